@@ -46,15 +46,15 @@ demo: all ## Explain an incident: a real one as root, else a recorded one (no GP
 check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 	$(call deps,build check)
 	$(call configure,$(BUILD))
-	@tools/check --build $(BUILD) $(if $(filter skip,$(DEPS)),,--fetch)
+	@tools/check --build $(BUILD) $(if $(filter skip,$(DEPS)),,--fetch) $(CHECK)
 
 .PHONY: duckdb
 duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, into build/duckdb/
 	@tools/duckdb --build $(BUILD)
 
 .PHONY: check-full
-check-full: ## As check, with every scenario (ten minutes more), then check-asan and check-tsan
-	@SCENARIOS=all $(MAKE) check
+check-full: ## As check, with every scenario (ten minutes more), where what is unstable fails; then check-asan and check-tsan
+	@SCENARIOS=all $(MAKE) check CHECK=--strict
 	@$(MAKE) check-asan check-tsan
 
 # Sanitizers see what our own assertions do not; the first report ends a test. LeakSanitizer is a part of
@@ -110,6 +110,13 @@ check-gpu: gpu-kit ## Try the agent on this machine's GPU with PyTorch: coverage
 	@[ -e /dev/nvidia0 ] || { echo "no GPU here: copy $(KIT)/ to a machine that has one, and run" \
 		"sudo python3 check_gpu.py there"; exit 69; }
 	@python3 $(KIT)/check_gpu.py
+
+.PHONY: check-versions
+check-versions: ## Try every version of libnccl, libcudart and libcupti that pip has (root): docs/compatibility.md
+	$(call deps,build)
+	$(call configure,$(BUILD))
+	$(call compile,$(BUILD))
+	@tools/check-versions --build $(BUILD) --write
 
 CHECK_KIT ?= build-check-kit
 .PHONY: check-kit

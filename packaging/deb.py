@@ -22,7 +22,7 @@ UNNAMED = "ingero packagers <packages@ingero.example>"
 
 PACKAGES = {
     "ingero": {
-        "Depends": "adduser", "Suggests": "ingero-cluster", "Section": "admin",
+        "Depends": "passwd", "Suggests": "ingero-cluster", "Section": "admin",
         "Description": """explains why a GPU waited, by eBPF
  An agent that watches CUDA calls and the Linux kernel under them, without a
  change to the workload, and says why the GPU waited: for which process, which
@@ -31,7 +31,7 @@ PACKAGES = {
  Recordings are SQLite files. The agent answers on the command line, as a web
  page, over HTTPS, to Prometheus and OpenTelemetry, and to assistants (MCP)."""},
     "ingero-cluster": {
-        "Depends": "adduser", "Recommends": "ingero-duckdb", "Suggests": "ingero", "Section": "admin",
+        "Depends": "passwd", "Recommends": "ingero-duckdb", "Suggests": "ingero", "Section": "admin",
         "Description": """finds the rank that all others wait for
  The service that hears the ingero agents of all nodes of a cluster, matches
  their collectives, and names who is late, for what, why, and what it costs.
@@ -77,8 +77,8 @@ def stanza(name, version, number, text):
 def needs(data):
     """Depends, from what the program itself asks for."""
     parts = [f"libc6 (>= {'.'.join(map(str, portable.newest(data)))})"]
-    cxx = [int(found[1]) for _, _, version, _ in portable.Elf(data).wanted()
-           if (found := re.fullmatch(r"GLIBCXX_3\.4\.(\d+)", version))]
+    cxx = [int(found[1]) for need in portable.Elf(data).wanted()
+           if (found := re.fullmatch(r"GLIBCXX_3\.4\.(\d+)", need.version))]
     if cxx:
         if max(cxx) not in CXX:
             raise Refusal(f"which libstdc++6 has GLIBCXX_3.4.{max(cxx)} is not known: add it to packaging/deb.py")

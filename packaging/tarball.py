@@ -26,8 +26,8 @@ def contents(layout):
             path = item.path.removeprefix("usr/")
             if path.startswith("bin/"):
                 data = portable.lower(item.data, functions)
-                if portable.newest(data) > portable.OLDEST:
-                    raise Refusal(f"{name} still asks for glibc {portable.newest(data)}")
+                if portable.lacking(data):
+                    raise Refusal(f"{name} still asks for {portable.lacking(data)}")
                 item = item._replace(data=data)
             yield item._replace(path=path)
     for name in ("LICENSE", "CHANGELOG.md"):

@@ -183,6 +183,7 @@ static int check_command(const struct command *c, void *settings, int argc, char
 		return dispatch_fail(&e, q);
 	}
 	check_probe(&probes);
+	check_try(&probes);
 	check_run("", &probes, r);
 	code = check_exit_code(r);
 	if (s->json)
@@ -202,9 +203,9 @@ const struct command cmd_check = {
 	.synopsis = "check [flags]",
 	.summary = "Check whether this machine can be traced, and how to fix it if not",
 	.details =
-		"Exit codes: 0 tracing can work; 69 the kernel lacks a required feature;\n"
-		"77 only privileges are missing. A missing GPU, driver, library or process does\n"
-		"not count.",
+		"The programs of a trace are loaded for a moment, and one is run. Exit codes: 0\n"
+		"tracing can work; 69 the kernel lacks a required feature; 77 only privileges are\n"
+		"missing. A missing GPU, driver, library or process does not count.",
 	.options = check_options,
 	.settings_size = sizeof(struct check_settings),
 	.tells_updates = true,

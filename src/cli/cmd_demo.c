@@ -343,8 +343,8 @@ static void print_next(const struct demo *d)
 	printf("\n");
 	if (db && !d->replay_why)
 		printf("  The recording is in %s: ingero explain --db %s\n", db, db);
-	printf("  Next: `ingero check` shows whether this machine can be traced, `sudo ingero "
-	       "trace`\n  records CUDA programs on it.\n");
+	printf("  Next: `ingero check` shows whether this machine can be traced, `sudo ingero trace --\n"
+	       "  python3 train.py` runs your program and explains it.\n");
 }
 
 static int demo_prepare(

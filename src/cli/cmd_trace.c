@@ -3,7 +3,8 @@
  * and gives metrics away.
  *
  * The loop runs until --duration has passed or SIGINT/SIGTERM arrives (through a signalfd, so no
- * work happens in a handler); a second signal ends at once. A service manager hears of it once probes
+ * work happens in a handler); a second signal ends at once. With a command to run (trace_command.h) it is
+ * that one's end that ends it; the terminal is the command's then, and ours are only a few lines on stderr. A service manager hears of it once probes
  * are in place, and of every turn of the loop that its watchdog wants: one that drains no ring is stuck. */
 #include <errno.h>
 #include <fcntl.h>
@@ -24,6 +25,7 @@
 #include "command/dispatch.h"
 #include "cli/live.h"
 #include "cli/log_file.h"
+#include "cli/trace_command.h"
 #include "cli/trace_earlier.h"
 #include "cli/trace_settings.h"
 #include "cli/trace_stream.h"
@@ -44,6 +46,8 @@ struct trace {
 	struct alert_file *notify;
 	struct alerter *alerter; /* NULL: nobody is told */
 	struct trace_stream stream;
+	struct trace_command command;
+	FILE *out; /* for people */
 	int signal_fd;
 	struct live_style style;
 	struct json_writer json;
@@ -107,6 +111,8 @@ static void print_incident(void *arg, const struct incident *i, enum incident_ch
 			&t->json, i, incident_change_name(change), wall_now(), t->plan.node);
 		return;
 	}
+	if (t->command.argv)
+		return; /* all of them are told at the end */
 	if (t->drawn_lines)
 		buf_printf(&b, "\x1b[%dA\r\x1b[J", t->drawn_lines);
 	t->drawn_lines = 0;
@@ -139,11 +145,12 @@ static int open_signals(void)
 	return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-static bool signal_came(int fd)
+static bool end_came(const struct trace *t)
 {
 	struct signalfd_siginfo info;
 
-	return read(fd, &info, sizeof(info)) == sizeof(info);
+	return t->command.argv ? trace_command_is_over(&t->command)
+			       : read(t->signal_fd, &info, sizeof(info)) == sizeof(info);
 }
 
 static int count_lines(const char *s)
@@ -184,7 +191,7 @@ static void show(struct trace *t, int64_t second)
 				&t->json, &v.books, v.cpu_losses, v.now, t->plan.node, false);
 		}
 		fflush(stdout);
-	} else if (t->terminal) {
+	} else if (t->terminal && !t->command.argv) {
 		tracer_view(t->tracer, &v);
 		draw(t, &v, false);
 	}
@@ -228,7 +235,7 @@ static int follow(struct trace *t, struct errinfo *reterr)
 		}
 		if (t->telemetry && telemetry_wants(t->telemetry))
 			telemetry_give(t->telemetry, tracer_metrics(t->tracer));
-		if (signal_came(t->signal_fd))
+		if (end_came(t))
 			return 0;
 		if (t->plan.json && ferror(stdout))
 			return 0; /* the reader of the lines went away */
@@ -247,14 +254,23 @@ static void print_header(struct trace *t, const struct buf *earlier)
 	if (t->settings->log)
 		log_info("tracing began: version %s, node %s, recording to %s", INGERO_VERSION,
 			t->plan.node, t->plan.db_path ? t->plan.db_path : "nothing");
-	live_header(&b, &v, t->plan.db_path);
-	buf_puts(&b, buf_str(earlier));
-	fputs(buf_str(&b), t->plan.json ? stderr : stdout);
-	fflush(stdout);
+	if (t->command.argv) {
+		live_command_header(
+			&b, t->command.argv, t->plan.tracer.command_pid, t->plan.db_path);
+	} else {
+		live_header(&b, &v, t->plan.db_path);
+		buf_puts(&b, buf_str(earlier));
+	}
+	fputs(buf_str(&b), t->out);
+	fflush(t->out);
 }
 
 static void print_next(struct trace *t, const struct tracer_view *v, struct buf *b)
 {
+	if (t->command.argv) {
+		live_command_end(b, v, t->plan.db_path);
+		return;
+	}
 	if (!t->plan.db_path)
 		return;
 	if (!live_has_calls(v)) {
@@ -284,7 +300,7 @@ static bool print_end(struct trace *t)
 	if (t->plan.json) {
 		view_json(&t->json, &v, t->plan.node, true);
 		event_json_books(&t->json, &v.books, v.cpu_losses, v.now, t->plan.node, true);
-	} else {
+	} else if (!t->command.argv) {
 		draw(t, &v, true);
 	}
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++)
@@ -294,16 +310,19 @@ static bool print_end(struct trace *t)
 				log_mark(LOG_LEVEL_ERROR), wire_source_name(s));
 			balanced = false;
 		}
-	if (!t->plan.json)
+	if (!t->plan.json || t->command.argv)
 		print_next(t, &v, &b);
-	fputs(buf_str(&b), stdout);
+	fputs(buf_str(&b), t->out);
+	fflush(t->out);
+	if (t->command.argv)
+		trace_command_ended(&t->command, t->plan.db_path && live_has_calls(&v));
 	return balanced;
 }
 
 static void print_telemetry(const struct trace *t)
 {
 	const struct trace_plan *p = &t->plan;
-	FILE *out = t->plan.json ? stderr : stdout;
+	FILE *out = t->out;
 
 	if (telemetry_address(t->telemetry))
 		fprintf(out, "  Metrics: http://%s/metrics%s\n", telemetry_address(t->telemetry),
@@ -386,8 +405,10 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	print_header(t, &earlier);
 	if (t->telemetry)
 		print_telemetry(t);
-	trace_stream_say(&t->stream, t->plan.json ? stderr : stdout);
+	trace_stream_say(&t->stream, t->out);
 	say_status(t, notify_ready);
+	if (t->command.argv)
+		trace_command_ready(&t->command);
 	r = follow(t, reterr);
 	notify_stopping();
 	q = tracer_stop(t->tracer, &stop_error);
@@ -396,7 +417,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	stop_telemetry(t);
 	stop_alerts(t);
 	balanced = print_end(t);
-	trace_stream_close(&t->stream, t->plan.json ? stderr : stdout);
+	trace_stream_close(&t->stream, t->out);
 	tracer_free(t->tracer);
 	if (r == 0 && q < 0) {
 		*reterr = stop_error;
@@ -423,16 +444,45 @@ static void set_sinks(struct trace *t)
 	ts->event_arg = t;
 }
 
+/* Traces until the end; the exit code. */
+static int trace_all(struct trace *t, struct errinfo *reterr)
+{
+	int r;
+
+	set_sinks(t);
+	t->signal_fd = open_signals();
+	r = run_tracer(t, reterr);
+	close(t->signal_fd);
+	return r < 0 ? dispatch_fail(reterr, r) : EXIT_OK;
+}
+
+/* The same beside the command, whose exit code it is then. */
+static int trace_command(struct trace *t, struct errinfo *reterr)
+{
+	int r = trace_command_begin(&t->command, t->settings, &t->plan, reterr);
+
+	if (r == 0)
+		r = trace_command_fork(&t->command, reterr);
+	if (r < 0)
+		return dispatch_fail(reterr, r);
+	if (r > 0)
+		return trace_command_supervise(&t->command, t->plan.db_path);
+	r = dispatch_flush(trace_all(t, reterr));
+	_exit(r);
+}
+
 static int trace_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	struct trace t = {.settings = settings,
+		.command = {.argv = argc ? argv : NULL},
 		.style = live_style_detect(STDOUT_FILENO),
 		.json = json_writer_to_file(stdout),
 		.terminal = isatty(STDOUT_FILENO)};
 	struct errinfo e = {0};
 	int log = -1, r;
 
-	dispatch_serve();
+	if (!argc)
+		dispatch_serve();
 	r = trace_resolve(t.settings, &t.plan, &e);
 	if (r == 0 && t.settings->log)
 		r = log_file_open(t.settings->log, &log, &e);
@@ -441,31 +491,31 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 	log_set_file(log);
 	if (t.settings->verbose)
 		log_set_level(LOG_LEVEL_INFO);
-	if (r == 0) {
-		set_sinks(&t);
-		t.signal_fd = open_signals();
-		r = run_tracer(&t, &e);
-		close(t.signal_fd);
-	}
+	t.out = t.plan.json || argc ? stderr : stdout;
+	r = r < 0 ? dispatch_fail(&e, r) : argc ? trace_command(&t, &e) : trace_all(&t, &e);
+	trace_command_done(&t.command);
 	trace_plan_done(&t.plan);
 	if (t.notify)
 		alert_file_free(t.notify);
 	log_set_file(-1);
 	fd_closep(&log);
-	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+	return r;
 }
 
 const struct command cmd_trace = {
 	.name = "trace",
-	.synopsis = "trace [flags]",
-	.summary = "Trace CUDA processes live and record them (needs root)",
+	.synopsis = "trace [flags] [-- COMMAND [ARGUMENT...]]",
+	.summary = "Trace CUDA processes, or run a command and trace it, and record (needs root)",
 	.details =
-		"Traces every process that uses CUDA, running or started later; --pid and --user "
-		"select some.\n"
-		"Stop it with Ctrl-C; `ingero explain` then shows why the GPU waited.",
+		"With a command: runs it as the user who called sudo, traces it and its children from the first "
+		"call\non, and explains at its end why the GPU waited. The exit code is the command's.\n"
+		"  sudo ingero trace -- python3 train.py\n\n"
+		"Without one: traces every process that uses CUDA, running or started later; --pid and --user "
+		"select\nsome. Stop it with Ctrl-C; `ingero explain` then shows why the GPU waited.",
 	.options = trace_options,
 	.settings_size = sizeof(struct trace_settings),
 	.defaults = &trace_defaults,
+	.runs_command = true,
 	.tells_updates = true,
 	.run = trace_run,
 };

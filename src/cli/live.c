@@ -73,12 +73,41 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 	buf_printf(b, "  Driver probes: %zu attached\n", v->driver_probes);
 	buf_printf(b, "  Host probes: scheduler, block I/O, memory, sockets, processes%s\n",
 		v->has_samples ? ", CPU samples" : "");
+	for (size_t i = 0; v->missing && i < v->missing->count; i++) {
+		const struct part_missing *m = &v->missing->rows[i];
+
+		buf_printf(b, "  Not available: %s, so %s (", probe_parts[m->part].name,
+			probe_parts[m->part].without);
+		text_escape_terminal(b, m->why);
+		buf_puts(b, ")\n");
+	}
 	buf_puts(b, "  Recording to: ");
 	if (db_path)
 		text_escape_terminal(b, db_path);
 	else
 		buf_puts(b, "nothing (--record=false)");
 	buf_puts(b, "\n");
+}
+
+void live_command_header(struct buf *b, char *const *argv, uint32_t pid, const char *db_path)
+{
+	buf_puts(b, "ingero: tracing ");
+	text_escape_terminal(b, argv[0]);
+	buf_printf(b, " (process %u)", pid);
+	if (db_path) {
+		buf_puts(b, ", recording to ");
+		text_escape_terminal(b, db_path);
+	}
+	buf_puts(b, "\n");
+}
+
+void live_command_end(struct buf *b, const struct tracer_view *v, const char *db_path)
+{
+	if (!live_has_calls(v))
+		buf_puts(
+			b, "ingero: no CUDA calls were recorded, so there is nothing to explain\n");
+	else if (!db_path)
+		live_table(b, v, (struct live_style){0});
 }
 
 static void bar(struct buf *b, bool unicode, int cells, double pct)

@@ -21,6 +21,11 @@ bool live_style_resize(struct live_style *s, int fd);
 /* live_header - what is traced and how. */
 void live_header(struct buf *b, const struct tracer_view *v, const char *db_path);
 
+/* live_command_header, live_command_end - the same for a command that is run and traced, whose terminal it is: one
+ * line when it begins, one when it has ended. */
+void live_command_header(struct buf *b, char *const *argv, uint32_t pid, const char *db_path);
+void live_command_end(struct buf *b, const struct tracer_view *v, const char *db_path);
+
 /* live_table - system line, one table per source with events, losses. */
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style);
 

@@ -186,6 +186,8 @@ const struct option_row trace_options[] = {
 	SCRAPES("inference-scrape-redetect-interval"),
 	{"old-kernel", 0, OPTION_FLAG, OPTION(old_kernel), NULL,
 		"use only features of kernels before 6.3", 0, 0, true},
+	{"refuse-program", 0, OPTION_STRING, OPTION(refuse_program), "NAME",
+		"do as if the kernel refused this BPF program", 0, 0, true},
 	{"attach-method", 0, OPTION_STRING, OPTION(method), "NAME",
 		"session, multi or perf (default: the best that the kernel supports)", 0, 0, true},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},

@@ -263,6 +263,7 @@ static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 	ts->sample_hz = (uint32_t)s->sample_hz;
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
+	ts->refuse_program = s->refuse_program;
 	ts->deadband_points = (double)s->deadband;
 	ts->heartbeat_ns = s->heartbeat_ns;
 	ts->node = p->node;

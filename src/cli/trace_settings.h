@@ -13,7 +13,7 @@
 
 struct trace_settings {
 	struct option_pids pids;
-	const char *user, *db, *node, *cuda_lib, *method, *budget;
+	const char *user, *db, *node, *cuda_lib, *method, *refuse_program, *budget;
 	struct option_strings libraries;
 	uint64_t duration_ns, ring_bytes;
 	bool verbose, nccl;

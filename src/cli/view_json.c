@@ -56,6 +56,22 @@ static void put_stacks(struct json_writer *w, const struct stacks_report *s)
 	json_end_object(w);
 }
 
+static void put_missing(struct json_writer *w, const struct parts_missing *missing)
+{
+	json_begin_array_member(w, "missing");
+	for (size_t i = 0; missing && i < missing->count; i++) {
+		const struct probe_part_row *part = &probe_parts[missing->rows[i].part];
+
+		json_begin_object(w);
+		json_string_member(w, "part", part->name);
+		json_string_member(w, "without", part->without);
+		json_string_member(w, "since", part->since);
+		json_string_member(w, "why", missing->rows[i].why);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
 void view_json(struct json_writer *w, const struct tracer_view *v, const char *node, bool final)
 {
 	json_begin_object(w);
@@ -70,6 +86,7 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_uint_member(w, "runtime_probes", v->runtime_probes);
 	json_uint_member(w, "driver_probes", v->driver_probes);
 	json_string_member(w, "method", v->method);
+	put_missing(w, v->missing);
 	if (v->has_host)
 		put_host(w, &v->host);
 	json_begin_array_member(w, "ops");

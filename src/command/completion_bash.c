@@ -27,6 +27,16 @@ static const char head[] =
 	"\t\t\tbreak\n"
 	"\t\t\t;;\n"
 	"\t\tesac\n"
+	"\tdone\n"
+	"\t# a command to run\n"
+	"\tfor ((; i < COMP_CWORD; i++)); do\n"
+	"\t\tif [ \"${COMP_WORDS[i]}\" = -- ]; then\n"
+	"\t\t\t_" ID "_files \"$cur\"\n"
+	"\t\t\tif ((i == COMP_CWORD - 1)); then\n"
+	"\t\t\t\tmapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -c -- \"$cur\")\n"
+	"\t\t\tfi\n"
+	"\t\t\treturn\n"
+	"\t\tfi\n"
 	"\tdone\n";
 
 static const char tail[] = "}\n"

@@ -25,7 +25,8 @@ static const char head[] =
 	"\tend\n"
 	"\ttest \"$command\" = \"$argv[1]\"\n"
 	"end\n"
-	"complete -c " NAME " -f\n";
+	"complete -c " NAME " -f\n"
+	"complete -c " NAME " -n 'contains -- -- (commandline -opc)' -F\n"; /* a command to run */
 
 static void put_quoted(struct buf *b, const char *text)
 {

@@ -277,6 +277,12 @@ static void move_last(int argc, char **argv, int at)
 	argv[argc - 1] = moved;
 }
 
+static bool is_recording(const struct command *c, const char *path)
+{
+	return find_long(c, "db", 2) && access(path, F_OK) == 0 &&
+	       !(c->runs_command && access(path, X_OK) == 0);
+}
+
 int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
 	struct errinfo *reterr)
 {
@@ -286,6 +292,12 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 	while (left > 0) {
 		int before = i;
 
+		if (strcmp(argv[i], "--") == 0 && c->runs_command && !args) {
+			*ret_first = i + 1;
+			return left > 1 ? 0
+					: errinfo_set(reterr, -EINVAL,
+						  "%s: no command stands behind --", c->name);
+		}
 		if (strcmp(argv[i], "--") == 0) {
 			/* what follows is positional, behind those moved to the end already */
 			i++;
@@ -313,9 +325,10 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 		text_escape_terminal(&b, argv[argc - args + c->max_args]);
 		return errinfo_set(reterr, -EINVAL, "%s: unexpected argument '%.100s'%s", c->name,
 			buf_str(&b),
-			find_long(c, "db", 2) && access(argv[argc - args + c->max_args], F_OK) == 0
+			is_recording(c, argv[argc - args + c->max_args])
 				? ": a recording is given with --db"
-				: "");
+			: c->runs_command ? ": a command to run stands behind --"
+					  : "");
 	}
 	*ret_first = argc - args;
 	return 0;

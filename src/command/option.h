@@ -23,8 +23,9 @@ enum option_kind {
 	OPTION_REFUSED, /* a published flag that has no place here: hidden, help says what to use */
 };
 
+#define OPTION_PIDS_MAX 64
 struct option_pids {
-	uint32_t pid[64];
+	uint32_t pid[OPTION_PIDS_MAX];
 	size_t count;
 };
 
@@ -62,7 +63,8 @@ struct command {
 	size_t settings_size;
 	const void *defaults; /* initial settings; NULL: zeros */
 	int max_args;         /* positional arguments allowed */
-	bool tells_updates;   /* people look at it: see update.h */
+	bool runs_command; /* takes instead a command that stands behind "--", with flags of its own */
+	bool tells_updates; /* people look at it: see update.h */
 	int (*run)(const struct command *c, void *settings, int argc, char **argv);
 };
 

@@ -28,6 +28,7 @@ struct accounting {
 	uint32_t unclean;   /* sessions that ended without a clean stop: killed, or a power cut */
 	int64_t unclean_ns; /* of the last event of the last of them; 0: not known */
 	struct call_gap_sum unseen; /* calls that no probe could hit: in no number above */
+	char missing[256];          /* what the kernel could not do, by name; "": nothing */
 };
 
 /* What the kernel's side lost, by the CPU where it happened: a single full ring shows itself so. */

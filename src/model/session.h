@@ -17,4 +17,5 @@ struct session {
 	char ingero_version[64];
 	char pid_filter[256];
 	char flags[512];
+	char missing[2048]; /* what the kernel could not do: "part: why", one a line */
 };

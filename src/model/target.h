@@ -11,7 +11,8 @@
 #define TARGET_COMM_MAX    16
 #define TARGET_CMDLINE_MAX 4096
 
-/* X(NAME, stem): a file called stem.so*, or stem-HASH.so* as wheels rename their private copies. */
+/* X(NAME, stem): a file called stem.so*, or stem-HASH.so* as wheels rename their private copies. The
+ * runtime and NCCL are also found in files of other names (discover/embedded.h). */
 #define TARGET_LIBRARIES(X)                                                                        \
 	X(CUDART, "libcudart")                                                                     \
 	X(CUDA, "libcuda")                                                                         \
@@ -53,6 +54,7 @@ struct target_library {
 	uint64_t inode;
 	uint64_t map_start, map_end; /* of the executable mapping; 0 for a file found on disk */
 	bool deleted;                /* no longer in the file system under this path */
+	bool embedded;               /* known by its symbols: another library's file holds it */
 	char path[TARGET_PATH_MAX];  /* as the process sees it; "" if it was longer than this */
 };
 

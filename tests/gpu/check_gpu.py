@@ -191,6 +191,37 @@ def features(work):
 
 
 
+SYNCHRONIZES = """
+import torch
+x = torch.ones(512, 512, device="cuda")
+for _ in range(101):
+    x @ x
+    torch.cuda.synchronize()
+"""
+
+
+def command():
+    """A script that the agent runs: its first calls are there, and nothing is said to be missing."""
+    say("### A command that it runs, from the first call on")
+    say()
+    for _ in range(3):
+        db = str(WORK / "command.db")
+        for name in WORK.glob("command.db*"):
+            name.unlink()
+        r = subprocess.run([INGERO, "trace", "--overhead-budget", "0", "--db", db, "--", sys.executable, "-c", SYNCHRONIZES],
+                           capture_output=True, text=True)
+        check("command: ran", r.returncode == 0, r.stderr[-2000:])
+        with sqlite3.connect(f"file:{db}?mode=ro", uri=True) as c:
+            calls = dict(c.execute("SELECT o.name, sum(a.count) FROM event_aggregates_5s a JOIN ops o ON o.source_id ="
+                                   " a.source AND o.op_id = a.op WHERE a.source = 1 GROUP BY 1").fetchall())
+            gaps = c.execute("SELECT comm, max(duration) FROM call_gaps GROUP BY 1").fetchall()
+        say(f"- `torch.cuda.synchronize()` 101 times: {calls.get('cudaDeviceSync', 0)} recorded,"
+            f" {calls.get('cudaMalloc', 0)} cudaMalloc; gaps: {gaps}")
+        check("command: every synchronize", calls.get("cudaDeviceSync") == 101, calls)
+        check("command: no gap", not gaps, gaps)
+    say()
+
+
 def overhead(work, rounds, kinds):
     say("### What it costs")
     say()
@@ -247,6 +278,7 @@ def main():
     if not args.only_cost:
         coverage(work)
         features(work)
+        command()
     overhead(work, args.rounds, args.kinds.split(","))
     work.end()
     say(f"{'all checks passed' if not failures else 'FAILED: ' + ', '.join(failures)}")

@@ -20,7 +20,7 @@ def leave(why):
 
 def pack(*args, out="release", **env):
     """packaging/pack, compressed little: a test looks at what is inside. The finished process."""
-    env = os.environ | {"PACK_LEVEL": "1"} | env
+    env = os.environ | {"PACK_LEVEL": "0"} | env
     return subprocess.run([SOURCE / "packaging/pack", "--build", BUILD, "--out", scratch(out), *map(str, args)],
                           capture_output=True, text=True, env=env)
 
@@ -33,14 +33,19 @@ def packed(*args, out="release", **env):
     return pathlib.Path(scratch(out))
 
 
-class Bare:
-    """A root filesystem of its own, unpacked from what tools/rootfs made."""
+def rootfs(suite=""):
+    """Where tools/rootfs puts the root filesystem."""
+    return BUILD / f"rootfs{'-' * bool(suite)}{suite}.tar"
 
-    def __init__(self, name="bare"):
-        tar = BUILD / "rootfs.tar"
+
+class Bare:
+    """A root filesystem of its own, unpacked from what tools/rootfs made of @suite (default: Debian 12)."""
+
+    def __init__(self, suite=""):
+        tar = rootfs(suite)
         if not tar.exists():
             leave(f"there is no {tar.name} in the build folder: tools/rootfs --build {BUILD.name} makes it, as root")
-        self.root = pathlib.Path(scratch(name))
+        self.root = pathlib.Path(scratch(suite or "bare"))
         self.root.mkdir()
         subprocess.run(["tar", "-C", self.root, "-xpf", tar, "--numeric-owner"], check=True)
 
@@ -51,6 +56,16 @@ class Bare:
         return subprocess.run(["unshare", "--mount", "--pid", "--fork", "--kill-child", "--propagation", "private",
                                "sh", "-c", inside, "sh", *map(str, argv)], cwd=self.root, capture_output=True, text=True,
                               timeout=timeout, stdin=subprocess.DEVNULL)
+
+    def tracer(self, program):
+        """A program outside that is @program inside, with this machine's processes, /sys and the tests' files."""
+        path = pathlib.Path(scratch(f"{self.root.name}-tracer"))
+        mounts = " && ".join(f"mkdir -p .{at} && mount --{how} {at} .{at}"
+                             for at, how in (("/proc", "rbind"), ("/sys", "rbind"), (scratch(""), "bind")))
+        path.write_text(f"#!/bin/sh\ncd {self.root} && exec unshare --mount --propagation private "
+                        f"sh -c '{mounts} && exec chroot . {program} \"$@\"' sh \"$@\"\n")
+        path.chmod(0o755)
+        return path
 
     def install(self, *files):
         """dpkg -i of packages that lie outside."""

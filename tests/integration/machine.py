@@ -61,7 +61,8 @@ def cgroups():
 
 
 class Machine:
-    def __init__(self):
+    def __init__(self, install=install):
+        """@install puts ours into its root before it boots."""
         self.name = f"ingero-test-{os.getpid()}"
         tar = BUILD / "rootfs-systemd.tar"
         if not tar.exists():

@@ -79,7 +79,8 @@ def faults(line):
         elif command not in commands_of(program):
             said.append(f"{program} {command}: no such command")
         elif command not in ("help", "version"):
-            for word in words[1:]:
+            own = words[1:words.index("--")] if "--" in words else words[1:]  # behind it stands another program
+            for word in own:
                 flag = word.split("=")[0]
                 if re.fullmatch(r"--[a-z].*|-[a-zA-Z]", flag) and flag not in flags_of(program, command):
                     said.append(f"{program} {command} {flag}: no such flag")

@@ -26,6 +26,8 @@ SIM = BUILD / "sim"
 # the stand-in GPU would not stand in.
 os.environ.pop("LD_LIBRARY_PATH", None)
 
+PATIENCE = float(os.environ.get("PATIENCE", "1"))  # times as slow as a real machine: an emulated one
+
 _points = []
 _children = []
 _scratch = pathlib.Path(tempfile.mkdtemp(prefix="ingero-test-", dir="/var/tmp"))
@@ -84,7 +86,7 @@ def run(*args, timeout=60, **kw):
 
 
 def wait_for(path, seconds=10):
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while not os.path.exists(path):
         if time.monotonic() > end:
             raise TimeoutError(f"{path} did not appear")
@@ -94,7 +96,7 @@ def wait_for(path, seconds=10):
 def wait_until(what, seconds=20, pause=0.05):
     """Polls what() until it is true and returns that; what it is after @seconds otherwise. What is not
     written yet counts as not true."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + seconds * PATIENCE
     while True:
         try:
             found = what()
@@ -130,7 +132,7 @@ class Workload:
         open(self.gate, "w").close()
 
     def wait(self, timeout=60):
-        out, err = self.process.communicate(timeout=timeout)
+        out, err = self.process.communicate(timeout=timeout * PATIENCE)
         assert self.process.returncode == 0, f"workload failed: {err}"
         return out
 
@@ -166,7 +168,7 @@ class Trace:
 
     def wait_ready(self):
         """The header is printed once recording is on."""
-        end = time.monotonic() + 20
+        end = time.monotonic() + 20 * PATIENCE
         while "Recording to" not in self.output():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("trace did not start: " + self.output())
@@ -180,7 +182,7 @@ class Trace:
         begin = time.monotonic()
         if self.process.poll() is None:
             self.process.send_signal(number)
-        self.process.wait(timeout)
+        self.process.wait(timeout * PATIENCE)
         return time.monotonic() - begin
 
     def sql(self, query, *args):

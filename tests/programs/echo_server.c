@@ -4,8 +4,8 @@
  *	echo-server ADDRESS [key=value…]
  *
  * Keys as in server_options.h. Prints "listening on ADDRESS" and, with TLS, "fingerprint HEX"; reads
- * certificates and tokens again at SIGHUP; ends at SIGTERM when replies under way are done, with its
- * figures. */
+ * certificates and tokens again at SIGHUP; says "late" once it owes such a reply; ends at SIGTERM when replies
+ * under way are done, with its figures. */
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -69,6 +69,8 @@ static void late(void *arg, struct http_exchange *x, const struct http_request *
 	answer_late(p);
 	p->waiting = x;
 	loop_timer_set(p->timer, 300 * NS_PER_MS);
+	printf("late\n");
+	fflush(stdout);
 }
 
 static const struct http_route routes[] = {

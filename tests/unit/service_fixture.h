@@ -119,7 +119,8 @@ static struct seen seen;
 
 static _unused_ struct symbol_service *start_as(const char *name, uint64_t patience_ns)
 {
-	const struct symbol_sink sink = {see_identity, see_unwind, see_frames, see_places, &seen};
+	const struct symbol_sink sink = {
+		see_identity, see_unwind, see_frames, see_places, &seen, NULL};
 	const struct symbol_settings settings = {
 		.child_name = name,
 		.patience_ns = patience_ns,

@@ -32,6 +32,8 @@ static int setup(void **state)
 	tree_write(root, "/proc/77/maps", "7f00-7f10 r-xp 0 08:01 5 /opt/libcudart.so.12\n");
 	probes = (struct check_probes){.release = "6.8.0-45-generic", .session = -EOPNOTSUPP};
 	memset(probes.tracepoints, true, sizeof(probes.tracepoints));
+	probes.trial =
+		(struct check_trial){.is_done = true, .method = PROBE_MULTI, .hit_ns = 812.4};
 	return 0;
 }
 
@@ -68,6 +70,8 @@ static void a_good_machine_passes(void **state)
 	assert_string_equal(row("NVIDIA driver")->value, "535.104.05");
 	assert_string_equal(row("GPU")->value, "NVIDIA H200");
 	assert_string_equal(row("uprobes")->value, "multi, perf");
+	assert_string_equal(row("programs")->value,
+		"loaded; a probe (multi) was attached and fired, 812 ns a call");
 	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
 	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
 	assert_non_null(strstr(row("CUDA processes")->detail,
@@ -110,10 +114,13 @@ static void old_or_bare_kernels_lack_a_feature(void **state)
 {
 	char path[512];
 
-	snprintf(probes.release, sizeof(probes.release), "5.14.0");
+	snprintf(probes.release, sizeof(probes.release), "5.14.0-503.el9");
+	assert_int_equal(run(), EXIT_OK); /* the programs were loaded: the number does not count */
+	probes.trial.load = -EOPNOTSUPP;
 	assert_int_equal(run(), EXIT_NO_FEATURE);
 	assert_non_null(strstr(row("kernel")->advice, "5.15"));
 	snprintf(probes.release, sizeof(probes.release), "5.15.0");
+	probes.trial.load = 0;
 	assert_int_equal(run(), EXIT_OK);
 	probes.tracepoints[0] = false;
 	assert_int_equal(run(), EXIT_NO_FEATURE);
@@ -144,6 +151,57 @@ static void samples_are_done_without(void **state)
 	probes.cpu_clock = -EOPNOTSUPP;
 	assert_int_equal(run(), EXIT_OK);
 	assert_non_null(strstr(row("CPU samples")->advice, "CONFIG_PERF_EVENTS"));
+	probes.cpu_clock = 0;
+	part_miss(&probes.trial.missing, PART_SAMPLES, "this kernel refuses cpu_sample: x");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("CPU samples")->state, CHECK_OPTIONAL);
+	assert_string_equal(row("CPU samples")->value, "this kernel refuses cpu_sample: x");
+}
+
+/* Debian and Ubuntu refuse perf events to CAP_PERFMON above level 2; the kernel itself does not. */
+static void the_setting_that_refuses_samples_is_named(void **state)
+{
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001c000080004\nSeccomp:\t0\n");
+	tree_write(root, "/proc/sys/kernel/perf_event_paranoid", "4\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("perf_event_paranoid")->state, CHECK_PASS);
+	probes.cpu_clock = -EPERM;
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("perf_event_paranoid")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("CPU samples")->advice, "kernel.perf_event_paranoid is 4"));
+	assert_non_null(
+		strstr(row("CPU samples")->advice, "sysctl -w kernel.perf_event_paranoid=2"));
+	tree_write(root, "/proc/sys/kernel/perf_event_paranoid", "2\n");
+	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001c000080004\nSeccomp:\t2\n");
+	assert_int_equal(run(), EXIT_OK);
+	assert_non_null(
+		strstr(row("CPU samples")->advice, "seccomp filter refuses perf_event_open"));
+}
+
+static void what_became_of_the_programs_decides(void **state)
+{
+	probes.trial.load = -EOPNOTSUPP;
+	snprintf(probes.trial.why, sizeof(probes.trial.why),
+		"this kernel's verifier refuses the program call_entry: R5 unbounded");
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_non_null(strstr(row("programs")->detail, "call_entry: R5 unbounded"));
+	probes.trial.load = -EPERM;
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	probes.trial.load = 0;
+	probes.trial.fire = -ENODATA; /* attached, and nothing happens */
+	assert_int_equal(run(), EXIT_NO_FEATURE);
+	assert_non_null(strstr(row("programs")->value, "did not fire"));
+	probes.trial.fire = -EACCES;
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	probes.trial.fire = 0;
+	part_miss(&probes.trial.missing, PART_FAULTS,
+		"this kernel has no tracepoint mm_filemap_fault");
+	assert_int_equal(run(), EXIT_OK);
+	assert_int_equal(row("file faults")->state, CHECK_OPTIONAL);
+	assert_non_null(strstr(row("file faults")->advice, "it needs Linux 6.13"));
+	probes.trial = (struct check_trial){0};
+	assert_int_equal(run(), EXIT_OK);
+	assert_string_equal(row("programs")->value, "not tried by a server");
 }
 
 static void missing_privileges_are_told_apart(void **state)
@@ -158,6 +216,7 @@ static void missing_privileges_are_told_apart(void **state)
 						    "READ_SEARCH,CAP_CHECKPOINT_RESTORE=ep"));
 	/* a kernel that lacks something too: root would not help */
 	snprintf(probes.release, sizeof(probes.release), "5.4.0");
+	probes.trial.load = -EPERM;
 	assert_int_equal(run(), EXIT_NO_FEATURE);
 }
 
@@ -184,7 +243,17 @@ static void refusal_despite_capabilities_names_the_cause(void **state)
 	assert_non_null(strstr(row("eBPF loading")->advice, "seccomp"));
 	tree_write(root, "/proc/self/status", "Name:\tx\nCapEff:\t000001ffffffffff\nSeccomp:\t0\n");
 	assert_int_equal(run(), EXIT_NO_PERMISSION);
-	assert_non_null(strstr(row("eBPF loading")->advice, "lockdown"));
+	assert_non_null(strstr(row("eBPF loading")->advice, "security module"));
+	tree_write(root, "/sys/kernel/security/lockdown", "none integrity [confidentiality]\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_non_null(strstr(row("eBPF loading")->advice, "lockdown=integrity"));
+	tree_write(root, "/sys/kernel/security/lockdown", "none [integrity] confidentiality\n");
+	tree_write(root, "/proc/self/uid_map", "         0     100000      65536\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_non_null(strstr(row("eBPF loading")->advice, "user namespace"));
+	tree_write(root, "/proc/self/uid_map", "         0          0 4294967295\n");
+	assert_int_equal(run(), EXIT_NO_PERMISSION);
+	assert_null(strstr(row("eBPF loading")->advice, "user namespace"));
 	probes.bpf_load = 0; /* a kernel before 6.6 without CAP_SYS_ADMIN */
 	probes.multi = -EOPNOTSUPP;
 	probes.perf = -EPERM;
@@ -223,6 +292,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(a_good_machine_passes, setup, teardown),
 		cmocka_unit_test_setup_teardown(samples_are_done_without, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			the_setting_that_refuses_samples_is_named, setup, teardown),
+		cmocka_unit_test_setup_teardown(
+			what_became_of_the_programs_decides, setup, teardown),
 		cmocka_unit_test_setup_teardown(confinement_is_a_row, setup, teardown),
 		cmocka_unit_test_setup_teardown(an_old_reading_is_told_as_it_was, setup, teardown),
 		cmocka_unit_test_setup_teardown(

@@ -54,7 +54,7 @@ static void copies_are_found_once(void **state)
 		"libcuda.so",
 		84);
 	tree_write_len(root, "/etc/ld.so.cache", cache, 84);
-	n = discover_library_files(root, &rows);
+	n = discover_library_files(root, NULL, &rows);
 	assert_int_equal(n, 5);
 	/* of a file's names the one that is no link in the end */
 	assert_non_null(find(rows, n, "/usr/local/cuda/lib64/libcudart.so.12.4.127"));
@@ -75,7 +75,7 @@ static void the_host_of_a_container_is_searched(void **state)
 	_cleanup_free_ struct target_library *rows = NULL;
 
 	tree_write(*state, "/proc/1/root/usr/lib64/libcuda.so.1", "host");
-	assert_int_equal(discover_library_files(*state, &rows), 1);
+	assert_int_equal(discover_library_files(*state, NULL, &rows), 1);
 	assert_string_equal(rows[0].path, "/proc/1/root/usr/lib64/libcuda.so.1");
 }
 
@@ -84,12 +84,12 @@ static void nothing_and_too_much(void **state)
 	_cleanup_free_ struct target_library *none = NULL, *many = NULL;
 	char path[128];
 
-	assert_int_equal(discover_library_files(*state, &none), 0);
+	assert_int_equal(discover_library_files(*state, NULL, &none), 0);
 	for (int i = 0; i < DISCOVER_FILES_MAX + 20; i++) {
 		snprintf(path, sizeof(path), "/usr/lib64/libcudart.so.%d", i);
 		tree_write(*state, path, "x");
 	}
-	assert_int_equal(discover_library_files(*state, &many), DISCOVER_FILES_MAX);
+	assert_int_equal(discover_library_files(*state, NULL, &many), DISCOVER_FILES_MAX);
 }
 
 int main(void)

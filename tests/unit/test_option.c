@@ -118,6 +118,31 @@ static void values_in_all_forms(void **state)
 	assert_string_equal(got.db, "--json");
 }
 
+/* What stands behind -- is a command's, flags and all; in front of it are ours. */
+static void a_command_keeps_its_words(void **state)
+{
+	struct command runs = test_command;
+	char *words[] = {(char *)"test", (char *)"--json", (char *)"--", (char *)"python",
+		(char *)"--db", (char *)"x", (char *)"--"};
+
+	runs.runs_command = true;
+	runs.max_args = 0;
+	got = (struct settings){0};
+	assert_int_equal(option_parse(&runs, 7, words, &got, &first, &err), 0);
+	assert_true(got.json && !got.db);
+	assert_int_equal(first, 3);
+	assert_string_equal(words[3], "python");
+	assert_string_equal(words[6], "--");
+	assert_int_equal(option_parse(&runs, 2, words, &got, &first, &err), 0);
+	assert_int_equal(first, 2);
+	assert_int_equal(option_parse(&runs, 3, words, &got, &first, &err), -EINVAL);
+	assert_string_equal(err.text, "test: no command stands behind --");
+	words[1] = (char *)"python";
+	assert_int_equal(option_parse(&runs, 4, words, &got, &first, &err), -EINVAL);
+	assert_string_equal(
+		err.text, "test: unexpected argument 'python': a command to run stands behind --");
+}
+
 static void numbers_have_a_range(void **state)
 {
 	static const char *const wrong[] = {"--factor nan", "--factor inf", "--factor 0x2",
@@ -262,6 +287,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(values_in_all_forms),
 		cmocka_unit_test(positionals_keep_their_order),
+		cmocka_unit_test(a_command_keeps_its_words),
 		cmocka_unit_test(numbers_have_a_range),
 		cmocka_unit_test(strings_are_collected),
 		cmocka_unit_test(mistakes_are_explained),

@@ -50,6 +50,44 @@ static struct reply exact(const struct buf *b, size_t size)
 	return r;
 }
 
+/* ---- handles ---- */
+
+static int handles_of(const struct buf *b, size_t size, struct symbol_handles *got)
+{
+	struct reply r = exact(b, size);
+	struct errinfo e;
+	int err = reply_handles(&r, got, &e);
+
+	if (err == 0 && got->count)
+		assert_int_equal(got->vaddr[got->count - 1], 0x7000);
+	free(r.data);
+	return err;
+}
+
+static void test_handles(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct protocol_handles head = {.text_offset = 0x1000, .text_vaddr = 0x2000};
+	uint64_t vaddrs[] = {0x5000, 0x5008, 0x7000}, again = 0x7000;
+	size_t begin = sizeof(struct protocol_status) + sizeof(head);
+	struct symbol_handles got;
+
+	put_status(&b, 0, "");
+	buf_append(&b, &head, sizeof(head));
+	buf_append(&b, vaddrs, sizeof(vaddrs));
+	assert_int_equal(handles_of(&b, b.len, &got), 0);
+	assert_int_equal(got.count, 3);
+	assert_int_equal(got.text_offset, 0x1000);
+	assert_int_equal(got.text_vaddr, 0x2000);
+	assert_int_equal(handles_of(&b, begin, &got), 0); /* none */
+	assert_int_equal(got.count, 0);
+	for (size_t size = 0; size < b.len; size++)
+		if (size < begin || (size - begin) % sizeof(*vaddrs))
+			assert_int_equal(handles_of(&b, size, &got), -EBADMSG);
+	buf_append(&b, &again, sizeof(again)); /* not ascending */
+	assert_int_equal(handles_of(&b, b.len, &got), -EBADMSG);
+}
+
 /* ---- identity ---- */
 
 static void test_identity(void **state)
@@ -326,6 +364,7 @@ static void test_places(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_handles),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_a_build_id_too_long),
 		cmocka_unit_test(test_errors_are_passed_on),

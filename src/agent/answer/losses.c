@@ -43,10 +43,15 @@ void completeness_text(struct buf *b, const struct completeness *c)
 		return;
 	buf_printf(b, "%s of %s lost", c->lost ? text_format_count(text, c->lost) : "none",
 		text_format_plural(of, c->hits, "events"));
-	if (!c->books.unseen.processes)
-		return;
-	buf_puts(b, "; ");
-	text_escape_terminal(b, call_gap_sentence(&c->books.unseen, unseen, sizeof(unseen)));
+	if (c->books.unseen.processes) {
+		buf_puts(b, "; ");
+		text_escape_terminal(
+			b, call_gap_sentence(&c->books.unseen, unseen, sizeof(unseen)));
+	}
+	if (c->books.missing[0]) {
+		buf_puts(b, "; not available on this kernel: ");
+		text_escape_terminal(b, c->books.missing);
+	}
 }
 
 /* Absurd numbers of a damaged file must not overflow a sum. */

@@ -94,6 +94,7 @@ static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
 	union wire_cookie k = {.source = CALIBRATE_SOURCE, .op = 1};
 	struct uprobe_point point = {.cookie = k.word};
 	struct uprobe *u = NULL;
+	struct wire_tally tally;
 	uint64_t bare, probed;
 	int r = function_offset(&point.offset);
 
@@ -109,9 +110,13 @@ static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
 	r = ask(to, from, &probed);
 	uprobe_detach_all(&u, 1);
 	probe_target_remove(p, (uint32_t)pid); /* its end is nobody's event */
-	if (r == 0)
-		*ret = probed > bare ? (double)(probed - bare) / CALLS : 0;
-	return r;
+	if (r < 0)
+		return r;
+	probe_tally(p, CALIBRATE_SOURCE, &tally);
+	if (tally.hits < CALLS)
+		return -ENODATA;
+	*ret = probed > bare ? (double)(probed - bare) / CALLS : 0;
+	return 0;
 }
 
 int calibrate_hit_ns(struct probe *p, double *ret)

@@ -8,5 +8,5 @@
 
 /* calibrate_hit_ns - run a function some thousand times in a child, without and with the probes of
  * @p's method, and give the difference per call. Takes about 50 ms; the probes must be enabled and
- * nothing else attached. -EIO and the like if it cannot be measured. */
+ * nothing else attached. -EIO and the like if it cannot be measured, -ENODATA if no hit was counted. */
 int calibrate_hit_ns(struct probe *p, double *ret);

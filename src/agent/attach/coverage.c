@@ -170,14 +170,13 @@ void coverage_scan_end(struct coverage *c)
 	c->scanning = false;
 }
 
-/* A program may be in the list twice: for the runtime and for the interpreter in it. */
+/* A file may be in the list twice: for the runtime, and for the interpreter or the NCCL in it. */
 static struct probed *find(const struct coverage *c, const struct target_library *lib)
 {
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
 		if (c->probed[i].used && c->files[i].library.inode == lib->inode &&
 			c->files[i].library.dev == lib->dev &&
-			library_points_are_marks(c->files[i].library.kind) ==
-				library_points_are_marks(lib->kind))
+			library_points_are_alike(c->files[i].library.kind, lib->kind))
 			return &c->probed[i];
 	return NULL;
 }

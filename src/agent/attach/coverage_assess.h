@@ -3,9 +3,9 @@
  *
  * Static copies of the runtime. The compiler's default is to link cudart into the program. Where no
  * libcudart is mapped but libcuda is, the program's symbols are looked at, and if the runtime is
- * among them it is probed there. Copies inside libraries are not probed: libnccl's is its own
- * business (what it does shows as driver calls inside NCCL calls), and a copy hidden in
- * libtorch_cuda or another library is reported as a gap, with the driver calls still seen. */
+ * among them it is probed there, as in any library that keeps the symbols of its copy
+ * (discover/embedded.h). libnccl's copy is its own business: what it does shows as driver calls
+ * inside NCCL calls. A copy without symbols is reported as a gap, with the driver calls still seen. */
 #pragma once
 
 #include "agent/attach/coverage.h"

@@ -16,8 +16,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "agent/probe/sample/sample.h"
+#include "agent/attach/obstacle.h"
 #include "agent/probe/link.h"
+#include "agent/probe/sample/sample.h"
 #include "base/file.h"
 
 #define INITIAL_PID_NAMESPACE "pid:[4026531836]" /* PROC_PID_INIT_INO, the same since Linux 3.8 */
@@ -98,13 +99,32 @@ int feature_uprobe_perf(void)
 	return map_errno(-errno);
 }
 
+static int (*const tries[])(void) = {
+	[PROBE_SESSION] = feature_uprobe_session,
+	[PROBE_MULTI] = feature_uprobe_multi,
+	[PROBE_PERF] = feature_uprobe_perf,
+};
+
+int feature_method(enum probe_method m, struct errinfo *reterr)
+{
+	static const char *const since[] = {
+		[PROBE_SESSION] = "Linux 6.13 or later",
+		[PROBE_MULTI] = "Linux 6.6 or later",
+		[PROBE_PERF] = "CONFIG_UPROBE_EVENTS",
+	};
+	int r = tries[m]();
+
+	if (r == -EOPNOTSUPP)
+		return errinfo_set(reterr, r, "this kernel has no %s probes: they need %s",
+			probe_method_name(m), since[m]);
+	return r < 0 ? errinfo_set(reterr, r,
+			       "no permission to attach %s probes: start it with sudo",
+			       probe_method_name(m))
+		     : 0;
+}
+
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 {
-	int (*const tries[])(void) = {
-		[PROBE_SESSION] = feature_uprobe_session,
-		[PROBE_MULTI] = feature_uprobe_multi,
-		[PROBE_PERF] = feature_uprobe_perf,
-	};
 	bool refused = false;
 
 	for (size_t i = 0; i < ARRAY_SIZE(tries); i++) {
@@ -121,8 +141,39 @@ int feature_attach_method(enum probe_method *ret, struct errinfo *reterr)
 			"no permission to attach uprobes: start it with sudo, a container with "
 			"`--user 0 --privileged --pid=host`, or give CAP_BPF and CAP_PERFMON "
 			"(and CAP_SYS_ADMIN on kernels before 6.6)");
-	return errinfo_set(
-		reterr, -EOPNOTSUPP, "this kernel has no uprobes (CONFIG_UPROBE_EVENTS)");
+	return errinfo_set(reterr, -EOPNOTSUPP,
+		"this kernel has no uprobes (CONFIG_UPROBE_EVENTS), or this is a sandbox without "
+		"eBPF (gVisor): 'ingero check' shows what is missing");
+}
+
+/* A kernel may know a method and yet refuse our program for it. */
+static int open_best(struct probe_settings s, struct probe **ret, struct errinfo *reterr)
+{
+	int r = feature_attach_method(&s.method, reterr);
+
+	while (r >= 0) {
+		r = probe_open(&s, ret, reterr);
+		if (r >= 0 || r == -EPERM || s.method == PROBE_PERF)
+			return r;
+		s.method++;
+		r = 0;
+	}
+	return r;
+}
+
+int feature_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
+{
+	int r = open_best(*s, ret, reterr);
+	struct obstacle_view v;
+	char why[OBSTACLE_MAX];
+
+	if (r != -EPERM && r != -EOPNOTSUPP)
+		return r;
+	obstacle_look("", &v);
+	if (r == -EPERM ? feature_bpf_load() == r && obstacle_to_load(&v, why)
+			: obstacle_to_run(&v, why))
+		return errinfo_set(reterr, r, "no probe can be attached: %s", why);
+	return r;
 }
 
 bool feature_host_pids(const char *root)

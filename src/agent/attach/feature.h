@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "agent/probe/method.h"
+#include "agent/probe/probe.h"
 #include "base/errinfo.h"
 
 /* feature_bpf_load - loads a program of the kind uprobes use. */
@@ -28,9 +28,16 @@ bool feature_host_pids(const char *root);
 	"start the container with --pid=host (Kubernetes: hostPID: true), else no process outside " \
 	"of it is seen"
 
+/* feature_method - whether uprobes can be attached by @m; else a sentence that says why not. */
+int feature_method(enum probe_method m, struct errinfo *reterr);
+
 /* feature_attach_method - the best way to attach uprobes here. -EOPNOTSUPP or -EPERM with a
  * sentence if there is none. */
 int feature_attach_method(enum probe_method *ret, struct errinfo *reterr);
+
+/* feature_open - probe_open() by the best method that this kernel has and takes our programs for; @s->method is not
+ * asked. A refusal names the setting that is behind it, where one is. */
+int feature_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr);
 
 /* feature_tracepoints - ret_present[i] tells whether tp_btf programs can attach to names[i].
  * -EOPNOTSUPP if the kernel has no BTF. */

@@ -226,6 +226,11 @@ bool library_points_are_marks(enum target_library_kind kind)
 	return marks_of(kind) != NULL;
 }
 
+bool library_points_are_alike(enum target_library_kind a, enum target_library_kind b)
+{
+	return functions_of(a) == functions_of(b) && marks_of(a) == marks_of(b);
+}
+
 int library_points_find(enum target_library_kind kind, int fd, const char *name, unsigned number,
 	struct library_points *ret, struct errinfo *reterr)
 {

@@ -18,6 +18,9 @@ bool library_points_known(enum target_library_kind kind);
 /* library_points_are_marks - whether what is found there are marks, for uprobe_attach_marks(). */
 bool library_points_are_marks(enum target_library_kind kind);
 
+/* library_points_are_alike - whether the same functions are probed in files of both kinds. */
+bool library_points_are_alike(enum target_library_kind a, enum target_library_kind b);
+
 /* library_points_find - of the file @fd, which sentences call @name and cookies @number. -ENOENT: it has none of them. */
 int library_points_find(enum target_library_kind kind, int fd, const char *name, unsigned number,
 	struct library_points *ret, struct errinfo *reterr);

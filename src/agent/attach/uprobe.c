@@ -316,6 +316,8 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_point *points,
 	size_t count, struct uprobe **ret, struct errinfo *reterr)
 {
+	if (probe_program_mark(p) < 0)
+		count = 0; /* the kernel refused it, which is said: PART_MARKS */
 	return attach(p, path, points, count,
 		probe_method(p) == PROBE_PERF ? attach_mark_perf : attach_mark_links, ret, reterr);
 }

@@ -12,7 +12,6 @@
 #include <string.h>
 
 #include "agent/check/check_private.h"
-#include "base/file.h"
 
 void check_append(char *out, size_t size, const char *fmt, ...)
 {
@@ -34,6 +33,7 @@ static const struct {
 	{"eBPF loading", false, check_bpf},
 	{"uprobes", false, check_uprobes},
 	{"tracepoints", false, check_tracepoints},
+	{"programs", false, check_programs},
 	{"CPU samples", true, check_cpu_clock},
 	{"capabilities", false, check_capabilities},
 	{"perf_event_paranoid", true, check_paranoid},
@@ -44,35 +44,24 @@ static const struct {
 	{"CUDA libraries", true, check_libraries},
 	{"CUDA processes", true, check_processes},
 };
-STATIC_ASSERT(ARRAY_SIZE(checks) <= CHECK_ROWS_MAX);
-
-static void read_status(struct check_context *c)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	const char *caps, *seccomp;
-
-	if (file_read_at(c->root, "/proc/self/status", 8192, &b) < 0)
-		return;
-	caps = strstr(buf_str(&b), "\nCapEff:\t");
-	seccomp = strstr(buf_str(&b), "\nSeccomp:\t");
-	if (c->probes->is_old)
-		c->caps = c->probes->caps;
-	else if (caps)
-		c->caps = strtoull(caps + strlen("\nCapEff:\t"), NULL, 16);
-	c->has_seccomp = !c->probes->is_old && seccomp && seccomp[strlen("\nSeccomp:\t")] == '2';
-}
+STATIC_ASSERT(ARRAY_SIZE(checks) + PART_COUNT <= CHECK_ROWS_MAX);
 
 void check_run(const char *root, const struct check_probes *p, struct check_report *ret)
 {
 	struct check_context c = {.root = root, .probes = p, .report = ret};
 
 	*ret = (struct check_report){.count = ARRAY_SIZE(checks)};
-	read_status(&c);
+	obstacle_look(root, &c.view);
+	if (p->is_old) {
+		c.view.caps = p->caps;
+		c.view.has_seccomp = false;
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(checks); i++) {
 		ret->rows[i].name = checks[i].name;
 		ret->rows[i].optional = checks[i].optional;
 		checks[i].run(&c, &ret->rows[i]);
 	}
+	ret->count += check_missing(&c, ret->rows + ret->count);
 }
 
 enum exit_code check_exit_code(const struct check_report *r)

@@ -86,7 +86,7 @@ void check_gpu(const struct check_context *c, struct check_row *row)
 void check_libraries(const struct check_context *c, struct check_row *row)
 {
 	_cleanup_free_ struct target_library *files = NULL;
-	int n = discover_library_files(c->root, &files);
+	int n = discover_library_files(c->root, NULL, &files);
 
 	for (int i = 0; i < MIN(n, LISTED_MAX); i++)
 		DETAIL(row, "%s%s", i ? "\n" : "", files[i].path);
@@ -144,6 +144,8 @@ void check_processes(const struct check_context *c, struct check_row *row)
 {
 	_cleanup_(discover_scanner_freep) struct discover_scanner *s = NULL;
 	const struct discover_result *found;
+	char why[OBSTACLE_MAX];
+	bool is_kept_out;
 	int r;
 
 	if (c->probes->is_old) {
@@ -162,7 +164,8 @@ void check_processes(const struct check_context *c, struct check_row *row)
 		return;
 	}
 	list_processes(c, found, row);
-	if (found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT))
+	is_kept_out = found->unreadable && obstacle_to_look(&c->view, why);
+	if (is_kept_out)
 		VALUE(row, "; cannot inspect %zu of %zu processes", found->unreadable, found->seen);
 	if (!feature_host_pids(c->root)) {
 		row->state = CHECK_OPTIONAL;
@@ -172,7 +175,5 @@ void check_processes(const struct check_context *c, struct check_row *row)
 	if (found->count > 0)
 		return;
 	row->state = CHECK_OPTIONAL;
-	ADVICE(row, found->unreadable && !has_cap(c, CAP_SYS_PTRACE_BIT)
-			    ? "give CAP_SYS_PTRACE to see the processes of other users"
-			    : "nothing to do: processes are found when they start");
+	ADVICE(row, "%s", is_kept_out ? why : "nothing to do: processes are found when they start");
 }

@@ -63,9 +63,12 @@ void check_probe(struct check_probes *ret)
 
 void check_kernel(const struct check_context *c, struct check_row *row)
 {
+	const struct check_trial *t = &c->probes->trial;
 	unsigned major = 0, minor = 0;
 
 	VALUE(row, "Linux %s", c->probes->release);
+	if (t->is_done && t->load == 0 && t->fire == 0)
+		return; /* some distributions keep an old number and take in what is new (RHEL 9: 5.14) */
 	if (sscanf(c->probes->release, "%u.%u", &major, &minor) == 2 &&
 		(major > 5 || (major == 5 && minor >= 15)))
 		return;
@@ -93,6 +96,7 @@ void check_btf(const struct check_context *c, struct check_row *row)
 void check_bpf(const struct check_context *c, struct check_row *row)
 {
 	int r = c->probes->bpf_load;
+	char why[OBSTACLE_MAX];
 
 	if (r == 0) {
 		VALUE(row, "a program was loaded");
@@ -102,16 +106,16 @@ void check_bpf(const struct check_context *c, struct check_row *row)
 	row->state = r == -EPERM ? CHECK_NO_PRIVILEGE : CHECK_NO_FEATURE;
 	if (r != -EPERM)
 		ADVICE(row, "use a kernel built with CONFIG_BPF_SYSCALL=y, CONFIG_BPF_EVENTS=y and "
-			    "CONFIG_UPROBE_EVENTS=y");
-	else if (!has_cap(c, CAP_SYS_ADMIN_BIT) && !(has_cap(c, 39) && has_cap(c, 38)))
+			    "CONFIG_UPROBE_EVENTS=y; a sandbox with a kernel of its own (gVisor) "
+			    "has no eBPF");
+	else if (obstacle_to_load(&c->view, why))
+		ADVICE(row, "%s", why);
+	else if (!has_cap(c, CAP_SYS_ADMIN_BIT) &&
+		 !(has_cap(c, CAP_BPF_BIT) && has_cap(c, CAP_PERFMON_BIT)))
 		ADVICE(row, "see capabilities below");
-	else if (c->has_seccomp)
-		ADVICE(row,
-			"the capabilities are there but a seccomp filter is active: let it allow "
-			"bpf and perf_event_open (docker: --security-opt seccomp=…)");
 	else
-		ADVICE(row,
-			"the capabilities are there but the kernel still refuses: check /sys/kernel/security/lockdown, the LSM in use, and whether this is a user namespace (capabilities only count in the initial one)");
+		ADVICE(row, "the capabilities are there but the kernel still refuses: look for a "
+			    "denial by its security module (SELinux, AppArmor) in dmesg");
 }
 
 void check_uprobes(const struct check_context *c, struct check_row *row)
@@ -137,8 +141,8 @@ void check_uprobes(const struct check_context *c, struct check_row *row)
 	} else if (refused) {
 		row->state = CHECK_NO_PRIVILEGE;
 		VALUE(row, "not permitted");
-		ADVICE(row, "kernels before 6.6 attach uprobes through perf events, which needs "
-			    "CAP_SYS_ADMIN");
+		ADVICE(row, "give CAP_SYS_ADMIN: kernels before 6.6 have only uprobes through perf "
+			    "events, which need it");
 	} else {
 		row->state = CHECK_NO_FEATURE;
 		VALUE(row, "none");
@@ -149,15 +153,26 @@ void check_uprobes(const struct check_context *c, struct check_row *row)
 void check_cpu_clock(const struct check_context *c, struct check_row *row)
 {
 	int r = c->probes->cpu_clock;
+	const struct parts_missing *m = &c->probes->trial.missing;
+	const char *refused = NULL;
+	char why[OBSTACLE_MAX];
 
-	if (r == 0) {
+	for (size_t i = 0; i < m->count; i++)
+		if (m->rows[i].part == PART_SAMPLES)
+			refused = m->rows[i].why;
+	if (r == 0 && !refused) {
 		VALUE(row, "cpu-clock");
 		return;
 	}
 	row->state = CHECK_OPTIONAL;
-	VALUE(row, "%s", r == -EPERM ? "not permitted" : "the kernel has none");
-	ADVICE(row, "%s; tracing works, but what runs between calls is not sampled",
-		r == -EPERM ? "give CAP_PERFMON" : "use a kernel built with CONFIG_PERF_EVENTS=y");
+	VALUE(row, "%s", refused ? refused : r == -EPERM ? "not permitted" : "the kernel has none");
+	if (refused)
+		ADVICE(row, "use another kernel");
+	else if (r != -EPERM)
+		ADVICE(row, "use a kernel built with CONFIG_PERF_EVENTS=y");
+	else
+		ADVICE(row, "%s", obstacle_to_sample(&c->view, why) ? why : "give CAP_PERFMON");
+	ADVICE(row, "; tracing works, but what runs between calls is not sampled");
 }
 
 void check_tracepoints(const struct check_context *c, struct check_row *row)

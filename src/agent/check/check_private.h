@@ -5,17 +5,14 @@
 
 #include <stdint.h>
 
+#include "agent/attach/obstacle.h"
 #include "agent/check/check.h"
 #include "base/macros.h"
-
-#define CAP_SYS_ADMIN_BIT  21
-#define CAP_SYS_PTRACE_BIT 19
 
 struct check_context {
 	const char *root;
 	const struct check_probes *probes;
-	uint64_t caps;
-	bool has_seccomp;
+	struct obstacle_view view;
 	struct check_report *report;
 };
 
@@ -26,7 +23,7 @@ void check_append(char *out, size_t size, const char *fmt, ...) _printf_(3, 4);
 
 static inline bool has_cap(const struct check_context *c, unsigned bit)
 {
-	return c->caps >> bit & 1;
+	return c->view.caps >> bit & 1;
 }
 
 /* check_kernel.c */
@@ -36,6 +33,11 @@ void check_bpf(const struct check_context *c, struct check_row *row);
 void check_uprobes(const struct check_context *c, struct check_row *row);
 void check_cpu_clock(const struct check_context *c, struct check_row *row);
 void check_tracepoints(const struct check_context *c, struct check_row *row);
+
+/* check_trial.c */
+void check_programs(const struct check_context *c, struct check_row *row);
+/* check_missing - a row for each part that tracing goes on without, into @rows, which has room for all; their number. */
+size_t check_missing(const struct check_context *c, struct check_row *rows);
 
 /* check_rights.c */
 void check_capabilities(const struct check_context *c, struct check_row *row);

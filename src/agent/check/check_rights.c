@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* check_rights.c - what this process may do, and what it can give up. */
+#include <errno.h>
 #include <string.h>
 
 #include "agent/check/check_private.h"
@@ -43,15 +44,23 @@ void check_capabilities(const struct check_context *c, struct check_row *row)
 		ADVICE(row, "run with sudo, or once: sudo setcap %s=ep $(command -v ingero)", all);
 }
 
+/* The number alone says little: what counts is whether perf events were refused. */
 void check_paranoid(const struct check_context *c, struct check_row *row)
 {
-	char level[16];
+	char level[16], why[OBSTACLE_MAX];
 
 	if (file_read_line(c->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level)) <
-		0)
+		0) {
 		VALUE(row, "not there");
-	else
-		VALUE(row, "%s (does not matter with CAP_PERFMON)", level);
+		return;
+	}
+	VALUE(row, "%s", level);
+	if (c->probes->cpu_clock == 0) {
+		VALUE(row, " (does not matter: perf events are permitted)");
+	} else if (c->probes->cpu_clock == -EPERM && obstacle_to_sample(&c->view, why)) {
+		row->state = CHECK_OPTIONAL;
+		ADVICE(row, "%s", why);
+	}
 }
 
 void check_ptrace_scope(const struct check_context *c, struct check_row *row)

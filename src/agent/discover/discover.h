@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discover.h - which processes use CUDA, and where the libraries are that they map.
  *
- * Implemented in process.c (facts of one process), library.c (its libraries), scan.c (all
- * processes, repeatedly) and disk.c (copies that nobody maps yet). Everything is read from /proc
+ * Implemented in process.c (facts of one process), library.c (its libraries by name), scan.c (all
+ * processes, repeatedly), disk.c and command_files.c (copies that nobody maps yet). Everything is read from /proc
  * under a root prefix ("" for the real machine). What /proc says is hostile: names are any bytes,
  * lines of any length, processes come and go between two reads. */
 #pragma once
@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "model/target.h"
 
-#define DISCOVER_LIBRARIES_MAX 16  /* distinct files per process */
+#define DISCOVER_LIBRARIES_MAX 32  /* distinct files per process */
 #define DISCOVER_FILES_MAX     256 /* copies on disk */
 
 /* ---- one process ---- */
@@ -95,19 +95,32 @@ DEFINE_CLEANUP(struct discover_scanner *, discover_scanner_free)
  * scan. Returns 0, -ENOMEM, or why /proc could not be listed. */
 int discover_scan(struct discover_scanner *s, const struct discover_result **ret);
 
+/* discover_scanner_libraries - as discover_libraries(); and of a process that uses CUDA also the
+ * libraries that files of other names hold (embedded.h). */
+int discover_scanner_libraries(struct discover_scanner *s, uint32_t pid, struct target_library *ret,
+	size_t max, size_t *ret_dropped);
+
 /* ---- on disk ---- */
 
-/* discover_library_files - copies of the libraries on disk: LD_LIBRARY_PATH, the usual directories,
- * Python and conda environments, Pythons on PATH and running ones, the loader's cache (which holds
- * what ld.so.conf names); and the same under /proc/1/root when that is another file
- * system (an agent in a container). One row per file, map_start 0. *ret is the caller's (free()).
- * Returns the number of rows, or -ENOMEM. */
-int discover_library_files(const char *root, struct target_library **ret);
+struct discover_command {  /* a program that has not run yet */
+	char *const *argv; /* any of its words may name another program: env, timeout, torchrun */
+	char *const *envp;
+	const char *folder; /* that it is started in, absolute */
+};
+
+/* discover_library_files - copies of the libraries on disk: those that @c (may be NULL) would load, as
+ * far as its words, its environment and its program's file tell, and its programs themselves
+ * (TARGET_EXECUTABLE); LD_LIBRARY_PATH, the usual directories, Python and conda environments, Pythons
+ * on PATH and running ones, the loader's cache (which holds what ld.so.conf names); and the same under
+ * /proc/1/root when that is another file system (an agent in a container). One row per file, map_start
+ * 0. *ret is the caller's (free()). Returns the number of rows, or -ENOMEM. */
+int discover_library_files(
+	const char *root, const struct discover_command *c, struct target_library **ret);
 
 /* discover_file_open - the regular file at @path, open for reading; its (dev, inode) in @lib become
  * those that maps would show. Returns a descriptor, or of open(2). */
 int discover_file_open(const char *path, struct target_library *lib);
 
 /* discover_library_file - the library at @path, which the user named. -ENOENT no such file;
- * -EBADMSG if its name is none of the libraries we know. */
+ * -EBADMSG if neither its name nor its symbols are those of a library we know. */
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr);

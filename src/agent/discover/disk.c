@@ -1,16 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped.
+/* disk.c - copies of the CUDA libraries on disk that no process needs to have mapped. What a program
+ * that has not run yet says about them is command_files.c's part.
  *
- * Looked for by name only; nothing is opened or run. A file is one row, whatever its links are
+ * Looked for by name only; no library is opened or run. A file is one row, whatever its links are
  * called; among several names the one that is no symbolic link is kept.
  *
  * The search is bounded: fixed patterns (no tree is walked), DISCOVER_FILES_MAX files,
  * ENTRIES_MAX directory entries, INTERPRETERS_MAX Pythons and SEARCH_NS in all; a file system that
  * hangs can hold it up for one pattern only. */
-#include "agent/discover/discover.h"
+#include "agent/discover/disk_private.h"
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
 #include <stdio.h>
@@ -18,6 +20,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/discover/embedded.h"
 #include "base/clock.h"
 #include "base/file.h"
 
@@ -66,36 +69,20 @@ static const char *const python_prefixes[] = {
 	"/srv/*",
 	"/workspace/*",
 };
-static const char *const python_places[] = {
-	"/lib*/python*/*-packages/nvidia/*/lib",
-	"/lib*/python*/*-packages/torch/lib",
-};
+#define PACKAGES "/lib*/python*/*-packages"
+static const char *const package_places[] = {"/nvidia/*/lib", "/torch/lib"};
 
-struct files {
-	struct target_library *rows;
-	size_t count;
-	bool is_link[DISCOVER_FILES_MAX];
-	size_t prefix_len; /* of the root, cut from stored paths */
-	size_t entries;    /* of directories, looked at so far */
-	mono_time begun;
-};
-
-static bool is_over(const struct files *f)
+bool disk_is_over(const struct disk_search *f)
 {
 	return f->count == DISCOVER_FILES_MAX || f->entries >= ENTRIES_MAX ||
 	       mono_now().ns - f->begun.ns > SEARCH_NS;
 }
 
-static void add_file(struct files *f, const char *path)
+void disk_add_file(struct disk_search *f, const char *path, enum target_library_kind kind)
 {
-	const char *base = strrchr(path, '/');
-	enum target_library_kind kind;
 	struct stat st, link;
 	size_t i = 0;
 
-	if (!base || discover_library_kind(base + 1, strlen(base + 1), &kind) < 0 ||
-		!target_kind_is_cuda(kind))
-		return;
 	if (lstat(path, &link) < 0 || stat(path, &st) < 0 || !S_ISREG(st.st_mode))
 		return;
 	while (i < f->count && (f->rows[i].dev != st.st_dev || f->rows[i].inode != st.st_ino))
@@ -110,7 +97,17 @@ static void add_file(struct files *f, const char *path)
 	f->count = MAX(f->count, i + 1);
 }
 
-static void add_directory(struct files *f, const char *dir)
+static void add_library(struct disk_search *f, const char *path)
+{
+	const char *base = strrchr(path, '/');
+	enum target_library_kind kind;
+
+	if (base && discover_library_kind(base + 1, strlen(base + 1), &kind) == 0 &&
+		target_kind_is_cuda(kind))
+		disk_add_file(f, path, kind);
+}
+
+void disk_add_folder(struct disk_search *f, const char *dir)
 {
 	DIR *d = opendir(dir);
 	struct dirent *e;
@@ -121,27 +118,28 @@ static void add_directory(struct files *f, const char *dir)
 	while (f->entries++ < ENTRIES_MAX && (e = readdir(d)))
 		if (strncmp(e->d_name, "lib", 3) == 0 &&
 			snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path))
-			add_file(f, path);
+			add_library(f, path);
 	closedir(d);
 }
 
-static void add_pattern(struct files *f, const char *root, const char *first, const char *second)
+static void add_pattern(
+	struct disk_search *f, const char *root, const char *first, const char *second)
 {
 	char pattern[PATH_MAX];
 	glob_t g = {0};
 
-	if (is_over(f) || snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
-				  (int)sizeof(pattern))
+	if (disk_is_over(f) || snprintf(pattern, sizeof(pattern), "%s%s%s", root, first, second) >=
+				       (int)sizeof(pattern))
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &g) == 0)
 		for (size_t i = 0; i < g.gl_pathc; i++)
-			add_directory(f, g.gl_pathv[i]);
+			disk_add_folder(f, g.gl_pathv[i]);
 	globfree(&g);
 }
 
 /* The cache's paths are NUL-terminated strings in one table. Taking every string that begins with a
  * slash needs none of its offsets, so a damaged cache can only name files that are not there. */
-static void add_loader_cache(struct files *f, const char *root)
+static void add_loader_cache(struct disk_search *f, const char *root)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(CACHE_MAX);
 	char path[PATH_MAX];
@@ -154,15 +152,37 @@ static void add_loader_cache(struct files *f, const char *root)
 		size_t len = strnlen(s, b.len - i);
 
 		if (*s == '/' && file_join(path, sizeof(path), root, s) == 0)
-			add_file(f, path);
+			add_library(f, path);
 		i += len + 1;
 	}
 }
 
 /* ---- what the tracer's own environment and running programs say ---- */
 
-/* The packages of the Python whose program lies at @path: PREFIX/bin/python3.11. */
-static void add_python(struct files *f, const char *root, const char *path)
+static void add_packages(
+	struct disk_search *f, const char *root, const char *folder, const char *below)
+{
+	char pattern[PATH_MAX];
+
+	for (size_t j = 0; j < ARRAY_SIZE(package_places); j++)
+		if (snprintf(pattern, sizeof(pattern), "%s%s", below, package_places[j]) <
+			(int)sizeof(pattern))
+			add_pattern(f, root, folder, pattern);
+}
+
+void disk_add_prefix(struct disk_search *f, const char *root, const char *prefix)
+{
+	if (prefix[0] && !strpbrk(prefix, "*?[\\"))
+		add_packages(f, root, prefix, PACKAGES);
+}
+
+void disk_add_packages(struct disk_search *f, const char *root, const char *folder)
+{
+	if (!strpbrk(folder, "*?[\\"))
+		add_packages(f, root, folder, "");
+}
+
+void disk_add_program(struct disk_search *f, const char *root, const char *path)
 {
 	char prefix[PATH_MAX];
 	char *slash;
@@ -170,17 +190,21 @@ static void add_python(struct files *f, const char *root, const char *path)
 	snprintf(prefix, sizeof(prefix), "%s", path);
 	for (int i = 0; i < 2; i++) {
 		slash = strrchr(prefix, '/');
-		if (!slash || slash == prefix || strpbrk(prefix, "*?[\\"))
+		if (!slash || slash == prefix)
 			return;
 		*slash = 0;
 	}
-	for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
-		add_pattern(f, root, prefix, python_places[j]);
+	disk_add_prefix(f, root, prefix);
 }
 
-/* Each part of the list @text that is an absolute path: a folder of libraries, or with
- * @of_programs one that may hold a Python. */
-static void add_list(struct files *f, const char *root, const char *text, bool of_programs)
+bool disk_is_program(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && st.st_mode & 0111;
+}
+
+void disk_add_list(struct disk_search *f, const char *root, const char *text, bool of_programs)
 {
 	char path[PATH_MAX], program[PATH_MAX];
 
@@ -189,12 +213,12 @@ static void add_list(struct files *f, const char *root, const char *text, bool o
 
 		if (*text == '/' && snprintf(path, sizeof(path), "%s%.*s", root, (int)len, text) <
 					    (int)sizeof(path)) {
-			if (!of_programs && !is_over(f))
-				add_directory(f, path);
+			if (!of_programs && !disk_is_over(f))
+				disk_add_folder(f, path);
 			else if (snprintf(program, sizeof(program), "%s/python3", path) <
 					 (int)sizeof(program) &&
-				 access(program, X_OK) == 0)
-				add_python(f, root, program + strlen(root));
+				 disk_is_program(program))
+				disk_add_program(f, root, program + strlen(root));
 		}
 		text += len + (text[len] == ':');
 	}
@@ -202,7 +226,7 @@ static void add_list(struct files *f, const char *root, const char *text, bool o
 
 /* Pythons that are running, by their program's file. What they were called with is their own word
  * and leads nowhere here. */
-static void add_running(struct files *f, const char *root)
+static void add_running(struct disk_search *f, const char *root)
 {
 	char pattern[PATH_MAX], name[PATH_MAX];
 	size_t found = 0;
@@ -212,25 +236,24 @@ static void add_running(struct files *f, const char *root)
 		return;
 	if (glob(pattern, GLOB_NOSORT, NULL, &g) != 0)
 		g.gl_pathc = 0;
-	for (size_t i = 0; i < g.gl_pathc && found < INTERPRETERS_MAX && !is_over(f); i++) {
+	for (size_t i = 0; i < g.gl_pathc && found < INTERPRETERS_MAX && !disk_is_over(f); i++) {
 		ssize_t len = readlink(g.gl_pathv[i], name, sizeof(name) - 1);
 
 		name[MAX(len, (ssize_t)0)] = 0;
 		if (!strstr(name, "/bin/python"))
 			continue;
 		found++;
-		add_python(f, root, name);
+		disk_add_program(f, root, name);
 	}
 	globfree(&g);
 }
 
-static void add_root(struct files *f, const char *root)
+static void add_root(struct disk_search *f, const char *root)
 {
 	for (size_t i = 0; i < ARRAY_SIZE(directories); i++)
 		add_pattern(f, root, directories[i], "");
 	for (size_t i = 0; i < ARRAY_SIZE(python_prefixes); i++)
-		for (size_t j = 0; j < ARRAY_SIZE(python_places); j++)
-			add_pattern(f, root, python_prefixes[i], python_places[j]);
+		add_packages(f, root, python_prefixes[i], PACKAGES);
 	add_loader_cache(f, root);
 }
 
@@ -243,23 +266,41 @@ static bool is_other_root(const char *root, const char *init_root)
 	       stat(init_root, &b) == 0 && (a.st_dev != b.st_dev || a.st_ino != b.st_ino);
 }
 
-int discover_library_files(const char *root, struct target_library **ret)
+int discover_library_files(
+	const char *root, const struct discover_command *c, struct target_library **ret)
 {
 	_cleanup_free_ struct target_library *rows = calloc(DISCOVER_FILES_MAX, sizeof(*rows));
-	struct files f = {.rows = rows, .prefix_len = strlen(root), .begun = mono_now()};
+	struct disk_search f = {.rows = rows, .prefix_len = strlen(root), .begun = mono_now()};
 	char init_root[PATH_MAX];
 
 	if (!rows)
 		return -ENOMEM;
-	add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
+	if (c)
+		command_files_add(&f, root, c); /* first: there is room for so many */
+	disk_add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
 	add_root(&f, root);
-	add_list(&f, root, getenv("PATH"), true);
+	disk_add_list(&f, root, getenv("PATH"), true);
 	add_running(&f, root);
 	if (file_join(init_root, sizeof(init_root), root, "/proc/1/root") == 0 &&
 		is_other_root(root, init_root))
 		add_root(&f, init_root);
+	if (c)
+		command_files_guess(&f, root, c);
 	*ret = TAKE(rows);
 	return (int)f.count;
+}
+
+/* A file of another name that holds one library; of two, NCCL: it is never the runtime of others. */
+static int embedded_kind(const char *path, struct target_library *lib)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	unsigned kinds = fd < 0 ? 0 : embedded_kinds(fd, path);
+
+	if (!kinds)
+		return -ENOENT;
+	lib->kind = kinds >> TARGET_NCCL & 1 ? TARGET_NCCL : TARGET_CUDART;
+	lib->embedded = true;
+	return 0;
 }
 
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr)
@@ -271,10 +312,13 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 
 	if (stat(path, &st) < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", path, strerror(errno));
-	if (!S_ISREG(st.st_mode) || discover_library_kind(name, strlen(name), &lib.kind) < 0 ||
+	if (!S_ISREG(st.st_mode) ||
+		(discover_library_kind(name, strlen(name), &lib.kind) < 0 &&
+			embedded_kind(path, &lib) < 0) ||
 		!target_kind_is_cuda(lib.kind))
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…)", path);
+			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…), and holds none",
+			path);
 	lib.dev = st.st_dev;
 	lib.inode = st.st_ino;
 	snprintf(lib.path, sizeof(lib.path), "%s", path);

@@ -28,7 +28,7 @@
 struct search {
 	const char *const *names;
 	size_t count;
-	uint64_t *offsets;   /* 0: not found yet */
+	uint64_t *found;     /* what is wanted of each function; 0: not found yet */
 	uint32_t *same_last; /* next name with the same last byte, +1; 0 ends */
 	uint32_t first[256]; /* by last byte, +1 */
 	struct elfsym_hit *hits;
@@ -204,10 +204,10 @@ unsigned elfsym_machine(const struct elfsym *e)
 static int search_init(struct search *s, const char *const *names, size_t count)
 {
 	*s = (struct search){.names = names, .count = count, .hit_max = count * HITS_PER_NAME};
-	s->offsets = calloc(count + 1, sizeof(*s->offsets));
+	s->found = calloc(count + 1, sizeof(*s->found));
 	s->same_last = calloc(count + 1, sizeof(*s->same_last));
 	s->hits = calloc(s->hit_max + 1, sizeof(*s->hits));
-	if (!s->offsets || !s->same_last || !s->hits)
+	if (!s->found || !s->same_last || !s->hits)
 		return -ENOMEM;
 	for (size_t i = 0; i < count; i++) {
 		size_t len = strlen(names[i]);
@@ -224,7 +224,7 @@ static int search_init(struct search *s, const char *const *names, size_t count)
 
 static void search_done(struct search *s)
 {
-	free(s->offsets);
+	free(s->found);
 	free(s->same_last);
 	free(s->hits);
 }
@@ -239,7 +239,7 @@ static int match_tail(struct search *s, const char *end, size_t before, uint64_t
 		const char *name = s->names[i - 1];
 		size_t len = strlen(name);
 
-		if (s->offsets[i - 1] || len > before || memcmp(end - len, name, len) != 0)
+		if (s->found[i - 1] || len > before || memcmp(end - len, name, len) != 0)
 			continue;
 		if (s->hit_count == s->hit_max)
 			return -EBADMSG;
@@ -315,7 +315,7 @@ static void match_symbol(const struct elfsym *e, const Elf64_Sym *sym,
 	while (hit > hits && hit[-1].at == key.at)
 		hit--;
 	for (; hit < hits + count && hit->at == key.at; hit++)
-		take(arg, hit->name, elfsym_file_offset(e, sym->st_value, PF_X));
+		take(arg, hit->name, elfsym_file_offset(e, sym->st_value, PF_X), sym->st_size);
 }
 
 /* Pass 2. */
@@ -341,35 +341,80 @@ int elfsym_find(struct elfsym *e, const struct elfsym_table *t, struct elfsym_hi
 	return 0;
 }
 
-static void take_offset(void *arg, uint32_t name, uint64_t offset)
+static void take_offset(void *arg, uint32_t name, uint64_t offset, uint64_t size)
 {
 	struct search *s = arg;
 
-	if (!s->offsets[name])
-		s->offsets[name] = offset;
+	if (!s->found[name])
+		s->found[name] = offset;
 }
 
-int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
+static void take_size(void *arg, uint32_t name, uint64_t offset, uint64_t size)
 {
-	const struct elfsym_table *const tables[] = {&e->dynamic, &e->full};
+	struct search *s = arg;
+
+	if (!s->found[name] && offset)
+		s->found[name] = size;
+}
+
+/* What @take finds of @names in @table, and in @next (NULL: none) of those not found there. */
+static int look_up(struct elfsym *e, const struct elfsym_table *table,
+	const struct elfsym_table *next, const char *const *names, size_t count, elfsym_take *take,
+	uint64_t *ret_found)
+{
 	_cleanup_(search_done) struct search s;
 	int r = search_init(&s, names, count), found = 0;
 
-	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(tables); i++) {
-		if (tables[i]->symbols_size == 0)
+	for (; r == 0 && table; table = next, next = NULL) {
+		if (table->symbols_size == 0)
 			continue;
-		r = find_strings(e, tables[i], &s);
+		r = find_strings(e, table, &s);
 		if (r < 0 || s.hit_count == 0)
 			continue;
-		r = elfsym_find(e, tables[i], s.hits, s.hit_count, take_offset, &s);
+		r = elfsym_find(e, table, s.hits, s.hit_count, take, &s);
 	}
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < count; i++) {
-		ret_offsets[i] = s.offsets[i];
-		found += s.offsets[i] != 0;
+		ret_found[i] = s.found[i];
+		found += s.found[i] != 0;
 	}
 	return found;
+}
+
+int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uint64_t *ret_offsets)
+{
+	return look_up(e, &e->dynamic, &e->full, names, count, take_offset, ret_offsets);
+}
+
+int elfsym_sizes(struct elfsym *e, const char *const *names, size_t count, bool exported,
+	uint64_t *ret_sizes)
+{
+	return look_up(
+		e, exported ? &e->dynamic : &e->full, NULL, names, count, take_size, ret_sizes);
+}
+
+int elfsym_mentions(struct elfsym *e, const char *name)
+{
+	_cleanup_(search_done) struct search s;
+	int r = search_init(&s, &name, 1);
+
+	if (r == 0)
+		r = find_strings(e, &e->dynamic, &s);
+	return r < 0 ? r : s.hit_count > 0;
+}
+
+uint64_t elfsym_names_bytes(const struct elfsym *e)
+{
+	return e->full.strings_size;
+}
+
+bool elfsym_is_program(const struct elfsym *e)
+{
+	for (size_t i = 0; i < e->segment_count; i++)
+		if (e->segments[i].p_type == PT_INTERP)
+			return true;
+	return false;
 }
 
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset)

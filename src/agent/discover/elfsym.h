@@ -7,6 +7,7 @@
  * is that of a resolver. Objects whose section headers were stripped have no symbols here. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -36,6 +37,22 @@ int elfsym_offsets(struct elfsym *e, const char *const *names, size_t count, uin
 /* elfsym_offset - one name; -ENOENT if there is no such function. */
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
 
+/* elfsym_sizes - as elfsym_offsets(), the sizes in bytes: those of exported functions, or of all in
+ * .symtab. 0 also for a function without one: assembled, like the stubs that only lead to another
+ * library's function of their name. */
+int elfsym_sizes(struct elfsym *e, const char *const *names, size_t count, bool exported,
+	uint64_t *ret_sizes);
+
+/* elfsym_mentions - is @name among the names of exported and imported symbols? 1 or 0; errors as
+ * elfsym_offsets(). Reads the names alone, which are some kilobytes of most files. */
+int elfsym_mentions(struct elfsym *e, const char *name);
+
+/* elfsym_names_bytes - how large the names of .symtab are; 0: the file was stripped. */
+uint64_t elfsym_names_bytes(const struct elfsym *e);
+
+/* elfsym_is_program - is it started, rather than loaded by others? */
+bool elfsym_is_program(const struct elfsym *e);
+
 /* elfsym_search - functions by a part of their names. A pattern that ends in * stands for every
  * exported function that begins with the rest of it, with ** for one that is not exported, too; any other for the function of that name and
  * the copies of it that compilers make (name.isra.0), exported or not.
@@ -43,6 +60,12 @@ int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset);
  * found once. Returns how many, at most @max; errors as elfsym_offsets(). */
 int elfsym_search(struct elfsym *e, const char *const *patterns, size_t count,
 	uint64_t *ret_offsets, uint32_t *ret_patterns, size_t max);
+
+/* elfsym_linked - what the dynamic linker is told: the folders of DT_RPATH and DT_RUNPATH (as they are written,
+ * with colons between) to @folders, the names of DT_NEEDED, each with a NUL behind it, to @names.
+ * -ENOENT if it is linked statically; -EBADMSG; of pread(2). */
+struct buf;
+int elfsym_linked(struct elfsym *e, struct buf *folders, struct buf *names);
 
 /* elfsym_read - @len bytes of the file at @offset; -EBADMSG past its end. */
 int elfsym_read(struct elfsym *e, uint64_t offset, void *out, size_t len);

@@ -30,10 +30,10 @@ struct elfsym_hit {
 	uint32_t name;
 };
 
-typedef void elfsym_take(void *arg, uint32_t name, uint64_t offset);
+typedef void elfsym_take(void *arg, uint32_t name, uint64_t offset, uint64_t size);
 
 /* elfsym_find - hands every function of @t that has the string of a hit as its name to @take, with
- * its file offset (0: it has none) and the hit's name. Sorts @hits. */
+ * its file offset (0: it has none), its size and the hit's name. Sorts @hits. */
 int elfsym_find(struct elfsym *e, const struct elfsym_table *t, struct elfsym_hit *hits,
 	size_t count, elfsym_take *take, void *arg);
 

@@ -81,7 +81,7 @@ static int search_strings(struct elfsym *e, const struct elfsym_table *t, struct
 	return r;
 }
 
-static void take_match(void *arg, uint32_t pattern, uint64_t offset)
+static void take_match(void *arg, uint32_t pattern, uint64_t offset, uint64_t size)
 {
 	struct matches *m = arg;
 

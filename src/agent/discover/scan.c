@@ -15,6 +15,7 @@
 #include <limits.h>
 #include <string.h>
 
+#include "agent/discover/embedded.h"
 #include "base/array.h"
 #include "base/file.h"
 
@@ -29,6 +30,7 @@ struct entry {
 	char comm[TARGET_COMM_MAX];
 	uint32_t uid; /* known if it has libraries */
 	bool unreadable;
+	bool partial;   /* not all its files were looked at for libraries inside */
 	size_t dropped; /* mappings beyond DISCOVER_LIBRARIES_MAX */
 	struct target_library *libraries;
 	size_t library_count;
@@ -42,6 +44,7 @@ struct list {
 struct discover_scanner {
 	char root[PATH_MAX];
 	struct list known;
+	struct embedded *embedded;
 	unsigned round;
 	struct discover_result result;
 };
@@ -79,6 +82,8 @@ int discover_scanner_new(const char *root, struct discover_scanner **ret)
 	if (!s)
 		return -ENOMEM;
 	r = file_join(s->root, sizeof(s->root), root, "");
+	if (r == 0)
+		r = embedded_new(&s->embedded);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);
@@ -88,6 +93,7 @@ int discover_scanner_new(const char *root, struct discover_scanner **ret)
 void discover_scanner_free(struct discover_scanner *s)
 {
 	list_done(&s->known);
+	embedded_freep(&s->embedded);
 	free(s->result.processes);
 	free(s);
 }
@@ -95,9 +101,28 @@ void discover_scanner_free(struct discover_scanner *s)
 static bool is_unchanged(const struct discover_scanner *s, const struct entry *old,
 	const struct discover_process *now)
 {
-	return old && old->start_ticks == now->start_ticks &&
+	return old && !old->partial && old->start_ticks == now->start_ticks &&
 	       old->vsize_bytes == now->vsize_bytes && old->threads == now->threads &&
 	       strcmp(old->comm, now->comm) == 0 && (now->pid + s->round) % SCAN_REREAD != 0;
+}
+
+static int find_libraries(struct discover_scanner *s, uint32_t pid, struct target_library *ret,
+	size_t max, size_t *ret_dropped, bool *ret_is_partial)
+{
+	int n = discover_libraries(s->root, pid, ret, max, ret_dropped);
+
+	if (n < 0 || !discover_uses_cuda(ret, (size_t)n))
+		return n;
+	return embedded_find(
+		s->embedded, s->root, pid, ret, (size_t)n, max, ret_dropped, ret_is_partial);
+}
+
+int discover_scanner_libraries(struct discover_scanner *s, uint32_t pid, struct target_library *ret,
+	size_t max, size_t *ret_dropped)
+{
+	bool is_partial;
+
+	return find_libraries(s, pid, ret, max, ret_dropped, &is_partial);
 }
 
 /* Reads the maps of @e's process. A process that ended meanwhile is -ESRCH. */
@@ -105,7 +130,8 @@ static int read_libraries(struct discover_scanner *s, struct entry *e)
 {
 	struct target_library found[DISCOVER_LIBRARIES_MAX];
 	struct discover_process facts;
-	int n = discover_libraries(s->root, e->pid, found, ARRAY_SIZE(found), &e->dropped), r;
+	int n = find_libraries(s, e->pid, found, ARRAY_SIZE(found), &e->dropped, &e->partial);
+	int r;
 
 	s->result.maps_read++;
 	if (n == -EACCES) {

@@ -89,6 +89,13 @@ static __always_inline void loss_count(__u32 source, enum wire_loss reason)
 		__sync_fetch_and_add(&t->lost[reason], 1);
 }
 
+/* hit_lose - a hit that is lost at once. */
+static __always_inline void hit_lose(__u32 source, enum wire_loss reason)
+{
+	hit_count(source);
+	loss_count(source, reason);
+}
+
 static __always_inline void aggregated_count(__u32 source)
 {
 	struct wire_tally *t = tally_of(source);

@@ -25,13 +25,12 @@ struct user_pt_regs {
 #include <bpf/bpf_core_read.h>
 #include <bpf/bpf_tracing.h>
 
+#include "agent/probe/bound.bpf.h"
+
 typedef _Bool bool;
 #define true 1
 #define false 0
 #define NULL ((void *)0)
-
-/* In programs of session probes (6.13), which run at entry and return; after 1 at entry not at return. */
-extern bool bpf_session_is_return(void) __ksym;
 
 #pragma clang attribute push(__attribute__((preserve_access_index)), apply_to = record)
 
@@ -141,3 +140,11 @@ struct bpf_iter__task {
 #define REQ_OP_SECURE_ERASE  5
 #define REQ_OP_ZONE_APPEND   7
 #define REQ_OP_WRITE_ZEROES  9
+
+/* session_is_return - in programs of session probes (6.13), which run at entry and return; after 1 at entry not
+ * at return. At the entry the thread stands at the function, at the return behind the call. The kernel's own
+ * bpf_session_is_return() changed its arguments in 7.0, and a program can be linked with one of both only. */
+static __always_inline bool session_is_return(struct pt_regs *ctx)
+{
+	return bpf_get_func_ip(ctx) != PT_REGS_IP(ctx);
+}

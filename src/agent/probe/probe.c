@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* probe.c - loads the kernel half and keeps its handles. Used from the tracer's thread only.
  *
- * Programs a kernel cannot load (session probes before 6.13) are left out before loading; what a
- * probe method needs is decided by the caller (agent/attach/feature.h). */
+ * What a probe method needs is decided by the caller (agent/attach/feature.h). A program whose tracepoint the kernel
+ * does not have, or that its verifier refuses, is left out, alone, and said to be missing (part.h); without the
+ * few that everything stands on nothing is loaded. */
 #include "agent/probe/probe.h"
 
 #include <errno.h>
@@ -27,19 +28,54 @@
 struct probe {
 	struct probe_bpf *skel;
 	struct probe_settings settings;
-	bool plain; /* the kernel's variables are left alone */
+	bool plain;        /* the kernel's variables are left alone */
+	uint64_t left_out; /* rows of hooks[] that the kernel refused */
+	struct parts_missing missing;
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
 };
 
-/* libbpf's first complaint: the later ones only say that loading failed. */
-static char libbpf_message[256];
+/* Of libbpf's complaints: the first, the program it was about, and what the verifier said last. */
+static struct {
+	char first[256];
+	char program[64];
+	char verifier[160];
+} complaint;
+
+/* The last line of the verifier's log before its statistics is what it objects to. */
+static void note_verifier(const char *log)
+{
+	const char *line = log;
+
+	while (*line) {
+		size_t n = strcspn(line, "\n");
+
+		if (!strncmp(line, "processed ", 10) || !strncmp(line, "-- END", 6))
+			break;
+		if (n)
+			snprintf(complaint.verifier, sizeof(complaint.verifier), "%.*s", (int)n,
+				line);
+		line += n + (line[n] == '\n');
+	}
+}
 
 static int libbpf_note(enum libbpf_print_level level, const char *fmt, va_list ap)
 {
-	if (level <= LIBBPF_WARN && !libbpf_message[0])
-		vsnprintf(libbpf_message, sizeof(libbpf_message), fmt, ap);
+	_cleanup_free_ char *text = NULL;
+	const char *log;
+
+	if (level > LIBBPF_WARN || vasprintf(&text, fmt, ap) < 0)
+		return 0;
+	if (getenv("LIBBPF_LOG_LEVEL")) /* as programs with a later libbpf are asked for its messages */
+		fputs(text, stderr);
+	if (!complaint.first[0])
+		snprintf(complaint.first, sizeof(complaint.first), "%.*s", (int)strcspn(text, "\n"),
+			text);
+	sscanf(text, "libbpf: prog '%63[^']'", complaint.program);
+	log = strstr(text, "BEGIN PROG LOAD LOG --\n");
+	if (log)
+		note_verifier(strchr(log, '\n') + 1);
 	return 0;
 }
 
@@ -94,13 +130,14 @@ static void configure(struct probe *p)
 	if (!s->stacks)
 		shrink_stack_maps(k);
 	bpf_program__set_autoload(k->progs.call_session, session);
-	bpf_program__set_autoload(k->progs.handle_session, session);
+	bpf_program__set_autoload(k->progs.handle_session, session && !s->no_marks);
 	bpf_program__set_autoload(k->progs.call_entry, !session);
 	bpf_program__set_autoload(k->progs.call_return, !session);
 	if (session) {
 		bpf_program__set_expected_attach_type(k->progs.call_session, LINK_UPROBE_SESSION);
 		bpf_program__set_expected_attach_type(k->progs.handle_session, LINK_UPROBE_SESSION);
 	}
+	bpf_program__set_autoload(k->progs.mark_hit, !s->no_marks);
 	if (s->method != PROBE_PERF)
 		bpf_program__set_expected_attach_type(k->progs.mark_hit, LINK_UPROBE_MULTI);
 	if (s->method == PROBE_MULTI) {
@@ -113,8 +150,7 @@ static void configure(struct probe *p)
 	k->rodata->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The kernel's own hooks, group by group. A group that the settings leave out, or whose tracepoint
- * this kernel does not have, is not loaded; what must be there is attached or tracing fails. */
+/* The kernel's own hooks, group by group, and what is missing without one; NEEDED: tracing is. */
 enum group {
 	GROUP_CORE,
 	GROUP_WAKING,
@@ -122,41 +158,45 @@ enum group {
 	GROUP_BLOCK,
 	GROUP_MEMORY,
 	GROUP_SOCKET,
-	GROUP_OLD_SOCKET
+	GROUP_OLD_SOCKET /* where sockets have no tracepoints of their own (before 6.3) */
 };
+
+#define NEEDED PART_COUNT
 
 struct hook {
 	const char *program;
 	enum group group;
+	enum probe_part part;
 	const char *tracepoint; /* BTF name that must exist; NULL: not asked */
 };
 
 static const struct hook hooks[] = {
-	{"process_exit", GROUP_CORE, NULL},
-	{"process_exec", GROUP_CORE, NULL},
-	{"process_fork", GROUP_CORE, NULL},
-	{"sched_switch", GROUP_CORE, NULL},
-	{"sched_waking", GROUP_WAKING, NULL},
-	{"sched_waking_plain", GROUP_PLAIN_WAKING, NULL},
-	{"sched_wakeup", GROUP_CORE, NULL},
-	{"threads_admit", GROUP_CORE, NULL},
-	{"calls_sweep", GROUP_CORE, NULL},
-	{"oom_kill", GROUP_CORE, NULL},
-	{"block_rq_complete", GROUP_BLOCK, "block_rq_complete"},
-	{"block_rq_insert", GROUP_BLOCK, "block_rq_insert"},
-	{"block_rq_issue", GROUP_BLOCK, "block_rq_issue"},
-	{"page_alloc", GROUP_MEMORY, "mm_page_alloc"},
-	{"file_fault", GROUP_MEMORY, "mm_filemap_fault"},
-	{"reclaim_begin", GROUP_MEMORY, "mm_vmscan_direct_reclaim_begin"},
-	{"reclaim_end", GROUP_MEMORY, "mm_vmscan_direct_reclaim_end"},
-	{"compaction_begin", GROUP_MEMORY, "mm_compaction_begin"},
-	{"compaction_end", GROUP_MEMORY, "mm_compaction_end"},
-	{"socket_send", GROUP_SOCKET, "sock_send_length"},
-	{"socket_recv", GROUP_SOCKET, "sock_recv_length"},
-	{"tcp_retransmit", GROUP_SOCKET, "tcp_retransmit_skb"},
-	{"syscall_enter", GROUP_SOCKET, NULL},
-	{"syscall_exit", GROUP_OLD_SOCKET, NULL},
+	{"process_exit", GROUP_CORE, NEEDED, NULL},
+	{"process_exec", GROUP_CORE, NEEDED, NULL},
+	{"process_fork", GROUP_CORE, NEEDED, NULL},
+	{"sched_switch", GROUP_CORE, NEEDED, NULL},
+	{"sched_waking", GROUP_WAKING, PART_WAKERS, NULL},
+	{"sched_waking_plain", GROUP_PLAIN_WAKING, NEEDED, NULL},
+	{"sched_wakeup", GROUP_CORE, NEEDED, NULL},
+	{"threads_admit", GROUP_CORE, NEEDED, NULL},
+	{"calls_sweep", GROUP_CORE, NEEDED, NULL},
+	{"oom_kill", GROUP_CORE, PART_OOM, NULL},
+	{"block_rq_complete", GROUP_BLOCK, PART_BLOCK, "block_rq_complete"},
+	{"block_rq_insert", GROUP_BLOCK, PART_BLOCK, "block_rq_insert"},
+	{"block_rq_issue", GROUP_BLOCK, PART_BLOCK, "block_rq_issue"},
+	{"page_alloc", GROUP_MEMORY, PART_MEMORY, "mm_page_alloc"},
+	{"file_fault", GROUP_MEMORY, PART_FAULTS, "mm_filemap_fault"},
+	{"reclaim_begin", GROUP_MEMORY, PART_RECLAIM, "mm_vmscan_direct_reclaim_begin"},
+	{"reclaim_end", GROUP_MEMORY, PART_RECLAIM, "mm_vmscan_direct_reclaim_end"},
+	{"compaction_begin", GROUP_MEMORY, PART_RECLAIM, "mm_compaction_begin"},
+	{"compaction_end", GROUP_MEMORY, PART_RECLAIM, "mm_compaction_end"},
+	{"socket_send", GROUP_SOCKET, PART_SOCKETS, "sock_send_length"},
+	{"socket_recv", GROUP_SOCKET, PART_SOCKETS, "sock_recv_length"},
+	{"tcp_retransmit", GROUP_SOCKET, PART_RETRANSMITS, "tcp_retransmit_skb"},
+	{"syscall_enter", GROUP_SOCKET, PART_SOCKETS, NULL},
+	{"syscall_exit", GROUP_OLD_SOCKET, PART_SOCKETS, NULL},
 };
+_Static_assert(ARRAY_SIZE(hooks) <= 64, "left_out has a bit for each");
 
 static bool has_tracepoint(const struct btf *btf, const char *name)
 {
@@ -211,21 +251,37 @@ static bool has_variables(const struct btf *btf)
 	       has_variable(btf, "hrtimer_bases");
 }
 
+/* Is the tracepoint of @h there? The lengths of sockets have a substitute, which is not worse. */
+static bool is_there(struct probe *p, const struct hook *h, const struct btf *btf, bool has_sockets)
+{
+	char why[96];
+
+	if (!h->tracepoint)
+		return true;
+	if (strstr(h->tracepoint, "_length"))
+		return has_sockets;
+	if (has_tracepoint(btf, h->tracepoint))
+		return true;
+	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", h->tracepoint);
+	part_miss(&p->missing, h->part, why);
+	return false;
+}
+
 static void choose_hooks(struct probe *p)
 {
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !p->settings.old_kernel;
 
-	p->plain = p->plain || p->settings.old_kernel || !has_variables(btf);
-
+	if (!p->plain && (p->settings.old_kernel || !has_variables(btf))) {
+		p->plain = true;
+		part_miss(&p->missing, PART_WAKERS,
+			"this kernel does not tell where its variables are");
+	}
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
 		const struct hook *h = &hooks[i];
-		bool wanted = is_group_wanted(p, h->group, has_sockets);
+		bool wanted = is_group_wanted(p, h->group, has_sockets) &&
+			      !(p->left_out >> i & 1) && is_there(p, h, btf, has_sockets);
 
-		if (h->tracepoint && !has_tracepoint(btf, h->tracepoint))
-			wanted = false;
-		if (p->settings.old_kernel && h->tracepoint && strstr(h->tracepoint, "_length"))
-			wanted = false;
 		bpf_program__set_autoload(
 			bpf_object__find_program_by_name(p->skel->obj, h->program), wanted);
 	}
@@ -234,22 +290,22 @@ static void choose_hooks(struct probe *p)
 
 static int load_failed(int r, struct errinfo *reterr)
 {
-	char *nl = strchr(libbpf_message, '\n');
-
-	if (nl)
-		*nl = 0;
-	if (r == -EPERM || r == -EACCES)
+	if (r == -EPERM)
 		return errinfo_set(reterr, -EPERM,
 			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, "
 			"or grant them (setcap "
 			"cap_bpf,cap_perfmon,cap_sys_ptrace,cap_dac_read_search+ep)");
+	if (complaint.program[0] && complaint.verifier[0])
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"this kernel's verifier refuses the program %s: %s", complaint.program,
+			complaint.verifier);
 	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
 		return errinfo_set(reterr, -EOPNOTSUPP,
 			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later "
 			"with BTF; 'ingero check' shows what is missing",
-			libbpf_message);
+			complaint.first);
 	return errinfo_set(
-		reterr, r, "cannot load the probes: %s (%s)", strerror(-r), libbpf_message);
+		reterr, r, "cannot load the probes: %s (%s)", strerror(-r), complaint.first);
 }
 
 static struct bpf_link **link_slot(struct probe *p, const char *program)
@@ -280,16 +336,73 @@ static int attach_kernel(struct probe *p, struct errinfo *reterr)
 	return 0;
 }
 
+/* For tests: a program that the verifier does not take, whatever the kernel is. */
+static void refuse_one(struct probe *p)
+{
+	const char *name = p->settings.refuse_program;
+	struct bpf_program *prog =
+		name ? bpf_object__find_program_by_name(p->skel->obj, name) : NULL;
+
+	if (prog)
+		bpf_program__set_type(prog, BPF_PROG_TYPE_SOCKET_FILTER);
+}
+
 static int load(struct probe *p)
 {
-	libbpf_message[0] = 0;
+	memset(&complaint, 0, sizeof(complaint));
 	probe_bpf__destroy(p->skel);
 	p->skel = probe_bpf__open();
 	if (!p->skel)
 		return -ENOMEM;
 	configure(p);
 	choose_hooks(p);
+	refuse_one(p);
 	return probe_bpf__load(p->skel);
+}
+
+/* Without @part, which the kernel refused. */
+static void miss_refused(struct probe *p, enum probe_part part)
+{
+	char why[sizeof(complaint.program) + sizeof(complaint.verifier) + 64];
+
+	snprintf(why, sizeof(why), "this kernel refuses %s: %s", complaint.program,
+		complaint.verifier[0] ? complaint.verifier : complaint.first);
+	part_miss(&p->missing, part, why);
+}
+
+/* The program that the kernel refused, or what of it can be done without, is left out. False: nothing can. */
+static bool leave_out(struct probe *p)
+{
+	struct probe_settings *s = &p->settings;
+
+	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
+		if (strcmp(hooks[i].program, complaint.program) != 0 || hooks[i].part == NEEDED)
+			continue;
+		miss_refused(p, hooks[i].part);
+		if (hooks[i].part == PART_WAKERS)
+			p->plain = true;
+		else
+			p->left_out |= 1ull << i;
+		return true;
+	}
+	if (!strcmp(complaint.program, "cpu_sample") && s->sample_hz) {
+		miss_refused(p, PART_SAMPLES);
+		s->sample_hz = 0;
+	} else if (!s->no_marks && (!strcmp(complaint.program, "mark_hit") ||
+					   !strcmp(complaint.program, "handle_session"))) {
+		miss_refused(p, PART_MARKS);
+		s->no_marks = true;
+	} else if (s->python && complaint.program[0]) {
+		miss_refused(
+			p, PART_PYTHON); /* its walk is the largest part of those that are left */
+		s->python = false;
+	} else if (s->stacks && complaint.program[0]) {
+		miss_refused(p, PART_STACKS);
+		s->stacks = false;
+	} else {
+		return false;
+	}
+	return true;
 }
 
 /* What is only counted goes to process 0 where the table has no room for the entry of a process: under process 0
@@ -312,6 +425,16 @@ static int make_common_entries(struct probe *p)
 	return 0;
 }
 
+static void miss_methods(struct probe *p)
+{
+	static const char why[] = "this kernel does not have them, or they were not asked for";
+
+	if (p->settings.method != PROBE_SESSION)
+		part_miss(&p->missing, PART_SESSION, why);
+	if (p->settings.method == PROBE_PERF)
+		part_miss(&p->missing, PART_MULTI, why);
+}
+
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
 {
 	_cleanup_(probe_closep) struct probe *p = calloc(1, sizeof(*p));
@@ -328,11 +451,10 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	p->scratch = calloc((size_t)p->cpus, p->tally_stride);
 	if (!p->scratch)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory to load the probes");
-	r = load(p);
-	if (r < 0 && r != -ENOMEM && r != -EPERM && !p->plain) {
-		p->plain = true; /* a kernel may show its variables and yet refuse their use */
+	miss_methods(p);
+	do
 		r = load(p);
-	}
+	while (r < 0 && r != -ENOMEM && r != -EPERM && leave_out(p));
 	if (r < 0)
 		return load_failed(r, reterr);
 	r = make_common_entries(p);
@@ -344,6 +466,16 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 		return r;
 	*ret = TAKE(p);
 	return 0;
+}
+
+const struct parts_missing *probe_missing(const struct probe *p)
+{
+	return &p->missing;
+}
+
+void probe_miss(struct probe *p, enum probe_part part, const char *why)
+{
+	part_miss(&p->missing, part, why);
 }
 
 enum probe_method probe_method(const struct probe *p)

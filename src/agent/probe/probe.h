@@ -14,6 +14,7 @@
 
 #include "agent/probe/filter.h"
 #include "agent/probe/method.h"
+#include "agent/probe/part.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"
 #include "wire/record.h"
@@ -32,16 +33,23 @@ struct probe_settings {
 	bool python;           /* and Python's frames with them */
 	uint32_t sample_hz;    /* on-CPU samples a second and CPU; 0: none */
 	bool no_memory;        /* leave page allocation and reclaim alone */
+	bool no_marks;         /* leave training loops and names of kernels alone */
 	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
+	const char
+		*refuse_program; /* for tests: one that the kernel is made to refuse; may be NULL */
 };
 
 struct probe;
 
-/* probe_open - load and attach to the scheduler, block layer and process life cycle.
- * -EPERM names the missing capability; -EOPNOTSUPP what the kernel lacks. */
+/* probe_open - load and attach to the scheduler, block layer and process life cycle. What the kernel cannot do is
+ * left out: see probe_missing(). -EPERM names the missing capability; -EOPNOTSUPP what the kernel lacks. */
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr);
 void probe_close(struct probe *p);
 DEFINE_CLEANUP(struct probe *, probe_close)
+
+/* probe_missing - what was asked for and this kernel does not have. probe_miss() adds to it what attaching shows. */
+const struct parts_missing *probe_missing(const struct probe *p);
+void probe_miss(struct probe *p, enum probe_part part, const char *why);
 
 enum probe_method probe_method(const struct probe *p);
 

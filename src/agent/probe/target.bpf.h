@@ -8,6 +8,7 @@
 #pragma once
 
 #include "agent/probe/books.bpf.h"
+#include "agent/probe/call/arguments.bpf.h"
 #include "agent/probe/filter.h"
 #include "agent/probe/ledger/state.bpf.h"
 
@@ -66,6 +67,8 @@ struct thread_state {
 	struct ledger ledger;
 	struct stay_sums stays;
 	struct pending_nccl nccl;
+	struct arguments
+		arguments; /* of the call that is being begun: not on the stack, which is small */
 	struct pending_call calls[CALL_DEPTH];
 };
 
@@ -84,12 +87,10 @@ struct {
 	__type(value, __u32);
 } targets SEC(".maps");
 
-/* call_at - the pending call at depth @i. The barrier makes the compiler forget what it knows of
- * @i, so that it keeps the mask, from which the verifier takes the bound. */
+/* call_at - the pending call at depth @i. */
 static __always_inline struct pending_call *call_at(struct thread_state *ts, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &ts->calls[i & (CALL_DEPTH - 1)];
+	return &ts->calls[BOUNDED(i, CALL_DEPTH - 1)];
 }
 
 static __always_inline __u32 call_source(const struct pending_call *c)
@@ -162,8 +163,7 @@ static __always_inline bool target_admit(struct task_struct *task, __u32 source)
 	if (filter_mode == FILTER_USER && (__u32)bpf_get_current_uid_gid() != filter_uid)
 		return false;
 	if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
-		hit_count(source);
-		loss_count(source, LOSS_TARGET_FULL);
+		hit_lose(source, LOSS_TARGET_FULL);
 		return false;
 	}
 	process_record_send(task, HOST_TARGET_FOUND, 0, 0);

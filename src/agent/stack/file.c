@@ -34,6 +34,7 @@ struct stack_files {
 	struct stack_file **all;
 	size_t count;
 	size_t names;     /* kept */
+	size_t handles;   /* likewise */
 	uint64_t answers; /* names that have come */
 	uint64_t next_ticket;
 	struct idmap batches; /* ticket -> struct batch */
@@ -220,13 +221,47 @@ static void take_places(void *arg, uint32_t number, uint64_t ticket, int err,
 	for_number(arg, number, send_places, places);
 }
 
+static void set_handles(
+	struct stack_files *fs, struct stack_file *f, const struct symbol_handles *h)
+{
+	size_t count = h->err ? 0 : h->count;
+
+	f->handles_state = HANDLES_KNOWN;
+	if (!count || f->handles)
+		return;
+	if (fs->handles + count > STACK_HANDLES_MAX) {
+		log_warning("kernels of %s that processes launched before the trace have no names: "
+			    "there are too many",
+			f->name);
+		return;
+	}
+	f->handles = malloc(count * sizeof(*f->handles));
+	if (!f->handles)
+		return;
+	memcpy(f->handles, h->vaddr, count * sizeof(*f->handles));
+	f->handle_count = count;
+	f->text_offset = h->text_offset;
+	f->text_vaddr = h->text_vaddr;
+	fs->handles += count;
+}
+
+static void take_handles(void *arg, uint32_t number, const struct symbol_handles *h)
+{
+	struct stack_files *fs = arg;
+
+	for (size_t i = 0; i < fs->count; i++)
+		if (fs->all[i]->number == number)
+			set_handles(fs, fs->all[i], h);
+}
+
 /* ---- files ---- */
 
 int stack_files_new(struct probe *p, stack_file_changed *changed, void *arg, struct intern *texts,
 	struct stack_files **ret)
 {
 	_cleanup_(stack_files_freep) struct stack_files *fs = calloc(1, sizeof(*fs));
-	struct symbol_sink sink = {take_identity, take_unwind, take_frames, take_places, .arg = fs};
+	struct symbol_sink sink = {take_identity, take_unwind, take_frames, take_places, .arg = fs,
+		.handles = take_handles};
 	int r;
 
 	if (!fs)
@@ -260,6 +295,7 @@ static void file_free(struct stack_file *f)
 		free(n);
 	}
 	idmap_done(&f->names);
+	free(f->handles);
 	free(f);
 }
 
@@ -366,7 +402,8 @@ static bool is_asked(const struct stack_files *fs, const struct stack_file *f)
 	while ((b = idmap_next(&fs->batches, &cursor, NULL)))
 		if (b->file == f)
 			return true;
-	return f->table_state == TABLE_ASKED || (f->places_asked && !f->places_known) ||
+	return f->table_state == TABLE_ASKED || f->handles_state == HANDLES_ASKED ||
+	       (f->places_asked && !f->places_known) ||
 	       (f->number && !f->is_identified && !f->is_generated);
 }
 
@@ -394,6 +431,7 @@ static void file_forget(struct stack_files *fs, struct stack_file *f)
 		stack_tables_drop(fs->tables, &f->table);
 	}
 	fs->names -= f->names.used;
+	fs->handles -= f->handle_count;
 	file_free(f);
 }
 
@@ -497,6 +535,16 @@ void stack_file_want_table(struct stack_files *fs, struct stack_file *f)
 {
 	f->table_wanted = true;
 	ask_table(fs, f);
+}
+
+void stack_file_want_handles(struct stack_files *fs, struct stack_file *f)
+{
+	if (f->handles_state != HANDLES_NOT_ASKED)
+		return;
+	if (f->is_generated || f->err || !f->number)
+		f->handles_state = HANDLES_KNOWN; /* it has none, or nobody can tell */
+	else if (f->is_identified && symbol_ask_handles(fs->symbols, f->number) == 0)
+		f->handles_state = HANDLES_ASKED;
 }
 
 uint64_t stack_files_poll(struct stack_files *fs)

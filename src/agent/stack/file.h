@@ -17,9 +17,11 @@
 #include "base/intern.h"
 #include "model/stack.h"
 
-#define STACK_FILES_MAX 2000   /* that the symbol process is given */
-#define STACK_NAMES_MAX 200000 /* addresses whose names are kept */
+#define STACK_FILES_MAX   2000      /* that the symbol process is given */
+#define STACK_NAMES_MAX   200000    /* addresses whose names are kept */
+#define STACK_HANDLES_MAX (1 << 19) /* variables with handles, of all files; 8 bytes each */
 
+enum stack_handles_state { HANDLES_NOT_ASKED, HANDLES_ASKED, HANDLES_KNOWN };
 enum stack_table_state { TABLE_NOT_ASKED, TABLE_ASKED, TABLE_READY, TABLE_FAILED };
 
 struct stack_name { /* what is known of one address */
@@ -46,6 +48,10 @@ struct stack_file {
 	enum stack_table_state table_state;
 	struct stack_table table;
 	bool table_wanted; /* a walk ended for want of it */
+	enum stack_handles_state handles_state;
+	uint64_t *handles; /* variables that hold kernels' handles (symbol/handles.h), ascending */
+	size_t handle_count;
+	uint64_t text_offset, text_vaddr; /* of its first code; where there are handles */
 	/* Python */
 	bool may_be_python, places_asked, places_known;
 	struct symbol_place places[4];    /* of python_symbol_names */
@@ -81,7 +87,10 @@ void stack_file_renew(struct stack_files *fs, struct stack_file *f, int fd);
 /* stack_file_want_table - a walk needs it. */
 void stack_file_want_table(struct stack_files *fs, struct stack_file *f);
 
-/* stack_file_name - what is known of @offset; asked for if that is nothing. NULL: no room. */
+/* stack_file_want_handles - where @f keeps handles of kernels; asked for once. */
+void stack_file_want_handles(struct stack_files *fs, struct stack_file *f);
+
+/* stack_file_name - what is known of @offset (which may have SYMBOL_HANDLE); asked for if that is nothing. NULL: no room. */
 const struct stack_name *stack_file_name(
 	struct stack_files *fs, struct stack_file *f, uint64_t offset, bool is_return);
 

@@ -33,6 +33,9 @@
 #define PYTHON_AGAIN_NS    (50 * NS_PER_MS) /* until the interpreter has come up */
 #define GUESS_AGAIN_NS     NS_PER_S         /* until its layout is certain */
 #define GENERATED_AGAIN_NS NS_PER_S
+#define HANDLES_AGAIN_NS   (500 * NS_PER_MS)
+#define HANDLES_WINDOW     65536 /* bytes of variables that are read at a time */
+#define HANDLES_READS      1024  /* of these for one file: 64 MiB of it */
 
 struct scan {
 	struct stack_space *space;
@@ -187,6 +190,8 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 		return r < 0 ? r : 0;
 	}
 	free(s->mappings);
+	s->handle_count = 0; /* their files may be gone */
+	s->handles_read = (mono_time){0};
 	s->mappings = n.mappings;
 	s->count = n.count;
 	s->is_dirty = true;
@@ -347,8 +352,89 @@ struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs
 	return s->generated;
 }
 
+/* ---- handles of kernels ---- */
+
+static int compare_handle(const void *a, const void *b)
+{
+	const struct space_handle *x = a, *y = b;
+
+	return x->value < y->value ? -1 : x->value > y->value;
+}
+
+/* Those of @f from the @first on that lie in one window. Returns how many. */
+static size_t read_window(
+	struct stack_space *s, struct stack_file *f, uint64_t bias, size_t first, uint8_t *window)
+{
+	const uint64_t *vaddr = f->handles + first;
+	size_t count = 1;
+
+	while (first + count < f->handle_count &&
+		vaddr[count] - vaddr[0] <= HANDLES_WINDOW - sizeof(uint64_t))
+		count++;
+	if (space_read(s, bias + vaddr[0], window, vaddr[count - 1] - vaddr[0] + sizeof(uint64_t)) <
+		0)
+		return count;
+	for (size_t i = 0; i < count; i++) {
+		struct space_handle h = {.vaddr = vaddr[i], .file = f};
+
+		memcpy(&h.value, window + (vaddr[i] - vaddr[0]), sizeof(h.value));
+		if (h.value && ARRAY_RESERVE(s->handles, s->handle_room, s->handle_count + 1,
+				       STACK_HANDLES_MAX) == 0)
+			s->handles[s->handle_count++] = h;
+	}
+	return count;
+}
+
+static void read_handles(struct stack_space *s)
+{
+	_cleanup_free_ uint8_t *window = malloc(HANDLES_WINDOW);
+
+	s->handle_count = 0;
+	for (size_t i = 0; window && i < s->count; i++) {
+		const struct space_mapping *m = &s->mappings[i];
+		struct stack_file *f = m->file;
+
+		if (!f || !f->handle_count || f->text_offset < m->offset ||
+			f->text_offset - m->offset >= m->end - m->start)
+			continue;
+		for (size_t at = 0, reads = 0; at < f->handle_count && reads < HANDLES_READS;
+			reads++)
+			at += read_window(s, f,
+				m->start + (f->text_offset - m->offset) - f->text_vaddr, at,
+				window);
+	}
+	if (s->handle_count)
+		qsort(s->handles, s->handle_count, sizeof(*s->handles), compare_handle);
+}
+
+const struct space_handle *space_handle(struct stack_space *s, struct stack_files *fs,
+	uint64_t value, mono_time now, bool *ret_is_waiting)
+{
+	const struct space_handle key = {.value = value}, *found = NULL;
+
+	*ret_is_waiting = false;
+	for (size_t i = 0; i < s->count; i++)
+		if (s->mappings[i].file) {
+			stack_file_want_handles(fs, s->mappings[i].file);
+			*ret_is_waiting |= s->mappings[i].file->handles_state != HANDLES_KNOWN;
+		}
+	if (s->handle_count)
+		found = bsearch(&key, s->handles, s->handle_count, sizeof(key), compare_handle);
+	if (found || *ret_is_waiting || s->ended.ns ||
+		now.ns - s->handles_read.ns < HANDLES_AGAIN_NS)
+		return found;
+	s->handles_read = now;
+	read_handles(s);
+	return s->handle_count
+		       ? bsearch(&key, s->handles, s->handle_count, sizeof(key), compare_handle)
+		       : NULL;
+}
+
 void space_done(struct stack_space *s)
 {
+	free(s->handles);
+	s->handles = NULL;
+	s->handle_count = s->handle_room = 0;
 	free(s->mappings);
 	s->mappings = NULL;
 	s->count = 0;

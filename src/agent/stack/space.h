@@ -21,6 +21,11 @@ enum space_python_state {
 	SPACE_PYTHON_REFUSED
 };
 
+struct space_handle { /* of a kernel, as a variable of @file had it */
+	uint64_t value, vaddr;
+	struct stack_file *file;
+};
+
 struct stack_space {
 	uint32_t pid;
 	uint32_t main_tid;    /* as the process itself knows it */
@@ -45,6 +50,9 @@ struct stack_space {
 	struct stack_file *generated; /* names of a JIT's code; NULL: none yet */
 	int64_t generated_size;
 	mono_time generated_tried;
+	struct space_handle *handles; /* by value */
+	size_t handle_count, handle_room;
+	mono_time handles_read; /* 0: never, or its mappings have changed since */
 };
 
 /* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if
@@ -82,5 +90,11 @@ int space_read(void *arg, uint64_t address, void *out, size_t len);
 /* space_generated - where names of generated code are looked up; NULL: nowhere. Reads the JIT's
  * file again when it has grown. */
 struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs, mono_time now);
+
+/* space_handle - which variable of which file holds @value, the handle of a kernel; NULL: none. The
+ * variables are read again when a value is not among them, at most twice a second.
+ * *ret_is_waiting: it is not known yet where some of its files have such variables; none is read. */
+const struct space_handle *space_handle(struct stack_space *s, struct stack_files *fs,
+	uint64_t value, mono_time now, bool *ret_is_waiting);
 
 void space_done(struct stack_space *s);

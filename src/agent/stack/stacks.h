@@ -49,8 +49,8 @@ void stacks_renew(struct stacks *s);
  * outside: another hash. For --py-walker userspace; returns @hash if there are none. */
 uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t hash);
 
-/* stacks_ask - the name of the function at @address of process @pid: handed on like a stack of one
- * frame, under the hash that is returned; 0: it cannot be asked for. */
+/* stacks_ask - the name of the function at @address of process @pid, or of the kernel whose handle
+ * @address is (symbol/handles.h): handed on like a stack of one frame, under the hash that is returned; 0: it cannot be asked for. */
 uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address);
 
 /* stacks_locate - "libx.so+0x1234", where @address of @pid is; false: in no file. */

@@ -139,7 +139,7 @@ static bool may_be_named_yet(struct stacks *s, struct waiting *w, mono_time now)
 
 	bool is_last = s->finishing.ns > w->placed.ns;
 
-	if (!p || p->ended.ns || now.ns - w->since.ns > YOUNG_PATIENCE_NS ||
+	if (!p || p->ended.ns || (now.ns - w->since.ns > YOUNG_PATIENCE_NS && !w->handles_wait) ||
 		(s->finishing.ns && !is_last))
 		return false;
 	if (is_last || now.ns - w->placed.ns >= YOUNG_AGAIN_NS) {

@@ -23,6 +23,8 @@ struct waiting { /* a stack without all its names */
 	struct stack_record_stack record;
 	mono_time since, placed; /* when it came; when its addresses were last looked for */
 	bool python_is_late;     /* its frames were read after the event */
+	bool is_function;        /* asked for by stacks_ask(): it may be a kernel's handle */
+	bool handles_wait;       /* whose variables are not all known yet */
 	unsigned python_count;
 	struct merge_python *python; /* behind the native frames */
 	struct native_frame native[];

@@ -108,12 +108,12 @@ static void ask_for_more(struct stacks *s, struct stack_space *p, const struct w
 		p->rescan = true;
 }
 
-static bool is_waiting(const struct stacks *s, uint64_t hash)
+static struct waiting *find_waiting(const struct stacks *s, uint64_t hash)
 {
 	for (size_t i = s->waiting_count; i > 0; i--)
 		if (s->waiting[i - 1]->record.hash == hash)
-			return true;
-	return false;
+			return s->waiting[i - 1];
+	return NULL;
 }
 
 static struct waiting *waiting_new(struct stacks *s, const struct stack_record_stack *r)
@@ -144,6 +144,19 @@ static void look_for_code(struct stacks *s, struct stack_space *p, uint64_t ip, 
 		stacks_rescan(s, p, now);
 }
 
+/* Not code: perhaps the handle of a kernel, which a variable of the program holds. */
+static void place_handle(struct stacks *s, struct stack_space *p, struct waiting *w,
+	struct native_frame *f, mono_time now)
+{
+	const struct space_handle *h = space_handle(p, s->files, f->ip, now, &w->handles_wait);
+
+	if (!h)
+		return;
+	f->file = h->file;
+	f->offset = h->vaddr | SYMBOL_HANDLE;
+	f->name = stack_file_name(s->files, f->file, f->offset, false);
+}
+
 void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mono_time now)
 {
 	for (unsigned i = 0; i < w->record.native_count; i++) {
@@ -153,6 +166,8 @@ void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mo
 			continue;
 		look_for_code(s, p, f->ip - f->is_return, now);
 		place_frame(s, p, f->ip, f->is_return, f);
+		if (!f->is_mapped && w->is_function)
+			place_handle(s, p, w, f, now);
 	}
 }
 
@@ -163,7 +178,7 @@ static void take_stack(struct stacks *s, const struct stack_record_stack *r, con
 	struct waiting *w;
 
 	/* two threads that make the same call at the same time both send its stack */
-	if (is_waiting(s, r->hash) || !(w = waiting_new(s, r)))
+	if (find_waiting(s, r->hash) || !(w = waiting_new(s, r)))
 		return;
 	for (unsigned i = 0; i < r->native_count; i++)
 		place_frame(s, p, words[i], i > 0, &w->native[i]);
@@ -205,10 +220,18 @@ uint64_t stacks_ask(struct stacks *s, uint32_t pid, uint64_t address)
 		.guessed_from = STACK_GUESSED,
 	};
 
-	if (!idmap_get(&s->spaces, pid))
+	struct stack_space *p = idmap_get(&s->spaces, pid);
+	struct waiting *w;
+
+	if (!p)
 		return 0;
 	take_stack(s, &r, &address);
-	return is_waiting(s, r.hash) ? r.hash : 0;
+	w = find_waiting(s, r.hash);
+	if (!w)
+		return 0;
+	w->is_function = true;
+	stacks_place(s, p, w, w->since);
+	return r.hash;
 }
 
 bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char *out, size_t size)
@@ -246,7 +269,7 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 		r.hash = (r.hash ^ frames[i].code ^ ((uint64_t)frames[i].lasti << 44)) *
 				 0x9e3779b97f4a7c15ULL |
 			 1;
-	if (idmap_get(&s->kept, r.hash) || is_waiting(s, r.hash))
+	if (idmap_get(&s->kept, r.hash) || find_waiting(s, r.hash))
 		return r.hash;
 	w = waiting_new(s, &r);
 	if (!w)

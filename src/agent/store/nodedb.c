@@ -346,7 +346,7 @@ int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *r
 	int r = sql_prepare(db->sql,
 		"INSERT INTO sessions (started_at, gpu_model, gpu_driver, cpu_model, cpu_cores,"
 		" mem_total, kernel, os_release, cuda_ver, python_ver, ingero_ver, pid_filter,"
-		" flags, node) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
+		" flags, node, missing) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
 		&stmt, reterr);
 
 	if (r < 0)
@@ -354,7 +354,8 @@ int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *r
 	r = SQL_PUT(stmt, reterr, SQL_I(s->started.ns), SQL_S(s->gpu_model), SQL_S(s->gpu_driver),
 		SQL_S(s->cpu_model), SQL_I(s->cpu_cores), SQL_I(s->mem_total_mb), SQL_S(s->kernel),
 		SQL_S(s->os_release), SQL_S(s->cuda_version), SQL_S(s->python_version),
-		SQL_S(s->ingero_version), SQL_S(s->pid_filter), SQL_S(s->flags), SQL_S(db->node));
+		SQL_S(s->ingero_version), SQL_S(s->pid_filter), SQL_S(s->flags), SQL_S(db->node),
+		SQL_S(s->missing));
 	if (r < 0)
 		return r;
 	s->id = sql_last_id(db->sql);

@@ -13,6 +13,7 @@
 #include <sys/mman.h>
 #include <sys/socket.h>
 
+#include "agent/symbol/handles.h"
 #include "agent/symbol/unwind_table.h"
 #include "base/macros.h"
 
@@ -197,6 +198,38 @@ void answer_unwind(struct answer *a, int fd)
 	close(table);
 }
 
+/* ---- handles ---- */
+
+void answer_handles(struct answer *a, int fd)
+{
+	_cleanup_(image_closep) struct image *image = NULL;
+	_cleanup_free_ uint64_t *vaddrs = NULL;
+	struct protocol_handles h = {0};
+	struct image_range text;
+	struct errinfo e = {0};
+	int r = image_open(fd, &image, &e), count = 0;
+
+	if (r == 0)
+		r = image_text(image, 0, &text);
+	if (r == 0)
+		r = image_offset(image, text.vaddr, &h.text_offset);
+	if (r == 0)
+		r = count = handles_list(image, &vaddrs);
+	if (r < 0) {
+		answer_error(a, r, e.text);
+		return;
+	}
+	h.text_vaddr = text.vaddr;
+	put_status(a, 0, "");
+	put(a, &h, sizeof(h));
+	for (int i = 0; i < count; i++) {
+		if (a->size + sizeof(*vaddrs) > sizeof(a->message))
+			flush(a, false, -1);
+		put(a, &vaddrs[i], sizeof(*vaddrs));
+	}
+	flush(a, true, -1);
+}
+
 /* ---- frames ---- */
 
 static uint16_t text_length(const char *text)
@@ -242,7 +275,10 @@ static uint8_t frames_at(const struct image_cache_item *item, const struct proto
 		out[0] = (struct names_frame){.function = name, .from_start = from_start};
 		return name ? 1 : 0;
 	}
-	n = names_at(item->names, o->offset, o->is_return, out);
+	if (o->offset & SYMBOL_HANDLE)
+		n = names_handle(item->names, o->offset & ~SYMBOL_HANDLE, out);
+	else
+		n = names_at(item->names, o->offset, o->is_return, out);
 	return (uint8_t)MAX(0, MIN(n, NAMES_INLINE_MAX));
 }
 

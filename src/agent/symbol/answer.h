@@ -22,6 +22,7 @@ void answer_error(struct answer *a, int err, const char *text);
 void answer_ready(struct answer *a, const char *text);
 void answer_identity(struct answer *a, int fd);
 void answer_unwind(struct answer *a, int fd);
+void answer_handles(struct answer *a, int fd);
 void answer_frames(struct answer *a, const struct image_cache_item *item,
 	const struct protocol_offset *offsets, size_t count);
 void answer_places(struct answer *a, const struct image_cache_item *item,

@@ -119,6 +119,7 @@ static bool answer_question(struct answer *a, struct asked *q, struct image_cach
 	switch (q->header.kind) {
 	case PROTOCOL_IDENTITY: answer_identity(a, q->fds[0]); break;
 	case PROTOCOL_UNWIND: answer_unwind(a, q->fds[0]); break;
+	case PROTOCOL_HANDLES: answer_handles(a, q->fds[0]); break;
 	case PROTOCOL_FRAMES:
 	case PROTOCOL_PLACES: answer_from_image_cache(a, q, s); break;
 	default: return false;

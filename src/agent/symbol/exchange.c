@@ -55,6 +55,7 @@ static void deliver_error(struct symbol_service *s, struct question *q, int err,
 {
 	struct symbol_identity identity = {.err = err};
 	struct symbol_unwind unwind = {.err = err};
+	const struct symbol_handles handles = {.err = err};
 	static const struct symbol_place places[SYMBOL_NAMES_MAX];
 
 	snprintf(identity.text, sizeof(identity.text), "%s", text);
@@ -67,6 +68,10 @@ static void deliver_error(struct symbol_service *s, struct question *q, int err,
 	case PROTOCOL_UNWIND:
 		if (s->sink.unwind)
 			s->sink.unwind(s->sink.arg, q->file->number, &unwind);
+		break;
+	case PROTOCOL_HANDLES:
+		if (s->sink.handles)
+			s->sink.handles(s->sink.arg, q->file->number, &handles);
 		break;
 	case PROTOCOL_FRAMES:
 		for (size_t i = 0; i < q->count; i++)
@@ -123,6 +128,20 @@ static int deliver_unwind(
 	question_done(take_sent(s, mono_now().ns));
 	if (s->sink.unwind)
 		s->sink.unwind(s->sink.arg, file, &unwind);
+	return 0;
+}
+
+static int deliver_handles(struct symbol_service *s, const struct reply *r, struct errinfo *e)
+{
+	struct symbol_handles handles;
+	uint32_t file = s->sent[0]->file->number;
+	int err = reply_handles(r, &handles, e);
+
+	if (err < 0)
+		return err;
+	question_done(take_sent(s, mono_now().ns));
+	if (s->sink.handles)
+		s->sink.handles(s->sink.arg, file, &handles);
 	return 0;
 }
 
@@ -187,6 +206,7 @@ static void take_message(struct symbol_service *s, const struct reader_message *
 	switch (s->sent[0]->kind) {
 	case PROTOCOL_IDENTITY: err = deliver_identity(s, &r, &e); break;
 	case PROTOCOL_UNWIND: err = deliver_unwind(s, &r, m->fd, &e); break;
+	case PROTOCOL_HANDLES: err = deliver_handles(s, &r, &e); break;
 	default: err = deliver_listed(s, &r, &e);
 	}
 	buf_clear(&s->answer);

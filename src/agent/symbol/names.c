@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/symbol/handles.h"
 #include "agent/symbol/lines.h"
 #include "agent/symbol/symtab.h"
 #include "agent/symbol/texts.h"
@@ -131,6 +132,17 @@ int names_at(
 	if (count > 0 && start != 0 && start <= vaddr)
 		out[count - 1].from_start = vaddr - start + is_return;
 	return count;
+}
+
+int names_handle(struct names *n, uint64_t vaddr, struct names_frame out[NAMES_INLINE_MAX])
+{
+	size_t len;
+	const char *kernel = handles_kernel(n->image, vaddr, &len);
+
+	if (!kernel)
+		return 0;
+	out[0] = (struct names_frame){.function = texts_demangled(n->texts, kernel, len)};
+	return 1;
 }
 
 int names_symbol(struct names *n, const char *name, uint64_t *ret_vaddr, uint64_t *ret_size)

@@ -33,6 +33,10 @@ DEFINE_CLEANUP(struct names *, names_close)
 int names_at(
 	struct names *n, uint64_t offset, bool is_return, struct names_frame out[NAMES_INLINE_MAX]);
 
+/* names_handle - as names_at(), the kernel whose handle is kept in the variable at @vaddr
+ * (handles.h). */
+int names_handle(struct names *n, uint64_t vaddr, struct names_frame out[NAMES_INLINE_MAX]);
+
 /* names_symbol - the virtual address and size of the symbol called @name, data included.
  * -ENOENT. */
 int names_symbol(struct names *n, const char *name, uint64_t *ret_vaddr, uint64_t *ret_size);

@@ -32,6 +32,7 @@ enum protocol_kind {
 	PROTOCOL_UNWIND,
 	PROTOCOL_FRAMES,
 	PROTOCOL_PLACES,
+	PROTOCOL_HANDLES,
 };
 
 enum protocol_source { PROTOCOL_ELF, PROTOCOL_PERFMAP };
@@ -47,7 +48,7 @@ struct protocol_header {
 	uint32_t count; /* question: offsets or names */
 };
 
-/* ---- questions: behind the header; IDENTITY and UNWIND have nothing there ---- */
+/* ---- questions: behind the header; IDENTITY, UNWIND and HANDLES have nothing there ---- */
 
 struct protocol_offset {
 	uint64_t offset;
@@ -81,6 +82,11 @@ struct protocol_place {
 	uint64_t vaddr, size;
 	uint8_t found, has_content;
 	uint8_t content[8];
+};
+
+/* HANDLES: behind this the addresses, ascending. */
+struct protocol_handles {
+	uint64_t text_offset, text_vaddr;
 };
 
 /* FRAMES: for each offset the number of its frames (one byte), then that many of these, unaligned,

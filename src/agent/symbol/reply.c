@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
+#include "agent/symbol/handles.h"
 #include "agent/symbol/protocol.h"
 #include "agent/symbol/unwind_table.h"
 #include "base/macros.h"
@@ -176,6 +177,36 @@ int reply_unwind(const struct reply *r, int fd, struct symbol_unwind *ret,
 	}
 	*ret = u;
 	*ret_table = table;
+	return 0;
+}
+
+/* ---- handles ---- */
+
+int reply_handles(const struct reply *r, struct symbol_handles *ret, struct errinfo *reterr)
+{
+	struct rest rest = {r->data, r->size};
+	struct symbol_handles h = {0};
+	struct protocol_handles head = {0};
+	struct protocol_status status;
+	int err = take_status(&rest, &status, reterr);
+
+	if (err < 0)
+		return err;
+	h.err = status.err;
+	if (!status.err) {
+		if (!take(&rest, &head, sizeof(head)) || rest.size % sizeof(uint64_t) ||
+			rest.size / sizeof(uint64_t) > HANDLES_MAX)
+			return bad(reterr, "number of handles");
+		/* to where the answer began: what stood there has been read */
+		h.count = rest.size / sizeof(uint64_t);
+		h.vaddr = memmove(r->data, rest.at, rest.size);
+		h.text_offset = head.text_offset;
+		h.text_vaddr = head.text_vaddr;
+	}
+	for (size_t i = 1; i < h.count; i++)
+		if (h.vaddr[i] <= h.vaddr[i - 1])
+			return bad(reterr, "order of handles");
+	*ret = h;
 	return 0;
 }
 

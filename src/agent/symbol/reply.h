@@ -30,6 +30,9 @@ int reply_unwind(const struct reply *r, int fd, struct symbol_unwind *ret,
 	struct reply_table *ret_table, struct errinfo *reterr);
 void reply_table_done(struct reply_table *t);
 
+/* reply_handles - ret->vaddr lies in @r's data. */
+int reply_handles(const struct reply *r, struct symbol_handles *ret, struct errinfo *reterr);
+
 /* reply_frames, reply_places - of @count offsets or names, as many as were asked for. *ret_err is
  * what the child says of the file; all of @out is then empty. */
 int reply_frames(const struct reply *r, struct symbol_frames *out, size_t count, int *ret_err,

@@ -128,6 +128,17 @@ int symbol_ask_unwind(struct symbol_service *s, uint32_t file)
 	return ask(s, f, PROTOCOL_UNWIND, 0, 0, 0, NULL);
 }
 
+int symbol_ask_handles(struct symbol_service *s, uint32_t file)
+{
+	struct question_file *f = idmap_get(&s->files, file);
+
+	if (!f)
+		return -ENOENT;
+	if (f->source != PROTOCOL_ELF)
+		return -EINVAL;
+	return ask(s, f, PROTOCOL_HANDLES, 0, 0, 0, NULL);
+}
+
 int symbol_ask_frames(struct symbol_service *s, uint32_t file, uint64_t ticket,
 	const uint64_t *offsets, const bool *is_return, size_t count)
 {

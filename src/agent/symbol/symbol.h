@@ -22,6 +22,10 @@
 #define SYMBOL_OFFSETS_MAX 128 /* in one question */
 #define SYMBOL_NAMES_MAX   16  /* in one question */
 
+/* An offset with this bit is no place in the file: it is the virtual address of a variable of
+ * handles.h, and its frame's function is the kernel. */
+#define SYMBOL_HANDLE (1ULL << 62)
+
 struct symbol_service;
 
 struct symbol_identity { /* answer to symbol_open() */
@@ -57,6 +61,13 @@ struct symbol_place { /* answer to symbol_ask_places() */
 	uint8_t content[8];
 };
 
+struct symbol_handles { /* answer to symbol_ask_handles(); valid during the call only */
+	int err;
+	uint64_t text_offset, text_vaddr; /* where the first code is, in the file and when loaded */
+	size_t count;
+	const uint64_t *vaddr; /* checked: ascending */
+};
+
 /* Answers. @file is the number from symbol_open(), @ticket the asker's own. Any may be NULL. */
 struct symbol_sink {
 	void (*identity)(void *arg, uint32_t file, const struct symbol_identity *i);
@@ -67,6 +78,7 @@ struct symbol_sink {
 	void (*places)(void *arg, uint32_t file, uint64_t ticket, int err,
 		const struct symbol_place *p, size_t count);
 	void *arg;
+	void (*handles)(void *arg, uint32_t file, const struct symbol_handles *h);
 };
 
 /* symbol_start - begin the child. Fails only for want of memory: a child that cannot be started is
@@ -101,6 +113,7 @@ int symbol_ask_frames(struct symbol_service *s, uint32_t file, uint64_t ticket,
 	const uint64_t *offsets, const bool *is_return, size_t count);
 int symbol_ask_places(struct symbol_service *s, uint32_t file, uint64_t ticket,
 	const char *const *names, size_t count);
+int symbol_ask_handles(struct symbol_service *s, uint32_t file);
 
 /* symbol_poll - hand on the answers that have come and look after the child. To be called often, on
  * one thread, the one that symbol_start() was called on: the child dies with it. Answers come from

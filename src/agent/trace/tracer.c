@@ -5,6 +5,7 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "agent/trace/tracer_private.h"
+#include "agent/attach/obstacle.h"
 #include "wire/op_kind.h"
 
 #include <errno.h>
@@ -174,23 +175,6 @@ void tracer_free(struct tracer *t)
 	free(t);
 }
 
-/* A kernel may refuse the program of samples, without which all others work. */
-static int load_probe(struct tracer *t, struct probe_settings *ps, struct errinfo *reterr)
-{
-	int r = probe_open(ps, &t->probe, reterr);
-
-	if (r >= 0 || r == -EPERM || !ps->sample_hz)
-		return r;
-	ps->sample_hz = 0;
-	r = probe_open(ps, &t->probe, reterr);
-	ps->sample_hz = t->settings.sample_hz;
-	if (r < 0)
-		return r;
-	log_warning("what runs on the CPUs is not sampled: this kernel refuses the program");
-	t->settings.sample_hz = 0;
-	return 0;
-}
-
 static int open_probe(struct tracer *t, struct errinfo *reterr)
 {
 	const struct tracer_settings *s = &t->settings;
@@ -207,6 +191,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.stacks = !s->no_stacks,
 		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
+		.refuse_program = s->refuse_program,
 	};
 
 	int r;
@@ -216,30 +201,29 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
-		return load_probe(t, &ps, reterr);
+		r = feature_method(ps.method, reterr);
+		return r < 0 ? r : probe_open(&ps, &t->probe, reterr);
 	}
-	r = feature_attach_method(&ps.method, reterr);
-	if (r < 0)
-		return r;
-	/* A kernel may know a method and yet refuse our program for it (kfuncs change). */
-	for (;;) {
-		r = load_probe(t, &ps, reterr);
-		if (r >= 0 || r == -EPERM || ps.method == PROBE_PERF)
-			return r;
-		ps.method++;
-	}
+	return feature_open(&ps, &t->probe, reterr);
 }
 
 /* Without samples it is not known what runs between calls; the rest is as good as with them. */
 static void open_samples(struct tracer *t)
 {
+	struct obstacle_view v;
+	char why[OBSTACLE_MAX];
 	struct errinfo e = {0};
+	int r;
 
-	if (!t->settings.sample_hz)
+	if (probe_program_sample(t->probe) < 0)
+		return; /* not wanted, or not available, which is said */
+	r = sample_clocks_open(
+		probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e);
+	if (r >= 0)
 		return;
-	if (sample_clocks_open(
-		    probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e) < 0)
-		log_warning("what runs on the CPUs is not sampled: %s", e.text);
+	obstacle_look("", &v);
+	probe_miss(t->probe, PART_SAMPLES,
+		(r == -EPERM || r == -EACCES) && obstacle_to_sample(&v, why) ? why : e.text);
 }
 
 /* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
@@ -257,6 +241,16 @@ static void start_governor(struct tracer *t)
 	cost_trial_init(&t->trial, mono_now().ns);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
 		probe_method(t->probe) != PROBE_PERF);
+}
+
+/* As sessions.missing has it. */
+static void describe_missing(const struct parts_missing *m, char *out, size_t size)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < m->count && n < size; i++)
+		n += (size_t)snprintf(out + n, size - n, "%s%s: %s", n ? "\n" : "",
+			probe_parts[m->rows[i].part].name, m->rows[i].why);
 }
 
 static int open_store(struct tracer *t, struct errinfo *reterr)
@@ -278,6 +272,7 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	snprintf(session.node, sizeof(session.node), "%s", s->node);
 	snprintf(session.ingero_version, sizeof(session.ingero_version), "%s", INGERO_VERSION);
 	snprintf(session.flags, sizeof(session.flags), "%s", s->flags_text ? s->flags_text : "");
+	describe_missing(probe_missing(t->probe), session.missing, sizeof(session.missing));
 	for (size_t i = 0, n = 0; i < s->pid_count && n < sizeof(session.pid_filter) - 12; i++)
 		n += (size_t)snprintf(session.pid_filter + n, sizeof(session.pid_filter) - n,
 			"%s%u", i ? "," : "", s->pids[i]);
@@ -369,7 +364,8 @@ static int cover_all(struct tracer *t, struct errinfo *reterr)
 		r = tracer_enter_pids(t, reterr);
 	if (r == 0 && !t->settings.cuda_lib)
 		r = tracer_scan(t);
-	if (r == 0 && !t->settings.cuda_lib && t->settings.filter != FILTER_PIDS)
+	if (r == 0 && !t->settings.cuda_lib &&
+		(t->settings.filter != FILTER_PIDS || t->settings.command))
 		r = tracer_cover_disk(t);
 	return r < 0 ? r : probe_admit(t->probe);
 }

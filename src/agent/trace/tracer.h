@@ -12,6 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "agent/discover/discover.h"
 #include "agent/correlate/live/incident_tracker.h"
 #include "agent/gpu/sampler.h"
 #include "agent/trace/live_ops.h"
@@ -36,6 +37,9 @@ struct tracer_settings {
 	uint32_t uid;         /* FILTER_USER */
 	const uint32_t *pids; /* FILTER_PIDS */
 	size_t pid_count;
+	/* One of @pids is the process command_pid, which has not run yet: its libraries are looked for beforehand. */
+	const struct discover_command *command; /* NULL: none */
+	uint32_t command_pid;
 	const char *cuda_lib;         /* probe only this file; NULL: find them */
 	const char *const *libraries; /* probe these from the start */
 	size_t library_count;
@@ -44,7 +48,8 @@ struct tracer_settings {
 	int method;             /* enum probe_method or TRACER_METHOD_AUTO */
 	bool record_all;
 	bool no_block, no_net, no_memory;
-	bool old_kernel; /* for tests */
+	bool old_kernel;            /* for tests */
+	const char *refuse_program; /* likewise */
 	uint32_t ring_bytes;
 	uint32_t sampling_rate;          /* of ordinary calls, one in so many is a row; 0: 256 */
 	uint32_t sample_hz;              /* on-CPU samples a second and CPU; 0: none */
@@ -89,7 +94,8 @@ struct tracer_view {
 	size_t libraries; /* files probed */
 	char first_library[256];
 	size_t runtime_probes, driver_probes;
-	bool has_samples; /* what runs on the CPUs is sampled */
+	bool has_samples;                    /* what runs on the CPUs is sampled */
+	const struct parts_missing *missing; /* of the kernel half; the tracer's */
 	struct host_sample host;
 	bool has_host;
 	enum gpu_state gpu_state;

@@ -75,12 +75,14 @@ static void note_if_late(
 
 void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from)
 {
-	if (t->maps && !t->maps_lost)
-		return; /* the kernel told, to the microsecond */
+	bool is_told = t->maps && !t->maps_lost; /* by the kernel, to the microsecond */
+
 	from.ns = MAX(from.ns, tracer_process_start(p->start_ticks).ns);
 	for (size_t i = 0; i < p->library_count; i++)
-		note_if_late(t, p->pid, coverage_find(t->coverage, &p->libraries[i]), from);
-	note_if_late(t, p->pid, coverage_assess_program(t->coverage, "", p), from);
+		if (!is_told || p->libraries[i].embedded)
+			note_if_late(t, p->pid, coverage_find(t->coverage, &p->libraries[i]), from);
+	if (!is_told)
+		note_if_late(t, p->pid, coverage_assess_program(t->coverage, "", p), from);
 }
 
 wall_time tracer_process_start(uint64_t start_ticks)
@@ -191,7 +193,7 @@ static void cover_mapping(struct tracer *t, const struct map_watch_mapping *m)
 }
 
 /* What is seen of a process that has mapped something new. Its maps may show what the record does
- * not: a file under another device number (overlay), a runtime inside the program. */
+ * not: a file under another device number (overlay), a runtime inside the program or a library. */
 static void judge(struct tracer *t, const struct map_watch_mapping *m)
 {
 	struct target_library found[DISCOVER_LIBRARIES_MAX];
@@ -199,14 +201,14 @@ static void judge(struct tracer *t, const struct map_watch_mapping *m)
 	wall_time mapped = clock_map_wall(&t->clock, m->at);
 	struct process_layers layers = {0};
 	size_t dropped;
-	int n = discover_libraries("", m->pid, found, ARRAY_SIZE(found), &dropped);
+	int n = discover_scanner_libraries(t->scanner, m->pid, found, ARRAY_SIZE(found), &dropped);
 
 	if (n <= 0)
 		return;
 	p.library_count = (size_t)n;
 	coverage_assess(t->coverage, "", &p);
 	for (int i = 0; i < n; i++)
-		if (!strcmp(found[i].path, m->library.path))
+		if (found[i].embedded || !strcmp(found[i].path, m->library.path))
 			note_if_late(t, m->pid, coverage_find(t->coverage, &found[i]), mapped);
 	note_if_late(t, m->pid, coverage_assess_program(t->coverage, "", &p), mapped);
 	coverage_assess_process(t->coverage, "", &p, &layers);

@@ -118,7 +118,7 @@ int tracer_cover_disk(struct tracer *t)
 {
 	_cleanup_free_ struct target_library *files = NULL;
 	struct errinfo e = {0};
-	int n = discover_library_files("", &files);
+	int n = discover_library_files("", t->settings.command, &files);
 
 	if (n < 0)
 		return n;
@@ -181,7 +181,9 @@ int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr)
 {
 	for (size_t i = 0; i < s->pid_count; i++) {
-		int r = family_uses_cuda("", s->pids[i], reterr);
+		int r = s->command && s->pids[i] == s->command_pid
+				? 0 /* it will, or not: that is its own affair */
+				: family_uses_cuda("", s->pids[i], reterr);
 
 		if (r < 0)
 			return r;

@@ -71,6 +71,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 				  coverage_probes(t->coverage, TARGET_EXECUTABLE),
 		.driver_probes = coverage_probes(t->coverage, TARGET_CUDA),
 		.has_samples = t->samples != NULL,
+		.missing = probe_missing(t->probe),
 		.host = t->host_now,
 		.has_host = t->has_host,
 		.clock_steps = t->clock.steps,

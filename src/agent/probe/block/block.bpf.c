@@ -74,8 +74,7 @@ static __always_inline void request_begin(struct request *rq)
 	s.flags = thread_get(task) ? WIRE_TARGET : 0;
 	bpf_get_current_comm(s.comm, sizeof(s.comm));
 	if (bpf_map_update_elem(&requests, &key, &s, BPF_ANY) < 0) {
-		hit_count(SOURCE_IO);
-		loss_count(SOURCE_IO, LOSS_INFLIGHT_FULL);
+		hit_lose(SOURCE_IO, LOSS_INFLIGHT_FULL);
 	}
 }
 

@@ -71,6 +71,5 @@ static __always_inline void arguments_load(struct pt_regs *ctx, __u32 deepest, s
 
 static __always_inline __u64 argument_word(const struct arguments *a, __u32 n)
 {
-	asm volatile("" : "+r"(n));
-	return a->words[n & 15];
+	return a->words[BOUNDED(n, 15)];
 }

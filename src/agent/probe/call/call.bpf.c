@@ -35,20 +35,21 @@ static __always_inline void drop_left_calls(struct thread_state *ts, __u64 sp, _
 		ledger_book(ts, line, bpf_ktime_get_ns());
 }
 
-/* Does a call of @source at depth @top repeat one below it? A driver call inside a runtime call
- * does (of graphs, both are of the same source), and an NCCL call inside another. */
-static __always_inline bool is_nested(struct thread_state *ts, __u32 source, __u32 top)
+/* Does the call @k at depth @top repeat one below it? A driver call inside a runtime call does (of graphs, both are of
+ * the same source), an NCCL call inside another, and a runtime call inside a wrapper of its name in another library. */
+static __always_inline bool is_nested(struct thread_state *ts, union wire_cookie k, __u32 top)
 {
-	if (source != SOURCE_DRIVER && source != SOURCE_NCCL && source != SOURCE_GRAPH)
-		return false;
 	for (__u32 i = 0; i < CALL_DEPTH; i++) {
-		__u32 below;
+		union wire_cookie below;
 
 		if (i >= top)
 			return false;
-		below = call_source(&ts->calls[i]);
-		if (source == SOURCE_NCCL ? below == SOURCE_NCCL
-					  : below == SOURCE_CUDA || below == SOURCE_GRAPH)
+		below.word = ts->calls[i].cookie;
+		if (k.source == SOURCE_DRIVER || k.source == SOURCE_GRAPH
+				? below.source == SOURCE_CUDA || below.source == SOURCE_GRAPH
+				: below.source == k.source &&
+					  (k.source == SOURCE_NCCL ||
+						  (below.op == k.op && below.library != k.library)))
 			return true;
 	}
 	return false;
@@ -113,7 +114,7 @@ static __always_inline bool launch_count(const struct thread_state *ts, union wi
 
 	if (k.source != SOURCE_DRIVER || !(k.flags & COOKIE_GOVERNED) || k.flags & COOKIE_BYTES ||
 		record_all || !ts->depth ||
-		call_source(&ts->calls[(ts->depth - 1) & (CALL_DEPTH - 1)]) != SOURCE_CUDA)
+		call_source(&ts->calls[BOUNDED(ts->depth - 1, CALL_DEPTH - 1)]) != SOURCE_CUDA)
 		return false;
 	key.pid = bpf_get_current_pid_tgid() >> 32;
 	a = bpf_map_lookup_elem(&aggregates, &key);
@@ -132,13 +133,13 @@ static __always_inline bool is_launch(union wire_cookie k)
 	return (k.flags & (COOKIE_GOVERNED | COOKIE_BYTES)) == COOKIE_GOVERNED;
 }
 
-static __always_inline int call_begin(struct pt_regs *ctx)
+static __noinline int call_begin(struct pt_regs *ctx)
 {
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
 	struct task_struct *task;
 	struct thread_state *ts;
 	struct pending_call *c;
-	struct arguments args;
+	struct arguments *args;
 	bool nested;
 
 	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED && !launches_enabled))
@@ -156,8 +157,7 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 		return 1; /* no return probe */
 	}
 	if (!ts) {
-		hit_count(k.source);
-		loss_count(k.source, LOSS_NO_STORAGE);
+		hit_lose(k.source, LOSS_NO_STORAGE);
 		return 0;
 	}
 	drop_left_calls(ts, PT_REGS_SP(ctx), k.word);
@@ -173,18 +173,19 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 	c->sp = PT_REGS_SP(ctx);
 	c->function = PT_REGS_IP(ctx);
 	c->stack = 0;
-	nested = is_nested(ts, k.source, ts->depth);
+	args = &ts->arguments;
+	nested = is_nested(ts, k, ts->depth);
 	if (k.source == SOURCE_NCCL) {
-		arguments_load(ctx, k.nccl_stream, &args); /* the last that is asked for */
+		arguments_load(ctx, k.nccl_stream, args); /* the last that is asked for */
 		if (!nested)
-			nccl_begin(ctx, k, &args, ts);
+			nccl_begin(ctx, k.word, args, ts);
 	} else {
-		arguments_load(ctx, deepest_word(k), &args);
-		take_arguments(k, &args, c);
+		arguments_load(ctx, deepest_word(k), args);
+		take_arguments(k, args, c);
 		if (is_launch(k) && !nested)
 			launched_sample(ts, c->arg0);
 	}
-	c->real_return = args.return_address;
+	c->real_return = args->return_address;
 	if (is_sent_always(k, nested))
 		c->stack = stack_take(task, ts, c, ts->depth,
 			PT_REGS_SP(ctx) + RETURN_ADDRESS_BYTES, PT_REGS_FP(ctx));
@@ -202,8 +203,8 @@ static __always_inline int call_begin(struct pt_regs *ctx)
 static __always_inline __u32 send_reason(
 	union wire_cookie k, __u64 count, bool nested, __u64 dur_ns, __s32 ret, __u32 gap)
 {
-	__u64 limit = limit_ns[(k.source & (WIRE_SOURCE_MAX - 1)) * WIRE_OP_MAX +
-			       (k.op & (WIRE_OP_MAX - 1))];
+	__u64 limit =
+		limit_ns[BOUNDED(k.source * WIRE_OP_MAX + k.op, WIRE_SOURCE_MAX * WIRE_OP_MAX - 1)];
 	__u32 slow = limit && dur_ns > limit ? WIRE_SLOW : 0;
 
 	if (slow || ret || gap || !count || ((k.flags & COOKIE_ALWAYS) && !nested))
@@ -215,35 +216,34 @@ static __always_inline __u32 send_reason(
 	return count % sample_every ? 0 : 1 + WIRE_SAMPLE;
 }
 
-/* NCCL calls are counted like the others and sent with what only they have. */
-static __always_inline void nccl_finish(union wire_cookie k, struct thread_state *ts,
-	const struct pending_call *c, bool nested, __u64 dur_ns, __s32 ret)
+/* NCCL calls are counted like the others and sent with what only they have. A function of its own, for the stack:
+ * see docs/kernels.md. */
+static __noinline void nccl_finish(
+	struct thread_state *ts, const struct pending_call *c, bool nested, __u64 dur_ns, __s32 ret)
 {
-	__u64 id = bpf_get_current_pid_tgid();
-	struct wire_agg_key key = {.pid = id >> 32, .source = SOURCE_NCCL, .op = k.op};
-	struct wire_header from = {.start_ns = c->start_ns,
-		.dur_ns = dur_ns,
-		.pid = id >> 32,
-		.tid = (__u32)id,
-		.flags = WIRE_TARGET | WIRE_BYTES | (ts->depth ? 0 : ts->after_gap)};
+	union wire_cookie k = {.word = c->cookie};
+	struct wire_agg_key key = {.pid = bpf_get_current_pid_tgid() >> 32,
+		.source = SOURCE_NCCL,
+		.flags = nested ? WIRE_NESTED : 0,
+		.op = k.op};
 	struct wire_agg *a;
+	__u64 bytes = 0;
 
-	key.flags = nested ? WIRE_NESTED : 0;
 	if (nested) {
 		if (aggregate_add(&key, dur_ns, 0, &a)) {
 			aggregated_count(SOURCE_NCCL);
 			return;
 		}
 	} else {
-		nccl_end(k, ts, ret);
-		aggregate_add(&key, dur_ns,
-			k.kind == WIRE_NCCL_COLLECTIVE || k.kind == WIRE_NCCL_POINT
-				? ts->nccl.count * nccl_type_bytes(ts->nccl.datatype)
-				: 0,
-			&a);
+		nccl_end(k.word, ts, ret);
+		if (k.kind == WIRE_NCCL_COLLECTIVE || k.kind == WIRE_NCCL_POINT)
+			bytes = ts->nccl.count * nccl_type_bytes(ts->nccl.datatype);
+		aggregate_add(&key, dur_ns, bytes, &a);
 	}
-	from.flags |= key.flags | (a ? 0 : WIRE_UNCOUNTED);
-	nccl_send(k, ts, &from, c->stack, ret, a);
+	if (nccl_send(ts, c, dur_ns, ret,
+		    WIRE_TARGET | WIRE_BYTES | (ts->depth ? 0 : ts->after_gap) | key.flags |
+			    (a ? 0 : WIRE_UNCOUNTED)))
+		aggregate_sent(a);
 }
 
 /* The kind in an aggregate's key: see WIRE_AGG_KIND. */
@@ -270,7 +270,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	__u32 why, bytes;
 
 	if (k.source == SOURCE_NCCL) {
-		nccl_finish(k, ts, c, nested, dur_ns, ret);
+		nccl_finish(ts, c, nested, dur_ns, ret);
 		return;
 	}
 	key.flags = (nested ? WIRE_NESTED : 0) | aggregate_kind(k, c);
@@ -317,7 +317,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 		launched_note(c->arg0, 0);
 }
 
-static __always_inline int call_end(struct pt_regs *ctx)
+static __noinline int call_end(struct pt_regs *ctx)
 {
 	__u64 now = bpf_ktime_get_ns();
 	union wire_cookie k = {.word = bpf_get_attach_cookie(ctx)};
@@ -341,7 +341,7 @@ static __always_inline int call_end(struct pt_regs *ctx)
 	c = call_at(ts, top);
 	if (c->cookie != k.word)
 		return 0;
-	nested = is_nested(ts, k.source, top);
+	nested = is_nested(ts, k, top);
 	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
 	call_finish(ctx, ts, c, nested, now);
@@ -369,5 +369,5 @@ int call_return(struct pt_regs *ctx)
 SEC("kprobe")
 int call_session(struct pt_regs *ctx)
 {
-	return bpf_session_is_return() ? call_end(ctx) : call_begin(ctx);
+	return session_is_return(ctx) ? call_end(ctx) : call_begin(ctx);
 }

@@ -79,8 +79,7 @@ static __always_inline __u32 ledger_line_now(const struct thread_state *ts)
 
 static __always_inline __u64 *ledger_slot(struct ledger *l, __u32 line)
 {
-	asm volatile("" : "+r"(line));
-	return &l->ns[line & (LEDGER_SLOTS - 1)];
+	return &l->ns[BOUNDED(line, LEDGER_SLOTS - 1)];
 }
 
 static __always_inline void ledger_row_begin(struct ledger *l)
@@ -190,13 +189,12 @@ static __always_inline void ledger_row_send(struct thread_state *ts, struct task
 	if (!l->booked_ns)
 		return;
 	r = record_reserve(&events, sizeof(*r), SOURCE_HOST);
-	if (!r && !is_last)
-		return;
-	hit_count(SOURCE_HOST);
 	if (!r) {
-		loss_count(SOURCE_HOST, LOSS_RING_FULL);
+		if (is_last)
+			hit_lose(SOURCE_HOST, LOSS_RING_FULL);
 		return;
 	}
+	hit_count(SOURCE_HOST);
 	r->h.op = HOST_LEDGER;
 	r->h.flags = WIRE_TARGET;
 	r->h.start_ns = l->row_ns;
@@ -302,8 +300,9 @@ static __always_inline void ledger_call_end(struct thread_state *ts, const struc
 	ledger_leave(l);
 }
 
-/* ledger_call_mark - after an outermost call: the row it ends. */
-static __always_inline void ledger_call_mark(
+/* ledger_call_mark - after an outermost call: the row it ends. A function of its own, for the stack: see
+ * docs/kernels.md. */
+static __noinline void ledger_call_mark(
 	struct thread_state *ts, struct task_struct *task, const struct pending_call *c)
 {
 	union wire_cookie k = {.word = c->cookie};

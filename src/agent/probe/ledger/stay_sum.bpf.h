@@ -16,8 +16,7 @@
 
 static __always_inline struct stay_sum *stay_sum_at(struct thread_state *ts, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &ts->stays.sums[i & (STAY_SUMS - 1)];
+	return &ts->stays.sums[BOUNDED(i, STAY_SUMS - 1)];
 }
 
 /* The sum of what the waker ended on @line; one that is empty if there is none yet; NULL: none is. */
@@ -74,13 +73,12 @@ static __always_inline void stay_sum_send(struct thread_state *ts, struct task_s
 {
 	struct wire_stays *r = record_reserve(&events, sizeof(*r), SOURCE_HOST);
 
-	if (!r && !is_last)
-		return; /* it goes out with the next one */
-	hit_count(SOURCE_HOST);
-	if (!r) {
-		loss_count(SOURCE_HOST, LOSS_RING_FULL);
+	if (!r) { /* unless it is the last, it goes out with the next one */
+		if (is_last)
+			hit_lose(SOURCE_HOST, LOSS_RING_FULL);
 		return;
 	}
+	hit_count(SOURCE_HOST);
 	r->h.op = HOST_SHORT_STAYS;
 	r->h.flags = WIRE_TARGET;
 	r->h.weight = s->count;

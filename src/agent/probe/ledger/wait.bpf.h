@@ -157,7 +157,7 @@ static __always_inline void wait_begin(
 									       : LEDGER_MEMORY;
 		return;
 	}
-	kind = call < CALLS_MAX ? wait_of_call[call & (CALLS_MAX - 1)] : 0;
+	kind = call < CALLS_MAX ? wait_of_call[BOUNDED(call, CALLS_MAX - 1)] : 0;
 	if (kind && kind != 1 + WAIT_BY_FILE) {
 		ts->stay_line = kind - 1;
 		return;

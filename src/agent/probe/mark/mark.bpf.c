@@ -134,7 +134,7 @@ int handle_session(struct pt_regs *ctx)
 	__u32 hook = bpf_get_attach_cookie(ctx) & 0xff;
 
 	hook_ran(task);
-	if (bpf_session_is_return()) {
+	if (session_is_return(ctx)) {
 		name_handle_end(ctx);
 		return 0;
 	}

@@ -169,10 +169,11 @@ static __always_inline void nccl_begin_child(
 }
 
 /* nccl_begin - take the arguments at entry. A collective gets its sequence number here: calls on
- * one communicator are issued one after the other. */
-static __always_inline void nccl_begin(struct pt_regs *ctx, union wire_cookie k,
-	const struct arguments *a, struct thread_state *ts)
+ * one communicator are issued one after the other. A function of its own, for the stack: see docs/kernels.md. */
+static __noinline void nccl_begin(
+	struct pt_regs *ctx, __u64 cookie, const struct arguments *a, struct thread_state *ts)
 {
+	union wire_cookie k = {.word = cookie};
 	struct pending_nccl *n = &ts->nccl;
 	struct nccl_comm *c;
 
@@ -228,44 +229,45 @@ static __always_inline void nccl_enter(struct thread_state *ts, __u64 comm, stru
 	struct nccl_comm_key key = nccl_key(comm);
 
 	if (comm && bpf_map_update_elem(&nccl_comms, &key, c, BPF_ANY) < 0) {
-		hit_count(SOURCE_NCCL);
-		loss_count(SOURCE_NCCL, LOSS_COMM_FULL);
+		hit_lose(SOURCE_NCCL, LOSS_COMM_FULL);
 	}
 }
 
-static __always_inline void nccl_enter_all(struct thread_state *ts)
+/* @c is the first one's, and is changed. */
+static __always_inline void nccl_enter_all(struct thread_state *ts, struct nccl_comm *c)
 {
 	struct pending_nccl *n = &ts->nccl;
 
 	for (int i = 0; i < NCCL_DEVICES_MAX; i++) {
-		struct nccl_comm c = {.hash = n->hash, .rank = i, .nranks = n->nranks, .device = i};
-		__u64 comm = 0;
-
 		if (i >= n->nranks)
 			return;
-		bpf_probe_read_user(&comm, sizeof(comm), (void *)(n->out + 8 * i));
+		c->rank = c->device = i;
+		n->comm = 0;
+		bpf_probe_read_user(&n->comm, sizeof(n->comm), (void *)(n->out + 8 * i));
 		if (n->count)
-			bpf_probe_read_user(&c.device, 4, (void *)(n->count + 4 * i));
-		nccl_enter(ts, comm, &c);
+			bpf_probe_read_user(&c->device, 4, (void *)(n->count + 4 * i));
+		nccl_enter(ts, n->comm, c);
 	}
 }
 
 /* nccl_end - what a successful call changed: communicators come and go. */
-static __always_inline void nccl_end(union wire_cookie k, struct thread_state *ts, __s32 ret)
+static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret)
 {
+	union wire_cookie k = {.word = cookie};
 	struct pending_nccl *n = &ts->nccl;
-	struct nccl_comm_key key;
 	struct nccl_comm c = {.hash = n->hash, .rank = n->rank, .nranks = n->nranks};
 
 	if (k.kind == WIRE_NCCL_END) {
-		key = nccl_key(n->comm);
+		struct nccl_comm_key key = nccl_key(n->comm);
+
 		bpf_map_delete_elem(&nccl_comms, &key);
 		return;
 	}
 	if (ret && ret != NCCL_IN_PROGRESS)
 		return;
 	if (k.kind == WIRE_NCCL_INIT_ALL) {
-		nccl_enter_all(ts);
+		nccl_enter_all(ts, &c);
+		n->comm = 0; /* the call is none of them alone */
 		return;
 	}
 	if (k.kind != WIRE_NCCL_INIT && k.kind != WIRE_NCCL_SCALABLE && k.kind != WIRE_NCCL_CHILD &&
@@ -283,24 +285,26 @@ static __always_inline void nccl_end(union wire_cookie k, struct thread_state *t
 	nccl_enter(ts, n->comm, &c);
 }
 
-/* nccl_send - every NCCL call is a record: they are few, and each one matters. */
-static __always_inline void nccl_send(union wire_cookie k, struct thread_state *ts,
-	const struct wire_header *from, __u64 stack, __s32 ret, struct wire_agg *a)
+/* nccl_send - every NCCL call is a record: they are few, and each one matters. False: there was no room. */
+static __always_inline bool nccl_send(
+	struct thread_state *ts, const struct pending_call *c, __u64 dur_ns, __s32 ret, __u32 flags)
 {
+	union wire_cookie k = {.word = c->cookie};
+	__u64 id = bpf_get_current_pid_tgid();
 	struct pending_nccl *n = &ts->nccl;
 	struct wire_nccl *r = record_begin(&events, sizeof(*r), SOURCE_NCCL);
 
 	if (!r)
-		return;
+		return false;
 	r->h.op = k.op;
-	r->h.flags = from->flags;
-	r->h.start_ns = from->start_ns;
-	r->h.dur_ns = from->dur_ns;
-	r->h.pid = from->pid;
-	r->h.tid = from->tid;
+	r->h.flags = flags;
+	r->h.start_ns = c->start_ns;
+	r->h.dur_ns = dur_ns;
+	r->h.pid = id >> 32;
+	r->h.tid = (__u32)id;
 	r->h.cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(r->h.comm, sizeof(r->h.comm));
-	r->stack = stack;
+	r->stack = c->stack;
 	r->comm = n->comm;
 	r->comm_hash = n->hash;
 	r->seq = n->seq;
@@ -315,6 +319,6 @@ static __always_inline void nccl_send(union wire_cookie k, struct thread_state *
 	r->peer = n->peer;
 	r->ret = ret;
 	r->device = ts->device;
-	aggregate_sent(a);
 	record_send(&events, &r->h);
+	return true;
 }

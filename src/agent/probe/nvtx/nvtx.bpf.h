@@ -209,15 +209,13 @@ static __always_inline bool nvtx_admit(struct nvtx_state *st, __u64 now)
 {
 	if (bucket_take(&st->until, now, NVTX_EVERY_NS, NVTX_BURST))
 		return true;
-	hit_count(SOURCE_NVTX);
-	loss_count(SOURCE_NVTX, LOSS_RATE_LIMITED);
+	hit_lose(SOURCE_NVTX, LOSS_RATE_LIMITED);
 	return false;
 }
 
 static __always_inline struct nvtx_open *nvtx_at(struct nvtx_state *st, __u32 i)
 {
-	asm volatile("" : "+r"(i));
-	return &st->open[i & (NVTX_DEPTH - 1)];
+	return &st->open[BOUNDED(i, NVTX_DEPTH - 1)];
 }
 
 static __always_inline void nvtx_push(struct nvtx_state *st, const struct nvtx_open *o)
@@ -231,8 +229,7 @@ static __always_inline void nvtx_push(struct nvtx_state *st, const struct nvtx_o
 	}
 	if (st->depth >= NVTX_DEPTH) {
 		st->skipped = 1;
-		hit_count(SOURCE_NVTX);
-		loss_count(SOURCE_NVTX, LOSS_TOO_DEEP);
+		hit_lose(SOURCE_NVTX, LOSS_TOO_DEEP);
 		return;
 	}
 	if (!nvtx_admit(st, o->start_ns)) {
@@ -333,8 +330,7 @@ static __noinline int nvtx_hit(struct pt_regs *ctx, __u64 cookie)
 	struct nvtx_open o = {.start_ns = bpf_ktime_get_ns()};
 
 	if (!st) {
-		hit_count(SOURCE_NVTX);
-		loss_count(SOURCE_NVTX, LOSS_NO_STORAGE);
+		hit_lose(SOURCE_NVTX, LOSS_NO_STORAGE);
 		return 0;
 	}
 	if (hook == HOOK_NVTX_STARTED || hook == HOOK_NVTX_NAMED) {

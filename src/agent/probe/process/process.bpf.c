@@ -14,8 +14,7 @@ int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child
 		return 0;
 	if (child->pid == child->tgid) {
 		if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
-			hit_count(SOURCE_HOST);
-			loss_count(SOURCE_HOST, LOSS_TARGET_FULL);
+			hit_lose(SOURCE_HOST, LOSS_TARGET_FULL);
 			return 0;
 		}
 		stack_process_fork(parent->tgid, pid);

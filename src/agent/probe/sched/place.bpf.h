@@ -29,8 +29,7 @@ static __always_inline __u32 *place_slot(struct thread_state *ts, __u32 place)
 {
 	__u32 i = place >> PLACE_BITS;
 
-	asm volatile("" : "+r"(i));
-	return &ts->places[i & (PLACES - 1)];
+	return &ts->places[BOUNDED(i, PLACES - 1)];
 }
 
 /* place_leave - @task blocks, and is the current one: take its stack if the stay may be long. That of

@@ -78,7 +78,7 @@ static __always_inline bool is_bystander(const struct thread_state *ts, struct t
 	if (call < 0)
 		return true;
 	return ts->stay_line == LEDGER_LOCK && call != CALL_EXIT &&
-	       wait_of_call[call & (CALLS_MAX - 1)] != 1 + LEDGER_LOCK;
+	       wait_of_call[BOUNDED(call, CALLS_MAX - 1)] != 1 + LEDGER_LOCK;
 }
 
 /* Is the timer that this CPU is at one that @task sleeps on? */

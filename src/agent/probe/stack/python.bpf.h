@@ -35,14 +35,12 @@ struct {
 /* Fields of the object that was read into w->object. */
 static __always_inline __u64 object_word(const struct stack_walk *w, __u32 at)
 {
-	asm volatile("" : "+r"(at));
-	return *(const __u64 *)&w->object[at & 0xf8];
+	return *(const __u64 *)&w->object[BOUNDED(at, 0xf8)];
 }
 
 static __always_inline __u32 object_half(const struct stack_walk *w, __u32 at)
 {
-	asm volatile("" : "+r"(at));
-	return *(const __u32 *)&w->object[at & 0xfc];
+	return *(const __u32 *)&w->object[BOUNDED(at, 0xfc)];
 }
 
 static __always_inline bool is_thread_of(const struct stack_walk *w, __u64 thread)
@@ -112,8 +110,8 @@ static __always_inline __u32 text_copy(
 	struct stack_walk *w, __u64 text, __u8 *out, __u8 *ret_kind, __u8 *ret_cut)
 {
 	const struct stack_python *p = &w->python;
-	__u32 state, kind, bytes;
-	__u64 length, at;
+	__u32 state, kind;
+	__u64 length, at, bytes;
 
 	if (!stack_read(w->object, 64, text))
 		return 0;
@@ -127,9 +125,8 @@ static __always_inline __u32 text_copy(
 		length = STACK_TEXT_BYTES / kind;
 		*ret_cut = 1;
 	}
-	bytes = (__u32)length * kind;
-	asm volatile("" : "+r"(bytes));
-	if (bytes > STACK_TEXT_BYTES || !stack_read(out, bytes, at))
+	bytes = AT_MOST(length * kind, STACK_TEXT_BYTES);
+	if (!stack_read(out, bytes, at))
 		return 0;
 	*ret_kind = kind;
 	return bytes;
@@ -142,19 +139,13 @@ static __always_inline __u64 text_hash(__u64 hash, const __u8 *text)
 	return hash;
 }
 
-struct code_fields {
-	__u64 file, name, lines;
-	__u32 first_line;
-};
-
-/* Send what the agent must know of the code object at @code. Returns the hash of its names, 0 if it
- * could not be sent. */
-static __always_inline __u64 code_send(
-	struct stack_walk *w, __u64 code, const struct code_fields *f)
+/* Send what the agent must know of the code object at @code, whose fields are in w->code. Returns the hash of
+ * its names, 0 if it could not be sent. */
+static __always_inline __u64 code_send(struct stack_walk *w, __u64 code)
 {
+	const struct code_fields *f = &w->code;
 	struct stack_record_code *r;
-	__u64 length = 0, hash;
-	__u32 bytes;
+	__u64 length = 0, hash, bytes;
 
 	r = bpf_ringbuf_reserve(&stacks, sizeof(*r) + STACK_LINES_BYTES, 0);
 	if (!r)
@@ -174,11 +165,9 @@ static __always_inline __u64 code_send(
 	r->file_bytes = text_copy(w, f->file, r->file, &r->file_kind, &r->file_cut);
 	r->name_bytes = text_copy(w, f->name, r->name, &r->name_kind, &r->name_cut);
 	if (stack_read(&length, 8, f->lines + w->python.bytes_length)) {
-		bytes = length > STACK_LINES_BYTES ? STACK_LINES_BYTES : (__u32)length;
 		r->lines_size = (__u32)length;
-		asm volatile("" : "+r"(bytes));
-		if (bytes <= STACK_LINES_BYTES &&
-			stack_read(r->line_table, bytes, f->lines + w->python.bytes_data))
+		bytes = AT_MOST(length, STACK_LINES_BYTES);
+		if (stack_read(r->line_table, bytes, f->lines + w->python.bytes_data))
 			r->lines_bytes = bytes;
 	}
 	hash = text_hash(text_hash(f->first_line, r->file), r->name) | 1;
@@ -191,21 +180,21 @@ static __always_inline __u64 code_note(struct stack_walk *w, __u64 code, __u64 *
 {
 	const struct stack_python *p = &w->python;
 	struct code_key key = {.code = code, .life = w->life, .pid = w->pid};
-	struct code_fields f;
+	struct code_fields *f = &w->code;
 	__u64 *known, hash;
 
 	if (!stack_read(w->object, sizeof(w->object) - 16, code))
 		return 0;
-	f.file = object_word(w, p->code_file);
-	f.name = object_word(w, p->code_name);
-	f.lines = object_word(w, p->code_lines);
-	f.first_line = object_half(w, p->code_first_line);
-	*ret_lines = key.lines = f.lines;
-	key.first_line = f.first_line;
+	f->file = object_word(w, p->code_file);
+	f->name = object_word(w, p->code_name);
+	f->lines = object_word(w, p->code_lines);
+	f->first_line = object_half(w, p->code_first_line);
+	*ret_lines = key.lines = f->lines;
+	key.first_line = f->first_line;
 	known = bpf_map_lookup_elem(&codes, &key);
 	if (known)
 		return *known;
-	hash = code_send(w, code, &f);
+	hash = code_send(w, code);
 	if (hash)
 		bpf_map_update_elem(&codes, &key, &hash, BPF_ANY);
 	return hash;
@@ -227,9 +216,9 @@ static __always_inline void python_append(
 	__u32 n = w->record.python_count;
 	__u32 at = w->record.native_count + 3 * n;
 
-	w->words[at & (STACK_WORDS - 1)] = code;
-	w->words[(at + 1) & (STACK_WORDS - 1)] = (__u64)is_entry << 32 | lasti;
-	w->words[(at + 2) & (STACK_WORDS - 1)] = lines;
+	w->words[BOUNDED(at, STACK_WORDS - 1)] = code;
+	w->words[BOUNDED(at + 1, STACK_WORDS - 1)] = (__u64)is_entry << 32 | lasti;
+	w->words[BOUNDED(at + 2, STACK_WORDS - 1)] = lines;
 	w->hash = hash_mix(w->hash ^ hash ^ ((__u64)lasti << 1));
 	w->lines = hash_mix(w->lines ^ hash ^ ((__u64)lasti << 1));
 	w->record.python_count = n + 1;
@@ -241,7 +230,8 @@ static __always_inline void python_mark_entry(struct stack_walk *w)
 	__u32 n = w->record.python_count;
 
 	if (n)
-		w->words[(w->record.native_count + 3 * n - 2) & (STACK_WORDS - 1)] |= 1ULL << 32;
+		w->words[BOUNDED(w->record.native_count + 3 * n - 2, STACK_WORDS - 1)] |= 1ULL
+											  << 32;
 }
 
 /* python_frame_step - note the frame at w->frame and go on to its caller. 1: the walk is over. */
@@ -266,7 +256,7 @@ __attribute__((noinline)) int python_frame_step(struct stack_walk *w)
 		lasti = lasti_of(p, code & LOWEST_TAG, object_word(w, p->frame_lasti));
 	else
 		lasti = lasti_of(p, code, object_half(w, p->frame_lasti));
-	entry = p->frame_entry == PYTHON_NONE ? 1 : w->object[p->frame_entry & 0x7f];
+	entry = p->frame_entry == PYTHON_NONE ? 1 : w->object[BOUNDED(p->frame_entry, 0x7f)];
 	if (p->flags & PYTHON_TAGGED)
 		code &= LOWEST_TAG;
 	w->frame = back;

@@ -3,6 +3,7 @@
  * verifier would follow every one of them both ways; a unit test compiles them for user space. */
 #pragma once
 
+#include "agent/probe/bound.bpf.h"
 #include "wire/stack.h"
 
 /* @step if @value <= @sought, else 0: by the borrow of the subtraction, which is right for all
@@ -25,8 +26,8 @@ static __always_inline __u32 chunk_search(const struct unwind_chunk *c, __u32 so
 #pragma unroll
 	for (__u32 step = UNWIND_CHUNK_ROWS / 2; step; step >>= 1)
 		low += step_if_reached(
-			c->address[(low + step) & (UNWIND_CHUNK_ROWS - 1)], sought, step);
-	return low & (UNWIND_CHUNK_ROWS - 1);
+			c->address[BOUNDED(low + step, UNWIND_CHUNK_ROWS - 1)], sought, step);
+	return BOUNDED(low, UNWIND_CHUNK_ROWS - 1);
 }
 
 static __always_inline __u32 mapping_search(const struct stack_mappings *m, __u64 sought)
@@ -36,6 +37,6 @@ static __always_inline __u32 mapping_search(const struct stack_mappings *m, __u6
 #pragma unroll
 	for (__u32 step = STACK_MAPPINGS_MAX / 2; step; step >>= 1)
 		low += step_if_reached(
-			m->start[(low + step) & (STACK_MAPPINGS_MAX - 1)], sought, step);
-	return low & (STACK_MAPPINGS_MAX - 1);
+			m->start[BOUNDED(low + step, STACK_MAPPINGS_MAX - 1)], sought, step);
+	return BOUNDED(low, STACK_MAPPINGS_MAX - 1);
 }

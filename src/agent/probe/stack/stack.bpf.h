@@ -61,7 +61,7 @@ static __always_inline struct stack_tally *stack_tally_of(void)
 static __always_inline __u32 tid_in_namespace(struct task_struct *task)
 {
 	struct pid *pid = task->thread_pid;
-	__u32 level = BPF_CORE_READ(pid, level) & 31;
+	__u64 level = BOUNDED(BPF_CORE_READ(pid, level), 31);
 	int nr = 0;
 
 	/* a variable index is not relocated: the kernel's element is larger than ours */
@@ -77,20 +77,16 @@ static __always_inline __u32 tid_in_namespace(struct task_struct *task)
 __attribute__((noinline)) int stack_send(struct stack_walk *w)
 {
 	struct stack_tally *t = stack_tally_of();
-	__u64 now = bpf_ktime_get_ns(), hash;
-	__u32 words;
+	__u64 now = bpf_ktime_get_ns(), hash, words;
 
 	if (!w || !t)
 		return 0;
 	hash = w->hash;
-	words = w->record.native_count + 3 * w->record.python_count;
+	words = AT_MOST(w->record.native_count + 3 * w->record.python_count, STACK_WORDS - 1);
 	if (bpf_map_lookup_elem(&stacks_sent, &hash)) {
 		__sync_fetch_and_add(&t->repeated, 1);
 		return 0;
 	}
-	asm volatile("" : "+r"(words));
-	if (words > STACK_WORDS - 1)
-		words = STACK_WORDS - 1;
 	w->record.h.size = sizeof(w->record) + 8 * words;
 	w->record.h.kind = STACK_RECORD_STACK;
 	w->record.h.pid = w->pid;

@@ -21,6 +21,11 @@
 #define FRAME_REACH    (16ULL << 20) /* a frame larger than this is taken for nonsense */
 #define PAGE_BELOW     0xfff
 
+struct code_fields { /* of a Python code object */
+	__u64 file, name, lines;
+	__u32 first_line;
+};
+
 struct stack_walk {     /* of one thread, in its storage, or of one CPU */
 	__u64 function; /* that was called; 0: the walk begins at ip, which was interrupted */
 	__u64 ip, sp, fp;
@@ -51,6 +56,7 @@ struct stack_walk {     /* of one thread, in its storage, or of one CPU */
 	__u32 pid, tid;
 	struct stack_python python;
 	__u8 object[256]; /* of an object under examination */
+	struct code_fields code;
 	struct stack_record_stack record;
 	__u64 words[STACK_WORDS]; /* follows the record */
 };
@@ -106,7 +112,7 @@ struct {
 	__uint(value_size, sizeof(struct stack_mappings));
 } stack_sets SEC(".maps");
 
-static __always_inline bool stack_read(void *out, __u32 size, __u64 address)
+static __always_inline bool stack_read(void *out, __u64 size, __u64 address)
 {
 	return bpf_probe_read_user(out, size, (void *)address) == 0;
 }
@@ -154,7 +160,7 @@ static __always_inline void native_append(struct stack_walk *w, __u64 ip, __u64 
 {
 	__u32 n = w->record.native_count;
 
-	w->words[n & (STACK_WORDS - 1)] = ip;
+	w->words[BOUNDED(n, STACK_WORDS - 1)] = ip;
 	w->hash = hash_mix(w->hash ^ name);
 	if (n == 0)
 		w->library = w->map_identity;
@@ -370,7 +376,7 @@ static __always_inline struct unwind_rule *frame_rule(struct stack_walk *w, bool
 		is_mapped = mapping_find(w, w->ip - 1);
 		if (!is_mapped && w->returns && !(w->ip & PAGE_BELOW)) {
 			w->returns--;
-			w->ip = w->real_return[w->returns & (CALL_DEPTH - 1)];
+			w->ip = w->real_return[BOUNDED(w->returns, CALL_DEPTH - 1)];
 			is_mapped = mapping_find(w, w->ip - 1);
 		}
 		name = native_name(w, w->ip, is_mapped);

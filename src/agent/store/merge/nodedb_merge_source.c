@@ -240,6 +240,7 @@ static const struct merge_column columns[] = {
 	RANK("rank"),
 	RANK("local_rank"),
 	RANK("world_size"),
+	TEXT("missing"),
 	{"id", NULL, MERGE_INT, 0, false},
 };
 enum { ID = ARRAY_SIZE(columns) - 1 };

@@ -171,6 +171,41 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
+/* The names of what the kernel of any of the sessions could not do: sessions.missing up to each colon. */
+static int add_missing(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	char *out = r->content->books.missing, text[2048];
+	size_t n = 0, size = sizeof(r->content->books.missing);
+	int res = reader_has_column(r, "sessions", "missing", reterr);
+
+	if (res <= 0)
+		return res; /* an earlier file of ours */
+	buf_puts(&sql, "SELECT DISTINCT missing FROM sessions");
+	res = books_where(r, "sessions", &sql, reterr);
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (!reader_text(stmt, 0, text, sizeof(text))) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		for (char *line = text; *line && n < size;) {
+			size_t length = strcspn(line, "\n");
+			int name = (int)strcspn(line, ":\n");
+
+			if (!memmem(out, n, line, (size_t)name))
+				n += (size_t)snprintf(
+					out + n, size - n, "%s%.*s", n ? ", " : "", name, line);
+			line += length + (line[length] == '\n');
+		}
+	}
+	return res;
+}
+
 /* A session that was killed at once has events and no books: then the sum proves nothing. */
 static int judge_books(struct reader *r, struct errinfo *reterr)
 {
@@ -227,6 +262,8 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 		res = reader_load_unclean(r, &r->content->books, reterr);
 	if (res == 0)
 		res = add_call_gaps(r, reterr);
+	if (res == 0)
+		res = add_missing(r, reterr);
 	if (res < 0)
 		return res;
 	return judge_books(r, reterr);

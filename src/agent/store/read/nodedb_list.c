@@ -51,7 +51,8 @@ static const struct list_column sessions[] = {SAME("id"), TEXT("node"), SAME("st
 	SAME("stopped_at"), TEXT("gpu_model"), TEXT("gpu_driver"), TEXT("cuda_ver"),
 	TEXT("cpu_model"), SAME("cpu_cores"), RENAMED("mem_total_mb", "mem_total"), TEXT("kernel"),
 	TEXT("os_release"), TEXT("python_ver"), TEXT("ingero_ver"), TEXT("pid_filter"),
-	TEXT("flags"), SAME("rank"), SAME("local_rank"), SAME("world_size"), ROW_END};
+	TEXT("flags"), SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("missing"),
+	ROW_END};
 
 static const struct list_column nodes[] = {TEXT("node"), MADE("sessions", "id", "count(*)"),
 	MADE("first_ns", "started_at", "min(started_at)"),

@@ -113,7 +113,8 @@ static const char *const tables[] = {
 	" os_release TEXT NOT NULL DEFAULT '', cuda_ver TEXT NOT NULL DEFAULT '',"
 	" python_ver TEXT NOT NULL DEFAULT '', ingero_ver TEXT NOT NULL DEFAULT '',"
 	" pid_filter TEXT NOT NULL DEFAULT '', flags TEXT NOT NULL DEFAULT '',"
-	" node TEXT NOT NULL DEFAULT '', rank INTEGER, local_rank INTEGER, world_size INTEGER);"
+	" node TEXT NOT NULL DEFAULT '', rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" missing TEXT NOT NULL DEFAULT '');"
 	"CREATE INDEX idx_sessions_started ON sessions(started_at);",
 
 	"CREATE TABLE process_names (pid INTEGER NOT NULL, name TEXT NOT NULL,"
@@ -335,7 +336,9 @@ static const struct {
 		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
 		"hide of it. launch_weight: one of so many launches was seen; agent_cpu_pct: of one "
 		"CPU"},
-	{"sessions_note", "one row per `ingero trace`; stopped_at 0: running or killed"},
+	{"sessions_note",
+		"one row per `ingero trace`; stopped_at 0: running or killed; missing: what the "
+		"kernel could not do, \"part: why\" on a line each"},
 	{"process_names_note",
 		"the last name of each pid; `processes` has reused pids as separate rows"},
 	{"stack_traces_note",

@@ -1,0 +1,52 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* part.h - what the kernel half is made of, for people: the parts of it that a kernel may lack, what is not known
+ * without each, and since which kernel it is there. docs/kernels.md has the same by helper and tracepoint.
+ *
+ * To add one: a row in PROBE_PARTS, and where it is found to be missing a call of part_miss(). */
+#pragma once
+
+#include <stddef.h>
+
+#define PROBE_PARTS(X)                                                                             \
+	X(SESSION, "session probes", "a call costs two probes instead of one", "6.13")             \
+	X(MULTI, "multi probes",                                                                   \
+		"probes are attached one by one, and the overhead budget is not held", "6.6")      \
+	X(STACKS, "call stacks", "no line of code is named", "5.15")                               \
+	X(PYTHON, "Python frames", "no Python line is named", "5.15")                              \
+	X(SAMPLES, "CPU samples", "what runs between calls is not known", "5.15")                  \
+	X(WAKERS, "exact wakers",                                                                  \
+		"some wakes by interrupts are taken for those of the thread that was interrupted", \
+		"6.2, CONFIG_KALLSYMS_ALL")                                                        \
+	X(MARKS, "marks of the training loop", "steps are found by calls alone", "5.15")           \
+	X(BLOCK, "block I/O", "waits for disks have no device", "5.15")                            \
+	X(MEMORY, "page allocation", "page allocations are not counted", "5.15")                   \
+	X(FAULTS, "file faults", "pages read because a file is mapped are not counted", "6.13")    \
+	X(RECLAIM, "memory reclaim", "waits for free memory are not told from others", "5.15")     \
+	X(SOCKETS, "sockets", "waits for the network have no address", "5.15")                     \
+	X(RETRANSMITS, "TCP retransmits", "lost packets are not counted", "5.15")                  \
+	X(OOM, "out-of-memory kills", "a killed process is only seen to end", "5.15")
+
+enum probe_part {
+#define X(id, ...) PART_##id,
+	PROBE_PARTS(X)
+#undef X
+		PART_COUNT
+};
+
+struct probe_part_row {
+	const char *name, *without, *since;
+};
+
+extern const struct probe_part_row probe_parts[PART_COUNT];
+
+/* What is missing, and why, in the order in which it was found. */
+struct parts_missing {
+	size_t count;
+	struct part_missing {
+		enum probe_part part;
+		char why[200];
+	} rows[PART_COUNT];
+};
+
+/* part_miss - @part is missing because of @why; the first reason stays. */
+void part_miss(struct parts_missing *m, enum probe_part part, const char *why);

@@ -1,0 +1,286 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_command.c - see trace_command.h.
+ *
+ * The command, the tracer and this process are one process group, the terminal's: Ctrl-C, Ctrl-Z and fg reach the
+ * command as if it had been typed alone. So a signal that the kernel sent is the command's already; one that
+ * somebody sent to us is passed on. The tracer takes none: it ends when the channel is closed. */
+#include "cli/trace_command.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/buf.h"
+#include "base/text.h"
+#include "cli/launch.h"
+
+#define READY    'r'
+#define RECORDED 'c'
+#define NOTHING  'n'
+
+static const int passed_on[] = {SIGINT, SIGQUIT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2};
+
+struct watch { /* of trace_command_supervise() */
+	struct trace_command *command;
+	const char *db_path;
+	int status; /* of the command */
+	bool command_ended, tracer_ended;
+};
+
+static void say(const char *fmt, ...) _printf_(1, 2);
+static void say(const char *fmt, ...)
+{
+	va_list ap;
+
+	fputs("ingero: ", stderr);
+	va_start(ap, fmt);
+	vfprintf(stderr, fmt, ap);
+	va_end(ap);
+	fputc('\n', stderr);
+}
+
+/* SIGCHLD besides: nothing is polled. */
+static void block_signals(sigset_t *ret)
+{
+	sigemptyset(ret);
+	sigaddset(ret, SIGCHLD);
+	for (size_t i = 0; i < ARRAY_SIZE(passed_on); i++)
+		sigaddset(ret, passed_on[i]);
+	sigprocmask(SIG_BLOCK, ret, NULL);
+}
+
+/* ---- begin ---- */
+
+static int check_flags(const struct trace_settings *s, struct errinfo *reterr)
+{
+	if (s->user)
+		return errinfo_set(reterr, -EINVAL,
+			"--user cannot be combined with a command, which is traced with its children: use --pid for other processes");
+	return 0;
+}
+
+int trace_command_begin(struct trace_command *c, const struct trace_settings *s,
+	struct trace_plan *plan, struct errinfo *reterr)
+{
+	struct tracer_settings *ts = &plan->tracer;
+	sigset_t set;
+	int r = check_flags(s, reterr);
+
+	if (r == 0)
+		r = caller_find(&c->caller, reterr);
+	if (r < 0)
+		return r;
+	c->folder = getcwd(NULL, 0);
+	if (!c->folder)
+		return errinfo_set(
+			reterr, -errno, "cannot find the working folder: %s", strerror(errno));
+	block_signals(&set);
+	/* the lines of --json are alone on stdout */
+	r = launch_begin(
+		c->argv, &c->caller, plan->json ? STDERR_FILENO : STDOUT_FILENO, &c->pid, reterr);
+	if (r < 0)
+		return r;
+	if (c->caller.note[0])
+		say("%s", c->caller.note);
+	c->db = s->db;
+	c->facts = (struct discover_command){
+		.argv = c->argv, .envp = c->caller.envp, .folder = c->folder};
+	memcpy(c->pids, s->pids.pid, sizeof(s->pids.pid));
+	c->pids[s->pids.count] = (uint32_t)c->pid;
+	ts->filter = FILTER_PIDS;
+	ts->pids = c->pids;
+	ts->pid_count = s->pids.count + 1;
+	ts->command = &c->facts;
+	ts->command_pid = (uint32_t)c->pid;
+	return 0;
+}
+
+int trace_command_fork(struct trace_command *c, struct errinfo *reterr)
+{
+	int pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return errinfo_set(reterr, -errno, "cannot start the tracer: %s", strerror(errno));
+	c->tracer = fork();
+	if (c->tracer < 0) {
+		int r = -errno;
+
+		close(pair[0]);
+		close(pair[1]);
+		return errinfo_set(reterr, r, "cannot start the tracer: %s", strerror(-r));
+	}
+	c->channel = pair[c->tracer ? 0 : 1];
+	close(pair[c->tracer ? 1 : 0]);
+	return c->tracer ? 1 : 0;
+}
+
+void trace_command_done(struct trace_command *c)
+{
+	caller_done(&c->caller);
+	free(c->folder);
+}
+
+/* ---- the tracer's side ---- */
+
+/* If nobody is there to hear it, the run is over anyway. */
+static void tell(const struct trace_command *c, char byte)
+{
+	(void)send(c->channel, &byte, 1, MSG_NOSIGNAL);
+}
+
+void trace_command_ready(struct trace_command *c)
+{
+	tell(c, READY);
+}
+
+void trace_command_ended(struct trace_command *c, bool recorded)
+{
+	tell(c, recorded ? RECORDED : NOTHING);
+}
+
+bool trace_command_is_over(const struct trace_command *c)
+{
+	struct pollfd p = {.fd = c->channel, .events = POLLIN};
+
+	return poll(&p, 1, 0) > 0;
+}
+
+/* ---- supervise ---- */
+
+static bool hear(const struct trace_command *c, char want)
+{
+	char byte = 0;
+	ssize_t n;
+
+	do
+		n = recv(c->channel, &byte, 1, 0);
+	while (n < 0 && errno == EINTR);
+	return n == 1 && byte == want;
+}
+
+static int wait_for(pid_t pid)
+{
+	int status = 0;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	return launch_exit_code(status);
+}
+
+/* What is to be typed to see it again, done: as a program of its own, since this one does not read recordings. Its
+ * words are for people, like all of ours beside the command's own. */
+static void explain(const struct watch *w)
+{
+	_cleanup_buf_ struct buf shown = BUF_INIT(PATH_MAX);
+	const char *const argv[] = {"ingero", "explain", "--db", w->db_path, NULL};
+	pid_t pid;
+
+	if (w->command->db)
+		text_escape_terminal(&shown, w->command->db);
+	fputc('\n', stderr);
+	fflush(NULL);
+	pid = fork();
+	if (pid == 0) {
+		sigset_t none;
+
+		sigemptyset(&none);
+		sigprocmask(SIG_SETMASK, &none, NULL);
+		if (caller_variable(&w->command->caller, "NO_COLOR"))
+			setenv("NO_COLOR", "1", 1);
+		dup2(STDERR_FILENO, STDOUT_FILENO);
+		execv("/proc/self/exe", (char *const *)argv);
+		_exit(LAUNCH_NOT_EXECUTABLE);
+	}
+	if (pid > 0 && wait_for(pid) == EXIT_OK) {
+		fputc('\n', stderr);
+		say("where the time of a step went: ingero explain --steps%s%s",
+			w->command->db ? " --db " : "", w->command->db ? buf_str(&shown) : "");
+	}
+}
+
+/* The tracer has ended, or is to: the channel has what it said. */
+static void finish_tracer(struct watch *w)
+{
+	bool recorded;
+	int code;
+
+	shutdown(w->command->channel, SHUT_WR);
+	recorded = hear(w->command, RECORDED);
+	code = wait_for(w->command->tracer);
+	w->tracer_ended = true;
+	if (code > LAUNCH_SIGNAL)
+		say("the tracer was ended by signal %d: the recording has no clean end",
+			code - LAUNCH_SIGNAL);
+	if (recorded)
+		explain(w);
+}
+
+static void look_around(struct watch *w)
+{
+	struct pollfd p = {.fd = w->command->channel, .events = POLLIN};
+
+	w->command_ended = waitpid(w->command->pid, &w->status, WNOHANG) == w->command->pid;
+	if (!w->tracer_ended && !w->command_ended && poll(&p, 1, 0) > 0) {
+		finish_tracer(w); /* --duration is over, or it failed and said so */
+		say("tracing has ended; the command goes on");
+	}
+}
+
+static bool is_for_us(const siginfo_t *i)
+{
+	return i->si_signo != SIGCHLD &&
+	       (i->si_code == SI_USER || i->si_code == SI_TKILL || i->si_code == SI_QUEUE);
+}
+
+/* How it ended, unless it ended well. */
+static void say_end(const struct watch *w)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+	const char *name = w->command->argv[0];
+
+	text_escape_terminal_len(&b, name, strnlen(name, 100));
+	if (WIFSIGNALED(w->status))
+		say("%s was ended by signal %d (%s)", buf_str(&b), WTERMSIG(w->status),
+			strsignal(WTERMSIG(w->status)));
+	else if (WEXITSTATUS(w->status))
+		say("%s ended with exit status %d", buf_str(&b), WEXITSTATUS(w->status));
+}
+
+int trace_command_supervise(struct trace_command *c, const char *db_path)
+{
+	struct watch w = {.command = c, .db_path = db_path};
+	siginfo_t info;
+	sigset_t set;
+	int code;
+
+	block_signals(&set);
+	if (!hear(c, READY)) {
+		code = wait_for(c->tracer);
+		launch_abort(c->pid);
+		return code ? code : EXIT_BUG;
+	}
+	/* On failure it was killed already; if not, it shall not be held for good. */
+	if (launch_release(c->pid) < 0)
+		kill(c->pid, SIGKILL);
+	for (;;) {
+		look_around(&w);
+		if (w.command_ended)
+			break;
+		if (sigwaitinfo(&set, &info) > 0 && is_for_us(&info))
+			kill(c->pid, info.si_signo);
+	}
+	say_end(&w);
+	if (!w.tracer_ended)
+		finish_tracer(&w);
+	close(c->channel);
+	return launch_exit_code(w.status);
+}

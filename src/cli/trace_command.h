@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* trace_command.h - `ingero trace -- COMMAND`: this process starts the command and watches over it, a second one
+ * (the tracer) traces it.
+ *
+ *   begin          the command is executed, and held before its first instruction (launch.h)
+ *   fork           the tracer begins; it says when its probes are in place, and what there is to explain
+ *   supervise      the command runs; signals that are sent to us are passed on; when it has ended, the tracer is told
+ *                  to end, and `ingero explain` says what it found
+ *
+ * The tracer gives up its rights (docs/adr/0011); this process keeps root's and reads nothing but waitpid(2), signals
+ * and bytes of the tracer's. If one of the two is killed, the other does not hang: the command runs on untraced, or
+ * the recording is closed. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "agent/discover/discover.h"
+#include "cli/caller.h"
+#include "cli/trace_settings.h"
+
+struct trace_command {
+	char **argv; /* ends with NULL; argv NULL: there is no command */
+	struct caller caller;
+	char *folder;
+	const char *db; /* as it was given */
+	struct discover_command facts;
+	uint32_t pids[OPTION_PIDS_MAX + 1];
+	pid_t pid, tracer;
+	int channel; /* between the two processes */
+};
+
+/* trace_command_begin - start it, and make @plan one that traces it, its children and the processes of --pid. */
+int trace_command_begin(struct trace_command *c, const struct trace_settings *s,
+	struct trace_plan *plan, struct errinfo *reterr);
+
+/* trace_command_fork - 0 in the tracer, 1 in the process that is to call trace_command_supervise(). */
+int trace_command_fork(struct trace_command *c, struct errinfo *reterr);
+
+/* trace_command_supervise - returns the exit code: the command's, or the tracer's if that could not start. */
+int trace_command_supervise(struct trace_command *c, const char *db_path);
+
+/* For the tracer: probes are in place; it has ended, with or without a recording to explain; is it to end? */
+void trace_command_ready(struct trace_command *c);
+void trace_command_ended(struct trace_command *c, bool recorded);
+bool trace_command_is_over(const struct trace_command *c);
+
+void trace_command_done(struct trace_command *c);
