@@ -60,6 +60,7 @@ enum account_owner {
 	X(ANNOTATION, "annotation", "the job's own step labels")                                   \
 	X(OPTIMIZER, "optimizer", "steps of the optimizer")                                        \
 	X(BACKWARD, "backward", "backward passes")                                                 \
+	X(EXECUTE, "execute", "computations that JAX had compiled")                                \
 	X(LOADER, "loader", "batches of the data loader")                                          \
 	X(GRAPH, "graph", "launches of a CUDA graph")                                              \
 	X(COLLECTIVE, "collective", "collectives")                                                 \

@@ -19,6 +19,8 @@
 	X(NCCL, "libnccl")                                                                         \
 	X(TORCH_CUDA, "libtorch_cuda")                                                             \
 	X(TORCH_CPU, "libtorch_cpu")                                                               \
+	X(XLA_CUDA, "xla_cuda_plugin")                                                             \
+	X(JAX, "libjax_common")                                                                    \
 	X(TORCH_PYTHON, "libtorch_python")                                                         \
 	X(NVTX, "libnvToolsExt")                                                                   \
 	X(NVTX_INTEROP, "libnvtx3interop")                                                         \

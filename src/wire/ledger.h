@@ -54,7 +54,8 @@ enum wire_ledger_line {
 	X(6, BACKWARD, "backward", "a backward pass began")                                        \
 	X(7, LOADER, "loader", "a batch was asked of a data loader")                               \
 	X(8, EXIT, "exit", "the thread ended")                                                     \
-	X(9, STOP, "stop", "tracing stopped")
+	X(9, STOP, "stop", "tracing stopped")                                                      \
+	X(10, EXECUTE, "execute", "a computation that JAX had compiled was started")
 
 enum wire_mark {
 #define X(id, NAME, ...) MARK_##NAME = id,

@@ -340,7 +340,7 @@ static void test_ledger_refused(void **state)
 	r.ns[LEDGER_LOCK] = 38;
 	refused(r);
 	r = ledger();
-	r.mark = MARK_STOP + 1;
+	r.mark = MARK_EXECUTE + 1;
 	refused(r);
 	r = ledger();
 	r.waker = WAKER_INTERRUPT + 1;
@@ -358,7 +358,7 @@ static void test_ledger_refused(void **state)
 	r.h.version++;
 	refused(r);
 	r = ledger(); /* the control: the last of each is taken */
-	r.mark = MARK_STOP;
+	r.mark = MARK_EXECUTE;
 	r.waker = WAKER_INTERRUPT;
 	r.stay_line = LEDGER_LINES - 1;
 	assert_int_equal(decode_ledger(&r, sizeof(r), &clock_map, &row), 0);

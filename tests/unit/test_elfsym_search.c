@@ -55,6 +55,8 @@ static void beginnings_of_exported_names(void **state)
 	assert_int_equal(search(*state, "prefix_*"), 1);
 	assert_true(has(*state, 1, "prefix_fixture_add"));
 	assert_int_equal(search(*state, "fixture_lo*"), 0); /* not exported */
+	assert_int_equal(search(*state, "fixture_local**"), 1);
+	assert_int_equal(search(*state, "**"), -EINVAL);
 	assert_int_equal(search(*state, "fixture_da*"), 0); /* data */
 	assert_int_equal(search(*state, "no_such*"), 0);
 }

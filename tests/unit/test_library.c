@@ -50,6 +50,8 @@ static void kinds_by_name(void **state)
 		{"libnccl.so.2", TARGET_NCCL},
 		{"libtorch_cuda.so", TARGET_TORCH_CUDA},
 		{"libtorch_cpu.so", TARGET_TORCH_CPU},
+		{"xla_cuda_plugin.so", TARGET_XLA_CUDA},
+		{"libjax_common.so", TARGET_JAX},
 		{"libtorch_cpu.so.1.13.0", TARGET_TORCH_CPU},
 		{"python3.11", TARGET_PYTHON},
 		{"libpython3.12.so.1.0", TARGET_PYTHON},

@@ -72,9 +72,11 @@ static enum wire_ledger_line line_by_name(const struct wire_op_row *o)
 		return LEDGER_COLLECTIVE;
 	if (o->source == SOURCE_GRAPH || strstr(o->name, "Graph"))
 		return LEDGER_GRAPH;
+	if (strstr(o->name, "HostFunc") || strstr(o->name, "BatchMemOp"))
+		return LEDGER_CALL;
 	if (strstr(o->name, "Launch"))
 		return LEDGER_LAUNCH;
-	if (strstr(o->name, "emcpy"))
+	if (strstr(o->name, "emcpy") || strstr(o->name, "Prefetch"))
 		return LEDGER_COPY;
 	if (strstr(o->name, "StreamWait") || strstr(o->name, "emset") || strstr(o->name, "Record"))
 		return LEDGER_CALL;

@@ -145,12 +145,15 @@ static void assess_program(const struct coverage *c, const char *root,
 	set_row(row, LAYER_UNCOVERED, NULL, text);
 }
 
-/* A Python program that is only the front of its library has no interpreter in it. */
+/* A Python program that is only the front of its library has no interpreter in it; JAX's own library starts nothing
+ * where a plugin does. */
 static bool is_front(
 	const struct coverage *c, const struct target_process *p, const struct target_library *lib)
 {
 	const struct coverage_file *f = coverage_find(c, lib);
 
+	if (lib->kind == TARGET_JAX)
+		return maps_kind(p, TARGET_XLA_CUDA);
 	if (lib->kind != TARGET_PYTHON || !f || f->error != -ENOENT)
 		return false;
 	for (size_t i = 0; i < p->library_count; i++)
@@ -170,11 +173,14 @@ void coverage_assess_process(const struct coverage *c, const char *root,
 		{LAYER_DRIVER, TARGET_CUDA},
 		{LAYER_NCCL, TARGET_NCCL},
 		{LAYER_MARKS, TARGET_TORCH_CPU},
+		{LAYER_MARKS, TARGET_XLA_CUDA},
+		{LAYER_MARKS, TARGET_JAX},
 		{LAYER_COLLECTOR, TARGET_PYTHON},
 	};
 
-	for (size_t k = 0; k < ARRAY_SIZE(by); k++) {
+	for (size_t k = 0; k < ARRAY_SIZE(by); k++)
 		ret->rows[by[k].layer] = (struct layer_row){.state = LAYER_ABSENT};
+	for (size_t k = 0; k < ARRAY_SIZE(by); k++) {
 		for (size_t i = 0; i < p->library_count; i++)
 			if (p->libraries[i].kind == by[k].kind && !is_front(c, p, &p->libraries[i]))
 				assess_library(

@@ -36,7 +36,13 @@ static const struct mark_library *marks_of(enum target_library_kind kind)
 {
 	if (target_kind_has_nvtx(kind))
 		return &mark_nvtx;
-	return kind == TARGET_TORCH_CPU ? &mark_torch : kind == TARGET_PYTHON ? &mark_python : NULL;
+	switch (kind) {
+	case TARGET_TORCH_CPU: return &mark_torch;
+	case TARGET_XLA_CUDA: return &mark_xla_cuda;
+	case TARGET_JAX: return &mark_jax;
+	case TARGET_PYTHON: return &mark_python;
+	default: return NULL;
+	}
 }
 
 static const struct mark_library *names_of(enum target_library_kind kind)

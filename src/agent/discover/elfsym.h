@@ -54,7 +54,7 @@ uint64_t elfsym_names_bytes(const struct elfsym *e);
 bool elfsym_is_program(const struct elfsym *e);
 
 /* elfsym_search - functions by a part of their names. A pattern that ends in * stands for every
- * exported function that begins with the rest of it; any other for the function of that name and
+ * exported function that begins with the rest of it, with ** for one that is not exported, too; any other for the function of that name and
  * the copies of it that compilers make (name.isra.0), exported or not.
  * ret_found[i] is the file offset of one match and ret_pattern[i] its pattern's number; a place is
  * found once. Returns how many, at most @max; errors as elfsym_offsets(). */

@@ -120,12 +120,13 @@ int elfsym_search(struct elfsym *e, const char *const *patterns, size_t count,
 	for (size_t i = 0; i < count; i++) {
 		size_t len = strlen(patterns[i]);
 		bool is_prefix = len && patterns[i][len - 1] == '*';
+		bool is_any = len > 1 && is_prefix && patterns[i][len - 2] == '*';
 
-		parsed[i] = (struct pattern){patterns[i], len - is_prefix, is_prefix};
+		parsed[i] = (struct pattern){patterns[i], len - is_prefix - is_any, is_prefix};
 		if (!parsed[i].len || parsed[i].len > ELFSYM_NAME_MAX)
 			return -EINVAL;
 		all[i] = true;
-		local[i] = !is_prefix;
+		local[i] = !is_prefix || is_any;
 		has_local |= local[i];
 	}
 	r = search_table(e, &e->dynamic, &m, all, count);

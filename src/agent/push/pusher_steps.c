@@ -13,8 +13,8 @@
 #define THREADS_MAX   64 /* of which a median is made */
 
 /* The surest first. */
-static const uint8_t kinds[] = {
-	MARK_OPTIMIZER, MARK_BACKWARD, MARK_LOADER, MARK_GRAPH, MARK_COLLECTIVE, MARK_WAIT};
+static const uint8_t kinds[] = {MARK_OPTIMIZER, MARK_BACKWARD, MARK_EXECUTE, MARK_LOADER,
+	MARK_GRAPH, MARK_COLLECTIVE, MARK_WAIT};
 
 void pusher_steps_done(struct pusher_steps *s)
 {

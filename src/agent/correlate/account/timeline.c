@@ -108,7 +108,8 @@ static bool has_calls(const struct ledger_row *r)
 {
 	return r->launches || r->waits || r->copies || r->allocs || r->ns[LEDGER_GRAPH] ||
 	       r->ns[LEDGER_COLLECTIVE] || r->ns[LEDGER_CALL] || r->mark == MARK_OPTIMIZER ||
-	       r->mark == MARK_BACKWARD; /* it trains, be it on the CPU */
+	       r->mark == MARK_BACKWARD ||
+	       r->mark == MARK_EXECUTE; /* it trains, be it on the CPU */
 }
 
 static int by_number(const void *a, const void *b)

@@ -211,13 +211,20 @@ static __always_inline void ledger_row_send(struct thread_state *ts, struct task
 	record_send(&events, &r->h);
 }
 
+/* Whether a mark of the training loop may find room: of those that come too fast not even the stack is wanted. */
+static __always_inline bool ledger_loop_has_room(const struct ledger *l)
+{
+	return l->loop_until + LOOP_EVERY_NS <= bpf_ktime_get_ns();
+}
+
 /* May a row be sent at @mark? Those of the training loop pass the limit for all threads: they are
  * what everything else is measured by. */
 static __always_inline bool ledger_has_room(struct ledger *l, __u32 mark)
 {
 	__u64 now = l->booked_ns;
 
-	if (mark == MARK_OPTIMIZER || mark == MARK_BACKWARD || mark == MARK_LOADER)
+	if (mark == MARK_OPTIMIZER || mark == MARK_BACKWARD || mark == MARK_LOADER ||
+		mark == MARK_EXECUTE)
 		return bucket_take(&l->loop_until, now, LOOP_EVERY_NS, LOOP_BURST);
 	if (mark == MARK_TICK)
 		return bucket_take(&ledger_rows_until, now, ALL_EVERY_NS, ALL_BURST);

@@ -7,6 +7,7 @@ enum mark_hook { /* the cookie's lowest byte */
 	HOOK_NONE,
 	HOOK_NAMED, /* a range of PyTorch's profiler begins; its name says what */
 	HOOK_BACKWARD,
+	HOOK_EXECUTE, /* JAX starts what it has compiled */
 	HOOK_COLLECT_BEGIN,
 	HOOK_COLLECT_END,
 	HOOK_REGISTER, /* a kernel and the function that launches it */

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0 OR BSD-3-Clause
-/* mark.bpf.c - places in PyTorch and Python that say what the loop is doing (hook.h): a mark ends a
+/* mark.bpf.c - places in PyTorch, JAX and Python that say what the loop is doing (hook.h): a mark ends a
  * row of the thread's ledger, a collection puts its time on another line. Names of kernels and ranges
  * of NVTX come by the same way. All are seen of threads that are traced already, but for names of
  * kernels, domains and strings, which come before the first call; nobody becomes a target here. */
@@ -119,6 +119,8 @@ int mark_hit(struct pt_regs *ctx)
 	}
 	if (hook == HOOK_NAMED)
 		mark = mark_named(ctx);
+	else if (hook == HOOK_EXECUTE)
+		mark = ledger_loop_has_room(&ts->ledger) ? MARK_EXECUTE : -1;
 	if (mark >= 0)
 		ledger_mark(ts, task, mark, mark_stack(ctx, task, ts));
 	return 0;

@@ -31,6 +31,28 @@ static const struct mark_place *const torch_sets[] = {
 const struct mark_library mark_torch = {"libtorch_cpu", torch_sets, NULL,
 	"has neither record_function_enter_new() nor Engine::execute()"};
 
+/* A call of a function that JAX has compiled: a step, where the step is compiled as a whole. On a GPU the plugin is asked
+ * for it, whose functions are in .symtab only; on CPUs the client in JAX's own library. */
+static const struct mark_place xla_execute[] = {
+	{.hook = HOOK_EXECUTE,
+		.symbol =
+			"_ZN4pjrt29PJRT_LoadedExecutable_ExecuteEP34PJRT_LoadedExecutable_Execute_Args"},
+	END,
+};
+static const struct mark_place *const xla_sets[] = {xla_execute, NULL};
+
+const struct mark_library mark_xla_cuda = {
+	"xla_cuda_plugin", xla_sets, NULL, "has no symbol of PJRT_LoadedExecutable_Execute()"};
+
+static const struct mark_place jax_execute[] = {
+	{.hook = HOOK_EXECUTE, .symbol = "_ZNK3xla23PjRtCpuLoadedExecutable7ExecuteEN4absl**"},
+	END,
+};
+static const struct mark_place *const jax_sets[] = {jax_execute, NULL};
+
+const struct mark_library mark_jax = {
+	"libjax_common", jax_sets, NULL, "has no symbol of PjRtCpuLoadedExecutable::Execute()"};
+
 /* Distributions build Python with static probes; others keep its symbols. The function was called
  * collect() until 3.9. */
 static const struct mark_place python_probes[] = {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mark.h - places in a program's own libraries that say what a training loop is doing: PyTorch's
- * optimizers, backward passes and data loaders, Python's garbage collector, NVTX; and places in
+ * optimizers, backward passes and data loaders, JAX's computations, Python's garbage collector, NVTX; and places in
  * those of CUDA at which kernels get their names.
  *
  * Nothing is recorded of a call here; the kernel half ends a row of the thread's ledger, or changes
@@ -28,6 +28,8 @@ struct mark_library {
 };
 
 extern const struct mark_library mark_torch;
+extern const struct mark_library mark_xla_cuda;
+extern const struct mark_library mark_jax;
 extern const struct mark_library mark_python;
 extern const struct mark_library mark_nvtx;
 
