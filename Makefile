@@ -58,11 +58,11 @@ check-full: ## As check, with every scenario (ten minutes more), where what is u
 	@$(MAKE) check-asan check-tsan
 
 .PHONY: check-kernels
-check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSIONS="6.1 6.12"), write docs/kernels.md
+check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSIONS="6.1 6.12"), write docs/install.md
 	$(call deps,build check)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))
-	@tools/check-kernels --build $(BUILD) $(if $(VERSIONS),,--write docs/kernels.md) $(VERSIONS)
+	@tools/check-kernels --build $(BUILD) $(if $(VERSIONS),,--write docs/install.md) $(VERSIONS)
 
 # Sanitizers see what our own assertions do not; the first report ends a test. LeakSanitizer is a part of
 # AddressSanitizer. They need no root and no kernel: programs that load BPF are left to `make check`.

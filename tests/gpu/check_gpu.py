@@ -167,7 +167,7 @@ def features(work):
     time.sleep(1.5)
     agent.stop()
     ops = dict(agent.sql("SELECT o.name, sum(a.count) FROM event_aggregates_5s a JOIN ops o ON o.source_id ="
-                         " a.source AND o.op_id = a.op GROUP BY 1"))
+                         " a.source AND o.op_id = a.op WHERE NOT a.nested GROUP BY 1"))
     launches = ops.get("graphLaunch", 0)
     say(f"- CUDA graph: {graph.get('replays')} replays, {launches} graphLaunch, "
         f"{ops.get('graphBeginCapture', 0)} capture(s), {ops.get('graphInstantiate', 0)} instantiation(s)")

@@ -71,6 +71,9 @@ static const char *const python_prefixes[] = {
 };
 #define PACKAGES "/lib*/python*/*-packages"
 static const char *const package_places[] = {"/nvidia/*/lib", "/torch/lib"};
+/* Where files of other names hold a runtime: looked into for a program that is about to run. */
+static const char *const embedded_places[] = {
+	"/cupy/cuda", "/cupy_backends/cuda/api", "/xgboost/lib"};
 
 bool disk_is_over(const struct disk_search *f)
 {
@@ -97,14 +100,38 @@ void disk_add_file(struct disk_search *f, const char *path, enum target_library_
 	f->count = MAX(f->count, i + 1);
 }
 
+/* A file of another name that holds one library; of two, NCCL: it is never the runtime of others. */
+static int embedded_kind(const char *path, struct target_library *lib)
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	unsigned kinds = fd < 0 ? 0 : embedded_kinds(fd, path);
+
+	if (!kinds)
+		return -ENOENT;
+	lib->kind = kinds >> TARGET_NCCL & 1 ? TARGET_NCCL : TARGET_CUDART;
+	lib->embedded = true;
+	return 0;
+}
+
 static void add_library(struct disk_search *f, const char *path)
 {
 	const char *base = strrchr(path, '/');
-	enum target_library_kind kind;
+	struct target_library lib = {0};
+	size_t had = f->count;
 
-	if (base && discover_library_kind(base + 1, strlen(base + 1), &kind) == 0 &&
-		target_kind_is_cuda(kind))
-		disk_add_file(f, path, kind);
+	if (!base)
+		return;
+	if (discover_library_kind(base + 1, strlen(base + 1), &lib.kind) == 0) {
+		if (target_kind_is_cuda(lib.kind))
+			disk_add_file(f, path, lib.kind);
+		return;
+	}
+	if (!f->by_symbols || !strstr(base, ".so") || disk_is_over(f) ||
+		embedded_kind(path, &lib) < 0)
+		return;
+	disk_add_file(f, path, lib.kind);
+	if (f->count > had)
+		f->rows[had].embedded = true;
 }
 
 void disk_add_folder(struct disk_search *f, const char *dir)
@@ -116,7 +143,7 @@ void disk_add_folder(struct disk_search *f, const char *dir)
 	if (!d)
 		return;
 	while (f->entries++ < ENTRIES_MAX && (e = readdir(d)))
-		if (strncmp(e->d_name, "lib", 3) == 0 &&
+		if ((f->by_symbols || strncmp(e->d_name, "lib", 3) == 0) &&
 			snprintf(path, sizeof(path), "%s/%s", dir, e->d_name) < (int)sizeof(path))
 			add_library(f, path);
 	closedir(d);
@@ -164,10 +191,16 @@ static void add_packages(
 {
 	char pattern[PATH_MAX];
 
+	f->by_symbols = f->of_command;
 	for (size_t j = 0; j < ARRAY_SIZE(package_places); j++)
 		if (snprintf(pattern, sizeof(pattern), "%s%s", below, package_places[j]) <
 			(int)sizeof(pattern))
 			add_pattern(f, root, folder, pattern);
+	for (size_t j = 0; f->by_symbols && j < ARRAY_SIZE(embedded_places); j++)
+		if (snprintf(pattern, sizeof(pattern), "%s%s", below, embedded_places[j]) <
+			(int)sizeof(pattern))
+			add_pattern(f, root, folder, pattern);
+	f->by_symbols = false;
 }
 
 void disk_add_prefix(struct disk_search *f, const char *root, const char *prefix)
@@ -275,8 +308,10 @@ int discover_library_files(
 
 	if (!rows)
 		return -ENOMEM;
+	f.of_command = true;
 	if (c)
 		command_files_add(&f, root, c); /* first: there is room for so many */
+	f.of_command = false;
 	disk_add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
 	add_root(&f, root);
 	disk_add_list(&f, root, getenv("PATH"), true);
@@ -288,19 +323,6 @@ int discover_library_files(
 		command_files_guess(&f, root, c);
 	*ret = TAKE(rows);
 	return (int)f.count;
-}
-
-/* A file of another name that holds one library; of two, NCCL: it is never the runtime of others. */
-static int embedded_kind(const char *path, struct target_library *lib)
-{
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-	unsigned kinds = fd < 0 ? 0 : embedded_kinds(fd, path);
-
-	if (!kinds)
-		return -ENOENT;
-	lib->kind = kinds >> TARGET_NCCL & 1 ? TARGET_NCCL : TARGET_CUDART;
-	lib->embedded = true;
-	return 0;
 }
 
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr)

@@ -14,6 +14,8 @@ struct disk_search {
 	size_t prefix_len; /* of the root, cut from stored paths */
 	size_t entries;    /* of directories, looked at so far */
 	mono_time begun;
+	bool of_command; /* what a program loads that is about to run: packages are looked into */
+	bool by_symbols; /* files of other names are looked into at present (embedded.h) */
 };
 
 /* disk_is_over - one of the bounds of the search was reached. */

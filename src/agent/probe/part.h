@@ -16,11 +16,11 @@
 	X(SAMPLES, "CPU samples", "what runs between calls is not known", "5.15")                  \
 	X(WAKERS, "exact wakers",                                                                  \
 		"some wakes by interrupts are taken for those of the thread that was interrupted", \
-		"6.2, CONFIG_KALLSYMS_ALL")                                                        \
+		"CONFIG_KALLSYMS_ALL")                                                             \
 	X(MARKS, "marks of the training loop", "steps are found by calls alone", "5.15")           \
 	X(BLOCK, "block I/O", "waits for disks have no device", "5.15")                            \
 	X(MEMORY, "page allocation", "page allocations are not counted", "5.15")                   \
-	X(FAULTS, "file faults", "pages read because a file is mapped are not counted", "6.13")    \
+	X(FAULTS, "file faults", "pages read because a file is mapped are not counted", "6.12")    \
 	X(RECLAIM, "memory reclaim", "waits for free memory are not told from others", "5.15")     \
 	X(SOCKETS, "sockets", "waits for the network have no address", "5.15")                     \
 	X(RETRANSMITS, "TCP retransmits", "lost packets are not counted", "5.15")                  \

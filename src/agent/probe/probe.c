@@ -427,8 +427,10 @@ static int make_common_entries(struct probe *p)
 
 static void miss_methods(struct probe *p)
 {
-	static const char why[] = "this kernel does not have them, or they were not asked for";
+	const char *why = "this kernel does not have them";
 
+	if (p->settings.method_asked)
+		why = "another way of attaching was asked for";
 	if (p->settings.method != PROBE_SESSION)
 		part_miss(&p->missing, PART_SESSION, why);
 	if (p->settings.method == PROBE_PERF)

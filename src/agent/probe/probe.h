@@ -21,6 +21,7 @@
 
 struct probe_settings {
 	enum probe_method method;
+	bool method_asked; /* by the user, who may have chosen a lesser one */
 	enum probe_filter filter;
 	uint32_t uid; /* FILTER_USER */
 	bool record_all;

@@ -201,6 +201,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
+		ps.method_asked = true;
 		r = feature_method(ps.method, reterr);
 		return r < 0 ? r : probe_open(&ps, &t->probe, reterr);
 	}
