@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/utsname.h>
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
@@ -288,8 +289,19 @@ static void choose_hooks(struct probe *p)
 	btf__free(btf);
 }
 
+/* Asked only where loading failed: distributions give older numbers to kernels that can. */
+static bool is_too_old(struct utsname *ret)
+{
+	unsigned major, minor;
+
+	return uname(ret) == 0 && sscanf(ret->release, "%u.%u", &major, &minor) == 2 &&
+	       (major < 5 || (major == 5 && minor < 15));
+}
+
 static int load_failed(int r, struct errinfo *reterr)
 {
+	struct utsname u;
+
 	if (r == -EPERM)
 		return errinfo_set(reterr, -EPERM,
 			"tracing needs the capabilities CAP_BPF and CAP_PERFMON: run it with sudo, "
@@ -299,6 +311,10 @@ static int load_failed(int r, struct errinfo *reterr)
 		return errinfo_set(reterr, -EOPNOTSUPP,
 			"this kernel's verifier refuses the program %s: %s", complaint.program,
 			complaint.verifier);
+	if (is_too_old(&u))
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"this kernel is too old: it is %s, and ingero needs Linux 5.15 or later with BTF",
+			u.release);
 	if (r == -ESRCH || r == -ENOENT || r == -EINVAL)
 		return errinfo_set(reterr, -EOPNOTSUPP,
 			"this kernel cannot run the probes (%s): ingero needs Linux 5.15 or later "
