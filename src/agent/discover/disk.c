@@ -72,8 +72,7 @@ static const char *const python_prefixes[] = {
 #define PACKAGES "/lib*/python*/*-packages"
 static const char *const package_places[] = {"/nvidia/*/lib", "/torch/lib"};
 /* Where files of other names hold a runtime: looked into for a program that is about to run. */
-static const char *const embedded_places[] = {
-	"/cupy/*", "/cupy_backends/cuda/*", "/xgboost/lib"};
+static const char *const embedded_places[] = {"/cupy/*", "/cupy_backends/cuda/*", "/xgboost/lib"};
 
 bool disk_is_over(const struct disk_search *f)
 {
