@@ -148,3 +148,25 @@ static __always_inline bool session_is_return(struct pt_regs *ctx)
 {
 	return bpf_get_func_ip(ctx) != PT_REGS_IP(ctx);
 }
+
+/* A program of uprobes runs for a user thread and can be preempted; another thread may then run the same program on the
+ * same CPU. From 6.13 on x86-64, and 6.17 on arm64, the kernel gives programs of this type one stack for each CPU ("private
+ * stack"), which both would use: pointers of the one are overwritten by the other, and the kernel crashes (seen on
+ * 6.16, emulated). A program that holds a tail call has none, and lies on the thread's own stack. So each of them
+ * holds one that is never made. NO_PRIVATE_STACK() in the program itself, not in a function
+ * of it, whose callers would then be limited to 256 bytes; each with a map of its own, because kernels compare the
+ * users of one. */
+const volatile bool makes_tail_calls = false; /* never */
+
+#define NEVER_CALLED(name)                                                                         \
+	struct {                                                                                   \
+		__uint(type, BPF_MAP_TYPE_PROG_ARRAY);                                             \
+		__uint(max_entries, 1);                                                            \
+		__uint(key_size, sizeof(__u32));                                                   \
+		__uint(value_size, sizeof(__u32));                                                 \
+	} name SEC(".maps")
+#define NO_PRIVATE_STACK(ctx, name)                                                                \
+	do {                                                                                       \
+		if (makes_tail_calls)                                                              \
+			bpf_tail_call((ctx), &(name), 0);                                          \
+	} while (0)

@@ -352,15 +352,21 @@ static __noinline int call_end(struct pt_regs *ctx)
 	return 0;
 }
 
+NEVER_CALLED(entry_calls);
+NEVER_CALLED(return_calls);
+NEVER_CALLED(session_calls);
+
 SEC("kprobe")
 int call_entry(struct pt_regs *ctx)
 {
+	NO_PRIVATE_STACK(ctx, entry_calls);
 	return call_begin(ctx);
 }
 
 SEC("kprobe")
 int call_return(struct pt_regs *ctx)
 {
+	NO_PRIVATE_STACK(ctx, return_calls);
 	return call_end(ctx);
 }
 
@@ -369,5 +375,6 @@ int call_return(struct pt_regs *ctx)
 SEC("kprobe")
 int call_session(struct pt_regs *ctx)
 {
+	NO_PRIVATE_STACK(ctx, session_calls);
 	return session_is_return(ctx) ? call_end(ctx) : call_begin(ctx);
 }

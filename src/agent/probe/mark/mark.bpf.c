@@ -84,6 +84,9 @@ static __always_inline void name_hit(struct pt_regs *ctx, struct task_struct *ta
 		name_handle_begin(ctx, hook == HOOK_ALIAS);
 }
 
+NEVER_CALLED(mark_calls);
+NEVER_CALLED(handle_tail_calls);
+
 SEC("kprobe")
 int mark_hit(struct pt_regs *ctx)
 {
@@ -93,6 +96,7 @@ int mark_hit(struct pt_regs *ctx)
 	struct thread_state *ts;
 	int mark = MARK_BACKWARD;
 
+	NO_PRIVATE_STACK(ctx, mark_calls);
 	if (!recording)
 		return 0;
 	hook_ran(task);
@@ -133,6 +137,7 @@ int handle_session(struct pt_regs *ctx)
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 hook = bpf_get_attach_cookie(ctx) & 0xff;
 
+	NO_PRIVATE_STACK(ctx, handle_tail_calls);
 	hook_ran(task);
 	if (session_is_return(ctx)) {
 		name_handle_end(ctx);
