@@ -51,7 +51,7 @@ static void program(const char *root, const char *path, const char *text)
 
 static bool finds(struct looked *l, char *const *argv, char *const *envp, const char *path)
 {
-	const struct discover_command c = {.argv = argv, .envp = envp, .folder = "/work/here"};
+	const struct discover_command c = {.argv = argv, .envp = envp, .folder = "/data/here"};
 
 	free(l->rows);
 	l->count = discover_library_files(l->root, &c, &l->rows);
@@ -72,7 +72,7 @@ static void by_the_environment(void **state)
 		const char *variable, *library;
 	} cases[] = {
 		{"LD_LIBRARY_PATH=:/x:/data/cuda", "/data/cuda/libcudart.so.12"},
-		{"LD_LIBRARY_PATH=libs", "/work/here/libs/libcudart.so.12"},
+		{"LD_LIBRARY_PATH=libs", "/data/here/libs/libcudart.so.12"},
 		{"PATH=/usr/bin:/data/env/bin", "/data/env" NVIDIA},
 		{"VIRTUAL_ENV=/data/active", "/data/active" NVIDIA},
 		{"CONDA_PREFIX=/data/conda", "/data/conda/lib/libcudart.so.12"},
@@ -81,7 +81,7 @@ static void by_the_environment(void **state)
 		{"PYTHONPATH=/data/packages",
 			"/data/packages/torch/lib/libcudart-d0da41ae.so.11.0"},
 		{"MY_LIBRARIES=/data/other:/data/mine", "/data/mine/libcudart.so.12"},
-		{"A=1", "/work/here/.venv" NVIDIA}, /* uv run */
+		{"A=1", "/data/here/.venv" NVIDIA}, /* uv run */
 	};
 
 	program(l->root, "/data/env/bin/python3", "x");
@@ -102,8 +102,8 @@ static void by_the_words(void **state)
 	tree_write(l->root, "/data/env" NVIDIA, "x");
 	program(l->root, "/data/env/bin/torchrun", "#!/data/env/bin/python3\n");
 	program(l->root, "/data/tools/report", "#! /data/env/bin/python3 -u\n");
-	program(l->root, "/work/here/build/app", "x");
-	tree_write(l->root, "/work/here/build/libcudart.so.12", "x");
+	program(l->root, "/data/here/build/app", "x");
+	tree_write(l->root, "/data/here/build/libcudart.so.12", "x");
 	/* the program itself; one that another starts; a script's interpreter; a link into an environment */
 	assert_true(finds(
 		l, WORDS((char *)"/data/env/bin/torchrun"), WORDS(NOTHING), "/data/env" NVIDIA));
@@ -118,7 +118,7 @@ static void by_the_words(void **state)
 		l, WORDS((char *)"run"), WORDS((char *)"PATH=/data/bin"), "/data/env" NVIDIA));
 	/* beside a program in the working folder */
 	assert_true(finds(l, WORDS((char *)"./build/app"), WORDS(NOTHING),
-		"/work/here/./build/libcudart.so.12"));
+		"/data/here/./build/libcudart.so.12"));
 	/* without them (control), and what is no program */
 	assert_false(finds(l, WORDS((char *)"true"), WORDS(NOTHING), "/data/env" NVIDIA));
 	assert_false(finds(l, WORDS((char *)"/data/bin/README", (char *)"--", (char *)""),

@@ -10,7 +10,7 @@
 #include "agent/check/check_private.h"
 
 #define SAMPLE_HZ  99   /* as a trace by default */
-#define RING_BYTES 4096 /* nobody reads them */
+#define RING_BYTES 4096 /* never read */
 
 void check_try(struct check_probes *p)
 {

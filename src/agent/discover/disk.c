@@ -309,7 +309,7 @@ int discover_library_files(
 		return -ENOMEM;
 	f.of_command = true;
 	if (c)
-		command_files_add(&f, root, c); /* first: there is room for so many */
+		command_files_add(&f, root, c); /* first: the table has a limit */
 	f.of_command = false;
 	disk_add_list(&f, root, getenv("LD_LIBRARY_PATH"), false);
 	add_root(&f, root);
