@@ -198,7 +198,7 @@ static void what_became_of_the_programs_decides(void **state)
 		"this kernel has no tracepoint mm_filemap_fault");
 	assert_int_equal(run(), EXIT_OK);
 	assert_int_equal(row("file faults")->state, CHECK_OPTIONAL);
-	assert_non_null(strstr(row("file faults")->advice, "it needs Linux 6.13"));
+	assert_non_null(strstr(row("file faults")->advice, "it needs Linux 6.12"));
 	probes.trial = (struct check_trial){0};
 	assert_int_equal(run(), EXIT_OK);
 	assert_string_equal(row("programs")->value, "not tried by a server");
