@@ -42,6 +42,19 @@ struct store_limits {
 	((struct store_limits){                                                                    \
 		.rows_max = 10000, .bytes_max = 8u << 20, .timeout_ns = 10 * NS_PER_S})
 
+/* What was kept and cannot be read any more. */
+struct store_missing {
+	uint64_t rows, parts; /* of parts that are damaged; rows without those of node_metrics */
+	uint64_t requests; /* journal entries that are damaged or gone: their rows are not known */
+	int64_t since_ns, until_ns; /* in which they lie; 0: not known */
+};
+
+/* Entries of the journal that were acknowledged and can be read no more. */
+struct store_loss {
+	uint64_t first, last;       /* positions */
+	int64_t since_ns, until_ns; /* between which they came in; 0: not known */
+};
+
 struct store_stats {
 	uint64_t visible, durable; /* journal positions */
 	uint64_t rows[TABLE_COUNT];
@@ -49,7 +62,10 @@ struct store_stats {
 	uint64_t parts;        /* files, or parts of tables */
 	int64_t oldest_ns;     /* 0: nothing is stored */
 	uint64_t dropped_rows; /* by retention */
-	int fault;             /* of the last write; 0: it went well */
+	struct store_missing missing;
+	uint64_t checked_bytes; /* of parts, by their sums, since the start */
+	int64_t ahead_ns;       /* retention waits: the clock is ahead by so much; 0: it does not */
+	int fault;              /* of the last write; 0: it went well */
 	char fault_text[256];
 };
 
@@ -69,6 +85,10 @@ struct store_ops {
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
 	int (*upkeep)(struct store *s, int64_t now_ns, struct errinfo *reterr);
 	void (*stats)(struct store *s, struct store_stats *ret);
+	/* NULL: the engine's own affair. */
+	void (*missing)(
+		struct store *s, const struct store_scope *scope, struct store_missing *ret);
+	int (*lose)(struct store *s, const struct store_loss *l, struct errinfo *reterr);
 };
 
 struct store { /* first member of an engine's own struct */
@@ -116,6 +136,21 @@ static inline int store_sql(struct store *s, const struct store_scope *scope, co
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
 	return s->ops->sql(s, scope, text, limits, ret, reterr);
+}
+
+/* store_missing - what a question about @scope lacks. */
+static inline void store_missing(
+	struct store *s, const struct store_scope *scope, struct store_missing *ret)
+{
+	*ret = (struct store_missing){0};
+	if (s->ops->missing)
+		s->ops->missing(s, scope, ret);
+}
+
+/* store_lose - notes, on disk, what the journal has lost; told again, it counts once. */
+static inline int store_lose(struct store *s, const struct store_loss *l, struct errinfo *reterr)
+{
+	return s->ops->lose ? s->ops->lose(s, l, reterr) : 0;
 }
 
 /* store_quote - @text as a literal that both engines read as it is, but for what is not UTF-8 and
