@@ -108,6 +108,10 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 		_cleanup_(part_freep) struct part *p = NULL;
 
 		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
+		if (r == 0) {
+			p->first = s->durable + 1;
+			p->last = s->frozen->position;
+		}
 		if (r == 0)
 			r = part_attach(s, s->write, p, reterr);
 		if (r == 0)

@@ -263,9 +263,18 @@ static int ask_worker(const struct files *files, const char *text,
 	}
 	if (r == 0)
 		r = duck_worker_ask(&q, &rules, ret, NULL, reterr);
+	if (r == -ENOMEM) /* which would be so the next time, too */
+		r = errinfo_set(reterr, -ENOBUFS,
+			"the statement needs more than the %u MiB of memory that one may have: group, filter or limit earlier",
+			DUCK_WORKER_MEMORY >> 20);
 	for (int t = 0; t < TABLE_COUNT; t++)
 		buf_done(&columns[t]);
 	return r;
+}
+
+static bool is_damage(int r)
+{
+	return r == -EBADMSG || r == -EIO || r == -EPROTO || r == -ENOENT;
 }
 
 static int sql_reading(struct store_duck *s, struct reading *reading,
@@ -278,13 +287,15 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 
 	if (reading->live_rows)
 		r = snapshot_begin(s, scope, reading, &n, reterr);
+	if (r == -ENOSPC)
+		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
 	if (r == 0)
 		r = list_files(s, reading, n, &files);
 	if (r == 0)
 		r = ask_worker(&files, text, limits, ret, reterr);
 	if (n)
 		snapshot_end(s, n);
-	if (r == -EBADMSG)
+	if (is_damage(r))
 		reading_suspect(s, reading);
 	free(files.paths);
 	free(files.names);
@@ -304,23 +315,42 @@ static void seal_many(struct store_duck *s)
 	pthread_mutex_unlock(&s->write_mutex);
 }
 
-int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
+static int sql_once(struct store_duck *s, const struct store_scope *scope, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
-	struct store_duck *s = (struct store_duck *)store;
 	struct reading reading;
-	int r;
+	int r = instance_use(s, reterr);
 
-	seal_many(s);
-	r = instance_use(s, reterr);
 	if (r < 0)
 		return r;
 	r = reading_begin(s, scope, &reading);
 	if (r == 0) {
-		r = sql_reading(
-			s, &reading, scope, text, limits ? limits : &STORE_LIMITS, ret, reterr);
+		r = sql_reading(s, &reading, scope, text, limits, ret, reterr);
 		reading_end(s, &reading);
 	}
 	instance_leave(s);
 	return r;
+}
+
+/* A part that turns out to be damaged is set aside, and the rest answers, within the same time. */
+int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
+	const struct store_limits *given, struct sql_table *ret, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	struct store_limits limits = given ? *given : STORE_LIMITS;
+	uint64_t until = mono_now().ns + limits.timeout_ns, now;
+	int r;
+
+	seal_many(s);
+	for (int tries = 0;; tries++) {
+		now = mono_now().ns;
+		if (now >= until)
+			return errinfo_set(reterr, -ETIMEDOUT,
+				"the statement waited for others until its time was over");
+		limits.timeout_ns = until - now;
+		r = sql_once(s, scope, text, &limits, ret, reterr);
+		if (!is_damage(r) || tries)
+			return r;
+		suspects_check(s);
+	}
 }
