@@ -62,6 +62,7 @@ struct echo_call {
 	struct echo_tool *tool;       /* NULL: of MCP */
 	const struct tenant *tenant;  /* whose it is */
 	echo_fn *run;                 /* on a thread */
+	mono_time came;               /* its time counts from then on */
 	/* the reply, which run() makes: */
 	int status;
 	const char *type, *allow; /* NULL: JSON; none */

@@ -15,6 +15,9 @@ struct tool_call { /* one call under way, on a thread of its own */
 	const struct tenant *tenant; /* NULL: everything may be seen */
 	int64_t now_ns;
 	const json_t *arguments; /* checked against the schema */
+	mono_time came;          /* when it was asked: waiting counts; 0: now */
+	/* What the answer lacks, as its widest question does; NULL: nobody wants to know. */
+	struct store_missing *missing;
 };
 
 struct tool {

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
 #include "cluster/cli/echo_metrics.h"
@@ -130,7 +131,9 @@ static bool is_well(void *arg, char *why, size_t size)
 		snprintf(why, size, "shutting down");
 	else if (k.degraded)
 		snprintf(why, size, "%s", k.why);
-	return !s->refusing && !k.degraded;
+	else if (k.replaying)
+		snprintf(why, size, "what was acknowledged before the start is being read");
+	return !s->refusing && !k.degraded && !k.replaying;
 }
 
 static void put_metrics(void *arg, struct metric_set *m)
@@ -138,8 +141,11 @@ static void put_metrics(void *arg, struct metric_set *m)
 	const struct echo_service *s = arg;
 	struct keeper_stats k = keeper_stats(s->keeper);
 	struct sql_worker_stats sql = duck_worker_stats();
+	struct store_missing missing;
 	struct receiver_stats r;
 
+	store_missing(s->store, NULL, &missing);
+	k.degraded |= missing.parts || missing.requests;
 	echo_metrics_keeper(m, &k);
 	echo_metrics_sql(m, &sql);
 	if (s->receiver) {
@@ -240,6 +246,10 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 		r = open_audit(s, reterr);
 	if (r < 0)
 		return r;
+	r = journal_stats(s->journal).fault;
+	if (r < 0)
+		log_error("the journal cannot be written: %s; requests are refused until it can be",
+			strerror(-r));
 	k.journal = s->journal;
 	k.store = s->store;
 	r = keeper_new(l, &k, &s->keeper, reterr);
