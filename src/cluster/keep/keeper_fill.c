@@ -10,9 +10,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
+#define FILL_NICE    5
 #define COMMIT_BYTES (8u << 20) /* of batches, taken before a commit */
 #define WAIT_NS      (200 * NS_PER_MS)
 #define UPKEEP_NS    NS_PER_S
@@ -221,6 +224,8 @@ static void *run(void *arg)
 	struct filling x = {.f = arg};
 	struct keeper_fill *f = x.f;
 
+	/* Who asks goes first: what is filled later is on disk already. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE);
 	while (!f->stop && !has_all(f)) {
 		struct errinfo e = {0};
 		int r = x.reader ? 0 : begin_again(&x, &e);

@@ -101,6 +101,7 @@ struct store_duck {
 		missing; /* damaged: their rows count as missing until retention would drop them */
 	struct losses losses;
 	uint64_t checked_bytes;
+	mono_time sql_asked; /* when a stranger's statement came last; 0: never */
 	struct retention_clock clock;
 	bool lost; /* the instance was replaced, and the filling thread does not know yet */
 	int fault;

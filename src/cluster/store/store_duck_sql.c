@@ -3,8 +3,8 @@
  * only (duck/duck_worker.h): their parts, and a snapshot of their live rows.
  *
  * A snapshot serves all who ask for the same clusters, for as long as the same generations are alive and it
- * is younger than SNAPSHOT_NS or nothing came since. Many live rows are sealed instead: a part serves
- * longer. Scopes of time choose parts, not rows. */
+ * is younger than SNAPSHOT_NS or nothing came since. While statements come, live rows are sealed earlier
+ * (seal_is_due()): a part serves longer. Scopes of time choose parts, not rows. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +15,8 @@
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
-#define SNAPSHOT_NS   NS_PER_S
-#define SNAPSHOT_ROWS 50000 /* more live rows are sealed */
-#define KEY_MAX       (1u << 20)
+#define SNAPSHOT_NS NS_PER_S
+#define KEY_MAX     (1u << 20)
 
 struct snapshot {
 	struct snapshot *next;
@@ -302,17 +301,12 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	return r;
 }
 
-static void seal_many(struct store_duck *s)
+/* While strangers ask, there are few live rows: the thread that fills seals them, and nobody waits for it. */
+static void note_asked(struct store_duck *s)
 {
-	uint64_t rows;
-
 	pthread_mutex_lock(&s->set_mutex);
-	rows = s->current ? s->current->row_count : 0;
+	s->sql_asked = mono_now();
 	pthread_mutex_unlock(&s->set_mutex);
-	if (rows < SNAPSHOT_ROWS || pthread_mutex_trylock(&s->write_mutex) != 0)
-		return;
-	seal_now(s, NULL);
-	pthread_mutex_unlock(&s->write_mutex);
 }
 
 static int sql_once(struct store_duck *s, const struct store_scope *scope, const char *text,
@@ -341,7 +335,7 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 	uint64_t until = mono_now().ns + limits.timeout_ns, now;
 	int r;
 
-	seal_many(s);
+	note_asked(s);
 	for (int tries = 0;; tries++) {
 		now = mono_now().ns;
 		if (now >= until)
