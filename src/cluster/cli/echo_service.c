@@ -136,16 +136,23 @@ static bool is_well(void *arg, char *why, size_t size)
 	return !s->refusing && !k.degraded && !k.replaying;
 }
 
+static bool is_whole(void *arg)
+{
+	const struct echo_service *s = arg;
+	struct store_missing missing;
+
+	store_missing(s->store, NULL, &missing);
+	return !missing.parts && !missing.requests;
+}
+
 static void put_metrics(void *arg, struct metric_set *m)
 {
 	const struct echo_service *s = arg;
 	struct keeper_stats k = keeper_stats(s->keeper);
 	struct sql_worker_stats sql = duck_worker_stats();
-	struct store_missing missing;
 	struct receiver_stats r;
 
-	store_missing(s->store, NULL, &missing);
-	k.degraded |= missing.parts || missing.requests;
+	k.degraded |= !is_whole(arg);
 	echo_metrics_keeper(m, &k);
 	echo_metrics_sql(m, &sql);
 	if (s->receiver) {
@@ -380,7 +387,7 @@ int echo_service_listen(
 		.http_address = a->otlp_http,
 		.sink = {.arg = s, .keep = keep}};
 	struct health_server_settings health = {
-		.address = a->health, .is_ready = is_well, .arg = s};
+		.address = a->health, .is_ready = is_well, .is_whole = is_whole, .arg = s};
 	int r = 0;
 
 	if (a->api)
