@@ -79,7 +79,8 @@ static int scan(struct window *w, struct segment *s, uint64_t acknowledged, uint
 	else if (r != -EBADMSG)
 		return r;
 	for (;;) {
-		struct segment_seek next = {.most = UINT64_MAX, .size = s->bytes};
+		struct segment_seek next = {
+			.most = s->first + s->bytes / ENTRY_HEAD, .size = s->bytes};
 
 		while ((r = segment_entry(w, at, &e, &group)) == 0 && e.position == s->last + 1) {
 			s->last++;

@@ -12,7 +12,8 @@
 
 #include "base/crc32c.h"
 
-#define WINDOW (1u << 20) /* bytes that are read at once */
+#define WINDOW     (1u << 20) /* bytes that are read at once */
+#define FIND_TIMES 64 /* of a file, as sums: data that is made of heads does not hold a start up */
 
 static const char magic[8] = {'I', 'N', 'G', 'J', 'R', 'N', 'L', '1'};
 
@@ -134,8 +135,8 @@ int segment_entry(struct window *w, uint64_t offset, struct journal_entry *ret, 
 int segment_find(
 	struct window *w, const struct segment_seek *s, uint64_t *offset, struct journal_entry *ret)
 {
+	uint64_t group, left = FIND_TIMES * s->size;
 	struct entry_head h;
-	uint64_t group;
 
 	for (uint64_t at = *offset; at + ENTRY_HEAD <= s->size; at++) {
 		const char *data;
@@ -147,6 +148,9 @@ int segment_find(
 		if (h.position < s->least || h.position > s->most || h.group < s->group ||
 			h.group > h.position || h.len > s->size - at - ENTRY_HEAD)
 			continue;
+		if (h.len > left)
+			return 0;
+		left -= h.len;
 		r = segment_entry(w, at, ret, &group);
 		if (r == 0)
 			*offset = at;
