@@ -233,8 +233,6 @@ static int read_object(const json_t *o, struct manifest *ret)
 		!read_uint(o, "dropped_rows", &ret->dropped_rows))
 		return -EBADMSG;
 	ret->unsummed = format == FORMAT_OLD;
-	if (ret->unsummed == (json_object_get(o, "sha256") != NULL))
-		return -EBADMSG;
 	ret->clock_ns = json_integer_value(json_object_get(o, "clock_ns"));
 	r = read_parts(json_object_get(o, "parts"), &ret->parts);
 	if (r == 0 && !ret->unsummed)
@@ -249,7 +247,7 @@ void manifest_done(struct manifest *m)
 	free(m->losses.items);
 }
 
-/* Whether the bytes fit the sum behind them; what has none passes here. */
+/* 1: the bytes fit the sum behind them; 0: there is none; -EBADMSG. */
 static int check_sum(const struct buf *text)
 {
 	char sum[DIGEST_HEX];
@@ -259,8 +257,8 @@ static int check_sum(const struct buf *text)
 	if (text->len < SUM_TAIL || memcmp(tail, SUM_KEY, sizeof(SUM_KEY) - 1) != 0)
 		return 0;
 	r = digest_sha256(text->data, (size_t)(tail - text->data), sum);
-	if (r == 0 && memcmp(tail + sizeof(SUM_KEY) - 1, sum, DIGEST_HEX - 1) != 0)
-		r = -EBADMSG;
+	if (r == 0)
+		r = memcmp(tail + sizeof(SUM_KEY) - 1, sum, DIGEST_HEX - 1) ? -EBADMSG : 1;
 	return r;
 }
 
@@ -268,16 +266,18 @@ static int read_file(const char *path, struct buf *text, struct manifest *ret)
 {
 	_cleanup_(manifest_done) struct manifest m = {0};
 	json_t *tree = NULL;
-	int r = file_read(path, STORE_MANIFEST_MAX, text);
+	int r = file_read(path, STORE_MANIFEST_MAX, text), summed = 0;
 
 	if (r == 0)
-		r = check_sum(text);
-	if (r == 0)
+		r = summed = check_sum(text);
+	if (r >= 0)
 		r = json_tree_read(text->data, text->len, JSON_REJECT_DUPLICATES, &tree, NULL);
 	if (r == 0) {
 		r = read_object(tree, &m);
 		json_decref(tree);
 	}
+	if (r == 0 && m.unsummed == (summed == 1))
+		r = -EBADMSG;
 	if (r == 0) {
 		*ret = m;
 		m = (struct manifest){0};
