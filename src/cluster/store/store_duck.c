@@ -117,10 +117,14 @@ static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 			return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
 				"%s has parts and no manifest: restore a backup of the store",
 				s->folder);
+		manifest_new_id(m.id);
 		r = manifest_write(s->folder, &m, reterr);
 	}
 	if (r < 0)
 		return r;
+	if (!*m.id)
+		manifest_new_id(m.id);
+	memcpy(s->id, m.id, sizeof(s->id));
 	s->parts = m.parts;
 	s->missing = m.missing;
 	s->losses = m.losses;

@@ -165,6 +165,7 @@ int store_duck_backup(struct store *store, const char *to, struct errinfo *reter
 		.missing = s->missing,
 		.losses = s->losses,
 		.next_id = 1};
+	memcpy(c.manifest.id, s->id, sizeof(c.manifest.id));
 	for (size_t i = 0; i < reading.part_count; i++)
 		c.manifest.next_id = MAX(c.manifest.next_id, reading.parts[i]->id + 1);
 	r = copy_store(&c, reterr);
@@ -184,6 +185,7 @@ int store_duck_restore(const char *from, const char *to, struct errinfo *reterr)
 		r = manifest_read(from, &c.manifest, reterr);
 	if (r < 0)
 		return r;
+	manifest_new_id(c.manifest.id); /* it goes another way than the store that it is of */
 	r = copy_store(&c, reterr);
 	manifest_done(&c.manifest);
 	return r;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_duck_manifest.c - the manifest: which parts there are, and up to which journal position their
  * rows reach. A JSON object, replaced whole:
- *   format 2, durable, next_id, dropped_rows, clock_ns,
+ *   format 2, id, durable, next_id, dropped_rows, clock_ns,
  *   parts: [{id, cluster, folder, bytes, sha256, received_ns, positions: [first, last],
  *            tables: {events: [rows, first, last], …}}],
  *   missing: [likewise, and why], losses: [[first, last, since_ns, until_ns]],
@@ -15,6 +15,7 @@
 #include <jansson.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
 #include "base/array.h"
 #include "base/file.h"
@@ -107,6 +108,7 @@ int manifest_write(const char *folder, const struct manifest *m, struct errinfo 
 
 	json_begin_object(&w);
 	json_int_member(&w, "format", FORMAT);
+	json_string_member(&w, "id", m->id);
 	json_uint_member(&w, "durable", m->durable);
 	json_uint_member(&w, "next_id", m->next_id);
 	json_uint_member(&w, "dropped_rows", m->dropped_rows);
@@ -123,6 +125,15 @@ int manifest_write(const char *folder, const struct manifest *m, struct errinfo 
 		r = file_write_atomic(path, text.data, text.len, 0600);
 	}
 	return r == 0 ? 0 : errinfo_set(reterr, r, "%s cannot be written: %s", path, strerror(-r));
+}
+
+void manifest_new_id(char out[STORE_ID])
+{
+	uint64_t n[2] = {0};
+
+	if (getrandom(n, sizeof(n), 0) != (ssize_t)sizeof(n))
+		n[0] = (uint64_t)wall_now().ns; /* it cannot fail once the system is up */
+	snprintf(out, STORE_ID, "%016" PRIx64 "%016" PRIx64, n[0], n[1]);
 }
 
 /* ---- reading ---- */
@@ -233,6 +244,7 @@ static int read_object(const json_t *o, struct manifest *ret)
 		!read_uint(o, "dropped_rows", &ret->dropped_rows))
 		return -EBADMSG;
 	ret->unsummed = format == FORMAT_OLD;
+	(void)read_text(o, "id", ret->id, sizeof(ret->id)); /* old ones have none */
 	ret->clock_ns = json_integer_value(json_object_get(o, "clock_ns"));
 	r = read_parts(json_object_get(o, "parts"), &ret->parts);
 	if (r == 0 && !ret->unsummed)

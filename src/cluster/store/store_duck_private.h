@@ -32,6 +32,7 @@
 #define STORE_MANIFEST_COPY "manifest.copy"
 #define STORE_DAMAGED_NAME  "damaged"
 #define STORE_REPAIR_MAX    (192u << 20) /* bytes of rows that are brought back at once */
+#define STORE_ID            33           /* room for the digits of a store's id and a NUL */
 #define STORE_LOSSES_MAX    10000
 #define PART_WHY_MAX        96
 
@@ -108,7 +109,8 @@ struct store_duck {
 	char fault_text[256];
 
 	/* Under `write`: */
-	uint64_t next_id; /* of parts and generations */
+	char id[STORE_ID]; /* see struct manifest */
+	uint64_t next_id;  /* of parts and generations */
 	int64_t clock_saved_ns;
 	mono_time seal_after; /* a seal that failed is not tried again before */
 	struct parts sealed;  /* of `frozen`: on disk, not yet in the manifest */
@@ -214,6 +216,7 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 /* ---- store_duck_manifest.c ---- */
 
 struct manifest {
+	char id[STORE_ID]; /* of the store whose journal positions these are: its own, and its backups' */
 	struct parts parts;
 	uint64_t durable; /* journal position */
 	uint64_t next_id;
@@ -231,6 +234,8 @@ struct manifest {
 int manifest_read(const char *folder, struct manifest *ret, struct errinfo *reterr);
 /* manifest_write - the copy first: the manifest itself decides which state the store is in. */
 int manifest_write(const char *folder, const struct manifest *m, struct errinfo *reterr);
+/* manifest_new_id - positions from here on are nobody else's. */
+void manifest_new_id(char out[STORE_ID]);
 void manifest_done(struct manifest *m);
 
 /* ---- store_duck_seal.c ---- */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_duck_repair.c - what is missing, from where it still is: the same file of a backup, known by its sum, or
- * the journal entries that its rows came in, as long as it has all of them. Rows come back as a whole part or not
- * at all: nothing is there twice, and what is gone stays counted. */
+/* store_duck_repair.c - what is missing, from where it still is: the same file of a backup, known by its sum; or
+ * pieces by the journal's positions: parts of a backup that were merged since, and entries that the journal has.
+ * Counts tell: nothing is there twice, and what is gone stays missing. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -22,12 +22,13 @@ struct repairing {
 	uint64_t back; /* parts */
 };
 
-/* take_back - @p, whose file is in its place, is the store's again; *p is taken. */
-static int take_back(
-	struct repairing *x, struct part *missing, struct part *p, struct errinfo *reterr)
+/* take_back - @p, whose file is in its place, is the store's instead of @missing; @rest, if there is one, is
+ * what stays missing of it. All three are taken. 1, or a failure. */
+static int take_back(struct repairing *x, struct part *missing, struct part *p, struct part *rest,
+	struct errinfo *reterr)
 {
 	struct parts add = {0};
-	struct change change = {.add = &add, .found = missing};
+	struct change change = {.add = &add, .found = missing, .missing = rest};
 	char path[STORE_PATH_MAX + 64];
 	int r = part_attach(x->s, x->s->write, p, reterr);
 
@@ -35,13 +36,18 @@ static int take_back(
 		r = parts_add(&add, p);
 	if (r == 0)
 		r = set_change(x->s, &change, reterr);
-	if (r < 0 && !add.count)
-		part_free(p);
+	if (r < 0) {
+		if (!add.count)
+			part_free(p);
+		if (rest)
+			part_free(rest);
+	}
 	parts_done(&add);
 	if (r < 0)
 		return r;
 	part_damaged_path(x->s, missing, path);
-	unlink(path);
+	if (!rest)
+		unlink(path);
 	part_free(missing);
 	x->back++;
 	return 1;
@@ -52,7 +58,7 @@ static int take_back(
 static const struct part *find_saved(const struct repairing *x, const struct part *missing)
 {
 	for (size_t i = 0; i < x->saved.parts.count; i++)
-		if (!strcmp(x->saved.parts.items[i]->sha256, missing->sha256))
+		if (*missing->sha256 && !strcmp(x->saved.parts.items[i]->sha256, missing->sha256))
 			return x->saved.parts.items[i];
 	return NULL;
 }
@@ -101,59 +107,166 @@ static int from_backup(struct repairing *x, struct part *missing, struct errinfo
 		return -ENOMEM;
 	p->why[0] = 0;
 	report_missing(x->report, p, "brought back from the backup");
-	return take_back(x, missing, p, reterr);
+	return take_back(x, missing, p, NULL, reterr);
 }
 
-/* ---- the journal ---- */
+/* ---- pieces ---- */
 
-static int write_rows(struct repairing *x, const struct part *missing, const struct buf *rows,
+#define PIECES_MAX 64
+
+struct pieces {
+	const struct part *saved[PIECES_MAX]; /* of the backup, in the order of the journal */
+	size_t count;
+	struct buf rows; /* of the journal's entries between them */
+	bool whole;      /* nothing is left out */
+};
+
+/* A file of the backup is only of use if it is whole. */
+static bool is_piece(
+	const struct repairing *x, const struct part *saved, const struct part *missing)
+{
+	const struct store_duck backup = {.folder = (char *)x->backup};
+	char why[PART_WHY_MAX];
+
+	return saved->first && saved->first >= missing->first && saved->last <= missing->last &&
+	       !strcmp(saved->cluster, missing->cluster) && part_check(&backup, saved, why) == 0;
+}
+
+/* Rows of entries @first to @last; if the journal does not have all of them, they are left out. */
+static int add_rows(struct repairing *x, const struct part *missing, uint64_t first, uint64_t last,
+	struct pieces *p)
+{
+	size_t before = p->rows.len;
+	int r;
+
+	if (first > last)
+		return 0;
+	r = x->source ? x->source(x->arg, missing->cluster, first, last, &p->rows) : -ENODATA;
+	if (r == -ENODATA) {
+		p->rows.len = before;
+		p->whole = false;
+		r = 0;
+	}
+	return r == 0 ? p->rows.err : r;
+}
+
+static int find_pieces(struct repairing *x, const struct part *missing, struct pieces *p)
+{
+	bool is_ours = x->backup && !strcmp(x->saved.id, x->s->id);
+	uint64_t next = missing->first;
+	int r = 0;
+
+	p->whole = true;
+	for (size_t i = 0; is_ours && r == 0 && i < x->saved.parts.count; i++) {
+		const struct part *saved = x->saved.parts.items[i];
+
+		if (p->count == PIECES_MAX || saved->first < next || !is_piece(x, saved, missing))
+			continue;
+		r = add_rows(x, missing, next, saved->first - 1, p);
+		p->saved[p->count++] = saved;
+		next = saved->last + 1;
+	}
+	return r == 0 ? add_rows(x, missing, next, missing->last, p) : r;
+}
+
+static int attach_saved(
+	struct repairing *x, const struct part *saved, const char *alias, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
+	char path[STORE_PATH_MAX];
+
+	snprintf(path, sizeof(path), "%s/%s/%06" PRIu64 ".duckdb", x->backup, saved->folder,
+		saved->id);
+	buf_puts(&text, "ATTACH ");
+	duck_quote(&text, path);
+	buf_printf(&text, " AS %s (READ_ONLY)", alias);
+	return duck_exec(x->s->write, buf_str(&text), reterr);
+}
+
+static int write_pieces(struct repairing *x, const struct part *missing, const struct pieces *p,
 	struct part **ret, struct errinfo *reterr)
 {
-	struct store_duck *s = x->s;
+	char aliases[PIECES_MAX + 1][STORE_ALIAS_MAX], text[STORE_ALIAS_MAX + 32];
+	const char *sources[PIECES_MAX + 1];
 	struct generation *g = NULL;
-	char alias[STORE_ALIAS_MAX], text[STORE_ALIAS_MAX + 16];
-	const char *source = alias;
-	int r = generation_new(s, s->write, s->next_id++, &g, reterr);
+	int r = generation_new(x->s, x->s->write, x->s->next_id++, &g, reterr);
 
 	if (r < 0)
 		return r;
-	generation_alias(g, alias);
-	r = live_fill(s->write, g, rows, reterr);
+	sources[0] = generation_alias(g, aliases[0]);
+	r = live_fill(x->s->write, g, &p->rows, reterr);
+	for (size_t i = 0; i < p->count; i++) {
+		snprintf(aliases[i + 1], STORE_ALIAS_MAX, "saved%zu", i);
+		sources[i + 1] = aliases[i + 1];
+		if (r == 0)
+			r = attach_saved(x, p->saved[i], sources[i + 1], reterr);
+	}
 	if (r == 0)
-		r = part_write(
-			s, missing->cluster, &source, 1, part_rows(missing), true, ret, reterr);
-	snprintf(text, sizeof(text), "DETACH %s", alias);
-	duck_exec(s->write, text, NULL);
+		r = part_write(x->s, missing->cluster, sources, p->count + 1, part_rows(missing),
+			true, ret, reterr);
+	for (size_t i = 0; i <= p->count; i++) {
+		snprintf(text, sizeof(text), "DETACH DATABASE IF EXISTS %s", sources[i]);
+		duck_exec(x->s->write, text, NULL);
+	}
 	free(g);
 	return r;
 }
 
-static int from_journal(struct repairing *x, struct part *missing, struct errinfo *reterr)
+/* What of @missing is not in @p, which stays missing. It has holes, so that no positions and no sum are its. */
+static struct part *make_rest(const struct part *missing, const struct part *p)
 {
-	_cleanup_buf_ struct buf rows = BUF_INIT(STORE_REPAIR_MAX);
-	char path[STORE_PATH_MAX];
-	struct part *p = NULL;
-	int r = -ENODATA;
+	struct part *rest = part_copy(missing);
 
-	if (missing->first && x->source)
-		r = x->source(x->arg, missing->cluster, missing->first, missing->last, &rows);
-	if (r == 0)
-		r = rows.err == -ENOBUFS ? -ENODATA : rows.err;
-	if (r < 0)
-		return r == -ENODATA ? 0 : r;
-	r = write_rows(x, missing, &rows, &p, reterr);
-	if (r < 0)
-		return r;
-	p->first = missing->first;
-	p->last = missing->last;
-	if (part_rows(p) != part_rows(missing)) {
-		if (part_path(x->s, p, "", path, NULL) == 0)
+	if (!rest)
+		return NULL;
+	for (int t = 0; t < TABLE_COUNT; t++)
+		rest->rows[t] -= MIN(rest->rows[t], p->rows[t]);
+	rest->first = rest->last = 0;
+	rest->sha256[0] = 0;
+	return rest;
+}
+
+/* Whether these are rows that it had: none is better than a wrong one. */
+static bool is_likely(const struct part *written, const struct part *missing, bool whole)
+{
+	for (int t = 0; t < TABLE_COUNT; t++)
+		if (t != TABLE_METRICS && (written->rows[t] > missing->rows[t] ||
+						  (whole && written->rows[t] != missing->rows[t])))
+			return false;
+	return part_rows(written) > 0;
+}
+
+/* 1: it is back, at least in part; 0: neither has any of it. */
+static int from_pieces(struct repairing *x, struct part *missing, struct errinfo *reterr)
+{
+	struct pieces p = {.rows = BUF_INIT(STORE_REPAIR_MAX)};
+	struct part *written = NULL, *rest = NULL;
+	char path[STORE_PATH_MAX];
+	int r = missing->first ? find_pieces(x, missing, &p) : 0;
+
+	if (r == 0 && (p.count || p.rows.len))
+		r = write_pieces(x, missing, &p, &written, reterr);
+	buf_done(&p.rows);
+	if (r < 0 || !written)
+		return r == -ENOBUFS ? 0 : r;
+	if (!p.whole)
+		rest = make_rest(missing, written);
+	if (!is_likely(written, missing, p.whole) || (!p.whole && !rest)) {
+		if (part_path(x->s, written, "", path, NULL) == 0)
 			unlink(path);
-		part_free(p);
+		part_free(written);
+		if (rest)
+			part_free(rest);
 		return 0;
 	}
-	report_missing(x->report, p, "brought back from the journal");
-	return take_back(x, missing, p, reterr);
+	if (p.whole) {
+		written->first = missing->first;
+		written->last = missing->last;
+	}
+	report_missing(x->report, written,
+		p.count ? "brought back from the backup and the journal"
+			: "brought back from the journal");
+	return take_back(x, missing, written, rest, reterr);
 }
 
 /* ---- all of it ---- */
@@ -169,7 +282,7 @@ static int repair_missing(struct repairing *x, struct errinfo *reterr)
 
 		r = x->backup ? from_backup(x, missing, reterr) : 0;
 		if (r == 0)
-			r = from_journal(x, missing, reterr);
+			r = from_pieces(x, missing, reterr);
 		if (r == 0) {
 			report_missing(x->report, missing, "gone");
 			i++;

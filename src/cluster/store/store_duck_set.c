@@ -94,6 +94,7 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 		.clock_ns = s->clock.now_ns};
 	int r = make_room(s, c->add ? c->add->count : 0);
 
+	memcpy(m.id, s->id, sizeof(m.id));
 	if (r == 0)
 		r = next_parts(s, c, &m.parts);
 	if (r == 0)
