@@ -916,6 +916,7 @@ static void test_large_that_is_no_request(void **state)
 static void test_free_while_rows_are_made(void **state)
 {
 	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	static struct loop_task last;
 	struct rig *r = *state;
 
 	put_large(&large);
@@ -925,6 +926,8 @@ static void test_free_while_rows_are_made(void **state)
 	assert_int_equal(r->waiting, 0);
 	assert_int_equal(r->result.err, -ECANCELED);
 	assert_int_equal(r->kept, 0);
+	loop_post(r->journal->loop, &last, stop_loop, r->journal->loop);
+	loop_run(r->journal->loop); /* which frees what was under way */
 }
 
 #define KEEPER_TEST(f) cmocka_unit_test_setup_teardown(f, keeper_setup, keeper_teardown)
