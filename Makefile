@@ -57,6 +57,11 @@ check-full: ## As check, with every scenario (ten minutes more), where what is u
 	@SCENARIOS=all $(MAKE) check CHECK=--strict
 	@$(MAKE) check-asan check-tsan
 
+CAMPAIGN_S ?= 14400
+.PHONY: campaign
+campaign: all duckdb ## Break the programs at random and count what is lost: CAMPAIGN_S=14400 seconds, SEED=17 plays one round again, FAULTS="kill,power" of them
+	@tools/campaign --build $(BUILD) --seconds $(CAMPAIGN_S) $(SEED:%=--seed %) $(FAULTS:%=--faults %)
+
 .PHONY: check-kernels
 check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSIONS="6.1 6.12"), write docs/install.md
 	$(call deps,build check)

@@ -31,10 +31,11 @@ def token_file(name="token", *tokens):
 
 
 class Echo:
-    """With tls=True it makes its own certificate, whose file is .ca. @folder: of the store; None: a new one."""
+    """With tls=True it makes its own certificate, whose file is .ca. @folder: of the store; None: a new one.
+    @under: a program that runs it, with its arguments."""
     count = 0
 
-    def __init__(self, *args, command="echo", token=TOKEN, folder=None, tls=False, env=None, tokens=None):
+    def __init__(self, *args, command="echo", token=TOKEN, folder=None, tls=False, env=None, tokens=None, under=()):
         Echo.count += 1
         self.token, self.tls = token, tls
         self.home = pathlib.Path(scratch(f"echo-home{Echo.count}"))
@@ -45,12 +46,17 @@ class Echo:
             tokens = [] if token is None else ["--token-file", token_file(f"echo-token{Echo.count}", token)]
         addresses = [f"--{name}-addr=127.0.0.1:0" for name in ("grpc", "http", "api")]
         self.env = dict(os.environ, HOME=str(self.home), **(env or {}))
-        self.command = [CLUSTER, command, *addresses, "--db-path", self.folder, *tokens,
+        self.command = [*under, CLUSTER, command, *addresses, "--db-path", self.folder, *tokens,
                         *([] if tls else ["--insecure-no-tls"]), *args]
         self.start()
 
+    def launch(self):
+        """Returns before it serves."""
+        with open(self.out, "w") as out, open(self.log, "a") as log:
+            self.process = start(self.command, stdout=out, stderr=log, env=self.env)
+
     def start(self):
-        self.process = start(self.command, stdout=open(self.out, "w"), stderr=open(self.log, "a"), env=self.env)
+        self.launch()
         said = wait_until(lambda: ("Token:" in self.said() and self.said()) or self.process.poll() is not None)
         assert self.process.poll() is None and said, self.logged()
         self.grpc = int(re.search(r"OTLP over gRPC: 127.0.0.1:(\d+)", said)[1])
@@ -88,6 +94,9 @@ class Echo:
     def push(self, request, path="/v1/metrics", **kw):
         """An OTLP request as JSON: as of request()."""
         return self.request(self.http, "POST", path, json.dumps(request), **kw)
+
+    def is_ready(self):
+        return self.request(self.api, "GET", "/readyz")[0] == 200
 
     def ask(self, method, path, body=None, **kw):
         """(status, the envelope) of /api/v2."""
