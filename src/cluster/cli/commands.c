@@ -39,6 +39,7 @@ const struct program cluster_program = {
 	.name = "ingero-cluster",
 	.headline = "which rank of a cluster makes the others wait, why, and what it costs",
 	.no_config = true,
+	.root_folder = "/var/lib/ingero-cluster",
 	.commands = commands,
 	.values = values,
 	.variables = variables,

@@ -5,6 +5,7 @@
 
 #include "base/clock.h"
 #include "cluster/cli/echo_service.h"
+#include "cluster/cli/service_rights.h"
 #include "command/option.h"
 #include "command/server_access.h"
 
@@ -109,6 +110,9 @@ struct server_access_options echo_flags_access(const struct echo_flags *f, const
 struct tls_server_settings echo_flags_tls(const struct echo_flags *f);
 
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr);
+
+/* echo_flags_rights - adds the files that are read again while it runs. */
+void echo_flags_rights(const struct echo_flags *f, struct service_rights *rights);
 
 struct echo_prepared { /* from flags to settings, with what these point to */
 	struct echo_service_settings settings;
