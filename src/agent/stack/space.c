@@ -31,6 +31,7 @@
 #define VDSO_BYTES         65536
 #define KERNEL_HALF        (1ULL << 63)     /* addresses from here on are the kernel's */
 #define PYTHON_AGAIN_NS    (50 * NS_PER_MS) /* until the interpreter has come up */
+#define PYTHON_SHARE       20               /* trying again may take a twentieth of the time */
 #define GUESS_AGAIN_NS     NS_PER_S         /* until its layout is certain */
 #define GENERATED_AGAIN_NS NS_PER_S
 #define HANDLES_AGAIN_NS   (500 * NS_PER_MS)
@@ -280,7 +281,8 @@ static bool python_is_due(const struct stack_space *s, mono_time now)
 		return false;
 	if (s->python_state == SPACE_PYTHON_READY)
 		return s->python_is_guess && since_ns >= GUESS_AGAIN_NS;
-	return s->python_state == SPACE_PYTHON_WAITS && since_ns >= PYTHON_AGAIN_NS;
+	return s->python_state == SPACE_PYTHON_WAITS &&
+	       since_ns >= MAX(PYTHON_AGAIN_NS, s->python_took_ns * PYTHON_SHARE);
 }
 
 /* A layout that was found is kept until there is a better one. */
@@ -300,6 +302,7 @@ bool space_python(struct stack_space *s, mono_time now)
 	struct python_memory memory = {space_read, s};
 	struct python_symbols symbols = {0};
 	struct stack_python found;
+	mono_time begun;
 	const struct stack_file *f = s->python_file;
 	struct errinfo e = {0};
 	int r;
@@ -317,7 +320,9 @@ bool space_python(struct stack_space *s, mono_time now)
 		s->python_state = SPACE_NO_PYTHON; /* a front of the library, or something else */
 		return false;
 	}
+	begun = mono_now();
 	r = python_layout(&memory, &symbols, s->main_tid, &found, &e);
+	s->python_took_ns = (uint64_t)(mono_now().ns - begun.ns);
 	if (r >= 0)
 		return take_layout(s, &found, r > 0);
 	if (r != -EAGAIN && s->python_state != SPACE_PYTHON_READY) {

@@ -47,6 +47,7 @@ struct stack_space {
 	uint64_t python_base; /* where the interpreter's file is loaded */
 	struct stack_file *python_file;
 	mono_time python_tried;
+	uint64_t python_took_ns;      /* the last try */
 	struct stack_file *generated; /* names of a JIT's code; NULL: none yet */
 	int64_t generated_size;
 	mono_time generated_tried;
