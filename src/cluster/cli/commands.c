@@ -31,6 +31,8 @@ static const struct program_values values[] = {
 
 static const struct program_variable variables[] = {
 	{"INGERO_TOKEN", "token to require, or to show, without --token-file"},
+	{"STATE_DIRECTORY",
+		"root's folder for store, certificate and token (default: /var/lib/ingero-cluster)"},
 	{"NO_COLOR", "if set, print no colours"},
 	{0},
 };
