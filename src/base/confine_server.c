@@ -49,7 +49,7 @@ static const uint16_t calls[] = {
 	/* processes for SQL, threads, the clock */
 	__NR_kill, __NR_setpriority, __NR_getpriority, __NR_nanosleep, __NR_clock_nanosleep,
 	__NR_getrusage, __NR_uname, __NR_sched_getaffinity, __NR_getuid, __NR_getgid, __NR_getegid,
-	__NR_getppid, __NR_sigaltstack};
+	__NR_getppid, __NR_getcpu, __NR_sigaltstack};
 
 void confine_server(const struct confine_server *s)
 {
