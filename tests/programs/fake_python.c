@@ -161,6 +161,17 @@ static void make_maze(void)
 	interpreter.words[2] = 0;
 }
 
+/* Its memory is a file that somebody delivers, or not. */
+static void make_stall(void)
+{
+	const char *path = getenv("FAKE_FILE");
+	int fd = path ? open(path, O_RDONLY | O_CLOEXEC) : -1;
+	char *memory = fd < 0 ? MAP_FAILED : mmap(NULL, 1 << 20, PROT_READ, MAP_PRIVATE, fd, 0);
+
+	if (memory != MAP_FAILED)
+		put(_PyRuntime, 40, address(memory) + 4096);
+}
+
 static void *flicker(void *arg)
 {
 	struct object *all[] = {
@@ -194,7 +205,8 @@ int main(int argc, char **argv)
 		void (*make)(void);
 	} kinds[] = {{"honest", NULL}, {"loop", make_loop}, {"deep", make_deep},
 		{"huge", make_huge}, {"escapes", make_escapes}, {"wild", make_wild},
-		{"ring", make_ring}, {"maze", make_maze}, {"flicker", make_flicker}};
+		{"ring", make_ring}, {"maze", make_maze}, {"flicker", make_flicker},
+		{"stall", make_stall}};
 	long calls = argc == 4 ? atol(argv[3]) : 0;
 
 	if (!calls)
