@@ -42,3 +42,18 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 	buf_puts(b, "; completeness unknown");
 	return true;
 }
+
+bool accounting_put_launches(const struct accounting *books, struct buf *b)
+{
+	char text[TEXT_MAX];
+
+	if (books->launch_error <= 0)
+		return false;
+	buf_printf(b, "launches were counted %s of the time and estimated between, ",
+		text_format_percent(text, books->launch_watched));
+	if (books->launch_error < 1)
+		buf_printf(b, "±%s", text_format_percent(text, books->launch_error));
+	else
+		buf_puts(b, "too little was seen to say how many there were");
+	return true;
+}

@@ -29,6 +29,8 @@ struct accounting {
 	int64_t unclean_ns; /* of the last event of the last of them; 0: not known */
 	struct call_gap_sum unseen; /* calls that no probe could hit: in no number above */
 	char missing[256];          /* what the kernel could not do, by name; "": nothing */
+	double launch_watched; /* share of the time in which launches were counted; 0: not known */
+	double launch_error; /* their number is an estimate within this share of itself; 0: it is none */
 };
 
 /* What the kernel's side lost, by the CPU where it happened: a single full ring shows itself so. */
@@ -73,3 +75,6 @@ struct buf;
  * unclean end, without a full stop; nothing after a clean one. Returns whether it did. Every answer
  * that tells of losses says this instead of "none lost". */
 bool accounting_put_unclean(const struct accounting *books, struct buf *b);
+
+/* accounting_put_launches - appends the sentence that says that the number of launches is an estimate, likewise. */
+bool accounting_put_launches(const struct accounting *books, struct buf *b);

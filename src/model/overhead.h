@@ -15,7 +15,9 @@ struct overhead {
 	double budget;          /* of the same; 0: no limit */
 	double hit_ns;          /* cost of one hit */
 	uint32_t launch_weight; /* one of so many launches is probed */
-	double cpu_pct;         /* the agent's own process, of one CPU, since the last */
-	uint64_t rss_bytes;     /* its memory */
-	uint64_t db_bytes;      /* the store on disk */
+	double launch_watched; /* share of the time since the start in which launches were counted */
+	double launch_error;   /* of their number since the start; 0: all were counted */
+	double cpu_pct;        /* the agent's own process, of one CPU, since the last */
+	uint64_t rss_bytes;    /* its memory */
+	uint64_t db_bytes;     /* the store on disk */
 };

@@ -43,6 +43,10 @@ void completeness_text(struct buf *b, const struct completeness *c)
 		return;
 	buf_printf(b, "%s of %s lost", c->lost ? text_format_count(text, c->lost) : "none",
 		text_format_plural(of, c->hits, "events"));
+	if (c->books.launch_error > 0) {
+		buf_puts(b, "; ");
+		accounting_put_launches(&c->books, b);
+	}
 	if (c->books.unseen.processes) {
 		buf_puts(b, "; ");
 		text_escape_terminal(

@@ -15,9 +15,11 @@ static void put_value(
 int overhead_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	static const char *const series[] = {"timestamp", "overhead", "overhead_low",
-		"overhead_high", "launch_weight", "agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
+		"overhead_high", "launch_weight", "launch_watched", "launch_error", "agent_cpu_pct",
+		"agent_rss_bytes", "db_bytes"};
 	static const char *const newest[] = {"budget", "overhead", "overhead_low", "overhead_high",
-		"pairs", "hit_ns", "launch_weight", "agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
+		"pairs", "hit_ns", "launch_weight", "launch_watched", "launch_error",
+		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	size_t points = answer_limit(q->request->points, POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OVERHEAD, &q->scope, 0, &s, reterr);

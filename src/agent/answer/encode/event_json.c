@@ -238,6 +238,7 @@ static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
 void event_json_books(struct json_writer *w, const struct accounting *books,
 	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
 {
+	_cleanup_buf_ struct buf launches = BUF_INIT(256);
 	char unseen[CALL_GAP_SENTENCE_MAX];
 
 	json_begin_object(w);
@@ -252,6 +253,8 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 	}
 	json_end_object(w);
 	put_cpu_losses(w, cpu_losses);
+	if (accounting_put_launches(books, &launches))
+		json_string_member(w, "launches", buf_str(&launches));
 	json_uint_member(w, "unseen_processes", books->unseen.processes);
 	if (books->unseen.processes)
 		json_string_member(

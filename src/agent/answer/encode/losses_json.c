@@ -12,6 +12,9 @@ void put_completeness(struct json_writer *w, const struct completeness *c)
 
 	if (accounting_put_unclean(&c->books, &why))
 		json_string_member(w, "unclean", buf_str(&why));
+	buf_clear(&why);
+	if (accounting_put_launches(&c->books, &why))
+		json_string_member(w, "launches", buf_str(&why));
 	json_key(w, "completeness"); /* null: unknown */
 	if (completeness_share(c) < 0)
 		json_put_null(w);

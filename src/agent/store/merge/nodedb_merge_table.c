@@ -80,7 +80,7 @@ static const struct merge_column ledger[] = {MERGE_NODE_COLUMN, TIME("timestamp"
 static const struct merge_column overhead[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
 	REAL("overhead"), REAL("budget"), REAL("hit_ns"), COUNT("launch_weight"),
 	REAL("agent_cpu_pct"), COUNT("agent_rss_bytes"), COUNT("db_bytes"), PART("overhead_low"),
-	PART("overhead_high"), SOME("pairs")};
+	PART("overhead_high"), SOME("pairs"), PART("launch_watched"), PART("launch_error")};
 
 static const struct merge_column names[] = {
 	MERGE_NODE_COLUMN, PID("pid"), {"name", NULL, MERGE_TEXT, 255, false}, TIME_0("seen_at")};

@@ -2,6 +2,7 @@
 /* nodedb_books.c - loads the books of a recording: what was hit, stored, counted and lost, which sessions have no clean
  * end, and which calls no probe could hit. */
 #include <inttypes.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -226,6 +227,29 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
+/* Of the sessions, the one whose launches are known least: what it said last. */
+static int add_launches(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = reader_has_column(r, "overhead", "launch_error", reterr);
+
+	if (res <= 0)
+		return res; /* an earlier file of ours */
+	buf_puts(&sql,
+		"SELECT o.launch_watched, o.launch_error FROM sessions s JOIN overhead o ON o.timestamp ="
+		" (SELECT max(timestamp) FROM overhead WHERE timestamp >= s.started_at AND (s.stopped_at ="
+		" 0 OR timestamp <= s.stopped_at)) ORDER BY o.launch_error DESC LIMIT 1");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return res;
+	r->content->books.launch_watched = fmin(fmax(sql_column_real(stmt, 0), 0), 1);
+	r->content->books.launch_error = fmax(sql_column_real(stmt, 1), 0);
+	return 0;
+}
+
 int reader_load_books(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
@@ -264,6 +288,8 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 		res = add_call_gaps(r, reterr);
 	if (res == 0)
 		res = add_missing(r, reterr);
+	if (res == 0)
+		res = add_launches(r, reterr);
 	if (res < 0)
 		return res;
 	return judge_books(r, reterr);

@@ -111,7 +111,8 @@ static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), S
 	SAME("budget"), SAME("hit_ns"), SAME("launch_weight"), SAME("agent_cpu_pct"),
 	SAME("agent_rss_bytes"), SAME("db_bytes"), {"overhead_low", "overhead_low", NULL, "NULL"},
 	{"overhead_high", "overhead_high", NULL, "NULL"}, {"pairs", "pairs", NULL, "NULL"},
-	ROW_END};
+	{"launch_watched", "launch_watched", NULL, "NULL"},
+	{"launch_error", "launch_error", NULL, "NULL"}, ROW_END};
 
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},

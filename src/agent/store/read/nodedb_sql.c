@@ -73,7 +73,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_OVERHEAD] =
 		"INSERT OR REPLACE INTO overhead (node, timestamp, overhead, budget, hit_ns,"
 		" launch_weight, agent_cpu_pct, agent_rss_bytes, db_bytes, overhead_low,"
-		" overhead_high, pairs) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12)",
+		" overhead_high, pairs, launch_watched, launch_error)"
+		" VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)",
 	[STATEMENT_COLLECTIVE] =
 		"INSERT INTO collectives (node, timestamp, pid, tid, comm, seq, op, rank, nranks, "
 		"device, bytes, count, datatype, reduce_op, root, peer, stream, duration, wait_ns, "

@@ -203,6 +203,7 @@ static const char *const tables[] = {
 	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
 	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
 	" overhead_low REAL, overhead_high REAL, pairs INTEGER,"
+	" launch_watched REAL, launch_error REAL,"
 	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
 
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
@@ -334,8 +335,10 @@ static const struct {
 		"overhead_low and overhead_high. pairs: so many pairs of windows with and without "
 		"launch probes were compared; NULL: none yet, then overhead_high is the probes' CPU "
 		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
-		"hide of it. launch_weight: one of so many launches was seen; agent_cpu_pct: of one "
-		"CPU"},
+		"hide of it. launch_weight: one of so many launches was seen; launch_watched: share of "
+		"the time since the start in which launches were counted; launch_error: their number "
+		"since then is an estimate, the truth most likely within this share of it (0: all were "
+		"counted); agent_cpu_pct: of one CPU"},
 	{"sessions_note",
 		"one row per `ingero trace`; stopped_at 0: running or killed; missing: what the "
 		"kernel could not do, \"part: why\" on a line each"},

@@ -133,7 +133,8 @@ int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct erri
 	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(o->time.ns), SQL_R(o->share),
 		SQL_R(o->budget), SQL_R(o->hit_ns), SQL_I(o->launch_weight), SQL_R(o->cpu_pct),
 		SQL_I(o->rss_bytes), SQL_I(o->db_bytes), SQL_R(o->low), SQL_R(o->high),
-		o->pairs ? SQL_I(o->pairs) : SQL_NOTHING);
+		o->pairs ? SQL_I(o->pairs) : SQL_NOTHING, SQL_R(o->launch_watched),
+		SQL_R(o->launch_error));
 }
 
 /* -1 stands for "the call has no such value". */

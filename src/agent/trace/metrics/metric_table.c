@@ -258,7 +258,7 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 	[M_HIT_COST] = SHARE("ingero.probe.hit_cost", "ingero_probe_hit_cost_seconds", "s",
 		"Measured cost of one probe hit", NO_KEYS),
 	[M_LAUNCH_WEIGHT] = GAUGE("ingero.launch.weight", "ingero_launch_weight", "1",
-		"Sampling of launches: probed 1/N of the time, each counted N times", NO_KEYS),
+		"Launches are counted 1/N of the time, and estimated between", NO_KEYS),
 	[M_PROCESSES] = GAUGE("ingero.processes", "ingero_processes", "{process}",
 		"Running processes that are traced", NO_KEYS),
 	[M_LIBRARIES] = GAUGE("ingero.libraries", "ingero_libraries", "{file}",
