@@ -77,7 +77,7 @@ int tracer_scan(struct tracer *t)
 	if (r < 0)
 		return r;
 	t->scanned = now;
-	say_dropped(found);
+	say_dropped(t, found);
 	coverage_scan_begin(t->coverage);
 	if (t->metric_state)
 		metric_state_nccl_begin(t->metric_state);
