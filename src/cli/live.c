@@ -415,10 +415,23 @@ static void overhead_lines(struct buf *b, const struct tracer_view *v)
 	if (v->overhead_budget > 0)
 		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
 	buf_puts(b, ")\n");
-	if (v->launch_weight > 1)
-		buf_printf(b,
-			"  launches and fills are sampled 1/%u of the time; their counts are scaled up\n",
-			v->launch_weight);
+}
+
+/* What was not watched stands beside what was lost. */
+static void launches_line(struct buf *b, const struct tracer_view *v)
+{
+	const struct launch_sum *l = &v->launches;
+	char t[TEXT_MAX];
+
+	if (l->launches <= l->counted && l->error <= 0)
+		return; /* all are counted */
+	buf_printf(b, "  Launches: counted %.0f%% of the time (%s", 100 * l->watched,
+		text_format_count(t, l->windows));
+	buf_printf(b, " window%s), estimated between: ", l->windows == 1 ? "" : "s");
+	if (l->error < l->launches)
+		buf_printf(b, "±%s\n", text_format_percent(t, l->error / l->launches));
+	else
+		buf_puts(b, "too little was seen to say how many\n");
 }
 
 static void stack_lines(struct buf *b, const struct tracer_view *v)
@@ -491,6 +504,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	buf_printf(b, "  Wall: %s | Events: %s | ", t, text_format_count(u, hits));
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
+	launches_line(b, v);
 	unseen_line(b, &v->books.unseen);
 	names_line(b, v);
 	if (v->db_bytes) {

@@ -14,14 +14,14 @@
 #define TAIL_FLAG_CALLS 10
 
 struct glyphs {
-	const char *warn, *v, *h;
+	const char *warn, *about, *v, *h;
 	const char *edges[3][3]; /* enum op_table_edge: left, cross, right */
 };
 
 static const struct glyphs glyphs_unicode = {
-	"⚠", "│", "─", {{"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}}};
+	"⚠", "≈", "│", "─", {{"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}}};
 static const struct glyphs glyphs_ascii = {
-	"!", "|", "-", {{"+", "+", "+"}, {"+", "+", "+"}, {"+", "+", "+"}}};
+	"!", "~", "|", "-", {{"+", "+", "+"}, {"+", "+", "+"}, {"+", "+", "+"}}};
 
 static const struct glyphs *glyphs_of(struct live_style s)
 {
@@ -93,13 +93,13 @@ void op_table_head(struct buf *b, struct live_style style, bool ruled)
 void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style style, bool ruled)
 {
 	uint64_t p50 = sketch_quantile(&o->sketch, 0.50), p99 = sketch_quantile(&o->sketch, 0.99);
-	char scratch[32], count[TEXT_MAX], t50[TEXT_MAX], t95[TEXT_MAX], t99[TEXT_MAX],
-		flag[16] = "";
+	char scratch[32], number[TEXT_MAX], count[TEXT_MAX + 8], t50[TEXT_MAX], t95[TEXT_MAX],
+		t99[TEXT_MAX], flag[16] = "";
 	const char *name = wire_op_name(o->source, o->op, scratch);
 
-	text_format_count(count, o->count > COUNT_MAX ? o->count / 1000000 : o->count);
-	if (o->count > COUNT_MAX)
-		snprintf(count + strlen(count), sizeof(count) - strlen(count), " M");
+	text_format_count(number, o->count > COUNT_MAX ? o->count / 1000000 : o->count);
+	snprintf(count, sizeof(count), "%s%s%s", o->is_estimate ? glyphs_of(style)->about : "",
+		number, o->count > COUNT_MAX ? " M" : "");
 	if (!o->sketch.count) { /* an event without a duration */
 		cells(b, style, ruled, (const char *[]){name, count, "", "", "", ""});
 		return;

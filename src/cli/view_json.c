@@ -2,6 +2,7 @@
 /* view_json.c - see view_json.h. */
 #include "cli/view_json.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "agent/answer/encode/event_json.h"
@@ -101,7 +102,11 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_double_member(w, "overhead_high", v->overhead_high);
 	json_uint_member(w, "overhead_pairs", v->overhead_pairs);
 	json_double_member(w, "overhead_budget", v->overhead_budget);
-	json_uint_member(w, "launch_weight", v->launch_weight);
+	json_uint_member(w, "launch_weight", (uint64_t)lrint(1 / fmax(v->launches.watched, 1e-3)));
+	json_double_member(w, "launches", v->launches.launches);
+	json_double_member(w, "launches_error", v->launches.error);
+	json_double_member(w, "launches_watched", v->launches.watched);
+	json_uint_member(w, "launches_windows", v->launches.windows);
 	json_uint_member(w, "names_lost", v->names_lost);
 	json_uint_member(w, "coverage_gaps", v->gap_count + v->gaps_more);
 	if (v->has_stacks)

@@ -66,7 +66,7 @@ static uint64_t scale_one(uint64_t v, double factor)
 
 void sketch_scale(struct sketch *s, double factor)
 {
-	if (factor <= 1)
+	if (factor == 1)
 		return;
 	s->sum = scale_one(s->sum, factor);
 	s->count = 0;

@@ -18,8 +18,7 @@ struct sketch {
 void sketch_add(struct sketch *s, uint64_t value, uint64_t weight);
 void sketch_merge(struct sketch *s, const struct sketch *other);
 
-/* sketch_scale - every value counts @factor times (1 or more), to the nearest whole; extremes stay.
- */
+/* sketch_scale - every value counts @factor times, to the nearest whole; extremes stay. */
 void sketch_scale(struct sketch *s, double factor);
 
 /* sketch_add_delta - adds what a kernel aggregate gained between two readings of it. Where only a

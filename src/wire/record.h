@@ -150,6 +150,16 @@ struct wire_tally {
 	__u64 lost[LOSS_COUNT];
 };
 
+/* How often a process called: what is counted at every call, to tell how many launches there were while they
+ * were not probed. Found by the low bits of the process's id; two that share them are counted together. */
+#define WIRE_USES 16384
+struct wire_use {
+	__u64 launches; /* COOKIE_GOVERNED, while they are probed */
+	__u64 nested;   /* of these, counted at their entry alone: half a hit */
+	__u64 calls;    /* all others, always */
+	__u64 send_ns;  /* what sending launches as records took, beyond a hit */
+};
+
 /* A probed function, packed into the attach cookie so that a probe needs no look-up. Argument
  * positions are counted in machine words from 1 (0: none), which is the same on both supported
  * architectures because every argument read here is passed as integer words. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_cost_trial.c - a made-up job is played through whole trials: what is measured is what its
- * probes cost. */
+/* test_cost_trial.c - a made-up job is played through windows with and without probes: what is measured is what
+ * its probes cost. */
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +24,6 @@ struct job {
 	double cpu_ns, in_step_ns; /* done; of the present step */
 	wall_time now;
 	bool on;
-	uint64_t on_ticks, off_ticks;
 };
 
 static void job_tick(struct job *j, struct cost_trial *t)
@@ -47,22 +46,21 @@ static void job_tick(struct job *j, struct cost_trial *t)
 		cost_trial_mark(t, PID, (wall_time){j->now.ns + TICK_NS - (int64_t)left});
 	}
 	j->now.ns += TICK_NS;
-	*(j->on ? &j->on_ticks : &j->off_ticks) += 1;
 }
 
-/* Plays one trial to its end, switching late as the tracer does. Returns its ticks. */
-static int play(struct cost_trial *t, struct job *j)
-{
-	int ticks = 0;
+#define PAIRS 16
 
-	cost_trial_begin(t);
-	while (cost_trial_is_under_way(t)) {
-		job_tick(j, t);
-		cost_trial_step(t, j->now, j->on, (uint64_t)j->cpu_ns);
-		j->on = t->wants_on;
-		assert_true(ticks++ < 100000);
+/* Plays @pairs pairs: 300 ms without probes, then 100 ms with them. */
+static void play(struct cost_trial *t, struct job *j, int pairs)
+{
+	for (int i = 0; i < 2 * pairs; i++) {
+		j->on = i % 2;
+		cost_trial_open(t, j->now, j->on, (uint64_t)j->cpu_ns);
+		for (int tick = 0; tick < (j->on ? 20 : 60); tick++)
+			job_tick(j, t);
+		cost_trial_close(t, j->now, (uint64_t)j->cpu_ns);
+		job_tick(j, t); /* probes are turned: it belongs to no window */
 	}
-	return ticks;
 }
 
 /* With the ends of windows between marks, and a logarithm for a share: not exact. */
@@ -80,21 +78,16 @@ static void measures_what_the_probes_cost(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(costs); i++) {
 		struct job j = {.work_ns = 13e6, .sleep_ns = 4e6, .cost = costs[i], .now.ns = 1000};
-		struct cost_trial t;
+		struct cost_trial t = {0};
 		struct cost_found f;
 
-		cost_trial_init(&t, 3);
 		cost_trial_watch(&t, PID);
 		assert_false(cost_trial_result(&t, &f));
-		play(&t, &j);
-		assert_int_equal(t.pair_count, 16);
+		play(&t, &j, PAIRS);
+		assert_int_equal(t.pair_count, PAIRS);
 		assert_true(cost_trial_result(&t, &f));
 		about(&f.clock, costs[i] * 13 / 17);
 		about(&f.cpu, costs[i] * 13 / 17);
-		/* Both sides have their share, and the later trials are short. */
-		assert_true(j.on_ticks > j.off_ticks / 2 && j.off_ticks > j.on_ticks / 2);
-		play(&t, &j);
-		assert_int_equal(t.pair_count, 20);
 	}
 }
 
@@ -102,12 +95,11 @@ static void measures_what_the_probes_cost(void **state)
 static void cpu_time_is_told_as_a_part_of_the_clocks(void **state)
 {
 	struct job j = {.work_ns = 5e6, .sleep_ns = 15e6, .cost = 0.2, .now.ns = 1000};
-	struct cost_trial t;
+	struct cost_trial t = {0};
 	struct cost_found f;
 
-	cost_trial_init(&t, 8);
 	cost_trial_watch(&t, PID);
-	play(&t, &j);
+	play(&t, &j, PAIRS);
 	assert_true(cost_trial_result(&t, &f));
 	about(&f.cpu, 0.05);
 	about(&f.clock, 0.05);
@@ -118,12 +110,11 @@ static void a_gpu_bound_job_pays_cpu_time_and_loses_none(void **state)
 {
 	struct job j = {
 		.work_ns = 6e6, .sleep_ns = 16.3e6, .cost = 0.2, .hides = true, .now.ns = 1000};
-	struct cost_trial t;
+	struct cost_trial t = {0};
 	struct cost_found f;
 
-	cost_trial_init(&t, 8);
 	cost_trial_watch(&t, PID);
-	play(&t, &j);
+	play(&t, &j, PAIRS);
 	assert_true(cost_trial_result(&t, &f));
 	about(&f.cpu, 0.2 * 6 / 22.3);
 	assert_true(fabs(f.clock.middle) < 0.005 && f.clock.high < 0.02);
@@ -133,58 +124,41 @@ static void a_gpu_bound_job_pays_cpu_time_and_loses_none(void **state)
 static void many_busy_threads_count_as_one(void **state)
 {
 	struct job j = {.work_ns = 13e6, .cost = 0.1, .threads = 8, .now.ns = 1000};
-	struct cost_trial t;
+	struct cost_trial t = {0};
 	struct cost_found f;
 
-	cost_trial_init(&t, 8);
 	cost_trial_watch(&t, PID);
-	play(&t, &j);
+	play(&t, &j, PAIRS);
 	assert_true(cost_trial_result(&t, &f));
 	about(&f.cpu, 0.1);
 	about(&f.clock, 0.1);
 }
 
-static void a_job_that_hardly_waits_is_left_alone_soon(void **state)
+static void windows_without_whole_steps_say_nothing(void **state)
 {
 	struct job j = {.work_ns = 3e9, .now.ns = 1000};
-	struct cost_trial t;
+	struct cost_trial t = {0};
 	struct cost_found f;
 
-	cost_trial_init(&t, 1);
 	cost_trial_watch(&t, PID);
-	assert_true(play(&t, &j) * TICK_NS < 10 * (int64_t)NS_PER_S);
+	play(&t, &j, PAIRS);
+	assert_int_equal(t.pair_count, 0);
 	assert_false(cost_trial_result(&t, &f));
 }
 
 static void another_process_begins_anew(void **state)
 {
 	struct job j = {.work_ns = 5e6, .sleep_ns = 5e6, .now.ns = 1000};
-	struct cost_trial t;
+	struct cost_trial t = {0};
 	struct cost_found f;
 
-	cost_trial_init(&t, 1);
 	assert_int_equal(cost_trial_watch(&t, PID), 0);
-	play(&t, &j);
+	play(&t, &j, PAIRS);
 	assert_true(cost_trial_result(&t, &f));
 	assert_true(cost_trial_watch(&t, PID) > 100);
 	assert_true(cost_trial_result(&t, &f));
-	cost_trial_begin(&t);
 	assert_int_equal(cost_trial_watch(&t, PID + 1), 0);
-	assert_false(cost_trial_is_under_way(&t));
 	assert_false(cost_trial_result(&t, &f));
-}
-
-static void dear_trials_are_rare(void **state)
-{
-	struct cost_trial t;
-	wall_time now = {5};
-
-	cost_trial_init(&t, 1);
-	t.on_ns = 4 * NS_PER_S;
-	cost_trial_rest(&t, now, 0.001, 0.001);
-	assert_int_equal(t.due.ns, 5 + 60 * (int64_t)NS_PER_S);
-	cost_trial_rest(&t, now, 0.2, 0.001);
-	assert_int_equal(t.due.ns, 5 + 800 * (int64_t)NS_PER_S);
 }
 
 int main(void)
@@ -194,9 +168,8 @@ int main(void)
 		cmocka_unit_test(cpu_time_is_told_as_a_part_of_the_clocks),
 		cmocka_unit_test(a_gpu_bound_job_pays_cpu_time_and_loses_none),
 		cmocka_unit_test(many_busy_threads_count_as_one),
-		cmocka_unit_test(a_job_that_hardly_waits_is_left_alone_soon),
+		cmocka_unit_test(windows_without_whole_steps_say_nothing),
 		cmocka_unit_test(another_process_begins_anew),
-		cmocka_unit_test(dear_trials_are_rare),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

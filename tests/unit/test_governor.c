@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_governor.c - the weight follows the load and the budget, and comes back. */
+/* test_governor.c - a made-up job is played: what its launches cost stays within the budget, windows come at all
+ * moments, and all launches are probed again when there are few. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,124 +9,187 @@
 #include <cmocka.h>
 
 #include "agent/trace/governor.h"
+#include "base/macros.h"
 
-static void test_within_budget_nothing_changes(void **state)
-{
+#define HIT_NS  1000
+#define STEP_NS (5 * NS_PER_MS)
+
+struct play {
 	struct governor g;
+	mono_time now;
+	bool is_open;
+	double probed, left;  /* launches */
+	uint64_t open_ns, ns; /* since begun */
+	int windows;
+};
 
-	governor_init(&g, 0.01, 2000, true);
-	governor_period(&g, 4000, 500, 1); /* 4,500 x 2 us = 0.9 % */
-	assert_int_equal(g.weight, 1);
-	assert_true(g.overhead > 0.0089 && g.overhead < 0.0091);
+static void begin(struct play *p, double budget, bool can_switch)
+{
+	*p = (struct play){.is_open = true, .now.ns = NS_PER_S};
+	governor_init(&p->g, budget, HIT_NS, can_switch, 42, p->now);
 }
 
-static void test_over_budget_the_weight_rises_as_much_as_needed(void **state)
+/* @seconds with @rate launches a second. */
+static void play(struct play *p, double rate, double seconds)
 {
-	struct governor g;
+	p->open_ns = p->ns = 0;
+	p->probed = 0;
+	p->windows = 0;
+	while (p->ns < (uint64_t)(seconds * (double)NS_PER_S)) {
+		double made = p->left + rate * (double)STEP_NS / (double)NS_PER_S;
+		uint64_t seen = p->is_open ? (uint64_t)made : 0;
+		bool was = p->is_open;
 
-	governor_init(&g, 0.01, 2000, true);
-	governor_period(&g, 50000, 0, 1); /* 10 %: a sixteenth is 0.6 % */
-	assert_int_equal(g.weight, 16);
-	governor_period(&g, 50000 / 16, 0, 1); /* the same load, seen a sixteenth of the time */
-	assert_int_equal(g.weight, 16);
-	assert_true(g.overhead < 0.01);
+		p->left = p->is_open ? made - (double)seen : 0;
+		p->probed += (double)seen;
+		p->now.ns += STEP_NS;
+		p->ns += STEP_NS;
+		p->open_ns += p->is_open ? STEP_NS : 0;
+		p->is_open = governor_step(&p->g, p->now, seen, p->is_open);
+		p->windows += p->is_open && !was;
+	}
 }
 
-static void test_what_others_cost_does_not_hide_launches(void **state)
+static double cost(const struct play *p)
 {
-	struct governor g;
-
-	governor_init(&g, 0.01, 1000, true);
-	governor_period(&g, 10, 50000, 1); /* 5 % for others, and hardly a launch */
-	assert_int_equal(g.weight, 1);
-	governor_period(
-		&g, 10000, 50000, 1); /* 1 % of launches: a quarter of the budget is theirs */
-	assert_int_equal(g.weight, 4);
-	governor_period(&g, 20, 50000, 2); /* it comes back while the others go on */
-	assert_int_equal(g.weight, 2);
+	return p->probed * HIT_NS / (double)p->ns;
 }
 
-static void test_it_comes_back(void **state)
+static void few_launches_are_always_probed(void **state)
 {
-	struct governor g;
+	struct play p;
 
-	governor_init(&g, 0.01, 2000, true);
-	governor_period(&g, 100000, 0, 1);
-	assert_int_equal(g.weight, GOVERNOR_WEIGHT_MAX);
-	for (int i = 0; i < 6; i++)
-		governor_period(&g, 10, 0, 1);
-	assert_int_equal(g.weight, 1);
+	begin(&p, 0.01, true);
+	play(&p, 9000, 60); /* 0.9 % */
+	assert_true(p.open_ns == p.ns);
 }
 
-static void test_no_limit_and_no_switch(void **state)
+static void a_short_burst_is_probed_whole(void **state)
 {
-	struct governor g;
+	struct play p;
 
-	governor_init(&g, 0, 2000, true);
-	governor_period(&g, 1000000, 0, 1);
-	assert_int_equal(g.weight, 1);
-	governor_init(&g, 0.01, 2000, false);
-	governor_period(&g, 1000000, 0, 1);
-	assert_int_equal(g.weight, 1);
-	assert_true(g.overhead > 1.9); /* it says so all the same */
+	begin(&p, 0.01, true);
+	play(&p, 100, 5);
+	play(&p, 90000, 0.1);
+	assert_true(p.open_ns == p.ns);
 }
 
-static void test_a_trial_moves_the_account_no_further_than_it_must(void **state)
+static void many_launches_stay_within_the_budget(void **state)
 {
-	struct governor g;
+	static const double rates[] = {15000, 50000, 200000, 700000};
 
-	governor_init(&g, 0.01, 2000, true);
-	governor_learn(&g, 0.05, 0.2);   /* of no load nothing is learnt */
-	governor_period(&g, 4000, 0, 1); /* 0.8 % by hits x cost */
-	assert_int_equal(g.weight, 1);
-	governor_learn(&g, 0.002, 0.03); /* it may well be true */
-	governor_period(&g, 4000, 0, 1);
-	assert_int_equal(g.weight, 1);
-	governor_learn(&g, 0.016, 0.03); /* twice as much at least: half of them is 0.8 % */
-	governor_period(&g, 4000, 0, 1);
-	assert_int_equal(g.weight, 2);
-	assert_true(g.overhead > 0.0079 && g.overhead < 0.0081); /* still hits x cost */
-	governor_learn(&g, 0.001, 0.006);                        /* it is less */
-	governor_period(&g, 2000, 0, 1);
-	assert_int_equal(g.weight, 1);
-	governor_learn(&g, 5, 6);
-	assert_true(g.launch_factor <= 8);
+	for (size_t i = 0; i < ARRAY_SIZE(rates); i++) {
+		struct play p;
+
+		begin(&p, 0.01, true);
+		play(&p, rates[i], 2);
+		assert_true(cost(&p) < 0.02); /* with the credit of the first second */
+		play(&p, rates[i], 60);
+		assert_true(cost(&p) < 0.0115 && cost(&p) > 0.003);
+		assert_true(p.windows > 25);
+	}
 }
 
-static void test_a_trial_costs_and_changes_nothing(void **state)
+static void a_job_with_a_rhythm_is_met_at_all_of_its_moments(void **state)
 {
-	struct governor g;
+	int at[10] = {0}, seen = 0;
+	struct play p;
 
-	governor_init(&g, 0.01, 2000, true);
-	governor_trial(&g, 500000, 1);
-	assert_int_equal(g.weight, 1);
-	assert_true(governor_mean(&g) > 0.99);
-	assert_true(g.overhead > 0.99);
-	governor_trial(&g, 5, 0); /* no time has passed */
-	assert_true(g.overhead > 0.99 && governor_mean(&g) > 0.99);
+	begin(&p, 0.01, true);
+	play(&p, 50000, 2);
+	for (int i = 0; i < 50000; i++) {
+		play(&p, 50000, 0.005);
+		at[p.now.ns / (25 * NS_PER_MS) % 10] += p.is_open; /* of a rhythm of 250 ms */
+		seen += p.is_open;
+	}
+	for (int i = 0; i < 10; i++)
+		assert_true(at[i] > 0.07 * seen && at[i] < 0.13 * seen);
 }
 
-static void test_on_time_is_the_weights_share(void **state)
+static void a_window_that_is_far_too_dear_is_cut(void **state)
 {
-	struct governor g = {.weight = 8};
-	int on = 0;
+	struct play p;
+	double before;
 
-	for (int ms = 0; ms < 2000; ms++)
-		on += governor_wants_on(&g, (wall_time){4000000000 + ms * 1000000LL});
-	assert_int_equal(on, 250);
+	begin(&p, 0.01, true);
+	play(&p, 20000, 5);
+	before = p.g.launch_rate;
+	while (!p.is_open)
+		play(&p, 20000, 0.005);
+	play(&p, 3e6, 1);
+	assert_true(cost(&p) < 0.2); /* 300 % if it stayed open */
+	assert_true(p.g.launch_rate > 2 * before);
+}
+
+static void it_comes_back(void **state)
+{
+	struct play p;
+
+	begin(&p, 0.01, true);
+	play(&p, 100000, 5);
+	assert_true(p.g.in_windows);
+	play(&p, 100, 20);
+	assert_false(p.g.in_windows);
+	play(&p, 100, 5);
+	assert_true(p.open_ns == p.ns);
+}
+
+static void what_others_cost_leaves_a_quarter_to_launches(void **state)
+{
+	struct play p;
+
+	begin(&p, 0.01, true);
+	governor_second(&p.g, 10, 50000, 1); /* 5 % for others */
+	play(&p, 50000, 2);
+	play(&p, 50000, 60);
+	assert_true(cost(&p) > 0.001 && cost(&p) < 0.004);
+	assert_true(p.g.overhead > 0.049);
+}
+
+static void without_a_limit_or_a_quick_switch_all_are_probed(void **state)
+{
+	struct play p;
+
+	begin(&p, 0, true);
+	play(&p, 1e6, 5);
+	assert_true(p.open_ns == p.ns);
+	begin(&p, 0.01, false);
+	play(&p, 1e6, 5);
+	assert_true(p.open_ns == p.ns);
+	governor_second(&p.g, 1000000, 0, 1);
+	assert_true(p.g.overhead > 0.99); /* it says so all the same */
+}
+
+static void a_comparison_moves_the_account_no_further_than_it_must(void **state)
+{
+	struct play p;
+
+	begin(&p, 0.01, true);
+	governor_learn(&p.g, 0.05, 0.2); /* of no load nothing is learnt */
+	assert_true(p.g.launch_factor == 1);
+	play(&p, 8000, 5);                 /* 0.8 % by hits x cost */
+	governor_learn(&p.g, 0.002, 0.03); /* it may well be true */
+	assert_true(p.g.launch_factor == 1);
+	governor_learn(&p.g, 0.016, 0.03); /* twice as much at least */
+	assert_true(p.g.launch_factor > 1.9 && p.g.launch_factor < 2.1);
+	play(&p, 8000, 60);
+	assert_true(p.g.in_windows);
+	governor_learn(&p.g, 5, 6);
+	assert_true(p.g.launch_factor <= 8);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_within_budget_nothing_changes),
-		cmocka_unit_test(test_over_budget_the_weight_rises_as_much_as_needed),
-		cmocka_unit_test(test_what_others_cost_does_not_hide_launches),
-		cmocka_unit_test(test_it_comes_back),
-		cmocka_unit_test(test_no_limit_and_no_switch),
-		cmocka_unit_test(test_a_trial_moves_the_account_no_further_than_it_must),
-		cmocka_unit_test(test_a_trial_costs_and_changes_nothing),
-		cmocka_unit_test(test_on_time_is_the_weights_share),
+		cmocka_unit_test(few_launches_are_always_probed),
+		cmocka_unit_test(a_short_burst_is_probed_whole),
+		cmocka_unit_test(many_launches_stay_within_the_budget),
+		cmocka_unit_test(a_job_with_a_rhythm_is_met_at_all_of_its_moments),
+		cmocka_unit_test(a_window_that_is_far_too_dear_is_cut),
+		cmocka_unit_test(it_comes_back),
+		cmocka_unit_test(what_others_cost_leaves_a_quarter_to_launches),
+		cmocka_unit_test(without_a_limit_or_a_quick_switch_all_are_probed),
+		cmocka_unit_test(a_comparison_moves_the_account_no_further_than_it_must),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -56,7 +56,7 @@ static struct tracer_view busy_view(void)
 		.overhead_high = 0.004,
 		.overhead_budget = 0.01,
 		.hit_ns = 1100,
-		.launch_weight = 4};
+		.launches = {.launches = 2000000, .error = 50000, .watched = 0.25, .windows = 60}};
 
 	ops[0] = op_of(SOURCE_CUDA, CUDA_STREAM_SYNC, false, 1000, 12000000);
 	ops[1] = op_of(SOURCE_CUDA, CUDA_LAUNCH, false, 1234567, 1800);
@@ -121,10 +121,10 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b), "nested: made inside a runtime call");
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
+		"  Launches: counted 25% of the time (60 windows), estimated between: ±2.5 %\n"
 		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
 		"  Overhead: about 0.4 % of the busiest process (calls x 1.1µs, not compared with "
 		"steps without probes yet; budget 1.0 %)\n"
-		"  launches and fills are sampled 1/4 of the time; their counts are scaled up\n"
 		"  lost: 7 of 1,234,567 driver events, ring_full (");
 	assert_lacks(buf_str(&b), "Lost names");
 	assert_lacks(buf_str(&b), "No CUDA calls yet");

@@ -9,18 +9,45 @@
  *  3. A file's place in the list is its number in the cookies. The number of a file that was given
  *     back is free when its probes are gone, and the number free for longest is taken first: perf
  *     probes go in the background, of files that nobody maps. Records carry no such number; in the
- *     kernel it only leads to nccl_layouts, which is emptied before the number is given on. */
+ *     kernel it only leads to nccl_layouts, which is emptied before the number is given on.
+ *  4. Launch probes are brought and taken away, and probes of files given back are removed, by a few threads
+ *     beside: the kernel waits 10 to 130 ms for each file, side by side if it is asked so. A thread has only what
+ *     its job holds; the list is the caller's alone. While a place is turning, nobody else touches its launch
+ *     probes, and it is not given back.
+ *  5. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
+ *     others' from being probed neither by their number nor by the time they take. */
 #include "agent/attach/coverage.h"
 
 #include <errno.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "agent/attach/library_points.h"
 #include "base/log.h"
+#include "base/pool.h"
 
-#define COVERAGE_MAX WIRE_LIBRARY_MAX /* library files on one node */
-#define GIVE_BACK    8                /* at a time: detaching takes some 10 ms each */
+#define COVERAGE_MAX WIRE_LIBRARY_MAX   /* library files on one node */
+#define GIVE_BACK    8                  /* at a time */
+#define USER_MAX     (COVERAGE_MAX / 2) /* places for the files of one user, but root */
+#define ANYBODY      ((uid_t)-1)
+#define THREADS      4 /* that attach and detach: they wait, mostly */
+
+struct turn { /* launch probes of one file come or go */
+	struct pool_job job;
+	struct coverage *coverage;
+	size_t at;
+	bool on;
+	struct uprobe *uprobe; /* to take away; or what came */
+	int error;
+	atomic_bool is_done;
+};
+
+struct retired { /* probes that are removed in the background */
+	struct pool_job job;
+	struct uprobe *uprobe;
+};
 
 struct probed {                      /* what belongs to one file */
 	bool used;                   /* the place is taken */
@@ -30,6 +57,9 @@ struct probed {                      /* what belongs to one file */
 	struct uprobe *steady;       /* probes that are always there */
 	struct uprobe *names;        /* places at which kernels get their names */
 	struct uprobe *launches;     /* those the governor may take away; NULL while away */
+	struct turn *turn;           /* they are coming or going; NULL: neither */
+	bool has_no_launches;        /* they could not be brought back: not tried again */
+	uid_t owner;                 /* of the file */
 	struct uprobe_point *points; /* to bring them back */
 	size_t point_count;
 	int fd; /* the file, so that it can be opened again whatever becomes of its path */
@@ -43,7 +73,9 @@ struct coverage {
 	bool scanning;         /* it is still under way */
 	uint64_t given_back;   /* files so far */
 	bool launches_off;
-	unsigned closed_kinds; /* see coverage_close_kind() */
+	struct pool *pool;       /* NULL: nothing was turned yet */
+	atomic_bool is_stopping; /* what waits in it is left */
+	unsigned closed_kinds;   /* see coverage_close_kind() */
 };
 
 int coverage_new(struct probe *p, struct coverage **ret)
@@ -67,12 +99,27 @@ static void take(struct uprobe **slot, struct uprobe **list, size_t *n)
 		list[(*n)++] = TAKE(*slot);
 }
 
+/* What came of a turn that has ended. */
+static void turn_end(struct probed *p)
+{
+	struct turn *t = TAKE(p->turn);
+
+	p->launches = t->uprobe;
+	p->has_no_launches = t->error < 0;
+	free(t);
+}
+
 void coverage_detach(struct coverage *c)
 {
 	struct uprobe *list[3 * COVERAGE_MAX];
 	size_t n = 0;
 
+	atomic_store(&c->is_stopping, true);
+	if (c->pool)
+		pool_free(TAKE(c->pool));
 	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		if (c->probed[i].turn)
+			turn_end(&c->probed[i]);
 		take(&c->probed[i].steady, list, &n);
 		take(&c->probed[i].names, list, &n);
 		take(&c->probed[i].launches, list, &n);
@@ -117,24 +164,114 @@ static int attach_launches(struct coverage *c, size_t i, struct errinfo *reterr)
 	return attach(c, i, p->points, p->point_count, &p->launches, reterr);
 }
 
-int coverage_launches(struct coverage *c, bool on)
+/* ---- threads beside ---- */
+
+/* Made when it is first wanted, so that its threads have given up what the caller has by then. */
+static struct pool *pool_of(struct coverage *c)
 {
-	struct uprobe *list[COVERAGE_MAX];
-	size_t n = 0;
-	int r = 0;
+	const struct pool_settings s = {.threads = THREADS, .queue_max = 8 * COVERAGE_MAX};
 
-	c->launches_off = !on;
-	for (size_t i = 0; i < COVERAGE_MAX; i++) {
-		if (on) {
-			int q = attach_launches(c, i, NULL);
+	if (!c->pool && !atomic_load(&c->is_stopping) && pool_new(&s, &c->pool) < 0)
+		log_warning("cannot start threads for probes: those of launches stay as they are");
+	return c->pool;
+}
 
-			r = r ? r : q;
-		} else {
-			take(&c->probed[i].launches, list, &n);
-		}
+static bool turn_run(void *arg, bool brief)
+{
+	struct turn *t = arg;
+	struct coverage *c = t->coverage;
+
+	if (atomic_load(&c->is_stopping))
+		t->error = -ECANCELED;
+	else if (t->on)
+		t->error = attach(c, t->at, c->probed[t->at].points, c->probed[t->at].point_count,
+			&t->uprobe, NULL);
+	else
+		uprobe_detach_all((struct uprobe *[]){TAKE(t->uprobe)}, 1);
+	atomic_store(&t->is_done, true);
+	return true;
+}
+
+static void turn_begin(struct coverage *c, size_t at, bool on)
+{
+	struct probed *p = &c->probed[at];
+	struct turn *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return; /* the next look tries again */
+	*t = (struct turn){.job = {.fn = turn_run, .arg = t, .asker = at},
+		.coverage = c,
+		.at = at,
+		.on = on,
+		.uprobe = TAKE(p->launches)};
+	if (pool_of(c) && pool_push(c->pool, &t->job) == 0) {
+		p->turn = t;
+		return;
 	}
-	uprobe_detach_all(list, n);
-	return r;
+	p->launches = t->uprobe;
+	free(t);
+}
+
+void coverage_launches(struct coverage *c, bool on)
+{
+	c->launches_off = !on;
+}
+
+bool coverage_turn(struct coverage *c)
+{
+	bool on = !c->launches_off, is_settled = true;
+
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		struct probed *p = &c->probed[i];
+
+		if (p->turn && !atomic_load(&p->turn->is_done)) {
+			is_settled = false;
+			continue;
+		}
+		if (p->turn) {
+			turn_end(p);
+			if (p->has_no_launches)
+				log_warning(
+					"launches in %s are not seen any more: its probes could "
+					"not be attached again",
+					c->files[i].library.path);
+		}
+		if (!p->used || !p->point_count || p->has_no_launches ||
+			on == (p->launches != NULL))
+			continue;
+		turn_begin(c, i, on);
+		is_settled = false;
+	}
+	return is_settled;
+}
+
+static bool retired_run(void *arg, bool brief)
+{
+	struct retired *r = arg;
+
+	uprobe_detach_all(&r->uprobe, 1);
+	free(r);
+	return true;
+}
+
+/* Nobody waits until they are gone. Perf probes go in the background by themselves. */
+static void retire(struct coverage *c, struct uprobe **list, size_t count)
+{
+	bool here = !c->probe || probe_method(c->probe) == PROBE_PERF;
+
+	for (size_t i = 0; i < count; i++) {
+		struct retired *r = here ? NULL : calloc(1, sizeof(*r));
+
+		if (r) {
+			*r = (struct retired){
+				.job = {.fn = retired_run, .arg = r, .asker = COVERAGE_MAX + i},
+				.uprobe = list[i]};
+			if (pool_of(c) && pool_push(c->pool, &r->job) == 0)
+				continue;
+			free(r);
+		}
+		uprobe_detach_all(&list[i], 1);
+	}
 }
 
 static void release_place(struct probed *p)
@@ -200,7 +337,7 @@ void coverage_keep(struct coverage *c, const struct target_library *lib)
 /* Did no process map it in the last complete scan, nor since? */
 static bool is_idle(const struct coverage *c, const struct probed *p)
 {
-	return p->used && p->mapped < c->scan - (c->scanning ? 1 : 0);
+	return p->used && !p->turn && p->mapped < c->scan - (c->scanning ? 1 : 0);
 }
 
 static bool goes_before(const struct probed *a, const struct probed *b)
@@ -208,8 +345,8 @@ static bool goes_before(const struct probed *a, const struct probed *b)
 	return a->kept != b->kept ? b->kept : a->mapped < b->mapped;
 }
 
-/* Detach the files that were not mapped for longest, so that there are places again. */
-static void give_back(struct coverage *c)
+/* Detach the files, of @owner's, that were not mapped for longest, so that there are places again. */
+static void give_back(struct coverage *c, uid_t owner)
 {
 	const struct wire_nccl_layout none = {0};
 	struct uprobe *list[3 * GIVE_BACK];
@@ -221,6 +358,7 @@ static void give_back(struct coverage *c)
 
 		for (size_t i = 0; i < COVERAGE_MAX; i++)
 			if (is_idle(c, &c->probed[i]) && !c->probed[i].freed &&
+				(owner == ANYBODY || c->probed[i].owner == owner) &&
 				(!p || goes_before(&c->probed[i], p)))
 				p = &c->probed[i];
 		if (!p)
@@ -231,12 +369,31 @@ static void give_back(struct coverage *c)
 		take(&p->launches, list, &n);
 		leaving[count++] = p;
 	}
-	uprobe_detach_all(list, n);
+	retire(c, list, n);
 	for (size_t i = 0; i < count; i++) {
 		if (c->probe)
 			probe_nccl_layout(c->probe, (unsigned)(leaving[i] - c->probed), &none);
 		release_place(leaving[i]);
 	}
+}
+
+static uid_t owner_of(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) == 0 ? st.st_uid : 0;
+}
+
+/* Whether the owner of a file has as many places as one may have. */
+static bool has_share(const struct coverage *c, uid_t owner)
+{
+	size_t n = 0;
+
+	if (!owner)
+		return false;
+	for (size_t i = 0; i < COVERAGE_MAX; i++)
+		n += c->probed[i].used && c->probed[i].owner == owner;
+	return n >= USER_MAX;
 }
 
 /* The place that has been free for longest, or -1. */
@@ -341,7 +498,8 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 	int r;
 
 	*f = (struct coverage_file){.library = *lib};
-	c->probed[at] = (struct probed){.used = true, .mapped = c->scan, .fd = fd};
+	c->probed[at] =
+		(struct probed){.used = true, .mapped = c->scan, .fd = fd, .owner = owner_of(fd)};
 	r = library_points_find(lib->kind, fd, name, (unsigned)at, &found, reterr);
 	if (r == 0 && lib->kind == TARGET_NCCL && c->probe)
 		probe_nccl_layout(c->probe, (unsigned)at, &found.layout);
@@ -369,6 +527,7 @@ int coverage_add(
 	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr)
 {
 	struct errinfo why = {0};
+	uid_t owner;
 	int at, r;
 
 	if (!coverage_knows(lib->kind) || coverage_has(c, lib) ||
@@ -376,9 +535,18 @@ int coverage_add(
 		close(fd);
 		return 0;
 	}
+	owner = owner_of(fd);
+	if (has_share(c, owner))
+		give_back(c, owner);
+	if (has_share(c, owner)) {
+		close(fd);
+		return errinfo_set(reterr, -ENOBUFS,
+			"more than %d CUDA library files of user %u are in use on this node: this one is not probed",
+			USER_MAX, (unsigned)owner);
+	}
 	at = free_place(c);
 	if (at < 0) {
-		give_back(c);
+		give_back(c, ANYBODY);
 		at = free_place(c);
 	}
 	if (at < 0) {

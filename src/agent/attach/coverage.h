@@ -64,9 +64,12 @@ size_t coverage_probed(const struct coverage *c, const char **ret_first);
 /* coverage_probes - functions probed in all files of @kind. */
 size_t coverage_probes(const struct coverage *c, enum target_library_kind kind);
 
-/* coverage_launches - attach or detach the probes of launches (COOKIE_GOVERNED) of all files. Returns
- * 0 or the first failure; a file whose probes cannot come back stays without them. */
-int coverage_launches(struct coverage *c, bool on);
+/* coverage_launches - the probes of launches (COOKIE_GOVERNED) of all files shall be there, or not. They come and
+ * go beside the caller.
+ * coverage_turn - has what is not as it should be begin to turn; never waits. True: all are as they should be, but
+ * for files whose probes could not come back, which is said and not tried again. */
+void coverage_launches(struct coverage *c, bool on);
+bool coverage_turn(struct coverage *c);
 
 /* coverage_detach - remove every probe; the list of files stays. */
 void coverage_detach(struct coverage *c);

@@ -25,9 +25,10 @@ struct totals {
 	size_t stride;
 	char *values; /* one reading: a struct wire_agg per CPU */
 	struct idmap by_key;
-	struct idmap gone; /* processes that ended since the last reading */
-	double weight;     /* of launches */
-	wall_time read;    /* when the last reading began */
+	struct idmap gone;     /* processes that ended since the last reading */
+	totals_weight *weight; /* of launches; NULL: 1 */
+	const void *weight_arg;
+	wall_time read; /* when the last reading began */
 };
 
 static uint64_t key_id(const struct wire_agg_key *k)
@@ -59,7 +60,6 @@ int totals_new(struct probe *p, struct totals **ret)
 		return -ENOMEM;
 	t->by_key = IDMAP_INIT(TOTALS_MAX);
 	t->gone = IDMAP_INIT(GONE_MAX);
-	t->weight = 1;
 	t->read = wall_now();
 	t->map_fd = probe_map_aggregates(p);
 	t->cpus = libbpf_num_possible_cpus();
@@ -115,9 +115,10 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 	return v;
 }
 
-void totals_weigh(struct totals *t, double weight)
+void totals_weigh(struct totals *t, totals_weight *weight, const void *arg)
 {
 	t->weight = weight;
+	t->weight_arg = arg;
 }
 
 static int take_gain(struct totals *t, struct total *v, struct total_kind *kind,
@@ -137,9 +138,11 @@ static int take_gain(struct totals *t, struct total *v, struct total_kind *kind,
 	sketch_add_delta(&gain, now, &before);
 	hits = gain.count;
 	bytes = now->sum_arg0 - before.sum_arg0;
-	if (op_kind_is_governed(v->key.source, v->key.op)) {
-		sketch_scale(&gain, t->weight);
-		bytes = (uint64_t)((double)bytes * t->weight);
+	if (t->weight && op_kind_is_governed(v->key.source, v->key.op)) {
+		double weight = t->weight(t->weight_arg, v->key.pid);
+
+		sketch_scale(&gain, weight);
+		bytes = (uint64_t)((double)bytes * weight);
 	}
 	r = total_gain(v, kind, &gain, bytes);
 	if (r < 0)
@@ -227,6 +230,26 @@ int totals_read(struct totals *t)
 		return -errno;
 	t->read = now;
 	forget_gone(t);
+	return 0;
+}
+
+int totals_more(struct totals *t, uint32_t pid, double share)
+{
+	size_t cursor = 0;
+	struct total *v;
+
+	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
+		struct sketch more = {0};
+		int r;
+
+		if (v->key.pid != pid || !op_kind_is_governed(v->key.source, v->key.op))
+			continue;
+		sparse_merge(&more, &v->all);
+		sketch_scale(&more, share);
+		r = total_gain(v, NULL, &more, (uint64_t)((double)v->bytes * share));
+		if (r < 0)
+			return r;
+	}
 	return 0;
 }
 

@@ -22,9 +22,13 @@ int totals_new(struct probe *p, struct totals **ret);
 void totals_free(struct totals *t);
 DEFINE_CLEANUP(struct totals *, totals_free)
 
-/* totals_weigh - what the launches gain from now on counts @weight times, because they are probed
- * only that part of the time. */
-void totals_weigh(struct totals *t, double weight);
+/* totals_weigh - @weight says how many launches each of a process's stands for that was counted: they are probed
+ * only part of the time. */
+typedef double totals_weight(const void *arg, uint32_t pid);
+void totals_weigh(struct totals *t, totals_weight *weight, const void *arg);
+
+/* totals_more - the process made more launches than were counted, by @share of what there is, of each kind. */
+int totals_more(struct totals *t, uint32_t pid, double share);
 
 /* totals_read - bring everything up to date. Returns 0 or a negative errno. */
 int totals_read(struct totals *t);

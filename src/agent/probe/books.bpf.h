@@ -64,6 +64,21 @@ struct {
 	__type(value, struct wire_agg);
 } aggregates SEC(".maps");
 
+/* Read by the agent as memory. */
+struct {
+	__uint(type, BPF_MAP_TYPE_ARRAY);
+	__uint(max_entries, WIRE_USES);
+	__uint(map_flags, BPF_F_MMAPABLE);
+	__type(key, __u32);
+	__type(value, struct wire_use);
+} uses SEC(".maps");
+
+static __always_inline struct wire_use *use_of(__u32 pid)
+{
+	pid &= WIRE_USES - 1;
+	return bpf_map_lookup_elem(&uses, &pid);
+}
+
 /* A zeroed value to insert: the verifier's stack is smaller than a struct wire_agg. */
 static const struct wire_agg empty_aggregate;
 

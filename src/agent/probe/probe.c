@@ -10,6 +10,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/utsname.h>
 
 #include <bpf/bpf.h>
@@ -35,7 +36,10 @@ struct probe {
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
+	const struct wire_use *uses; /* the kernel's; NULL: not mapped */
 };
+
+#define USES_BYTES (WIRE_USES * sizeof(struct wire_use))
 
 /* Of libbpf's complaints: the first, the program it was about, and what the verifier said last. */
 static struct {
@@ -84,6 +88,8 @@ void probe_close(struct probe *p)
 {
 	if (!p)
 		return;
+	if (p->uses)
+		munmap((void *)p->uses, USES_BYTES);
 	probe_bpf__destroy(p->skel);
 	free(p->scratch);
 	free(p);
@@ -441,6 +447,16 @@ static int make_common_entries(struct probe *p)
 	return 0;
 }
 
+static int map_uses(struct probe *p)
+{
+	void *m = mmap(NULL, USES_BYTES, PROT_READ, MAP_SHARED, bpf_map__fd(p->skel->maps.uses), 0);
+
+	if (m == MAP_FAILED)
+		return -errno;
+	p->uses = m;
+	return 0;
+}
+
 static void miss_methods(struct probe *p)
 {
 	const char *why = "this kernel does not have them";
@@ -476,6 +492,8 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	if (r < 0)
 		return load_failed(r, reterr);
 	r = make_common_entries(p);
+	if (r == 0)
+		r = map_uses(p);
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "cannot make the probes' table of counts: %s", strerror(-r));
@@ -684,6 +702,11 @@ uint64_t probe_hook_runs(const struct probe *p, uint32_t pid)
 
 	bpf_map_lookup_elem(bpf_map__fd(p->skel->maps.hook_runs), &pid, &runs);
 	return runs;
+}
+
+const struct wire_use *probe_uses(const struct probe *p)
+{
+	return p->uses;
 }
 
 uint64_t probe_names_lost(const struct probe *p)

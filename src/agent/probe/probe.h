@@ -105,6 +105,9 @@ int probe_ring_names(const struct probe *p);
 /* probe_hook_runs - how often a program of marks and names ran for the process so far. */
 uint64_t probe_hook_runs(const struct probe *p, uint32_t pid);
 
+/* probe_uses - WIRE_USES counts, which change while they are read. */
+const struct wire_use *probe_uses(const struct probe *p);
+
 /* probe_names_lost - names of kernels and ranges that found no room. */
 uint64_t probe_names_lost(const struct probe *p);
 int probe_map_aggregates(const struct probe *p);

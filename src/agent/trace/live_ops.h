@@ -15,6 +15,7 @@ struct tracer_op {
 	uint8_t source;
 	uint16_t op;
 	bool nested;
+	bool is_estimate; /* not all were counted */
 	uint64_t count;
 	struct sketch sketch;
 };

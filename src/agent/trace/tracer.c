@@ -44,7 +44,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	if (e->op < WIRE_OP_MAX)
 		t->op_counts[e->source][e->op]++;
 	if (op_kind_is_governed(e->source, e->op))
-		e->weight *= tracer_launch_weight(t);
+		e->weight *= tracer_launch_weight(t, e->pid);
 	if (op_kind_is_gpu_wait(e->source, e->op) && !(e->flags & WIRE_NESTED))
 		cost_trial_mark(&t->trial, e->pid, (wall_time){e->start.ns + (int64_t)e->dur_ns});
 	if (e->flags & WIRE_UNCOUNTED && totals_add(t->totals, e) < 0)
@@ -80,7 +80,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	wall_time now;
 	int r, fresh = 0;
 
-	reader_wait(t->reader, tracer_maps_fd(t), timeout_ms);
+	reader_wait(t->reader, tracer_maps_fd(t), tracer_wait_ms(t, timeout_ms));
 	r = tracer_poll_maps(t); /* first: a program that begins waits for nobody */
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot find processes: %s", strerror(-r));
@@ -104,7 +104,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 			return errinfo_set(reterr, r, "cannot continue tracing: %s", strerror(-r));
 		fresh = 1;
 	}
-	r = tracer_switch_launches(
+	r = tracer_turn_launches(
 		t, now); /* after the reading, which then never sees a stay just begun */
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot switch the launch probes: %s", strerror(-r));
@@ -158,6 +158,8 @@ void tracer_free(struct tracer *t)
 		reader_free(t->reader);
 	if (t->totals)
 		totals_free(t->totals);
+	if (t->launches)
+		launch_watch_free(t->launches);
 	if (t->waits)
 		waits_free(t->waits);
 	if (t->scanner)
@@ -228,7 +230,7 @@ static void open_samples(struct tracer *t)
 }
 
 /* What a hit costs is measured, unless that fails: then a guess from virtual machines is used. */
-static void start_governor(struct tracer *t)
+static int start_governor(struct tracer *t)
 {
 	double hit_ns = HIT_NS_GUESS;
 	int r;
@@ -239,9 +241,9 @@ static void start_governor(struct tracer *t)
 	if (r < 0)
 		log_warning("cannot measure the cost of a probe (%s): assuming %d ns", strerror(-r),
 			HIT_NS_GUESS);
-	cost_trial_init(&t->trial, mono_now().ns);
 	governor_init(&t->governor, t->settings.overhead_budget, hit_ns,
-		probe_method(t->probe) != PROBE_PERF);
+		probe_method(t->probe) != PROBE_PERF, mono_now().ns, mono_now());
+	return launch_watch_new(probe_uses(t->probe), hit_ns, &t->launches);
 }
 
 /* As sessions.missing has it. */
@@ -289,6 +291,11 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	return r;
 }
 
+static double weight_of(const void *launches, uint32_t pid)
+{
+	return launch_watch_weight(launches, pid);
+}
+
 /* From the kernel's rings and maps to structs. */
 static int open_capture(struct tracer *t)
 {
@@ -304,6 +311,8 @@ static int open_capture(struct tracer *t)
 	r = tracer_open_stacks(t);
 	if (r == 0)
 		r = totals_new(t->probe, &t->totals);
+	if (r == 0)
+		totals_weigh(t->totals, weight_of, t->launches);
 	if (r == 0)
 		r = waits_new(store_collective, t, &t->waits);
 	return r;
@@ -339,7 +348,9 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		r = open_probe(t, reterr);
 	if (r < 0)
 		return r;
-	start_governor(t);
+	r = start_governor(t);
+	if (r < 0)
+		return r;
 	open_samples(t);
 	r = open_capture(t);
 	if (r == 0)
@@ -410,8 +421,8 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
 	t->enabled = t->scanned = wall_now();
-	t->period_start = mono_now();
-	launch_window_init(&t->launches, t->period_start);
+	t->govern_at = mono_now();
+	t->launch_phase = LAUNCH_COUNTED;
 	*ret = t;
 	return 0;
 }
@@ -422,6 +433,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	int r, q;
 
 	probe_disable(t->probe);
+	launch_watch_end(t->launches, mono_now());
 	/* What is slow to remove is left to tracer_free(), after the store is closed; a moment is
 	 * enough for those that were past the switch when it was turned. */
 	if (coverage_detach_is_slow(t->coverage))

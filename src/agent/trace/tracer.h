@@ -15,6 +15,7 @@
 #include "agent/discover/discover.h"
 #include "agent/correlate/live/incident_tracker.h"
 #include "agent/gpu/sampler.h"
+#include "agent/trace/launch_watch.h"
 #include "agent/trace/live_ops.h"
 #include "agent/probe/filter.h"
 #include "agent/trace/roster.h"
@@ -114,7 +115,7 @@ struct tracer_view {
 	double overhead_low, overhead_high; /* the truth is between */
 	uint64_t overhead_pairs;       /* windows compared; 0: reckoned, high is hits x hit_ns */
 	double hit_ns;                 /* measured cost of one hit */
-	unsigned launch_weight;        /* launches are probed one part in so many of the time */
+	struct launch_sum launches;    /* how many, and how sure that is */
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;
 	uint64_t gaps_more;  /* beyond the list */

@@ -136,7 +136,7 @@ static void forget_gone(struct tracer *t, int fd)
 void tracer_read_kernels(struct tracer *t)
 {
 	int fd = probe_map(t->probe, "launched");
-	uint64_t weight = (uint64_t)NAME_SAMPLED_X2 * tracer_launch_weight(t), total;
+	uint64_t total;
 	struct wire_function key, next;
 	wall_time now = wall_now();
 	unsigned n = 0;
@@ -146,7 +146,8 @@ void tracer_read_kernels(struct tracer *t)
 		key = next;
 		if (bpf_map_lookup_elem(fd, &key, &total) == 0)
 			kernel_table_count(t->names->kernels, key.pid, key.function, now, total,
-				weight, ask_symbol, t);
+				(uint64_t)NAME_SAMPLED_X2 * tracer_launch_weight(t, key.pid),
+				ask_symbol, t);
 		r = bpf_map_get_next_key(fd, &key, &next);
 	}
 	t->names->counted = n;

@@ -4,93 +4,102 @@
 #include <math.h>
 #include <stdio.h>
 #include <sys/resource.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "agent/capture/use.h"
 #include "agent/trace/tracer_private.h"
 #include "base/file.h"
 
-#define TRIAL_FROM  0.25  /* of the budget: below, a trial would measure nothing */
-#define TRIAL_SHARE 0.125 /* of the budget: what trials may cost */
-#define TRIAL_SURE  8     /* pairs, before a trial may end for being sure */
-#define MARKS_RATE  4     /* a second: a process with fewer has no trial */
+#define TURN_WAIT_MS 1 /* probes that are there cost, and nothing is counted yet */
+#define MARKS_RATE   4 /* a second: with fewer, windows are not made to hold steps */
 
-unsigned tracer_launch_weight(const struct tracer *t)
+unsigned tracer_launch_weight(const struct tracer *t, uint32_t pid)
 {
-	return cost_trial_is_under_way(&t->trial) ? 2 : t->governor.weight;
+	return (unsigned)lrint(launch_watch_weight(t->launches, pid));
 }
 
-/* CPU time of all threads of a process; 0: it is gone. The clock's id is made by hand (the kernel's
- * ABI: the id inverted, above three bits, of which 2 says "as the scheduler counts"), because
- * clock_getcpuclockid() makes a system call that the confined thread has given up. */
-static uint64_t process_cpu_ns(uint32_t pid)
-{
-	struct timespec ts;
+/* ---- windows ---- */
 
-	if (clock_gettime((clockid_t)(~pid << 3 | 2), &ts) < 0)
-		return 0;
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-static void trial_end(struct tracer *t, wall_time now)
-{
-	struct cost_found f = {0};
-
-	t->trial.pairs_left = 0;
-	if (cost_trial_result(&t->trial, &f))
-		governor_learn(&t->governor, f.cpu.low, f.cpu.high);
-	cost_trial_rest(&t->trial, now, fmax(f.cpu.middle, 0), TRIAL_SHARE * t->governor.budget);
-}
-
-/* Whether more pairs would change nothing: launches cost more than the budget, for sure. Then the rest
- * of the trial would only cost. */
-static bool trial_is_sure(const struct tracer *t)
+static void trial_close(struct tracer *t, wall_time now)
 {
 	struct cost_found f;
 
-	if (t->trial.is_open || t->trial.is_second)
-		return false; /* only between pairs is there something new */
-	return t->trial.pair_count >= TRIAL_SURE && cost_trial_result(&t->trial, &f) &&
-	       f.cpu.low > t->governor.budget;
+	if (cost_trial_close(&t->trial, now, launch_watch_cpu_ns(t->trial.pid)) &&
+		cost_trial_result(&t->trial, &f))
+		governor_learn(&t->governor, f.cpu.low, f.cpu.high);
 }
 
-/* Bring launch probes on or take them off, as the trial under way or the governor wants them now. */
-int tracer_switch_launches(struct tracer *t, wall_time now)
+static void trial_open(struct tracer *t, wall_time now, bool with_probes)
 {
-	bool on;
-	int r;
+	cost_trial_open(&t->trial, now, with_probes, launch_watch_cpu_ns(t->trial.pid));
+}
 
-	if (cost_trial_is_under_way(&t->trial) &&
-		(cost_trial_step(
-			 &t->trial, now, t->launches.is_open, process_cpu_ns(t->trial.pid)) ||
-			trial_is_sure(t)))
-		trial_end(t, now);
-	on = cost_trial_is_under_way(&t->trial) ? t->trial.wants_on
-						: governor_wants_on(&t->governor, now);
-	if (on == t->launches.is_open)
-		return 0;
-	if (on) {
-		r = coverage_launches(t->coverage, true);
-		probe_launches_enable(t->probe, true);
-		launch_window_open(&t->launches, mono_now());
-		return r;
-	}
+static void phase_begin(struct tracer *t, enum launch_phase phase)
+{
+	launch_watch_turn(t->launches, mono_now(), phase);
+	t->launch_phase = phase;
+}
+
+/* Launches are counted, or not, from one moment on, whatever the number of files: the probes come before and go
+ * after it, beside this thread. */
+static void window_open(struct tracer *t)
+{
+	probe_launches_enable(t->probe, true);
+	phase_begin(t, LAUNCH_COUNTED);
+	trial_open(t, wall_now(), true);
+}
+
+static void window_close(struct tracer *t, wall_time now)
+{
+	trial_close(t, now);
 	probe_launches_enable(t->probe, false);
-	launch_window_close(&t->launches, mono_now());
-	r = coverage_launches(t->coverage, false);
-	return r < 0 ? r : probe_sweep(t->probe, LOSS_GOVERNOR, true);
+	phase_begin(t, LAUNCH_GOING);
+	coverage_launches(t->coverage, false);
 }
 
-/* A trial pays only where the budget may be at stake and the process can be measured. */
-static bool trial_is_wanted(const struct tracer *t, uint64_t marks, double seconds)
+static int probes_gone(struct tracer *t)
 {
-	const struct governor *g = &t->governor;
-
-	return g->budget > 0 && g->can_switch && t->trial.pid && wall_now().ns >= t->trial.due.ns &&
-	       (double)marks >= MARKS_RATE * seconds &&
-	       g->launch_rate * g->hit_ns / (double)NS_PER_S >= TRIAL_FROM * g->budget;
+	phase_begin(t, LAUNCH_AWAY);
+	trial_open(t, wall_now(), false);
+	return probe_sweep(t->probe, LOSS_GOVERNOR, true);
 }
+
+static void probes_come(struct tracer *t, wall_time now)
+{
+	trial_close(t, now);
+	phase_begin(t, LAUNCH_COMING);
+	coverage_launches(t->coverage, true);
+}
+
+/* Bring launch probes on or take them off, as the governor wants them now. */
+int tracer_turn_launches(struct tracer *t, wall_time now)
+{
+	mono_time mono = mono_now();
+	bool is_settled = coverage_turn(t->coverage);
+	bool on = governor_step(&t->governor, mono, launch_watch_step(t->launches, mono),
+		t->launch_phase == LAUNCH_COUNTED);
+	int r = 0;
+
+	if (t->launch_phase == LAUNCH_COUNTED && !on)
+		window_close(t, now);
+	else if (t->launch_phase == LAUNCH_GOING && is_settled)
+		r = probes_gone(t);
+	else if (t->launch_phase == LAUNCH_AWAY && on)
+		probes_come(t, now);
+	else if (t->launch_phase == LAUNCH_COMING && is_settled)
+		window_open(t);
+	else
+		return 0;
+	coverage_turn(t->coverage);
+	return r;
+}
+
+int tracer_wait_ms(const struct tracer *t, int timeout_ms)
+{
+	return t->launch_phase == LAUNCH_COMING ? MIN(timeout_ms, TURN_WAIT_MS) : timeout_ms;
+}
+
+/* ---- cost ---- */
 
 /* Hits that marks and names came to since the last period: entry and return make one. */
 static uint64_t hook_hits(struct tracer *t, uint32_t pid)
@@ -103,42 +112,35 @@ static uint64_t hook_hits(struct tracer *t, uint32_t pid)
 	return more / 2;
 }
 
-/* What the busiest process did in a period, for cost_felt.h. */
+/* What the busiest process did in a second, for cost_felt.h. */
 static void load_note(struct tracer *t, const struct use *u, double seconds)
 {
 	t->load_now = (struct cost_load){.seconds = seconds,
-		.launches = (double)u->launches * tracer_launch_weight(t),
+		.launches = (double)u->launches * launch_watch_weight(t->launches, u->pid),
 		.waits = (double)u->waits,
 		.waited_ns = (double)u->waited_ns};
 	cost_load_add(&t->load, &t->load_now);
 }
 
-/* The governor looks at whole periods; while everything is probed, at every second. */
 void tracer_govern(struct tracer *t, mono_time now)
 {
 	uint64_t others, marks, stacks_ns = tracer_stacks_ns(t);
-	double seconds = (double)(now.ns - t->period_start.ns) / (double)NS_PER_S;
-	bool in_trial = cost_trial_is_under_way(&t->trial);
+	double seconds = (double)(now.ns - t->govern_at.ns) / (double)NS_PER_S;
 	struct use u;
 
-	if (!in_trial && t->governor.weight > 1 && now.ns - t->period_start.ns < GOVERNOR_PERIOD_NS)
-		return;
 	totals_busiest(t->totals, &u);
 	/* Walks are not told apart by process: all are counted against the busiest. */
 	others = u.others + (uint64_t)((double)(stacks_ns - t->stacks_ns) / t->governor.hit_ns);
 	t->stacks_ns = stacks_ns;
 	if (u.pid)
 		others += hook_hits(t, u.pid);
-	t->period_start = now;
+	t->govern_at = now;
 	load_note(t, &u, seconds);
-	if (in_trial) {
-		governor_trial(&t->governor, u.launches + others, seconds);
-		return;
-	}
-	governor_period(&t->governor, u.launches, others, seconds);
+	governor_second(&t->governor, u.launches, others, seconds);
 	marks = u.pid ? cost_trial_watch(&t->trial, u.pid) : 0;
-	if (trial_is_wanted(t, marks, seconds))
-		cost_trial_begin(&t->trial);
+	t->governor.step_ns = (double)marks >= MARKS_RATE * seconds
+				      ? (uint64_t)(seconds * (double)NS_PER_S / (double)marks)
+				      : 0;
 }
 
 uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret)
@@ -153,8 +155,8 @@ uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret)
 		return 0;
 	}
 	others = cost_felt_guess(g->others, &t->load_now);
-	*ret = cost_felt_join(g->launch_rate * g->hit_ns / (double)NS_PER_S, &found,
-		1.0 / tracer_launch_weight(t), &others);
+	*ret = cost_felt_join(
+		g->launch_rate * g->hit_ns / (double)NS_PER_S, &found, governor_share(g), &others);
 	return t->trial.pair_count;
 }
 
@@ -186,7 +188,7 @@ void tracer_overhead(struct tracer *t, wall_time now)
 	struct overhead o = {.time = now,
 		.budget = t->governor.budget,
 		.hit_ns = t->governor.hit_ns,
-		.launch_weight = tracer_launch_weight(t),
+		.launch_weight = (uint32_t)lrint(1 / governor_share(&t->governor)),
 		.rss_bytes = rss_bytes(),
 		.cpu_pct =
 			passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};

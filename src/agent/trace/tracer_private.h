@@ -28,7 +28,7 @@
 #include "agent/trace/gap_log.h"
 #include "agent/trace/governor.h"
 #include "agent/trace/kernel_table.h"
-#include "agent/trace/launch_window.h"
+#include "agent/trace/launch_watch.h"
 #include "agent/trace/neighbours.h"
 #include "agent/trace/process_table.h"
 #include "agent/trace/waited_for.h"
@@ -57,7 +57,8 @@ struct tracer {
 	mono_time rescanned;    /* when one was last made for want of room */
 	struct map_watch *maps; /* NULL: new mappings are found by scans only */
 	bool maps_lost;         /* records of mappings are missing: a scan must do */
-	unsigned map_wakes;     /* in this second */
+	size_t said_dropped, said_libraries_dropped; /* by a scan, for want of room */
+	unsigned map_wakes;                          /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
 	struct gap_log gaps;         /* reported */
@@ -97,9 +98,10 @@ struct tracer {
 	struct cost_load load, load_now; /* of the busiest process: since the start, lately */
 	mono_time overhead_at;           /* when the cost was last written down */
 	uint64_t overhead_cpu_ns;
-	struct launch_window launches;
-	mono_time period_start; /* when the governor last looked */
-	struct accounting own;  /* what this side dropped or folded */
+	struct launch_watch *launches;
+	enum launch_phase launch_phase;
+	mono_time govern_at;   /* when the cost was last reckoned */
+	struct accounting own; /* what this side dropped or folded */
 	struct cpu_losses cpu_losses;
 	struct accounting final;           /* the books after tracer_stop() */
 	struct metric_state *metric_state; /* NULL: no metrics are wanted */
@@ -148,10 +150,13 @@ void tracer_poll_gpu(struct tracer *t);
 void tracer_renew_rows(struct tracer *t);
 
 /* tracer_overhead.c */
-int tracer_switch_launches(struct tracer *t, wall_time now);
+int tracer_turn_launches(struct tracer *t, wall_time now);
+int tracer_wait_ms(
+	const struct tracer *t, int timeout_ms);       /* how long to wait for records, at most */
 void tracer_govern(struct tracer *t, mono_time now);   /* totals were just read */
 void tracer_overhead(struct tracer *t, wall_time now); /* writes it down */
-unsigned tracer_launch_weight(const struct tracer *t); /* what a launch that was seen stands for */
+/* tracer_launch_weight - what a launch of the process stands for that was counted in the last second. */
+unsigned tracer_launch_weight(const struct tracer *t, uint32_t pid);
 /* tracer_cost - what tracing costs the busiest process. Returns how many pairs of windows with and without
  * probes say so; 0: too few yet, it is reckoned from hits and waits, since the start or @lately. */
 uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret);

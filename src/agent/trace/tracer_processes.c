@@ -13,6 +13,9 @@ static void admit(void *arg, struct process_entry *p, uint32_t parent, wall_time
 	struct tracer *t = arg;
 
 	t->admit_due = true;
+	if (launch_watch_add(t->launches, p->pid) < 0)
+		log_warning("launches of process %u are counted only, not estimated: no memory",
+			p->pid);
 }
 
 static void end_aggregates(void *arg, struct process_entry *p)
@@ -22,6 +25,7 @@ static void end_aggregates(void *arg, struct process_entry *p)
 	if (t->metric_state)
 		metric_state_process_gone(t->metric_state, p->pid);
 	tracer_kernels_gone(t, p->pid);
+	launch_watch_gone(t->launches, p->pid);
 	if (totals_process_gone(t->totals, p->pid) < 0)
 		log_warning("cannot read the aggregates of process %u from the kernel", p->pid);
 }

@@ -116,15 +116,25 @@ int tracer_flush_rest(struct tracer *t)
 	return r < 0 ? r : 0;
 }
 
+static void add_launches(void *arg, uint32_t pid, double share)
+{
+	struct tracer *t = arg;
+
+	if (totals_more(t->totals, pid, share) < 0)
+		log_warning("out of memory for aggregates: counts are too low");
+}
+
 int tracer_read_totals(struct tracer *t)
 {
 	mono_time now = mono_now();
 	int r;
 
-	totals_weigh(t->totals, launch_window_weight(&t->launches, tracer_launch_weight(t), now));
+	launch_watch_weigh(t->launches, now);
 	r = totals_read(t->totals);
-	if (r == 0)
-		tracer_govern(t, now);
+	if (r < 0)
+		return r;
+	launch_watch_more(t->launches, add_launches, t);
+	tracer_govern(t, now);
 	return r;
 }
 

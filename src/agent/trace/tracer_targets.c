@@ -52,15 +52,18 @@ void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 	log_info("process %u (%s) is followed: traced threads wait for it", p.pid, p.comm);
 }
 
-static void say_dropped(const struct discover_result *found)
+/* Said when it has become more: a scan comes every second. */
+static void say_dropped(struct tracer *t, const struct discover_result *found)
 {
-	if (found->dropped)
+	if (found->dropped > t->said_dropped)
 		log_warning("%zu processes were not looked at: there are too many of them",
 			found->dropped);
-	if (found->libraries_dropped)
+	if (found->libraries_dropped > t->said_libraries_dropped)
 		log_warning(
 			"%zu library files were not looked at: their processes have more than %d",
 			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
+	t->said_dropped = MAX(t->said_dropped, found->dropped);
+	t->said_libraries_dropped = MAX(t->said_libraries_dropped, found->libraries_dropped);
 }
 
 /* Probe what running processes map, and follow the processes themselves from now on. */
@@ -74,7 +77,7 @@ int tracer_scan(struct tracer *t)
 	if (r < 0)
 		return r;
 	t->scanned = now;
-	say_dropped(found);
+	say_dropped(t, found);
 	coverage_scan_begin(t->coverage);
 	if (t->metric_state)
 		metric_state_nccl_begin(t->metric_state);

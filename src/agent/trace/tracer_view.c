@@ -16,7 +16,7 @@ static void view_gpu(const struct tracer *t, struct tracer_view *v)
 	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
 }
 
-static void fill_ops(struct tracer *t)
+static void fill_ops(struct tracer *t, bool has_estimates)
 {
 	const struct total *v;
 	size_t cursor = 0;
@@ -31,6 +31,10 @@ static void fill_ops(struct tracer *t)
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) /* events that only ever are records */
 		if (t->op_counts[SOURCE_HOST][op] && op != HOST_SCHED_SWITCH)
 			live_ops_count(&t->ops, SOURCE_HOST, op, t->op_counts[SOURCE_HOST][op]);
+	for (size_t i = 0; i < t->ops.count; i++)
+		t->ops.rows[i].is_estimate =
+			has_estimates &&
+			op_kind_is_governed(t->ops.rows[i].source, t->ops.rows[i].op);
 	live_ops_sort(&t->ops);
 }
 
@@ -53,7 +57,7 @@ static void view_overhead(const struct tracer *t, struct tracer_view *v)
 	v->overhead_high = felt.high;
 	v->overhead_budget = t->governor.budget;
 	v->hit_ns = t->governor.hit_ns;
-	v->launch_weight = tracer_launch_weight(t);
+	launch_watch_sum(t->launches, &v->launches);
 }
 
 void tracer_view(struct tracer *t, struct tracer_view *ret)
@@ -92,7 +96,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	view_overhead(t, ret);
 	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);
-	fill_ops(t);
+	fill_ops(t, ret->launches.launches > ret->launches.counted);
 	ret->ops = t->ops.rows;
 	ret->op_count = t->ops.count;
 	if (t->store) {

@@ -140,6 +140,7 @@ static __noinline int call_begin(struct pt_regs *ctx)
 	struct thread_state *ts;
 	struct pending_call *c;
 	struct arguments *args;
+	struct wire_use *use;
 	bool nested;
 
 	if (!enabled || (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED && !launches_enabled))
@@ -161,8 +162,17 @@ static __noinline int call_begin(struct pt_regs *ctx)
 		return 0;
 	}
 	drop_left_calls(ts, PT_REGS_SP(ctx), k.word);
-	if (launch_count(ts, k))
+	use = use_of(task->tgid);
+	if (use)
+		__sync_fetch_and_add(k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED
+					     ? &use->launches
+					     : &use->calls,
+			1);
+	if (launch_count(ts, k)) {
+		if (use)
+			__sync_fetch_and_add(&use->nested, 1);
 		return 1; /* no return probe */
+	}
 	hit_count(k.source);
 	if (ts->depth >= CALL_DEPTH) {
 		loss_count(k.source, LOSS_TOO_DEEP);
@@ -256,7 +266,8 @@ static __always_inline __u8 aggregate_kind(union wire_cookie k, const struct pen
 	return (kind < WIRE_KIND_OTHER - 1 ? kind + 1 : WIRE_KIND_OTHER) << WIRE_AGG_KIND;
 }
 
-static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state *ts,
+/* Returns whether it was to be sent, which takes several times as long as counting it. */
+static __always_inline bool call_finish(struct pt_regs *ctx, struct thread_state *ts,
 	struct pending_call *c, bool nested, __u64 now)
 {
 	union wire_cookie k = {.word = c->cookie};
@@ -271,7 +282,7 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 
 	if (k.source == SOURCE_NCCL) {
 		nccl_finish(ts, c, nested, dur_ns, ret);
-		return;
+		return false;
 	}
 	key.flags = (nested ? WIRE_NESTED : 0) | aggregate_kind(k, c);
 	bytes = (k.flags & COOKIE_BYTES) && !ret ? WIRE_BYTES : 0;
@@ -279,14 +290,14 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	why = send_reason(k, count, nested, dur_ns, ret, ts->depth ? 0 : ts->after_gap);
 	if (!why) {
 		aggregated_count(k.source);
-		return;
+		return false;
 	}
 	if (!c->stack)
 		c->stack = stack_take(bpf_get_current_task_btf(), ts, c, ts->depth, PT_REGS_SP(ctx),
 			PT_REGS_FP(ctx));
 	r = record_begin(&events, sizeof(*r), k.source);
 	if (!r)
-		return;
+		return true;
 	r->h.op = k.op;
 	if (record_all && why == 1 && !(k.flags & COOKIE_ALWAYS) && !ret && count)
 		r->h.weight = sampling_rate;
@@ -315,6 +326,15 @@ static __always_inline void call_finish(struct pt_regs *ctx, struct thread_state
 	record_send(&events, &r->h);
 	if (is_launch(k))
 		launched_note(c->arg0, 0);
+	return true;
+}
+
+static __always_inline void send_time_add(struct task_struct *task, __u64 since)
+{
+	struct wire_use *use = use_of(task->tgid);
+
+	if (use)
+		__sync_fetch_and_add(&use->send_ns, bpf_ktime_get_ns() - since);
 }
 
 static __noinline int call_end(struct pt_regs *ctx)
@@ -344,7 +364,9 @@ static __noinline int call_end(struct pt_regs *ctx)
 	nested = is_nested(ts, k, top);
 	ledger_call_end(ts, c, top, nested, (__s32)PT_REGS_RC(ctx), now);
 	ts->depth--;
-	call_finish(ctx, ts, c, nested, now);
+	if (call_finish(ctx, ts, c, nested, now) && k.source != SOURCE_NCCL &&
+		k.flags & COOKIE_GOVERNED)
+		send_time_add(task, now);
 	if (!ts->depth && (ts->idle_ns || op_kind_is_gpu_wait(k.source, k.op)))
 		ts->idle_ns = now;
 	if (!ts->depth)

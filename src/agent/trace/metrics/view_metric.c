@@ -6,6 +6,7 @@
  * process, which count since it came. */
 #include "agent/trace/metrics/view_metric.h"
 
+#include <math.h>
 #include <stdio.h>
 
 #include "agent/trace/metrics/metric_table.h"
@@ -234,7 +235,7 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
 	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
 	put_counter(r, s, M_NAMES_LOST, v->names_lost);
-	put_gauge(s, M_LAUNCH_WEIGHT, v->launch_weight);
+	put_gauge(s, M_LAUNCH_WEIGHT, (int64_t)lrint(1 / fmax(v->launches.watched, 1e-3)));
 	put_gauge(s, M_PROCESSES, (int64_t)v->processes);
 	put_gauge(s, M_LIBRARIES, (int64_t)v->libraries);
 	metric_put_int(s, ROW(M_PROBES), (wall_time){0}, (int64_t)v->runtime_probes,

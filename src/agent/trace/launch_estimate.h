@@ -1,0 +1,94 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch_estimate.h - how many launches a process made, when they were counted only in windows of time.
+ *
+ * In a window every launch is counted. What a process did between two windows is known too: its CPU time, its
+ * calls of other kinds, which are always counted, and how long it took. So a gap is filled with launches at the
+ * rates (launches a nanosecond of CPU, a call, a nanosecond) of the windows at its two ends. A burst or a pause
+ * between windows shows in CPU time and calls. CPU time that the probes took themselves is taken off a window's
+ * first; of a process that is as busy without them as with them but for more CPU time, that is what they took.
+ * Whether they made the window longer, too, depends on the job (one that sleeps or waits has slack), so that time
+ * counts only for gaps in which the process was as busy as in the windows. Of the measures the one is taken whose
+ * error is the least so far.
+ *
+ * The error comes from the spread between windows: the rates at the two ends of a gap would be the same if the
+ * filling were exact, and the square of their difference is twice the variance of either. What a probe costs
+ * is known to a quarter, and how much longer it makes a window to a half, which is added. Pure: the caller brings
+ * the readings. */
+#pragma once
+
+#include <stdbool.h>
+#include <stdint.h>
+
+enum launch_measure { LAUNCH_BY_CPU, LAUNCH_BY_CALLS, LAUNCH_BY_TIME, LAUNCH_MEASURES };
+
+/* What launches and their probes are doing. */
+enum launch_phase {
+	LAUNCH_AWAY,    /* there are none */
+	LAUNCH_COMING,  /* they are being attached, and cost already */
+	LAUNCH_COUNTED, /* a window */
+	LAUNCH_GOING,   /* they are being detached */
+};
+
+/* Of one process, each since ever. */
+struct launch_reading {
+	uint64_t launches; /* grows in windows only */
+	uint64_t nested;   /* of these, half as dear */
+	uint64_t send_ns;  /* what some of them took besides */
+	uint64_t calls, cpu_ns;
+	uint64_t time_ns;
+};
+
+struct launch_stretch { /* of time in which launches were counted */
+	double launches;
+	double hits, send_ns;   /* a nested one is half a hit */
+	double probe_ns;        /* what both cost */
+	double cpu_ns, time_ns; /* with that */
+	double work
+		[LAUNCH_MEASURES]; /* CPU time, calls, time; without what the probes made of it */
+};
+
+struct launch_estimate {
+	struct launch_reading last;
+	bool has_last;
+	struct launch_stretch window; /* the present one, or a part of it */
+	struct launch_stretch before; /* the last before the gap */
+	struct launch_stretch all;
+	struct launch_away { /* time without any probe */
+		double cpu_ns, time_ns;
+	} away, steady_away; /* in the present gap; in those between windows that were alike */
+	struct launch_stretch steady; /* windows after such gaps */
+	double hit_factor; /* a hit costs the process so many times what it costs the agent */
+	double gap[LAUNCH_MEASURES]; /* work between the two that is not filled yet */
+	bool has_gap;
+	struct launch_filling {
+		double launches; /* in all gaps */
+		double variance, bias;
+	} by[LAUNCH_MEASURES];
+	enum launch_measure chosen;
+	uint64_t gaps; /* filled */
+	double counted;
+	double counted_since; /* the last launch_estimate_weight() */
+	double weighed;       /* of the launches in gaps, those that weights have made up for */
+	double last_weight;
+};
+
+/* launch_estimate_read - @phase: as it was since the last reading; each launch that was counted took @hit_ns of
+ * CPU time. The first reading only tells where counting begins. */
+void launch_estimate_read(struct launch_estimate *e, const struct launch_reading *now,
+	enum launch_phase phase, double hit_ns);
+
+/* launch_estimate_end - the process has ended, or tracing has: what is open is filled by what came before. */
+void launch_estimate_end(struct launch_estimate *e);
+
+/* launch_estimate_weight - how many launches each stands for that was counted since the last call; 1 while
+ * all are. A gap in whose second none were counted is made up for by those that are counted next. */
+double launch_estimate_weight(struct launch_estimate *e);
+
+/* launch_estimate_more - nothing will be counted any more: what share of all that weights made is still missing. */
+double launch_estimate_more(struct launch_estimate *e);
+
+double launch_estimate_total(const struct launch_estimate *e); /* counted and estimated */
+
+/* launch_estimate_error - the truth is within so many launches of launch_estimate_total(), in 95 of 100 cases; 0:
+ * all were counted. */
+double launch_estimate_error(const struct launch_estimate *e);

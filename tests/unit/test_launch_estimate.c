@@ -1,0 +1,218 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* A process whose launches are known is watched in windows at random moments; what is estimated is compared with
+ * the truth. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <setjmp.h>
+#include <cmocka.h>
+
+#include <math.h>
+
+#include "agent/trace/launch_estimate.h"
+#include "base/clock.h"
+#include "base/macros.h"
+
+#define TICK_NS (NS_PER_MS / 2)
+#define HIT_NS  1000
+#define RUNS    100
+
+static uint64_t random_state;
+
+static double chance(void)
+{
+	random_state ^= random_state << 13;
+	random_state ^= random_state >> 7;
+	random_state ^= random_state << 17;
+	return (double)(random_state >> 11) / (double)(1ull << 53);
+}
+
+/* What a process does in a tick. */
+struct work {
+	double launches, calls, cpu_ns;
+};
+typedef struct work job(double second);
+
+struct outcome {
+	double truth, estimate, error, by_weights;
+};
+
+/* The job for @seconds, with windows of @window_ms one each @period_ms; launches cost the job @hit_ns each while
+ * they are counted, of which the estimate is told HIT_NS. */
+static struct outcome watch(
+	job *work, double seconds, double window_ms, double period_ms, double hit_ns)
+{
+	struct launch_estimate e = {0};
+	struct launch_reading now = {0};
+	struct outcome o = {0};
+	double opens = 0, left_launches = 0, left_calls = 0, since_weight = 0;
+	uint64_t counted = 0;
+	enum launch_phase was = LAUNCH_AWAY;
+
+	launch_estimate_read(&e, &now, was, HIT_NS);
+	for (double t = 0; t < seconds; t += (double)TICK_NS / NS_PER_S) {
+		double ms = t * 1000, in_period = fmod(ms, period_ms);
+		struct work w = work(t);
+		bool open;
+		double whole;
+
+		if (in_period < (double)TICK_NS / NS_PER_MS)
+			opens = chance() * (period_ms - window_ms);
+		open = in_period >= opens && in_period < opens + window_ms;
+		if (open != (was == LAUNCH_COUNTED))
+			launch_estimate_read(&e, &now, was, HIT_NS);
+		was = open ? LAUNCH_COUNTED : LAUNCH_AWAY;
+		left_launches = modf(left_launches + w.launches, &whole);
+		o.truth += whole;
+		now.launches += open ? (uint64_t)whole : 0;
+		now.time_ns += TICK_NS;
+		now.cpu_ns += (uint64_t)(w.cpu_ns + (open ? whole * hit_ns : 0));
+		left_calls = modf(left_calls + w.calls, &whole);
+		now.calls += (uint64_t)whole;
+		if (t - since_weight >= 1) {
+			launch_estimate_read(&e, &now, was, HIT_NS);
+			o.by_weights +=
+				(double)(now.launches - counted) * launch_estimate_weight(&e);
+			counted = now.launches;
+			since_weight = t;
+		}
+	}
+	launch_estimate_read(&e, &now, was, HIT_NS);
+	launch_estimate_end(&e);
+	o.by_weights += (double)(now.launches - counted) * launch_estimate_weight(&e);
+	o.estimate = launch_estimate_total(&e);
+	o.error = launch_estimate_error(&e);
+	return o;
+}
+
+/* 20,000 a second, with the noise that CPU time has. */
+static struct work steady(double second)
+{
+	return (struct work){.launches = 10, .cpu_ns = 10 * 9000 * (0.8 + 0.4 * chance())};
+}
+
+/* Two seconds of launches, two of other work on the CPU. */
+static struct work bursts(double second)
+{
+	bool on = fmod(second, 4) < 2;
+
+	return (struct work){
+		.launches = on ? 20 : 0, .calls = on ? 0.2 : 0, .cpu_ns = TICK_NS * 0.9};
+}
+
+/* Two seconds of launches, two of nothing. */
+static struct work naps(double second)
+{
+	bool on = fmod(second, 4) < 2;
+
+	return (struct work){.launches = on ? 20 : 0, .cpu_ns = on ? TICK_NS * 0.9 : 500};
+}
+
+/* A step of 200 ms: launches in its first quarter, the CPU busy all the time. */
+static struct work periodic(double second)
+{
+	bool on = fmod(second, 0.2) < 0.05;
+
+	return (struct work){.launches = on ? 40 : 0, .calls = on ? 0.5 : 0, .cpu_ns = TICK_NS};
+}
+
+/* One of 150 ms, in a process that does nothing else. */
+static struct work single(double second)
+{
+	bool on = second > 5.05 && second < 5.2;
+
+	return (struct work){.launches = on ? 200 : 0, .cpu_ns = on ? TICK_NS : 0};
+}
+
+/* Nothing but launches, a microsecond each. */
+static struct work tight(double second)
+{
+	return (struct work){.launches = TICK_NS / 1000.0, .cpu_ns = TICK_NS};
+}
+
+static void everything_is_exact_without_gaps(void **state)
+{
+	struct outcome o = watch(steady, 3, 1e6, 1e6, HIT_NS);
+
+	assert_true(o.estimate == o.truth);
+	assert_true(o.by_weights == o.truth);
+	assert_true(o.error == 0);
+}
+
+/* In how many of RUNS the truth is within the error; *ret_far: the largest distance, as a share. */
+static int holds(job *work, double window_ms, double period_ms, double hit_ns, double *ret_far)
+{
+	int held = 0;
+
+	*ret_far = 0;
+	for (int i = 0; i < RUNS; i++) {
+		struct outcome o;
+		double off;
+
+		random_state = 0x9e3779b97f4a7c15 * (uint64_t)(i + 1);
+		o = watch(work, 16, window_ms, period_ms, hit_ns);
+		off = fabs(o.estimate - o.truth);
+		held += off <= o.error + 1;
+		*ret_far = fmax(*ret_far, off / o.truth);
+	}
+	return held;
+}
+
+static void steady_launches_are_known_to_two_percent(void **state)
+{
+	double far;
+
+	assert_true(holds(steady, 40, 400, HIT_NS, &far) >= 95);
+	assert_true(far < 0.02);
+}
+
+static void bursts_are_known_to_five_percent(void **state)
+{
+	double far;
+
+	assert_true(holds(naps, 40, 300, HIT_NS, &far) >= 95);
+	assert_true(far < 0.05);
+	assert_true(holds(bursts, 40, 300, HIT_NS, &far) >= 95);
+	assert_true(far < 0.10);
+}
+
+static void the_error_holds_where_little_is_known(void **state)
+{
+	double far;
+
+	assert_true(holds(periodic, 40, 400, HIT_NS, &far) >= 95);
+	assert_true(holds(single, 40, 400, HIT_NS, &far) >= 95);
+}
+
+/* Half of the CPU time in a window is the probes'. */
+static void probes_that_slow_their_caller_do_not_hide_launches(void **state)
+{
+	double far;
+
+	assert_true(holds(tight, 40, 800, HIT_NS, &far) >= 95);
+	assert_true(far < 0.01);
+	assert_true(holds(tight, 40, 800, 1.2 * HIT_NS, &far) >= 95); /* and known to a quarter */
+	assert_true(far > 0.05);
+}
+
+static void weights_add_up_to_the_estimate(void **state)
+{
+	random_state = 7;
+	struct outcome o = watch(steady, 20, 40, 400, HIT_NS);
+
+	assert_true(fabs(o.by_weights - o.estimate) < 0.002 * o.truth);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(everything_is_exact_without_gaps),
+		cmocka_unit_test(steady_launches_are_known_to_two_percent),
+		cmocka_unit_test(bursts_are_known_to_five_percent),
+		cmocka_unit_test(the_error_holds_where_little_is_known),
+		cmocka_unit_test(probes_that_slow_their_caller_do_not_hide_launches),
+		cmocka_unit_test(weights_add_up_to_the_estimate),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
