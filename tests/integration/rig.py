@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD", SOURCE / "build")).resolve()
@@ -31,6 +32,7 @@ PATIENCE = float(os.environ.get("PATIENCE", "1"))  # times as slow as a real mac
 _points = []
 _children = []
 _scratch = pathlib.Path(tempfile.mkdtemp(prefix="ingero-test-", dir="/var/tmp"))
+os.environ["STATE_DIRECTORY"] = str(_scratch / "state")  # root's ingero-cluster would use the machine's own
 
 
 def scratch(name):
@@ -54,6 +56,15 @@ def equal(name, got, wanted):
 def skip(name, why):
     _points.append(True)
     print(f"ok {len(_points)} - {name} # SKIP {why}", flush=True)
+
+
+def _fail(kind, value, trace):
+    """What ends a test before its time is a point that fails, with the reason."""
+    check("the test runs to its end", False, "".join(traceback.format_exception(kind, value, trace)))
+    sys.__excepthook__(kind, value, trace)
+
+
+sys.excepthook = _fail
 
 
 @atexit.register

@@ -3,19 +3,36 @@
 #include "cluster/cli/echo_files.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"
+#include "cluster/keep/entry.h"
+#include "cluster/keep/keeper.h"
 
-static int open_store(const struct echo_flags *f, struct echo_prepared *p, struct store **ret,
-	struct errinfo *reterr)
+/* Root uses a store, and what is beside it, with the rights of whoever may change names there. */
+static int enter(
+	const char *store, const char *other, struct path_user *ret_before, struct errinfo *reterr)
+{
+	_cleanup_free_ char *copy = other ? strdup(other) : NULL;
+	const char *folders[] = {store, copy ? dirname(copy) : NULL};
+
+	if (other && !copy)
+		return -ENOMEM;
+	return service_rights_enter(folders, other ? 2 : 1, ret_before, reterr);
+}
+
+static int open_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
+	struct path_user *before, struct store **ret, struct errinfo *reterr)
 {
 	int r = echo_flags_prepare(f, p, reterr);
 
 	if (r == 0 && p->settings.engine != ECHO_DUCKDB)
 		r = errinfo_set(reterr, -EINVAL,
 			"this is for --engine duckdb: ClickHouse has its own backup and export");
+	if (r == 0)
+		r = enter(p->folder, other, before, reterr);
 	if (r == 0 && access(p->folder, F_OK) < 0)
 		r = errinfo_set(
 			reterr, -ENOENT, "there is no store in %s: give --db-path", p->folder);
@@ -29,9 +46,10 @@ static int open_store(const struct echo_flags *f, struct echo_prepared *p, struc
 
 int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_(store_freep) struct store *s = NULL;
-	int r = open_store(f, &p, &s, reterr);
+	int r = open_store(f, to, &p, &before, &s, reterr);
 
 	if (r == 0)
 		r = store_duck_backup(s, to, reterr);
@@ -41,19 +59,125 @@ int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo
 	return r;
 }
 
+/* ---- damage ---- */
+
+static void tell_line(void *arg _unused_, const char *sentence)
+{
+	printf("%s\n", sentence);
+}
+
+/* The journal of a store; a backup has none. */
+static int verify_journal(const char *folder, uint64_t durable, struct errinfo *reterr)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/journal", folder) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	r = journal_verify(path, durable, tell_line, NULL, reterr);
+	return r > 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not whole", folder)
+		     : r;
+}
+
 int echo_files_verify(const char *folder, struct errinfo *reterr)
 {
-	int r = store_duck_verify(folder, reterr);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	struct store_report report = {.tell = tell_line};
+	int r = enter(folder, NULL, &before, reterr), j;
 
 	if (r == 0)
+		r = store_duck_verify(folder, &report, reterr);
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	if (r == -EBADMSG && !report.findings) /* not even its manifest can be read */
+		return r;
+	j = verify_journal(folder, report.durable, reterr);
+	if (r == 0 && j == 0)
 		printf("%s is whole\n", folder);
-	return r;
+	return r < 0 ? r : j;
 }
+
+/* What of the journal's entries is rows of one cluster. */
+static int put_rows(const struct journal_entry *e, const char *cluster, struct buf *ret)
+{
+	struct batch_row row;
+	struct entry entry;
+	struct batch_reader reader;
+	const uint8_t *at;
+	int r = e->data ? entry_get(e->data, e->len, &entry) : -EBADMSG;
+
+	if (r < 0)
+		return -ENODATA;
+	reader = (struct batch_reader){entry.batch, entry.len};
+	for (at = reader.data; (r = batch_next(&reader, &row)) > 0; at = reader.data) {
+		const struct sql_value *v = &row.cells[store_tables[row.table].cluster];
+
+		if (v->type == SQL_TEXT && v->len == strlen(cluster) &&
+			memcmp(v->p, cluster, v->len) == 0)
+			buf_append(ret, at, (size_t)(reader.data - at));
+	}
+	return r < 0 ? -ENODATA : 0;
+}
+
+static int rows_of_journal(
+	void *arg, const char *cluster, uint64_t first, uint64_t last, struct buf *ret)
+{
+	_cleanup_(journal_reader_freep) struct journal_reader *reader = NULL;
+	struct journal_entry e = {0};
+	int r = journal_reader_new(arg, first - 1, &reader, NULL);
+
+	while (r >= 0 && e.position < last) {
+		r = journal_next(reader, 0, &e, NULL);
+		if (r == 0)
+			return -ENODATA; /* it ends before */
+		if (r > 0)
+			r = put_rows(&e, cluster, ret);
+	}
+	return r < 0 ? r : 0;
+}
+
+int echo_files_repair(
+	const struct echo_flags *f, const char *folder, const char *backup, struct errinfo *reterr)
+{
+	const struct store_duck_settings settings = {
+		.folder = folder, .memory_bytes = f->memory_bytes};
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_(journal_freep) struct journal *journal = NULL;
+	_cleanup_(store_freep) struct store *s = NULL;
+	struct store_report report = {.tell = tell_line};
+	char path[4096];
+	int r, j;
+
+	if (access(folder, F_OK) < 0)
+		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
+	snprintf(path, sizeof(path), "%s/journal", folder);
+	r = enter(folder, NULL, &before, reterr);
+	if (r == 0)
+		r = store_duck_open(&settings, &s, reterr);
+	if (r == 0)
+		r = journal_open_to_read(path, &journal, reterr);
+	if (r < 0)
+		return r;
+	r = store_duck_repair(s, backup, rows_of_journal, journal, &report, reterr);
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	j = verify_journal(folder, store_durable(s), reterr);
+	if (r == 0 && j == 0)
+		printf("%s is whole\n", folder);
+	return r < 0 ? r : j;
+}
+
+/* ---- copies ---- */
 
 int echo_files_restore(const char *from, const char *to, struct errinfo *reterr)
 {
-	int r = store_duck_restore(from, to, reterr);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = enter(from, to, &before, reterr);
 
+	if (r == 0)
+		r = store_duck_restore(from, to, reterr);
 	if (r == 0)
 		printf("Restored %s to %s: start it with `ingero-cluster echo --db-path %s`\n",
 			from, to, to);
@@ -78,6 +202,7 @@ static int find_table(const char *name, enum store_table *ret, struct errinfo *r
 int echo_files_export(const struct echo_flags *f, const char *cluster, const char *table,
 	const char *path, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_(store_freep) struct store *s = NULL;
 	struct store_scope scope = {
@@ -88,7 +213,7 @@ int echo_files_export(const struct echo_flags *f, const char *cluster, const cha
 	int r = find_table(table, &t, reterr);
 
 	if (r == 0)
-		r = open_store(f, &p, &s, reterr);
+		r = open_store(f, path, &p, &before, &s, reterr);
 	if (r == 0)
 		r = store_duck_export(s, t, &scope, path, &rows, reterr);
 	if (r == 0)
