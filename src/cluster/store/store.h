@@ -42,6 +42,14 @@ struct store_limits {
 	((struct store_limits){                                                                    \
 		.rows_max = 10000, .bytes_max = 8u << 20, .timeout_ns = 10 * NS_PER_S})
 
+/* Of whom a cluster is, where the store has a ceiling. */
+struct store_share {
+	const char *cluster;
+	uint32_t owner; /* 1, 2, …; all clusters that are not listed are of owner 0 */
+	unsigned
+		percent; /* of the ceiling, for all of the owner's; 0: an equal part of what is left */
+};
+
 struct store_stats {
 	uint64_t visible, durable; /* journal positions */
 	uint64_t rows[TABLE_COUNT];
@@ -69,6 +77,7 @@ struct store_ops {
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
 	int (*upkeep)(struct store *s, int64_t now_ns, struct errinfo *reterr);
 	void (*stats)(struct store *s, struct store_stats *ret);
+	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 };
 
 struct store { /* first member of an engine's own struct */
@@ -116,6 +125,13 @@ static inline int store_sql(struct store *s, const struct store_scope *scope, co
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
 	return s->ops->sql(s, scope, text, limits, ret, reterr);
+}
+
+/* store_share - who loses rows first at the ceiling: who has more than its share. An engine without one takes no
+ * notice. */
+static inline int store_share(struct store *s, const struct store_share *list, size_t count)
+{
+	return s->ops->share ? s->ops->share(s, list, count) : 0;
 }
 
 /* store_quote - @text as a literal that both engines read as it is, but for what is not UTF-8 and

@@ -156,6 +156,7 @@ static void store_duck_free(struct store *store)
 	pthread_mutex_destroy(&s->fill_mutex);
 	pthread_mutex_destroy(&s->write_mutex);
 	pthread_mutex_destroy(&s->set_mutex);
+	shares_free(s->shares, s->share_count);
 	free(s->folder);
 	free(s);
 }
@@ -227,6 +228,7 @@ static const struct store_ops duck_ops = {
 	.seal = seal_all,
 	.upkeep = upkeep_step,
 	.stats = store_duck_stats,
+	.share = shares_set,
 };
 
 static int open_folder(struct store_duck *s, struct errinfo *reterr)

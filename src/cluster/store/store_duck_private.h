@@ -82,6 +82,8 @@ struct store_duck {
 	struct generation *retired[64];      /* to be dropped when nobody reads them */
 	size_t retired_count;
 	uint64_t visible, durable, dropped_rows;
+	struct store_share *shares; /* ordered by cluster */
+	size_t share_count;
 	bool lost; /* the instance was replaced, and the filling thread does not know yet */
 	int fault;
 	char fault_text[256], damage_text[256];
@@ -94,6 +96,13 @@ struct store_duck {
 	struct asking *asking;
 	struct snapshots *snapshots;
 };
+
+/* ---- store_duck_share.c: whose parts go first ---- */
+
+void shares_free(struct store_share *list, size_t count);
+int shares_set(struct store *store, const struct store_share *list, size_t count);
+/* shares_find_over - where all parts are larger than the ceiling: the one to go. NULL: there is no memory. */
+struct part *shares_find_over(struct store_duck *s);
 
 /* ---- store_duck_text.c: SQL ---- */
 

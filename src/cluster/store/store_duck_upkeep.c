@@ -25,7 +25,7 @@ static uint64_t row_count(const struct part *p)
 	return n;
 }
 
-/* The part that is to go: too old, or the oldest if all are too large. */
+/* The part that is to go: too old, or if all are too large the oldest of who has more than its share. */
 static struct part *find_expired(struct store_duck *s, int64_t now_ns)
 {
 	struct part *oldest = NULL;
@@ -45,7 +45,7 @@ static struct part *find_expired(struct store_duck *s, int64_t now_ns)
 	if (s->settings.retention_ns &&
 		oldest->received_ns < now_ns - (int64_t)s->settings.retention_ns)
 		return oldest;
-	return s->settings.bytes_max && bytes > s->settings.bytes_max ? oldest : NULL;
+	return s->settings.bytes_max && bytes > s->settings.bytes_max ? shares_find_over(s) : NULL;
 }
 
 static int expire(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
