@@ -402,7 +402,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		return r;
 	e.routes = s->routes;
 	e.http.address = a->api;
-	e.http.flag = "--api-addr";
+	e.http.flag = a->fleet ? "--api-addr" : "--mcp-addr";
 	return echo_server_new(s->loop, &e, &s->api, reterr);
 }
 
@@ -411,6 +411,7 @@ int echo_service_listen(
 {
 	struct receiver_settings in = {.server = a->http,
 		.grpc_address = a->grpc,
+		.grpc_flag = "--otlp-addr",
 		.http_address = a->otlp_http,
 		.sink = {.arg = s, .keep = keep}};
 	struct health_server_settings health = {
