@@ -3,60 +3,6 @@
 
 /* ---- upkeep ---- */
 
-static void test_merging_keeps_the_rows(void **state)
-{
-	struct scratch_store *s = *state;
-	struct store_stats st;
-
-	store_begin(s);
-	for (uint64_t n = 4; n <= 32; n += 4) {
-		fill_up_to(s->store, n);
-		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
-	}
-	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 16);
-	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
-		assert_filled(s->store, 32);
-	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 2);
-	assert_int_equal(st.dropped_rows, 0);
-	store_end(s);
-	store_begin(s);
-	assert_filled(s->store, 32);
-}
-
-static void test_retention_drops_the_oldest(void **state)
-{
-	struct scratch_store *s = *state;
-	struct store_stats st;
-
-	s->settings.retention_ns = 100 * NS_PER_S;
-	store_begin(s);
-	for (uint64_t n = 50; n <= 200; n += 50) {
-		fill_up_to(s->store, n);
-		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
-	}
-	while (s->store->ops->upkeep(s->store, T0 + 210 * (int64_t)NS_PER_S, NULL) > 0)
-		;
-	/* Parts with rows 101 to 150 and 151 to 200 stay, of each cluster. */
-	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 300);
-	assert_int_equal(ask_number(s->store, NULL, "SELECT min(value_int) FROM {events}"), 101);
-	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 4);
-	assert_int_equal(st.dropped_rows, 310);
-	assert_int_equal(st.durable, 200);
-	store_end(s);
-
-	s->settings.retention_ns = 0;
-	s->settings.bytes_max = st.bytes - 1;
-	store_begin(s);
-	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
-		;
-	s->store->ops->stats(s->store, &st);
-	assert_int_equal(st.parts, 3);
-	assert_true(st.bytes <= s->settings.bytes_max);
-}
-
 /* Red has an old part and blue, which came later, fills the store: whose parts are left. */
 static void fill_by_one(struct scratch_store *s, const struct store_share *shares, size_t count,
 	int64_t *ret_red, int64_t *ret_blue)
@@ -132,6 +78,60 @@ static void test_a_share_that_is_too_small(void **state)
 	assert_int_equal(blue, 30);
 }
 
+static void test_merging_keeps_the_rows(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	store_begin(s);
+	for (uint64_t n = 4; n <= 32; n += 4) {
+		fill_up_to(s->store, n);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 16);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		assert_filled(s->store, 32);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 2);
+	assert_int_equal(st.dropped_rows, 0);
+	store_end(s);
+	store_begin(s);
+	assert_filled(s->store, 32);
+}
+
+static void test_retention_drops_the_oldest(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_stats st;
+
+	s->settings.retention_ns = 100 * NS_PER_S;
+	store_begin(s);
+	for (uint64_t n = 50; n <= 200; n += 50) {
+		fill_up_to(s->store, n);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	while (s->store->ops->upkeep(s->store, T0 + 210 * (int64_t)NS_PER_S, NULL) > 0)
+		;
+	/* Parts with rows 101 to 150 and 151 to 200 stay, of each cluster. */
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), 300);
+	assert_int_equal(ask_number(s->store, NULL, "SELECT min(value_int) FROM {events}"), 101);
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 4);
+	assert_int_equal(st.dropped_rows, 310);
+	assert_int_equal(st.durable, 200);
+	store_end(s);
+
+	s->settings.retention_ns = 0;
+	s->settings.bytes_max = st.bytes - 1;
+	store_begin(s);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 3);
+	assert_true(st.bytes <= s->settings.bytes_max);
+}
+
 /* ---- damage ---- */
 
 static void test_a_part_that_is_cut_is_moved_away(void **state)
@@ -182,12 +182,12 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
-		T(test_merging_keeps_the_rows),
-		T(test_retention_drops_the_oldest),
 		T(test_who_fills_the_store_loses_its_own),
 		T(test_control_one_owner_loses_the_oldest),
 		T(test_a_cluster_that_several_list),
 		T(test_a_share_that_is_too_small),
+		T(test_merging_keeps_the_rows),
+		T(test_retention_drops_the_oldest),
 		T(test_a_part_that_is_cut_is_moved_away),
 		T(test_a_part_that_cannot_be_read_is_moved_away),
 #undef T

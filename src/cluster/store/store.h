@@ -34,6 +34,13 @@ struct store_scope {
 	int64_t since_ns, until_ns;  /* by each table's time; 0: open */
 };
 
+/* Of whom a cluster is, where the store has a ceiling: shares are of all that an owner has. */
+struct store_share {
+	const char *cluster;
+	uint32_t owner;   /* 1, 2, …; clusters that are not listed are of owner 0 */
+	unsigned percent; /* of the ceiling; 0: an equal part of what is left */
+};
+
 struct store_limits {
 	size_t rows_max, bytes_max; /* more is not read: truncated is set */
 	uint64_t timeout_ns;
@@ -41,14 +48,6 @@ struct store_limits {
 #define STORE_LIMITS                                                                               \
 	((struct store_limits){                                                                    \
 		.rows_max = 10000, .bytes_max = 8u << 20, .timeout_ns = 10 * NS_PER_S})
-
-/* Of whom a cluster is, where the store has a ceiling. */
-struct store_share {
-	const char *cluster;
-	uint32_t owner; /* 1, 2, …; all clusters that are not listed are of owner 0 */
-	unsigned
-		percent; /* of the ceiling, for all of the owner's; 0: an equal part of what is left */
-};
 
 struct store_stats {
 	uint64_t visible, durable; /* journal positions */
@@ -72,12 +71,12 @@ struct store_ops {
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 	int (*sql)(struct store *s, const struct store_scope *scope, const char *text,
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
+	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 	/* seal: all that is visible becomes durable. */
 	int (*seal)(struct store *s, struct errinfo *reterr);
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
 	int (*upkeep)(struct store *s, int64_t now_ns, struct errinfo *reterr);
 	void (*stats)(struct store *s, struct store_stats *ret);
-	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 };
 
 struct store { /* first member of an engine's own struct */
@@ -110,6 +109,13 @@ static inline uint64_t store_durable(struct store *s)
 	return s->ops->durable(s);
 }
 
+/* store_share - who loses rows first at the ceiling: who has more than its share. An engine without one takes no
+ * notice. */
+static inline int store_share(struct store *s, const struct store_share *list, size_t count)
+{
+	return s->ops->share ? s->ops->share(s, list, count) : 0;
+}
+
 /* store_select - a question of our own. -ETIMEDOUT, -ENOMEM, -EIO. */
 static inline int store_select(struct store *s, const struct store_scope *scope,
 	const char *question, const struct store_limits *limits, struct sql_table *ret,
@@ -125,13 +131,6 @@ static inline int store_sql(struct store *s, const struct store_scope *scope, co
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
 	return s->ops->sql(s, scope, text, limits, ret, reterr);
-}
-
-/* store_share - who loses rows first at the ceiling: who has more than its share. An engine without one takes no
- * notice. */
-static inline int store_share(struct store *s, const struct store_share *list, size_t count)
-{
-	return s->ops->share ? s->ops->share(s, list, count) : 0;
 }
 
 /* store_quote - @text as a literal that both engines read as it is, but for what is not UTF-8 and

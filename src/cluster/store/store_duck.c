@@ -225,10 +225,10 @@ static const struct store_ops duck_ops = {
 	.durable = store_duck_durable,
 	.select = ask_select,
 	.sql = ask_sql,
+	.share = shares_set,
 	.seal = seal_all,
 	.upkeep = upkeep_step,
 	.stats = store_duck_stats,
-	.share = shares_set,
 };
 
 static int open_folder(struct store_duck *s, struct errinfo *reterr)

@@ -77,13 +77,13 @@ struct store_duck {
 	uint64_t pending_rows, pending_position;
 
 	/* Under `set`: */
+	struct store_share *shares; /* ordered by cluster */
+	size_t share_count;
 	struct parts parts;                  /* those gone too, until they are removed */
 	struct generation *current, *frozen; /* frozen: being sealed; NULL: none */
 	struct generation *retired[64];      /* to be dropped when nobody reads them */
 	size_t retired_count;
 	uint64_t visible, durable, dropped_rows;
-	struct store_share *shares; /* ordered by cluster */
-	size_t share_count;
 	bool lost; /* the instance was replaced, and the filling thread does not know yet */
 	int fault;
 	char fault_text[256], damage_text[256];
@@ -101,7 +101,7 @@ struct store_duck {
 
 void shares_free(struct store_share *list, size_t count);
 int shares_set(struct store *store, const struct store_share *list, size_t count);
-/* shares_find_over - where all parts are larger than the ceiling: the one to go. NULL: there is no memory. */
+/* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who has more than its share. NULL: there is no memory. */
 struct part *shares_find_over(struct store_duck *s);
 
 /* ---- store_duck_text.c: SQL ---- */

@@ -25,7 +25,7 @@ static uint64_t row_count(const struct part *p)
 	return n;
 }
 
-/* The part that is to go: too old, or if all are too large the oldest of who has more than its share. */
+/* The part that is to go: too old, or the oldest if all are too large. */
 static struct part *find_expired(struct store_duck *s, int64_t now_ns)
 {
 	struct part *oldest = NULL;
