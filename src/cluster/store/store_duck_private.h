@@ -101,7 +101,8 @@ struct store_duck {
 
 void shares_free(struct store_share *list, size_t count);
 int shares_set(struct store *store, const struct store_share *list, size_t count);
-/* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who has more than its share. NULL: there is no memory. */
+/* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who is furthest over its
+ * share. NULL: there is no memory. */
 struct part *shares_find_over(struct store_duck *s);
 
 /* ---- store_duck_text.c: SQL ---- */
