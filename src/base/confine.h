@@ -57,13 +57,22 @@ enum confine_freedom {        /* besides files: what landlock could forbid and s
 	CONFINE_SIGNALS = 4,  /* signals to processes outside */
 };
 
-/* confine_writes - the calling thread changes files only below the @count @folders, executes none
- * and makes no device; reading stays free. Of the network and signals it has @freedoms. *ret_version
- * is as above.
+struct confine_files {
+	const char *const *folders; /* files are changed below these alone */
+	size_t folder_count;
+	/* Files and folders of which, and of what is below them and below @folders, contents are
+	 * read; what is not there is left out. NULL: reading stays free. */
+	const char *const *readable;
+	size_t readable_count;
+	unsigned freedoms; /* of enum confine_freedom */
+};
+
+/* confine_files - the calling thread uses the files of @f, executes none and makes no device.
+ * *ret_version is as above.
  *
  * Landlock also forbids to look into processes outside (mem, root, exe of /proc/PID): not for a
  * thread that has to. */
-int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version);
+int confine_files(const struct confine_files *f, int *ret_version);
 
 struct confine_choice { /* a call that is free for some values of one argument */
 	uint16_t call;

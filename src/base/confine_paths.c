@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stddef.h>
+#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -23,8 +24,8 @@ struct landlock_rule {
 #define LANDLOCK_PATH        1u
 #define LANDLOCK_READ_FILE   (1ULL << 2)
 
-/* Reading a file or a folder, and ioctl() on a device: what confine_writes() leaves alone. */
-#define LANDLOCK_READS (LANDLOCK_READ_FILE | 1ULL << 3 | 1ULL << 15)
+#define LANDLOCK_READ_DIR (1ULL << 3)
+#define LANDLOCK_DEVICE   (1ULL << 15) /* ioctl() on one */
 
 /* Writing, removing and making files and folders, moving them between folders, truncating. */
 #define LANDLOCK_WRITES                                                                            \
@@ -88,9 +89,22 @@ int confine_paths(const int *files, size_t count, int *ret_version)
 	return 0;
 }
 
-int confine_writes(const char *const *folders, size_t count, unsigned freedoms, int *ret_version)
+/* A file has no folder's rights. */
+static int allow_reading(int rules, const char *path)
+{
+	_cleanup_fd_ int fd = open(path, O_PATH | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) < 0)
+		return 0;
+	return add_rule(
+		rules, fd, LANDLOCK_READ_FILE | (S_ISDIR(st.st_mode) ? LANDLOCK_READ_DIR : 0));
+}
+
+int confine_files(const struct confine_files *f, int *ret_version)
 {
 	int r = 0, version = ask_version();
+	uint64_t below = LANDLOCK_WRITES;
 	struct landlock_rights rights;
 	_cleanup_fd_ int fd = -1;
 	size_t size;
@@ -100,18 +114,24 @@ int confine_writes(const char *const *folders, size_t count, unsigned freedoms, 
 		return 0;
 	}
 	size = rights_of(version, &rights);
-	rights.files &= ~LANDLOCK_READS;
-	rights.network &= ~((freedoms & CONFINE_LISTENS ? LANDLOCK_BIND : 0) |
-			    (freedoms & CONFINE_CONNECTS ? LANDLOCK_CONNECT : 0));
-	rights.scope &= ~(freedoms & CONFINE_SIGNALS ? LANDLOCK_SIGNAL : 0);
+	rights.files &= ~LANDLOCK_DEVICE;
+	if (f->readable)
+		below |= LANDLOCK_READ_FILE | LANDLOCK_READ_DIR;
+	else
+		rights.files &= ~(LANDLOCK_READ_FILE | LANDLOCK_READ_DIR);
+	rights.network &= ~((f->freedoms & CONFINE_LISTENS ? LANDLOCK_BIND : 0) |
+			    (f->freedoms & CONFINE_CONNECTS ? LANDLOCK_CONNECT : 0));
+	rights.scope &= ~(f->freedoms & CONFINE_SIGNALS ? LANDLOCK_SIGNAL : 0);
 	fd = (int)syscall(SYS_landlock_create_ruleset, &rights, size, 0);
 	if (fd < 0)
 		return -errno;
-	for (size_t i = 0; r == 0 && i < count; i++) {
-		_cleanup_fd_ int folder = open(folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
+	for (size_t i = 0; r == 0 && i < f->folder_count; i++) {
+		_cleanup_fd_ int folder = open(f->folders[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
 
-		r = folder < 0 ? -errno : add_rule(fd, folder, rights.files & LANDLOCK_WRITES);
+		r = folder < 0 ? -errno : add_rule(fd, folder, rights.files & below);
 	}
+	for (size_t i = 0; r == 0 && i < f->readable_count; i++)
+		r = allow_reading(fd, f->readable[i]);
 	if (r < 0)
 		return r;
 	if (syscall(SYS_landlock_restrict_self, fd, 0) < 0)

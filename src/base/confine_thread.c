@@ -72,12 +72,12 @@ int confine_thread_keep(const struct confine_thread *plan)
 	return set_capabilities(c);
 }
 
-static int forbid_writes(const struct confine_thread *plan)
+static int forbid_files(const struct confine_thread *plan)
 {
 	int version = 0, r = 0;
 
 	if (plan->paths)
-		r = confine_writes(plan->folders, plan->folder_count, plan->freedoms, &version);
+		r = confine_files(&plan->files, &version);
 	return r == 0 && plan->paths && !version ? -EOPNOTSUPP : r;
 }
 
@@ -93,7 +93,7 @@ void confine_thread_enter(const struct confine_thread *plan, struct confine_repo
 	int *parts = ret->parts;
 
 	parts[CONFINE_NO_NEW_PRIVILEGES] = prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0 ? -errno : 0;
-	parts[CONFINE_PATHS] = forbid_writes(plan);
+	parts[CONFINE_PATHS] = forbid_files(plan);
 	parts[CONFINE_CAPABILITIES] = confine_thread_keep(plan);
 	parts[CONFINE_CALLS] = forbid_calls(plan);
 }

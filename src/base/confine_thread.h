@@ -18,10 +18,8 @@ struct confine_thread {
 	/* Files are opened as nobody, so that root's own cannot be written; CAP_DAC_READ_SEARCH
 	 * must be among @capabilities, and nothing changes without it. */
 	bool files_as_nobody;
-	bool paths;        /* changes files below @folders alone: see confine_writes() */
-	unsigned freedoms; /* of enum confine_freedom */
-	const char *const *folders;
-	size_t folder_count;
+	bool paths; /* has @files alone */
+	struct confine_files files;
 	struct confine_calls calls;
 };
 

@@ -180,7 +180,7 @@ static int walk_path(struct walk *w, struct errinfo *reterr)
 	return r;
 }
 
-static int find_user(const char *path, struct walk *w, struct errinfo *reterr)
+static int walk_from_root(const char *path, struct walk *w, struct errinfo *reterr)
 {
 	char here[PATH_MAX] = "";
 	int n, r;
@@ -196,6 +196,25 @@ static int find_user(const char *path, struct walk *w, struct errinfo *reterr)
 	r = w->folder < 0 ? -errno : walk_path(w, reterr);
 	if (w->folder >= 0)
 		close(w->folder);
+	return r;
+}
+
+/* Who has another's rights by now may have to look where that one cannot. */
+static int find_user(const char *path, struct walk *w, struct errinfo *reterr)
+{
+	uid_t now = path_user_now();
+	int r;
+
+	errinfo_set(reterr, 0, "%s", "");
+	r = walk_from_root(path, w, reterr);
+	if (r == -EACCES && now != 0) {
+		setfsuid(0);
+		*w = (struct walk){.folder = -1};
+		r = walk_from_root(path, w, reterr);
+		setfsuid(now);
+	}
+	if (r < 0 && reterr && !reterr->text[0])
+		errinfo_set(reterr, r, "%s: %s", path, strerror(-r));
 	return r;
 }
 
@@ -247,14 +266,13 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 	*ret_before = PATH_USER_INIT;
 	if (geteuid() != 0)
 		return 0;
-	errinfo_set(reterr, 0, "%s", "");
 	r = find_user(path, &w, reterr);
 	if (r < 0)
-		return !reterr || reterr->text[0]
-			       ? r
-			       : errinfo_set(reterr, r, "%s: %s", path, strerror(-r));
+		return r;
 	ret_before->shared = w.shared;
-	if (r == 0 || w.uid == path_user_now())
+	if (r == 0) /* root's alone */
+		w.uid = 0;
+	if (w.uid == path_user_now())
 		return 0;
 	groups = calloc(GROUPS_MAX, sizeof(*groups));
 	if (!groups)
@@ -273,12 +291,22 @@ int path_user_enter(const char *path, struct path_user *ret_before, struct errin
 	return 0;
 }
 
-int path_user_check(const char *path, struct errinfo *reterr)
+int path_user_find(const char *path, uid_t *ret, struct errinfo *reterr)
 {
 	struct walk w = {.folder = -1};
 	int r = geteuid() == 0 ? find_user(path, &w, reterr) : 0;
 
-	if (geteuid() != 0 || (r >= 0 && (r ? w.uid : 0) == path_user_now()))
+	if (r < 0)
+		return r;
+	*ret = r ? w.uid : geteuid();
+	return 0;
+}
+
+int path_user_check(const char *path, struct errinfo *reterr)
+{
+	uid_t uid;
+
+	if (geteuid() != 0 || (path_user_find(path, &uid, reterr) == 0 && uid == path_user_now()))
 		return 0;
 	return errinfo_set(reterr, -EPERM,
 		"another program just created %s: remove it, or choose another", path);

@@ -40,6 +40,9 @@ void path_user_leave(struct path_user *before);
  * names on it were made which others could have laid there first. -EPERM: they are not. */
 int path_user_check(const char *path, struct errinfo *reterr);
 
+/* path_user_find - whose rights path_user_enter() would take for @path. */
+int path_user_find(const char *path, uid_t *ret, struct errinfo *reterr);
+
 /* path_user_now - whose rights to files this thread has, and who owns the files it makes. */
 uid_t path_user_now(void);
 

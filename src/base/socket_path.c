@@ -83,12 +83,12 @@ static int unsafe(const char *folder, const char *why, struct errinfo *reterr)
 /* Whether nobody but this user can make @path lead elsewhere. */
 static int check_way(const char *path, const char *folder, struct errinfo *reterr)
 {
-	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-	int r = path_user_enter(path, &before, reterr);
+	uid_t uid = geteuid();
+	int r = path_user_find(path, &uid, reterr);
 
 	if (r == -EPERM)
 		return unsafe(folder, "can be written by others", reterr);
-	if (r == 0 && before.changed)
+	if (r == 0 && uid != geteuid())
 		return unsafe(folder, "can be replaced by another user", reterr);
 	return r;
 }

@@ -22,6 +22,7 @@
 #include "agent/answer/encode/sql_output.h"
 #include "agent/answer/collectives.h"
 #include "agent/answer/kernels.h"
+#include "agent/store/read/nodedb_snapshot.h"
 #include "sql/sql_worker.h"
 
 #define TABLE_KERNELS 10
@@ -401,6 +402,22 @@ static int check_words(int argc, char **argv, struct errinfo *reterr)
 				 "query takes one SQL statement: put it in quotes, ingero query \"SELECT …\"");
 }
 
+static int load_unclean(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	return nodedb_snapshot_unclean(l, arg, reterr);
+}
+
+/* Whoever reads rows must know that the last ones may be missing. */
+static void print_unclean(const char *path)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(512);
+	struct accounting books = {0};
+
+	if (nodedb_snapshot_read(path, load_unclean, &books, NULL) == 0 &&
+		accounting_put_unclean(&books, &b))
+		fprintf(stderr, "ingero: %s\n", buf_str(&b));
+}
+
 static int query_run(const struct command *cmd, void *settings, int argc, char **argv)
 {
 	struct query_settings *s = settings;
@@ -432,8 +449,11 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	else if (r == 0 && (r = range_pids(path, &s->pids, &e)) == 0 &&
 		 (r = range_rank(path, s->rank, s->node, &s->pids, &e)) == 0)
 		r = run_filters(s, path, &e);
-	if (r >= 0)
+	if (r >= 0) {
+		fflush(stdout); /* rows first, then what is said about them */
+		print_unclean(path);
 		return EXIT_OK;
+	}
 	r = dispatch_fail(&e, r);
 	if (hint.len)
 		fprintf(stderr, "%s\n", buf_str(&hint));

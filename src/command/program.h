@@ -25,7 +25,9 @@ struct program {
 	const struct command *const *commands;    /* NULL-terminated, in the order of `help` */
 	const struct program_values *values;      /* ends with neither words nor put nor files */
 	const struct program_variable *variables; /* ends with NULL */
-	bool no_config;    /* it reads no ingero.yaml: there is no --config */
+	bool no_config; /* it reads no ingero.yaml: there is no --config */
+	/* Where root keeps its state, as a service would; NULL: in the home of who called it. */
+	const char *root_folder;
 	const char *files; /* FILES of the manual page, as roff; NULL: none */
 };
 

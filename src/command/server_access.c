@@ -13,12 +13,37 @@
 #include "command/program.h"
 #include "command/server_access.h"
 
+/* As root: $STATE_DIRECTORY, which systemd sets, or the program's own folder. */
+static int root_folder(char **ret, struct errinfo *reterr)
+{
+	const char *set = getenv("STATE_DIRECTORY");
+	const char *path = set && set[0] == '/' ? set : program_running()->root_folder;
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(path, &before, reterr);
+
+	if (r < 0)
+		return r;
+	if (mkdir(path, 0700) < 0 && errno != EEXIST)
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
+			"cannot make the folder %s: %s", path, strerror(errno));
+	*ret = strdup(path);
+	return *ret ? 0 : -ENOMEM;
+}
+
+bool state_folder_is_roots(void)
+{
+	return program_running()->root_folder && geteuid() == 0 && !getenv("INGERO_DB");
+}
+
 int state_folder(char **ret, struct errinfo *reterr)
 {
 	_cleanup_free_ char *db = NULL;
 	bool made;
-	int r = store_default_path(&db, reterr);
+	int r;
 
+	if (state_folder_is_roots())
+		return root_folder(ret, reterr);
+	r = store_default_path(&db, reterr);
 	if (r == 0)
 		r = owner_make_folder(db, &made, reterr);
 	if (r < 0)
@@ -98,7 +123,8 @@ static int keep_token(struct server_access *a, struct errinfo *reterr)
 	fd = open_folder(folder, reterr);
 	if (fd < 0)
 		return fd;
-	r = token_keep(fd, SERVER_TOKEN_FILE, owner_give, &a->made, reterr);
+	r = token_keep(fd, SERVER_TOKEN_FILE, state_folder_is_roots() ? NULL : owner_give, &a->made,
+		reterr);
 	if (r == 0 && asprintf(&a->path, "%s/" SERVER_TOKEN_FILE, folder) < 0) {
 		a->path = NULL;
 		r = -ENOMEM;

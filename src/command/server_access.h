@@ -52,6 +52,9 @@ int server_tls_check(const struct tls_server_settings *s, const char *off, struc
  * the state folder. */
 int server_tls_open(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr);
 
-/* state_folder - the folder of the default recording, made if it is missing: certificate and token
- * are kept there. The caller frees *ret. */
+/* state_folder - where certificate and token are kept, made if it is missing: the folder of the default
+ * recording; for root, of a program that has one, that of its service. The caller frees *ret. */
 int state_folder(char **ret, struct errinfo *reterr);
+
+/* state_folder_is_roots - it is that of the service. */
+bool state_folder_is_roots(void);

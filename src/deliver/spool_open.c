@@ -15,6 +15,7 @@
 
 #include "base/array.h"
 #include "base/crc32c.h"
+#include "base/path_user.h"
 
 #define SEGMENT_PARTS  8 /* of the ceiling */
 #define POSITION_BYTES 20
@@ -137,7 +138,7 @@ static int folder_open(const char *folder, int *ret, struct errinfo *reterr)
 	if (fd < 0 || fstat(fd, &st) < 0)
 		return errinfo_set(
 			reterr, -errno, "the spool's folder %s: %s", folder, strerror(errno));
-	if (st.st_uid != geteuid() || st.st_mode & (S_IWGRP | S_IWOTH))
+	if (st.st_uid != path_user_now() || st.st_mode & (S_IWGRP | S_IWOTH))
 		return errinfo_set(reterr, -EPERM,
 			"other users can write to the spool's folder %s: choose one of your own",
 			folder);

@@ -9,6 +9,8 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "base/path_user.h"
+
 #define VIEW_MAX (256u << 10)
 
 static const char *last_part(const char *path)
@@ -34,6 +36,12 @@ int duck_files_open(struct duck_files *f, struct errinfo *reterr)
 {
 	make_room(f->count);
 	for (size_t i = 0; i < f->count; i++) {
+		/* A link that another user laid leads no further than that user's rights. */
+		_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+		int r = path_user_enter(f->names[i], &before, reterr);
+
+		if (r < 0)
+			return r;
 		f->fds[i] = open(f->names[i], O_PATH | O_CLOEXEC);
 		if (f->fds[i] < 0)
 			return errinfo_set(reterr, -errno, "%s: %s: try again",

@@ -21,7 +21,8 @@ struct client_addresses {
 	size_t count;
 };
 
-/* @err 0, or -ENOENT: there is no such host; -EHOSTUNREACH: no name server answered; -ENOMEM. */
+/* @err 0, or -ENOENT: there is no such host; -EACCES: it leads where a name may not lead; -EHOSTUNREACH: no name server
+ * answered; -ENOMEM. */
 typedef void client_names_done(void *arg, int err, const struct client_addresses *a);
 
 /* client_names_new - @root is what /etc/hosts and /etc/resolv.conf lie below: "" but for tests; it

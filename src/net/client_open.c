@@ -188,6 +188,10 @@ static void on_names(void *arg, int err, const struct client_addresses *a)
 		client_conn_fail(c, err,
 			"unknown host '%s': check the spelling, /etc/hosts and DNS",
 			c->endpoint.host);
+	} else if (err == -EACCES) {
+		client_conn_fail(c, err,
+			"'%s' leads to a link-local address, or from the open network into a private one: not followed. If that is meant, give the address itself",
+			c->endpoint.host);
 	} else if (err < 0) {
 		client_conn_fail(c, err,
 			"cannot resolve '%s': no DNS server answers. Check "

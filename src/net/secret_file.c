@@ -46,10 +46,14 @@ static int check_mode(const char *path, const char *what, int fd, struct errinfo
 int secret_file_read(
 	const char *path, const char *what, size_t max, struct buf *b, struct errinfo *reterr)
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_fd_ int fd = -1;
 	char again[40];
-	int r;
+	int r = path_user_enter(path, &before, reterr);
 
+	if (r < 0)
+		return r;
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return errinfo_set_exit(reterr, errno == ENOENT ? EXIT_NO_INPUT : EXIT_CONFIG,
 			-errno, "cannot read the %s %s: %s", what, path, strerror(errno));

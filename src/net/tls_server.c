@@ -57,8 +57,12 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *cert, struct erri
 
 static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	const X509 *cert;
+	int r = path_user_enter(t->cert, &before, reterr);
 
+	if (r < 0)
+		return r;
 	ERR_clear_error();
 	if (SSL_CTX_use_certificate_chain_file(ctx, t->cert) != 1)
 		return errinfo_set_exit(reterr, EXIT_CONFIG,
@@ -77,8 +81,12 @@ static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struc
 /* demand_client - connections without a certificate of the authority end in the handshake. */
 static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	STACK_OF(X509_NAME) * names;
+	int r = path_user_enter(ca, &before, reterr);
 
+	if (r < 0)
+		return r;
 	ERR_clear_error();
 	names = SSL_load_client_CA_file(ca);
 	if (!names || SSL_CTX_load_verify_file(ctx, ca) != 1) {

@@ -9,6 +9,7 @@
 #include <strings.h>
 
 #include "base/file.h"
+#include "base/path_user.h"
 #include "rates/rates_table.h"
 
 /* What agents and people call a provider, and what the table does. */
@@ -56,8 +57,12 @@ int rates_builtin(struct rates **ret)
 int rates_read(const char *path, struct rates **ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(RATES_BYTES_MAX + 1);
-	int r = file_read(path, RATES_BYTES_MAX, &b);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(path, &before, reterr);
 
+	if (r < 0)
+		return r;
+	r = file_read(path, RATES_BYTES_MAX, &b);
 	if (r < 0)
 		return errinfo_set(reterr, r, "%s cannot be read: %s", path,
 			r == -EFBIG    ? "it is over 1 MiB"

@@ -12,6 +12,7 @@
 #include <yaml.h>
 
 #include "base/file.h"
+#include "base/path_user.h"
 #include "base/text.h"
 
 struct chunk { /* one value or text; freed with the tree */
@@ -214,6 +215,7 @@ int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_t
 {
 	_cleanup_(yaml_tree_freep) struct yaml_tree *t = calloc(1, sizeof(*t));
 	_cleanup_buf_ struct buf b = BUF_INIT(YAML_BYTES_MAX);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = 0;
 
 	if (t)
@@ -221,6 +223,9 @@ int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_t
 	if (!t || !t->path)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory to read %s", path);
 	if (!text) {
+		r = path_user_enter(path, &before, reterr);
+		if (r < 0)
+			return r;
 		r = file_read(path, YAML_BYTES_MAX, &b);
 		text = buf_str(&b);
 		len = b.len;

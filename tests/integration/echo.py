@@ -45,7 +45,7 @@ class Echo:
         if tokens is None:
             tokens = [] if token is None else ["--token-file", token_file(f"echo-token{Echo.count}", token)]
         addresses = [f"--{name}-addr=127.0.0.1:0" for name in ("grpc", "http", "api")]
-        self.env = dict(os.environ, HOME=str(self.home), **(env or {}))
+        self.env = dict(os.environ, HOME=str(self.home), STATE_DIRECTORY=str(self.home / ".ingero"), **(env or {}))
         self.command = [*under, CLUSTER, command, *addresses, "--db-path", self.folder, *tokens,
                         *([] if tls else ["--insecure-no-tls"]), *args]
         self.start()

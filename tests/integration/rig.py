@@ -32,6 +32,7 @@ PATIENCE = float(os.environ.get("PATIENCE", "1"))  # times as slow as a real mac
 _points = []
 _children = []
 _scratch = pathlib.Path(tempfile.mkdtemp(prefix="ingero-test-", dir="/var/tmp"))
+os.environ["STATE_DIRECTORY"] = str(_scratch / "state")  # root's ingero-cluster would use the machine's own
 
 
 def scratch(name):

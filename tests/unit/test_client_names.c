@@ -25,7 +25,8 @@ struct rig {
 	struct client_names *names;
 	struct evdns_server_port *server;
 	char root[64];
-	int asked; /* questions that came to the server */
+	int asked;       /* questions that came to the server */
+	const char *now; /* the address of "turns.test" */
 };
 
 struct answer {
@@ -57,6 +58,20 @@ static void serve(struct evdns_server_request *q, void *arg)
 		}
 		for (int k = 0; k < 20; k++)
 			many[k].s_addr = htonl(0x0a000001u + (unsigned int)k);
+		if (!strcasecmp(name, "turns.test") || !strcasecmp(name, "both.test")) {
+			unsigned char six[16];
+			bool both = !strcasecmp(name, "both.test");
+
+			inet_pton(AF_INET, both ? "203.0.113.9" : r->now, &many[0]);
+			inet_pton(AF_INET, "169.254.169.254", &many[1]);
+			if (is_v4 && (both || !strchr(r->now, ':')))
+				evdns_server_request_add_a_reply(q, name, both ? 2 : 1, many, 60);
+			if (!is_v4 && (both || strchr(r->now, ':'))) {
+				inet_pton(AF_INET6, both ? "::ffff:10.1.1.1" : r->now, six);
+				evdns_server_request_add_aaaa_reply(q, name, 1, six, 60);
+			}
+			continue;
+		}
 		if (is_v4)
 			evdns_server_request_add_a_reply(
 				q, name, !strcasecmp(name, "many.test") ? 20 : 1, many, 60);
@@ -210,6 +225,43 @@ static void test_server(void **state)
 	rig_close(&r);
 }
 
+/* Who answers for a name may say anything: never where metadata services are; and what was out in the open does
+ * not come in. The same addresses, given themselves, are where somebody wants to go. */
+static void test_where_a_name_may_lead(void **state)
+{
+	static const char *const link[] = {"169.254.169.254", "fe80::1", "::ffff:169.254.169.254",
+		"64:ff9b::a9fe:a9fe", "fd00:ec2::254"};
+	static const char *const near[] = {"10.1.2.3", "172.31.0.1", "192.168.0.1",
+		"100.100.100.200", "127.0.0.1", "0.0.0.0", "::1", "fd12::1", "::ffff:127.0.0.1"};
+	struct rig r;
+
+	(void)state;
+	rig_open(&r);
+	for (size_t i = 0; i < ARRAY_SIZE(link); i++) {
+		r.now = link[i];
+		assert_int_equal(look_up(&r, "turns.test").err, -EACCES);
+		assert_int_equal(look_up(&r, link[i]).err, 0);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(near); i++) {
+		r.now = near[i];
+		assert_int_equal(
+			look_up(&r, "turns.test").err, 0); /* a name of one's own network */
+	}
+	r.now = "203.0.113.9";
+	assert_int_equal(look_up(&r, "turns.test").err, 0);
+	for (size_t i = 0; i < ARRAY_SIZE(near); i++) {
+		r.now = near[i];
+		assert_int_equal(look_up(&r, "turns.test").err, -EACCES);
+		assert_int_equal(look_up(&r, "TURNS.test").err, -EACCES);
+		assert_int_equal(look_up(&r, near[i]).err, 0);
+	}
+	r.now = "2001:db8::5";
+	assert_string_equal(look_up(&r, "turns.test").first, "2001:db8::5");
+	assert_int_equal(look_up(&r, "both.test").count, 1);
+	assert_string_equal(look_up(&r, "both.test").first, "203.0.113.9");
+	rig_close(&r);
+}
+
 /* A lookup that nobody waits for any more, and one whose client is freed. */
 static void test_cancel(void **state)
 {
@@ -268,6 +320,7 @@ int main(void)
 		cmocka_unit_test(test_addresses),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_server),
+		cmocka_unit_test(test_where_a_name_may_lead),
 		cmocka_unit_test(test_cancel),
 		cmocka_unit_test(test_loopback),
 	};

@@ -140,8 +140,8 @@ static void test_a_part_that_fails(void **state)
 	struct confine_thread p = plan;
 	struct confine_report r;
 
-	p.folders = nowhere;
-	p.folder_count = 1;
+	p.files.folders = nowhere;
+	p.files.folder_count = 1;
 	assert_int_equal(confine_thread_try(&p, &r), 0);
 	assert_true(r.parts[CONFINE_PATHS] == -ENOENT || r.parts[CONFINE_PATHS] == -EOPNOTSUPP);
 	assert_int_equal(r.parts[CONFINE_CAPABILITIES], 0);

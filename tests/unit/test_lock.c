@@ -2,6 +2,7 @@
 #include "store_fixture.h"
 
 #include <signal.h>
+#include <sys/file.h>
 
 #include "agent/store/write/lock.h"
 
@@ -77,6 +78,36 @@ static void test_who_writes(void **state)
 	assert_int_equal(store_lock_holder(s->path), 0);
 }
 
+/* Who is not the owner cannot hold it, also not one that an earlier version left readable; who holds it without
+ * being the writer is not called by the pid of one that is dead. */
+static void test_nobody_else_can_hold_it(void **state)
+{
+	struct scratch *s = *state;
+	struct store_lock a = STORE_LOCK_INIT;
+	struct errinfo err = {0};
+	struct stat st;
+	char name[128];
+	int fd;
+
+	snprintf(name, sizeof(name), "%s.lock", s->path);
+	scratch_write(name, "2147483647\n", 11); /* over every pid_max */
+	assert_int_equal(chmod(name, 0644), 0);
+	fd = open(name, O_RDONLY | O_CLOEXEC);
+	assert_int_equal(flock(fd, LOCK_EX | LOCK_NB), 0);
+	assert_int_equal(store_lock_take(s->path, &a, &err), -EBUSY);
+	assert_non_null(strstr(err.text, "another process has locked"));
+	assert_null(strstr(err.text, "2147483647"));
+	close(fd);
+	assert_int_equal(store_lock_take(s->path, &a, &err), 0);
+	assert_int_equal(stat(name, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	store_lock_done(&a);
+	assert_int_equal(store_lock_take(s->path, &a, &err), 0);
+	assert_int_equal(stat(name, &st), 0);
+	assert_int_equal(st.st_mode & 07777, 0600);
+	store_lock_done(&a);
+}
+
 static void test_links_are_not_written_through(void **state)
 {
 	struct scratch *s = *state;
@@ -105,6 +136,7 @@ int main(void)
 		TEST(test_one_holder),
 		TEST(test_killed_holder_locks_nobody_out),
 		TEST(test_who_writes),
+		TEST(test_nobody_else_can_hold_it),
 		TEST(test_links_are_not_written_through),
 	};
 

@@ -10,6 +10,7 @@
 #include "agent/store/write/writer.h"
 #include "base/path_user.h"
 #include "base/output.h"
+#include "duck/duck_worker_attach.h"
 #include "net/tls.h"
 
 #define SOMEBODY 65534
@@ -364,6 +365,41 @@ static void test_the_annotation_socket_is_not_laid_where_others_can_replace_it(v
 	close(fd);
 }
 
+/* The files of rows that a stranger's SQL may read are opened before the doors are shut. */
+static void test_a_link_among_the_files_of_rows(void **state)
+{
+	static struct duck_files files = {.count = 1};
+	struct world w = make_world(state);
+
+	assert_int_equal(write_output(in(w.secret, "rows")), 0);
+	link_at(in(w.secret, "rows"), in(w.home, "rows"));
+	link_at(in(w.secret, "rows"), in(w.own, "rows"));
+	files.names[0] = in(w.home, "rows");
+	assert_int_equal(duck_files_open(&files, NULL), -EACCES);
+	files.names[0] = in(w.own, "rows");
+	assert_int_equal(duck_files_open(&files, NULL), 0);
+	close(files.fds[0]);
+}
+
+/* A thread that is somebody for its whole life reads root's files as root, and is that one again. */
+static void test_from_one_user_to_root_and_back(void **state)
+{
+	struct path_user somebody, root;
+	struct world w = make_world(state);
+
+	assert_int_equal(path_user_enter(in(w.home, "x"), &somebody, NULL), 0);
+	assert_int_equal(open(in(w.secret, "x"), O_RDONLY), -1);
+	assert_int_equal(errno, EACCES);
+	assert_int_equal(path_user_enter(in(w.secret, "x"), &root, NULL), 0);
+	assert_int_equal(path_user_now(), 0);
+	assert_int_equal(open(in(w.secret, "x"), O_RDONLY), -1);
+	assert_int_equal(errno, ENOENT);
+	path_user_leave(&root);
+	assert_int_equal(path_user_now(), SOMEBODY);
+	path_user_leave(&somebody);
+	assert_int_equal(path_user_now(), 0);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 
 int main(void)
@@ -380,6 +416,8 @@ int main(void)
 		TEST(test_links_in_a_shared_folder),
 		TEST(test_outputs_through_a_linked_folder),
 		TEST(test_the_annotation_socket_is_not_laid_where_others_can_replace_it),
+		TEST(test_a_link_among_the_files_of_rows),
+		TEST(test_from_one_user_to_root_and_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -361,6 +361,31 @@ static void test_objects_that_are_none(void **state)
 	refused(&s, -EOPNOTSUPP, "an endless list");
 }
 
+static unsigned reads;
+
+static int count_read(void *arg, uint64_t address, void *out, size_t len)
+{
+	reads++;
+	return fake_read(arg, address, out, len);
+}
+
+/* Every word of the interpreter leads to a ring of threads: searching them all would take 400 million reads. */
+static void test_a_maze_is_left(void **state)
+{
+	const struct stack_python row = fake_row(11);
+	const struct python_symbols s = fake_symbols("python3.11");
+
+	fake_init(&f, &row);
+	f.memory.read = count_read;
+	reads = 0;
+	for (uint64_t at = 8; at < 16384; at += 8)
+		fake_u64(&f, fake_interpreter(0) + at, fake_thread(1));
+	for (unsigned i = 1; i < 64; i++)
+		fake_thread_put(&f, i, fake_interpreter(0), fake_thread(i % 63 + 1), 1, 0);
+	refused(&s, -EOPNOTSUPP, "lead on and on");
+	assert_true(reads > 10000 && reads <= 2 * 32768);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -375,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_not_up_yet),
 		cmocka_unit_test(test_unknown_versions),
 		cmocka_unit_test(test_objects_that_are_none),
+		cmocka_unit_test(test_a_maze_is_left),
 	};
 
 	interpreters_find(&all);

@@ -5,6 +5,81 @@
 
 /* ---- upkeep ---- */
 
+/* Red has an old part and blue, which came later, fills the store: whose parts are left. */
+static void fill_by_one(struct scratch_store *s, const struct store_share *shares, size_t count,
+	int64_t *ret_red, int64_t *ret_blue)
+{
+	struct store_stats st;
+	uint64_t n = 0;
+
+	s->settings.bytes_max = 0;
+	store_begin(s);
+	for (int part = 0; part < 6; part++) {
+		struct batch b = {.bytes = BUF_INIT(1u << 20)};
+
+		for (int i = 0; i < 10; i++)
+			put_event(&b, part ? "blue" : "red", "n1", (int64_t)++n);
+		assert_int_equal(take_batch(s->store, (uint64_t)part + 1, &b), 0);
+		assert_int_equal(store_commit(s->store, NULL), 0);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 6);
+	((struct store_duck *)s->store)->settings.bytes_max =
+		st.bytes * 7 / 12; /* three and a half */
+	assert_int_equal(store_share(s->store, shares, count), 0);
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	s->store->ops->stats(s->store, &st);
+	assert_int_equal(st.parts, 3);
+	assert_int_equal(st.dropped_rows, 30);
+	*ret_red = ask_number(
+		s->store, NULL, "SELECT count(*) FROM {events} WHERE cluster_id = 'red'");
+	*ret_blue = ask_number(
+		s->store, NULL, "SELECT count(*) FROM {events} WHERE cluster_id = 'blue'");
+}
+
+static void test_who_fills_the_store_loses_its_own(void **state)
+{
+	static const struct store_share shares[] = {{"red", 1, 0}, {"blue", 2, 0}};
+	int64_t red, blue;
+
+	fill_by_one(*state, shares, 2, &red, &blue);
+	assert_int_equal(red, 10);
+	assert_int_equal(blue, 20);
+}
+
+static void test_a_cluster_that_several_list(void **state)
+{
+	static const struct store_share shares[] = {{"red", 3, 90}, {"red", 1, 5}, {"green", 2, 0}};
+	int64_t red, blue;
+
+	fill_by_one(
+		*state, shares, 3, &red, &blue); /* it is the lowest owner's, who has too much */
+	assert_int_equal(red, 0);
+	assert_int_equal(blue, 30);
+}
+
+static void test_control_one_owner_loses_the_oldest(void **state)
+{
+	static const struct store_share shares[] = {{"red", 1, 0}, {"blue", 1, 0}};
+	int64_t red, blue;
+
+	fill_by_one(*state, shares, 2, &red, &blue);
+	assert_int_equal(red, 0);
+	assert_int_equal(blue, 30);
+}
+
+static void test_a_share_that_is_too_small(void **state)
+{
+	static const struct store_share shares[] = {{"red", 1, 1}, {"blue", 2, 99}};
+	int64_t red, blue;
+
+	fill_by_one(*state, shares, 2, &red, &blue);
+	assert_int_equal(red, 0);
+	assert_int_equal(blue, 30);
+}
+
 static void test_merging_keeps_the_rows(void **state)
 {
 	struct scratch_store *s = *state;
@@ -180,6 +255,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
+		T(test_who_fills_the_store_loses_its_own),
+		T(test_control_one_owner_loses_the_oldest),
+		T(test_a_cluster_that_several_list),
+		T(test_a_share_that_is_too_small),
 		T(test_merging_keeps_the_rows),
 		T(test_retention_drops_the_oldest),
 		T(test_a_clock_that_jumps_expires_nothing),

@@ -185,12 +185,20 @@ static bool may_take(const struct connection *c, uint64_t now)
 	       c->credit_ns <= now;
 }
 
-/* A second's worth may come at once. */
-static void charge(struct connection *c, uint64_t now)
+static bool is_ours(const struct connection *c)
+{
+	return c->peer.uid == 0 || c->peer.uid == geteuid();
+}
+
+/* A second's worth may come at once. Another user's connections have one credit together. */
+static void charge(struct annotate_server *s, struct connection *c, uint64_t now)
 {
 	uint64_t floor = now - NS_PER_S;
 
 	c->credit_ns = MAX(c->credit_ns, floor) + NS_PER_S / ANNOTATE_LINES_PER_S;
+	for (unsigned i = 0; !is_ours(c) && i < ANNOTATE_CONNECTIONS_MAX; i++)
+		if (s->connections[i] && s->connections[i]->peer.uid == c->peer.uid)
+			s->connections[i]->credit_ns = c->credit_ns;
 }
 
 /* Returns the number of lines taken out of the buffer. */
@@ -207,7 +215,7 @@ static int take_lines(struct annotate_server *s, struct connection *c, int most)
 		if (!end && !(c->ended && len)) /* the last line may lack its newline */
 			break;
 		take_line(s, c, c->in + begin, len);
-		charge(c, now);
+		charge(s, c, now);
 		begin = MIN(begin + len + 1, c->in_len);
 		n++;
 	}
@@ -258,6 +266,23 @@ static void turn_away(int fd, const char *why)
 	close(fd);
 }
 
+/* Members of a group that was let in share what there is, and leave some to this user and root. */
+static bool may_come(const struct annotate_server *s, uid_t uid)
+{
+	unsigned of_user = 0, of_others = 0;
+
+	if (uid == 0 || uid == geteuid())
+		return true;
+	for (unsigned i = 0; i < ANNOTATE_CONNECTIONS_MAX; i++) {
+		const struct connection *c = s->connections[i];
+
+		of_user += c && c->peer.uid == uid;
+		of_others += c && !is_ours(c);
+	}
+	return of_user < ANNOTATE_CONNECTIONS_USER &&
+	       of_others < ANNOTATE_CONNECTIONS_MAX - ANNOTATE_CONNECTIONS_KEPT;
+}
+
 static void add_connection(struct annotate_server *s, int fd)
 {
 	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
@@ -274,6 +299,10 @@ static void add_connection(struct annotate_server *s, int fd)
 	}
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0 || peer.uid == (uid_t)-1) {
 		turn_away(fd, "cannot identify the client");
+		return;
+	}
+	if (!may_come(s, peer.uid)) {
+		turn_away(fd, "too many connections of this user or group: close some");
 		return;
 	}
 	c = calloc(1, sizeof(*c));

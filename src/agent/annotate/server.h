@@ -14,8 +14,10 @@
 #include "base/macros.h"
 #include "model/annotation.h"
 
-#define ANNOTATE_CONNECTIONS_MAX 64
-#define ANNOTATE_LINES_PER_S     1000 /* of one connection; more have to wait */
+#define ANNOTATE_CONNECTIONS_MAX  64
+#define ANNOTATE_CONNECTIONS_USER 16   /* of another user than this one and root */
+#define ANNOTATE_CONNECTIONS_KEPT 8    /* for these two */
+#define ANNOTATE_LINES_PER_S      1000 /* of one connection, or of another user; more have to wait */
 
 struct annotate_server;
 

@@ -19,7 +19,7 @@
 
 const struct provider_endpoints provider_defaults = {
 	.aws = {.host = LINK_LOCAL, .port = 80},
-	.gcp = {.host = "metadata.google.internal", .port = 80},
+	.gcp = {.host = LINK_LOCAL, .port = 80},
 	.azure = {.host = LINK_LOCAL, .port = 80},
 };
 

@@ -8,10 +8,12 @@
  * 3. Every frame's code object must be one, with names that are text. A process that runs on may
  *    spoil a walk, so several are tried; the first that is whole proves the layout.
  *
- * Nothing is told of a layout that was not proved. */
+ * Nothing is told of a layout that was not proved. Lists may lead to lists: what is read in all has a ceiling, since
+ * whoever laid them out may want to keep the reader busy. */
 #include "agent/python/python_private.h"
 
-#define ATTEMPTS 16
+#define ATTEMPTS  16
+#define READS_MAX 32768 /* some 12 ms; an interpreter with 1,000 threads takes 10,000 */
 
 /* Where glibc keeps the kernel's id in struct pthread; other C libraries are searched. */
 #if defined(__x86_64__)
@@ -22,6 +24,11 @@
 #define PTHREAD_TID PYTHON_NONE
 #endif
 
+struct ration { /* of reads */
+	const struct python_memory *m;
+	unsigned left;
+};
+
 struct trial {
 	const struct python_memory *m;
 	const struct python_symbols *s;
@@ -29,6 +36,16 @@ struct trial {
 	struct stack_python p;
 	bool is_guess; /* where p says that the threads are, another pointer to one may be */
 };
+
+static int read_rationed(void *arg, uint64_t address, void *out, size_t len)
+{
+	struct ration *r = arg;
+
+	if (!r->left)
+		return -EDQUOT;
+	r->left--;
+	return r->m->read(r->m->arg, address, out, len);
+}
 
 static int type_check(const struct trial *t, uint64_t object, uint64_t type)
 {
@@ -195,14 +212,16 @@ static int offsets_choose(struct trial *t, struct errinfo *reterr)
 int python_layout(const struct python_memory *m, const struct python_symbols *s, uint32_t tid,
 	struct stack_python *ret, struct errinfo *reterr)
 {
-	struct trial t = {.m = m, .s = s, .tid = tid};
+	struct ration ration = {.m = m, .left = READS_MAX};
+	const struct python_memory rationed = {read_rationed, &ration};
+	struct trial t = {.m = &rationed, .s = s, .tid = tid};
 	bool empty = false;
 	int r;
 
 	r = offsets_choose(&t, reterr);
 	if (r < 0)
 		return r;
-	for (unsigned i = 0; i < ATTEMPTS; i++) {
+	for (unsigned i = 0; i < ATTEMPTS && ration.left; i++) {
 		r = attempt(&t);
 		if (r == 0) {
 			*ret = t.p;
@@ -210,6 +229,10 @@ int python_layout(const struct python_memory *m, const struct python_symbols *s,
 		}
 		empty |= r == -ENOENT;
 	}
+	if (!ration.left)
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"its structures lead on and on: %u reads did not find a thread's frames",
+			READS_MAX);
 	if (empty)
 		return errinfo_set(reterr, -EAGAIN, "no thread of it runs Python yet");
 	return errinfo_set(reterr, -EOPNOTSUPP,

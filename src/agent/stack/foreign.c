@@ -33,9 +33,8 @@ int foreign_open_debug(const char *root, const uint8_t *build_id, unsigned len)
 	return fd < 0 ? -ENOENT : fd;
 }
 
-/* The user it acts as: the second of "Uid:". The owner of /proc/PID would be root for a process that
- * has given up a privilege. */
-static int user_of(const char *root, uint32_t pid, uid_t *ret)
+/* The second of "Uid:". The owner of /proc/PID would be root for a process that has given up a privilege. */
+int foreign_user(const char *root, uint32_t pid, uid_t *ret)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(STATUS_BYTES);
 	unsigned effective;
@@ -59,7 +58,7 @@ int foreign_open_perf_map(const char *root, uint32_t pid, uint32_t own_pid, stru
 	uid_t user;
 	int r, fd;
 
-	r = user_of(root, pid, &user);
+	r = foreign_user(root, pid, &user);
 	if (r < 0)
 		return r;
 	if (snprintf(inside, sizeof(inside), "%s/proc/%" PRIu32 "/root", root, pid) >=

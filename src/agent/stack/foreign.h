@@ -14,6 +14,9 @@
  * id: in the file system @root ("/proc/7/root", "" for ours) or else in ours. A descriptor; -ENOENT. */
 int foreign_open_debug(const char *root, const uint8_t *build_id, unsigned len);
 
+/* foreign_user - the user that process @pid acts as. -ESRCH. */
+int foreign_user(const char *root, uint32_t pid, uid_t *ret);
+
 /* foreign_open_perf_map - the list that a JIT of process @pid, which calls itself @own_pid, writes of its
  * code: /tmp/perf-PID.map. Everybody may write to /tmp: it must be no link, have no other name, and be
  * owned by the process's user or by root. A descriptor; -EPERM if it is another's; -ESRCH if the

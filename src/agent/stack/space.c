@@ -16,12 +16,12 @@
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/uio.h>
 
 #include "agent/discover/discover.h"
 #include "agent/discover/maps.h"
 #include "agent/python/python.h"
 #include "agent/stack/foreign.h"
+#include "agent/stack/remote.h"
 #include "base/array.h"
 #include "base/file.h"
 #include "base/log.h"
@@ -31,6 +31,8 @@
 #define VDSO_BYTES         65536
 #define KERNEL_HALF        (1ULL << 63)     /* addresses from here on are the kernel's */
 #define PYTHON_AGAIN_NS    (50 * NS_PER_MS) /* until the interpreter has come up */
+#define PYTHON_SHARE       20               /* trying again may take a twentieth of the time */
+#define PYTHON_PATIENCE_NS (5 * NS_PER_S)   /* for one look at its memory */
 #define GUESS_AGAIN_NS     NS_PER_S         /* until its layout is certain */
 #define GENERATED_AGAIN_NS NS_PER_S
 #define HANDLES_AGAIN_NS   (500 * NS_PER_MS)
@@ -261,10 +263,8 @@ void space_mappings(const struct stack_space *s, struct stack_mappings *ret)
 int space_read(void *arg, uint64_t address, void *out, size_t len)
 {
 	const struct stack_space *s = arg;
-	struct iovec to = {out, len}, from = {(void *)(uintptr_t)address, len};
-	ssize_t n = process_vm_readv((pid_t)s->pid, &to, 1, &from, 1, 0);
 
-	return n == (ssize_t)len ? 0 : n < 0 ? -errno : -EFAULT;
+	return remote_read(s->pid, s->uid, address, out, len);
 }
 
 static uint64_t place_address(const struct stack_space *s, const struct symbol_place *p)
@@ -280,7 +280,8 @@ static bool python_is_due(const struct stack_space *s, mono_time now)
 		return false;
 	if (s->python_state == SPACE_PYTHON_READY)
 		return s->python_is_guess && since_ns >= GUESS_AGAIN_NS;
-	return s->python_state == SPACE_PYTHON_WAITS && since_ns >= PYTHON_AGAIN_NS;
+	return s->python_state == SPACE_PYTHON_WAITS &&
+	       since_ns >= MAX(PYTHON_AGAIN_NS, s->python_took_ns * PYTHON_SHARE);
 }
 
 /* A layout that was found is kept until there is a better one. */
@@ -295,36 +296,112 @@ static bool take_layout(struct stack_space *s, const struct stack_python *found,
 	return is_new;
 }
 
-bool space_python(struct stack_space *s, mono_time now)
-{
-	struct python_memory memory = {space_read, s};
-	struct python_symbols symbols = {0};
+struct layout_job { /* beside this thread: whose memory it is may not want to be read */
+	struct remote_job job;
+	uint32_t pid, tid;
+	struct python_symbols symbols;
+	char path[NAME_MAX + 1];
 	struct stack_python found;
+	uint64_t took_ns;
+	struct errinfo e;
+};
+
+static int read_now(void *arg, uint64_t address, void *out, size_t len)
+{
+	const struct layout_job *j = arg;
+
+	return remote_read_now(j->pid, address, out, len);
+}
+
+static int run_layout(struct remote_job *job)
+{
+	struct layout_job *j = (struct layout_job *)job;
+	const struct python_memory memory = {read_now, j};
+	mono_time begun = mono_now();
+	int r = python_layout(&memory, &j->symbols, j->tid, &j->found, &j->e);
+
+	j->took_ns = mono_now().ns - begun.ns;
+	return r;
+}
+
+static struct layout_job *layout_job_new(const struct stack_space *s)
+{
 	const struct stack_file *f = s->python_file;
-	struct errinfo e = {0};
+	struct layout_job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return NULL;
+	j->job.run = run_layout;
+	j->job.uid = s->uid;
+	j->pid = s->pid;
+	j->tid = s->main_tid;
+	snprintf(j->path, sizeof(j->path), "%s", f->name);
+	j->symbols = (struct python_symbols){.runtime = place_address(s, &f->places[0]),
+		.code_type = place_address(s, &f->places[1]),
+		.unicode_type = place_address(s, &f->places[2]),
+		.path = j->path};
+	if (f->places[3].found && f->places[3].has_content)
+		memcpy(&j->symbols.version, f->places[3].content, sizeof(j->symbols.version));
+	return j;
+}
+
+static void refuse_python(struct stack_space *s, const char *why)
+{
+	if (s->python_state == SPACE_PYTHON_READY)
+		return;
+	s->python_state = SPACE_PYTHON_REFUSED;
+	snprintf(s->python_reason, sizeof(s->python_reason), "%s", why);
+	log_info("process %u: no Python frames: %s", s->pid, why);
+}
+
+static int post_layout(struct stack_space *s, mono_time now)
+{
+	struct layout_job *j;
 	int r;
 
-	if (!python_is_due(s, now) || !f->places_known || !f->has_load_base)
-		return false;
 	s->python_tried = now;
-	symbols.runtime = place_address(s, &f->places[0]);
-	symbols.code_type = place_address(s, &f->places[1]);
-	symbols.unicode_type = place_address(s, &f->places[2]);
-	if (f->places[3].found && f->places[3].has_content)
-		memcpy(&symbols.version, f->places[3].content, sizeof(symbols.version));
-	symbols.path = f->name;
-	if (!symbols.runtime) {
+	if (!place_address(s, &s->python_file->places[0])) {
 		s->python_state = SPACE_NO_PYTHON; /* a front of the library, or something else */
-		return false;
+		return -ENOENT;
 	}
-	r = python_layout(&memory, &symbols, s->main_tid, &found, &e);
+	j = layout_job_new(s);
+	r = j ? remote_post(&j->job) : -ENOMEM;
+	if (r == 0)
+		s->python_job = j;
+	return r;
+}
+
+static bool take_result(struct stack_space *s)
+{
+	_cleanup_free_ struct layout_job *j = TAKE(s->python_job);
+	int r = j->job.result;
+
+	s->python_took_ns = j->took_ns;
 	if (r >= 0)
-		return take_layout(s, &found, r > 0);
-	if (r != -EAGAIN && s->python_state != SPACE_PYTHON_READY) {
-		s->python_state = SPACE_PYTHON_REFUSED;
-		snprintf(s->python_reason, sizeof(s->python_reason), "%s", e.text);
-		log_info("process %u: no Python frames: %s", s->pid, e.text);
+		return take_layout(s, &j->found, r > 0);
+	if (r != -EAGAIN)
+		refuse_python(s, j->e.text);
+	return false;
+}
+
+static void leave_job(struct stack_space *s)
+{
+	if (s->python_job)
+		remote_leave(&TAKE(s->python_job)->job);
+}
+
+bool space_python(struct stack_space *s, mono_time now)
+{
+	const struct stack_file *f = s->python_file;
+
+	if (s->python_job && remote_is_done(&s->python_job->job))
+		return take_result(s);
+	if (s->python_job && now.ns - s->python_tried.ns > PYTHON_PATIENCE_NS) {
+		leave_job(s);
+		refuse_python(s, "its memory does not answer");
 	}
+	if (!s->python_job && python_is_due(s, now) && f->places_known && f->has_load_base)
+		(void)post_layout(s, now);
 	return false;
 }
 
@@ -432,6 +509,7 @@ const struct space_handle *space_handle(struct stack_space *s, struct stack_file
 
 void space_done(struct stack_space *s)
 {
+	leave_job(s);
 	free(s->handles);
 	s->handles = NULL;
 	s->handle_count = s->handle_room = 0;

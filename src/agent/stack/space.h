@@ -28,6 +28,7 @@ struct space_handle { /* of a kernel, as a variable of @file had it */
 
 struct stack_space {
 	uint32_t pid;
+	uid_t uid;            /* of its user */
 	uint32_t main_tid;    /* as the process itself knows it */
 	uint64_t start_ticks; /* with the pid it names the process */
 	mono_time made;
@@ -47,7 +48,9 @@ struct stack_space {
 	uint64_t python_base; /* where the interpreter's file is loaded */
 	struct stack_file *python_file;
 	mono_time python_tried;
-	struct stack_file *generated; /* names of a JIT's code; NULL: none yet */
+	uint64_t python_took_ns;       /* the last try */
+	struct layout_job *python_job; /* under way; NULL: none */
+	struct stack_file *generated;  /* names of a JIT's code; NULL: none yet */
 	int64_t generated_size;
 	mono_time generated_tried;
 	struct space_handle *handles; /* by value */

@@ -3,6 +3,8 @@
  * for where the parts are. */
 #include "agent/stack/stacks_private.h"
 
+#include "agent/stack/remote.h"
+
 #include <errno.h>
 #include <poll.h>
 #include <stdio.h>
@@ -90,6 +92,7 @@ void stacks_free(struct stacks *s)
 	size_t cursor = 0;
 
 	ring_free(s->ring);
+	remote_end();
 	for (size_t i = 0; i < s->waiting_count; i++)
 		free(s->waiting[i]);
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {

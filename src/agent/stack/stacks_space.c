@@ -2,6 +2,7 @@
 /* stacks_space.c - which processes there are, and what the kernel half is told of them: sets of
  * mappings, and Python. Children share their parent's set until they are looked at themselves. */
 #include "agent/stack/stacks_private.h"
+#include "agent/stack/foreign.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -107,6 +108,7 @@ static struct stack_space *space_new(struct stacks *s, uint32_t pid)
 	if (!p)
 		return NULL;
 	p->pid = pid;
+	(void)foreign_user("", pid, &p->uid); /* gone: nothing is read of it either */
 	p->made = p->told = mono_now();
 	p->patience_ns = RESCAN_FIRST_NS;
 	if (idmap_put(&s->spaces, pid, p) < 0) {

@@ -4,6 +4,7 @@
  * Addresses are turned into files and offsets here, by the mappings as they are then: a stack may
  * wait for names as long as it takes, and its process may end. */
 #include "agent/stack/stacks_private.h"
+#include "agent/stack/remote.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -248,9 +249,51 @@ bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char 
 
 /* ---- Python's frames read from outside ---- */
 
+struct walk_job {
+	struct remote_job job;
+	uint32_t pid, tid;
+	struct stack_python python;
+	struct stack_python_frame frames[STACK_PYTHON_MAX];
+};
+
+static int read_now(void *arg, uint64_t address, void *out, size_t len)
+{
+	const struct walk_job *j = arg;
+
+	return remote_read_now(j->pid, address, out, len);
+}
+
+static int run_walk(struct remote_job *job)
+{
+	struct walk_job *j = (struct walk_job *)job;
+	const struct python_memory memory = {read_now, j};
+
+	return python_walk(&memory, &j->python, j->tid, j->frames, ARRAY_SIZE(j->frames));
+}
+
+/* walk_outside - the frames of thread @tid of @p: how many. *ret_job is the caller's (free()). */
+static int walk_outside(const struct stack_space *p, uint32_t tid, struct walk_job **ret_job)
+{
+	struct walk_job *j = calloc(1, sizeof(*j));
+	int r;
+
+	if (!j)
+		return -ENOMEM;
+	*j = (struct walk_job){.job = {.run = run_walk, .uid = p->uid},
+		.pid = p->pid,
+		.tid = space_tid(p, tid),
+		.python = p->python};
+	r = remote_run(&j->job);
+	if (r < 0)
+		return r;
+	*ret_job = j;
+	return j->job.result;
+}
+
 uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t hash)
 {
-	struct stack_python_frame frames[STACK_PYTHON_MAX];
+	_cleanup_free_ struct walk_job *walked = NULL;
+	const struct stack_python_frame *frames;
 	struct kept *k = idmap_get(&s->kept, hash);
 	struct stack_space *p = idmap_get(&s->spaces, pid);
 	struct python_memory memory = {space_read, p};
@@ -260,9 +303,10 @@ uint64_t stacks_userspace(struct stacks *s, uint32_t pid, uint32_t tid, uint64_t
 
 	if (!k || !k->words || !p || p->python_state != SPACE_PYTHON_READY || p->ended.ns)
 		return hash;
-	n = python_walk(&memory, &p->python, space_tid(p, tid), frames, ARRAY_SIZE(frames));
+	n = walk_outside(p, tid, &walked);
 	if (n <= 0)
 		return hash;
+	frames = walked->frames;
 	r = k->record;
 	r.python_count = (uint8_t)n;
 	for (int i = 0; i < n; i++)

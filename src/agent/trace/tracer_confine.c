@@ -162,8 +162,7 @@ void tracer_confine_store(void *arg)
 				CONFINE_CAP(CAP_FOWNER) | CONFINE_CAP(CAP_SETUID) |
 				CONFINE_CAP(CAP_SETGID),
 		.paths = true,
-		.folders = folders,
-		.folder_count = ARRAY_SIZE(folders),
+		.files = {.folders = folders, .folder_count = ARRAY_SIZE(folders)},
 		.calls = {CONFINE_CALLS(store_calls, fcntl_commands, store_choices), .opens = true,
 			.writes = true, .strict = true, .logged = true},
 	};
@@ -195,7 +194,7 @@ void tracer_confine_metrics(void)
 {
 	static const struct confine_thread plan = {
 		.paths = true,
-		.freedoms = CONFINE_CONNECTS,
+		.files = {.freedoms = CONFINE_CONNECTS},
 		.calls = {CONFINE_CALLS(metrics_calls, fcntl_commands, metrics_choices),
 			.opens = true, .strict = true, .logged = true},
 	};

@@ -26,6 +26,7 @@ enum echo_lane { ECHO_TOOLS, ECHO_SQL, ECHO_MCP, ECHO_LANES };
 
 struct echo_tool { /* what the server knows of each row of cluster_tools */
 	const struct tool *tool;
+	char mcp_name[TOOL_ID_MAX];
 	json_t *input; /* its schema */
 	struct sketch took;
 	uint64_t calls, failed;

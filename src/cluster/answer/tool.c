@@ -11,6 +11,15 @@
 #include "base/when.h"
 #include "cluster/answer/tool_private.h"
 
+const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name)
+{
+	snprintf(out, TOOL_ID_MAX, "%s%s", prefix, name);
+	for (char *p = out; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return out;
+}
+
 const struct tool *tool_find(const char *name)
 {
 	const struct tool *t = cluster_tools;

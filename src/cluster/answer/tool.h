@@ -35,3 +35,7 @@ struct tool {
 extern const struct tool cluster_tools[];
 
 const struct tool *tool_find(const char *name);
+
+#define TOOL_ID_MAX 128
+/* tool_id - @prefix and the name as what takes letters, digits and _ alone has it: "fleet_cluster_summary". */
+const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name);

@@ -17,6 +17,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/demo_day.h"
 #include "cluster/cli/demo_memory.h"
+#include "cluster/cli/service_rights.h"
 #include "command/dispatch.h"
 
 #define REFRESH_NS   (NS_PER_S / 4)
@@ -52,6 +53,7 @@ struct demo {
 	struct demo_memory *memory; /* NULL: none */
 	struct api_server *api;
 	struct loop_timer *timer;
+	struct path_user before;
 	int err;
 };
 
@@ -71,6 +73,7 @@ static void demo_done(struct demo *d)
 		rates_free(d->rates);
 	if (d->loop)
 		loop_free(d->loop);
+	path_user_leave(&d->before);
 }
 
 /* What the core has found goes to the memory, if there is one. */
@@ -274,6 +277,7 @@ static int show(struct demo *d, const char *address, struct errinfo *reterr)
 /* Without DuckDB the demo is the present alone. */
 static int open_memory(struct demo *d, const struct demo_flags *t, struct errinfo *reterr)
 {
+	struct service_rights rights = {0};
 	struct errinfo e = {0};
 	int r;
 
@@ -285,6 +289,12 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 		r = loop_signal(d->loop, SIGINT, on_stop, d);
 	if (r == 0)
 		r = loop_signal(d->loop, SIGTERM, on_stop, d);
+	if (r < 0)
+		return r;
+	if (t->folder) {
+		service_rights_write(&rights, t->folder);
+		r = service_rights_files(&rights, &d->before, reterr);
+	}
 	if (r < 0)
 		return r;
 	r = demo_memory_new(d->loop, t->folder, &d->memory, &e);

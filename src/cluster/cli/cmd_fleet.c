@@ -73,18 +73,23 @@ struct run { /* of the command */
 	struct loop *loop;
 	struct tls *tls;
 	struct server_access access;
+	struct outlets *outlets;
 	struct service *service;
 	struct server_life life;
+	struct path_user before;
 };
 
 static void run_done(struct run *c)
 {
 	if (c->service)
 		service_free(c->service);
+	if (c->outlets)
+		outlets_free(c->outlets);
 	server_life_done(&c->life);
 	server_access_done(&c->access);
 	if (c->tls)
 		tls_free(c->tls);
+	path_user_leave(&c->before);
 }
 
 /* ---- flags ---- */
@@ -182,6 +187,29 @@ static void announce(const struct run *c)
 	trust_warn(c->tls);
 }
 
+/* Opens what takes rights, and gives up the rest. */
+static int take_rights(struct run *c, struct errinfo *reterr)
+{
+	const struct fleet_typed *t = c->typed;
+	struct outlets_settings told = fleet_flags_outlets(&t->core);
+	struct service_rights rights = {.low_port = listen_address_any_low(&t->at)};
+	const char *const reads[] = {t->token_file, t->cert, t->key, t->client_ca};
+	int r = outlets_new(c->loop, &told, &c->outlets, reterr);
+
+	if (r < 0)
+		return r;
+	fleet_flags_rights(&t->core, &rights);
+	outlets_rights(c->outlets, &rights);
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++)
+		service_rights_read(&rights, reads[i]);
+	r = service_rights_files(&rights, &c->before, reterr);
+	if (r == 0)
+		r = outlets_open(c->outlets, reterr);
+	if (r == 0)
+		service_rights_confine(&rights);
+	return r;
+}
+
 static int run_service(struct run *c, struct errinfo *reterr)
 {
 	const struct fleet_typed *t = c->typed;
@@ -192,8 +220,11 @@ static int run_service(struct run *c, struct errinfo *reterr)
 
 	if (r == 0 && t->cert)
 		r = tls_server_new(&tls, &c->tls, reterr);
+	if (r == 0)
+		r = take_rights(c, reterr);
 	if (r < 0)
 		return r;
+	s.outlets = c->outlets;
 	s.grpc_address = listen_address(t->at.grpc);
 	s.http_address = listen_address(t->at.http);
 	s.api_address = listen_address(t->at.api);

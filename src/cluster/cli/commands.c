@@ -31,6 +31,8 @@ static const struct program_values values[] = {
 
 static const struct program_variable variables[] = {
 	{"INGERO_TOKEN", "token to require, or to show, without --token-file"},
+	{"STATE_DIRECTORY",
+		"root's folder for store, certificate and token (default: /var/lib/ingero-cluster)"},
 	{"NO_COLOR", "if set, print no colours"},
 	{0},
 };
@@ -39,6 +41,7 @@ const struct program cluster_program = {
 	.name = "ingero-cluster",
 	.headline = "which rank of a cluster makes the others wait, why, and what it costs",
 	.no_config = true,
+	.root_folder = "/var/lib/ingero-cluster",
 	.commands = commands,
 	.values = values,
 	.variables = variables,

@@ -3,6 +3,7 @@
 #include "cluster/cli/echo_files.h"
 
 #include <errno.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,14 +11,28 @@
 #include "cluster/keep/entry.h"
 #include "cluster/keep/keeper.h"
 
-static int open_store(const struct echo_flags *f, struct echo_prepared *p, struct store **ret,
-	struct errinfo *reterr)
+/* Root uses a store, and what is beside it, with the rights of whoever may change names there. */
+static int enter(
+	const char *store, const char *other, struct path_user *ret_before, struct errinfo *reterr)
+{
+	_cleanup_free_ char *copy = other ? strdup(other) : NULL;
+	const char *folders[] = {store, copy ? dirname(copy) : NULL};
+
+	if (other && !copy)
+		return -ENOMEM;
+	return service_rights_enter(folders, other ? 2 : 1, ret_before, reterr);
+}
+
+static int open_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
+	struct path_user *before, struct store **ret, struct errinfo *reterr)
 {
 	int r = echo_flags_prepare(f, p, reterr);
 
 	if (r == 0 && p->settings.engine != ECHO_DUCKDB)
 		r = errinfo_set(reterr, -EINVAL,
 			"this is for --engine duckdb: ClickHouse has its own backup and export");
+	if (r == 0)
+		r = enter(p->folder, other, before, reterr);
 	if (r == 0 && access(p->folder, F_OK) < 0)
 		r = errinfo_set(
 			reterr, -ENOENT, "there is no store in %s: give --db-path", p->folder);
@@ -31,9 +46,10 @@ static int open_store(const struct echo_flags *f, struct echo_prepared *p, struc
 
 int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_(store_freep) struct store *s = NULL;
-	int r = open_store(f, &p, &s, reterr);
+	int r = open_store(f, to, &p, &before, &s, reterr);
 
 	if (r == 0)
 		r = store_duck_backup(s, to, reterr);
@@ -67,9 +83,12 @@ static int verify_journal(const char *folder, uint64_t durable, struct errinfo *
 
 int echo_files_verify(const char *folder, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	struct store_report report = {.tell = tell_line};
-	int r = store_duck_verify(folder, &report, reterr), j;
+	int r = enter(folder, NULL, &before, reterr), j;
 
+	if (r == 0)
+		r = store_duck_verify(folder, &report, reterr);
 	if (r < 0 && r != -EBADMSG)
 		return r;
 	if (r == -EBADMSG && !report.findings) /* not even its manifest can be read */
@@ -124,6 +143,7 @@ int echo_files_repair(
 {
 	const struct store_duck_settings settings = {
 		.folder = folder, .memory_bytes = f->memory_bytes};
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(journal_freep) struct journal *journal = NULL;
 	_cleanup_(store_freep) struct store *s = NULL;
 	struct store_report report = {.tell = tell_line};
@@ -133,7 +153,9 @@ int echo_files_repair(
 	if (access(folder, F_OK) < 0)
 		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
 	snprintf(path, sizeof(path), "%s/journal", folder);
-	r = store_duck_open(&settings, &s, reterr);
+	r = enter(folder, NULL, &before, reterr);
+	if (r == 0)
+		r = store_duck_open(&settings, &s, reterr);
 	if (r == 0)
 		r = journal_open_to_read(path, &journal, reterr);
 	if (r < 0)
@@ -151,8 +173,11 @@ int echo_files_repair(
 
 int echo_files_restore(const char *from, const char *to, struct errinfo *reterr)
 {
-	int r = store_duck_restore(from, to, reterr);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = enter(from, to, &before, reterr);
 
+	if (r == 0)
+		r = store_duck_restore(from, to, reterr);
 	if (r == 0)
 		printf("Restored %s to %s: start it with `ingero-cluster echo --db-path %s`\n",
 			from, to, to);
@@ -177,6 +202,7 @@ static int find_table(const char *name, enum store_table *ret, struct errinfo *r
 int echo_files_export(const struct echo_flags *f, const char *cluster, const char *table,
 	const char *path, struct errinfo *reterr)
 {
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_(store_freep) struct store *s = NULL;
 	struct store_scope scope = {
@@ -187,7 +213,7 @@ int echo_files_export(const struct echo_flags *f, const char *cluster, const cha
 	int r = find_table(table, &t, reterr);
 
 	if (r == 0)
-		r = open_store(f, &p, &s, reterr);
+		r = open_store(f, path, &p, &before, &s, reterr);
 	if (r == 0)
 		r = store_duck_export(s, t, &scope, path, &rows, reterr);
 	if (r == 0)

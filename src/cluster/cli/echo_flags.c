@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/owner.h"
 #include "net/token.h"
 
 struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address)
@@ -21,6 +22,14 @@ struct tls_server_settings echo_flags_tls(const struct echo_flags *f)
 {
 	return (struct tls_server_settings){
 		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
+}
+
+void echo_flags_rights(const struct echo_flags *f, struct service_rights *rights)
+{
+	const char *const reads[] = {f->acl, f->token_file, f->cert, f->key, f->client_ca};
+
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++)
+		service_rights_read(rights, reads[i]);
 }
 
 static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
@@ -81,6 +90,21 @@ int echo_flags_check(const struct echo_flags *f, const char *address, struct err
 
 /* ---- settings ---- */
 
+/* As root the store was in the home of who called sudo: whoever has one there is not to begin anew unawares. */
+static int check_earlier(const char *now, struct errinfo *reterr)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_free_ char *earlier = NULL;
+
+	if (!state_folder_is_roots() || access(now, F_OK) == 0 ||
+		owner_home_file("echo", &earlier, NULL) < 0 ||
+		path_user_enter(earlier, &before, reterr) < 0 || access(earlier, F_OK) < 0)
+		return 0;
+	return errinfo_set_exit(reterr, EXIT_CONFIG, -EEXIST,
+		"there is a store in %s, but root's default is %s now: move it there, or use it with --db-path %s; to begin anew, make the folder %s",
+		earlier, now, earlier, now);
+}
+
 static int find_folder(const struct echo_flags *f, char **ret, struct errinfo *reterr)
 {
 	_cleanup_free_ char *home = NULL;
@@ -95,7 +119,7 @@ static int find_folder(const struct echo_flags *f, char **ret, struct errinfo *r
 		*ret = NULL;
 		r = -ENOMEM;
 	}
-	return r;
+	return r == 0 ? check_earlier(*ret, reterr) : r;
 }
 
 static int read_password(const char *path, char **ret, struct errinfo *reterr)

@@ -11,6 +11,7 @@
 #include "base/notify.h"
 #include "command/server_life.h"
 #include "command/trust.h"
+#include "duck/duck.h"
 
 #define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
 
@@ -22,14 +23,18 @@ struct run {
 	struct server_access access;
 	struct tenants *tenants;
 	struct echo_service *echo;
+	struct outlets *outlets;
 	struct service *fleet;
 	struct server_life life;
+	struct path_user before;
 };
 
 static void run_done(struct run *c)
 {
 	if (c->fleet)
 		service_free(c->fleet);
+	if (c->outlets)
+		outlets_free(c->outlets);
 	if (c->echo)
 		echo_service_free(c->echo);
 	server_life_done(&c->life);
@@ -41,6 +46,7 @@ static void run_done(struct run *c)
 	if (c->loop)
 		loop_free(c->loop);
 	echo_prepared_done(&c->prepared);
+	path_user_leave(&c->before);
 }
 
 /* ---- signals ---- */
@@ -74,6 +80,8 @@ static void reload(void *arg)
 
 	if (c->tenants)
 		r = tenants_reload(c->tenants, mono_now().ns, &e);
+	if (r == 0 && c->echo)
+		r = echo_service_share(c->echo);
 	if (r == 0 && c->tls)
 		r = tls_reload(c->tls, &e);
 	if (r == 0 && c->fleet)
@@ -118,6 +126,7 @@ static int open_fleet(
 {
 	struct service_settings s = fleet_flags_settings(c->settings->fleet);
 
+	s.outlets = c->outlets;
 	s.http = *http;
 	s.grpc_address = listen_address(c->settings->at.grpc);
 	s.http_address = listen_address(c->settings->at.http);
@@ -148,6 +157,39 @@ static int open_services(
 		a.otlp_http = listen_address(c->settings->at.http);
 	}
 	return echo_service_listen(c->echo, &a, reterr);
+}
+
+/* Loads and opens what takes rights, and gives up the rest. */
+static int take_rights(struct run *c, struct errinfo *reterr)
+{
+	const struct echo_flags *f = c->settings->echo;
+	const struct fleet_flags *fleet = c->settings->fleet;
+	bool is_duck = c->prepared.settings.engine == ECHO_DUCKDB;
+	struct service_rights rights = {
+		.sql = is_duck, .low_port = listen_address_any_low(&c->settings->at)};
+	struct outlets_settings told;
+	int r = is_duck ? duck_load(reterr) : 0;
+
+	if (r == 0 && fleet) {
+		told = fleet_flags_outlets(fleet);
+		r = outlets_new(c->loop, &told, &c->outlets, reterr);
+	}
+	if (r < 0)
+		return r;
+	service_rights_write(&rights, c->prepared.folder);
+	echo_flags_rights(f, &rights);
+	if (c->tls && tls_is_self_signed(c->tls))
+		service_rights_own(&rights, tls_cert_path(c->tls));
+	if (fleet) {
+		fleet_flags_rights(fleet, &rights);
+		outlets_rights(c->outlets, &rights);
+	}
+	r = service_rights_files(&rights, &c->before, reterr);
+	if (r == 0 && fleet)
+		r = outlets_open(c->outlets, reterr);
+	if (r == 0)
+		service_rights_confine(&rights);
+	return r;
 }
 
 /* ---- what is said ---- */
@@ -221,6 +263,8 @@ static int run(struct run *c, struct errinfo *reterr)
 		r = open_access(c, reterr);
 	if (r == 0 && !f->no_tls)
 		r = server_tls_open(&tls, &c->tls, reterr);
+	if (r == 0)
+		r = take_rights(c, reterr);
 	if (r < 0)
 		return r;
 	c->life = (struct server_life){.loop = c->loop,

@@ -41,9 +41,19 @@ struct service_settings fleet_flags_settings(const struct fleet_flags *f)
 	return (struct service_settings){.fleet = core_settings(f),
 		.rates = f->rates,
 		.snapshot = f->snapshot,
-		.node_page = f->node_page,
-		.outlets = {.config = f->alerts,
-			.forward = f->forward,
-			.forward_spool = f->forward_spool,
-			.remediate = f->remediate}};
+		.node_page = f->node_page};
+}
+
+struct outlets_settings fleet_flags_outlets(const struct fleet_flags *f)
+{
+	return (struct outlets_settings){.config = f->alerts,
+		.forward = f->forward,
+		.forward_spool = f->forward_spool,
+		.remediate = f->remediate};
+}
+
+void fleet_flags_rights(const struct fleet_flags *f, struct service_rights *rights)
+{
+	service_rights_write_file(rights, f->snapshot);
+	service_rights_read(rights, f->rates);
 }

@@ -69,5 +69,9 @@ struct fleet_flags {
 
 int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr);
 
-/* fleet_flags_settings - all of a service but its addresses. */
+/* fleet_flags_settings - all of a service but its addresses and who is told. */
 struct service_settings fleet_flags_settings(const struct fleet_flags *f);
+struct outlets_settings fleet_flags_outlets(const struct fleet_flags *f);
+
+/* fleet_flags_rights - adds the files that are used while it runs. */
+void fleet_flags_rights(const struct fleet_flags *f, struct service_rights *rights);

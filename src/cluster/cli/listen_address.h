@@ -13,5 +13,8 @@ const char *listen_address(const char *typed);
 
 bool listen_address_any(const struct listen_addresses *a); /* one is wanted */
 
+bool listen_address_any_low(
+	const struct listen_addresses *a); /* one has a port that only root may open */
+
 /* listen_address_widest - the one that most people can reach: its needs are those of all. */
 const char *listen_address_widest(const struct listen_addresses *a);

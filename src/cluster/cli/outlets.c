@@ -17,13 +17,15 @@
 #define SPOOL_BYTES (1ULL << 30)
 
 struct outlets {
+	struct outlets_settings settings;
 	struct loop *loop;
 	struct notify_config *config;
 	struct endpoint endpoint; /* of --forward */
 	struct alerts *alerts;
 	struct forward *forward;
 	struct stream *stream;
-	unsigned left; /* that have not finished */
+	char socket[SOCKET_PATH_MAX]; /* of the stream; "": none */
+	unsigned left;                /* that have not finished */
 	loop_fn *finished;
 	void *finished_arg;
 };
@@ -40,8 +42,9 @@ static int open_alerts(struct outlets *o, struct errinfo *reterr)
 }
 
 /* Those of the file, and the one of the flag behind them. */
-static int open_forward(struct outlets *o, const struct outlets_settings *s, struct errinfo *reterr)
+static int open_forward(struct outlets *o, struct errinfo *reterr)
 {
+	const struct outlets_settings *s = &o->settings;
 	struct forward_target targets[FORWARD_TARGETS_MAX];
 	const struct forward_target *given = NULL;
 	const struct endpoint_options options = {
@@ -77,11 +80,11 @@ static void on_stream(void *arg)
 
 static int open_stream(struct outlets *o, struct errinfo *reterr)
 {
-	char path[SOCKET_PATH_MAX];
-	int r = socket_path_default(STREAM_CLUSTER_SOCKET, path, reterr);
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	int r = path_user_enter(o->socket, &before, reterr);
 
 	if (r == 0)
-		r = stream_open(path, SOCKET_NO_GROUP, &o->stream, reterr);
+		r = stream_open(o->socket, SOCKET_NO_GROUP, &o->stream, reterr);
 	return r < 0 ? r : loop_watch(o->loop, stream_fd(o->stream), on_stream, o);
 }
 
@@ -93,27 +96,53 @@ int outlets_new(struct loop *l, const struct outlets_settings *s, struct outlets
 
 	if (!o)
 		return -ENOMEM;
+	o->settings = *s;
 	o->loop = l;
 	if (s->config)
 		r = notify_config_read(s->config, NULL, 0, &o->config, reterr);
-	if (r == 0)
-		r = open_alerts(o, reterr);
-	if (r == 0)
-		r = open_forward(o, s, reterr);
 	if (r == 0 && s->remediate)
-		r = open_stream(o, reterr);
+		r = socket_path_default(STREAM_CLUSTER_SOCKET, o->socket, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(o);
 	return 0;
 }
 
+void outlets_rights(const struct outlets *o, struct service_rights *rights)
+{
+	const struct forward_target *given = NULL;
+	size_t count = 0;
+
+	if (o->config)
+		given = notify_config_forward(o->config, &count);
+	for (size_t i = 0; i < count; i++)
+		service_rights_write(rights, given[i].spool);
+	service_rights_write(rights, o->settings.forward_spool);
+	service_rights_own(rights, o->socket[0] ? o->socket : NULL);
+}
+
+int outlets_open(struct outlets *o, struct errinfo *reterr)
+{
+	int r = open_alerts(o, reterr);
+
+	if (r == 0)
+		r = open_forward(o, reterr);
+	return r == 0 && o->socket[0] ? open_stream(o, reterr) : r;
+}
+
+static void close_stream(struct outlets *o)
+{
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
+	loop_watch(o->loop, stream_fd(o->stream), NULL, NULL);
+	(void)path_user_enter(o->socket, &before, NULL);
+	stream_close(o->stream);
+}
+
 void outlets_free(struct outlets *o)
 {
-	if (o->stream) {
-		loop_watch(o->loop, stream_fd(o->stream), NULL, NULL);
-		stream_close(o->stream);
-	}
+	if (o->stream)
+		close_stream(o);
 	if (o->alerts)
 		alerts_free(o->alerts);
 	if (o->forward)

@@ -3,6 +3,7 @@
  * and receivers of OTLP to whom everything is forwarded. Belongs to the loop's thread. */
 #pragma once
 
+#include "cluster/cli/service_rights.h"
 #include "cluster/detect/fleet.h"
 #include "cluster/ingest/receiver.h"
 #include "model/metric.h"
@@ -16,8 +17,15 @@ struct outlets_settings {
 
 struct outlets;
 
+/* outlets_new - reads the file; what @s points to outlives it. */
 int outlets_new(struct loop *l, const struct outlets_settings *s, struct outlets **ret,
 	struct errinfo *reterr);
+
+/* outlets_rights - adds the folders that will be written. */
+void outlets_rights(const struct outlets *o, struct service_rights *rights);
+
+/* outlets_open - opens spools and the socket. */
+int outlets_open(struct outlets *o, struct errinfo *reterr);
 void outlets_free(struct outlets *o);
 DEFINE_CLEANUP(struct outlets *, outlets_free)
 

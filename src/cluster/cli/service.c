@@ -23,7 +23,6 @@ struct service {
 	struct loop *loop;
 	struct rates *rates;
 	struct fleet *fleet;
-	struct outlets *outlets;
 	struct receiver *receiver;
 	struct api_server *api;
 	struct loop_timer *tick;
@@ -100,7 +99,7 @@ static void forward_request(void *arg, const struct receiver_request *q)
 {
 	struct service *s = arg;
 
-	outlets_forward(s->outlets, q);
+	outlets_forward(s->settings.outlets, q);
 }
 
 /* ---- what goes out ---- */
@@ -110,7 +109,7 @@ static void take_notices(struct service *s)
 	struct fleet_notice n;
 
 	while (fleet_notice(s->fleet, &n)) {
-		outlets_tell(s->outlets, &n);
+		outlets_tell(s->settings.outlets, &n);
 		if (s->settings.keeping.tell)
 			s->settings.keeping.tell(s->settings.keeping.arg, &n, service_now(s));
 	}
@@ -187,7 +186,7 @@ static void put_metrics(void *arg, struct metric_set *m)
 	const struct service *s = arg;
 	struct receiver_stats stats;
 
-	outlets_metrics(s->outlets, m);
+	outlets_metrics(s->settings.outlets, m);
 	if (!s->receiver)
 		return;
 	stats = receiver_stats(s->receiver);
@@ -250,7 +249,7 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 		.arg = s};
 	int r = 0;
 
-	if (outlets_want_requests(s->outlets))
+	if (outlets_want_requests(s->settings.outlets))
 		in.sink.forward = forward_request;
 	if (s->settings.keeping.keep) {
 		in.sink.keep = keep_request;
@@ -284,8 +283,6 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 	restore_snapshot(s);
 	r = loop_timer_new(l, on_tick, s, &s->tick);
 	if (r == 0)
-		r = outlets_new(l, &settings->outlets, &s->outlets, reterr);
-	if (r == 0)
 		r = open_ports(s, reterr);
 	if (r < 0)
 		return r;
@@ -305,8 +302,6 @@ void service_free(struct service *s)
 		receiver_free(s->receiver);
 	if (s->api)
 		api_server_free(s->api);
-	if (s->outlets)
-		outlets_free(s->outlets);
 	if (s->fleet)
 		fleet_free(s->fleet);
 	if (s->rates)
@@ -356,7 +351,7 @@ static void on_drained(void *arg)
 	fleet_tick(s->fleet, service_now(s));
 	take_notices(s);
 	keep_snapshot(s);
-	outlets_finish(s->outlets, s->drained, s->drained_arg);
+	outlets_finish(s->settings.outlets, s->drained, s->drained_arg);
 }
 
 void service_drain(struct service *s, loop_fn *done, void *arg)

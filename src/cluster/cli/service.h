@@ -17,12 +17,12 @@ struct service_settings {
 	struct fleet_settings fleet;      /* without rates: they are the service's */
 	struct http_server_settings http; /* of all three; without an address */
 	const char *grpc_address, *http_address, *api_address; /* NULL: not opened */
-	const char *rates; /* file of prices; NULL: the built-in ones */
-	struct outlets_settings outlets;
-	const char *snapshot;   /* file that keeps the nodes over a restart; NULL: none */
-	struct keeping keeping; /* what comes in is kept there, too */
-	bool api_elsewhere;     /* without api_address: another server has its routes */
-	const char *node_page;  /* as of api_server_settings */
+	const char *rates;       /* file of prices; NULL: the built-in ones */
+	struct outlets *outlets; /* who is told; the caller's, and outlives the service */
+	const char *snapshot;    /* file that keeps the nodes over a restart; NULL: none */
+	struct keeping keeping;  /* what comes in is kept there, too */
+	bool api_elsewhere;      /* without api_address: another server has its routes */
+	const char *node_page;   /* as of api_server_settings */
 };
 
 int service_new(struct loop *l, const struct service_settings *s, struct service **ret,

@@ -34,6 +34,13 @@ struct store_scope {
 	int64_t since_ns, until_ns;  /* by each table's time; 0: open */
 };
 
+/* Of whom a cluster is, where the store has a ceiling: shares are of all that an owner has. */
+struct store_share {
+	const char *cluster;
+	uint32_t owner;   /* 1, 2, …; clusters that are not listed are of owner 0 */
+	unsigned percent; /* of the ceiling; 0: an equal part of what is left */
+};
+
 struct store_limits {
 	size_t rows_max, bytes_max; /* more is not read: truncated is set */
 	uint64_t timeout_ns;
@@ -80,6 +87,7 @@ struct store_ops {
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 	int (*sql)(struct store *s, const struct store_scope *scope, const char *text,
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
+	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 	/* seal: all that is visible becomes durable. */
 	int (*seal)(struct store *s, struct errinfo *reterr);
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
@@ -119,6 +127,13 @@ static inline int store_commit(struct store *s, struct errinfo *reterr)
 static inline uint64_t store_durable(struct store *s)
 {
 	return s->ops->durable(s);
+}
+
+/* store_share - who loses rows first at the ceiling: who has more than its share. An engine without one takes no
+ * notice. */
+static inline int store_share(struct store *s, const struct store_share *list, size_t count)
+{
+	return s->ops->share ? s->ops->share(s, list, count) : 0;
 }
 
 /* store_select - a question of our own. -ETIMEDOUT, -ENOMEM, -EIO. */

@@ -201,6 +201,7 @@ static void store_duck_free(struct store *store)
 	pthread_mutex_destroy(&s->fill_mutex);
 	pthread_mutex_destroy(&s->write_mutex);
 	pthread_mutex_destroy(&s->set_mutex);
+	shares_free(s->shares, s->share_count);
 	free(s->folder);
 	free(s);
 }
@@ -268,6 +269,7 @@ static const struct store_ops duck_ops = {
 	.durable = store_duck_durable,
 	.select = ask_select,
 	.sql = ask_sql,
+	.share = shares_set,
 	.seal = seal_all,
 	.upkeep = upkeep_step,
 	.stats = store_duck_stats,

@@ -93,6 +93,8 @@ struct store_duck {
 	uint64_t pending_rows, pending_position;
 
 	/* Under `set`: */
+	struct store_share *shares; /* ordered by cluster */
+	size_t share_count;
 	struct parts parts;                  /* those gone too, until they are removed */
 	struct generation *current, *frozen; /* frozen: being sealed; NULL: none */
 	struct generation *retired[64];      /* to be dropped when nobody reads them */
@@ -119,6 +121,14 @@ struct store_duck {
 	struct snapshots *snapshots;
 	struct scrub *scrub;
 };
+
+/* ---- store_duck_share.c: whose parts go first ---- */
+
+void shares_free(struct store_share *list, size_t count);
+int shares_set(struct store *store, const struct store_share *list, size_t count);
+/* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who is furthest over its
+ * share. NULL: there is no memory. */
+struct part *shares_find_over(struct store_duck *s);
 
 /* ---- store_duck_text.c: SQL ---- */
 

@@ -280,6 +280,8 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	const struct store_scope *scope, const char *text, const struct store_limits *limits,
 	struct sql_table *ret, struct errinfo *reterr)
 {
+	uint64_t began = mono_now().ns, waited;
+	struct store_limits left = *limits;
 	struct snapshot *n = NULL;
 	struct files files = {0};
 	int r = 0;
@@ -290,8 +292,13 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
 	if (r == 0)
 		r = list_files(s, reading, n, &files);
-	if (r == 0)
-		r = ask_worker(&files, text, limits, ret, reterr);
+	waited = mono_now().ns - began; /* for others' snapshots, and its own */
+	if (r == 0 && waited >= left.timeout_ns)
+		r = errinfo_set(reterr, -ETIMEDOUT, "the statement waited until its time was over");
+	if (r == 0) {
+		left.timeout_ns -= waited;
+		r = ask_worker(&files, text, &left, ret, reterr);
+	}
 	if (n)
 		snapshot_end(s, n);
 	if (is_damage(r))
@@ -339,8 +346,8 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 	for (int tries = 0;; tries++) {
 		now = mono_now().ns;
 		if (now >= until)
-			return errinfo_set(reterr, -ETIMEDOUT,
-				"the statement waited for others until its time was over");
+			return errinfo_set(
+				reterr, -ETIMEDOUT, "the statement waited until its time was over");
 		limits.timeout_ns = until - now;
 		r = sql_once(s, scope, text, &limits, ret, reterr);
 		if (!is_damage(r) || tries)

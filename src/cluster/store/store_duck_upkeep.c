@@ -38,7 +38,7 @@ static struct part *find_expired(struct store_duck *s, int64_t now_ns)
 	if (s->settings.retention_ns &&
 		oldest->received_ns < now_ns - (int64_t)s->settings.retention_ns)
 		return oldest;
-	return s->settings.bytes_max && bytes > s->settings.bytes_max ? oldest : NULL;
+	return s->settings.bytes_max && bytes > s->settings.bytes_max ? shares_find_over(s) : NULL;
 }
 
 static int expire(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/path_user.h"
 #include "cluster/tenant/audit_private.h"
 #include "json/reader.h"
 
@@ -124,9 +125,13 @@ int audit_verify(
 {
 	struct audit_span span = {.before = AUDIT_ZEROS, .head = AUDIT_ZEROS};
 	struct chain c = {.path = path, .noted = noted, .span = &span, .reterr = reterr};
-	_cleanup_(file_closep) FILE *f = fopen(path, "re");
-	int r;
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_(file_closep) FILE *f = NULL;
+	int r = path_user_enter(path, &before, reterr);
 
+	if (r < 0)
+		return r;
+	f = fopen(path, "re");
 	if (!f)
 		return errinfo_set_exit(reterr, errno == ENOENT ? EXIT_NO_INPUT : 0, -errno,
 			"cannot read the audit file %s: %s", path, strerror(errno));

@@ -19,20 +19,30 @@
 
 #define ATTEMPTS 16 /* each lost to another process that started and ended in between */
 
-static int report_holder(int fd, const char *db_path, struct errinfo *reterr)
+/* The pid in the lock's file, if such a process lives; 0: none. */
+static pid_t read_living(int fd)
 {
 	char text[24] = "";
-	ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-	long pid = n > 0 ? atol(text) : 0;
+	long pid = pread(fd, text, sizeof(text) - 1, 0) > 0 ? strtol(text, NULL, 10) : 0;
 
-	if (pid > 0)
+	return pid > 0 && pid <= INT32_MAX && (kill((pid_t)pid, 0) == 0 || errno == EPERM)
+		       ? (pid_t)pid
+		       : 0;
+}
+
+/* A holder that is not the one whose pid stands there has not written any: it is no ingero, or just begins. */
+static int report_holder(int fd, const char *db_path, struct errinfo *reterr)
+{
+	pid_t pid = read_living(fd);
+
+	if (pid)
 		return errinfo_set(reterr, -EBUSY,
 			"%s is being written by process %ld: stop it, or choose another file with "
 			"--db",
-			db_path, pid);
+			db_path, (long)pid);
 	return errinfo_set(reterr, -EBUSY,
-		"%s is being written by another ingero: stop it, or choose another file with --db",
-		db_path);
+		"another process has locked %s.lock: `fuser %s.lock` names it; stop it, or choose another file with --db",
+		db_path, db_path);
 }
 
 static bool still_named(int fd, const char *path)
@@ -64,7 +74,7 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 	}
 	for (int i = 0; i < ATTEMPTS; i++) {
 		_cleanup_fd_ int fd =
-			open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0644);
+			open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 
 		if (fd < 0) {
 			int r = -errno;
@@ -81,6 +91,7 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 		}
 		if (!still_named(fd, path))
 			continue;
+		(void)fchmod(fd, 0600); /* who can read it can hold it */
 		/* The pid and the owner are a courtesy: without them the lock is as good. */
 		(void)write_pid(fd);
 		(void)owner_give(fd);
@@ -108,20 +119,17 @@ pid_t store_lock_holder(const char *db_path)
 {
 	_cleanup_free_ char *path = NULL;
 	_cleanup_fd_ int fd = -1;
-	char text[24] = "";
-	long pid;
+	pid_t pid;
 
 	if (asprintf(&path, "%s.lock", db_path) < 0) {
 		path = NULL;
 		return 0;
 	}
 	fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-	if (fd < 0 || pread(fd, text, sizeof(text) - 1, 0) <= 0)
-		return 0;
-	pid = strtol(text, NULL, 10);
-	if (pid <= 0 || pid > INT32_MAX || (kill((pid_t)pid, 0) < 0 && errno != EPERM))
+	pid = fd < 0 ? 0 : read_living(fd);
+	if (!pid)
 		return 0;
 	if (flock(fd, LOCK_SH | LOCK_NB) == 0)
 		return 0; /* left by a killed one whose pid was given out again */
-	return errno == EWOULDBLOCK ? (pid_t)pid : 0;
+	return errno == EWOULDBLOCK ? pid : 0;
 }
