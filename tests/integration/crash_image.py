@@ -266,6 +266,13 @@ class Recording:
                 if call and int(call[3]) >= 0:
                     self.calls.append((start, number, (call[1], call[2], int(call[3]), call[4])))
 
+    def draw(self, chance):
+        """An instant: any, or soon after a name has changed, of which there are few, and which matter."""
+        named = [start for start, _, call in self.calls if call[0].startswith(("rename", "unlink", "mkdir"))]
+        if named and chance.random() < 0.5:
+            return min(chance.choice(named) + chance.randint(0, 8), len(self.times) - 1)
+        return chance.randrange(1, len(self.times))
+
     def play(self, disk, cut):
         """The calls up to line @cut; of those that are under way then, a sync has not happened."""
         for start, end, call in self.calls:
