@@ -120,9 +120,14 @@ def lay_out(folder, items):
         path.chmod(item.mode)
 
 
+def at_debians(item):
+    """Debian's and Ubuntu's zsh look for what packages bring in a folder of their own."""
+    return item._replace(path=item.path.replace("share/zsh/site-functions/", "share/zsh/vendor-completions/"))
+
+
 def pack(layout, name, version, items, program):
     """The bytes of one package."""
-    items = compressed(items) + list(documents(name, version))
+    items = [at_debians(item) for item in compressed(items)] + list(documents(name, version))
     sums = "".join(f"{hashlib.md5(item.data).hexdigest()}  {item.path}\n"
                    for item in sorted(items) if not item.path.startswith("etc/"))
     members = [Item("DEBIAN/control", control(layout, name, version, items, program).encode()),

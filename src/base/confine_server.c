@@ -38,10 +38,10 @@ static const uint16_t calls[] = {
 	__NR_epoll_pwait, __NR_eventfd2, __NR_pipe2, __NR_dup, __NR_dup3, __NR_pselect6,
 	/* files */
 	__NR_pwrite64, __NR_pwritev, __NR_fsync, __NR_fdatasync, __NR_ftruncate, __NR_fallocate,
-	__NR_flock, __NR_getdents64, __NR_openat2, __NR_statfs, __NR_fstatfs, __NR_unlinkat,
-	__NR_renameat, __NR_renameat2, __NR_linkat, __NR_mkdirat, __NR_fchown, __NR_fchownat,
-	__NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask, __NR_setfsuid, __NR_setfsgid,
-	__NR_getgroups, __NR_setgroups,
+	__NR_fadvise64, __NR_flock, __NR_getdents64, __NR_openat2, __NR_statfs, __NR_fstatfs,
+	__NR_unlinkat, __NR_renameat, __NR_renameat2, __NR_linkat, __NR_mkdirat, __NR_fchown,
+	__NR_fchownat, __NR_fchmod, __NR_fchmodat, __NR_utimensat, __NR_umask, __NR_setfsuid,
+	__NR_setfsgid, __NR_getgroups, __NR_setgroups,
 #ifdef __NR_epoll_wait
 	__NR_epoll_wait, __NR_dup2, __NR_select, __NR_unlink, __NR_rename, __NR_link, __NR_mkdir,
 	__NR_rmdir, __NR_chown, __NR_chmod,

@@ -93,10 +93,9 @@ static int resolve_agent(
 	}
 	if (!name)
 		name = config->node;
-	if (name)
-		snprintf(p->node, sizeof(p->node), "%s", name);
-	else if (gethostname(p->node, sizeof(p->node) - 1) < 0)
+	if (gethostname(p->host, sizeof(p->host) - 1) < 0)
 		return -errno;
+	snprintf(p->node, sizeof(p->node), "%s", name ? name : p->host);
 	return identity_node_check(name ? name : p->node, reterr);
 }
 
@@ -202,7 +201,10 @@ static int resolve_otlp(
 		.cert = s->otlp_client_cert,
 		.key = s->otlp_client_key,
 		.insecure_far = s->otlp_insecure_far,
-		.resource = {.version = INGERO_VERSION, .node = p->node, .cluster = s->cluster}};
+		.resource = {.version = INGERO_VERSION,
+			.node = p->node,
+			.host = p->host,
+			.cluster = s->cluster}};
 	return 0;
 }
 

@@ -49,7 +49,7 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 	const char *db_path;           /* NULL: nothing is recorded */
 	char *default_path;
 	char annotate_path[SOCKET_PATH_MAX];
-	char node[256];
+	char node[256], host[256];
 	char *notify;    /* file of those who are told of incidents; NULL: none */
 	bool has_stream; /* remediation */
 	struct remediate_settings stream;

@@ -303,5 +303,7 @@ struct spool_stats spool_stats(const struct spool *s)
 	struct spool_stats stats = s->stats;
 
 	stats.bytes = s->bytes;
+	if (s->count && s->segments[0].id == s->acked.id) /* a segment goes when it is done with */
+		stats.bytes -= s->acked.offset;
 	return stats;
 }

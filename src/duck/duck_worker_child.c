@@ -137,6 +137,9 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 	if (r < 0)
 		return r;
 	r = duck_select_stranger(c, q->text, &limits, &ret->table, &ret->err);
+	/* Its transaction only reads, and it has no other one. */
+	if (r == -EIO && !strncmp(ret->err.text, "TransactionContext Error", 24))
+		r = errinfo_set(&ret->err, -EPERM, "a statement may only read, in one transaction");
 	if (r == -EINVAL)
 		put_hint(q, ret->err.text, ret->hint);
 	return r;

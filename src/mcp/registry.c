@@ -11,7 +11,7 @@
 const struct registry_tool *registry_tool_find(const struct registry *o, const char *name)
 {
 	for (const struct registry_tool *t = o->tools; t && name && t->name; t++)
-		if (!strcmp(t->name, name))
+		if (!strcmp(t->name, name) || (t->alias && !strcmp(t->alias, name)))
 			return t;
 	return NULL;
 }

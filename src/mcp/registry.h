@@ -18,7 +18,8 @@
 #define REGISTRY_VALUE_MAX 512 /* bytes of a template's variable */
 
 struct registry_tool {
-	const char *name; /* NULL ends the table */
+	const char *name;  /* NULL ends the table */
+	const char *alias; /* may be called by that name, too; NULL: by none */
 	const char *title;
 	const char *description;
 	const char *input;       /* JSON Schema of the arguments: enforced before run() */

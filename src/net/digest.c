@@ -28,37 +28,42 @@ int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX])
 	return 0;
 }
 
-static int digest_read(int fd, EVP_MD_CTX *context)
+static int digest_read(int fd, EVP_MD_CTX *context, digest_pace *pace, void *arg)
 {
 	_cleanup_free_ unsigned char *data = malloc(READ_BYTES);
 	ssize_t n = 0;
+	int r = 0;
 
 	if (!data || EVP_DigestInit_ex(context, EVP_sha256(), NULL) != 1)
 		return -ENOMEM;
-	while ((n = read(fd, data, READ_BYTES)) != 0) {
+	while (r == 0 && (n = read(fd, data, READ_BYTES)) != 0) {
 		if (n < 0 && errno != EINTR)
 			return -errno;
 		if (n > 0 && EVP_DigestUpdate(context, data, (size_t)n) != 1)
 			return -ENOMEM;
+		if (n > 0 && pace)
+			r = pace(arg, (size_t)n);
 	}
-	return 0;
+	return r;
 }
 
-int digest_sha256_file(const char *path, char ret[DIGEST_HEX])
+int digest_sha256_fd(int fd, digest_pace *pace, void *arg, char ret[DIGEST_HEX])
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 	unsigned char bytes[SHA256_DIGEST_LENGTH];
-	EVP_MD_CTX *context;
-	int r;
+	EVP_MD_CTX *context = EVP_MD_CTX_new();
+	int r = context ? digest_read(fd, context, pace, arg) : -ENOMEM;
 
-	if (fd < 0)
-		return -errno;
-	context = EVP_MD_CTX_new();
-	r = context ? digest_read(fd, context) : -ENOMEM;
 	if (r == 0 && EVP_DigestFinal_ex(context, bytes, NULL) != 1)
 		r = -ENOMEM;
 	EVP_MD_CTX_free(context);
 	if (r == 0)
 		put_hex(bytes, ret);
 	return r;
+}
+
+int digest_sha256_file(const char *path, char ret[DIGEST_HEX])
+{
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+
+	return fd < 0 ? -errno : digest_sha256_fd(fd, NULL, NULL, ret);
 }

@@ -11,3 +11,8 @@ int digest_sha256(const void *data, size_t len, char ret[DIGEST_HEX]);
 
 /* digest_sha256_file - 0, or what open(2) or read(2) gave. */
 int digest_sha256_file(const char *path, char ret[DIGEST_HEX]);
+
+/* digest_sha256_fd - of what @fd holds from its offset on. @pace is told of each @bytes that were read and may
+ * wait; what it returns other than 0 ends it. NULL: nobody is told. */
+typedef int digest_pace(void *arg, size_t bytes);
+int digest_sha256_fd(int fd, digest_pace *pace, void *arg, char ret[DIGEST_HEX]);

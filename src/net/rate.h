@@ -32,6 +32,12 @@ static inline bool rate_take(struct rate *r, uint64_t now_ns, unsigned burst, ui
 	return true;
 }
 
+/* rate_owe - takes what can be known only afterwards, also beyond the burst: it has to come back first. */
+static inline void rate_owe(struct rate *r, uint64_t now_ns, uint64_t cost_ns)
+{
+	r->used_ns = rate_settle(r, now_ns) + cost_ns;
+}
+
 /* rate_is_spent - whether the next rate_take() would fail. */
 static inline bool rate_is_spent(struct rate *r, uint64_t now_ns, unsigned burst, uint64_t each_ns)
 {

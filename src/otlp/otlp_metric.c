@@ -90,8 +90,7 @@ static void put_resource(struct buf *b, const struct otlp_resource *r)
 {
 	const struct {
 		const char *key, *value;
-	} rows[] = {{"service.name", "ingero"}, {"service.version", r->version},
-		{"ingero.node.id", r->node}, {"ingero.cluster.id", r->cluster}};
+	} rows[] = OTLP_RESOURCE_ROWS(r);
 	size_t resource = pb_put_begin(b, RESOURCE_ITEM_RESOURCE);
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)

@@ -8,9 +8,19 @@
 
 struct otlp_resource {       /* whose metrics these are; a NULL or "" is left out */
 	const char *version; /* service.version */
-	const char *node;    /* ingero.node.id */
+	const char *node;    /* ingero.node.id, and service.instance.id */
+	const char *host;    /* host.name */
 	const char *cluster; /* ingero.cluster.id */
 };
+
+/* What receivers know a sender by: Prometheus's `instance` is the service.instance.id, vendors' hosts are host.name;
+ * without them all nodes behind one Collector are one. */
+#define OTLP_RESOURCE_ROWS(r)                                                                      \
+	{                                                                                          \
+		{"service.name", "ingero"}, {"service.version", (r)->version},                     \
+			{"service.instance.id", (r)->node}, {"host.name", (r)->host},              \
+			{"ingero.node.id", (r)->node}, {"ingero.cluster.id", (r)->cluster},        \
+	}
 
 /* otlp_metric_protobuf/_json - append the request. Metrics without an OTLP name are left out. The
  * number of data points is returned; failures stick in @b. */

@@ -112,8 +112,7 @@ static void put_resource(struct json_writer *w, const struct otlp_resource *r)
 {
 	const struct {
 		const char *key, *value;
-	} rows[] = {{"service.name", "ingero"}, {"service.version", r->version},
-		{"ingero.node.id", r->node}, {"ingero.cluster.id", r->cluster}};
+	} rows[] = OTLP_RESOURCE_ROWS(r);
 
 	json_begin_object_member(w, "resource");
 	json_begin_array_member(w, "attributes");

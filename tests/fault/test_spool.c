@@ -80,9 +80,17 @@ static void test_order_and_restart(void **state)
 	assert_int_equal(take(s), -1);
 	spool_ack(s);
 	assert_int_equal(spool_stats(s).records, 0);
+	assert_int_equal(
+		spool_stats(s).bytes, 0); /* the file is still there, and nothing in it waits */
 	spool_close(s);
 	s = open_spool(*state);
 	assert_int_equal(take(s), -1);
+	assert_int_equal(spool_stats(s).bytes, 0);
+	assert_int_equal(put(s, 101, 100), 0);
+	assert_int_equal(spool_stats(s).bytes, 112); /* with its head */
+	assert_int_equal(take(s), 101);
+	spool_ack(s);
+	assert_int_equal(spool_stats(s).bytes, 0);
 	assert_int_equal(spool_stats(s).damaged_bytes, 0);
 	spool_close(s);
 	remove_spool(*state);

@@ -60,7 +60,7 @@ static size_t write_entries(struct fuzz_input *in, struct buf *b)
 		memcpy(e.data, in->data, len);
 		in->data += len;
 		in->size -= len;
-		entry_seal(&e.head, count + 1, count + 1, 1, (uint32_t)len);
+		entry_seal(&e.head, 0, count + 1, count + 1, 1, (uint32_t)len);
 		buf_append(b, &e, ENTRY_HEAD + len);
 		count++;
 	}

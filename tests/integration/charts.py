@@ -10,18 +10,20 @@ CHARTS = SOURCE / "packaging/helm"
 AGENT, CLUSTER = "ingero", "ingero-cluster"
 # What has no default because only the operator knows it.
 NEEDED = ["storage.className=gold", "storage.encrypted=true", "tls.secretName=ingero-tls",
-          "auth.aclSecret.secretName=ingero-acl"]
+          "auth.aclSecret.secretName=ingero-acl", "echo.libraryImage=registry.example.org/ingero-duckdb:1.5.5-0.1.0"]
+IMAGE = "registry.example.org/ingero"
 
 
-def render(chart, *settings, values=None, args=(), json_output=True):
-    """(objects, sentence): one of them is None. @settings are of --set; @values is a dict, given as a file."""
+def render(chart, *settings, values=None, args=(), json_output=True, image=IMAGE):
+    """(objects, sentence): one of them is None. @settings are of --set; @values is a dict, given as a file. @image is
+    the operator's, unless it is None."""
     command = [SOURCE / "tools/helm-render", "--strict", "--namespace", "gpu", *args]
     command += ["--json"] if json_output else []
     if values is not None:
         with open(scratch("values.yaml"), "w") as f:
             json.dump(values, f)
         command += ["-f", scratch("values.yaml")]
-    for one in settings:
+    for one in ([f"image.repository={image}"] if image else []) + list(settings):
         command += ["--set", one]
     done = subprocess.run([*command, "rel", CHARTS / chart], capture_output=True, text=True,
                           env=dict(os.environ, BUILD=str(BUILD)))

@@ -10,6 +10,7 @@ import re
 import shutil
 import socket
 import subprocess
+import sys
 import threading
 import urllib.error
 import urllib.parse
@@ -19,6 +20,8 @@ import rig
 
 FIXTURE = rig.BUILD / "tests" / "store-fixture"
 WRITER, READER = "password-of-the-writer", "password-of-the-reader"
+ACCOUNTS = {"STORE_USER": "ingero_writer", "STORE_PASSWORD": WRITER, "STORE_READER": "ingero_reader",
+            "STORE_READER_PASSWORD": READER}
 
 
 class Store:
@@ -175,9 +178,7 @@ class ClickHouse:
 
     def open(self, store="ingero", retention_ns=0, ports=None, settle_ns=1):
         return Store(["clickhouse", "ingero", store.replace("-", "_"), retention_ns, settle_ns,
-                      *(f"http://127.0.0.1:{p}" for p in ports or self.http)],
-                     {"STORE_USER": "ingero_writer", "STORE_PASSWORD": WRITER,
-                      "STORE_READER": "ingero_reader", "STORE_READER_PASSWORD": READER})
+                      *(f"http://127.0.0.1:{p}" for p in ports or self.http)], ACCOUNTS)
 
     def direct(self, text, user="ingero_writer", shard=0):
         """What a server says itself: (status, text), with nothing of ours between."""
@@ -187,6 +188,33 @@ class ClickHouse:
                 return r.status, r.read().decode()
         except urllib.error.HTTPError as e:
             return e.code, e.read().decode()
+
+
+class ClickHouseToday(ClickHouse):
+    """The engine of today as a library, behind clickhouse_bridge.py: one server, no cluster, no users of its own."""
+    name = "clickhouse today"
+    packages = rig.BUILD / "chdb"
+
+    @classmethod
+    def missing(cls):
+        return None if (cls.packages / "chdb").exists() else \
+            "a ClickHouse of today is missing: `tools/servers --today` fetches it (180 MB), as make check-full does"
+
+    def __init__(self):
+        self.http = [free_port()]
+        self.processes = []
+        self.processes = [self.run(0)]
+        if not rig.wait_until(lambda: self.is_up(self.http[0]), 30):
+            raise RuntimeError("ClickHouse does not start: " + pathlib.Path(rig.scratch("bridge.log")).read_text()[-2000:])
+
+    def run(self, i):
+        return rig.start([sys.executable, rig.SOURCE / "tests/integration/clickhouse_bridge.py", self.packages, rig.scratch("chdb"),
+                          self.http[0], f"ingero_writer={WRITER}", f"ingero_reader={READER}"],
+                         stdout=subprocess.DEVNULL, stderr=open(rig.scratch("bridge.log"), "a"))
+
+    def open(self, store="ingero", retention_ns=0, ports=None, settle_ns=1):
+        return Store(["clickhouse", "", store.replace("-", "_"), retention_ns, settle_ns,
+                      *(f"http://127.0.0.1:{p}" for p in ports or self.http)], ACCOUNTS)
 
 
 class Proxy:

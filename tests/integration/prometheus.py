@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """prometheus.py - a real Prometheus and promtool as tests run them, and what rules and dashboards ask for."""
+import itertools
 import json
 import os
 import pathlib
@@ -95,6 +96,35 @@ def try_alerts(path, alerts):
                        "promql_expr_test": rows}]}))
         r = subprocess.run([PROMTOOL, "test", "rules", trial], text=True, capture_output=True)
         check(f"{alert}: fires in time, and not before", r.returncode == 0, r.stdout + r.stderr)
+
+
+def expand(series, labels, domains):
+    """@series ({name{label="value"}: values}) with every combination of what the labels of each metric can be, on two
+    instances. @labels: metric → names of its labels; @domains: label → values; two made ones where there is no row."""
+    made = {}
+    for text, values in series.items():
+        metric, given = re.fullmatch(r"(\w+)\{(.*)\}", text).groups()
+        keys = ["instance", *labels[metric]]
+        for row in itertools.product(*(domains.get(k, (f"{k}-1", f"{k}-2")) for k in keys)):
+            made.setdefault(metric + "{" + ",".join(f'{k}="{v}"' for k, v in zip(keys, row)) + "}", values)
+    return made
+
+
+def try_labels(path, alerts, labels, domains):
+    """[(alert, what promtool says)] of alerts that are in error, or do not fire, where series of all
+    combinations of labels are there at once. Whichever two series a rule could take for one are among them."""
+    faults = []
+    for alert, (series, _, at) in alerts.items():
+        trial = scratch(f"{alert}-labels.json")
+        pathlib.Path(trial).write_text(json.dumps({
+            "rule_files": [str(path)], "evaluation_interval": "30s",
+            "tests": [{"interval": "1m", "input_series": [{"series": k, "values": v} for k, v in
+                                                          expand(series, labels, domains).items()],
+                       "promql_expr_test": [{"expr": f"({FIRING % alert}) > bool 0", "eval_time": at, "exp_samples": [{"labels": "{}", "value": 1}]}]}]}))
+        r = subprocess.run([PROMTOOL, "test", "rules", trial], text=True, capture_output=True)
+        if r.returncode:
+            faults.append((alert, (r.stdout + r.stderr)[:2000]))
+    return faults
 
 
 def ask_all(prometheus, expressions):

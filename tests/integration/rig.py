@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import traceback
 
 SOURCE = pathlib.Path(__file__).resolve().parent.parent.parent
 BUILD = pathlib.Path(os.environ.get("BUILD", SOURCE / "build")).resolve()
@@ -55,6 +56,15 @@ def equal(name, got, wanted):
 def skip(name, why):
     _points.append(True)
     print(f"ok {len(_points)} - {name} # SKIP {why}", flush=True)
+
+
+def _fail(kind, value, trace):
+    """What ends a test before its time is a point that fails, with the reason."""
+    check("the test runs to its end", False, "".join(traceback.format_exception(kind, value, trace)))
+    sys.__excepthook__(kind, value, trace)
+
+
+sys.excepthook = _fail
 
 
 @atexit.register

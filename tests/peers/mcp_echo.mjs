@@ -17,6 +17,7 @@ for (const { name } of tools) {
   seen.texts[name] = r.content[0].text;
   if (JSON.stringify(JSON.parse(r.content[1].text)) !== JSON.stringify(r.structuredContent)) seen.failed[name] = "text and values differ";
 }
+seen.alias = (await call("fleet.cluster.summary", {})).structuredContent?.clusters?.length;
 seen.failed.arguments = (await call("fleet.cluster.summary", { limits: 5 })).isError;
 seen.failed.sql = (await call("fleet.cluster.run_analysis", { sql: "DROP TABLE events" })).isError;
 try {

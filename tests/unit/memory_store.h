@@ -19,6 +19,7 @@ struct memory_store {
 	uint64_t visible, taken, durable;
 	atomic_int take_err, commit_err, seal_err; /* what the next call gives; 0: it goes well */
 	atomic_bool is_lazy;                       /* nothing is durable before seal() */
+	atomic_uint_fast64_t lost;                 /* requests, as it was told */
 };
 
 static void memory_put_row(struct buf *b, const struct batch_row *row)
@@ -125,13 +126,20 @@ static void memory_stats(struct store *store, struct store_stats *ret)
 	pthread_mutex_unlock(&s->lock);
 }
 
+static int memory_lose(struct store *store, const struct store_loss *l, struct errinfo *reterr)
+{
+	((struct memory_store *)store)->lost += l->last - l->first + 1;
+	return 0;
+}
+
 static const struct store_ops memory_ops = {.name = "memory",
 	.take = memory_take,
 	.commit = memory_commit,
 	.durable = memory_durable,
 	.seal = memory_seal,
 	.upkeep = memory_upkeep,
-	.stats = memory_stats};
+	.stats = memory_stats,
+	.lose = memory_lose};
 
 static void memory_store_init(struct memory_store *s)
 {

@@ -17,6 +17,8 @@ struct node {
 	struct health_output o;
 	int64_t now_ns;
 	double threshold; /* of the fleet; 0: it says none */
+	struct health_program programs[2];
+	size_t program_count;
 };
 
 static void begin(struct node *n)
@@ -30,6 +32,8 @@ static void take(struct node *n, double launch_rate)
 {
 	struct health_input in = {.reading.launches = (int64_t)(launch_rate * 5),
 		.raw = {launch_rate, 0.9, 0.95, 0.8},
+		.programs = n->programs,
+		.program_count = n->program_count,
 		.push_interval_ns = 5 * NS_PER_S,
 		.reachable = true};
 
@@ -66,6 +70,84 @@ static void test_a_lasting_fall_does_not_resolve_itself(void **state)
 	}
 	take(&n, 1000);
 	assert_int_equal(n.o.verdict, HEALTH_VERDICT_RESOLVED);
+}
+
+enum { JOB = 7, NEIGHBOUR = 9 };
+
+/* Rates of a job and of its neighbour; below 0: it has gone. */
+static void take_both(struct node *n, double job, double neighbour, bool is_over)
+{
+	n->programs[0] = (struct health_program){.id = JOB, .rate = job};
+	n->programs[1] = (struct health_program){
+		.id = NEIGHBOUR, .rate = fmax(neighbour, 0), .is_over = is_over};
+	n->program_count = neighbour < 0 ? 1 : 2;
+	take(n, job + fmax(neighbour, 0));
+}
+
+static void warm_up_both(struct node *n)
+{
+	begin(n);
+	for (int i = 0; i < 60; i++)
+		take_both(n, 1800, 20000, false);
+	assert_int_equal(n->m.state.now, PUSH_ACTIVE);
+}
+
+static void test_a_neighbour_that_ends_slows_nobody(void **state)
+{
+	struct node n;
+
+	warm_up_both(&n);
+	take_both(&n, 1800, 9000, true); /* what it did last is still in the window */
+	assert_int_equal(n.o.verdict, HEALTH_VERDICT_NONE);
+	for (int i = 0; i < 720; i++) {
+		take_both(&n, 1800, -1, false);
+		assert_int_equal(n.o.verdict, HEALTH_VERDICT_NONE);
+		assert_true(fabs(n.o.values[HEALTH_THROUGHPUT] - 1) < 1e-6);
+		assert_false(n.o.degraded);
+	}
+	for (int i = 0; i < 720; i++) { /* and the job's own fall is still seen */
+		take_both(&n, 900, -1, false);
+		assert_int_equal(n.o.verdict, HEALTH_VERDICT_STRAGGLER);
+	}
+}
+
+/* Without knowing whose the launches were: a node that is slow for good. */
+static void test_control_a_neighbour_that_is_not_known(void **state)
+{
+	struct node n;
+
+	begin(&n);
+	for (int i = 0; i < 60; i++)
+		take(&n, 21800);
+	for (int i = 0; i < 720; i++)
+		take(&n, 1800);
+	assert_int_equal(n.o.verdict, HEALTH_VERDICT_STRAGGLER);
+}
+
+/* One that has stopped making progress has not ended. */
+static void test_a_program_that_hangs_is_missed(void **state)
+{
+	struct node n;
+
+	warm_up_both(&n);
+	take_both(&n, 1800, 0, false);
+	assert_int_equal(n.o.verdict, HEALTH_VERDICT_STRAGGLER);
+}
+
+static void test_a_neighbour_of_an_earlier_run_ends(void **state)
+{
+	struct node n, again;
+
+	warm_up_both(&n);
+	n.m.baseline.part_count = 0; /* as the file has it */
+	begin(&again);
+	health_monitor_init(&again.m, 30, &n.m.baseline);
+	take_both(&again, 1800, 20000, false);
+	take_both(&again, 1800, -1, false);
+	assert_int_equal(again.o.verdict, HEALTH_VERDICT_NONE);
+	assert_true(fabs(again.o.values[HEALTH_THROUGHPUT] - 1) < 1e-6);
+	take_both(&again, 900, -1, false);
+	assert_int_equal(again.o.verdict, HEALTH_VERDICT_STRAGGLER);
 }
 
 static void test_work_that_ends_resolves(void **state)
@@ -173,6 +255,10 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_lasting_fall_does_not_resolve_itself),
+		cmocka_unit_test(test_a_neighbour_that_ends_slows_nobody),
+		cmocka_unit_test(test_control_a_neighbour_that_is_not_known),
+		cmocka_unit_test(test_a_program_that_hangs_is_missed),
+		cmocka_unit_test(test_a_neighbour_of_an_earlier_run_ends),
 		cmocka_unit_test(test_work_that_ends_resolves),
 		cmocka_unit_test(test_no_verdict_before_it_is_active),
 		cmocka_unit_test(test_a_node_that_never_worked),

@@ -3,6 +3,11 @@
  * over, pruned, or not there yet. */
 #include "store_fixture.h"
 
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "agent/push/pusher_recording.h"
 
 static wall_time now;
@@ -22,16 +27,21 @@ static void put(struct nodedb *db, uint64_t seq)
 	assert_int_equal(nodedb_put_collective(db, &e, &c, &err), 0);
 }
 
-static void put_launches(struct nodedb *db, uint64_t count)
+static void put_launches_of(struct nodedb *db, uint32_t pid, uint64_t count)
 {
 	struct aggregate a = {.bucket.ns = now.ns - now.ns % (int64_t)NODEDB_BUCKET_FINE,
-		.pid = 7,
+		.pid = pid,
 		.source = SOURCE_CUDA,
 		.op = CUDA_LAUNCH};
 	struct errinfo err = {0};
 
 	sketch_add(&a.sketch, 1000, count);
 	assert_int_equal(nodedb_add_aggregate(db, false, &a, &err), 0);
+}
+
+static void put_launches(struct nodedb *db, uint64_t count)
+{
+	put_launches_of(db, 7, count);
 }
 
 /* The sequence numbers that come now. */
@@ -168,6 +178,73 @@ static void nobody_writes(void **state)
 	pusher_recording_done(&r);
 }
 
+static void put_program(struct nodedb *db, pid_t pid, const char *comm, uint64_t launches)
+{
+	struct process p = {
+		.pid = (uint32_t)pid, .start_ticks = 1, .seen = now, .identity.launcher = ""};
+	struct errinfo e = {0};
+
+	snprintf(p.comm, sizeof(p.comm), "%s", comm);
+	assert_int_equal(nodedb_put_process(db, &p, NULL, &e), 0);
+	put_launches_of(db, p.pid, launches);
+}
+
+static pid_t begin_child(void)
+{
+	pid_t pid = fork();
+
+	assert_true(pid >= 0);
+	if (!pid) {
+		pause();
+		_exit(0);
+	}
+	return pid;
+}
+
+static void end_child(pid_t pid)
+{
+	assert_int_equal(kill(pid, SIGKILL), 0);
+	assert_int_equal(waitpid(pid, NULL, 0), pid);
+}
+
+/* Two workers of one program, and a neighbour. */
+static void programs_end(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	pid_t workers[2] = {begin_child(), begin_child()}, neighbour = begin_child();
+	struct pusher_reading reading;
+	struct pusher_recording r;
+	struct errinfo e = {0};
+	wall_time begin = now = wall_now();
+	double sum = 0;
+
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	put_program(db, workers[0], "worker", 30);
+	put_program(db, workers[1], "worker", 20);
+	put_program(db, neighbour, "neighbour", 7);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(reading.program_count == 2);
+	for (size_t i = 0; i < 2; i++) {
+		sum += reading.programs[i].rate;
+		assert_false(reading.programs[i].is_over);
+	}
+	assert_true(fabs(sum - reading.raw[HEALTH_THROUGHPUT]) < 1e-9 && sum > 0);
+
+	end_child(workers[0]);
+	end_child(neighbour);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(reading.program_count == 2);
+	assert_true(reading.programs[0].is_over != reading.programs[1].is_over);
+
+	now.ns = begin.ns + 90 * (int64_t)NS_PER_S; /* what it did has left the window */
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
+	assert_true(reading.program_count == 1 && !reading.programs[0].is_over);
+	end_child(workers[1]);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -178,6 +255,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			pruned_rows_are_lost, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nobody_writes, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(programs_end, scratch_setup, scratch_teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -226,6 +226,8 @@ static void test_parts_without_a_manifest_are_not_opened(void **state)
 	store_end(s);
 	snprintf(path, sizeof(path), "%s/manifest", s->folder);
 	assert_int_equal(unlink(path), 0);
+	snprintf(path, sizeof(path), "%s/manifest.copy", s->folder);
+	assert_int_equal(unlink(path), 0);
 	assert_int_equal(store_duck_open(&s->settings, &s->store, &err), -EBADMSG);
 	assert_non_null(strstr(err.text, "no manifest"));
 }

@@ -7,6 +7,7 @@ static void test_a_backup_is_verified_and_restored(void **state)
 {
 	struct scratch_store *s = *state;
 	char backup[96], restored[96];
+	struct store_report report = {0};
 	struct errinfo err = {0};
 
 	snprintf(backup, sizeof(backup), "%s/backup", s->root);
@@ -17,10 +18,10 @@ static void test_a_backup_is_verified_and_restored(void **state)
 	fill_up_to(s->store, 50); /* not durable: not in the backup */
 	assert_int_equal(store_duck_backup(s->store, backup, NULL), 0);
 	assert_int_equal(store_duck_backup(s->store, backup, &err), -EEXIST);
-	assert_int_equal(store_duck_verify(s->folder, &err), -EAGAIN); /* it is in use */
+	assert_int_equal(store_duck_verify(s->folder, &report, &err), -EAGAIN); /* it is in use */
 	store_end(s);
-	assert_int_equal(store_duck_verify(s->folder, NULL), 0);
-	assert_int_equal(store_duck_verify(backup, NULL), 0);
+	assert_int_equal(store_duck_verify(s->folder, &report, NULL), 0);
+	assert_int_equal(store_duck_verify(backup, &report, NULL), 0);
 	assert_int_equal(store_duck_restore(backup, restored, NULL), 0);
 	assert_int_equal(store_duck_restore(backup, restored, NULL), -EEXIST);
 
@@ -33,8 +34,8 @@ static void test_a_backup_is_verified_and_restored(void **state)
 	store_end(s);
 
 	damage_part_in(backup, false);
-	assert_int_equal(store_duck_verify(backup, &err), -EBADMSG);
-	assert_non_null(strstr(err.text, part_file));
+	assert_int_equal(store_duck_verify(backup, &report, &err), -EBADMSG);
+	assert_int_equal(report.findings, 1);
 	snprintf(restored, sizeof(restored), "%s/second", s->root);
 	assert_int_equal(store_duck_restore(backup, restored, NULL), -EBADMSG);
 	assert_int_equal(access(restored, F_OK), -1);
@@ -62,12 +63,91 @@ static void test_rows_are_exported_as_parquet(void **state)
 	assert_int_equal(ask_number(s->store, NULL, question), 30 * 31 / 2);
 }
 
+/* Entries of the journal, as they were taken, as far as it still has them. */
+static int rows_again(
+	void *arg, const char *cluster, uint64_t first, uint64_t last, struct buf *ret)
+{
+	uint64_t trimmed = *(uint64_t *)arg;
+
+	for (uint64_t p = first; p <= last; p++) {
+		struct batch b = {.bytes = BUF_INIT(1u << 20)};
+		char node[32];
+
+		if (p <= trimmed)
+			return -ENODATA;
+		snprintf(node, sizeof(node), "n%d", (int)(p % 3));
+		assert_string_equal(cluster, "red");
+		put_event(&b, "red", node, (int64_t)p);
+		put_event(&b, "red", "n9", (int64_t)p);
+		if (p % 10 == 0) {
+			batch_row(&b, TABLE_CHAINS);
+			batch_int(&b, CHAINS_TS, T0 + (int64_t)p);
+			batch_text_of(&b, CHAINS_CLUSTER, "red");
+			batch_text_of(&b, CHAINS_NODE, node);
+			batch_text_of(&b, CHAINS_ID, "chain");
+		}
+		buf_append(ret, b.bytes.data, b.bytes.len);
+		buf_done(&b.bytes);
+	}
+	return 0;
+}
+
+/* Of a part that was merged since, the backup has the first pieces and the journal the rest, or not. */
+static void repair_merged(struct scratch_store *s, uint64_t trimmed, int64_t red, int err)
+{
+	static const char *const names[] = {"red"};
+	struct store_scope scope = {.clusters = names, .cluster_count = 1};
+	struct store_report report = {0};
+	struct store_missing m;
+	char backup[96];
+
+	snprintf(backup, sizeof(backup), "%s/saved", s->root);
+	store_begin(s);
+	for (uint64_t n = 4; n <= 32; n += 4) {
+		fill_up_to(s->store, n);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+		if (n == 20)
+			assert_int_equal(store_duck_backup(s->store, backup, NULL), 0);
+	}
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	store_end(s);
+	damage_part_in(s->folder, false);
+	store_begin(s);
+	assert_int_equal(
+		store_duck_repair(s->store, backup, rows_again, &trimmed, &report, NULL), err);
+	assert_int_equal(ask_number(s->store, &scope, "SELECT count(*) FROM {events}"), red);
+	assert_int_equal(
+		ask_number(s->store, &scope, "SELECT sum(count) FROM {node_metrics}"), red);
+	store_missing(s->store, &scope, &m);
+	assert_int_equal(m.rows, err < 0 ? 24 + 1 : 0); /* events 21 to 32, and chain 30 */
+	store_end(s);
+	if (err == 0)
+		assert_int_equal(store_duck_verify(s->folder, &report, NULL), 0);
+	store_begin(s); /* what is gone is still known */
+	store_missing(s->store, &scope, &m);
+	assert_int_equal(m.parts, err < 0);
+	assert_int_equal(ask_number(s->store, &scope, "SELECT count(*) FROM {events}"), red);
+}
+
+static void test_pieces_of_backup_and_journal_are_put_together(void **state)
+{
+	repair_merged(*state, 20, 64, 0);
+}
+
+static void test_what_neither_has_stays_missing(void **state)
+{
+	repair_merged(*state, 24, 40, -EBADMSG);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 		T(test_a_backup_is_verified_and_restored),
 		T(test_rows_are_exported_as_parquet),
+		T(test_pieces_of_backup_and_journal_are_put_together),
+		T(test_what_neither_has_stays_missing),
 #undef T
 	};
 

@@ -174,6 +174,16 @@ static void test_what_is_refused(void **state)
 		{ENTRY "  expires: '13:48'\n", "a time such as"},
 		{ENTRY "  expires: 2027-13-01\n", "a time such as"},
 		{ENTRY "  requests_per_second: 0\n", "requests_per_second"},
+		{ENTRY "  ingest_rows_per_second: 0\n", "ingest_rows_per_second"},
+		{ENTRY "  ingest_bytes_per_second: lots\n", "ingest_bytes_per_second"},
+		{ENTRY "  ingest_bytes_per_second: 2t\n", "at most 1t"},
+		{ENTRY "  max_size_percent: 101\n", "max_size_percent"},
+		{ENTRY "  max_size_percent: 5\n", "needs allowed_clusters"},
+		{ENTRY "  allowed_clusters: [x]\n  verbs: [read]\n  max_size_percent: 5\n",
+			"the verb ingest"},
+		{ENTRY "  allowed_clusters: [x]\n  max_size_percent: 60\n- key_name: b\n  token: " B
+		       "\n  allowed_clusters: [y]\n  max_size_percent: 60\n",
+			"is 120 in sum"},
 		{ENTRY ENTRY, "stands twice"},
 		{ENTRY "  token: " B "\n", "duplicate key"},
 		{"- key_name: a\n  token: short-one\n", "fewer than 16"},
@@ -392,12 +402,73 @@ static void test_admission(void **state)
 	assert_non_null(tenants_admit(NULL, number(B), TENANT_ADMIN, now_ns, 1, &no));
 }
 
+static void test_rows_and_bytes(void **state)
+{
+	_cleanup_(tenants_freep) struct tenants *t =
+		read_file("- key_name: a\n  token: " A "\n  ingest_rows_per_second: 100\n"
+			  "- key_name: b\n  token: " B "\n  ingest_bytes_per_second: 1k\n");
+	uint64_t now_ns = 1000 * NS_PER_S;
+	struct tenant_refusal no = {0};
+
+	(void)state;
+	tenants_charge(t, number(A), 400, 1 << 30, now_ns); /* four seconds' worth at once */
+	assert_non_null(tenants_admit(t, number(A), TENANT_INGEST, now_ns, 1, &no));
+	tenants_charge(t, number(A), 250, 0, now_ns);
+	assert_null(tenants_admit(t, number(A), TENANT_INGEST, now_ns, 1, &no));
+	assert_int_equal(no.status, 429);
+	assert_int_equal(no.retry_s, 3);
+	assert_non_null(strstr(no.text, "too many rows"));
+	assert_non_null(
+		tenants_admit(t, number(A), TENANT_READ, now_ns, 1, &no)); /* asking goes on */
+	assert_null(tenants_admit(t, number(A), TENANT_INGEST, now_ns + 2 * NS_PER_S, 1, &no));
+	reload(t,
+		"- key_name: a\n  token: " A "\n  ingest_rows_per_second: 100\n"
+		"- key_name: b\n  token: " B "\n  ingest_bytes_per_second: 1k\n# other\n",
+		now_ns); /* gives nothing back */
+	assert_null(tenants_admit(t, number(A), TENANT_INGEST, now_ns + 2 * NS_PER_S, 1, &no));
+	assert_non_null(tenants_admit(t, number(A), TENANT_INGEST, now_ns + 3 * NS_PER_S, 1, &no));
+
+	assert_non_null(tenants_admit(t, number(B), TENANT_INGEST, now_ns, 1, &no)); /* its own */
+	tenants_charge(t, number(B), UINT64_MAX, 5 * 1024, now_ns);
+	assert_null(tenants_admit(t, number(B), TENANT_INGEST, now_ns, 1, &no));
+	assert_non_null(strstr(no.text, "too many bytes"));
+	tenants_charge(t, number(B), 0, UINT64_MAX, now_ns);
+	assert_null(tenants_admit(t, number(B), TENANT_INGEST, now_ns + 100 * NS_PER_S, 1, &no));
+	assert_in_range(no.retry_s, 3000, 3600);
+	tenants_charge(NULL, 0, 1, 1, now_ns);
+}
+
+static void test_parts(void **state)
+{
+	_cleanup_(tenants_freep) struct tenants *t = read_file(
+		"- key_name: a\n  token: " A "\n  allowed_clusters: [x, y]\n"
+		"- key_name: readers\n  token: 0123456789abcdefg\n  allowed_clusters: [x]\n"
+		"  verbs: [read]\n- key_name: all\n  token: 0123456789abcdefh\n"
+		"- key_name: a\n  token: " B "\n  allowed_clusters: [z]\n  max_size_percent: 30\n");
+	_cleanup_free_ struct tenant_part *parts = NULL;
+	char seen[4] = "";
+	size_t count = 0;
+
+	(void)state;
+	assert_int_equal(tenants_parts(t, &parts, &count), 0);
+	assert_int_equal(count, 3);
+	for (size_t i = 0; i < count;
+		i++) { /* both tokens of a name are one owner, with one share */
+		seen[parts[i].cluster[0] - 'x'] = parts[i].cluster[0];
+		assert_int_equal(parts[i].owner, 1);
+		assert_int_equal(parts[i].percent, 30);
+	}
+	assert_string_equal(seen, "xyz");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_scopes),
 		cmocka_unit_test(test_json_and_hashes),
 		cmocka_unit_test(test_plain_tokens),
+		cmocka_unit_test(test_rows_and_bytes),
+		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_what_is_refused),
 		cmocka_unit_test(test_expiry),
 		cmocka_unit_test(test_grace),

@@ -17,6 +17,7 @@ struct world {
 	int64_t now_ns;
 	struct tenant tenant; /* who asks */
 	char text[8192];      /* of the last answer */
+	mono_time came;       /* of the next question; 0: now */
 };
 
 static int world_setup(void **state)
@@ -140,7 +141,8 @@ static json_t *try_tool(struct world *w, const char *name, const char *arguments
 	struct tool_call c = {.store = w->scratch->store,
 		.tenant = &w->tenant,
 		.now_ns = w->now_ns,
-		.arguments = args};
+		.arguments = args,
+		.came = w->came};
 
 	assert_non_null(t);
 	assert_non_null(args);
@@ -627,6 +629,25 @@ static void test_other_clusters(void **state)
 	}
 }
 
+/* Time that a question has waited is time that it took. */
+static void test_waiting_counts(void **state)
+{
+	static const char *const names[] = {"fleet.cluster.summary", "fleet.cluster.run_analysis"};
+	struct world *w = *state;
+	int err;
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		const char *arguments = i ? "{\"sql\":\"SELECT 1\"}" : "{}";
+
+		w->came.ns = mono_now().ns - 11 * NS_PER_S;
+		assert_null(try_tool(w, names[i], arguments, &err));
+		assert_int_equal(err, -ETIMEDOUT);
+		assert_non_null(strstr(w->text, "waited"));
+	}
+	w->came = mono_now();
+	json_decref(ask(w, names[0], "{}")); /* the control */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -646,6 +667,7 @@ int main(void)
 		T(test_history),
 		T(test_steps),
 		T(test_other_clusters),
+		T(test_waiting_counts),
 #undef T
 	};
 

@@ -65,8 +65,21 @@ struct probed {                      /* what belongs to one file */
 	int fd; /* the file, so that it can be opened again whatever becomes of its path */
 };
 
+/* How many files of a user, but root, may be attached now: as many as a job maps at once, then a few each second.
+ * Each takes the one thread that attaches some 20 ms, and a user with hundreds would keep others' waiting. */
+struct intake {
+	uid_t owner;
+	double files;
+	mono_time since;
+	bool has_waited; /* which was said */
+};
+#define INTAKE_MAX  16
+#define INTAKE_RATE 4  /* a second */
+#define INTAKES     16 /* users; of more, the one that came longest ago is forgotten */
+
 struct coverage {
 	struct probe *probe;
+	struct intake intakes[INTAKES];
 	struct coverage_file *files;
 	struct probed *probed; /* parallel to files */
 	uint64_t scan;         /* number of the latest scan of all processes */
@@ -384,6 +397,44 @@ static uid_t owner_of(int fd)
 	return fstat(fd, &st) == 0 ? st.st_uid : 0;
 }
 
+static struct intake *intake_of(struct coverage *c, uid_t owner, mono_time now)
+{
+	struct intake *oldest = &c->intakes[0];
+
+	for (size_t i = 0; i < INTAKES; i++) {
+		if (c->intakes[i].owner == owner)
+			return &c->intakes[i];
+		if (c->intakes[i].since.ns < oldest->since.ns)
+			oldest = &c->intakes[i];
+	}
+	*oldest = (struct intake){.owner = owner, .files = INTAKE_MAX, .since = now};
+	return oldest;
+}
+
+/* Whether one more file of @owner's may be attached now. */
+static bool intake_take(struct coverage *c, uid_t owner)
+{
+	mono_time now = mono_now();
+	struct intake *n;
+
+	if (!owner || !c->probe)
+		return true;
+	n = intake_of(c, owner, now);
+	n->files += (double)(now.ns - n->since.ns) / (double)NS_PER_S * INTAKE_RATE;
+	n->files = MIN(n->files, (double)INTAKE_MAX);
+	n->since = now;
+	if (n->files >= 1) {
+		n->files--;
+		return true;
+	}
+	if (!n->has_waited)
+		log_warning("user %u maps libraries faster than they can be probed without keeping "
+			    "others waiting: the rest is probed at %d files a second",
+			(unsigned)owner, INTAKE_RATE);
+	n->has_waited = true;
+	return false;
+}
+
 /* Whether the owner of a file has as many places as one may have. */
 static bool has_share(const struct coverage *c, uid_t owner)
 {
@@ -543,6 +594,10 @@ int coverage_add(
 		return errinfo_set(reterr, -ENOBUFS,
 			"more than %d CUDA library files of user %u are in use on this node: this one is not probed",
 			USER_MAX, (unsigned)owner);
+	}
+	if (!intake_take(c, owner)) {
+		close(fd);
+		return errinfo_set(reterr, -EAGAIN, "the file waits for others of its owner's");
 	}
 	at = free_place(c);
 	if (at < 0) {

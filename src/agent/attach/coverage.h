@@ -30,7 +30,8 @@ DEFINE_CLEANUP(struct coverage *, coverage_free)
 /* coverage_add - probe the file @lib, open for reading as @fd (see discover_library_open()), unless
  * it is known already. @fd is taken in any case. If there is no place left, files that nobody maps
  * give theirs up.
- * Returns 1 if it is newly probed, 0 if it was known; -ENOBUFS if all places are in use; or another
+ * Returns 1 if it is newly probed, 0 if it was known; -ENOBUFS if all places are in use; -EAGAIN if its owner has many
+ * (a later scan tries again); or another
  * negative errno with the reason, which is also kept for coverage_find(): a file that failed once
  * is not tried again. */
 int coverage_add(

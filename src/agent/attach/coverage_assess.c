@@ -32,7 +32,7 @@ static void cover_file(struct coverage *c, uint32_t pid, const struct target_lib
 
 	if (r == -ENOENT && (lib->kind == TARGET_EXECUTABLE || !target_kind_is_cuda(lib->kind)))
 		return; /* an ordinary program; or the process's row says it */
-	if (r < 0)
+	if (r < 0 && r != -EAGAIN)
 		log_warning("process %u: %s", pid, e.text);
 }
 

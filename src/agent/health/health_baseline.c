@@ -64,6 +64,77 @@ void health_baseline_add(struct health_baseline *b, const struct health_baseline
 	b->samples++;
 }
 
+static struct health_part *part_of(struct health_baseline *b, uint64_t id)
+{
+	for (uint32_t i = 0; i < b->part_count; i++)
+		if (b->parts[i].id == id)
+			return &b->parts[i];
+	if (b->part_count == HEALTH_PROGRAMS_MAX)
+		return NULL;
+	b->parts[b->part_count] = (struct health_part){.id = id};
+	return &b->parts[b->part_count++];
+}
+
+static void share_out(struct health_baseline *b, const struct health_program *list, size_t count)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < count; i++)
+		sum += list[i].rate;
+	for (size_t i = 0; i < count && sum > 0; i++) {
+		struct health_part *p = part_of(b, list[i].id);
+
+		if (!p)
+			return;
+		p->fast = b->fast[HEALTH_THROUGHPUT] * list[i].rate / sum;
+		p->floor = b->floor[HEALTH_THROUGHPUT] * list[i].rate / sum;
+	}
+}
+
+static bool is_listed(uint64_t id, const struct health_program *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (list[i].id == id)
+			return true;
+	return false;
+}
+
+void health_baseline_keep(
+	struct health_baseline *b, const struct health_program *list, size_t count)
+{
+	bool had_parts = b->part_count > 0;
+
+	if (!had_parts)
+		share_out(b, list, count);
+	for (uint32_t i = b->part_count; i-- > 0;) {
+		const struct health_part p = b->parts[i];
+
+		if (is_listed(p.id, list, count))
+			continue;
+		b->fast[HEALTH_THROUGHPUT] = fmax(b->fast[HEALTH_THROUGHPUT] - p.fast, 0);
+		b->floor[HEALTH_THROUGHPUT] = fmax(b->floor[HEALTH_THROUGHPUT] - p.floor, 0);
+		b->parts[i] = b->parts[--b->part_count];
+	}
+	if (had_parts && !b->part_count) /* exactly, not what rounding leaves */
+		b->fast[HEALTH_THROUGHPUT] = b->floor[HEALTH_THROUGHPUT] = 0;
+}
+
+void health_baseline_add_programs(struct health_baseline *b,
+	const struct health_baseline_settings *s, const struct health_program *list, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		part_of(b, list[i].id);
+	for (uint32_t i = 0; i < b->part_count; i++) {
+		struct health_part *p = &b->parts[i];
+		double rate = 0;
+
+		for (size_t j = 0; j < count; j++)
+			rate += list[j].id == p->id ? list[j].rate : 0;
+		p->fast += s->fast_alpha * (rate - p->fast);
+		p->floor += s->floor_alpha * (rate - p->floor);
+	}
+}
+
 bool health_baseline_degraded(
 	const struct health_baseline *b, const struct health_baseline_settings *s)
 {

@@ -54,12 +54,20 @@ static void measure(
 		o->values[i] = isfinite(o->values[i]) ? fmin(fmax(o->values[i], 0), 1) : 0;
 }
 
+static bool has_just_ended(const struct health_input *in)
+{
+	for (size_t i = 0; i < in->program_count; i++)
+		if (in->programs[i].is_over)
+			return true;
+	return false;
+}
+
 static void judge(struct health_monitor *m, const struct health_input *in, struct health_output *o)
 {
 	/* Nothing can be said of a node whose ordinary throughput is not known. */
 	bool is_known = in->is_ratio || health_baseline_fast(&m->baseline, &m->baseline_settings,
 						HEALTH_THROUGHPUT) > 0;
-	struct health_evidence e = {.active = o->step.classify && is_known,
+	struct health_evidence e = {.active = o->step.classify && is_known && !has_just_ended(in),
 		.has_work = m->state.now == PUSH_ACTIVE || m->state.now == PUSH_STALE,
 		.score = o->score,
 		.threshold = o->threshold};
@@ -79,11 +87,15 @@ void health_monitor_take(
 		m->baseline = (struct health_baseline){0};
 	o.threshold = choose_mode(m, in);
 	if (o.step.is_good) {
+		health_baseline_keep(&m->baseline, in->programs, in->program_count);
 		measure(m, in, &o);
 		judge(m, in, &o);
 		if (!m->classifier.is_straggler ||
-			m->baseline.samples < m->baseline_settings.warmup)
+			m->baseline.samples < m->baseline_settings.warmup) {
 			health_baseline_add(&m->baseline, &m->baseline_settings, in->raw);
+			health_baseline_add_programs(&m->baseline, &m->baseline_settings,
+				in->programs, in->program_count);
+		}
 		o.degraded = health_baseline_degraded(&m->baseline, &m->baseline_settings);
 	}
 	*ret = o;

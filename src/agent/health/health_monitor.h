@@ -3,7 +3,8 @@
  * this folder put together. Pure.
  *
  * While the node is a straggler its readings are not added to the baseline: throughput is measured
- * against that, and an average that followed a lasting fall would call it ordinary after two minutes. */
+ * against that, and an average that followed a lasting fall would call it ordinary after two minutes. What a
+ * program did that has ended is taken out of it, and nothing is decided while a reading still has some of it. */
 #pragma once
 
 #include "agent/health/health_classifier.h"
@@ -33,8 +34,10 @@ struct health_input {
 	struct health_reading reading;
 	double raw[HEALTH_SIGNAL_COUNT]; /* throughput in launches a second, the others as shares */
 	bool is_ratio;                   /* throughput is a ratio already */
-	struct health_threshold cached;  /* what the fleet said last */
-	int64_t now_ns;                  /* monotonic, as cached.at_ns */
+	const struct health_program *programs; /* whose throughput it is; none: not known */
+	size_t program_count;
+	struct health_threshold cached; /* what the fleet said last */
+	int64_t now_ns;                 /* monotonic, as cached.at_ns */
 	uint64_t push_interval_ns;
 	bool reachable;
 	uint8_t random[16];

@@ -101,6 +101,8 @@ static void take_reading(struct pusher *p, bool failed, struct health_output *re
 					  .at_ns = r->at_ns,
 					  .now_ns = wall_now().ns},
 		.is_ratio = p->settings->stub,
+		.programs = r->programs,
+		.program_count = r->program_count,
 		.cached = p->threshold,
 		.now_ns = (int64_t)mono_now().ns,
 		.push_interval_ns = p->settings->push_interval_ns,

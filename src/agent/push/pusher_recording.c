@@ -13,6 +13,7 @@
 #include <sys/stat.h>
 
 #include "agent/push/pusher_cohort.h"
+#include "base/hash.h"
 
 #define BACK_NS     (60 * (int64_t)NS_PER_S) /* calls before our start that are sent too */
 #define SILENT_NS   (30 * (int64_t)NS_PER_S) /* the tracer writes something every 5 s */
@@ -122,6 +123,8 @@ static int take_process(void *arg, const struct recent_process *row)
 	p->seen_ns = row->last_seen_ns;
 	p->rank = row->rank;
 	pusher_group_hash(row->cgroup, p->group);
+	p->program = hash_bytes(row->cgroup, strlen(row->cgroup)) ^
+		     hash_number(hash_bytes(row->comm, strlen(row->comm)));
 	if (row->last_seen_ns < v->now.ns - BACK_NS && !is_alive(row->pid))
 		return 0;
 	if (row->rank >= 0 && (r->rank < 0 || row->rank < r->rank))
@@ -137,8 +140,13 @@ static int take_process(void *arg, const struct recent_process *row)
 static int take_calls(void *arg, const struct recent_calls *c)
 {
 	struct visit *v = arg;
+	struct pusher_process *p = idmap_get(&v->recording->processes, c->pid);
+	uint64_t launches = pusher_activity_add(&v->activity, c);
 
-	pusher_activity_add(&v->activity, c);
+	if (p && launches) {
+		p->launches += launches;
+		p->has_launched = true;
+	}
 	return pusher_counters_add(
 		&v->recording->counters, c, group_of(v->recording, c->pid), v->now.ns);
 }
@@ -271,11 +279,15 @@ static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 	/* The bucket before the last complete one is surely written. */
 	int64_t to = v->now.ns - 2 * (int64_t)NS_PER_S, from;
 	int64_t counted = pusher_counters_begin(&r->counters);
+	struct pusher_process *p;
+	size_t cursor = 0;
 	int res;
 
 	to -= to % (int64_t)NODEDB_BUCKET_FINE;
 	from = to - (int64_t)r->window_ns;
 	v->activity = (struct pusher_activity){.from_ns = from, .to_ns = to};
+	while ((p = idmap_next(&r->processes, &cursor, NULL)))
+		p->launches = 0;
 	r->rank = -1;
 	r->world_size = 0;
 	r->job[0] = r->cgroup[0] = 0;
@@ -362,6 +374,41 @@ static int64_t new_launches(struct pusher_recording *r, wall_time now)
 	return r->more_launches;
 }
 
+/* One that is not to be seen from here, as another PID namespace's, is taken for running while the tracer sees it. */
+static bool is_running(struct pusher_process *p, wall_time now)
+{
+	bool is_there = is_alive(p->pid);
+
+	p->was_alive |= is_there;
+	return is_there || (!p->was_alive && p->seen_ns >= now.ns - BACK_NS);
+}
+
+/* Processes of one name in one control group are one program: workers come and go, their program stays. */
+static void list_programs(struct pusher_recording *r, const struct pusher_activity *a,
+	wall_time now, struct pusher_reading *ret)
+{
+	struct pusher_process *p;
+	size_t cursor = 0;
+
+	while ((p = idmap_next(&r->processes, &cursor, NULL))) {
+		bool runs = p->has_launched && is_running(p, now);
+		struct health_program *g = ret->programs;
+
+		if (!runs && !p->launches)
+			continue;
+		while (g < ret->programs + ret->program_count && g->id != p->program)
+			g++;
+		if (g == ret->programs + HEALTH_PROGRAMS_MAX)
+			continue;
+		if (g == ret->programs + ret->program_count) {
+			*g = (struct health_program){.id = p->program, .is_over = true};
+			ret->program_count++;
+		}
+		g->rate += pusher_launch_rate(a, p->launches);
+		g->is_over &= !runs;
+	}
+}
+
 int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pusher_reading *ret,
 	struct errinfo *reterr)
 {
@@ -384,6 +431,7 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 		.readings = v.readings,
 		.step = pusher_steps_median(&r->steps)};
 	pusher_signals_make(&v.activity, &v.readings, ret->raw);
+	list_programs(r, &v.activity, now, ret);
 	return 0;
 }
 

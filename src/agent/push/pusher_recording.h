@@ -6,7 +6,7 @@
  * inode beside the new, is read first. A row that was pruned before it was read is counted as lost. */
 #pragma once
 
-#include "agent/health/health_score.h"
+#include "agent/health/health_baseline.h"
 #include "agent/push/pusher_calls.h"
 #include "agent/push/pusher_counters.h"
 #include "agent/push/pusher_signals.h"
@@ -22,6 +22,9 @@ struct pusher_process {
 	int64_t seen_ns; /* last, by the tracer */
 	int32_t rank;
 	char group[PUSH_HASH_MAX];
+	uint64_t program;             /* its name and control group */
+	uint64_t launches;            /* in the window of this reading */
+	bool has_launched, was_alive; /* ever */
 	/* Of its collectives. Without a rank in its environment, that in its communicator is taken, if it
 	 * has one alone and is one rank of it: of several, none need be the job's. */
 	uint64_t comm;
@@ -65,6 +68,8 @@ void pusher_recording_done(struct pusher_recording *r);
 
 struct pusher_reading {
 	double raw[HEALTH_SIGNAL_COUNT];
+	struct health_program programs[HEALTH_PROGRAMS_MAX]; /* that launch, or did in the window */
+	size_t program_count;
 	int64_t launches; /* the newest that are known; 0: there were none for ten seconds */
 	int64_t at_ns;    /* when the tracer wrote last */
 	struct recent_readings readings;

@@ -18,18 +18,29 @@ bool pusher_is_launch(const struct recent_calls *c)
 					     op_kind_line(c->source, c->op) == LEDGER_LAUNCH));
 }
 
-void pusher_activity_add(struct pusher_activity *a, const struct recent_calls *c)
+uint64_t pusher_activity_add(struct pusher_activity *a, const struct recent_calls *c)
 {
 	int64_t end = c->bucket_ns + (int64_t)NODEDB_BUCKET_FINE;
 
 	if (c->bucket_ns < a->from_ns || end > a->to_ns + 2 * (int64_t)NODEDB_BUCKET_FINE ||
 		!c->count || !pusher_is_launch(c))
-		return;
+		return 0;
 	a->to_ns = MAX(a->to_ns, end); /* it is written already */
 	a->launches += c->count;
 	if (!a->busy_buckets || a->last_busy_ns != c->bucket_ns)
 		a->busy_buckets++;
 	a->last_busy_ns = c->bucket_ns;
+	return c->count;
+}
+
+static int64_t window_of(const struct pusher_activity *a)
+{
+	return MAX(a->to_ns - a->from_ns, (int64_t)NODEDB_BUCKET_FINE);
+}
+
+double pusher_launch_rate(const struct pusher_activity *a, uint64_t launches)
+{
+	return (double)launches * (double)NS_PER_S / (double)window_of(a);
 }
 
 static double share(double v)
@@ -54,10 +65,9 @@ static double memory_pressure(const struct recent_readings *r)
 void pusher_signals_make(const struct pusher_activity *a, const struct recent_readings *r,
 	double ret[HEALTH_SIGNAL_COUNT])
 {
-	int64_t window = MAX(a->to_ns - a->from_ns, (int64_t)NODEDB_BUCKET_FINE);
-	double buckets = (double)(window / (int64_t)NODEDB_BUCKET_FINE);
+	double buckets = (double)(window_of(a) / (int64_t)NODEDB_BUCKET_FINE);
 
-	ret[HEALTH_THROUGHPUT] = (double)a->launches * (double)NS_PER_S / (double)window;
+	ret[HEALTH_THROUGHPUT] = pusher_launch_rate(a, a->launches);
 	ret[HEALTH_COMPUTE] = share(
 		r->gpu_busy_pct >= 0 ? r->gpu_busy_pct / 100 : (double)a->busy_buckets / buckets);
 	ret[HEALTH_MEMORY] = share(1 - memory_pressure(r));

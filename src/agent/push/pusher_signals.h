@@ -26,8 +26,11 @@ struct pusher_activity {        /* calls in the buckets of from_ns … to_ns */
 /* pusher_is_launch - the call gives a GPU work and is not part of another that does. */
 bool pusher_is_launch(const struct recent_calls *c);
 
-/* pusher_activity_add - calls come in order of their buckets. */
-void pusher_activity_add(struct pusher_activity *a, const struct recent_calls *c);
+/* pusher_activity_add - calls come in order of their buckets. How many launches of the window they are. */
+uint64_t pusher_activity_add(struct pusher_activity *a, const struct recent_calls *c);
+
+/* pusher_launch_rate - a second. */
+double pusher_launch_rate(const struct pusher_activity *a, uint64_t launches);
 
 /* pusher_signals_make - @ret[HEALTH_THROUGHPUT] is launches a second, the others are 0 to 1. What is not
  * known is no reason to complain: 1. */

@@ -174,7 +174,7 @@ static int cover(struct tracer *t, const struct map_watch_mapping *m)
 			return fd;
 		r = coverage_add(t->coverage, &m->library, fd, &e);
 	}
-	if (r < 0 && (r != -ENOENT || target_kind_is_cuda(m->library.kind)))
+	if (r < 0 && r != -EAGAIN && (r != -ENOENT || target_kind_is_cuda(m->library.kind)))
 		log_warning("process %u: %s", m->pid, e.text);
 	return r;
 }

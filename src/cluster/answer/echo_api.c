@@ -28,6 +28,7 @@ struct echo_failure echo_failure_of(int err)
 	case -ETIMEDOUT: return (struct echo_failure){408, "timeout"};
 	case -E2BIG:
 	case -ENOBUFS: return (struct echo_failure){413, "too_large"};
+	case -ENOSPC: return (struct echo_failure){503, "disk_full"};
 	case -EBUSY:
 	case -EAGAIN:
 	case -ENOMEM: return (struct echo_failure){503, "busy"};

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"
 #include "cluster/answer/tool_private.h"
@@ -105,6 +106,7 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 			.tool = tool,
 			.tenant = t,
 			.run = run,
+			.came = mono_now(),
 			.status = 200,
 			.out = BUF_INIT(ECHO_REPLY_MAX)};
 		c->queued = (struct pool_job){.fn = work, .arg = c, .asker = q->asker};
@@ -164,13 +166,23 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 			      .ns = ns});
 }
 
+/* What went wrong inside may name files and clusters: it is for the log. */
+static void hide_reason(const char *tool, int r, struct errinfo *e)
+{
+	log_error("%s failed: %s", tool, e->text[0] ? e->text : strerror(-r));
+	errinfo_set(e, r, "the question failed: the service's log says why");
+}
+
 int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arguments,
 	json_t **ret, struct buf *ret_text, struct errinfo *reterr)
 {
+	struct store_missing missing = {0};
 	struct tool_call call = {.store = c->server->settings.store,
 		.tenant = c->tenant,
 		.now_ns = wall_now().ns,
-		.arguments = arguments};
+		.arguments = arguments,
+		.came = c->came,
+		.missing = &missing};
 	mono_time before = mono_now();
 	int r;
 
@@ -178,6 +190,10 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
 		r = tool->tool->run(&call, ret, ret_text, reterr);
+	if (r == 0)
+		tool_put_missing(*ret, &missing, ret_text);
+	else if (echo_failure_of(r).status == 500)
+		hide_reason(tool->tool->name, r, reterr);
 	record(c, tool, arguments, r, mono_now().ns - before.ns,
 		r < 0 ? 0 : json_array_size(json_object_get(*ret, "rows")), ret_text->len);
 	return r;

@@ -26,6 +26,7 @@ enum echo_lane { ECHO_TOOLS, ECHO_SQL, ECHO_MCP, ECHO_LANES };
 
 struct echo_tool { /* what the server knows of each row of cluster_tools */
 	const struct tool *tool;
+	char mcp_name[TOOL_ID_MAX];
 	json_t *input; /* its schema */
 	struct sketch took;
 	uint64_t calls, failed;
@@ -62,6 +63,7 @@ struct echo_call {
 	struct echo_tool *tool;       /* NULL: of MCP */
 	const struct tenant *tenant;  /* whose it is */
 	echo_fn *run;                 /* on a thread */
+	mono_time came;               /* its time counts from then on */
 	/* the reply, which run() makes: */
 	int status;
 	const char *type, *allow; /* NULL: JSON; none */

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/answer/echo_private.h"
 #include "cluster/answer/tool_private.h"
 #include "config.h"
@@ -80,11 +81,32 @@ static json_t *store_json(struct echo_server *e)
 	for (int t = 0; t < TABLE_COUNT; t++)
 		json_object_set_new(
 			rows, store_tables[t].name, json_integer((json_int_t)s.rows[t]));
-	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o}", "rows", rows, "bytes",
-		(json_int_t)s.bytes, "parts", (json_int_t)s.parts, "visible", (json_int_t)s.visible,
-		"durable", (json_int_t)s.durable, "dropped_rows", (json_int_t)s.dropped_rows,
-		"oldest", tool_time(s.oldest_ns), "fault",
-		s.fault ? tool_json_text(s.fault_text) : json_null());
+	return json_pack("{s:o, s:I, s:I, s:I, s:I, s:I, s:o, s:o, s:I, s:o, s:f}", "rows", rows,
+		"bytes", (json_int_t)s.bytes, "parts", (json_int_t)s.parts, "visible",
+		(json_int_t)s.visible, "durable", (json_int_t)s.durable, "dropped_rows",
+		(json_int_t)s.dropped_rows, "oldest", tool_time(s.oldest_ns), "fault",
+		s.fault ? tool_json_text(s.fault_text) : json_null(), "checked_bytes",
+		(json_int_t)s.checked_bytes, "missing", tool_missing_json(&s.missing),
+		"clock_ahead_s", (double)s.ahead_ns / 1e9);
+}
+
+/* What is not as it should be, though questions are answered: false, and a sentence. */
+static bool store_is_whole(struct echo_server *e, char why[WHY_MAX])
+{
+	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX], ahead[TEXT_MAX];
+	struct store_stats s = {0};
+
+	e->settings.store->ops->stats(e->settings.store, &s);
+	if (s.missing.parts || s.missing.requests)
+		snprintf(why, WHY_MAX,
+			"%s and %s were stored and are damaged: `ingero-cluster echo verify` says which",
+			text_format_plural(rows, s.missing.rows, "rows"),
+			text_format_plural(requests, s.missing.requests, "requests"));
+	else if (s.ahead_ns)
+		snprintf(why, WHY_MAX,
+			"retention waits: the clock is ahead by %s; it is believed after a day, or with --trust-clock",
+			text_format_duration(ahead, (uint64_t)s.ahead_ns));
+	return !s.missing.parts && !s.missing.requests && !s.ahead_ns;
 }
 
 /* How much there is of all clusters, and what is wrong with which file, is not for a token that sees some. */
@@ -92,14 +114,21 @@ static void on_health(void *arg, struct http_exchange *x, const struct http_requ
 {
 	struct echo_server *e = arg;
 	const struct tenant *t = NULL;
+	struct store_missing missing;
 	char why[WHY_MAX];
 	json_t *data;
+	bool is_good;
 
 	if (!echo_admit(e, 0, x, q, &t))
 		return;
-	data = json_pack("{s:s, s:s, s:s, s:f}", "status", is_well(e, why) ? "ok" : "degraded",
-		"version", INGERO_VERSION, "engine", e->settings.store->ops->name, "uptime_s",
+	is_good = is_well(e, why) && store_is_whole(e, why);
+	data = json_pack("{s:s, s:s, s:s, s:f}", "status", is_good ? "ok" : "degraded", "version",
+		INGERO_VERSION, "engine", e->settings.store->ops->name, "uptime_s",
 		(double)(wall_now().ns - e->started.ns) / 1e9);
+	store_missing(e->settings.store,
+		&(struct store_scope){.clusters = t->clusters, .cluster_count = t->cluster_count},
+		&missing);
+	json_object_set_new(data, "missing", tool_missing_json(&missing));
 	if (!t->clusters) {
 		json_object_set_new(data, "why", why[0] ? tool_json_text(why) : json_null());
 		json_object_set_new(data, "store", store_json(e));
@@ -115,14 +144,17 @@ static void on_alive(void *arg _unused_, struct http_exchange *x, const struct h
 	http_reply(x, 200, NULL, alive, strlen(alive));
 }
 
-static void on_ready(void *arg, struct http_exchange *x, const struct http_request *q _unused_)
+static void on_ready(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	static const char ready[] = "{\"status\":\"ok\"}\n",
-			  not [] = "{\"status\":\"not ready\"}\n";
 	char why[WHY_MAX];
 	bool good = is_well(arg, why);
+	/* Whoever asks for health, and not whether to send, hears of rows that are missing, too. */
+	bool whole = good && (strcmp(q->path, "/healthz") != 0 || store_is_whole(arg, why));
+	const char *text = !good   ? "{\"status\":\"not ready\"}\n"
+			   : whole ? "{\"status\":\"ok\"}\n"
+				   : "{\"status\":\"degraded\"}\n";
 
-	http_reply(x, good ? 200 : 503, NULL, good ? ready : not, strlen(good ? ready : not ));
+	http_reply(x, good ? 200 : 503, NULL, text, strlen(text));
 }
 
 /* ---- metrics ---- */
@@ -164,6 +196,20 @@ static const struct metric_desc store_parts = {
 static const struct metric_desc store_fault = {.prometheus = "ingero_echo_store_fault",
 	.unit = "1",
 	.help = "1 while the store cannot be written"};
+static const struct metric_desc missing_rows = {.prometheus = "ingero_echo_missing_rows",
+	.unit = "{row}",
+	.help = "Rows that were stored and are damaged"};
+static const struct metric_desc missing_requests = {.prometheus = "ingero_echo_missing_requests",
+	.unit = "{request}",
+	.help = "Requests that were acknowledged and that the journal has lost"};
+static const struct metric_desc checked_bytes = {
+	.prometheus = "ingero_echo_store_checked_bytes_total",
+	.unit = "By",
+	.kind = METRIC_COUNTER,
+	.help = "Bytes of the store that were read again and compared with their checksums"};
+static const struct metric_desc clock_ahead = {.prometheus = "ingero_echo_clock_ahead_seconds",
+	.unit = "s",
+	.help = "Retention waits: the clock is ahead by so much of what was seen to pass"};
 static const struct metric_desc waiting = {.prometheus = "ingero_echo_questions",
 	.unit = "{question}",
 	.help = "Questions that run or wait"};
@@ -179,6 +225,10 @@ static void put_store(struct echo_server *e, struct metric_set *m)
 	metric_put_int(m, &store_bytes, e->started, (int64_t)s.bytes, NULL);
 	metric_put_int(m, &store_parts, e->started, (int64_t)s.parts, NULL);
 	metric_put_int(m, &store_fault, e->started, s.fault != 0, NULL);
+	metric_put_int(m, &missing_rows, e->started, (int64_t)s.missing.rows, NULL);
+	metric_put_int(m, &missing_requests, e->started, (int64_t)s.missing.requests, NULL);
+	metric_put_int(m, &checked_bytes, e->started, (int64_t)s.checked_bytes, NULL);
+	metric_put_int(m, &clock_ahead, e->started, s.ahead_ns / (int64_t)NS_PER_S, NULL);
 }
 
 static void put_tools(struct echo_server *e, struct metric_set *m)

@@ -9,8 +9,6 @@
 #include "json/tree.h"
 #include "mcp/rpc.h"
 
-#define ID_MAX 128
-
 static json_t *content(json_t *schema)
 {
 	return json_pack("{s:{s:o}}", "application/json", "schema", schema);
@@ -59,16 +57,6 @@ static json_t *schema_of(const char *text)
 	return json_tree_read(text, strlen(text), 0, &v, NULL) == 0 ? v : NULL;
 }
 
-/* "fleet.cluster.summary" is the operation "fleet_cluster_summary". */
-static const char *id_of(char out[ID_MAX], const char *prefix, const char *name)
-{
-	snprintf(out, ID_MAX, "%s%s", prefix, name);
-	for (char *p = out; *p; p++)
-		if (*p == '.')
-			*p = '_';
-	return out;
-}
-
 static void put_body(json_t *o, json_t *schema, bool required)
 {
 	json_object_set_new(o, "requestBody",
@@ -90,18 +78,18 @@ static json_t *parameters(const json_t *input)
 static json_t *tool_path(const struct echo_tool *t)
 {
 	const struct tool *row = t->tool;
-	char id[ID_MAX];
+	char id[TOOL_ID_MAX];
 	json_t *path = json_object(), *o;
 	bool sql = row->verb & TENANT_SQL;
 
 	o = operation(
-		id_of(id, "", row->name), row->title, row->description, schema_of(row->output));
+		tool_id(id, "", row->name), row->title, row->description, schema_of(row->output));
 	put_body(o, json_incref(t->input), sql);
 	json_object_set_new(path, "post", o);
 	if (sql)
 		return path;
-	o = operation(
-		id_of(id, "get_", row->name), row->title, row->description, schema_of(row->output));
+	o = operation(tool_id(id, "get_", row->name), row->title, row->description,
+		schema_of(row->output));
 	json_object_set_new(o, "parameters", parameters(t->input));
 	json_object_set_new(path, "get", o);
 	return path;
@@ -169,7 +157,7 @@ static json_t *paths(struct echo_server *e)
 	json_t *o = json_object(), *op;
 
 	for (size_t i = 0; i < e->tool_count; i++) {
-		char path[ID_MAX];
+		char path[TOOL_ID_MAX];
 
 		snprintf(path, sizeof(path), "/api/v2/tools/%s", e->tools[i].tool->name);
 		json_object_set_new(o, path, tool_path(&e->tools[i]));

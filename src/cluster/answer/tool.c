@@ -11,6 +11,15 @@
 #include "base/when.h"
 #include "cluster/answer/tool_private.h"
 
+const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name)
+{
+	snprintf(out, TOOL_ID_MAX, "%s%s", prefix, name);
+	for (char *p = out; *p; p++)
+		if (*p == '.')
+			*p = '_';
+	return out;
+}
+
 const struct tool *tool_find(const char *name)
 {
 	const struct tool *t = cluster_tools;
@@ -110,16 +119,67 @@ json_t *tool_scope_json(const struct tool_scope *s, const struct tool_call *c)
 
 /* ---- asking ---- */
 
+int tool_limit_time(const struct tool_call *c, struct store_limits *limits, struct errinfo *reterr)
+{
+	uint64_t waited = c->came.ns ? mono_now().ns - c->came.ns : 0;
+
+	if (waited >= limits->timeout_ns)
+		return errinfo_set(reterr, -ETIMEDOUT,
+			"the question waited and ran longer than %llu ms: ask for less, or later",
+			(unsigned long long)(limits->timeout_ns / NS_PER_MS));
+	limits->timeout_ns -= waited;
+	return 0;
+}
+
+void tool_note_missing(const struct tool_call *c, const struct store_scope *scope)
+{
+	struct store_missing m;
+
+	if (!c->missing)
+		return;
+	store_missing(c->store, scope, &m);
+	if (m.rows > c->missing->rows || m.requests > c->missing->requests)
+		*c->missing = m;
+}
+
+json_t *tool_missing_json(const struct store_missing *m)
+{
+	return json_pack("{s:I, s:I, s:I, s:o, s:o}", "rows", (json_int_t)m->rows, "parts",
+		(json_int_t)m->parts, "requests", (json_int_t)m->requests, "since",
+		tool_time(m->since_ns), "until", tool_time(m->until_ns));
+}
+
+void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf *text)
+{
+	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX];
+
+	if (!m->parts && !m->requests)
+		return;
+	json_object_set_new(answer, "missing", tool_missing_json(m));
+	buf_printf(text, "%sIncomplete: ", text->len ? " " : "");
+	if (m->parts)
+		buf_puts(text, text_format_plural(rows, m->rows, "rows"));
+	if (m->requests)
+		buf_printf(text, "%s%s", m->parts ? " and " : "",
+			text_format_plural(requests, m->requests, "requests"));
+	buf_puts(text, " of this time were stored and are damaged: the answer lacks them.");
+}
+
 int tool_ask_limited(const struct tool_call *c, const struct store_scope *scope,
 	struct buf *question, const struct store_limits *limits, struct sql_table *ret,
 	struct errinfo *reterr)
 {
+	struct store_limits left = *limits;
 	int r = question->err;
 
-	if (r == 0)
-		r = store_select(c->store, scope, buf_str(question), limits, ret, reterr);
-	else
+	if (r < 0)
 		errinfo_set(reterr, r, "the question is too long: give shorter arguments");
+	else
+		r = tool_limit_time(c, &left, reterr);
+	if (r == 0)
+		r = store_select(c->store, scope, buf_str(question), &left, ret, reterr);
+	if (r == 0)
+		tool_note_missing(c, scope);
 	buf_done(question);
 	return r;
 }

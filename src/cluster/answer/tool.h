@@ -15,6 +15,9 @@ struct tool_call { /* one call under way, on a thread of its own */
 	const struct tenant *tenant; /* NULL: everything may be seen */
 	int64_t now_ns;
 	const json_t *arguments; /* checked against the schema */
+	mono_time came;          /* when it was asked: waiting counts; 0: now */
+	/* What the answer lacks, as its widest question does; NULL: nobody wants to know. */
+	struct store_missing *missing;
 };
 
 struct tool {
@@ -32,3 +35,7 @@ struct tool {
 extern const struct tool cluster_tools[];
 
 const struct tool *tool_find(const char *name);
+
+#define TOOL_ID_MAX 128
+/* tool_id - @prefix and the name as what takes letters, digits and _ alone has it: "fleet_cluster_summary". */
+const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name);

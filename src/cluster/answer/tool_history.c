@@ -160,9 +160,12 @@ int tool_analysis(
 	int r = tool_scope_init(&s, c, 0, reterr);
 
 	if (r == 0)
+		r = tool_limit_time(c, &limits, reterr);
+	if (r == 0)
 		r = store_sql(c->store, &s.store, tool_arg_text(c, "sql"), &limits, &t, reterr);
 	if (r < 0)
 		return r;
+	tool_note_missing(c, &s.store);
 	buf_printf(ret_text, "%s.", text_format_plural(n, t.row_count, "rows"));
 	if (t.truncated)
 		buf_puts(

@@ -49,6 +49,14 @@ int tool_ask_limited(const struct tool_call *c, const struct store_scope *scope,
 	struct buf *question, const struct store_limits *limits, struct sql_table *ret,
 	struct errinfo *reterr);
 
+/* tool_limit_time - what is left of @limits since the call came; -ETIMEDOUT: nothing is. */
+int tool_limit_time(const struct tool_call *c, struct store_limits *limits, struct errinfo *reterr);
+/* tool_note_missing - what a question about @scope lacks is what the answer lacks. */
+void tool_note_missing(const struct tool_call *c, const struct store_scope *scope);
+json_t *tool_missing_json(const struct store_missing *m);
+/* tool_put_missing - "missing" in an answer that lacks something, and a sentence. */
+void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf *text);
+
 /* tool_where - " AND column = 'value'" of each argument of that name that is given. */
 void tool_where(struct buf *question, const struct tool_call *c, const char *const *columns);
 /* tool_equals - "column = 'value'". */

@@ -35,6 +35,12 @@
 #define SN(name) "\"" name "\":{\"type\":[\"string\",\"null\"]}"
 #define R(name)  "\"" name "\""
 
+#define MISSING \
+	"\"missing\":{\"type\":\"object\",\"description\":\"only if the answer lacks something: rows and requests of " \
+	"this time that were stored and are damaged\",\"properties\":{" I("rows") "," I("parts") "," I("requests") "," \
+	SN("since") "," SN("until") "},\"required\":[\"rows\",\"requests\"]}"
+#define ANSWER(required, properties) OUTPUT(required, properties "," MISSING)
+
 #define WINDOW \
 	"\"window\":{\"type\":\"object\",\"description\":\"what was looked at\",\"properties\":{" \
 	SN("since") "," SN("until") "," S("cluster_id") "},\"required\":[\"since\",\"until\"]}"
@@ -62,7 +68,7 @@ const struct tool cluster_tools[] = {
 		.description = "Clusters, nodes, silent nodes, incidents and the nodes with the lowest health scores. "
 			"Ask this first.",
 		.input = INPUT(SCOPE("1h")),
-		.output = OUTPUT(R("window") "," R("clusters") "," R("worst_nodes") "," R("low_score"),
+		.output = ANSWER(R("window") "," R("clusters") "," R("worst_nodes") "," R("low_score"),
 			WINDOW "," N("low_score") ","
 			LIST("clusters", "most nodes first",
 				R("cluster_id") "," R("nodes") "," R("silent_nodes") "," R("low_nodes") "," R("points") ","
@@ -84,7 +90,7 @@ const struct tool cluster_tools[] = {
 			"by incidents.",
 		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("20", "1000") ","
 			THRESHOLD("\"minimum\":0,\"maximum\":1", "a health score below it is low; 0.4 if it is not given")),
-		.output = OUTPUT(R("window") "," R("threshold") "," R("total") "," R("calls") "," R("cut") "," R("stragglers"),
+		.output = ANSWER(R("window") "," R("threshold") "," R("total") "," R("calls") "," R("cut") "," R("stragglers"),
 			WINDOW "," N("threshold") "," I("total") "," I("calls") "," B("cut") ","
 			LIST("stragglers", "worst first", WHO_NEEDS "," R("reasons") "," R("weight"),
 				WHO "," N("weight") ","
@@ -107,7 +113,7 @@ const struct tool cluster_tools[] = {
 			TEXT("metric", "name of the metric; ingero.node.health_score if it is not given") ","
 			LIMIT("100", "1000") ","
 			THRESHOLD("\"minimum\":0", "so many deviations from the median; 3.5 if it is not given")),
-		.output = OUTPUT(R("window") "," R("metric") "," R("compared") "," R("threshold") "," R("nodes") "," R("outliers"),
+		.output = ANSWER(R("window") "," R("metric") "," R("compared") "," R("threshold") "," R("nodes") "," R("outliers"),
 			WINDOW "," S("metric") "," S("compared") "," N("threshold") "," I("nodes") ","
 			LIST("outliers", "farthest first", WHO_NEEDS "," R("value") "," R("median") "," R("deviation"),
 				WHO "," N("value") "," N("median") "," N("deviation") "," I("points") "," S("direction"))),
@@ -123,7 +129,7 @@ const struct tool cluster_tools[] = {
 			TEXT("kind", "only gauge, counter, delta, histogram, log or span") ","
 			TEXT("causal_chain_id", "only of this causal chain") ","
 			TEXT("event_id", "only this event") "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("count") "," R("events"),
+		.output = ANSWER(R("window") "," R("count") "," R("events"),
 			WINDOW "," I("count") ","
 			LIST("events", "newest first", WHO_NEEDS "," R("ts_ns") "," R("time"),
 				I("ts_ns") "," SN("time") "," WHO "," I("rank") "," I("nranks") "," S("metric_name") ","
@@ -142,7 +148,7 @@ const struct tool cluster_tools[] = {
 			"\"sql\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":65536,\"description\":\"one SELECT\"},"
 			LIMIT("1000", "10000") "," TEXT("cluster_id", "only rows of this cluster") ","
 			TEXT("since", "only rows since then: a duration or a time") "," TEXT("until", "only rows until then")),
-		.output = OUTPUT(R("columns") "," R("rows") "," R("row_count") "," R("truncated") "," R("duration_ms"),
+		.output = ANSWER(R("columns") "," R("rows") "," R("row_count") "," R("truncated") "," R("duration_ms"),
 			"\"columns\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
 			"\"rows\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":"
 			"{\"type\":[\"number\",\"string\",\"null\"]}}},"
@@ -156,7 +162,7 @@ const struct tool cluster_tools[] = {
 		.description = "Time and money that incidents cost, by node and kind. What has no price is counted as "
 			"unpriced, never as 0.",
 		.input = INPUT(SCOPE("1d") "," NODE "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("currency") "," R("total") "," R("complete") "," R("priced_incidents") ","
+		.output = ANSWER(R("window") "," R("currency") "," R("total") "," R("complete") "," R("priced_incidents") ","
 			R("unpriced_incidents") "," R("node_incidents") "," R("lost_ns") "," R("by_node") "," R("by_kind"),
 			WINDOW "," S("currency") "," NN("total") "," B("complete") "," I("priced_incidents") ","
 			I("unpriced_incidents") "," I("node_incidents") "," I("lost_ns") ","
@@ -170,7 +176,7 @@ const struct tool cluster_tools[] = {
 		.title = "Anomalies",
 		.description = "Incidents, causal chains and nodes' own verdicts on themselves, newest first.",
 		.input = INPUT(SCOPE("1h") "," NODE "," TEXT("kind", "only incidents of this kind") "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("count") "," R("anomalies"),
+		.output = ANSWER(R("window") "," R("count") "," R("anomalies"),
 			WINDOW "," I("count") ","
 			LIST("anomalies", "newest first", WHO_NEEDS "," R("type") "," R("ts_ns") "," R("time"),
 				"\"type\":{\"type\":\"string\",\"enum\":[\"incident\",\"causal_chain\",\"straggler_event\"]},"
@@ -184,7 +190,7 @@ const struct tool cluster_tools[] = {
 		.description = "By operation and number of ranks: how many, how long the transfer took, bandwidth, and "
 			"the time that ranks waited.",
 		.input = INPUT(SCOPE("15m")),
-		.output = OUTPUT(R("window") "," R("operations"),
+		.output = ANSWER(R("window") "," R("operations"),
 			WINDOW ","
 			LIST("operations", "longest in all first",
 				R("cluster_id") "," R("operations") "," R("calls") "," R("bandwidth_bytes_per_s"),
@@ -201,7 +207,7 @@ const struct tool cluster_tools[] = {
 		.description = "Bytes copied between host and GPU by direction and node, and at which rate, from the "
 			"agents' counters.",
 		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("directions") "," R("nodes"),
+		.output = ANSWER(R("window") "," R("directions") "," R("nodes"),
 			WINDOW ","
 			LIST("directions", "most bytes first",
 				R("direction") "," R("bytes") "," R("nodes") "," R("bandwidth_bytes_per_s"),
@@ -218,7 +224,7 @@ const struct tool cluster_tools[] = {
 		.description = "Nodes by how often their processes changed GPU memory through the driver, which is what "
 			"fragments it.",
 		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("nodes"),
+		.output = ANSWER(R("window") "," R("nodes"),
 			WINDOW ","
 			LIST("nodes", "most calls first", WHO_NEEDS,
 				WHO "," N("calls") "," N("ratio_max") ","
@@ -232,7 +238,7 @@ const struct tool cluster_tools[] = {
 		.description = "Kernel launches by node, their rate, and the mean size of blocks and grids where agents "
 			"tell it.",
 		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("launches") "," R("nodes"),
+		.output = ANSWER(R("window") "," R("launches") "," R("nodes"),
 			WINDOW "," N("launches") ","
 			LIST("nodes", "most launches first", WHO_NEEDS "," R("launches") "," R("launches_per_s"),
 				WHO "," N("launches") "," NN("launches_per_s") "," N("observed_s") ","
@@ -246,7 +252,7 @@ const struct tool cluster_tools[] = {
 		.description = "The verdict on each cluster's job from its collectives: ranks, a pipeline stage, load "
 			"that moves, or nobody; who was only often last, because it waited for others, is cleared.",
 		.input = INPUT(SCOPE("5m")),
-		.output = OUTPUT(R("window") "," R("verdicts"),
+		.output = ANSWER(R("window") "," R("verdicts"),
 			WINDOW ","
 			LIST("verdicts", "a cluster each",
 				R("cluster_id") "," R("verdict") "," R("confidence") "," R("steps") "," R("suspects") ","
@@ -266,7 +272,7 @@ const struct tool cluster_tools[] = {
 		.description = "What agents tell of their ranks' steps: how long slow and ordinary ones take, what grew "
 			"most, and what the rank was doing.",
 		.input = INPUT(SCOPE("1h") "," NODE "," LIMIT("100", "1000")),
-		.output = OUTPUT(R("window") "," R("steps"),
+		.output = ANSWER(R("window") "," R("steps"),
 			WINDOW ","
 			LIST("steps", "slowest first", WHO_NEEDS "," R("ts_ns") "," R("time") "," R("reports"),
 				WHO "," I("rank") "," I("pid") "," I("ts_ns") "," SN("time") "," I("step_ns") ","

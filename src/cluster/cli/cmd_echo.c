@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_echo.c - `ingero-cluster echo`: the cluster's memory as a service; and backup, verify, restore and export
+/* cmd_echo.c - `ingero-cluster echo`: the cluster's memory as a service; and backup, verify, repair, restore and export
  * of its store. */
 #include <errno.h>
 #include <stdio.h>
@@ -51,18 +51,19 @@ static int do_files(const struct echo_typed *t, int argc, char **argv, struct er
 {
 	static const struct {
 		const char *word, *rest;
-		int count;
-	} rows[] = {{"serve", "", 0}, {"backup", "FOLDER", 1}, {"verify", "FOLDER", 1},
-		{"restore", "BACKUP FOLDER", 2}, {"export", "TABLE FILE", 2}};
+		int least, most;
+	} rows[] = {{"serve", "", 0, 0}, {"backup", "FOLDER", 1, 1}, {"verify", "FOLDER", 1, 1},
+		{"restore", "BACKUP FOLDER", 2, 2}, {"export", "TABLE FILE", 2, 2},
+		{"repair", "FOLDER [BACKUP]", 1, 2}};
 	size_t i = 0;
 
 	while (i < ARRAY_SIZE(rows) && strcmp(rows[i].word, argv[0]) != 0)
 		i++;
 	if (i == ARRAY_SIZE(rows))
 		return errinfo_set(reterr, -EINVAL,
-			"echo %.60s: say backup, verify, restore or export, or nothing to start the service",
+			"echo %.60s: say backup, verify, repair, restore or export, or nothing to start the service",
 			argv[0]);
-	if (argc - 1 != rows[i].count)
+	if (argc - 1 < rows[i].least || argc - 1 > rows[i].most)
 		return errinfo_set(
 			reterr, -EINVAL, "usage: echo %s %s", rows[i].word, rows[i].rest);
 	switch (i) {
@@ -70,6 +71,7 @@ static int do_files(const struct echo_typed *t, int argc, char **argv, struct er
 	case 1: return echo_files_backup(&t->echo, argv[1], reterr);
 	case 2: return echo_files_verify(argv[1], reterr);
 	case 3: return echo_files_restore(argv[1], argv[2], reterr);
+	case 5: return echo_files_repair(&t->echo, argv[1], argc > 2 ? argv[2] : NULL, reterr);
 	default: return echo_files_export(&t->echo, t->cluster, argv[1], argv[2], reterr);
 	}
 }
@@ -85,7 +87,7 @@ static int echo_command(const struct command *cmd _unused_, void *settings, int 
 
 const struct command cmd_echo = {
 	.name = "echo",
-	.synopsis = "echo [backup|verify|restore|export …] [flags]",
+	.synopsis = "echo [backup|verify|repair|restore|export …] [flags]",
 	.summary =
 		"Keep what agents and exporters send, and answer people, programs and assistants",
 	.details =
@@ -95,6 +97,7 @@ const struct command cmd_echo = {
 		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml --db-path /var/lib/echo\n"
 		"  ingero-cluster echo backup FOLDER                      of a store that nobody has open\n"
 		"  ingero-cluster echo verify FOLDER                      a backup, or such a store\n"
+		"  ingero-cluster echo repair FOLDER [BACKUP]             brings back what they still have\n"
 		"  ingero-cluster echo restore BACKUP FOLDER              into a new folder\n"
 		"  ingero-cluster echo export events events.parquet --cluster-id prod-a",
 	.options = echo_options,

@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "cluster/keep/entry.h"
+#include "cluster/keep/keeper.h"
 
 /* Root uses a store, and what is beside it, with the rights of whoever may change names there. */
 static int enter(
@@ -57,17 +59,117 @@ int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo
 	return r;
 }
 
+/* ---- damage ---- */
+
+static void tell_line(void *arg _unused_, const char *sentence)
+{
+	printf("%s\n", sentence);
+}
+
+/* The journal of a store; a backup has none. */
+static int verify_journal(const char *folder, uint64_t durable, struct errinfo *reterr)
+{
+	_cleanup_free_ char *path = NULL;
+	int r;
+
+	if (asprintf(&path, "%s/journal", folder) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	r = journal_verify(path, durable, tell_line, NULL, reterr);
+	return r > 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not whole", folder)
+		     : r;
+}
+
 int echo_files_verify(const char *folder, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-	int r = enter(folder, NULL, &before, reterr);
+	struct store_report report = {.tell = tell_line};
+	int r = enter(folder, NULL, &before, reterr), j;
 
 	if (r == 0)
-		r = store_duck_verify(folder, reterr);
-	if (r == 0)
+		r = store_duck_verify(folder, &report, reterr);
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	if (r == -EBADMSG && !report.findings) /* not even its manifest can be read */
+		return r;
+	j = verify_journal(folder, report.durable, reterr);
+	if (r == 0 && j == 0)
 		printf("%s is whole\n", folder);
-	return r;
+	return r < 0 ? r : j;
 }
+
+/* What of the journal's entries is rows of one cluster. */
+static int put_rows(const struct journal_entry *e, const char *cluster, struct buf *ret)
+{
+	struct batch_row row;
+	struct entry entry;
+	struct batch_reader reader;
+	const uint8_t *at;
+	int r = e->data ? entry_get(e->data, e->len, &entry) : -EBADMSG;
+
+	if (r < 0)
+		return -ENODATA;
+	reader = (struct batch_reader){entry.batch, entry.len};
+	for (at = reader.data; (r = batch_next(&reader, &row)) > 0; at = reader.data) {
+		const struct sql_value *v = &row.cells[store_tables[row.table].cluster];
+
+		if (v->type == SQL_TEXT && v->len == strlen(cluster) &&
+			memcmp(v->p, cluster, v->len) == 0)
+			buf_append(ret, at, (size_t)(reader.data - at));
+	}
+	return r < 0 ? -ENODATA : 0;
+}
+
+static int rows_of_journal(
+	void *arg, const char *cluster, uint64_t first, uint64_t last, struct buf *ret)
+{
+	_cleanup_(journal_reader_freep) struct journal_reader *reader = NULL;
+	struct journal_entry e = {0};
+	int r = journal_reader_new(arg, first - 1, &reader, NULL);
+
+	while (r >= 0 && e.position < last) {
+		r = journal_next(reader, 0, &e, NULL);
+		if (r == 0)
+			return -ENODATA; /* it ends before */
+		if (r > 0)
+			r = put_rows(&e, cluster, ret);
+	}
+	return r < 0 ? r : 0;
+}
+
+int echo_files_repair(
+	const struct echo_flags *f, const char *folder, const char *backup, struct errinfo *reterr)
+{
+	const struct store_duck_settings settings = {
+		.folder = folder, .memory_bytes = f->memory_bytes};
+	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_(journal_freep) struct journal *journal = NULL;
+	_cleanup_(store_freep) struct store *s = NULL;
+	struct store_report report = {.tell = tell_line};
+	char path[4096];
+	int r, j;
+
+	if (access(folder, F_OK) < 0)
+		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
+	snprintf(path, sizeof(path), "%s/journal", folder);
+	r = enter(folder, NULL, &before, reterr);
+	if (r == 0)
+		r = store_duck_open(&settings, &s, reterr);
+	if (r == 0)
+		r = journal_open_to_read(path, &journal, reterr);
+	if (r < 0)
+		return r;
+	r = store_duck_repair(s, backup, rows_of_journal, journal, &report, reterr);
+	if (r < 0 && r != -EBADMSG)
+		return r;
+	j = verify_journal(folder, store_durable(s), reterr);
+	if (r == 0 && j == 0)
+		printf("%s is whole\n", folder);
+	return r < 0 ? r : j;
+}
+
+/* ---- copies ---- */
 
 int echo_files_restore(const char *from, const char *to, struct errinfo *reterr)
 {

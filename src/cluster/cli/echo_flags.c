@@ -153,6 +153,7 @@ int echo_flags_prepare(
 		.audit = !f->no_audit};
 	s->duck = (struct store_duck_settings){.memory_bytes = f->memory_bytes,
 		.retention_ns = f->retention_ns,
+		.trust_clock = f->trust_clock,
 		.bytes_max = f->bytes_max};
 	s->clickhouse = (struct store_clickhouse_settings){.shards = f->clickhouse.value,
 		.shard_count = f->clickhouse.count,

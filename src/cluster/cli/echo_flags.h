@@ -14,6 +14,7 @@
 struct echo_flags {
 	const char *folder, *engine;
 	uint64_t retention_ns, bytes_max, journal_bytes, memory_bytes;
+	bool trust_clock;
 	struct option_strings clickhouse;
 	const char *clickhouse_cluster, *clickhouse_database, *clickhouse_user,
 		*clickhouse_password_file, *clickhouse_reader, *clickhouse_reader_password_file;
@@ -46,6 +47,9 @@ struct echo_flags {
 		{"max-size", 0, OPTION_SIZE, FLAG(bytes_max), "SIZE",                                                                   \
 			"remove the oldest rows beyond this size (default: 0, no limit)", 0, 0,                                         \
 			false},                                                                                                         \
+		{"trust-clock", 0, OPTION_FLAG, FLAG(trust_clock), NULL,                                                                \
+			"let --retention go by this machine's clock at once, also if it has jumped ahead",                              \
+			0, 0, false},                                                                                                   \
 		{"journal-size", 0, OPTION_SIZE, FLAG(journal_bytes), "SIZE",                                                           \
 			"refuse, retryably, what comes while the store lags so far behind (default: 8g)",                               \
 			0, 0, false},                                                                                                   \

@@ -26,7 +26,8 @@ GAUGE(pending_bytes, "ingero_echo_journal_pending_bytes", "By", "What waits for 
 COUNTER(syncs, "ingero_echo_journal_syncs_total", "{sync}", "Times the journal was synced");
 COUNTER(failures, "ingero_echo_journal_failures_total", "{entry}",
 	"Entries that could not be written");
-GAUGE(degraded, "ingero_echo_degraded", "1", "1 while journal or store cannot write");
+GAUGE(degraded, "ingero_echo_degraded", "1",
+	"1 while journal or store cannot write, or rows are missing");
 static const struct metric_desc otlp_refused = {.prometheus = "ingero_echo_otlp_refused_total",
 	.unit = "{request}",
 	.kind = METRIC_COUNTER,

@@ -80,6 +80,8 @@ static void reload(void *arg)
 
 	if (c->tenants)
 		r = tenants_reload(c->tenants, mono_now().ns, &e);
+	if (r == 0 && c->echo)
+		r = echo_service_share(c->echo);
 	if (r == 0 && c->tls)
 		r = tls_reload(c->tls, &e);
 	if (r == 0 && c->fleet)

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
 #include "cluster/cli/echo_metrics.h"
@@ -67,6 +68,22 @@ static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t le
 		tenants_find(s->settings.tenants, sender, wall_now().ns), cluster, len);
 }
 
+struct kept { /* a request, until its rows can be charged to who sent it */
+	struct echo_service *service;
+	uint64_t credential;
+	keeper_done *done;
+	void *arg;
+};
+
+static void on_kept(void *arg, const struct keeper_result *r)
+{
+	struct kept k = *(struct kept *)arg;
+
+	free(arg);
+	tenants_charge(k.service->settings.tenants, k.credential, r->taken, 0, mono_now().ns);
+	k.done(k.arg, r);
+}
+
 static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
 {
 	struct echo_service *s = arg;
@@ -74,6 +91,7 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 		.signal = q->signal, .json = q->json, .data = q->data, .len = q->len};
 	const struct tenant *t;
 	struct tenant_refusal no;
+	struct kept *kept;
 
 	if (s->refusing) {
 		refuse(done, done_arg, -EIO, "shutting down");
@@ -85,10 +103,35 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 		refuse_tenant(done, done_arg, &no);
 		return;
 	}
+	kept = malloc(sizeof(*kept));
+	if (!kept) {
+		refuse(done, done_arg, -ENOMEM, "not enough memory");
+		return;
+	}
+	*kept = (struct kept){s, q->credential, done, done_arg};
+	tenants_charge(s->settings.tenants, q->credential, 0, q->len, mono_now().ns);
 	k.may_write = may_write;
 	k.may_write_arg = s;
 	k.sender = q->credential;
-	keeper_take(s->keeper, &k, done, done_arg);
+	keeper_take(s->keeper, &k, on_kept, kept);
+}
+
+int echo_service_share(struct echo_service *s)
+{
+	_cleanup_free_ struct tenant_part *parts = NULL;
+	_cleanup_free_ struct store_share *shares = NULL;
+	size_t count = 0;
+	int r = s->settings.tenants ? tenants_parts(s->settings.tenants, &parts, &count) : 0;
+
+	if (r < 0)
+		return r;
+	shares = calloc(count + 1, sizeof(*shares));
+	if (!shares)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		shares[i] =
+			(struct store_share){parts[i].cluster, parts[i].owner, parts[i].percent};
+	return store_share(s->store, shares, count);
 }
 
 static bool may_send(void *arg, uint64_t credential, const char *cluster)
@@ -130,7 +173,18 @@ static bool is_well(void *arg, char *why, size_t size)
 		snprintf(why, size, "shutting down");
 	else if (k.degraded)
 		snprintf(why, size, "%s", k.why);
-	return !s->refusing && !k.degraded;
+	else if (k.replaying)
+		snprintf(why, size, "what was acknowledged before the start is being read");
+	return !s->refusing && !k.degraded && !k.replaying;
+}
+
+static bool is_whole(void *arg)
+{
+	const struct echo_service *s = arg;
+	struct store_missing missing;
+
+	store_missing(s->store, NULL, &missing);
+	return !missing.parts && !missing.requests;
 }
 
 static void put_metrics(void *arg, struct metric_set *m)
@@ -140,6 +194,7 @@ static void put_metrics(void *arg, struct metric_set *m)
 	struct sql_worker_stats sql = duck_worker_stats();
 	struct receiver_stats r;
 
+	k.degraded |= !is_whole(arg);
 	echo_metrics_keeper(m, &k);
 	echo_metrics_sql(m, &sql);
 	if (s->receiver) {
@@ -235,11 +290,17 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 	if (r == 0)
 		r = open_store(s, reterr);
 	if (r == 0)
+		r = echo_service_share(s);
+	if (r == 0)
 		r = open_journal(s, reterr);
 	if (r == 0)
 		r = open_audit(s, reterr);
 	if (r < 0)
 		return r;
+	r = journal_stats(s->journal).fault;
+	if (r < 0)
+		log_error("the journal cannot be written: %s; requests are refused until it can be",
+			strerror(-r));
 	k.journal = s->journal;
 	k.store = s->store;
 	r = keeper_new(l, &k, &s->keeper, reterr);
@@ -358,7 +419,7 @@ static int open_api(struct echo_service *s, const struct echo_addresses *a, stru
 		return r;
 	e.routes = s->routes;
 	e.http.address = a->api;
-	e.http.flag = "--api-addr";
+	e.http.flag = a->fleet ? "--api-addr" : "--mcp-addr";
 	return echo_server_new(s->loop, &e, &s->api, reterr);
 }
 
@@ -367,10 +428,11 @@ int echo_service_listen(
 {
 	struct receiver_settings in = {.server = a->http,
 		.grpc_address = a->grpc,
+		.grpc_flag = "--otlp-addr",
 		.http_address = a->otlp_http,
 		.sink = {.arg = s, .keep = keep}};
 	struct health_server_settings health = {
-		.address = a->health, .is_ready = is_well, .arg = s};
+		.address = a->health, .is_ready = is_well, .is_whole = is_whole, .arg = s};
 	int r = 0;
 
 	if (a->api)

@@ -34,6 +34,9 @@ DEFINE_CLEANUP(struct echo_service *, echo_service_free)
 /* echo_service_keeping - for the fleet of this process: it hands over what it is sent and what it finds. */
 struct keeping echo_service_keeping(struct echo_service *s);
 
+/* echo_service_share - tells the store whose clusters are whose, as the tokens say now. */
+int echo_service_share(struct echo_service *s);
+
 struct echo_addresses {
 	struct http_server_settings http; /* of all but health; without an address */
 	/* NULL: not opened. With a fleet, grpc and http are the fleet's. */

@@ -10,6 +10,8 @@ struct health_server;
 struct health_server_settings {
 	const char *address;
 	bool (*is_ready)(void *arg, char *why, size_t size); /* false: a sentence says why */
+	bool (*is_whole)(
+		void *arg); /* false: /healthz says that it is degraded; NULL: it always is */
 	void *arg;
 };
 

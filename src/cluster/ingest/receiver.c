@@ -51,7 +51,7 @@ static int open_ports(struct receiver *r, struct loop *l, const struct receiver_
 	http.limits = &r->limits;
 	if (s->grpc_address) {
 		http.address = s->grpc_address;
-		http.flag = "--grpc-addr";
+		http.flag = s->grpc_flag ? s->grpc_flag : "--grpc-addr";
 		err = http_server_new(l, &http, &r->grpc, reterr);
 	}
 	if (err == 0 && s->http_address) {

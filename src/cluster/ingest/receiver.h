@@ -63,6 +63,7 @@ struct receiver_settings {
 	struct http_server_settings
 		server; /* of both; address, routes, arg and refused are set here */
 	const char *grpc_address, *http_address; /* NULL: that port is not opened */
+	const char *grpc_flag;                   /* that gives its address; NULL: --grpc-addr */
 	size_t body_max, inflated_max;           /* 0: as above */
 	struct receiver_sink sink;
 };

@@ -204,6 +204,8 @@ static int start(struct journal *j, struct errinfo *reterr)
 {
 	int r;
 
+	j->mark_fd = mark_open(j->path);
+	j->stats.fault = journal_probe(j);
 	j->results_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	if (j->results_fd < 0)
 		return errinfo_set(reterr, -errno, "cannot start the journal: %s", strerror(errno));
@@ -221,7 +223,7 @@ static void init_locks(struct journal *j)
 	pthread_condattr_init(&a);
 	pthread_condattr_setclock(&a, CLOCK_MONOTONIC);
 	pthread_mutex_init(&j->lock, NULL);
-	pthread_cond_init(&j->work, NULL);
+	pthread_cond_init(&j->work, &a);
 	pthread_cond_init(&j->news, &a);
 	pthread_condattr_destroy(&a);
 	waiting_list_clear(&j->queue);
@@ -239,7 +241,7 @@ int journal_open_with(struct loop *l, const struct journal_settings *s, const st
 	init_locks(j);
 	j->loop = l;
 	j->io = io;
-	j->folder = j->lock_fd = j->results_fd = j->fd = -1;
+	j->folder = j->lock_fd = j->results_fd = j->fd = j->mark_fd = -1;
 	j->bytes_max = s->bytes_max;
 	j->segment_bytes = s->segment_bytes ? s->segment_bytes : JOURNAL_SEGMENT;
 	if (j->bytes_max) /* one that is full can be trimmed */
@@ -269,6 +271,30 @@ int journal_open(struct loop *l, const struct journal_settings *s, struct journa
 	return journal_open_with(l, s, &real_io, ret, reterr);
 }
 
+int journal_open_to_read(const char *folder, struct journal **ret, struct errinfo *reterr)
+{
+	_cleanup_(journal_freep) struct journal *j = calloc(1, sizeof(*j));
+	int r;
+
+	if (!j)
+		return -ENOMEM;
+	init_locks(j);
+	j->folder = j->lock_fd = j->results_fd = j->fd = j->mark_fd = -1;
+	j->reads_only = true;
+	j->path = strdup(folder);
+	if (!j->path)
+		return -ENOMEM;
+	j->folder = open(j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (j->folder < 0 && errno != ENOENT)
+		return errinfo_set(reterr, -errno, "cannot open the journal's folder %s: %s",
+			j->path, strerror(errno));
+	r = journal_recover(j, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(j);
+	return 0;
+}
+
 static void close_fd(int fd)
 {
 	if (fd >= 0)
@@ -294,6 +320,7 @@ void journal_free(struct journal *j)
 	close_fd(j->folder);
 	close_fd(j->lock_fd);
 	close_fd(j->results_fd);
+	close_fd(j->mark_fd);
 	pthread_cond_destroy(&j->work);
 	pthread_cond_destroy(&j->news);
 	pthread_mutex_destroy(&j->lock);

@@ -3,12 +3,13 @@
  *
  * A folder of segments. An entry has a position: 1, 2, 3, … over all segments and restarts. Entries that
  * are appended while a write is under way go to disk together, with one fdatasync. A tail that was not
- * written to its end (a crash) is cut off when the journal is opened; a fault before the tail is
- * -EBADMSG with the file's name, and nothing is removed.
+ * written to its end (a crash) is cut off when the journal is opened. Entries that were acknowledged and are
+ * damaged or gone are told to readers as a gap, and nothing of their file is removed: how far entries were
+ * acknowledged is noted beside the folder, too, in FOLDER.acknowledged.
  *
  * After a write or sync that failed nothing of that segment is trusted beyond what was acknowledged: what
  * was under way fails, the segment is cut back to its last acknowledged entry, and the next append begins
- * a new one.
+ * a new one. A disk that cannot be written is tried again, each second, also if nobody appends.
  *
  * Threads: append and the results belong to the loop's thread; one thread of the journal's writes and
  * syncs; readers may be used by any thread, each by one. */
@@ -35,6 +36,8 @@ struct journal_settings {
 
 int journal_open(struct loop *l, const struct journal_settings *s, struct journal **ret,
 	struct errinfo *reterr);
+/* journal_open_to_read - as somebody else has left it: nothing is changed, and nothing can be appended. */
+int journal_open_to_read(const char *folder, struct journal **ret, struct errinfo *reterr);
 /* journal_free - after journal_finish(), or what waits is lost, unacknowledged. */
 void journal_free(struct journal *j);
 DEFINE_CLEANUP(struct journal *, journal_free)
@@ -76,19 +79,31 @@ struct journal_reader;
 
 struct journal_entry {
 	uint64_t position;
-	int64_t wall_ns; /* when it was written */
-	const void *data;
+	int64_t wall_ns;  /* when it was written */
+	const void *data; /* NULL: a gap, entries first to position cannot be read */
 	size_t len;
+	uint64_t first; /* of an entry: position */
+	int64_t since_ns; /* of a gap: when the entry before it was written; 0: not known. wall_ns: the one
+			   * after it, or 0 */
 };
 
-/* journal_reader_new - begins after @position; -ENOENT: entries after it have been trimmed. */
+/* journal_reader_new - begins after @position. */
 int journal_reader_new(
 	struct journal *j, uint64_t position, struct journal_reader **ret, struct errinfo *reterr);
 void journal_reader_free(struct journal_reader *r);
 DEFINE_CLEANUP(struct journal_reader *, journal_reader_free)
 
-/* journal_next - 1: the next entry that is on disk, valid until the next call; 0: none came within
- * @timeout_ns, or journal_wake(); -EBADMSG, -EIO. */
+/* journal_next - 1: the next entry that is on disk, or a gap, valid until the next call; 0: none came within
+ * @timeout_ns, or journal_wake(); -EIO. */
 int journal_next(struct journal_reader *r, uint64_t timeout_ns, struct journal_entry *ret,
 	struct errinfo *reterr);
 void journal_wake(struct journal *j);
+
+/* journal_preserve - the file that should hold the entry at @position has a second name from now on, which
+ * journal_trim() leaves alone: FILE.damaged. */
+void journal_preserve(struct journal *j, uint64_t position);
+
+/* journal_verify - tells, a sentence each, what is damaged or gone in a journal that nobody has open. Entries up
+ * to @sealed are in the store. How many sentences it told, or a negative errno. */
+int journal_verify(const char *folder, uint64_t sealed,
+	void (*tell)(void *arg, const char *sentence), void *arg, struct errinfo *reterr);

@@ -1,18 +1,20 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal_private.h - the parts of the journal: journal.c has its life and what the loop asks of it,
  * journal_writer.c the queue and the thread, journal_segment.c files and what stands in them,
- * journal_recover.c what is found at the start, journal_read.c readers.
+ * journal_recover.c what is found at the start, journal_read.c readers, journal_mark.c how far was acknowledged.
  *
  * A segment is the file NNNNNNNNNNNNNNNNNNNN.journal, with the position of its first entry as its name:
  *
- *	segment  magic[8] first[8] 0[12] crc[4] entry*
+ *	segment  magic[8] first[8] salt[4] salt[4] salt[4] crc[4] entry*
  *	entry    position[8] group[8] wall_ns[8] len[4] crc[4] data[len]
  *
- * Numbers are little-endian; a CRC-32C is of all that stands before it, of an entry also of its data. The
- * group is the position of the first entry that was written with it, before one sync. A group is written
- * only after the one before it is on disk, so that a bad entry with a good one of a later group behind it is
- * damage, and any other bad one is the end of a write that a crash cut short. A segment ends before the
- * first position of the next one, whatever else stands in it: that was never acknowledged. */
+ * Numbers are little-endian; a CRC-32C is of all that stands before it, of an entry also of its data, and begins
+ * with the salt: what a sender puts into its data is not taken for an entry. The salt is random, and that of two
+ * of the three; files of older versions have 0. The group is the position of the first entry that was written
+ * with it, before one sync. A group is written only after the one before it is on disk, so that a bad entry with
+ * a good one of a later group behind it is damage, as is one that is noted as acknowledged; any other bad one is
+ * the end of a write that a crash cut short. A segment ends before the first position of the next one, whatever
+ * else stands in it: that was never acknowledged. */
 #pragma once
 
 #include <pthread.h>
@@ -85,11 +87,29 @@ struct journal {
 	size_t segment_count, segment_room;
 	uint64_t next; /* position */
 	struct journal_stats stats;
+	bool reads_only;
 
 	/* the thread's alone */
-	int fd;      /* of the newest segment; -1: the next group begins one */
-	uint64_t at; /* its acknowledged bytes */
+	int fd;        /* of the newest segment; -1: the next group begins one */
+	uint64_t at;   /* its acknowledged bytes */
+	uint32_t salt; /* its */
+	int mark_fd;   /* -1: there is none */
 };
+
+/* How far entries were acknowledged, as FOLDER.acknowledged says: it survives the end of the process, and is as
+ * old as the kernel's last write-back after a power cut. So what it says is true, but not all there is. */
+struct mark {
+	char magic[8];
+	uint64_t position;
+	int64_t wall_ns; /* when that entry was written */
+	uint32_t zero, crc;
+};
+STATIC_ASSERT(sizeof(struct mark) == 32);
+/* mark_read - zeros: not known; -EBADMSG: because it is damaged. */
+int mark_read(const char *folder, struct mark *ret);
+/* mark_open - the file, to be written; -1. */
+int mark_open(const char *folder);
+void mark_write(int fd, uint64_t position, int64_t wall_ns);
 
 void waiting_list_clear(struct waiting_list *l);
 void waiting_list_add(struct waiting_list *l, struct waiting *w);
@@ -106,6 +126,7 @@ struct window {
 	uint64_t at;
 	char *data;
 	size_t len, room;
+	uint32_t salt; /* of the segment */
 };
 void window_done(struct window *w);
 
@@ -116,21 +137,33 @@ int window_get(struct window *w, uint64_t offset, size_t len, const char **ret);
 void segment_name(char out[SEGMENT_NAME], uint64_t first);
 bool segment_parse(const char *name, uint64_t *ret_first);
 
-/* segment_check - the head; -EBADMSG; -ENODATA: it is not all there. */
+/* segment_check - the head, and sets the salt as far as it can be told; -EBADMSG; -ENODATA: it is not all
+ * there. */
 int segment_check(struct window *w, uint64_t first);
 
 /* segment_entry - the one at @offset: 0; -EBADMSG: there is none that is whole; -EIO, -ENOMEM. */
 int segment_entry(
 	struct window *w, uint64_t offset, struct journal_entry *ret, uint64_t *ret_group);
 
+/* segment_find - from @offset on the next entry whose position is one of @least to @most and whose group is at
+ * least @group: 1, and where; 0: there is none. */
+struct segment_seek {
+	uint64_t least, most, group, size; /* size: of the file */
+};
+int segment_find(struct window *w, const struct segment_seek *s, uint64_t *offset,
+	struct journal_entry *ret);
+
 /* segment_begin - makes the file for a segment, on disk; *ret_fd is to be written at SEGMENT_HEAD. */
 int segment_begin(struct journal *j, uint64_t first, int *ret_fd);
 
 /* entry_seal - fills the head of an entry whose data follows it. */
-void entry_seal(
-	struct entry_head *h, uint64_t position, uint64_t group, int64_t wall_ns, uint32_t len);
+void entry_seal(struct entry_head *h, uint32_t salt, uint64_t position, uint64_t group,
+	int64_t wall_ns, uint32_t len);
 
-/* journal_recover - finds the segments, cuts the tail, sets next, fd and at. */
+/* journal_probe - whether the disk takes a write of some size: 0 or a negative errno. */
+int journal_probe(struct journal *j);
+
+/* journal_recover - finds the segments, cuts the tail, sets next, fd, at and salt. */
 int journal_recover(struct journal *j, struct errinfo *reterr);
 
 /* journal_open_with - as journal_open(). */

@@ -46,7 +46,7 @@ static int list_segments(struct journal *j)
 	int r = 0;
 
 	if (!d)
-		return -errno;
+		return errno == ENOENT ? 0 : -errno;
 	while (r == 0 && (e = readdir(d)))
 		r = add_file(j, e->d_name);
 	closedir(d);
@@ -62,58 +62,40 @@ static int list_segments(struct journal *j)
 	return 0;
 }
 
-/* is_damaged - whether behind the bad bytes at @offset, where the entry @position should be, stands an entry
- * that was written later: 1, 0 or a negative errno. */
-static int is_damaged(struct window *w, uint64_t offset, uint64_t size, uint64_t position)
-{
-	struct journal_entry e;
-	struct entry_head h;
-	uint64_t group;
-
-	for (; offset + ENTRY_HEAD <= size; offset++) {
-		const char *data;
-		int r = window_get(w, offset, sizeof(h), &data);
-
-		if (r < 0)
-			return r;
-		memcpy(&h, data, sizeof(h));
-		if (h.group <= position || h.position < h.group ||
-			h.len > size - offset - ENTRY_HEAD)
-			continue;
-		r = segment_entry(w, offset, &e, &group);
-		if (r != -EBADMSG)
-			return r < 0 ? r : 1;
-	}
-	return 0;
-}
-
-/* scan - how far the newest segment is good: *ret_at bytes. -EBADMSG: damaged before its end. */
-static int scan(struct window *w, struct segment *s, uint64_t *ret_at)
+/* scan - the entries of the newest segment that are there: *ret_at is where the last of them ends, 0 if there is
+ * not even a head. Bad ones are passed over if they were acknowledged, as @mark or a later group says. */
+static int scan(struct window *w, struct segment *s, uint64_t acknowledged, uint64_t *ret_at)
 {
 	uint64_t at = SEGMENT_HEAD, group;
 	struct journal_entry e;
 	int r = segment_check(w, s->first);
 
 	s->last = s->first - 1;
-	if (r == -EBADMSG || r == -ENODATA) {
-		at = 0;
-	} else if (r < 0) {
+	*ret_at = 0;
+	if (r == -ENODATA)
+		return 0;
+	if (r == 0)
+		*ret_at = SEGMENT_HEAD;
+	else if (r != -EBADMSG)
 		return r;
-	} else {
+	for (;;) {
+		struct segment_seek next = {
+			.most = s->first + s->bytes / ENTRY_HEAD, .size = s->bytes};
+
 		while ((r = segment_entry(w, at, &e, &group)) == 0 && e.position == s->last + 1) {
 			s->last++;
 			at += ENTRY_HEAD + e.len;
+			*ret_at = at;
 		}
 		if (r < 0 && r != -EBADMSG)
 			return r;
+		next.least = s->last + 1;
+		next.group = acknowledged > s->last ? 0 : s->last + 2;
+		r = segment_find(w, &next, &at, &e);
+		if (r <= 0)
+			return r;
+		s->last = e.position - 1;
 	}
-	if (at < s->bytes) {
-		r = is_damaged(w, at, s->bytes, at ? s->last + 1 : 0);
-		if (r != 0)
-			return r < 0 ? r : -EBADMSG;
-	}
-	*ret_at = at;
-	return 0;
 }
 
 /* cut - the newest segment ends at @at, on disk; one without a head is removed. */
@@ -134,7 +116,9 @@ static int cut(struct journal *j, int fd, uint64_t at)
 	return 0;
 }
 
-static int recover_newest(struct journal *j, struct errinfo *reterr)
+/* recover_newest - what was acknowledged and is not in it any more is a gap: its bytes stay, and the next entry
+ * begins another segment. */
+static int recover_newest(struct journal *j, uint64_t acknowledged, struct errinfo *reterr)
 {
 	_cleanup_(window_done) struct window w = {.fd = -1};
 	struct segment *s = &j->segments[j->segment_count - 1];
@@ -145,22 +129,25 @@ static int recover_newest(struct journal *j, struct errinfo *reterr)
 
 	segment_name(name, s->first);
 	j->next = s->first;
-	fd = openat(j->folder, name, O_RDWR | O_CLOEXEC | O_NOFOLLOW);
+	fd = openat(j->folder, name, (j->reads_only ? O_RDONLY : O_RDWR) | O_CLOEXEC | O_NOFOLLOW);
 	w.fd = fd;
-	r = fd < 0 ? -errno : scan(&w, s, &at);
-	if (r == -EBADMSG)
-		return errinfo_set(reterr, r,
-			"the journal's file %s/%s is damaged: put it back from a backup, or move it away to go on without what it holds",
-			j->path, name);
+	r = fd < 0 ? -errno : scan(&w, s, acknowledged, &at);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot read the journal's file %s/%s: %s", j->path,
 			name, strerror(-r));
-	j->next = s->last + 1;
+	j->next = MAX(s->last, acknowledged) + 1;
+	if (acknowledged > s->last) {
+		s->last = acknowledged;
+		return 0;
+	}
+	if (j->reads_only)
+		return 0;
 	r = cut(j, fd, at);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot cut the journal's file %s/%s: %s", j->path,
 			name, strerror(-r));
 	if (at) {
+		j->salt = w.salt;
 		j->fd = fd;
 		fd = -1;
 	}
@@ -169,11 +156,13 @@ static int recover_newest(struct journal *j, struct errinfo *reterr)
 
 int journal_recover(struct journal *j, struct errinfo *reterr)
 {
+	struct mark mark;
 	int r = list_segments(j);
 
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot read the journal's folder %s: %s", j->path,
 			strerror(-r));
-	j->next = 1;
-	return j->segment_count ? recover_newest(j, reterr) : 0;
+	mark_read(j->path, &mark); /* one that is damaged tells nothing */
+	j->next = mark.position + 1;
+	return j->segment_count ? recover_newest(j, mark.position, reterr) : 0;
 }

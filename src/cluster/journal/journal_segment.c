@@ -7,18 +7,20 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
 
-#define WINDOW (1u << 20) /* bytes that are read at once */
+#define WINDOW     (1u << 20) /* bytes that are read at once */
+#define FIND_TIMES 64 /* of a file, as sums: data that is made of heads does not hold a start up */
 
 static const char magic[8] = {'I', 'N', 'G', 'J', 'R', 'N', 'L', '1'};
 
 struct segment_head {
 	char magic[8];
 	uint64_t first;
-	uint32_t zero[3], crc;
+	uint32_t salt[3], crc;
 };
 STATIC_ASSERT(sizeof(struct segment_head) == SEGMENT_HEAD);
 
@@ -93,15 +95,16 @@ int segment_check(struct window *w, uint64_t first)
 	if (r < 0)
 		return r;
 	memcpy(&h, data, sizeof(h));
+	w->salt = h.salt[0] == h.salt[1] ? h.salt[0] : h.salt[2];
 	if (memcmp(h.magic, magic, sizeof(magic)) != 0 || h.first != first ||
 		h.crc != crc32c(0, data, offsetof(struct segment_head, crc)))
 		return -EBADMSG;
 	return 0;
 }
 
-static uint32_t entry_crc(const struct entry_head *h, const void *data)
+static uint32_t entry_crc(uint32_t salt, const struct entry_head *h, const void *data)
 {
-	return crc32c(crc32c(0, h, offsetof(struct entry_head, crc)), data, h->len);
+	return crc32c(crc32c(salt, h, offsetof(struct entry_head, crc)), data, h->len);
 }
 
 int segment_entry(struct window *w, uint64_t offset, struct journal_entry *ret, uint64_t *ret_group)
@@ -118,20 +121,51 @@ int segment_entry(struct window *w, uint64_t offset, struct journal_entry *ret, 
 	r = window_get(w, offset + sizeof(h), h.len, &data);
 	if (r < 0)
 		return r == -ENODATA ? -EBADMSG : r;
-	if (h.crc != entry_crc(&h, data))
+	if (h.crc != entry_crc(w->salt, &h, data))
 		return -EBADMSG;
-	*ret = (struct journal_entry){
-		.position = h.position, .wall_ns = h.wall_ns, .data = data, .len = h.len};
+	*ret = (struct journal_entry){.position = h.position,
+		.first = h.position,
+		.wall_ns = h.wall_ns,
+		.data = data,
+		.len = h.len};
 	*ret_group = h.group;
 	return 0;
 }
 
-void entry_seal(
-	struct entry_head *h, uint64_t position, uint64_t group, int64_t wall_ns, uint32_t len)
+int segment_find(
+	struct window *w, const struct segment_seek *s, uint64_t *offset, struct journal_entry *ret)
+{
+	uint64_t group, left = FIND_TIMES * s->size;
+	struct entry_head h;
+
+	for (uint64_t at = *offset; at + ENTRY_HEAD <= s->size; at++) {
+		const char *data;
+		int r = window_get(w, at, sizeof(h), &data);
+
+		if (r < 0)
+			return r == -ENODATA ? 0 : r;
+		memcpy(&h, data, sizeof(h));
+		if (h.position < s->least || h.position > s->most || h.group < s->group ||
+			h.group > h.position || h.len > s->size - at - ENTRY_HEAD)
+			continue;
+		if (h.len > left)
+			return 0;
+		left -= h.len;
+		r = segment_entry(w, at, ret, &group);
+		if (r == 0)
+			*offset = at;
+		if (r != -EBADMSG)
+			return r < 0 ? r : 1;
+	}
+	return 0;
+}
+
+void entry_seal(struct entry_head *h, uint32_t salt, uint64_t position, uint64_t group,
+	int64_t wall_ns, uint32_t len)
 {
 	*h = (struct entry_head){
 		.position = position, .group = group, .wall_ns = wall_ns, .len = len};
-	h->crc = entry_crc(h, h + 1);
+	h->crc = entry_crc(salt, h, h + 1);
 }
 
 int segment_begin(struct journal *j, uint64_t first, int *ret_fd)
@@ -140,6 +174,9 @@ int segment_begin(struct journal *j, uint64_t first, int *ret_fd)
 	char name[SEGMENT_NAME];
 	int fd, r = 0;
 
+	if (getrandom(&h.salt[0], sizeof(h.salt[0]), 0) < 0)
+		return -errno;
+	h.salt[1] = h.salt[2] = h.salt[0];
 	memcpy(h.magic, magic, sizeof(magic));
 	h.crc = crc32c(0, &h, offsetof(struct segment_head, crc));
 	segment_name(name, first);
@@ -157,6 +194,7 @@ int segment_begin(struct journal *j, uint64_t first, int *ret_fd)
 		unlinkat(j->folder, name, 0);
 		return r;
 	}
+	j->salt = h.salt[0];
 	*ret_fd = fd;
 	return 0;
 }

@@ -10,6 +10,8 @@
 #include "cluster/journal/journal_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/array.h"
@@ -17,6 +19,8 @@
 #define GROUP_ENTRIES 512         /* written with one sync at most */
 #define GROUP_BYTES   (16u << 20) /* and bytes, but for a single larger one */
 #define SEGMENTS_MAX  1000000
+#define PROBE_BYTES   (1u << 20) /* what a disk takes that has room for some requests */
+#define PROBE_NS      NS_PER_S
 
 /* ---- the queue ---- */
 
@@ -63,14 +67,15 @@ static struct waiting_list take_group(struct journal *j)
 
 /* ---- writing ---- */
 
-static int seal_group(
-	const struct waiting_list *group, uint64_t position, struct iovec v[GROUP_ENTRIES])
+static int seal_group(const struct journal *j, const struct waiting_list *group, int64_t now,
+	struct iovec v[GROUP_ENTRIES])
 {
-	int64_t now = wall_now().ns;
+	uint64_t position = j->next;
 	int count = 0;
 
 	for (struct waiting *w = group->first; w; w = w->next, count++) {
-		entry_seal(&w->head, position + (uint64_t)count, position, now, (uint32_t)w->len);
+		entry_seal(&w->head, j->salt, position + (uint64_t)count, position, now,
+			(uint32_t)w->len);
 		v[count] = (struct iovec){&w->head, ENTRY_HEAD + w->len};
 	}
 	return count;
@@ -119,6 +124,7 @@ static void give_up(struct journal *j, uint64_t first)
 static int write_group(struct journal *j, const struct waiting_list *group, bool *ret_begun)
 {
 	struct iovec v[GROUP_ENTRIES];
+	int64_t now = wall_now().ns;
 	uint64_t bytes = 0;
 	int count, r;
 
@@ -133,7 +139,7 @@ static int write_group(struct journal *j, const struct waiting_list *group, bool
 			return r;
 		j->at = SEGMENT_HEAD;
 	}
-	count = seal_group(group, j->next, v);
+	count = seal_group(j, group, now, v);
 	for (int i = 0; i < count; i++)
 		bytes += v[i].iov_len;
 	r = write_all(j, v, count, j->at);
@@ -142,7 +148,48 @@ static int write_group(struct journal *j, const struct waiting_list *group, bool
 		return r;
 	}
 	j->at += bytes;
+	mark_write(j->mark_fd, j->next + (uint64_t)count - 1, now);
 	return 0;
+}
+
+int journal_probe(struct journal *j)
+{
+	static char nothing[PROBE_BYTES];
+	int fd = openat(
+		j->folder, "probe", O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NOFOLLOW, 0600);
+	int r = 0;
+
+	if (fd < 0)
+		return -errno;
+	errno = 0; /* of a write that is cut short */
+	if (j->io->writev(fd, &(struct iovec){nothing, sizeof(nothing)}, 1, 0) !=
+			(ssize_t)sizeof(nothing) ||
+		j->io->sync(fd) < 0)
+		r = errno ? -errno : -ENOSPC;
+	close(fd);
+	unlinkat(j->folder, "probe", 0);
+	return r;
+}
+
+/* wait_for_work - under the lock. While the disk cannot be written, it is tried now and then: somebody who waits
+ * for us to be ready does not append. */
+static void wait_for_work(struct journal *j)
+{
+	uint64_t until = mono_now().ns + PROBE_NS;
+	const struct timespec t = {
+		.tv_sec = (time_t)(until / NS_PER_S), .tv_nsec = (long)(until % NS_PER_S)};
+	int r;
+
+	if (!j->stats.fault) {
+		pthread_cond_wait(&j->work, &j->lock);
+		return;
+	}
+	if (pthread_cond_timedwait(&j->work, &j->lock, &t) != ETIMEDOUT)
+		return;
+	pthread_mutex_unlock(&j->lock);
+	r = journal_probe(j);
+	pthread_mutex_lock(&j->lock);
+	j->stats.fault = r;
 }
 
 /* note_group - what became of it, under the lock. */
@@ -197,7 +244,7 @@ void *journal_writer_run(void *arg)
 		int r;
 
 		if (!group.first) {
-			pthread_cond_wait(&j->work, &j->lock);
+			wait_for_work(j);
 			continue;
 		}
 		if (!group.first->done) { /* journal_finish()'s mark */

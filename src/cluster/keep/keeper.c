@@ -67,14 +67,17 @@ static void on_tick(void *arg)
 	loop_timer_set(k->timer, TICK_NS);
 }
 
-/* learn - an entry that was written before the restart. */
+/* learn - an entry that was written before the restart. Of one that cannot be read the keys are gone, too: its
+ * request would be kept once more if it came again. */
 static int learn(struct keeper *k, const struct journal_entry *e)
 {
 	struct entry entry;
-	int r = entry_get(e->data, e->len, &entry);
+	int r = e->data ? entry_get(e->data, e->len, &entry) : -EBADMSG;
 
-	if (r < 0)
+	if (r < 0) {
+		k->confirmed = k->rows_position = e->position;
 		return 0; /* it is the filling thread's to say so */
+	}
 	for (size_t i = 0; r == 0 && i < entry.key_count; i++) {
 		struct seen_key key;
 
@@ -142,26 +145,10 @@ void keeper_finish(struct keeper *k, loop_fn *done, void *arg)
 	journal_finish(k->journal, on_journal_finished, k);
 }
 
-/* check_journal - whether it has all that the store still needs. */
-static int check_journal(struct keeper *k, struct errinfo *reterr)
-{
-	struct journal_stats j = journal_stats(k->journal);
-	uint64_t durable = store_durable(k->store);
-
-	if (!j.first || j.first <= durable + 1)
-		return 0;
-	return errinfo_set(reterr, -ENOENT,
-		"the store ends at entry %" PRIu64 " and the journal begins at %" PRIu64
-		": put the journal's older files back, or move its folder away to go on without them",
-		durable, j.first);
-}
-
 static int keeper_start(struct keeper *k, struct errinfo *reterr)
 {
-	int r = check_journal(k, reterr);
+	int r = learn_all(k, reterr);
 
-	if (r == 0)
-		r = learn_all(k, reterr);
 	if (r < 0)
 		return r;
 	k->finished_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -241,6 +228,8 @@ struct keeper_stats keeper_stats(struct keeper *k)
 
 	s.journal = journal_stats(k->journal);
 	s.backlog = s.journal.durable > visible ? s.journal.durable - visible : 0;
+	s.replaying = visible < k->fill.replay_until;
+	s.lost = k->fill.lost;
 	s.degraded = keeper_fill_why(&k->fill, s.why, sizeof(s.why));
 	if (!s.degraded && s.journal.fault) {
 		s.degraded = true;

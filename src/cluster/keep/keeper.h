@@ -29,7 +29,7 @@ struct keeper_settings {
 };
 
 /* keeper_new - reads what the journal says of duplicates; the store is filled from then on, beginning after
- * store_durable(). -ENOENT, -EBADMSG: the journal is not what the store needs. */
+ * store_durable(). What the journal should have and has not is told to the store (store_lose()) and logged. */
 int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **ret,
 	struct errinfo *reterr);
 /* keeper_free - ends its thread; journal and store are the caller's, to be freed after it. What waits is told
@@ -66,6 +66,8 @@ void keeper_take_rows(struct keeper *k, const struct batch *b, keeper_done *done
 struct keeper_stats {
 	uint64_t requests, points, rejected, duplicates, refused; /* refused: requests as a whole */
 	uint64_t backlog; /* journal entries not yet in the store */
+	uint64_t lost;  /* acknowledged ones that the journal has lost, as found since the start */
+	bool replaying; /* what was acknowledged before the start cannot all be read yet */
 	struct journal_stats journal;
 	bool degraded; /* journal or store cannot write */
 	char why[256];

@@ -10,9 +10,12 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
+#define FILL_NICE    5
 #define COMMIT_BYTES (8u << 20) /* of batches, taken before a commit */
 #define WAIT_NS      (200 * NS_PER_MS)
 #define UPKEEP_NS    NS_PER_S
@@ -25,6 +28,8 @@ struct filling { /* the thread's alone */
 	uint64_t taken; /* position of the last entry since the commit; 0: none */
 	size_t bytes;   /* since the commit */
 	uint64_t upkeep_ns;
+	uint64_t missing_rows; /* that were told */
+	bool is_ahead;         /* so was the clock */
 	uint64_t retry_ns;
 };
 
@@ -50,7 +55,27 @@ static void note_durable(struct keeper_fill *f)
 	f->durable = store_durable(f->store);
 }
 
-static int take(struct filling *x, const struct journal_entry *e, struct errinfo *reterr)
+/* lose - entries that were acknowledged, and can be read no more: the store knows of it before it goes on. */
+static int lose(struct filling *x, const struct journal_entry *e, struct errinfo *reterr)
+{
+	const struct store_loss l = {.first = e->first,
+		.last = e->position,
+		.since_ns = e->since_ns,
+		.until_ns = e->wall_ns ? e->wall_ns : wall_now().ns};
+	int r = store_lose(x->f->store, &l, reterr);
+
+	if (r < 0)
+		return r;
+	log_error(
+		"entries %" PRIu64 " to %" PRIu64
+		" of the journal were acknowledged and are damaged or gone: their requests are missing",
+		e->first, e->position);
+	journal_preserve(x->f->journal, e->position);
+	x->f->lost += e->position - e->first + 1;
+	return store_take(x->f->store, e->position, "", 0, reterr);
+}
+
+static int take_entry(struct filling *x, const struct journal_entry *e, struct errinfo *reterr)
 {
 	struct store *s = x->f->store;
 	struct entry entry = {0};
@@ -64,10 +89,17 @@ static int take(struct filling *x, const struct journal_entry *e, struct errinfo
 			e->position);
 		r = store_take(s, e->position, "", 0, reterr);
 	}
+	return r;
+}
+
+static int take(struct filling *x, const struct journal_entry *e, struct errinfo *reterr)
+{
+	int r = e->data ? take_entry(x, e, reterr) : lose(x, e, reterr);
+
 	if (r < 0)
 		return r;
 	x->taken = e->position;
-	x->bytes += entry.len;
+	x->bytes += e->len;
 	return 0;
 }
 
@@ -89,6 +121,26 @@ static int commit(struct filling *x, struct errinfo *reterr)
 	return 0;
 }
 
+/* tell_store - what was found since, once. */
+static void tell_store(struct filling *x)
+{
+	struct store_stats s = {0};
+
+	x->f->store->ops->stats(x->f->store, &s);
+	if (s.missing.rows > x->missing_rows)
+		log_error(
+			"%" PRIu64 " rows of %" PRIu64
+			" parts of the store are missing, because they are damaged: `ingero-cluster echo verify` says which",
+			s.missing.rows, s.missing.parts);
+	if (s.ahead_ns && !x->is_ahead)
+		log_warning(
+			"the clock is %" PRIi64
+			" s ahead of what was seen to pass: retention waits for a day, or until it is started with --trust-clock",
+			s.ahead_ns / (int64_t)NS_PER_S);
+	x->missing_rows = s.missing.rows;
+	x->is_ahead = s.ahead_ns != 0;
+}
+
 static int upkeep(struct filling *x, struct errinfo *reterr)
 {
 	uint64_t now = mono_now().ns;
@@ -104,6 +156,7 @@ static int upkeep(struct filling *x, struct errinfo *reterr)
 	x->retry_ns = 0;
 	set_why(x->f, "");
 	note_durable(x->f);
+	tell_store(x);
 	return 0;
 }
 
@@ -136,6 +189,7 @@ static int begin_again(struct filling *x, struct errinfo *reterr)
 	x->bytes = 0;
 	x->f->store->ops->stats(x->f->store, &s);
 	x->f->visible = s.visible;
+	x->f->replay_until = journal_stats(x->f->journal).durable;
 	return journal_reader_new(x->f->journal, s.visible, &x->reader, reterr);
 }
 
@@ -170,6 +224,8 @@ static void *run(void *arg)
 	struct filling x = {.f = arg};
 	struct keeper_fill *f = x.f;
 
+	/* Who asks goes first: what is filled later is on disk already. */
+	setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE);
 	while (!f->stop && !has_all(f)) {
 		struct errinfo e = {0};
 		int r = x.reader ? 0 : begin_again(&x, &e);
@@ -202,6 +258,7 @@ int keeper_fill_start(struct keeper_fill *f, struct errinfo *reterr)
 
 	f->store->ops->stats(f->store, &s);
 	f->visible = s.visible;
+	f->replay_until = journal_stats(f->journal).durable;
 	note_durable(f);
 	r = -pthread_create(&f->thread, NULL, run, f);
 	f->has_thread = r == 0;

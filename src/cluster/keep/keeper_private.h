@@ -20,12 +20,14 @@ struct keeper_fill {
 	struct store *store;
 	pthread_t thread;
 	bool has_thread;
-	atomic_bool stop;             /* at once */
-	atomic_bool finish;           /* when the store has all up to @until, or cannot */
-	atomic_uint_fast64_t until;   /* position */
-	atomic_uint_fast64_t visible; /* in the store */
-	atomic_uint_fast64_t durable; /* likewise, without the journal */
-	void (*finished)(void *arg);  /* on the thread, once */
+	atomic_bool stop;                  /* at once */
+	atomic_bool finish;                /* when the store has all up to @until, or cannot */
+	atomic_uint_fast64_t until;        /* position */
+	atomic_uint_fast64_t visible;      /* in the store */
+	atomic_uint_fast64_t durable;      /* likewise, without the journal */
+	atomic_uint_fast64_t replay_until; /* what was on disk when it began, or began again */
+	atomic_uint_fast64_t lost;
+	void (*finished)(void *arg); /* on the thread, once */
 	void *arg;
 	pthread_mutex_t lock; /* of the next */
 	char why[256];        /* what keeps it from filling; "": nothing */

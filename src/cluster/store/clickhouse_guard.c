@@ -2,7 +2,8 @@
 /* clickhouse_guard.c - see clickhouse_guard.h.
  *
  * The text is cut into words, literals and signs as ClickHouse does. Where it could be read in two ways
- * (escapes in quoted names, `$`) it is refused. */
+ * (escapes in quoted names, `$`) it is refused. Then every place is found where a table can be named, after FROM, JOIN,
+ * their commas and IN: there only our tables stand, without a database, and queries. Every function is a known one. */
 #include "cluster/store/clickhouse_guard.h"
 
 #include <ctype.h>
@@ -11,6 +12,8 @@
 #include <string.h>
 #include <strings.h>
 
+#include "cluster/store/clickhouse_known.h"
+
 enum token_kind { TOKEN_END, TOKEN_WORD, TOKEN_NAME, TOKEN_TEXT, TOKEN_SIGN, TOKEN_BAD };
 
 struct token {
@@ -18,14 +21,6 @@ struct token {
 	const char *at;
 	size_t len;
 };
-
-/* Databases, and functions that read from elsewhere or hold up a server. */
-static const char *const foreign[] = {"system", "information_schema", "remote", "remoteSecure",
-	"cluster", "clusterAllReplicas", "merge", "file", "url", "s3", "s3Cluster", "hdfs", "mysql",
-	"postgresql", "mongodb", "redis", "sqlite", "odbc", "jdbc", "input", "executable",
-	"dictionary", "dictGet", "joinGet", "sleep", "sleepEachRow", "getSetting", "getMacro",
-	"hostName", "fqdn", "currentUser", "user", "initialQueryID", "queryID",
-	"getOSKernelVersion", "getClientHTTPHeader", "generateRandom", "view", "loop"};
 
 static const char *skip_blanks(const char *p)
 {
@@ -73,7 +68,7 @@ static struct token next(const char **text)
 		t = (struct token){TOKEN_END, p, 0};
 	} else if (*p == '\'' || *p == '"' || *p == '`') {
 		t = quoted(p);
-	} else if (*p == '$' || *p == '\\' || *p == '#' || (unsigned char)*p < ' ') {
+	} else if (strchr("$\\#{", *p) || (unsigned char)*p < ' ' || (unsigned char)*p > '~') {
 		t.kind = TOKEN_BAD;
 	} else if (isalnum((unsigned char)*p) || *p == '_') {
 		while (isalnum((unsigned char)p[t.len]) || p[t.len] == '_')
@@ -90,52 +85,243 @@ static bool is_word(const struct token *t, const char *word)
 	       !strncasecmp(t->at, word, t->len);
 }
 
-static int check_token(const struct token *t, const struct token *after, struct errinfo *reterr)
+static bool is_sign(const struct token *t, char sign)
 {
-	static const char *const clauses[] = {"FORMAT", "SETTINGS", "INTO"};
+	return t->kind == TOKEN_SIGN && *t->at == sign;
+}
 
-	if (t->kind == TOKEN_BAD)
-		return errinfo_set(reterr, -EINVAL,
-			"the statement has a character or escape that is not allowed here: %.20s",
-			t->at);
-	if (t->kind == TOKEN_SIGN && *t->at == ';' && after->kind != TOKEN_END)
-		return errinfo_set(reterr, -EINVAL, "only one statement is allowed");
-	for (size_t i = 0; i < ARRAY_SIZE(clauses); i++)
-		if (t->kind == TOKEN_WORD && is_word(t, clauses[i]) && after->kind == TOKEN_WORD)
-			return errinfo_set(
-				reterr, -EPERM, "%s is not allowed: leave it out", clauses[i]);
-	for (size_t i = 0; i < ARRAY_SIZE(foreign); i++)
-		if (is_word(t, foreign[i]) && after->kind == TOKEN_SIGN &&
-			(*after->at == '(' || (*after->at == '.' && i < 2)))
-			return errinfo_set(reterr, -EPERM,
-				"%s is not allowed: only the tables of this store can be read",
-				foreign[i]);
+static bool is_one_of(const struct token *t, const char *const *words, size_t count)
+{
+	for (size_t i = 0; i < count; i++)
+		if (t->kind == TOKEN_WORD && is_word(t, words[i]))
+			return true;
+	return false;
+}
+
+/* ---- one statement ---- */
+
+#define DEPTH_MAX 256 /* of parentheses */
+#define NAMES_MAX 64  /* of subqueries by WITH */
+
+/* What must come next. */
+enum expected {
+	ANYTHING,
+	TABLE,   /* one of ours, or a query in parentheses */
+	QUERY,   /* after its parenthesis */
+	SET,     /* after IN: a list, a query or, without parentheses, a table */
+	ELEMENT, /* the first of a list; a name alone is a table there, too */
+};
+
+struct statement {
+	struct token t, after, before[3]; /* the last ones first */
+	enum expected expected;
+	size_t depth;
+	bool in_from[DEPTH_MAX]; /* a comma is followed by a table */
+	struct {
+		struct token t;
+		size_t depth; /* of parentheses in which it is known */
+	} names[NAMES_MAX];
+	size_t name_count;
+	struct errinfo *reterr;
+};
+
+static int refuse_name(struct statement *s, const char *what)
+{
+	return errinfo_set(s->reterr, -EPERM, "%.*s is not allowed: %s",
+		(int)MIN(s->t.len, (size_t)60), s->t.at, what);
+}
+
+static bool is_table(const struct statement *s)
+{
+	for (int i = 0; i < TABLE_COUNT; i++)
+		if (s->t.len == strlen(store_tables[i].name) &&
+			!memcmp(s->t.at, store_tables[i].name, s->t.len))
+			return true;
+	for (size_t i = 0; i < s->name_count; i++)
+		if (s->t.len == s->names[i].t.len && !memcmp(s->t.at, s->names[i].t.at, s->t.len))
+			return true;
+	return false;
+}
+
+static int check_table(struct statement *s)
+{
+	if (s->t.kind != TOKEN_WORD && s->t.kind != TOKEN_NAME)
+		return errinfo_set(s->reterr, -EINVAL, "the name of a table is missing");
+	if (is_sign(&s->after, '.') || is_sign(&s->after, '(') || !is_table(s))
+		return refuse_name(s,
+			"only events, causal_chains, node_metrics, collectives, "
+			"incidents and steps can be read, without a database before them");
 	return 0;
+}
+
+static bool is_literal(const struct token *t)
+{
+	static const char *const values[] = {"NULL", "TRUE", "FALSE"};
+
+	return t->kind == TOKEN_TEXT || t->kind == TOKEN_SIGN ||
+	       (t->kind == TOKEN_WORD && isdigit((unsigned char)*t->at)) ||
+	       is_one_of(t, values, ARRAY_SIZE(values));
+}
+
+/* What was expected is there. */
+static int meet(struct statement *s)
+{
+	static const char *const queries[] = {"SELECT", "WITH"};
+	bool begins = is_one_of(&s->t, queries, ARRAY_SIZE(queries)), opens = is_sign(&s->t, '(');
+	enum expected expected = s->expected;
+
+	s->expected = ANYTHING;
+	switch (expected) {
+	case ANYTHING: return 0;
+	case TABLE:
+	case QUERY:
+		if (opens)
+			s->expected = QUERY;
+		else if (expected == QUERY && !begins)
+			return errinfo_set(s->reterr, -EINVAL,
+				"a query is needed after the parenthesis: begin with SELECT");
+		return opens || begins ? 0 : check_table(s);
+	case SET:
+	case ELEMENT:
+		if (opens)
+			s->expected = ELEMENT;
+		return begins || is_literal(&s->t) || is_sign(&s->after, '(') ? 0 : check_table(s);
+	}
+	return 0;
+}
+
+/* As an operator it stands behind a value; before one it would be a function, whose arguments may be tables. */
+static bool is_operator(const struct statement *s)
+{
+	const struct token *t = s->before;
+	size_t i = 0;
+
+	while (i < 2 && t->kind == TOKEN_WORD && (is_word(t, "NOT") || is_word(t, "GLOBAL")))
+		t = &s->before[++i];
+	if (t->kind == TOKEN_SIGN)
+		return *t->at == ')' || *t->at == ']';
+	return t->kind != TOKEN_END && (t->kind != TOKEN_WORD || is_word(t, "END") ||
+					       !clickhouse_known_keyword(t->at, t->len));
+}
+
+static int check_word(struct statement *s)
+{
+	static const char *const clauses[] = {"FORMAT", "SETTINGS", "INTO", "APPLY"};
+	static const char *const after_from[] = {"WHERE", "PREWHERE", "GROUP", "ORDER", "HAVING",
+		"LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "WINDOW", "QUALIFY", "SELECT"};
+	const struct token *t = &s->t;
+	bool is_keyword = t->kind == TOKEN_WORD;
+
+	if (is_one_of(t, clauses, ARRAY_SIZE(clauses)) &&
+		(s->after.kind == TOKEN_WORD || s->after.kind == TOKEN_NAME))
+		return refuse_name(s, "leave it out");
+	if (is_keyword && is_word(t, "IN")) {
+		if (!is_operator(s))
+			return refuse_name(s, "as a function; write x IN (…)");
+		s->expected = SET;
+		return 0;
+	}
+	if (is_keyword && (is_word(t, "FROM") || is_word(t, "JOIN"))) {
+		s->expected = TABLE;
+		s->in_from[s->depth] = true;
+		return 0;
+	}
+	if (is_one_of(t, after_from, ARRAY_SIZE(after_from)))
+		s->in_from[s->depth] = false;
+	if (is_sign(&s->after, '(') && !(is_keyword && clickhouse_known_keyword(t->at, t->len)) &&
+		!clickhouse_known_function(t->at, t->len))
+		return refuse_name(
+			s, "it is none of the functions that are known to read nothing else");
+	return 0;
+}
+
+static int check_sign(struct statement *s)
+{
+	switch (*s->t.at) {
+	case ';':
+		return s->after.kind == TOKEN_END
+			       ? 0
+			       : errinfo_set(s->reterr, -EINVAL, "only one statement is allowed");
+	case '(':
+		if (++s->depth == DEPTH_MAX)
+			return errinfo_set(s->reterr, -EINVAL, "it has too many parentheses");
+		s->in_from[s->depth] = false;
+		return 0;
+	case ')':
+		s->depth -= s->depth > 0;
+		while (s->name_count && s->names[s->name_count - 1].depth > s->depth)
+			s->name_count--;
+		return 0;
+	case ',':
+		if (s->in_from[s->depth])
+			s->expected = TABLE;
+		return 0;
+	default: return 0;
+	}
+}
+
+/* `x AS (SELECT` and `x AS (WITH` name a table, up to the parenthesis around them. */
+static int note_name(struct statement *s, const char *text)
+{
+	struct token t = next(&text);
+
+	if (!is_word(&s->after, "AS") || s->after.kind != TOKEN_WORD || !is_sign(&t, '('))
+		return 0;
+	do
+		t = next(&text);
+	while (is_sign(&t, '('));
+	if (!is_word(&t, "SELECT") && !is_word(&t, "WITH"))
+		return 0;
+	if (s->name_count == NAMES_MAX)
+		return errinfo_set(s->reterr, -EINVAL, "it names more than %d queries", NAMES_MAX);
+	s->names[s->name_count].t = s->t;
+	s->names[s->name_count++].depth = s->depth;
+	return 0;
+}
+
+static int check_token(struct statement *s, const char *rest)
+{
+	int r;
+
+	if (s->t.kind == TOKEN_BAD)
+		return errinfo_set(s->reterr, -EINVAL,
+			"the statement has a character or escape that is not allowed here: %.20s",
+			s->t.at);
+	r = meet(s);
+	if (r < 0)
+		return r;
+	if (s->t.kind == TOKEN_SIGN)
+		return check_sign(s);
+	if (s->t.kind != TOKEN_WORD && s->t.kind != TOKEN_NAME)
+		return 0;
+	r = note_name(s, rest);
+	return r < 0 ? r : check_word(s);
 }
 
 int clickhouse_guard_check(const char *text, struct errinfo *reterr)
 {
-	struct token t, after;
+	struct statement s = {.reterr = reterr};
+	struct token first;
+	const char *begin = text;
+	int r = 0;
 
 	if (strlen(text) > CLICKHOUSE_TEXT_MAX)
 		return errinfo_set(reterr, -E2BIG, "the statement has more than %u bytes",
 			CLICKHOUSE_TEXT_MAX);
-	t = next(&text);
-	while (t.kind == TOKEN_SIGN && *t.at == '(')
-		t = next(&text);
-	if (!is_word(&t, "SELECT") && !is_word(&t, "WITH"))
+	do
+		first = next(&begin);
+	while (is_sign(&first, '('));
+	if (!is_word(&first, "SELECT") && !is_word(&first, "WITH"))
 		return errinfo_set(reterr, -EINVAL, "only a query is allowed: begin with SELECT");
-	for (; t.kind != TOKEN_END; t = after) {
-		int r;
-
-		after = next(&text);
-		r = check_token(&t, &after, reterr);
-		if (r < 0)
-			return r;
-		if (after.kind == TOKEN_BAD)
-			return check_token(&after, &after, reterr);
+	for (s.t = next(&text); r == 0 && s.t.kind != TOKEN_END; s.t = s.after) {
+		s.after = s.t.kind == TOKEN_BAD ? s.t : next(&text);
+		r = check_token(&s, text);
+		memmove(s.before + 1, s.before, 2 * sizeof(s.before[0]));
+		s.before[0] = s.t;
 	}
-	return 0;
+	if (r == 0 && s.expected != ANYTHING)
+		r = errinfo_set(reterr, -EINVAL, "the statement ends where more is needed");
+	return r;
 }
 
 /* ---- names ---- */

@@ -3,7 +3,8 @@
  * store/.
  *
  * What holds a stranger is the server: a user who may only read, and only in a database that has the rows
- * of his clusters. The look at the text is a second wall and gives better sentences. */
+ * of his clusters. The look at the text is a second wall, which lets through only what is known, and gives better
+ * sentences. */
 #pragma once
 
 #include "cluster/store/store.h"

@@ -34,6 +34,13 @@ struct store_scope {
 	int64_t since_ns, until_ns;  /* by each table's time; 0: open */
 };
 
+/* Of whom a cluster is, where the store has a ceiling: shares are of all that an owner has. */
+struct store_share {
+	const char *cluster;
+	uint32_t owner;   /* 1, 2, …; clusters that are not listed are of owner 0 */
+	unsigned percent; /* of the ceiling; 0: an equal part of what is left */
+};
+
 struct store_limits {
 	size_t rows_max, bytes_max; /* more is not read: truncated is set */
 	uint64_t timeout_ns;
@@ -42,6 +49,19 @@ struct store_limits {
 	((struct store_limits){                                                                    \
 		.rows_max = 10000, .bytes_max = 8u << 20, .timeout_ns = 10 * NS_PER_S})
 
+/* What was kept and cannot be read any more. */
+struct store_missing {
+	uint64_t rows, parts; /* of parts that are damaged; rows without those of node_metrics */
+	uint64_t requests; /* journal entries that are damaged or gone: their rows are not known */
+	int64_t since_ns, until_ns; /* in which they lie; 0: not known */
+};
+
+/* Entries of the journal that were acknowledged and can be read no more. */
+struct store_loss {
+	uint64_t first, last;       /* positions */
+	int64_t since_ns, until_ns; /* between which they came in; 0: not known */
+};
+
 struct store_stats {
 	uint64_t visible, durable; /* journal positions */
 	uint64_t rows[TABLE_COUNT];
@@ -49,7 +69,10 @@ struct store_stats {
 	uint64_t parts;        /* files, or parts of tables */
 	int64_t oldest_ns;     /* 0: nothing is stored */
 	uint64_t dropped_rows; /* by retention */
-	int fault;             /* of the last write; 0: it went well */
+	struct store_missing missing;
+	uint64_t checked_bytes; /* of parts, by their sums, since the start */
+	int64_t ahead_ns;       /* retention waits: the clock is ahead by so much; 0: it does not */
+	int fault;              /* of the last write; 0: it went well */
 	char fault_text[256];
 };
 
@@ -64,11 +87,16 @@ struct store_ops {
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 	int (*sql)(struct store *s, const struct store_scope *scope, const char *text,
 		const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
+	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 	/* seal: all that is visible becomes durable. */
 	int (*seal)(struct store *s, struct errinfo *reterr);
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
 	int (*upkeep)(struct store *s, int64_t now_ns, struct errinfo *reterr);
 	void (*stats)(struct store *s, struct store_stats *ret);
+	/* NULL: the engine's own affair. */
+	void (*missing)(
+		struct store *s, const struct store_scope *scope, struct store_missing *ret);
+	int (*lose)(struct store *s, const struct store_loss *l, struct errinfo *reterr);
 };
 
 struct store { /* first member of an engine's own struct */
@@ -101,6 +129,13 @@ static inline uint64_t store_durable(struct store *s)
 	return s->ops->durable(s);
 }
 
+/* store_share - who loses rows first at the ceiling: who has more than its share. An engine without one takes no
+ * notice. */
+static inline int store_share(struct store *s, const struct store_share *list, size_t count)
+{
+	return s->ops->share ? s->ops->share(s, list, count) : 0;
+}
+
 /* store_select - a question of our own. -ETIMEDOUT, -ENOMEM, -EIO. */
 static inline int store_select(struct store *s, const struct store_scope *scope,
 	const char *question, const struct store_limits *limits, struct sql_table *ret,
@@ -116,6 +151,21 @@ static inline int store_sql(struct store *s, const struct store_scope *scope, co
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
 	return s->ops->sql(s, scope, text, limits, ret, reterr);
+}
+
+/* store_missing - what a question about @scope lacks. */
+static inline void store_missing(
+	struct store *s, const struct store_scope *scope, struct store_missing *ret)
+{
+	*ret = (struct store_missing){0};
+	if (s->ops->missing)
+		s->ops->missing(s, scope, ret);
+}
+
+/* store_lose - notes, on disk, what the journal has lost; told again, it counts once. */
+static inline int store_lose(struct store *s, const struct store_loss *l, struct errinfo *reterr)
+{
+	return s->ops->lose ? s->ops->lose(s, l, reterr) : 0;
 }
 
 /* store_quote - @text as a literal that both engines read as it is, but for what is not UTF-8 and

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "cluster/store/store_duck_private.h"
 
 #define MEMORY_BYTES   (512ull << 20)
@@ -17,6 +18,8 @@
 #define SEAL_NS        (60 * NS_PER_S)
 #define PART_BYTES_MAX (512ull << 20)
 #define PENDING_MAX    (192u << 20)
+#define SCRUB_BYTES_S                                                                              \
+	(16ull << 20) /* 1 % of a core, and of no disk much; a terabyte takes 18 hours */
 
 static void nothing_at(const char *place)
 {
@@ -83,9 +86,30 @@ static void remove_unnamed(struct store_duck *s, const char *folder, const char 
 
 /* ---- opening ---- */
 
+static int64_t newest_received(const struct store_duck *s)
+{
+	int64_t newest = 0;
+
+	for (size_t i = 0; i < s->parts.count; i++)
+		newest = MAX(newest, s->parts.items[i]->received_ns);
+	return newest;
+}
+
+static void say_found(const struct store_duck *s, const struct manifest *m)
+{
+	if (m->was_copy)
+		log_warning("the manifest of %s is damaged: its copy is used, and nothing is lost",
+			s->folder);
+	if (m->unsummed)
+		log_warning(
+			"%s was written by a version without checksums of its manifest: it has them from now on",
+			s->folder);
+}
+
 static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 {
 	struct manifest m = {.next_id = 1};
+	struct errinfo why = {0};
 	int r = manifest_read(s->folder, &m, reterr);
 
 	if (r == -ENOENT) {
@@ -93,15 +117,31 @@ static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 			return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
 				"%s has parts and no manifest: restore a backup of the store",
 				s->folder);
+		manifest_new_id(m.id);
 		r = manifest_write(s->folder, &m, reterr);
 	}
 	if (r < 0)
 		return r;
+	if (!*m.id)
+		manifest_new_id(m.id);
+	memcpy(s->id, m.id, sizeof(s->id));
 	s->parts = m.parts;
+	s->missing = m.missing;
+	s->losses = m.losses;
 	s->durable = s->visible = m.durable;
 	s->next_id = m.next_id;
 	s->dropped_rows = m.dropped_rows;
-	each_part_file(s, remove_unnamed);
+	if (!s->settings.trust_clock)
+		s->clock.now_ns = m.clock_ns ? m.clock_ns : newest_received(s);
+	s->clock_saved_ns = m.clock_ns;
+	say_found(s, &m);
+	/* Both manifests name the same parts before a file that neither names is removed. */
+	if (m.was_copy || m.is_alone)
+		r = manifest_write(s->folder, &m, &why);
+	if (r == 0)
+		each_part_file(s, remove_unnamed);
+	else
+		log_warning("%s", why.text); /* a full disk keeps nobody from reading */
 	return 0;
 }
 
@@ -113,6 +153,7 @@ static void complete_settings(struct store_duck_settings *s)
 	s->threads = s->threads ? s->threads : (int)MAX(cpus, 1);
 	s->seal_rows = s->seal_rows ? s->seal_rows : SEAL_ROWS;
 	s->seal_ns = s->seal_ns ? s->seal_ns : SEAL_NS;
+	s->scrub_bytes_s = s->scrub_bytes_s ? s->scrub_bytes_s : SCRUB_BYTES_S;
 	s->part_bytes_max = s->part_bytes_max ? s->part_bytes_max : PART_BYTES_MAX;
 }
 
@@ -143,12 +184,16 @@ static void store_duck_free(struct store *store)
 {
 	struct store_duck *s = (struct store_duck *)store;
 
+	if (s->scrub)
+		scrub_free(s->scrub);
 	instance_close(s);
 	if (s->asking)
 		asking_free(s->asking);
 	if (s->snapshots)
 		snapshots_free(s->snapshots);
 	parts_done(&s->parts);
+	parts_done(&s->missing);
+	free(s->losses.items);
 	buf_done(&s->pending);
 	if (s->lock_fd >= 0)
 		close(s->lock_fd);
@@ -156,6 +201,7 @@ static void store_duck_free(struct store *store)
 	pthread_mutex_destroy(&s->fill_mutex);
 	pthread_mutex_destroy(&s->write_mutex);
 	pthread_mutex_destroy(&s->set_mutex);
+	shares_free(s->shares, s->share_count);
 	free(s->folder);
 	free(s);
 }
@@ -203,12 +249,11 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 	*ret = (struct store_stats){.visible = s->visible,
 		.durable = s->durable,
 		.dropped_rows = s->dropped_rows,
+		.checked_bytes = s->checked_bytes,
+		.ahead_ns = s->clock.ahead_ns,
 		.fault = s->fault};
 	memcpy(ret->fault_text, s->fault_text, sizeof(ret->fault_text));
-	if (s->fault == 0 && *s->damage_text) {
-		ret->fault = -EBADMSG;
-		memcpy(ret->fault_text, s->damage_text, sizeof(ret->fault_text));
-	}
+	missing_count(s, NULL, &ret->missing);
 	for (size_t i = 0; i < s->parts.count; i++)
 		count_part(s->parts.items[i], ret);
 	count_live(s->frozen, ret);
@@ -224,9 +269,12 @@ static const struct store_ops duck_ops = {
 	.durable = store_duck_durable,
 	.select = ask_select,
 	.sql = ask_sql,
+	.share = shares_set,
 	.seal = seal_all,
 	.upkeep = upkeep_step,
 	.stats = store_duck_stats,
+	.missing = missing_of,
+	.lose = missing_lose,
 };
 
 static int open_folder(struct store_duck *s, struct errinfo *reterr)
@@ -262,6 +310,8 @@ int store_duck_open(
 		r = snapshots_new(s);
 	if (r == 0)
 		r = instance_open(s, reterr);
+	if (r == 0)
+		r = scrub_new(s);
 	if (r < 0) {
 		if (s)
 			store_duck_free(&s->store);

@@ -11,6 +11,8 @@
 
 #define IDLE_MAX 8                /* connections that are kept for the next question */
 #define AGAIN_NS (20 * NS_PER_MS) /* between two interrupts of the same */
+#define SUSPECT_NS                                                                                 \
+	(60 * NS_PER_S) /* a sum that was right is not looked at again by whoever makes errors */
 
 struct ask { /* a statement that runs */
 	struct ask *next;
@@ -158,7 +160,7 @@ static bool table_meets(const struct part *p, enum store_table t, const struct s
 				  (!scope->until_ns || p->first_ns[t] < scope->until_ns)));
 }
 
-static bool part_meets(const struct part *p, const struct store_scope *scope)
+bool part_meets(const struct part *p, const struct store_scope *scope)
 {
 	if (p->gone || !scope_has(scope, p->cluster))
 		return false;
@@ -272,10 +274,22 @@ static int ask_run(struct store_duck *s, struct duck_connection *c, const char *
 
 void reading_suspect(struct store_duck *s, struct reading *r)
 {
+	uint64_t now = mono_now().ns;
+
 	pthread_mutex_lock(&s->set_mutex);
-	for (size_t i = 0; i < r->part_count; i++)
-		r->parts[i]->suspect = true;
+	for (size_t i = 0; i < r->part_count; i++) {
+		struct part *p = r->parts[i];
+
+		if (!p->scrubbed.ns || now - p->scrubbed.ns >= SUSPECT_NS)
+			p->suspect = true;
+	}
 	pthread_mutex_unlock(&s->set_mutex);
+}
+
+/* The question is one of ours: that it is wrong is not what fails. */
+static bool is_damage(int r)
+{
+	return r < 0 && r != -ETIMEDOUT && r != -ENOMEM && r != -ENOSPC;
 }
 
 static int ask_reading(struct store_duck *s, struct reading *reading,
@@ -292,29 +306,40 @@ static int ask_reading(struct store_duck *s, struct reading *reading,
 		return r;
 	r = ask_run(s, c, buf_str(&text), limits, ret, reterr);
 	connection_put(s->asking, c);
-	if (r == -EIO)
+	if (is_damage(r))
 		reading_suspect(s, reading);
 	return r;
 }
 
-int ask_select(struct store *store, const struct store_scope *scope, const char *question,
+static int ask_once(struct store_duck *s, const struct store_scope *scope, const char *question,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
-	struct store_duck *s = (struct store_duck *)store;
 	struct reading reading;
-	int r;
+	int r = instance_use(s, reterr);
 
-	r = instance_use(s, reterr);
 	if (r < 0)
 		return r;
 	r = reading_begin(s, scope, &reading);
 	if (r == 0) {
-		r = ask_reading(
-			s, &reading, scope, question, limits ? limits : &STORE_LIMITS, ret, reterr);
+		r = ask_reading(s, &reading, scope, question, limits, ret, reterr);
 		reading_end(s, &reading);
 	}
 	instance_leave(s);
-	if (r == -EIO)
-		instance_check(s, false);
 	return r;
+}
+
+/* A part that turns out to be damaged is set aside, and the rest answers. */
+int ask_select(struct store *store, const struct store_scope *scope, const char *question,
+	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	int r;
+
+	limits = limits ? limits : &STORE_LIMITS;
+	r = ask_once(s, scope, question, limits, ret, reterr);
+	if (!is_damage(r))
+		return r;
+	instance_check(s, false);
+	suspects_check(s);
+	return ask_once(s, scope, question, limits, ret, reterr);
 }

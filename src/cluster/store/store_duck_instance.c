@@ -37,59 +37,56 @@ static int open_duck(struct store_duck *s, struct errinfo *reterr)
 }
 
 /* A damaged part is moved away, with a name that says what it was. */
-static void move_away(struct store_duck *s, const struct part *p, const char *path)
+static void move_away(struct store_duck *s, const struct part *p)
 {
-	char to[STORE_PATH_MAX + 64];
+	char path[STORE_PATH_MAX], to[STORE_PATH_MAX + 64];
 
-	snprintf(to, sizeof(to), "%s/damaged", s->folder);
+	if (part_path(s, p, "", path, NULL) < 0)
+		return;
+	snprintf(to, sizeof(to), "%s/" STORE_DAMAGED_NAME, s->folder);
 	mkdir(to, 0700);
-	snprintf(to, sizeof(to), "%s/damaged/%s-%06" PRIu64 ".duckdb", s->folder, p->folder, p->id);
+	part_damaged_path(s, p, to);
 	rename(path, to); /* what stays is no part all the same */
-}
-
-static int check_file(const struct part *p, const char *path, struct errinfo *reterr)
-{
-	struct stat st;
-
-	if (stat(path, &st) < 0)
-		return errinfo_set(reterr, -errno, "%s", strerror(errno));
-	if ((uint64_t)st.st_size != p->bytes)
-		return errinfo_set(reterr, -EBADMSG, "it has %llu bytes and not %llu",
-			(unsigned long long)st.st_size, (unsigned long long)p->bytes);
-	return 0;
 }
 
 int part_quarantine(struct store_duck *s, struct part *p, const char *why, struct errinfo *reterr)
 {
-	struct change change = {.remove = &p, .remove_count = 1};
-	char path[STORE_PATH_MAX];
-	int r = set_change(s, &change, reterr);
+	struct part *missing = part_copy(p);
+	struct change change = {.remove = &p, .remove_count = 1, .missing = missing};
+	int r;
 
-	if (r < 0)
+	if (!missing)
+		return -ENOMEM;
+	snprintf(missing->why, sizeof(missing->why), "%s", why);
+	r = set_change(s, &change, reterr);
+	if (r < 0) {
+		part_free(missing);
 		return r;
-	pthread_mutex_lock(&s->set_mutex);
-	snprintf(s->damage_text, sizeof(s->damage_text),
-		"part %" PRIu64
-		" of cluster %.60s is damaged and was moved to %.80s/damaged: %.60s",
-		p->id, p->cluster, s->folder, why);
-	pthread_mutex_unlock(&s->set_mutex);
-	if (part_path(s, p, "", path, NULL) == 0)
-		move_away(s, p, path);
+	}
+	move_away(s, p);
 	return 0;
 }
 
+/* What cannot be opened though it is whole (no memory, no descriptors, a newer format) is not set aside. */
 static int attach_part(struct store_duck *s, struct part *p, struct errinfo *reterr)
 {
-	char path[STORE_PATH_MAX];
-	struct errinfo why = {0};
-	int r = part_path(s, p, "", path, reterr);
+	char path[STORE_PATH_MAX], why[PART_WHY_MAX];
+	struct errinfo e = {0};
+	struct stat st;
+	int r = part_path(s, p, "", path, reterr), damaged;
 
 	if (r < 0)
 		return r;
-	r = check_file(p, path, &why);
-	if (r == 0)
-		r = part_attach(s, s->write, p, &why);
-	return r < 0 && r != -ENOMEM ? part_quarantine(s, p, why.text, reterr) : r;
+	if (stat(path, &st) == 0 && (uint64_t)st.st_size == p->bytes) {
+		r = part_attach(s, s->write, p, &e);
+		if (r == 0 || r == -ENOMEM)
+			return r;
+	}
+	damaged = part_check(s, p, why);
+	if (damaged == 1)
+		return part_quarantine(s, p, why, reterr);
+	return errinfo_set(reterr, damaged < 0 ? damaged : r, "%s cannot be opened: %.200s", path,
+		damaged < 0 ? strerror(-damaged) : e.text);
 }
 
 int instance_open(struct store_duck *s, struct errinfo *reterr)

@@ -183,8 +183,8 @@ static void fill_done(struct fill *f)
 		duck_appender_freep(&f->appenders[t]);
 }
 
-static int fill_open(
-	struct store_duck *s, struct fill *f, enum store_table t, struct errinfo *reterr)
+static int fill_open(struct duck_connection *c, const struct generation *g, struct fill *f,
+	enum store_table t, struct errinfo *reterr)
 {
 	enum duck_type types[TABLE_COLUMNS_MAX];
 	char alias[STORE_ALIAS_MAX];
@@ -192,13 +192,14 @@ static int fill_open(
 
 	for (int i = 0; i < d->column_count; i++)
 		types[i] = duck_types[d->columns[i].type];
-	return duck_appender_new(s->fill, generation_alias(s->current, alias), d->name, types,
-		d->column_count, &f->appenders[t], reterr);
+	return duck_appender_new(c, generation_alias(g, alias), d->name, types, d->column_count,
+		&f->appenders[t], reterr);
 }
 
-static int fill_rows(struct store_duck *s, struct fill *f, struct errinfo *reterr)
+static int fill_rows(struct duck_connection *c, const struct generation *g, const struct buf *rows,
+	struct fill *f, struct errinfo *reterr)
 {
-	struct batch_reader reader = {(const uint8_t *)s->pending.data, s->pending.len};
+	struct batch_reader reader = {(const uint8_t *)rows->data, rows->len};
 	struct batch_row row;
 	int r = 0;
 
@@ -206,7 +207,7 @@ static int fill_rows(struct store_duck *s, struct fill *f, struct errinfo *reter
 		const struct sql_value *time = &row.cells[store_tables[row.table].time];
 
 		if (!f->appenders[row.table])
-			r = fill_open(s, f, row.table, reterr);
+			r = fill_open(c, g, f, row.table, reterr);
 		if (r == 0)
 			r = duck_append(f->appenders[row.table], row.cells, reterr);
 		f->rows[row.table]++;
@@ -220,20 +221,29 @@ static int fill_rows(struct store_duck *s, struct fill *f, struct errinfo *reter
 	return r;
 }
 
-static int fill_transaction(struct store_duck *s, struct fill *f, struct errinfo *reterr)
+static int fill_transaction(struct duck_connection *c, const struct generation *g,
+	const struct buf *rows, struct fill *f, struct errinfo *reterr)
 {
-	int r = duck_exec(s->fill, "BEGIN", reterr);
+	int r = duck_exec(c, "BEGIN", reterr);
 
 	if (r < 0)
 		return r;
-	r = fill_rows(s, f, reterr);
+	r = fill_rows(c, g, rows, f, reterr);
 	fill_done(f);
 	memset(f->appenders, 0, sizeof(f->appenders));
 	if (r == 0)
-		r = duck_exec(s->fill, "COMMIT", reterr);
+		r = duck_exec(c, "COMMIT", reterr);
 	if (r < 0)
-		duck_exec(s->fill, "ROLLBACK", NULL);
+		duck_exec(c, "ROLLBACK", NULL);
 	return r;
+}
+
+int live_fill(struct duck_connection *c, const struct generation *g, const struct buf *rows,
+	struct errinfo *reterr)
+{
+	struct fill f = {0};
+
+	return fill_transaction(c, g, rows, &f, reterr);
 }
 
 static void count_rows(struct store_duck *s, const struct fill *f)
@@ -262,7 +272,7 @@ static int commit_pending(struct store_duck *s, struct errinfo *reterr)
 		pthread_mutex_lock(&s->fill_mutex);
 		r = check_lost(s, reterr); /* from here on nobody replaces the instance */
 		if (r == 0 && s->pending_rows)
-			r = fill_transaction(s, &f, reterr);
+			r = fill_transaction(s->fill, s->current, &s->pending, &f, reterr);
 		if (r == 0)
 			count_rows(s, &f);
 		pthread_mutex_unlock(&s->fill_mutex);

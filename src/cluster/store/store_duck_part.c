@@ -33,6 +33,81 @@ int parts_add(struct parts *p, struct part *part)
 	return r;
 }
 
+int parts_insert(struct parts *p, struct part *part)
+{
+	int r = parts_add(p, part);
+
+	for (size_t i = p->count - 1; r == 0 && i > 0; i--) {
+		if (p->items[i - 1]->first <= part->first)
+			break;
+		p->items[i] = p->items[i - 1];
+		p->items[i - 1] = part;
+	}
+	return r;
+}
+
+struct part *part_copy(const struct part *p)
+{
+	struct part *copy = malloc(sizeof(*copy));
+
+	if (!copy)
+		return NULL;
+	*copy = *p;
+	copy->users = 0;
+	copy->gone = copy->suspect = false;
+	copy->cluster = strdup(p->cluster);
+	if (!copy->cluster) {
+		free(copy);
+		return NULL;
+	}
+	return copy;
+}
+
+uint64_t part_rows(const struct part *p)
+{
+	uint64_t n = 0;
+
+	for (int t = 0; t < TABLE_COUNT; t++)
+		n += t == TABLE_METRICS ? 0 : p->rows[t];
+	return n;
+}
+
+void part_damaged_path(
+	const struct store_duck *s, const struct part *p, char out[STORE_PATH_MAX + 64])
+{
+	snprintf(out, STORE_PATH_MAX + 64, "%s/" STORE_DAMAGED_NAME "/%s-%06" PRIu64 ".duckdb",
+		s->folder, p->folder, p->id);
+}
+
+int part_check(const struct store_duck *s, const struct part *p, char why[PART_WHY_MAX])
+{
+	char path[STORE_PATH_MAX], sum[DIGEST_HEX];
+	struct stat st;
+	int r = part_path(s, p, "", path, NULL);
+
+	if (r < 0)
+		return r;
+	if (stat(path, &st) < 0) {
+		snprintf(why, PART_WHY_MAX, "%s", strerror(errno));
+		return errno == ENOENT ? 1 : -errno;
+	}
+	if ((uint64_t)st.st_size != p->bytes) {
+		snprintf(why, PART_WHY_MAX, "it has %llu bytes and not %llu",
+			(unsigned long long)st.st_size, (unsigned long long)p->bytes);
+		return 1;
+	}
+	r = digest_sha256_file(path, sum);
+	if (r == -EIO)
+		snprintf(why, PART_WHY_MAX, "the disk cannot read it: %s", strerror(-r));
+	else if (r < 0)
+		return r;
+	else if (strcmp(sum, p->sha256) != 0)
+		snprintf(why, PART_WHY_MAX, "its SHA-256 is not the one that was noted");
+	else
+		return 0;
+	return 1;
+}
+
 void parts_done(struct parts *p)
 {
 	for (size_t i = 0; i < p->count; i++)

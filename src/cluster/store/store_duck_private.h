@@ -16,6 +16,7 @@
 #include <pthread.h>
 
 #include "base/clock.h"
+#include "cluster/store/retention_clock.h"
 #include "cluster/store/store_duck.h"
 #include "duck/duck.h"
 #include "net/digest.h"
@@ -28,6 +29,12 @@
 #define STORE_MINUTE_NS     (60 * (int64_t)NS_PER_S)
 #define STORE_ALIAS_MAX     32
 #define STORE_MANIFEST_NAME "manifest"
+#define STORE_MANIFEST_COPY "manifest.copy"
+#define STORE_DAMAGED_NAME  "damaged"
+#define STORE_REPAIR_MAX    (192u << 20) /* bytes of rows that are brought back at once */
+#define STORE_ID            33           /* room for the digits of a store's id and a NUL */
+#define STORE_LOSSES_MAX    10000
+#define PART_WHY_MAX        96
 
 /* What is known of the rows of a part. */
 struct part {
@@ -39,10 +46,14 @@ struct part {
 	uint64_t rows[TABLE_COUNT];
 	int64_t first_ns[TABLE_COUNT], last_ns[TABLE_COUNT]; /* by each table's time */
 	int64_t received_ns;                                 /* when its newest row came in */
+	/* Journal positions: all rows of its cluster that came between these are in it; 0: not known. */
+	uint64_t first, last;
+	char why[PART_WHY_MAX]; /* of a missing one: what is wrong with its file */
 	/* not in the manifest: */
-	unsigned users; /* questions that read it; under `set` */
-	bool gone;      /* no manifest names it: removed when nobody reads it */
-	bool suspect;   /* a question failed on it: its sum is to be checked */
+	unsigned users;     /* questions that read it; under `set` */
+	bool gone;          /* no manifest names it: removed when nobody reads it */
+	bool suspect;       /* a question failed on it, or the scrub: its sum is to be checked */
+	mono_time scrubbed; /* when its sum was found right; 0: not since the start */
 };
 
 struct generation {
@@ -58,6 +69,11 @@ struct generation {
 
 struct parts {
 	struct part **items;
+	size_t count, room;
+};
+
+struct losses {
+	struct store_loss *items;
 	size_t count, room;
 };
 
@@ -77,23 +93,42 @@ struct store_duck {
 	uint64_t pending_rows, pending_position;
 
 	/* Under `set`: */
+	struct store_share *shares; /* ordered by cluster */
+	size_t share_count;
 	struct parts parts;                  /* those gone too, until they are removed */
 	struct generation *current, *frozen; /* frozen: being sealed; NULL: none */
 	struct generation *retired[64];      /* to be dropped when nobody reads them */
 	size_t retired_count;
 	uint64_t visible, durable, dropped_rows;
+	struct parts
+		missing; /* damaged: their rows count as missing until retention would drop them */
+	struct losses losses;
+	uint64_t checked_bytes;
+	mono_time sql_asked; /* when a stranger's statement came last; 0: never */
+	struct retention_clock clock;
 	bool lost; /* the instance was replaced, and the filling thread does not know yet */
 	int fault;
-	char fault_text[256], damage_text[256];
+	char fault_text[256];
 
 	/* Under `write`: */
-	uint64_t next_id;     /* of parts and generations */
+	char id[STORE_ID]; /* see struct manifest */
+	uint64_t next_id;  /* of parts and generations */
+	int64_t clock_saved_ns;
 	mono_time seal_after; /* a seal that failed is not tried again before */
 	struct parts sealed;  /* of `frozen`: on disk, not yet in the manifest */
 
 	struct asking *asking;
 	struct snapshots *snapshots;
+	struct scrub *scrub;
 };
+
+/* ---- store_duck_share.c: whose parts go first ---- */
+
+void shares_free(struct store_share *list, size_t count);
+int shares_set(struct store *store, const struct store_share *list, size_t count);
+/* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who is furthest over its
+ * share. NULL: there is no memory. */
+struct part *shares_find_over(struct store_duck *s);
 
 /* ---- store_duck_text.c: SQL ---- */
 
@@ -120,6 +155,9 @@ int generation_new(struct store_duck *s, struct duck_connection *c, uint64_t id,
 int live_take(struct store *store, uint64_t position, const void *data, size_t len,
 	struct errinfo *reterr);
 int live_commit(struct store *store, struct errinfo *reterr);
+/* live_fill - rows into a generation that nobody reads yet. */
+int live_fill(struct duck_connection *c, const struct generation *g, const struct buf *rows,
+	struct errinfo *reterr);
 
 /* ---- store_duck_ask.c ---- */
 
@@ -147,6 +185,8 @@ void connection_put(struct asking *a, struct duck_connection *c);
 /* reading_expand - a question in DuckDB's SQL on what is read. */
 int reading_expand(struct reading *r, const char *question, const struct store_scope *scope,
 	struct buf *ret, struct errinfo *reterr);
+/* part_meets - whether it may hold rows of @scope. */
+bool part_meets(const struct part *p, const struct store_scope *scope);
 int ask_select(struct store *store, const struct store_scope *scope, const char *question,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr);
 
@@ -163,6 +203,16 @@ void part_free(struct part *p);
 DEFINE_CLEANUP(struct part *, part_free)
 bool part_folder_is(const char *name); /* a name of such a folder */
 int parts_add(struct parts *p, struct part *part);
+/* parts_insert - where the journal has its rows. */
+int parts_insert(struct parts *p, struct part *part);
+/* part_copy - what the manifest knows of it; NULL: no memory. */
+struct part *part_copy(const struct part *p);
+uint64_t part_rows(const struct part *p); /* without those of node_metrics, which are derived */
+/* part_damaged_path - where its file is kept once it is set aside. */
+void part_damaged_path(
+	const struct store_duck *s, const struct part *p, char out[STORE_PATH_MAX + 64]);
+/* part_check - its file against its sum: 1: damaged, and why; 0: it is whole; else it cannot be told now. */
+int part_check(const struct store_duck *s, const struct part *p, char why[PART_WHY_MAX]);
 void parts_done(struct parts *p); /* frees them */
 int part_path(const struct store_duck *s, const struct part *p, const char *suffix,
 	char out[STORE_PATH_MAX], struct errinfo *reterr);
@@ -176,15 +226,26 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 /* ---- store_duck_manifest.c ---- */
 
 struct manifest {
+	char id[STORE_ID]; /* of the store whose journal positions these are: its own, and its backups' */
 	struct parts parts;
 	uint64_t durable; /* journal position */
 	uint64_t next_id;
 	uint64_t dropped_rows;
+	struct parts missing;
+	struct losses losses;
+	int64_t clock_ns; /* see retention_clock.h; 0: not known */
+	bool unsummed;    /* it was written by a program that knew no sums */
+	bool was_copy;    /* the manifest is damaged: this is its copy */
+	bool is_alone;    /* its copy is damaged, another one or not there */
+	bool copy_is_damaged;
 };
 
 /* manifest_read - -ENOENT: there is none, without a sentence. */
 int manifest_read(const char *folder, struct manifest *ret, struct errinfo *reterr);
+/* manifest_write - the copy first: the manifest itself decides which state the store is in. */
 int manifest_write(const char *folder, const struct manifest *m, struct errinfo *reterr);
+/* manifest_new_id - positions from here on are nobody else's. */
+void manifest_new_id(char out[STORE_ID]);
 void manifest_done(struct manifest *m);
 
 /* ---- store_duck_seal.c ---- */
@@ -202,6 +263,8 @@ struct change {
 	size_t remove_count;
 	uint64_t durable;      /* 0: as it is */
 	uint64_t dropped_rows; /* that remove takes away for good */
+	struct part *missing;  /* joins the missing ones, and is theirs; NULL: none */
+	struct part *found;    /* one of the missing ones, which is no more; NULL: none */
 };
 
 /* set_change - the next manifest, then the set; with `write` held. On failure nothing has changed. */
@@ -209,7 +272,26 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 /* set_sweep - detaches and removes what is gone and nobody reads; with `write` held. */
 void set_sweep(struct store_duck *s);
 
+/* ---- store_duck_missing.c: what was kept and cannot be read any more ---- */
+
+/* missing_count - with `set` held. */
+void missing_count(
+	const struct store_duck *s, const struct store_scope *scope, struct store_missing *ret);
+void missing_of(struct store *store, const struct store_scope *scope, struct store_missing *ret);
+int missing_lose(struct store *store, const struct store_loss *l, struct errinfo *reterr);
+/* missing_expire - one that retention would have dropped by @before_ns: 1; 0: there is none; with `write` held. */
+int missing_expire(struct store_duck *s, int64_t before_ns, struct errinfo *reterr);
+
+/* ---- store_duck_scrub.c ---- */
+
+int scrub_new(struct store_duck *s);
+void scrub_free(struct scrub *x);
+
 /* ---- store_duck_upkeep.c ---- */
+
+/* suspects_check - parts on which a question failed: those that are damaged are missing afterwards. With no
+ * lock held. */
+void suspects_check(struct store_duck *s);
 
 int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr);
 
@@ -222,11 +304,25 @@ void instance_close(struct store_duck *s);
 /* instance_use - holds `instance` for reading, until instance_leave(). -EIO: there is none just now. */
 int instance_use(struct store_duck *s, struct errinfo *reterr);
 void instance_leave(struct store_duck *s);
-/* part_quarantine - a damaged part leaves the set, and its file the folder of its cluster. */
+/* part_quarantine - a damaged part leaves the set for the missing ones, and its file the folder of its cluster;
+ * with `write` held. */
 int part_quarantine(struct store_duck *s, struct part *p, const char *why, struct errinfo *reterr);
 /* instance_check - after a failure, with no lock held but @write_held: an instance that DuckDB has given up
  * is replaced. The live rows are gone with it: visible goes back to durable. */
 void instance_check(struct store_duck *s, bool write_held);
+
+/* ---- store_duck_backup.c ---- */
+
+/* store_copy_file - to a new file, synced. */
+int store_copy_file(const char *from, const char *to);
+
+/* ---- store_duck_verify.c ---- */
+
+/* report_tell - counts it, too. */
+void report_tell(struct store_report *r, const char *fmt, ...) _printf_(2, 3);
+/* report_missing - what is missing with @p, in words. */
+void report_missing(struct store_report *r, const struct part *p, const char *what);
+void report_loss(struct store_report *r, const struct store_loss *l);
 
 /* ---- store_duck_lock.c ---- */
 

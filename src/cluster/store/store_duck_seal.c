@@ -15,18 +15,22 @@
 
 #define AGAIN_NS     NS_PER_S
 #define CLUSTERS_MAX 10000
+#define ASKED_ROWS   ((size_t)100000) /* live rows that a statement copies: half a second */
+#define ASKED_NS     (60 * NS_PER_S)  /* after it no other is expected */
 #define SPARE_BYTES  (16u << 20) /* of the disk: for the manifest, and what else must be written */
 
 bool seal_is_due(struct store_duck *s)
 {
 	uint64_t now = mono_now().ns;
+	size_t rows = s->settings.seal_rows;
 	const struct generation *g;
 	bool due;
 
 	pthread_mutex_lock(&s->set_mutex);
 	g = s->current;
-	due = !g || s->frozen || g->row_count >= s->settings.seal_rows ||
-	      g->bytes >= s->settings.memory_bytes / 8 ||
+	if (s->sql_asked.ns && now - s->sql_asked.ns < ASKED_NS)
+		rows = MIN(rows, ASKED_ROWS);
+	due = !g || s->frozen || g->row_count >= rows || g->bytes >= s->settings.memory_bytes / 8 ||
 	      (g->row_count && now - g->begun.ns >= s->settings.seal_ns);
 	due = due && now >= s->seal_after.ns;
 	pthread_mutex_unlock(&s->set_mutex);
@@ -108,6 +112,10 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 		_cleanup_(part_freep) struct part *p = NULL;
 
 		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
+		if (r == 0) {
+			p->first = s->durable + 1;
+			p->last = s->frozen->position;
+		}
 		if (r == 0)
 			r = part_attach(s, s->write, p, reterr);
 		if (r == 0)

@@ -28,7 +28,7 @@ static int next_parts(const struct store_duck *s, const struct change *c, struct
 			r = parts_add(ret, p);
 	}
 	for (size_t i = 0; r == 0 && c->add && i < c->add->count; i++)
-		r = parts_add(ret, c->add->items[i]);
+		r = parts_insert(ret, c->add->items[i]);
 	return r;
 }
 
@@ -39,10 +39,19 @@ static void apply(struct store_duck *s, const struct change *c)
 	for (size_t i = 0; i < c->remove_count; i++)
 		c->remove[i]->gone = true;
 	for (size_t i = 0; c->add && i < c->add->count; i++)
-		s->parts.items[s->parts.count++] = c->add->items[i];
+		parts_insert(&s->parts, c->add->items[i]);
 	if (c->durable)
 		s->durable = c->durable;
 	s->dropped_rows += c->dropped_rows;
+	if (c->found) {
+		size_t i = 0;
+
+		while (s->missing.items[i] != c->found)
+			i++;
+		s->missing.items[i] = s->missing.items[--s->missing.count];
+	}
+	if (c->missing)
+		s->missing.items[s->missing.count++] = c->missing;
 	if (c->durable && s->frozen) {
 		s->retired[s->retired_count++] = s->frozen;
 		s->frozen = NULL;
@@ -58,25 +67,45 @@ static int make_room(struct store_duck *s, size_t count)
 
 	pthread_mutex_lock(&s->set_mutex);
 	r = ARRAY_RESERVE(s->parts.items, s->parts.room, s->parts.count + count, STORE_PARTS_MAX);
+	if (r == 0)
+		r = ARRAY_RESERVE(
+			s->missing.items, s->missing.room, s->missing.count + 1, STORE_PARTS_MAX);
 	pthread_mutex_unlock(&s->set_mutex);
 	return r;
+}
+
+/* The missing ones of the next manifest. */
+static int next_missing(const struct store_duck *s, const struct change *c, struct parts *ret)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->missing.count; i++)
+		if (s->missing.items[i] != c->found)
+			r = parts_add(ret, s->missing.items[i]);
+	return r == 0 && c->missing ? parts_add(ret, c->missing) : r;
 }
 
 int set_change(struct store_duck *s, const struct change *c, struct errinfo *reterr)
 {
 	struct manifest m = {.durable = c->durable ? c->durable : s->durable,
 		.next_id = s->next_id,
-		.dropped_rows = s->dropped_rows + c->dropped_rows};
+		.dropped_rows = s->dropped_rows + c->dropped_rows,
+		.losses = s->losses,
+		.clock_ns = s->clock.now_ns};
 	int r = make_room(s, c->add ? c->add->count : 0);
 
+	memcpy(m.id, s->id, sizeof(m.id));
 	if (r == 0)
 		r = next_parts(s, c, &m.parts);
+	if (r == 0)
+		r = next_missing(s, c, &m.missing);
 	if (r == 0) {
 		store_duck_at("before the manifest");
 		r = manifest_write(s->folder, &m, reterr);
 		store_duck_at("after the manifest");
 	}
 	free(m.parts.items);
+	free(m.missing.items);
 	if (r == 0)
 		apply(s, c);
 	return r;

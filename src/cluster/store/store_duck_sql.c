@@ -3,8 +3,8 @@
  * only (duck/duck_worker.h): their parts, and a snapshot of their live rows.
  *
  * A snapshot serves all who ask for the same clusters, for as long as the same generations are alive and it
- * is younger than SNAPSHOT_NS or nothing came since. Many live rows are sealed instead: a part serves
- * longer. Scopes of time choose parts, not rows. */
+ * is younger than SNAPSHOT_NS or nothing came since. While statements come, live rows are sealed earlier
+ * (seal_is_due()): a part serves longer. Scopes of time choose parts, not rows. */
 #include <dirent.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -15,9 +15,8 @@
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
-#define SNAPSHOT_NS   NS_PER_S
-#define SNAPSHOT_ROWS 50000 /* more live rows are sealed */
-#define KEY_MAX       (1u << 20)
+#define SNAPSHOT_NS NS_PER_S
+#define KEY_MAX     (1u << 20)
 
 struct snapshot {
 	struct snapshot *next;
@@ -263,64 +262,96 @@ static int ask_worker(const struct files *files, const char *text,
 	}
 	if (r == 0)
 		r = duck_worker_ask(&q, &rules, ret, NULL, reterr);
+	if (r == -ENOMEM) /* which would be so the next time, too */
+		r = errinfo_set(reterr, -ENOBUFS,
+			"the statement needs more than the %u MiB of memory that one may have: group, filter or limit earlier",
+			DUCK_WORKER_MEMORY >> 20);
 	for (int t = 0; t < TABLE_COUNT; t++)
 		buf_done(&columns[t]);
 	return r;
+}
+
+static bool is_damage(int r)
+{
+	return r == -EBADMSG || r == -EIO || r == -EPROTO || r == -ENOENT;
 }
 
 static int sql_reading(struct store_duck *s, struct reading *reading,
 	const struct store_scope *scope, const char *text, const struct store_limits *limits,
 	struct sql_table *ret, struct errinfo *reterr)
 {
+	uint64_t began = mono_now().ns, waited;
+	struct store_limits left = *limits;
 	struct snapshot *n = NULL;
 	struct files files = {0};
 	int r = 0;
 
 	if (reading->live_rows)
 		r = snapshot_begin(s, scope, reading, &n, reterr);
+	if (r == -ENOSPC)
+		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
 	if (r == 0)
 		r = list_files(s, reading, n, &files);
-	if (r == 0)
-		r = ask_worker(&files, text, limits, ret, reterr);
+	waited = mono_now().ns - began; /* for others' snapshots, and its own */
+	if (r == 0 && waited >= left.timeout_ns)
+		r = errinfo_set(reterr, -ETIMEDOUT, "the statement waited until its time was over");
+	if (r == 0) {
+		left.timeout_ns -= waited;
+		r = ask_worker(&files, text, &left, ret, reterr);
+	}
 	if (n)
 		snapshot_end(s, n);
-	if (r == -EBADMSG)
+	if (is_damage(r))
 		reading_suspect(s, reading);
 	free(files.paths);
 	free(files.names);
 	return r;
 }
 
-static void seal_many(struct store_duck *s)
+/* While strangers ask, there are few live rows: the thread that fills seals them, and nobody waits for it. */
+static void note_asked(struct store_duck *s)
 {
-	uint64_t rows;
-
 	pthread_mutex_lock(&s->set_mutex);
-	rows = s->current ? s->current->row_count : 0;
+	s->sql_asked = mono_now();
 	pthread_mutex_unlock(&s->set_mutex);
-	if (rows < SNAPSHOT_ROWS || pthread_mutex_trylock(&s->write_mutex) != 0)
-		return;
-	seal_now(s, NULL);
-	pthread_mutex_unlock(&s->write_mutex);
 }
 
-int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
+static int sql_once(struct store_duck *s, const struct store_scope *scope, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
-	struct store_duck *s = (struct store_duck *)store;
 	struct reading reading;
-	int r;
+	int r = instance_use(s, reterr);
 
-	seal_many(s);
-	r = instance_use(s, reterr);
 	if (r < 0)
 		return r;
 	r = reading_begin(s, scope, &reading);
 	if (r == 0) {
-		r = sql_reading(
-			s, &reading, scope, text, limits ? limits : &STORE_LIMITS, ret, reterr);
+		r = sql_reading(s, &reading, scope, text, limits, ret, reterr);
 		reading_end(s, &reading);
 	}
 	instance_leave(s);
 	return r;
+}
+
+/* A part that turns out to be damaged is set aside, and the rest answers, within the same time. */
+int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
+	const struct store_limits *given, struct sql_table *ret, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	struct store_limits limits = given ? *given : STORE_LIMITS;
+	uint64_t until = mono_now().ns + limits.timeout_ns, now;
+	int r;
+
+	note_asked(s);
+	for (int tries = 0;; tries++) {
+		now = mono_now().ns;
+		if (now >= until)
+			return errinfo_set(
+				reterr, -ETIMEDOUT, "the statement waited until its time was over");
+		limits.timeout_ns = until - now;
+		r = sql_once(s, scope, text, &limits, ret, reterr);
+		if (!is_damage(r) || tries)
+			return r;
+		suspects_check(s);
+	}
 }

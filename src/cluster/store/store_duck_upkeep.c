@@ -10,20 +10,13 @@
 
 #define MERGE_COUNT                                                                                \
 	8 /* parts of about one size make one of the next: a day of minutes is 4 levels */
-#define MERGE_SIZES 4 /* the largest of them has at most so many times the bytes of the smallest */
+#define MERGE_SIZES       4 /* the largest of them has at most so many times the bytes of the smallest */
+#define MERGE_LEAST_BYTES (1u << 20) /* what does not fit into memory then is another fault */
+#define CLOCK_SAVE_NS     ((int64_t)RETENTION_CLOCK_SLACK_NS / 2) /* a restart is within the slack */
 #define MERGE_SPAN_NS                                                                              \
 	(24 * 3600 * (int64_t)NS_PER_S) /* of the times that the rows of one came in */
 
 /* ---- retention ---- */
-
-static uint64_t row_count(const struct part *p)
-{
-	uint64_t n = 0;
-
-	for (int t = 0; t < TABLE_COUNT; t++)
-		n += t == TABLE_METRICS ? 0 : p->rows[t];
-	return n;
-}
 
 /* The part that is to go: too old, or the oldest if all are too large. */
 static struct part *find_expired(struct store_duck *s, int64_t now_ns)
@@ -45,7 +38,7 @@ static struct part *find_expired(struct store_duck *s, int64_t now_ns)
 	if (s->settings.retention_ns &&
 		oldest->received_ns < now_ns - (int64_t)s->settings.retention_ns)
 		return oldest;
-	return s->settings.bytes_max && bytes > s->settings.bytes_max ? oldest : NULL;
+	return s->settings.bytes_max && bytes > s->settings.bytes_max ? shares_find_over(s) : NULL;
 }
 
 static int expire(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
@@ -54,9 +47,11 @@ static int expire(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
 	struct change change = {.remove = &p, .remove_count = 1};
 	int r;
 
+	if (!p && s->settings.retention_ns)
+		return missing_expire(s, now_ns - (int64_t)s->settings.retention_ns, reterr);
 	if (!p)
 		return 0;
-	change.dropped_rows = row_count(p);
+	change.dropped_rows = part_rows(p);
 	r = set_change(s, &change, reterr);
 	return r < 0 ? r : 1;
 }
@@ -88,7 +83,7 @@ static void merge_take(struct merge *m, struct part *p)
 	m->first_ns = m->count ? MIN(m->first_ns, p->received_ns) : p->received_ns;
 	m->last_ns = m->count ? MAX(m->last_ns, p->received_ns) : p->received_ns;
 	m->bytes += p->bytes;
-	m->rows += row_count(p);
+	m->rows += part_rows(p);
 	m->parts[m->count++] = p;
 }
 
@@ -131,9 +126,11 @@ static int write_merged(struct store_duck *s, struct merge *m, struct errinfo *r
 		part_free(p);
 		return r;
 	}
-	if (row_count(p) != m->rows)
+	p->first = m->parts[0]->first; /* the set is in the order of the journal */
+	p->last = m->parts[m->count - 1]->last;
+	if (part_rows(p) != m->rows)
 		r = errinfo_set(reterr, -EBADMSG,
-			"merged parts have %" PRIu64 " rows and not %" PRIu64, row_count(p),
+			"merged parts have %" PRIu64 " rows and not %" PRIu64, part_rows(p),
 			m->rows);
 	if (r == 0)
 		r = part_attach(s, s->write, p, reterr);
@@ -151,6 +148,11 @@ static int merge(struct store_duck *s, struct errinfo *reterr)
 	for (size_t i = 0; i < s->parts.count; i++)
 		if (find_run(s, i, &m)) {
 			r = write_merged(s, &m, reterr);
+			if (r == -ENOMEM && m.bytes > MERGE_LEAST_BYTES) {
+				/* Rows that do not compress: smaller parts will do. */
+				s->settings.part_bytes_max = m.bytes / 2;
+				return 0;
+			}
 			return r < 0 ? r : 1;
 		}
 	return 0;
@@ -173,30 +175,64 @@ static struct part *next_suspect(struct store_duck *s)
 static int check_suspect(struct store_duck *s, struct errinfo *reterr)
 {
 	struct part *p = next_suspect(s);
-	char path[STORE_PATH_MAX], sum[DIGEST_HEX];
+	char why[PART_WHY_MAX];
 	int r;
 
 	if (!p)
 		return 0;
-	r = part_path(s, p, "", path, reterr);
-	if (r == 0)
-		r = digest_sha256_file(path, sum);
-	if (r == 0 && !strcmp(sum, p->sha256)) {
-		pthread_mutex_lock(&s->set_mutex);
-		p->suspect = false;
-		pthread_mutex_unlock(&s->set_mutex);
-		return 1;
+	r = part_check(s, p, why);
+	if (r == 1)
+		r = part_quarantine(s, p, why, reterr);
+	else if (r < 0)
+		return errinfo_set(reterr, r,
+			"part %" PRIu64 " of cluster %.60s cannot be read: %s", p->id, p->cluster,
+			strerror(-r));
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&s->set_mutex);
+	p->suspect = false;
+	p->scrubbed = mono_now();
+	pthread_mutex_unlock(&s->set_mutex);
+	return 1;
+}
+
+void suspects_check(struct store_duck *s)
+{
+	struct errinfo e = {0};
+
+	pthread_mutex_lock(&s->write_mutex);
+	if (instance_use(s, NULL) == 0) {
+		while (check_suspect(s, &e) > 0)
+			;
+		set_sweep(s);
+		instance_leave(s);
 	}
-	r = part_quarantine(s, p, r < 0 ? strerror(-r) : "its sum is another", reterr);
-	return r < 0 ? r : 1;
+	pthread_mutex_unlock(&s->write_mutex);
 }
 
 /* ---- a step ---- */
+
+/* What is believed of the time is on disk, so that a jump over a restart is one. */
+static int keep_clock(struct store_duck *s, int64_t *now_ns, struct errinfo *reterr)
+{
+	struct retention_clock next = s->clock;
+
+	*now_ns = retention_clock_read(&next, *now_ns, mono_now().ns);
+	pthread_mutex_lock(&s->set_mutex);
+	s->clock = next;
+	pthread_mutex_unlock(&s->set_mutex);
+	if (s->clock.now_ns - s->clock_saved_ns < CLOCK_SAVE_NS)
+		return 0;
+	s->clock_saved_ns = s->clock.now_ns;
+	return set_change(s, &(struct change){0}, reterr);
+}
 
 static int step(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
 {
 	int r = check_suspect(s, reterr);
 
+	if (r == 0)
+		r = keep_clock(s, &now_ns, reterr);
 	if (r == 0)
 		r = expire(s, now_ns, reterr);
 	if (r == 0)

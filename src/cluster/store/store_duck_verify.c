@@ -1,35 +1,71 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* store_duck_verify.c - whether a folder holds what its manifest says: sums, rows, clusters. */
+/* store_duck_verify.c - whether a folder holds what its manifest says: sums, rows, clusters. All that is
+ * wrong is told, not only the first. */
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/text.h"
+#include "base/when.h"
 #include "cluster/store/store_duck_private.h"
 
 #define SUMS_MAX (64u << 20)
 
-static int check_sum(const char *path, const char *want, struct errinfo *reterr)
+void report_tell(struct store_report *r, const char *fmt, ...)
 {
-	char sum[DIGEST_HEX];
-	int r = digest_sha256_file(path, sum);
+	char text[1024];
+	va_list ap;
 
-	if (r < 0)
-		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s cannot be read: %s",
-			path, strerror(-r));
-	if (strcmp(sum, want) != 0)
-		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
-			"%s is damaged: its SHA-256 is not the one that was noted", path);
-	return 0;
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	r->findings++;
+	if (r->tell)
+		r->tell(r->arg, text);
 }
 
-/* The list of a backup; a store that is in use has none. */
-static int check_sums(const char *folder, struct errinfo *reterr)
+void report_missing(struct store_report *r, const struct part *p, const char *what)
+{
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", rows[TEXT_PLURAL_MAX];
+	int64_t first = 0, last = 0;
+
+	for (int t = 0; t < TABLE_COUNT; t++) {
+		if (t == TABLE_METRICS || !p->rows[t])
+			continue;
+		first = first ? MIN(first, p->first_ns[t]) : p->first_ns[t];
+		last = MAX(last, p->last_ns[t]);
+	}
+	when_utc(since, (wall_time){first});
+	when_utc(until, (wall_time){last});
+	report_tell(r, "%s: %s of cluster %.60s from %s to %s, in %s/%06" PRIu64 ".duckdb%s%s",
+		what, text_format_plural(rows, part_rows(p), "rows"), p->cluster, since, until,
+		p->folder, p->id, *p->why ? ": " : "", p->why);
+}
+
+void report_loss(struct store_report *r, const struct store_loss *l)
+{
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", n[TEXT_PLURAL_MAX];
+
+	if (l->since_ns)
+		when_utc(since, (wall_time){l->since_ns});
+	if (l->until_ns)
+		when_utc(until, (wall_time){l->until_ns});
+	report_tell(r,
+		"missing: %s that came in between %s and %s, journal entries %" PRIu64
+		" to %" PRIu64 ": they were damaged or gone before their rows were sealed",
+		text_format_plural(n, l->last - l->first + 1, "requests"), since, until, l->first,
+		l->last);
+}
+
+/* The list of a backup, but for the parts, whose sums the manifest has; a store that is in use has none. */
+static int check_sums(const char *folder, struct store_report *report, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(SUMS_MAX);
-	char path[STORE_PATH_MAX + 512];
+	char path[STORE_PATH_MAX + 512], sum[DIGEST_HEX];
 	char *line, *rest;
 	int r;
 
@@ -40,15 +76,20 @@ static int check_sums(const char *folder, struct errinfo *reterr)
 	if (r < 0)
 		return errinfo_set(reterr, r, "%s cannot be read: %s", path, strerror(-r));
 	rest = text.data;
-	while (r == 0 && rest && (line = strsep(&rest, "\n")) && *line) {
-		if (strlen(line) < DIGEST_HEX + 2 || strstr(line, ".."))
-			return errinfo_set_exit(
-				reterr, EXIT_BAD_DATA, -EBADMSG, "%s is damaged", path);
+	while (rest && (line = strsep(&rest, "\n")) && *line) {
+		if (strlen(line) < DIGEST_HEX + 2 || strstr(line, "..")) {
+			report_tell(report, "damaged: %s", path);
+			break;
+		}
+		if (strstr(line, ".duckdb"))
+			continue;
 		line[DIGEST_HEX - 1] = 0;
 		snprintf(path, sizeof(path), "%s/%.500s", folder, line + DIGEST_HEX + 1);
-		r = check_sum(path, line, reterr);
+		if (digest_sha256_file(path, sum) < 0 || strcmp(sum, line) != 0)
+			report_tell(report,
+				"damaged: %s: its SHA-256 is not the one that was noted", path);
 	}
-	return r;
+	return 0;
 }
 
 static int64_t first_number(struct duck_connection *c, const char *text, struct errinfo *reterr)
@@ -91,25 +132,31 @@ static int check_tables(struct duck_connection *c, const struct part *p, struct 
 	return 0;
 }
 
+/* 0, also if it was told; else it cannot be looked at. */
 static int check_part(struct store_duck *s, struct duck_connection *c, const struct part *p,
-	struct errinfo *reterr)
+	struct store_report *report, struct errinfo *reterr)
 {
-	char path[STORE_PATH_MAX], text[STORE_ALIAS_MAX + 16], alias[STORE_ALIAS_MAX];
-	int r = part_path(s, p, "", path, reterr);
+	char text[STORE_ALIAS_MAX + 16], alias[STORE_ALIAS_MAX];
+	struct part damaged = *p;
+	struct errinfo why = {0};
+	int r = part_check(s, p, damaged.why);
 
-	if (r == 0)
-		r = check_sum(path, p->sha256, reterr);
+	if (r == 1) {
+		report_missing(report, &damaged, "damaged");
+		return 0;
+	}
 	if (r == 0)
 		r = part_attach(s, c, p, reterr);
 	if (r < 0)
 		return r;
-	r = check_tables(c, p, reterr);
+	if (check_tables(c, p, &why) < 0)
+		report_tell(report, "damaged: %s", why.text);
 	snprintf(text, sizeof(text), "DETACH %s", part_alias(p, alias));
 	duck_exec(c, text, NULL);
-	return r;
+	return 0;
 }
 
-static int check_parts(struct store_duck *s, struct errinfo *reterr)
+static int check_parts(struct store_duck *s, struct store_report *report, struct errinfo *reterr)
 {
 	_cleanup_(duck_closep) struct duck *d = NULL;
 	_cleanup_(duck_disconnectp) struct duck_connection *c = NULL;
@@ -118,8 +165,26 @@ static int check_parts(struct store_duck *s, struct errinfo *reterr)
 	if (r == 0)
 		r = duck_connect(d, &c, reterr);
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
-		r = check_part(s, c, s->parts.items[i], reterr);
+		r = check_part(s, c, s->parts.items[i], report, reterr);
 	return r;
+}
+
+static void tell_manifest(const char *folder, const struct manifest *m, struct store_report *report)
+{
+	if (m->was_copy)
+		report_tell(report,
+			"damaged: %s/" STORE_MANIFEST_NAME
+			": its copy is whole, and the next start uses it",
+			folder);
+	if (m->copy_is_damaged)
+		report_tell(report,
+			"damaged: %s/" STORE_MANIFEST_COPY ": the next start writes it again",
+			folder);
+	report->known += m->missing.count + m->losses.count;
+	for (size_t i = 0; i < m->missing.count; i++)
+		report_missing(report, m->missing.items[i], "missing");
+	for (size_t i = 0; i < m->losses.count; i++)
+		report_loss(report, &m->losses.items[i]);
 }
 
 /* A backup has no lock, and may lie where nothing can be written. */
@@ -138,27 +203,32 @@ static int lock_if_store(const char *folder, int *ret_fd, struct errinfo *reterr
 	return 0;
 }
 
-int store_duck_verify(const char *folder, struct errinfo *reterr)
+int store_duck_verify(const char *folder, struct store_report *report, struct errinfo *reterr)
 {
+	_cleanup_(manifest_done) struct manifest m = {0};
 	_cleanup_fd_ int lock = -1;
 	_cleanup_free_ char *name = strdup(folder);
 	struct store_duck s = {.folder = name};
-	struct manifest m = {0};
+	uint64_t before = report->findings;
 	int r;
 
 	if (!name)
 		return -ENOMEM;
 	r = lock_if_store(folder, &lock, reterr);
 	if (r == 0)
-		r = check_sums(folder, reterr);
+		r = check_sums(folder, report, reterr);
 	if (r == 0)
 		r = manifest_read(folder, &m, reterr);
 	if (r == -ENOENT)
 		return errinfo_set_exit(
 			reterr, EXIT_NO_INPUT, r, "%s is no store: it has no manifest", folder);
+	if (r < 0)
+		return r;
+	report->durable = m.durable;
+	tell_manifest(folder, &m, report);
 	s.parts = m.parts;
-	if (r == 0)
-		r = check_parts(&s, reterr);
-	parts_done(&s.parts);
+	r = check_parts(&s, report, reterr);
+	if (r == 0 && report->findings > before)
+		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not whole", folder);
 	return r;
 }

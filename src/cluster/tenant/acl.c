@@ -14,9 +14,10 @@
 #include "net/secret_file.h"
 #include "yaml/yaml_tree.h"
 
-#define NAME_BYTES 127 /* of a key_name or a cluster */
-#define RATE_MAX   1000000
-#define VERBS_ALL  (TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN)
+#define NAME_BYTES    127 /* of a key_name or a cluster */
+#define RATE_MAX      1000000
+#define BYTE_RATE_MAX (UINT64_C(1) << 40)
+#define VERBS_ALL     (TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN)
 
 struct reading {
 	struct yaml_tree *tree;
@@ -184,6 +185,35 @@ static int read_ingest_rate(struct reading *p, const struct yaml_value *v)
 	return read_rate(p, v, &p->entry->ingest_rate);
 }
 
+static int read_row_rate(struct reading *p, const struct yaml_value *v)
+{
+	unsigned rate = 0;
+	int r = read_rate(p, v, &rate);
+
+	p->entry->row_rate = rate;
+	return r;
+}
+
+static int read_byte_rate(struct reading *p, const struct yaml_value *v)
+{
+	int r = yaml_size(p->tree, v, &p->entry->byte_rate, p->reterr);
+
+	return r == 0 && (!p->entry->byte_rate || p->entry->byte_rate > BYTE_RATE_MAX)
+		       ? yaml_fail(p->tree, v, p->reterr,
+				 "ingest_bytes_per_second must be a size such as 10m, at most 1t")
+		       : r;
+}
+
+static int read_share(struct reading *p, const struct yaml_value *v)
+{
+	double n;
+	int r = yaml_number(p->tree, v, 1, 100, &n, p->reterr);
+
+	if (r == 0)
+		p->entry->share_percent = (unsigned)n;
+	return r;
+}
+
 /* In this order: a token is read before what is noted beside its hash. */
 static const struct {
 	const char *name;
@@ -197,9 +227,32 @@ static const struct {
 	{"expires", read_expires},
 	{"requests_per_second", read_ask_rate},
 	{"ingest_per_second", read_ingest_rate},
+	{"ingest_rows_per_second", read_row_rate},
+	{"ingest_bytes_per_second", read_byte_rate},
+	{"max_size_percent", read_share},
 };
 
 /* ---- entries ---- */
+
+static int fail_unknown(struct reading *p, const struct yaml_value *v)
+{
+	_cleanup_buf_ struct buf known = BUF_INIT(1024);
+
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
+		buf_printf(&known, "%s%s", i ? ", " : "", keys[i].name);
+	return yaml_fail(p->tree, v, p->reterr,
+		"an entry has a key that is not known: there are %s", buf_str(&known));
+}
+
+static int check_share(struct reading *p, const struct yaml_value *entry)
+{
+	const struct acl_entry *e = p->entry;
+
+	return e->share_percent && (!e->tenant.clusters || !(e->tenant.verbs & TENANT_INGEST))
+		       ? yaml_fail(p->tree, entry, p->reterr,
+				 "max_size_percent is of clusters: it needs allowed_clusters and the verb ingest")
+		       : 0;
+}
 
 static int check_keys(struct reading *p, const struct yaml_value *entry)
 {
@@ -212,10 +265,7 @@ static int check_keys(struct reading *p, const struct yaml_value *entry)
 		while (i < ARRAY_SIZE(keys) && strcmp(keys[i].name, v->key) != 0)
 			i++;
 		if (i == ARRAY_SIZE(keys))
-			return yaml_fail(p->tree, v, p->reterr,
-				"an entry has a key that is not known: %s, %s, %s, %s, %s, %s, %s and %s are",
-				keys[0].name, keys[1].name, keys[2].name, keys[3].name,
-				keys[4].name, keys[5].name, keys[6].name, keys[7].name);
+			return fail_unknown(p, v);
 	}
 	if (!yaml_member(entry, "key_name"))
 		return yaml_fail(p->tree, entry, p->reterr, "an entry needs key_name");
@@ -249,12 +299,42 @@ static int read_entry(struct reading *p, const struct yaml_value *entry)
 
 		r = v ? keys[i].read(p, v) : 0;
 	}
+	if (r == 0)
+		r = check_share(p, entry);
 	p->entry->tenant.credential = token_hash_number(&p->entry->hash);
 	for (size_t i = 0; i + 1 < p->acl->count && r == 0; i++)
 		if (p->acl->entries[i].tenant.credential == p->entry->tenant.credential)
 			r = yaml_fail(p->tree, entry, p->reterr,
 				"this token stands twice: give every entry its own");
 	return r;
+}
+
+/* Entries of one name are one owner, with the largest share that one of them has. */
+static int find_owners(struct acl *a, struct yaml_tree *tree, struct errinfo *reterr)
+{
+	uint32_t owners = 0;
+	unsigned sum = 0;
+
+	for (size_t i = 0; i < a->count; i++) {
+		struct acl_entry *e = &a->entries[i];
+
+		if (e->owner)
+			continue;
+		e->owner = ++owners;
+		for (size_t j = i + 1; j < a->count; j++)
+			if (!strcmp(a->entries[j].tenant.name, e->tenant.name)) {
+				a->entries[j].owner = e->owner;
+				e->share_percent =
+					MAX(e->share_percent, a->entries[j].share_percent);
+			}
+		for (size_t j = i + 1; j < a->count; j++)
+			if (a->entries[j].owner == e->owner)
+				a->entries[j].share_percent = e->share_percent;
+		sum += e->share_percent;
+	}
+	return sum <= 100 ? 0
+			  : yaml_fail(tree, yaml_tree_root(tree), reterr,
+				    "max_size_percent of all is %u in sum: at most 100", sum);
 }
 
 static int read_list(
@@ -275,7 +355,7 @@ static int read_list(
 			ACL_ENTRIES_MAX);
 	for (const struct yaml_value *v = root->first; v && r == 0; v = v->next)
 		r = read_entry(&p, v);
-	return r;
+	return r < 0 ? r : find_owners(a, tree, reterr);
 }
 
 static int read_plain(

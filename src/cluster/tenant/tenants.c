@@ -9,14 +9,16 @@
 #include "cluster/tenant/tenants.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/array.h"
 #include "cluster/tenant/acl.h"
 
-#define OLDER_MAX   64 /* readings that are kept for TENANTS_VALID_NS */
-#define BURST_TIMES 4  /* what comes at once, in seconds of the rate */
+#define OLDER_MAX   64   /* readings that are kept for TENANTS_VALID_NS */
+#define BURST_TIMES 4    /* what comes at once, in seconds of the rate */
+#define WAIT_MAX_S  3600 /* that one request can make its sender wait */
 
 struct tenants {
 	char *path;
@@ -92,6 +94,8 @@ static void retire(struct tenants *t, struct acl *fresh, uint64_t now_ns)
 		}
 		same->asked = e->asked;
 		same->ingested = e->ingested;
+		same->rows = e->rows;
+		same->bytes = e->bytes;
 	}
 	old->retired_ns = MAX(now_ns, (uint64_t)1);
 	fresh->older = old;
@@ -226,12 +230,42 @@ static bool take(struct rate *used, unsigned rate, uint64_t now_ns, uint64_t *re
 	return false;
 }
 
+/* What has been charged is refused afterwards, until it has come back. */
+static bool is_over(struct rate *used, uint64_t rate, uint64_t now_ns, uint64_t *ret_ns)
+{
+	uint64_t used_ns = rate ? rate_settle(used, now_ns) : 0;
+
+	if (used_ns <= BURST_TIMES * NS_PER_S)
+		return false;
+	*ret_ns = used_ns - BURST_TIMES * NS_PER_S;
+	return true;
+}
+
+static const char *over_ingest(struct acl_entry *e, uint64_t now_ns, uint64_t *ret_ns)
+{
+	if (is_over(&e->rows, e->row_rate, now_ns, ret_ns))
+		return "too many rows with this token: wait as Retry-After says";
+	if (is_over(&e->bytes, e->byte_rate, now_ns, ret_ns))
+		return "too many bytes with this token: wait as Retry-After says";
+	return take(&e->ingested, e->ingest_rate, now_ns, ret_ns)
+		       ? NULL
+		       : "too many requests with this token: wait as Retry-After says";
+}
+
+static const char *over_ask(struct acl_entry *e, uint64_t now_ns, uint64_t *ret_ns)
+{
+	return take(&e->asked, e->ask_rate, now_ns, ret_ns)
+		       ? NULL
+		       : "too many requests with this token: wait as Retry-After says";
+}
+
 const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
 	uint64_t now_ns, int64_t now_wall_ns, struct tenant_refusal *ret)
 {
 	const struct tenant *who = tenants_find(t, credential, now_wall_ns);
 	struct acl_entry *e = who && who != &everybody ? find(t, credential) : NULL;
 	uint64_t wait_ns = 0;
+	const char *why;
 
 	if (!who || (who->verbs & verb) != verb) {
 		*ret = (struct tenant_refusal){.status = 403,
@@ -240,12 +274,58 @@ const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsig
 				    : "this token is not valid any more"};
 		return NULL;
 	}
-	if (!e || (verb == TENANT_INGEST ? take(&e->ingested, e->ingest_rate, now_ns, &wait_ns)
-					 : take(&e->asked, e->ask_rate, now_ns, &wait_ns)))
+	why = !e                      ? NULL
+	      : verb == TENANT_INGEST ? over_ingest(e, now_ns, &wait_ns)
+				      : over_ask(e, now_ns, &wait_ns);
+	if (!why)
 		return who;
 	*ret = (struct tenant_refusal){.status = 429,
 		.code = "rate_limited",
-		.text = "too many requests with this token: wait as Retry-After says",
-		.retry_s = (unsigned)(wait_ns / NS_PER_S + 1)};
+		.text = why,
+		.retry_s = (unsigned)MIN(wait_ns / NS_PER_S + 1, (uint64_t)WAIT_MAX_S)};
 	return NULL;
+}
+
+static void charge(struct rate *used, uint64_t rate, uint64_t amount, uint64_t now_ns)
+{
+	double cost_ns = rate ? (double)amount * (double)NS_PER_S / (double)rate : 0;
+
+	rate_owe(used, now_ns, (uint64_t)fmin(cost_ns, (double)WAIT_MAX_S * (double)NS_PER_S));
+}
+
+void tenants_charge(
+	struct tenants *t, uint64_t credential, uint64_t rows, uint64_t bytes, uint64_t now_ns)
+{
+	struct acl_entry *e = t && credential ? find(t, credential) : NULL;
+
+	if (!e)
+		return;
+	charge(&e->rows, e->row_rate, rows, now_ns);
+	charge(&e->bytes, e->byte_rate, bytes, now_ns);
+}
+
+/* ---- shares of the store ---- */
+
+int tenants_parts(const struct tenants *t, struct tenant_part **ret, size_t *ret_count)
+{
+	_cleanup_free_ struct tenant_part *list = NULL;
+	size_t count = 0, room = 0;
+
+	for (size_t i = 0; i < t->newest->count; i++) {
+		const struct acl_entry *e = &t->newest->entries[i];
+		const struct tenant *who = &e->tenant;
+
+		if (!(who->verbs & TENANT_INGEST))
+			continue;
+		for (size_t k = 0; k < who->cluster_count; k++) {
+			if (ARRAY_RESERVE(list, room, count + 1,
+				    (size_t)ACL_ENTRIES_MAX * ACL_CLUSTERS_MAX) < 0)
+				return -ENOMEM;
+			list[count++] =
+				(struct tenant_part){who->clusters[k], e->owner, e->share_percent};
+		}
+	}
+	*ret = TAKE(list);
+	*ret_count = count;
+	return 0;
 }

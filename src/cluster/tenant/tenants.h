@@ -9,6 +9,9 @@
  *     expires: 2027-01-01T00:00:00Z          # none: never
  *     requests_per_second: 50                # questions; none: TENANTS_ASK_RATE
  *     ingest_per_second: 5000                # requests of OTLP; none: TENANTS_INGEST_RATE
+ *     ingest_rows_per_second: 20000          # points, records and spans in them; none: no limit
+ *     ingest_bytes_per_second: 10m           # of them, unpacked; none: no limit
+ *     max_size_percent: 25                   # of the store, for its clusters; none: an equal part of what is left
  * or a file of plain tokens (net/token.h): each of them may do everything. What a token may see is said by
  * the token alone, never by what is sent.
  *
@@ -84,3 +87,18 @@ struct tenant_refusal {
  * TENANT_INGEST. Who it is, or NULL and *ret. */
 const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
 	uint64_t now_ns, int64_t now_wall_ns, struct tenant_refusal *ret);
+
+/* tenants_charge - what a request of TENANT_INGEST that was admitted has brought. Who is over its rates by that is
+ * not admitted until it has come back. */
+void tenants_charge(
+	struct tenants *t, uint64_t credential, uint64_t rows, uint64_t bytes, uint64_t now_ns);
+
+struct tenant_part {
+	const char *cluster;
+	uint32_t owner;   /* 1, 2, …: tokens of one key_name are one */
+	unsigned percent; /* of the store, for all that are the owner's; 0: none of its own */
+};
+
+/* tenants_parts - the clusters that tokens with the verb ingest list: whose they are. One that several list is that of
+ * the lowest owner. *ret is the caller's (free()), its texts are good until the next reload. */
+int tenants_parts(const struct tenants *t, struct tenant_part **ret, size_t *ret_count);

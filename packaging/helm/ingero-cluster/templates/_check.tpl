@@ -28,7 +28,7 @@
 {{- fail "networkPolicy.egress is empty, so that no receiver of alerts can be reached: add a rule for them" -}}
 {{- end -}}
 {{- if and (include "ingero-cluster.library" .) (semverCompare "<1.33.0-0" .Capabilities.KubeVersion.Version) -}}
-{{- fail (printf "echo.libraryImage needs Kubernetes 1.33 or newer, which mounts images as volumes; this is %s: put libduckdb.so into an image of your own (image.repository) and set echo.libraryImage=\"\", or use echo.engine=clickhouse or mode=fleet" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "echo.libraryImage needs Kubernetes 1.33 or newer, which mounts images as volumes; this is %s: put libduckdb.so into an image of your own (image.repository) and set echo.libraryImage=none, or use echo.engine=clickhouse or mode=fleet" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- end -}}
 

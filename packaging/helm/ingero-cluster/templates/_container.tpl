@@ -28,8 +28,8 @@
 
 {{/* The image with DuckDB's library, where DuckDB is used. */}}
 {{- define "ingero-cluster.library" -}}
-{{- if and (ne .Values.mode "fleet") (eq .Values.echo.engine "duckdb") -}}
-{{- .Values.echo.libraryImage -}}
+{{- if and (ne .Values.mode "fleet") (eq .Values.echo.engine "duckdb") (ne .Values.echo.libraryImage "none") -}}
+{{- required "echo.libraryImage is needed with echo.engine=duckdb: an image of yours with DuckDB's library, as `make image` makes it; or none, if the library is in image.repository" .Values.echo.libraryImage -}}
 {{- end -}}
 {{- end -}}
 

@@ -34,14 +34,15 @@ app.kubernetes.io/instance: {{ .Release.Name | quote }}
 {{- end -}}
 
 {{- define "ingero-cluster.image" -}}
+{{- $name := required "image.repository is needed: the name under which your registry has the image that `make image` made; there is no public one" .Values.image.repository -}}
 {{- if .Values.image.digest -}}
-{{- printf "%s@%s" .Values.image.repository .Values.image.digest -}}
+{{- printf "%s@%s" $name .Values.image.digest -}}
 {{- else -}}
 {{- $tag := .Values.image.tag | default .Chart.AppVersion -}}
 {{- if eq (lower $tag) "latest" -}}
 {{- fail "image.tag: latest is refused, because nobody could say which version runs: name a version, or leave it empty" -}}
 {{- end -}}
-{{- printf "%s:%s" .Values.image.repository $tag -}}
+{{- printf "%s:%s" $name $tag -}}
 {{- end -}}
 {{- end -}}
 

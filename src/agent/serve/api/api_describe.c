@@ -3,6 +3,8 @@
  */
 #include "agent/serve/serve_private.h"
 
+#define ID_MAX 64
+
 static bool is_described(const struct api_row *r)
 {
 	return !strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz");
@@ -49,19 +51,26 @@ static void put_body(struct json_writer *w)
 	json_end_object(w);
 }
 
-/* "/api/v1/graph-events" is the operation "graph-events". */
-static const char *id_of(const char *path)
+/* "/api/v1/flame/diff" is the operation "flame-diff". */
+static const char *id_of(const char *path, char out[ID_MAX])
 {
-	return strrchr(path, '/') + 1;
+	static const char root[] = "/api/v1/";
+
+	snprintf(out, ID_MAX, "%s", path + (strncmp(path, root, strlen(root)) ? 1 : strlen(root)));
+	for (char *p = out; *p; p++)
+		if (*p == '/')
+			*p = '-';
+	return out;
 }
 
 static void put_route(struct json_writer *w, const struct api_row *r)
 {
 	bool post = !strcmp(r->method, "POST");
+	char id[ID_MAX];
 
 	json_begin_object_member(w, r->path);
 	json_begin_object_member(w, post ? "post" : "get");
-	json_string_member(w, "operationId", id_of(r->path));
+	json_string_member(w, "operationId", id_of(r->path, id));
 	json_string_member(w, "summary", r->summary);
 	json_begin_array_member(w, "parameters");
 	for (const struct api_param *p = api_params; p->name; p++)

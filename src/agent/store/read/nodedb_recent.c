@@ -77,7 +77,7 @@ int nodedb_recent_processes(
 	struct recent_process p;
 	int64_t rank;
 	int r = prepare(l,
-		"SELECT pid, start_time, last_seen, rank, world_size, job, cgroup_path FROM"
+		"SELECT pid, start_time, last_seen, rank, world_size, job, cgroup_path, comm FROM"
 		" processes ORDER BY last_seen DESC, start_time DESC LIMIT ?1",
 		&stmt, reterr);
 
@@ -92,7 +92,8 @@ int nodedb_recent_processes(
 		if (sql_column_is_int(stmt, 3, &rank) && rank >= 0 && rank <= INT32_MAX)
 			p.rank = (int32_t)rank;
 		if (!reader_text(stmt, 5, p.job, sizeof(p.job)) ||
-			!reader_text(stmt, 6, p.cgroup, sizeof(p.cgroup)) || !p.pid)
+			!reader_text(stmt, 6, p.cgroup, sizeof(p.cgroup)) ||
+			!reader_text(stmt, 7, p.comm, sizeof(p.comm)) || !p.pid)
 			continue;
 		r = fn(arg, &p);
 		if (r < 0)

@@ -28,6 +28,7 @@ struct recent_process {
 	int64_t last_seen_ns;
 	int32_t rank;        /* -1: not known */
 	uint32_t world_size; /* 0: not known */
+	char comm[16];
 	char job[128];
 	char cgroup[1024];
 };
