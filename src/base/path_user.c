@@ -67,6 +67,8 @@ bool path_user_invoking(uid_t *ret_uid, gid_t *ret_gid)
 
 uid_t path_user_now(void)
 {
+	if (geteuid() != 0) /* which a service may be forbidden to ask for */
+		return geteuid();
 	return (uid_t)setfsuid((uid_t)-1); /* an id that is refused tells the present one */
 }
 

@@ -147,13 +147,14 @@ int echo_files_repair(
 	_cleanup_(journal_freep) struct journal *journal = NULL;
 	_cleanup_(store_freep) struct store *s = NULL;
 	struct store_report report = {.tell = tell_line};
+	const char *const folders[] = {folder, backup};
 	char path[4096];
 	int r, j;
 
 	if (access(folder, F_OK) < 0)
 		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
 	snprintf(path, sizeof(path), "%s/journal", folder);
-	r = enter(folder, NULL, &before, reterr);
+	r = service_rights_enter(folders, backup ? 2 : 1, &before, reterr);
 	if (r == 0)
 		r = store_duck_open(&settings, &s, reterr);
 	if (r == 0)
