@@ -26,9 +26,10 @@ def request_of(writer, number, points=POINTS, cluster="crash"):
 class Writer(threading.Thread):
     """Sends requests one after the other; one without an answer is sent again when told to go on."""
 
-    def __init__(self, name, points=POINTS, cluster="crash"):
+    def __init__(self, name, points=POINTS, cluster="crash", every_s=0):
+        """@every_s: a request each so many seconds; 0: as fast as they are answered."""
         super().__init__(daemon=True)
-        self.label, self.points, self.cluster = name, points, cluster
+        self.label, self.points, self.cluster, self.every_s = name, points, cluster, every_s
         self.answered = []  # when each was acknowledged, by this machine's clock
         self.refused = self.port = 0
         self.going, self.idle, self.ends = threading.Event(), threading.Event(), False
@@ -48,8 +49,11 @@ class Writer(threading.Thread):
             self.idle.clear()
             c = http.client.HTTPConnection("127.0.0.1", self.port, timeout=20)
             try:
+                due = time.monotonic()
                 while self.going.is_set() and not self.ends and not self.fault:
                     self.send(c)
+                    due += self.every_s
+                    time.sleep(max(due - time.monotonic(), 0))
             except (OSError, http.client.HTTPException):
                 pass
             self.going.clear()
