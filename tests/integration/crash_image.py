@@ -8,10 +8,12 @@ folder is synced: a synced file whose folder was not may have no name. That is l
 import os
 import pathlib
 import re
+import shutil
+import subprocess
 
 SECTOR = 512
-CALLS = ("openat,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,rename,renameat,renameat2,unlink,unlinkat,"
-         "rmdir,ftruncate,fallocate,mkdir,mkdirat,link,linkat,copy_file_range,sendfile")
+CALLS = ("openat,write,writev,pwrite64,pwritev,pwritev2,fsync,fdatasync,?rename,?renameat,renameat2,?unlink,unlinkat,"
+         "?rmdir,ftruncate,fallocate,?mkdir,mkdirat,?link,linkat,copy_file_range,sendfile")  # "?": not on every architecture
 UNKNOWN = {"link", "linkat", "copy_file_range", "sendfile"}  # nobody uses them on a store: if so, say it
 LINE = re.compile(r"(\d+) +(\d+\.\d+) (.*)")
 CALL = re.compile(r"(\w+)\((.*)\) += (-?\d+)(?:<([^>]*)>)?(?: .*)?$")
@@ -22,6 +24,11 @@ TEXT = re.compile(r'"((?:\\x[0-9a-f]{2})*)"(\.\.\.)?')
 def strace(path):
     """The program under which another one runs as it would alone, whose calls go to @path."""
     return ["strace", "-D", "-f", "-y", "-ttt", "-xx", "-s", str(64 << 20), "-o", path, "-e", f"trace={CALLS}", "-e", "signal=none"]
+
+
+def can_record():
+    """There is strace, and it may trace."""
+    return shutil.which("strace") and subprocess.run([*strace("/dev/null"), "true"], capture_output=True, check=False).returncode == 0
 
 
 def plain(text):
