@@ -65,7 +65,7 @@ class Writer(threading.Thread):
         text = r.read()
         if r.status == 200 and b"rejected" not in text:
             self.answered.append(time.time())
-        elif r.status in (429, 503) and r.getheader("Retry-After"):
+        elif r.status in (429, 503) and (r.getheader("Retry-After") or b"out of memory" in text):  # the latter: nobody knows when
             self.refused += 1
             time.sleep(0.02)
         else:
