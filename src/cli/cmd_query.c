@@ -402,19 +402,23 @@ static int check_words(int argc, char **argv, struct errinfo *reterr)
 				 "query takes one SQL statement: put it in quotes, ingero query \"SELECT …\"");
 }
 
-static int load_unclean(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+static int load_caveats(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
-	return nodedb_snapshot_unclean(l, arg, reterr);
+	return nodedb_snapshot_caveats(l, arg, reterr);
 }
 
-/* Whoever reads rows must know that the last ones may be missing. */
-static void print_unclean(const char *path)
+/* Whoever reads rows must know that the last ones may be missing, and which counts are estimates. */
+static void print_caveats(const char *path)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(512);
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 	struct accounting books = {0};
 
-	if (nodedb_snapshot_read(path, load_unclean, &books, NULL) == 0 &&
-		accounting_put_unclean(&books, &b))
+	if (nodedb_snapshot_read(path, load_caveats, &books, NULL) < 0)
+		return;
+	if (accounting_put_unclean(&books, &b))
+		fprintf(stderr, "ingero: %s\n", buf_str(&b));
+	buf_clear(&b);
+	if (accounting_put_launches(&books, &b))
 		fprintf(stderr, "ingero: %s\n", buf_str(&b));
 }
 
@@ -451,7 +455,7 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		r = run_filters(s, path, &e);
 	if (r >= 0) {
 		fflush(stdout); /* rows first, then what is said about them */
-		print_unclean(path);
+		print_caveats(path);
 		return EXIT_OK;
 	}
 	r = dispatch_fail(&e, r);

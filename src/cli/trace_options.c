@@ -72,7 +72,7 @@ const struct option_row trace_options[] = {
 		"size of the kernel ring buffer, a power of two (default: 8m)", 0, 0, false},
 	{"no-io", 0, OPTION_FLAG, OPTION(no_io), NULL, "do not trace block I/O", 0, 0, false},
 	{"overhead-budget", 0, OPTION_STRING, OPTION(budget), "PCT",
-		"overhead limit; launches are sampled to stay below it (default: 1%; 0: no limit)",
+		"overhead limit; launches are counted in windows to stay below it (default: 1%; 0: no limit)",
 		0, 0, false},
 	{"sampling-rate", 0, OPTION_INT, OPTION(sampling_rate), "N",
 		"store every Nth ordinary launch or copy as a row (default: 0, adaptive); counts stay exact",

@@ -103,7 +103,7 @@ int answer_losses(const struct question *q, struct losses_answer *ret, struct er
 		.lost = sum_of(&a.books, LOSSES_LOST)};
 	a.total.books.source[0] = (struct account){
 		.hits = a.total.hits, .stored = a.total.stored + a.total.aggregated + a.total.lost};
-	r = nodedb_snapshot_unclean(q->snapshot, &a.total.books, reterr);
+	r = nodedb_snapshot_caveats(q->snapshot, &a.total.books, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;

@@ -456,8 +456,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	gpu_sampler_stop(t->gpu);
 	tracer_cpu_losses(t);
 	r = tracer_read_totals(t);
-	t->stopping = true;
-	tracer_overhead(t, wall_now());
+	tracer_last_overhead(t);
 	if (r == 0)
 		r = tracer_flush_rest(t);
 	tracer_close_explainer(t);

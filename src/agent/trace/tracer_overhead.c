@@ -181,7 +181,7 @@ static uint64_t rss_bytes(void)
 	return pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-void tracer_overhead(struct tracer *t, wall_time now)
+static void write_down(struct tracer *t, wall_time now, bool is_last)
 {
 	mono_time mono = mono_now();
 	uint64_t cpu = cpu_ns(), passed = mono.ns - t->overhead_at.ns;
@@ -205,9 +205,24 @@ void tracer_overhead(struct tracer *t, wall_time now)
 	o.high = felt.high;
 	t->overhead_at = mono;
 	t->overhead_cpu_ns = cpu;
-	if (!t->store || (first && !t->stopping))
+	if (!t->store || (first && !is_last))
 		return;
 	o.db_bytes = store_writer_size(t->store);
 	if (!store_writer_push_overhead(t->store, &o))
 		log_warning("the store's queue is full: a row about tracing overhead is lost");
+}
+
+void tracer_overhead(struct tracer *t, wall_time now)
+{
+	write_down(t, now, false);
+}
+
+/* Only a row says how sure the number of launches is: where that is a question, the recording ends with one. */
+void tracer_last_overhead(struct tracer *t)
+{
+	struct launch_sum launches;
+
+	launch_watch_sum(t->launches, &launches);
+	if (launch_sum_share(&launches) > 0)
+		write_down(t, wall_now(), true);
 }

@@ -108,7 +108,7 @@ struct tracer {
 	uint64_t pruned_rows;
 	uint64_t db_bytes;
 	char store_error[256];
-	bool stopping, stopped;
+	bool stopped;
 	int64_t second, bucket; /* wall second and 5 s bucket being filled */
 	struct live_ops ops;
 };
@@ -155,6 +155,7 @@ int tracer_wait_ms(
 	const struct tracer *t, int timeout_ms);       /* how long to wait for records, at most */
 void tracer_govern(struct tracer *t, mono_time now);   /* totals were just read */
 void tracer_overhead(struct tracer *t, wall_time now); /* writes it down */
+void tracer_last_overhead(struct tracer *t);
 /* tracer_launch_weight - what a launch of the process stands for that was counted in the last second. */
 unsigned tracer_launch_weight(const struct tracer *t, uint32_t pid);
 /* tracer_cost - what tracing costs the busiest process. Returns how many pairs of windows with and without

@@ -228,7 +228,7 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 }
 
 /* Of the sessions, the one whose launches are known least: what it said last. */
-static int add_launches(struct reader *r, struct errinfo *reterr)
+int reader_load_launches(struct reader *r, struct accounting *books, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
@@ -245,8 +245,8 @@ static int add_launches(struct reader *r, struct errinfo *reterr)
 		res = sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
-	r->content->books.launch_watched = fmin(fmax(sql_column_real(stmt, 0), 0), 1);
-	r->content->books.launch_error = fmax(sql_column_real(stmt, 1), 0);
+	books->launch_watched = fmin(fmax(sql_column_real(stmt, 0), 0), 1);
+	books->launch_error = fmax(sql_column_real(stmt, 1), 0);
 	return 0;
 }
 
@@ -289,7 +289,7 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 	if (res == 0)
 		res = add_missing(r, reterr);
 	if (res == 0)
-		res = add_launches(r, reterr);
+		res = reader_load_launches(r, &r->content->books, reterr);
 	if (res < 0)
 		return res;
 	return judge_books(r, reterr);

@@ -166,6 +166,9 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);
 /* reader_load_unclean - into @books: which sessions have no clean end. */
 int reader_load_unclean(struct reader *r, struct accounting *books, struct errinfo *reterr);
+
+/* reader_load_launches - into @books: how sure the number of launches is. */
+int reader_load_launches(struct reader *r, struct accounting *books, struct errinfo *reterr);
 int reader_load_labels(struct reader *r, struct errinfo *reterr);
 int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);

@@ -47,10 +47,15 @@ const char *nodedb_snapshot_path(const struct nodedb_snapshot *l)
 	return l->reader.path;
 }
 
-int nodedb_snapshot_unclean(
+int nodedb_snapshot_caveats(
 	struct nodedb_snapshot *l, struct accounting *books, struct errinfo *reterr)
 {
-	return nodedb_snapshot_is_ours(l) ? reader_load_unclean(&l->reader, books, reterr) : 0;
+	int r;
+
+	if (!nodedb_snapshot_is_ours(l))
+		return 0;
+	r = reader_load_unclean(&l->reader, books, reterr);
+	return r < 0 ? r : reader_load_launches(&l->reader, books, reterr);
 }
 
 /* ---- time ---- */

@@ -70,8 +70,8 @@ struct nodedb_totals {
 int nodedb_snapshot_totals(
 	struct nodedb_snapshot *l, struct nodedb_totals *ret, struct errinfo *reterr);
 
-/* nodedb_snapshot_unclean - fills in unclean and unclean_ns of @books, the rest stays. */
-int nodedb_snapshot_unclean(
+/* nodedb_snapshot_caveats - fills in unclean, unclean_ns, launch_watched and launch_error of @books, the rest stays. */
+int nodedb_snapshot_caveats(
 	struct nodedb_snapshot *l, struct accounting *books, struct errinfo *reterr);
 
 /* nodedb_snapshot_has - whether the table is there and has a row. */
