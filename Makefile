@@ -73,6 +73,7 @@ check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSI
 # AddressSanitizer. They need no root and no kernel: programs that load BPF are left to `make check`.
 .PHONY: check-asan
 check-asan: debug ## Unit, golden, fault and fuzz tests in build-debug/ under ASan, UBSan and LeakSanitizer
+	@[ "$(DEPS)" = skip ] || tools/duckdb --build build-debug
 	@ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=$(UBSAN) tools/check --build build-debug --suite unit
 
 .PHONY: check-tsan
@@ -80,6 +81,7 @@ check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	$(call deps,build)
 	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
 	@$(NINJA) -C build-tsan threaded-tests sim/sim-train sim/sim-nccl sim/sim-calls
+	@[ "$(DEPS)" = skip ] || tools/duckdb --build build-tsan
 	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
 	@for program in "train --steps 20" nccl "calls --op launch --count 500 --threads 4" \
 		"calls --op memcpy-async --count 500 --threads 4"; do \
@@ -88,7 +90,7 @@ check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	done; echo "sim-train, sim-nccl and sim-calls: no data race"
 
 STOP  = halt_on_error=1:abort_on_error=1
-ASAN  = $(STOP):detect_leaks=1:detect_stack_use_after_return=1
+ASAN  = $(STOP):allocator_may_return_null=1:detect_leaks=1:detect_stack_use_after_return=1
 UBSAN = $(STOP):print_stacktrace=1
 TSAN  = $(STOP):second_deadlock_stack=1
 

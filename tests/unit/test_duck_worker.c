@@ -156,7 +156,7 @@ static void test_files_that_are_not(void **state)
 	const char *gone[] = {"/nowhere/7.duckdb"};
 	const char *many[DUCK_WORKER_FILES_MAX + 1];
 	const char *damaged[] = {s->path};
-	_cleanup_free_ char *text = malloc(SQL_GUARD_TEXT_MAX + 2);
+	static char text[SQL_GUARD_TEXT_MAX + 2];
 	struct errinfo e = {0};
 	struct sql_table t;
 

@@ -19,7 +19,7 @@
 #define STEPS   100
 #define SLOW    20 /* the last ones */
 
-enum { GEMM_BF16 = 0x10, COPY_BF16, ADD, SGEMM, SGEMM_AGAIN, REDUCE, KERNELS_END };
+enum { GEMM_BF16 = 0x10, COPY_BF16, ADD, SGEMM, SGEMM_AGAIN, REDUCE, RARE, KERNELS_END };
 
 struct scene {
 	struct event events[4096];

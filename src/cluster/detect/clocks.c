@@ -141,9 +141,12 @@ void clocks_forget(struct clocks *c, uint32_t node)
 
 static bool is_odd(const struct clock *n, int64_t way)
 {
-	int64_t limit = MAX(PUSH_ODD_NS, most(n) - least(n));
+	int64_t limit;
 
-	return n->pushes >= PUSHES_LEAST && (way < least(n) - limit || way > most(n) + limit);
+	if (n->pushes < PUSHES_LEAST)
+		return false;
+	limit = MAX(PUSH_ODD_NS, most(n) - least(n));
+	return way < least(n) - limit || way > most(n) + limit;
 }
 
 /* A push of @node is far from what those before it took. Several such in a row that agree are a clock that was

@@ -383,7 +383,8 @@ static int advance(struct simulation *s)
 	}
 	s->looks++;
 	s->now_ns = to_ns;
-	qsort(s->under_way + s->first, s->count, sizeof(*s->under_way), by_arrival);
+	if (s->count)
+		qsort(s->under_way + s->first, s->count, sizeof(*s->under_way), by_arrival);
 	return r;
 }
 
