@@ -81,7 +81,6 @@ check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	$(call deps,build)
 	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
 	@$(NINJA) -C build-tsan threaded-tests sim/sim-train sim/sim-nccl sim/sim-calls
-	@[ "$(DEPS)" = skip ] || tools/duckdb --build build-tsan
 	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
 	@for program in "train --steps 20" nccl "calls --op launch --count 500 --threads 4" \
 		"calls --op memcpy-async --count 500 --threads 4"; do \
