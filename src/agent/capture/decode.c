@@ -103,7 +103,8 @@ static void decode_tcp(const struct wire_tcp *r, struct event *e)
 	uint32_t from, to;
 
 	e->family = r->family;
-	memcpy(e->peer_addr, r->daddr, sizeof(e->peer_addr));
+	if (r->family) /* without one that place is a name, which ends */
+		memcpy(e->peer_addr, r->daddr, sizeof(e->peer_addr));
 	e->arg1 = (uint64_t)r->sport << 16 | r->dport;
 	if (r->family != AF_INET)
 		return;

@@ -209,11 +209,11 @@ int detect_errors(const struct detector_input *s, struct incident_list *out)
 	_cleanup_(failures_done) struct failure_list l = {0};
 	int r = failures_find(s, &l);
 
-	for (const struct failure *f = l.items, *end = f + l.count; r == 0 && f < end;) {
-		struct error_group g = failures_group(f, end);
+	for (size_t i = 0; r == 0 && i < l.count;) {
+		struct error_group g = failures_group(l.items + i, l.items + l.count);
 
 		report(s, &g, out);
-		f += g.count;
+		i += g.count;
 	}
 	return r;
 }
