@@ -9,7 +9,7 @@ without it, and what the agent says that it costs. Prints Markdown and writes ev
 One process (workload.py) trains throughout. Each session starts the agent, measures some blocks of steps,
 stops it and measures as many without; every other session the other way round, so that what drifts cancels.
 The error bar is from resampling whole sessions, because blocks of one session are not independent. These
-sessions are the agent's first seconds, in which it probes all launches and then measures what they cost.
+sessions are the agent's first seconds: the first second's budget is spent at once, then launches are probed in windows.
 At last the agent runs for --own-s beside the same job without a pause, as it does beside its users': what it says
 then is what the pairs are held against, and the steps of that time against those before and after it.
 
@@ -31,7 +31,7 @@ import tempfile
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
-STEADY_AFTER_S = 14    # the first second in full, then a trial of at most 16 pairs of windows
+STEADY_AFTER_S = 14    # the first second's budget at once, then eight pairs of windows until the cost is known
 
 
 class Workload:

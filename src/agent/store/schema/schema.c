@@ -332,10 +332,10 @@ static const struct {
 	{"overhead_note",
 		"overhead of tracing, every 5 s: overhead: share of its time that the busiest process "
 		"loses to probes (budget: its limit, 0 none); the truth is most likely between "
-		"overhead_low and overhead_high. pairs: so many pairs of windows with and without "
+		"overhead_low and overhead_high. pairs: how many pairs of windows with and without "
 		"launch probes were compared; NULL: none yet, then overhead_high is the probes' CPU "
 		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
-		"hide of it. launch_weight: one of so many launches was seen; launch_watched: share of "
+		"hide of it. launch_weight: one in this many launches was seen; launch_watched: share of "
 		"the time since the start in which launches were counted; launch_error: their number "
 		"since then is an estimate, the truth most likely within this share of it (0: all were "
 		"counted); agent_cpu_pct: of one CPU"},
