@@ -180,7 +180,7 @@ void launch_watch_turn(struct launch_watch *w, mono_time now, enum launch_phase 
 	w->turned = now;
 }
 
-uint64_t launch_watch_step(struct launch_watch *w, mono_time now)
+uint64_t launch_watch_step(struct launch_watch *w)
 {
 	uint64_t most = 0, pid;
 	struct process *p;
@@ -197,7 +197,7 @@ uint64_t launch_watch_step(struct launch_watch *w, mono_time now)
 	return most;
 }
 
-void launch_watch_weigh(struct launch_watch *w, mono_time now)
+void launch_watch_weigh(struct launch_watch *w)
 {
 	struct process *p;
 	size_t cursor = 0;

@@ -40,11 +40,11 @@ void launch_watch_turn(struct launch_watch *w, mono_time now, enum launch_phase 
 
 /* launch_watch_step - every few milliseconds. Returns what launches cost the process that made most of them since the
  * last step, in hits. */
-uint64_t launch_watch_step(struct launch_watch *w, mono_time now);
+uint64_t launch_watch_step(struct launch_watch *w);
 
 /* launch_watch_weigh - once a second, before counts are read: sets what a launch that was counted since the last
  * time stands for. */
-void launch_watch_weigh(struct launch_watch *w, mono_time now);
+void launch_watch_weigh(struct launch_watch *w);
 /* launch_watch_more - after counts were read: tells @fn of processes of which nothing will be counted any more how
  * much more there was, as a share of what there is. */
 void launch_watch_more(

@@ -76,7 +76,7 @@ int tracer_turn_launches(struct tracer *t, wall_time now)
 {
 	mono_time mono = mono_now();
 	bool is_settled = coverage_turn(t->coverage);
-	bool on = governor_step(&t->governor, mono, launch_watch_step(t->launches, mono),
+	bool on = governor_step(&t->governor, mono, launch_watch_step(t->launches),
 		t->launch_phase == LAUNCH_COUNTED);
 	int r = 0;
 

@@ -134,7 +134,7 @@ int tracer_read_totals(struct tracer *t)
 	mono_time now = mono_now();
 	int r;
 
-	launch_watch_weigh(t->launches, now);
+	launch_watch_weigh(t->launches);
 	r = totals_read(t->totals);
 	if (r < 0)
 		return r;
