@@ -318,6 +318,19 @@ static void test_the_librarys_functions(void **state)
 	}
 }
 
+/* A number that does not end goes no further than its range: what follows may be cut off, or not. */
+static void a_number_ends_with_its_range(void **state)
+{
+	static const uint8_t table[] = {0xe8, 0x7f, 0xc1, 0x01};
+	struct python_lines l = {
+		.minor = 11, .first_line = 100, .table = table, .size = sizeof(table)};
+
+	assert_int_equal(python_line(&l, 0), 100 - 31);
+	l.is_cut = true;
+	l.size = 3;
+	assert_int_equal(python_line(&l, 0), 100 - 31);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -329,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_lines_that_cannot_be),
 		cmocka_unit_test(test_tables_that_are_none),
 		cmocka_unit_test(test_the_librarys_functions),
+		cmocka_unit_test(a_number_ends_with_its_range),
 	};
 
 	interpreters_find(&all);

@@ -93,7 +93,7 @@ static int line_3_11(const struct python_lines *l, uint32_t lasti)
 			break; /* more of this range may be missing */
 		end += ((table[i] & 7) + 1) * 2;
 		if (code == 13 || code == 14)
-			line += varint_signed(table, l->size, i + 1);
+			line += varint_signed(table, next, i + 1);
 		else if (code >= 10 && code <= 12)
 			line += code - 10;
 		if (end > lasti)
