@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "agent/correlate/engine/correlate.h"
+#include "diagnose/compose/correlate.h"
 #include "base/buf.h"
 
 enum measure {

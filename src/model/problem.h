@@ -2,7 +2,7 @@
 /* problem.h - the catalogue: what can be wrong with a GPU job, as a table.
  *
  * A row says how the problem is called, how bad it is at worst, what is looked at to find it, and
- * what that cannot see. Detectors (agent/correlate) name the row they found; fixes that need no
+ * what that cannot see. Detectors (diagnose) name the row they found; fixes that need no
  * figures of the case stand here. docs/detections.md is written from this table and a test compares
  * the two. */
 #pragma once

@@ -3,7 +3,7 @@
  * decided how long it took, is on exactly one line; what slow steps lost is the difference between
  * two accounts.
  *
- * Made by correlate from a recording (agent/correlate/account), written by answer. */
+ * Made from a recording by diagnose, written by answer. */
 #pragma once
 
 #include <stdbool.h>

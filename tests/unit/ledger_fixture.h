@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/correlate/account/account.h"
+#include "diagnose/accounts/account.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/correlate/engine/correlate.h"
+#include "diagnose/compose/correlate.h"
 #include "base/macros.h"
 
 #define SCENE_T0_NS ((int64_t)1774099490 * 1000000000)

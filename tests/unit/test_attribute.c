@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/attribute.h"
+#include "diagnose/calls/attribute.h"
 #include "scene.h"
 
 #define MS      1000

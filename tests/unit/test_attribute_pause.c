@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/attribute.h"
+#include "diagnose/calls/attribute.h"
 #include "scene.h"
 
 #define AT_US 1000000 /* the pause: 20 ms from here, 19 of them in excess */

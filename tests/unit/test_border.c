@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/border.h"
+#include "diagnose/contrasts/border.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

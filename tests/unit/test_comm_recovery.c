@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/correlate/engine/comm_recovery.h"
+#include "diagnose/findings/comm_recovery.h"
 #include "base/macros.h"
 
 #define STEPS   50

@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/culprit.h"
-#include "agent/correlate/engine/part.h"
+#include "diagnose/calls/culprit.h"
+#include "diagnose/calls/part.h"
 #include "scene.h"
 
 static struct part part(size_t call, enum cause cause, uint32_t pid, const char *name, uint64_t ns)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/delay.h"
+#include "diagnose/chains/delay.h"
 
 #define US UINT64_C(1000)
 

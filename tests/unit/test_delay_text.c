@@ -6,8 +6,8 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/delay_text.h"
-#include "agent/correlate/engine/detector.h"
+#include "diagnose/sentences/delay_text.h"
+#include "diagnose/compose/detector.h"
 #include "steps_fixture.h"
 
 static void assert_has(const char *text, const char *part)

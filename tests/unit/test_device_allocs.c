@@ -2,7 +2,7 @@
 /* test_device_allocs.c - allocations and frees matched by address. */
 #include "verdict.h"
 
-#include "agent/correlate/engine/device_allocs.h"
+#include "diagnose/findings/device_allocs.h"
 
 static struct event *allocate(struct scene *s, int64_t at_us, uint64_t pointer, uint64_t bytes)
 {

@@ -2,7 +2,7 @@
 /* test_device_error.c - numbers of errors and what they mean. */
 #include "verdict.h"
 
-#include "agent/correlate/engine/device_error.h"
+#include "diagnose/findings/device_error.h"
 
 static void test_cuda(void **state)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "agent/correlate/account/gpu_other.h"
+#include "diagnose/chains/gpu_other.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

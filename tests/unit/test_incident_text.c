@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/report/incident_text.h"
+#include "diagnose/sentences/incident_text.h"
 #include "scene.h"
 
 static struct incident example(void)

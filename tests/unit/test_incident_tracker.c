@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/correlate/live/incident_tracker.h"
+#include "diagnose/live/incident_tracker.h"
 #include "base/macros.h"
 #include "model/problem.h"
 

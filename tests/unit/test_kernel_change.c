@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/correlate/account/kernel_change.h"
+#include "diagnose/chains/kernel_change.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

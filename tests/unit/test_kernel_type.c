@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/kernel_type.h"
+#include "diagnose/chains/kernel_type.h"
 #include "base/macros.h"
 
 static void test_types(void **state)

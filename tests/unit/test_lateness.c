@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/correlate/engine/lateness.h"
+#include "diagnose/calls/lateness.h"
 
 #define RANKS_MAX 32
 #define MS        INT64_C(1000000)

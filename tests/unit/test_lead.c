@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/lead.h"
+#include "diagnose/calls/lead.h"
 #include "base/macros.h"
 
 #define VICTIM 4821U

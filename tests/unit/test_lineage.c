@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/lineage.h"
+#include "diagnose/accounts/lineage.h"
 #include "scene.h"
 
 static int64_t at(int64_t us)

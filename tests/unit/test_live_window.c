@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "agent/correlate/live/live_window.h"
+#include "diagnose/live/live_window.h"
 #include "scene.h"
 
 static struct event call(unsigned source, unsigned op, uint64_t dur_ns, int ret, unsigned flags)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/probe_cost.h"
+#include "diagnose/contrasts/probe_cost.h"
 #include "base/macros.h"
 
 #define STEPS 200

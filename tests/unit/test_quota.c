@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/account/quota.h"
+#include "diagnose/chains/quota.h"
 #include "base/macros.h"
 
 #define JOB 100

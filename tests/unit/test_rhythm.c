@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "agent/correlate/account/rhythm.h"
+#include "diagnose/contrasts/rhythm.h"
 #include "base/macros.h"
 
 #define STEPS    400

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/rules.h"
+#include "diagnose/calls/rules.h"
 
 static const struct rule_words words = {.culprit = "C",
 	.name = "N",

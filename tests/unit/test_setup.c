@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/setup.h"
+#include "diagnose/units/setup.h"
 #include "ledger_fixture.h"
 
 #define STEPS  40

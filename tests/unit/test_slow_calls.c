@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/slow_calls.h"
+#include "diagnose/calls/slow_calls.h"
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 5}

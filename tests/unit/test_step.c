@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/step.h"
+#include "diagnose/units/step.h"
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 1}

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/live/step_counter.h"
+#include "diagnose/live/step_counter.h"
 #include "base/macros.h"
 
 #define MS     ((int64_t)NS_PER_MS)

@@ -3,7 +3,7 @@
 #include "ledger_fixture.h"
 #include "verdict.h"
 
-#include "agent/correlate/detect/told.h"
+#include "diagnose/compose/told.h"
 
 #define LEDGER    _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
 #define STEPS     120

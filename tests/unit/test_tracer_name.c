@@ -2,7 +2,7 @@
 /* test_tracer_name.c - which names are the tracer's, and what is said where it held up a job. */
 #include "verdict.h"
 
-#include "agent/correlate/engine/tracer_name.h"
+#include "diagnose/accounts/tracer_name.h"
 #include "ledger_fixture.h"
 
 static void names(void **state)

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/correlate/engine/window.h"
+#include "diagnose/calls/window.h"
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 1}

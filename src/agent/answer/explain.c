@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "agent/answer/chain_step.h"
-#include "agent/correlate/account/account_task.h"
+#include "diagnose/accounts/account_task.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 

@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "agent/answer/encode/report.h"
-#include "agent/correlate/engine/correlate.h"
+#include "diagnose/compose/correlate.h"
 #include "agent/store/nodedb.h"
 #include "base/errinfo.h"
 

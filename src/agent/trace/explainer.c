@@ -19,8 +19,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/correlate/account/account_task.h"
-#include "agent/correlate/live/live_window.h"
+#include "diagnose/accounts/account_task.h"
+#include "diagnose/live/live_window.h"
 #include "base/log.h"
 
 #define NICENESS 10

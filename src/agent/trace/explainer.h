@@ -11,8 +11,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "agent/correlate/live/incident_tracker.h"
-#include "agent/correlate/live/step_counter.h"
+#include "diagnose/live/incident_tracker.h"
+#include "diagnose/live/step_counter.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "model/accounting.h"

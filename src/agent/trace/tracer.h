@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "agent/discover/discover.h"
-#include "agent/correlate/live/incident_tracker.h"
+#include "diagnose/live/incident_tracker.h"
 #include "agent/gpu/sampler.h"
 #include "agent/trace/launch_watch.h"
 #include "agent/trace/live_ops.h"

@@ -3,7 +3,7 @@
  * metrics and the caller. Runs on the tracer's thread. */
 #include "agent/trace/tracer_private.h"
 
-#include "agent/correlate/report/kernel_sentence.h"
+#include "diagnose/sentences/kernel_sentence.h"
 
 int tracer_open_explainer(struct tracer *t)
 {

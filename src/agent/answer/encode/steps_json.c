@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "agent/answer/encode/event_json.h"
-#include "agent/correlate/account/account.h"
+#include "diagnose/accounts/account.h"
 
 /* What a line and an entry have in common; @w is in their object. */
 static void put_times(struct json_writer *w, const struct steps_line *l)

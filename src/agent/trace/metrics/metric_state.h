@@ -6,8 +6,8 @@
  * Nothing here grows beyond its ceiling: what does not fit is counted in `cut`. Pure. */
 #pragma once
 
-#include "agent/correlate/live/incident_tracker.h"
-#include "agent/correlate/live/step_counter.h"
+#include "diagnose/live/incident_tracker.h"
+#include "diagnose/live/step_counter.h"
 #include "base/macros.h"
 #include "model/collective.h"
 #include "model/gpu_sample.h"

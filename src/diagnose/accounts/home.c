@@ -1,0 +1,56 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* home.c - see home.h. */
+#include "diagnose/accounts/home.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_pid(const void *key, const void *row)
+{
+	uint32_t pid = *(const uint32_t *)key, other = ((const struct process_home *)row)->pid;
+
+	return (pid > other) - (pid < other);
+}
+
+const struct process_home *home_of(const struct recording *rec, uint32_t pid)
+{
+	if (!rec->home_count)
+		return NULL;
+	return bsearch(&pid, rec->homes, rec->home_count, sizeof(*rec->homes), by_pid);
+}
+
+static bool is_group(const struct process_home *h)
+{
+	return h->cgroup_path[0] && strcmp(h->cgroup_path, "/") != 0;
+}
+
+bool home_apart(const struct process_home *a, const struct process_home *b)
+{
+	if (a->container_id[0] || b->container_id[0])
+		return strcmp(a->container_id, b->container_id) != 0;
+	return is_group(a) && is_group(b) && strcmp(a->cgroup_path, b->cgroup_path) != 0;
+}
+
+uint64_t home_key(const struct recording *rec, uint32_t pid)
+{
+	const struct process_home *h = home_of(rec, pid);
+	const char *name = !h ? "" : h->container_id[0] ? h->container_id : h->cgroup_path;
+	uint64_t key = UINT64_C(0xcbf29ce484222325);
+
+	if (!h || (!h->container_id[0] && !is_group(h)))
+		return 0;
+	for (const char *p = name; *p; p++)
+		key = (key ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+	return key ? key : 1;
+}
+
+void home_text(const struct process_home *h, char *out, size_t size)
+{
+	if (h->pod[0])
+		snprintf(out, size, "pod %s", h->pod);
+	else if (h->container_id[0])
+		snprintf(out, size, "container %.12s", h->container_id);
+	else
+		snprintf(out, size, "group %s", is_group(h) ? h->cgroup_path : "of the host");
+}

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* home.h - where processes live: containers and control groups. */
+#pragma once
+
+#include "diagnose/compose/correlate.h"
+
+/* home_of - NULL: not known. */
+const struct process_home *home_of(const struct recording *rec, uint32_t pid);
+
+/* home_apart - whether they live in different containers, or control groups where there are none.
+ * The root group is nobody's: what runs there is outside of containers only if the other is inside
+ * of one. */
+bool home_apart(const struct process_home *a, const struct process_home *b);
+
+/* home_key - the same for all processes of a container or control group; 0: none is known. */
+uint64_t home_key(const struct recording *rec, uint32_t pid);
+
+/* home_text - "pod train-7", "container 0123456789ab", "group /system.slice/cron". */
+void home_text(const struct process_home *h, char *out, size_t size);

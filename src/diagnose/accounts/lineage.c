@@ -1,0 +1,144 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lineage.c - see lineage.h. Forks and execs of a recording are two sorted lists: a look at one
+ * process costs a binary search for each generation. Chains of forks are followed for
+ * GENERATIONS_MAX; each step goes to an earlier time or ends, so that rows of any content do. */
+#include "diagnose/accounts/lineage.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#define GENERATIONS_MAX 64
+
+static int by_child(const void *a, const void *b)
+{
+	const struct fork_row *x = a, *y = b;
+
+	if (x->child != y->child)
+		return x->child < y->child ? -1 : 1;
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return (x->parent > y->parent) - (x->parent < y->parent);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct exec_row *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+static bool is_fork(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK && e->peer_pid &&
+	       e->peer_pid != e->pid && !(e->flags & WIRE_THREAD) && baseline_is_sane(e);
+}
+
+static bool is_exec(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXEC && baseline_is_sane(e);
+}
+
+int lineage_build(const struct recording *rec, struct lineage *ret)
+{
+	size_t forks = 0, execs = 0;
+
+	*ret = (struct lineage){0};
+	for (size_t i = 0; i < rec->event_count; i++) {
+		forks += is_fork(&rec->events[i]);
+		execs += is_exec(&rec->events[i]);
+	}
+	ret->forks = calloc(forks + 1, sizeof(*ret->forks));
+	ret->execs = calloc(execs + 1, sizeof(*ret->execs));
+	if (!ret->forks || !ret->execs)
+		return -ENOMEM;
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (is_fork(e))
+			ret->forks[ret->fork_count++] =
+				(struct fork_row){e->peer_pid, e->pid, e->start.ns};
+		else if (is_exec(e))
+			ret->execs[ret->exec_count++] = (struct exec_row){e->pid, e->start.ns};
+	}
+	qsort(ret->forks, forks, sizeof(*ret->forks), by_child);
+	qsort(ret->execs, execs, sizeof(*ret->execs), by_process);
+	return 0;
+}
+
+void lineage_done(struct lineage *l)
+{
+	free(l->forks);
+	free(l->execs);
+	*l = (struct lineage){0};
+}
+
+/* The last fork of @pid up to @ns; NULL: not known. */
+static const struct fork_row *fork_of(const struct lineage *l, uint32_t pid, int64_t ns)
+{
+	const struct fork_row key = {pid, UINT32_MAX, ns};
+	size_t low = 0, high = l->fork_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_child(&l->forks[middle], &key) <= 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low && l->forks[low - 1].child == pid ? &l->forks[low - 1] : NULL;
+}
+
+static bool has_exec(const struct lineage *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	const struct exec_row key = {pid, from_ns};
+	size_t low = 0, high = l->exec_count;
+
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_process(&l->execs[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	return low < l->exec_count && l->execs[low].pid == pid && l->execs[low].ns <= to_ns;
+}
+
+uint32_t lineage_root(const struct lineage *l, uint32_t pid, int64_t ns)
+{
+	const struct fork_row *f;
+
+	for (int i = 0; i < GENERATIONS_MAX && (f = fork_of(l, pid, ns)); i++) {
+		pid = f->parent;
+		ns = f->ns;
+	}
+	return pid;
+}
+
+static bool has_used_cuda(const struct op_table *ops, uint32_t pid, int64_t before_ns)
+{
+	uint32_t at;
+
+	return baseline_lookup(ops, pid, 0, 0, 0, &at) && ops->groups[at].first_ns < before_ns;
+}
+
+bool lineage_forked_after_use(const struct lineage *l, const struct op_table *ops, uint32_t pid,
+	int64_t ns, uint32_t *ret_ancestor)
+{
+	const struct fork_row *f;
+
+	for (int i = 0; i < GENERATIONS_MAX && (f = fork_of(l, pid, ns)); i++) {
+		if (has_exec(l, pid, f->ns, ns))
+			return false;
+		if (has_used_cuda(ops, f->parent, f->ns)) {
+			*ret_ancestor = f->parent;
+			return true;
+		}
+		pid = f->parent;
+		ns = f->ns;
+	}
+	return false;
+}

@@ -1,0 +1,17 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path.h - what decided how long an interval of a thread took: backwards from its end through who woke
+ * whom, across threads and processes. */
+#pragma once
+
+#include "diagnose/accounts/tally.h"
+#include "diagnose/accounts/timeline.h"
+
+struct path {
+	const struct timeline *timeline;
+	uint32_t pid, tid; /* whose steps they are */
+	bool has_loader;   /* which asks a data loader for batches */
+};
+
+/* path_account - adds the interval [from, to) of p->tid to @out, exactly to - from nanoseconds. 0 or
+ * -ENOMEM. */
+int path_account(const struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out);

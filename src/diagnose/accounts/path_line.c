@@ -1,0 +1,247 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* path_line.c - active time of a thread, from the lines of its ledger to those of the account: host code by
+ * samples, time without a CPU by who had it, calls by where they were made. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "diagnose/accounts/path_private.h"
+#include "diagnose/accounts/place.h"
+#include "diagnose/accounts/tracer_name.h"
+#include "base/macros.h"
+#include "wire/op_kind.h"
+
+#define SLOW_COPY_BPS  1500000000ull /* no copy is slower for its bytes' sake */
+#define COPY_CALL_NS   (20 * NS_PER_US)
+#define PLACED_STAY_NS (200 * NS_PER_US) /* shorter ones are too many to look for what ran */
+#define LAST_STAY_NS   (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
+
+/* While the GPU is never idle, launching is not what a step waits for. */
+static enum account_line sampled_line(const struct walk *w, const struct stack *s, int64_t ns)
+{
+	enum account_line line = place_line(s);
+
+	return line == ACCOUNT_LAUNCH && timeline_gpu_is_full(w->t, ns) ? ACCOUNT_GPU : line;
+}
+
+/* Time on the CPU on line @on, as the samples of that time share it out. What no sample shows has no
+ * place. */
+static int add_sampled(struct walk *w, const struct ledger_row *r, enum wire_ledger_line on,
+	int64_t from_ns, int64_t to_ns, uint64_t ns)
+{
+	enum account_line line = on == LEDGER_COLLECT ? ACCOUNT_GC : ACCOUNT_HOST;
+	const struct recording *rec = w->t->rec;
+	const uint32_t *at;
+	size_t n = timeline_events(
+		w->t, w->t->samples, w->t->sample_count, r->tid, from_ns, to_ns, &at);
+	uint64_t weights = 0, left = ns;
+
+	if (w->t->is_derived)
+		return path_add(w, r, ACCOUNT_UNKNOWN, ns);
+	for (size_t i = 0; i < n; i++)
+		if (rec->events[at[i]].arg0 == on)
+			weights += MAX(rec->events[at[i]].weight, 1u);
+	for (size_t i = 0; weights && i < n; i++) {
+		const struct event *e = &rec->events[at[i]];
+		const struct stack *s = path_stack(w, e->stack_hash);
+		struct tally_part p;
+
+		if (e->arg0 != on)
+			continue;
+		p = path_part(w, r, s && on == LEDGER_RUN ? sampled_line(w, s, e->start.ns) : line,
+			(uint64_t)((__uint128_t)ns * MAX(e->weight, 1u) / weights));
+		p.place = s ? place_key(s) : 0;
+		p.stack_hash = p.place ? e->stack_hash : 0;
+		left -= p.ns;
+		if (tally_add(w->out, &p) < 0)
+			return -ENOMEM;
+	}
+	return path_add(w, r, line, left);
+}
+
+/* Time runnable without a CPU, shared out among those that had it, by the recorded stays. Of followed
+ * threads it is known what they ran. */
+static int add_cpu(
+	struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns, uint64_t ns)
+{
+	const struct event *events = w->t->rec->events;
+	const uint32_t *at;
+	size_t n = timeline_events(w->t, w->t->switches, w->t->switch_count, r->tid,
+		from_ns - (int64_t)r->stay_ns, to_ns, &at);
+	uint64_t waited = 0, left = ns;
+
+	for (size_t i = 0; i < n; i++)
+		waited += events[at[i]].wait_ns;
+	for (size_t i = 0; waited && i < n; i++) {
+		const struct event *e = &events[at[i]];
+		struct tally_part p = path_part(
+			w, r, ACCOUNT_CPU, (uint64_t)((__uint128_t)ns * e->wait_ns / waited));
+
+		if (!e->wait_ns)
+			continue;
+		p.culprit_pid = e->peer_pid;
+		if (e->peer_pid)
+			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
+		if (!w->t->is_derived && timeline_follows(w->t, e->peer_pid)) {
+			p.culprit_is_worker =
+				e->peer_pid != r->pid && !timeline_uses_gpu(w->t, e->peer_pid);
+			if (e->wait_ns >= PLACED_STAY_NS)
+				p.stack_hash = path_rival_stack(w, r, e, &p.place);
+		}
+		left -= p.ns;
+		if (tally_add(w->out, &p) < 0)
+			return -ENOMEM;
+	}
+	return path_add(w, r, ACCOUNT_CPU, left);
+}
+
+/* The stack of the longest recorded call of @line within [from, to); 0: none. */
+static uint64_t call_stack(const struct walk *w, const struct ledger_row *r,
+	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
+{
+	const struct event *events = w->t->rec->events, *longest = NULL;
+	const uint32_t *at;
+	size_t n =
+		timeline_events(w->t, w->t->calls, w->t->call_count, r->tid, from_ns, to_ns, &at);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &events[at[i]];
+
+		if (e->stack_hash && op_kind_line(e->source, e->op) == line &&
+			(!longest || e->dur_ns > longest->dur_ns))
+			longest = e;
+	}
+	return longest ? longest->stack_hash : 0;
+}
+
+/* How much of the calls of @line within [from, to) of @r's thread took long: a launch that waits for
+ * room in the queue waits for the GPU. */
+static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
+	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
+{
+	const struct event *events = w->t->rec->events;
+	const uint32_t *at;
+	size_t n =
+		timeline_events(w->t, w->t->calls, w->t->call_count, r->tid, from_ns, to_ns, &at);
+	uint64_t sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		if (op_kind_line(events[at[i]].source, events[at[i]].op) == line)
+			sum += events[at[i]].dur_ns;
+	return sum;
+}
+
+/* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
+static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
+{
+	const struct ledger_row *next = timeline_next(w->t, r);
+
+	return next && next->mark == MARK_WAIT &&
+	       next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU] < LAST_STAY_NS;
+}
+
+/* How much of the time without a CPU inside a wait for the GPU delayed its return: only the last stay
+ * can, and only if nothing was waited for after it. */
+static uint64_t delaying_stay(const struct walk *w, const struct ledger_row *r)
+{
+	const struct event *events = w->t->rec->events;
+	int64_t end = ledger_end_ns(r);
+	const uint32_t *at;
+	size_t n = timeline_events(
+		w->t, w->t->switches, w->t->switch_count, r->tid, r->start.ns, end, &at);
+
+	if (r->mark == MARK_STAY && r->stay_line == LEDGER_GPU_WAIT && is_last_stay(w, r))
+		return r->stay_wait_ns;
+	if (r->mark != MARK_WAIT || !n)
+		return 0;
+	if (end - event_end_ns(&events[at[n - 1]]) > (int64_t)LAST_STAY_NS)
+		return 0;
+	return events[at[n - 1]].wait_ns;
+}
+
+/* Time in calls: @other_ns of it is on line @other. Where it was is known of the longest call. */
+static int add_calls(struct walk *w, const struct ledger_row *r, enum account_line line,
+	uint64_t stack, enum account_line other, uint64_t ns, uint64_t other_ns)
+{
+	const struct stack *s = path_stack(w, stack);
+	struct tally_part p = path_part(w, r, line, ns - MIN(ns, other_ns));
+
+	p.place = s ? place_key(s) : 0;
+	p.stack_hash = p.place ? stack : 0;
+	if (tally_add(w->out, &p) < 0)
+		return -ENOMEM;
+	p.line = (uint8_t)other;
+	p.ns = MIN(ns, other_ns);
+	return tally_add(w->out, &p);
+}
+
+enum account_line path_line_plain(enum wire_ledger_line line)
+{
+	switch (line) {
+	case LEDGER_COLLECT: return ACCOUNT_GC;
+	case LEDGER_GPU_WAIT: return ACCOUNT_GPU;
+	case LEDGER_LAUNCH: return ACCOUNT_LAUNCH;
+	case LEDGER_COPY: return ACCOUNT_COPY;
+	case LEDGER_ALLOC: return ACCOUNT_ALLOCATION;
+	case LEDGER_GRAPH: return ACCOUNT_GRAPH;
+	case LEDGER_COLLECTIVE: return ACCOUNT_COLLECTIVE;
+	case LEDGER_CALL:
+	case LEDGER_DEVICE: return ACCOUNT_CALL;
+	case LEDGER_LOCK:
+	case LEDGER_PIPE:
+	case LEDGER_CHILD: return ACCOUNT_LOCK;
+	case LEDGER_POLL:
+	case LEDGER_SOCKET: return ACCOUNT_NETWORK;
+	case LEDGER_DISK: return ACCOUNT_DISK;
+	case LEDGER_MEMORY: return ACCOUNT_MEMORY;
+	case LEDGER_SLEEP:
+	case LEDGER_BLOCKED: return ACCOUNT_ASLEEP;
+	case LEDGER_STOPPED: return ACCOUNT_STOPPED;
+	default: return ACCOUNT_HOST;
+	}
+}
+
+int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	uint64_t ns, int64_t from_ns, int64_t to_ns)
+{
+	uint64_t moved;
+
+	if (!ns)
+		return 0;
+	switch (line) {
+	case LEDGER_RUN:
+	case LEDGER_COLLECT: return add_sampled(w, r, line, from_ns, to_ns, ns);
+	case LEDGER_CPU_WAIT: return add_cpu(w, r, from_ns, to_ns, ns);
+	case LEDGER_CPU_WAIT_GPU:
+		moved = MIN(delaying_stay(w, r), ns);
+		if (moved && add_cpu(w, r, from_ns, to_ns, moved) < 0)
+			return -ENOMEM;
+		return path_add(w, r, ACCOUNT_GPU, ns - moved);
+	case LEDGER_LAUNCH:
+	case LEDGER_GRAPH:
+	case LEDGER_CALL:
+		moved = line == LEDGER_CALL ? 0 : long_calls(w, r, line, from_ns, to_ns);
+		return add_calls(w, r, path_line_plain(line),
+			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns,
+			timeline_gpu_is_full(w->t, from_ns) ? ns : moved);
+	case LEDGER_GPU_WAIT:
+	case LEDGER_ALLOC:
+		return add_calls(w, r, path_line_plain(line),
+			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns, 0);
+	case LEDGER_COPY:
+		moved = (uint64_t)((__uint128_t)r->copy_bytes * NS_PER_S / SLOW_COPY_BPS) +
+			r->copies * COPY_CALL_NS;
+		moved = r->ns[LEDGER_COPY] > moved ? r->ns[LEDGER_COPY] - moved : 0;
+		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
+			ACCOUNT_GPU, ns, moved);
+	case LEDGER_LOCK:
+		if (path_lock_is(w, r)) /* shorter stays before the long one */
+			return path_lock_add(w, r, &(struct waker){0}, ns, from_ns, to_ns);
+		return path_short_add(w, r, line, ns, from_ns, to_ns);
+	case LEDGER_PIPE:
+	case LEDGER_CHILD:
+	case LEDGER_POLL:
+	case LEDGER_SOCKET: return path_short_add(w, r, line, ns, from_ns, to_ns);
+	default: return path_add(w, r, path_line_plain(line), ns);
+	}
+}

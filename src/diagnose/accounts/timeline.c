@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/accounts/timeline.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/array.h"
+#include "base/macros.h"
+#include "base/search.h"
+#include "base/sort.h"
+#include "wire/op_kind.h"
+
+#define READING_NS   ((int64_t)(1200 * NS_PER_MS)) /* readings come every second */
+#define FULL_PERCENT 95
+#define LONG_CALL_NS (200 * NS_PER_US) /* shorter ones have not waited for a full queue */
+
+int timeline_add(struct timeline *t, const struct ledger_row *r)
+{
+	if (ARRAY_RESERVE(t->made, t->made_room, t->made_count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
+	t->made[t->made_count++] = *r;
+	return 0;
+}
+
+static bool is_sane(const struct ledger_row *r)
+{
+	return r->dur_ns < (uint64_t)INT64_MAX / 4 && r->start.ns > 0 &&
+	       r->start.ns < INT64_MAX / 2 && r->stay_ns <= r->dur_ns &&
+	       r->stay_wait_ns <= r->stay_ns && r->stay_line < LEDGER_LINES;
+}
+
+struct order {
+	uint32_t tid, at; /* in the recording */
+	int64_t start_ns;
+};
+
+static int by_order(const void *a, const void *b)
+{
+	const struct order *x = a, *y = b;
+
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+/* A row may be of no length: it comes before the one that starts with it. */
+static void order_lengths(struct timeline *t)
+{
+	for (size_t i = 1; i < t->row_count; i++)
+		for (size_t k = i; k > 0; k--) {
+			const struct ledger_row *x = t->rows[k - 1], *y = t->rows[k];
+
+			if (x->tid != y->tid || x->start.ns != y->start.ns ||
+				x->dur_ns <= y->dur_ns)
+				break;
+			t->rows[k - 1] = y;
+			t->rows[k] = x;
+		}
+}
+
+/* Rows are wide: they stay where they are, their places are put in order. */
+static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t count)
+{
+	_cleanup_free_ struct order *places = NULL;
+	size_t n = 0;
+
+	count = MIN(count, (size_t)CORRELATE_ROWS_MAX);
+	places = calloc(count + 1, sizeof(*places));
+	if (!places)
+		return -ENOMEM;
+	for (size_t i = 0; i < count; i++)
+		if (t->is_derived || is_sane(&rows[i]))
+			places[n++] = (struct order){rows[i].tid, (uint32_t)i, rows[i].start.ns};
+	if (n)
+		SORT_DEALT(places, n, by_order, offsetof(struct order, tid));
+	t->rows = calloc(n + 1, sizeof(*t->rows));
+	if (!t->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		t->rows[i] = &rows[places[i].at];
+	t->row_count = n;
+	order_lengths(t);
+	return 0;
+}
+
+static int index_threads(struct timeline *t)
+{
+	size_t room = 0;
+
+	for (size_t i = 0; i < t->row_count; i++) {
+		const struct ledger_row *r = t->rows[i];
+
+		if (!i || r->tid != t->rows[i - 1]->tid) {
+			if (ARRAY_RESERVE(
+				    t->threads, room, t->thread_count + 1, CORRELATE_ROWS_MAX) < 0)
+				return -ENOMEM;
+			t->threads[t->thread_count++] =
+				(struct timeline_thread){.tid = r->tid, .pid = r->pid, .first = i};
+		}
+		t->threads[t->thread_count - 1].count++;
+	}
+	return 0;
+}
+
+static bool has_calls(const struct ledger_row *r)
+{
+	return r->launches || r->waits || r->copies || r->allocs || r->ns[LEDGER_GRAPH] ||
+	       r->ns[LEDGER_COLLECTIVE] || r->ns[LEDGER_CALL] || r->mark == MARK_OPTIMIZER ||
+	       r->mark == MARK_BACKWARD ||
+	       r->mark == MARK_EXECUTE; /* it trains, be it on the CPU */
+}
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static int index_gpu_pids(struct timeline *t)
+{
+	size_t room = 0, n = 0;
+
+	for (size_t i = 0; i < t->row_count; i++) {
+		const struct ledger_row *r = t->rows[i];
+
+		if (!has_calls(r) || (n && t->gpu_pids[n - 1] == r->pid))
+			continue;
+		if (ARRAY_RESERVE(t->gpu_pids, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		t->gpu_pids[n++] = r->pid;
+	}
+	if (n)
+		qsort(t->gpu_pids, n, sizeof(*t->gpu_pids), by_number);
+	for (size_t i = 0; i < n; i++)
+		if (!i || t->gpu_pids[i] != t->gpu_pids[t->gpu_pid_count - 1])
+			t->gpu_pids[t->gpu_pid_count++] = t->gpu_pids[i];
+	return 0;
+}
+
+static int index_pids(struct timeline *t)
+{
+	t->pids = calloc(t->thread_count + 1, sizeof(*t->pids));
+	if (!t->pids)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->thread_count; i++)
+		t->pids[i] = t->threads[i].pid;
+	t->pid_count = t->thread_count;
+	if (t->pid_count)
+		qsort(t->pids, t->pid_count, sizeof(*t->pids), by_number);
+	return 0;
+}
+
+bool timeline_follows(const struct timeline *t, uint32_t pid)
+{
+	size_t at = LOWER_BOUND(i, t->pid_count, t->pids[i] < pid);
+
+	return at < t->pid_count && t->pids[at] == pid;
+}
+
+bool timeline_uses_gpu(const struct timeline *t, uint32_t pid)
+{
+	size_t at = LOWER_BOUND(i, t->gpu_pid_count, t->gpu_pids[i] < pid);
+
+	return at < t->gpu_pid_count && t->gpu_pids[at] == pid;
+}
+
+/* A reading says what was so in the second before it. */
+bool timeline_gpu_is_full(const struct timeline *t, int64_t ns)
+{
+	const struct gpu_sample *g = t->rec->gpus;
+	size_t n = t->rec->gpu_count, at = LOWER_BOUND(i, n, g[i].time.ns < ns);
+	int64_t busiest = -1;
+
+	for (; at < n && g[at].time.ns < ns + READING_NS; at++)
+		busiest = MAX(busiest, g[at].util_gpu_pct);
+	return busiest >= FULL_PERCENT;
+}
+
+typedef bool selector(const struct event *e);
+
+static bool is_sample(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE;
+}
+
+static bool is_switch(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH;
+}
+
+static bool is_long_call(const struct event *e)
+{
+	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && e->dur_ns >= LONG_CALL_NS;
+}
+
+static bool is_stays(const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS && e->arg0 < LEDGER_LINES &&
+	       e->wait_ns <= TIMELINE_STAYS_NS;
+}
+
+static int select_events(
+	const struct recording *rec, selector *wants, uint32_t **ret, size_t *ret_count)
+{
+	_cleanup_free_ struct order *found = NULL;
+	size_t room = 0, n = 0;
+
+	for (size_t i = 0; i < rec->event_count && i < UINT32_MAX; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (!wants(e))
+			continue;
+		if (ARRAY_RESERVE(found, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+			return -ENOMEM;
+		found[n++] = (struct order){e->tid, (uint32_t)i, e->start.ns};
+	}
+	*ret = calloc(n + 1, sizeof(**ret));
+	if (!*ret)
+		return -ENOMEM;
+	if (n)
+		SORT_DEALT(found, n, by_order, offsetof(struct order, tid));
+	for (size_t i = 0; i < n; i++)
+		(*ret)[i] = found[i].at;
+	*ret_count = n;
+	return 0;
+}
+
+static uint64_t short_ns(const struct ledger_row *r, size_t line)
+{
+	uint64_t stay = r->stay_line == line ? r->stay_ns - r->stay_wait_ns : 0;
+
+	return r->ns[line] - MIN(r->ns[line], stay);
+}
+
+static int measure_stays(struct timeline *t)
+{
+	t->stay_line_ns = calloc(t->stay_count + 1, sizeof(*t->stay_line_ns));
+	if (!t->stay_line_ns)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->stay_count; i++) {
+		const struct event *e = &t->rec->events[t->stays[i]];
+		struct timeline_range rows =
+			timeline_within(t, e->tid, e->start.ns - (int64_t)e->wait_ns, e->start.ns);
+
+		for (size_t k = 0; k < rows.count; k++)
+			t->stay_line_ns[i] += short_ns(rows.rows[k], e->arg0);
+	}
+	return 0;
+}
+
+int timeline_make(const struct recording *rec, struct timeline *ret)
+{
+	int r;
+
+	*ret = (struct timeline){.rec = rec, .is_derived = rec->ledger_count == 0};
+	r = select_events(rec, is_sample, &ret->samples, &ret->sample_count);
+	if (r == 0)
+		r = select_events(rec, is_switch, &ret->switches, &ret->switch_count);
+	if (r == 0)
+		r = select_events(rec, is_long_call, &ret->calls, &ret->call_count);
+	if (r == 0)
+		r = select_events(rec, is_stays, &ret->stays, &ret->stay_count);
+	if (r == 0)
+		r = ret->is_derived ? timeline_derive(ret) : 0;
+	if (r == 0)
+		r = ret->is_derived ? order_rows(ret, ret->made, ret->made_count)
+				    : order_rows(ret, rec->ledger, rec->ledger_count);
+	if (r == 0)
+		r = index_threads(ret);
+	if (r == 0)
+		r = index_pids(ret);
+	if (r == 0)
+		r = measure_stays(ret);
+	return r == 0 ? index_gpu_pids(ret) : r;
+}
+
+void timeline_done(struct timeline *t)
+{
+	free(t->rows);
+	free(t->made);
+	free(t->threads);
+	free(t->samples);
+	free(t->switches);
+	free(t->calls);
+	free(t->stays);
+	free(t->stay_line_ns);
+	free(t->gpu_pids);
+	free(t->pids);
+	*t = (struct timeline){0};
+}
+
+struct timeline_range timeline_of(const struct timeline *t, uint32_t tid)
+{
+	size_t at = LOWER_BOUND(i, t->thread_count, t->threads[i].tid < tid);
+
+	if (at == t->thread_count || t->threads[at].tid != tid)
+		return (struct timeline_range){0};
+	return (struct timeline_range){t->rows + t->threads[at].first, t->threads[at].count};
+}
+
+const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r)
+{
+	struct timeline_range all = timeline_of(t, r->tid);
+	size_t at = LOWER_BOUND(i, all.count, all.rows[i]->start.ns < r->start.ns);
+
+	while (at < all.count && all.rows[at] != r)
+		at++;
+	return at + 1 < all.count ? all.rows[at + 1] : NULL;
+}
+
+struct timeline_range timeline_within(
+	const struct timeline *t, uint32_t tid, int64_t from_ns, int64_t to_ns)
+{
+	struct timeline_range all = timeline_of(t, tid);
+	size_t from = LOWER_BOUND(i, all.count, ledger_end_ns(all.rows[i]) <= from_ns);
+	size_t to = LOWER_BOUND(i, all.count, all.rows[i]->start.ns < to_ns);
+
+	if (from >= to)
+		return (struct timeline_range){0};
+	return (struct timeline_range){all.rows + from, to - from};
+}
+
+size_t timeline_events(const struct timeline *t, const uint32_t *list, size_t count, uint32_t tid,
+	int64_t from_ns, int64_t to_ns, const uint32_t **ret)
+{
+	const struct event *events = t->rec->events;
+	size_t from = LOWER_BOUND(i, count,
+		events[list[i]].tid < tid ||
+			(events[list[i]].tid == tid && events[list[i]].start.ns < from_ns));
+	size_t to = LOWER_BOUND(i, count,
+		events[list[i]].tid < tid ||
+			(events[list[i]].tid == tid && events[list[i]].start.ns < to_ns));
+
+	*ret = list + from;
+	return to > from ? to - from : 0;
+}

@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline.h - what is recorded of each thread, found by thread and time: rows of the ledger, samples
+ * taken on the CPU, stays off it.
+ *
+ * A recording without a ledger (made by an older agent) gets one from its events: what lies between
+ * recorded calls and stays is then not known, and is_derived says so. */
+#pragma once
+
+#include "diagnose/compose/correlate.h"
+
+#define TIMELINE_STAYS_NS                                                                          \
+	(10 * NS_PER_S) /* short stays are summed over a second; of a thread that hardly ran, longer */
+
+struct timeline_range { /* of one thread, in order of time */
+	const struct ledger_row *const *rows;
+	size_t count;
+};
+
+struct timeline_thread {
+	uint32_t tid, pid;
+	size_t first, count; /* in timeline.rows */
+};
+
+struct timeline {
+	const struct recording *rec;
+	const struct ledger_row **rows; /* the recording's or `made`, by thread, then time */
+	size_t row_count;
+	struct ledger_row *made; /* of a recording without a ledger */
+	size_t made_count, made_room;
+	struct timeline_thread *threads; /* by tid */
+	size_t thread_count;
+	uint32_t *samples;  /* events of CPU samples, by thread, then time */
+	uint32_t *switches; /* events of stays off the CPU, likewise */
+	uint32_t *calls;    /* events of calls that took long, likewise */
+	uint32_t *stays;    /* events of short stays, summed; likewise */
+	size_t sample_count, switch_count, call_count, stay_count;
+	uint64_t *
+		stay_line_ns; /* by stays[]: what the thread's rows have on the line meanwhile, long
+				 * stays left out */
+	uint32_t *gpu_pids;   /* processes with calls of CUDA or NCCL, ascending */
+	uint32_t *pids;       /* all that have rows, likewise */
+	size_t gpu_pid_count, pid_count;
+	bool is_derived;
+};
+
+/* timeline_make - fills @ret (released with timeline_done(), also after a failure). 0 or -ENOMEM. */
+int timeline_make(const struct recording *rec, struct timeline *ret);
+void timeline_done(struct timeline *t);
+
+/* timeline_of - all rows of @tid; none: count 0. */
+struct timeline_range timeline_of(const struct timeline *t, uint32_t tid);
+
+/* timeline_follows - whether @pid has rows: it uses a GPU, or is a child of one that does. */
+bool timeline_follows(const struct timeline *t, uint32_t pid);
+
+/* timeline_next - the row of @r's thread after @r, which is one of @t's; NULL: it is the last. */
+const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r);
+
+/* timeline_uses_gpu - whether a thread of @pid has made calls of CUDA or NCCL. */
+bool timeline_uses_gpu(const struct timeline *t, uint32_t pid);
+
+/* timeline_gpu_is_full - whether the GPUs had no idle moment around @ns, by the driver's reading. */
+bool timeline_gpu_is_full(const struct timeline *t, int64_t ns);
+
+/* timeline_within - those that overlap [from, to). */
+struct timeline_range timeline_within(
+	const struct timeline *t, uint32_t tid, int64_t from_ns, int64_t to_ns);
+
+/* timeline_events - the events of @list (samples, switches or calls; @count of them) that start in
+ * [from, to) on thread @tid: how many, and *ret the first. */
+size_t timeline_events(const struct timeline *t, const uint32_t *list, size_t count, uint32_t tid,
+	int64_t from_ns, int64_t to_ns, const uint32_t **ret);
+
+/* timeline_derive - the ledger that @t's events allow (timeline_derive.c). 0 or -ENOMEM. */
+int timeline_derive(struct timeline *t);
+
+/* timeline_add - appends a row while the timeline is made. 0 or -ENOMEM. */
+int timeline_add(struct timeline *t, const struct ledger_row *r);

@@ -1,0 +1,315 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/chains/delay.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/accounts/tracer_name.h"
+#include "base/macros.h"
+#include "base/search.h"
+
+#define PLACED_SHARE   0.3
+#define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
+#define SECTORS_MAX    (UINT64_C(1) << 32)
+#define KNOWN_BY_STACKS                                                                            \
+	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
+
+static const char *const texts[] = {
+#define X(NAME, problem, text) [DELAY_BY_##NAME] = text,
+	DELAYS(X)
+#undef X
+};
+
+static const enum problem problems[] = {
+#define X(NAME, problem, text) [DELAY_BY_##NAME] = PROBLEM_##problem,
+	DELAYS(X)
+#undef X
+};
+
+const char *delay_id(enum delay_kind k)
+{
+	static const char *const several[] = {[DELAY_BY_LOADER] = "loader",
+		[DELAY_BY_PROCESS] = "process",
+		[DELAY_BY_CHECKPOINT] = "checkpoint",
+		[DELAY_BY_COMPILE] = "compile",
+		[DELAY_BY_SYNC] = "sync"};
+
+	if (k >= DELAY_KINDS)
+		return "";
+	return (int)k < ACCOUNT_LINES ? account_line_id((enum account_line)k) : several[k];
+}
+
+const char *delay_text(enum delay_kind k)
+{
+	return k < DELAY_KINDS ? texts[k] : "";
+}
+
+enum problem delay_problem(enum delay_kind k)
+{
+	return k < DELAY_KINDS ? problems[k] : PROBLEM_GOODPUT;
+}
+
+STATIC_ASSERT((int)DELAY_BY_UNKNOWN == (int)ACCOUNT_UNKNOWN);
+STATIC_ASSERT((int)DELAY_BY_CPU == (int)ACCOUNT_CPU);
+STATIC_ASSERT((int)DELAY_BY_GPU == (int)ACCOUNT_GPU);
+
+static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
+{
+	if (owner == OWNER_LOADER)
+		return DELAY_BY_LOADER;
+	if (owner == OWNER_PROCESS)
+		return DELAY_BY_PROCESS;
+	return (enum delay_kind)line;
+}
+
+bool delay_is_of_tracer(const struct delay *l)
+{
+	return l->kind == DELAY_BY_CPU && l->lead && tracer_is(l->lead->culprit);
+}
+
+bool delay_is_foreign(const struct account_entry *e)
+{
+	return e->owner == OWNER_PROCESS && !e->stack_hash && !e->culprit[0] &&
+	       (e->line == ACCOUNT_LOCK || e->line == ACCOUNT_NETWORK);
+}
+
+static bool has_part(const char *text, const char *const *parts)
+{
+	for (; text && *parts; parts++)
+		if (strstr(text, *parts))
+			return true;
+	return false;
+}
+
+/* What the program was doing, where its stack tells: writing a checkpoint, or compiling. */
+static enum delay_kind purpose_of(const struct recording *rec, const struct account_entry *e)
+{
+	static const char *const compiler_files[] = {
+		"torch/_inductor/", "torch/_dynamo/", "/triton/", "torch/_functorch/", NULL};
+	static const char *const saver_files[] = {
+		"torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/", NULL};
+	static const char *const saver_functions[] = {"save_checkpoint", "checkpoint_save", NULL};
+	const struct stack *s =
+		rec->stacks && e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
+
+	for (size_t i = 0; s && i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		if (!stack_frame_is_python(f))
+			continue;
+		if (has_part(f->py_file, compiler_files))
+			return DELAY_BY_COMPILE;
+		if (has_part(f->py_file, saver_files) || has_part(f->py_func, saver_functions))
+			return DELAY_BY_CHECKPOINT;
+	}
+	return DELAY_KINDS;
+}
+
+static int64_t growth_of(const struct account_entry *e)
+{
+	return (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
+}
+
+struct sums {
+	uint64_t ordinary_ns[DELAY_KINDS], slow_ns[DELAY_KINDS];
+};
+
+static void move(struct sums *s, enum delay_kind from, enum delay_kind to)
+{
+	s->ordinary_ns[to] += s->ordinary_ns[from];
+	s->slow_ns[to] += s->slow_ns[from];
+	s->ordinary_ns[from] = s->slow_ns[from] = 0;
+}
+
+/* If enough of the growth is of @purpose by its stacks, what goes along with it is too. */
+static void apply_purpose(const struct recording *rec, const struct step_account *a,
+	enum delay_kind purpose, const enum delay_kind *along, struct sums *s)
+{
+	int64_t of_purpose = 0;
+	uint64_t grown = 0;
+
+	for (int k = 0; k < DELAY_KINDS; k++)
+		if (k != DELAY_BY_UNKNOWN && s->slow_ns[k] > s->ordinary_ns[k])
+			grown += s->slow_ns[k] - s->ordinary_ns[k];
+	for (int i = 0; i < a->entry_count; i++)
+		if (purpose_of(rec, &a->entries[i]) == purpose)
+			of_purpose += growth_of(&a->entries[i]);
+	if (of_purpose <= 0 || (double)of_purpose < KNOWN_BY_STACKS * (double)grown)
+		return;
+	for (; *along != DELAY_KINDS; along++)
+		move(s, *along, purpose);
+}
+
+static bool is_in_slow_step(const struct step_account *a, int64_t ns)
+{
+	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
+	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
+
+	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
+}
+
+/* Whether the process wrote to the disk in slow steps, and more than it read. Writes of others in its name are not
+ * seen, but who waits for them asks for them. */
+static bool is_writing(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t written = 0, read = 0;
+
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (e->source != SOURCE_IO || e->pid != a->pid || !is_in_slow_step(a, e->start.ns))
+			continue;
+		written += e->op == IO_WRITE ? MIN(e->arg0, SECTORS_MAX) : 0;
+		read += e->op == IO_READ ? MIN(e->arg0, SECTORS_MAX) : 0;
+	}
+	return written > read;
+}
+
+/* Every so many steps the thread itself waits for what it writes: a checkpoint, in whatever language it is written
+ * and whatever it calls before. */
+static void apply_writing(const struct recording *rec, const struct step_account *a, struct sums *s)
+{
+	static const enum delay_kind along[] = {DELAY_BY_DISK, DELAY_BY_HOST, DELAY_BY_MEMORY};
+	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+	uint64_t disk = a->slow_by[OWNER_SELF][ACCOUNT_DISK];
+
+	if (!a->period_steps || s->slow_ns[DELAY_BY_CHECKPOINT] ||
+		(double)disk < KNOWN_BY_STACKS * lost ||
+		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk || !is_writing(rec, a))
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
+		move(s, along[i], DELAY_BY_CHECKPOINT);
+}
+
+/* Whether slow steps wait for the GPU where ordinary ones do not. */
+static bool waits_anew(const struct account_entry *e)
+{
+	return e->owner == OWNER_SELF && e->line == ACCOUNT_GPU && e->stack_hash &&
+	       (double)e->ordinary_ns < NEW_WAIT_SHARE * (double)e->slow_ns;
+}
+
+/* A wait in the middle of a step (an item() in the loop, say) ends the CPU's lead: what it did while
+ * the GPU was busy is now done while the GPU idles, and the wait at the end of the step gets
+ * shorter by as much as the new one takes. So the GPU's line as a whole need not grow, and host code
+ * and launches, which do no more than before, do. */
+static void apply_sync(const struct step_account *a, struct sums *s)
+{
+	static const enum delay_kind along[] = {
+		DELAY_BY_GPU, DELAY_BY_HOST, DELAY_BY_LAUNCH, DELAY_BY_COPY, DELAY_BY_CALL};
+	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+	int64_t anew = 0;
+
+	if (s->slow_ns[DELAY_BY_GPU] > s->ordinary_ns[DELAY_BY_GPU] ||
+		a->slow_waits < a->ordinary_waits + 1)
+		return;
+	for (int i = 0; i < a->entry_count; i++)
+		if (waits_anew(&a->entries[i]))
+			anew += growth_of(&a->entries[i]);
+	if ((double)anew < KNOWN_BY_STACKS * lost)
+		return;
+	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
+		move(s, along[i], DELAY_BY_SYNC);
+}
+
+static bool is_of(const struct recording *rec, const struct account_entry *e, enum delay_kind kind)
+{
+	if (kind == DELAY_BY_CHECKPOINT || kind == DELAY_BY_COMPILE)
+		return purpose_of(rec, e) == kind;
+	if (kind == DELAY_BY_SYNC)
+		return waits_anew(e);
+	return kind_of(e->owner, e->line) == kind;
+}
+
+/* The entry to name: the largest, but for one that has a place and is not much smaller. */
+static const struct account_entry *lead_of(
+	const struct recording *rec, const struct step_account *a, enum delay_kind kind)
+{
+	const struct account_entry *largest = NULL;
+
+	for (int i = 0; i < a->entry_count && growth_of(&a->entries[i]) > 0; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if (!is_of(rec, e, kind))
+			continue;
+		if (!largest)
+			largest = e;
+		if ((double)growth_of(e) < PLACED_SHARE * (double)growth_of(largest))
+			break;
+		if (e->stack_hash)
+			return e;
+	}
+	return largest;
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	const struct delay *x = a, *y = b;
+	uint64_t gx = x->slow_ns - x->ordinary_ns, gy = y->slow_ns - y->ordinary_ns;
+
+	return (gx < gy) - (gx > gy);
+}
+
+void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret)
+{
+	static const enum delay_kind saving[] = {DELAY_BY_HOST, DELAY_BY_DISK, DELAY_BY_COPY,
+		DELAY_BY_GPU, DELAY_BY_MEMORY, DELAY_BY_ALLOCATION, DELAY_KINDS};
+	static const enum delay_kind compiling[] = {DELAY_BY_HOST, DELAY_BY_LAUNCH, DELAY_BY_CALL,
+		DELAY_BY_LOCK, DELAY_BY_PROCESS, DELAY_BY_LOADER, DELAY_BY_GC, DELAY_BY_DISK,
+		DELAY_KINDS};
+	bool has_slow = a->lost_ns > 0;
+	struct sums s = {0};
+
+	*ret = (struct delay_list){0};
+	for (int o = 0; o < ACCOUNT_OWNERS; o++)
+		for (int l = 0; l < ACCOUNT_LINES; l++) {
+			enum delay_kind k = kind_of((enum account_owner)o, (enum account_line)l);
+
+			s.ordinary_ns[k] += has_slow ? a->ordinary_by[o][l] : 0;
+			s.slow_ns[k] += has_slow ? a->slow_by[o][l] : a->ordinary_by[o][l];
+		}
+	apply_purpose(rec, a, DELAY_BY_CHECKPOINT, saving, &s);
+	apply_purpose(rec, a, DELAY_BY_COMPILE, compiling, &s);
+	if (has_slow) {
+		apply_writing(rec, a, &s);
+		apply_sync(a, &s);
+	}
+	for (int k = 0; k < DELAY_KINDS; k++) {
+		if (s.slow_ns[k] <= s.ordinary_ns[k])
+			continue;
+		ret->items[ret->count++] = (struct delay){.kind = (enum delay_kind)k,
+			.ordinary_ns = s.ordinary_ns[k],
+			.slow_ns = s.slow_ns[k],
+			.lead = lead_of(rec, a, (enum delay_kind)k)};
+		if (k == DELAY_BY_CHECKPOINT && !ret->items[ret->count - 1].lead)
+			ret->items[ret->count - 1].lead = lead_of(rec, a, DELAY_BY_DISK);
+		ret->grown_ns += s.slow_ns[k] - s.ordinary_ns[k];
+	}
+	qsort(ret->items, (size_t)ret->count, sizeof(ret->items[0]), by_growth);
+	for (int i = 0; i < ret->count; i++) {
+		struct delay *l = &ret->items[i];
+
+		l->share = (double)(l->slow_ns - l->ordinary_ns) / (double)ret->grown_ns;
+		if (l->kind == DELAY_BY_UNKNOWN)
+			ret->unknown = l->share;
+	}
+}
+
+static int by_slow(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+
+	return (x->slow_ns < y->slow_ns) - (x->slow_ns > y->slow_ns);
+}
+
+void step_account_ordinary(const struct step_account *a, struct step_account *ret)
+{
+	*ret = *a;
+	if (!a->lost_ns)
+		return;
+	ret->lost_ns = ret->slow_step_ns = 0;
+	for (int i = 0; i < ret->entry_count; i++) {
+		ret->entries[i].slow_ns = a->entries[i].ordinary_ns;
+		ret->entries[i].ordinary_ns = 0;
+	}
+	qsort(ret->entries, (size_t)ret->entry_count, sizeof(ret->entries[0]), by_slow);
+}

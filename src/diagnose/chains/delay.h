@@ -1,0 +1,72 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* delay.h - what steps lost their time to: the lines of an account that grew, put together by cause. */
+#pragma once
+
+#include "diagnose/compose/correlate.h"
+#include "model/problem.h"
+#include "model/step_account.h"
+
+/* X(NAME, problem, what it is called in a sentence): most are one line of the account; the last ones
+ * are several, known by whose time it was, by the stacks or by what was written. */
+#define DELAYS(X)                                                                                  \
+	X(GPU, GOODPUT, "waiting for the GPU")                                                     \
+	X(COPY, PCIE, "copying to and from the GPU")                                               \
+	X(LAUNCH, GOODPUT, "launching kernels")                                                    \
+	X(ALLOCATION, GPU_MEMORY, "allocating and freeing GPU memory")                             \
+	X(GRAPH, GOODPUT, "launching CUDA graphs")                                                 \
+	X(COLLECTIVE, GOODPUT, "calling collectives")                                              \
+	X(CALL, GOODPUT, "in other CUDA calls")                                                    \
+	X(HOST, GOODPUT, "running host code")                                                      \
+	X(GC, GOODPUT, "in Python's garbage collector")                                            \
+	X(GIL, CPU_CONTENTION, "waiting for Python's interpreter lock")                            \
+	X(LOCK, GOODPUT, "waiting for another thread")                                             \
+	X(CPU, CPU_CONTENTION, "waiting for a CPU")                                                \
+	X(DISK, GOODPUT, "waiting for the disk")                                                   \
+	X(MEMORY, GOODPUT, "waiting for memory of the host")                                       \
+	X(NETWORK, TOOL_CALLS, "waiting for the network")                                          \
+	X(ASLEEP, GOODPUT, "asleep")                                                               \
+	X(STOPPED, GOODPUT, "stopped by a signal, a debugger or a frozen container")               \
+	X(UNKNOWN, GOODPUT, "not known")                                                           \
+	X(LOADER, STARVATION, "waiting for the data loader")                                       \
+	X(PROCESS, GOODPUT, "waiting for another process")                                         \
+	X(CHECKPOINT, CHECKPOINT, "writing a checkpoint")                                          \
+	X(COMPILE, KERNEL_COMPILER, "compiling kernels")                                           \
+	X(SYNC, GOODPUT, "waiting for the GPU in the middle of the step")
+
+enum delay_kind {
+#define X(NAME, ...) DELAY_BY_##NAME,
+	DELAYS(X)
+#undef X
+		DELAY_KINDS
+};
+
+struct delay {
+	enum delay_kind kind;
+	uint64_t ordinary_ns, slow_ns;    /* in a step */
+	const struct account_entry *lead; /* its largest entry; NULL: none is kept */
+	double share;                     /* of all that grew, 0..1 */
+};
+
+struct delay_list {
+	struct delay items[DELAY_KINDS]; /* largest growth first; those that grew alone */
+	int count;
+	uint64_t grown_ns; /* all growth together */
+	double unknown;    /* share of it that is not known */
+};
+
+/* delays_find - what grew from ordinary to slow steps of @a; where none is slow, what a step consists
+ * of. */
+void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret);
+
+/* step_account_ordinary - @a as if it had no slow steps, for delays_find(): all in it that can be lost is what
+ * ordinary ones consist of. It keeps the counts, and borrows what @a owns. */
+void step_account_ordinary(const struct step_account *a, struct step_account *ret);
+
+/* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
+bool delay_is_of_tracer(const struct delay *l);
+/* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */
+bool delay_is_foreign(const struct account_entry *e);
+
+const char *delay_id(enum delay_kind k);       /* "cpu", "loader" */
+const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
+enum problem delay_problem(enum delay_kind k); /* as a first guess */

@@ -1,0 +1,145 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/chains/gpu_change.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+
+#define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
+#define CLOCK_RATIO      1.07
+#define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
+#define WORK_RATIO       1.1
+#define WORK_BYTES       65536
+#define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
+
+struct mean {
+	double sum;
+	size_t count;
+};
+
+static void take(struct mean *m, int64_t value)
+{
+	if (value < 0)
+		return;
+	m->sum += (double)value;
+	m->count++;
+}
+
+static double value_of(const struct mean *m)
+{
+	return m->count ? m->sum / (double)m->count : 0;
+}
+
+static void compare_readings(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	struct mean clocks[2] = {0}, processes[2] = {0};
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		const struct gpu_sample *g = &rec->gpus[i];
+		enum pace pace = pace_at(a, g->time.ns);
+
+		if (pace == PACE_MIXED || g->util_gpu_pct == 0)
+			continue;
+		take(&clocks[pace], g->sm_clock_mhz);
+		take(&processes[pace], g->processes);
+		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
+			g->power_limit_mw;
+		if (pace != PACE_SLOW)
+			continue;
+		ret->readings++;
+		if (g->throttle_reasons > 0)
+			ret->reasons |= (uint64_t)g->throttle_reasons;
+	}
+	ret->ordinary_clock_mhz = value_of(&clocks[PACE_ORDINARY]);
+	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
+	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
+	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+}
+
+static bool has_more_bytes(const struct step_account *a)
+{
+	return a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
+}
+
+static bool has_more_work(const struct step_account *a)
+{
+	return (a->ordinary_launches > 0 &&
+		       a->slow_launches > WORK_RATIO * a->ordinary_launches + WORK_LAUNCHES) ||
+	       has_more_bytes(a);
+}
+
+static bool has_more_waits(const struct step_account *a)
+{
+	return a->slow_waits > 2 * a->ordinary_waits + 1;
+}
+
+/* The part of another thread in what the steps wait longer for the GPU, if it is most of that; NULL: it is not. That
+ * autograd's threads wait in the place of the one that runs the steps is as usual. */
+static const struct account_entry *find_thread(const struct step_account *a)
+{
+	int64_t grown = (int64_t)a->slow_ns[ACCOUNT_GPU] - (int64_t)a->ordinary_ns[ACCOUNT_GPU];
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
+
+		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
+			e->ordinary_ns < e->slow_ns / NEW_THREAD_PARTS &&
+			strncmp(e->comm, "pt_autograd", strlen("pt_autograd")))
+			return e;
+	}
+	return NULL;
+}
+
+/* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
+ * another process uses the GPU, or the steps have more work or other kernels, that lowers the clock, too (a
+ * GPU at its power limit). */
+static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
+{
+	bool beside = g->others.count || (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
+						 g->ordinary_processes > 0);
+	bool lower =
+		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
+	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
+	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
+
+	if (beside && !explains)
+		return GPU_BY_NEIGHBOUR;
+	if (explains)
+		return GPU_BY_CLOCK;
+	if (has_more_work(a))
+		return GPU_BY_WORK;
+	if (a->is_varied && !g->thread && !has_more_waits(a))
+		return GPU_BY_VARIETY;
+	if (g->kernels.added_count && !has_more_waits(a))
+		return GPU_BY_KERNELS;
+	if (g->call.source && !has_more_waits(a))
+		return GPU_BY_CALLS;
+	if (lower)
+		return GPU_BY_CLOCK;
+	if (g->thread)
+		return GPU_BY_THREAD;
+	return has_more_waits(a) ? GPU_BY_WAITS : GPU_BY_NOTHING;
+}
+
+int gpu_change_find(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	int r;
+
+	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
+	compare_readings(rec, a, ret);
+	gpu_others_find(rec, a, &ret->others);
+	call_added_find(rec, a, &ret->call);
+	r = kernel_change_find(rec, a, &ret->kernels);
+	ret->thread = find_thread(a);
+	ret->reason = reason_of(a, ret);
+	return r;
+}
+
+bool gpu_change_holds_copies(const struct step_account *a, const struct gpu_change *g)
+{
+	return g->reason == GPU_BY_NEIGHBOUR && g->others.is_new && !has_more_bytes(a) &&
+	       !(g->slow_processes > 0 && g->slow_processes <= 1);
+}

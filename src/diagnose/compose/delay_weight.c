@@ -1,0 +1,259 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/compose/delay_weight.h"
+
+#include "diagnose/accounts/place.h"
+#include "base/macros.h"
+
+#define HIGH_SHARE    0.10
+#define MEDIUM_SHARE  0.03
+#define WASTE_SHARE   0.15
+#define WASTE_HIGH    0.30
+#define EVEN_SHARE    0.3
+#define GPU_TOO       0.3
+#define ONE_PLACE     0.6
+#define NEW_PARTS     6
+#define SURE_NS       (100 * NS_PER_MS) /* ten samples */
+#define EVEN_RATIO    1.5
+#define LASTING_STEPS 5  /* slow steps in a row: a state, not a mixture */
+#define PAUSE_STEPS   20 /* one in so many at most, and longer than so many */
+
+static bool is_training(const struct step_account *a)
+{
+	return a->origin <= STEP_BY_LOADER;
+}
+
+bool delay_is_lasting(const struct step_account *a)
+{
+	uint32_t slow_bars = 0, full_bars = 0;
+
+	if (a->is_varied)
+		return false;
+	for (size_t i = 0; i < a->bar_count; i++) {
+		slow_bars += a->bars[i].slow_steps > 0;
+		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
+	}
+	if (a->bar_count && a->steps > a->bar_count * LASTING_STEPS)
+		return full_bars * 2 >= slow_bars;
+	return full_bars >= LASTING_STEPS && full_bars * 2 >= slow_bars &&
+	       a->slow_last.ns - a->slow_first.ns <
+		       (int64_t)(3 * (uint64_t)a->slow_steps * a->slow_step_ns);
+}
+
+static bool is_input(enum delay_kind kind)
+{
+	return kind == DELAY_BY_LOADER || kind == DELAY_BY_PROCESS || kind == DELAY_BY_LOCK ||
+	       kind == DELAY_BY_NETWORK || kind == DELAY_BY_ASLEEP;
+}
+
+/* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
+bool delay_is_idle(const struct step_account *a, const struct delay *l)
+{
+	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
+
+	return is_input(l->kind) && !is_training(a) && !is_known;
+}
+
+static enum severity by_share(double share, double high)
+{
+	return share >= high           ? SEVERITY_HIGH
+	       : share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
+				       : SEVERITY_LOW;
+}
+
+/* What a slower CPU makes longer. */
+static bool is_running(int line)
+{
+	return line == ACCOUNT_HOST || line == ACCOUNT_LAUNCH || line == ACCOUNT_CALL;
+}
+
+/* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
+static bool is_new_place(const struct step_account *a, const struct account_entry *e)
+{
+	return e->stack_hash && e->ordinary_ns * NEW_PARTS < e->slow_ns &&
+	       e->slow_ns * a->slow_steps > SURE_NS;
+}
+
+/* The share of new places in what @kind grew by. Launches and other calls are made by host code and
+ * take longer where that does: there all code that runs counts. */
+static double new_places_share(const struct step_account *a, enum delay_kind kind)
+{
+	uint64_t all = 0, fresh = 0;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
+			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
+			continue;
+		all += e->slow_ns - e->ordinary_ns;
+		fresh += is_new_place(a, e) ? e->slow_ns - e->ordinary_ns : 0;
+	}
+	return all ? (double)fresh / (double)all : 0;
+}
+
+/* The growth of @kind, place by place: what shrank elsewhere does not make a place look larger. */
+static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if ((int)e->line == (int)kind && e->owner <= OWNER_THREAD &&
+			e->slow_ns > e->ordinary_ns)
+			ns += e->slow_ns - e->ordinary_ns;
+	}
+	return ns;
+}
+
+/* Host code that takes somewhat longer everywhere: the CPU is slower or busier, no line of the program
+ * is. */
+static bool is_even(const struct step_account *a, const struct delay *l)
+{
+	double grown = (double)all_growth_ns(a, l->kind);
+
+	if (!is_running((int)l->kind))
+		return false;
+	if ((double)a->slow_step_ns > EVEN_RATIO * (double)a->ordinary_step_ns)
+		return false;
+	if (l->lead && (double)(l->lead->slow_ns - l->lead->ordinary_ns) > ONE_PLACE * grown &&
+		l->lead->slow_ns * a->slow_steps > SURE_NS)
+		return false;
+	return new_places_share(a, l->kind) < EVEN_SHARE;
+}
+
+/* Whether the GPU's part of the step grew along with the host's. */
+static bool gpu_grows_too(const struct step_account *a)
+{
+	double grown = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
+
+	return (double)a->slow_ns[ACCOUNT_GPU] - (double)a->ordinary_ns[ACCOUNT_GPU] >
+	       GPU_TOO * grown;
+}
+
+/* What more of the same work makes longer. */
+static bool grows_with_work(const struct gpu_change *gpu, enum delay_kind kind)
+{
+	switch (kind) {
+	case DELAY_BY_GPU: return gpu->reason == GPU_BY_WAITS;
+	case DELAY_BY_COPY:
+	case DELAY_BY_LAUNCH:
+	case DELAY_BY_GRAPH:
+	case DELAY_BY_COLLECTIVE:
+	case DELAY_BY_CALL:
+	case DELAY_BY_HOST:
+	case DELAY_BY_SYNC: return true;
+	default: return false;
+	}
+}
+
+/* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
+ * host and the GPU take longer together, is most likely the work's own. */
+static bool is_own_work(
+	const struct step_account *a, const struct gpu_change *gpu, const struct delay *l)
+{
+	if (a->is_proportional && grows_with_work(gpu, l->kind))
+		return true;
+	if (l->kind == DELAY_BY_GPU)
+		return gpu->reason == GPU_BY_WORK || gpu->reason == GPU_BY_VARIETY ||
+		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
+			       !delay_is_lasting(a));
+	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
+		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
+		       !a->period_steps;
+	return false;
+}
+
+static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
+{
+	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+}
+
+bool delay_is_pause(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
+
+	return l->kind == DELAY_BY_ASLEEP && l->lead && l->lead->owner == OWNER_SELF && s &&
+	       place_is_sleep(s) && a->slow_steps * PAUSE_STEPS <= a->steps &&
+	       a->slow_step_ns > a->ordinary_step_ns * PAUSE_STEPS;
+}
+
+static bool lead_is_asleep(const struct delay *l)
+{
+	return l->lead && l->lead->line == ACCOUNT_ASLEEP;
+}
+
+/* A program that does not train may wait for another because it has nothing to do, unless it waits to get
+ * rid of what it has written. */
+static bool may_be_idle(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	const struct stack *s = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
+
+	return is_input(l->kind) && !is_training(a) && lead_is_asleep(l) &&
+	       !(s && place_is_output(s));
+}
+
+enum severity delay_severity(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *l, double share)
+{
+	enum severity by_time = by_share(share, HIGH_SHARE);
+
+	if (is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
+		delay_is_idle(a, l))
+		return SEVERITY_LOW;
+	if (delay_is_of_tracer(l)) /* it ends with the recording */
+		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
+	if (by_time == SEVERITY_HIGH && may_be_idle(rec, a, l))
+		return SEVERITY_MEDIUM;
+	return by_time;
+}
+
+bool delay_stands_alone(enum delay_kind kind)
+{
+	switch (kind) {
+	case DELAY_BY_CPU:
+	case DELAY_BY_GIL:
+	case DELAY_BY_STOPPED:
+	case DELAY_BY_GC:
+	case DELAY_BY_ALLOCATION:
+	case DELAY_BY_MEMORY:
+	case DELAY_BY_DISK:
+	case DELAY_BY_CHECKPOINT:
+	case DELAY_BY_COMPILE:
+	case DELAY_BY_LOADER: return true;
+	default: return false;
+	}
+}
+
+static bool is_waste(const struct step_account *a, enum delay_kind kind)
+{
+	if (is_input(kind))
+		return is_training(a);
+	return kind == DELAY_BY_COPY || delay_stands_alone(kind);
+}
+
+/* Of the time in all steps, also in those that are not compared: what the host does while the GPU is busy
+ * costs nothing. */
+static double share_of_all(const struct step_account *a, enum delay_kind kind)
+{
+	uint64_t sum = 0;
+
+	if ((int)kind >= ACCOUNT_LINES)
+		return 1; /* several lines */
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		sum += a->total_ns[i];
+	return sum ? (double)a->total_ns[kind] / (double)sum : 0;
+}
+
+bool delay_is_waste(const struct step_account *a, const struct delay *l)
+{
+	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
+	       is_waste(a, l->kind);
+}
+
+enum severity delay_waste_severity(double share)
+{
+	return by_share(share, WASTE_HIGH);
+}

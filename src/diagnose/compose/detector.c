@@ -1,0 +1,168 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detector.c - incidents under construction. */
+#include "diagnose/compose/detector.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "diagnose/sentences/kernel_sentence.h"
+
+struct incident *incident_begin(struct incident_list *l, enum problem problem)
+{
+	const struct problem_text *text = problem_row(problem)->text;
+	struct incident *i;
+
+	if (l->count == l->max) {
+		l->left_out++;
+		return NULL;
+	}
+	i = &l->items[l->count];
+	*i = (struct incident){.problem = (uint8_t)problem, .culprit_rank = -1, .completeness = -1};
+	for (int k = 0; k < INCIDENT_FIXES && text->fixes[k]; k++)
+		snprintf(i->fixes[i->fix_count++], sizeof(i->fixes[0]), "%s", text->fixes[k]);
+	return i;
+}
+
+void incident_id(struct incident *i, uint32_t pid, int64_t first_ns)
+{
+	i->pid = pid;
+	i->first.ns = first_ns;
+	snprintf(i->id, sizeof(i->id), "%s-%u-%lld", problem_row(i->problem)->id, pid,
+		(long long)first_ns);
+}
+
+bool incident_step(struct incident *i, int64_t start_ns, uint64_t dur_ns, const char *layer,
+	const char *op, const char *fmt, ...)
+{
+	struct incident_step *s = &i->timeline[i->step_count];
+	va_list ap;
+
+	if (i->step_count == INCIDENT_TIMELINE)
+		return false;
+	*s = (struct incident_step){.time.ns = start_ns, .dur_ns = dur_ns};
+	snprintf(s->layer, sizeof(s->layer), "%s", layer);
+	snprintf(s->op, sizeof(s->op), "%s", op);
+	va_start(ap, fmt);
+	vsnprintf(s->detail, sizeof(s->detail), fmt, ap);
+	va_end(ap);
+	i->step_count++;
+	return true;
+}
+
+void incident_evidence(struct incident *i, const struct event *e)
+{
+	if (i->evidence_count + i->unnumbered == INCIDENT_EVIDENCE)
+		return;
+	if (e->seq)
+		i->evidence[i->evidence_count++] = e->seq;
+	else
+		i->unnumbered++;
+	kernel_note(i, e);
+}
+
+void incident_fix(struct incident *i, const char *fmt, ...)
+{
+	int keep = MIN(i->fix_count, INCIDENT_FIXES - 1);
+	va_list ap;
+
+	memmove(i->fixes[1], i->fixes[0], (size_t)keep * sizeof(i->fixes[0]));
+	va_start(ap, fmt);
+	vsnprintf(i->fixes[0], sizeof(i->fixes[0]), fmt, ap);
+	va_end(ap);
+	i->fix_count = keep + 1;
+}
+
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns)
+{
+	incident_id(i, e->pid, first_ns);
+	i->last.ns = last_ns;
+	i->source = e->source;
+	i->op = e->op;
+	memcpy(i->comm, e->comm, COMM_LEN);
+	i->comm[COMM_LEN - 1] = 0;
+}
+
+void incident_sql(struct incident *i, const char *fmt, ...)
+{
+	va_list ap;
+	int n;
+
+	va_start(ap, fmt);
+	n = vsnprintf(i->evidence_sql, sizeof(i->evidence_sql), fmt, ap);
+	va_end(ap);
+	if (n < 0 || (size_t)n >= sizeof(i->evidence_sql))
+		i->evidence_sql[0] = 0;
+}
+
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid)
+{
+	for (size_t i = 0; i < l->count; i++)
+		if (l->items[i].problem == problem && l->items[i].pid == pid &&
+			l->items[i].severity >= SEVERITY_MEDIUM)
+			return true;
+	return false;
+}
+
+double completeness_of_sources(const struct accounting *books, unsigned sources)
+{
+	double least = 1;
+
+	if (!books || books->unclean)
+		return -1;
+	for (size_t i = 0; i < ARRAY_SIZE(books->source); i++) {
+		uint64_t lost = account_lost(&books->source[i]);
+		uint64_t hits = MAX(books->source[i].hits, lost);
+
+		if (hits && (sources >> i & 1))
+			least = MIN(least, 1 - (double)lost / (double)hits);
+	}
+	return least;
+}
+
+void incident_drop(struct incident_list *l, incident_test *test, const void *arg)
+{
+	size_t kept = 0;
+
+	for (size_t k = 0; k < l->count; k++) {
+		bool is_dropped = test(&l->items[k], arg);
+
+		if (!is_dropped && kept != k)
+			l->items[kept] = l->items[k];
+		kept += !is_dropped;
+	}
+	l->count = kept;
+}
+
+struct cover { /* of unexplained slow calls: whose, when, and of which op */
+	uint32_t pid;
+	int64_t from_ns, to_ns;
+	bool is_of_op;
+	uint8_t source;
+	uint16_t op;
+};
+
+static bool is_covered(const struct incident *i, const void *arg)
+{
+	const struct cover *c = arg;
+
+	return i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW && i->pid == c->pid &&
+	       i->first.ns >= c->from_ns && i->last.ns <= c->to_ns &&
+	       (!c->is_of_op || (i->source == c->source && i->op == c->op));
+}
+
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	incident_drop(l, is_covered, &(struct cover){pid, from_ns, to_ns, false, 0, 0});
+}
+
+void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op)
+{
+	incident_drop(l, is_covered, &(struct cover){pid, INT64_MIN, INT64_MAX, true, source, op});
+}
+
+void incident_keep(struct incident_list *l, struct incident *i)
+{
+	if (i == &l->items[l->count])
+		l->count++;
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detector.h - what finds a problem in a recording: one function, one row in DETECTORS.
+ *
+ * To add one: its file here with a function of type detector, a line in DETECTORS, its row in the
+ * catalogue (model/problem.h), a scenario that provokes it and one that only looks like it
+ * (sim/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
+ * incident has at least one evidence row or a timeline step with real times, and its confidence
+ * states how much of what it claims was seen. What several detectors could report is reported by
+ * the most specific one: see correlate.c. */
+#pragma once
+
+#include "diagnose/findings/device_allocs.h"
+#include "diagnose/calls/slow_calls.h"
+#include "diagnose/units/step.h"
+#include "base/macros.h"
+#include "model/problem.h"
+
+struct detector_input { /* what detectors look at */
+	const struct recording *rec;
+	const struct detection *slow; /* slow calls and what is ordinary */
+	const struct step_table *steps;
+	const struct device_allocs *allocs;
+	double completeness; /* share of hits that are in the data; -1: not known */
+};
+
+/* completeness_weight - what the completeness counts in a confidence. A recording that does not say
+ * what it lost is believed a little less than one that says that it lost nothing. */
+static inline double completeness_weight(double completeness)
+{
+	return completeness < 0 ? 0.9 : completeness;
+}
+
+#define OF_SOURCE(s) (1U << (s))
+#define OF_CALLS     (OF_SOURCE(SOURCE_CUDA) | OF_SOURCE(SOURCE_DRIVER))
+
+/* completeness_of_sources - the share of the hits of @sources that is in the data, of the one that lost most:
+ * what is plentiful does not make up for what is not. -1: not known. */
+double completeness_of_sources(const struct accounting *books, unsigned sources);
+
+struct incident_list {
+	struct incident *items;
+	size_t count, max;
+	uint64_t left_out; /* beyond the ceiling */
+};
+
+/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
+ * ceiling (counted). It is in the list only after incident_keep(). */
+struct incident *incident_begin(struct incident_list *l, enum problem problem);
+
+/* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */
+void incident_id(struct incident *i, uint32_t pid, int64_t first_ns);
+
+/* incident_step - append a line to the timeline; false if it is full. */
+bool incident_step(struct incident *i, int64_t start_ns, uint64_t dur_ns, const char *layer,
+	const char *op, const char *fmt, ...) _printf_(6, 7);
+
+/* incident_evidence - a row that proves it. */
+void incident_evidence(struct incident *i, const struct event *e);
+
+/* incident_fix - say this before the catalogue's fixes. */
+void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_process - whose it is, by a row of that process: pid, name and id. */
+void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns);
+
+/* incident_sql - the query that shows it, cut to nothing if it does not fit. */
+void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
+
+/* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
+bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
+
+/* incident_drop - drops those for which @test holds. Not between incident_begin() and
+ * incident_keep(). */
+typedef bool incident_test(const struct incident *i, const void *arg);
+void incident_drop(struct incident_list *l, incident_test *test, const void *arg);
+
+/* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
+ * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
+void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
+/* incident_cover_op - likewise only those of one op, whenever they were. */
+void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op);
+
+/* incident_keep - it is complete: it stays in the list. */
+void incident_keep(struct incident_list *l, struct incident *i);
+
+typedef int detector(const struct detector_input *s, struct incident_list *out); /* 0 or -ENOMEM */
+
+/* X(function): in the order in which they run. */
+/* clang-format off: one a line */
+#define DETECTORS(X)                                                                               \
+	X(detect_starvation)                                                                       \
+	X(detect_hang)                                                                             \
+	X(detect_straggler)                                                                        \
+	X(detect_pcie)                                                                             \
+	X(detect_sharing)                                                                          \
+	X(detect_memory)                                                                           \
+	X(detect_leak)                                                                             \
+	X(detect_growth) /* what detect_leak cannot tell from a warm-up */                         \
+	X(detect_errors)                                                                           \
+	X(detect_throttle)                                                                         \
+	X(detect_hardware)                                                                         \
+	X(detect_graph)                                                                            \
+	X(detect_start)                                                                            \
+	X(detect_orchestration)                                                                    \
+	X(detect_labels)                                                                           \
+	X(detect_contention) /* what is not told by slow calls and pauses */                       \
+	X(detect_goodput)    /* looks at what began at the same time */                            \
+	X(detect_neighbour)  /* gives slow calls a more specific name */                           \
+	X(detect_steps)      /* the account of steps stands above what others guess */             \
+	X(detect_relief)     /* last: what became of those that others blame */
+/* clang-format on */
+
+#define X(function) detector function;
+DETECTORS(X)
+#undef X

@@ -1,0 +1,25 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* classify.h - which steps of a job are slow, which are ordinary, and which are neither because they
+ * did something else. */
+#pragma once
+
+#include "diagnose/units/boundaries.h"
+
+enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
+
+struct step_facts {
+	uint64_t dur_ns;
+	uint64_t wait_ns; /* of it, in calls that wait for the GPU */
+	uint32_t backwards, loads;
+	double probed; /* share of it in which launches were, which costs time */
+	enum step_class class;
+};
+
+struct classification {
+	uint32_t group; /* steps between two long waits for the GPU; 1: every step waits, or none */
+	size_t slow, ordinary, other;
+	uint64_t lost_ns; /* by slow steps, beyond what as many ordinary ones take */
+};
+
+/* classify_steps - sets the class of each of @steps, which are in order of time. 0 or -ENOMEM. */
+int classify_steps(struct step_facts *steps, size_t n, struct classification *ret);

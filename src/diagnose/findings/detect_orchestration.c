@@ -1,0 +1,323 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* detect_orchestration.c - processes of the job that did not end by themselves: the kernel's OOM
+ * killer, signals, error codes, restarts, and what Kubernetes says about their pods.
+ *
+ * Only processes that made CUDA or NCCL calls count; what ended elsewhere on the machine is not the
+ * job's. One incident for each process that ended badly:
+ *   killed by the OOM killer, evicted pod  HIGH
+ *   SIGKILL without one, a crash (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE), an error code  MEDIUM
+ *   SIGTERM, SIGINT, SIGHUP, SIGQUIT (somebody asked it to end)  LOW
+ * An error code or a crash after a CUDA error of the same process is that error's consequence and
+ * not reported again. A process of the same name whose first call comes within 120 s after is told
+ * as a restart. If it was itself what slowed another process down: detect_relief.c. Codes 128 + n are what shells make of signal n.
+ * An OOM kill of an untraced process is a LOW note: memory was short, no more is known.
+ * Confidence 0.95 for what the kernel reports, 0.7 for an error code (what it means is the
+ * program's affair). */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "diagnose/compose/detector.h"
+#include "base/text.h"
+#include "wire/op_kind.h"
+
+#define PROCESSES_MAX 1024
+#define RESTART_NS    ((int64_t)(120 * NS_PER_S))
+#define OOM_NS        ((int64_t)(10 * NS_PER_S)) /* between the kill and the exit */
+#define ROWS          "SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = %d AND "
+
+struct job_process {
+	uint32_t pid;
+	int64_t first_ns, last_ns; /* calls */
+	const struct event *call;  /* one of them, for its name */
+	const struct event *exit, *oom;
+};
+
+struct job {
+	struct job_process list[PROCESSES_MAX];
+	int count;
+	const struct event *foreign_oom;
+	uint64_t foreign_ooms;
+};
+
+static struct job_process *process_of(struct job *j, uint32_t pid)
+{
+	for (int i = 0; i < j->count; i++)
+		if (j->list[i].pid == pid)
+			return &j->list[i];
+	return NULL;
+}
+
+static void read_calls(const struct recording *rec, struct job *j)
+{
+	struct job_process *p = NULL;
+
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (!op_kind_is_gpu(e->source) || !baseline_is_sane(e))
+			continue;
+		if (!p || p->pid != e->pid)
+			p = process_of(j, e->pid);
+		if (!p && j->count < PROCESSES_MAX) {
+			p = &j->list[j->count++];
+			*p = (struct job_process){.pid = e->pid,
+				.first_ns = e->start.ns,
+				.last_ns = e->start.ns,
+				.call = e};
+		}
+		if (!p)
+			continue;
+		p->first_ns = MIN(p->first_ns, e->start.ns);
+		p->last_ns = MAX(p->last_ns, event_end_ns(e));
+	}
+}
+
+static void read_ends(const struct recording *rec, struct job *j)
+{
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+		struct job_process *p;
+
+		if (e->source != SOURCE_HOST || !baseline_is_sane(e))
+			continue;
+		if (e->op == HOST_PROCESS_EXIT && !(e->flags & WIRE_THREAD)) {
+			p = process_of(j, e->pid);
+			if (p && e->start.ns >= p->first_ns)
+				p->exit = e;
+		} else if (e->op == HOST_OOM_KILL || e->op == HOST_POD_OOM_KILL) {
+			p = process_of(j, e->op == HOST_OOM_KILL ? (uint32_t)e->arg1 : e->pid);
+			if (p)
+				p->oom = e;
+			else if (j->foreign_ooms++ == 0)
+				j->foreign_oom = e;
+		}
+	}
+}
+
+static const char *signal_name(int number)
+{
+	switch (number) {
+	case SIGKILL: return "SIGKILL";
+	case SIGTERM: return "SIGTERM";
+	case SIGINT: return "SIGINT";
+	case SIGHUP: return "SIGHUP";
+	case SIGQUIT: return "SIGQUIT";
+	case SIGSEGV: return "SIGSEGV";
+	case SIGABRT: return "SIGABRT";
+	case SIGBUS: return "SIGBUS";
+	case SIGILL: return "SIGILL";
+	case SIGFPE: return "SIGFPE";
+	default: return "a signal";
+	}
+}
+
+static bool is_request(int number)
+{
+	return number == SIGTERM || number == SIGINT || number == SIGHUP || number == SIGQUIT;
+}
+
+struct ending {
+	int number; /* signal; 0: none */
+	int code;
+	bool by_oom;
+};
+
+static struct ending ending_of(const struct job_process *p)
+{
+	uint32_t status = p->exit ? (uint32_t)p->exit->arg0 : 0;
+	struct ending e = {.number = (int)(status & 0x7f), .code = (int)(status >> 8 & 0xff)};
+
+	if (!e.number && e.code > 128 && e.code < 128 + 64)
+		e.number = e.code - 128;
+	e.by_oom = p->oom && (!p->exit || p->exit->start.ns - p->oom->start.ns <= OOM_NS);
+	return e;
+}
+
+/* Its own CUDA errors say why it failed. */
+static bool is_consequence(const struct incident_list *out, const struct ending *e, uint32_t pid)
+{
+	if (e->by_oom || e->number == SIGKILL || is_request(e->number))
+		return false;
+	for (size_t i = 0; i < out->count; i++)
+		if (out->items[i].problem == PROBLEM_KERNEL_COMPILER && out->items[i].pid == pid)
+			return true;
+	return incident_has(out, PROBLEM_DEVICE_ASSERT, pid) ||
+	       incident_has(out, PROBLEM_GPU_MEMORY, pid) ||
+	       incident_has(out, PROBLEM_VERSION_MISMATCH, pid) ||
+	       incident_has(out, PROBLEM_NCCL_HANG, pid);
+}
+
+static const struct job_process *restart_of(const struct job *j, const struct job_process *p)
+{
+	for (int i = 0; i < j->count; i++) {
+		const struct job_process *q = &j->list[i];
+
+		if (q != p && q->first_ns > p->exit->start.ns &&
+			q->first_ns - p->exit->start.ns <= RESTART_NS &&
+			!strncmp(q->call->comm, p->call->comm, COMM_LEN))
+			return q;
+	}
+	return NULL;
+}
+
+static void describe(const struct job *j, const struct job_process *p, const struct ending *e,
+	struct incident *inc)
+{
+	const struct job_process *again = p->exit ? restart_of(j, p) : NULL;
+	char how[96], more[96] = "", gap[TEXT_MAX];
+
+	if (e->by_oom)
+		snprintf(how, sizeof(how), "was killed by the kernel's OOM killer");
+	else if (e->number)
+		snprintf(how, sizeof(how), "%s %s (%d)",
+			e->code > 128 ? "ended by" : "was killed by", signal_name(e->number),
+			e->number);
+	else
+		snprintf(how, sizeof(how), "exited with code %d", e->code);
+	if (again)
+		snprintf(more, sizeof(more), "; restarted as pid %u, %s later", again->pid,
+			text_format_duration(gap, (uint64_t)(again->first_ns - p->exit->start.ns)));
+	snprintf(inc->summary, sizeof(inc->summary), "%s (pid %u) %s%s", p->call->comm, p->pid, how,
+		more);
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s",
+		e->by_oom               ? "the host or the container ran out of memory"
+		: is_request(e->number) ? "the process was asked to terminate"
+		: e->number == SIGKILL
+			? "the process was killed, not by the OOM killer as far as recorded"
+		: e->number ? "the process crashed"
+			    : "the process exited with an error");
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"From the kernel's exit event%s. The sender of a signal is not recorded.",
+		e->by_oom ? " and the OOM killer's choice" : "");
+	incident_step(inc, p->last_ns, 0, "CUDA", "last call", "its last recorded call ended");
+	if (e->by_oom)
+		incident_step(inc, p->oom->start.ns, 0, "HOST", "oom_kill",
+			"OOM killer chose pid %u", p->pid);
+	if (p->exit)
+		incident_step(inc, p->exit->start.ns, 0, "HOST", "process_exit", "%s %s",
+			p->call->comm, how);
+	if (again)
+		incident_step(inc, again->first_ns, 0, "CUDA", "first call",
+			"of pid %u, the same program", again->pid);
+}
+
+static void report(const struct detector_input *s, const struct job *j, const struct job_process *p,
+	struct incident_list *out)
+{
+	struct ending e = ending_of(p);
+	struct incident *inc;
+
+	if ((!p->exit && !p->oom) || (!e.by_oom && !e.number && !e.code) ||
+		is_consequence(out, &e, p->pid))
+		return;
+	inc = incident_begin(out, PROBLEM_ORCHESTRATION);
+	if (!inc)
+		return;
+	incident_process(inc, p->call, p->exit ? p->exit->start.ns : p->oom->start.ns,
+		p->exit ? p->exit->start.ns : p->oom->start.ns);
+	inc->source = SOURCE_HOST;
+	inc->op = p->exit ? p->exit->op : p->oom->op;
+	inc->severity = e.by_oom               ? SEVERITY_HIGH
+			: is_request(e.number) ? SEVERITY_LOW
+					       : SEVERITY_MEDIUM;
+	inc->count = 1;
+	inc->unit = "ends";
+	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
+	inc->completeness = s->completeness;
+	describe(j, p, &e, inc);
+	if (e.number == SIGKILL && !e.by_oom)
+		incident_fix(inc,
+			"Find out who sent it: an operator, a time limit of the scheduler, a failed liveness probe");
+	if (p->exit)
+		incident_evidence(inc, p->exit);
+	if (p->oom)
+		incident_evidence(inc, p->oom);
+	incident_sql(inc,
+		ROWS
+		"op IN (%d, %d, %d, %d, %d, %d) AND (pid = %u OR arg1 = %u) ORDER BY timestamp",
+		SOURCE_HOST, HOST_OOM_KILL, HOST_PROCESS_EXEC, HOST_PROCESS_EXIT, HOST_POD_RESTART,
+		HOST_POD_EVICTION, HOST_POD_OOM_KILL, p->pid, p->pid);
+	incident_keep(out, inc);
+}
+
+static void report_pod(
+	const struct detector_input *s, const struct event *e, struct incident_list *out)
+{
+	bool evicted = e->op == HOST_POD_EVICTION;
+	struct incident *inc = incident_begin(out, PROBLEM_ORCHESTRATION);
+
+	if (!inc)
+		return;
+	incident_process(inc, e, e->start.ns, e->start.ns);
+	inc->severity = SEVERITY_HIGH;
+	inc->count = 1;
+	inc->unit = evicted ? "evictions" : "restarts";
+	inc->confidence = 0.9;
+	inc->completeness = s->completeness;
+	snprintf(inc->summary, sizeof(inc->summary), "a pod was %s",
+		evicted ? "evicted" : "restarted");
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "Kubernetes %s the pod",
+		evicted ? "evicted" : "restarted");
+	snprintf(inc->explanation, sizeof(inc->explanation), "Reported by Kubernetes.");
+	incident_step(inc, e->start.ns, 0, "HOST", evicted ? "pod_eviction" : "pod_restart",
+		"pod %s", evicted ? "evicted" : "restarted");
+	incident_evidence(inc, e);
+	incident_sql(inc, ROWS "op = %u ORDER BY timestamp", SOURCE_HOST, e->op);
+	incident_keep(out, inc);
+}
+
+static void report_foreign(
+	const struct detector_input *s, const struct job *j, struct incident_list *out)
+{
+	const struct event *e = j->foreign_oom;
+	struct incident *inc;
+
+	if (!e)
+		return;
+	inc = incident_begin(out, PROBLEM_ORCHESTRATION);
+	if (!inc)
+		return;
+	incident_id(inc, (uint32_t)e->arg1, e->start.ns);
+	inc->last.ns = e->start.ns;
+	inc->source = e->source;
+	inc->op = e->op;
+	inc->severity = SEVERITY_LOW;
+	inc->count = j->foreign_ooms;
+	inc->unit = "OOM kills";
+	inc->confidence = 0.9;
+	inc->completeness = s->completeness;
+	snprintf(inc->summary, sizeof(inc->summary),
+		"the OOM killer killed pid %u, which made no CUDA calls in this recording",
+		(uint32_t)e->arg1);
+	snprintf(inc->root_cause, sizeof(inc->root_cause), "the host was short of memory");
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"It is unknown whether it belonged to the job.");
+	incident_step(inc, e->start.ns, 0, "HOST", "oom_kill", "OOM killer chose pid %u",
+		(uint32_t)e->arg1);
+	incident_evidence(inc, e);
+	incident_sql(inc, ROWS "op = %u ORDER BY timestamp", SOURCE_HOST, e->op);
+	incident_keep(out, inc);
+}
+
+int detect_orchestration(const struct detector_input *s, struct incident_list *out)
+{
+	_cleanup_free_ struct job *j = calloc(1, sizeof(*j));
+
+	if (!j)
+		return -ENOMEM;
+	read_calls(s->rec, j);
+	read_ends(s->rec, j);
+	for (int i = 0; i < j->count; i++)
+		report(s, j, &j->list[i], out);
+	report_foreign(s, j, out);
+	for (size_t i = 0; i < s->rec->event_count; i++) {
+		const struct event *e = &s->rec->events[i];
+
+		if (e->source == SOURCE_HOST && baseline_is_sane(e) &&
+			(e->op == HOST_POD_RESTART || e->op == HOST_POD_EVICTION))
+			report_pod(s, e, out);
+	}
+	return 0;
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* straggler_job.c - the rows of `collectives` as the communications of jobs.
+ *
+ * Processes are of one job if communicators bring them together, directly or through others: two jobs on one
+ * machine have nothing to do with each other. Rows of communicators that were made before the trace are taken
+ * as comm_recovery.h brings them together.
+ *
+ * A row says how long the synchronisation that followed it waited, not when that began. It is taken to
+ * begin with the call's end, unless the thread made its next call meanwhile and that waited as long: then
+ * both share the synchronisation after it. So rows are looked at from the last to the first. A call whose
+ * wait is not known had none. Where no wait is known at all, and all processes have one clock, everybody is
+ * taken to have waited for the last to come.
+ *
+ * The rank that is told is the job's: of the process itself where it is known, else that in its
+ * largest communicator. */
+#include "diagnose/findings/straggler_job.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/findings/comm_recovery.h"
+#include "diagnose/accounts/home.h"
+#include "base/hash.h"
+#include "base/idmap.h"
+#include "base/macros.h"
+
+#define TIME_MAX_NS      (INT64_C(1) << 62)
+#define DUR_MAX_NS       (INT64_C(1) << 50)
+#define NCCL_IN_PROGRESS 7
+
+static bool is_pair(const struct collective_row *r)
+{
+	return r->op == NCCL_SEND || r->op == NCCL_RECV;
+}
+
+static bool is_told(const struct collective_row *r)
+{
+	return r->c.comm_hash && r->c.rank >= 0 && (r->c.seq || is_pair(r)) &&
+	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && r->start.ns >= 0 &&
+	       r->start.ns <= TIME_MAX_NS && r->dur_ns <= (uint64_t)DUR_MAX_NS &&
+	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS &&
+	       ((r->op >= NCCL_ALL_REDUCE && r->op <= NCCL_RECV) ||
+		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
+}
+
+static uint64_t process_key(const struct collective_row *r)
+{
+	return hash_number(hash_bytes(r->node, strnlen(r->node, sizeof(r->node))) ^ r->pid) | 1;
+}
+
+struct source {                             /* all rows that tell something */
+	const struct collective_row **rows; /* by time */
+	size_t count;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct collective_row *x = *(const struct collective_row *const *)a;
+	const struct collective_row *y = *(const struct collective_row *const *)b;
+
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return x < y ? -1 : x > y;
+}
+
+static int gather_rows(const struct recording *rec, const struct collective_row *adopted,
+	size_t adopted_count, struct source *ret)
+{
+	ret->rows = calloc(rec->collective_count + adopted_count + 1, sizeof(*ret->rows));
+	if (!ret->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < adopted_count; i++)
+		if (is_told(&adopted[i]))
+			ret->rows[ret->count++] = &adopted[i];
+	for (size_t i = 0; i < rec->collective_count; i++)
+		if (is_told(&rec->collectives[i]))
+			ret->rows[ret->count++] = &rec->collectives[i];
+	if (adopted_count)
+		qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
+	return 0;
+}
+
+/* Workers, numbered as they appear. @numbers: key to number + 1. */
+static int find_workers(const struct recording *rec, const struct source *s,
+	struct straggler_job *j, struct idmap *numbers)
+{
+	_cleanup_free_ int32_t *largest = calloc(s->count + 1, sizeof(*largest));
+	bool one_node = true;
+
+	j->workers = calloc(s->count + 1, sizeof(*j->workers));
+	if (!j->workers || !largest)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct collective_row *r = s->rows[i];
+		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
+
+		if (!n) {
+			const struct process_home *h = home_of(rec, r->pid);
+			int e;
+
+			n = j->worker_count + 1;
+			e = idmap_put(numbers, process_key(r), (void *)(uintptr_t)n);
+			if (e < 0)
+				return e == -ENOBUFS ? 0 : e;
+			j->workers[j->worker_count++] = (struct blame_worker){
+				.rank = h ? h->rank : -1, .node = r->node, .pid = r->pid};
+			largest[n - 1] = h && h->rank >= 0 ? INT32_MAX : 0;
+			one_node = one_node && !strcmp(r->node, j->workers[0].node);
+		}
+		if (r->c.nranks > largest[n - 1]) {
+			largest[n - 1] = r->c.nranks;
+			j->workers[n - 1].rank = r->c.rank;
+		}
+	}
+	for (size_t i = 0; !one_node && i < j->worker_count; i++)
+		j->workers[i].error_ns =
+			UINT64_MAX; /* blame sets them by the ends of collectives */
+	return 0;
+}
+
+static struct push_call call_of(const struct collective_row *r)
+{
+	int64_t end = r->start.ns + (int64_t)r->dur_ns;
+
+	return (struct push_call){.comm = r->c.comm_hash,
+		.seq = r->c.seq,
+		.bytes = r->c.bytes,
+		.enter_ns = r->start.ns,
+		.leave_ns = end + MAX(r->c.wait_ns, INT64_C(0)),
+		.wait_ns = (uint64_t)MAX(r->c.wait_ns, INT64_C(0)),
+		.rank = r->c.rank,
+		.nranks = r->c.nranks,
+		.peer = is_pair(r) ? r->c.peer : -1,
+		.world_rank = -1,
+		.pid = r->pid,
+		.op = r->op,
+		.datatype = UINT16_MAX};
+}
+
+/* calls[] in order of time; the later ones first, so that shared synchronisations are known. */
+static int list_calls(const struct source *s, struct straggler_job *j, struct idmap *numbers)
+{
+	_cleanup_free_ size_t *next = calloc(j->worker_count + 1, sizeof(*next)); /* + 1 */
+
+	j->calls = calloc(s->count + 1, sizeof(*j->calls));
+	j->rows = calloc(s->count + 1, sizeof(*j->rows));
+	if (!next || !j->calls || !j->rows)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) {
+		const struct collective_row *r = s->rows[i];
+		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
+
+		if (!n)
+			continue;
+		j->rows[j->call_count] = r;
+		j->calls[j->call_count++] = (struct blame_call){(uint32_t)(n - 1), call_of(r)};
+	}
+	for (size_t i = j->call_count; i-- > 0;) {
+		struct push_call *c = &j->calls[i].c;
+		uint32_t w = j->calls[i].worker;
+		const struct push_call *after = next[w] ? &j->calls[next[w] - 1].c : NULL;
+
+		if (after && j->rows[next[w] - 1]->tid == j->rows[i]->tid && c->wait_ns &&
+			c->wait_ns == after->wait_ns && c->leave_ns > after->enter_ns)
+			c->leave_ns = MAX(after->leave_ns, c->enter_ns + (int64_t)c->wait_ns);
+		next[w] = i + 1;
+	}
+	return 0;
+}
+
+static uint64_t collective_key(const struct push_call *c)
+{
+	return hash_number(c->comm ^ hash_number(c->seq)) | 1;
+}
+
+/* Nobody's wait is known: each is taken to have waited until the last of its collective came. Only where the
+ * clock is one. */
+static int suppose_waits(struct straggler_job *j)
+{
+	_cleanup_(idmap_done) struct idmap last = IDMAP_INIT(1 << 22); /* the latest call */
+	int r = 0;
+
+	for (size_t i = 0; i < j->call_count; i++)
+		if (j->rows[i]->c.wait_ns >= 0 || j->workers[j->calls[i].worker].error_ns)
+			return 0;
+	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
+		uint64_t key = collective_key(&j->calls[i].c);
+		const struct blame_call *l = idmap_get(&last, key);
+
+		if (!is_pair(j->rows[i]) && (!l || l->c.enter_ns < j->calls[i].c.enter_ns))
+			r = idmap_put(&last, key, &j->calls[i]);
+	}
+	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
+		struct push_call *c = &j->calls[i].c;
+		const struct blame_call *l = idmap_get(&last, collective_key(c));
+
+		if (is_pair(j->rows[i]) || !l || l->c.enter_ns <= c->leave_ns)
+			continue;
+		c->leave_ns = l->c.enter_ns;
+		c->wait_ns = (uint64_t)(c->leave_ns - c->enter_ns);
+	}
+	return r == -ENOMEM ? r : 0;
+}
+
+static uint32_t find_root(uint32_t *parent, uint32_t w)
+{
+	while (parent[w] != w)
+		w = parent[w] = parent[parent[w]];
+	return w;
+}
+
+/* The job of each worker: *ret_of is the caller's. */
+static int find_jobs(const struct straggler_job *all, uint32_t **ret_of, size_t *ret_count)
+{
+	_cleanup_(idmap_done) struct idmap first =
+		IDMAP_INIT(1 << 20); /* worker + 1, by communicator */
+	_cleanup_free_ uint32_t *parent = calloc(all->worker_count + 1, sizeof(*parent));
+	_cleanup_free_ uint32_t *of = calloc(all->worker_count + 1, sizeof(*of));
+	size_t n = 0;
+	int r = 0;
+
+	if (!parent || !of)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		parent[w] = w;
+	for (size_t i = 0; r >= 0 && i < all->call_count; i++) {
+		uint32_t w = all->calls[i].worker;
+		size_t one = (size_t)(uintptr_t)idmap_get(&first, all->calls[i].c.comm);
+
+		if (one)
+			parent[find_root(parent, w)] = find_root(parent, (uint32_t)(one - 1));
+		else
+			r = idmap_put(&first, all->calls[i].c.comm, (void *)(uintptr_t)(w + 1));
+	}
+	if (r == -ENOMEM)
+		return r;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		if (find_root(parent, w) == w)
+			of[w] = (uint32_t)n++;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		of[w] = of[find_root(parent, w)];
+	*ret_of = TAKE(of);
+	*ret_count = n;
+	return 0;
+}
+
+static void job_done(struct straggler_job *j)
+{
+	free(j->workers);
+	free(j->calls);
+	free(j->rows);
+	blame_done(&j->blame);
+	*j = (struct straggler_job){0};
+}
+
+/* One that is too large to be looked at is blamed for nothing. */
+static int blame_job(struct straggler_job *j)
+{
+	int r = j->worker_count < 2 ? 0 : suppose_waits(j);
+
+	if (r < 0 || j->worker_count < 2)
+		return r;
+	r = blame_find(j->workers, j->worker_count, j->calls, j->call_count, &j->blame);
+	return r == -ENOMEM ? r : 0;
+}
+
+/* Deals @all out to its @n jobs. */
+static int deal_out(
+	const struct straggler_job *all, const uint32_t *of, size_t n, struct straggler_job *jobs)
+{
+	_cleanup_free_ uint32_t *place = calloc(all->worker_count + 1, sizeof(*place));
+
+	if (!place)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		place[w] = (uint32_t)jobs[of[w]].worker_count++;
+	for (size_t i = 0; i < all->call_count; i++)
+		jobs[of[all->calls[i].worker]].call_count++;
+	for (size_t i = 0; i < n; i++) {
+		struct straggler_job *j = &jobs[i];
+
+		j->workers = calloc(j->worker_count + 1, sizeof(*j->workers));
+		j->calls = calloc(j->call_count + 1, sizeof(*j->calls));
+		j->rows = calloc(j->call_count + 1, sizeof(*j->rows));
+		if (!j->workers || !j->calls || !j->rows)
+			return -ENOMEM;
+		j->call_count = 0;
+	}
+	for (uint32_t w = 0; w < all->worker_count; w++)
+		jobs[of[w]].workers[place[w]] = all->workers[w];
+	for (size_t i = 0; i < all->call_count; i++) {
+		struct straggler_job *j = &jobs[of[all->calls[i].worker]];
+
+		j->rows[j->call_count] = all->rows[i];
+		j->calls[j->call_count++] =
+			(struct blame_call){place[all->calls[i].worker], all->calls[i].c};
+	}
+	return 0;
+}
+
+static int blame_jobs(const struct straggler_job *all, struct straggler_jobs *ret)
+{
+	_cleanup_free_ uint32_t *of = NULL;
+	size_t n = 0;
+	int r = find_jobs(all, &of, &n);
+
+	if (r < 0)
+		return r;
+	ret->items = calloc(n + 1, sizeof(*ret->items));
+	if (!ret->items)
+		return -ENOMEM;
+	ret->count = n;
+	r = deal_out(all, of, n, ret->items);
+	for (size_t i = 0; r >= 0 && i < n; i++)
+		r = blame_job(&ret->items[i]);
+	return MIN(r, 0);
+}
+
+int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret)
+{
+	_cleanup_(idmap_done) struct idmap numbers = IDMAP_INIT(BLAME_WORKERS_MAX);
+	_cleanup_(job_done) struct straggler_job all = {0};
+	_cleanup_free_ const struct collective_row **rows = NULL;
+	struct source s = {0};
+	size_t adopted;
+	int r;
+
+	*ret = (struct straggler_jobs){0};
+	r = comm_recovery_run(rec, &ret->adopted, &adopted);
+	r = r < 0 ? r : gather_rows(rec, ret->adopted, adopted, &s);
+	rows = s.rows;
+	r = r < 0 ? r : find_workers(rec, &s, &all, &numbers);
+	r = r < 0 ? r : list_calls(&s, &all, &numbers);
+	return r < 0 ? r : blame_jobs(&all, ret);
+}
+
+void straggler_jobs_done(struct straggler_jobs *j)
+{
+	for (size_t i = 0; i < j->count; i++)
+		job_done(&j->items[i]);
+	free(j->items);
+	free(j->adopted);
+	*j = (struct straggler_jobs){0};
+}

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* straggler_job.h - the ranks of a recording by jobs, and who makes each of them wait (blame/blame.h). */
+#pragma once
+
+#include "diagnose/compose/correlate.h"
+#include "blame/blame.h"
+
+struct straggler_job { /* processes that meet in communicators, directly or through others */
+	struct blame_worker *workers;
+	size_t worker_count;
+	struct blame_call *calls;
+	const struct collective_row **rows; /* of calls[i] */
+	size_t call_count;
+	struct blame blame;
+};
+
+struct straggler_jobs {
+	struct straggler_job *items; /* blame.confidence 0: it cannot be told who makes it wait */
+	size_t count;
+	struct collective_row *adopted; /* rows of communicators made before the trace */
+};
+
+/* straggler_jobs_find - 0 and *ret (released with straggler_jobs_done(), also after a failure), or
+ * -ENOMEM. */
+int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret);
+void straggler_jobs_done(struct straggler_jobs *j);
