@@ -105,7 +105,12 @@ struct incident {
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */
 	double period_confidence; /* 0..1 */
 	wall_time since;          /* a change that lasts since then; 0: none */
-	wall_time resolved;       /* followed live: when it was over; 0: it is not, or not known */
+	/* What a unit of work (a step, a request) takes now, and without this: about, and the range. 0: not
+	 * known. */
+	uint64_t unit_ns, fixed_ns, fixed_least_ns, fixed_most_ns;
+	char place
+		[160]; /* the user's own line that it comes from: "train.py:71 (step)"; "": none */
+	wall_time resolved; /* followed live: when it was over; 0: it is not, or not known */
 	struct incident_cause causes[INCIDENT_CAUSES]; /* largest first */
 	int cause_count;
 	struct incident_step timeline[INCIDENT_TIMELINE];

@@ -2,6 +2,7 @@
 /* delay.h - what steps lost their time to: the lines of an account that grew, put together by cause. */
 #pragma once
 
+#include "diagnose/chains/resource.h"
 #include "diagnose/compose/correlate.h"
 #include "model/problem.h"
 #include "model/step_account.h"
@@ -45,6 +46,7 @@ struct delay {
 	uint64_t ordinary_ns, slow_ns;    /* in a step */
 	const struct account_entry *lead; /* its largest entry; NULL: none is kept */
 	double share;                     /* of all that grew, 0..1 */
+	struct resource_use end;          /* where its chain leads to */
 };
 
 struct delay_list {

@@ -1,0 +1,43 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* resource.h - where a delay leads to: what was waited for, and who had it meanwhile. */
+#pragma once
+
+#include <stdint.h>
+
+#include "model/event.h"
+
+/* X(NAME, id) */
+#define RESOURCES(X)                                                                               \
+	X(NONE, "")                     /* nothing beyond the delay itself is known */             \
+	X(GPU_CLOCK, "gpu_clock")       /* a limit that somebody set */                            \
+	X(GPU_POWER, "gpu_power")       /* its power limit */                                      \
+	X(GPU_HEAT, "gpu_heat")         /* its temperature */                                      \
+	X(GPU_PROCESS, "gpu_process")   /* another process on the GPU */                           \
+	X(CPU_PROGRAM, "cpu_program")   /* other programs had the CPUs */                          \
+	X(CPU_OWN, "cpu_own")           /* threads of the job itself had them */                   \
+	X(CPU_QUOTA, "cpu_quota")       /* the container's limit */                                \
+	X(CPU_MASK, "cpu_mask")         /* it may use few CPUs */                                  \
+	X(DISK_READ, "disk_read")       /* who holds the device up, by reading */                  \
+	X(DISK_WRITE, "disk_write")     /* likewise by writing */                                  \
+	X(MEMORY_LIMIT, "memory_limit") /* the container's limit is reached */                     \
+	X(MEMORY, "memory")             /* the machine's memory is short: reclaim, swap */         \
+	X(LOCK, "lock")                 /* a thread holds it */                                    \
+	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
+	X(ADDRESS, "address")           /* a remote address */                                     \
+	X(COMPILER, "compiler")         /* which one */
+
+enum resource {
+#define X(NAME, id) RESOURCE_##NAME,
+	RESOURCES(X)
+#undef X
+		RESOURCE_COUNT
+};
+
+struct resource_use {
+	enum resource resource;
+	char who[64];    /* program, script, device, address, compiler; "": not known */
+	uint32_t pid;    /* of who; 0: of several, or none */
+	uint32_t count;  /* processes of that name; 0: no matter */
+	char detail[96]; /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
+	double share;    /* of the delay that it explains, 0..1 */
+};
