@@ -99,7 +99,8 @@ struct incident {
 	uint32_t pids[INCIDENT_PIDS];
 	int pid_count;
 	uint32_t pid_total;
-	const char *unit;         /* "gaps", "failed calls"; NULL: slow calls */
+	bool is_willed;   /* the end of a process that somebody wanted: not stored, and no crash */
+	const char *unit; /* "gaps", "failed calls"; NULL: slow calls */
 	int32_t culprit_rank;     /* of a job; -1: none */
 	char culprit_node[64];    /* where it runs; "": not known */
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */

@@ -105,7 +105,7 @@ static struct recording recording_of(const struct job *j)
 }
 
 struct found {
-	struct detection slow;
+	struct op_table ops;
 	struct device_allocs allocs;
 	struct incident items[4];
 	struct incident_list list;
@@ -113,7 +113,7 @@ struct found {
 
 static void found_done(struct found *f)
 {
-	detect_done(&f->slow);
+	baseline_done(&f->ops);
 	device_allocs_done(&f->allocs);
 }
 
@@ -124,10 +124,10 @@ static void find(const struct job *j, struct found *f)
 {
 	struct recording rec = recording_of(j);
 	struct detector_input input = {
-		.rec = &rec, .slow = &f->slow, .allocs = &f->allocs, .completeness = -1};
+		.rec = &rec, .ops = &f->ops, .allocs = &f->allocs, .completeness = -1};
 
 	f->list = (struct incident_list){.items = f->items, .max = ARRAY_SIZE(f->items)};
-	assert_int_equal(detect_run(&rec, &f->slow), 0);
+	assert_int_equal(baseline_run(&rec, &f->ops), 0);
 	assert_int_equal(device_allocs_run(&rec, &f->allocs), 0);
 	assert_int_equal(detect_growth(&input, &f->list), 0);
 }

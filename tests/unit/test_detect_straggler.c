@@ -2,7 +2,7 @@
 /* test_detect_straggler.c - who is late again and again, what that costs, and when nobody is to blame. */
 #include "ranks_fixture.h"
 
-#include "diagnose/calls/match.h"
+#include "diagnose/accounts/match.h"
 
 static void one_rank_is_late_every_time(void **state)
 {

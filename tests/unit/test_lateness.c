@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/calls/lateness.h"
+#include "diagnose/accounts/lateness.h"
 
 #define RANKS_MAX 32
 #define MS        INT64_C(1000000)

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "agent/answer/answer.h"
-#include "diagnose/calls/lateness.h"
+#include "diagnose/accounts/lateness.h"
 #include "model/bandwidth.h"
 
 #define COLLECTIVES_WORST 10

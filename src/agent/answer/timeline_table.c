@@ -8,7 +8,7 @@
 
 #include "agent/answer/answer.h"
 #include "agent/answer/timeline_index_private.h"
-#include "diagnose/calls/lateness.h"
+#include "diagnose/accounts/lateness.h"
 #include "base/array.h"
 
 const struct timeline_gpu_field timeline_gpu_fields[5] = {

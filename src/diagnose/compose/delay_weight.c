@@ -2,12 +2,13 @@
 #include "diagnose/compose/delay_weight.h"
 
 #include "diagnose/accounts/place.h"
+#include "diagnose/chains/host_code.h"
 #include "base/macros.h"
 
-#define HIGH_SHARE    0.10
-#define MEDIUM_SHARE  0.03
 #define WASTE_SHARE   0.15
-#define WASTE_HIGH    0.30
+#define HOST_SHARE    0.40 /* every program has some of its own */
+#define PACED_SHARE   0.7  /* of the units take about as long as the others */
+#define PACED_RATIO   1.6
 #define EVEN_SHARE    0.3
 #define GPU_TOO       0.3
 #define ONE_PLACE     0.6
@@ -51,13 +52,6 @@ bool delay_is_idle(const struct step_account *a, const struct delay *l)
 	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
 
 	return is_input(l->kind) && !is_training(a) && !is_known;
-}
-
-static enum severity by_share(double share, double high)
-{
-	return share >= high           ? SEVERITY_HIGH
-	       : share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
-				       : SEVERITY_LOW;
 }
 
 /* What a slower CPU makes longer. */
@@ -184,9 +178,8 @@ static bool lead_is_asleep(const struct delay *l)
 	return l->lead && l->lead->line == ACCOUNT_ASLEEP;
 }
 
-/* A program that does not train may wait for another because it has nothing to do, unless it waits to get
- * rid of what it has written. */
-static bool may_be_idle(
+/* Unless it waits to get rid of what it has written. */
+bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
@@ -195,19 +188,11 @@ static bool may_be_idle(
 	       !(s && place_is_output(s));
 }
 
-enum severity delay_severity(const struct recording *rec, const struct step_account *a,
-	const struct gpu_change *gpu, const struct delay *l, double share)
+bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *l)
 {
-	enum severity by_time = by_share(share, HIGH_SHARE);
-
-	if (is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
-		delay_is_idle(a, l))
-		return SEVERITY_LOW;
-	if (delay_is_of_tracer(l)) /* it ends with the recording */
-		return share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
-	if (by_time == SEVERITY_HIGH && may_be_idle(rec, a, l))
-		return SEVERITY_MEDIUM;
-	return by_time;
+	return is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
+	       delay_is_idle(a, l) || delay_is_of_tracer(l);
 }
 
 bool delay_stands_alone(enum delay_kind kind)
@@ -227,14 +212,45 @@ bool delay_stands_alone(enum delay_kind kind)
 	}
 }
 
+/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
+ * that waits until somebody wants something. */
+static bool is_paced(const struct step_account *a)
+{
+	double usual = (double)a->ordinary_step_ns;
+	size_t near = 0;
+
+	if (a->origin == STEP_BY_TIME)
+		return false;
+	for (size_t i = 0; i < a->mark_count; i++)
+		near += (double)a->marks[i].dur_ns < PACED_RATIO * usual &&
+			(double)a->marks[i].dur_ns * PACED_RATIO > usual;
+	return (double)near >= PACED_SHARE * (double)a->mark_count;
+}
+
+/* Host code of the thread that feeds the GPU, which does something else: its share of a unit. */
+static double host_share(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		const struct stack *s = stack_of(rec, e->stack_hash);
+
+		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && s &&
+			!host_code_drives_gpu(s))
+			ns += e->slow_ns;
+	}
+	return (double)ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
+}
+
 static bool is_waste(const struct step_account *a, enum delay_kind kind)
 {
 	if (is_input(kind))
-		return is_training(a);
+		return is_training(a) || is_paced(a);
 	return kind == DELAY_BY_COPY || delay_stands_alone(kind);
 }
 
-/* Of the time in all steps, also in those that are not compared: what the host does while the GPU is busy
+/* Of the time in all units, also in those that are not compared: what the host does while the GPU is busy
  * costs nothing. */
 static double share_of_all(const struct step_account *a, enum delay_kind kind)
 {
@@ -247,13 +263,11 @@ static double share_of_all(const struct step_account *a, enum delay_kind kind)
 	return sum ? (double)a->total_ns[kind] / (double)sum : 0;
 }
 
-bool delay_is_waste(const struct step_account *a, const struct delay *l)
+bool delay_is_waste(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
+	if (l->kind == DELAY_BY_HOST)
+		return host_share(rec, a) >= HOST_SHARE;
 	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
 	       is_waste(a, l->kind);
-}
-
-enum severity delay_waste_severity(double share)
-{
-	return by_share(share, WASTE_HIGH);
 }

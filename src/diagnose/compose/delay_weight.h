@@ -18,18 +18,21 @@ bool delay_is_idle(const struct step_account *a, const struct delay *l);
 bool delay_is_pause(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
 
-/* delay_severity - of @l, which costs @share of the time in steps. */
-enum severity delay_severity(const struct recording *rec, const struct step_account *a,
-	const struct gpu_change *gpu, const struct delay *l, double share);
+/* delay_is_harmless - nothing is wrong: it is more work, code that is somewhat slower everywhere, a pause on purpose,
+ * how a program waits that has nothing to do, or the tracer itself. */
+bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *l);
+
+/* delay_may_be_idle - a program that does not train may wait for another because it has nothing to do. */
+bool delay_may_be_idle(
+	const struct recording *rec, const struct step_account *a, const struct delay *l);
 
 /* delay_stands_alone - whether @kind is a cause by itself: others' doing, or a thing that is done and took its time.
  * What others may do to the thread (it waits for one, its code runs slower) may be how another cause shows, or how
  * the program works. */
 bool delay_stands_alone(enum delay_kind kind);
 
-/* delay_is_waste - whether it is waste by itself, where no step is slow: nothing of the job's own work is
+/* delay_is_waste - whether it is waste by itself, in every unit of @a: nothing of the job's own work is
  * done in it, and it has a part of the job's time that matters. */
-bool delay_is_waste(const struct step_account *a, const struct delay *l);
-
-/* delay_waste_severity - of such waste of @share of every step. */
-enum severity delay_waste_severity(double share);
+bool delay_is_waste(
+	const struct recording *rec, const struct step_account *a, const struct delay *l);

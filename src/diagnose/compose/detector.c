@@ -95,15 +95,6 @@ void incident_sql(struct incident *i, const char *fmt, ...)
 		i->evidence_sql[0] = 0;
 }
 
-bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid)
-{
-	for (size_t i = 0; i < l->count; i++)
-		if (l->items[i].problem == problem && l->items[i].pid == pid &&
-			l->items[i].severity >= SEVERITY_MEDIUM)
-			return true;
-	return false;
-}
-
 double completeness_of_sources(const struct accounting *books, unsigned sources)
 {
 	double least = 1;
@@ -118,47 +109,6 @@ double completeness_of_sources(const struct accounting *books, unsigned sources)
 			least = MIN(least, 1 - (double)lost / (double)hits);
 	}
 	return least;
-}
-
-void incident_drop(struct incident_list *l, incident_test *test, const void *arg)
-{
-	size_t kept = 0;
-
-	for (size_t k = 0; k < l->count; k++) {
-		bool is_dropped = test(&l->items[k], arg);
-
-		if (!is_dropped && kept != k)
-			l->items[kept] = l->items[k];
-		kept += !is_dropped;
-	}
-	l->count = kept;
-}
-
-struct cover { /* of unexplained slow calls: whose, when, and of which op */
-	uint32_t pid;
-	int64_t from_ns, to_ns;
-	bool is_of_op;
-	uint8_t source;
-	uint16_t op;
-};
-
-static bool is_covered(const struct incident *i, const void *arg)
-{
-	const struct cover *c = arg;
-
-	return i->problem == PROBLEM_SLOW_CALL && i->severity == SEVERITY_LOW && i->pid == c->pid &&
-	       i->first.ns >= c->from_ns && i->last.ns <= c->to_ns &&
-	       (!c->is_of_op || (i->source == c->source && i->op == c->op));
-}
-
-void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
-{
-	incident_drop(l, is_covered, &(struct cover){pid, from_ns, to_ns, false, 0, 0});
-}
-
-void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op)
-{
-	incident_drop(l, is_covered, &(struct cover){pid, INT64_MIN, INT64_MAX, true, source, op});
 }
 
 void incident_keep(struct incident_list *l, struct incident *i)

@@ -1,24 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detector.h - what finds a problem in a recording: one function, one row in DETECTORS.
+/* detector.h - what finds a state that is no matter of lost time alone (a leak, an error, a hang): one function, one row
+ * in DETECTORS. Where time was lost to is told by accounts: findings/time_finding.h.
  *
- * To add one: its file here with a function of type detector, a line in DETECTORS, its row in the
+ * To add one: its file in findings/ with a function of type detector, a line in DETECTORS, its row in the
  * catalogue (model/problem.h), a scenario that provokes it and one that only looks like it
- * (sim/scenarios). A detector is pure, looks at everything and says nothing without evidence: an
+ * (sim/scenarios). A detector is pure, says nothing without evidence: an
  * incident has at least one evidence row or a timeline step with real times, and its confidence
- * states how much of what it claims was seen. What several detectors could report is reported by
- * the most specific one: see correlate.c. */
+ * states how much of what it claims was seen. */
 #pragma once
 
 #include "diagnose/findings/device_allocs.h"
-#include "diagnose/calls/slow_calls.h"
-#include "diagnose/units/step.h"
+#include "diagnose/accounts/baseline.h"
 #include "base/macros.h"
 #include "model/problem.h"
 
 struct detector_input { /* what detectors look at */
 	const struct recording *rec;
-	const struct detection *slow; /* slow calls and what is ordinary */
-	const struct step_table *steps;
+	const struct op_table *ops; /* all calls, and what is ordinary of each */
 	const struct device_allocs *allocs;
 	double completeness; /* share of hits that are in the data; -1: not known */
 };
@@ -66,49 +64,27 @@ void incident_process(struct incident *i, const struct event *e, int64_t first_n
 /* incident_sql - the query that shows it, cut to nothing if it does not fit. */
 void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
-/* incident_has - whether the list holds an incident of @problem and @pid, MEDIUM or worse. */
-bool incident_has(const struct incident_list *l, enum problem problem, uint32_t pid);
-
-/* incident_drop - drops those for which @test holds. Not between incident_begin() and
- * incident_keep(). */
-typedef bool incident_test(const struct incident *i, const void *arg);
-void incident_drop(struct incident_list *l, incident_test *test, const void *arg);
-
-/* incident_cover - drops the unexplained slow-call incidents of @pid that lie within [from, to]:
- * who calls this is about to explain them. Not between incident_begin() and incident_keep(). */
-void incident_cover(struct incident_list *l, uint32_t pid, int64_t from_ns, int64_t to_ns);
-
-/* incident_cover_op - likewise only those of one op, whenever they were. */
-void incident_cover_op(struct incident_list *l, uint32_t pid, uint8_t source, uint16_t op);
-
 /* incident_keep - it is complete: it stays in the list. */
 void incident_keep(struct incident_list *l, struct incident *i);
 
 typedef int detector(const struct detector_input *s, struct incident_list *out); /* 0 or -ENOMEM */
 
-/* X(function): in the order in which they run. */
+/* X(function): state findings. None looks at what another has found: their order does not matter. */
 /* clang-format off: one a line */
 #define DETECTORS(X)                                                                               \
-	X(detect_starvation)                                                                       \
 	X(detect_hang)                                                                             \
 	X(detect_straggler)                                                                        \
-	X(detect_pcie)                                                                             \
 	X(detect_sharing)                                                                          \
 	X(detect_memory)                                                                           \
 	X(detect_leak)                                                                             \
-	X(detect_growth) /* what detect_leak cannot tell from a warm-up */                         \
+	X(detect_growth)                                                                           \
 	X(detect_errors)                                                                           \
 	X(detect_throttle)                                                                         \
 	X(detect_hardware)                                                                         \
 	X(detect_graph)                                                                            \
 	X(detect_start)                                                                            \
 	X(detect_orchestration)                                                                    \
-	X(detect_labels)                                                                           \
-	X(detect_contention) /* what is not told by slow calls and pauses */                       \
-	X(detect_goodput)    /* looks at what began at the same time */                            \
-	X(detect_neighbour)  /* gives slow calls a more specific name */                           \
-	X(detect_steps)      /* the account of steps stands above what others guess */             \
-	X(detect_relief)     /* last: what became of those that others blame */
+	X(detect_labels)
 /* clang-format on */
 
 #define X(function) detector function;

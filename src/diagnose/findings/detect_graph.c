@@ -116,8 +116,8 @@ static void process_span(const struct detector_input *s, struct graph_process *p
 	p->first_ns = p->events[0]->start.ns;
 	for (size_t i = 0; i < p->count; i++)
 		p->last_ns = MAX(p->last_ns, event_end_ns(p->events[i]));
-	for (size_t i = 0; i < s->slow->ops.count; i++) {
-		const struct op_group *g = &s->slow->ops.groups[i];
+	for (size_t i = 0; i < s->ops->count; i++) {
+		const struct op_group *g = &s->ops->groups[i];
 
 		if (g->source == 0 && g->pid == p->pid)
 			p->last_ns = MAX(p->last_ns, g->last_ns);

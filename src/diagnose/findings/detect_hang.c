@@ -253,9 +253,6 @@ static int report(const struct detector_input *s, const struct hang *h, struct i
 				 explanation = BUF_INIT(SENTENCE_MAX);
 	struct incident *inc;
 
-	for (size_t i = 0; i < h->rank_count; i++)
-		if (h->is_stuck && h->ranks[i].stuck)
-			incident_cover(out, h->ranks[i].last->pid, h->since_ns, h->until_ns);
 	inc = incident_begin(out, PROBLEM_NCCL_HANG);
 	if (!inc)
 		return 0;

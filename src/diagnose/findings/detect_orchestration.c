@@ -7,9 +7,8 @@
  *   killed by the OOM killer, evicted pod  HIGH
  *   SIGKILL without one, a crash (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE), an error code  MEDIUM
  *   SIGTERM, SIGINT, SIGHUP, SIGQUIT (somebody asked it to end)  LOW
- * An error code or a crash after a CUDA error of the same process is that error's consequence and
- * not reported again. A process of the same name whose first call comes within 120 s after is told
- * as a restart. If it was itself what slowed another process down: detect_relief.c. Codes 128 + n are what shells make of signal n.
+ * A process of the same name whose first call comes within 120 s after is told as a restart. An end that is the
+ * consequence of another incident is left out by compose. Codes 128 + n are what shells make of signal n.
  * An OOM kill of an untraced process is a LOW note: memory was short, no more is known.
  * Confidence 0.95 for what the kernel reports, 0.7 for an error code (what it means is the
  * program's affair). */
@@ -135,20 +134,6 @@ static struct ending ending_of(const struct job_process *p)
 	return e;
 }
 
-/* Its own CUDA errors say why it failed. */
-static bool is_consequence(const struct incident_list *out, const struct ending *e, uint32_t pid)
-{
-	if (e->by_oom || e->number == SIGKILL || is_request(e->number))
-		return false;
-	for (size_t i = 0; i < out->count; i++)
-		if (out->items[i].problem == PROBLEM_KERNEL_COMPILER && out->items[i].pid == pid)
-			return true;
-	return incident_has(out, PROBLEM_DEVICE_ASSERT, pid) ||
-	       incident_has(out, PROBLEM_GPU_MEMORY, pid) ||
-	       incident_has(out, PROBLEM_VERSION_MISMATCH, pid) ||
-	       incident_has(out, PROBLEM_NCCL_HANG, pid);
-}
-
 static const struct job_process *restart_of(const struct job *j, const struct job_process *p)
 {
 	for (int i = 0; i < j->count; i++) {
@@ -209,8 +194,7 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	struct ending e = ending_of(p);
 	struct incident *inc;
 
-	if ((!p->exit && !p->oom) || (!e.by_oom && !e.number && !e.code) ||
-		is_consequence(out, &e, p->pid))
+	if ((!p->exit && !p->oom) || (!e.by_oom && !e.number && !e.code))
 		return;
 	inc = incident_begin(out, PROBLEM_ORCHESTRATION);
 	if (!inc)
@@ -224,6 +208,7 @@ static void report(const struct detector_input *s, const struct job *j, const st
 					       : SEVERITY_MEDIUM;
 	inc->count = 1;
 	inc->unit = "ends";
+	inc->is_willed = !e.by_oom && (e.number == SIGKILL || is_request(e.number));
 	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
 	inc->completeness = s->completeness;
 	describe(j, p, &e, inc);

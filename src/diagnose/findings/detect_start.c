@@ -22,7 +22,7 @@
 #include <stdlib.h>
 
 #include "diagnose/compose/detector.h"
-#include "diagnose/chains/lazy_find.h"
+#include "diagnose/findings/lazy_find.h"
 #include "base/text.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
@@ -120,7 +120,7 @@ static struct start *start_of(const struct starts *l, const struct op_group *g)
 /* One pass over the recording: first calls of processes, and the first call of each op. */
 static void find_first(const struct detector_input *s, struct starts *l)
 {
-	const struct op_table *ops = &s->slow->ops;
+	const struct op_table *ops = s->ops;
 	uint32_t at;
 
 	for (size_t i = 0; i < s->rec->event_count; i++) {
@@ -219,7 +219,7 @@ static void describe(const struct start *p, bool seen, struct incident *inc)
 
 static void report(const struct detector_input *s, const struct start *p, struct incident_list *out)
 {
-	const struct op_group *process = &s->slow->ops.groups[p->cold[0].op->process];
+	const struct op_group *process = &s->ops->groups[p->cold[0].op->process];
 	bool seen = is_seen(p);
 	double span = (double)MAX(process->last_ns - process->first_ns, INT64_C(1));
 	struct incident *inc = incident_begin(out, PROBLEM_COLD_START);
@@ -242,7 +242,7 @@ static void report(const struct detector_input *s, const struct start *p, struct
 
 int detect_start(const struct detector_input *s, struct incident_list *out)
 {
-	const struct op_table *ops = &s->slow->ops;
+	const struct op_table *ops = s->ops;
 	_cleanup_(starts_done) struct starts l = {0};
 	_cleanup_(lazy_done) struct lazy_list lazy = {0};
 

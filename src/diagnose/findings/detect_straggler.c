@@ -17,7 +17,7 @@
 
 #include "diagnose/findings/straggler_link.h"
 #include "diagnose/compose/detector.h"
-#include "diagnose/calls/window.h"
+#include "diagnose/findings/doing.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -163,20 +163,19 @@ static const struct collective_row *latest_row(
 	return first;
 }
 
-static void write_words(const struct straggler_job *j, const struct culprits *c,
-	const struct window_use *u, struct incident *inc)
+static void write_words(const struct straggler_job *j, const struct culprits *c, const char *doing,
+	struct incident *inc)
 {
 	const struct blame *b = &j->blame;
 	const struct blame_suspect *s = c->worst;
 	const char *peers_are = b->kind == BLAME_STAGE ? "the other stages" : "its peers";
 	size_t others = j->worker_count - MIN(c->count, j->worker_count);
-	char who[160], doing[160], cleared[160], regular[64] = "";
+	char who[160], cleared[160], regular[64] = "";
 	char lag[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX], own[TEXT_MAX], peers[TEXT_MAX],
 		step[TEXT_MAX];
 
 	who_text(j, c, who, sizeof(who));
 	cleared_text(j, cleared, sizeof(cleared));
-	window_describe(u, j->workers[s->worker].pid, doing, sizeof(doing));
 	if (s->period > 1)
 		snprintf(regular, sizeof(regular), ", every %u steps", s->period);
 	text_format_duration(lag, s->lag_ns);
@@ -329,12 +328,12 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 {
 	const struct collective_row *row = latest_row(j, c->worst);
 	_cleanup_free_ struct window *windows = NULL;
-	struct window_use use;
+	char doing[160];
 	struct incident *inc;
 	size_t n;
 	int r = own_windows(j, c->worst->worker, &windows, &n);
 
-	r = r < 0 ? r : window_examine(in->rec, row->pid, windows, n, &use);
+	r = r < 0 ? r : doing_describe(in->rec, row->pid, windows, n, doing, sizeof(doing));
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_STRAGGLER);
@@ -342,17 +341,10 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 		return 0;
 	incident_id(inc, row->pid, c->worst->since_ns);
 	fill(in, j, c, row, inc);
-	write_words(j, c, &use, inc);
+	write_words(j, c, doing, inc);
 	add_evidence(in->rec, row, j, c->worst, inc);
 	incident_keep(out, inc);
 	return 0;
-}
-
-/* Whatever the others' calls waited for is told. */
-static void cover_waits(const struct straggler_job *j, struct incident_list *out)
-{
-	for (size_t i = 0; i < j->worker_count; i++)
-		incident_cover(out, j->workers[i].pid, 0, INT64_MAX);
 }
 
 /* Who was slowest in a step changes with every step: that is told, and nobody is named for it. */
@@ -422,8 +414,7 @@ static int report_job(
 		if (c.worst->cause != i || (c.share < LOW_SHARE && c.worst->period < 2))
 			continue;
 		if (!covered)
-			cover_waits(j, out);
-		covered = true;
+			covered = true;
 		r = report_cause(in, j, &c, out);
 		if (r < 0)
 			return r;

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "diagnose/calls/baseline.h"
+#include "diagnose/accounts/baseline.h"
 #include "base/array.h"
 #include "base/idmap.h"
 #include "base/search.h"

@@ -130,7 +130,7 @@ static uint32_t forked_from(const struct detector_input *s, const struct lineage
 	if (failure_is_nccl(e) || e->ret != CODE_NOT_INITIALIZED)
 		return 0;
 	for (int i = 0; i < FORKS_FOLLOWED; i++) {
-		if (!lineage_forked_after_use(lines, &s->slow->ops, pid, e->start.ns, &pid))
+		if (!lineage_forked_after_use(lines, s->ops, pid, e->start.ns, &pid))
 			return 0;
 		if (!is_uninitialised(l, pid))
 			return pid;

@@ -3,7 +3,7 @@
  * different arguments. */
 #pragma once
 
-#include "diagnose/calls/match.h"
+#include "diagnose/accounts/match.h"
 #include "base/idmap.h"
 
 enum hang_kind {

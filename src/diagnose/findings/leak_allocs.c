@@ -10,9 +10,9 @@
 /* The process itself; it has a group, since it has calls. */
 static const struct op_group *group_of(const struct detector_input *s, uint32_t pid)
 {
-	for (size_t i = 0; i < s->slow->ops.count; i++)
-		if (s->slow->ops.groups[i].source == 0 && s->slow->ops.groups[i].pid == pid)
-			return &s->slow->ops.groups[i];
+	for (size_t i = 0; i < s->ops->count; i++)
+		if (s->ops->groups[i].source == 0 && s->ops->groups[i].pid == pid)
+			return &s->ops->groups[i];
 	return NULL;
 }
 

@@ -2,8 +2,9 @@
 /* incident_stacks.c - see incident_stacks.h. Stacks are known by their hash alone; whoever prints has the names. */
 #include "diagnose/sentences/incident_stacks.h"
 
-#include <errno.h>
 #include <stdlib.h>
+
+#include "base/macros.h"
 
 static int by_hash(const void *a, const void *b)
 {
@@ -40,24 +41,4 @@ void incident_stacks_merge(struct incident_stack *list, size_t n, struct inciden
 	inc->stack_count = (int)MIN(distinct, (size_t)INCIDENT_STACKS);
 	for (int i = 0; i < inc->stack_count; i++)
 		inc->stacks[i] = list[i];
-}
-
-int incident_stacks_sum(const struct recording *rec, const struct detection *d,
-	const struct slow_episode *s, struct incident *inc)
-{
-	_cleanup_free_ struct incident_stack *list = calloc(s->count + 1, sizeof(*list));
-	size_t n = 0;
-
-	if (!list)
-		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct slow_call *c = &d->slow[s->first + i];
-		uint64_t hash = rec->events[c->event].stack_hash;
-
-		if (hash)
-			list[n++] =
-				(struct incident_stack){hash, episode_wall_ns(s, c->excess_ns), 1};
-	}
-	incident_stacks_merge(list, n, inc);
-	return 0;
 }

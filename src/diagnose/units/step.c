@@ -29,7 +29,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/calls/baseline.h"
+#include "diagnose/accounts/baseline.h"
 #include "diagnose/units/setup.h"
 #include "base/array.h"
 #include "base/search.h"

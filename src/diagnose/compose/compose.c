@@ -1,0 +1,304 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/compose/compose.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/severity.h"
+#include "diagnose/sentences/delay_text.h"
+#include "diagnose/sentences/steps_show.h"
+#include "base/macros.h"
+
+#define COVERED_SHARE 0.5 /* of a finding's time: then a state finding tells the same */
+#define BIT(NAME)     (UINT32_C(1) << DELAY_BY_##NAME)
+
+STATIC_ASSERT((int)DELAY_KINDS < 32);
+
+/* What the time went into that a state finding tells of, whatever the account calls it. */
+static uint32_t kinds_of(enum problem p)
+{
+	switch (p) {
+	case PROBLEM_GRAPH_RECAPTURE:
+		return BIT(GRAPH) | BIT(CALL) | BIT(ALLOCATION) | BIT(HOST) | BIT(LAUNCH) |
+		       BIT(COMPILE);
+	case PROBLEM_COLD_START:
+		return BIT(CALL) | BIT(LAUNCH) | BIT(ALLOCATION) | BIT(HOST) | BIT(GRAPH) |
+		       BIT(COMPILE);
+	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
+	case PROBLEM_NCCL_HANG:
+	case PROBLEM_STRAGGLER:
+		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
+		       BIT(NETWORK) | BIT(PROCESS);
+	default: return 0;
+	}
+}
+
+static bool is_of(const struct incident *i, uint32_t pid)
+{
+	if (i->pid == pid)
+		return true;
+	for (int k = 0; k < i->pid_count; k++)
+		if (i->pids[k] == pid)
+			return true;
+	return false;
+}
+
+/* Ranks that wait for another one are told with that one: whoever is not blamed is its victim. */
+static bool is_victim(const struct incident *i, uint32_t pid)
+{
+	return (i->problem == PROBLEM_STRAGGLER || i->problem == PROBLEM_NCCL_HANG) &&
+	       i->severity >= SEVERITY_MEDIUM && is_of(i, pid);
+}
+
+/* Whether one of the @n state findings tells of @f. */
+static bool is_told(const struct time_findings *all, const struct time_finding *f,
+	const struct incident *states, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct incident *s = &states[i];
+
+		if (!(kinds_of(s->problem) >> f->delay.kind & 1))
+			continue;
+		if (is_victim(s, all->account->pid))
+			return true;
+		if (is_of(s, all->account->pid) &&
+			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
+			return true;
+	}
+	return false;
+}
+
+static uint32_t culprit_of(const struct time_findings *all, const struct time_finding *f)
+{
+	if (f->problem == PROBLEM_GPU_SHARING && all->gpu.others.count)
+		return all->gpu.others.named[0].pid;
+	return f->delay.end.pid ? f->delay.end.pid : f->delay.lead ? f->delay.lead->culprit_pid : 0;
+}
+
+/* Whether the process that @f blames blames this one for the same, and lost more, or as much and stands before it. */
+static bool is_mutual(
+	const struct time_findings *list, size_t n, size_t at, const struct time_finding *f)
+{
+	uint32_t other = culprit_of(&list[at], f), own = list[at].account->pid;
+
+	for (size_t i = 0; other && i < n; i++) {
+		if (i == at || list[i].account->pid != other)
+			continue;
+		for (int k = 0; k < list[i].count; k++) {
+			const struct time_finding *g = &list[i].items[k];
+
+			if (g->problem == f->problem && !g->is_harmless &&
+				culprit_of(&list[i], g) == own &&
+				(g->lost_ns > f->lost_ns ||
+					(g->lost_ns == f->lost_ns && other < own)))
+				return true;
+		}
+	}
+	return false;
+}
+
+static int64_t first_ns(const struct step_account *a)
+{
+	return a->lost_ns ? a->slow_first.ns : a->first.ns;
+}
+
+static void put_stacks(const struct time_finding *f, struct incident *inc)
+{
+	const struct delay *l = &f->delay;
+	const struct account_entry *e = l->lead;
+	uint64_t hash = !e || l->kind == DELAY_BY_STOPPED             ? 0
+			: l->kind == DELAY_BY_PROCESS && e->wait_hash ? e->wait_hash
+								      : e->stack_hash;
+	uint64_t grown;
+
+	if (!hash)
+		return;
+	grown = e->slow_ns > e->ordinary_ns ? e->slow_ns - e->ordinary_ns : 0;
+	inc->stacks[0] = (struct incident_stack){
+		.hash = hash, .ns = MIN(grown * f->units, f->lost_ns), .calls = f->units};
+	inc->stack_count = 1;
+	inc->stack_total = 1;
+	inc->stack_ns = inc->stacks[0].ns;
+}
+
+/* Each of the other processes on the GPU has its part in it. */
+static void put_others(const struct gpu_others *o, struct incident *inc)
+{
+	int n = MIN(o->count, GPU_OTHERS_NAMED);
+	struct incident_cause whole = inc->causes[0];
+
+	for (int i = 0; i < n; i++) {
+		struct incident_cause *c = &inc->causes[i];
+
+		*c = whole;
+		c->ns = whole.ns / (uint64_t)n;
+		c->culprit_pid = o->named[i].pid;
+		memcpy(c->culprit, o->named[i].comm, COMM_LEN);
+	}
+	inc->cause_count = MAX(n, 1);
+}
+
+static void put_cause(
+	const struct time_findings *all, const struct time_finding *f, struct incident *inc)
+{
+	const struct account_entry *lead = f->delay.lead;
+	struct incident_cause *c = &inc->causes[0];
+
+	*c = (struct incident_cause){.cause = delay_cause(f->delay.kind),
+		.ns = f->lost_ns,
+		.calls = f->units,
+		.culprit_share = 1};
+	inc->cause_count = 1;
+	if (f->problem == PROBLEM_GPU_SHARING && all->gpu.others.count) {
+		put_others(&all->gpu.others, inc);
+		return;
+	}
+	if (f->delay.end.pid) {
+		c->culprit_pid = f->delay.end.pid;
+		snprintf(c->culprit, sizeof(c->culprit), "%s", f->delay.end.who);
+	} else if (lead && lead->culprit[0]) {
+		c->culprit_pid = lead->culprit_pid;
+		memcpy(c->culprit, lead->culprit, COMM_LEN);
+	} else if (lead && f->delay.kind == DELAY_BY_PROCESS) {
+		c->culprit_pid = lead->pid;
+		memcpy(c->culprit, lead->comm, COMM_LEN);
+	}
+}
+
+static void put_figures(
+	const struct time_findings *all, const struct time_finding *f, struct incident *inc)
+{
+	const struct step_account *a = time_finding_account(all, f);
+	bool is_slow = f->contrast == CONTRAST_SLOW;
+
+	incident_id(inc, a->pid, first_ns(a));
+	snprintf(inc->id + strlen(inc->id), sizeof(inc->id) - strlen(inc->id), "-%s%s",
+		is_slow ? "" : "every-", delay_id(f->delay.kind));
+	memcpy(inc->comm, a->comm, COMM_LEN);
+	inc->last = is_slow ? a->slow_last : a->last;
+	inc->source = SOURCE_HOST;
+	inc->op = HOST_LEDGER;
+	inc->unit = "steps";
+	inc->count = f->units;
+	inc->calls = a->steps;
+	inc->baseline_ns = a->ordinary_step_ns;
+	inc->slow_p50_ns = is_slow ? a->slow_step_ns : a->ordinary_step_ns;
+	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(inc->baseline_ns, UINT64_C(1));
+	inc->excess_ns = f->lost_ns;
+	inc->explained = f->delay.kind == DELAY_BY_UNKNOWN ? 0 : 1;
+	inc->period_steps = is_slow ? a->period_steps : 0;
+	inc->period_confidence = is_slow ? a->period_confidence : 0;
+	if (is_slow && delay_is_lasting(a))
+		inc->since = a->slow_first;
+	inc->confidence = f->confidence;
+	inc->severity =
+		f->is_harmless ? SEVERITY_LOW : severity_of(f->share, f->confidence, !is_slow);
+	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
+}
+
+static void add(const struct time_findings *all, const struct time_finding *f, double completeness,
+	struct incident_list *out)
+{
+	const struct step_account *a = time_finding_account(all, f);
+	struct incident *inc = incident_begin(out, f->problem);
+
+	if (!inc)
+		return;
+	inc->completeness = completeness;
+	put_figures(all, f, inc);
+	put_cause(all, f, inc);
+	put_stacks(f, inc);
+	steps_show(all->rec, a, inc);
+	if (f->contrast == CONTRAST_SLOW)
+		delay_text_slow(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
+	else
+		delay_text_waste(all->rec, a, &f->delay, inc);
+	incident_keep(out, inc);
+}
+
+/* What nobody need be told of beside an incident of time: notes that say that the same had no effect. */
+static bool is_refuted(const struct incident *note, const struct incident *all, size_t n)
+{
+	if (note->severity != SEVERITY_LOW || note->excess_ns ||
+		(note->problem != PROBLEM_THROTTLE && note->problem != PROBLEM_GPU_SHARING))
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (&all[i] != note && all[i].problem == note->problem && all[i].excess_ns)
+			return true;
+	return false;
+}
+
+static bool is_blamed(const struct incident *i, uint32_t pid)
+{
+	for (int k = 0; k < i->cause_count; k++)
+		if (i->pid != pid && i->causes[k].culprit_pid == pid &&
+			i->severity >= SEVERITY_MEDIUM)
+			return true;
+	return false;
+}
+
+/* Errors after which a process ends. */
+static bool is_fatal(const struct incident *i)
+{
+	switch (i->problem) {
+	case PROBLEM_KERNEL_COMPILER:
+	case PROBLEM_DEVICE_ASSERT:
+	case PROBLEM_GPU_MEMORY:
+	case PROBLEM_VERSION_MISMATCH:
+	case PROBLEM_NCCL_HANG:
+		return i->severity >= SEVERITY_MEDIUM || i->problem == PROBLEM_KERNEL_COMPILER;
+	default: return false;
+	}
+}
+
+/* Whether the end of a process is part of another story: somebody ended what slowed a job down, or it crashed of an
+ * error that is told. */
+static bool is_consequence(const struct incident *end, const struct incident *all, size_t n)
+{
+	if (end->problem != PROBLEM_ORCHESTRATION || end->severity > SEVERITY_MEDIUM)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (end->is_willed ? is_blamed(&all[i], end->pid)
+				   : is_fatal(&all[i]) && all[i].pid == end->pid)
+			return true;
+	return false;
+}
+
+static void settle(struct incident_list *l)
+{
+	bool *dropped = calloc(l->count + 1, sizeof(*dropped));
+	size_t kept = 0;
+
+	if (!dropped)
+		return;
+	for (size_t i = 0; i < l->count; i++)
+		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
+			     is_consequence(&l->items[i], l->items, l->count);
+	for (size_t i = 0; i < l->count; i++) {
+		if (dropped[i])
+			continue;
+		if (kept != i)
+			l->items[kept] = l->items[i];
+		kept++;
+	}
+	l->count = kept;
+	free(dropped);
+}
+
+void compose(const struct time_findings *findings, size_t n, double completeness,
+	struct incident_list *out)
+{
+	size_t states = out->count;
+
+	for (size_t i = 0; i < n; i++)
+		for (int k = 0; k < findings[i].count; k++) {
+			const struct time_finding *f = &findings[i].items[k];
+
+			if (!is_told(&findings[i], f, out->items, states) &&
+				!is_mutual(findings, n, i, f))
+				add(&findings[i], f, completeness, out);
+		}
+	settle(out);
+}

@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* time_finding.c - see time_finding.h.
+ *
+ * Slow units: what grew from ordinary to slow ones is what they lost their time to; each cause that has a quarter
+ * of the growth, or is one by itself and has a tenth that costs 5 % of the time, is a finding with its share of the
+ * lost time.
+ *
+ * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
+ * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
+ * said again.
+ *
+ * Confidence = that of the units x n/(n+1) of them x the share of the loss that is known x completeness. */
+#include "diagnose/findings/time_finding.h"
+
+#include "diagnose/chains/chain.h"
+#include "diagnose/compose/delay_weight.h"
+#include "diagnose/findings/pattern.h"
+#include "base/macros.h"
+
+#define CAUSE_SHARE  0.25
+#define OTHER_SHARE  0.10 /* beside a larger one */
+#define OTHER_TIME   0.05 /* of the time in units */
+#define LEAST_SHARE  0.01
+#define LEAST_NS     (20 * NS_PER_MS) /* a few short units are no job */
+#define UNITS_HALF   1.0
+#define SURE_UNITS   0.4
+#define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
+#define IDLE_DOUBT   0.7
+
+static uint64_t observed_ns(const struct step_account *a)
+{
+	return (uint64_t)MAX(a->last.ns - a->first.ns, INT64_C(1));
+}
+
+static double confidence_of(
+	const struct step_account *a, uint32_t units, double unknown, double completeness)
+{
+	return a->confidence * (double)units / ((double)units + UNITS_HALF) * (1 - unknown) *
+	       completeness_weight(completeness);
+}
+
+static void add(struct time_findings *all, const struct time_finding *f)
+{
+	all->items[all->count++] = *f;
+}
+
+/* Whether the @i-th delay has a part of what slow units lost that is worth a word of its own: a large one, or a
+ * smaller one of a large loss. */
+static bool is_large(const struct step_account *a, const struct delay_list *l, int i, uint64_t lost)
+{
+	const struct delay *d = &l->items[i];
+	double share = (double)lost / (double)observed_ns(a);
+
+	if (d->share < CAUSE_SHARE &&
+		(d->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(d->kind)))
+		return false;
+	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
+}
+
+static uint32_t find_slow(struct time_findings *all, double completeness)
+{
+	const struct step_account *a = all->account;
+	uint32_t kinds = 0;
+
+	for (int i = 0; a->lost_ns && i < all->slow_delays.count; i++) {
+		struct delay *d = &all->slow_delays.items[i];
+		struct time_finding f = {.contrast = CONTRAST_SLOW,
+			.lost_ns = (uint64_t)(d->share * (double)a->lost_ns),
+			.units = a->slow_steps};
+
+		if (!is_large(a, &all->slow_delays, i, f.lost_ns))
+			continue;
+		chain_follow(all->rec, a, d);
+		f.delay = *d;
+		f.share = (double)f.lost_ns / (double)observed_ns(a);
+		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
+		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d);
+		f.confidence =
+			confidence_of(a, a->slow_steps, all->slow_delays.unknown, completeness);
+		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
+			f.confidence =
+				MIN(confidence_of(a, a->slow_steps, 0, completeness), UNKNOWN_MOST);
+		if (delay_may_be_idle(all->rec, a, d))
+			f.confidence *= IDLE_DOUBT;
+		kinds |= UINT32_C(1) << d->kind;
+		add(all, &f);
+	}
+	return kinds;
+}
+
+static void find_whole(struct time_findings *all, uint32_t told, double completeness)
+{
+	const struct step_account *a = &all->whole;
+
+	for (int i = 0; i < all->whole_delays.count; i++) {
+		struct delay *d = &all->whole_delays.items[i];
+		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
+
+		if (told >> d->kind & 1 || !delay_is_waste(all->rec, a, d))
+			continue;
+		chain_follow(all->rec, a, d);
+		f.delay = *d;
+		f.lost_ns = d->slow_ns * a->ordinary_steps;
+		f.share = d->share;
+		if (f.lost_ns < LEAST_NS)
+			continue;
+		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
+		f.is_harmless = delay_is_of_tracer(d);
+		f.confidence = confidence_of(
+			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
+		add(all, &f);
+	}
+}
+
+int time_findings_find(const struct recording *rec, const struct step_account *a,
+	double completeness, struct time_findings *ret)
+{
+	uint32_t told;
+	int r;
+
+	*ret = (struct time_findings){.rec = rec, .account = a};
+	if (a->confidence < SURE_UNITS)
+		return 0;
+	step_account_ordinary(a, &ret->whole);
+	delays_find(rec, a, &ret->slow_delays);
+	r = gpu_change_find(rec, a, &ret->gpu);
+	if (r < 0)
+		return r;
+	told = find_slow(ret, completeness);
+	delays_find(rec, &ret->whole, &ret->whole_delays);
+	find_whole(ret, told, completeness);
+	return 0;
+}
