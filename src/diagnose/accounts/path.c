@@ -52,7 +52,9 @@ static bool is_passing(const struct walk *w, uint32_t pid)
 struct tally_part path_part(
 	const struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns)
 {
-	struct tally_part p = {.line = (uint8_t)line,
+	struct tally_part p = {
+		.line = (uint8_t)(w->over_socket && line == ACCOUNT_ASLEEP ? ACCOUNT_NETWORK
+									   : line),
 		.owner = (uint8_t)owner_of(w, r),
 		.pid = r->pid,
 		.wait_hash = w->waited,
@@ -137,12 +139,15 @@ static int follow(struct walk *w, const struct ledger_row *r, const struct waker
 	int64_t from_ns, int64_t to_ns)
 {
 	uint64_t waited = w->waited;
+	bool over_socket = w->over_socket;
 	int ret;
 
 	if (w->depth == 1)
 		w->waited = r->stack_hash;
+	w->over_socket |= r->stay_line == LEDGER_SOCKET || r->stay_line == LEDGER_POLL;
 	ret = walk_back(w, waker->tid, from_ns, to_ns);
 	w->waited = waited;
+	w->over_socket = over_socket;
 	return ret;
 }
 

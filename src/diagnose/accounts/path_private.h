@@ -23,6 +23,7 @@ struct walk {
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
 	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
+	bool over_socket; /* one of them is for an answer: who gives it may sleep, that is its own affair */
 };
 
 /* path_part - a part of @ns on @line, of the thread and time of @r. */

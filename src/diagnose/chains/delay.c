@@ -9,6 +9,7 @@
 #include "base/search.h"
 
 #define PLACED_SHARE   0.3
+#define RARELY         8   /* one step in so many at most */
 #define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
 #define SECTORS_MAX    (UINT64_C(1) << 32)
 #define KNOWN_BY_STACKS                                                                            \
@@ -165,7 +166,7 @@ static bool is_writing(const struct recording *rec, const struct step_account *a
 	return written > read;
 }
 
-/* Every so many steps the thread itself waits for what it writes: a checkpoint, in whatever language it is written
+/* Every so many steps, or now and then, the thread itself waits for what it writes: a checkpoint, in whatever language it is written
  * and whatever it calls before. */
 static void apply_writing(const struct recording *rec, const struct step_account *a, struct sums *s)
 {
@@ -173,8 +174,8 @@ static void apply_writing(const struct recording *rec, const struct step_account
 	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
 	uint64_t disk = a->slow_by[OWNER_SELF][ACCOUNT_DISK];
 
-	if (!a->period_steps || s->slow_ns[DELAY_BY_CHECKPOINT] ||
-		(double)disk < KNOWN_BY_STACKS * lost ||
+	if ((!a->period_steps && a->slow_steps * RARELY > a->steps) ||
+		s->slow_ns[DELAY_BY_CHECKPOINT] || (double)disk < KNOWN_BY_STACKS * lost ||
 		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk || !is_writing(rec, a))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(along); i++)

@@ -9,6 +9,8 @@
 #define HOST_SHARE    0.40 /* every program has some of its own */
 #define PACED_SHARE   0.7  /* of the units take about as long as the others */
 #define PACED_RATIO   1.6
+#define READINGS_MIN  3
+#define BUSY_PERCENT  70
 #define EVEN_SHARE    0.3
 #define GPU_TOO       0.3
 #define ONE_PLACE     0.6
@@ -51,7 +53,7 @@ bool delay_is_idle(const struct step_account *a, const struct delay *l)
 {
 	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
 
-	return is_input(l->kind) && !is_training(a) && !is_known;
+	return is_input(l->kind) && !is_training(a) && !is_known && !a->period_steps;
 }
 
 /* What a slower CPU makes longer. */
@@ -243,8 +245,27 @@ static double host_share(const struct recording *rec, const struct step_account 
 	return (double)ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
 }
 
-static bool is_waste(const struct step_account *a, enum delay_kind kind)
+/* Whether the GPU is idle for a good part of the time, by the driver's readings. A call that frees memory waits for
+ * the work before it: while the GPU is busy nothing is lost in it. */
+static bool gpu_idles(const struct recording *rec, const struct step_account *a)
 {
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
+			rec->gpus[i].util_gpu_pct >= 0) {
+			sum += (double)rec->gpus[i].util_gpu_pct;
+			n++;
+		}
+	return n >= READINGS_MIN && sum < BUSY_PERCENT * (double)n;
+}
+
+static bool is_waste(
+	const struct recording *rec, const struct step_account *a, enum delay_kind kind)
+{
+	if (kind == DELAY_BY_ALLOCATION)
+		return gpu_idles(rec, a);
 	if (is_input(kind))
 		return is_training(a) || is_paced(a);
 	return kind == DELAY_BY_COPY || delay_stands_alone(kind);
@@ -269,5 +290,5 @@ bool delay_is_waste(
 	if (l->kind == DELAY_BY_HOST)
 		return host_share(rec, a) >= HOST_SHARE;
 	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
-	       is_waste(a, l->kind);
+	       is_waste(rec, a, l->kind);
 }
