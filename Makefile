@@ -55,6 +55,7 @@ duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, in
 .PHONY: check-full
 check-full: ## As check, with every scenario (ten minutes more), where what is unstable fails; then check-asan and check-tsan
 	@SCENARIOS=all $(MAKE) check CHECK=--strict
+	@BUILD=$(BUILD) tests/corpus/sensitivity
 	@$(MAKE) check-asan check-tsan
 
 CAMPAIGN_S ?= 14400

@@ -8,7 +8,7 @@
 
 #include "agent/answer/explain.h"
 #include "agent/answer/incidents.h"
-#include "diagnose/accounts/account.h"
+#include "diagnose/accounts/account_task.h"
 
 static bool is_asked(const struct step_account *a, const struct scope *s)
 {

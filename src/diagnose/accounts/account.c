@@ -1,377 +1,60 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* account.c - the accounts of all processes: steps found, each accounted for along its path, slow ones
- * set against ordinary ones. */
+/* account.c - see account.h: units found, each accounted for along its path, once. */
 #include "diagnose/accounts/account.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/contrasts/border.h"
-#include "diagnose/units/boundaries.h"
-#include "diagnose/contrasts/classify.h"
 #include "diagnose/accounts/path.h"
-#include "diagnose/contrasts/rhythm.h"
-#include "diagnose/accounts/tally.h"
-#include "base/array.h"
 #include "base/macros.h"
 
-#define ACCOUNT_GROWN 20 /* entries that are kept for what grew most */
-#define CLASSES       3
-#define UNKNOWN_PARTS 1000 /* less than one in so many is not worth a reason */
-
-struct builder {
-	const struct timeline *timeline;
-	struct step_spans spans;
-	struct step_facts *facts;
-	uint64_t (*lines)[ACCOUNT_LINES]; /* of each step */
-	struct tally sums[CLASSES];       /* by enum step_class */
-	struct classification found;
-};
-
-static void builder_done(struct builder *b)
+static int account_units(const struct timeline *t, struct process_account *a)
 {
-	boundaries_done(&b->spans);
-	free(b->facts);
-	free(b->lines);
-	for (int i = 0; i < CLASSES; i++)
-		tally_done(&b->sums[i]);
-}
-
-static struct path path_of(const struct builder *b)
-{
-	return (struct path){b->timeline, b->spans.pid, b->spans.tid,
-		boundaries_have(b->timeline, b->spans.pid, MARK_LOADER)};
-}
-
-/* Every step by itself: its lines, and what the comparison needs to know of it. */
-static int account_steps(struct builder *b)
-{
-	const struct path path = path_of(b);
+	const struct path path = {t, a->pid, a->tid, boundaries_have(t, a->pid, MARK_LOADER)};
 	_cleanup_(tally_done) struct tally one = {0};
 
-	b->facts = calloc(b->spans.count + 1, sizeof(*b->facts));
-	b->lines = calloc(b->spans.count + 1, sizeof(*b->lines));
-	if (!b->facts || !b->lines)
+	a->part_end = calloc(a->unit_count, sizeof(*a->part_end));
+	if (!a->part_end)
 		return -ENOMEM;
-	for (size_t i = 0; i < b->spans.count; i++) {
-		const struct step_span *s = &b->spans.items[i];
-
+	for (size_t i = 0; i < a->unit_count; i++) {
 		tally_clear(&one);
-		if (path_account(&path, s->start_ns, s->end_ns, &one) < 0)
-			return -ENOMEM;
-		memcpy(b->lines[i], one.ns, sizeof(one.ns));
-		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns),
-			.wait_ns = s->wait_ns,
-			.backwards = s->backwards,
-			.loads = s->loads,
-			.probed = (double)s->probed_ns /
-				  (double)MAX(s->end_ns - s->start_ns, INT64_C(1))};
-	}
-	return 0;
-}
-
-static int sum_classes(struct builder *b)
-{
-	const struct path path = path_of(b);
-
-	for (size_t i = 0; i < b->spans.count; i++) {
-		const struct step_span *s = &b->spans.items[i];
-
-		if (path_account(&path, s->start_ns, s->end_ns, &b->sums[b->facts[i].class]) < 0)
+		if (path_account(&path, a->units[i].start_ns, a->units[i].end_ns, &one) < 0 ||
+			account_end_unit(a, i, &one) < 0)
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static bool is_sampled(const struct tally_part *p)
-{
-	return p->place && (p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC ||
-				   p->line == ACCOUNT_LAUNCH || p->line == ACCOUNT_GPU);
-}
-
-/* Host code between two samples was, by and large, where the samples were: shares it out among the
- * places of the same process. */
-static int place_host(struct tally *t)
-{
-	size_t n = t->count;
-
-	for (size_t i = 0; i < n; i++) {
-		struct tally_part from = t->parts[i];
-		uint64_t seen = 0, given = 0;
-
-		if (from.line != ACCOUNT_HOST || from.place)
-			continue;
-		for (size_t k = 0; k < n; k++)
-			if (is_sampled(&t->parts[k]) && t->parts[k].owner == from.owner &&
-				t->parts[k].pid == from.pid)
-				seen += t->parts[k].ns;
-		for (size_t k = 0; seen && k < n; k++) {
-			struct tally_part *to = &t->parts[k];
-			uint64_t ns;
-
-			if (!is_sampled(to) || to->owner != from.owner || to->pid != from.pid)
-				continue;
-			ns = (uint64_t)((__uint128_t)from.ns * to->ns / seen);
-			to->stack_ns += to->stack_ns ? ns : 0;
-			given += ns;
-			t->ns[to->line] += ns;
-			to->ns += ns;
-		}
-		t->parts[i].ns -= given;
-		t->ns[ACCOUNT_HOST] -= given;
-	}
-	return 0;
-}
-
-static uint64_t mean(uint64_t ns, size_t steps)
-{
-	return steps ? ns / steps : 0;
-}
-
-static int by_growth(const void *a, const void *b)
-{
-	const struct account_entry *x = a, *y = b;
-	int64_t gx = (int64_t)x->slow_ns - (int64_t)x->ordinary_ns;
-	int64_t gy = (int64_t)y->slow_ns - (int64_t)y->ordinary_ns;
-
-	if (gx != gy)
-		return gx > gy ? -1 : 1;
-	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
-
-static int by_ordinary(const void *a, const void *b)
-{
-	const struct account_entry *x = a, *y = b;
-
-	if (x->ordinary_ns != y->ordinary_ns)
-		return x->ordinary_ns > y->ordinary_ns ? -1 : 1;
-	return by_growth(a, b);
-}
-
-static struct account_entry entry_of(const struct tally_part *p)
-{
-	struct account_entry e = {.line = (enum account_line)p->line,
-		.owner = (enum account_owner)p->owner,
-		.pid = p->pid,
-		.culprit_pid = p->culprit_pid,
-		.culprit_is_worker = p->culprit_is_worker,
-		.stack_hash = p->stack_hash,
-		.wait_hash = p->wait_hash};
-
-	memcpy(e.comm, p->comm, COMM_LEN);
-	memcpy(e.culprit, p->culprit, COMM_LEN);
-	return e;
-}
-
-/* What of the account grew, by cause; where nothing is slow, all of it. */
-static int put_entries(const struct builder *b, bool has_slow, struct step_account *a)
-{
-	const struct tally *ordinary = &b->sums[STEP_ORDINARY], *slow = &b->sums[STEP_SLOW];
-	const struct tally *main = has_slow ? slow : ordinary;
-	size_t steps = has_slow ? a->slow_steps : a->ordinary_steps, n = 0;
-	_cleanup_free_ struct account_entry *all =
-		calloc(ordinary->count + slow->count + 1, sizeof(*all));
-
-	if (!all)
-		return -ENOMEM;
-	for (size_t i = 0; i < main->count; i++) {
-		const struct tally_part *same =
-			has_slow ? tally_find(ordinary, &main->parts[i]) : NULL;
-
-		all[n] = entry_of(&main->parts[i]);
-		all[n].slow_ns = mean(main->parts[i].ns, steps);
-		all[n].ordinary_ns = same ? mean(same->ns, a->ordinary_steps) : 0;
-		n++;
-	}
-	for (size_t i = 0; has_slow && i < ordinary->count; i++) {
-		if (tally_find(slow, &ordinary->parts[i]))
-			continue;
-		all[n] = entry_of(&ordinary->parts[i]);
-		all[n++].ordinary_ns = mean(ordinary->parts[i].ns, a->ordinary_steps);
-	}
-	if (n)
-		qsort(all, n, sizeof(*all), by_growth);
-	if (has_slow && n > ACCOUNT_ENTRIES) { /* some places are for what every step has most of */
-		qsort(all + ACCOUNT_GROWN, n - ACCOUNT_GROWN, sizeof(*all), by_ordinary);
-		qsort(all, ACCOUNT_ENTRIES, sizeof(*all), by_growth);
-	}
-	a->entry_count = (int)MIN(n, (size_t)ACCOUNT_ENTRIES);
-	memcpy(a->entries, all, (size_t)a->entry_count * sizeof(*all));
-	return 0;
-}
-
-static void put_owners(const struct tally *t, size_t steps, uint64_t (*by)[ACCOUNT_LINES])
-{
-	for (size_t i = 0; i < t->count; i++)
-		by[t->parts[i].owner][t->parts[i].line] += t->parts[i].ns;
-	for (int o = 0; o < ACCOUNT_OWNERS; o++)
-		for (int l = 0; l < ACCOUNT_LINES; l++)
-			by[o][l] = mean(by[o][l], steps);
-}
-
-static void put_work(const struct builder *b, struct step_account *a)
-{
-	uint32_t slow_counted = 0, ordinary_counted = 0;
-
-	for (size_t i = 0; i < b->spans.count; i++) {
-		const struct step_span *s = &b->spans.items[i];
-		bool is_slow = b->facts[i].class == STEP_SLOW;
-
-		if (b->facts[i].class == STEP_OTHER)
-			continue;
-		*(is_slow ? &a->slow_launches : &a->ordinary_launches) += (double)s->launches;
-		*(is_slow ? &slow_counted : &ordinary_counted) += s->launches > 0;
-		*(is_slow ? &a->slow_bytes : &a->ordinary_bytes) += (double)s->copy_bytes;
-		*(is_slow ? &a->slow_waits : &a->ordinary_waits) += (double)s->waits;
-		if (is_slow && !a->slow_first.ns)
-			a->slow_first.ns = s->start_ns;
-		if (is_slow)
-			a->slow_last.ns = s->end_ns;
-	}
-	/* Launches are not probed all the time: steps without any are not counted. */
-	a->ordinary_launches /= MAX(ordinary_counted, 1u);
-	a->ordinary_bytes /= MAX(a->ordinary_steps, 1u);
-	a->ordinary_waits /= MAX(a->ordinary_steps, 1u);
-	a->slow_waits /= MAX(a->slow_steps, 1u);
-	a->slow_launches /= MAX(slow_counted, 1u);
-	a->slow_bytes /= MAX(a->slow_steps, 1u);
-}
-
-static int put_rhythm(const struct builder *b, struct step_account *a)
-{
-	struct rhythm found;
-	int r = rhythm_find(b->spans.items, b->facts, b->spans.count, b->found.group, &found);
-
-	if (r < 0)
-		return r;
-	a->period_steps = found.period_steps;
-	a->period_confidence = found.period_confidence;
-	a->is_varied = found.is_varied;
-	a->is_proportional = found.is_proportional;
-	return 0;
-}
-
-static int put_bars(const struct builder *b, struct step_account *a)
-{
-	size_t each = (b->spans.count + ACCOUNT_BARS - 1) / ACCOUNT_BARS;
-
-	a->bars = calloc(ACCOUNT_BARS, sizeof(*a->bars));
-	if (!a->bars)
-		return -ENOMEM;
-	for (size_t i = 0; i < b->spans.count; i++) {
-		struct account_bar *bar = &a->bars[i / each];
-
-		if (!bar->steps)
-			bar->start.ns = b->spans.items[i].start_ns;
-		bar->steps++;
-		bar->slow_steps += b->facts[i].class == STEP_SLOW;
-		bar->dur_ns += b->facts[i].dur_ns;
-		for (int k = 0; k < ACCOUNT_LINES; k++)
-			bar->ns[k] += b->lines[i][k];
-		a->bar_count = i / each + 1;
-	}
-	return 0;
-}
-
-static int put_marks(const struct builder *b, struct step_account *a)
-{
-	size_t n = MIN(b->spans.count, (size_t)ACCOUNT_MARKS), first = b->spans.count - n;
-
-	a->marks = calloc(n + 1, sizeof(*a->marks));
-	if (!a->marks)
-		return -ENOMEM;
-	a->mark_count = n;
-	for (size_t i = 0; i < n; i++)
-		a->marks[i] = (struct step_mark){.start.ns = b->spans.items[first + i].start_ns,
-			.dur_ns = b->facts[first + i].dur_ns,
-			.is_slow = b->facts[first + i].class == STEP_SLOW};
-	return 0;
-}
-
-static uint64_t length(const struct step_account *a)
-{
-	return (uint64_t)(a->last.ns - a->first.ns);
-}
-
-static int put_account(struct builder *b, struct step_account *a)
-{
-	bool has_slow = b->found.slow > 0 && b->found.lost_ns > 0;
-	const struct tally *o = &b->sums[STEP_ORDINARY], *s = &b->sums[STEP_SLOW];
-
-	*a = (struct step_account){.pid = b->spans.pid,
-		.tid = b->spans.tid,
-		.origin = b->spans.origin,
-		.confidence = b->spans.confidence,
-		.steps = (uint32_t)b->spans.count,
-		.ordinary_steps = (uint32_t)b->found.ordinary,
-		.slow_steps = (uint32_t)b->found.slow,
-		.other_steps = (uint32_t)b->found.other,
-		.group = b->found.group,
-		.first.ns = b->spans.items[0].start_ns,
-		.last.ns = b->spans.items[b->spans.count - 1].end_ns,
-		.lost_ns = b->found.lost_ns,
-		.unknown_reason = ""};
-	memcpy(a->comm, b->spans.comm, COMM_LEN);
-	for (int i = 0; i < ACCOUNT_LINES; i++) {
-		for (int k = 0; k < CLASSES; k++)
-			a->total_ns[i] += b->sums[k].ns[i];
-		a->ordinary_ns[i] = mean(o->ns[i], a->ordinary_steps);
-		a->slow_ns[i] = mean(s->ns[i], a->slow_steps);
-		a->ordinary_step_ns += a->ordinary_ns[i];
-		a->slow_step_ns += a->slow_ns[i];
-	}
-	if (a->total_ns[ACCOUNT_UNKNOWN] * UNKNOWN_PARTS > length(a))
-		a->unknown_reason =
-			b->timeline->is_derived
-				? "this recording has no ledger, only some of the calls: record again to know"
-				: "rows of the ledger are missing";
-	put_owners(o, a->ordinary_steps, a->ordinary_by);
-	put_owners(s, a->slow_steps, a->slow_by);
-	put_work(b, a);
-	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_rhythm(b, a) < 0)
-		return -ENOMEM;
-	return put_entries(b, has_slow, a);
-}
-
+/* Returns 1 if the process has an account, 0 if not, or -ENOMEM. */
 static int account_process(const struct timeline *t, const struct step_table *waits, uint32_t pid,
-	struct step_account *ret)
+	struct process_account *ret)
 {
-	_cleanup_(builder_done) struct builder b = {.timeline = t};
-	int r = boundaries_find(t, waits, pid, &b.spans);
+	_cleanup_(boundaries_done) struct step_spans spans = {0};
+	int r = boundaries_find(t, waits, pid, &spans);
 
-	if (r < 0 || b.spans.count < BOUNDARY_STEPS_MIN)
+	if (r < 0 || spans.count < BOUNDARY_STEPS_MIN)
 		return r;
-	r = account_steps(&b);
-	if (r == 0)
-		r = classify_steps(b.facts, b.spans.count, &b.found);
-	if (r == 0) {
-		border_settle(b.facts, b.spans.count, &b.found);
-		r = sum_classes(&b);
-	}
-	for (int i = 0; r == 0 && i < CLASSES; i++)
-		r = place_host(&b.sums[i]);
-	if (r == 0)
-		r = put_account(&b, ret);
+	*ret = (struct process_account){.pid = spans.pid,
+		.tid = spans.tid,
+		.origin = spans.origin,
+		.confidence = spans.confidence,
+		.is_derived = t->is_derived,
+		.units = TAKE(spans.items),
+		.unit_count = spans.count};
+	memcpy(ret->comm, spans.comm, COMM_LEN);
+	r = account_units(t, ret);
+	account_keys_settle(ret);
 	return r < 0 ? r : 1;
 }
 
-static int by_length(const void *a, const void *b)
-{
-	uint64_t x = length(a), y = length(b);
-
-	return (x < y) - (x > y);
-}
-
-int account_run(const struct recording *rec, struct step_report *ret)
+int account_make(const struct recording *rec, struct account_set *ret)
 {
 	_cleanup_(timeline_done) struct timeline t = {0};
 	_cleanup_(steps_done) struct step_table waits = {0};
 	int r;
 
-	*ret = (struct step_report){0};
+	*ret = (struct account_set){0};
 	r = timeline_make(rec, &t);
 	if (r == 0)
 		r = steps_find(rec, &waits);
@@ -383,14 +66,28 @@ int account_run(const struct recording *rec, struct step_report *ret)
 	for (size_t i = 0; i < t.gpu_pid_count && ret->count < ACCOUNTS_MAX; i++) {
 		r = account_process(&t, &waits, t.gpu_pids[i], &ret->items[ret->count]);
 		if (r < 0) {
-			free(ret->items[ret->count].bars);
-			free(ret->items[ret->count].marks);
-			step_report_done(ret);
+			process_account_done(&ret->items[ret->count]);
 			return r;
 		}
 		ret->count += (size_t)r;
 	}
-	if (ret->count)
-		qsort(ret->items, ret->count, sizeof(*ret->items), by_length);
 	return 0;
+}
+
+void process_account_done(struct process_account *a)
+{
+	free(a->units);
+	free(a->part_end);
+	free(a->parts);
+	free(a->keys);
+	free(a->key_slots);
+	*a = (struct process_account){0};
+}
+
+void account_set_done(struct account_set *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		process_account_done(&s->items[i]);
+	free(s->items);
+	*s = (struct account_set){0};
 }

@@ -1,12 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* step_account.h - the account of every process's steps from a recording. Pure, as correlate.h. */
+/* account.h - where the time of every unit of work of a process went, as data: what contrasts and chains
+ * read instead of walking through the recording again.
+ *
+ * A unit is a step, or what stands for one (enum step_origin). Its parts add up to its length, to the
+ * nanosecond. What parts have in common (line, owner, culprit, place, stacks) stands once, in the table of
+ * keys; a part is a key and a time. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
-#include "model/step_account.h"
+#include "diagnose/accounts/tally.h"
+#include "diagnose/units/boundaries.h"
 
-#define ACCOUNTS_MAX 64 /* processes; those with most time in steps */
+#define ACCOUNTS_MAX 64 /* processes */
+/* Of one process. Beyond so many keys a part has only its line and owner, beyond so many parts a unit has
+ * one a line. */
+#define ACCOUNT_KEYS_MAX  (64u << 10) /* 7 MB */
+#define ACCOUNT_PARTS_MAX (4u << 20)  /* 96 MB */
 
-/* account_run - fills @ret (released with step_report_done()). A process that makes no calls, or
- * of which too little is recorded, has none. 0 or -ENOMEM. */
-int account_run(const struct recording *rec, struct step_report *ret);
+struct account_part {
+	uint32_t key; /* in process_account.keys */
+	/* The largest piece in one with the key's stack, and with its wait stack: which of several stacks of
+	 * one place stands for it is decided by them. At most 4 s. */
+	uint32_t stack_ns, wait_ns;
+	uint64_t ns;
+};
+
+struct process_account {
+	uint32_t pid, tid; /* tid: the thread whose units they are */
+	char comm[COMM_LEN];
+	enum step_origin origin;
+	double confidence;       /* 0..1: that these are its units */
+	bool is_derived;         /* made from calls and stays: the recording has no ledger */
+	struct step_span *units; /* in order of time, one after the other */
+	size_t unit_count;
+	size_t *part_end; /* by unit: its parts are those before this, from the last's on */
+	struct account_part *parts; /* by unit */
+	size_t part_count, part_room;
+	struct tally_part *keys; /* their times are 0 */
+	size_t key_count, key_room;
+	uint32_t *key_slots; /* hash table: 1 + index in keys; 0: free */
+	size_t key_slot_count;
+};
+
+struct account_set {
+	struct process_account *items; /* by pid */
+	size_t count;
+};
+
+/* account_make - the accounts of @rec's processes, released with account_set_done(), also after a failure.
+ * A process that makes no calls, or of which too little is recorded, has none. Pure, as correlate.h.
+ * 0 or -ENOMEM. */
+int account_make(const struct recording *rec, struct account_set *ret);
+void account_set_done(struct account_set *s);
+void process_account_done(struct process_account *a);
+
+/* account_end_unit - the time of unit @unit, the one after the last that was ended, went where @t says: it
+ * becomes parts. a->part_end has room for it. 0 or -ENOMEM. */
+int account_end_unit(struct process_account *a, size_t unit, const struct tally *t);
+
+/* account_keys_settle - no more units will be ended: what was needed to find keys is released. */
+void account_keys_settle(struct process_account *a);
+
+/* account_add - adds the parts of unit @unit to @out. 0 or -ENOMEM. */
+int account_add(const struct process_account *a, size_t unit, struct tally *out);
+
+/* account_lines - adds the time of unit @unit to @ns, by line. */
+void account_lines(const struct process_account *a, size_t unit, uint64_t ns[ACCOUNT_LINES]);

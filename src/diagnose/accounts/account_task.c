@@ -3,6 +3,7 @@
  * writes the task, which nobody reads before it has ended: so nothing is locked. */
 #include "diagnose/accounts/account_task.h"
 
+#include "diagnose/contrasts/contrast.h"
 #include "base/macros.h"
 
 #define BESIDE_EVENTS 100000 /* fewer are done before a thread is worth its start */
@@ -11,7 +12,9 @@ static void *task_main(void *arg)
 {
 	struct account_task *t = arg;
 
-	t->result = account_run(t->rec, &t->report);
+	t->result = account_make(t->rec, &t->accounts);
+	if (t->result == 0)
+		t->result = contrast_all(&t->accounts, &t->report);
 	return NULL;
 }
 
@@ -35,7 +38,20 @@ int account_task_end(struct account_task *t)
 void account_task_done(struct account_task *t)
 {
 	(void)account_task_end(t);
+	account_set_done(&t->accounts);
 	step_report_done(&t->report);
+}
+
+int account_run(const struct recording *rec, struct step_report *ret)
+{
+	_cleanup_(account_task_done) struct account_task t = {0};
+
+	account_task_begin(&t, rec, false);
+	if (t.result == 0) {
+		*ret = t.report;
+		t.report = (struct step_report){0};
+	}
+	return t.result;
 }
 
 int account_get(

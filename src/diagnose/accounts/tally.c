@@ -69,7 +69,7 @@ const struct tally_part *tally_find(const struct tally *t, const struct tally_pa
 	return t->slots[slot] ? &t->parts[t->slots[slot] - 1] : NULL;
 }
 
-int tally_add(struct tally *t, const struct tally_part *p)
+int tally_merge(struct tally *t, const struct tally_part *p)
 {
 	struct tally_part plain = *p, *to;
 	size_t slot;
@@ -95,16 +95,25 @@ int tally_add(struct tally *t, const struct tally_part *p)
 	}
 	to = &t->parts[t->slots[slot] - 1];
 	to->ns += p->ns;
-	if (p->stack_hash && MAX(p->stack_ns, p->ns) > to->stack_ns) {
+	if (p->stack_hash && p->stack_ns > to->stack_ns) {
 		to->stack_hash = p->stack_hash;
-		to->stack_ns = MAX(p->stack_ns, p->ns);
+		to->stack_ns = p->stack_ns;
 	}
-	if (p->wait_hash && p->ns > to->wait_ns) {
+	if (p->wait_hash && p->wait_ns > to->wait_ns) {
 		to->wait_hash = p->wait_hash;
-		to->wait_ns = p->ns;
+		to->wait_ns = p->wait_ns;
 	}
 	t->ns[p->line] += p->ns;
 	return 0;
+}
+
+int tally_add(struct tally *t, const struct tally_part *p)
+{
+	struct tally_part piece = *p;
+
+	piece.stack_ns = MAX(p->stack_ns, p->ns);
+	piece.wait_ns = p->ns;
+	return tally_merge(t, &piece);
 }
 
 void tally_clear(struct tally *t)

@@ -36,6 +36,10 @@ struct tally {
  * -ENOMEM. */
 int tally_add(struct tally *t, const struct tally_part *p);
 
+/* tally_merge - likewise, of a part that was summed before: @p->stack_ns and @p->wait_ns are the largest
+ * pieces in it. */
+int tally_merge(struct tally *t, const struct tally_part *p);
+
 /* tally_find - the part of @t like @p; NULL: none. */
 const struct tally_part *tally_find(const struct tally *t, const struct tally_part *p);
 

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* account_parts.c - the parts of an account's units and their keys (account.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/accounts/account.h"
+#include "base/array.h"
+#include "base/macros.h"
+
+#define FIRST_SLOTS 64
+
+static struct tally_part key_of(const struct tally_part *p)
+{
+	struct tally_part key;
+
+	memset(&key, 0, sizeof(key)); /* padding too: keys are hashed and compared as bytes */
+	key.line = p->line;
+	key.owner = p->owner;
+	key.pid = p->pid;
+	key.culprit_pid = p->culprit_pid;
+	key.culprit_is_worker = p->culprit_is_worker;
+	key.place = p->place;
+	key.stack_hash = p->stack_hash;
+	key.wait_hash = p->wait_hash;
+	memcpy(key.comm, p->comm, COMM_LEN);
+	memcpy(key.culprit, p->culprit, COMM_LEN);
+	return key;
+}
+
+static size_t slot_of(const struct process_account *a, const struct tally_part *key)
+{
+	const unsigned char *bytes = (const unsigned char *)key;
+	uint64_t h = UINT64_C(0xcbf29ce484222325);
+	size_t i;
+
+	for (size_t k = 0; k < sizeof(*key); k++)
+		h = (h ^ bytes[k]) * UINT64_C(0x100000001b3);
+	for (i = (h ^ h >> 32) & (a->key_slot_count - 1);
+		a->key_slots[i] && memcmp(&a->keys[a->key_slots[i] - 1], key, sizeof(*key));
+		i = (i + 1) & (a->key_slot_count - 1))
+		;
+	return i;
+}
+
+static int grow_slots(struct process_account *a)
+{
+	size_t n = a->key_slot_count ? a->key_slot_count * 2 : FIRST_SLOTS;
+	uint32_t *slots;
+
+	if (a->key_count * 2 < a->key_slot_count)
+		return 0;
+	slots = calloc(n, sizeof(*slots));
+	if (!slots)
+		return -ENOMEM;
+	free(a->key_slots);
+	a->key_slots = slots;
+	a->key_slot_count = n;
+	for (size_t i = 0; i < a->key_count; i++)
+		a->key_slots[slot_of(a, &a->keys[i])] = (uint32_t)i + 1;
+	return 0;
+}
+
+/* The number of @p's key in @a, which it is added to; where there are too many, that of its line and owner. */
+static int intern_key(struct process_account *a, const struct tally_part *p, uint32_t *ret)
+{
+	struct tally_part key = key_of(p);
+	size_t slot;
+
+	if (grow_slots(a) < 0)
+		return -ENOMEM;
+	slot = slot_of(a, &key);
+	if (!a->key_slots[slot] && a->key_count >= ACCOUNT_KEYS_MAX) {
+		key = key_of(&(struct tally_part){.line = p->line, .owner = p->owner});
+		slot = slot_of(a, &key);
+	}
+	if (!a->key_slots[slot]) {
+		if (ARRAY_RESERVE(a->keys, a->key_room, a->key_count + 1,
+			    ACCOUNT_KEYS_MAX + ACCOUNT_LINES * ACCOUNT_OWNERS) < 0)
+			return -ENOMEM;
+		a->keys[a->key_count++] = key;
+		a->key_slots[slot] = (uint32_t)a->key_count;
+	}
+	*ret = a->key_slots[slot] - 1;
+	return 0;
+}
+
+static int add_part(struct process_account *a, const struct tally_part *p)
+{
+	struct account_part part = {.stack_ns = (uint32_t)MIN(p->stack_ns, (uint64_t)UINT32_MAX),
+		.wait_ns = (uint32_t)MIN(p->wait_ns, (uint64_t)UINT32_MAX),
+		.ns = p->ns};
+
+	if (intern_key(a, p, &part.key) < 0 ||
+		ARRAY_RESERVE(a->parts, a->part_room, a->part_count + 1, CORRELATE_ROWS_MAX) < 0)
+		return -ENOMEM;
+	a->parts[a->part_count++] = part;
+	return 0;
+}
+
+int account_end_unit(struct process_account *a, size_t unit, const struct tally *t)
+{
+	bool is_plain = a->part_count + t->count > ACCOUNT_PARTS_MAX;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && !is_plain && i < t->count; i++)
+		r = add_part(a, &t->parts[i]);
+	for (uint8_t i = 0; r == 0 && is_plain && i < ACCOUNT_LINES; i++)
+		if (t->ns[i])
+			r = add_part(a, &(struct tally_part){.line = i, .ns = t->ns[i]});
+	a->part_end[unit] = a->part_count;
+	return r;
+}
+
+void account_keys_settle(struct process_account *a)
+{
+	free(TAKE(a->key_slots));
+	a->key_slot_count = 0;
+}
+
+static struct account_part *first_of(const struct process_account *a, size_t unit)
+{
+	return a->parts + (unit ? a->part_end[unit - 1] : 0);
+}
+
+int account_add(const struct process_account *a, size_t unit, struct tally *out)
+{
+	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
+		p++) {
+		struct tally_part part = a->keys[p->key];
+
+		part.ns = p->ns;
+		part.stack_ns = p->stack_ns;
+		part.wait_ns = p->wait_ns;
+		if (tally_merge(out, &part) < 0)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+void account_lines(const struct process_account *a, size_t unit, uint64_t ns[ACCOUNT_LINES])
+{
+	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
+		p++)
+		ns[a->keys[p->key].line] += p->ns;
+}

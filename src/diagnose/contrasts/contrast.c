@@ -1,0 +1,350 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* contrast.c - see contrast.h: units by class, what each class spent, and what of it grew. */
+#include "diagnose/contrasts/contrast.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/contrasts/border.h"
+#include "diagnose/contrasts/classify.h"
+#include "diagnose/contrasts/rhythm.h"
+#include "base/macros.h"
+
+#define ACCOUNT_GROWN 20 /* entries that are kept for what grew most */
+#define CLASSES       3
+#define UNKNOWN_PARTS 1000 /* less than one in so many is not worth a reason */
+
+struct builder {
+	const struct process_account *account;
+	struct step_facts *facts;   /* by unit */
+	struct tally sums[CLASSES]; /* by enum step_class */
+	struct classification found;
+};
+
+static void builder_done(struct builder *b)
+{
+	free(b->facts);
+	for (int i = 0; i < CLASSES; i++)
+		tally_done(&b->sums[i]);
+}
+
+static int put_facts(struct builder *b)
+{
+	b->facts = calloc(b->account->unit_count + 1, sizeof(*b->facts));
+	if (!b->facts)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->account->unit_count; i++) {
+		const struct step_span *s = &b->account->units[i];
+
+		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns),
+			.wait_ns = s->wait_ns,
+			.backwards = s->backwards,
+			.loads = s->loads,
+			.probed = (double)s->probed_ns /
+				  (double)MAX(s->end_ns - s->start_ns, INT64_C(1))};
+	}
+	return 0;
+}
+
+static int sum_classes(struct builder *b)
+{
+	for (size_t i = 0; i < b->account->unit_count; i++)
+		if (account_add(b->account, i, &b->sums[b->facts[i].class]) < 0)
+			return -ENOMEM;
+	return 0;
+}
+
+static bool is_sampled(const struct tally_part *p)
+{
+	return p->place && (p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC ||
+				   p->line == ACCOUNT_LAUNCH || p->line == ACCOUNT_GPU);
+}
+
+/* Host code between two samples was, by and large, where the samples were: shares it out among the
+ * places of the same process. */
+static void place_host(struct tally *t)
+{
+	size_t n = t->count;
+
+	for (size_t i = 0; i < n; i++) {
+		struct tally_part from = t->parts[i];
+		uint64_t seen = 0, given = 0;
+
+		if (from.line != ACCOUNT_HOST || from.place)
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (is_sampled(&t->parts[k]) && t->parts[k].owner == from.owner &&
+				t->parts[k].pid == from.pid)
+				seen += t->parts[k].ns;
+		for (size_t k = 0; seen && k < n; k++) {
+			struct tally_part *to = &t->parts[k];
+			uint64_t ns;
+
+			if (!is_sampled(to) || to->owner != from.owner || to->pid != from.pid)
+				continue;
+			ns = (uint64_t)((__uint128_t)from.ns * to->ns / seen);
+			to->stack_ns += to->stack_ns ? ns : 0;
+			given += ns;
+			t->ns[to->line] += ns;
+			to->ns += ns;
+		}
+		t->parts[i].ns -= given;
+		t->ns[ACCOUNT_HOST] -= given;
+	}
+}
+
+static uint64_t mean(uint64_t ns, size_t steps)
+{
+	return steps ? ns / steps : 0;
+}
+
+static int by_growth(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+	int64_t gx = (int64_t)x->slow_ns - (int64_t)x->ordinary_ns;
+	int64_t gy = (int64_t)y->slow_ns - (int64_t)y->ordinary_ns;
+
+	if (gx != gy)
+		return gx > gy ? -1 : 1;
+	if (x->line != y->line)
+		return x->line < y->line ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
+}
+
+static int by_ordinary(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+
+	if (x->ordinary_ns != y->ordinary_ns)
+		return x->ordinary_ns > y->ordinary_ns ? -1 : 1;
+	return by_growth(a, b);
+}
+
+static struct account_entry entry_of(const struct tally_part *p)
+{
+	struct account_entry e = {.line = (enum account_line)p->line,
+		.owner = (enum account_owner)p->owner,
+		.pid = p->pid,
+		.culprit_pid = p->culprit_pid,
+		.culprit_is_worker = p->culprit_is_worker,
+		.stack_hash = p->stack_hash,
+		.wait_hash = p->wait_hash};
+
+	memcpy(e.comm, p->comm, COMM_LEN);
+	memcpy(e.culprit, p->culprit, COMM_LEN);
+	return e;
+}
+
+/* What of the account grew, by cause; where nothing is slow, all of it. */
+static int put_entries(const struct builder *b, bool has_slow, struct step_account *a)
+{
+	const struct tally *ordinary = &b->sums[STEP_ORDINARY], *slow = &b->sums[STEP_SLOW];
+	const struct tally *main = has_slow ? slow : ordinary;
+	size_t steps = has_slow ? a->slow_steps : a->ordinary_steps, n = 0;
+	_cleanup_free_ struct account_entry *all =
+		calloc(ordinary->count + slow->count + 1, sizeof(*all));
+
+	if (!all)
+		return -ENOMEM;
+	for (size_t i = 0; i < main->count; i++) {
+		const struct tally_part *same =
+			has_slow ? tally_find(ordinary, &main->parts[i]) : NULL;
+
+		all[n] = entry_of(&main->parts[i]);
+		all[n].slow_ns = mean(main->parts[i].ns, steps);
+		all[n].ordinary_ns = same ? mean(same->ns, a->ordinary_steps) : 0;
+		n++;
+	}
+	for (size_t i = 0; has_slow && i < ordinary->count; i++) {
+		if (tally_find(slow, &ordinary->parts[i]))
+			continue;
+		all[n] = entry_of(&ordinary->parts[i]);
+		all[n++].ordinary_ns = mean(ordinary->parts[i].ns, a->ordinary_steps);
+	}
+	if (n)
+		qsort(all, n, sizeof(*all), by_growth);
+	if (has_slow && n > ACCOUNT_ENTRIES) { /* some places are for what every step has most of */
+		qsort(all + ACCOUNT_GROWN, n - ACCOUNT_GROWN, sizeof(*all), by_ordinary);
+		qsort(all, ACCOUNT_ENTRIES, sizeof(*all), by_growth);
+	}
+	a->entry_count = (int)MIN(n, (size_t)ACCOUNT_ENTRIES);
+	memcpy(a->entries, all, (size_t)a->entry_count * sizeof(*all));
+	return 0;
+}
+
+static void put_owners(const struct tally *t, size_t steps, uint64_t (*by)[ACCOUNT_LINES])
+{
+	for (size_t i = 0; i < t->count; i++)
+		by[t->parts[i].owner][t->parts[i].line] += t->parts[i].ns;
+	for (int o = 0; o < ACCOUNT_OWNERS; o++)
+		for (int l = 0; l < ACCOUNT_LINES; l++)
+			by[o][l] = mean(by[o][l], steps);
+}
+
+static void put_work(const struct builder *b, struct step_account *a)
+{
+	uint32_t slow_counted = 0, ordinary_counted = 0;
+
+	for (size_t i = 0; i < b->account->unit_count; i++) {
+		const struct step_span *s = &b->account->units[i];
+		bool is_slow = b->facts[i].class == STEP_SLOW;
+
+		if (b->facts[i].class == STEP_OTHER)
+			continue;
+		*(is_slow ? &a->slow_launches : &a->ordinary_launches) += (double)s->launches;
+		*(is_slow ? &slow_counted : &ordinary_counted) += s->launches > 0;
+		*(is_slow ? &a->slow_bytes : &a->ordinary_bytes) += (double)s->copy_bytes;
+		*(is_slow ? &a->slow_waits : &a->ordinary_waits) += (double)s->waits;
+		if (is_slow && !a->slow_first.ns)
+			a->slow_first.ns = s->start_ns;
+		if (is_slow)
+			a->slow_last.ns = s->end_ns;
+	}
+	/* Launches are not probed all the time: steps without any are not counted. */
+	a->ordinary_launches /= MAX(ordinary_counted, 1u);
+	a->ordinary_bytes /= MAX(a->ordinary_steps, 1u);
+	a->ordinary_waits /= MAX(a->ordinary_steps, 1u);
+	a->slow_waits /= MAX(a->slow_steps, 1u);
+	a->slow_launches /= MAX(slow_counted, 1u);
+	a->slow_bytes /= MAX(a->slow_steps, 1u);
+}
+
+static int put_rhythm(const struct builder *b, struct step_account *a)
+{
+	struct rhythm found;
+	int r = rhythm_find(
+		b->account->units, b->facts, b->account->unit_count, b->found.group, &found);
+
+	if (r < 0)
+		return r;
+	a->period_steps = found.period_steps;
+	a->period_confidence = found.period_confidence;
+	a->is_varied = found.is_varied;
+	a->is_proportional = found.is_proportional;
+	return 0;
+}
+
+static int put_bars(const struct builder *b, struct step_account *a)
+{
+	size_t each = (b->account->unit_count + ACCOUNT_BARS - 1) / ACCOUNT_BARS;
+
+	a->bars = calloc(ACCOUNT_BARS, sizeof(*a->bars));
+	if (!a->bars)
+		return -ENOMEM;
+	for (size_t i = 0; i < b->account->unit_count; i++) {
+		struct account_bar *bar = &a->bars[i / each];
+
+		if (!bar->steps)
+			bar->start.ns = b->account->units[i].start_ns;
+		bar->steps++;
+		bar->slow_steps += b->facts[i].class == STEP_SLOW;
+		bar->dur_ns += b->facts[i].dur_ns;
+		account_lines(b->account, i, bar->ns);
+		a->bar_count = i / each + 1;
+	}
+	return 0;
+}
+
+static int put_marks(const struct builder *b, struct step_account *a)
+{
+	size_t n = MIN(b->account->unit_count, (size_t)ACCOUNT_MARKS),
+	       first = b->account->unit_count - n;
+
+	a->marks = calloc(n + 1, sizeof(*a->marks));
+	if (!a->marks)
+		return -ENOMEM;
+	a->mark_count = n;
+	for (size_t i = 0; i < n; i++)
+		a->marks[i] = (struct step_mark){.start.ns = b->account->units[first + i].start_ns,
+			.dur_ns = b->facts[first + i].dur_ns,
+			.is_slow = b->facts[first + i].class == STEP_SLOW};
+	return 0;
+}
+
+static uint64_t length(const struct step_account *a)
+{
+	return (uint64_t)(a->last.ns - a->first.ns);
+}
+
+static int put_account(struct builder *b, struct step_account *a)
+{
+	bool has_slow = b->found.slow > 0 && b->found.lost_ns > 0;
+	const struct tally *o = &b->sums[STEP_ORDINARY], *s = &b->sums[STEP_SLOW];
+
+	*a = (struct step_account){.pid = b->account->pid,
+		.tid = b->account->tid,
+		.origin = b->account->origin,
+		.confidence = b->account->confidence,
+		.steps = (uint32_t)b->account->unit_count,
+		.ordinary_steps = (uint32_t)b->found.ordinary,
+		.slow_steps = (uint32_t)b->found.slow,
+		.other_steps = (uint32_t)b->found.other,
+		.group = b->found.group,
+		.first.ns = b->account->units[0].start_ns,
+		.last.ns = b->account->units[b->account->unit_count - 1].end_ns,
+		.lost_ns = b->found.lost_ns,
+		.unknown_reason = ""};
+	memcpy(a->comm, b->account->comm, COMM_LEN);
+	for (int i = 0; i < ACCOUNT_LINES; i++) {
+		for (int k = 0; k < CLASSES; k++)
+			a->total_ns[i] += b->sums[k].ns[i];
+		a->ordinary_ns[i] = mean(o->ns[i], a->ordinary_steps);
+		a->slow_ns[i] = mean(s->ns[i], a->slow_steps);
+		a->ordinary_step_ns += a->ordinary_ns[i];
+		a->slow_step_ns += a->slow_ns[i];
+	}
+	if (a->total_ns[ACCOUNT_UNKNOWN] * UNKNOWN_PARTS > length(a))
+		a->unknown_reason =
+			b->account->is_derived
+				? "this recording has no ledger, only some of the calls: record again to know"
+				: "rows of the ledger are missing";
+	put_owners(o, a->ordinary_steps, a->ordinary_by);
+	put_owners(s, a->slow_steps, a->slow_by);
+	put_work(b, a);
+	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_rhythm(b, a) < 0)
+		return -ENOMEM;
+	return put_entries(b, has_slow, a);
+}
+
+int contrast(const struct process_account *a, struct step_account *ret)
+{
+	_cleanup_(builder_done) struct builder b = {.account = a};
+	int r = put_facts(&b);
+
+	if (r == 0)
+		r = classify_steps(b.facts, a->unit_count, &b.found);
+	if (r < 0)
+		return r;
+	border_settle(b.facts, a->unit_count, &b.found);
+	r = sum_classes(&b);
+	for (int i = 0; r == 0 && i < CLASSES; i++)
+		place_host(&b.sums[i]);
+	return r < 0 ? r : put_account(&b, ret);
+}
+
+static int by_length(const void *a, const void *b)
+{
+	uint64_t x = length(a), y = length(b);
+
+	return (x < y) - (x > y);
+}
+
+int contrast_all(const struct account_set *s, struct step_report *ret)
+{
+	*ret = (struct step_report){.items = calloc(s->count + 1, sizeof(*ret->items))};
+	if (!ret->items)
+		return -ENOMEM;
+	for (size_t i = 0; i < s->count; i++) {
+		int r = contrast(&s->items[i], &ret->items[i]);
+
+		ret->count++;
+		if (r < 0) {
+			step_report_done(ret);
+			return r;
+		}
+	}
+	if (ret->count)
+		qsort(ret->items, ret->count, sizeof(*ret->items), by_length);
+	return 0;
+}

@@ -1,0 +1,49 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* thresholds.h - every threshold of the engine: what it is, in which unit, and why.
+ *
+ * To add one: a row here. Each is moved by a fifth up and down over the corpus (make check-full), and at most
+ * one verdict in fifty may change by it: a value on which more hangs is no threshold but an accident. What is
+ * a ceiling on memory or time, or a unit, stays where it is used. */
+#pragma once
+
+/* X(NAME, value, unit, reason) */
+#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X)
+
+#define THRESHOLDS_CONTRASTS(X)                                                                    \
+	X(PHASE_SHARE, 0.6, "share of units",                                                      \
+		"so many do the same work: others are of another phase, compared with nothing")    \
+	X(WARMUP_RATIO, 1.5, "times the median", "first units that long are still starting")       \
+	X(GROUP_SHARE, 0.6, "share of distances",                                                  \
+		"so many long waits as far apart as usual: the host runs ahead in between")        \
+	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                   \
+	X(SLOW_SPREAD, 3.0, "standard deviations",                                                 \
+		"medians of two classes, by the spread of the shorter one")                        \
+	X(SHIFT_RATIO, 1.12, "times before",                                                       \
+		"a change that lasts shows at less than a single one")                             \
+	X(SHIFT_PAIRS, 0.85, "share of pairs", "the later one is longer: by chance 0.5")           \
+	X(SHIFT_SURE, 0.9, "share of pairs", "likewise, where lengths alone split them as well")   \
+	X(ORDINARY_PART, 0.1, "share of units",                                                    \
+		"fewer short ones are those of a host that runs ahead at first")                   \
+	X(BORDER_RATIO, 1.5, "times ordinary",                                                     \
+		"classes that far apart: the first long one is the border, not the first slow")    \
+	X(PERIOD_SHARE, 0.6, "share of distances", "slow ones come at one distance")               \
+	X(PERIOD_CHANCE, 0.05, "probability", "that any order has as many at that distance")       \
+	X(VARIED_SHARE, 0.1, "share of units", "between ordinary and slow: there is no gap")       \
+	X(WORK_FOLLOWS, 0.8, "correlation", "of a unit's work with its length")                    \
+	X(WORK_LEAST, 0.5, "growth of work a growth of length", "below it, it is not the work")    \
+	X(WORK_MOST, 2.0, "growth of work a growth of length", "likewise above it")                \
+	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")          \
+	X(NOT_PROBED, 0.1, "share of a unit", "they were not; those in between count for neither")
+
+enum threshold {
+#define X(NAME, ...) THRESHOLD_##NAME,
+	THRESHOLDS(X)
+#undef X
+		THRESHOLD_COUNT
+};
+
+/* The table in force. Only the sensitivity run (tests/corpus) lets it point elsewhere. */
+extern const double *thresholds;
+extern const double thresholds_default[THRESHOLD_COUNT];
+
+#define THRESHOLD(NAME) (thresholds[THRESHOLD_##NAME])

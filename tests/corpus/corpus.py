@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""corpus.py - recordings reduced to some kB each, what is true of them, and what the engine says.
+
+A file NAME.xz is text (corpus.h) that corpus-reduce made of a recording. verdicts.json says of each:
+
+  set       "dev": looked at while the engine is worked on; "holdout": only counted, to report
+  truth     what is right:
+    problem   "" if the program is healthy: then nothing of MEDIUM or above may be said
+    problems  ids of problems that are right names for it
+    words     or regular expressions of which one must be in the summary or the root cause
+    culprit   who must be named: a command, or "rank N"; "": nobody in particular
+    place     "file.py:LINE" or "file.py": where in the program; "": not asked for
+    also      ids that may be said beside it, because they are true as well
+    aside     a regular expression: who else was busy on that machine and is set aside, by culprit
+  said      what the engine said when `INGERO_CORPUS=write` was last run: for review, not judged
+
+Judged is the first incident of MEDIUM or above that is not set aside: right (cause, and the culprit or the
+place if the truth has one), half (the cause only, or right but not first or LOW), wrong (something else),
+silent (nothing), and of a healthy program quiet or alarm.
+"""
+import json
+import lzma
+import os
+import pathlib
+import re
+import subprocess
+
+FOLDER = pathlib.Path(__file__).resolve().parent
+BUILD = pathlib.Path(os.environ.get("BUILD", FOLDER.parents[1] / "build"))
+VERDICTS = FOLDER / "verdicts.json"
+OUTCOMES = ["right", "half", "wrong", "silent", "quiet", "alarm"]
+
+
+def load():
+    return json.loads(VERDICTS.read_text())
+
+
+def save(verdicts):
+    """One file a line, so that a change of one is a change of one line."""
+    files = ",\n".join(f"  {json.dumps(name)}: {json.dumps(verdicts['files'][name], ensure_ascii=False)}"
+                       for name in sorted(verdicts["files"]))
+    VERDICTS.write_text(f'{{\n "floor": {json.dumps(verdicts["floor"])},\n "files": {{\n{files}\n }}\n}}\n')
+
+
+def chosen(verdicts, holdout=False):
+    return sorted(n for n, f in verdicts["files"].items() if (f["set"] == "holdout") == holdout)
+
+
+def replay(texts, *options):
+    """What corpus-replay prints of {name: text}."""
+    joined = "".join(f"file {name}\n{text}" for name, text in texts.items())
+    r = subprocess.run([BUILD / "tests" / "corpus" / "corpus-replay", *options], input=joined,
+                       capture_output=True, text=True)
+    if r.returncode:
+        raise RuntimeError(f"corpus-replay: {r.stderr.strip()}")
+    return [json.loads(line) for line in r.stdout.splitlines()]
+
+
+def text_of(name):
+    return lzma.decompress((FOLDER / f"{name}.xz").read_bytes()).decode()
+
+
+def is_aside(incident, truth):
+    return bool(truth.get("aside") and incident["culprit"] and re.search(truth["aside"], incident["culprit"])
+                and incident["problem"] not in truth.get("problems", []))
+
+
+def words_of(incident):
+    return f"{incident['summary']} {incident['root_cause']}"
+
+
+def names_cause(incident, truth):
+    return incident["problem"] in truth.get("problems", []) or \
+        any(re.search(w, words_of(incident), re.I) for w in truth.get("words", []))
+
+
+def names_who(incident, truth):
+    """The culprit or the place, if the truth has one of them."""
+    culprit, place = truth.get("culprit", ""), truth.get("place", "")
+    rank = re.fullmatch(r"rank (\d+)", culprit)
+    if not culprit and not place:
+        return True
+    if rank and incident["culprit_rank"] == int(rank[1]):
+        return True
+    text = words_of(incident)
+    return bool(culprit and not rank and (incident["culprit"] == culprit or culprit in text)
+                or place and (incident["place"].startswith(place) or place in text))
+
+
+def judge(incidents, truth):
+    heard = [i for i in incidents if not is_aside(i, truth)]
+    loud = [i for i in heard if i["severity"] != "LOW" and i["problem"] not in truth.get("also", [])]
+    if not truth["problem"]:
+        return "alarm" if loud else "quiet"
+    if loud and names_cause(loud[0], truth):
+        return "right" if names_who(loud[0], truth) else "half"
+    if any(names_cause(i, truth) for i in heard):
+        return "half"
+    return "wrong" if loud else "silent"
+
+
+def said(incidents, truth):
+    loud = [i for i in incidents if i["severity"] != "LOW" and not is_aside(i, truth)]
+    return f"{loud[0]['severity']} {loud[0]['problem']}: {loud[0]['summary']}" if loud else ""
+
+
+def play(verdicts, holdout=False):
+    """{name: (outcome, incidents)} of the files of a set."""
+    names = chosen(verdicts, holdout)
+    answers = {a["file"]: a for a in replay({n: text_of(n) for n in names})}
+    return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n]["incidents"])
+            for n in names}
+
+
+def count(played):
+    return {o: sum(1 for outcome, _ in played.values() if outcome == o) for o in OUTCOMES}

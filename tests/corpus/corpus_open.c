@@ -1,0 +1,236 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* corpus_open.c - the recording and the accounts that a corpus file holds (corpus.h). */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/contrasts/contrast.h"
+#include "base/array.h"
+#include "base/macros.h"
+#include "corpus.h"
+
+#define ROWS(c, NAME)  ((c)->tables[CORPUS_##NAME].rows)
+#define COUNT(c, NAME) ((c)->tables[CORPUS_##NAME].count)
+
+static int open_stacks(struct corpus *c)
+{
+	const struct corpus_stack *from = ROWS(c, STACK);
+	const struct stack_frame *frames = ROWS(c, FRAME);
+	size_t n = COUNT(c, STACK), at = 0;
+
+	c->stacks = calloc(n + 1, sizeof(*c->stacks));
+	c->stack_items = calloc(n + 1, sizeof(*c->stack_items));
+	if (!c->stacks || !c->stack_items)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		if (from[i].frames > COUNT(c, FRAME) - at)
+			return -EBADMSG;
+		c->stacks[i] = (struct stack){.hash = from[i].hash,
+			.frames = frames + at,
+			.count = from[i].frames,
+			.stop = from[i].stop ? from[i].stop : ""};
+		c->stack_items[i] = &c->stacks[i];
+		at += from[i].frames;
+	}
+	c->stack_list = (struct stack_list){c->stack_items, n};
+	return 0;
+}
+
+static int open_buckets(struct corpus *c)
+{
+	const struct corpus_bucket *from = ROWS(c, BUCKET);
+	struct aggregate *to = ROWS(c, AGGREGATE);
+
+	for (size_t i = 0; i < COUNT(c, BUCKET); i++) {
+		if (from[i].row >= COUNT(c, AGGREGATE) || from[i].bucket >= BUCKET_COUNT)
+			return -EBADMSG;
+		to[from[i].row].sketch.hist[from[i].bucket] = from[i].count;
+	}
+	return 0;
+}
+
+static void open_books(struct corpus *c)
+{
+	const struct corpus_book *b = ROWS(c, BOOK);
+	const struct corpus_source *s = ROWS(c, SOURCE);
+
+	if (!COUNT(c, BOOK))
+		return;
+	c->rec.node = b->node ? b->node : "";
+	if (!b->has_books)
+		return;
+	c->books.unclean = b->unclean;
+	c->books.unclean_ns = b->unclean_ns;
+	c->books.launch_watched = b->launch_watched;
+	c->books.launch_error = b->launch_error;
+	snprintf(c->books.missing, sizeof(c->books.missing), "%s", b->missing ? b->missing : "");
+	for (size_t i = 0; i < COUNT(c, SOURCE); i++)
+		if (s[i].source < WIRE_SOURCE_MAX)
+			c->books.source[s[i].source] = (struct account){.hits = s[i].hits,
+				.stored = s[i].stored,
+				.aggregated = s[i].aggregated,
+				.lost = {s[i].lost}};
+	c->rec.books = &c->books;
+}
+
+struct cursor { /* what of the tables the accounts before have had */
+	size_t units, keys, parts;
+};
+
+static uint32_t at_most_32(uint64_t ns)
+{
+	return (uint32_t)MIN(ns, (uint64_t)UINT32_MAX);
+}
+
+static int open_parts(
+	const struct corpus *c, struct cursor *at, uint64_t quantum_ns, struct process_account *a)
+{
+	const struct corpus_part *parts = (const struct corpus_part *)ROWS(c, PART) + at->parts;
+
+	if (a->part_count > COUNT(c, PART) - at->parts)
+		return -EBADMSG;
+	a->parts = calloc(a->part_count + 1, sizeof(*a->parts));
+	if (!a->parts)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->part_count; i++) {
+		if (parts[i].key >= a->key_count)
+			return -EBADMSG;
+		a->parts[i] = (struct account_part){.key = parts[i].key,
+			.stack_ns = at_most_32(parts[i].stack * quantum_ns),
+			.wait_ns = at_most_32(parts[i].wait * quantum_ns),
+			.ns = parts[i].length * quantum_ns};
+	}
+	at->parts += a->part_count;
+	return 0;
+}
+
+static int open_units(const struct corpus *c, const struct corpus_account *from, struct cursor *at,
+	struct process_account *a)
+{
+	const struct corpus_unit *units = (const struct corpus_unit *)ROWS(c, UNIT) + at->units;
+	uint64_t quantum_ns = from->quantum_ns;
+	int64_t now = from->start_ns;
+
+	for (size_t i = 0; i < a->unit_count; i++) {
+		struct step_span *s = &a->units[i];
+
+		now += (int64_t)(units[i].gap * quantum_ns);
+		*s = (struct step_span){.start_ns = now,
+			.end_ns = now + (int64_t)(units[i].length * quantum_ns),
+			.launches = units[i].launches,
+			.copy_bytes = units[i].copy_bytes,
+			.waits = units[i].waits,
+			.wait_ns = units[i].wait * quantum_ns,
+			.launches_off = units[i].launches_off,
+			.probed_ns = units[i].probed * quantum_ns,
+			.backwards = units[i].backwards,
+			.loads = units[i].loads};
+		now = s->end_ns;
+		a->part_count += units[i].parts;
+		a->part_end[i] = a->part_count;
+	}
+	return open_parts(c, at, quantum_ns, a);
+}
+
+static int open_account(struct corpus *c, const struct corpus_account *from, struct cursor *at,
+	struct process_account *a)
+{
+	int r;
+
+	if (from->units > COUNT(c, UNIT) - at->units || from->keys > COUNT(c, KEY) - at->keys)
+		return -EBADMSG;
+	*a = (struct process_account){.pid = from->pid,
+		.tid = from->tid,
+		.origin = (enum step_origin)from->origin,
+		.confidence = from->confidence,
+		.is_derived = from->is_derived,
+		.units = calloc(from->units + 1, sizeof(*a->units)),
+		.unit_count = from->units,
+		.part_end = calloc(from->units + 1, sizeof(*a->part_end)),
+		.keys = calloc(from->keys + 1, sizeof(*a->keys)),
+		.key_count = from->keys};
+	memcpy(a->comm, from->comm, COMM_LEN);
+	if (!a->units || !a->part_end || !a->keys)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->key_count; i++)
+		a->keys[i] = ((const struct tally_part *)ROWS(c, KEY))[at->keys + i];
+	r = open_units(c, from, at, a);
+	at->units += from->units;
+	at->keys += from->keys;
+	return r;
+}
+
+static int open_accounts(struct corpus *c)
+{
+	const struct corpus_account *from = ROWS(c, ACCOUNT);
+	struct account_set *set = &c->accounts.accounts;
+	struct cursor at = {0};
+	int r = 0;
+
+	set->items = calloc(COUNT(c, ACCOUNT) + 1, sizeof(*set->items));
+	if (!set->items)
+		return -ENOMEM;
+	for (size_t i = 0; r == 0 && i < COUNT(c, ACCOUNT); i++) {
+		r = open_account(c, &from[i], &at, &set->items[i]);
+		set->count++;
+	}
+	return r;
+}
+
+int corpus_contrast(struct corpus *c)
+{
+	step_report_done(&c->accounts.report);
+	return contrast_all(&c->accounts.accounts, &c->accounts.report);
+}
+
+int corpus_open(struct corpus *c)
+{
+	int r;
+
+	c->rec = (struct recording){.events = ROWS(c, EVENT),
+		.event_count = COUNT(c, EVENT),
+		.aggregates = ROWS(c, AGGREGATE),
+		.aggregate_count = COUNT(c, AGGREGATE),
+		.samples = ROWS(c, SAMPLE),
+		.sample_count = COUNT(c, SAMPLE),
+		.gpus = ROWS(c, GPU),
+		.gpu_count = COUNT(c, GPU),
+		.collectives = ROWS(c, COLLECTIVE),
+		.collective_count = COUNT(c, COLLECTIVE),
+		.homes = ROWS(c, HOME),
+		.home_count = COUNT(c, HOME),
+		.labels = ROWS(c, LABEL),
+		.label_count = COUNT(c, LABEL),
+		.ledger = ROWS(c, LEDGER),
+		.ledger_count = COUNT(c, LEDGER),
+		.kernels = ROWS(c, KERNEL),
+		.kernel_count = COUNT(c, KERNEL),
+		.containers = ROWS(c, CONTAINER),
+		.container_count = COUNT(c, CONTAINER),
+		.stacks = &c->stack_list,
+		.accounts = &c->accounts,
+		.node = ""};
+	r = open_stacks(c);
+	if (r == 0)
+		r = open_buckets(c);
+	if (r == 0)
+		r = open_accounts(c);
+	if (r < 0)
+		return r;
+	open_books(c);
+	c->accounts.rec = &c->rec;
+	return corpus_contrast(c);
+}
+
+void corpus_done(struct corpus *c)
+{
+	account_task_done(&c->accounts);
+	for (int i = 0; i < CORPUS_COUNT; i++)
+		free(c->tables[i].rows);
+	for (size_t i = 0; i < c->text_count; i++)
+		free(c->texts[i]);
+	free(c->texts);
+	free(c->stacks);
+	free(c->stack_items);
+	*c = (struct corpus){0};
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* replay.c - corpus-replay [--sensitivity]: what the engine says of corpus files, a line of JSON each.
+ *
+ * Standard input is files as corpus-reduce writes them, each after a line "file NAME". With --sensitivity
+ * every threshold is moved by a fifth down and up, and a line is printed for each: which verdicts change. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "corpus.h"
+#include "diagnose/compose/correlate.h"
+#include "diagnose/thresholds.h"
+#include "base/macros.h"
+#include "json/writer.h"
+#include "model/problem.h"
+
+#define MOVE        0.2
+#define DIRECTIONS  2
+#define FILES_MAX   1024
+#define VERDICT_MAX 256
+
+struct replay {
+	struct json_writer w;
+	bool is_sensitivity;
+	char *names[FILES_MAX];
+	size_t count;
+	/* With --sensitivity, by threshold and direction: the files whose verdict changes. */
+	bool changed[THRESHOLD_COUNT][DIRECTIONS][FILES_MAX];
+};
+
+static void put_incident(struct json_writer *w, const struct incident *i)
+{
+	json_begin_object(w);
+	json_string_member(w, "problem", problem_row(i->problem)->id);
+	json_string_member(w, "severity", severity_name(i->severity));
+	json_double_member(w, "confidence", i->confidence);
+	json_uint_member(w, "pid", i->pid);
+	json_string_member(w, "culprit", i->cause_count ? i->causes[0].culprit : "");
+	json_int_member(w, "culprit_rank", i->culprit_rank);
+	json_string_member(w, "place", i->place);
+	json_uint_member(w, "lost_ns", i->excess_ns);
+	json_string_member(w, "summary", i->summary);
+	json_string_member(w, "root_cause", i->root_cause);
+	json_string_member(w, "explanation", i->explanation);
+	json_end_object(w);
+}
+
+static void put_account(struct json_writer *w, const struct step_account *a)
+{
+	json_begin_object(w);
+	json_uint_member(w, "pid", a->pid);
+	json_string_member(w, "origin", step_origin_id(a->origin));
+	json_uint_member(w, "steps", a->steps);
+	json_uint_member(w, "slow_steps", a->slow_steps);
+	json_uint_member(w, "ordinary_step_ns", a->ordinary_step_ns);
+	json_uint_member(w, "slow_step_ns", a->slow_step_ns);
+	json_uint_member(w, "lost_ns", a->lost_ns);
+	json_uint_member(w, "length_ns", (uint64_t)(a->last.ns - a->first.ns));
+	json_end_object(w);
+}
+
+static int put_verdict(struct replay *r, struct corpus *c)
+{
+	_cleanup_free_ struct incident *list = NULL;
+	size_t n = 0;
+	int result = correlate_run(&c->rec, &list, &n);
+
+	if (result < 0)
+		return result;
+	json_begin_object(&r->w);
+	json_string_member(&r->w, "file", r->names[r->count]);
+	json_begin_array_member(&r->w, "incidents");
+	for (size_t i = 0; i < n; i++)
+		put_incident(&r->w, &list[i]);
+	json_end_array(&r->w);
+	json_begin_array_member(&r->w, "accounts");
+	for (size_t i = 0; i < c->accounts.report.count; i++)
+		put_account(&r->w, &c->accounts.report.items[i]);
+	json_end_array(&r->w);
+	json_end_object(&r->w);
+	return json_finish(&r->w);
+}
+
+/* What a verdict is: the first incident that somebody would look at. */
+static int say(struct corpus *c, char ret[VERDICT_MAX])
+{
+	_cleanup_free_ struct incident *list = NULL;
+	size_t n = 0, first = 0;
+	int r = corpus_contrast(c);
+
+	if (r == 0)
+		r = correlate_run(&c->rec, &list, &n);
+	if (r < 0)
+		return r;
+	while (first < n && list[first].severity < SEVERITY_MEDIUM)
+		first++;
+	if (first == n)
+		snprintf(ret, VERDICT_MAX, "nothing");
+	else
+		snprintf(ret, VERDICT_MAX, "%s %u %s %s", problem_row(list[first].problem)->id,
+			list[first].pid,
+			list[first].cause_count ? list[first].causes[0].culprit : "",
+			list[first].place);
+	return 0;
+}
+
+static int move_thresholds(struct replay *r, struct corpus *c)
+{
+	char before[VERDICT_MAX], after[VERDICT_MAX];
+	double moved[THRESHOLD_COUNT];
+	int result = say(c, before);
+
+	for (int i = 0; result == 0 && i < THRESHOLD_COUNT; i++)
+		for (int up = 0; result == 0 && up < DIRECTIONS; up++) {
+			memcpy(moved, thresholds_default, sizeof(moved));
+			moved[i] *= up ? 1 + MOVE : 1 - MOVE;
+			thresholds = moved;
+			result = say(c, after);
+			thresholds = thresholds_default;
+			r->changed[i][up][r->count] = strcmp(before, after) != 0;
+		}
+	return result;
+}
+
+static int put_sensitivity(struct replay *r)
+{
+	static const char *const names[] = {
+#define X(NAME, ...) #NAME,
+		THRESHOLDS(X)
+#undef X
+	};
+	int result = 0;
+
+	for (int i = 0; result == 0 && i < THRESHOLD_COUNT; i++) {
+		json_begin_object(&r->w);
+		json_string_member(&r->w, "threshold", names[i]);
+		json_double_member(&r->w, "value", thresholds_default[i]);
+		for (int up = 0; up < DIRECTIONS; up++) {
+			json_begin_array_member(&r->w, up ? "up" : "down");
+			for (size_t k = 0; k < r->count; k++)
+				if (r->changed[i][up][k])
+					json_put_string(&r->w, r->names[k]);
+			json_end_array(&r->w);
+		}
+		json_end_object(&r->w);
+		result = json_finish(&r->w);
+	}
+	return result;
+}
+
+/* Returns 1, 0 at the end, or a negative errno. */
+static int next_file(struct replay *r)
+{
+	_cleanup_(corpus_done) struct corpus c = {0};
+	char name[256];
+	int result;
+
+	if (scanf("file %255[^\n]", name) != 1)
+		return feof(stdin) ? 0 : -EBADMSG;
+	getchar(); /* its end of line */
+	if (r->count == FILES_MAX)
+		return -ENOBUFS;
+	r->names[r->count] = strdup(name);
+	if (!r->names[r->count])
+		return -ENOMEM;
+	result = corpus_read(stdin, &c);
+	if (result > 0)
+		result = corpus_open(&c);
+	if (result == 0)
+		result = r->is_sensitivity ? move_thresholds(r, &c) : put_verdict(r, &c);
+	if (result < 0)
+		fprintf(stderr, "%s: %s\n", name, strerror(-result));
+	r->count++;
+	return result < 0 ? result : 1;
+}
+
+int main(int argc, char **argv)
+{
+	struct replay *r = calloc(1, sizeof(*r));
+	int result;
+
+	if (!r)
+		return 1;
+	r->w = json_writer_to_file(stdout);
+	r->is_sensitivity = argc == 2 && !strcmp(argv[1], "--sensitivity");
+	do {
+		result = next_file(r);
+	} while (result > 0);
+	if (result == 0 && r->is_sensitivity)
+		result = put_sensitivity(r);
+	for (size_t i = 0; i < r->count; i++)
+		free(r->names[i]);
+	free(r);
+	return result < 0;
+}
