@@ -131,6 +131,40 @@ static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
 	return sum;
 }
 
+/* What copies of so many bytes may take for their own sake. */
+static uint64_t copy_needs_ns(uint64_t bytes, uint64_t copies)
+{
+	return (uint64_t)((__uint128_t)bytes * NS_PER_S / SLOW_COPY_BPS) + copies * COPY_CALL_NS;
+}
+
+/* How much of the time that @r's copies took was waiting for the GPU: a copy that reads a result waits for the work
+ * before it, whatever others that were only queued have moved. Of long calls it is known what they copied. */
+static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
+{
+	const struct event *events = w->t->rec->events;
+	uint64_t rest_ns = r->ns[LEDGER_COPY], rest_bytes = r->copy_bytes, rest = r->copies;
+	uint64_t waited = 0;
+	const uint32_t *at;
+	size_t n = timeline_events(
+		w->t, w->t->calls, w->t->call_count, r->tid, r->start.ns, ledger_end_ns(r), &at);
+
+	for (size_t i = 0; i < n; i++) {
+		const struct event *e = &events[at[i]];
+		uint64_t needs;
+
+		if (op_kind_line(e->source, e->op) != LEDGER_COPY || e->dur_ns > rest_ns)
+			continue;
+		needs = copy_needs_ns(e->arg0, 1);
+		waited += e->dur_ns > needs ? e->dur_ns - needs : 0;
+		rest_ns -= e->dur_ns;
+		rest_bytes -= MIN(e->arg0, rest_bytes);
+		rest -= MIN(rest, UINT64_C(1));
+	}
+	if (rest_ns > copy_needs_ns(rest_bytes, rest))
+		waited += rest_ns - copy_needs_ns(rest_bytes, rest);
+	return waited;
+}
+
 /* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
 static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
 {
@@ -175,8 +209,10 @@ static int add_calls(struct walk *w, const struct ledger_row *r, enum account_li
 	return tally_add(w->out, &p);
 }
 
-enum account_line path_line_plain(enum wire_ledger_line line)
+enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line)
 {
+	if (line == LEDGER_POLL && place_is_driver_thread(r->comm))
+		return ACCOUNT_GPU;
 	switch (line) {
 	case LEDGER_COLLECT: return ACCOUNT_GC;
 	case LEDGER_GPU_WAIT: return ACCOUNT_GPU;
@@ -221,17 +257,15 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	case LEDGER_GRAPH:
 	case LEDGER_CALL:
 		moved = line == LEDGER_CALL ? 0 : long_calls(w, r, line, from_ns, to_ns);
-		return add_calls(w, r, path_line_plain(line),
+		return add_calls(w, r, path_line_plain(r, line),
 			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns,
 			timeline_gpu_is_full(w->t, from_ns) ? ns : moved);
 	case LEDGER_GPU_WAIT:
 	case LEDGER_ALLOC:
-		return add_calls(w, r, path_line_plain(line),
+		return add_calls(w, r, path_line_plain(r, line),
 			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns, 0);
 	case LEDGER_COPY:
-		moved = (uint64_t)((__uint128_t)r->copy_bytes * NS_PER_S / SLOW_COPY_BPS) +
-			r->copies * COPY_CALL_NS;
-		moved = r->ns[LEDGER_COPY] > moved ? r->ns[LEDGER_COPY] - moved : 0;
+		moved = copy_waits_ns(w, r);
 		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
 			ACCOUNT_GPU, ns, moved);
 	case LEDGER_LOCK:
@@ -242,6 +276,6 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	case LEDGER_CHILD:
 	case LEDGER_POLL:
 	case LEDGER_SOCKET: return path_short_add(w, r, line, ns, from_ns, to_ns);
-	default: return path_add(w, r, path_line_plain(line), ns);
+	default: return path_add(w, r, path_line_plain(r, line), ns);
 	}
 }

@@ -43,8 +43,8 @@ bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const str
  * [from, to) was, its waiting for others left out. 1: done, 0: it did nothing else, or -ENOMEM. */
 int path_follow(struct walk *w, uint32_t tid, uint64_t ns, int64_t from_ns, int64_t to_ns);
 
-/* path_line_plain - the line of the account that a line of the ledger is on without further knowledge. */
-enum account_line path_line_plain(enum wire_ledger_line line);
+/* path_line_plain - the line of the account that a line of @r's ledger is on without further knowledge. */
+enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line);
 
 /* path_line_add - @ns of @line, within the active part [from, to) of @r. */
 int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,

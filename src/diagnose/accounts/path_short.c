@@ -19,7 +19,7 @@ static int add_sum(struct walk *w, const struct ledger_row *r, const struct even
 	const struct stack *s = path_stack(w, e->stack_hash);
 	const struct span second = {e->start.ns - (int64_t)e->wait_ns, e->start.ns};
 	bool is_interpreters = line == LEDGER_LOCK && s && place_is_interpreter_lock(s);
-	struct tally_part p = path_part(w, r, path_line_plain(line), ns);
+	struct tally_part p = path_part(w, r, path_line_plain(r, line), ns);
 
 	if (is_interpreters && !e->stream)
 		return path_lock_add(w, r, &(struct waker){0}, ns, in->from_ns, in->to_ns);
@@ -44,7 +44,7 @@ static int add_unsummed(struct walk *w, const struct ledger_row *r, enum wire_le
 
 	if (r->mark == MARK_STAY && r->stay_line == line && path_may_follow(w, line, &waker))
 		done = path_follow(w, waker.tid, ns, in->from_ns, in->to_ns);
-	return done ? MIN(done, 0) : path_add(w, r, path_line_plain(line), ns);
+	return done ? MIN(done, 0) : path_add(w, r, path_line_plain(r, line), ns);
 }
 
 /* The sums of the first second that ends in or after [from, to): they are sent at once. */
@@ -118,5 +118,5 @@ int path_short_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_
 	}
 	if (line == LEDGER_LOCK && path_short_is_lock(w, r, 0, from_ns, to_ns))
 		return path_lock_add(w, r, &(struct waker){0}, left, from_ns, to_ns);
-	return path_add(w, r, path_line_plain(line), left);
+	return path_add(w, r, path_line_plain(r, line), left);
 }

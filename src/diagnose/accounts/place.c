@@ -92,6 +92,11 @@ bool place_is_loader_thread(const char *comm)
 	return starts_with(comm, "pt_data_");
 }
 
+bool place_is_driver_thread(const char *comm)
+{
+	return starts_with(comm, "cuda-EvtHandlr") || starts_with(comm, "cuda0");
+}
+
 bool place_is_sleep(const struct stack *s)
 {
 	return s->count && s->frames[0].symbol && strstr(s->frames[0].symbol, "nanosleep");

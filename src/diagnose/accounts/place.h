@@ -17,6 +17,10 @@ bool place_is_interpreter_lock(const struct stack *s);
 bool place_is_loader(const struct stack *s);
 bool place_is_loader_thread(const char *comm);
 
+/* place_is_driver_thread - a thread that the CUDA driver has started: it sleeps until the GPU has something to
+ * tell. */
+bool place_is_driver_thread(const char *comm);
+
 /* place_is_sleep - whether a thread that blocks there asked to sleep for a time; place_is_output - whether
  * it wants to write. */
 bool place_is_sleep(const struct stack *s);

@@ -302,15 +302,38 @@ static int by_slow(const void *a, const void *b)
 	return (x->slow_ns < y->slow_ns) - (x->slow_ns > y->slow_ns);
 }
 
-void step_account_ordinary(const struct step_account *a, struct step_account *ret)
+static uint64_t mix(const struct step_account *a, uint64_t ordinary_ns, uint64_t slow_ns)
+{
+	uint64_t steps = MAX((uint64_t)a->ordinary_steps + a->slow_steps, UINT64_C(1));
+
+	return (uint64_t)(((__uint128_t)ordinary_ns * a->ordinary_steps +
+				  (__uint128_t)slow_ns * a->slow_steps) /
+			  steps);
+}
+
+void step_account_whole(const struct step_account *a, struct step_account *ret)
 {
 	*ret = *a;
 	if (!a->lost_ns)
 		return;
-	ret->lost_ns = ret->slow_step_ns = 0;
+	ret->ordinary_step_ns = 0;
+	for (int l = 0; l < ACCOUNT_LINES; l++) {
+		ret->ordinary_ns[l] = mix(a, a->ordinary_ns[l], a->slow_ns[l]);
+		ret->ordinary_step_ns += ret->ordinary_ns[l];
+		for (int o = 0; o < ACCOUNT_OWNERS; o++)
+			ret->ordinary_by[o][l] = mix(a, a->ordinary_by[o][l], a->slow_by[o][l]);
+	}
 	for (int i = 0; i < ret->entry_count; i++) {
-		ret->entries[i].slow_ns = a->entries[i].ordinary_ns;
+		ret->entries[i].slow_ns = mix(a, a->entries[i].ordinary_ns, a->entries[i].slow_ns);
 		ret->entries[i].ordinary_ns = 0;
 	}
+	ret->ordinary_waits =
+		(a->ordinary_waits * a->ordinary_steps + a->slow_waits * a->slow_steps) /
+		MAX((double)(a->ordinary_steps + a->slow_steps), 1.0);
+	ret->ordinary_steps = a->ordinary_steps + a->slow_steps;
+	ret->slow_steps = 0;
+	ret->lost_ns = ret->slow_step_ns = 0;
+	ret->slow_first = ret->slow_last = (wall_time){0};
+	ret->period_steps = 0;
 	qsort(ret->entries, (size_t)ret->entry_count, sizeof(ret->entries[0]), by_slow);
 }

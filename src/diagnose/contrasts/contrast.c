@@ -8,6 +8,7 @@
 
 #include "diagnose/contrasts/border.h"
 #include "diagnose/contrasts/classify.h"
+#include "diagnose/contrasts/regroup.h"
 #include "diagnose/contrasts/rhythm.h"
 #include "base/macros.h"
 
@@ -307,7 +308,7 @@ static int put_account(struct builder *b, struct step_account *a)
 	return put_entries(b, has_slow, a);
 }
 
-int contrast(const struct process_account *a, struct step_account *ret)
+static int contrast_units(const struct process_account *a, struct step_account *ret)
 {
 	_cleanup_(builder_done) struct builder b = {.account = a};
 	int r = put_facts(&b);
@@ -321,6 +322,27 @@ int contrast(const struct process_account *a, struct step_account *ret)
 	for (int i = 0; r == 0 && i < CLASSES; i++)
 		place_host(&b.sums[i]);
 	return r < 0 ? r : put_account(&b, ret);
+}
+
+static void account_clear(struct step_account *a)
+{
+	free(a->bars);
+	free(a->marks);
+	*a = (struct step_account){0};
+}
+
+int contrast(const struct process_account *a, struct step_account *ret)
+{
+	_cleanup_(regroup_done) struct process_account whole = {0};
+	int r = contrast_units(a, ret);
+
+	if (r < 0 || !regroup_is_needed(ret))
+		return r;
+	r = regroup(a, ret, &whole);
+	if (r < 0)
+		return r;
+	account_clear(ret);
+	return contrast_units(&whole, ret);
 }
 
 static int by_length(const void *a, const void *b)

@@ -100,10 +100,10 @@ static bool is_reading(const struct evidence *e)
 }
 
 static const struct pattern patterns[] = {
-	{ANY_KIND, is_swap, PROBLEM_MODEL_SWAP},
+	{DELAY_BY_CHECKPOINT, NULL, PROBLEM_CHECKPOINT},
 	{ANY_KIND, is_compiling, PROBLEM_KERNEL_COMPILER},
 	{DELAY_BY_COMPILE, NULL, PROBLEM_KERNEL_COMPILER},
-	{DELAY_BY_CHECKPOINT, NULL, PROBLEM_CHECKPOINT},
+	{ANY_KIND, is_swap, PROBLEM_MODEL_SWAP},
 	{DELAY_BY_GPU, is_sharing, PROBLEM_GPU_SHARING},
 	{DELAY_BY_GPU, is_clock, PROBLEM_THROTTLE},
 	{DELAY_BY_COPY, is_sharing, PROBLEM_GPU_SHARING},

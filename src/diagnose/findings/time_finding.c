@@ -9,7 +9,7 @@
  * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
  * said again.
  *
- * Confidence = that of the units x n/(n+1) of them x the share of the loss that is known x completeness. */
+ * Confidence = that of the units x n/(n+2) of them x the share of the loss that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
 
 #include "diagnose/chains/chain.h"
@@ -22,10 +22,11 @@
 #define OTHER_TIME   0.05 /* of the time in units */
 #define LEAST_SHARE  0.01
 #define LEAST_NS     (20 * NS_PER_MS) /* a few short units are no job */
-#define UNITS_HALF   1.0
+#define UNITS_HALF   2.0
 #define SURE_UNITS   0.4
 #define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
 #define IDLE_DOUBT   0.7
+#define WHOLE_MORE   1.5
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -57,10 +58,9 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
 }
 
-static uint32_t find_slow(struct time_findings *all, double completeness)
+static void find_slow(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = all->account;
-	uint32_t kinds = 0;
 
 	for (int i = 0; a->lost_ns && i < all->slow_delays.count; i++) {
 		struct delay *d = &all->slow_delays.items[i];
@@ -82,32 +82,48 @@ static uint32_t find_slow(struct time_findings *all, double completeness)
 				MIN(confidence_of(a, a->slow_steps, 0, completeness), UNKNOWN_MOST);
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= IDLE_DOUBT;
-		kinds |= UINT32_C(1) << d->kind;
 		add(all, &f);
 	}
-	return kinds;
 }
 
-static void find_whole(struct time_findings *all, uint32_t told, double completeness)
+/* What slow units have more of is told with them, unless there is far more of it than that. True: @kind is told. */
+static bool outweighs(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
+{
+	for (int i = 0; i < all->count; i++) {
+		struct time_finding *f = &all->items[i];
+
+		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
+			continue;
+		if (!f->is_harmless && (double)lost_ns < WHOLE_MORE * (double)f->lost_ns)
+			return true;
+		*f = all->items[--all->count];
+		return false;
+	}
+	return false;
+}
+
+static void find_whole(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = &all->whole;
 
 	for (int i = 0; i < all->whole_delays.count; i++) {
 		struct delay *d = &all->whole_delays.items[i];
-		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
+		struct time_finding f = {.contrast = CONTRAST_WHOLE,
+			.units = a->ordinary_steps,
+			.lost_ns = d->slow_ns * a->ordinary_steps,
+			.share = d->share};
 
-		if (told >> d->kind & 1 || !delay_is_waste(all->rec, a, d))
+		if (f.lost_ns < LEAST_NS || !delay_is_waste(all->rec, a, d) ||
+			outweighs(all, d->kind, f.lost_ns))
 			continue;
 		chain_follow(all->rec, a, d);
 		f.delay = *d;
-		f.lost_ns = d->slow_ns * a->ordinary_steps;
-		f.share = d->share;
-		if (f.lost_ns < LEAST_NS)
-			continue;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
 		f.is_harmless = delay_is_of_tracer(d);
 		f.confidence = confidence_of(
 			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
+		if (delay_may_be_idle(all->rec, a, d))
+			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
 	}
 }
@@ -115,19 +131,18 @@ static void find_whole(struct time_findings *all, uint32_t told, double complete
 int time_findings_find(const struct recording *rec, const struct step_account *a,
 	double completeness, struct time_findings *ret)
 {
-	uint32_t told;
 	int r;
 
 	*ret = (struct time_findings){.rec = rec, .account = a};
 	if (a->confidence < SURE_UNITS)
 		return 0;
-	step_account_ordinary(a, &ret->whole);
+	step_account_whole(a, &ret->whole);
 	delays_find(rec, a, &ret->slow_delays);
 	r = gpu_change_find(rec, a, &ret->gpu);
 	if (r < 0)
 		return r;
-	told = find_slow(ret, completeness);
+	find_slow(ret, completeness);
 	delays_find(rec, &ret->whole, &ret->whole_delays);
-	find_whole(ret, told, completeness);
+	find_whole(ret, completeness);
 	return 0;
 }

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/contrasts/regroup.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/macros.h"
+
+#define SURE_PERIOD 0.6
+#define MORE_WORK   1.3
+#define MORE_WAITS  2
+#define ALL_TIME    0.9
+#define UNITS_MIN   8 /* of the new ones: else there is nothing to compare */
+
+/* Launches are counted in a part of the units alone, waits in all. */
+static bool has_more_work(const struct step_account *a)
+{
+	return (a->ordinary_launches > 0 &&
+		       a->slow_launches > MORE_WORK * a->ordinary_launches + 1) ||
+	       a->slow_waits > MORE_WORK * a->ordinary_waits + MORE_WAITS;
+}
+
+/* The others are hardly anything: they are pieces of a unit. */
+static bool has_all_the_time(const struct step_account *a)
+{
+	double slow = (double)a->slow_step_ns * a->slow_steps;
+
+	return slow >= ALL_TIME * (slow + (double)a->ordinary_step_ns * a->ordinary_steps);
+}
+
+bool regroup_is_needed(const struct step_account *found)
+{
+	return found->period_steps > 1 && found->period_confidence >= SURE_PERIOD &&
+	       found->mark_count == found->steps && found->slow_steps >= UNITS_MIN &&
+	       (has_more_work(found) || has_all_the_time(found));
+}
+
+static void add_unit(struct step_span *to, const struct step_span *u)
+{
+	if (!to->end_ns)
+		to->start_ns = u->start_ns;
+	to->end_ns = u->end_ns;
+	to->launches += u->launches;
+	to->copy_bytes += u->copy_bytes;
+	to->waits += u->waits;
+	to->wait_ns += u->wait_ns;
+	to->launches_off |= u->launches_off;
+	to->probed_ns += u->probed_ns;
+	to->backwards += u->backwards;
+	to->loads += u->loads;
+}
+
+int regroup(const struct process_account *a, const struct step_account *found,
+	struct process_account *ret)
+{
+	struct step_span u = {0};
+
+	*ret = *a;
+	ret->unit_count = 0;
+	ret->units = calloc(a->unit_count + 1, sizeof(*ret->units));
+	ret->part_end = calloc(a->unit_count + 1, sizeof(*ret->part_end));
+	if (!ret->units || !ret->part_end)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->unit_count; i++) {
+		add_unit(&u, &a->units[i]);
+		if (!found->marks[i].is_slow ||
+			(i + 1 < a->unit_count && found->marks[i + 1].is_slow))
+			continue;
+		ret->units[ret->unit_count] = u;
+		ret->part_end[ret->unit_count++] = a->part_end[i];
+		u = (struct step_span){0};
+	}
+	return 0;
+}
+
+void regroup_done(struct process_account *a)
+{
+	free(a->units);
+	free(a->part_end);
+	*a = (struct process_account){0};
+}
