@@ -180,13 +180,28 @@ static bool lead_is_asleep(const struct delay *l)
 	return l->lead && l->lead->line == ACCOUNT_ASLEEP;
 }
 
+/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
+ * that waits until somebody wants something. */
+static bool is_paced(const struct step_account *a)
+{
+	double usual = (double)a->ordinary_step_ns;
+	size_t near = 0;
+
+	if (a->origin == STEP_BY_TIME)
+		return false;
+	for (size_t i = 0; i < a->mark_count; i++)
+		near += (double)a->marks[i].dur_ns < PACED_RATIO * usual &&
+			(double)a->marks[i].dur_ns * PACED_RATIO > usual;
+	return (double)near >= PACED_SHARE * (double)a->mark_count;
+}
+
 /* Unless it waits to get rid of what it has written. */
 bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
 
-	return is_input(l->kind) && !is_training(a) && lead_is_asleep(l) &&
+	return is_input(l->kind) && !is_training(a) && !is_paced(a) && lead_is_asleep(l) &&
 	       !(s && place_is_output(s));
 }
 
@@ -212,21 +227,6 @@ bool delay_stands_alone(enum delay_kind kind)
 	case DELAY_BY_LOADER: return true;
 	default: return false;
 	}
-}
-
-/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
- * that waits until somebody wants something. */
-static bool is_paced(const struct step_account *a)
-{
-	double usual = (double)a->ordinary_step_ns;
-	size_t near = 0;
-
-	if (a->origin == STEP_BY_TIME)
-		return false;
-	for (size_t i = 0; i < a->mark_count; i++)
-		near += (double)a->marks[i].dur_ns < PACED_RATIO * usual &&
-			(double)a->marks[i].dur_ns * PACED_RATIO > usual;
-	return (double)near >= PACED_SHARE * (double)a->mark_count;
 }
 
 /* Host code of the thread that feeds the GPU, which does something else: its share of a unit. */
@@ -290,5 +290,5 @@ bool delay_is_waste(
 	if (l->kind == DELAY_BY_HOST)
 		return host_share(rec, a) >= HOST_SHARE;
 	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
-	       is_waste(rec, a, l->kind);
+	       is_waste(rec, a, l);
 }
