@@ -102,16 +102,26 @@ static int from_marks(
 	return r;
 }
 
+static bool process_feeds(const struct timeline *t, uint32_t pid)
+{
+	for (size_t i = 0; i < t->thread_count; i++)
+		if (t->threads[i].pid == pid && t->threads[i].feeds)
+			return true;
+	return false;
+}
+
+/* Of a thread that only waits, while another one gives the GPU its work, the waits say nothing. */
 static int from_waits(
 	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
 	const struct step_list *l = steps_of(in->waits, s->pid);
+	const struct timeline *t = in->timeline;
 
-	for (size_t i = 0; l && i < l->count; i++)
+	if (!l || (!timeline_feeds(t, l->tid) && process_feeds(t, s->pid)))
+		return 0;
+	for (size_t i = 0; i < l->count; i++)
 		if (span_add(s, l->items[i].start_ns, l->items[i].end_ns) < 0)
 			return -ENOMEM;
-	if (!l)
-		return 0;
 	s->tid = l->tid;
 	s->confidence = l->confidence * f->sure;
 	return 0;
