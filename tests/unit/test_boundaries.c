@@ -447,6 +447,49 @@ static void test_windows_of_a_rank_go_on(void **state)
 	assert_in_range(f.spans.count, 19, 20);
 }
 
+/* A server: a second of work, then four in which its thread waits for the one that waits for requests, or for a
+ * disk (@reads), and another process has @worker_ms to do for it in each second. */
+static size_t serve(bool reads, uint64_t worker_ms)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = thread_at(s, JOB, HOLDER, "executor", LEDGER_T0);
+	struct ledger_thread main = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread worker = thread_at(s, WORKER, WORKER, "tokenizer", LEDGER_T0);
+
+	for (int i = 0; i <= 20; i++) {
+		for (int k = 0; k < 10; k++) {
+			forward(&t, MS(100));
+			mark(&t, MARK_TICK);
+		}
+		stay(&t, reads ? LEDGER_DISK : LEDGER_LOCK, MS(4000), 0, JOB, reads ? 0 : MAIN);
+		stay(&main, LEDGER_POLL, MS(4999), 0, 0, 0);
+		spend(&main, LEDGER_RUN, MS(1));
+		mark(&main, MARK_TICK);
+		for (int k = 0; k < 5; k++) {
+			spend(&worker, LEDGER_PIPE, MS(1000 - worker_ms));
+			mark(&worker, MARK_TICK);
+			spend(&worker, LEDGER_RUN, MS(worker_ms));
+			mark(&worker, MARK_TICK);
+		}
+	}
+	find(s, &rec, &f);
+	assert_int_equal(f.spans.origin, STEP_BY_TIME);
+	assert_int_equal(f.spans.tid, HOLDER);
+	for (size_t i = 0; i < f.spans.count; i++)
+		assert_int_equal(length(&f.spans, i), NS_PER_S);
+	return f.spans.count;
+}
+
+/* Time without requests is nobody's; time in which anything was done for one is not. */
+static void test_rests_are_no_units(void **state)
+{
+	assert_int_equal(serve(false, 0), 21);
+	assert_int_equal(serve(true, 0), 101);
+	assert_int_equal(serve(false, 700), 101);
+}
+
 static void test_no_work_no_units(void **state)
 {
 	SCENE;
@@ -483,6 +526,7 @@ int main(void)
 		cmocka_unit_test(test_windows_of_time),
 		cmocka_unit_test(test_windows_suit_the_recording),
 		cmocka_unit_test(test_windows_of_a_rank_go_on),
+		cmocka_unit_test(test_rests_are_no_units),
 		cmocka_unit_test(test_no_work_no_units),
 	};
 

@@ -130,19 +130,14 @@ static int from_waits(
 static int from_time(
 	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
-	struct windows w;
+	_cleanup_(windows_done) struct windows w = {0};
+	int r = windows_find(in->timeline, s->pid, &w);
 
-	if (!windows_find(in->timeline, s->pid, &w))
-		return 0;
+	for (size_t i = 0; r == 0 && i < w.count; i++)
+		r = span_add(s, w.starts[i], w.starts[i] + (int64_t)w.each_ns);
 	s->tid = w.tid;
-	for (size_t i = 0; i < w.count; i++) {
-		int64_t at = w.start_ns + (int64_t)(i * w.each_ns);
-
-		if (span_add(s, at, at + (int64_t)w.each_ns) < 0)
-			return -ENOMEM;
-	}
 	s->confidence = confidence(f->sure, s->count, WINDOWS_HALF);
-	return 0;
+	return r;
 }
 
 /* The surest first. A further kind of unit is a row here. */

@@ -27,7 +27,7 @@ struct step_spans {
 	char comm[COMM_LEN];
 	enum step_origin origin;
 	double confidence;
-	struct step_span *items; /* in order of time, one after the other */
+	struct step_span *items; /* in order of time, one after the other; windows have gaps */
 	size_t count, room;
 };
 

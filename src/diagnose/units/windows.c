@@ -2,12 +2,19 @@
 /* windows.c - see windows.h. */
 #include "diagnose/units/windows.h"
 
+#include <errno.h>
+#include <stdlib.h>
+
 #include "base/macros.h"
 
 #define WANTED     20 /* windows, where the recording is neither short nor long */
 #define EACH_MAX   ((uint64_t)NS_PER_S)
 #define EACH_USUAL (250 * NS_PER_MS)
 #define EACH_MIN   (50 * NS_PER_MS)
+
+/* Of a window: more is no rest. */
+#define REST_OWN    0.05
+#define REST_HELPER 0.2
 
 struct feeding { /* by one thread */
 	uint64_t calls;
@@ -106,15 +113,86 @@ static uint64_t each_of(uint64_t length)
 	return MAX(MIN(each, EACH_MAX), EACH_MIN);
 }
 
-bool windows_find(const struct timeline *t, uint32_t pid, struct windows *ret)
+/* ---- rest ---- */
+
+struct window_use {
+	uint64_t own_ns;    /* in which threads of the process did anything, or were kept from it */
+	uint64_t helper_ns; /* likewise of processes that use no GPU: they may be its workers */
+	bool is_used;       /* it called the GPU */
+};
+
+/* Blocked on nothing but others: a lock, files that may be readable, a time. */
+static uint64_t rest_ns(const struct ledger_row *r)
+{
+	return r->ns[LEDGER_LOCK] + r->ns[LEDGER_POLL] + r->ns[LEDGER_SLEEP] + r->ns[LEDGER_PIPE] +
+	       r->ns[LEDGER_SOCKET] + r->ns[LEDGER_CHILD] + r->ns[LEDGER_BLOCKED];
+}
+
+static void use_add(const struct windows *w, size_t all, const struct ledger_row *r, bool own,
+	struct window_use *uses)
+{
+	int64_t from = MAX(r->start.ns - w->starts[0], INT64_C(0)), each = (int64_t)w->each_ns;
+	int64_t to = ledger_end_ns(r) - w->starts[0];
+	uint64_t rest = MIN(rest_ns(r), r->dur_ns), busy = r->dur_ns - rest;
+
+	for (size_t i = (size_t)(from / each); to > 0 && i < all && (int64_t)i * each < to; i++) {
+		int64_t start = MAX(from, (int64_t)i * each),
+			end = MIN(to, (int64_t)(i + 1) * each);
+		uint64_t part = end > start ? (uint64_t)((__uint128_t)busy *
+							 (uint64_t)(end - start) / r->dur_ns)
+					    : 0;
+
+		*(own ? &uses[i].own_ns : &uses[i].helper_ns) += part;
+		uses[i].is_used |= own && is_use(r);
+	}
+}
+
+/* Leaves out the windows in which @pid rested. */
+static int drop_rests(const struct timeline *t, uint32_t pid, struct windows *w)
+{
+	_cleanup_free_ struct window_use *uses = calloc(w->count + 1, sizeof(*uses));
+	size_t kept = 0;
+
+	if (!uses)
+		return -ENOMEM;
+	for (size_t i = 0; w->count && i < t->thread_count; i++) {
+		const struct timeline_thread *th = &t->threads[i];
+
+		if (th->pid != pid && timeline_uses_gpu(t, th->pid))
+			continue;
+		for (size_t k = th->first; k < th->first + th->count; k++)
+			use_add(w, w->count, t->rows[k], th->pid == pid, uses);
+	}
+	for (size_t i = 0; i < w->count; i++)
+		if (uses[i].is_used || (double)uses[i].own_ns > REST_OWN * (double)w->each_ns ||
+			(double)uses[i].helper_ns > REST_HELPER * (double)w->each_ns)
+			w->starts[kept++] = w->starts[i];
+	w->count = kept;
+	return 0;
+}
+
+int windows_find(const struct timeline *t, uint32_t pid, struct windows *ret)
 {
 	const struct timeline_thread *th = feeding_thread(t, pid);
 	int64_t start, end;
-	uint64_t each;
 
+	*ret = (struct windows){0};
 	if (!th || !span_of(t, th, &start, &end))
-		return false;
-	each = each_of((uint64_t)(end - start));
-	*ret = (struct windows){th->tid, start, each, (size_t)((uint64_t)(end - start) / each)};
-	return ret->count > 0;
+		return 0;
+	ret->tid = th->tid;
+	ret->each_ns = each_of((uint64_t)(end - start));
+	ret->count =
+		MIN((size_t)((uint64_t)(end - start) / ret->each_ns), (size_t)CORRELATE_ROWS_MAX);
+	ret->starts = calloc(ret->count + 1, sizeof(*ret->starts));
+	if (!ret->starts)
+		return -ENOMEM;
+	for (size_t i = 0; i < ret->count; i++)
+		ret->starts[i] = start + (int64_t)(i * ret->each_ns);
+	return is_rank(t, th) ? 0 : drop_rests(t, pid, ret);
+}
+
+void windows_done(struct windows *w)
+{
+	free(w->starts);
+	*w = (struct windows){0};
 }
