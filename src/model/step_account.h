@@ -55,17 +55,17 @@ enum account_owner {
 		ACCOUNT_OWNERS
 };
 
-/* How the steps were found. X(NAME, id, how) */
+/* How the steps were found. X(NAME, id, what ends one) */
 #define STEP_ORIGINS(X)                                                                            \
 	X(ANNOTATION, "annotation", "the job's own step labels")                                   \
-	X(OPTIMIZER, "optimizer", "steps of the optimizer")                                        \
-	X(BACKWARD, "backward", "backward passes")                                                 \
-	X(EXECUTE, "execute", "computations that JAX had compiled")                                \
-	X(LOADER, "loader", "batches of the data loader")                                          \
-	X(GRAPH, "graph", "launches of a CUDA graph")                                              \
+	X(OPTIMIZER, "optimizer", "optimizer.step")                                                \
+	X(BACKWARD, "backward", "backward")                                                        \
+	X(EXECUTE, "execute", "JAX execute")                                                       \
+	X(LOADER, "loader", "DataLoader batches")                                                  \
+	X(GRAPH, "graph", "CUDA graph launches")                                                   \
 	X(COLLECTIVE, "collective", "collectives")                                                 \
-	X(WAIT, "wait", "recurring waits for the GPU")                                             \
-	X(TIME, "time", "no steps were found: equal pieces of time")
+	X(WAIT, "wait", "recurring GPU waits")                                                     \
+	X(TIME, "time", "none found, equal windows of time")
 
 enum step_origin {
 #define X(NAME, ...) STEP_BY_##NAME,

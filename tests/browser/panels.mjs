@@ -64,7 +64,7 @@ async function steps(page) {
 	const d = await api(page, "steps?since=all&stacks=1"), place = await panel(page, "steps"), a = d.accounts[0], first = place.locator(".account").first(), t = await text(first);
 	check("steps: there is a process with slow steps", a && a.slow_steps > 0 && a.ordinary_steps > 0, d.reason);
 	check("steps: how many, how many slow, what was lost", t.includes(`${thousands(a.slow_steps)} of ${thousands(a.steps)} steps slow: ${took(a.lost_ns)} lost`), t);
-	check("steps: how they were found and how sure that is", t.includes(`Found by ${a.origin_text} (${Math.round(a.confidence * 100)} % sure)`), t);
+	check("steps: how they were found and how sure that is", t.includes(`Step boundary: ${a.origin_text} (${Math.round(a.confidence * 100)} %)`), t);
 	const seen = a.lines.filter((l) => Math.max(l.mean_ns, l.ordinary_ns, l.slow_ns) >= 0.001 * a.mean_step_ns);
 	equal("steps: its lines, what grew most first", (await first.locator("tbody tr td:first-child").allInnerTexts()).map(plain), seen.map((l) => l.title));
 	check("steps: ordinary beside slow", seen.every((l) => t.includes(took(l.ordinary_ns)) && t.includes(took(l.slow_ns))), [t, seen]);

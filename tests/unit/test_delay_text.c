@@ -79,7 +79,7 @@ static void the_data_loader(void **state)
 	assert_has(inc.summary,
 		"129ms more waiting for the data loader, whose worker is at train.py:88 (collate)");
 	assert_has(inc.root_cause, "whose worker pt_data_worker is running host code");
-	assert_has(inc.explanation, "Steps were found by steps of the optimizer (95 % sure).");
+	assert_has(inc.explanation, "Steps were found by optimizer.step (95 % sure).");
 	assert_int_equal(inc.fix_count, 1);
 	assert_has(inc.fixes[0], "num_workers");
 }

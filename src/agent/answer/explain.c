@@ -9,8 +9,6 @@
 #include "base/text.h"
 #include "wire/op_kind.h"
 
-#define GPUS_MAX 64 /* of a node that are told apart */
-
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
 	for (size_t i = 0; i < c->aggregate_count; i++)
@@ -41,44 +39,17 @@ static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
 	return true;
 }
 
-/* The share of the time in which a kernel ran, of the GPU with most of it. */
-static bool find_busiest(const struct nodedb_content *c, double *ret)
-{
-	struct {
-		double sum, n;
-	} gpus[GPUS_MAX] = {0};
-	bool is_known = false;
-
-	for (size_t i = 0; i < c->gpu_sample_count; i++) {
-		const struct gpu_sample *s = &c->gpu_samples[i];
-
-		if (s->util_gpu_pct < 0 || s->index < 0 || s->index >= GPUS_MAX)
-			continue;
-		gpus[s->index].sum += (double)s->util_gpu_pct / 100;
-		gpus[s->index].n++;
-	}
-	for (size_t i = 0; i < GPUS_MAX; i++)
-		if (gpus[i].n && (!is_known || gpus[i].sum / gpus[i].n > *ret)) {
-			*ret = gpus[i].sum / gpus[i].n;
-			is_known = true;
-		}
-	return is_known;
-}
-
 static struct examined examined_of(const struct nodedb_content *c)
 {
 	struct examined e = {.readings = c->gpu_sample_count,
 		.collectives = c->collective_count,
-		.groups = c->container_count,
-		.marks_pauses = c->has_books || c->ledger_count};
+		.groups = c->container_count};
 
-	e.has_busy = find_busiest(c, &e.busy);
 	for (size_t i = 0; i < c->event_count; i++) {
 		const struct event *v = &c->events[i];
 
 		e.calls += op_kind_is_gpu(v->source);
 		e.stays += v->source == SOURCE_HOST && v->op == HOST_SCHED_SWITCH;
-		e.marks_pauses |= op_kind_is_gpu(v->source) && (v->flags & WIRE_AFTER_GAP);
 	}
 	return e;
 }
@@ -192,6 +163,37 @@ static void keep_own(const struct nodedb_content *c, struct explanation *e)
 	e->count = kept;
 }
 
+static bool has_account(const struct step_report *r, uint32_t pid)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->items[i].pid == pid)
+			return true;
+	return false;
+}
+
+static bool is_brief(const struct examined *e, uint32_t pid)
+{
+	for (size_t i = 0; i < e->brief_count; i++)
+		if (e->brief[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Processes that used a GPU and have no account. */
+static void find_brief(
+	const struct recording *rec, const struct step_report *accounts, struct examined *e)
+{
+	for (size_t i = 0; i < rec->event_count && e->brief_count < EXAMINED_BRIEF; i++) {
+		const struct event *v = &rec->events[i];
+
+		if (!op_kind_is_gpu(v->source) || is_brief(e, v->pid) ||
+			has_account(accounts, v->pid))
+			continue;
+		e->brief[e->brief_count].pid = v->pid;
+		memcpy(e->brief[e->brief_count++].comm, v->comm, COMM_LEN);
+	}
+}
+
 static int take_accounts(struct account_task *t, struct explanation *ret)
 {
 	int r = account_task_end(t);
@@ -201,9 +203,7 @@ static int take_accounts(struct account_task *t, struct explanation *ret)
 	ret->accounts = t->report;
 	t->report = (struct step_report){0};
 	ret->scope.accounts = ret->accounts;
-	for (size_t i = 0; i < ret->accounts.count; i++)
-		if (ret->accounts.items[i].origin != STEP_BY_TIME)
-			ret->scope.examined.steps += ret->accounts.items[i].steps;
+	find_brief(t->rec, &ret->accounts, &ret->scope.examined);
 	return 0;
 }
 

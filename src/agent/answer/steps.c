@@ -29,7 +29,7 @@ static const char *find_reason(const struct steps_answer *a, const struct steps_
 	if (seen->accounts)
 		return "the processes that were asked for ran no steps in this time";
 	if (seen->events)
-		return "no process repeated a loop with CUDA calls often enough in this time to find its steps";
+		return "no process used a GPU for long enough in this time to tell what is usual";
 	return "nothing was recorded in this time";
 }
 

@@ -126,7 +126,7 @@ static bool is_awaited(const struct walk *w, uint32_t tid)
 bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const struct waker *waker)
 {
 	if (waker->kind != WAKER_TASK || !waker->tid || w->depth >= PATH_DEPTH_MAX ||
-		is_awaited(w, waker->tid))
+		is_awaited(w, waker->tid) || timeline_is_idle(w->t, waker->tid))
 		return false;
 	if (line != LEDGER_LOCK && line != LEDGER_PIPE && line != LEDGER_POLL &&
 		line != LEDGER_SOCKET && line != LEDGER_CHILD && line != LEDGER_BLOCKED)
@@ -236,6 +236,8 @@ static struct waker waker_of(const struct walk *w, const struct ledger_row *r,
 		later && later->mark == MARK_STAY && later->stay_line == LEDGER_LOCK &&
 		later->dur_ns - later->stay_ns < RESUME_NS)
 		return *later_waker;
+	if (r->waker == WAKER_TASK && timeline_is_idle(w->t, tid))
+		return (struct waker){.comm = ""};
 	return (struct waker){
 		r->waker_pid, tid, r->waker_comm, r->mark == MARK_STAY ? r->waker : 0};
 }

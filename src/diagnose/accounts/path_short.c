@@ -27,8 +27,10 @@ static int add_sum(struct walk *w, const struct ledger_row *r, const struct even
 		return path_lock_held(w, r,
 			&(struct waker){e->peer_pid, (uint32_t)e->stream, e->peer_comm, WAKER_TASK},
 			ns, in, &second);
-	p.culprit_pid = e->peer_pid;
-	memcpy(p.culprit, e->peer_comm, COMM_LEN);
+	if (!timeline_is_idle(w->t, (uint32_t)e->stream)) {
+		p.culprit_pid = e->peer_pid;
+		memcpy(p.culprit, e->peer_comm, COMM_LEN);
+	}
 	p.place = s ? place_key(s) : 0;
 	p.stack_hash = p.place ? e->stack_hash : 0;
 	return tally_add(w->out, &p);

@@ -101,7 +101,30 @@ static int index_threads(struct timeline *t)
 		}
 		t->threads[t->thread_count - 1].count++;
 	}
+	for (size_t i = 0; i < t->thread_count; i++)
+		timeline_judge_thread(t, &t->threads[i]);
 	return 0;
+}
+
+static const struct timeline_thread *find_thread(const struct timeline *t, uint32_t tid)
+{
+	size_t at = LOWER_BOUND(i, t->thread_count, t->threads[i].tid < tid);
+
+	return at < t->thread_count && t->threads[at].tid == tid ? &t->threads[at] : NULL;
+}
+
+bool timeline_feeds(const struct timeline *t, uint32_t tid)
+{
+	const struct timeline_thread *th = find_thread(t, tid);
+
+	return th && th->feeds;
+}
+
+bool timeline_is_idle(const struct timeline *t, uint32_t tid)
+{
+	const struct timeline_thread *th = find_thread(t, tid);
+
+	return th && th->is_idle;
 }
 
 static bool has_calls(const struct ledger_row *r)
@@ -294,11 +317,10 @@ void timeline_done(struct timeline *t)
 
 struct timeline_range timeline_of(const struct timeline *t, uint32_t tid)
 {
-	size_t at = LOWER_BOUND(i, t->thread_count, t->threads[i].tid < tid);
+	const struct timeline_thread *th = find_thread(t, tid);
 
-	if (at == t->thread_count || t->threads[at].tid != tid)
-		return (struct timeline_range){0};
-	return (struct timeline_range){t->rows + t->threads[at].first, t->threads[at].count};
+	return th ? (struct timeline_range){t->rows + th->first, th->count}
+		  : (struct timeline_range){0};
 }
 
 const struct ledger_row *timeline_next(const struct timeline *t, const struct ledger_row *r)

@@ -19,6 +19,8 @@ struct timeline_range { /* of one thread, in order of time */
 struct timeline_thread {
 	uint32_t tid, pid;
 	size_t first, count; /* in timeline.rows */
+	bool feeds;          /* it gave the GPU work */
+	bool is_idle;        /* a runtime's own, which mostly waits: its time is nobody's */
 };
 
 struct timeline {
@@ -59,6 +61,13 @@ const struct ledger_row *timeline_next(const struct timeline *t, const struct le
 /* timeline_uses_gpu - whether a thread of @pid has made calls of CUDA or NCCL. */
 bool timeline_uses_gpu(const struct timeline *t, uint32_t pid);
 
+/* timeline_feeds - whether @tid gave the GPU work: kernels, copies, graphs, collectives. */
+bool timeline_feeds(const struct timeline *t, uint32_t tid);
+
+/* timeline_is_idle - whether @tid is a thread that a runtime keeps and that mostly waits: nobody's wait is
+ * explained by it. */
+bool timeline_is_idle(const struct timeline *t, uint32_t tid);
+
 /* timeline_gpu_is_full - whether the GPUs had no idle moment around @ns, by the driver's reading. */
 bool timeline_gpu_is_full(const struct timeline *t, int64_t ns);
 
@@ -73,6 +82,9 @@ size_t timeline_events(const struct timeline *t, const uint32_t *list, size_t co
 
 /* timeline_derive - the ledger that @t's events allow (timeline_derive.c). 0 or -ENOMEM. */
 int timeline_derive(struct timeline *t);
+
+/* timeline_judge_thread - what @th is for (timeline_thread.c), while the timeline is made. */
+void timeline_judge_thread(const struct timeline *t, struct timeline_thread *th);
 
 /* timeline_add - appends a row while the timeline is made. 0 or -ENOMEM. */
 int timeline_add(struct timeline *t, const struct ledger_row *r);

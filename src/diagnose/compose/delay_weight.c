@@ -261,14 +261,27 @@ static bool gpu_idles(const struct recording *rec, const struct step_account *a)
 	return n >= READINGS_MIN && sum < BUSY_PERCENT * (double)n;
 }
 
-static bool is_waste(
-	const struct recording *rec, const struct step_account *a, enum delay_kind kind)
+/* Threads of a runtime that wait for each other somewhere inside: how it works, unless a line of the program's own is
+ * why. */
+static bool is_internal(const struct recording *rec, const struct delay *l)
 {
-	if (kind == DELAY_BY_ALLOCATION)
+	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
+	const struct stack *wait = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
+
+	return l->kind == DELAY_BY_LOCK && !(s && stack_user_frame(s)) &&
+	       !(wait && stack_user_frame(wait));
+}
+
+static bool is_waste(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	if (l->kind == DELAY_BY_ALLOCATION)
 		return gpu_idles(rec, a);
-	if (is_input(kind))
+	if (is_internal(rec, l))
+		return false;
+	if (is_input(l->kind))
 		return is_training(a) || is_paced(a);
-	return kind == DELAY_BY_COPY || delay_stands_alone(kind);
+	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
 }
 
 /* Of the time in all units, also in those that are not compared: what the host does while the GPU is busy

@@ -5,78 +5,17 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/place.h"
+#include "diagnose/units/marks.h"
+#include "diagnose/units/windows.h"
 #include "base/array.h"
 #include "base/macros.h"
-#include "base/search.h"
-#include "stat/robust.h"
 
-#define PLACES_MAX    64
 #define SURE_MARKS    0.95
 #define LIKELY_MARKS  0.8
+#define SURE_WINDOWS  0.7 /* they are no steps, but time is accounted for all the same */
 #define COVERED_SHARE 0.25
-#define STEPS_HALF    5.0
-#define PIECE_NS      ((int64_t)NS_PER_S) /* of time, where there are no steps */
-
-struct mark_place {     /* marks of one kind, thread and place of the program */
-	uint64_t place; /* place.h; 0: not known */
-	uint32_t tid;
-	size_t count;
-};
-
-struct mark_kind {
-	enum wire_mark mark;
-	enum step_origin origin;
-	double sure;
-};
-
-static const struct mark_kind kinds[] = {
-	{MARK_OPTIMIZER, STEP_BY_OPTIMIZER, SURE_MARKS},
-	{MARK_BACKWARD, STEP_BY_BACKWARD, SURE_MARKS},
-	{MARK_EXECUTE, STEP_BY_EXECUTE, LIKELY_MARKS},
-	{MARK_LOADER, STEP_BY_LOADER, LIKELY_MARKS},
-	{MARK_TICK, STEP_BY_WAIT, 0}, /* stands for the waits that recur */
-	{MARK_GRAPH, STEP_BY_GRAPH, LIKELY_MARKS},
-	{MARK_COLLECTIVE, STEP_BY_COLLECTIVE, LIKELY_MARKS},
-};
-
-static uint64_t place_of(const struct timeline *t, const struct ledger_row *r)
-{
-	const struct stack_list *stacks = t->rec->stacks;
-	const struct stack *s = stacks && r->stack_hash ? stack_find(stacks, r->stack_hash) : NULL;
-
-	return s && stack_user_frame(s) ? place_key(s) : 0;
-}
-
-/* The place with most marks of @mark in @pid; count 0: there is none. */
-static struct mark_place busiest_place(const struct timeline *t, uint32_t pid, enum wire_mark mark)
-{
-	struct mark_place places[PLACES_MAX] = {0}, best = {0};
-	size_t used = 0;
-
-	for (size_t i = 0; i < t->row_count; i++) {
-		const struct ledger_row *r = t->rows[i];
-		uint64_t place;
-		size_t k = 0;
-
-		if (r->pid != pid || r->mark != mark)
-			continue;
-		place = place_of(t, r);
-		while (k < used && (places[k].tid != r->tid || places[k].place != place))
-			k++;
-		if (k == PLACES_MAX)
-			continue;
-		used = MAX(used, k + 1);
-		places[k].tid = r->tid;
-		places[k].place = place;
-		places[k].count++;
-	}
-	for (size_t k = 0; k < used; k++)
-		if (!best.count || (places[k].place && !best.place) ||
-			(places[k].count > best.count && !places[k].place == !best.place))
-			best = places[k];
-	return best;
-}
+#define STEPS_HALF    2.0
+#define WINDOWS_HALF  1.0
 
 static int span_add(struct step_spans *s, int64_t start_ns, int64_t end_ns)
 {
@@ -88,122 +27,131 @@ static int span_add(struct step_spans *s, int64_t start_ns, int64_t end_ns)
 	return 0;
 }
 
-/* Whether they are what the thread does most of the time: steps of a warm-up are not those of a
- * server. */
+static bool uses_gpu(const struct ledger_row *r)
+{
+	return r->launches || r->copies || r->waits || r->ns[LEDGER_LAUNCH] ||
+	       r->ns[LEDGER_GPU_WAIT] || r->ns[LEDGER_COPY] || r->ns[LEDGER_GRAPH] ||
+	       r->ns[LEDGER_COLLECTIVE];
+}
+
+/* Whether they are what the thread did on the GPU most of the time since the first of them: steps of a
+ * warm-up are not those of a server. What came before them is set-up, however long it took. */
 static bool is_covering(const struct timeline *t, const struct step_spans *s)
 {
 	struct timeline_range rows = timeline_of(t, s->tid);
-	int64_t seen;
+	int64_t seen, covered;
 
 	if (s->count < BOUNDARY_STEPS_MIN || !rows.count)
 		return false;
-	seen = ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns;
-	return (double)(s->items[s->count - 1].end_ns - s->items[0].start_ns) >=
-	       COVERED_SHARE * (double)seen;
+	while (rows.count > 1 && !uses_gpu(rows.rows[rows.count - 1]))
+		rows.count--;
+	seen = ledger_end_ns(rows.rows[rows.count - 1]) - s->items[0].start_ns;
+	covered = s->items[s->count - 1].end_ns - s->items[0].start_ns;
+	return (double)covered >= COVERED_SHARE * (double)seen;
 }
 
-static double confidence(double sure, size_t n)
+static double confidence(double sure, size_t n, double half)
 {
-	return sure * (double)n / ((double)n + STEPS_HALF);
+	return sure * (double)n / ((double)n + half);
 }
 
-static int from_marks(const struct timeline *t, const struct mark_kind *kind, struct step_spans *s)
-{
-	struct mark_place place = busiest_place(t, s->pid, kind->mark);
-	struct timeline_range rows = timeline_of(t, place.tid);
-	int64_t last = 0;
+struct unit_search {
+	const struct timeline *timeline;
+	const struct step_table *waits;
+};
 
-	for (size_t i = 0; i < rows.count; i++) {
-		const struct ledger_row *r = rows.rows[i];
-
-		uint64_t at = r->mark == kind->mark ? place_of(t, r) : 0;
-
-		if (r->mark != kind->mark || (at && at != place.place))
-			continue;
-		if (last && span_add(s, last, ledger_end_ns(r)) < 0)
-			return -ENOMEM;
-		last = ledger_end_ns(r);
-	}
-	s->tid = place.tid;
-	s->origin = kind->origin;
-	s->confidence = confidence(kind->sure, s->count);
-	return 0;
-}
+struct unit_finder { /* one way to find units */
+	enum step_origin origin;
+	int (*find)(const struct unit_finder *f, const struct unit_search *in,
+		struct step_spans *s); /* adds them to @s: its thread, spans and confidence */
+	enum wire_mark mark;
+	double sure;
+};
 
 /* Labels named "step" of the process, one after the other. */
-static int from_labels(const struct timeline *t, uint32_t pid, struct step_spans *s)
+static int from_labels(
+	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
-	const struct recording *rec = t->rec;
+	const struct recording *rec = in->timeline->rec;
 	int64_t last = 0;
 
 	for (size_t i = 0; i < rec->label_count; i++) {
 		const struct annotation_label *l = &rec->labels[i];
 
-		if (l->pid != pid || strcmp(l->key, "step"))
+		if (l->pid != s->pid || strcmp(l->key, "step"))
 			continue;
 		if (last && l->time_ns > last && span_add(s, last, l->time_ns) < 0)
 			return -ENOMEM;
 		last = l->time_ns;
 	}
-	s->tid = pid;
-	s->origin = STEP_BY_ANNOTATION;
-	s->confidence = confidence(1, s->count);
+	s->tid = s->pid;
+	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
 	return 0;
 }
 
-static int from_waits(const struct step_table *waits, uint32_t pid, struct step_spans *s)
+static int from_marks(
+	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
-	const struct step_list *l = steps_of(waits, pid);
+	_cleanup_(mark_times_done) struct mark_times m = {0};
+	int r = marks_find(in->timeline, s->pid, f->mark, &m);
 
-	for (size_t i = 0; l && i < l->count; i++)
+	for (size_t i = 1; r == 0 && i < m.count; i++)
+		r = span_add(s, m.items[i - 1], m.items[i]);
+	s->tid = m.tid;
+	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
+	return r;
+}
+
+static bool process_feeds(const struct timeline *t, uint32_t pid)
+{
+	for (size_t i = 0; i < t->thread_count; i++)
+		if (t->threads[i].pid == pid && t->threads[i].feeds)
+			return true;
+	return false;
+}
+
+/* Of a thread that only waits, while another one gives the GPU its work, the waits say nothing. */
+static int from_waits(
+	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
+{
+	const struct step_list *l = steps_of(in->waits, s->pid);
+	const struct timeline *t = in->timeline;
+
+	if (!l || (!timeline_feeds(t, l->tid) && process_feeds(t, s->pid)))
+		return 0;
+	for (size_t i = 0; i < l->count; i++)
 		if (span_add(s, l->items[i].start_ns, l->items[i].end_ns) < 0)
 			return -ENOMEM;
-	if (!l)
-		return 0;
 	s->tid = l->tid;
-	s->origin = STEP_BY_WAIT;
-	s->confidence = l->confidence * LIKELY_MARKS;
+	s->confidence = l->confidence * f->sure;
 	return 0;
 }
 
-/* The thread of @pid that spent most time in calls; false: none did. */
-static bool busiest_thread(const struct timeline *t, uint32_t pid, uint32_t *ret)
+static int from_time(
+	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
-	uint64_t most = 0;
+	_cleanup_(windows_done) struct windows w = {0};
+	int r = windows_find(in->timeline, s->pid, &w);
 
-	for (size_t i = 0; i < t->thread_count; i++) {
-		const struct timeline_thread *th = &t->threads[i];
-		uint64_t sum = 0;
-
-		if (th->pid != pid)
-			continue;
-		for (size_t k = th->first; k < th->first + th->count; k++)
-			for (int line = LEDGER_LAUNCH; line <= LEDGER_CALL; line++)
-				sum += t->rows[k]->ns[line];
-		if (sum > most) {
-			most = sum;
-			*ret = th->tid;
-		}
-	}
-	return most > 0;
+	for (size_t i = 0; r == 0 && i < w.count; i++)
+		r = span_add(s, w.starts[i], w.starts[i] + (int64_t)w.each_ns);
+	s->tid = w.tid;
+	s->confidence = confidence(f->sure, s->count, WINDOWS_HALF);
+	return r;
 }
 
-static int from_time(const struct timeline *t, uint32_t pid, struct step_spans *s)
-{
-	struct timeline_range rows;
-	uint32_t tid;
-
-	if (!busiest_thread(t, pid, &tid))
-		return 0;
-	rows = timeline_of(t, tid);
-	s->tid = tid;
-	s->origin = STEP_BY_TIME;
-	for (int64_t at = rows.rows[0]->start.ns, end = ledger_end_ns(rows.rows[rows.count - 1]);
-		at + PIECE_NS <= end; at += PIECE_NS)
-		if (span_add(s, at, at + PIECE_NS) < 0)
-			return -ENOMEM;
-	return 0;
-}
+/* The surest first. A further kind of unit is a row here. */
+static const struct unit_finder finders[] = {
+	{STEP_BY_ANNOTATION, from_labels, MARK_TICK, 1},
+	{STEP_BY_OPTIMIZER, from_marks, MARK_OPTIMIZER, SURE_MARKS},
+	{STEP_BY_BACKWARD, from_marks, MARK_BACKWARD, SURE_MARKS},
+	{STEP_BY_EXECUTE, from_marks, MARK_EXECUTE, LIKELY_MARKS},
+	{STEP_BY_LOADER, from_marks, MARK_LOADER, LIKELY_MARKS},
+	{STEP_BY_WAIT, from_waits, MARK_TICK, LIKELY_MARKS},
+	{STEP_BY_GRAPH, from_marks, MARK_GRAPH, LIKELY_MARKS},
+	{STEP_BY_COLLECTIVE, from_marks, MARK_COLLECTIVE, LIKELY_MARKS},
+	{STEP_BY_TIME, from_time, MARK_TICK, SURE_WINDOWS},
+};
 
 /* The share of @r that lies in [from, to). */
 static uint64_t share(const struct ledger_row *r, uint64_t value, int64_t from_ns, int64_t to_ns)
@@ -281,22 +229,22 @@ static void name_thread(const struct timeline *t, struct step_spans *s)
 int boundaries_find(const struct timeline *t, const struct step_table *waits, uint32_t pid,
 	struct step_spans *ret)
 {
-	int r;
+	const struct unit_search in = {t, waits};
+	bool found = false;
 
 	*ret = (struct step_spans){.pid = pid};
-	r = from_labels(t, pid, ret);
-	for (size_t i = 0; r == 0 && ret->count < BOUNDARY_STEPS_MIN && i < ARRAY_SIZE(kinds);
-		i++) {
+	for (size_t i = 0; !found && i < ARRAY_SIZE(finders); i++) {
+		int r;
+
 		ret->count = 0;
-		r = kinds[i].origin == STEP_BY_WAIT ? from_waits(waits, pid, ret)
-						    : from_marks(t, &kinds[i], ret);
+		ret->origin = finders[i].origin;
+		r = finders[i].find(&finders[i], &in, ret);
+		if (r < 0)
+			return r;
+		found = is_covering(t, ret);
 	}
-	if (r == 0 && !is_covering(t, ret)) {
+	if (!found)
 		ret->count = 0;
-		r = from_time(t, pid, ret);
-	}
-	if (r < 0)
-		return r;
 	name_thread(t, ret);
 	count_work(t, ret);
 	for (size_t i = 0; i < ret->count; i++) {

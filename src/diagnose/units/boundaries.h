@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* boundaries.h - where the steps of a process begin and end.
  *
- * By the surest sign there is: the job's own step labels, PyTorch's optimizer, its backward passes,
- * the batches of its data loader, else a CUDA graph, a collective or a wait for the GPU that recurs.
- * Marks of one kind at several places of the program (two optimizers, an evaluation's loader) are
- * told apart by their stacks: the most frequent place counts, and marks whose place is not known. */
+ * By the surest sign there is: the job's own step labels, PyTorch's optimizer, its backward passes, what
+ * JAX has compiled, the batches of a data loader (marks.h says how marks become units), a wait for the GPU, a CUDA
+ * graph or a collective that recurs (step.h); else equal windows of time (windows.h). Every process that
+ * gave the GPU work for a while has units. */
 #pragma once
 
 #include "diagnose/accounts/timeline.h"
 #include "diagnose/units/step.h"
 #include "model/step_account.h"
 
-#define BOUNDARY_STEPS_MIN 8
+#define BOUNDARY_STEPS_MIN 3 /* fewer say nothing of what is usual */
 
 struct step_span {
 	int64_t start_ns, end_ns;
@@ -27,12 +27,12 @@ struct step_spans {
 	char comm[COMM_LEN];
 	enum step_origin origin;
 	double confidence;
-	struct step_span *items; /* in order of time, one after the other */
+	struct step_span *items; /* in order of time, one after the other; windows have gaps */
 	size_t count, room;
 };
 
-/* boundaries_find - the steps of @pid; @waits are those found from waits (engine/step.h). An empty
- * list: there are none. Released with boundaries_done(), also after a failure. 0 or -ENOMEM. */
+/* boundaries_find - the steps of @pid; @waits are those found from waits (step.h). An empty list: it gave the GPU
+ * nothing to do, or for too short a time. Released with boundaries_done(), also after a failure. 0 or -ENOMEM. */
 int boundaries_find(const struct timeline *t, const struct step_table *waits, uint32_t pid,
 	struct step_spans *ret);
 

@@ -4,6 +4,7 @@
  * asked often keeps it. */
 #include "agent/answer/answer_private.h"
 #include "agent/answer/incidents.h"
+#include "agent/answer/encode/all_clear.h"
 #include "agent/answer/encode/report_json.h"
 
 #define INCIDENTS 100
@@ -47,6 +48,10 @@ int incidents_json(const struct question *q, struct json_writer *w, struct errin
 		s.with_stacks = q->request->stacks;
 		report_json_incident(w, a.rows[i].incident, &s);
 	}
+	json_end_array(w);
+	json_begin_array_member(w, "examined");
+	for (size_t i = 0; i < a.node_count; i++)
+		all_clear_json(w, &a.nodes[i].e.scope);
 	json_end_array(w);
 	sum = incidents_scope(&a);
 	put_data(w, &sum);

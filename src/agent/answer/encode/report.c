@@ -420,14 +420,6 @@ static void put_hidden(struct buf *b, size_t n)
 		text_format_plural(text, n, "smaller incidents"), n == 1 ? "is" : "are");
 }
 
-static bool are_trifles(const struct incident *incidents, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (incidents[i].severity > SEVERITY_LOW)
-			return false;
-	return count > 0;
-}
-
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope, bool color)
 {
@@ -443,8 +435,6 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
 	if (count > INCIDENTS_SHOWN)
 		put_hidden(b, count - INCIDENTS_SHOWN);
-	if (are_trifles(incidents, count))
-		all_clear_put_limit(b, scope, paragraph_width(scope));
 	if (scope->with_stacks) {
 		struct stack_report stacks = {.stacks = &scope->stacks,
 			.totals = scope->totals,

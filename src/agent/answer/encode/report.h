@@ -17,12 +17,16 @@
 #include "agent/answer/losses.h"
 #include "agent/answer/stack_total.h"
 
+#define EXAMINED_BRIEF 4
+
 struct examined { /* what was looked at for incidents, of each kind */
-	uint64_t calls, stays, steps, readings, collectives;
-	uint64_t groups;   /* readings of control groups: quotas, limits, pressure */
-	bool marks_pauses; /* long pauses between calls are marked as such */
-	bool has_busy;     /* it is known how busy GPUs were */
-	double busy;       /* the busiest: share of the time in which a kernel ran */
+	uint64_t calls, stays, readings, collectives;
+	uint64_t groups; /* readings of control groups: quotas, limits, pressure */
+	struct {
+		uint32_t pid;
+		char comm[COMM_LEN];
+	} brief[EXAMINED_BRIEF]; /* processes that used a GPU and have no units; the first ones */
+	size_t brief_count;
 };
 
 struct report_scope {              /* what was looked at */

@@ -8,6 +8,7 @@
 
 #include "agent/answer/chain_step.h"
 #include "agent/answer/labels.h"
+#include "agent/answer/encode/all_clear.h"
 #include "agent/answer/encode/row.h"
 #include "agent/answer/encode/stack_report.h"
 #include "agent/answer/encode/steps_json.h"
@@ -241,6 +242,8 @@ static void put_both(struct json_writer *w, const struct incident *incidents, si
 	json_key(w, "stacks");
 	stack_report_totals(w, &stacks);
 	put_accounts(w, scope);
+	json_key(w, "examined");
+	all_clear_json(w, scope);
 	json_end_object(w);
 }
 

@@ -9,7 +9,8 @@
 #include "model/incident.h"
 
 /* report_json - an array of incidents, each with the account of its process's steps; with
- * scope->with_stacks an object of that, of the stacks with most time and of all accounts. */
+ * scope->with_stacks an object of that, of the stacks with most time, of all accounts and of
+ * what was examined (all_clear.h). */
 void report_json(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope);
 

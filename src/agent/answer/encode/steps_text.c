@@ -161,8 +161,9 @@ static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 		buf_puts(b, ": ");
 	}
 	text_escape_terminal(b, a->comm[0] ? a->comm : "process");
-	buf_printf(
-		b, " (PID %" PRIu32 "): %s", a->pid, text_format_plural(steps, a->steps, "steps"));
+	buf_printf(b, " (PID %" PRIu32 "): %s", a->pid,
+		text_format_plural(
+			steps, a->steps, a->origin == STEP_BY_TIME ? "windows of time" : "steps"));
 	if (a->slow_steps)
 		put_loss(b, a);
 	else
@@ -183,14 +184,12 @@ static void put_origin(struct buf *b, const struct step_account *a, size_t width
 	char sure[TEXT_MAX];
 
 	buf_puts(&text, step_origin_text(a->origin));
-	if (a->origin != STEP_BY_TIME)
-		buf_printf(&text, " (%s sure)", text_format_percent(sure, a->confidence));
+	buf_printf(&text, " (%s)", text_format_percent(sure, a->confidence));
 	if (a->group > 1)
 		buf_printf(&text,
 			", %" PRIu32 " at a time: the GPU is waited for once in %" PRIu32 " steps",
 			a->group, a->group);
-	paragraph_put(
-		b, width, a->origin == STEP_BY_TIME ? "  Note: " : "  Found by: ", buf_str(&text));
+	paragraph_put(b, width, "  Step boundary: ", buf_str(&text));
 	buf_clear(&text);
 	put_span(&text, a->first, a->last);
 	paragraph_put(b, width, "  Time: ", buf_str(&text));

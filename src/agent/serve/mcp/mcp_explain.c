@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "agent/answer/encode/all_clear.h"
 #include "agent/answer/encode/report_json.h"
 #include "agent/serve/mcp/mcp_clean.h"
 #include "agent/serve/mcp/mcp_tsc.h"
@@ -85,6 +86,24 @@ static void trim_incidents(json_t *list)
 		trim_incident(one);
 }
 
+/* What may be said of each node where there is no incident. */
+static void put_all_clear(json_t *to, const struct incidents_answer *a)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_BYTES), verdict = BUF_INIT(REPORT_BYTES);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	json_begin_array(&w);
+	for (size_t i = 0; i < a->node_count; i++) {
+		all_clear_json(&w, &a->nodes[i].e.scope);
+		if (i)
+			buf_puts(&verdict, " ");
+		all_clear_verdict(&verdict, &a->nodes[i].e.scope);
+	}
+	json_end_array(&w);
+	json_object_set_new(to, "verdict", mcp_clean_string(buf_str(&verdict), MCP_CLEAN_TEXT));
+	json_object_set_new(to, "examined", mcp_tree(&w));
+}
+
 static void reply_incidents(struct answer *a, const json_t *arguments,
 	const struct incidents_answer *incidents, const char *note, json_t *extra)
 {
@@ -111,8 +130,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 	json_object_set_new(full, "range", mcp_range_of(incidents, note));
 	json_object_set_new(full, "completeness", completeness_json(incidents));
 	if (!total)
-		json_object_set_new(
-			full, "verdict", json_string("no problems found in the recording"));
+		put_all_clear(full, incidents);
 	mcp_reply(a, arguments, full);
 }
 

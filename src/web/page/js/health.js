@@ -27,6 +27,9 @@ function verdict(ctx) {
 	if (d.no_gpu_calls)
 		return {state: "UNKNOWN", line: "No CUDA or NCCL calls in this time range.",
 			more: "Choose a longer time range, or check under \u201cRecording\u201d which processes are traced."};
+	if (!list.length && incidents.examined && incidents.examined.every((n) => !n.processes.length))
+		return {state: "UNKNOWN", line: "No process used a GPU for long enough to tell what is usual.",
+			more: "Choose a longer time range."};
 	return {state: "OK", line: "No problems found.",
 		more: `${f.looked(d)} examined, ${f.span(d.first_ns, d.last_ns)}` +
 			(list.length ? `; ${f.counted(list.length, "remark")} below` : "")};

@@ -143,7 +143,7 @@ function head(a) {
 	return group(el("h3", {}, name(a.comm || "process"), ` (${a.pid})`, a.node ? [" \u00b7 ", name(a.node)] : null),
 		el("p", {class: "line"}, a.slow_steps ? `${f.count(a.slow_steps)} of ${f.counted(a.steps, "step")} slow: ${f.duration(a.lost_ns)} lost of ${f.duration(all)} (${f.share(a.lost_ns / all)})` :
 			`${f.counted(a.steps, "step")} of ${f.duration(a.mean_step_ns)}, none slow`),
-		el("p", {class: "dim"}, (a.origin === "time" ? a.origin_text : `Found by ${a.origin_text} (${f.share(a.confidence)} sure)`) + ` \u00b7 ${f.span(a.first_ns, a.last_ns)}` +
+		el("p", {class: "dim"}, `Step boundary: ${a.origin_text} (${f.share(a.confidence)})` + ` \u00b7 ${f.span(a.first_ns, a.last_ns)}` +
 			(a.other_steps ? ` \u00b7 ${f.counted(a.other_steps, "step")} with other work not compared` : "") + (a.period_steps ? ` \u00b7 one in ${f.count(a.period_steps)} is slow` : "")));
 }
 
