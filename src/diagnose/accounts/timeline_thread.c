@@ -3,7 +3,8 @@
  * later and that mostly waits to be asked.
  *
  * The latter are known by name, because a worker of a data loader that the job waits for may be on a CPU as
- * little. Busy ones are not idle, whatever their name: a pool that compiles is what a job waits for. */
+ * little. Busy ones are not idle, whatever their name: a pool that compiles is what a job waits for. Threads of the
+ * driver and of XLA are not among them: through them the end of work on the GPU comes to who waits for it. */
 #include <string.h>
 
 #include "diagnose/accounts/timeline.h"
@@ -16,8 +17,6 @@ static const char *const runtime_threads[] = {
 	"pt_nccl_watchdg", /* PyTorch's: looks whether collectives have ended */
 	"pt_nccl_heartbt",
 	"pt_tcpstore",
-	"cuda-Ev", /* CUDA's own */
-	"cuda0000",
 	"NCCL ",
 	"grpc", /* gRPC's, of TensorFlow, JAX's coordinator, servers */
 	"event_engine",
@@ -26,9 +25,6 @@ static const char *const runtime_threads[] = {
 	"timer_manager",
 	"tokio-",
 	"jemalloc_bg",
-	"tf_", /* XLA's and TensorFlow's pools */
-	"py_xla_",
-	"pjrt",
 	"llvm-worker",
 	"ZMQbg",
 	"iou-wrk",

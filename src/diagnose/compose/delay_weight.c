@@ -268,8 +268,8 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
 	const struct stack *wait = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
 
-	return l->kind == DELAY_BY_LOCK && !(s && stack_user_frame(s)) &&
-	       !(wait && stack_user_frame(wait));
+	return l->kind == DELAY_BY_LOCK && l->lead && !(s && stack_user_frame(s)) &&
+	       (l->lead->owner == OWNER_THREAD || !(wait && stack_user_frame(wait)));
 }
 
 static bool is_waste(

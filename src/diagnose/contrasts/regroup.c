@@ -10,6 +10,7 @@
 #define MORE_WORK   1.3
 #define MORE_WAITS  2
 #define ALL_TIME    0.9
+#define OFTEN       8 /* one in so many at least */
 #define UNITS_MIN   8 /* of the new ones: else there is nothing to compare */
 
 /* Launches are counted in a part of the units alone, waits in all. */
@@ -20,19 +21,24 @@ static bool has_more_work(const struct step_account *a)
 	       a->slow_waits > MORE_WORK * a->ordinary_waits + MORE_WAITS;
 }
 
-/* The others are hardly anything: they are pieces of a unit. */
+/* There are many of them, and the others are hardly anything: pieces of a unit. */
 static bool has_all_the_time(const struct step_account *a)
 {
 	double slow = (double)a->slow_step_ns * a->slow_steps;
 
-	return slow >= ALL_TIME * (slow + (double)a->ordinary_step_ns * a->ordinary_steps);
+	return slow >= ALL_TIME * (slow + (double)a->ordinary_step_ns * a->ordinary_steps) &&
+	       a->slow_steps * OFTEN >= a->ordinary_steps;
+}
+
+static bool has_rhythm(const struct step_account *a)
+{
+	return a->period_steps > 1 && a->period_confidence >= SURE_PERIOD;
 }
 
 bool regroup_is_needed(const struct step_account *found)
 {
-	return found->period_steps > 1 && found->period_confidence >= SURE_PERIOD &&
-	       found->mark_count == found->steps && found->slow_steps >= UNITS_MIN &&
-	       (has_more_work(found) || has_all_the_time(found));
+	return found->mark_count == found->steps && found->slow_steps >= UNITS_MIN &&
+	       (has_all_the_time(found) || (has_rhythm(found) && has_more_work(found)));
 }
 
 static void add_unit(struct step_span *to, const struct step_span *u)
