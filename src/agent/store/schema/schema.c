@@ -116,6 +116,7 @@ static const char *const tables[] = {
 	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
 	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
 	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" script TEXT NOT NULL DEFAULT '', cpus INTEGER,"
 	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
 	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
@@ -232,6 +233,9 @@ static const struct {
 	{"wait_note",
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
 		"and peer_comm had that CPU; stream is the process that woke the thread"},
+	{"peer_note",
+		"net_send, net_recv, tcp_retransmit: detail is the other end; of a wait for this machine's own, "
+		"peer_pid is who listens there. Block requests: peer_comm is the device's name"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
 	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
 		      "and incidents.id are node:descriptor"},
@@ -261,7 +265,8 @@ static const struct {
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
 		"launcher, job, container_id, pod: of the process itself, after its last exec; "
-		"NULL = no rank, 0 = rank 0"},
+		"NULL = no rank, 0 = rank 0. script: what an interpreter runs, without its folder; "
+		"cpus: how many its first thread may run on; NULL: not known"},
 	{"coverage_note",
 		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
 		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
