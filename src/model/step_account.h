@@ -152,5 +152,6 @@ const char *account_line_title(enum account_line l); /* "waiting for the GPU" */
 const char *account_owner_id(enum account_owner o);
 const char *step_origin_id(enum step_origin o);
 const char *step_origin_text(enum step_origin o);
+const char *step_origin_units(enum step_origin o); /* what they are called: "steps" */
 
 void step_report_done(struct step_report *r);

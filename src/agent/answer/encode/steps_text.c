@@ -162,8 +162,7 @@ static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 	}
 	text_escape_terminal(b, a->comm[0] ? a->comm : "process");
 	buf_printf(b, " (PID %" PRIu32 "): %s", a->pid,
-		text_format_plural(
-			steps, a->steps, a->origin == STEP_BY_TIME ? "windows of time" : "steps"));
+		text_format_plural(steps, a->steps, step_origin_units(a->origin)));
 	if (a->slow_steps)
 		put_loss(b, a);
 	else
