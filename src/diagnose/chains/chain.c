@@ -81,8 +81,8 @@ typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
 /* By line, what to look at in turn; the first that finds something ends the chain. A limit of memory stops threads
  * wherever they are, so that it shows on several lines. */
 static follow_fn *const by_line[ACCOUNT_LINES][3] = {
-	[ACCOUNT_GPU] = {chain_gpu},
-	[ACCOUNT_COPY] = {chain_gpu},
+	[ACCOUNT_GPU] = {chain_gpu, chain_precision},
+	[ACCOUNT_COPY] = {chain_gpu, chain_disk_of_copy},
 	[ACCOUNT_CPU] = {chain_cpu},
 	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
 	[ACCOUNT_MEMORY] = {chain_memory},

@@ -13,6 +13,7 @@
 
 #define DEVICES_MAX  32
 #define SECTOR_BYTES 512
+#define COPY_SHARE   0.5   /* of what copies take longer is in requests of their own */
 #define OWN_SHARE    0.25  /* of all work: then it holds itself up */
 #define REQUEST_WORK 65536 /* bytes that could be moved in the time that any request takes */
 
@@ -219,4 +220,20 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 	describe(c, device, side, bytes[side], ret);
 	ret->share = (double)work[side] / (double)(work[READS] + work[WRITES]);
 	return true;
+}
+
+/* Pages of a file that a copy reads are brought in while the copy waits for them. */
+bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t own = 0;
+
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (is_request(e) && e->pid == c->a->pid && chain_time(c, e->start.ns))
+			own += e->dur_ns;
+	}
+	return (double)own >= COPY_SHARE * (double)chain_lost_ns(c) && chain_disk(c, ret);
 }

@@ -31,6 +31,7 @@ uint64_t chain_elapsed_ns(const struct chain *c);
 /* Each fills *ret and returns true if its evidence leads there. *ret is zeroed before. */
 bool chain_cpu(const struct chain *c, struct resource_use *ret);
 bool chain_disk(const struct chain *c, struct resource_use *ret);
+bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret);
 bool chain_memory(const struct chain *c, struct resource_use *ret);
 bool chain_memory_limit(
 	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
@@ -38,3 +39,4 @@ bool chain_peer(const struct chain *c, struct resource_use *ret);
 bool chain_lock(const struct chain *c, struct resource_use *ret);
 bool chain_compile(const struct chain *c, struct resource_use *ret);
 bool chain_gpu(const struct chain *c, struct resource_use *ret);
+bool chain_precision(const struct chain *c, struct resource_use *ret);

@@ -12,6 +12,8 @@
  * Confidence = that of the units x n/(n+2) of them x the share of the loss that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
 
+#include <string.h>
+
 #include "diagnose/chains/chain.h"
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/findings/pattern.h"
@@ -27,6 +29,7 @@
 #define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
 #define IDLE_DOUBT   0.7
 #define WHOLE_MORE   1.5
+#define GPU_SHARE    0.3 /* of a unit: less is not what holds it up */
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -102,24 +105,49 @@ static bool outweighs(struct time_findings *all, enum delay_kind kind, uint64_t 
 	return false;
 }
 
+/* The part of @d, which is in every unit, that is lost: all of it where it is waste; of a wait for the GPU what its
+ * clock, another process or too wide numbers cost. */
+static double lost_of(
+	const struct recording *rec, const struct step_account *a, const struct delay *d)
+{
+	if (delay_is_waste(rec, a, d))
+		return 1;
+	if (d->kind != DELAY_BY_GPU || d->share < GPU_SHARE)
+		return 0;
+	switch (d->end.resource) {
+	case RESOURCE_GPU_CLOCK:
+	case RESOURCE_GPU_POWER:
+	case RESOURCE_GPU_HEAT:
+	case RESOURCE_GPU_PROCESS:
+	case RESOURCE_PRECISION: return d->end.share;
+	default: return 0;
+	}
+}
+
+/* A job that is content with 32 bits may have its reasons. */
+static bool is_choice(const struct delay *d)
+{
+	return d->end.resource == RESOURCE_PRECISION && strcmp(d->end.who, "fp64");
+}
+
 static void find_whole(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = &all->whole;
 
 	for (int i = 0; i < all->whole_delays.count; i++) {
 		struct delay *d = &all->whole_delays.items[i];
-		struct time_finding f = {.contrast = CONTRAST_WHOLE,
-			.units = a->ordinary_steps,
-			.lost_ns = d->slow_ns * a->ordinary_steps,
-			.share = d->share};
+		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
+		double lost;
 
-		if (f.lost_ns < LEAST_NS || !delay_is_waste(all->rec, a, d) ||
-			outweighs(all, d->kind, f.lost_ns))
-			continue;
 		chain_follow(all->rec, a, d);
+		lost = lost_of(all->rec, a, d);
+		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
+		f.share = lost * d->share;
+		if (f.lost_ns < LEAST_NS || outweighs(all, d->kind, f.lost_ns))
+			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
-		f.is_harmless = delay_is_of_tracer(d);
+		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
 		f.confidence = confidence_of(
 			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
 		if (delay_may_be_idle(all->rec, a, d))
