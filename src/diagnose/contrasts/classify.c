@@ -21,25 +21,13 @@
 #include <stdlib.h>
 
 #include "diagnose/contrasts/probe_cost.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "stat/rank.h"
 #include "stat/robust.h"
 
-#define PHASE_SHARE   0.6
-#define WARMUP_STEPS  20
-#define WARMUP_RATIO  1.5
-#define GROUP_MAX     64
-#define GROUP_SHARE   0.6
-#define GROUP_WAITS   4
-#define SLOW_RATIO    1.15
-#define SLOW_SPREAD   3.0
-#define SHIFT_RATIO   1.12
-#define SHIFT_PAIRS   0.85
-#define SHIFT_SURE    0.9
-#define SHIFT_MIN     12
-#define MAD_SIGMA     1.4826
-#define ORDINARY_MIN  4
-#define ORDINARY_PART 0.1 /* fewer are those of a host that runs ahead at first */
+#define GROUP_MAX 64
+#define MAD_SIGMA 1.4826
 
 struct unit {
 	size_t first, count;
@@ -69,7 +57,7 @@ static int mark_phases(struct step_facts *steps, size_t n)
 			usual = phases[i];
 		}
 	}
-	if ((double)best < PHASE_SHARE * (double)n)
+	if ((double)best < THRESHOLD(PHASE_SHARE) * (double)n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (phase_of(&steps[i]) != usual && phase_of(&steps[i]) != usual + 1)
@@ -92,8 +80,8 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 {
 	size_t last = 0;
 
-	for (size_t i = 0; i < MIN(n / 5, (size_t)WARMUP_STEPS); i++)
-		if ((double)steps[i].dur_ns > WARMUP_RATIO * (double)median)
+	for (size_t i = 0; i < MIN(n / 5, (size_t)THRESHOLD(WARMUP_STEPS)); i++)
+		if ((double)steps[i].dur_ns > THRESHOLD(WARMUP_RATIO) * (double)median)
 			last = i + 1;
 		else if (i >= last + 2)
 			break;
@@ -104,7 +92,9 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 /* A step that waits for what the steps before it have queued. */
 static bool is_long_wait(const struct step_facts *s, uint64_t mean, uint64_t median_wait)
 {
-	return s->class != STEP_OTHER && s->wait_ns * 8 > mean && s->wait_ns > 4 * median_wait;
+	return s->class != STEP_OTHER &&
+	       (double)s->wait_ns > THRESHOLD(WAIT_SHARE) * (double)mean &&
+	       (double)s->wait_ns > THRESHOLD(WAIT_RATIO) * (double)median_wait;
 }
 
 static uint32_t find_group(
@@ -123,7 +113,8 @@ static uint32_t find_group(
 	for (size_t k = 1; k <= GROUP_MAX; k++)
 		if (counts[k] > counts[best])
 			best = k;
-	if (waits < GROUP_WAITS || (double)counts[best] < GROUP_SHARE * (double)(waits - 1))
+	if ((double)waits < THRESHOLD(GROUP_WAITS) ||
+		(double)counts[best] < THRESHOLD(GROUP_SHARE) * (double)(waits - 1))
 		return 1;
 	return (uint32_t)best;
 }
@@ -190,13 +181,16 @@ static uint64_t slow_limit(const struct unit *units, size_t n, uint64_t *scratch
 		scratch[i] = units[i].per_step_ns;
 	robust_sort(scratch, n);
 	low = split_of(scratch, n);
-	if (low < MAX((size_t)ORDINARY_MIN, (size_t)(ORDINARY_PART * (double)n)) || low >= n)
+	if (low < MAX((size_t)THRESHOLD(ORDINARY_UNITS),
+			  (size_t)(THRESHOLD(ORDINARY_SHARE) * (double)n)) ||
+		low >= n)
 		return 0;
 	median_low = robust_median(scratch, low);
 	median_high = robust_median(scratch + low, n - low);
 	spread = robust_mad(scratch, low);
-	if ((double)median_high < SLOW_RATIO * (double)median_low ||
-		(double)(median_high - median_low) < SLOW_SPREAD * MAD_SIGMA * (double)spread)
+	if ((double)median_high < THRESHOLD(SLOW_RATIO) * (double)median_low ||
+		(double)(median_high - median_low) <
+			THRESHOLD(SLOW_SPREAD) * MAD_SIGMA * (double)spread)
 		return 0;
 	return scratch[low];
 }
@@ -225,6 +219,7 @@ static int find_shift(const struct unit *units, size_t n, double least, size_t *
 	_cleanup_free_ uint64_t *values = calloc(n + 1, sizeof(*values));
 	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
 	double sum = 0, best = 0, best_sum = 0, after;
+	size_t least_units = (size_t)THRESHOLD(SHIFT_UNITS);
 
 	*ret = SIZE_MAX;
 	if (!values || !ranks)
@@ -238,7 +233,7 @@ static int find_shift(const struct unit *units, size_t n, double least, size_t *
 
 		sum += ranks[k - 1];
 		early = (double)k * (double)(n + 1) - 2 * sum; /* the first k are the short ones */
-		if (k >= SHIFT_MIN && n - k >= SHIFT_MIN && early > best) {
+		if (k >= least_units && n - k >= least_units && early > best) {
 			best = early;
 			best_sum = sum;
 			*ret = k;
@@ -286,11 +281,12 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 		return -ENOMEM;
 	count = make_units(steps, n, ret->group, mean, median_wait, cost, units);
 	limit = count >= 2 ? slow_limit(units, count, scratch) : 0;
-	if (find_shift(units, count, limit ? SHIFT_SURE : SHIFT_PAIRS, &since) < 0)
+	if (find_shift(units, count, limit ? THRESHOLD(SHIFT_SURE) : THRESHOLD(SHIFT_PAIRS),
+		    &since) < 0)
 		return -ENOMEM;
 	if (since != SIZE_MAX &&
 		(double)median_between(units, since, count, scratch) <
-			SHIFT_RATIO * (double)median_between(units, 0, since, scratch))
+			THRESHOLD(SHIFT_RATIO) * (double)median_between(units, 0, since, scratch))
 		since = SIZE_MAX;
 	if (since != SIZE_MAX)
 		limit = 0;
