@@ -23,6 +23,21 @@
 	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                   \
 	X(SLOW_SPREAD, 3.0, "standard deviations",                                                 \
 		"medians of two classes, by the spread of the shorter one")                        \
+	X(FAR, 9.0, "standard deviations",                                                         \
+		"of ordinary ones, to their shorter side: an exponential tail comes to 6.5")       \
+	X(BULK, 5.0, "standard deviations",                                                        \
+		"likewise, from the median: what is beyond may be a group of its own")             \
+	X(VALLEY, 0.25, "share of units beside",                                                   \
+		"in the middle between two groups; of one group 1")                                \
+	X(VALLEY_UNITS, 5, "units", "of the smaller group: fewer leave a valley by chance")        \
+	X(RUNS, 5.0, "standard deviations",                                                        \
+		"slow ones follow each other that much more often than by chance")                 \
+	X(PERIOD_SURE, 0.001, "probability",                                                       \
+		"as PERIOD_CHANCE, where lengths alone do not tell slow ones")                     \
+	X(DRIFT_UNITS, 24, "units", "fewer have no trend to speak of")                             \
+	X(DRIFT_RATIO, 1.15, "times at first", "as SLOW_RATIO")                                    \
+	X(DRIFT_FOLLOWS, 0.5, "correlation",                                                       \
+		"of the length with time: of 50 units one in ten thousand has it by chance")       \
 	X(SHIFT_RATIO, 1.12, "times before",                                                       \
 		"a change that lasts shows at less than single slow units do")                     \
 	X(SHIFT_PAIRS, 0.85, "share of pairs", "the later one is longer: by chance 0.5")           \

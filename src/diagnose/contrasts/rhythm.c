@@ -88,14 +88,15 @@ static size_t count_near(const uint64_t *distances, size_t n, uint64_t usual, ui
 }
 
 /* Whether @same of @n distances would be near @usual in any order of as many slow steps. */
-static bool is_by_chance(const struct order *o, size_t n, size_t usual, size_t about, size_t same)
+static bool is_by_chance(
+	const struct order *o, size_t n, size_t usual, size_t about, size_t same, double chance)
 {
 	double slow = (double)o->slow / (double)(o->last - o->first + 1);
 
-	return tail_of(n, same, chance_of(usual, about, slow)) >= THRESHOLD(PERIOD_CHANCE);
+	return tail_of(n, same, chance_of(usual, about, slow)) >= chance;
 }
 
-static int find_period(const struct order *o, uint32_t group, struct rhythm *ret)
+static int find_period(const struct order *o, uint32_t group, double chance, struct rhythm *ret)
 {
 	_cleanup_free_ uint64_t *distances = calloc(o->stretches + 1, sizeof(*distances));
 	size_t n = o->stretches ? o->stretches - 1 : 0, same;
@@ -116,8 +117,8 @@ static int find_period(const struct order *o, uint32_t group, struct rhythm *ret
 		return 0;
 	same = count_near(distances, n, usual, 1);
 	if ((double)same < THRESHOLD(PERIOD_SHARE) * (double)n ||
-		(is_by_chance(o, n, usual, 0, count_near(distances, n, usual, 0)) &&
-			is_by_chance(o, n, usual, 1, same)))
+		(is_by_chance(o, n, usual, 0, count_near(distances, n, usual, 0), chance) &&
+			is_by_chance(o, n, usual, 1, same, chance)))
 		return 0;
 	ret->period_steps = (uint32_t)usual;
 	ret->period_confidence = (double)same / (double)n;
@@ -233,7 +234,7 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	if (!starts)
 		return -ENOMEM;
 	o = order_of(facts, n, starts);
-	if (find_period(&o, group, ret) < 0)
+	if (find_period(&o, group, THRESHOLD(PERIOD_CHANCE), ret) < 0)
 		return -ENOMEM;
 	/* Steps of a group differ, as the last of them waits for all. */
 	if (group == 1 && (double)o.stretches >= THRESHOLD(VARIED_TIMES) &&
@@ -242,5 +243,20 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	ret->is_varied = !has_gap;
 	for (int w = 0; ret->is_varied && w < WORKS; w++)
 		ret->is_proportional |= follows(spans, facts, n, (enum work)w);
+	return 0;
+}
+
+int rhythm_is_regular(const struct step_facts *facts, size_t n, uint32_t group, bool *ret)
+{
+	_cleanup_free_ size_t *starts = calloc(n + 1, sizeof(*starts));
+	struct rhythm found = {0};
+	struct order o;
+
+	if (!starts)
+		return -ENOMEM;
+	o = order_of(facts, n, starts);
+	if (find_period(&o, group, THRESHOLD(PERIOD_SURE), &found) < 0)
+		return -ENOMEM;
+	*ret = found.period_steps > 0;
 	return 0;
 }
