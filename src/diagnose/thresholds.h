@@ -40,8 +40,9 @@
 		"of the length with time: of 50 units one in ten thousand has it by chance")       \
 	X(SHIFT_RATIO, 1.12, "times before",                                                       \
 		"a change that lasts shows at less than single slow units do")                     \
-	X(SHIFT_PAIRS, 0.85, "share of pairs", "the later one is longer: by chance 0.5")           \
-	X(SHIFT_SURE, 0.9, "share of pairs", "likewise, where lengths alone split them as well")   \
+	X(SHIFT_AGAINST, 0.15, "share of pairs",                                                   \
+		"of one before and one after a change the earlier is longer: by chance 0.5")       \
+	X(SHIFT_SURE, 0.1, "share of pairs", "likewise, where lengths alone split them as well")   \
 	X(SHIFT_UNITS, 12, "units",                                                                \
 		"on each side of a change: fewer are too easily longer by chance")                 \
 	X(ORDINARY_UNITS, 4, "units", "fewer are no ordinary to compare with")                     \

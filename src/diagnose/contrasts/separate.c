@@ -113,13 +113,8 @@ static struct separation judge(const double *sorted, size_t n, size_t low, doubl
 	around = spread_around(sorted, low, scratch);
 	if (to - from < log(THRESHOLD(SLOW_RATIO)) || to - from < THRESHOLD(SLOW_SPREAD) * around)
 		return none;
-	found.is_sure = has_valley(sorted, n, low, from, to);
-	around = MAX(around, spread_below(sorted, low));
-	if (!found.is_sure && to - from >= THRESHOLD(FAR) * around) {
-		/* Of long ones of all lengths the cut is somewhere among them. */
-		found.is_sure = true;
-		found.low = MIN(low, count_below(sorted, n, from + THRESHOLD(BULK) * around));
-	}
+	found.is_sure = has_valley(sorted, n, low, from, to) ||
+			to - from >= THRESHOLD(FAR) * MAX(spread_below(sorted, low), around);
 	return found;
 }
 

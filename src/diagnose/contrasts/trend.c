@@ -19,8 +19,8 @@
 #define OUTERMOST 0.02
 #define END_PARTS 8 /* the first and the last of so many say from where to where */
 
-/* The best moment, where at least @least of the pairs of one before and one after it are in order. */
-static int find_moment(const uint64_t *lengths, size_t n, double least, size_t *ret)
+/* The best moment, where at most @most of the pairs of one before and one after it are not in order. */
+static int find_moment(const uint64_t *lengths, size_t n, double most, size_t *ret)
 {
 	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
 	double sum = 0, best = 0, best_sum = 0, against;
@@ -44,7 +44,7 @@ static int find_moment(const uint64_t *lengths, size_t n, double least, size_t *
 		return 0;
 	against = (best_sum - (double)*ret * (double)(*ret + 1) / 2) /
 		  ((double)*ret * (double)(n - *ret)); /* pairs in which the earlier is longer */
-	if (1 - against < least)
+	if (against > most)
 		*ret = SIZE_MAX;
 	return 0;
 }
@@ -137,7 +137,7 @@ int trend_find(const uint64_t *lengths, size_t n, bool is_split, struct trend *r
 
 	*ret = (struct trend){.since = SIZE_MAX};
 	if (!scratch || !logs ||
-		find_moment(lengths, n, is_split ? THRESHOLD(SHIFT_SURE) : THRESHOLD(SHIFT_PAIRS),
+		find_moment(lengths, n, is_split ? THRESHOLD(SHIFT_SURE) : THRESHOLD(SHIFT_AGAINST),
 			&since) < 0)
 		return -ENOMEM;
 	if (since != SIZE_MAX &&
