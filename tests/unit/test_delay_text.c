@@ -67,6 +67,31 @@ static void many_waits_that_are_short(void **state)
 	assert_null(strstr(few.fixes[0], "item()"));
 }
 
+/* Steps that became longer little by little are not some that are slow. */
+static void a_drift_is_told_as_such(void **state)
+{
+	struct incident inc = {0};
+	struct incident_list list = {.items = &inc, .max = 1};
+	struct delay_list all = {.count = 1};
+	struct recording rec = {0};
+	struct step_account a;
+
+	steps_fill(&a);
+	a.is_drift = true;
+	a.drift_from_ns = 100 * STEPS_MS;
+	a.drift_to_ns = 160 * STEPS_MS;
+	all.items[0] = (struct delay){.kind = DELAY_BY_HOST,
+		.slow_ns = 30 * STEPS_MS,
+		.lead = &a.entries[0],
+		.share = 0.95};
+	assert_ptr_equal(incident_begin(&list, PROBLEM_GOODPUT), &inc);
+	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, &inc);
+	assert_has(inc.summary,
+		"steps became longer little by little, from 100ms to 160ms: 30ms more");
+	assert_null(strstr(inc.summary, "instead of"));
+	free(a.bars);
+}
+
 /* The usual advice for a starved GPU is to leave batches to workers; these have them already. */
 static void the_data_loader(void **state)
 {
@@ -156,6 +181,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(the_data_loader),
+		cmocka_unit_test(a_drift_is_told_as_such),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(the_processs_own_rival),
 		cmocka_unit_test(the_jobs_own_worker),

@@ -306,20 +306,31 @@ static void put_origin(const struct step_account *a, struct buf *b)
 		text_format_percent(sure, a->confidence));
 }
 
+static void put_slowness(const struct step_account *a, struct buf *b)
+{
+	char from[TEXT_MAX], to[TEXT_MAX];
+
+	text_format_duration(from, a->is_drift ? a->drift_from_ns : a->ordinary_step_ns);
+	text_format_duration(to, a->is_drift ? a->drift_to_ns : a->slow_step_ns);
+	if (a->is_drift) {
+		buf_printf(b, "steps became longer little by little, from %s to %s", from, to);
+		return;
+	}
+	if (a->period_steps)
+		buf_printf(b, "every %u steps, ", a->period_steps);
+	buf_printf(b, "%u of %u steps take %s instead of %s", a->slow_steps, a->steps, to, from);
+}
+
 void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
 	struct incident *inc)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char slow[TEXT_MAX], ordinary[TEXT_MAX], more[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX];
+	char more[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX];
 
-	text_format_duration(slow, a->slow_step_ns);
-	text_format_duration(ordinary, a->ordinary_step_ns);
 	text_format_duration(more, l->slow_ns - l->ordinary_ns);
-	if (a->period_steps)
-		buf_printf(&b, "every %u steps, ", a->period_steps);
-	buf_printf(&b, "%u of %u steps take %s instead of %s: %s more %s", a->slow_steps, a->steps,
-		slow, ordinary, more, delay_text(l->kind));
+	put_slowness(a, &b);
+	buf_printf(&b, ": %s more %s", more, delay_text(l->kind));
 	put_lead_place(rec, l, &b);
 	if (l->kind == DELAY_BY_CPU) {
 		put_culprit(l->lead, " used by ", &b);

@@ -220,10 +220,15 @@ static void put_lengths(struct buf *b, const struct step_account *a, size_t widt
 static void put_course(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	char from[TEXT_MAX], to[TEXT_MAX];
 
 	if (!a->slow_steps)
 		return;
-	if (a->period_steps)
+	if (a->is_drift)
+		buf_printf(&text, "little by little, from %s to %s, ",
+			text_format_duration(from, a->drift_from_ns),
+			text_format_duration(to, a->drift_to_ns));
+	else if (a->period_steps)
 		buf_printf(&text, "one in %" PRIu32 " steps, ", a->period_steps);
 	put_span(&text, a->slow_first, a->slow_last);
 	paragraph_put(b, width, "  Slow: ", buf_str(&text));
