@@ -55,6 +55,8 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	if (d->share < CAUSE_SHARE &&
 		(d->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(d->kind)))
 		return false;
+	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
+		return false;
 	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
 }
 
