@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
@@ -27,10 +28,11 @@ static uint32_t kinds_of(enum problem p)
 		return BIT(CALL) | BIT(LAUNCH) | BIT(ALLOCATION) | BIT(HOST) | BIT(GRAPH) |
 		       BIT(COMPILE);
 	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
-	case PROBLEM_NCCL_HANG:
+	case PROBLEM_NCCL_HANG: /* who waits for ever spins, sleeps and is preempted: no matter */
+		return kinds_of(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
 	case PROBLEM_STRAGGLER:
 		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
-		       BIT(NETWORK) | BIT(PROCESS);
+		       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
 	default: return 0;
 	}
 }
@@ -46,22 +48,23 @@ static bool is_of(const struct incident *i, uint32_t pid)
 }
 
 /* Ranks that wait for another one are told with that one: whoever is not blamed is its victim. */
-static bool is_victim(const struct incident *i, uint32_t pid)
+static bool is_victim(const struct rank_jobs *jobs, const struct incident *i, uint32_t pid)
 {
 	return (i->problem == PROBLEM_STRAGGLER || i->problem == PROBLEM_NCCL_HANG) &&
-	       i->severity >= SEVERITY_MEDIUM && is_of(i, pid);
+	       i->severity >= SEVERITY_MEDIUM &&
+	       (is_of(i, pid) || rank_jobs_meet(jobs, i->pid, pid));
 }
 
 /* Whether one of the @n state findings tells of @f. */
 static bool is_told(const struct time_findings *all, const struct time_finding *f,
-	const struct incident *states, size_t n)
+	const struct rank_jobs *jobs, const struct incident *states, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct incident *s = &states[i];
 
 		if (!(kinds_of(s->problem) >> f->delay.kind & 1))
 			continue;
-		if (is_victim(s, all->account->pid))
+		if (is_victim(jobs, s, all->account->pid))
 			return true;
 		if (is_of(s, all->account->pid) &&
 			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
@@ -291,12 +294,15 @@ void compose(const struct time_findings *findings, size_t n, double completeness
 	struct incident_list *out)
 {
 	size_t states = out->count;
+	struct rank_jobs jobs = {0};
 
+	if (n)
+		rank_jobs_find(findings[0].rec, &jobs);
 	for (size_t i = 0; i < n; i++)
 		for (int k = 0; k < findings[i].count; k++) {
 			const struct time_finding *f = &findings[i].items[k];
 
-			if (!is_told(&findings[i], f, out->items, states) &&
+			if (!is_told(&findings[i], f, &jobs, out->items, states) &&
 				!is_mutual(findings, n, i, f))
 				add(&findings[i], f, completeness, out);
 		}

@@ -9,7 +9,7 @@
  * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
  * said again.
  *
- * Confidence = that of the units x n/(n+2) of them x the share of the loss that is known x completeness. */
+ * Confidence = that of the units x n/(n+2) of them x the share of what slow ones lost that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
 
 #include "diagnose/chains/chain.h"
@@ -122,8 +122,8 @@ static void find_whole(struct time_findings *all, double completeness)
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
 		f.is_harmless = delay_is_of_tracer(d);
-		f.confidence = confidence_of(
-			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
+		/* What the rest of a unit goes into need not be known. */
+		f.confidence = confidence_of(a, a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
