@@ -164,8 +164,8 @@ static void test_what_time_is_lost_to(void **state)
 {
 	struct incident_tracker b = {0};
 	struct heard h = {0};
-	struct incident i[2] = {slow(7, 1000, 1004, SEVERITY_MEDIUM),
-		slow(7, 1000, 1004, SEVERITY_MEDIUM)};
+	struct incident i[2] = {
+		slow(7, 1000, 1004, SEVERITY_MEDIUM), slow(7, 1000, 1004, SEVERITY_MEDIUM)};
 
 	snprintf(i[0].id, sizeof(i[0].id), "goodput-7-1000-disk");
 	snprintf(i[1].id, sizeof(i[1].id), "goodput-7-1000-host");

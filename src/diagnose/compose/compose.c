@@ -2,7 +2,6 @@
 #include "diagnose/compose/compose.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
@@ -271,11 +270,9 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 
 static void settle(struct incident_list *l)
 {
-	bool *dropped = calloc(l->count + 1, sizeof(*dropped));
+	bool dropped[CORRELATE_INCIDENTS_MAX];
 	size_t kept = 0;
 
-	if (!dropped)
-		return;
 	for (size_t i = 0; i < l->count; i++)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count);
@@ -287,7 +284,6 @@ static void settle(struct incident_list *l)
 		kept++;
 	}
 	l->count = kept;
-	free(dropped);
 }
 
 void compose(const struct time_findings *findings, size_t n, double completeness,

@@ -103,8 +103,6 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	struct incident_list found;
 	int r;
 
-	*ret = NULL;
-	*ret_count = 0;
 	r = baseline_run(rec, &g.ops);
 	if (r == 0)
 		r = device_allocs_run(rec, &g.allocs);
