@@ -189,7 +189,9 @@ static void put_figures(
 	inc->slow_p50_ns = is_slow ? a->slow_step_ns : a->ordinary_step_ns;
 	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(inc->baseline_ns, UINT64_C(1));
 	inc->excess_ns = f->lost_ns;
-	inc->explained = f->delay.kind == DELAY_BY_UNKNOWN ? 0 : 1;
+	inc->explained = f->delay.kind == DELAY_BY_UNKNOWN ? 0
+			 : f->delay.end.share > 0          ? MIN(f->delay.end.share, 1.0)
+							   : 1;
 	inc->period_steps = is_slow ? a->period_steps : 0;
 	inc->period_confidence = is_slow ? a->period_confidence : 0;
 	if (is_slow && delay_is_lasting(a))
