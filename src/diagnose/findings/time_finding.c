@@ -6,8 +6,8 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
- * said again.
+ * compare with or not; so is host code that does not drive the GPU, from 40 % on. What is
+ * both is told once: as a difference if it more than doubles.
  *
  * Confidence = that of the units x n/(n+2) of them x the share of what slow ones lost that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
@@ -17,16 +17,17 @@
 #include "diagnose/findings/pattern.h"
 #include "base/macros.h"
 
-#define CAUSE_SHARE  0.25
-#define OTHER_SHARE  0.10 /* beside a larger one */
-#define OTHER_TIME   0.05 /* of the time in units */
-#define LEAST_SHARE  0.01
-#define LEAST_NS     (20 * NS_PER_MS) /* a few short units are no job */
-#define UNITS_HALF   2.0
-#define SURE_UNITS   0.4
-#define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
-#define IDLE_DOUBT   0.7
-#define WHOLE_MORE   1.5
+#define CAUSE_SHARE   0.25
+#define OTHER_SHARE   0.10 /* beside a larger one */
+#define OTHER_TIME    0.05 /* of the time in units */
+#define LEAST_SHARE   0.01
+#define LEAST_NS      (20 * NS_PER_MS) /* a few short units are no job */
+#define UNITS_HALF    2.0
+#define SURE_UNITS    0.4
+#define UNKNOWN_MOST  0.55 /* never HIGH: there is nothing to do about it but to look */
+#define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
+#define IDLE_DOUBT    0.7
+#define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -57,7 +58,9 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 		return false;
 	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
 		return false;
-	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
+	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < UNKNOWN_UNITS))
+		return false;
+	return share >= LEAST_SHARE && lost >= LEAST_NS;
 }
 
 static void find_slow(struct time_findings *all, double completeness)
@@ -88,15 +91,16 @@ static void find_slow(struct time_findings *all, double completeness)
 	}
 }
 
-/* What slow units have more of is told with them, unless there is far more of it than that. True: @kind is told. */
-static bool outweighs(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
+/* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
+ * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
+static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind)
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if (!f->is_harmless && (double)lost_ns < WHOLE_MORE * (double)f->lost_ns)
+		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns)
 			return true;
 		*f = all->items[--all->count];
 		return false;
@@ -116,7 +120,7 @@ static void find_whole(struct time_findings *all, double completeness)
 			.share = d->share};
 
 		if (f.lost_ns < LEAST_NS || !delay_is_waste(all->rec, a, d) ||
-			outweighs(all, d->kind, f.lost_ns))
+			is_told_of_slow(all, d->kind))
 			continue;
 		chain_follow(all->rec, a, d);
 		f.delay = *d;
