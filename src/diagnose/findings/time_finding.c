@@ -6,10 +6,10 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
- * said again.
+ * compare with or not; so is host code that does not drive the GPU, from 40 % on. What is
+ * both is told once: as a difference if it more than doubles.
  *
- * Confidence = that of the units x n/(n+2) of them x the share of the loss that is known x completeness. */
+ * Confidence = that of the units x n/(n+2) of them x the share of what slow ones lost that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
 
 #include <string.h>
@@ -19,17 +19,18 @@
 #include "diagnose/findings/pattern.h"
 #include "base/macros.h"
 
-#define CAUSE_SHARE  0.25
-#define OTHER_SHARE  0.10 /* beside a larger one */
-#define OTHER_TIME   0.05 /* of the time in units */
-#define LEAST_SHARE  0.01
-#define LEAST_NS     (20 * NS_PER_MS) /* a few short units are no job */
-#define UNITS_HALF   2.0
-#define SURE_UNITS   0.4
-#define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
-#define IDLE_DOUBT   0.7
-#define WHOLE_MORE   1.5
-#define GPU_SHARE    0.3 /* of a unit: less is not what holds it up */
+#define CAUSE_SHARE   0.25
+#define OTHER_SHARE   0.10 /* beside a larger one */
+#define OTHER_TIME    0.05 /* of the time in units */
+#define LEAST_SHARE   0.01
+#define LEAST_NS      (20 * NS_PER_MS) /* a few short units are no job */
+#define UNITS_HALF    2.0
+#define SURE_UNITS    0.4
+#define UNKNOWN_MOST  0.55 /* never HIGH: there is nothing to do about it but to look */
+#define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
+#define IDLE_DOUBT    0.7
+#define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
+#define GPU_SHARE     0.3 /* of a unit: less is not what holds it up */
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -58,7 +59,11 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	if (d->share < CAUSE_SHARE &&
 		(d->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(d->kind)))
 		return false;
-	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
+	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
+		return false;
+	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < UNKNOWN_UNITS))
+		return false;
+	return share >= LEAST_SHARE && lost >= LEAST_NS;
 }
 
 static void find_slow(struct time_findings *all, double completeness)
@@ -89,15 +94,16 @@ static void find_slow(struct time_findings *all, double completeness)
 	}
 }
 
-/* What slow units have more of is told with them, unless there is far more of it than that. True: @kind is told. */
-static bool outweighs(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
+/* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
+ * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
+static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind)
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if (!f->is_harmless && (double)lost_ns < WHOLE_MORE * (double)f->lost_ns)
+		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns)
 			return true;
 		*f = all->items[--all->count];
 		return false;
@@ -143,13 +149,13 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < LEAST_NS || outweighs(all, d->kind, f.lost_ns))
+		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind))
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
 		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
-		f.confidence = confidence_of(
-			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
+		/* What the rest of a unit goes into need not be known. */
+		f.confidence = confidence_of(a, a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
