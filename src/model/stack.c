@@ -148,6 +148,12 @@ static bool is_made(const char *path)
 	return path[0] == '<' && !starts_with(path, "<stdin") && !starts_with(path, "<ipython");
 }
 
+bool stack_frame_is_user(const struct stack_frame *f)
+{
+	return stack_frame_is_python(f) && f->py_file[0] && !is_of_library(f->py_file) &&
+	       !is_made(f->py_file);
+}
+
 const struct stack_frame *stack_user_frame(const struct stack *s)
 {
 	const struct stack_frame *made = NULL;
