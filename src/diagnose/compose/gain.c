@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gain.c - see gain.h. The range has three reasons: units differ among themselves, a part of the time is not known and
- * may or may not belong to the delay, and work of the GPU may lie hidden beneath it. */
+ * may or may not belong to the delay, and work of the GPU may lie hidden beneath it. What is not known cannot be mended. */
 #include "diagnose/compose/gain.h"
 
 #include "base/macros.h"
@@ -33,18 +33,19 @@ static uint64_t clamp(double ns, uint64_t from, uint64_t to)
 	return ns <= (double)from ? from : ns >= (double)to ? to : (uint64_t)ns;
 }
 
+/* What is not known of the growth is taken to lie where the rest does; at worst it is none of it. */
 static void of_slow(const struct step_account *a, const struct delay_list *all,
 	const struct delay *l, struct gain *ret)
 {
 	double slow = (double)a->slow_step_ns;
 	double span = MAX(slow - (double)a->ordinary_step_ns, 0.0), spread = spread_ns(a);
-	double fixed = slow - l->share * span;
+	double known = 1 - all->unknown;
+	double fixed = known > 0 ? slow - MIN(l->share / known, 1.0) * span : slow;
 
 	ret->unit_ns = a->slow_step_ns;
 	ret->fixed_ns = clamp(fixed, 0, ret->unit_ns);
-	ret->least_ns = clamp(fixed - all->unknown * span - spread, 0, ret->fixed_ns);
-	ret->most_ns =
-		clamp(fixed + all->unknown * l->share * span + spread, ret->fixed_ns, ret->unit_ns);
+	ret->least_ns = clamp(fixed - spread, 0, ret->fixed_ns);
+	ret->most_ns = clamp(slow - l->share * span + spread, ret->fixed_ns, ret->unit_ns);
 }
 
 static void of_every(
@@ -68,6 +69,8 @@ void gain_of(const struct step_account *a, const struct delay_list *all, const s
 	uint64_t busy_ns, struct gain *ret)
 {
 	*ret = (struct gain){0};
+	if (l->kind == DELAY_BY_UNKNOWN)
+		return;
 	if (a->lost_ns)
 		of_slow(a, all, l, ret);
 	else

@@ -18,7 +18,6 @@
 	X(at)       /* "in step (train.py:71)", "at train.py:71" */                                \
 	X(wait)     /* likewise, where the steps wait for what another does */                     \
 	X(clock)    /* "544 MHz instead of 1905" */                                                \
-	X(more)     /* "in a slow step 129 ms more than in an ordinary one" */                     \
 	X(units)    /* "steps" */                                                                  \
 	X(unit)     /* "step" */                                                                   \
 	X(worker)   /* name of the thread or process whose time it is */                           \

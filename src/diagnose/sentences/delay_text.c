@@ -2,6 +2,7 @@
 /* delay_text.c - see delay_text.h: gathers what the tables want to know of a delay, and puts their texts together. Pure. */
 #include "diagnose/sentences/delay_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -9,6 +10,7 @@
 #include "base/text.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/detector.h"
 #include "diagnose/compose/gain.h"
 #include "diagnose/sentences/advice.h"
 #include "diagnose/sentences/incident_stacks.h"
@@ -17,6 +19,7 @@
 #include "diagnose/sentences/span_text.h"
 #include "model/copy.h"
 #include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define LINES_SHOWN      5
 #define LINE_SHARE       0.02 /* of the growth: less is not worth a word */
@@ -24,6 +27,7 @@
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
 #define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
+#define SHOWN_RATE       5e8 /* bytes/s: less is nothing to a link */
 #define MOST_BYTES       0.7 /* of what is copied: then it is that direction */
 #define KERNEL_SHOWN     40 /* bytes of a kernel's short name: its beginning tells it from others */
 #define THROTTLE_POWER   (4u | 128u)
@@ -122,8 +126,12 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 
 /* Where a process was stopped has nothing to do with it. */
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, struct place *ret)
+	const struct delay *l, const struct gpu_change *gpu, struct place *ret)
 {
+	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
+		gpu->call.stack_hash &&
+		place_cover(rec->stacks, &(struct place_weight){gpu->call.stack_hash, 1}, 1, ret))
+		return true;
 	if (l->kind == DELAY_BY_STOPPED || l->kind == DELAY_BY_UNKNOWN)
 		return false;
 	if (l->kind == DELAY_BY_PROCESS)
@@ -212,12 +220,21 @@ static void end_at_clock(const struct gpu_change *g, struct resource_use *end)
 	}
 }
 
+/* One, several of one name, or one and others. */
 static void end_at_others(const struct gpu_others *o, struct resource_use *end)
 {
-	name_end(end, RESOURCE_GPU_PROCESS, o->count ? o->named[0].comm : "another process",
+	bool is_one_name = true;
+
+	name_end(end, RESOURCE_GPU_PROCESS, o->count ? o->named[0].comm : "",
 		o->count == 1 ? o->named[0].pid : 0);
-	end->count = (uint32_t)MAX(o->count, 0);
-	if (o->rate >= 5e8)
+	for (int i = 1; i < MIN(o->count, GPU_OTHERS_NAMED); i++)
+		is_one_name = is_one_name && !strcmp(o->named[i].comm, o->named[0].comm);
+	if (is_one_name)
+		end->count = (uint32_t)MAX(o->count, 0);
+	else
+		snprintf(end->who, sizeof(end->who), "%s (pid %u) and %d other%s", o->named[0].comm,
+			o->named[0].pid, o->count - 1, o->count > 2 ? "s" : "");
+	if (o->rate >= SHOWN_RATE)
 		snprintf(end->detail, sizeof(end->detail), "%.1f GB/s are copied by %s",
 			o->rate / 1e9, o->count > 1 ? "them" : "it");
 }
@@ -251,14 +268,29 @@ static void find_end(const struct subject *s, struct resource_use *end)
 		name_end(end, RESOURCE_NONE, e->culprit, e->culprit_pid);
 }
 
+/* Where it is known what had it, and not whose that is. */
+static const char *anybody(const struct subject *s)
+{
+	switch (s->end.resource) {
+	case RESOURCE_CPU_PROGRAM: return "other programs";
+	case RESOURCE_CPU_OWN: return "threads";
+	case RESOURCE_GPU_PROCESS:
+	case RESOURCE_PROCESS: return "another process";
+	case RESOURCE_LOCK: return "another thread";
+	case RESOURCE_ADDRESS: return "a remote address";
+	case RESOURCE_COMPILER: return "a compiler";
+	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
+	}
+}
+
 /* "48 × xz", "xz (pid 7)", "thread prefetch" */
 static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
 {
 	const struct resource_use *end = &s->end;
 
 	if (!end->who[0])
-		return;
-	if (end->count > 1)
+		snprintf(out, DELAY_VALUE_MAX, "%s", anybody(s));
+	else if (end->count > 1)
 		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
 	else if (end->pid == s->a->pid && end->pid)
 		snprintf(out, DELAY_VALUE_MAX, "thread %s", end->who);
@@ -474,11 +506,10 @@ static void find_values(const struct subject *s, struct delay_values *v)
 		snprintf(v->reason, sizeof(v->reason), "%s", s->a->unknown_reason);
 	put_gpu(s, v);
 	if (!v->clock[0])
-		memcpy(v->clock, v->detail, sizeof(v->clock));
+		snprintf(v->clock, sizeof(v->clock), "%s",
+			s->end.detail[0] ? s->end.detail : "less than before");
 	put_work(s->a, v);
 	put_counts(s, v);
-	if (!v->who[0] && s->l->kind == DELAY_BY_PROCESS)
-		snprintf(v->who, sizeof(v->who), "another process");
 }
 
 /* ---- the title ---- */
@@ -491,14 +522,15 @@ static const char *ordinal(unsigned n)
 }
 
 /* "steps take 174 ms instead of 44", "every 50th step takes …", "61 of 72 ms of every step" */
-static void put_cost(const struct subject *s, struct buf *b)
+static void put_cost(const struct subject *s, const char *script, struct buf *b)
 {
 	const struct step_account *a = s->a;
 	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX];
 
 	if (!is_slow(a)) {
 		span_text(text, " of ", s->l->slow_ns, a->ordinary_step_ns);
-		buf_printf(b, "%s of every %s", text, unit_of(a));
+		buf_printf(b, "%s of every %s%s%s", text, unit_of(a), script ? " of " : "",
+			script ? script : "");
 		if (a->ordinary_step_ns)
 			buf_printf(b, " (%s)",
 				text_format_percent(share,
@@ -507,16 +539,16 @@ static void put_cost(const struct subject *s, struct buf *b)
 		return;
 	}
 	span_text(text, " instead of ", a->slow_step_ns, a->ordinary_step_ns);
-	if (s->inc->since.ns)
-		buf_printf(b, "%s take %s", units_of(a), text);
-	else if (s->inc->period_steps > 1)
+	if (s->inc->period_steps > 1)
 		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
 			ordinal(s->inc->period_steps), unit_of(a), text);
+	else if (s->inc->since.ns)
+		buf_printf(b, "%s take %s", units_of(a), text);
 	else
 		buf_printf(b, "%u of %u %s %s %s", a->slow_steps, a->steps, units_of(a),
 			a->slow_steps == 1 ? "takes" : "take", text);
 	if (s->l->share < WHOLE_SHARE)
-		buf_printf(b, ", %s of it from this",
+		buf_printf(b, " (+%s from this)",
 			span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
 }
 
@@ -528,9 +560,11 @@ static void put_title(const struct subject *s, const struct delay_sentence *row,
 	char head[sizeof(inc->summary)];
 
 	delay_sentence_fill(row->head, v, head, sizeof(head));
+	if ((v->at[0] && strstr(head, v->at)) || (v->wait[0] && strstr(head, v->wait)))
+		script = NULL; /* the place says it */
 	buf_printf(&b, "%s: ", head);
-	put_cost(s, &b);
-	if (script && !(v->at[0] && strstr(head, v->at)) && !(v->wait[0] && strstr(head, v->wait)))
+	put_cost(s, script, &b);
+	if (script && is_slow(s->a))
 		buf_printf(&b, " (%s)", script);
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 }
@@ -560,7 +594,7 @@ static void put_kernel_figures(const struct kernel_change *k, struct buf *b)
 
 	if (k->new_rows)
 		buf_printf(b,
-			" %u of %u launches examined are of kernels that ordinary ones do not run:",
+			" %u of %u launches examined are of kernels that ordinary steps do not run:",
 			k->new_rows, k->slow_rows);
 	else
 		buf_puts(b, " First launched when it became slow:");
@@ -607,6 +641,28 @@ static void put_explanation(const struct subject *s, struct incident *inc)
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 }
 
+/* Rows that show it, where they are others than those of steps: which kernels ran, and when; or the new calls. */
+static void put_sql(const struct subject *s, struct incident *inc)
+{
+	const struct step_account *a = s->a;
+	const struct gpu_change *g = s->l->kind == DELAY_BY_GPU ? s->gpu : NULL;
+
+	if (g && g->reason == GPU_BY_KERNELS)
+		incident_sql(inc,
+			"SELECT k.name, sum(e.timestamp BETWEEN %" PRId64 " AND %" PRId64
+			") AS while_slow, count(*) AS rows FROM events e JOIN kernels k ON k.node = e.node "
+			"AND k.pid = e.pid AND k.function = e.arg0 WHERE e.pid = %u AND e.flags & 1 = 0 AND "
+			"e.timestamp BETWEEN %" PRId64 " AND %" PRId64 " AND " OP_KIND_LAUNCH_SQL
+			" GROUP BY k.name ORDER BY while_slow DESC, rows DESC LIMIT 200",
+			a->slow_first.ns, a->slow_last.ns, a->pid, a->first.ns, a->last.ns);
+	if (g && g->reason == GPU_BY_CALLS)
+		incident_sql(inc,
+			"SELECT id, timestamp, tid, duration, arg0, arg1, stream, stack_hash FROM events WHERE pid = %u AND "
+			"source = %u AND op = %u AND timestamp BETWEEN %" PRId64 " AND %" PRId64
+			" ORDER BY timestamp LIMIT 200",
+			a->pid, g->call.source, g->call.op, a->first.ns, a->slow_last.ns);
+}
+
 /* ---- all ---- */
 
 static void put_advice(const struct subject *s, const struct delay_values *v, struct incident *inc)
@@ -628,7 +684,7 @@ void delay_text_write(const struct recording *rec, const struct step_account *a,
 	const struct delay_sentence *row;
 	struct delay_values v;
 
-	s.has_place = delay_text_place(rec, a, l, &s.place);
+	s.has_place = delay_text_place(rec, a, l, gpu, &s.place);
 	s.has_wait = l->kind != DELAY_BY_STOPPED && cover(rec, a, l, true, &s.wait);
 	find_end(&s, &s.end);
 	s.facts = find_facts(&s);
@@ -639,6 +695,7 @@ void delay_text_write(const struct recording *rec, const struct step_account *a,
 	put_explanation(&s, inc);
 	put_advice(&s, &v, inc);
 	put_stacks(&s, inc);
+	put_sql(&s, inc);
 	inc->place[0] = 0;
 	if (s.has_place)
 		place_format(&s.place, inc->place, sizeof(inc->place));

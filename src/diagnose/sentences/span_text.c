@@ -28,17 +28,17 @@ static const struct span_unit *unit_for(uint64_t ns)
 }
 
 /* Two digits, or all of those before the point. */
-static void put_number(char out[32], uint64_t ns, const struct span_unit *u)
+static void put_number(char out[SPAN_TEXT_MAX], uint64_t ns, const struct span_unit *u)
 {
 	double v = (double)ns / (double)u->ns;
 
-	snprintf(out, 32, "%.*f", v > 0 && v < 9.95, v);
+	snprintf(out, SPAN_TEXT_MAX, "%.*f", v > 0 && v < 9.95, v);
 }
 
 const char *span_text_one(char out[SPAN_TEXT_MAX], uint64_t ns)
 {
 	const struct span_unit *u = unit_for(ns);
-	char number[32];
+	char number[SPAN_TEXT_MAX];
 
 	put_number(number, ns, u);
 	snprintf(out, SPAN_TEXT_MAX, "%s %s", number, u->name);
@@ -48,8 +48,8 @@ const char *span_text_one(char out[SPAN_TEXT_MAX], uint64_t ns)
 const char *span_text(char out[SPAN_TEXT_MAX], const char *between, uint64_t a_ns, uint64_t b_ns)
 {
 	const struct span_unit *ua = unit_for(a_ns), *ub = unit_for(b_ns);
-	bool unit_is_last = !strcmp(between, " of ");
-	char a[32], b[32];
+	bool unit_is_last = !strcmp(between, " of ") || !strcmp(between, " → about ");
+	char a[SPAN_TEXT_MAX], b[SPAN_TEXT_MAX];
 
 	put_number(a, a_ns, ua);
 	put_number(b, b_ns, ub);
@@ -59,5 +59,26 @@ const char *span_text(char out[SPAN_TEXT_MAX], const char *between, uint64_t a_n
 		snprintf(out, SPAN_TEXT_MAX, "%s%s%s %s", a, between, b, ua->name);
 	else
 		snprintf(out, SPAN_TEXT_MAX, "%s %s%s%s", a, ua->name, between, b);
+	return out;
+}
+
+const char *span_text_gain(char out[SPAN_GAIN_MAX], uint64_t unit_ns, uint64_t fixed_ns,
+	uint64_t least_ns, uint64_t most_ns)
+{
+	const struct span_unit *u = unit_for(fixed_ns);
+	char change[SPAN_TEXT_MAX], least[SPAN_TEXT_MAX], most[SPAN_TEXT_MAX];
+
+	span_text(change, " → about ", unit_ns, fixed_ns);
+	if (unit_for(least_ns) == u && unit_for(most_ns) == u) {
+		put_number(least, least_ns, u);
+		put_number(most, most_ns, u);
+	} else {
+		span_text_one(least, least_ns);
+		span_text_one(most, most_ns);
+	}
+	if (strcmp(least, most))
+		snprintf(out, SPAN_GAIN_MAX, "%s (%s–%s)", change, least, most);
+	else
+		snprintf(out, SPAN_GAIN_MAX, "%s", change);
 	return out;
 }
