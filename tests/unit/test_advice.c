@@ -141,6 +141,8 @@ static void who_has_the_cpu_decides(void **state)
 	struct incident inc = tell(DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, HAS_TORCH | HAS_PID);
 
 	assert_true(says(&inc, "renice 19 -p 7") && !says(&inc, "OMP_NUM_THREADS"));
+	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, HAS_PID | IS_OF_KERNEL);
+	assert_true(says(&inc, "affinity") && !says(&inc, "renice"));
 	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_OWN, HAS_TORCH | IS_OWN | HAS_PID);
 	assert_true(says(&inc, "OMP_NUM_THREADS") && !says(&inc, "renice"));
 	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_QUOTA, HAS_TORCH);

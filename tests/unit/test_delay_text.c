@@ -307,6 +307,11 @@ static void whose_the_cpu_is(void **state)
 	assert_has(inc.summary, "CPU contention from the job's own pt_data_worker (pid ");
 	assert_false(advises(&inc, "Stop"));
 	tell(&(struct story){.kind = DELAY_BY_CPU,
+		     .who = SELF(ACCOUNT_CPU, .culprit_pid = 15, .culprit = "kworker/u8:5")},
+		&inc);
+	assert_has(inc.summary, "CPU contention from kernel thread kworker/u8:5: every");
+	assert_false(advises(&inc, "Stop"));
+	tell(&(struct story){.kind = DELAY_BY_CPU,
 		     .who = SELF(ACCOUNT_CPU, .culprit_pid = 5, .culprit = "ingero")},
 		&inc);
 	assert_has(inc.summary, "Cost of tracing");

@@ -155,7 +155,7 @@ struct functions {
 static bool is_native_user(const struct stack_frame *f)
 {
 	if (stack_frame_is_python(f) || !f->symbol || !f->symbol[0] || !f->file ||
-		is_of_interpreter(f) || !strcmp(f->symbol, "_start"))
+		is_of_interpreter(f) || stack_frame_is_cuda(f) || !strcmp(f->symbol, "_start"))
 		return false;
 	if (f->line)
 		return !starts_with(f->file, "/usr/") && !starts_with(f->file, "/build/") &&

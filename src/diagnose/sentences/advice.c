@@ -125,10 +125,12 @@ static const struct advice_row rows[] = {
 		"Compile every shape while warming up, and keep the compiler's cache between runs"},
 
 	/* CPUs. */
-	{ANY_KIND, RESOURCE_CPU_PROGRAM, HAS_PID, IS_OF_TRACER | IS_OWN,
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, HAS_PID, IS_OF_TRACER | IS_OWN | IS_OF_KERNEL,
 		"Stop {name}, lower its priority (`renice 19 -p {pid}`) or move it to other CPUs (`taskset -cp CPUS {pid}`)"},
-	{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER | IS_OWN | HAS_PID,
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER | IS_OWN | HAS_PID | IS_OF_KERNEL,
 		"Stop {name}, lower its priority (`renice`) or run it on other CPUs (`taskset`) or elsewhere"},
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, IS_OF_KERNEL, 0,
+		"Keep kernel work off the job's CPUs: interrupt affinity, workqueue cpumasks, isolcpus; see what causes it (disk, network)"},
 	{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER,
 		"Reserve CPUs for the job: a cpuset, `taskset`, or a Guaranteed pod with the static CPU manager"},
 	{ANY_KIND, RESOURCE_CPU_OWN, HAS_TORCH | HAS_LOADER, 0,

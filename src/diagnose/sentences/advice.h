@@ -41,6 +41,7 @@ enum advice_fact {
 	MORE_WORK = 1 << 25,         /* the GPU is given more to do */
 	MANY_WAITS = 1 << 26,        /* slow steps wait for the GPU much more often */
 	NO_LEDGER = 1 << 27,         /* the recording does not say what threads did */
+	IS_OF_KERNEL = 1 << 28,      /* the culprit is a thread of the kernel */
 };
 
 struct advice_row {

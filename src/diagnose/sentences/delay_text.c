@@ -8,6 +8,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/compose/detector.h"
@@ -294,6 +295,8 @@ static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
 		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
 	else if (end->pid == s->a->pid && end->pid)
 		snprintf(out, DELAY_VALUE_MAX, "thread %s", end->who);
+	else if (kernel_thread_is(end->who))
+		snprintf(out, DELAY_VALUE_MAX, "kernel thread %s", end->who);
 	else if (end->pid)
 		snprintf(out, DELAY_VALUE_MAX, "%s (pid %u)", end->who, end->pid);
 	else
@@ -399,6 +402,7 @@ static unsigned find_facts(const struct subject *s)
 	facts |= e && of_others ? facts_of_line(e) : 0;
 	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
 	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
+	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
 	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;
 	facts |= s->end.pid == s->a->pid || s->end.resource == RESOURCE_CPU_OWN ? IS_OWN : 0;
 	facts |= s->l->kind == DELAY_BY_CPU && tracer_is(s->end.who) ? IS_OF_TRACER : 0;
@@ -525,7 +529,8 @@ static const char *ordinal(unsigned n)
 static void put_cost(const struct subject *s, const char *script, struct buf *b)
 {
 	const struct step_account *a = s->a;
-	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX];
+	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX], slow[TEXT_MAX],
+		all[TEXT_MAX];
 
 	if (!is_slow(a)) {
 		span_text(text, " of ", s->l->slow_ns, a->ordinary_step_ns);
@@ -545,7 +550,8 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 	else if (s->inc->since.ns)
 		buf_printf(b, "%s take %s", units_of(a), text);
 	else
-		buf_printf(b, "%u of %u %s %s %s", a->slow_steps, a->steps, units_of(a),
+		buf_printf(b, "%s of %s %s %s %s", text_format_count(slow, a->slow_steps),
+			text_format_count(all, a->steps), units_of(a),
 			a->slow_steps == 1 ? "takes" : "take", text);
 	if (s->l->share < WHOLE_SHARE)
 		buf_printf(b, " (+%s from this)",
@@ -621,7 +627,8 @@ static void put_explanation(const struct subject *s, struct incident *inc)
 		put_lines(s, &b);
 		buf_puts(&b, ".");
 	} else {
-		buf_printf(&b, "All %u %s%s are affected; there is no baseline.", a->ordinary_steps,
+		buf_printf(&b, "All %s %s%s are affected; there is no baseline.",
+			text_format_count(part, a->ordinary_steps),
 			a->slow_steps ? "ordinary " : "", units_of(a));
 	}
 	if (s->gpu && s->l->kind == DELAY_BY_GPU && s->gpu->reason == GPU_BY_KERNELS)
