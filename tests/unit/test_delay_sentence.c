@@ -23,16 +23,14 @@ static void assert_well_formed(const char *text)
 
 static void each_row_fills(void **state)
 {
-	size_t count;
-	const struct delay_sentence *rows = delay_sentence_rows(&count);
 	struct delay_values none = {.units = "steps", .unit = "step"}, full;
 	char text[TITLE];
 
 #define X(name) snprintf(full.name, sizeof(full.name), "(%s)", #name);
 	DELAY_VALUES(X)
 #undef X
-	for (size_t i = 0; i < count; i++) {
-		const char *texts[] = {rows[i].head, rows[i].why};
+	for (const struct delay_sentence *s = delay_sentences; s->head; s++) {
+		const char *texts[] = {s->head, s->why};
 
 		for (int k = 0; k < 2; k++) {
 			delay_sentence_fill(texts[k], &full, text, sizeof(text));
@@ -44,7 +42,7 @@ static void each_row_fills(void **state)
 				assert_null(strpbrk(text, "{}[]"));
 			}
 		}
-		assert_string_not_equal(rows[i].head, rows[i].why);
+		assert_string_not_equal(s->head, s->why);
 	}
 }
 

@@ -55,19 +55,12 @@ static void another_process_says_nothing_of_this_one(void **state)
 	assert_int_equal(frameworks_find(&rec, &a), 0);
 }
 
-static void names(void **state)
-{
-	assert_string_equal(framework_name(FRAMEWORK_CUPY), "CuPy");
-	assert_string_equal(framework_name(FRAMEWORK_COUNT), "");
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(by_files_and_libraries),
 		cmocka_unit_test(by_marks),
 		cmocka_unit_test(another_process_says_nothing_of_this_one),
-		cmocka_unit_test(names),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,7 +11,7 @@
 #define ANY_RESOURCE RESOURCE_COUNT
 
 /* clang-format off: a table */
-static const struct advice_row rows[] = {
+const struct advice_row advice_rows[] = {
 	/* The tracer and stopped processes: nothing else matters then. */
 	{ANY_KIND, ANY_RESOURCE, IS_OF_TRACER, 0,
 		"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`"},
@@ -228,14 +228,9 @@ static const struct advice_row rows[] = {
 		"Record again with `sudo ingero trace`: this file does not say what threads did between their calls"},
 	{DELAY_BY_UNKNOWN, ANY_RESOURCE, 0, NO_LEDGER,
 		"Look at the account of the steps: `ingero explain --steps`"},
+	{ANY_KIND, ANY_RESOURCE, 0, 0, NULL},
 };
 /* clang-format on */
-
-const struct advice_row *advice_table(size_t *ret_count)
-{
-	*ret_count = ARRAY_SIZE(rows);
-	return rows;
-}
 
 static bool holds(const struct advice_row *r, const struct advice_case *c)
 {
@@ -274,14 +269,14 @@ void advice_put(const struct advice_case *c, struct incident *inc)
 {
 	int told = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows) && told < ADVICE_MAX; i++) {
+	for (const struct advice_row *r = advice_rows; r->text && told < ADVICE_MAX; r++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(sizeof(inc->fixes[0]));
 
-		if (!holds(&rows[i], c))
+		if (!holds(r, c))
 			continue;
 		if (!told)
 			inc->fix_count = 0;
-		fill(&rows[i], c, &b);
+		fill(r, c, &b);
 		if (b.err || is_told(inc, buf_str(&b)))
 			continue;
 		snprintf(inc->fixes[told++], sizeof(inc->fixes[0]), "%s", buf_str(&b));

@@ -62,5 +62,5 @@ struct advice_case {
 /* advice_put - replaces the fixes of @inc, unless no row holds. */
 void advice_put(const struct advice_case *c, struct incident *inc);
 
-/* advice_table - all rows, for tests. */
-const struct advice_row *advice_table(size_t *ret_count);
+/* All rows; the last one has no text. */
+extern const struct advice_row advice_rows[];

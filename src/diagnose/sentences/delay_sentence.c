@@ -11,7 +11,7 @@
 #define ANY RESOURCE_COUNT
 
 /* clang-format off: a table */
-static const struct delay_sentence rows[] = {
+const struct delay_sentence delay_sentences[] = {
 	/* What has the GPU. */
 	{DELAY_BY_GPU, RESOURCE_GPU_CLOCK, 0, "GPU clock at {clock}",
 		"The GPU does the same work at a lower clock. Neither power nor temperature limits it: a locked clock or application clocks"},
@@ -157,24 +157,20 @@ static const struct delay_sentence rows[] = {
 		"The {units} wait for what that process does[; {detail}]"},
 
 	{DELAY_BY_UNKNOWN, ANY, 0, "Cause unknown", "Not known[: {reason}]"},
+	{DELAY_BY_UNKNOWN, ANY, 0, NULL, NULL},
 };
 /* clang-format on */
-
-const struct delay_sentence *delay_sentence_rows(size_t *ret_count)
-{
-	*ret_count = ARRAY_SIZE(rows);
-	return rows;
-}
 
 const struct delay_sentence *delay_sentence_find(
 	enum delay_kind kind, enum resource resource, unsigned facts)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].kind == kind &&
-			(rows[i].resource == ANY || rows[i].resource == resource) &&
-			(facts & rows[i].needs) == rows[i].needs)
-			return &rows[i];
-	return &rows[ARRAY_SIZE(rows) - 1];
+	const struct delay_sentence *s = delay_sentences, *last = s;
+
+	for (; s->head; last = s++)
+		if (s->kind == kind && (s->resource == ANY || s->resource == resource) &&
+			(facts & s->needs) == s->needs)
+			return s;
+	return last;
 }
 
 static const char *value_of(const struct delay_values *v, const char *name, size_t len)

@@ -49,8 +49,8 @@ struct delay_sentence {
 const struct delay_sentence *delay_sentence_find(
 	enum delay_kind kind, enum resource resource, unsigned facts);
 
-/* delay_sentence_rows - all of them, for tests. */
-const struct delay_sentence *delay_sentence_rows(size_t *ret_count);
+/* All of them; the last one has no head. */
+extern const struct delay_sentence delay_sentences[];
 
 /* delay_sentence_fill - @text with its values; cut to @size. */
 void delay_sentence_fill(const char *text, const struct delay_values *v, char *out, size_t size);

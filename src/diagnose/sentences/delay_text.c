@@ -144,19 +144,16 @@ bool delay_text_place(const struct recording *rec, const struct step_account *a,
 static void put_at(const struct place *p, bool is_known, char out[DELAY_VALUE_MAX])
 {
 	struct place bare = *p;
+	char line[96];
 
 	if (!is_known)
 		return;
 	bare.func = "<";
-	if (p->func[0] == '<') {
-		snprintf(out, DELAY_VALUE_MAX, "at ");
-		place_format(&bare, out + 3, DELAY_VALUE_MAX - 3);
-	} else {
-		int n = snprintf(out, DELAY_VALUE_MAX, "in %.80s (", p->func);
-
-		place_format(&bare, out + n, DELAY_VALUE_MAX - (size_t)n - 1);
-		strcat(out, ")");
-	}
+	place_format(&bare, line, sizeof(line));
+	if (p->func[0] == '<')
+		snprintf(out, DELAY_VALUE_MAX, "at %s", line);
+	else
+		snprintf(out, DELAY_VALUE_MAX, "in %.80s (%s)", p->func, line);
 }
 
 static void put_stacks(const struct subject *s, struct incident *inc)

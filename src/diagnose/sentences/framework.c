@@ -28,17 +28,6 @@ static const struct {
 	{FRAMEWORK_TENSORFLOW, "libtensorflow"},
 };
 
-const char *framework_name(enum framework f)
-{
-	static const char *const names[] = {
-#define X(NAME, name) [FRAMEWORK_##NAME] = name,
-		FRAMEWORKS(X)
-#undef X
-	};
-
-	return f < FRAMEWORK_COUNT ? names[f] : "";
-}
-
 static unsigned of_frame(const struct stack_frame *f)
 {
 	const char *file = stack_frame_is_python(f) ? f->py_file : f->file;

@@ -5,25 +5,16 @@
 
 #include "diagnose/compose/correlate.h"
 
-/* X(NAME, name) */
-#define FRAMEWORKS(X)                                                                              \
-	X(TORCH, "PyTorch")                                                                        \
-	X(LIGHTNING, "Lightning")                                                                  \
-	X(JAX, "JAX")                                                                              \
-	X(CUPY, "CuPy")                                                                            \
-	X(TRITON, "Triton")                                                                        \
-	X(TENSORFLOW, "TensorFlow")
-
 enum framework {
-#define X(NAME, name) FRAMEWORK_##NAME,
-	FRAMEWORKS(X)
-#undef X
-		FRAMEWORK_COUNT
+	FRAMEWORK_TORCH,
+	FRAMEWORK_LIGHTNING,
+	FRAMEWORK_JAX,
+	FRAMEWORK_CUPY,
+	FRAMEWORK_TRITON,
+	FRAMEWORK_TENSORFLOW,
 };
 
 #define FRAMEWORK_BIT(f) (1u << (f))
 
 /* frameworks_find - bits of those that the stacks of @a go through; Lightning is PyTorch as well. */
 unsigned frameworks_find(const struct recording *rec, const struct step_account *a);
-
-const char *framework_name(enum framework f);
