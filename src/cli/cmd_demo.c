@@ -56,7 +56,7 @@ static const struct option_row demo_options[] = {
 	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
 		"record the call stack of each call (default: true)", 0, 0, false},
 	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL,
-		"also print the call stacks of the slow calls", 0, 0, false},
+		"also print figures, timelines, evidence and the call stacks", 0, 0, false},
 	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
 		"keep the recording in this file (one scenario only)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -388,7 +388,7 @@ static int demo_run(const struct command *c, void *settings, int argc, char **ar
 	int r = demo_prepare(&d, argc ? argv[0] : NULL, &one, &e);
 
 	d.style.json = d.settings->json;
-	d.style.stacks = d.settings->verbose;
+	d.style.stacks = d.style.verbose = d.settings->verbose;
 	if (r == 0 && one)
 		r = demo_one(&d, one, &e);
 	for (const struct demo_scenario *sc = demo_scenarios; !one && r == 0 && sc->name; sc++)

@@ -29,7 +29,7 @@ struct explain_settings {
 	int64_t rank;
 	struct time_request range;
 	int64_t last;
-	bool json, chains, per_process, steps, annotations, stacks, rolled;
+	bool json, chains, per_process, steps, annotations, stacks, rolled, verbose;
 	struct fleet_options fleet;
 	const char *node;
 };
@@ -56,6 +56,8 @@ static const struct option_row explain_options[] = {
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
 		"print the call stacks of the slow calls, or those with the most time", 0, 0,
 		false},
+	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL,
+		"also print the figures, timeline and evidence of each incident", 0, 0, false},
 	{"include-rolled", 0, OPTION_FLAG, OPTION(rolled), NULL,
 		"also read the recording's rolled-over databases (`trace --db-rollover-size`)", 0,
 		0, false},
@@ -115,6 +117,7 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.json = s->json;
 	style.labels = s->annotations;
 	style.stacks = s->stacks;
+	style.verbose = s->verbose;
 	style.progress = &progress;
 	style.into = into;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
@@ -174,10 +177,12 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf parameters = BUF_INIT(1 << 14), b = BUF_INIT(64 << 20);
 	struct fanout_question q = {.kind = s->chains ? FANOUT_CHAINS : FANOUT_INCIDENTS};
+	struct explain_style style = explain_style_detect(STDOUT_FILENO);
 	int r = check_fleet_flags(s, reterr);
 
 	if (r < 0)
 		return r;
+	style.verbose = s->verbose;
 	put_parameters(&parameters, s);
 	q.query = parameters.len ? buf_str(&parameters) + 1 : NULL;
 	r = fleet_ask(f, &q, &result, reterr);
@@ -186,7 +191,7 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 	if (result.ok_count && s->json)
 		explain_fleet_json(&result);
 	else if (result.ok_count)
-		explain_fleet_text(&b, &result, explain_style_detect(STDOUT_FILENO));
+		explain_fleet_text(&b, &result, style);
 	if (b.err)
 		return errinfo_set(reterr, b.err, "the report is too large to print");
 	fputs(buf_str(&b), stdout);

@@ -40,6 +40,7 @@ int explain_print(struct explanation *e, const struct nodedb_content *c, struct 
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_MAX);
 
 	e->scope.columns = style.columns;
+	e->scope.verbose = style.verbose;
 	e->scope.with_labels = style.labels;
 	e->scope.stored_verdicts = c->chain_count;
 	if (style.into) {

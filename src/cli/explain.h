@@ -12,6 +12,7 @@ struct explain_style {
 	bool json;
 	bool colour;
 	int columns;               /* of the terminal; 0: none */
+	bool verbose;              /* with timeline, figures and evidence */
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
 	struct json_writer *into;  /* with json: an open array to add to, instead of printing */

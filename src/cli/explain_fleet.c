@@ -69,6 +69,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 			.node = in->node,
 			.where = in->where,
 			.where_share = in->where_share,
+			.verbose = style.verbose,
 			.stored = in->stored};
 
 		report_incident(b, &e, style.columns, style.colour);

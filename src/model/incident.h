@@ -133,7 +133,8 @@ struct incident {
 	char evidence_sql[1024];
 };
 
-const char *severity_name(enum severity s); /* "HIGH" */
-const char *cause_name(enum cause c);       /* "cpu_run_queue" */
-const char *cause_words(enum cause c);      /* "kept waiting for a CPU" */
+const char *severity_name(enum severity s);     /* "HIGH" */
+const char *confidence_word(double confidence); /* "likely" */
+const char *cause_name(enum cause c);           /* "cpu_run_queue" */
+const char *cause_words(enum cause c);          /* "kept waiting for a CPU" */
 const char *cause_layer(enum cause c);

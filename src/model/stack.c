@@ -79,11 +79,13 @@ bool stack_has_names(const struct stack *s)
 
 /* cudaMalloc, cuLaunchKernel, ncclAllReduce: the entry points by their names, whatever library they
  * were linked from; and all of the libraries themselves. */
-static bool is_of_cuda(const struct stack_frame *f)
+bool stack_frame_is_cuda(const struct stack_frame *f)
 {
 	static const char *const prefixes[] = {"cuda", "cu", "nccl"};
 	static const char *const libraries[] = {"libcuda.so", "libcudart", "libnccl"};
 
+	if (!f->symbol)
+		return false;
 	for (size_t i = 0; i < ARRAY_SIZE(prefixes); i++) {
 		size_t len = strlen(prefixes[i]);
 
@@ -105,7 +107,7 @@ const struct stack_frame *stack_place(const struct stack *s)
 
 		if (stack_frame_is_python(f))
 			return f;
-		if (!native && f->symbol && !is_of_cuda(f))
+		if (!native && f->symbol && !stack_frame_is_cuda(f))
 			native = f;
 	}
 	return native;
@@ -146,6 +148,12 @@ static bool is_of_library(const char *path)
 static bool is_made(const char *path)
 {
 	return path[0] == '<' && !starts_with(path, "<stdin") && !starts_with(path, "<ipython");
+}
+
+bool stack_frame_is_user(const struct stack_frame *f)
+{
+	return stack_frame_is_python(f) && f->py_file[0] && !is_of_library(f->py_file) &&
+	       !is_made(f->py_file);
 }
 
 const struct stack_frame *stack_user_frame(const struct stack *s)

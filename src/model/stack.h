@@ -53,6 +53,12 @@ const struct stack_frame *stack_place(const struct stack *s);
  * library, of installed packages or of PyTorch; NULL if there is none. */
 const struct stack_frame *stack_user_frame(const struct stack *s);
 
+/* stack_frame_is_user - whether it is a Python frame of such a file. */
+bool stack_frame_is_user(const struct stack_frame *f);
+
+/* stack_frame_is_cuda - whether it is a native frame with a name of the CUDA or NCCL library's own. */
+bool stack_frame_is_cuda(const struct stack_frame *f);
+
 /* stack_base_name - the end of a path that tells it apart: "train.py", "torch/__init__.py". */
 const char *stack_base_name(const char *path);
 

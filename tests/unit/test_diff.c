@@ -183,6 +183,80 @@ static void steps(void **state)
 	done(sides, &a);
 }
 
+/* A is 50 ms a step longer than B, and an incident of it said so: of every step, or of some. */
+static void promises(void **state)
+{
+	static const struct {
+		uint64_t count, fixed_ms, least_ms, most_ms;
+		enum diff_outcome outcome;
+	} rows[] = {
+		{501, 108, 100, 112, DIFF_KEPT}, {501, 120, 120, 120, DIFF_KEPT}, /* near enough */
+		{501, 20, 10, 40, DIFF_PART}, {501, 140, 138, 142, DIFF_MORE},
+		{50, 20, 20, 158, DIFF_MORE}, /* a tenth of the steps */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct incident inc = {.pid = STEPS_PID + 1000,
+			.severity = SEVERITY_HIGH,
+			.count = rows[i].count,
+			.unit_ns = 158 * STEPS_MS,
+			.fixed_ns = rows[i].fixed_ms * STEPS_MS,
+			.fixed_least_ns = rows[i].least_ms * STEPS_MS,
+			.fixed_most_ns = rows[i].most_ms * STEPS_MS,
+			.summary = "Host code in collate"};
+		struct diff_side sides[2] = {0};
+		struct step_report reports[2] = {0};
+		struct diff_answer a = {0};
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+		set_steps(&sides[1], &reports[1], "");
+		set_steps(&sides[0], &reports[0], "");
+		lengthen(&reports[0].items[0]);
+		sides[0].incidents = &inc;
+		sides[0].incident_count = 1;
+		assert_int_equal(diff_compare(sides, &a), 0);
+		assert_int_equal(a.promise_count, 1);
+		if (a.promises[0].outcome != rows[i].outcome)
+			fail_msg("row %zu: %d", i, (int)a.promises[0].outcome);
+		diff_text(&b, &a, 10, false);
+		assert_contains(
+			buf_str(&b), "Host code in collate. Promised without it: steps 158 → ");
+		inc.severity = SEVERITY_LOW; /* nobody was told to mend it */
+		diff_answer_done(&a);
+		assert_int_equal(diff_compare(sides, &a), 0);
+		assert_int_equal(a.promise_count, 0);
+		sides[0].incidents = NULL;
+		for (int k = 0; k < 2; k++)
+			step_report_done(&reports[k]);
+		done(sides, &a);
+	}
+}
+
+/* B is as slow as A. */
+static void a_promise_that_was_not_kept(void **state)
+{
+	struct incident inc = {.pid = STEPS_PID,
+		.severity = SEVERITY_HIGH,
+		.count = 501,
+		.unit_ns = 108 * STEPS_MS,
+		.fixed_ns = 50 * STEPS_MS};
+	struct diff_side sides[2] = {0};
+	struct step_report reports[2] = {0};
+	struct diff_answer a = {0};
+
+	set_steps(&sides[0], &reports[0], "");
+	set_steps(&sides[1], &reports[1], "");
+	sides[0].incidents = &inc;
+	sides[0].incident_count = 1;
+	assert_int_equal(diff_compare(sides, &a), 0);
+	assert_int_equal(a.promise_count, 1);
+	assert_int_equal(a.promises[0].outcome, DIFF_NOTHING);
+	sides[0].incidents = NULL;
+	for (int k = 0; k < 2; k++)
+		step_report_done(&reports[k]);
+	done(sides, &a);
+}
+
 /* A rank is a rank on any machine: it goes before names and order. */
 static void ranks(void **state)
 {
@@ -278,6 +352,8 @@ int main(void)
 		cmocka_unit_test(operations),
 		cmocka_unit_test(one_sided),
 		cmocka_unit_test(steps),
+		cmocka_unit_test(promises),
+		cmocka_unit_test(a_promise_that_was_not_kept),
 		cmocka_unit_test(ranks),
 		cmocka_unit_test(stacks),
 		cmocka_unit_test(most_grown),

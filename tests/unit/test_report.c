@@ -74,6 +74,75 @@ static void test_layout(void **state)
 	assert_contains(b.data, "\033[1;31m[HIGH]\033[0m");
 }
 
+static int lines_of(const char *text)
+{
+	int n = 0;
+
+	for (; *text; text++)
+		n += *text == '\n';
+	return n;
+}
+
+/* The answer first, then cause, fix, where, who, how sure and what it is worth: a dozen lines at most. The rest is there
+ * for who asks. */
+static void test_short_and_verbose(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct report_scope scope = {0};
+	struct incident inc = {.severity = SEVERITY_HIGH,
+		.pid = 7,
+		.comm = "python3",
+		.first.ns = SCENE_T0_NS,
+		.last.ns = SCENE_T0_NS,
+		.unit = "steps",
+		.count = 31,
+		.excess_ns = 4000000000,
+		.explained = 1,
+		.confidence = 0.83,
+		.unit_ns = 174000000,
+		.fixed_ns = 46000000,
+		.fixed_least_ns = 44000000,
+		.fixed_most_ns = 52000000,
+		.place = "train.py:71 (step)",
+		.fix_count = 3,
+		.step_count = 6,
+		.evidence = {11, 12},
+		.evidence_count = 2};
+	const char *title, *rest;
+
+	memset(inc.summary, 'x', 150);
+	memset(inc.root_cause, 'x', 150);
+	memset(inc.explanation, 'x', 400);
+	for (int i = 0; i < 3; i++)
+		snprintf(inc.fixes[i], sizeof(inc.fixes[i]), "fix %d%*s%s", i, 60, "",
+			" and so on and on until the line is full and has to go on on the next one");
+	report_text(&b, &inc, 1, &scope, false);
+	title = strstr(b.data, "\n[HIGH] ");
+	rest = strstr(b.data, "\n-v adds");
+	assert_non_null(title);
+	assert_non_null(rest);
+	assert_in_range(lines_of(title + 1) - lines_of(rest), 8, 12);
+	assert_contains(b.data, "\n  Where: train.py:71 (step)\n  Process: python3 (PID 7), at ");
+	assert_contains(b.data, "\n  Confidence: likely, 83 %\n"
+				"  Without it: steps 174 → about 46 ms (44–52)\n");
+	assert_null(strstr(b.data, "fix 2"));
+	scope.verbose = true;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data, "fix 2");
+	assert_contains(b.data, "\n  Why: xxx");
+	assert_contains(b.data, "\n  Measured: 31 steps, 4.0s lost, 100 % of it explained\n");
+	assert_contains(b.data, "\n  Timeline:\n");
+	assert_contains(b.data, "\n  Evidence: rows 11, 12");
+	assert_null(strstr(b.data, "-v adds"));
+	scope.verbose = false;
+	inc.explained = 0;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(
+		b.data, "Confidence: likely, 83 % that this time was lost; cause unknown\n");
+}
+
 /* One thing is one thing, and of several processes the first are named. */
 static void test_one_and_several(void **state)
 {
@@ -107,7 +176,7 @@ static void test_one_and_several(void **state)
 		"little time omitted\n");
 	assert_contains(b.data, " were pruned (1 row)\n");
 	assert_contains(b.data, "\n  Process: worker (PID 7), at 2026-03-21 13:24:50 UTC\n");
-	assert_contains(b.data, "\n  Measured: 1 failed call; confidence ");
+	assert_contains(b.data, "\n  Confidence: uncertain, 0 %\n");
 	inc.pids[0] = 7;
 	inc.pids[1] = 8;
 	inc.pids[2] = 9;
@@ -188,17 +257,18 @@ static void test_names_are_escaped(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
-		struct report_scope scope = {0};
+		struct report_scope scope = {.verbose = true};
 		struct incident inc = {.severity = SEVERITY_LOW, .step_count = 1, .fix_count = 1};
 
 		snprintf(inc.summary, sizeof(inc.summary), "s%s.", rows[i].name);
 		snprintf(inc.root_cause, sizeof(inc.root_cause), "r%s.", rows[i].name);
 		snprintf(inc.explanation, sizeof(inc.explanation), "e%s.", rows[i].name);
+		snprintf(inc.place, sizeof(inc.place), "p%s.", rows[i].name);
 		snprintf(inc.fixes[0], sizeof(inc.fixes[0]), "f%s.", rows[i].name);
 		snprintf(inc.timeline[0].detail, sizeof(inc.timeline[0].detail), "t%s.",
 			rows[i].name);
 		report_text(&b, &inc, 1, &scope, false);
-		for (const char *c = "sreft"; *c; c++) {
+		for (const char *c = "sreftp"; *c; c++) {
 			char want[64];
 
 			snprintf(want, sizeof(want), "%c%s.", *c, rows[i].shown);
@@ -270,6 +340,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_layout),
+		cmocka_unit_test(test_short_and_verbose),
 		cmocka_unit_test(test_one_and_several),
 		cmocka_unit_test(test_no_incidents),
 		cmocka_unit_test(test_labels_and_pruned_rows),

@@ -375,8 +375,10 @@ int diff_compare(const struct diff_side sides[2], struct diff_answer *ret)
 		r = compare_gpus(sides, ret);
 	if (r == 0)
 		r = compare_facts(sides, ret);
-	if (r == 0)
+	if (r == 0) {
+		diff_compare_promises(sides, ret);
 		diff_summarize(ret);
+	}
 	return r;
 }
 
@@ -403,6 +405,8 @@ int answer_diff(const struct question *a, const struct question *b, struct diff_
 				"of what was asked for",
 				i ? "B, the second time," : "A, the first time,");
 	}
+	if (r == 0)
+		r = diff_side_explain(a, &d.sides[0], reterr);
 	if (r == 0)
 		r = diff_compare(d.sides, &d);
 	if (r < 0)

@@ -81,6 +81,29 @@ struct diff_fact { /* about the recordings themselves */
 	char of[2][DIFF_FACT_MAX]; /* "": not known */
 };
 
+/* X(NAME, id, what is said of it) */
+#define DIFF_OUTCOMES(X)                                                                           \
+	X(KEPT, "kept", "as promised")                                                             \
+	X(MORE, "more", "more than promised")                                                      \
+	X(PART, "part", "less than promised")                                                      \
+	X(NOTHING, "nothing", "no gain")
+
+enum diff_outcome {
+#define X(NAME, ...) DIFF_##NAME,
+	DIFF_OUTCOMES(X)
+#undef X
+};
+
+struct diff_promise {     /* an incident of A, and what became of it; means of a step */
+	char what[256];   /* its summary */
+	uint32_t pid;     /* in A */
+	double before_ns; /* A's */
+	double promised_ns, least_ns, most_ns;
+	double given_ns; /* B's */
+	enum diff_outcome outcome;
+};
+#define DIFF_PROMISES 8
+
 struct diff_side;
 
 struct diff_answer {
@@ -97,6 +120,8 @@ struct diff_answer {
 	size_t gauge_count;
 	struct diff_fact *facts;
 	size_t fact_count;
+	struct diff_promise promises[DIFF_PROMISES]; /* the worst incident first */
+	size_t promise_count;
 	bool truncated;          /* there was more than is looked at */
 	struct diff_side *sides; /* what the rest points into */
 };

@@ -6,3 +6,6 @@
 
 int diff_compare_steps(const struct diff_side sides[2], struct diff_answer *ret);
 int diff_compare_stacks(const struct diff_side sides[2], struct diff_answer *ret);
+
+/* diff_compare_promises - after the steps are compared. */
+void diff_compare_promises(const struct diff_side sides[2], struct diff_answer *ret);

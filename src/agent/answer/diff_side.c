@@ -404,6 +404,23 @@ int diff_side_load(const struct question *q, struct diff_side *ret, struct errin
 	return 0;
 }
 
+int diff_side_explain(const struct question *q, struct diff_side *s, struct errinfo *reterr)
+{
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
+	struct nodedb_filter filter = incidents_filter(&q->scope, false);
+	int r = incidents_load(nodedb_snapshot_path(q->snapshot), &filter, false, &a, reterr);
+
+	if (r < 0)
+		return r;
+	s->incidents = calloc(a.count + 1, sizeof(*s->incidents));
+	if (!s->incidents)
+		return -ENOMEM;
+	for (size_t i = 0; i < a.count; i++)
+		s->incidents[i] = *a.rows[i].incident;
+	s->incident_count = a.count;
+	return 0;
+}
+
 void diff_side_done(struct diff_side *s)
 {
 	for (size_t i = 0; i < s->sample_count; i++) {
@@ -417,6 +434,7 @@ void diff_side_done(struct diff_side *s)
 	free(s->stacks);
 	free(s->accounts);
 	free(s->facts);
+	free(s->incidents);
 	ops_answer_done(&s->ops);
 	steps_answer_done(&s->steps);
 	gpus_answer_done(&s->gpus);

@@ -5,6 +5,7 @@
 
 #include "agent/answer/diff.h"
 #include "agent/answer/gpus.h"
+#include "agent/answer/incidents.h"
 #include "agent/answer/ops.h"
 #include "agent/answer/steps.h"
 
@@ -56,11 +57,16 @@ struct diff_side {
 	struct gpus_answer gpus;
 	struct diff_fact *facts; /* of[0] alone */
 	size_t fact_count;
+	struct incident *incidents; /* of A alone: what they promise */
+	size_t incident_count;
 	bool truncated;
 };
 
 int diff_side_load(const struct question *q, struct diff_side *ret, struct errinfo *reterr);
 void diff_side_done(struct diff_side *s);
+
+/* diff_side_explain - its incidents. */
+int diff_side_explain(const struct question *q, struct diff_side *s, struct errinfo *reterr);
 
 /* ---- parts of it, which tests try by themselves ---- */
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/accounts/place.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
@@ -132,6 +133,202 @@ bool place_is_start(const struct stack *s)
 				return true;
 	}
 	return false;
+}
+
+#define COVER_SHARE 0.6 /* two functions that cover so much are of one stack: one is deeper */
+#define FUNCTIONS   256
+
+struct function {
+	const char *file, *name;
+	uint64_t ns;
+	size_t last_weight; /* + 1: a recursive one counts once */
+};
+
+struct functions {
+	struct function items[FUNCTIONS];
+	size_t count;
+	uint64_t all_ns;
+	bool is_native;
+};
+
+/* The interpreter and the libraries it loads are no program of the user's; the executable is. */
+static bool is_native_user(const struct stack_frame *f)
+{
+	if (stack_frame_is_python(f) || !f->symbol || !f->symbol[0] || !f->file ||
+		is_of_interpreter(f) || stack_frame_is_cuda(f) || !strcmp(f->symbol, "_start"))
+		return false;
+	if (f->line)
+		return !starts_with(f->file, "/usr/") && !starts_with(f->file, "/build/") &&
+		       !starts_with(f->file, "../sysdeps") && !starts_with(f->file, "./");
+	return !strstr(f->file, ".so") && !starts_with(f->file, "[");
+}
+
+static bool is_candidate(const struct stack_frame *f, bool is_native)
+{
+	return is_native ? is_native_user(f) : stack_frame_is_user(f);
+}
+
+static struct function function_of(const struct stack_frame *f)
+{
+	return stack_frame_is_python(f) ? (struct function){.file = f->py_file, .name = f->py_func}
+					: (struct function){.file = f->file, .name = f->symbol};
+}
+
+static bool is_same(const struct function *a, const struct function *b)
+{
+	return !strcmp(a->name, b->name) && !strcmp(a->file, b->file);
+}
+
+static struct function *find_function(struct functions *l, const struct stack_frame *f)
+{
+	struct function wanted = function_of(f);
+
+	for (size_t i = 0; i < l->count; i++)
+		if (is_same(&l->items[i], &wanted))
+			return &l->items[i];
+	return NULL;
+}
+
+/* Of Python, whenever one of the stacks has a frame of it: what is native below that is a library's. */
+static bool has_python(const struct stack_list *stacks, const struct place_weight *w, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		const struct stack *s = stack_find(stacks, w[i].hash);
+
+		for (size_t k = 0; s && k < s->count; k++)
+			if (stack_frame_is_python(&s->frames[k]))
+				return true;
+	}
+	return false;
+}
+
+static void add_stack(struct functions *l, const struct stack *s, uint64_t ns, size_t weight)
+{
+	for (size_t k = 0; k < s->count; k++) {
+		struct function *at;
+
+		if (!is_candidate(&s->frames[k], l->is_native))
+			continue;
+		at = find_function(l, &s->frames[k]);
+		if (!at && l->count < FUNCTIONS) {
+			at = &l->items[l->count++];
+			*at = function_of(&s->frames[k]);
+		}
+		if (!at || at->last_weight == weight + 1)
+			continue;
+		at->last_weight = weight + 1;
+		at->ns += ns;
+	}
+}
+
+/* Of functions that cover enough the one with the least, and of equal ones the inner: what is called has at most the
+ * time of its caller. */
+static const struct function *find_deepest(struct functions *l, const struct stack_list *stacks,
+	const struct place_weight *w, size_t n)
+{
+	const struct function *best = NULL;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct stack *s = stack_find(stacks, w[i].hash);
+
+		for (size_t k = 0; s && k < s->count; k++) {
+			const struct function *f = is_candidate(&s->frames[k], l->is_native)
+							   ? find_function(l, &s->frames[k])
+							   : NULL;
+
+			if (!f || (double)f->ns < COVER_SHARE * (double)l->all_ns)
+				continue;
+			if (!best || f->ns < best->ns)
+				best = f;
+			break;
+		}
+	}
+	return best;
+}
+
+/* The line of @f, as the innermost frame of it in @s has it, 0 where it is not known; -1: @s does not go through it. */
+static int64_t line_in(const struct stack *s, const struct function *f)
+{
+	for (size_t k = 0; s && k < s->count; k++) {
+		const struct stack_frame *frame = &s->frames[k];
+		struct function here;
+
+		if (!stack_frame_is_python(frame) && (!frame->symbol || !frame->file))
+			continue;
+		here = function_of(frame);
+		if (is_same(&here, f))
+			return stack_frame_is_python(frame) ? frame->py_line : frame->line;
+	}
+	return -1;
+}
+
+static void put_line(const struct stack_list *stacks, const struct place_weight *w, size_t n,
+	const struct function *f, struct place *ret)
+{
+	uint64_t most_of_line = 0, most_of_stack = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		int64_t line = line_in(stack_find(stacks, w[i].hash), f);
+		uint64_t ns = 0;
+
+		if (line < 0)
+			continue;
+		for (size_t k = 0; k < n; k++)
+			if (line_in(stack_find(stacks, w[k].hash), f) == line)
+				ns += w[k].ns;
+		if (ns > most_of_line) {
+			most_of_line = ns;
+			ret->line = (uint32_t)line;
+		}
+		if (w[i].ns > most_of_stack) {
+			most_of_stack = w[i].ns;
+			ret->hash = w[i].hash;
+		}
+	}
+}
+
+bool place_cover(
+	const struct stack_list *stacks, const struct place_weight *w, size_t n, struct place *ret)
+{
+	struct functions l = {.is_native = !has_python(stacks, w, n)};
+	const struct function *f;
+
+	for (size_t i = 0; i < n; i++) {
+		const struct stack *s = stack_find(stacks, w[i].hash);
+
+		if (!s || !w[i].ns)
+			continue;
+		l.all_ns += w[i].ns;
+		add_stack(&l, s, w[i].ns, i);
+	}
+	f = l.all_ns ? find_deepest(&l, stacks, w, n) : NULL;
+	if (!f)
+		return false;
+	*ret = (struct place){
+		.file = f->file, .func = f->name, .share = (double)f->ns / (double)l.all_ns};
+	put_line(stacks, w, n, f, ret);
+	return true;
+}
+
+const char *place_format(const struct place *p, char *out, size_t size)
+{
+	char line[16] = "";
+
+	if (p->line)
+		snprintf(line, sizeof(line), ":%u", p->line);
+	if (p->func[0] == '<')
+		snprintf(out, size, "%s%s", stack_base_name(p->file), line);
+	else
+		snprintf(out, size, "%s%s (%s)", stack_base_name(p->file), line, p->func);
+	return out;
+}
+
+const char *place_script(const struct stack *s)
+{
+	for (size_t k = s->count; k > 0; k--)
+		if (stack_frame_is_user(&s->frames[k - 1]))
+			return stack_base_name(s->frames[k - 1].py_file);
+	return NULL;
 }
 
 enum account_line place_line(const struct stack *s)

@@ -211,7 +211,7 @@ static void apply_sync(const struct step_account *a, struct sums *s)
 		move(s, along[i], DELAY_BY_SYNC);
 }
 
-static bool is_of(const struct recording *rec, const struct account_entry *e, enum delay_kind kind)
+bool delay_has(const struct recording *rec, enum delay_kind kind, const struct account_entry *e)
 {
 	if (kind == DELAY_BY_CHECKPOINT || kind == DELAY_BY_COMPILE)
 		return purpose_of(rec, e) == kind;
@@ -229,7 +229,7 @@ static const struct account_entry *lead_of(
 	for (int i = 0; i < a->entry_count && growth_of(&a->entries[i]) > 0; i++) {
 		const struct account_entry *e = &a->entries[i];
 
-		if (!is_of(rec, e, kind))
+		if (!delay_has(rec, kind, e))
 			continue;
 		if (!largest)
 			largest = e;

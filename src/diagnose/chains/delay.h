@@ -69,6 +69,9 @@ bool delay_is_of_tracer(const struct delay *l);
 /* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */
 bool delay_is_foreign(const struct account_entry *e);
 
+/* delay_has - whether @e is time of a delay of @kind. */
+bool delay_has(const struct recording *rec, enum delay_kind kind, const struct account_entry *e);
+
 const char *delay_id(enum delay_kind k);       /* "cpu", "loader" */
 const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
 enum problem delay_problem(enum delay_kind k); /* as a first guess */

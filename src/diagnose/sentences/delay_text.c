@@ -1,21 +1,51 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* delay_text.c - see delay_text.h: gathers what the tables want to know of a delay, and puts their texts together. Pure. */
 #include "diagnose/sentences/delay_text.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/sentences/delay_fix.h"
-#include "diagnose/accounts/place.h"
-#include "diagnose/compose/delay_weight.h"
-#include "diagnose/sentences/gpu_change_text.h"
-#include "diagnose/compose/detector.h"
-#include "diagnose/accounts/tracer_name.h"
 #include "base/buf.h"
 #include "base/text.h"
+#include "diagnose/accounts/kernel_thread.h"
+#include "diagnose/accounts/tracer_name.h"
+#include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/detector.h"
+#include "diagnose/compose/gain.h"
+#include "diagnose/sentences/advice.h"
+#include "diagnose/sentences/incident_stacks.h"
+#include "diagnose/sentences/kernel_sentence.h"
+#include "diagnose/sentences/delay_sentence.h"
+#include "diagnose/sentences/span_text.h"
+#include "model/copy.h"
+#include "wire/names.h"
+#include "wire/op_kind.h"
 
 #define LINES_SHOWN      5
+#define LINE_SHARE       0.02 /* of the growth: less is not worth a word */
+#define WHOLE_SHARE      0.85 /* of the growth: then it is all of it, in a title */
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
+#define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
+#define SHOWN_RATE       5e8 /* bytes/s: less is nothing to a link */
+#define MOST_BYTES       0.7 /* of what is copied: then it is that direction */
+#define KERNEL_SHOWN     40 /* bytes of a kernel's short name: its beginning tells it from others */
+#define THROTTLE_POWER   (4u | 128u)
+#define THROTTLE_HEAT    (32u | 64u)
+
+struct subject { /* all that is known, for the functions below */
+	const struct recording *rec;
+	const struct step_account *a;
+	const struct delay_list *all;
+	const struct delay *l;
+	const struct gpu_change *gpu; /* NULL: not the GPU, or nothing is known */
+	const struct incident *inc;
+	struct resource_use end;
+	struct place place, wait;
+	bool has_place, has_wait;
+	unsigned facts;
+};
 
 enum cause delay_cause(enum delay_kind k)
 {
@@ -44,364 +74,676 @@ enum cause delay_cause(enum delay_kind k)
 	}
 }
 
-/* " at train.py:71 (step)", of the program's own line, else of the library's; nothing if there is no
- * stack. */
-static void put_stack(const struct recording *rec, uint64_t hash, struct buf *b)
+static bool is_slow(const struct step_account *a)
 {
-	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
-	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
-
-	if (s && !f)
-		f = stack_place(s);
-	if (!f)
-		return;
-	if (stack_frame_is_python(f))
-		buf_printf(
-			b, " at %s:%u (%s)", stack_base_name(f->py_file), f->py_line, f->py_func);
-	else if (f->file && f->line)
-		buf_printf(b, " at %s:%u (%s)", stack_base_name(f->file), f->line, f->symbol);
-	else
-		buf_printf(b, " in %s", f->symbol);
+	return a->lost_ns > 0;
 }
 
-static void put_place(const struct recording *rec, const struct account_entry *e, struct buf *b)
+static uint64_t growth(const struct account_entry *e)
 {
-	if (e)
-		put_stack(rec, e->stack_hash, b);
+	return e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
 }
 
-/* " at train.py:20 (step)": where the steps wait for what another does. */
-static void put_wait(const struct recording *rec, const struct account_entry *e, struct buf *b)
+static const char *units_of(const struct step_account *a)
 {
-	if (e && e->owner != OWNER_SELF)
-		put_stack(rec, e->wait_hash, b);
+	return a->origin == STEP_BY_TIME ? "windows" : "steps";
 }
 
-/* "nvidia-smi (pid 7)"; of many that came and went the name alone. */
-static void put_process(const struct account_entry *e, struct buf *b)
+static const char *unit_of(const struct step_account *a)
 {
-	buf_puts(b, e->comm);
-	if (e->pid)
-		buf_printf(b, " (pid %u)", e->pid);
-	else
-		buf_puts(b, " (one process after the other)");
+	return a->origin == STEP_BY_TIME ? "window" : "step";
 }
 
-static void put_culprit(const struct account_entry *e, const char *before, struct buf *b)
-{
-	if (!e || !e->culprit[0])
-		return;
-	if (e->culprit_pid == e->pid)
-		buf_printf(b, "%sthread %s of the same process", before, e->culprit);
-	else
-		buf_printf(b, "%s%s%s%s (pid %u)", before,
-			e->culprit_is_worker && place_is_loader_thread(e->culprit)
-				? "data loader worker "
-				: "",
-			e->culprit, tracer_is(e->culprit) ? ", the tracer itself" : "",
-			e->culprit_pid);
-}
+/* ---- the place ---- */
 
-/* Whose time it was, where it is not the thread's own. */
-static void put_owner(const struct account_entry *e, struct buf *b)
+/* The stacks of @l, or with @waits those where the steps wait for what others do; rows of the process itself. */
+static size_t weigh(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, bool waits, struct place_weight w[ACCOUNT_ENTRIES])
 {
-	if (!e || e->owner == OWNER_SELF || !e->comm[0])
-		return;
-	buf_puts(b, e->owner == OWNER_THREAD ? " in thread " : " in ");
-	put_process(e, b);
-}
+	size_t n = 0;
 
-static void put_loader(const struct recording *rec, const struct delay *l, struct buf *b)
-{
-	buf_puts(b, "the GPU waits for the data loader");
-	if (!l->lead)
-		return;
-	if (l->lead->comm[0])
-		buf_printf(b, ", whose worker %s is", l->lead->comm);
-	else
-		buf_puts(b, ", whose worker is");
-	buf_printf(b, " %s", delay_text((enum delay_kind)l->lead->line));
-	put_place(rec, l->lead, b);
-	put_culprit(l->lead, " behind ", b);
-}
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		uint64_t hash = waits ? e->wait_hash : e->stack_hash;
 
-/* "the program waits at train.py:20 (log) for nvidia-smi (pid 7), which is running host code in ioctl" */
-static void put_other(const struct recording *rec, const struct delay *l, struct buf *b)
-{
-	buf_puts(b, "the program waits");
-	put_wait(rec, l->lead, b);
-	buf_puts(b, " for ");
-	if (!l->lead || !l->lead->comm[0]) {
-		buf_puts(b, "another process");
-		return;
+		if (hash && growth(e) && delay_has(rec, l->kind, e))
+			w[n++] = (struct place_weight){hash, growth(e)};
 	}
-	put_process(l->lead, b);
-	if (delay_is_foreign(l->lead)) {
-		buf_puts(b, "; what that did meanwhile is not recorded");
-		return;
+	return n;
+}
+
+static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,
+	bool waits, struct place *ret)
+{
+	struct place_weight w[ACCOUNT_ENTRIES];
+	size_t n = rec->stacks ? weigh(rec, a, l, waits, w) : 0;
+
+	if (!n && !waits && rec->stacks && l->lead && l->lead->stack_hash) {
+		w[n++] = (struct place_weight){
+			l->lead->stack_hash, MAX(growth(l->lead), UINT64_C(1))};
 	}
-	buf_printf(b, ", which is %s", delay_text((enum delay_kind)l->lead->line));
-	put_place(rec, l->lead, b);
-	put_culprit(l->lead, " behind ", b);
+	return n && place_cover(rec->stacks, w, n, ret);
 }
 
-/* ", waited for at serve.py:45 (run)" */
-static void put_awaited(const struct recording *rec, const struct account_entry *e, struct buf *b)
+/* Where a process was stopped has nothing to do with it. */
+bool delay_text_place(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, const struct gpu_change *gpu, struct place *ret)
 {
-	_cleanup_buf_ struct buf place = BUF_INIT(4096);
-
-	put_wait(rec, e, &place);
-	if (place.len)
-		buf_printf(b, ", waited for%s", buf_str(&place));
+	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
+		gpu->call.stack_hash &&
+		place_cover(rec->stacks, &(struct place_weight){gpu->call.stack_hash, 1}, 1, ret))
+		return true;
+	if (l->kind == DELAY_BY_STOPPED || l->kind == DELAY_BY_UNKNOWN)
+		return false;
+	if (l->kind == DELAY_BY_PROCESS)
+		return cover(rec, a, l, true, ret);
+	return cover(rec, a, l, false, ret) || cover(rec, a, l, true, ret);
 }
 
-/* What the steps wait for is done elsewhere. */
-static bool is_elsewhere(enum gpu_reason r)
+/* "in step (train.py:71)", "at train.py:71" */
+static void put_at(const struct place *p, bool is_known, char out[DELAY_VALUE_MAX])
 {
-	return r == GPU_BY_KERNELS || r == GPU_BY_CALLS || r == GPU_BY_NEIGHBOUR ||
-	       r == GPU_BY_VARIETY;
-}
+	struct place bare = *p;
+	char line[96];
 
-static void put_gpu(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
-{
-	_cleanup_buf_ struct buf place = BUF_INIT(4096);
-
-	if (gpu)
-		gpu_change_cause(a, gpu, b);
+	if (!is_known)
+		return;
+	bare.func = "<";
+	place_format(&bare, line, sizeof(line));
+	if (p->func[0] == '<')
+		snprintf(out, DELAY_VALUE_MAX, "at %s", line);
 	else
-		buf_puts(b, "the GPU is busy");
-	if (gpu && gpu->reason == GPU_BY_CALLS)
-		put_stack(rec, gpu->call.stack_hash, b);
-	put_place(rec, l->lead, &place);
-	if (place.len && gpu && is_elsewhere(gpu->reason))
-		buf_puts(b, ", waited for");
-	buf_puts(b, buf_str(&place));
+		snprintf(out, DELAY_VALUE_MAX, "in %.80s (%s)", p->func, line);
 }
 
-/* Copies that other processes on the GPU make longer. */
-static bool is_held(
-	const struct step_account *a, const struct delay *l, const struct gpu_change *gpu)
+static void put_stacks(const struct subject *s, struct incident *inc)
 {
-	return l->kind == DELAY_BY_COPY && gpu && gpu_change_holds_copies(a, gpu);
-}
+	struct incident_stack list[ACCOUNT_ENTRIES];
+	struct place_weight w[ACCOUNT_ENTRIES];
+	bool waits = s->l->kind == DELAY_BY_PROCESS;
+	uint64_t units = is_slow(s->a) ? s->a->slow_steps : s->a->ordinary_steps;
+	size_t n = s->l->kind == DELAY_BY_STOPPED ? 0 : weigh(s->rec, s->a, s->l, waits, w);
 
-/* The cause in a sentence, without a full stop. */
-static void put_cause(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct buf *b)
-{
-	switch (l->kind) {
-	case DELAY_BY_LOADER: put_loader(rec, l, b); return;
-	case DELAY_BY_PROCESS: put_other(rec, l, b); return;
-	case DELAY_BY_STOPPED:
-		buf_puts(b,
-			"the process is stopped and goes on again (SIGSTOP, a debugger or a frozen container)");
-		put_culprit(l->lead, ", at the will of ", b);
+	if (!n)
 		return;
-	case DELAY_BY_GPU: put_gpu(rec, a, l, gpu, b); return;
-	case DELAY_BY_COPY:
-		if (!is_held(a, l, gpu))
-			break;
-		buf_puts(b, "copies of as many bytes as before take longer: ");
-		put_gpu(rec, a, l, gpu, b);
-		return;
-	case DELAY_BY_CPU:
-		if (delay_is_of_tracer(l))
-			buf_puts(b, "the cost of tracing: ");
-		buf_puts(b, "its threads are ready to run and get no CPU");
-		put_culprit(l->lead, ": ", b);
-		buf_puts(b, l->lead && l->lead->culprit[0] ? " has it" : "");
-		put_place(rec, l->lead, b);
-		return;
-	case DELAY_BY_SYNC:
-		buf_printf(b,
-			"the program waits for the GPU %.0f times in a step instead of %.0f times, so that the CPU does not prepare work ahead any more",
-			a->slow_waits, a->ordinary_waits);
-		put_place(rec, l->lead, b);
-		return;
-	case DELAY_BY_GIL:
-		buf_puts(b, "Python's interpreter lock is held by another thread of the process");
-		if (l->lead && l->lead->culprit[0])
-			buf_printf(b, " (%s)", l->lead->culprit);
-		put_place(rec, l->lead, b);
-		return;
-	case DELAY_BY_UNKNOWN:
-		buf_printf(b, "not known: %s",
-			a->unknown_reason[0] ? a->unknown_reason : "nothing recorded covers it");
-		return;
-	case DELAY_BY_LOCK:
-		buf_puts(b, "the thread waits for another one");
-		put_culprit(l->lead, ", ", b);
-		put_place(rec, l->lead, b);
-		return;
-	default: break;
+	for (size_t i = 0; i < n; i++)
+		list[i] = (struct incident_stack){w[i].hash, w[i].ns * units, (uint32_t)units};
+	inc->stack_ns = 0;
+	incident_stacks_merge(list, n, inc);
+	for (int i = 0; i < inc->stack_count; i++)
+		inc->stacks[i].calls = (uint32_t)units;
+	/* What grew at places is more than the whole where others shrank. */
+	if (inc->excess_ns && inc->stack_ns > inc->excess_ns) {
+		double part = (double)inc->excess_ns / (double)inc->stack_ns;
+
+		for (int i = 0; i < inc->stack_count; i++)
+			inc->stacks[i].ns = (uint64_t)(part * (double)inc->stacks[i].ns);
+		inc->stack_ns = inc->excess_ns;
 	}
-	buf_printf(b, "%s", delay_text(l->kind));
-	put_owner(l->lead, b);
-	put_place(rec, l->lead, b);
-	put_culprit(l->lead, ", behind ", b);
-	put_awaited(rec, l->lead, b);
 }
 
-/* Each wait also costs the CPU some calls: where that is more than the waiting itself, the line that grew
- * does not tell that there are more of them. */
-static bool waits_often(const struct step_account *a, const struct delay *l)
+/* The file with which the program begins: "train.py". */
+static const char *script_name(const struct recording *rec, const struct step_account *a)
 {
-	return (l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_LAUNCH ||
-		       l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_CALL) &&
-	       !a->is_proportional &&
+	for (int i = 0; rec->stacks && i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		uint64_t hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
+		const struct stack *s = hash ? stack_find(rec->stacks, hash) : NULL;
+		const char *script = s ? place_script(s) : NULL;
+
+		if (script)
+			return script;
+	}
+	return NULL;
+}
+
+/* ---- where the chain leads to ---- */
+
+static void name_end(struct resource_use *end, enum resource r, const char *who, uint32_t pid)
+{
+	end->resource = r;
+	snprintf(end->who, sizeof(end->who), "%s", who);
+	end->pid = pid;
+}
+
+static void end_at_clock(const struct gpu_change *g, struct resource_use *end)
+{
+	end->resource = g->reasons & THROTTLE_HEAT    ? RESOURCE_GPU_HEAT
+			: g->reasons & THROTTLE_POWER ? RESOURCE_GPU_POWER
+						      : RESOURCE_GPU_CLOCK;
+	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw) {
+		end->resource = RESOURCE_GPU_POWER;
+		snprintf(end->detail, sizeof(end->detail), "%.0f W instead of %.0f",
+			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
+	}
+}
+
+/* One, several of one name, or one and others. */
+static void end_at_others(const struct gpu_others *o, struct resource_use *end)
+{
+	bool is_one_name = true;
+
+	name_end(end, RESOURCE_GPU_PROCESS, o->count ? o->named[0].comm : "",
+		o->count == 1 ? o->named[0].pid : 0);
+	for (int i = 1; i < MIN(o->count, GPU_OTHERS_NAMED); i++)
+		is_one_name = is_one_name && !strcmp(o->named[i].comm, o->named[0].comm);
+	if (is_one_name)
+		end->count = (uint32_t)MAX(o->count, 0);
+	else
+		snprintf(end->who, sizeof(end->who), "%s (pid %u) and %d other%s", o->named[0].comm,
+			o->named[0].pid, o->count - 1, o->count > 2 ? "s" : "");
+	if (o->rate >= SHOWN_RATE)
+		snprintf(end->detail, sizeof(end->detail), "%.1f GB/s are copied by %s",
+			o->rate / 1e9, o->count > 1 ? "them" : "it");
+}
+
+/* What the account alone says of it, where no chain was followed. */
+static void find_end(const struct subject *s, struct resource_use *end)
+{
+	const struct account_entry *e = s->l->lead;
+
+	*end = s->l->end;
+	if (end->resource != RESOURCE_NONE)
+		return;
+	if (s->gpu && s->gpu->reason == GPU_BY_CLOCK && s->l->kind == DELAY_BY_GPU)
+		end_at_clock(s->gpu, end);
+	else if (s->gpu && s->gpu->reason == GPU_BY_NEIGHBOUR &&
+		 (s->l->kind == DELAY_BY_GPU ||
+			 (s->l->kind == DELAY_BY_COPY && gpu_change_holds_copies(s->a, s->gpu))))
+		end_at_others(&s->gpu->others, end);
+	if (end->resource != RESOURCE_NONE || !e)
+		return;
+	if (s->l->kind == DELAY_BY_PROCESS)
+		name_end(end, RESOURCE_PROCESS, e->comm, e->pid);
+	else if (e->culprit[0] && e->line == ACCOUNT_CPU)
+		name_end(end,
+			e->culprit_pid == s->a->pid || e->culprit_is_worker ? RESOURCE_CPU_OWN
+									    : RESOURCE_CPU_PROGRAM,
+			e->culprit, e->culprit_pid);
+	else if (e->culprit[0] && e->line == ACCOUNT_LOCK)
+		name_end(end, RESOURCE_LOCK, e->culprit, e->culprit_pid);
+	else if (e->culprit[0]) /* whose doing it is, of a disk or of a stop, without more */
+		name_end(end, RESOURCE_NONE, e->culprit, e->culprit_pid);
+}
+
+/* Where it is known what had it, and not whose that is. */
+static const char *anybody(const struct subject *s)
+{
+	switch (s->end.resource) {
+	case RESOURCE_CPU_PROGRAM: return "other programs";
+	case RESOURCE_CPU_OWN: return "threads";
+	case RESOURCE_GPU_PROCESS:
+	case RESOURCE_PROCESS: return "another process";
+	case RESOURCE_LOCK: return "another thread";
+	case RESOURCE_ADDRESS: return "a remote address";
+	case RESOURCE_COMPILER: return "a compiler";
+	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
+	}
+}
+
+/* "48 × xz", "xz (pid 7)", "thread prefetch" */
+static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
+{
+	const struct resource_use *end = &s->end;
+
+	if (!end->who[0])
+		snprintf(out, DELAY_VALUE_MAX, "%s", anybody(s));
+	else if (end->count > 1)
+		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
+	else if (end->pid == s->a->pid && end->pid)
+		snprintf(out, DELAY_VALUE_MAX, "thread %s", end->who);
+	else if (kernel_thread_is(end->who))
+		snprintf(out, DELAY_VALUE_MAX, "kernel thread %s", end->who);
+	else if (end->pid)
+		snprintf(out, DELAY_VALUE_MAX, "%s (pid %u)", end->who, end->pid);
+	else
+		snprintf(out, DELAY_VALUE_MAX, "%s", end->who);
+}
+
+/* ---- facts ---- */
+
+static bool waits_often(const struct step_account *a)
+{
+	return is_slow(a) && !a->is_proportional &&
 	       a->slow_waits >= MORE_WAITS_RATIO * a->ordinary_waits + MORE_WAITS;
 }
 
-static void put_waits(const struct step_account *a, struct buf *b)
+static unsigned facts_of_gpu(const struct subject *s)
 {
-	buf_printf(b, "A slow step waits for the GPU %.0f times, an ordinary one %.*f times. ",
-		a->slow_waits, a->ordinary_waits < 2 ? 1 : 0, a->ordinary_waits);
+	const struct gpu_change *g = s->gpu;
+
+	if (!g || s->l->kind != DELAY_BY_GPU)
+		return 0;
+	switch (g->reason) {
+	case GPU_BY_WORK: return MORE_WORK;
+	case GPU_BY_VARIETY: return MORE_WORK;
+	case GPU_BY_WAITS: return MANY_WAITS;
+	case GPU_BY_KERNELS: return g->kernels.from != KERNEL_OF_UNKNOWN ? NEW_TYPES : NEW_KERNELS;
+	case GPU_BY_CALLS:
+		return NEW_CALLS | (g->call.is_on_default_stream ? ON_DEFAULT_STREAM : 0);
+	case GPU_BY_THREAD: return HELD_BY_THREAD;
+	default: return 0;
+	}
 }
 
-/* Where it was, as the end of a sentence that says what was waited for. */
-static void put_lead_place(const struct recording *rec, const struct delay *l, struct buf *b)
+/* Which way most bytes go, by the rows of copies, which are the longer ones. */
+static unsigned facts_of_copies(const struct subject *s)
 {
-	_cleanup_buf_ struct buf place = BUF_INIT(4096);
+	double to = 0, from = 0;
 
-	if (l->kind == DELAY_BY_STOPPED) { /* anywhere: where it was has nothing to do with it */
-		put_culprit(l->lead, ", at the will of ", b);
+	if (s->l->kind != DELAY_BY_COPY)
+		return 0;
+	for (size_t i = 0; i < s->rec->event_count; i++) {
+		const struct event *e = &s->rec->events[i];
+		int way = e->pid == s->a->pid ? copy_direction(e->source, e->op) : -1;
+
+		if (way == COPY_UNKNOWN && copy_has_kind(e->source, e->op))
+			way = (int)e->arg1;
+		to += way == COPY_H2D ? (double)e->dur_ns : 0;
+		from += way == COPY_D2H ? (double)e->dur_ns : 0;
+	}
+	return to > MOST_BYTES * (to + from)     ? TO_GPU
+	       : from > MOST_BYTES * (to + from) ? FROM_GPU
+						 : 0;
+}
+
+static bool is_loader_stack(const struct recording *rec, uint64_t hash)
+{
+	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+
+	return s && place_is_loader(s);
+}
+
+/* A loader of its own kind is known by its workers' time; one that runs in the main process is none to add to. */
+static bool has_loader(const struct recording *rec, const struct step_account *a)
+{
+	for (int i = 0; i < a->entry_count; i++)
+		if (a->entries[i].owner == OWNER_LOADER ||
+			place_is_loader_thread(a->entries[i].comm) ||
+			is_loader_stack(rec, a->entries[i].stack_hash) ||
+			is_loader_stack(rec, a->entries[i].wait_hash))
+			return true;
+	return false;
+}
+
+static bool starts_processes(const struct recording *rec, const struct account_entry *e)
+{
+	const struct stack *at =
+		e && e->stack_hash && rec->stacks ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *wait =
+		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
+
+	return (at && place_is_start(at)) || (wait && place_is_start(wait));
+}
+
+static unsigned facts_of_line(const struct account_entry *e)
+{
+	switch (e->line) {
+	case ACCOUNT_HOST: return BY_HOST;
+	case ACCOUNT_DISK: return BY_DISK;
+	case ACCOUNT_NETWORK: return BY_NETWORK;
+	case ACCOUNT_STOPPED: return IS_STOPPED;
+	default: return 0;
+	}
+}
+
+static unsigned find_facts(const struct subject *s)
+{
+	const struct account_entry *e = s->l->lead;
+	unsigned facts = frameworks_find(s->rec, s->a) | facts_of_gpu(s) | facts_of_copies(s);
+	bool of_others = s->l->kind == DELAY_BY_LOADER || s->l->kind == DELAY_BY_PROCESS;
+
+	facts |= has_loader(s->rec, s->a) ? HAS_LOADER : 0;
+	facts |= s->inc->period_steps ? IS_PERIODIC : 0;
+	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
+	facts |= e && of_others ? facts_of_line(e) : 0;
+	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
+	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
+	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
+	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;
+	facts |= s->end.pid == s->a->pid || s->end.resource == RESOURCE_CPU_OWN ? IS_OWN : 0;
+	facts |= s->l->kind == DELAY_BY_CPU && tracer_is(s->end.who) ? IS_OF_TRACER : 0;
+	if ((s->l->kind == DELAY_BY_HOST || s->l->kind == DELAY_BY_LAUNCH ||
+		    s->l->kind == DELAY_BY_COPY || s->l->kind == DELAY_BY_CALL) &&
+		waits_often(s->a))
+		facts |= MANY_WAITS;
+	return facts;
+}
+
+/* ---- values ---- */
+
+static void put_kernel(const char *name, char out[KERNEL_SHOWN + 8])
+{
+	char brief[KERNEL_SHORT_MAX];
+
+	kernel_name_short(name, brief);
+	snprintf(out, KERNEL_SHOWN + 8, "%.*s%s", KERNEL_SHOWN, brief,
+		strlen(brief) > KERNEL_SHOWN ? "…" : "");
+}
+
+static void put_kernels(const struct kernel_change *k, struct delay_values *v)
+{
+	char added[KERNEL_SHOWN + 8] = "", gone[KERNEL_SHOWN + 8] = "";
+
+	if (k->from != KERNEL_OF_UNKNOWN)
+		snprintf(v->types, sizeof(v->types), "%s instead of %s", kernel_type_text(k->to),
+			kernel_type_text(k->from));
+	if (!k->added_count)
+		return;
+	put_kernel(k->added[0].name, added);
+	if (k->gone.rows)
+		put_kernel(k->gone.name, gone);
+	snprintf(v->kernels, sizeof(v->kernels), "%s%s%s", added, gone[0] ? " instead of " : "",
+		gone);
+}
+
+/* What is not counted, or is the same, is not said. */
+static void put_work(const struct step_account *a, struct delay_values *v)
+{
+	int n = 0;
+
+	if (a->slow_launches >= a->ordinary_launches + 1 && a->ordinary_launches > 0)
+		n = snprintf(v->work, sizeof(v->work), "%.0f launches a %s instead of %.0f",
+			a->slow_launches, unit_of(a), a->ordinary_launches);
+	if (a->slow_bytes >= a->ordinary_bytes + SHOWN_BYTES)
+		snprintf(v->work + n, sizeof(v->work) - (size_t)n,
+			"%s%.1f MB copied a %s instead of %.1f MB", n ? ", " : "",
+			a->slow_bytes / 1e6, unit_of(a), a->ordinary_bytes / 1e6);
+	if (!v->work[0] && a->is_varied)
+		snprintf(v->work, sizeof(v->work), "the work of a %s varies", unit_of(a));
+}
+
+static void put_gpu(const struct subject *s, struct delay_values *v)
+{
+	const struct gpu_change *g = s->gpu;
+	char op[32];
+
+	if (!g)
+		return;
+	if (g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > 0)
+		snprintf(v->clock, sizeof(v->clock), "%.0f MHz instead of %.0f", g->slow_clock_mhz,
+			g->ordinary_clock_mhz);
+	if (g->reason == GPU_BY_KERNELS)
+		put_kernels(&g->kernels, v);
+	if (g->reason == GPU_BY_CALLS)
+		snprintf(v->call, sizeof(v->call), "%s, about %.0f a %s",
+			wire_op_name(g->call.source, g->call.op, op), MAX(g->call.in_step, 1.0),
+			unit_of(s->a));
+	if (g->reason == GPU_BY_THREAD && g->thread)
+		snprintf(v->thread, sizeof(v->thread), "%s", g->thread->comm);
+}
+
+static void put_counts(const struct subject *s, struct delay_values *v)
+{
+	const struct step_account *a = s->a;
+	double bytes = is_slow(a) ? a->slow_bytes : a->ordinary_bytes;
+	double launches = is_slow(a) ? a->slow_launches : a->ordinary_launches;
+
+	if (bytes >= SHOWN_BYTES)
+		snprintf(v->bytes, sizeof(v->bytes), "%.*f MB", bytes < 1e7, bytes / 1e6);
+	if (launches >= 1)
+		snprintf(v->launches, sizeof(v->launches), "%.0f", launches);
+	if (is_slow(a) && a->slow_waits >= a->ordinary_waits + 1)
+		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s instead of %.*f",
+			a->slow_waits, unit_of(a), a->ordinary_waits < 2, a->ordinary_waits);
+}
+
+static void find_values(const struct subject *s, struct delay_values *v)
+{
+	const struct account_entry *e = s->l->lead;
+
+	*v = (struct delay_values){0};
+	put_who(s, v->who);
+	snprintf(v->detail, sizeof(v->detail), "%s", s->end.detail);
+	put_at(&s->place, s->has_place, v->at);
+	put_at(&s->wait, s->has_wait, v->wait);
+	snprintf(v->units, sizeof(v->units), "%s", units_of(s->a));
+	snprintf(v->unit, sizeof(v->unit), "%s", unit_of(s->a));
+	if (e)
+		snprintf(v->worker, sizeof(v->worker), "%s", e->comm);
+	if (e && (s->l->kind == DELAY_BY_GIL || s->l->kind == DELAY_BY_LOCK))
+		snprintf(v->thread, sizeof(v->thread), "%s", e->culprit);
+	if (s->a->unknown_reason)
+		snprintf(v->reason, sizeof(v->reason), "%s", s->a->unknown_reason);
+	put_gpu(s, v);
+	if (!v->clock[0])
+		snprintf(v->clock, sizeof(v->clock), "%s",
+			s->end.detail[0] ? s->end.detail : "less than before");
+	put_work(s->a, v);
+	put_counts(s, v);
+}
+
+/* ---- the title ---- */
+
+static const char *ordinal(unsigned n)
+{
+	if (n % 100 / 10 == 1)
+		return "th";
+	return n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
+}
+
+/* "steps take 174 ms instead of 44", "every 50th step takes …", "61 of 72 ms of every step" */
+static void put_cost(const struct subject *s, const char *script, struct buf *b)
+{
+	const struct step_account *a = s->a;
+	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX], slow[TEXT_MAX],
+		all[TEXT_MAX];
+
+	if (!is_slow(a)) {
+		span_text(text, " of ", s->l->slow_ns, a->ordinary_step_ns);
+		buf_printf(b, "%s of every %s%s%s", text, unit_of(a), script ? " of " : "",
+			script ? script : "");
+		if (a->ordinary_step_ns)
+			buf_printf(b, " (%s)",
+				text_format_percent(share,
+					MIN((double)s->l->slow_ns / (double)a->ordinary_step_ns,
+						1.0)));
 		return;
 	}
-	if (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->comm[0])
-		buf_printf(b, " (%s)", l->lead->comm);
-	if (l->kind == DELAY_BY_PROCESS)
-		put_wait(rec, l->lead, &place);
-	else
-		put_place(rec, l->lead, &place);
-	if (place.len && l->kind == DELAY_BY_GIL)
-		buf_puts(b, ", held");
-	else if (place.len && l->kind == DELAY_BY_CPU)
-		return; /* it is the culprit's, and told with it */
-	else if (place.len && l->kind == DELAY_BY_LOADER)
-		buf_puts(b, ", whose worker is");
-	buf_puts(b, buf_str(&place));
-}
-
-/* "allocating GPU memory +44 ms, host code +3 ms": what changed, line by line. */
-static void put_lines(const struct delay_list *all, struct buf *b)
-{
-	char text[TEXT_MAX];
-
-	for (int i = 0; i < MIN(all->count, LINES_SHOWN); i++) {
-		const struct delay *l = &all->items[i];
-
-		if (l->share < 0.01)
-			break;
-		buf_printf(b, "%s%s +%s", i ? ", " : "", delay_text(l->kind),
-			text_format_duration(text, l->slow_ns - l->ordinary_ns));
-	}
-}
-
-static void put_origin(const struct step_account *a, struct buf *b)
-{
-	char sure[TEXT_MAX];
-
-	buf_printf(b, "Steps were found by %s (%s sure).", step_origin_text(a->origin),
-		text_format_percent(sure, a->confidence));
-}
-
-static void put_slowness(const struct step_account *a, struct buf *b)
-{
-	char from[TEXT_MAX], to[TEXT_MAX];
-
-	text_format_duration(from, a->is_drift ? a->drift_from_ns : a->ordinary_step_ns);
-	text_format_duration(to, a->is_drift ? a->drift_to_ns : a->slow_step_ns);
 	if (a->is_drift) {
-		buf_printf(b, "steps became longer little by little, from %s to %s", from, to);
+		span_text(text, " → ", a->drift_from_ns, a->drift_to_ns);
+		buf_printf(b, "%s became longer little by little, %s", units_of(a), text);
 		return;
 	}
-	if (a->period_steps)
-		buf_printf(b, "every %u steps, ", a->period_steps);
-	buf_printf(b, "%u of %u steps take %s instead of %s", a->slow_steps, a->steps, to, from);
+	span_text(text, " instead of ", a->slow_step_ns, a->ordinary_step_ns);
+	if (s->inc->period_steps > 1)
+		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
+			ordinal(s->inc->period_steps), unit_of(a), text);
+	else if (s->inc->since.ns)
+		buf_printf(b, "%s take %s", units_of(a), text);
+	else
+		buf_printf(b, "%s of %s %s %s %s", text_format_count(slow, a->slow_steps),
+			text_format_count(all, a->steps), units_of(a),
+			a->slow_steps == 1 ? "takes" : "take", text);
+	if (s->l->share < WHOLE_SHARE)
+		buf_printf(b, " (+%s from this)",
+			span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
+}
+
+static void put_title(const struct subject *s, const struct delay_sentence *row,
+	const struct delay_values *v, struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	const char *script = script_name(s->rec, s->a);
+	char head[sizeof(inc->summary)];
+
+	delay_sentence_fill(row->head, v, head, sizeof(head));
+	if ((v->at[0] && strstr(head, v->at)) || (v->wait[0] && strstr(head, v->wait)))
+		script = NULL; /* the place says it */
+	buf_printf(&b, "%s: ", head);
+	put_cost(s, script, &b);
+	if (script && is_slow(s->a))
+		buf_printf(&b, " (%s)", script);
+	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
+}
+
+/* ---- the figures ---- */
+
+/* "CPU +149 ms, unknown +91 ms" */
+static void put_lines(const struct subject *s, struct buf *b)
+{
+	char text[SPAN_TEXT_MAX];
+	const char *comma = "";
+
+	for (int i = 0; s->all && i < MIN(s->all->count, LINES_SHOWN); i++) {
+		const struct delay *l = &s->all->items[i];
+
+		if (l->share < LINE_SHARE)
+			break;
+		buf_printf(b, "%s%s %s%s", comma, delay_text(l->kind), is_slow(s->a) ? "+" : "",
+			span_text_one(text, l->slow_ns - l->ordinary_ns));
+		comma = ", ";
+	}
+}
+
+static void put_kernel_figures(const struct kernel_change *k, struct buf *b)
+{
+	char name[KERNEL_SHOWN + 8];
+
+	if (k->new_rows)
+		buf_printf(b,
+			" %u of %u launches examined are of kernels that ordinary steps do not run:",
+			k->new_rows, k->slow_rows);
+	else
+		buf_puts(b, " First launched when it became slow:");
+	for (int i = 0; i < k->added_count; i++) {
+		put_kernel(k->added[i].name, name);
+		buf_printf(b, "%s %s", i ? "," : "", name);
+		if (k->added[i].in_step >= 0.5)
+			buf_printf(b, " (about %.0f each)", k->added[i].in_step);
+	}
+	buf_puts(b, ".");
+}
+
+static void put_explanation(const struct subject *s, struct incident *inc)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	const struct step_account *a = s->a;
+	char lost[SPAN_TEXT_MAX], part[TEXT_MAX];
+
+	if (is_slow(a)) {
+		buf_printf(&b,
+			"Slow %s lost %s in all, %s of it to this. A slow one compared with an ordinary one: ",
+			units_of(a), span_text_one(lost, a->lost_ns),
+			text_format_percent(part, s->l->share));
+		put_lines(s, &b);
+		buf_puts(&b, ".");
+	} else {
+		buf_printf(&b, "All %s %s%s are affected; there is no baseline.",
+			text_format_count(part, a->ordinary_steps),
+			a->slow_steps ? "ordinary " : "", units_of(a));
+	}
+	if (s->gpu && s->l->kind == DELAY_BY_GPU && s->gpu->reason == GPU_BY_KERNELS)
+		put_kernel_figures(&s->gpu->kernels, &b);
+	if (is_slow(a) && a->is_proportional)
+		buf_printf(&b, " The work of a %s varies: longer ones do more of the same.",
+			unit_of(a));
+	if (delay_is_idle(a, s->l))
+		buf_puts(&b, " A program that has nothing to do waits like this, too.");
+	else if (is_slow(a) && delay_is_pause(s->rec, a, s->l))
+		buf_puts(&b, " The program asks to sleep there: a pause on purpose.");
+	if (s->has_place && s->place.share < 0.995)
+		buf_printf(&b, " %s of it is at the place named.",
+			text_format_percent(part, s->place.share));
+	buf_printf(&b, " %s boundary: %s (%s).", a->origin == STEP_BY_TIME ? "Window" : "Step",
+		step_origin_text(a->origin), text_format_percent(part, a->confidence));
+	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
+}
+
+/* Rows that show it, where they are others than those of steps: which kernels ran, and when; or the new calls. */
+static void put_sql(const struct subject *s, struct incident *inc)
+{
+	const struct step_account *a = s->a;
+	const struct gpu_change *g = s->l->kind == DELAY_BY_GPU ? s->gpu : NULL;
+
+	if (g && g->reason == GPU_BY_KERNELS)
+		incident_sql(inc,
+			"SELECT k.name, sum(e.timestamp BETWEEN %" PRId64 " AND %" PRId64
+			") AS while_slow, count(*) AS rows FROM events e JOIN kernels k ON k.node = e.node "
+			"AND k.pid = e.pid AND k.function = e.arg0 WHERE e.pid = %u AND e.flags & 1 = 0 AND "
+			"e.timestamp BETWEEN %" PRId64 " AND %" PRId64 " AND " OP_KIND_LAUNCH_SQL
+			" GROUP BY k.name ORDER BY while_slow DESC, rows DESC LIMIT 200",
+			a->slow_first.ns, a->slow_last.ns, a->pid, a->first.ns, a->last.ns);
+	if (g && g->reason == GPU_BY_CALLS)
+		incident_sql(inc,
+			"SELECT id, timestamp, tid, duration, arg0, arg1, stream, stack_hash FROM events WHERE pid = %u AND "
+			"source = %u AND op = %u AND timestamp BETWEEN %" PRId64 " AND %" PRId64
+			" ORDER BY timestamp LIMIT 200",
+			a->pid, g->call.source, g->call.op, a->first.ns, a->slow_last.ns);
+}
+
+/* ---- all ---- */
+
+static void put_advice(const struct subject *s, const struct delay_values *v, struct incident *inc)
+{
+	advice_put(&(struct advice_case){.kind = s->l->kind,
+			   .resource = s->end.resource,
+			   .facts = s->facts,
+			   .who = v->who,
+			   .name = s->end.who,
+			   .pid = s->end.pid},
+		inc);
+}
+
+void delay_text_write(const struct recording *rec, const struct step_account *a,
+	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
+	struct incident *inc)
+{
+	struct subject s = {.rec = rec, .a = a, .all = all, .l = l, .gpu = gpu, .inc = inc};
+	const struct delay_sentence *row;
+	struct delay_values v;
+
+	s.has_place = delay_text_place(rec, a, l, gpu, &s.place);
+	s.has_wait = l->kind != DELAY_BY_STOPPED && cover(rec, a, l, true, &s.wait);
+	find_end(&s, &s.end);
+	s.facts = find_facts(&s);
+	find_values(&s, &v);
+	row = delay_sentence_find(l->kind, s.end.resource, s.facts);
+	put_title(&s, row, &v, inc);
+	delay_sentence_fill(row->why, &v, inc->root_cause, sizeof(inc->root_cause));
+	put_explanation(&s, inc);
+	put_advice(&s, &v, inc);
+	put_stacks(&s, inc);
+	put_sql(&s, inc);
+	inc->place[0] = 0;
+	if (s.has_place)
+		place_format(&s.place, inc->place, sizeof(inc->place));
 }
 
 void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
 	struct incident *inc)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char more[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX];
+	struct gain g;
 
-	text_format_duration(more, l->slow_ns - l->ordinary_ns);
-	put_slowness(a, &b);
-	buf_printf(&b, ": %s more %s", more, delay_text(l->kind));
-	put_lead_place(rec, l, &b);
-	if (l->kind == DELAY_BY_CPU) {
-		put_culprit(l->lead, " used by ", &b);
-		put_place(rec, l->lead, &b);
-	}
-	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
-	buf_clear(&b);
-	put_cause(rec, a, l, gpu, &b);
-	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
-	buf_clear(&b);
-	buf_printf(&b,
-		"Slow steps lost %s in all, %s of it to this. What a slow step takes beyond an ordinary one: ",
-		text_format_duration(lost, a->lost_ns), text_format_percent(part, l->share));
-	put_lines(all, &b);
-	buf_puts(&b, ". ");
-	if (waits_often(a, l))
-		put_waits(a, &b);
-	if (l->kind == DELAY_BY_GPU)
-		gpu_change_detail(gpu, &b);
-	if (a->is_proportional)
-		buf_puts(&b,
-			"The work of a step varies: there are steps of all lengths, and longer ones do as much more of the same. ");
-	if (delay_is_idle(a, l))
-		buf_puts(&b, "A program that has nothing to do waits so, too. ");
-	else if (delay_is_pause(rec, a, l))
-		buf_puts(&b, "The program asks to sleep there: a pause on purpose. ");
-	put_origin(a, &b);
-	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	if (!is_held(a, l, gpu)) /* else those of the problem are the ones that help */
-		delay_fix(rec, l, inc);
-	if (waits_often(a, l))
-		delay_fix_waits(inc);
-	if (l->kind == DELAY_BY_GPU)
-		gpu_change_show(a, gpu, inc);
+	delay_text_write(rec, a, all, l, gpu, inc);
+	gain_of(a, all, l, 0, &g);
+	gain_put(&g, inc);
 }
 
 void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, struct incident *inc)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char each[TEXT_MAX], step[TEXT_MAX], percent[TEXT_MAX];
+	struct delay_list alone = {.items = {*l}, .count = 1};
+	struct gain g;
 
-	text_format_duration(each, l->slow_ns);
-	text_format_duration(step, a->ordinary_step_ns);
-	text_format_percent(percent, l->share);
-	buf_printf(&b, "%s of every step of %s (%s) go into %s", each, step, percent,
-		delay_text(l->kind));
-	put_place(rec, l->lead, &b);
-	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
-	buf_clear(&b);
-	put_cause(rec, a, l, NULL, &b);
-	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(&b));
-	buf_clear(&b);
-	buf_printf(&b, "It was so in all %u %s. ", a->ordinary_steps,
-		a->slow_steps
-			? "ordinary steps, beside what made others slower"
-			: "steps that were recorded, so that nothing ordinary is there to compare with");
-	put_origin(a, &b);
-	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
-	delay_fix(rec, l, inc);
+	delay_text_write(rec, a, &alone, l, NULL, inc);
+	gain_of(a, &alone, l, gain_busy_ns(rec, a), &g);
+	gain_put(&g, inc);
 }
 
 void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
 {
-	char text[TEXT_MAX], limit[48] = "";
+	char text[SPAN_TEXT_MAX], limit[48] = "";
 
 	if (quota > 0)
 		snprintf(limit, sizeof(limit), " of %.1f CPUs", quota);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"the container's CPU quota%s stopped its threads for %s (throttled by its control group)",
-		limit, text_format_duration(text, throttled_ns));
-	incident_fix(inc,
-		"Raise the container's CPU limit (cpu.max), or use fewer threads and loader workers");
+		"The container's CPU limit%s stopped its threads for %s in all", limit,
+		span_text_one(text, throttled_ns));
+	advice_put(&(struct advice_case){.kind = DELAY_BY_CPU,
+			   .resource = RESOURCE_CPU_QUOTA,
+			   .who = "",
+			   .name = ""},
+		inc);
 }

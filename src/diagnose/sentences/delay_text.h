@@ -1,13 +1,23 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* delay_text.h - sentences about what steps lost their time to. */
+/* delay_text.h - the words of an incident about lost time, written last, from what was decided: title, cause, advice and
+ * place. One table of sentences (delay_sentence.h) by kind of delay and where its chain leads to, one of advice
+ * (advice.h). The title is the answer: cause, culprit, place, cost; the root cause says how it comes about; the
+ * explanation has the figures. */
 #pragma once
 
-#include "diagnose/chains/gpu_change.h"
+#include "diagnose/accounts/place.h"
 #include "diagnose/chains/delay.h"
+#include "diagnose/chains/gpu_change.h"
 #include "model/incident.h"
 
-/* Each fills summary, root_cause, explanation and fixes of @inc: for slow steps, and for waste in every
- * step. */
+/* delay_text_write - fills summary, root_cause, explanation, fixes, place and stacks of @inc. @a without lost time is
+ * told as what every unit has too much of. `since` and `period_steps` of @inc say how slow units lie in time. @gpu may
+ * be NULL. */
+void delay_text_write(const struct recording *rec, const struct step_account *a,
+	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
+	struct incident *inc);
+
+/* The same, and what a fix is worth (gain.h): for slow steps, and for waste in every step. */
 void delay_text_slow(const struct recording *rec, const struct step_account *a,
 	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
 	struct incident *inc);
@@ -17,6 +27,11 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 /* delay_text_quota - says instead that the control group's CPU quota stopped its threads for @throttled_ns
  * of the slow time; @quota is the share of a CPU that it may use, 0: not known. */
 void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc);
+
+/* delay_text_place - the program's own function that covers @l, or makes the calls that @gpu (or NULL) has found; false:
+ * there is none. */
+bool delay_text_place(const struct recording *rec, const struct step_account *a,
+	const struct delay *l, const struct gpu_change *gpu, struct place *ret);
 
 /* delay_cause - the cause that stands for @k in lists of causes. */
 enum cause delay_cause(enum delay_kind k);

@@ -131,7 +131,7 @@ static void join_steps(struct moments *m, const struct moments *backwards)
 
 /* ---- rounds ---- */
 
-struct place {
+struct mark_place {
 	uint64_t place;
 	size_t count;
 	size_t first, last; /* of its marks */
@@ -139,7 +139,7 @@ struct place {
 	int64_t along_ns;   /* between marks of it that follow each other */
 };
 
-static size_t places_count(const struct moments *m, struct place *ret)
+static size_t places_count(const struct moments *m, struct mark_place *ret)
 {
 	size_t used = 0;
 
@@ -154,7 +154,7 @@ static size_t places_count(const struct moments *m, struct place *ret)
 		if (k == PLACES_MAX)
 			continue;
 		if (k == used)
-			ret[used++] = (struct place){.place = at->place, .first = i};
+			ret[used++] = (struct mark_place){.place = at->place, .first = i};
 		ret[k].count++;
 		ret[k].last = i;
 		if (i && at[-1].place == at->place)
@@ -165,7 +165,7 @@ static size_t places_count(const struct moments *m, struct place *ret)
 
 /* Whether @p is of most of the marks, or of much of the time: a program that is set up, or compiled, leaves
  * many marks in a moment, or none in a long time. */
-static bool is_lasting(const struct moments *m, const struct place *p)
+static bool is_lasting(const struct moments *m, const struct mark_place *p)
 {
 	double length = (double)(m->items[m->count - 1].ns - m->items[0].ns);
 
@@ -174,7 +174,7 @@ static bool is_lasting(const struct moments *m, const struct place *p)
 }
 
 /* The distance at which marks of @p come back, from the first of them to the last; else 0. */
-static size_t round_of(const struct moments *m, const struct place *p, uint64_t *scratch)
+static size_t round_of(const struct moments *m, const struct mark_place *p, uint64_t *scratch)
 {
 	size_t last = p->first, n = 0, same = 0, all = p->last - p->first;
 	uint64_t usual;
@@ -229,8 +229,8 @@ static void keep_place(struct moments *m, uint64_t place, size_t round)
 static int close_rounds(struct moments *m)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(m->count + 1, sizeof(*scratch));
-	struct place places[PLACES_MAX];
-	const struct place *closing = NULL;
+	struct mark_place places[PLACES_MAX];
+	const struct mark_place *closing = NULL;
 	size_t n = places_count(m, places), known = 0;
 
 	if (!scratch)
@@ -259,7 +259,7 @@ static void swap_details(struct moments *m)
 	}
 }
 
-static bool is_busier(const struct place *a, const struct place *b)
+static bool is_busier(const struct mark_place *a, const struct mark_place *b)
 {
 	return a->along_ns != b->along_ns ? a->along_ns > b->along_ns : a->count > b->count;
 }
@@ -268,8 +268,8 @@ static bool is_busier(const struct place *a, const struct place *b)
  * those of the loop's place. @phases: loops at other places count as well. */
 static int keep_rounds(struct moments *m, bool phases)
 {
-	struct place places[PLACES_MAX];
-	const struct place *busiest = NULL;
+	struct mark_place places[PLACES_MAX];
+	const struct mark_place *busiest = NULL;
 	size_t n, known = 0;
 	int r = close_rounds(m);
 

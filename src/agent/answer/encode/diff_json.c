@@ -128,6 +128,26 @@ static void put_fact(struct json_writer *w, const struct diff_fact *f)
 	json_end_object(w);
 }
 
+static void put_promise(struct json_writer *w, const struct diff_promise *p)
+{
+	static const char *const ids[] = {
+#define X(NAME, id, words) [DIFF_##NAME] = id,
+		DIFF_OUTCOMES(X)
+#undef X
+	};
+
+	json_begin_object(w);
+	json_string_member(w, "summary", p->what);
+	json_uint_member(w, "pid", p->pid);
+	json_double_member(w, "step_ns", p->before_ns);
+	json_double_member(w, "promised_ns", p->promised_ns);
+	json_double_member(w, "promised_least_ns", p->least_ns);
+	json_double_member(w, "promised_most_ns", p->most_ns);
+	json_double_member(w, "given_ns", p->given_ns);
+	json_string_member(w, "outcome", ids[p->outcome]);
+	json_end_object(w);
+}
+
 #define PUT_ALL(key, put, items, count)                                                            \
 	do {                                                                                       \
 		json_begin_array_member(w, key);                                                   \
@@ -142,6 +162,7 @@ void diff_put(struct json_writer *w, const struct diff_answer *a, size_t limit)
 	json_bool_member(w, "different", a->different);
 	put_time(w, "a", &a->time[0]);
 	put_time(w, "b", &a->time[1]);
+	PUT_ALL("promises", put_promise, a->promises, a->promise_count);
 	PUT_ALL("steps", put_job, a->jobs, a->job_count);
 	PUT_ALL("ops", put_op, a->ops, MIN(a->op_count, limit));
 	PUT_ALL("stacks", put_stack, a->stacks, a->stack_count);

@@ -10,6 +10,7 @@
 #include "agent/answer/encode/paragraph.h"
 #include "agent/answer/encode/report.h"
 #include "base/text.h"
+#include "diagnose/sentences/span_text.h"
 #include "wire/names.h"
 
 #define BOLD      "\033[1m"
@@ -172,6 +173,35 @@ static void put_ops(struct buf *b, const struct diff_answer *a, size_t limit, bo
 			text_format_plural(n, a->op_count - limit, "more operations"));
 }
 
+/* ---- what fixes were to give ---- */
+
+/* "GPU clock at 544 MHz …": promised 174 → about 46 ms (44–52) a step, B takes 47 ms: as promised */
+static void put_promise(struct buf *b, const struct diff_promise *p)
+{
+	static const char *const words[] = {
+#define X(NAME, id, words) [DIFF_##NAME] = words,
+		DIFF_OUTCOMES(X)
+#undef X
+	};
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	char promised[SPAN_GAIN_MAX], given[SPAN_TEXT_MAX];
+
+	span_text_gain(promised, (uint64_t)p->before_ns, (uint64_t)MAX(p->promised_ns, 0.0),
+		(uint64_t)MAX(p->least_ns, 0.0), (uint64_t)MAX(p->most_ns, 0.0));
+	buf_printf(&text, "%s. Promised without it: steps %s; B's take %s: %s.", p->what, promised,
+		span_text_one(given, (uint64_t)p->given_ns), words[p->outcome]);
+	paragraph_put(b, PARAGRAPH_WIDTH, "  ", buf_str(&text));
+}
+
+static void put_promises(struct buf *b, const struct diff_answer *a, bool color)
+{
+	if (!a->promise_count)
+		return;
+	put_title(b, "Incidents of A, and what B gained", color);
+	for (size_t i = 0; i < a->promise_count; i++)
+		put_promise(b, &a->promises[i]);
+}
+
 /* ---- stacks, GPUs, recordings ---- */
 
 static bool reads_same(const struct diff_stack *x, const struct diff_stack *y)
@@ -256,6 +286,7 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	buf_puts(b, color ? RESET : "");
 	put_side(b, "A", &a->time[0]);
 	put_side(b, "B", &a->time[1]);
+	put_promises(b, a, color);
 	put_jobs(b, a, MIN(limit, (size_t)3), color);
 	put_ops(b, a, limit, color);
 	put_stacks(b, a, color);

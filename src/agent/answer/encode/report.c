@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.c - prints incidents: title, then for each [SEVERITY] summary, timeline, root cause, what
- * is explained and how surely, fixes and evidence. See report.h.
+/* report.c - prints incidents: title, then for each [SEVERITY] summary, root cause, fixes, place, process, how sure and
+ * what a fix is worth; with -v also timeline, figures, all fixes and evidence. See report.h.
  *
  * Pure but for the time zone. Invariant: text of an incident reaches the buffer only through
  * text_escape_terminal(), so no name of a traced process can move the cursor or forge a line. */
@@ -16,12 +16,14 @@
 #include "agent/answer/encode/stack_report.h"
 #include "agent/answer/encode/stack_text.h"
 #include "agent/answer/where.h"
+#include "diagnose/sentences/span_text.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
 
 #define INCIDENTS_SHOWN  10 /* worst first; a page or two */
 #define EVIDENCE_SHOWN   6
+#define FIXES_SHOWN      2    /* the first ones help most */
 #define NOT_EXPLAINED    0.01 /* of the lost time: as good as none */
 #define TEXT_WIDTH_MIN   60   /* narrower terminals break lines themselves */
 #define STEP_INDENT      28   /* "    [SYSTEM]  12:34:56.789  " */
@@ -193,16 +195,41 @@ static const char *explained_text(char out[TEXT_MAX], double explained)
 	return explained < NOT_EXPLAINED ? "none" : text_format_percent(out, explained);
 }
 
-/* How sure of what: who reads that nothing is explained wants to know what the figure is for. */
-static void put_confidence(struct buf *b, const struct incident *inc)
+/* Nothing recorded explains it: what is sure is that the time was lost. */
+static bool is_unexplained(const struct incident *inc)
 {
-	bool is_unexplained = inc->excess_ns && inc->explained < NOT_EXPLAINED;
+	return inc->excess_ns && inc->explained < NOT_EXPLAINED;
+}
+
+/* likely, 83 % */
+static void put_confidence(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(256);
 	char sure[TEXT_MAX];
 
-	buf_printf(b, "; confidence %s%s", text_format_percent(sure, inc->confidence),
-		!is_unexplained ? ""
-		: inc->unit     ? " that this time was lost"
-				: " that nothing recorded explains it");
+	buf_printf(&text, "%s, %s%s", confidence_word(inc->confidence),
+		text_format_percent(sure, inc->confidence),
+		is_unexplained(inc) ? " that this time was lost; cause unknown" : "");
+	paragraph_put(b, width, "  Confidence: ", buf_str(&text));
+}
+
+/* steps 174 → about 46 ms (44–52) */
+static void put_gain(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(512);
+	char gain[SPAN_GAIN_MAX], lost[SPAN_TEXT_MAX], n[TEXT_PLURAL_MAX];
+
+	if (inc->unit_ns && inc->fixed_ns < inc->unit_ns) {
+		buf_printf(&text, "%s %s", inc->unit ? inc->unit : "calls",
+			span_text_gain(gain, inc->unit_ns, inc->fixed_ns, inc->fixed_least_ns,
+				inc->fixed_most_ns));
+		paragraph_put(b, width, "  Without it: ", buf_str(&text));
+	} else if (inc->excess_ns) {
+		buf_printf(&text, "%s lost in %s", span_text_one(lost, inc->excess_ns),
+			inc->unit ? text_format_plural(n, inc->count, inc->unit)
+				  : text_format_plural(n, inc->slow_calls, "slow calls"));
+		paragraph_put(b, width, "  Cost: ", buf_str(&text));
+	}
 }
 
 static void put_stats(struct buf *b, const struct incident *inc, size_t width)
@@ -216,7 +243,6 @@ static void put_stats(struct buf *b, const struct incident *inc, size_t width)
 			buf_printf(&text, ", %s lost, %s of it explained",
 				text_format_duration(excess, inc->excess_ns),
 				explained_text(share, inc->explained));
-		put_confidence(&text, inc);
 		paragraph_put(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
@@ -224,7 +250,6 @@ static void put_stats(struct buf *b, const struct incident *inc, size_t width)
 		explained_text(share, inc->explained), text_format_duration(excess, inc->excess_ns),
 		text_format_count(slow, inc->slow_calls),
 		text_format_plural(calls, inc->calls, "calls"));
-	put_confidence(&text, inc);
 	paragraph_put(b, width, "  Explained: ", buf_str(&text));
 }
 
@@ -238,6 +263,10 @@ static void put_where(
 	char share[TEXT_MAX];
 	struct where w;
 
+	if (inc->place[0]) {
+		paragraph_put(b, width, "  Where: ", inc->place);
+		return;
+	}
 	buf_puts(&text, "called from ");
 	if (e->where && e->where[0]) {
 		buf_puts(&text, e->where);
@@ -297,12 +326,13 @@ static void put_labels(
 }
 
 /* Of a stored verdict in one line, as published; else a line each. */
-static void put_fixes(struct buf *b, const struct report_entry *e, size_t width)
+static void put_fixes(struct buf *b, const struct report_entry *e, bool all, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1 << 12);
 	const struct incident *inc = e->incident;
+	int n = all || e->stored ? inc->fix_count : MIN(inc->fix_count, FIXES_SHOWN);
 
-	for (int i = 0; i < inc->fix_count; i++) {
+	for (int i = 0; i < n; i++) {
 		if (!e->stored)
 			paragraph_put(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
 		else
@@ -342,12 +372,51 @@ static void put_subject(struct buf *b, const struct incident *inc, size_t width)
 		paragraph_put(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
 }
 
+/* What a published agent knows, in its order. */
+static void put_stored(
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope)
+{
+	const struct incident *inc = e->incident;
+	size_t width = paragraph_width(scope);
+
+	put_subject(b, inc, line_width(scope));
+	if (inc->step_count)
+		put_timeline(b, inc, line_width(scope));
+	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
+	if (inc->explanation[0])
+		paragraph_put(b, width, "  Why: ", inc->explanation);
+	put_where(b, e, scope, width);
+	put_fixes(b, e, true, width);
+	put_evidence(b, inc, width);
+}
+
+/* All but the title. */
+static void put_rest(struct buf *b, const struct report_entry *e, const struct report_scope *scope)
+{
+	const struct incident *inc = e->incident;
+	size_t width = paragraph_width(scope);
+	bool verbose = e->verbose || scope->verbose;
+
+	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
+	put_fixes(b, e, verbose, width);
+	put_where(b, e, scope, width);
+	put_subject(b, inc, line_width(scope));
+	put_labels(b, inc, scope, width);
+	put_confidence(b, inc, width);
+	put_gain(b, inc, width);
+	if (!verbose)
+		return;
+	paragraph_put(b, width, "  Why: ", inc->explanation);
+	put_stats(b, inc, width);
+	put_timeline(b, inc, line_width(scope));
+	put_evidence(b, inc, width);
+}
+
 static void put_incident(
 	struct buf *b, const struct report_entry *e, const struct report_scope *scope, bool color)
 {
 	const struct incident *inc = e->incident;
 	const char *severity = severity_name(inc->severity);
-	size_t width = paragraph_width(scope);
 	_cleanup_buf_ struct buf title = BUF_INIT(1 << 12);
 
 	if (color)
@@ -358,18 +427,10 @@ static void put_incident(
 		buf_printf(&title, "[%s] ", e->node);
 	buf_puts(&title, inc->summary);
 	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
-	put_subject(b, inc, line_width(scope));
-	if (inc->step_count || !e->stored)
-		put_timeline(b, inc, line_width(scope));
-	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
-	if (inc->explanation[0] || !e->stored)
-		paragraph_put(b, width, "  Why: ", inc->explanation);
-	if (!e->stored)
-		put_stats(b, inc, width);
-	put_where(b, e, scope, width);
-	put_labels(b, inc, scope, width);
-	put_fixes(b, e, width);
-	put_evidence(b, inc, width);
+	if (e->stored)
+		put_stored(b, e, scope);
+	else
+		put_rest(b, e, scope);
 }
 
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color)
@@ -391,7 +452,7 @@ static void put_late(struct buf *b, const struct report_scope *s)
 	buf_puts(b, ": see there\n");
 }
 
-static void put_stored(struct buf *b, size_t n)
+static void put_stored_count(struct buf *b, size_t n)
 {
 	char text[TEXT_PLURAL_MAX];
 
@@ -430,11 +491,13 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	else if (!count)
 		put_nothing(b, scope);
 	if (!count && scope->stored_verdicts)
-		put_stored(b, scope->stored_verdicts);
+		put_stored_count(b, scope->stored_verdicts);
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
 	if (count > INCIDENTS_SHOWN)
 		put_hidden(b, count - INCIDENTS_SHOWN);
+	if (count && !scope->verbose)
+		buf_puts(b, "\n-v adds figures, timeline and evidence; --json has everything\n");
 	if (scope->with_stacks) {
 		struct stack_report stacks = {.stacks = &scope->stacks,
 			.totals = scope->totals,

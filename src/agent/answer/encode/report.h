@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* report.h - incidents as text for people, in the published layout.
+/* report.h - incidents as text for people: about ten lines each, the answer first. A stored verdict of a published
+ * agent is printed in its layout.
  *
  * Everything that came from a traced process or a file is escaped here. Times are local, and the
  * zone is printed. */
@@ -50,6 +51,7 @@ struct report_scope {              /* what was looked at */
 	size_t stored_verdicts; /* reported where no incident is found */
 	uint64_t pruned_rows;   /* events deleted to keep the file small */
 	int64_t pruned_before;  /* that started before this; 0: none */
+	bool verbose;           /* timeline, figures and evidence of each incident, too */
 	bool with_labels;       /* say which held during each incident */
 	const struct annotation_label *labels; /* by time */
 	size_t label_count;
@@ -68,6 +70,7 @@ struct report_entry { /* an incident beside a recording: of another node */
 	const char *node;   /* whose; printed in front of the summary; NULL: not said */
 	const char *where;  /* from where its slow calls were made; "": not known */
 	double where_share; /* of the excess */
+	bool verbose;       /* as in struct report_scope */
 	bool stored;        /* a stored verdict: no figures are known of it */
 };
 

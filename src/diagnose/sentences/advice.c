@@ -1,0 +1,285 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/sentences/advice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/macros.h"
+
+#define ANY_KIND     DELAY_KINDS
+#define ANY_RESOURCE RESOURCE_COUNT
+
+/* clang-format off: a table */
+const struct advice_row advice_rows[] = {
+	/* The tracer and stopped processes: nothing else matters then. */
+	{ANY_KIND, ANY_RESOURCE, IS_OF_TRACER, 0,
+		"Record at less cost: `ingero trace --stack=false`, or a smaller `--overhead-budget`"},
+	{ANY_KIND, ANY_RESOURCE, IS_OF_TRACER, 0,
+		"Keep tracer and job on different CPUs: start `ingero trace` under `taskset -c CPUS`"},
+	{ANY_KIND, ANY_RESOURCE, IS_STOPPED | HAS_PID, 0,
+		"Find out what stopped {who} (SIGSTOP, a debugger, a frozen container); `kill -CONT {pid}` resumes it"},
+	{ANY_KIND, ANY_RESOURCE, IS_STOPPED, HAS_PID,
+		"Find out what stops it: a batch system that suspends jobs, `docker pause`, a debugger, SIGSTOP"},
+
+	/* The GPU and who has it. */
+	{ANY_KIND, RESOURCE_GPU_CLOCK, 0, 0,
+		"Unlock the clocks: `nvidia-smi -rgc` (locked), `nvidia-smi -rac` (application clocks); `nvidia-smi -q -d CLOCK` shows them"},
+	{ANY_KIND, RESOURCE_GPU_POWER, 0, 0,
+		"Raise the power limit (`nvidia-smi -pl WATTS`), or find out why it was lowered: `nvidia-smi -q -d POWER`"},
+	{ANY_KIND, RESOURCE_GPU_HEAT, 0, 0,
+		"Check cooling: fans, airflow, dust, neighbours in the chassis (`nvidia-smi -q -d TEMPERATURE`)"},
+	{ANY_KIND, RESOURCE_GPU_PROCESS, 0, IS_OWN,
+		"Stop {who}, or move it to another GPU (CUDA_VISIBLE_DEVICES)"},
+	{ANY_KIND, RESOURCE_GPU_PROCESS, 0, 0,
+		"If sharing is intended, divide the GPU: MIG, or MPS with limits"},
+	{DELAY_BY_GPU, RESOURCE_NONE, NEW_TYPES | HAS_TORCH, 0,
+		"Find what changed the precision: torch.autocast (enabled, dtype), .float(), .to(dtype), a GradScaler, allow_tf32"},
+	{DELAY_BY_GPU, RESOURCE_NONE, NEW_TYPES, HAS_TORCH,
+		"Find what changed the precision of the computation"},
+	{DELAY_BY_GPU, RESOURCE_NONE, NEW_KERNELS, 0,
+		"Find what changed: batch size, sequence length, type, memory layout, deterministic mode or another code path select other kernels"},
+	{DELAY_BY_GPU, RESOURCE_NONE, NEW_CALLS | ON_DEFAULT_STREAM, 0,
+		"Give these calls a stream of their own, or create the others with cudaStreamNonBlocking: the default stream waits for all"},
+	{DELAY_BY_GPU, RESOURCE_NONE, NEW_CALLS, ON_DEFAULT_STREAM,
+		"Take these calls out of the step, or see what they make the GPU wait for"},
+	{DELAY_BY_GPU, RESOURCE_NONE, HELD_BY_THREAD, 0,
+		"Let that thread wait for the GPU before it takes the lock, or after it releases it"},
+	{DELAY_BY_GPU, RESOURCE_NONE, MORE_WORK, 0,
+		"Check whether the extra work is intended: larger batches or sequences, extra evaluation, retries"},
+
+	/* Synchronisation and copies. */
+	{DELAY_BY_SYNC, ANY_RESOURCE, HAS_TORCH, 0,
+		"Avoid a sync in every step (.item(), .cpu(), print, `if tensor`): keep values on the GPU and read them every N steps"},
+	{ANY_KIND, RESOURCE_NONE, MANY_WAITS | HAS_TORCH, 0,
+		"Avoid a sync in every step (.item(), .cpu(), print, `if tensor`): keep values on the GPU and read them every N steps"},
+	{DELAY_BY_SYNC, ANY_RESOURCE, HAS_JAX, HAS_TORCH,
+		"Avoid a sync in every step: block_until_ready(), float() or print of a result; read metrics every N steps"},
+	{DELAY_BY_SYNC, ANY_RESOURCE, HAS_CUPY, HAS_TORCH,
+		"Avoid a sync in every step: .get(), float() or `if` on an array; read values every N steps"},
+	{DELAY_BY_SYNC, ANY_RESOURCE, 0, HAS_TORCH | HAS_JAX | HAS_CUPY,
+		"Do not wait for the GPU in every step: keep values on it and read them every N steps"},
+	{ANY_KIND, RESOURCE_NONE, MANY_WAITS, HAS_TORCH,
+		"Do not wait for the GPU in every step: keep values on it and read them every N steps"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_TORCH | HAS_LOADER, FROM_GPU,
+		"Use pinned memory and asynchronous copies: DataLoader(pin_memory=True), .to(device, non_blocking=True)"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_TORCH, FROM_GPU | HAS_LOADER,
+		"Use pinned memory and asynchronous copies: tensor.pin_memory(), .to(device, non_blocking=True)"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_TORCH | FROM_GPU, 0,
+		"Copy less to the host: .cpu(), .numpy() and .item() wait for the GPU; keep results on it and read them every N steps"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_JAX, FROM_GPU | HAS_TORCH,
+		"Transfer the next batch ahead (jax.device_put of it while this step runs) and keep arrays on the device"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_JAX | FROM_GPU, HAS_TORCH,
+		"Copy less to the host: np.asarray(), float() and print of a result wait for the GPU; read them every N steps"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_CUPY, FROM_GPU | HAS_TORCH,
+		"Use pinned host memory (cupyx.empty_pinned) and a stream, or keep arrays on the GPU between steps"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_CUPY | FROM_GPU, HAS_TORCH,
+		"Copy less to the host: .get() and cupy.asnumpy() wait for the GPU; keep results on it"},
+	{DELAY_BY_COPY, RESOURCE_NONE, 0, HAS_FRAMEWORK,
+		"Use pinned host memory and asynchronous copies (cudaMallocHost, cudaMemcpyAsync), so copies do not block"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_TENSORFLOW, 0,
+		"Copy batches ahead: tf.data.experimental.prefetch_to_device()"},
+	{DELAY_BY_COPY, RESOURCE_NONE, HAS_TRITON, HAS_TORCH | HAS_JAX | HAS_CUPY | HAS_TENSORFLOW,
+		"Use pinned host memory and asynchronous copies, so copies do not block"},
+
+	/* Launches, memory, graphs. */
+	{DELAY_BY_LAUNCH, ANY_RESOURCE, HAS_TORCH, 0,
+		"Launch fewer, larger kernels: torch.compile, CUDA graphs, fused or foreach optimizers, a larger batch"},
+	{DELAY_BY_LAUNCH, ANY_RESOURCE, HAS_JAX, HAS_TORCH,
+		"Put the whole step into one jax.jit, with lax.scan for its loops"},
+	{DELAY_BY_LAUNCH, ANY_RESOURCE, HAS_CUPY, HAS_TORCH,
+		"Launch fewer, larger kernels: cupy.fuse, an ElementwiseKernel or RawKernel, larger arrays"},
+	{DELAY_BY_LAUNCH, ANY_RESOURCE, HAS_TENSORFLOW, HAS_TORCH,
+		"Launch fewer, larger kernels: tf.function(jit_compile=True), a larger batch"},
+	{DELAY_BY_LAUNCH, ANY_RESOURCE, 0, HAS_TORCH | HAS_JAX | HAS_CUPY | HAS_TENSORFLOW,
+		"Launch fewer, larger kernels: fuse them, capture a CUDA graph, or process larger batches"},
+	{DELAY_BY_GRAPH, ANY_RESOURCE, 0, 0,
+		"Capture larger graphs and launch fewer of them; update a graph instead of capturing it again"},
+	{DELAY_BY_ALLOCATION, ANY_RESOURCE, HAS_TORCH, 0,
+		"Do not call torch.cuda.empty_cache() in the loop; with changing sizes set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+	{DELAY_BY_ALLOCATION, ANY_RESOURCE, HAS_CUPY, HAS_TORCH,
+		"Let CuPy's memory pool keep its blocks: no free_all_blocks() in the loop, no pool switched off"},
+	{DELAY_BY_ALLOCATION, ANY_RESOURCE, HAS_JAX, HAS_TORCH,
+		"Let JAX allocate ahead: leave XLA_PYTHON_CLIENT_PREALLOCATE on and XLA_PYTHON_CLIENT_ALLOCATOR at its default"},
+	{DELAY_BY_ALLOCATION, ANY_RESOURCE, 0, HAS_TORCH | HAS_CUPY | HAS_JAX,
+		"Allocate GPU memory once and reuse it, or use a pool (cudaMallocAsync)"},
+	{DELAY_BY_COLLECTIVE, ANY_RESOURCE, 0, 0,
+		"Find the rank that enters last and what holds it up: `ingero-cluster blame`"},
+	{DELAY_BY_CALL, ANY_RESOURCE, 0, MANY_WAITS,
+		"Make these calls once, before the loop, or less often"},
+
+	/* Compilers. */
+	{DELAY_BY_COMPILE, ANY_RESOURCE, HAS_TORCH, 0,
+		"Keep shapes the same (pad to a few sizes), or compile with torch.compile(dynamic=True); TORCH_LOGS=recompiles says why"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, HAS_JAX, HAS_TORCH,
+		"Keep shapes and static arguments the same (pad to a few sizes); JAX_LOG_COMPILES=1 says what is compiled"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, HAS_CUPY, HAS_TORCH,
+		"Create kernels once, outside of the loop, with source that does not change; keep CUPY_CACHE_DIR on a disk that lasts"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, HAS_TENSORFLOW, HAS_TORCH,
+		"Avoid retracing: a fixed input_signature, or tf.function(reduce_retracing=True)"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, HAS_TRITON, HAS_TORCH | HAS_JAX,
+		"Keep Triton's constexpr arguments and autotune keys the same; keep TRITON_CACHE_DIR on a disk that lasts"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, 0, HAS_FRAMEWORK,
+		"Compile once, before the loop, and keep shapes the same"},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, 0, 0,
+		"Compile every shape while warming up, and keep the compiler's cache between runs"},
+
+	/* CPUs. */
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, HAS_PID, IS_OF_TRACER | IS_OWN | IS_OF_KERNEL,
+		"Stop {name}, lower its priority (`renice 19 -p {pid}`) or move it to other CPUs (`taskset -cp CPUS {pid}`)"},
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER | IS_OWN | HAS_PID | IS_OF_KERNEL,
+		"Stop {name}, lower its priority (`renice`) or run it on other CPUs (`taskset`) or elsewhere"},
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, IS_OF_KERNEL, 0,
+		"Keep kernel work off the job's CPUs: interrupt affinity, workqueue cpumasks, isolcpus; see what causes it (disk, network)"},
+	{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER,
+		"Reserve CPUs for the job: a cpuset, `taskset`, or a Guaranteed pod with the static CPU manager"},
+	{ANY_KIND, RESOURCE_CPU_OWN, HAS_TORCH | HAS_LOADER, 0,
+		"Use fewer threads and workers than CPUs: OMP_NUM_THREADS, torch.set_num_threads(), num_workers"},
+	{ANY_KIND, RESOURCE_CPU_OWN, HAS_TORCH, HAS_LOADER,
+		"Use fewer threads than CPUs: OMP_NUM_THREADS, torch.set_num_threads(), fewer background threads"},
+	{ANY_KIND, RESOURCE_CPU_OWN, 0, HAS_TORCH,
+		"Use fewer threads than CPUs: OMP_NUM_THREADS, fewer background threads"},
+	{ANY_KIND, RESOURCE_CPU_OWN, 0, 0, "Give the job more CPUs"},
+	{ANY_KIND, RESOURCE_CPU_QUOTA, 0, 0,
+		"Raise or remove the container's CPU limit (cpu.max, resources.limits.cpu, docker --cpus)"},
+	{ANY_KIND, RESOURCE_CPU_QUOTA, 0, 0,
+		"Use fewer threads than the limit allows CPUs: OMP_NUM_THREADS"},
+	{ANY_KIND, RESOURCE_CPU_MASK, 0, 0,
+		"Let the job use more CPUs: its cpuset, `taskset -cp`, --cpus-per-task or --cpu-bind of Slurm"},
+	{DELAY_BY_CPU, RESOURCE_NONE, 0, IS_OF_TRACER,
+		"Reserve CPUs for the job (a cpuset, `taskset`), and check the container's CPU limit"},
+	{DELAY_BY_GIL, ANY_RESOURCE, 0, 0,
+		"Move that thread's work to another process, or into code that releases the interpreter lock"},
+	{DELAY_BY_LOCK, RESOURCE_LOCK, 0, 0,
+		"Hold the lock for less time: move slow work out of it, or give each thread data of its own"},
+	{DELAY_BY_GC, ANY_RESOURCE, 0, 0,
+		"Call gc.freeze() after set-up and gc.disable() in the loop, with gc.collect() where a pause does not matter"},
+	{DELAY_BY_GC, ANY_RESOURCE, 0, 0,
+		"Create fewer objects that refer to each other in every step"},
+
+	/* Disks, memory, the network, other processes. */
+	{ANY_KIND, RESOURCE_DISK_READ, HAS_PID, IS_OWN,
+		"Stop {name} or lower its disk priority (`ionice -c3 -p {pid}`), or put its files on another disk"},
+	{ANY_KIND, RESOURCE_DISK_READ, 0, IS_OWN | HAS_PID,
+		"Read ahead of the step or cache the files in memory or on a faster disk"},
+	{ANY_KIND, RESOURCE_DISK_READ, IS_OWN, 0,
+		"Read ahead of the step, in fewer and larger pieces, or cache the files in memory or on a faster disk"},
+	{ANY_KIND, RESOURCE_DISK_WRITE, HAS_PID, IS_OWN,
+		"Stop {name} or lower its disk priority (`ionice -c3 -p {pid}`), or let it write to another disk"},
+	{DELAY_BY_DISK, RESOURCE_DISK_WRITE, 0, 0,
+		"Write in a background thread or less often, and without fsync in the step"},
+	{ANY_KIND, RESOURCE_MEMORY_LIMIT, 0, 0,
+		"Raise the container's memory limit (memory.max, memory.high, resources.limits.memory), or use less memory"},
+	{ANY_KIND, RESOURCE_MEMORY, 0, 0,
+		"Free host memory: fewer workers, smaller caches; `ps aux --sort=-rss` shows the largest processes"},
+	{ANY_KIND, RESOURCE_ADDRESS, 0, 0,
+		"Check {who} and the network to it; ask ahead, in the background, or keep its answers"},
+	{DELAY_BY_PROCESS, ANY_RESOURCE, 0, STARTS_PROCESSES | IS_STOPPED,
+		"Ask {name} ahead or in the background, less often, or make it faster: the steps wait for its answer"},
+	{ANY_KIND, ANY_RESOURCE, STARTS_PROCESSES | HAS_TORCH | HAS_LOADER, 0,
+		"Keep the workers between epochs: DataLoader(persistent_workers=True)"},
+	{ANY_KIND, ANY_RESOURCE, STARTS_PROCESSES | HAS_TORCH, HAS_LOADER,
+		"Start processes once and keep them; of a DataLoader: persistent_workers=True"},
+	{ANY_KIND, ANY_RESOURCE, STARTS_PROCESSES, HAS_TORCH,
+		"Start processes once and keep them, instead of anew each time"},
+
+	/* Loaders. */
+	{DELAY_BY_LOADER, ANY_RESOURCE, BY_HOST | HAS_TORCH, 0,
+		"Use more DataLoader workers (num_workers) if CPUs are free"},
+	{DELAY_BY_LOADER, ANY_RESOURCE, BY_HOST, HAS_TORCH,
+		"Use more workers for loading if CPUs are free"},
+	{DELAY_BY_LOADER, ANY_RESOURCE, BY_HOST, 0,
+		"Do less for each sample: prepare or resize the data once, use a faster decoder, or decode on the GPU"},
+	{DELAY_BY_LOADER, ANY_RESOURCE, BY_DISK, 0,
+		"Keep the data on a fast local disk or in memory, in fewer and larger files"},
+	{DELAY_BY_LOADER, ANY_RESOURCE, BY_NETWORK, 0,
+		"Copy the data to a local disk before, or keep what was read"},
+	{DELAY_BY_LOADER, ANY_RESOURCE, HAS_TORCH, BY_HOST | IS_STOPPED,
+		"Load further ahead to hide waits: a larger prefetch_factor and more workers"},
+
+	/* Own code, and what is saved. */
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, HAS_LIGHTNING, 0,
+		"Save in the background: Trainer(plugins=[AsyncCheckpointIO()]); or less often: ModelCheckpoint(every_n_train_steps=N)"},
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, HAS_TORCH, HAS_LIGHTNING,
+		"Save in the background: torch.distributed.checkpoint.async_save(), or a thread with a copy on the host"},
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, HAS_JAX, HAS_TORCH,
+		"Save in the background: orbax.checkpoint.AsyncCheckpointer"},
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, 0, HAS_TORCH | HAS_JAX,
+		"Save in the background: copy to host memory, then write in a thread"},
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, 0, 0,
+		"Save less often, or less: only what changes; and to a faster disk"},
+	{DELAY_BY_HOST, ANY_RESOURCE, IS_PERIODIC, STARTS_PROCESSES,
+		"Do it less often, or in a background thread or process"},
+	{DELAY_BY_HOST, ANY_RESOURCE, HAS_LOADER, STARTS_PROCESSES,
+		"Move this work into the loader's workers, do it once before training, or less often"},
+	{DELAY_BY_HOST, ANY_RESOURCE, 0, HAS_LOADER | IS_PERIODIC | STARTS_PROCESSES,
+		"Move this work out of the thread that feeds the GPU: prepare it ahead in other processes, do it once, or vectorise it"},
+	{DELAY_BY_DISK, RESOURCE_NONE, 0, STARTS_PROCESSES,
+		"Do file I/O outside of the step: in a background thread, less often, or on a faster disk"},
+	{DELAY_BY_MEMORY, RESOURCE_NONE, 0, 0,
+		"Give the job more host memory, or let it use less: the kernel frees memory while it waits"},
+	{DELAY_BY_NETWORK, RESOURCE_NONE, 0, 0,
+		"Do it ahead or in the background, or keep the answers"},
+	{DELAY_BY_LOCK, RESOURCE_NONE, 0, STARTS_PROCESSES,
+		"See what the other thread does meanwhile: `ingero explain --steps`"},
+	{DELAY_BY_ASLEEP, ANY_RESOURCE, 0, STARTS_PROCESSES,
+		"Remove the sleep, or wait for the event instead of polling"},
+	{ANY_KIND, ANY_RESOURCE, NO_LEDGER, 0,
+		"Record again with `sudo ingero trace`: this file does not say what threads did between their calls"},
+	{DELAY_BY_UNKNOWN, ANY_RESOURCE, 0, NO_LEDGER,
+		"Look at the account of the steps: `ingero explain --steps`"},
+	{ANY_KIND, ANY_RESOURCE, 0, 0, NULL},
+};
+/* clang-format on */
+
+static bool holds(const struct advice_row *r, const struct advice_case *c)
+{
+	return (r->kind == ANY_KIND || r->kind == c->kind) &&
+	       (r->resource == ANY_RESOURCE || r->resource == c->resource) &&
+	       (c->facts & r->needs) == r->needs && !(c->facts & r->lacks);
+}
+
+static void fill(const struct advice_row *r, const struct advice_case *c, struct buf *b)
+{
+	for (const char *p = r->text; *p; p++) {
+		if (!strncmp(p, "{who}", 5)) {
+			buf_puts(b, c->who[0] ? c->who : "it");
+			p += 4;
+		} else if (!strncmp(p, "{name}", 6)) {
+			buf_puts(b, c->name[0] ? c->name : "it");
+			p += 5;
+		} else if (!strncmp(p, "{pid}", 5)) {
+			buf_printf(b, "%u", c->pid);
+			p += 4;
+		} else {
+			buf_putc(b, *p);
+		}
+	}
+}
+
+static bool is_told(const struct incident *inc, const char *text)
+{
+	for (int i = 0; i < inc->fix_count; i++)
+		if (!strcmp(inc->fixes[i], text))
+			return true;
+	return false;
+}
+
+void advice_put(const struct advice_case *c, struct incident *inc)
+{
+	int told = 0;
+
+	for (const struct advice_row *r = advice_rows; r->text && told < ADVICE_MAX; r++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(sizeof(inc->fixes[0]));
+
+		if (!holds(r, c))
+			continue;
+		if (!told)
+			inc->fix_count = 0;
+		fill(r, c, &b);
+		if (b.err || is_told(inc, buf_str(&b)))
+			continue;
+		snprintf(inc->fixes[told++], sizeof(inc->fixes[0]), "%s", buf_str(&b));
+		inc->fix_count = told;
+	}
+}

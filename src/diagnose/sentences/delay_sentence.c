@@ -1,0 +1,219 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/sentences/delay_sentence.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/buf.h"
+#include "base/macros.h"
+#include "diagnose/sentences/advice.h"
+
+#define ANY RESOURCE_COUNT
+
+/* clang-format off: a table */
+const struct delay_sentence delay_sentences[] = {
+	/* What has the GPU. */
+	{DELAY_BY_GPU, RESOURCE_GPU_CLOCK, 0, "GPU clock at {clock}",
+		"The GPU does the same work at a lower clock. Neither power nor temperature limits it: a locked clock or application clocks"},
+	{DELAY_BY_GPU, RESOURCE_GPU_POWER, 0, "GPU clock at {clock} (power limit)",
+		"The GPU lowers its clock to stay within its power limit[: {detail}]"},
+	{DELAY_BY_GPU, RESOURCE_GPU_HEAT, 0, "GPU clock at {clock} (too hot)",
+		"The GPU lowers its clock because of its temperature[: {detail}]"},
+	{DELAY_BY_GPU, RESOURCE_GPU_PROCESS, 0, "GPU shared with {who}",
+		"Kernels of both take turns on the GPU[; {detail}]"},
+	{DELAY_BY_COPY, RESOURCE_GPU_PROCESS, 0, "GPU shared with {who}, copies included",
+		"Copies of as many bytes as before take longer: the link and the GPU's copy engines are shared[; {detail}]"},
+	{DELAY_BY_GPU, ANY, NEW_TYPES, "GPU kernels in {types}",
+		"Another precision is used than before[: {kernels}]"},
+	{DELAY_BY_GPU, ANY, NEW_KERNELS, "Other GPU kernels than before[ {at}]",
+		"Slow {units} run kernels that ordinary ones do not[: {kernels}]"},
+	{DELAY_BY_GPU, ANY, NEW_CALLS, "New GPU calls: {call}[, {at}]",
+		"Ordinary {units} do not make these calls; the GPU does them, or waits for them, between its kernels"},
+	{DELAY_BY_GPU, ANY, HELD_BY_THREAD, "Thread {thread} keeps the {units} waiting for the GPU",
+		"The {units} wait for that thread (a lock that it holds, or its result) while it waits for the GPU"},
+	{DELAY_BY_GPU, ANY, MORE_WORK, "More GPU work[ {at}]", "The GPU has more to do[: {work}]"},
+	{DELAY_BY_GPU, ANY, MANY_WAITS, "GPU synchronisation[ {at}]",
+		"The program waits for the GPU {waits}, so the CPU no longer prepares work ahead"},
+	{DELAY_BY_GPU, ANY, 0, "Waiting for the GPU[ {at}]",
+		"Cause unknown: nothing recorded says why the GPU takes longer"},
+
+	/* CUDA calls. */
+	{DELAY_BY_SYNC, ANY, 0, "GPU synchronisation in the middle of the {unit}[ {at}]",
+		"The program waits for the GPU[ {waits}], so the CPU no longer prepares work ahead"},
+	{DELAY_BY_COPY, ANY, TO_GPU, "Copies to the GPU[ {at}]",
+		"The thread waits for its copies[ of {bytes} a {unit}]: they are synchronous, or their memory is not pinned"},
+	{DELAY_BY_COPY, ANY, FROM_GPU, "Copies from the GPU[ {at}]",
+		"The thread waits until the GPU has finished and[ {bytes} a {unit}] are copied to the host"},
+	{DELAY_BY_COPY, ANY, 0, "Copies to and from the GPU[ {at}]",
+		"The thread waits for its copies[ of {bytes} a {unit}]: they are synchronous, or their memory is not pinned"},
+	{DELAY_BY_LAUNCH, ANY, 0, "Launching kernels[ {at}]",
+		"[{launches} kernels are launched in a {unit}: ]the CPU launches them more slowly than the GPU runs them"},
+	{DELAY_BY_ALLOCATION, ANY, 0, "Allocating GPU memory[ {at}]",
+		"GPU memory is released and allocated again: such calls wait for the GPU"},
+	{DELAY_BY_GRAPH, ANY, 0, "Launching CUDA graphs[ {at}]",
+		"The thread is held in launches of CUDA graphs"},
+	{DELAY_BY_COLLECTIVE, ANY, 0, "Collective communication[ {at}]",
+		"The thread is held in calls of collectives: other ranks come later, or the network is slow"},
+	{DELAY_BY_CALL, ANY, 0, "Other CUDA calls[ {at}]",
+		"The thread is held in CUDA calls that are no launch, copy or wait"},
+
+	/* Code of the program. */
+	{DELAY_BY_COMPILE, RESOURCE_COMPILER, 0, "Compiling with {who}[ {at}]",
+		"Code is compiled while {units} wait: a new shape, type or program[ ({detail})]"},
+	{DELAY_BY_COMPILE, ANY, 0, "Compiling kernels[ {at}]",
+		"Code is compiled while {units} wait: a new shape, type or program"},
+	{DELAY_BY_CHECKPOINT, ANY, 0, "Saving a checkpoint[ {at}]",
+		"Training stops until the checkpoint is written[; {detail}]"},
+	{DELAY_BY_HOST, ANY, STARTS_PROCESSES, "Starting processes[ {at}]",
+		"Processes are started while {units} wait for them"},
+	{DELAY_BY_HOST, ANY, MANY_WAITS, "GPU synchronisation and host code[ {at}]",
+		"The program waits for the GPU {waits}; each wait costs the CPU time as well"},
+	{DELAY_BY_HOST, ANY, 0, "Host code[ {at}]",
+		"The GPU waits while the thread that feeds it runs code on the CPU"},
+	{DELAY_BY_GC, ANY, 0, "Python garbage collection[ {at}]",
+		"The collector goes through all live objects while the program stands still"},
+	{DELAY_BY_GIL, ANY, 0, "Python's interpreter lock (GIL)[ held by thread {thread}][ {at}]",
+		"One thread at a time runs Python code: the thread that feeds the GPU waits for its turn"},
+	{DELAY_BY_LOCK, ANY, STARTS_PROCESSES, "Starting processes[ {at}]",
+		"The {units} wait until new processes are up"},
+	{DELAY_BY_LOCK, RESOURCE_LOCK, 0, "Lock held by {who}[ {at}]",
+		"The thread that feeds the GPU waits for the lock[; {detail}]"},
+	{DELAY_BY_LOCK, ANY, 0, "Waiting for another thread[ ({thread})][ {at}]",
+		"The thread that feeds the GPU waits for what another one does"},
+	{DELAY_BY_ASLEEP, ANY, 0, "Sleeping[ {at}]",
+		"The thread sleeps, or waits for something that is not recorded"},
+
+	/* The machine. */
+	{DELAY_BY_CPU, ANY, IS_OF_TRACER, "Cost of tracing: the tracer has the CPU",
+		"Threads of the job are ready to run while the tracer has their CPU"},
+	{DELAY_BY_CPU, RESOURCE_CPU_OWN, 0, "CPU contention from the job's own {who}[ {at}]",
+		"More threads of the job are ready to run than it has CPUs[; {detail}]"},
+	{DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, 0, "CPU contention from {who}",
+		"Threads of the job are ready to run while other programs have the CPUs[; {detail}]"},
+	{DELAY_BY_CPU, RESOURCE_CPU_QUOTA, 0, "CPU limit of the container[ ({detail})]",
+		"The control group has used up its CPU time: the kernel stops all its threads until the next period"},
+	{DELAY_BY_CPU, RESOURCE_CPU_MASK, 0, "Too few CPUs allowed[ ({detail})]",
+		"The job's threads take turns on the CPUs that it may use, while others may be free"},
+	{DELAY_BY_CPU, ANY, 0, "CPU contention",
+		"Threads of the job are ready to run and get no CPU; who has it is not recorded"},
+	{DELAY_BY_DISK, RESOURCE_DISK_READ, IS_OWN, "Reading from disk[ {at}]",
+		"The {units} wait for what the job reads[; {detail}]"},
+	{DELAY_BY_DISK, RESOURCE_DISK_WRITE, IS_OWN, "Writing to disk[ {at}]",
+		"The {units} wait for what the job writes[; {detail}]"},
+	{DELAY_BY_DISK, RESOURCE_DISK_READ, 0, "Disk busy with reads[ of {who}]",
+		"The job's requests wait behind others[; {detail}]"},
+	{DELAY_BY_DISK, RESOURCE_DISK_WRITE, 0, "Disk busy with writes[ of {who}]",
+		"The job's requests wait behind others[; {detail}]"},
+	{DELAY_BY_DISK, ANY, 0, "Waiting for the disk[ {at}]",
+		"The {units} wait for a disk or a file system"},
+	{DELAY_BY_MEMORY, RESOURCE_MEMORY_LIMIT, 0, "Memory limit of the container[ ({detail})]",
+		"The control group is at its limit: the kernel frees memory while the job waits"},
+	{DELAY_BY_MEMORY, ANY, 0, "Host memory is short",
+		"The kernel frees memory or reads it back from swap while the job waits[; {detail}]"},
+	{DELAY_BY_NETWORK, RESOURCE_PROCESS, 0, "Waiting for {who}[ {at}]",
+		"The job waits for an answer of a process on this machine[; {detail}]"},
+	{DELAY_BY_NETWORK, RESOURCE_ADDRESS, 0, "Waiting for {who} over the network[ {at}]",
+		"The job waits for an answer from there[; {detail}]"},
+	{DELAY_BY_NETWORK, ANY, 0, "Waiting for the network[ {at}]",
+		"The job waits in calls that send or receive"},
+	{DELAY_BY_STOPPED, ANY, 0, "Process stopped[ by {who}]",
+		"It was stopped and resumed: SIGSTOP, a debugger or a frozen container"},
+
+	/* What others do for the job. */
+	{DELAY_BY_LOADER, ANY, IS_STOPPED, "Data loader worker stopped[: {worker}]",
+		"The worker is stopped (SIGSTOP, a debugger), so its batches do not come"},
+	{DELAY_BY_LOADER, RESOURCE_CPU_PROGRAM, 0,
+		"Data loader slowed by CPU contention from {who}",
+		"The loader's workers are ready to run while other programs have the CPUs[; {detail}]"},
+	{DELAY_BY_LOADER, RESOURCE_CPU_OWN, 0, "Data loader short of CPUs",
+		"The loader's workers and the job's own threads compete for the CPUs[; {detail}]"},
+	{DELAY_BY_LOADER, RESOURCE_CPU_QUOTA, 0,
+		"Data loader slowed by the container's CPU limit[ ({detail})]",
+		"The control group has used up its CPU time: the kernel stops the workers until the next period"},
+	{DELAY_BY_LOADER, RESOURCE_CPU_MASK, 0, "Data loader with too few CPUs[ ({detail})]",
+		"The workers take turns on the CPUs that they may use"},
+	{DELAY_BY_LOADER, RESOURCE_MEMORY_LIMIT, 0,
+		"Data loader slowed by the container's memory limit[ ({detail})]",
+		"The control group is at its limit: the kernel frees memory while the workers wait"},
+	{DELAY_BY_LOADER, RESOURCE_DISK_READ, 0, "Data loader waits for the disk[ {at}]",
+		"Batches come as fast as the disk reads[; {detail}]"},
+	{DELAY_BY_LOADER, RESOURCE_DISK_WRITE, 0,
+		"Data loader waits for the disk, busy with writes[ of {who}]",
+		"The workers' reads wait behind them[; {detail}]"},
+	{DELAY_BY_LOADER, RESOURCE_ADDRESS, 0, "Data loader waits for {who}[ {at}]",
+		"Batches come as fast as the network and the server allow[; {detail}]"},
+	{DELAY_BY_LOADER, ANY, BY_DISK, "Data loader waits for the disk[ {at}]",
+		"Batches come as fast as the disk reads"},
+	{DELAY_BY_LOADER, ANY, BY_NETWORK, "Data loader waits for the network[ {at}]",
+		"Batches come as fast as the network and the server allow"},
+	{DELAY_BY_LOADER, ANY, BY_HOST, "Data loader: work[ {at}]",
+		"The loader's workers take longer for a batch than the GPU: it waits for them"},
+	{DELAY_BY_LOADER, ANY, 0, "Data loader[ {at}]", "The GPU waits for the next batch"},
+	{DELAY_BY_PROCESS, ANY, STARTS_PROCESSES, "Starting processes[ {wait}]",
+		"The {units} wait until new processes are up"},
+	{DELAY_BY_PROCESS, ANY, IS_STOPPED, "Waiting for {who}, which is stopped",
+		"It is stopped (SIGSTOP, a debugger)"},
+	{DELAY_BY_PROCESS, ANY, 0, "Waiting for {who}[ {wait}]",
+		"The {units} wait for what that process does[; {detail}]"},
+
+	{DELAY_BY_UNKNOWN, ANY, 0, "Cause unknown", "Not known[: {reason}]"},
+	{DELAY_BY_UNKNOWN, ANY, 0, NULL, NULL},
+};
+/* clang-format on */
+
+const struct delay_sentence *delay_sentence_find(
+	enum delay_kind kind, enum resource resource, unsigned facts)
+{
+	const struct delay_sentence *s = delay_sentences, *last = s;
+
+	for (; s->head; last = s++)
+		if (s->kind == kind && (s->resource == ANY || s->resource == resource) &&
+			(facts & s->needs) == s->needs)
+			return s;
+	return last;
+}
+
+static const char *value_of(const struct delay_values *v, const char *name, size_t len)
+{
+#define X(field)                                                                                   \
+	if (len == strlen(#field) && !strncmp(name, #field, len))                                  \
+		return v->field;
+	DELAY_VALUES(X)
+#undef X
+	return "";
+}
+
+/* Up to the end of @text, or to the bracket that closes it; returns what follows. */
+static const char *fill(
+	const char *text, const struct delay_values *v, struct buf *b, bool *ret_missing)
+{
+	while (*text && *text != ']') {
+		if (*text == '[') {
+			_cleanup_buf_ struct buf part = BUF_INIT(b->max);
+			bool is_missing = false;
+
+			text = fill(text + 1, v, &part, &is_missing);
+			if (!is_missing)
+				buf_puts(b, buf_str(&part));
+		} else if (*text == '{') {
+			size_t len = strcspn(text + 1, "}");
+			const char *value = value_of(v, text + 1, len);
+
+			*ret_missing = *ret_missing || !value[0];
+			buf_puts(b, value);
+			text += len + 2;
+		} else {
+			buf_putc(b, *text++);
+		}
+	}
+	return *text ? text + 1 : text;
+}
+
+void delay_sentence_fill(const char *text, const struct delay_values *v, char *out, size_t size)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 12);
+	bool is_missing = false;
+
+	fill(text, v, &b, &is_missing);
+	snprintf(out, size, "%s", buf_str(&b));
+}

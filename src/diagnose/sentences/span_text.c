@@ -1,0 +1,84 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+#include "diagnose/sentences/span_text.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+
+static const struct span_unit {
+	const char *name;
+	uint64_t ns, from_ns;
+} units[] = {
+	{"h", 3600 * NS_PER_S, 2 * 3600 * NS_PER_S},
+	{"min", 60 * NS_PER_S, 120 * NS_PER_S},
+	{"s", NS_PER_S, NS_PER_S},
+	{"ms", NS_PER_MS, NS_PER_MS},
+	{"µs", NS_PER_US, 0},
+};
+
+static const struct span_unit *unit_for(uint64_t ns)
+{
+	const struct span_unit *u = units;
+
+	while (ns < u->from_ns)
+		u++;
+	return u;
+}
+
+/* Two digits, or all of those before the point. */
+static void put_number(char out[SPAN_TEXT_MAX], uint64_t ns, const struct span_unit *u)
+{
+	double v = (double)ns / (double)u->ns;
+
+	snprintf(out, SPAN_TEXT_MAX, "%.*f", v > 0 && v < 9.95, v);
+}
+
+const char *span_text_one(char out[SPAN_TEXT_MAX], uint64_t ns)
+{
+	const struct span_unit *u = unit_for(ns);
+	char number[SPAN_TEXT_MAX];
+
+	put_number(number, ns, u);
+	snprintf(out, SPAN_TEXT_MAX, "%s %s", number, u->name);
+	return out;
+}
+
+const char *span_text(char out[SPAN_TEXT_MAX], const char *between, uint64_t a_ns, uint64_t b_ns)
+{
+	const struct span_unit *ua = unit_for(a_ns), *ub = unit_for(b_ns);
+	bool unit_is_last = !strcmp(between, " of ") || !strcmp(between, " → about ");
+	char a[SPAN_TEXT_MAX], b[SPAN_TEXT_MAX];
+
+	put_number(a, a_ns, ua);
+	put_number(b, b_ns, ub);
+	if (ua != ub)
+		snprintf(out, SPAN_TEXT_MAX, "%s %s%s%s %s", a, ua->name, between, b, ub->name);
+	else if (unit_is_last)
+		snprintf(out, SPAN_TEXT_MAX, "%s%s%s %s", a, between, b, ua->name);
+	else
+		snprintf(out, SPAN_TEXT_MAX, "%s %s%s%s", a, ua->name, between, b);
+	return out;
+}
+
+const char *span_text_gain(char out[SPAN_GAIN_MAX], uint64_t unit_ns, uint64_t fixed_ns,
+	uint64_t least_ns, uint64_t most_ns)
+{
+	const struct span_unit *u = unit_for(fixed_ns);
+	char change[SPAN_TEXT_MAX], least[SPAN_TEXT_MAX], most[SPAN_TEXT_MAX];
+
+	span_text(change, " → about ", unit_ns, fixed_ns);
+	if (unit_for(least_ns) == u && unit_for(most_ns) == u) {
+		put_number(least, least_ns, u);
+		put_number(most, most_ns, u);
+	} else {
+		span_text_one(least, least_ns);
+		span_text_one(most, most_ns);
+	}
+	if (strcmp(least, most))
+		snprintf(out, SPAN_GAIN_MAX, "%s (%s–%s)", change, least, most);
+	else
+		snprintf(out, SPAN_GAIN_MAX, "%s", change);
+	return out;
+}

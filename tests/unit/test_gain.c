@@ -1,0 +1,126 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_gain.c - what a fix is worth: never more than there is, alone or together. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "diagnose/compose/gain.h"
+
+#define MS UINT64_C(1000000)
+
+static struct gain of(
+	const struct step_account *a, const struct delay_list *all, int i, uint64_t busy_ns)
+{
+	struct gain g;
+
+	gain_of(a, all, &all->items[i], busy_ns, &g);
+	assert_true(g.least_ns <= g.fixed_ns && g.fixed_ns <= g.most_ns && g.most_ns <= g.unit_ns);
+	return g;
+}
+
+static void a_slow_step_without_its_delay(void **state)
+{
+	struct step_mark marks[] = {
+		{.dur_ns = 42 * MS}, {.dur_ns = 46 * MS}, {.dur_ns = 174 * MS, .is_slow = true}};
+	struct step_account a = {.ordinary_step_ns = 44 * MS,
+		.slow_step_ns = 174 * MS,
+		.lost_ns = 1,
+		.marks = marks,
+		.mark_count = 3};
+	struct delay_list all = {.items = {{.kind = DELAY_BY_GPU, .share = 1}}, .count = 1};
+	struct gain g = of(&a, &all, 0, 0);
+
+	assert_int_equal(g.unit_ns, 174 * MS);
+	assert_int_equal(g.fixed_ns, 44 * MS);
+	assert_int_equal(g.least_ns, 42 * MS);
+	assert_int_equal(g.most_ns, 46 * MS);
+}
+
+static void several_lead_back_to_the_ordinary(void **state)
+{
+	struct step_account a = {
+		.ordinary_step_ns = 100 * MS, .slow_step_ns = 300 * MS, .lost_ns = 1};
+	struct delay_list all = {.items = {{.kind = DELAY_BY_CPU, .share = 0.5},
+					 {.kind = DELAY_BY_UNKNOWN, .share = 0.2},
+					 {.kind = DELAY_BY_DISK, .share = 0.3}},
+		.count = 3,
+		.unknown = 0.2};
+	struct gain cpu = of(&a, &all, 0, 0), disk = of(&a, &all, 2, 0);
+	struct gain unknown = of(&a, &all, 1, 0);
+
+	assert_true(cpu.unit_ns - cpu.fixed_ns + disk.unit_ns - disk.fixed_ns <= 200 * MS + 1);
+	assert_int_equal(cpu.fixed_ns, 175 * MS);
+	assert_int_equal(cpu.most_ns, 200 * MS); /* if nothing unknown is its */
+	assert_int_equal(unknown.unit_ns, 0);    /* what is not known cannot be mended */
+}
+
+static void the_gpu_bounds_it(void **state)
+{
+	struct step_account a = {.ordinary_step_ns = 100 * MS, .ordinary_bytes = 120e6};
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_HOST, .slow_ns = 80 * MS, .share = 0.8}}, .count = 1};
+	struct gain g = of(&a, &all, 0, 0);
+
+	assert_int_equal(g.fixed_ns, 20 * MS);
+	assert_int_equal(g.most_ns, 60 * MS); /* how much the GPU does meanwhile is not known */
+	g = of(&a, &all, 0, 5 * MS);
+	assert_int_equal(g.most_ns, 20 * MS);
+	g = of(&a, &all, 0, 50 * MS);
+	assert_int_equal(g.fixed_ns, 50 * MS);
+	assert_int_equal(g.least_ns, 20 * MS);
+	g = of(&a, &all, 0, 200 * MS);
+	assert_int_equal(g.fixed_ns, 100 * MS);
+	all.items[0].kind = DELAY_BY_COPY; /* the bytes still take their time on the link */
+	g = of(&a, &all, 0, 5 * MS);
+	assert_int_equal(g.most_ns, 30 * MS);
+	all.items[0].slow_ns = 300 * MS; /* a damaged account */
+	g = of(&a, &all, 0, 0);
+	assert_int_equal(g.fixed_ns, 0);
+}
+
+static void how_busy_the_gpu_is(void **state)
+{
+	struct gpu_sample s[6];
+	struct recording rec = {.gpus = s, .gpu_count = 6};
+	struct step_account a = {.ordinary_step_ns = 100 * MS, .first.ns = 10, .last.ns = 20};
+
+	for (int i = 0; i < 6; i++) {
+		gpu_sample_init(&s[i]);
+		s[i].time.ns = 11 + i;
+		s[i].index = i % 2;
+		s[i].util_gpu_pct = i % 2 ? 40 : 10;
+	}
+	assert_int_equal(gain_busy_ns(&rec, &a), 40 * MS);
+	s[5].time.ns = 99; /* two readings are too few */
+	assert_int_equal(gain_busy_ns(&rec, &a), 10 * MS);
+	rec.gpu_count = 0;
+	assert_int_equal(gain_busy_ns(&rec, &a), 0);
+}
+
+static void the_fields_of_an_incident(void **state)
+{
+	struct gain g = {4, 3, 2, 4};
+	struct incident inc = {0};
+
+	gain_put(&g, &inc);
+	assert_int_equal(inc.unit_ns, 4);
+	assert_int_equal(inc.fixed_ns, 3);
+	assert_int_equal(inc.fixed_least_ns, 2);
+	assert_int_equal(inc.fixed_most_ns, 4);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_slow_step_without_its_delay),
+		cmocka_unit_test(several_lead_back_to_the_ordinary),
+		cmocka_unit_test(the_gpu_bounds_it),
+		cmocka_unit_test(how_busy_the_gpu_is),
+		cmocka_unit_test(the_fields_of_an_incident),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_place.c - the place of a loss: the deepest function of the program's own that covers most of it, never a
+ * library's. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "diagnose/accounts/place.h"
+
+#define PY(file_, func, line)                                                                      \
+	{                                                                                          \
+		.py_file = file_, .py_func = func, .py_line = line                                 \
+	}
+#define TRAIN     "/home/u/train.py"
+#define TORCH     "/venv/lib/python3.12/site-packages/torch/nn/modules/module.py"
+#define THREADING "/usr/lib/python3.12/threading.py"
+
+/* estimate_loss() has three callees of its own, none of which has most of the time. */
+static const struct stack_frame batch[] = {{.symbol = "memcpy", .file = "libc.so.6"},
+	PY(TRAIN, "get_batch", 31), PY(TRAIN, "estimate_loss", 52), PY(TRAIN, "<module>", 90)};
+static const struct stack_frame forward[] = {PY(TORCH, "_call_impl", 1747), PY(TRAIN, "model", 12),
+	PY(TRAIN, "estimate_loss", 53), PY(TRAIN, "<module>", 90)};
+static const struct stack_frame item[] = {{.symbol = "cudaMemcpyAsync", .file = "libcudart.so.12"},
+	PY(TRAIN, "estimate_loss", 54), PY(TRAIN, "<module>", 90)};
+static const struct stack_frame other[] = {PY(TRAIN, "step", 71), PY(TRAIN, "<module>", 92)};
+static const struct stack_frame thread[] = {PY(THREADING, "wait", 355),
+	PY("/venv/lib/python3.12/site-packages/torch/utils/data/_utils/pin_memory.py", "_loop", 30),
+	PY(THREADING, "_bootstrap", 1002)};
+static const struct stack_frame again[] = {
+	PY(TRAIN, "walk", 5), PY(TRAIN, "walk", 6), PY(TRAIN, "walk", 6), PY(TRAIN, "<module>", 9)};
+static const struct stack_frame native[] = {
+	{.symbol = "cudaStreamSynchronize", .file = "sync.c", .line = 18},
+	{.symbol = "Trainer::step(int)", .file = "bench"}, {.symbol = "main", .file = "bench"}};
+
+static struct stack stacks[] = {{1, batch, ARRAY_SIZE(batch), ""},
+	{2, forward, ARRAY_SIZE(forward), ""}, {3, item, ARRAY_SIZE(item), ""},
+	{4, other, ARRAY_SIZE(other), ""}, {5, thread, ARRAY_SIZE(thread), ""},
+	{6, again, ARRAY_SIZE(again), ""}, {7, native, ARRAY_SIZE(native), ""}};
+static struct stack *items[] = {
+	&stacks[0], &stacks[1], &stacks[2], &stacks[3], &stacks[4], &stacks[5], &stacks[6]};
+static const struct stack_list all = {items, ARRAY_SIZE(items)};
+
+static void assert_place(const struct place_weight *w, size_t n, const char *want)
+{
+	struct place p = {0};
+	char text[160] = "";
+
+	if (place_cover(&all, w, n, &p))
+		place_format(&p, text, sizeof(text));
+	assert_string_equal(text, want);
+}
+#define ASSERT_PLACE(want, ...)                                                                    \
+	do {                                                                                       \
+		const struct place_weight w[] = {__VA_ARGS__};                                     \
+		assert_place(w, ARRAY_SIZE(w), want);                                              \
+	} while (0)
+
+static void the_caller_that_covers_it(void **state)
+{
+	ASSERT_PLACE("train.py:53 (estimate_loss)", {1, 24}, {2, 40}, {3, 30}, {4, 6});
+	ASSERT_PLACE("train.py:12 (model)", {1, 10}, {2, 80}, {3, 10});
+	ASSERT_PLACE("train.py:90", {2, 50}, {4, 50}); /* nothing but the module has both */
+}
+
+static void lines_of_one_function_count_together(void **state)
+{
+	struct place p;
+	const struct place_weight w[] = {{1, 20}, {2, 30}, {3, 50}};
+
+	assert_true(place_cover(&all, w, 3, &p));
+	assert_string_equal(p.func, "estimate_loss");
+	assert_int_equal(p.line, 54);
+	assert_int_equal(p.hash, 3);
+	assert_true(p.share > 0.999);
+}
+
+static void a_library_is_no_place(void **state)
+{
+	ASSERT_PLACE("", {5, 100});
+	ASSERT_PLACE("train.py:71 (step)", {4, 100}, {5, 60});
+	ASSERT_PLACE("", {4, 50}, {5, 100}); /* most of it is not at the program's line */
+	ASSERT_PLACE("", {99, 100});         /* unknown stack */
+	ASSERT_PLACE("", {4, 0});
+}
+
+static void recursion_counts_once(void **state)
+{
+	struct place p;
+
+	assert_true(place_cover(&all, &(struct place_weight){6, 10}, 1, &p));
+	assert_string_equal(p.func, "walk");
+	assert_int_equal(p.line, 5);
+	assert_true(p.share <= 1);
+}
+
+static void a_program_without_python(void **state)
+{
+	ASSERT_PLACE("bench (Trainer::step(int))", {7, 10});
+}
+
+static void the_script_is_the_outermost_file(void **state)
+{
+	assert_string_equal(place_script(&stacks[1]), "train.py");
+	assert_null(place_script(&stacks[4]));
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_caller_that_covers_it),
+		cmocka_unit_test(lines_of_one_function_count_together),
+		cmocka_unit_test(a_library_is_no_place),
+		cmocka_unit_test(recursion_counts_once),
+		cmocka_unit_test(a_program_without_python),
+		cmocka_unit_test(the_script_is_the_outermost_file),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
