@@ -110,10 +110,10 @@ def said(incidents, truth):
 
 
 def play(verdicts, holdout=False):
-    """{name: (outcome, incidents)} of the files of a set."""
+    """{name: (outcome, what corpus-replay said)} of the files of a set."""
     names = chosen(verdicts, holdout)
     answers = {a["file"]: a for a in replay({n: text_of(n) for n in names})}
-    return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n]["incidents"])
+    return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n])
             for n in names}
 
 
