@@ -66,6 +66,14 @@
 	X(WORK_FOLLOWS, 0.8, "correlation", "of a unit's work with its length")                    \
 	X(WORK_LEAST, 0.5, "growth of work a growth of length", "below it, it is not the work")    \
 	X(WORK_MOST, 2.0, "growth of work a growth of length", "likewise above it")                \
+	X(REGROUP_WORK, 1.3, "times the work of ordinary ones",                                    \
+		"regular units that do that much more are the end of a larger one")                \
+	X(REGROUP_WAITS, 2, "waits", "likewise, beyond it: one more is no other work")             \
+	X(REGROUP_REST, 0.1, "share of the time", "between long units: these are its pieces")      \
+	X(REGROUP_OFTEN, 0.125, "long ones to each short one", "rarer ones are not the unit")      \
+	X(REGROUP_PERIOD, 0.6, "share of distances",                                               \
+		"that are the period: else there is no rhythm")                                    \
+	X(REGROUP_UNITS, 8, "units", "of the larger ones: else there is nothing to compare")       \
 	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")          \
 	X(NOT_PROBED, 0.1, "share of a unit", "they were not; those in between count for neither") \
 	X(PROBED_NEAR, 8, "units", "on each side of probed ones, to compare them with")            \

@@ -9,7 +9,7 @@ A file NAME.xz is text (corpus.h) that corpus-reduce made of a recording. verdic
     problems  ids of problems that are right names for it
     words     or regular expressions of which one must be in the summary or the root cause
     culprit   who must be named: a command, or "rank N"; "": nobody in particular
-    place     "file.py:LINE" or "file.py": where in the program; "": not asked for
+    place     "file.py", "file.py:LINE" or "file.py:function": where in the program; "": not asked for
     also      ids that may be said beside it, because they are true as well
     aside     a regular expression: who else was busy on that machine and is set aside, by culprit
   said      what the engine said when `INGERO_CORPUS=write` was last run: for review, not judged
@@ -74,6 +74,11 @@ def names_cause(incident, truth):
         any(re.search(w, words_of(incident), re.I) for w in truth.get("words", []))
 
 
+def names_place(text, place):
+    file, _, at = place.partition(":")
+    return place in text if not at or at.isdigit() else file in text and at in text
+
+
 def names_who(incident, truth):
     """The culprit or the place, if the truth has one of them."""
     culprit, place = truth.get("culprit", ""), truth.get("place", "")
@@ -84,7 +89,7 @@ def names_who(incident, truth):
         return True
     text = words_of(incident)
     return bool(culprit and not rank and (incident["culprit"] == culprit or culprit in text)
-                or place and (incident["place"].startswith(place) or place in text))
+                or place and names_place(f"{incident['place']} {text}", place))
 
 
 def judge(incidents, truth):
@@ -105,10 +110,10 @@ def said(incidents, truth):
 
 
 def play(verdicts, holdout=False):
-    """{name: (outcome, incidents)} of the files of a set."""
+    """{name: (outcome, what corpus-replay said)} of the files of a set."""
     names = chosen(verdicts, holdout)
     answers = {a["file"]: a for a in replay({n: text_of(n) for n in names})}
-    return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n]["incidents"])
+    return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n])
             for n in names}
 
 

@@ -321,8 +321,76 @@ static int add_books(struct corpus *c, const struct recording *rec)
 	return 0;
 }
 
+/* Where a file lies is nobody's business: what matters is whether it is of Python, of a package, or the user's. */
+static void plain_path(const char *path, char *out, size_t size)
+{
+	static const char *const kept[] = {"site-packages/", "dist-packages/", "lib/python"};
+	const char *base = strrchr(path, '/');
+
+	for (size_t i = 0; i < ARRAY_SIZE(kept); i++) {
+		const char *at = strstr(path, kept[i]);
+
+		if (!at)
+			continue;
+		snprintf(out, size, "/usr/%s%s", i < 2 ? "lib/python3/" : "", at);
+		return;
+	}
+	snprintf(out, size, "%s%s", base ? "/home/u" : "", base ? base : path);
+}
+
+static int forget_paths(struct corpus *c)
+{
+	struct stack_frame *frames = c->tables[CORPUS_FRAME].rows;
+
+	for (size_t i = 0; i < c->tables[CORPUS_FRAME].count; i++) {
+		struct stack_frame *f = &frames[i];
+		const char *base = f->file && f->file[0] == '/' ? strrchr(f->file, '/') : NULL;
+		char path[512];
+		int64_t number;
+
+		if (base)
+			f->file = base + 1;
+		if (!f->py_file || f->py_file[0] != '/')
+			continue;
+		plain_path(f->py_file, path, sizeof(path));
+		number = corpus_text(c, path);
+		if (number < 0)
+			return -ENOMEM;
+		f->py_file = c->texts[number - 1];
+	}
+	return 0;
+}
+
+/* Groups and containers are told apart, not named. */
+static void forget_homes(struct corpus *c)
+{
+	struct process_home *homes = c->tables[CORPUS_HOME].rows;
+	size_t n = c->tables[CORPUS_HOME].count;
+	_cleanup_free_ uint64_t *keys = calloc(n + 1, sizeof(*keys));
+
+	for (size_t i = 0; keys && i < n; i++) {
+		const char *id = homes[i].container_id, *group = homes[i].cgroup_path;
+		uint64_t h = UINT64_C(0xcbf29ce484222325);
+		size_t first = 0;
+
+		for (const char *p = id[0] ? id : group; *p; p++)
+			h = (h ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
+		keys[i] = h;
+		while (keys[first] != h)
+			first++;
+		if (id[0])
+			snprintf(homes[i].container_id, sizeof(homes[i].container_id), "%012zx",
+				first + 1);
+		if (homes[i].pod[0])
+			snprintf(homes[i].pod, sizeof(homes[i].pod), "pod-%zu", first + 1);
+		if (group[0] && strcmp(group, "/") != 0)
+			snprintf(homes[i].cgroup_path, sizeof(homes[i].cgroup_path), "/group/%zu",
+				first + 1);
+	}
+}
+
 /* Whoever made the recording, and on which machine, is nobody's business. */
-static void forget_names(struct corpus *c)
+static int forget_names(struct corpus *c)
 {
 	struct collective_row *rows = c->tables[CORPUS_COLLECTIVE].rows;
 	struct gpu_sample *gpus = c->tables[CORPUS_GPU].rows;
@@ -331,6 +399,8 @@ static void forget_names(struct corpus *c)
 		snprintf(rows[i].node, sizeof(rows[i].node), "node");
 	for (size_t i = 0; i < c->tables[CORPUS_GPU].count; i++)
 		snprintf(gpus[i].uuid, sizeof(gpus[i].uuid), "GPU-%lld", (long long)gpus[i].index);
+	forget_homes(c);
+	return forget_paths(c);
 }
 
 static int reduce(const struct recording *rec, const struct account_set *accounts, struct corpus *c)
@@ -367,8 +437,7 @@ static int reduce(const struct recording *rec, const struct account_set *account
 		r = add_kernels(c, rec);
 	if (r == 0)
 		r = add_books(c, rec);
-	forget_names(c);
-	return r;
+	return r < 0 ? r : forget_names(c);
 }
 
 int main(int argc, char **argv)

@@ -11,8 +11,9 @@
 #define GROUPS_MAX      8192
 #define FAILED_PART     4 /* one in so many of a group's rows, if there are as many */
 #define LONGEST_PART    8
-#define ALLOCATION_MORE 3 /* times as many rows as of other ops */
-#define ACCOUNTED_ROWS  4 /* of samples and stays: the account has them */
+#define ALLOCATION_MORE 3    /* times as many rows as of other ops */
+#define ACCOUNTED_ROWS  4    /* of samples and stays: the account has them */
+#define GRAPH_ROWS      2000 /* captures and launches are counted against each other; they pack well */
 #define LEDGER_NS       ((int64_t)NS_PER_S)
 #define LEDGER_FINE                                                                                \
 	240 /* rows of a thread where several processes use the GPU: as many as account bars */
@@ -105,6 +106,8 @@ static size_t limit_of(const struct group *g, const struct event *e, size_t limi
 {
 	if (is_accounted(g))
 		return ACCOUNTED_ROWS;
+	if (g->source == SOURCE_GRAPH)
+		return GRAPH_ROWS;
 	return is_allocation(e) ? limit * ALLOCATION_MORE : limit;
 }
 
@@ -113,8 +116,12 @@ static size_t total_of(const struct selection *s, size_t limit)
 	size_t total = 0;
 
 	for (size_t i = 0; i < s->group_count; i++)
-		total += MIN(s->groups[i].count,
-			limit_of(&s->groups[i], &s->events[s->order[s->groups[i].first]], limit));
+		total +=
+			s->groups[i].source == SOURCE_GRAPH
+				? 0
+				: MIN(s->groups[i].count,
+					  limit_of(&s->groups[i],
+						  &s->events[s->order[s->groups[i].first]], limit));
 	return total;
 }
 

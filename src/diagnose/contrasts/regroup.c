@@ -4,40 +4,37 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
-
-#define SURE_PERIOD 0.6
-#define MORE_WORK   1.3
-#define MORE_WAITS  2
-#define ALL_TIME    0.9
-#define OFTEN       8 /* one in so many at least */
-#define UNITS_MIN   8 /* of the new ones: else there is nothing to compare */
 
 /* Launches are counted in a part of the units alone, waits in all. */
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
-		       a->slow_launches > MORE_WORK * a->ordinary_launches + 1) ||
-	       a->slow_waits > MORE_WORK * a->ordinary_waits + MORE_WAITS;
+		       a->slow_launches > THRESHOLD(REGROUP_WORK) * a->ordinary_launches + 1) ||
+	       a->slow_waits >
+		       THRESHOLD(REGROUP_WORK) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
 }
 
 /* There are many of them, and the others are hardly anything: pieces of a unit. */
 static bool has_all_the_time(const struct step_account *a)
 {
 	double slow = (double)a->slow_step_ns * a->slow_steps;
+	double rest = (double)a->ordinary_step_ns * a->ordinary_steps;
 
-	return slow >= ALL_TIME * (slow + (double)a->ordinary_step_ns * a->ordinary_steps) &&
-	       a->slow_steps * OFTEN >= a->ordinary_steps;
+	return rest <= THRESHOLD(REGROUP_REST) * (slow + rest) &&
+	       (double)a->slow_steps >= THRESHOLD(REGROUP_OFTEN) * (double)a->ordinary_steps;
 }
 
 static bool has_rhythm(const struct step_account *a)
 {
-	return a->period_steps > 1 && a->period_confidence >= SURE_PERIOD;
+	return a->period_steps > 1 && a->period_confidence >= THRESHOLD(REGROUP_PERIOD);
 }
 
 bool regroup_is_needed(const struct step_account *found)
 {
-	return found->mark_count == found->steps && found->slow_steps >= UNITS_MIN &&
+	return found->mark_count == found->steps &&
+	       (double)found->slow_steps >= THRESHOLD(REGROUP_UNITS) &&
 	       (has_all_the_time(found) || (has_rhythm(found) && has_more_work(found)));
 }
 
