@@ -35,6 +35,14 @@ const struct incident_field *incident_field_of_key(const char *key)
 	return NULL;
 }
 
+const struct incident_field *incident_field_of_column(const char *column)
+{
+	for (size_t n = 0; n < INCIDENT_FIELD_COUNT; n++)
+		if (incident_fields[n].column && !strcmp(incident_fields[n].column, column))
+			return &incident_fields[n];
+	return NULL;
+}
+
 /* ---- reading ---- */
 
 static bool is_absent(const struct incident_field *f, const struct incident_value *v)

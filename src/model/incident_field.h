@@ -19,7 +19,7 @@
 /* clang-format off */
 /* X(NAME, form, member, column, key, renew, show, absent, unit, meaning). column, key: NULL, where it is
  * not in the table, not in JSON. The others: see the enums below. */
-#define INCIDENT_FIRST(X) /* fields that every recording of schema 0.11 has */ \
+#define INCIDENT_FIRST(X) \
 	X(ID, TEXT, id, "id", "id", KEEP, LINE, NEVER, "", "node:descriptor; the same data give the same id") \
 	X(NODE, GIVEN, id, "node", "node", KEEP, FULL, NEVER, "", "where it was found") \
 	X(FIRST, TIME, first, "first_seen", "first_seen_ns", LEAST, LINE, NEVER, "ns", "its begin") \
@@ -56,10 +56,11 @@
 	X(TIMELINE, LIST, timeline, NULL, "timeline", KEEP, BRIEF, NEVER, "", "what happened, in order") \
 	X(EVIDENCE, LIST, evidence, "evidence", "evidence", NEW, FULL, NEVER, "", "rows that show it: a JSON array of events.id") \
 	X(EVIDENCE_SQL, TEXT, evidence_sql, "evidence_sql", "evidence_sql", NEW, FULL, NEVER, "", "a query that selects them") \
-	X(FIXES, LIST, fixes, NULL, "fixes", KEEP, LINE, NEVER, "", "what to do")
+	X(FIXES, LIST, fixes, NULL, "fixes", NEW, LINE, NEVER, "", "what to do: a JSON array")
 
-/* Fields that came later. The cluster gets those of this list under the name of the column. */
-#define INCIDENT_ADDED(X)
+/* Fields that came later: NULL in rows of before. The cluster gets them too, under the name of the column. */
+#define INCIDENT_ADDED(X) \
+	X(PROBLEM, PROBLEM, problem, NULL, "problem", NEW, LINE, NEVER, "", "what kind of problem: docs/detections.md")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)
@@ -92,7 +93,7 @@ enum incident_form {
 enum incident_renew { /* what becomes of a stored value when the incident is found again */
 	INCIDENT_KEEP,
 	INCIDENT_NEW,
-	INCIDENT_LEAST,
+	INCIDENT_LEAST, /* never of a field that came later, as NULL is less than nothing */
 	INCIDENT_MOST,
 };
 
@@ -122,8 +123,9 @@ struct incident_field {
 
 extern const struct incident_field incident_fields[INCIDENT_FIELD_COUNT];
 
-/* incident_field_of_key - the field with this name in JSON; NULL: there is none. */
+/* incident_field_of_key - the field with this name in JSON, in the table; NULL: there is none. */
 const struct incident_field *incident_field_of_key(const char *key);
+const struct incident_field *incident_field_of_column(const char *column);
 
 struct incident_value {
 	enum incident_type {

@@ -26,6 +26,7 @@ static void names_are_given_once(void **state)
 		assert_true(f->column || f->key);
 		assert_true(f->meaning[0]);
 		columns += f->column != NULL;
+		assert_false(f->is_added && f->renew > INCIDENT_NEW);
 		for (size_t b = 0; b < a; b++) {
 			const struct incident_field *g = &incident_fields[b];
 
@@ -36,6 +37,8 @@ static void names_are_given_once(void **state)
 	assert_true(columns >= 27);
 	assert_ptr_equal(incident_field_of_key("tail_ratio"), OF(TAIL_RATIO));
 	assert_null(incident_field_of_key("tail"));
+	assert_ptr_equal(incident_field_of_column("first_seen"), OF(FIRST));
+	assert_null(incident_field_of_column("first_seen_ns"));
 }
 
 static struct incident_value get(

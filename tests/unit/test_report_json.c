@@ -74,6 +74,40 @@ static void an_incident_is_complete(void **state)
 	assert_contains(buf_str(&b), "\"completeness\": 0.5");
 }
 
+/* A line of `trace --json` has less than an assistant's list, and that less than the whole. */
+static void who_is_shown_what(void **state)
+{
+	static const struct {
+		const char *key;
+		enum incident_show from;
+	} keys[] = {{"\"id\":", INCIDENT_LINE}, {"\"problem\":\"slow-call\"", INCIDENT_LINE},
+		{"\"count\":5", INCIDENT_LINE}, {"\"fixes\":[\"stop it\"]", INCIDENT_LINE},
+		{"\"comm\":", INCIDENT_BRIEF}, {"\"causes\":", INCIDENT_BRIEF},
+		{"\"culprit_rank\":0", INCIDENT_BRIEF}, {"\"calls\":", INCIDENT_FULL},
+		{"\"period_confidence\":", INCIDENT_FULL},
+		{"\"unit\":\"slow calls\"", INCIDENT_FULL}};
+	struct incident i = {.slow_calls = 5,
+		.fixes = {"stop it"},
+		.fix_count = 1,
+		.period_steps = 3,
+		.period_confidence = 0.5};
+
+	for (enum incident_show show = INCIDENT_LINE; show <= INCIDENT_FULL; show++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+		struct json_writer w = json_writer_to_buf(&b);
+
+		json_begin_object(&w);
+		report_json_fields(&w, &i, show);
+		json_end_object(&w);
+		assert_int_equal(json_finish(&w), 0);
+		assert_balanced(buf_str(&b));
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+			if (!strstr(buf_str(&b), keys[k].key) != (show < keys[k].from))
+				fail_msg("%s, shown to %d:\n%s", keys[k].key, show, buf_str(&b));
+		assert_null(strstr(buf_str(&b), "since_ns")); /* there is none */
+	}
+}
+
 static void names_cannot_break_out(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
@@ -121,6 +155,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_incident_is_complete),
+		cmocka_unit_test(who_is_shown_what),
 		cmocka_unit_test(names_cannot_break_out),
 		cmocka_unit_test(nothing_is_an_empty_array),
 		cmocka_unit_test(stored_verdicts),
