@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/store/incident_table.h"
 #include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb.h"
 #include "model/container_sample.h"
@@ -82,18 +83,6 @@ static const char *const tables[] = {
 	" timeline TEXT NOT NULL DEFAULT '', node TEXT NOT NULL DEFAULT '');"
 	"CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
 	"CREATE INDEX idx_chains_severity ON causal_chains(severity);",
-
-	"CREATE TABLE incidents (id TEXT PRIMARY KEY, node TEXT NOT NULL,"
-	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
-	" detected_at INTEGER NOT NULL, resolved_at INTEGER NOT NULL DEFAULT 0,"
-	" count INTEGER NOT NULL, calls INTEGER NOT NULL, severity TEXT NOT NULL,"
-	" pid INTEGER NOT NULL, comm TEXT NOT NULL, source INTEGER NOT NULL,"
-	" op INTEGER NOT NULL, baseline_ns INTEGER NOT NULL, p50_ns INTEGER NOT NULL,"
-	" p99_ns INTEGER NOT NULL, slow_p50_ns INTEGER NOT NULL, tail_ratio REAL NOT NULL,"
-	" excess_ns INTEGER NOT NULL, explained REAL NOT NULL, confidence REAL NOT NULL,"
-	" completeness REAL NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
-	" causes TEXT NOT NULL, evidence TEXT NOT NULL, evidence_sql TEXT NOT NULL);"
-	"CREATE INDEX idx_incidents_last_seen ON incidents(last_seen);",
 
 	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
@@ -269,8 +258,6 @@ static const struct {
 		"labels that workloads sent over the socket of `trace --annotate`; "
 		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
 		"the label is set again"},
-	{"incidents_note",
-		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
 		"launcher, job, container_id, pod: of the process itself, after its last exec; "
@@ -359,6 +346,16 @@ static const struct {
 			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
 };
 
+static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_note(&text);
+	if (text.err)
+		return text.err;
+	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
+}
+
 int schema_describe(sql_db *db, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
@@ -391,7 +388,15 @@ int schema_describe(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return describe_incidents(note, reterr);
+}
+
+static int create_incidents(sql_db *db, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_create(&sql);
+	return sql.err ? sql.err : sql_exec(db, buf_str(&sql), reterr);
 }
 
 int schema_create(sql_db *db, struct errinfo *reterr)
@@ -404,6 +409,9 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
+	r = create_incidents(db, reterr);
+	if (r < 0)
+		return r;
 	r = schema_describe(db, reterr);
 	if (r < 0)
 		return r;
