@@ -34,6 +34,7 @@
 	X(SEVERITY, SEVERITY, severity, "severity", "severity", NEW, LINE, NEVER, "", "LOW, MEDIUM, HIGH or CRITICAL") \
 	X(PID, U32, pid, "pid", "pid", KEEP, LINE, NEVER, "", "whose time it cost; 0: no process in particular") \
 	X(PROCESSES, U32, pid_total, NULL, "processes", KEEP, BRIEF, ZERO, "", "how many have it, if several do") \
+	X(PIDS, LIST, pids, NULL, "pids", KEEP, BRIEF, NEVER, "", "the first ones of them") \
 	X(COMM, TEXT, comm, "comm", "comm", NEW, BRIEF, NEVER, "", "the process's name") \
 	X(SOURCE, SOURCE, source, "source", "source", KEEP, FULL, NEVER, "", "of the slow calls: sources.id") \
 	X(OP, OP, op, "op", "op", KEEP, BRIEF, NEVER, "", "of the slow calls: ops.op_id") \

@@ -157,8 +157,20 @@ static void put_fixes(struct json_writer *w, const struct incident *i)
 	json_end_array(w);
 }
 
+/* Only of several processes. */
+static void put_pids(struct json_writer *w, const struct incident *i)
+{
+	if (!i->pid_total)
+		return;
+	json_begin_array_member(w, "pids");
+	for (int k = 0; k < i->pid_count; k++)
+		json_put_uint(w, i->pids[k]);
+	json_end_array(w);
+}
+
 static void (*const lists[INCIDENT_FIELD_COUNT])(
 	struct json_writer *w, const struct incident *i) = {
+	[INCIDENT_F_PIDS] = put_pids,
 	[INCIDENT_F_CAUSES] = put_causes,
 	[INCIDENT_F_TIMELINE] = put_timeline,
 	[INCIDENT_F_EVIDENCE] = put_evidence,
@@ -210,12 +222,6 @@ void report_json_incident(struct json_writer *w, const struct incident *i,
 	report_json_fields(w, i, show);
 	if (show == INCIDENT_FULL)
 		json_string_member(w, "node", scope->node ? scope->node : "");
-	if (i->pid_total) { /* of several processes: the first ones */
-		json_begin_array_member(w, "pids");
-		for (int k = 0; k < i->pid_count; k++)
-			json_put_uint(w, i->pids[k]);
-		json_end_array(w);
-	}
 	put_where(w, i, scope);
 	if (show == INCIDENT_FULL)
 		put_account(w, i, scope);
