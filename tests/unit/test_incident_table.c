@@ -4,6 +4,7 @@
 #include "store_fixture.h"
 
 #include "agent/store/incident_table.h"
+#include "incident_fixture.h"
 
 /* Positions are what `SELECT *` and unions of recordings go by. */
 static void columns_stay_where_they_were(void **state)
@@ -54,6 +55,41 @@ static void put(const char *path, const struct incident *i, int64_t detected_ns)
 
 	assert_int_equal(nodedb_put_incident(db, i, (wall_time){detected_ns}, &err), 0);
 	scratch_close(db);
+}
+
+/* What a field's column holds, as text. */
+static char *stored(const char *path, const char *column)
+{
+	char sql[128];
+
+	snprintf(sql, sizeof(sql), "SELECT coalesce(CAST(%s AS TEXT), 'NULL') FROM incidents",
+		column);
+	return scratch_text(path, sql);
+}
+
+static void every_field_has_its_column(void **state)
+{
+	struct scratch *s = *state;
+	struct incident i;
+	int compared = 0;
+
+	incident_fill(&i);
+	put(s->path, &i, 300);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
+		const struct incident_field *f = &incident_fields[n];
+		_cleanup_free_ char *text = f->column ? stored(s->path, f->column) : NULL;
+		struct incident_value v;
+
+		incident_field_get(f, &i, false, &v);
+		if (!text || v.type == INCIDENT_NOTHING || n == INCIDENT_F_ID)
+			continue;
+		if (v.type == INCIDENT_TEXT
+				? strcmp(text, v.s) != 0
+				: atof(text) != (v.type == INCIDENT_REAL ? v.d : (double)v.i))
+			fail_msg("%s is %s", f->column, text);
+		compared++;
+	}
+	assert_true(compared >= 21);
 }
 
 /* Found again: begins and ends widen, sums grow, the rest is as it is now, and who it is stays. */
@@ -116,6 +152,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(columns_stay_where_they_were),
 		TEST(columns_are_described),
+		TEST(every_field_has_its_column),
 		TEST(what_a_later_finding_renews),
 		TEST(a_file_without_a_column),
 	};
