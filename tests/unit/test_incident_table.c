@@ -5,6 +5,7 @@
 
 #include "agent/store/incident_table.h"
 #include "incident_fixture.h"
+#include "model/problem.h"
 
 /* Positions are what `SELECT *` and unions of recordings go by. */
 static void columns_stay_where_they_were(void **state)
@@ -147,6 +148,26 @@ static void a_file_without_a_column(void **state)
 		1);
 }
 
+/* A recording of before has rows that do not know it. */
+static void the_problem(void **state)
+{
+	struct scratch *s = *state;
+	struct incident i = {.id = "x", .problem = PROBLEM_PCIE};
+
+	put(s->path, &i, 300);
+	scratch_sql(s->path, "ALTER TABLE incidents DROP COLUMN problem");
+	snprintf(i.id, sizeof(i.id), "y");
+	put(s->path, &i, 400);
+	assert_int_equal(
+		scratch_int(s->path,
+			"SELECT count(*) FROM incidents WHERE id = 'n1:y' AND problem = 'pcie'"),
+		1);
+	assert_int_equal(
+		scratch_int(s->path,
+			"SELECT count(*) FROM incidents WHERE id = 'n1:x' AND problem IS NULL"),
+		1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -155,6 +176,7 @@ int main(void)
 		TEST(every_field_has_its_column),
 		TEST(what_a_later_finding_renews),
 		TEST(a_file_without_a_column),
+		TEST(the_problem),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
