@@ -5,12 +5,14 @@
  * value, and in rows of before it. */
 #include "agent/store/incident_table.h"
 
+#include <string.h>
+
 #include "agent/store/incident_json.h"
 
 #define LISTS_MAX (256 << 10) /* bytes of all of an incident's lists */
 
 /* The fields that have a column: @f runs over them. */
-#define FOR_EACH_COLUMN(f)                                                                         \
+#define for_each_column(f)                                                                         \
 	for (const struct incident_field *f = incident_fields;                                     \
 		f < incident_fields + INCIDENT_FIELD_COUNT; f++)                                   \
 		if (f->column)
@@ -42,8 +44,7 @@ void incident_table_create(struct buf *sql)
 	const char *comma = "";
 
 	buf_puts(sql, "CREATE TABLE incidents (");
-	FOR_EACH_COLUMN(f)
-	{
+	for_each_column (f) {
 		const char *type = type_of(f);
 
 		buf_printf(sql, "%s%s %s", comma, f->column, type);
@@ -59,9 +60,15 @@ void incident_table_create(struct buf *sql)
 void incident_table_note(struct buf *text)
 {
 	buf_puts(text, "what explain found; causal_chains has the same in the published shape");
-	FOR_EACH_COLUMN(f)
-	buf_printf(
-		text, "; %s: %s%s", f->column, f->meaning, f->is_added ? "; NULL: not known" : "");
+	for_each_column (f) {
+		size_t len = strlen(f->column), unit = strlen(f->unit);
+		bool says = unit < len && !strcmp(f->column + len - unit, f->unit); /* p50_ns */
+
+		buf_printf(text, "; %s: %s", f->column, f->meaning);
+		if (unit && !says)
+			buf_printf(text, " (%s)", f->unit);
+		buf_puts(text, f->is_added ? "; NULL: not known" : "");
+	}
 }
 
 static void put_update(struct buf *sql, const struct incident_field *f)
@@ -79,22 +86,19 @@ void incident_table_insert(struct buf *sql)
 	const char *comma = "";
 
 	buf_puts(sql, "INSERT INTO incidents (");
-	FOR_EACH_COLUMN(f)
-	{
+	for_each_column (f) {
 		buf_printf(sql, "%s%s", comma, f->column);
 		comma = ", ";
 	}
 	buf_puts(sql, ") VALUES (");
 	comma = "";
-	FOR_EACH_COLUMN(f)
-	{
+	for_each_column (f) {
 		buf_printf(sql, "%s?", comma);
 		comma = ",";
 	}
 	buf_puts(sql, ") ON CONFLICT (id) DO UPDATE SET ");
 	comma = "";
-	FOR_EACH_COLUMN(f)
-	{
+	for_each_column (f) {
 		if (f->renew == INCIDENT_KEEP)
 			continue;
 		buf_puts(sql, comma);
@@ -145,15 +149,14 @@ int incident_table_put(sql_stmt *stmt, const struct incident *i, const struct in
 	struct sql_value values[INCIDENT_FIELD_COUNT];
 	size_t count = 0, begin = 0;
 
-	FOR_EACH_COLUMN(f)
-	if (f->form == INCIDENT_FORM_LIST) {
-		put_list(f, i, o->node, &lists);
-		buf_putc(&lists, 0);
-	}
+	for_each_column (f)
+		if (f->form == INCIDENT_FORM_LIST) {
+			put_list(f, i, o->node, &lists);
+			buf_putc(&lists, 0);
+		}
 	if (lists.err)
 		return lists.err;
-	FOR_EACH_COLUMN(f)
-	{
+	for_each_column (f) {
 		values[count] = sql_of(f, i, o);
 		if (f->form == INCIDENT_FORM_LIST) {
 			values[count] = SQL_S(lists.data + begin);
