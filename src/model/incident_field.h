@@ -57,7 +57,7 @@
 	X(TIMELINE, LIST, timeline, NULL, "timeline", KEEP, BRIEF, NEVER, "", "what happened, in order") \
 	X(EVIDENCE, LIST, evidence, "evidence", "evidence", NEW, FULL, NEVER, "", "rows that show it: a JSON array of events.id") \
 	X(EVIDENCE_SQL, TEXT, evidence_sql, "evidence_sql", "evidence_sql", NEW, FULL, NEVER, "", "a query that selects them") \
-	X(FIXES, LIST, fixes, NULL, "fixes", NEW, LINE, NEVER, "", "what to do: a JSON array")
+	X(FIXES, LIST, fixes, "advice", "fixes", NEW, LINE, NEVER, "", "what to do: a JSON array")
 
 /* Fields that came later: NULL in rows of before. The cluster gets them too, under the name of the column. */
 #define INCIDENT_ADDED(X) \

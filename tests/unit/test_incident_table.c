@@ -168,6 +168,28 @@ static void the_problem(void **state)
 		1);
 }
 
+static void the_advice(void **state)
+{
+	struct scratch *s = *state;
+	struct incident i = {.id = "x", .fixes = {"pin \"it\"", "nice it"}, .fix_count = 2};
+	char *text;
+
+	put(s->path, &i, 300);
+	text = stored(s->path, "advice");
+	assert_string_equal(text, "[\"pin \\\"it\\\"\",\"nice it\"]");
+	free(text);
+	i.fix_count = 0;
+	put(s->path, &i, 400);
+	text = stored(s->path, "advice");
+	assert_string_equal(text, "[]");
+	free(text);
+	scratch_sql(s->path, "ALTER TABLE incidents DROP COLUMN advice");
+	scratch_close(scratch_open(s->path));
+	text = stored(s->path, "advice");
+	assert_string_equal(text, ""); /* the row is of before the column */
+	free(text);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +199,7 @@ int main(void)
 		TEST(what_a_later_finding_renews),
 		TEST(a_file_without_a_column),
 		TEST(the_problem),
+		TEST(the_advice),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
