@@ -61,7 +61,8 @@
 
 /* Fields that came later: NULL in rows of before. The cluster gets them too, under the name of the column. */
 #define INCIDENT_ADDED(X) \
-	X(PROBLEM, PROBLEM, problem, "problem", "problem", NEW, LINE, NEVER, "", "what kind of problem: docs/detections.md")
+	X(PROBLEM, PROBLEM, problem, "problem", "problem", NEW, LINE, NEVER, "", "what kind of problem: docs/detections.md") \
+	X(PLACE, TEXT, place, "place", "place", NEW, LINE, ZERO, "", "the user's own line that it comes from")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)

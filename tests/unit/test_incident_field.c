@@ -100,6 +100,17 @@ static void what_is_absent(void **state)
 	assert_int_equal(get(OF(PERIOD_STEPS), &i, true).u, 1);
 }
 
+/* "" is no place: it is not said, and NULL in the table. */
+static void the_place(void **state)
+{
+	struct incident i = {.place = "train.py:71 (step)"};
+
+	assert_string_equal(get(OF(PLACE), &i, false).s, "train.py:71 (step)");
+	i.place[0] = 0;
+	assert_int_equal(get(OF(PLACE), &i, false).type, INCIDENT_NOTHING);
+	assert_int_equal(get(OF(PLACE), &i, true).type, INCIDENT_NOTHING);
+}
+
 static void set_int(const struct incident_field *f, struct incident *i, int64_t n)
 {
 	incident_field_set(f, i, &(struct incident_value){.type = INCIDENT_INT, .i = n});
@@ -183,6 +194,7 @@ int main(void)
 		cmocka_unit_test(names_are_given_once),
 		cmocka_unit_test(values_of_every_form),
 		cmocka_unit_test(what_is_absent),
+		cmocka_unit_test(the_place),
 		cmocka_unit_test(what_strangers_send),
 		cmocka_unit_test(long_texts),
 		cmocka_unit_test(there_and_back),
