@@ -62,7 +62,10 @@
 /* Fields that came later: NULL in rows of before. The cluster gets them too, under the name of the column. */
 #define INCIDENT_ADDED(X) \
 	X(PROBLEM, PROBLEM, problem, "problem", "problem", NEW, LINE, NEVER, "", "what kind of problem: docs/detections.md") \
-	X(PLACE, TEXT, place, "place", "place", NEW, LINE, ZERO, "", "the user's own line that it comes from")
+	X(PLACE, TEXT, place, "place", "place", NEW, LINE, ZERO, "", "the user's own line that it comes from") \
+	X(UNIT_NS, U64, unit_ns, "unit_ns", "unit_ns", NEW, BRIEF, ZERO, "ns", "what a unit of work (a step, a request) takes") \
+	X(FIXED_NS, U64, fixed_ns, "fixed_ns", "fixed_ns", NEW, BRIEF, ZERO, "ns", "what it would take without this, about") \
+	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", NEW, BRIEF, ZERO, "ns", "the least that it would take then")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)

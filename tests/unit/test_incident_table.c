@@ -190,6 +190,25 @@ static void the_advice(void **state)
 	free(text);
 }
 
+/* What a fix is worth: NULL where it is not known, so that an average is one of what is. */
+static void the_worth_of_a_fix(void **state)
+{
+	struct scratch *s = *state;
+	struct incident i = {.id = "x", .unit_ns = 174, .fixed_ns = 46, .fixed_least_ns = 44};
+
+	put(s->path, &i, 300);
+	i = (struct incident){.id = "y"};
+	put(s->path, &i, 300);
+	assert_int_equal(
+		scratch_int(s->path,
+			"SELECT count(*) FROM incidents WHERE id = 'n1:x' AND unit_ns = 174 AND"
+			" fixed_ns = 46 AND fixed_least_ns = 44"),
+		1);
+	assert_int_equal(scratch_int(s->path,
+				 "SELECT CAST(avg(unit_ns - fixed_ns) AS INTEGER) FROM incidents"),
+		128);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -200,6 +219,7 @@ int main(void)
 		TEST(a_file_without_a_column),
 		TEST(the_problem),
 		TEST(the_advice),
+		TEST(the_worth_of_a_fix),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
