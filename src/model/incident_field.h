@@ -65,7 +65,8 @@
 	X(PLACE, TEXT, place, "place", "place", NEW, LINE, ZERO, "", "the user's own line that it comes from") \
 	X(UNIT_NS, U64, unit_ns, "unit_ns", "unit_ns", NEW, BRIEF, ZERO, "ns", "what a unit of work (a step, a request) takes") \
 	X(FIXED_NS, U64, fixed_ns, "fixed_ns", "fixed_ns", NEW, BRIEF, ZERO, "ns", "what it would take without this, about") \
-	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", NEW, BRIEF, ZERO, "ns", "the least that it would take then")
+	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", NEW, BRIEF, ZERO, "ns", "the least that it would take then") \
+	X(FIXED_MOST_NS, U64, fixed_most_ns, "fixed_most_ns", "fixed_most_ns", NEW, BRIEF, ZERO, "ns", "the most that it would take then")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)

@@ -194,7 +194,11 @@ static void the_advice(void **state)
 static void the_worth_of_a_fix(void **state)
 {
 	struct scratch *s = *state;
-	struct incident i = {.id = "x", .unit_ns = 174, .fixed_ns = 46, .fixed_least_ns = 44};
+	struct incident i = {.id = "x",
+		.unit_ns = 174,
+		.fixed_ns = 46,
+		.fixed_least_ns = 44,
+		.fixed_most_ns = 61};
 
 	put(s->path, &i, 300);
 	i = (struct incident){.id = "y"};
@@ -202,7 +206,7 @@ static void the_worth_of_a_fix(void **state)
 	assert_int_equal(
 		scratch_int(s->path,
 			"SELECT count(*) FROM incidents WHERE id = 'n1:x' AND unit_ns = 174 AND"
-			" fixed_ns = 46 AND fixed_least_ns = 44"),
+			" fixed_ns = 46 AND fixed_least_ns = 44 AND fixed_most_ns = 61"),
 		1);
 	assert_int_equal(scratch_int(s->path,
 				 "SELECT CAST(avg(unit_ns - fixed_ns) AS INTEGER) FROM incidents"),
