@@ -4,6 +4,7 @@
 #pragma once
 
 #include <stdio.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "model/incident_field.h"

@@ -8,6 +8,7 @@
 #include "agent/store/merge/nodedb_merge.h"
 #include "agent/store/schema/schema.h"
 #include "base/hash.h"
+#include "incident_fixture.h"
 
 #define T0 INT64_C(1700000000000000000)
 #define MS INT64_C(1000000)
@@ -460,6 +461,34 @@ static void test_incidents(void **state)
 	free(late);
 }
 
+/* Also of one that is added tomorrow. */
+static void test_every_field_of_an_incident(void **state)
+{
+	struct scratch *s = *state;
+	struct files f = files_of(s);
+	struct incident i;
+	int compared = 0;
+
+	make(f.a, "a", T0, 1);
+	incident_fill(&i);
+	put_incident(f.a, &i);
+	must_merge(&(struct merge_options){SOURCES(f.a), .output = f.out}, NULL);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
+		_cleanup_free_ char *from = NULL, *to = NULL;
+		char sql[128];
+
+		if (!incident_fields[n].column)
+			continue;
+		snprintf(sql, sizeof(sql), "SELECT quote(%s) FROM incidents",
+			incident_fields[n].column);
+		from = scratch_text(f.a, sql);
+		to = scratch_text(f.out, sql);
+		assert_string_equal(to, from);
+		compared++;
+	}
+	assert_true(compared >= 34);
+}
+
 /* ---- clocks ---- */
 
 struct ranks {
@@ -767,6 +796,7 @@ int main(void)
 		TEST(test_stacks),
 		TEST(test_verdicts),
 		TEST(test_incidents),
+		TEST(test_every_field_of_an_incident),
 		TEST(test_clocks),
 		TEST(test_align),
 		TEST(test_no_clocks),

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "agent/store/chain_columns.h"
 #include "agent/store/incident_table.h"
 #include "agent/store/merge/nodedb_merge_private.h"
 
@@ -36,22 +37,19 @@
 		name, "0", MERGE_TIME_OR_0, 0, false                                               \
 	}
 
+#define OP(name)                                                                                   \
+	{                                                                                          \
+		name, "''", MERGE_TEXT, 256, false                                                 \
+	}
+#define MERGED(column, declaration, kind) kind(#column),
+
 enum { COL_NODE, COL_ID, COL_DETECTED, COL_SAME }; /* what both tables begin with */
 
 static const struct merge_column chains[] = {
 	[COL_NODE] = MERGE_NODE_COLUMN,
 	[COL_ID] = {"id", NULL, MERGE_TEXT, ID_MOST - MERGE_NODE_LEN, false},
 	[COL_DETECTED] = TIME("detected_at"),
-	[COL_SAME] = TEXT("severity"),
-	TEXT("summary"),
-	TEXT("root_cause"),
-	TEXT("explanation"),
-	JSON("recommendations"),
-	{"cuda_op", "''", MERGE_TEXT, 256, false},
-	COUNT("cuda_p99_us"),
-	COUNT("cuda_p50_us"),
-	REAL("tail_ratio"),
-	JSON("timeline"),
+	CHAIN_COLUMNS(MERGED) /* COL_SAME is severity */
 };
 
 static struct merge_column column_of(const struct incident_field *f)

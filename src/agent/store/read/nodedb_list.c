@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "agent/store/chain_columns.h"
 #include "agent/store/read/nodedb_snapshot_private.h"
 #include "model/gpu_sample.h"
 #include "wire/op_kind.h"
@@ -85,10 +86,14 @@ static const struct list_column op_sums[] = {SAME("source"), SAME("op"),
 	MADE("max", "max_dur", "max(max_dur)"),
 	MADE("stored", "stored", "CAST(total(stored) AS INTEGER)"), ROW_END};
 
-static const struct list_column chains[] = {SAME("id"), SAME("detected_at"), SAME("severity"),
-	SAME("summary"), SAME("root_cause"), TEXT("explanation"), TEXT("recommendations"),
-	TEXT("cuda_op"), SAME("cuda_p99_us"), SAME("cuda_p50_us"), SAME("tail_ratio"),
-	TEXT("timeline"), TEXT("node"), ROW_END};
+#define CHAIN_TEXT(column)                      TEXT(#column),
+#define CHAIN_JSON(column)                      TEXT(#column),
+#define CHAIN_OP(column)                        TEXT(#column),
+#define CHAIN_COUNT(column)                     SAME(#column),
+#define CHAIN_REAL(column)                      SAME(#column),
+#define CHAIN_COLUMN(column, declaration, kind) CHAIN_##kind(column)
+static const struct list_column chains[] = {
+	SAME("id"), SAME("detected_at"), CHAIN_COLUMNS(CHAIN_COLUMN) TEXT("node"), ROW_END};
 
 static const struct list_column severities[] = {
 	SAME("severity"), MADE("n", "id", "count(*)"), ROW_END};

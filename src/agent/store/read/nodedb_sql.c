@@ -4,6 +4,7 @@
  * Aggregates are added to, never replaced: a late call of a bucket already written must not erase
  * what the bucket holds. Sums stop at the largest integer instead of turning into floating point.
  */
+#include "agent/store/chain_columns.h"
 #include "agent/store/incident_table.h"
 #include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb_private.h"
@@ -32,6 +33,10 @@
 #define COLUMN_MARK(field, meaning)   ",?"
 #define LINE_NAME(NAME, column, what) ", " column
 #define LINE_MARK(NAME, column, what) ",?"
+
+#define CHAIN_NAME(column, declaration, kind)  ", " #column
+#define CHAIN_MARK(column, declaration, kind)  ",?"
+#define CHAIN_RENEW(column, declaration, kind) ", " #column " = excluded." #column
 
 static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_EVENT] =
@@ -137,16 +142,11 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" count) VALUES (?1,?2,?3,?4,?5,?6)",
 	[STATEMENT_LOSS] = "INSERT INTO losses (session_id, node, source, reason, count)"
 			   " VALUES (?1,?2,?3,?4,?5)",
-	[STATEMENT_CHAIN] =
-		"INSERT INTO causal_chains (id, detected_at, severity, summary, root_cause,"
-		" explanation, recommendations, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio,"
-		" timeline, node) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13)"
-		" ON CONFLICT (id) DO UPDATE SET severity = excluded.severity,"
-		" summary = excluded.summary, root_cause = excluded.root_cause,"
-		" explanation = excluded.explanation, recommendations = excluded.recommendations,"
-		" cuda_op = excluded.cuda_op, cuda_p99_us = excluded.cuda_p99_us,"
-		" cuda_p50_us = excluded.cuda_p50_us, tail_ratio = excluded.tail_ratio,"
-		" timeline = excluded.timeline",
+	[STATEMENT_CHAIN] = "INSERT INTO causal_chains (id, detected_at" CHAIN_COLUMNS(
+		CHAIN_NAME) ", node)"
+			    " VALUES (?,?" CHAIN_COLUMNS(
+				    CHAIN_MARK) ",?) ON CONFLICT (id) DO UPDATE SET"
+						" node = excluded.node" CHAIN_COLUMNS(CHAIN_RENEW),
 	[STATEMENT_ANNOTATION] =
 		"INSERT INTO annotations (timestamp, labels, pid, start_time, span_start, span_end,"
 		" peer_uid, peer_gid, peer_pid) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9)",

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/store/chain_columns.h"
 #include "agent/store/incident_table.h"
 #include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb.h"
@@ -47,6 +48,11 @@
 				    " stack_hash INTEGER NOT NULL DEFAULT 0);"                                  \
 				    "CREATE INDEX idx_ledger_timestamp ON ledger(timestamp);"
 
+#define CHAIN_COLUMN(column, declaration, kind) ", " #column " " declaration
+#define CHAINS                                                                                     \
+	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT "                \
+	"NULL" CHAIN_COLUMNS(CHAIN_COLUMN) ", node TEXT NOT NULL DEFAULT '');"
+
 #define CONTAINER_COLUMN(field, meaning) ", " #field " INTEGER"
 #define CONTAINER_SAMPLES                                                                          \
 	"CREATE TABLE container_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"          \
@@ -75,14 +81,8 @@ static const char *const tables[] = {
 	"CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL,"
 	" frames TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '');",
 
-	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT NULL,"
-	" severity TEXT NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
-	" explanation TEXT NOT NULL, recommendations TEXT NOT NULL DEFAULT '',"
-	" cuda_op TEXT NOT NULL DEFAULT '', cuda_p99_us INTEGER NOT NULL DEFAULT 0,"
-	" cuda_p50_us INTEGER NOT NULL DEFAULT 0, tail_ratio REAL NOT NULL DEFAULT 0,"
-	" timeline TEXT NOT NULL DEFAULT '', node TEXT NOT NULL DEFAULT '');"
-	"CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
-	"CREATE INDEX idx_chains_severity ON causal_chains(severity);",
+	CHAINS "CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
+	       "CREATE INDEX idx_chains_severity ON causal_chains(severity);",
 
 	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
