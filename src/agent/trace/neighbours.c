@@ -64,6 +64,7 @@ static bool read_home(const struct neighbours *n, uint32_t pid, struct process *
 	memcpy(p->identity.cgroup_path, group.path, sizeof(p->identity.cgroup_path));
 	memcpy(p->identity.container_id, group.container_id, sizeof(p->identity.container_id));
 	memcpy(p->identity.pod_uid, group.pod_uid, sizeof(p->identity.pod_uid));
+	discover_program(n->root, pid, p->script, &p->cpus);
 	return true;
 }
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* neighbours.h - processes that are not traced but had the CPU or the disk while a traced thread
- * waited for it: where they live (container, cgroup) goes to the store, so that a verdict can name
- * it. Nothing else of them is read. Belongs to the tracer's thread. */
+ * waited for it: where they live (container, cgroup) and the name of the script that they run go to the store, so
+ * that a verdict can name them. Nothing else of them is kept. Belongs to the tracer's thread. */
 #pragma once
 
 #include <stdint.h>

@@ -83,8 +83,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
 		"last_seen, rank, local_rank, world_size, launcher, job, container_id, pod, "
-		"namespace, pod_uid, cgroup_path, exe) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17) ON CONFLICT "
+		"namespace, pod_uid, cgroup_path, exe, script, cpus) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19) ON CONFLICT "
 		"(node, pid, start_time) DO UPDATE SET comm = excluded.comm, cmdline = CASE WHEN "
 		"excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END, first_seen = "
 		"min(first_seen, excluded.first_seen), last_seen = max(last_seen, "
@@ -92,7 +92,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 		"world_size = excluded.world_size, launcher = excluded.launcher, job = "
 		"excluded.job, container_id = excluded.container_id, pod = excluded.pod, namespace "
 		"= excluded.namespace, pod_uid = excluded.pod_uid, cgroup_path = "
-		"excluded.cgroup_path, exe = excluded.exe",
+		"excluded.cgroup_path, exe = excluded.exe, script = CASE WHEN excluded.script = '' "
+		"THEN script ELSE excluded.script END, cpus = coalesce(excluded.cpus, cpus)",
 	[STATEMENT_CGROUP] =
 		"INSERT INTO cgroup_metadata (cgroup_id, container_id, cgroup_path, pod_name,"
 		" namespace) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (cgroup_id) DO UPDATE SET"

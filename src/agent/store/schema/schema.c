@@ -127,6 +127,7 @@ static const char *const tables[] = {
 	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
 	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
 	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" script TEXT NOT NULL DEFAULT '', cpus INTEGER,"
 	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
 	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
@@ -274,7 +275,8 @@ static const struct {
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
 		"launcher, job, container_id, pod: of the process itself, after its last exec; "
-		"NULL = no rank, 0 = rank 0"},
+		"NULL = no rank, 0 = rank 0. script: what an interpreter runs, without its folder; "
+		"cpus: how many its first thread may run on; NULL: not known"},
 	{"coverage_note",
 		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
 		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
