@@ -38,6 +38,8 @@
 	X(pcie_gen, "generation of the PCIe link now")                                             \
 	X(pcie_width, "lanes of the PCIe link now")                                                \
 	X(processes, "processes with a compute context")                                           \
+	X(sm_clock_max_mhz, "highest clock of the multiprocessors that there is")                  \
+	X(power_default_mw, "power limit that it was made for")                                    \
 	X(nvml_error, "what NVML answered to a value it should have given; 0: nothing amiss")
 
 struct gpu_sample {
