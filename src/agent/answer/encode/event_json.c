@@ -34,7 +34,7 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 
 	if (e->source == SOURCE_NET)
 		json_uint_member(w, "wait_ns", e->wait_ns);
-	if (e->source == SOURCE_TCP)
+	if (e->source == SOURCE_TCP || (e->source == SOURCE_NET && e->family))
 		json_string_member(w, "peer", event_peer(e, peer));
 	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
 		json_uint_member(w, "stream", e->stream);
