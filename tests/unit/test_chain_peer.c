@@ -40,6 +40,12 @@ static void test_this_machine(void **state)
 		transfer(s, CHAIN_SLOW + i, "[::1]:6379", 6379, 40);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_ADDRESS);
 	assert_string_equal(s->delay.end.detail, "this machine, 4.0 MB in that time");
+	chain_home(s, 700, "redis-server", "");
+	s->events[3].peer_pid = 700; /* found once */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "redis-server");
+	assert_int_equal(s->delay.end.pid, 700);
+	assert_string_equal(s->delay.end.detail, "[::1]:6379, 4.0 MB in that time");
 	free(s);
 }
 

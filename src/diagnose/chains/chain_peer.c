@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_peer.c - who is at the other end of a pipe or a socket: a process of this machine, by who ended the waits,
- * else a remote address, by the rows of sends and receives. */
+ * or who listens on its port, else an address, by the rows of sends and receives. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -16,6 +16,7 @@ struct peer {
 	char address[EVENT_PEER_MAX];
 	uint64_t wait_ns, bytes;
 	bool is_here;
+	uint32_t pid; /* of who is there, on this machine; 0: not known */
 };
 
 struct peers {
@@ -56,6 +57,7 @@ static void add_transfers(const struct chain *c, struct peers *p)
 		p->wait_ns += e->wait_ns;
 		if (!x)
 			continue;
+		x->pid = e->peer_pid ? e->peer_pid : x->pid;
 		x->wait_ns += e->wait_ns;
 		x->bytes += e->arg1;
 	}
@@ -166,10 +168,17 @@ static bool by_address(const struct chain *c, struct resource_use *ret)
 	most = peer_most(p);
 	if (!most)
 		return false;
-	ret->resource = RESOURCE_ADDRESS;
-	snprintf(ret->who, sizeof(ret->who), "%s", most->address);
-	snprintf(ret->detail, sizeof(ret->detail), "%s%.1f MB in that time",
-		most->is_here ? "this machine, " : "", (double)most->bytes / 1e6);
+	ret->resource = most->pid ? RESOURCE_PROCESS : RESOURCE_ADDRESS;
+	ret->pid = most->pid;
+	if (most->pid)
+		process_words(c->rec, most->pid, "", ret->who);
+	if (!ret->who[0])
+		snprintf(ret->who, sizeof(ret->who), "%s", most->address);
+	snprintf(ret->detail, sizeof(ret->detail), "%s%s%.1f MB in that time",
+		most->pid       ? most->address
+		: most->is_here ? "this machine"
+				: "",
+		most->pid || most->is_here ? ", " : "", (double)most->bytes / 1e6);
 	ret->share = p->wait_ns ? (double)most->wait_ns / (double)p->wait_ns : 1;
 	return true;
 }

@@ -93,6 +93,7 @@ static const char *const texts[STATEMENT_COUNT] = {
 		"excluded.job, container_id = excluded.container_id, pod = excluded.pod, namespace "
 		"= excluded.namespace, pod_uid = excluded.pod_uid, cgroup_path = "
 		"excluded.cgroup_path, exe = excluded.exe, script = CASE WHEN excluded.script = '' "
+		"AND excluded.cmdline = '' "
 		"THEN script ELSE excluded.script END, cpus = coalesce(excluded.cpus, cpus)",
 	[STATEMENT_CGROUP] =
 		"INSERT INTO cgroup_metadata (cgroup_id, container_id, cgroup_path, pod_name,"
