@@ -46,7 +46,7 @@ struct event {
 	uint32_t dev;        /* block requests: device; NET: port of the other end */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	union {
-		char peer_comm[COMM_LEN];
+		char peer_comm[COMM_LEN];    /* block requests: what the device is called */
 		uint8_t peer_addr[COMM_LEN]; /* where there is a family */
 	};
 	struct placement place; /* of the process, when this happened */

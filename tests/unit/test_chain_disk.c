@@ -15,6 +15,7 @@ static void requests(struct chain_scene *s, int count, uint32_t pid, const char 
 		e->dev = dev;
 		e->arg0 = 2048; /* 1 MiB */
 		snprintf(e->comm, sizeof(e->comm), "%s", comm);
+		snprintf(e->peer_comm, sizeof(e->peer_comm), "%s", dev == DISK ? "nvme0n1" : "");
 	}
 }
 
@@ -30,7 +31,18 @@ static void test_another_writes(void **state)
 	assert_int_equal(u->resource, RESOURCE_DISK_WRITE);
 	assert_string_equal(u->who, "dd");
 	assert_int_equal(u->pid, 900);
-	assert_string_equal(u->detail, "sdb, writes 42 MB/s");
+	assert_string_equal(u->detail, "nvme0n1, writes 42 MB/s");
+	free(s);
+}
+
+/* One small request that waits long behind the flood is a victim as well. */
+static void test_a_victim_is_not_named(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 100, 900, "dd", IO_WRITE, DISK, 4);
+	requests(s, 1, 901, "logger", IO_WRITE, DISK, 2000);
+	assert_string_equal(chain_end(s)->who, "dd");
 	free(s);
 }
 
@@ -86,6 +98,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_writes),
+		cmocka_unit_test(test_a_victim_is_not_named),
 		cmocka_unit_test(test_it_reads_itself),
 		cmocka_unit_test(test_the_kernel_is_nobody),
 		cmocka_unit_test(test_nothing_is_known),

@@ -110,6 +110,17 @@ static void test_no_evidence(void **state)
 	for (int i = 0; i < 2; i++)
 		s->gpus[i].util_gpu_pct = 90;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	for (int i = 0; i < 20; i++) { /* low for want of work, as the GPU says */
+		s->gpus[i].util_gpu_pct = 90;
+		s->gpus[i].throttle_reasons = 1;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	for (int i = 0; i < 20;
+		i++) { /* low in a part of the steps, which are as long as the others */
+		s->gpus[i].throttle_reasons = 0;
+		s->gpus[i].sm_clock_mhz = i < 10 ? 1980 : 345;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	free(s);
 }
 

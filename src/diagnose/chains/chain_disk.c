@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain_disk.c - which device, in which direction, and who keeps it busy. What waits in a device's queue is summed by who
- * asked for it: time in flight, not bytes, is what others wait for. The kernel writes back in its own name what
- * programs have written before: who that was is not in the rows, but the job's own part is in its account. */
+/* chain_disk.c - which device, in which direction, and who keeps it busy: by what a device has to do for each, its bytes
+ * and its requests. How long requests take tells who suffers: one small write behind a flood is in flight longest.
+ * The kernel writes back in its own name what programs have written before: who that was is not in the rows, but
+ * the job's own part is in its account. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,16 +13,15 @@
 
 #define DEVICES_MAX  32
 #define SECTOR_BYTES 512
-#define MAJOR_SD     8
-#define SD_MINORS    16
-#define SD_LETTERS   16   /* of that major */
-#define OWN_SHARE    0.25 /* of all time in flight: then it holds itself up */
+#define OWN_SHARE    0.25  /* of all work: then it holds itself up */
+#define REQUEST_WORK 65536 /* bytes that could be moved in the time that any request takes */
 
 enum { READS, WRITES };
 
 struct device {
 	uint32_t dev;
-	uint64_t ns, own_ns;
+	const char *name; /* "": not recorded */
+	uint64_t work, own_ns;
 };
 
 struct requests {
@@ -36,15 +36,21 @@ static bool is_request(const struct event *e)
 	       (e->op == IO_READ || e->op == IO_WRITE || e->op == IO_FLUSH);
 }
 
-static struct device *device_get(struct requests *q, uint32_t dev)
+static uint64_t bytes_of(const struct event *e)
+{
+	return MIN(e->arg0, (uint64_t)UINT32_MAX) * SECTOR_BYTES;
+}
+
+static struct device *device_get(struct requests *q, const struct event *e)
 {
 	int k = 0;
 
-	while (k < q->device_count && q->devices[k].dev != dev)
+	while (k < q->device_count && q->devices[k].dev != e->dev)
 		k++;
 	if (k == DEVICES_MAX)
 		return NULL;
-	q->devices[k].dev = dev;
+	q->devices[k].dev = e->dev;
+	q->devices[k].name = e->peer_comm;
 	q->device_count = MAX(q->device_count, k + 1);
 	return &q->devices[k];
 }
@@ -74,17 +80,17 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 			break;
 		if (!is_request(e) || !chain_time(c, e->start.ns))
 			continue;
-		v = device_get(q, e->dev);
+		v = device_get(q, e);
 		if (!v)
 			continue;
-		v->ns += e->dur_ns;
+		v->work += bytes_of(e) + REQUEST_WORK;
 		v->own_ns += is_own(c, e->pid) ? e->dur_ns : 0;
 		has_own |= v->own_ns > 0;
 	}
 	for (int i = 0; i < q->device_count; i++) {
 		const struct device *v = &q->devices[i];
 
-		if (!best || (has_own ? v->own_ns > best->own_ns : v->ns > best->ns))
+		if (!best || (has_own ? v->own_ns > best->own_ns : v->work > best->work))
 			best = v;
 	}
 	return best;
@@ -104,8 +110,8 @@ static void add_requests(const struct chain *c, uint32_t dev, struct requests *q
 		p = program_get(c->rec, &q->programs, e->pid, e->comm);
 		if (!p)
 			continue;
-		p->ns[side] += e->dur_ns;
-		p->bytes[side] += MIN(e->arg0, (uint64_t)UINT32_MAX) * SECTOR_BYTES;
+		p->work[side] += bytes_of(e) + REQUEST_WORK;
+		p->bytes[side] += bytes_of(e);
 	}
 }
 
@@ -120,15 +126,12 @@ static bool is_kernels(const struct program *p)
 	return false;
 }
 
-/* Numbers that every kernel gives alike; of others the numbers themselves. */
-static void device_text(uint32_t dev, char *out, size_t size)
+static void device_text(const struct device *d, char *out, size_t size)
 {
-	uint32_t major = dev >> 20, minor = dev & 0xfffff;
-
-	if (major == MAJOR_SD && minor / SD_MINORS < SD_LETTERS)
-		snprintf(out, size, "sd%c", (int)('a' + minor / SD_MINORS));
+	if (d->name[0])
+		snprintf(out, size, "%s", d->name);
 	else
-		snprintf(out, size, "device %u:%u", major, minor);
+		snprintf(out, size, "device %u:%u", d->dev >> 20, d->dev & 0xfffff);
 }
 
 static void rate_text(double bytes_per_s, char *out, size_t size)
@@ -146,7 +149,7 @@ static const struct program *most_of(const struct requests *q, int side)
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
 
-		if (p->ns[side] && !is_kernels(p) && (!most || p->ns[side] > most->ns[side]))
+		if (p->work[side] && !is_kernels(p) && (!most || p->work[side] > most->work[side]))
 			most = p;
 	}
 	return most;
@@ -161,13 +164,39 @@ static const struct program *program_of(const struct chain *c, const struct requ
 	return NULL;
 }
 
+/* Who holds the device up. The job's own work is enough if it is a good part of all, and a checkpoint is its own
+ * whoever writes it back. */
+static const struct program *holder_of(
+	const struct chain *c, const struct requests *q, int side, uint64_t all)
+{
+	const struct program *who = most_of(q, side), *own = program_of(c, q);
+
+	if (c->d->kind == DELAY_BY_CHECKPOINT)
+		return own;
+	if (own && (double)own->work[side] >= OWN_SHARE * (double)all &&
+		own->work[side] * 2 >= who->work[side])
+		return own;
+	return who;
+}
+
+static void describe(const struct chain *c, const struct device *dev, int side, uint64_t bytes,
+	struct resource_use *ret)
+{
+	double seconds = (double)MAX(chain_elapsed_ns(c), UINT64_C(1)) / (double)NS_PER_S;
+	char name[32], rate[32];
+
+	device_text(dev, name, sizeof(name));
+	rate_text((double)bytes / seconds, rate, sizeof(rate));
+	snprintf(ret->detail, sizeof(ret->detail), "%s, %s %s", name,
+		side == READS ? "reads" : "writes", rate);
+}
+
 bool chain_disk(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct requests *q = calloc(1, sizeof(*q));
 	const struct device *device = q ? device_of(c, q) : NULL;
-	uint64_t ns[2] = {0}, bytes[2] = {0};
-	const struct program *who, *own;
-	char name[32], rate[32];
+	uint64_t work[2] = {0}, bytes[2] = {0};
+	const struct program *who;
 	int side;
 
 	if (!device)
@@ -175,35 +204,19 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 	add_requests(c, device->dev, q);
 	for (int i = 0; i < q->programs.count; i++)
 		for (int s = READS; s <= WRITES; s++) {
-			ns[s] += q->programs.items[i].ns[s];
+			work[s] += q->programs.items[i].work[s];
 			bytes[s] += q->programs.items[i].bytes[s];
 		}
-	side = ns[READS] >= ns[WRITES] ? READS : WRITES;
-	who = most_of(q, side);
-	own = program_of(c, q);
-	/* Its own requests are enough, and a checkpoint is its own whoever writes it back. */
-	if (own &&
-		(double)(own->ns[READS] + own->ns[WRITES]) >=
-			OWN_SHARE * (double)(ns[READS] + ns[WRITES]) &&
-		(!who || own->ns[side] * 2 >= who->ns[side]))
-		who = own;
-	if (c->d->kind == DELAY_BY_CHECKPOINT) {
-		side = WRITES;
-		who = who && own == who ? who : own;
-	}
+	side = work[READS] >= work[WRITES] && c->d->kind != DELAY_BY_CHECKPOINT ? READS : WRITES;
 	ret->resource = side == READS ? RESOURCE_DISK_READ : RESOURCE_DISK_WRITE;
+	who = holder_of(c, q, side, work[side]);
 	if (who)
 		program_name(who, ret);
-	if (c->d->kind == DELAY_BY_CHECKPOINT && !who) {
+	if (!who && c->d->kind == DELAY_BY_CHECKPOINT) {
 		ret->pid = c->a->pid;
 		process_words(c->rec, c->a->pid, c->a->comm, ret->who);
 	}
-	device_text(device->dev, name, sizeof(name));
-	rate_text((double)bytes[side] / (double)MAX(chain_elapsed_ns(c), UINT64_C(1)) *
-			  (double)NS_PER_S,
-		rate, sizeof(rate));
-	snprintf(ret->detail, sizeof(ret->detail), "%s, %s %s", name,
-		side == READS ? "reads" : "writes", rate);
-	ret->share = ns[side] ? (double)ns[side] / (double)(ns[READS] + ns[WRITES]) : 1;
+	describe(c, device, side, bytes[side], ret);
+	ret->share = (double)work[side] / (double)(work[READS] + work[WRITES]);
 	return true;
 }

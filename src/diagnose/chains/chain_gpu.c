@@ -9,7 +9,6 @@
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/gpu_change.h"
 
-#define THROTTLE_CLOCK UINT64_C(2)         /* applications clocks */
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
@@ -18,12 +17,14 @@
 #define LOWERED        0.95                /* of the power limit that it was made for */
 #define LOW_CLOCK      0.85                /* of the highest: without a reason of its own */
 #define BUSY_PCT       30                  /* with less to do a GPU may lower its clock itself */
+#define LASTING        0.8                 /* of the readings */
 #define MOST           0.5                 /* of the readings */
 #define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
 struct readings {
-	size_t count, power, heat, set, at_limit;
+	size_t count, power, heat, at_limit;
+	size_t low; /* of these, with a low clock */
 	double clock_mhz, highest_mhz, power_mw;
 	int64_t limit_mw, default_mw, most_c;
 };
@@ -38,12 +39,17 @@ static void take(struct readings *r, const struct gpu_sample *g)
 	r->power_mw += (double)g->power_mw;
 	r->heat += reasons & THROTTLE_HEAT || (reasons & THROTTLE_HARD && is_hot);
 	r->power += reasons & THROTTLE_POWER || (reasons & THROTTLE_HARD && !is_hot);
-	r->set += (reasons & THROTTLE_CLOCK) != 0;
 	r->at_limit += g->power_limit_mw > 0 &&
 		       (double)g->power_mw >= AT_LIMIT * (double)g->power_limit_mw;
 	r->limit_mw = g->power_limit_mw;
 	r->default_mw = g->power_default_mw;
 	r->most_c = MAX(r->most_c, g->temperature_c);
+}
+
+static bool is_at_work(const struct chain *c, const struct gpu_sample *g, int64_t index)
+{
+	return g->index == index && chain_time(c, g->time.ns) && g->sm_clock_mhz > 0 &&
+	       !gpu_sample_is_idle(g) && g->util_gpu_pct >= (c->has_slow ? 1 : BUSY_PCT);
 }
 
 static struct readings read_gpu(const struct chain *c, int64_t index)
@@ -58,10 +64,12 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 			continue;
 		highest = MAX(highest, g->sm_clock_mhz);
 		highest = MAX(highest, g->sm_clock_max_mhz);
-		if (chain_time(c, g->time.ns) && g->sm_clock_mhz > 0 &&
-			g->util_gpu_pct >= (c->has_slow ? 1 : BUSY_PCT))
+		if (is_at_work(c, g, index))
 			take(&r, g);
 	}
+	for (size_t i = 0; i < c->rec->gpu_count; i++)
+		r.low += is_at_work(c, &c->rec->gpus[i], index) &&
+			 (double)c->rec->gpus[i].sm_clock_mhz < LOW_CLOCK * (double)highest;
 	if (r.count) {
 		r.clock_mhz /= (double)r.count;
 		r.power_mw /= (double)r.count;
@@ -140,13 +148,14 @@ static bool by_lower_clock(
 	return true;
 }
 
-/* The clock is low in all steps, against the highest that the GPU has. At the power limit that it was made for a GPU
+/* The clock is low in all steps, against the highest that the GPU has: had it been low in a part of them alone, these
+ * would be slow, or it does not matter. At the power limit that it was made for a GPU
  * lowers its clock under heavy work: that is as it should be. */
 static bool by_low_clock(const struct chain *c, struct resource_use *ret)
 {
 	struct readings r = read_slowest(c);
 
-	if (!r.count || r.clock_mhz >= LOW_CLOCK * r.highest_mhz)
+	if (!r.count || (double)r.low < LASTING * (double)r.count)
 		return false;
 	clock_text(r.clock_mhz, r.highest_mhz, ret);
 	ret->resource = held_by(&r, r.default_mw, ret);

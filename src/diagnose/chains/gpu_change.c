@@ -39,7 +39,7 @@ static void compare_readings(
 		const struct gpu_sample *g = &rec->gpus[i];
 		enum pace pace = pace_at(a, g->time.ns);
 
-		if (pace == PACE_MIXED || g->util_gpu_pct == 0)
+		if (pace == PACE_MIXED || g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
 		take(&processes[pace], g->processes);

@@ -11,8 +11,8 @@ struct program {
 	char name[PROCESS_WORDS_MAX];
 	uint32_t pids[PROGRAM_PIDS_MAX];
 	uint32_t pid_count;
-	uint32_t first_pid; /* of the process with the first row */
-	uint64_t ns[2], bytes[2];
+	uint32_t first_pid;                /* of the process with the first row */
+	uint64_t ns[2], bytes[2], work[2]; /* of two sides, as the caller names them */
 };
 
 struct program_sums {

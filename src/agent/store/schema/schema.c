@@ -244,6 +244,9 @@ static const struct {
 	{"wait_note",
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
 		"and peer_comm had that CPU; stream is the process that woke the thread"},
+	{"peer_note",
+		"net_send, net_recv, tcp_retransmit: detail is the other end; of a wait for this machine's own, "
+		"peer_pid is who listens there. Block requests: peer_comm is the device's name"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
 	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
 		      "and incidents.id are node:descriptor"},
