@@ -38,6 +38,23 @@ static void test_a_locked_clock(void **state)
 	free(s);
 }
 
+/* One of three is held back. */
+static void test_one_of_several(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	for (int i = 0; i < 3; i++) {
+		size_t first = s->rec.gpu_count;
+
+		readings(s, 1980, i == 1 ? 900 : 1980);
+		for (size_t k = first; k < s->rec.gpu_count; k++)
+			s->gpus[k].index = i;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	assert_string_equal(s->delay.end.detail, "900 instead of 1980 MHz");
+	free(s);
+}
+
 static void test_a_power_cap(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
@@ -191,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_locked_clock),
+		cmocka_unit_test(test_one_of_several),
 		cmocka_unit_test(test_a_power_cap),
 		cmocka_unit_test(test_heat),
 		cmocka_unit_test(test_low_from_the_first_step),

@@ -25,7 +25,7 @@
 struct readings {
 	size_t count, power, heat, at_limit;
 	size_t low; /* of these, with a low clock */
-	double clock_mhz, highest_mhz, power_mw;
+	double clock_mhz, highest_mhz;
 	int64_t limit_mw, default_mw, most_c;
 };
 
@@ -36,7 +36,6 @@ static void take(struct readings *r, const struct gpu_sample *g)
 
 	r->count++;
 	r->clock_mhz += (double)g->sm_clock_mhz;
-	r->power_mw += (double)g->power_mw;
 	r->heat += reasons & THROTTLE_HEAT || (reasons & THROTTLE_HARD && is_hot);
 	r->power += reasons & THROTTLE_POWER || (reasons & THROTTLE_HARD && !is_hot);
 	r->at_limit += g->power_limit_mw > 0 &&
@@ -72,7 +71,6 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 			 (double)c->rec->gpus[i].sm_clock_mhz < LOW_CLOCK * (double)highest;
 	if (r.count) {
 		r.clock_mhz /= (double)r.count;
-		r.power_mw /= (double)r.count;
 		r.highest_mhz = (double)highest;
 	}
 	return r;
@@ -81,11 +79,9 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 static struct readings read_slowest(const struct chain *c)
 {
 	struct readings worst = {0};
-	int64_t last = -1;
+	int64_t count = gpu_change_gpus(c->rec);
 
-	for (size_t i = 0; i < c->rec->gpu_count; i++)
-		last = MAX(last, MIN(c->rec->gpus[i].index, 255));
-	for (int64_t k = 0; k <= last; k++) {
+	for (int64_t k = 0; k < count; k++) {
 		struct readings r = read_gpu(c, k);
 
 		if (r.count >= (c->has_slow ? 1 : READINGS_MIN) &&
@@ -105,7 +101,7 @@ static void clock_text(double now_mhz, double usual_mhz, struct resource_use *re
 	snprintf(ret->detail, sizeof(ret->detail), "%.0f instead of %.0f MHz", now_mhz, usual_mhz);
 }
 
-/* What holds the clock at @now_mhz, by its own evidence. A limit that nobody reports as a reason is one that somebody
+/* What holds the clock down, by its own evidence. A limit that nobody reports as a reason is one that somebody
  * set: neither power nor heat keep it down. */
 static enum resource held_by(
 	const struct readings *r, int64_t usual_limit_mw, struct resource_use *ret)

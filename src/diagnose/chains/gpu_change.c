@@ -8,6 +8,7 @@
 #define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
 #define CLOCK_RATIO      1.07
 #define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
+#define GPUS_MAX         64
 #define WORK_RATIO       1.1
 #define WORK_BYTES       65536
 #define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
@@ -30,8 +31,9 @@ static double value_of(const struct mean *m)
 	return m->count ? m->sum / (double)m->count : 0;
 }
 
-static void compare_readings(
-	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+/* Of the GPU @index. */
+static void compare_readings(const struct recording *rec, const struct step_account *a,
+	int64_t index, struct gpu_change *ret)
 {
 	struct mean clocks[2] = {0}, processes[2] = {0};
 
@@ -39,7 +41,8 @@ static void compare_readings(
 		const struct gpu_sample *g = &rec->gpus[i];
 		enum pace pace = pace_at(a, g->time.ns);
 
-		if (pace == PACE_MIXED || g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
+		if (g->index != index || pace == PACE_MIXED || g->util_gpu_pct == 0 ||
+			gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
 		take(&processes[pace], g->processes);
@@ -55,6 +58,45 @@ static void compare_readings(
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
 	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+}
+
+static double clock_drop(const struct gpu_change *g)
+{
+	return g->slow_clock_mhz > 0 ? g->ordinary_clock_mhz / g->slow_clock_mhz : 0;
+}
+
+static bool differs_more(const struct gpu_change *g, const struct gpu_change *than)
+{
+	if (clock_drop(g) > CLOCK_RATIO || clock_drop(than) > CLOCK_RATIO)
+		return clock_drop(g) > clock_drop(than);
+	return g->slow_processes - g->ordinary_processes >
+	       than->slow_processes - than->ordinary_processes;
+}
+
+int64_t gpu_change_gpus(const struct recording *rec)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		count = MAX(count, rec->gpus[i].index + 1);
+	return MIN(count, (int64_t)GPUS_MAX);
+}
+
+/* Which GPU is the job's is not in the recording: the one that changed most while its steps were slow counts. One of
+ * several that is held back holds back all that work together with it. */
+static void compare_gpus(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	const struct gpu_change empty = *ret;
+	int64_t count = gpu_change_gpus(rec);
+
+	for (int64_t k = 0; k < count; k++) {
+		struct gpu_change g = empty;
+
+		compare_readings(rec, a, k, &g);
+		if (g.readings && (!ret->readings || differs_more(&g, ret)))
+			*ret = g;
+	}
 }
 
 static bool has_more_bytes(const struct step_account *a)
@@ -129,7 +171,7 @@ int gpu_change_find(
 	int r;
 
 	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
-	compare_readings(rec, a, ret);
+	compare_gpus(rec, a, ret);
 	gpu_others_find(rec, a, &ret->others);
 	call_added_find(rec, a, &ret->call);
 	r = kernel_change_find(rec, a, &ret->kernels);
