@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/chains/chain_private.h"
+#include "diagnose/thresholds.h"
 
 struct marker {
 	const char *
@@ -223,7 +224,6 @@ bool chain_entry_is_compile(
 /* ---- the chain ---- */
 
 #define COMPILERS_MAX 16
-#define MOST_SHARE    0.5 /* of a delay: then it is a compiler's */
 
 struct compiling {
 	const char *name;
@@ -342,8 +342,8 @@ bool chain_compile(const struct chain *c, struct resource_use *ret)
 		if (!largest || (user_line(c->rec, e) && !user_line(c->rec, largest)))
 			largest = e;
 	}
-	if (!largest ||
-		(c->d->kind != DELAY_BY_COMPILE && (double)all < MOST_SHARE * (double)grown))
+	if (!largest || (c->d->kind != DELAY_BY_COMPILE &&
+				(double)all < THRESHOLD(CHAIN_MOST) * (double)grown))
 		return false;
 	ret->resource = RESOURCE_COMPILER;
 	snprintf(ret->who, sizeof(ret->who), "%s", found[best].name);

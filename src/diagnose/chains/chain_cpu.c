@@ -10,13 +10,10 @@
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 #include "diagnose/chains/quota.h"
+#include "diagnose/thresholds.h"
 
-#define QUOTA_SHARE 0.3 /* of the waiting, by the group's own count */
-#define IDLE_PCT    70  /* all CPUs are busy less than so: there were others to run on */
-#define GUESS_PCT   50  /* likewise where no mask is recorded */
-#define MASK_WAITS  20  /* so many of them on the same few CPUs are no accident */
-#define GUESS_CPUS  4   /* of fewer CPUs a thread may stay on one by itself */
-#define CPUS_SEEN   64  /* further ones: it may run anywhere */
+#define GUESS_CPUS 4  /* of fewer CPUs a thread may stay on one by itself */
+#define CPUS_SEEN  64 /* further ones: it may run anywhere */
 
 struct waits {
 	struct program_sums programs;
@@ -226,7 +223,7 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 	struct quota_stop stop = quota_find(c->rec, c->a->pid, c->from_ns, c->to_ns);
 	uint64_t lost = MAX(chain_lost_ns(c), UINT64_C(1));
 
-	if ((double)stop.ns < QUOTA_SHARE * (double)lost)
+	if ((double)stop.ns < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
 	ret->resource = RESOURCE_CPU_QUOTA;
 	ret->pid = c->a->pid;
@@ -247,7 +244,7 @@ static bool by_mask(const struct chain *c, const struct waits *w, struct resourc
 	bool is_recorded = h && h->cpus && few <= h->cpus && h->cpus * 2 <= there;
 	double busy = machine_pct(c);
 
-	if (w->rows < MASK_WAITS || busy < 0 || busy >= (is_recorded ? IDLE_PCT : GUESS_PCT))
+	if (w->rows < THRESHOLD(MASK_WAITS) || busy < 0 || busy >= THRESHOLD(MASK_IDLE))
 		return false;
 	if (is_recorded)
 		few = h->cpus;

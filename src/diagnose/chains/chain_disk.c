@@ -10,10 +10,10 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
+#include "diagnose/thresholds.h"
 
 #define DEVICES_MAX  32
 #define SECTOR_BYTES 512
-#define OWN_SHARE    0.25  /* of all work: then it holds itself up */
 #define REQUEST_WORK 65536 /* bytes that could be moved in the time that any request takes */
 
 enum { READS, WRITES };
@@ -173,7 +173,7 @@ static const struct program *holder_of(
 
 	if (c->d->kind == DELAY_BY_CHECKPOINT)
 		return own;
-	if (own && (double)own->work[side] >= OWN_SHARE * (double)all &&
+	if (own && (double)own->work[side] >= THRESHOLD(CHAIN_PART) * (double)all &&
 		own->work[side] * 2 >= who->work[side])
 		return own;
 	return who;

@@ -8,17 +8,11 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/gpu_change.h"
+#include "diagnose/thresholds.h"
 
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
-#define HOT_C          83                  /* where slowdown by heat begins on most boards */
-#define AT_LIMIT       0.95                /* of the power limit */
-#define LOWERED        0.95                /* of the power limit that it was made for */
-#define LOW_CLOCK      0.85                /* of the highest: without a reason of its own */
-#define BUSY_PCT       30                  /* with less to do a GPU may lower its clock itself */
-#define LASTING        0.8                 /* of the readings */
-#define MOST           0.5                 /* of the readings */
 #define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
@@ -32,14 +26,14 @@ struct readings {
 static void take(struct readings *r, const struct gpu_sample *g)
 {
 	uint64_t reasons = g->throttle_reasons > 0 ? (uint64_t)g->throttle_reasons : 0;
-	bool is_hot = g->temperature_c >= HOT_C;
+	bool is_hot = (double)g->temperature_c >= THRESHOLD(GPU_HOT);
 
 	r->count++;
 	r->clock_mhz += (double)g->sm_clock_mhz;
 	r->heat += reasons & THROTTLE_HEAT || (reasons & THROTTLE_HARD && is_hot);
 	r->power += reasons & THROTTLE_POWER || (reasons & THROTTLE_HARD && !is_hot);
 	r->at_limit += g->power_limit_mw > 0 &&
-		       (double)g->power_mw >= AT_LIMIT * (double)g->power_limit_mw;
+		       (double)g->power_mw >= THRESHOLD(GPU_NEAR) * (double)g->power_limit_mw;
 	r->limit_mw = g->power_limit_mw;
 	r->default_mw = g->power_default_mw;
 	r->most_c = MAX(r->most_c, g->temperature_c);
@@ -48,7 +42,8 @@ static void take(struct readings *r, const struct gpu_sample *g)
 static bool is_at_work(const struct chain *c, const struct gpu_sample *g, int64_t index)
 {
 	return g->index == index && chain_time(c, g->time.ns) && g->sm_clock_mhz > 0 &&
-	       !gpu_sample_is_idle(g) && g->util_gpu_pct >= (c->has_slow ? 1 : BUSY_PCT);
+	       !gpu_sample_is_idle(g) &&
+	       (double)g->util_gpu_pct >= (c->has_slow ? 1 : THRESHOLD(GPU_BUSY));
 }
 
 static struct readings read_gpu(const struct chain *c, int64_t index)
@@ -68,7 +63,8 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 	}
 	for (size_t i = 0; i < c->rec->gpu_count; i++)
 		r.low += is_at_work(c, &c->rec->gpus[i], index) &&
-			 (double)c->rec->gpus[i].sm_clock_mhz < LOW_CLOCK * (double)highest;
+			 (double)c->rec->gpus[i].sm_clock_mhz <
+				 THRESHOLD(GPU_LOW_CLOCK) * (double)highest;
 	if (r.count) {
 		r.clock_mhz /= (double)r.count;
 		r.highest_mhz = (double)highest;
@@ -93,7 +89,7 @@ static struct readings read_slowest(const struct chain *c)
 
 static bool is_most(const struct readings *r, size_t n)
 {
-	return (double)n >= MOST * (double)r->count && n;
+	return (double)n >= THRESHOLD(CHAIN_MOST) * (double)r->count && n;
 }
 
 static void clock_text(double now_mhz, double usual_mhz, struct resource_use *ret)
@@ -108,7 +104,7 @@ static enum resource held_by(
 {
 	size_t n = strlen(ret->detail);
 	bool is_lowered = r->limit_mw > 0 && usual_limit_mw > 0 &&
-			  (double)r->limit_mw < LOWERED * (double)usual_limit_mw;
+			  (double)r->limit_mw < THRESHOLD(GPU_NEAR) * (double)usual_limit_mw;
 
 	if (is_most(r, r->heat)) {
 		snprintf(ret->detail + n, sizeof(ret->detail) - n, ", %lld °C",
@@ -151,12 +147,13 @@ static bool by_low_clock(const struct chain *c, struct resource_use *ret)
 {
 	struct readings r = read_slowest(c);
 
-	if (!r.count || (double)r.low < LASTING * (double)r.count)
+	if (!r.count || (double)r.low < THRESHOLD(GPU_LASTING) * (double)r.count)
 		return false;
 	clock_text(r.clock_mhz, r.highest_mhz, ret);
 	ret->resource = held_by(&r, r.default_mw, ret);
 	if (ret->resource == RESOURCE_GPU_POWER &&
-		!(r.default_mw > 0 && (double)r.limit_mw < LOWERED * (double)r.default_mw))
+		!(r.default_mw > 0 &&
+			(double)r.limit_mw < THRESHOLD(GPU_NEAR) * (double)r.default_mw))
 		return false;
 	ret->share = 1 - r.clock_mhz / r.highest_mhz;
 	return true;

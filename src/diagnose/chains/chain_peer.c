@@ -8,9 +8,9 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
+#include "diagnose/thresholds.h"
 
-#define PEERS_MAX  64
-#define MOST_SHARE 0.5 /* of the waits, or of what grew: then it is the one to name */
+#define PEERS_MAX 64
 
 struct peer {
 	char address[EVENT_PEER_MAX];
@@ -143,12 +143,12 @@ static bool by_process(const struct chain *c, struct resource_use *ret)
 		return false;
 	add_entries(c, s);
 	most = program_most(s, 1, &all);
-	if (most && (double)all >= MOST_SHARE * (double)grown) {
+	if (most && (double)all >= THRESHOLD(CHAIN_MOST) * (double)grown) {
 		ret->share = MIN((double)most->ns[1] / (double)MAX(grown, UINT64_C(1)), 1.0);
 	} else {
 		add_wakers(c, s);
 		most = program_most(s, 0, &all);
-		if (!most || (double)all < MOST_SHARE * (double)chain_lost_ns(c))
+		if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
 			return false;
 		ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
 	}

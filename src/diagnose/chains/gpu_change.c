@@ -4,14 +4,9 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/thresholds.h"
 
-#define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
-#define CLOCK_RATIO      1.07
-#define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
-#define GPUS_MAX         64
-#define WORK_RATIO       1.1
-#define WORK_BYTES       65536
-#define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
+#define GPUS_MAX 64
 
 struct mean {
 	double sum;
@@ -67,7 +62,8 @@ static double clock_drop(const struct gpu_change *g)
 
 static bool differs_more(const struct gpu_change *g, const struct gpu_change *than)
 {
-	if (clock_drop(g) > CLOCK_RATIO || clock_drop(than) > CLOCK_RATIO)
+	if (clock_drop(g) > THRESHOLD(GPU_CLOCK_DROP) ||
+		clock_drop(than) > THRESHOLD(GPU_CLOCK_DROP))
 		return clock_drop(g) > clock_drop(than);
 	return g->slow_processes - g->ordinary_processes >
 	       than->slow_processes - than->ordinary_processes;
@@ -101,13 +97,14 @@ static void compare_gpus(
 
 static bool has_more_bytes(const struct step_account *a)
 {
-	return a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
+	return a->slow_bytes > THRESHOLD(WORK_RATIO) * a->ordinary_bytes + THRESHOLD(WORK_BYTES);
 }
 
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
-		       a->slow_launches > WORK_RATIO * a->ordinary_launches + WORK_LAUNCHES) ||
+		       a->slow_launches > THRESHOLD(WORK_RATIO) * a->ordinary_launches +
+						  THRESHOLD(WORK_LAUNCHES)) ||
 	       has_more_bytes(a);
 }
 
@@ -127,7 +124,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
 		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
 
 		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
-			e->ordinary_ns < e->slow_ns / NEW_THREAD_PARTS &&
+			(double)e->ordinary_ns * THRESHOLD(NEW_PARTS) < (double)e->slow_ns &&
 			strncmp(e->comm, "pt_autograd", strlen("pt_autograd")))
 			return e;
 	}
@@ -139,10 +136,11 @@ static const struct account_entry *find_thread(const struct step_account *a)
  * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
-	bool beside = g->others.count || (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
-						 g->ordinary_processes > 0);
-	bool lower =
-		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
+	bool beside = g->others.count ||
+		      (g->slow_processes > g->ordinary_processes + THRESHOLD(GPU_NEIGHBOURS) &&
+			      g->ordinary_processes > 0);
+	bool lower = g->slow_clock_mhz > 0 &&
+		     g->ordinary_clock_mhz > THRESHOLD(GPU_CLOCK_DROP) * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
 	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
 
