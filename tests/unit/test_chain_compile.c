@@ -37,6 +37,8 @@ static void test_stacks(void **state)
 		{"LLVM", {{.symbol = "llvm::PassManager::run(llvm::Module&)"}, USER}},
 		{"XLA", {{.symbol = "llvm::ilist::insert"},
 				{.symbol = "xla::gpu::GpuCompiler::RunBackend"}}},
+		{"cuDNN", {{.symbol = "nvrtcCompileProgram", .file = "libnvrtc.so.13"},
+				  {.symbol = "cudnnBackendFinalize"}, USER}},
 		{"cuDNN",
 			{{.symbol = "cudnnBackendFinalize", .file = "libcudnn_graph.so.9"}, USER}},
 		{"cuDNN (benchmark)", {{.symbol = "cudnnFindConvolutionForwardAlgorithmEx"}, USER}},

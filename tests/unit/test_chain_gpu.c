@@ -169,6 +169,21 @@ static void test_another_process(void **state)
 	free(s);
 }
 
+/* One that is not followed is known by the GPU's own count, also of times in which nothing ran on it. */
+static void test_a_stranger(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	readings(s, 1980, 1800);
+	for (int i = 0; i < 20; i++) {
+		s->gpus[i].util_gpu_pct = i < 9 ? 0 : 95;
+		s->gpus[i].processes = i < 9 ? 1 : 2;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	assert_string_equal(s->delay.end.who, "");
+	free(s);
+}
+
 static void test_another_process_all_along(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, false);
@@ -215,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_at_its_own_power_limit),
 		cmocka_unit_test(test_no_evidence),
 		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_a_stranger),
 		cmocka_unit_test(test_another_process_all_along),
 		cmocka_unit_test(test_ranks_are_no_neighbours),
 	};

@@ -269,11 +269,12 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 		if (w->programs.items[i].ns[side] &&
 			(!most || w->programs.items[i].ns[side] > most->ns[side]))
 			most = &w->programs.items[i];
-	if (!most)
+	ret->share = (double)(side ? w->other_ns : w->own_ns) /
+		     (double)MAX(known + w->nobody_ns, UINT64_C(1));
+	if (!most || ret->share < THRESHOLD(CHAIN_PART))
 		return false;
 	ret->resource = side ? RESOURCE_CPU_PROGRAM : RESOURCE_CPU_OWN;
 	program_name(most, ret);
-	ret->share = (double)(side ? w->other_ns : w->own_ns) / (double)(known + w->nobody_ns);
 	if (w->programs.count > 1 && side)
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
 			100 * (double)most->ns[side] / (double)known);

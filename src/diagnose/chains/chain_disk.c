@@ -115,17 +115,6 @@ static void add_requests(const struct chain *c, uint32_t dev, struct requests *q
 	}
 }
 
-static bool is_kernels(const struct program *p)
-{
-	static const char *const names[] = {
-		"kworker", "jbd2", "kswapd", "xfsaild", "btrfs-", "flush-"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strncmp(p->name, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
 static void device_text(const struct device *d, char *out, size_t size)
 {
 	if (d->name[0])
@@ -149,7 +138,8 @@ static const struct program *most_of(const struct requests *q, int side)
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
 
-		if (p->work[side] && !is_kernels(p) && (!most || p->work[side] > most->work[side]))
+		if (p->work[side] && !program_is_kernels(p->name) &&
+			(!most || p->work[side] > most->work[side]))
 			most = p;
 	}
 	return most;
@@ -208,6 +198,8 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 			bytes[s] += q->programs.items[i].bytes[s];
 		}
 	side = work[READS] >= work[WRITES] && c->d->kind != DELAY_BY_CHECKPOINT ? READS : WRITES;
+	if (!work[side])
+		return false; /* it went no further than the page cache */
 	ret->resource = side == READS ? RESOURCE_DISK_READ : RESOURCE_DISK_WRITE;
 	who = holder_of(c, q, side, work[side]);
 	if (who)

@@ -105,14 +105,19 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 {
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		bool is_other = e->owner == OWNER_PROCESS && e->pid;
+		/* who stopped a process is to be named, not the one that stands still */
+		bool is_stopped = e->line == ACCOUNT_STOPPED && e->culprit_pid;
+		bool is_other = e->owner == OWNER_PROCESS && e->pid && !is_stopped;
 		uint32_t pid = is_other ? e->pid : e->culprit_pid;
 		const char *comm = is_other ? e->comm : e->culprit;
 		struct program *p;
 
 		if (e->slow_ns <= e->ordinary_ns || !pid || pid == c->a->pid || !comm[0] ||
-			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS) ||
-			(!is_other && e->owner != OWNER_SELF && e->owner != OWNER_THREAD))
+			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS &&
+				c->d->kind != DELAY_BY_LOADER) ||
+			(!is_other && !is_stopped && e->owner != OWNER_SELF &&
+				e->owner != OWNER_THREAD) ||
+			program_is_kernels(comm))
 			continue;
 		p = program_get(c->rec, s, pid, comm);
 		if (p)

@@ -36,11 +36,12 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 		const struct gpu_sample *g = &rec->gpus[i];
 		enum pace pace = pace_at(a, g->time.ns);
 
-		if (g->index != index || pace == PACE_MIXED || g->util_gpu_pct == 0 ||
-			gpu_sample_is_idle(g))
+		if (g->index != index || pace == PACE_MIXED)
+			continue;
+		take(&processes[pace], g->processes);
+		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
-		take(&processes[pace], g->processes);
 		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
 			g->power_limit_mw;
 		if (pace != PACE_SLOW)
