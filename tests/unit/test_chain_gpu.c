@@ -109,6 +109,14 @@ static void test_at_its_own_power_limit(void **state)
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].power_limit_mw = 300000;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_POWER);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].power_default_mw = -1;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->gpus[0].power_limit_mw = 700000; /* it had that, at another time */
+	s->gpus[0].util_gpu_pct = 0;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_POWER);
+	assert_string_equal(
+		s->delay.end.detail, "1400 instead of 1980 MHz, power limit 300 instead of 700 W");
 	free(s);
 }
 
@@ -181,6 +189,29 @@ static void test_a_stranger(void **state)
 	}
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
 	assert_string_equal(s->delay.end.who, "");
+	chain_home(s, 800, "python3", "sweep.py");
+	for (int i = 0; i < 20; i++) {
+		s->gpus[i].process_1 = CHAIN_JOB;
+		s->gpus[i].process_2 = 700; /* all along */
+		s->gpus[i].process_3 = i < 9 ? -1 : 800;
+	}
+	assert_string_equal(chain_end(s)->who, "sweep.py");
+	assert_int_equal(s->delay.end.pid, 800);
+	free(s);
+}
+
+/* It was there before, and began to work: the clock that falls by it is not the reason. */
+static void test_a_stranger_that_wakes(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	readings(s, 1980, 1800);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 2;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 1;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
 	free(s);
 }
 
@@ -231,6 +262,7 @@ int main(void)
 		cmocka_unit_test(test_no_evidence),
 		cmocka_unit_test(test_another_process),
 		cmocka_unit_test(test_a_stranger),
+		cmocka_unit_test(test_a_stranger_that_wakes),
 		cmocka_unit_test(test_another_process_all_along),
 		cmocka_unit_test(test_ranks_are_no_neighbours),
 	};

@@ -13,6 +13,7 @@
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
+#define STRANGERS_MAX  32
 #define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
@@ -20,7 +21,8 @@ struct readings {
 	size_t count, power, heat, at_limit;
 	size_t low; /* of these, with a low clock */
 	double clock_mhz, highest_mhz;
-	int64_t limit_mw, default_mw, most_c;
+	int64_t limit_mw, most_c;
+	int64_t usual_mw; /* the power limit that it was made for, or had at another time */
 };
 
 static void take(struct readings *r, const struct gpu_sample *g)
@@ -35,7 +37,6 @@ static void take(struct readings *r, const struct gpu_sample *g)
 	r->at_limit += g->power_limit_mw > 0 &&
 		       (double)g->power_mw >= THRESHOLD(GPU_NEAR) * (double)g->power_limit_mw;
 	r->limit_mw = g->power_limit_mw;
-	r->default_mw = g->power_default_mw;
 	r->most_c = MAX(r->most_c, g->temperature_c);
 }
 
@@ -48,7 +49,7 @@ static bool is_at_work(const struct chain *c, const struct gpu_sample *g, int64_
 
 static struct readings read_gpu(const struct chain *c, int64_t index)
 {
-	struct readings r = {.limit_mw = -1, .default_mw = -1, .most_c = -1};
+	struct readings r = {.limit_mw = -1, .usual_mw = -1, .most_c = -1};
 	int64_t highest = 0;
 
 	for (size_t i = 0; i < c->rec->gpu_count; i++) {
@@ -58,6 +59,8 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 			continue;
 		highest = MAX(highest, g->sm_clock_mhz);
 		highest = MAX(highest, g->sm_clock_max_mhz);
+		r.usual_mw = MAX(r.usual_mw, g->power_limit_mw);
+		r.usual_mw = MAX(r.usual_mw, g->power_default_mw);
 		if (is_at_work(c, g, index))
 			take(&r, g);
 	}
@@ -135,7 +138,7 @@ static bool by_lower_clock(
 	clock_text(g->slow_clock_mhz, g->ordinary_clock_mhz, ret);
 	ret->resource = RESOURCE_GPU_CLOCK;
 	if (r.count)
-		ret->resource = held_by(&r, MAX(g->ordinary_limit_mw, r.default_mw), ret);
+		ret->resource = held_by(&r, MAX(g->ordinary_limit_mw, r.usual_mw), ret);
 	ret->share = longer > 1 && ratio > 1 ? MIN((ratio - 1) / (longer - 1), 1.0) : 0;
 	return true;
 }
@@ -150,21 +153,54 @@ static bool by_low_clock(const struct chain *c, struct resource_use *ret)
 	if (!r.count || (double)r.low < THRESHOLD(GPU_LASTING) * (double)r.count)
 		return false;
 	clock_text(r.clock_mhz, r.highest_mhz, ret);
-	ret->resource = held_by(&r, r.default_mw, ret);
+	ret->resource = held_by(&r, r.usual_mw, ret);
 	if (ret->resource == RESOURCE_GPU_POWER &&
-		!(r.default_mw > 0 &&
-			(double)r.limit_mw < THRESHOLD(GPU_NEAR) * (double)r.default_mw))
+		!(r.usual_mw > 0 && (double)r.limit_mw < THRESHOLD(GPU_NEAR) * (double)r.usual_mw))
 		return false;
 	ret->share = 1 - r.clock_mhz / r.highest_mhz;
 	return true;
+}
+
+/* The process other than the job's that is on the GPU in most readings of steps that count, beyond what it was in
+ * others; 0: none is named. */
+static uint32_t stranger_of(const struct chain *c)
+{
+	struct {
+		uint32_t pid;
+		int64_t more;
+	} seen[STRANGERS_MAX] = {0};
+	int count = 0, best = 0;
+
+	for (size_t i = 0; i < c->rec->gpu_count; i++)
+		for (int k = 0; k < GPU_PROCESSES_NAMED; k++) {
+			const struct gpu_sample *g = &c->rec->gpus[i];
+			uint32_t pid = gpu_sample_process(g, k);
+			int at = 0;
+
+			if (!pid || pid == c->a->pid)
+				continue;
+			while (at < count && seen[at].pid != pid)
+				at++;
+			if (at == STRANGERS_MAX)
+				continue;
+			count = MAX(count, at + 1);
+			seen[at].pid = pid;
+			seen[at].more += chain_time(c, g->time.ns) ? 2 : -1;
+			best = seen[at].more > seen[best].more ? at : best;
+		}
+	return seen[best].more > 0 ? seen[best].pid : 0;
 }
 
 static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
 {
 	ret->resource = RESOURCE_GPU_PROCESS;
 	ret->share = c->has_slow ? 1 : MIN(o->named[0].calls[PACE_SLOW], 1.0);
-	if (!o->count)
-		return true; /* the GPU counts them, but they are not followed */
+	if (!o->count) { /* the GPU counts them, but they are not followed */
+		ret->pid = stranger_of(c);
+		if (ret->pid)
+			process_words(c->rec, ret->pid, "", ret->who);
+		return true;
+	}
 	process_words(c->rec, o->named[0].pid, o->named[0].comm, ret->who);
 	ret->pid = o->count == 1 ? o->named[0].pid : 0;
 	ret->count = (uint32_t)o->count;

@@ -157,6 +157,9 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))
 		return GPU_BY_CALLS;
+	/* What has been on it all along may have begun to use it: more likely than a clock that is a little lower. */
+	if (g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) && !has_more_waits(a))
+		return GPU_BY_NEIGHBOUR;
 	if (lower)
 		return GPU_BY_CLOCK;
 	if (g->thread)
