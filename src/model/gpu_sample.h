@@ -41,6 +41,10 @@
 	X(processes, "processes with a compute context")                                           \
 	X(sm_clock_max_mhz, "highest clock of the multiprocessors that there is")                  \
 	X(power_default_mw, "power limit that it was made for")                                    \
+	X(process_1, "id of a process with a compute context; NULL: none")                         \
+	X(process_2, "likewise of a second one")                                                   \
+	X(process_3, "likewise of a third one")                                                    \
+	X(process_4, "likewise of a fourth one")                                                   \
 	X(nvml_error, "what NVML answered to a value it should have given; 0: nothing amiss")
 
 struct gpu_sample {
@@ -73,6 +77,16 @@ struct gpu_throttle {
 };
 
 extern const struct gpu_throttle gpu_throttles[]; /* ends with bit 0 */
+
+/* gpu_sample_process - the @i-th process that it names; 0: none. */
+#define GPU_PROCESSES_NAMED 4
+static inline uint32_t gpu_sample_process(const struct gpu_sample *s, int i)
+{
+	const int64_t ids[GPU_PROCESSES_NAMED] = {
+		s->process_1, s->process_2, s->process_3, s->process_4};
+
+	return i < GPU_PROCESSES_NAMED && ids[i] > 0 && ids[i] <= UINT32_MAX ? (uint32_t)ids[i] : 0;
+}
 
 /* gpu_sample_is_idle - its clocks were low for want of work, by its own word. */
 static inline bool gpu_sample_is_idle(const struct gpu_sample *s)

@@ -37,6 +37,8 @@ static void test_stacks(void **state)
 		{"LLVM", {{.symbol = "llvm::PassManager::run(llvm::Module&)"}, USER}},
 		{"XLA", {{.symbol = "llvm::ilist::insert"},
 				{.symbol = "xla::gpu::GpuCompiler::RunBackend"}}},
+		{"cuDNN", {{.symbol = "nvrtcCompileProgram", .file = "libnvrtc.so.13"},
+				  {.symbol = "cudnnBackendFinalize"}, USER}},
 		{"cuDNN",
 			{{.symbol = "cudnnBackendFinalize", .file = "libcudnn_graph.so.9"}, USER}},
 		{"cuDNN (benchmark)", {{.symbol = "cudnnFindConvolutionForwardAlgorithmEx"}, USER}},
@@ -117,6 +119,41 @@ static void test_the_chain(void **state)
 	free(s);
 }
 
+/* A delay on another line that is mostly a compiler's leads to it, one that is so in part does not. */
+static void test_on_other_lines(void **state)
+{
+	static const struct stack_frame own[] = {
+		{.ip = 4096, .file = "libnvrtc.so.12"}, PY("cupy/_core/core.py", "f"), USER};
+	static const enum delay_kind kinds[] = {DELAY_BY_HOST, DELAY_BY_CALL, DELAY_BY_LOCK};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct chain_scene *s = chain_scene_new(kinds[i], true);
+		struct account_entry *e = chain_entry(s, (enum account_line)kinds[i], OWNER_SELF);
+
+		e->stack_hash = chain_stack(s, own, 3);
+		e->slow_ns = 30 * NS_PER_MS;
+		assert_int_equal(chain_end(s)->resource, RESOURCE_COMPILER);
+		assert_string_equal(s->delay.end.who, "nvrtc");
+		e->slow_ns = 20 * NS_PER_MS;
+		assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+		e->slow_ns = 50 * NS_PER_MS;
+		e->line = ACCOUNT_GC; /* another delay's */
+		assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+		free(s);
+	}
+}
+
+static void test_a_process_that_compiles(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	snprintf(e->comm, sizeof(e->comm), "cicc");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_COMPILER);
+	assert_string_equal(s->delay.end.who, "nvcc");
+	free(s);
+}
+
 static void test_without_evidence(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_COMPILE, true);
@@ -132,6 +169,8 @@ int main(void)
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_processes),
 		cmocka_unit_test(test_the_chain),
+		cmocka_unit_test(test_on_other_lines),
+		cmocka_unit_test(test_a_process_that_compiles),
 		cmocka_unit_test(test_without_evidence),
 	};
 

@@ -108,10 +108,14 @@ static void test_what_it_starts(void **state)
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
 
 	chain_event(s, CHAIN_T0, SOURCE_HOST, HOST_PROCESS_FORK, CHAIN_JOB)->peer_pid = 2000;
-	waits(s, 40, 2000, 1, "sha256sum", 16);
+	chain_event(s, CHAIN_T0 + 1, SOURCE_HOST, HOST_PROCESS_EXIT, 2000);
+	waits(s, 40, 2000, 1, "worker", 16);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
-	assert_string_equal(s->delay.end.who, "sha256sum");
-	s->events[0].pid = 5;
+	assert_string_equal(s->delay.end.who, "worker");
+	s->events[1].op = HOST_PROCESS_EXEC; /* it has become another program */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
+	s->events[1].op = HOST_PROCESS_EXIT;
+	s->events[0].pid = 5; /* it is another's */
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
 	free(s);
 }

@@ -74,6 +74,16 @@ static void test_the_kernel_is_nobody(void **state)
 	free(s);
 }
 
+/* A checkpoint that is only read from the disk beside went to the page cache. */
+static void test_the_page_cache(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CHECKPOINT, true);
+
+	requests(s, 10, CHAIN_JOB, "python3", IO_READ, DISK, 1);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 static void test_nothing_is_known(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
@@ -101,6 +111,7 @@ int main(void)
 		cmocka_unit_test(test_a_victim_is_not_named),
 		cmocka_unit_test(test_it_reads_itself),
 		cmocka_unit_test(test_the_kernel_is_nobody),
+		cmocka_unit_test(test_the_page_cache),
 		cmocka_unit_test(test_nothing_is_known),
 		cmocka_unit_test(test_of_a_loader),
 	};

@@ -38,6 +38,23 @@ static void test_a_locked_clock(void **state)
 	free(s);
 }
 
+/* One of three is held back. */
+static void test_one_of_several(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	for (int i = 0; i < 3; i++) {
+		size_t first = s->rec.gpu_count;
+
+		readings(s, 1980, i == 1 ? 900 : 1980);
+		for (size_t k = first; k < s->rec.gpu_count; k++)
+			s->gpus[k].index = i;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	assert_string_equal(s->delay.end.detail, "900 instead of 1980 MHz");
+	free(s);
+}
+
 static void test_a_power_cap(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
@@ -92,6 +109,14 @@ static void test_at_its_own_power_limit(void **state)
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].power_limit_mw = 300000;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_POWER);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].power_default_mw = -1;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->gpus[0].power_limit_mw = 700000; /* it had that, at another time */
+	s->gpus[0].util_gpu_pct = 0;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_POWER);
+	assert_string_equal(
+		s->delay.end.detail, "1400 instead of 1980 MHz, power limit 300 instead of 700 W");
 	free(s);
 }
 
@@ -152,6 +177,44 @@ static void test_another_process(void **state)
 	free(s);
 }
 
+/* One that is not followed is known by the GPU's own count, also of times in which nothing ran on it. */
+static void test_a_stranger(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	readings(s, 1980, 1800);
+	for (int i = 0; i < 20; i++) {
+		s->gpus[i].util_gpu_pct = i < 9 ? 0 : 95;
+		s->gpus[i].processes = i < 9 ? 1 : 2;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	assert_string_equal(s->delay.end.who, "");
+	chain_home(s, 800, "python3", "sweep.py");
+	for (int i = 0; i < 20; i++) {
+		s->gpus[i].process_1 = CHAIN_JOB;
+		s->gpus[i].process_2 = 700; /* all along */
+		s->gpus[i].process_3 = i < 9 ? -1 : 800;
+	}
+	assert_string_equal(chain_end(s)->who, "sweep.py");
+	assert_int_equal(s->delay.end.pid, 800);
+	free(s);
+}
+
+/* It was there before, and began to work: the clock that falls by it is not the reason. */
+static void test_a_stranger_that_wakes(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	readings(s, 1980, 1800);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 2;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 1;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	free(s);
+}
+
 static void test_another_process_all_along(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, false);
@@ -191,12 +254,15 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_locked_clock),
+		cmocka_unit_test(test_one_of_several),
 		cmocka_unit_test(test_a_power_cap),
 		cmocka_unit_test(test_heat),
 		cmocka_unit_test(test_low_from_the_first_step),
 		cmocka_unit_test(test_at_its_own_power_limit),
 		cmocka_unit_test(test_no_evidence),
 		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_a_stranger),
+		cmocka_unit_test(test_a_stranger_that_wakes),
 		cmocka_unit_test(test_another_process_all_along),
 		cmocka_unit_test(test_ranks_are_no_neighbours),
 	};

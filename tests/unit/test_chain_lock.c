@@ -33,6 +33,8 @@ static void test_nobody_is_known(void **state)
 
 	chain_entry(s, ACCOUNT_LOCK, OWNER_SELF);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	snprintf(s->account.entries[0].culprit, COMM_LEN, "rcu_preempt"); /* it woke it, no more */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	free(s);
 }
 

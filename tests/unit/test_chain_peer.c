@@ -90,6 +90,22 @@ static void test_another_process(void **state)
 	free(s);
 }
 
+/* A process that is waited for stands still: who stopped it is to be named. */
+static void test_who_stopped_another(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_STOPPED, OWNER_PROCESS);
+
+	e->pid = 700;
+	e->culprit_pid = 900;
+	snprintf(e->culprit, sizeof(e->culprit), "python3");
+	chain_home(s, 700, "python3", "worker.py");
+	chain_home(s, 900, "python3", "throttle.py");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "throttle.py");
+	free(s);
+}
+
 static void test_who_stopped_it(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_STOPPED, true);
@@ -109,6 +125,7 @@ int main(void)
 		cmocka_unit_test(test_this_machine),
 		cmocka_unit_test(test_a_local_process),
 		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_who_stopped_another),
 		cmocka_unit_test(test_who_stopped_it),
 	};
 

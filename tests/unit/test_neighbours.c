@@ -57,13 +57,14 @@ static void rows_of_those_who_matter(void **state)
 	struct scratch *s = *state;
 	struct session session = {.started.ns = 1};
 	struct event io = {.source = SOURCE_IO, .op = IO_WRITE, .pid = 14, .start.ns = 6};
+	struct gpu_sample gpu;
 	struct nodedb *db = scratch_open(s->path);
 	struct store_writer *w = NULL;
 	struct errinfo err = {0};
 
 	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
 	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
-	for (uint32_t pid = 10; pid <= 15; pid++)
+	for (uint32_t pid = 10; pid <= 16; pid++)
 		put(pid, pid == 13 ? 0 : 4096);
 	tree_write(root, "/proc/10/cmdline", "python3 -u /srv/burn.py --password secret");
 	tree_write(root, "/proc/10/status", "Name:\thog\nCpus_allowed:\t00000000,0000000f\n");
@@ -78,13 +79,18 @@ static void rows_of_those_who_matter(void **state)
 	io.pid = 15;
 	io.flags = WIRE_TARGET;
 	neighbours_see(n, &io, traced, w);
+	gpu_sample_init(&gpu);
+	gpu.process_1 = 12; /* traced */
+	gpu.process_2 = 16;
+	neighbours_share(n, &gpu, traced, w);
 	see(NULL, 15, 2000000); /* nowhere to write to */
 	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
-	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 2);
-	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid IN (10, 14)"
-					      " AND container_id = '" ID "' AND rank IS NULL AND"
-					      " cmdline = '' AND comm = 'hog'"),
-		2);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 3);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid IN (10, 14, 16)"
+				     " AND container_id = '" ID "' AND rank IS NULL AND"
+				     " cmdline = '' AND comm = 'hog'"),
+		3);
 	assert_int_equal(scratch_int(s->path, "SELECT cpus FROM processes WHERE pid = 10 AND"
 					      " script = 'burn.py'"),
 		4);

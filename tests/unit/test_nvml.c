@@ -69,6 +69,9 @@ static void test_all_values(void **state)
 	assert_int_equal(g.pcie_gen, 4);
 	assert_int_equal(g.pcie_width, 8);
 	assert_int_equal(g.processes, 3);
+	assert_int_equal(g.process_1, 1000);
+	assert_int_equal(g.process_3, 1002);
+	assert_int_equal(g.process_4, GPU_UNKNOWN);
 	assert_int_equal(g.last_xid, GPU_UNKNOWN);
 	assert_int_equal(g.nvml_error, 0);
 	nvml_close(n);

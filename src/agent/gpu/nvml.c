@@ -29,6 +29,7 @@ enum { ECC_CORRECTED = 0, ECC_UNCORRECTED = 1, ECC_SINCE_LOAD = 0 };
 enum { PCIE_TX = 0, PCIE_RX = 1 };
 #define EVENT_XID        0x8ULL
 #define EVENTS_PER_ROUND 64
+#define PROCESSES_MAX    64
 
 typedef void *nvml_device;
 
@@ -43,6 +44,11 @@ struct nvml_pci { /* of nvmlDeviceGetPciInfo_v3 */
 	unsigned domain, bus, device, device_id, subsystem_id;
 	char id[32];
 };
+struct nvml_process { /* of nvmlDeviceGetComputeRunningProcesses_v2 and _v3 */
+	unsigned pid;
+	unsigned long long used;
+	unsigned gpu_instance, compute_instance;
+};
 struct nvml_event { /* of nvmlEventSetWait_v2 */
 	nvml_device device;
 	unsigned long long type, data;
@@ -50,6 +56,7 @@ struct nvml_event { /* of nvmlEventSetWait_v2 */
 };
 STATIC_ASSERT(sizeof(struct nvml_pci) == 68);
 STATIC_ASSERT(sizeof(struct nvml_event) == 32);
+STATIC_ASSERT(sizeof(struct nvml_process) == 24);
 
 /* X(member, arguments, symbol, older symbol of the same shape or NULL) */
 #define NVML_FUNCTIONS(X)                                                                          \
@@ -299,15 +306,20 @@ static void read_load(struct reading *r)
 
 static void read_processes(struct reading *r)
 {
-	unsigned count = 0;
+	struct nvml_process list[PROCESSES_MAX] = {0};
+	int64_t *const named[] = {&r->sample->process_1, &r->sample->process_2,
+		&r->sample->process_3, &r->sample->process_4};
+	unsigned count = PROCESSES_MAX;
 	int code;
 
 	if (!r->n->processes)
 		return;
-	/* Asked without room for the list, it says how long the list is. */
-	code = r->n->processes(r->device, &count, NULL);
+	code = r->n->processes(r->device, &count, list);
 	if (code == NVML_INSUFFICIENT_SIZE || is_known(r, code))
-		r->sample->processes = count;
+		r->sample->processes =
+			count; /* of too many for the list it says how many they are */
+	for (size_t i = 0; code == NVML_OK && i < MIN((size_t)count, ARRAY_SIZE(named)); i++)
+		*named[i] = list[i].pid;
 }
 
 void nvml_read(struct nvml_library *n, unsigned index, struct gpu_sample *ret)

@@ -137,6 +137,13 @@ void neighbours_see(struct neighbours *n, struct event *e, const struct process_
 	meet(n, pid_of(e), e->start, traced, w);
 }
 
+void neighbours_share(struct neighbours *n, const struct gpu_sample *s,
+	const struct process_table *traced, struct store_writer *w)
+{
+	for (int i = 0; i < GPU_PROCESSES_NAMED; i++)
+		meet(n, gpu_sample_process(s, i), s->time, traced, w);
+}
+
 void neighbours_renew(struct neighbours *n)
 {
 	idmap_done(&n->known);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* neighbours.h - processes that are not traced but had the CPU or the disk while a traced thread
- * waited for it, or that it waited for themselves: where they live (container, cgroup) and the name of the script that they run go to the store, so
+ * waited for it, or that it waited for themselves, or that use its GPU: where they live (container, cgroup) and the name of the script that they run go to the store, so
  * that a verdict can name them. Nothing else of them is kept. Belongs to the tracer's thread. */
 #pragma once
 
@@ -9,6 +9,7 @@
 #include "agent/trace/process_table.h"
 #include "agent/store/write/writer.h"
 #include "model/event.h"
+#include "model/gpu_sample.h"
 
 struct neighbours;
 
@@ -21,6 +22,10 @@ void neighbours_free(struct neighbours *n);
  * it is looked for, and becomes @e's peer_pid. */
 void neighbours_see(struct neighbours *n, struct event *e, const struct process_table *traced,
 	struct store_writer *w);
+
+/* neighbours_share - likewise of those that have a context on the GPU of @s. */
+void neighbours_share(struct neighbours *n, const struct gpu_sample *s,
+	const struct process_table *traced, struct store_writer *w);
 
 /* neighbours_renew - the store has a new file: all that are met go there again. */
 void neighbours_renew(struct neighbours *n);

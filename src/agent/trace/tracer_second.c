@@ -209,6 +209,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 	explainer_gpu(t->explainer, s);
 	if (t->metric_state)
 		metric_state_gpu(t->metric_state, s);
+	neighbours_share(t->neighbours, s, t->processes, t->store);
 	if (t->store && !store_writer_push_gpu_sample(t->store, s))
 		log_warning("the store's queue is full: GPU samples are lost");
 }

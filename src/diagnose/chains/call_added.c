@@ -4,13 +4,11 @@
 #include "diagnose/compose/delay_weight.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
+#include "diagnose/thresholds.h"
 
 #define SOURCES   2
 #define BUCKET_NS ((int64_t)(5 * NS_PER_S)) /* of aggregates */
 #define SOON_NS   ((int64_t)(5 * NS_PER_S)) /* after the first slow step */
-#define IN_STEP   0.5
-#define FEW       0.05 /* of what a slow step makes: those of setting up are in the same bucket */
-#define ROWS_MIN  5
 
 struct use {
 	uint64_t rows, rows_before, default_rows; /* in steps */
@@ -102,9 +100,11 @@ static bool is_added(
 {
 	if (op_kind_is_governed(source, op) && !(a->ordinary_launches > 0))
 		return false;
-	return u->rows >= ROWS_MIN && !u->rows_before &&
-	       u->first_ns <= a->slow_first.ns + SOON_NS && in_step(a, u) >= IN_STEP &&
-	       (double)u->calls_before <= FEW * in_step(a, u) * (double)a->ordinary_steps;
+	return u->rows >= THRESHOLD(ADDED_ROWS) && !u->rows_before &&
+	       u->first_ns <= a->slow_first.ns + SOON_NS &&
+	       in_step(a, u) >= THRESHOLD(ADDED_IN_STEP) &&
+	       (double)u->calls_before <=
+		       THRESHOLD(ADDED_BEFORE) * in_step(a, u) * (double)a->ordinary_steps;
 }
 
 void call_added_find(

@@ -99,7 +99,8 @@ void chain_follow(const struct recording *rec, const struct step_account *a, str
 	struct resource_use use = {0};
 	bool found = false;
 
-	if (d->kind == DELAY_BY_COMPILE)
+	/* Whatever a compiler does or waits for is compiling. */
+	if (d->kind != DELAY_BY_CHECKPOINT)
 		found = chain_compile(&c, &use);
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];

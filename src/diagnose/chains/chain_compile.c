@@ -11,6 +11,7 @@
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/chains/chain_private.h"
+#include "diagnose/thresholds.h"
 
 struct marker {
 	const char *
@@ -89,9 +90,6 @@ static const struct marker native[] = {
 	{"CompileAndLoad", NULL, "XLA"},
 	{"xla::gpu::Autotune", NULL, "XLA"},
 	{"xla::gpu::GemmFusionAutotuner", NULL, "XLA"},
-	{"nvrtcCompileProgram", NULL, "nvrtc"},
-	{"nvJitLinkComplete", NULL, "nvJitLink"},
-	{"cuLinkComplete", NULL, "the driver's JIT"},
 	{"cudnnBackendFinalize", NULL, "cuDNN"},
 	{"cudnnFind", NULL, "cuDNN (benchmark)"},
 	{"cudnnGetConvolutionForwardAlgorithm", NULL, "cuDNN"},
@@ -100,6 +98,9 @@ static const struct marker native[] = {
 	{"get_plans_from_heuristics", NULL, "cuDNN"},
 	{"generate_and_filter_plans", NULL, "cuDNN"},
 	{"nvfuser::", NULL, "nvFuser"},
+	{"nvrtcCompileProgram", NULL, "nvrtc"},
+	{"nvJitLinkComplete", NULL, "nvJitLink"},
+	{"cuLinkComplete", NULL, "the driver's JIT"},
 	{"llvm::", NULL, "LLVM"},
 	{"mlir::", NULL, "MLIR"},
 };
@@ -305,8 +306,20 @@ static void describe(const struct chain *c, const struct stack_frame *f, struct 
 			f ? ", " : "", steps, c->a->steps);
 }
 
+/* Whether @e is a part of the delay; what compiling is made of was put together from several lines. */
+static bool is_of_delay(const struct chain *c, const struct account_entry *e)
+{
+	switch (c->d->kind) {
+	case DELAY_BY_COMPILE: return true;
+	case DELAY_BY_LOADER: return e->owner == OWNER_LOADER;
+	case DELAY_BY_PROCESS: return e->owner == OWNER_PROCESS;
+	default: return e->owner <= OWNER_THREAD && e->line == c->line;
+	}
+}
+
 bool chain_compile(const struct chain *c, struct resource_use *ret)
 {
+	uint64_t grown = c->d->slow_ns - MIN(c->d->slow_ns, c->d->ordinary_ns);
 	struct compiling found[COMPILERS_MAX] = {0};
 	const struct account_entry *largest = NULL;
 	uint64_t all = 0;
@@ -317,7 +330,8 @@ bool chain_compile(const struct chain *c, struct resource_use *ret)
 		const char *name;
 		int k = 0;
 
-		if (e->slow_ns <= e->ordinary_ns || !chain_entry_is_compile(c->rec, e, &name))
+		if (e->slow_ns <= e->ordinary_ns || !is_of_delay(c, e) ||
+			!chain_entry_is_compile(c->rec, e, &name))
 			continue;
 		while (k < COMPILERS_MAX - 1 && found[k].name && strcmp(found[k].name, name) != 0)
 			k++;
@@ -328,7 +342,8 @@ bool chain_compile(const struct chain *c, struct resource_use *ret)
 		if (!largest || (user_line(c->rec, e) && !user_line(c->rec, largest)))
 			largest = e;
 	}
-	if (!largest)
+	if (!largest || (c->d->kind != DELAY_BY_COMPILE &&
+				(double)all < THRESHOLD(CHAIN_MOST) * (double)grown))
 		return false;
 	ret->resource = RESOURCE_COMPILER;
 	snprintf(ret->who, sizeof(ret->who), "%s", found[best].name);

@@ -10,13 +10,10 @@
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 #include "diagnose/chains/quota.h"
+#include "diagnose/thresholds.h"
 
-#define QUOTA_SHARE 0.3 /* of the waiting, by the group's own count */
-#define IDLE_PCT    70  /* all CPUs are busy less than so: there were others to run on */
-#define GUESS_PCT   50  /* likewise where no mask is recorded */
-#define MASK_WAITS  20  /* so many of them on the same few CPUs are no accident */
-#define GUESS_CPUS  4   /* of fewer CPUs a thread may stay on one by itself */
-#define CPUS_SEEN   64  /* further ones: it may run anywhere */
+#define GUESS_CPUS 4  /* of fewer CPUs a thread may stay on one by itself */
+#define CPUS_SEEN  64 /* further ones: it may run anywhere */
 
 struct waits {
 	struct program_sums programs;
@@ -27,6 +24,8 @@ struct waits {
 		bool is_own;
 	} known[PROGRAM_PIDS_MAX];
 	int known_count;
+	uint32_t children[PROGRAM_PIDS_MAX];
+	int child_count;
 	uint32_t cpus[CPUS_SEEN];
 	int cpu_count;
 	uint32_t rows;
@@ -63,18 +62,6 @@ static bool is_worker(const struct chain *c, uint32_t pid)
 	return false;
 }
 
-static bool is_forked(const struct chain *c, uint32_t pid)
-{
-	for (size_t i = 0; i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK && e->pid == c->a->pid &&
-			e->peer_pid == pid)
-			return true;
-	}
-	return false;
-}
-
 /* Followed are processes that use a GPU and their children: one that does not is a child. */
 static bool is_followed_child(const struct chain *c, uint32_t pid)
 {
@@ -93,12 +80,12 @@ static bool is_followed_child(const struct chain *c, uint32_t pid)
 }
 
 /* A process of the job: itself, a worker, a child or another rank. Children that were there before the recording, and
- * ranks, are known by the script that they run as well. */
+ * ranks, are known by the script that they run. */
 static bool is_own(const struct chain *c, uint32_t pid)
 {
 	const struct process_home *job = home_of(c->rec, c->a->pid), *h = home_of(c->rec, pid);
 
-	if (pid == c->a->pid || is_worker(c, pid) || is_forked(c, pid))
+	if (pid == c->a->pid || is_worker(c, pid))
 		return true;
 	if (!job || !h || !job->script[0] || strcmp(job->script, h->script) != 0 ||
 		home_apart(job, h))
@@ -107,6 +94,38 @@ static bool is_own(const struct chain *c, uint32_t pid)
 	       is_followed_child(c, pid);
 }
 
+static bool is_child(const struct waits *w, uint32_t pid)
+{
+	for (int i = 0; i < w->child_count; i++)
+		if (w->children[i] == pid)
+			return true;
+	return false;
+}
+
+static void drop_child(struct waits *w, uint32_t pid)
+{
+	for (int i = 0; i < w->child_count; i++)
+		if (w->children[i] == pid)
+			w->children[i] = w->children[--w->child_count];
+}
+
+/* Whoever the job has forked while it was recorded, and that did not become another program. */
+static void add_children(const struct chain *c, struct waits *w)
+{
+	for (size_t i = 0; i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+
+		if (e->source != SOURCE_HOST || e->flags & WIRE_THREAD)
+			continue;
+		if (e->op == HOST_PROCESS_EXEC)
+			drop_child(w, e->pid);
+		if (e->op == HOST_PROCESS_FORK && e->pid == c->a->pid &&
+			w->child_count < PROGRAM_PIDS_MAX)
+			w->children[w->child_count++] = e->peer_pid;
+	}
+}
+
+/* Found out once for a process. */
 static bool is_own_known(const struct chain *c, struct waits *w, uint32_t pid)
 {
 	int k = 0;
@@ -114,10 +133,10 @@ static bool is_own_known(const struct chain *c, struct waits *w, uint32_t pid)
 	while (k < w->known_count && w->known[k].pid != pid)
 		k++;
 	if (k == PROGRAM_PIDS_MAX)
-		return is_own(c, pid);
+		return is_child(w, pid);
 	if (k == w->known_count) {
 		w->known[k].pid = pid;
-		w->known[k].is_own = is_own(c, pid);
+		w->known[k].is_own = is_child(w, pid) || is_own(c, pid);
 		w->known_count++;
 	}
 	return w->known[k].is_own;
@@ -199,22 +218,20 @@ static uint32_t cpus_there(const struct chain *c)
 	return last + 1;
 }
 
-static bool by_quota(const struct chain *c, const struct waits *w, struct resource_use *ret)
+static bool by_quota(const struct chain *c, struct resource_use *ret)
 {
 	struct quota_stop stop = quota_find(c->rec, c->a->pid, c->from_ns, c->to_ns);
-	uint64_t waited = MAX(chain_lost_ns(c), w->own_ns + w->other_ns + w->nobody_ns);
-	char own[PROCESS_WORDS_MAX];
+	uint64_t lost = MAX(chain_lost_ns(c), UINT64_C(1));
 
-	if (!stop.ns || (double)stop.ns < QUOTA_SHARE * (double)MIN(waited, chain_lost_ns(c)))
+	if ((double)stop.ns < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
 	ret->resource = RESOURCE_CPU_QUOTA;
 	ret->pid = c->a->pid;
-	snprintf(ret->who, sizeof(ret->who), "%s",
-		process_words(c->rec, c->a->pid, c->a->comm, own));
+	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
 	if (stop.cpus > 0)
 		snprintf(ret->detail, sizeof(ret->detail), "%.3g CPU%s", stop.cpus,
 			stop.cpus == 1 ? "" : "s");
-	ret->share = MIN((double)stop.ns / (double)MAX(chain_lost_ns(c), UINT64_C(1)), 1.0);
+	ret->share = MIN((double)stop.ns / (double)lost, 1.0);
 	return true;
 }
 
@@ -227,7 +244,7 @@ static bool by_mask(const struct chain *c, const struct waits *w, struct resourc
 	bool is_recorded = h && h->cpus && few <= h->cpus && h->cpus * 2 <= there;
 	double busy = machine_pct(c);
 
-	if (w->rows < MASK_WAITS || busy < 0 || busy >= (is_recorded ? IDLE_PCT : GUESS_PCT))
+	if (w->rows < THRESHOLD(MASK_WAITS) || busy < 0 || busy >= THRESHOLD(MASK_IDLE))
 		return false;
 	if (is_recorded)
 		few = h->cpus;
@@ -252,11 +269,12 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 		if (w->programs.items[i].ns[side] &&
 			(!most || w->programs.items[i].ns[side] > most->ns[side]))
 			most = &w->programs.items[i];
-	if (!most)
+	ret->share = (double)(side ? w->other_ns : w->own_ns) /
+		     (double)MAX(known + w->nobody_ns, UINT64_C(1));
+	if (!most || ret->share < THRESHOLD(CHAIN_PART))
 		return false;
 	ret->resource = side ? RESOURCE_CPU_PROGRAM : RESOURCE_CPU_OWN;
 	program_name(most, ret);
-	ret->share = (double)(side ? w->other_ns : w->own_ns) / (double)(known + w->nobody_ns);
 	if (w->programs.count > 1 && side)
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
 			100 * (double)most->ns[side] / (double)known);
@@ -269,6 +287,7 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 
 	if (!w)
 		return false;
+	add_children(c, w);
 	add_waits(c, w);
-	return by_quota(c, w, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
+	return by_quota(c, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
 }

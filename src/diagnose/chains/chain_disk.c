@@ -10,11 +10,10 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
+#include "diagnose/thresholds.h"
 
 #define DEVICES_MAX  32
 #define SECTOR_BYTES 512
-#define COPY_SHARE   0.5   /* of what copies take longer is in requests of their own */
-#define OWN_SHARE    0.25  /* of all work: then it holds itself up */
 #define REQUEST_WORK 65536 /* bytes that could be moved in the time that any request takes */
 
 enum { READS, WRITES };
@@ -116,17 +115,6 @@ static void add_requests(const struct chain *c, uint32_t dev, struct requests *q
 	}
 }
 
-static bool is_kernels(const struct program *p)
-{
-	static const char *const names[] = {
-		"kworker", "jbd2", "kswapd", "xfsaild", "btrfs-", "flush-"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strncmp(p->name, names[i], strlen(names[i])))
-			return true;
-	return false;
-}
-
 static void device_text(const struct device *d, char *out, size_t size)
 {
 	if (d->name[0])
@@ -150,7 +138,8 @@ static const struct program *most_of(const struct requests *q, int side)
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
 
-		if (p->work[side] && !is_kernels(p) && (!most || p->work[side] > most->work[side]))
+		if (p->work[side] && !program_is_kernels(p->name) &&
+			(!most || p->work[side] > most->work[side]))
 			most = p;
 	}
 	return most;
@@ -174,7 +163,7 @@ static const struct program *holder_of(
 
 	if (c->d->kind == DELAY_BY_CHECKPOINT)
 		return own;
-	if (own && (double)own->work[side] >= OWN_SHARE * (double)all &&
+	if (own && (double)own->work[side] >= THRESHOLD(CHAIN_PART) * (double)all &&
 		own->work[side] * 2 >= who->work[side])
 		return own;
 	return who;
@@ -209,6 +198,8 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 			bytes[s] += q->programs.items[i].bytes[s];
 		}
 	side = work[READS] >= work[WRITES] && c->d->kind != DELAY_BY_CHECKPOINT ? READS : WRITES;
+	if (!work[side])
+		return false; /* it went no further than the page cache */
 	ret->resource = side == READS ? RESOURCE_DISK_READ : RESOURCE_DISK_WRITE;
 	who = holder_of(c, q, side, work[side]);
 	if (who)
@@ -235,5 +226,6 @@ bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret)
 		if (is_request(e) && e->pid == c->a->pid && chain_time(c, e->start.ns))
 			own += e->dur_ns;
 	}
-	return (double)own >= COPY_SHARE * (double)chain_lost_ns(c) && chain_disk(c, ret);
+	return (double)own >= THRESHOLD(COPY_OF_DISK) * (double)chain_lost_ns(c) &&
+	       chain_disk(c, ret);
 }

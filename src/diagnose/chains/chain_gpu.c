@@ -8,53 +8,48 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/gpu_change.h"
+#include "diagnose/thresholds.h"
 
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
-#define HOT_C          83                  /* where slowdown by heat begins on most boards */
-#define AT_LIMIT       0.95                /* of the power limit */
-#define LOWERED        0.95                /* of the power limit that it was made for */
-#define LOW_CLOCK      0.85                /* of the highest: without a reason of its own */
-#define BUSY_PCT       30                  /* with less to do a GPU may lower its clock itself */
-#define LASTING        0.8                 /* of the readings */
-#define MOST           0.5                 /* of the readings */
+#define STRANGERS_MAX  32
 #define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
 struct readings {
 	size_t count, power, heat, at_limit;
 	size_t low; /* of these, with a low clock */
-	double clock_mhz, highest_mhz, power_mw;
-	int64_t limit_mw, default_mw, most_c;
+	double clock_mhz, highest_mhz;
+	int64_t limit_mw, most_c;
+	int64_t usual_mw; /* the power limit that it was made for, or had at another time */
 };
 
 static void take(struct readings *r, const struct gpu_sample *g)
 {
 	uint64_t reasons = g->throttle_reasons > 0 ? (uint64_t)g->throttle_reasons : 0;
-	bool is_hot = g->temperature_c >= HOT_C;
+	bool is_hot = (double)g->temperature_c >= THRESHOLD(GPU_HOT);
 
 	r->count++;
 	r->clock_mhz += (double)g->sm_clock_mhz;
-	r->power_mw += (double)g->power_mw;
 	r->heat += reasons & THROTTLE_HEAT || (reasons & THROTTLE_HARD && is_hot);
 	r->power += reasons & THROTTLE_POWER || (reasons & THROTTLE_HARD && !is_hot);
 	r->at_limit += g->power_limit_mw > 0 &&
-		       (double)g->power_mw >= AT_LIMIT * (double)g->power_limit_mw;
+		       (double)g->power_mw >= THRESHOLD(GPU_NEAR) * (double)g->power_limit_mw;
 	r->limit_mw = g->power_limit_mw;
-	r->default_mw = g->power_default_mw;
 	r->most_c = MAX(r->most_c, g->temperature_c);
 }
 
 static bool is_at_work(const struct chain *c, const struct gpu_sample *g, int64_t index)
 {
 	return g->index == index && chain_time(c, g->time.ns) && g->sm_clock_mhz > 0 &&
-	       !gpu_sample_is_idle(g) && g->util_gpu_pct >= (c->has_slow ? 1 : BUSY_PCT);
+	       !gpu_sample_is_idle(g) &&
+	       (double)g->util_gpu_pct >= (c->has_slow ? 1 : THRESHOLD(GPU_BUSY));
 }
 
 static struct readings read_gpu(const struct chain *c, int64_t index)
 {
-	struct readings r = {.limit_mw = -1, .default_mw = -1, .most_c = -1};
+	struct readings r = {.limit_mw = -1, .usual_mw = -1, .most_c = -1};
 	int64_t highest = 0;
 
 	for (size_t i = 0; i < c->rec->gpu_count; i++) {
@@ -64,15 +59,17 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 			continue;
 		highest = MAX(highest, g->sm_clock_mhz);
 		highest = MAX(highest, g->sm_clock_max_mhz);
+		r.usual_mw = MAX(r.usual_mw, g->power_limit_mw);
+		r.usual_mw = MAX(r.usual_mw, g->power_default_mw);
 		if (is_at_work(c, g, index))
 			take(&r, g);
 	}
 	for (size_t i = 0; i < c->rec->gpu_count; i++)
 		r.low += is_at_work(c, &c->rec->gpus[i], index) &&
-			 (double)c->rec->gpus[i].sm_clock_mhz < LOW_CLOCK * (double)highest;
+			 (double)c->rec->gpus[i].sm_clock_mhz <
+				 THRESHOLD(GPU_LOW_CLOCK) * (double)highest;
 	if (r.count) {
 		r.clock_mhz /= (double)r.count;
-		r.power_mw /= (double)r.count;
 		r.highest_mhz = (double)highest;
 	}
 	return r;
@@ -81,11 +78,9 @@ static struct readings read_gpu(const struct chain *c, int64_t index)
 static struct readings read_slowest(const struct chain *c)
 {
 	struct readings worst = {0};
-	int64_t last = -1;
+	int64_t count = gpu_change_gpus(c->rec);
 
-	for (size_t i = 0; i < c->rec->gpu_count; i++)
-		last = MAX(last, MIN(c->rec->gpus[i].index, 255));
-	for (int64_t k = 0; k <= last; k++) {
+	for (int64_t k = 0; k < count; k++) {
 		struct readings r = read_gpu(c, k);
 
 		if (r.count >= (c->has_slow ? 1 : READINGS_MIN) &&
@@ -97,7 +92,7 @@ static struct readings read_slowest(const struct chain *c)
 
 static bool is_most(const struct readings *r, size_t n)
 {
-	return (double)n >= MOST * (double)r->count && n;
+	return (double)n >= THRESHOLD(CHAIN_MOST) * (double)r->count && n;
 }
 
 static void clock_text(double now_mhz, double usual_mhz, struct resource_use *ret)
@@ -105,14 +100,14 @@ static void clock_text(double now_mhz, double usual_mhz, struct resource_use *re
 	snprintf(ret->detail, sizeof(ret->detail), "%.0f instead of %.0f MHz", now_mhz, usual_mhz);
 }
 
-/* What holds the clock at @now_mhz, by its own evidence. A limit that nobody reports as a reason is one that somebody
+/* What holds the clock down, by its own evidence. A limit that nobody reports as a reason is one that somebody
  * set: neither power nor heat keep it down. */
 static enum resource held_by(
 	const struct readings *r, int64_t usual_limit_mw, struct resource_use *ret)
 {
 	size_t n = strlen(ret->detail);
 	bool is_lowered = r->limit_mw > 0 && usual_limit_mw > 0 &&
-			  (double)r->limit_mw < LOWERED * (double)usual_limit_mw;
+			  (double)r->limit_mw < THRESHOLD(GPU_NEAR) * (double)usual_limit_mw;
 
 	if (is_most(r, r->heat)) {
 		snprintf(ret->detail + n, sizeof(ret->detail) - n, ", %lld °C",
@@ -143,7 +138,7 @@ static bool by_lower_clock(
 	clock_text(g->slow_clock_mhz, g->ordinary_clock_mhz, ret);
 	ret->resource = RESOURCE_GPU_CLOCK;
 	if (r.count)
-		ret->resource = held_by(&r, MAX(g->ordinary_limit_mw, r.default_mw), ret);
+		ret->resource = held_by(&r, MAX(g->ordinary_limit_mw, r.usual_mw), ret);
 	ret->share = longer > 1 && ratio > 1 ? MIN((ratio - 1) / (longer - 1), 1.0) : 0;
 	return true;
 }
@@ -155,23 +150,57 @@ static bool by_low_clock(const struct chain *c, struct resource_use *ret)
 {
 	struct readings r = read_slowest(c);
 
-	if (!r.count || (double)r.low < LASTING * (double)r.count)
+	if (!r.count || (double)r.low < THRESHOLD(GPU_LASTING) * (double)r.count)
 		return false;
 	clock_text(r.clock_mhz, r.highest_mhz, ret);
-	ret->resource = held_by(&r, r.default_mw, ret);
+	ret->resource = held_by(&r, r.usual_mw, ret);
 	if (ret->resource == RESOURCE_GPU_POWER &&
-		!(r.default_mw > 0 && (double)r.limit_mw < LOWERED * (double)r.default_mw))
+		!(r.usual_mw > 0 && (double)r.limit_mw < THRESHOLD(GPU_NEAR) * (double)r.usual_mw))
 		return false;
 	ret->share = 1 - r.clock_mhz / r.highest_mhz;
 	return true;
+}
+
+/* The process other than the job's that is on the GPU in most readings of steps that count, beyond what it was in
+ * others; 0: none is named. */
+static uint32_t stranger_of(const struct chain *c)
+{
+	struct {
+		uint32_t pid;
+		int64_t more;
+	} seen[STRANGERS_MAX] = {0};
+	int count = 0, best = 0;
+
+	for (size_t i = 0; i < c->rec->gpu_count; i++)
+		for (int k = 0; k < GPU_PROCESSES_NAMED; k++) {
+			const struct gpu_sample *g = &c->rec->gpus[i];
+			uint32_t pid = gpu_sample_process(g, k);
+			int at = 0;
+
+			if (!pid || pid == c->a->pid)
+				continue;
+			while (at < count && seen[at].pid != pid)
+				at++;
+			if (at == STRANGERS_MAX)
+				continue;
+			count = MAX(count, at + 1);
+			seen[at].pid = pid;
+			seen[at].more += chain_time(c, g->time.ns) ? 2 : -1;
+			best = seen[at].more > seen[best].more ? at : best;
+		}
+	return seen[best].more > 0 ? seen[best].pid : 0;
 }
 
 static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
 {
 	ret->resource = RESOURCE_GPU_PROCESS;
 	ret->share = c->has_slow ? 1 : MIN(o->named[0].calls[PACE_SLOW], 1.0);
-	if (!o->count)
-		return true; /* the GPU counts them, but they are not followed */
+	if (!o->count) { /* the GPU counts them, but they are not followed */
+		ret->pid = stranger_of(c);
+		if (ret->pid)
+			process_words(c->rec, ret->pid, "", ret->who);
+		return true;
+	}
 	process_words(c->rec, o->named[0].pid, o->named[0].comm, ret->who);
 	ret->pid = o->count == 1 ? o->named[0].pid : 0;
 	ret->count = (uint32_t)o->count;

@@ -2,9 +2,11 @@
 /* chain_lock.c - who holds a lock: the thread, and the line that it ran meanwhile. */
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/program_sum.h"
 
 /* "train.py:42 (collate)", or the native function; "": the stack says nothing. */
 static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t size)
@@ -18,7 +20,7 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 	if (f && stack_frame_is_python(f))
 		snprintf(out, size, "%s:%" PRIu32 " (%s)", stack_base_name(f->py_file), f->py_line,
 			f->py_func);
-	else if (f && f->symbol)
+	else if (f && f->symbol && strcmp(f->symbol, "syscall") != 0)
 		snprintf(out, size, "%s", f->symbol);
 }
 
@@ -33,7 +35,7 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 		if (e->line != c->line || e->slow_ns <= e->ordinary_ns)
 			continue;
 		all += e->slow_ns - e->ordinary_ns;
-		if (!e->culprit[0])
+		if (!e->culprit[0] || program_is_kernels(e->culprit))
 			continue;
 		held += e->slow_ns - e->ordinary_ns;
 		if (!most || e->slow_ns - e->ordinary_ns > most->slow_ns - most->ordinary_ns)

@@ -7,13 +7,7 @@
 #include "diagnose/accounts/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/quota.h"
-
-#define LIMIT_SHARE   0.3 /* of the delay in which the group waited for memory, by its own count */
-#define LIMIT_EVENTS  8   /* reclaims at the limit: fewer are a moment's */
-#define SWAP_GROWN_MB 16
-#define FAULTS_PER_S  200 /* that read from the disk */
-#define STALLED_PCT   5
-#define LITTLE_LEFT   0.05 /* of the machine's memory */
+#include "diagnose/thresholds.h"
 
 struct group_use { /* first and last reading of the job's group around the time */
 	const struct container_sample *first, *last;
@@ -56,7 +50,7 @@ static void limit_text(const struct group_use *u, bool is_high, struct resource_
 	int64_t limit = is_high ? u->last->memory_high_bytes : u->last->memory_limit_bytes;
 	char text[32];
 
-	if (limit < 0)
+	if (limit <= 0)
 		limit = u->most_bytes;
 	bytes_text(limit, text, sizeof(text));
 	snprintf(ret->detail, sizeof(ret->detail), "%s of %s reached",
@@ -75,11 +69,11 @@ bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 	high = grown(u.first->memory_high, u.last->memory_high);
 	max = grown(u.first->memory_max, u.last->memory_max);
 	stalled = (uint64_t)grown(u.first->psi_memory_us, u.last->psi_memory_us) * NS_PER_US;
-	if (high + max < LIMIT_EVENTS)
+	if ((double)(high + max) < THRESHOLD(LIMIT_EVENTS))
 		return false;
 	/* Without pressure of groups, that the limit is reached again and again tells of a wait for memory alone. */
 	if (u.last->psi_memory_us < 0 ? c->line != ACCOUNT_MEMORY
-				      : (double)stalled < LIMIT_SHARE * (double)lost)
+				      : (double)stalled < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
 	ret->resource = RESOURCE_MEMORY_LIMIT;
 	ret->pid = c->a->pid;
@@ -146,19 +140,19 @@ bool chain_memory(const struct chain *c, struct resource_use *ret)
 	m = machine_use(c);
 	reclaimed = reclaim_ns(c);
 	ret->share = lost ? MIN((double)reclaimed / (double)lost, 1.0) : 0;
-	if (m.swap_last > m.swap_first + SWAP_GROWN_MB ||
-		(m.swap_last && m.faults > FAULTS_PER_S && m.stalled_pct > STALLED_PCT)) {
+	if ((double)m.swap_last > (double)m.swap_first + THRESHOLD(SWAP_GROWN) ||
+		(m.swap_last && m.stalled_pct > THRESHOLD(MEMORY_STALLED))) {
 		snprintf(ret->detail, sizeof(ret->detail),
 			"swapping: %.0f page faults/s read from the disk", m.faults);
 		ret->share = 1;
 		return true;
 	}
-	if ((double)reclaimed >= LIMIT_SHARE * (double)lost && reclaimed) {
+	if ((double)reclaimed >= THRESHOLD(CHAIN_PART) * (double)lost && reclaimed) {
 		snprintf(ret->detail, sizeof(ret->detail), "reclaim, %.0f %% of memory left",
 			100 * m.left);
 		return true;
 	}
-	if (m.left < LITTLE_LEFT && m.stalled_pct > STALLED_PCT) {
+	if (m.left < THRESHOLD(MEMORY_LEFT) && m.stalled_pct > THRESHOLD(MEMORY_STALLED)) {
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of memory left", 100 * m.left);
 		ret->share = 1;
 		return true;

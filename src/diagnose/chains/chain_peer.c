@@ -8,9 +8,9 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
+#include "diagnose/thresholds.h"
 
-#define PEERS_MAX  64
-#define MOST_SHARE 0.5 /* of the waits, or of what grew: then it is the one to name */
+#define PEERS_MAX 64
 
 struct peer {
 	char address[EVENT_PEER_MAX];
@@ -105,14 +105,19 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 {
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		bool is_other = e->owner == OWNER_PROCESS && e->pid;
+		/* who stopped a process is to be named, not the one that stands still */
+		bool is_stopped = e->line == ACCOUNT_STOPPED && e->culprit_pid;
+		bool is_other = e->owner == OWNER_PROCESS && e->pid && !is_stopped;
 		uint32_t pid = is_other ? e->pid : e->culprit_pid;
 		const char *comm = is_other ? e->comm : e->culprit;
 		struct program *p;
 
 		if (e->slow_ns <= e->ordinary_ns || !pid || pid == c->a->pid || !comm[0] ||
-			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS) ||
-			(!is_other && e->owner != OWNER_SELF && e->owner != OWNER_THREAD))
+			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS &&
+				c->d->kind != DELAY_BY_LOADER) ||
+			(!is_other && !is_stopped && e->owner != OWNER_SELF &&
+				e->owner != OWNER_THREAD) ||
+			program_is_kernels(comm))
 			continue;
 		p = program_get(c->rec, s, pid, comm);
 		if (p)
@@ -143,12 +148,12 @@ static bool by_process(const struct chain *c, struct resource_use *ret)
 		return false;
 	add_entries(c, s);
 	most = program_most(s, 1, &all);
-	if (most && (double)all >= MOST_SHARE * (double)grown) {
+	if (most && (double)all >= THRESHOLD(CHAIN_MOST) * (double)grown) {
 		ret->share = MIN((double)most->ns[1] / (double)MAX(grown, UINT64_C(1)), 1.0);
 	} else {
 		add_wakers(c, s);
 		most = program_most(s, 0, &all);
-		if (!most || (double)all < MOST_SHARE * (double)chain_lost_ns(c))
+		if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
 			return false;
 		ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
 	}

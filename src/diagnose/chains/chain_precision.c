@@ -6,11 +6,7 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/kernel_type.h"
-
-#define MATRIX_LAUNCHES 50  /* fewer say nothing */
-#define MOST            0.6 /* of them */
-#define AT_LEAST_HALF                                                                              \
-	0.5 /* of the time goes, with the next narrower type: tensor cores do more than twice as much */
+#include "diagnose/thresholds.h"
 
 bool chain_precision(const struct chain *c, struct resource_use *ret)
 {
@@ -28,12 +24,13 @@ bool chain_precision(const struct chain *c, struct resource_use *ret)
 		all += k->launches;
 	}
 	wide = by_type[KERNEL_OF_FP64] > by_type[KERNEL_OF_FP32] ? KERNEL_OF_FP64 : KERNEL_OF_FP32;
-	if (all < MATRIX_LAUNCHES || (double)by_type[wide] < MOST * (double)all)
+	if ((double)all < THRESHOLD(MATRIX_LAUNCHES) ||
+		(double)by_type[wide] < THRESHOLD(MATRIX_WIDE) * (double)all)
 		return false;
 	ret->resource = RESOURCE_PRECISION;
 	snprintf(ret->who, sizeof(ret->who), "%s", kernel_type_text(wide));
 	snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the matrix products",
 		100 * (double)by_type[wide] / (double)all);
-	ret->share = AT_LEAST_HALF;
+	ret->share = THRESHOLD(MATRIX_GAIN);
 	return true;
 }

@@ -4,15 +4,9 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/thresholds.h"
 
-#define NEIGHBOURS  0.5 /* more processes on the GPU than in ordinary steps, on average */
-#define CLOCK_RATIO 1.07
-#define OTHERS_PRESENT                                                                             \
-	1.5 /* processes on the GPU, on average: they may have been there before they had work */
-#define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
-#define WORK_RATIO       1.1
-#define WORK_BYTES       65536
-#define WORK_LAUNCHES    2 /* so few more are of a step that was cut elsewhere */
+#define GPUS_MAX 64
 
 struct mean {
 	double sum;
@@ -32,22 +26,22 @@ static double value_of(const struct mean *m)
 	return m->count ? m->sum / (double)m->count : 0;
 }
 
-static void compare_readings(
-	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+/* Of the GPU @index. */
+static void compare_readings(const struct recording *rec, const struct step_account *a,
+	int64_t index, struct gpu_change *ret)
 {
 	struct mean clocks[2] = {0}, processes[2] = {0};
-	int64_t fewest = INT64_MAX; /* a process is there before it has work for the GPU */
 
 	for (size_t i = 0; i < rec->gpu_count; i++) {
 		const struct gpu_sample *g = &rec->gpus[i];
 		enum pace pace = pace_at(a, g->time.ns);
 
-		if (pace == PACE_MIXED || g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
+		if (g->index != index || pace == PACE_MIXED)
+			continue;
+		take(&processes[pace], g->processes);
+		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
-		take(&processes[pace], g->processes);
-		if (pace == PACE_ORDINARY && g->processes > 0)
-			fewest = MIN(fewest, g->processes);
 		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
 			g->power_limit_mw;
 		if (pace != PACE_SLOW)
@@ -58,19 +52,60 @@ static void compare_readings(
 	}
 	ret->ordinary_clock_mhz = value_of(&clocks[PACE_ORDINARY]);
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
-	ret->ordinary_processes = fewest < INT64_MAX ? (double)fewest : 0;
+	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+}
+
+static double clock_drop(const struct gpu_change *g)
+{
+	return g->slow_clock_mhz > 0 ? g->ordinary_clock_mhz / g->slow_clock_mhz : 0;
+}
+
+static bool differs_more(const struct gpu_change *g, const struct gpu_change *than)
+{
+	if (clock_drop(g) > THRESHOLD(GPU_CLOCK_DROP) ||
+		clock_drop(than) > THRESHOLD(GPU_CLOCK_DROP))
+		return clock_drop(g) > clock_drop(than);
+	return g->slow_processes - g->ordinary_processes >
+	       than->slow_processes - than->ordinary_processes;
+}
+
+int64_t gpu_change_gpus(const struct recording *rec)
+{
+	int64_t count = 0;
+
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		count = MAX(count, rec->gpus[i].index + 1);
+	return MIN(count, (int64_t)GPUS_MAX);
+}
+
+/* Which GPU is the job's is not in the recording: the one that changed most while its steps were slow counts. One of
+ * several that is held back holds back all that work together with it. */
+static void compare_gpus(
+	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
+{
+	const struct gpu_change empty = *ret;
+	int64_t count = gpu_change_gpus(rec);
+
+	for (int64_t k = 0; k < count; k++) {
+		struct gpu_change g = empty;
+
+		compare_readings(rec, a, k, &g);
+		if (g.readings && (!ret->readings || differs_more(&g, ret)))
+			*ret = g;
+	}
 }
 
 static bool has_more_bytes(const struct step_account *a)
 {
-	return a->slow_bytes > WORK_RATIO * a->ordinary_bytes + WORK_BYTES;
+	return a->slow_bytes > THRESHOLD(WORK_RATIO) * a->ordinary_bytes + THRESHOLD(WORK_BYTES);
 }
 
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
-		       a->slow_launches > WORK_RATIO * a->ordinary_launches + WORK_LAUNCHES) ||
+		       a->slow_launches > THRESHOLD(WORK_RATIO) * a->ordinary_launches +
+						  THRESHOLD(WORK_LAUNCHES)) ||
 	       has_more_bytes(a);
 }
 
@@ -90,7 +125,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
 		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
 
 		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
-			e->ordinary_ns < e->slow_ns / NEW_THREAD_PARTS &&
+			(double)e->ordinary_ns * THRESHOLD(NEW_PARTS) < (double)e->slow_ns &&
 			strncmp(e->comm, "pt_autograd", strlen("pt_autograd")))
 			return e;
 	}
@@ -102,10 +137,11 @@ static const struct account_entry *find_thread(const struct step_account *a)
  * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
-	bool beside = g->others.count || (g->slow_processes > g->ordinary_processes + NEIGHBOURS &&
-						 g->ordinary_processes > 0);
-	bool lower =
-		g->slow_clock_mhz > 0 && g->ordinary_clock_mhz > CLOCK_RATIO * g->slow_clock_mhz;
+	bool beside = g->others.count ||
+		      (g->slow_processes > g->ordinary_processes + THRESHOLD(GPU_NEIGHBOURS) &&
+			      g->ordinary_processes > 0);
+	bool lower = g->slow_clock_mhz > 0 &&
+		     g->ordinary_clock_mhz > THRESHOLD(GPU_CLOCK_DROP) * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
 	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
 
@@ -121,7 +157,8 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))
 		return GPU_BY_CALLS;
-	if (g->slow_processes > OTHERS_PRESENT) /* nothing else explains it */
+	/* What has been on it all along may have begun to use it: more likely than a clock that is a little lower. */
+	if (g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) && !has_more_waits(a))
 		return GPU_BY_NEIGHBOUR;
 	if (lower)
 		return GPU_BY_CLOCK;
@@ -136,7 +173,7 @@ int gpu_change_find(
 	int r;
 
 	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
-	compare_readings(rec, a, ret);
+	compare_gpus(rec, a, ret);
 	gpu_others_find(rec, a, &ret->others);
 	call_added_find(rec, a, &ret->call);
 	r = kernel_change_find(rec, a, &ret->kernels);

@@ -39,6 +39,9 @@ struct gpu_change {
 int gpu_change_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret);
 
+/* gpu_change_gpus - how many GPUs have readings: their numbers are below that. */
+int64_t gpu_change_gpus(const struct recording *rec);
+
 /* gpu_change_holds_copies - whether copies of as many bytes as ever take longer, too, because of what other processes
  * do: they have the link to the GPU and its copy engines in common, and a copy to memory that is not pinned waits for
  * the kernels before it. Processes that use the GPU a little more than they did may be held up themselves. */

@@ -6,12 +6,10 @@
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/accounts/home.h"
+#include "diagnose/thresholds.h"
 
 #define OTHERS_MAX 32
 #define COMMS_MAX  16
-#define CALLS_MORE 0.1 /* of the time that passed */
-#define RATE_MORE  3e9 /* bytes/s: a quarter of what PCIe 3 can do */
-#define NEW_PARTS  4   /* it did so much less before */
 
 enum pace pace_at(const struct step_account *a, int64_t ns)
 {
@@ -105,15 +103,16 @@ static double rate_more(const struct gpu_other *o)
 
 static bool uses_more(const struct gpu_other *o)
 {
-	return !o->is_rank && (calls_more(o) > CALLS_MORE || rate_more(o) > RATE_MORE);
+	return !o->is_rank && (calls_more(o) > THRESHOLD(GPU_CALLS_MORE) ||
+				      rate_more(o) > THRESHOLD(GPU_RATE_MORE));
 }
 
 static bool is_new(const struct gpu_other *o)
 {
-	return (calls_more(o) > CALLS_MORE &&
-		       o->calls[PACE_SLOW] > NEW_PARTS * o->calls[PACE_ORDINARY]) ||
-	       (rate_more(o) > RATE_MORE &&
-		       o->rate[PACE_SLOW] > NEW_PARTS * o->rate[PACE_ORDINARY]);
+	return (calls_more(o) > THRESHOLD(GPU_CALLS_MORE) &&
+		       o->calls[PACE_SLOW] > THRESHOLD(NEW_PARTS) * o->calls[PACE_ORDINARY]) ||
+	       (rate_more(o) > THRESHOLD(GPU_RATE_MORE) &&
+		       o->rate[PACE_SLOW] > THRESHOLD(NEW_PARTS) * o->rate[PACE_ORDINARY]);
 }
 
 static void add(const struct gpu_other *o, struct gpu_others *ret)

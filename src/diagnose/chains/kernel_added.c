@@ -9,11 +9,10 @@
 #include "base/idmap.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
+#include "diagnose/thresholds.h"
 
 #define NAMES_MAX 16384
 #define SOON_NS   ((int64_t)(6 * NS_PER_S)) /* counts are read every five seconds, or oftener */
-#define IN_STEP   0.5
-#define SURE      200 /* launches that ordinary steps would have made: one in 16 is counted */
 
 static uint64_t template_of(const struct kernel_use *k)
 {
@@ -56,9 +55,10 @@ static bool is_added(
 	const struct step_account *a, const struct kernel_use *k, const struct idmap *before)
 {
 	return k->pid == a->pid && k->name && k->first.ns > a->slow_first.ns &&
-	       k->first.ns <= a->slow_first.ns + SOON_NS && in_step(a, k) >= IN_STEP &&
-	       in_step(a, k) * a->ordinary_steps >= SURE && !kernel_is_matrix(k->name) &&
-	       !idmap_get(before, template_of(k));
+	       k->first.ns <= a->slow_first.ns + SOON_NS &&
+	       in_step(a, k) >= THRESHOLD(ADDED_IN_STEP) &&
+	       in_step(a, k) * a->ordinary_steps >= THRESHOLD(ADDED_SURE) &&
+	       !kernel_is_matrix(k->name) && !idmap_get(before, template_of(k));
 }
 
 static void name_it(

@@ -24,15 +24,9 @@
 #include "base/macros.h"
 #include "base/search.h"
 #include "wire/op_kind.h"
+#include "diagnose/thresholds.h"
 
-#define USES_MAX      4096 /* kernels of a process; of more nothing is said */
-#define NEW_ROWS      4
-#define NEW_SHARE     0.25
-#define CHANCE        0.001
-#define GONE_CHANCE   0.05
-#define TYPE_SHARE    0.1
-#define TYPE_LEFT     0.2
-#define TYPE_MAJORITY 0.5
+#define USES_MAX 4096 /* kernels of a process; of more nothing is said */
 
 struct use { /* of a kernel, by its name */
 	const char *name;
@@ -188,8 +182,10 @@ static bool has_changed(const struct step_account *a, const struct mix *m, uint3
 		launches += is_new(&m->uses[i]) ? m->uses[i].launches : 0;
 	}
 	*ret_rows = rows;
-	return rows >= NEW_ROWS && rows >= NEW_SHARE * m->slow && fits(a, m, rows, launches) &&
-	       likelihood(rows, m->slow, (double)(m->once + 1) / (double)(m->seen + 1)) < CHANCE;
+	return rows >= THRESHOLD(KERNEL_ROWS) && rows >= THRESHOLD(KERNEL_SHARE) * m->slow &&
+	       fits(a, m, rows, launches) &&
+	       likelihood(rows, m->slow, (double)(m->once + 1) / (double)(m->seen + 1)) <
+		       THRESHOLD(KERNEL_CHANCE);
 }
 
 /* Matrix products first: they take the time, and their names say most. */
@@ -244,11 +240,12 @@ static void find_types(const struct mix *m, uint32_t new_rows, struct kernel_cha
 		double before = (double)ordinary[t] / (double)MAX(m->ordinary, 1u);
 		double after = (double)slow[t] / (double)MAX(m->slow, 1u);
 
-		if (before >= TYPE_SHARE && after <= TYPE_LEFT * before &&
-			likelihood(m->slow - slow[t], m->slow, 1 - before) < GONE_CHANCE &&
+		if (before >= THRESHOLD(TYPE_BEFORE) && after <= THRESHOLD(TYPE_LEFT) * before &&
+			likelihood(m->slow - slow[t], m->slow, 1 - before) <
+				THRESHOLD(KERNEL_GONE) &&
 			(from == KERNEL_OF_UNKNOWN || ordinary[t] > ordinary[from]))
 			from = t;
-		if (added[t] > TYPE_MAJORITY * new_rows)
+		if (added[t] > THRESHOLD(CHAIN_MOST) * new_rows)
 			to = t;
 	}
 	if (from == KERNEL_OF_UNKNOWN || from == to || to == KERNEL_OF_UNKNOWN)
@@ -265,9 +262,10 @@ static void name_gone(const struct mix *m, struct kernel_change *ret)
 	for (size_t i = 0; i < m->count; i++) {
 		const struct use *u = &m->uses[i];
 		double share = (double)u->ordinary / (double)MAX(m->ordinary, 1u);
-		bool is_gone = ret->from != KERNEL_OF_UNKNOWN
-				       ? kernel_type_of(u->name) == ret->from
-				       : likelihood(m->slow, m->slow, 1 - share) < GONE_CHANCE;
+		bool is_gone =
+			ret->from != KERNEL_OF_UNKNOWN
+				? kernel_type_of(u->name) == ret->from
+				: likelihood(m->slow, m->slow, 1 - share) < THRESHOLD(KERNEL_GONE);
 
 		if (u->name && u->ordinary && !u->later && is_gone &&
 			(!best || tells_more(u, best)))
