@@ -45,7 +45,7 @@ static const struct stack_list all = {items, ARRAY_SIZE(items)};
 
 static void assert_place(const struct place_weight *w, size_t n, const char *want)
 {
-	struct place p = {0};
+	struct code_place p = {0};
 	char text[160] = "";
 
 	if (place_cover(&all, w, n, &p))
@@ -67,7 +67,7 @@ static void the_caller_that_covers_it(void **state)
 
 static void lines_of_one_function_count_together(void **state)
 {
-	struct place p;
+	struct code_place p;
 	const struct place_weight w[] = {{1, 20}, {2, 30}, {3, 50}};
 
 	assert_true(place_cover(&all, w, 3, &p));
@@ -88,7 +88,7 @@ static void a_library_is_no_place(void **state)
 
 static void recursion_counts_once(void **state)
 {
-	struct place p;
+	struct code_place p;
 
 	assert_true(place_cover(&all, &(struct place_weight){6, 10}, 1, &p));
 	assert_string_equal(p.func, "walk");

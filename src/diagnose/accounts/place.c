@@ -263,7 +263,7 @@ static int64_t line_in(const struct stack *s, const struct function *f)
 }
 
 static void put_line(const struct stack_list *stacks, const struct place_weight *w, size_t n,
-	const struct function *f, struct place *ret)
+	const struct function *f, struct code_place *ret)
 {
 	uint64_t most_of_line = 0, most_of_stack = 0;
 
@@ -287,8 +287,8 @@ static void put_line(const struct stack_list *stacks, const struct place_weight 
 	}
 }
 
-bool place_cover(
-	const struct stack_list *stacks, const struct place_weight *w, size_t n, struct place *ret)
+bool place_cover(const struct stack_list *stacks, const struct place_weight *w, size_t n,
+	struct code_place *ret)
 {
 	struct functions l = {.is_native = !has_python(stacks, w, n)};
 	const struct function *f;
@@ -304,13 +304,13 @@ bool place_cover(
 	f = l.all_ns ? find_deepest(&l, stacks, w, n) : NULL;
 	if (!f)
 		return false;
-	*ret = (struct place){
+	*ret = (struct code_place){
 		.file = f->file, .func = f->name, .share = (double)f->ns / (double)l.all_ns};
 	put_line(stacks, w, n, f, ret);
 	return true;
 }
 
-const char *place_format(const struct place *p, char *out, size_t size)
+const char *place_format(const struct code_place *p, char *out, size_t size)
 {
 	char line[16] = "";
 

@@ -42,7 +42,7 @@ struct subject { /* all that is known, for the functions below */
 	const struct gpu_change *gpu; /* NULL: not the GPU, or nothing is known */
 	const struct incident *inc;
 	struct resource_use end;
-	struct place place, wait;
+	struct code_place place, wait;
 	bool has_place, has_wait;
 	unsigned facts;
 };
@@ -113,7 +113,7 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 }
 
 static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,
-	bool waits, struct place *ret)
+	bool waits, struct code_place *ret)
 {
 	struct place_weight w[ACCOUNT_ENTRIES];
 	size_t n = rec->stacks ? weigh(rec, a, l, waits, w) : 0;
@@ -127,7 +127,7 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 
 /* Where a process was stopped has nothing to do with it. */
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct place *ret)
+	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret)
 {
 	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
 		gpu->call.stack_hash &&
@@ -141,9 +141,9 @@ bool delay_text_place(const struct recording *rec, const struct step_account *a,
 }
 
 /* "in step (train.py:71)", "at train.py:71" */
-static void put_at(const struct place *p, bool is_known, char out[DELAY_VALUE_MAX])
+static void put_at(const struct code_place *p, bool is_known, char out[DELAY_VALUE_MAX])
 {
-	struct place bare = *p;
+	struct code_place bare = *p;
 	char line[96];
 
 	if (!is_known)
