@@ -248,7 +248,7 @@ static void the_data_loader(void **state)
 		"Data loader: work in collate (train.py:88): every 16th step takes 236 ms");
 	assert_string_equal(inc.place, "train.py:88 (collate)");
 	assert_true(advises(&inc, "num_workers"));
-	assert_has(inc.explanation, "Step boundary: steps of the optimizer (95 %).");
+	assert_has(inc.explanation, "Step boundary: optimizer.step (95 %).");
 }
 
 /* Nothing that makes it faster helps a worker that does not run. */

@@ -528,6 +528,7 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 	const struct step_account *a = s->a;
 	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX], slow[TEXT_MAX],
 		all[TEXT_MAX];
+	bool is_part;
 
 	if (!is_slow(a)) {
 		span_text(text, " of ", s->l->slow_ns, a->ordinary_step_ns);
@@ -550,9 +551,13 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 		buf_printf(b, "%s of %s %s %s %s", text_format_count(slow, a->slow_steps),
 			text_format_count(all, a->steps), units_of(a),
 			a->slow_steps == 1 ? "takes" : "take", text);
-	if (s->l->share < WHOLE_SHARE)
-		buf_printf(b, " (+%s from this)",
-			span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
+	is_part = s->l->share < WHOLE_SHARE && s->l->kind != DELAY_BY_UNKNOWN;
+	if (script || is_part)
+		buf_printf(b, " (%s%s", script ? script : "", script && is_part ? "; " : "");
+	if (is_part)
+		buf_printf(
+			b, "+%s from this", span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
+	buf_puts(b, script || is_part ? ")" : "");
 }
 
 static void put_title(const struct subject *s, const struct delay_sentence *row,
@@ -567,8 +572,6 @@ static void put_title(const struct subject *s, const struct delay_sentence *row,
 		script = NULL; /* the place says it */
 	buf_printf(&b, "%s: ", head);
 	put_cost(s, script, &b);
-	if (script && is_slow(s->a))
-		buf_printf(&b, " (%s)", script);
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 }
 
