@@ -183,7 +183,7 @@ static void put_stacks(const struct subject *s, struct incident *inc)
 }
 
 /* The file with which the program begins: "train.py". */
-static const char *script_of(const struct recording *rec, const struct step_account *a)
+static const char *script_name(const struct recording *rec, const struct step_account *a)
 {
 	for (int i = 0; rec->stacks && i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
@@ -564,7 +564,7 @@ static void put_title(const struct subject *s, const struct delay_sentence *row,
 	const struct delay_values *v, struct incident *inc)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	const char *script = script_of(s->rec, s->a);
+	const char *script = script_name(s->rec, s->a);
 	char head[sizeof(inc->summary)];
 
 	delay_sentence_fill(row->head, v, head, sizeof(head));
