@@ -277,6 +277,20 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetClockInfo(nvmlDevice_t device, int type, un
 	return number_get(device, "sm_clock", 1980, clock, sizeof(*clock));
 }
 
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetMaxClockInfo(
+	nvmlDevice_t device, int type, unsigned int *clock)
+{
+	if (type == NVML_CLOCK_MEM)
+		return number_get(device, "mem_clock_max", 3201, clock, sizeof(*clock));
+	return number_get(device, "sm_clock_max", 1980, clock, sizeof(*clock));
+}
+
+SIM_EXPORT nvmlReturn_t nvmlDeviceGetPowerManagementDefaultLimit(
+	nvmlDevice_t device, unsigned int *limit)
+{
+	return number_get(device, "power_default", 700000, limit, sizeof(*limit));
+}
+
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetPowerUsage(nvmlDevice_t device, unsigned int *power)
 {
 	return number_get(device, "power", 75000, power, sizeof(*power));

@@ -94,18 +94,20 @@ static bool put_slowdown(
 {
 	const struct incident *worst = NULL;
 	const char *culprit = NULL;
-	char text[TEXT_PLURAL_MAX];
+	char text[TEXT_PLURAL_MAX], before[TEXT_MAX], after[TEXT_MAX];
 
 	for (size_t i = 0; i < count; i++) {
 		const struct incident *k = &list[i];
 
-		if (k->source == SOURCE_CUDA && k->slow_p50_ns > k->baseline_ns && k->baseline_ns &&
+		if (k->slow_p50_ns > k->baseline_ns && k->baseline_ns &&
 			(!worst || k->excess_ns > worst->excess_ns))
 			worst = k;
 	}
 	if (!worst)
 		return false;
-	put_slower(out, worst->op, worst->baseline_ns, worst->slow_p50_ns);
+	buf_printf(out, "%s take %s instead of %s", worst->unit,
+		text_format_duration(after, worst->slow_p50_ns),
+		text_format_duration(before, worst->baseline_ns));
 	for (int i = 0; i < worst->cause_count && !culprit; i++)
 		if (worst->causes[i].culprit[0])
 			culprit = worst->causes[i].culprit;

@@ -8,7 +8,7 @@
 #include "base/buf.h"
 
 enum measure {
-	MEASURE_SLOWDOWN,    /* how much slower calls were, and beside whom */
+	MEASURE_SLOWDOWN,    /* how much slower steps were, and beside whom */
 	MEASURE_FIRST_CALLS, /* the first call of an op against later ones */
 	MEASURE_COPIES,      /* share of the time that copies take */
 	MEASURE_PERIOD,      /* slow calls that come back every so many calls */

@@ -24,7 +24,8 @@
 	X(period_us, "length of a period")                                                         \
 	X(memory_bytes, "memory in use")                                                           \
 	X(memory_limit_bytes, "most it may use; NULL: as much as there is")                        \
-	X(cpus, "CPUs it may run on")
+	X(cpus, "CPUs it may run on")                                                              \
+	X(memory_high_bytes, "above which it is made to reclaim and slowed; NULL: no limit")
 
 struct container_sample {
 	wall_time time;

@@ -4,6 +4,7 @@
 
 #include <arpa/inet.h>
 #include <stdio.h>
+#include <string.h>
 
 const char *event_peer(const struct event *e, char out[EVENT_PEER_MAX])
 {
@@ -15,6 +16,35 @@ const char *event_peer(const struct event *e, char out[EVENT_PEER_MAX])
 	if (!inet_ntop(e->family, e->peer_addr, text, sizeof(text)))
 		snprintf(text, sizeof(text), "family %u", e->family);
 	snprintf(out, EVENT_PEER_MAX, e->family == AF_INET6 ? "[%s]:%u" : "%s:%u", text,
-		(unsigned)(e->arg1 & UINT16_MAX));
+		(unsigned)(e->source == SOURCE_NET ? e->dev : e->arg1 & UINT16_MAX));
 	return out;
+}
+
+void event_peer_set(struct event *e, const char *text)
+{
+	bool is_six = text[0] == '[';
+	const char *start = text + is_six, *end = strrchr(start, is_six ? ']' : ':');
+	char host[INET6_ADDRSTRLEN];
+	uint8_t addr[COMM_LEN] = {0};
+
+	if (!end || (size_t)(end - start) >= sizeof(host))
+		return;
+	memcpy(host, start, (size_t)(end - start));
+	host[end - start] = 0;
+	if (inet_pton(is_six ? AF_INET6 : AF_INET, host, addr) != 1)
+		return;
+	e->family = is_six ? AF_INET6 : AF_INET;
+	memcpy(e->peer_addr, addr, sizeof(addr));
+}
+
+bool event_peer_is_here(const struct event *e)
+{
+	static const uint8_t six[16] = {[15] = 1}, mapped[12] = {[10] = 0xff, [11] = 0xff};
+
+	if (e->family == AF_INET)
+		return e->peer_addr[0] == 127;
+	if (e->family != AF_INET6)
+		return false;
+	return !memcmp(e->peer_addr, six, sizeof(six)) ||
+	       (!memcmp(e->peer_addr, mapped, sizeof(mapped)) && e->peer_addr[12] == 127);
 }

@@ -5,6 +5,7 @@
  * A plain value: copied, never owned. Times are wall clock; start is the start for every source. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
@@ -31,7 +32,7 @@ struct event {
 	uint8_t source; /* enum wire_source */
 	uint16_t op;
 	uint16_t flags;  /* WIRE_* */
-	uint16_t family; /* TCP: of peer_addr, AF_INET or another; else 0 */
+	uint16_t family; /* TCP, NET: of peer_addr, AF_INET or another; else 0 */
 	uint32_t cpu;
 	uint32_t weight;
 	int32_t ret;
@@ -42,20 +43,26 @@ struct event {
 	uint64_t stack_hash;
 	uint64_t wait_ns;    /* sched_switch: the part spent runnable without a CPU */
 	uint32_t peer_pid;   /* sched_switch: who ran instead; fork: the child */
-	uint32_t dev;        /* block requests: device */
+	uint32_t dev;        /* block requests: device; NET: port of the other end */
 	char comm[COMM_LEN]; /* always NUL-terminated here, unlike on the wire */
 	union {
-		char peer_comm[COMM_LEN];
-		uint8_t peer_addr[COMM_LEN]; /* where there is a family; its port is in arg1 */
+		char peer_comm[COMM_LEN];    /* block requests: what the device is called */
+		uint8_t peer_addr[COMM_LEN]; /* where there is a family */
 	};
 	struct placement place; /* of the process, when this happened */
 };
 
-/* event_peer - the other end of a TCP connection, as text; "" if there is none. */
+/* event_peer - the other end of a connection, as text; "" if there is none. */
 #define EVENT_PEER_MAX 56
 const char *event_peer(const struct event *e, char out[EVENT_PEER_MAX]);
 
-/* event_peer_comm - peer_comm, which of a TCP row is "". */
+/* event_peer_set - the address of such a text becomes @e's; a text that is none leaves @e alone. */
+void event_peer_set(struct event *e, const char *text);
+
+/* event_peer_is_here - whether it is this machine's loopback. */
+bool event_peer_is_here(const struct event *e);
+
+/* event_peer_comm - peer_comm, which of a row with an address is "". */
 static inline const char *event_peer_comm(const struct event *e)
 {
 	return e->family ? "" : e->peer_comm;

@@ -6,6 +6,7 @@
  * reading (agent/gpu/nvml.c). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -38,6 +39,8 @@
 	X(pcie_gen, "generation of the PCIe link now")                                             \
 	X(pcie_width, "lanes of the PCIe link now")                                                \
 	X(processes, "processes with a compute context")                                           \
+	X(sm_clock_max_mhz, "highest clock of the multiprocessors that there is")                  \
+	X(power_default_mw, "power limit that it was made for")                                    \
 	X(nvml_error, "what NVML answered to a value it should have given; 0: nothing amiss")
 
 struct gpu_sample {
@@ -70,6 +73,12 @@ struct gpu_throttle {
 };
 
 extern const struct gpu_throttle gpu_throttles[]; /* ends with bit 0 */
+
+/* gpu_sample_is_idle - its clocks were low for want of work, by its own word. */
+static inline bool gpu_sample_is_idle(const struct gpu_sample *s)
+{
+	return s->throttle_reasons > 0 && (s->throttle_reasons & 1);
+}
 
 /* gpu_throttle_text - the names of the bits that slow the GPU, separated by commas; "none" without
  * any; bits that nobody has named yet as a number. Cut to @size. Returns @out. */

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "model/event.h"
+#include "model/script.h"
 #include "model/target.h"
 
 #define IDENTITY_JOB_MAX       128
@@ -38,12 +39,17 @@ struct process { /* a row of `processes` */
 	uint64_t start_ticks;
 	wall_time seen;
 	char comm[COMM_LEN];
+	char script[SCRIPT_MAX]; /* that an interpreter runs; "": it is none, or not known */
+	uint32_t cpus;           /* that its first thread may run on; 0: not known */
 	struct identity identity;
 };
 
-struct process_home { /* of a row of `processes`: where it lives */
+struct process_home { /* of a row of `processes`: who it is and where it lives */
 	uint32_t pid;
-	int32_t rank; /* in the job; -1: not known */
+	char comm[COMM_LEN];
+	char script[SCRIPT_MAX]; /* as in struct process */
+	uint32_t cpus;           /* likewise */
+	int32_t rank;            /* in the job; -1: not known */
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char pod[64];          /* cut */
 	char cgroup_path[128]; /* its end if longer */

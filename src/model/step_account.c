@@ -69,3 +69,8 @@ void step_report_done(struct step_report *r)
 	free(r->items);
 	*r = (struct step_report){0};
 }
+
+const char *step_origin_units(enum step_origin o)
+{
+	return o == STEP_BY_TIME ? "windows of time" : "steps";
+}

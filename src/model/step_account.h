@@ -116,15 +116,18 @@ struct step_account { /* of the steps of one process */
 	uint32_t other_steps; /* of another phase or with other work: compared with nothing */
 	uint32_t group;       /* steps that are taken together because the GPU is waited for once in
 				 so many */
-	wall_time first, last;               /* start of the first step, end of the last */
-	wall_time slow_first, slow_last;     /* likewise of the slow ones; 0: none */
-	uint32_t period_steps;               /* every so many steps one is slow; 0: not periodic */
-	double period_confidence;            /* share of the distances that are so */
-	bool is_varied;                      /* steps of all lengths, now shorter and now longer */
-	bool is_proportional;                /* and longer ones do as much more of the same */
-	uint64_t ordinary_step_ns;           /* mean length */
-	uint64_t slow_step_ns;               /* of slow ones; 0: none */
-	uint64_t lost_ns;                    /* what slow steps took beyond ordinary ones, in all */
+	wall_time first, last;           /* start of the first step, end of the last */
+	wall_time slow_first, slow_last; /* likewise of the slow ones; 0: none */
+	uint32_t period_steps;           /* every so many steps one is slow; 0: not periodic */
+	double period_confidence;        /* share of the distances that are so */
+	bool is_varied;                  /* steps of all lengths, now shorter and now longer */
+	bool is_proportional;            /* and longer ones do as much more of the same */
+	bool is_drift; /* steps became longer little by little: ordinary is the first quarter */
+	uint64_t drift_from_ns,
+		drift_to_ns;       /* what a step took at first and takes at last; 0: no drift */
+	uint64_t ordinary_step_ns; /* mean length */
+	uint64_t slow_step_ns;     /* of slow ones; 0: none */
+	uint64_t lost_ns;          /* what slow steps took beyond ordinary ones, in all */
 	uint64_t total_ns[ACCOUNT_LINES];    /* of all steps; sum: their length */
 	uint64_t ordinary_ns[ACCOUNT_LINES]; /* mean of a step; sum: ordinary_step_ns */
 	uint64_t slow_ns[ACCOUNT_LINES];     /* likewise */
@@ -152,5 +155,6 @@ const char *account_line_title(enum account_line l); /* "waiting for the GPU" */
 const char *account_owner_id(enum account_owner o);
 const char *step_origin_id(enum step_origin o);
 const char *step_origin_text(enum step_origin o);
+const char *step_origin_units(enum step_origin o); /* what they are called: "steps" */
 
 void step_report_done(struct step_report *r);

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "net/loop_private.h"
-#include "net/port_holder.h"
+#include "base/port_holder.h"
 
 #define BACKLOG      1024
 #define AT_ONCE      64 /* accepted in a row, then others get a turn */
@@ -129,7 +129,7 @@ static int explain_in_use(
 	struct port_holder holder;
 
 	flag = flag ? flag : "";
-	if (port_holder_find("", port, &holder) == 0) {
+	if (port_holder_find("", 0, port, &holder) == 0) {
 		text_escape_terminal(&comm, holder.comm);
 		return errinfo_set(reterr, -EADDRINUSE,
 			"%s is already in use by %s (process %u): choose another port%s%s, or stop it",

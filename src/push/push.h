@@ -151,14 +151,24 @@ struct push_report {
 	double confidence;          /* 0..1 */
 };
 
-/* An incident that the agent has explained, as its table causal_chains has it. Texts are the caller's; "":
- * not known, as is 0. */
+/* An incident that the agent has explained: what the recording says of it, under the names of the cluster's
+ * causal_chains. Texts are the caller's. */
+struct push_attribute {
+	const char *key;
+	enum { PUSH_TEXT, PUSH_INT, PUSH_REAL } kind;
+	union {
+		const char *text; /* "": not known, as is 0 */
+		int64_t i;
+		double d;
+	};
+};
+#define PUSH_ATTRIBUTES_MAX                                                                        \
+	48 /* a record has room for those, the id once more and some of who it is */
 struct push_chain {
 	int64_t detected_ns;
-	const char *id, *severity, *summary, *root_cause, *explanation;
-	const char *recommendations, *timeline; /* arrays of JSON */
-	const char *op;
-	double p99_us, p50_us, tail_ratio;
+	const char *id, *summary;
+	struct push_attribute attributes[PUSH_ATTRIBUTES_MAX];
+	size_t attribute_count;
 };
 
 const char *push_state_id(enum push_state s);

@@ -7,32 +7,19 @@
 
 #define SEVERITY_WARN 13
 
-static void put_text(struct otlp_attributes *a, const char *key, const char *text)
-{
-	if (text[0])
-		otlp_put_text(a, key, text);
-}
-
-static void put_number(struct otlp_attributes *a, const char *key, double v)
-{
-	if (v > 0)
-		otlp_put_double(a, key, v);
-}
-
 static void put_attributes(struct otlp_attributes *a, const struct push_chain *c)
 {
-	put_text(a, "id", c->id);
-	put_text(a, "causal_chain_id", c->id); /* the event's, too */
-	put_text(a, "severity", c->severity);
-	put_text(a, "summary", c->summary);
-	put_text(a, "root_cause", c->root_cause);
-	put_text(a, "explanation", c->explanation);
-	put_text(a, "recommendations", c->recommendations);
-	put_text(a, "cuda_op", c->op);
-	put_number(a, "p99_us", c->p99_us);
-	put_number(a, "p50_us", c->p50_us);
-	put_number(a, "tail_ratio", c->tail_ratio);
-	put_text(a, "timeline", c->timeline);
+	for (size_t i = 0; i < c->attribute_count; i++) {
+		const struct push_attribute *p = &c->attributes[i];
+
+		if (p->kind == PUSH_TEXT && p->text[0])
+			otlp_put_text(a, p->key, p->text);
+		else if (p->kind == PUSH_INT && p->i)
+			otlp_put_int(a, p->key, p->i);
+		else if (p->kind == PUSH_REAL && p->d > 0)
+			otlp_put_double(a, p->key, p->d);
+	}
+	otlp_put_text(a, "causal_chain_id", c->id); /* the event's, too */
 }
 
 void push_chains_protobuf(

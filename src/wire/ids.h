@@ -156,8 +156,8 @@
 #define WIRE_OPS_TCP(X) X(1, RETRANSMIT, "tcp_retransmit", "segment sent again")
 
 #define WIRE_OPS_NET(X)                                                                            \
-	X(1, SEND, "net_send", "socket send; arg0 fd, arg1 bytes")                                 \
-	X(2, RECV, "net_recv", "socket receive; arg0 fd, arg1 bytes")
+	X(1, SEND, "net_send", "socket send; arg0 fd, arg1 bytes, detail peer")                    \
+	X(2, RECV, "net_recv", "socket receive; arg0 fd, arg1 bytes, detail peer")
 
 #define WIRE_OPS_GRAPH(X)                                                                          \
 	X(1, BEGIN_CAPTURE, "graphBeginCapture", "stream capture begun; arg0 stream, arg1 mode")   \

@@ -11,7 +11,7 @@
 #include "wire/bucket.h"
 #include "wire/ids.h"
 
-#define WIRE_VERSION  3
+#define WIRE_VERSION  4
 #define WIRE_COMM_LEN 16
 
 /* Flags of a record; stored in events.flags. */
@@ -94,8 +94,9 @@ struct wire_net { /* NET: one send or receive on a socket */
 	__u64 wait_ns; /* part of dur_ns spent blocked: waiting, not transferring */
 	__s64 bytes;   /* negative: -errno */
 	__u32 fd;      /* as the system call named it; ~0: unknown (io_uring) */
-	__u16 family;
-	__u16 pad;
+	__u16 family;  /* of addr; 0: not known */
+	__u16 port;    /* of the other end; 0: it has none, or not known */
+	__u8 addr[16]; /* likewise; IPv4: the first four bytes */
 };
 
 struct wire_tcp { /* TCP: one segment sent again; the process owns the socket */
@@ -225,7 +226,7 @@ _Static_assert(sizeof(struct wire_sched) == 104, "wire_sched");
 _Static_assert(sizeof(struct wire_block) == 88, "wire_block");
 _Static_assert(sizeof(struct wire_process) == 88, "wire_process");
 _Static_assert(sizeof(struct wire_nccl) == 152, "wire_nccl");
-_Static_assert(sizeof(struct wire_net) == 88, "wire_net");
+_Static_assert(sizeof(struct wire_net) == 104, "wire_net");
 _Static_assert(sizeof(struct wire_tcp) == 104, "wire_tcp");
 _Static_assert(sizeof(struct wire_agg_key) == 8, "wire_agg_key");
 _Static_assert(sizeof(struct wire_agg) == 48 + 4 * BUCKET_COUNT + 16, "wire_agg");

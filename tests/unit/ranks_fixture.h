@@ -70,17 +70,20 @@ static _unused_ struct collective_row *job_call(
 	return r;
 }
 
-/* A step in which @late (-1: nobody) comes @by_us after the others, who come within 40 us. */
-static _unused_ void job_step(struct job *j, uint64_t seq, int late, int64_t by_us)
+/* A step at @at in which @late (-1: nobody) comes @by_us after the others, who come within 40 us. */
+static _unused_ void job_step_at(struct job *j, uint64_t seq, int64_t at, int late, int64_t by_us)
 {
-	int64_t at = (int64_t)seq * STEP_US;
-
 	for (int r = 0; r < RANKS; r++) {
 		int64_t own = r == late ? by_us + 30 : (int64_t)scene_random(&j->s, 40);
 
 		job_call(j, r, seq, at + own,
 			WAITS_US + (late >= 0 && r != late ? by_us + 30 - own : 0));
 	}
+}
+
+static _unused_ void job_step(struct job *j, uint64_t seq, int late, int64_t by_us)
+{
+	job_step_at(j, seq, (int64_t)seq * STEP_US, late, by_us);
 }
 
 struct answer {
@@ -110,6 +113,9 @@ static _unused_ struct answer answer_to(const struct recording *rec)
 	for (size_t i = 0; i < a.count; i++) {
 		const struct incident *inc = &a.list[i];
 
+		if (getenv("INGERO_SHOW"))
+			print_message("%s %s %u: %s\n", severity_name(inc->severity),
+				problem_row(inc->problem)->id, inc->pid, inc->summary);
 		assert_true(inc->explained >= 0 && inc->explained <= 1);
 		assert_true(inc->confidence >= 0 && inc->confidence <= 1);
 		assert_true(inc->summary[0] && inc->root_cause[0] && inc->explanation[0]);

@@ -159,33 +159,61 @@ static inline _unused_ void scene_calm(
 			dur_us * 9 / 10 + (int64_t)scene_random(s, (uint64_t)dur_us / 5 + 1));
 }
 
-/* The shared picture of contention: 20 s of syncs of 1 ms every 50 ms, then 20 s in which each
- * takes 20 ms because the hog preempts the thread from 500 us after its start for 19 ms. */
-static inline _unused_ void scene_hog(struct scene *s)
+/* One time round a loop that nothing is recorded of for @busy_us, and then waits @wait_us for the GPU. Returns when the
+ * wait begins; *@at is where the next step does. */
+static inline _unused_ int64_t scene_step(
+	struct scene *s, int64_t *at, int64_t busy_us, int64_t wait_us)
 {
-	scene_calm(s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
-	for (int i = 0; i < 400; i++) {
-		int64_t at = 20000000 + i * 50000;
+	int64_t begin = *at + busy_us;
 
-		scene_call(s, CUDA_STREAM_SYNC, at, 20000);
-		scene_stay(s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG, "sim-cpu-hog");
+	scene_call(s, CUDA_STREAM_SYNC, begin, wait_us);
+	*at = begin + wait_us;
+	return begin;
+}
+
+/* @n ordinary steps of 50 ms, the last one of which is a wait of 1 ms. */
+static inline _unused_ void scene_steps(struct scene *s, int64_t *at, int n)
+{
+	for (int i = 0; i < n; i++)
+		scene_step(s, at, 48950 + (int64_t)scene_random(s, 100), 1000);
+}
+
+/* @n steps that take 19 ms longer because @name has the CPU when the GPU has done its work. */
+static inline _unused_ void scene_hogged(
+	struct scene *s, int64_t *at, int n, uint32_t pid, const char *name)
+{
+	for (int i = 0; i < n; i++) {
+		int64_t begin = scene_step(s, at, 49000, 20000);
+
+		scene_stay(s, VICTIM, begin + 950, 19000, 19000, WIRE_PREEMPTED, pid, name);
 	}
 }
 
-/* Of each 10 ms of excess the writer had 4.7 ms by the disk and 1.6 ms by the CPU, and for 3.7 ms
- * nobody ran instead: CPU delays together are more than the disk's, but no culprit has as much. */
+/* The shared picture of contention: 20 s of steps of 50 ms, then 400 steps with a hog. */
+static inline _unused_ void scene_hog(struct scene *s)
+{
+	int64_t at = 0;
+
+	scene_steps(s, &at, 400);
+	scene_hogged(s, &at, 400, HOG, "sim-cpu-hog");
+}
+
+/* Of each 10 ms that slow steps lose the writer had 4.7 ms by the disk and 1.6 ms by the CPU, and for 3.7 ms
+ * nobody ran instead: time without a CPU is more than the disk's, but no culprit has as much. */
 static inline _unused_ void scene_writer(struct scene *s)
 {
-	scene_calm(s, CUDA_MEMCPY, 0, 200, 50000, 500);
-	for (int i = 0; i < 100; i++) {
-		int64_t at = 10000000 + i * 50000;
+	int64_t at = 0;
 
-		scene_call(s, CUDA_MEMCPY, at, 10500);
-		scene_stay(s, VICTIM, at + 50, 1600, 1600, WIRE_PREEMPTED, HOG, "writer");
-		scene_stay(s, VICTIM, at + 1700, 3700, 3700, 0, 0, "swapper/0");
-		scene_stay(s, VICTIM, at + 5500, 4700, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper/0");
-		scene_io(s, IO_READ, VICTIM, "python3", at + 5490, 4720, 64);
-		scene_io(s, IO_WRITE, HOG, "writer", at + 5000, 5500, 4096);
+	scene_steps(s, &at, 200);
+	for (int i = 0; i < 100; i++) {
+		int64_t from = at + 100;
+
+		scene_step(s, &at, 59000, 1000);
+		scene_stay(s, VICTIM, from, 1600, 1600, WIRE_PREEMPTED, HOG, "writer");
+		scene_stay(s, VICTIM, from + 1700, 3700, 3700, 0, 0, "swapper/0");
+		scene_stay(s, VICTIM, from + 5500, 4700, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper/0");
+		scene_io(s, IO_READ, VICTIM, "python3", from + 5490, 4720, 64);
+		scene_io(s, IO_WRITE, HOG, "writer", from + 5000, 5500, 4096);
 	}
 }
 

@@ -130,6 +130,34 @@ static void test_host_code_has_its_line(void **state)
 	assert_int_equal(a->entries[0].ordinary_ns, 0);
 }
 
+/* Host code that takes longer and longer is a drift, not two classes; it has its line all the same. */
+static void test_a_drift_has_its_line(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t line = line_stack(s, "/home/u/train.py", 71, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 200; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		sample(s, JOB, MAIN, t.at + 1, line);
+		ordinary(&t);
+		spend(&t, LEDGER_RUN, US(60 * i));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_true(a->is_drift);
+	assert_true(a->drift_from_ns > MS(20) && a->drift_from_ns < MS(22));
+	assert_true(a->drift_to_ns > MS(30) && a->drift_to_ns < MS(32));
+	assert_int_equal(a->ordinary_steps, 50);
+	assert_int_equal(a->slow_steps, 150);
+	assert_int_equal(a->period_steps, 0);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].stack_hash, line);
+}
+
 /* main <- pin thread <- worker, which computes: the loader's own line is named. */
 static void test_a_starved_loader_is_followed(void **state)
 {
@@ -686,7 +714,7 @@ static void play_stretches(struct ledger_scene *s, bool known)
 	for (int i = 0; i < 200; i++) {
 		bool longer = i / 10 % 2;
 
-		mark(&t, MARK_OPTIMIZER)->launches_off = known && (i / 10 % 2 == 0);
+		mark(&t, MARK_OPTIMIZER);
 		spend(&t, LEDGER_RUN, (longer ? MS(25) : MS(20)) + US(i % 7 * 100));
 		t.row.launches_off = known && !longer;
 	}
@@ -805,6 +833,7 @@ int main(void)
 		cmocka_unit_test(test_a_plain_run),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
+		cmocka_unit_test(test_a_drift_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_processes_that_come_and_go),
 		cmocka_unit_test(test_a_process_that_is_not_followed),

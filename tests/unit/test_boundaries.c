@@ -291,13 +291,60 @@ static void test_computations_of_jax(void **state)
 	struct ledger_thread t = trainer(s);
 	uint64_t grad = line_stack(s, "/home/u/jax_train.py", 40, NULL);
 	uint64_t update = line_stack(s, "/home/u/jax_train.py", 41, NULL);
+	uint64_t init = line_stack(s, "/home/u/jax_train.py", 20, NULL);
 
-	spend(&t, LEDGER_RUN, MS(30000)); /* it compiles */
+	for (int i = 0; i < 40; i++) { /* parameters, one by one */
+		mark_at(&t, MARK_EXECUTE, init);
+		spend(&t, LEDGER_RUN, US(700));
+	}
+	spend(&t, LEDGER_RUN, MS(300)); /* it compiles */
 	for (int i = 0; i < 21; i++) {
 		mark_at(&t, MARK_EXECUTE, grad);
 		spend(&t, LEDGER_RUN, MS(2));
 		mark_at(&t, MARK_EXECUTE, update);
 		spend(&t, LEDGER_RUN, MS(8));
+	}
+	find(s, &rec, &f);
+	check_all(&f.spans, STEP_BY_EXECUTE, 20, MS(10));
+}
+
+/* One line of the program that starts two computations: one for its arguments. */
+static void test_two_computations_of_one_line(void **state)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = trainer(s);
+	uint64_t copy = line_stack(s, "/home/u/jax_train.py", 40, "device_put");
+	uint64_t step = line_stack(s, "/home/u/jax_train.py", 40, "execute");
+
+	for (int i = 0; i < 21; i++) {
+		mark_at(&t, MARK_EXECUTE, copy);
+		spend(&t, LEDGER_RUN, MS(1));
+		mark_at(&t, MARK_EXECUTE, step);
+		spend(&t, LEDGER_RUN, MS(9));
+	}
+	find(s, &rec, &f);
+	check_all(&f.spans, STEP_BY_EXECUTE, 20, MS(10));
+}
+
+/* What is set up one by one has more marks than the steps, in less time. */
+static void test_a_jax_step_as_a_whole(void **state)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = trainer(s);
+	uint64_t init = line_stack(s, "/home/u/jax_train.py", 20, NULL);
+	uint64_t step = line_stack(s, "/home/u/jax_train.py", 40, NULL);
+
+	for (int i = 0; i < 140; i++) {
+		mark_at(&t, MARK_EXECUTE, init);
+		spend(&t, LEDGER_RUN, US(700));
+	}
+	for (int i = 0; i < 21; i++) {
+		mark_at(&t, MARK_EXECUTE, step);
+		spend(&t, LEDGER_RUN, MS(10));
 	}
 	find(s, &rec, &f);
 	check_all(&f.spans, STEP_BY_EXECUTE, 20, MS(10));
@@ -520,6 +567,8 @@ int main(void)
 		cmocka_unit_test(test_steps_that_a_scaler_leaves_out),
 		cmocka_unit_test(test_a_scaler_that_leaves_out_most),
 		cmocka_unit_test(test_computations_of_jax),
+		cmocka_unit_test(test_two_computations_of_one_line),
+		cmocka_unit_test(test_a_jax_step_as_a_whole),
 		cmocka_unit_test(test_marks_that_come_too_fast),
 		cmocka_unit_test(test_a_warm_up_is_not_all),
 		cmocka_unit_test(test_a_thread_that_only_loads),

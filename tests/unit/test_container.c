@@ -49,6 +49,7 @@ static void test_what_a_group_tells(void **state)
 	tree_write(root, OWN "/cpu.stat",
 		"usage_usec 9\nuser_usec 5\nnr_periods 70\nnr_throttled 31\nthrottled_usec 8500\n");
 	tree_write(root, OWN "/memory.max", "1073741824\n");
+	tree_write(root, OWN "/memory.high", "805306368\n");
 	tree_write(root, OWN "/memory.current", "1000000000\n");
 	tree_write(root, OWN "/memory.events", "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\n");
 	tree_write(root, OWN "/cpu.pressure",
@@ -62,6 +63,7 @@ static void test_what_a_group_tells(void **state)
 	assert_int_equal(s.throttled_count, 31);
 	assert_int_equal(s.throttled_us, 8500);
 	assert_int_equal(s.memory_limit_bytes, 1073741824);
+	assert_int_equal(s.memory_high_bytes, 805306368);
 	assert_int_equal(s.memory_bytes, 1000000000);
 	assert_int_equal(s.memory_high, 2);
 	assert_int_equal(s.memory_max, 3);

@@ -28,42 +28,58 @@ static struct answer explain_books(const struct scene *s, const struct accountin
 	rec.books = books;
 	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
 	for (size_t i = 0; i < a.count; i++) {
+		const struct incident *inc = &a.list[i];
 		uint64_t sum = 0;
 
-		assert_true(a.list[i].explained >= 0 && a.list[i].explained <= 1);
-		assert_true(a.list[i].confidence >= 0 && a.list[i].confidence <= 1);
-		for (int k = 0; k < a.list[i].cause_count; k++)
-			sum += a.list[i].causes[k].ns;
-		if (a.list[i].cause_count || a.list[i].problem == PROBLEM_SLOW_CALL)
-			assert_int_equal(sum, a.list[i].excess_ns);
-		assert_true(a.list[i].summary[0] && a.list[i].root_cause[0]);
-		assert_true(a.list[i].fix_count > 0 && a.list[i].step_count > 0);
+		if (getenv("INGERO_SHOW"))
+			print_message("%s %s %.2f: %s\n", severity_name(inc->severity),
+				problem_row(inc->problem)->id, inc->confidence, inc->summary);
+		assert_true(inc->explained >= 0 && inc->explained <= 1);
+		assert_true(inc->confidence >= 0 && inc->confidence <= 1);
+		for (int k = 0; k < inc->cause_count; k++)
+			sum += inc->causes[k].ns;
+		assert_true(sum <= inc->excess_ns);
+		assert_true(inc->summary[0] && inc->root_cause[0]);
+		assert_true(inc->fix_count > 0 && inc->step_count > 0);
 	}
 	return a;
 }
 
-static struct answer explain(const struct scene *s)
+static struct answer explain(struct scene *s)
 {
+	scene_aggregate(s);
 	return explain_books(s, NULL);
 }
 
 #define SCENE  _cleanup_(scene_done) struct scene s = {.seed = 1}
 #define ANSWER _cleanup_(answer_done) struct answer
 
-static double share(const struct incident *inc, enum cause cause)
-{
-	uint64_t ns = 0;
-
-	for (int i = 0; i < inc->cause_count; i++)
-		if (inc->causes[i].cause == cause)
-			ns += inc->causes[i].ns;
-	return (double)ns / (double)inc->excess_ns;
-}
-
 static void assert_contains(const char *text, const char *part)
 {
 	if (!strstr(text, part))
 		fail_msg("\"%s\" is not in \"%s\"", part, text);
+}
+
+/* Neither in what is said first nor in the root cause. */
+static void assert_unsaid(const struct incident *inc, const char *part)
+{
+	assert_null(strstr(inc->summary, part));
+	assert_null(strstr(inc->root_cause, part));
+}
+
+/* Within 5 % of @us microseconds. */
+static void assert_about(uint64_t ns, double us)
+{
+	if ((double)ns < 950 * us || (double)ns > 1050 * us)
+		fail_msg("%.0f us instead of %.0f", (double)ns / 1000, us);
+}
+
+static const struct incident *of(const struct answer *a, enum cause cause)
+{
+	for (size_t i = 0; i < a->count; i++)
+		if (a->list[i].cause_count && a->list[i].causes[0].cause == cause)
+			return &a->list[i];
+	return NULL;
 }
 
 static void test_cpu_hog(void **state)
@@ -73,116 +89,111 @@ static void test_cpu_hog(void **state)
 	scene_hog(&s);
 	scene_sample(&s, 0, 10);
 	scene_sample(&s, 25000000, 97);
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 	const struct incident *inc = a.list;
 
 	assert_int_equal(a.count, 1);
-	assert_true(inc->explained >= 0.9);
-	assert_int_equal(inc->causes[0].cause, CAUSE_PREEMPTED);
+	assert_int_equal(inc->problem, PROBLEM_CPU_CONTENTION);
+	assert_int_equal(inc->pid, VICTIM);
+	assert_int_equal(inc->causes[0].cause, CAUSE_RUN_QUEUE);
 	assert_int_equal(inc->causes[0].culprit_pid, HOG);
 	assert_string_equal(inc->causes[0].culprit, "sim-cpu-hog");
-	assert_int_equal(inc->causes[0].calls, 400);
-	assert_int_equal(inc->slow_calls, 400);
-	assert_int_equal(inc->calls, 800);
-	assert_in_range(inc->baseline_ns, 900000, 1100000);
-	assert_int_equal(inc->slow_p50_ns, 20000000);
+	assert_int_equal(inc->count, 400);
+	assert_int_equal(inc->calls, 799);
+	assert_about(inc->baseline_ns, 50000);
+	assert_about(inc->slow_p50_ns, 69000);
+	assert_about(inc->excess_ns, 400 * 19000);
 	assert_int_equal(inc->severity, SEVERITY_HIGH);
-	assert_true(inc->confidence > 0.85);
-	assert_contains(inc->summary, "sim-cpu-hog (pid 8821) used the CPU for");
-	assert_contains(inc->root_cause, "CPU contention");
-	assert_contains(inc->fixes[1], "renice 19 -p 8821");
-	assert_contains(inc->explanation, "losses are unknown");
-	assert_string_equal(inc->timeline[inc->step_count - 1].layer, "CUDA");
-	assert_int_equal(inc->evidence_count, INCIDENT_EVIDENCE);
+	assert_true(inc->confidence > 0.6);
+	assert_contains(inc->summary, "sim-cpu-hog");
+	assert_contains(inc->evidence_sql, "4821");
+	assert_in_range(inc->since.ns, SCENE_T0_NS + 19900000000, SCENE_T0_NS + 20100000000);
+}
+
+/* Asleep until the GPU is done, then runnable behind the hog for 10 ms. */
+static void late_wakings(struct scene *s, uint16_t flags, uint32_t pid, const char *name)
+{
+	int64_t at = 0;
+
+	scene_steps(s, &at, 200);
+	for (int i = 0; i < 200; i++) {
+		int64_t begin = scene_step(s, &at, 49000, 11000);
+
+		scene_stay(s, VICTIM, begin + 50, 10900, 10000, (i & 1) ? flags : 0, pid, name);
+	}
 }
 
 static void test_run_queue(void **state)
 {
 	SCENE;
 
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 200, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 10000000 + i * 50000;
-
-		scene_call(&s, CUDA_STREAM_SYNC, at, 11000);
-		/* asleep for 900 us, then runnable behind the hog for 10 ms */
-		scene_stay(&s, VICTIM, at + 50, 10900, 10000, 0, HOG, "hog");
-	}
-	scene_aggregate(&s);
+	late_wakings(&s, 0, HOG, "hog");
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
 	assert_int_equal(a.list->causes[0].cause, CAUSE_RUN_QUEUE);
 	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
-	assert_true(a.list->explained >= 0.95);
-	assert_contains(a.list->summary, "waiting for a CPU used by hog (pid 8821)");
+	assert_about(a.list->excess_ns, 200 * 10000);
+	assert_contains(a.list->summary, "hog");
 }
 
 static void test_idle_is_never_a_culprit(void **state)
 {
 	SCENE;
 
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 200, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 10000000 + i * 50000;
-
-		scene_call(&s, CUDA_STREAM_SYNC, at, 11000);
-		scene_stay(&s, VICTIM, at + 50, 10900, 10000, WIRE_PREEMPTED * (i & 1), 0,
-			"swapper/3");
-	}
-	scene_aggregate(&s);
+	late_wakings(&s, WIRE_PREEMPTED, 0, "swapper/3");
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
 	assert_int_equal(a.list->causes[0].cause, CAUSE_RUN_QUEUE);
 	assert_int_equal(a.list->causes[0].culprit_pid, 0);
 	assert_string_equal(a.list->causes[0].culprit, "");
-	assert_null(strstr(a.list->summary, "swapper"));
+	assert_unsaid(a.list, "swapper");
 	assert_null(strstr(a.list->explanation, "swapper"));
 }
 
-static void disk_scene(struct scene *s, uint64_t writer_kib)
+/* Steps that lose 30 ms to a wait for the disk: with a request of their own if @own, while another writes. */
+static void disk_scene(struct scene *s, bool own, uint64_t writer_kib)
 {
-	scene_calm(s, CUDA_MEMCPY, 0, 200, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 10000000 + i * 50000;
+	int64_t at = 0;
 
-		scene_call(s, CUDA_MEMCPY, at, 31000);
-		scene_stay(s, VICTIM, at + 500, 30000, 100, WIRE_UNINTERRUPTIBLE, 0, "swapper");
-		scene_io(s, IO_READ, VICTIM, "python3", at + 490, 29900, 128);
-		scene_io(s, IO_WRITE, 7001, "ckpt-writer", at, 32000, writer_kib);
+	scene_steps(s, &at, 200);
+	for (int i = 0; i < 200; i++) {
+		int64_t from = at + 500;
+
+		scene_step(s, &at, 79000, 1000);
+		scene_stay(s, VICTIM, from, 30000, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper");
+		if (own)
+			scene_io(s, IO_READ, VICTIM, "python3", from - 10, 29900, 128);
+		scene_io(s, IO_WRITE, 7001, "ckpt-writer", from - 500, 32000, writer_kib);
 	}
-	scene_aggregate(s);
 }
 
 static void test_disk_busy_with_another(void **state)
 {
 	SCENE;
 
-	disk_scene(&s, 4096);
+	disk_scene(&s, true, 4096);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
 	assert_int_equal(a.list->causes[0].cause, CAUSE_BLOCK_IO);
 	assert_int_equal(a.list->causes[0].culprit_pid, 7001);
-	assert_true(a.list->causes[0].culprit_share > 0.9);
-	assert_true(a.list->explained >= 0.95);
-	assert_contains(a.list->summary, "while ckpt-writer (pid 7001) kept the disk busy");
-	assert_contains(a.list->fixes[1], "ionice -c 3 -p 7001");
+	assert_about(a.list->excess_ns, 200 * 30000);
+	assert_contains(a.list->root_cause, "ckpt-writer");
 }
 
 static void test_disk_busy_with_itself(void **state)
 {
 	SCENE;
 
-	disk_scene(&s, 4);
+	disk_scene(&s, true, 4);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
 	assert_int_equal(a.list->causes[0].cause, CAUSE_BLOCK_IO);
-	assert_int_equal(a.list->causes[0].culprit_pid, VICTIM);
-	assert_contains(a.list->summary, "its own disk requests");
+	assert_int_not_equal(a.list->causes[0].culprit_pid, 7001);
+	assert_unsaid(a.list, "ckpt-writer");
 }
 
 /* D state without a request of its own: a file system, and nobody's fault, whoever else used the disk. */
@@ -190,58 +201,38 @@ static void test_disk_wait_without_own_request(void **state)
 {
 	SCENE;
 
-	scene_calm(&s, CUDA_MEMCPY, 0, 200, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 10000000 + i * 50000;
-
-		scene_call(&s, CUDA_MEMCPY, at, 31000);
-		scene_stay(&s, VICTIM, at + 500, 30000, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper");
-		scene_io(&s, IO_WRITE, 7001, "ckpt-writer", at, 32000, 4096);
-	}
-	scene_aggregate(&s);
+	disk_scene(&s, false, 4096);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
-	assert_true(a.list->explained > 0.95);
 	assert_int_equal(a.list->causes[0].cause, CAUSE_BLOCK_IO);
 	assert_int_equal(a.list->causes[0].culprit_pid, 0);
-	assert_null(strstr(a.list->summary, "ckpt-writer"));
-	assert_contains(a.list->summary, "network file system");
-	assert_contains(a.list->timeline[0].detail, "without a disk request of its own");
+	assert_unsaid(a.list, "ckpt-writer");
 }
 
 /* The GPU got slower: the thread sleeps longer. Another thread of the process is preempted all the
- * while, and so is the same thread between the calls. Neither may be blamed. */
+ * while, and so is the same thread in every step, slow or not. Neither may be blamed. */
 static void test_gpu_slower_blames_nobody(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 20000000 + i * 50000;
+	for (int i = 0; i < 600; i++) {
+		int64_t from = at, wait = i < 400 ? 2000 : 20000;
+		int64_t begin = scene_step(&s, &at, 49000, wait);
 
-		scene_call(&s, CUDA_STREAM_SYNC, at, 20000);
-		scene_stay(&s, VICTIM, at + 100, 19800, 10, 0, HOG, "bystander");
-		for (int k = 0; k < 15; k++)
-			scene_stay(&s, VICTIM + 1, at + k * 1000, 900, 900, WIRE_PREEMPTED, HOG,
+		scene_stay(&s, VICTIM, from + 100, 3000, 3000, WIRE_PREEMPTED, HOG, "bystander");
+		scene_stay(&s, VICTIM, begin + 50, wait - 100, 10, 0, HOG, "bystander");
+		for (int k = 0; i >= 400 && k < 15; k++)
+			scene_stay(&s, VICTIM + 1, from + k * 1000, 900, 900, WIRE_PREEMPTED, HOG,
 				"bystander");
-		scene_stay(&s, VICTIM, at + 20000, 25000, 25000, WIRE_PREEMPTED, HOG, "bystander");
 	}
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
-	const struct incident *inc = &a.list[1];
 
-	/* That the thread had no CPU between its calls is told, but not as why they are slow. */
-	assert_int_equal(a.count, 2);
-	assert_int_equal(a.list[0].problem, PROBLEM_CPU_CONTENTION);
-	assert_true(a.list[0].excess_ns <= 5000000000);
-	assert_int_equal(inc->severity, SEVERITY_LOW);
-	assert_int_equal(inc->causes[0].cause, CAUSE_UNEXPLAINED);
-	assert_true(inc->explained < 0.01);
-	assert_contains(inc->root_cause, "unexplained");
-	assert_contains(inc->explanation, "slept for 99 %");
-	assert_null(strstr(inc->summary, "bystander"));
-	assert_null(strstr(inc->root_cause, "bystander"));
+	assert_int_equal(a.count, 1);
+	assert_about(a.list->excess_ns, 200 * 18000);
+	assert_int_equal(a.list->causes[0].culprit_pid, 0);
+	assert_unsaid(a.list, "bystander");
 }
 
 static void test_healthy_with_noise(void **state)
@@ -261,12 +252,11 @@ static void test_healthy_with_noise(void **state)
 		if (i % 3 == 0)
 			scene_stay(&s, VICTIM, at + 200, 150, 100, WIRE_PREEMPTED, HOG, "kworker");
 	}
-	scene_aggregate(&s);
 	ANSWER with = explain(&s);
 	assert_int_equal(with.count, 0);
 
 	s.aggregate_count = 0;
-	ANSWER without = explain(&s);
+	ANSWER without = explain_books(&s, NULL);
 	assert_int_equal(without.count, 0);
 }
 
@@ -277,7 +267,6 @@ static void test_two_ordinary_lengths(void **state)
 
 	for (int i = 0; i < 6000; i++)
 		scene_call(&s, CUDA_STREAM_SYNC, i * 10000, i % 10 == 9 ? 16000 : 10);
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 0);
@@ -286,44 +275,34 @@ static void test_two_ordinary_lengths(void **state)
 static void test_contention_longer_than_half(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	scene_calm(&s, CUDA_LAUNCH, 0, 1200, 10000, 20);
-	for (int i = 0; i < 2400; i++) {
-		int64_t at = 12000000 + i * 10000;
-
-		scene_call(&s, CUDA_LAUNCH, at, 4000);
-		scene_stay(&s, VICTIM, at + 10, 3980, 3980, WIRE_PREEMPTED, HOG, "hog");
-	}
-	scene_aggregate(&s);
+	scene_steps(&s, &at, 200);
+	scene_hogged(&s, &at, 800, HOG, "hog");
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
-	assert_in_range(a.list->baseline_ns, 15000, 25000);
-	assert_int_equal(a.list->slow_calls, 2400);
-	assert_true(a.list->explained > 0.95);
-	assert_in_range(a.list->p50_ns, 4000000 * 0.968, 4000000 * 1.032);
+	assert_about(a.list->baseline_ns, 50000);
+	assert_int_equal(a.list->count, 800);
+	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
 }
 
-/* Tracing started when it was already bad, as it does: evidence makes it an incident all the same.
- */
+/* Tracing started when it was already bad, as it does: one step in five is hit from the first second on. */
 static void test_contention_from_the_start(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	for (int i = 0; i < 3000; i++) {
-		int64_t at = i * 10000;
-		bool hit = i % 5 == 4;
-
-		scene_call(&s, CUDA_LAUNCH, at, hit ? 4000 : 20);
-		if (hit)
-			scene_stay(&s, VICTIM, at + 10, 3980, 3980, WIRE_PREEMPTED, HOG, "hog");
+	for (int i = 0; i < 200; i++) {
+		scene_steps(&s, &at, 4);
+		scene_hogged(&s, &at, 1, HOG, "hog");
 	}
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
-	assert_int_equal(a.list->slow_calls, 600);
+	assert_int_equal(a.list->count, 200);
 	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
+	assert_about(a.list->excess_ns, 200 * 19000);
 }
 
 static void test_first_call_only(void **state)
@@ -337,7 +316,6 @@ static void test_first_call_only(void **state)
 	scene_calm(&s, CUDA_MALLOC, 400000, 50, 20000, 100);
 	scene_call(&s, CUDA_LAUNCH, 400100, 80000);
 	scene_calm(&s, CUDA_LAUNCH, 500000, 500, 1000, 10);
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
@@ -345,145 +323,113 @@ static void test_first_call_only(void **state)
 	assert_int_equal(a.list->severity, SEVERITY_LOW);
 }
 
-/* 6 ms preempted and 4 ms disk of each 10 ms of excess; 15 calls have another 2 ms unexplained. */
+/* 6 ms preempted and 4 ms of disk in each slow step: two incidents, and together what was lost. */
 static void test_two_causes_at_once(void **state)
 {
 	SCENE;
-	double preempted = 0, disk = 0, rest = 0;
+	int64_t at = 0;
+	const struct incident *cpu, *disk;
 
-	scene_calm(&s, CUDA_MEMCPY, 0, 200, 50000, 500);
+	scene_steps(&s, &at, 200);
 	for (int i = 0; i < 100; i++) {
-		int64_t at = 10000000 + i * 50000, more = i < 15 ? 20000 : 0;
+		int64_t from = at + 100;
 
-		scene_call(&s, CUDA_MEMCPY, at, 10500 + more);
-		scene_stay(&s, VICTIM, at + 100, 6000, 6000, WIRE_PREEMPTED, HOG, "hog");
-		scene_stay(&s, VICTIM, at + 6200, 4000, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper");
-		scene_io(&s, IO_READ, VICTIM, "python3", at + 6150, 4100, 64);
-		preempted += 6000;
-		disk += 4000;
-		rest += (double)more;
+		scene_step(&s, &at, 59000, 1000);
+		scene_stay(&s, VICTIM, from, 6000, 6000, WIRE_PREEMPTED, HOG, "hog");
+		scene_stay(&s, VICTIM, from + 6100, 4000, 0, WIRE_UNINTERRUPTIBLE, 0, "swapper");
+		scene_io(&s, IO_READ, VICTIM, "python3", from + 6050, 4100, 64);
 	}
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
-	double all = preempted + disk + rest;
 
-	assert_int_equal(a.count, 1);
-	assert_true(share(a.list, CAUSE_PREEMPTED) > preempted / all - 0.05);
-	assert_true(share(a.list, CAUSE_PREEMPTED) < preempted / all + 0.05);
-	assert_true(share(a.list, CAUSE_BLOCK_IO) > disk / all - 0.05);
-	assert_true(share(a.list, CAUSE_BLOCK_IO) < disk / all + 0.05);
-	assert_true(share(a.list, CAUSE_UNEXPLAINED) > rest / all - 0.05);
-	assert_true(share(a.list, CAUSE_UNEXPLAINED) < rest / all + 0.05);
-	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
+	assert_int_equal(a.count, 2);
+	cpu = of(&a, CAUSE_RUN_QUEUE);
+	disk = of(&a, CAUSE_BLOCK_IO);
+	assert_non_null(cpu);
+	assert_non_null(disk);
+	assert_about(cpu->excess_ns, 100 * 6000);
+	assert_about(disk->excess_ns, 100 * 4000);
+	assert_int_equal(cpu->causes[0].culprit_pid, HOG);
+	assert_unsaid(disk, "hog");
 }
 
 static void test_one_culprit_of_disk_and_cpu(void **state)
 {
 	SCENE;
+	const struct incident *disk;
+
 	scene_writer(&s);
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
-	assert_int_equal(a.count, 1);
-	assert_true(share(a.list, CAUSE_RUN_QUEUE) + share(a.list, CAUSE_PREEMPTED) >
-		    share(a.list, CAUSE_BLOCK_IO)); /* control: by layer the CPU has more */
-	assert_contains(a.list->summary,
-		"while writer (pid 8821) kept the disk busy, plus 16 % while "
-		"writer used the CPU");
-	assert_contains(a.list->root_cause, "disk contention");
-	assert_int_equal(a.list->problem, PROBLEM_SLOW_CALL); /* not the CPU's */
+	disk = of(&a, CAUSE_BLOCK_IO);
+	assert_non_null(disk);
+	assert_int_equal(disk->causes[0].culprit_pid, HOG);
+	assert_about(disk->excess_ns, 100 * 4700);
+	assert_int_equal(a.count, 2);
+	assert_true(a.list[0].excess_ns + a.list[1].excess_ns <= 100 * 10100 * UINT64_C(1000));
 }
 
-/* The stay covers the call, its baseline and time around it: the excess is the ceiling. */
+/* Stays of one thread that overlap, and reach beyond the step: no more is lost than the step took longer. */
 static void test_overlap_is_clipped(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 200, 50000, 1000);
+	scene_steps(&s, &at, 200);
 	for (int i = 0; i < 100; i++) {
-		int64_t at = 10000000 + i * 50000;
+		int64_t begin = scene_step(&s, &at, 49000, 10000);
 
-		scene_call(&s, CUDA_STREAM_SYNC, at, 10000);
-		scene_stay(&s, VICTIM, at - 1000, 13000, 13000, WIRE_PREEMPTED, HOG, "hog");
-		scene_stay(&s, VICTIM, at - 900, 13000, 13000, WIRE_PREEMPTED, HOG + 1, "hog2");
+		scene_stay(&s, VICTIM, begin + 950, 9000, 9000, WIRE_PREEMPTED, HOG, "hog");
+		scene_stay(&s, VICTIM, begin + 990, 13000, 13000, WIRE_PREEMPTED, HOG + 1, "hog2");
 	}
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
-	assert_int_equal(a.count, 1);
-	assert_true(a.list->explained > 0.999);
-	assert_true(a.list->causes[0].ns <= a.list->excess_ns);
-	assert_int_equal(a.list->causes[0].culprit_pid, HOG);
+	assert_true(a.count >= 1);
+	for (size_t i = 0; i < a.count; i++)
+		assert_true(a.list[i].excess_ns <= UINT64_C(100) * 9100 * 1000);
+	assert_int_equal(a.list->causes[0].cause, CAUSE_RUN_QUEUE);
 }
 
+/* One name in eight processes is one culprit; twenty names are not nobody. */
 static void test_many_culprits_of_one_name_and_of_many(void **state)
 {
-	SCENE;
-	char name[COMM_LEN];
+	for (int many_names = 0; many_names < 2; many_names++) {
+		SCENE;
+		int64_t at = 0;
 
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
-	for (int i = 0; i < 200; i++) {
-		int64_t at = 20000000 + i * 50000;
+		scene_steps(&s, &at, 400);
+		for (uint32_t i = 0; i < 200; i++) {
+			char name[COMM_LEN] = "hog";
 
-		scene_call(&s, CUDA_STREAM_SYNC, at, 20000);
-		scene_stay(
-			&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, 9000 + (i % 8), "hog");
-		scene_call(&s, CUDA_DEVICE_SYNC, at + 21000, i < 100 ? 1000 : 20000);
-		if (i < 100)
-			continue;
-		snprintf(name, sizeof(name), "p%d", i % 20);
-		scene_stay(&s, VICTIM, at + 21500, 19000, 19000, WIRE_PREEMPTED, 9100 + (i % 20),
-			name);
+			if (many_names)
+				snprintf(name, sizeof(name), "p%u", i % 20);
+			scene_hogged(&s, &at, 1, 9000 + i % (many_names ? 20 : 8), name);
+		}
+		ANSWER a = explain(&s);
+
+		assert_int_equal(a.count, 1);
+		assert_int_equal(a.list->problem, PROBLEM_CPU_CONTENTION);
+		assert_about(a.list->excess_ns, 200 * 19000);
+		if (!many_names)
+			assert_contains(a.list->summary, "hog");
 	}
-	ANSWER a = explain(&s);
-
-	assert_int_equal(a.count, 2);
-	assert_int_equal(a.list[0].op, CUDA_STREAM_SYNC);
-	assert_int_equal(a.list[0].causes[0].ns, a.list[0].excess_ns);
-	assert_true(a.list[0].causes[0].culprit_share > 0.12 &&
-		    a.list[0].causes[0].culprit_share < 0.13);
-	assert_contains(a.list[0].summary, "hog (pid 9000 and others)");
-	assert_int_equal(a.list[1].op, CUDA_DEVICE_SYNC);
-	assert_contains(a.list[1].summary, "preempted by many processes for");
-	assert_true(a.list[1].explained > 0.9);
-	assert_in_range(a.list[1].cause_count, 5, INCIDENT_CAUSES);
 }
 
+/* Threads of the job itself had the CPU: no stranger is blamed. */
 static void test_own_threads(void **state)
 {
 	SCENE;
 
 	scene_hog(&s);
 	for (size_t i = 0; i < s.event_count; i++)
-		if (s.events[i].source == SOURCE_HOST)
+		if (s.events[i].source == SOURCE_HOST) {
 			s.events[i].peer_pid = VICTIM;
-	scene_aggregate(&s);
+			snprintf(s.events[i].peer_comm, COMM_LEN, "python3");
+		}
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
-	assert_contains(a.list->summary, "its own threads");
-	assert_contains(a.list->fixes[0], "OMP_NUM_THREADS");
-}
-
-static void test_pause_of_more_than_30s_splits(void **state)
-{
-	SCENE;
-
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 2400, 50000, 1000);
-	for (int burst = 0; burst < 2; burst++)
-		for (int i = 0; i < 100; i++) {
-			int64_t at = 10025000 + burst * 60000000 + i * 50000;
-
-			scene_call(&s, CUDA_STREAM_SYNC, at, 20000 + burst);
-			scene_stay(&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG, "hog");
-		}
-	scene_aggregate(&s);
-	ANSWER a = explain(&s);
-
-	assert_int_equal(a.count, 2);
-	assert_true(a.list[0].excess_ns > a.list[1].excess_ns);
-	assert_true(a.list[0].first.ns > a.list[1].last.ns);
-	assert_string_not_equal(a.list[0].id, a.list[1].id);
+	assert_int_equal(a.list->problem, PROBLEM_CPU_CONTENTION);
+	assert_int_equal(a.list->causes[0].culprit_pid, VICTIM);
 }
 
 /* Seen by runtime and driver: once. Marked nested, or (published files) merely contained. */
@@ -491,65 +437,54 @@ static void test_nested_driver_calls_count_once(void **state)
 {
 	for (int marked = 0; marked < 2; marked++) {
 		SCENE;
+		size_t n;
 
-		for (int i = 0; i < 400; i++) {
-			int64_t at = i * 50000, dur = i < 200 ? 1000 : 20000;
-			struct event *e;
+		scene_hog(&s);
+		n = s.event_count;
+		for (size_t i = 0; i < n; i++) {
+			struct event outer = s.events[i], *e;
 
-			scene_call(&s, CUDA_STREAM_SYNC, at, dur);
-			e = scene_add(&s, SOURCE_DRIVER, DRIVER_STREAM_SYNC, VICTIM, VICTIM,
-				at + 10, dur - 20);
+			if (outer.source != SOURCE_CUDA)
+				continue;
+			e = scene_add(&s, SOURCE_DRIVER, DRIVER_STREAM_SYNC, VICTIM, VICTIM, 0, 0);
+			e->start.ns = outer.start.ns + 10000;
+			e->dur_ns = outer.dur_ns - 20000;
 			e->flags = marked ? WIRE_NESTED : 0;
-			if (i >= 200)
-				scene_stay(&s, VICTIM, at + 500, 19000, 19000, WIRE_PREEMPTED, HOG,
-					"hog");
 		}
-		scene_aggregate(&s);
 		ANSWER a = explain(&s);
-		assert_int_equal(a.count, 1);
-		assert_int_equal(a.list->source, SOURCE_CUDA);
 
-		/* Control: without the runtime the driver's view is the one that counts. */
-		for (size_t i = 0; i < s.event_count; i++)
-			if (s.events[i].source == SOURCE_CUDA)
-				s.events[i].source = SOURCE_NET;
-		s.aggregate_count = 0;
-		scene_aggregate(&s);
-		ANSWER control = explain(&s);
-		assert_int_equal(control.count, 1);
-		assert_int_equal(control.list->source, SOURCE_DRIVER);
+		assert_int_equal(a.count, 1);
+		assert_int_equal(a.list->count, 400);
+		assert_about(a.list->excess_ns, 400 * 19000);
+		assert_int_equal(a.list->causes[0].culprit_pid, HOG);
 	}
 }
 
-/* The published sample: 77 slow launches, 350 ms of excess, switches explain 0.1 % of it. */
-static void test_published_sample_is_not_blamed_on_switches(void **state)
+/* Every step is interrupted for a moment; that 77 of them launch for 4.5 ms longer is not because of that. */
+static void test_switches_beside_slow_calls_are_not_blamed(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	scene_calm(&s, CUDA_LAUNCH, 0, 900, 20000, 16);
-	for (int i = 0; i < 77; i++) {
-		int64_t at = 1000500 + i * 200000;
+	for (int i = 0; i < 900; i++) {
+		int64_t from = at;
+		bool slow = i % 11 == 5;
 
-		scene_call(&s, CUDA_LAUNCH, at, 4552);
-		if (i % 11 == 0)
-			scene_stay(&s, VICTIM, at + 100, 50, 50, WIRE_PREEMPTED, HOG, "kworker");
-		/* what the published rule counted: switches, but beside the calls */
+		scene_call(&s, CUDA_LAUNCH, from, slow ? 4552 : 16);
 		for (int k = 0; k < 3; k++)
-			scene_stay(&s, VICTIM, at + 6000 + k * 1000, 600, 600, WIRE_PREEMPTED, HOG,
-				"kworker");
+			scene_stay(&s, VICTIM, from + 6000 + k * 1000, 600, 600, WIRE_PREEMPTED,
+				HOG, "kworker/1:0");
+		scene_step(&s, &at, slow ? 14500 : 10000, 5000);
 	}
 	ANSWER a = explain(&s);
 
-	assert_int_equal(a.count, 1);
-	assert_int_equal(a.list->slow_calls, 77);
-	assert_in_range(a.list->excess_ns, 345000000, 355000000);
-	assert_true(a.list->explained > 0.0005 && a.list->explained < 0.0015);
-	assert_int_equal(a.list->severity, SEVERITY_LOW);
-	assert_contains(a.list->explanation, "0.1 % of the extra time overlaps");
-	assert_contains(a.list->explanation, "may be too high");
+	for (size_t i = 0; i < a.count; i++)
+		if (a.list[i].slow_p50_ns > a.list[i].baseline_ns)
+			assert_unsaid(&a.list[i], "kworker");
+	assert_null(of(&a, CAUSE_RUN_QUEUE));
 }
 
-static void test_losses_lower_confidence_and_are_told(void **state)
+static void test_losses_lower_confidence(void **state)
 {
 	SCENE;
 	struct accounting books = {0};
@@ -558,30 +493,29 @@ static void test_losses_lower_confidence_and_are_told(void **state)
 	scene_aggregate(&s);
 	books.source[SOURCE_CUDA] = (struct account){.hits = 10000, .stored = 10000};
 	ANSWER whole = explain_books(&s, &books);
-	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 1;
-	ANSWER one = explain_books(&s, &books);
 	books.source[SOURCE_CUDA].lost[LOSS_RING_FULL] = 5000;
 	ANSWER half = explain_books(&s, &books);
+	ANSWER unknown = explain_books(&s, NULL);
 
-	assert_contains(whole.list->explanation, "None of 10,000 events lost");
-	assert_contains(one.list->explanation, "1 of 10,000 events lost");
 	assert_true(whole.list->completeness == 1);
 	assert_true(half.list->completeness == 0.5);
+	assert_true(unknown.list->completeness == -1);
 	assert_true(half.list->confidence < 0.51 * whole.list->confidence);
+	assert_true(unknown.list->confidence < whole.list->confidence);
+	assert_int_equal(whole.list->severity, SEVERITY_HIGH);
+	assert_true(half.list->severity < SEVERITY_HIGH); /* nobody is woken for a guess */
 }
 
+/* 19 ms in one of twelve steps: 3 % of the time. */
 static void test_severity_medium(void **state)
 {
 	SCENE;
+	int64_t at = 0;
 
-	/* 10 slow calls, 1.9 % of the time, 19 x */
-	scene_calm(&s, CUDA_STREAM_SYNC, 0, 200, 50000, 1000);
-	for (int i = 0; i < 10; i++) {
-		scene_call(&s, CUDA_STREAM_SYNC, 5025000 + i * 50000, 20000);
-		scene_stay(
-			&s, VICTIM, 5025500 + i * 50000, 19000, 19000, WIRE_PREEMPTED, HOG, "hog");
+	for (int i = 0; i < 40; i++) {
+		scene_steps(&s, &at, 9);
+		scene_hogged(&s, &at, 1, HOG, "hog");
 	}
-	scene_aggregate(&s);
 	ANSWER a = explain(&s);
 
 	assert_int_equal(a.count, 1);
@@ -592,10 +526,9 @@ static void test_same_answer_for_any_order(void **state)
 {
 	SCENE;
 
-	scene_hog(&s);
-	scene_aggregate(&s);
+	scene_writer(&s);
 	ANSWER a = explain(&s);
-	ANSWER again = explain(&s);
+	ANSWER again = explain_books(&s, NULL);
 	for (size_t i = s.event_count - 1; i > 0; i--) {
 		size_t k = scene_random(&s, i + 1);
 		struct event e = s.events[i];
@@ -603,15 +536,19 @@ static void test_same_answer_for_any_order(void **state)
 		s.events[i] = s.events[k];
 		s.events[k] = e;
 	}
-	ANSWER shuffled = explain(&s);
+	ANSWER shuffled = explain_books(&s, NULL);
 
-	assert_int_equal(a.count, 1);
-	assert_int_equal(again.count, 1);
-	assert_int_equal(shuffled.count, 1);
-	assert_memory_equal(a.list, again.list, sizeof(*a.list));
-	assert_memory_equal(a.list->causes, shuffled.list->causes, sizeof(a.list->causes));
-	assert_string_equal(a.list->id, shuffled.list->id);
-	assert_string_equal(a.list->explanation, shuffled.list->explanation);
+	assert_int_equal(a.count, 2);
+	assert_int_equal(again.count, 2);
+	assert_int_equal(shuffled.count, 2);
+	assert_memory_equal(a.list, again.list, 2 * sizeof(*a.list));
+	for (int i = 0; i < 2; i++) {
+		assert_memory_equal(
+			a.list[i].causes, shuffled.list[i].causes, sizeof(a.list[i].causes));
+		assert_string_equal(a.list[i].id, shuffled.list[i].id);
+		assert_string_equal(a.list[i].summary, shuffled.list[i].summary);
+		assert_string_equal(a.list[i].explanation, shuffled.list[i].explanation);
+	}
 }
 
 static void test_empty(void **state)
@@ -651,13 +588,13 @@ static void test_hostile_rows(void **state)
 	}
 	scene_sample(&s, 0, 1e300);
 	s.samples[0].time.ns = INT64_MIN;
-	ANSWER a = explain(&s);
-	assert_in_range(a.count, 1, CORRELATE_INCIDENTS_MAX);
+	ANSWER a = explain_books(&s, NULL);
+	assert_true(a.count <= CORRELATE_INCIDENTS_MAX);
 
 	scene_aggregate(&s);
 	for (size_t i = 0; i < s.aggregate_count; i++)
 		s.aggregates[i].sketch.count = i % 2 ? UINT64_MAX : s.aggregates[i].sketch.count;
-	ANSWER b = explain(&s);
+	ANSWER b = explain_books(&s, NULL);
 	assert_true(b.count <= CORRELATE_INCIDENTS_MAX);
 }
 
@@ -668,6 +605,7 @@ static void test_nonsense_is_counted_as_lost(void **state)
 	struct accounting books = {0};
 
 	scene_hog(&s);
+	scene_aggregate(&s);
 	books.source[SOURCE_CUDA] = (struct account){.hits = 1200, .stored = 1200};
 	for (int i = 0; i < 3; i++)
 		scene_call(&s, CUDA_STREAM_SYNC, 100, 1)->dur_ns = UINT64_MAX;
@@ -675,8 +613,8 @@ static void test_nonsense_is_counted_as_lost(void **state)
 	ANSWER a = explain_books(&s, &books);
 
 	assert_int_equal(a.count, 1);
-	assert_int_equal(a.list->slow_calls, 400);
-	assert_contains(a.list->explanation, "4 of 1,200 events lost");
+	assert_int_equal(a.list->count, 400);
+	assert_true(a.list->completeness > 1195.9 / 1200 && a.list->completeness < 1196.1 / 1200);
 }
 
 int main(void)
@@ -699,10 +637,9 @@ int main(void)
 		cmocka_unit_test(test_overlap_is_clipped),
 		cmocka_unit_test(test_many_culprits_of_one_name_and_of_many),
 		cmocka_unit_test(test_own_threads),
-		cmocka_unit_test(test_pause_of_more_than_30s_splits),
 		cmocka_unit_test(test_nested_driver_calls_count_once),
-		cmocka_unit_test(test_published_sample_is_not_blamed_on_switches),
-		cmocka_unit_test(test_losses_lower_confidence_and_are_told),
+		cmocka_unit_test(test_switches_beside_slow_calls_are_not_blamed),
+		cmocka_unit_test(test_losses_lower_confidence),
 		cmocka_unit_test(test_severity_medium),
 		cmocka_unit_test(test_same_answer_for_any_order),
 		cmocka_unit_test(test_empty),

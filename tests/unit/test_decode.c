@@ -222,6 +222,7 @@ static void test_net(void **state)
 {
 	struct wire_net r = {
 		.h = header(sizeof(r), SOURCE_NET, NET_RECV), .wait_ns = 60, .bytes = -11, .fd = 5};
+	char peer[EVENT_PEER_MAX];
 	struct event e;
 
 	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
@@ -229,6 +230,38 @@ static void test_net(void **state)
 	assert_int_equal(e.arg0, 5);
 	assert_int_equal(e.arg1, 0);
 	assert_int_equal(e.wait_ns, 60);
+	assert_string_equal(event_peer(&e, peer), "");
+	r.family = AF_INET;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_string_equal(event_peer(&e, peer), ""); /* not connected */
+	r.port = 443;
+	memcpy(r.addr, (uint8_t[]){10, 1, 2, 3}, 4);
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_string_equal(event_peer(&e, peer), "10.1.2.3:443");
+	assert_false(event_peer_is_here(&e));
+	r.addr[0] = 127;
+	assert_int_equal(decode_event(&r, sizeof(r), &clock_map, &e, &nccl), 0);
+	assert_true(event_peer_is_here(&e));
+}
+
+static void test_a_peer_is_read_again(void **state)
+{
+	static const char *const texts[] = {
+		"10.1.2.3:443", "[2001:db8::5]:80", "[::1]:6379", "[::ffff:127.0.0.1]:1"};
+	struct event e = {.source = SOURCE_NET};
+	char peer[EVENT_PEER_MAX];
+
+	for (size_t i = 0; i < 4; i++) {
+		event_peer_set(&e, texts[i]);
+		e.dev = i == 0 ? 443 : i == 1 ? 80 : i == 2 ? 6379 : 1;
+		assert_string_equal(event_peer(&e, peer), texts[i]);
+		assert_int_equal(event_peer_is_here(&e), i > 1);
+	}
+	e = (struct event){.source = SOURCE_NET};
+	event_peer_set(&e, "");
+	event_peer_set(&e, "family 99:443");
+	event_peer_set(&e, "[::1:80");
+	assert_int_equal(e.family, 0);
 }
 
 static void test_refused(void **state)
@@ -377,6 +410,7 @@ int main(void)
 		cmocka_unit_test(test_nccl),
 		cmocka_unit_test(test_tcp),
 		cmocka_unit_test(test_net),
+		cmocka_unit_test(test_a_peer_is_read_again),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_ledger),
 		cmocka_unit_test(test_ledger_refused),

@@ -243,14 +243,16 @@ static void whatever_the_rows_hold(void **state)
 	}
 }
 
-/* Rank 0 launches beside its collectives and has no CPU for a third of the time, taken by @thread of rank 1. */
-static void take_cpu(struct job *j, int64_t until_us, const char *thread)
+/* Rank 0 steps until @steps_us, and has no CPU for a third of the time until @until_us, taken by @thread of rank 1. */
+static void take_cpu(struct job *j, int64_t steps_us, int64_t until_us, const char *thread)
 {
 	scene_add(&j->s, SOURCE_CUDA, CUDA_LAUNCH, PID(1), PID(1), 5000, 10);
 	for (int64_t at = 0; at < until_us; at += 10000) {
 		struct event *stay;
 
-		scene_add(&j->s, SOURCE_CUDA, CUDA_LAUNCH, PID(0), PID(0), at + 5000, 10);
+		if (at < steps_us)
+			scene_add(&j->s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(0), PID(0), at + 5000,
+				500);
 		stay = scene_add(
 			&j->s, SOURCE_HOST, HOST_SCHED_SWITCH, PID(0), PID(0), at + 6000, 3300);
 		stay->wait_ns = stay->dur_ns;
@@ -271,15 +273,20 @@ static void a_hang_quietens_contention_of_ranks(void **state)
 		JOB;
 
 		job_stall(&j, 20, hangs ? 2 : -1);
-		take_cpu(&j, 8200000, i < 2 ? NULL : "stream");
+		take_cpu(&j, hangs ? 210000 : 8200000, 8200000, i < 2 ? NULL : "stream");
 		scene_aggregate(&j.s);
 		scene_sample(&j.s, 210000 + 8000000, 10);
 		rec = job_recording(&j);
 		ANSWER a = answer_to(&rec);
 		assert_true(!!answer_of(&a, PROBLEM_NCCL_HANG) == (hangs == 1));
 		inc = answer_of(&a, PROBLEM_CPU_CONTENTION);
+		if (hangs) {
+			assert_null(inc);
+			continue;
+		}
 		assert_non_null(inc);
-		assert_int_equal(inc->severity, hangs ? SEVERITY_LOW : SEVERITY_HIGH);
+		assert_int_equal(inc->pid, PID(0));
+		assert_true(inc->severity >= SEVERITY_MEDIUM);
 	}
 }
 

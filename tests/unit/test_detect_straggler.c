@@ -231,29 +231,37 @@ static void what_kept_it_is_named(void **state)
 	ANSWER a = answer_to(&rec);
 	inc = answer_of(&a, PROBLEM_STRAGGLER);
 	assert_non_null(inc);
-	assert_non_null(strstr(inc->root_cause, "blocked on disk I/O for"));
+	assert_non_null(strstr(inc->root_cause, "disk"));
 }
 
+/* Whoever waits for a late rank has slow steps, which are told as that rank's. */
 static void waiting_ranks_are_not_reported_beside_it(void **state)
 {
 	struct recording rec;
+	int64_t at = 0;
 	JOB;
 
 	for (uint64_t seq = 1; seq <= 2000; seq++) {
 		bool late = seq > 1500 && seq % 5 == 0;
 
-		job_step(&j, seq, late ? 2 : -1, 8000);
-		scene_add(&j.s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(0), PID(0),
-			(int64_t)seq * STEP_US + 50, late ? 9000 : 1000);
+		at += STEP_US;
+		job_step_at(&j, seq, at, late ? 2 : -1, 8000);
+		for (int r = 0; r < RANKS; r++)
+			scene_add(&j.s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(r), PID(r),
+				at + (late && r == 2 ? 8050 : 50), late && r != 2 ? 9000 : 1000);
+		at += late ? 8000 : 0;
 	}
 	scene_aggregate(&j.s);
 	rec = job_recording(&j);
 	ANSWER a = answer_to(&rec);
 	assert_non_null(answer_of(&a, PROBLEM_STRAGGLER));
-	assert_null(answer_of(&a, PROBLEM_SLOW_CALL));
-	rec.collective_count = 0; /* control: without them the slow calls are reported */
+	for (size_t i = 0; i < a.count; i++)
+		assert_true(a.list[i].problem == PROBLEM_STRAGGLER || a.list[i].pid == PID(2));
+	rec.collective_count = 0; /* control: without collectives the slow steps are reported */
 	ANSWER b = answer_to(&rec);
-	assert_non_null(answer_of(&b, PROBLEM_SLOW_CALL));
+	assert_true(b.count >= RANKS - 1);
+	for (size_t i = 0; i < b.count; i++)
+		assert_int_not_equal(b.list[i].problem, PROBLEM_STRAGGLER);
 }
 
 static void odd_rows_do_no_harm(void **state)

@@ -11,7 +11,8 @@
 #include "agent/trace/explainer.h"
 #include "scene.h"
 
-#define BUCKET_US 5000000
+#define BUCKET_US   5000000
+#define HOG_ENDS_US 48000000 /* of scene_hog() */
 
 static int64_t now_us; /* of the fake clock */
 
@@ -82,10 +83,11 @@ static void an_incident_is_found_as_it_happens_and_ends(void **state)
 	struct explainer *x = *state;
 	struct found found = {0};
 	struct scene s = {.seed = 1};
-	int64_t at_us = 0;
+	int64_t at_us = 0, step_us = 0;
 
-	scene_hog(&s); /* calm for 20 s, contended for 20 s */
-	scene_calm(&s, CUDA_STREAM_SYNC, 40000000, 1200, 50000, 1000);
+	scene_steps(&s, &step_us, 400); /* calm for 20 s, contended for 20 s */
+	scene_hogged(&s, &step_us, 290, HOG, "sim-cpu-hog");
+	scene_steps(&s, &step_us, 1200);
 	scene_aggregate(&s);
 	while ((at_us += BUCKET_US) <= 20000000) {
 		play_bucket(x, &s, at_us);
@@ -125,7 +127,7 @@ static void the_last_look_is_made_when_it_stops(void **state)
 	scene_hog(&s);
 	scene_aggregate(&s);
 	put_all(x, &s);
-	now_us = 40000000;
+	now_us = HOG_ENDS_US;
 	assert_int_equal(explainer_step(x), 0);
 	explainer_poll(x, find, &found);
 	assert_int_equal(found.begun, 0); /* control: nobody has asked for a look */
@@ -144,7 +146,7 @@ static void nothing_is_unusual_before_there_are_some_buckets(void **state)
 	scene_hog(&s);
 	scene_aggregate(&s);
 	put_all(x, &s);
-	now_us = 40000000;
+	now_us = HOG_ENDS_US;
 	for (int i = 1; i <= EXPLAINER_BUCKETS_MIN; i++) {
 		explainer_look(x, &books);
 		assert_int_equal(explainer_step(x), 0);
@@ -243,7 +245,7 @@ static void a_thread_explains(void **state)
 
 	scene_hog(&s);
 	scene_aggregate(&s);
-	now_us = 40000000;
+	now_us = HOG_ENDS_US;
 	put_all(x, &s);
 	assert_int_equal(explainer_start(x), 0);
 	for (int i = 0; i < EXPLAINER_BUCKETS_MIN; i++)

@@ -9,7 +9,9 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "agent/answer/encode/report_json.h"
 #include "agent/fanout/fanout_incident.h"
+#include "incident_fixture.h"
 
 static const struct fanout_source gpu1 = {"gpu-1:8080", "gpu1", 0},
 				  gpu2 = {"gpu-2:8080", "gpu2", 1};
@@ -68,6 +70,48 @@ static void an_incident_is_read(void **state)
 		strstr(i->json, "{\"node\":\"gpu1\",\"address\":\"gpu-1:8080\",\"id\":"), i->json);
 	assert_non_null(strstr(i->json, "\"new_key\":{\"kept\":[1]}"));
 	assert_non_null(strstr(i->json, "\"completeness\":null"));
+	fanout_incidents_done(&l);
+}
+
+/* Every field that a node writes arrives, by its own name. Source and op are names here, and stay numbers there. */
+static void what_a_node_writes_is_read(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct json_writer w = json_writer_to_buf(&b);
+	struct fanout_incidents l = {0};
+	struct fanout_extent x = {0};
+	struct errinfo e = {0};
+	struct incident i;
+	int compared = 0;
+
+	incident_fill(&i);
+	i.unit = "gaps";
+	i.source = 1;
+	i.op = 3;
+	i.pids[0] = 41;
+	i.pids[1] = 42;
+	i.pid_count = 2;
+	json_begin_object(&w);
+	json_begin_array_member(&w, "incidents");
+	report_json_incident(&w, &i, &(struct report_scope){.node = "gpu1"}, INCIDENT_FULL);
+	json_end_array(&w);
+	json_end_object(&w);
+	assert_int_equal(json_finish(&w), 0);
+	assert_int_equal(take(buf_str(&b), &gpu1, &l, &x, &e), 0);
+	assert_int_equal(l.count, 1);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
+		const struct incident_field *f = &incident_fields[n];
+
+		if (!f->key || f->form == INCIDENT_FORM_SOURCE || f->form == INCIDENT_FORM_OP)
+			continue;
+		if (!incident_has_same(f, &i, &l.items[0]->incident))
+			fail_msg("%s did not arrive:\n%s", f->key, buf_str(&b));
+		compared++;
+	}
+	assert_true(compared > 25);
+	assert_string_equal(l.items[0]->op, "cudaLaunchKernel");
+	assert_int_equal(l.items[0]->incident.pid_count, 2);
+	assert_int_equal(l.items[0]->incident.pids[1], 42);
 	fanout_incidents_done(&l);
 }
 
@@ -218,6 +262,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_incident_is_read),
+		cmocka_unit_test(what_a_node_writes_is_read),
 		cmocka_unit_test(a_chain_is_read),
 		cmocka_unit_test(a_unit_is_kept),
 		cmocka_unit_test(empty_lists_are_answers),

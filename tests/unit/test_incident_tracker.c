@@ -159,6 +159,26 @@ static void test_what_is_another(void **state)
 	incident_tracker_done(&b);
 }
 
+/* Two losses of one process are two cases, and what becomes a change was what every step had. */
+static void test_what_time_is_lost_to(void **state)
+{
+	struct incident_tracker b = {0};
+	struct heard h = {0};
+	struct incident i[2] = {
+		slow(7, 1000, 1004, SEVERITY_MEDIUM), slow(7, 1000, 1004, SEVERITY_MEDIUM)};
+
+	snprintf(i[0].id, sizeof(i[0].id), "goodput-7-1000-disk");
+	snprintf(i[1].id, sizeof(i[1].id), "goodput-7-1000-host");
+	snapshot(&b, i, 2, 1005, &h);
+	assert_int_equal(h.findings, 2);
+	snprintf(i[1].id, sizeof(i[1].id), "goodput-7-1002-every-host");
+	i[1].last.ns = 1009 * S;
+	snapshot(&b, i, 2, 1010, &h);
+	assert_int_equal(h.findings, 2);
+	assert_int_equal(h.grown, 1);
+	incident_tracker_done(&b);
+}
+
 static void test_low_opens_nothing(void **state)
 {
 	struct incident_tracker b = {0};
@@ -252,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_growing_stays_one),
 		cmocka_unit_test(test_not_found_any_more),
 		cmocka_unit_test(test_what_is_another),
+		cmocka_unit_test(test_what_time_is_lost_to),
 		cmocka_unit_test(test_low_opens_nothing),
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_hostile_times),

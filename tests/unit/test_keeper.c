@@ -416,27 +416,28 @@ static void test_chains_of_an_agent(void **state)
 {
 	struct rig *r = *state;
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	const struct push_chain chains[] = {{.detected_ns = 1000,
-						    .id = "chain-1",
-						    .severity = "HIGH",
-						    .summary = "slow copies",
-						    .root_cause = "rsync",
-						    .explanation = "in full",
-						    .recommendations = "[\"move it\"]",
-						    .timeline = "[]",
-						    .op = "cudaMemcpy",
-						    .p99_us = 900,
-						    .p50_us = 30,
-						    .tail_ratio = 30},
+	const struct push_chain chains[] = {
+		{.detected_ns = 1000,
+			.id = "chain-1",
+			.summary = "slow copies",
+			.attributes = {{.key = "id", .text = "chain-1"},
+				{.key = "severity", .text = "HIGH"},
+				{.key = "summary", .text = "slow copies"},
+				{.key = "root_cause", .text = "rsync"},
+				{.key = "explanation", .text = "in full"},
+				{.key = "recommendations", .text = "[\"move it\"]"},
+				{.key = "timeline", .text = "[]"},
+				{.key = "cuda_op", .text = "cudaMemcpy"},
+				{.key = "p99_us", PUSH_REAL, .d = 900},
+				{.key = "p50_us", PUSH_REAL, .d = 30},
+				{.key = "tail_ratio", PUSH_REAL, .d = 30}},
+			.attribute_count = 11},
 		{.detected_ns = 2000,
 			.id = "chain-2",
-			.severity = "LOW",
 			.summary = "",
-			.root_cause = "",
-			.explanation = "",
-			.recommendations = "",
-			.timeline = "",
-			.op = ""}};
+			.attributes = {{.key = "id", .text = "chain-2"},
+				{.key = "severity", .text = "LOW"}, {.key = "summary", .text = ""}},
+			.attribute_count = 3}};
 
 	push_chains_protobuf(&b, &agent, chains, ARRAY_SIZE(chains));
 	take(r, OTLP_LOGS, false, b.data, b.len);

@@ -181,7 +181,8 @@ static void test_same_verdict(void **state)
 	struct live_window r = {0};
 	size_t n, m;
 
-	scene_calm(&sc, CUDA_LAUNCH, 0, 4000, 10000, 8);
+	for (int i = 0; i < 4000; i++)
+		scene_add(&sc, SOURCE_CUDA, CUDA_LAUNCH, VICTIM, VICTIM + 1, i * 10000, 8);
 	scene_hog(&sc);
 	scene_aggregate(&sc);
 	rec = scene_recording(&sc);
@@ -191,7 +192,7 @@ static void test_same_verdict(void **state)
 			assert_int_equal(live_window_add_event(&r, &sc.events[i]), 0);
 	for (size_t i = 0; i < sc.aggregate_count; i++)
 		assert_int_equal(live_window_add_aggregate(&r, &sc.aggregates[i]), 0);
-	live_window_recording(&r, (wall_time){SCENE_T0_NS + 41 * (int64_t)NS_PER_S}, &rec);
+	live_window_recording(&r, (wall_time){SCENE_T0_NS + 48 * (int64_t)NS_PER_S}, &rec);
 	assert_int_equal(correlate_run(&rec, &live, &m), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(m, 1);

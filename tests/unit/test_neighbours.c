@@ -65,6 +65,8 @@ static void rows_of_those_who_matter(void **state)
 	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
 	for (uint32_t pid = 10; pid <= 15; pid++)
 		put(pid, pid == 13 ? 0 : 4096);
+	tree_write(root, "/proc/10/cmdline", "python3 -u /srv/burn.py --password secret");
+	tree_write(root, "/proc/10/status", "Name:\thog\nCpus_allowed:\t00000000,0000000f\n");
 	assert_non_null(process_table_enter(traced, 12, (wall_time){1}));
 	see(w, 10, 2000000);
 	see(w, 10, 3000000); /* again */
@@ -83,6 +85,54 @@ static void rows_of_those_who_matter(void **state)
 					      " AND container_id = '" ID "' AND rank IS NULL AND"
 					      " cmdline = '' AND comm = 'hog'"),
 		2);
+	assert_int_equal(scratch_int(s->path, "SELECT cpus FROM processes WHERE pid = 10 AND"
+					      " script = 'burn.py'"),
+		4);
+	assert_int_equal(
+		scratch_int(s->path,
+			"SELECT cpus IS NULL AND script = '' FROM processes WHERE pid = 14"),
+		1);
+}
+
+/* The other end of a socket of this machine is found by its port, and gets a row as well. */
+static void who_listens(void **state)
+{
+	static const char line[] =
+		" 0: 0100007F:1F90 00000000:0000 0A 00000000:00000000 00:00000000 00000000 0 0 13 1\n";
+	struct scratch *s = *state;
+	struct session session = {.started.ns = 1};
+	struct event e = {
+		.source = SOURCE_NET, .op = NET_RECV, .pid = 1, .dev = 8080, .wait_ns = 2000000};
+	struct event away = e, other = e;
+	struct nodedb *db = scratch_open(s->path);
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
+	put(72, 4096);
+	tree_write(root, "/proc/72/cmdline", "python3");
+	tree_write(root, "/proc/1/net/tcp", line);
+	tree_link(root, "/proc/72/fd/7", "socket:[13]");
+	e.start.ns = away.start.ns = other.start.ns = 5;
+	event_peer_set(&e, "127.0.0.1:8080");
+	event_peer_set(&away, "10.0.0.1:8080");
+	event_peer_set(&other, "[::1]:99");
+	other.dev = 99;
+	neighbours_see(n, &away, traced, w);
+	assert_int_equal(away.peer_pid, 0);
+	neighbours_see(n, &e, traced, w);
+	assert_int_equal(e.peer_pid, 72);
+	e.peer_pid = 0;
+	neighbours_see(n, &e, traced, w); /* known by now */
+	assert_int_equal(e.peer_pid, 72);
+	neighbours_see(n, &other, traced, w); /* one port a second is looked for */
+	neighbours_tick(n);
+	neighbours_see(n, &other, traced, w);
+	assert_int_equal(other.peer_pid, 0);
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 72"), 1);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes"), 1);
 }
 
 static void so_many_a_second(void **state)
@@ -110,6 +160,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rows_of_those_who_matter, setup, teardown),
+		cmocka_unit_test_setup_teardown(who_listens, setup, teardown),
 		cmocka_unit_test_setup_teardown(so_many_a_second, setup, teardown),
 	};
 

@@ -412,6 +412,54 @@ static void test_verdicts(void **state)
 	merge_result_done(&res);
 }
 
+static void put_incident(const char *path, const struct incident *i)
+{
+	struct nodedb *db = open_node(path, "a");
+
+	assert_int_equal(nodedb_put_incident(db, i, i->last, NULL), 0);
+	scratch_close(db);
+}
+
+/* The one that was seen until later has more calls and replaces the other, whichever comes first; a file
+ * without a column of today has its default. */
+static void test_incidents(void **state)
+{
+	struct scratch *s = *state;
+	struct files f = files_of(s);
+	struct incident i = {.id = "x",
+		.pid = 7,
+		.comm = "py",
+		.first = {T0},
+		.last = {T0 + 5},
+		.calls = 50,
+		.confidence = 0.5,
+		.summary = "short"};
+	char *late;
+
+	make(f.a, "a", T0, 1);
+	make(f.b, "a", T0 + 3600 * 1000 * MS, 1);
+	put_incident(f.a, &i);
+	i.calls = 90;
+	i.last.ns = T0 + 9;
+	i.confidence = 0.75;
+	snprintf(i.summary, sizeof(i.summary), "long");
+	put_incident(f.b, &i);
+	scratch_sql(f.b, "ALTER TABLE incidents DROP COLUMN explained");
+	must_merge(&(struct merge_options){SOURCES(f.a, f.b), .output = f.out}, NULL);
+	must_merge(&(struct merge_options){SOURCES(f.b, f.a), .output = f.again}, NULL);
+	late = scratch_text(f.out,
+		"SELECT id || '|' || calls || '|' || (last_seen - first_seen) || '|' ||"
+		" confidence || '|' || summary || '|' || comm || '|' || explained"
+		" FROM incidents");
+	assert_string_equal(late, "a:x|90|9|0.75|long|py|0.0");
+	free(late);
+	assert_int_equal(scratch_int(f.out, "SELECT count(*) FROM incidents"), 1);
+	late = scratch_text(
+		f.again, "SELECT count(*) || '|' || calls || '|' || summary FROM incidents");
+	assert_string_equal(late, "1|90|long");
+	free(late);
+}
+
 /* ---- clocks ---- */
 
 struct ranks {
@@ -718,6 +766,7 @@ int main(void)
 		TEST(test_renumbered),
 		TEST(test_stacks),
 		TEST(test_verdicts),
+		TEST(test_incidents),
 		TEST(test_clocks),
 		TEST(test_align),
 		TEST(test_no_clocks),

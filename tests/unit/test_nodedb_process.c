@@ -88,6 +88,38 @@ static void test_an_exec_replaces_the_identity(void **state)
 		1);
 }
 
+static void test_a_script_and_its_cpus(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct nodedb *db = scratch_open(s->path);
+	struct process train = process(1, 1, "python3", 1), old = process(2, 1, "python3", 1),
+		       shell = process(3, 1, "bash", 1);
+	struct nodedb_content c;
+
+	snprintf(train.script, sizeof(train.script), "train.py");
+	train.cpus = 3;
+	assert_int_equal(nodedb_put_process(db, &train, "python3 train.py", &err), 0);
+	train.script[0] = 0;
+	train.cpus = 0;
+	assert_int_equal(nodedb_put_process(db, &train, NULL, &err), 0); /* no more is known */
+	assert_int_equal(nodedb_put_process(db, &old, "python3 -u /w/serve.py --key x", &err), 0);
+	snprintf(shell.script, sizeof(shell.script), "job.sh");
+	assert_int_equal(nodedb_put_process(db, &shell, "bash job.sh", &err), 0);
+	shell.script[0] = 0; /* it has become another program */
+	assert_int_equal(nodedb_put_process(db, &shell, "xz -9", &err), 0);
+	scratch_close(db);
+	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
+	assert_int_equal(c.home_count, 3);
+	assert_string_equal(c.homes[0].script, "train.py");
+	assert_string_equal(c.homes[0].comm, "python3");
+	assert_int_equal(c.homes[0].cpus, 3);
+	assert_string_equal(c.homes[1].script, "serve.py"); /* of its command line */
+	assert_int_equal(c.homes[1].cpus, 0);
+	assert_string_equal(c.homes[2].script, "");
+	nodedb_content_done(&c);
+}
+
 static void test_a_group_keeps_what_is_known(void **state)
 {
 	struct scratch *s = *state;
@@ -189,6 +221,7 @@ int main(void)
 		TEST(test_processes_tell_reused_pids_apart),
 		TEST(test_rank_0_is_a_value_and_none_is_null),
 		TEST(test_an_exec_replaces_the_identity),
+		TEST(test_a_script_and_its_cpus),
 		TEST(test_a_group_keeps_what_is_known),
 		TEST(test_coverage_rows_are_replaced),
 		TEST(test_events_carry_their_place),

@@ -2,6 +2,8 @@
 /* test_nodedb_recent.c - what a recording gained is read by the numbers of rows, each row once. */
 #include "store_fixture.h"
 
+#include "model/problem.h"
+
 #include "agent/store/read/nodedb_recent.h"
 
 struct seen {
@@ -12,8 +14,7 @@ struct seen {
 	size_t max;
 	struct recent_readings readings;
 	struct recent_incident incident;
-	struct recent_chain chain;
-	int chains;
+	struct sql_table chains;
 	int found;
 	int64_t row, last;
 	uint64_t points;
@@ -38,13 +39,16 @@ static int take_points(void *arg, const struct recent_points *p)
 	return 0;
 }
 
-static int take_chain(void *arg, const struct recent_chain *c)
+/* The text in a column of the first row; NULL: there is none. */
+static const char *told(const struct sql_table *t, const char *name)
 {
-	struct seen *s = arg;
+	for (int i = 0; i < t->column_count; i++) {
+		const struct sql_cell *c = sql_table_cell(t, 0, i);
 
-	s->chain = *c;
-	s->chains++;
-	return 0;
+		if (!strcmp(sql_table_name(t, i), name))
+			return c->type == SQL_TEXT ? sql_table_bytes(t, c) : NULL;
+	}
+	return NULL;
 }
 
 static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
@@ -64,9 +68,10 @@ static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		r = nodedb_recent_readings(l, 0, &s->readings, reterr);
 	if (r == 0)
 		s->found = nodedb_recent_incident(l, 0, &s->incident, reterr);
-	s->chains = 0;
+	sql_table_done(&s->chains);
+	s->chains = (struct sql_table){0};
 	if (r == 0)
-		r = nodedb_recent_chains(l, s->after, 0, 10, take_chain, s, reterr);
+		r = nodedb_recent_chains(l, s->after, 0, 10, &s->chains, reterr);
 	return r < 0 ? r : MIN(s->found, 0);
 }
 
@@ -120,6 +125,7 @@ static void readings_and_incidents(void **state)
 	struct scratch *s = *state;
 	struct nodedb *db = scratch_open(s->path);
 	struct incident i = {.severity = SEVERITY_HIGH,
+		.problem = PROBLEM_PCIE,
 		.pid = 7,
 		.last.ns = 100,
 		.baseline_ns = 5,
@@ -145,12 +151,23 @@ static void readings_and_incidents(void **state)
 	assert_string_equal(seen.incident.cause, "block_io");
 	assert_true(seen.incident.cause_ns == 90 && seen.incident.slow_count == 3);
 	assert_string_equal(seen.incident.fix, "move it");
-	assert_int_equal(seen.chains, 1);
-	assert_true(seen.chain.row > 0 && seen.chain.detected_ns > 0);
-	assert_string_equal(seen.chain.id, seen.incident.id);
-	assert_string_equal(seen.chain.severity, "HIGH");
-	assert_string_equal(seen.chain.root_cause, "a disk is busy");
-	assert_string_equal(seen.chain.recommendations, "[\"move it\"]");
+	assert_int_equal(seen.chains.row_count, 1);
+	assert_true(sql_table_cell(&seen.chains, 0, 0)->i > 0);
+	assert_int_equal(sql_table_cell(&seen.chains, 0, 1)->i, 100);
+	assert_string_equal(told(&seen.chains, "id"), seen.incident.id);
+	assert_string_equal(told(&seen.chains, "severity"), "HIGH");
+	assert_string_equal(told(&seen.chains, "root_cause"), "a disk is busy");
+	assert_string_equal(told(&seen.chains, "recommendations"), "[\"move it\"]");
+	assert_string_equal(told(&seen.chains, "problem"), "pcie");
+	/* Too long is nothing, as is a field of which the recording is too old. */
+	scratch_sql(s->path, "UPDATE causal_chains SET summary = printf('%.4097c', 'x');"
+			     "ALTER TABLE incidents DROP COLUMN problem");
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.chains.row_count, 1);
+	assert_null(told(&seen.chains, "summary"));
+	assert_null(told(&seen.chains, "problem"));
+	assert_string_equal(told(&seen.chains, "severity"), "HIGH");
+	sql_table_done(&seen.chains);
 	assert_true(seen.incident.ordinary_ns == 5 && seen.incident.slow_ns == 50);
 	assert_true(seen.readings.cpu_pct == -1 && seen.readings.gpu_busy_pct == -1);
 	assert_true(seen.readings.failed_allocs == 0 && seen.readings.gpus == 0);

@@ -55,6 +55,8 @@ static void test_all_values(void **state)
 	assert_int_equal(g.mem_clock_mhz, 2619);
 	assert_int_equal(g.power_mw, 612345);
 	assert_int_equal(g.power_limit_mw, 700000);
+	assert_int_equal(g.power_default_mw, 700000);
+	assert_int_equal(g.sm_clock_max_mhz, 1980);
 	assert_int_equal(g.temperature_c, 83);
 	assert_int_equal(g.throttle_reasons, 68);
 	assert_int_equal(g.mem_used_bytes, 42949672960);

@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/macros.h"
-#include "net/port_holder.h"
+#include "base/port_holder.h"
 #include "tree.h"
 
 #define HEAD                                                                                       \
@@ -33,7 +33,7 @@ static void test_who_listens(void **state)
 	char root[TREE_MAX];
 
 	tree_init(root);
-	assert_int_equal(port_holder_find(root, 8080, &h), -ENOENT); /* no /proc */
+	assert_int_equal(port_holder_find(root, 0, 8080, &h), -ENOENT); /* no /proc */
 	tree_write(root, "/proc/net/tcp",
 		HEAD LINE("1F90", "01", "11") LINE("1F91", "0A", "12") LINE("1F90", "0A", "13"));
 	tree_write(root, "/proc/net/tcp6", HEAD LINE6("1F92", "14"));
@@ -42,14 +42,14 @@ static void test_who_listens(void **state)
 	tree_link(root, "/proc/72/fd/7", "socket:[13]");
 	tree_write(root, "/proc/72/comm", "ingero-cluster\n");
 	tree_link(root, "/proc/73/fd/7", "socket:[14]");
-	assert_int_equal(port_holder_find(root, 8080, &h), 0);
+	assert_int_equal(port_holder_find(root, 0, 8080, &h), 0);
 	assert_int_equal(h.pid, 72);
 	assert_string_equal(h.comm, "ingero-cluster");
-	assert_int_equal(port_holder_find(root, 8082, &h), 0); /* IPv6 */
+	assert_int_equal(port_holder_find(root, 0, 8082, &h), 0); /* IPv6 */
 	assert_int_equal(h.pid, 73);
 	assert_string_equal(h.comm, "a program");
 	h = (struct port_holder){.pid = 5};
-	assert_int_equal(port_holder_find(root, 8083, &h), -ENOENT);
+	assert_int_equal(port_holder_find(root, 0, 8083, &h), -ENOENT);
 	assert_int_equal(h.pid, 5); /* untouched */
 	tree_done(root);
 }
@@ -64,7 +64,7 @@ static void test_of_this_machine(void **state)
 	assert_int_equal(bind(fd, (struct sockaddr *)&a, len), 0);
 	assert_int_equal(listen(fd, 1), 0);
 	assert_int_equal(getsockname(fd, (struct sockaddr *)&a, &len), 0);
-	assert_int_equal(port_holder_find("", ntohs(a.sin_port), &h), 0);
+	assert_int_equal(port_holder_find("", 0, ntohs(a.sin_port), &h), 0);
 	assert_int_equal(h.pid, getpid());
 	assert_string_equal(h.comm, "test_port_holde"); /* the kernel keeps 15 letters */
 	close(fd);

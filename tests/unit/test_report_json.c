@@ -6,8 +6,11 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
+#include <string.h>
+
 #include "agent/answer/encode/report_json.h"
-#include "scene.h"
+#include "incident_fixture.h"
+#include "wire/names.h"
 
 static const struct report_scope scope;
 
@@ -42,36 +45,75 @@ static void assert_balanced(const char *json)
 
 static void an_incident_is_complete(void **state)
 {
-	static const char *const keys[] = {"\"id\": ", "\"severity\": \"HIGH\"",
-		"\"summary\": ", "\"root_cause\": ", "\"explanation\": ", "\"pid\": 4821",
-		"\"comm\": ", "\"source\": \"cuda\"", "\"op\": \"cudaStreamSync\"",
-		"\"first_seen_ns\": ", "\"last_seen_ns\": ", "\"calls\": 800",
-		"\"slow_calls\": 400", "\"baseline_ns\": ", "\"p50_ns\": ", "\"p99_ns\": ",
-		"\"slow_p50_ns\": ", "\"tail_ratio\": ", "\"excess_ns\": ", "\"explained\": ",
-		"\"confidence\": ", "\"completeness\": null", "\"causes\": [",
-		"\"cause\": \"cpu_preempted\"", "\"culprit_pid\": 8821",
+	static const char *const keys[] = {"\"severity\": \"HIGH\"", "\"pid\": 4821",
+		"\"source\": \"cuda\"", "\"op\": \"cudaStreamSync\"", "\"completeness\": null",
+		"\"causes\": [", "\"cause\": \"cpu_preempted\"", "\"culprit_pid\": 8821",
 		"\"culprit\": \"sim-cpu-hog\"", "\"timeline\": [", "\"layer\": \"CUDA\"",
-		"\"fixes\": [", "\"evidence\": [", "\"evidence_sql\": \"SELECT"};
-	_cleanup_(scene_done) struct scene s = {.seed = 1};
+		"\"fixes\": [", "\"evidence\": ["};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
-	_cleanup_free_ struct incident *list = NULL;
-	struct recording rec;
-	size_t n;
+	struct incident i;
 
-	scene_hog(&s);
-	scene_aggregate(&s);
-	rec = scene_recording(&s);
-	assert_int_equal(correlate_run(&rec, &list, &n), 0);
-	assert_int_equal(n, 1);
-	report_json(&b, list, n, &scope);
+	incident_fill(&i);
+	i.pid = 4821;
+	i.source = SOURCE_CUDA;
+	i.op = CUDA_STREAM_SYNC;
+	i.completeness = -1;
+	i.causes[0] = (struct incident_cause){
+		.cause = CAUSE_PREEMPTED, .culprit_pid = 8821, .culprit = "sim-cpu-hog"};
+	i.cause_count = 1;
+	i.timeline[0] = (struct incident_step){.layer = "CUDA"};
+	i.step_count = 1;
+	report_json(&b, &i, 1, &scope);
 	assert_int_equal(b.err, 0);
 	assert_balanced(buf_str(&b));
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		assert_contains(buf_str(&b), keys[i]);
-	list[0].completeness = 0.5;
+	for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+		assert_contains(buf_str(&b), keys[k]);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
+		const struct incident_field *f = &incident_fields[n];
+		char key[64];
+
+		snprintf(key, sizeof(key), "\"%s\": ", f->key ? f->key : "id");
+		if (n != INCIDENT_F_DETECTED) /* only of stored verdicts */
+			assert_contains(buf_str(&b), key);
+	}
+	i.completeness = 0.5;
 	buf_clear(&b);
-	report_json(&b, list, n, &scope);
+	report_json(&b, &i, 1, &scope);
 	assert_contains(buf_str(&b), "\"completeness\": 0.5");
+}
+
+/* A line of `trace --json` has less than an assistant's list, and that less than the whole. */
+static void who_is_shown_what(void **state)
+{
+	static const struct {
+		const char *key;
+		enum incident_show from;
+	} keys[] = {{"\"id\":", INCIDENT_LINE}, {"\"problem\":\"slow-call\"", INCIDENT_LINE},
+		{"\"count\":5", INCIDENT_LINE}, {"\"fixes\":[\"stop it\"]", INCIDENT_LINE},
+		{"\"comm\":", INCIDENT_BRIEF}, {"\"causes\":", INCIDENT_BRIEF},
+		{"\"culprit_rank\":0", INCIDENT_BRIEF}, {"\"calls\":", INCIDENT_FULL},
+		{"\"period_confidence\":", INCIDENT_FULL},
+		{"\"unit\":\"slow calls\"", INCIDENT_FULL}};
+	struct incident i = {.slow_calls = 5,
+		.fixes = {"stop it"},
+		.fix_count = 1,
+		.period_steps = 3,
+		.period_confidence = 0.5};
+
+	for (enum incident_show show = INCIDENT_LINE; show <= INCIDENT_FULL; show++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+		struct json_writer w = json_writer_to_buf(&b);
+
+		json_begin_object(&w);
+		report_json_fields(&w, &i, show);
+		json_end_object(&w);
+		assert_int_equal(json_finish(&w), 0);
+		assert_balanced(buf_str(&b));
+		for (size_t k = 0; k < ARRAY_SIZE(keys); k++)
+			if (!strstr(buf_str(&b), keys[k].key) != (show < keys[k].from))
+				fail_msg("%s, shown to %d:\n%s", keys[k].key, show, buf_str(&b));
+		assert_null(strstr(buf_str(&b), "since_ns")); /* there is none */
+	}
 }
 
 static void names_cannot_break_out(void **state)
@@ -121,6 +163,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(an_incident_is_complete),
+		cmocka_unit_test(who_is_shown_what),
 		cmocka_unit_test(names_cannot_break_out),
 		cmocka_unit_test(nothing_is_an_empty_array),
 		cmocka_unit_test(stored_verdicts),

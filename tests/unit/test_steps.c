@@ -288,6 +288,27 @@ static const char *string(const json_t *o, const char *key)
 	return json_string_value(json_object_get(o, key));
 }
 
+static void drift(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	_cleanup_(made_done) struct made m;
+	json_t *tree, *account;
+
+	make(&m);
+	m.report.items[0].is_drift = true;
+	m.report.items[0].drift_from_ns = 100 * STEPS_MS;
+	m.report.items[0].drift_to_ns = 160 * STEPS_MS;
+	steps_text(&b, &m.a, 0, false);
+	assert_contains(b.data, "  Slow: little by little, from 100ms to 160ms, from 2026-03-21");
+	tree = encode(&m.a, SIZE_MAX, STEPS_FULL);
+	account = json_array_get(json_object_get(tree, "accounts"), 0);
+	assert_int_equal(number(account, "drift_from_ns"), 100 * STEPS_MS);
+	assert_int_equal(number(account, "drift_to_ns"), 160 * STEPS_MS);
+	account = json_array_get(json_object_get(tree, "accounts"), 1);
+	assert_null(json_object_get(account, "drift_to_ns"));
+	json_decref(tree);
+}
+
 static void json(void **state)
 {
 	_cleanup_(made_done) struct made m;
@@ -356,6 +377,7 @@ int main(void)
 		cmocka_unit_test(own_culprit),
 		cmocka_unit_test(short_text),
 		cmocka_unit_test(none),
+		cmocka_unit_test(drift),
 		cmocka_unit_test(json),
 	};
 

@@ -2,6 +2,7 @@
 #include "store_duck_fixture.h"
 
 #include "base/file.h"
+#include "net/digest.h"
 
 /* ---- upkeep ---- */
 
@@ -171,15 +172,40 @@ static void read_whole(const char *path, struct buf *b)
 	assert_int_equal(file_read(path, 1u << 20, b), 0);
 }
 
+/* The manifest as a version wrote it that had no sums of it; the part of cluster red is as it is now. */
+static void write_old_manifest(const struct scratch_store *s)
+{
+	const char *part, *rest;
+	_cleanup_buf_ struct buf b = BUF_INIT(1u << 20), old = BUF_INIT(1u << 20);
+	char path[128], copy[128];
+	char sum[DIGEST_HEX];
+	struct stat st;
+
+	nftw(s->folder, find_part, 16, FTW_PHYS);
+	assert_int_equal(stat(part_file, &st), 0);
+	assert_int_equal(digest_sha256_file(part_file, sum), 0);
+	snprintf(path, sizeof(path), "%s/manifest", s->folder);
+	snprintf(copy, sizeof(copy), "%s/manifest.copy", s->folder);
+	read_whole(path, &b);
+	part = strstr(strstr(buf_str(&b), "\"folder\":\"red-"), ",\"bytes\":");
+	rest = strstr(part, ",\"received_ns\"");
+	buf_puts(&old, "{\"format\":1");
+	buf_append(&old, buf_str(&b) + 11, (size_t)(part - buf_str(&b)) - 11);
+	buf_printf(&old, ",\"bytes\":%lld,\"sha256\":\"%s\"", (long long)st.st_size, sum);
+	assert_non_null(strstr(rest, ",\"missing\":"));
+	buf_append(&old, rest, (size_t)(strstr(rest, ",\"missing\":") - rest));
+	buf_puts(&old, "}\n");
+	assert_int_equal(file_write_atomic(path, old.data, old.len, 0600), 0);
+	assert_int_equal(unlink(copy), 0);
+}
+
 /* A store of a version without sums is opened, and has them from then on. */
 static void test_an_old_manifest_is_read(void **state)
 {
 	struct scratch_store *s = *state;
-	_cleanup_buf_ struct buf b = BUF_INIT(1u << 20), old = BUF_INIT(1u << 20),
-				 again = BUF_INIT(1u << 20);
+	_cleanup_buf_ struct buf again = BUF_INIT(1u << 20);
 	struct store_report report = {0};
 	char path[128], copy[128];
-	const char *at;
 
 	store_begin(s);
 	fill_up_to(s->store, 20);
@@ -187,14 +213,7 @@ static void test_an_old_manifest_is_read(void **state)
 	store_end(s);
 	snprintf(path, sizeof(path), "%s/manifest", s->folder);
 	snprintf(copy, sizeof(copy), "%s/manifest.copy", s->folder);
-	read_whole(path, &b);
-	at = strstr(buf_str(&b), ",\"missing\":");
-	assert_non_null(at);
-	buf_puts(&old, "{\"format\":1");
-	buf_append(&old, buf_str(&b) + 11, (size_t)(at - buf_str(&b)) - 11);
-	buf_puts(&old, "}\n");
-	assert_int_equal(file_write_atomic(path, old.data, old.len, 0600), 0);
-	assert_int_equal(unlink(copy), 0);
+	write_old_manifest(s);
 	assert_int_equal(store_duck_verify(s->folder, &report, NULL), 0);
 	store_begin(s);
 	assert_filled(s->store, 20);
@@ -202,6 +221,65 @@ static void test_an_old_manifest_is_read(void **state)
 	read_whole(path, &again);
 	assert_non_null(strstr(buf_str(&again), "\"format\":2"));
 	assert_int_equal(access(copy, F_OK), 0);
+}
+
+/* Takes the column out of the part of cluster red, as a version before the column wrote it. */
+static void drop_column(const struct scratch_store *s, const char *column)
+{
+	struct duck *d = NULL;
+	struct duck_connection *c = NULL;
+	struct errinfo err = {0};
+	char sql[4400];
+
+	nftw(s->folder, find_part, 16, FTW_PHYS);
+	assert_int_equal(duck_open(NULL, NULL, &d, &err), 0);
+	assert_int_equal(duck_connect(d, &c, &err), 0);
+	snprintf(sql, sizeof(sql),
+		"ATTACH '%s' AS p; ALTER TABLE p.causal_chains DROP COLUMN %s; DETACH p", part_file,
+		column);
+	if (duck_exec(c, sql, &err) < 0)
+		fail_msg("%s", err.text);
+	duck_disconnect(c);
+	duck_close(d);
+}
+
+/* Rows of before a column have NULL in it, in their part, beside newer ones, and merged with them. */
+static void test_a_part_of_before_a_column(void **state)
+{
+	struct scratch_store *s = *state;
+	struct batch b = {.bytes = BUF_INIT(1u << 20)};
+
+	store_begin(s);
+	fill_up_to(s->store, 20);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	drop_column(s, "problem");
+	write_old_manifest(s);
+	store_begin(s);
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {causal_chains}"), 2);
+	assert_int_equal(
+		ask_number(s->store, NULL, "SELECT count(problem) FROM {causal_chains}"), 0);
+	batch_row(&b, TABLE_CHAINS);
+	batch_int(&b, CHAINS_TS, T0);
+	batch_text_of(&b, CHAINS_CLUSTER, "red");
+	batch_text_of(&b, CHAINS_NODE, "n1");
+	batch_text_of(&b, CHAINS_PROBLEM, "pcie");
+	assert_int_equal(take_batch(s->store, 21, &b), 0);
+	assert_int_equal(store_commit(s->store, NULL), 0);
+	for (int sealed = 0; sealed < 2; sealed++) {
+		assert_int_equal(
+			ask_number(s->store, NULL, "SELECT count(*) FROM {causal_chains}"), 3);
+		assert_int_equal(
+			ask_number(s->store, NULL,
+				"SELECT count(*) FROM {causal_chains} WHERE problem = 'pcie'"),
+			1);
+		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	}
+	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
+		;
+	assert_int_equal(ask_number(s->store, NULL, "SELECT count(*) FROM {causal_chains}"), 3);
+	assert_int_equal(
+		ask_number(s->store, NULL, "SELECT count(problem) FROM {causal_chains}"), 1);
 }
 
 static void test_a_part_that_is_cut_is_moved_away(void **state)
@@ -263,6 +341,7 @@ int main(void)
 		T(test_retention_drops_the_oldest),
 		T(test_a_clock_that_jumps_expires_nothing),
 		T(test_an_old_manifest_is_read),
+		T(test_a_part_of_before_a_column),
 		T(test_a_part_that_is_cut_is_moved_away),
 		T(test_a_part_that_cannot_be_read_is_moved_away),
 #undef T

@@ -450,6 +450,7 @@ static void test_anomalies(void **state)
 	batch_text_of(&w->b, CHAINS_NODE, "n2");
 	batch_text_of(&w->b, CHAINS_ID, "c1");
 	batch_text_of(&w->b, CHAINS_SEVERITY, "HIGH");
+	batch_text_of(&w->b, CHAINS_PROBLEM, "pcie");
 	put_point(w, "red", "n3", "ingero.node.straggler_event", "gauge", NULL, 1, 3 * SECOND);
 	commit(w);
 	o = ask(w, "fleet.cluster.anomalies", "{}");
@@ -461,7 +462,29 @@ static void test_anomalies(void **state)
 	o = ask(w, "fleet.cluster.anomalies", "{\"node_id\":\"n2\",\"limit\":1}");
 	assert_int_equal(count(o, "anomalies"), 1);
 	assert_string_equal(word(at(o, "anomalies", 0), "severity"), "HIGH");
+	assert_string_equal(word(at(o, "anomalies", 0), "problem"), "pcie");
 	json_decref(o);
+}
+
+/* What incidents get is in the schema of the answer, with its type. */
+static void test_the_schema_has_what_incidents_get(void **state)
+{
+	const struct tool *t = cluster_tools;
+	json_t *schema, *items;
+
+	while (strcmp(t->name, "fleet.cluster.anomalies") != 0)
+		t++;
+	schema = json_loads(t->output, 0, NULL);
+	items = json_object_get(
+		json_object_get(json_object_get(schema, "properties"), "anomalies"), "items");
+	items = json_object_get(items, "properties");
+	assert_true(json_object_size(items) > 10);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++)
+		if (incident_fields[n].is_added)
+			assert_non_null(json_object_get(
+				json_object_get(items, incident_fields[n].column), "type"));
+	assert_string_equal(word(json_object_get(items, "problem"), "type"), "string");
+	json_decref(schema);
 }
 
 /* ---- metrics ---- */
@@ -662,6 +685,7 @@ int main(void)
 		T(test_incident_names_a_straggler),
 		T(test_cost),
 		T(test_anomalies),
+		T(test_the_schema_has_what_incidents_get),
 		T(test_outliers),
 		T(test_counters),
 		T(test_history),

@@ -183,11 +183,15 @@ static bool is_brief(const struct examined *e, uint32_t pid)
 static void find_brief(
 	const struct recording *rec, const struct step_report *accounts, struct examined *e)
 {
+	uint32_t last = 0; /* rows of one process follow each other */
+
 	for (size_t i = 0; i < rec->event_count && e->brief_count < EXAMINED_BRIEF; i++) {
 		const struct event *v = &rec->events[i];
 
-		if (!op_kind_is_gpu(v->source) || is_brief(e, v->pid) ||
-			has_account(accounts, v->pid))
+		if (!op_kind_is_gpu(v->source) || v->pid == last)
+			continue;
+		last = v->pid;
+		if (is_brief(e, v->pid) || has_account(accounts, v->pid))
 			continue;
 		e->brief[e->brief_count].pid = v->pid;
 		memcpy(e->brief[e->brief_count++].comm, v->comm, COMM_LEN);

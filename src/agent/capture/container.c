@@ -194,15 +194,27 @@ static void read_memory_of(const struct group *g, struct container_sample *s)
 	s->oom_kills = keyed(&text, "oom_kill");
 }
 
+/* Whether @limit is one, and lower than *@lowest, which it then becomes. */
+static bool take_lower(int64_t limit, int64_t *lowest)
+{
+	if (limit < 0 || (*lowest >= 0 && limit >= *lowest))
+		return false;
+	*lowest = limit;
+	return true;
+}
+
+/* Of both limits the lowest on the way up; use and events are those of the group that has the lower one. */
 static void read_memory(struct group g, struct container_sample *s)
 {
+	int64_t lowest = CONTAINER_UNKNOWN;
+
 	do {
 		int64_t limit = read_count(&g, "memory.max");
-		bool is_tighter =
-			limit >= 0 && (s->memory_limit_bytes < 0 || limit < s->memory_limit_bytes);
+		int64_t high = read_count(&g, "memory.high");
+		bool is_tighter = take_lower(limit, &lowest) | take_lower(high, &lowest);
 
-		if (is_tighter)
-			s->memory_limit_bytes = limit;
+		(void)take_lower(limit, &s->memory_limit_bytes);
+		(void)take_lower(high, &s->memory_high_bytes);
 		if (is_tighter || s->memory_bytes < 0)
 			read_memory_of(&g, s);
 	} while (group_up(&g));

@@ -94,6 +94,11 @@ static void decode_net(const struct wire_net *r, struct event *e)
 	e->arg1 = r->bytes > 0 ? (uint64_t)r->bytes : 0;
 	e->ret = r->bytes < 0 ? (int32_t)r->bytes : 0;
 	e->wait_ns = r->wait_ns;
+	if (!r->family || !r->port)
+		return;
+	e->family = r->family;
+	e->dev = r->port;
+	memcpy(e->peer_addr, r->addr, sizeof(e->peer_addr));
 }
 
 /* IPv4 as published: both addresses in arg0, both ports in arg1; the other end of both families for

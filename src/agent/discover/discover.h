@@ -12,6 +12,7 @@
 
 #include "base/errinfo.h"
 #include "base/macros.h"
+#include "model/script.h"
 #include "model/target.h"
 
 #define DISCOVER_LIBRARIES_MAX 32  /* distinct files per process */
@@ -36,6 +37,11 @@ int discover_process(const char *root, uint32_t pid, struct discover_process *re
 /* discover_process_stat - only what one read of /proc/PID/stat gives; uid, cmdline and cgroup are
  * left empty. */
 int discover_process_stat(const char *root, uint32_t pid, struct discover_process *ret);
+
+/* discover_program - what @pid runs if it is an interpreter (script.h), and how many CPUs its first thread may run
+ * on. What may not be read is "" and 0. */
+void discover_program(
+	const char *root, uint32_t pid, char ret_script[SCRIPT_MAX], uint32_t *ret_cpus);
 
 /* discover_open_file - /proc/PID/@name, open for reading, for what is too large to be read at once. Returns a
  * descriptor; -ESRCH if the process is gone; -EACCES if it may not be read; else of open(2). */

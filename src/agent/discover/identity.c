@@ -289,6 +289,7 @@ int identity_read(const char *root, uint32_t pid, struct process *ret)
 	find_job(v, &c, &p->identity);
 	find_pod(root, pid, v, &c, &p->identity);
 	read_exe(root, pid, p->identity.exe);
+	discover_program(root, pid, p->script, &p->cpus);
 	memcpy(p->identity.container_id, c.container_id, sizeof(c.container_id));
 	memcpy(p->identity.pod_uid, c.pod_uid, sizeof(c.pod_uid));
 	memcpy(p->identity.cgroup_path, c.path, sizeof(c.path));

@@ -117,6 +117,34 @@ static void read_cmdline(const char *root, uint32_t pid, char out[TARGET_CMDLINE
 	out[b.len] = 0;
 }
 
+/* "Cpus_allowed:\tff,ffffffff" */
+static uint32_t read_cpus(const char *root, uint32_t pid)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+	const char *at = read_proc(root, pid, "status", &b) < 0
+				 ? NULL
+				 : strstr(buf_str(&b), "\nCpus_allowed:\t");
+	uint32_t cpus = 0;
+
+	for (at = at ? strchr(at, '\t') + 1 : ""; *at && *at != '\n'; at++) {
+		const char digit[] = {*at, 0};
+
+		cpus += (uint32_t)__builtin_popcountl(strtoul(digit, NULL, 16));
+	}
+	return cpus;
+}
+
+void discover_program(
+	const char *root, uint32_t pid, char ret_script[SCRIPT_MAX], uint32_t *ret_cpus)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(TARGET_CMDLINE_MAX - 1);
+
+	ret_script[0] = 0;
+	if (read_proc(root, pid, "cmdline", &b) >= 0)
+		script_of(buf_str(&b), b.len, ret_script);
+	*ret_cpus = read_cpus(root, pid);
+}
+
 static void read_cgroup(const char *root, uint32_t pid, char out[TARGET_PATH_MAX])
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_incident_fields.c - the struct of an incident from its JSON, by a table of keys. */
+/* fanout_incident_fields.c - the struct of an incident from its JSON, by the table of its fields. */
 #include "agent/fanout/fanout_incident.h"
 
 #include <math.h>
@@ -9,65 +9,20 @@
 
 #include "base/when.h"
 #include "json/reader.h"
+#include "model/incident_field.h"
 
 #define TEXT_BYTES_MAX (128 << 10)
 
 /* ---- values ---- */
 
-enum kind { TEXT, UINT, TIME, REAL, SHARE, SEVERITY, TIMELINE, FIXES, EVIDENCE, WHERE, INT32, PID };
-
-struct key {
-	const char *name;
-	enum kind kind;
-	size_t offset; /* in struct fanout_incident */
-	size_t size;   /* TEXT */
-};
-
-#define AT(field)                                                                                  \
-	offsetof(struct fanout_incident, field), sizeof(((struct fanout_incident *)0)->field)
-
-static const struct key keys[] = {
-	{"id", TEXT, AT(incident.id)},
-	{"node", TEXT, AT(node)},
-	{"severity", SEVERITY, AT(incident.severity)},
-	{"summary", TEXT, AT(incident.summary)},
-	{"root_cause", TEXT, AT(incident.root_cause)},
-	{"explanation", TEXT, AT(incident.explanation)},
-	{"pid", PID, AT(incident.pid)},
-	{"comm", TEXT, AT(incident.comm)},
-	{"op", TEXT, AT(op)},
-	{"cuda_op", TEXT, AT(op)},
-	{"unit", TEXT, AT(unit)},
-	{"evidence_sql", TEXT, AT(incident.evidence_sql)},
-	{"detected_at", TIME, AT(detected_ns)},
-	{"first_seen_ns", TIME, AT(incident.first.ns)},
-	{"last_seen_ns", TIME, AT(incident.last.ns)},
-	{"calls", UINT, AT(incident.calls)},
-	{"slow_calls", UINT, AT(incident.slow_calls)},
-	{"baseline_ns", UINT, AT(incident.baseline_ns)},
-	{"p50_ns", UINT, AT(incident.p50_ns)},
-	{"p99_ns", UINT, AT(incident.p99_ns)},
-	{"slow_p50_ns", UINT, AT(incident.slow_p50_ns)},
-	{"excess_ns", UINT, AT(incident.excess_ns)},
-	{"count", UINT, AT(incident.count)},
-	{"tail_ratio", REAL, AT(incident.tail_ratio)},
-	{"explained", SHARE, AT(incident.explained)},
-	{"confidence", SHARE, AT(incident.confidence)},
-	{"completeness", SHARE, AT(incident.completeness)},
-	{"culprit_rank", INT32, AT(incident.culprit_rank)},
-	{"timeline", TIMELINE, 0, 0},
-	{"fixes", FIXES, 0, 0},
-	{"recommendations", FIXES, 0, 0},
-	{"evidence", EVIDENCE, 0, 0},
-	{"where", WHERE, 0, 0},
-};
-
-static const struct key *find_key(const struct json_reader *r)
+/* The field that a key names, also by the names of stored verdicts; NULL: what the struct has no room for. */
+static const struct incident_field *find_field(const struct json_reader *r)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
-		if (json_read_is(r, keys[i].name))
-			return &keys[i];
-	return NULL;
+	if (json_read_is(r, "cuda_op"))
+		return &incident_fields[INCIDENT_F_OP];
+	if (json_read_is(r, "recommendations"))
+		return &incident_fields[INCIDENT_F_FIXES];
+	return incident_field_of_key(buf_str(&r->text));
 }
 
 /* Cut at a whole character. */
@@ -106,36 +61,25 @@ static int64_t time_of(const struct json_reader *r, enum json_read t)
 	return ns;
 }
 
-static enum severity severity_of(const struct json_reader *r)
+static void set_scalar(const struct json_reader *r, enum json_read t,
+	const struct incident_field *f, struct fanout_incident *i)
 {
-	for (int s = SEVERITY_COUNT - 1; s > SEVERITY_LOW; s--)
-		if (json_read_is(r, severity_name((enum severity)s)))
-			return (enum severity)s;
-	return SEVERITY_LOW;
-}
+	struct incident_value v = {.type = INCIDENT_NOTHING};
 
-static void set_scalar(const struct json_reader *r, enum json_read t, const struct key *k,
-	struct fanout_incident *i)
-{
-	char *field = (char *)i + k->offset;
-	bool number = t == JSON_READ_INT || t == JSON_READ_REAL;
-
-	if (k->kind == TEXT && t == JSON_READ_STRING)
-		set_text(r, field, k->size);
-	else if (k->kind == UINT && t == JSON_READ_INT && r->i >= 0)
-		*(uint64_t *)field = (uint64_t)r->i;
-	else if (k->kind == REAL && number)
-		*(double *)field = finite_or(r->d, 0);
-	else if (k->kind == SHARE && number)
-		*(double *)field = share_of(r->d);
-	else if (k->kind == TIME)
-		*(int64_t *)field = time_of(r, t);
-	else if (k->kind == SEVERITY && t == JSON_READ_STRING)
-		*(enum severity *)field = severity_of(r);
-	else if (k->kind == INT32 && t == JSON_READ_INT && r->i >= -1 && r->i <= INT32_MAX)
-		*(int32_t *)field = (int32_t)r->i;
-	else if (k->kind == PID && t == JSON_READ_INT && r->i >= 0 && r->i <= UINT32_MAX)
-		*(uint32_t *)field = (uint32_t)r->i;
+	if (f == &incident_fields[INCIDENT_F_DETECTED])
+		i->detected_ns = time_of(r, t);
+	else if (f == &incident_fields[INCIDENT_F_OP] && t == JSON_READ_STRING)
+		set_text(r, i->op, sizeof(i->op));
+	else if (f == &incident_fields[INCIDENT_F_UNIT] && t == JSON_READ_STRING)
+		set_text(r, i->unit, sizeof(i->unit));
+	else if (f->form == INCIDENT_FORM_TIME || t == JSON_READ_INT)
+		v = (struct incident_value){.type = INCIDENT_INT,
+			.i = f->form == INCIDENT_FORM_TIME ? time_of(r, t) : r->i};
+	else if (t == JSON_READ_REAL)
+		v = (struct incident_value){.type = INCIDENT_REAL, .d = r->d};
+	else if (t == JSON_READ_STRING)
+		v = (struct incident_value){.type = INCIDENT_TEXT, .s = buf_str(&r->text)};
+	incident_field_set(f, &i->incident, &v);
 }
 
 /* ---- lists ---- */
@@ -200,6 +144,24 @@ static void read_evidence(struct json_reader *r, struct incident *i)
 	}
 }
 
+static void read_pids(struct json_reader *r, struct incident *i)
+{
+	for (enum json_read t; (t = json_read(r)) != JSON_READ_ARRAY_END && t != JSON_READ_BAD;) {
+		if (t == JSON_READ_INT && r->i > 0 && r->i <= UINT32_MAX &&
+			i->pid_count < INCIDENT_PIDS)
+			i->pids[i->pid_count++] = (uint32_t)r->i;
+		json_skip(r, t);
+	}
+}
+
+/* What is in @lists[FIELD], and nothing else, is read from an array. */
+static void (*const lists[INCIDENT_FIELD_COUNT])(struct json_reader *r, struct incident *i) = {
+	[INCIDENT_F_TIMELINE] = read_timeline,
+	[INCIDENT_F_FIXES] = read_fixes,
+	[INCIDENT_F_EVIDENCE] = read_evidence,
+	[INCIDENT_F_PIDS] = read_pids,
+};
+
 struct place {
 	char function[200], file[200];
 	int64_t line;
@@ -241,21 +203,17 @@ void fanout_incident_fields(struct fanout_incident *i, const char *json, size_t 
 	json_reader_init(&r, json, len, TEXT_BYTES_MAX);
 	json_read(&r);
 	while (json_read(&r) == JSON_READ_KEY) {
-		const struct key *k = find_key(&r);
+		bool where = json_read_is(&r, "where");
+		const struct incident_field *f = find_field(&r);
 		enum json_read t = json_read(&r);
-		bool list = t == JSON_READ_ARRAY;
 
-		if (k && k->kind == TIMELINE && list)
-			read_timeline(&r, &i->incident);
-		else if (k && k->kind == FIXES && list)
-			read_fixes(&r, &i->incident);
-		else if (k && k->kind == EVIDENCE && list)
-			read_evidence(&r, &i->incident);
-		else if (k && k->kind == WHERE && t == JSON_READ_OBJECT)
+		if (where && t == JSON_READ_OBJECT)
 			read_where(&r, i);
+		else if (f && t == JSON_READ_ARRAY && lists[f - incident_fields])
+			lists[f - incident_fields](&r, &i->incident);
 		else if (!json_skip(&r, t))
 			return;
-		else if (k)
-			set_scalar(&r, t, k, i);
+		else if (f)
+			set_scalar(&r, t, f, i);
 	}
 }

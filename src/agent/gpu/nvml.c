@@ -65,6 +65,9 @@ STATIC_ASSERT(sizeof(struct nvml_event) == 32);
 	X(utilization, (nvml_device, struct nvml_utilization *), "nvmlDeviceGetUtilizationRates",  \
 		NULL)                                                                              \
 	X(clock, (nvml_device, int, unsigned *), "nvmlDeviceGetClockInfo", NULL)                   \
+	X(clock_max, (nvml_device, int, unsigned *), "nvmlDeviceGetMaxClockInfo", NULL)            \
+	X(power_default, (nvml_device, unsigned *), "nvmlDeviceGetPowerManagementDefaultLimit",    \
+		NULL)                                                                              \
 	X(power, (nvml_device, unsigned *), "nvmlDeviceGetPowerUsage", NULL)                       \
 	X(power_limit, (nvml_device, unsigned *), "nvmlDeviceGetEnforcedPowerLimit", NULL)         \
 	X(temperature, (nvml_device, int, unsigned *), "nvmlDeviceGetTemperature", NULL)           \
@@ -325,6 +328,8 @@ void nvml_read(struct nvml_library *n, unsigned index, struct gpu_sample *ret)
 	GET(unsigned, mem_clock_mhz, clock, r->device, CLOCK_MEM);
 	GET(unsigned, power_mw, power, r->device);
 	GET(unsigned, power_limit_mw, power_limit, r->device);
+	GET(unsigned, sm_clock_max_mhz, clock_max, r->device, CLOCK_SM);
+	GET(unsigned, power_default_mw, power_default, r->device);
 	GET(unsigned, temperature_c, temperature, r->device, SENSOR_GPU);
 	GET(unsigned long long, throttle_reasons, throttle, r->device);
 	GET(unsigned long long, ecc_corrected, ecc, r->device, ECC_CORRECTED, ECC_SINCE_LOAD);

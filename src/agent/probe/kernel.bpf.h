@@ -89,6 +89,7 @@ struct task_struct {
 	struct task_struct *group_leader;
 	struct pid *thread_pid;
 	unsigned in_iowait : 1;
+	unsigned in_memstall : 1;
 	struct files_struct *files;
 	struct mm_struct *mm; /* NULL: a kernel thread, or one that has given its memory back */
 	struct bpf_local_storage *bpf_storage; /* NULL: no BPF map knows this thread */

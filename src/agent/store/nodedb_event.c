@@ -117,13 +117,23 @@ static struct placement read_place(const struct sql_value *v)
 }
 STATIC_ASSERT(PLACEMENT_RANK == 1 && PLACEMENT_LOCAL_RANK == 2 && PLACEMENT_WORLD_SIZE == 4);
 
+/* The other end of a connection, which is stored as text. */
+static void read_peer(const struct sql_value *v, struct event *e)
+{
+	char text[EVENT_PEER_MAX];
+
+	if ((e->source == SOURCE_NET || e->source == SOURCE_TCP) &&
+		reader_text_of(v, text, sizeof(text)) && text[0])
+		event_peer_set(e, text);
+}
+
 /* The row as an event; false if it makes no sense. */
 static bool read_row(enum schema_kind kind, const struct sql_value *values, struct event *e)
 {
 	int64_t v[COL_RANK];
 
 	for (int i = 0; i < COL_RANK; i++) {
-		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_ID)
+		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_DETAIL || i == COL_ID)
 			continue;
 		if (values[i].type != SQL_INT)
 			return false;
@@ -163,6 +173,7 @@ static bool read_row(enum schema_kind kind, const struct sql_value *values, stru
 	if (!reader_text_of(&values[COL_COMM], e->comm, sizeof(e->comm)) ||
 		!reader_text_of(&values[COL_PEER_COMM], e->peer_comm, sizeof(e->peer_comm)))
 		return false;
+	read_peer(&values[COL_DETAIL], e);
 	if (kind == SCHEMA_PUBLISHED) {
 		if (event_stamped_at_end(e->source, e->op))
 			e->start.ns -= v[COL_DURATION];

@@ -11,16 +11,24 @@
 
 static bool read_home(sql_stmt *stmt, struct process_home *h)
 {
-	char path[TARGET_PATH_MAX];
-	int64_t pid = sql_column_int(stmt, 0), rank;
+	char path[TARGET_PATH_MAX], command[TARGET_CMDLINE_MAX];
+	int64_t pid = sql_column_int(stmt, 0), rank, cpus;
 	size_t len;
 
 	*h = (struct process_home){0};
 	if (sql_column_type(stmt, 0) != SQL_INT || pid <= 0 || pid > UINT32_MAX ||
 		!reader_text(stmt, 1, h->container_id, sizeof(h->container_id)) ||
 		!reader_text(stmt, 2, h->pod, sizeof(h->pod)) ||
-		!reader_text(stmt, 3, path, sizeof(path)))
+		!reader_text(stmt, 3, path, sizeof(path)) ||
+		!reader_text(stmt, 5, h->comm, sizeof(h->comm)) ||
+		!reader_text(stmt, 6, h->script, sizeof(h->script)) ||
+		!reader_text(stmt, 7, command, sizeof(command)))
 		return false;
+	if (!h->script[0]) /* of a file from before it was kept */
+		script_of(command, strlen(command), h->script);
+	h->cpus = sql_column_is_int(stmt, 8, &cpus) && cpus > 0 && cpus <= UINT16_MAX
+			  ? (uint32_t)cpus
+			  : 0;
 	h->pid = (uint32_t)pid;
 	h->rank = sql_column_is_int(stmt, 4, &rank) && rank >= 0 && rank <= INT32_MAX
 			  ? (int32_t)rank
@@ -35,7 +43,8 @@ static bool read_home(sql_stmt *stmt, struct process_home *h)
 int reader_load_homes(struct reader *r, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {{"pid", NULL}, {"container_id", "''"},
-		{"pod", "''"}, {"cgroup_path", "''"}, {"rank", "NULL"}};
+		{"pod", "''"}, {"cgroup_path", "''"}, {"rank", "NULL"}, {"comm", "''"},
+		{"script", "''"}, {"cmdline", "''"}, {"cpus", "NULL"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;

@@ -31,7 +31,8 @@ static int write_process(struct nodedb *db, void *arg, struct errinfo *reterr)
 		SQL_SN(p->comm, COMM_LEN), SQL_SN(args->cmdline, CMDLINE_MAX), SQL_I(p->seen.ns),
 		NODEDB_PLACE(i->place), SQL_S(i->launcher ? i->launcher : ""), SQL_S(i->job),
 		SQL_S(i->container_id), SQL_S(i->pod), SQL_S(i->namespace), SQL_S(i->pod_uid),
-		SQL_S(i->cgroup_path), SQL_S(i->exe));
+		SQL_S(i->cgroup_path), SQL_S(i->exe), SQL_S(p->script),
+		p->cpus ? SQL_I(p->cpus) : SQL_NOTHING);
 	if (r < 0)
 		return r;
 	return SQL_PUT(name, reterr, SQL_I(p->pid), SQL_SN(p->comm, COMM_LEN), SQL_I(p->seen.ns));

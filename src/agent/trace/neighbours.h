@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* neighbours.h - processes that are not traced but had the CPU or the disk while a traced thread
- * waited for it: where they live (container, cgroup) goes to the store, so that a verdict can name
- * it. Nothing else of them is read. Belongs to the tracer's thread. */
+ * waited for it, or that it waited for themselves: where they live (container, cgroup) and the name of the script that they run go to the store, so
+ * that a verdict can name them. Nothing else of them is kept. Belongs to the tracer's thread. */
 #pragma once
 
 #include <stdint.h>
@@ -17,8 +17,9 @@ int neighbours_new(const char *root, struct neighbours **ret);
 void neighbours_free(struct neighbours *n);
 
 /* neighbours_see - look whether @e names one, and write to @w what is new of it; NULL: nowhere.
- * Processes in @traced are known better already. */
-void neighbours_see(struct neighbours *n, const struct event *e, const struct process_table *traced,
+ * Processes in @traced are known better already. Of a wait for a socket of this machine the process behind
+ * it is looked for, and becomes @e's peer_pid. */
+void neighbours_see(struct neighbours *n, struct event *e, const struct process_table *traced,
 	struct store_writer *w);
 
 /* neighbours_renew - the store has a new file: all that are met go there again. */

@@ -34,7 +34,8 @@ struct entry {
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
-	char *pod_uid, *job, *exe;           /* likewise; for its own */
+	char *pod_uid, *job, *exe, *script;  /* likewise; for its own */
+	uint32_t cpus;
 	const char *launcher;
 	bool environ_unreadable, environ_cut;
 	bool unsaved;                  /* the store had no room */
@@ -103,6 +104,7 @@ static void drop(void *arg, struct process_entry *p)
 	free(e->pod_uid);
 	free(e->job);
 	free(e->exe);
+	free(e->script);
 	free(e->layers);
 	free(e);
 }
@@ -209,6 +211,8 @@ static void entry_take(struct entry *e, const struct process *p)
 	set_text(&e->pod_uid, p->identity.pod_uid);
 	set_text(&e->job, p->identity.job);
 	set_text(&e->exe, p->identity.exe);
+	set_text(&e->script, p->script);
+	e->cpus = p->cpus;
 	e->launcher = p->identity.launcher;
 }
 
@@ -498,6 +502,8 @@ static void save_ended(struct roster *r, struct entry *e)
 	copy_text(i->namespace, sizeof(i->namespace), e->namespace);
 	copy_text(i->cgroup_path, sizeof(i->cgroup_path), e->cgroup_path);
 	copy_text(i->exe, sizeof(i->exe), e->exe);
+	copy_text(p->script, sizeof(p->script), e->script);
+	p->cpus = e->cpus;
 	(void)store_writer_push_process(r->store, p, NULL); /* no room: nobody can be asked again */
 	save_group(r, e);
 }

@@ -54,6 +54,7 @@ static void take_event(void *arg, struct event *e, const struct collective *c)
 	is_row = tracer_take_stack(t, e, &stack);
 	container_id = roster_place(t->roster, e);
 	neighbours_see(t->neighbours, e, t->processes, t->store);
+	disks_name(&t->disks, "", e);
 	if (c && collective_is_one(e) && !(e->flags & WIRE_NESTED))
 		waits_collective(t->waits, e, c);
 	else if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER)

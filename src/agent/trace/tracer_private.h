@@ -29,6 +29,7 @@
 #include "agent/trace/governor.h"
 #include "agent/trace/kernel_table.h"
 #include "agent/trace/launch_watch.h"
+#include "agent/trace/disks.h"
 #include "agent/trace/neighbours.h"
 #include "agent/trace/process_table.h"
 #include "agent/trace/waited_for.h"
@@ -82,6 +83,7 @@ struct tracer {
 	struct roster *roster;
 	struct group_folders *group_folders;
 	struct neighbours *neighbours;
+	struct disks disks;
 	struct sample_clocks *samples; /* NULL: none are taken */
 	struct stacks *stacks;         /* NULL: not taken */
 	struct tracer_names *names;    /* of kernels and ranges */

@@ -7,6 +7,7 @@
 
 #include "base/text.h"
 #include "cluster/answer/tool_parts.h"
+#include "model/incident_field.h"
 
 #define INCIDENTS_MAX 10000
 #define DAY_NS        (24 * TOOL_HOUR_NS)
@@ -123,19 +124,25 @@ static void put(json_t *list, json_t *o, const char *type, int64_t ts_ns)
 	json_array_append_new(list, o);
 }
 
+/* The fields that incidents got later, under their names. */
+#define ADDED_KEY(NAME, form, member, column, ...)    column,
+#define ADDED_COLUMN(NAME, form, member, column, ...) ", " column
+
 static int add_chains(const struct tool_call *c, const struct tool_scope *s, size_t limit,
 	json_t *list, struct errinfo *reterr)
 {
 	static const char *const keys[] = {"ts_ns", "cluster_id", "node_id", "id", "severity",
-		"summary", "root_cause", "explanation", "fix", "op", NULL};
+		"summary", "root_cause", "explanation", "fix", "op",
+		INCIDENT_ADDED(ADDED_KEY) NULL};
 	static const char *const filters[] = {"node_id", NULL};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	struct buf q = BUF_INIT(TOOL_QUESTION);
 	int r;
 
 	buf_puts(&q, "SELECT detected_at, cluster_id, node_id, id, severity, summary, root_cause, "
-		     "explanation, recommendations, cuda_op FROM {causal_chains} "
-		     "WHERE detected_at > 0");
+		     "explanation, recommendations, cuda_op" INCIDENT_ADDED(
+			     ADDED_COLUMN) " FROM {causal_chains} "
+					   "WHERE detected_at > 0");
 	tool_where(&q, c, filters);
 	buf_printf(&q, " ORDER BY detected_at DESC LIMIT %zu", limit);
 	r = tool_ask(c, &s->store, &q, &t, reterr);

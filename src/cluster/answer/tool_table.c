@@ -2,6 +2,7 @@
 /* tool_table.c - the tools with their schemas: see tool.h. Answers are objects that may grow: what a schema
  * requires is always there. */
 #include "cluster/answer/tool_parts.h"
+#include "model/incident_field.h"
 
 /* clang-format off */
 
@@ -50,6 +51,16 @@
 #define INCIDENT \
 	WHO "," S("id") "," S("kind") "," S("source") "," I("rank") "," S("summary") "," S("root_cause") "," \
 	S("fix") "," N("confidence") "," I("lost_ns") "," N("cost") "," B("resolved") "," SN("since") "," SN("time")
+
+/* The fields that incidents got later, by their forms. */
+#define OF_U32(name)     I(name)
+#define OF_U64(name)     I(name)
+#define OF_I32(name)     I(name)
+#define OF_REAL(name)    N(name)
+#define OF_SHARE(name)   N(name)
+#define OF_TEXT(name)    S(name)
+#define OF_PROBLEM(name) S(name)
+#define ADDED(NAME, form, member, column, ...) "," OF_##form(column)
 
 #define RANK \
 	I("rank") "," WHO "," I("pid") "," I("calls") "," I("last_count") "," I("lag_p50_ns") "," I("lag_max_ns") "," \
@@ -180,7 +191,7 @@ const struct tool cluster_tools[] = {
 			WINDOW "," I("count") ","
 			LIST("anomalies", "newest first", WHO_NEEDS "," R("type") "," R("ts_ns") "," R("time"),
 				"\"type\":{\"type\":\"string\",\"enum\":[\"incident\",\"causal_chain\",\"straggler_event\"]},"
-				I("ts_ns") "," S("severity") "," S("explanation") "," S("op") "," N("value") "," INCIDENT)),
+				I("ts_ns") "," S("severity") "," S("explanation") "," S("op") "," N("value") "," INCIDENT INCIDENT_ADDED(ADDED))),
 		.verb = TENANT_READ,
 		.run = tool_anomalies,
 	},

@@ -200,6 +200,8 @@ static void put_column(struct batch *b, int column, const struct otlp_value *v)
 
 	if (c->type == COLUMN_TEXT && v->kind == OTLP_TEXT)
 		batch_text(b, column, v->text, v->len);
+	else if (c->type == COLUMN_INT && v->kind == OTLP_INT)
+		batch_int(b, column, v->i);
 	else if (c->type == COLUMN_REAL && v->kind == OTLP_DOUBLE)
 		batch_real(b, column, v->d);
 	else if (c->type == COLUMN_REAL && v->kind == OTLP_INT)

@@ -24,17 +24,23 @@ static void put_columns(struct buf *b, enum store_table t)
 		buf_printf(b, "%s%s", i ? ", " : "", store_tables[t].columns[i].name);
 }
 
-static void put_definitions(struct buf *b, enum store_table t)
+const char *clickhouse_type(enum column_type type)
 {
 	static const char *const types[] = {[COLUMN_TIME] = "Int64",
 		[COLUMN_INT] = "Int64",
 		[COLUMN_REAL] = "Float64",
 		[COLUMN_TEXT] = "String"};
+
+	return types[type];
+}
+
+static void put_definitions(struct buf *b, enum store_table t)
+{
 	const struct table_desc *d = &store_tables[t];
 
 	for (int i = 0; i < d->column_count; i++)
 		buf_printf(b, is_key(d, i) ? "%s%s %s" : "%s%s Nullable(%s)", i ? ", " : "",
-			d->columns[i].name, types[d->columns[i].type]);
+			d->columns[i].name, clickhouse_type(d->columns[i].type));
 }
 
 static void put_clusters(struct buf *b, const struct store_scope *scope)

@@ -26,6 +26,8 @@ struct clickhouse_names {
 		*cluster; /* as in store_clickhouse_settings; the cluster may be NULL */
 };
 
+const char *clickhouse_type(enum column_type type); /* "Int64" */
+
 /* clickhouse_schema_next - statement number @i that makes what is missing on a shard, into @b: false
  * when there are no more. @synced: the server writes through to its disk if it is asked to. */
 bool clickhouse_schema_next(struct buf *b, const struct clickhouse_names *n, bool synced, size_t i);

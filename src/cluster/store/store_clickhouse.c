@@ -121,7 +121,7 @@ static int learn_features(struct store_clickhouse *s, struct errinfo *reterr)
 static int make_tables(struct store_clickhouse *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(64u << 10);
-	int r = 0;
+	int r = clickhouse_grow(s, s->names.database, "_local", reterr);
 
 	for (size_t i = 0; r == 0 && clickhouse_schema_next(&q, &s->names, s->synced, i); i++) {
 		r = q.err ? q.err : clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);

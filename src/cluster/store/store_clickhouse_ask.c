@@ -130,6 +130,7 @@ static int make_scope(struct store_clickhouse *s, const struct store_scope *scop
 
 	if (scope_is_made(s, name))
 		return 0;
+	r = clickhouse_grow(s, name, "_scope", reterr);
 	for (size_t i = 0; r == 0 && clickhouse_scope_next(&q, &s->names, name, scope, i); i++) {
 		r = q.err ? q.err : clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
 		buf_clear(&q);

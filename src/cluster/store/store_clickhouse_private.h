@@ -62,6 +62,11 @@ int clickhouse_store_run(struct store_clickhouse *s, size_t shard, const char *q
 int clickhouse_store_run_all(struct store_clickhouse *s, const char *query, struct sql_table *ret,
 	struct errinfo *reterr);
 
+/* clickhouse_grow - what an earlier version made in @database and lacks columns: tables of rows, NAME and @rows
+ * behind it ("_local"), get them; what reads them is dropped. Before what is missing is made. */
+int clickhouse_grow(
+	struct store_clickhouse *s, const char *database, const char *rows, struct errinfo *reterr);
+
 /* store_clickhouse_fill.c */
 int clickhouse_fill_take(
 	struct store *s, uint64_t position, const void *batch, size_t len, struct errinfo *reterr);

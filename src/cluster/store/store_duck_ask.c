@@ -209,9 +209,7 @@ void reading_end(struct store_duck *s, struct reading *r)
 
 static void put_source(struct buf *b, enum store_table t, const char *alias)
 {
-	buf_puts(b, "SELECT ");
-	put_columns(b, t);
-	buf_printf(b, " FROM %s.%s", alias, store_tables[t].name);
+	buf_printf(b, "SELECT * FROM %s.%s", alias, store_tables[t].name);
 }
 
 static void put_reading(
@@ -231,7 +229,8 @@ static void put_reading(
 
 		if (!table_meets(p, t, scope))
 			continue;
-		buf_puts(b, " UNION ALL ");
+		/* by name: a part of before a column has none */
+		buf_puts(b, " UNION ALL BY NAME ");
 		put_source(b, t, part_alias(p, alias));
 		put_scope(b, t, scope, false);
 	}

@@ -176,9 +176,8 @@ struct writing {
 static void put_sources(struct buf *b, const struct writing *w, enum store_table t)
 {
 	for (size_t i = 0; i < w->source_count; i++) {
-		buf_puts(b, i ? " UNION ALL SELECT " : "SELECT ");
-		put_columns(b, t);
-		buf_printf(b, " FROM %s.%s", w->sources[i], store_tables[t].name);
+		buf_printf(b, "%sSELECT * FROM %s.%s", i ? " UNION ALL BY NAME " : "",
+			w->sources[i], store_tables[t].name);
 		buf_puts(b, " WHERE cluster_id = ");
 		duck_quote(b, w->part->cluster);
 	}

@@ -136,7 +136,6 @@ const char *part_alias(const struct part *p, char out[STORE_ALIAS_MAX]);
 const char *generation_alias(const struct generation *g, char out[STORE_ALIAS_MAX]);
 /* duck_quote - @text as a literal of DuckDB. */
 void duck_quote(struct buf *b, const char *text);
-void put_columns(struct buf *b, enum store_table t);
 /* put_typed_columns - as in CREATE TABLE. */
 void put_typed_columns(struct buf *b, enum store_table t);
 /* put_generation - statements that attach an empty generation; node_metrics is a view in it. */

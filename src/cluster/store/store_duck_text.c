@@ -37,12 +37,6 @@ void duck_quote(struct buf *b, const char *text)
 	buf_putc(b, '\'');
 }
 
-void put_columns(struct buf *b, enum store_table t)
-{
-	for (int i = 0; i < store_tables[t].column_count; i++)
-		buf_printf(b, "%s%s", i ? ", " : "", store_tables[t].columns[i].name);
-}
-
 static const char *type_name(enum column_type type)
 {
 	switch (type) {

@@ -6,7 +6,16 @@
 
 #define COLUMN(NAME, name, type, help) {name, COLUMN_##type, help},
 static const struct table_column events[] = {EVENTS_COLUMNS(COLUMN)};
-static const struct table_column chains[] = {CHAINS_COLUMNS(COLUMN)};
+/* The forms of an incident's fields. */
+#define COLUMN_U32      COLUMN_INT
+#define COLUMN_U64      COLUMN_INT
+#define COLUMN_I32      COLUMN_INT
+#define COLUMN_SHARE    COLUMN_REAL
+#define COLUMN_SEVERITY COLUMN_TEXT
+#define COLUMN_PROBLEM  COLUMN_TEXT
+#define ADDED(NAME, form, member, column, key, renew, show, absent, unit, meaning)                 \
+	{column, COLUMN_##form, meaning},
+static const struct table_column chains[] = {CHAINS_COLUMNS(COLUMN) INCIDENT_ADDED(ADDED)};
 static const struct table_column metrics[] = {METRICS_COLUMNS(COLUMN)};
 static const struct table_column collectives[] = {COLLECTIVES_COLUMNS(COLUMN)};
 static const struct table_column incidents[] = {INCIDENTS_COLUMNS(COLUMN)};
@@ -16,6 +25,8 @@ static const struct table_column steps[] = {STEPS_COLUMNS(COLUMN)};
 	{                                                                                          \
 		name, columns, ARRAY_SIZE(columns), PREFIX##_TS, PREFIX##_CLUSTER, PREFIX##_NODE   \
 	}
+
+STATIC_ASSERT(ARRAY_SIZE(chains) <= TABLE_COLUMNS_MAX && ARRAY_SIZE(events) <= TABLE_COLUMNS_MAX);
 
 const struct table_desc store_tables[TABLE_COUNT] = {
 	[TABLE_EVENTS] = TABLE("events", events, EVENTS),

@@ -2,11 +2,14 @@
 /* table.h - the tables of the cluster's memory and their columns, once for all engines.
  *
  * Times are nanoseconds since 1970 UTC. A column that is not told is NULL, but for cluster_id and node_id,
- * which every row has. Tables only grow at their end: a row names its columns by number. */
+ * which every row has. Tables only grow at their end: a row names its columns by number; files and servers that
+ * lack a column say NULL for it. causal_chains ends with the fields that incidents got later. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
+
+#include "model/incident_field.h"
 
 enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 
@@ -130,13 +133,16 @@ enum store_table {
 #define INCIDENTS_COLUMN(NAME, ...)   INCIDENTS_##NAME,
 #define STEPS_COLUMN(NAME, ...)       STEPS_##NAME,
 enum events_column { EVENTS_COLUMNS(EVENTS_COLUMN) EVENTS_COLUMN_COUNT };
-enum chains_column { CHAINS_COLUMNS(CHAINS_COLUMN) CHAINS_COLUMN_COUNT };
+enum chains_column {
+	CHAINS_COLUMNS(CHAINS_COLUMN) INCIDENT_ADDED(CHAINS_COLUMN) CHAINS_COLUMN_COUNT
+};
 enum metrics_column { METRICS_COLUMNS(METRICS_COLUMN) METRICS_COLUMN_COUNT };
 enum collectives_column { COLLECTIVES_COLUMNS(COLLECTIVES_COLUMN) COLLECTIVES_COLUMN_COUNT };
 enum incidents_column { INCIDENTS_COLUMNS(INCIDENTS_COLUMN) INCIDENTS_COLUMN_COUNT };
 enum steps_column { STEPS_COLUMNS(STEPS_COLUMN) STEPS_COLUMN_COUNT };
 
-#define TABLE_COLUMNS_MAX 16
+#define TABLE_COLUMNS_MAX                                                                          \
+	31 /* a row has a bit for each, and one more must be there to tell damage */
 
 struct table_column {
 	const char *name;

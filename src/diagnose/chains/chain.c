@@ -1,9 +1,117 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* chain.c - see chain.h: which chain belongs to which line. */
 #include "diagnose/chains/chain.h"
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "base/search.h"
+#include "diagnose/chains/chain_private.h"
+
+#define READING_NS ((int64_t)(1200 * NS_PER_MS)) /* readings are a second apart */
+
+size_t chain_first_event(const struct chain *c)
+{
+	return LOWER_BOUND(i, c->rec->event_count, c->rec->events[i].start.ns < c->from_ns);
+}
+
+bool chain_time(const struct chain *c, int64_t ns)
+{
+	const struct step_account *a = c->a;
+	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
+	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
+
+	if (ns < c->from_ns || ns >= c->to_ns)
+		return false;
+	if (!c->has_slow || !a->mark_count)
+		return true;
+	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
+}
+
+bool chain_around(const struct chain *c, int64_t ns)
+{
+	return ns >= c->from_ns - READING_NS && ns < c->to_ns + READING_NS;
+}
+
+uint64_t chain_lost_ns(const struct chain *c)
+{
+	uint64_t steps = c->has_slow ? c->a->slow_steps : c->a->steps;
+	uint64_t more = c->d->slow_ns > c->d->ordinary_ns ? c->d->slow_ns - c->d->ordinary_ns : 0;
+
+	return more * MAX(steps, UINT64_C(1));
+}
+
+uint64_t chain_elapsed_ns(const struct chain *c)
+{
+	uint64_t steps = c->a->slow_steps * c->a->slow_step_ns;
+	uint64_t whole = c->to_ns > c->from_ns ? (uint64_t)(c->to_ns - c->from_ns) : 0;
+
+	return c->has_slow && steps ? MIN(steps, whole) : whole;
+}
+
+/* Delays of several lines are followed as their lead is. */
+static enum account_line line_of(const struct delay *d)
+{
+	if ((int)d->kind < ACCOUNT_LINES)
+		return (enum account_line)d->kind;
+	if (d->kind == DELAY_BY_SYNC)
+		return ACCOUNT_GPU;
+	if (d->kind == DELAY_BY_CHECKPOINT && (!d->lead || d->lead->line == ACCOUNT_HOST))
+		return ACCOUNT_DISK;
+	return d->lead ? d->lead->line : ACCOUNT_UNKNOWN;
+}
+
+static struct chain chain_init(
+	const struct recording *rec, const struct step_account *a, const struct delay *d)
+{
+	bool has_slow = a->lost_ns > 0 && a->slow_steps > 0;
+	struct chain c = {.rec = rec,
+		.a = a,
+		.d = d,
+		.line = line_of(d),
+		.has_slow = has_slow,
+		.from_ns = has_slow && a->slow_first.ns ? a->slow_first.ns : a->first.ns,
+		.to_ns = has_slow && a->slow_last.ns ? a->slow_last.ns : a->last.ns};
+
+	return c;
+}
+
+typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
+
+/* By line, what to look at in turn; the first that finds something ends the chain. A limit of memory stops threads
+ * wherever they are, so that it shows on several lines. */
+static follow_fn *const by_line[ACCOUNT_LINES][3] = {
+	[ACCOUNT_GPU] = {chain_gpu, chain_precision},
+	[ACCOUNT_COPY] = {chain_gpu, chain_disk_of_copy},
+	[ACCOUNT_CPU] = {chain_cpu},
+	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
+	[ACCOUNT_MEMORY] = {chain_memory},
+	[ACCOUNT_NETWORK] = {chain_memory_limit, chain_peer},
+	[ACCOUNT_LOCK] = {chain_peer, chain_lock},
+	[ACCOUNT_GIL] = {chain_lock},
+	[ACCOUNT_ASLEEP] = {chain_memory_limit},
+	[ACCOUNT_STOPPED] = {chain_peer},
+};
 
 void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d)
 {
-	(void)rec;
-	(void)a;
-	d->end = (struct resource_use){.resource = RESOURCE_NONE};
+	struct chain c = chain_init(rec, a, d);
+	struct resource_use use = {0};
+	bool found = false;
+
+	if (d->kind == DELAY_BY_COMPILE)
+		found = chain_compile(&c, &use);
+	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
+		follow_fn *follow = by_line[c.line][i];
+
+		use = (struct resource_use){0};
+		if (follow)
+			found = follow(&c, &use);
+	}
+	/* Of another process no more may be known than that it was waited for. */
+	if (!found && d->kind == DELAY_BY_PROCESS) {
+		use = (struct resource_use){0};
+		found = chain_peer(&c, &use);
+	}
+	d->end = found ? use : (struct resource_use){0};
 }

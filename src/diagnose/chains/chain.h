@@ -1,8 +1,30 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* chain.h - from a delay to the resource that was waited for, and who had it. */
+/* chain.h - from what steps lost their time to, to the resource that was waited for and who had it.
+ *
+ * Only evidence from the time of the slow steps counts; where none is slow, from the time of all of them. What
+ * no evidence leads to stays RESOURCE_NONE: a chain never guesses. */
 #pragma once
 
 #include "diagnose/chains/delay.h"
 
-/* chain_follow - sets d->end, by what was recorded while the units of @a that have the delay ran. */
+/* chain_follow - fills d->end; the rest of @d, which is one of the delays of @a, is only read. */
 void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d);
+
+/* chain_is_compile - whether code is being made there: by a compiler for kernels or for the host, or by a
+ * library that chooses among its kernels by trying them. *ret_compiler is its name for people ("Triton", "ptxas");
+ * ret_compiler may be NULL. */
+bool chain_is_compile(const struct stack *s, const char **ret_compiler);
+
+/* chain_is_compiler - likewise of a process, by its name. */
+bool chain_is_compiler(const char *comm, const char **ret_compiler);
+
+/* chain_entry_is_compile - likewise of a part of an account: by its stack, by where it was waited for, by the
+ * name of the process that it is of. */
+bool chain_entry_is_compile(
+	const struct recording *rec, const struct account_entry *e, const char **ret_compiler);
+
+/* process_words - what to call process @pid: the script that it runs, else its name, else @comm. Cut to
+ * @buf, which is returned. */
+#define PROCESS_WORDS_MAX 64
+const char *process_words(
+	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX]);

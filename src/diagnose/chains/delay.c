@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/chains/delay.h"
 
+#include "diagnose/chains/chain.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -8,7 +10,7 @@
 #include "base/macros.h"
 #include "base/search.h"
 
-#define PLACED_SHARE   0.3
+#define PLACED_SHARE   0.2
 #define RARELY         8   /* one step in so many at most */
 #define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
 #define SECTORS_MAX    (UINT64_C(1) << 32)
@@ -85,22 +87,19 @@ static bool has_part(const char *text, const char *const *parts)
 /* What the program was doing, where its stack tells: writing a checkpoint, or compiling. */
 static enum delay_kind purpose_of(const struct recording *rec, const struct account_entry *e)
 {
-	static const char *const compiler_files[] = {
-		"torch/_inductor/", "torch/_dynamo/", "/triton/", "torch/_functorch/", NULL};
 	static const char *const saver_files[] = {
 		"torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/", NULL};
 	static const char *const saver_functions[] = {"save_checkpoint", "checkpoint_save", NULL};
 	const struct stack *s =
 		rec->stacks && e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
 
+	if (chain_entry_is_compile(rec, e, NULL))
+		return DELAY_BY_COMPILE;
 	for (size_t i = 0; s && i < s->count; i++) {
 		const struct stack_frame *f = &s->frames[i];
 
-		if (!stack_frame_is_python(f))
-			continue;
-		if (has_part(f->py_file, compiler_files))
-			return DELAY_BY_COMPILE;
-		if (has_part(f->py_file, saver_files) || has_part(f->py_func, saver_functions))
+		if (stack_frame_is_python(f) && (has_part(f->py_file, saver_files) ||
+							has_part(f->py_func, saver_functions)))
 			return DELAY_BY_CHECKPOINT;
 	}
 	return DELAY_KINDS;

@@ -5,8 +5,10 @@
 
 #include "base/macros.h"
 
-#define NEIGHBOURS       0.5 /* more processes on the GPU than in ordinary steps, on average */
-#define CLOCK_RATIO      1.07
+#define NEIGHBOURS  0.5 /* more processes on the GPU than in ordinary steps, on average */
+#define CLOCK_RATIO 1.07
+#define OTHERS_PRESENT                                                                             \
+	1.5 /* processes on the GPU, on average: they may have been there before they had work */
 #define NEW_THREAD_PARTS 4 /* ordinary steps wait for it so much less */
 #define WORK_RATIO       1.1
 #define WORK_BYTES       65536
@@ -34,15 +36,18 @@ static void compare_readings(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
 {
 	struct mean clocks[2] = {0}, processes[2] = {0};
+	int64_t fewest = INT64_MAX; /* a process is there before it has work for the GPU */
 
 	for (size_t i = 0; i < rec->gpu_count; i++) {
 		const struct gpu_sample *g = &rec->gpus[i];
 		enum pace pace = pace_at(a, g->time.ns);
 
-		if (pace == PACE_MIXED || g->util_gpu_pct == 0)
+		if (pace == PACE_MIXED || g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
 		take(&processes[pace], g->processes);
+		if (pace == PACE_ORDINARY && g->processes > 0)
+			fewest = MIN(fewest, g->processes);
 		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
 			g->power_limit_mw;
 		if (pace != PACE_SLOW)
@@ -53,7 +58,7 @@ static void compare_readings(
 	}
 	ret->ordinary_clock_mhz = value_of(&clocks[PACE_ORDINARY]);
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
-	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
+	ret->ordinary_processes = fewest < INT64_MAX ? (double)fewest : 0;
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
 }
 
@@ -116,6 +121,8 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))
 		return GPU_BY_CALLS;
+	if (g->slow_processes > OTHERS_PRESENT) /* nothing else explains it */
+		return GPU_BY_NEIGHBOUR;
 	if (lower)
 		return GPU_BY_CLOCK;
 	if (g->thread)

@@ -25,12 +25,13 @@ struct gpu_change {
 	double ordinary_clock_mhz, slow_clock_mhz; /* means; 0: not known */
 	uint64_t reasons;                          /* why clocks were low, while steps were slow */
 	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
-	double ordinary_processes, slow_processes; /* on the GPU; 0: not known */
-	struct gpu_others others;                  /* recorded ones, of GPU_BY_NEIGHBOUR */
-	size_t readings;                           /* while steps were slow */
-	struct kernel_change kernels;              /* of GPU_BY_KERNELS */
-	struct call_added call;                    /* of GPU_BY_CALLS */
-	const struct account_entry *thread;        /* of GPU_BY_THREAD: its part of the account */
+	double ordinary_processes,
+		slow_processes;       /* on the GPU, the fewest and on average; 0: not known */
+	struct gpu_others others;     /* recorded ones, of GPU_BY_NEIGHBOUR */
+	size_t readings;              /* while steps were slow */
+	struct kernel_change kernels; /* of GPU_BY_KERNELS */
+	struct call_added call;       /* of GPU_BY_CALLS */
+	const struct account_entry *thread; /* of GPU_BY_THREAD: its part of the account */
 };
 
 /* gpu_change_find - compares readings in bars of slow steps with those in bars of ordinary ones,

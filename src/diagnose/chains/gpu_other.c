@@ -5,8 +5,10 @@
 
 #include "base/macros.h"
 #include "base/search.h"
+#include "diagnose/accounts/home.h"
 
 #define OTHERS_MAX 32
+#define COMMS_MAX  16
 #define CALLS_MORE 0.1 /* of the time that passed */
 #define RATE_MORE  3e9 /* bytes/s: a quarter of what PCIe 3 can do */
 #define NEW_PARTS  4   /* it did so much less before */
@@ -29,20 +31,66 @@ static uint64_t in_calls(const struct ledger_row *r)
 	       r->ns[LEDGER_GRAPH] + r->ns[LEDGER_COLLECTIVE];
 }
 
-static struct gpu_other *other_get(struct gpu_other *others, int *used, const struct ledger_row *r)
+/* Whether both are ranks of one communicator, however the job was launched. */
+static bool shares_communicator(const struct recording *rec, uint32_t job, uint32_t pid)
 {
+	uint64_t comms[COMMS_MAX];
+	int count = 0;
+
+	for (size_t i = 0; i < rec->collective_count && count < COMMS_MAX; i++) {
+		const struct collective_row *r = &rec->collectives[i];
+		int k = 0;
+
+		if (r->pid != job || !r->c.comm_hash)
+			continue;
+		while (k < count && comms[k] != r->c.comm_hash)
+			k++;
+		comms[k] = r->c.comm_hash;
+		count += k == count;
+	}
+	for (size_t i = 0; count && i < rec->collective_count; i++)
+		for (int k = 0; rec->collectives[i].pid == pid && k < count; k++)
+			if (rec->collectives[i].c.comm_hash == comms[k])
+				return true;
+	return false;
+}
+
+/* Other ranks of the job have GPUs of their own. */
+static bool is_rank_of(const struct recording *rec, uint32_t job, uint32_t pid)
+{
+	const struct process_home *a = home_of(rec, job), *b = home_of(rec, pid);
+
+	if (a && b && a->rank >= 0 && b->rank >= 0)
+		return a->rank != b->rank && !strcmp(a->script, b->script);
+	return shares_communicator(rec, job, pid);
+}
+
+struct others {
+	struct gpu_other items[OTHERS_MAX];
+	int used;
+};
+
+/* NULL: @r is no use of the GPU by another process, or there are too many. */
+static struct gpu_other *other_get(const struct recording *rec, const struct step_account *a,
+	struct others *others, const struct ledger_row *r)
+{
+	struct gpu_other *o;
 	int k = 0;
 
-	while (k < *used && others[k].pid != r->pid)
+	if (r->pid == a->pid || (!in_calls(r) && !r->copy_bytes))
+		return NULL;
+	while (k < others->used && others->items[k].pid != r->pid)
 		k++;
 	if (k == OTHERS_MAX)
 		return NULL;
-	if (k == *used) {
-		others[k].pid = r->pid;
-		memcpy(others[k].comm, r->comm, COMM_LEN);
-		(*used)++;
+	o = &others->items[k];
+	if (k == others->used) {
+		o->pid = r->pid;
+		o->is_rank = is_rank_of(rec, a->pid, r->pid);
+		memcpy(o->comm, r->comm, COMM_LEN);
+		others->used++;
 	}
-	return &others[k];
+	return o;
 }
 
 static double calls_more(const struct gpu_other *o)
@@ -57,7 +105,7 @@ static double rate_more(const struct gpu_other *o)
 
 static bool uses_more(const struct gpu_other *o)
 {
-	return calls_more(o) > CALLS_MORE || rate_more(o) > RATE_MORE;
+	return !o->is_rank && (calls_more(o) > CALLS_MORE || rate_more(o) > RATE_MORE);
 }
 
 static bool is_new(const struct gpu_other *o)
@@ -86,9 +134,8 @@ static void add(const struct gpu_other *o, struct gpu_others *ret)
 void gpu_others_find(
 	const struct recording *rec, const struct step_account *a, struct gpu_others *ret)
 {
-	struct gpu_other others[OTHERS_MAX] = {0};
+	struct others others = {0};
 	double passed[2] = {0};
-	int used = 0;
 
 	*ret = (struct gpu_others){0};
 	for (size_t i = 0; i < a->bar_count; i++) {
@@ -104,16 +151,55 @@ void gpu_others_find(
 		enum pace pace = pace_at(a, r->start.ns + (int64_t)(r->dur_ns / 2));
 		struct gpu_other *o;
 
-		if (r->pid == a->pid || pace == PACE_MIXED || (!in_calls(r) && !r->copy_bytes))
-			continue;
-		o = other_get(others, &used, r);
+		o = pace == PACE_MIXED ? NULL : other_get(rec, a, &others, r);
 		if (!o)
 			continue;
 		o->calls[pace] += (double)in_calls(r) / passed[pace];
 		o->rate[pace] += (double)r->copy_bytes / passed[pace] * (double)NS_PER_S;
 	}
-	for (int k = 0; k < used; k++)
-		if (uses_more(&others[k]))
-			add(&others[k], ret);
+	for (int k = 0; k < others.used; k++)
+		if (uses_more(&others.items[k]))
+			add(&others.items[k], ret);
 	ret->is_new = ret->count && is_new(&ret->named[0]);
+}
+
+/* Whether readings say that one process alone has the GPU; they need not tell. */
+static bool is_alone(const struct recording *rec, const struct step_account *a)
+{
+	size_t alone = 0, beside = 0;
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		const struct gpu_sample *g = &rec->gpus[i];
+
+		if (g->time.ns < a->first.ns || g->time.ns >= a->last.ns)
+			continue;
+		alone += g->processes == 1;
+		beside += g->processes > 1;
+	}
+	return alone > beside;
+}
+
+void gpu_others_all(
+	const struct recording *rec, const struct step_account *a, struct gpu_others *ret)
+{
+	struct others others = {0};
+	double passed = (double)(a->last.ns - a->first.ns);
+
+	*ret = (struct gpu_others){0};
+	if (!(passed > 0) || is_alone(rec, a))
+		return;
+	for (size_t i = 0; i < rec->ledger_count; i++) {
+		const struct ledger_row *r = &rec->ledger[i];
+		int64_t at = r->start.ns + (int64_t)(r->dur_ns / 2);
+		struct gpu_other *o;
+
+		o = at < a->first.ns || at >= a->last.ns ? NULL : other_get(rec, a, &others, r);
+		if (!o)
+			continue;
+		o->calls[PACE_SLOW] += (double)in_calls(r) / passed;
+		o->rate[PACE_SLOW] += (double)r->copy_bytes / passed * (double)NS_PER_S;
+	}
+	for (int k = 0; k < others.used; k++)
+		if (uses_more(&others.items[k]))
+			add(&others.items[k], ret);
 }

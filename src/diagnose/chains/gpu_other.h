@@ -17,6 +17,7 @@ struct gpu_other {
 	char comm[COMM_LEN];
 	double calls[2]; /* by enum pace: its time in calls, as a share of the time that passed */
 	double rate[2];  /* likewise: bytes/s that it copies */
+	bool is_rank;    /* of the same job, with a GPU of its own: it is no neighbour */
 };
 
 struct gpu_others {
@@ -25,6 +26,11 @@ struct gpu_others {
 	double rate; /* bytes/s that all of them copy while steps are slow */
 	bool is_new; /* the first one hardly used it before */
 };
+
+/* gpu_others_all - likewise over all steps of @a, none of which is slow: their use is in calls[PACE_SLOW]. None, if the
+ * GPU's own count says that there is no second process on it. */
+void gpu_others_all(
+	const struct recording *rec, const struct step_account *a, struct gpu_others *ret);
 
 /* gpu_others_find - those that spend a tenth of the time in calls beyond what they did in ordinary steps, or copy so
  * much more that a link is busy with it. */

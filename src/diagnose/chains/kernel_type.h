@@ -11,6 +11,7 @@
 	X(FP16, "fp16")                                                                            \
 	X(TF32, "tf32")                                                                            \
 	X(FP32, "fp32")                                                                            \
+	X(FP64, "fp64")                                                                            \
 	X(UNKNOWN, "")
 
 enum kernel_type {

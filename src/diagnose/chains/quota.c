@@ -32,15 +32,20 @@ static uint64_t only_group(const struct recording *rec)
 	return id;
 }
 
+uint64_t quota_group(const struct recording *rec, uint32_t pid, int64_t to_ns)
+{
+	uint64_t id = group_of(rec, pid, to_ns);
+
+	return id ? id : only_group(rec);
+}
+
 struct quota_stop quota_find(
 	const struct recording *rec, uint32_t pid, int64_t from_ns, int64_t to_ns)
 {
 	const struct container_sample *first = NULL, *last = NULL;
 	struct quota_stop stop = {0};
-	uint64_t id = group_of(rec, pid, to_ns);
+	uint64_t id = quota_group(rec, pid, to_ns);
 
-	if (!id)
-		id = only_group(rec);
 	for (size_t i = 0; id && i < rec->container_count; i++) {
 		const struct container_sample *c = &rec->containers[i];
 

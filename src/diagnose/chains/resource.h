@@ -24,7 +24,8 @@
 	X(LOCK, "lock")                 /* a thread holds it */                                    \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
 	X(ADDRESS, "address")           /* a remote address */                                     \
-	X(COMPILER, "compiler")         /* which one */
+	X(COMPILER, "compiler")         /* which one */                                            \
+	X(PRECISION, "precision")       /* numbers wider than the work needs */
 
 enum resource {
 #define X(NAME, id) RESOURCE_##NAME,

@@ -2,10 +2,10 @@
 #include "diagnose/compose/compose.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
@@ -27,10 +27,11 @@ static uint32_t kinds_of(enum problem p)
 		return BIT(CALL) | BIT(LAUNCH) | BIT(ALLOCATION) | BIT(HOST) | BIT(GRAPH) |
 		       BIT(COMPILE);
 	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
-	case PROBLEM_NCCL_HANG:
+	case PROBLEM_NCCL_HANG: /* who waits for ever spins, sleeps and is preempted: no matter */
+		return kinds_of(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
 	case PROBLEM_STRAGGLER:
 		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
-		       BIT(NETWORK) | BIT(PROCESS);
+		       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
 	default: return 0;
 	}
 }
@@ -46,22 +47,23 @@ static bool is_of(const struct incident *i, uint32_t pid)
 }
 
 /* Ranks that wait for another one are told with that one: whoever is not blamed is its victim. */
-static bool is_victim(const struct incident *i, uint32_t pid)
+static bool is_victim(const struct rank_jobs *jobs, const struct incident *i, uint32_t pid)
 {
 	return (i->problem == PROBLEM_STRAGGLER || i->problem == PROBLEM_NCCL_HANG) &&
-	       i->severity >= SEVERITY_MEDIUM && is_of(i, pid);
+	       i->severity >= SEVERITY_MEDIUM &&
+	       (is_of(i, pid) || rank_jobs_meet(jobs, i->pid, pid));
 }
 
 /* Whether one of the @n state findings tells of @f. */
 static bool is_told(const struct time_findings *all, const struct time_finding *f,
-	const struct incident *states, size_t n)
+	const struct rank_jobs *jobs, const struct incident *states, size_t n)
 {
 	for (size_t i = 0; i < n; i++) {
 		const struct incident *s = &states[i];
 
 		if (!(kinds_of(s->problem) >> f->delay.kind & 1))
 			continue;
-		if (is_victim(s, all->account->pid))
+		if (is_victim(jobs, s, all->account->pid))
 			return true;
 		if (is_of(s, all->account->pid) &&
 			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
@@ -187,7 +189,9 @@ static void put_figures(
 	inc->slow_p50_ns = is_slow ? a->slow_step_ns : a->ordinary_step_ns;
 	inc->tail_ratio = (double)inc->slow_p50_ns / (double)MAX(inc->baseline_ns, UINT64_C(1));
 	inc->excess_ns = f->lost_ns;
-	inc->explained = f->delay.kind == DELAY_BY_UNKNOWN ? 0 : 1;
+	inc->explained = f->delay.kind == DELAY_BY_UNKNOWN ? 0
+			 : f->delay.end.share > 0          ? MIN(f->delay.end.share, 1.0)
+							   : 1;
 	inc->period_steps = is_slow ? a->period_steps : 0;
 	inc->period_confidence = is_slow ? a->period_confidence : 0;
 	if (is_slow && delay_is_lasting(a))
@@ -268,11 +272,9 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 
 static void settle(struct incident_list *l)
 {
-	bool *dropped = calloc(l->count + 1, sizeof(*dropped));
+	bool dropped[CORRELATE_INCIDENTS_MAX];
 	size_t kept = 0;
 
-	if (!dropped)
-		return;
 	for (size_t i = 0; i < l->count; i++)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count);
@@ -284,19 +286,21 @@ static void settle(struct incident_list *l)
 		kept++;
 	}
 	l->count = kept;
-	free(dropped);
 }
 
 void compose(const struct time_findings *findings, size_t n, double completeness,
 	struct incident_list *out)
 {
 	size_t states = out->count;
+	struct rank_jobs jobs = {0};
 
+	if (n)
+		rank_jobs_find(findings[0].rec, &jobs);
 	for (size_t i = 0; i < n; i++)
 		for (int k = 0; k < findings[i].count; k++) {
 			const struct time_finding *f = &findings[i].items[k];
 
-			if (!is_told(&findings[i], f, out->items, states) &&
+			if (!is_told(&findings[i], f, &jobs, out->items, states) &&
 				!is_mutual(findings, n, i, f))
 				add(&findings[i], f, completeness, out);
 		}

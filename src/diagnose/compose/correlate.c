@@ -63,9 +63,19 @@ static int find_states(const struct engine *g, struct incident_list *out)
 	return r;
 }
 
+/* Where stays are all that is known of threads, calls do not make up for those that are missing. */
+static double completeness_of_times(const struct engine *g)
+{
+	double of_rows = completeness_of_sources(g->rec->books, OF_CALLS | OF_SOURCE(SOURCE_HOST));
+
+	return g->rec->ledger_count || g->completeness < 0 ? g->completeness
+							   : MIN(g->completeness, of_rows);
+}
+
 static int find_times(struct engine *g)
 {
 	const struct step_report *accounts = NULL;
+	double completeness = completeness_of_times(g);
 	int r = account_get(g->rec, &g->own_accounts, &accounts);
 
 	if (r < 0 || !accounts->count)
@@ -75,7 +85,7 @@ static int find_times(struct engine *g)
 		return -ENOMEM;
 	for (size_t i = 0; r == 0 && i < accounts->count; i++)
 		r = time_findings_find(
-			g->rec, &accounts->items[i], g->completeness, &g->times[g->time_count++]);
+			g->rec, &accounts->items[i], completeness, &g->times[g->time_count++]);
 	return r;
 }
 
@@ -103,8 +113,6 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	struct incident_list found;
 	int r;
 
-	*ret = NULL;
-	*ret_count = 0;
 	r = baseline_run(rec, &g.ops);
 	if (r == 0)
 		r = device_allocs_run(rec, &g.allocs);
@@ -120,7 +128,7 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 		r = find_times(&g);
 	if (r < 0)
 		return r;
-	compose(g.times, g.time_count, g.completeness, &found);
+	compose(g.times, g.time_count, completeness_of_times(&g), &found);
 	qsort(list, found.count, sizeof(*list), by_weight);
 	*ret = TAKE(list);
 	*ret_count = found.count;

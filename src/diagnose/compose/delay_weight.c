@@ -3,6 +3,7 @@
 
 #include "diagnose/accounts/place.h"
 #include "diagnose/chains/host_code.h"
+#include "diagnose/compose/clocked.h"
 #include "base/macros.h"
 
 #define WASTE_SHARE   0.15
@@ -11,6 +12,8 @@
 #define PACED_RATIO   1.6
 #define READINGS_MIN  3
 #define BUSY_PERCENT  70
+#define REGULAR_LEAST 0.5
+#define REGULAR_MOST  1.3
 #define EVEN_SHARE    0.3
 #define GPU_TOO       0.3
 #define ONE_PLACE     0.6
@@ -48,12 +51,21 @@ static bool is_input(enum delay_kind kind)
 	       kind == DELAY_BY_NETWORK || kind == DELAY_BY_ASLEEP;
 }
 
+/* Whether slow units come every so many, and as many as that makes: chance has periods of its own. */
+static bool is_regular(const struct step_account *a)
+{
+	double expected = a->period_steps ? (double)a->steps / a->period_steps : 0;
+
+	return a->period_steps && a->slow_steps > REGULAR_LEAST * expected &&
+	       a->slow_steps < REGULAR_MOST * expected;
+}
+
 /* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
 bool delay_is_idle(const struct step_account *a, const struct delay *l)
 {
 	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
 
-	return is_input(l->kind) && !is_training(a) && !is_known && !a->period_steps;
+	return is_input(l->kind) && !is_training(a) && !is_known && !is_regular(a);
 }
 
 /* What a slower CPU makes longer. */
@@ -143,6 +155,12 @@ static bool grows_with_work(const struct gpu_change *gpu, enum delay_kind kind)
 	}
 }
 
+/* Where launches, bytes and waits are not counted, longer waits for the GPU are most likely more work. */
+static bool knows_work(const struct step_account *a)
+{
+	return a->ordinary_launches > 0 || a->ordinary_bytes > 0 || a->ordinary_waits > 0;
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(
@@ -153,7 +171,7 @@ static bool is_own_work(
 	if (l->kind == DELAY_BY_GPU)
 		return gpu->reason == GPU_BY_WORK || gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       !delay_is_lasting(a));
+			       (!delay_is_lasting(a) || !knows_work(a)));
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
 		       !a->period_steps;
@@ -187,7 +205,7 @@ static bool is_paced(const struct step_account *a)
 	double usual = (double)a->ordinary_step_ns;
 	size_t near = 0;
 
-	if (a->origin == STEP_BY_TIME)
+	if (a->origin == STEP_BY_TIME || units_are_clocked(a))
 		return false;
 	for (size_t i = 0; i < a->mark_count; i++)
 		near += (double)a->marks[i].dur_ns < PACED_RATIO * usual &&

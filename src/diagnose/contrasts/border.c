@@ -3,10 +3,8 @@
 
 #include <math.h>
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
-
-#define LARGE_RATIO 1.5
-#define IN_A_ROW    3 /* long ones: one may be a hiccup */
 
 /* The first step that is slow; @n: none is, or ordinary ones come later. */
 static size_t first_slow(const struct step_facts *steps, size_t n)
@@ -32,19 +30,19 @@ static uint64_t limit_of(const struct step_facts *steps, size_t n, const struct 
 				(double)steps[i].dur_ns;
 	ordinary /= (double)MAX(c->ordinary, (size_t)1);
 	slow /= (double)MAX(c->slow, (size_t)1);
-	return slow >= LARGE_RATIO * ordinary ? (uint64_t)sqrt(slow * ordinary) : 0;
+	return slow >= THRESHOLD(BORDER_RATIO) * ordinary ? (uint64_t)sqrt(slow * ordinary) : 0;
 }
 
 static size_t first_long(const struct step_facts *steps, size_t n, size_t from, uint64_t limit)
 {
-	size_t run = 0;
+	size_t run = 0, in_a_row = (size_t)THRESHOLD(BORDER_ROW);
 
 	for (size_t i = from; i < n; i++) {
 		if (steps[i].class != STEP_SLOW)
 			continue;
 		run = steps[i].dur_ns >= limit ? run + 1 : 0;
-		if (run == IN_A_ROW)
-			return i + 1 - IN_A_ROW;
+		if (run == in_a_row)
+			return i + 1 - in_a_row;
 	}
 	return from;
 }

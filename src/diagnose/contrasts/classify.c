@@ -9,11 +9,9 @@
  * and only units are compared, by their length per step. Steps in which the tracer probed launches are
  * compared without what that costs (probe_cost.h).
  *
- * Units fall into two classes if their lengths do: the best split (Otsu's, of logarithms) must leave
- * medians apart by 15 % and by 3 times the spread of the shorter class. One bell of lengths, however
- * wide, has no such split. Where there is none, steps may still have become slower at one moment, by
- * 12 % at least: then all since are slow. Where nearly all since are longer than nearly all before, that
- * moment is a better border than any length. */
+ * Units fall into two classes if their lengths do by more than they vary anyway (separate.h), or did at one
+ * moment (trend.h): where nearly all since are longer than nearly all before, that moment is a better border than any
+ * length. Units that became longer little by little are a drift: the first quarter is what was ordinary. */
 #include "diagnose/contrasts/classify.h"
 
 #include <errno.h>
@@ -21,25 +19,14 @@
 #include <stdlib.h>
 
 #include "diagnose/contrasts/probe_cost.h"
+#include "diagnose/contrasts/rhythm.h"
+#include "diagnose/contrasts/separate.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
-#include "stat/rank.h"
 #include "stat/robust.h"
 
-#define PHASE_SHARE   0.6
-#define WARMUP_STEPS  20
-#define WARMUP_RATIO  1.5
-#define GROUP_MAX     64
-#define GROUP_SHARE   0.6
-#define GROUP_WAITS   4
-#define SLOW_RATIO    1.15
-#define SLOW_SPREAD   3.0
-#define SHIFT_RATIO   1.12
-#define SHIFT_PAIRS   0.85
-#define SHIFT_SURE    0.9
-#define SHIFT_MIN     12
-#define MAD_SIGMA     1.4826
-#define ORDINARY_MIN  4
-#define ORDINARY_PART 0.1 /* fewer are those of a host that runs ahead at first */
+#define GROUP_MAX      64
+#define DRIFT_ORDINARY 4
 
 struct unit {
 	size_t first, count;
@@ -69,7 +56,7 @@ static int mark_phases(struct step_facts *steps, size_t n)
 			usual = phases[i];
 		}
 	}
-	if ((double)best < PHASE_SHARE * (double)n)
+	if ((double)best < THRESHOLD(PHASE_SHARE) * (double)n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (phase_of(&steps[i]) != usual && phase_of(&steps[i]) != usual + 1)
@@ -92,8 +79,8 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 {
 	size_t last = 0;
 
-	for (size_t i = 0; i < MIN(n / 5, (size_t)WARMUP_STEPS); i++)
-		if ((double)steps[i].dur_ns > WARMUP_RATIO * (double)median)
+	for (size_t i = 0; i < MIN(n / 5, (size_t)THRESHOLD(WARMUP_STEPS)); i++)
+		if ((double)steps[i].dur_ns > THRESHOLD(WARMUP_RATIO) * (double)median)
 			last = i + 1;
 		else if (i >= last + 2)
 			break;
@@ -104,7 +91,9 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 /* A step that waits for what the steps before it have queued. */
 static bool is_long_wait(const struct step_facts *s, uint64_t mean, uint64_t median_wait)
 {
-	return s->class != STEP_OTHER && s->wait_ns * 8 > mean && s->wait_ns > 4 * median_wait;
+	return s->class != STEP_OTHER &&
+	       (double)s->wait_ns > THRESHOLD(WAIT_SHARE) * (double)mean &&
+	       (double)s->wait_ns > THRESHOLD(WAIT_RATIO) * (double)median_wait;
 }
 
 static uint32_t find_group(
@@ -123,7 +112,8 @@ static uint32_t find_group(
 	for (size_t k = 1; k <= GROUP_MAX; k++)
 		if (counts[k] > counts[best])
 			best = k;
-	if (waits < GROUP_WAITS || (double)counts[best] < GROUP_SHARE * (double)(waits - 1))
+	if ((double)waits < THRESHOLD(GROUP_WAITS) ||
+		(double)counts[best] < THRESHOLD(GROUP_SHARE) * (double)(waits - 1))
 		return 1;
 	return (uint32_t)best;
 }
@@ -156,51 +146,6 @@ static size_t make_units(const struct step_facts *steps, size_t n, uint32_t grou
 	return count;
 }
 
-/* The best place to cut @sorted in two: how many are in the lower class. */
-static size_t split_of(const uint64_t *sorted, size_t n)
-{
-	double total = 0, low = 0, best = -1;
-	size_t at = 0;
-
-	for (size_t i = 0; i < n; i++)
-		total += log((double)MAX(sorted[i], UINT64_C(1)));
-	for (size_t i = 1; i < n; i++) {
-		double mean_low, mean_high, between;
-
-		low += log((double)MAX(sorted[i - 1], UINT64_C(1)));
-		mean_low = low / (double)i;
-		mean_high = (total - low) / (double)(n - i);
-		between = (double)i * (double)(n - i) * (mean_high - mean_low) *
-			  (mean_high - mean_low);
-		if (between > best) {
-			best = between;
-			at = i;
-		}
-	}
-	return at;
-}
-
-/* The length from which on a unit is slow; 0: none is. */
-static uint64_t slow_limit(const struct unit *units, size_t n, uint64_t *scratch)
-{
-	size_t low;
-	uint64_t median_low, median_high, spread;
-
-	for (size_t i = 0; i < n; i++)
-		scratch[i] = units[i].per_step_ns;
-	robust_sort(scratch, n);
-	low = split_of(scratch, n);
-	if (low < MAX((size_t)ORDINARY_MIN, (size_t)(ORDINARY_PART * (double)n)) || low >= n)
-		return 0;
-	median_low = robust_median(scratch, low);
-	median_high = robust_median(scratch + low, n - low);
-	spread = robust_mad(scratch, low);
-	if ((double)median_high < SLOW_RATIO * (double)median_low ||
-		(double)(median_high - median_low) < SLOW_SPREAD * MAD_SIGMA * (double)spread)
-		return 0;
-	return scratch[low];
-}
-
 static void sum_up(struct step_facts *steps, size_t n, struct classification *ret)
 {
 	uint64_t ordinary_ns = 0, slow_ns = 0, even;
@@ -218,55 +163,89 @@ static void sum_up(struct step_facts *steps, size_t n, struct classification *re
 	ret->lost_ns = slow_ns > even ? slow_ns - even : 0;
 }
 
-/* The unit from which on they are longer, where that is so of @least of the pairs of one before and one
- * after it: the split with the most telling ranks (Pettitt's). SIZE_MAX: there is none. */
-static int find_shift(const struct unit *units, size_t n, double least, size_t *ret)
+static void set_class(struct step_facts *steps, const struct unit *units, size_t from, size_t to,
+	enum step_class class)
 {
-	_cleanup_free_ uint64_t *values = calloc(n + 1, sizeof(*values));
-	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
-	double sum = 0, best = 0, best_sum = 0, after;
+	for (size_t u = from; u < to; u++)
+		for (size_t i = 0; i < units[u].count; i++)
+			steps[units[u].first + i].class = class;
+}
 
-	*ret = SIZE_MAX;
-	if (!values || !ranks)
-		return -ENOMEM;
-	for (size_t i = 0; i < n; i++)
-		values[i] = units[i].per_step_ns;
-	if (rank_values(values, n, ranks) < 0)
-		return -ENOMEM;
-	for (size_t k = 1; k < n; k++) {
-		double early;
+/* Slow are the units from a length on. */
+static void set_long(struct step_facts *steps, const struct unit *units, size_t n, uint64_t limit,
+	enum step_class class)
+{
+	for (size_t u = 0; u < n; u++)
+		if (units[u].per_step_ns >= limit)
+			set_class(steps, units, u, u + 1, class);
+}
 
-		sum += ranks[k - 1];
-		early = (double)k * (double)(n + 1) - 2 * sum; /* the first k are the short ones */
-		if (k >= SHIFT_MIN && n - k >= SHIFT_MIN && early > best) {
-			best = early;
-			best_sum = sum;
-			*ret = k;
-		}
+/* Whether slow units follow each other more often than by chance: by the number of changes between the two
+ * classes (Wald and Wolfowitz), in standard deviations. */
+static bool is_in_runs(const struct unit *units, size_t n, uint64_t limit)
+{
+	double slow = 0, runs = 1, expected, deviation;
+
+	for (size_t u = 0; u < n; u++) {
+		bool is_slow = units[u].per_step_ns >= limit;
+
+		slow += is_slow;
+		runs += u && is_slow != (units[u - 1].per_step_ns >= limit);
 	}
-	if (*ret == SIZE_MAX)
+	expected = 2 * slow * ((double)n - slow) / (double)n + 1;
+	deviation = sqrt((expected - 1) * (expected - 2) / ((double)n - 1));
+	return expected > 2 && expected - runs >= THRESHOLD(RUNS) * deviation;
+}
+
+/* Units fall into two classes by their lengths, and where these are not far apart only if the slow ones come
+ * every so many steps or one after the other. */
+static int mark_slow(struct step_facts *steps, size_t step_count, const struct unit *units,
+	size_t n, const uint64_t *sorted, const struct separation *found, uint32_t group)
+{
+	uint64_t limit = sorted[found->low];
+	bool is_regular = false;
+
+	set_long(steps, units, n, limit, STEP_SLOW);
+	if (found->is_sure || is_in_runs(units, n, limit))
 		return 0;
-	after = (best_sum - (double)*ret * (double)(*ret + 1) / 2) /
-		((double)*ret * (double)(n - *ret)); /* pairs in which the earlier is longer */
-	if (1 - after < least)
-		*ret = SIZE_MAX;
+	if (rhythm_is_regular(steps, step_count, group, &is_regular) < 0)
+		return -ENOMEM;
+	if (!is_regular)
+		set_long(steps, units, n, limit, STEP_ORDINARY);
 	return 0;
 }
 
-static uint64_t median_between(const struct unit *units, size_t from, size_t to, uint64_t *scratch)
+/* Slow is what is longer, by its length or since a moment; of a drift all after the first quarter. */
+static int mark_units(struct step_facts *steps, size_t step_count, const struct unit *units,
+	size_t n, struct classification *ret)
 {
-	for (size_t i = from; i < to; i++)
-		scratch[i - from] = units[i].per_step_ns;
-	robust_sort(scratch, to - from);
-	return robust_median(scratch, to - from);
+	_cleanup_free_ uint64_t *lengths = calloc(n + 1, sizeof(*lengths));
+	_cleanup_free_ uint64_t *sorted = calloc(n + 1, sizeof(*sorted));
+	struct separation found;
+
+	if (!lengths || !sorted)
+		return -ENOMEM;
+	for (size_t u = 0; u < n; u++)
+		sorted[u] = lengths[u] = units[u].per_step_ns;
+	robust_sort(sorted, n);
+	if (separate_find(sorted, n, &found) < 0 ||
+		trend_find(lengths, n, found.low && found.is_sure, &ret->trend) < 0)
+		return -ENOMEM;
+	if (ret->trend.is_drift)
+		set_class(steps, units, n / DRIFT_ORDINARY, n, STEP_SLOW);
+	else if (ret->trend.since != SIZE_MAX)
+		set_class(steps, units, ret->trend.since, n, STEP_SLOW);
+	else if (found.low)
+		return mark_slow(steps, step_count, units, n, sorted, &found, ret->group);
+	return 0;
 }
 
 int classify_steps(struct step_facts *steps, size_t n, struct classification *ret)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(n + 1, sizeof(*scratch));
 	_cleanup_free_ struct unit *units = calloc(n + 1, sizeof(*units));
-	uint64_t mean = 0, median_wait, limit;
-	size_t count, since = SIZE_MAX;
+	uint64_t mean = 0, median_wait;
+	size_t count;
 	double cost;
 
 	*ret = (struct classification){.group = 1};
@@ -285,19 +264,8 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 	if (probe_cost_find(steps, n, &cost) < 0)
 		return -ENOMEM;
 	count = make_units(steps, n, ret->group, mean, median_wait, cost, units);
-	limit = count >= 2 ? slow_limit(units, count, scratch) : 0;
-	if (find_shift(units, count, limit ? SHIFT_SURE : SHIFT_PAIRS, &since) < 0)
+	if (mark_units(steps, n, units, count, ret) < 0)
 		return -ENOMEM;
-	if (since != SIZE_MAX &&
-		(double)median_between(units, since, count, scratch) <
-			SHIFT_RATIO * (double)median_between(units, 0, since, scratch))
-		since = SIZE_MAX;
-	if (since != SIZE_MAX)
-		limit = 0;
-	for (size_t u = 0; u < count; u++)
-		for (size_t i = 0; i < units[u].count; i++)
-			if ((limit && units[u].per_step_ns >= limit) || u >= since)
-				steps[units[u].first + i].class = STEP_SLOW;
 	sum_up(steps, n, ret);
 	return 0;
 }

@@ -3,6 +3,7 @@
  * did something else. */
 #pragma once
 
+#include "diagnose/contrasts/trend.h"
 #include "diagnose/units/boundaries.h"
 
 enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
@@ -18,7 +19,8 @@ struct step_facts {
 struct classification {
 	uint32_t group; /* steps between two long waits for the GPU; 1: every step waits, or none */
 	size_t slow, ordinary, other;
-	uint64_t lost_ns; /* by slow steps, beyond what as many ordinary ones take */
+	uint64_t lost_ns;   /* by slow steps, beyond what as many ordinary ones take */
+	struct trend trend; /* of units */
 };
 
 /* classify_steps - sets the class of each of @steps, which are in order of time. 0 or -ENOMEM. */

@@ -284,6 +284,9 @@ static int put_account(struct builder *b, struct step_account *a)
 		.group = b->found.group,
 		.first.ns = b->account->units[0].start_ns,
 		.last.ns = b->account->units[b->account->unit_count - 1].end_ns,
+		.is_drift = b->found.trend.is_drift,
+		.drift_from_ns = b->found.trend.from_ns,
+		.drift_to_ns = b->found.trend.to_ns,
 		.lost_ns = b->found.lost_ns,
 		.unknown_reason = ""};
 	memcpy(a->comm, b->account->comm, COMM_LEN);
@@ -317,7 +320,8 @@ static int contrast_units(const struct process_account *a, struct step_account *
 		r = classify_steps(b.facts, a->unit_count, &b.found);
 	if (r < 0)
 		return r;
-	border_settle(b.facts, a->unit_count, &b.found);
+	if (!b.found.trend.is_drift)
+		border_settle(b.facts, a->unit_count, &b.found);
 	r = sum_classes(&b);
 	for (int i = 0; r == 0 && i < CLASSES; i++)
 		place_host(&b.sums[i]);

@@ -9,24 +9,20 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "stat/robust.h"
 
-#define NEAR_STEPS    8
-#define PROBED        0.7 /* share of a step; those in between count for neither side */
-#define NOT_PROBED    0.1
-#define STRETCHES_MIN 4
-#define COST_MAX      1.5
-#define PARTS         1000000 /* ratios are sorted as integers */
+#define PARTS 1000000 /* ratios are sorted as integers */
 
 static bool is_probed(const struct step_facts *s)
 {
-	return s->class != STEP_OTHER && s->probed > PROBED;
+	return s->class != STEP_OTHER && s->probed > THRESHOLD(PROBED);
 }
 
 static bool is_plain(const struct step_facts *s)
 {
-	return s->class != STEP_OTHER && s->probed < NOT_PROBED;
+	return s->class != STEP_OTHER && s->probed < THRESHOLD(NOT_PROBED);
 }
 
 /* The median length of the steps in [from, to) that are probed, or of those that are not; 0: there are
@@ -48,12 +44,12 @@ static uint64_t median_of(
 static uint64_t ratio_at(
 	const struct step_facts *steps, size_t n, size_t from, size_t to, uint64_t *scratch)
 {
-	size_t first = from, last = to;
+	size_t first = from, last = to, near = (size_t)THRESHOLD(PROBED_NEAR);
 	uint64_t before, after, here;
 
-	while (first > 0 && from - first < NEAR_STEPS && !is_probed(&steps[first - 1]))
+	while (first > 0 && from - first < near && !is_probed(&steps[first - 1]))
 		first--;
-	while (last < n && last - to < NEAR_STEPS && !is_probed(&steps[last]))
+	while (last < n && last - to < near && !is_probed(&steps[last]))
 		last++;
 	before = median_of(steps, first, from, false, scratch);
 	after = median_of(steps, to, last, false, scratch);
@@ -85,10 +81,10 @@ int probe_cost_find(const struct step_facts *steps, size_t n, double *ret)
 		if (ratio)
 			ratios[count++] = ratio;
 	}
-	if (count < STRETCHES_MIN)
+	if ((double)count < THRESHOLD(PROBED_TIMES))
 		return 0;
 	robust_sort(ratios, count);
 	cost = (double)robust_median(ratios, count) / PARTS;
-	*ret = MIN(MAX(cost, 1.0), COST_MAX);
+	*ret = MIN(MAX(cost, 1.0), THRESHOLD(PROBED_COST));
 	return 0;
 }

@@ -17,21 +17,9 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "stat/robust.h"
-
-#define PERIODS_MIN   3
-#define PERIOD_SHARE  0.6
-#define BY_CHANCE     0.05
-#define STRETCH_STEPS 5 /* in a row, or one in STRETCH_PARTS of the period: a short stretch */
-#define STRETCH_PARTS 4
-#define VARIED_TIMES  3
-#define VARIED_HALVES 3   /* at most so many times as many slow ones in one half as in the other */
-#define VARIED_SHARE  0.1 /* of the steps are neither like ordinary nor like slow ones */
-#define COUNTED_MIN   16
-#define FOLLOWS_LEAST 0.8 /* correlation */
-#define SAME_AT_LEAST 0.5 /* growth of the work for each part of growth of the length */
-#define SAME_AT_MOST  2.0
 
 struct order {
 	size_t *starts; /* of slow stretches */
@@ -100,14 +88,15 @@ static size_t count_near(const uint64_t *distances, size_t n, uint64_t usual, ui
 }
 
 /* Whether @same of @n distances would be near @usual in any order of as many slow steps. */
-static bool is_by_chance(const struct order *o, size_t n, size_t usual, size_t about, size_t same)
+static bool is_by_chance(
+	const struct order *o, size_t n, size_t usual, size_t about, size_t same, double chance)
 {
 	double slow = (double)o->slow / (double)(o->last - o->first + 1);
 
-	return tail_of(n, same, chance_of(usual, about, slow)) >= BY_CHANCE;
+	return tail_of(n, same, chance_of(usual, about, slow)) >= chance;
 }
 
-static int find_period(const struct order *o, uint32_t group, struct rhythm *ret)
+static int find_period(const struct order *o, uint32_t group, double chance, struct rhythm *ret)
 {
 	_cleanup_free_ uint64_t *distances = calloc(o->stretches + 1, sizeof(*distances));
 	size_t n = o->stretches ? o->stretches - 1 : 0, same;
@@ -116,20 +105,20 @@ static int find_period(const struct order *o, uint32_t group, struct rhythm *ret
 
 	if (!distances)
 		return -ENOMEM;
-	if (n < PERIODS_MIN)
+	if ((double)n < THRESHOLD(PERIODS))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		distances[i] = o->starts[i + 1] - o->starts[i];
 	robust_sort(distances, n);
 	usual = robust_median(distances, n);
 	stretch = (double)o->slow / (double)o->stretches;
-	if (usual <= 2 ||
-		(stretch > STRETCH_STEPS * group && stretch * STRETCH_PARTS > (double)usual))
+	if (usual <= 2 || (stretch > THRESHOLD(STRETCH_UNITS) * group &&
+				  stretch > THRESHOLD(STRETCH_SHARE) * (double)usual))
 		return 0;
 	same = count_near(distances, n, usual, 1);
-	if ((double)same < PERIOD_SHARE * (double)n ||
-		(is_by_chance(o, n, usual, 0, count_near(distances, n, usual, 0)) &&
-			is_by_chance(o, n, usual, 1, same)))
+	if ((double)same < THRESHOLD(PERIOD_SHARE) * (double)n ||
+		(is_by_chance(o, n, usual, 0, count_near(distances, n, usual, 0), chance) &&
+			is_by_chance(o, n, usual, 1, same, chance)))
 		return 0;
 	ret->period_steps = (uint32_t)usual;
 	ret->period_confidence = (double)same / (double)n;
@@ -154,7 +143,8 @@ static bool is_of_both_halves(const struct step_facts *facts, size_t n)
 
 	for (size_t i = 0; i < n; i++)
 		slow[i >= n / 2] += is_slow(&facts[i]);
-	return MAX(slow[0], slow[1]) <= VARIED_HALVES * MIN(slow[0], slow[1]);
+	return (double)MAX(slow[0], slow[1]) <=
+	       THRESHOLD(VARIED_HALVES) * (double)MIN(slow[0], slow[1]);
 }
 
 /* Whether there are steps where a gap would be: in the middle third of the way from ordinary to slow ones. */
@@ -179,7 +169,7 @@ static int find_gap(const struct step_facts *facts, size_t n, bool *ret)
 		between += facts[i].class != STEP_OTHER && length > (double)ordinary * third &&
 			   length * third < (double)slow;
 	}
-	*ret = (double)between < VARIED_SHARE * (double)compared;
+	*ret = (double)between < THRESHOLD(VARIED_SHARE) * (double)compared;
 	return 0;
 }
 
@@ -219,16 +209,18 @@ static bool follows(
 		xy += a * b;
 	}
 	all = count[STEP_ORDINARY] + count[STEP_SLOW];
-	if (MIN(count[STEP_ORDINARY], count[STEP_SLOW]) < COUNTED_MIN || work[STEP_ORDINARY] <= 0)
+	if (MIN(count[STEP_ORDINARY], count[STEP_SLOW]) < THRESHOLD(WORK_UNITS) ||
+		work[STEP_ORDINARY] <= 0)
 		return false;
-	if (all * xy - x * y < FOLLOWS_LEAST * sqrt((all * xx - x * x) * (all * yy - y * y)))
+	if (all * xy - x * y <
+		THRESHOLD(WORK_FOLLOWS) * sqrt((all * xx - x * x) * (all * yy - y * y)))
 		return false;
 	grown = work[STEP_SLOW] / count[STEP_SLOW] / (work[STEP_ORDINARY] / count[STEP_ORDINARY]) -
 		1;
 	longer = length[STEP_SLOW] / count[STEP_SLOW] /
 			 (length[STEP_ORDINARY] / count[STEP_ORDINARY]) -
 		 1;
-	return grown >= SAME_AT_LEAST * longer && grown <= SAME_AT_MOST * longer;
+	return grown >= THRESHOLD(WORK_LEAST) * longer && grown <= THRESHOLD(WORK_MOST) * longer;
 }
 
 int rhythm_find(const struct step_span *spans, const struct step_facts *facts, size_t n,
@@ -242,14 +234,29 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	if (!starts)
 		return -ENOMEM;
 	o = order_of(facts, n, starts);
-	if (find_period(&o, group, ret) < 0)
+	if (find_period(&o, group, THRESHOLD(PERIOD_CHANCE), ret) < 0)
 		return -ENOMEM;
 	/* Steps of a group differ, as the last of them waits for all. */
-	if (group == 1 && o.stretches >= VARIED_TIMES && is_of_both_halves(facts, n) &&
-		find_gap(facts, n, &has_gap) < 0)
+	if (group == 1 && (double)o.stretches >= THRESHOLD(VARIED_TIMES) &&
+		is_of_both_halves(facts, n) && find_gap(facts, n, &has_gap) < 0)
 		return -ENOMEM;
 	ret->is_varied = !has_gap;
 	for (int w = 0; ret->is_varied && w < WORKS; w++)
 		ret->is_proportional |= follows(spans, facts, n, (enum work)w);
+	return 0;
+}
+
+int rhythm_is_regular(const struct step_facts *facts, size_t n, uint32_t group, bool *ret)
+{
+	_cleanup_free_ size_t *starts = calloc(n + 1, sizeof(*starts));
+	struct rhythm found = {0};
+	struct order o;
+
+	if (!starts)
+		return -ENOMEM;
+	o = order_of(facts, n, starts);
+	if (find_period(&o, group, THRESHOLD(PERIOD_SURE), &found) < 0)
+		return -ENOMEM;
+	*ret = found.period_steps > 0;
 	return 0;
 }

@@ -16,3 +16,7 @@ struct rhythm {
  * -ENOMEM. */
 int rhythm_find(const struct step_span *spans, const struct step_facts *facts, size_t n,
 	uint32_t group, struct rhythm *ret);
+
+/* rhythm_is_regular - whether slow steps come every so many steps, which hardly any other order would show: said of
+ * steps that are not slow by their lengths alone. 0 or -ENOMEM. */
+int rhythm_is_regular(const struct step_facts *facts, size_t n, uint32_t group, bool *ret);

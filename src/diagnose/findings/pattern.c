@@ -99,6 +99,11 @@ static bool is_reading(const struct evidence *e)
 	return e->delay->end.resource == RESOURCE_DISK_READ;
 }
 
+static bool is_disk(const struct evidence *e)
+{
+	return is_reading(e) || e->delay->end.resource == RESOURCE_DISK_WRITE;
+}
+
 static const struct pattern patterns[] = {
 	{DELAY_BY_CHECKPOINT, NULL, PROBLEM_CHECKPOINT},
 	{ANY_KIND, is_compiling, PROBLEM_KERNEL_COMPILER},
@@ -107,6 +112,7 @@ static const struct pattern patterns[] = {
 	{DELAY_BY_GPU, is_sharing, PROBLEM_GPU_SHARING},
 	{DELAY_BY_GPU, is_clock, PROBLEM_THROTTLE},
 	{DELAY_BY_COPY, is_sharing, PROBLEM_GPU_SHARING},
+	{DELAY_BY_COPY, is_disk, PROBLEM_STARVATION},
 	{DELAY_BY_COPY, NULL, PROBLEM_PCIE},
 	{DELAY_BY_ALLOCATION, NULL, PROBLEM_GPU_MEMORY},
 	{DELAY_BY_CPU, is_apart, PROBLEM_NOISY_NEIGHBOUR},

@@ -6,27 +6,31 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 40 % on. Of slow units' own causes nothing is
- * said again.
+ * compare with or not; so is host code that does not drive the GPU, from 40 % on. What is
+ * both is told once: as a difference if it more than doubles.
  *
- * Confidence = that of the units x n/(n+2) of them x the share of the loss that is known x completeness. */
+ * Confidence = that of the units x n/(n+2) of them x the share of what slow ones lost that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
+
+#include <string.h>
 
 #include "diagnose/chains/chain.h"
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/findings/pattern.h"
 #include "base/macros.h"
 
-#define CAUSE_SHARE  0.25
-#define OTHER_SHARE  0.10 /* beside a larger one */
-#define OTHER_TIME   0.05 /* of the time in units */
-#define LEAST_SHARE  0.01
-#define LEAST_NS     (20 * NS_PER_MS) /* a few short units are no job */
-#define UNITS_HALF   2.0
-#define SURE_UNITS   0.4
-#define UNKNOWN_MOST 0.55 /* never HIGH: there is nothing to do about it but to look */
-#define IDLE_DOUBT   0.7
-#define WHOLE_MORE   1.5
+#define CAUSE_SHARE   0.25
+#define OTHER_SHARE   0.10 /* beside a larger one */
+#define OTHER_TIME    0.05 /* of the time in units */
+#define LEAST_SHARE   0.01
+#define LEAST_NS      (20 * NS_PER_MS) /* a few short units are no job */
+#define UNITS_HALF    2.0
+#define SURE_UNITS    0.4
+#define UNKNOWN_MOST  0.55 /* never HIGH: there is nothing to do about it but to look */
+#define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
+#define IDLE_DOUBT    0.7
+#define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
+#define GPU_SHARE     0.3 /* of a unit: less is not what holds it up */
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -55,7 +59,11 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	if (d->share < CAUSE_SHARE &&
 		(d->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(d->kind)))
 		return false;
-	return share >= LEAST_SHARE && lost >= LEAST_NS && (d->kind != DELAY_BY_UNKNOWN || i == 0);
+	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
+		return false;
+	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < UNKNOWN_UNITS))
+		return false;
+	return share >= LEAST_SHARE && lost >= LEAST_NS;
 }
 
 static void find_slow(struct time_findings *all, double completeness)
@@ -86,20 +94,46 @@ static void find_slow(struct time_findings *all, double completeness)
 	}
 }
 
-/* What slow units have more of is told with them, unless there is far more of it than that. True: @kind is told. */
-static bool outweighs(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
+/* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
+ * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
+static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind)
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if (!f->is_harmless && (double)lost_ns < WHOLE_MORE * (double)f->lost_ns)
+		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns)
 			return true;
 		*f = all->items[--all->count];
 		return false;
 	}
 	return false;
+}
+
+/* The part of @d, which is in every unit, that is lost: all of it where it is waste; of a wait for the GPU what its
+ * clock, another process or too wide numbers cost. */
+static double lost_of(
+	const struct recording *rec, const struct step_account *a, const struct delay *d)
+{
+	if (delay_is_waste(rec, a, d))
+		return 1;
+	if (d->kind != DELAY_BY_GPU || d->share < GPU_SHARE)
+		return 0;
+	switch (d->end.resource) {
+	case RESOURCE_GPU_CLOCK:
+	case RESOURCE_GPU_POWER:
+	case RESOURCE_GPU_HEAT:
+	case RESOURCE_GPU_PROCESS:
+	case RESOURCE_PRECISION: return d->end.share;
+	default: return 0;
+	}
+}
+
+/* A job that is content with 32 bits may have its reasons. */
+static bool is_choice(const struct delay *d)
+{
+	return d->end.resource == RESOURCE_PRECISION && strcmp(d->end.who, "fp64");
 }
 
 static void find_whole(struct time_findings *all, double completeness)
@@ -108,20 +142,20 @@ static void find_whole(struct time_findings *all, double completeness)
 
 	for (int i = 0; i < all->whole_delays.count; i++) {
 		struct delay *d = &all->whole_delays.items[i];
-		struct time_finding f = {.contrast = CONTRAST_WHOLE,
-			.units = a->ordinary_steps,
-			.lost_ns = d->slow_ns * a->ordinary_steps,
-			.share = d->share};
+		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
+		double lost;
 
-		if (f.lost_ns < LEAST_NS || !delay_is_waste(all->rec, a, d) ||
-			outweighs(all, d->kind, f.lost_ns))
-			continue;
 		chain_follow(all->rec, a, d);
+		lost = lost_of(all->rec, a, d);
+		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
+		f.share = lost * d->share;
+		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind))
+			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
-		f.is_harmless = delay_is_of_tracer(d);
-		f.confidence = confidence_of(
-			a, a->ordinary_steps, all->whole_delays.unknown, completeness);
+		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
+		/* What the rest of a unit goes into need not be known. */
+		f.confidence = confidence_of(a, a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incident_tracker.c - see incident_tracker.h.
  *
- * Two findings are one case if problem, a process and op are the same and their times overlap or
+ * Two findings are one case if problem, a process, op and what time was lost to are the same and their times overlap or
  * leave a pause of at most INCIDENT_TRACKER_QUIET_NS: a stretch whose beginning has left the memory, or
  * that was joined to a later one, stays one case. If several cases fit, the one with most time in
  * common is meant, then the older. */
@@ -38,10 +38,18 @@ static bool share_process(const struct incident *a, const struct incident *b)
 	return has_pid(b, a->pid);
 }
 
+/* What time was lost to, which ids of such incidents end with; "" of others, whose ids end with a time. */
+static const char *lost_to(const struct incident *i)
+{
+	const char *end = strrchr(i->id, '-');
+
+	return end && end[1] >= 'a' && end[1] <= 'z' ? end + 1 : "";
+}
+
 static bool is_same_kind(const struct incident *a, const struct incident *b)
 {
 	return a->problem == b->problem && share_process(a, b) && a->source == b->source &&
-	       a->op == b->op;
+	       a->op == b->op && !strcmp(lost_to(a), lost_to(b));
 }
 
 /* Time in common, plus one; less than one: a pause of that length; times of any value. */

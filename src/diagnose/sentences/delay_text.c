@@ -542,7 +542,10 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 		return;
 	}
 	span_text(text, " instead of ", a->slow_step_ns, a->ordinary_step_ns);
-	if (s->inc->period_steps > 1)
+	if (a->is_drift)
+		buf_printf(b, "%s grew little by little to %s", units_of(a),
+			span_text(text, " from ", a->drift_to_ns, a->drift_from_ns));
+	else if (s->inc->period_steps > 1)
 		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
 			ordinal(s->inc->period_steps), unit_of(a), text);
 	else if (s->inc->since.ns)

@@ -16,6 +16,8 @@
 #define KNOWN_SHARE   0.5 /* of the marks have a place, else none of them counts */
 #define ROUND_REGULAR 0.7 /* of the distances between marks that close a round are the same */
 #define ROUND_WHOLE   0.1 /* rounds of that length are all of the marks, give or take this share */
+#define LASTS_MARKS   0.5
+#define LASTS_TIME    0.25
 #define PHASE_SHARE   0.1 /* of the marks follow one of another place, where places are phases */
 #define USUAL_SHARE   0.5 /* of the units have so many backward passes as most have */
 #define BESIDE_SHARE  0.5 /* of the time of the steps has backward passes in it */
@@ -27,6 +29,7 @@
 struct moment {
 	int64_t ns;
 	uint64_t place; /* place.h; 0: not known */
+	uint64_t stack; /* the same in detail: one line of a program may lead to several marks */
 };
 
 struct moments {
@@ -86,7 +89,8 @@ static int collect(const struct timeline *t, const struct timeline_thread *th, e
 			continue;
 		if (ARRAY_RESERVE(ret->items, ret->room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
 			return -ENOMEM;
-		ret->items[ret->count++] = (struct moment){ledger_end_ns(r), place_of(t, r)};
+		ret->items[ret->count++] =
+			(struct moment){ledger_end_ns(r), place_of(t, r), r->stack_hash};
 	}
 	return 0;
 }
@@ -130,7 +134,9 @@ static void join_steps(struct moments *m, const struct moments *backwards)
 struct place {
 	uint64_t place;
 	size_t count;
-	size_t round; /* usual distance to the next of it, in marks; 0: there is none */
+	size_t first, last; /* of its marks */
+	size_t round;       /* usual distance to the next of it, in marks; 0: there is none */
+	int64_t along_ns;   /* between marks of it that follow each other */
 };
 
 static size_t places_count(const struct moments *m, struct place *ret)
@@ -138,45 +144,57 @@ static size_t places_count(const struct moments *m, struct place *ret)
 	size_t used = 0;
 
 	for (size_t i = 0; i < m->count; i++) {
+		const struct moment *at = &m->items[i];
 		size_t k = 0;
 
-		if (!m->items[i].place)
+		if (!at->place)
 			continue;
-		while (k < used && ret[k].place != m->items[i].place)
+		while (k < used && ret[k].place != at->place)
 			k++;
 		if (k == PLACES_MAX)
 			continue;
 		if (k == used)
-			ret[used++] = (struct place){.place = m->items[i].place};
+			ret[used++] = (struct place){.place = at->place, .first = i};
 		ret[k].count++;
+		ret[k].last = i;
+		if (i && at[-1].place == at->place)
+			ret[k].along_ns += at->ns - at[-1].ns;
 	}
 	return used;
 }
 
-/* The distance at which marks of @place come back, if they do so all the time; else 0. */
+/* Whether @p is of most of the marks, or of much of the time: a program that is set up, or compiled, leaves
+ * many marks in a moment, or none in a long time. */
+static bool is_lasting(const struct moments *m, const struct place *p)
+{
+	double length = (double)(m->items[m->count - 1].ns - m->items[0].ns);
+
+	return (double)(p->last - p->first + 1) >= LASTS_MARKS * (double)m->count ||
+	       (double)(m->items[p->last].ns - m->items[p->first].ns) >= LASTS_TIME * length;
+}
+
+/* The distance at which marks of @p come back, from the first of them to the last; else 0. */
 static size_t round_of(const struct moments *m, const struct place *p, uint64_t *scratch)
 {
-	size_t last = SIZE_MAX, n = 0, same = 0;
+	size_t last = p->first, n = 0, same = 0, all = p->last - p->first;
 	uint64_t usual;
 	double whole;
 
-	for (size_t i = 0; i < m->count; i++) {
+	for (size_t i = p->first + 1; i <= p->last; i++) {
 		if (m->items[i].place != p->place)
 			continue;
-		if (last != SIZE_MAX)
-			scratch[n++] = i - last;
+		scratch[n++] = i - last;
 		last = i;
 	}
-	if (!n)
+	if (!n || !is_lasting(m, p))
 		return 0;
 	robust_sort(scratch, n);
 	usual = robust_median(scratch, n);
 	for (size_t i = 0; i < n; i++)
 		same += scratch[i] == usual;
-	whole = (double)usual * (double)p->count;
-	if ((double)same < ROUND_REGULAR * (double)n ||
-		whole < (1 - ROUND_WHOLE) * (double)m->count - (double)usual ||
-		whole > (1 + ROUND_WHOLE) * (double)m->count + (double)usual)
+	whole = (double)usual * (double)n;
+	if ((double)same < ROUND_REGULAR * (double)n || whole < (1 - ROUND_WHOLE) * (double)all ||
+		whole > (1 + ROUND_WHOLE) * (double)all)
 		return 0;
 	return (size_t)usual;
 }
@@ -207,29 +225,68 @@ static void keep_place(struct moments *m, uint64_t place, size_t round)
 	m->count = kept;
 }
 
-/* Leaves the marks that close a round. @phases: loops at other places count as well. */
-static int keep_rounds(struct moments *m, bool phases)
+/* Leaves the marks that close a round. 1: done, 0: there are no rounds, or -ENOMEM. */
+static int close_rounds(struct moments *m)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(m->count + 1, sizeof(*scratch));
 	struct place places[PLACES_MAX];
-	const struct place *busiest = NULL, *closing = NULL;
+	const struct place *closing = NULL;
 	size_t n = places_count(m, places), known = 0;
 
 	if (!scratch)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++) {
+		size_t round = round_of(m, &places[i], scratch);
+
 		known += places[i].count;
-		places[i].round = round_of(m, &places[i], scratch);
-		if (places[i].round > 1 && (!closing || places[i].round > closing->round))
+		places[i].round = round;
+		if (round > 1 && (!closing || round > closing->round))
 			closing = &places[i];
-		if (!busiest || places[i].count > busiest->count)
+	}
+	if (!closing || (double)known < KNOWN_SHARE * (double)m->count)
+		return 0;
+	keep_place(m, closing->place, closing->round);
+	return 1;
+}
+
+static void swap_details(struct moments *m)
+{
+	for (size_t i = 0; i < m->count; i++) {
+		uint64_t place = m->items[i].place;
+
+		m->items[i].place = m->items[i].stack;
+		m->items[i].stack = place;
+	}
+}
+
+static bool is_busier(const struct place *a, const struct place *b)
+{
+	return a->along_ns != b->along_ns ? a->along_ns > b->along_ns : a->count > b->count;
+}
+
+/* Leaves the marks that close a round, by their places or, where these are one, in more detail; without rounds
+ * those of the loop's place. @phases: loops at other places count as well. */
+static int keep_rounds(struct moments *m, bool phases)
+{
+	struct place places[PLACES_MAX];
+	const struct place *busiest = NULL;
+	size_t n, known = 0;
+	int r = close_rounds(m);
+
+	if (r == 0) {
+		swap_details(m);
+		r = close_rounds(m);
+		swap_details(m);
+	}
+	if (r != 0)
+		return MIN(r, 0);
+	n = places_count(m, places);
+	for (size_t i = 0; i < n; i++) {
+		known += places[i].count;
+		if (!busiest || is_busier(&places[i], busiest))
 			busiest = &places[i];
 	}
-	if (n < 2 || (double)known < KNOWN_SHARE * (double)m->count)
-		return 0;
-	if (closing)
-		keep_place(m, closing->place, closing->round);
-	else if (!phases || !are_phases(m))
+	if (n > 1 && (double)known >= KNOWN_SHARE * (double)m->count && (!phases || !are_phases(m)))
 		keep_place(m, busiest->place, 0);
 	return 0;
 }
@@ -310,7 +367,7 @@ static int split_units(
 			all.items[all.count++] =
 				(struct moment){MIN(backwards->items[at + k - 1].ns + u.after_ns,
 							backwards->items[at + k].ns),
-					0};
+					0, 0};
 		all.items[all.count++] = m->items[i];
 	}
 	free(m->items);
@@ -392,7 +449,7 @@ int marks_find(const struct timeline *t, uint32_t pid, enum wire_mark mark, stru
 	if (r < 0)
 		return r;
 	r = are_beside(&backwards, &m) ? units_of_steps(&m, &backwards)
-				       : keep_rounds(&m, mark != MARK_LOADER);
+				       : keep_rounds(&m, mark == MARK_BACKWARD);
 	if (r == 0)
 		r = join_fast(&m, recorded_every(mark));
 	return r == 0 ? put_times(&m, ret) : r;

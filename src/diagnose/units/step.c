@@ -6,7 +6,8 @@
  * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
  * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
  * same, and if it occurs over at least half of the recording, its longest break left out: a warm-up is no loop,
- * nor is one with what came later. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
+ * nor is one with what came later. One without a break may be half of the time instead: a model that is loaded
+ * may be waited for as often as its batches. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
  * one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches. Of several
  * that are equally rare (one wait for each stream) it is the one after which the next wait is
  * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64
@@ -174,6 +175,15 @@ static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, e
 	return true;
 }
 
+/* Whether it occurs, from @first to @last and the longest break left out, in most of the waits or most of the time. */
+static bool is_lasting(const struct wait *w, size_t n, size_t first, size_t last, size_t pause)
+{
+	double all = (double)(w[n - 1].end_ns - w[0].end_ns);
+
+	return (double)(last - first - pause) >= PHASE_SHARE * (double)n ||
+	       (pause == 1 && (double)(w[last].end_ns - w[first].end_ns) >= PHASE_SHARE * all);
+}
+
 /* The share of the most frequent distance between waits of kind @k; 0 if they are of a phase only.
  */
 static double regularity(const struct wait *w, size_t n, const struct kind *k, uint64_t *scratch)
@@ -191,7 +201,7 @@ static double regularity(const struct wait *w, size_t n, const struct kind *k, u
 		}
 		last = i;
 	}
-	if (!count || (double)(last - first - pause) < PHASE_SHARE * (double)n)
+	if (!count || !is_lasting(w, n, first, last, pause))
 		return 0;
 	robust_sort(scratch, count);
 	median = robust_median(scratch, count);

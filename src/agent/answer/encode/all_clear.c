@@ -86,14 +86,13 @@ static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHO
 /* "python3 (PID 4821): 512 steps in 61s. Step boundary: optimizer.step (92 %). Time: host code 71 %, …" */
 static void put_process(struct buf *b, const struct step_account *a)
 {
-	bool windows = a->origin == STEP_BY_TIME;
 	char one[TEXT_PLURAL_MAX], two[TEXT_MAX], sure[TEXT_MAX];
 	struct top_line lines[LINES_SHOWN];
 	int n = top_lines(a, lines);
 
 	put_name(b, a->comm, a->pid);
 	buf_printf(b, ": %s in %s.",
-		text_format_plural(one, a->steps, windows ? "windows of time" : "steps"),
+		text_format_plural(one, a->steps, step_origin_units(a->origin)),
 		text_format_duration(two, total_of(a)));
 	buf_printf(b, " Step boundary: %s (%s).", step_origin_text(a->origin),
 		text_format_percent(sure, a->confidence));

@@ -34,7 +34,7 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 
 	if (e->source == SOURCE_NET)
 		json_uint_member(w, "wait_ns", e->wait_ns);
-	if (e->source == SOURCE_TCP)
+	if (e->source == SOURCE_TCP || (e->source == SOURCE_NET && e->family))
 		json_string_member(w, "peer", event_peer(e, peer));
 	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
 		json_uint_member(w, "stream", e->stream);
@@ -334,7 +334,7 @@ void event_json_incident(struct json_writer *w, const struct incident *i, const 
 	json_string_member(w, "process_name", i->comm);
 	if (i->source)
 		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
-	report_json_brief(w, i, false);
+	report_json_fields(w, i, INCIDENT_LINE);
 	json_key(w, "resolved_at_ns");
 	if (i->resolved.ns)
 		json_put_int(w, i->resolved.ns);

@@ -46,7 +46,7 @@ int incidents_json(const struct question *q, struct json_writer *w, struct errin
 
 		s.with_labels = s.label_count > 0;
 		s.with_stacks = q->request->stacks;
-		report_json_incident(w, a.rows[i].incident, &s);
+		report_json_incident(w, a.rows[i].incident, &s, INCIDENT_FULL);
 	}
 	json_end_array(w);
 	json_begin_array_member(w, "examined");

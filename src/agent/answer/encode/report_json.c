@@ -14,49 +14,6 @@
 #include "agent/answer/encode/steps_json.h"
 #include "agent/answer/where.h"
 #include "json/writer.h"
-#include "model/problem.h"
-#include "wire/names.h"
-
-#define DETAILS 1 /* what a line of `trace --json` does without */
-
-static const char *problem_id(unsigned problem)
-{
-	return problem_row((enum problem)problem)->id;
-}
-
-#define OF_INCIDENT(...) ROW(struct incident, __VA_ARGS__)
-static const struct row_field incident_fields[] = {
-	OF_INCIDENT("id", id),
-	ROW_NAMED(struct incident, "severity", severity, severity_name),
-	ROW_NAMED(struct incident, "problem", problem, problem_id),
-	OF_INCIDENT("summary", summary),
-	OF_INCIDENT("root_cause", root_cause),
-	OF_INCIDENT("explanation", explanation, 0, DETAILS),
-	OF_INCIDENT("pid", pid),
-	OF_INCIDENT("processes", pid_total, 0, DETAILS | ROW_SET),
-	OF_INCIDENT("comm", comm, 0, DETAILS),
-	ROW_NAMED(struct incident, "source", source, wire_source_name, DETAILS),
-	ROW_OP_NAMED(struct incident, "op", DETAILS),
-	OF_INCIDENT("first_seen_ns", first),
-	OF_INCIDENT("last_seen_ns", last),
-	OF_INCIDENT("calls", calls, 0, DETAILS),
-	OF_INCIDENT("slow_calls", slow_calls, 0, DETAILS),
-	OF_INCIDENT("baseline_ns", baseline_ns, 0, DETAILS),
-	OF_INCIDENT("p50_ns", p50_ns, 0, DETAILS),
-	OF_INCIDENT("p99_ns", p99_ns, 0, DETAILS),
-	OF_INCIDENT("slow_p50_ns", slow_p50_ns, 0, DETAILS),
-	OF_INCIDENT("tail_ratio", tail_ratio, 0, DETAILS),
-	OF_INCIDENT("excess_ns", excess_ns),
-	OF_INCIDENT("explained", explained),
-	OF_INCIDENT("confidence", confidence),
-	OF_INCIDENT("completeness", completeness, 0, DETAILS | ROW_NULLS),
-	OF_INCIDENT("culprit_rank", culprit_rank, 0, DETAILS | ROW_KNOWN),
-	OF_INCIDENT("period_steps", period_steps, 0, DETAILS | ROW_SET),
-	OF_INCIDENT("period_confidence", period_confidence, 0, DETAILS | ROW_SET),
-	OF_INCIDENT("since_ns", since, 0, DETAILS | ROW_SET),
-	OF_INCIDENT("evidence_sql", evidence_sql, 0, DETAILS),
-	ROW_END,
-};
 
 #define OF_CAUSE(...) ROW(struct incident_cause, __VA_ARGS__)
 static const struct row_field cause_fields[] = {
@@ -178,38 +135,96 @@ static void put_accounts(struct json_writer *w, const struct report_scope *scope
 	json_end_array(w);
 }
 
-void report_json_brief(struct json_writer *w, const struct incident *i, bool details)
+static void put_timeline(struct json_writer *w, const struct incident *i)
 {
-	row_json(w, incident_fields, i, details ? 0 : DETAILS);
-	json_uint_member(w, "count", i->unit ? i->count : i->slow_calls);
+	row_json_list(w, "timeline", step_fields, i->timeline, sizeof(i->timeline[0]),
+		(size_t)i->step_count, 0);
+}
+
+static void put_evidence(struct json_writer *w, const struct incident *i)
+{
+	json_begin_array_member(w, "evidence");
+	for (int k = 0; k < i->evidence_count; k++)
+		json_put_uint(w, i->evidence[k]);
+	json_end_array(w);
+}
+
+static void put_fixes(struct json_writer *w, const struct incident *i)
+{
 	json_begin_array_member(w, "fixes");
 	for (int k = 0; k < i->fix_count; k++)
 		json_put_string(w, i->fixes[k]);
 	json_end_array(w);
 }
 
-void report_json_incident(
-	struct json_writer *w, const struct incident *i, const struct report_scope *scope)
+/* Only of several processes. */
+static void put_pids(struct json_writer *w, const struct incident *i)
+{
+	if (!i->pid_total)
+		return;
+	json_begin_array_member(w, "pids");
+	for (int k = 0; k < i->pid_count; k++)
+		json_put_uint(w, i->pids[k]);
+	json_end_array(w);
+}
+
+static void (*const lists[INCIDENT_FIELD_COUNT])(
+	struct json_writer *w, const struct incident *i) = {
+	[INCIDENT_F_PIDS] = put_pids,
+	[INCIDENT_F_CAUSES] = put_causes,
+	[INCIDENT_F_TIMELINE] = put_timeline,
+	[INCIDENT_F_EVIDENCE] = put_evidence,
+	[INCIDENT_F_FIXES] = put_fixes,
+};
+
+static void put_field(struct json_writer *w, enum incident_field_id id, const struct incident *i)
+{
+	const struct incident_field *f = &incident_fields[id];
+	struct incident_value v;
+
+	if (lists[id]) {
+		lists[id](w, i);
+		return;
+	}
+	incident_field_get(f, i, true, &v);
+	switch (v.type) {
+	case INCIDENT_UINT: json_uint_member(w, f->key, v.u); break;
+	case INCIDENT_INT: json_int_member(w, f->key, v.i); break;
+	case INCIDENT_REAL: json_double_member(w, f->key, v.d); break;
+	case INCIDENT_TEXT: json_string_member(w, f->key, v.s); break;
+	case INCIDENT_NOTHING:
+		if (f->absent == INCIDENT_NULL_BELOW_0)
+			json_string_member(w, f->key, NULL);
+		break;
+	}
+}
+
+void report_json_fields(struct json_writer *w, const struct incident *i, enum incident_show show)
+{
+	/* The answer comes first, for who reads a line. */
+	static const enum incident_field_id head[] = {INCIDENT_F_ID, INCIDENT_F_SEVERITY,
+		INCIDENT_F_PROBLEM, INCIDENT_F_SUMMARY, INCIDENT_F_ROOT_CAUSE};
+	bool is_written[INCIDENT_FIELD_COUNT] = {false};
+
+	for (size_t n = 0; n < ARRAY_SIZE(head); n++) {
+		put_field(w, head[n], i);
+		is_written[head[n]] = true;
+	}
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++)
+		if (incident_fields[n].key && incident_fields[n].show <= show && !is_written[n])
+			put_field(w, (enum incident_field_id)n, i);
+}
+
+void report_json_incident(struct json_writer *w, const struct incident *i,
+	const struct report_scope *scope, enum incident_show show)
 {
 	json_begin_object(w);
-	report_json_brief(w, i, true);
-	json_string_member(w, "node", scope->node ? scope->node : "");
-	json_string_member(w, "unit", i->unit ? i->unit : "slow calls");
-	if (i->pid_total) { /* of several processes: the first ones */
-		json_begin_array_member(w, "pids");
-		for (int k = 0; k < i->pid_count; k++)
-			json_put_uint(w, i->pids[k]);
-		json_end_array(w);
-	}
-	put_causes(w, i);
-	row_json_list(w, "timeline", step_fields, i->timeline, sizeof(i->timeline[0]),
-		(size_t)i->step_count, 0);
-	json_begin_array_member(w, "evidence");
-	for (int k = 0; k < i->evidence_count; k++)
-		json_put_uint(w, i->evidence[k]);
-	json_end_array(w);
+	report_json_fields(w, i, show);
+	if (show == INCIDENT_FULL)
+		json_string_member(w, "node", scope->node ? scope->node : "");
 	put_where(w, i, scope);
-	put_account(w, i, scope);
+	if (show == INCIDENT_FULL)
+		put_account(w, i, scope);
 	if (scope->with_stacks) {
 		json_key(w, "stacks");
 		stack_report_incident(w, i, &scope->stacks);
@@ -222,7 +237,7 @@ static void put_incidents(struct json_writer *w, const struct incident *incident
 	const struct report_scope *scope)
 {
 	for (size_t i = 0; i < count; i++)
-		report_json_incident(w, &incidents[i], scope);
+		report_json_incident(w, &incidents[i], scope, INCIDENT_FULL);
 }
 
 /* An object of incidents, stacks and accounts. */

@@ -124,6 +124,10 @@ static void put_counts(struct json_writer *w, const struct step_account *a)
 	json_uint_member(w, "other_steps", a->other_steps);
 	json_uint_member(w, "group", a->group);
 	json_uint_member(w, "period_steps", a->period_steps);
+	if (a->is_drift) {
+		json_uint_member(w, "drift_from_ns", a->drift_from_ns);
+		json_uint_member(w, "drift_to_ns", a->drift_to_ns);
+	}
 	json_int_member(w, "first_ns", a->first.ns);
 	json_int_member(w, "last_ns", a->last.ns);
 	json_int_member(w, "slow_first_ns", a->slow_first.ns);

@@ -162,8 +162,7 @@ static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 	}
 	text_escape_terminal(b, a->comm[0] ? a->comm : "process");
 	buf_printf(b, " (PID %" PRIu32 "): %s", a->pid,
-		text_format_plural(
-			steps, a->steps, a->origin == STEP_BY_TIME ? "windows of time" : "steps"));
+		text_format_plural(steps, a->steps, step_origin_units(a->origin)));
 	if (a->slow_steps)
 		put_loss(b, a);
 	else
@@ -221,10 +220,15 @@ static void put_lengths(struct buf *b, const struct step_account *a, size_t widt
 static void put_course(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	char from[TEXT_MAX], to[TEXT_MAX];
 
 	if (!a->slow_steps)
 		return;
-	if (a->period_steps)
+	if (a->is_drift)
+		buf_printf(&text, "little by little, from %s to %s, ",
+			text_format_duration(from, a->drift_from_ns),
+			text_format_duration(to, a->drift_to_ns));
+	else if (a->period_steps)
 		buf_printf(&text, "one in %" PRIu32 " steps, ", a->period_steps);
 	put_span(&text, a->slow_first, a->slow_last);
 	paragraph_put(b, width, "  Slow: ", buf_str(&text));

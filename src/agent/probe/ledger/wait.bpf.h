@@ -134,6 +134,16 @@ static __always_inline bool wait_is_stop(struct task_struct *task, __u32 state)
 	return state & (TASK_STOPPED | TASK_TRACED) || task->jobctl & JOBCTL_TRAP_FREEZE;
 }
 
+/* Does @task wait for memory, wherever it is, by the kernel's own word: reclaim, swap, the delay above memory.high at the
+ * end of any system call? */
+static __always_inline bool wait_is_memory(struct thread_state *ts, struct task_struct *task)
+{
+	if (ts->reclaim_ns || ts->compact_ns)
+		return true;
+	return bpf_core_field_exists(task->in_memstall) &&
+	       BPF_CORE_READ_BITFIELD_PROBED(task, in_memstall);
+}
+
 /* wait_begin - @task leaves the CPU blocked, in @state: note what for. It is the current one. */
 static __always_inline void wait_begin(
 	struct thread_state *ts, struct task_struct *task, __u32 state)
@@ -147,7 +157,7 @@ static __always_inline void wait_begin(
 		ts->stay_line = LEDGER_STOPPED;
 		return;
 	}
-	if (ts->reclaim_ns || ts->compact_ns) {
+	if (wait_is_memory(ts, task)) {
 		ts->stay_line = LEDGER_MEMORY;
 		return;
 	}

@@ -94,7 +94,18 @@ int syscall_enter(struct bpf_raw_tracepoint_args *ctx)
 	return 0;
 }
 
-static __always_inline void transfer_end(__u16 op, __s64 bytes, __u16 family)
+/* The other end of @sk; port 0: it has none. */
+static __always_inline void peer_read(struct sock *sk, struct wire_net *r)
+{
+	r->family = sk->__sk_common.skc_family;
+	r->port = __builtin_bswap16(sk->__sk_common.skc_dport);
+	if (r->family == AF_INET6)
+		bpf_probe_read_kernel(r->addr, 16, &sk->__sk_common.skc_v6_daddr);
+	else
+		bpf_probe_read_kernel(r->addr, 4, &sk->__sk_common.skc_daddr);
+}
+
+static __always_inline void transfer_end(__u16 op, __s64 bytes, struct sock *sk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_agg_key key = {.source = SOURCE_NET, .op = op};
@@ -135,8 +146,10 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, __u16 family)
 	r->wait_ns = wait_ns;
 	r->bytes = bytes;
 	r->fd = start == now ? UNKNOWN_FD : ts->fd;
-	r->family = family;
-	r->pad = 0;
+	r->family = r->port = 0;
+	__builtin_memset(r->addr, 0, sizeof(r->addr));
+	if (sk)
+		peer_read(sk, r);
 	aggregate_sent(a);
 	record_send(&events, &r->h);
 }
@@ -161,7 +174,7 @@ int BPF_PROG(socket_send, struct sock *sk, int ret)
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
 	note_owner(sk);
-	transfer_end(NET_SEND, ret, family);
+	transfer_end(NET_SEND, ret, sk);
 	return 0;
 }
 
@@ -173,7 +186,7 @@ int BPF_PROG(socket_recv, struct sock *sk, int ret)
 	if (family != AF_INET && family != AF_INET6)
 		return 0;
 	note_owner(sk);
-	transfer_end(NET_RECV, ret, family);
+	transfer_end(NET_RECV, ret, sk);
 	return 0;
 }
 
@@ -191,9 +204,9 @@ int syscall_exit(struct bpf_raw_tracepoint_args *ctx)
 		return 0;
 	switch (ts->syscall) {
 	case CALL_SENDTO:
-	case CALL_SENDMSG: transfer_end(NET_SEND, (__s64)ctx->args[1], 0); break;
+	case CALL_SENDMSG: transfer_end(NET_SEND, (__s64)ctx->args[1], NULL); break;
 	case CALL_RECVFROM:
-	case CALL_RECVMSG: transfer_end(NET_RECV, (__s64)ctx->args[1], 0); break;
+	case CALL_RECVMSG: transfer_end(NET_RECV, (__s64)ctx->args[1], NULL); break;
 	}
 	ts->syscall_ns = 0;
 	return 0;

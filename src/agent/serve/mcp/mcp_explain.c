@@ -17,7 +17,8 @@
 #define CAUSES_SHOWN  3
 #define SHARE_SHOWN   0.05
 
-json_t *mcp_incidents(const struct incidents_answer *a, const char *id, struct errinfo *reterr)
+json_t *mcp_incidents(const struct incidents_answer *a, const char *id, enum incident_show show,
+	struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(REPORT_BYTES);
 	struct json_writer w = json_writer_to_buf(&b);
@@ -29,7 +30,7 @@ json_t *mcp_incidents(const struct incidents_answer *a, const char *id, struct e
 
 		s.with_labels = true;
 		if (!id || !strcmp(a->rows[i].incident->id, id))
-			report_json_incident(&w, a->rows[i].incident, &s);
+			report_json_incident(&w, a->rows[i].incident, &s, show);
 	}
 	json_end_array(&w);
 	list = mcp_tree(&w);
@@ -55,17 +56,13 @@ static json_t *completeness_json(const struct incidents_answer *a)
 	return mcp_clean_string(buf_str(&b), MCP_CLEAN_TEXT);
 }
 
-/* In a compact list an incident says what a verdict needs; asked for by its id it says all. */
+/* In a compact list a cause and a step say what a verdict needs; asked for by its id an incident says all. */
 static void trim_incident(json_t *incident)
 {
-	static const char *const details[] = {"node", "source", "calls", "p50_us", "p99_us",
-		"completeness", "period_confidence", "account"};
 	static const char *const of_cause[] = {"layer", "excess_us", "calls"};
 	json_t *causes = json_object_get(incident, "causes"), *one;
 	size_t i;
 
-	for (i = 0; i < ARRAY_SIZE(details); i++)
-		json_object_del(incident, details[i]);
 	for (i = json_array_size(causes); i-- > 0;)
 		if (i >= CAUSES_SHOWN || json_number_value(json_object_get(
 						 json_array_get(causes, i), "share")) < SHARE_SHOWN)
@@ -108,8 +105,10 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 	const struct incidents_answer *incidents, const char *note, json_t *extra)
 {
 	const char *id = mcp_arg_text(arguments, "id");
+	bool is_brief = mcp_arg_compact(arguments) && !id;
 	struct errinfo e = {0};
-	json_t *list = mcp_incidents(incidents, id, &e), *full = extra ? extra : json_object();
+	json_t *list = mcp_incidents(incidents, id, is_brief ? INCIDENT_BRIEF : INCIDENT_FULL, &e);
+	json_t *full = extra ? extra : json_object();
 	size_t total;
 	int r = list ? 0 : -ENOMEM;
 
@@ -123,7 +122,7 @@ static void reply_incidents(struct answer *a, const json_t *arguments,
 		return;
 	}
 	keep_top(list, mcp_arg_int(arguments, "top_n", TOP_N), &total);
-	if (mcp_arg_compact(arguments) && !id)
+	if (is_brief)
 		trim_incidents(list);
 	json_object_set_new(full, "incidents", list);
 	json_object_set_new(full, "total", json_integer((json_int_t)total));
@@ -209,7 +208,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 	found = r < 0 || of_pids ? NULL : stored_chains(&l.incidents);
 	stored = found != NULL;
 	if (r == 0 && !found)
-		found = mcp_incidents(&l.incidents, NULL, &e);
+		found = mcp_incidents(&l.incidents, NULL, INCIDENT_FULL, &e);
 	if (!found) {
 		mcp_reply_error(a, r < 0 ? r : -ENOMEM, &e);
 		return;

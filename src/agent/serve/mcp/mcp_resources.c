@@ -51,7 +51,7 @@ static int read_incidents(const struct call *c, const char *uri, const char *var
 	struct errinfo why = {0};
 	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
 
-	list = r < 0 ? NULL : mcp_incidents(&l.incidents, NULL, &why);
+	list = r < 0 ? NULL : mcp_incidents(&l.incidents, NULL, INCIDENT_FULL, &why);
 	if (!list)
 		return fail(e, &why);
 	full = json_pack(
@@ -67,7 +67,7 @@ static int read_incident(const struct call *c, const char *uri, const char *vari
 	struct errinfo why = {0};
 	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
 
-	list = r < 0 ? NULL : mcp_incidents(&l.incidents, variable, &why);
+	list = r < 0 ? NULL : mcp_incidents(&l.incidents, variable, INCIDENT_FULL, &why);
 	if (!list)
 		return fail(e, &why);
 	if (!json_array_size(list))

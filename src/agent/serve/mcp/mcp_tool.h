@@ -11,6 +11,7 @@
 #include "agent/serve/mcp/mcp_registry.h"
 #include "base/errinfo.h"
 #include "mcp/call.h"
+#include "model/incident_field.h"
 #include "sql/sql_table.h"
 
 typedef void mcp_tool(const struct call *c, const json_t *arguments, struct answer *a);
@@ -88,9 +89,10 @@ void mcp_reply_error(struct answer *a, int err, const struct errinfo *e);
 
 /* ---- for tools and resources ---- */
 
-/* mcp_incidents - the array of the incidents of @a, full, worst first; NULL and @reterr. @id, if not
- * NULL, selects one. */
-json_t *mcp_incidents(const struct incidents_answer *a, const char *id, struct errinfo *reterr);
+/* mcp_incidents - the array of the incidents of @a, each with what @show says, worst first; NULL and
+ * @reterr. @id, if not NULL, selects one. */
+json_t *mcp_incidents(const struct incidents_answer *a, const char *id, enum incident_show show,
+	struct errinfo *reterr);
 
 /* mcp_stack_list - the array of the @limit stacks with most time. */
 json_t *mcp_stack_list(const struct question *q, size_t limit, struct errinfo *reterr);

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "agent/store/incident_table.h"
 #include "agent/store/merge/nodedb_merge_private.h"
 
 #define TEXT_MOST  4096
@@ -53,35 +54,76 @@ static const struct merge_column chains[] = {
 	JSON("timeline"),
 };
 
-static const struct merge_column incidents[] = {
-	[COL_NODE] = MERGE_NODE_COLUMN,
-	[COL_ID] = {"id", NULL, MERGE_TEXT, ID_MOST - MERGE_NODE_LEN, false},
-	[COL_DETECTED] = TIME("detected_at"),
-	[COL_SAME] = TIME("first_seen"),
-	TIME("last_seen"),
-	TIME("resolved_at"),
-	COUNT("count"),
-	COUNT("calls"),
-	TEXT("severity"),
-	{"pid", "0", MERGE_COUNT, UINT32_MAX, false},
-	{"comm", "''", MERGE_TEXT, COMM_LEN - 1, false},
-	COUNT("source"),
-	COUNT("op"),
-	COUNT("baseline_ns"),
-	COUNT("p50_ns"),
-	COUNT("p99_ns"),
-	COUNT("slow_p50_ns"),
-	REAL("tail_ratio"),
-	COUNT("excess_ns"),
-	REAL("explained"),
-	REAL("confidence"),
-	REAL("completeness"),
-	TEXT("summary"),
-	TEXT("root_cause"),
-	JSON("causes"),
-	JSON("evidence"),
-	TEXT("evidence_sql"),
-};
+static struct merge_column column_of(const struct incident_field *f)
+{
+	struct merge_column c = {.name = f->column, .may_lack = f->is_added};
+
+	switch (f->form) {
+	case INCIDENT_FORM_TIME: c.kind = MERGE_TIME_OR_0; break;
+	case INCIDENT_FORM_I32: c.kind = MERGE_INT; break;
+	case INCIDENT_FORM_U32:
+		c.kind = MERGE_COUNT;
+		c.max = UINT32_MAX;
+		break;
+	case INCIDENT_FORM_U64:
+	case INCIDENT_FORM_COUNT:
+	case INCIDENT_FORM_SOURCE:
+	case INCIDENT_FORM_OP: c.kind = MERGE_COUNT; break;
+	case INCIDENT_FORM_REAL:
+	case INCIDENT_FORM_SHARE: c.kind = MERGE_REAL; break;
+	case INCIDENT_FORM_LIST:
+		c.kind = MERGE_JSON;
+		c.max = JSON_MOST;
+		break;
+	case INCIDENT_FORM_TEXT:
+	case INCIDENT_FORM_SEVERITY:
+	case INCIDENT_FORM_PROBLEM:
+	case INCIDENT_FORM_UNIT:
+	case INCIDENT_FORM_GIVEN:
+		c.kind = MERGE_TEXT;
+		c.max = f == &incident_fields[INCIDENT_F_COMM] ? COMM_LEN - 1 : TEXT_MOST;
+		break;
+	}
+	c.otherwise = f->is_added ? "NULL" : c.kind < MERGE_TEXT ? "0" : "''";
+	return c;
+}
+
+/* Those that both tables begin with, then the others in their order. */
+static size_t incident_columns(struct merge_column ret[MERGE_COLUMNS_MAX])
+{
+	size_t count = COL_SAME + 1;
+
+	STATIC_ASSERT(INCIDENT_FIELD_COUNT <= MERGE_COLUMNS_MAX);
+	ret[COL_NODE] = (struct merge_column)MERGE_NODE_COLUMN;
+	ret[COL_ID] = chains[COL_ID];
+	ret[COL_DETECTED] = chains[COL_DETECTED];
+	ret[COL_SAME] = column_of(&incident_fields[INCIDENT_F_FIRST]);
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++)
+		if (incident_fields[n].column && n != INCIDENT_F_NODE && n != INCIDENT_F_ID &&
+			n != INCIDENT_F_DETECTED && n != INCIDENT_F_FIRST)
+			ret[count++] = column_of(&incident_fields[n]);
+	return count;
+}
+
+/* The row of an incident that was seen until later, which has more calls. */
+static void put_later(struct buf *sql, const struct merge_column *columns, size_t count)
+{
+	const char *comma = "";
+	size_t calls = 0;
+
+	buf_puts(sql, "UPDATE incidents SET ");
+	for (size_t c = COL_SAME + 1; c < count; c++) {
+		const struct incident_field *f = incident_field_of_column(columns[c].name);
+
+		if (f == &incident_fields[INCIDENT_F_CALLS])
+			calls = c;
+		if (f->renew == INCIDENT_KEEP)
+			continue;
+		buf_printf(sql, "%s%s = ?%zu", comma, f->column, c + 1);
+		comma = ", ";
+	}
+	buf_printf(sql, " WHERE id = ?%d AND calls < ?%zu", COL_ID + 1, calls + 1);
+}
 
 struct copier {
 	struct merge *m;
@@ -170,23 +212,19 @@ int merge_chains(struct merge *m, struct errinfo *reterr)
 int merge_incidents(struct merge *m, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *find = NULL, *later = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+	struct merge_column columns[MERGE_COLUMNS_MAX];
 	struct copier c = {.m = m,
-		.columns = incidents,
-		.count = ARRAY_SIZE(incidents),
+		.columns = columns,
+		.count = incident_columns(columns),
 		.tally = &m->source.report.others};
 	int r = sql_prepare(m->out,
 		"SELECT 1 FROM incidents WHERE id = ?1 AND (detected_at = ?2 OR first_seen = ?3)",
 		&find, reterr);
 
+	put_later(&sql, columns, c.count);
 	if (r == 0)
-		r = sql_prepare(m->out,
-			"UPDATE incidents SET last_seen = ?5, resolved_at = ?6, count = ?7,"
-			" calls = ?8, severity = ?9, baseline_ns = ?14, p50_ns = ?15, p99_ns = ?16,"
-			" slow_p50_ns = ?17, tail_ratio = ?18, excess_ns = ?19, explained = ?20,"
-			" confidence = ?21, completeness = ?22, summary = ?23, root_cause = ?24,"
-			" causes = ?25, evidence = ?26, evidence_sql = ?27"
-			" WHERE id = ?2 AND calls < ?8",
-			&later, reterr);
+		r = sql.err ? sql.err : sql_prepare(m->out, buf_str(&sql), &later, reterr);
 	c.find = find;
 	c.later = later;
 	return r < 0 ? r : copy(&c, "incidents", reterr);

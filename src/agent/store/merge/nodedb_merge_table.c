@@ -88,7 +88,8 @@ static const struct merge_column names[] = {
 static const struct merge_column processes[] = {MERGE_NODE_COLUMN, PID("pid"), COUNT("start_time"),
 	TEXT("comm"), TEXT("cmdline"), TIME_0("first_seen"), TIME_0("last_seen"), SOME("rank"),
 	SOME("local_rank"), SOME("world_size"), TEXT("launcher"), TEXT("job"), TEXT("container_id"),
-	TEXT("pod"), TEXT("namespace"), TEXT("pod_uid"), TEXT("cgroup_path"), TEXT("exe")};
+	TEXT("pod"), TEXT("namespace"), TEXT("pod_uid"), TEXT("cgroup_path"), TEXT("exe"),
+	TEXT("script"), SOME("cpus")};
 
 static const struct merge_column coverage[] = {MERGE_NODE_COLUMN, SESSION_("session_id"),
 	PID("pid"), COUNT("start_time"), TEXT("layer"), TEXT("state"), TEXT("detail"),

@@ -33,6 +33,7 @@
 	X(WAIT, "wait_ns", "0")                                                                    \
 	X(PEER_PID, "peer_pid", "0")                                                               \
 	X(PEER_COMM, "peer_comm", "''")                                                            \
+	X(DETAIL, "detail", "''")                                                                  \
 	X(DEV, "dev", "0")                                                                         \
 	X(CPU, "cpu", "0")                                                                         \
 	X(RANK, "rank", "NULL")                                                                    \

@@ -120,7 +120,7 @@ bool reader_event_row(
 	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
 
 /* reader_event_values - the same of a row's values, in the order of reader_event_columns(). */
-#define READER_EVENT_COLUMNS 25
+#define READER_EVENT_COLUMNS 26
 void reader_event_columns(const char *ret[READER_EVENT_COLUMNS]);
 bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
 	const struct pid_names *names, struct event *ret);

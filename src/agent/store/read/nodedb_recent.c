@@ -9,6 +9,7 @@
 
 #include "agent/store/read/nodedb_snapshot_private.h"
 #include "json/reader.h"
+#include "model/incident_field.h"
 #include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */
@@ -355,49 +356,75 @@ int nodedb_recent_incident(struct nodedb_snapshot *l, int64_t from_ns, struct re
 
 /* ---- chains ---- */
 
-/* text_of - what is too long or not text is nothing: half of an array is none. */
-static void text_of(sql_stmt *stmt, int column, char *ret, size_t size)
+/* Half of an array is none, so what is too long is nothing. */
+static void put_told(struct buf *sql, const char *value, const char *name)
 {
-	if (!reader_text(stmt, column, ret, size))
-		ret[0] = 0;
+	buf_printf(sql,
+		", CASE WHEN typeof(%s) IN ('integer', 'real') OR (typeof(%s) = 'text' AND"
+		" length(%s) <= %d) THEN %s END AS %s",
+		value, value, value, RECENT_TEXT_MAX, value, name);
 }
 
-static struct recent_chain read_chain(sql_stmt *stmt)
+/* A recording of before a field has no column for it. */
+static int put_added(struct nodedb_snapshot *l, struct buf *sql, struct errinfo *reterr)
 {
-	struct recent_chain c = {
-		.row = sql_column_int(stmt, 0), .detected_ns = sql_column_int(stmt, 1)};
+	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
+		const struct incident_field *f = &incident_fields[n];
+		char value[64];
+		int r;
 
-	text_of(stmt, 2, c.id, sizeof(c.id));
-	text_of(stmt, 3, c.severity, sizeof(c.severity));
-	text_of(stmt, 4, c.summary, sizeof(c.summary));
-	text_of(stmt, 5, c.root_cause, sizeof(c.root_cause));
-	text_of(stmt, 6, c.explanation, sizeof(c.explanation));
-	text_of(stmt, 7, c.recommendations, sizeof(c.recommendations));
-	text_of(stmt, 8, c.timeline, sizeof(c.timeline));
-	text_of(stmt, 9, c.op, sizeof(c.op));
-	c.p99_us = real_or_unknown(stmt, 10);
-	c.p50_us = real_or_unknown(stmt, 11);
-	c.tail_ratio = real_or_unknown(stmt, 12);
-	return c;
+		if (!f->is_added)
+			continue;
+		r = reader_has_column(&l->reader, "incidents", f->column, reterr);
+		if (r < 0)
+			return r;
+		snprintf(value, sizeof(value), "i.%s", f->column);
+		if (r > 0)
+			put_told(sql, value, f->column);
+	}
+	return 0;
+}
+
+static int put_chains(struct nodedb_snapshot *l, struct buf *sql, struct errinfo *reterr)
+{
+	static const struct {
+		const char *value, *name;
+	} told[] = {{"c.id", "id"}, {"c.severity", "severity"}, {"c.summary", "summary"},
+		{"c.root_cause", "root_cause"}, {"c.explanation", "explanation"},
+		{"c.recommendations", "recommendations"}, {"c.timeline", "timeline"},
+		{"c.cuda_op", "cuda_op"}, {"CAST(c.cuda_p99_us AS REAL)", "p99_us"},
+		{"CAST(c.cuda_p50_us AS REAL)", "p50_us"}, {"c.tail_ratio", "tail_ratio"}};
+	int r;
+
+	buf_puts(sql, "SELECT c.rowid AS row, c.detected_at AS detected_at");
+	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
+		put_told(sql, told[i].value, told[i].name);
+	r = put_added(l, sql, reterr);
+	buf_puts(sql,
+		" FROM causal_chains c LEFT JOIN incidents i ON i.id = c.id WHERE c.rowid > ?1"
+		" AND c.detected_at >= ?2 ORDER BY c.rowid LIMIT ?3");
+	return r < 0 ? r : sql->err;
 }
 
 int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
-	recent_chain_fn *fn, void *arg, struct errinfo *reterr)
+	struct sql_table *ret, struct errinfo *reterr)
 {
+	_cleanup_buf_ struct buf sql = BUF_INIT(16 << 10);
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
-		"SELECT rowid, detected_at, id, severity, summary, root_cause, explanation,"
-		" recommendations, timeline, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio FROM"
-		" causal_chains WHERE rowid > ?1 AND detected_at >= ?2 ORDER BY rowid LIMIT ?3",
-		&stmt, reterr);
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	int r = put_chains(l, &sql, reterr);
 
 	if (r == 0)
+		r = prepare(l, buf_str(&sql), &stmt, reterr);
+	if (r == 0)
 		r = SQL_BIND(stmt, reterr, SQL_I(after), SQL_I(from_ns), SQL_I(max));
-	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
-		struct recent_chain c = read_chain(stmt);
-
-		if (c.id[0])
-			r = fn(arg, &c);
-	}
-	return r;
+	if (r == 0)
+		r = sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
+		r = sql_table_add(&t, stmt);
+	if (r < 0)
+		return r;
+	*ret = t;
+	t = (struct sql_table){0};
+	return 0;
 }

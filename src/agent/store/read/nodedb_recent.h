@@ -94,18 +94,13 @@ struct recent_incident {
 	char cause[32]; /* the name of the first; "": none */
 	uint64_t cause_ns;
 };
-struct recent_chain { /* a row of causal_chains */
-	int64_t row, detected_ns;
-	char id[128], severity[12], summary[512], root_cause[512], explanation[2048];
-	char recommendations[2048], timeline[4096]; /* arrays of JSON; "": too long */
-	char op[64];
-	double p99_us, p50_us, tail_ratio;
-};
-typedef int recent_chain_fn(void *arg, const struct recent_chain *c);
-/* nodedb_recent_chains - the rows after number @after that were found since @from_ns, in order, no more than
- * @max. */
+/* nodedb_recent_chains - the rows of causal_chains after number @after that were found since @from_ns, in order,
+ * no more than @max. Columns: row, detected_at, then what a chain is told with, under the names of that, the
+ * fields that incidents got later (model/incident_field.h) at the end. What is no number and no text of at most
+ * RECENT_TEXT_MAX characters is NULL. */
+#define RECENT_TEXT_MAX 4096
 int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
-	recent_chain_fn *fn, void *arg, struct errinfo *reterr);
+	struct sql_table *ret, struct errinfo *reterr);
 
 /* nodedb_recent_incident - the worst one seen since @from_ns, those that are not over first. 1, or 0:
  * there is none. */

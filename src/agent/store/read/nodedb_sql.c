@@ -4,6 +4,7 @@
  * Aggregates are added to, never replaced: a late call of a bucket already written must not erase
  * what the bucket holds. Sums stop at the largest integer instead of turning into floating point.
  */
+#include "agent/store/incident_table.h"
 #include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb_private.h"
 
@@ -83,8 +84,8 @@ static const char *const texts[STATEMENT_COUNT] = {
 	[STATEMENT_PROCESS] =
 		"INSERT INTO processes (node, pid, start_time, comm, cmdline, first_seen, "
 		"last_seen, rank, local_rank, world_size, launcher, job, container_id, pod, "
-		"namespace, pod_uid, cgroup_path, exe) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17) ON CONFLICT "
+		"namespace, pod_uid, cgroup_path, exe, script, cpus) VALUES "
+		"(?1,?2,?3,?4,?5,?6,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19) ON CONFLICT "
 		"(node, pid, start_time) DO UPDATE SET comm = excluded.comm, cmdline = CASE WHEN "
 		"excluded.cmdline = '' THEN cmdline ELSE excluded.cmdline END, first_seen = "
 		"min(first_seen, excluded.first_seen), last_seen = max(last_seen, "
@@ -92,7 +93,9 @@ static const char *const texts[STATEMENT_COUNT] = {
 		"world_size = excluded.world_size, launcher = excluded.launcher, job = "
 		"excluded.job, container_id = excluded.container_id, pod = excluded.pod, namespace "
 		"= excluded.namespace, pod_uid = excluded.pod_uid, cgroup_path = "
-		"excluded.cgroup_path, exe = excluded.exe",
+		"excluded.cgroup_path, exe = excluded.exe, script = CASE WHEN excluded.script = '' "
+		"AND excluded.cmdline = '' "
+		"THEN script ELSE excluded.script END, cpus = coalesce(excluded.cpus, cpus)",
 	[STATEMENT_CGROUP] =
 		"INSERT INTO cgroup_metadata (cgroup_id, container_id, cgroup_path, pod_name,"
 		" namespace) VALUES (?1,?2,?3,?4,?5) ON CONFLICT (cgroup_id) DO UPDATE SET"
@@ -134,23 +137,6 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" count) VALUES (?1,?2,?3,?4,?5,?6)",
 	[STATEMENT_LOSS] = "INSERT INTO losses (session_id, node, source, reason, count)"
 			   " VALUES (?1,?2,?3,?4,?5)",
-	[STATEMENT_INCIDENT] =
-		"INSERT INTO incidents (id, node, first_seen, last_seen, detected_at, count, "
-		"calls, severity, pid, comm, source, op, baseline_ns, p50_ns, p99_ns, slow_p50_ns, "
-		"tail_ratio, excess_ns, explained, confidence, completeness, summary, root_cause, "
-		"causes, evidence, evidence_sql, resolved_at) VALUES "
-		"(?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15,?16,?17,?18,?19,?20,?21,?22,?23,?24,?25,?26,?27) "
-		"ON CONFLICT (id) DO UPDATE SET first_seen = min(first_seen, excluded.first_seen), "
-		"last_seen = max(last_seen, excluded.last_seen), count = max(count, "
-		"excluded.count), calls = max(calls, excluded.calls), severity = "
-		"excluded.severity, comm = excluded.comm, baseline_ns = excluded.baseline_ns, "
-		"p50_ns = excluded.p50_ns, p99_ns = excluded.p99_ns, slow_p50_ns = "
-		"excluded.slow_p50_ns, tail_ratio = excluded.tail_ratio, excess_ns = "
-		"max(excess_ns, excluded.excess_ns), explained = excluded.explained, confidence = "
-		"excluded.confidence, completeness = excluded.completeness, summary = "
-		"excluded.summary, root_cause = excluded.root_cause, causes = excluded.causes, "
-		"evidence = excluded.evidence, evidence_sql = excluded.evidence_sql, resolved_at = "
-		"excluded.resolved_at",
 	[STATEMENT_CHAIN] =
 		"INSERT INTO causal_chains (id, detected_at, severity, summary, root_cause,"
 		" explanation, recommendations, cuda_op, cuda_p99_us, cuda_p50_us, tail_ratio,"
@@ -171,11 +157,22 @@ static const char *const texts[STATEMENT_COUNT] = {
 		" newest_ns = max(newest_ns, excluded.newest_ns)",
 };
 
+static int prepare(
+	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	if (which != STATEMENT_INCIDENT)
+		return sql_prepare(db->sql, texts[which], ret, reterr);
+	incident_table_insert(&sql);
+	return sql.err ? sql.err : sql_prepare(db->sql, buf_str(&sql), ret, reterr);
+}
+
 int nodedb_statement(
 	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
 {
 	if (!db->statements[which]) {
-		int r = sql_prepare(db->sql, texts[which], &db->statements[which], reterr);
+		int r = prepare(db, which, &db->statements[which], reterr);
 
 		if (r < 0)
 			return r;

@@ -15,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "agent/store/incident_table.h"
 #include "agent/store/ledger_columns.h"
 #include "agent/store/nodedb.h"
 #include "model/container_sample.h"
@@ -83,18 +84,6 @@ static const char *const tables[] = {
 	"CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
 	"CREATE INDEX idx_chains_severity ON causal_chains(severity);",
 
-	"CREATE TABLE incidents (id TEXT PRIMARY KEY, node TEXT NOT NULL,"
-	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
-	" detected_at INTEGER NOT NULL, resolved_at INTEGER NOT NULL DEFAULT 0,"
-	" count INTEGER NOT NULL, calls INTEGER NOT NULL, severity TEXT NOT NULL,"
-	" pid INTEGER NOT NULL, comm TEXT NOT NULL, source INTEGER NOT NULL,"
-	" op INTEGER NOT NULL, baseline_ns INTEGER NOT NULL, p50_ns INTEGER NOT NULL,"
-	" p99_ns INTEGER NOT NULL, slow_p50_ns INTEGER NOT NULL, tail_ratio REAL NOT NULL,"
-	" excess_ns INTEGER NOT NULL, explained REAL NOT NULL, confidence REAL NOT NULL,"
-	" completeness REAL NOT NULL, summary TEXT NOT NULL, root_cause TEXT NOT NULL,"
-	" causes TEXT NOT NULL, evidence TEXT NOT NULL, evidence_sql TEXT NOT NULL);"
-	"CREATE INDEX idx_incidents_last_seen ON incidents(last_seen);",
-
 	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
 	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
 	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
@@ -127,6 +116,7 @@ static const char *const tables[] = {
 	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
 	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
 	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" script TEXT NOT NULL DEFAULT '', cpus INTEGER,"
 	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
 	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
 	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
@@ -243,6 +233,9 @@ static const struct {
 	{"wait_note",
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
 		"and peer_comm had that CPU; stream is the process that woke the thread"},
+	{"peer_note",
+		"net_send, net_recv, tcp_retransmit: detail is the other end; of a wait for this machine's own, "
+		"peer_pid is who listens there. Block requests: peer_comm is the device's name"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
 	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
 		      "and incidents.id are node:descriptor"},
@@ -269,12 +262,11 @@ static const struct {
 		"labels that workloads sent over the socket of `trace --annotate`; "
 		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
 		"the label is set again"},
-	{"incidents_note",
-		"explained slowdowns; causal_chains has the same in the published shape"},
 	{"processes_note",
 		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
 		"launcher, job, container_id, pod: of the process itself, after its last exec; "
-		"NULL = no rank, 0 = rank 0"},
+		"NULL = no rank, 0 = rank 0. script: what an interpreter runs, without its folder; "
+		"cpus: how many its first thread may run on; NULL: not known"},
 	{"coverage_note",
 		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
 		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
@@ -359,6 +351,16 @@ static const struct {
 			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
 };
 
+static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_note(&text);
+	if (text.err)
+		return text.err;
+	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
+}
+
 int schema_describe(sql_db *db, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
@@ -391,7 +393,15 @@ int schema_describe(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	return 0;
+	return describe_incidents(note, reterr);
+}
+
+static int create_incidents(sql_db *db, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_create(&sql);
+	return sql.err ? sql.err : sql_exec(db, buf_str(&sql), reterr);
 }
 
 int schema_create(sql_db *db, struct errinfo *reterr)
@@ -404,6 +414,9 @@ int schema_create(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
+	r = create_incidents(db, reterr);
+	if (r < 0)
+		return r;
 	r = schema_describe(db, reterr);
 	if (r < 0)
 		return r;

@@ -69,8 +69,8 @@ static int add_objects(sql_db *db, sql_db *model, struct errinfo *reterr)
 int schema_complete(sql_db *db, struct errinfo *reterr)
 {
 	static const char described[] = "SELECT (SELECT count(*) FROM sources) + (SELECT count(*)"
-					" FROM ops) + (SELECT count(*) FROM schema_info"
-					" WHERE key <> 'last_seq')";
+					" FROM ops) + (SELECT count(*) + sum(length(value))"
+					" FROM schema_info WHERE key <> 'last_seq')";
 	_cleanup_(sql_closep) sql_db *model = NULL;
 	int64_t rows, wanted;
 	int r = sql_open_memory(&model, reterr);

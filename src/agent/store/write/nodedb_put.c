@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "agent/store/incident_json.h"
+#include "agent/store/incident_table.h"
 #include "agent/store/nodedb_private.h"
 #include "base/buf.h"
 #include "wire/names.h"
@@ -260,37 +261,6 @@ struct incident_args {
 	wall_time detected;
 };
 
-/* Shares and ratios as finite numbers: SQLite stores NaN as NULL, which the columns refuse. */
-static struct sql_value real(double v)
-{
-	return SQL_R(isfinite(v) ? v : 0.0);
-}
-
-static int write_incident_row(struct nodedb *db, const struct incident *i, const char *id,
-	wall_time detected, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf causes = BUF_INIT(JSON_MAX);
-	_cleanup_buf_ struct buf evidence = BUF_INIT(JSON_MAX);
-	sql_stmt *stmt;
-	int r;
-
-	incident_json_causes(i, &causes);
-	incident_json_evidence(i, db->node, &evidence);
-	if (causes.err || evidence.err)
-		return causes.err ? causes.err : evidence.err;
-	r = nodedb_statement(db, STATEMENT_INCIDENT, &stmt, reterr);
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_S(id), SQL_S(db->node), SQL_I(i->first.ns),
-		SQL_I(i->last.ns), SQL_I(detected.ns), SQL_I(i->unit ? i->count : i->slow_calls),
-		SQL_I(i->calls), SQL_S(severity_name(i->severity)), SQL_I(i->pid),
-		SQL_SN(i->comm, COMM_LEN), SQL_I(i->source), SQL_I(i->op), SQL_I(i->baseline_ns),
-		SQL_I(i->p50_ns), SQL_I(i->p99_ns), SQL_I(i->slow_p50_ns), real(i->tail_ratio),
-		SQL_I(i->excess_ns), real(i->explained), real(i->confidence), real(i->completeness),
-		SQL_S(i->summary), SQL_S(i->root_cause), SQL_S(buf_str(&causes)),
-		SQL_S(buf_str(&evidence)), SQL_S(i->evidence_sql), SQL_I(i->resolved.ns));
-}
-
 static int write_chain_row(struct nodedb *db, const struct incident *i, const char *id,
 	wall_time detected, struct errinfo *reterr)
 {
@@ -311,8 +281,8 @@ static int write_chain_row(struct nodedb *db, const struct incident *i, const ch
 		SQL_S(severity_name(i->severity)), SQL_S(i->summary), SQL_S(i->root_cause),
 		SQL_S(i->explanation), SQL_S(buf_str(&fixes)),
 		SQL_S(wire_op_name(i->source, i->op, scratch)), SQL_I(i->p99_ns / NS_PER_US),
-		SQL_I(i->p50_ns / NS_PER_US), real(i->tail_ratio), SQL_S(buf_str(&timeline)),
-		SQL_S(db->node));
+		SQL_I(i->p50_ns / NS_PER_US), SQL_R(isfinite(i->tail_ratio) ? i->tail_ratio : 0.0),
+		SQL_S(buf_str(&timeline)), SQL_S(db->node));
 }
 
 static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
@@ -321,11 +291,15 @@ static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
 	const struct incident *i = args->incident;
 	bool has_node = !db->node_len ||
 			(!strncmp(i->id, db->node, db->node_len) && i->id[db->node_len] == ':');
+	sql_stmt *stmt;
 	char id[512];
 	int r;
 
 	snprintf(id, sizeof(id), "%s%s%s", has_node ? "" : db->node, has_node ? "" : ":", i->id);
-	r = write_incident_row(db, i, id, args->detected, reterr);
+	r = nodedb_statement(db, STATEMENT_INCIDENT, &stmt, reterr);
+	if (r == 0)
+		r = incident_table_put(
+			stmt, i, &(struct incident_origin){id, db->node, args->detected}, reterr);
 	if (r < 0)
 		return r;
 	return write_chain_row(db, i, id, args->detected, reterr);

@@ -139,10 +139,10 @@ function course(ctx, a, lines) {
 // ---- all ----
 
 function head(a) {
-	const all = a.mean_step_ns * a.steps;
+	const all = a.mean_step_ns * a.steps, unit = a.origin === "time" ? "window" : "step";
 	return group(el("h3", {}, name(a.comm || "process"), ` (${a.pid})`, a.node ? [" \u00b7 ", name(a.node)] : null),
-		el("p", {class: "line"}, a.slow_steps ? `${f.count(a.slow_steps)} of ${f.counted(a.steps, "step")} slow: ${f.duration(a.lost_ns)} lost of ${f.duration(all)} (${f.share(a.lost_ns / all)})` :
-			`${f.counted(a.steps, "step")} of ${f.duration(a.mean_step_ns)}, none slow`),
+		el("p", {class: "line"}, a.slow_steps ? `${f.count(a.slow_steps)} of ${f.counted(a.steps, unit)} slow: ${f.duration(a.lost_ns)} lost of ${f.duration(all)} (${f.share(a.lost_ns / all)})` :
+			`${f.counted(a.steps, unit)} of ${f.duration(a.mean_step_ns)}, none slow`),
 		el("p", {class: "dim"}, `Step boundary: ${a.origin_text} (${f.share(a.confidence)})` + ` \u00b7 ${f.span(a.first_ns, a.last_ns)}` +
 			(a.other_steps ? ` \u00b7 ${f.counted(a.other_steps, "step")} with other work not compared` : "") + (a.period_steps ? ` \u00b7 one in ${f.count(a.period_steps)} is slow` : "")));
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_detect_steps.c - what is said about slow steps: the problem, its cause and place, how bad, and
+/* test_time_finding.c - what is said about lost time: the problem, its cause and place, how bad, and
  * nothing where nothing is wrong. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -29,6 +29,9 @@ static struct answer explain(struct recording rec)
 	struct answer a = {0};
 
 	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	for (size_t i = 0; getenv("INGERO_SHOW") && i < a.count; i++)
+		print_message("%s %s: %s\n", severity_name(a.list[i].severity),
+			problem_row(a.list[i].problem)->id, a.list[i].summary);
 	return a;
 }
 
@@ -45,14 +48,14 @@ static const struct incident *only(
 	return &a->list[0];
 }
 
-/* 20 ms: 12 of Python at its usual line, 5 of launches, 3 of waiting for the GPU. */
+/* 20 ms: 4 of Python at its usual line, 5 of launches, 11 of waiting for the GPU. */
 static void ordinary(struct ledger_thread *t, uint64_t stack)
 {
 	mark(t, MARK_OPTIMIZER);
 	sample(t->s, JOB, MAIN, t->at + 1, stack);
-	spend(t, LEDGER_RUN, MS(12));
+	spend(t, LEDGER_RUN, MS(4));
 	spend(t, LEDGER_LAUNCH, MS(5));
-	spend(t, LEDGER_GPU_WAIT, MS(3));
+	spend(t, LEDGER_GPU_WAIT, MS(11));
 	mark(t, MARK_WAIT);
 }
 
@@ -133,9 +136,11 @@ static void test_evenly_slower(void **state)
 	for (uint32_t i = 1; i < 4; i++)
 		lines[i] = line_stack(s, "/home/u/train.py", 10 + i, NULL);
 	for (int i = 0; i < STEPS; i++) {
-		uint64_t each = i < STEPS / 2 ? MS(4) : US(5400);
+		uint64_t each = i < STEPS / 2 ? MS(4) : US(7200);
 
 		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_GPU_WAIT, MS(40));
+		mark(&t, MARK_WAIT);
 		for (int k = 0; k < 4; k++) {
 			sample(s, JOB, MAIN, t.at + 1, lines[k]);
 			spend(&t, LEDGER_RUN, each);
@@ -244,8 +249,9 @@ static void test_host_code_between_waits(void **state)
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "embed.py:23");
 }
 
-/* The GPU idles while host code runs, until launching takes longer than that did: what changed comes first. */
-static void test_what_changed_comes_first(void **state)
+/* The GPU idles while host code runs, until launching takes longer than that did: what changed is told, not what no
+ * longer is. */
+static void test_what_changed_is_told(void **state)
 {
 	SCENE;
 	struct aggregate waits = {.bucket.ns = LEDGER_T0,
@@ -275,11 +281,7 @@ static void test_what_changed_comes_first(void **state)
 	rec.aggregates = &waits;
 	rec.aggregate_count = 1;
 	ANSWER = explain(rec);
-	assert_int_equal(a.count, 2);
-	assert_int_equal(a.list[0].problem, PROBLEM_GOODPUT);
-	assert_int_equal(a.list[0].severity, SEVERITY_HIGH);
-	assert_int_equal(a.list[1].problem, PROBLEM_STARVATION);
-	assert_int_equal(a.list[1].severity, SEVERITY_MEDIUM);
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "launching");
 }
 
 /* A wait after each tensor of a model that is copied to the GPU; then steps, which are not slow because they take
@@ -590,6 +592,8 @@ static struct answer copies_beside(
 		from = t.at;
 		sample(s, JOB, MAIN, t.at + 1, usual);
 		spend(&t, LEDGER_RUN, MS(1));
+		spend(&t, LEDGER_GPU_WAIT, MS(20));
+		mark(&t, MARK_TICK);
 		s->events[s->event_count++] = (struct event){.start.ns = t.at,
 			.dur_ns = slow ? MS(20) : MS(5),
 			.pid = JOB,
@@ -801,16 +805,16 @@ static void test_waste_beside_slow_steps(void **state)
 	disk = of(&a, PROBLEM_GOODPUT);
 	assert_non_null(disk);
 	assert_true(disk->severity >= SEVERITY_MEDIUM);
-	assert_non_null(strstr(disk->explanation, "ordinary steps"));
 	assert_int_equal(disk->period_steps, 0);
 	assert_int_equal(disk->since.ns, 0);
 }
 
-/* Beside slow steps it is not said of sleep in every step, which may be how the program works; without them it is. */
-static void test_what_may_be_how_it_works_beside_slow_steps(void **state)
+/* A third of every step asleep is told whether or not a hog comes as well, and the hog beside it. */
+static void test_what_every_step_has_is_told_beside_slow_steps(void **state)
 {
 	for (int has_hog = 0; has_hog < 2; has_hog++) {
 		SCENE;
+		const struct incident *asleep, *hog;
 		uint64_t usual;
 		struct ledger_thread t = job(s, &usual);
 
@@ -825,11 +829,38 @@ static void test_what_may_be_how_it_works_beside_slow_steps(void **state)
 		}
 		mark(&t, MARK_OPTIMIZER);
 		ANSWER = explain(ledger_recording(s));
-		if (has_hog)
-			only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "hog");
-		else
-			only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Sleeping");
+		asleep = of(&a, PROBLEM_STARVATION);
+		hog = of(&a, PROBLEM_CPU_CONTENTION);
+		assert_int_equal(a.count, 1 + has_hog);
+		assert_non_null(asleep);
+		assert_int_equal(asleep->severity, SEVERITY_HIGH);
+		assert_int_equal(hog != NULL, has_hog);
+		if (hog)
+			assert_int_equal(hog->causes[0].culprit_pid, 900);
 	}
+}
+
+/* Nine tenths of every step are copies; that some take a little longer is the lesser news. */
+static void test_the_absolute_outranks_the_difference(void **state)
+{
+	SCENE;
+	const struct incident *inc;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		sample(s, JOB, MAIN, t.at + 1, usual);
+		spend(&t, LEDGER_RUN, MS(2));
+		t.row.copy_bytes = 100000000;
+		spend(&t, LEDGER_COPY, i % 6 == 5 ? MS(24) : MS(18));
+		mark(&t, MARK_WAIT);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	inc = only(&a, PROBLEM_PCIE, SEVERITY_HIGH, "Copies to and from the GPU");
+	assert_int_equal(inc->slow_p50_ns, inc->baseline_ns);
+	assert_true(inc->excess_ns > 90 * MS(18));
 }
 
 /* A hog that is there all the time and gets worse is one hog. */
@@ -862,7 +893,7 @@ int main(void)
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
 		cmocka_unit_test(test_short_epochs),
 		cmocka_unit_test(test_host_code_between_waits),
-		cmocka_unit_test(test_what_changed_comes_first),
+		cmocka_unit_test(test_what_changed_is_told),
 		cmocka_unit_test(test_uploads_are_no_steps),
 		cmocka_unit_test(test_a_lower_clock),
 		cmocka_unit_test(test_more_work_is_no_fault),
@@ -884,7 +915,8 @@ int main(void)
 		cmocka_unit_test(test_two_causes_in_the_same_steps),
 		cmocka_unit_test(test_a_smaller_cause_beside_a_large_one),
 		cmocka_unit_test(test_waste_beside_slow_steps),
-		cmocka_unit_test(test_what_may_be_how_it_works_beside_slow_steps),
+		cmocka_unit_test(test_what_every_step_has_is_told_beside_slow_steps),
+		cmocka_unit_test(test_the_absolute_outranks_the_difference),
 		cmocka_unit_test(test_the_same_cause_in_all_and_more_in_some),
 	};
 

@@ -9,6 +9,7 @@ struct port_holder {
 	char comm[64];
 };
 
-/* port_holder_find - one that listens on TCP port @port. @root is a prefix as in base/file.h.
+/* port_holder_find - one that listens on TCP port @port, as process @inside sees the network (0: as this one does).
+ * @root is a prefix as in base/file.h. All processes are looked into: not for every call.
  * 0; -ENOENT: nobody, or a process of another user that this one may not look into. */
-int port_holder_find(const char *root, uint16_t port, struct port_holder *ret);
+int port_holder_find(const char *root, uint32_t inside, uint16_t port, struct port_holder *ret);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* port_holder.c - see port_holder.h. The kernel lists sockets by number, and each process what it has
- * open; both are read once, when listening has failed already. */
-#include "net/port_holder.h"
+ * open; both are read anew each time. */
+#include "base/port_holder.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -40,10 +40,16 @@ static uint64_t listening_inode(const char *line, uint16_t port)
 	return local == port && state == LISTENING ? inode : 0;
 }
 
-static uint64_t find_socket(const char *root, uint16_t port)
+static uint64_t find_socket(const char *root, uint32_t inside, uint16_t port)
 {
-	static const char *const tables[] = {"/proc/net/tcp", "/proc/net/tcp6"};
+	char tables[2][48];
 
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++)
+		if (inside)
+			snprintf(tables[i], sizeof(tables[i]), "/proc/%" PRIu32 "/net/tcp%s",
+				inside, i ? "6" : "");
+		else
+			snprintf(tables[i], sizeof(tables[i]), "/proc/net/tcp%s", i ? "6" : "");
 	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
 		_cleanup_buf_ struct buf text = BUF_INIT(TABLE_MAX + 1);
 
@@ -82,10 +88,10 @@ static bool holds(const char *root, const char *pid, const char *name)
 	return false;
 }
 
-int port_holder_find(const char *root, uint16_t port, struct port_holder *ret)
+int port_holder_find(const char *root, uint32_t inside, uint16_t port, struct port_holder *ret)
 {
 	_cleanup_(dir_closep) DIR *d = NULL;
-	uint64_t inode = find_socket(root, port);
+	uint64_t inode = find_socket(root, inside, port);
 	char path[PATH_MAX], name[64], comm[64];
 	struct dirent *e;
 

@@ -1,0 +1,239 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_disk.c - which device, in which direction, and who keeps it busy: by what a device has to do for each, its bytes
+ * and its requests. How long requests take tells who suffers: one small write behind a flood is in flight longest.
+ * The kernel writes back in its own name what programs have written before: who that was is not in the rows, but
+ * the job's own part is in its account. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/program_sum.h"
+
+#define DEVICES_MAX  32
+#define SECTOR_BYTES 512
+#define COPY_SHARE   0.5   /* of what copies take longer is in requests of their own */
+#define OWN_SHARE    0.25  /* of all work: then it holds itself up */
+#define REQUEST_WORK 65536 /* bytes that could be moved in the time that any request takes */
+
+enum { READS, WRITES };
+
+struct device {
+	uint32_t dev;
+	const char *name; /* "": not recorded */
+	uint64_t work, own_ns;
+};
+
+struct requests {
+	struct device devices[DEVICES_MAX];
+	int device_count;
+	struct program_sums programs;
+};
+
+static bool is_request(const struct event *e)
+{
+	return e->source == SOURCE_IO &&
+	       (e->op == IO_READ || e->op == IO_WRITE || e->op == IO_FLUSH);
+}
+
+static uint64_t bytes_of(const struct event *e)
+{
+	return MIN(e->arg0, (uint64_t)UINT32_MAX) * SECTOR_BYTES;
+}
+
+static struct device *device_get(struct requests *q, const struct event *e)
+{
+	int k = 0;
+
+	while (k < q->device_count && q->devices[k].dev != e->dev)
+		k++;
+	if (k == DEVICES_MAX)
+		return NULL;
+	q->devices[k].dev = e->dev;
+	q->devices[k].name = e->peer_comm;
+	q->device_count = MAX(q->device_count, k + 1);
+	return &q->devices[k];
+}
+
+/* Whose requests the steps wait for: the job's and its workers'. */
+static bool is_own(const struct chain *c, uint32_t pid)
+{
+	if (pid == c->a->pid)
+		return true;
+	for (int i = 0; i < c->a->entry_count; i++)
+		if (c->a->entries[i].pid == pid && c->a->entries[i].line == ACCOUNT_DISK)
+			return true;
+	return false;
+}
+
+/* The device that the job waits for; where it asks for nothing itself, the busiest. */
+static const struct device *device_of(const struct chain *c, struct requests *q)
+{
+	const struct device *best = NULL;
+	bool has_own = false;
+
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+		struct device *v;
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (!is_request(e) || !chain_time(c, e->start.ns))
+			continue;
+		v = device_get(q, e);
+		if (!v)
+			continue;
+		v->work += bytes_of(e) + REQUEST_WORK;
+		v->own_ns += is_own(c, e->pid) ? e->dur_ns : 0;
+		has_own |= v->own_ns > 0;
+	}
+	for (int i = 0; i < q->device_count; i++) {
+		const struct device *v = &q->devices[i];
+
+		if (!best || (has_own ? v->own_ns > best->own_ns : v->work > best->work))
+			best = v;
+	}
+	return best;
+}
+
+static void add_requests(const struct chain *c, uint32_t dev, struct requests *q)
+{
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+		int side = e->op == IO_READ ? READS : WRITES;
+		struct program *p;
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (!is_request(e) || e->dev != dev || !chain_time(c, e->start.ns))
+			continue;
+		p = program_get(c->rec, &q->programs, e->pid, e->comm);
+		if (!p)
+			continue;
+		p->work[side] += bytes_of(e) + REQUEST_WORK;
+		p->bytes[side] += bytes_of(e);
+	}
+}
+
+static bool is_kernels(const struct program *p)
+{
+	static const char *const names[] = {
+		"kworker", "jbd2", "kswapd", "xfsaild", "btrfs-", "flush-"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strncmp(p->name, names[i], strlen(names[i])))
+			return true;
+	return false;
+}
+
+static void device_text(const struct device *d, char *out, size_t size)
+{
+	if (d->name[0])
+		snprintf(out, size, "%s", d->name);
+	else
+		snprintf(out, size, "device %u:%u", d->dev >> 20, d->dev & 0xfffff);
+}
+
+static void rate_text(double bytes_per_s, char *out, size_t size)
+{
+	if (bytes_per_s >= 1e9)
+		snprintf(out, size, "%.1f GB/s", bytes_per_s / 1e9);
+	else
+		snprintf(out, size, "%.*f MB/s", bytes_per_s < 1e7, bytes_per_s / 1e6);
+}
+
+static const struct program *most_of(const struct requests *q, int side)
+{
+	const struct program *most = NULL;
+
+	for (int i = 0; i < q->programs.count; i++) {
+		const struct program *p = &q->programs.items[i];
+
+		if (p->work[side] && !is_kernels(p) && (!most || p->work[side] > most->work[side]))
+			most = p;
+	}
+	return most;
+}
+
+static const struct program *program_of(const struct chain *c, const struct requests *q)
+{
+	for (int i = 0; i < q->programs.count; i++)
+		for (uint32_t k = 0; k < q->programs.items[i].pid_count; k++)
+			if (is_own(c, q->programs.items[i].pids[k]))
+				return &q->programs.items[i];
+	return NULL;
+}
+
+/* Who holds the device up. The job's own work is enough if it is a good part of all, and a checkpoint is its own
+ * whoever writes it back. */
+static const struct program *holder_of(
+	const struct chain *c, const struct requests *q, int side, uint64_t all)
+{
+	const struct program *who = most_of(q, side), *own = program_of(c, q);
+
+	if (c->d->kind == DELAY_BY_CHECKPOINT)
+		return own;
+	if (own && (double)own->work[side] >= OWN_SHARE * (double)all &&
+		own->work[side] * 2 >= who->work[side])
+		return own;
+	return who;
+}
+
+static void describe(const struct chain *c, const struct device *dev, int side, uint64_t bytes,
+	struct resource_use *ret)
+{
+	double seconds = (double)MAX(chain_elapsed_ns(c), UINT64_C(1)) / (double)NS_PER_S;
+	char name[32], rate[32];
+
+	device_text(dev, name, sizeof(name));
+	rate_text((double)bytes / seconds, rate, sizeof(rate));
+	snprintf(ret->detail, sizeof(ret->detail), "%s, %s %s", name,
+		side == READS ? "reads" : "writes", rate);
+}
+
+bool chain_disk(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct requests *q = calloc(1, sizeof(*q));
+	const struct device *device = q ? device_of(c, q) : NULL;
+	uint64_t work[2] = {0}, bytes[2] = {0};
+	const struct program *who;
+	int side;
+
+	if (!device)
+		return false;
+	add_requests(c, device->dev, q);
+	for (int i = 0; i < q->programs.count; i++)
+		for (int s = READS; s <= WRITES; s++) {
+			work[s] += q->programs.items[i].work[s];
+			bytes[s] += q->programs.items[i].bytes[s];
+		}
+	side = work[READS] >= work[WRITES] && c->d->kind != DELAY_BY_CHECKPOINT ? READS : WRITES;
+	ret->resource = side == READS ? RESOURCE_DISK_READ : RESOURCE_DISK_WRITE;
+	who = holder_of(c, q, side, work[side]);
+	if (who)
+		program_name(who, ret);
+	if (!who && c->d->kind == DELAY_BY_CHECKPOINT) {
+		ret->pid = c->a->pid;
+		process_words(c->rec, c->a->pid, c->a->comm, ret->who);
+	}
+	describe(c, device, side, bytes[side], ret);
+	ret->share = (double)work[side] / (double)(work[READS] + work[WRITES]);
+	return true;
+}
+
+/* Pages of a file that a copy reads are brought in while the copy waits for them. */
+bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t own = 0;
+
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (is_request(e) && e->pid == c->a->pid && chain_time(c, e->start.ns))
+			own += e->dur_ns;
+	}
+	return (double)own >= COPY_SHARE * (double)chain_lost_ns(c) && chain_disk(c, ret);
+}

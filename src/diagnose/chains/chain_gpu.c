@@ -1,0 +1,204 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_gpu.c - why the GPU keeps steps waiting, as far as a resource is the reason: its clock (by a limit that somebody
+ * set, its power or its heat) or another process. That it has more or other work is the program's own doing
+ * (gpu_change.h), and leads nowhere further. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/gpu_change.h"
+
+#define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
+#define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
+#define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
+#define HOT_C          83                  /* where slowdown by heat begins on most boards */
+#define AT_LIMIT       0.95                /* of the power limit */
+#define LOWERED        0.95                /* of the power limit that it was made for */
+#define LOW_CLOCK      0.85                /* of the highest: without a reason of its own */
+#define BUSY_PCT       30                  /* with less to do a GPU may lower its clock itself */
+#define LASTING        0.8                 /* of the readings */
+#define MOST           0.5                 /* of the readings */
+#define READINGS_MIN   3
+
+/* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
+struct readings {
+	size_t count, power, heat, at_limit;
+	size_t low; /* of these, with a low clock */
+	double clock_mhz, highest_mhz, power_mw;
+	int64_t limit_mw, default_mw, most_c;
+};
+
+static void take(struct readings *r, const struct gpu_sample *g)
+{
+	uint64_t reasons = g->throttle_reasons > 0 ? (uint64_t)g->throttle_reasons : 0;
+	bool is_hot = g->temperature_c >= HOT_C;
+
+	r->count++;
+	r->clock_mhz += (double)g->sm_clock_mhz;
+	r->power_mw += (double)g->power_mw;
+	r->heat += reasons & THROTTLE_HEAT || (reasons & THROTTLE_HARD && is_hot);
+	r->power += reasons & THROTTLE_POWER || (reasons & THROTTLE_HARD && !is_hot);
+	r->at_limit += g->power_limit_mw > 0 &&
+		       (double)g->power_mw >= AT_LIMIT * (double)g->power_limit_mw;
+	r->limit_mw = g->power_limit_mw;
+	r->default_mw = g->power_default_mw;
+	r->most_c = MAX(r->most_c, g->temperature_c);
+}
+
+static bool is_at_work(const struct chain *c, const struct gpu_sample *g, int64_t index)
+{
+	return g->index == index && chain_time(c, g->time.ns) && g->sm_clock_mhz > 0 &&
+	       !gpu_sample_is_idle(g) && g->util_gpu_pct >= (c->has_slow ? 1 : BUSY_PCT);
+}
+
+static struct readings read_gpu(const struct chain *c, int64_t index)
+{
+	struct readings r = {.limit_mw = -1, .default_mw = -1, .most_c = -1};
+	int64_t highest = 0;
+
+	for (size_t i = 0; i < c->rec->gpu_count; i++) {
+		const struct gpu_sample *g = &c->rec->gpus[i];
+
+		if (g->index != index)
+			continue;
+		highest = MAX(highest, g->sm_clock_mhz);
+		highest = MAX(highest, g->sm_clock_max_mhz);
+		if (is_at_work(c, g, index))
+			take(&r, g);
+	}
+	for (size_t i = 0; i < c->rec->gpu_count; i++)
+		r.low += is_at_work(c, &c->rec->gpus[i], index) &&
+			 (double)c->rec->gpus[i].sm_clock_mhz < LOW_CLOCK * (double)highest;
+	if (r.count) {
+		r.clock_mhz /= (double)r.count;
+		r.power_mw /= (double)r.count;
+		r.highest_mhz = (double)highest;
+	}
+	return r;
+}
+
+static struct readings read_slowest(const struct chain *c)
+{
+	struct readings worst = {0};
+	int64_t last = -1;
+
+	for (size_t i = 0; i < c->rec->gpu_count; i++)
+		last = MAX(last, MIN(c->rec->gpus[i].index, 255));
+	for (int64_t k = 0; k <= last; k++) {
+		struct readings r = read_gpu(c, k);
+
+		if (r.count >= (c->has_slow ? 1 : READINGS_MIN) &&
+			(!worst.count || r.clock_mhz < worst.clock_mhz))
+			worst = r;
+	}
+	return worst;
+}
+
+static bool is_most(const struct readings *r, size_t n)
+{
+	return (double)n >= MOST * (double)r->count && n;
+}
+
+static void clock_text(double now_mhz, double usual_mhz, struct resource_use *ret)
+{
+	snprintf(ret->detail, sizeof(ret->detail), "%.0f instead of %.0f MHz", now_mhz, usual_mhz);
+}
+
+/* What holds the clock at @now_mhz, by its own evidence. A limit that nobody reports as a reason is one that somebody
+ * set: neither power nor heat keep it down. */
+static enum resource held_by(
+	const struct readings *r, int64_t usual_limit_mw, struct resource_use *ret)
+{
+	size_t n = strlen(ret->detail);
+	bool is_lowered = r->limit_mw > 0 && usual_limit_mw > 0 &&
+			  (double)r->limit_mw < LOWERED * (double)usual_limit_mw;
+
+	if (is_most(r, r->heat)) {
+		snprintf(ret->detail + n, sizeof(ret->detail) - n, ", %lld °C",
+			(long long)r->most_c);
+		return RESOURCE_GPU_HEAT;
+	}
+	if (!is_most(r, r->power) && !is_most(r, r->at_limit))
+		return RESOURCE_GPU_CLOCK;
+	if (is_lowered)
+		snprintf(ret->detail + n, sizeof(ret->detail) - n,
+			", power limit %.0f instead of %.0f W", (double)r->limit_mw / 1000,
+			(double)usual_limit_mw / 1000);
+	else if (r->limit_mw > 0)
+		snprintf(ret->detail + n, sizeof(ret->detail) - n, ", power limit %.0f W",
+			(double)r->limit_mw / 1000);
+	return RESOURCE_GPU_POWER;
+}
+
+/* The clock was lower while steps were slow. */
+static bool by_lower_clock(
+	const struct chain *c, const struct gpu_change *g, struct resource_use *ret)
+{
+	struct readings r = read_slowest(c);
+	double ratio = g->slow_clock_mhz > 0 ? g->ordinary_clock_mhz / g->slow_clock_mhz : 0;
+	double longer =
+		(double)c->a->slow_step_ns / (double)MAX(c->a->ordinary_step_ns, UINT64_C(1));
+
+	clock_text(g->slow_clock_mhz, g->ordinary_clock_mhz, ret);
+	ret->resource = RESOURCE_GPU_CLOCK;
+	if (r.count)
+		ret->resource = held_by(&r, MAX(g->ordinary_limit_mw, r.default_mw), ret);
+	ret->share = longer > 1 && ratio > 1 ? MIN((ratio - 1) / (longer - 1), 1.0) : 0;
+	return true;
+}
+
+/* The clock is low in all steps, against the highest that the GPU has: had it been low in a part of them alone, these
+ * would be slow, or it does not matter. At the power limit that it was made for a GPU
+ * lowers its clock under heavy work: that is as it should be. */
+static bool by_low_clock(const struct chain *c, struct resource_use *ret)
+{
+	struct readings r = read_slowest(c);
+
+	if (!r.count || (double)r.low < LASTING * (double)r.count)
+		return false;
+	clock_text(r.clock_mhz, r.highest_mhz, ret);
+	ret->resource = held_by(&r, r.default_mw, ret);
+	if (ret->resource == RESOURCE_GPU_POWER &&
+		!(r.default_mw > 0 && (double)r.limit_mw < LOWERED * (double)r.default_mw))
+		return false;
+	ret->share = 1 - r.clock_mhz / r.highest_mhz;
+	return true;
+}
+
+static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
+{
+	ret->resource = RESOURCE_GPU_PROCESS;
+	ret->share = c->has_slow ? 1 : MIN(o->named[0].calls[PACE_SLOW], 1.0);
+	if (!o->count)
+		return true; /* the GPU counts them, but they are not followed */
+	process_words(c->rec, o->named[0].pid, o->named[0].comm, ret->who);
+	ret->pid = o->count == 1 ? o->named[0].pid : 0;
+	ret->count = (uint32_t)o->count;
+	snprintf(ret->detail, sizeof(ret->detail), "in calls %.0f %% of the time",
+		100 * o->named[0].calls[PACE_SLOW]);
+	return true;
+}
+
+bool chain_gpu(const struct chain *c, struct resource_use *ret)
+{
+	struct gpu_change g;
+	struct gpu_others others;
+
+	if (c->has_slow) {
+		if (gpu_change_find(c->rec, c->a, &g) < 0)
+			return false;
+		if (c->line == ACCOUNT_COPY && !gpu_change_holds_copies(c->a, &g))
+			return false;
+		if (g.reason == GPU_BY_NEIGHBOUR)
+			return by_others(c, &g.others, ret);
+		return g.reason == GPU_BY_CLOCK && by_lower_clock(c, &g, ret);
+	}
+	if (c->line == ACCOUNT_COPY)
+		return false;
+	if (by_low_clock(c, ret))
+		return true;
+	*ret = (struct resource_use){0};
+	gpu_others_all(c->rec, c->a, &others);
+	return others.count && by_others(c, &others, ret);
+}

@@ -1,0 +1,167 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_memory.c - waiting for memory: the container's limit, a machine that is short of it, or nothing of the kind
+ * (pages that the program touches for the first time). */
+#include <stdio.h>
+
+#include "base/macros.h"
+#include "diagnose/accounts/home.h"
+#include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/quota.h"
+
+#define LIMIT_SHARE   0.3 /* of the delay in which the group waited for memory, by its own count */
+#define LIMIT_EVENTS  8   /* reclaims at the limit: fewer are a moment's */
+#define SWAP_GROWN_MB 16
+#define FAULTS_PER_S  200 /* that read from the disk */
+#define STALLED_PCT   5
+#define LITTLE_LEFT   0.05 /* of the machine's memory */
+
+struct group_use { /* first and last reading of the job's group around the time */
+	const struct container_sample *first, *last;
+	int64_t most_bytes;
+};
+
+static struct group_use group_use(const struct chain *c)
+{
+	uint64_t id = quota_group(c->rec, c->a->pid, c->to_ns);
+	struct group_use u = {.most_bytes = -1};
+
+	for (size_t i = 0; id && i < c->rec->container_count; i++) {
+		const struct container_sample *s = &c->rec->containers[i];
+
+		if (s->cgroup_id != id || !chain_around(c, s->time.ns))
+			continue;
+		if (!u.first)
+			u.first = s;
+		u.last = s;
+		u.most_bytes = MAX(u.most_bytes, s->memory_bytes);
+	}
+	return u;
+}
+
+static int64_t grown(int64_t first, int64_t last)
+{
+	return first >= 0 && last > first ? last - first : 0;
+}
+
+static void bytes_text(int64_t bytes, char *out, size_t size)
+{
+	if (bytes >= INT64_C(1) << 30)
+		snprintf(out, size, "%.1f GiB", (double)bytes / (double)(1 << 30));
+	else
+		snprintf(out, size, "%.0f MiB", (double)bytes / (double)(1 << 20));
+}
+
+static void limit_text(const struct group_use *u, bool is_high, struct resource_use *ret)
+{
+	int64_t limit = is_high ? u->last->memory_high_bytes : u->last->memory_limit_bytes;
+	char text[32];
+
+	if (limit < 0)
+		limit = u->most_bytes;
+	bytes_text(limit, text, sizeof(text));
+	snprintf(ret->detail, sizeof(ret->detail), "%s of %s reached",
+		is_high ? "memory.high" : "limit", text);
+}
+
+bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
+{
+	struct group_use u = group_use(c);
+	uint64_t lost = chain_lost_ns(c), stalled;
+	const struct process_home *h = home_of(c->rec, c->a->pid);
+	int64_t high, max;
+
+	if (!u.first || u.first == u.last)
+		return false;
+	high = grown(u.first->memory_high, u.last->memory_high);
+	max = grown(u.first->memory_max, u.last->memory_max);
+	stalled = (uint64_t)grown(u.first->psi_memory_us, u.last->psi_memory_us) * NS_PER_US;
+	if (high + max < LIMIT_EVENTS)
+		return false;
+	/* Without pressure of groups, that the limit is reached again and again tells of a wait for memory alone. */
+	if (u.last->psi_memory_us < 0 ? c->line != ACCOUNT_MEMORY
+				      : (double)stalled < LIMIT_SHARE * (double)lost)
+		return false;
+	ret->resource = RESOURCE_MEMORY_LIMIT;
+	ret->pid = c->a->pid;
+	if (h)
+		home_text(h, ret->who, sizeof(ret->who));
+	limit_text(&u, high >= max, ret);
+	ret->share =
+		u.last->psi_memory_us < 0 ? 1 : MIN((double)stalled / (double)MAX(lost, 1u), 1.0);
+	return true;
+}
+
+/* The job's own rows of reclaim and compaction, and how long they took. */
+static uint64_t reclaim_ns(const struct chain *c)
+{
+	uint64_t ns = 0;
+
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (e->source == SOURCE_HOST && e->pid == c->a->pid &&
+			(e->op == HOST_DIRECT_RECLAIM || e->op == HOST_COMPACTION) &&
+			chain_time(c, e->start.ns))
+			ns += e->dur_ns;
+	}
+	return ns;
+}
+
+struct machine { /* readings of the host around the time */
+	double faults, stalled_pct, left;
+	uint64_t swap_first, swap_last;
+	size_t count;
+};
+
+static struct machine machine_use(const struct chain *c)
+{
+	struct machine m = {.left = 1};
+
+	for (size_t i = 0; i < c->rec->sample_count; i++) {
+		const struct host_sample *s = &c->rec->samples[i];
+
+		if (!chain_around(c, s->time.ns))
+			continue;
+		if (!m.count++)
+			m.swap_first = s->swap_mb;
+		m.swap_last = MAX(m.swap_last, s->swap_mb);
+		m.faults = MAX(m.faults, s->major_faults_per_s);
+		m.stalled_pct = MAX(m.stalled_pct, s->psi_memory_pct);
+		if (s->mem_total_mb)
+			m.left = MIN(m.left, (double)s->mem_avail_mb / (double)s->mem_total_mb);
+	}
+	return m;
+}
+
+bool chain_memory(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t lost = chain_lost_ns(c), reclaimed;
+	struct machine m;
+
+	if (chain_memory_limit(c, ret))
+		return true;
+	*ret = (struct resource_use){.resource = RESOURCE_MEMORY};
+	m = machine_use(c);
+	reclaimed = reclaim_ns(c);
+	ret->share = lost ? MIN((double)reclaimed / (double)lost, 1.0) : 0;
+	if (m.swap_last > m.swap_first + SWAP_GROWN_MB ||
+		(m.swap_last && m.faults > FAULTS_PER_S && m.stalled_pct > STALLED_PCT)) {
+		snprintf(ret->detail, sizeof(ret->detail),
+			"swapping: %.0f page faults/s read from the disk", m.faults);
+		ret->share = 1;
+		return true;
+	}
+	if ((double)reclaimed >= LIMIT_SHARE * (double)lost && reclaimed) {
+		snprintf(ret->detail, sizeof(ret->detail), "reclaim, %.0f %% of memory left",
+			100 * m.left);
+		return true;
+	}
+	if (m.left < LITTLE_LEFT && m.stalled_pct > STALLED_PCT) {
+		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of memory left", 100 * m.left);
+		ret->share = 1;
+		return true;
+	}
+	return false;
+}

@@ -1,0 +1,192 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_peer.c - who is at the other end of a pipe or a socket: a process of this machine, by who ended the waits,
+ * or who listens on its port, else an address, by the rows of sends and receives. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/program_sum.h"
+
+#define PEERS_MAX  64
+#define MOST_SHARE 0.5 /* of the waits, or of what grew: then it is the one to name */
+
+struct peer {
+	char address[EVENT_PEER_MAX];
+	uint64_t wait_ns, bytes;
+	bool is_here;
+	uint32_t pid; /* of who is there, on this machine; 0: not known */
+};
+
+struct peers {
+	struct peer items[PEERS_MAX];
+	int count;
+	uint64_t wait_ns;
+};
+
+static struct peer *peer_get(struct peers *p, const struct event *e)
+{
+	char address[EVENT_PEER_MAX];
+	int k = 0;
+
+	event_peer(e, address);
+	while (k < p->count && strcmp(p->items[k].address, address) != 0)
+		k++;
+	if (k == PEERS_MAX)
+		return NULL;
+	memcpy(p->items[k].address, address, sizeof(address));
+	p->items[k].is_here = event_peer_is_here(e);
+	p->count = MAX(p->count, k + 1);
+	return &p->items[k];
+}
+
+/* Sends and receives of the job: a wait in poll() is followed by a receive that does not wait. */
+static void add_transfers(const struct chain *c, struct peers *p)
+{
+	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+		struct peer *x;
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (e->source != SOURCE_NET || e->pid != c->a->pid || !e->family ||
+			!chain_time(c, e->start.ns))
+			continue;
+		x = peer_get(p, e);
+		p->wait_ns += e->wait_ns;
+		if (!x)
+			continue;
+		x->pid = e->peer_pid ? e->peer_pid : x->pid;
+		x->wait_ns += e->wait_ns;
+		x->bytes += e->arg1;
+	}
+}
+
+static const struct peer *peer_most(const struct peers *p)
+{
+	const struct peer *most = NULL;
+
+	for (int i = 0; i < p->count; i++) {
+		const struct peer *x = &p->items[i];
+
+		if (!most || x->wait_ns > most->wait_ns ||
+			(x->wait_ns == most->wait_ns && x->bytes > most->bytes))
+			most = x;
+	}
+	return most;
+}
+
+static bool is_pipe_or_socket(uint8_t line)
+{
+	return line == LEDGER_PIPE || line == LEDGER_SOCKET || line == LEDGER_POLL ||
+	       line == LEDGER_CHILD || line == LEDGER_LOCK || line == LEDGER_STOPPED;
+}
+
+/* By the ledger's long stays: which other processes ended those of the job. */
+static void add_wakers(const struct chain *c, struct program_sums *s)
+{
+	for (size_t i = 0; i < c->rec->ledger_count; i++) {
+		const struct ledger_row *r = &c->rec->ledger[i];
+		struct program *p;
+
+		if (r->pid != c->a->pid || r->tid != c->a->tid || r->mark != MARK_STAY ||
+			r->waker != WAKER_TASK || !r->waker_pid || r->waker_pid == r->pid ||
+			!is_pipe_or_socket(r->stay_line) || !chain_time(c, ledger_end_ns(r) - 1))
+			continue;
+		p = program_get(c->rec, s, r->waker_pid, r->waker_comm);
+		if (p)
+			p->ns[0] += r->stay_ns;
+	}
+}
+
+/* By the account: another process's time, or one that is the culprit of the job's. */
+static void add_entries(const struct chain *c, struct program_sums *s)
+{
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		bool is_other = e->owner == OWNER_PROCESS && e->pid;
+		uint32_t pid = is_other ? e->pid : e->culprit_pid;
+		const char *comm = is_other ? e->comm : e->culprit;
+		struct program *p;
+
+		if (e->slow_ns <= e->ordinary_ns || !pid || pid == c->a->pid || !comm[0] ||
+			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS) ||
+			(!is_other && e->owner != OWNER_SELF && e->owner != OWNER_THREAD))
+			continue;
+		p = program_get(c->rec, s, pid, comm);
+		if (p)
+			p->ns[1] += (e->slow_ns - e->ordinary_ns);
+	}
+}
+
+static const struct program *program_most(const struct program_sums *s, int by, uint64_t *ret_all)
+{
+	const struct program *most = NULL;
+
+	*ret_all = 0;
+	for (int i = 0; i < s->count; i++) {
+		*ret_all += s->items[i].ns[by];
+		if (s->items[i].ns[by] && (!most || s->items[i].ns[by] > most->ns[by]))
+			most = &s->items[i];
+	}
+	return most;
+}
+
+static bool by_process(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct program_sums *s = calloc(1, sizeof(*s));
+	uint64_t grown = c->d->slow_ns - MIN(c->d->slow_ns, c->d->ordinary_ns), all;
+	const struct program *most;
+
+	if (!s)
+		return false;
+	add_entries(c, s);
+	most = program_most(s, 1, &all);
+	if (most && (double)all >= MOST_SHARE * (double)grown) {
+		ret->share = MIN((double)most->ns[1] / (double)MAX(grown, UINT64_C(1)), 1.0);
+	} else {
+		add_wakers(c, s);
+		most = program_most(s, 0, &all);
+		if (!most || (double)all < MOST_SHARE * (double)chain_lost_ns(c))
+			return false;
+		ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
+	}
+	ret->resource = RESOURCE_PROCESS;
+	program_name(most, ret);
+	return true;
+}
+
+static bool by_address(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct peers *p = calloc(1, sizeof(*p));
+	const struct peer *most;
+
+	if (!p || c->line != ACCOUNT_NETWORK)
+		return false;
+	add_transfers(c, p);
+	most = peer_most(p);
+	if (!most)
+		return false;
+	ret->resource = most->pid ? RESOURCE_PROCESS : RESOURCE_ADDRESS;
+	ret->pid = most->pid;
+	if (most->pid)
+		process_words(c->rec, most->pid, "", ret->who);
+	if (!ret->who[0])
+		snprintf(ret->who, sizeof(ret->who), "%s", most->address);
+	snprintf(ret->detail, sizeof(ret->detail), "%s%s%.1f MB in that time",
+		most->pid       ? most->address
+		: most->is_here ? "this machine"
+				: "",
+		most->pid || most->is_here ? ", " : "", (double)most->bytes / 1e6);
+	ret->share = p->wait_ns ? (double)most->wait_ns / (double)p->wait_ns : 1;
+	return true;
+}
+
+bool chain_peer(const struct chain *c, struct resource_use *ret)
+{
+	if (by_process(c, ret))
+		return true;
+	*ret = (struct resource_use){0};
+	return by_address(c, ret);
+}

@@ -1,0 +1,42 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* chain_private.h - shared by the files that follow one kind of chain each. */
+#pragma once
+
+#include "diagnose/chains/chain.h"
+
+struct chain {
+	const struct recording *rec;
+	const struct step_account *a;
+	const struct delay *d;
+	enum account_line line; /* that the delay is on: of its lead, where it is several */
+	int64_t from_ns, to_ns; /* of the first slow step to that of the last */
+	bool has_slow;
+};
+
+/* chain_first_event - the first row from c->from_ns on. Those before c->to_ns may be in steps that count. */
+size_t chain_first_event(const struct chain *c);
+
+/* chain_time - whether @ns lies in a step that counts: a slow one or, where none is slow, any. */
+bool chain_time(const struct chain *c, int64_t ns);
+
+/* chain_around - likewise of what is read once a second: in the time of these steps or just before or after. */
+bool chain_around(const struct chain *c, int64_t ns);
+
+/* chain_lost_ns - what all steps that count lost to the delay. */
+uint64_t chain_lost_ns(const struct chain *c);
+
+/* chain_elapsed_ns - how long they took together. */
+uint64_t chain_elapsed_ns(const struct chain *c);
+
+/* Each fills *ret and returns true if its evidence leads there. *ret is zeroed before. */
+bool chain_cpu(const struct chain *c, struct resource_use *ret);
+bool chain_disk(const struct chain *c, struct resource_use *ret);
+bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret);
+bool chain_memory(const struct chain *c, struct resource_use *ret);
+bool chain_memory_limit(
+	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
+bool chain_peer(const struct chain *c, struct resource_use *ret);
+bool chain_lock(const struct chain *c, struct resource_use *ret);
+bool chain_compile(const struct chain *c, struct resource_use *ret);
+bool chain_gpu(const struct chain *c, struct resource_use *ret);
+bool chain_precision(const struct chain *c, struct resource_use *ret);

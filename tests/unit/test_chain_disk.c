@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_chain_disk.c - which device, in which direction, and who keeps it busy. */
+#include "chain_fixture.h"
+
+enum { DISK = 8 << 20 | 17, OTHER_DISK = 259 << 20 | 3 };
+
+static void requests(struct chain_scene *s, int count, uint32_t pid, const char *comm, uint16_t op,
+	uint32_t dev, uint64_t ms)
+{
+	for (int i = 0; i < count; i++) {
+		struct event *e =
+			chain_event(s, chain_at(CHAIN_SLOW + i * 50 / count), SOURCE_IO, op, pid);
+
+		e->dur_ns = ms * NS_PER_MS;
+		e->dev = dev;
+		e->arg0 = 2048; /* 1 MiB */
+		snprintf(e->comm, sizeof(e->comm), "%s", comm);
+		snprintf(e->peer_comm, sizeof(e->peer_comm), "%s", dev == DISK ? "nvme0n1" : "");
+	}
+}
+
+static void test_another_writes(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+	const struct resource_use *u;
+
+	requests(s, 50, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	requests(s, 200, 900, "dd", IO_WRITE, DISK, 40);
+	requests(s, 400, 901, "scrub", IO_READ, OTHER_DISK, 40);
+	u = chain_end(s);
+	assert_int_equal(u->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(u->who, "dd");
+	assert_int_equal(u->pid, 900);
+	assert_string_equal(u->detail, "nvme0n1, writes 42 MB/s");
+	free(s);
+}
+
+/* One small request that waits long behind the flood is a victim as well. */
+static void test_a_victim_is_not_named(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 100, 900, "dd", IO_WRITE, DISK, 4);
+	requests(s, 1, 901, "logger", IO_WRITE, DISK, 2000);
+	assert_string_equal(chain_end(s)->who, "dd");
+	free(s);
+}
+
+static void test_it_reads_itself(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	chain_home(s, CHAIN_JOB, "python3", "train.py");
+	requests(s, 100, CHAIN_JOB, "python3", IO_READ, OTHER_DISK, 40);
+	requests(s, 20, 5, "kworker/u8:1", IO_WRITE, OTHER_DISK, 10);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "train.py");
+	assert_string_equal(s->delay.end.detail, "device 259:3, reads 21 MB/s");
+	free(s);
+}
+
+/* What the kernel writes back has no program's name. */
+static void test_the_kernel_is_nobody(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 100, 5, "kworker/u8:1", IO_WRITE, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(s->delay.end.who, "");
+	s->delay.kind = DELAY_BY_CHECKPOINT;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(s->delay.end.who, "python3");
+	assert_int_equal(s->delay.end.pid, CHAIN_JOB);
+	free(s);
+}
+
+static void test_nothing_is_known(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
+/* A loader's worker that waits for the disk leads there, too. */
+static void test_of_a_loader(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_LOADER, true);
+
+	chain_entry(s, ACCOUNT_DISK, OWNER_LOADER)->pid = 300;
+	requests(s, 100, 300, "pt_data_worker", IO_READ, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "pt_data_worker");
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_another_writes),
+		cmocka_unit_test(test_a_victim_is_not_named),
+		cmocka_unit_test(test_it_reads_itself),
+		cmocka_unit_test(test_the_kernel_is_nobody),
+		cmocka_unit_test(test_nothing_is_known),
+		cmocka_unit_test(test_of_a_loader),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

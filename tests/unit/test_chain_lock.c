@@ -1,0 +1,47 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_chain_lock.c - a lock leads to the thread that holds it and to what that thread runs. */
+#include "chain_fixture.h"
+
+static void test_the_holder(void **state)
+{
+	static const struct stack_frame frames[] = {
+		{.symbol = "memcpy", .file = "libc.so.6"},
+		{.py_file = "/usr/lib/python3/site-packages/numpy/core.py",
+			.py_func = "sort",
+			.py_line = 3},
+		{.py_file = "/home/u/train.py", .py_func = "log_stats", .py_line = 42},
+	};
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GIL, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_GIL, OWNER_SELF), *other;
+
+	e->slow_ns = 40 * NS_PER_MS;
+	e->culprit_pid = CHAIN_JOB;
+	e->stack_hash = chain_stack(s, frames, ARRAY_SIZE(frames));
+	snprintf(e->culprit, sizeof(e->culprit), "logger");
+	other = chain_entry(s, ACCOUNT_GIL, OWNER_SELF);
+	other->slow_ns = 10 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_LOCK);
+	assert_string_equal(s->delay.end.who, "thread logger");
+	assert_string_equal(s->delay.end.detail, "train.py:42 (log_stats)");
+	assert_float_equal(s->delay.end.share, 0.8, 0.01);
+	free(s);
+}
+
+static void test_nobody_is_known(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_LOCK, true);
+
+	chain_entry(s, ACCOUNT_LOCK, OWNER_SELF);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_the_holder),
+		cmocka_unit_test(test_nobody_is_known),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

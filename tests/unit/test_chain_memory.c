@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_chain_memory.c - waiting for memory: the container's limit on whatever line it shows, the machine's shortage, or neither. */
+#include "chain_fixture.h"
+
+/* The group's readings: from the fifth second on it is at its limit, and waits @stalled_ms of each second. */
+static void group(struct chain_scene *s, int64_t stalled_ms)
+{
+	for (int i = 0; i < 11; i++) {
+		struct container_sample *x = &s->containers[s->rec.container_count++];
+		int64_t since = i > 5 ? i - 5 : 0;
+
+		container_sample_init(
+			x, (wall_time){CHAIN_T0 + i * (int64_t)NS_PER_S}, CHAIN_GROUP);
+		x->memory_high = since * 100;
+		x->memory_max = 0;
+		x->memory_bytes = INT64_C(2) << 30;
+		x->memory_high_bytes = INT64_C(2) << 30;
+		x->psi_memory_us = stalled_ms < 0 ? -1 : since * stalled_ms * 1000;
+	}
+}
+
+static void test_memory_high(void **state)
+{
+	static const enum delay_kind kinds[] = {
+		DELAY_BY_MEMORY, DELAY_BY_NETWORK, DELAY_BY_ASLEEP, DELAY_BY_DISK};
+
+	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++) {
+		struct chain_scene *s = chain_scene_new(kinds[i], true);
+		struct process_home *h = chain_home(s, CHAIN_JOB, "python3", "train.py");
+
+		snprintf(h->container_id, sizeof(h->container_id), "0123456789abcdef");
+		group(s, 450);
+		assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+		assert_string_equal(s->delay.end.detail, "memory.high of 2.0 GiB reached");
+		assert_string_equal(s->delay.end.who, "container 0123456789ab");
+		free(s);
+	}
+}
+
+/* It reclaims now and then, but that is not what the steps wait for. */
+static void test_a_limit_beside(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	group(s, 5);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+	s = chain_scene_new(DELAY_BY_NETWORK, true);
+	group(s, -1); /* the kernel has no pressure of groups */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->delay.kind = DELAY_BY_MEMORY;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+	free(s);
+}
+
+static struct host_sample *readings(struct chain_scene *s)
+{
+	for (int i = 0; i < 11; i++)
+		s->samples[s->rec.sample_count++] =
+			(struct host_sample){.time.ns = CHAIN_T0 + i * (int64_t)NS_PER_S,
+				.mem_total_mb = 1000,
+				.mem_avail_mb = 600};
+	return s->samples;
+}
+
+static void test_swap(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_MEMORY, true);
+	struct host_sample *r = readings(s);
+
+	for (int i = 6; i < 11; i++) {
+		r[i].swap_mb = 100u * (unsigned)i;
+		r[i].major_faults_per_s = 900;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY);
+	assert_string_equal(s->delay.end.detail, "swapping: 900 page faults/s read from the disk");
+	free(s);
+}
+
+static void test_reclaim(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_MEMORY, true);
+
+	readings(s);
+	for (int i = 0; i < 50; i++)
+		chain_event(
+			s, chain_at(CHAIN_SLOW + i), SOURCE_HOST, HOST_DIRECT_RECLAIM, CHAIN_JOB)
+			->dur_ns = 30 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY);
+	assert_float_equal(s->delay.end.share, 0.6, 0.01);
+	free(s);
+}
+
+/* Pages that are touched for the first time are nobody's fault. */
+static void test_fresh_memory(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_MEMORY, true);
+
+	readings(s);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory_high),
+		cmocka_unit_test(test_a_limit_beside),
+		cmocka_unit_test(test_swap),
+		cmocka_unit_test(test_reclaim),
+		cmocka_unit_test(test_fresh_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_chain_peer.c - who is at the other end of a pipe or a socket. */
+#include "chain_fixture.h"
+
+static void transfer(
+	struct chain_scene *s, int step, const char *peer, uint32_t port, uint64_t wait_ms)
+{
+	struct event *e = chain_event(s, chain_at(step), SOURCE_NET, NET_RECV, CHAIN_JOB);
+
+	event_peer_set(e, peer);
+	e->dev = port;
+	e->arg1 = 100000;
+	e->wait_ns = e->dur_ns = wait_ms * NS_PER_MS;
+}
+
+static void test_a_remote_address(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	chain_entry(s, ACCOUNT_NETWORK, OWNER_SELF);
+	for (int i = 0; i < 40; i++) {
+		transfer(s, i, "10.9.9.9:1", 1, 90); /* in ordinary steps */
+	}
+	for (int i = 0; i < 40; i++) {
+		transfer(s, CHAIN_SLOW + i, "10.0.0.7:80", 80, 2);
+		transfer(s, CHAIN_SLOW + i, "10.1.2.3:443", 443, 40);
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_ADDRESS);
+	assert_string_equal(s->delay.end.who, "10.1.2.3:443");
+	assert_string_equal(s->delay.end.detail, "4.0 MB in that time");
+	assert_int_equal(s->delay.end.pid, 0);
+	free(s);
+}
+
+static void test_this_machine(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	for (int i = 0; i < 40; i++)
+		transfer(s, CHAIN_SLOW + i, "[::1]:6379", 6379, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_ADDRESS);
+	assert_string_equal(s->delay.end.detail, "this machine, 4.0 MB in that time");
+	chain_home(s, 700, "redis-server", "");
+	s->events[3].peer_pid = 700; /* found once */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "redis-server");
+	assert_int_equal(s->delay.end.pid, 700);
+	assert_string_equal(s->delay.end.detail, "[::1]:6379, 4.0 MB in that time");
+	free(s);
+}
+
+/* Who ended the waits is known: a local socket is no network. */
+static void test_a_local_process(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	chain_home(s, 700, "python3", "features.py");
+	for (int i = 0; i < 50; i++) {
+		struct ledger_row *r = &s->ledger[s->rec.ledger_count++];
+
+		*r = (struct ledger_row){.start.ns = chain_at(CHAIN_SLOW + i),
+			.dur_ns = 48 * NS_PER_MS,
+			.stay_ns = 45 * NS_PER_MS,
+			.pid = CHAIN_JOB,
+			.tid = CHAIN_JOB,
+			.mark = MARK_STAY,
+			.stay_line = LEDGER_SOCKET,
+			.waker = WAKER_TASK,
+			.waker_pid = 700,
+			.waker_tid = 701,
+			.waker_comm = "python3"};
+		transfer(s, CHAIN_SLOW + i, "127.0.0.1:8000", 8000, 45);
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "features.py");
+	assert_int_equal(s->delay.end.pid, 700);
+	free(s);
+}
+
+static void test_another_process(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	e->pid = 700;
+	chain_home(s, 700, "python3", "producer.py");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "producer.py");
+	assert_float_equal(s->delay.end.share, 1, 0.01);
+	free(s);
+}
+
+static void test_who_stopped_it(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_STOPPED, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_STOPPED, OWNER_SELF);
+
+	e->culprit_pid = 44;
+	snprintf(e->culprit, sizeof(e->culprit), "gdb");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "gdb");
+	free(s);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_remote_address),
+		cmocka_unit_test(test_this_machine),
+		cmocka_unit_test(test_a_local_process),
+		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_who_stopped_it),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,58 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_script.c - of a command line the script's name is kept, without its folder and what is said to it. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <string.h>
+
+#include "base/macros.h"
+#include "model/script.h"
+
+static void test_names(void **state)
+{
+	static const struct {
+		const char *command, *script;
+	} rows[] = {
+		{"python3 train.py --lr 1", "train.py"},
+		{"/usr/bin/python3.12 -u -W ignore /home/u/work/train.py", "train.py"},
+		{"python -m torch.distributed.run train.py", "torch.distributed.run"},
+		{"python3 -um pkg.train secret", "pkg.train"},
+		{"python3 -c import secret", ""},
+		{"python3 -X dev --version", ""},
+		{"python3 -", ""},
+		{"python3", ""},
+		{"bash -e /srv/jobs/build.sh now", "build.sh"},
+		{"sh -c make secret", ""},
+		{"/opt/xz -9 secret.tar", ""},
+		{"pythonic secret.py", ""},
+		{"", ""},
+	};
+	char out[SCRIPT_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		assert_string_equal(
+			script_of(rows[i].command, strlen(rows[i].command), out), rows[i].script);
+}
+
+static void test_arguments_of_proc(void **state)
+{
+	static const char args[] = "python3\0-u\0/home/u/my work/train it.py\0--x\0";
+	char out[SCRIPT_MAX], longest[400] = "python3 ";
+
+	assert_string_equal(script_of(args, sizeof(args) - 1, out), "train it.py");
+	memset(longest + 8, 'a', sizeof(longest) - 9);
+	assert_int_equal(strlen(script_of(longest, strlen(longest), out)), SCRIPT_MAX - 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_arguments_of_proc),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
