@@ -175,6 +175,14 @@ static void each_title_is_the_answer(void **state)
 			 .end = {.resource = RESOURCE_COMPILER, .who = "nvrtc"}},
 			"Compiling with nvrtc in collate (train.py:88): every 16th step",
 			"new shape"},
+		{{.kind = DELAY_BY_GPU,
+			 .who = SELF(ACCOUNT_GPU),
+			 .end = {.resource = RESOURCE_PRECISION,
+				 .who = "fp32",
+				 .detail = "96 % of them"},
+			 .every = true},
+			"GPU matrix products in fp32 in collate (train.py:88): 131 of 236 ms of every step",
+			"narrower numbers; so are 96 % of them"},
 		{{.kind = DELAY_BY_CHECKPOINT, .who = SELF(ACCOUNT_DISK)},
 			"Saving a checkpoint in collate (train.py:88): every", "Training stops"},
 		{{.kind = DELAY_BY_DISK,
@@ -332,6 +340,24 @@ static void what_a_fix_is_worth(void **state)
 	assert_has(inc.explanation, "there is no baseline");
 }
 
+/* Neither two kinds of steps nor a period: longer and longer. */
+static void a_drift(void **state)
+{
+	struct recording rec = {0};
+	struct incident inc = {0};
+	struct step_account a;
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_HOST, .slow_ns = 9, .share = 1}}, .count = 1};
+
+	steps_fill(&a);
+	a.is_drift = true;
+	a.drift_from_ns = 44 * STEPS_MS;
+	a.drift_to_ns = 90 * STEPS_MS;
+	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, &inc);
+	assert_string_equal(inc.summary, "Host code: steps grew little by little to 90 ms from 44");
+	free(a.bars);
+}
+
 static void the_quota(void **state)
 {
 	struct incident inc = {0};
@@ -351,6 +377,7 @@ int main(void)
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(whose_the_cpu_is),
 		cmocka_unit_test(what_a_fix_is_worth),
+		cmocka_unit_test(a_drift),
 		cmocka_unit_test(the_quota),
 	};
 

@@ -277,6 +277,7 @@ static const char *anybody(const struct subject *s)
 	case RESOURCE_LOCK: return "another thread";
 	case RESOURCE_ADDRESS: return "a remote address";
 	case RESOURCE_COMPILER: return "a compiler";
+	case RESOURCE_PRECISION: return "wide numbers";
 	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
 	}
 }
@@ -291,7 +292,8 @@ static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
 	else if (end->count > 1)
 		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
 	else if (end->pid == s->a->pid && end->pid)
-		snprintf(out, DELAY_VALUE_MAX, "thread %s", end->who);
+		snprintf(out, DELAY_VALUE_MAX, "%s%s",
+			strncmp(end->who, "thread ", 7) ? "thread " : "", end->who);
 	else if (kernel_thread_is(end->who))
 		snprintf(out, DELAY_VALUE_MAX, "kernel thread %s", end->who);
 	else if (end->pid)
