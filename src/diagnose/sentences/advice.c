@@ -150,6 +150,8 @@ const struct advice_row advice_rows[] = {
 		"Raise or remove the container's CPU limit (cpu.max, resources.limits.cpu, docker --cpus)"},
 	{ANY_KIND, RESOURCE_CPU_QUOTA, 0, 0,
 		"Use fewer threads than the limit allows CPUs: OMP_NUM_THREADS"},
+	{ANY_KIND, RESOURCE_CPU_MASK, HAS_PID, IS_OWN | IS_OF_TRACER | IS_OF_KERNEL,
+		"Move {name} to other CPUs (`taskset -cp CPUS {pid}`), or stop it"},
 	{ANY_KIND, RESOURCE_CPU_MASK, 0, 0,
 		"Let the job use more CPUs: its cpuset, `taskset -cp`, --cpus-per-task or --cpu-bind of Slurm"},
 	{DELAY_BY_CPU, RESOURCE_NONE, 0, IS_OF_TRACER,

@@ -42,6 +42,8 @@ const struct delay_sentence delay_sentences[] = {
 	/* CUDA calls. */
 	{DELAY_BY_SYNC, ANY, 0, "GPU synchronisation in the middle of the {unit}[ {at}]",
 		"The program waits for the GPU[ {waits}], so the CPU no longer prepares work ahead"},
+	{DELAY_BY_COPY, RESOURCE_DISK_READ, 0, "Copies from a file on disk[ {at}]",
+		"What is copied to the GPU is not in memory yet: the copy waits until it is read[; {detail}]"},
 	{DELAY_BY_COPY, ANY, TO_GPU, "Copies to the GPU[ {at}]",
 		"The thread waits for its copies[ of {bytes} a {unit}]: they are synchronous, or their memory is not pinned"},
 	{DELAY_BY_COPY, ANY, FROM_GPU, "Copies from the GPU[ {at}]",
@@ -94,7 +96,8 @@ const struct delay_sentence delay_sentences[] = {
 		"Threads of the job are ready to run while other programs have the CPUs[; {detail}]"},
 	{DELAY_BY_CPU, RESOURCE_CPU_QUOTA, 0, "CPU limit of the container[ ({detail})]",
 		"The control group has used up its CPU time: the kernel stops all its threads until the next period"},
-	{DELAY_BY_CPU, RESOURCE_CPU_MASK, 0, "Too few CPUs allowed[ ({detail})]",
+	{DELAY_BY_CPU, RESOURCE_CPU_MASK, 0,
+		"Too few CPUs allowed[ ({detail})][, shared with {who}]",
 		"The job's threads take turns on the CPUs that it may use, while others may be free"},
 	{DELAY_BY_CPU, ANY, 0, "CPU contention",
 		"Threads of the job are ready to run and get no CPU; who has it is not recorded"},

@@ -243,6 +243,8 @@ static void find_end(const struct subject *s, struct resource_use *end)
 	const struct account_entry *e = s->l->lead;
 
 	*end = s->l->end;
+	if (end->resource == RESOURCE_CPU_MASK && !end->who[0] && e && e->line == ACCOUNT_CPU)
+		name_end(end, RESOURCE_CPU_MASK, e->culprit, e->culprit_pid);
 	if (end->resource != RESOURCE_NONE)
 		return;
 	if (s->gpu && s->gpu->reason == GPU_BY_CLOCK && s->l->kind == DELAY_BY_GPU)
@@ -733,20 +735,4 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	delay_text_write(rec, a, &alone, l, NULL, inc);
 	gain_of(a, &alone, l, gain_busy_ns(rec, a), &g);
 	gain_put(&g, inc);
-}
-
-void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
-{
-	char text[SPAN_TEXT_MAX], limit[48] = "";
-
-	if (quota > 0)
-		snprintf(limit, sizeof(limit), " of %.1f CPUs", quota);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"The container's CPU limit%s stopped its threads for %s in all", limit,
-		span_text_one(text, throttled_ns));
-	advice_put(&(struct advice_case){.kind = DELAY_BY_CPU,
-			   .resource = RESOURCE_CPU_QUOTA,
-			   .who = "",
-			   .name = ""},
-		inc);
 }
