@@ -76,6 +76,12 @@ static void the_gpu_bounds_it(void **state)
 	all.items[0].kind = DELAY_BY_COPY; /* the bytes still take their time on the link */
 	g = of(&a, &all, 0, 5 * MS);
 	assert_int_equal(g.most_ns, 30 * MS);
+	all.items[0].kind = DELAY_BY_GPU; /* shorter work of the GPU itself: half of it goes */
+	all.items[0].end = (struct resource_use){.resource = RESOURCE_PRECISION, .share = 0.5};
+	g = of(&a, &all, 0, 95 * MS);
+	assert_int_equal(g.fixed_ns, 60 * MS);
+	assert_int_equal(g.most_ns, 80 * MS);
+	all.items[0].kind = DELAY_BY_HOST;
 	all.items[0].slow_ns = 300 * MS; /* a damaged account */
 	g = of(&a, &all, 0, 0);
 	assert_int_equal(g.fixed_ns, 0);

@@ -32,6 +32,8 @@ static const struct stack_frame thread[] = {PY(THREADING, "wait", 355),
 static const struct stack_frame again[] = {
 	PY(TRAIN, "walk", 5), PY(TRAIN, "walk", 6), PY(TRAIN, "walk", 6), PY(TRAIN, "<module>", 9)};
 static const struct stack_frame native[] = {
+	{.symbol = "clock_nanosleep", .file = "clock_nanosleep.c", .line = 48},
+	{.symbol = "__GI___libc_read", .file = "read.c", .line = 26},
 	{.symbol = "cudaStreamSynchronize", .file = "sync.c", .line = 18},
 	{.symbol = "Trainer::step(int)", .file = "bench"}, {.symbol = "main", .file = "bench"}};
 
@@ -45,7 +47,7 @@ static const struct stack_list all = {items, ARRAY_SIZE(items)};
 
 static void assert_place(const struct place_weight *w, size_t n, const char *want)
 {
-	struct place p = {0};
+	struct code_place p = {0};
 	char text[160] = "";
 
 	if (place_cover(&all, w, n, &p))
@@ -67,7 +69,7 @@ static void the_caller_that_covers_it(void **state)
 
 static void lines_of_one_function_count_together(void **state)
 {
-	struct place p;
+	struct code_place p;
 	const struct place_weight w[] = {{1, 20}, {2, 30}, {3, 50}};
 
 	assert_true(place_cover(&all, w, 3, &p));
@@ -88,7 +90,7 @@ static void a_library_is_no_place(void **state)
 
 static void recursion_counts_once(void **state)
 {
-	struct place p;
+	struct code_place p;
 
 	assert_true(place_cover(&all, &(struct place_weight){6, 10}, 1, &p));
 	assert_string_equal(p.func, "walk");

@@ -151,11 +151,28 @@ struct functions {
 	bool is_native;
 };
 
+/* A frame with a source line does not say of which library it is; the C library's are known by their names. */
+static bool is_of_libc(const struct stack_frame *f)
+{
+	static const char *const names[] = {"read", "write", "pread64", "pwrite64", "readv",
+		"writev", "fread", "fwrite", "fsync", "fdatasync", "open", "open64", "openat",
+		"close", "ioctl", "syscall", "nanosleep", "clock_nanosleep", "usleep", "sleep",
+		"poll", "ppoll", "select", "pselect", "epoll_wait", "recv", "recvfrom", "recvmsg",
+		"send", "sendto", "sendmsg", "sendfile", "accept", "accept4", "connect", "mmap",
+		"mmap64", "munmap", "madvise", "memcpy", "memmove", "memset", "malloc", "calloc",
+		"realloc", "free", "qsort", "sched_yield", "sem_wait", "start_thread", "clone3",
+		"wait4", "waitpid", NULL};
+
+	return starts_with(f->symbol, "__") || starts_with(f->symbol, "_IO_") ||
+	       starts_with(f->symbol, "pthread_") || is_named(f, names);
+}
+
 /* The interpreter and the libraries it loads are no program of the user's; the executable is. */
 static bool is_native_user(const struct stack_frame *f)
 {
 	if (stack_frame_is_python(f) || !f->symbol || !f->symbol[0] || !f->file ||
-		is_of_interpreter(f) || stack_frame_is_cuda(f) || !strcmp(f->symbol, "_start"))
+		is_of_interpreter(f) || stack_frame_is_cuda(f) || is_of_libc(f) ||
+		!strcmp(f->symbol, "_start"))
 		return false;
 	if (f->line)
 		return !starts_with(f->file, "/usr/") && !starts_with(f->file, "/build/") &&
@@ -263,7 +280,7 @@ static int64_t line_in(const struct stack *s, const struct function *f)
 }
 
 static void put_line(const struct stack_list *stacks, const struct place_weight *w, size_t n,
-	const struct function *f, struct place *ret)
+	const struct function *f, struct code_place *ret)
 {
 	uint64_t most_of_line = 0, most_of_stack = 0;
 
@@ -287,8 +304,8 @@ static void put_line(const struct stack_list *stacks, const struct place_weight 
 	}
 }
 
-bool place_cover(
-	const struct stack_list *stacks, const struct place_weight *w, size_t n, struct place *ret)
+bool place_cover(const struct stack_list *stacks, const struct place_weight *w, size_t n,
+	struct code_place *ret)
 {
 	struct functions l = {.is_native = !has_python(stacks, w, n)};
 	const struct function *f;
@@ -304,13 +321,13 @@ bool place_cover(
 	f = l.all_ns ? find_deepest(&l, stacks, w, n) : NULL;
 	if (!f)
 		return false;
-	*ret = (struct place){
+	*ret = (struct code_place){
 		.file = f->file, .func = f->name, .share = (double)f->ns / (double)l.all_ns};
 	put_line(stacks, w, n, f, ret);
 	return true;
 }
 
-const char *place_format(const struct place *p, char *out, size_t size)
+const char *place_format(const struct code_place *p, char *out, size_t size)
 {
 	char line[16] = "";
 

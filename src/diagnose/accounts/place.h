@@ -33,7 +33,7 @@ struct place_weight { /* time, and the stack it was spent under */
 	uint64_t hash, ns;
 };
 
-struct place { /* of the program's own; texts belong to the stacks */
+struct code_place { /* of the program's own; texts belong to the stacks */
 	const char *file, *func;
 	uint32_t line; /* of that function, the one with most of it; 0: not known */
 	uint64_t hash; /* the stack with most of it */
@@ -43,11 +43,11 @@ struct place { /* of the program's own; texts belong to the stacks */
 /* place_cover - the deepest function of the program's own that most of the time in @w was spent in or below. Frames
  * of the interpreter, of the standard library and of installed packages never stand for it; of a program without
  * Python, functions of the executable itself do, and those with a source line. False: there is none. */
-bool place_cover(
-	const struct stack_list *stacks, const struct place_weight *w, size_t n, struct place *ret);
+bool place_cover(const struct stack_list *stacks, const struct place_weight *w, size_t n,
+	struct code_place *ret);
 
 /* place_format - "train.py:71 (step)", "train.py:71" outside of functions. Returns @out. */
-const char *place_format(const struct place *p, char *out, size_t size);
+const char *place_format(const struct code_place *p, char *out, size_t size);
 
 /* place_script - the file in which the program of @s begins: "train.py"; NULL: not known. */
 const char *place_script(const struct stack *s);

@@ -48,14 +48,24 @@ static void of_slow(const struct step_account *a, const struct delay_list *all,
 	ret->most_ns = clamp(slow - l->share * span + spread, ret->fixed_ns, ret->unit_ns);
 }
 
+/* How much of the delay goes with what it leads to: work of the GPU's own gets shorter, it does not go. */
+static double removable(const struct delay *l)
+{
+	bool is_known = l->end.resource != RESOURCE_NONE && l->end.share > 0;
+
+	return l->kind == DELAY_BY_GPU && is_known ? MIN(l->end.share, 1.0) : 1;
+}
+
 static void of_every(
 	const struct step_account *a, const struct delay *l, uint64_t busy_ns, struct gain *ret)
 {
-	double unit = (double)a->ordinary_step_ns, part = MIN((double)l->slow_ns, unit);
+	double unit = (double)a->ordinary_step_ns;
+	double part = MIN((double)l->slow_ns, unit) * removable(l);
 	double rest = unit - part, spread = spread_ns(a);
-	double fixed = MAX(rest, (double)busy_ns), most = fixed + spread;
+	bool is_of_gpu = l->kind == DELAY_BY_GPU; /* then that is what gets shorter */
+	double fixed = is_of_gpu ? rest : MAX(rest, (double)busy_ns), most = fixed + spread;
 
-	if (!busy_ns)
+	if (!busy_ns || is_of_gpu)
 		most += HIDDEN_SHARE * part;
 	if (l->kind == DELAY_BY_COPY)
 		most += a->ordinary_bytes / LINK_BYTES_NS;

@@ -42,7 +42,7 @@ struct subject { /* all that is known, for the functions below */
 	const struct gpu_change *gpu; /* NULL: not the GPU, or nothing is known */
 	const struct incident *inc;
 	struct resource_use end;
-	struct place place, wait;
+	struct code_place place, wait;
 	bool has_place, has_wait;
 	unsigned facts;
 };
@@ -113,7 +113,7 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 }
 
 static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,
-	bool waits, struct place *ret)
+	bool waits, struct code_place *ret)
 {
 	struct place_weight w[ACCOUNT_ENTRIES];
 	size_t n = rec->stacks ? weigh(rec, a, l, waits, w) : 0;
@@ -127,7 +127,7 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 
 /* Where a process was stopped has nothing to do with it. */
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct place *ret)
+	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret)
 {
 	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
 		gpu->call.stack_hash &&
@@ -141,9 +141,9 @@ bool delay_text_place(const struct recording *rec, const struct step_account *a,
 }
 
 /* "in step (train.py:71)", "at train.py:71" */
-static void put_at(const struct place *p, bool is_known, char out[DELAY_VALUE_MAX])
+static void put_at(const struct code_place *p, bool is_known, char out[DELAY_VALUE_MAX])
 {
-	struct place bare = *p;
+	struct code_place bare = *p;
 	char line[96];
 
 	if (!is_known)
@@ -243,6 +243,8 @@ static void find_end(const struct subject *s, struct resource_use *end)
 	const struct account_entry *e = s->l->lead;
 
 	*end = s->l->end;
+	if (end->resource == RESOURCE_CPU_MASK && !end->who[0] && e && e->line == ACCOUNT_CPU)
+		name_end(end, RESOURCE_CPU_MASK, e->culprit, e->culprit_pid);
 	if (end->resource != RESOURCE_NONE)
 		return;
 	if (s->gpu && s->gpu->reason == GPU_BY_CLOCK && s->l->kind == DELAY_BY_GPU)
@@ -277,6 +279,7 @@ static const char *anybody(const struct subject *s)
 	case RESOURCE_LOCK: return "another thread";
 	case RESOURCE_ADDRESS: return "a remote address";
 	case RESOURCE_COMPILER: return "a compiler";
+	case RESOURCE_PRECISION: return "wide numbers";
 	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
 	}
 }
@@ -291,7 +294,8 @@ static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
 	else if (end->count > 1)
 		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
 	else if (end->pid == s->a->pid && end->pid)
-		snprintf(out, DELAY_VALUE_MAX, "thread %s", end->who);
+		snprintf(out, DELAY_VALUE_MAX, "%s%s",
+			strncmp(end->who, "thread ", 7) ? "thread " : "", end->who);
 	else if (kernel_thread_is(end->who))
 		snprintf(out, DELAY_VALUE_MAX, "kernel thread %s", end->who);
 	else if (end->pid)
@@ -528,6 +532,7 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 	const struct step_account *a = s->a;
 	char text[SPAN_TEXT_MAX], more[SPAN_TEXT_MAX], share[TEXT_MAX], slow[TEXT_MAX],
 		all[TEXT_MAX];
+	bool is_part;
 
 	if (!is_slow(a)) {
 		span_text(text, " of ", s->l->slow_ns, a->ordinary_step_ns);
@@ -540,13 +545,11 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 						1.0)));
 		return;
 	}
-	if (a->is_drift) {
-		span_text(text, " → ", a->drift_from_ns, a->drift_to_ns);
-		buf_printf(b, "%s became longer little by little, %s", units_of(a), text);
-		return;
-	}
 	span_text(text, " instead of ", a->slow_step_ns, a->ordinary_step_ns);
-	if (s->inc->period_steps > 1)
+	if (a->is_drift)
+		buf_printf(b, "%s grew little by little to %s", units_of(a),
+			span_text(text, " from ", a->drift_to_ns, a->drift_from_ns));
+	else if (s->inc->period_steps > 1)
 		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
 			ordinal(s->inc->period_steps), unit_of(a), text);
 	else if (s->inc->since.ns)
@@ -555,9 +558,13 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 		buf_printf(b, "%s of %s %s %s %s", text_format_count(slow, a->slow_steps),
 			text_format_count(all, a->steps), units_of(a),
 			a->slow_steps == 1 ? "takes" : "take", text);
-	if (s->l->share < WHOLE_SHARE)
-		buf_printf(b, " (+%s from this)",
-			span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
+	is_part = s->l->share < WHOLE_SHARE && s->l->kind != DELAY_BY_UNKNOWN;
+	if (script || is_part)
+		buf_printf(b, " (%s%s", script ? script : "", script && is_part ? "; " : "");
+	if (is_part)
+		buf_printf(
+			b, "+%s from this", span_text_one(more, s->l->slow_ns - s->l->ordinary_ns));
+	buf_puts(b, script || is_part ? ")" : "");
 }
 
 static void put_title(const struct subject *s, const struct delay_sentence *row,
@@ -572,8 +579,6 @@ static void put_title(const struct subject *s, const struct delay_sentence *row,
 		script = NULL; /* the place says it */
 	buf_printf(&b, "%s: ", head);
 	put_cost(s, script, &b);
-	if (script && is_slow(s->a))
-		buf_printf(&b, " (%s)", script);
 	snprintf(inc->summary, sizeof(inc->summary), "%s", buf_str(&b));
 }
 
@@ -730,20 +735,4 @@ void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	delay_text_write(rec, a, &alone, l, NULL, inc);
 	gain_of(a, &alone, l, gain_busy_ns(rec, a), &g);
 	gain_put(&g, inc);
-}
-
-void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc)
-{
-	char text[SPAN_TEXT_MAX], limit[48] = "";
-
-	if (quota > 0)
-		snprintf(limit, sizeof(limit), " of %.1f CPUs", quota);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"The container's CPU limit%s stopped its threads for %s in all", limit,
-		span_text_one(text, throttled_ns));
-	advice_put(&(struct advice_case){.kind = DELAY_BY_CPU,
-			   .resource = RESOURCE_CPU_QUOTA,
-			   .who = "",
-			   .name = ""},
-		inc);
 }

@@ -24,14 +24,10 @@ void delay_text_slow(const struct recording *rec, const struct step_account *a,
 void delay_text_waste(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, struct incident *inc);
 
-/* delay_text_quota - says instead that the control group's CPU quota stopped its threads for @throttled_ns
- * of the slow time; @quota is the share of a CPU that it may use, 0: not known. */
-void delay_text_quota(uint64_t throttled_ns, double quota, struct incident *inc);
-
 /* delay_text_place - the program's own function that covers @l, or makes the calls that @gpu (or NULL) has found; false:
  * there is none. */
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct place *ret);
+	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret);
 
 /* delay_cause - the cause that stands for @k in lists of causes. */
 enum cause delay_cause(enum delay_kind k);
