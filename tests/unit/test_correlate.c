@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "identity.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -42,6 +43,7 @@ static struct answer explain_books(const struct scene *s, const struct accountin
 		assert_true(inc->summary[0] && inc->root_cause[0]);
 		assert_true(inc->fix_count > 0 && inc->step_count > 0);
 	}
+	identity_check(&rec, a.list, a.count);
 	return a;
 }
 

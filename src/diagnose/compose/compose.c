@@ -279,10 +279,13 @@ static void settle(struct incident_list *l)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count);
 	for (size_t i = 0; i < l->count; i++) {
+		struct incident *inc = &l->items[i];
+
 		if (dropped[i])
 			continue;
+		inc->severity = severity_sure(inc->severity, inc->confidence);
 		if (kept != i)
-			l->items[kept] = l->items[i];
+			l->items[kept] = *inc;
 		kept++;
 	}
 	l->count = kept;

@@ -6,22 +6,22 @@
 #include "diagnose/compose/clocked.h"
 #include "base/macros.h"
 
-#define WASTE_SHARE    0.15
-#define HOST_SHARE     0.40 /* every program has some of its own */
-#define PACED_SHARE    0.7  /* of the units take about as long as the others */
-#define PACED_RATIO    1.6
-#define READINGS_MIN   3
-#define BUSY_PERCENT   70
-#define REGULAR_LEAST  0.5
-#define REGULAR_MOST   1.3
-#define EVEN_SHARE     0.3
-#define GPU_TOO        0.3
-#define ONE_PLACE      0.6
-#define NEW_PARTS      6
-#define SURE_NS        (100 * NS_PER_MS) /* ten samples */
-#define EVEN_RATIO     1.5
-#define LASTING_STEPS  5  /* slow steps in a row: a state, not a mixture */
-#define PAUSE_STEPS    20 /* one in so many at most, and longer than so many */
+#define WASTE_SHARE   0.15
+#define HOST_SHARE    0.40 /* every program has some of its own */
+#define PACED_SHARE   0.7  /* of the units take about as long as the others */
+#define PACED_RATIO   1.6
+#define READINGS_MIN  3
+#define BUSY_PERCENT  70
+#define REGULAR_LEAST 0.5
+#define REGULAR_MOST  1.3
+#define EVEN_SHARE    0.3
+#define GPU_TOO       0.3
+#define ONE_PLACE     0.6
+#define NEW_PARTS     6
+#define SURE_NS       (100 * NS_PER_MS) /* ten samples */
+#define EVEN_RATIO    1.5
+#define LASTING_STEPS 5  /* slow steps in a row: a state, not a mixture */
+#define PAUSE_STEPS   20 /* one in so many at most, and longer than so many */
 
 static bool is_training(const struct step_account *a)
 {
