@@ -243,9 +243,17 @@ static bool is_blamed(const struct incident *i, uint32_t pid)
 	return false;
 }
 
-/* Errors after which a process ends. */
+/* Whether it is about lost time, not about a state. */
+static bool is_of_time(const struct incident *i)
+{
+	return i->source == SOURCE_HOST && i->op == HOST_LEDGER;
+}
+
+/* Errors after which a process ends. That compiling or allocating takes long is none. */
 static bool is_fatal(const struct incident *i)
 {
+	if (is_of_time(i))
+		return false;
 	switch (i->problem) {
 	case PROBLEM_KERNEL_COMPILER:
 	case PROBLEM_DEVICE_ASSERT:
