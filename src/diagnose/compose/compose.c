@@ -142,6 +142,17 @@ static void put_others(const struct gpu_others *o, struct incident *inc)
 	inc->cause_count = MAX(n, 1);
 }
 
+/* How much of the delay is the culprit's: of its chain's end, else of the entry that names it. */
+static double culprit_share(const struct delay *d)
+{
+	double grown = (double)d->slow_ns - (double)d->ordinary_ns;
+	double own = d->lead ? (double)d->lead->slow_ns - (double)d->lead->ordinary_ns : 0;
+
+	if (d->end.share > 0)
+		return MIN(d->end.share, 1.0);
+	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
+}
+
 static void put_cause(
 	const struct time_findings *all, const struct time_finding *f, struct incident *inc)
 {
@@ -151,7 +162,7 @@ static void put_cause(
 	*c = (struct incident_cause){.cause = delay_cause(f->delay.kind),
 		.ns = f->lost_ns,
 		.calls = f->units,
-		.culprit_share = 1};
+		.culprit_share = culprit_share(&f->delay)};
 	inc->cause_count = 1;
 	if (f->problem == PROBLEM_GPU_SHARING && all->gpu.others.count) {
 		put_others(&all->gpu.others, inc);
