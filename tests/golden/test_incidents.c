@@ -2,7 +2,7 @@
 /* test_incidents.c - the whole report on made recordings, word for word as in incidents.txt: who is
  * named, how often, where and when, and in what words.
  *
- * After a change that is meant, the text that this test prints takes the place of the file. */
+ * After a change that is meant, INGERO_GOLDEN=write writes the file anew, for review. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -34,7 +34,7 @@ static void test_reports(void **state)
 	_cleanup_(scene_done) struct scene writer = {.seed = 1}, forks = {.seed = 1},
 					   refused = {.seed = 1};
 	_cleanup_buf_ struct buf got = BUF_INIT(TEXT_BYTES);
-	const char *root = getenv("INGERO_SOURCE_ROOT");
+	const char *root = getenv("INGERO_SOURCE_ROOT"), *write = getenv("INGERO_GOLDEN");
 	_cleanup_free_ char *want = NULL;
 	char path[512];
 	FILE *f;
@@ -48,6 +48,12 @@ static void test_reports(void **state)
 	assert_int_equal(got.err, 0);
 
 	snprintf(path, sizeof(path), "%s/tests/golden/incidents.txt", root ? root : ".");
+	if (write && !strcmp(write, "write")) {
+		f = fopen(path, "w");
+		assert_non_null(f);
+		assert_true(fputs(buf_str(&got), f) >= 0);
+		assert_int_equal(fclose(f), 0);
+	}
 	f = fopen(path, "r");
 	assert_non_null(f);
 	want = calloc(1, TEXT_BYTES);

@@ -10,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include "identity.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -122,6 +123,7 @@ static _unused_ struct answer answer_to(const struct recording *rec)
 		assert_true(inc->fix_count > 0 && inc->step_count > 0 && inc->evidence_sql[0]);
 		assert_true(inc->severity <= problem_row(inc->problem)->worst);
 	}
+	identity_check(rec, a.list, a.count);
 	return a;
 }
 

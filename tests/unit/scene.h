@@ -198,6 +198,21 @@ static inline _unused_ void scene_hog(struct scene *s)
 	scene_hogged(s, &at, 400, HOG, "sim-cpu-hog");
 }
 
+/* @n short launches in the time before each wait that is in the scene now. */
+static inline _unused_ void scene_launches(struct scene *s, int n)
+{
+	size_t count = s->event_count;
+
+	for (size_t i = 0; i < count; i++) {
+		int64_t at = (s->events[i].start.ns - SCENE_T0_NS) / 1000;
+
+		for (int k = 0; s->events[i].op == CUDA_STREAM_SYNC && k < n &&
+				s->events[i].source == SOURCE_CUDA;
+			k++)
+			scene_call(s, CUDA_LAUNCH, at - 1000 * (k + 1), 8);
+	}
+}
+
 /* Of each 10 ms that slow steps lose the writer had 4.7 ms by the disk and 1.6 ms by the CPU, and for 3.7 ms
  * nobody ran instead: time without a CPU is more than the disk's, but no culprit has as much. */
 static inline _unused_ void scene_writer(struct scene *s)

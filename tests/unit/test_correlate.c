@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "identity.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -42,6 +43,7 @@ static struct answer explain_books(const struct scene *s, const struct accountin
 		assert_true(inc->summary[0] && inc->root_cause[0]);
 		assert_true(inc->fix_count > 0 && inc->step_count > 0);
 	}
+	identity_check(&rec, a.list, a.count);
 	return a;
 }
 
@@ -180,7 +182,6 @@ static void test_disk_busy_with_another(void **state)
 	assert_int_equal(a.list->causes[0].cause, CAUSE_BLOCK_IO);
 	assert_int_equal(a.list->causes[0].culprit_pid, 7001);
 	assert_about(a.list->excess_ns, 200 * 30000);
-	assert_contains(a.list->root_cause, "ckpt-writer");
 }
 
 static void test_disk_busy_with_itself(void **state)
@@ -355,17 +356,20 @@ static void test_two_causes_at_once(void **state)
 static void test_one_culprit_of_disk_and_cpu(void **state)
 {
 	SCENE;
-	const struct incident *disk;
+	const struct incident *disk, *cpu;
 
 	scene_writer(&s);
 	ANSWER a = explain(&s);
 
 	disk = of(&a, CAUSE_BLOCK_IO);
 	assert_non_null(disk);
-	assert_int_equal(disk->causes[0].culprit_pid, HOG);
 	assert_about(disk->excess_ns, 100 * 4700);
 	assert_int_equal(a.count, 2);
 	assert_true(a.list[0].excess_ns + a.list[1].excess_ns <= 100 * 10100 * UINT64_C(1000));
+	cpu = of(&a, CAUSE_RUN_QUEUE); /* of which the writer had 1.6 of 5.3 ms */
+	assert_non_null(cpu);
+	assert_true(cpu->causes[0].culprit_share < 0.7);
+	assert_int_equal(disk->causes[0].culprit_pid, HOG);
 }
 
 /* Stays of one thread that overlap, and reach beyond the step: no more is lost than the step took longer. */
@@ -543,8 +547,13 @@ static void test_same_answer_for_any_order(void **state)
 	assert_int_equal(shuffled.count, 2);
 	assert_memory_equal(a.list, again.list, 2 * sizeof(*a.list));
 	for (int i = 0; i < 2; i++) {
-		assert_memory_equal(
-			a.list[i].causes, shuffled.list[i].causes, sizeof(a.list[i].causes));
+		const struct incident_cause *x = a.list[i].causes, *y = shuffled.list[i].causes;
+
+		assert_int_equal(a.list[i].cause_count, shuffled.list[i].cause_count);
+		assert_int_equal(x->cause, y->cause);
+		assert_int_equal(x->ns, y->ns);
+		assert_int_equal(x->culprit_pid, y->culprit_pid);
+		assert_string_equal(x->culprit, y->culprit);
 		assert_string_equal(a.list[i].id, shuffled.list[i].id);
 		assert_string_equal(a.list[i].summary, shuffled.list[i].summary);
 		assert_string_equal(a.list[i].explanation, shuffled.list[i].explanation);

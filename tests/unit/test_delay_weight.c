@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "identity.h"
 #include "ledger_fixture.h"
 #include "model/problem.h"
 
@@ -21,6 +22,7 @@ static int worst(struct ledger_scene *s, const char *text)
 	size_t count = 0;
 
 	assert_int_equal(correlate_run(&rec, &list, &count), 0);
+	identity_check(&rec, list, count);
 	if (!count)
 		return -1;
 	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
@@ -253,11 +255,12 @@ static void test_requests_that_come_now_and_then(void **state)
 static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
 {
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 40, "pthread_cond_wait");
 
 	for (int i = 0; i < 5 * STEPS; i++) {
 		mark(&t, MARK_BACKWARD);
 		spend(&t, LEDGER_RUN, MS(4));
-		spend(&t, LEDGER_LOCK, MS(1));
+		stay(&t, LEDGER_LOCK, MS(1), 0, 0, 0)->stack_hash = stack;
 		if (i % 5 == 4) {
 			mark(&t, MARK_BACKWARD);
 			spend(&t, LEDGER_GPU_WAIT, MS(gpu_ms));

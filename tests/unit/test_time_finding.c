@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "identity.h"
 #include "ledger_fixture.h"
 #include "model/problem.h"
 
@@ -32,6 +33,7 @@ static struct answer explain(struct recording rec)
 	for (size_t i = 0; getenv("INGERO_SHOW") && i < a.count; i++)
 		print_message("%s %s: %s\n", severity_name(a.list[i].severity),
 			problem_row(a.list[i].problem)->id, a.list[i].summary);
+	identity_check(&rec, a.list, a.count);
 	return a;
 }
 

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "identity.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -42,6 +43,7 @@ static inline _unused_ struct verdicts verdicts_of(const struct recording *rec)
 		for (size_t k = 0; k < i; k++)
 			assert_string_not_equal(v.list[k].id, inc->id);
 	}
+	identity_check(rec, v.list, v.count);
 	return v;
 }
 

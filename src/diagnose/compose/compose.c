@@ -142,6 +142,17 @@ static void put_others(const struct gpu_others *o, struct incident *inc)
 	inc->cause_count = MAX(n, 1);
 }
 
+/* How much of the delay is the culprit's: of its chain's end, else of the entry that names it. */
+static double culprit_share(const struct delay *d)
+{
+	double grown = (double)d->slow_ns - (double)d->ordinary_ns;
+	double own = d->lead ? (double)d->lead->slow_ns - (double)d->lead->ordinary_ns : 0;
+
+	if (d->end.share > 0)
+		return MIN(d->end.share, 1.0);
+	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
+}
+
 static void put_cause(
 	const struct time_findings *all, const struct time_finding *f, struct incident *inc)
 {
@@ -151,7 +162,7 @@ static void put_cause(
 	*c = (struct incident_cause){.cause = delay_cause(f->delay.kind),
 		.ns = f->lost_ns,
 		.calls = f->units,
-		.culprit_share = 1};
+		.culprit_share = culprit_share(&f->delay)};
 	inc->cause_count = 1;
 	if (f->problem == PROBLEM_GPU_SHARING && all->gpu.others.count) {
 		put_others(&all->gpu.others, inc);
@@ -243,9 +254,17 @@ static bool is_blamed(const struct incident *i, uint32_t pid)
 	return false;
 }
 
-/* Errors after which a process ends. */
+/* Whether it is about lost time, not about a state. */
+static bool is_of_time(const struct incident *i)
+{
+	return i->source == SOURCE_HOST && i->op == HOST_LEDGER;
+}
+
+/* Errors after which a process ends. That compiling or allocating takes long is none. */
 static bool is_fatal(const struct incident *i)
 {
+	if (is_of_time(i))
+		return false;
 	switch (i->problem) {
 	case PROBLEM_KERNEL_COMPILER:
 	case PROBLEM_DEVICE_ASSERT:
@@ -279,10 +298,13 @@ static void settle(struct incident_list *l)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count);
 	for (size_t i = 0; i < l->count; i++) {
+		struct incident *inc = &l->items[i];
+
 		if (dropped[i])
 			continue;
+		inc->severity = severity_sure(inc->severity, inc->confidence);
 		if (kept != i)
-			l->items[kept] = l->items[i];
+			l->items[kept] = *inc;
 		kept++;
 	}
 	l->count = kept;

@@ -8,11 +8,22 @@
 #define HIGH_SURE    0.6
 #define MEDIUM_SURE  0.4
 
+enum severity severity_sure(enum severity severity, double confidence)
+{
+	enum severity most = confidence >= HIGH_SURE     ? SEVERITY_CRITICAL
+			     : confidence >= MEDIUM_SURE ? SEVERITY_MEDIUM
+							 : SEVERITY_LOW;
+
+	return severity < most ? severity : most;
+}
+
 enum severity severity_of(double share, double confidence, bool is_whole)
 {
-	if (share >= (is_whole ? WHOLE_HIGH : HIGH_SHARE) && confidence >= HIGH_SURE)
-		return SEVERITY_HIGH;
-	if (share >= (is_whole ? WHOLE_MEDIUM : MEDIUM_SHARE) && confidence >= MEDIUM_SURE)
-		return SEVERITY_MEDIUM;
-	return SEVERITY_LOW;
+	enum severity by_share = SEVERITY_LOW;
+
+	if (share >= (is_whole ? WHOLE_HIGH : HIGH_SHARE))
+		by_share = SEVERITY_HIGH;
+	else if (share >= (is_whole ? WHOLE_MEDIUM : MEDIUM_SHARE))
+		by_share = SEVERITY_MEDIUM;
+	return severity_sure(by_share, confidence);
 }

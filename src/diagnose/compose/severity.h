@@ -9,3 +9,6 @@
 /* severity_of - of what costs @share of the time, with @confidence. @is_whole: it is in every unit, and some of it
  * is in every program. */
 enum severity severity_of(double share, double confidence, bool is_whole);
+
+/* severity_sure - @severity, or the worst that @confidence is enough for. */
+enum severity severity_sure(enum severity severity, double confidence);

@@ -37,6 +37,16 @@ static uint64_t observed_ns(const struct step_account *a)
 	return (uint64_t)MAX(a->last.ns - a->first.ns, INT64_C(1));
 }
 
+/* Rows with lengths that make no sense give units that overlap: nothing is to be learnt from those. */
+static bool adds_up(const struct step_account *a)
+{
+	uint64_t sum = 0;
+
+	for (int l = 0; l < ACCOUNT_LINES; l++)
+		sum += a->total_ns[l];
+	return sum <= observed_ns(a);
+}
+
 static double confidence_of(
 	const struct step_account *a, uint32_t units, double unknown, double completeness)
 {
@@ -168,7 +178,7 @@ int time_findings_find(const struct recording *rec, const struct step_account *a
 	int r;
 
 	*ret = (struct time_findings){.rec = rec, .account = a};
-	if (a->confidence < SURE_UNITS)
+	if (a->confidence < SURE_UNITS || !adds_up(a))
 		return 0;
 	step_account_whole(a, &ret->whole);
 	delays_find(rec, a, &ret->slow_delays);
