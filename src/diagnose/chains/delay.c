@@ -140,6 +140,25 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 		move(s, *along, purpose);
 }
 
+/* Time in which code was made, whatever line it is on: that of each entry, no more. */
+static void apply_compiling(
+	const struct recording *rec, const struct step_account *a, struct sums *s)
+{
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		enum delay_kind from = kind_of(e->owner, e->line);
+		uint64_t ordinary = MIN(e->ordinary_ns, s->ordinary_ns[from]);
+		uint64_t slow = MIN(e->slow_ns, s->slow_ns[from]);
+
+		if (purpose_of(rec, e) != DELAY_BY_COMPILE)
+			continue;
+		s->ordinary_ns[from] -= ordinary;
+		s->ordinary_ns[DELAY_BY_COMPILE] += ordinary;
+		s->slow_ns[from] -= slow;
+		s->slow_ns[DELAY_BY_COMPILE] += slow;
+	}
+}
+
 static bool is_in_slow_step(const struct step_account *a, int64_t ns)
 {
 	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
@@ -253,9 +272,6 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 {
 	static const enum delay_kind saving[] = {DELAY_BY_HOST, DELAY_BY_DISK, DELAY_BY_COPY,
 		DELAY_BY_GPU, DELAY_BY_MEMORY, DELAY_BY_ALLOCATION, DELAY_KINDS};
-	static const enum delay_kind compiling[] = {DELAY_BY_HOST, DELAY_BY_LAUNCH, DELAY_BY_CALL,
-		DELAY_BY_LOCK, DELAY_BY_PROCESS, DELAY_BY_LOADER, DELAY_BY_GC, DELAY_BY_DISK,
-		DELAY_KINDS};
 	bool has_slow = a->lost_ns > 0;
 	struct sums s = {0};
 
@@ -268,7 +284,7 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 			s.slow_ns[k] += has_slow ? a->slow_by[o][l] : a->ordinary_by[o][l];
 		}
 	apply_purpose(rec, a, DELAY_BY_CHECKPOINT, saving, &s);
-	apply_purpose(rec, a, DELAY_BY_COMPILE, compiling, &s);
+	apply_compiling(rec, a, &s);
 	if (has_slow) {
 		apply_writing(rec, a, &s);
 		apply_sync(a, &s);

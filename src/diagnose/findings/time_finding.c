@@ -30,6 +30,7 @@
 #define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
 #define IDLE_DOUBT    0.7
 #define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
+#define WHOLE_FAR     5.0 /* times what slow ones lost: then that is the lesser news */
 #define GPU_SHARE     0.3 /* of a unit: less is not what holds it up */
 
 static uint64_t observed_ns(const struct step_account *a)
@@ -106,14 +107,15 @@ static void find_slow(struct time_findings *all, double completeness)
 
 /* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
  * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
-static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind)
+static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns)
+		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns &&
+			(double)lost_ns < WHOLE_FAR * (double)f->lost_ns)
 			return true;
 		*f = all->items[--all->count];
 		return false;
@@ -159,7 +161,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind))
+		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind, f.lost_ns))
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
