@@ -29,17 +29,6 @@ const char *cause_name(enum cause c)
 	return names[c];
 }
 
-const char *cause_words(enum cause c)
-{
-	static const char *const words[] = {
-#define X(NAME, name, layer, words) words,
-		CAUSES(X)
-#undef X
-	};
-
-	return words[c];
-}
-
 const char *cause_layer(enum cause c)
 {
 	static const char *const layers[] = {

@@ -136,5 +136,4 @@ struct incident {
 const char *severity_name(enum severity s);     /* "HIGH" */
 const char *confidence_word(double confidence); /* "likely" */
 const char *cause_name(enum cause c);           /* "cpu_run_queue" */
-const char *cause_words(enum cause c);          /* "kept waiting for a CPU" */
 const char *cause_layer(enum cause c);

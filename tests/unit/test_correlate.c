@@ -182,6 +182,7 @@ static void test_disk_busy_with_another(void **state)
 	assert_int_equal(a.list->causes[0].cause, CAUSE_BLOCK_IO);
 	assert_int_equal(a.list->causes[0].culprit_pid, 7001);
 	assert_about(a.list->excess_ns, 200 * 30000);
+	assert_contains(a.list->summary, "ckpt-writer");
 }
 
 static void test_disk_busy_with_itself(void **state)

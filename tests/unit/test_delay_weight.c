@@ -81,7 +81,7 @@ static void test_host_and_gpu_together_are_the_work(void **state)
 	SCENE;
 
 	mixture(s, 14);
-	assert_int_equal(worst(s, "more"), SEVERITY_LOW);
+	assert_int_equal(worst(s, "Host code"), SEVERITY_LOW);
 }
 
 static void test_the_host_alone_is_not(void **state)
@@ -179,7 +179,7 @@ static void test_a_pause_on_purpose(void **state)
 	SCENE;
 
 	sleeping(s, 1500, 40, 0);
-	assert_int_equal(worst(s, "asleep at train.py:25"), SEVERITY_LOW);
+	assert_int_equal(worst(s, "Sleeping in work (train.py:25)"), SEVERITY_LOW);
 }
 
 static void test_sleep_in_every_step(void **state)
@@ -187,7 +187,7 @@ static void test_sleep_in_every_step(void **state)
 	SCENE;
 
 	sleeping(s, 15, 1, STEPS / 2);
-	assert_int_equal(worst(s, "asleep at train.py:25"), SEVERITY_HIGH);
+	assert_int_equal(worst(s, "Sleeping in work (train.py:25)"), SEVERITY_HIGH);
 }
 
 /* Graphs; from half of them on, or now and then, the next waits in @native for process @pid, which sleeps
@@ -221,8 +221,7 @@ static void test_output_that_nobody_takes(void **state)
 
 	waiting(s, "write", true, false);
 	assert_int_equal(
-		worst(s, "waits at serve.py:29 (work) for shipper (pid 200), which is asleep"),
-		SEVERITY_HIGH);
+		worst(s, "Waiting for shipper (pid 200) in work (serve.py:29)"), SEVERITY_HIGH);
 }
 
 static void test_input_of_a_child(void **state)
@@ -238,8 +237,7 @@ static void test_input_of_a_stranger(void **state)
 	SCENE;
 
 	waiting(s, "read", false, false);
-	assert_int_equal(worst(s, "for t200 (pid 200); what that did meanwhile is not recorded"),
-		SEVERITY_LOW);
+	assert_int_equal(worst(s, "Waiting for t200 (pid 200)"), SEVERITY_LOW);
 }
 
 static void test_requests_that_come_now_and_then(void **state)
@@ -283,7 +281,7 @@ static void test_waste_of_all_steps_is(void **state)
 	SCENE;
 
 	two_networks(s, 1);
-	assert_int_equal(worst(s, "waiting for another thread"), SEVERITY_MEDIUM);
+	assert_int_equal(worst(s, "Waiting for another thread"), SEVERITY_MEDIUM);
 }
 
 int main(void)

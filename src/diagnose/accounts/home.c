@@ -32,19 +32,6 @@ bool home_apart(const struct process_home *a, const struct process_home *b)
 	return is_group(a) && is_group(b) && strcmp(a->cgroup_path, b->cgroup_path) != 0;
 }
 
-uint64_t home_key(const struct recording *rec, uint32_t pid)
-{
-	const struct process_home *h = home_of(rec, pid);
-	const char *name = !h ? "" : h->container_id[0] ? h->container_id : h->cgroup_path;
-	uint64_t key = UINT64_C(0xcbf29ce484222325);
-
-	if (!h || (!h->container_id[0] && !is_group(h)))
-		return 0;
-	for (const char *p = name; *p; p++)
-		key = (key ^ (unsigned char)*p) * UINT64_C(0x100000001b3);
-	return key ? key : 1;
-}
-
 void home_text(const struct process_home *h, char *out, size_t size)
 {
 	if (h->pod[0])

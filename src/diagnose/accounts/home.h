@@ -12,8 +12,5 @@ const struct process_home *home_of(const struct recording *rec, uint32_t pid);
  * of one. */
 bool home_apart(const struct process_home *a, const struct process_home *b);
 
-/* home_key - the same for all processes of a container or control group; 0: none is known. */
-uint64_t home_key(const struct recording *rec, uint32_t pid);
-
 /* home_text - "pod train-7", "container 0123456789ab", "group /system.slice/cron". */
 void home_text(const struct process_home *h, char *out, size_t size);

@@ -18,13 +18,7 @@
 	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
 
 static const char *const texts[] = {
-#define X(NAME, problem, text) [DELAY_BY_##NAME] = text,
-	DELAYS(X)
-#undef X
-};
-
-static const enum problem problems[] = {
-#define X(NAME, problem, text) [DELAY_BY_##NAME] = PROBLEM_##problem,
+#define X(NAME, text) [DELAY_BY_##NAME] = text,
 	DELAYS(X)
 #undef X
 };
@@ -45,11 +39,6 @@ const char *delay_id(enum delay_kind k)
 const char *delay_text(enum delay_kind k)
 {
 	return k < DELAY_KINDS ? texts[k] : "";
-}
-
-enum problem delay_problem(enum delay_kind k)
-{
-	return k < DELAY_KINDS ? problems[k] : PROBLEM_GOODPUT;
 }
 
 STATIC_ASSERT((int)DELAY_BY_UNKNOWN == (int)ACCOUNT_UNKNOWN);

@@ -7,32 +7,32 @@
 #include "model/problem.h"
 #include "model/step_account.h"
 
-/* X(NAME, problem, what it is called in a sentence): most are one line of the account; the last ones
+/* X(NAME, what it is called in a sentence): most are one line of the account; the last ones
  * are several, known by whose time it was, by the stacks or by what was written. */
 #define DELAYS(X)                                                                                  \
-	X(GPU, GOODPUT, "waiting for the GPU")                                                     \
-	X(COPY, PCIE, "copying to and from the GPU")                                               \
-	X(LAUNCH, GOODPUT, "launching kernels")                                                    \
-	X(ALLOCATION, GPU_MEMORY, "allocating and freeing GPU memory")                             \
-	X(GRAPH, GOODPUT, "launching CUDA graphs")                                                 \
-	X(COLLECTIVE, GOODPUT, "calling collectives")                                              \
-	X(CALL, GOODPUT, "in other CUDA calls")                                                    \
-	X(HOST, GOODPUT, "running host code")                                                      \
-	X(GC, GOODPUT, "in Python's garbage collector")                                            \
-	X(GIL, CPU_CONTENTION, "waiting for Python's interpreter lock")                            \
-	X(LOCK, GOODPUT, "waiting for another thread")                                             \
-	X(CPU, CPU_CONTENTION, "waiting for a CPU")                                                \
-	X(DISK, GOODPUT, "waiting for the disk")                                                   \
-	X(MEMORY, GOODPUT, "waiting for memory of the host")                                       \
-	X(NETWORK, TOOL_CALLS, "waiting for the network")                                          \
-	X(ASLEEP, GOODPUT, "asleep")                                                               \
-	X(STOPPED, GOODPUT, "stopped by a signal, a debugger or a frozen container")               \
-	X(UNKNOWN, GOODPUT, "not known")                                                           \
-	X(LOADER, STARVATION, "waiting for the data loader")                                       \
-	X(PROCESS, GOODPUT, "waiting for another process")                                         \
-	X(CHECKPOINT, CHECKPOINT, "writing a checkpoint")                                          \
-	X(COMPILE, KERNEL_COMPILER, "compiling kernels")                                           \
-	X(SYNC, GOODPUT, "waiting for the GPU in the middle of the step")
+	X(GPU, "waiting for the GPU")                                                              \
+	X(COPY, "copying to and from the GPU")                                                     \
+	X(LAUNCH, "launching kernels")                                                             \
+	X(ALLOCATION, "allocating and freeing GPU memory")                                         \
+	X(GRAPH, "launching CUDA graphs")                                                          \
+	X(COLLECTIVE, "calling collectives")                                                       \
+	X(CALL, "in other CUDA calls")                                                             \
+	X(HOST, "running host code")                                                               \
+	X(GC, "in Python's garbage collector")                                                     \
+	X(GIL, "waiting for Python's interpreter lock")                                            \
+	X(LOCK, "waiting for another thread")                                                      \
+	X(CPU, "waiting for a CPU")                                                                \
+	X(DISK, "waiting for the disk")                                                            \
+	X(MEMORY, "waiting for memory of the host")                                                \
+	X(NETWORK, "waiting for the network")                                                      \
+	X(ASLEEP, "asleep")                                                                        \
+	X(STOPPED, "stopped by a signal, a debugger or a frozen container")                        \
+	X(UNKNOWN, "not known")                                                                    \
+	X(LOADER, "waiting for the data loader")                                                   \
+	X(PROCESS, "waiting for another process")                                                  \
+	X(CHECKPOINT, "writing a checkpoint")                                                      \
+	X(COMPILE, "compiling kernels")                                                            \
+	X(SYNC, "waiting for the GPU in the middle of the step")
 
 enum delay_kind {
 #define X(NAME, ...) DELAY_BY_##NAME,
@@ -72,6 +72,5 @@ bool delay_is_foreign(const struct account_entry *e);
 /* delay_has - whether @e is time of a delay of @kind. */
 bool delay_has(const struct recording *rec, enum delay_kind kind, const struct account_entry *e);
 
-const char *delay_id(enum delay_kind k);       /* "cpu", "loader" */
-const char *delay_text(enum delay_kind k);     /* "waiting for a CPU" */
-enum problem delay_problem(enum delay_kind k); /* as a first guess */
+const char *delay_id(enum delay_kind k);   /* "cpu", "loader" */
+const char *delay_text(enum delay_kind k); /* "waiting for a CPU" */

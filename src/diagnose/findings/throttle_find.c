@@ -131,19 +131,3 @@ void throttle_done(struct gpu_throttle_spans *g)
 {
 	free(g->throttle_spans);
 }
-
-bool throttle_at(const struct gpu_throttle_spans *g, int64_t ns)
-{
-	size_t at = LOWER_BOUND(i, g->count, g->throttle_spans[i].end_ns <= ns);
-
-	return at < g->count && g->throttle_spans[at].start_ns <= ns;
-}
-
-double throttle_most_ns(const struct gpu_throttle_spans *g)
-{
-	double slower = 1;
-
-	if (g->clock_inside > 0 && g->clock_outside > 0)
-		slower = MAX(1 - (double)g->clock_inside / (double)g->clock_outside, 0.0);
-	return (double)g->ns * g->busy * slower;
-}

@@ -23,8 +23,3 @@ struct gpu_throttle_spans {
  * @index. 0 or -ENOMEM. */
 int throttle_find(const struct recording *rec, int64_t index, struct gpu_throttle_spans *ret);
 void throttle_done(struct gpu_throttle_spans *g);
-
-bool throttle_at(const struct gpu_throttle_spans *g, int64_t ns);
-
-/* throttle_most_ns - what the lowered clocks can have cost at most. */
-double throttle_most_ns(const struct gpu_throttle_spans *g);

@@ -88,7 +88,7 @@ const struct delay_sentence delay_sentences[] = {
 		"The thread sleeps, or waits for something that is not recorded"},
 
 	/* The machine. */
-	{DELAY_BY_CPU, ANY, IS_OF_TRACER, "Cost of tracing (the tracer has the CPU)",
+	{DELAY_BY_CPU, ANY, IS_OF_TRACER, "Cost of tracing (ingero has the CPU)",
 		"Threads of the job are ready to run while the tracer has their CPU"},
 	{DELAY_BY_CPU, RESOURCE_CPU_OWN, 0, "CPU contention from the job's own {who}[ {at}]",
 		"More threads of the job are ready to run than it has CPUs[; {detail}]"},
