@@ -77,8 +77,8 @@ static void slow_steps(
 static void slow_steps_by_the_tracer(void **state)
 {
 	slow_steps("hog", 10, SEVERITY_HIGH, "hog (pid 900)", "");
-	slow_steps("ingero-store", 10, SEVERITY_LOW, "ingero", "tracer");
-	slow_steps("ingero-store", 4, SEVERITY_LOW, "ingero", "tracer");
+	slow_steps("ingero-store", 10, SEVERITY_LOW, "ingero", "trace");
+	slow_steps("ingero-store", 4, SEVERITY_LOW, "ingero", "trace");
 }
 
 /* A disk that the job waits for for a moment comes before what tracing costs it, however much that is. */

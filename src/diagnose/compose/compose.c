@@ -79,9 +79,11 @@ static uint32_t culprit_of(const struct time_findings *all, const struct time_fi
 	return f->delay.end.pid ? f->delay.end.pid : f->delay.lead ? f->delay.lead->culprit_pid : 0;
 }
 
-/* Whether the process that @f blames blames this one for the same, and lost more, or as much and stands before it. */
-static bool is_mutual(
-	const struct time_findings *list, size_t n, size_t at, const struct time_finding *f)
+/* Whether the process that @f blames blames this one for the same, which no state finding tells of, and lost more, or
+ * as much and stands before it. */
+static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
+	const struct time_finding *f, const struct rank_jobs *jobs, const struct incident *states,
+	size_t state_count)
 {
 	uint32_t other = culprit_of(&list[at], f), own = list[at].account->pid;
 
@@ -94,7 +96,8 @@ static bool is_mutual(
 			if (g->problem == f->problem && !g->is_harmless &&
 				culprit_of(&list[i], g) == own &&
 				(g->lost_ns > f->lost_ns ||
-					(g->lost_ns == f->lost_ns && other < own)))
+					(g->lost_ns == f->lost_ns && other < own)) &&
+				!is_told(&list[i], g, jobs, states, state_count))
 				return true;
 		}
 	}
@@ -323,7 +326,7 @@ void compose(const struct time_findings *findings, size_t n, double completeness
 			const struct time_finding *f = &findings[i].items[k];
 
 			if (!is_told(&findings[i], f, &jobs, out->items, states) &&
-				!is_mutual(findings, n, i, f))
+				!is_mutual(findings, n, i, f, &jobs, out->items, states))
 				add(&findings[i], f, completeness, out);
 		}
 	settle(out);
