@@ -14,19 +14,19 @@
 
 enum severity { SEVERITY_LOW, SEVERITY_MEDIUM, SEVERITY_HIGH, SEVERITY_CRITICAL, SEVERITY_COUNT };
 
-/* X(NAME, name, layer, words): what a piece of a slow call was spent on. Words: for people, before "2.1s by hog". */
+/* X(NAME, name, layer): what a piece of the lost time was spent on. */
 #define CAUSES(X)                                                                                  \
-	X(PREEMPTED, "cpu_preempted", "HOST", "off the CPU") /* another thread took the CPU */     \
-	X(RUN_QUEUE, "cpu_run_queue", "HOST", "kept waiting for a CPU") /* woken, none was free */ \
-	X(BLOCK_IO, "block_io", "IO", "kept waiting for the disk")      /* or a file system */     \
-	X(UNEXPLAINED, "unexplained", "CUDA", "unexplained") /* nothing recorded overlaps */       \
+	X(PREEMPTED, "cpu_preempted", "HOST") /* another thread took the CPU */                    \
+	X(RUN_QUEUE, "cpu_run_queue", "HOST") /* woken, none was free */                           \
+	X(BLOCK_IO, "block_io", "IO")         /* or a file system */                               \
+	X(UNEXPLAINED, "unexplained", "CUDA") /* nothing recorded overlaps */                      \
 	/* Only of pauses between calls: */                                                        \
-	X(NETWORK, "network_wait", "NET", "waiting for the network") /* in a send or receive */    \
-	X(RECLAIM, "memory_reclaim", "HOST", "freeing memory") /* as the kernel made it do */      \
-	X(ASLEEP, "asleep", "HOST", "asleep")          /* waited for something no probe covers */  \
-	X(HOST_CODE, "host_code", "HOST", "host code") /* the thread was running */                \
+	X(NETWORK, "network_wait", "NET")    /* in a send or receive */                            \
+	X(RECLAIM, "memory_reclaim", "HOST") /* as the kernel made it do */                        \
+	X(ASLEEP, "asleep", "HOST")          /* waited for something no probe covers */            \
+	X(HOST_CODE, "host_code", "HOST")    /* the thread was running */                          \
 	/* Only of steps: */                                                                       \
-	X(CUDA_CALL, "cuda_call", "CUDA", "CUDA calls") /* waiting, copying, allocating */
+	X(CUDA_CALL, "cuda_call", "CUDA") /* waiting, copying, allocating */
 
 enum cause {
 #define X(NAME, ...) CAUSE_##NAME,

@@ -79,9 +79,11 @@ static uint32_t culprit_of(const struct time_findings *all, const struct time_fi
 	return f->delay.end.pid ? f->delay.end.pid : f->delay.lead ? f->delay.lead->culprit_pid : 0;
 }
 
-/* Whether the process that @f blames blames this one for the same, and lost more, or as much and stands before it. */
-static bool is_mutual(
-	const struct time_findings *list, size_t n, size_t at, const struct time_finding *f)
+/* Whether the process that @f blames blames this one for the same, which no state finding tells of, and lost more, or
+ * as much and stands before it. */
+static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
+	const struct time_finding *f, const struct rank_jobs *jobs, const struct incident *states,
+	size_t state_count)
 {
 	uint32_t other = culprit_of(&list[at], f), own = list[at].account->pid;
 
@@ -94,7 +96,8 @@ static bool is_mutual(
 			if (g->problem == f->problem && !g->is_harmless &&
 				culprit_of(&list[i], g) == own &&
 				(g->lost_ns > f->lost_ns ||
-					(g->lost_ns == f->lost_ns && other < own)))
+					(g->lost_ns == f->lost_ns && other < own)) &&
+				!is_told(&list[i], g, jobs, states, state_count))
 				return true;
 		}
 	}
@@ -104,25 +107,6 @@ static bool is_mutual(
 static int64_t first_ns(const struct step_account *a)
 {
 	return a->lost_ns ? a->slow_first.ns : a->first.ns;
-}
-
-static void put_stacks(const struct time_finding *f, struct incident *inc)
-{
-	const struct delay *l = &f->delay;
-	const struct account_entry *e = l->lead;
-	uint64_t hash = !e || l->kind == DELAY_BY_STOPPED             ? 0
-			: l->kind == DELAY_BY_PROCESS && e->wait_hash ? e->wait_hash
-								      : e->stack_hash;
-	uint64_t grown;
-
-	if (!hash)
-		return;
-	grown = e->slow_ns > e->ordinary_ns ? e->slow_ns - e->ordinary_ns : 0;
-	inc->stacks[0] = (struct incident_stack){
-		.hash = hash, .ns = MIN(grown * f->units, f->lost_ns), .calls = f->units};
-	inc->stack_count = 1;
-	inc->stack_total = 1;
-	inc->stack_ns = inc->stacks[0].ns;
 }
 
 /* Each of the other processes on the GPU has its part in it. */
@@ -193,7 +177,7 @@ static void put_figures(
 	inc->last = is_slow ? a->slow_last : a->last;
 	inc->source = SOURCE_HOST;
 	inc->op = HOST_LEDGER;
-	inc->unit = "steps";
+	inc->unit = step_origin_units(a->origin);
 	inc->count = f->units;
 	inc->calls = a->steps;
 	inc->baseline_ns = a->ordinary_step_ns;
@@ -224,7 +208,6 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	inc->completeness = completeness;
 	put_figures(all, f, inc);
 	put_cause(all, f, inc);
-	put_stacks(f, inc);
 	steps_show(all->rec, a, inc);
 	if (f->contrast == CONTRAST_SLOW)
 		delay_text_slow(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
@@ -323,7 +306,7 @@ void compose(const struct time_findings *findings, size_t n, double completeness
 			const struct time_finding *f = &findings[i].items[k];
 
 			if (!is_told(&findings[i], f, &jobs, out->items, states) &&
-				!is_mutual(findings, n, i, f))
+				!is_mutual(findings, n, i, f, &jobs, out->items, states))
 				add(&findings[i], f, completeness, out);
 		}
 	settle(out);
