@@ -40,9 +40,22 @@ static void test_a_victim_is_not_named(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
 
+	requests(s, 50, CHAIN_JOB, "python3", IO_READ, DISK, 5);
 	requests(s, 100, 900, "dd", IO_WRITE, DISK, 4);
 	requests(s, 1, 901, "logger", IO_WRITE, DISK, 2000);
 	assert_string_equal(chain_end(s)->who, "dd");
+	free(s);
+}
+
+/* A disk that is busy with another is no reason for a job that asks it for nothing, unless the kernel does in its name. */
+static void test_somebody_elses_disk(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 100, 900, "dd", IO_WRITE, DISK, 4);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	requests(s, 100, 5, "jbd2/nvme0n1", IO_WRITE, DISK, 4);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
 	free(s);
 }
 
@@ -109,6 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_writes),
 		cmocka_unit_test(test_a_victim_is_not_named),
+		cmocka_unit_test(test_somebody_elses_disk),
 		cmocka_unit_test(test_it_reads_itself),
 		cmocka_unit_test(test_the_kernel_is_nobody),
 		cmocka_unit_test(test_the_page_cache),

@@ -8,7 +8,7 @@
 bool kernel_thread_is(const char *comm)
 {
 	static const char *const starts[] = {"kworker/", "ksoftirqd/", "migration/", "cpuhp/",
-		"rcu_", "rcuo", "rcuc/", "irq/", "idle_inject/", "kswapd", "kcompactd",
+		"swapper", "rcu_", "rcuo", "rcuc/", "irq/", "idle_inject/", "kswapd", "kcompactd",
 		"khugepaged", "ksmd", "kthreadd", "kblockd", "kdevtmpfs", "jbd2/", "xfsaild/",
 		"xfs-", "btrfs-", "dmcrypt_write", "scsi_eh_", "nvme-", "nfsd", "nfsiod", "rpciod",
 		"flush-", "writeback", "watchdogd", "napi/", "nv_queue", "nvidia-modeset", "UVM "};

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 #include "diagnose/thresholds.h"
@@ -22,6 +23,7 @@ struct device {
 	uint32_t dev;
 	const char *name; /* "": not recorded */
 	uint64_t work, own_ns;
+	bool is_kernels; /* the kernel asks for something: in the name of whoever has written before */
 };
 
 struct requests {
@@ -66,7 +68,8 @@ static bool is_own(const struct chain *c, uint32_t pid)
 	return false;
 }
 
-/* The device that the job waits for; where it asks for nothing itself, the busiest. */
+/* The device that the job waits for; where it asks for nothing itself, the busiest one of which the kernel asks for
+ * something. NULL: nothing says that it waits for a device. */
 static const struct device *device_of(const struct chain *c, struct requests *q)
 {
 	const struct device *best = NULL;
@@ -85,11 +88,14 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 			continue;
 		v->work += bytes_of(e) + REQUEST_WORK;
 		v->own_ns += is_own(c, e->pid) ? e->dur_ns : 0;
+		v->is_kernels |= kernel_thread_is(e->comm);
 		has_own |= v->own_ns > 0;
 	}
 	for (int i = 0; i < q->device_count; i++) {
 		const struct device *v = &q->devices[i];
 
+		if (!has_own && !v->is_kernels)
+			continue;
 		if (!best || (has_own ? v->own_ns > best->own_ns : v->work > best->work))
 			best = v;
 	}
@@ -138,7 +144,7 @@ static const struct program *most_of(const struct requests *q, int side)
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
 
-		if (p->work[side] && !program_is_kernels(p->name) &&
+		if (p->work[side] && !kernel_thread_is(p->name) &&
 			(!most || p->work[side] > most->work[side]))
 			most = p;
 	}

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 
@@ -35,7 +36,7 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 		if (e->line != c->line || e->slow_ns <= e->ordinary_ns)
 			continue;
 		all += e->slow_ns - e->ordinary_ns;
-		if (!e->culprit[0] || program_is_kernels(e->culprit))
+		if (!e->culprit[0] || kernel_thread_is(e->culprit))
 			continue;
 		held += e->slow_ns - e->ordinary_ns;
 		if (!most || e->slow_ns - e->ordinary_ns > most->slow_ns - most->ordinary_ns)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 #include "diagnose/thresholds.h"
@@ -117,7 +118,7 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 				c->d->kind != DELAY_BY_LOADER) ||
 			(!is_other && !is_stopped && e->owner != OWNER_SELF &&
 				e->owner != OWNER_THREAD) ||
-			program_is_kernels(comm))
+			kernel_thread_is(comm))
 			continue;
 		p = program_get(c->rec, s, pid, comm);
 		if (p)

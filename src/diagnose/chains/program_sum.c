@@ -43,14 +43,3 @@ void program_name(const struct program *p, struct resource_use *ret)
 	ret->count = p->pid_count;
 	ret->pid = p->pid_count == 1 ? p->first_pid : 0;
 }
-
-bool program_is_kernels(const char *name)
-{
-	static const char *const names[] = {"kworker", "ksoftirqd", "kswapd", "rcu_", "migration/",
-		"swapper", "jbd2", "xfsaild", "btrfs-", "flush-"};
-
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strncmp(name, names[i], strlen(names[i])))
-			return true;
-	return false;
-}

@@ -24,8 +24,5 @@ struct program_sums {
 struct program *program_get(
 	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm);
 
-/* program_is_kernels - whether @name is a thread of the kernel, which works for others and holds nothing itself. */
-bool program_is_kernels(const char *name);
-
 /* program_name - fills @ret's who, count and pid from @p. */
 void program_name(const struct program *p, struct resource_use *ret);
