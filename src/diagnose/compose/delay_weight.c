@@ -10,6 +10,7 @@
 #define HOST_SHARE    0.40 /* every program has some of its own */
 #define PACED_SHARE   0.7  /* of the units take about as long as the others */
 #define PACED_RATIO   1.6
+#define OTHER_WORK    1.25
 #define READINGS_MIN  3
 #define BUSY_PERCENT  70
 #define REGULAR_LEAST 0.5
@@ -161,6 +162,13 @@ static bool knows_work(const struct step_account *a)
 	return a->ordinary_launches > 0 || a->ordinary_bytes > 0 || a->ordinary_waits > 0;
 }
 
+/* Most steps are the slow ones, and the others do more: two kinds of steps that take turns. */
+static bool does_other_work(const struct step_account *a)
+{
+	return a->slow_steps > 2 * a->ordinary_steps &&
+	       a->ordinary_launches > OTHER_WORK * a->slow_launches && a->slow_launches > 0;
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(
@@ -172,6 +180,12 @@ static bool is_own_work(
 		return gpu->reason == GPU_BY_WORK || gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
 			       (!delay_is_lasting(a) || !knows_work(a)));
+	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
+		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
+	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
+		l->kind == DELAY_BY_LOCK)
+		if (does_other_work(a) && !delay_is_lasting(a) && !a->period_steps)
+			return true;
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
 		       !a->period_steps;
