@@ -9,8 +9,8 @@
 /* clang-format off */
 static const struct problem_text texts[PROBLEM_COUNT] = {
 	[PROBLEM_SLOW_CALL] = {
-		"calls far above their usual duration, and what delayed their thread",
-		"work on the GPU is only seen through the waits for it",
+		"incidents of recordings that older versions explained",
+		"today's incidents are of units of work, not of single calls",
 		{NULL},
 		"explain the incident; then read the rows its SQL finds"},
 	[PROBLEM_NCCL_HANG] = {
@@ -21,8 +21,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Compare the code paths of the ranks: a collective inside an `if` that some ranks skip"},
 		"ask for the last collectives of each rank and the stack of the one that is missing"},
 	[PROBLEM_STARVATION] = {
-		"pauses between the end of a wait for the GPU and the thread's next call, beyond 1 ms and 5 % of a step, and what the thread did in them",
-		"work on streams that were not waited for may still run; the reason for a sleep is not recorded; garbage collection and the interpreter lock show as host code; pauses are not detected while launches are sampled to keep the overhead budget, nor in published files",
+		"the account of every unit of work: time that the thread which feeds the GPU spends asleep, reading, or waiting for its data loader's workers, and what these do meanwhile",
+		"a program that has nothing to do waits the same way, so that only loops of a steady pace and training are judged; memory that is read through a mapping shows as copying or host code",
 		{"Prepare batches ahead: more DataLoader workers, prefetch_factor, pin_memory",
 		 "Move preprocessing off the training thread",
 		 "Keep the data set closer: page cache, local disk, /dev/shm"},
@@ -41,8 +41,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Repeat the last steps from a checkpoint on another GPU and compare"},
 		"ask for the GPU's error counters over time"},
 	[PROBLEM_AGENT_COST] = {
-		"share of a process's GPU time spent waiting for the network between short bursts of work",
-		"tokens and requests are not traced: only bursts and waits",
+		"the account of every unit of work: most of the time goes into waiting for answers over sockets",
+		"tokens and requests are not traced",
 		{"Batch requests of several agents together",
 		 "Reuse the prefix: keep the KV cache between calls of one agent"},
 		"ask for the share of time between bursts and what was waited for"},
@@ -65,12 +65,12 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Reseat the card or its riser if the PCIe link became narrower"},
 		"ask for the GPU's samples over the whole recording"},
 	[PROBLEM_CPU_CONTENTION] = {
-		"time in which a calling thread waited for a CPU, in slow calls or all the time, and what ran instead",
-		"",
+		"the account of every unit of work: time in which a thread that the unit waits for is ready to run without a CPU, or waits for Python's interpreter lock, and who had it",
+		"stays below 50 us have no culprit of their own",
 		{NULL},
 		"ask which processes used the CPUs"},
 	[PROBLEM_TOOL_CALLS] = {
-		"gaps without GPU work in which the process waited in socket calls",
+		"the account of every unit of work: waiting for an answer over a socket, and who gives it, a process of this machine or an address",
 		"individual requests are not identified: payloads are not read",
 		{"Make the calls concurrently, or while the GPU serves other requests",
 		 "Give slow endpoints a timeout and a cache"},
@@ -87,8 +87,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Log the scaler: `ingero annotate --label amp_scale=…` in the training loop"},
 		"ask for annotations with the label amp_scale or loss"},
 	[PROBLEM_GOODPUT] = {
-		"step duration, derived from the calls, before and after a change, and the change in waits for collectives",
-		"the work of a step is not visible: a larger batch is a slower step too; a wait for a rank on another node looks like a slower GPU until the recordings are merged; a program without regular waits, or with sampled waits, has no steps",
+		"the account of every unit of work: what slow ones have more of than ordinary ones, or all have too much of, where no other row fits: host code by line, garbage collection, locks, waits for another process, more or other work on the GPU",
+		"what the GPU does in a unit is not timed; a larger batch is told as more work, LOW; a rank on another node needs its recording merged",
 		{"See which part of a step grew, whose it is and where: `ingero explain --steps`"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
@@ -98,8 +98,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Find out why it was moved: `kubectl describe pod`, the scheduler's log"},
 		"ask for process events and host memory before"},
 	[PROBLEM_MODEL_SWAP] = {
-		"steps that copy many times the usual bytes to the GPU, after pauses to read them",
-		"a program without regular waits has no steps to compare",
+		"slow units that copy at least 64 MiB and 8 times the usual bytes to the GPU",
+		"the direction of a unit's copies is not told apart",
 		{"Keep both models on the GPU, or a copy in pinned host memory",
 		 "Use a memory-mapped format (safetensors) and warm the page cache"},
 		"ask for bytes copied and read in the gap"},
@@ -116,13 +116,13 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Or use a build of the framework for an older CUDA"},
 		"ask which libraries the process has mapped"},
 	[PROBLEM_THROTTLE] = {
-		"lowered clocks, by the driver's reasons or of a busy GPU without one, and waits for the GPU that became longer at the same time, as far as the clocks can explain it",
+		"lowered clocks while units wait longer for the GPU, or from the first one on against the GPU's highest clock, by a limit that was set, by power or by heat",
 		"sampled once a second: shorter periods are missed; GPUs are matched by number, which CUDA_VISIBLE_DEVICES may change",
 		{"Check cooling and the power limit: `nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`",
 		 "Spread the load: neighbours in the same chassis heat each other"},
 		"ask for clocks, power and temperature over time"},
 	[PROBLEM_NOISY_NEIGHBOUR] = {
-		"processes in another container that used the CPU or the disk instead of a calling thread",
+		"processes of another container that had the CPU or the disk while a unit waited for it",
 		"",
 		{"Reserve CPUs for the job (cpuset, guaranteed QoS)",
 		 "Limit the neighbour: cpu.max, io.max"},
@@ -141,20 +141,20 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Balance the work: the rank with more data is late every time"},
 		"ask for arrival times by rank and for the late rank's host"},
 	[PROBLEM_GPU_SHARING] = {
-		"other processes with a context on the same GPU, and calls that are slower while they are active; slow steps that wait longer for the GPU, or for copies of as many bytes as before, since other processes began to use it or to copy",
-		"processes that are not traced are only counted by the driver; with CUDA_VISIBLE_DEVICES two GPUs may have the same number, which only the driver's process count reveals",
+		"other processes on the GPU, by their calls or the driver's count, while units wait longer for the GPU or for copies of as many bytes as before",
+		"processes that are not traced are only counted and named by the driver; with CUDA_VISIBLE_DEVICES two GPUs may have the same number",
 		{"Move one of them to another GPU: CUDA_VISIBLE_DEVICES",
 		 "Share by design: MPS or MIG"},
 		"ask for operations by process on that GPU"},
 	[PROBLEM_CHECKPOINT] = {
-		"writes and flushes of the calling thread while the GPU is idle, repeated at a fixed number of steps",
-		"a single checkpoint is reported as starvation by writes",
+		"units that save: by their stacks, or because the thread waits for what it writes, now and then or every so many units",
+		"a checkpoint that is written in the background costs nothing here",
 		{"Write checkpoints in the background: torch.distributed.checkpoint.async_save(), or a thread with a copy",
 		 "Write to a faster disk first and move the file afterwards"},
 		"ask for the bytes written in the gaps and how often they come"},
 	[PROBLEM_PCIE] = {
-		"bytes and time of copies by direction, asynchronous copies that hold their caller, the link's width and speed",
-		"asynchronous copies return before they are done unless their memory is not pinned, so only their bytes count, compared with the link's capacity; a copy may wait for kernels before it, which is recognised by comparison with the fastest copy",
+		"the account of every unit of work: time in calls that copy, without what they wait for the GPU or the disk",
+		"copies from pinned memory that run beside kernels show no time of their own",
 		{"Copy from pinned memory and overlap it: pin_memory=True, non_blocking=True",
 		 "Copy less: convert and crop on the GPU, send uint8 instead of float",
 		 "Check the width of the link: `nvidia-smi -q -d PCIE`"},
@@ -165,8 +165,8 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Log it: `ingero annotate --label loss=…` in the training loop"},
 		"ask for annotations with the label loss around the incident"},
 	[PROBLEM_KERNEL_COMPILER] = {
-		"launches that fail because resources or loadable code are missing",
-		"compiling and loading modules is not recorded; a kernel that computes a wrong result is not detected",
+		"the account of every unit of work: time in compilers and in libraries that choose or build kernels, by stacks and by the compilers' processes; launches that fail because resources or loadable code are missing",
+		"a kernel that computes a wrong result is not detected",
 		{"Compile ahead: warm up each shape, keep the cache (TRITON_CACHE_DIR) on a local disk",
 		 "Lower the kernel's resource use: num_stages, num_warps, block sizes"},
 		"ask for failed launches and for module loads"},

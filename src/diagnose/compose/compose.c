@@ -17,7 +17,7 @@
 STATIC_ASSERT((int)DELAY_KINDS < 32);
 
 /* What the time went into that a state finding tells of, whatever the account calls it. */
-static uint32_t kinds_of(enum problem p)
+static uint32_t kinds_of_problem(enum problem p)
 {
 	switch (p) {
 	case PROBLEM_GRAPH_RECAPTURE:
@@ -28,12 +28,20 @@ static uint32_t kinds_of(enum problem p)
 		       BIT(COMPILE);
 	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
 	case PROBLEM_NCCL_HANG: /* who waits for ever spins, sleeps and is preempted: no matter */
-		return kinds_of(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
+		return kinds_of_problem(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
 	case PROBLEM_STRAGGLER:
 		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
 		       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
 	default: return 0;
 	}
+}
+
+/* Where no rank is to blame the load moves between them: what each does of its own is that load. */
+static uint32_t kinds_of(const struct incident *i)
+{
+	bool moves = i->problem == PROBLEM_STRAGGLER && i->culprit_rank < 0;
+
+	return kinds_of_problem(i->problem) | (moves ? BIT(ASLEEP) | BIT(HOST) : 0);
 }
 
 static bool is_of(const struct incident *i, uint32_t pid)
@@ -61,7 +69,7 @@ static bool is_told(const struct time_findings *all, const struct time_finding *
 	for (size_t i = 0; i < n; i++) {
 		const struct incident *s = &states[i];
 
-		if (!(kinds_of(s->problem) >> f->delay.kind & 1))
+		if (!(kinds_of(s) >> f->delay.kind & 1))
 			continue;
 		if (is_victim(jobs, s, all->account->pid))
 			return true;
@@ -137,13 +145,20 @@ static double culprit_share(const struct delay *d)
 	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
 }
 
+static bool is_disk(enum resource r)
+{
+	return r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
+}
+
 static void put_cause(
 	const struct time_findings *all, const struct time_finding *f, struct incident *inc)
 {
 	const struct account_entry *lead = f->delay.lead;
 	struct incident_cause *c = &inc->causes[0];
 
-	*c = (struct incident_cause){.cause = delay_cause(f->delay.kind),
+	*c = (struct incident_cause){.cause = is_disk(f->delay.end.resource)
+						      ? CAUSE_BLOCK_IO
+						      : delay_cause(f->delay.kind),
 		.ns = f->lost_ns,
 		.calls = f->units,
 		.culprit_share = culprit_share(&f->delay)};

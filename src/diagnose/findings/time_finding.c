@@ -30,6 +30,7 @@
 #define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
 #define IDLE_DOUBT    0.7
 #define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
+#define OF_ALL        0.5
 #define WHOLE_FAR     5.0 /* times what slow ones lost: then that is the lesser news */
 #define GPU_SHARE     0.3 /* of a unit: less is not what holds it up */
 
@@ -148,6 +149,32 @@ static bool is_choice(const struct delay *d)
 	return d->end.resource == RESOURCE_PRECISION && strcmp(d->end.who, "fp64");
 }
 
+/* What only slow units have is told with them: how much of it ordinary ones have, as a part of what all have. */
+static bool is_of_slow(const struct time_findings *all, const struct delay *d)
+{
+	const struct step_account *a = all->account;
+	struct step_account ordinary = *a;
+	struct delay_list in_ordinary;
+
+	if (!a->lost_ns)
+		return false;
+	ordinary.lost_ns = 0;
+	delays_find(all->rec, &ordinary, &in_ordinary);
+	for (int i = 0; i < in_ordinary.count; i++)
+		if (in_ordinary.items[i].kind == d->kind)
+			return in_ordinary.items[i].share < OF_ALL * d->share;
+	return true;
+}
+
+/* Whether slow units are told of at all: then nothing that is theirs is told again. */
+static bool has_slow(const struct time_findings *all)
+{
+	for (int i = 0; i < all->count; i++)
+		if (all->items[i].contrast == CONTRAST_SLOW && !all->items[i].is_harmless)
+			return true;
+	return false;
+}
+
 static void find_whole(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = &all->whole;
@@ -161,7 +188,8 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind, f.lost_ns))
+		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind, f.lost_ns) ||
+			(has_slow(all) && is_of_slow(all, d)))
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
