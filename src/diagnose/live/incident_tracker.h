@@ -12,10 +12,9 @@
 
 #include "model/incident.h"
 
-#define INCIDENT_TRACKER_MAX 128 /* 1 MB; beyond, the longest resolved goes */
-#define INCIDENT_TRACKER_QUIET_NS                                                                  \
-	((int64_t)(30 * NS_PER_S)) /* the pause that ends a stretch: slow_calls.c */
-#define INCIDENT_TRACKER_UPDATES 2
+#define INCIDENT_TRACKER_MAX      128 /* 1 MB; beyond, the longest resolved goes */
+#define INCIDENT_TRACKER_QUIET_NS ((int64_t)(30 * NS_PER_S)) /* the pause that ends an incident */
+#define INCIDENT_TRACKER_UPDATES  2
 
 enum incident_change { INCIDENT_NEW, INCIDENT_GROWN, INCIDENT_RESOLVED };
 

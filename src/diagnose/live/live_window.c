@@ -12,7 +12,7 @@
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
-#define NEVER_SLOW_NS    (200 * NS_PER_US) /* excess that makes a call slow: slow_calls.c */
+#define NEVER_SLOW_NS    (200 * NS_PER_US) /* a call that is shorter is in no account by itself */
 #define SHORT_OFF_CPU_NS (20 * NS_PER_US)  /* ten of them together are not more than that */
 #define JOINED_THREADS   1024
 
