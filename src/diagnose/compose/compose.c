@@ -87,6 +87,15 @@ static uint32_t culprit_of(const struct time_findings *all, const struct time_fi
 	return f->delay.end.pid ? f->delay.end.pid : f->delay.lead ? f->delay.lead->culprit_pid : 0;
 }
 
+/* Which of two processes that hold each other up is told: one that knows since when, then who lost more. */
+static bool is_before(
+	const struct time_finding *g, uint32_t pid, const struct time_finding *than, uint32_t other)
+{
+	if (g->contrast != than->contrast)
+		return g->contrast == CONTRAST_SLOW;
+	return g->lost_ns > than->lost_ns || (g->lost_ns == than->lost_ns && pid < other);
+}
+
 /* Whether the process that @f blames blames this one for the same, which no state finding tells of, and lost more, or
  * as much and stands before it. */
 static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
@@ -102,9 +111,7 @@ static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
 			const struct time_finding *g = &list[i].items[k];
 
 			if (g->problem == f->problem && !g->is_harmless &&
-				culprit_of(&list[i], g) == own &&
-				(g->lost_ns > f->lost_ns ||
-					(g->lost_ns == f->lost_ns && other < own)) &&
+				culprit_of(&list[i], g) == own && is_before(g, other, f, own) &&
 				!is_told(&list[i], g, jobs, states, state_count))
 				return true;
 		}

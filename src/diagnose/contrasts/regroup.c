@@ -16,6 +16,16 @@ static bool has_more_work(const struct step_account *a)
 		       THRESHOLD(REGROUP_WORK) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
 }
 
+/* Slow ones come between the others: a long row of them is a state. */
+static bool alternates(const struct step_account *a)
+{
+	size_t rows = 0;
+
+	for (size_t i = 0; i < a->mark_count; i++)
+		rows += a->marks[i].is_slow && (!i || !a->marks[i - 1].is_slow);
+	return rows * 2 >= a->slow_steps;
+}
+
 /* There are many of them, and the others are hardly anything: pieces of a unit. */
 static bool has_all_the_time(const struct step_account *a)
 {
@@ -23,7 +33,8 @@ static bool has_all_the_time(const struct step_account *a)
 	double rest = (double)a->ordinary_step_ns * a->ordinary_steps;
 
 	return rest <= THRESHOLD(REGROUP_REST) * (slow + rest) &&
-	       (double)a->slow_steps >= THRESHOLD(REGROUP_OFTEN) * (double)a->ordinary_steps;
+	       (double)a->slow_steps >= THRESHOLD(REGROUP_OFTEN) * (double)a->ordinary_steps &&
+	       alternates(a);
 }
 
 static bool has_rhythm(const struct step_account *a)
@@ -66,8 +77,7 @@ int regroup(const struct process_account *a, const struct step_account *found,
 		return -ENOMEM;
 	for (size_t i = 0; i < a->unit_count; i++) {
 		add_unit(&u, &a->units[i]);
-		if (!found->marks[i].is_slow ||
-			(i + 1 < a->unit_count && found->marks[i + 1].is_slow))
+		if (!found->marks[i].is_slow)
 			continue;
 		ret->units[ret->unit_count] = u;
 		ret->part_end[ret->unit_count++] = a->part_end[i];

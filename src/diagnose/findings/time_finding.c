@@ -115,6 +115,9 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
+		if (kind == DELAY_BY_GPU &&
+			!f->is_harmless) /* since when says more than how much */
+			return true;
 		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns &&
 			(double)lost_ns < WHOLE_FAR * (double)f->lost_ns)
 			return true;
