@@ -82,6 +82,8 @@
 		"probes never cost more: what is beyond is something else")
 
 #define THRESHOLDS_CHAINS(X)                                                                        \
+	X(CPU_KERNEL, 4, "times as much",                                                           \
+		"the kernel's threads had the CPU: before they are named instead of a program")     \
 	X(COPY_OF_DISK, 0.5, "share of the delay",                                                  \
 		"of what copies take longer is in requests to the disk of their own")               \
 	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")            \

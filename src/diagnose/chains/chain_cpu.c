@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/accounts/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
@@ -259,6 +260,12 @@ static bool by_mask(const struct chain *c, const struct waits *w, struct resourc
 	return true;
 }
 
+/* A thread of the kernel works for others, and is what runs next for a moment when one of them gives a CPU up. */
+static double weight_of(const struct program *p, int side)
+{
+	return (double)p->ns[side] / (kernel_thread_is(p->name) ? THRESHOLD(CPU_KERNEL) : 1);
+}
+
 static bool by_program(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	int side = w->own_ns > w->other_ns ? 0 : 1;
@@ -267,7 +274,7 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 
 	for (int i = 0; i < w->programs.count; i++)
 		if (w->programs.items[i].ns[side] &&
-			(!most || w->programs.items[i].ns[side] > most->ns[side]))
+			(!most || weight_of(&w->programs.items[i], side) > weight_of(most, side)))
 			most = &w->programs.items[i];
 	ret->share = (double)(side ? w->other_ns : w->own_ns) /
 		     (double)MAX(known + w->nobody_ns, UINT64_C(1));

@@ -152,6 +152,13 @@ static double culprit_share(const struct delay *d)
 	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
 }
 
+/* Who had it is a process, or several of one name. */
+static bool is_process(enum resource r)
+{
+	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
+	       r == RESOURCE_PROCESS || r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
+}
+
 static bool is_disk(enum resource r)
 {
 	return r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
@@ -174,7 +181,7 @@ static void put_cause(
 		put_others(&all->gpu.others, inc);
 		return;
 	}
-	if (f->delay.end.pid) {
+	if (is_process(f->delay.end.resource) && f->delay.end.who[0]) {
 		c->culprit_pid = f->delay.end.pid;
 		snprintf(c->culprit, sizeof(c->culprit), "%s", f->delay.end.who);
 	} else if (lead && lead->culprit[0]) {
