@@ -16,14 +16,14 @@ static bool has_more_work(const struct step_account *a)
 		       THRESHOLD(REGROUP_WORK) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
 }
 
-/* Slow ones come between the others: a long row of them is a state. */
+/* They take turns: long rows of either are states. */
 static bool alternates(const struct step_account *a)
 {
 	size_t rows = 0;
 
 	for (size_t i = 0; i < a->mark_count; i++)
 		rows += a->marks[i].is_slow && (!i || !a->marks[i - 1].is_slow);
-	return rows * 2 >= a->slow_steps;
+	return rows * 2 >= MIN(a->slow_steps, a->ordinary_steps);
 }
 
 /* There are many of them, and the others are hardly anything: pieces of a unit. */
