@@ -310,7 +310,7 @@ static void test_where_and_stacks(void **state)
 	buf_clear(&b);
 	report_text(&b, &inc, 1, &scope, false);
 	assert_contains(b.data, "; 5 call stacks with little time omitted");
-	assert_contains(b.data, "\nSTACKS of the slow calls");
+	assert_contains(b.data, "\nSTACKS of the incidents");
 	buf_clear(&b);
 	report_json(&b, &inc, 1, &scope);
 	assert_int_equal(b.data[0], '{');

@@ -17,7 +17,7 @@ static void test_names(void **state)
 		const char *command, *script;
 	} rows[] = {
 		{"python3 train.py --lr 1", "train.py"},
-		{"/usr/bin/python3.12 -u -W ignore /home/u/work/train.py", "train.py"},
+		{"/usr/bin/python3.12 -u -W ignore /home/u/train.py", "train.py"},
 		{"python -m torch.distributed.run train.py", "torch.distributed.run"},
 		{"python3 -um pkg.train secret", "pkg.train"},
 		{"python3 -c import secret", ""},

@@ -34,14 +34,14 @@ static void stacks_of_an_incident(void **state)
 	struct stack_report r = {.stacks = &three_stacks, .width = SIZE_MAX};
 
 	stack_report_text(&b, &slow, 1, &r);
-	assert_has(&b, "\nSTACKS of the slow calls, innermost frame first\n"
+	assert_has(&b, "\nSTACKS of the incidents, innermost frame first\n"
 		       "\n[HIGH] cudaStreamSync by py\\x1bthon3 (pid 4821)\n"
 		       "  50 % of 1.0s extra time, 300 of 400 slow calls, stack 10\n"
 		       "    cudaStreamSynchronize [libcudart.so.12]\n");
 	assert_has(&b, "    forward() at train.py:142\n");
 	assert_has(&b, "stack 99\n    (frames not in the recording)\n");
 	assert_has(&b, "  10 %: 3 more stacks; --json has the 16 heaviest\n"
-		       "  10 %: slow calls without a stack\n");
+		       "  10 %: of the time without a stack\n");
 	assert_null(strchr(buf_str(&b), '\033'));
 }
 

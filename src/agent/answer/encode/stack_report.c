@@ -48,7 +48,7 @@ static void put_rest(struct buf *b, const struct incident *inc, int shown, uint6
 			text_format_percent(share, share_of(more_ns, inc->excess_ns)),
 			inc->stack_total - (uint32_t)shown, INCIDENT_STACKS);
 	if (none_ns)
-		buf_printf(b, "  %s: slow calls without a stack\n",
+		buf_printf(b, "  %s: of the time without a stack\n",
 			text_format_percent(share, share_of(none_ns, inc->excess_ns)));
 }
 
@@ -152,7 +152,7 @@ void stack_report_text(
 		return;
 	}
 	put_title(b, r,
-		count ? "STACKS of the slow calls, innermost frame first"
+		count ? "STACKS of the incidents, innermost frame first"
 		      : "STACKS with most time, innermost frame first");
 	for (size_t i = 0; i < count; i++)
 		put_incident(b, &incidents[i], r);
