@@ -21,7 +21,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 #include "base/macros.h"
 
 #define PROCESSES   8

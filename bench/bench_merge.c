@@ -8,7 +8,7 @@
 #include <sqlite3.h>
 #include <sys/resource.h>
 
-#include "agent/store/merge/nodedb_merge.h"
+#include "store/merge/nodedb_merge.h"
 #include "bench/recording.h"
 
 static void check_sqlite(sqlite3 *db, int code)

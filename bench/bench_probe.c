@@ -25,11 +25,11 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "agent/attach/uprobe.h"
-#include "agent/capture/reader.h"
-#include "agent/capture/totals.h"
-#include "agent/discover/elfsym.h"
-#include "agent/probe/function.h"
+#include "record/attach/uprobe.h"
+#include "record/capture/reader.h"
+#include "record/capture/totals.h"
+#include "record/discover/elfsym.h"
+#include "record/probe/function.h"
 #include "published.skel.h"
 #include "workload.h"
 

@@ -18,7 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 #include "recording.h"
 
 #define BATCH      5000

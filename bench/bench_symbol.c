@@ -14,8 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "agent/symbol/child.h"
-#include "agent/symbol/symbol.h"
+#include "record/symbol/child.h"
+#include "record/symbol/symbol.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "workload.h"

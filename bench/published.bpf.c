@@ -5,7 +5,7 @@
  * the thread's id; the return takes them out, walks the user stack (64 frames) and submits a record
  * of 600 bytes with the ring's own policy: a wake-up whenever the reader has caught up. No more is
  * done than that method needs: process filter, one look-up of settings, no other bookkeeping. */
-#include "agent/probe/kernel.bpf.h"
+#include "record/probe/kernel.bpf.h"
 
 #define FRAMES 64
 

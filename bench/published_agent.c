@@ -13,7 +13,7 @@
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 
-#include "agent/discover/elfsym.h"
+#include "record/discover/elfsym.h"
 #include "published.skel.h"
 
 static const char *const runtime[] = {"cudaMalloc", "cudaFree", "cudaLaunchKernel", "cudaMemcpy",

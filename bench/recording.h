@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 
 #define RECORDING_BATCH 10000
 

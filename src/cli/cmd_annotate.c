@@ -9,8 +9,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/annotate/client.h"
-#include "agent/annotate/line.h"
+#include "record/annotate/client.h"
+#include "record/annotate/line.h"
 #include "base/socket_path.h"
 #include "base/text.h"
 #include "cli/commands.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "agent/check/check.h"
+#include "record/check/check.h"
 #include "cli/commands.h"
 #include "cli/support_bundle.h"
 #include "command/dispatch.h"

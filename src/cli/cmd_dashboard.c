@@ -10,11 +10,11 @@
 #include <string.h>
 #include <time.h>
 
-#include "agent/serve/mcp/mcp_http.h"
-#include "agent/serve/mcp/mcp_registry.h"
-#include "agent/serve/serve.h"
-#include "agent/serve/serve_confine.h"
-#include "agent/store/nodedb.h"
+#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
+#include "serve/serve.h"
+#include "serve/serve_confine.h"
+#include "store/nodedb.h"
 #include "base/owner.h"
 #include "base/buf.h"
 #include "base/clock.h"

@@ -12,15 +12,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/store/nodedb.h"
-#include "agent/trace/tracer.h"
+#include "store/nodedb.h"
+#include "record/trace/tracer.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/demo_scenario.h"
 #include "command/dispatch.h"
-#include "agent/answer/encode/steps_text.h"
-#include "agent/answer/explain.h"
+#include "answer/encode/steps_text.h"
+#include "answer/explain.h"
 #include "cli/explain.h"
 #include "json/writer.h"
 

@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/answer/encode/diff_json.h"
-#include "agent/answer/encode/diff_text.h"
+#include "answer/encode/diff_json.h"
+#include "answer/encode/diff_text.h"
 #include "cli/commands.h"
 #include "cli/explain.h"
 #include "cli/op_option.h"

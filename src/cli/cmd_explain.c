@@ -7,10 +7,10 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/answer/incidents.h"
-#include "agent/answer/steps.h"
-#include "agent/answer/usage.h"
-#include "agent/store/nodedb.h"
+#include "answer/incidents.h"
+#include "answer/steps.h"
+#include "answer/usage.h"
+#include "store/nodedb.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"
 #include "command/dispatch.h"

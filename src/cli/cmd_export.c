@@ -11,7 +11,7 @@
 #include "cli/commands.h"
 #include "cli/db_option.h"
 #include "command/dispatch.h"
-#include "agent/export/export.h"
+#include "export/export.h"
 #include "cli/export_fleet.h"
 #include "cli/export_trace.h"
 #include "cli/fleet.h"

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to agent/push. */
+/* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to node/push. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
-#include "agent/push/pusher.h"
-#include "agent/push/pusher_provider.h"
+#include "node/push/pusher.h"
+#include "node/push/pusher_provider.h"
 #include "base/owner.h"
 #include "base/log.h"
 #include "base/socket_path.h"

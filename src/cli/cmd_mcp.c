@@ -12,10 +12,10 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/serve/mcp/mcp_http.h"
-#include "agent/serve/mcp/mcp_registry.h"
-#include "agent/serve/mcp/mcp_stdio.h"
-#include "agent/serve/serve_confine.h"
+#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
+#include "serve/mcp/mcp_stdio.h"
+#include "serve/serve_confine.h"
 #include "base/owner.h"
 #include "base/log.h"
 #include "cli/commands.h"

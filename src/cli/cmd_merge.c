@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "agent/store/merge/nodedb_merge.h"
+#include "store/merge/nodedb_merge.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"

@@ -9,8 +9,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/store/merge/nodedb_merge.h"
-#include "agent/store/read/nodedb_snapshot.h"
+#include "store/merge/nodedb_merge.h"
+#include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"

@@ -16,13 +16,13 @@
 #include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
-#include "agent/answer/query.h"
+#include "answer/query.h"
 #include "cli/range.h"
 #include "cli/rolled.h"
-#include "agent/answer/encode/sql_output.h"
-#include "agent/answer/collectives.h"
-#include "agent/answer/kernels.h"
-#include "agent/store/read/nodedb_snapshot.h"
+#include "answer/encode/sql_output.h"
+#include "answer/collectives.h"
+#include "answer/kernels.h"
+#include "store/read/nodedb_snapshot.h"
 #include "sql/sql_worker.h"
 
 #define TABLE_KERNELS 10

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_straggler_sink.c - `ingero straggler-sink`: reads the remediation stream of this machine and
- * shows it to Prometheus. It only counts (agent/sink); connecting and HTTP are here. It needs no
+ * shows it to Prometheus. It only counts (notify/sink); connecting and HTTP are here. It needs no
  * rights but to the socket. */
 #include <errno.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/sink/sink.h"
+#include "notify/sink/sink.h"
 #include "prometheus/prometheus.h"
 #include "base/log.h"
 #include "base/socket_path.h"

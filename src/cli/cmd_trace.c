@@ -15,8 +15,8 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "agent/alert/alerter.h"
-#include "agent/answer/encode/event_json.h"
+#include "notify/alert/alerter.h"
+#include "answer/encode/event_json.h"
 #include "base/buf.h"
 #include "base/log.h"
 #include "base/notify.h"

@@ -7,9 +7,9 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "agent/answer/encode/report_json.h"
-#include "agent/answer/encode/steps_json.h"
-#include "agent/answer/encode/steps_text.h"
+#include "answer/encode/report_json.h"
+#include "answer/encode/steps_json.h"
+#include "answer/encode/steps_text.h"
 #include "base/buf.h"
 
 #define REPORT_MAX (64 << 20)

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "agent/answer/explain.h"
+#include "answer/explain.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
 

@@ -5,7 +5,7 @@
 
 #include <stdio.h>
 
-#include "agent/answer/encode/report.h"
+#include "answer/encode/report.h"
 #include "base/text.h"
 
 #define SHOWN        20 /* incidents; --json has them all */

@@ -2,7 +2,7 @@
 /* explain_fleet.h - what many nodes found, in one report. */
 #pragma once
 
-#include "agent/fanout/fanout.h"
+#include "fanout/fanout.h"
 #include "base/buf.h"
 #include "cli/explain.h"
 

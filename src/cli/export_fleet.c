@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/fanout/fanout_event.h"
+#include "fanout/fanout_event.h"
 
 struct haul { /* what came back */
 	struct fanout_events events;

@@ -3,7 +3,7 @@
  */
 #pragma once
 
-#include "agent/export/perfetto.h"
+#include "export/perfetto.h"
 #include "cli/range.h"
 
 struct export_trace_options {

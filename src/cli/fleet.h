@@ -5,7 +5,7 @@
  * `--nodes ''` asks nobody. */
 #pragma once
 
-#include "agent/fanout/fanout.h"
+#include "fanout/fanout.h"
 #include "command/config_file.h"
 #include "command/option.h"
 

@@ -2,8 +2,8 @@
 /* fleet_push_options.c - the options of `ingero fleet-push`. */
 #include "cli/fleet_push_settings.h"
 
-#include "agent/health/health_file.h"
-#include "agent/push/pusher.h"
+#include "node/health/health_file.h"
+#include "node/push/pusher.h"
 
 #define WARMUP_DEFAULT 30
 #define WARMUP_MAX     100000

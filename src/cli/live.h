@@ -5,7 +5,7 @@
 
 #include <stdbool.h>
 
-#include "agent/trace/tracer.h"
+#include "record/trace/tracer.h"
 #include "base/buf.h"
 
 struct live_style {

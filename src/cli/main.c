@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* main.c - the program `ingero`.
  *
- * It is started anew, under other names, to ask the GPU driver (agent/gpu/child.h), to read foreign
- * files (agent/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). */
-#include "agent/gpu/child.h"
-#include "agent/symbol/child.h"
+ * It is started anew, under other names, to ask the GPU driver (record/gpu/child.h), to read foreign
+ * files (record/symbol/child.h) and to run a stranger's SQL (sql/sql_worker.h). */
+#include "record/gpu/child.h"
+#include "record/symbol/child.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
 #include "sql/sql_worker.h"

@@ -2,7 +2,7 @@
 /* mcp_demos.h - the demonstrations of `ingero demo`, for MCP's run_demo. */
 #pragma once
 
-#include "agent/serve/mcp/mcp_registry.h"
+#include "serve/mcp/mcp_registry.h"
 
 #define MCP_DEMOS_MAX 16
 

@@ -2,7 +2,7 @@
 /* node_option.h - --node NAME: one node of a recording that holds several. */
 #pragma once
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 
 /* node_option_list - the nodes to look at: @name alone if it is given, else those of the recording;
  * none if it does not name any. *ret is the caller's (free()). -EINVAL with the names that there

@@ -3,7 +3,7 @@
  * name's column takes what a terminal's width leaves, within bounds. */
 #pragma once
 
-#include "agent/trace/tracer.h"
+#include "record/trace/tracer.h"
 #include "base/buf.h"
 #include "cli/live.h"
 

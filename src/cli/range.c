@@ -7,9 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/store/nodedb.h"
-#include "agent/store/write/lock.h"
-#include "agent/store/read/nodedb_snapshot.h"
+#include "store/nodedb.h"
+#include "store/write/lock.h"
+#include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "sql/sql_guard.h"

@@ -6,7 +6,7 @@
  * answers as it did then. */
 #pragma once
 
-#include "agent/answer/answer.h"
+#include "answer/answer.h"
 #include "command/option.h"
 
 /* The rows of a command's option table for the field @asked of its struct @settings. */
@@ -31,7 +31,7 @@ struct range_note { /* why less than the whole recording is shown although no ti
 	int64_t run_ns; /* when that began */
 };
 
-/* range_request - what @asked and @f mean, as the answers (agent/answer) are asked. */
+/* range_request - what @asked and @f mean, as the answers (answer) are asked. */
 int range_request(const struct time_request *asked, const struct nodedb_filter *f,
 	struct answer_request *ret, struct errinfo *reterr);
 

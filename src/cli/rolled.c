@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/store/merge/nodedb_merge.h"
-#include "agent/store/write/rollover.h"
+#include "store/merge/nodedb_merge.h"
+#include "store/write/rollover.h"
 #include "base/path_user.h"
 #include "base/text.h"
 #include "cli/progress.h"

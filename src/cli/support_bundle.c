@@ -9,8 +9,8 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "agent/answer/encode/sql_output.h"
-#include "agent/store/nodedb.h"
+#include "answer/encode/sql_output.h"
+#include "store/nodedb.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path_user.h"

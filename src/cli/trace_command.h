@@ -16,7 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "agent/discover/discover.h"
+#include "record/discover/discover.h"
 #include "cli/caller.h"
 #include "cli/trace_settings.h"
 

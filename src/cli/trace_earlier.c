@@ -3,7 +3,7 @@
 
 #include <unistd.h>
 
-#include "agent/store/read/nodedb_snapshot.h"
+#include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
 #include "base/when.h"
 

@@ -2,7 +2,7 @@
 /* trace_options.c - the options of `ingero trace`. */
 #include "cli/trace_settings.h"
 
-#include "agent/probe/sample/sample.h"
+#include "record/probe/sample/sample.h"
 
 #define OPTION(field) offsetof(struct trace_settings, field)
 #define REFUSED(name, sentence)                                                                    \

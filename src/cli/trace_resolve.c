@@ -10,12 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/annotate/client.h"
-#include "agent/discover/identity.h"
-#include "agent/gpu/child.h"
-#include "agent/probe/probe.h"
+#include "record/annotate/client.h"
+#include "record/discover/identity.h"
+#include "record/gpu/child.h"
+#include "record/probe/probe.h"
 #include "base/owner.h"
-#include "agent/store/write/prune.h"
+#include "store/write/prune.h"
 #include "config.h"
 
 #define BUDGET_DEFAULT    0.01

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/remediate/balance.h"
+#include "notify/remediate/balance.h"
 
 #define INFERENCE_HEARTBEAT_NS (30 * NS_PER_S)
 #define INFERENCE_ROLLOVER     (1ULL << 30)

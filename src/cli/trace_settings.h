@@ -4,9 +4,9 @@
 #pragma once
 
 #include "base/socket_path.h"
-#include "agent/remediate/remediate.h"
-#include "agent/telemetry/telemetry.h"
-#include "agent/trace/tracer.h"
+#include "notify/remediate/remediate.h"
+#include "notify/telemetry/telemetry.h"
+#include "record/trace/tracer.h"
 #include "command/option.h"
 
 #define TRACE_NOT_GIVEN UINT64_MAX

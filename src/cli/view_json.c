@@ -5,7 +5,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "agent/answer/encode/event_json.h"
+#include "answer/encode/event_json.h"
 #include "wire/names.h"
 
 static void put_host(struct json_writer *w, const struct host_sample *h)

@@ -2,7 +2,7 @@
 /* view_json.h - what the live table shows, as one line of JSON for `trace --json`. */
 #pragma once
 
-#include "agent/trace/tracer.h"
+#include "record/trace/tracer.h"
 #include "json/writer.h"
 
 /* view_json - {"source":"ingero","op":"table",…}: the host, every operation with count and

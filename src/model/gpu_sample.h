@@ -3,7 +3,7 @@
  *
  * GPU_FIELDS is the one list of what is read: the struct, the columns of gpu_samples, the keys of
  * `trace --json` and the reader derive from it. To add a value: one line here, one in the child's
- * reading (agent/gpu/nvml.c). */
+ * reading (record/gpu/nvml.c). */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* identity.h - whom a traced process works for: its place in a distributed job, the job, the
- * container and the pod. Read by agent/discover from the process itself, never from the agent.
+ * container and the pod. Read by record/discover from the process itself, never from the agent.
  *
  * All texts came from a traced process or its container runtime: whoever prints them escapes. An
  * unknown text is "". */

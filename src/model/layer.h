@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* layer.h - what of a process is seen: for each layer of calls whether it is covered, and if not,
- * why. Judged by agent/attach, stored as `coverage`, shown by check, the live table and JSON. */
+ * why. Judged by record/attach, stored as `coverage`, shown by check, the live table and JSON. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sql.c - running statements, and the one mapping of SQLite's codes to errno and a sentence.
  *
- * Input: statements and values of agent/store. A failed step always resets its statement, so a
+ * Input: statements and values of store. A failed step always resets its statement, so a
  * cached statement can be used again whatever happened before. */
 #include "sql/sql.h"
 

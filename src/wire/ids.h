@@ -6,7 +6,7 @@
  * published, so a number is never reused and new ones go at the end of their list.
  *
  * To add an operation: one line in its source's list, one row in the probe's function table
- * (agent/probe/<source>/), one call in sim/ so that the tally test covers it. */
+ * (record/probe/<source>/), one call in sim/ so that the tally test covers it. */
 #pragma once
 
 /* X(id, NAME, json, sql, description); id 2 is a hole in the published numbering. */

@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/answer/explain.h"
-#include "agent/answer/incidents.h"
+#include "answer/explain.h"
+#include "answer/incidents.h"
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "reduce.h"

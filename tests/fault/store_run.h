@@ -5,7 +5,7 @@
 
 #include "../unit/store_fixture.h"
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 
 #define RUN_SOURCES 3 /* events come of sources 1 to 3, aggregates of the first */
 

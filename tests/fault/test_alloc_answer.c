@@ -9,11 +9,11 @@
 #include <cmocka.h>
 
 #include "../unit/scene.h"
-#include "agent/answer/explain.h"
-#include "agent/answer/flame.h"
-#include "agent/answer/op_stat.h"
-#include "agent/answer/query.h"
-#include "agent/answer/encode/report_json.h"
+#include "answer/explain.h"
+#include "answer/flame.h"
+#include "answer/op_stat.h"
+#include "answer/query.h"
+#include "answer/encode/report_json.h"
 #include "fault.h"
 
 static struct scene scene = {.seed = 1};

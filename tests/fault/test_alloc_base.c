@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/annotate/line.h"
+#include "record/annotate/line.h"
 #include "base/buf.h"
 #include "base/idmap.h"
 #include "base/intern.h"

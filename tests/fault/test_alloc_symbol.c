@@ -12,13 +12,13 @@
 
 #include <cmocka.h>
 
-#include "agent/discover/elfsym.h"
+#include "record/discover/elfsym.h"
 #include "demangle/demangle.h"
-#include "agent/symbol/image.h"
-#include "agent/symbol/perfmap.h"
-#include "agent/symbol/symtab.h"
-#include "agent/symbol/texts.h"
-#include "agent/symbol/unwind_table.h"
+#include "record/symbol/image.h"
+#include "record/symbol/perfmap.h"
+#include "record/symbol/symtab.h"
+#include "record/symbol/texts.h"
+#include "record/symbol/unwind_table.h"
 #include "fault.h"
 
 static int use_elfsym(void *arg)

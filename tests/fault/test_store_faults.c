@@ -4,7 +4,7 @@
 #include "store_run.h"
 #include "store_vfs.h"
 
-#include "agent/store/merge/nodedb_merge.h"
+#include "store/merge/nodedb_merge.h"
 
 #define EVENTS    300
 #define RUNS_MAX  400 /* more writes than a run makes */

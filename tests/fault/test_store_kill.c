@@ -4,8 +4,8 @@
 
 #include <signal.h>
 
-#include "agent/answer/explain.h"
-#include "agent/answer/encode/report.h"
+#include "answer/explain.h"
+#include "answer/encode/report.h"
 #include "base/buf.h"
 
 #define EVENTS 20000

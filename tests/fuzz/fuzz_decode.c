@@ -3,8 +3,8 @@
  * inputs are given the size and version they would be refused for otherwise. */
 #include <errno.h>
 
-#include "agent/capture/decode.h"
-#include "agent/stack/code.h"
+#include "record/capture/decode.h"
+#include "record/stack/code.h"
 #include "fuzz.h"
 
 static const size_t sizes[] = {sizeof(struct wire_call), sizeof(struct wire_sched),

@@ -2,7 +2,7 @@
 /* A library as a file: where its functions are. */
 #include <elf.h>
 
-#include "agent/discover/elfsym.h"
+#include "record/discover/elfsym.h"
 #include "fuzz.h"
 
 static const char *const names[] = {

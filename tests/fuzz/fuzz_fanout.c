@@ -4,9 +4,9 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "agent/fanout/fanout_incident.h"
-#include "agent/fanout/fanout_reply.h"
-#include "agent/fanout/fanout_table.h"
+#include "fanout/fanout_incident.h"
+#include "fanout/fanout_reply.h"
+#include "fanout/fanout_table.h"
 #include "fuzz.h"
 
 static void check_table(const char *body, size_t len)

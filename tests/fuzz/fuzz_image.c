@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* An ELF file in memory: its parts lie inside it, addresses go to offsets and back, and its unwind
  * table is one that can be searched. */
-#include "agent/symbol/image.h"
-#include "agent/symbol/symtab.h"
-#include "agent/symbol/unwind_table.h"
+#include "record/symbol/image.h"
+#include "record/symbol/symtab.h"
+#include "record/symbol/unwind_table.h"
 #include "fuzz.h"
 
 static void inside(const struct image *i, const struct image_range *r)

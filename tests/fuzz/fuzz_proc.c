@@ -5,11 +5,11 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "agent/capture/host.h"
-#include "agent/discover/cgroup.h"
-#include "agent/discover/discover.h"
-#include "agent/discover/maps.h"
-#include "agent/discover/variables.h"
+#include "record/capture/host.h"
+#include "record/discover/cgroup.h"
+#include "record/discover/discover.h"
+#include "record/discover/maps.h"
+#include "record/discover/variables.h"
 #include "fuzz.h"
 
 static void make_tree(void)

@@ -2,7 +2,7 @@
 /* Line tables and texts of code objects. */
 #include <errno.h>
 
-#include "agent/python/python.h"
+#include "record/python/python.h"
 #include "base/text.h"
 #include "fuzz.h"
 

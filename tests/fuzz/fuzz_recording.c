@@ -10,12 +10,12 @@
 #include <stdio.h>
 
 #include "../unit/scene.h"
-#include "agent/answer/explain.h"
-#include "agent/answer/query.h"
-#include "agent/answer/encode/report_json.h"
-#include "agent/answer/answer.h"
-#include "agent/answer/usage.h"
-#include "agent/store/nodedb.h"
+#include "answer/explain.h"
+#include "answer/query.h"
+#include "answer/encode/report_json.h"
+#include "answer/answer.h"
+#include "answer/usage.h"
+#include "store/nodedb.h"
 #include "base/file.h"
 #include "fuzz.h"
 

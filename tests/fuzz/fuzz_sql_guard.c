@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "fuzz.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that a recording's columns hold in a form of their own: sketches, stacks, steps. */
-#include "agent/answer/chain_step.h"
-#include "agent/store/stack_json.h"
+#include "answer/chain_step.h"
+#include "store/stack_json.h"
 #include "fuzz.h"
 #include "stat/sketch.h"
 

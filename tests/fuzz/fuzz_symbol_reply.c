@@ -4,8 +4,8 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "agent/symbol/protocol.h"
-#include "agent/symbol/reply.h"
+#include "record/symbol/protocol.h"
+#include "record/symbol/reply.h"
 #include "fuzz.h"
 
 static void check_frames(const struct reply *r)

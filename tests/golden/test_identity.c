@@ -7,7 +7,7 @@
 
 #include "../corpus/corpus.h"
 #include "../unit/identity.h"
-#include "agent/answer/explain.h"
+#include "answer/explain.h"
 
 static void check(const struct recording *rec)
 {

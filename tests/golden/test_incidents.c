@@ -11,7 +11,7 @@
 #include <time.h>
 
 #include "../unit/scene.h"
-#include "agent/answer/encode/report.h"
+#include "answer/encode/report.h"
 
 #define TEXT_BYTES (1 << 20)
 

@@ -2,7 +2,7 @@
 /* test_merged.c - the published sample recordings merged: what is known of their sum. */
 #include "published.h"
 
-#include "agent/store/merge/nodedb_merge.h"
+#include "store/merge/nodedb_merge.h"
 
 #define SAMPLES_MAX 3
 

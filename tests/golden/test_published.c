@@ -3,8 +3,8 @@
  * and a file that are read-only: counts and extremes of every operation are as published. */
 #include "published.h"
 
-#include "agent/export/export.h"
-#include "agent/answer/stack_total.h"
+#include "export/export.h"
+#include "answer/stack_total.h"
 #include "wire/names.h"
 
 struct expectation {

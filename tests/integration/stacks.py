@@ -22,7 +22,7 @@ SIM_FLAGS = ["-I", str(rig.SOURCE / "sim"), "-I", str(PROGRAMS), "-L", str(rig.S
 RELEASE = ["-O2", "-fomit-frame-pointer", "-fasynchronous-unwind-tables"]
 
 PROMISED = [int(n) for n in re.findall(r"PYTHON_MINOR_(?:MIN|MAX) +(\d+)", (
-    rig.SOURCE / "src/agent/python/python.h").read_text())]
+    rig.SOURCE / "src/record/python/python.h").read_text())]
 
 
 def compile_program(source, name, *flags, libraries=SIM_FLAGS):

@@ -123,7 +123,7 @@ def tables():
     for library, path, sources in (("libcudart", "cuda_rt/cuda_rt.c", {"RT": "CUDA", "GRAPH": "GRAPH"}),
                                    ("libnccl", "nccl/nccl.c", {"NCCL": "NCCL"})):
         found[library] = {}
-        text = (ROOT / "src/agent/probe" / path).read_text()
+        text = (ROOT / "src/record/probe" / path).read_text()
         for symbols, kind, op, rest in re.findall(r'\{\{("[^}]*")\},\s*(\w+)\((\w+),([^)]*)\)', text):
             name = ops[sources[kind]][op] if "COOKIE_DEVICE" not in rest else None
             found[library].update(dict.fromkeys(re.findall(r'"(\w+)"', symbols), name))

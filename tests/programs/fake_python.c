@@ -2,7 +2,7 @@
 /* fake_python.c - a program that says it is CPython 3.11 and whose structures are what a hostile program would make
  * of them, for 11-hostile-names. Usage: python3.11 KIND GATE CALLS; it makes CALLS allocations, then ends.
  *
- * The structures are laid out as in src/agent/python/python_table.c; "honest" is the control. */
+ * The structures are laid out as in src/record/python/python_table.c; "honest" is the control. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>

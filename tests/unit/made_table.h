@@ -16,7 +16,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/symbol/protocol.h"
+#include "record/symbol/protocol.h"
 #include "base/buf.h"
 
 /* What can be wrong with a table. */

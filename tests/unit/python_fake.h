@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/python/python.h"
+#include "record/python/python.h"
 
 enum { /* where what lies; objects of a kind are a step apart */
 	FAKE_BASE = 0x10000,

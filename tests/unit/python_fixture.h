@@ -24,7 +24,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/python/python.h"
+#include "record/python/python.h"
 
 #ifndef PYTHONS /* the folder of those that were fetched */
 #define PYTHONS "build/pythons"

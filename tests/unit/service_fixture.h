@@ -19,8 +19,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "agent/symbol/child.h"
-#include "agent/symbol/exchange.h"
+#include "record/symbol/child.h"
+#include "record/symbol/exchange.h"
 #include "base/clock.h"
 
 #define PATIENCE_NS (30 * NS_PER_S) /* a busy machine; reached only by a failure */

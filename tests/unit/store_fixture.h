@@ -16,7 +16,7 @@
 #include <sys/stat.h>
 #include <sys/wait.h>
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 #include "sql/sql.h"
 
 struct scratch {

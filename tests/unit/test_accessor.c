@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "agent/attach/accessor.h"
-#include "agent/discover/elfsym.h"
+#include "record/attach/accessor.h"
+#include "record/discover/elfsym.h"
 #include "base/macros.h"
 
 #define REAL_NCCL "/usr/local/cuda/lib64/libnccl.so.2"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
-#include "agent/alert/alerter.h"
+#include "notify/alert/alerter.h"
 
 struct scene {
 	struct alert_file *file;

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "agent/annotate/client.h"
+#include "record/annotate/client.h"
 #include "base/buf.h"
 
 struct party {

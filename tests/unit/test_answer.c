@@ -3,7 +3,7 @@
  * is not there, and times. */
 #include <jansson.h>
 
-#include "agent/answer/answer.h"
+#include "answer/answer.h"
 #include "base/buf.h"
 #include "store_fixture.h"
 

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "agent/serve/serve_private.h"
+#include "serve/serve_private.h"
 
 static const struct api_row all = {.path = "/x",
 	.params = API_TIME | API_PID | API_NODE | API_LIMIT | API_POINTS | API_OP | API_STACKS};

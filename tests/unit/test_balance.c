@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "agent/remediate/balance.h"
+#include "notify/remediate/balance.h"
 #include "wire/ids.h"
 
 #define ALLOCS_MAX 4

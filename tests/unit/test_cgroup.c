@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "agent/discover/cgroup.h"
+#include "record/discover/cgroup.h"
 #include "base/macros.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 
 #include "base/macros.h"
-#include "agent/check/check.h"
+#include "record/check/check.h"
 #include "tree.h"
 
 static struct check_report report;

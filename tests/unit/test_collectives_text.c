@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "agent/answer/collectives.h"
+#include "answer/collectives.h"
 
 /* 1 GiB in 10 ms among 4 ranks, twice; the better of them at 200 GB/s. */
 static void test_bandwidth_by_operation_and_size(void **state)

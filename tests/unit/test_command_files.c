@@ -6,7 +6,7 @@
 #include <cmocka.h>
 
 /* This program is linked with two folders for its libraries (meson.build). */
-#include "agent/discover/discover.h"
+#include "record/discover/discover.h"
 #include "tree.h"
 
 struct looked {

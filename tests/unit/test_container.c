@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "agent/capture/container.h"
+#include "record/capture/container.h"
 #include "base/macros.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/probe/function.h"
+#include "record/probe/function.h"
 #include "model/copy.h"
 #include "wire/names.h"
 

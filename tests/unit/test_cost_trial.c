@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/cost_trial.h"
+#include "record/trace/cost_trial.h"
 #include "base/macros.h"
 
 #define PID     7

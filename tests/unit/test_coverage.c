@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/attach/coverage.h"
-#include "agent/discover/discover.h"
+#include "record/attach/coverage.h"
+#include "record/discover/discover.h"
 #include "tree.h"
 
 #define PLACES (geteuid() ? 128u : 256u) /* WIRE_LIBRARY_MAX, of which a user but root has half */

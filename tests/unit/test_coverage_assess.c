@@ -7,8 +7,8 @@
 
 #include <limits.h>
 
-#include "agent/attach/coverage_assess.h"
-#include "agent/discover/discover.h"
+#include "record/attach/coverage_assess.h"
+#include "record/discover/discover.h"
 #include "tree.h"
 
 static char root[TREE_MAX];

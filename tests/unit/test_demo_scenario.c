@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "cli/demo_scenario.h"
-#include "agent/answer/explain.h"
+#include "answer/explain.h"
 
 static void the_published_six_are_found(void **state)
 {

@@ -8,8 +8,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answer/diff_side.h"
-#include "agent/answer/encode/diff_text.h"
+#include "answer/diff_side.h"
+#include "answer/encode/diff_text.h"
 #include "steps_fixture.h"
 
 #define WIDTH  (5 * (int64_t)NS_PER_S)

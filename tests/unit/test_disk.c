@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "agent/discover/discover.h"
+#include "record/discover/discover.h"
 #include "tree.h"
 
 static int setup(void **state)

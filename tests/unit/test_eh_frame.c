@@ -2,7 +2,7 @@
 /* test_eh_frame.c - records of every version and augmentation, and records made to hurt. */
 #include "elf_fixture.h"
 
-#include "agent/symbol/eh_frame.h"
+#include "record/symbol/eh_frame.h"
 
 static struct eh_frame frame_of(const struct bytes *b)
 {

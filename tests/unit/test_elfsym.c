@@ -10,7 +10,7 @@
 #include <elf.h>
 #include <errno.h>
 
-#include "agent/discover/elfsym.h"
+#include "record/discover/elfsym.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "tree.h"

@@ -9,7 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "agent/discover/elfsym.h"
+#include "record/discover/elfsym.h"
 #include "base/buf.h"
 #include "base/file.h"
 #include "tree.h"

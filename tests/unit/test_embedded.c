@@ -10,8 +10,8 @@
 #include <limits.h>
 #include <sys/sysmacros.h>
 
-#include "agent/discover/discover.h"
-#include "agent/discover/embedded.h"
+#include "record/discover/discover.h"
+#include "record/discover/embedded.h"
 #include "tree.h"
 
 #define BIT(kind) (1u << (kind))

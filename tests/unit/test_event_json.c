@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/answer/encode/event_json.h"
+#include "answer/encode/event_json.h"
 #include "stack_fixture.h"
 
 static void event_to(struct buf *b, const struct event *e)

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 
-#include "agent/answer/explain.h"
+#include "answer/explain.h"
 #include "cli/explain.h"
 #include "scene.h"
 #include "stack_fixture.h"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/explainer.h"
+#include "record/trace/explainer.h"
 #include "scene.h"
 
 #define BUCKET_US   5000000

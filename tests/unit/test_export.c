@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/export/export.h"
+#include "export/export.h"
 #include "stack_fixture.h"
 
 static struct event events[] = {

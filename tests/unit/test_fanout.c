@@ -13,7 +13,7 @@
 #include <netinet/in.h>
 #include <unistd.h>
 
-#include "agent/fanout/fanout.h"
+#include "fanout/fanout.h"
 #include "net/server.h"
 
 struct stand_in { /* what a node answers */

@@ -10,8 +10,8 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/fanout/fanout_event.h"
-#include "agent/fanout/fanout_table.h"
+#include "fanout/fanout_event.h"
+#include "fanout/fanout_table.h"
 #include "sql/sql_guard.h"
 
 static struct sql_table table(const char *body)

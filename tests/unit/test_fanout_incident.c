@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answer/encode/report_json.h"
-#include "agent/fanout/fanout_incident.h"
+#include "answer/encode/report_json.h"
+#include "fanout/fanout_incident.h"
 #include "incident_fixture.h"
 
 static const struct fanout_source gpu1 = {"gpu-1:8080", "gpu1", 0},

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/attach/feature.h"
+#include "record/attach/feature.h"
 #include "tree.h"
 
 static void answers_are_of_the_contract(void **state)

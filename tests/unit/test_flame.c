@@ -8,8 +8,8 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "agent/answer/flame.h"
-#include "agent/export/folded.h"
+#include "answer/flame.h"
+#include "export/folded.h"
 #include "stack_fixture.h"
 #include "wire/ids.h"
 

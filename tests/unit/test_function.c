@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-#include "agent/attach/uprobe.h"
-#include "agent/probe/function.h"
+#include "record/attach/uprobe.h"
+#include "record/probe/function.h"
 #include "wire/names.h"
 
 static const struct probe_library *const libraries[] = {

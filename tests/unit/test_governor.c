@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/governor.h"
+#include "record/trace/governor.h"
 #include "base/macros.h"
 
 #define HIT_NS  1000

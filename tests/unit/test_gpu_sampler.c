@@ -4,8 +4,8 @@
 
 #include <poll.h>
 
-#include "agent/gpu/child.h"
-#include "agent/gpu/sampler.h"
+#include "record/gpu/child.h"
+#include "record/gpu/sampler.h"
 
 #define PATIENCE_NS (20 * NS_PER_S) /* a busy machine; reached only by a failure */
 

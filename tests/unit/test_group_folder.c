@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <sys/stat.h>
 
-#include "agent/capture/group_folder.h"
+#include "record/capture/group_folder.h"
 #include "tree.h"
 
 #define TOP       "/sys/fs/cgroup"

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/symbol/handles.h"
+#include "record/symbol/handles.h"
 #include "symbol_fixture.h"
 
 static void a_name_is_parsed_or_refused(void **state)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/health/health_baseline.h"
+#include "node/health/health_baseline.h"
 
 static const struct health_baseline_settings *const S = &health_baseline_defaults;
 

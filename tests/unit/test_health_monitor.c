@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/health/health_monitor.h"
+#include "node/health/health_monitor.h"
 #include "base/clock.h"
 
 struct node {

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "agent/capture/host.h"
+#include "record/capture/host.h"
 #include "tree.h"
 
 static char root[TREE_MAX];

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "agent/discover/identity.h"
+#include "record/discover/identity.h"
 #include "base/buf.h"
 #include "tree.h"
 

@@ -6,7 +6,7 @@
 #include <link.h>
 #include <stdio.h>
 
-#include "agent/symbol/image.h"
+#include "record/symbol/image.h"
 
 #define _cleanup_image_ _cleanup_(image_closep)
 

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "agent/symbol/image_cache.h"
+#include "record/symbol/image_cache.h"
 
 static struct image_cache image_cache;
 

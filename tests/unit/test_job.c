@@ -3,7 +3,7 @@
  * and told so while it runs. */
 #include "server_fixture.h"
 
-#include "agent/serve/job.h"
+#include "serve/job.h"
 
 struct rig {
 	struct bench bench; /* the first: handlers get it */

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/kernel_table.h"
+#include "record/trace/kernel_table.h"
 
 struct seen {
 	struct kernel_row rows[8];

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-#include "agent/trace/launch_estimate.h"
+#include "record/trace/launch_estimate.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <sys/sysmacros.h>
 
-#include "agent/discover/discover.h"
+#include "record/discover/discover.h"
 #include "base/buf.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/answer/encode/event_json.h"
+#include "answer/encode/event_json.h"
 #include "cli/live.h"
 
 static void assert_contains(const char *text, const char *part)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/answer/losses.h"
+#include "answer/losses.h"
 
 static void assert_words(const struct completeness *c, const char *words)
 {

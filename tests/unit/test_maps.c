@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/discover/maps.h"
+#include "record/discover/maps.h"
 
 static bool parse(const char *line, struct maps_entry *ret)
 {

@@ -9,9 +9,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/serve/mcp/mcp_registry.h"
-#include "agent/serve/mcp/mcp_tools.h"
-#include "agent/serve/mcp/mcp_tsc.h"
+#include "serve/mcp/mcp_registry.h"
+#include "serve/mcp/mcp_tools.h"
+#include "serve/mcp/mcp_tsc.h"
 #include "base/macros.h"
 #include "cli/recording.h"
 #include "mcp/rpc.h"

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "agent/probe/method.h"
+#include "record/probe/method.h"
 
 static void names(void **state)
 {

@@ -12,8 +12,8 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/metrics/metric_table.h"
-#include "agent/telemetry/export_metric.h"
+#include "record/trace/metrics/metric_table.h"
+#include "notify/telemetry/export_metric.h"
 #include "base/buf.h"
 
 #define ALL (METRIC_COUNT + EXPORT_METRIC_COUNT)

@@ -3,8 +3,8 @@
  * of. */
 #include "store_fixture.h"
 
-#include "agent/store/read/name_book.h"
-#include "agent/store/read/nodedb_snapshot_private.h"
+#include "store/read/name_book.h"
+#include "store/read/nodedb_snapshot_private.h"
 
 #define T0 INT64_C(1700000000000000000)
 

@@ -3,7 +3,7 @@
  * else of it; traced processes, kernel threads and short waits do not. */
 #include "store_fixture.h"
 
-#include "agent/trace/neighbours.h"
+#include "record/trace/neighbours.h"
 #include "tree.h"
 
 #define ID "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

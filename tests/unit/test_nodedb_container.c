@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 
 static const struct nodedb_filter all = {.ledger = true};
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 
 static struct gpu_sample sample_of(int64_t ns, int64_t index)
 {

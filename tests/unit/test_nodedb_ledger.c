@@ -5,7 +5,7 @@
 
 #include <time.h>
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 
 /* A row with another value in every field. */
 static struct ledger_row row_of(int64_t start_ns, uint32_t tid)

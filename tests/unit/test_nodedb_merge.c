@@ -5,8 +5,8 @@
 
 #include <sys/socket.h>
 
-#include "agent/store/merge/nodedb_merge.h"
-#include "agent/store/schema/schema.h"
+#include "store/merge/nodedb_merge.h"
+#include "store/schema/schema.h"
 #include "base/hash.h"
 #include "incident_fixture.h"
 

@@ -4,7 +4,7 @@
 
 #include "model/problem.h"
 
-#include "agent/store/read/nodedb_recent.h"
+#include "store/read/nodedb_recent.h"
 
 struct seen {
 	int64_t rows[16];

@@ -3,8 +3,8 @@
  * it says that there may be more. */
 #include "store_fixture.h"
 
-#include "agent/store/read/nodedb_slice.h"
-#include "agent/store/read/nodedb_snapshot.h"
+#include "store/read/nodedb_slice.h"
+#include "store/read/nodedb_snapshot.h"
 
 #define T0    INT64_C(1700000000000000000)
 #define MS    INT64_C(1000000)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "agent/store/schema/schema.h"
-#include "agent/store/write/lock.h"
+#include "store/schema/schema.h"
+#include "store/write/lock.h"
 #include "base/buf.h"
 #include "published_fixture.h"
 #include "sql/sql_worker.h"

@@ -2,7 +2,7 @@
 /* The binding is tried on the stand-in library, and on one that lacks nearly everything. */
 #include "store_fixture.h"
 
-#include "agent/gpu/nvml.h"
+#include "record/gpu/nvml.h"
 
 static void state_write(struct scratch *s, const char *text)
 {

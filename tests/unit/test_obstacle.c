@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "agent/attach/obstacle.h"
+#include "record/attach/obstacle.h"
 #include "base/macros.h"
 #include "tree.h"
 

@@ -6,8 +6,8 @@
 #include <signal.h>
 
 #include "base/socket_path.h"
-#include "agent/store/merge/nodedb_merge.h"
-#include "agent/store/write/writer.h"
+#include "store/merge/nodedb_merge.h"
+#include "store/write/writer.h"
 #include "base/path_user.h"
 #include "base/output.h"
 #include "duck/duck_worker_attach.h"

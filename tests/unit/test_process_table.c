@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/process_table.h"
+#include "record/trace/process_table.h"
 #include "tree.h"
 
 static char root[TREE_MAX];

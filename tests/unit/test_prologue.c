@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/attach/prologue.h"
+#include "record/attach/prologue.h"
 
 static void test_moved(void **state)
 {

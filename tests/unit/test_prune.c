@@ -4,8 +4,8 @@
 
 #include <sqlite3.h>
 
-#include "agent/store/nodedb_private.h"
-#include "agent/store/write/prune.h"
+#include "store/nodedb_private.h"
+#include "store/write/prune.h"
 
 #define EVENTS  200000
 #define STEP    1000000 /* ns between two events */

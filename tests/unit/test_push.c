@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/push.h"
+#include "notify/telemetry/push.h"
 #include "net/server.h"
 #include "protobuf/pb_reader.h"
 

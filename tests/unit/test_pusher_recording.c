@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "agent/push/pusher_recording.h"
+#include "node/push/pusher_recording.h"
 
 static wall_time now;
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/push/pusher_reply.h"
+#include "node/push/pusher_reply.h"
 
 static enum pusher_hint fields(const char *value, const char *quorum, struct health_threshold *t)
 {

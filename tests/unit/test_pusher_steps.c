@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "agent/push/pusher_steps.h"
+#include "node/push/pusher_steps.h"
 #include "wire/ledger.h"
 
 #define MS ((int64_t)NS_PER_MS)

@@ -8,7 +8,7 @@
 
 #include <errno.h>
 
-#include "agent/python/python.h"
+#include "record/python/python.h"
 
 static void gives(const void *data, size_t bytes, unsigned kind, const char *expected)
 {

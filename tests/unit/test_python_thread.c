@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "agent/python/python_private.h"
+#include "record/python/python_private.h"
 #include "python_fake.h"
 
 static struct fake f;

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "cli/op_option.h"
-#include "agent/answer/query.h"
-#include "agent/answer/usage.h"
+#include "answer/query.h"
+#include "answer/usage.h"
 
 #define T0 1774360124000000000
 

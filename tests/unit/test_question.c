@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "agent/symbol/question.h"
+#include "record/symbol/question.h"
 
 static struct question *numbered(uint64_t number)
 {

@@ -4,8 +4,8 @@
 
 #include <sys/socket.h>
 
-#include "agent/remediate/balance.h"
-#include "agent/remediate/remediate.h"
+#include "notify/remediate/balance.h"
+#include "notify/remediate/remediate.h"
 #include "base/socket_path.h"
 #include "wire/ids.h"
 

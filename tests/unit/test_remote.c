@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "agent/stack/remote.h"
+#include "record/stack/remote.h"
 #include "base/clock.h"
 
 struct wait_job {

@@ -7,8 +7,8 @@
 #include <cmocka.h>
 #include <time.h>
 
-#include "agent/answer/encode/report.h"
-#include "agent/answer/encode/report_json.h"
+#include "answer/encode/report.h"
+#include "answer/encode/report_json.h"
 #include "scene.h"
 #include "stack_fixture.h"
 

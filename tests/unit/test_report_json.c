@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "agent/answer/encode/report_json.h"
+#include "answer/encode/report_json.h"
 #include "incident_fixture.h"
 #include "wire/names.h"
 

@@ -3,9 +3,9 @@
  * way, and a folder that refuses. */
 #include "store_fixture.h"
 
-#include "agent/store/write/rollover.h"
-#include "agent/store/write/retention.h"
-#include "agent/store/write/writer.h"
+#include "store/write/rollover.h"
+#include "store/write/retention.h"
+#include "store/write/writer.h"
 
 static void put(struct nodedb *db, int n)
 {

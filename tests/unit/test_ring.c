@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "agent/probe/ring.h"
+#include "record/probe/ring.h"
 #include "base/macros.h"
 
 #define SIZE 256

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "agent/discover/discover.h"
+#include "record/discover/discover.h"
 #include "tree.h"
 
 static int setup(void **state)

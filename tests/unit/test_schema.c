@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "agent/store/schema/schema.h"
+#include "store/schema/schema.h"
 #include "wire/names.h"
 
 static void assert_columns(const char *path, const char *table, const char *expected)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/store/nodedb.h"
+#include "store/nodedb.h"
 #include "base/clock.h"
 
 static const char *where(struct buf *b, const struct scope *s, struct scope_columns c)

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "agent/sink/sink.h"
+#include "notify/sink/sink.h"
 
 #define NOW ((wall_time){5 * (int64_t)NS_PER_S})
 

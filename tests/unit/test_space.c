@@ -14,8 +14,8 @@
 
 /* It asks clang to unroll. */
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
-#include "agent/probe/stack/search.bpf.h"
-#include "agent/stack/space.h"
+#include "record/probe/stack/search.bpf.h"
+#include "record/stack/space.h"
 #include "base/macros.h"
 
 #define FIRST 0x7f0000000000ULL /* of the libraries */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_stack_code.c - what is kept of Python code objects (agent/stack/code.c): by process and
+/* test_stack_code.c - what is kept of Python code objects (record/stack/code.c): by process and
  * address, and a long line table that comes later. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/stack/code.h"
+#include "record/stack/code.h"
 
 #define CODE  0x1000
 #define LINES 0x2000

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/store/stack_json.h"
+#include "store/stack_json.h"
 
 static const struct stack_frame mixed[] = {
 	{.ip = 0x10, .symbol = "cudaMalloc", .file = "libcudart.so.12"},

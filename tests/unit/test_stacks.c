@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "agent/answer/stacks.h"
+#include "answer/stacks.h"
 
 static void test_processes(void **state)
 {

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "agent/discover/stapsdt.h"
+#include "record/discover/stapsdt.h"
 #include "base/macros.h"
 
 #define FOUND_MAX 4

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "agent/answer/encode/steps_json.h"
-#include "agent/answer/encode/steps_text.h"
+#include "answer/encode/steps_json.h"
+#include "answer/encode/steps_text.h"
 #include "steps_fixture.h"
 
 struct made {

@@ -5,7 +5,7 @@
 #include <signal.h>
 #include <sys/resource.h>
 
-#include "agent/store/write/writer.h"
+#include "store/write/writer.h"
 
 struct totals {
 	uint64_t stored[WIRE_SOURCE_MAX], failed[WIRE_SOURCE_MAX], unaggregated[WIRE_SOURCE_MAX];

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-#include "agent/symbol/names.h"
+#include "record/symbol/names.h"
 #include "symbol_fixture.h"
 
 struct scene {

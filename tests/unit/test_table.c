@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/stack/table.h"
+#include "record/stack/table.h"
 #include "base/macros.h"
 
 /* The kernel half's search, written plainly. */

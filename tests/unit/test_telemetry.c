@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-#include "agent/telemetry/telemetry.h"
+#include "notify/telemetry/telemetry.h"
 
 static const struct metric_desc hits = {.otlp = "hits",
 	.prometheus = "hits_total",

@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "agent/symbol/names.h"
-#include "agent/symbol/texts.h"
+#include "record/symbol/names.h"
+#include "record/symbol/texts.h"
 
 static const char *keep(struct texts *t, const char *s)
 {

@@ -2,7 +2,7 @@
 /* What each thread of the tracer can do once it has given up its rights. */
 #include "confine_fixture.h"
 
-#include "agent/trace/tracer_private.h"
+#include "record/trace/tracer_private.h"
 
 static struct tracer_settings settings = {.confine = true, .db_path = db_path};
 

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "agent/symbol/unwind_table.h"
+#include "record/symbol/unwind_table.h"
 
 #define _cleanup_image_ _cleanup_(image_closep)
 #define _cleanup_table_ _cleanup_(unwind_table_done)

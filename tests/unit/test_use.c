@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/capture/use.h"
+#include "record/capture/use.h"
 #include "wire/ids.h"
 #include "wire/record.h"
 

@@ -11,8 +11,8 @@
 
 #include <cmocka.h>
 
-#include "agent/trace/metrics/metric_table.h"
-#include "agent/trace/metrics/view_metric.h"
+#include "record/trace/metrics/metric_table.h"
+#include "record/trace/metrics/view_metric.h"
 
 struct run {
 	struct tracer_op ops[3];

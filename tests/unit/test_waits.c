@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "agent/capture/waits.h"
+#include "record/capture/waits.h"
 
 struct seen {
 	int count;

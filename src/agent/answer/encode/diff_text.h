@@ -1,8 +1,0 @@
-/* SPDX-License-Identifier: Apache-2.0 */
-/* diff_text.h - what is different between two times, for people. Names are escaped here. */
-#pragma once
-
-#include "agent/answer/diff.h"
-
-/* diff_text - @limit rows of operations and of processes. Check b->err. */
-void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool color);

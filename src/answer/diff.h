@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* diff.h - what is different between two times: of one recording, or of two. The first is called A, the second
+ * B; differences are B - A.
+ *
+ * A difference counts if it is more than noise (stat/compare.h) and more than DIFF_SHARE of A's value: runs of
+ * one program are never quite the same. Of an operation, the mean durations of calls and the calls a second of
+ * each bucket are compared (5 s, or minutes), of steps the bars of the account, of GPUs the readings. */
+#pragma once
+
+#include "answer/answer.h"
+#include "answer/op_stat.h"
+#include "model/stack.h"
+#include "model/step_account.h"
+#include "stat/compare.h"
+
+#define DIFF_SHARE   0.05
+#define DIFF_STACKS  10
+#define DIFF_JOBS    64
+#define DIFF_PLACE   256
+#define DIFF_SUMMARY 1024
+
+struct diff_time { /* what one side is about */
+	int64_t from_ns, to_ns;
+	uint64_t calls, rows; /* that were counted, and of them stored */
+};
+
+struct diff_op {
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	struct op_stat of[2];            /* calls is 0 where there are none */
+	double calls_s[2], ns_s[2];      /* a second */
+	double lost_ns_s;                /* B's ns_s - A's */
+	enum compare_verdict dur, calls; /* of a call; of calls a second */
+};
+
+struct diff_line {
+	enum account_line line; /* ACCOUNT_LINES: the whole step */
+	double ns[2];           /* of a step */
+	enum compare_verdict verdict;
+	char place[DIFF_PLACE]; /* where most of the difference is; "" if not known */
+};
+
+struct diff_job { /* the steps of a process and those of its counterpart */
+	uint32_t pid[2];
+	int64_t rank; /* -1: none */
+	char comm[COMM_LEN];
+	uint32_t steps[2], slow_steps[2];
+	struct diff_line step;
+	struct diff_line lines[ACCOUNT_LINES]; /* largest difference first */
+	int line_count;
+};
+
+struct diff_stack {
+	uint8_t source;
+	uint16_t op;
+	double ns_s[2];
+	bool moved;                /* found by its functions: the lines differ */
+	const struct stack *stack; /* B's if it has it; valid as long as the answer */
+	char place[DIFF_PLACE];    /* the program's own line; without one the library's */
+};
+
+/* X(column, title, unit, divisor) */
+#define DIFF_GAUGES(X)                                                                             \
+	X("sm_clock_mhz", "SM clock", "MHz", 1)                                                    \
+	X("power_mw", "power", "W", 1000)                                                          \
+	X("util_gpu_pct", "utilization", "%", 1)                                                   \
+	X("mem_used_bytes", "memory used", "GiB", 1073741824)                                      \
+	X("temperature_c", "temperature", "°C", 1)
+
+struct diff_gauge {
+	int64_t gpu;
+	const char *column, *title, *unit;
+	double mean[2]; /* in the unit */
+	enum compare_verdict verdict;
+};
+
+#define DIFF_FACT_MAX 128
+struct diff_fact { /* about the recordings themselves */
+	const char *name;
+	char of[2][DIFF_FACT_MAX]; /* "": not known */
+};
+
+/* X(NAME, id, what is said of it) */
+#define DIFF_OUTCOMES(X)                                                                           \
+	X(KEPT, "kept", "as promised")                                                             \
+	X(MORE, "more", "more than promised")                                                      \
+	X(PART, "part", "less than promised")                                                      \
+	X(NOTHING, "nothing", "no gain")
+
+enum diff_outcome {
+#define X(NAME, ...) DIFF_##NAME,
+	DIFF_OUTCOMES(X)
+#undef X
+};
+
+struct diff_promise {     /* an incident of A, and what became of it; means of a step */
+	char what[256];   /* its summary */
+	uint32_t pid;     /* in A */
+	double before_ns; /* A's */
+	double promised_ns, least_ns, most_ns;
+	double given_ns; /* B's */
+	enum diff_outcome outcome;
+};
+#define DIFF_PROMISES 8
+
+struct diff_side;
+
+struct diff_answer {
+	char summary[DIFF_SUMMARY]; /* one sentence */
+	bool different;             /* something is, beyond noise */
+	struct diff_time time[2];
+	struct diff_op *ops; /* GPU calls first, of them the largest difference a second */
+	size_t op_count;
+	struct diff_job *jobs; /* longest time in A's steps first */
+	size_t job_count;
+	struct diff_stack stacks[DIFF_STACKS]; /* largest growth first */
+	size_t stack_count;
+	struct diff_gauge *gauges;
+	size_t gauge_count;
+	struct diff_fact *facts;
+	size_t fact_count;
+	struct diff_promise promises[DIFF_PROMISES]; /* the worst incident first */
+	size_t promise_count;
+	bool truncated;          /* there was more than is looked at */
+	struct diff_side *sides; /* what the rest points into */
+};
+
+/* answer_diff - @a and @b may be questions to one file. -ESRCH with a sentence if there is nothing in one of the times.
+ * diff_answer_done() releases it. */
+int answer_diff(const struct question *a, const struct question *b, struct diff_answer *ret,
+	struct errinfo *reterr);
+void diff_answer_done(struct diff_answer *a);

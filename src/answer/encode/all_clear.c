@@ -1,0 +1,258 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* all_clear.c - see all_clear.h. Silence means little where nobody looked: each process has its units, how
+ * they were found and where their time went; what else is looked at is either counted or named as missing,
+ * with the reason. What was lost, thinned or pruned is said by the lines above it. */
+#include "answer/encode/all_clear.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "answer/encode/paragraph.h"
+#include "base/text.h"
+
+#define PROCESSES_SHOWN 4
+#define LINES_SHOWN     2
+#define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
+
+static void put_name(struct buf *b, const char *comm, uint32_t pid)
+{
+	text_escape_terminal_len(b, comm, strnlen(comm, COMM_LEN));
+	buf_printf(b, " (PID %" PRIu32 ")", pid);
+}
+
+void all_clear_verdict(struct buf *b, const struct report_scope *s)
+{
+	uint64_t steps = 0, windows = 0;
+	char text[TEXT_PLURAL_MAX];
+
+	for (size_t i = 0; i < s->accounts.count; i++) {
+		const struct step_account *a = &s->accounts.items[i];
+
+		*(a->origin == STEP_BY_TIME ? &windows : &steps) += a->steps;
+	}
+	if (!steps && !windows) {
+		buf_puts(b,
+			"Whether time was lost cannot be said: no process used a GPU for long enough to tell what is usual.");
+		return;
+	}
+	buf_puts(b, "No problems found in ");
+	if (steps)
+		buf_puts(b, text_format_plural(text, steps, "steps"));
+	if (windows)
+		buf_printf(b, "%s%s", steps ? " and " : "",
+			text_format_plural(text, windows, "windows of time"));
+	buf_printf(b, " of %s.", text_format_plural(text, s->accounts.count, "processes"));
+}
+
+/* ---- a process ---- */
+
+struct top_line {
+	enum account_line line;
+	double share;
+};
+
+static uint64_t total_of(const struct step_account *a)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		ns += a->total_ns[i];
+	return ns;
+}
+
+/* The lines with most time, most first. Returns how many. */
+static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHOWN])
+{
+	uint64_t all = total_of(a);
+	bool taken[ACCOUNT_LINES] = {false};
+	int n = 0;
+
+	while (all && n < LINES_SHOWN) {
+		int best = -1;
+
+		for (int i = 0; i < ACCOUNT_LINES; i++)
+			if (!taken[i] && a->total_ns[i] &&
+				(best < 0 || a->total_ns[i] > a->total_ns[best]))
+				best = i;
+		if (best < 0)
+			break;
+		taken[best] = true;
+		ret[n++] = (struct top_line){
+			(enum account_line)best, (double)a->total_ns[best] / (double)all};
+	}
+	return n;
+}
+
+/* "python3 (PID 4821): 512 steps in 61s. Step boundary: optimizer.step (92 %). Time: host code 71 %, …" */
+static void put_process(struct buf *b, const struct step_account *a)
+{
+	char one[TEXT_PLURAL_MAX], two[TEXT_MAX], sure[TEXT_MAX];
+	struct top_line lines[LINES_SHOWN];
+	int n = top_lines(a, lines);
+
+	put_name(b, a->comm, a->pid);
+	buf_printf(b, ": %s in %s.",
+		text_format_plural(one, a->steps, step_origin_units(a->origin)),
+		text_format_duration(two, total_of(a)));
+	buf_printf(b, " Step boundary: %s (%s).", step_origin_text(a->origin),
+		text_format_percent(sure, a->confidence));
+	for (int i = 0; i < n; i++)
+		buf_printf(b, "%s%s %s%s", i ? ", " : " Time: ", account_line_title(lines[i].line),
+			text_format_percent(two, lines[i].share), i + 1 == n ? "." : "");
+}
+
+static void put_processes(struct buf *b, const struct report_scope *s, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	const char *label = "  Examined: ";
+	char more[TEXT_PLURAL_MAX];
+
+	for (size_t i = 0; i < MIN(s->accounts.count, (size_t)PROCESSES_SHOWN); i++) {
+		buf_clear(&text);
+		put_process(&text, &s->accounts.items[i]);
+		paragraph_put(b, width, label, buf_str(&text));
+		label = "            ";
+	}
+	if (s->accounts.count <= PROCESSES_SHOWN)
+		return;
+	buf_clear(&text);
+	buf_printf(&text, "and %s: `ingero explain --steps` shows them",
+		text_format_plural(more, s->accounts.count - PROCESSES_SHOWN, "more processes"));
+	paragraph_put(b, width, label, buf_str(&text));
+}
+
+/* ---- what else ---- */
+
+static void put_rest(struct buf *b, const struct examined *e, size_t width)
+{
+	const struct {
+		uint64_t n;
+		const char *what;
+	} rows[] = {{e->calls, "calls"}, {e->stays, "off-CPU intervals"},
+		{e->readings, "readings of the GPU"}, {e->collectives, "collectives"}};
+	_cleanup_buf_ struct buf list = BUF_INIT(1024);
+	char text[TEXT_PLURAL_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].n)
+			buf_printf(&list, "%s%s", list.len ? ", " : "",
+				text_format_plural(text, rows[i].n, rows[i].what));
+	if (list.len)
+		paragraph_put(b, width, "  Also: ", buf_str(&list));
+}
+
+/* ---- what could not be judged ---- */
+
+typedef void put_item(void *to, const char *text);
+
+static void tell_unknown(put_item *put, void *to, const struct step_account *a)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	uint64_t all = total_of(a);
+	double share = all ? (double)a->total_ns[ACCOUNT_UNKNOWN] / (double)all : 0;
+	char percent[TEXT_MAX];
+
+	if (share < UNKNOWN_TOLD)
+		return;
+	buf_printf(&text, "%s of the time of ", text_format_percent(percent, share));
+	put_name(&text, a->comm, a->pid);
+	buf_printf(&text, " (%s)",
+		a->unknown_reason && a->unknown_reason[0] ? a->unknown_reason : "not recorded");
+	put(to, buf_str(&text));
+}
+
+static void tell_missing(put_item *put, void *to, const struct report_scope *s)
+{
+	const struct examined *e = &s->examined;
+	const struct {
+		bool is_missing;
+		const char *what;
+	} rows[] = {{!e->stays, "delays by CPU and disk (no off-CPU intervals recorded)"},
+		{!e->readings, "clocks, memory and errors of the GPU (no readings)"},
+		{!e->groups, "limits of containers (no control group could be read)"},
+		{!e->collectives, "ranks (no collectives recorded)"}};
+
+	for (size_t i = 0; i < e->brief_count; i++) {
+		_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+		put_name(&text, e->brief[i].comm, e->brief[i].pid);
+		buf_puts(&text, " (used a GPU for too short a time to tell what is usual)");
+		put(to, buf_str(&text));
+	}
+	for (size_t i = 0; i < s->accounts.count; i++)
+		tell_unknown(put, to, &s->accounts.items[i]);
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].is_missing)
+			put(to, rows[i].what);
+}
+
+static void put_listed(void *to, const char *text)
+{
+	struct buf *b = to;
+
+	buf_printf(b, "%s%s", b->len ? "; " : "", text);
+}
+
+static void put_string(void *to, const char *text)
+{
+	json_put_string(to, text);
+}
+
+void all_clear_put(struct buf *b, const struct report_scope *s, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(16 << 10);
+
+	all_clear_verdict(&text, s);
+	paragraph_put(b, width, "  ", buf_str(&text));
+	put_processes(b, s, width);
+	put_rest(b, &s->examined, width);
+	buf_clear(&text);
+	tell_missing(put_listed, &text, s);
+	if (text.len)
+		paragraph_put(b, width, "  Not judged: ", buf_str(&text));
+}
+
+/* ---- JSON ---- */
+
+static void put_process_json(struct json_writer *w, const struct step_account *a)
+{
+	struct top_line lines[LINES_SHOWN];
+	int n = top_lines(a, lines);
+
+	json_begin_object(w);
+	json_uint_member(w, "pid", a->pid);
+	json_string_member(w, "comm", a->comm);
+	json_uint_member(w, "units", a->steps);
+	json_string_member(w, "origin", step_origin_id(a->origin));
+	json_string_member(w, "boundary", step_origin_text(a->origin));
+	json_double_member(w, "confidence", a->confidence);
+	json_uint_member(w, "length_ns", total_of(a));
+	json_begin_array_member(w, "lines");
+	for (int i = 0; i < n; i++) {
+		json_begin_object(w);
+		json_string_member(w, "line", account_line_id(lines[i].line));
+		json_string_member(w, "title", account_line_title(lines[i].line));
+		json_double_member(w, "share", lines[i].share);
+		json_end_object(w);
+	}
+	json_end_array(w);
+	json_end_object(w);
+}
+
+void all_clear_json(struct json_writer *w, const struct report_scope *s)
+{
+	json_begin_object(w);
+	json_string_member(w, "node", s->node ? s->node : "");
+	json_begin_array_member(w, "processes");
+	for (size_t i = 0; i < s->accounts.count; i++)
+		put_process_json(w, &s->accounts.items[i]);
+	json_end_array(w);
+	json_uint_member(w, "calls", s->examined.calls);
+	json_uint_member(w, "off_cpu_intervals", s->examined.stays);
+	json_uint_member(w, "gpu_readings", s->examined.readings);
+	json_uint_member(w, "collectives", s->examined.collectives);
+	json_begin_array_member(w, "not_judged");
+	tell_missing(put_string, w, s);
+	json_end_array(w);
+	json_end_object(w);
+}

@@ -1,0 +1,146 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* collectives_json.c - /api/v1/collectives. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "answer/answer_private.h"
+#include "answer/collectives.h"
+
+#define COMMS     32
+#define COMMS_MAX 256
+
+/* In GB/s (1e9 bytes), as nccl-tests prints them. */
+static void put_speeds(struct json_writer *w, const struct collective_op *o)
+{
+	json_begin_array_member(w, "bandwidth");
+	for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
+		const struct collective_speed *s = &o->speeds[i];
+
+		if (!s->calls)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "size", bandwidth_class_name(i));
+		json_uint_member(w, "calls", s->calls);
+		json_double_member(w, "algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9);
+		json_double_member(w, "bus_gb_s", collective_bus_bandwidth(s) / 1e9);
+		json_double_member(w, "best_bus_gb_s", s->best / 1e9);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_ops(struct json_writer *w, const struct collective_comm *c)
+{
+	json_begin_array_member(w, "ops");
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
+		const struct collective_op *o = &c->ops[op];
+		char scratch[32];
+
+		if (!o->calls)
+			continue;
+		json_begin_object(w);
+		/* as the table `collectives` has it: without "nccl" */
+		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch) + 4);
+		json_uint_member(w, "calls", o->calls);
+		json_uint_member(w, "bytes", o->bytes);
+		put_us(w, "avg_us", o->ns / (double)o->calls);
+		put_us(w, "max_us", (double)o->max_ns);
+		put_speeds(w, o);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_number(struct json_writer *w, const char *key, int64_t v, bool known)
+{
+	json_key(w, key);
+	if (known)
+		json_put_int(w, v);
+	else
+		json_put_null(w);
+}
+
+static void put_ranks(struct json_writer *w, const struct collective_comm *c)
+{
+	json_begin_array_member(w, "ranks");
+	for (size_t i = 0; i < c->rank_count; i++) {
+		const struct collective_rank *r = &c->ranks[i];
+
+		json_begin_object(w);
+		put_number(w, "rank", r->row->c.rank, r->row->c.rank >= 0);
+		json_string_member(w, "node", r->row->node);
+		json_uint_member(w, "pid", r->row->pid);
+		json_int_member(w, "device", r->row->device);
+		json_uint_member(w, "calls", r->calls);
+		json_uint_member(w, "bytes", r->bytes);
+		put_number(w, "last", (int64_t)r->last, c->judged > 0);
+		put_number(w, "late_ns", (int64_t)r->late_ns, c->judged > 0);
+		put_number(w, "late_max_ns", (int64_t)r->late_max_ns, c->judged > 0);
+		json_uint_member(w, "wait_ns", r->waits.ns);
+		json_uint_member(w, "wait_max_ns", r->waits.max_ns);
+		json_uint_member(w, "errors", r->errors);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_worst(struct json_writer *w, const struct collective_comm *c)
+{
+	char scratch[32];
+
+	json_begin_array_member(w, "worst");
+	for (size_t i = 0; i < c->worst_count; i++) {
+		const struct lateness *l = &c->worst[i];
+
+		json_begin_object(w);
+		json_uint_member(w, "seq", l->row->c.seq);
+		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, l->row->op, scratch) + 4);
+		json_int_member(w, "timestamp", l->row->start.ns);
+		json_int_member(w, "last_rank", l->row->c.rank);
+		json_string_member(w, "last_node", l->row->node);
+		json_uint_member(w, "late_ns", l->gap_ns);
+		json_uint_member(w, "lost_ns", l->lost_ns);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_comm(struct json_writer *w, const struct collective_comm *c)
+{
+	char text[24];
+
+	json_begin_object(w);
+	snprintf(text, sizeof(text), "%" PRId64, (int64_t)c->hash);
+	json_string_member(w, "comm", text);
+	put_number(w, "nranks", c->nranks, c->nranks >= 0);
+	json_uint_member(w, "ranks_seen", c->rank_count);
+	json_bool_member(w, "one_clock", c->one_clock);
+	json_uint_member(w, "calls", c->calls);
+	json_uint_member(w, "collectives", c->collectives);
+	json_uint_member(w, "complete", c->complete);
+	json_uint_member(w, "judged", c->judged);
+	json_uint_member(w, "bytes", c->bytes);
+	json_int_member(w, "first_ns", c->first_ns);
+	json_int_member(w, "last_ns", c->last_ns);
+	put_ops(w, c);
+	put_ranks(w, c);
+	put_worst(w, c);
+	json_end_object(w);
+}
+
+int collectives_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t limit = answer_limit(q->request->limit, COMMS, COMMS_MAX);
+	_cleanup_(collectives_answer_done) struct collectives_answer a = {0};
+	int r = answer_collectives(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_begin_array_member(w, "comms");
+	for (size_t i = 0; i < MIN(a.count, limit); i++)
+		put_comm(w, &a.comms[i]);
+	json_end_array(w);
+	json_uint_member(w, "calls_without_comm", a.without);
+	return answer_end(q, w, a.truncated || a.count > limit);
+}

@@ -1,0 +1,345 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* event_json.c - see event_json.h. Names of traced processes go through the writer, which escapes.
+ */
+#include "answer/encode/event_json.h"
+
+#include <stdio.h>
+#include <time.h>
+
+#include "answer/encode/report_json.h"
+#include "answer/encode/row.h"
+#include "base/text.h"
+#include "base/when.h"
+#include "wire/names.h"
+
+void event_json_time(struct json_writer *w, wall_time t)
+{
+	char text[WHEN_UTC_MAX];
+
+	json_string_member(w, "timestamp", when_utc(text, t));
+}
+
+static void put_head(
+	struct json_writer *w, wall_time t, const char *node, const char *source, const char *op)
+{
+	event_json_time(w, t);
+	json_string_member(w, "node", node);
+	json_string_member(w, "source", source);
+	json_string_member(w, "op", op);
+}
+
+static void put_kind_fields(struct json_writer *w, const struct event *e)
+{
+	char peer[EVENT_PEER_MAX];
+
+	if (e->source == SOURCE_NET)
+		json_uint_member(w, "wait_ns", e->wait_ns);
+	if (e->source == SOURCE_TCP || (e->source == SOURCE_NET && e->family))
+		json_string_member(w, "peer", event_peer(e, peer));
+	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
+		json_uint_member(w, "stream", e->stream);
+		json_bool_member(w, "nested", e->flags & WIRE_NESTED);
+	}
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
+		json_string_member(w, "state",
+			e->flags & WIRE_PREEMPTED         ? "preempted"
+			: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
+							  : "sleeping");
+		json_uint_member(w, "wait_ns", e->wait_ns);
+		json_uint_member(w, "peer_pid", e->peer_pid);
+		json_string_member(w, "peer_comm", e->peer_comm);
+	}
+	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS) {
+		json_uint_member(w, "blocked_ns", e->arg1);
+		json_uint_member(w, "peer_pid", e->peer_pid);
+		json_string_member(w, "peer_comm", e->peer_comm);
+	}
+	if (e->source == SOURCE_IO) {
+		char dev[32];
+
+		snprintf(dev, sizeof(dev), "%u:%u", e->dev >> 20, e->dev & 0xfffff);
+		json_string_member(w, "device", dev);
+	}
+}
+
+static void put_present(struct json_writer *w, const char *key, int64_t v)
+{
+	if (v >= 0)
+		json_int_member(w, key, v);
+}
+
+static void put_nccl(struct json_writer *w, const struct event *e, const struct collective *c)
+{
+	char hash[32];
+
+	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
+	json_string_member(w, "comm", hash);
+	json_uint_member(w, "stream", e->stream);
+	put_present(w, "comm_rank", c->rank);
+	put_present(w, "comm_size", c->nranks);
+	if (!collective_is_one(e))
+		return;
+	if (e->op != NCCL_SEND && e->op != NCCL_RECV)
+		json_uint_member(w, "seq", c->seq);
+	json_uint_member(w, "bytes", c->bytes);
+	json_uint_member(w, "count", c->count);
+	put_present(w, "datatype", c->datatype);
+	put_present(w, "reduce_op", c->reduce_op);
+	put_present(w, "root", c->root);
+	put_present(w, "peer", c->peer);
+}
+
+static void put_place(struct json_writer *w, const struct placement *p)
+{
+	if (p->known & PLACEMENT_RANK)
+		json_uint_member(w, "rank", (uint64_t)p->rank);
+	if (p->known & PLACEMENT_LOCAL_RANK)
+		json_uint_member(w, "local_rank", (uint64_t)p->local_rank);
+	if (p->known & PLACEMENT_WORLD_SIZE)
+		json_uint_member(w, "world_size", (uint64_t)p->world_size);
+}
+
+static const struct row_field frame_fields[] = {
+	ROW(struct stack_frame, "symbol", symbol, 0, ROW_SET),
+	ROW(struct stack_frame, "file", file, 0, ROW_SET),
+	ROW(struct stack_frame, "line", line, 0, ROW_SET),
+	ROW(struct stack_frame, "py_file", py_file, 0, ROW_SET),
+	ROW(struct stack_frame, "py_func", py_func, 0, ROW_SET),
+	ROW(struct stack_frame, "py_line", py_line, 0, ROW_SET),
+	ROW_END,
+};
+
+void event_json_frame(struct json_writer *w, const struct stack_frame *f)
+{
+	char ip[32];
+
+	json_begin_object(w);
+	if (f->ip && !f->symbol) {
+		snprintf(ip, sizeof(ip), "0x%llx", (unsigned long long)f->ip);
+		json_string_member(w, "ip", ip);
+	}
+	row_json(w, frame_fields, f, 0);
+	json_end_object(w);
+}
+
+void event_json_stack(struct json_writer *w, const struct stack *s)
+{
+	json_begin_array(w);
+	for (size_t i = 0; i < s->count; i++)
+		event_json_frame(w, &s->frames[i]);
+	json_end_array(w);
+}
+
+void event_json_frames(struct json_writer *w, const struct stack *s)
+{
+	if (!s) {
+		json_null_member(w, "frames");
+		return;
+	}
+	json_key(w, "frames");
+	event_json_stack(w, s);
+	if (s->stop && s->stop[0])
+		json_string_member(w, "stop", s->stop);
+}
+
+static const struct row_field call_fields[] = {
+	ROW(struct event, "pid", pid),
+	ROW(struct event, "tid", tid),
+	ROW_NAMED(struct event, "source", source, wire_source_name),
+	ROW_OP_NAMED(struct event, "op"),
+	ROW(struct event, "duration_ns", dur_ns),
+	ROW_END,
+};
+
+void event_json_call(struct json_writer *w, const struct event *e, const struct stack *stack)
+{
+	char duration[TEXT_MAX];
+
+	event_json_time(w, e->start);
+	row_json(w, call_fields, e, 0);
+	json_string_member(w, "duration", text_format_duration(duration, e->dur_ns));
+	json_begin_array_member(w, "args");
+	json_put_uint(w, e->arg0);
+	json_put_uint(w, e->arg1);
+	json_end_array(w);
+	if (e->cgroup_id > 1)
+		json_uint_member(w, "cgroup_id", e->cgroup_id);
+	if (e->stack_hash)
+		json_int_member(w, "stack_hash", (int64_t)e->stack_hash);
+	if (stack) {
+		json_key(w, "stack");
+		event_json_stack(w, stack);
+	}
+}
+
+void event_json(struct json_writer *w, const struct event *e, const struct collective *c,
+	const char *node, const char *container_id, const struct stack *stack)
+{
+	json_begin_object(w);
+	event_json_call(w, e, stack);
+	json_string_member(w, "node", node);
+	json_string_member(w, "process_name", e->comm);
+	json_int_member(w, "gpu_id", e->device);
+	json_int_member(w, "return_code", e->ret);
+	if (container_id[0])
+		json_string_member(w, "container_id", container_id);
+	put_place(w, &e->place);
+	json_uint_member(w, "cpu", e->cpu);
+	json_bool_member(w, "anomaly", e->flags & WIRE_SLOW);
+	json_bool_member(w, "sample", e->flags & WIRE_SAMPLE);
+	put_kind_fields(w, e);
+	if (c)
+		put_nccl(w, e, c);
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_new_stack(
+	struct json_writer *w, const struct stack *s, wall_time now, const char *node)
+{
+	json_begin_object(w);
+	put_head(w, now, node, "ingero", "stack");
+	json_int_member(w, "stack_hash", (int64_t)s->hash);
+	json_string_member(w, "stop", s->stop);
+	json_key(w, "stack");
+	event_json_stack(w, s);
+	json_end_object(w);
+	json_finish(w);
+}
+
+static void put_account(struct json_writer *w, const struct account *a)
+{
+	json_begin_object(w);
+	json_uint_member(w, "hits", a->hits);
+	json_uint_member(w, "stored", a->stored);
+	json_uint_member(w, "aggregated", a->aggregated);
+	json_begin_object_member(w, "lost");
+	for (int i = 0; i < LOSS_COUNT; i++)
+		if (a->lost[i])
+			json_uint_member(w, wire_losses[i].name, a->lost[i]);
+	json_end_object(w);
+	json_end_object(w);
+}
+
+static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
+{
+	json_begin_array_member(w, "lost_by_cpu");
+	for (uint32_t i = 0; l && i < l->count; i++) {
+		json_begin_object(w);
+		json_string_member(w, "source", wire_source_name(l->rows[i].source));
+		json_string_member(w, "reason", wire_losses[l->rows[i].reason].name);
+		json_uint_member(w, "cpu", l->rows[i].cpu);
+		json_uint_member(w, "count", l->rows[i].count);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+void event_json_books(struct json_writer *w, const struct accounting *books,
+	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
+{
+	_cleanup_buf_ struct buf launches = BUF_INIT(256);
+	char unseen[CALL_GAP_SENTENCE_MAX];
+
+	json_begin_object(w);
+	put_head(w, now, node, "ingero", "accounting");
+	json_bool_member(w, "final", final);
+	json_begin_object_member(w, "sources");
+	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
+		if (!books->source[s->id].hits)
+			continue;
+		json_key(w, s->json);
+		put_account(w, &books->source[s->id]);
+	}
+	json_end_object(w);
+	put_cpu_losses(w, cpu_losses);
+	if (accounting_put_launches(books, &launches))
+		json_string_member(w, "launches", buf_str(&launches));
+	json_uint_member(w, "unseen_processes", books->unseen.processes);
+	if (books->unseen.processes)
+		json_string_member(
+			w, "unseen", call_gap_sentence(&books->unseen, unseen, sizeof(unseen)));
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_coverage(struct json_writer *w, wall_time now, const char *node, uint32_t pid,
+	const char *comm, const struct process_layers *l)
+{
+	json_begin_object(w);
+	put_head(w, now, node, "ingero", "coverage");
+	json_uint_member(w, "pid", pid);
+	json_string_member(w, "process_name", comm);
+	json_bool_member(w, "complete", !layer_has_gap(l));
+	json_begin_object_member(w, "layers");
+	for (int i = 0; i < LAYER_COUNT; i++) {
+		json_begin_object_member(w, layer_name((enum layer)i));
+		json_string_member(w, "state", layer_state_name(l->rows[i].state));
+		json_string_member(w, "detail", l->rows[i].detail);
+		json_end_object(w);
+	}
+	json_end_object(w);
+	json_end_object(w);
+	json_finish(w);
+}
+
+static void put_known(struct json_writer *w, const char *key, int64_t v)
+{
+	json_key(w, key);
+	if (v == GPU_UNKNOWN)
+		json_put_null(w);
+	else
+		json_put_int(w, v);
+}
+
+void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node)
+{
+	json_begin_object(w);
+	put_head(w, s->time, node, "gpu", "sample");
+	put_known(w, "gpu_id", s->index);
+	json_string_member(w, "uuid", s->uuid);
+	json_string_member(w, "name", s->name);
+	json_string_member(w, "pci", s->pci);
+#define X(field, meaning) put_known(w, #field, s->field);
+	GPU_FIELDS(X)
+#undef X
+	json_begin_array_member(w, "throttle");
+	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++)
+		if (s->throttle_reasons > 0 && (uint64_t)s->throttle_reasons & t->bit)
+			json_put_string(w, t->name);
+	json_end_array(w);
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_gpu_state(
+	struct json_writer *w, const char *state, const char *text, wall_time now, const char *node)
+{
+	json_begin_object(w);
+	put_head(w, now, node, "gpu", "state");
+	json_string_member(w, "state", state);
+	json_string_member(w, "text", text);
+	json_end_object(w);
+	json_finish(w);
+}
+
+void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
+	wall_time now, const char *node)
+{
+	char scratch[32];
+
+	json_begin_object(w);
+	put_head(w, now, node, "ingero", "incident");
+	json_string_member(w, "state", state);
+	json_string_member(w, "process_name", i->comm);
+	if (i->source)
+		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
+	report_json_fields(w, i, INCIDENT_LINE);
+	json_key(w, "resolved_at_ns");
+	if (i->resolved.ns)
+		json_put_int(w, i->resolved.ns);
+	else
+		json_put_null(w);
+	json_end_object(w);
+	json_finish(w);
+}

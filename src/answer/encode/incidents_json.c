@@ -1,0 +1,60 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* incidents_json.c - /api/v1/incidents: the engine's explanation of a time, with how complete the
+ * data is that it rests on. Loads what the time holds: the costliest of all answers, so whoever is
+ * asked often keeps it. */
+#include "answer/answer_private.h"
+#include "answer/incidents.h"
+#include "answer/encode/all_clear.h"
+#include "answer/encode/report_json.h"
+
+#define INCIDENTS 100
+
+static void put_data(struct json_writer *w, const struct report_scope *s)
+{
+	json_begin_object_member(w, "data");
+	json_int_member(w, "first_ns", s->first_ns);
+	json_int_member(w, "last_ns", s->last_ns);
+	json_uint_member(w, "events", s->events);
+	json_uint_member(w, "calls", s->calls);
+	json_uint_member(w, "skipped_rows", s->skipped_rows);
+	json_uint_member(w, "older_events", s->older_events);
+	json_uint_member(w, "older_ledger", s->older_ledger);
+	json_uint_member(w, "thinned_rows", s->thinned_rows);
+	json_uint_member(w, "pruned_rows", s->pruned_rows);
+	if (s->pruned_before)
+		json_int_member(w, "pruned_before_ns", s->pruned_before);
+	json_bool_member(w, "no_gpu_calls", s->no_gpu_calls);
+	put_completeness(w, &s->completeness);
+	json_end_object(w);
+}
+
+int incidents_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct nodedb_filter f = incidents_filter(&q->scope, false);
+	size_t limit = answer_limit(q->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX);
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
+	uint64_t began = mono_now().ns;
+	struct report_scope sum;
+	int r = incidents_load(nodedb_snapshot_path(q->snapshot), &f, false, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_begin_array_member(w, "incidents");
+	for (size_t i = 0; i < MIN(a.count, limit); i++) {
+		struct report_scope s = *a.rows[i].scope;
+
+		s.with_labels = s.label_count > 0;
+		s.with_stacks = q->request->stacks;
+		report_json_incident(w, a.rows[i].incident, &s, INCIDENT_FULL);
+	}
+	json_end_array(w);
+	json_begin_array_member(w, "examined");
+	for (size_t i = 0; i < a.node_count; i++)
+		all_clear_json(w, &a.nodes[i].e.scope);
+	json_end_array(w);
+	sum = incidents_scope(&a);
+	put_data(w, &sum);
+	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
+	return answer_end(q, w, a.count > limit || a.count >= CORRELATE_INCIDENTS_MAX);
+}

@@ -1,0 +1,510 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* report.c - prints incidents: title, then for each [SEVERITY] summary, root cause, fixes, place, process, how sure and
+ * what a fix is worth; with -v also timeline, figures, all fixes and evidence. See report.h.
+ *
+ * Pure but for the time zone. Invariant: text of an incident reaches the buffer only through
+ * text_escape_terminal(), so no name of a traced process can move the cursor or forge a line. */
+#include "answer/encode/report.h"
+
+#include <string.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "answer/labels.h"
+#include "answer/encode/all_clear.h"
+#include "answer/encode/paragraph.h"
+#include "answer/encode/stack_report.h"
+#include "answer/encode/stack_text.h"
+#include "answer/where.h"
+#include "diagnose/sentences/span_text.h"
+
+#define BOLD  "\033[1m"
+#define RESET "\033[0m"
+
+#define INCIDENTS_SHOWN  10 /* worst first; a page or two */
+#define EVIDENCE_SHOWN   6
+#define FIXES_SHOWN      2    /* the first ones help most */
+#define NOT_EXPLAINED    0.01 /* of the lost time: as good as none */
+#define TEXT_WIDTH_MIN   60   /* narrower terminals break lines themselves */
+#define STEP_INDENT      28   /* "    [SYSTEM]  12:34:56.789  " */
+#define STEP_INDENT_BARE 14   /* "    [SYSTEM]  " */
+
+static const char *severity_color(enum severity s)
+{
+	switch (s) {
+	case SEVERITY_CRITICAL: return "\033[1;37;41m";
+	case SEVERITY_HIGH: return "\033[1;31m";
+	case SEVERITY_MEDIUM: return "\033[1;33m";
+	case SEVERITY_LOW: return "\033[1;36m";
+	case SEVERITY_COUNT: break;
+	}
+	return "";
+}
+
+static bool local_time(int64_t ns, struct tm *ret)
+{
+	time_t s = (time_t)(ns / (int64_t)NS_PER_S);
+
+	return ns >= 0 && localtime_r(&s, ret);
+}
+
+void report_date(struct buf *b, int64_t ns)
+{
+	struct tm tm;
+	char text[64];
+
+	if (local_time(ns, &tm) && strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S %Z", &tm))
+		buf_puts(b, text);
+	else
+		buf_printf(b, "(time %lld)", (long long)ns);
+}
+
+static void put_clock(struct buf *b, int64_t ns)
+{
+	struct tm tm;
+
+	if (local_time(ns, &tm))
+		buf_printf(b, "%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min, tm.tm_sec,
+			(int)(ns % (int64_t)NS_PER_S / (int64_t)NS_PER_MS));
+	else
+		buf_printf(b, "(time %lld)", (long long)ns);
+}
+
+static void put_title(struct buf *b, const struct incident *list, size_t n,
+	const struct report_scope *s, bool color)
+{
+	size_t per[SEVERITY_COUNT] = {0};
+	char text[TEXT_PLURAL_MAX];
+	const char *comma = " (";
+
+	if (color)
+		buf_puts(b, BOLD);
+	if (!n)
+		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
+	else
+		buf_printf(b, "INCIDENTS - %s", text_format_plural(text, n, "incidents"));
+	for (size_t i = 0; i < n; i++)
+		per[list[i].severity]++;
+	for (int k = SEVERITY_COUNT - 1; k >= SEVERITY_LOW; k--) {
+		if (!per[k])
+			continue;
+		buf_printf(b, "%s%zu %s", comma, per[k], severity_name((enum severity)k));
+		comma = ", ";
+	}
+	buf_puts(b, n ? ")" : "");
+	buf_puts(b, color ? RESET "\n" : "\n");
+}
+
+static void put_counts(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	if (s->calls)
+		buf_printf(b, ", %s%s", text_format_plural(text, s->calls, "calls"),
+			s->mixed ? " and host events" : "");
+	if (s->host_events)
+		buf_printf(b, "%s%s", s->calls ? " and " : ", no calls, ",
+			text_format_plural(text, s->host_events, "host events"));
+}
+
+static void put_scope(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	buf_puts(b, "  ");
+	if (s->node && s->node[0]) {
+		buf_puts(b, "Node ");
+		text_escape_terminal(b, s->node);
+		buf_puts(b, ": ");
+	}
+	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
+	put_counts(b, s);
+	if (s->thinned_rows)
+		buf_printf(b, "; %s of ordinary calls aggregated",
+			text_format_plural(text, s->thinned_rows, "rows"));
+	buf_puts(b, "; ");
+	completeness_text(b, &s->completeness);
+	if (s->skipped_rows)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, s->skipped_rows, "damaged rows"));
+	if (s->older_events)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, s->older_events, "older events"));
+	if (s->older_ledger)
+		buf_printf(b, "; %s of the ledger omitted",
+			text_format_plural(text, s->older_ledger, "older rows"));
+	if (s->older_labels)
+		buf_printf(b, "; the oldest %s omitted",
+			text_format_plural(text, s->older_labels, "labels"));
+	if (s->skipped_stacks)
+		buf_printf(b, "; %s omitted: damaged or over 64 KiB",
+			text_format_plural(text, s->skipped_stacks, "call stacks"));
+	if (s->other_stacks)
+		buf_printf(b, "; %s with little time omitted",
+			text_format_plural(text, s->other_stacks, "call stacks"));
+	if (s->last_ns) {
+		buf_puts(b, "\n  From ");
+		report_date(b, s->first_ns);
+		buf_puts(b, " to ");
+		report_date(b, s->last_ns);
+	}
+	if (s->pruned_before) {
+		buf_puts(b, "\n  Events before ");
+		report_date(b, s->pruned_before);
+		buf_printf(
+			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
+	}
+	buf_putc(b, '\n');
+}
+
+/* Lines that programs look for (a summary, a step) are only broken for a terminal. */
+static size_t line_width(const struct report_scope *s)
+{
+	return s->columns ? (size_t)MAX(s->columns, TEXT_WIDTH_MIN) : SIZE_MAX;
+}
+
+static size_t paragraph_width(const struct report_scope *s)
+{
+	return MIN(line_width(s), (size_t)PARAGRAPH_WIDTH);
+}
+
+static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
+{
+	char dur[TEXT_MAX];
+
+	buf_puts(b, "  Timeline:\n");
+	for (int i = 0; i < inc->step_count; i++) {
+		const struct incident_step *s = &inc->timeline[i];
+		_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+		buf_printf(b, "    [%s]%*s", s->layer, 8 - (int)strnlen(s->layer, 6), "");
+		if (s->time.ns) {
+			put_clock(b, s->time.ns);
+			buf_puts(b, "  ");
+		}
+		buf_puts(&text, s->detail);
+		if (s->dur_ns)
+			buf_printf(&text, " (%s)", text_format_duration(dur, s->dur_ns));
+		paragraph_wrap(
+			b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
+	}
+}
+
+static const char *explained_text(char out[TEXT_MAX], double explained)
+{
+	return explained < NOT_EXPLAINED ? "none" : text_format_percent(out, explained);
+}
+
+/* Nothing recorded explains it: what is sure is that the time was lost. */
+static bool is_unexplained(const struct incident *inc)
+{
+	return inc->excess_ns && inc->explained < NOT_EXPLAINED;
+}
+
+/* likely, 83 % */
+static void put_confidence(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(256);
+	char sure[TEXT_MAX];
+
+	buf_printf(&text, "%s, %s%s", confidence_word(inc->confidence),
+		text_format_percent(sure, inc->confidence),
+		is_unexplained(inc) ? " that this time was lost; cause unknown" : "");
+	paragraph_put(b, width, "  Confidence: ", buf_str(&text));
+}
+
+/* steps 174 → about 46 ms (44–52) */
+static void put_gain(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(512);
+	char gain[SPAN_GAIN_MAX], lost[SPAN_TEXT_MAX], n[TEXT_PLURAL_MAX];
+
+	if (inc->unit_ns && inc->fixed_ns < inc->unit_ns) {
+		buf_printf(&text, "%s %s", inc->unit ? inc->unit : "calls",
+			span_text_gain(gain, inc->unit_ns, inc->fixed_ns, inc->fixed_least_ns,
+				inc->fixed_most_ns));
+		paragraph_put(b, width, "  Without it: ", buf_str(&text));
+	} else if (inc->excess_ns) {
+		buf_printf(&text, "%s lost in %s", span_text_one(lost, inc->excess_ns),
+			inc->unit ? text_format_plural(n, inc->count, inc->unit)
+				  : text_format_plural(n, inc->slow_calls, "slow calls"));
+		paragraph_put(b, width, "  Cost: ", buf_str(&text));
+	}
+}
+
+static void put_stats(struct buf *b, const struct incident *inc, size_t width)
+{
+	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_PLURAL_MAX];
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+	if (inc->unit) {
+		buf_puts(&text, text_format_plural(calls, inc->count, inc->unit));
+		if (inc->excess_ns)
+			buf_printf(&text, ", %s lost, %s of it explained",
+				text_format_duration(excess, inc->excess_ns),
+				explained_text(share, inc->explained));
+		paragraph_put(b, width, "  Measured: ", buf_str(&text));
+		return;
+	}
+	buf_printf(&text, "%s of %s extra time in %s slow of %s",
+		explained_text(share, inc->explained), text_format_duration(excess, inc->excess_ns),
+		text_format_count(slow, inc->slow_calls),
+		text_format_plural(calls, inc->calls, "calls"));
+	paragraph_put(b, width, "  Explained: ", buf_str(&text));
+}
+
+/* called from forward() at train.py:142, 87 % of the excess */
+static void put_where(
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 14);
+	const struct incident *inc = e->incident;
+	double part = e->where_share;
+	char share[TEXT_MAX];
+	struct where w;
+
+	if (inc->place[0]) {
+		paragraph_put(b, width, "  Where: ", inc->place);
+		return;
+	}
+	buf_puts(&text, "called from ");
+	if (e->where && e->where[0]) {
+		buf_puts(&text, e->where);
+	} else if (where_find(inc, &scope->stacks, &w)) {
+		stack_text_place(&text, w.frame);
+		part = w.share;
+	} else {
+		return;
+	}
+	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
+		inc->excess_ns || !inc->unit ? "extra time" : inc->unit);
+	paragraph_put(b, width, "  Where: ", buf_str(&text));
+}
+
+static void put_evidence(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+
+	if (!inc->evidence_count && !inc->evidence_sql[0])
+		return;
+	if (!inc->evidence_count) {
+		paragraph_put(b, width, "  Evidence: ", "the SQL in --json finds it");
+		return;
+	}
+	buf_puts(&text, inc->evidence_count == 1 ? "row" : "rows");
+	for (int i = 0; i < MIN(inc->evidence_count, EVIDENCE_SHOWN); i++)
+		buf_printf(&text, "%s %llu", i ? "," : "", (unsigned long long)inc->evidence[i]);
+	buf_printf(&text, "%s (--json has %s)", inc->evidence_count > EVIDENCE_SHOWN ? ", …" : "",
+		inc->evidence_count == 1 ? "the SQL that finds it"
+					 : "them all, and the SQL that finds them");
+	paragraph_put(b, width, "  Evidence: ", buf_str(&text));
+}
+
+/* phase=train, step=1200 … 1260 (61 values) */
+static void put_labels(
+	struct buf *b, const struct incident *inc, const struct report_scope *scope, size_t width)
+{
+	_cleanup_buf_ struct buf line = BUF_INIT(1 << 16);
+	struct label_range ranges[LABELS_KEYS_MAX];
+	size_t more;
+	int n;
+
+	if (!scope->with_labels)
+		return;
+	n = labels_during(scope->labels, scope->label_count, inc, ranges, &more);
+	for (int i = 0; i < n; i++) {
+		const struct label_range *r = &ranges[i];
+
+		buf_printf(&line, "%s%s=%s", i ? ", " : "", r->key, r->values[0]);
+		if (r->total > 1)
+			buf_printf(&line, " %s %s (%zu values)", r->total > 2 ? "…" : "then",
+				r->values[r->value_count - 1], r->total);
+	}
+	if (more)
+		buf_printf(&line, " and more");
+	paragraph_put(b, width, "  Annotations: ", n ? buf_str(&line) : "none");
+}
+
+/* Of a stored verdict in one line, as published; else a line each. */
+static void put_fixes(struct buf *b, const struct report_entry *e, bool all, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 12);
+	const struct incident *inc = e->incident;
+	int n = all || e->stored ? inc->fix_count : MIN(inc->fix_count, FIXES_SHOWN);
+
+	for (int i = 0; i < n; i++) {
+		if (!e->stored)
+			paragraph_put(b, width, i ? "       " : "  Fix: ", inc->fixes[i]);
+		else
+			buf_printf(&text, "%s%s", i ? "; " : "", inc->fixes[i]);
+	}
+	if (text.len)
+		paragraph_put(b, width, "  Fix: ", buf_str(&text));
+}
+
+/* python3 (PID 101, 102 and 3 more), from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:30 UTC */
+static void put_subject(struct buf *b, const struct incident *inc, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1024);
+	uint32_t named = (uint32_t)MAX(inc->pid_count, 1);
+	int64_t second = (int64_t)NS_PER_S;
+
+	if (inc->pid) {
+		buf_printf(&text, "%s%sPID %u", inc->comm, inc->comm[0] ? " (" : "", inc->pid);
+		for (int i = 1; i < inc->pid_count; i++)
+			buf_printf(&text, ", %u", inc->pids[i]);
+		if (inc->pid_total > named)
+			buf_printf(&text, " and %u more", inc->pid_total - named);
+		buf_puts(&text, inc->comm[0] ? ")" : "");
+	}
+	if (inc->first.ns > 0) {
+		bool is_moment = inc->last.ns / second <= inc->first.ns / second;
+
+		buf_puts(&text, inc->pid ? ", " : "");
+		buf_puts(&text, is_moment ? "at " : "from ");
+		report_date(&text, inc->first.ns);
+		if (!is_moment) {
+			buf_puts(&text, " to ");
+			report_date(&text, inc->last.ns);
+		}
+	}
+	if (text.len)
+		paragraph_put(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
+}
+
+/* What a published agent knows, in its order. */
+static void put_stored(
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope)
+{
+	const struct incident *inc = e->incident;
+	size_t width = paragraph_width(scope);
+
+	put_subject(b, inc, line_width(scope));
+	if (inc->step_count)
+		put_timeline(b, inc, line_width(scope));
+	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
+	if (inc->explanation[0])
+		paragraph_put(b, width, "  Why: ", inc->explanation);
+	put_where(b, e, scope, width);
+	put_fixes(b, e, true, width);
+	put_evidence(b, inc, width);
+}
+
+/* All but the title. */
+static void put_rest(struct buf *b, const struct report_entry *e, const struct report_scope *scope)
+{
+	const struct incident *inc = e->incident;
+	size_t width = paragraph_width(scope);
+	bool verbose = e->verbose || scope->verbose;
+
+	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
+	put_fixes(b, e, verbose, width);
+	put_where(b, e, scope, width);
+	put_subject(b, inc, line_width(scope));
+	put_labels(b, inc, scope, width);
+	put_confidence(b, inc, width);
+	put_gain(b, inc, width);
+	if (!verbose)
+		return;
+	paragraph_put(b, width, "  Why: ", inc->explanation);
+	put_stats(b, inc, width);
+	put_timeline(b, inc, line_width(scope));
+	put_evidence(b, inc, width);
+}
+
+static void put_incident(
+	struct buf *b, const struct report_entry *e, const struct report_scope *scope, bool color)
+{
+	const struct incident *inc = e->incident;
+	const char *severity = severity_name(inc->severity);
+	_cleanup_buf_ struct buf title = BUF_INIT(1 << 12);
+
+	if (color)
+		buf_printf(b, "\n%s[%s]%s ", severity_color(inc->severity), severity, RESET);
+	else
+		buf_printf(b, "\n[%s] ", severity);
+	if (e->node)
+		buf_printf(&title, "[%s] ", e->node);
+	buf_puts(&title, inc->summary);
+	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	if (e->stored)
+		put_stored(b, e, scope);
+	else
+		put_rest(b, e, scope);
+}
+
+void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color)
+{
+	struct report_scope scope = {.columns = columns};
+
+	put_incident(b, e, &scope, color);
+}
+
+/* "Waited for rank 1 of node b, 17s in all: see there" */
+static void put_late(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_MAX];
+
+	buf_printf(b, "  Waited for rank %d of node ", s->late_rank);
+	text_escape_terminal(b, s->late_node);
+	if (s->late_ns)
+		buf_printf(b, ", %s in all", text_format_duration(text, s->late_ns));
+	buf_puts(b, ": see there\n");
+}
+
+static void put_stored_count(struct buf *b, size_t n)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
+		text_format_plural(text, n, "incidents"), n == 1 ? "was" : "were",
+		n == 1 ? "it" : "them");
+}
+
+static void put_nothing(struct buf *b, const struct report_scope *s)
+{
+	if (!s->events)
+		buf_puts(b,
+			"  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n");
+	else if (s->no_gpu_calls)
+		buf_puts(b,
+			"  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n");
+	else
+		all_clear_put(b, s, paragraph_width(s));
+}
+
+static void put_hidden(struct buf *b, size_t n)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	buf_printf(b, "\n%s %s not shown; --json has them all\n",
+		text_format_plural(text, n, "smaller incidents"), n == 1 ? "is" : "are");
+}
+
+void report_text(struct buf *b, const struct incident *incidents, size_t count,
+	const struct report_scope *scope, bool color)
+{
+	put_title(b, incidents, count, scope, color);
+	put_scope(b, scope);
+	if (scope->late_node)
+		put_late(b, scope);
+	else if (!count)
+		put_nothing(b, scope);
+	if (!count && scope->stored_verdicts)
+		put_stored_count(b, scope->stored_verdicts);
+	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
+		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
+	if (count > INCIDENTS_SHOWN)
+		put_hidden(b, count - INCIDENTS_SHOWN);
+	if (count && !scope->verbose)
+		buf_puts(b, "\n-v adds figures, timeline and evidence; --json has everything\n");
+	if (scope->with_stacks) {
+		struct stack_report stacks = {.stacks = &scope->stacks,
+			.totals = scope->totals,
+			.total_count = scope->total_count,
+			.width = line_width(scope),
+			.color = color};
+
+		stack_report_text(b, incidents, MIN(count, (size_t)INCIDENTS_SHOWN), &stacks);
+	}
+}

@@ -1,0 +1,197 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* steps_json.c - see steps_json.h; and /api/v1/steps. */
+#include "answer/encode/steps_json.h"
+
+#include <stdio.h>
+
+#include "answer/encode/event_json.h"
+#include "diagnose/accounts/account.h"
+
+/* What a line and an entry have in common; @w is in their object. */
+static void put_times(struct json_writer *w, const struct steps_line *l)
+{
+	json_string_member(w, "line", account_line_id(l->line));
+	json_string_member(w, "title", account_line_title(l->line));
+	json_uint_member(w, "ordinary_ns", l->ordinary_ns);
+	json_uint_member(w, "slow_ns", l->slow_ns);
+	json_int_member(w, "difference_ns", l->difference_ns);
+	json_double_member(w, "share", l->share);
+}
+
+static void put_lines(struct json_writer *w, const struct step_account *a)
+{
+	struct steps_line lines[ACCOUNT_LINES];
+	int n = steps_lines(a, lines);
+
+	json_begin_array_member(w, "lines");
+	for (int i = 0; i < n; i++) {
+		json_begin_object(w);
+		put_times(w, &lines[i]);
+		json_uint_member(w, "mean_ns", lines[i].mean_ns);
+		json_uint_member(w, "total_ns", a->total_ns[lines[i].line]);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* Whose time it is, of those that have any. */
+static void put_owners(struct json_writer *w, const struct step_account *a)
+{
+	json_begin_array_member(w, "owners");
+	for (int i = 0; i < ACCOUNT_OWNERS; i++) {
+		struct steps_line l = steps_owner(a, (enum account_owner)i);
+
+		if (!l.ordinary_ns && !l.slow_ns)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "owner", account_owner_id((enum account_owner)i));
+		json_string_member(w, "title", steps_owner_title((enum account_owner)i));
+		json_uint_member(w, "ordinary_ns", l.ordinary_ns);
+		json_uint_member(w, "slow_ns", l.slow_ns);
+		json_int_member(w, "difference_ns", l.difference_ns);
+		json_double_member(w, "share", l.share);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_frame(struct json_writer *w, const char *key, const struct stack_frame *f)
+{
+	json_key(w, key);
+	if (f)
+		event_json_frame(w, f);
+	else
+		json_put_null(w);
+}
+
+static void put_frames(struct json_writer *w, const struct stack *s)
+{
+	json_key(w, "frames");
+	if (s)
+		event_json_stack(w, s);
+	else
+		json_put_null(w);
+}
+
+static void put_entry(struct json_writer *w, const struct steps_row *row,
+	const struct account_entry *e, enum steps_detail detail)
+{
+	struct steps_line l = steps_entry(row->account, e);
+	struct steps_place place = steps_place(row->stacks, e);
+	char hash[24];
+
+	json_begin_object(w);
+	put_times(w, &l);
+	if (!row->account->slow_steps)
+		json_uint_member(w, "mean_ns", l.mean_ns);
+	json_string_member(w, "owner", account_owner_id(e->owner));
+	json_uint_member(w, "pid", e->pid);
+	json_string_member(w, "comm", e->comm);
+	json_uint_member(w, "culprit_pid", e->culprit_pid);
+	json_string_member(w, "culprit", e->culprit);
+	snprintf(hash, sizeof(hash), "%lld", (long long)e->stack_hash);
+	json_string_member(w, "stack_hash", e->stack_hash ? hash : NULL);
+	put_frame(w, "where", place.user);
+	put_frame(w, "within", place.within);
+	if (detail == STEPS_STACKS)
+		put_frames(w, stack_find(row->stacks, e->stack_hash));
+	json_end_object(w);
+}
+
+static void put_bar(struct json_writer *w, const struct account_bar *bar)
+{
+	json_begin_object(w);
+	json_int_member(w, "start_ns", bar->start.ns);
+	json_uint_member(w, "dur_ns", bar->dur_ns);
+	json_uint_member(w, "steps", bar->steps);
+	json_uint_member(w, "slow_steps", bar->slow_steps);
+	json_begin_object_member(w, "ns");
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		if (bar->ns[i])
+			json_uint_member(w, account_line_id((enum account_line)i), bar->ns[i]);
+	json_end_object(w);
+	json_end_object(w);
+}
+
+static void put_counts(struct json_writer *w, const struct step_account *a)
+{
+	json_string_member(w, "origin", step_origin_id(a->origin));
+	json_string_member(w, "origin_text", step_origin_text(a->origin));
+	json_double_member(w, "confidence", a->confidence);
+	json_uint_member(w, "steps", a->steps);
+	json_uint_member(w, "ordinary_steps", a->ordinary_steps);
+	json_uint_member(w, "slow_steps", a->slow_steps);
+	json_uint_member(w, "other_steps", a->other_steps);
+	json_uint_member(w, "group", a->group);
+	json_uint_member(w, "period_steps", a->period_steps);
+	if (a->is_drift) {
+		json_uint_member(w, "drift_from_ns", a->drift_from_ns);
+		json_uint_member(w, "drift_to_ns", a->drift_to_ns);
+	}
+	json_int_member(w, "first_ns", a->first.ns);
+	json_int_member(w, "last_ns", a->last.ns);
+	json_int_member(w, "slow_first_ns", a->slow_first.ns);
+	json_int_member(w, "slow_last_ns", a->slow_last.ns);
+	json_uint_member(w, "mean_step_ns", steps_mean_ns(a));
+	json_uint_member(w, "ordinary_step_ns", a->ordinary_step_ns);
+	json_uint_member(w, "slow_step_ns", a->slow_step_ns);
+	json_uint_member(w, "lost_ns", a->lost_ns);
+	json_double_member(w, "ordinary_launches", a->ordinary_launches);
+	json_double_member(w, "slow_launches", a->slow_launches);
+	json_double_member(w, "ordinary_bytes", a->ordinary_bytes);
+	json_double_member(w, "slow_bytes", a->slow_bytes);
+	json_string_member(w, "unknown_reason", a->unknown_reason ? a->unknown_reason : "");
+}
+
+void steps_put_account(struct json_writer *w, const struct steps_row *row, enum steps_detail detail)
+{
+	const struct step_account *a = row->account;
+	int entries = detail == STEPS_FEW ? MIN(a->entry_count, STEPS_ENTRIES_FEW) : a->entry_count;
+
+	json_begin_object(w);
+	json_string_member(w, "node", row->node);
+	json_uint_member(w, "pid", a->pid);
+	json_uint_member(w, "tid", a->tid);
+	json_string_member(w, "comm", a->comm);
+	put_counts(w, a);
+	put_lines(w, a);
+	put_owners(w, a);
+	json_begin_array_member(w, "entries");
+	for (int i = 0; i < entries; i++)
+		put_entry(w, row, &a->entries[i], detail);
+	json_end_array(w);
+	if (detail != STEPS_FEW) {
+		json_begin_array_member(w, "bars");
+		for (size_t i = 0; i < a->bar_count; i++)
+			put_bar(w, &a->bars[i]);
+		json_end_array(w);
+	}
+	json_end_object(w);
+}
+
+void steps_put(
+	struct json_writer *w, const struct steps_answer *a, size_t limit, enum steps_detail detail)
+{
+	json_begin_array_member(w, "accounts");
+	for (size_t i = 0; i < MIN(a->count, limit); i++)
+		steps_put_account(w, &a->rows[i], detail);
+	json_end_array(w);
+	json_bool_member(w, "truncated", a->count > limit);
+	if (!a->count)
+		json_string_member(w, "reason", a->reason);
+}
+
+int steps_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(steps_answer_done) struct steps_answer a = {0};
+	int r = answer_steps(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	steps_put(w, &a, answer_limit(q->request->limit, ACCOUNTS_MAX, ACCOUNTS_MAX),
+		q->request->stacks ? STEPS_STACKS : STEPS_FULL);
+	put_window(q, w);
+	json_end_object(w);
+	return 0;
+}

@@ -1,0 +1,316 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline_json.c - a time line as JSON. Rows of numbers are arrays, because there are thousands of
+ * them: docs/api.md says what stands where. The origin is text: as a number of ns since 1970 it would
+ * be cut in JavaScript. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "answer/encode/timeline_json.h"
+
+void timeline_put_group(
+	struct json_writer *w, const struct timeline_index *ix, const struct timeline_process *p)
+{
+	json_string_member(w, "node", ix->nodes[p->node]);
+	json_int_member(w, "pid", p->pid);
+	json_string_member(w, "name", p->command[0] ? p->command : p->comm);
+	if (p->rank >= 0)
+		json_int_member(w, "rank", p->rank);
+	else
+		json_null_member(w, "rank");
+}
+
+void timeline_track_id(
+	struct buf *b, const struct timeline_index *ix, const struct timeline_entry *e)
+{
+	const struct timeline_process *p = &ix->processes[e->process];
+	const struct timeline_lane *l = e->lane ? e->lane : e->waiting ? e->waiting : e->blocked;
+
+	switch (e->kind) {
+	case TRACK_PROCESS: buf_printf(b, "p:%u", p->pid); break;
+	case TRACK_RANK: buf_printf(b, "r:%u", p->pid); break;
+	case TRACK_THREAD: buf_printf(b, "t:%u:%u", p->pid, l->key.tid); break;
+	case TRACK_STREAM: buf_printf(b, "s:%u:%" PRIx64, p->pid, l->key.stream); break;
+	case TRACK_HOST: buf_printf(b, "h:%u", p->pid); break;
+	case TRACK_KINDS: break;
+	}
+	if (timeline_index_has_nodes(ix) && ix->nodes[p->node][0])
+		buf_printf(b, "@%s", ix->nodes[p->node]);
+}
+
+static void put_name(struct json_writer *w, const struct timeline_track *t)
+{
+	char name[64];
+
+	switch (t->kind) {
+	case TRACK_PROCESS: snprintf(name, sizeof(name), "all calls"); break;
+	case TRACK_RANK:
+		if (t->process->rank >= 0)
+			snprintf(name, sizeof(name), "rank %d collectives", t->process->rank);
+		else
+			snprintf(name, sizeof(name), "collectives");
+		break;
+	case TRACK_THREAD:
+		snprintf(name, sizeof(name), "%s %u",
+			t->name[0]            ? t->name
+			: t->process->comm[0] ? t->process->comm
+					      : "thread",
+			t->tid);
+		break;
+	case TRACK_STREAM:
+		if (t->stream)
+			snprintf(name, sizeof(name), "stream 0x%" PRIx64, t->stream);
+		else
+			snprintf(name, sizeof(name), "default stream");
+		break;
+	default: snprintf(name, sizeof(name), "disk, network, memory"); break;
+	}
+	json_string_member(w, "name", name);
+}
+
+static void put_bins(struct json_writer *w, const struct timeline_track *t)
+{
+	json_begin_array_member(w, "bins");
+	for (size_t i = 0; i < t->calls.bin_count; i++) {
+		const struct timeline_bin *b = &t->calls.bins[i];
+
+		json_begin_array(w);
+		json_put_int(w, b->bin);
+		json_put_uint(w, b->busy_ns);
+		json_put_uint(w, b->count);
+		json_put_int(w, b->name);
+		if (t->kind == TRACK_RANK)
+			json_put_uint(w, b->wait_ns);
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
+static void put_ref(struct json_writer *w, const struct timeline_slice *s)
+{
+	char ref[96];
+	const struct timeline_collective *c = s->collective;
+
+	if (c)
+		snprintf(ref, sizeof(ref), "c%" PRId64 ".%u.%u.%u", c->start_ns, c->pid, c->tid,
+			c->op);
+	else
+		snprintf(ref, sizeof(ref), "e%" PRId64, s->row);
+	json_put_string(w, ref);
+}
+
+static void put_slices(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_track *t)
+{
+	json_begin_array_member(w, "slices");
+	for (size_t i = 0; i < t->calls.slice_count; i++) {
+		const struct timeline_slice *s = &t->calls.slices[i];
+
+		json_begin_array(w);
+		json_put_int(w, s->start_ns - a->origin_ns);
+		json_put_uint(w, s->dur_ns);
+		json_put_int(w, s->name);
+		put_ref(w, s);
+		json_put_int(w, s->depth);
+		if (s->collective) {
+			json_put_uint(w, s->wait_ns);
+			json_put_int(w, s->collective->late_rank);
+		}
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
+static void put_off_slices(struct json_writer *w, const struct timeline_answer *a,
+	const struct timeline_list *l, int kind)
+{
+	for (size_t i = 0; i < l->slice_count; i++) {
+		const struct timeline_slice *s = &l->slices[i];
+
+		json_begin_array(w);
+		json_put_int(w, s->start_ns - a->origin_ns);
+		json_put_uint(w, s->dur_ns);
+		json_put_int(w, kind);
+		json_put_int(w, s->peer);
+		put_ref(w, s);
+		json_end_array(w);
+	}
+}
+
+static void put_off_bins(struct json_writer *w, const struct timeline_list *l, int kind)
+{
+	for (size_t i = 0; i < l->bin_count; i++) {
+		const struct timeline_bin *b = &l->bins[i];
+
+		json_begin_array(w);
+		json_put_int(w, b->bin);
+		json_put_uint(w, b->busy_ns);
+		json_put_uint(w, b->count);
+		json_put_int(w, kind);
+		json_put_int(w, b->name);
+		json_end_array(w);
+	}
+}
+
+static void put_track(struct json_writer *w, const struct timeline_answer *a,
+	const struct timeline_index *ix, const struct timeline_track *t)
+{
+	_cleanup_buf_ struct buf id = BUF_INIT(512);
+
+	timeline_track_id(&id, ix, t->entry);
+	json_begin_object(w);
+	json_string_member(w, "id", buf_str(&id));
+	json_string_member(w, "kind", timeline_track_names[t->kind]);
+	json_begin_object_member(w, "group");
+	timeline_put_group(w, ix, t->process);
+	json_end_object(w);
+	put_name(w, t);
+	json_uint_member(w, "total_ns", t->total_ns);
+	json_int_member(w, "bin_ns", INT64_C(1) << t->shift);
+	put_bins(w, t);
+	put_slices(w, a, t);
+	if (t->kind == TRACK_THREAD) {
+		json_begin_array_member(w, "off");
+		put_off_slices(w, a, &t->waiting, a->waiting_name);
+		put_off_slices(w, a, &t->blocked, a->blocked_name);
+		json_end_array(w);
+		json_begin_array_member(w, "off_bins");
+		put_off_bins(w, &t->waiting, a->waiting_name);
+		put_off_bins(w, &t->blocked, a->blocked_name);
+		json_end_array(w);
+	}
+	json_end_object(w);
+}
+
+static void put_steps(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
+{
+	json_bool_member(w, "steps_known", ix->steps_known);
+	json_begin_array_member(w, "steps");
+	for (size_t i = 0; i < a->bar_count; i++) {
+		const struct timeline_bar *b = &a->bars[i];
+
+		json_begin_array(w);
+		json_put_int(w, b->start_ns);
+		json_put_uint(w, b->dur_ns);
+		json_put_uint(w, b->slow);
+		json_put_uint(w, b->steps);
+		json_put_uint(w, b->pid);
+		json_put_string(w, ix->nodes[b->node]);
+		json_end_array(w);
+	}
+	json_end_array(w);
+}
+
+static void put_incidents(struct json_writer *w, const struct timeline_answer *a)
+{
+	json_begin_array_member(w, "incidents");
+	for (size_t i = 0; i < a->incident_count; i++) {
+		const struct timeline_incident *n = &a->incidents[i];
+
+		json_begin_object(w);
+		json_string_member(w, "id", n->id);
+		json_int_member(w, "start", n->start_ns);
+		json_uint_member(w, "dur", n->dur_ns);
+		json_string_member(w, "severity", n->severity);
+		json_string_member(w, "title", n->title);
+		json_string_member(w, "node", n->node);
+		json_int_member(w, "pid", n->pid);
+		json_bool_member(w, "active", n->active);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_gpus(struct json_writer *w, const struct timeline_answer *a)
+{
+	json_begin_array_member(w, "gpu");
+	for (size_t i = 0; i < a->series_count; i++) {
+		const struct timeline_series *s = &a->series[i];
+
+		json_begin_object(w);
+		json_string_member(w, "node", s->node);
+		json_int_member(w, "gpu", s->gpu);
+		json_string_member(w, "field", timeline_gpu_fields[s->field].name);
+		json_string_member(w, "unit", timeline_gpu_fields[s->field].unit);
+		json_begin_array_member(w, "points");
+		for (size_t k = 0; k < s->count; k++) {
+			json_begin_array(w);
+			json_put_int(w, s->points[k].time_ns - a->origin_ns);
+			json_put_thousandths(w, (int64_t)(s->points[k].value * 1000 + 0.5));
+			json_end_array(w);
+		}
+		json_end_array(w);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_counts(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
+{
+	json_begin_array_member(w, "groups");
+	for (size_t i = 0; i < a->count_count; i++) {
+		json_begin_object(w);
+		timeline_put_group(w, ix, a->counts[i].process);
+		json_uint_member(w, "calls", a->counts[i].calls);
+		json_uint_member(w, "rows", a->counts[i].rows);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+static void put_times(struct json_writer *w, const struct timeline_answer *a)
+{
+	char origin[32];
+
+	snprintf(origin, sizeof(origin), "%" PRId64, a->origin_ns);
+	json_string_member(w, "origin", origin);
+	json_int_member(w, "from", a->from_ns);
+	json_int_member(w, "to", a->to_ns);
+	json_int_member(w, "begin", a->begin_ns);
+	json_int_member(w, "end", a->end_ns);
+	json_int_member(w, "bin_ns", INT64_C(1) << a->shift);
+	json_string_member(w, "level", a->is_events ? "events" : "bins");
+}
+
+static void put_names(struct json_writer *w, const struct timeline_answer *a)
+{
+	json_begin_array_member(w, "names");
+	for (size_t i = 0; i < a->name_count; i++)
+		json_put_string(w, a->names[i]);
+	json_end_array(w);
+}
+
+static void put_all(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
+{
+	put_times(w, a);
+	put_names(w, a);
+	json_begin_array_member(w, "tracks");
+	for (size_t i = 0; i < a->track_count; i++)
+		put_track(w, a, ix, &a->tracks[i]);
+	json_end_array(w);
+	json_uint_member(w, "more_tracks", a->other_tracks);
+	put_counts(w, a, ix);
+	put_steps(w, a, ix);
+	put_incidents(w, a);
+	put_gpus(w, a);
+}
+
+int timeline_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	static const struct timeline_index none;
+	const struct timeline_index *ix = q->request->timeline;
+	_cleanup_(timeline_answer_done) struct timeline_answer a = {0};
+	int r = answer_timeline(q, ix ? ix : &none, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_bool_member(w, "ready", ix && ix->has_rows);
+	json_double_member(
+		w, "progress", ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
+	put_all(w, &a, ix ? ix : &none);
+	return answer_end(q, w, a.truncated);
+}

@@ -1,0 +1,355 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* explain.c - runs the engine over what was loaded; puts stored verdicts into words. */
+#include "answer/explain.h"
+
+#include <string.h>
+
+#include "answer/chain_step.h"
+#include "diagnose/accounts/account_task.h"
+#include "base/text.h"
+#include "wire/op_kind.h"
+
+static bool has_gpu_calls(const struct nodedb_content *c)
+{
+	for (size_t i = 0; i < c->aggregate_count; i++)
+		if (op_kind_is_gpu(c->aggregates[i].source))
+			return true;
+	for (size_t i = 0; i < c->event_count; i++)
+		if (op_kind_is_gpu(c->events[i].source))
+			return true;
+	return false;
+}
+
+/* How many of total_calls are host events; false where only a part of them is loaded. */
+static bool count_host_events(const struct nodedb_content *c, uint64_t *ret)
+{
+	uint64_t n = 0;
+
+	if (c->aggregate_count && !c->older_aggregates) {
+		for (size_t i = 0; i < c->aggregate_count; i++)
+			if (!op_kind_is_gpu(c->aggregates[i].source))
+				n += c->aggregates[i].sketch.count;
+	} else if (c->total_calls == c->event_count) {
+		for (size_t i = 0; i < c->event_count; i++)
+			n += !op_kind_is_gpu(c->events[i].source);
+	} else {
+		return false;
+	}
+	*ret = MIN(n, c->total_calls);
+	return true;
+}
+
+static struct examined examined_of(const struct nodedb_content *c)
+{
+	struct examined e = {.readings = c->gpu_sample_count,
+		.collectives = c->collective_count,
+		.groups = c->container_count};
+
+	for (size_t i = 0; i < c->event_count; i++) {
+		const struct event *v = &c->events[i];
+
+		e.calls += op_kind_is_gpu(v->source);
+		e.stays += v->source == SOURCE_HOST && v->op == HOST_SCHED_SWITCH;
+	}
+	return e;
+}
+
+static struct report_scope scope_of(const struct nodedb_content *c)
+{
+	uint64_t host_events = 0;
+	bool is_known = count_host_events(c, &host_events);
+
+	return (struct report_scope){
+		.node = c->node,
+		.first_ns = c->first_ns,
+		.last_ns = c->last_ns,
+		.events = c->event_count,
+		.no_gpu_calls = !has_gpu_calls(c),
+		.calls = c->total_calls - host_events,
+		.host_events = host_events,
+		.mixed = !is_known,
+		.examined = examined_of(c),
+		.skipped_rows = c->skipped_rows,
+		.older_events = c->older_events,
+		.older_ledger = c->older_ledger,
+		.thinned_rows = c->thinned_rows,
+		.completeness = completeness_of(c->has_books ? &c->books : NULL),
+		.pruned_rows = c->pruned_rows,
+		.pruned_before = c->pruned_before,
+		.labels = c->labels,
+		.label_count = c->label_count,
+		.older_labels = c->older_labels,
+		.stacks = c->stacks,
+		.skipped_stacks = c->skipped_stacks,
+	};
+}
+
+struct recording explain_recording(const struct nodedb_content *c)
+{
+	return (struct recording){
+		.events = c->events,
+		.event_count = c->event_count,
+		.aggregates = c->aggregates,
+		.aggregate_count = c->aggregate_count,
+		.samples = c->samples,
+		.sample_count = c->sample_count,
+		.gpus = c->gpu_samples,
+		.gpu_count = c->gpu_sample_count,
+		.homes = c->homes,
+		.home_count = c->home_count,
+		.collectives = c->collectives,
+		.collective_count = c->collective_count,
+		.labels = c->labels,
+		.label_count = c->label_count,
+		.ledger = c->ledger,
+		.ledger_count = c->ledger_count,
+		.kernels = c->kernels,
+		.kernel_count = c->kernel_count,
+		.containers = c->containers,
+		.container_count = c->container_count,
+		.stacks = &c->stacks,
+		.books = c->has_books ? &c->books : NULL,
+		.node = c->node,
+	};
+}
+
+/* Collectives of all nodes are looked at with the events of one: a rank that others wait for is
+ * reported where it runs, because only there is seen what it did. Returns a row of that rank, or NULL:
+ * it runs here. */
+static const struct collective_row *find_elsewhere(
+	const struct nodedb_content *c, const struct incident *i)
+{
+	const struct collective_row *elsewhere = NULL;
+
+	if (i->source != SOURCE_NCCL || !i->culprit_node[0] || !strcmp(i->culprit_node, c->node))
+		return NULL;
+	for (size_t k = 0; k < c->collective_count; k++) {
+		const struct collective_row *row = &c->collectives[k];
+
+		/* By process: the rank of an incident is the job's, not a communicator's. */
+		if (row->pid == i->pid && !strcmp(row->node, i->culprit_node) &&
+			(!elsewhere || (row->op == i->op && row->start.ns <= i->last.ns)))
+			elsewhere = row;
+	}
+	return elsewhere;
+}
+
+/* Whether a rank of this node is in the communicator; one without a name is of its node alone. */
+static bool takes_part(const struct nodedb_content *c, uint64_t comm_hash)
+{
+	for (size_t k = 0; comm_hash && k < c->collective_count; k++)
+		if (c->collectives[k].c.comm_hash == comm_hash &&
+			!strcmp(c->collectives[k].node, c->node))
+			return true;
+	return false;
+}
+
+static void keep_own(const struct nodedb_content *c, struct explanation *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->count; i++) {
+		const struct incident *inc = &e->incidents[i];
+		const struct collective_row *row = find_elsewhere(c, inc);
+
+		if (!row) {
+			e->incidents[kept++] = *inc;
+		} else if (!e->scope.late_node && takes_part(c, row->c.comm_hash)) {
+			e->scope.late_node = row->node;
+			e->scope.late_rank = row->c.rank;
+			e->scope.late_ns = inc->excess_ns;
+		}
+	}
+	e->count = kept;
+}
+
+static bool has_account(const struct step_report *r, uint32_t pid)
+{
+	for (size_t i = 0; i < r->count; i++)
+		if (r->items[i].pid == pid)
+			return true;
+	return false;
+}
+
+static bool is_brief(const struct examined *e, uint32_t pid)
+{
+	for (size_t i = 0; i < e->brief_count; i++)
+		if (e->brief[i].pid == pid)
+			return true;
+	return false;
+}
+
+/* Processes that used a GPU and have no account. */
+static void find_brief(
+	const struct recording *rec, const struct step_report *accounts, struct examined *e)
+{
+	uint32_t last = 0; /* rows of one process follow each other */
+
+	for (size_t i = 0; i < rec->event_count && e->brief_count < EXAMINED_BRIEF; i++) {
+		const struct event *v = &rec->events[i];
+
+		if (!op_kind_is_gpu(v->source) || v->pid == last)
+			continue;
+		last = v->pid;
+		if (is_brief(e, v->pid) || has_account(accounts, v->pid))
+			continue;
+		e->brief[e->brief_count].pid = v->pid;
+		memcpy(e->brief[e->brief_count++].comm, v->comm, COMM_LEN);
+	}
+}
+
+static int take_accounts(struct account_task *t, struct explanation *ret)
+{
+	int r = account_task_end(t);
+
+	if (r < 0)
+		return r;
+	ret->accounts = t->report;
+	t->report = (struct step_report){0};
+	ret->scope.accounts = ret->accounts;
+	find_brief(t->rec, &ret->accounts, &ret->scope.examined);
+	return 0;
+}
+
+int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
+	struct errinfo *reterr)
+{
+	struct recording rec = explain_recording(c);
+	_cleanup_(account_task_done) struct account_task accounts = {0};
+	int r;
+
+	*ret = (struct explanation){0};
+	rec.accounts = &accounts;
+	account_task_begin(&accounts, &rec, true);
+	ret->scope = scope_of(c);
+	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	if (r == 0)
+		r = take_accounts(&accounts, ret);
+	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
+		keep_own(c, ret);
+	if (r == 0 && stacks) {
+		ret->scope.with_stacks = true;
+		ret->scope.other_stacks = c->other_stacks;
+		r = stack_total_run(
+			c->events, c->event_count, NULL, &ret->totals, &ret->scope.total_count);
+		ret->scope.totals = ret->totals;
+	}
+	if (r == 0)
+		return 0;
+	explanation_done(ret);
+	return errinfo_set(reterr, r, "not enough memory to explain %zu events", c->event_count);
+}
+
+void explanation_done(struct explanation *e)
+{
+	free(e->incidents);
+	free(e->totals);
+	step_report_done(&e->accounts);
+	*e = (struct explanation){0};
+}
+
+/* [LAYER]  detail (duration), a line each. */
+static void put_timeline(struct buf *b, const char *lines)
+{
+	struct chain_step step;
+	char text[TEXT_MAX];
+
+	buf_puts(b, "    Timeline:\n");
+	while ((lines = chain_step_next(lines, &step))) {
+		buf_puts(b, "      [");
+		text_escape_terminal_len(b, step.layer, step.layer_len);
+		buf_puts(b, "]  ");
+		text_escape_terminal_len(b, step.detail, step.detail_len);
+		if (step.us && step.us < UINT64_MAX / NS_PER_US)
+			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
+		buf_putc(b, '\n');
+	}
+}
+
+static void put_chain(struct buf *b, const struct incident_row *row)
+{
+	buf_puts(b, "\n  [");
+	text_escape_terminal(b, row->severity);
+	buf_puts(b, "] ");
+	text_escape_terminal(b, row->summary);
+	buf_putc(b, '\n');
+	if (row->detected_ns > 0) {
+		buf_puts(b, "    Detected: ");
+		report_date(b, row->detected_ns);
+		buf_putc(b, '\n');
+	}
+	if (row->timeline[0])
+		put_timeline(b, row->timeline);
+	buf_puts(b, "    Root cause: ");
+	text_escape_terminal(b, row->root_cause);
+	buf_putc(b, '\n');
+	for (const char *fix = row->fixes; *fix; fix += strspn(fix, "\n")) {
+		size_t len = strcspn(fix, "\n");
+
+		buf_puts(b, fix == row->fixes ? "    Fix: " : "; ");
+		text_escape_terminal_len(b, fix, len);
+		fix += len;
+	}
+	buf_puts(b, row->fixes[0] ? "\n" : "");
+}
+
+int explain_severity(const char *name)
+{
+	int s = SEVERITY_COUNT - 1;
+
+	while (s >= 0 && strcmp(name, severity_name((enum severity)s)) != 0)
+		s--;
+	return s;
+}
+
+static int worst_first(const void *a, const void *b)
+{
+	const struct incident_row *x = a, *y = b;
+	int by_severity = explain_severity(y->severity) - explain_severity(x->severity);
+
+	if (by_severity)
+		return by_severity;
+	if (x->detected_ns != y->detected_ns)
+		return x->detected_ns < y->detected_ns ? -1 : 1;
+	return strcmp(x->id, y->id);
+}
+
+void explain_sort_chains(struct nodedb_content *c)
+{
+	if (c->chain_count)
+		qsort(c->chains, c->chain_count, sizeof(*c->chains), worst_first);
+}
+
+/* "4 stored verdicts of node a (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
+static void put_chains_title(struct buf *b, const struct nodedb_content *c)
+{
+	char text[TEXT_PLURAL_MAX];
+	const char *comma = " (";
+
+	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored incidents"));
+	if (c->node[0]) {
+		buf_puts(b, " of node ");
+		text_escape_terminal(b, c->node);
+	}
+	for (int s = SEVERITY_COUNT - 1; s >= SEVERITY_LOW; s--) {
+		size_t n = 0;
+
+		for (size_t i = 0; i < c->chain_count; i++)
+			n += !strcmp(c->chains[i].severity, severity_name((enum severity)s));
+		if (!n)
+			continue;
+		buf_printf(b, "%s%zu %s", comma, n, severity_name((enum severity)s));
+		comma = ", ";
+	}
+	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
+	if (c->skipped_rows)
+		buf_printf(b, "  %s omitted\n",
+			text_format_plural(text, c->skipped_rows, "damaged rows"));
+}
+
+void explain_chains_text(struct buf *b, const struct nodedb_content *c)
+{
+	put_chains_title(b, c);
+	for (size_t i = 0; i < c->chain_count; i++)
+		put_chain(b, &c->chains[i]);
+}

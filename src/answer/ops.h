@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* ops.h - how often each operation was called in a time, and how long it took. */
+#pragma once
+
+#include "answer/answer.h"
+#include "answer/encode/row.h"
+#include "answer/op_stat.h"
+
+enum ops_origin {
+	OPS_NOTHING,  /* there are no calls */
+	OPS_SKETCHES, /* of every call, by the aggregates' distributions */
+	OPS_ROWS,     /* of the rows: a published file, or the newest rows were asked for */
+	OPS_MINUTES,  /* of every call, by aggregates that know no percentiles */
+};
+
+struct ops_answer {
+	struct op_stat *rows; /* most time first; calls inside others are rows of their own */
+	size_t count;
+	enum ops_origin origin;
+	uint64_t calls; /* of all rows but those inside others, which would count twice */
+	uint64_t
+		all_calls; /* the same, or what the minutes of a published file know beyond its rows */
+	uint64_t wall_ns;                  /* of the time asked about */
+	uint64_t damaged_rows, older_rows; /* left out; OPS_ROWS */
+	bool truncated;                    /* there are more buckets than are added up */
+};
+
+/* answer_ops - what the question's scope has. ops_answer_done() releases it. */
+int answer_ops(const struct question *q, struct ops_answer *ret, struct errinfo *reterr);
+void ops_answer_done(struct ops_answer *a);
+
+/* ops_sum_up - sorts the rows and computes what follows from them: averages, shares, calls. */
+void ops_sum_up(struct ops_answer *a);
+
+/* ops_fields - a row for whoever shows it. */
+extern const struct row_field ops_fields[];
+#define OPS_PERCENTILES 1 /* unknown where the origin is OPS_MINUTES */
+#define OPS_DETAILS     2 /* what a short answer can do without */
+
+/* ---- while buckets are added up ---- */
+
+struct op_sum {
+	uint8_t source;
+	uint16_t op;
+	bool nested;
+	uint64_t stored;
+	struct sketch sketch;
+};
+
+struct op_sums {
+	struct op_sum *rows; /* in any order */
+	size_t count;
+};
+
+/* op_sums_find - the row of the aggregate's operation, new if need be; valid until the next call.
+ * -ENOBUFS, -ENOMEM. */
+int op_sums_find(struct op_sums *o, const struct aggregate *a, struct op_sum **ret);

@@ -1,0 +1,164 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* query.c - see query.h. Pure but for the time zone. Shares of time are of the recording's own
+ * range, whenever it is looked at. */
+#include "answer/query.h"
+
+#include <limits.h>
+#include <time.h>
+
+#include "base/text.h"
+#include "answer/encode/report.h"
+#include "answer/labels.h"
+#include "store/read/name_book.h"
+#include "wire/names.h"
+
+/* last 5m | PID 7, 8 | 3,486 events (64,410 total, selective storage) */
+static void put_header(struct buf *b, const struct query_head *h)
+{
+	uint64_t span_ns = h->last_ns > h->first_ns ? (uint64_t)(h->last_ns - h->first_ns) : 0;
+	char text[TEXT_PLURAL_MAX];
+
+	buf_printf(b, "  %s%s", h->since_ns ? "last " : "",
+		text_format_duration(text, h->since_ns ? h->since_ns : span_ns));
+	for (size_t i = 0; i < h->pid_count; i++)
+		buf_printf(b, "%s%u", i ? ", " : " | PID ", h->pids[i]);
+	buf_printf(b, " | %s", text_format_plural(text, h->events, "events"));
+	if (h->calls > h->events && !h->limit)
+		buf_printf(b, " (%s total, selective storage)", text_format_count(text, h->calls));
+	if (h->limit && h->events == h->limit)
+		buf_puts(b, ", the newest");
+	if (h->skipped_rows)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, h->skipped_rows, "damaged rows"));
+	if (h->older_events)
+		buf_printf(b, "; %s omitted",
+			text_format_plural(text, h->older_events, "older events"));
+	buf_putc(b, '\n');
+	if (!h->events && !h->calls) {
+		buf_puts(b, "  No matching events in the recording.\n");
+		return;
+	}
+	buf_puts(b, "  From ");
+	report_date(b, h->first_ns);
+	buf_puts(b, " to ");
+	report_date(b, h->last_ns);
+	buf_putc(b, '\n');
+}
+
+/* µ takes two bytes and one column. */
+static void put_duration(struct buf *b, uint64_t ns)
+{
+	char text[TEXT_MAX];
+	int extra = 0;
+
+	for (const char *s = text_format_duration(text, ns); *s; s++)
+		extra += ((unsigned char)*s & 0xc0) == 0x80;
+	buf_printf(b, " %*s", 9 + extra, text);
+}
+
+static void put_row(struct buf *b, const struct ops_answer *a, const struct op_stat *s)
+{
+	buf_puts(b, "   ");
+	row_text(b, ops_fields, s, a->origin == OPS_MINUTES ? OPS_PERCENTILES : 0,
+		s->max_ns ? INT_MAX : 2); /* an event without a duration */
+	buf_puts(b, s->nested && s->max_ns ? "   inside runtime calls\n" : "\n");
+}
+
+enum section { SECTION_RUNTIME, SECTION_DRIVER, SECTION_HOST, SECTION_COUNT };
+
+static enum section section_of(const struct op_stat *s)
+{
+	switch (s->source) {
+	case SOURCE_CUDA:
+	case SOURCE_GRAPH:
+	case SOURCE_NCCL: return SECTION_RUNTIME;
+	case SOURCE_DRIVER: return SECTION_DRIVER;
+	default: return SECTION_HOST;
+	}
+}
+
+void query_table(struct buf *b, const struct query_head *h, const struct ops_answer *a,
+	const struct host_answer *host)
+{
+	static const char *const titles[] = {[SECTION_RUNTIME] = "CUDA Runtime",
+		[SECTION_DRIVER] = "CUDA Driver",
+		[SECTION_HOST] = "Host, I/O and network"};
+
+	put_header(b, h);
+	for (int section = 0; section < SECTION_COUNT; section++) {
+		size_t shown = 0;
+
+		for (size_t i = 0; i < a->count; i++) {
+			if (section_of(&a->rows[i]) != (enum section)section)
+				continue;
+			if (!shown++) {
+				buf_printf(b, "\n  %s\n   ", titles[section]);
+				row_titles(b, ops_fields);
+				buf_putc(b, '\n');
+			}
+			put_row(b, a, &a->rows[i]);
+		}
+	}
+	if (host->known && a->count)
+		buf_printf(b,
+			"\n  Host at the end: CPU %.0f %%, memory %.0f %%, load %.1f, swap %lld "
+			"MB\n",
+			host->cpu_pct, host->mem_pct, host->load1, (long long)host->swap_mb);
+}
+
+static int labels_of(
+	const struct query_view *v, const struct event *e, struct label_range ret[LABELS_KEYS_MAX])
+{
+	struct labels_span span = {e->pid, e->start.ns, event_end_ns(e)};
+	size_t more;
+
+	return labels_within(v->content->labels, v->content->label_count, &span, ret, &more);
+}
+
+void query_list(struct buf *b, const struct query_view *v)
+{
+	const struct nodedb_content *c = v->content;
+	struct query_head head = {.since_ns = v->since_ns,
+		.pids = v->pids,
+		.pid_count = v->pid_count,
+		.limit = v->limit,
+		.events = c->event_count,
+		.calls = c->total_calls,
+		.first_ns = c->first_ns,
+		.last_ns = c->last_ns,
+		.skipped_rows = c->skipped_rows,
+		.older_events = c->older_events};
+
+	put_header(b, &head);
+	buf_printf(b, "\n  %-26s %8s  %-27s %9s  %s\n", "TIME", "PID", "OPERATION", "DURATION",
+		"LABELS");
+	for (size_t i = 0; i < c->event_count; i++) {
+		const struct event *e = &c->events[i];
+		struct label_range ranges[LABELS_KEYS_MAX];
+		int n = labels_of(v, e, ranges);
+		time_t second = (time_t)(e->start.ns / (int64_t)NS_PER_S);
+		const char *name = name_book_find(c->names, e, NULL, 0);
+		char scratch[32], text[64] = "";
+		struct tm tm;
+
+		if (localtime_r(&second, &tm))
+			strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &tm);
+		buf_printf(b, "  %s.%06lld %8u  %-27s", text,
+			(long long)(e->start.ns % (int64_t)NS_PER_S / (int64_t)NS_PER_US), e->pid,
+			wire_op_name(e->source, e->op, scratch));
+		put_duration(b, e->dur_ns);
+		buf_puts(b, n || name ? "  " : "");
+		if (name) {
+			buf_printf(b, "%s=", name_book_kind(e));
+			text_escape_terminal(b, name);
+			buf_puts(b, n ? ", " : "");
+		}
+		for (int k = 0; k < n; k++) {
+			buf_puts(b, k ? ", " : "");
+			text_escape_terminal(b, ranges[k].key);
+			buf_putc(b, '=');
+			text_escape_terminal(b, ranges[k].values[ranges[k].value_count - 1]);
+		}
+		buf_putc(b, '\n');
+	}
+}

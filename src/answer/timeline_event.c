@@ -1,0 +1,174 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* timeline_event.c - one event of a time line: see timeline_event.h. */
+#include "answer/timeline_event.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer/timeline_private.h"
+#include "base/text.h"
+
+struct reference {        /* what a name means */
+	int64_t row;      /* of `events`; or */
+	int64_t start_ns; /* of a collective, */
+	uint64_t pid, tid, op;
+};
+
+static bool take(const char **p, char end, uint64_t max, uint64_t *ret)
+{
+	char *after;
+
+	if (**p < '0' || **p > '9')
+		return false;
+	errno = 0;
+	*ret = strtoull(*p, &after, 10);
+	if (errno || *ret > max || *after != end)
+		return false;
+	*p = after + (end != 0);
+	return true;
+}
+
+static int parse(const char *text, struct reference *ret, struct errinfo *reterr)
+{
+	const char *p = text + 1;
+	uint64_t v = 0;
+	bool good = false;
+
+	*ret = (struct reference){0};
+	if (text[0] == 'e') {
+		good = take(&p, 0, INT64_MAX, &v);
+		ret->row = (int64_t)v;
+	} else if (text[0] == 'c') {
+		good = take(&p, '.', INT64_MAX, &v) && take(&p, '.', UINT32_MAX, &ret->pid) &&
+		       take(&p, '.', UINT32_MAX, &ret->tid) &&
+		       take(&p, 0, WIRE_OP_MAX - 1, &ret->op);
+		ret->start_ns = (int64_t)v;
+	}
+	return good ? 0
+		    : errinfo_set(reterr, -EINVAL,
+			      "ref: give what /api/v1/timeline calls an event: e123, for example");
+}
+
+static int none(const struct question *q, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+
+	text_escape_terminal(&b, q->request->text);
+	return errinfo_set(reterr, -ESRCH,
+		"the recording has no event %s: it was deleted to keep the file small, or the name "
+		"is of another recording",
+		buf_str(&b));
+}
+
+/* 1: it is there. */
+static int find_collective(const struct question *q, const struct reference *ref,
+	struct collective_row *ret, struct errinfo *reterr)
+{
+	_cleanup_free_ struct collective_row *rows = NULL;
+	struct scope scope = {.from_ns = ref->start_ns, .to_ns = ref->start_ns};
+	size_t count = 0;
+	bool truncated;
+	int r = nodedb_snapshot_collectives(q->snapshot, &scope, &rows, &count, &truncated, reterr);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (rows[i].pid == ref->pid && rows[i].tid == ref->tid && rows[i].op == ref->op) {
+			*ret = rows[i];
+			return 1;
+		}
+	return r;
+}
+
+static int load_event(const struct question *q, const struct reference *ref,
+	struct timeline_event *t, struct errinfo *reterr)
+{
+	int r = nodedb_snapshot_event(q->snapshot, ref->row, &t->e, t->node, reterr);
+	struct reference same;
+
+	if (r <= 0)
+		return r < 0 ? r : none(q, reterr);
+	t->row = ref->row;
+	snprintf(t->sql, sizeof(t->sql), "SELECT * FROM events WHERE rowid = %" PRId64, t->row);
+	event_args_call(&t->e, !nodedb_snapshot_is_ours(q->snapshot), &t->args);
+	if (t->e.source != SOURCE_NCCL)
+		return 0;
+	same = (struct reference){
+		.start_ns = t->e.start.ns, .pid = t->e.pid, .tid = t->e.tid, .op = t->e.op};
+	r = find_collective(q, &same, &t->collective, reterr);
+	t->has_collective = r > 0;
+	return MIN(r, 0);
+}
+
+static int load_collective(const struct question *q, const struct reference *ref,
+	struct timeline_event *t, struct errinfo *reterr)
+{
+	int r = find_collective(q, ref, &t->collective, reterr);
+	const struct collective_row *row = &t->collective;
+
+	if (r <= 0)
+		return r < 0 ? r : none(q, reterr);
+	t->has_collective = true;
+	t->e = (struct event){.start = row->start,
+		.dur_ns = row->dur_ns,
+		.pid = row->pid,
+		.tid = row->tid,
+		.source = SOURCE_NCCL,
+		.op = row->op,
+		.ret = row->ret,
+		.device = row->device,
+		.stream = row->stream,
+		.weight = 1};
+	snprintf(t->node, sizeof(t->node), "%s", row->node);
+	snprintf(t->sql, sizeof(t->sql),
+		"SELECT * FROM collectives WHERE timestamp = %" PRId64 " AND pid = %u AND tid = %u",
+		row->start.ns, row->pid, row->tid);
+	return 0;
+}
+
+/* Incidents of its process, or of none in particular, that it overlaps. */
+static int load_incidents(
+	const struct question *q, struct timeline_event *t, struct errinfo *reterr)
+{
+	struct question asked = *q;
+	struct timeline_answer a = {.from_ns = t->e.start.ns, .to_ns = event_end_ns(&t->e)};
+	struct timeline_view v = {.q = &asked, .a = &a};
+	int r;
+
+	asked.scope = (struct scope){.pids = &t->e.pid, .pid_count = 1};
+	r = timeline_list_incidents(&v, reterr);
+	t->incidents = a.incidents;
+	t->incident_count = a.incident_count;
+	return r;
+}
+
+int answer_timeline_event(
+	const struct question *q, struct timeline_event *ret, struct errinfo *reterr)
+{
+	_cleanup_(timeline_event_done) struct timeline_event t = {0};
+	struct reference ref;
+	int r = parse(q->request->text, &ref, reterr);
+
+	if (r < 0)
+		return r;
+	r = ref.row ? load_event(q, &ref, &t, reterr) : load_collective(q, &ref, &t, reterr);
+	if (r == 0 && t.has_collective)
+		event_args_collective(&t.collective, &t.args);
+	if (r == 0 && t.e.stack_hash)
+		r = nodedb_snapshot_stack(q->snapshot, t.e.stack_hash, &t.stack, reterr);
+	if (r == 0)
+		r = load_incidents(q, &t, reterr);
+	if (r < 0)
+		return r;
+	*ret = t;
+	t = (struct timeline_event){0};
+	return 0;
+}
+
+void timeline_event_done(struct timeline_event *e)
+{
+	free(e->stack);
+	free(e->incidents);
+	*e = (struct timeline_event){0};
+}

@@ -1,0 +1,28 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* export.h - a loaded recording in formats of other tools. */
+#pragma once
+
+#include "store/nodedb.h"
+#include "base/buf.h"
+#include "wire/names.h"
+
+enum export_format { EXPORT_FLAMEGRAPH, EXPORT_FOLDED };
+
+struct export_options {
+	enum export_format format;
+	bool count;                   /* calls; else their time */
+	const struct wire_op_row *op; /* NULL: all calls */
+	const char *name;             /* of the recording, for a title */
+};
+
+struct export_stats {
+	uint64_t calls, ns;     /* of what was exported */
+	uint64_t without_stack; /* calls among them */
+	size_t stacks;          /* different ones */
+	uint64_t left_out;      /* ns or calls that found no room */
+};
+
+/* export_stacks - appends @c's call stacks to @b as @wish says; c->stacks must be loaded.
+ * -ENODATA with a sentence if no call has one; -E2BIG if @b cannot hold it; -ENOMEM. */
+int export_stacks(const struct nodedb_content *c, const struct export_options *options,
+	struct buf *b, struct export_stats *ret, struct errinfo *reterr);

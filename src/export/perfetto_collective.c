@@ -1,0 +1,127 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* perfetto_collective.c - collectives come from their own table where there is one, because only that says which of
+ * other ranks they belong to: those are joined by flows, from the rank that began first to the next. They
+ * are held until the events come to their time, because lines want slices in order of their start
+ * (perfetto_line.c). Beside the call, which only enqueues, its wait for the other ranks is drawn:
+ * the rank that came last has the short one. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "export/perfetto_private.h"
+#include "base/hash.h"
+
+static int by_collective(const void *a, const void *b)
+{
+	const struct collective_row *x = a, *y = b;
+
+	if (x->c.comm_hash != y->c.comm_hash)
+		return x->c.comm_hash < y->c.comm_hash ? -1 : 1;
+	if (x->c.seq != y->c.seq)
+		return x->c.seq < y->c.seq ? -1 : 1;
+	return (x->start.ns > y->start.ns) - (x->start.ns < y->start.ns);
+}
+
+static bool is_joined(const struct collective_row *x, const struct collective_row *y)
+{
+	return x->c.comm_hash && x->c.seq && x->c.comm_hash == y->c.comm_hash &&
+	       x->c.seq == y->c.seq && x->c.rank != y->c.rank;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct perfetto_collective *x = a, *y = b;
+
+	if (x->row->start.ns != y->row->start.ns)
+		return x->row->start.ns < y->row->start.ns ? -1 : 1;
+	return (x->row->dur_ns < y->row->dur_ns) - (x->row->dur_ns > y->row->dur_ns);
+}
+
+int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, size_t count)
+{
+	uint64_t from = 0;
+
+	if (!count)
+		return 0;
+	p->collectives = calloc(count, sizeof(*p->collectives));
+	if (!p->collectives)
+		return -ENOMEM;
+	p->collective_count = count;
+	qsort(rows, count, sizeof(*rows), by_collective);
+	for (size_t i = 0; i < count; i++) {
+		struct perfetto_collective *c = &p->collectives[i];
+
+		*c = (struct perfetto_collective){.row = &rows[i], .from = from};
+		c->group = hash_number(rows[i].c.comm_hash ^ hash_number(rows[i].c.seq));
+		if (i + 1 < count && is_joined(&rows[i], &rows[i + 1]))
+			c->to = ++p->flow_ids;
+		from = c->to;
+	}
+	qsort(p->collectives, count, sizeof(*p->collectives), by_time);
+	return 0;
+}
+
+/* The wait for the other ranks, from the rank's arrival. It is known from the synchronisation that
+ * followed on the stream. */
+static int put_wait(struct perfetto *p, const struct perfetto_track *t,
+	const struct collective_row *row, const struct event_args *args)
+{
+	char scratch[32], name[48], comm[24] = "";
+	struct perfetto_owner o = {.track = t, .kind = LINE_WAIT, .name = comm};
+	struct perfetto_slice s = {.source = SOURCE_NCCL,
+		.op = row->op,
+		.name = name,
+		.start_ns = row->start.ns,
+		.end_ns = row->start.ns + row->c.wait_ns,
+		.args = args};
+	const char *op = wire_op_name(SOURCE_NCCL, row->op, scratch);
+
+	o.id = hash_number(row->c.comm_hash ^ hash_number(row->pid)) + (uint64_t)row->c.rank;
+	snprintf(name, sizeof(name), "%s wait", strncmp(op, "nccl", 4) ? op : op + 4);
+	if (row->c.comm_hash)
+		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)row->c.comm_hash);
+	return perfetto_slice_put(p, &o, &s);
+}
+
+static int put_collective(struct perfetto *p, const struct perfetto_collective *c)
+{
+	const struct collective_row *row = c->row;
+	int32_t rank = perfetto_rank(p, row->node, strlen(row->node), row->pid);
+	struct event_args args;
+	struct perfetto_owner o = {
+		.kind = LINE_THREAD, .id = row->tid, .pid = row->pid, .tid = row->tid, .name = ""};
+	struct perfetto_slice s = {.source = SOURCE_NCCL,
+		.op = row->op,
+		.start_ns = row->start.ns,
+		.args = &args,
+		.group = c->from || c->to ? c->group : 0,
+		.from = c->from,
+		.to = c->to};
+	int r = perfetto_track_find(
+		p, row->node, strlen(row->node), rank >= 0 ? rank : MAX(row->c.rank, -1), &o.track);
+
+	if (r < 0)
+		return r;
+	event_args_collective(row, &args);
+	/* flows need a slice */
+	s.end_ns = s.start_ns + MAX((int64_t)row->dur_ns, p->format->shortest_ns);
+	r = perfetto_slice_put(p, &o, &s);
+	return r < 0 || row->c.wait_ns <= 0 ? r : put_wait(p, o.track, row, &args);
+}
+
+int perfetto_collectives_put(struct perfetto *p, int64_t start_ns, uint64_t dur_ns)
+{
+	int r = 0;
+
+	while (r == 0 && p->collective_next < p->collective_count) {
+		const struct perfetto_collective *c = &p->collectives[p->collective_next];
+
+		if (c->row->start.ns > start_ns ||
+			(c->row->start.ns == start_ns && c->row->dur_ns < dur_ns))
+			return 0;
+		p->collective_next++;
+		r = put_collective(p, c);
+	}
+	return r;
+}

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* health_baseline.h - what is ordinary for this node: two moving averages of each signal, one that
+ * follows within some ten samples and one that remembers a thousand. Pure.
+ *
+ * Averages start at 0 and are read with that start taken out: s / (1 - (1 - alpha)^samples).
+ * Throughput is kept in launches a second, the others as shares.
+ *
+ * Throughput is the sum of what each program does, and so is its average, since averaging is linear: a program's
+ * part goes when the program does. Otherwise a neighbour that ends would leave a node that looks slow. */
+#pragma once
+
+#include "node/health/health_score.h"
+
+struct health_baseline_settings {
+	double fast_alpha, floor_alpha; /* 0 < floor_alpha < fast_alpha < 1 */
+	double warning_ratio;           /* 0 < x <= 1 */
+	double floor_warmth_min;        /* 0 <= x < 1: signals below it are not warned about */
+	uint32_t warmup;                /* samples before a warning */
+};
+extern const struct health_baseline_settings health_baseline_defaults;
+
+/* health_baseline_check - -EINVAL with a sentence. */
+int health_baseline_check(const struct health_baseline_settings *s, struct errinfo *reterr);
+
+#define HEALTH_PROGRAMS_MAX 64 /* what further ones do is part of no program */
+
+struct health_program { /* processes of one kind that are there, or were in the time of a reading */
+	uint64_t id;
+	double rate;  /* launches a second */
+	bool is_over; /* none of them runs any more */
+};
+
+struct health_baseline {
+	double fast[HEALTH_SIGNAL_COUNT], floor[HEALTH_SIGNAL_COUNT]; /* raw sums */
+	uint64_t samples;
+	struct health_part {
+		uint64_t id;
+		double fast, floor; /* of throughput's */
+	} parts[HEALTH_PROGRAMS_MAX];
+	uint32_t part_count;
+};
+
+/* Corrected for the start; 0 without samples. */
+double health_baseline_fast(
+	const struct health_baseline *b, const struct health_baseline_settings *s, int signal);
+double health_baseline_floor(
+	const struct health_baseline *b, const struct health_baseline_settings *s, int signal);
+
+/* health_baseline_ratio - @raw against the fast average of @signal; 0 where that is 0. A sample is
+ * judged against what was before it: add it afterwards. */
+double health_baseline_ratio(const struct health_baseline *b,
+	const struct health_baseline_settings *s, int signal, double raw);
+
+void health_baseline_add(struct health_baseline *b, const struct health_baseline_settings *s,
+	const double sample[HEALTH_SIGNAL_COUNT]);
+
+/* health_baseline_keep - takes out the parts of programs that are not among @list. What an earlier run has left is
+ * theirs, as their rates are. */
+void health_baseline_keep(
+	struct health_baseline *b, const struct health_program *list, size_t count);
+/* health_baseline_add_programs - beside health_baseline_add(), whose throughput is the sum of their rates. */
+void health_baseline_add_programs(struct health_baseline *b,
+	const struct health_baseline_settings *s, const struct health_program *list, size_t count);
+
+/* health_baseline_degraded - some signal has fallen below warning_ratio of its long average. */
+bool health_baseline_degraded(
+	const struct health_baseline *b, const struct health_baseline_settings *s);

@@ -1,0 +1,122 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_calls.c - see pusher_calls.h. */
+#include "node/push/pusher_calls.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/hash.h"
+
+void pusher_calls_init(struct pusher_calls *c)
+{
+	*c = (struct pusher_calls){.points = IDMAP_INIT(PUSHER_POINTS_MAX)};
+}
+
+void pusher_calls_done(struct pusher_calls *c)
+{
+	size_t cursor = 0;
+	void *count;
+
+	while ((count = idmap_next(&c->points, &cursor, NULL)))
+		free(count);
+	idmap_done(&c->points);
+	free(c->items);
+	*c = (struct pusher_calls){0};
+}
+
+/* The pair's count; NULL: no room. */
+static uint64_t *point_count(
+	struct pusher_calls *c, uint32_t pid, uint64_t comm, bool is_send, int32_t peer)
+{
+	uint64_t id =
+		hash_number(hash_number(comm + pid) ^ ((uint64_t)(uint32_t)peer << 1 | is_send));
+	uint64_t *count = idmap_get(&c->points, id);
+
+	if (count)
+		return count;
+	count = calloc(1, sizeof(*count));
+	if (count && idmap_put(&c->points, id, count) < 0)
+		free(TAKE(count));
+	return count;
+}
+
+int pusher_calls_points(struct pusher_calls *c, const struct recent_points *p)
+{
+	uint64_t *count = point_count(c, p->pid, p->comm, p->is_send, p->peer);
+
+	if (count)
+		*count = p->count;
+	return 0;
+}
+
+static struct push_call call_of(const struct collective_row *row, int32_t world_rank)
+{
+	int64_t end = row->start.ns + (int64_t)row->dur_ns;
+
+	return (struct push_call){.comm = row->c.comm_hash,
+		.seq = row->c.seq,
+		.bytes = row->c.bytes,
+		.enter_ns = row->start.ns,
+		.leave_ns = end + MAX(row->c.wait_ns, INT64_C(0)),
+		.wait_ns = row->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)row->c.wait_ns,
+		.rank = row->c.rank,
+		.nranks = row->c.nranks,
+		.peer = row->c.peer,
+		.world_rank = world_rank,
+		.pid = row->pid,
+		.op = row->op,
+		.datatype = row->c.datatype < 0 ? UINT16_MAX : (uint16_t)row->c.datatype};
+}
+
+int pusher_calls_add(
+	struct pusher_calls *c, const struct collective_row *row, int32_t world_rank, wall_time now)
+{
+	struct push_call call = call_of(row, world_rank);
+	bool is_point = row->op == NCCL_SEND || row->op == NCCL_RECV;
+	int r;
+
+	if (is_point) {
+		uint64_t *count =
+			point_count(c, row->pid, call.comm, row->op == NCCL_SEND, row->c.peer);
+
+		call.seq = count ? ++*count : 0;
+		if (!count)
+			call.comm = 0;
+	}
+	if (!call.comm || row->start.ns < now.ns - PUSHER_CALL_AGE) {
+		c->lost++; /* nobody could match it */
+		return 0;
+	}
+	if (c->count == PUSHER_CALLS_MAX) { /* a quarter at once, so that it costs little */
+		size_t drop = PUSHER_CALLS_MAX / 4;
+
+		c->lost += drop;
+		c->count -= drop;
+		memmove(c->items, c->items + drop, c->count * sizeof(*c->items));
+	}
+	r = ARRAY_RESERVE(c->items, c->room, c->count + 1, PUSHER_CALLS_MAX);
+	if (r == 0)
+		c->items[c->count++] = call;
+	return r;
+}
+
+int pusher_calls_take(struct pusher_calls *c, size_t max, struct push_calls *ret)
+{
+	size_t n = MIN(c->count, max);
+	struct push_call *items = malloc((n ? n : 1) * sizeof(*items));
+
+	if (!items)
+		return -ENOMEM;
+	if (n)
+		memcpy(items, c->items, n * sizeof(*items));
+	c->count -= n;
+	if (n)
+		memmove(c->items, c->items + n, c->count * sizeof(*c->items));
+	ret->items = items;
+	ret->count = n;
+	ret->lost = c->lost;
+	c->lost = 0;
+	return 0;
+}

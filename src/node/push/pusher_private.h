@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_private.h - shared by the files of the pusher. One loop, one thread. */
+#pragma once
+
+#include "node/health/health_monitor.h"
+#include "node/push/pusher.h"
+#include "node/push/pusher_recording.h"
+#include "node/push/pusher_reply.h"
+#include "push/push_wire.h"
+#include "stream/stream.h"
+
+#define PUSHER_REPORTS_MAX 64 /* under way; further ones wait for the next second */
+#define PUSHER_BODY_BYTES  (8u << 20)
+
+struct pusher_batch { /* of calls, from its making until it is acknowledged or refused */
+	struct buf body;
+	uint64_t number, count;
+	bool under_way;
+	unsigned failures;
+	uint64_t due_ns; /* monotonic */
+};
+
+struct pusher_episode { /* a time as a straggler, or degraded, for a span of it */
+	bool is_open;
+	int64_t start_ns;
+	char event[PUSH_EVENT_MAX];
+};
+enum { EPISODE_STRAGGLER, EPISODE_DEGRADED, EPISODE_COUNT };
+
+struct pusher_counts { /* what the receiver has accepted */
+	uint64_t readings, collectives, incidents, reports, spans;
+};
+
+struct pusher {
+	const struct pusher_settings *settings;
+	struct loop *loop;
+	struct tls *tls;
+	struct http_client *client, *spans; /* spans: NULL without a receiver of them */
+	struct stream *stream;              /* NULL: nobody is told on this machine */
+	struct loop_timer *tick, *look, *poll, *retry, *patience;
+	char *metrics_path, *logs_path, *threshold_path;
+	uint64_t random;
+	struct push_who who;
+
+	struct pusher_recording recording;
+	struct pusher_reading reading;
+	bool read_failed; /* the last time: said once */
+
+	struct health_monitor monitor;
+	struct health_threshold threshold;
+	struct health_reach reach;
+	bool was_degraded;
+	bool has_mode; /* there was one to judge by, once */
+	struct pusher_episode episodes[EPISODE_COUNT];
+	struct pusher_counts pushed;
+	char read_why[256]; /* why the last reading failed */
+
+	/* The push of this interval. */
+	struct buf body;
+	bool under_way, is_retried, waits_for_retry;
+	uint64_t asked_ns;  /* by the fleet: added to the next delay */
+	bool has_piggyback; /* the last reply had the threshold with it */
+	uint64_t skipped;   /* intervals in which the push before was still under way */
+
+	struct pusher_batch batch;
+	uint32_t reports;       /* and spans, under way */
+	char told[PUSH_ID_MAX]; /* incident that was reported last */
+	int64_t told_last_ns;
+	uint64_t seconds, second_ns; /* done; when the next is due, monotonic */
+	bool chains_under_way;
+	int64_t chains_row; /* of the last of them */
+	size_t chains_count;
+
+	bool has_pushed;     /* once: then it was said */
+	char complaint[256]; /* the last reason: not said again before complain_ns */
+	uint64_t complain_ns;
+
+	bool stopping;
+	int result; /* of --once */
+	struct errinfo why;
+};
+
+uint64_t pusher_random(struct pusher *p);
+
+/* pusher_who - this node as it is known now: what the options say wins over what is recorded. */
+struct push_who pusher_who(const struct pusher *p);
+
+/* pusher_complain - "@what: @why", at most once a minute for one reason: what fails fails every few seconds, in
+ * several requests at once. */
+void pusher_complain(struct pusher *p, const char *what, const char *why);
+
+/* ---- pusher_health.c: from a reading to what is pushed ---- */
+
+/* pusher_health_step - reads, judges, and writes the request into p->body. True: it is to be sent.
+ * *ret_straggler is the node's verdict on itself, if there is one to tell. */
+bool pusher_health_step(
+	struct pusher *p, struct push_straggler *ret_straggler, bool *ret_has_verdict);
+/* pusher_workload - "training", "inference", …; "unknown". */
+const char *pusher_workload(const struct pusher *p);
+int pusher_health_begin(struct pusher *p, struct errinfo *reterr); /* loads the baseline */
+void pusher_health_save(struct pusher *p);
+void pusher_say_ready(const struct pusher *p); /* to the service manager */
+
+/* ---- pusher_send.c: requests and their replies ---- */
+
+int pusher_send_open(struct pusher *p, struct errinfo *reterr);
+void pusher_send_metrics(struct pusher *p);
+void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
+/* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
+void pusher_send_calls(struct pusher *p);
+void pusher_send_report(struct pusher *p, const struct push_report *r);
+/* pusher_send_chains - they end with the recording's row @row, which is noted when they are delivered. */
+void pusher_send_chains(
+	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
+void pusher_send_poll(struct pusher *p);
+void pusher_send_span(struct pusher *p, const struct push_span *s);
+
+/* ---- pusher_span.c: spans of episodes ---- */
+
+/* pusher_span_step - after a reading: begins and ends episodes. */
+void pusher_span_step(struct pusher *p);
+void pusher_span_stop(struct pusher *p); /* what is open ends without an outcome */
+
+/* ---- pusher_stream.c: the remediation stream of this machine ---- */
+
+int pusher_stream_open(struct pusher *p, struct errinfo *reterr);
+void pusher_stream_close(struct pusher *p);
+void pusher_stream_tell(struct pusher *p, const struct push_straggler *s);
+
+/* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
+
+void pusher_report_step(struct pusher *p);
+
+/* ---- pusher_chain.c: incidents that are explained ---- */
+
+void pusher_chain_step(struct pusher *p);
+
+/* ---- pusher.c ---- */
+
+/* pusher_pushed - the push of this interval has ended: 0, or why it failed. */
+void pusher_pushed(struct pusher *p, int err, const char *why);
+/* pusher_sent_calls - nothing of the calls is under way any more. */
+void pusher_sent_calls(struct pusher *p);

@@ -1,0 +1,142 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_provider.c - see pusher_provider.h.
+ *
+ * AWS: a token by PUT (IMDSv2), with it the instance's id. GCP: any reply with its Metadata-Flavor. Azure:
+ * a reply of its instance document. All three live at the same link-local address, so that the reply has
+ * to be the right one, not just any. */
+#include "node/push/pusher_provider.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <string.h>
+#include <strings.h>
+
+#include "net/loop.h"
+
+#define LINK_LOCAL "169.254.169.254"
+#define REPLY_MAX  (64u << 10)
+#define TOKEN_MAX  1024
+
+const struct provider_endpoints provider_defaults = {
+	.aws = {.host = LINK_LOCAL, .port = 80},
+	.gcp = {.host = LINK_LOCAL, .port = 80},
+	.azure = {.host = LINK_LOCAL, .port = 80},
+};
+
+struct detection {
+	const struct provider_endpoints *where;
+	struct loop *loop;
+	struct http_client *client;
+	const char *found;
+	unsigned open;
+	char token[TOKEN_MAX];
+};
+
+bool pusher_provider_is_instance(const char *id, size_t len)
+{
+	if (len < 10 || len > 19 || strncmp(id, "i-", 2))
+		return false;
+	for (size_t i = 2; i < len; i++)
+		if (!isxdigit((unsigned char)id[i]) || isupper((unsigned char)id[i]))
+			return false;
+	return true;
+}
+
+static void answered(struct detection *d, const char *provider)
+{
+	d->open--;
+	if (provider && !d->found)
+		d->found = provider;
+	if (d->found || !d->open)
+		loop_stop(d->loop);
+}
+
+static void ask(struct detection *d, const struct http_endpoint *to, const char *method,
+	const char *path, const struct http_field *field, http_done *done)
+{
+	const struct http_ask a = {.endpoint = to,
+		.method = method,
+		.path = path,
+		.fields = field,
+		.field_count = 1,
+		.timeout_ns = PROVIDER_ASK_NS,
+		.body_max = REPLY_MAX,
+		.alone = true};
+
+	if (http_ask(d->client, &a, done, d, NULL) == 0)
+		d->open++;
+}
+
+static void on_aws_instance(
+	void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	bool is_it =
+		err == 0 && r->status == 200 && pusher_provider_is_instance(r->body, r->body_len);
+
+	answered(arg, is_it ? "aws" : NULL);
+}
+
+static void on_aws_token(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct detection *d = arg;
+	struct http_field field = {"x-aws-ec2-metadata-token", d->token};
+
+	if (err == 0 && r->status == 200 && r->body_len && r->body_len < TOKEN_MAX) {
+		snprintf(d->token, sizeof(d->token), "%.*s", (int)r->body_len, r->body);
+		ask(d, &d->where->aws, "GET", "/latest/meta-data/instance-id", &field,
+			on_aws_instance);
+	}
+	answered(d, NULL);
+}
+
+static void on_gcp(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	const char *flavor = err == 0 ? http_head_get(&r->head, "metadata-flavor") : NULL;
+
+	answered(arg, flavor && !strcasecmp(flavor, "Google") && r->status == 200 ? "gcp" : NULL);
+}
+
+static void on_azure(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	bool is_it = err == 0 && r->status == 200 &&
+		     memmem(r->body, r->body_len, "\"compute\"", strlen("\"compute\""));
+
+	answered(arg, is_it ? "azure" : NULL);
+}
+
+static void ask_all(struct detection *d)
+{
+	const struct http_field aws = {"x-aws-ec2-metadata-token-ttl-seconds", "60"};
+	const struct http_field gcp = {"metadata-flavor", "Google"};
+	const struct http_field azure = {"metadata", "true"};
+
+	ask(d, &d->where->aws, "PUT", "/latest/api/token", &aws, on_aws_token);
+	ask(d, &d->where->gcp, "GET", "/computeMetadata/v1/instance/id", &gcp, on_gcp);
+	ask(d, &d->where->azure, "GET", "/metadata/instance?api-version=2021-02-01", &azure,
+		on_azure);
+}
+
+void pusher_provider_ask(const struct provider_endpoints *where, char ret[PROVIDER_MAX])
+{
+	const struct http_client_settings s = {0};
+	_cleanup_(loop_freep) struct loop *loop = NULL;
+	struct detection d = {.where = where};
+
+	ret[0] = 0;
+	if (loop_new(&loop) < 0)
+		return;
+	d.loop = loop;
+	if (http_client_new(loop, &s, &d.client, NULL) < 0)
+		return;
+	ask_all(&d);
+	if (d.open)
+		(void)loop_run(loop);
+	if (d.found)
+		snprintf(ret, PROVIDER_MAX, "%s", d.found);
+	http_client_free(d.client);
+}
+
+void pusher_provider_detect(char ret[PROVIDER_MAX])
+{
+	pusher_provider_ask(&provider_defaults, ret);
+}

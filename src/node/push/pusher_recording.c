@@ -1,0 +1,455 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_recording.c - see pusher_recording.h. A snapshot may be visited twice (nodedb_snapshot.h), so
+ * what a visit gathers is put together from its beginning each time: rows by their number cannot come
+ * twice, counters begin anew. */
+#include "node/push/pusher_recording.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <libgen.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#include "node/push/pusher_cohort.h"
+#include "base/hash.h"
+
+#define BACK_NS     (60 * (int64_t)NS_PER_S) /* calls before our start that are sent too */
+#define SILENT_NS   (30 * (int64_t)NS_PER_S) /* the tracer writes something every 5 s */
+#define LEDGER_ROWS 100000                   /* at once */
+#define FILES_MAX   4096
+/* A bucket, that of the next reading, and time to write it. */
+#define BUCKET_WRITTEN (2 * (int64_t)NODEDB_BUCKET_FINE + 2 * (int64_t)NS_PER_S)
+
+void pusher_recording_init(struct pusher_recording *r, const char *path, uint64_t window_ns)
+{
+	wall_time now = wall_now();
+
+	*r = (struct pusher_recording){.path = path,
+		.window_ns = window_ns,
+		.started = now,
+		.rank = -1,
+		.more_at = now,
+		.more_launches = 1, /* not known before a bucket is written */
+		.processes = IDMAP_INIT(PUSHER_PROCESS_MAX)};
+	pusher_calls_init(&r->calls);
+	pusher_counters_init(&r->counters, now.ns);
+}
+
+void pusher_recording_done(struct pusher_recording *r)
+{
+	size_t cursor = 0;
+	void *process;
+
+	while ((process = idmap_next(&r->processes, &cursor, NULL)))
+		free(process);
+	idmap_done(&r->processes);
+	pusher_calls_done(&r->calls);
+	pusher_counters_done(&r->counters);
+	pusher_steps_done(&r->steps);
+}
+
+/* ---- one visit ---- */
+
+struct visit {
+	struct pusher_recording *recording;
+	wall_time now;
+	bool is_last; /* of this file: all that is left */
+	struct pusher_activity activity;
+	struct recent_readings readings;
+	struct recent_incident incident;
+	int64_t incident_from_ns;
+	int64_t row; /* the last number seen */
+};
+
+/* The one that was seen longest ago. */
+static void forget_process(struct pusher_recording *r)
+{
+	struct pusher_process *p, *oldest = NULL;
+	size_t cursor = 0;
+
+	while ((p = idmap_next(&r->processes, &cursor, NULL)))
+		if (!oldest || p->seen_ns < oldest->seen_ns)
+			oldest = p;
+	if (oldest)
+		free(idmap_remove(&r->processes, oldest->pid));
+}
+
+static struct pusher_process *process_of(struct pusher_recording *r, uint32_t pid)
+{
+	struct pusher_process *p = idmap_get(&r->processes, pid);
+
+	if (p)
+		return p;
+	if (r->processes.used == PUSHER_PROCESS_MAX)
+		forget_process(r);
+	p = calloc(1, sizeof(*p));
+	if (!p)
+		return NULL;
+	*p = (struct pusher_process){.pid = pid, .rank = -1, .comm_rank = -1};
+	if (idmap_put(&r->processes, pid, p) < 0)
+		free(TAKE(p));
+	return p;
+}
+
+static const char *group_of(struct pusher_recording *r, uint32_t pid)
+{
+	const struct pusher_process *p = idmap_get(&r->processes, pid);
+
+	return p ? p->group : "";
+}
+
+static bool is_alive(uint32_t pid)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/%u", pid);
+	return access(path, F_OK) == 0;
+}
+
+/* The last seen comes first, so that an older process of the same pid does not replace it. */
+static int take_process(void *arg, const struct recent_process *row)
+{
+	struct visit *v = arg;
+	struct pusher_recording *r = v->recording;
+	struct pusher_process *p = process_of(r, row->pid);
+
+	if (!p || p->seen_ns > row->last_seen_ns)
+		return 0;
+	if (p->start_ticks != row->start_ticks)
+		*p = (struct pusher_process){
+			.pid = row->pid, .start_ticks = row->start_ticks, .comm_rank = -1};
+	p->seen_ns = row->last_seen_ns;
+	p->rank = row->rank;
+	pusher_group_hash(row->cgroup, p->group);
+	p->program = hash_bytes(row->cgroup, strlen(row->cgroup)) ^
+		     hash_number(hash_bytes(row->comm, strlen(row->comm)));
+	if (row->last_seen_ns < v->now.ns - BACK_NS && !is_alive(row->pid))
+		return 0;
+	if (row->rank >= 0 && (r->rank < 0 || row->rank < r->rank))
+		r->rank = row->rank;
+	r->world_size = MAX(r->world_size, row->world_size);
+	if (!r->job[0] && row->job[0])
+		snprintf(r->job, sizeof(r->job), "%s", row->job);
+	if (!r->cgroup[0])
+		snprintf(r->cgroup, sizeof(r->cgroup), "%s", row->cgroup);
+	return 0;
+}
+
+static int take_calls(void *arg, const struct recent_calls *c)
+{
+	struct visit *v = arg;
+	struct pusher_process *p = idmap_get(&v->recording->processes, c->pid);
+	uint64_t launches = pusher_activity_add(&v->activity, c);
+
+	if (p && launches) {
+		p->launches += launches;
+		p->has_launched = true;
+	}
+	return pusher_counters_add(
+		&v->recording->counters, c, group_of(v->recording, c->pid), v->now.ns);
+}
+
+static int take_mark(void *arg, const struct recent_mark *m)
+{
+	struct visit *v = arg;
+	struct pusher_recording *r = v->recording;
+	int res;
+
+	r->ledger_row = m->row;
+	res = pusher_counters_stall(&r->counters, group_of(r, m->pid), m->stall_ns);
+	return res < 0 ? res : pusher_steps_mark(&r->steps, m);
+}
+
+int32_t pusher_process_rank(const struct pusher_process *p)
+{
+	return p->rank >= 0 || p->is_several ? p->rank : p->comm_rank;
+}
+
+static void note_call(
+	struct pusher_recording *r, struct pusher_process *p, const struct collective_row *row)
+{
+	const struct collective *c = &row->c;
+	const struct push_call left = {
+		.leave_ns = row->start.ns + (int64_t)row->dur_ns + MAX(c->wait_ns, INT64_C(0))};
+
+	r->is_hasty |= push_haste_take(&p->haste, &left);
+	r->last_call_ns = p->last_call_ns = (int64_t)mono_now().ns;
+	p->is_waiting = c->wait_ns < 0;
+	p->told_gone = false;
+	if (p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank))
+		p->is_several = true;
+	p->comm = c->comm_hash;
+	p->comm_rank = c->rank;
+	if (c->nranks > 0)
+		r->comm_size = MAX(r->comm_size, (uint32_t)c->nranks);
+}
+
+static int take_collective(void *arg, int64_t row, const struct collective_row *c)
+{
+	struct visit *v = arg;
+	struct pusher_recording *r = v->recording;
+	struct pusher_process *p;
+	int res;
+
+	r->calls.lost += (uint64_t)(row - r->call_row - 1); /* pruned before they were read */
+	r->call_row = row;
+	if (!c) {
+		r->calls.lost++;
+		return 0;
+	}
+	p = process_of(r, c->pid);
+	if (p)
+		note_call(r, p, c);
+	if (c->c.wait_ns > 0) {
+		const struct pusher_wait w = {
+			.end_ns = c->start.ns + (int64_t)c->dur_ns + c->c.wait_ns,
+			.wait_ns = (uint64_t)c->c.wait_ns,
+			.pid = c->pid};
+
+		res = pusher_steps_wait(&r->steps, &w);
+		if (res < 0)
+			return res;
+	}
+	return pusher_calls_add(&r->calls, c, p ? pusher_process_rank(p) : -1, v->now);
+}
+
+static int take_points(void *arg, const struct recent_points *p)
+{
+	struct visit *v = arg;
+
+	return pusher_calls_points(&v->recording->calls, p);
+}
+
+/* Where reading begins in a file that is seen for the first time. */
+static int find_begin(struct nodedb_snapshot *l, struct visit *v, struct errinfo *reterr)
+{
+	struct pusher_recording *r = v->recording;
+	int64_t call_row, ledger_row, last_call, last_ledger;
+	int res = nodedb_recent_last_row(l, "collectives", &last_call, reterr);
+
+	if (res == 0)
+		res = nodedb_recent_last_row(l, "ledger", &last_ledger, reterr);
+	/* A table that was emptied numbers its rows from 1 again. */
+	if (res == 0 && r->is_open) {
+		r->call_row = last_call < r->call_row ? 0 : r->call_row;
+		r->ledger_row = last_ledger < r->ledger_row ? 0 : r->ledger_row;
+		return 0;
+	}
+	if (res == 0)
+		res = nodedb_recent_row(
+			l, "collectives", r->started.ns - BACK_NS, &call_row, reterr);
+	if (res == 0)
+		res = nodedb_recent_row(l, "ledger", r->counters.start_ns, &ledger_row, reterr);
+	if (res == 0)
+		res = nodedb_recent_points(l, call_row, take_points, v, reterr);
+	if (res < 0)
+		return res;
+	r->call_row = call_row;
+	r->ledger_row = ledger_row;
+	r->is_open = true;
+	return 0;
+}
+
+static int read_calls(struct nodedb_snapshot *l, struct visit *v, struct errinfo *reterr)
+{
+	struct pusher_recording *r = v->recording;
+	size_t max = v->is_last
+			     ? PUSHER_CALLS_MAX
+			     : PUSHER_BATCH_CALLS - MIN(r->calls.count, (size_t)PUSHER_BATCH_CALLS);
+
+	return max ? nodedb_recent_collectives(l, r->call_row, max, take_collective, v, reterr) : 0;
+}
+
+static int visit_calls(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct visit *v = arg;
+	int r = find_begin(l, v, reterr);
+
+	if (r == 0 && !v->recording->processes.used)
+		r = nodedb_recent_processes(l, take_process, v, reterr);
+	return r < 0 ? r : read_calls(l, v, reterr);
+}
+
+static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct visit *v = arg;
+	struct pusher_recording *r = v->recording;
+	/* The bucket before the last complete one is surely written. */
+	int64_t to = v->now.ns - 2 * (int64_t)NS_PER_S, from;
+	int64_t counted = pusher_counters_begin(&r->counters);
+	struct pusher_process *p;
+	size_t cursor = 0;
+	int res;
+
+	to -= to % (int64_t)NODEDB_BUCKET_FINE;
+	from = to - (int64_t)r->window_ns;
+	v->activity = (struct pusher_activity){.from_ns = from, .to_ns = to};
+	while ((p = idmap_next(&r->processes, &cursor, NULL)))
+		p->launches = 0;
+	r->rank = -1;
+	r->world_size = 0;
+	r->job[0] = r->cgroup[0] = 0;
+	res = find_begin(l, v, reterr);
+	if (res == 0)
+		res = nodedb_recent_processes(l, take_process, v, reterr);
+	if (res == 0)
+		res = nodedb_recent_calls(l, MIN(counted, from), take_calls, v, reterr);
+	if (res == 0)
+		res = nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
+	if (res == 0)
+		res = nodedb_recent_readings(l, from, &v->readings, reterr);
+	if (res == 0 && v->is_last)
+		res = read_calls(l, v, reterr);
+	return res;
+}
+
+static int visit_incident(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	struct visit *v = arg;
+
+	return nodedb_recent_incident(l, v->incident_from_ns, &v->incident, reterr);
+}
+
+/* ---- rolled files ---- */
+
+/* The file beside r->path that was the recording until it was rolled over. */
+static bool find_rolled(const struct pusher_recording *r, char *out, size_t size)
+{
+	_cleanup_free_ char *copy = strdup(r->path);
+	struct dirent *e;
+	struct stat st;
+	bool found = false;
+	DIR *d;
+
+	if (!copy)
+		return false;
+	d = opendir(dirname(copy));
+	for (int n = 0; d && !found && n < FILES_MAX && (e = readdir(d)); n++) {
+		found = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
+			S_ISREG(st.st_mode) && st.st_dev == r->dev && st.st_ino == r->ino;
+		if (found)
+			found = (size_t)snprintf(out, size, "%s/%s", copy, e->d_name) < size;
+	}
+	if (d)
+		closedir(d);
+	return found;
+}
+
+static int follow_file(struct pusher_recording *r, wall_time now, struct errinfo *reterr)
+{
+	struct visit last = {.recording = r, .now = now, .is_last = true};
+	char rolled[4096];
+	struct stat st;
+
+	if (stat(r->path, &st) < 0)
+		return errinfo_set(reterr, -errno, "%.300s: %s", r->path, strerror(errno));
+	if (r->is_open && (st.st_dev != r->dev || st.st_ino != r->ino)) {
+		if (find_rolled(r, rolled, sizeof(rolled)) &&
+			nodedb_snapshot_read(rolled, visit_health, &last, reterr) == 0)
+			pusher_counters_end(&r->counters, now.ns);
+		pusher_counters_roll(&r->counters);
+		r->call_row = r->ledger_row = r->chain_row = 0;
+	}
+	r->dev = st.st_dev;
+	r->ino = st.st_ino;
+	return 0;
+}
+
+/* ---- readings ---- */
+
+/* A bucket is written when it is over: until then those of the last one are the newest known. */
+static int64_t new_launches(struct pusher_recording *r, wall_time now)
+{
+	uint64_t more = r->counters.launches - r->launches;
+
+	r->launches = r->counters.launches;
+	if (more) {
+		r->more_launches = (int64_t)MIN(more, (uint64_t)INT64_MAX);
+		r->more_at = now;
+	} else if (now.ns - r->more_at.ns > BUCKET_WRITTEN) {
+		r->more_launches = 0;
+	}
+	return r->more_launches;
+}
+
+/* One that is not to be seen from here, as another PID namespace's, is taken for running while the tracer sees it. */
+static bool is_running(struct pusher_process *p, wall_time now)
+{
+	bool is_there = is_alive(p->pid);
+
+	p->was_alive |= is_there;
+	return is_there || (!p->was_alive && p->seen_ns >= now.ns - BACK_NS);
+}
+
+/* Processes of one name in one control group are one program: workers come and go, their program stays. */
+static void list_programs(struct pusher_recording *r, const struct pusher_activity *a,
+	wall_time now, struct pusher_reading *ret)
+{
+	struct pusher_process *p;
+	size_t cursor = 0;
+
+	while ((p = idmap_next(&r->processes, &cursor, NULL))) {
+		bool runs = p->has_launched && is_running(p, now);
+		struct health_program *g = ret->programs;
+
+		if (!runs && !p->launches)
+			continue;
+		while (g < ret->programs + ret->program_count && g->id != p->program)
+			g++;
+		if (g == ret->programs + HEALTH_PROGRAMS_MAX)
+			continue;
+		if (g == ret->programs + ret->program_count) {
+			*g = (struct health_program){.id = p->program, .is_over = true};
+			ret->program_count++;
+		}
+		g->rate += pusher_launch_rate(a, p->launches);
+		g->is_over &= !runs;
+	}
+}
+
+int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pusher_reading *ret,
+	struct errinfo *reterr)
+{
+	struct visit v = {.recording = r, .now = now};
+	int res = follow_file(r, now, reterr);
+
+	if (res == 0)
+		res = nodedb_snapshot_read(r->path, visit_health, &v, reterr);
+	if (res < 0)
+		return res;
+	pusher_counters_end(&r->counters, now.ns);
+	if (!r->world_size)
+		r->world_size = r->comm_size;
+	pusher_steps_forget(&r->steps, now.ns - (int64_t)r->window_ns);
+	if (v.readings.newest_ns && v.readings.newest_ns < now.ns - SILENT_NS)
+		return errinfo_set(reterr, -ESTALE,
+			"%.300s is not being written: is `ingero trace` running?", r->path);
+	*ret = (struct pusher_reading){.launches = new_launches(r, now),
+		.at_ns = v.readings.newest_ns ? v.readings.newest_ns : now.ns,
+		.readings = v.readings,
+		.step = pusher_steps_median(&r->steps)};
+	pusher_signals_make(&v.activity, &v.readings, ret->raw);
+	list_programs(r, &v.activity, now, ret);
+	return 0;
+}
+
+int pusher_recording_calls(struct pusher_recording *r, wall_time now, struct errinfo *reterr)
+{
+	struct visit v = {.recording = r, .now = now};
+	int res = follow_file(r, now, reterr);
+
+	return res < 0 ? res : nodedb_snapshot_read(r->path, visit_calls, &v, reterr);
+}
+
+int pusher_recording_incident(struct pusher_recording *r, int64_t from_ns,
+	struct recent_incident *ret, struct errinfo *reterr)
+{
+	struct visit v = {.recording = r, .incident_from_ns = from_ns};
+	int res = nodedb_snapshot_read(r->path, visit_incident, &v, reterr);
+
+	if (res > 0)
+		*ret = v.incident;
+	return res;
+}

@@ -1,0 +1,389 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_send.c - the requests that go to the fleet and what their replies mean.
+ *
+ * The push of an interval is tried again once, after 200 ms, if the network failed; an answer, whatever
+ * its status, is an answer. A batch of calls is sent until it is acknowledged or refused, with the same
+ * number, so that a receiver that had it already can tell. Verdicts and reports are sent once. */
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "node/push/pusher_private.h"
+#include "deliver/verdict.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "net/client.h"
+
+#define RETRY_NS       (200 * NS_PER_MS)
+#define RETRY_JITTER   0.2
+#define BATCH_FIRST_NS NS_PER_S
+#define BATCH_LAST_NS  (30 * NS_PER_S)
+#define POLL_JITTER    0.2
+#define THRESHOLD      "/api/v1/threshold"
+#define REPLY_MAX      (64u << 10)
+#define TYPE_PROTOBUF  "application/x-protobuf"
+
+/* ---- paths ---- */
+
+static char *make_path(const char *path, const char *cluster)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+
+	buf_printf(&b, "%s?cluster_id=", path);
+	http_escape(&b, cluster);
+	return buf_take(&b);
+}
+
+static void warn_of_age(const struct tls *tls)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	tls_expiry(tls, &b);
+	if (b.len)
+		log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
+}
+
+int pusher_send_open(struct pusher *p, struct errinfo *reterr)
+{
+	const struct pusher_settings *s = p->settings;
+	struct http_client_settings client = {.bearer = s->token, .plain_ok = s->insecure};
+	int r = 0;
+
+	p->metrics_path = make_path(s->endpoint.path[OTLP_METRICS], s->cluster);
+	p->logs_path = make_path(s->endpoint.path[OTLP_LOGS], s->cluster);
+	p->threshold_path = make_path(THRESHOLD, s->cluster);
+	if (!p->metrics_path || !p->logs_path || !p->threshold_path)
+		return -ENOMEM;
+	if (s->endpoint.endpoint.tls || s->threshold.tls || (s->spans && s->spans->endpoint.tls))
+		r = tls_client_new(&s->tls, &p->tls, reterr);
+	client.tls = p->tls;
+	if (p->tls)
+		warn_of_age(p->tls);
+	if (r == 0)
+		r = http_client_new(p->loop, &client, &p->client, reterr);
+	if (r < 0 || !s->spans)
+		return r;
+	client.bearer = NULL; /* the token is the fleet's */
+	return http_client_new(p->loop, &client, &p->spans, reterr);
+}
+
+static int post(struct pusher *p, const char *path, const char *type, const struct buf *body,
+	http_done *done)
+{
+	const struct http_ask a = {.endpoint = &p->settings->endpoint.endpoint,
+		.method = "POST",
+		.path = path,
+		.type = type,
+		.body = body->data,
+		.body_len = body->len,
+		.timeout_ns = p->settings->timeout_ns,
+		.body_max = REPLY_MAX};
+
+	if (body->err)
+		return body->err;
+	return http_ask(p->client, &a, done, p, NULL);
+}
+
+/* The sentence of a failed exchange, or of a status that is no success. */
+static const char *reason(const struct pusher *p, char out[256], const struct http_response *r,
+	int err, const struct errinfo *e)
+{
+	if (err < 0)
+		snprintf(out, 256, "%s", e && e->text[0] ? e->text : strerror(-err));
+	else if (r->status == 401)
+		snprintf(out, 256, "%s",
+			p->settings->token
+				? "the fleet refused the token (401): it is not one of those that it was given"
+				: "the fleet requires a token (401): give --token-file or $INGERO_FLEET_TOKEN");
+	else if (r->status == 404)
+		snprintf(out, 256,
+			"%s replied 404: is it the OTLP address of the fleet (its --http-addr, port 4318)?",
+			p->settings->endpoint.shown);
+	else
+		snprintf(out, 256, "the fleet replied %d %s", r->status,
+			http_status_text(r->status));
+	return out;
+}
+
+/* ---- the push of an interval ---- */
+
+static void take_threshold(struct pusher *p, enum pusher_hint hint, const char *from)
+{
+	if (hint == PUSHER_HINT_REFUSED)
+		log_warning(
+			"the threshold in the %s is not a number of %g to %g: the one before stays",
+			from, HEALTH_THRESHOLD_MIN, HEALTH_THRESHOLD_MAX);
+}
+
+static void on_metrics(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	enum pusher_hint hint;
+	char why[256];
+
+	if (err < 0 && !p->is_retried && !p->stopping) {
+		p->is_retried = p->waits_for_retry = true;
+		loop_timer_set(p->retry, pusher_jitter(RETRY_NS, RETRY_JITTER, pusher_random(p)));
+		return;
+	}
+	p->has_piggyback = false;
+	if (err == 0) {
+		hint = pusher_reply_fields(&r->head, (int64_t)mono_now().ns, &p->threshold);
+		take_threshold(p, hint, "reply");
+		p->has_piggyback = hint != PUSHER_HINT_MISSING;
+		if (r->status == 429 || r->status == 503)
+			p->asked_ns = verdict_retry_after(
+				http_head_get(&r->head, "retry-after"), wall_now());
+	}
+	if (err == 0 && verdict_http(r->status) == BACKLOG_SENT)
+		pusher_pushed(p, 0, "");
+	else
+		pusher_pushed(p, err < 0 ? err : -EIO, reason(p, why, r, err, e));
+}
+
+void pusher_send_metrics(struct pusher *p)
+{
+	int r;
+
+	p->waits_for_retry = false;
+	r = post(p, p->metrics_path, NULL, &p->body, on_metrics);
+
+	if (r < 0)
+		pusher_pushed(p, r, strerror(-r));
+}
+
+/* ---- verdicts ---- */
+
+static void on_straggler(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	char why[256];
+
+	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
+		pusher_complain(
+			p, "a straggler event was not delivered", reason(p, why, r, err, e));
+}
+
+void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+	struct push_health h = {.who = pusher_who(p), .sent_ns = wall_now().ns};
+	const struct push_metrics m = {.health = &h, .straggler = s, .detection_mode = s->mode};
+	int r;
+
+	push_metrics_json(&body, &m);
+	r = post(p, p->metrics_path, NULL, &body, on_straggler);
+	if (r < 0)
+		log_warning("a straggler event was not sent: %s", strerror(-r));
+}
+
+/* ---- reports ---- */
+
+static void on_report(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	char why[256];
+
+	p->reports--;
+	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
+		pusher_complain(p, "a report was not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.reports++;
+}
+
+void pusher_send_report(struct pusher *p, const struct push_report *report)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+
+	if (p->reports == PUSHER_REPORTS_MAX)
+		return;
+	push_report_protobuf(&body, report);
+	if (post(p, p->logs_path, TYPE_PROTOBUF, &body, on_report) == 0)
+		p->reports++;
+}
+
+/* ---- spans ---- */
+
+static void on_span(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	char why[256];
+
+	p->reports--;
+	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
+		pusher_complain(p, "a span was not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.spans++;
+	pusher_sent_calls(p);
+}
+
+void pusher_send_span(struct pusher *p, const struct push_span *s)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+	const struct endpoint *to = p->settings->spans;
+	struct http_ask a = {.endpoint = &to->endpoint,
+		.method = "POST",
+		.path = to->path[OTLP_TRACES],
+		.type = TYPE_PROTOBUF,
+		.fields = p->settings->span_fields->field,
+		.field_count = p->settings->span_fields->count,
+		.timeout_ns = p->settings->timeout_ns,
+		.body_max = REPLY_MAX};
+
+	push_span_protobuf(&body, s);
+	a.body = body.data;
+	a.body_len = body.len;
+	if (body.err || http_ask(p->spans, &a, on_span, p, NULL) < 0)
+		log_warning("a span was not sent");
+	else
+		p->reports++;
+}
+
+/* ---- chains ---- */
+
+static void on_chains(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	enum backlog_outcome outcome = err < 0 ? BACKLOG_AGAIN : verdict_http(r->status);
+	char why[256];
+
+	p->chains_under_way = false;
+	if (outcome != BACKLOG_SENT)
+		pusher_complain(p, "incidents were not delivered", reason(p, why, r, err, e));
+	else
+		p->pushed.incidents += p->chains_count;
+	if (outcome != BACKLOG_AGAIN)
+		p->recording.chain_row = p->chains_row;
+}
+
+void pusher_send_chains(
+	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row)
+{
+	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
+	const struct push_who who = pusher_who(p);
+
+	push_chains_protobuf(&body, &who, chains, count);
+	p->chains_row = row;
+	p->chains_count = count;
+	p->chains_under_way = post(p, p->logs_path, TYPE_PROTOBUF, &body, on_chains) == 0;
+}
+
+/* ---- calls ---- */
+
+static void batch_end(struct pusher *p)
+{
+	buf_done(&p->batch.body);
+	p->batch.body = BUF_INIT(PUSHER_BODY_BYTES);
+	p->batch.failures = 0;
+	p->batch.due_ns = 0;
+}
+
+static void batch_later(struct pusher *p, uint64_t asked_ns)
+{
+	unsigned doublings = MIN(p->batch.failures, 5u);
+	uint64_t wait = MIN(BATCH_FIRST_NS << doublings, BATCH_LAST_NS);
+
+	p->batch.failures++;
+	p->batch.due_ns = mono_now().ns + MAX(wait, asked_ns);
+}
+
+static void on_calls(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	enum backlog_outcome outcome = err < 0 ? BACKLOG_AGAIN : verdict_http(r->status);
+	char why[256];
+
+	p->batch.under_way = false;
+	if (outcome == BACKLOG_SENT) {
+		p->pushed.collectives += p->batch.count;
+		batch_end(p);
+		pusher_sent_calls(p);
+		return;
+	}
+	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
+	if (outcome == BACKLOG_REFUSED) {
+		p->recording.calls.lost += p->batch.count; /* told with the next batch */
+		batch_end(p);
+	} else {
+		batch_later(p, err < 0 ? 0
+				       : verdict_retry_after(http_head_get(&r->head, "retry-after"),
+						 wall_now()));
+	}
+	pusher_sent_calls(p);
+}
+
+static void batch_make(struct pusher *p)
+{
+	struct push_calls c = {.who = pusher_who(p), .batch = p->batch.number + 1};
+
+	if (!p->recording.calls.count && !p->recording.calls.lost)
+		return;
+	if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &c) < 0)
+		return;
+	c.sent_ns = wall_now().ns;
+	push_calls_protobuf(&p->batch.body, &c);
+	p->batch.number++;
+	p->batch.count = c.count;
+	if (p->batch.body.err) {
+		log_warning("not enough memory for a batch of %zu collectives", c.count);
+		p->recording.calls.lost += c.count + c.lost;
+		batch_end(p);
+	}
+	free(c.items);
+}
+
+void pusher_send_calls(struct pusher *p)
+{
+	int r;
+
+	if (p->batch.under_way || (p->batch.due_ns > mono_now().ns && !p->stopping))
+		return;
+	if (!p->batch.body.len)
+		batch_make(p);
+	if (!p->batch.body.len)
+		return;
+	r = post(p, p->logs_path, TYPE_PROTOBUF, &p->batch.body, on_calls);
+	p->batch.under_way = r == 0;
+	if (r < 0)
+		batch_later(p, 0);
+}
+
+/* ---- the threshold, where replies do not bring it ---- */
+
+static void on_poll(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct pusher *p = arg;
+	uint64_t wait = p->settings->poll_interval_ns, asked = 0;
+	char why[256];
+
+	if (err == 0)
+		asked = verdict_retry_after(http_head_get(&r->head, "retry-after"), wall_now());
+	if (err == 0 && r->status == 200)
+		take_threshold(p,
+			pusher_reply_body(
+				r->body, r->body_len, (int64_t)mono_now().ns, &p->threshold),
+			"answer");
+	else
+		log_warning("the threshold was not told: %s", reason(p, why, r, err, e));
+	if (err == 0 && r->status == 429 && !asked)
+		wait *= 2;
+	else if (err == 0 && (r->status == 429 || r->status >= 500))
+		wait += asked;
+	loop_timer_set(p->poll, pusher_jitter(wait, POLL_JITTER, pusher_random(p)));
+}
+
+void pusher_send_poll(struct pusher *p)
+{
+	static const struct http_field accept = {"accept", "application/json"};
+	const struct http_ask a = {.endpoint = &p->settings->threshold,
+		.method = "GET",
+		.path = p->threshold_path,
+		.fields = &accept,
+		.field_count = 1,
+		.timeout_ns = p->settings->timeout_ns,
+		.body_max = PUSHER_BODY_MAX};
+
+	if (p->has_piggyback || http_ask(p->client, &a, on_poll, p, NULL) < 0)
+		loop_timer_set(p->poll, pusher_jitter(p->settings->poll_interval_ns, POLL_JITTER,
+						pusher_random(p)));
+}

@@ -1,0 +1,231 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* accessor.c - looks for a 32-bit load from [register + offset] whose value is stored, within a few
+ * instructions, to [another register].
+ *
+ * x86-64:  8B /r mod 10      mov  r32, [r64 + disp32]      then  89 /r mod 00   mov [r64], r32
+ *          where r12 takes a SIB byte, and r13 and rbp are stored to by mod 01 with an offset of 0
+ * arm64:   add xN, xM, #imm, lsl 12 (for offsets past 16 KiB)
+ *          ldr wT, [xN, #imm]                              then  str wT, [xK]
+ *
+ * And for a constant that is stored likewise:
+ *
+ * x86-64:  C7 /0 mod 00 imm32   movl $imm, [r64]
+ * arm64:   movz wT, #imm                                   then  str wT, [xK]
+ *
+ * Offsets below MIN_OFFSET are not taken: they are saved registers and small structures of the
+ * logging around the access. The code is a stranger's: nothing is executed, only matched. */
+#include "record/attach/accessor.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include "base/macros.h"
+
+#define MIN_OFFSET 64
+#define MAX_OFFSET (64 << 20)
+#define X86_WINDOW 16 /* bytes between load and store */
+#define ARM_WINDOW 4  /* instructions likewise */
+#define X86_LOAD   6  /* bytes of a load without prefix and SIB: opcode, ModRM, offset of four */
+#define REX_W      8  /* 64 bits */
+#define REX_R      4  /* the upper half for the value's register */
+#define REX_X      2  /* for the index */
+#define REX_B      1  /* for the base */
+
+struct search { /* the first match counts: the bytes may reach into the next function */
+	uint32_t offset;
+	bool found;
+};
+
+static void found_at(struct search *s, uint32_t offset)
+{
+	if (s->found || offset < MIN_OFFSET || offset > MAX_OFFSET)
+		return;
+	s->found = true;
+	s->offset = offset;
+}
+
+/* The REX prefix in front of an instruction says which half of the registers is meant; 0: none. */
+static unsigned rex_before(const uint8_t *code, size_t at)
+{
+	return at && (code[at - 1] & 0xf0) == 0x40 ? code[at - 1] & 0xf : 0;
+}
+
+/* What follows the ModRM byte of the instruction at @at; behind the end, no byte that means anything
+ * here. */
+static unsigned after_modrm(const uint8_t *code, size_t at, size_t len)
+{
+	return at + 2 < len ? code[at + 2] : 0xff;
+}
+
+/* Does the address of the instruction at @at need a SIB byte? 0: the ModRM byte names the register;
+ * 1: it takes one to say r12; -1: it is the stack pointer, or registers are added up. */
+static int x86_sib(const uint8_t *code, size_t at, size_t len)
+{
+	if ((code[at + 1] & 7) != 4)
+		return 0;
+	return after_modrm(code, at, len) == 0x24 &&
+			       (rex_before(code, at) & (REX_X | REX_B)) == REX_B
+		       ? 1
+		       : -1;
+}
+
+static unsigned x86_value(const uint8_t *code, size_t at)
+{
+	return (code[at + 1] >> 3 & 7) | (rex_before(code, at) & REX_R ? 8 : 0);
+}
+
+static bool x86_is_store(const uint8_t *code, size_t at, size_t len)
+{
+	unsigned mod = code[at + 1] >> 6, rm = code[at + 1] & 7;
+
+	if (code[at] != 0x89 || rex_before(code, at) & REX_W)
+		return false;
+	if (rm == 5)
+		return mod == 1 && after_modrm(code, at, len) == 0;
+	return mod == 0 && x86_sib(code, at, len) >= 0;
+}
+
+static bool x86_stores(const uint8_t *code, size_t from, size_t to, unsigned reg)
+{
+	for (size_t i = from; i + 2 <= to; i++)
+		if (x86_is_store(code, i, to) && x86_value(code, i) == reg)
+			return true;
+	return false;
+}
+
+static void search_x86(struct search *s, const uint8_t *code, size_t len)
+{
+	for (size_t i = 0; i + X86_LOAD <= len; i++) {
+		uint32_t disp;
+		size_t end;
+		int sib;
+
+		if (code[i] != 0x8b || code[i + 1] >> 6 != 2 || rex_before(code, i) & REX_W)
+			continue;
+		sib = x86_sib(code, i, len);
+		if (sib < 0 || i + X86_LOAD + (size_t)sib > len)
+			continue;
+		end = i + X86_LOAD + (size_t)sib;
+		memcpy(&disp, code + end - sizeof(disp), sizeof(disp));
+		if (x86_stores(code, end, MIN(end + X86_WINDOW, len), x86_value(code, i)))
+			found_at(s, disp);
+	}
+}
+
+/* The constant that the instruction at @at stores to [register]. */
+static bool x86_constant(const uint8_t *code, size_t at, size_t len, uint32_t *ret)
+{
+	unsigned mod = code[at + 1] >> 6, rm = code[at + 1] & 7;
+	size_t imm = at + 2;
+
+	if (code[at] != 0xc7 || (code[at + 1] >> 3 & 7) != 0 || rex_before(code, at) & REX_W)
+		return false;
+	if (rm == 5 ? mod != 1 || after_modrm(code, at, len) != 0 : mod != 0)
+		return false;
+	if (rm == 5)
+		imm++;
+	else if (rm == 4) {
+		if (x86_sib(code, at, len) < 0)
+			return false;
+		imm++;
+	}
+	if (imm + sizeof(*ret) > len)
+		return false;
+	memcpy(ret, code + imm, sizeof(*ret));
+	return true;
+}
+
+static uint32_t arm_word(const uint8_t *code, size_t i)
+{
+	uint32_t w;
+
+	memcpy(&w, code + 4 * i, sizeof(w));
+	return w;
+}
+
+/* What a recent `add xN, x?, #imm, lsl 12` put on top of register @reg; 0 if there is none. */
+static uint32_t arm_high_part(const uint8_t *code, size_t at, unsigned reg)
+{
+	for (size_t back = 1; back <= ARM_WINDOW && back <= at; back++) {
+		uint32_t w = arm_word(code, at - back);
+
+		if ((w & 0xffc00000) == 0x91400000 && (w & 31) == reg)
+			return (w >> 10 & 0xfff) << 12;
+	}
+	return 0;
+}
+
+static void search_arm(struct search *s, const uint8_t *code, size_t len)
+{
+	size_t n = len / 4;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t load = arm_word(code, i);
+		unsigned base = load >> 5 & 31, value = load & 31;
+
+		if ((load & 0xffc00000) != 0xb9400000 || base == 31)
+			continue;
+		for (size_t k = i + 1; k < n && k <= i + ARM_WINDOW; k++) {
+			uint32_t store = arm_word(code, k);
+
+			if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == value &&
+				(store >> 5 & 31) != 31)
+				found_at(s,
+					arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
+		}
+	}
+}
+
+int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *ret)
+{
+	struct search s = {0};
+
+	if (machine == EM_X86_64)
+		search_x86(&s, code, len);
+	else if (machine == EM_AARCH64)
+		search_arm(&s, code, len);
+	if (!s.found)
+		return -ENOENT;
+	*ret = s.offset;
+	return 0;
+}
+
+/* The constant that the instruction at @at puts into a register, if one of the next stores that to [register]. */
+static bool arm_constant(const uint8_t *code, size_t at, size_t n, uint32_t *ret)
+{
+	uint32_t move = arm_word(code, at);
+
+	if ((move & 0xffe00000) != 0x52800000)
+		return false;
+	for (size_t k = at + 1; k < n && k <= at + ARM_WINDOW; k++) {
+		uint32_t store = arm_word(code, k);
+
+		if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == (move & 31)) {
+			*ret = move >> 5 & 0xffff;
+			return true;
+		}
+	}
+	return false;
+}
+
+int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
+	uint32_t *ret)
+{
+	size_t step = machine == EM_AARCH64 ? 4 : 1;
+	uint32_t value;
+
+	if (machine != EM_X86_64 && machine != EM_AARCH64)
+		return -ENOENT;
+	for (size_t i = 0; i + 4 <= len; i += step) {
+		bool is_stored = machine == EM_X86_64 ? x86_constant(code, i, len, &value)
+						      : arm_constant(code, i / 4, len / 4, &value);
+
+		if (is_stored && value >= min && value <= max) {
+			*ret = value;
+			return 0;
+		}
+	}
+	return -ENOENT;
+}

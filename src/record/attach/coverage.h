@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coverage.h - the library files that are probed, each (dev, inode) as maps shows it, once. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "record/probe/probe.h"
+#include "base/clock.h"
+#include "base/errinfo.h"
+#include "base/macros.h"
+#include "model/target.h"
+
+struct coverage_file {
+	struct target_library library;
+	size_t probes; /* functions probed; 0: the file could not be probed, see why */
+	int error;     /* negative errno if not probed; -ENOENT: it has none of the functions */
+	wall_time since;
+	char why[256]; /* "" if probed */
+};
+
+struct coverage;
+
+/* coverage_new - @p NULL: nothing is probed, but files are looked at as if they were (check). */
+int coverage_new(struct probe *p, struct coverage **ret);
+void coverage_free(struct coverage *c); /* detaches everything */
+DEFINE_CLEANUP(struct coverage *, coverage_free)
+
+/* coverage_add - probe the file @lib, open for reading as @fd (see discover_library_open()), unless
+ * it is known already. @fd is taken in any case. If there is no place left, files that nobody maps
+ * give theirs up.
+ * Returns 1 if it is newly probed, 0 if it was known; -ENOBUFS if all places are in use; -EAGAIN if its owner has many
+ * (a later scan tries again); or another
+ * negative errno with the reason, which is also kept for coverage_find(): a file that failed once
+ * is not tried again. */
+int coverage_add(
+	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr);
+
+/* coverage_scan_begin - all processes are being looked at: coverage_mapped() follows for every file
+ * that one of them maps, then coverage_scan_end(). What no process mapped in the last complete scan
+ * may be given back. */
+void coverage_scan_begin(struct coverage *c);
+void coverage_mapped(struct coverage *c, const struct target_library *lib);
+void coverage_scan_end(struct coverage *c);
+
+/* coverage_keep - the file is given back after those that were only met in processes. */
+void coverage_keep(struct coverage *c, const struct target_library *lib);
+
+/* coverage_close_kind - no further file of @kind is probed: those that are there are all. */
+void coverage_close_kind(struct coverage *c, enum target_library_kind kind);
+
+bool coverage_has(const struct coverage *c, const struct target_library *lib);
+
+/* coverage_find - what became of the file @lib; NULL if it was never added. */
+const struct coverage_file *coverage_find(
+	const struct coverage *c, const struct target_library *lib);
+
+/* coverage_knows - are there functions to probe in files of @kind? */
+bool coverage_knows(enum target_library_kind kind);
+
+/* coverage_probed - number of CUDA files that are probed; *ret_first is the name of one, or "". */
+size_t coverage_probed(const struct coverage *c, const char **ret_first);
+
+/* coverage_probes - functions probed in all files of @kind. */
+size_t coverage_probes(const struct coverage *c, enum target_library_kind kind);
+
+/* coverage_launches - the probes of launches (COOKIE_GOVERNED) of all files shall be there, or not. They come and
+ * go beside the caller.
+ * coverage_turn - has what is not as it should be begin to turn; never waits. True: all are as they should be, but
+ * for files whose probes could not come back, which is said and not tried again. */
+void coverage_launches(struct coverage *c, bool on);
+bool coverage_turn(struct coverage *c);
+
+/* coverage_detach - remove every probe; the list of files stays. */
+void coverage_detach(struct coverage *c);
+
+/* coverage_detach_is_slow - whether that forks a process which detaches in the background. */
+bool coverage_detach_is_slow(const struct coverage *c);

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coverage_assess.h - which layers of a process are seen, given the files that are probed.
+ *
+ * Static copies of the runtime. The compiler's default is to link cudart into the program. Where no
+ * libcudart is mapped but libcuda is, the program's symbols are looked at, and if the runtime is
+ * among them it is probed there, as in any library that keeps the symbols of its copy
+ * (discover/embedded.h). libnccl's copy is its own business: what it does shows as driver calls
+ * inside NCCL calls. A copy without symbols is reported as a gap, with the driver calls still seen. */
+#pragma once
+
+#include "record/attach/coverage.h"
+#include "model/layer.h"
+#include "model/target.h"
+
+/* coverage_assess - probe every library of @p, and its program where the runtime may be in it.
+ * @root as in discover.h. Sentences about files that could not be probed go to the log. */
+void coverage_assess(struct coverage *c, const char *root, const struct target_process *p);
+
+/* coverage_assess_program - the program of @p if the runtime is in it and it was looked at; else
+ * NULL. */
+const struct coverage_file *coverage_assess_program(
+	const struct coverage *c, const char *root, const struct target_process *p);
+
+/* coverage_assess_process - rows of @p; LAYER_IDENTITY is left alone. No probes change. */
+void coverage_assess_process(const struct coverage *c, const char *root,
+	const struct target_process *p, struct process_layers *ret);

@@ -1,0 +1,233 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* lines.c - see lines.h. An address leads to its compilation unit and then to its function by
+ * sorted ranges (code_ranges.h); those of the units are made at the start, those of a unit's
+ * functions when it is first asked for. Only the DIEs of the function found are looked at for one
+ * answer.
+ *
+ * libdw keeps what it has read of a unit until the whole file is closed, so the file is closed and
+ * opened again when that has become much. Offsets of DIEs stay what they were. */
+#include "record/symbol/lines.h"
+
+#include <dwarf.h>
+#include <elfutils/libdw.h>
+#include <errno.h>
+#include <stdbool.h>
+
+#include "record/symbol/code_ranges.h"
+#include "base/idmap.h"
+
+#define UNITS_OPEN_MAX 65536      /* whose functions are kept */
+#define KEPT_MAX       (4u << 20) /* rows of line tables and ranges of functions; some 50 bytes each */
+#define CHAIN_MAX      64         /* inlined functions in one another */
+#define CHILDREN_MAX   (1u << 20) /* DIEs looked at for one answer */
+
+struct lines {
+	int fd;
+	Dwarf *dwarf;
+	struct code_ranges units;
+	struct idmap functions; /* offset of a unit's DIE to its struct code_ranges */
+	size_t kept;
+};
+
+static void functions_free(struct idmap *m)
+{
+	struct code_ranges *c;
+	size_t cursor = 0;
+
+	while ((c = idmap_next(m, &cursor, NULL))) {
+		code_ranges_done(c);
+		free(c);
+	}
+	idmap_done(m);
+	*m = IDMAP_INIT(UNITS_OPEN_MAX);
+}
+
+void lines_free(struct lines *l)
+{
+	functions_free(&l->functions);
+	code_ranges_done(&l->units);
+	if (l->dwarf)
+		dwarf_end(l->dwarf);
+	free(l);
+}
+
+/* Takes @fd if it has units with code. */
+static int open_file(struct lines *l, int fd)
+{
+	int r;
+
+	l->dwarf = fd >= 0 ? dwarf_begin(fd, DWARF_C_READ) : NULL;
+	if (!l->dwarf)
+		return -ENOENT;
+	l->fd = fd;
+	r = code_ranges_units(&l->units, l->dwarf);
+	if (r == 0 && l->units.count > 0)
+		return 0;
+	dwarf_end(l->dwarf);
+	l->dwarf = NULL;
+	code_ranges_done(&l->units);
+	return r < 0 ? r : -ENOENT;
+}
+
+int lines_new(int fd, int debug_fd, struct lines **ret)
+{
+	_cleanup_(lines_freep) struct lines *l = calloc(1, sizeof(*l));
+	int r;
+
+	if (!l)
+		return -ENOMEM;
+	l->functions = IDMAP_INIT(UNITS_OPEN_MAX);
+	r = open_file(l, debug_fd);
+	if (r == -ENOENT)
+		r = open_file(l, fd);
+	if (r < 0)
+		return r;
+	*ret = TAKE(l);
+	return 0;
+}
+
+/* Lets go of all that was read; the file stays as it is. */
+static void reopen(struct lines *l)
+{
+	functions_free(&l->functions);
+	dwarf_end(l->dwarf);
+	l->dwarf = dwarf_begin(l->fd, DWARF_C_READ);
+	l->kept = 0;
+}
+
+/* The functions of @unit, kept for the next time; NULL if they cannot be. Its line table is counted
+ * here too, since this is when a unit is first met. */
+static const struct code_ranges *unit_functions(struct lines *l, Dwarf_Die *unit)
+{
+	Dwarf_Off offset = dwarf_dieoffset(unit);
+	struct code_ranges *c = idmap_get(&l->functions, offset);
+	Dwarf_Lines *table;
+	size_t rows = 0;
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (!c)
+		return NULL;
+	if (code_ranges_functions(c, unit) < 0 || idmap_put(&l->functions, offset, c) < 0) {
+		code_ranges_done(c);
+		free(c);
+		return NULL;
+	}
+	dwarf_getsrclines(unit, &table, &rows);
+	l->kept += rows + c->count;
+	return c;
+}
+
+/* The inlined functions around @vaddr below @function, outermost first. */
+static size_t inlined_chain(Dwarf_Die *function, uint64_t vaddr, Dwarf_Die chain[CHAIN_MAX])
+{
+	Dwarf_Die scope = *function, child;
+	unsigned left = CHILDREN_MAX;
+	size_t count = 0;
+	bool is_deeper;
+
+	do {
+		is_deeper = false;
+		if (dwarf_child(&scope, &child) != 0)
+			break;
+		do {
+			int tag = dwarf_tag(&child);
+
+			is_deeper =
+				(tag == DW_TAG_inlined_subroutine || tag == DW_TAG_lexical_block) &&
+				dwarf_haspc(&child, vaddr) > 0;
+			if (is_deeper && tag == DW_TAG_inlined_subroutine)
+				chain[count++] = child;
+		} while (!is_deeper && --left > 0 && dwarf_siblingof(&child, &child) == 0);
+		scope = child;
+	} while (is_deeper && left > 0 && count < CHAIN_MAX);
+	return count;
+}
+
+static void put_names(Dwarf_Die *die, struct lines_frame *out)
+{
+	Dwarf_Attribute attribute;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attribute) ||
+		dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attribute))
+		out->linkage = dwarf_formstring(&attribute);
+	if (!out->linkage)
+		out->function = dwarf_diename(die);
+}
+
+/* Where @inlined was called from. File 0 is none before DWARF 5. */
+static void put_call(Dwarf_Die *unit, Dwarf_Die *inlined, struct lines_frame *out)
+{
+	Dwarf_Attribute attribute;
+	Dwarf_Word line, file;
+	Dwarf_Files *files;
+	Dwarf_Half version = 0;
+	size_t count;
+
+	dwarf_cu_info(unit->cu, &version, NULL, NULL, NULL, NULL, NULL, NULL);
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attribute), &line) == 0)
+		out->line = line <= UINT32_MAX ? (uint32_t)line : 0;
+	if (dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attribute), &file) == 0 &&
+		(file > 0 || version >= 5) && dwarf_getsrcfiles(unit, &files, &count) == 0 &&
+		file < count)
+		out->file = dwarf_filesrc(files, file, NULL, NULL);
+}
+
+static void put_line(Dwarf_Die *unit, uint64_t vaddr, struct lines_frame *out)
+{
+	Dwarf_Line *line = dwarf_getsrc_die(unit, vaddr);
+	int number;
+
+	if (!line)
+		return;
+	out->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &number) == 0 && number > 0)
+		out->line = (uint32_t)number;
+}
+
+/* One frame for each of the chain, from its end, and one for the function. */
+static size_t put_frames(
+	Dwarf_Die *unit, Dwarf_Die *function, uint64_t vaddr, struct lines_frame *out, size_t max)
+{
+	Dwarf_Die chain[CHAIN_MAX];
+	size_t inlined = inlined_chain(function, vaddr, chain), count = 0;
+
+	for (size_t i = 0; i <= inlined && count < max; i++) {
+		if (count == max - 1)
+			i = inlined;
+		out[count] = (struct lines_frame){0};
+		if (i == 0)
+			put_line(unit, vaddr, &out[count]);
+		else
+			put_call(unit, &chain[inlined - i], &out[count]);
+		put_names(i < inlined ? &chain[inlined - 1 - i] : function, &out[count]);
+		count++;
+	}
+	return count;
+}
+
+int lines_at(
+	struct lines *l, uint64_t vaddr, struct lines_frame *out, size_t max, uint64_t *ret_start)
+{
+	const struct code_range *range = code_ranges_at(&l->units, vaddr);
+	const struct code_ranges *functions;
+	Dwarf_Die unit, function;
+	Dwarf_Addr start;
+
+	if (l->kept > KEPT_MAX)
+		reopen(l);
+	if (!range || max == 0 || !l->dwarf || !dwarf_offdie(l->dwarf, range->die, &unit))
+		return 0;
+	*ret_start = 0;
+	functions = unit_functions(l, &unit);
+	range = functions ? code_ranges_at(functions, vaddr) : NULL;
+	if (range && dwarf_offdie(l->dwarf, range->die, &function)) {
+		if (dwarf_entrypc(&function, &start) == 0)
+			*ret_start = start;
+		return (int)put_frames(&unit, &function, vaddr, out, max);
+	}
+	out[0] = (struct lines_frame){0};
+	put_line(&unit, vaddr, &out[0]);
+	return out[0].file ? 1 : 0;
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* names.c - see names.h. Brings together the table of symbols (symtab.h), what DWARF says (lines.h)
+ * and the texts that outlive an answer (texts.h).
+ *
+ * The function itself is called as the symbol table has it, since that tells clones apart; inlined
+ * ones exist in DWARF only. Either source may lack, or be too damaged to read. */
+#include "record/symbol/names.h"
+
+#include <errno.h>
+#include <string.h>
+
+#include "record/symbol/handles.h"
+#include "record/symbol/lines.h"
+#include "record/symbol/symtab.h"
+#include "record/symbol/texts.h"
+
+struct names {
+	const struct image *image;
+	int fd, debug_fd;
+	bool is_built;
+	struct image *debug;
+	struct symtab *symtab;
+	struct lines *lines;
+	struct texts *texts;
+};
+
+int names_open(const struct image *image, int fd, int debug_fd, struct names **ret)
+{
+	_cleanup_(names_closep) struct names *n = calloc(1, sizeof(*n));
+	int r;
+
+	if (!n)
+		return -ENOMEM;
+	n->image = image;
+	n->fd = fd;
+	n->debug_fd = debug_fd;
+	r = texts_new(&n->texts);
+	if (r < 0)
+		return r;
+	*ret = TAKE(n);
+	return 0;
+}
+
+void names_close(struct names *n)
+{
+	lines_freep(&n->lines);
+	symtab_freep(&n->symtab);
+	image_closep(&n->debug);
+	texts_freep(&n->texts);
+	free(n);
+}
+
+static bool is_same_build(const struct image *a, const struct image *b)
+{
+	uint8_t x[IMAGE_BUILD_ID_MAX], y[IMAGE_BUILD_ID_MAX];
+	int x_len = image_build_id(a, x), y_len = image_build_id(b, y);
+
+	return x_len < 0 || y_len < 0 || (x_len == y_len && memcmp(x, y, (size_t)x_len) == 0);
+}
+
+/* A debug file of another build would give wrong names: better none. */
+static void open_debug(struct names *n)
+{
+	_cleanup_(image_closep) struct image *debug = NULL;
+
+	if (n->debug_fd >= 0 && image_open(n->debug_fd, &debug, NULL) == 0 &&
+		is_same_build(n->image, debug))
+		n->debug = TAKE(debug);
+}
+
+/* What cannot be opened stays NULL: the rest still answers. */
+static void build(struct names *n)
+{
+	if (n->is_built)
+		return;
+	n->is_built = true;
+	open_debug(n);
+	symtab_new(n->image, n->debug, &n->symtab);
+	lines_new(n->fd, n->debug ? n->debug_fd : -1, &n->lines);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+static struct names_frame frame_of(struct names *n, const struct lines_frame *f)
+{
+	struct names_frame out = {.line = f->line};
+
+	if (f->linkage && f->linkage[0])
+		out.function = texts_demangled(n->texts, f->linkage, strlen(f->linkage));
+	else if (f->function && f->function[0])
+		out.function = texts_keep(n->texts, f->function, strlen(f->function));
+	if (f->file && f->file[0]) {
+		const char *base = base_name(f->file);
+
+		out.file = texts_keep(n->texts, base, strlen(base));
+	}
+	if (!out.file)
+		out.line = 0;
+	return out;
+}
+
+int names_at(
+	struct names *n, uint64_t offset, bool is_return, struct names_frame out[NAMES_INLINE_MAX])
+{
+	struct lines_frame found[NAMES_INLINE_MAX];
+	struct symtab_function function;
+	uint64_t vaddr, start = 0;
+	int count = 0;
+
+	if (is_return && offset == 0)
+		return 0;
+	build(n);
+	if (image_vaddr(n->image, offset - is_return, &vaddr) < 0)
+		return 0;
+	if (n->lines)
+		count = lines_at(n->lines, vaddr, found, NAMES_INLINE_MAX, &start);
+	for (int i = 0; i < count; i++)
+		out[i] = frame_of(n, &found[i]);
+	if (n->symtab && symtab_at(n->symtab, vaddr, &function)) {
+		if (count == 0)
+			out[count++] = (struct names_frame){0};
+		start = function.vaddr;
+		out[count - 1].function =
+			texts_demangled(n->texts, function.name, function.name_len);
+	}
+	/* A cold part's own addresses may lie before the function's first. */
+	if (count > 0 && start != 0 && start <= vaddr)
+		out[count - 1].from_start = vaddr - start + is_return;
+	return count;
+}
+
+int names_handle(struct names *n, uint64_t vaddr, struct names_frame out[NAMES_INLINE_MAX])
+{
+	size_t len;
+	const char *kernel = handles_kernel(n->image, vaddr, &len);
+
+	if (!kernel)
+		return 0;
+	out[0] = (struct names_frame){.function = texts_demangled(n->texts, kernel, len)};
+	return 1;
+}
+
+int names_symbol(struct names *n, const char *name, uint64_t *ret_vaddr, uint64_t *ret_size)
+{
+	build(n);
+	return n->symtab ? symtab_find(n->symtab, name, ret_vaddr, ret_size) : -ENOENT;
+}
+
+size_t names_count(struct names *n)
+{
+	build(n);
+	return n->symtab ? symtab_count(n->symtab) : 0;
+}

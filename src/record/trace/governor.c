@@ -1,0 +1,203 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* governor.c - see governor.h. */
+#include "record/trace/governor.h"
+
+#include <math.h>
+
+#include "base/macros.h"
+
+#define ROOM_SHARE 0.25 /* of the budget: launches have that at least, whatever the rest costs */
+#define FACTOR_MIN 0.5  /* a comparison may be wrong: it does not rule alone */
+#define FACTOR_MAX 8
+#define CREDIT_S   1.0 /* of the budget: what may be spent at once */
+#define OWED_SHARE 0.5 /* windows are made smaller down to this, for what was spent beyond it */
+
+#define WINDOW_NS     (40 * NS_PER_MS)
+#define WINDOW_MIN_NS (15 * NS_PER_MS) /* attaching takes some 10 ms, which cost and tell nothing */
+#define WINDOW_MAX_NS (250 * NS_PER_MS)
+#define WINDOW_STEPS                                                                               \
+	5 /* of the job's, if it has short ones: enough to compare with those without probes */
+#define TURN_NS       (10 * NS_PER_MS)
+#define PERIOD_MIN_NS (250 * NS_PER_MS)
+#define PERIOD_MAX_NS (2 * NS_PER_S)
+
+#define RATE_S     0.1  /* over which the rate is averaged while probes are always there */
+#define RATE_NEW   0.3  /* what a window changes of it */
+#define CUT        4    /* times the plan: such a window is cut */
+#define CALM_SHARE 0.75 /* of what launches may cost, */
+#define CALM       4    /* in so many windows: then all are probed again */
+
+static double credit_max(const struct governor *g)
+{
+	return g->budget * CREDIT_S * (double)NS_PER_S;
+}
+
+void governor_init(struct governor *g, double budget, double hit_ns, bool can_switch, uint64_t seed,
+	mono_time now)
+{
+	*g = (struct governor){.budget = budget,
+		.hit_ns = hit_ns,
+		.launch_factor = 1,
+		.can_switch = can_switch,
+		.stepped = now,
+		.random = seed | 1};
+	g->credit_ns = credit_max(g);
+}
+
+/* Between 0 and 1, by xorshift. */
+static double chance(struct governor *g)
+{
+	g->random ^= g->random << 13;
+	g->random ^= g->random >> 7;
+	g->random ^= g->random << 17;
+	return (double)(g->random >> 11) / (double)(1ull << 53);
+}
+
+/* What launches may cost. Sampling them does not make the rest cheaper: where that alone is over the
+ * budget (a compiler's start, deep stacks), the few launches of such a time are still seen. */
+static double room(const struct governor *g)
+{
+	return fmax(g->budget - g->others, ROOM_SHARE * g->budget);
+}
+
+static double hits_ns(const struct governor *g, double hits)
+{
+	return hits * g->hit_ns * g->launch_factor;
+}
+
+/* What they would cost if they were always probed. */
+static double full_cost(const struct governor *g)
+{
+	return hits_ns(g, g->launch_rate) / (double)NS_PER_S;
+}
+
+/* The share of the time in which launches may be probed: less after more was spent than there was credit for. */
+static double share_now(const struct governor *g)
+{
+	double owed = fmax(-g->credit_ns / credit_max(g), 0);
+
+	return fmin(room(g) / fmax(full_cost(g), 1e-9), 1) * fmax(1 - owed, OWED_SHARE);
+}
+
+static void plan(struct governor *g, mono_time now)
+{
+	double share = share_now(g);
+	double window = g->step_ns ? fmin(fmax((double)(WINDOW_STEPS * g->step_ns), WINDOW_MIN_NS),
+					     WINDOW_MAX_NS)
+				   : WINDOW_NS;
+	double period = fmin(fmax((window + TURN_NS) / share, PERIOD_MIN_NS), PERIOD_MAX_NS);
+
+	/* Of a fixed one the middle would be seen more often than the ends, which a job may keep time with. */
+	period *= 0.75 + 0.5 * chance(g);
+	window = fmin(fmax(period * share - TURN_NS, WINDOW_MIN_NS), window * 4);
+	g->window_ns = (uint64_t)window;
+	g->period_ns = (uint64_t)period;
+	g->opens.ns = now.ns + (uint64_t)(chance(g) * fmax(period - window - TURN_NS, 0));
+	g->ends.ns = now.ns + g->period_ns;
+}
+
+static void window_end(struct governor *g)
+{
+	double rate = g->window_seconds > 0 ? g->window_hits / g->window_seconds : 0;
+
+	g->launch_rate += RATE_NEW * (rate - g->launch_rate);
+	g->calm = full_cost(g) < CALM_SHARE * room(g) &&
+				  hits_ns(g, rate) / (double)NS_PER_S < CALM_SHARE * room(g)
+			  ? g->calm + 1
+			  : 0;
+	g->window_hits = g->window_seconds = 0;
+	if (g->calm < CALM)
+		return;
+	g->in_windows = false;
+	g->calm = 0;
+	g->credit_ns = credit_max(g) / 2;
+}
+
+static void window_note(struct governor *g, uint64_t launches, double seconds, bool is_open)
+{
+	if (g->was_open) {
+		g->window_hits += (double)launches;
+		g->window_seconds += seconds;
+	}
+	if (g->was_open && !is_open)
+		window_end(g);
+}
+
+static bool windows_step(struct governor *g, mono_time now, bool is_open)
+{
+	double planned = room(g) * (double)g->period_ns;
+
+	if (is_open && !g->was_open)
+		g->opens = now; /* it came late: it is as long as any other */
+	if (is_open && hits_ns(g, g->window_hits) > CUT * planned)
+		g->opens.ns = now.ns - MIN(now.ns, g->window_ns);
+	if (now.ns >= g->ends.ns && !is_open && now.ns >= g->opens.ns + g->window_ns)
+		plan(g, now);
+	return now.ns >= g->opens.ns && now.ns < g->opens.ns + g->window_ns;
+}
+
+bool governor_step(struct governor *g, mono_time now, uint64_t launches, bool is_open)
+{
+	double seconds = (double)(now.ns - g->stepped.ns) / (double)NS_PER_S;
+	bool wants = true;
+
+	if (g->budget <= 0 || !g->can_switch)
+		return true;
+	g->stepped = now;
+	g->credit_ns = fmin(g->credit_ns + room(g) * seconds * (double)NS_PER_S, credit_max(g)) -
+		       hits_ns(g, (double)launches);
+	if (g->in_windows) {
+		window_note(g, launches, seconds, is_open);
+	} else if (seconds > 0) {
+		g->launch_rate += ((double)launches / seconds - g->launch_rate) *
+				  (1 - exp(-seconds / RATE_S));
+		if (g->credit_ns < 0) {
+			g->launch_rate = fmax(g->launch_rate, (double)launches / seconds);
+			g->in_windows = true;
+			g->window_hits = g->window_seconds = 0;
+			plan(g, now);
+			/* what is open now is over */
+			g->opens.ns = MAX(g->opens.ns, now.ns + 1);
+			g->was_open = false;
+			return false;
+		}
+	}
+	if (g->in_windows)
+		wants = windows_step(g, now, is_open);
+	g->was_open = is_open;
+	return wants;
+}
+
+void governor_second(struct governor *g, uint64_t launch_hits, uint64_t other_hits, double seconds)
+{
+	double spent = hits_ns(g, (double)launch_hits) + (double)other_hits * g->hit_ns;
+
+	if (seconds <= 0)
+		return;
+	g->others = (double)other_hits / seconds * g->hit_ns / (double)NS_PER_S;
+	g->overhead = spent / (seconds * (double)NS_PER_S);
+	g->spent_ns += spent;
+	g->seconds += seconds;
+}
+
+void governor_learn(struct governor *g, double low, double high)
+{
+	double account = g->launch_rate * g->hit_ns / (double)NS_PER_S, factor;
+
+	if (account <= 0)
+		return;
+	factor = fmin(fmax(account, low), high) / account;
+	g->launch_factor = fmin(fmax(factor, FACTOR_MIN), FACTOR_MAX);
+}
+
+double governor_share(const struct governor *g)
+{
+	if (!g->in_windows || !g->period_ns)
+		return 1;
+	return (double)g->window_ns / (double)g->period_ns;
+}
+
+double governor_mean(const struct governor *g)
+{
+	return g->seconds > 0 ? g->spent_ns / (g->seconds * (double)NS_PER_S) : 0;
+}

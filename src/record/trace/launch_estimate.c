@@ -1,0 +1,371 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* launch_estimate.c - see launch_estimate.h. What is chosen may change: the weights that follow make up for the
+ * difference. Invariant: counted + weighed = what all weights made of the launches that they were applied to. */
+#include "record/trace/launch_estimate.h"
+
+#include <math.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/macros.h"
+
+/* A stretch with less work says nothing of its rate. */
+static const double work_min[LAUNCH_BY_WORK] = {0.5 * NS_PER_MS, NS_PER_MS};
+static const double work_ample = 20 * NS_PER_MS;  /* with so much a window need not end first */
+static const double work_local = 100 * NS_PER_MS; /* of a long window the last such part counts */
+
+/* Of the time in each phase, in which a launch meets a probe: attaching takes some milliseconds, of which the last
+ * are until the window is opened; the traps go at once, and the kernel waits then. */
+static const double probed_part[] = {
+	[LAUNCH_AWAY] = 0, [LAUNCH_COMING] = 0.7, [LAUNCH_COUNTED] = 1, [LAUNCH_GOING] = 0.2};
+
+#define WORK_LEFT  0.05 /* of CPU time, if all the rest seems to be the probes' */
+#define HIT_ERROR  0.25 /* of a probe's cost: measured in the agent, paid elsewhere */
+#define SLOW_ERROR 0.5  /* of how much longer probes make a window */
+#define FACTOR_MAX 3
+#define FACTOR_NS  (500 * NS_PER_MS) /* with and without probes, before they are compared */
+#define LAUNCH_NS  1000              /* of CPU time: none takes less */
+#define CHOICE_MIN 4                 /* gaps before another measure than CPU time is taken */
+#define CHOICE     0.7               /* of its error: that is not done for little */
+#define ALIKE      0.5               /* as busy in a gap as in the windows, but for such a part */
+#define STEADY     0.2 /* launches a second before and after a gap, but for such a part */
+
+static void stretch_add(struct launch_stretch *to, const struct launch_stretch *s)
+{
+	to->launches += s->launches;
+	to->hits += s->hits;
+	to->send_ns += s->send_ns;
+	to->probe_ns += s->probe_ns;
+	to->cpu_ns += s->cpu_ns;
+	to->time_ns += s->time_ns;
+	for (int m = 0; m < LAUNCH_BY_WORK; m++)
+		to->work[m] += s->work[m];
+}
+
+static bool rate_of(const struct launch_stretch *s, enum launch_measure m, double *ret)
+{
+	if (s->work[m] < work_min[m])
+		return false;
+	*ret = s->launches / s->work[m];
+	return true;
+}
+
+/* The share of the time that the process is on a CPU: so much of what probes take makes it slower. */
+static double busy(const struct launch_stretch *s)
+{
+	return s->time_ns > 0 ? fmin(s->cpu_ns / s->time_ns, 1) : 1;
+}
+
+/* The gap of @e by the rates at its ends; by that of all windows if neither says anything. */
+static struct launch_filling fill(const struct launch_estimate *e, enum launch_measure m)
+{
+	double gap = e->gap[m], before, after, rate;
+	bool has_before = rate_of(&e->before, m, &before),
+	     has_after = rate_of(&e->window, m, &after);
+	double work = e->before.work[m] + e->window.work[m];
+	double probes = e->before.probe_ns + e->window.probe_ns;
+	struct launch_filling f = {0};
+
+	if (has_before && has_after) {
+		f.launches = gap * (before + after) / 2;
+		f.variance = pow(gap * (before - after), 2) / 2;
+	} else if (has_before || has_after) {
+		f.launches = gap * (has_before ? before : after);
+		f.variance = pow(f.launches / 2, 2);
+	} else if (rate_of(&e->all, m, &rate)) {
+		f.launches = gap * rate;
+		f.variance = pow(f.launches, 2);
+	} else if (m == LAUNCH_BY_CPU) {
+		f.bias = gap / LAUNCH_NS; /* nothing is known but that there cannot be more */
+	}
+	if (work > 0 && m == LAUNCH_BY_CPU)
+		f.bias += f.launches * HIT_ERROR * probes / work;
+	else if (work > 0)
+		f.bias += f.launches * SLOW_ERROR * probes * busy(&e->all) / work;
+	return f;
+}
+
+static double variance_of(const struct launch_estimate *e, enum launch_measure m)
+{
+	const struct launch_marks *k = &e->marks;
+
+	if (m != LAUNCH_BY_WAITS)
+		return e->by[m].variance;
+	return e->by[m].variance + k->one_sided * (k->spreads ? k->spread / k->spreads : 0.25);
+}
+
+static double relative_error(const struct launch_estimate *e, enum launch_measure m)
+{
+	const struct launch_filling *f = &e->by[m];
+
+	return f->launches > 0 ? (2 * sqrt(variance_of(e, m)) + f->bias) / f->launches : INFINITY;
+}
+
+/* Whether the process was as busy in the gap as in the windows at its ends. */
+static bool is_alike(const struct launch_estimate *e)
+{
+	double cpu = e->before.work[LAUNCH_BY_CPU] + e->window.work[LAUNCH_BY_CPU];
+	double time = e->before.work[LAUNCH_BY_TIME] + e->window.work[LAUNCH_BY_TIME];
+	double in_gap = e->gap[LAUNCH_BY_CPU] / fmax(e->gap[LAUNCH_BY_TIME], 1);
+	double in_windows = cpu / fmax(time, 1);
+
+	return fabs(in_gap - in_windows) <= ALIKE * fmax(in_gap, in_windows);
+}
+
+static bool is_steady(const struct launch_estimate *e)
+{
+	double before, after;
+
+	return rate_of(&e->before, LAUNCH_BY_TIME, &before) &&
+	       rate_of(&e->window, LAUNCH_BY_TIME, &after) && after > 0 &&
+	       fabs(before - after) <= STEADY * fmax(before, after);
+}
+
+static enum launch_measure choose(const struct launch_estimate *e)
+{
+	double least = CHOICE * relative_error(e, LAUNCH_BY_CPU);
+	enum launch_measure best = LAUNCH_BY_CPU;
+
+	if (e->gaps < CHOICE_MIN)
+		return best;
+	for (int m = LAUNCH_BY_TIME; m < LAUNCH_MEASURES; m++) {
+		double error = relative_error(e, m);
+
+		if (error >= least)
+			continue;
+		best = m;
+		least = error;
+	}
+	return best;
+}
+
+static void filling_add(struct launch_filling *to, struct launch_filling f)
+{
+	to->launches += f.launches;
+	to->variance += f.variance;
+	to->bias += f.bias;
+}
+
+static void fill_gap(struct launch_estimate *e)
+{
+	bool by_time = is_alike(e);
+
+	if (!e->has_gap)
+		return;
+	for (int m = 0; m < LAUNCH_BY_WORK; m++)
+		filling_add(
+			&e->by[m], fill(e, m == LAUNCH_BY_TIME && !by_time ? LAUNCH_BY_CPU : m));
+	if (is_steady(e)) {
+		e->steady_away.cpu_ns += e->away.cpu_ns;
+		e->steady_away.time_ns += e->away.time_ns;
+		stretch_add(&e->steady, &e->window);
+	}
+	e->away = (struct launch_away){0};
+	memset(e->gap, 0, sizeof(e->gap));
+	e->gaps++;
+	e->has_gap = false;
+	e->chosen = choose(e);
+}
+
+/* ---- waits ---- */
+
+/* Launches from the last wait of the window before to @to, which has been counted in part: at @rate, and that of the
+ * window before. */
+static void fill_steps(struct launch_estimate *e, struct launch_mark to, double rate)
+{
+	struct launch_marks *m = &e->marks;
+	double steps = (double)(to.waits - m->kept.waits);
+	double counted = (double)(to.launches - m->kept.launches);
+	struct launch_filling f = {0};
+
+	if (rate >= 0 && m->rate >= 0) {
+		f.launches = steps * (rate + m->rate) / 2 - counted;
+		f.variance = pow(steps * (rate - m->rate), 2) / 2;
+	} else if (rate >= 0 || m->rate >= 0) {
+		f.launches = steps * fmax(rate, m->rate) - counted;
+		m->one_sided += pow(f.launches, 2);
+	}
+	f.variance += pow(fmax(rate, m->rate), 2) /
+		      12; /* a job may wait in the middle of a step for once */
+	filling_add(&e->by[LAUNCH_BY_WAITS], f);
+}
+
+static void marks_read(struct launch_marks *m, const struct launch_reading *now)
+{
+	m->last = (struct launch_mark){now->waits, now->at_wait};
+	if (!m->has_first)
+		m->first = m->last;
+	m->has_first = true;
+}
+
+/* The window is over: now it is known how many launches there were from wait to wait. */
+static void marks_end(struct launch_estimate *e)
+{
+	struct launch_marks *m = &e->marks;
+	double waits = (double)(m->last.waits - m->first.waits);
+	double launches = (double)(m->last.launches - m->first.launches);
+	double rate = waits > 0 ? launches / waits : -1;
+
+	if (!m->has_first)
+		return;
+	m->has_first = false;
+	if (m->has_gap && rate < 0 && m->rate < 0)
+		return; /* no rate is known yet: the gap reaches beyond this window */
+	if (m->has_gap)
+		fill_steps(e, m->first, rate);
+	if (rate > 0 && m->rate > 0) {
+		m->spread += pow((rate - m->rate) / fmax(rate, m->rate), 2);
+		m->spreads++;
+	}
+	if (rate >= 0)
+		m->rate = rate;
+	m->kept = m->last;
+	m->has_gap = false;
+}
+
+/* The window is over, or is long: what follows is compared with its last part. */
+static void window_end(struct launch_estimate *e)
+{
+	if (e->window.work[LAUNCH_BY_CPU] < work_min[LAUNCH_BY_CPU])
+		stretch_add(&e->before, &e->window);
+	else
+		e->before = e->window;
+	e->window = (struct launch_stretch){0};
+	marks_end(e);
+}
+
+static void read_open(struct launch_estimate *e, const struct launch_stretch *s)
+{
+	stretch_add(&e->window, s);
+	stretch_add(&e->all, s);
+	e->counted += s->launches;
+	e->counted_since += s->launches;
+	if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
+		fill_gap(e);
+	if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
+		window_end(e);
+}
+
+static bool is_empty(const struct launch_stretch *s)
+{
+	return !(s->launches > 0) && !(s->work[LAUNCH_BY_CPU] > 0);
+}
+
+static void read_gap(struct launch_estimate *e, const double work[LAUNCH_BY_WORK])
+{
+	if (!is_empty(&e->window)) {
+		/* One that says nothing leaves the gap open, which then reaches beyond it. */
+		if (e->window.work[LAUNCH_BY_CPU] >= work_min[LAUNCH_BY_CPU])
+			fill_gap(e);
+		window_end(e);
+	}
+	for (int m = 0; m < LAUNCH_BY_WORK; m++)
+		e->gap[m] += work[m];
+	e->has_gap = e->marks.has_gap = true;
+}
+
+static double gain(uint64_t now, uint64_t before)
+{
+	return now > before ? (double)(now - before) : 0;
+}
+
+/* How much of the CPU time is not the probes' while they come or go, and launches are not counted: as many are
+ * made as in the last window, and probed for a part of that time. */
+static double work_share(const struct launch_estimate *e, enum launch_phase phase)
+{
+	const struct launch_stretch *s = is_empty(&e->window) ? &e->before : &e->window;
+	double cpu = s->work[LAUNCH_BY_CPU];
+
+	return cpu > 0 ? 1 / (1 + probed_part[phase] * s->probe_ns / cpu) : 1;
+}
+
+/* A process that makes as many launches in a window as without one has more CPU time in it, by what the probes
+ * take; one that is always on a CPU tells nothing. */
+static void learn_factor(struct launch_estimate *e, double hit_ns)
+{
+	const struct launch_stretch *on = &e->steady;
+	double more_ns;
+
+	e->hit_factor = fmax(e->hit_factor, 1);
+	if (on->time_ns < FACTOR_NS || e->steady_away.time_ns < FACTOR_NS)
+		return;
+	more_ns = on->cpu_ns - on->send_ns -
+		  e->steady_away.cpu_ns / e->steady_away.time_ns * on->time_ns;
+	e->hit_factor = fmin(fmax(more_ns / (on->hits * hit_ns), 1), FACTOR_MAX);
+}
+
+void launch_estimate_read(struct launch_estimate *e, const struct launch_reading *now,
+	enum launch_phase phase, double hit_ns)
+{
+	struct launch_stretch s = {.launches = gain(now->launches, e->last.launches),
+		.cpu_ns = gain(now->cpu_ns, e->last.cpu_ns),
+		.time_ns = gain(now->time_ns, e->last.time_ns)};
+	bool is_counted = phase == LAUNCH_COUNTED;
+
+	learn_factor(e, hit_ns);
+	s.hits = s.launches - gain(now->nested, e->last.nested) / 2;
+	s.send_ns = gain(now->send_ns, e->last.send_ns);
+	s.probe_ns = s.hits * hit_ns * e->hit_factor + s.send_ns;
+	s.work[LAUNCH_BY_CPU] = is_counted ? fmax(s.cpu_ns - s.probe_ns, s.cpu_ns * WORK_LEFT)
+					   : s.cpu_ns * work_share(e, phase);
+	s.work[LAUNCH_BY_TIME] = fmax(s.time_ns - s.probe_ns * busy(&s), s.time_ns * WORK_LEFT);
+	if (!e->has_last) {
+		e->has_last = true;
+		e->marks.kept = (struct launch_mark){now->waits, now->launches};
+		e->marks.rate = -1;
+	} else if (is_counted) {
+		if (now->waits > e->last.waits)
+			marks_read(&e->marks, now);
+		read_open(e, &s);
+	} else {
+		read_gap(e, s.work);
+		e->away.time_ns += phase == LAUNCH_AWAY ? s.time_ns : 0;
+		e->away.cpu_ns += phase == LAUNCH_AWAY ? s.cpu_ns : 0;
+	}
+	e->last = *now;
+}
+
+void launch_estimate_end(struct launch_estimate *e)
+{
+	fill_gap(e);
+	marks_end(e);
+	if (e->marks.has_gap)
+		fill_steps(e, (struct launch_mark){e->last.waits, e->last.launches}, -1);
+	e->marks.has_gap = false;
+	e->chosen = choose(e);
+}
+
+double launch_estimate_weight(struct launch_estimate *e)
+{
+	double owed = e->by[e->chosen].launches - e->weighed;
+
+	if (e->counted_since > 0) {
+		e->last_weight = 1 + fmax(owed, 0) / e->counted_since;
+		e->weighed += fmax(owed, 0);
+		e->counted_since = 0;
+	}
+	return fmax(e->last_weight, 1);
+}
+
+double launch_estimate_more(struct launch_estimate *e)
+{
+	double owed = e->by[e->chosen].launches - e->weighed, made = e->counted + e->weighed;
+
+	if (e->counted_since > 0 || !(owed > 0) || !(made > 0))
+		return 0;
+	e->weighed += owed;
+	return owed / made;
+}
+
+double launch_estimate_total(const struct launch_estimate *e)
+{
+	return e->counted + e->by[e->chosen].launches;
+}
+
+double launch_estimate_error(const struct launch_estimate *e)
+{
+	/* Two standard errors; the fewer gaps they come from, the less they are to be trusted. */
+	double errors = e->gaps ? 2 + 8 / (double)e->gaps : 0;
+
+	return errors * sqrt(variance_of(e, e->chosen)) + e->by[e->chosen].bias;
+}

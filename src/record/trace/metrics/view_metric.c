@@ -1,0 +1,271 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* view_metric.c - the points of a reading: host, calls, copies, incidents, books, the agent itself.
+ *
+ * What can be 0 is reported as 0 from the beginning, so that a rate or an alert has something to begin
+ * with; what is not known is not reported. Counters count since tracing began, except those of one
+ * process, which count since it came. */
+#include "record/trace/metrics/view_metric.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#include "record/trace/metrics/metric_table.h"
+#include "wire/names.h"
+
+#define ROW(id) (&metric_table[id])
+
+static void put_gauge(struct metric_set *s, enum metric_id id, int64_t v)
+{
+	metric_put_int(s, ROW(id), (wall_time){0}, v, NULL);
+}
+
+static void put_share(struct metric_set *s, enum metric_id id, double v)
+{
+	metric_put_double(s, ROW(id), (wall_time){0}, v, NULL);
+}
+
+static void put_counter(
+	const struct reading *r, struct metric_set *s, enum metric_id id, uint64_t v)
+{
+	metric_put_int(s, ROW(id), r->view->started, (int64_t)v, NULL);
+}
+
+static void put_host(const struct host_sample *h, struct metric_set *s)
+{
+	put_share(s, M_CPU, h->cpu_pct / 100);
+	put_share(s, M_MEMORY, h->mem_pct / 100);
+	put_gauge(s, M_MEMORY_AVAILABLE, (int64_t)(h->mem_avail_mb << 20));
+	put_gauge(s, M_MEMORY_AVAILABLE_BYTES, (int64_t)(h->mem_avail_mb << 20));
+	put_share(s, M_LOAD, h->load1);
+}
+
+/* ---- calls ---- */
+
+static void put_percentiles(
+	struct metric_set *s, const struct sketch *all, const char *source, const char *op)
+{
+	static const struct {
+		const char *name;
+		double q;
+	} rows[] = {{"p50", 0.50}, {"p95", 0.95}, {"p99", 0.99}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		metric_put_double(s, ROW(M_OP_PERCENTILE), (wall_time){0},
+			(double)sketch_quantile(all, rows[i].q) / NS_PER_US,
+			METRIC_OF(METRIC_TEXT(source), METRIC_TEXT(op), METRIC_TEXT(rows[i].name)));
+}
+
+static const struct tracer_op *nested_twin(const struct tracer_view *v, const struct tracer_op *o)
+{
+	for (size_t i = 0; i < v->op_count; i++)
+		if (v->ops[i].source == o->source && v->ops[i].op == o->op &&
+			v->ops[i].nested != o->nested)
+			return &v->ops[i];
+	return NULL;
+}
+
+/* The published figures do not tell nested calls apart. */
+static void put_published_op(
+	const struct reading *r, struct metric_set *s, const struct tracer_op *o)
+{
+	const struct tracer_op *twin = nested_twin(r->view, o);
+	const char *source = wire_source_name(o->source);
+	struct sketch all = o->sketch;
+	char scratch[32];
+	const char *op = wire_op_name(o->source, o->op, scratch);
+
+	if (twin && o->nested)
+		return; /* it is the twin's */
+	if (twin)
+		sketch_merge(&all, &twin->sketch);
+	metric_put_int(s, ROW(M_OP_COUNT), r->view->started,
+		(int64_t)(o->count + (twin ? twin->count : 0)),
+		METRIC_OF(METRIC_TEXT(source), METRIC_TEXT(op)));
+	if (all.count)
+		put_percentiles(s, &all, source, op);
+}
+
+static void put_ops(const struct reading *r, struct metric_set *s)
+{
+	const struct tracer_view *v = r->view;
+	char scratch[32];
+
+	for (size_t i = 0; i < v->op_count; i++) {
+		const struct tracer_op *o = &v->ops[i];
+		const struct metric_attribute names[] = {METRIC_TEXT(wire_source_name(o->source)),
+			METRIC_TEXT(wire_op_name(o->source, o->op, scratch)),
+			METRIC_TEXT(o->nested ? "true" : "false")};
+
+		put_published_op(r, s, o);
+		metric_put_int(s, ROW(M_OPS), v->started, (int64_t)o->count, names);
+		if (o->sketch.count)
+			metric_put_sketch(s, ROW(M_OP_DURATION), v->started, &o->sketch, names);
+	}
+	for (size_t i = 0; i < r->launch_count; i++) {
+		const struct reading_launches *l = &r->launches[i];
+
+		metric_put_int(s, ROW(M_LAUNCH_COUNT), l->since, (int64_t)l->count,
+			METRIC_OF(METRIC_NUMBER(l->pid)));
+		metric_put_int(s, ROW(M_LAUNCHES), l->since, (int64_t)l->count,
+			METRIC_OF(METRIC_NUMBER(l->pid), METRIC_TEXT(l->comm)));
+	}
+}
+
+static void put_copies(const struct reading *r, struct metric_set *s)
+{
+	wall_time start = r->view->started;
+
+	for (int i = 0; i < COPY_DIRECTION_COUNT; i++) {
+		const struct metric_attribute name[] = {METRIC_TEXT(copy_direction_names[i])};
+
+		metric_put_int(s, ROW(M_COPY_BYTES), start, (int64_t)r->copies[i].bytes, name);
+		metric_put_sketch(s, ROW(M_COPY_MS), start, &r->copies[i].all, name);
+		metric_put_sketch(s, ROW(M_COPY_DURATION), start, &r->copies[i].all, name);
+	}
+}
+
+/* ---- steps ---- */
+
+static void put_steps(const struct reading *r, struct metric_set *s)
+{
+	for (size_t i = 0; i < r->step_count; i++) {
+		const struct step_count *c = &r->steps[i];
+		const struct metric_attribute process[] = {
+			METRIC_NUMBER(c->pid), METRIC_TEXT(c->comm)};
+
+		metric_put_double(s, ROW(M_STEPS), c->since, c->steps, process);
+		metric_put_double(s, ROW(M_SLOW_STEPS), c->since, c->slow_steps, process);
+		for (int k = 0; k < ACCOUNT_LINES; k++)
+			metric_put_double(s, ROW(M_STEP_SECONDS), c->since, c->ns[k] / NS_PER_S,
+				METRIC_OF(process[0], process[1],
+					METRIC_TEXT(account_line_id((enum account_line)k))));
+	}
+}
+
+/* ---- incidents ---- */
+
+/* A problem is reported with the worst severity it may have from the beginning, with others once one of
+ * these was found. */
+static void put_incidents(const struct reading *r, struct metric_set *s)
+{
+	const struct metric_state *f = r->metric_state;
+	uint64_t sum = 0;
+
+	for (int p = 0; p < PROBLEM_COUNT; p++)
+		for (int v = 0; v < SEVERITY_COUNT; v++) {
+			const struct problem_row *row = problem_row((enum problem)p);
+			const struct metric_attribute names[] = {
+				METRIC_TEXT(row->id), METRIC_TEXT(severity_name((enum severity)v))};
+
+			sum += f->found[p][v];
+			if (!f->found[p][v] && !f->open[p][v] && (int)row->worst != v)
+				continue;
+			metric_put_int(s, ROW(M_INCIDENTS), r->view->started,
+				(int64_t)f->found[p][v], names);
+			metric_put_int(
+				s, ROW(M_INCIDENTS_ACTIVE), (wall_time){0}, f->open[p][v], names);
+		}
+	put_counter(r, s, M_ANOMALIES, sum);
+}
+
+/* ---- the books ---- */
+
+static const char *loss_stage(enum wire_loss reason)
+{
+	switch (reason) {
+	case LOSS_BAD_RECORD:
+	case LOSS_AT_STOP: return "capture";
+	case LOSS_QUEUE_FULL:
+	case LOSS_WRITE_FAILED: return "store";
+	default: return "kernel";
+	}
+}
+
+static void put_account(
+	const struct reading *r, struct metric_set *s, const struct wire_source_row *source)
+{
+	const struct account *a = &r->view->books.source[source->id];
+	const struct metric_attribute name[] = {METRIC_TEXT(source->json)};
+	wall_time start = r->view->started;
+
+	metric_put_int(s, ROW(M_HITS), start, (int64_t)a->hits, name);
+	metric_put_int(s, ROW(M_STORED), start, (int64_t)a->stored, name);
+	metric_put_int(s, ROW(M_AGGREGATED), start, (int64_t)a->aggregated, name);
+	for (int i = 0; i < LOSS_COUNT; i++)
+		metric_put_int(s, ROW(M_DROPPED), start, (int64_t)a->lost[i],
+			METRIC_OF(METRIC_TEXT(loss_stage((enum wire_loss)i)), name[0],
+				METRIC_TEXT(wire_losses[i].name)));
+}
+
+static void put_books(const struct reading *r, struct metric_set *s)
+{
+	uint64_t overflows = 0;
+
+	for (const struct wire_source_row *source = wire_sources; source->json; source++) {
+		if (source->id == SOURCE_NVIDIA)
+			continue; /* reserved: nothing is ever seen of it */
+		put_account(r, s, source);
+		overflows += r->view->books.source[source->id].lost[LOSS_RING_FULL];
+	}
+	put_counter(r, s, M_RING_OVERFLOWS, overflows);
+}
+
+/* ---- the agent itself ---- */
+
+static void put_stacks(const struct reading *r, struct metric_set *s)
+{
+	const struct stacks_report *k = &r->view->stacks;
+	uint64_t lost = k->dropped;
+
+	if (!r->view->has_stacks)
+		return;
+	for (int i = 0; i < STACK_LOSS_COUNT; i++)
+		lost += k->tally.lost[i];
+	put_counter(r, s, M_STACKS, k->tally.taken);
+	put_counter(r, s, M_STACKS_LOST, lost);
+}
+
+static void put_agent(const struct reading *r, struct metric_set *s)
+{
+	const struct tracer_view *v = r->view;
+
+	put_share(s, M_OVERHEAD, v->overhead);
+	put_share(s, M_OVERHEAD_LOW, v->overhead_low);
+	put_share(s, M_OVERHEAD_HIGH, v->overhead_high);
+	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
+	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
+	put_counter(r, s, M_NAMES_LOST, v->names_lost);
+	put_gauge(s, M_LAUNCH_WEIGHT, (int64_t)lrint(1 / fmax(v->launches.watched, 1e-3)));
+	put_gauge(s, M_PROCESSES, (int64_t)v->processes);
+	put_gauge(s, M_LIBRARIES, (int64_t)v->libraries);
+	metric_put_int(s, ROW(M_PROBES), (wall_time){0}, (int64_t)v->runtime_probes,
+		METRIC_OF(METRIC_TEXT("runtime")));
+	metric_put_int(s, ROW(M_PROBES), (wall_time){0}, (int64_t)v->driver_probes,
+		METRIC_OF(METRIC_TEXT("driver")));
+	put_gauge(s, M_GAPS, (int64_t)(v->gap_count + v->gaps_more));
+	put_stacks(r, s);
+	if (r->has_store) {
+		put_gauge(s, M_DB_BYTES, (int64_t)v->db_bytes);
+		put_counter(r, s, M_DB_PRUNED, r->pruned_rows);
+	}
+	put_counter(r, s, M_CLOCK_STEPS, v->clock_steps);
+	put_counter(r, s, M_ENTRIES_CUT, r->metric_state->cut + r->metric_state->steps.left_out);
+}
+
+void view_metric(const struct reading *r, struct metric_set *s)
+{
+	metric_put_int(s, ROW(M_INFO), (wall_time){0}, 1,
+		METRIC_OF(METRIC_TEXT(r->version), METRIC_TEXT(r->node),
+			METRIC_TEXT(r->view->method)));
+	put_share(s, M_START_TIME, (double)r->view->started.ns / NS_PER_S);
+	if (r->view->has_host)
+		put_host(&r->view->host, s);
+	put_books(r, s);
+	put_agent(r, s);
+	put_incidents(r, s);
+	view_metric_gpu(r, s);
+	put_copies(r, s);
+	view_metric_nccl(r, s);
+	put_steps(r, s);
+	put_ops(r, s); /* last: what is cut, if anything, is of the longest lists */
+}

@@ -1,0 +1,195 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tracer_targets.c - which processes are traced and which library files are probed, at the start
+ * and as they come. Runs on the tracer's thread. */
+#include "record/trace/tracer_private.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+
+static bool is_wanted(const struct tracer *t, const struct target_process *p)
+{
+	if (tracer_is_own_program(t, p->pid))
+		return false;
+	switch (t->settings.filter) {
+	case FILTER_PIDS: return process_table_has(t->processes, p->pid, 0);
+	case FILTER_USER: return p->uid == t->settings.uid;
+	default: return true;
+	}
+}
+
+/* The children that process @pid has already: the kernel half follows those that it starts from now on. */
+void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	int n = family ? family_list("", pid, family, TARGETS_MAX) : 0;
+
+	for (int i = 0; i < n; i++)
+		if (family[i] != pid && !process_table_has(t->processes, family[i], 0) &&
+			!tracer_is_own_program(t, family[i]) &&
+			probe_target_add(t->probe, family[i]) == 0)
+			process_table_found(t->processes, family[i], 0, at);
+}
+
+/* Whoever ended @stay, a process that is not traced, if traced ones wait for it for long. */
+void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
+{
+	struct discover_process p;
+	wall_time at = {ledger_end_ns(stay)};
+
+	if (stay->waker != WAKER_TASK || stay->stay_line == LEDGER_STOPPED ||
+		stay->waker_pid <= 1 || process_table_has(t->processes, stay->waker_pid, 0) ||
+		!waited_for_add(
+			&t->waited_for, stay->waker_pid, stay->stay_ns - stay->stay_wait_ns))
+		return;
+	if (discover_process("", stay->waker_pid, &p) < 0 || !p.vsize_bytes ||
+		tracer_is_own_program(t, p.pid) ||
+		(t->settings.filter == FILTER_USER && p.uid != t->settings.uid) ||
+		probe_target_add(t->probe, p.pid) < 0)
+		return;
+	process_table_found(t->processes, p.pid, p.start_ticks, at);
+	log_info("process %u (%s) is followed: traced threads wait for it", p.pid, p.comm);
+}
+
+/* Said when it has become more: a scan comes every second. */
+static void say_dropped(struct tracer *t, const struct discover_result *found)
+{
+	if (found->dropped > t->said_dropped)
+		log_warning("%zu processes were not looked at: there are too many of them",
+			found->dropped);
+	if (found->libraries_dropped > t->said_libraries_dropped)
+		log_warning(
+			"%zu library files were not looked at: their processes have more than %d",
+			found->libraries_dropped, DISCOVER_LIBRARIES_MAX);
+	t->said_dropped = MAX(t->said_dropped, found->dropped);
+	t->said_libraries_dropped = MAX(t->said_libraries_dropped, found->libraries_dropped);
+}
+
+/* Probe what running processes map, and follow the processes themselves from now on. */
+int tracer_scan(struct tracer *t)
+{
+	const struct discover_result *found;
+	struct process_layers layers;
+	wall_time now = wall_now(), before = t->scanned;
+	int r = discover_scan(t->scanner, &found);
+
+	if (r < 0)
+		return r;
+	t->scanned = now;
+	say_dropped(t, found);
+	coverage_scan_begin(t->coverage);
+	if (t->metric_state)
+		metric_state_nccl_begin(t->metric_state);
+	for (size_t i = 0; i < found->count; i++) {
+		const struct target_process *p = &found->processes[i];
+
+		if (!is_wanted(t, p))
+			continue;
+		if (t->metric_state)
+			metric_state_nccl_process(t->metric_state, p);
+		coverage_assess(t->coverage, "", p);
+		tracer_scan_gaps(t, p, before);
+		if (!process_table_has(t->processes, p->pid, p->start_ticks) &&
+			probe_target_add(t->probe, p->pid) == 0) {
+			process_table_found(t->processes, p->pid, p->start_ticks, now);
+			tracer_enter_children(t, p->pid, now);
+		}
+		coverage_assess_process(t->coverage, "", p, &layers);
+		roster_judged(t->roster, p->pid, &layers);
+	}
+	coverage_scan_end(t->coverage);
+	tracer_forget_dead(t);
+	return 0;
+}
+
+/* Probe the file at @lib's path, whoever maps it. */
+static int cover_known(struct tracer *t, struct target_library *lib, struct errinfo *reterr)
+{
+	int fd = discover_file_open(lib->path, lib), r;
+
+	if (fd < 0)
+		return errinfo_set(reterr, fd, "%s: %s", lib->path, strerror(-fd));
+	r = coverage_add(t->coverage, lib, fd, reterr);
+	coverage_keep(t->coverage, lib);
+	return MIN(r, 0);
+}
+
+/* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
+ * call. */
+int tracer_cover_disk(struct tracer *t)
+{
+	_cleanup_free_ struct target_library *files = NULL;
+	struct errinfo e = {0};
+	int n = discover_library_files("", t->settings.command, &files);
+
+	if (n < 0)
+		return n;
+	for (int i = 0; i < n; i++)
+		if (cover_known(t, &files[i], &e) < 0)
+			log_info("%s", e.text);
+	return 0;
+}
+
+int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(path, &lib, reterr);
+
+	if (r < 0)
+		return r;
+	return cover_known(t, &lib, reterr);
+}
+
+int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
+{
+	struct target_library lib;
+	int r = discover_library_file(t->settings.nccl_lib, &lib, reterr);
+
+	if (r == 0 && lib.kind != TARGET_NCCL)
+		return errinfo_set(reterr, -EINVAL, "--nccl-lib %.300s is not a libnccl",
+			t->settings.nccl_lib);
+	if (r == 0)
+		r = cover_known(t, &lib, reterr);
+	if (r == 0)
+		coverage_close_kind(t->coverage, TARGET_NCCL);
+	return r;
+}
+
+/* The processes of --pid with all their descendants; at least one of each family uses CUDA. */
+int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
+{
+	_cleanup_free_ uint32_t *family = calloc(TARGETS_MAX, sizeof(*family));
+	wall_time now = wall_now();
+
+	if (!family)
+		return -ENOMEM;
+	for (size_t i = 0; i < t->settings.pid_count; i++) {
+		int n = family_list("", t->settings.pids[i], family, TARGETS_MAX);
+
+		if (n < 0)
+			return n;
+		for (int k = 0; k < n; k++) {
+			int r = probe_target_add(t->probe, family[k]);
+
+			if (r < 0)
+				return errinfo_set(reterr, r, "cannot trace process %u: %s",
+					family[k], strerror(-r));
+			process_table_found(t->processes, family[k], 0, now);
+		}
+	}
+	return 0;
+}
+
+int tracer_check_pids(const struct tracer_settings *s, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < s->pid_count; i++) {
+		int r = s->command && s->pids[i] == s->command_pid
+				? 0 /* it will, or not: that is its own affair */
+				: family_uses_cuda("", s->pids[i], reterr);
+
+		if (r < 0)
+			return r;
+	}
+	return 0;
+}

@@ -1,0 +1,303 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* api_request.c - the parameters of a request. An unknown one is an error that names those that there
+ * are: `sinc=5m` must not be answered as if nothing had been asked. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "serve/serve_private.h"
+#include "base/text.h"
+
+#define VALUE_MAX  512
+#define NAME_SHOWN 64
+
+const struct api_param api_params[] = {
+	{API_TIME, "since", "string", "only this long before the end: 90s, 5m, 1h30m, 2d, or all"},
+	{API_TIME, "from", "string", "start of the time range: RFC 3339, a time of day, or epoch"},
+	{API_TIME, "to", "string", "end of the time range"},
+	{API_PID, "pid", "string", "only these processes, separated by commas"},
+	{API_PID, "rank", "integer", "only the process with this rank"},
+	{API_NODE, "node", "string", "only this node of a merged file"},
+	{API_OP, "source", "string", "only this source: cuda, driver, nccl, …"},
+	{API_OP, "op", "string", "only this operation: cudaMemcpyAsync"},
+	{API_LIMIT, "limit", "integer", "maximum number of rows"},
+	{API_POINTS, "points", "integer", "maximum number of points in time"},
+	{API_NODES, "nodes", "integer", "maximum number of nodes of the tree"},
+	{API_STACKS, "stacks", "boolean", "include the call stacks of slow calls"},
+	{API_TRACKS, "width", "integer", "width of the drawing in pixels: 16 to 4096"},
+	{API_TRACKS, "offset", "integer", "leave out so many tracks at the beginning"},
+	{API_TRACKS, "kinds", "string", "only these: process, rank, thread, stream, host, gpu"},
+	{API_REF, "ref", "string", "the event, as /api/v1/timeline calls it"},
+	{API_TEXT, "q", "string", "what to look for"},
+	{API_TIME2, "from2", "string", "start of the time range to compare with"},
+	{API_TIME2, "to2", "string", "end of the time range to compare with"},
+	{0, NULL, NULL, NULL},
+};
+
+typedef int parser(const char *value, struct answer_request *w, struct errinfo *reterr);
+
+static int set_since(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	if (!strcmp(v, "all")) {
+		w->all = true;
+		return 0;
+	}
+	if (text_parse_duration(v, &w->since_ns) < 0)
+		return errinfo_set(
+			reterr, -EINVAL, "since: not a duration: give 90s, 5m, 1h30m, 2d, or all");
+	w->all = w->since_ns == 0; /* as the published agent took it */
+	return 0;
+}
+
+static int set_text(const char *v, char *out, size_t size, const char *name, struct errinfo *reterr)
+{
+	if (strlen(v) >= size)
+		return errinfo_set(reterr, -EINVAL, "%s: longer than %zu bytes", name, size - 1);
+	memcpy(out, v, strlen(v) + 1);
+	return 0;
+}
+
+static int set_from(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->from, sizeof(w->from), "from", reterr);
+}
+
+static int set_to(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->to, sizeof(w->to), "to", reterr);
+}
+
+static int set_node(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->node, sizeof(w->node), "node", reterr);
+}
+
+/* A number of @low to @high that ends at @v's end or at a comma; what comes after it. */
+static const char *take_number(const char *v, uint64_t low, uint64_t high, uint64_t *ret)
+{
+	char *end;
+
+	if (*v < '0' || *v > '9')
+		return NULL;
+	errno = 0;
+	*ret = strtoull(v, &end, 10);
+	if (errno || *ret < low || *ret > high || (*end && *end != ','))
+		return NULL;
+	return *end ? end + 1 : end;
+}
+
+static int set_pid(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	while (*v) {
+		uint64_t pid;
+
+		v = take_number(v, 1, UINT32_MAX, &pid);
+		if (!v)
+			return errinfo_set(
+				reterr, -EINVAL, "pid: must be numbers, separated by commas");
+		if (w->pid_count == ANSWER_PIDS_MAX)
+			return errinfo_set(
+				reterr, -EINVAL, "pid: no more than %d", ANSWER_PIDS_MAX);
+		w->pids[w->pid_count++] = (uint32_t)pid;
+	}
+	return 0;
+}
+
+static int set_size(const char *v, const char *name, size_t *ret, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 1, UINT32_MAX, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "%s: give a number from 1 on", name);
+	*ret = n;
+	return 0;
+}
+
+static int set_rank(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 0, INT32_MAX, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "rank: give a number from 0 on");
+	w->has_rank = true;
+	w->rank = (int32_t)n;
+	return 0;
+}
+
+static int set_limit(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_size(v, "limit", &w->limit, reterr);
+}
+
+static int set_points(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_size(v, "points", &w->points, reterr);
+}
+
+static int set_nodes(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_size(v, "nodes", &w->points, reterr);
+}
+
+static int set_source(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	for (const struct wire_source_row *s = wire_sources; s->json; s++)
+		if (!strcmp(s->json, v)) {
+			if (w->op && w->source != s->id)
+				return errinfo_set(
+					reterr, -EINVAL, "op does not belong to that source");
+			w->source = s->id;
+			return 0;
+		}
+	return errinfo_set(reterr, -EINVAL,
+		"unknown source: choose cuda, driver, cuda_graph, nccl, host, io, tcp or net");
+}
+
+static int set_op(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	const struct wire_op_row *row = wire_op_by_name(v);
+
+	if (!row)
+		return errinfo_set(reterr, -EINVAL,
+			"unknown op: use for example cudaLaunchKernel or ncclAllReduce");
+	if (w->source && w->source != row->source)
+		return errinfo_set(reterr, -EINVAL, "op does not belong to that source");
+	w->source = row->source;
+	w->op = row->op;
+	return 0;
+}
+
+static int set_stacks(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	w->stacks = !strcmp(v, "1") || !strcmp(v, "true");
+	if (!w->stacks && strcmp(v, "0") != 0 && strcmp(v, "false") != 0)
+		return errinfo_set(reterr, -EINVAL, "stacks: must be 1 or 0");
+	return 0;
+}
+
+static int set_width(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 16, 4096, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "width: give a number from 16 to 4096");
+	w->points = n;
+	return 0;
+}
+
+static int set_offset(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	uint64_t n;
+	const char *end = take_number(v, 0, UINT32_MAX, &n);
+
+	if (!end || *end)
+		return errinfo_set(reterr, -EINVAL, "offset: give a number from 0 on");
+	w->offset = n;
+	return 0;
+}
+
+static int set_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	static const char *const known[] = {"process", "rank", "thread", "stream", "host", "gpu"};
+
+	for (const char *p = v; *p;) {
+		size_t len = strcspn(p, ","), i = 0;
+
+		while (i < ARRAY_SIZE(known) &&
+			(strlen(known[i]) != len || strncmp(known[i], p, len) != 0))
+			i++;
+		if (i == ARRAY_SIZE(known))
+			return errinfo_set(reterr, -EINVAL,
+				"kinds: choose of process, rank, thread, stream, host and gpu, "
+				"separated by commas");
+		p += len + (p[len] == ',');
+	}
+	return set_text(v, w->kinds, sizeof(w->kinds), "kinds", reterr);
+}
+
+static int set_ref(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->text, sizeof(w->text), "ref", reterr);
+}
+
+static int set_q(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->text, sizeof(w->text), "q", reterr);
+}
+
+static int set_from2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->from2, sizeof(w->from2), "from2", reterr);
+}
+
+static int set_to2(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->to2, sizeof(w->to2), "to2", reterr);
+}
+
+/* In the order of api_params. */
+static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
+	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width, set_offset,
+	set_kinds, set_ref, set_q, set_from2, set_to2};
+STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
+
+static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(400), name = BUF_INIT(400);
+
+	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
+
+	for (const struct api_param *p = api_params; p->name; p++)
+		if (row->params & p->bit)
+			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
+	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter '%s'; valid: %s", row->path,
+		buf_str(&name), b.len ? buf_str(&b) : "none");
+}
+
+/* One "name=value" of @len bytes. */
+static int set_one(const struct api_row *row, const char *pair, size_t len,
+	struct answer_request *w, struct errinfo *reterr)
+{
+	char text[VALUE_MAX * 3 + 32], value[VALUE_MAX];
+	bool found = false;
+
+	if (len >= sizeof(text))
+		return errinfo_set(
+			reterr, -EINVAL, "a parameter is longer than %d bytes", VALUE_MAX);
+	memcpy(text, pair, len);
+	text[len] = 0;
+	for (size_t i = 0; api_params[i].name; i++) {
+		int r;
+
+		if (!(row->params & api_params[i].bit))
+			continue;
+		r = http_query_get(text, api_params[i].name, value, sizeof(value), &found);
+		if (r < 0)
+			return errinfo_set(
+				reterr, -EINVAL, "%s: malformed or too long", api_params[i].name);
+		if (found)
+			return parsers[i](value, w, reterr);
+	}
+	return refuse(row, text, reterr);
+}
+
+int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
+	struct errinfo *reterr)
+{
+	struct answer_request w = {.until_now = true};
+	int r = 0;
+
+	while (r == 0 && *query) {
+		size_t len = strcspn(query, "&");
+
+		if (len)
+			r = set_one(row, query, len, &w, reterr);
+		query += len + (query[len] == '&');
+	}
+	if (r == 0)
+		*ret = w;
+	return r;
+}

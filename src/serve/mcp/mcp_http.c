@@ -1,0 +1,125 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* mcp_http.c - see mcp_http.h. A request's strings stay until it is replied to, so that the thread
+ * that answers reads them where they are. */
+#include "serve/mcp/mcp_http.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/job.h"
+
+struct mcp_http {
+	const struct dispatcher *dispatcher;
+	struct loop *loop;
+	struct pool *pool;
+};
+
+struct work {
+	struct job job; /* the first, so that a job is its work */
+	struct mcp_http *http;
+	const struct http_request *request;
+	struct http_transport_reply reply;
+};
+
+static const char *field(const void *arg, const char *name)
+{
+	return http_head_get(arg, name);
+}
+
+/* Any thread, as long as the tool takes; done with buf_done(&ret->body). */
+static void mcp_http_answer(
+	const struct dispatcher *t, const struct http_request *q, struct http_transport_reply *ret)
+{
+	struct http_transport_request p = {.method = q->method,
+		.body = q->body ? q->body : "",
+		.body_len = q->body_len,
+		.field = field,
+		.field_arg = &q->head};
+
+	http_transport_answer(t, &p, ret);
+}
+
+/* Sends it, on the loop's thread. */
+static void mcp_http_reply(struct http_exchange *x, const struct http_transport_reply *r)
+{
+	if (r->allow)
+		http_reply_field(x, "allow", r->allow);
+	http_reply(x, r->body.err ? 500 : r->status, r->type, buf_str(&r->body), r->body.len);
+}
+
+int mcp_http_new(const struct dispatcher *t, struct loop *l, struct mcp_http **ret)
+{
+	const struct pool_settings pool = {
+		.threads = MCP_HTTP_AT_ONCE, .queue_max = MCP_HTTP_QUEUE, .leaves_room = true};
+	struct mcp_http *h = calloc(1, sizeof(*h));
+	int r;
+
+	if (!h)
+		return -ENOMEM;
+	h->dispatcher = t;
+	h->loop = l;
+	r = pool_new(&pool, &h->pool);
+	if (r < 0) {
+		free(h);
+		return r;
+	}
+	*ret = h;
+	return 0;
+}
+
+void mcp_http_free(struct mcp_http *h)
+{
+	if (!h)
+		return;
+	pool_free(h->pool);
+	free(h);
+}
+
+static bool answer(struct job *j, bool brief _unused_)
+{
+	struct work *w = (struct work *)j;
+
+	mcp_http_answer(w->http->dispatcher, w->request, &w->reply);
+	return true;
+}
+
+static void finish(struct job *j, int err)
+{
+	struct work *w = (struct work *)j;
+
+	if (err < 0)
+		http_reply_error(j->x, 408, "the connection was closed before the answer");
+	else
+		mcp_http_reply(j->x, &w->reply);
+	buf_done(&w->reply.body);
+	free(w);
+}
+
+void mcp_http_handler(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	struct mcp_http *h = arg;
+	struct work *w = calloc(1, sizeof(*w));
+
+	if (w) {
+		*w = (struct work){
+			.job = {.x = x, .ends_with_asker = true, .run = answer, .finish = finish},
+			.http = h,
+			.request = q};
+		if (job_start(&w->job, h->loop, h->pool, q, 0) == 0)
+			return;
+		free(w);
+	}
+	http_reply_field(x, "retry-after", "1");
+	http_reply_error(x, 503, "too many requests are waiting: try again in a moment");
+}
+
+void mcp_http_serve_handler(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	mcp_http_handler(serve_arg(arg), x, q);
+}
+
+bool mcp_http_is_idle(struct mcp_http *h)
+{
+	return pool_load(h->pool) == 0;
+}

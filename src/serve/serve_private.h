@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* serve_private.h - shared by serve.c and the files of the API. */
+#pragma once
+
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "answer/answer.h"
+#include "serve/job.h"
+#include "serve/response_cache.h"
+#include "serve/serve.h"
+#include "serve/timeline_keeper.h"
+#include "json/writer.h"
+
+#define NODE_MAX 256
+
+struct serve {
+	struct serve_settings settings;
+	struct loop *loop;
+	struct http_server *http;
+	struct pool *lanes[LANE_COUNT];
+	struct response_cache *response_cache; /* answers that are costly to make */
+	struct timeline_keeper *timeline;
+	char node[NODE_MAX];     /* whose recording it is; "": it does not say. The loop's */
+	atomic_bool is_nameless; /* there was no recording to ask yet */
+};
+
+/* Parameters that a route knows; the rest is refused, so that a slip of the pen is not silently
+ * nothing. */
+#define API_TIME   (1u << 0) /* since, from, to */
+#define API_PID    (1u << 1)
+#define API_NODE   (1u << 2)
+#define API_LIMIT  (1u << 3)
+#define API_POINTS (1u << 4)
+#define API_OP     (1u << 5) /* source, op */
+#define API_STACKS (1u << 6)
+#define API_NODES  (1u << 7) /* of a flame graph */
+#define API_TRACKS (1u << 8) /* width, kinds, offset: of a time line */
+#define API_REF    (1u << 9)
+#define API_TEXT   (1u << 10) /* q */
+#define API_TIME2  (1u << 11) /* from2, to2 */
+
+struct api_row { /* one route */
+	const char *method, *path;
+	const char *summary;
+	unsigned params;
+	answer_fn *answer; /* what the recording says; or */
+	serve_fn *make;    /* something else, on a lane; or */
+	int (*begin)(struct serve_call *c, struct errinfo *reterr); /* before that: serve_plan */
+	http_handler *reply;                                        /* at once, on the loop */
+	enum serve_lane lane;
+	uint64_t default_ns; /* of answer_run() */
+	bool open;
+	bool needs_timeline; /* its request has the index of the time line */
+	size_t body_max;
+};
+
+extern const struct api_row api_rows[]; /* ended by a method of NULL */
+
+/* api_request - the parameters in @query that @row knows. -EINVAL with a sentence. */
+int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
+	struct errinfo *reterr);
+
+/* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL
+ * ends them. */
+struct api_param {
+	unsigned bit;
+	const char *name, *type, *about;
+};
+extern const struct api_param api_params[]; /* ended by a name of NULL */
+
+/* serve_put_node - whose recording it is as a field of the reply, if that is known. */
+void serve_put_node(const struct serve *s, struct http_exchange *x);
+
+serve_fn api_answer, api_query;
+int api_query_begin(struct serve_call *c, struct errinfo *reterr);
+http_handler api_time, api_health, api_describe, api_page;

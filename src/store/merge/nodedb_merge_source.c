@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_merge_source.c - the file at hand: its nodes, its sessions, and whether its times were
+ * moved by an earlier merge. */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "store/write/lock.h"
+#include "store/merge/nodedb_merge_private.h"
+#include "base/array.h"
+#include "base/search.h"
+
+#define SESSIONS_MAX 65536
+#define SHIFT_MAX    (366LL * 24 * 3600 * (int64_t)NS_PER_S)
+
+int merge_node(struct merge *m, const char *name, size_t len, struct merge_node **ret,
+	struct errinfo *reterr)
+{
+	struct merge_node *n = m->last_node;
+
+	if (n && n->len == len && !memcmp(n->name, name, len)) {
+		*ret = n;
+		return 0;
+	}
+	for (size_t i = 0; i < m->node_count; i++)
+		if (m->nodes[i]->len == len && !memcmp(m->nodes[i]->name, name, len)) {
+			*ret = m->last_node = m->nodes[i];
+			return 0;
+		}
+	if (m->node_count == MERGE_NODES_MAX)
+		return errinfo_set(
+			reterr, -ENOBUFS, "more than %d nodes: merge fewer files", MERGE_NODES_MAX);
+	n = calloc(1, sizeof(*n));
+	if (!n)
+		return -ENOMEM;
+	memcpy(n->name, name, len);
+	n->len = len;
+	m->nodes[m->node_count++] = n;
+	n->number = (int64_t)m->node_count;
+	*ret = m->last_node = n;
+	return 0;
+}
+
+/* The nodes that the sessions name: their number, and the last one. */
+static int session_nodes(
+	struct merge *m, size_t *ret_count, struct merge_node **ret, struct errinfo *reterr)
+{
+	static const struct reader_column column[] = {{"node", "''"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(1024);
+	struct reader *r = &m->source.reader;
+	int res = reader_select(r, "sessions", column, 1, &sql, reterr);
+
+	*ret_count = 0;
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " GROUP BY 1 ORDER BY min(rowid) LIMIT %d", MERGE_NODES_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
+		char name[MERGE_NODE_LEN];
+
+		if (!reader_text(stmt, 0, name, sizeof(name)) || !name[0])
+			continue;
+		res = merge_node(m, name, strlen(name), ret, reterr);
+		*ret_count += 1;
+	}
+	return res;
+}
+
+/* Whether the first event says its node. */
+static int events_say(struct merge *m, struct errinfo *reterr)
+{
+	static const struct reader_column column[] = {{"node", "''"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(1024);
+	char name[MERGE_NODE_LEN] = "x";
+	struct reader *r = &m->source.reader;
+	int res = reader_select(r, "events", column, 1, &sql, reterr);
+
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " LIMIT 1");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return res < 0 ? res : 1;
+	return reader_text(stmt, 0, name, sizeof(name)) && name[0];
+}
+
+static int find_nodes(struct merge *m, struct errinfo *reterr)
+{
+	struct merge_source *s = &m->source;
+	const char *forced = m->options->force_node;
+	struct merge_node *node = NULL;
+	size_t count;
+	int r;
+
+	if (forced) {
+		r = merge_node(m, forced, strlen(forced), &s->only, reterr);
+		return r < 0 || !s->is_merged
+			       ? r
+			       : errinfo_set(reterr, -EINVAL,
+					 "%s has several named nodes: remove --force-node",
+					 s->reader.path);
+	}
+	r = session_nodes(m, &count, &node, reterr);
+	if (r < 0)
+		return r;
+	s->only = count == 1 ? node : NULL;
+	r = count ? 1 : events_say(m, reterr);
+	if (r == 0)
+		return errinfo_set(reterr, -EINVAL,
+			"%s has no node name: merge it alone with --force-node NAME, then merge the result with the others",
+			s->reader.path);
+	return MIN(r, 0);
+}
+
+/* Times that an earlier --align moved are moved back: offsets are found anew. */
+static int read_moves(struct merge *m, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r;
+
+	for (size_t i = 0; i < m->node_count; i++)
+		m->nodes[i]->undo_ns = 0;
+	if (!m->source.is_merged)
+		return 0;
+	r = sql_prepare(m->source.reader.sql,
+		"SELECT node, offset_ns FROM node_clocks WHERE applied = 1", &stmt, reterr);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		struct merge_node *n;
+		char name[MERGE_NODE_LEN];
+		int64_t offset;
+
+		if (!sql_column_is_int(stmt, 1, &offset) || offset < -SHIFT_MAX ||
+			offset > SHIFT_MAX || !reader_text(stmt, 0, name, sizeof(name))) {
+			m->source.report.skipped++;
+			continue;
+		}
+		r = merge_node(m, name, strlen(name), &n, reterr);
+		if (r == 0)
+			n->undo_ns = offset;
+	}
+	return r;
+}
+
+int merge_source_open(struct merge *m, size_t index, sql_db **ret_sql, struct sql_stamp *ret_stamp,
+	struct errinfo *reterr)
+{
+	static const struct nodedb_filter all;
+	struct merge_source *s = &m->source;
+	const char *path = m->options->sources[index];
+	int r = sql_open_read(path, store_lock_holder(path) != 0, ret_sql, ret_stamp, reterr);
+
+	*s = (struct merge_source){.reader = {.sql = *ret_sql, .path = path, .filter = &all}};
+	s->reader.content = &s->content;
+	m->source_index = index;
+	if (r == 0)
+		r = schema_identify(s->reader.sql, path, &s->reader.kind, s->report.schema, reterr);
+	if (r == 0 && s->reader.kind == SCHEMA_EMPTY)
+		r = errinfo_set(reterr, -EBADMSG, "%s is empty: do not merge it", path);
+	if (r == 0)
+		r = schema_is_merged(s->reader.sql, reterr);
+	if (r >= 0) {
+		s->is_merged = r > 0;
+		r = sql_exec(s->reader.sql, "BEGIN", reterr); /* one moment of a live file */
+	}
+	if (r == 0)
+		r = find_nodes(m, reterr);
+	return r < 0 ? r : read_moves(m, reterr);
+}
+
+void merge_source_close(struct merge *m)
+{
+	free(m->source.sessions);
+	reader_names_done(&m->source.names);
+	m->source.sessions = NULL;
+	m->source.session_count = m->source.session_room = 0;
+}
+
+static int add_session(struct merge *m, int64_t from, int64_t to, struct errinfo *reterr)
+{
+	struct merge_source *s = &m->source;
+	int r;
+
+	if (s->session_count == SESSIONS_MAX)
+		return errinfo_set(reterr, -EBADMSG, "%s has more than %d sessions", s->reader.path,
+			SESSIONS_MAX);
+	r = ARRAY_RESERVE(s->sessions, s->session_room, s->session_count + 1, SESSIONS_MAX);
+	if (r < 0)
+		return r;
+	s->sessions[s->session_count++] = (struct merge_session){from, to};
+	return 0;
+}
+
+int merge_session_id(struct merge *m, int64_t from, int64_t *ret)
+{
+	struct merge_source *s = &m->source;
+	size_t at = LOWER_BOUND(i, s->session_count, s->sessions[i].from < from);
+	int r;
+
+	if (at == s->session_count || s->sessions[at].from != from) {
+		/* Rows of a session that has none itself stay together, apart from others'. */
+		r = add_session(m, from, --m->orphans, NULL);
+		if (r < 0)
+			return r;
+		memmove(&s->sessions[at + 1], &s->sessions[at],
+			(s->session_count - 1 - at) * sizeof(*s->sessions));
+		s->sessions[at] = (struct merge_session){from, m->orphans};
+	}
+	*ret = s->sessions[at].to;
+	return 0;
+}
+
+#define TEXT(name)                                                                                 \
+	{                                                                                          \
+		name, "''", MERGE_TEXT, 4096, false                                                \
+	}
+#define RANK(name)                                                                                 \
+	{                                                                                          \
+		name, "NULL", MERGE_COUNT, INT32_MAX, true                                         \
+	}
+
+static const struct merge_column columns[] = {
+	MERGE_NODE_COLUMN,
+	{"started_at", NULL, MERGE_TIME, 0, false},
+	{"stopped_at", "0", MERGE_TIME_OR_0, 0, false},
+	TEXT("gpu_model"),
+	TEXT("gpu_driver"),
+	TEXT("cpu_model"),
+	{"cpu_cores", "0", MERGE_COUNT, 0, false},
+	{"mem_total", "0", MERGE_COUNT, 0, false},
+	TEXT("kernel"),
+	TEXT("os_release"),
+	TEXT("cuda_ver"),
+	TEXT("python_ver"),
+	TEXT("ingero_ver"),
+	TEXT("pid_filter"),
+	TEXT("flags"),
+	RANK("rank"),
+	RANK("local_rank"),
+	RANK("world_size"),
+	TEXT("missing"),
+	{"id", NULL, MERGE_INT, 0, false},
+};
+enum { ID = ARRAY_SIZE(columns) - 1 };
+
+/* The session's id in the output. The same session of another file gives it, and its end. */
+static int put_session(struct merge *m, sql_stmt *put, sql_stmt *find, sql_stmt *end,
+	struct sql_value *values, struct errinfo *reterr)
+{
+	struct merge_tally *t = &m->source.report.others;
+	int r = sql_put(put, values, ID, reterr);
+
+	if (r < 0)
+		return r;
+	if (sql_changes(m->out)) {
+		t->copied++;
+		return add_session(m, values[ID].i, sql_last_id(m->out), reterr);
+	}
+	t->duplicates++;
+	m->source.is_copy = true;
+	r = sql_bind(find, values, 2, reterr);
+	if (r == 0)
+		r = sql_step(find, reterr);
+	if (r <= 0)
+		return r;
+	r = add_session(m, values[ID].i, sql_column_int(find, 0), reterr);
+	sql_reset(find);
+	return r < 0 ? r : sql_put(end, values, 3, reterr);
+}
+
+static int by_from(const void *a, const void *b)
+{
+	const struct merge_session *x = a, *y = b;
+
+	return (x->from > y->from) - (x->from < y->from);
+}
+
+int merge_sessions(struct merge *m, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *get = NULL, *put = NULL, *find = NULL, *end = NULL;
+	struct sql_value values[ARRAY_SIZE(columns)];
+	struct merge_node *node;
+	int r = merge_select(m, "sessions", columns, ARRAY_SIZE(columns), &get, reterr);
+
+	if (r == 0)
+		r = merge_insert(m, "sessions", columns, ID, "", 0, &put, reterr);
+	if (r == 0)
+		r = sql_prepare(m->out,
+			"SELECT id FROM sessions WHERE node = ?1 AND started_at = ?2", &find,
+			reterr);
+	if (r == 0)
+		r = sql_prepare(m->out,
+			"UPDATE sessions SET stopped_at = max(stopped_at, ?3)"
+			" WHERE node = ?1 AND started_at = ?2",
+			&end, reterr);
+	while (r >= 0 && (r = sql_step(get, reterr)) > 0) {
+		r = merge_row(m, columns, ARRAY_SIZE(columns), get, values, &node, reterr);
+		if (r > 0)
+			r = put_session(m, put, find, end, values, reterr);
+	}
+	if (m->source.session_count)
+		qsort(m->source.sessions, m->source.session_count, sizeof(*m->source.sessions),
+			by_from);
+	return r;
+}

@@ -1,0 +1,306 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_stack.c - loads call stacks: all, or those that the loaded events and ledger rows
+ * refer to.
+ *
+ * The ones with most time come first, so that a ceiling leaves out what matters least. A stack that
+ * cannot be understood is counted and left out.
+ *
+ * The published agent does not know where Python frames belong and puts them in front of the native
+ * ones, as if they were called by them; here they are moved behind, so that innermost is first.
+ * Where it did know (a native frame of the interpreter follows), they stay. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/array.h"
+#include "base/idmap.h"
+
+#include "store/read/nodedb_reader.h"
+
+#define SQL_TEXT_MAX 4096
+
+enum { COL_HASH, COL_IPS, COL_FRAMES, COL_STOP, COL_COUNT };
+
+static const struct reader_column columns[COL_COUNT] = {
+	{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}};
+
+struct usage {
+	uint64_t hash, ns;
+};
+
+static int by_hash(const void *a, const void *b)
+{
+	const struct usage *x = a, *y = b;
+
+	return x->hash < y->hash ? -1 : x->hash > y->hash;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct usage *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return by_hash(a, b);
+}
+
+struct usage_list {
+	struct usage *items;
+	size_t count, room;
+	struct idmap by_hash; /* to 1 + the place in items */
+};
+
+static void usage_list_done(struct usage_list *l)
+{
+	free(l->items);
+	idmap_done(&l->by_hash);
+}
+
+static int usage_add(struct usage_list *l, uint64_t hash, uint64_t ns)
+{
+	uintptr_t at = hash ? (uintptr_t)idmap_get(&l->by_hash, hash) : 0;
+
+	if (at)
+		l->items[at - 1].ns += ns;
+	if (at || !hash)
+		return 0;
+	if (ARRAY_RESERVE(l->items, l->room, l->count + 1, l->by_hash.max) < 0)
+		return -ENOMEM;
+	l->items[l->count++] = (struct usage){hash, ns};
+	return idmap_put(&l->by_hash, hash, (void *)(uintptr_t)l->count);
+}
+
+/* The stacks that the events and the ledger refer to, most time first; *ret is the caller's. */
+static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_t *ret_count)
+{
+	_cleanup_(usage_list_done) struct usage_list l = {
+		.by_hash = IDMAP_INIT(c->event_count + c->ledger_count)};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->event_count; i++)
+		r = usage_add(&l, c->events[i].stack_hash, c->events[i].dur_ns);
+	for (size_t i = 0; r == 0 && i < c->ledger_count; i++)
+		r = usage_add(&l, c->ledger[i].stack_hash, c->ledger[i].stay_ns);
+	if (r < 0)
+		return r;
+	if (l.count)
+		qsort(l.items, l.count, sizeof(*l.items), by_time);
+	*ret = TAKE(l.items);
+	*ret_count = l.count;
+	return 0;
+}
+
+static bool is_interpreter(const struct stack_frame *f)
+{
+	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
+}
+
+void reader_stack_order(struct stack *s)
+{
+	struct stack_frame *frames = (struct stack_frame *)s->frames;
+	size_t python = 0;
+
+	while (python < s->count && stack_frame_is_python(&frames[python]))
+		python++;
+	if (!python || python == s->count || is_interpreter(&frames[python]))
+		return;
+	for (size_t i = python; i < s->count; i++)
+		if (stack_frame_is_python(&frames[i]))
+			return;
+	reader_reverse(frames, python, sizeof(*frames));
+	reader_reverse(frames + python, s->count - python, sizeof(*frames));
+	reader_reverse(frames, s->count, sizeof(*frames));
+}
+
+/* Types are asked before texts: asking for a text may change the type. */
+static bool read_row(sql_stmt *stmt, struct stack_row *ret)
+{
+	if (sql_column_type(stmt, COL_HASH) != SQL_INT ||
+		sql_column_type(stmt, COL_IPS) != SQL_TEXT ||
+		sql_column_type(stmt, COL_FRAMES) != SQL_TEXT ||
+		sql_column_type(stmt, COL_STOP) != SQL_TEXT)
+		return false;
+	ret->hash = (uint64_t)sql_column_int(stmt, COL_HASH);
+	ret->ips = sql_column_text(stmt, COL_IPS, &ret->ips_len);
+	ret->frames = sql_column_text(stmt, COL_FRAMES, &ret->frames_len);
+	ret->stop = sql_column_text(stmt, COL_STOP, &ret->stop_len);
+	return true;
+}
+
+/* What it takes in memory: demangled names may be longer than the row. */
+static size_t stack_bytes(const struct stack *s, const struct stack_row *row)
+{
+	size_t bytes = sizeof(*s) + s->count * sizeof(*s->frames) + row->frames_len;
+
+	for (size_t i = 0; i < s->count; i++)
+		bytes += s->frames[i].symbol ? strlen(s->frames[i].symbol) : 0;
+	return bytes;
+}
+
+int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
+{
+	struct stack_row row;
+	struct stack *s = NULL;
+	int res = read_row(stmt, &row) ? stack_json_read(&row, &s) : -EBADMSG;
+
+	if (res < 0)
+		return res;
+	if (kind == SCHEMA_PUBLISHED)
+		reader_stack_order(s);
+	*ret_bytes = stack_bytes(s, &row);
+	*ret = s;
+	return 0;
+}
+
+struct loader {
+	struct reader *reader;
+	size_t capacity, bytes;
+};
+
+/* The row that @stmt stands on. 0, also if it was left out, or -ENOMEM. */
+static int take_row(struct loader *l, sql_stmt *stmt)
+{
+	struct nodedb_content *c = l->reader->content;
+	struct stack *s = NULL;
+	size_t bytes = 0;
+	int res = reader_stack_row(l->reader->kind, stmt, &s, &bytes);
+
+	if (res == -ENOMEM)
+		return res;
+	if (res < 0) {
+		c->skipped_stacks++;
+		return 0;
+	}
+	l->bytes += bytes;
+	if (c->stacks.count == NODEDB_STACKS_MAX || l->bytes > NODEDB_STACKS_BYTES) {
+		c->other_stacks++;
+		free(s);
+		return 0;
+	}
+	res = ARRAY_RESERVE(c->stacks.items, l->capacity, c->stacks.count + 1, NODEDB_STACKS_MAX);
+	if (res < 0) {
+		free(s);
+		return res;
+	}
+	c->stacks.items[c->stacks.count++] = s;
+	return 0;
+}
+
+/* Without its key every stack looked for would be a walk through the whole table. */
+static int has_key(struct reader *r, struct errinfo *reterr)
+{
+	int64_t found;
+	int res = sql_get_int(r->sql,
+		"SELECT count(*) FROM pragma_table_xinfo('stack_traces') WHERE name = 'hash'"
+		" COLLATE NOCASE AND pk = 1 AND type = 'INTEGER' COLLATE NOCASE",
+		&found, reterr);
+
+	return res < 0 ? res : found > 0;
+}
+
+static int load_used(struct loader *l, sql_stmt *stmt, struct errinfo *reterr)
+{
+	_cleanup_free_ struct usage *used = NULL;
+	struct nodedb_content *c = l->reader->content;
+	size_t wanted = l->reader->filter->stacks_max, count = 0;
+	int r = has_key(l->reader, reterr), keyed = r;
+
+	if (r >= 0)
+		r = used_stacks(c, &used, &count);
+	if (r >= 0 && !keyed) {
+		c->skipped_stacks = count;
+		return 0;
+	}
+	wanted = wanted ? MIN(wanted, (size_t)NODEDB_STACKS_MAX) : NODEDB_STACKS_MAX;
+	if (count > wanted)
+		c->other_stacks = count - wanted;
+	for (size_t i = 0; r >= 0 && i < MIN(count, wanted); i++) {
+		r = SQL_BIND(stmt, reterr, SQL_I(used[i].hash));
+		if (r >= 0)
+			r = sql_step(stmt, reterr);
+		if (r > 0)
+			r = take_row(l, stmt);
+		sql_reset(stmt);
+	}
+	return r;
+}
+
+static int load_all(struct loader *l, sql_stmt *stmt, struct errinfo *reterr)
+{
+	int r;
+
+	while ((r = sql_step(stmt, reterr)) > 0) {
+		r = take_row(l, stmt);
+		if (r < 0)
+			return r;
+	}
+	return r;
+}
+
+static int by_stack_hash(const void *a, const void *b)
+{
+	const struct stack *const *x = a, *const *y = b;
+
+	return (*x)->hash < (*y)->hash ? -1 : (*x)->hash > (*y)->hash;
+}
+
+int reader_load_stacks(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	bool used = r->filter->stacks == NODEDB_STACKS_USED;
+	struct loader l = {.reader = r};
+	int res;
+
+	if (r->filter->stacks == NODEDB_STACKS_NONE)
+		return 0;
+	res = schema_has_table(r->sql, "stack_traces", reterr);
+	if (res <= 0)
+		return res;
+	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
+	if (res < 0)
+		return res;
+	if (used)
+		buf_puts(&sql, " WHERE hash = ?1");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	res = used ? load_used(&l, stmt, reterr) : load_all(&l, stmt, reterr);
+	if (r->content->stacks.count)
+		qsort(r->content->stacks.items, r->content->stacks.count,
+			sizeof(*r->content->stacks.items), by_stack_hash);
+	return res;
+}
+
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = schema_has_table(r->sql, "stack_traces", reterr);
+
+	if (res > 0)
+		res = has_key(r, reterr);
+	if (res <= 0)
+		return res;
+	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
+	buf_puts(&sql, " WHERE hash = ?1");
+	return res < 0 ? res : reader_prepare(r, &sql, ret, reterr);
+}
+
+int reader_stack_read(
+	struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret, struct errinfo *reterr)
+{
+	struct stack *s = NULL;
+	size_t bytes = 0;
+	int res = SQL_BIND(stmt, reterr, SQL_I(hash));
+
+	if (res == 0)
+		res = sql_step(stmt, reterr);
+	if (res <= 0)
+		return res;
+	res = reader_stack_row(r->kind, stmt, &s, &bytes);
+	sql_reset(stmt);
+	if (res < 0)
+		return res == -ENOMEM ? res : 0;
+	*ret = s;
+	return 1;
+}

@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_content.c - loads what a store holds besides events: aggregates, host samples, stored
+ * verdicts and the node's name. Tables that an older schema lacks load as nothing. */
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/read/nodedb_reader.h"
+#include "base/array.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+#define FINE_NS      ((int64_t)NODEDB_BUCKET_FINE)
+#define COARSE_NS    ((int64_t)NODEDB_BUCKET_COARSE)
+
+bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
+{
+	uint64_t bucket, source, op, pid, count, sum, min, max, nested;
+	const void *blob;
+	size_t len;
+
+	*a = (struct aggregate){0};
+	if (!reader_count_at(stmt, 0, &bucket) || !reader_count_at(stmt, 1, &source) ||
+		!reader_count_at(stmt, 2, &op) || !reader_count_at(stmt, 3, &pid) ||
+		!reader_count_at(stmt, 4, &nested) || !reader_count_at(stmt, 5, &count) ||
+		!reader_count_at(stmt, 6, &a->stored) || !reader_count_at(stmt, 7, &sum) ||
+		!reader_count_at(stmt, 8, &min) || !reader_count_at(stmt, 9, &max) ||
+		!reader_count_at(stmt, 10, &a->sum_arg0))
+		return false;
+	if (source == 0 || source >= WIRE_SOURCE_MAX || op >= WIRE_OP_MAX || pid > UINT32_MAX ||
+		min > max || a->stored > count)
+		return false;
+	blob = sql_column_blob(stmt, 11, &len);
+	if (!blob || sketch_decode(&a->sketch, blob, len) < 0 || a->sketch.count != count)
+		return false;
+	a->bucket.ns = (int64_t)bucket;
+	a->source = (uint8_t)source;
+	a->op = (uint16_t)op;
+	a->pid = (uint32_t)pid;
+	a->flags = nested ? WIRE_NESTED : 0;
+	a->sketch.sum = sum;
+	a->sketch.min = min;
+	a->sketch.max = max;
+	return true;
+}
+
+static int load_fine(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
+	res = reader_where(r, "event_aggregates_5s",
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = FINE_NS}, &sql,
+		reterr);
+	if (res < 0)
+		return res;
+	if (r->merged) /* those of published files have no distribution */
+		buf_puts(&sql, " AND sketch IS NOT NULL");
+	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (c->aggregate_count == NODEDB_AGGREGATES_MAX) {
+			c->older_aggregates++;
+			continue;
+		}
+		res = ARRAY_RESERVE(
+			c->aggregates, capacity, c->aggregate_count + 1, NODEDB_AGGREGATES_MAX);
+		if (res < 0)
+			return res;
+		if (reader_aggregate_row(stmt, &c->aggregates[c->aggregate_count]))
+			c->aggregate_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->aggregates, c->aggregate_count, sizeof(*c->aggregates));
+	return res;
+}
+
+int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
+{
+	const char *table = r->kind == SCHEMA_OURS ? "event_aggregates_5s" : "event_aggregates";
+	int64_t width = r->kind == SCHEMA_OURS ? FINE_NS : COARSE_NS;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	double total = 0;
+	int res;
+
+	res = schema_has_table(r->sql, table, reterr);
+	if (res <= 0)
+		return res;
+	/* total() and not sum(): absurd numbers must not end in an overflow error. */
+	buf_printf(&sql, "SELECT total(count) FROM %s", table);
+	res = reader_where(r, table,
+		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, &sql,
+		reterr);
+	if (r->kind == SCHEMA_OURS) /* calls inside others are part of them */
+		buf_puts(&sql, " AND NOT nested");
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	res = sql_step(stmt, reterr);
+	if (res < 0)
+		return res;
+	total = sql_column_real(stmt, 0);
+	/* Published files lose counts of late calls: there are at least as many as rows. */
+	if (total >= 1 && total < 9e18)
+		r->content->total_calls = MAX(r->content->total_calls, (uint64_t)total);
+	return r->kind == SCHEMA_OURS ? load_fine(r, reterr) : 0;
+}
+
+static bool real_at(sql_stmt *stmt, int column, double *ret)
+{
+	enum sql_type type = sql_column_type(stmt, column);
+
+	*ret = sql_column_real(stmt, column);
+	return (type == SQL_REAL || type == SQL_INT) && isfinite(*ret);
+}
+
+static double known_at(sql_stmt *stmt, int column)
+{
+	double v;
+
+	return real_at(stmt, column, &v) && v >= 0 ? v : -1;
+}
+
+int reader_load_samples(struct reader *r, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {{"timestamp", NULL}, {"cpu_pct", NULL},
+		{"mem_pct", NULL}, {"mem_avail", NULL}, {"swap_mb", NULL}, {"load_avg", NULL},
+		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}, {"load5", "NULL"},
+		{"major_faults", "NULL"}, {"psi_cpu", "NULL"}, {"psi_memory", "NULL"},
+		{"psi_io", "NULL"}, {"busiest_cpu_pct", "NULL"}, {"busiest_cpu", "NULL"},
+		{"swap_total", "NULL"}, {"steal_pct", "NULL"}, {"iowait_pct", "NULL"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	res = reader_select(r, "system_snapshots", columns, ARRAY_SIZE(columns), &sql, reterr);
+	if (res < 0)
+		return res;
+	res = reader_where(
+		r, "system_snapshots", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		struct host_sample s = {0};
+		uint64_t time;
+
+		if (!reader_count_at(stmt, 0, &time) || !real_at(stmt, 1, &s.cpu_pct) ||
+			!real_at(stmt, 2, &s.mem_pct) ||
+			!reader_count_at(stmt, 3, &s.mem_avail_mb) ||
+			!reader_count_at(stmt, 4, &s.swap_mb) || !real_at(stmt, 5, &s.load1)) {
+			c->skipped_rows++;
+			continue;
+		}
+		s.time.ns = (int64_t)time;
+		(void)reader_count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
+		s.load5 = known_at(stmt, 7);
+		s.major_faults_per_s = known_at(stmt, 8);
+		s.psi_cpu_pct = known_at(stmt, 9);
+		s.psi_memory_pct = known_at(stmt, 10);
+		s.psi_io_pct = known_at(stmt, 11);
+		s.busiest_cpu_pct = known_at(stmt, 12);
+		s.busiest_cpu = reader_count_at(stmt, 13, &time) ? (int64_t)time : -1;
+		s.swap_total_mb = reader_count_at(stmt, 14, &time) ? (int64_t)time : -1;
+		s.steal_pct = known_at(stmt, 15);
+		s.iowait_pct = known_at(stmt, 16);
+		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
+		if (res < 0)
+			return res;
+		c->samples[c->sample_count++] = s;
+	}
+	reader_reverse(c->samples, c->sample_count, sizeof(*c->samples));
+	return res;
+}
+
+/* A JSON text's array as lines; what is no array is nothing. */
+#define LINES_OF(column, line)                                                                     \
+	"CASE WHEN json_valid(" column ") THEN (SELECT coalesce(group_concat(" line                \
+	", char(10)), '') FROM json_each(" column ")) ELSE '' END"
+/* Of an entry only texts count; a tab or newline in them would look like ours. */
+#define ENTRY_TEXT(key)                                                                            \
+	"CASE json_type(value, '$." key "') WHEN 'text' THEN replace(replace(json_extract(value, " \
+	"'$." key "'), char(9), ' '), char(10), ' ') ELSE '' END"
+#define ENTRY                                                                                      \
+	"CASE WHEN json_each.type = 'object' THEN " ENTRY_TEXT(                                    \
+		"layer") " || char(9) || " ENTRY_TEXT("detail") " || char(9) || "                  \
+								"coalesce(CAST(json_extract("      \
+								"value, '$.dur_us') AS "           \
+								"INTEGER), '') END"
+
+static bool read_chain(sql_stmt *stmt, struct incident_row *row)
+{
+	*row = (struct incident_row){0};
+	if (!reader_text(stmt, 0, row->id, sizeof(row->id)) ||
+		sql_column_type(stmt, 1) != SQL_INT ||
+		!reader_text(stmt, 2, row->severity, sizeof(row->severity)) ||
+		!reader_text(stmt, 3, row->summary, sizeof(row->summary)) ||
+		!reader_text(stmt, 4, row->root_cause, sizeof(row->root_cause)) ||
+		!reader_text(stmt, 5, row->explanation, sizeof(row->explanation)) ||
+		!reader_text(stmt, 6, row->fixes, sizeof(row->fixes)) ||
+		!reader_text(stmt, 7, row->timeline, sizeof(row->timeline)) ||
+		!reader_text(stmt, 9, row->op, sizeof(row->op)))
+		return false;
+	row->detected_ns = sql_column_int(stmt, 1);
+	row->tail_ratio = MAX(known_at(stmt, 8), 0.0);
+	return true;
+}
+
+int reader_load_chains(struct reader *r, struct errinfo *reterr)
+{
+	/* A column that an older schema lacks reads as nothing; the two lists as lines. */
+	static const struct reader_column columns[] = {{"id", NULL}, {"detected_at", NULL},
+		{"severity", NULL}, {"summary", NULL}, {"root_cause", NULL},
+		{"explanation", "'' AS explanation"}, {"recommendations", "'' AS recommendations"},
+		{"timeline", "'' AS timeline"}, {"tail_ratio", "0 AS tail_ratio"},
+		{"cuda_op", "'' AS cuda_op"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t capacity = 0;
+	int res;
+
+	buf_puts(&sql,
+		"SELECT id, detected_at, severity, summary, root_cause, explanation, " LINES_OF(
+			"recommendations", "value") ", " LINES_OF("timeline",
+			ENTRY) ", tail_ratio, cuda_op FROM (");
+	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
+	if (res < 0)
+		return res;
+	res = reader_where(
+		r, "causal_chains", (struct scope_columns){.time = "detected_at"}, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		res = ARRAY_RESERVE(c->chains, capacity, c->chain_count + 1, NODEDB_CHAINS_MAX);
+		if (res < 0)
+			return res;
+		if (read_chain(stmt, &c->chains[c->chain_count]))
+			c->chain_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
+	return res;
+}
+
+int reader_load_node(struct reader *r, struct errinfo *reterr)
+{
+	static const struct reader_column columns[] = {{"node", "''"}};
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	char *out = r->content->node;
+	size_t room = sizeof(r->content->node), len = 0;
+	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
+
+	if (res < 0)
+		return res;
+	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		char node[256];
+
+		if (!reader_text(stmt, 0, node, sizeof(node))) {
+			r->content->skipped_rows++;
+			continue;
+		}
+		if (node[0] && len + strlen(node) + 2 < room)
+			len += (size_t)snprintf(
+				out + len, room - len, "%s%s", len ? "," : "", node);
+	}
+	return res;
+}

@@ -1,0 +1,380 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_list.c - the lists of nodedb_snapshot.h: one row of a table each. Columns that an older file
+ * lacks are replaced by what stands beside them; a table that it lacks is empty. */
+#include <errno.h>
+#include <inttypes.h>
+
+#include "store/chain_columns.h"
+#include "store/read/nodedb_snapshot_private.h"
+#include "model/gpu_sample.h"
+#include "wire/op_kind.h"
+
+#define SQL_TEXT_MAX (64 << 10)
+
+struct list_column {
+	const char *key;       /* name in the result */
+	const char *column;    /* which has to be there for `what` */
+	const char *what;      /* NULL: the column itself */
+	const char *otherwise; /* NULL: NULL */
+};
+
+struct list_row {
+	const char *table;
+	const struct list_column *columns; /* ended by a key of NULL */
+	struct scope_columns scope;
+	const char *also; /* a further condition */
+	const char *ours; /* and one for our own files */
+	const char *order;
+};
+
+#define SAME(name)                                                                                 \
+	{                                                                                          \
+		name, name, NULL, NULL                                                             \
+	}
+#define TEXT(name)                                                                                 \
+	{                                                                                          \
+		name, name, NULL, "''"                                                             \
+	}
+#define RENAMED(key, name)                                                                         \
+	{                                                                                          \
+		key, name, NULL, NULL                                                              \
+	}
+#define MADE(key, name, what)                                                                      \
+	{                                                                                          \
+		key, name, what, NULL                                                              \
+	}
+#define ROW_END                                                                                    \
+	{                                                                                          \
+		NULL, NULL, NULL, NULL                                                             \
+	}
+
+static const struct list_column sessions[] = {SAME("id"), TEXT("node"), SAME("started_at"),
+	SAME("stopped_at"), TEXT("gpu_model"), TEXT("gpu_driver"), TEXT("cuda_ver"),
+	TEXT("cpu_model"), SAME("cpu_cores"), RENAMED("mem_total_mb", "mem_total"), TEXT("kernel"),
+	TEXT("os_release"), TEXT("python_ver"), TEXT("ingero_ver"), TEXT("pid_filter"),
+	TEXT("flags"), SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("missing"),
+	ROW_END};
+
+static const struct list_column nodes[] = {TEXT("node"), MADE("sessions", "id", "count(*)"),
+	MADE("first_ns", "started_at", "min(started_at)"),
+	MADE("last_ns", "stopped_at", "max(max(started_at, stopped_at))"), ROW_END};
+
+static const struct list_column processes[] = {TEXT("node"), SAME("pid"), SAME("start_time"),
+	TEXT("comm"), TEXT("cmdline"), TEXT("exe"), SAME("first_seen"), SAME("last_seen"),
+	SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("launcher"), TEXT("job"),
+	TEXT("container_id"), TEXT("pod"), TEXT("namespace"), ROW_END};
+
+/* The published agent keeps the last name of each pid. */
+static const struct list_column process_names[] = {{"node", "node", NULL, "''"}, SAME("pid"),
+	{"start_time", "start_time", NULL, "0"}, RENAMED("comm", "name"), TEXT("cmdline"),
+	TEXT("exe"), RENAMED("first_seen", "seen_at"), RENAMED("last_seen", "seen_at"),
+	SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("launcher"), TEXT("job"),
+	TEXT("container_id"), TEXT("pod"), TEXT("namespace"), ROW_END};
+
+static const struct list_column coverage[] = {SAME("session_id"), SAME("node"), SAME("pid"),
+	SAME("start_time"), SAME("layer"), SAME("state"), SAME("detail"), SAME("since"), ROW_END};
+
+static const struct list_column calls[] = {SAME("pid"),
+	{"calls", "nested", "CAST(total(CASE WHEN nested THEN 0 ELSE count END) AS INTEGER)",
+		"CAST(total(count) AS INTEGER)"},
+	{"ns", "nested", "total(CASE WHEN nested THEN 0 ELSE sum_dur END)", "total(sum_dur)"},
+	ROW_END};
+
+static const struct list_column op_sums[] = {SAME("source"), SAME("op"),
+	MADE("calls", "count", "CAST(total(count) AS INTEGER)"),
+	MADE("ns", "sum_dur", "total(sum_dur)"), MADE("min", "min_dur", "min(min_dur)"),
+	MADE("max", "max_dur", "max(max_dur)"),
+	MADE("stored", "stored", "CAST(total(stored) AS INTEGER)"), ROW_END};
+
+#define CHAIN_TEXT(column)                      TEXT(#column),
+#define CHAIN_JSON(column)                      TEXT(#column),
+#define CHAIN_OP(column)                        TEXT(#column),
+#define CHAIN_COUNT(column)                     SAME(#column),
+#define CHAIN_REAL(column)                      SAME(#column),
+#define CHAIN_COLUMN(column, declaration, kind) CHAIN_##kind(column)
+static const struct list_column chains[] = {
+	SAME("id"), SAME("detected_at"), CHAIN_COLUMNS(CHAIN_COLUMN) TEXT("node"), ROW_END};
+
+static const struct list_column severities[] = {
+	SAME("severity"), MADE("n", "id", "count(*)"), ROW_END};
+
+static const struct list_column incidents[] = {SAME("id"), TEXT("node"), SAME("first_seen"),
+	SAME("last_seen"), SAME("resolved_at"), SAME("severity"), SAME("pid"), TEXT("summary"),
+	ROW_END};
+
+static const struct list_column snapshots[] = {SAME("timestamp"), TEXT("node"),
+	RENAMED("cpu_percent", "cpu_pct"), RENAMED("mem_percent", "mem_pct"),
+	RENAMED("mem_avail_mb", "mem_avail"), SAME("swap_mb"), SAME("load_avg"),
+	RENAMED("psi_cpu_pct", "psi_cpu"), RENAMED("psi_memory_pct", "psi_memory"),
+	RENAMED("psi_io_pct", "psi_io"), SAME("busiest_cpu_pct"), SAME("major_faults"), ROW_END};
+
+#define GPU_COLUMN(field, meaning) SAME(#field),
+static const struct list_column gpu_samples[] = {SAME("node"), SAME("gpu"), SAME("uuid"),
+	SAME("name"), SAME("pci"), SAME("timestamp"), GPU_FIELDS(GPU_COLUMN) ROW_END};
+
+static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), SAME("overhead"),
+	SAME("budget"), SAME("hit_ns"), SAME("launch_weight"), SAME("agent_cpu_pct"),
+	SAME("agent_rss_bytes"), SAME("db_bytes"), {"overhead_low", "overhead_low", NULL, "NULL"},
+	{"overhead_high", "overhead_high", NULL, "NULL"}, {"pairs", "pairs", NULL, "NULL"},
+	{"launch_watched", "launch_watched", NULL, "NULL"},
+	{"launch_error", "launch_error", NULL, "NULL"}, ROW_END};
+
+static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
+	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
+	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
+
+static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
+	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
+	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
+
+static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
+	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
+
+static const struct list_column losses[] = {RENAMED("session", "session_id"), SAME("node"),
+	SAME("source"), SAME("reason"), SAME("count"), ROW_END};
+
+static const struct list_column cpu_losses[] = {RENAMED("session", "session_id"), SAME("node"),
+	SAME("source"), SAME("reason"), SAME("cpu"), SAME("count"), ROW_END};
+
+static const struct list_column call_gaps[] = {RENAMED("session", "session_id"), SAME("node"),
+	SAME("pid"), TEXT("comm"), SAME("timestamp"), RENAMED("duration_ns", "duration"),
+	TEXT("file"), TEXT("reason"), ROW_END};
+
+static const struct list_column pruned[] = {RENAMED("session", "session_id"),
+	RENAMED("table", "table_name"), SAME("rows"), SAME("oldest_ns"), SAME("newest_ns"),
+	ROW_END};
+
+STATIC_ASSERT(SOURCE_GRAPH == 8); /* in the SQL below */
+static const struct list_row rows[NODEDB_LIST_COUNT] = {
+	[NODEDB_SESSIONS] = {.table = "sessions",
+		.columns = sessions,
+		.order = "ORDER BY started_at DESC, id DESC"},
+	[NODEDB_NODES] = {.table = "sessions",
+		.columns = nodes,
+		.order = "GROUP BY 1 ORDER BY min(rowid)"},
+	[NODEDB_PROCESSES] = {.table = "processes",
+		.columns = processes,
+		.scope = {.time = "first_seen", .pid = "pid"},
+		/* those that are followed first */
+		.order = "ORDER BY EXISTS (SELECT 1 FROM coverage c WHERE c.pid = processes.pid"
+			 " AND c.start_time = processes.start_time AND c.node ="
+			 " processes.node) DESC, last_seen DESC, pid"},
+	[NODEDB_COVERAGE] = {.table = "coverage",
+		.columns = coverage,
+		.scope = {.pid = "pid"},
+		.also = "session_id = (SELECT max(session_id) FROM coverage c WHERE"
+			" c.node = coverage.node AND c.pid = coverage.pid AND"
+			" c.start_time = coverage.start_time)",
+		.order = "ORDER BY node, pid, start_time, layer"},
+	[NODEDB_CALLS] = {.table = "event_aggregates",
+		.columns = calls,
+		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_COARSE},
+		.also = OP_KIND_GPU_SQL,
+		.order = "GROUP BY pid ORDER BY 2 DESC"},
+	[NODEDB_OP_SUMS] = {.table = "event_aggregates",
+		.columns = op_sums,
+		.scope = {.time = "bucket",
+			.pid = "pid",
+			.op = true,
+			.width_ns = NODEDB_BUCKET_COARSE},
+		.order = "GROUP BY source, op HAVING calls > 0 ORDER BY ns DESC"},
+	[NODEDB_CHAINS] = {.table = "causal_chains",
+		.columns = chains,
+		.scope = {.time = "detected_at"},
+		.order = "ORDER BY detected_at DESC, id DESC"},
+	[NODEDB_WORST_CHAINS] = {.table = "causal_chains",
+		.columns = chains,
+		.scope = {.time = "detected_at"},
+		.order = "ORDER BY CASE severity WHEN 'CRITICAL' THEN 0 WHEN 'HIGH' THEN 1 WHEN"
+			 " 'MEDIUM' THEN 2 WHEN 'LOW' THEN 3 ELSE 4 END, detected_at DESC, id"},
+	[NODEDB_SEVERITIES] = {.table = "causal_chains",
+		.columns = severities,
+		.scope = {.time = "detected_at"},
+		.order = "GROUP BY 1 ORDER BY 2 DESC"},
+	[NODEDB_ACTIVE] = {.table = "incidents",
+		.columns = severities,
+		.scope = {.time = "last_seen"},
+		.also = "resolved_at = 0",
+		.order = "GROUP BY 1 ORDER BY 2 DESC"},
+	[NODEDB_INCIDENTS] = {.table = "incidents",
+		.columns = incidents,
+		.order = "ORDER BY last_seen DESC, id"},
+	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots",
+		.columns = snapshots,
+		.scope = {.time = "timestamp"},
+		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_GPU_SAMPLES] = {.table = "gpu_samples",
+		.columns = gpu_samples,
+		.scope = {.time = "timestamp"},
+		.order = "ORDER BY timestamp DESC, node, gpu"},
+	[NODEDB_OVERHEAD] = {.table = "overhead",
+		.columns = overhead,
+		.scope = {.time = "timestamp"},
+		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_GRAPH_EVENTS] = {.table = "events",
+		.columns = graph_events,
+		.scope = {.time = "timestamp", .pid = "pid"},
+		.also = "source = 8",
+		.ours = "flags & 1 = 0", /* the driver's call inside the runtime's is the same one */
+		.order = "ORDER BY timestamp DESC"},
+	[NODEDB_KERNELS] = {.table = "kernels",
+		.columns = kernels,
+		.scope = {.pid = "pid"},
+		.order = "GROUP BY name, origin ORDER BY 3 DESC, name"},
+	[NODEDB_ACCOUNTING] = {.table = "accounting",
+		.columns = accounting,
+		.order = "ORDER BY session_id DESC, node, source"},
+	[NODEDB_LOSSES] = {.table = "losses",
+		.columns = losses,
+		.also = "count > 0",
+		.order = "ORDER BY session_id DESC, node, source, count DESC"},
+	[NODEDB_CPU_LOSSES] = {.table = "losses_by_cpu",
+		.columns = cpu_losses,
+		.also = "count > 0",
+		.order = "ORDER BY session_id DESC, count DESC"},
+	[NODEDB_CALL_GAPS] = {.table = "call_gaps",
+		.columns = call_gaps,
+		.order = "ORDER BY duration DESC, timestamp"},
+	[NODEDB_PRUNED] = {.table = "pruned",
+		.columns = pruned,
+		.order = "ORDER BY session_id DESC, table_name"},
+};
+
+/* ---- lists ---- */
+
+static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
+	struct errinfo *reterr)
+{
+	buf_puts(sql, "SELECT ");
+	for (const struct list_column *c = row->columns; c->key; c++) {
+		int found = reader_has_column(&l->reader, row->table, c->column, reterr);
+
+		if (found < 0)
+			return found;
+		buf_printf(sql, "%s%s AS \"%s\"", c == row->columns ? "" : ", ",
+			!found    ? c->otherwise ? c->otherwise : "NULL"
+			: c->what ? c->what
+				  : c->column,
+			c->key);
+	}
+	buf_printf(sql, " FROM %s", row->table);
+	return 0;
+}
+
+/* Time by call stack, of calls that are not part of others; a question for one op is for that one.
+ */
+static int put_stack_totals(
+	struct nodedb_snapshot *l, const struct scope *s, struct buf *sql, struct errinfo *reterr)
+{
+	bool weighs = nodedb_snapshot_is_ours(l);
+	int named = reader_has_column(&l->reader, "events", "comm", reterr);
+	int r = MIN(named, 0);
+
+	if (r < 0)
+		return r;
+	buf_printf(sql,
+		"SELECT source, op, stack_hash AS hash, CAST(total(weight) AS INTEGER) AS n,"
+		" total(duration * 1.0 * weight) AS ns, min(duration) AS min, max(duration) AS max,"
+		" group_concat(DISTINCT pid || ' ' || comm) AS processes, count(*) AS rows FROM (SELECT source, op,"
+		" stack_hash, duration, pid, %s AS weight, %s AS comm FROM events",
+		weighs ? "weight" : "1", named ? "comm" : "''");
+	r = reader_where_of(&l->reader, s, "events",
+		(struct scope_columns){.time = "timestamp", .pid = "pid", .op = true}, sql, reterr);
+	if (!s->source)
+		buf_puts(sql, " AND " OP_KIND_GPU_SQL);
+	if (weighs && !s->op)
+		buf_puts(sql, " AND flags & 1 = 0");
+	buf_puts(sql, " AND typeof(duration) = 'integer' AND duration >= 0) GROUP BY source, op,"
+		      " stack_hash ORDER BY ns DESC");
+	return r;
+}
+
+static int put_list(struct nodedb_snapshot *l, const struct list_row *row, const struct scope *s,
+	struct buf *sql, struct errinfo *reterr)
+{
+	int r = put_columns(l, row, sql, reterr);
+
+	if (r < 0)
+		return r;
+	r = reader_where_of(&l->reader, s, row->table, row->scope, sql, reterr);
+	if (row->also)
+		buf_printf(sql, " AND %s", row->also);
+	if (row->ours && nodedb_snapshot_is_ours(l))
+		buf_printf(sql, " AND %s", row->ours);
+	buf_printf(sql, " %s", row->order);
+	return r;
+}
+
+static int collect(sql_stmt *stmt, size_t limit, struct sql_table *t, struct errinfo *reterr)
+{
+	int r = sql_table_begin(t, stmt, NODEDB_LIST_BYTES);
+
+	while (r == 0 && (r = sql_step(stmt, reterr)) > 0) {
+		t->truncated = t->row_count == limit;
+		if (t->truncated)
+			return 0;
+		r = sql_table_add(t, stmt);
+		if (r == -ENOBUFS) {
+			t->truncated = true;
+			return 0;
+		}
+	}
+	return r;
+}
+
+/* What of a process a published file knows stands elsewhere; of a short time the finer buckets
+ * tell. */
+static const struct list_row *find_row(
+	struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s)
+{
+	static const struct list_row fine_calls = {.table = "event_aggregates_5s",
+		.columns = calls,
+		.scope = {.time = "bucket", .pid = "pid", .width_ns = NODEDB_BUCKET_FINE},
+		.also = OP_KIND_GPU_SQL,
+		.order = "GROUP BY pid ORDER BY 2 DESC"};
+	static const struct list_row names = {.table = "process_names",
+		.columns = process_names,
+		.scope = {.pid = "pid"},
+		.order = "ORDER BY seen_at DESC, pid"};
+
+	static const struct list_row uncovered = {.table = "processes",
+		.columns = processes,
+		.scope = {.time = "first_seen", .pid = "pid"},
+		.order = "ORDER BY last_seen DESC, pid"};
+
+	if (!nodedb_snapshot_is_ours(l))
+		return list == NODEDB_PROCESSES ? &names : &rows[list];
+	if (list == NODEDB_PROCESSES && schema_has_table(l->reader.sql, "coverage", NULL) <= 0)
+		return &uncovered;
+	return list == NODEDB_CALLS && scope_bucket_ns(s) == (int64_t)NODEDB_BUCKET_FINE
+		       ? &fine_calls
+		       : &rows[list];
+}
+
+int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const struct scope *s,
+	size_t limit, struct sql_table *ret, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	const struct list_row *row = find_row(l, list, s);
+	bool totals = list == NODEDB_STACK_TOTALS;
+	int r = totals ? 1 : schema_has_table(l->reader.sql, row->table, reterr);
+
+	if (r < 0)
+		return r;
+	if (r == 0) {
+		*ret = (struct sql_table){0};
+		return 0;
+	}
+	r = totals ? put_stack_totals(l, s, &sql, reterr) : put_list(l, row, s, &sql, reterr);
+	if (r == 0)
+		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	if (r == 0)
+		r = collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
+	if (r < 0)
+		return r;
+	*ret = t;
+	t = (struct sql_table){0};
+	return 0;
+}

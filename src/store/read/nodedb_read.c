@@ -1,0 +1,333 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_read.c - loads a store of schema 0.8 to 0.11 without changing it, and the pieces of SQL
+ * all loaders share.
+ *
+ * Foreign files are hostile until shown otherwise: only real tables are read (schema.c), columns
+ * are looked up and never assumed, every value is checked before it becomes a struct, and a row
+ * that fails is counted in skipped_rows. */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "store/read/name_book.h"
+#include "store/read/nodedb_reader.h"
+#include "store/write/lock.h"
+#include "base/array.h"
+#include "base/clock.h"
+
+#define SQL_TEXT_MAX  (64 << 10)
+#define TEXT_MAX      (1 << 20)
+#define MAKING_NS     (5 * NS_PER_S) /* most that a recorder may take to make its tables */
+#define MAKING_NAP_NS (20 * NS_PER_MS)
+
+int reader_has_column(struct reader *r, const char *table, const char *name, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int res = sql_prepare(r->sql,
+		"SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2 LIMIT 1", &stmt, reterr);
+
+	if (res < 0)
+		return res;
+	res = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(name));
+	if (res < 0)
+		return res;
+	return sql_step(stmt, reterr);
+}
+
+int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
+	size_t count, struct buf *sql, struct errinfo *reterr)
+{
+	buf_puts(sql, "SELECT ");
+	for (size_t i = 0; i < count; i++) {
+		int found = reader_has_column(r, table, columns[i].name, reterr);
+
+		if (found < 0)
+			return found;
+		if (!found && !columns[i].otherwise)
+			return errinfo_set(reterr, -EBADMSG,
+				"%s is not an ingero database (table %s has no column %s)", r->path,
+				table, columns[i].name);
+		buf_printf(
+			sql, "%s%s", i ? ", " : "", found ? columns[i].name : columns[i].otherwise);
+	}
+	buf_printf(sql, " FROM %s", table);
+	return 0;
+}
+
+int reader_where_of(struct reader *r, const struct scope *s, const char *table,
+	struct scope_columns c, struct buf *sql, struct errinfo *reterr)
+{
+	int res = s->node ? reader_has_column(r, table, "node", reterr) : 0;
+
+	c.node = res > 0;
+	scope_where(s, &c, sql);
+	return MIN(res, 0);
+}
+
+int reader_where(struct reader *r, const char *table, struct scope_columns c, struct buf *sql,
+	struct errinfo *reterr)
+{
+	return reader_where_of(r, &r->filter->scope, table, c, sql, reterr);
+}
+
+int reader_prepare(
+	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	if (sql->err == -ENOBUFS)
+		return errinfo_set(reterr, -E2BIG, "too many process ids: give fewer");
+	if (sql->err)
+		return sql->err;
+	return sql_prepare(r->sql, buf_str(sql), ret_stmt, reterr);
+}
+
+void reader_reverse(void *array, size_t count, size_t element_bytes)
+{
+	char *low = array, *high;
+
+	if (count < 2)
+		return;
+	high = low + (count - 1) * element_bytes;
+	for (; low < high; low += element_bytes, high -= element_bytes)
+		for (size_t i = 0; i < element_bytes; i++) {
+			char c = low[i];
+
+			low[i] = high[i];
+			high[i] = c;
+		}
+}
+
+static int select_newest(
+	struct reader *r, const struct reader_table *t, sql_stmt **ret, struct errinfo *reterr)
+{
+	const struct scope_columns by_time = {.time = "timestamp"};
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = reader_select(r, t->name, t->columns, t->column_count, &sql, reterr);
+
+	if (res < 0)
+		return res;
+	if (t->of_all_nodes)
+		scope_where(&r->filter->scope, &by_time, &sql);
+	else
+		res = reader_where(r, t->name, by_time, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " ORDER BY timestamp DESC, %s", t->order);
+	return reader_prepare(r, &sql, ret, reterr);
+}
+
+int reader_load_table(struct reader *r, const struct reader_table *t, void *items,
+	size_t *ret_count, uint64_t *ret_older, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	size_t count = 0, room = 0;
+	int res = schema_has_table(r->sql, t->name, reterr);
+
+	if (res > 0)
+		res = select_newest(r, t, &stmt, reterr);
+	while (res >= 0 && stmt && (res = sql_step(stmt, reterr)) > 0) {
+		if (count == t->max) {
+			++*ret_older;
+			continue;
+		}
+		if (count == room)
+			res = array_grow(items, &room, count + 1, t->row_bytes, t->max);
+		if (res < 0)
+			break;
+		if (t->read(stmt, *(char **)items + count * t->row_bytes))
+			count++;
+		else
+			r->content->skipped_rows++;
+	}
+	reader_reverse(*(char **)items, count, t->row_bytes);
+	*ret_count = count;
+	return res;
+}
+
+bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret)
+{
+	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
+		return false;
+	*ret = (uint64_t)sql_column_int(stmt, column);
+	return true;
+}
+
+bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
+{
+	struct sql_value v = sql_column_value(stmt, column);
+
+	return reader_text_of(&v, out, size);
+}
+
+bool reader_text_of(const struct sql_value *v, char *out, size_t size)
+{
+	const char *text = v->p;
+	size_t len;
+
+	if (v->type != SQL_TEXT || v->len > TEXT_MAX)
+		return false;
+	len = strnlen(text, v->len);
+	if (len >= size) {
+		len = size - 1;
+		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
+			len--;
+	}
+	memcpy(out, text, len);
+	out[len] = 0;
+	return true;
+}
+
+int reader_identify(struct reader *r, struct errinfo *reterr)
+{
+	int res = schema_identify(r->sql, r->path, &r->kind, r->content->schema, reterr);
+
+	if (res < 0)
+		return res;
+	if (r->kind == SCHEMA_EMPTY)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is empty: record to it with `ingero trace`, or give another with --db",
+			r->path);
+	res = r->kind == SCHEMA_OURS ? schema_is_merged(r->sql, reterr) : 0;
+	r->merged = res > 0;
+	return MIN(res, 0);
+}
+
+/* Is it not there, or without tables? */
+static bool is_unmade(const char *path)
+{
+	_cleanup_(sql_closep) sql_db *sql = NULL;
+	enum schema_kind kind;
+	int r = sql_open_read(path, true, &sql, NULL, NULL);
+
+	if (r == 0)
+		r = schema_identify(sql, path, &kind, NULL, NULL);
+	return r == -ENOENT || (r == 0 && kind == SCHEMA_EMPTY);
+}
+
+bool reader_came(const char *path, int err)
+{
+	const struct timespec nap = {.tv_nsec = MAKING_NAP_NS};
+	uint64_t until = mono_now().ns + MAKING_NS;
+
+	if ((err != -ENOENT && err != -EBADMSG) || !store_lock_holder(path))
+		return false;
+	while (is_unmade(path)) {
+		if (mono_now().ns > until || !store_lock_holder(path))
+			return false;
+		nanosleep(&nap, NULL);
+	}
+	return true;
+}
+
+static int load_names(struct reader *r, struct errinfo *reterr)
+{
+	return r->filter->names ? name_book_load(r, &r->content->names, reterr) : 0;
+}
+
+static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
+	struct nodedb_content *ret, struct errinfo *reterr)
+{
+	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
+		reader_load_aggregates, reader_load_events, reader_load_samples,
+		reader_load_gpu_samples, reader_load_collectives, reader_load_ledger,
+		reader_load_containers, reader_load_homes, reader_load_chains, reader_load_books,
+		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names,
+		reader_load_kernels};
+	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
+	static const struct nodedb_filter all;
+	struct reader r = {.sql = sql,
+		.path = path,
+		.frozen = frozen,
+		.filter = f ? f : &all,
+		.content = &content};
+	int res = reader_identify(&r, reterr);
+
+	if (res < 0)
+		return res;
+	/* One transaction: all tables as of one moment, also while a writer is at work. */
+	res = sql_exec(sql, "BEGIN", reterr);
+	if (res < 0)
+		return res;
+	for (size_t i = 0; i < ARRAY_SIZE(loaders); i++) {
+		res = loaders[i](&r, reterr);
+		if (res < 0)
+			return res;
+	}
+	res = sql_exec(sql, "COMMIT", reterr);
+	if (res < 0)
+		return res;
+	*ret = content;
+	content = (struct nodedb_content){0};
+	return 0;
+}
+
+static int read_now(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr)
+{
+	struct nodedb_content content;
+
+	for (int live = 0;; live = 1) {
+		_cleanup_(sql_closep) sql_db *sql = NULL;
+		struct sql_stamp stamp;
+		bool changed;
+		int r;
+
+		r = sql_open_read(path, live, &sql, &stamp, reterr);
+		if (r < 0)
+			return r;
+		r = load(sql, path, stamp.frozen, f, &content, reterr);
+		changed = sql_stamp_changed(path, &stamp);
+		if (r < 0 && !changed)
+			return r;
+		if (!changed) {
+			*ret = content;
+			return 0;
+		}
+		/* A writer came while it was read without locks: once more, with them. */
+		if (r >= 0)
+			nodedb_content_done(&content);
+	}
+}
+
+int nodedb_read(const char *path, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr)
+{
+	int r = read_now(path, f, ret, reterr);
+
+	return r < 0 && reader_came(path, r) ? read_now(path, f, ret, reterr) : r;
+}
+
+int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct nodedb_content *ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(sql_closep) sql_db *db = NULL;
+	int r = sql_open_memory(&db, reterr);
+
+	if (r < 0)
+		return r;
+	r = sql_exec(db, sql, reterr);
+	if (r < 0)
+		return r;
+	return load(db, "the recording", false, f, ret, reterr);
+}
+
+void nodedb_content_done(struct nodedb_content *c)
+{
+	free(c->events);
+	free(c->aggregates);
+	free(c->samples);
+	free(c->gpu_samples);
+	free(c->collectives);
+	free(c->ledger);
+	free(c->containers);
+	free(c->homes);
+	free(c->chains);
+	free(c->labels);
+	name_book_free(c->names);
+	free(c->kernels);
+	intern_done(&c->kernel_names);
+	for (size_t i = 0; i < c->stacks.count; i++)
+		free(c->stacks.items[i]);
+	free(c->stacks.items);
+	*c = (struct nodedb_content){0};
+}

@@ -1,0 +1,176 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* nodedb_reader.h - an open store being loaded; private to the files that read it. */
+#pragma once
+
+#include "store/nodedb.h"
+#include "store/schema/schema.h"
+#include "base/buf.h"
+#include "sql/sql.h"
+
+struct reader {
+	sql_db *sql;
+	const char *path;
+	bool frozen; /* nobody changes the file: another connection sees the same */
+	enum schema_kind kind;
+	bool merged; /* of several nodes: each row says whose it is */
+	const struct nodedb_filter *filter;
+	struct nodedb_content *content;
+};
+
+struct reader_column {
+	const char *name;
+	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
+};
+
+/* reader_has_column - 1, 0 or an error. */
+int reader_has_column(
+	struct reader *r, const char *table, const char *name, struct errinfo *reterr);
+
+/* reader_select - appends "SELECT <columns> FROM <table>" to @sql. */
+int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
+	size_t count, struct buf *sql, struct errinfo *reterr);
+
+/* reader_where - scope_where() of the filter's scope on @table; its node counts if the table has the
+ * column. */
+int reader_where(struct reader *r, const char *table, struct scope_columns c, struct buf *sql,
+	struct errinfo *reterr);
+
+/* reader_where_of - the same of another scope. */
+int reader_where_of(struct reader *r, const struct scope *s, const char *table,
+	struct scope_columns c, struct buf *sql, struct errinfo *reterr);
+
+/* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
+int reader_prepare(
+	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* reader_load_table - the newest rows of a table whose `timestamp` the scope selects, oldest first: into
+ * *items (a pointer to the array's pointer) and *ret_count; how many older ones were left out goes to
+ * *ret_older, rows that make no sense to skipped_rows. A table that is not there has none. */
+struct reader_table {
+	const char *name;
+	const struct reader_column *columns;
+	size_t column_count;
+	const char *order; /* of rows of one moment: "rowid DESC" */
+	bool of_all_nodes;
+	bool (*read)(sql_stmt *stmt, void *ret_row); /* false: it makes no sense */
+	size_t row_bytes, max;
+};
+int reader_load_table(struct reader *r, const struct reader_table *t, void *items,
+	size_t *ret_count, uint64_t *ret_older, struct errinfo *reterr);
+
+/* reader_identify - schema_identify(), and whether it is merged, into @r. */
+int reader_identify(struct reader *r, struct errinfo *reterr);
+
+/* reader_came - after @err: a recorder that makes its file, or rolls it over, has none for a moment, or an empty
+ * one. True if there is such a recorder, and a recording now: read again. */
+bool reader_came(const char *path, int err);
+
+/* reader_reverse - newest first becomes oldest first. */
+void reader_reverse(void *array, size_t count, size_t element_bytes);
+
+/* reader_count_at - false if it is no number, or below 0. */
+bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret);
+
+/* reader_text - copies text to @out, cut at a character's border. False if it is no text, or so
+ * long (1 MiB) that the row cannot be meant. */
+bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
+bool reader_text_of(const struct sql_value *v, char *out, size_t size);
+
+/* reader_visit - opens @path read-only as nodedb_read() does, identifies it and calls @visit inside
+ * one transaction. If a writer came in between, once more: @visit starts afresh at each call. */
+typedef int (*reader_visitor)(struct reader *r, void *arg, struct errinfo *reterr);
+int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor visit, void *arg,
+	struct errinfo *reterr);
+
+/* ---- rows of `events` (nodedb_event.c) ---- */
+
+struct pid_name {
+	int64_t pid;
+	char name[COMM_LEN];
+};
+
+struct pid_names {             /* for rows without a name of their own */
+	struct pid_name *rows; /* by pid */
+	size_t count;
+};
+
+int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr);
+void reader_names_done(struct pid_names *n);
+
+/* reader_name_of - the pid's name, COMM_LEN bytes; NULL if it has none. */
+const char *reader_name_of(const struct pid_names *names, uint32_t pid);
+
+/* reader_event_select - appends "SELECT … FROM events", the columns reader_event_row() expects, and
+ * with @node what reader_event_node() gives. */
+int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr);
+const char *reader_event_node(sql_stmt *stmt, size_t *ret_len);
+
+/* reader_event_sort - puts them in order of start, then of seq. 0 or -ENOMEM. */
+int reader_event_sort(struct event *events, size_t n);
+
+/* reader_event_where - appends the filter; a few rows too many may come, of which
+ * reader_event_accept() decides. */
+int reader_event_where(struct reader *r, struct buf *sql, struct errinfo *reterr);
+/* reader_event_order - appends ORDER BY start; of equal ones the longer first. */
+void reader_event_order(const struct reader *r, struct buf *sql);
+bool reader_event_accept(const struct nodedb_filter *f, const struct event *e);
+
+/* reader_event_row - the row that @stmt stands on: 1, or 0 if it makes no sense. */
+bool reader_event_row(
+	enum schema_kind kind, sql_stmt *stmt, const struct pid_names *names, struct event *ret);
+
+/* reader_event_values - the same of a row's values, in the order of reader_event_columns(). */
+#define READER_EVENT_COLUMNS 26
+void reader_event_columns(const char *ret[READER_EVENT_COLUMNS]);
+bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
+	const struct pid_names *names, struct event *ret);
+
+/* reader_aggregate_row - the row that @stmt stands on, of READER_AGGREGATE's columns: true, or
+ * false if it makes no sense. */
+#define READER_AGGREGATE                                                                           \
+	"bucket, source, op, pid, nested, count, stored, sum_dur, min_dur, max_dur, sum_arg0, "    \
+	"sketch"
+bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a);
+
+/* reader_stack_row - the stack in the row that @stmt stands on, of hash, ips, frames and stop; the
+ * caller frees it. -ENOMEM, or another error if it makes no sense. */
+int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes);
+
+/* reader_range - see nodedb_range(). */
+int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *reterr);
+
+/* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
+ * after the aggregates (nodedb_scan.c). */
+int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
+
+/* reader_stack_prepare - the statement that reader_stack_read() needs; *ret stays NULL if stacks
+ * cannot be found by their hash here. */
+int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr);
+/* reader_stack_read - 1 and *ret is the caller's (free()); 0: none that makes sense. */
+int reader_stack_read(struct reader *r, sql_stmt *stmt, uint64_t hash, struct stack **ret,
+	struct errinfo *reterr);
+
+/* reader_stack_order - the published agent's order of frames to ours: see nodedb_stack.c. */
+void reader_stack_order(struct stack *s);
+
+/* Each loads one kind of thing into r->content. */
+int reader_load_events(struct reader *r, struct errinfo *reterr);
+int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
+int reader_load_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
+int reader_load_collectives(struct reader *r, struct errinfo *reterr);
+int reader_load_ledger(struct reader *r, struct errinfo *reterr);
+int reader_load_containers(struct reader *r, struct errinfo *reterr);
+int reader_load_homes(struct reader *r, struct errinfo *reterr);
+int reader_load_chains(struct reader *r, struct errinfo *reterr);
+int reader_load_books(struct reader *r, struct errinfo *reterr);
+/* reader_load_unclean - into @books: which sessions have no clean end. */
+int reader_load_unclean(struct reader *r, struct accounting *books, struct errinfo *reterr);
+
+/* reader_load_launches - into @books: how sure the number of launches is. */
+int reader_load_launches(struct reader *r, struct accounting *books, struct errinfo *reterr);
+int reader_load_labels(struct reader *r, struct errinfo *reterr);
+int reader_load_stacks(struct reader *r, struct errinfo *reterr);
+int reader_load_pruned(struct reader *r, struct errinfo *reterr);
+int reader_load_kernels(struct reader *r, struct errinfo *reterr);
+int reader_load_node(struct reader *r, struct errinfo *reterr);

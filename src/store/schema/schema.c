@@ -1,0 +1,523 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* schema.c - schema 0.11: the published tables, column for column, and what we add to them.
+ *
+ * Invariants:
+ *  1. A published column keeps its name, place, type and meaning; ours stand after them.
+ *  2. events.timestamp is the start of what the row describes, for every source.
+ *  3. Unsigned 64-bit values are stored as the signed integer of the same bits.
+ *  4. events.id reads "node:seq" but is computed on reading: stored as TEXT PRIMARY KEY it cost
+ *     31 % of the bare insert rate (bench/bench_store.c). Look rows up by seq, the row number.
+ *  5. While tracing, events has two indexes (timestamp; pid): they more than halve the insert rate.
+ */
+#include "store/schema/schema.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "store/chain_columns.h"
+#include "store/incident_table.h"
+#include "store/ledger_columns.h"
+#include "store/nodedb.h"
+#include "model/container_sample.h"
+#include "model/gpu_sample.h"
+#include "wire/names.h"
+
+#define AGGREGATE_COLUMNS                                                                          \
+	"(bucket INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL,"                  \
+	" pid INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0,"                       \
+	" stored INTEGER NOT NULL DEFAULT 0, sum_dur INTEGER NOT NULL DEFAULT 0,"                  \
+	" min_dur INTEGER NOT NULL DEFAULT 0, max_dur INTEGER NOT NULL DEFAULT 0,"                 \
+	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
+	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
+
+#define GPU_COLUMN(field, meaning) ", " #field " INTEGER"
+#define GPU_SAMPLES                                                                                \
+	"CREATE TABLE gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                \
+	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
+	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
+
+#define LEDGER_LINE_COLUMN(NAME, column, what) ", " column " INTEGER NOT NULL DEFAULT 0"
+#define LEDGER_NUMBER_COLUMN(field, max)       ", " #field " INTEGER NOT NULL DEFAULT 0"
+#define LEDGER                                                                                                  \
+	"CREATE TABLE ledger (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                                  \
+	" duration INTEGER NOT NULL, comm TEXT NOT NULL DEFAULT "                                               \
+	"''" LEDGER_NUMBERS(LEDGER_NUMBER_COLUMN) WIRE_LEDGER_LINES(                                            \
+		LEDGER_LINE_COLUMN) ","                                                                         \
+				    " stay_line TEXT NOT NULL DEFAULT '', waker_comm TEXT NOT NULL DEFAULT ''," \
+				    " stack_hash INTEGER NOT NULL DEFAULT 0);"                                  \
+				    "CREATE INDEX idx_ledger_timestamp ON ledger(timestamp);"
+
+#define CHAIN_COLUMN(column, declaration, kind) ", " #column " " declaration
+#define CHAINS                                                                                     \
+	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT "                \
+	"NULL" CHAIN_COLUMNS(CHAIN_COLUMN) ", node TEXT NOT NULL DEFAULT '');"
+
+#define CONTAINER_COLUMN(field, meaning) ", " #field " INTEGER"
+#define CONTAINER_SAMPLES                                                                          \
+	"CREATE TABLE container_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"          \
+	" cgroup_id INTEGER NOT NULL" CONTAINER_FIELDS(                                            \
+		CONTAINER_COLUMN) ", PRIMARY KEY (timestamp, node, cgroup_id)) WITHOUT ROWID;"
+
+static const char *const tables[] = {
+	"CREATE TABLE events ("
+	" id TEXT GENERATED ALWAYS AS (node || ':' || seq) VIRTUAL,"
+	" timestamp INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL,"
+	" source INTEGER NOT NULL, op INTEGER NOT NULL, duration INTEGER NOT NULL,"
+	" gpu_id INTEGER NOT NULL DEFAULT 0, arg0 INTEGER NOT NULL DEFAULT 0,"
+	" arg1 INTEGER NOT NULL DEFAULT 0, ret_code INTEGER NOT NULL DEFAULT 0,"
+	" stack_hash INTEGER NOT NULL DEFAULT 0, node TEXT NOT NULL DEFAULT '',"
+	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" stack_ips TEXT GENERATED ALWAYS AS ('') VIRTUAL,"
+	" cgroup_id INTEGER NOT NULL DEFAULT 0, comm TEXT NOT NULL DEFAULT '',"
+	" seq INTEGER PRIMARY KEY, flags INTEGER NOT NULL DEFAULT 0,"
+	" weight INTEGER NOT NULL DEFAULT 1, stream INTEGER NOT NULL DEFAULT 0,"
+	" wait_ns INTEGER NOT NULL DEFAULT 0, peer_pid INTEGER NOT NULL DEFAULT 0,"
+	" peer_comm TEXT NOT NULL DEFAULT '', dev INTEGER NOT NULL DEFAULT 0,"
+	" cpu INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_events_timestamp ON events(timestamp);"
+	"CREATE INDEX idx_events_pid ON events(pid);",
+
+	"CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL,"
+	" frames TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '');",
+
+	CHAINS "CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
+	       "CREATE INDEX idx_chains_severity ON causal_chains(severity);",
+
+	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
+	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
+	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0,"
+	" load5 REAL, major_faults REAL, psi_cpu REAL, psi_memory REAL, psi_io REAL,"
+	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER, steal_pct REAL,"
+	" iowait_pct REAL);"
+	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
+	"system_snapshots(timestamp, node);",
+
+	"CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" started_at INTEGER NOT NULL, stopped_at INTEGER NOT NULL DEFAULT 0,"
+	" gpu_model TEXT NOT NULL DEFAULT '', gpu_driver TEXT NOT NULL DEFAULT '',"
+	" cpu_model TEXT NOT NULL DEFAULT '', cpu_cores INTEGER NOT NULL DEFAULT 0,"
+	" mem_total INTEGER NOT NULL DEFAULT 0, kernel TEXT NOT NULL DEFAULT '',"
+	" os_release TEXT NOT NULL DEFAULT '', cuda_ver TEXT NOT NULL DEFAULT '',"
+	" python_ver TEXT NOT NULL DEFAULT '', ingero_ver TEXT NOT NULL DEFAULT '',"
+	" pid_filter TEXT NOT NULL DEFAULT '', flags TEXT NOT NULL DEFAULT '',"
+	" node TEXT NOT NULL DEFAULT '', rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" missing TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_sessions_started ON sessions(started_at);",
+
+	"CREATE TABLE process_names (pid INTEGER NOT NULL, name TEXT NOT NULL,"
+	" seen_at INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (pid));"
+	"CREATE TABLE processes (node TEXT NOT NULL, pid INTEGER NOT NULL,"
+	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, cmdline TEXT NOT NULL,"
+	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
+	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
+	" launcher TEXT NOT NULL DEFAULT '', job TEXT NOT NULL DEFAULT '',"
+	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
+	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
+	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
+	" script TEXT NOT NULL DEFAULT '', cpus INTEGER,"
+	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
+	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
+	" state TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',"
+	" since INTEGER NOT NULL DEFAULT 0,"
+	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;"
+	"CREATE TABLE call_gaps (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
+	" timestamp INTEGER NOT NULL, duration INTEGER NOT NULL, pid INTEGER NOT NULL,"
+	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, file TEXT NOT NULL,"
+	" reason TEXT NOT NULL, PRIMARY KEY (session_id, node, pid, timestamp, file))"
+	" WITHOUT ROWID;",
+
+	"CREATE TABLE kernels (node TEXT NOT NULL, pid INTEGER NOT NULL,"
+	" function INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,"
+	" name TEXT NOT NULL DEFAULT '', origin TEXT NOT NULL DEFAULT 'unknown',"
+	" launches INTEGER NOT NULL DEFAULT 0,"
+	" first_launch INTEGER NOT NULL DEFAULT 0,"
+	" PRIMARY KEY (node, pid, function, since)) WITHOUT ROWID;"
+	"CREATE TABLE names (hash INTEGER PRIMARY KEY, name TEXT NOT NULL);",
+
+	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
+	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
+
+	"CREATE TABLE collectives (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, comm INTEGER NOT NULL, seq INTEGER,"
+	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
+	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
+	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
+	" wait_ns INTEGER, ret_code INTEGER NOT NULL, span_ns INTEGER);"
+	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
+	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
+
+	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL, source INTEGER NOT "
+	"NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (session_id, node, "
+	"source, reason)) WITHOUT ROWID;CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, "
+	"node TEXT NOT NULL, source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL, "
+	"count INTEGER NOT NULL, PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT "
+	"ROWID;CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL, source "
+	"INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL, aggregated INTEGER NOT "
+	"NULL, lost INTEGER NOT NULL, PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
+
+	"CREATE TABLE pruned (session_id INTEGER NOT NULL, table_name TEXT NOT NULL,"
+	" rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL, newest_ns INTEGER NOT NULL,"
+	" PRIMARY KEY (session_id, table_name)) WITHOUT ROWID;",
+
+	"CREATE TABLE cgroup_metadata (cgroup_id INTEGER PRIMARY KEY,"
+	" container_id TEXT NOT NULL DEFAULT '', cgroup_path TEXT NOT NULL DEFAULT '',"
+	" pod_name TEXT NOT NULL DEFAULT '', namespace TEXT NOT NULL DEFAULT '');"
+	"CREATE INDEX idx_cgroup_metadata_container_id ON cgroup_metadata(container_id)"
+	" WHERE container_id != '';"
+	"CREATE TABLE cgroup_schedstat (cgroup_id INTEGER NOT NULL,"
+	" p99_off_cpu INTEGER NOT NULL, total_off_cpu INTEGER NOT NULL,"
+	" event_count INTEGER NOT NULL, window_start INTEGER NOT NULL DEFAULT 0,"
+	" window_end INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cgroup_id, window_end));"
+	"CREATE INDEX idx_cgroup_schedstat_cgroup ON cgroup_schedstat(cgroup_id);",
+
+	"CREATE TABLE annotations (id INTEGER PRIMARY KEY AUTOINCREMENT,"
+	" timestamp INTEGER NOT NULL, labels TEXT NOT NULL DEFAULT '{}',"
+	" pid INTEGER NOT NULL DEFAULT 0, start_time INTEGER NOT NULL DEFAULT 0,"
+	" span_start INTEGER NOT NULL DEFAULT 0, span_end INTEGER NOT NULL DEFAULT 0,"
+	" peer_uid INTEGER NOT NULL DEFAULT 0, peer_gid INTEGER NOT NULL DEFAULT 0,"
+	" peer_pid INTEGER NOT NULL DEFAULT 0);"
+	"CREATE INDEX idx_annotations_timestamp ON annotations(timestamp);"
+	"CREATE INDEX idx_annotations_pid ON annotations(pid) WHERE pid != 0;",
+
+	GPU_SAMPLES,
+
+	CONTAINER_SAMPLES,
+
+	LEDGER,
+
+	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
+	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
+	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
+	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
+	" overhead_low REAL, overhead_high REAL, pairs INTEGER,"
+	" launch_watched REAL, launch_error REAL,"
+	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
+
+	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
+	" description TEXT NOT NULL);"
+	"CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL,"
+	" name TEXT NOT NULL, description TEXT NOT NULL, PRIMARY KEY (source_id, op_id));"
+	"CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
+};
+
+#define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
+#define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
+
+#define LEDGER_LINE_NOTE(NAME, column, what) "; " column ": " what
+#define LEDGER_ID_NOTE(id, NAME, name, what) "; " #id " " name ": " what
+#define CONTAINER_NOTE(field, meaning)       "; " #field ": " meaning
+
+static const struct {
+	const char *key, *value;
+} notes[] = {
+	{"version", NODEDB_SCHEMA_TEXT},
+	{"timestamp_unit", "nanoseconds (Unix epoch)"},
+	{"duration_unit", "nanoseconds"},
+	{"timestamp_note", "events.timestamp is the START of what the row describes, for every "
+			   "source; its end is "
+			   "timestamp + duration. (Files of schema 0.8 to 0.10 keep the end for "
+			   "block I/O, socket "
+			   "and sched_switch rows.)"},
+	{"arg0_note",
+		"per operation: see ops.description; unsigned 64-bit values are stored as the "
+		"signed integer of the same bits"},
+	{"arg1_note", "per operation: see ops.description"},
+	{"ret_code_note", "CUDA return code (0 = success); block requests: error; others 0"},
+	{"flags_note", "events.flags: 1 nested in a runtime call, 2 preempted, 4 uninterruptible, "
+		       "8 inside a CUDA call, 16 slow, 32 ordinary sample, 64 thread, 128 traced "
+		       "process, 1024 first call of its thread after a pause of 1 ms or more that "
+		       "followed a wait for the GPU"},
+	{"wait_note",
+		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
+		"and peer_comm had that CPU; stream is the process that woke the thread"},
+	{"peer_note",
+		"net_send, net_recv, tcp_retransmit: detail is the other end; of a wait for this machine's own, "
+		"peer_pid is who listens there. Block requests: peer_comm is the device's name"},
+	{"weight_note", "events.weight: how many calls the row stands for"},
+	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
+		      "and incidents.id are node:descriptor"},
+	{"event_aggregates_note", "all calls per minute, process and operation, stored or not: "
+				  "count - stored have no row "
+				  "in events. nested = 1: driver calls made inside runtime calls, "
+				  "so do not add them to "
+				  "those; of launches among them one in 16 is timed and "
+				  "stands for the rest. sketch: histogram of durations"},
+	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
+	{"losses_by_cpu_note",
+		"what of `losses` happened in the kernel, by CPU, since the trace began "
+		"(also in a file that follows a rolled one)"},
+	{"accounting_note",
+		"per session and source: hits = stored + aggregated + lost; losses has lost by "
+		"reason. stored counts rows of events and of ledger (source host). While "
+		"sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"when the last row was written"},
+	{"pruned_note",
+		"rows deleted to keep --max-db, by the session that deleted them: stored in "
+		"accounting counts rows ever stored; oldest_ns and newest_ns are the times of "
+		"the first and last deleted row (0: rows without a time)"},
+	{"annotations_note",
+		"labels that workloads sent over the socket of `trace --annotate`; "
+		"pid 0: about the whole trace; span 0, 0: holds from timestamp on until "
+		"the label is set again"},
+	{"processes_note",
+		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
+		"launcher, job, container_id, pod: of the process itself, after its last exec; "
+		"NULL = no rank, 0 = rank 0. script: what an interpreter runs, without its folder; "
+		"cpus: how many its first thread may run on; NULL: not known"},
+	{"coverage_note",
+		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
+		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
+		"missing from events and aggregates: detail says why)"},
+	{"call_gaps_note",
+		"calls of a process that no probe could see: it had mapped `file` at `timestamp`, "
+		"and the probes were there `duration` later (reason first_seen), or the process "
+		"had ended by then (ended; start_time 0: it was gone). They are in no count"},
+	{"collectives_note",
+		"NCCL collectives and point-to-point calls; (comm, seq) names one "
+		"collective on all ranks; wait_ns is the time the host waited for it in "
+		"the synchronisation that followed; span_ns the time from the call to the end of a "
+		"synchronisation that waited for it alone, so at least as long as it took; NULL: "
+		"the call has no such value"},
+	{"kernels_note",
+		"kernels that a process launched: events.arg0 of a launch is function. since: 0, or "
+		"from when on the function or handle is this kernel's. origin: who told the name: "
+		"registered (the program), handle (it was asked for by name), symbol (the launching "
+		"function's own), unknown (name says where the function is). launches: about so "
+		"many, from a sample of one in 16. first_launch: it came within the second before (five, of processes with over a thousand); "
+		"0: not known"},
+	{"names_note",
+		"texts that are stored once: events.arg1 of source nvtx is names.hash, as is stream "
+		"for ranges of a domain with a name"},
+	{"system_snapshots_note", "the host, once a second while recording (fewer with --deadband "
+				  "or --heartbeat)"},
+	{"system_snapshots_units",
+		"major_faults: per second; psi_*: percent of the last 10 s in which some task "
+		"stalled, NULL where the kernel has no such value; busiest_cpu: the CPU with the least "
+		"idle time; swap_total: MB; steal_pct: share of all CPUs that the hypervisor gave "
+		"to others; iowait_pct: share idle while a task waited for a disk"},
+	{"gpu_samples_note", "each GPU once a second while recording, by NVML; NULL: unknown. "
+			     "Units are in the names. A gap: the driver did not answer. "
+			     "ecc_*: since the driver was loaded; last_xid: seen while recording"},
+	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
+	{"container_samples_note",
+		"each control group of traced processes once a second while recording (the kernel's "
+		"cgroup v2); cgroup_metadata names it. Totals since the group exists; NULL: the "
+		"kernel has no such value, or no limit is set. Quota and throttling are those of the "
+		"ancestor with the tightest quota" CONTAINER_FIELDS(CONTAINER_NOTE)},
+	{"ledger_note",
+		"what a thread of a traced process spent its time on between two marks: the "
+		"columns below, in ns, add up to duration, and rows of a thread follow each other "
+		"without a gap unless one was lost" WIRE_LEDGER_LINES(LEDGER_LINE_NOTE)},
+	{"ledger_counts",
+		"launches, waits, copies, allocs: calls that ended in the row; stays: stays off "
+		"the CPU that ended in it; launches_off 1: launches were not probed in a part of "
+		"it"},
+	{"ledger_mark", "ledger.mark is what ended the row" WIRE_MARKS(LEDGER_ID_NOTE)},
+	{"ledger_stay",
+		"mark 1: the row ends with a stay off the CPU of stay_ns, the last stay_wait_ns of "
+		"which the thread was able to run; stay_line: the column that has it; stack_hash: "
+		"where it was. waker_pid, waker_tid, waker_comm: the thread that ended it; "
+		"waker" WIRE_WAKERS(LEDGER_ID_NOTE)},
+	{"overhead_note",
+		"overhead of tracing, every 5 s: overhead: share of its time that the busiest process "
+		"loses to probes (budget: its limit, 0 none); the truth is most likely between "
+		"overhead_low and overhead_high. pairs: how many pairs of windows with and without "
+		"launch probes were compared; NULL: none yet, then overhead_high is the probes' CPU "
+		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
+		"hide of it. launch_weight: one in this many launches was seen; launch_watched: share of "
+		"the time since the start in which launches were counted; launch_error: their number "
+		"since then is an estimate, the truth most likely within this share of it (0: all were "
+		"counted); agent_cpu_pct: of one CPU"},
+	{"sessions_note",
+		"one row per `ingero trace`; stopped_at 0: running or killed; missing: what the "
+		"kernel could not do, \"part: why\" on a line each"},
+	{"process_names_note",
+		"the last name of each pid; `processes` has reused pids as separate rows"},
+	{"stack_traces_note",
+		"events.stack_hash and ledger.stack_hash refer to stack_traces.hash; 0 = none"},
+	{"stack_traces_frames",
+		"frames: JSON array, innermost first: s function, f source file or library, l "
+		"line; pf, pfn, pl file, function and line of a Python frame; i address where "
+		"there is no s. ips: the addresses, if nothing has a name. stop: where the walk "
+		"ended early and why; '' if it is complete"},
+	{"cgroup_metadata_note", "events.cgroup_id refers to cgroup_metadata.cgroup_id"},
+	{"example_query", "SELECT e.id, s.name AS source, o.name AS op, e.duration/1000 AS dur_us, "
+			  "e.pid FROM "
+			  "events e JOIN sources s ON e.source = s.id JOIN ops o ON e.source = "
+			  "o.source_id AND "
+			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
+};
+
+static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_note(&text);
+	if (text.err)
+		return text.err;
+	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
+}
+
+int schema_describe(sql_db *db, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
+	_cleanup_(sql_finalizep) sql_stmt *note = NULL;
+	int r;
+
+	r = sql_prepare(db, "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
+	if (r < 0)
+		return r;
+	for (const struct wire_source_row *s = wire_sources; s->json; s++) {
+		r = SQL_PUT(source, reterr, SQL_I(s->id), SQL_S(s->sql), SQL_S(s->description));
+		if (r < 0)
+			return r;
+	}
+	r = sql_prepare(db, "INSERT OR REPLACE INTO ops VALUES (?1, ?2, ?3, ?4)", &op, reterr);
+	if (r < 0)
+		return r;
+	for (const struct wire_op_row *o = wire_ops; o->name; o++) {
+		r = SQL_PUT(op, reterr, SQL_I(o->source), SQL_I(o->op), SQL_S(o->name),
+			SQL_S(o->description));
+		if (r < 0)
+			return r;
+	}
+	r = sql_prepare(db, "INSERT OR REPLACE INTO schema_info VALUES (?1, ?2)", &note, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
+		r = SQL_PUT(note, reterr, SQL_S(notes[i].key), SQL_S(notes[i].value));
+		if (r < 0)
+			return r;
+	}
+	return describe_incidents(note, reterr);
+}
+
+static int create_incidents(sql_db *db, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	incident_table_create(&sql);
+	return sql.err ? sql.err : sql_exec(db, buf_str(&sql), reterr);
+}
+
+int schema_create(sql_db *db, struct errinfo *reterr)
+{
+	char version[48];
+	int r;
+
+	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
+		r = sql_exec(db, tables[i], reterr);
+		if (r < 0)
+			return r;
+	}
+	r = create_incidents(db, reterr);
+	if (r < 0)
+		return r;
+	r = schema_describe(db, reterr);
+	if (r < 0)
+		return r;
+	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
+	return sql_exec(db, version, reterr);
+}
+
+int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(db,
+		"SELECT 1 FROM sqlite_schema WHERE name = ?1 COLLATE NOCASE AND type = 'table'"
+		" AND rootpage > 0",
+		&stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_BIND(stmt, reterr, SQL_S(name));
+	if (r < 0)
+		return r;
+	return sql_step(stmt, reterr);
+}
+
+/* The number after "0." in schema_info.version; 0 if there is none. */
+static int stored_version(sql_db *db, int *ret, char text[16], struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	const char *value;
+	size_t len;
+	int r;
+
+	r = sql_prepare(db, "SELECT value FROM schema_info WHERE key = 'version'", &stmt, reterr);
+	if (r < 0)
+		return r;
+	r = sql_step(stmt, reterr);
+	if (r < 0)
+		return r;
+	*ret = 0;
+	text[0] = 0;
+	if (r == 0)
+		return 0;
+	value = sql_column_text(stmt, 0, &len);
+	if (len < 3 || len > 5 || strncmp(value, "0.", 2) ||
+		strspn(value + 2, "0123456789") != len - 2)
+		return 0;
+	snprintf(text, 16, "%s", value);
+	*ret = atoi(value + 2);
+	return 0;
+}
+
+int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, char ret_version[16],
+	struct errinfo *reterr)
+{
+	int64_t user_version, objects;
+	int r, number = 0;
+	char text[16];
+
+	r = sql_get_int(db, "PRAGMA user_version", &user_version, reterr);
+	if (r < 0)
+		return r;
+	if (user_version > NODEDB_SCHEMA)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was written by a newer ingero (schema %lld, this one knows up to %d): "
+			"use that version",
+			path, (long long)user_version, NODEDB_SCHEMA);
+	r = sql_get_int(db, "SELECT count(*) FROM sqlite_schema", &objects, reterr);
+	if (r < 0)
+		return r;
+	if (objects == 0 && user_version == 0) {
+		*ret_kind = SCHEMA_EMPTY;
+		return 0;
+	}
+	for (const char *const *name = (const char *const[]){"schema_info", "events", "sessions",
+		     "causal_chains", "system_snapshots", NULL};
+		*name; name++) {
+		r = schema_has_table(db, *name, reterr);
+		if (r < 0)
+			return r;
+		if (r == 0)
+			return errinfo_set(reterr, -EBADMSG,
+				"%s is not an ingero database (it has no table %s): give another "
+				"with --db",
+				path, *name);
+	}
+	r = stored_version(db, &number, text, reterr);
+	if (r < 0)
+		return r;
+	if (number > NODEDB_SCHEMA)
+		return errinfo_set(reterr, -EBADMSG,
+			"%s was written by a newer ingero (schema %s, this one knows up to %s): "
+			"use that version",
+			path, text, NODEDB_SCHEMA_TEXT);
+	/* A dump of one of our files run again has the tables and no user_version. */
+	if (number < 8 || (user_version == NODEDB_SCHEMA && number != NODEDB_SCHEMA))
+		return errinfo_set(reterr, -EBADMSG,
+			"%s has a schema that cannot be read (%s, user_version %lld): 0.8 to %s "
+			"can",
+			path, number ? text : "no version", (long long)user_version,
+			NODEDB_SCHEMA_TEXT);
+	*ret_kind = number == NODEDB_SCHEMA ? SCHEMA_OURS : SCHEMA_PUBLISHED;
+	if (ret_version)
+		memcpy(ret_version, text, sizeof(text));
+	return 0;
+}

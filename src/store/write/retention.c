@@ -1,0 +1,200 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* retention.c - see retention.h.
+ *
+ * Rolling over: the session in the old file gets its end and its books, the file is checkpointed,
+ * closed and renamed, a new one is made under the old name and begins a session of the same
+ * identity. Events wait in the writer's queue meanwhile (some 10 ms). Whatever fails on the way,
+ * the store goes on in one of the two files, in a new session, and it is tried again later. */
+#include "store/write/retention.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <string.h>
+#include <sys/random.h>
+
+#include "store/write/rollover.h"
+#include "base/log.h"
+
+#define BUSY_RETRY_NS   NS_PER_S
+#define FAILED_RETRY_NS (30 * NS_PER_S)
+
+int retention_init(struct retention *u, struct nodedb *db, int64_t session,
+	const struct retention_config *config, struct errinfo *reterr)
+{
+	*u = (struct retention){.db = db, .config = *config};
+	if (config->session)
+		u->session = *config->session;
+	u->session.id = session;
+	if (!config->max_bytes)
+		return 0;
+	return prune_new(db, session, config->max_bytes, &u->prune, reterr);
+}
+
+void retention_done(struct retention *u)
+{
+	if (u->prune)
+		prune_free(TAKE(u->prune));
+}
+
+int64_t retention_session(const struct retention *u)
+{
+	return u->session_due ? 0 : u->session.id;
+}
+
+static uint64_t rest_of(uint64_t all, uint64_t part)
+{
+	return all > part ? all - part : 0;
+}
+
+void retention_books(
+	const struct retention *u, const struct accounting *run, struct accounting *ret)
+{
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		const struct account *all = &run->source[s], *before = &u->rolled.source[s];
+		struct account *a = &ret->source[s];
+
+		*a = (struct account){
+			.hits = rest_of(all->hits, before->hits),
+			.stored = rest_of(all->stored, before->stored),
+			.aggregated = rest_of(all->aggregated, before->aggregated),
+		};
+		for (int i = 0; i < LOSS_COUNT; i++)
+			a->lost[i] = rest_of(all->lost[i], before->lost[i]);
+		/* Aggregates that could not be written turn from aggregated into lost, maybe after
+		 * a rolled file has counted them: the file still balances. */
+		if (account_balances(all))
+			a->hits = a->stored + a->aggregated + account_lost(a);
+	}
+}
+
+/* The books up to this moment, as if nothing were under way: what is not stored yet belongs to the
+ * next file. */
+static void close_books(const struct accounting *books, struct accounting *ret)
+{
+	*ret = *books;
+	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
+		struct account *a = &ret->source[s];
+
+		a->hits = a->stored + a->aggregated + account_lost(a);
+	}
+}
+
+static int begin_session(struct retention *u, wall_time now, struct errinfo *reterr)
+{
+	struct session next = u->session;
+	int r;
+
+	u->session_due = true;
+	next.started = now;
+	r = nodedb_batch_begin(u->db, reterr);
+	if (r < 0)
+		return r;
+	r = nodedb_session_begin(u->db, &next, reterr);
+	if (r < 0) {
+		nodedb_batch_rollback(u->db);
+		return r;
+	}
+	r = nodedb_batch_commit(u->db, reterr);
+	if (r < 0)
+		return r;
+	u->session.id = next.id;
+	u->session_due = false;
+	u->generation++;
+	return 0;
+}
+
+int retention_end(
+	struct retention *u, const struct accounting *run, wall_time now, struct errinfo *reterr)
+{
+	struct accounting part = {0};
+	int r = nodedb_batch_begin(u->db, reterr);
+
+	if (r < 0)
+		return r;
+	if (run) {
+		retention_books(u, run, &part);
+		r = nodedb_put_accounting(u->db, u->session.id, &part, reterr);
+	}
+	if (r == 0)
+		r = nodedb_session_end(u->db, u->session.id, now, reterr);
+	if (r < 0) {
+		nodedb_batch_rollback(u->db);
+		return r;
+	}
+	return nodedb_batch_commit(u->db, reterr);
+}
+
+static int roll(struct retention *u, const struct accounting *books, struct errinfo *reterr)
+{
+	struct accounting run;
+	wall_time now = wall_now();
+	char rolled[PATH_MAX];
+	uint32_t random;
+	int r, q;
+
+	if (getrandom(&random, sizeof(random), 0) != sizeof(random))
+		return -errno;
+	r = rollover_name(nodedb_path(u->db), now, random, rolled, sizeof(rolled));
+	if (r < 0)
+		return r;
+	close_books(books, &run);
+	r = retention_end(u, &run, now, reterr);
+	if (r < 0)
+		return r;
+	u->rolled = run;
+	r = nodedb_roll(u->db, rolled, reterr);
+	q = begin_session(u, now, r < 0 ? NULL : reterr);
+	if (r < 0 || q < 0)
+		return r < 0 ? r : q;
+	q = rollover_trim(nodedb_path(u->db), u->config.rollover_keep, reterr);
+	return MIN(q, 0);
+}
+
+static int roll_if_due(struct retention *u, const struct accounting *books, struct errinfo *reterr)
+{
+	uint64_t now = mono_now().ns;
+	int r;
+
+	if (u->hold || now < u->retry_ns || nodedb_size(u->db) < u->config.rollover_bytes)
+		return 0;
+	r = nodedb_roll_ready(u->db, reterr);
+	if (r > 0)
+		r = nodedb_size(u->db) < u->config.rollover_bytes ? 0 : roll(u, books, reterr);
+	else if (r == 0)
+		r = -EAGAIN;
+	if (r == -EAGAIN) {
+		u->retry_ns = now + BUSY_RETRY_NS;
+		if (!u->said_busy)
+			log_warning(
+				"%s is in use by a reader: rollover postponed", nodedb_path(u->db));
+		u->said_busy = true;
+		return 0;
+	}
+	if (r < 0)
+		u->retry_ns = now + FAILED_RETRY_NS;
+	return r;
+}
+
+int retention_step(struct retention *u, size_t rows_max, const struct accounting *books,
+	struct errinfo *reterr)
+{
+	int r = 0;
+
+	if (u->session_due && mono_now().ns >= u->retry_ns) {
+		r = begin_session(u, wall_now(), reterr);
+		if (r < 0)
+			u->retry_ns = mono_now().ns + BUSY_RETRY_NS;
+	}
+	if (r < 0 || u->session_due)
+		return r;
+	if (u->config.rollover_bytes)
+		return roll_if_due(u, books, reterr);
+	if (!u->prune || mono_now().ns < u->retry_ns)
+		return 0;
+	r = prune_step(u->prune, rows_max, reterr);
+	if (r < 0)
+		u->retry_ns = mono_now().ns + BUSY_RETRY_NS;
+	if (prune_swept(u->prune))
+		u->generation++;
+	return r;
+}

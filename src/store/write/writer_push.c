@@ -1,0 +1,296 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* writer_push.c - the pushing side of the store's writer: copies what is given into the ring of
+ * events or the list of messages, or says that there is no room. Any thread; never waits for more
+ * than the mutex. */
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "store/write/writer_private.h"
+
+#define MESSAGE_CMDLINE 4096
+
+bool store_writer_push(struct store_writer *w, const struct event *e)
+{
+	bool wake = false, room;
+
+	pthread_mutex_lock(&w->mutex);
+	room = w->count < w->ring_size && !w->stopping;
+	if (room) {
+		w->ring[(w->head + w->count) % w->ring_size] = *e;
+		wake = ++w->count == w->wake_at;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	if (wake)
+		pthread_cond_signal(&w->wake);
+	return room;
+}
+
+static struct message *message_new(enum message_kind kind, const void *data, size_t len)
+{
+	struct message *m = calloc(1, sizeof(*m) + len);
+
+	if (!m)
+		return NULL;
+	m->size = sizeof(*m) + len;
+	m->kind = kind;
+	m->len = len;
+	if (data)
+		memcpy(m->data, data, len);
+	return m;
+}
+
+static bool push_message(struct store_writer *w, struct message *m)
+{
+	bool is_bulk = m && (m->kind == MESSAGE_STACK || m->kind == MESSAGE_LEDGER ||
+				    m->kind == MESSAGE_KERNEL || m->kind == MESSAGE_TEXT);
+	size_t max = is_bulk ? WRITER_BULK_BYTES : WRITER_MESSAGE_BYTES, before;
+	bool room, wake = false;
+
+	if (!m)
+		return false;
+	pthread_mutex_lock(&w->mutex);
+	before = w->message_bytes;
+	room = !w->stopping && before + m->size <= max;
+	if (room) {
+		w->message_bytes += m->size;
+		*w->end = m;
+		w->end = &m->next;
+		/* Rows that are counted do not wait until there is no room; while a full disk keeps
+		 * them, more do not wake the thread again. */
+		wake = m->kind == MESSAGE_LEDGER && before < WRITER_BULK_BYTES / 2 &&
+		       w->message_bytes >= WRITER_BULK_BYTES / 2;
+		w->urgent = w->urgent || wake;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	if (wake)
+		pthread_cond_signal(&w->wake);
+	if (!room)
+		free(m);
+	return room;
+}
+
+bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a)
+{
+	uint8_t blob[SKETCH_BLOB_MAX];
+	struct message *m = message_new(MESSAGE_AGGREGATE, blob, sketch_encode(&a->sketch, blob));
+
+	if (!m)
+		return false;
+	m->aggregate.bucket = a->bucket;
+	m->aggregate.pid = a->pid;
+	m->aggregate.op = a->op;
+	m->aggregate.source = a->source;
+	m->aggregate.flags = a->flags;
+	m->aggregate.stored = a->stored;
+	m->aggregate.sum_arg0 = a->sum_arg0;
+	m->aggregate.count = a->sketch.count;
+	m->aggregate.sum = a->sketch.sum;
+	m->aggregate.min = a->sketch.min;
+	m->aggregate.max = a->sketch.max;
+	return push_message(w, m);
+}
+
+bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s)
+{
+	struct message *m = message_new(MESSAGE_SAMPLE, NULL, 0);
+
+	if (m)
+		m->sample = *s;
+	return push_message(w, m);
+}
+
+bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s)
+{
+	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
+}
+
+bool store_writer_push_container(struct store_writer *w, const struct container_sample *s)
+{
+	return push_message(w, message_new(MESSAGE_CONTAINER, s, sizeof(*s)));
+}
+
+bool store_writer_push_ledger(struct store_writer *w, const struct ledger_row *row)
+{
+	return push_message(w, message_new(MESSAGE_LEDGER, row, sizeof(*row)));
+}
+
+bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o)
+{
+	return push_message(w, message_new(MESSAGE_OVERHEAD, o, sizeof(*o)));
+}
+
+bool store_writer_push_gpu(
+	struct store_writer *w, const char *model, const char *driver, const char *cuda)
+{
+	struct gpu_names names;
+
+	snprintf(names.model, sizeof(names.model), "%s", model);
+	snprintf(names.driver, sizeof(names.driver), "%s", driver);
+	snprintf(names.cuda, sizeof(names.cuda), "%s", cuda);
+	return push_message(w, message_new(MESSAGE_GPU, &names, sizeof(names)));
+}
+
+bool store_writer_push_collective(
+	struct store_writer *w, const struct event *e, const struct collective *c)
+{
+	struct message *m = message_new(MESSAGE_COLLECTIVE, NULL, 0);
+
+	if (m) {
+		m->collective.event = *e;
+		m->collective.nccl = *c;
+	}
+	return push_message(w, m);
+}
+
+bool store_writer_push_process(struct store_writer *w, const struct process *p, const char *cmdline)
+{
+	size_t len = cmdline ? strnlen(cmdline, MESSAGE_CMDLINE - 1) : 0;
+	struct message *m = message_new(MESSAGE_PROCESS, NULL, sizeof(*p) + len + 1);
+
+	if (!m)
+		return false;
+	memcpy(m->data, p, sizeof(*p));
+	if (len)
+		memcpy(m->data + sizeof(*p), cmdline, len);
+	return push_message(w, m);
+}
+
+bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c)
+{
+	return push_message(w, message_new(MESSAGE_CGROUP, c, sizeof(*c)));
+}
+
+bool store_writer_push_stack(struct store_writer *w, const struct stack *s)
+{
+	_cleanup_buf_ struct buf frames = BUF_INIT(STACK_JSON_MAX), ips = BUF_INIT(STACK_JSON_MAX),
+				 stop = BUF_INIT(STACK_JSON_MAX);
+	struct message *m;
+
+	stack_json_frames(s, &frames, &stop);
+	stack_json_ips(s, &ips);
+	if (frames.err || ips.err || stop.err)
+		return false;
+	m = message_new(MESSAGE_STACK, NULL, ips.len + frames.len + stop.len + 3);
+	if (!m)
+		return false;
+	m->stack.hash = s->hash;
+	m->stack.ips_len = ips.len;
+	m->stack.frames_len = frames.len;
+	m->stack.stop_len = stop.len;
+	memcpy(m->data, buf_str(&ips), ips.len + 1);
+	memcpy(m->data + ips.len + 1, buf_str(&frames), frames.len + 1);
+	memcpy(m->data + ips.len + 1 + frames.len + 1, buf_str(&stop), stop.len + 1);
+	return push_message(w, m);
+}
+
+bool store_writer_push_layers(
+	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l)
+{
+	struct message *m = message_new(MESSAGE_LAYERS, l, sizeof(*l));
+
+	if (!m)
+		return false;
+	m->owner.pid = pid;
+	m->owner.start_ticks = start_ticks;
+	return push_message(w, m);
+}
+
+bool store_writer_push_kernel(struct store_writer *w, const struct kernel_row *k)
+{
+	size_t len = offsetof(struct kernel_row, name) + strnlen(k->name, sizeof(k->name) - 1);
+
+	return push_message(w, message_new(MESSAGE_KERNEL, k, len));
+}
+
+bool store_writer_push_text(struct store_writer *w, const struct text_row *t)
+{
+	return push_message(w, message_new(MESSAGE_TEXT, t, sizeof(*t)));
+}
+
+bool store_writer_push_renewed(struct store_writer *w, uint64_t generation)
+{
+	struct message *m = message_new(MESSAGE_RENEWED, NULL, 0);
+
+	if (m)
+		m->generation = generation;
+	return push_message(w, m);
+}
+
+bool store_writer_push_place(struct store_writer *w, struct placement place)
+{
+	struct message *m = message_new(MESSAGE_PLACE, NULL, 0);
+
+	if (m)
+		m->place = place;
+	return push_message(w, m);
+}
+
+bool store_writer_push_call_gap(struct store_writer *w, const struct call_gap *g)
+{
+	return push_message(w, message_new(MESSAGE_CALL_GAP, g, sizeof(*g)));
+}
+
+bool store_writer_push_cpu_losses(struct store_writer *w, const struct cpu_losses *l)
+{
+	return push_message(w, message_new(MESSAGE_CPU_LOSSES, l, sizeof(*l)));
+}
+
+bool store_writer_push_incident(
+	struct store_writer *w, const struct incident *i, wall_time detected)
+{
+	struct message *m = message_new(MESSAGE_INCIDENT, i, sizeof(*i));
+
+	if (m)
+		m->detected = detected;
+	return push_message(w, m);
+}
+
+bool store_writer_push_accounting(struct store_writer *w, const struct accounting *a)
+{
+	return push_message(w, message_new(MESSAGE_ACCOUNTING, a, sizeof(*a)));
+}
+
+bool store_writer_push_annotation(
+	struct store_writer *w, const struct annotation *a, uint64_t ticket)
+{
+	size_t len = offsetof(struct annotation, labels) + strnlen(a->labels, sizeof(a->labels));
+	struct message *m;
+	bool room;
+
+	pthread_mutex_lock(&w->mutex);
+	if (!w->acks)
+		w->acks = calloc(WRITER_ACKS_MAX, sizeof(*w->acks));
+	room = w->acks && w->acks_due < WRITER_ACKS_MAX;
+	w->acks_due += room;
+	pthread_mutex_unlock(&w->mutex);
+	if (!room)
+		return false;
+	m = message_new(MESSAGE_ANNOTATION, a, len);
+	if (m)
+		m->annotation.ticket = ticket;
+	room = push_message(w, m);
+	pthread_mutex_lock(&w->mutex);
+	w->acks_due -= !room;
+	w->urgent = w->urgent || room;
+	pthread_mutex_unlock(&w->mutex);
+	pthread_cond_signal(&w->wake);
+	return room;
+}
+
+size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, size_t max)
+{
+	size_t n;
+
+	pthread_mutex_lock(&w->mutex);
+	n = MIN(max, w->ack_count);
+	if (n) {
+		memcpy(out, w->acks, n * sizeof(*out));
+		memmove(w->acks, w->acks + n, (w->ack_count - n) * sizeof(*out));
+		w->ack_count -= n;
+		w->acks_due -= n;
+	}
+	pthread_mutex_unlock(&w->mutex);
+	return n;
+}
