@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 
 #include "base/clock.h"
-#include "net/client.h"
-#include "net/server.h"
+#include "net/client/client.h"
+#include "net/server/server.h"
 #include "tls_fixture.h"
 #include "workload.h"
 

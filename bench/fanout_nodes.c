@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 static void on_query(void *arg, struct http_exchange *x, const struct http_request *q)
 {

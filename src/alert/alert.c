@@ -12,7 +12,7 @@
 #include "alert/alert_queue.h"
 #include "deliver/endpoint.h"
 #include "deliver/sender.h"
-#include "net/signature.h"
+#include "net/pki/signature.h"
 
 #define WITH_SENDER  8  /* requests */
 #define AT_ONCE      64 /* alerts in one request to Alertmanager */

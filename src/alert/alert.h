@@ -12,7 +12,7 @@
 #pragma once
 
 #include "alert/alert_body.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/loop.h"
 
 #define ALERT_RECEIVERS_MAX 16

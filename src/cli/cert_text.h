@@ -2,7 +2,7 @@
 /* cert_text.h - what `ingero cert` prints: lists, and the commands that come next. */
 #pragma once
 
-#include "net/ca.h"
+#include "net/pki/ca.h"
 
 bool cert_is_expired(int64_t until_s);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_cert.c - `ingero cert`: a small CA for the nodes of a fleet. Everything that matters is in
- * net/ca.h; here are the flags, and what to do next is said. */
+ * net/pki/ca.h; here are the flags, and what to do next is said. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,7 +10,7 @@
 #include "cli/cert_text.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
-#include "net/ca.h"
+#include "net/pki/ca.h"
 
 #define FOLDER "ca" /* in ~/.ingero */
 

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "serve/mcp/mcp_http.h"
+#include "net/address.h"
 #include "serve/mcp/mcp_registry.h"
 #include "serve/serve.h"
 #include "serve/serve_confine.h"
@@ -144,12 +145,12 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 
 	if (r < 0)
 		return r;
-	if (s->no_tls && !http_is_loopback(s->addr))
+	if (s->no_tls && !address_text_is_loopback(s->addr))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",
 			s->addr);
 	if (!s->token_file && !getenv(TOKEN_VARIABLE) && !s->client_ca &&
-		!http_is_loopback(s->addr))
+		!address_text_is_loopback(s->addr))
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"%s is reachable from other machines: require authentication with --token-file (or $" TOKEN_VARIABLE
 			") or --client-ca, or listen on 127.0.0.1",

@@ -17,7 +17,7 @@
 #include "command/dispatch.h"
 #include "command/trust.h"
 #include "deliver/endpoint.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define THRESHOLD_PORT 8080
 

@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "serve/mcp/mcp_http.h"
+#include "net/address.h"
 #include "serve/mcp/mcp_registry.h"
 #include "serve/mcp/mcp_stdio.h"
 #include "serve/serve_confine.h"
@@ -90,7 +91,7 @@ static int check_options(const struct mcp_options *o, struct errinfo *reterr)
 	r = server_tls_check(&tls, o->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
-	if (o->no_tls && !http_is_loopback(o->http))
+	if (o->no_tls && !address_text_is_loopback(o->http))
 		return errinfo_set(reterr, -EINVAL,
 			"--no-tls: traffic would not be encrypted; use a loopback address such as 127.0.0.1:8090");
 	return o->http ? server_access_check(&access, reterr) : 0;

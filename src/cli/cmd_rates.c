@@ -17,7 +17,7 @@
 #include "command/config_file.h"
 #include "command/dispatch.h"
 #include "json/writer.h"
-#include "net/https_fetch.h"
+#include "net/client/https_fetch.h"
 #include "rates/rates.h"
 
 #define FETCH_NS (30 * NS_PER_S)

@@ -14,7 +14,7 @@
 #include "base/socket_path.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
-#include "net/server.h"
+#include "net/server/server.h"
 #include "stream/stream.h"
 
 #define METRICS_BYTES_MAX (32u << 20) /* 100,000 nodes with names of 64 bytes, and twice that */

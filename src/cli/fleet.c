@@ -12,7 +12,7 @@
 #include "command/dispatch.h"
 #include "command/trust.h"
 #include "cli/progress.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 void fleet_done(struct fleet *f)
 {

@@ -12,6 +12,7 @@
 #include "base/path_user.h"
 #include "command/program.h"
 #include "command/server_access.h"
+#include "net/address.h"
 
 /* As root: $STATE_DIRECTORY, which systemd sets, or the program's own folder. */
 static int root_folder(char **ret, struct errinfo *reterr)
@@ -86,7 +87,7 @@ int server_access_check(const struct server_access_options *o, struct errinfo *r
 	if (o->no_token && o->token_file)
 		return errinfo_set(
 			reterr, -EINVAL, "--no-token cannot be combined with --token-file");
-	if (o->no_token && !http_is_loopback(o->address) && !o->client_ca)
+	if (o->no_token && !address_text_is_loopback(o->address) && !o->client_ca)
 		return errinfo_set(reterr, -EINVAL,
 			"--no-token: %s is reachable from other machines; use a loopback address such as 127.0.0.1:8080",
 			o->address);
@@ -153,7 +154,8 @@ int server_access_open(
 	*ret = (struct server_access){0};
 	if (!o->no_token)
 		r = token_set_new(o->token_file, o->variable, &ret->tokens, reterr);
-	if (r < 0 || ret->tokens || o->no_token || o->client_ca || !http_is_loopback(o->address))
+	if (r < 0 || ret->tokens || o->no_token || o->client_ca ||
+		!address_text_is_loopback(o->address))
 		return r;
 	r = keep_token(ret, &e);
 	if (r < 0) {

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "net/server.h"
+#include "net/server/server.h"
 
 #define SERVER_TOKEN_FILE "token" /* in ~/.ingero */
 

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "command/option.h"
-#include "net/tls.h"
+#include "net/pki/tls.h"
 
 #define TRUST_FILE "known_nodes" /* in ~/.ingero */
 

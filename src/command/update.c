@@ -22,7 +22,7 @@
 #include "command/program.h"
 #include "config.h"
 #include "json/reader.h"
-#include "net/https_fetch.h"
+#include "net/client/https_fetch.h"
 
 #define FILE_NAME   "update-check"
 #define ANSWER_MAX  (64u << 10)

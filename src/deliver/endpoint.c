@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/server.h"
+#include "net/address.h"
+#include "net/server/server.h"
 
 #define HTTP_PORT 4318
 #define GRPC_PORT 4317
@@ -115,7 +116,7 @@ bool endpoint_is_near(const struct http_endpoint *e)
 {
 	char shown[ENDPOINT_SHOWN_MAX];
 
-	return http_is_loopback(strstr(endpoint_show(e, shown), "://") + 3);
+	return address_text_is_loopback(strstr(endpoint_show(e, shown), "://") + 3);
 }
 
 static int plain_check(

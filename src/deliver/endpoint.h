@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/errinfo.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "otlp/otlp_response.h"
 
 #define ENDPOINT_FIELDS_MAX 16

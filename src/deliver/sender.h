@@ -8,7 +8,7 @@
 
 #include "base/errinfo.h"
 #include "deliver/backlog.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/loop.h"
 
 #define SENDER_TIMEOUT_NS (10 * NS_PER_S) /* of one attempt */

@@ -17,7 +17,8 @@
 #include "fanout/fanout_private.h"
 #include "fanout/fanout_reply.h"
 #include "json/writer.h"
-#include "net/server.h"
+#include "net/address.h"
+#include "net/server/server.h"
 
 #define TABLES_BYTES   (96u << 20) /* of the rows of all nodes together, */
 #define TABLE_MIN      (2u << 20)  /* but a node may always have so many */
@@ -437,7 +438,7 @@ static int check_plain(
 	for (size_t i = 0; i < f->nodes.count; i++) {
 		const struct fanout_node *n = &f->nodes.items[i];
 
-		if (!n->endpoint.tls && !s->allow_plain && !http_is_loopback(n->address))
+		if (!n->endpoint.tls && !s->allow_plain && !address_text_is_loopback(n->address))
 			return errinfo_set(reterr, -EINVAL,
 				"node %.200s is another machine, and plain HTTP to it is refused: "
 				"use TLS, or if the network is trusted --fleet-require-tls=false",

@@ -17,7 +17,7 @@
 #include "fanout/fanout_node.h"
 #include "base/errinfo.h"
 #include "net/loop.h"
-#include "net/tls.h"
+#include "net/pki/tls.h"
 #include "sql/sql_table.h"
 
 #define FANOUT_TIMEOUT_NS     (5 * NS_PER_S)

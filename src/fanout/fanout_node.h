@@ -6,7 +6,7 @@
 #include <stddef.h>
 
 #include "base/errinfo.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define FANOUT_NODES_MAX   1024
 #define FANOUT_ADDRESS_LEN 272 /* a host name of 253 bytes, brackets, a port */

@@ -7,7 +7,7 @@
 
 #include "base/buf.h"
 #include "base/errinfo.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 /* fanout_reply_check - 0 if @r is a reply of status 200 with JSON. Else -EPROTO, or -ENOENT for
  * status 404, with a sentence about the node. @with_token: one was sent. */

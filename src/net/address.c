@@ -8,8 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/server.h"
-
 /* unmap - an IPv4 address that came through an IPv6 socket as IPv4. */
 static union address unmap(const union address *a)
 {
@@ -162,7 +160,7 @@ bool address_host_equal(const union address *a, const union address *b)
 	return memcmp(&x.v6.sin6_addr, &y.v6.sin6_addr, sizeof(x.v6.sin6_addr)) == 0;
 }
 
-bool http_is_loopback(const char *address)
+bool address_text_is_loopback(const char *address)
 {
 	union address a;
 

@@ -32,5 +32,7 @@ void address_format_host(const union address *a, char out[ADDRESS_TEXT_MAX]);
 socklen_t address_len(const union address *a);
 uint16_t address_port(const union address *a);
 bool address_is_loopback(const union address *a);
+/* address_text_is_loopback - whether only this machine can reach @address ("host:port"). */
+bool address_text_is_loopback(const char *address);
 bool address_is_any(const union address *a); /* every address of this machine */
 bool address_host_equal(const union address *a, const union address *b);

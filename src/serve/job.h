@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/pool.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct job { /* a part of what the request needs */
 	struct http_exchange *x;

@@ -5,7 +5,7 @@
  * that slow questions do not hold up quick ones. */
 #pragma once
 
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct serve;
 
@@ -55,7 +55,7 @@ struct serve_settings {
 	const char *address;
 	struct tls *tls;          /* NULL: plain */
 	struct token_set *tokens; /* NULL: none */
-	const uid_t *owners;      /* who needs none on loopback: see net/server.h */
+	const uid_t *owners;      /* who needs none on loopback: see net/server/server.h */
 	size_t owner_count;
 	const char *const *names;        /* allowed besides those that always are */
 	const char *version;             /* of this program */

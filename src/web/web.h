@@ -8,7 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "net/server.h"
+#include "net/server/server.h"
 
 /* What a page needs, and nothing more: no script or style in the document itself, nothing from
  * another server, no frames. */

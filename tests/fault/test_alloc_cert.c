@@ -11,8 +11,8 @@
 #include <cmocka.h>
 
 #include "fault.h"
-#include "net/ca_index.h"
-#include "net/known_nodes.h"
+#include "net/pki/ca_index.h"
+#include "net/pki/known_nodes.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

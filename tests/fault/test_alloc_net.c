@@ -10,7 +10,7 @@
 #include <sys/socket.h>
 
 #include "fault.h"
-#include "net/server_private.h"
+#include "net/server/server_private.h"
 
 static void a_connection_without_memory_counts_for_nobody(void **state)
 {

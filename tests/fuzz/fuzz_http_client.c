@@ -8,7 +8,7 @@
 
 #include "fuzz.h"
 #include "net/address.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/loop_private.h"
 
 #define BODY_MAX 4096

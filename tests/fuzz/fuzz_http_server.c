@@ -7,7 +7,7 @@
 
 #include "fuzz.h"
 #include "net/loop_private.h"
-#include "net/server_private.h"
+#include "net/server/server_private.h"
 
 #define PREFACE      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define FRAME_HEAD   9

@@ -8,9 +8,9 @@
 #include "base/when.h"
 #include "fuzz.h"
 #include "net/address.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/http.h"
-#include "net/target.h"
+#include "net/server/target.h"
 
 static void check_numbers(const char *s)
 {

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct server_options {
 	struct http_server_settings server;

@@ -24,7 +24,7 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "net/loop_private.h"
 
 struct stub;

@@ -19,7 +19,7 @@
 
 #include "net/address.h"
 #include "net/http1.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 #define PATIENCE_MS 20000 /* beyond it something hangs */
 

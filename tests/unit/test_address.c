@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "net/address.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 static void test_parse(void **state)
 {
@@ -52,7 +52,7 @@ static void test_parse(void **state)
 		if ((r == 0) != (rows[i].formatted != NULL))
 			print_error("%s\n", rows[i].text);
 		assert_int_equal(r, rows[i].formatted ? 0 : -EINVAL);
-		assert_int_equal(http_is_loopback(rows[i].text), rows[i].loopback);
+		assert_int_equal(address_text_is_loopback(rows[i].text), rows[i].loopback);
 		if (r < 0) {
 			assert_true(strlen(e.text) > 20);
 			continue;

@@ -4,8 +4,8 @@
 #include "alert_fixture.h"
 
 #include "alert/alert.h"
-#include "net/server.h"
-#include "net/signature.h"
+#include "net/server/server.h"
+#include "net/pki/signature.h"
 
 struct scene {
 	struct loop *loop;

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "net/allow.h"
+#include "net/server/allow.h"
 
 /* What a server on port 8443 answers to, with and without TLS. The connection came to 10.0.0.5. */
 static const char *const names[] = {

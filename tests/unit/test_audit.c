@@ -19,7 +19,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/tenant/audit.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define TOKEN "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 

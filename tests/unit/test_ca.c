@@ -8,8 +8,8 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "net/ca.h"
-#include "net/cert.h"
+#include "net/pki/ca.h"
+#include "net/pki/cert.h"
 
 static char base[64], dir[96], out[96];
 

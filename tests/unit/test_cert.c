@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "net/cert.h"
+#include "net/pki/cert.h"
 
 static char dir[64], state_dir[96], cert_path[128], key_path[128];
 

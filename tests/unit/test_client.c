@@ -7,7 +7,7 @@
 #include <errno.h>
 #include <sys/resource.h>
 
-#include "net/client_private.h"
+#include "net/client/client_private.h"
 
 struct rig {
 	struct loop *loop;

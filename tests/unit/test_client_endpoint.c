@@ -9,7 +9,7 @@
 
 #include <errno.h>
 
-#include "net/client_private.h"
+#include "net/client/client_private.h"
 
 static const struct {
 	const char *text;

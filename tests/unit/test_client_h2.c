@@ -6,7 +6,7 @@
 #include <nghttp2/nghttp2.h>
 
 #include "net/grpc.h"
-#include "net/client_private.h"
+#include "net/client/client_private.h"
 #include "tls_fixture.h"
 
 /* ---- the server ---- */

@@ -5,7 +5,7 @@
 
 #include <errno.h>
 
-#include "net/client_private.h"
+#include "net/client/client_private.h"
 
 #define BODY_MAX 65536
 

@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/client_socket.h"
+#include "net/client/client_socket.h"
 
 #define PATIENCE_MS 20000
 

@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "fanout/fanout.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct stand_in { /* what a node answers */
 	const char *name, *rows, *chains, *incidents, *type;

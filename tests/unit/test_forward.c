@@ -4,7 +4,7 @@
 #include "store_fixture.h"
 
 #include "cluster/notify/forward.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct scene {
 	struct loop *loop;

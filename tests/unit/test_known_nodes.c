@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <sys/wait.h>
 
-#include "net/known_nodes.h"
+#include "net/pki/known_nodes.h"
 
 #define A "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa"
 #define B "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb"

@@ -11,7 +11,7 @@
 #include "base/path_user.h"
 #include "base/output.h"
 #include "duck/duck_worker_attach.h"
-#include "net/tls.h"
+#include "net/pki/tls.h"
 
 #define SOMEBODY 65534
 #define SWAPS    300

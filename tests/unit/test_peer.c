@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "net/peer.h"
+#include "net/server/peer.h"
 #include "net/rate.h"
 
 static union address of(const char *text)

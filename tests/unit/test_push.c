@@ -12,7 +12,7 @@
 #include <cmocka.h>
 
 #include "notify/telemetry/push.h"
-#include "net/server.h"
+#include "net/server/server.h"
 #include "protobuf/pb_reader.h"
 
 #define READINGS 8

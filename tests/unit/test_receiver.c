@@ -16,7 +16,7 @@
 #include "cluster/ingest/receiver.h"
 #include "gzip_fixture.h"
 #include "h2_fixture.h"
-#include "net/client.h"
+#include "net/client/client.h"
 #include "otlp/otlp_metric.h"
 
 #define TOKEN   "0123456789abcdef-receiver"

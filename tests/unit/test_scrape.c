@@ -16,7 +16,7 @@
 
 #include "prometheus/prometheus.h"
 #include "notify/telemetry/scrape.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 static const struct metric_desc hits = {.otlp = "hits",
 	.prometheus = "hits_total",

@@ -12,7 +12,7 @@
 
 #include "base/macros.h"
 #include "command/server_access.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define OLD "Bearer the-first-of-the-tokens"
 #define NEW "Bearer another-of-the-tokens"

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "net/signature.h"
+#include "net/pki/signature.h"
 
 static void test_vectors(void **state)
 {

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "net/socket_owner.h"
+#include "net/server/socket_owner.h"
 
 struct pair {
 	int listener, client, server;

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "net/target.h"
+#include "net/server/target.h"
 
 static void test_targets(void **state)
 {

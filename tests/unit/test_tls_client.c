@@ -6,7 +6,7 @@
 #include <errno.h>
 
 #include "base/file.h"
-#include "net/tls.h"
+#include "net/pki/tls.h"
 #include "tls_fixture.h"
 
 #define DAY 86400L

@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define A "0123456789abcdef"
 #define B "fedcba9876543210fedcba9876543210"

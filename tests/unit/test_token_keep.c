@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 
 #include "base/macros.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 struct folder {
 	char path[64];

@@ -7,7 +7,7 @@
 
 #include "cluster/detect/fleet.h"
 #include "model/metric.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct api_server;
 

@@ -18,7 +18,7 @@
 #include "cluster/tenant/audit.h"
 #include "cluster/tenant/tenants.h"
 #include "model/metric.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct echo_server;
 

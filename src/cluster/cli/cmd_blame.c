@@ -10,7 +10,7 @@
 #include "cluster/cli/question.h"
 #include "command/dispatch.h"
 #include "command/trust.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
 #define TOKEN_VARIABLE   "INGERO_TOKEN"

@@ -19,6 +19,7 @@
 #include "cluster/cli/demo_memory.h"
 #include "cluster/cli/service_rights.h"
 #include "command/dispatch.h"
+#include "net/address.h"
 
 #define REFRESH_NS   (NS_PER_S / 4)
 #define ACT_PIECE_NS (NS_PER_S)
@@ -281,7 +282,7 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 	struct errinfo e = {0};
 	int r;
 
-	if (!http_is_loopback(t->api))
+	if (!address_text_is_loopback(t->api))
 		return errinfo_set(reterr, -EINVAL,
 			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
 	r = loop_new(&d->loop);

@@ -18,6 +18,7 @@
 #include "command/server_access.h"
 #include "command/server_life.h"
 #include "command/trust.h"
+#include "net/address.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)
 #define TOKEN_VARIABLE "INGERO_TOKEN"
@@ -123,7 +124,7 @@ static int check_flags(const struct fleet_typed *t, struct errinfo *reterr)
 		return r;
 	if (t->client_ca && !t->cert)
 		return errinfo_set(reterr, -EINVAL, "--client-ca needs --tls-cert and --tls-key");
-	if (!http_is_loopback(access.address) && !t->cert && !t->no_tls)
+	if (!address_text_is_loopback(access.address) && !t->cert && !t->no_tls)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"%s is reachable from other machines: give --tls-cert and --tls-key, or --no-tls for plain HTTP, or listen on 127.0.0.1",
 			access.address);

@@ -16,7 +16,7 @@
 #include "command/server_access.h"
 #include "json/tree.h"
 #include "json/writer.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 #define DEFAULT_ENDPOINT "127.0.0.1:4317"
 #define TOKEN_VARIABLE   "INGERO_TOKEN"

@@ -7,7 +7,8 @@
 #include <string.h>
 
 #include "base/owner.h"
-#include "net/token.h"
+#include "net/address.h"
+#include "net/server/token.h"
 
 struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address)
 {
@@ -68,7 +69,7 @@ int echo_flags_check(const struct echo_flags *f, const char *address, struct err
 {
 	struct server_access_options access = echo_flags_access(f, address);
 	struct tls_server_settings tls = echo_flags_tls(f);
-	bool far = !http_is_loopback(address);
+	bool far = !address_text_is_loopback(address);
 	int r = check_tokens(f, reterr);
 
 	if (r == 0)

@@ -3,7 +3,7 @@
  * over it and have neither certificate nor token (kubelet, load balancers). Plain, open, no secrets. */
 #pragma once
 
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct health_server;
 

@@ -6,7 +6,8 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "net/server.h"
+#include "net/address.h"
+#include "net/server/server.h"
 
 const char *listen_address(const char *typed)
 {
@@ -36,7 +37,7 @@ const char *listen_address_widest(const struct listen_addresses *a)
 	const char *all[] = {a->api, a->http, a->grpc}, *found = "127.0.0.1:0";
 
 	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
-		if (listen_address(all[i]) && http_is_loopback(found))
+		if (listen_address(all[i]) && address_text_is_loopback(found))
 			found = all[i];
 	return found;
 }

@@ -2,7 +2,7 @@
 /* question.h - one request to a service of ours, and its reply: what commands that ask have in common. */
 #pragma once
 
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define QUESTION_ANSWER_MAX (8u << 20)
 

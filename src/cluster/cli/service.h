@@ -9,7 +9,7 @@
 #include "cluster/cli/keeping.h"
 #include "cluster/cli/outlets.h"
 #include "cluster/detect/fleet.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 struct service;
 

@@ -18,7 +18,7 @@
 
 #include "cluster/detect/nodes.h"
 #include "cluster/keep/keeper.h"
-#include "net/server.h"
+#include "net/server/server.h"
 #include "otlp/otlp_response.h"
 #include "push/push_wire.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define SESSIONS_KEPT 16
 #define PORT          8123

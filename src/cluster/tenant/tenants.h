@@ -12,7 +12,7 @@
  *     ingest_rows_per_second: 20000          # points, records and spans in them; none: no limit
  *     ingest_bytes_per_second: 10m           # of them, unpacked; none: no limit
  *     max_size_percent: 25                   # of the store, for its clusters; none: an equal part of what is left
- * or a file of plain tokens (net/token.h): each of them may do everything. What a token may see is said by
+ * or a file of plain tokens (net/server/token.h): each of them may do everything. What a token may see is said by
  * the token alone, never by what is sent.
  *
  * A token that is gone after a reload works for the grace time, as it did before; one whose entry has
@@ -22,7 +22,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "net/token.h"
+#include "net/server/token.h"
 
 struct tenants;
 

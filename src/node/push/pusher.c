@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/text.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define TICK_JITTER  0.1
 #define SECOND_NS    NS_PER_S

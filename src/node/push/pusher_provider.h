@@ -4,7 +4,7 @@
 #pragma once
 
 #include "base/clock.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define PROVIDER_LETTERS "abcdefghijklmnopqrstuvwxyz0123456789-"
 #define PROVIDER_MAX     16

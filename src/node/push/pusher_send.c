@@ -12,7 +12,7 @@
 #include "deliver/verdict.h"
 #include "base/log.h"
 #include "base/text.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 #define RETRY_NS       (200 * NS_PER_MS)
 #define RETRY_JITTER   0.2

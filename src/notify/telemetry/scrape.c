@@ -9,7 +9,7 @@
 
 #include "prometheus/prometheus.h"
 #include "net/address.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 #define TEXT_BYTES_MAX (32u << 20)
 

@@ -6,7 +6,7 @@
 
 #include "serve/serve.h"
 #include "mcp/http_transport.h"
-#include "net/server.h"
+#include "net/server/server.h"
 
 #define MCP_HTTP_PATH    "/mcp"
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */

@@ -1,0 +1,67 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* tls.h - certificates and what a connection demands of its peer. TLS 1.3 only.
+ *
+ * A server without certificate files keeps a self-signed P-256 one in a folder of its own, so that
+ * its fingerprint stays the same; a client may trust that one certificate by its fingerprint, by
+ * naming the file as its authority, or because it has met it before. Key files must be the owner's alone (mode & 077 is 0), unless
+ * INGERO_TLS_ALLOW_LOOSE_KEY_PERMS=1. */
+#pragma once
+
+#include <stdbool.h>
+
+#include "base/buf.h"
+#include "base/errinfo.h"
+#include "net/pki/tls_pin.h"
+
+struct tls; /* shared by the connections that were made with it */
+
+struct tls_server_settings {
+	const char *cert, *key; /* PEM; both or none */
+	const char *client_ca;  /* clients must show a certificate of this authority; NULL: none */
+	const char *state_dir;  /* without cert: where the self-signed one is kept */
+	const char *const *names; /* of the self-signed one besides localhost, 127.0.0.1, ::1 and
+				     the host's; NULL-terminated or NULL */
+};
+
+struct tls_client_settings {
+	const char *ca;         /* PEM of the authorities to trust; NULL: the system's */
+	const char *cert, *key; /* shown to servers; both or none */
+	/* Fingerprints to trust instead, "HEX" or "NODE=HEX"; see tls_pin.h. */
+	const char *const *pins;
+	size_t pin_count;
+	const char *known; /* file of nodes met before (known_nodes.h); NULL: none is looked at */
+	bool first_use;    /* trust whoever is not in it, and write that down there */
+};
+
+int tls_server_new(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr);
+int tls_client_new(const struct tls_client_settings *s, struct tls **ret, struct errinfo *reterr);
+void tls_free(struct tls *t);
+DEFINE_CLEANUP(struct tls *, tls_free)
+
+/* Servers that nobody vouches for and that are not in the file of known nodes either: they were
+ * refused. */
+struct tls_stranger {
+	char node[TLS_NODE_MAX];
+	struct tls_pin pin;
+};
+size_t tls_strangers(const struct tls *t, const struct tls_stranger **ret);
+/* tls_trust - from now on, here and in the file. */
+int tls_trust(struct tls *t, const struct tls_stranger *s, struct errinfo *reterr);
+/* tls_forget_strangers - those that were refused so far. */
+void tls_forget_strangers(struct tls *t);
+
+/* tls_expiry - appends a line for each file that is too old soon: its own certificate, its CA. */
+void tls_expiry(const struct tls *t, struct buf *b);
+
+/* tls_reload - reads the files again: new connections use them, or after a failure what was before.
+ */
+int tls_reload(struct tls *t, struct errinfo *reterr);
+
+#define TLS_FINGERPRINT_LEN 65                    /* SHA-256 in lower-case hexadecimal digits */
+const char *tls_fingerprint(const struct tls *t); /* of the server's own certificate */
+const char *tls_cert_path(const struct tls *t);   /* its file: what a client may name as its CA */
+bool tls_is_self_signed(const struct tls *t);
+
+/* tls_has_name - whether the certificate that the server shows now, after a reload the new one, is
+ * for the DNS name or address @name. */
+bool tls_has_name(const struct tls *t, const char *name);
