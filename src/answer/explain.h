@@ -4,7 +4,8 @@
 
 #include <stdbool.h>
 
-#include "answer/encode/report.h"
+#include "answer/report_scope.h"
+#include "model/incident.h"
 #include "diagnose/compose/correlate.h"
 #include "store/nodedb.h"
 #include "base/errinfo.h"
@@ -31,6 +32,3 @@ int explain_severity(const char *name);
 
 /* explain_sort_chains - the worst first, then by time. */
 void explain_sort_chains(struct nodedb_content *c);
-
-/* explain_chains_text - the verdicts that are stored in the file. Check b->err. */
-void explain_chains_text(struct buf *b, const struct nodedb_content *c);

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "answer/answer.h"
-#include "answer/encode/row.h"
+#include "answer/row.h"
 #include "answer/op_stat.h"
 
 enum ops_origin {

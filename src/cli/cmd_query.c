@@ -16,7 +16,7 @@
 #include "cli/node_option.h"
 #include "cli/op_option.h"
 #include "cli/progress.h"
-#include "answer/query.h"
+#include "answer/encode/query_text.h"
 #include "cli/range.h"
 #include "cli/rolled.h"
 #include "answer/encode/sql_output.h"

@@ -10,6 +10,7 @@
 #include "answer/encode/report_json.h"
 #include "answer/encode/steps_json.h"
 #include "answer/encode/steps_text.h"
+#include "answer/encode/stored_incidents_text.h"
 #include "base/buf.h"
 
 #define REPORT_MAX (64 << 20)
@@ -92,6 +93,6 @@ int explain_chains(
 	if (style.json)
 		report_json_chains(&b, c->chains, c->chain_count);
 	else
-		explain_chains_text(&b, c);
+		stored_incidents_text(&b, c);
 	return print(&b, style, reterr);
 }

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_keeper.h - the index of the recording's time line (answer/timeline_index.h), kept while a
+/* timeline_keeper.h - the index of the recording's time line (answer/timeline/timeline_index.h), kept while a
  * server runs: made on a thread of its own at the first question, extended while the recording
  * grows, made anew when the file is another one. Safe from any thread. */
 #pragma once
 
-#include "answer/timeline_index.h"
+#include "answer/timeline/timeline_index.h"
 
 struct timeline_keeper;
 

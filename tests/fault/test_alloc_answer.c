@@ -12,7 +12,7 @@
 #include "answer/explain.h"
 #include "answer/flame.h"
 #include "answer/op_stat.h"
-#include "answer/query.h"
+#include "answer/encode/query_text.h"
 #include "answer/encode/report_json.h"
 #include "fault.h"
 

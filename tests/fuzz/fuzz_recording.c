@@ -11,7 +11,8 @@
 
 #include "../unit/scene.h"
 #include "answer/explain.h"
-#include "answer/query.h"
+#include "answer/encode/stored_incidents_text.h"
+#include "answer/encode/query_text.h"
 #include "answer/encode/report_json.h"
 #include "answer/answer.h"
 #include "answer/usage.h"
@@ -211,7 +212,7 @@ static int explain(const char *path, struct buf *json)
 		explanation_done(&found);
 	}
 	query_list(&text, &view);
-	explain_chains_text(&text, &c);
+	stored_incidents_text(&text, &c);
 	/* Names in a recording are foreign: none of them may act on a terminal. */
 	MUST(!memchr(buf_str(&text), '\033', text.len));
 	return 0;

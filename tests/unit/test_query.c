@@ -10,7 +10,7 @@
 #include <time.h>
 
 #include "cli/op_option.h"
-#include "answer/query.h"
+#include "answer/encode/query_text.h"
 #include "answer/usage.h"
 
 #define T0 1774360124000000000

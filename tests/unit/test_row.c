@@ -7,7 +7,7 @@
 #include <limits.h>
 #include <string.h>
 
-#include "answer/encode/row.h"
+#include "answer/row.h"
 #include "wire/names.h"
 
 #define EXTRA 1

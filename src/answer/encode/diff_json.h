@@ -2,7 +2,7 @@
 /* diff_json.h - what is different between two times, as /api/v1/diff says it. */
 #pragma once
 
-#include "answer/diff.h"
+#include "answer/diff/diff.h"
 
 /* diff_put - members of an open object; @limit operations. */
 void diff_put(struct json_writer *w, const struct diff_answer *a, size_t limit);

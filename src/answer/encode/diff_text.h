@@ -2,7 +2,7 @@
 /* diff_text.h - what is different between two times, for people. Names are escaped here. */
 #pragma once
 
-#include "answer/diff.h"
+#include "answer/diff/diff.h"
 
 /* diff_text - @limit rows of operations and of processes. Check b->err. */
 void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool color);

@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "answer/encode/report_json.h"
-#include "answer/encode/row.h"
+#include "answer/row.h"
 #include "base/text.h"
 #include "base/when.h"
 #include "wire/names.h"

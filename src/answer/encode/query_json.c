@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "answer/encode/event_json.h"
 #include "answer/labels.h"
-#include "answer/query.h"
+#include "answer/encode/query_text.h"
 #include "wire/names.h"
 
 static void put_labels(struct json_writer *w, const struct query_view *v, const struct event *e)

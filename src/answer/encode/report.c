@@ -14,7 +14,7 @@
 #include "answer/encode/all_clear.h"
 #include "answer/encode/paragraph.h"
 #include "answer/encode/stack_report.h"
-#include "answer/encode/stack_text.h"
+#include "answer/stack_text.h"
 #include "answer/where.h"
 #include "diagnose/sentences/span_text.h"
 

@@ -9,7 +9,7 @@
 #include "answer/chain_step.h"
 #include "answer/labels.h"
 #include "answer/encode/all_clear.h"
-#include "answer/encode/row.h"
+#include "answer/row.h"
 #include "answer/encode/stack_report.h"
 #include "answer/encode/steps_json.h"
 #include "answer/where.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "answer/encode/event_json.h"
-#include "answer/timeline_event.h"
+#include "answer/timeline/timeline_event.h"
 #include "answer/encode/timeline_json.h"
 
 static const char *unit_of(const char *name)

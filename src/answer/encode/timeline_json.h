@@ -2,7 +2,7 @@
 /* timeline_json.h - what the files that write a time line share. */
 #pragma once
 
-#include "answer/timeline.h"
+#include "answer/timeline/timeline.h"
 
 /* timeline_put_group - the members of a process. */
 void timeline_put_group(

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "answer/encode/timeline_json.h"
-#include "answer/timeline_event.h"
+#include "answer/timeline/timeline_event.h"
 
 static void put_hit(
 	struct json_writer *w, const struct timeline_hit *h, const struct timeline_index *ix)

@@ -3,7 +3,7 @@
  * (answer/stacks.h). */
 #include "serve/mcp/mcp_tool.h"
 
-#include "answer/encode/stack_text.h"
+#include "answer/stack_text.h"
 #include "answer/stacks.h"
 #include "serve/mcp/mcp_clean.h"
 #include "wire/names.h"

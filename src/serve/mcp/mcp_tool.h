@@ -6,7 +6,7 @@
 #pragma once
 
 #include "answer/answer.h"
-#include "answer/encode/row.h"
+#include "answer/row.h"
 #include "answer/incidents.h"
 #include "serve/mcp/mcp_registry.h"
 #include "base/errinfo.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* row.c - see row.h. */
-#include "answer/encode/row.h"
+#include "answer/row.h"
 
 #include <inttypes.h>
 #include <stdlib.h>

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "answer/event_args.h"
-#include "answer/timeline.h"
+#include "answer/timeline/timeline.h"
 #include "model/stack.h"
 
 struct timeline_event {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "answer/answer.h"
-#include "answer/timeline_index_private.h"
+#include "answer/timeline/timeline_index_private.h"
 #include "diagnose/accounts/lateness.h"
 #include "base/array.h"
 

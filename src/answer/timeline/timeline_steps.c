@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "answer/steps.h"
-#include "answer/timeline_private.h"
+#include "answer/timeline/timeline_private.h"
 #include "base/array.h"
 
 #define STEPS_MAX  (512u << 10) /* 16 MB */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "answer/answer.h"
-#include "answer/timeline_index_private.h"
+#include "answer/timeline/timeline_index_private.h"
 
 static void take_process(
 	struct timeline_index *ix, const struct sql_table *t, size_t i, struct timeline_process *p)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_text.c - see stack_text.h. */
-#include "answer/encode/stack_text.h"
+#include "answer/stack_text.h"
 
 #include <inttypes.h>
 #include <string.h>

@@ -3,7 +3,7 @@
  * B's steps say what it takes. Both are means of all steps: an incident of every tenth step promises a tenth. */
 #include <stdio.h>
 
-#include "answer/diff_private.h"
+#include "answer/diff/diff_private.h"
 #include "base/macros.h"
 
 #define NEAR_SHARE 0.10 /* of what A's step takes: as near as promises are meant to be */

@@ -2,7 +2,7 @@
 /* timeline_index_private.h - shared by the files that fill a time line's index. */
 #pragma once
 
-#include "answer/timeline_index.h"
+#include "answer/timeline/timeline_index.h"
 
 /* timeline_find_node - the number of a node's name; made if it is new. */
 uint16_t timeline_find_node(struct timeline_index *ix, const char *name, size_t len);

@@ -6,7 +6,7 @@
 
 #include <stdatomic.h>
 
-#include "answer/timeline_lane.h"
+#include "answer/timeline/timeline_lane.h"
 #include "store/read/nodedb_slice.h"
 
 #define TIMELINE_NODES_MAX       4096u

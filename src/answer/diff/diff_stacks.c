@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/diff_private.h"
-#include "answer/encode/stack_text.h"
+#include "answer/diff/diff_private.h"
+#include "answer/stack_text.h"
 #include "base/macros.h"
 #include "base/search.h"
 #include "base/text.h"

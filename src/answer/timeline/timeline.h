@@ -5,7 +5,7 @@
 #pragma once
 
 #include "answer/answer.h"
-#include "answer/timeline_index.h"
+#include "answer/timeline/timeline_index.h"
 
 #define TIMELINE_WIDTH_MIN  16
 #define TIMELINE_WIDTH_MAX  4096

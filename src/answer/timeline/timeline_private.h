@@ -2,7 +2,7 @@
 /* timeline_private.h - shared by the files that draw a time line. */
 #pragma once
 
-#include "answer/timeline.h"
+#include "answer/timeline/timeline.h"
 
 struct timeline_view { /* an answer in the making */
 	const struct question *q;

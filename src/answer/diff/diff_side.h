@@ -3,7 +3,7 @@
  * comparison itself (diff.c) reads no file. */
 #pragma once
 
-#include "answer/diff.h"
+#include "answer/diff/diff.h"
 #include "answer/gpus.h"
 #include "answer/incidents.h"
 #include "answer/ops.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "answer/timeline_index_private.h"
+#include "answer/timeline/timeline_index_private.h"
 
 static struct timeline_lane *lane_of(
 	const struct timeline_index *ix, struct timeline_key key, enum timeline_kind kind)

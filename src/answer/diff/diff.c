@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diff.c - see diff.h: operations, GPUs, what the recordings are, and one sentence on top. */
-#include "answer/diff.h"
+#include "answer/diff/diff.h"
 
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/diff_private.h"
+#include "answer/diff/diff_private.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 

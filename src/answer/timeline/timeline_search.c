@@ -9,7 +9,7 @@
 #include <string.h>
 #include <strings.h>
 
-#include "answer/timeline_event.h"
+#include "answer/timeline/timeline_event.h"
 
 #define LOOKED_AT 3000000
 

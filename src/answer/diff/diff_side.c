@@ -3,14 +3,14 @@
  *
  * Operations rest on whole buckets within the time, if there is one: a bucket at its edge holds calls of both
  * sides of the edge. */
-#include "answer/diff_side.h"
+#include "answer/diff/diff_side.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/encode/stack_text.h"
+#include "answer/stack_text.h"
 #include "answer/stacks.h"
 #include "base/text.h"
 #include "wire/op_kind.h"

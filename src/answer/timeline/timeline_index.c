@@ -3,7 +3,7 @@
  *
  * Readers of an index change nothing in it: what timeline_pieces() may add (a peer, a node) is known
  * once the row was loaded. */
-#include "answer/timeline_index.h"
+#include "answer/timeline/timeline_index.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "answer/answer.h"
-#include "answer/timeline_index_private.h"
+#include "answer/timeline/timeline_index_private.h"
 #include "record/probe/function.h"
 #include "base/array.h"
 #include "base/hash.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_event.c - one event of a time line: see timeline_event.h. */
-#include "answer/timeline_event.h"
+#include "answer/timeline/timeline_event.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/timeline_private.h"
+#include "answer/timeline/timeline_private.h"
 #include "base/text.h"
 
 struct reference {        /* what a name means */

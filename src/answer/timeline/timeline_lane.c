@@ -7,7 +7,7 @@
  *  2. After timeline_lanes_settle() bins ascend within each lane.
  *  3. Adding costs no more than WORK cells a slice on average: a file of slices that all last as
  *     long as the recording makes bins wider instead. */
-#include "answer/timeline_lane.h"
+#include "answer/timeline/timeline_lane.h"
 
 #include <errno.h>
 #include <stdlib.h>

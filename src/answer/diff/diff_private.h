@@ -2,7 +2,7 @@
 /* diff_private.h - the parts of the comparison. */
 #pragma once
 
-#include "answer/diff_side.h"
+#include "answer/diff/diff_side.h"
 
 int diff_compare_steps(const struct diff_side sides[2], struct diff_answer *ret);
 int diff_compare_stacks(const struct diff_side sides[2], struct diff_answer *ret);

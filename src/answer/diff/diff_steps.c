@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/diff_private.h"
+#include "answer/diff/diff_private.h"
 #include "base/macros.h"
 
 #define LINE_SHARE  0.01 /* of a step: a line that changes by less says nothing */

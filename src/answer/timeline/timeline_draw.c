@@ -3,7 +3,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "answer/timeline_private.h"
+#include "answer/timeline/timeline_private.h"
 #include "base/array.h"
 
 #define SLICES_MAX   12000 /* of an answer: 0.5 MB of JSON */

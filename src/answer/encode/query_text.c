@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* query.c - see query.h. Pure but for the time zone. Shares of time are of the recording's own
+/* query_text.c - see query.h. Pure but for the time zone. Shares of time are of the recording's own
  * range, whenever it is looked at. */
-#include "answer/query.h"
+#include "answer/encode/query_text.h"
 
 #include <limits.h>
 #include <time.h>

@@ -3,7 +3,7 @@
  *
  * A view that few rows lie in is drawn from the rows, any other from the index's sums. How many lie
  * in it the index knows beforehand, so that no view costs more than ROWS_MAX rows. */
-#include "answer/timeline.h"
+#include "answer/timeline/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/timeline_private.h"
+#include "answer/timeline/timeline_private.h"
 #include "base/array.h"
 #include "base/hash.h"
 

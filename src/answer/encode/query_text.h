@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* query.h - recorded events as figures per operation, as a list with labels, or as lines of JSON.
+/* query_text.h - recorded events as figures per operation, as a list with labels, or as lines of JSON.
  */
 #pragma once
 
