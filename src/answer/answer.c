@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "answer/time_request.h"
 
 #define NODES_MAX   1024

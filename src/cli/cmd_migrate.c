@@ -11,6 +11,7 @@
 
 #include "store/merge/nodedb_merge.h"
 #include "store/read/nodedb_snapshot.h"
+#include "store/schema/schema.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/db_option.h"

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "store/nodedb.h"
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
 #include "base/when.h"

@@ -14,7 +14,7 @@
 #include <time.h>
 
 #include "serve/file_mark.h"
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "base/pool.h"
 
 #define PAUSE_NS NS_PER_S

@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "store/read/scope.h"
+#include "store/scope.h"
 #include "store/stack_json.h"
 #include "base/errinfo.h"
 #include "base/intern.h"
@@ -34,8 +34,6 @@ struct buf;
 struct sql_guard_rules;
 struct sql_table;
 
-#define NODEDB_SCHEMA        11 /* PRAGMA user_version of files we write */
-#define NODEDB_SCHEMA_TEXT   "0.11"
 #define NODEDB_BUCKET_FINE   (5 * NS_PER_S)
 #define NODEDB_BUCKET_COARSE (60 * NS_PER_S)
 

@@ -2,7 +2,7 @@
 /* nodedb_private.h - the open store, shared by the files that write it. */
 #pragma once
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/nodedb.h"
 #include "sql/sql.h"
 

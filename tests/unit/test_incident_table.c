@@ -3,7 +3,7 @@
  * of before a column was added, and files without it, read on. */
 #include "store_fixture.h"
 
-#include "store/incident_table.h"
+#include "store/schema/incident_table.h"
 #include "incident_fixture.h"
 #include "model/problem.h"
 

@@ -4,7 +4,7 @@
 #include <signal.h>
 #include <sys/file.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 
 static void test_one_holder(void **state)
 {

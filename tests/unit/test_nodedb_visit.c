@@ -2,7 +2,7 @@
 #include "store_fixture.h"
 
 #include "store/schema/schema.h"
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "base/buf.h"
 #include "published_fixture.h"
 #include "sql/sql_worker.h"

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "store/write/ordinary.h"
+#include "store/ordinary.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -3,7 +3,7 @@
 
 #include <time.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "cli/range.h"
 #include "cli/trace_earlier.h"
 #include "published_fixture.h"

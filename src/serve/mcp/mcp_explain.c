@@ -9,6 +9,7 @@
 #include "answer/encode/report_json.h"
 #include "serve/mcp/mcp_clean.h"
 #include "serve/mcp/mcp_tsc.h"
+#include "store/schema/schema.h"
 #include "mcp/rpc.h"
 
 #define REPORT_BYTES  (16u << 20)

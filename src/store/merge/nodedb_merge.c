@@ -13,7 +13,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/merge/nodedb_merge_private.h"
 #include "base/owner.h"
 #include "base/path_user.h"

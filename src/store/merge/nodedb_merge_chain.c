@@ -7,8 +7,8 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "store/chain_columns.h"
-#include "store/incident_table.h"
+#include "store/schema/chain_columns.h"
+#include "store/schema/incident_table.h"
 #include "store/merge/nodedb_merge_private.h"
 
 #define TEXT_MOST  4096

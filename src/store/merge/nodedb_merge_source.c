@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/merge/nodedb_merge_private.h"
 #include "base/array.h"
 #include "base/search.h"

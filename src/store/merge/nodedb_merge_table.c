@@ -3,7 +3,7 @@
  * whose key is there already is a duplicate; `settle` says what the output's row gains from it. */
 #include "store/merge/nodedb_merge_private.h"
 
-#include "store/ledger_columns.h"
+#include "store/schema/ledger_columns.h"
 #include "model/gpu_sample.h"
 
 #define TEXT(name)                                                                                 \

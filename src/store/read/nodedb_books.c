@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/read/nodedb_reader.h"
 #include "wire/names.h"
 

@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "store/chain_columns.h"
+#include "store/schema/chain_columns.h"
 #include "store/read/nodedb_snapshot_private.h"
 #include "model/gpu_sample.h"
 #include "wire/op_kind.h"

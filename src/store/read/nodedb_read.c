@@ -12,7 +12,7 @@
 
 #include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "base/array.h"
 #include "base/clock.h"
 

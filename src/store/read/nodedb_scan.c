@@ -16,7 +16,7 @@
 #include <stdlib.h>
 
 #include "store/read/nodedb_reader.h"
-#include "store/write/ordinary.h"
+#include "store/ordinary.h"
 #include "base/array.h"
 #include "base/search.h"
 #include "sql/sql_pages.h"

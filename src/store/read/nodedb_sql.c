@@ -4,9 +4,9 @@
  * Aggregates are added to, never replaced: a late call of a bucket already written must not erase
  * what the bucket holds. Sums stop at the largest integer instead of turning into floating point.
  */
-#include "store/chain_columns.h"
-#include "store/incident_table.h"
-#include "store/ledger_columns.h"
+#include "store/schema/chain_columns.h"
+#include "store/schema/incident_table.h"
+#include "store/schema/ledger_columns.h"
 #include "store/nodedb_private.h"
 
 #define ADD(column)                                                                                \

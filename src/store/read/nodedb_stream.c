@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "store/write/lock.h"
+#include "store/lock.h"
 #include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
 #include "base/array.h"

@@ -15,10 +15,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/chain_columns.h"
-#include "store/incident_table.h"
-#include "store/ledger_columns.h"
-#include "store/nodedb.h"
+#include "store/schema/chain_columns.h"
+#include "store/schema/incident_table.h"
+#include "store/schema/ledger_columns.h"
 #include "model/container_sample.h"
 #include "model/gpu_sample.h"
 #include "wire/names.h"

@@ -4,6 +4,9 @@
 
 #include "sql/sql.h"
 
+#define NODEDB_SCHEMA      11 /* PRAGMA user_version of files we write */
+#define NODEDB_SCHEMA_TEXT "0.11"
+
 enum schema_kind {
 	SCHEMA_EMPTY,     /* no tables at all */
 	SCHEMA_OURS,      /* 0.11 */

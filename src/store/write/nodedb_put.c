@@ -8,8 +8,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "store/incident_json.h"
-#include "store/incident_table.h"
+#include "store/schema/incident_json.h"
+#include "store/schema/incident_table.h"
 #include "store/nodedb_private.h"
 #include "base/buf.h"
 #include "wire/names.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incident_json.c - see incident_json.h. Names of traced processes are inside, so any byte may
  * occur; the writer makes valid JSON of it. */
-#include "store/incident_json.h"
+#include "store/schema/incident_json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

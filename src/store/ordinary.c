@@ -4,7 +4,7 @@
  * The ordinary duration is, as in correlate/engine/baseline.c, the 25th percentile of the buckets'
  * medians. Left out is what takes at most 1.1 times as long, or 100 us longer: half of what is
  * called slow there (1.2 times and 200 us), so that the verdict is never reached here. */
-#include "store/write/ordinary.h"
+#include "store/ordinary.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -5,7 +5,7 @@
  * common: so every call of the time is counted, with up to one bucket's width of calls before and
  * after it. Were only whole buckets taken, a recording asked for by its own first and last moment
  * would lack its first and last seconds, because buckets begin and end at round times. */
-#include "store/read/scope.h"
+#include "store/scope.h"
 
 #include <inttypes.h>
 

@@ -3,7 +3,7 @@
  *
  * Invariant: a lock counts only if the locked file is still the one of that name, since its last
  * holder removes the name while holding the lock. */
-#include "store/write/lock.h"
+#include "store/lock.h"
 
 #include <errno.h>
 #include <fcntl.h>

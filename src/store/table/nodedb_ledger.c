@@ -7,7 +7,7 @@
  * file does not say because it knows a line that this reader does not is `blocked`, "anything else". */
 #include <string.h>
 
-#include "store/ledger_columns.h"
+#include "store/schema/ledger_columns.h"
 #include "store/nodedb_private.h"
 #include "store/read/nodedb_reader.h"
 

@@ -3,11 +3,11 @@
  *
  * Invariant: a column of the first fields is never NULL; one that was added later is NULL where there is no
  * value, and in rows of before it. */
-#include "store/incident_table.h"
+#include "store/schema/incident_table.h"
 
 #include <string.h>
 
-#include "store/incident_json.h"
+#include "store/schema/incident_json.h"
 
 #define LISTS_MAX (256 << 10) /* bytes of all of an incident's lists */
 
