@@ -58,7 +58,7 @@ static void test_nobody(void **state)
 		text("{\"examined\":{\"nodes\":1,\"without_communicator_id\":1736},\"episodes\":[]}",
 			&b),
 		0);
-	assert_non_null(strstr(buf_str(&b), "\n1736 collectives without communicator id, "));
+	assert_non_null(strstr(buf_str(&b), "\n1,736 collectives without communicator id, "));
 	assert_null(strstr(buf_str(&b), "No collective"));
 	assert_int_equal(text("{\"examined\":{\"nodes\":1},\"episodes\":[]}", &b), 0);
 	assert_non_null(strstr(buf_str(&b), "only the nodes' scores"));

@@ -12,8 +12,9 @@
 #include "base/macros.h"
 #include "wire/ids.h"
 
-#define TRY_NS     ((int64_t)NS_PER_S)
-#define FORGET_MAX 64 /* streams at once */
+#define TRY_NS        ((int64_t)NS_PER_S)
+#define TRY_DOUBLINGS 5u
+#define FORGET_MAX    64 /* streams at once */
 
 void joins_init(struct joins *j)
 {
@@ -75,6 +76,8 @@ int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, i
 {
 	int r;
 
+	if (comm_join_number(call) <= 2 * COMM_JOIN_PAIRS)
+		j->failures = 0;
 	if (j->count == JOINS_HELD_MAX)
 		drop_oldest(j, JOINS_HELD_MAX / 4);
 	r = ARRAY_RESERVE(j->held, j->room, j->count + 1, JOINS_HELD_MAX);
@@ -85,7 +88,8 @@ int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, i
 
 bool joins_is_due(const struct joins *j, int64_t now_ns)
 {
-	return j->count > j->tried && now_ns - j->tried_ns >= TRY_NS;
+	return j->count > j->tried &&
+	       now_ns - j->tried_ns >= TRY_NS << MIN(j->failures, TRY_DOUBLINGS);
 }
 
 /* Remembers the joined streams of @found, by one call of each. */
@@ -166,6 +170,7 @@ int joins_try(struct joins *j, const struct blame_worker *workers, const struct 
 	release(j, oldest_ns, named, ret_count);
 	j->tried = j->count;
 	j->tried_ns = now_ns;
+	j->failures = *ret_count ? 0 : j->failures + 1;
 	*ret = TAKE(named);
 	return 0;
 }

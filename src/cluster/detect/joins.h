@@ -27,6 +27,7 @@ struct joins {
 	size_t count, room;
 	size_t tried; /* of these, when last tried */
 	int64_t tried_ns;
+	unsigned failures;  /* tries since one brought something together, or a tracer came */
 	struct idmap known; /* struct known_stream, by its calls' key */
 	uint64_t joined, given_up;
 };
@@ -40,7 +41,8 @@ bool joins_name(struct joins *j, uint32_t worker, struct push_call *call);
 /* joins_hold - keeps the call for later. 0 or -ENOMEM. */
 int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, int64_t received_ns);
 
-/* joins_is_due - is it time to try what is held? At most once a second, and when more has come. */
+/* joins_is_due - is it time to try what is held? When more has come, once a second, and ever less often while that brings
+ * nothing together and no other tracer has come. */
 bool joins_is_due(const struct joins *j, int64_t now_ns);
 
 /* joins_try - with @others, which are numbered; @workers by id. Calls that are named now are moved to *ret, which the
