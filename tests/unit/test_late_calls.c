@@ -119,7 +119,8 @@ static void messages_are_numbered_by_peer(void **state)
 	j.count -= 5;
 	rows = adopt(&j, &n);
 	assert_int_equal(n, j.count);
-	for (size_t i = 0; i < STEPS - 5; i++) /* the first Send that was seen belongs to the sixth Recv */
+	for (size_t i = 0; i < STEPS - 5;
+		i++) /* the first Send that was seen belongs to the sixth Recv */
 		assert_int_equal(rows[i].c.seq, rows[STEPS + i].c.seq);
 }
 
