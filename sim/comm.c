@@ -224,7 +224,7 @@ int comm_new(uint64_t hash, int rank, int nranks, bool nonblocking, ncclComm_t *
 	c->rank = rank;
 	c->nranks = nranks;
 	c->nonblocking = nonblocking;
-	c->start_magic = COMM_MAGIC;
+	c->start_magic = c->end_magic = COMM_MAGIC;
 	r = nranks > 0 && nranks <= MEET_MAX_RANKS ? 0 : -EINVAL;
 	if (r == 0) {
 		c->sends = calloc((size_t)nranks, sizeof(*c->sends));
@@ -303,6 +303,23 @@ static void call_number(ncclComm_t c, struct comm_call *call)
 		call->number = ++c->collectives;
 }
 
+struct plan { /* what one launch holds */
+	int collectives;
+};
+
+/* Tracers that come late read from this code where the counter is: it has the real function's name, which is local. */
+static void count_launched(ncclComm_t c, const struct plan *plan) __asm__(
+	"_ZL14uploadProxyOpsP8ncclCommP14ncclKernelPlan");
+static __attribute__((noinline)) void count_launched(ncclComm_t c, const struct plan *plan)
+{
+	c->launched += (uint64_t)plan->collectives;
+}
+
+static bool is_counted(const struct comm_call *call)
+{
+	return call->op <= COMM_REDUCE_SCATTER && call->count;
+}
+
 static bool pairs_fit(const struct comm_call *calls, size_t count)
 {
 	for (size_t i = 0; i < count; i++) {
@@ -322,6 +339,7 @@ ncclResult_t comm_submit(const struct comm_call *calls, size_t count)
 {
 	CUlaunchConfig config = {1, 1, 1, 1, 1, 1, 0, calls[0].stream, NULL, 0};
 	ncclComm_t c = calls[0].comm;
+	struct plan plan = {0};
 	struct comm_batch *b;
 
 	if (!pairs_fit(calls, count))
@@ -336,8 +354,11 @@ ncclResult_t comm_submit(const struct comm_call *calls, size_t count)
 		return ncclUnhandledCudaError;
 	}
 	pthread_mutex_lock(&c->lock);
-	for (size_t i = 0; i < count; i++)
+	for (size_t i = 0; i < count; i++) {
 		call_number(c, &b->calls[i]);
+		plan.collectives += is_counted(&b->calls[i]);
+	}
+	count_launched(c, &plan);
 	*c->tail = b;
 	c->tail = &b->next;
 	pthread_cond_broadcast(&c->changed);

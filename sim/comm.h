@@ -12,7 +12,7 @@
 #include "meet.h"
 #include "nccl_sim.h"
 
-#define COMM_MAGIC    0x280280280280280ULL
+#define COMM_MAGIC    0x0280028002800280ULL
 #define COMM_MAX_PAIR 16 /* sends, and receives, of one batch with one peer: half the ring */
 
 enum comm_op {
@@ -62,8 +62,12 @@ struct ncclComm {
 	uint64_t collectives, splits; /* so far */
 	uint64_t *sends, *receives;   /* so far, by peer */
 	bool nonblocking;
-	uint64_t hash;
+	uint64_t
+		hash; /* from here on as in the real one: the order, and what the accessors and the counter show */
 	int rank, nranks, device;
+	uint64_t
+		launched; /* collectives, but for those that the real one makes of sends and receives */
+	uint64_t end_magic;
 };
 
 /* comm_new - this rank of the communicator called @hash; the thread waits for the others, the

@@ -101,7 +101,8 @@ static int add_row(struct collectives_answer *all, const struct collective_row *
 		return r;
 	c->calls++;
 	c->bytes += row->c.bytes;
-	c->last_seq = MAX(c->last_seq, row->c.seq);
+	if (row->op != NCCL_SEND && row->op != NCCL_RECV)
+		c->last_seq = MAX(c->last_seq, row->c.seq);
 	c->nranks = MAX(c->nranks, row->c.nranks);
 	c->first_ns = c->calls == 1 ? row->start.ns : MIN(c->first_ns, row->start.ns);
 	c->last_ns = MAX(c->last_ns, row->start.ns + (int64_t)row->dur_ns);
@@ -185,14 +186,14 @@ static int gather(const struct collective_row *rows, size_t count, struct collec
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		if (rows[i].op < WIRE_OP_MAX)
 			op_add(&all->ops[rows[i].op], &rows[i]);
-		if (rows[i].c.comm_hash)
+		if (rows[i].c.comm_hash && rows[i].c.seq <= INT64_MAX)
 			r = add_row(all, &rows[i]);
 		else
 			all->without++;
 	}
-	for (size_t i = 0; r == 0 && i < t->adopted_count; i++)
-		r = add_row(all, &t->adopted[i]);
-	all->without -= MIN(all->without, (uint64_t)t->adopted_count);
+	for (size_t i = 0; r == 0 && i < t->late.count; i++)
+		r = add_row(all, &t->late.rows[i]);
+	all->without -= MIN(all->without, (uint64_t)t->late.count);
 	return r == 0 ? add_matches(all, t) : r;
 }
 

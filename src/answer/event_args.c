@@ -155,7 +155,7 @@ void event_args_collective(const struct collective_row *row, struct event_args *
 {
 	ret->count = 0;
 	ADD_TEXT(ret, "comm", "%016" PRIx64, row->c.comm_hash);
-	if (row->c.seq)
+	if (row->c.seq && row->c.seq <= INT64_MAX)
 		event_arg_number(ret, "seq", (int64_t)row->c.seq);
 	if (row->c.rank >= 0)
 		event_arg_number(ret, "rank", row->c.rank);

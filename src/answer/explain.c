@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "diagnose/accounts/account_task.h"
+#include "diagnose/accounts/late_calls.h"
 #include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
@@ -209,6 +210,19 @@ static int take_accounts(struct account_task *t, struct explanation *ret)
 	return 0;
 }
 
+/* How many collectives of communicators that were in use before the trace stay unmatched. */
+static int count_nameless(const struct recording *rec, uint64_t *ret)
+{
+	struct late_calls late;
+	int r = late_calls_find(rec, &late);
+
+	if (r < 0)
+		return r;
+	*ret = late.unknown;
+	late_calls_done(&late);
+	return 0;
+}
+
 int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
 	struct errinfo *reterr)
 {
@@ -221,6 +235,8 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	account_task_begin(&accounts, &rec, true);
 	ret->scope = scope_of(c);
 	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	if (r == 0)
+		r = count_nameless(&rec, &ret->scope.nameless);
 	if (r == 0)
 		r = take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */

@@ -25,8 +25,8 @@ static int by_collective(const void *a, const void *b)
 
 static bool is_joined(const struct collective_row *x, const struct collective_row *y)
 {
-	return x->c.comm_hash && x->c.seq && x->c.comm_hash == y->c.comm_hash &&
-	       x->c.seq == y->c.seq && x->c.rank != y->c.rank;
+	return collective_is_numbered(x->c.comm_hash, x->c.seq) &&
+	       x->c.comm_hash == y->c.comm_hash && x->c.seq == y->c.seq && x->c.rank != y->c.rank;
 }
 
 static int by_time(const void *a, const void *b)

@@ -2,14 +2,21 @@
 /* collective.h - what an NCCL call has beyond an event. A value it does not have is -1. */
 #pragma once
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/event.h"
 
+#define COLLECTIVE_TAG WIRE_NCCL_TAG
+
 struct collective {
 	uint64_t comm;      /* address of the communicator in its process */
-	uint64_t comm_hash; /* names it on all ranks; 0: it was made before the trace */
-	uint64_t seq;       /* (comm_hash, seq) names one collective on all ranks */
+	uint64_t comm_hash; /* names it on all ranks; 0: not known */
+	uint64_t
+		seq; /* (comm_hash, seq) names one collective on all ranks, if collective_is_numbered(). Else,
+			     * as a signed number, -1, -2, …: the calls of this rank that were seen (of Send and Recv
+			     * -1 only), and without a comm_hash from bit COLLECTIVE_TAG on which communicator of its
+			     * process it is. 0: it has none */
 	uint64_t bytes, count;
 	int32_t rank, nranks;
 	int32_t datatype, reduce_op, root, peer;
@@ -17,6 +24,12 @@ struct collective {
 	int64_t span_ns; /* from the call to the end of a synchronisation that waited for it alone:
 			  * more than it took; 0: not known */
 };
+
+/* collective_is_numbered - do all ranks know the collective by this communicator and number? */
+static inline bool collective_is_numbered(uint64_t comm_hash, uint64_t seq)
+{
+	return comm_hash && seq && seq <= INT64_MAX;
+}
 
 /* collective_is_one - a collective or point-to-point call, as opposed to the life of communicators.
  */

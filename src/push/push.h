@@ -89,9 +89,11 @@ struct push_span { /* an episode of a node, for who shows traces */
 
 /* A communication of one process: as model/collective.h has it, with a common clock. */
 struct push_call {
-	uint64_t comm; /* comm_hash: the same on all ranks; 0 is never sent */
+	uint64_t comm; /* comm_hash: the same on all ranks; 0: not known */
 	uint64_t
-		seq; /* (comm, seq) names a collective; of a Send or Recv it counts the calls to @peer */
+		seq; /* (comm, seq) names a collective; of a Send or Recv it counts the calls to @peer. As a signed number
+			* negative: the rank's own count, of a communicator whose earlier calls its agent has not seen
+			* (blame/comm_join.h brings these together) */
 	uint64_t bytes;
 	int64_t enter_ns; /* the call began */
 	int64_t leave_ns; /* the process got past it: the end of the call or of the wait that followed.
@@ -106,6 +108,12 @@ struct push_call {
 	uint16_t op;       /* SOURCE_NCCL's */
 	uint16_t datatype; /* NCCL's; UINT16_MAX: not known */
 };
+
+/* push_call_is_numbered - do all ranks know it by communicator and number? */
+static inline bool push_call_is_numbered(const struct push_call *c)
+{
+	return c->comm && c->seq <= INT64_MAX;
+}
 
 struct push_calls {
 	struct push_who who;

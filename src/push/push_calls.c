@@ -149,26 +149,20 @@ void push_calls_pack(struct buf *b, const struct push_calls *c)
 {
 	struct packing p = {0};
 	uint8_t head[64], *at = head;
-	size_t count = 0;
-	int r;
+	int r = c->count > PUSH_CALLS_MAX ? -ENOBUFS : dictionary_init(&p.comms, c->count);
 
-	for (size_t i = 0; i < c->count; i++)
-		count +=
-			c->items[i].comm != 0; /* nobody can match the others: they count as lost */
-	r = count > PUSH_CALLS_MAX ? -ENOBUFS : dictionary_init(&p.comms, count);
 	if (r == 0)
-		r = dictionary_init(&p.lines, count);
+		r = dictionary_init(&p.lines, c->count);
 	if (r < 0 && !b->err)
 		b->err = r;
 	memcpy(at, magic, sizeof(magic));
 	at = put(at + sizeof(magic), c->batch);
 	at = put_signed(at, (uint64_t)c->sent_ns);
-	at = put(at, c->lost + (c->count - count));
-	at = put(at, count);
+	at = put(at, c->lost);
+	at = put(at, c->count);
 	buf_append(b, head, (size_t)(at - head));
 	for (size_t i = 0; i < c->count && !b->err; i++)
-		if (c->items[i].comm)
-			put_call(&p, b, &c->items[i]);
+		put_call(&p, b, &c->items[i]);
 	dictionary_done(&p.comms);
 	dictionary_done(&p.lines);
 }
@@ -256,7 +250,7 @@ static int get_comm(struct unpacking *u)
 	c->call.rank = get_int32(u);
 	c->call.world_rank = get_int32(u);
 	c->call.pid = (uint32_t)get_below(u, UINT64_C(1) << 32);
-	return c->call.comm && !u->bad ? 0 : -EBADMSG;
+	return u->bad ? -EBADMSG : 0;
 }
 
 static int get_line(struct unpacking *u)
@@ -348,8 +342,17 @@ int push_calls_unpack(const void *data, size_t len, struct push_calls *ret)
 	return 0;
 }
 
+static const char *event_of(const struct push_calls *c)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (!push_call_is_numbered(&c->items[i]))
+			return PUSH_SCOPE_OWN;
+	return PUSH_SCOPE_CALLS;
+}
+
 void push_calls_protobuf(struct buf *b, const struct push_calls *c)
 {
+	const char *event = event_of(c);
 	_cleanup_buf_ struct buf body = BUF_INIT(b->max);
 	struct otlp_attributes resource, none;
 	struct otlp_writer w;
@@ -359,12 +362,12 @@ void push_calls_protobuf(struct buf *b, const struct push_calls *c)
 	push_calls_pack(&body, c);
 	if (body.err && !b->err)
 		b->err = body.err;
-	otlp_write_begin(&w, b, false, true, &resource, PUSH_SCOPE_CALLS, PUSH_SCOPE_VERSION);
+	otlp_write_begin(&w, b, false, true, &resource, event, PUSH_SCOPE_VERSION);
 	otlp_write_record(
 		&w, &(struct otlp_record){.attributes = &none,
 			    .time_ns = (uint64_t)c->sent_ns,
 			    .body = {.kind = OTLP_BYTES, .text = buf_str(&body), .len = body.len},
-			    .event = PUSH_SCOPE_CALLS,
-			    .event_len = strlen(PUSH_SCOPE_CALLS)});
+			    .event = event,
+			    .event_len = strlen(event)});
 	otlp_write_end(&w);
 }

@@ -6,8 +6,10 @@
 #include "otlp/otlp_write.h"
 #include "push/push_wire.h"
 
-#define PUSH_SCOPE_HEALTH  "ingero.health"
-#define PUSH_SCOPE_CALLS   "ingero.collectives" /* also the event's name, as of the next */
+#define PUSH_SCOPE_HEALTH "ingero.health"
+#define PUSH_SCOPE_CALLS  "ingero.collectives" /* also the event's name, as of the next */
+#define PUSH_SCOPE_OWN                                                                             \
+	"ingero.collectives.unnumbered" /* calls of which all ranks do not know the number */
 #define PUSH_SCOPE_REPORT  "ingero.report"
 #define PUSH_SCOPE_CHAIN   "ingero.causal_chain"
 #define PUSH_SCOPE_VERSION "0.10.0"

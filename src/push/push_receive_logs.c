@@ -61,7 +61,8 @@ static int take_report(struct receiving *x, const struct otlp_record *r)
 static int take_record(void *arg, const struct otlp_record *r)
 {
 	struct receiving *x = arg;
-	bool calls = x->handler->calls && is_event(r, PUSH_SCOPE_CALLS);
+	bool calls =
+		x->handler->calls && (is_event(r, PUSH_SCOPE_CALLS) || is_event(r, PUSH_SCOPE_OWN));
 	bool report = x->handler->report && is_event(r, PUSH_SCOPE_REPORT);
 
 	if (x->err)

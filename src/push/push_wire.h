@@ -3,7 +3,8 @@
  *
  * Health goes as metrics with the published names (scope ingero.health). Collectives go as log records
  * of the scope ingero.collectives, event name "ingero.collectives", each with a body of bytes that
- * holds many calls (push_calls_pack()); reports as log records of the scope ingero.report, event name
+ * holds many calls (push_calls_pack()); those of a batch with calls that are not numbered have the event name
+ * "ingero.collectives.unnumbered", which receivers that cannot bring them together pass over; reports as log records of the scope ingero.report, event name
  * "ingero.report", with attributes; explained incidents likewise as ingero.causal_chain, with attributes
  * named as the columns of that table. Episodes of a node are spans ingero.detection.straggler and
  * ingero.detection.degradation. A receiver that knows nothing of us can keep and forward all of it. */
@@ -38,8 +39,8 @@ void push_span_protobuf(struct buf *b, const struct push_span *s);
 void push_chains_protobuf(
 	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count);
 
-/* push_calls_pack - the bytes of a record's body: about 13 a call (push_calls.c has their layout). Calls
- * without a communicator are counted as lost instead; -ENOBUFS beyond PUSH_CALLS_MAX.
+/* push_calls_pack - the bytes of a record's body: about 13 a call (push_calls.c has their layout). -ENOBUFS
+ * beyond PUSH_CALLS_MAX.
  * push_calls_unpack() fills all but who; items are the caller's to free. -EBADMSG; -E2BIG; -ENOMEM. */
 #define PUSH_CALLS_MAX 200000
 void push_calls_pack(struct buf *b, const struct push_calls *c);

@@ -76,8 +76,11 @@ struct wire_block { /* IO: one request from submission to completion */
 struct wire_nccl {
 	struct wire_header h;
 	__u64 comm;      /* the communicator's address in its process */
-	__u64 comm_hash; /* the same on all its ranks; 0: it was made before the agent looked */
-	__u64 seq;       /* collectives of the communicator, from 1; the same on all its ranks */
+	__u64 comm_hash; /* the same on all its ranks; 0: not known */
+	__s64 seq; /* collectives of the communicator, from 1; the same on all its ranks. Negative: counted by
+			  * ourselves, -1, -2, …, of a communicator whose earlier ones were not seen: each rank has
+			  * its own numbers; without a hash the bits from WIRE_NCCL_TAG on tell the process's
+			  * communicators apart. Of a Send or Recv 0, or -1 likewise */
 	__u64 stream;
 	__u64 stack;
 	__u64 bytes; /* count x size of the type */
@@ -212,12 +215,15 @@ union wire_cookie {
 	};
 };
 
-/* Where a communicator holds its rank and size, read from the library's own accessors, and its own name, which is
- * the same on all ranks. device_at, hash_at 0: not known. */
+/* Where a communicator holds its rank and size, its own name, which is the same on all ranks, and how many collectives
+ * it has launched (record/attach/nccl_layout.h). device_at, hash_at, count_at 0: not known. */
 struct wire_nccl_layout {
 	__u32 valid;
-	__u32 rank_at, size_at, device_at, hash_at;
+	__u32 rank_at, size_at, device_at, hash_at, count_at;
+	__u32 has_magic; /* the first word is WIRE_NCCL_MAGIC */
 };
+#define WIRE_NCCL_MAGIC  0x0280028002800280ULL
+#define WIRE_NCCL_TAG    40
 #define WIRE_LIBRARY_MAX 256
 
 _Static_assert(sizeof(struct wire_header) == 64, "wire_header");

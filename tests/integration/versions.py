@@ -28,6 +28,17 @@ NCCL_RANK = {
     "2.28.9": 1066192, "2.29.2": 1066712, "2.29.7": 1181400, "2.30.3": 1181408, "2.30.7": 1181424, "2.31.2": 1181416,
     "2.32.3": 1181416,
 }
+# Where it keeps the number of collectives that it has launched: so far behind the rank. Older ones have no such counter.
+NCCL_COUNTER = {
+    "2.24.3": 272, "2.25.1": 272, "2.26.2": 272, "2.26.5": 272, "2.27.3": 272, "2.27.7": 272, "2.28.3": 296, "2.28.9": 296,
+    "2.29.2": 296, "2.29.7": 296, "2.30.3": 296, "2.30.7": 296, "2.31.2": 304, "2.32.3": 312,
+}
+# The library of the other architecture, which is read but not run: wheels of arm64 begin with 2.20.5.
+OTHER = {"x86_64": "aarch64", "aarch64": "x86_64"}.get(os.uname().machine)
+OTHER_FEW = ("2.28.9",)
+NO_ARM = ("2.13.4", "2.14.3", "2.15.5", "2.16.5", "2.17.1", "2.18.1", "2.18.3", "2.19.3", "2.21.5", "2.22.3")
+PLATFORMS = ("manylinux1", "manylinux2010", "manylinux2014", "manylinux_2_17", "manylinux_2_18", "manylinux_2_27",
+             "manylinux_2_28", "manylinux_2_31")
 CUDART = ("11.7.99", "11.8.89", "12.0.146", "12.1.105", "12.2.140", "12.3.101", "12.4.127", "12.5.82", "12.6.77", "12.8.90",
           "12.9.79", "13.0.96", "13.1.80", "13.2.86", "13.3.29", "13.4.92")
 CUPTI_API = {  # what cuptiGetVersion() says
@@ -72,26 +83,32 @@ class NotFetched(Exception):
     pass
 
 
-def place(build, library, version):
-    return pathlib.Path(build) / "versions" / f"{library}-{version}"
+def others(few=False):
+    """Versions of libnccl to be read of the other architecture."""
+    return [v for v in (OTHER_FEW if few else NCCL_RANK) if OTHER and (OTHER != "aarch64" or v not in NO_ARM)]
 
 
-def fetched(build, library, version):
+def place(build, library, version, machine=None):
+    return pathlib.Path(build) / "versions" / (f"{library}-{version}" + (f"-{machine}" if machine else ""))
+
+
+def fetched(build, library, version, machine=None):
     """The library's file, or None."""
-    return next(iter(sorted(place(build, library, version).glob(library + ".so*"))), None)
+    return next(iter(sorted(place(build, library, version, machine).glob(library + ".so*"))), None)
 
 
-def fetch(build, library, version):
-    """The library's file of that version, fetched by pip unless it is there."""
-    there = fetched(build, library, version)
+def fetch(build, library, version, machine=None):
+    """The library's file of that version, fetched by pip unless it is there; @machine: another than this one."""
+    there = fetched(build, library, version, machine)
     if there:
         return there
-    folder, spec = place(build, library, version), f"{package(library, version)}=={version}"
+    folder, spec = place(build, library, version, machine), f"{package(library, version)}=={version}"
+    platforms = [a for p in PLATFORMS for a in ("--platform", f"{p}_{machine}")] if machine else []
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
             out = subprocess.run([sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:", "--retries",
-                                  "1", "--timeout", "20", "-q", "-d", scratch, spec], text=True, capture_output=True,
+                                  "1", "--timeout", "20", "-q", "-d", scratch, *platforms, spec], text=True, capture_output=True,
                                  timeout=PATIENCE_S)
         except (OSError, subprocess.TimeoutExpired) as e:
             raise NotFetched(f"{spec}: {e}") from None
@@ -108,7 +125,7 @@ def fetch(build, library, version):
                 shutil.copyfileobj(source, copy)
         folder.mkdir(exist_ok=True)
         os.replace(part, folder / part.name)
-    return fetched(build, library, version)
+    return fetched(build, library, version, machine)
 
 
 # ---- our tables ----
@@ -159,27 +176,22 @@ def unprobed(library, path, table):
 
 
 def nccl_found(build, path):
-    """What our own code finds in the library's: its version, and where a communicator keeps rank, number of ranks and device."""
+    """What our own code finds in the library's, of either architecture: where a communicator keeps rank, number of ranks,
+    device, its identity and the counter of collectives, and whether it begins with a magic word. 0: it does not say."""
     ours = ctypes.CDLL(str(pathlib.Path(build) / "tests/lib/libingero-tests.so"))
-    machine, at, found = (62 if os.uname().machine == "x86_64" else 183), exports(path), []
-    for name in ("ncclGetVersion", "ncclCommUserRank", "ncclCommCount", "ncclCommCuDevice"):
-        value = ctypes.c_uint32(0)
-        with open(path, "rb") as f:
-            f.seek(at[name])
-            code = f.read(2048)
-        known = [machine, code, ctypes.c_size_t(len(code))]
-        if name == "ncclGetVersion":
-            ours.accessor_constant(*known, 2000, 99999, ctypes.byref(value))
-        else:
-            ours.accessor_field(*known, ctypes.byref(value))
-        found.append(value.value)
-    return found
+    elf, layout = ctypes.c_void_p(), (ctypes.c_uint32 * 7)()
+    if ours.elfsym_open(str(path).encode(), ctypes.byref(elf), None):
+        return None
+    ours.nccl_layout_read(elf, layout)
+    ours.elfsym_close(elf)
+    return list(layout)[1:]
 
 
 def nccl_wanted(version):
     """What nccl_found() must find of it."""
-    major, minor, patch = map(int, version.split("."))
-    return [10000 * major + 100 * minor + patch] + [NCCL_RANK[version] + at for at in (0, 4, 8)]
+    known, rank = tuple(map(int, version.split("."))), NCCL_RANK[version]
+    counter = rank + NCCL_COUNTER[version] if version in NCCL_COUNTER else 0
+    return [rank, rank + 4, rank + 8, rank - 8 if known >= (2, 18, 0) else 0, counter, int(known >= (2, 21, 5))]
 
 
 # ---- calls ----

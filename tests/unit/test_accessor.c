@@ -170,6 +170,51 @@ static void test_constants(void **state)
 	assert_int_equal(constant_of(EM_386, plain, sizeof(plain)), 0);
 }
 
+/* What a function adds to, as NCCL's uploadProxyOps() does. */
+static void test_counters(void **state)
+{
+	/* movslq 0x50(%rsi),%rax; add %rax,0x1045f8(%r12); mov 0xa8(%rsi),%rbx */
+	static const uint8_t r12[] = {0x48, 0x63, 0x46, 0x50, 0x49, 0x01, 0x84, 0x24, 0xf8, 0x45,
+		0x10, 0x00, 0x48, 0x8b, 0x9e, 0xa8, 0x00, 0x00, 0x00};
+	/* addq $0x1,0x104600(%rbx) */
+	static const uint8_t one[] = {0x48, 0x83, 0x83, 0x00, 0x46, 0x10, 0x00, 0x01};
+	/* addl $0x1,0x1045f8(%rbx): 32 bits; cmpq $0x1,…; add 0x1045f8(%rbx),%rax: a load */
+	static const uint8_t others[] = {0x83, 0x83, 0xf8, 0x45, 0x10, 0x00, 0x01, 0x48, 0x83, 0xbb,
+		0xf8, 0x45, 0x10, 0x00, 0x01, 0x48, 0x03, 0x83, 0xf8, 0x45, 0x10, 0x00};
+	/* add x25, x22, #256, lsl #12; … ldr x0, [x25, #17912]; ldrsw x1, [x19, #80]; add x0, x0, x1; str x0, [x25, …] */
+	static const uint32_t arm[] = {0x914402d9, 0x2a1f03fa, 0xf94046d4, 0xaa1303e0, 0xaa1303e0,
+		0xaa1303e0, 0xf962ff20, 0xb9805261, 0x8b010000, 0xf922ff20};
+	/* the same without the addition */
+	static const uint32_t arm_copy[] = {
+		0x914402d9, 0xf962ff20, 0xb9805261, 0xaa0103e0, 0xf922ff20};
+	uint8_t both[sizeof(r12) + sizeof(one)];
+	uint32_t at = 1;
+
+#define COUNTER(machine, code)                                                                     \
+	accessor_counter(machine, (const void *)(code), sizeof(code), 0x1044d8, 0x1048d0, &at)
+	assert_int_equal(COUNTER(EM_X86_64, r12), 0);
+	assert_int_equal(at, 0x1045f8);
+	assert_int_equal(COUNTER(EM_X86_64, one), 0);
+	assert_int_equal(at, 0x104600);
+	assert_int_equal(COUNTER(EM_AARCH64, arm), 0);
+	assert_int_equal(at, 0x1045f8);
+	at = 1;
+	assert_int_equal(COUNTER(EM_X86_64, others), -ENOENT);
+	assert_int_equal(COUNTER(EM_AARCH64, arm_copy), -ENOENT);
+	memcpy(both, r12, sizeof(r12));
+	memcpy(both + sizeof(r12), one, sizeof(one));
+	assert_int_equal(COUNTER(EM_X86_64, both), -ENOENT); /* which one? */
+	assert_int_equal(COUNTER(EM_386, r12), -ENOENT);
+	/* one that is not behind the rank, and code that is cut off */
+	assert_int_equal(
+		accessor_counter(EM_X86_64, r12, sizeof(r12), 0x2044d8, 0x2048d0, &at), -ENOENT);
+	for (size_t len = 0; len < 12; len++)
+		assert_int_equal(
+			accessor_counter(EM_X86_64, r12, len, 0x1044d8, 0x1048d0, &at), -ENOENT);
+#undef COUNTER
+	assert_int_equal(at, 1);
+}
+
 /* Rank, size and device lie side by side in the communicator of NCCL 2.28. */
 static void test_real_library(void **state)
 {
@@ -204,6 +249,7 @@ int main(void)
 		cmocka_unit_test(test_far_into_the_function),
 		cmocka_unit_test(test_arm64),
 		cmocka_unit_test(test_constants),
+		cmocka_unit_test(test_counters),
 		cmocka_unit_test(test_real_library),
 	};
 

@@ -54,6 +54,12 @@ static void test_nobody(void **state)
 		0);
 	assert_string_equal(buf_str(&b),
 		"Nobody makes the others wait. Examined: 8 nodes, 64 ranks, 1 collective.\n");
+	assert_int_equal(
+		text("{\"examined\":{\"nodes\":1,\"without_communicator_id\":1736},\"episodes\":[]}",
+			&b),
+		0);
+	assert_non_null(strstr(buf_str(&b), "\n1,736 collectives without communicator id, "));
+	assert_null(strstr(buf_str(&b), "No collective"));
 	assert_int_equal(text("{\"examined\":{\"nodes\":1},\"episodes\":[]}", &b), 0);
 	assert_non_null(strstr(buf_str(&b), "only the nodes' scores"));
 	assert_int_equal(text("{\"examined\":{},\"episodes\":[]}", &b), 0);

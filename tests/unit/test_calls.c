@@ -77,7 +77,7 @@ static void test_batch_twice(void **state)
 
 #define HOSTILE(X)                                                                                 \
 	X(comm = 0)                                                                                \
-	X(seq = UINT64_MAX)                                                                        \
+	X(seq = UINT64_C(1) << 63)                                                                 \
 	X(nranks = INT32_MAX)                                                                      \
 	X(nranks = 0)                                                                              \
 	X(nranks = -1)                                                                             \

@@ -63,6 +63,35 @@ static void collectives_come_back(void **state)
 	nodedb_content_done(&got);
 }
 
+/* What a tracer that came late counts by itself stays negative, of a Send too. */
+static void own_numbers_come_back(void **state)
+{
+	struct scratch *s = *state;
+	struct event e = {.start.ns = 10, .pid = 7, .source = SOURCE_NCCL, .op = NCCL_SEND};
+	struct collective c = value_of(-(UINT64_C(0xabcd) << COLLECTIVE_TAG | 5));
+	struct collective send = value_of(-UINT64_C(1));
+	struct nodedb *db = scratch_open(s->path);
+	struct nodedb_content got;
+	struct errinfo err = {0};
+
+	c.comm_hash = 0;
+	send.peer = 1;
+	assert_int_equal(nodedb_put_collective(db, &e, &send, &err), 0);
+	e.start.ns = 20;
+	e.op = NCCL_ALL_REDUCE;
+	assert_int_equal(nodedb_put_collective(db, &e, &c, &err), 0);
+	scratch_close(db);
+	assert_int_equal(nodedb_read(s->path, NULL, &got, &err), 0);
+	assert_int_equal(got.collective_count, 2);
+	assert_true(got.collectives[0].c.seq == -UINT64_C(1));
+	assert_memory_equal(&got.collectives[1].c, &c, sizeof(c));
+	assert_false(
+		collective_is_numbered(got.collectives[1].c.comm_hash, got.collectives[1].c.seq));
+	assert_false(collective_is_numbered(5, got.collectives[0].c.seq));
+	assert_true(collective_is_numbered(5, 1));
+	nodedb_content_done(&got);
+}
+
 static void damaged_rows_are_counted(void **state)
 {
 	struct scratch *s = *state;
@@ -122,6 +151,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(collectives_come_back),
+		TEST(own_numbers_come_back),
 		TEST(damaged_rows_are_counted),
 		TEST(homes_are_by_pid),
 	};

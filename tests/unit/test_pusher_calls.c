@@ -81,6 +81,46 @@ static void test_sends_are_numbered_by_peer(void **state)
 	pusher_calls_done(&c);
 }
 
+/* What a tracer that came late knows goes in a batch of its own, with the rank's own numbers. */
+static void test_calls_of_a_late_tracer(void **state)
+{
+	struct collective_row row = row_of(NCCL_ALL_REDUCE, -1);
+	struct pusher_calls c;
+	struct push_calls got = {0};
+	const uint64_t tag = UINT64_C(0x12) << COLLECTIVE_TAG;
+
+	pusher_calls_init(&c);
+	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	row.c.seq = -UINT64_C(9); /* its number is not known, */
+	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	row.c.comm_hash = 0; /* nor its communicator; */
+	row.c.seq = -(tag | 3);
+	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	row.c.seq = 4; /* as older tracers write it */
+	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	for (int i = 0; i < 2; i++) { /* a Send is counted by peer */
+		row = row_of(NCCL_SEND, 1);
+		row.c.comm_hash = 0;
+		row.c.seq = -(tag | 1);
+		assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	}
+	row = row_of(NCCL_ALL_REDUCE, -1);
+	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	assert_int_equal(pusher_calls_take(&c, 10, &got), 0);
+	assert_int_equal(got.count, 2);
+	assert_true(got.items[0].seq == 5 && got.items[1].seq == 5);
+	free(got.items);
+	assert_int_equal(pusher_calls_take(&c, 10, &got), 0);
+	assert_int_equal(got.count, 5);
+	assert_true(got.items[0].seq == -UINT64_C(9) && got.items[0].comm == 0xabc);
+	assert_true(got.items[1].seq == -(tag | 3) && got.items[1].comm == 0);
+	assert_true(got.items[2].seq == -UINT64_C(4));
+	assert_true(got.items[3].seq == -(tag | 1) && got.items[4].seq == -(tag | 2));
+	assert_true(got.lost == 0 && c.count == 0 && c.nameless == 4);
+	free(got.items);
+	pusher_calls_done(&c);
+}
+
 static void test_what_is_left_out_is_counted(void **state)
 {
 	struct collective_row row = row_of(NCCL_ALL_REDUCE, -1);
@@ -88,7 +128,7 @@ static void test_what_is_left_out_is_counted(void **state)
 	struct push_calls got = {0};
 
 	pusher_calls_init(&c);
-	row.c.comm_hash = 0; /* nobody can match it */
+	row.c.seq = 0; /* nobody can match it */
 	assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
 	row = row_of(NCCL_ALL_REDUCE, -1);
 	row.start.ns = NOW.ns - PUSHER_CALL_AGE - 1;
@@ -109,6 +149,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_sends_are_numbered_by_peer),
+		cmocka_unit_test(test_calls_of_a_late_tracer),
 		cmocka_unit_test(test_what_is_left_out_is_counted),
 	};
 

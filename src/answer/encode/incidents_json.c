@@ -19,6 +19,7 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 	json_uint_member(w, "skipped_rows", s->skipped_rows);
 	json_uint_member(w, "older_events", s->older_events);
 	json_uint_member(w, "older_ledger", s->older_ledger);
+	json_uint_member(w, "collectives_without_communicator_id", s->nameless);
 	json_uint_member(w, "thinned_rows", s->thinned_rows);
 	json_uint_member(w, "pruned_rows", s->pruned_rows);
 	if (s->pruned_before)

@@ -133,6 +133,9 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 	if (s->older_ledger)
 		buf_printf(b, "; %s of the ledger omitted",
 			text_format_plural(text, s->older_ledger, "older rows"));
+	if (s->nameless)
+		buf_printf(b, "; %s without communicator id, not matched between ranks",
+			text_format_plural(text, s->nameless, "collectives"));
 	if (s->older_labels)
 		buf_printf(b, "; the oldest %s omitted",
 			text_format_plural(text, s->older_labels, "labels"));

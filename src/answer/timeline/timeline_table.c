@@ -56,7 +56,7 @@ static int judge(struct timeline_collective *list, const struct collective_row *
 			const struct collective_row *row = match_row(&t, m, k);
 
 			if (row < rows || row >= rows + count)
-				continue; /* an adopted one */
+				continue; /* a copy with another number */
 			list[row - rows].late_rank = late.row->c.rank;
 			list[row - rows].gap_ns = late.gap_ns;
 		}

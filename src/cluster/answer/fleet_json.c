@@ -151,6 +151,8 @@ static void put_counts(struct json_writer *w, const struct calls *c)
 	json_uint_member(w, "refused", s.refused);
 	json_uint_member(w, "evicted", s.evicted);
 	json_uint_member(w, "unmatched", s.unmatched);
+	json_uint_member(w, "joined", s.joined);
+	json_uint_member(w, "without_communicator_id", s.held + s.given_up);
 	json_end_object(w);
 }
 

@@ -132,7 +132,7 @@ int fleet_json_episodes(struct json_writer *w, struct fleet *f, const struct fle
 static void put_examined(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
 {
 	size_t cursor = 0, clusters = 0, nodes = 0, ranks = 0;
-	uint64_t collectives = 0;
+	uint64_t collectives = 0, nameless = 0;
 	const char *cluster;
 	struct node_view node;
 
@@ -148,6 +148,8 @@ static void put_examined(struct json_writer *w, struct fleet *f, const struct fl
 		at = 0;
 		while (calls && calls_comm_next(calls, &at, &comm))
 			collectives += comm.matched;
+		if (calls)
+			nameless += calls_stats(calls).held + calls_stats(calls).given_up;
 	}
 	cursor = 0;
 	while (nodes_next(fleet_nodes(f), q->cluster[0] ? q->cluster : NULL, &cursor, &node))
@@ -157,6 +159,7 @@ static void put_examined(struct json_writer *w, struct fleet *f, const struct fl
 	json_uint_member(w, "nodes", nodes);
 	json_uint_member(w, "ranks", ranks);
 	json_uint_member(w, "collectives", collectives);
+	json_uint_member(w, "without_communicator_id", nameless);
 	json_end_object(w);
 }
 

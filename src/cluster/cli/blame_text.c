@@ -62,7 +62,12 @@ static void put_nothing(struct buf *b, const json_t *examined)
 		text_format_plural(nodes, number(examined, "nodes"), "nodes"),
 		text_format_plural(ranks, number(examined, "ranks"), "ranks"),
 		text_format_plural(collectives, number(examined, "collectives"), "collectives"));
-	if (!number(examined, "collectives"))
+	if (number(examined, "without_communicator_id"))
+		buf_printf(b,
+			"%s without communicator id, not matched between ranks: their tracers came late.\n",
+			text_format_plural(collectives, number(examined, "without_communicator_id"),
+				"collectives"));
+	else if (!number(examined, "collectives"))
 		buf_puts(b, "No collective has been seen: only the nodes' scores were compared.\n");
 }
 

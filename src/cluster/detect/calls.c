@@ -47,12 +47,14 @@ int calls_new(const struct calls_settings *s, struct calls **ret)
 	senders_init(&c->senders, s->workers_max);
 	workers_init(&c->workers, s->workers_max);
 	comms_init(&c->comms, s->comms_max, s->calls_max);
+	joins_init(&c->joins);
 	*ret = c;
 	return 0;
 }
 
 void calls_free(struct calls *c)
 {
+	joins_done(&c->joins);
 	comms_done(&c->comms, &c->workers);
 	workers_done(&c->workers);
 	senders_done(&c->senders);
@@ -72,7 +74,8 @@ static bool call_is_sound(const struct calls *c, const struct push_call *x, int6
 	int64_t latest = received_ns + (int64_t)c->s.future_ns;
 	bool is_pair = x->op == NCCL_SEND || x->op == NCCL_RECV;
 
-	if (x->comm == 0 || x->seq == UINT64_MAX || !op_is_known(x->op))
+	if ((x->comm == 0 && x->seq <= INT64_MAX) || x->seq == UINT64_C(1) << 63 ||
+		!op_is_known(x->op))
 		return false;
 	if (x->nranks < 1 || (uint32_t)x->nranks > c->s.workers_max || x->rank < 0 ||
 		x->rank >= x->nranks || x->world_rank < -1)
@@ -152,23 +155,15 @@ static int put(struct calls *c, struct collective *x, const struct push_call *ca
 }
 
 /* 1: taken; 0: it was there before; -ENOMEM; otherwise it is refused. */
-static int take(
-	struct calls *c, struct sender *from, const struct push_call *call, int64_t received_ns)
+static int place(
+	struct calls *c, struct worker *w, const struct push_call *call, int64_t received_ns)
 {
 	struct collective *x;
-	struct worker *w;
 	struct comm *m;
 	uint32_t slot;
 	bool is_new;
 	int r;
 
-	if (!call_is_sound(c, call, received_ns))
-		return -EINVAL;
-	r = workers_get(&c->workers, from->index, call->pid, &w);
-	if (r < 0)
-		return r;
-	from->workers += r > 0;
-	w->last_ns = received_ns;
 	r = comms_get(&c->comms, call, &m);
 	if (r < 0)
 		return r;
@@ -193,6 +188,32 @@ static int take(
 	if (call->world_rank >= 0)
 		w->world_rank = call->world_rank;
 	return put(c, x, call, slot);
+}
+
+/* Likewise; one that all ranks do not know the number of is held until it is known. */
+static int take(
+	struct calls *c, struct sender *from, const struct push_call *call, int64_t received_ns)
+{
+	struct push_call named = *call;
+	struct worker *w;
+	int r;
+
+	if (!call_is_sound(c, call, received_ns))
+		return -EINVAL;
+	r = workers_get(&c->workers, from->index, call->pid, &w);
+	if (r < 0)
+		return r;
+	from->workers += r > 0;
+	w->last_ns = received_ns;
+	if (push_call_is_numbered(call) || joins_name(&c->joins, w->id, &named))
+		return place(c, w, &named, received_ns);
+	if (call->leave_ns == 0)
+		return 0; /* it comes again when it has left */
+	w->enter_ns = MAX(w->enter_ns, call->enter_ns);
+	if (call->world_rank >= 0)
+		w->world_rank = call->world_rank;
+	r = joins_hold(&c->joins, w->id, call, received_ns);
+	return r < 0 ? r : 1;
 }
 
 /* The node of @b, with its clock. */
@@ -333,14 +354,32 @@ static void sweep(struct calls *c)
 		if (!w || w->members > 0 || c->now_ns - w->last_ns <= idle_ns)
 			continue;
 		c->senders.items[w->node]->workers--;
+		joins_forget(&c->joins, w->id);
 		workers_remove(&c->workers, w);
 	}
 	sweep_senders(c, idle_ns);
 }
 
+/* What can be brought together with calls of other ranks goes to its place. */
+static void join_late(struct calls *c)
+{
+	_cleanup_free_ struct held_call *named = NULL;
+	size_t count;
+
+	if (!joins_is_due(&c->joins, c->now_ns) || calls_late(c, &named, &count) < 0)
+		return;
+	for (size_t i = 0; i < count; i++) {
+		struct worker *w = c->workers.items[named[i].b.worker];
+
+		if (w)
+			(void)place(c, w, &named[i].b.c, named[i].received_ns);
+	}
+}
+
 void calls_tick(struct calls *c, int64_t now_ns)
 {
 	c->now_ns = MAX(c->now_ns, now_ns);
+	join_late(c);
 	(void)lags_fold(c); /* without memory some lags are not counted; the calls stay for blame */
 	expire(c);
 	if (c->now_ns - c->swept_ns > SWEEP_NS) {

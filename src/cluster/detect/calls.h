@@ -160,8 +160,11 @@ int calls_blame_job(const struct calls *c, const struct calls_jobs *jobs, uint32
 
 struct calls_stats {
 	uint64_t taken, duplicate, refused;
-	uint64_t evicted;     /* calls that left before their window's end, for want of room */
-	uint64_t unmatched;   /* calls that left without all their partners */
+	uint64_t evicted;   /* calls that left before their window's end, for want of room */
+	uint64_t unmatched; /* calls that left without all their partners */
+	uint64_t joined;    /* calls that came without a number of all ranks, and were given one */
+	uint64_t held;      /* likewise, whose communicator or number is not known yet, */
+	uint64_t given_up;  /* or was not in time */
 	uint64_t clock_steps; /* a clock was set, its estimate began anew */
 	size_t kept;          /* room for calls in the window */
 	size_t bytes;

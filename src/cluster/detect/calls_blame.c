@@ -12,6 +12,9 @@
 /* 80 bytes and 0.7 us each: blame takes a third of a second at most. */
 #define BLAME_CALLS_MAX (512u << 10)
 
+#define BESIDE_MAX (128u << 10)               /* calls that late ones are compared with */
+#define BESIDE_NS  ((int64_t)(10 * NS_PER_S)) /* so much later than others a rank's calls may come */
+
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
 #define PATIENCE_STEPS 2              /* if that is longer */
 
@@ -36,6 +39,17 @@ static bool is_wanted(const struct gathering *g, const struct collective *x)
 	return !g->job_of || is_of_job(g, x->first_worker);
 }
 
+static struct blame_worker worker_of(const struct calls *c, const struct worker *w)
+{
+	return (struct blame_worker){
+		.rank = w->world_rank,
+		.node = c->senders.items[w->node]->name,
+		.pid = w->pid,
+		.offset_ns = clocks_offset(c->clocks, w->node, w->enter_ns),
+		.error_ns = clocks_error(c->clocks, w->node),
+	};
+}
+
 static size_t gather_workers(
 	const struct calls *c, const struct gathering *g, struct blame_worker *out, uint32_t *place)
 {
@@ -47,13 +61,7 @@ static size_t gather_workers(
 		if (!w || !is_of_job(g, i))
 			continue;
 		place[i] = (uint32_t)n;
-		out[n++] = (struct blame_worker){
-			.rank = w->world_rank,
-			.node = c->senders.items[w->node]->name,
-			.pid = w->pid,
-			.offset_ns = clocks_offset(c->clocks, w->node, w->enter_ns),
-			.error_ns = clocks_error(c->clocks, w->node),
-		};
+		out[n++] = worker_of(c, w);
 	}
 	return n;
 }
@@ -197,6 +205,45 @@ static int blame_gathered(const struct calls *c, struct gathering *g,
 	*ret_workers = TAKE(workers);
 	*ret_count = n;
 	return 0;
+}
+
+/* Numbered calls that late ones may be of the same collective as: of the time since the oldest of these was made. */
+static int gather_beside(const struct calls *c, struct gathering *g)
+{
+	const struct collective *x;
+
+	TAILQ_FOREACH_REVERSE(x, &c->comms.by_age, collective_list, age)
+	{
+		if (x->received_ns < c->joins.held[0].received_ns - BESIDE_NS ||
+			g->count + x->have > BESIDE_MAX)
+			break;
+		if (ARRAY_RESERVE(g->items, g->room, g->count + x->have, SIZE_MAX / 2) < 0)
+			return -ENOMEM;
+		for (uint32_t i = 0; i < x->room; i++)
+			if (x->arrivals[i].enter_ns != INT64_MIN && x->arrivals[i].leave_ns)
+				g->items[g->count++] = (struct blame_call){
+					x->comm->members[i].worker, call_of(x, i)};
+	}
+	return 0;
+}
+
+int calls_late(struct calls *c, struct held_call **ret, size_t *ret_count)
+{
+	_cleanup_free_ struct blame_worker *workers =
+		calloc(MAX(c->workers.count, (size_t)1), sizeof(*workers));
+	_cleanup_free_ struct blame_call *beside = NULL;
+	struct gathering g = {0};
+	int r = workers ? gather_beside(c, &g) : -ENOMEM;
+
+	beside = g.items;
+	for (uint32_t i = 0; r == 0 && i < c->workers.count; i++) {
+		const struct worker *w = c->workers.items[i];
+
+		workers[i] = w ? worker_of(c, w) : (struct blame_worker){.node = ""};
+	}
+	return r < 0 ? r
+		     : joins_try(&c->joins, workers, beside, g.count, c->now_ns,
+			       c->now_ns - calls_window(c), ret, ret_count);
 }
 
 int calls_blame(const struct calls *c, struct blame_worker **ret_workers, size_t *ret_count,

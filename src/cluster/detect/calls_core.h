@@ -6,6 +6,7 @@
 #include "cluster/detect/clocks.h"
 #include "cluster/detect/comms.h"
 #include "cluster/detect/hangs.h"
+#include "cluster/detect/joins.h"
 #include "cluster/detect/lags.h"
 #include "cluster/detect/mismatches.h"
 #include "cluster/detect/senders.h"
@@ -18,6 +19,7 @@ struct calls {
 	struct workers workers;
 	struct comms comms;
 	struct lags *lags; /* room for what is in hand changes while all else is only looked at */
+	struct joins joins;
 	struct hangs hangs;
 	struct mismatches mismatches;
 	int64_t now_ns, swept_ns;
@@ -25,6 +27,10 @@ struct calls {
 	uint64_t patience_ns; /* calls_set_patience() */
 	uint64_t taken, duplicate, refused;
 };
+
+/* calls_late - the held calls with the numbered ones beside them, tried: those that are named now go to *ret, which the
+ * caller frees. 0 or -ENOMEM. */
+int calls_late(struct calls *c, struct held_call **ret, size_t *ret_count);
 
 /* calls_window - how far back blame looks. */
 int64_t calls_window(const struct calls *c);

@@ -129,6 +129,9 @@ struct calls_stats calls_stats(const struct calls *c)
 		.refused = c->refused,
 		.evicted = m->evicted,
 		.unmatched = m->unmatched,
+		.joined = c->joins.joined,
+		.held = c->joins.count,
+		.given_up = c->joins.given_up,
 		.clock_steps = clocks_steps(c->clocks),
 		.kept = m->units,
 		.bytes = sizeof(*c) + m->units * sizeof(struct arrival) + map_bytes(&m->items) +

@@ -17,6 +17,7 @@
 
 #define CHAIN_EVENT  "ingero.causal_chain"
 #define CALLS_EVENT  "ingero.collectives"
+#define OWN_EVENT    "ingero.collectives.unnumbered"
 #define REPORT_EVENT "ingero.report"
 
 void rows_done(struct rows *r)
@@ -325,7 +326,8 @@ static int take_record(void *arg, const struct otlp_record *r)
 	err = take_item(x, &i, &who);
 	if (err < 0)
 		return err;
-	x->pushed = x->pushed || is_event(r, CALLS_EVENT) || is_event(r, REPORT_EVENT);
+	x->pushed = x->pushed || is_event(r, CALLS_EVENT) || is_event(r, OWN_EVENT) ||
+		    is_event(r, REPORT_EVENT);
 	if (is_event(r, CHAIN_EVENT))
 		rows_chain(x, &who, r);
 	return 0;

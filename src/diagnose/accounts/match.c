@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/findings/comm_recovery.h"
 #include "diagnose/accounts/baseline.h"
 
 #define NCCL_IN_PROGRESS 7 /* ncclInProgress: a non-blocking communicator took the call */
@@ -18,9 +17,10 @@ static bool is_sane_time(int64_t ns)
 
 static bool is_eligible(const struct collective_row *r)
 {
-	return r->op != NCCL_SEND && r->op != NCCL_RECV && r->c.comm_hash && r->c.seq &&
-	       r->c.rank >= 0 && (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) &&
-	       is_sane_time(r->start.ns) && r->dur_ns <= UINT64_C(1) << 50 && r->c.wait_ns >= -1 &&
+	return r->op != NCCL_SEND && r->op != NCCL_RECV &&
+	       collective_is_numbered(r->c.comm_hash, r->c.seq) && r->c.rank >= 0 &&
+	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && is_sane_time(r->start.ns) &&
+	       r->dur_ns <= UINT64_C(1) << 50 && r->c.wait_ns >= -1 &&
 	       r->c.wait_ns <= INT64_C(1) << 50;
 }
 
@@ -83,15 +83,15 @@ int match_run(const struct recording *rec, struct match_table *ret)
 	int r;
 
 	*ret = (struct match_table){0};
-	r = comm_recovery_run(rec, &ret->adopted, &ret->adopted_count);
+	r = late_calls_find(rec, &ret->late);
 	if (r < 0)
 		return r;
-	ret->rows = calloc(rec->collective_count + ret->adopted_count + 1, sizeof(*ret->rows));
+	ret->rows = calloc(rec->collective_count + ret->late.count + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < ret->adopted_count; i++)
-		if (is_eligible(&ret->adopted[i]))
-			ret->rows[ret->row_count++] = &ret->adopted[i];
+	for (size_t i = 0; i < ret->late.count; i++)
+		if (is_eligible(&ret->late.rows[i]))
+			ret->rows[ret->row_count++] = &ret->late.rows[i];
 	for (size_t i = 0; i < rec->collective_count; i++)
 		if (is_eligible(&rec->collectives[i]))
 			ret->rows[ret->row_count++] = &rec->collectives[i];
@@ -110,7 +110,7 @@ void match_done(struct match_table *t)
 	free(t->rows);
 	free(t->matches);
 	free(t->comms);
-	free(t->adopted);
+	late_calls_done(&t->late);
 	*t = (struct match_table){0};
 }
 

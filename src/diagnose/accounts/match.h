@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "diagnose/accounts/late_calls.h"
 #include "diagnose/compose/correlate.h"
 #include "base/macros.h"
 
@@ -25,12 +26,11 @@ struct match_table {
 	size_t match_count;
 	struct match_comm *comms;
 	size_t comm_count;
-	struct collective_row *adopted; /* rows of communicators made before the trace */
-	size_t adopted_count;
+	struct late_calls late; /* rows of communicators that were in use before the trace */
 };
 
 /* match_run - fills @ret (released with match_done(), also after a failure). Left out: sends and
- * receives, failed calls, calls on communicators that were made before the trace unless comm_recovery.h
+ * receives, failed calls, calls on communicators that were made before the trace unless late_calls.h
  * brings their ranks together, rows whose times make no sense, a rank's second row of one
  * collective. 0 or -ENOMEM. */
 int match_run(const struct recording *rec, struct match_table *ret);

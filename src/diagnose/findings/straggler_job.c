@@ -3,7 +3,7 @@
  *
  * Processes are of one job if communicators bring them together, directly or through others: two jobs on one
  * machine have nothing to do with each other. Rows of communicators that were made before the trace are taken
- * as comm_recovery.h brings them together.
+ * as late_calls.h brings them together.
  *
  * A row says how long the synchronisation that followed it waited, not when that began. It is taken to
  * begin with the call's end, unless the thread made its next call meanwhile and that waited as long: then
@@ -19,8 +19,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/findings/comm_recovery.h"
 #include "diagnose/accounts/home.h"
+#include "diagnose/accounts/late_calls.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
@@ -36,7 +36,8 @@ static bool is_pair(const struct collective_row *r)
 
 static bool is_told(const struct collective_row *r)
 {
-	return r->c.comm_hash && r->c.rank >= 0 && (r->c.seq || is_pair(r)) &&
+	return r->c.comm_hash && r->c.rank >= 0 &&
+	       (collective_is_numbered(r->c.comm_hash, r->c.seq) || is_pair(r)) &&
 	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && r->start.ns >= 0 &&
 	       r->start.ns <= TIME_MAX_NS && r->dur_ns <= (uint64_t)DUR_MAX_NS &&
 	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS &&
@@ -64,19 +65,19 @@ static int by_start(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static int gather_rows(const struct recording *rec, const struct collective_row *adopted,
-	size_t adopted_count, struct source *ret)
+static int gather_rows(
+	const struct recording *rec, const struct late_calls *late, struct source *ret)
 {
-	ret->rows = calloc(rec->collective_count + adopted_count + 1, sizeof(*ret->rows));
+	ret->rows = calloc(rec->collective_count + late->count + 1, sizeof(*ret->rows));
 	if (!ret->rows)
 		return -ENOMEM;
-	for (size_t i = 0; i < adopted_count; i++)
-		if (is_told(&adopted[i]))
-			ret->rows[ret->count++] = &adopted[i];
+	for (size_t i = 0; i < late->count; i++)
+		if (is_told(&late->rows[i]))
+			ret->rows[ret->count++] = &late->rows[i];
 	for (size_t i = 0; i < rec->collective_count; i++)
 		if (is_told(&rec->collectives[i]))
 			ret->rows[ret->count++] = &rec->collectives[i];
-	if (adopted_count)
+	if (late->count)
 		qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
 	return 0;
 }
@@ -323,12 +324,11 @@ int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret)
 	_cleanup_(job_done) struct straggler_job all = {0};
 	_cleanup_free_ const struct collective_row **rows = NULL;
 	struct source s = {0};
-	size_t adopted;
 	int r;
 
 	*ret = (struct straggler_jobs){0};
-	r = comm_recovery_run(rec, &ret->adopted, &adopted);
-	r = r < 0 ? r : gather_rows(rec, ret->adopted, adopted, &s);
+	r = late_calls_find(rec, &ret->late);
+	r = r < 0 ? r : gather_rows(rec, &ret->late, &s);
 	rows = s.rows;
 	r = r < 0 ? r : find_workers(rec, &s, &all, &numbers);
 	r = r < 0 ? r : list_calls(&s, &all, &numbers);
@@ -340,6 +340,6 @@ void straggler_jobs_done(struct straggler_jobs *j)
 	for (size_t i = 0; i < j->count; i++)
 		job_done(&j->items[i]);
 	free(j->items);
-	free(j->adopted);
+	late_calls_done(&j->late);
 	*j = (struct straggler_jobs){0};
 }

@@ -4,6 +4,7 @@
 
 #include "diagnose/compose/correlate.h"
 #include "blame/blame.h"
+#include "diagnose/accounts/late_calls.h"
 
 struct straggler_job { /* processes that meet in communicators, directly or through others */
 	struct blame_worker *workers;
@@ -17,7 +18,7 @@ struct straggler_job { /* processes that meet in communicators, directly or thro
 struct straggler_jobs {
 	struct straggler_job *items; /* blame.confidence 0: it cannot be told who makes it wait */
 	size_t count;
-	struct collective_row *adopted; /* rows of communicators made before the trace */
+	struct late_calls late; /* rows of communicators that were in use before the trace */
 };
 
 /* straggler_jobs_find - 0 and *ret (released with straggler_jobs_done(), also after a failure), or

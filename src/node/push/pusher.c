@@ -339,11 +339,14 @@ static void begin(struct pusher *p)
 static void say_pushed(const struct pusher *p)
 {
 	const struct pusher_counts *c = &p->pushed;
-	char of[5][TEXT_PLURAL_MAX];
+	char of[5][TEXT_PLURAL_MAX], nameless[TEXT_PLURAL_MAX + 40] = "";
 
-	log_info("pushed to %s: %s, %s, %s, %s%s%s", p->settings->endpoint.shown,
+	if (p->recording.calls.nameless)
+		snprintf(nameless, sizeof(nameless), " (%s without communicator id)",
+			text_format_plural(of[0], p->recording.calls.nameless, "collectives"));
+	log_info("pushed to %s: %s, %s%s, %s, %s%s%s", p->settings->endpoint.shown,
 		text_format_plural(of[0], c->readings, "readings"),
-		text_format_plural(of[1], c->collectives, "collectives"),
+		text_format_plural(of[1], c->collectives, "collectives"), nameless,
 		text_format_plural(of[2], c->incidents, "incidents"),
 		text_format_plural(of[3], c->reports, "reports"), p->settings->spans ? ", " : "",
 		p->settings->spans ? text_format_plural(of[4], c->spans, "spans") : "");

@@ -70,6 +70,20 @@ static struct push_call call_of(const struct collective_row *row, int32_t world_
 		.datatype = row->c.datatype < 0 ? UINT16_MAX : (uint16_t)row->c.datatype};
 }
 
+/* What the Send or Recv is to its peer, negative where that is the rank's own count; 0: no room. */
+static uint64_t point_number(struct pusher_calls *c, const struct collective_row *row)
+{
+	bool is_own = !row->c.comm_hash || row->c.seq > INT64_MAX;
+	uint64_t tag = row->c.comm_hash ? 0 : -row->c.seq >> COLLECTIVE_TAG;
+	uint64_t *count =
+		point_count(c, row->pid, row->c.comm_hash + tag, row->op == NCCL_SEND, row->c.peer);
+
+	if (!count)
+		return 0;
+	++*count;
+	return is_own ? -(tag << COLLECTIVE_TAG | *count) : *count;
+}
+
 int pusher_calls_add(
 	struct pusher_calls *c, const struct collective_row *row, int32_t world_rank, wall_time now)
 {
@@ -77,18 +91,15 @@ int pusher_calls_add(
 	bool is_point = row->op == NCCL_SEND || row->op == NCCL_RECV;
 	int r;
 
-	if (is_point) {
-		uint64_t *count =
-			point_count(c, row->pid, call.comm, row->op == NCCL_SEND, row->c.peer);
-
-		call.seq = count ? ++*count : 0;
-		if (!count)
-			call.comm = 0;
-	}
-	if (!call.comm || row->start.ns < now.ns - PUSHER_CALL_AGE) {
+	if (is_point)
+		call.seq = point_number(c, row);
+	else if (!call.comm && call.seq <= INT64_MAX)
+		call.seq = -call.seq; /* as older tracers count */
+	if (!call.seq || row->start.ns < now.ns - PUSHER_CALL_AGE) {
 		c->lost++; /* nobody could match it */
 		return 0;
 	}
+	c->nameless += !call.comm;
 	if (c->count == PUSHER_CALLS_MAX) { /* a quarter at once, so that it costs little */
 		size_t drop = PUSHER_CALLS_MAX / 4;
 
@@ -104,16 +115,18 @@ int pusher_calls_add(
 
 int pusher_calls_take(struct pusher_calls *c, size_t max, struct push_calls *ret)
 {
-	size_t n = MIN(c->count, max);
-	struct push_call *items = malloc((n ? n : 1) * sizeof(*items));
+	struct push_call *items = malloc(MIN(c->count, max) * sizeof(*items) + 1);
+	bool numbered = c->count && push_call_is_numbered(&c->items[0]);
+	size_t n = 0, kept = 0;
 
 	if (!items)
 		return -ENOMEM;
-	if (n)
-		memcpy(items, c->items, n * sizeof(*items));
-	c->count -= n;
-	if (n)
-		memmove(c->items, c->items + n, c->count * sizeof(*c->items));
+	for (size_t i = 0; i < c->count; i++)
+		if (n < max && push_call_is_numbered(&c->items[i]) == numbered)
+			items[n++] = c->items[i];
+		else
+			c->items[kept++] = c->items[i];
+	c->count = kept;
 	ret->items = items;
 	ret->count = n;
 	ret->lost = c->lost;

@@ -3,7 +3,7 @@
  *
  * (comm, seq) names a collective on all ranks. A Send or Recv has no such number: it is counted by
  * process, communicator, direction and peer, from the recording's first one on, as its other end
- * counts it. */
+ * counts it. What the tracer came too late to number, or to name, is sent with the rank's own count. */
 #pragma once
 
 #include "store/read/nodedb_recent.h"
@@ -19,6 +19,7 @@ struct pusher_calls {
 	struct push_call *items;
 	size_t count, room;
 	uint64_t lost;       /* left out since pusher_calls_take() */
+	uint64_t nameless;   /* taken without a communicator's id, in all */
 	struct idmap points; /* hash of a pair -> its count */
 };
 
@@ -32,5 +33,6 @@ int pusher_calls_points(struct pusher_calls *c, const struct recent_points *p);
 int pusher_calls_add(struct pusher_calls *c, const struct collective_row *row, int32_t world_rank,
 	wall_time now);
 
-/* pusher_calls_take - moves up to @max of them to @ret, whose items the caller frees. */
+/* pusher_calls_take - moves up to @max of them to @ret, whose items the caller frees: numbered ones, or else those that are
+ * not. */
 int pusher_calls_take(struct pusher_calls *c, size_t max, struct push_calls *ret);

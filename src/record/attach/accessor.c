@@ -12,6 +12,12 @@
  * x86-64:  C7 /0 mod 00 imm32   movl $imm, [r64]
  * arm64:   movz wT, #imm                                   then  str wT, [xK]
  *
+ * And for a 64-bit counter that something is added to, past 1 << 12 of a structure:
+ *
+ * x86-64:  REX.W 01 /r mod 10   add [r64 + disp32], r64    or  REX.W 83 /0 mod 10 imm8   addq $imm, [r64 + disp32]
+ * arm64:   add xN, xM, #imm, lsl 12
+ *          ldr xT, [xN, #imm]       add xT, xT, …          then  str xT, [xN, #imm]
+ *
  * Offsets below MIN_OFFSET are not taken: they are saved registers and small structures of the
  * logging around the access. The code is a stranger's: nothing is executed, only matched. */
 #include "record/attach/accessor.h"
@@ -208,6 +214,102 @@ static bool arm_constant(const uint8_t *code, size_t at, size_t n, uint32_t *ret
 		}
 	}
 	return false;
+}
+
+struct counters { /* that code adds to, within a range of offsets */
+	uint32_t min, max;
+	uint32_t offset;
+	size_t distinct;
+};
+
+static void counter_at(struct counters *c, uint32_t offset)
+{
+	if (offset < c->min || offset > c->max || offset % 8 ||
+		(c->distinct && offset == c->offset))
+		return;
+	c->offset = offset;
+	c->distinct++;
+}
+
+static void counters_x86(struct counters *c, const uint8_t *code, size_t len)
+{
+	for (size_t i = 1; i + X86_LOAD <= len; i++) {
+		bool adds_register = code[i] == 0x01;
+		bool adds_constant = code[i] == 0x83 && (code[i + 1] >> 3 & 7) == 0;
+		uint32_t disp;
+		int sib;
+
+		if ((!adds_register && !adds_constant) || code[i + 1] >> 6 != 2 ||
+			!(rex_before(code, i) & REX_W))
+			continue;
+		sib = x86_sib(code, i, len);
+		if (sib < 0 || i + X86_LOAD + (size_t)sib > len)
+			continue;
+		memcpy(&disp, code + i + 2 + sib, sizeof(disp));
+		counter_at(c, disp);
+	}
+}
+
+/* What register @reg has more than another, by the last `add xN, x?, #imm, lsl 12` before @at. */
+static uint32_t arm_page(const uint8_t *code, size_t at, unsigned reg)
+{
+	while (at-- > 0) {
+		uint32_t w = arm_word(code, at);
+
+		if ((w & 0xffc00000) == 0x91400000 && (w & 31) == reg)
+			return (w >> 10 & 0xfff) << 12;
+	}
+	return 0;
+}
+
+/* Is the value that instruction @at loads added to and stored where it was? */
+static bool arm_adds(const uint8_t *code, size_t at, size_t n)
+{
+	uint32_t load = arm_word(code, at);
+	unsigned value = load & 31;
+	bool is_added = false;
+
+	for (size_t k = at + 1; k < n && k <= at + ARM_WINDOW; k++) {
+		uint32_t w = arm_word(code, k);
+
+		/* add xT, xT, xM and add xT, xM, xT; add xT, xT, #imm */
+		if ((w & 0xffe0fc00) == 0x8b000000 && (w & 31) == value &&
+			((w >> 5 & 31) == value || (w >> 16 & 31) == value))
+			is_added = true;
+		if ((w & 0xffc00000) == 0x91000000 && (w & 31) == value && (w >> 5 & 31) == value)
+			is_added = true;
+		if (w == (load & ~UINT32_C(0x00400000)) && is_added)
+			return true;
+	}
+	return false;
+}
+
+static void counters_arm(struct counters *c, const uint8_t *code, size_t len)
+{
+	size_t n = len / 4;
+
+	for (size_t i = 0; i < n; i++) {
+		uint32_t load = arm_word(code, i);
+
+		if ((load & 0xffc00000) == 0xf9400000 && arm_adds(code, i, n))
+			counter_at(
+				c, arm_page(code, i, load >> 5 & 31) + ((load >> 10 & 0xfff) << 3));
+	}
+}
+
+int accessor_counter(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
+	uint32_t *ret)
+{
+	struct counters c = {.min = min, .max = max};
+
+	if (machine == EM_X86_64)
+		counters_x86(&c, code, len);
+	else if (machine == EM_AARCH64)
+		counters_arm(&c, code, len);
+	if (c.distinct != 1)
+		return -ENOENT;
+	*ret = c.offset;
+	return 0;
 }
 
 int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,

@@ -4,7 +4,8 @@
  *
  * That is how rank and size of an NCCL communicator are found that was made before the agent
  * looked: ncclCommUserRank() and ncclCommCount() are such functions in every version. And which constant a function
- * gives: int f(int *ret) { …; *ret = CONSTANT; …}, as ncclGetVersion(). Pure. */
+ * gives: int f(int *ret) { …; *ret = CONSTANT; …}, as ncclGetVersion(). And which counter of a structure a function
+ * advances: void f(struct s *s, …) { …; s->counter += n; …}. Pure. */
 #pragma once
 
 #include <stddef.h>
@@ -22,4 +23,9 @@ int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *
 /* accessor_constant - the first constant from @min to @max that the code stores (32 bits) through a pointer. -ENOENT if
  * there is none. */
 int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
+	uint32_t *ret);
+
+/* accessor_counter - the offset, from @min to @max, of the one 64-bit word of a structure that the code adds to.
+ * -ENOENT if there is none, or more than one. */
+int accessor_counter(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
 	uint32_t *ret);

@@ -10,16 +10,12 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "record/attach/accessor.h"
 #include "record/attach/mark_points.h"
+#include "record/attach/nccl_layout.h"
 #include "record/attach/prologue.h"
 #include "record/discover/elfsym.h"
 #include "record/probe/function.h"
 #include "base/log.h"
-
-#define VERSION_BYTES 128   /* of ncclGetVersion() */
-#define NAMED_SINCE   21600 /* communicators of NCCL hold a name that their ranks share */
-#define NEIGHBOURS    64    /* bytes between fields that belong together */
 
 static const struct probe_library *functions_of(enum target_library_kind kind)
 {
@@ -85,60 +81,6 @@ static uint64_t cheapest_place(struct elfsym *elf, uint64_t offset)
 	if (elfsym_read(elf, offset, code, sizeof(code)) < 0)
 		return offset;
 	return offset + prologue_skip(elfsym_machine(elf), code);
-}
-
-/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told.
- */
-static uint32_t nccl_field(struct elfsym *elf, const char *function)
-{
-	uint8_t code[ACCESSOR_BYTES];
-	uint64_t offset;
-	uint32_t at;
-
-	if (elfsym_offset(elf, function, &offset) < 0 ||
-		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
-		accessor_field(elfsym_machine(elf), code, sizeof(code), &at) < 0)
-		return 0;
-	return at;
-}
-
-/* 22809 for 2.28.9; 0 if it cannot be told. Until 2.8 the code was 2804 for 2.8.4. */
-static uint32_t nccl_version(struct elfsym *elf)
-{
-	uint8_t code[VERSION_BYTES];
-	uint64_t offset;
-	uint32_t version;
-
-	if (elfsym_offset(elf, "ncclGetVersion", &offset) < 0 ||
-		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
-		accessor_constant(elfsym_machine(elf), code, sizeof(code), 2000, 99999, &version) <
-			0)
-		return 0;
-	return version;
-}
-
-static struct wire_nccl_layout nccl_layout(struct elfsym *elf, const char *name)
-{
-	struct wire_nccl_layout l = {
-		.rank_at = nccl_field(elf, "ncclCommUserRank"),
-		.size_at = nccl_field(elf, "ncclCommCount"),
-		.device_at = nccl_field(elf, "ncclCommCuDevice"),
-	};
-
-	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
-	l.valid = l.rank_at && l.size_at &&
-		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
-	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
-		l.device_at = 0;
-	/* The eight bytes before the rank are the communicator's hash from 2.18 on, in 2.16 and 2.17 the magic number
-	 * that its ranks share; before that an address on the heap. */
-	if (l.valid && nccl_version(elf) >= NAMED_SINCE && l.rank_at < l.size_at)
-		l.hash_at = l.rank_at - 8;
-	if (!l.valid)
-		log_warning("cannot locate the rank and size fields in %s: communicators made "
-			    "before the trace, or by ncclCommSplit(), will have no rank",
-			name);
-	return l;
 }
 
 /* A reader of the symbols of @fd, which stays ours. */
@@ -210,8 +152,14 @@ static int resolve_functions(int fd, const char *name, const struct probe_librar
 	}
 	if (!found)
 		return errinfo_set(reterr, -ENOENT, "%s has no functions of %s", name, lib->name);
-	if (lib == &probe_nccl)
-		ret->layout = nccl_layout(elf, name);
+	if (lib == &probe_nccl) {
+		nccl_layout_read(elf, &ret->layout);
+		if (!ret->layout.valid)
+			log_warning(
+				"cannot locate the rank and size fields in %s: communicators made "
+				"before the trace, or by ncclCommSplit(), will have no rank",
+				name);
+	}
 	ret->count = found;
 	return 0;
 }

@@ -121,7 +121,7 @@ static void decode_tcp(const struct wire_tcp *r, struct event *e)
 static void decode_nccl(const struct wire_nccl *r, struct event *e, struct collective *c)
 {
 	e->arg0 = r->bytes;
-	e->arg1 = r->seq;
+	e->arg1 = r->seq > 0 ? (uint64_t)r->seq : 0;
 	e->stream = r->stream;
 	e->stack_hash = r->stack;
 	e->ret = r->ret;
@@ -129,7 +129,7 @@ static void decode_nccl(const struct wire_nccl *r, struct event *e, struct colle
 	*c = (struct collective){
 		.comm = r->comm,
 		.comm_hash = r->comm_hash,
-		.seq = r->seq,
+		.seq = (uint64_t)r->seq,
 		.bytes = r->bytes,
 		.count = r->count,
 		.rank = r->rank,

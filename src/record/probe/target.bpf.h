@@ -28,9 +28,24 @@ struct pending_call {
 /* The arguments of the NCCL call under way; such calls do not nest but for one calling another that
  * repeats it. */
 struct pending_nccl {
-	__u64 comm, out, count, stream, seq, hash;
+	__u64 comm, out, count, stream, hash;
+	__s64 seq;
 	__s32 datatype, reduce_op, root, peer;
 	__s32 rank, nranks;
+};
+
+struct nccl_comm { /* of NCCL: see nccl/nccl.bpf.h */
+	__u64 hash;
+	__u64 seq;      /* collectives so far */
+	__u64 own;      /* of these, seen */
+	__u64 children; /* communicators made from it so far */
+	__s32 rank, nranks;
+	__s32 device;
+	__u32 is_named;    /* hash is what it will stay */
+	__u32 is_late;     /* its beginning was not seen */
+	__u32 is_numbered; /* seq is by the library's counter */
+	__u32 misses;      /* calls at which that was another than expected */
+	__u32 group;       /* nccl_groups at its last call */
 };
 
 struct thread_state {
@@ -49,17 +64,17 @@ struct thread_state {
 	__u64 walk_until; /* bucket of walks at such places: see bucket_take() */
 	__u32 stay_place; /* where it blocked: see place.bpf.h */
 	__u32 places[PLACES];
-	__s32 device;  /* of cudaSetDevice; 0 until it is called, as in CUDA */
-	__u32 fd;      /* of the system call under way that may be a socket's */
-	__u32 syscall; /* its number */
-	__u32 pad2;
+	__s32 device;      /* of cudaSetDevice; 0 until it is called, as in CUDA */
+	__u32 fd;          /* of the system call under way that may be a socket's */
+	__u32 syscall;     /* its number */
+	__u32 nccl_depth;  /* groups of NCCL that are open */
 	__u64 syscall_ns;  /* when it was entered; 0: none */
 	__u64 blocked_ns;  /* time blocked since the thread is known */
 	__u64 blocked_was; /* blocked_ns at that entry */
 	__u64 idle_ns;     /* when the GPU was last known to be idle; 0: it has work since */
 	__u32 after_gap;   /* WIRE_AFTER_GAP: the outermost call under way came after a pause */
-	__u32 pad3;
-	__u64 reclaim_ns; /* since when the thread frees memory itself */
+	__u32 nccl_groups; /* beginnings and ends of outermost groups so far */
+	__u64 reclaim_ns;  /* since when the thread frees memory itself */
 	__u64 compact_ns;
 	__u64 python_thread;  /* its PyThreadState, as found by its last walk; 0: not known */
 	__u32 samples_passed; /* on-CPU samples since the last that was sent */
@@ -67,6 +82,7 @@ struct thread_state {
 	struct ledger ledger;
 	struct stay_sums stays;
 	struct pending_nccl nccl;
+	struct nccl_comm comm; /* that is being entered: not on the stack, which is small */
 	struct arguments
 		arguments; /* of the call that is being begun: not on the stack, which is small */
 	struct pending_call calls[CALL_DEPTH];

@@ -135,7 +135,7 @@ static int read_groups(struct clocks *c, struct errinfo *reterr)
 	/* Only those in which every rank waits for every other. comm 0 names no communicator. */
 	int r = sql_prepare(c->m->out,
 		"SELECT comm, seq, op, node, timestamp + duration + wait_ns FROM collectives"
-		" WHERE seq IS NOT NULL AND comm <> 0 AND wait_ns > 0 AND wait_ns < 86400000000000"
+		" WHERE seq > 0 AND comm <> 0 AND wait_ns > 0 AND wait_ns < 86400000000000"
 		" AND duration < 86400000000000"
 		" AND op IN ('AllReduce', 'AllGather', 'ReduceScatter', 'AlltoAll')"
 		" ORDER BY comm, seq",

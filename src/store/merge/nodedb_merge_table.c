@@ -48,10 +48,11 @@
 	}
 
 static const struct merge_column collectives[] = {MERGE_NODE_COLUMN, TIME("timestamp"), PID("pid"),
-	PID("tid"), INT("comm"), SOME("seq"), {"op", NULL, MERGE_TEXT, 32, false}, SOME("rank"),
-	SOME("nranks"), INT("device"), COUNT("bytes"), COUNT("count"), SOME("datatype"),
-	SOME("reduce_op"), SOME("root"), SOME("peer"), INT("stream"), COUNT("duration"),
-	SOME("wait_ns"), INT("ret_code"), SOME("span_ns")};
+	PID("tid"), INT("comm"), {"seq", "NULL", MERGE_INT, 0, true},
+	{"op", NULL, MERGE_TEXT, 32, false}, SOME("rank"), SOME("nranks"), INT("device"),
+	COUNT("bytes"), COUNT("count"), SOME("datatype"), SOME("reduce_op"), SOME("root"),
+	SOME("peer"), INT("stream"), COUNT("duration"), SOME("wait_ns"), INT("ret_code"),
+	SOME("span_ns")};
 
 static const struct merge_column snapshots[] = {MERGE_NODE_COLUMN, TIME("timestamp"),
 	REAL("cpu_pct"), REAL("mem_pct"), COUNT("mem_avail"), COUNT("swap_mb"), REAL("load_avg"),

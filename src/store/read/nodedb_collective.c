@@ -77,6 +77,13 @@ static bool any_at(sql_stmt *stmt, int column, int64_t *ret)
 	return sql_column_type(stmt, column) == SQL_INT;
 }
 
+/* 0 for NULL; a rank's own numbers are negative. */
+static bool seq_at(sql_stmt *stmt, int64_t *ret)
+{
+	*ret = 0;
+	return sql_column_type(stmt, COL_SEQ) == SQL_NULL || any_at(stmt, COL_SEQ, ret);
+}
+
 static bool op_at(sql_stmt *stmt, uint16_t *ret)
 {
 	char name[40] = "nccl";
@@ -108,8 +115,7 @@ static bool read_numbers(sql_stmt *stmt, int64_t v[COL_COUNT])
 		if (!any_at(stmt, signed_ones[i], &v[signed_ones[i]]))
 			return false;
 	return number_at(stmt, COL_PID, UINT32_MAX, -2, &v[COL_PID]) &&
-	       number_at(stmt, COL_TID, UINT32_MAX, -2, &v[COL_TID]) &&
-	       number_at(stmt, COL_SEQ, INT64_MAX, 0, &v[COL_SEQ]) &&
+	       number_at(stmt, COL_TID, UINT32_MAX, -2, &v[COL_TID]) && seq_at(stmt, &v[COL_SEQ]) &&
 	       number_at(stmt, COL_WAIT, INT64_MAX, -1, &v[COL_WAIT]) &&
 	       number_at(stmt, COL_SPAN, INT64_MAX, 0, &v[COL_SPAN]);
 }

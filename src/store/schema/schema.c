@@ -276,7 +276,8 @@ static const struct {
 		"had ended by then (ended; start_time 0: it was gone). They are in no count"},
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
-		"collective on all ranks; wait_ns is the time the host waited for it in "
+		"collective on all ranks; comm 0: the communicator is not known; seq below 0: the rank's own "
+		"count, of a communicator that was in use before the trace; wait_ns is the time the host waited for it in "
 		"the synchronisation that followed; span_ns the time from the call to the end of a "
 		"synchronisation that waited for it alone, so at least as long as it took; NULL: "
 		"the call has no such value"},

@@ -144,6 +144,14 @@ static struct sql_value int_or_null(int64_t v)
 	return v < 0 ? (struct sql_value){.type = SQL_NULL} : SQL_I(v);
 }
 
+/* Those of one rank are negative. A Send or Recv has none, but for one whose communicator's earlier ones are not known. */
+static struct sql_value number_or_null(const struct collective *c, bool is_point)
+{
+	int64_t seq = (int64_t)c->seq;
+
+	return is_point && seq >= 0 ? (struct sql_value){.type = SQL_NULL} : SQL_I(seq);
+}
+
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr)
 {
@@ -158,11 +166,11 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 	if (!strncmp(name, "nccl", 4))
 		name += 4;
 	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(e->start.ns), SQL_I(e->pid),
-		SQL_I(e->tid), SQL_I(c->comm_hash), int_or_null(is_point ? -1 : (int64_t)c->seq),
-		SQL_S(name), int_or_null(c->rank), int_or_null(c->nranks), SQL_I(e->device),
-		SQL_I(c->bytes), SQL_I(c->count), int_or_null(c->datatype),
-		int_or_null(c->reduce_op), int_or_null(c->root), int_or_null(c->peer),
-		SQL_I(e->stream), SQL_I(e->dur_ns), int_or_null(c->wait_ns), SQL_I(e->ret),
+		SQL_I(e->tid), SQL_I(c->comm_hash), number_or_null(c, is_point), SQL_S(name),
+		int_or_null(c->rank), int_or_null(c->nranks), SQL_I(e->device), SQL_I(c->bytes),
+		SQL_I(c->count), int_or_null(c->datatype), int_or_null(c->reduce_op),
+		int_or_null(c->root), int_or_null(c->peer), SQL_I(e->stream), SQL_I(e->dur_ns),
+		int_or_null(c->wait_ns), SQL_I(e->ret),
 		int_or_null(c->span_ns > 0 ? c->span_ns : -1));
 }
 

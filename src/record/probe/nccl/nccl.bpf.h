@@ -7,8 +7,16 @@
  * that order names each one everywhere: (hash, seq).
  *
  * The hash of a communicator is the library's own, which it holds as soon as all ranks are there. Where that cannot
- * be read, it is a fold of the 128-byte id; that of a child is made from its parent's hash, the number of children
- * before it and the colour, which all its ranks share. */
+ * be read (before 2.18), it is a fold of the 128-byte id; that of a child is made from its parent's hash, the number of
+ * children before it and the colour, which all its ranks share. One whose beginning was not seen has none then.
+ *
+ * One whose beginning was not seen is numbered by the library's own counter of collectives, which is that of its launched
+ * ones: it is read at calls before which none is pending. It is believed while it advances as the calls do. It does not
+ * for collectives that are made of Send and Recv, are empty, or are captured into a graph and launched with it: from then
+ * on, and where there is no counter, the communicator's calls have the numbers of this rank alone, which are negative.
+ *
+ * What is read is the process's own: a forged communicator has the identity and numbers that its process wants, as its
+ * calls are what it wants. No address is followed but the one that the call was given. */
 #pragma once
 
 #include "record/probe/call/arguments.bpf.h"
@@ -18,6 +26,7 @@
 #define NCCL_ID_WORDS    16 /* a unique id is 128 bytes */
 #define NCCL_DEVICES_MAX 16 /* communicators of one ncclCommInitAll() that are followed */
 #define NCCL_HASH_SEED   0x9e3779b97f4a7c15ULL
+#define NCCL_MISSES_MAX  3 /* a group that was open when the agent came makes one */
 
 struct nccl_comm_key {
 	__u64 comm;
@@ -25,13 +34,9 @@ struct nccl_comm_key {
 	__u32 pad;
 };
 
-struct nccl_comm {
+struct nccl_identity { /* as the communicator holds it: commHash, rank, nRanks */
 	__u64 hash;
-	__u64 seq;      /* collectives so far */
-	__u64 children; /* communicators made from it so far */
 	__s32 rank, nranks;
-	__s32 device;
-	__u32 is_named; /* hash is what it will stay */
 };
 
 struct {
@@ -103,37 +108,111 @@ static __always_inline bool nccl_ask(union wire_cookie k, __u64 comm, struct ncc
 	return ret->nranks > 0 && ret->rank >= 0 && ret->rank < ret->nranks;
 }
 
-/* The library's own hash of it. One that is made in a group, or without blocking, has none yet when its constructor
- * returns: then it is asked for again at the next call. */
+/* What names it, if it holds that already: one that is made in a group, or without blocking, does not yet when its
+ * constructor returns. */
+static __always_inline bool nccl_identify(
+	const struct wire_nccl_layout *l, __u64 comm, struct nccl_identity *ret)
+{
+	__u64 magic = 0;
+
+	if (!l || !l->hash_at ||
+		bpf_probe_read_user(ret, sizeof(*ret), (void *)(comm + l->hash_at)) < 0)
+		return false;
+	if (l->has_magic && (bpf_probe_read_user(&magic, sizeof(magic), (void *)comm) < 0 ||
+				    magic != WIRE_NCCL_MAGIC))
+		return false;
+	return ret->hash && ret->nranks > 0 && ret->rank >= 0 && ret->rank < ret->nranks;
+}
+
 static __always_inline void nccl_name(union wire_cookie k, __u64 comm, struct nccl_comm *c)
 {
-	const struct wire_nccl_layout *l;
+	struct nccl_identity id = {};
 
-	if (c->is_named)
+	if (c->is_named || !nccl_identify(nccl_layout(k), comm, &id))
 		return;
-	l = nccl_layout(k);
-	if (!l || !l->hash_at)
-		return;
-	bpf_probe_read_user(&c->hash, sizeof(c->hash), (void *)(comm + l->hash_at));
-	c->is_named = c->hash != 0;
+	c->hash = id.hash;
+	c->is_named = 1;
+}
+
+/* What is seen of it for the first time, or is at the place of one whose end was not seen. */
+static __always_inline void nccl_meet(
+	union wire_cookie k, __u64 comm, struct thread_state *ts, struct nccl_comm *ret)
+{
+	const struct wire_nccl_layout *l = nccl_layout(k);
+
+	ret->hash = ret->seq = ret->own = ret->children = 0;
+	ret->rank = ret->nranks = -1;
+	ret->device = ts->device;
+	ret->is_named = ret->misses = 0;
+	ret->is_late = 1;
+	ret->is_numbered = l && l->count_at;
+	ret->group = ts->nccl_groups - 1;
+	nccl_ask(k, comm, ret);
+	nccl_name(k, comm, ret);
 }
 
 /* The communicator of a call; entered if this is the first that is seen of it. */
-static __always_inline struct nccl_comm *nccl_find(
-	union wire_cookie k, __u64 comm, struct thread_state *ts)
+static __noinline struct nccl_comm *nccl_find(__u64 cookie, __u64 comm, struct thread_state *ts)
 {
+	union wire_cookie k = {.word = cookie};
 	struct nccl_comm_key key = nccl_key(comm);
 	struct nccl_comm *c = bpf_map_lookup_elem(&nccl_comms, &key);
-	struct nccl_comm fresh = {.rank = -1, .nranks = -1, .is_named = 1};
+	struct nccl_identity id = {};
 
+	if (c && c->is_named && nccl_identify(nccl_layout(k), comm, &id) && id.hash != c->hash)
+		nccl_meet(k, comm, ts, c);
 	if (c) {
 		nccl_name(k, comm, c);
 		return c;
 	}
-	fresh.device = ts->device;
-	nccl_ask(k, comm, &fresh);
-	bpf_map_update_elem(&nccl_comms, &key, &fresh, BPF_NOEXIST);
+	nccl_meet(k, comm, ts, &ts->comm);
+	bpf_map_update_elem(&nccl_comms, &key, &ts->comm, BPF_NOEXIST);
 	return bpf_map_lookup_elem(&nccl_comms, &key);
+}
+
+/* Collectives that the library makes of Send and Recv, or does not make at all, are none to its counter. */
+static __always_inline bool nccl_is_counted(union wire_cookie k, __u64 count)
+{
+	return count && k.op != NCCL_ALL_TO_ALL && k.op != NCCL_GATHER && k.op != NCCL_SCATTER;
+}
+
+/* Sets seq by the library's counter, unless calls of this group are pending, which it does not have yet. */
+static __always_inline void nccl_recount(
+	const struct wire_nccl_layout *l, __u64 comm, struct nccl_comm *c, struct thread_state *ts)
+{
+	__u64 launched = 0;
+
+	if (ts->nccl_depth && c->group == ts->nccl_groups)
+		return;
+	if (!l || !l->count_at ||
+		bpf_probe_read_user(&launched, sizeof(launched), (void *)(comm + l->count_at)) <
+			0 ||
+		launched >> 62 || (launched != c->seq && c->own && c->misses++ >= NCCL_MISSES_MAX))
+		c->is_numbered = 0;
+	c->seq = launched;
+}
+
+/* Tells the communicators without a hash of one process apart. */
+static __always_inline __s64 nccl_tag(__u64 comm, const struct nccl_comm *c)
+{
+	return c->hash ? 0 : (__s64)(hash_mix(comm) >> 48) << WIRE_NCCL_TAG;
+}
+
+/* The number of a collective that is called now. */
+static __always_inline __s64 nccl_number(
+	union wire_cookie k, __u64 comm, __u64 count, struct nccl_comm *c, struct thread_state *ts)
+{
+	__s64 own;
+
+	if (c->is_numbered && !nccl_is_counted(k, count))
+		c->is_numbered = 0;
+	if (c->is_numbered)
+		nccl_recount(nccl_layout(k), comm, c, ts);
+	c->group = ts->nccl_groups;
+	own = (__s64)__sync_fetch_and_add(&c->own, 1) + 1;
+	if (c->is_late && !c->is_numbered)
+		return -(own | nccl_tag(comm, c));
+	return (__s64)__sync_fetch_and_add(&c->seq, 1) + 1;
 }
 
 /* The id of ncclCommInitRank() is passed by value: on x86-64 copied onto the stack, leaving the
@@ -155,7 +234,7 @@ static __always_inline void nccl_begin_init(
 static __always_inline void nccl_begin_child(
 	union wire_cookie k, const struct arguments *a, struct thread_state *ts)
 {
-	struct nccl_comm *parent = nccl_find(k, a->words[1], ts);
+	struct nccl_comm *parent = nccl_find(k.word, a->words[1], ts);
 	__s32 colour = k.op == NCCL_COMM_SPLIT ? (__s32)a->words[2] : 0;
 	__u64 before;
 
@@ -199,20 +278,26 @@ static __noinline void nccl_begin(
 		n->nranks = (__s32)a->words[2];
 		n->rank = (__s32)a->words[4]; /* of a rank that joins; -1: of one that was there */
 		return;
-	case WIRE_NCCL_GROUP: return;
+	case WIRE_NCCL_GROUP:
+		if (k.op == NCCL_GROUP_START && ts->nccl_depth++ == 0)
+			ts->nccl_groups++;
+		return;
 	}
 	n->comm = argument_word(a, k.comm);
-	c = nccl_find(k, n->comm, ts);
+	if (k.kind == WIRE_NCCL_COLLECTIVE || k.kind == WIRE_NCCL_POINT)
+		n->count = argument_word(a, k.count);
+	c = nccl_find(k.word, n->comm, ts);
 	if (c) {
 		n->hash = c->hash;
 		n->rank = c->rank;
 		n->nranks = c->nranks;
 		if (k.kind == WIRE_NCCL_COLLECTIVE)
-			n->seq = __sync_fetch_and_add(&c->seq, 1) + 1;
+			n->seq = nccl_number(k, n->comm, n->count, c, ts);
+		else if (k.kind == WIRE_NCCL_POINT && c->is_late)
+			n->seq = -(1 | nccl_tag(n->comm, c));
 	}
 	if (k.kind != WIRE_NCCL_COLLECTIVE && k.kind != WIRE_NCCL_POINT)
 		return;
-	n->count = argument_word(a, k.count);
 	if (k.datatype)
 		n->datatype = (__s32)argument_word(a, k.datatype);
 	n->stream = argument_word(a, k.nccl_stream);
@@ -255,8 +340,10 @@ static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret
 {
 	union wire_cookie k = {.word = cookie};
 	struct pending_nccl *n = &ts->nccl;
-	struct nccl_comm c = {.hash = n->hash, .rank = n->rank, .nranks = n->nranks};
+	struct nccl_comm *c = &ts->comm;
 
+	if (k.op == NCCL_GROUP_END && ts->nccl_depth && --ts->nccl_depth == 0)
+		ts->nccl_groups++;
 	if (k.kind == WIRE_NCCL_END) {
 		struct nccl_comm_key key = nccl_key(n->comm);
 
@@ -265,8 +352,12 @@ static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret
 	}
 	if (ret && ret != NCCL_IN_PROGRESS)
 		return;
+	__builtin_memset(c, 0, sizeof(*c));
+	c->hash = n->hash;
+	c->rank = n->rank;
+	c->nranks = n->nranks;
 	if (k.kind == WIRE_NCCL_INIT_ALL) {
-		nccl_enter_all(ts, &c);
+		nccl_enter_all(ts, c);
 		n->comm = 0; /* the call is none of them alone */
 		return;
 	}
@@ -274,15 +365,15 @@ static __noinline void nccl_end(__u64 cookie, struct thread_state *ts, __s32 ret
 		k.kind != WIRE_NCCL_GROW)
 		return;
 	bpf_probe_read_user(&n->comm, sizeof(n->comm), (void *)n->out);
-	c.device = ts->device;
+	c->device = ts->device;
 	if ((k.kind == WIRE_NCCL_CHILD || k.kind == WIRE_NCCL_GROW) && n->comm) {
-		nccl_ask(k, n->comm, &c);
-		n->rank = c.rank;
-		n->nranks = c.nranks;
+		nccl_ask(k, n->comm, c);
+		n->rank = c->rank;
+		n->nranks = c->nranks;
 	}
-	nccl_name(k, n->comm, &c);
-	n->hash = c.hash;
-	nccl_enter(ts, n->comm, &c);
+	nccl_name(k, n->comm, c);
+	n->hash = c->hash;
+	nccl_enter(ts, n->comm, c);
 }
 
 /* nccl_send - every NCCL call is a record: they are few, and each one matters. False: there was no room. */

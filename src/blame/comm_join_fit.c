@@ -1,0 +1,165 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* comm_join_fit.c - see comm_join_fit.h.
+ *
+ * The shifts that are tried lie around the one that time suggests: wide where clocks have nothing to do with each other.
+ * The error of a shift is the median of how far ends are apart, less what is the same for all of them as far as the clocks
+ * may be wrong by that. Where too few ends are known the entries are taken, less what one rank is always later by. The best
+ * shift must leave far less than calls are apart from each other: some shift is the best of those that are all wrong, too. */
+#include "blame/comm_join_fit.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/macros.h"
+#include "blame/comm_join.h"
+#include "stat/robust.h"
+
+#define NEAR        128                 /* shifts to each side of the one that time suggests */
+#define FAR         1024                /* the same where clocks are not known */
+#define PAIRS_MAX   512                 /* more say no more */
+#define ENTRIES_MIN 20                  /* pairs, where entries stand for ends */
+#define ALIKE       0.95                /* of the pairs must be */
+#define CLEARLY     3                   /* times worse is every other shift */
+#define CLOSE       8                   /* times less than calls are apart is the error */
+#define LOOSE_NS    UINT64_C(100000000) /* clocks that may be further apart suggest no shift */
+
+struct trial {
+	int64_t *gaps; /* of ends, or entries: PAIRS_MAX each */
+	int64_t *entry_gaps;
+	uint64_t *scratch;
+	uint64_t clock_ns; /* how far the clocks may be apart */
+};
+
+static uint64_t clock_error(const struct join_side *a, const struct join_side *b)
+{
+	if (strcmp(a->node, b->node) == 0)
+		return 0;
+	return MIN(a->error_ns, (uint64_t)INT64_MAX / 2) +
+	       MIN(b->error_ns, (uint64_t)INT64_MAX / 2);
+}
+
+static uint64_t distance(int64_t a, int64_t b)
+{
+	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
+}
+
+static int compare_gaps(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return (*x > *y) - (*x < *y);
+}
+
+/* The median of what is left of @gaps when what is the same for all is taken away, up to @common_ns. */
+static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns)
+{
+	int64_t limit = (int64_t)common_ns, middle = 0;
+
+	if (limit) {
+		qsort(gaps, n, sizeof(*gaps), compare_gaps);
+		middle = MAX(MIN(gaps[n / 2], limit), -limit);
+	}
+	for (size_t i = 0; i < n; i++)
+		t->scratch[i] = distance(gaps[i], middle);
+	robust_sort(t->scratch, n);
+	return robust_median(t->scratch, n);
+}
+
+/* UINT64_MAX: it cannot be this shift. */
+static uint64_t try_shift(
+	struct trial *t, const struct join_side *a, const struct join_side *b, int64_t shift)
+{
+	size_t i = a->count, k = b->count, pairs = 0, alike = 0, ends = 0;
+
+	while (i > 0 && k > 0 && pairs < PAIRS_MAX) { /* the newest first */
+		const struct join_point *x = &a->points[i - 1], *y = &b->points[k - 1];
+		int64_t lead = x->number - (y->number + shift);
+
+		if (lead == 0) {
+			t->entry_gaps[pairs++] = x->enter_ns - y->enter_ns;
+			alike += x->what == y->what;
+			if (x->end_ns != JOIN_NO_END && y->end_ns != JOIN_NO_END)
+				t->gaps[ends++] = x->end_ns - y->end_ns;
+			if (pairs == 2 * COMM_JOIN_PAIRS &&
+				(double)alike < ALIKE * (double)pairs - 1)
+				return UINT64_MAX;
+		}
+		i -= lead >= 0;
+		k -= lead <= 0;
+	}
+	if (pairs < COMM_JOIN_PAIRS || (double)alike < ALIKE * (double)pairs)
+		return UINT64_MAX;
+	if (ends >= COMM_JOIN_PAIRS)
+		return error_of(t, t->gaps, ends, t->clock_ns);
+	return pairs >= ENTRIES_MIN ? error_of(t, t->entry_gaps, pairs, INT64_MAX) : UINT64_MAX;
+}
+
+/* The shift by which a call in the middle of the shorter side's time stands beside that of the other side which is nearest
+ * in time. */
+static int64_t shift_by_time(const struct join_side *a, const struct join_side *b)
+{
+	const struct join_point *y = &b->points[b->count / 2], *nearest = &a->points[0];
+	size_t low = 0, high = a->count;
+
+	if (a->points[a->count - 1].enter_ns < y->enter_ns)
+		y = &b->points[b->count - 1];
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (a->points[middle].enter_ns < y->enter_ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	nearest = &a->points[MIN(low, a->count - 1)];
+	if (low > 0 && distance(a->points[low - 1].enter_ns, y->enter_ns) <
+			       distance(nearest->enter_ns, y->enter_ns))
+		nearest = &a->points[low - 1];
+	return nearest->number - y->number;
+}
+
+static void find_shift(struct trial *t, const struct join_side *a, const struct join_side *b,
+	struct join_fit *ret, uint64_t *ret_next)
+{
+	int64_t around = shift_by_time(a, b), width = t->clock_ns > LOOSE_NS ? FAR : NEAR;
+
+	*ret = (struct join_fit){.error_ns = UINT64_MAX};
+	*ret_next = UINT64_MAX;
+	for (int64_t shift = around - width; shift <= around + width; shift++) {
+		uint64_t error = try_shift(t, a, b, shift);
+
+		if (error < ret->error_ns) {
+			*ret_next = ret->error_ns;
+			*ret = (struct join_fit){.shift = shift, .error_ns = error};
+		} else {
+			*ret_next = MIN(*ret_next, error);
+		}
+	}
+}
+
+/* How far its calls are apart. */
+static uint64_t spacing(const struct join_side *s)
+{
+	return distance(s->points[s->count - 1].enter_ns, s->points[0].enter_ns) / (s->count - 1);
+}
+
+int join_fit_find(const struct join_side *a, const struct join_side *b, struct join_fit *ret)
+{
+	_cleanup_free_ int64_t *gaps = calloc(2 * PAIRS_MAX, sizeof(*gaps));
+	_cleanup_free_ uint64_t *scratch = calloc(PAIRS_MAX, sizeof(*scratch));
+	struct trial t = {.gaps = gaps, .scratch = scratch, .clock_ns = clock_error(a, b)};
+	uint64_t next;
+
+	if (!gaps || !scratch)
+		return -ENOMEM;
+	if (a->count < COMM_JOIN_PAIRS || b->count < COMM_JOIN_PAIRS)
+		return -ENOENT;
+	t.entry_gaps = gaps + PAIRS_MAX;
+	find_shift(&t, a, b, ret, &next);
+	return ret->error_ns != UINT64_MAX && ret->error_ns < next / CLEARLY &&
+			       ret->error_ns < spacing(a) / CLOSE
+		       ? 0
+		       : -ENOENT;
+}
