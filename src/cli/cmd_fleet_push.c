@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to node/push. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +10,7 @@
 #include "node/push/pusher.h"
 #include "node/push/pusher_provider.h"
 #include "base/owner.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"
@@ -24,7 +26,7 @@
 struct plan {
 	struct pusher_settings pusher;
 	char node[256];
-	char *default_db, *token, *known;
+	char *default_db, *token, *known, *mark;
 	char provider[16];
 	struct endpoint spans;
 	struct endpoint_fields span_fields;
@@ -36,6 +38,7 @@ static void plan_done(struct plan *p)
 	free(p->default_db);
 	free(p->token);
 	free(p->known);
+	free(p->mark);
 	endpoint_fields_done(&p->span_fields);
 	if (p->config)
 		config_free(p->config);
@@ -171,7 +174,10 @@ static int resolve_mode(
 static void resolve_rest(const struct fleet_push_settings *s, struct pusher_settings *ps)
 {
 	ps->push_interval_ns = s->push_interval_ns;
-	ps->timeout_ns = s->timeout_ns;
+	ps->timeout_ns =
+		s->timeout_ns ? s->timeout_ns : MIN(PUSHER_TIMEOUT_NS, ps->push_interval_ns);
+	ps->replay = s->replay != NULL;
+	ps->replay_rate = (uint32_t)s->replay_rate;
 	ps->window_ns = s->window_ns;
 	ps->poll_interval_ns = s->poll_interval_ns;
 	ps->gpus = (uint32_t)s->gpus;
@@ -187,6 +193,29 @@ static void resolve_rest(const struct fleet_push_settings *s, struct pusher_sett
 	ps->remediate = s->remediate;
 	ps->stream_path = s->remediate_socket;
 	ps->stream_group = s->remediate_gid >= 0 ? (gid_t)s->remediate_gid : SOCKET_NO_GROUP;
+}
+
+/* Beside the recording, one for each place that it is sent to. */
+static int resolve_mark(const struct fleet_push_settings *s, struct plan *p)
+{
+	struct pusher_settings *ps = &p->pusher;
+	uint64_t to = 0;
+
+	if (s->mark) {
+		ps->mark = *s->mark ? s->mark : NULL;
+		return 0;
+	}
+	if (!ps->db)
+		return 0;
+	for (size_t i = 0; i < 3; i++) {
+		const char *text = (const char *[]){ps->endpoint.shown, ps->cluster, ps->node}[i];
+
+		to = hash_number(to ^ hash_bytes(text, strlen(text)));
+	}
+	if (asprintf(&p->mark, "%s.push-%016" PRIx64, ps->db, to) < 0)
+		return -ENOMEM;
+	ps->mark = p->mark;
+	return 0;
 }
 
 static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
@@ -215,10 +244,13 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 		r = pusher_check(ps, reterr);
 	if (r == 0)
 		r = resolve_token(s, p, reterr);
-	if (r == 0 && !s->db && !s->stub)
+	if (r == 0 && s->replay && (s->db || s->stub || s->once))
+		return errinfo_set(reterr, -EINVAL,
+			"--replay names the recording: it goes without --db, --stub and --once");
+	if (r == 0 && !s->db && !s->stub && !s->replay)
 		r = store_default_path(&p->default_db, reterr);
-	ps->db = s->db ? s->db : p->default_db;
-	return r;
+	ps->db = s->replay ? s->replay : s->db ? s->db : p->default_db;
+	return r == 0 ? resolve_mark(s, p) : r;
 }
 
 /* After everything else is known to be right: it asks other machines. */
@@ -233,6 +265,16 @@ static int find_provider(const char *name, struct plan *p, struct errinfo *reter
 	pusher_provider_detect(p->provider);
 	p->pusher.provider = p->provider[0] ? p->provider : NULL;
 	return 0;
+}
+
+/* Its lines come before the sentence of what failed. */
+static int check(const struct pusher_settings *s, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(64 << 10);
+	int r = pusher_probe(s, &out, reterr);
+
+	fputs(buf_str(&out), stdout);
+	return r;
 }
 
 static int fleet_push_run(const struct command *c, void *settings, int argc, char **argv)
@@ -251,7 +293,7 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	if (r == 0)
 		r = find_provider(s->provider, &p, &e);
 	if (r == 0)
-		r = pusher_run(&p.pusher, &e);
+		r = s->check ? check(&p.pusher, &e) : pusher_run(&p.pusher, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
@@ -265,7 +307,9 @@ const struct command cmd_fleet_push = {
 		"programs never wait for it. Stops on Ctrl-C or SIGTERM, after saving the baseline and\n"
 		"sending what is left.\n"
 		"  sudo ingero trace &\n"
-		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1",
+		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1\n"
+		"Started again, also after kill -9, it goes on where it was. --check tries everything and\n"
+		"sends nothing; --replay sends a finished recording.",
 	.options = fleet_push_options,
 	.settings_size = sizeof(struct fleet_push_settings),
 	.defaults = &fleet_push_defaults,

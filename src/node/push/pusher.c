@@ -92,6 +92,19 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr)
 	return s->workload ? check_name("--workload", s->workload, reterr) : 0;
 }
 
+/* A failure is told by the reading of the interval. */
+static void read_calls(struct pusher *p)
+{
+	struct errinfo e = {0};
+
+	if (p->settings->stub)
+		return;
+	if (pusher_resume(p, &e) < 0)
+		log_warning("%s: calls may be sent twice", e.text);
+	if (p->mark_is_settled)
+		(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
+}
+
 /* ---- the end ---- */
 
 static void stop(void *arg)
@@ -118,8 +131,7 @@ static void begin_stop(struct pusher *p)
 	if (p->waits_for_retry)
 		pusher_send_metrics(p);
 	loop_timer_set(p->patience, PUSHER_FLUSH_NS);
-	if (!p->settings->stub)
-		(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
+	read_calls(p);
 	pusher_send_calls(p);
 	pusher_span_stop(p);
 	stop_if_done(p);
@@ -134,6 +146,13 @@ static void on_stop(void *arg)
 		return;
 	}
 	notify_stopping();
+	if (p->settings->replay) { /* the next one goes on here */
+		p->stopping = true;
+		p->result = errinfo_set_exit(&p->why, EXIT_PARTIAL, -EINTR,
+			"broken off: the same command goes on from here");
+		loop_stop(p->loop);
+		return;
+	}
 	pusher_health_save(p);
 	begin_stop(p);
 }
@@ -230,9 +249,12 @@ static void on_look(void *arg)
 	bool is_second = now >= p->second_ns;
 	bool is_busy = r->last_call_ns && now - (uint64_t)r->last_call_ns < BUSY_NS;
 
+	if (p->settings->replay) {
+		pusher_replay_step(p);
+		return;
+	}
 	loop_timer_set(p->look, is_busy ? PUSH_HASTE_NS : SECOND_NS);
-	/* A failure is told by the reading of the interval. */
-	(void)pusher_recording_calls(r, wall_now(), NULL);
+	read_calls(p);
 	if (is_second || r->is_hasty)
 		pusher_send_calls(p);
 	r->is_hasty = false;
@@ -245,6 +267,8 @@ static void on_look(void *arg)
 
 void pusher_sent_calls(struct pusher *p)
 {
+	if (p->settings->replay) /* it looks when the next is due */
+		return;
 	/* A full batch: there may be more. At the end one attempt must do. */
 	if (!p->batch.body.len && p->recording.calls.count)
 		pusher_send_calls(p);
@@ -258,7 +282,7 @@ static void on_poll_due(void *arg)
 
 /* ---- life ---- */
 
-static void pusher_done(struct pusher *p)
+void pusher_done(struct pusher *p)
 {
 	struct loop_timer *const timers[] = {p->tick, p->look, p->poll, p->retry, p->patience};
 
@@ -273,6 +297,7 @@ static void pusher_done(struct pusher *p)
 		if (timers[i])
 			loop_timer_free(timers[i]);
 	pusher_recording_done(&p->recording);
+	pusher_mark_close(&p->mark);
 	buf_done(&p->body);
 	buf_done(&p->batch.body);
 	free(p->metrics_path);
@@ -328,6 +353,10 @@ static void begin(struct pusher *p)
 	strncpy(p->who.node, s->node, sizeof(p->who.node) - 1);
 	if (s->provider)
 		strncpy(p->who.provider, s->provider, sizeof(p->who.provider) - 1);
+	if (s->replay) {
+		loop_timer_set(p->look, 0);
+		return;
+	}
 	loop_timer_set(p->tick, 0);
 	if (!s->stub && !s->once)
 		loop_timer_set(p->look, SECOND_NS);
@@ -341,6 +370,11 @@ static void say_pushed(const struct pusher *p)
 	const struct pusher_counts *c = &p->pushed;
 	char of[5][TEXT_PLURAL_MAX], nameless[TEXT_PLURAL_MAX + 40] = "";
 
+	if (!c->readings && p->complaint[0]) {
+		log_warning("nothing was accepted by %s: %s", p->settings->endpoint.shown,
+			p->complaint);
+		return;
+	}
 	if (p->recording.calls.nameless)
 		snprintf(nameless, sizeof(nameless), " (%s without communicator id)",
 			text_format_plural(of[0], p->recording.calls.nameless, "collectives"));
@@ -356,7 +390,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 {
 	_cleanup_(pusher_done) struct pusher p = {.settings = s,
 		.body = BUF_INIT(PUSHER_BODY_BYTES),
-		.batch.body = BUF_INIT(PUSHER_BODY_BYTES)};
+		.batch.body = BUF_INIT(PUSHER_BODY_BYTES),
+		.mark.fd = -1};
 	int r;
 
 	pusher_recording_init(&p.recording, s->db ? s->db : "", s->window_ns);
@@ -369,6 +404,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 		r = pusher_health_begin(&p, reterr);
 	if (r == 0)
 		r = pusher_stream_open(&p, reterr);
+	if (r == 0)
+		r = pusher_resume(&p, reterr);
 	if (r < 0)
 		return r;
 	begin(&p);
@@ -376,7 +413,9 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 	pusher_say_ready(&p);
 	if (r == 0)
 		r = loop_run(p.loop);
-	if (p.result == 0)
+	if (p.result == 0 && s->replay)
+		pusher_replay_say(&p);
+	else if (p.result == 0)
 		say_pushed(&p);
 	if (r < 0)
 		return errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));

@@ -4,6 +4,8 @@
 
 #include "node/health/health_monitor.h"
 #include "node/push/pusher.h"
+#include "node/push/pusher_chain.h"
+#include "node/push/pusher_mark.h"
 #include "node/push/pusher_recording.h"
 #include "node/push/pusher_reply.h"
 #include "push/push_wire.h"
@@ -14,7 +16,10 @@
 
 struct pusher_batch { /* of calls, from its making until it is acknowledged or refused */
 	struct buf body;
+	uint64_t stream; /* what numbers count, over restarts: the boot that it is sent with */
 	uint64_t number, count;
+	struct pusher_position end; /* the last row in it, or in the one before */
+	uint64_t refused;           /* calls of those before, which the next is to tell of */
 	bool under_way;
 	unsigned failures;
 	uint64_t due_ns; /* monotonic */
@@ -28,7 +33,7 @@ struct pusher_episode { /* a time as a straggler, or degraded, for a span of it 
 enum { EPISODE_STRAGGLER, EPISODE_DEGRADED, EPISODE_COUNT };
 
 struct pusher_counts { /* what the receiver has accepted */
-	uint64_t readings, collectives, incidents, reports, spans;
+	uint64_t readings, collectives, lost, incidents, reports, spans;
 };
 
 struct pusher {
@@ -67,16 +72,18 @@ struct pusher {
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;
 	uint64_t seconds, second_ns; /* done; when the next is due, monotonic */
-	bool chains_under_way;
-	int64_t chains_row; /* of the last of them */
-	size_t chains_count;
+	struct pusher_mark mark;
+	bool mark_is_settled; /* it was read, or there is none to be had */
+	struct pusher_chains chains;
 
 	bool has_pushed;     /* once: then it was said */
 	char complaint[256]; /* the last reason: not said again before complain_ns */
 	uint64_t complain_ns;
 
+	uint64_t replay_due_ns;  /* of the next batch, monotonic */
+	unsigned chain_failures; /* in a row */
 	bool stopping;
-	int result; /* of --once */
+	int result; /* of --once and --replay */
 	struct errinfo why;
 };
 
@@ -104,14 +111,16 @@ void pusher_say_ready(const struct pusher *p); /* to the service manager */
 /* ---- pusher_send.c: requests and their replies ---- */
 
 int pusher_send_open(struct pusher *p, struct errinfo *reterr);
+/* pusher_reason - the sentence of a failed exchange, or of a status that is no success. */
+const char *pusher_reason(const struct pusher *p, char out[256], const struct http_response *r,
+	int err, const struct errinfo *e);
 void pusher_send_metrics(struct pusher *p);
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
 /* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
 void pusher_send_calls(struct pusher *p);
 void pusher_send_report(struct pusher *p, const struct push_report *r);
-/* pusher_send_chains - they end with the recording's row @row, which is noted when they are delivered. */
-void pusher_send_chains(
-	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
+/* pusher_send_chains - pusher_chain_sent() is told what became of them. */
+void pusher_send_chains(struct pusher *p, const struct push_chain *chains, size_t count);
 void pusher_send_poll(struct pusher *p);
 void pusher_send_span(struct pusher *p, const struct push_span *s);
 
@@ -134,10 +143,26 @@ void pusher_report_step(struct pusher *p);
 /* ---- pusher_chain.c: incidents that are explained ---- */
 
 void pusher_chain_step(struct pusher *p);
+/* pusher_chain_sent - @is_over: they were taken, or refused for good. */
+void pusher_chain_sent(struct pusher *p, bool is_over);
+
+/* ---- pusher_resume.c: where an earlier run of the agent was ---- */
+
+/* pusher_resume - reads what it has noted, once. -EBUSY: it is still running, with a sentence. */
+int pusher_resume(struct pusher *p, struct errinfo *reterr);
+/* pusher_resume_note - what is to be known after a restart: @batch is under way; NULL: none is. */
+int pusher_resume_note(struct pusher *p, const struct buf *batch);
+
+/* ---- pusher_replay.c: a finished recording ---- */
+
+/* pusher_replay_step - sends what is due and looks again later; at the end it stops the loop. */
+void pusher_replay_step(struct pusher *p);
+void pusher_replay_say(const struct pusher *p);
 
 /* ---- pusher.c ---- */
 
 /* pusher_pushed - the push of this interval has ended: 0, or why it failed. */
 void pusher_pushed(struct pusher *p, int err, const char *why);
+void pusher_done(struct pusher *p);
 /* pusher_sent_calls - nothing of the calls is under way any more. */
 void pusher_sent_calls(struct pusher *p);
