@@ -27,7 +27,7 @@
 #define TOGETHER      0.5
 #define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
-#define UNEVEN_SPREAD 0.035
+#define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
 #define UNEVEN_NAMED  3 /* the moving load costs so much more than who is named */

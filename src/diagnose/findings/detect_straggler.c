@@ -16,6 +16,7 @@
 #include <string.h>
 
 #include "diagnose/findings/straggler_link.h"
+#include "diagnose/findings/straggler_load.h"
 #include "diagnose/compose/detector.h"
 #include "diagnose/findings/doing.h"
 #include "base/text.h"
@@ -27,8 +28,6 @@
 #define LOW_SHARE    0.01
 #define CLEARED      4 /* named */
 #define NAMED        3 /* ranks that are late together */
-#define UNEVEN_STEPS 20
-#define UNEVEN_SURE  0.5
 #define OWN_MIN_NS   (200 * NS_PER_US)
 
 struct culprits {                          /* suspects that are late together */
@@ -379,63 +378,10 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 	return 0;
 }
 
-/* Who was slowest in a step changes with every step: that is told, and nobody is named for it. */
-static void report_uneven(
-	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
-{
-	const struct blame *b = &j->blame;
-	double share = b->uneven_share;
-	const struct collective_row *row = j->rows[0];
-	char lost[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX], apart[TEXT_MAX], lasting[TEXT_MAX],
-		op[32];
-	struct incident *inc;
-
-	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
-		return;
-	inc = incident_begin(out, PROBLEM_STRAGGLER);
-	if (!inc)
-		return;
-	incident_id(inc, row->pid, row->start.ns);
-	inc->last.ns = j->rows[j->call_count - 1]->start.ns;
-	inc->severity = share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
-	inc->source = SOURCE_NCCL;
-	inc->op = row->op;
-	inc->calls = j->call_count;
-	inc->count = b->steps;
-	inc->unit = "steps";
-	inc->culprit_rank = -1;
-	inc->excess_ns = b->uneven_ns;
-	inc->explained = 1;
-	inc->completeness = completeness_of_sources(in->rec->books, OF_SOURCE(SOURCE_NCCL));
-	inc->confidence = b->confidence * completeness_weight(inc->completeness);
-	text_format_duration(lost, b->uneven_ns);
-	text_format_duration(step, b->step_ns);
-	text_format_percent(part, MIN(share, 1.0));
-	text_format_percent(apart, b->spread_step);
-	text_format_percent(lasting, b->spread_lasting);
-	snprintf(inc->summary, sizeof(inc->summary),
-		"the load moves between %zu ranks: in every step another one is slowest; the job was stalled for %s, %s of the time",
-		j->worker_count, lost, part);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"uneven load: ranks with the same work are %s apart in a step, but only %s over all %u steps: no rank is to blame",
-		apart, lasting, b->steps);
-	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size. Give each rank the same amount of work in each step.",
-		j->call_count, j->worker_count, b->steps, step);
-	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
-		wire_op_name(SOURCE_NCCL, row->op, op), "the first of %zu communications",
-		j->call_count);
-	incident_sql(inc,
-		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
-	incident_keep(out, inc);
-}
-
 static int report_job(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
 {
-	if (j->blame.uneven_ns)
-		report_uneven(in, j, out);
+	straggler_load_report(in, j, out);
 	straggler_link_report(in, j, out);
 	for (size_t i = 0; i < j->blame.suspect_count; i++) {
 		struct culprits c = cause_of(&j->blame, i);
