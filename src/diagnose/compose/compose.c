@@ -7,6 +7,7 @@
 
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/compose/rank_story.h"
+#include "diagnose/accounts/home.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
@@ -405,8 +406,19 @@ static bool is_same_wait(const struct time_finding *a, const struct time_finding
 	       a->contrast == b->contrast && a->problem == b->problem;
 }
 
+/* Whether @g, of a rank of the same job, is why @f waits: it is its own doing, costs as much, and their slow steps are
+ * the same. */
+static bool is_awaited(const struct time_findings *of_f, const struct time_finding *f,
+	const struct time_findings *of_g, const struct time_finding *g)
+{
+	return f->contrast == CONTRAST_SLOW && g->contrast == CONTRAST_SLOW &&
+	       rank_story_is_wait(f->delay.kind) && !rank_story_is_wait(g->delay.kind) &&
+	       (double)g->lost_ns >= COVERED_SHARE * (double)f->lost_ns &&
+	       rank_story_together(of_f->account, of_g->account);
+}
+
 /* Ranks of one job that wait alike wait for the same: it is told of the one that lost most, *ret_alike others with
- * it. False: it is told of another. */
+ * it; or of the one that they all wait for. False: it is told of another. */
 static bool is_first_of_job(const struct time_findings *list, size_t n, size_t at,
 	const struct time_finding *f, const struct stories *t, int *ret_alike)
 {
@@ -416,11 +428,17 @@ static bool is_first_of_job(const struct time_findings *list, size_t n, size_t a
 	for (size_t i = 0; i < n; i++) {
 		uint32_t other = list[i].account->pid;
 
-		if (i == at || !rank_jobs_meet(&t->jobs, own, other))
+		if (i == at || !rank_jobs_same(list[at].rec, &t->jobs, own, other))
 			continue;
 		for (int k = 0; k < list[i].count; k++) {
 			const struct time_finding *g = &list[i].items[k];
 
+			if (is_awaited(&list[at], f, &list[i], g))
+				return false;
+			if (is_awaited(&list[i], g, &list[at], f)) {
+				++*ret_alike;
+				break;
+			}
 			if (!is_same_wait(f, g) || g->is_harmless != f->is_harmless ||
 				is_told(&list[i], g, t))
 				continue;
@@ -431,6 +449,24 @@ static bool is_first_of_job(const struct time_findings *list, size_t n, size_t a
 		}
 	}
 	return true;
+}
+
+/* It keeps @waiting other ranks of its job waiting. */
+static void put_rank(const struct recording *rec, const struct time_findings *of, int waiting,
+	struct incident *inc)
+{
+	const struct process_home *h = home_of(rec, of->account->pid);
+	char was[sizeof(inc->summary)];
+
+	memcpy(was, inc->summary, sizeof(was));
+	inc->culprit_rank = h ? h->rank : -1;
+	if (inc->culprit_rank >= 0)
+		snprintf(inc->summary, sizeof(inc->summary),
+			"%s; %d other rank%s wait%s for rank %d", was, waiting,
+			waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", inc->culprit_rank);
+	else
+		snprintf(inc->summary, sizeof(inc->summary), "%s; %d other rank%s wait%s for it",
+			was, waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
 }
 
 static void tell(const struct time_findings *list, size_t n, size_t at,
@@ -448,6 +484,10 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 	if (!alike || out->count == had)
 		return;
 	inc = &out->items[had];
+	if (!rank_story_is_wait(f->delay.kind)) {
+		put_rank(list[at].rec, &list[at], alike, inc);
+		return;
+	}
 	len = strlen(inc->explanation);
 	snprintf(inc->explanation + len, sizeof(inc->explanation) - len,
 		" %d other rank%s of the job wait%s likewise.", alike, alike == 1 ? "" : "s",

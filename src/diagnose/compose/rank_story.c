@@ -10,8 +10,9 @@
 #define COVERED_SHARE 0.5 /* of what a rank lost by waiting: then who is late is the reason */
 #define CAUSE_SHARE                                                                                \
 	0.25 /* of what the job stood still: less of the rank's own is not why it is late */
-#define WAIT_WEIGHT 0.5
-#define PEERS_MAX   256
+#define WAIT_WEIGHT    0.5
+#define TOGETHER_SHARE 0.6
+#define PEERS_MAX      256
 
 #define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
 
@@ -179,4 +180,31 @@ bool rank_story_tells(const struct rank_jobs *jobs, const struct incident *story
 		return false; /* what the late one waits for itself is its own */
 	return story->severity >= SEVERITY_MEDIUM ||
 	       (double)story->excess_ns >= COVERED_SHARE * (double)f->lost_ns;
+}
+
+bool rank_story_together(const struct step_account *a, const struct step_account *b)
+{
+	uint64_t slow = 0, both = 0;
+
+	for (size_t i = 0, k = 0; i < a->mark_count; i++) {
+		const struct step_mark *m = &a->marks[i];
+		int64_t end = m->start.ns + (int64_t)m->dur_ns;
+
+		if (!m->is_slow)
+			continue;
+		slow += m->dur_ns;
+		while (k < b->mark_count &&
+			b->marks[k].start.ns + (int64_t)b->marks[k].dur_ns <= m->start.ns)
+			k++;
+		for (size_t at = k; at < b->mark_count && b->marks[at].start.ns < end; at++) {
+			const struct step_mark *o = &b->marks[at];
+			int64_t until = MIN(end, o->start.ns + (int64_t)o->dur_ns);
+
+			int64_t from = MAX(m->start.ns, o->start.ns);
+
+			if (o->is_slow && until > from)
+				both += (uint64_t)(until - from);
+		}
+	}
+	return slow && (double)both >= TOGETHER_SHARE * (double)slow;
 }

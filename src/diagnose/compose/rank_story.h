@@ -27,3 +27,6 @@ bool rank_story_tells(const struct rank_jobs *jobs, const struct incident *story
 
 /* rank_story_is_wait - whether a process that waits for another rank may lose its time to @kind. */
 bool rank_story_is_wait(enum delay_kind kind);
+
+/* rank_story_together - whether most of what is slow of @a is while @b is slow. */
+bool rank_story_together(const struct step_account *a, const struct step_account *b);

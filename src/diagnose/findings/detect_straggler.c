@@ -91,13 +91,13 @@ static void who_text(
 	size_t len, named = 0, all = 0;
 	int32_t stage = c->worst->stage;
 
-	if (j->blame.kind != BLAME_STAGE) {
+	for (size_t i = 0; i < j->worker_count; i++)
+		all += j->blame.stage_of[i] == stage;
+	if (j->blame.kind != BLAME_STAGE || all < 2) {
 		ranks_text(j, c, out, size);
 		return;
 	}
 	len = (size_t)snprintf(out, size, "stage %d (ranks ", stage);
-	for (size_t i = 0; i < j->worker_count; i++)
-		all += j->blame.stage_of[i] == stage;
 	for (size_t i = 0; i < j->worker_count && named < 2 && len < size; i++) {
 		if (j->blame.stage_of[i] != stage)
 			continue;
@@ -381,11 +381,13 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 static int report_job(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
 {
-	straggler_load_report(in, j, out);
+	int r = straggler_load_report(in, j, out);
+
+	if (r < 0)
+		return r;
 	straggler_link_report(in, j, out);
 	for (size_t i = 0; i < j->blame.suspect_count; i++) {
 		struct culprits c = cause_of(&j->blame, i);
-		int r;
 
 		if (c.worst->cause != i || (c.share < LOW_SHARE && c.worst->period < 2))
 			continue;

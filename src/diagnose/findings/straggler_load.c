@@ -157,14 +157,17 @@ static bool is_told(const struct blame *b)
 	return b->suspect_count && b->suspects[0].share >= MEDIUM_SHARE;
 }
 
-void straggler_load_report(
+int straggler_load_report(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
 {
 	struct straggler_work w;
+	int r = straggler_work_find(in->rec, in->accounts, j, &w);
 
-	straggler_work_find(in->accounts, j, &w);
+	if (r < 0)
+		return r;
 	if (j->blame.uneven_ns || (w.moves && !is_told(&j->blame)))
 		report_uneven(in, j, &w, out);
 	else if (w.late != UINT32_MAX && !is_told(&j->blame))
 		report_late(in, j, &w, out);
+	return 0;
 }

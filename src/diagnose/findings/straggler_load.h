@@ -6,8 +6,8 @@
 #include "diagnose/findings/straggler_job.h"
 #include "diagnose/compose/detector.h"
 
-/* straggler_load_report - load that moves (nobody is named for it), else the rank whose GPU is late. */
-void straggler_load_report(
+/* straggler_load_report - load that moves (nobody is named for it), else the rank whose GPU is late. 0 or -ENOMEM. */
+int straggler_load_report(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out);
 
 /* What the ranks' steps say about the work that they give their GPUs (straggler_work.c). */
@@ -25,5 +25,5 @@ struct straggler_work {
 	double moved_share;
 };
 
-void straggler_work_find(const struct step_report *accounts, const struct straggler_job *j,
-	struct straggler_work *ret);
+int straggler_work_find(const struct recording *rec, const struct step_report *accounts,
+	const struct straggler_job *j, struct straggler_work *ret); /* 0 or -ENOMEM */

@@ -8,8 +8,10 @@
  * another rank's in every step. */
 #include "diagnose/findings/straggler_load.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/macros.h"
 #include "base/search.h"
@@ -17,14 +19,15 @@
 
 #define RANKS_MAX     256
 #define STEPS_LOOKED  1024 /* of each rank */
-#define COUNTED_LEAST 4    /* steps whose launches are known */
+#define COUNTED_LEAST 6    /* steps whose launches are known */
 #define MORE_LAUNCHES 1.0  /* a step */
 #define MORE_SHARE    0.01
 #define LEVEL_SHARE   0.05 /* where there is nothing before to compare with */
 #define MORE_BYTES    0.1
 #define CLEARLY       4 /* times what any peer has more */
 #define MOVES_STEPS   20
-#define MOVES_FIT     0.5 /* correlation of the largest input and the length of steps */
+#define ABOVE         1.01 /* times the median: an input that is the largest */
+#define MOVES_FIT     0.5  /* correlation of the largest input and the length of steps */
 #define MOVES_SHARE   0.03
 #define MOVES_TOP                                                                                  \
 	0.6 /* of the steps, in which one rank has the largest input: more is its own load */
@@ -36,18 +39,61 @@ struct rank {
 	double bytes[2];
 };
 
-static double median_launches(const struct step_account *a, bool is_slow)
+/* The step of @a that @ns lies in; SIZE_MAX: none. */
+static size_t step_of(const struct step_account *a, int64_t ns)
+{
+	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
+
+	return after && ns < a->marks[after - 1].start.ns + (int64_t)a->marks[after - 1].dur_ns
+		       ? after - 1
+		       : SIZE_MAX;
+}
+
+/* Launches of each step, as far as they were counted. */
+static void sum_launches(const struct recording *rec, const struct step_account *a, uint64_t *sums)
+{
+	memset(sums, 0, a->mark_count * sizeof(*sums));
+	for (size_t i = 0; i < rec->ledger_count; i++) {
+		const struct ledger_row *r = &rec->ledger[i];
+		size_t at = r->pid == a->pid && r->launches
+				    ? step_of(a, r->start.ns + (int64_t)(r->dur_ns / 2))
+				    : SIZE_MAX;
+
+		if (at != SIZE_MAX)
+			sums[at] += r->launches;
+	}
+}
+
+/* Of steps that are slow, or are not, those left out that have none; 0: too few have. */
+static double median_of(const struct step_account *a, bool is_slow, const uint64_t *values)
 {
 	uint64_t list[STEPS_LOOKED];
 	size_t n = 0;
 
-	for (size_t i = 0; i < a->mark_count && n < STEPS_LOOKED; i++)
-		if (a->marks[i].is_slow == is_slow && a->marks[i].launches)
-			list[n++] = a->marks[i].launches;
+	for (size_t i = 0; i < a->mark_count && n < STEPS_LOOKED; i++) {
+		uint64_t value = values ? values[i] : a->marks[i].copy_bytes;
+
+		if (a->marks[i].is_slow == is_slow && value)
+			list[n++] = value;
+	}
 	if (n < COUNTED_LEAST)
 		return 0;
 	robust_sort(list, n);
 	return (double)robust_median(list, n);
+}
+
+static int fill_rank(const struct recording *rec, struct rank *r)
+{
+	_cleanup_free_ uint64_t *sums = calloc(r->a->mark_count + 1, sizeof(*sums));
+
+	if (!sums)
+		return -ENOMEM;
+	sum_launches(rec, r->a, sums);
+	for (int slow = 0; slow < 2; slow++) {
+		r->launches[slow] = median_of(r->a, slow, sums);
+		r->bytes[slow] = median_of(r->a, slow, NULL);
+	}
+	return 0;
 }
 
 static size_t list_ranks(
@@ -61,10 +107,7 @@ static size_t list_ranks(
 
 			if (a->pid != j->workers[w].pid || a->origin == STEP_BY_TIME)
 				continue;
-			ret[n++] = (struct rank){.a = a,
-				.worker = w,
-				.launches = {median_launches(a, false), median_launches(a, true)},
-				.bytes = {a->ordinary_bytes, a->slow_bytes}};
+			ret[n++] = (struct rank){.a = a, .worker = w};
 			break;
 		}
 	return n;
@@ -157,74 +200,87 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 	ret->since_ns = has_slow ? ranks[at].a->slow_first.ns : 0;
 }
 
-/* Bytes that @a copied in its step that is at @ns; 0: there is none. */
-static uint64_t bytes_at(const struct step_account *a, int64_t ns)
-{
-	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
-	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
-
-	return m && ns < m->start.ns + (int64_t)m->dur_ns ? m->copy_bytes : 0;
-}
-
 struct sums {
 	double n, x, y, xx, xy, yy, above; /* above: of the largest input over the median */
 };
 
-static void find_moves(const struct rank *ranks, size_t n, struct straggler_work *ret)
+/* Bytes that all ranks copied in the step of the first one that is @k-th; false: not all are known. */
+static bool bytes_in(const struct rank *ranks, size_t n, size_t k, uint64_t *ret)
+{
+	const struct step_mark *m = &ranks[0].a->marks[k];
+
+	for (size_t i = 0; i < n; i++) {
+		size_t at = step_of(ranks[i].a, m->start.ns + (int64_t)m->dur_ns / 2);
+
+		ret[i] = at == SIZE_MAX ? 0 : ranks[i].a->marks[at].copy_bytes;
+		if (!ret[i])
+			return false;
+	}
+	return true;
+}
+
+/* How well the largest input of a step goes with the length of the @lag-th after it: where a step is counted from its
+ * optimizer on, the GPU works on an input in the next one. */
+static double fit_of(const struct rank *ranks, size_t n, size_t lag, struct straggler_work *ret)
 {
 	const struct step_account *a = ranks[0].a;
 	uint32_t top[RANKS_MAX] = {0}, most = 0;
-	double slope, fit, scale;
 	struct sums s = {0};
+	double scale, slope;
 
-	for (size_t k = 0; k < a->mark_count; k++) {
-		int64_t middle = a->marks[k].start.ns + (int64_t)a->marks[k].dur_ns / 2;
-		uint64_t bytes[RANKS_MAX];
+	for (size_t k = 0; k + lag < a->mark_count; k++) {
+		uint64_t bytes[RANKS_MAX], middle;
+		double x, y = (double)a->marks[k + lag].dur_ns;
 		size_t largest = 0;
-		double x, y = (double)a->marks[k].dur_ns;
-		bool all = true;
 
-		for (size_t i = 0; i < n; i++) {
-			bytes[i] = bytes_at(ranks[i].a, middle);
-			all = all && bytes[i];
-			largest = bytes[i] > bytes[largest] ? i : largest;
-		}
-		if (!all)
+		if (!bytes_in(ranks, n, k, bytes))
 			continue;
+		for (size_t i = 1; i < n; i++)
+			largest = bytes[i] > bytes[largest] ? i : largest;
 		x = (double)bytes[largest];
 		robust_sort(bytes, n);
-		if (x > 1.01 * (double)bytes[(n - 1) / 2])
-			top[largest]++;
+		middle = bytes[(n - 1) / 2];
+		top[largest] += x > ABOVE * (double)middle;
 		s = (struct sums){s.n + 1, s.x + x, s.y + y, s.xx + x * x, s.xy + x * y,
-			s.yy + y * y, s.above + x - (double)bytes[(n - 1) / 2]};
+			s.yy + y * y, s.above + x - (double)middle};
 	}
 	for (size_t i = 0; i < n; i++)
 		most = MAX(most, top[i]);
-	if (s.n < MOVES_STEPS || most > MOVES_TOP * s.n)
-		return;
 	scale = s.n * s.xx - s.x * s.x;
-	slope = scale > 0 ? (s.n * s.xy - s.x * s.y) / scale : 0;
-	fit = scale > 0 && s.n * s.yy > s.y * s.y
-		      ? (s.n * s.xy - s.x * s.y) / sqrt(scale * (s.n * s.yy - s.y * s.y))
-		      : 0;
+	if (s.n < MOVES_STEPS || most > MOVES_TOP * s.n || scale <= 0 || s.n * s.yy <= s.y * s.y)
+		return 0;
+	slope = (s.n * s.xy - s.x * s.y) / scale;
 	ret->moved_ns = (uint64_t)MAX(slope * s.above, 0.0);
-	ret->moved_share = s.y > 0 ? (double)ret->moved_ns / s.y : 0;
-	ret->moves = fit >= MOVES_FIT && ret->moved_share >= MOVES_SHARE;
+	ret->moved_share = (double)ret->moved_ns / s.y;
+	return (s.n * s.xy - s.x * s.y) / sqrt(scale * (s.n * s.yy - s.y * s.y));
 }
 
-void straggler_work_find(const struct step_report *accounts, const struct straggler_job *j,
-	struct straggler_work *ret)
+static void find_moves(const struct rank *ranks, size_t n, struct straggler_work *ret)
+{
+	for (size_t lag = 0; !ret->moves && lag < 2; lag++)
+		ret->moves =
+			fit_of(ranks, n, lag, ret) >= MOVES_FIT && ret->moved_share >= MOVES_SHARE;
+}
+
+int straggler_work_find(const struct recording *rec, const struct step_report *accounts,
+	const struct straggler_job *j, struct straggler_work *ret)
 {
 	struct rank ranks[RANKS_MAX];
 	size_t n = list_ranks(accounts, j, ranks);
+	int r = 0;
 
 	*ret = (struct straggler_work){.late = UINT32_MAX};
 	if (n < 2 || n < j->worker_count)
-		return;
+		return 0;
+	for (size_t i = 0; r == 0 && i < n; i++)
+		r = fill_rank(rec, &ranks[i]);
+	if (r < 0)
+		return r;
 	find_lost(ranks, n, ret);
 	ret->share = (double)ret->lost_ns /
 		     (double)MAX(ranks[0].a->last.ns - ranks[0].a->first.ns, INT64_C(1));
 	find_moves(ranks, n, ret);
 	if (!ret->moves && j->blame.stages == 1)
 		find_late(ranks, n, ret);
+	return 0;
 }
