@@ -3,8 +3,7 @@
  * end together: only what ranks launch and copy tells.
  *
  * A rank whose steps have more launches, or copy more, since they are slow, while those of its peers do not, has the
- * late GPU; where no step is slow, one that has more than all its peers. Counts of launches are medians of the steps in
- * which all were counted. Load moves if steps are as long as the largest input of all ranks is large, and that is
+ * late GPU; where no step is slow, one that has more than all its peers. Load moves if steps are as long as the largest input of all ranks is large, and that is
  * another rank's in every step. */
 #include "diagnose/findings/straggler_load.h"
 
@@ -64,8 +63,9 @@ static void sum_launches(const struct recording *rec, const struct step_account 
 	}
 }
 
-/* Of steps that are slow, or are not, those left out that have none; 0: too few have. */
-static double median_of(const struct step_account *a, bool is_slow, const uint64_t *values)
+/* Of steps that are slow, or are not, those left out that have none; 0: too few have. Counting begins and ends within
+ * steps, which then have a part of their launches: whole ones are in the upper part. */
+static double usual_in_step(const struct step_account *a, bool is_slow, const uint64_t *values)
 {
 	uint64_t list[STEPS_LOOKED];
 	size_t n = 0;
@@ -79,7 +79,7 @@ static double median_of(const struct step_account *a, bool is_slow, const uint64
 	if (n < COUNTED_LEAST)
 		return 0;
 	robust_sort(list, n);
-	return (double)robust_median(list, n);
+	return (double)list[values ? n * 4 / 5 : n / 2];
 }
 
 static int fill_rank(const struct recording *rec, struct rank *r)
@@ -90,8 +90,8 @@ static int fill_rank(const struct recording *rec, struct rank *r)
 		return -ENOMEM;
 	sum_launches(rec, r->a, sums);
 	for (int slow = 0; slow < 2; slow++) {
-		r->launches[slow] = median_of(r->a, slow, sums);
-		r->bytes[slow] = median_of(r->a, slow, NULL);
+		r->launches[slow] = usual_in_step(r->a, slow, sums);
+		r->bytes[slow] = usual_in_step(r->a, slow, NULL);
 	}
 	return 0;
 }
