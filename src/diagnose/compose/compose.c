@@ -7,7 +7,6 @@
 
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/compose/rank_story.h"
-#include "diagnose/accounts/home.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
@@ -451,24 +450,6 @@ static bool is_first_of_job(const struct time_findings *list, size_t n, size_t a
 	return true;
 }
 
-/* It keeps @waiting other ranks of its job waiting. */
-static void put_rank(const struct recording *rec, const struct time_findings *of, int waiting,
-	struct incident *inc)
-{
-	const struct process_home *h = home_of(rec, of->account->pid);
-	char was[sizeof(inc->summary)];
-
-	memcpy(was, inc->summary, sizeof(was));
-	inc->culprit_rank = h ? h->rank : -1;
-	if (inc->culprit_rank >= 0)
-		snprintf(inc->summary, sizeof(inc->summary),
-			"%s; %d other rank%s wait%s for rank %d", was, waiting,
-			waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", inc->culprit_rank);
-	else
-		snprintf(inc->summary, sizeof(inc->summary), "%s; %d other rank%s wait%s for it",
-			was, waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
-}
-
 static void tell(const struct time_findings *list, size_t n, size_t at,
 	const struct time_finding *f, double completeness, const struct stories *t,
 	struct incident_list *out)
@@ -485,7 +466,7 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 		return;
 	inc = &out->items[had];
 	if (!rank_story_is_wait(f->delay.kind)) {
-		put_rank(list[at].rec, &list[at], alike, inc);
+		rank_story_awaited(list[at].rec, alike, inc);
 		return;
 	}
 	len = strlen(inc->explanation);

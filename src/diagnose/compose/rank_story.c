@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/accounts/home.h"
 #include "diagnose/sentences/delay_text.h"
 
 #define COVERED_SHARE 0.5 /* of what a rank lost by waiting: then who is late is the reason */
@@ -207,4 +208,17 @@ bool rank_story_together(const struct step_account *a, const struct step_account
 		}
 	}
 	return slow && (double)both >= TOGETHER_SHARE * (double)slow;
+}
+
+void rank_story_awaited(const struct recording *rec, int waiting, struct incident *inc)
+{
+	const struct process_home *h = home_of(rec, inc->pid);
+	char was[sizeof(inc->summary)], who[32] = "it";
+
+	memcpy(was, inc->summary, sizeof(was));
+	inc->culprit_rank = h ? h->rank : -1;
+	if (inc->culprit_rank >= 0)
+		snprintf(who, sizeof(who), "rank %d", inc->culprit_rank);
+	snprintf(inc->summary, sizeof(inc->summary), "%s; %d other rank%s wait%s for %s", was,
+		waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", who);
 }

@@ -30,3 +30,6 @@ bool rank_story_is_wait(enum delay_kind kind);
 
 /* rank_story_together - whether most of what is slow of @a is while @b is slow. */
 bool rank_story_together(const struct step_account *a, const struct step_account *b);
+
+/* rank_story_awaited - @inc is why @waiting other ranks of its process's job wait: it says so, and which rank it is. */
+void rank_story_awaited(const struct recording *rec, int waiting, struct incident *inc);
