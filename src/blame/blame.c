@@ -23,6 +23,8 @@ static int look(struct job *j, struct blame *b)
 
 	r = r < 0 ? r : blame_match(j);
 	r = r < 0 ? r : blame_clocks(j);
+	if (r == 0)
+		blame_waits(j);
 	r = r < 0 ? r : blame_steps(j);
 	r = r < 0 ? r : blame_roles(j);
 	if (r < 0 || j->step_count < STEPS_MIN)

@@ -23,6 +23,8 @@ struct blame_worker {
 	uint32_t pid;
 	int64_t offset_ns; /* to be added to its times for the common clock */
 	uint64_t error_ns; /* how wrong that may be */
+	uint64_t
+		step_ns; /* how long its steps are, as the engine has them (diagnose/units); 0: not known */
 };
 
 struct blame_call { /* one communication of one worker */
@@ -34,7 +36,7 @@ enum blame_kind {
 	BLAME_NONE,    /* nobody: the job runs as evenly as its parts */
 	BLAME_WORKERS, /* one or several workers are slower than their peers */
 	BLAME_STAGE,   /* all workers of a pipeline stage */
-	BLAME_UNEVEN,  /* the load moves: in every step another worker is slowest */
+	BLAME_UNEVEN, /* the load moves, and that is all: in every step another worker is slowest */
 };
 
 struct blame_suspect {
@@ -83,6 +85,9 @@ struct blame {
 	struct blame_suspect suspects[BLAME_SUSPECTS_MAX]; /* costliest first */
 	size_t suspect_count;
 	uint64_t left_out; /* suspects beyond the ceiling */
+	/* What load that moves from worker to worker costs, also beside a slow stage; 0: it does not. */
+	uint64_t uneven_ns;
+	double uneven_share;
 	/* One that was far later in the last steps than anybody usually is, once or now again: it is the
 	 * one that all wait for now, whatever becomes of it. Not part of @suspects, @kind or @lost_ns. */
 	bool has_sudden;

@@ -2,7 +2,9 @@
 /* blame_job.h - the job that blame_find() looks at, built up by one file after the other:
  *   blame_job.c    the calls, by worker and time, on one clock
  *   blame_match.c  which calls belong together, and who came last
+ *   blame_waits.c  who waits without doing anything else
  *   blame_steps.c  where its steps begin
+ *   blame_round.c  likewise, where several alike calls make one
  *   blame_roles.c  which workers do the same work
  *   blame_path.c   own time of each worker in each step, and what of it lies on the critical path
  *   blame_weigh.c  what of that is more than the peers need
@@ -110,9 +112,10 @@ struct job {
 };
 
 struct job_cost {
-	double lost_ns;         /* of the job's time */
-	double late_ns;         /* of that, in late steps */
-	double excess_ns;       /* own time beyond the peers', on the path or not */
+	double lost_ns;   /* of the job's time */
+	double uneven_ns; /* likewise, all that is more than the peers need in the same step */
+	double late_ns;   /* of that, in late steps */
+	double excess_ns; /* own time beyond the peers', on the path or not */
 	double own_ns, peer_ns; /* all steps */
 	double noise;           /* standard error of own_ns / peer_ns */
 	uint32_t late, seen;    /* steps */
@@ -134,6 +137,15 @@ int blame_link(const struct job *j, struct blame *b);
 /* blame_sudden - 1 if somebody was late in the last steps by what nobody else ever is (who, and when), 0 or
  * -ENOMEM. */
 int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);
+
+/* blame_waits - clocks are set. */
+void blame_waits(struct job *j);
+
+/* blame_round - of how many of @n cuts, which lie at @matches, one step consists: 1, or more
+ * where every so manyth distance is far longer than the others for all workers (*ret_first is a cut that begins one).
+ * @step_ns: how long one takes; 0: not known. -ENOMEM. */
+int blame_round(const struct job *j, const uint32_t *matches, const int64_t *cuts, size_t n,
+	uint64_t step_ns, size_t *ret_round, size_t *ret_first);
 
 /* blame_describe - what is told of @worker, which costs @lost_ns. -ENOMEM. */
 int blame_describe(const struct job *j, uint32_t worker, double lost_ns, struct blame_suspect *ret);

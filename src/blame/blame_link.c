@@ -7,6 +7,8 @@
  * nodes alike, and communicators of the same size that do the same with as many bytes. Who has no peers, or is
  * like them, is compared with its own past. Nobody is blamed for it.
  *
+ * Nor is a link slow that leads to or from a stage which is slow itself.
+ *
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
 #include "blame/blame_job.h"
@@ -29,6 +31,7 @@
 #define EXCESS_NS     1000000
 #define GROUP_NS      100000 /* Sends and Recvs of one group begin within */
 #define GROUP_NEAR    3      /* calls before and after that are looked at */
+#define STAGE_RATIO   1.1    /* its own time to that of others: it is slow itself */
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
 
 struct taken { /* one communication */
@@ -295,6 +298,21 @@ static void compare(const struct taken *t, const struct kind *list, size_t n, co
 	s->usual_ns = (uint64_t)k->past;
 }
 
+/* What a stage computes behind a Send that its host has posted already looks like its transfer. */
+static bool is_of_slow_stage(const struct job *j, const struct blame_transfer *t)
+{
+	double span = (double)(j->cuts[j->step_count] - j->cuts[0]);
+
+	if (t->from == UINT32_MAX || j->stage_count < 2)
+		return false;
+	for (int32_t s = 0; s < j->stage_count; s++)
+		if ((j->stage[t->from] == s || j->stage[t->to] == s) &&
+			j->stage_ratio[s] >= STAGE_RATIO &&
+			j->stage_cost_ns[s] >= NAMED_SHARE * span)
+			return true;
+	return false;
+}
+
 static void judge(const struct job *j, const struct taken *t, const struct kind *list, size_t n,
 	const struct kind *k, float *room, struct blame *b)
 {
@@ -321,7 +339,7 @@ static void judge(const struct job *j, const struct taken *t, const struct kind 
 	if (s.took_ns > s.usual_ns && s.usual_ns)
 		s.lost_ns = (uint64_t)(k->path_ns * (1 - (double)s.usual_ns / (double)s.took_ns));
 	s.share = MIN((double)s.lost_ns / span, 1.0);
-	s.is_slow = s.is_slow && s.share >= NAMED_SHARE;
+	s.is_slow = s.is_slow && s.share >= NAMED_SHARE && !is_of_slow_stage(j, &s);
 	set_since(t, k, &s);
 	b->transfers[b->transfer_count++] = s;
 }

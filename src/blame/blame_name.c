@@ -8,7 +8,7 @@
  * one, the others would have kept the job waiting just as long.
  *
  * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
- * load moves and nobody is named. */
+ * load moves and no worker is named; a stage may be slow besides. */
 #include "blame/blame_job.h"
 
 #include <errno.h>
@@ -27,7 +27,7 @@
 #define TOGETHER      0.5
 #define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
-#define UNEVEN_SPREAD 0.035
+#define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
 #define UNEVEN_NAMED  3 /* the moving load costs so much more than who is named */
@@ -289,6 +289,7 @@ static int list_stages(const struct naming *n, struct blame *b)
 	return 0;
 }
 
+/* Load that moves makes all workers late in their turn: it is more than those who are named for more than that. */
 static bool load_moves(const struct naming *n, double named_ns)
 {
 	const struct job *j = n->j;
@@ -355,20 +356,24 @@ int blame_name(struct job *j, struct blame *b)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
 	for (int32_t s = 0; s < j->stage_count; s++)
 		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
-	if (load_moves(&n, MAX(workers, stages))) {
-		b->kind = BLAME_UNEVEN;
-		b->lost_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
+	if (load_moves(&n, workers)) {
+		b->uneven_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
+		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));
-	} else if (workers > 0 && workers >= stages) {
-		r = list_workers(&n, b);
-	} else if (stages > 0) {
-		r = list_stages(&n, b);
+		workers = 0;
 	}
+	if (workers > 0 && workers >= stages)
+		r = list_workers(&n, b);
+	else if (stages > 0)
+		r = list_stages(&n, b);
+	else if (b->uneven_ns)
+		b->kind = BLAME_UNEVEN;
+	b->lost_ns = b->uneven_ns;
 	for (size_t i = 0; i < b->suspect_count; i++)
 		b->lost_ns += b->suspects[i].lost_ns;
 	b->lost_ns = MIN(b->lost_ns, (uint64_t)n.span_ns);
 	weigh_confidence(j, b);
-	if (r == 0 && b->kind != BLAME_UNEVEN)
+	if (r == 0 && !b->uneven_ns)
 		r = describe_sudden(&n, b);
 	return r < 0 ? r : list_cleared(&n, b);
 }

@@ -9,7 +9,8 @@
  * most frequent is taken. A kind weighs as the logarithm of its calls, so that those of each layer do
  * not outvote the one that comes once in a step.
  *
- * A job that goes on with other communicators goes on with its steps.
+ * A job that goes on with other communicators goes on with its steps. Calls that are all alike may be several a
+ * step (blame_round.c).
  *
  * A job that has just begun has made the calls of its layers often and those of its steps once or twice:
  * as long as kinds have come less than LEAST times that may come again within YOUNG_NS, it is not known
@@ -304,6 +305,20 @@ static size_t join_bursts(int64_t *cuts, size_t n)
 	return left;
 }
 
+/* The cuts that begin steps, where several alike calls make one: how many. */
+static int keep_rounds(
+	const struct job *j, size_t worker, const uint32_t *matches, int64_t *cuts, size_t *n)
+{
+	size_t round, first, kept = 0;
+	int r = blame_round(j, matches, cuts, *n, j->workers[worker].step_ns, &round, &first);
+
+	for (size_t i = first; r == 0 && round > 1 && i < *n; i += round)
+		cuts[kept++] = cuts[i];
+	if (r == 0 && round > 1)
+		*n = kept;
+	return r;
+}
+
 /* Times at which @worker had got past a communication that begins a step: *ret_cuts is the caller's.
  * How many; 0: none can be told. */
 static int find_cuts(
@@ -312,7 +327,9 @@ static int find_cuts(
 	size_t first = j->first[worker], end = j->first[worker + 1], kind, n = 0;
 	_cleanup_free_ struct kinds *s = calloc(1, sizeof(*s));
 	_cleanup_free_ uint16_t *of = calloc(end - first + 1, sizeof(*of));
+	_cleanup_free_ uint32_t *matches = NULL;
 	_cleanup_free_ int64_t *cuts = NULL;
+	int r;
 
 	*ret_count = 0;
 	*ret_steady = false;
@@ -327,14 +344,18 @@ static int find_cuts(
 		return 0;
 	*ret_steady = is_steady(j, s, kind);
 	cuts = calloc(s->list[kind].count + 1, sizeof(*cuts));
-	if (!cuts)
+	matches = calloc(s->list[kind].count + 1, sizeof(*matches));
+	if (!cuts || !matches)
 		return -ENOMEM;
 	for (size_t i = first; i < end; i++)
-		if (of[i - first] == kind && (!n || j->items[i].leave_ns > cuts[n - 1]))
+		if (of[i - first] == kind && (!n || j->items[i].leave_ns > cuts[n - 1])) {
+			matches[n] = j->items[i].match;
 			cuts[n++] = j->items[i].leave_ns;
+		}
+	r = s->list[kind].pair ? 0 : keep_rounds(j, worker, matches, cuts, &n);
 	*ret_cuts = TAKE(cuts);
 	*ret_count = join_bursts(*ret_cuts, n);
-	return 0;
+	return r;
 }
 
 int blame_steps(struct job *j)

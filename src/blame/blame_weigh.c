@@ -6,8 +6,8 @@
  * its fault: path x excess / own. A small excess in one step is chance, since somebody is always the
  * slowest; over BLOCK steps chance averages out: there the sums are compared, late steps left out.
  *
- * What a worker's peers need as well but other stages do not is the stage's: path x (1 - worker's
- * part) x (1 - median of the other stages / its own median). So the parts never add up to more than
+ * What a worker's peers need as well but other stages do not is the stage's: path x (1 - what is more than its
+ * peers' in the same step, its own part or load that moves) x (1 - median of the other stages / its own median). So the parts never add up to more than
  * the path. Fill and drain of a pipeline are waits, and nobody's. */
 #include "blame/blame_job.h"
 
@@ -117,8 +117,9 @@ static double find_excess(struct job *j, const uint32_t *workers, size_t n, stru
 				continue;
 			j->excess[cell] = m->values[at] - m->medians[at];
 			if (m->medians[at] < m->values[at])
-				j->uneven_ns += (double)(j->path[cell] *
-							 (1 - m->medians[at] / m->values[at]));
+				j->costs[workers[i]].uneven_ns +=
+					(double)(j->path[cell] *
+						 (1 - m->medians[at] / m->values[at]));
 			at++;
 		}
 	}
@@ -278,14 +279,13 @@ static int weigh_stages(struct job *j)
 		j->stage_ratio[s] = m.medians[s] > 0 ? (double)(m.values[s] / m.medians[s]) : 1;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		int32_t s = j->stage[w];
-		double path = 0;
+		double path = 0, more = MAX(j->costs[w].lost_ns, j->costs[w].uneven_ns);
 
 		if (s < 0 || j->stage_ratio[s] <= 1)
 			continue;
 		for (size_t i = 0; i < j->step_count; i++)
 			path += (double)j->path[w * j->step_count + i];
-		j->stage_cost_ns[s] +=
-			MAX(path - j->costs[w].lost_ns, 0.0) * (1 - 1 / j->stage_ratio[s]);
+		j->stage_cost_ns[s] += MAX(path - more, 0.0) * (1 - 1 / j->stage_ratio[s]);
 	}
 	return 0;
 }
@@ -302,5 +302,7 @@ int blame_weigh(struct job *j)
 	if (!j->excess || !j->late || !j->costs || !j->sigma)
 		return -ENOMEM;
 	r = weigh_groups(j);
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		j->uneven_ns += j->costs[w].uneven_ns;
 	return r < 0 ? r : weigh_stages(j);
 }

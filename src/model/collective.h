@@ -44,6 +44,16 @@ struct collective_row { /* a row of `collectives` */
 	struct collective c; /* wait_ns -1: not known */
 };
 
+/* collective_left_ns - when its process got past it: the end of the synchronisation that waited for it, as far as is
+ * known. */
+static inline int64_t collective_left_ns(const struct collective_row *r)
+{
+	int64_t left = r->start.ns + (int64_t)r->dur_ns + (r->c.wait_ns > 0 ? r->c.wait_ns : 0);
+	int64_t alone = r->c.span_ns > 0 ? r->start.ns + r->c.span_ns : left;
+
+	return left > alone ? left : alone;
+}
+
 static inline int collective_is_one(const struct event *e)
 {
 	return (e->op >= NCCL_ALL_REDUCE && e->op <= NCCL_RECV) ||

@@ -102,10 +102,11 @@ struct account_bar { /* some steps that followed each other, for drawings */
 struct step_mark { /* one step */
 	wall_time start;
 	uint64_t dur_ns;
+	uint64_t copy_bytes;
 	bool is_slow;
 };
 
-#define ACCOUNT_MARKS (200u << 10) /* 5 MB: the last ones */
+#define ACCOUNT_MARKS (200u << 10) /* 6 MB: the last ones */
 
 struct step_account { /* of the steps of one process */
 	uint32_t pid, tid;

@@ -349,6 +349,28 @@ static void test_ended_before(void **state)
 	}
 }
 
+/* Ends that are 10 ms apart are no clock that was set, at any pace; one that was is still seen. */
+static void test_ends_are_no_moment(void **state)
+{
+	for (int64_t step_ns = 100000000; step_ns <= INT64_C(50000000000); step_ns *= 500) {
+		struct clock_pair p = {0};
+		unsigned set = 0;
+		int64_t at = 0;
+
+		for (uint32_t i = 0; i < 200; i++, at += step_ns) {
+			int64_t apart = (int64_t)(i * 8 % 21) * 1000000 - 10000000;
+
+			set += clock_pair_add(&p, (struct clock_moment){at, apart});
+			clock_pair_fit(&p);
+		}
+		assert_int_equal(set, 0);
+		assert_in_range(clock_pair_spread(&p), 1000000, 15000000);
+		for (uint32_t i = 0; i < 8; i++, at += step_ns)
+			set += clock_pair_add(&p, (struct clock_moment){at, 400000000});
+		assert_int_equal(set, 1);
+	}
+}
+
 static void test_pair_alone(void **state)
 {
 	struct clock_pair p = {0};
@@ -378,6 +400,7 @@ int main(void)
 		cmocka_unit_test(test_age),
 		cmocka_unit_test(test_set_unseen),
 		cmocka_unit_test(test_ended_before),
+		cmocka_unit_test(test_ends_are_no_moment),
 		cmocka_unit_test(test_pair_alone),
 	};
 

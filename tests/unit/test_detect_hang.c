@@ -40,6 +40,35 @@ static void a_rank_that_never_came(void **state)
 	assert_non_null(strstr(inc->explanation, "waits were not recorded"));
 }
 
+/* Merged recordings end at different moments: @until_us rank 2's node was recorded. */
+static size_t hangs_of_merged(int64_t until_us)
+{
+	const struct ledger_row ledger[] = {{.pid = PID(2),
+						    .tid = PID(2) + 1,
+						    .start.ns = SCENE_T0_NS,
+						    .dur_ns = (uint64_t)until_us * 1000},
+		{.pid = PID(0), .tid = PID(0) + 1, .start.ns = SCENE_T0_NS, .dur_ns = 8210000000}};
+	struct recording rec;
+	JOB;
+
+	job_stall(&j, 20, 2);
+	for (size_t i = 0; i < j.count; i++)
+		if (j.rows[i].pid == PID(2))
+			snprintf(j.rows[i].node, sizeof(j.rows[i].node), "gpu-2");
+	scene_sample(&j.s, 210000 + 8000000, 10);
+	rec = job_recording(&j);
+	rec.ledger = ledger;
+	rec.ledger_count = ARRAY_SIZE(ledger);
+	ANSWER a = answer_to(&rec);
+	return answer_of(&a, PROBLEM_NCCL_HANG) != NULL;
+}
+
+static void a_recordings_end_is_no_hang(void **state)
+{
+	assert_int_equal(hangs_of_merged(300000), 0);
+	assert_int_equal(hangs_of_merged(8210000), 1);
+}
+
 static void the_end_of_its_process_is_told(void **state)
 {
 	struct recording rec;
@@ -295,6 +324,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_hang_quietens_contention_of_ranks),
 		cmocka_unit_test(a_rank_that_never_came),
+		cmocka_unit_test(a_recordings_end_is_no_hang),
 		cmocka_unit_test(the_end_of_its_process_is_told),
 		cmocka_unit_test(too_short_to_be_one),
 		cmocka_unit_test(no_longer_than_a_pause_before),

@@ -10,16 +10,19 @@
 #include "base/macros.h"
 #include "cluster/detect/spread.h"
 
-#define POINT_NS      INT64_C(1000000000) /* of samples become a point */
-#define ODD_NS        1e6                 /* a difference this far from the line is odd */
-#define ODD_ERRORS    10                  /* likewise so many times the error */
-#define FLOOR_NS      20e3 /* ranks leave a collective one after the other: what no median removes */
-#define FEW_SAMPLES   8
-#define FEW_NS        1e6 /* is added to the error of one sample, half of it of two, … */
-#define SLOPE_SPAN_NS INT64_C(8000000000) /* of points, for a slope to be told from noise */
-#define SLOPE_POINTS  6
-#define SLOPE_MAX     1e-3 /* no clock that is not being set drifts by 1000 ppm */
-#define FIT_POINTS    3    /* so many points need no samples beside them */
+#define POINT_NS        INT64_C(1000000000) /* of samples become a point */
+#define ODD_NS          1e6                 /* a difference this far from the line is odd */
+#define ODD_ERRORS      10                  /* likewise so many times the error */
+#define ODD_SPREADS     6                   /* likewise so many times the spread of the ends */
+#define SPREAD_LEAST    8                   /* differences that it is known from */
+#define SPREAD_FIRST_NS UINT64_C(5000000)   /* before that: ten milliseconds are seen */
+#define FLOOR_NS        20e3 /* ranks leave a collective one after the other: what no median removes */
+#define FEW_SAMPLES     8
+#define FEW_NS          1e6 /* is added to the error of one sample, half of it of two, … */
+#define SLOPE_SPAN_NS   INT64_C(8000000000) /* of points, for a slope to be told from noise */
+#define SLOPE_POINTS    6
+#define SLOPE_MAX       1e-3 /* no clock that is not being set drifts by 1000 ppm */
+#define FIT_POINTS      3    /* so many points need no samples beside them */
 
 static double median(double *v, size_t n)
 {
@@ -80,15 +83,39 @@ static double line_at(const struct clock_pair *p, int64_t at_ns)
 	return p->slope * (double)(at_ns - p->line.at_ns);
 }
 
+uint64_t clock_pair_spread(const struct clock_pair *p)
+{
+	uint32_t n = MIN(p->told_count, (uint32_t)CLOCK_APART);
+	double v[CLOCK_APART];
+
+	if (n < SPREAD_LEAST)
+		return SPREAD_FIRST_NS;
+	for (uint32_t i = 0; i < n; i++)
+		v[i] = (double)p->apart[i];
+	return (uint64_t)median(v, n);
+}
+
+static void learn_spread(struct clock_pair *p, struct clock_moment m)
+{
+	if (p->told_count)
+		p->apart[(p->told_count - 1) % CLOCK_APART] =
+			(uint64_t)llabs(m.apart_ns - p->last_apart_ns);
+	p->last_apart_ns = m.apart_ns;
+	p->told_count = MIN(p->told_count + 1, UINT32_MAX / 2);
+}
+
 static double odd_limit(const struct clock_pair *p)
 {
-	return MAX(ODD_NS, ODD_ERRORS * (double)p->error_ns);
+	double limit = MAX(ODD_NS, ODD_ERRORS * (double)p->error_ns);
+
+	return MAX(limit, ODD_SPREADS * (double)clock_pair_spread(p));
 }
 
 bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
 {
 	double off;
 
+	learn_spread(p, m);
 	if (!p->is_fitted && p->sample_count >= FEW_SAMPLES)
 		clock_pair_fit(p);
 	if (!p->is_fitted) {

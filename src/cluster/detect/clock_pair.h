@@ -12,6 +12,7 @@
 #define CLOCK_SAMPLES 64
 #define CLOCK_POINTS  32
 #define CLOCK_ODD     4
+#define CLOCK_APART   16
 
 struct clock_moment {
 	int64_t at_ns,
@@ -31,6 +32,10 @@ struct clock_pair {
 	uint64_t told;            /* when it learned last: likewise */
 	struct clock_moment set;  /* the first one after a clock was set */
 	uint32_t stride, skipped; /* every so manyth is kept; since the last one that was */
+	int64_t last_apart_ns;    /* of the difference before */
+	uint64_t apart
+		[CLOCK_APART]; /* by how much one differed from the one before: the ends of collectives are no moment */
+	uint32_t told_count;
 	struct clock_point points[CLOCK_POINTS];
 	uint32_t point_count, point_next;
 	/* the line */
@@ -40,6 +45,8 @@ struct clock_pair {
 	uint64_t error_ns;
 };
 
+/* clock_pair_spread - how far apart the ends of a collective are for these two, as learnt; what is usual before. */
+uint64_t clock_pair_spread(const struct clock_pair *p);
 /* clock_pair_add - true: a clock was set. */
 bool clock_pair_add(struct clock_pair *p, struct clock_moment m);
 void clock_pair_fit(struct clock_pair *p);

@@ -43,6 +43,7 @@ struct clock {
 	uint64_t distance; /* error along the way to the root */
 	int64_t offset_ns;
 	uint64_t error_ns;
+	uint64_t spread_ns; /* of the ends of its collectives: the widest of its pairs */
 };
 
 struct clocks {
@@ -365,11 +366,18 @@ void clocks_solve(struct clocks *c)
 	for (uint32_t i = 0; i < c->count; i++) {
 		c->nodes[i].root = i;
 		c->nodes[i].is_tied = false;
+		c->nodes[i].spread_ns = 0;
 	}
 	while ((p = idmap_next(&c->pairs, &cursor, NULL))) {
+		uint64_t spread;
+
 		clock_pair_fit(p);
-		if (p->is_fitted)
-			c->nodes[p->hub].is_tied = c->nodes[p->node].is_tied = true;
+		if (!p->is_fitted)
+			continue;
+		spread = clock_pair_spread(p);
+		c->nodes[p->hub].is_tied = c->nodes[p->node].is_tied = true;
+		c->nodes[p->hub].spread_ns = MAX(c->nodes[p->hub].spread_ns, spread);
+		c->nodes[p->node].spread_ns = MAX(c->nodes[p->node].spread_ns, spread);
 	}
 	find_roots(c);
 	find_distances(c);
@@ -400,6 +408,11 @@ bool clocks_holds(const struct clocks *c, uint32_t node, int64_t at_ns, int64_t 
 uint64_t clocks_error(const struct clocks *c, uint32_t node)
 {
 	return c->nodes[node].error_ns;
+}
+
+uint64_t clocks_spread(const struct clocks *c, uint32_t node)
+{
+	return c->nodes[node].spread_ns;
 }
 
 double clocks_drift_ppm(const struct clocks *c, uint32_t node)

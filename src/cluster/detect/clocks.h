@@ -41,6 +41,8 @@ bool clocks_holds(const struct clocks *c, uint32_t node, int64_t at_ns, int64_t 
 /* clocks_error - against nodes that it is tied to; of others against the cluster's clock. UINT64_MAX:
  * nothing is known. */
 uint64_t clocks_error(const struct clocks *c, uint32_t node);
+/* clocks_spread - how far apart the ends of collectives are that it meets others in, as learnt. */
+uint64_t clocks_spread(const struct clocks *c, uint32_t node);
 double clocks_drift_ppm(const struct clocks *c, uint32_t node);
 uint64_t clocks_steps(
 	const struct clocks *c); /* estimates that began anew, because a clock jumped */

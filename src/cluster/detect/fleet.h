@@ -81,10 +81,12 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	uint32_t ranks;         /* STRAGGLER: all of the node, so many; 0: one rank */
 	int32_t stage;
 	uint32_t pid;
-	double share; /* of the job's time */
+	double share; /* of the job's time since it began */
 	double confidence;
 	uint64_t lag_ns;
 	uint32_t late, seen, period; /* as blame_suspect */
+	uint32_t
+		waiting; /* STRAGGLER, STAGE: ranks of the job that wait for it, lag_ns in each late step */
 	uint64_t comm, seq;
 	uint16_t op;
 	int32_t from_rank, to_rank; /* LINK; else -1. Neither is to blame */

@@ -11,11 +11,12 @@
 #include "stat/select.h"
 #include "wire/ids.h"
 
-#define BLOCKED_NS UINT64_C(100000) /* who waited this long was there when it ended */
-#define AT_ONCE_NS UINT64_C(100000) /* likewise who did nothing for longer than this in between */
-#define COME_NS    INT64_C(1000000) /* ranks that came within this did not come one after the other */
-#define SET_NS     UINT64_C(1000000) /* a clock that is this far off was set */
-#define SET_ERRORS 10                /* likewise by so many times its error */
+#define BLOCKED_NS  UINT64_C(100000) /* who waited this long was there when it ended */
+#define AT_ONCE_NS  UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define COME_NS     INT64_C(1000000) /* ranks that came within this did not come one after the other */
+#define SET_NS      UINT64_C(1000000) /* a clock that is this far off was set */
+#define SET_ERRORS  10                /* likewise by so many times its error */
+#define SET_SPREADS 6                 /* and by so many times what ends are apart */
 
 static int room_for(const struct calls *c, const struct collective *x)
 {
@@ -157,7 +158,8 @@ static bool find_shifts(const struct calls *c)
 
 		if (!node->is_left)
 			continue;
-		if (far > SET_NS && far / SET_ERRORS > node->error_ns)
+		if (far > SET_NS && far / SET_ERRORS > node->error_ns &&
+			far / SET_SPREADS > clocks_spread(c->clocks, l->touched[i]))
 			node->shift_ns = off;
 		node->error_ns = capped_sum(node->error_ns, far);
 	}

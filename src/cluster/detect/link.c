@@ -14,7 +14,7 @@
 
 #define STEPS_LEAST 20
 #define LOOKS_LEAST 2
-#define LOOKS_NS    (2 * NS_PER_S) /* from the first look that finds it to the one that tells */
+#define LOOKS_STEPS 6 /* from the first look that finds it to the one that tells */
 #define GONE_NS     (15 * NS_PER_S)
 #define GONE_STEPS  12   /* likewise, if that is longer */
 #define STILL       1.5  /* times what was usual: it is not over */
@@ -107,7 +107,7 @@ static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j
 		e->looked_ns = f->now_ns;
 	c->is_settled &= e->told;
 	if (e->told || (pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
-			       f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS))
+			       f->now_ns - e->looked_ns >= LOOKS_STEPS * (int64_t)b->step_ns))
 		episode_tell(f, e);
 }
 

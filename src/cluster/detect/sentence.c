@@ -62,6 +62,9 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 		buf_puts(b, ", for ");
 		put_collective(b, e);
 	}
+	if (e->waiting)
+		buf_printf(b, "; %u other rank%s wait%s for it", e->waiting,
+			e->waiting == 1 ? "" : "s", e->waiting == 1 ? "s" : "");
 }
 
 static void put_stage(struct buf *b, const struct fleet_episode *e)

@@ -43,7 +43,7 @@
 #define STEPS_EARLY    50    /* less is early */
 #define STEPS_SHAPE    20    /* to tell a slow stage, or load that moves, from chance */
 #define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
-#define HOLDS_NS       (5 * NS_PER_S) /* for which these are found again */
+#define HOLDS_STEPS    12             /* whole ones, for which these are found again */
 
 static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
@@ -162,23 +162,33 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 		sentence_write(&e->e);
 }
 
-/* Not @sure: it is shown at most. */
+/* How much of the time that is looked at has passed since @s is late: a whole step at least. */
+static int64_t since_began(
+	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
+{
+	int64_t since = e->told ? MIN(e->e.since_ns, s->since_ns) : s->since_ns;
+	int64_t step_ns = (int64_t)b->step_ns + 1, late_ns = MAX(b->end_ns - since, step_ns);
+
+	return b->span_ns ? MIN(late_ns, (int64_t)b->span_ns) : late_ns;
+}
+
+/* Not @sure: it is shown at most. @count ranks has the job. */
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
-	const struct price *p, bool sure)
+	size_t count, const struct price *p, bool sure)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
 	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage)
 			     : straggler_key(c, w);
 	struct episode *e = episode_get(f, c, problem, key);
-	/* At the present rate: what was before it began does not make it cheaper. */
-	int64_t late_ns =
-		MIN((int64_t)b->span_ns, MAX(b->end_ns - s->since_ns, (int64_t)b->step_ns));
+	int64_t late_ns;
 	bool tells;
 
 	if (!e)
 		return;
+	/* Of the time since it began: what was before makes it neither cheaper nor less. */
+	late_ns = since_began(b, s, e);
 	if (!stage) {
 		set_who(e, w);
 		end_of_node(f, c, e);
@@ -186,7 +196,8 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	if (!e->told && s->since_ns > 0)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
 	e->e.stage = s->stage;
-	e->e.share = s->share;
+	e->e.share = MIN((double)s->lost_ns / (double)late_ns, 1.0);
+	e->e.waiting = (uint32_t)count - (e->e.ranks ? e->e.ranks : 1);
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
 	e->e.late = s->late;
@@ -222,7 +233,7 @@ static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect
 
 	if (!e)
 		return;
-	e->e.share = b->span_ns ? (double)b->lost_ns / (double)b->span_ns : 0;
+	e->e.share = b->uneven_share;
 	e->e.confidence = b->confidence;
 	episode_waits(e, 0, p);
 	episode_tell(f, e);
@@ -256,7 +267,7 @@ static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 	}
 	if (b->kind == BLAME_WORKERS)
 		return b->steps >= STEPS_LEAST;
-	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= (int64_t)HOLDS_NS;
+	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= HOLDS_STEPS * (int64_t)b->step_ns;
 }
 
 /* What is late at regular distances is not chance, however little it costs. */
@@ -303,7 +314,7 @@ static bool is_whole_node(const struct blame *b, const struct blame_worker *work
 	for (size_t i = 0; i < b->suspect_count; i++) {
 		const struct blame_suspect *s = &b->suspects[i];
 		double share = ret->share + s->share;
-		uint64_t waited = ret->waited_ns + s->waited_ns;
+		uint64_t waited = ret->waited_ns + s->waited_ns, lost = ret->lost_ns + s->lost_ns;
 
 		if (strcmp(workers[s->worker].node, node) != 0)
 			continue;
@@ -313,6 +324,7 @@ static bool is_whole_node(const struct blame *b, const struct blame_worker *work
 			*ret = *s;
 		ret->share = share;
 		ret->waited_ns = waited;
+		ret->lost_ns = lost;
 	}
 	return suspects >= 2 && suspects == ranks && ranks < count && ret->share >= least;
 }
@@ -350,7 +362,7 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 	e->e.ranks = 0;
 	for (size_t i = 0; i < count; i++)
 		e->e.ranks += strcmp(workers[i].node, node.node) == 0;
-	take_suspect(f, c, j, b, &all, &node, p, true);
+	take_suspect(f, c, j, b, &all, &node, count, p, true);
 	return true;
 }
 
@@ -362,20 +374,19 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	bool sure = holds(j, b, f->now_ns);
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
-	if (sure && b->kind == BLAME_UNEVEN && b->confidence >= SURE &&
-		pace_is_steady(j, f->now_ns))
+	if (sure && b->uneven_ns && b->confidence >= SURE && pace_is_steady(j, f->now_ns))
 		take_uneven(f, c, j, b, &p);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
-		take_suspect(
-			f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], &p, false);
-	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
+		take_suspect(f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], count,
+			&p, false);
+	for (size_t i = 0; sure && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
 		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
 			continue;
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
-			take_suspect(f, c, j, b, who, &workers[who->worker], &p, true);
+			take_suspect(f, c, j, b, who, &workers[who->worker], count, &p, true);
 	}
 	link_look(f, c, j, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)

@@ -8,6 +8,7 @@
 #include "base/macros.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/gpu_change.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */
@@ -170,14 +171,17 @@ static uint32_t stranger_of(const struct chain *c)
 		int64_t more;
 	} seen[STRANGERS_MAX] = {0};
 	int count = 0, best = 0;
+	struct rank_jobs jobs;
 
+	rank_jobs_find(c->rec, &jobs);
 	for (size_t i = 0; i < c->rec->gpu_count; i++)
 		for (int k = 0; k < GPU_PROCESSES_NAMED; k++) {
 			const struct gpu_sample *g = &c->rec->gpus[i];
 			uint32_t pid = gpu_sample_process(g, k);
 			int at = 0;
 
-			if (!pid || pid == c->a->pid)
+			if (!pid || pid == c->a->pid ||
+				rank_jobs_same(c->rec, &jobs, c->a->pid, pid))
 				continue;
 			while (at < count && seen[at].pid != pid)
 				at++;

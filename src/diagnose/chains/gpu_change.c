@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define GPUS_MAX 64
@@ -26,9 +27,9 @@ static double value_of(const struct mean *m)
 	return m->count ? m->sum / (double)m->count : 0;
 }
 
-/* Of the GPU @index. */
+/* Of the GPU @index; @ranks has the job. */
 static void compare_readings(const struct recording *rec, const struct step_account *a,
-	int64_t index, struct gpu_change *ret)
+	int64_t index, int64_t ranks, struct gpu_change *ret)
 {
 	struct mean clocks[2] = {0}, processes[2] = {0};
 
@@ -38,7 +39,7 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 
 		if (g->index != index || pace == PACE_MIXED)
 			continue;
-		take(&processes[pace], g->processes);
+		take(&processes[pace], rank_jobs_processes(g, ranks));
 		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
@@ -85,12 +86,16 @@ static void compare_gpus(
 	const struct recording *rec, const struct step_account *a, struct gpu_change *ret)
 {
 	const struct gpu_change empty = *ret;
-	int64_t count = gpu_change_gpus(rec);
+	int64_t count = gpu_change_gpus(rec), ranks;
+	struct rank_jobs jobs;
+
+	rank_jobs_find(rec, &jobs);
+	ranks = (int64_t)rank_jobs_ranks(rec, &jobs, a->pid);
 
 	for (int64_t k = 0; k < count; k++) {
 		struct gpu_change g = empty;
 
-		compare_readings(rec, a, k, &g);
+		compare_readings(rec, a, k, ranks, &g);
 		if (g.readings && (!ret->readings || differs_more(&g, ret)))
 			*ret = g;
 	}

@@ -5,11 +5,10 @@
 
 #include "base/macros.h"
 #include "base/search.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define OTHERS_MAX 32
-#define COMMS_MAX  16
 
 enum pace pace_at(const struct step_account *a, int64_t ns)
 {
@@ -29,43 +28,10 @@ static uint64_t in_calls(const struct ledger_row *r)
 	       r->ns[LEDGER_GRAPH] + r->ns[LEDGER_COLLECTIVE];
 }
 
-/* Whether both are ranks of one communicator, however the job was launched. */
-static bool shares_communicator(const struct recording *rec, uint32_t job, uint32_t pid)
-{
-	uint64_t comms[COMMS_MAX];
-	int count = 0;
-
-	for (size_t i = 0; i < rec->collective_count && count < COMMS_MAX; i++) {
-		const struct collective_row *r = &rec->collectives[i];
-		int k = 0;
-
-		if (r->pid != job || !r->c.comm_hash)
-			continue;
-		while (k < count && comms[k] != r->c.comm_hash)
-			k++;
-		comms[k] = r->c.comm_hash;
-		count += k == count;
-	}
-	for (size_t i = 0; count && i < rec->collective_count; i++)
-		for (int k = 0; rec->collectives[i].pid == pid && k < count; k++)
-			if (rec->collectives[i].c.comm_hash == comms[k])
-				return true;
-	return false;
-}
-
-/* Other ranks of the job have GPUs of their own. */
-static bool is_rank_of(const struct recording *rec, uint32_t job, uint32_t pid)
-{
-	const struct process_home *a = home_of(rec, job), *b = home_of(rec, pid);
-
-	if (a && b && a->rank >= 0 && b->rank >= 0)
-		return a->rank != b->rank && !strcmp(a->script, b->script);
-	return shares_communicator(rec, job, pid);
-}
-
 struct others {
 	struct gpu_other items[OTHERS_MAX];
 	int used;
+	struct rank_jobs jobs;
 };
 
 /* NULL: @r is no use of the GPU by another process, or there are too many. */
@@ -84,7 +50,7 @@ static struct gpu_other *other_get(const struct recording *rec, const struct ste
 	o = &others->items[k];
 	if (k == others->used) {
 		o->pid = r->pid;
-		o->is_rank = is_rank_of(rec, a->pid, r->pid);
+		o->is_rank = rank_jobs_same(rec, &others->jobs, a->pid, r->pid);
 		memcpy(o->comm, r->comm, COMM_LEN);
 		others->used++;
 	}
@@ -137,6 +103,7 @@ void gpu_others_find(
 	double passed[2] = {0};
 
 	*ret = (struct gpu_others){0};
+	rank_jobs_find(rec, &others.jobs);
 	for (size_t i = 0; i < a->bar_count; i++) {
 		enum pace pace = pace_at(a, a->bars[i].start.ns);
 
@@ -185,6 +152,7 @@ void gpu_others_all(
 	double passed = (double)(a->last.ns - a->first.ns);
 
 	*ret = (struct gpu_others){0};
+	rank_jobs_find(rec, &others.jobs);
 	if (!(passed > 0) || is_alone(rec, a))
 		return;
 	for (size_t i = 0; i < rec->ledger_count; i++) {

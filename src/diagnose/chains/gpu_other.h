@@ -17,7 +17,7 @@ struct gpu_other {
 	char comm[COMM_LEN];
 	double calls[2]; /* by enum pace: its time in calls, as a share of the time that passed */
 	double rate[2];  /* likewise: bytes/s that it copies */
-	bool is_rank;    /* of the same job, with a GPU of its own: it is no neighbour */
+	bool is_rank;    /* of the same job, with a GPU of its own or not: it is no neighbour */
 };
 
 struct gpu_others {

@@ -2,16 +2,18 @@
 #include "diagnose/compose/compose.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
 #include "base/macros.h"
 
 #define COVERED_SHARE 0.5 /* of a finding's time: then a state finding tells the same */
+#define STORIES_MAX   64
 #define BIT(NAME)     (UINT32_C(1) << DELAY_BY_##NAME)
 
 STATIC_ASSERT((int)DELAY_KINDS < 32);
@@ -54,26 +56,40 @@ static bool is_of(const struct incident *i, uint32_t pid)
 	return false;
 }
 
-/* Ranks that wait for another one are told with that one: whoever is not blamed is its victim. */
+/* Ranks that wait for one that never comes are told with that, as is what ranks do of their own where load moves. */
 static bool is_victim(const struct rank_jobs *jobs, const struct incident *i, uint32_t pid)
 {
-	return (i->problem == PROBLEM_STRAGGLER || i->problem == PROBLEM_NCCL_HANG) &&
-	       i->severity >= SEVERITY_MEDIUM &&
+	bool moves = i->problem == PROBLEM_STRAGGLER && i->culprit_rank < 0;
+
+	return (moves || i->problem == PROBLEM_NCCL_HANG) && i->severity >= SEVERITY_MEDIUM &&
 	       (is_of(i, pid) || rank_jobs_meet(jobs, i->pid, pid));
 }
 
-/* Whether one of the @n state findings tells of @f. */
-static bool is_told(const struct time_findings *all, const struct time_finding *f,
-	const struct rank_jobs *jobs, const struct incident *states, size_t n)
-{
-	for (size_t i = 0; i < n; i++) {
-		const struct incident *s = &states[i];
+struct stories { /* what is told already, or with another */
+	struct rank_jobs jobs;
+	const struct incident *states;
+	size_t state_count;
+	const struct time_finding *joined[STORIES_MAX];
+	size_t joined_count;
+};
 
+/* Whether @f is told with a state finding, or has been joined to one. */
+static bool is_told(
+	const struct time_findings *all, const struct time_finding *f, const struct stories *t)
+{
+	for (size_t i = 0; i < t->joined_count; i++)
+		if (t->joined[i] == f)
+			return true;
+	for (size_t i = 0; i < t->state_count; i++) {
+		const struct incident *s = &t->states[i];
+
+		if (rank_story_tells(&t->jobs, s, all->account->pid, f))
+			return true;
 		if (!(kinds_of(s) >> f->delay.kind & 1))
 			continue;
-		if (is_victim(jobs, s, all->account->pid))
+		if (is_victim(&t->jobs, s, all->account->pid))
 			return true;
-		if (is_of(s, all->account->pid) &&
+		if (s->problem != PROBLEM_STRAGGLER && is_of(s, all->account->pid) &&
 			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
 			return true;
 	}
@@ -99,8 +115,7 @@ static bool is_before(
 /* Whether the process that @f blames blames this one for the same, which no state finding tells of, and lost more, or
  * as much and stands before it. */
 static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
-	const struct time_finding *f, const struct rank_jobs *jobs, const struct incident *states,
-	size_t state_count)
+	const struct time_finding *f, const struct stories *t)
 {
 	uint32_t other = culprit_of(&list[at], f), own = list[at].account->pid;
 
@@ -112,7 +127,7 @@ static bool is_mutual(const struct time_findings *list, size_t n, size_t at,
 
 			if (g->problem == f->problem && !g->is_harmless &&
 				culprit_of(&list[i], g) == own && is_before(g, other, f, own) &&
-				!is_told(&list[i], g, jobs, states, state_count))
+				!is_told(&list[i], g, t))
 				return true;
 		}
 	}
@@ -325,21 +340,151 @@ static void settle(struct incident_list *l)
 	l->count = kept;
 }
 
+/* The incident that @f would be. */
+static void write_own(const struct time_findings *all, const struct time_finding *f,
+	double completeness, struct incident *ret)
+{
+	struct incident_list one = {.items = ret, .max = 1};
+
+	add(all, f, completeness, &one);
+}
+
+/* A rank that is late in all steps has none that are slow: its account is set against that of its peers. */
+static bool join_by_peers(const struct stories *t, const struct time_findings *findings, size_t n,
+	double completeness, struct incident *story)
+{
+	_cleanup_free_ struct time_findings *own = calloc(1, sizeof(*own));
+	_cleanup_free_ struct step_account *account = calloc(1, sizeof(*account));
+	_cleanup_free_ struct incident *words = calloc(1, sizeof(*words));
+	const struct time_findings *of;
+	const struct time_finding *f;
+
+	for (size_t i = 0; own && account && words && i < n; i++) {
+		if (findings[i].account->pid != story->pid ||
+			!rank_story_peers(&t->jobs, &findings[i].whole, findings, n, account) ||
+			time_findings_find(findings[i].rec, account, completeness, own) < 0)
+			continue;
+		f = rank_story_cause(story, own, 1, &of);
+		if (!f || f->contrast != CONTRAST_SLOW)
+			continue;
+		write_own(own, f, completeness, words);
+		words->since.ns = 0;
+		words->period_steps = 0;
+		rank_story_join(story, words);
+		return true;
+	}
+	return false;
+}
+
+/* The story of each rank that others wait for has its own cause in it. */
+static void join_stories(struct stories *t, const struct time_findings *findings, size_t n,
+	double completeness, struct incident *states)
+{
+	_cleanup_free_ struct incident *words = calloc(1, sizeof(*words));
+
+	for (size_t i = 0; words && i < t->state_count && t->joined_count < STORIES_MAX; i++) {
+		const struct time_findings *of = NULL;
+		const struct time_finding *f;
+
+		if (states[i].problem != PROBLEM_STRAGGLER || states[i].culprit_rank < 0)
+			continue;
+		f = rank_story_cause(&states[i], findings, n, &of);
+		if (!f) {
+			join_by_peers(t, findings, n, completeness, &states[i]);
+			continue;
+		}
+		write_own(of, f, completeness, words);
+		rank_story_join(&states[i], words);
+		t->joined[t->joined_count++] = f;
+	}
+}
+
+static bool is_same_wait(const struct time_finding *a, const struct time_finding *b)
+{
+	return rank_story_is_wait(a->delay.kind) && a->delay.kind == b->delay.kind &&
+	       a->contrast == b->contrast && a->problem == b->problem;
+}
+
+/* Whether @g, of a rank of the same job, is why @f waits: it is its own doing, costs as much, and their slow steps are
+ * the same. */
+static bool is_awaited(const struct time_findings *of_f, const struct time_finding *f,
+	const struct time_findings *of_g, const struct time_finding *g)
+{
+	return f->contrast == CONTRAST_SLOW && g->contrast == CONTRAST_SLOW &&
+	       rank_story_is_wait(f->delay.kind) && !rank_story_is_wait(g->delay.kind) &&
+	       (double)g->lost_ns >= COVERED_SHARE * (double)f->lost_ns &&
+	       rank_story_together(of_f->account, of_g->account);
+}
+
+/* Ranks of one job that wait alike wait for the same: it is told of the one that lost most, *ret_alike others with
+ * it; or of the one that they all wait for. False: it is told of another. */
+static bool is_first_of_job(const struct time_findings *list, size_t n, size_t at,
+	const struct time_finding *f, const struct stories *t, int *ret_alike)
+{
+	uint32_t own = list[at].account->pid;
+
+	*ret_alike = 0;
+	for (size_t i = 0; i < n; i++) {
+		uint32_t other = list[i].account->pid;
+
+		if (i == at || !rank_jobs_same(list[at].rec, &t->jobs, own, other))
+			continue;
+		for (int k = 0; k < list[i].count; k++) {
+			const struct time_finding *g = &list[i].items[k];
+
+			if (is_awaited(&list[at], f, &list[i], g))
+				return false;
+			if (is_awaited(&list[i], g, &list[at], f)) {
+				++*ret_alike;
+				break;
+			}
+			if (!is_same_wait(f, g) || g->is_harmless != f->is_harmless ||
+				is_told(&list[i], g, t))
+				continue;
+			++*ret_alike;
+			if (g->lost_ns > f->lost_ns || (g->lost_ns == f->lost_ns && other < own))
+				return false;
+			break;
+		}
+	}
+	return true;
+}
+
+static void tell(const struct time_findings *list, size_t n, size_t at,
+	const struct time_finding *f, double completeness, const struct stories *t,
+	struct incident_list *out)
+{
+	size_t had = out->count, len;
+	struct incident *inc;
+	int alike;
+
+	if (is_told(&list[at], f, t) || is_mutual(list, n, at, f, t) ||
+		!is_first_of_job(list, n, at, f, t, &alike))
+		return;
+	add(&list[at], f, completeness, out);
+	if (!alike || out->count == had)
+		return;
+	inc = &out->items[had];
+	if (!rank_story_is_wait(f->delay.kind)) {
+		rank_story_awaited(list[at].rec, alike, inc);
+		return;
+	}
+	len = strlen(inc->explanation);
+	snprintf(inc->explanation + len, sizeof(inc->explanation) - len,
+		" %d other rank%s of the job wait%s likewise.", alike, alike == 1 ? "" : "s",
+		alike == 1 ? "s" : "");
+}
+
 void compose(const struct time_findings *findings, size_t n, double completeness,
 	struct incident_list *out)
 {
-	size_t states = out->count;
-	struct rank_jobs jobs = {0};
+	struct stories t = {.states = out->items, .state_count = out->count};
 
 	if (n)
-		rank_jobs_find(findings[0].rec, &jobs);
+		rank_jobs_find(findings[0].rec, &t.jobs);
+	join_stories(&t, findings, n, completeness, out->items);
 	for (size_t i = 0; i < n; i++)
-		for (int k = 0; k < findings[i].count; k++) {
-			const struct time_finding *f = &findings[i].items[k];
-
-			if (!is_told(&findings[i], f, &jobs, out->items, states) &&
-				!is_mutual(findings, n, i, f, &jobs, out->items, states))
-				add(&findings[i], f, completeness, out);
-		}
+		for (int k = 0; k < findings[i].count; k++)
+			tell(findings, n, i, &findings[i].items[k], completeness, &t, out);
 	settle(out);
 }

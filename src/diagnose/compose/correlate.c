@@ -19,6 +19,7 @@ struct engine {
 	struct op_table ops;
 	struct device_allocs allocs;
 	struct account_task own_accounts;
+	const struct step_report *accounts; /* NULL: none */
 	struct time_findings *times;
 	size_t time_count;
 	double completeness; /* -1: not known */
@@ -50,7 +51,8 @@ static double completeness_of(const struct engine *g)
 
 static int find_states(const struct engine *g, struct incident_list *out)
 {
-	const struct detector_input input = {g->rec, &g->ops, &g->allocs, g->completeness};
+	const struct detector_input input = {
+		g->rec, &g->ops, &g->allocs, g->completeness, g->accounts};
 	static detector *const detectors[] = {
 #define X(function) function,
 		DETECTORS(X)
@@ -74,18 +76,17 @@ static double completeness_of_times(const struct engine *g)
 
 static int find_times(struct engine *g)
 {
-	const struct step_report *accounts = NULL;
 	double completeness = completeness_of_times(g);
-	int r = account_get(g->rec, &g->own_accounts, &accounts);
+	int r = account_get(g->rec, &g->own_accounts, &g->accounts);
 
-	if (r < 0 || !accounts->count)
+	if (r < 0 || !g->accounts->count)
 		return r;
-	g->times = calloc(accounts->count, sizeof(*g->times));
+	g->times = calloc(g->accounts->count, sizeof(*g->times));
 	if (!g->times)
 		return -ENOMEM;
-	for (size_t i = 0; r == 0 && i < accounts->count; i++)
+	for (size_t i = 0; r == 0 && i < g->accounts->count; i++)
 		r = time_findings_find(
-			g->rec, &accounts->items[i], completeness, &g->times[g->time_count++]);
+			g->rec, &g->accounts->items[i], completeness, &g->times[g->time_count++]);
 	return r;
 }
 
@@ -123,9 +124,9 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	if (!list)
 		return -ENOMEM;
 	found = (struct incident_list){.items = list, .max = CORRELATE_INCIDENTS_MAX};
-	r = find_states(&g, &found);
+	r = find_times(&g);
 	if (r == 0)
-		r = find_times(&g);
+		r = find_states(&g, &found);
 	if (r < 0)
 		return r;
 	compose(g.times, g.time_count, completeness_of_times(&g), &found);

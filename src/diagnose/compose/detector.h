@@ -18,7 +18,8 @@ struct detector_input { /* what detectors look at */
 	const struct recording *rec;
 	const struct op_table *ops; /* all calls, and what is ordinary of each */
 	const struct device_allocs *allocs;
-	double completeness; /* share of hits that are in the data; -1: not known */
+	double completeness;                /* share of hits that are in the data; -1: not known */
+	const struct step_report *accounts; /* of the processes' steps; NULL: none */
 };
 
 /* completeness_weight - what the completeness counts in a confidence. A recording that does not say

@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/compose/rank_jobs.h"
 
+#include <string.h>
+
 #include "base/macros.h"
+#include "diagnose/accounts/home.h"
 
 /* A communicator that was made before the trace has no name: those of as many ranks are taken for one. */
 static uint64_t comm_of(const struct collective_row *r)
@@ -58,4 +61,40 @@ bool rank_jobs_meet(const struct rank_jobs *j, uint32_t pid, uint32_t other)
 			if (j->members[b].pid == other && j->members[a].job == j->members[b].job)
 				return true;
 	return false;
+}
+
+bool rank_jobs_same(
+	const struct recording *rec, const struct rank_jobs *j, uint32_t pid, uint32_t other)
+{
+	const struct process_home *a = home_of(rec, pid), *b = home_of(rec, other);
+
+	if (rank_jobs_meet(j, pid, other))
+		return true;
+	return a && b && a->rank >= 0 && b->rank >= 0 && a->rank != b->rank && a->script[0] &&
+	       !strcmp(a->script, b->script);
+}
+
+size_t rank_jobs_ranks(const struct recording *rec, const struct rank_jobs *j, uint32_t pid)
+{
+	size_t n = 1;
+
+	for (size_t i = 0; i < j->count; i++) {
+		bool is_first = true;
+
+		for (size_t k = 0; k < i; k++)
+			is_first = is_first && j->members[k].pid != j->members[i].pid;
+		n += is_first && rank_jobs_meet(j, pid, j->members[i].pid);
+	}
+	if (n > 1)
+		return n;
+	for (size_t i = 0; i < rec->home_count; i++)
+		n += rank_jobs_same(rec, j, pid, rec->homes[i].pid);
+	return n;
+}
+
+int64_t rank_jobs_processes(const struct gpu_sample *g, int64_t ranks)
+{
+	if (ranks < 2 || g->processes < 1)
+		return g->processes;
+	return g->processes <= ranks + 1 ? 1 : g->processes - ranks;
 }

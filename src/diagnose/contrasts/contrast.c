@@ -259,6 +259,7 @@ static int put_marks(const struct builder *b, struct step_account *a)
 	for (size_t i = 0; i < n; i++)
 		a->marks[i] = (struct step_mark){.start.ns = b->account->units[first + i].start_ns,
 			.dur_ns = b->facts[first + i].dur_ns,
+			.copy_bytes = b->account->units[first + i].copy_bytes,
 			.is_slow = b->facts[first + i].class == STEP_SLOW};
 	return 0;
 }

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* detect_sharing.c - several processes on one GPU: a note, LOW, where the driver counts them. What that costs one of them is told
- * by its account (gpu_other.h), and then this note is not needed. */
+ * by its account (gpu_other.h), and then this note is not needed. Ranks of one job share a GPU on purpose. */
 #include <stdio.h>
 #include <string.h>
 
 #include "diagnose/compose/detector.h"
+#include "diagnose/compose/rank_jobs.h"
 #include "base/macros.h"
 #include "base/text.h"
 
@@ -49,8 +50,22 @@ static void note(
 	incident_keep(out, inc);
 }
 
+/* Of the largest job in the recording; 1: there is none. */
+static int64_t most_ranks(const struct recording *rec)
+{
+	struct rank_jobs jobs;
+	size_t most = 1;
+
+	rank_jobs_find(rec, &jobs);
+	for (size_t i = 0; i < jobs.count; i++)
+		if (jobs.members[i].job == i) /* its first member */
+			most = MAX(most, rank_jobs_ranks(rec, &jobs, jobs.members[i].pid));
+	return (int64_t)most;
+}
+
 int detect_sharing(const struct detector_input *s, struct incident_list *out)
 {
+	int64_t ranks = s->rec->gpu_count ? most_ranks(s->rec) : 1;
 	bool seen[GPUS_MAX] = {0};
 
 	for (size_t i = 0; i < s->rec->gpu_count; i++) {
@@ -61,7 +76,7 @@ int detect_sharing(const struct detector_input *s, struct incident_list *out)
 			continue;
 		seen[index] = true;
 		g = fullest(s->rec, index);
-		if (g->processes > 1)
+		if (rank_jobs_processes(g, ranks) > 1)
 			note(s, g, out);
 	}
 	return 0;

@@ -16,9 +16,11 @@
 #include <string.h>
 
 #include "diagnose/findings/straggler_link.h"
+#include "diagnose/findings/straggler_load.h"
 #include "diagnose/compose/detector.h"
 #include "diagnose/findings/doing.h"
 #include "base/text.h"
+#include "blame/transfer_text.h"
 #include "wire/names.h"
 
 #define HIGH_SHARE   0.10
@@ -26,8 +28,6 @@
 #define LOW_SHARE    0.01
 #define CLEARED      4 /* named */
 #define NAMED        3 /* ranks that are late together */
-#define UNEVEN_STEPS 20
-#define UNEVEN_SURE  0.5
 #define OWN_MIN_NS   (200 * NS_PER_US)
 
 struct culprits {                          /* suspects that are late together */
@@ -54,7 +54,15 @@ static struct culprits cause_of(const struct blame *b, size_t first)
 	return c;
 }
 
-/* "rank 5 (pid 1005) of stage 2", "ranks 2 (pid 1002) and 3 (pid 1003)" */
+static bool has_nodes(const struct straggler_job *j)
+{
+	for (size_t i = 1; i < j->worker_count; i++)
+		if (strcmp(j->workers[i].node, j->workers[0].node))
+			return true;
+	return false;
+}
+
+/* "rank 5 (pid 1005 on n1) of stage 2", "ranks 2 (pid 1002) and 3 (pid 1003)" */
 static void ranks_text(
 	const struct straggler_job *j, const struct culprits *c, char *out, size_t size)
 {
@@ -64,11 +72,11 @@ static void ranks_text(
 	for (size_t i = 0; i < named && len < size; i++) {
 		const struct blame_worker *w = &j->workers[c->all[i]->worker];
 
-		len += (size_t)snprintf(out + len, size - len, "%s%d (pid %u)",
+		len += (size_t)snprintf(out + len, size - len, "%s%d (pid %u%s%.40s)",
 			i == 0              ? ""
 			: i == c->count - 1 ? " and "
 					    : ", ",
-			w->rank, w->pid);
+			w->rank, w->pid, has_nodes(j) ? " on " : "", has_nodes(j) ? w->node : "");
 	}
 	if (c->count > named && len < size)
 		len += (size_t)snprintf(out + len, size - len, " and %zu more", c->count - named);
@@ -83,13 +91,13 @@ static void who_text(
 	size_t len, named = 0, all = 0;
 	int32_t stage = c->worst->stage;
 
-	if (j->blame.kind != BLAME_STAGE) {
+	for (size_t i = 0; i < j->worker_count; i++)
+		all += j->blame.stage_of[i] == stage;
+	if (j->blame.kind != BLAME_STAGE || all < 2) {
 		ranks_text(j, c, out, size);
 		return;
 	}
 	len = (size_t)snprintf(out, size, "stage %d (ranks ", stage);
-	for (size_t i = 0; i < j->worker_count; i++)
-		all += j->blame.stage_of[i] == stage;
 	for (size_t i = 0; i < j->worker_count && named < 2 && len < size; i++) {
 		if (j->blame.stage_of[i] != stage)
 			continue;
@@ -170,6 +178,7 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 	const struct blame_suspect *s = c->worst;
 	const char *peers_are = b->kind == BLAME_STAGE ? "the other stages" : "its peers";
 	size_t others = j->worker_count - MIN(c->count, j->worker_count);
+	_cleanup_buf_ struct buf what = BUF_INIT(256);
 	char who[160], cleared[160], regular[64] = "";
 	char lag[TEXT_MAX], lost[TEXT_MAX], part[TEXT_MAX], own[TEXT_MAX], peers[TEXT_MAX],
 		step[TEXT_MAX];
@@ -188,17 +197,21 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 		"%s keep%s %zu rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
 		who, c->count == 1 ? "s" : "", others, others == 1 ? "" : "s", lag, regular, lost,
 		part);
+	transfer_text_collective(&what, s->op, s->comm);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"%s %s late in %u of %u steps, by %s of its own time more than %s: %s", who,
-		c->count == 1 ? "was" : "were", s->late, s->seen, lag, peers_are, doing);
+		"%s %s late in %u of %u steps for %s, by %s of its own time more than %s: %s", who,
+		c->count == 1 ? "was" : "were", s->late, s->seen,
+		s->comm ? buf_str(&what) : "others", lag, peers_are, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median)%s. %s need%s %s of its own in a step, %s %s; waiting for others is not counted. Without the difference the job had been %s faster, %s of its time.%s Before its calls %s.",
+		"over %u steps of %s (median)%s. %s need%s %s of its own in a step, %s %s; waiting for others is not counted. "
+		"%zu rank%s waited %s in each of %u steps. Without the difference the job had been %s faster, %s of its time.%s Before its calls %s.",
 		j->call_count, j->worker_count, b->steps, step,
 		j->workers[0].error_ns
 			? ", compared across nodes by clocks that the ends of collectives set"
 			: "",
-		who, c->count == 1 ? "s" : "", own, peers_are, peers, lost, part, cleared, doing);
+		who, c->count == 1 ? "s" : "", own, peers_are, peers, others,
+		others == 1 ? "" : "s", lag, s->late, lost, part, cleared, doing);
 }
 
 /* What all but the late ones waited, each time once. */
@@ -212,8 +225,11 @@ static uint64_t others_waited(const struct straggler_job *j, const struct culpri
 	for (size_t i = 0; until && i < j->call_count; i++) {
 		const struct push_call *x = &j->calls[i].c;
 		int64_t *u = &until[j->calls[i].worker];
-		int64_t start = MAX(x->leave_ns - (int64_t)x->wait_ns, *u);
+		int64_t start;
 
+		if (x->wait_ns == UINT64_MAX)
+			continue;
+		start = MAX(x->leave_ns - (int64_t)x->wait_ns, *u);
 		if (x->leave_ns <= start)
 			continue;
 		sum += (uint64_t)(x->leave_ns - start);
@@ -297,6 +313,19 @@ static void add_evidence(const struct recording *rec, const struct collective_ro
 		") ORDER BY seq, timestamp");
 }
 
+/* The first twentieth of the job: what is late from there on is late from the beginning. */
+static int64_t in_first_part(const struct straggler_job *j)
+{
+	return j->blame.end_ns - (int64_t)(j->blame.span_ns / 20 * 19);
+}
+
+/* How many steps the job has made since @s was late for the first time. */
+static uint32_t late_since(const struct straggler_job *j, const struct blame_suspect *s)
+{
+	return (uint32_t)(MAX(j->blame.end_ns - s->since_ns, INT64_C(0)) /
+			  (int64_t)MAX(j->blame.step_ns, UINT64_C(1)));
+}
+
 static void fill(const struct detector_input *in, const struct straggler_job *j,
 	const struct culprits *c, const struct collective_row *row, struct incident *inc)
 {
@@ -315,10 +344,12 @@ static void fill(const struct detector_input *in, const struct straggler_job *j,
 	inc->unit = "late steps";
 	inc->culprit_rank = j->workers[s->worker].rank;
 	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", j->workers[s->worker].node);
+	if (s->since_ns > in_first_part(j)) /* it began while it was recorded, and lasts */
+		inc->since.ns = s->period == 1 || s->late + 1 >= late_since(j, s) ? s->since_ns : 0;
 	inc->period_steps = s->period > 1 ? s->period : 0;
 	inc->period_confidence = s->period > 1 ? s->confidence : 0;
 	inc->excess_ns = c->lost_ns;
-	inc->explained = waited > 0 ? MIN((double)c->lost_ns * others / waited, 1.0) : 0;
+	inc->explained = waited > 0 ? MIN((double)c->lost_ns * others / waited, 1.0) : 1;
 	inc->completeness = completeness_of_sources(in->rec->books, OF_SOURCE(SOURCE_NCCL));
 	inc->confidence = s->confidence * completeness_weight(inc->completeness);
 }
@@ -347,74 +378,19 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 	return 0;
 }
 
-/* Who was slowest in a step changes with every step: that is told, and nobody is named for it. */
-static void report_uneven(
-	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
-{
-	const struct blame *b = &j->blame;
-	double share = b->span_ns ? (double)b->lost_ns / (double)b->span_ns : 0;
-	const struct collective_row *row = j->rows[0];
-	char lost[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX], apart[TEXT_MAX], lasting[TEXT_MAX],
-		op[32];
-	struct incident *inc;
-
-	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
-		return;
-	inc = incident_begin(out, PROBLEM_STRAGGLER);
-	if (!inc)
-		return;
-	incident_id(inc, row->pid, row->start.ns);
-	inc->last.ns = j->rows[j->call_count - 1]->start.ns;
-	inc->severity = share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
-	inc->source = SOURCE_NCCL;
-	inc->op = row->op;
-	inc->calls = j->call_count;
-	inc->count = b->steps;
-	inc->unit = "steps";
-	inc->culprit_rank = -1;
-	inc->excess_ns = b->lost_ns;
-	inc->explained = 1;
-	inc->completeness = completeness_of_sources(in->rec->books, OF_SOURCE(SOURCE_NCCL));
-	inc->confidence = b->confidence * completeness_weight(inc->completeness);
-	text_format_duration(lost, b->lost_ns);
-	text_format_duration(step, b->step_ns);
-	text_format_percent(part, MIN(share, 1.0));
-	text_format_percent(apart, b->spread_step);
-	text_format_percent(lasting, b->spread_lasting);
-	snprintf(inc->summary, sizeof(inc->summary),
-		"the load moves between %zu ranks: in every step another one is slowest; the job was stalled for %s, %s of the time",
-		j->worker_count, lost, part);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"uneven load: ranks with the same work are %s apart in a step, but only %s over all %u steps: no rank is to blame",
-		apart, lasting, b->steps);
-	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size. Give each rank the same amount of work in each step.",
-		j->call_count, j->worker_count, b->steps, step);
-	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
-		wire_op_name(SOURCE_NCCL, row->op, op), "the first of %zu communications",
-		j->call_count);
-	incident_sql(inc,
-		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
-	incident_keep(out, inc);
-}
-
 static int report_job(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
 {
-	bool covered = false;
+	int r = straggler_load_report(in, j, out);
 
-	if (j->blame.kind == BLAME_UNEVEN)
-		report_uneven(in, j, out);
+	if (r < 0)
+		return r;
 	straggler_link_report(in, j, out);
 	for (size_t i = 0; i < j->blame.suspect_count; i++) {
 		struct culprits c = cause_of(&j->blame, i);
-		int r;
 
 		if (c.worst->cause != i || (c.share < LOW_SHARE && c.worst->period < 2))
 			continue;
-		if (!covered)
-			covered = true;
 		r = report_cause(in, j, &c, out);
 		if (r < 0)
 			return r;
@@ -425,7 +401,7 @@ static int report_job(
 int detect_straggler(const struct detector_input *in, struct incident_list *out)
 {
 	_cleanup_(straggler_jobs_done) struct straggler_jobs jobs;
-	int r = straggler_jobs_find(in->rec, &jobs);
+	int r = straggler_jobs_find(in->rec, in->accounts, &jobs);
 
 	for (size_t i = 0; r == 0 && i < jobs.count; i++)
 		if (jobs.items[i].blame.confidence > 0)

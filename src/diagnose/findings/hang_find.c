@@ -158,6 +158,38 @@ static bool is_life(const struct event *e)
 	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXIT && !(e->flags & WIRE_THREAD);
 }
 
+static bool is_of_node(const struct hang_rank *r, const struct hang_rank *other)
+{
+	return !strcmp(r->last->node, other->last->node);
+}
+
+/* Merged recordings end at different moments: nothing is known of a node after the last that its ranks did. */
+static void look_at_ends(const struct recording *rec, struct hang *h)
+{
+	for (size_t i = 0; i < rec->ledger_count; i++) {
+		const struct ledger_row *l = &rec->ledger[i];
+		int64_t end = l->start.ns + (int64_t)l->dur_ns;
+
+		for (struct hang_rank *r = idmap_get(&h->by_pid, l->pid); r; r = r->next)
+			r->seen_ns = MAX(r->seen_ns, end);
+	}
+	for (size_t i = 0; rec->ledger_count && i < h->rank_count; i++) {
+		int64_t end = 0;
+		bool alone = true;
+
+		for (size_t k = 0; k < h->rank_count; k++) {
+			int64_t seen = MAX(h->ranks[k].seen_ns, h->ranks[k].busy_ns);
+
+			if (is_of_node(&h->ranks[i], &h->ranks[k]))
+				end = MAX(end, seen);
+			else
+				alone = false;
+		}
+		if (!alone && end && !h->ranks[i].exit_ns)
+			h->until_ns = MIN(h->until_ns, end);
+	}
+}
+
 /* When the processes ended, and when they were last heard of. */
 static void look_at_lives(const struct recording *rec, struct hang *h)
 {
@@ -172,6 +204,7 @@ static void look_at_lives(const struct recording *rec, struct hang *h)
 			else if (e->source != SOURCE_HOST)
 				r->busy_ns = MAX(r->busy_ns, event_end_ns(e));
 	}
+	look_at_ends(rec, h);
 	for (size_t i = 0; i < h->rank_count; i++)
 		if (h->ranks[i].stuck && h->ranks[i].exit_ns > h->since_ns)
 			h->until_ns = MIN(h->until_ns, h->ranks[i].exit_ns);

@@ -16,6 +16,7 @@ struct hang_rank { /* a rank of the communicator, as far as the recording goes *
 	const struct collective_row *last;  /* its last collective on it */
 	const struct collective_row *stuck; /* its row of the stuck one; NULL: never came */
 	int64_t exit_ns;                    /* its process ended then; 0: it lived on */
+	int64_t seen_ns;                    /* its last entry in the ledger */
 	int64_t busy_ns;                    /* end of the last thing its process is known to do */
 	struct hang_rank *next;             /* of the same process */
 	bool is_odd;                        /* missing, or called something else than most */

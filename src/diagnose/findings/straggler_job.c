@@ -5,11 +5,9 @@
  * machine have nothing to do with each other. Rows of communicators that were made before the trace are taken
  * as late_calls.h brings them together.
  *
- * A row says how long the synchronisation that followed it waited, not when that began. It is taken to
- * begin with the call's end, unless the thread made its next call meanwhile and that waited as long: then
- * both share the synchronisation after it. So rows are looked at from the last to the first. A call whose
- * wait is not known had none. Where no wait is known at all, and all processes have one clock, everybody is
- * taken to have waited for the last to come.
+ * A row says how long the synchronisation that followed it waited, and when that ended only if it waited for this call
+ * alone. Else it is taken to begin with the call's end, unless the thread made its next call meanwhile and that waited
+ * as long: then both share the synchronisation after it. So rows are looked at from the last to the first.
  *
  * The rank that is told is the job's: of the process itself where it is known, else that in its
  * largest communicator. */
@@ -24,10 +22,13 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
+#include "stat/robust.h"
 
 #define TIME_MAX_NS      (INT64_C(1) << 62)
 #define DUR_MAX_NS       (INT64_C(1) << 50)
 #define NCCL_IN_PROGRESS 7
+#define STEPS_LEAST      4    /* marks that tell how long a step is */
+#define STEPS_LOOKED     1024 /* of them, evenly */
 
 static bool is_pair(const struct collective_row *r)
 {
@@ -40,7 +41,7 @@ static bool is_told(const struct collective_row *r)
 	       (collective_is_numbered(r->c.comm_hash, r->c.seq) || is_pair(r)) &&
 	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && r->start.ns >= 0 &&
 	       r->start.ns <= TIME_MAX_NS && r->dur_ns <= (uint64_t)DUR_MAX_NS &&
-	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS &&
+	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS && r->c.span_ns <= DUR_MAX_NS &&
 	       ((r->op >= NCCL_ALL_REDUCE && r->op <= NCCL_RECV) ||
 		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
 }
@@ -82,9 +83,34 @@ static int gather_rows(
 	return 0;
 }
 
+static bool is_sure(const struct step_account *a)
+{
+	return a->mark_count >= STEPS_LEAST &&
+	       (a->origin == STEP_BY_ANNOTATION || a->origin == STEP_BY_OPTIMIZER ||
+		       a->origin == STEP_BY_BACKWARD || a->origin == STEP_BY_EXECUTE);
+}
+
+/* What a step of @pid takes, where marks say where they end; 0: not known. */
+static uint64_t step_length(const struct step_report *accounts, uint32_t pid)
+{
+	for (size_t i = 0; accounts && i < accounts->count; i++) {
+		const struct step_account *a = &accounts->items[i];
+		uint64_t lengths[STEPS_LOOKED];
+		size_t n = MIN(a->mark_count, (size_t)STEPS_LOOKED);
+
+		if (a->pid != pid || !is_sure(a))
+			continue;
+		for (size_t k = 0; k < n; k++)
+			lengths[k] = a->marks[k * a->mark_count / n].dur_ns;
+		robust_sort(lengths, n);
+		return robust_median(lengths, n);
+	}
+	return 0;
+}
+
 /* Workers, numbered as they appear. @numbers: key to number + 1. */
-static int find_workers(const struct recording *rec, const struct source *s,
-	struct straggler_job *j, struct idmap *numbers)
+static int find_workers(const struct recording *rec, const struct step_report *accounts,
+	const struct source *s, struct straggler_job *j, struct idmap *numbers)
 {
 	_cleanup_free_ int32_t *largest = calloc(s->count + 1, sizeof(*largest));
 	bool one_node = true;
@@ -104,8 +130,11 @@ static int find_workers(const struct recording *rec, const struct source *s,
 			e = idmap_put(numbers, process_key(r), (void *)(uintptr_t)n);
 			if (e < 0)
 				return e == -ENOBUFS ? 0 : e;
-			j->workers[j->worker_count++] = (struct blame_worker){
-				.rank = h ? h->rank : -1, .node = r->node, .pid = r->pid};
+			j->workers[j->worker_count++] =
+				(struct blame_worker){.rank = h ? h->rank : -1,
+					.node = r->node,
+					.pid = r->pid,
+					.step_ns = step_length(accounts, r->pid)};
 			largest[n - 1] = h && h->rank >= 0 ? INT32_MAX : 0;
 			one_node = one_node && !strcmp(r->node, j->workers[0].node);
 		}
@@ -122,14 +151,12 @@ static int find_workers(const struct recording *rec, const struct source *s,
 
 static struct push_call call_of(const struct collective_row *r)
 {
-	int64_t end = r->start.ns + (int64_t)r->dur_ns;
-
 	return (struct push_call){.comm = r->c.comm_hash,
 		.seq = r->c.seq,
 		.bytes = r->c.bytes,
 		.enter_ns = r->start.ns,
-		.leave_ns = end + MAX(r->c.wait_ns, INT64_C(0)),
-		.wait_ns = (uint64_t)MAX(r->c.wait_ns, INT64_C(0)),
+		.leave_ns = collective_left_ns(r),
+		.wait_ns = r->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)r->c.wait_ns,
 		.rank = r->c.rank,
 		.nranks = r->c.nranks,
 		.peer = is_pair(r) ? r->c.peer : -1,
@@ -163,45 +190,12 @@ static int list_calls(const struct source *s, struct straggler_job *j, struct id
 		const struct push_call *after = next[w] ? &j->calls[next[w] - 1].c : NULL;
 
 		if (after && j->rows[next[w] - 1]->tid == j->rows[i]->tid && c->wait_ns &&
-			c->wait_ns == after->wait_ns && c->leave_ns > after->enter_ns)
+			c->wait_ns != UINT64_MAX && c->wait_ns == after->wait_ns &&
+			c->leave_ns > after->enter_ns)
 			c->leave_ns = MAX(after->leave_ns, c->enter_ns + (int64_t)c->wait_ns);
 		next[w] = i + 1;
 	}
 	return 0;
-}
-
-static uint64_t collective_key(const struct push_call *c)
-{
-	return hash_number(c->comm ^ hash_number(c->seq)) | 1;
-}
-
-/* Nobody's wait is known: each is taken to have waited until the last of its collective came. Only where the
- * clock is one. */
-static int suppose_waits(struct straggler_job *j)
-{
-	_cleanup_(idmap_done) struct idmap last = IDMAP_INIT(1 << 22); /* the latest call */
-	int r = 0;
-
-	for (size_t i = 0; i < j->call_count; i++)
-		if (j->rows[i]->c.wait_ns >= 0 || j->workers[j->calls[i].worker].error_ns)
-			return 0;
-	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
-		uint64_t key = collective_key(&j->calls[i].c);
-		const struct blame_call *l = idmap_get(&last, key);
-
-		if (!is_pair(j->rows[i]) && (!l || l->c.enter_ns < j->calls[i].c.enter_ns))
-			r = idmap_put(&last, key, &j->calls[i]);
-	}
-	for (size_t i = 0; r >= 0 && i < j->call_count; i++) {
-		struct push_call *c = &j->calls[i].c;
-		const struct blame_call *l = idmap_get(&last, collective_key(c));
-
-		if (is_pair(j->rows[i]) || !l || l->c.enter_ns <= c->leave_ns)
-			continue;
-		c->leave_ns = l->c.enter_ns;
-		c->wait_ns = (uint64_t)(c->leave_ns - c->enter_ns);
-	}
-	return r == -ENOMEM ? r : 0;
 }
 
 static uint32_t find_root(uint32_t *parent, uint32_t w)
@@ -258,10 +252,10 @@ static void job_done(struct straggler_job *j)
 /* One that is too large to be looked at is blamed for nothing. */
 static int blame_job(struct straggler_job *j)
 {
-	int r = j->worker_count < 2 ? 0 : suppose_waits(j);
+	int r;
 
-	if (r < 0 || j->worker_count < 2)
-		return r;
+	if (j->worker_count < 2)
+		return 0;
 	r = blame_find(j->workers, j->worker_count, j->calls, j->call_count, &j->blame);
 	return r == -ENOMEM ? r : 0;
 }
@@ -318,7 +312,8 @@ static int blame_jobs(const struct straggler_job *all, struct straggler_jobs *re
 	return MIN(r, 0);
 }
 
-int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret)
+int straggler_jobs_find(
+	const struct recording *rec, const struct step_report *accounts, struct straggler_jobs *ret)
 {
 	_cleanup_(idmap_done) struct idmap numbers = IDMAP_INIT(BLAME_WORKERS_MAX);
 	_cleanup_(job_done) struct straggler_job all = {0};
@@ -330,7 +325,7 @@ int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret)
 	r = late_calls_find(rec, &ret->late);
 	r = r < 0 ? r : gather_rows(rec, &ret->late, &s);
 	rows = s.rows;
-	r = r < 0 ? r : find_workers(rec, &s, &all, &numbers);
+	r = r < 0 ? r : find_workers(rec, accounts, &s, &all, &numbers);
 	r = r < 0 ? r : list_calls(&s, &all, &numbers);
 	return r < 0 ? r : blame_jobs(&all, ret);
 }

@@ -22,6 +22,7 @@ struct straggler_jobs {
 };
 
 /* straggler_jobs_find - 0 and *ret (released with straggler_jobs_done(), also after a failure), or
- * -ENOMEM. */
-int straggler_jobs_find(const struct recording *rec, struct straggler_jobs *ret);
+ * -ENOMEM. @accounts say how long steps are; NULL: not known. */
+int straggler_jobs_find(const struct recording *rec, const struct step_report *accounts,
+	struct straggler_jobs *ret);
 void straggler_jobs_done(struct straggler_jobs *j);

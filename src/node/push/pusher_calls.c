@@ -53,13 +53,11 @@ int pusher_calls_points(struct pusher_calls *c, const struct recent_points *p)
 
 static struct push_call call_of(const struct collective_row *row, int32_t world_rank)
 {
-	int64_t end = row->start.ns + (int64_t)row->dur_ns;
-
 	return (struct push_call){.comm = row->c.comm_hash,
 		.seq = row->c.seq,
 		.bytes = row->c.bytes,
 		.enter_ns = row->start.ns,
-		.leave_ns = end + MAX(row->c.wait_ns, INT64_C(0)),
+		.leave_ns = collective_left_ns(row),
 		.wait_ns = row->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)row->c.wait_ns,
 		.rank = row->c.rank,
 		.nranks = row->c.nranks,

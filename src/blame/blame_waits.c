@@ -1,0 +1,133 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* blame_waits.c - who waits without doing anything else.
+ *
+ * A worker that does something else while a Recv is pending is not waiting: it has posted it ahead. Where that is seen
+ * of a good part of the Recvs from one peer, it did so with the others, too: those were there when it came back for
+ * them, and are not waited for.
+ *
+ * Where most waits of a job are not known (frameworks let the GPU wait for a collective, and the host for the GPU),
+ * everybody is taken to have waited until the last one came. */
+#include "blame/blame_job.h"
+
+#include "base/capped.h"
+
+#define GROUP_NS     100000 /* Sends and Recvs of one group begin within */
+#define EDGE_NS      20000  /* a call that begins so soon before the end of one comes after it */
+#define AHEAD_LEAST  3      /* Recvs from one peer with something else in them */
+#define AHEAD_SHARE  0.2
+#define SILENT_SHARE 0.5 /* of the calls, that do not say how long they waited */
+
+static bool is_silent(const struct job *j, uint32_t item)
+{
+	return job_call(j, item)->wait_ns == UINT64_MAX;
+}
+
+struct pending { /* Recvs of a worker from one peer */
+	int32_t peer;
+	uint32_t count, ahead;
+};
+
+#define PENDING_MAX 64 /* peers of a worker; it has a few in a pipeline */
+
+static struct pending *pending_of(struct pending *list, size_t *n, int32_t peer)
+{
+	size_t i = 0;
+
+	while (i < *n && list[i].peer != peer)
+		i++;
+	if (i == PENDING_MAX)
+		return NULL;
+	if (i == *n)
+		list[(*n)++] = (struct pending){.peer = peer};
+	return &list[i];
+}
+
+/* Whether the worker made another call while @item was pending, which was not of its group. */
+static bool has_another(const struct job *j, size_t item, size_t end)
+{
+	const struct job_item *t = &j->items[item];
+
+	for (size_t i = item + 1; i < end && j->items[i].enter_ns < t->leave_ns - EDGE_NS; i++)
+		if (j->items[i].enter_ns > t->enter_ns + GROUP_NS)
+			return true;
+	return false;
+}
+
+static void drop_unexposed(struct job *j, uint32_t worker)
+{
+	size_t first = j->first[worker], end = j->first[worker + 1], n = 0;
+	struct pending list[PENDING_MAX], *p;
+
+	for (size_t i = first; i < end; i++) {
+		if (j->items[i].op != NCCL_RECV)
+			continue;
+		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
+		if (!p)
+			return;
+		p->count++;
+		p->ahead += has_another(j, i, end);
+	}
+	for (size_t i = first; n && i < end; i++) {
+		struct job_item *t = &j->items[i];
+
+		if (t->op != NCCL_RECV)
+			continue;
+		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
+		if (p->ahead >= AHEAD_LEAST && p->ahead >= AHEAD_SHARE * p->count &&
+			t->start_ns <= t->enter_ns + GROUP_NS && !has_another(j, i, end))
+			t->start_ns = t->leave_ns;
+	}
+}
+
+static bool is_silent_job(const struct job *j)
+{
+	size_t all = 0, silent = 0;
+
+	for (uint32_t i = 0; i < j->item_count; i++) {
+		if (blame_is_pair(j->items[i].op) || j->items[i].match == JOB_NONE)
+			continue;
+		all++;
+		silent += is_silent(j, i);
+	}
+	return all && (double)silent >= SILENT_SHARE * (double)all;
+}
+
+/* When @t's worker last went on to another call before @ns. */
+static int64_t went_on_ns(const struct job *j, size_t item, int64_t ns)
+{
+	int64_t at = j->items[item].start_ns;
+
+	for (size_t i = item + 1; i < j->first[j->items[item].worker + 1]; i++) {
+		if (j->items[i].enter_ns >= ns - EDGE_NS)
+			break;
+		at = MAX(at, j->items[i].enter_ns);
+	}
+	return at;
+}
+
+/* Until the last one came, as far as clocks can tell. */
+static void suppose_wait(struct job *j, uint32_t item)
+{
+	struct job_item *t = &j->items[item];
+	const struct job_match *m = &j->matches[t->match];
+	uint64_t error =
+		capped_sum(j->error_ns[t->worker], j->error_ns[job_item_worker(j, m->last)]);
+
+	if (job_item_worker(j, m->last) == t->worker || m->arrival_ns <= t->leave_ns ||
+		error > (uint64_t)(m->arrival_ns - t->leave_ns) / 2)
+		return;
+	t->leave_ns = m->arrival_ns;
+	t->start_ns = MIN(went_on_ns(j, item, t->leave_ns), t->leave_ns);
+}
+
+void blame_waits(struct job *j)
+{
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		drop_unexposed(j, w);
+	if (!is_silent_job(j))
+		return;
+	for (uint32_t i = 0; i < j->item_count; i++)
+		if (j->items[i].match != JOB_NONE && !blame_is_pair(j->items[i].op) &&
+			is_silent(j, i))
+			suppose_wait(j, i);
+}

@@ -1,0 +1,173 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* straggler_load.c - see straggler_load.h.
+ *
+ * Severity: of load that moves MEDIUM if it costs at least 10 % of the time, LOW from 3 %. Of a GPU that is late, whose
+ * time is not measured but inferred from what its rank gives it to do: HIGH from 10 %, MEDIUM from 3 %, LOW where it is
+ * not known what it costs. */
+#include <inttypes.h>
+#include <stdio.h>
+
+#include "diagnose/findings/straggler_load.h"
+#include "base/text.h"
+#include "wire/names.h"
+
+#define HIGH_SHARE   0.10
+#define MEDIUM_SHARE 0.03
+#define UNEVEN_STEPS 20
+#define UNEVEN_SURE  0.5
+#define WORK_SURE    0.75 /* that who has more work is who is late */
+#define LEVEL_SURE   0.45 /* likewise, where it has always had more */
+
+static struct incident *begin(const struct detector_input *in, const struct straggler_job *j,
+	const struct collective_row *row, int64_t since_ns, double confidence,
+	struct incident_list *out)
+{
+	struct incident *inc = incident_begin(out, PROBLEM_STRAGGLER);
+	char op[32];
+
+	if (!inc)
+		return NULL;
+	incident_id(inc, row->pid, since_ns ? since_ns : row->start.ns);
+	inc->last.ns = j->rows[j->call_count - 1]->start.ns;
+	inc->source = SOURCE_NCCL;
+	inc->op = row->op;
+	inc->calls = j->call_count;
+	inc->unit = "steps";
+	inc->culprit_rank = -1;
+	inc->explained = 1;
+	inc->completeness = completeness_of_sources(in->rec->books, OF_SOURCE(SOURCE_NCCL));
+	inc->confidence = confidence * completeness_weight(inc->completeness);
+	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
+		wire_op_name(SOURCE_NCCL, row->op, op), "one of %zu communications", j->call_count);
+	return inc;
+}
+
+/* Who was slowest in a step changes with every step: that is told, and nobody is named for it. */
+static void report_uneven(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	const struct blame *b = &j->blame;
+	bool by_input = w->moves && w->moved_ns > b->uneven_ns;
+	uint64_t ns = by_input ? w->moved_ns : b->uneven_ns;
+	double share = by_input ? w->moved_share : b->uneven_share;
+	char lost[TEXT_MAX], part[TEXT_MAX], step[TEXT_MAX], apart[TEXT_MAX], lasting[TEXT_MAX];
+	struct incident *inc;
+
+	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
+		return;
+	inc = begin(in, j, j->rows[0], 0, b->confidence, out);
+	if (!inc)
+		return;
+	inc->severity = share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
+	inc->count = b->steps;
+	inc->excess_ns = ns;
+	text_format_duration(lost, ns);
+	text_format_duration(step, b->step_ns);
+	text_format_percent(part, MIN(share, 1.0));
+	text_format_percent(apart, b->spread_step);
+	text_format_percent(lasting, b->spread_lasting);
+	snprintf(inc->summary, sizeof(inc->summary),
+		"the load moves between %zu ranks: in every step another one is slowest; the job was stalled for %s, %s of the time",
+		j->worker_count, lost, part);
+	if (by_input)
+		snprintf(inc->root_cause, sizeof(inc->root_cause),
+			"uneven load: steps are as long as the largest input of all ranks is large, and another rank has it in every step: no rank is to blame");
+	else
+		snprintf(inc->root_cause, sizeof(inc->root_cause),
+			"uneven load: ranks with the same work are %s apart in a step, but only %s over all %u steps: no rank is to blame",
+			apart, lasting, b->steps);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
+		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size. Give each rank the same amount of work in each step.",
+		j->call_count, j->worker_count, b->steps, step);
+	incident_sql(inc,
+		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
+	incident_keep(out, inc);
+}
+
+static const struct collective_row *row_of(
+	const struct straggler_job *j, uint32_t worker, int64_t since_ns)
+{
+	const struct collective_row *row = NULL;
+
+	for (size_t i = 0; i < j->call_count; i++)
+		if (j->calls[i].worker == worker && (!row || row->start.ns < since_ns))
+			row = j->rows[i];
+	return row;
+}
+
+static void write_work(const struct straggler_work *w, char *out, size_t size)
+{
+	char more[TEXT_MAX], usual[TEXT_MAX];
+
+	if (w->launches > 0)
+		snprintf(out, size, "%.0f launches a step instead of %.0f", w->launches, w->usual);
+	else
+		snprintf(out, size, "%s copied a step instead of %s",
+			text_format_bytes(more, (uint64_t)w->bytes),
+			text_format_bytes(usual, (uint64_t)MAX(w->usual_bytes, 0.0)));
+}
+
+/* All hosts are in time, and one GPU has more to do than the others. */
+static void report_late(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	const struct blame_worker *who = &j->workers[w->late];
+	const struct collective_row *row = row_of(j, w->late, w->since_ns);
+	size_t others = j->worker_count - 1;
+	char work[96], lost[TEXT_MAX], part[TEXT_MAX], each[TEXT_MAX], cost[96] = "";
+	struct incident *inc;
+
+	inc = row ? begin(in, j, row, w->since_ns, w->lost_ns ? WORK_SURE : LEVEL_SURE, out) : NULL;
+	if (!inc)
+		return;
+	inc->severity = w->share >= HIGH_SHARE     ? SEVERITY_HIGH
+			: w->share >= MEDIUM_SHARE ? SEVERITY_MEDIUM
+						   : SEVERITY_LOW;
+	inc->count = w->steps;
+	inc->culprit_rank = who->rank;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", who->node);
+	inc->since.ns = w->since_ns;
+	inc->excess_ns = w->lost_ns;
+	write_work(w, work, sizeof(work));
+	text_format_duration(lost, w->lost_ns);
+	text_format_duration(each, w->steps ? w->lost_ns / w->steps : 0);
+	text_format_percent(part, MIN(w->share, 1.0));
+	if (w->lost_ns)
+		snprintf(cost, sizeof(cost), "; the job was stalled for %s, %s of the time", lost,
+			part);
+	snprintf(inc->summary, sizeof(inc->summary),
+		"More GPU work on rank %d (pid %u) than on the %zu other%s, which wait%s for its GPU: %s%s",
+		who->rank, who->pid, others, others == 1 ? "" : "s", others == 1 ? "s" : "", work,
+		cost);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"The GPU of rank %d has more to do: %s. Its host comes to collectives in time, its GPU does not; no other rank's work has grown",
+		who->rank, work);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"All ranks come to their collectives at about the same time, and wait for their GPUs %s longer in each of %u steps. "
+		"The time of each GPU is not recorded: who is late is inferred from what the ranks launch and copy.",
+		each, w->steps);
+	incident_sql(inc,
+		"SELECT k.pid, k.name, k.launches FROM kernels k ORDER BY k.name, k.pid LIMIT 500");
+	incident_keep(out, inc);
+}
+
+static bool is_told(const struct blame *b)
+{
+	return b->suspect_count && b->suspects[0].share >= MEDIUM_SHARE;
+}
+
+int straggler_load_report(
+	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
+{
+	struct straggler_work w;
+	int r = straggler_work_find(in->rec, in->accounts, j, &w);
+
+	if (r < 0)
+		return r;
+	if (j->blame.uneven_ns || (w.moves && !is_told(&j->blame)))
+		report_uneven(in, j, &w, out);
+	else if (w.late != UINT32_MAX && !is_told(&j->blame))
+		report_late(in, j, &w, out);
+	return 0;
+}

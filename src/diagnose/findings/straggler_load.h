@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* straggler_load.h - ranks that all come in time while their GPUs do not: one has more work than its peers, or the load
+ * moves from rank to rank. */
+#pragma once
+
+#include "diagnose/findings/straggler_job.h"
+#include "diagnose/compose/detector.h"
+
+/* straggler_load_report - load that moves (nobody is named for it), else the rank whose GPU is late. 0 or -ENOMEM. */
+int straggler_load_report(
+	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out);
+
+/* What the ranks' steps say about the work that they give their GPUs (straggler_work.c). */
+struct straggler_work {
+	uint32_t late; /* worker with more of it than its peers; UINT32_MAX: none */
+	double launches,
+		usual; /* of a step: its own, and before or of its peers; 0: it is not these */
+	double bytes, usual_bytes; /* likewise copied */
+	uint64_t lost_ns;          /* that ranks waited longer for their GPUs; 0: not known */
+	double share;
+	uint32_t steps;   /* in which */
+	int64_t since_ns; /* 0: all of them */
+	bool moves; /* other ranks have the largest input in every step, and steps last as it is large */
+	uint64_t moved_ns;
+	double moved_share;
+};
+
+int straggler_work_find(const struct recording *rec, const struct step_report *accounts,
+	const struct straggler_job *j, struct straggler_work *ret); /* 0 or -ENOMEM */
