@@ -63,6 +63,9 @@ enum fleet_problem {
 
 struct fleet_cost {
 	bool priced;     /* false: at least one GPU model has no price; money is then of the rest */
+	bool is_middle;  /* a price is the middle of several providers' */
+	bool is_guess;   /* likewise, because the provider is not known */
+	double gpu_hour; /* price of one GPU, on average; 0: none */
 	double per_hour; /* at the present rate */
 	double total;    /* since the episode began */
 	double gpu_seconds; /* lost, since the episode began */

@@ -143,11 +143,17 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 		    e->problem == FLEET_COLLECTIVE) &&
 		e->share > 0)
 		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
-	if (e->cost.per_hour > 0)
-		buf_printf(b, "; that costs %s%.2f/h%s", e->cost.symbol, e->cost.per_hour,
-			e->cost.priced ? "" : " and what has no price");
-	else if (e->cost.unpriced[0] && e->problem != FLEET_MISMATCH)
-		buf_printf(b, "; unpriced: no rate for %s", e->cost.unpriced);
+	if (e->cost.per_hour <= 0)
+		return;
+	buf_printf(b, "; that costs %s%s%.2f/h",
+		!e->cost.priced     ? "at least "
+		: e->cost.is_middle ? "about "
+				    : "",
+		e->cost.symbol, e->cost.per_hour);
+	if (e->cost.is_middle)
+		buf_printf(b, " at about %s%.2f an hour a GPU, %s", e->cost.symbol,
+			e->cost.gpu_hour,
+			e->cost.is_guess ? "provider unknown" : "the middle of list prices");
 }
 
 void sentence_write(struct fleet_episode *e)
