@@ -60,6 +60,7 @@ bool episode_explain(struct fleet *f, struct episode *e)
 		return false;
 	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
 	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
+	memcpy(e->e.place, r->doing_where, sizeof(e->e.place));
 	return true;
 }
 
@@ -159,13 +160,24 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	if (is_sure)
 		episode_tell(f, e);
 	else
-		sentence_write(&e->e);
+		fleet_sentence(&e->e);
+}
+
+/* Who waits, and how long each: victims are a part of the story of who is late. */
+static void set_waiting(struct episode *e, const struct blame_suspect *s, size_t workers)
+{
+	uint32_t late = MAX(e->e.ranks, 1U);
+
+	if (e->e.problem != FLEET_STRAGGLER || workers <= late || !s->late)
+		return;
+	e->e.waiting = (uint32_t)workers - late;
+	e->e.waited_ns = s->waited_ns / s->late / e->e.waiting;
 }
 
 /* Not @sure: it is shown at most. */
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
-	const struct price *p, bool sure)
+	size_t workers, const struct price *p, bool sure)
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
@@ -197,6 +209,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
 	e->e.op = s->op;
+	set_waiting(e, s, workers);
 	if (sure && !e->looks++)
 		e->looked_ns = f->now_ns;
 	tells = e->told || (sure && pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
@@ -210,7 +223,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	} else if (!stage) {
 		e->e.provisional = true;
 		e->e.until_ns = 0;
-		sentence_write(&e->e);
+		fleet_sentence(&e->e);
 	}
 }
 
@@ -350,7 +363,7 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 	e->e.ranks = 0;
 	for (size_t i = 0; i < count; i++)
 		e->e.ranks += strcmp(workers[i].node, node.node) == 0;
-	take_suspect(f, c, j, b, &all, &node, p, true);
+	take_suspect(f, c, j, b, &all, &node, count, p, true);
 	return true;
 }
 
@@ -367,15 +380,15 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 		take_uneven(f, c, j, b, &p);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
-		take_suspect(
-			f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], &p, false);
+		take_suspect(f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], count,
+			&p, false);
 	for (size_t i = 0; sure && b->kind != BLAME_UNEVEN && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
 		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
 			continue;
 		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
-			take_suspect(f, c, j, b, who, &workers[who->worker], &p, true);
+			take_suspect(f, c, j, b, who, &workers[who->worker], count, &p, true);
 	}
 	link_look(f, c, j, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
