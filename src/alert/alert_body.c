@@ -103,6 +103,8 @@ static void put_matter(struct json_writer *w, const struct alert_matter *e)
 	json_string_member(w, "summary", e->text);
 	put_text_if(w, "cause", e->cause);
 	put_text_if(w, "fix", e->fix);
+	put_text_if(w, "place", e->place);
+	put_text_if(w, "op_type", e->op);
 	put_text_if(w, "dominant_signal", e->signal);
 	if (e->threshold > 0) {
 		json_double_member(w, "score", e->score);
@@ -112,6 +114,14 @@ static void put_matter(struct json_writer *w, const struct alert_matter *e)
 		json_uint_member(w, "lag_ns", e->lag_ns);
 	if (e->period)
 		json_uint_member(w, "period", e->period);
+	if (e->seen) {
+		json_uint_member(w, "late_steps", e->late);
+		json_uint_member(w, "seen_steps", e->seen);
+	}
+	if (e->waiting) {
+		json_uint_member(w, "waiting_ranks", e->waiting);
+		json_uint_member(w, "waited_ns", e->waited_ns);
+	}
 	if (e->is_job)
 		json_double_member(w, "share", e->share);
 	json_double_member(w, "confidence", e->confidence);
@@ -146,12 +156,18 @@ static void put_place(struct buf *b, const struct alert_matter *e)
 		buf_printf(b, ", rank %d", e->rank);
 }
 
-static void put_cost_line(struct buf *b, const struct alert_cost *c)
+/* What the sentence has not said already. */
+static void put_cost_line(struct buf *b, const struct alert_matter *e)
 {
-	if (c->currency[0] && c->per_hour > 0)
-		buf_printf(b, "\nCost: %s%.2f/h (%s)", c->symbol, c->per_hour, c->currency);
+	const struct alert_cost *c = &e->cost;
+	char rate[64];
+
+	snprintf(rate, sizeof(rate), "%s%.2f/h", c->symbol, c->per_hour);
+	if (c->currency[0] && c->per_hour > 0 && !strstr(e->text, rate))
+		buf_printf(b, "\nCost: %s (%s)", rate, c->currency);
 	if (!c->priced && c->unpriced[0])
-		buf_printf(b, "\nNo price is known for %s", c->unpriced);
+		buf_printf(
+			b, "\nUnpriced: %s (`ingero rates` says how to add a price)", c->unpriced);
 }
 
 /* The notice for a reader, in lines. */
@@ -162,14 +178,14 @@ static void put_words(struct buf *b, const struct alert_notice *n)
 	buf_printf(b, "%s: %s in ", word_of(n), e->problem);
 	put_place(b, e);
 	buf_printf(b, "\n%s", e->text);
-	if (e->cause[0])
+	if (e->cause[0] && !strstr(e->text, e->cause)) /* a sentence says it once */
 		buf_printf(b, "\nCause: %s", e->cause);
 	if (e->fix[0] && n->kind != ALERT_ENDED)
 		buf_printf(b, "\nFix: %s", e->fix);
 	if (e->threshold > 0)
 		buf_printf(b, "\nScore %.2f, threshold %.2f%s%s", e->score, e->threshold,
 			e->signal[0] ? ", dominant signal " : "", e->signal);
-	put_cost_line(b, &e->cost);
+	put_cost_line(b, e);
 	buf_printf(b, "\nEvent: %s", e->event);
 }
 

@@ -39,12 +39,17 @@ struct alert_matter {
 	double confidence;
 	uint64_t lag_ns;
 	uint32_t period;
+	uint32_t late, seen;     /* steps: late in so many of so many; 0: not known */
+	uint32_t waiting;        /* ranks that wait; 0: not known */
+	uint64_t waited_ns;      /* each of them, in a late step */
+	char op[ALERT_WORD_MAX]; /* collective that it is late for; "": not known */
 	char signal[ALERT_WORD_MAX];
 	double score, threshold;
 	int64_t since_ns, until_ns; /* nanoseconds since 1970; until_ns 0: it lasts */
 	char text[ALERT_TEXT_MAX];  /* one sentence: who, what for, why, what it costs */
 	char cause[ALERT_TEXT_MAX]; /* "": not known */
 	char fix[ALERT_TEXT_MAX];
+	char place[ALERT_TEXT_MAX]; /* line of code; "": not known */
 	struct alert_cost cost;
 };
 

@@ -40,6 +40,8 @@ struct answer_request { /* as asked; 0 and "" are not */
 	const struct timeline_index *timeline; /* of the recording; NULL: none is at hand */
 	unsigned timeline_progress;            /* of making it, of 1000 */
 	bool stacks;
+	bool brief;          /* what a reader with little room can do without is left out */
+	struct buf *say;     /* gets the answer in a sentence or a few; NULL: nobody wants it */
 	const char *flag;    /* how parameters are called in errors: "--"; NULL: by their name */
 	const char *version; /* of this program, for the overview; NULL: not said */
 };
@@ -111,5 +113,5 @@ answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;
 answer_fn chains_json, incidents_json, collectives_json, stacks_json, flame_json, flame_diff_json;
 answer_fn snapshots_json, gpus_json, losses_json, overhead_json, steps_json;
-answer_fn diff_json;
+answer_fn diff_json, graph_lifecycle_json, graph_frequency_json;
 answer_fn timeline_json, timeline_event_json, timeline_search_json;

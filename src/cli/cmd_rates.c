@@ -130,8 +130,12 @@ static void show_text(const struct rates_settings *s, const struct rates *rates,
 			r.currency, watts, r.is_contract ? "contract" : "list");
 	}
 	text_escape_terminal(&b, source);
-	printf("\nOf one GPU. Source: %s%s%s. List prices are an upper bound.\n", buf_str(&b),
-		rates_as_of(rates)[0] ? ", as of " : "", rates_as_of(rates));
+	printf("\nOf one GPU. Source: %s%s%s. List prices are an upper bound.\n"
+	       "To add a price: write rows of this form to gpu_rates.yaml, check them with\n"
+	       "`ingero rates validate gpu_rates.yaml`, and start ingero-cluster with --rates FILE.\n"
+	       "\n  contracts:\n    %s:\n      NVIDIA H100 80GB HBM3: 2.10\n",
+		buf_str(&b), rates_as_of(rates)[0] ? ", as of " : "", rates_as_of(rates),
+		s->provider ? s->provider : "my-provider");
 }
 
 static int show(const struct rates_settings *s, struct errinfo *reterr)
@@ -274,7 +278,7 @@ static int rates_run(const struct command *c, void *settings, int argc, char **a
 const struct command cmd_rates = {
 	.name = "rates",
 	.synopsis = "rates show|update|validate [FILE] [flags]",
-	.summary = "Show, check or fetch the prices that lost GPU time is reckoned with",
+	.summary = "Show, check or fetch GPU prices for cost estimates",
 	.details =
 		"  ingero rates show --provider lambda\n"
 		"  ingero rates validate prices.yaml\n"

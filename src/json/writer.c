@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/text.h"
+#include "json/builder.h"
 
 struct json_writer json_writer_to_buf(struct buf *b)
 {
@@ -23,7 +24,7 @@ struct json_writer json_writer_to_file(FILE *f)
 
 static void emit(struct json_writer *w, const char *s, size_t len)
 {
-	if (w->err)
+	if (w->err || w->tree)
 		return;
 	if (w->buf) {
 		buf_append(w->buf, s, len);
@@ -112,6 +113,17 @@ static bool begin_value(struct json_writer *w)
 	return true;
 }
 
+/* put_tree - @v is the next value; false: it is text that is written. */
+#define put_tree(w, v) ((w)->tree && put_value(w, v))
+static bool put_value(struct json_writer *w, json_t *v)
+{
+	if (begin_value(w))
+		w->err = json_builder_put(w->tree, w->depth, v);
+	else
+		json_decref(v);
+	return true;
+}
+
 static void begin_container(struct json_writer *w, bool object)
 {
 	if (!begin_value(w))
@@ -120,6 +132,8 @@ static void begin_container(struct json_writer *w, bool object)
 		w->err = -E2BIG;
 		return;
 	}
+	if (w->tree)
+		w->err = json_builder_open(w->tree, w->depth, object);
 	emit_str(w, object ? "{" : "[");
 	w->depth++;
 	w->level[w->depth].object = object;
@@ -171,7 +185,10 @@ void json_key(struct json_writer *w, const char *key)
 	if (w->level[w->depth].has_member)
 		emit_str(w, ",");
 	emit_line_break(w);
-	emit_quoted(w, key, strlen(key));
+	if (w->tree)
+		json_builder_key(w->tree, key);
+	else
+		emit_quoted(w, key, strlen(key));
 	emit_str(w, w->indent ? ": " : ":");
 	w->level[w->depth].has_key = true;
 	w->level[w->depth].has_member = true;
@@ -179,7 +196,11 @@ void json_key(struct json_writer *w, const char *key)
 
 void json_put_string_len(struct json_writer *w, const char *s, size_t len)
 {
-	if (begin_value(w))
+	if (!begin_value(w))
+		return;
+	if (w->tree)
+		w->err = json_builder_text(w->tree, w->depth, s, len);
+	else
 		emit_quoted(w, s, len);
 }
 
@@ -207,7 +228,7 @@ void json_put_int(struct json_writer *w, int64_t v)
 
 	if (v < 0)
 		*--p = '-';
-	if (begin_value(w))
+	if (!put_tree(w, json_integer(v)) && begin_value(w))
 		emit(w, p, (size_t)(end - p));
 }
 
@@ -223,7 +244,9 @@ void json_put_uint(struct json_writer *w, uint64_t v)
 		*--p = '"';
 		end++;
 	}
-	if (begin_value(w))
+	if (!put_tree(
+		    w, v > INT64_MAX ? json_sprintf("%" PRIu64, v) : json_integer((json_int_t)v)) &&
+		begin_value(w))
 		emit(w, p, (size_t)(end - p));
 }
 
@@ -235,7 +258,7 @@ void json_put_double(struct json_writer *w, double v)
 		json_put_null(w);
 		return;
 	}
-	if (begin_value(w))
+	if (!put_tree(w, json_real(v)) && begin_value(w))
 		emit_str(w, text_format_double(text, v));
 }
 
@@ -250,19 +273,19 @@ void json_put_thousandths(struct json_writer *w, int64_t v)
 		len--;
 	if (text[len - 1] == '.')
 		len--;
-	if (begin_value(w))
+	if (!put_tree(w, json_real((double)v / 1000)) && begin_value(w))
 		emit(w, text, (size_t)len);
 }
 
 void json_put_bool(struct json_writer *w, bool v)
 {
-	if (begin_value(w))
+	if (!put_tree(w, json_boolean(v)) && begin_value(w))
 		emit_str(w, v ? "true" : "false");
 }
 
 void json_put_null(struct json_writer *w)
 {
-	if (begin_value(w))
+	if (!put_tree(w, json_null()) && begin_value(w))
 		emit_str(w, "null");
 }
 

@@ -15,11 +15,14 @@
 
 #define JSON_DEPTH_MAX 32
 
+struct json_builder;
+
 struct json_writer {
-	struct buf *buf; /* exactly one of buf and file is set */
+	struct buf *buf; /* exactly one of buf, file and tree is set */
 	FILE *file;
-	bool indent; /* two spaces a level and a line a value; else one line */
-	int err;     /* 0, -EINVAL (bad order), -E2BIG (too deep), or of the output */
+	struct json_builder *tree; /* see builder.h */
+	bool indent;               /* two spaces a level and a line a value; else one line */
+	int err;                   /* 0, -EINVAL (bad order), -E2BIG (too deep), or of the output */
 	unsigned depth;
 	struct {
 		bool object, has_key, has_member;

@@ -50,6 +50,20 @@ void answer_text(struct answer *a, const char *text)
 	json_array_append_new(a->content, block);
 }
 
+void answer_structured_as_text(struct answer *a, const char *mark)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(2 * RPC_BYTES_MAX);
+
+	if (mark)
+		buf_printf(&text, "[%s]\n", mark);
+	json_tree_write(a->structured, RPC_DUMP, &text);
+	if (mark)
+		buf_printf(&text, "\n[/%s]", mark);
+	answer_text(a, text.err ? "the answer is too large" : buf_str(&text));
+	json_decref(a->structured);
+	a->structured = NULL;
+}
+
 void answer_fail(struct answer *a, const char *fmt, ...)
 {
 	char text[SENTENCE_MAX];

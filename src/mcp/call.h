@@ -39,5 +39,9 @@ void answer_done(struct answer *a);
 /* answer_text - adds a block; @text is UTF-8 or becomes so. */
 void answer_text(struct answer *a, const char *text);
 
+/* answer_structured_as_text - what a client of a revision without structured content gets instead; between
+ * [@mark] and [/@mark], unless it is NULL. */
+void answer_structured_as_text(struct answer *a, const char *mark);
+
 /* answer_fail - what is there is dropped for one sentence about what went wrong and what to do. */
 void answer_fail(struct answer *a, const char *fmt, ...) _printf_(2, 3);

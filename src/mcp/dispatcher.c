@@ -53,7 +53,7 @@ int dispatcher_new(const struct registry *o, struct dispatcher **ret, struct err
 		return -ENOMEM;
 	for (t->count = 0; t->count < n; t->count++) {
 		const struct registry_tool *tool = &o->tools[t->count];
-		int r = schema_load(tool->input, &t->inputs[t->count]);
+		int r = schema_load(tool->check ? tool->check : tool->input, &t->inputs[t->count]);
 		json_t *output = NULL;
 
 		if (r == 0 && tool->output)
@@ -179,14 +179,16 @@ static json_t *do_call(struct turn *t, struct rpc_error *e)
 {
 	const char *name = json_string_value(json_object_get(t->params, "name"));
 	const struct registry_tool *tool = registry_tool_find(t->registry, name);
-	_cleanup_json_ json_t *none = json_object();
-	const json_t *arguments = json_object_get(t->params, "arguments");
+	const json_t *given = json_object_get(t->params, "arguments");
+	_cleanup_json_ json_t *arguments = given ? json_incref((json_t *)given) : json_object();
 	_cleanup_buf_ struct buf why = BUF_INIT(SCHEMA_CHECK_SENTENCE);
 	_cleanup_(answer_done) struct answer a = {0};
 	json_t *result;
 
 	if (!tool) {
-		rpc_fail(e, RPC_INVALID_PARAMS, "unknown tool \"%.100s\"", name ? name : "");
+		registry_tool_names(t->registry, &why);
+		rpc_fail(e, RPC_INVALID_PARAMS, "unknown tool \"%.60s\"; there are %s",
+			name ? name : "", buf_str(&why));
 		return NULL;
 	}
 	if (tool->needs && t->call->revision->stateless &&
@@ -198,11 +200,20 @@ static json_t *do_call(struct turn *t, struct rpc_error *e)
 	if (answer_init(&a) < 0)
 		return NULL;
 	t->call->tool = tool;
-	if (schema_check(t->dispatcher->inputs[tool - t->registry->tools],
-		    arguments ? arguments : none, &why) < 0)
+	if (tool->params && json_is_object(arguments)) {
+		json_t *named = param_arguments(tool->params, tool->takes, arguments);
+
+		json_decref(arguments);
+		arguments = named;
+	}
+	if (!arguments)
+		return NULL;
+	if (schema_check(t->dispatcher->inputs[tool - t->registry->tools], arguments, &why) < 0)
 		answer_fail(&a, "%s.", buf_str(&why));
 	else
-		tool->run(t->call, arguments ? arguments : none, &a);
+		tool->run(t->call, arguments, &a);
+	if (a.structured && !t->call->revision->structured)
+		answer_structured_as_text(&a, t->registry->mark);
 	result = json_pack("{s:O, s:b}", "content", a.content, "isError", a.failed);
 	if (a.structured)
 		json_object_set(result, "structuredContent", a.structured);

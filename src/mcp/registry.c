@@ -78,8 +78,11 @@ static void put_text(json_t *object, const char *key, const char *text)
 static json_t *tool_row(const struct registry *o, size_t i)
 {
 	const struct registry_tool *t = &o->tools[i];
-	json_t *row = json_pack("{s:s, s:s}", "name", t->name, "description", t->description);
+	json_t *row;
 
+	if (t->is_extra)
+		return NULL;
+	row = json_pack("{s:s, s:s}", "name", t->name, "description", t->description);
 	put_text(row, "title", t->title);
 	put_json(row, "inputSchema", t->input);
 	put_json(row, "outputSchema", t->output);
@@ -125,6 +128,13 @@ static json_t *prompt_row(const struct registry *o, size_t i)
 	return row;
 }
 
+void registry_tool_names(const struct registry *o, struct buf *b)
+{
+	for (const struct registry_tool *t = o->tools; t && t->name; t++)
+		if (!t->is_extra)
+			buf_printf(b, "%s%s", b->len ? ", " : "", t->name);
+}
+
 static bool read_cursor(const json_t *cursor, size_t count, size_t *ret)
 {
 	const char *text = json_string_value(cursor);
@@ -154,8 +164,12 @@ static json_t *page(const struct registry *o, const char *key, size_t count,
 		return NULL;
 	}
 	list = json_array();
-	for (size_t i = first; i < count && i < first + size; i++)
-		json_array_append_new(list, row(o, i));
+	for (size_t i = first; i < count && i < first + size; i++) {
+		json_t *one = row(o, i);
+
+		if (one)
+			json_array_append_new(list, one);
+	}
 	result = json_pack("{s:o}", key, list);
 	if (first + size < count) {
 		snprintf(next, sizeof(next), "n%zu", first + size);

@@ -11,6 +11,7 @@
 #include <jansson.h>
 
 #include "mcp/call.h"
+#include "mcp/param.h"
 #include "mcp/rpc.h"
 
 #define REGISTRY_PAGE      50 /* elements of a list in one reply, unless the offer says otherwise */
@@ -22,10 +23,14 @@ struct registry_tool {
 	const char *alias; /* may be called by that name, too; NULL: by none */
 	const char *title;
 	const char *description;
-	const char *input;       /* JSON Schema of the arguments: enforced before run() */
-	const char *output;      /* of answer->structured; NULL: there is none */
-	const char *annotations; /* a JSON object of hints; NULL: none */
-	const char *needs;       /* capability of the client without which it cannot run, or NULL */
+	const char *input; /* JSON Schema of the arguments: enforced before run(), if there is no */
+	const char *check; /* the same with all that is accepted; NULL: that is the same */
+	const struct param *params; /* whose aliases are accepted; NULL: none has any */
+	unsigned takes;             /* of them */
+	const char *output;         /* of answer->structured; NULL: there is none */
+	const char *annotations;    /* a JSON object of hints; NULL: none */
+	bool is_extra;              /* can be called, but is not listed */
+	const char *needs; /* capability of the client without which it cannot run, or NULL */
 	void (*run)(const struct call *c, const json_t *arguments, struct answer *a);
 };
 
@@ -67,8 +72,9 @@ struct registry {
 	const struct registry_resource *resources;
 	const struct registry_resource *templates;
 	const struct registry_prompt *prompts;
-	size_t page;           /* 0: REGISTRY_PAGE */
-	size_t answer_bytes;   /* ceiling of a tool's answer; 0: RPC_BYTES_MAX */
+	size_t page;         /* 0: REGISTRY_PAGE */
+	size_t answer_bytes; /* ceiling of a tool's answer; 0: RPC_BYTES_MAX */
+	const char *mark;    /* strangers' texts stand between [mark] and [/mark]; NULL: nowhere */
 	const char *too_large; /* what to do about an answer over it */
 	void *arg;             /* of calls */
 	/* Told of every request that was answered, on the thread that did: @name is that of the
@@ -77,6 +83,8 @@ struct registry {
 };
 
 const struct registry_tool *registry_tool_find(const struct registry *o, const char *name);
+/* registry_tool_names - "explain, get_steps": those that are listed. */
+void registry_tool_names(const struct registry *o, struct buf *b);
 const struct registry_prompt *registry_prompt_find(const struct registry *o, const char *name);
 
 /* registry_resource_find - the row of @uri; @variable gets what its {part} stands for. */

@@ -8,11 +8,11 @@
 #define NO_RESOURCE     (-32602)
 
 const struct revision revisions[] = {
-	{"2026-07-28", true, false, NO_RESOURCE},
-	{"2025-11-25", false, false, NO_RESOURCE_OLD},
-	{"2025-06-18", false, false, NO_RESOURCE_OLD},
-	{"2025-03-26", false, true, NO_RESOURCE_OLD},
-	{NULL, false, false, 0},
+	{"2026-07-28", true, false, true, NO_RESOURCE},
+	{"2025-11-25", false, false, true, NO_RESOURCE_OLD},
+	{"2025-06-18", false, false, true, NO_RESOURCE_OLD},
+	{"2025-03-26", false, true, false, NO_RESOURCE_OLD},
+	{NULL, false, false, false, 0},
 };
 
 const struct revision *revision_find(const char *name)

@@ -13,6 +13,7 @@ struct revision {
 	const char *name; /* NULL ends the table */
 	bool stateless;   /* no handshake: each request brings its metadata */
 	bool batches;     /* several messages in an array are allowed */
+	bool structured;  /* answers have structured content */
 	int no_resource;  /* code for a resource that is not there */
 };
 

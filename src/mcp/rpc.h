@@ -29,7 +29,7 @@ enum rpc_code {
 
 struct rpc_error {
 	int code; /* 0: none */
-	char message[256];
+	char message[640];
 	json_t *data; /* NULL: none; done with rpc_error_done() */
 };
 

@@ -29,6 +29,11 @@ static const struct {
 	{"lambda-labs", "lambda"},
 	{"coreweave", "coreweave"},
 	{"cw", "coreweave"},
+	{"oracle", "oracle"},
+	{"oci", "oracle"},
+	{"runpod", "runpod"},
+	{"nebius", "nebius"},
+	{"hyperstack", "hyperstack"},
 };
 
 const char *rates_provider_id(const char *name)
@@ -80,12 +85,8 @@ void rates_free(struct rates *r)
 	free(r);
 }
 
-/* A model's name without its memory: words in lower case, one after the other. "80GB" and "HBM3" are
- * about memory. */
-struct model_key {
-	char name[RATES_NAME_MAX];
-	unsigned long memory_gb; /* 0: not told */
-};
+/* How well a row fits, best last. 40 GB are not priced as 80 while some row has 40. */
+enum fit { FIT_NONE, FIT_NAME, FIT_MEMORY, FIT_FORM, FIT_EXACT };
 
 static bool is_memory(const char *word, size_t len, unsigned long *ret_gb)
 {
@@ -97,21 +98,48 @@ static bool is_memory(const char *word, size_t len, unsigned long *ret_gb)
 	if (!isdigit((unsigned char)word[0]))
 		return false;
 	gb = strtoul(word, &end, 10);
-	if ((size_t)(end - word) + 2 != len || strncasecmp(end, "GB", 2) != 0)
+	if (strncasecmp(end, "GB", (size_t)(word + len - end)) != 0 || end == word + len)
 		return false;
 	*ret_gb = gb;
 	return true;
 }
 
-static struct model_key key_of(const char *model)
+/* Makers, product lines and kinds of modules, of which prices do not speak. */
+static bool is_idle_word(const char *word, size_t len)
 {
-	struct model_key k = {0};
+	static const char *const idle[] = {
+		"nvidia", "amd", "tesla", "geforce", "instinct", "oam", "vf", "ac", "lc"};
+
+	if (len == 4 && strncasecmp(word, "SXM", 3) == 0)
+		return true;
+	for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
+		if (strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0)
+			return true;
+	return false;
+}
+
+static bool is_form(const char *word, size_t len, char form[8])
+{
+	static const char *const forms[] = {"pcie", "nvl"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(forms); i++)
+		if (strlen(forms[i]) == len && strncasecmp(forms[i], word, len) == 0) {
+			snprintf(form, 8, "%s", forms[i]);
+			return true;
+		}
+	return false;
+}
+
+struct rates_key rates_key(const char *model)
+{
+	struct rates_key k = {0};
 	size_t at = 0;
 
 	for (const char *p = model; *p;) {
 		size_t len = strcspn(p, " -_");
 
-		if (!is_memory(p, len, &k.memory_gb))
+		if (!is_memory(p, len, &k.memory_gb) && !is_idle_word(p, len) &&
+			!is_form(p, len, k.form))
 			for (size_t i = 0; i < len && at < sizeof(k.name) - 1; i++)
 				k.name[at++] = (char)tolower((unsigned char)p[i]);
 		p += len + (p[len] != 0);
@@ -119,42 +147,83 @@ static struct model_key key_of(const char *model)
 	return k;
 }
 
-/* Of two that both tell their memory it must be the same: 40 GB are not priced as 80. */
-static bool keys_fit(const struct model_key *a, const struct model_key *b)
+static enum fit fit_of(const char *model, const struct rates_key *key, const struct rates_row *row)
 {
-	return strcmp(a->name, b->name) == 0 &&
-	       (!a->memory_gb || !b->memory_gb || a->memory_gb == b->memory_gb);
+	if (!key->name[0] || strcmp(key->name, row->key.name) != 0)
+		return FIT_NONE;
+	if (strcmp(model, row->model) == 0)
+		return FIT_EXACT;
+	if (key->memory_gb && row->key.memory_gb && key->memory_gb != row->key.memory_gb)
+		return FIT_NAME;
+	return strcmp(key->form, row->key.form) == 0 ? FIT_FORM : FIT_MEMORY;
 }
 
-static const struct rates_row *find_model(
-	const struct rates_list *l, const char *provider, bool is_contract, const char *model)
+struct found {
+	const struct rates_row *row; /* the first of them */
+	size_t count;
+	double middle;
+};
+
+static int by_value(const void *a, const void *b)
 {
-	struct model_key key = key_of(model);
-	const struct rates_row *near = NULL;
-	size_t fits = 0;
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Those rows of @provider, NULL: of all, that fit @model best, at least as well as @least. */
+static struct found find_rows(const struct rates_list *l, const char *provider, bool is_contract,
+	const char *model, enum fit least)
+{
+	struct rates_key key = rates_key(model);
+	double values[RATES_ROWS_MAX];
+	enum fit best = least;
+	struct found f = {0};
 
 	for (size_t i = 0; i < l->count; i++) {
 		const struct rates_row *row = &l->rows[i];
-		struct model_key other;
+		enum fit fit;
 
-		if (row->is_contract != is_contract || strcasecmp(row->provider, provider) != 0)
+		if (row->is_contract != is_contract ||
+			(provider && strcasecmp(row->provider, provider) != 0))
 			continue;
-		if (strcmp(row->model, model) == 0)
-			return row;
-		other = key_of(row->model);
-		if (keys_fit(&key, &other)) {
-			near = row;
-			fits++;
-		}
+		fit = fit_of(model, &key, row);
+		if (fit < best)
+			continue;
+		if (fit > best || !f.count)
+			f = (struct found){.row = row};
+		best = fit;
+		values[f.count++] = row->value;
 	}
-	return fits == 1 ? near : NULL;
+	qsort(values, f.count, sizeof(*values), by_value);
+	if (f.count)
+		f.middle = (values[(f.count - 1) / 2] + values[f.count / 2]) / 2;
+	return f;
+}
+
+/* What is asked for, from the most to the least that is known of it. Memory comes before the provider: another
+ * provider's 40 GB are nearer than this one's 80. */
+static struct found find_price(const struct rates_list *l, const char *provider, const char *model)
+{
+	static const enum fit fits[] = {FIT_MEMORY, FIT_NAME};
+	struct found f = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(fits) && !f.count; i++)
+		for (int step = 0; step < 4 && !f.count; step++) {
+			bool is_own = step < 2;
+
+			if (!is_own || provider)
+				f = find_rows(
+					l, is_own ? provider : NULL, step % 2 == 0, model, fits[i]);
+		}
+	return f;
 }
 
 static double watts_of(const struct rates *r, const char *model)
 {
-	const struct rates_row *row = find_model(&r->watts, "", false, model);
+	struct found f = find_rows(&r->watts, "", false, model, FIT_NAME);
 
-	return row ? row->value : 0;
+	return f.middle;
 }
 
 static struct rate rate_of(const struct rates *r, const struct rates_row *row)
@@ -171,17 +240,18 @@ static struct rate rate_of(const struct rates *r, const struct rates_row *row)
 bool rates_find(const struct rates *r, const char *provider, const char *model, struct rate *ret)
 {
 	const char *id = rates_provider_id(provider);
-	const struct rates_row *row = NULL;
+	struct found f;
 
-	id = id ? id : provider;
+	id = id ? id : provider && *provider ? provider : NULL;
 	if (!model || !*model)
 		return false;
-	if (id && *id)
-		row = find_model(&r->prices, id, true, model);
-	if (!row && id && *id)
-		row = find_model(&r->prices, id, false, model);
-	if (row) {
-		*ret = rate_of(r, row);
+	f = find_price(&r->prices, id, model);
+	if (f.count) {
+		*ret = rate_of(r, f.row);
+		ret->watts = watts_of(r, model);
+		ret->hourly = f.middle;
+		ret->is_middle = f.count > 1 || !id || strcasecmp(f.row->provider, id) != 0;
+		ret->provider = ret->is_middle ? "" : f.row->provider;
 		return true;
 	}
 	if (r->fallback <= 0)

@@ -24,16 +24,18 @@ struct rate {
 	double hourly;        /* of one GPU */
 	const char *currency; /* "USD", "$" */
 	const char *symbol;
-	const char *provider; /* the table's name of it: "ec2" for "aws" */
-	const char *model;    /* the row that was used */
+	const char *provider; /* the table's name of it: "ec2" for "aws"; "": none in particular */
+	const char *model;    /* the row that was used, or one of them */
 	double watts;         /* of one GPU at full load; 0: not known */
 	bool is_contract;     /* not a list price */
-	bool is_fallback;     /* the table's fallback_rate, which somebody has set above 0 */
+	bool is_middle;   /* the middle of several rows: the provider, or its price, is not known */
+	bool is_fallback; /* the table's fallback_rate, which somebody has set above 0 */
 };
 
-/* rates_find - false: unpriced. @provider as agents or people say it (aws, ec2, gcp, …; "" or NULL:
- * not known, then false unless a fallback is set); @model verbatim from the driver, matched exactly
- * and then without regard to case, blanks and memory size where only one row fits. */
+/* rates_find - false: no row is of that model, and no fallback is set: unpriced. @model verbatim from the driver.
+ * The first of these that there is: the row of @provider, as agents or people say it (aws, ec2, gcp, …); the
+ * middle of what the others list; the fallback. A name fits without regard to case, maker, form (SXM, PCIe) and
+ * memory where no row has the same; contracts win over list prices. "" or NULL: the provider is not known. */
 bool rates_find(const struct rates *r, const char *provider, const char *model, struct rate *ret);
 const char *rates_provider_id(const char *name); /* "aws" -> "ec2"; NULL: none of the known */
 const char *rates_as_of(

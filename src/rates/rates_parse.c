@@ -86,7 +86,8 @@ static int row_add(struct reading *p, const struct yaml_value *at, struct rates_
 			p->tree, at, p->reterr, "there are more than %d rows", RATES_ROWS_MAX);
 	if (r < 0)
 		return errinfo_set(p->reterr, r, "not enough memory");
-	l->rows[l->count++] = *row;
+	l->rows[l->count] = *row;
+	l->rows[l->count++].key = rates_key(row->model);
 	return 0;
 }
 

@@ -220,8 +220,8 @@ static const struct api_row *find_row(const struct http_request *q)
 {
 	const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
 
-	for (const struct api_row *r = api_rows; r->method; r++)
-		if (!strcmp(r->path, q->path) && !strcmp(r->method, method))
+	for (const struct api_row *r = api_rows; r->summary; r++)
+		if (r->path && !strcmp(r->path, q->path) && !strcmp(r->method, method))
 			return r;
 	return NULL;
 }
@@ -246,8 +246,8 @@ static size_t count_rows(const struct http_route *more)
 {
 	size_t n = 0;
 
-	for (const struct api_row *r = api_rows; r->method; r++)
-		n++;
+	for (const struct api_row *r = api_rows; r->summary; r++)
+		n += r->path != NULL;
 	for (const struct web_file *f = web_next(&web_dashboard, NULL); f;
 		f = web_next(&web_dashboard, f))
 		n++;
@@ -263,12 +263,13 @@ static struct http_route *make_routes(const struct http_route *more)
 
 	if (!routes)
 		return NULL;
-	for (const struct api_row *r = api_rows; r->method; r++)
-		routes[n++] = (struct http_route){.method = r->method,
-			.path = r->path,
-			.handler = r->reply ? r->reply : handle,
-			.open = r->open,
-			.body_max = r->body_max};
+	for (const struct api_row *r = api_rows; r->summary; r++)
+		if (r->path)
+			routes[n++] = (struct http_route){.method = r->method,
+				.path = r->path,
+				.handler = r->reply ? r->reply : handle,
+				.open = r->open,
+				.body_max = r->body_max};
 	for (const struct web_file *f = web_next(&web_dashboard, NULL); f;
 		f = web_next(&web_dashboard, f))
 		routes[n++] = (struct http_route){"GET", f->path, api_page, .open = true};

@@ -11,6 +11,8 @@
 #include "serve/serve.h"
 #include "serve/timeline_keeper.h"
 #include "json/writer.h"
+#include "mcp/call.h"
+#include "mcp/param.h"
 
 #define NODE_MAX 256
 
@@ -39,10 +41,17 @@ struct serve {
 #define API_REF    (1u << 9)
 #define API_TEXT   (1u << 10) /* q */
 #define API_TIME2  (1u << 11) /* from2, to2 */
+/* Of assistants alone: */
+#define API_ID       (1u << 12)
+#define API_SQL      (1u << 13)
+#define API_ACTION   (1u << 14)
+#define API_SCENARIO (1u << 15)
+#define API_FULL     (1u << 16)
+#define API_ANY      (1u << 17) /* what every tool takes */
 
-struct api_row { /* one route */
-	const char *method, *path;
-	const char *summary;
+struct api_row { /* one question: a route of the API, a tool of assistants, or both */
+	const char *method, *path; /* NULL: no route */
+	const char *summary;       /* NULL ends the table; also the tool's title */
 	unsigned params;
 	answer_fn *answer; /* what the recording says; or */
 	serve_fn *make;    /* something else, on a lane; or */
@@ -53,21 +62,26 @@ struct api_row { /* one route */
 	bool open;
 	bool needs_timeline; /* its request has the index of the time line */
 	size_t body_max;
+	const char *tool;     /* its name as a tool; NULL: none */
+	const char *about;    /* for assistants */
+	unsigned more, needs; /* parameters that the tool takes besides; that must be there */
+	/* The tool, where it is not that answer. */
+	void (*run)(const struct call *c, const json_t *arguments, struct answer *a);
+	bool is_extra; /* it is not listed */
+	bool is_fleet; /* it asks other nodes */
 };
 
-extern const struct api_row api_rows[]; /* ended by a method of NULL */
+extern const struct api_row api_rows[]; /* ended by a summary of NULL */
 
-/* api_request - the parameters in @query that @row knows. -EINVAL with a sentence. */
+/* api_request - the parameters in @query that @row knows. -EINVAL with a sentence that names the parameter.
+ * api_request_json - likewise those in the arguments of a tool. */
 int api_request(const struct api_row *row, const char *query, struct answer_request *ret,
 	struct errinfo *reterr);
+unsigned api_tool_takes(const struct api_row *row); /* parameters of the tool */
+int api_request_json(const struct api_row *row, const json_t *arguments, struct answer_request *ret,
+	struct errinfo *reterr);
 
-/* What parameter @bit is called and means, for the description of the API; the first is i = 0, NULL
- * ends them. */
-struct api_param {
-	unsigned bit;
-	const char *name, *type, *about;
-};
-extern const struct api_param api_params[]; /* ended by a name of NULL */
+extern const struct param api_params[];
 
 /* serve_put_node - whose recording it is as a field of the reply, if that is known. */
 void serve_put_node(const struct serve *s, struct http_exchange *x);

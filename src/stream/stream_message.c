@@ -120,6 +120,15 @@ static void put_state(struct json_writer *w, const struct stream_straggler_state
 	put_text(w, "detection_mode", s->detection_mode);
 	put_text(w, "dominant_signal", s->dominant_signal);
 	put_node_if(w, &s->node);
+	put_text_if(w, "problem", s->problem);
+	put_text_if(w, "summary", s->summary);
+	put_text_if(w, "cause", s->cause);
+	put_text_if(w, "fix", s->fix);
+	put_text_if(w, "place", s->place);
+	put_uint_if(w, "lag_ns", s->lag_ns);
+	put_uint_if(w, "period_steps", s->period_steps);
+	put_uint_if(w, "waiting_ranks", s->waiting_ranks);
+	put_uint_if(w, "waited_ns", s->waited_ns);
 }
 
 static void put_outlier(struct json_writer *w, const struct stream_inference_outlier *o)

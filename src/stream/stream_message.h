@@ -73,6 +73,9 @@ struct stream_straggler_state {
 	struct stream_node node;
 	double score, threshold;
 	const char *detection_mode, *dominant_signal;
+	/* What the cluster says of it, as in alerts; NULL and 0: not told. */
+	const char *problem, *summary, *cause, *fix, *place;
+	uint64_t lag_ns, period_steps, waiting_ranks, waited_ns;
 };
 
 struct stream_straggler_resolved {

@@ -107,7 +107,7 @@ function remembers(page, asked) {
 	};
 	return Promise.all([page.route("**/api/versions", (r) => r.fulfill({json: {supported: ["v2"], preferred: "v2"}})),
 		page.route("**/api/v2/tools/*", (r) => {
-			const tool = r.request().url().split("fleet.cluster.")[1], args = r.request().postDataJSON();
+			const tool = r.request().url().split("fleet_cluster_")[1], args = r.request().postDataJSON();
 			asked.push([tool, args]);
 			return reply(r, TOOLS[tool](args));
 		})]);

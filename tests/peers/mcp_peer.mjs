@@ -6,8 +6,8 @@ import { connect } from "./mcp_connect.mjs";
 
 const [packages, which, way, mode, ...target] = process.argv.slice(2);
 const { client, transport, call } = await connect(packages, which, way, mode, target);
-// What a tool said: JSON in text between marks.
-const value = (r) => JSON.parse(r.content[0].text.split("[traced-data]")[1].split("[/traced-data]")[0]);
+// What a tool said: a sentence as text, and the data once.
+const value = (r) => (r.content.length === 1 && r.content[0].text.startsWith("[traced-data]") ? r.structuredContent : null);
 const seen = { progress: 0, answers: {}, failed: {} };
 seen.revision = client.getNegotiatedProtocolVersion?.() ?? transport.protocolVersion ?? null;
 seen.server = client.getServerVersion()?.name;
@@ -19,7 +19,7 @@ for (const name of ["explain", "get_steps", "get_trace_stats", "get_causal_chain
     seen.answers[name + (tsc ? "" : " full")] = !r.isError && typeof value(r) === "object";
   }
 const sql = await call("run_sql", { query: "SELECT count(*) AS n FROM events" });
-seen.rows = value(sql).data[0][0];
+seen.rows = value(sql).rows[0][0];
 seen.failed.arguments = (await call("run_sql", { query: 5 })).isError;
 await call("explain", {}, { onprogress: () => seen.progress++ });
 try {

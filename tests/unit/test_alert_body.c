@@ -36,7 +36,7 @@ static void test_slack(void **state)
 		(struct alert_cost){.priced = false, .unpriced = "H9000"}; /* never "0.00" */
 	alert_slack(&b, &look, &n);
 	contains(&b, "Resolved: straggler");
-	contains(&b, "No price is known for H9000");
+	contains(&b, "Unpriced: H9000");
 	lacks(&b, "0.00");
 	lacks(&b, "channel");
 	buf_clear(&b);

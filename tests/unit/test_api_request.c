@@ -83,11 +83,74 @@ static void test_ceilings(void **state)
 
 static void test_rows_are_whole(void **state)
 {
-	for (const struct api_row *r = api_rows; r->method; r++) {
-		assert_int_equal(!!r->answer + !!r->make + !!r->reply, 1);
-		assert_true(r->summary && r->path[0] == '/');
-		for (const struct api_row *o = r + 1; o->method; o++)
-			assert_string_not_equal(r->path, o->path);
+	size_t routes = 0, tools = 0;
+
+	for (const struct api_row *r = api_rows; r->summary; r++) {
+		routes += r->path != NULL;
+		tools += r->tool != NULL;
+		assert_true(r->path || r->tool);
+		assert_true(!r->path || (r->method && r->path[0] == '/'));
+		assert_true(!r->path || !!r->answer + !!r->make + !!r->reply == 1);
+		assert_true(!r->tool || ((r->answer || r->run) && r->about));
+		for (const struct api_row *o = r + 1; o->summary; o++) {
+			assert_true(!r->path || !o->path || strcmp(r->path, o->path) != 0);
+			assert_true(!r->tool || !o->tool || strcmp(r->tool, o->tool) != 0);
+		}
+	}
+	assert_true(routes >= 29 && tools >= 15);
+}
+
+/* The arguments of a tool mean what the parameters of a URL do, and fail with the same words. */
+static void test_tools_ask_likewise(void **state)
+{
+	static const struct {
+		const char *json, *query;
+	} same[] = {
+		{"{\"since\":\"1h30m\",\"pid\":[1,2,3],\"limit\":7}",
+			"since=1h30m&pid=1,2,3&limit=7"},
+		{"{\"rank\":4,\"node\":\"a\",\"op\":\"cudaMallocAsync\"}",
+			"rank=4&node=a&op=cudaMallocAsync"},
+		{"{\"since\":\"soon\"}", "since=soon"},
+		{"{\"op\":\"nothing\"}", "op=nothing"},
+		{"{\"limit\":0}", "limit=0"},
+	};
+	struct answer_request x, y;
+
+	for (size_t i = 0; i < ARRAY_SIZE(same); i++) {
+		json_t *arguments = json_loads(same[i].json, 0, NULL);
+		struct errinfo e = {0}, f = {0};
+		int r;
+
+		memset(&x, 0, sizeof(x));
+		memset(&y, 0, sizeof(y));
+		r = api_request_json(&all, arguments, &x, &e);
+		assert_int_equal(r, api_request(&all, same[i].query, &y, &f));
+		assert_string_equal(e.text, f.text);
+		assert_true(r == 0 || e.text[0]);
+		assert_true(x.since_ns == y.since_ns && x.pid_count == y.pid_count &&
+			    x.limit == y.limit && x.rank == y.rank && x.op == y.op);
+		assert_string_equal(x.node, y.node);
+		json_decref(arguments);
+	}
+}
+
+static void test_short_and_full(void **state)
+{
+	static const struct {
+		const char *json;
+		bool brief;
+	} rows[] = {{"{}", true}, {"{\"full\":true}", false}, {"{\"full\":false}", true},
+		{"{\"tsc\":false}", false}, {"{\"tsc\":true}", true}, {"{\"id\":\"n:1\"}", false}};
+	static const struct api_row row = {
+		.tool = "x", .more = API_ID, .answer = incidents_json, .summary = ""};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		json_t *arguments = json_loads(rows[i].json, 0, NULL);
+		struct answer_request w = {0};
+
+		assert_int_equal(api_request_json(&row, arguments, &w, NULL), 0);
+		assert_int_equal(w.brief, rows[i].brief);
+		json_decref(arguments);
 	}
 }
 
@@ -98,6 +161,8 @@ int main(void)
 		cmocka_unit_test(test_what_is_not),
 		cmocka_unit_test(test_ceilings),
 		cmocka_unit_test(test_rows_are_whole),
+		cmocka_unit_test(test_tools_ask_likewise),
+		cmocka_unit_test(test_short_and_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

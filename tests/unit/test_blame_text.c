@@ -28,8 +28,8 @@ static void test_culprits(void **state)
 			&b),
 		0);
 	assert_string_equal(buf_str(&b),
-		"rank 5 is late\n  since 1m30s, confidence 95 %\n  fix: stop rsync\n"
-		"node \\x1b[2Jx is slow\n  since 1.0s, confidence 100 %\n"
+		"rank 5 is late\n  for 1m30s, confidence 95 %\n  fix: stop rsync\n"
+		"node \\x1b[2Jx is slow\n  for 1.0s, confidence 100 %\n"
 		"1 more: see /api/v1/episodes.\n");
 }
 
@@ -52,8 +52,8 @@ static void test_nobody(void **state)
 		text("{\"examined\":{\"nodes\":8,\"ranks\":64,\"collectives\":1},\"episodes\":[]}",
 			&b),
 		0);
-	assert_string_equal(buf_str(&b),
-		"Nobody makes the others wait. Examined: 8 nodes, 64 ranks, 1 collective.\n");
+	assert_string_equal(
+		buf_str(&b), "No straggler found. Examined: 8 nodes, 64 ranks, 1 collective.\n");
 	assert_int_equal(
 		text("{\"examined\":{\"nodes\":1,\"without_communicator_id\":1736},\"episodes\":[]}",
 			&b),

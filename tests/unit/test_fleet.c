@@ -145,8 +145,8 @@ static void test_rank_41_of_64(void **state)
 	assert_true(e.lag_ns > 79 * MS && e.lag_ns < 81 * MS);
 	assert_true(e.cost.priced);
 	print_message("# %.2f USD/h, %s\n", e.cost.per_hour, e.text);
-	assert_true(fabs(e.cost.per_hour - 12.55) <
-		    0.65); /* steps vary, so not all of it is waiting for it */
+	assert_true(fabs(e.cost.per_hour - 20.11) <
+		    1.04); /* steps vary, so not all of it is waiting for it */
 	assert_non_null(strstr(e.text, "train.py:41"));
 	assert_string_equal(e.fix, "move rsync");
 	/* told after the third late step, which is not chance any more */
@@ -290,7 +290,7 @@ static void test_hang(void **state)
 	scene_end(&s);
 }
 
-/* A model that is in no table costs "unpriced", not nothing. */
+/* A model that is in no table is unpriced in the details; the sentence is silent about money. */
 static void test_unpriced(void **state)
 {
 	struct scene s = {.s = {.job = job_of(8, 200 * MS, 60), .agents = agents_of(8)}};
@@ -307,7 +307,33 @@ static void test_unpriced(void **state)
 	assert_false(e.cost.priced);
 	assert_true(e.cost.gpu_seconds > 0);
 	assert_string_equal(e.cost.unpriced, "NVIDIA Z9000");
-	assert_non_null(strstr(e.text, "unpriced"));
+	assert_null(strstr(e.text, "price"));
+	assert_null(strstr(e.text, "cost"));
+	assert_null(strstr(e.text, "Z9000"));
+	scene_end(&s);
+}
+
+/* A model that is listed has a price, wherever it runs; what it is a guess of is said. */
+static void test_provider_unknown(void **state)
+{
+	struct scene s = {.s = {.job = job_of(8, 200 * MS, 60), .agents = agents_of(8)}};
+	struct fleet_episode e;
+
+	s.s.agents.gpu_model = "NVIDIA H200";
+	s.s.agents.provider = "";
+	s.s.agents.push_ns = NS_PER_S;
+	s.s.job.fault = JOB_SLOW;
+	s.s.job.amount = 0.5;
+	s.s.job.faulty_count = 1;
+	scene_begin(&s);
+	scene_run(&s);
+	e = worst(&s);
+	assert_true(e.cost.priced && e.cost.is_middle && e.cost.is_guess);
+	assert_true(e.cost.per_hour > 0 && e.cost.total > 0);
+	assert_string_equal(e.cost.unpriced, "");
+	assert_non_null(strstr(e.text, "that costs about $"));
+	assert_non_null(strstr(e.text, "at about $7.11 an hour a GPU, provider unknown"));
+	assert_null(strstr(e.text, "unpriced"));
 	scene_end(&s);
 }
 
@@ -464,6 +490,7 @@ int main(void)
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
 		cmocka_unit_test(test_unpriced),
+		cmocka_unit_test(test_provider_unknown),
 		cmocka_unit_test(a_clock_that_jumps_is_nobodys_lateness),
 		cmocka_unit_test(a_slow_link_is_nobodys_fault),
 		cmocka_unit_test(a_slow_collective_is_nobodys_fault),

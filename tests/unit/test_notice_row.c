@@ -73,6 +73,39 @@ static void test_began(void **state _unused_)
 	buf_done(&b.bytes);
 }
 
+/* The whole story of a fault, in columns that model/episode_field.h names. */
+static void test_fields(void **state _unused_)
+{
+	struct batch b = {.bytes = BUF_INIT(8192)};
+	struct fleet_notice n = notice(FLEET_NOTICE_BEGAN);
+	struct batch_row row;
+
+	n.episode.lag_ns = 57;
+	n.episode.late = 11;
+	n.episode.seen = 12;
+	n.episode.period = 7;
+	n.episode.waiting = 3;
+	n.episode.waited_ns = 56;
+	n.episode.comm = 0xabc;
+	n.episode.op = NCCL_ALL_REDUCE;
+	snprintf(n.episode.place, sizeof(n.episode.place), "ddp.py:18 in slow_augment");
+	row = row_of(&b, &n, 120 * S);
+	assert_int_equal(row.cells[INCIDENTS_LAG].i, 57);
+	assert_int_equal(row.cells[INCIDENTS_LATE].i, 11);
+	assert_int_equal(row.cells[INCIDENTS_SEEN].i, 12);
+	assert_int_equal(row.cells[INCIDENTS_PERIOD].i, 7);
+	assert_int_equal(row.cells[INCIDENTS_WAITING].i, 3);
+	assert_int_equal(row.cells[INCIDENTS_WAITED].i, 56);
+	assert_int_equal(row.cells[INCIDENTS_SINCE].i, 100 * S);
+	assert_true(row.cells[INCIDENTS_SHARE].d == 0.25);
+	assert_text(&row, INCIDENTS_OP, "AllReduce");
+	assert_text(&row, INCIDENTS_COMM, "0000000000000abc");
+	assert_text(&row, INCIDENTS_PLACE, "ddp.py:18 in slow_augment");
+	assert_int_equal(
+		row.cells[INCIDENTS_RANKS].type, SQL_NULL); /* one rank, not all of a node */
+	buf_done(&b.bytes);
+}
+
 static void test_ended(void **state _unused_)
 {
 	struct batch b = {.bytes = BUF_INIT(4096)};
@@ -121,6 +154,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_began),
+		cmocka_unit_test(test_fields),
 		cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(rows_while_it_lasts),

@@ -19,37 +19,79 @@ static void test_builtin(void **state)
 		const char *provider, *model;
 		double hourly;
 	} rows[] = {
-		{"ec2", "NVIDIA H100 80GB HBM3", 12.29},
-		{"gcp", "NVIDIA H100 80GB HBM3", 11.06},
+		{"ec2", "NVIDIA H100 80GB HBM3", 6.88},
 		{"azure", "NVIDIA H100 80GB HBM3", 12.29},
-		{"lambda", "NVIDIA H100 80GB HBM3", 2.49},
-		{"coreweave", "NVIDIA H100 80GB HBM3", 4.25},
-		{"ec2", "NVIDIA A100-SXM4-80GB", 4.10},
-		{"gcp", "NVIDIA A100-SXM4-80GB", 4.12},
-		{"azure", "NVIDIA A100-SXM4-80GB", 3.40},
-		{"lambda", "NVIDIA A100-SXM4-80GB", 1.29},
-		{"coreweave", "NVIDIA A100-SXM4-80GB", 2.39},
-		{"ec2", "NVIDIA A100-SXM4-40GB", 3.27},
-		{"ec2", "NVIDIA L4 24GB", 0.85},
-		{"gcp", "NVIDIA L4 24GB", 0.85},
+		{"lambda", "NVIDIA H100 PCIe", 3.29},
+		{"runpod", "NVIDIA H100 NVL", 3.19},
+		{"nebius", "NVIDIA H200", 4.50},
+		{"coreweave", "NVIDIA GB200", 10.50},
+		{"ec2", "NVIDIA A100-SXM4-40GB", 2.74},
+		{"ec2", "NVIDIA A100-SXM4-80GB", 3.43},
+		{"ec2", "Tesla T4", 0.53},
+		{"oracle", "Tesla V100-SXM2-16GB", 2.95},
+		{"azure", "AMD Instinct MI300X", 6.00},
 		{"lambda", "NVIDIA GH200 480GB", 2.29},
-		{"lambda", "NVIDIA L40S", 1.29},
-		{"coreweave", "NVIDIA L40S", 1.50},
 	};
 	_cleanup_(rates_freep) struct rates *r = NULL;
 	struct rate found;
 
 	assert_int_equal(rates_builtin(&r), 0);
+	assert_string_equal(rates_as_of(r), "2026-11");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		assert_true(rates_find(r, rows[i].provider, rows[i].model, &found));
 		assert_float_equal(found.hourly, rows[i].hourly, 0);
-		assert_true(found.watts > 0 && !found.is_contract && !found.is_fallback);
+		assert_true(found.watts > 0);
+		assert_false(found.is_contract || found.is_fallback || found.is_middle);
+		assert_string_equal(found.provider, rows[i].provider);
 	}
-	assert_true(rates_find(r, "ec2", "NVIDIA H200", &found) && found.watts == 700);
-	assert_true(rates_find(r, "ec2", "NVIDIA B200", &found) && found.watts == 1000);
-	assert_true(rates_find(r, "azure", "AMD Instinct MI300X", &found) && found.watts == 750);
-	assert_int_equal(rates_provider_count(r), 5);
-	assert_int_equal(rates_model_count(r), 9);
+	assert_int_equal(rates_provider_count(r), 9);
+	assert_true(rates_model_count(r) >= 20);
+}
+
+/* As NVML and ROCm give them, on machines of which the provider is not known: all have a price and a power. */
+static void test_names_of_drivers(void **state)
+{
+	static const char *const models[] = {"NVIDIA H100 80GB HBM3", "NVIDIA H100 PCIe",
+		"NVIDIA H100 NVL", "NVIDIA H200", "NVIDIA H200 NVL", "NVIDIA B200",
+		"NVIDIA B300 SXM6 AC", "NVIDIA GB200", "NVIDIA GH200 480GB",
+		"NVIDIA GH200 144G HBM3e", "NVIDIA A100-SXM4-40GB", "NVIDIA A100-SXM4-80GB",
+		"NVIDIA A100-PCIE-40GB", "NVIDIA A100 80GB PCIe", "A100-SXM4-80GB", "NVIDIA L40S",
+		"NVIDIA L40", "NVIDIA L4", "NVIDIA A10", "NVIDIA A10G", "NVIDIA A40", "Tesla T4",
+		"NVIDIA T4", "Tesla V100-SXM2-16GB", "Tesla V100-SXM2-32GB", "Tesla V100-PCIE-32GB",
+		"AMD Instinct MI300X", "AMD Instinct MI300X OAM", "NVIDIA GeForce RTX 4090"};
+	static const char *const providers[] = {NULL, "", "lambda", "my-own"};
+	_cleanup_(rates_freep) struct rates *r = NULL;
+	struct rate found;
+
+	assert_int_equal(rates_builtin(&r), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(models); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(providers); k++) {
+			if (!rates_find(r, providers[k], models[i], &found))
+				fail_msg("%s of %s has no price", models[i], providers[k]);
+			assert_true(found.hourly > 0 && found.watts > 0 && !found.is_fallback);
+			assert_true(found.is_middle == !found.provider[0]);
+		}
+	/* control: what nobody rents out */
+	assert_false(rates_find(r, NULL, "Quantum 9000", &found));
+	assert_false(rates_find(r, NULL, "NVIDIA", &found));
+	assert_false(rates_find(r, "ec2", "", &found));
+}
+
+/* The middle of what is listed for that very model. */
+static void test_middle(void **state)
+{
+	_cleanup_(rates_freep) struct rates *r = NULL;
+	struct rate found;
+
+	assert_int_equal(rates_builtin(&r), 0);
+	assert_true(rates_find(r, NULL, "NVIDIA H200", &found) && found.is_middle);
+	assert_float_equal(
+		found.hourly, 7.11, 0.001); /* 3.99 4.50 4.59 6.31 7.91 10.00 10.60 10.60 */
+	assert_string_equal(found.provider, "");
+	assert_true(rates_find(r, "lambda", "NVIDIA H200", &found) && found.is_middle);
+	/* not the 80 GB one, though this provider has it */
+	assert_true(rates_find(r, "coreweave", "NVIDIA A100-SXM4-40GB", &found) && found.is_middle);
+	assert_float_equal(found.hourly, 3.05, 0.001); /* 1.99 2.74 3.05 3.40 3.67 */
 }
 
 /* Detection says aws, the table ec2: that must not make it free. */
@@ -61,15 +103,13 @@ static void test_names_of_providers(void **state)
 	assert_int_equal(rates_builtin(&r), 0);
 	assert_true(rates_find(r, "aws", "NVIDIA H100 80GB HBM3", &found));
 	assert_string_equal(found.provider, "ec2");
-	assert_float_equal(found.hourly, 12.29, 0);
+	assert_float_equal(found.hourly, 6.88, 0);
 	assert_true(rates_find(r, "AWS", "NVIDIA H100 80GB HBM3", &found));
 	assert_string_equal(rates_provider_id("google"), "gcp");
 	assert_string_equal(rates_provider_id("LambdaLabs"), "lambda");
+	assert_string_equal(rates_provider_id("oci"), "oracle");
 	assert_null(rates_provider_id("my-own"));
 	assert_null(rates_provider_id(NULL));
-	assert_false(rates_find(r, "", "NVIDIA H100 80GB HBM3", &found));
-	assert_false(rates_find(r, NULL, "NVIDIA H100 80GB HBM3", &found));
-	assert_false(rates_find(r, "my-own", "NVIDIA H100 80GB HBM3", &found));
 }
 
 static void test_names_of_models(void **state)
@@ -78,18 +118,16 @@ static void test_names_of_models(void **state)
 	struct rate found;
 
 	assert_int_equal(rates_builtin(&r), 0);
-	assert_true(rates_find(r, "gcp", "NVIDIA L4", &found)); /* as its driver says it */
-	assert_string_equal(found.model, "NVIDIA L4 24GB");
-	assert_true(found.watts == 72);
-	assert_true(rates_find(r, "gcp", "nvidia h100 80gb hbm3", &found));
+	assert_true(rates_find(r, "gcp", "nvidia h100 80gb hbm3", &found) && !found.is_middle);
 	assert_true(rates_find(r, "gcp", "NVIDIA H200 141GB HBM3e", &found));
 	assert_string_equal(found.model, "NVIDIA H200");
-	assert_false(rates_find(r, "gcp", "NVIDIA A100-SXM4-40GB", &found)); /* not the 80 GB one */
-	assert_false(rates_find(r, "ec2", "NVIDIA A100-SXM4", &found));      /* which one? */
-	assert_false(rates_find(r, "ec2", "NVIDIA H100 PCIe", &found));
-	assert_false(rates_find(r, "ec2", "NVIDIA L40", &found));
-	assert_false(rates_find(r, "ec2", "Quantum 9000", &found));
-	assert_false(rates_find(r, "ec2", "", &found));
+	/* a form that the provider does not list is priced as the one that it does */
+	assert_true(rates_find(r, "ec2", "NVIDIA H100 PCIe", &found) && !found.is_middle);
+	assert_float_equal(found.hourly, 6.88, 0);
+	assert_float_equal(found.watts, 350, 0);
+	/* which one of two: the middle of both */
+	assert_true(rates_find(r, "ec2", "NVIDIA A100-SXM4", &found) && found.is_middle);
+	assert_float_equal(found.hourly, 3.085, 0.001);
 }
 
 static int parse(const char *text, struct rates **ret, struct errinfo *e)
@@ -125,6 +163,9 @@ static void test_contracts_win(void **state)
 	assert_string_equal(found.symbol, "€");
 	assert_true(rates_find(r, "ec2", "NVIDIA L40S", &found) && !found.is_contract);
 	assert_true(rates_find(r, "Cellar", "NVIDIA H100 80GB HBM3", &found));
+	/* without a provider, the middle of one's own contracts rather than of lists */
+	assert_true(rates_find(r, NULL, "NVIDIA H100 80GB HBM3", &found) && found.is_middle);
+	assert_float_equal(found.hourly, 5.4, 0);
 	assert_true(rates_find(r, "", "Quantum 9000", &found) && found.is_fallback);
 	assert_float_equal(found.hourly, 1.5, 0);
 	assert_true(rates_at(r, 0, &found));
@@ -231,6 +272,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_builtin),
+		cmocka_unit_test(test_names_of_drivers),
+		cmocka_unit_test(test_middle),
 		cmocka_unit_test(test_names_of_providers),
 		cmocka_unit_test(test_names_of_models),
 		cmocka_unit_test(test_contracts_win),

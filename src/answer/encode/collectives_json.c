@@ -5,9 +5,11 @@
 
 #include "answer/answer_private.h"
 #include "answer/collectives.h"
+#include "answer/encode/say.h"
 
 #define COMMS     32
 #define COMMS_MAX 256
+#define RANKS_FEW 16 /* latest ones: the others say nothing that the sums do not */
 
 /* In GB/s (1e9 bytes), as nccl-tests prints them. */
 static void put_speeds(struct json_writer *w, const struct collective_op *o)
@@ -60,12 +62,25 @@ static void put_number(struct json_writer *w, const char *key, int64_t v, bool k
 		json_put_null(w);
 }
 
-static void put_ranks(struct json_writer *w, const struct collective_comm *c)
+/* So many of the ranks of @c were later than @r in all. */
+static size_t later_than(const struct collective_comm *c, const struct collective_rank *r)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < c->rank_count; i++)
+		n += c->ranks[i].late_ns > r->late_ns ||
+		     (c->ranks[i].late_ns == r->late_ns && &c->ranks[i] < r);
+	return n;
+}
+
+static void put_ranks(struct json_writer *w, const struct collective_comm *c, bool brief)
 {
 	json_begin_array_member(w, "ranks");
 	for (size_t i = 0; i < c->rank_count; i++) {
 		const struct collective_rank *r = &c->ranks[i];
 
+		if (brief && c->rank_count > RANKS_FEW && later_than(c, r) >= RANKS_FEW)
+			continue;
 		json_begin_object(w);
 		put_number(w, "rank", r->row->c.rank, r->row->c.rank >= 0);
 		json_string_member(w, "node", r->row->node);
@@ -105,7 +120,7 @@ static void put_worst(struct json_writer *w, const struct collective_comm *c)
 	json_end_array(w);
 }
 
-static void put_comm(struct json_writer *w, const struct collective_comm *c)
+static void put_comm(struct json_writer *w, const struct collective_comm *c, bool brief)
 {
 	char text[24];
 
@@ -123,8 +138,9 @@ static void put_comm(struct json_writer *w, const struct collective_comm *c)
 	json_int_member(w, "first_ns", c->first_ns);
 	json_int_member(w, "last_ns", c->last_ns);
 	put_ops(w, c);
-	put_ranks(w, c);
-	put_worst(w, c);
+	put_ranks(w, c, brief);
+	if (!brief)
+		put_worst(w, c);
 	json_end_object(w);
 }
 
@@ -136,10 +152,12 @@ int collectives_json(const struct question *q, struct json_writer *w, struct err
 
 	if (r < 0)
 		return r;
+	if (q->request->say)
+		say_collectives(q->request->say, &a);
 	json_begin_object(w);
 	json_begin_array_member(w, "comms");
 	for (size_t i = 0; i < MIN(a.count, limit); i++)
-		put_comm(w, &a.comms[i]);
+		put_comm(w, &a.comms[i], q->request->brief);
 	json_end_array(w);
 	json_uint_member(w, "calls_without_comm", a.without);
 	return answer_end(q, w, a.truncated || a.count > limit);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* gpus_json.c - /api/v1/gpus: samples over a time, each GPU with its newest state. */
 #include "answer/answer_private.h"
+#include "answer/encode/say.h"
 #include "answer/gpus.h"
 #include "model/gpu_sample.h"
 
@@ -86,10 +87,30 @@ static void put_last(struct json_writer *w, const struct sql_table *t, size_t ro
 	json_end_object(w);
 }
 
-/* The GPU of row @newest; rows are newest first. */
-static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t newest, int64_t from,
-	int64_t width)
+/* Its lowest, highest and mean value, of those that say how a GPU is doing. */
+static void put_gauges(struct json_writer *w, const struct gpus_answer *a, size_t gpu)
 {
+	static const char *const names[] = {
+		"util_gpu_pct", "power_mw", "temperature_c", "sm_clock_mhz"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		struct gpu_gauge g = gpus_gauge(a, gpu, names[i]);
+
+		if (!g.samples)
+			continue;
+		json_begin_object_member(w, names[i]);
+		json_int_member(w, "min", g.min);
+		json_int_member(w, "max", g.max);
+		json_double_member(w, "mean", g.mean);
+		json_end_object(w);
+	}
+}
+
+/* Rows are newest first. */
+static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t gpu, int64_t from,
+	int64_t width, bool brief)
+{
+	size_t newest = a->newest[gpu];
 	const struct sql_table *t = &a->samples;
 	struct step step = {0};
 	int columns[SHOWN];
@@ -102,6 +123,11 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t n
 		table_cell(w, t, newest, c);
 	}
 	put_last(w, t, newest);
+	put_gauges(w, a, gpu);
+	if (brief) {
+		json_end_object(w);
+		return;
+	}
 	json_begin_array_member(w, "samples");
 	for (size_t i = t->row_count; i-- > newest;) {
 		int64_t time = table_int(t, i, GPUS_TIME);
@@ -127,11 +153,13 @@ int gpus_json(const struct question *q, struct json_writer *w, struct errinfo *r
 
 	if (r < 0)
 		return r;
+	if (q->request->say)
+		say_gpus(q->request->say, &a);
 	json_begin_object(w);
 	json_int_member(w, "step_ns", step);
 	json_begin_array_member(w, "gpus");
 	for (size_t i = 0; i < a.count; i++)
-		put_gpu(w, &a, a.newest[i], q->scope.from_ns, step);
+		put_gpu(w, &a, i, q->scope.from_ns, step, q->request->brief);
 	json_end_array(w);
 	return answer_end(q, w, a.truncated);
 }

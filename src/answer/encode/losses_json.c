@@ -3,6 +3,7 @@
 #include "answer/losses.h"
 
 #include "answer/answer_private.h"
+#include "answer/encode/say.h"
 
 #define SENTENCE_BYTES 512
 
@@ -129,7 +130,10 @@ int losses_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_bool_member(w, "balances", a.balances);
 	json_end_object(w);
 	put_sources(w, &a);
-	put_cpus(w, &a.cpus);
+	if (!q->request->brief)
+		put_cpus(w, &a.cpus);
+	if (q->request->say)
+		say_losses(q->request->say, &a);
 	table_put(w, "unseen", &a.unseen);
 	table_put(w, "pruned", &a.pruned);
 	json_bool_member(w, "recorded", a.total.known);

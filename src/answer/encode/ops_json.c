@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_json.c - /api/v1/ops. */
 #include "answer/answer_private.h"
+#include "answer/encode/say.h"
 #include "answer/ops.h"
 
 #define OP_ROW(...) ROW(struct op_stat, __VA_ARGS__)
@@ -35,10 +36,14 @@ int ops_json(const struct question *q, struct json_writer *w, struct errinfo *re
 		return r;
 	json_begin_object(w);
 	row_json_list(w, "ops", ops_fields, a.rows, sizeof(*a.rows), a.count,
-		a.origin == OPS_MINUTES ? OPS_PERCENTILES : 0);
+		(a.origin == OPS_MINUTES ? OPS_PERCENTILES : 0u) |
+			(q->request->brief ? OPS_DETAILS : 0u));
+	if (q->request->say)
+		say_ops(q->request->say, &a);
 	r = put_system(q, w, reterr);
 	json_string_member(w, "mode", modes[a.origin]);
 	json_uint_member(w, "total_calls", a.calls);
+	json_uint_member(w, "total_events", a.all_calls);
 	answer_end(q, w, a.truncated);
 	return r;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 
 #include "answer/encode/event_json.h"
+#include "answer/encode/say.h"
 #include "answer/flame.h"
 #include "answer/answer_private.h"
 #include "answer/stacks.h"
@@ -36,9 +37,10 @@ static void put_processes(struct json_writer *w, const char *processes)
 	json_end_array(w);
 }
 
-static int put_stack(const struct question *q, struct json_writer *w, const struct sql_table *s,
-	size_t i, double all_ns, struct errinfo *reterr)
+static int put_stack(const struct question *q, struct json_writer *w, const struct stacks_answer *a,
+	size_t i, struct errinfo *reterr)
 {
+	const struct sql_table *s = &a->totals;
 	int64_t hash = table_int(s, i, STACKS_HASH), n = table_int(s, i, STACKS_CALLS);
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
@@ -48,7 +50,8 @@ static int put_stack(const struct question *q, struct json_writer *w, const stru
 
 	if (r < 0)
 		return r;
-
+	if (q->request->say && !q->request->say->len)
+		say_stacks(q->request->say, a, i, stack);
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%lld", (long long)hash);
 	json_string_member(w, "hash", text);
@@ -60,7 +63,7 @@ static int put_stack(const struct question *q, struct json_writer *w, const stru
 	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
 	put_us(w, "max_us", table_real(s, i, STACKS_LONGEST));
 	put_us(w, "total_us", ns);
-	json_double_member(w, "share", all_ns > 0 ? ns / all_ns : 0);
+	json_double_member(w, "share", a->ns > 0 ? ns / a->ns : 0);
 	put_processes(w, table_text(s, i, STACKS_PROCESSES));
 	event_json_frames(w, stack);
 	json_end_object(w);
@@ -80,13 +83,15 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_begin_array_member(w, "stacks");
 	for (i = 0; r == 0 && i < s->row_count && shown < limit; i++)
 		if (table_int(s, i, STACKS_HASH)) {
-			r = put_stack(q, w, s, i, a.ns, reterr);
+			r = put_stack(q, w, &a, i, reterr);
 			shown++;
 		}
 	json_end_array(w);
 	json_int_member(w, "rows", a.rows);
 	json_int_member(w, "without_stack", a.without);
 	json_bool_member(w, "truncated", i < s->row_count || s->truncated);
+	if (!shown && q->request->say)
+		say_stacks(q->request->say, &a, 0, NULL);
 	if (!shown)
 		json_string_member(w, "note",
 			a.rows ? "no call in this time range was recorded with a stack"

@@ -5,7 +5,10 @@
 #include <stdio.h>
 
 #include "answer/encode/event_json.h"
+#include "answer/encode/say.h"
 #include "diagnose/accounts/account.h"
+
+#define ACCOUNTS_FEW 3
 
 /* What a line and an entry have in common; @w is in their object. */
 static void put_times(struct json_writer *w, const struct steps_line *l)
@@ -189,8 +192,14 @@ int steps_json(const struct question *q, struct json_writer *w, struct errinfo *
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	steps_put(w, &a, answer_limit(q->request->limit, ACCOUNTS_MAX, ACCOUNTS_MAX),
-		q->request->stacks ? STEPS_STACKS : STEPS_FULL);
+	steps_put(w, &a,
+		answer_limit(q->request->limit, q->request->brief ? ACCOUNTS_FEW : ACCOUNTS_MAX,
+			ACCOUNTS_MAX),
+		q->request->stacks  ? STEPS_STACKS
+		: q->request->brief ? STEPS_FEW
+				    : STEPS_FULL);
+	if (q->request->say)
+		say_steps(q->request->say, &a);
 	put_window(q, w);
 	json_end_object(w);
 	return 0;

@@ -14,8 +14,8 @@
 #include "mcp/schema_check.h"
 
 #define TOOLS_PATH "/api/v2/tools/"
-#define SQL_PATH   "/api/v2/sql"
 #define VALUE_MAX  8192 /* bytes of a parameter */
+#define NAME_SHOWN 64
 
 /* ---- the envelope ---- */
 
@@ -86,17 +86,16 @@ void echo_reply_error(struct http_exchange *x, int status, const char *code, con
 
 /* ---- arguments ---- */
 
-static json_t *read_value(const char *text, const json_t *schema)
+static json_t *read_value(const char *text, const struct param *p)
 {
-	const char *type = json_string_value(json_object_get(schema, "type"));
 	char *end;
 	json_t *v = NULL;
 
-	if (type && !strcmp(type, "integer")) {
+	if (p->type == PARAM_INTEGER) {
 		long long i = strtoll(text, &end, 10);
 
 		v = *text && !*end ? json_integer(i) : NULL;
-	} else if (type && !strcmp(type, "number")) {
+	} else if (p->type == PARAM_NUMBER) {
 		double d = strtod(text, &end);
 
 		v = *text && !*end ? json_real(d) : NULL;
@@ -104,41 +103,68 @@ static json_t *read_value(const char *text, const json_t *schema)
 	return v ? v : tool_json_text(text); /* what is no number is said by the schema's check */
 }
 
-static size_t count_parameters(const char *query)
+/* The parameter of this name; NULL: the tool takes none. */
+static const struct param *find_param(const struct tool *t, const char *name, size_t len)
 {
-	size_t n = query[0] != 0;
+	for (const struct param *p = tool_params; p->name; p++)
+		if (p->bit & t->params &&
+			((strlen(p->name) == len && !strncmp(p->name, name, len)) ||
+				(p->alias && strlen(p->alias) == len &&
+					!strncmp(p->alias, name, len))))
+			return p;
+	return NULL;
+}
 
-	for (const char *p = query; *p; p++)
-		n += *p == '&';
-	return n;
+static int refuse_name(const struct tool *t, const char *name, size_t len, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf known = BUF_INIT(512), shown = BUF_INIT(512);
+
+	for (const struct param *p = tool_params; p->name; p++)
+		if (p->bit & t->params)
+			buf_printf(&known, "%s%s", known.len ? ", " : "", p->name);
+	text_escape_terminal_len(&shown, name, MIN(len, (size_t)NAME_SHOWN));
+	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter; valid: %s", buf_str(&shown),
+		buf_str(&known));
+}
+
+/* One "name=value" of @pair. */
+static int read_pair(
+	const struct tool *t, const char *pair, size_t len, json_t *o, struct errinfo *reterr)
+{
+	size_t name_len = MIN(strcspn(pair, "="), len);
+	const struct param *p = find_param(t, pair, name_len);
+	_cleanup_free_ char *text = malloc(VALUE_MAX), *one = strndup(pair, len);
+	char name[NAME_SHOWN + 1];
+	bool found = false;
+
+	if (!text || !one)
+		return -ENOMEM;
+	if (!p)
+		return refuse_name(t, pair, name_len, reterr);
+	snprintf(name, sizeof(name), "%.*s", (int)name_len, pair);
+	if (http_query_get(one, name, text, VALUE_MAX, &found) < 0 || !found)
+		return errinfo_set(reterr, -EINVAL, "%s: too long, or badly written", p->name);
+	if (json_object_get(o, p->name))
+		return errinfo_set(reterr, -EINVAL, "%s: it is there twice", p->name);
+	return json_object_set_new(o, p->name, read_value(text, p)) < 0 ? -ENOMEM : 0;
 }
 
 static int read_query(
 	const struct echo_tool *t, const char *query, json_t **ret, struct errinfo *reterr)
 {
-	const json_t *properties = json_object_get(t->input, "properties"), *schema;
-	_cleanup_free_ char *text = malloc(VALUE_MAX);
 	json_t *o = json_object();
-	const char *key;
-	int r = text && o ? 0 : -ENOMEM;
+	int r = o ? 0 : -ENOMEM;
 
-	json_object_foreach ((json_t *)properties, key, schema) {
-		bool found = false;
+	while (r == 0 && *query) {
+		size_t len = strcspn(query, "&");
 
-		if (r < 0)
-			break;
-		r = http_query_get(query, key, text, VALUE_MAX, &found);
-		if (r < 0)
-			errinfo_set(reterr, -EINVAL, "%s: too long, or badly written", key);
-		else if (found)
-			json_object_set_new(o, key, read_value(text, schema));
+		if (len)
+			r = read_pair(t->tool, query, len, o, reterr);
+		query += len + (query[len] == '&');
 	}
-	if (r == 0 && json_object_size(o) != count_parameters(query))
-		r = errinfo_set(reterr, -EINVAL,
-			"the query has a parameter that this tool does not know, or one twice");
 	if (r < 0) {
 		json_decref(o);
-		return r == -ENOMEM ? r : -EINVAL;
+		return r;
 	}
 	*ret = o;
 	return 0;
@@ -162,23 +188,19 @@ static int read_arguments(const struct echo_call *c, json_t **ret, struct errinf
 	return r;
 }
 
-/* At SQL_PATH the statement may be called "query", as other services' clients do. */
-static void rename_query(const struct echo_call *c, json_t *arguments)
-{
-	json_t *query = json_object_get(arguments, "query");
-
-	if (!query || strcmp(c->q->path, SQL_PATH) != 0 || json_object_get(arguments, "sql"))
-		return;
-	json_object_set(arguments, "sql", query);
-	json_object_del(arguments, "query");
-}
-
-static int check_arguments(
-	const struct echo_call *c, const json_t *arguments, struct errinfo *reterr)
+/* By their names, also where aliases were given. */
+static int check_arguments(const struct echo_call *c, json_t **arguments, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf why = BUF_INIT(SCHEMA_CHECK_SENTENCE);
+	json_t *named = json_is_object(*arguments)
+				? param_arguments(tool_params, c->tool->tool->params, *arguments)
+				: json_incref(*arguments);
 
-	if (schema_check(c->tool->input, arguments, &why) == 0)
+	if (!named)
+		return -ENOMEM;
+	json_decref(*arguments);
+	*arguments = named;
+	if (schema_check(c->tool->input, named, &why) == 0)
 		return 0;
 	return errinfo_set(reterr, -EINVAL, "%s", buf_str(&why));
 }
@@ -195,10 +217,8 @@ static void run_tool(struct echo_call *c)
 	struct errinfo e = {0};
 	int r = read_arguments(c, &arguments, &e);
 
-	if (r == 0) {
-		rename_query(c, arguments);
-		r = check_arguments(c, arguments, &e);
-	}
+	if (r == 0)
+		r = check_arguments(c, &arguments, &e);
 	if (r == 0)
 		r = echo_call_ask(c, c->tool, arguments, &data, &text, &e);
 	if (r == 0) {
@@ -211,16 +231,10 @@ static void run_tool(struct echo_call *c)
 	echo_put_error(&c->out, f.code, e.text[0] ? e.text : strerror(-r));
 }
 
-/* Also by the last part of its name. */
 struct echo_tool *echo_tool_find(struct echo_server *e, const char *name)
 {
 	const struct tool *t = tool_find(name);
-	char full[128];
 
-	if (!t) {
-		snprintf(full, sizeof(full), "%s%s", ECHO_TOOL_PREFIX, name);
-		t = tool_find(full);
-	}
 	return t ? &e->tools[t - cluster_tools] : NULL;
 }
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo_mcp.c - the tools and the prompt by the Model Context Protocol. An answer is given as sentences, as JSON
- * in text for clients that pass only text on, and as structured content. Tools have _ in their names here, because
- * clients hand names to models' APIs as they are, and those take no dots; by the names with dots they can be called, too. */
+/* echo_mcp.c - the tools and the prompt by the Model Context Protocol. An answer is sentences as text, and the
+ * data once, as structured content. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@
 #include "config.h"
 #include "mcp/http_transport.h"
 
-#define ANSWER_BYTES (4u << 20) /* it is sent twice, as text and as values */
+#define ANSWER_BYTES (4u << 20)
+#define SCHEMA_BYTES 16384
 
 static const char instructions[] =
 	"This is the memory of one or more GPU clusters: health scores, collectives, incidents and "
@@ -41,9 +42,8 @@ static const char investigate[] =
 static void run(const struct call *call, const json_t *arguments, struct answer *a)
 {
 	struct echo_call *c = call->arg;
-	struct echo_tool *tool = echo_tool_find(c->server, call->tool->alias);
+	struct echo_tool *tool = echo_tool_find(c->server, call->tool->name);
 	_cleanup_buf_ struct buf text = BUF_INIT(TOOL_SENTENCE);
-	_cleanup_free_ char *json = NULL;
 	struct errinfo e = {0};
 	json_t *data = NULL;
 	int r = echo_call_ask(c, tool, arguments, &data, &text, &e);
@@ -54,28 +54,59 @@ static void run(const struct call *call, const json_t *arguments, struct answer 
 		return;
 	}
 	a->structured = data;
-	json = json_dumps(data, RPC_DUMP);
-	if (text.len)
-		answer_text(a, buf_str(&text));
-	if (json)
-		answer_text(a, json);
+	answer_text(a, text.len ? buf_str(&text) : "There is nothing in this time.");
 }
 
-static void make_tools(struct echo_server *e)
+/* What an answer has at its top: a list of tools is read whole before any is used. All of it is in openapi.json. */
+static char *shape_of(const char *output)
+{
+	_cleanup_json_ json_t *full = json_loads(output, 0, NULL);
+	_cleanup_json_ json_t *top = json_object();
+	const json_t *one;
+	const char *key;
+
+	json_object_foreach (json_object_get(full, "properties"), key, one)
+		json_object_set_new(
+			top, key, json_pack("{s:O}", "type", json_object_get(one, "type")));
+	json_object_set(full, "properties", top);
+	return json_dumps(full, RPC_DUMP);
+}
+
+static char *schema_of(const struct tool *t, bool listed)
+{
+	struct buf b = BUF_INIT(SCHEMA_BYTES);
+
+	param_schema(&b, tool_params, t->params, t->needs, listed);
+	if (b.err)
+		buf_done(&b);
+	return b.data;
+}
+
+static int make_tools(struct echo_server *e)
 {
 	for (size_t i = 0; i < e->tool_count; i++) {
-		const struct tool *t = e->tools[i].tool;
+		struct echo_tool *x = &e->tools[i];
 
-		e->registry_tools[i] =
-			(struct registry_tool){.name = tool_id(e->tools[i].mcp_name, "", t->name),
-				.alias = t->name,
-				.title = t->title,
-				.description = t->description,
-				.input = t->input,
-				.output = t->output,
-				.annotations = "{\"readOnlyHint\":true,\"openWorldHint\":false}",
-				.run = run};
+		x->listed = schema_of(x->tool, true);
+		x->check = schema_of(x->tool, false);
+		x->shape = shape_of(x->tool->output);
+		if (!x->listed || !x->check || !x->shape)
+			return -ENOMEM;
+		snprintf(x->dotted, sizeof(x->dotted), TOOL_DOTTED "%s",
+			x->tool->name + strlen(TOOL_PREFIX));
+		e->registry_tools[i] = (struct registry_tool){.name = x->tool->name,
+			.alias = x->dotted,
+			.title = x->tool->title,
+			.description = x->tool->description,
+			.input = x->listed,
+			.check = x->check,
+			.params = tool_params,
+			.takes = x->tool->params,
+			.output = x->shape,
+			.annotations = "{\"readOnlyHint\":true}",
+			.run = run};
 	}
+	return 0;
 }
 
 /* ---- the prompt ---- */
@@ -149,7 +180,8 @@ int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)
 	e->registry_tools = calloc(e->tool_count + 1, sizeof(*e->registry_tools));
 	if (!e->registry_tools)
 		return -ENOMEM;
-	make_tools(e);
+	if (make_tools(e) < 0)
+		return -ENOMEM;
 	e->registry = (struct registry){.name = "ingero-echo",
 		.title = "Ingero Echo",
 		.version = INGERO_VERSION,

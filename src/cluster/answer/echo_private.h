@@ -16,18 +16,18 @@
 #include "mcp/dispatcher.h"
 #include "net/rate.h"
 
-#define ECHO_TOOLS_MAX   32
-#define ECHO_REPLY_MAX   (32u << 20)
-#define ECHO_BODY_MAX    (256u << 10)
-#define ECHO_TOOL_PREFIX "fleet.cluster."
+#define ECHO_TOOLS_MAX 32
+#define ECHO_REPLY_MAX (32u << 20)
+#define ECHO_BODY_MAX  (256u << 10)
 
 /* A question waits for others of its kind only. */
 enum echo_lane { ECHO_TOOLS, ECHO_SQL, ECHO_MCP, ECHO_LANES };
 
 struct echo_tool { /* what the server knows of each row of cluster_tools */
 	const struct tool *tool;
-	char mcp_name[TOOL_ID_MAX];
-	json_t *input; /* its schema */
+	json_t *input;                /* its schema */
+	char dotted[TOOL_ID_MAX];     /* as it was called before */
+	char *listed, *check, *shape; /* schemas for assistants: see echo_mcp.c */
 	struct sketch took;
 	uint64_t calls, failed;
 };

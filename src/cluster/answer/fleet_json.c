@@ -104,6 +104,13 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 	json_string_member(w, "currency", has_price ? c->currency : NULL);
 	json_string_member(w, "symbol", has_price ? c->symbol : NULL);
 	json_bool_member(w, "priced", c->priced);
+	json_key(w, "gpu_hour"); /* price of a GPU's hour, and what it is of */
+	c->gpu_hour > 0 ? json_put_double(w, c->gpu_hour) : json_put_null(w);
+	json_string_member(w, "price_is",
+		!has_price     ? NULL
+		: c->is_guess  ? "middle of list prices, provider unknown"
+		: c->is_middle ? "middle of list prices"
+			       : "provider's");
 	json_string_member(w, "unpriced_model", c->unpriced[0] ? c->unpriced : NULL);
 	json_double_member(w, "lost_gpu_seconds", c->gpu_seconds);
 	json_key(w, "lost_watt_hours");

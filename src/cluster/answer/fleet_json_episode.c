@@ -25,11 +25,25 @@ static void put_collective(struct json_writer *w, const struct fleet_episode *e)
 	json_uint_member(w, "seq", e->seq);
 	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, e->op, scratch));
 	json_end_object(w);
-	json_uint_member(w, "lag_ns", e->lag_ns);
-	json_uint_member(w, "late_steps", e->late);
-	json_uint_member(w, "seen_steps", e->seen);
-	json_uint_member(w, "period_steps", e->period);
-	json_double_member(w, "share", e->share);
+}
+
+/* What model/episode_field.h lists; null: not told. */
+static void put_fields(struct json_writer *w, const struct fleet_episode *e)
+{
+	for (const struct fleet_field *f = fleet_fields; f->name; f++) {
+		struct fleet_value v;
+
+		fleet_field_get(f, e, &v);
+		json_key(w, f->name);
+		if (v.text)
+			json_put_string(w, v.known ? v.text : NULL);
+		else if (v.is_real)
+			json_put_double(w, v.d);
+		else if (v.known || f->form == FLEET_FORM_U64)
+			json_put_int(w, v.i);
+		else
+			json_put_null(w);
+	}
 }
 
 static bool is_about_transfer(enum fleet_problem p)
@@ -71,12 +85,8 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	put_text(w, "node", e->node);
 	json_key(w, "rank");
 	e->rank >= 0 ? json_put_int(w, e->rank) : json_put_null(w);
-	json_key(w, "ranks");
-	e->ranks ? json_put_uint(w, e->ranks) : json_put_null(w);
 	json_key(w, "stage");
 	e->stage >= 0 && e->problem == FLEET_STAGE ? json_put_int(w, e->stage) : json_put_null(w);
-	json_key(w, "pid");
-	e->pid ? json_put_uint(w, e->pid) : json_put_null(w);
 	json_double_member(w, "confidence", e->confidence);
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
@@ -90,7 +100,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	}
 	put_text(w, "cause", e->cause);
 	put_text(w, "fix", e->fix);
-	json_int_member(w, "since_ns", e->since_ns);
+	put_fields(w, e);
 	json_key(w, "until_ns");
 	e->until_ns ? json_put_int(w, e->until_ns) : json_put_null(w);
 	json_int_member(w, "lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns);

@@ -82,14 +82,13 @@ static json_t *tool_path(const struct echo_tool *t)
 	json_t *path = json_object(), *o;
 	bool sql = row->verb & TENANT_SQL;
 
-	o = operation(
-		tool_id(id, "", row->name), row->title, row->description, schema_of(row->output));
+	o = operation(row->name, row->title, row->description, schema_of(row->output));
 	put_body(o, json_incref(t->input), sql);
 	json_object_set_new(path, "post", o);
 	if (sql)
 		return path;
-	o = operation(tool_id(id, "get_", row->name), row->title, row->description,
-		schema_of(row->output));
+	snprintf(id, sizeof(id), "get_%s", row->name);
+	o = operation(id, row->title, row->description, schema_of(row->output));
 	json_object_set_new(o, "parameters", parameters(t->input));
 	json_object_set_new(path, "get", o);
 	return path;
@@ -140,17 +139,6 @@ static json_t *plain_path(size_t i)
 	return json_pack("{s:o}", "get", o);
 }
 
-/* As the tool has it, with the statement called "query". */
-static json_t *sql_input(const struct echo_tool *sql)
-{
-	json_t *o = json_deep_copy(sql->input), *properties = json_object_get(o, "properties");
-
-	json_object_set(properties, "query", json_object_get(properties, "sql"));
-	json_object_del(properties, "sql");
-	json_object_set_new(o, "required", json_pack("[s]", "query"));
-	return o;
-}
-
 static json_t *paths(struct echo_server *e)
 {
 	const struct echo_tool *sql = echo_tool_find(e, "run_analysis");
@@ -164,7 +152,7 @@ static json_t *paths(struct echo_server *e)
 	}
 	op = operation(
 		"sql", sql->tool->title, sql->tool->description, schema_of(sql->tool->output));
-	put_body(op, sql_input(sql), true);
+	put_body(op, json_incref(sql->input), true);
 	json_object_set_new(o, "/api/v2/sql", json_pack("{s:o}", "post", op));
 	for (size_t i = 0; i < ARRAY_SIZE(fixed); i++)
 		json_object_set_new(o, fixed[i].path, plain_path(i));

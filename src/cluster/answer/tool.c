@@ -11,22 +11,21 @@
 #include "base/when.h"
 #include "cluster/answer/tool_private.h"
 
-const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name)
-{
-	snprintf(out, TOOL_ID_MAX, "%s%s", prefix, name);
-	for (char *p = out; *p; p++)
-		if (*p == '.')
-			*p = '_';
-	return out;
-}
-
+/* As listed, with dots as they were called before, or by the last part: "fleet_cluster_blame", "blame". */
 const struct tool *tool_find(const char *name)
 {
 	const struct tool *t = cluster_tools;
 
-	while (t->name && strcmp(t->name, name) != 0)
+	while (t->name) {
+		const char *last = t->name + strlen(TOOL_PREFIX);
+		char dotted[TOOL_ID_MAX];
+
+		snprintf(dotted, sizeof(dotted), TOOL_DOTTED "%s", last);
+		if (!strcmp(t->name, name) || !strcmp(dotted, name) || !strcmp(last, name))
+			return t;
 		t++;
-	return t->name ? t : NULL;
+	}
+	return NULL;
 }
 
 /* ---- arguments ---- */
@@ -304,6 +303,11 @@ json_t *tool_time(int64_t ns)
 void tool_say(struct buf *b, const char *name)
 {
 	text_escape_terminal_len(b, name, strnlen(name, TOOL_NODE_BYTES));
+}
+
+void tool_say_text(struct buf *b, const char *text)
+{
+	text_escape_terminal_len(b, text, strnlen(text, TOOL_TEXT_BYTES));
 }
 
 int tool_done(json_t *answer, json_t **ret)

@@ -9,6 +9,7 @@
 
 #include "cluster/store/store.h"
 #include "cluster/tenant/tenants.h"
+#include "mcp/param.h"
 
 struct tool_call { /* one call under way, on a thread of its own */
 	struct store *store;
@@ -21,10 +22,11 @@ struct tool_call { /* one call under way, on a thread of its own */
 };
 
 struct tool {
-	const char *name; /* "fleet.cluster.summary"; NULL ends the table */
+	const char *name; /* "fleet_cluster_summary"; NULL ends the table */
 	const char *title, *description;
-	const char *input, *output; /* JSON Schemas */
-	unsigned verb;              /* enum tenant_verb that it needs */
+	unsigned params, needs; /* of tool_params; those that must be there */
+	const char *output;     /* JSON Schema */
+	unsigned verb;          /* enum tenant_verb that it needs */
 	/* The answer's structured content, the caller's; NULL and *reterr: -EINVAL (arguments), -EACCES
 	 * (a cluster that is not the tenant's), or as of store_select(). *ret_text: a few sentences for
 	 * people and models. */
@@ -33,9 +35,11 @@ struct tool {
 };
 
 extern const struct tool cluster_tools[];
+extern const struct param tool_params[];
 
 const struct tool *tool_find(const char *name);
 
+/* Names are of letters, digits and _, as models' APIs take them. Before they had dots, which are still taken. */
 #define TOOL_ID_MAX 128
-/* tool_id - @prefix and the name as what takes letters, digits and _ alone has it: "fleet_cluster_summary". */
-const char *tool_id(char out[TOOL_ID_MAX], const char *prefix, const char *name);
+#define TOOL_PREFIX "fleet_cluster_"
+#define TOOL_DOTTED "fleet.cluster."

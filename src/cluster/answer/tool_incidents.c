@@ -62,9 +62,7 @@ static void say_bill(struct buf *text, const struct bill *b)
 	char n[TEXT_PLURAL_MAX];
 
 	if (!b->priced && !b->unpriced) {
-		buf_puts(text,
-			"The cluster tells of no incidents in this time, so nothing was lost that "
-			"is known of.");
+		buf_puts(text, "No incidents of the cluster in this time: no loss is known.");
 		if (b->own)
 			buf_printf(text,
 				" %zu were told by nodes of themselves: these have no price.",
@@ -77,8 +75,7 @@ static void say_bill(struct buf *text, const struct bill *b)
 		buf_printf(text, " %zu have a price: %.2f USD together.", b->priced, b->total);
 	if (b->unpriced)
 		buf_printf(text,
-			" %zu have no price: their GPU model or provider has no rate (ingero rates "
-			"lists them), so the sum is too low.",
+			" %zu are unpriced (`ingero rates` says how to add a price), so the sum is too low.",
 			b->unpriced);
 }
 
@@ -223,7 +220,8 @@ static void say_anomalies(struct buf *text, const json_t *list)
 		buf_puts(text, "\n- ");
 		tool_say(text, json_string_value(json_object_get(o, "node_id")));
 		buf_puts(text, ": ");
-		tool_say(text, summary ? summary : json_string_value(json_object_get(o, "type")));
+		tool_say_text(
+			text, summary ? summary : json_string_value(json_object_get(o, "type")));
 	}
 }
 

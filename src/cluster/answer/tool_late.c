@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "cluster/answer/tool_parts.h"
+#include "cluster/detect/fleet.h"
 #include "wire/names.h"
 
 #define LATE_NS    NS_PER_MS
 #define LATE_SHARE 0.1
+#define TOLD_MAX   100
 #define LATE_CALLS 3 /* fewer say nothing */
 
 int late_load(struct late *l, const struct tool_call *c, const struct tool_scope *s,
@@ -60,12 +63,42 @@ bool late_is_often_last(const struct worker_view *w)
 	       sketch_quantile(&w->lag, 0.5) >= LATE_NS;
 }
 
-static void put_suspect(json_t *o, const struct blame_suspect *x)
+/* In the words that the service itself has for it; *e holds them. */
+static const char *sentence_of(
+	struct fleet_episode *e, const struct late *l, const struct blame_suspect *x)
 {
+	const struct blame_worker *w = &l->workers[x->worker];
+
+	*e = (struct fleet_episode){
+		.problem = l->blame.kind == BLAME_STAGE ? FLEET_STAGE : FLEET_STRAGGLER,
+		.rank = w->rank,
+		.pid = w->pid,
+		.stage = x->stage,
+		.share = x->share,
+		.lag_ns = x->lag_ns,
+		.late = x->late,
+		.seen = x->seen,
+		.period = x->period,
+		.comm = x->comm,
+		.seq = x->seq,
+		.op = x->op};
+	snprintf(e->node, sizeof(e->node), "%s", w->node);
+	if (x->late && l->worker_count > 1) {
+		e->waiting = (uint32_t)l->worker_count - 1;
+		e->waited_ns = x->waited_ns / x->late / e->waiting;
+	}
+	fleet_sentence(e);
+	return e->text;
+}
+
+static void put_suspect(json_t *o, const struct late *l, const struct blame_suspect *x)
+{
+	struct fleet_episode e;
 	char comm[20], scratch[32];
 	const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
 
 	snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
+	json_object_set_new(o, "text", tool_json_text(sentence_of(&e, l, x)));
 	json_object_set_new(o, "share", json_real(x->share));
 	json_object_set_new(o, "lost_ns", json_integer((json_int_t)x->lost_ns));
 	json_object_set_new(o, "waited_for_it_ns", json_integer((json_int_t)x->waited_ns));
@@ -101,7 +134,7 @@ json_t *late_json(const struct late *l, const struct worker_view *w)
 	json_object_set_new(o, "blamed", json_boolean(x));
 	json_object_set_new(o, "cleared", json_boolean(late_is_cleared(l, w)));
 	if (x)
-		put_suspect(o, x);
+		put_suspect(o, l, x);
 	return o;
 }
 
@@ -120,32 +153,61 @@ static const char *verdict_id(enum blame_kind k)
 
 static void say_suspect(struct buf *text, const struct late *l, const struct blame_suspect *x)
 {
-	const struct blame_worker *w = &l->workers[x->worker];
+	struct fleet_episode e;
 
-	buf_puts(text, " ");
-	if (w->rank >= 0)
-		buf_printf(text, "Rank %d on ", w->rank);
-	tool_say(text, w->node);
-	buf_printf(text,
-		" costs %.1f %% of the job's time: late in %u of %u steps by %.1f ms (median).",
-		100 * x->share, x->late, x->seen, (double)x->lag_ns / 1e6);
+	buf_putc(text, ' ');
+	tool_say_text(text, sentence_of(&e, l, x));
+	buf_putc(text, '.');
 }
 
 static void say_verdict(struct buf *text, const struct late *l)
 {
 	const struct blame *b = &l->blame;
+	char step[TEXT_MAX];
 
 	buf_puts(text, text->len ? "\nCluster " : "Cluster ");
 	tool_say(text, l->cluster);
-	buf_printf(text, ": %u steps of %.1f ms looked at.", b->steps, (double)b->step_ns / 1e6);
-	if (b->kind == BLAME_NONE)
-		buf_puts(text, b->steps < 3
-				       ? " Too few steps for a verdict: ask with a longer since."
-				       : " Nobody makes the job wait.");
+	buf_puts(text, ":");
+	if (b->steps < 3)
+		buf_puts(text, " too few steps to say who is late: ask with a longer since.");
+	else if (b->kind == BLAME_NONE)
+		buf_printf(text, " no straggler found in %u steps of %s.", b->steps,
+			text_format_duration(step, b->step_ns));
 	else if (b->kind == BLAME_UNEVEN)
-		buf_puts(text, " The load moves: in every step another rank is slowest.");
+		buf_puts(text,
+			" the load moves between the ranks: in every step another one is slowest.");
 	for (size_t i = 0; i < b->suspect_count; i++)
 		say_suspect(text, l, &b->suspects[i]);
+}
+
+/* What the service itself told of @cluster in this time, newest first: the same sentences as everywhere. Returns
+ * how many last. */
+static size_t put_told(
+	const struct sql_table *t, const char *cluster, json_t *list, struct buf *text)
+{
+	size_t open = 0;
+
+	for (size_t i = 0; i < t->row_count; i++) {
+		bool is_over = tool_int(t, i, INCIDENT_RESOLVED);
+
+		if (incident_is_own(t, i) || !tool_same(t, i, INCIDENT_CLUSTER, cluster))
+			continue;
+		json_array_append_new(list, incident_json(t, i));
+		open += !is_over;
+		if (is_over)
+			continue;
+		buf_puts(text, text->len ? "\nCluster " : "Cluster ");
+		tool_say(text, cluster);
+		buf_puts(text, ": ");
+		tool_say_text(text, tool_text(t, i, INCIDENT_SUMMARY));
+		buf_putc(text, '.');
+		if (!tool_is_null(t, i, INCIDENT_FIX) && tool_text(t, i, INCIDENT_FIX)[0]) {
+			buf_puts(text, " Fix: ");
+			tool_say_text(text, tool_text(t, i, INCIDENT_FIX));
+			buf_putc(text, '.');
+		}
+	}
+	return open;
 }
 
 static json_t *suspects_json(const struct late *l, bool cleared)
@@ -175,32 +237,36 @@ static json_t *verdict_json(const struct late *l)
 int tool_blame(
 	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
 {
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	json_t *verdicts = json_array();
+	_cleanup_(sql_table_done) struct sql_table clusters = {0}, told = {0};
+	json_t *verdicts = json_array(), *incidents = json_array();
 	struct tool_scope s;
 	int r = tool_scope_init(&s, c, 5 * TOOL_MINUTE_NS, reterr);
 
 	if (r == 0)
-		r = replay_clusters(c, &s, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		r = replay_clusters(c, &s, &clusters, reterr);
+	if (r == 0)
+		r = incident_ask(c, &s, TOLD_MAX, &told, reterr);
+	for (size_t i = 0; r == 0 && i < clusters.row_count; i++) {
+		const char *cluster = tool_text(&clusters, i, 0);
 		struct late l;
 
-		r = late_load(
-			&l, c, &s, tool_text(&t, i, 0), REPLAY_CALLS_MAX / t.row_count, reterr);
+		r = late_load(&l, c, &s, cluster, REPLAY_CALLS_MAX / clusters.row_count, reterr);
 		if (r == 0) {
 			json_array_append_new(verdicts, verdict_json(&l));
-			say_verdict(ret_text, &l);
+			if (!put_told(&told, cluster, incidents, ret_text))
+				say_verdict(ret_text, &l);
 		}
 		late_done(&l);
 	}
 	if (r < 0) {
 		json_decref(verdicts);
+		json_decref(incidents);
 		return r;
 	}
-	if (!t.row_count)
+	if (!clusters.row_count)
 		buf_puts(ret_text, "No collectives are stored of this time: ask with a longer "
 				   "since, or look whether agents push them.");
-	return tool_done(
-		json_pack("{s:o, s:o}", "window", tool_scope_json(&s, c), "verdicts", verdicts),
+	return tool_done(json_pack("{s:o, s:o, s:o}", "window", tool_scope_json(&s, c), "incidents",
+				 incidents, "verdicts", verdicts),
 		ret);
 }

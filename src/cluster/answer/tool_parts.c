@@ -29,18 +29,22 @@ int score_ask(const struct tool_call *c, const struct tool_scope *s, struct sql_
 
 /* ---- incidents ---- */
 
+#define FIELD_ASKED(NAME, form, member, name, meaning) ", {last:" name ":ts_ns} AS its_" name
+#define FIELD_NAME(NAME, form, member, name, meaning)  name,
+
 int incident_ask(const struct tool_call *c, const struct tool_scope *s, size_t limit,
 	struct sql_table *ret, struct errinfo *reterr)
 {
 	static const char *const filters[] = {"node_id", "kind", NULL};
 	struct buf q = BUF_INIT(TOOL_QUESTION);
 
-	buf_puts(&q, "SELECT cluster_id, node_id, id, kind, {last:source:ts_ns} AS origin, "
-		     "{last:rank:ts_ns} AS who, {last:summary:ts_ns} AS said, "
-		     "{last:root_cause:ts_ns} AS why, {last:fix:ts_ns} AS mend, "
-		     "{last:confidence:ts_ns} AS sure, max(lost_ns) AS lost, max(cost) AS money, "
-		     "max(resolved) AS over, min(ts_ns) AS first, max(ts_ns) AS newest "
-		     "FROM {incidents} WHERE ts_ns > 0");
+	buf_puts(&q,
+		"SELECT cluster_id, node_id, id, kind, {last:source:ts_ns} AS origin, "
+		"{last:rank:ts_ns} AS who, {last:summary:ts_ns} AS said, "
+		"{last:root_cause:ts_ns} AS why, {last:fix:ts_ns} AS mend, "
+		"{last:confidence:ts_ns} AS sure, max(lost_ns) AS lost, max(cost) AS money, "
+		"max(resolved) AS over, min(ts_ns) AS first, max(ts_ns) AS newest" EPISODE_FIELDS(
+			FIELD_ASKED) " FROM {incidents} WHERE ts_ns > 0");
 	tool_where(&q, c, filters);
 	buf_printf(&q, " GROUP BY cluster_id, node_id, id, kind ORDER BY newest DESC LIMIT %zu",
 		limit);
@@ -51,8 +55,12 @@ json_t *incident_json(const struct sql_table *t, size_t row)
 {
 	static const char *const keys[] = {"cluster_id", "node_id", "id", "kind", "source", "rank",
 		"summary", "root_cause", "fix", "confidence", "lost_ns", "cost", NULL};
+	static const char *const fields[] = {EPISODE_FIELDS(FIELD_NAME) NULL};
 	json_t *o = tool_row(t, row, keys);
 
+	for (int i = 0; fields[i]; i++)
+		if (!tool_is_null(t, row, INCIDENT_FIELD + i))
+			json_object_set_new(o, fields[i], tool_cell(t, row, INCIDENT_FIELD + i));
 	json_object_set_new(o, "resolved", json_boolean(tool_int(t, row, INCIDENT_RESOLVED)));
 	json_object_set_new(o, "since", tool_time(tool_int(t, row, INCIDENT_BEGIN)));
 	json_object_set_new(o, "time", tool_time(tool_int(t, row, INCIDENT_TS)));

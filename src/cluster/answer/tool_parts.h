@@ -35,6 +35,7 @@ enum incident_column {
 	INCIDENT_RESOLVED,
 	INCIDENT_BEGIN,
 	INCIDENT_TS,
+	INCIDENT_FIELD, /* the first of those that model/episode_field.h lists */
 };
 int incident_ask(const struct tool_call *c, const struct tool_scope *s, size_t limit,
 	struct sql_table *ret, struct errinfo *reterr);

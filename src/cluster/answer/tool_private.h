@@ -11,6 +11,7 @@
 #define TOOL_QUESTION   (64u << 10)
 #define TOOL_LIMIT      100
 #define TOOL_NODE_BYTES 128
+#define TOOL_TEXT_BYTES 1024
 
 typedef int tool_fn(
 	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr);
@@ -83,6 +84,9 @@ json_t *tool_json_text(const char *text);
 
 /* tool_say - a name in a sentence: what it could do to a reader is escaped. */
 void tool_say(struct buf *b, const char *name);
+
+/* tool_say_text - likewise a sentence that was stored. */
+void tool_say_text(struct buf *b, const char *text);
 
 /* tool_done - *ret is @answer; -ENOMEM if a part of it could not be made. */
 int tool_done(json_t *answer, json_t **ret);

@@ -190,14 +190,13 @@ static int add_incidents(struct search *s, struct errinfo *reterr)
 static void say_rank(struct buf *text, const char *sep, const json_t *rank)
 {
 	const json_t *number = json_object_get(rank, "rank");
+	const char *said = json_string_value(json_object_get(rank, "text"));
 
 	buf_puts(text, sep);
-	if (number)
+	if (number && !said)
 		buf_printf(text, "rank %lld ", (long long)json_integer_value(number));
-	if (json_is_true(json_object_get(rank, "blamed")))
-		buf_printf(text, "late in %.0f of %.0f steps, by %.1f ms (median)",
-			member_real(rank, "late_steps"), member_real(rank, "seen_steps"),
-			member_real(rank, "lag_ns") / 1e6);
+	if (said)
+		tool_say_text(text, said);
 	else
 		buf_printf(text, "last in %.0f of %.0f collectives, by %.1f ms (median)",
 			member_real(rank, "last_count"), member_real(rank, "calls"),
@@ -225,7 +224,7 @@ static void say_node(struct buf *text, const json_t *n)
 	}
 	if (why) {
 		buf_puts(text, sep);
-		tool_say(text, why);
+		tool_say_text(text, why);
 	}
 }
 

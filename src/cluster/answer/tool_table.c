@@ -2,26 +2,36 @@
 /* tool_table.c - the tools with their schemas: see tool.h. Answers are objects that may grow: what a schema
  * requires is always there. */
 #include "cluster/answer/tool_parts.h"
+#include "model/episode_field.h"
 #include "model/incident_field.h"
 
 /* clang-format off */
 
-/* ---- arguments ---- */
+/* ---- parameters ---- */
 
-#define INPUT(properties) "{\"type\":\"object\",\"properties\":{" properties "},\"additionalProperties\":false}"
-#define INPUT_NEEDS(required, properties) \
-	"{\"type\":\"object\",\"properties\":{" properties "},\"required\":[\"" required "\"],\"additionalProperties\":false}"
-#define TEXT(name, about) "\"" name "\":{\"type\":\"string\",\"maxLength\":256,\"description\":\"" about "\"}"
-#define LIMIT(otherwise, most) \
-	"\"limit\":{\"type\":\"integer\",\"minimum\":1,\"maximum\":" most \
-	",\"description\":\"how many at most; " otherwise " if it is not given\"}"
-#define THRESHOLD(range, about) "\"threshold\":{\"type\":\"number\"," range ",\"description\":\"" about "\"}"
-#define SCOPE(since) \
-	TEXT("cluster_id", "only this cluster; all that the token may see if it is not given") "," \
-	TEXT("since", "from when on: a duration such as 15m, 2h or 7d, or a time such as " \
-		"2026-03-24T13:48:00Z; " since " if it is not given, 0 for all") "," \
-	TEXT("until", "until when, likewise; now if it is not given")
-#define NODE TEXT("node_id", "only this node")
+enum {
+	SCOPE = 1 << 0, NODE = 1 << 1, LIMIT = 1 << 2, LOW = 1 << 3, FAR = 1 << 4, METRIC = 1 << 5, EVENT = 1 << 6,
+	POINTS = 1 << 7, KIND = 1 << 8, SQL = 1 << 9,
+};
+
+const struct param tool_params[] = {
+	{SCOPE, "cluster_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this cluster", false},
+	{SCOPE, "since", NULL, PARAM_TEXT, 0, 256, NULL, "from then on: 15m, 7d, 2026-03-24T13:48:00Z; 0: all", false},
+	{SCOPE, "until", NULL, PARAM_TEXT, 0, 256, NULL, "until then, likewise; now if it is not given", true},
+	{SQL, "sql", "query", PARAM_TEXT, 1, 65536, NULL, "one SELECT", false},
+	{NODE, "node_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this node", false},
+	{LIMIT, "limit", NULL, PARAM_INTEGER, 1, 10000, NULL, "how many at most", false},
+	{LOW, "threshold", NULL, PARAM_NUMBER, 0, 1, NULL, "a health score below it is low; 0.4 if it is not given", false},
+	{FAR, "threshold", NULL, PARAM_NUMBER, 0, 1e9, NULL, "deviations from the median; 3.5 if it is not given", false},
+	{METRIC, "metric", "metric_name", PARAM_TEXT, 0, 256, NULL,
+		"name of the metric; ingero.node.health_score if it is not given", false},
+	{EVENT, "metric_name", "metric", PARAM_TEXT, 0, 256, NULL, "only of this metric, log event or span", false},
+	{POINTS, "kind", NULL, PARAM_TEXT, 0, 256, NULL, "gauge, counter, delta, histogram, log or span", false},
+	{EVENT, "causal_chain_id", NULL, PARAM_TEXT, 0, 256, NULL, "only of this causal chain", false},
+	{EVENT, "event_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this event", false},
+	{KIND, "kind", NULL, PARAM_TEXT, 0, 256, NULL, "only incidents of this kind", false},
+	{.name = NULL},
+};
 
 /* ---- answers ---- */
 
@@ -50,9 +60,9 @@
 
 #define INCIDENT \
 	WHO "," S("id") "," S("kind") "," S("source") "," I("rank") "," S("summary") "," S("root_cause") "," \
-	S("fix") "," N("confidence") "," I("lost_ns") "," N("cost") "," B("resolved") "," SN("since") "," SN("time")
+	S("fix") "," N("confidence") "," I("lost_ns") "," N("cost") "," B("resolved") "," SN("since") "," SN("time") EPISODE_FIELDS(FIELD)
 
-/* The fields that incidents got later, by their forms. */
+/* The fields that incidents got later, and those of a job's fault, by their forms. */
 #define OF_U32(name)     I(name)
 #define OF_U64(name)     I(name)
 #define OF_I32(name)     I(name)
@@ -60,10 +70,14 @@
 #define OF_SHARE(name)   N(name)
 #define OF_TEXT(name)    S(name)
 #define OF_PROBLEM(name) S(name)
+#define OF_TIME(name)    I(name)
+#define OF_OP(name)      S(name)
+#define OF_COMM(name)    S(name)
+#define FIELD(NAME, form, member, name, meaning) "," OF_##form(name)
 #define ADDED(NAME, form, member, column, ...) "," OF_##form(column)
 
 #define RANK \
-	I("rank") "," WHO "," I("pid") "," I("calls") "," I("last_count") "," I("lag_p50_ns") "," I("lag_max_ns") "," \
+	S("text") "," I("rank") "," WHO "," I("pid") "," I("calls") "," I("last_count") "," I("lag_p50_ns") "," I("lag_max_ns") "," \
 	I("waited_ns") "," B("blamed") "," B("cleared") "," N("share") "," I("lost_ns") "," I("waited_for_it_ns") "," \
 	N("confidence") "," I("late_steps") "," I("seen_steps") "," I("period_steps") "," I("lag_ns") "," \
 	S("comm_id_hash") "," I("op_seq") "," S("op_type") "," SN("since") "," I("stage")
@@ -74,11 +88,11 @@
 
 const struct tool cluster_tools[] = {
 	{
-		.name = "fleet.cluster.summary",
+		.name = "fleet_cluster_summary",
 		.title = "Summary of the clusters",
 		.description = "Clusters, nodes, silent nodes, incidents and the nodes with the lowest health scores. "
 			"Ask this first.",
-		.input = INPUT(SCOPE("1h")),
+		.params = SCOPE,
 		.output = ANSWER(R("window") "," R("clusters") "," R("worst_nodes") "," R("low_score"),
 			WINDOW "," N("low_score") ","
 			LIST("clusters", "most nodes first",
@@ -94,13 +108,12 @@ const struct tool cluster_tools[] = {
 		.run = tool_summary,
 	},
 	{
-		.name = "fleet.cluster.find_stragglers",
+		.name = "fleet_cluster_find_stragglers",
 		.title = "Find stragglers",
 		.description = "Nodes that hold others up, worst first: by health score below the threshold, by coming "
 			"late to collectives (matched by communicator and sequence number, clocks compared), and "
 			"by incidents.",
-		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("20", "1000") ","
-			THRESHOLD("\"minimum\":0,\"maximum\":1", "a health score below it is low; 0.4 if it is not given")),
+		.params = SCOPE | NODE | LIMIT | LOW,
 		.output = ANSWER(R("window") "," R("threshold") "," R("total") "," R("calls") "," R("cut") "," R("stragglers"),
 			WINDOW "," N("threshold") "," I("total") "," I("calls") "," B("cut") ","
 			LIST("stragglers", "worst first", WHO_NEEDS "," R("reasons") "," R("weight"),
@@ -116,14 +129,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_stragglers,
 	},
 	{
-		.name = "fleet.cluster.find_outlier_nodes",
+		.name = "fleet_cluster_find_outlier_nodes",
 		.title = "Find outlier nodes",
 		.description = "Nodes whose metric differs most from the median of their cluster: of gauges the mean, of "
 			"counters the growth a second.",
-		.input = INPUT(SCOPE("15m") ","
-			TEXT("metric", "name of the metric; ingero.node.health_score if it is not given") ","
-			LIMIT("100", "1000") ","
-			THRESHOLD("\"minimum\":0", "so many deviations from the median; 3.5 if it is not given")),
+		.params = SCOPE | LIMIT | METRIC | FAR,
 		.output = ANSWER(R("window") "," R("metric") "," R("compared") "," R("threshold") "," R("nodes") "," R("outliers"),
 			WINDOW "," S("metric") "," S("compared") "," N("threshold") "," I("nodes") ","
 			LIST("outliers", "farthest first", WHO_NEEDS "," R("value") "," R("median") "," R("deviation"),
@@ -132,14 +142,10 @@ const struct tool cluster_tools[] = {
 		.run = tool_outliers,
 	},
 	{
-		.name = "fleet.cluster.event_history",
+		.name = "fleet_cluster_event_history",
 		.title = "History of events",
 		.description = "Stored points, logs and spans, newest first.",
-		.input = INPUT(SCOPE("1h") "," NODE ","
-			TEXT("metric_name", "only of this metric, log event or span") ","
-			TEXT("kind", "only gauge, counter, delta, histogram, log or span") ","
-			TEXT("causal_chain_id", "only of this causal chain") ","
-			TEXT("event_id", "only this event") "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT | EVENT | POINTS,
 		.output = ANSWER(R("window") "," R("count") "," R("events"),
 			WINDOW "," I("count") ","
 			LIST("events", "newest first", WHO_NEEDS "," R("ts_ns") "," R("time"),
@@ -151,14 +157,12 @@ const struct tool cluster_tools[] = {
 		.run = tool_history,
 	},
 	{
-		.name = "fleet.cluster.run_analysis",
+		.name = "fleet_cluster_run_analysis",
 		.title = "Run SQL",
 		.description = "One read-only SQL statement over events, causal_chains, node_metrics, collectives, "
 			"incidents and steps, which hold only what the token may see. Times are nanoseconds since 1970.",
-		.input = INPUT_NEEDS("sql",
-			"\"sql\":{\"type\":\"string\",\"minLength\":1,\"maxLength\":65536,\"description\":\"one SELECT\"},"
-			LIMIT("1000", "10000") "," TEXT("cluster_id", "only rows of this cluster") ","
-			TEXT("since", "only rows since then: a duration or a time") "," TEXT("until", "only rows until then")),
+		.params = SQL | SCOPE | LIMIT,
+		.needs = SQL,
 		.output = ANSWER(R("columns") "," R("rows") "," R("row_count") "," R("truncated") "," R("duration_ms"),
 			"\"columns\":{\"type\":\"array\",\"items\":{\"type\":\"string\"}},"
 			"\"rows\":{\"type\":\"array\",\"items\":{\"type\":\"array\",\"items\":"
@@ -168,11 +172,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_analysis,
 	},
 	{
-		.name = "fleet.cluster.get_cost",
+		.name = "fleet_cluster_get_cost",
 		.title = "What incidents cost",
 		.description = "Time and money that incidents cost, by node and kind. What has no price is counted as "
 			"unpriced, never as 0.",
-		.input = INPUT(SCOPE("1d") "," NODE "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("window") "," R("currency") "," R("total") "," R("complete") "," R("priced_incidents") ","
 			R("unpriced_incidents") "," R("node_incidents") "," R("lost_ns") "," R("by_node") "," R("by_kind"),
 			WINDOW "," S("currency") "," NN("total") "," B("complete") "," I("priced_incidents") ","
@@ -183,10 +187,10 @@ const struct tool cluster_tools[] = {
 		.run = tool_cost,
 	},
 	{
-		.name = "fleet.cluster.anomalies",
+		.name = "fleet_cluster_anomalies",
 		.title = "Anomalies",
 		.description = "Incidents, causal chains and nodes' own verdicts on themselves, newest first.",
-		.input = INPUT(SCOPE("1h") "," NODE "," TEXT("kind", "only incidents of this kind") "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT | KIND,
 		.output = ANSWER(R("window") "," R("count") "," R("anomalies"),
 			WINDOW "," I("count") ","
 			LIST("anomalies", "newest first", WHO_NEEDS "," R("type") "," R("ts_ns") "," R("time"),
@@ -196,11 +200,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_anomalies,
 	},
 	{
-		.name = "fleet.cluster.nccl_summary",
+		.name = "fleet_cluster_nccl_summary",
 		.title = "Collectives and their bandwidth",
 		.description = "By operation and number of ranks: how many, how long the transfer took, bandwidth, and "
 			"the time that ranks waited.",
-		.input = INPUT(SCOPE("15m")),
+		.params = SCOPE,
 		.output = ANSWER(R("window") "," R("operations"),
 			WINDOW ","
 			LIST("operations", "longest in all first",
@@ -213,11 +217,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_nccl,
 	},
 	{
-		.name = "fleet.cluster.memcpy_bandwidth_summary",
+		.name = "fleet_cluster_memcpy_bandwidth_summary",
 		.title = "Copies and their bandwidth",
 		.description = "Bytes copied between host and GPU by direction and node, and at which rate, from the "
 			"agents' counters.",
-		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("window") "," R("directions") "," R("nodes"),
 			WINDOW ","
 			LIST("directions", "most bytes first",
@@ -230,11 +234,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_memcpy,
 	},
 	{
-		.name = "fleet.cluster.memfrag_hotspots",
+		.name = "fleet_cluster_memfrag_hotspots",
 		.title = "Hot spots of memory fragmentation",
 		.description = "Nodes by how often their processes changed GPU memory through the driver, which is what "
 			"fragments it.",
-		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("window") "," R("nodes"),
 			WINDOW ","
 			LIST("nodes", "most calls first", WHO_NEEDS,
@@ -244,11 +248,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_memfrag,
 	},
 	{
-		.name = "fleet.cluster.kernel_launch_summary",
+		.name = "fleet_cluster_kernel_launch_summary",
 		.title = "Kernel launches",
 		.description = "Kernel launches by node, their rate, and the mean size of blocks and grids where agents "
 			"tell it.",
-		.input = INPUT(SCOPE("15m") "," NODE "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("window") "," R("launches") "," R("nodes"),
 			WINDOW "," N("launches") ","
 			LIST("nodes", "most launches first", WHO_NEEDS "," R("launches") "," R("launches_per_s"),
@@ -258,13 +262,14 @@ const struct tool cluster_tools[] = {
 		.run = tool_launches,
 	},
 	{
-		.name = "fleet.cluster.blame",
+		.name = "fleet_cluster_blame",
 		.title = "Who makes the job wait",
-		.description = "The verdict on each cluster's job from its collectives: ranks, a pipeline stage, load "
-			"that moves, or nobody; who was only often last, because it waited for others, is cleared.",
-		.input = INPUT(SCOPE("5m")),
-		.output = ANSWER(R("window") "," R("verdicts"),
+		.description = "Who makes each cluster's job wait: rank, node, collective, since when, how often, "
+			"cause, line, fix, who waited, cost; and the figures of its collectives.",
+		.params = SCOPE,
+		.output = ANSWER(R("window") "," R("incidents") "," R("verdicts"),
 			WINDOW ","
+			LIST("incidents", "told by the cluster, newest first", WHO_NEEDS "," R("resolved"), INCIDENT) ","
 			LIST("verdicts", "a cluster each",
 				R("cluster_id") "," R("verdict") "," R("confidence") "," R("steps") "," R("suspects") ","
 				R("cleared"),
@@ -278,11 +283,11 @@ const struct tool cluster_tools[] = {
 		.run = tool_blame,
 	},
 	{
-		.name = "fleet.cluster.steps",
+		.name = "fleet_cluster_steps",
 		.title = "Steps of ranks",
 		.description = "What agents tell of their ranks' steps: how long slow and ordinary ones take, what grew "
 			"most, and what the rank was doing.",
-		.input = INPUT(SCOPE("1h") "," NODE "," LIMIT("100", "1000")),
+		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("window") "," R("steps"),
 			WINDOW ","
 			LIST("steps", "slowest first", WHO_NEEDS "," R("ts_ns") "," R("time") "," R("reports"),

@@ -39,7 +39,7 @@ static void put_episode(struct buf *b, const json_t *e, bool named)
 		buf_puts(b, ": ");
 	}
 	put_escaped(b, json_object_get(e, "text"));
-	buf_printf(b, "\n  since %s", text_format_duration(text, number(e, "lasts_ns")));
+	buf_printf(b, "\n  for %s", text_format_duration(text, number(e, "lasts_ns")));
 	buf_printf(b, ", confidence %s\n",
 		text_format_percent(text, json_number_value(json_object_get(e, "confidence"))));
 	if (json_is_string(fix)) {
@@ -58,7 +58,7 @@ static void put_nothing(struct buf *b, const json_t *examined)
 			"No agent has pushed anything yet: start `ingero fleet-push` on the nodes.\n");
 		return;
 	}
-	buf_printf(b, "Nobody makes the others wait. Examined: %s, %s, %s.\n",
+	buf_printf(b, "No straggler found. Examined: %s, %s, %s.\n",
 		text_format_plural(nodes, number(examined, "nodes"), "nodes"),
 		text_format_plural(ranks, number(examined, "ranks"), "ranks"),
 		text_format_plural(collectives, number(examined, "collectives"), "collectives"));

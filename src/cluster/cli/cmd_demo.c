@@ -252,7 +252,7 @@ static void say_where(const struct demo *d)
 		at, at, at);
 	if (d->memory)
 		printf("Its day is kept: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
-		       "  curl 'http://%s/api/v2/tools/fleet.cluster.summary?since=24h'\n"
+		       "  curl 'http://%s/api/v2/tools/fleet_cluster_summary?since=24h'\n"
 		       "  curl http://%s/api/v2/sql -H 'Content-Type: application/json' \\\n"
 		       "    -d '{\"query\": \"SELECT kind, node_id, summary FROM incidents\"}'\n"
 		       "  http://%s/mcp is for assistants\n",

@@ -92,7 +92,7 @@ void episode_tell(struct fleet *f, struct episode *e)
 	uint64_t cause = hash_bytes(e->e.cause, strlen(e->e.cause));
 
 	e->e.provisional = false;
-	sentence_write(&e->e);
+	fleet_sentence(&e->e);
 	if (!e->told)
 		notice(f, FLEET_NOTICE_BEGAN, e);
 	else if (cause != e->told_cause)

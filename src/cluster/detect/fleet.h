@@ -63,6 +63,9 @@ enum fleet_problem {
 
 struct fleet_cost {
 	bool priced;     /* false: at least one GPU model has no price; money is then of the rest */
+	bool is_middle;  /* a price is the middle of several providers' */
+	bool is_guess;   /* likewise, because the provider is not known */
+	double gpu_hour; /* price of one GPU, on average; 0: none */
 	double per_hour; /* at the present rate */
 	double total;    /* since the episode began */
 	double gpu_seconds; /* lost, since the episode began */
@@ -89,6 +92,8 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 		waiting; /* STRAGGLER, STAGE: ranks of the job that wait for it, lag_ns in each late step */
 	uint64_t comm, seq;
 	uint16_t op;
+	uint32_t waiting;           /* STRAGGLER, STAGE: ranks that wait for it; 0: not known */
+	uint64_t waited_ns;         /* likewise: how long each of them does in a late step */
 	int32_t from_rank, to_rank; /* LINK; else -1. Neither is to blame */
 	char from_node[PUSH_ID_MAX], to_node[PUSH_ID_MAX];
 	uint64_t bytes, took_ns, usual_ns; /* LINK, COLLECTIVE: of one; usual on peers */
@@ -101,8 +106,38 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	char text[1024];            /* one sentence: who, what for, why, what it costs */
 	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */
 	char fix[PUSH_TEXT_MAX];
+	char place[PUSH_TEXT_MAX]; /* line of code of the late rank; "": not told */
 	struct fleet_cost cost;
 };
+
+/* fleet_sentence - sets @e->text from its other fields: what is said of a fault is said here alone. */
+void fleet_sentence(struct fleet_episode *e);
+
+/* The fields that model/episode_field.h lists, for whoever writes them down. */
+struct fleet_field {
+	const char *name, *meaning;
+	enum fleet_form {
+		FLEET_FORM_U32,
+		FLEET_FORM_U64,
+		FLEET_FORM_TIME,
+		FLEET_FORM_REAL,
+		FLEET_FORM_TEXT,
+		FLEET_FORM_OP,
+		FLEET_FORM_COMM,
+	} form;
+	size_t offset;
+};
+extern const struct fleet_field fleet_fields[]; /* ended by a name of NULL */
+
+struct fleet_value { /* of one; text: NULL if it is a number */
+	bool known, is_real;
+	int64_t i;
+	double d;
+	const char *text;
+	char scratch[32];
+};
+void fleet_field_get(
+	const struct fleet_field *f, const struct fleet_episode *e, struct fleet_value *ret);
 
 /* fleet_episode_next - those that last and the last 1000 that ended, worst first (by cost, then share); of
  * provisional ones those that last. */

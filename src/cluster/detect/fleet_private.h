@@ -139,5 +139,3 @@ struct price price_of(const struct fleet *f, const char *cluster);
 void episode_waits(struct episode *e, double lost_rate, const struct price *p);
 /* episode_explain - takes over what the agent of the rank says about it; false: it has said nothing. */
 bool episode_explain(struct fleet *f, struct episode *e);
-/* sentence_write - sets @e->text from its other fields. */
-void sentence_write(struct fleet_episode *e);

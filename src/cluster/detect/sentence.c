@@ -10,6 +10,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "blame/transfer_text.h"
+#include "wire/names.h"
 
 static void put_ordinal(struct buf *b, uint32_t n)
 {
@@ -33,19 +34,24 @@ static void put_who(struct buf *b, const struct fleet_episode *e)
 		buf_puts(b, "a rank");
 }
 
-static void put_collective(struct buf *b, const struct fleet_episode *e)
+/* Its communicator is a field: nobody reads 16 digits in a sentence. */
+static void put_collective(struct buf *b, const struct fleet_episode *e, const char *before)
 {
-	transfer_text_collective(b, e->op, e->comm);
+	char scratch[32];
+	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
+
+	if (e->comm)
+		buf_printf(b, "%s%s", before, strncmp(name, "nccl", 4) ? name : name + 4);
 }
 
 static void put_late(struct buf *b, const struct fleet_episode *e)
 {
-	char lag[TEXT_MAX];
+	char lag[TEXT_MAX], ranks[TEXT_PLURAL_MAX];
 
 	put_who(b, e);
 	if (e->provisional) {
-		buf_printf(b, " was %s late just now, for ", text_format_duration(lag, e->lag_ns));
-		put_collective(b, e);
+		buf_printf(b, " was %s late just now", text_format_duration(lag, e->lag_ns));
+		put_collective(b, e, ", for ");
 		return;
 	}
 	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
@@ -58,13 +64,12 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 	} else {
 		buf_puts(b, "every step");
 	}
-	if (e->comm) {
-		buf_puts(b, ", for ");
-		put_collective(b, e);
-	}
-	if (e->waiting)
-		buf_printf(b, "; %u other rank%s wait%s for it", e->waiting,
-			e->waiting == 1 ? "" : "s", e->waiting == 1 ? "s" : "");
+	put_collective(b, e, ", for ");
+	if (e->waiting && e->waited_ns)
+		buf_printf(b, "; %s %s %s each time",
+			text_format_plural(ranks, e->waiting, "ranks"),
+			e->waiting == 1 ? "waits" : "wait",
+			text_format_duration(lag, e->waited_ns));
 }
 
 static void put_stage(struct buf *b, const struct fleet_episode *e)
@@ -119,14 +124,15 @@ static void put_silent(struct buf *b, const struct fleet_episode *e)
 
 static void put_hang(struct buf *b, const struct fleet_episode *e)
 {
+	_cleanup_buf_ struct buf who = BUF_INIT(1024);
 	char n[TEXT_PLURAL_MAX], lag[TEXT_MAX];
 
-	buf_printf(b, "%s %s for ", text_format_plural(n, e->seen, "ranks"),
-		e->seen == 1 ? "waits" : "wait");
-	put_who(b, e);
-	buf_printf(b, " since %s at ", text_format_duration(lag, e->lag_ns));
-	put_collective(b, e);
-	buf_printf(b, ", number %llu", (unsigned long long)e->seq);
+	buf_printf(b, "%s %s waited %s for ", text_format_plural(n, e->seen, "ranks"),
+		e->seen == 1 ? "has" : "have", text_format_duration(lag, e->lag_ns));
+	put_who(&who, e);
+	buf_puts(b, buf_str(&who));
+	put_collective(b, e, " at ");
+	buf_printf(b, " #%llu", (unsigned long long)e->seq);
 }
 
 static void put_mismatch(struct buf *b, const struct fleet_episode *e)
@@ -146,14 +152,20 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 		    e->problem == FLEET_COLLECTIVE) &&
 		e->share > 0)
 		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
-	if (e->cost.per_hour > 0)
-		buf_printf(b, "; that costs %s%.2f/h%s", e->cost.symbol, e->cost.per_hour,
-			e->cost.priced ? "" : " and what has no price");
-	else if (e->cost.unpriced[0] && e->problem != FLEET_MISMATCH)
-		buf_printf(b, "; unpriced: no rate for %s", e->cost.unpriced);
+	if (e->cost.per_hour <= 0)
+		return;
+	buf_printf(b, "; that costs %s%s%.2f/h",
+		!e->cost.priced     ? "at least "
+		: e->cost.is_middle ? "about "
+				    : "",
+		e->cost.symbol, e->cost.per_hour);
+	if (e->cost.is_middle)
+		buf_printf(b, " at about %s%.2f an hour a GPU, %s", e->cost.symbol,
+			e->cost.gpu_hour,
+			e->cost.is_guess ? "provider unknown" : "the middle of list prices");
 }
 
-void sentence_write(struct fleet_episode *e)
+void fleet_sentence(struct fleet_episode *e)
 {
 	static void (*const put[])(struct buf *, const struct fleet_episode *) = {
 		[FLEET_STRAGGLER] = put_late,

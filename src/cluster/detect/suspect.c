@@ -60,6 +60,7 @@ bool episode_explain(struct fleet *f, struct episode *e)
 		return false;
 	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
 	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
+	memcpy(e->e.place, r->doing_where, sizeof(e->e.place));
 	return true;
 }
 
@@ -159,7 +160,18 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	if (is_sure)
 		episode_tell(f, e);
 	else
-		sentence_write(&e->e);
+		fleet_sentence(&e->e);
+}
+
+/* Who waits, and how long each: victims are a part of the story of who is late. */
+static void set_waiting(struct episode *e, const struct blame_suspect *s, size_t workers)
+{
+	uint32_t late = MAX(e->e.ranks, 1U);
+
+	if (workers <= late || !s->late)
+		return;
+	e->e.waiting = (uint32_t)workers - late;
+	e->e.waited_ns = s->waited_ns / s->late / e->e.waiting;
 }
 
 /* How much of the time that is looked at has passed since @s is late: a whole step at least. */
@@ -197,7 +209,6 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
 	e->e.stage = s->stage;
 	e->e.share = MIN((double)s->lost_ns / (double)late_ns, 1.0);
-	e->e.waiting = (uint32_t)count - (e->e.ranks ? e->e.ranks : 1);
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
 	e->e.late = s->late;
@@ -208,6 +219,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.comm = s->comm;
 	e->e.seq = s->seq;
 	e->e.op = s->op;
+	set_waiting(e, s, count);
 	if (sure && !e->looks++)
 		e->looked_ns = f->now_ns;
 	tells = e->told || (sure && pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
@@ -221,7 +233,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	} else if (!stage) {
 		e->e.provisional = true;
 		e->e.until_ns = 0;
-		sentence_write(&e->e);
+		fleet_sentence(&e->e);
 	}
 }
 

@@ -35,6 +35,10 @@ void notice_alert(const struct fleet_notice *n, struct alert_notice *ret)
 			.confidence = e->confidence,
 			.lag_ns = e->lag_ns,
 			.period = e->period,
+			.late = e->late,
+			.seen = e->seen,
+			.waiting = e->waiting,
+			.waited_ns = e->waited_ns,
 			.score = e->score,
 			.threshold = e->threshold,
 			.since_ns = e->since_ns,
@@ -51,6 +55,15 @@ void notice_alert(const struct fleet_notice *n, struct alert_notice *ret)
 	COPY(m->text, e->text);
 	COPY(m->cause, e->cause);
 	COPY(m->fix, e->fix);
+	COPY(m->place, e->place);
+	for (const struct fleet_field *f = fleet_fields; f->name; f++) {
+		struct fleet_value v;
+
+		if (f->form != FLEET_FORM_OP)
+			continue;
+		fleet_field_get(f, e, &v);
+		COPY(m->op, v.text);
+	}
 	COPY(m->cost.currency, c->currency);
 	COPY(m->cost.symbol, c->symbol);
 	COPY(m->cost.unpriced, c->unpriced);

@@ -23,6 +23,15 @@ bool notice_stream(const struct fleet_notice *n, wall_time now, struct stream_me
 				.threshold = e->threshold,
 				.detection_mode = "fleet",
 				.dominant_signal =
-					e->signal[0] ? e->signal : fleet_problem_id(e->problem)}};
+					e->signal[0] ? e->signal : fleet_problem_id(e->problem),
+				.problem = fleet_problem_id(e->problem),
+				.summary = e->text,
+				.cause = e->cause,
+				.fix = e->fix,
+				.place = e->place,
+				.lag_ns = e->lag_ns,
+				.period_steps = e->period,
+				.waiting_ranks = e->waiting,
+				.waited_ns = e->waited_ns}};
 	return true;
 }

@@ -18,7 +18,17 @@ static const struct table_column events[] = {EVENTS_COLUMNS(COLUMN)};
 static const struct table_column chains[] = {CHAINS_COLUMNS(COLUMN) INCIDENT_ADDED(ADDED)};
 static const struct table_column metrics[] = {METRICS_COLUMNS(COLUMN)};
 static const struct table_column collectives[] = {COLLECTIVES_COLUMNS(COLUMN)};
-static const struct table_column incidents[] = {INCIDENTS_COLUMNS(COLUMN)};
+#define EPISODE_U32                                    INT
+#define EPISODE_U64                                    INT
+#define EPISODE_TIME                                   TIME
+#define EPISODE_REAL                                   REAL
+#define EPISODE_TEXT                                   TEXT
+#define EPISODE_OP                                     TEXT
+#define EPISODE_COMM                                   TEXT
+#define EPISODE_COLUMN(NAME, form, member, name, help) COLUMN_OF(NAME, name, EPISODE_##form, help)
+#define COLUMN_OF(NAME, name, type, help)              COLUMN(NAME, name, type, help)
+static const struct table_column incidents[] = {
+	INCIDENTS_COLUMNS(COLUMN) EPISODE_FIELDS(EPISODE_COLUMN)};
 static const struct table_column steps[] = {STEPS_COLUMNS(COLUMN)};
 
 #define TABLE(name, columns, PREFIX)                                                               \
@@ -26,6 +36,7 @@ static const struct table_column steps[] = {STEPS_COLUMNS(COLUMN)};
 		name, columns, ARRAY_SIZE(columns), PREFIX##_TS, PREFIX##_CLUSTER, PREFIX##_NODE   \
 	}
 
+STATIC_ASSERT(ARRAY_SIZE(incidents) <= TABLE_COLUMNS_MAX);
 STATIC_ASSERT(ARRAY_SIZE(chains) <= TABLE_COLUMNS_MAX && ARRAY_SIZE(events) <= TABLE_COLUMNS_MAX);
 
 const struct table_desc store_tables[TABLE_COUNT] = {

@@ -3,12 +3,14 @@
  *
  * Times are nanoseconds since 1970 UTC. A column that is not told is NULL, but for cluster_id and node_id,
  * which every row has. Tables only grow at their end: a row names its columns by number; files and servers that
- * lack a column say NULL for it. causal_chains ends with the fields that incidents got later. */
+ * lack a column say NULL for it. causal_chains ends with the fields that incidents got later, incidents with
+ * those of model/episode_field.h. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "model/episode_field.h"
 #include "model/incident_field.h"
 
 enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
@@ -141,7 +143,9 @@ enum chains_column {
 };
 enum metrics_column { METRICS_COLUMNS(METRICS_COLUMN) METRICS_COLUMN_COUNT };
 enum collectives_column { COLLECTIVES_COLUMNS(COLLECTIVES_COLUMN) COLLECTIVES_COLUMN_COUNT };
-enum incidents_column { INCIDENTS_COLUMNS(INCIDENTS_COLUMN) INCIDENTS_COLUMN_COUNT };
+enum incidents_column {
+	INCIDENTS_COLUMNS(INCIDENTS_COLUMN) EPISODE_FIELDS(INCIDENTS_COLUMN) INCIDENTS_COLUMN_COUNT
+};
 enum steps_column { STEPS_COLUMNS(STEPS_COLUMN) STEPS_COLUMN_COUNT };
 
 #define TABLE_COLUMNS_MAX                                                                          \

@@ -32,7 +32,7 @@ struct audit_entry {
 	const char *key_name; /* "" of a plain token, or of none */
 	uint64_t credential;  /* number of the token: the first bytes of its SHA-256 */
 	const char *peer;     /* address */
-	const char *action;   /* "tool fleet.cluster.summary", "sql", "ingest", "denied" */
+	const char *action;   /* "tool fleet_cluster_summary", "sql", "ingest", "denied" */
 	const char *text;     /* SQL, arguments as JSON; cut at 4 KiB; NULL: none */
 	int status;           /* as of HTTP */
 	uint64_t rows, bytes, ns;

@@ -7,17 +7,17 @@
 
 static bool is_described(const struct api_row *r)
 {
-	return !strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz");
+	return r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz"));
 }
 
-static void put_param(struct json_writer *w, const struct api_param *p)
+static void put_param(struct json_writer *w, const struct param *p)
 {
 	json_begin_object(w);
 	json_string_member(w, "name", p->name);
 	json_string_member(w, "in", "query");
 	json_string_member(w, "description", p->about);
 	json_begin_object_member(w, "schema");
-	json_string_member(w, "type", p->type);
+	json_string_member(w, "type", param_type_name(p, true));
 	json_end_object(w);
 	json_end_object(w);
 }
@@ -73,7 +73,7 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	json_string_member(w, "operationId", id_of(r->path, id));
 	json_string_member(w, "summary", r->summary);
 	json_begin_array_member(w, "parameters");
-	for (const struct api_param *p = api_params; p->name; p++)
+	for (const struct param *p = api_params; p->name; p++)
 		if (r->params & p->bit)
 			put_param(w, p);
 	json_end_array(w);
@@ -149,7 +149,7 @@ static void put_document(struct json_writer *w, const char *version)
 	json_end_object(w);
 	json_end_array(w);
 	json_begin_object_member(w, "paths");
-	for (const struct api_row *r = api_rows; r->method; r++)
+	for (const struct api_row *r = api_rows; r->summary; r++)
 		if (is_described(r))
 			put_route(w, r);
 	json_end_object(w);

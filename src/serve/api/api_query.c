@@ -37,13 +37,13 @@ static int get_int(const json_t *root, const char *key, json_int_t otherwise, js
 
 static int read_question(const json_t *root, struct statement **ret, struct errinfo *reterr)
 {
-	const json_t *sql = json_object_get(root, "sql");
+	const json_t *sql = json_object_get(root, "sql") ?: json_object_get(root, "query");
 	_cleanup_free_ struct statement *q = NULL;
 	int r;
 
 	if (!json_is_string(sql) || strlen(json_string_value(sql)) != json_string_length(sql))
 		return errinfo_set(reterr, -EINVAL,
-			"the body is JSON with the statement as \"sql\": {\"sql\": \"SELECT …\"}");
+			"sql: the body is JSON with the statement: {\"sql\": \"SELECT …\"}");
 	q = malloc(sizeof(*q) + json_string_length(sql) + 1);
 	if (!q)
 		return -ENOMEM;

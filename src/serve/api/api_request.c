@@ -11,27 +11,50 @@
 #define VALUE_MAX  512
 #define NAME_SHOWN 64
 
-const struct api_param api_params[] = {
-	{API_TIME, "since", "string", "only this long before the end: 90s, 5m, 1h30m, 2d, or all"},
-	{API_TIME, "from", "string", "start of the time range: RFC 3339, a time of day, or epoch"},
-	{API_TIME, "to", "string", "end of the time range"},
-	{API_PID, "pid", "string", "only these processes, separated by commas"},
-	{API_PID, "rank", "integer", "only the process with this rank"},
-	{API_NODE, "node", "string", "only this node of a merged file"},
-	{API_OP, "source", "string", "only this source: cuda, driver, nccl, …"},
-	{API_OP, "op", "string", "only this operation: cudaMemcpyAsync"},
-	{API_LIMIT, "limit", "integer", "maximum number of rows"},
-	{API_POINTS, "points", "integer", "maximum number of points in time"},
-	{API_NODES, "nodes", "integer", "maximum number of nodes of the tree"},
-	{API_STACKS, "stacks", "boolean", "include the call stacks of slow calls"},
-	{API_TRACKS, "width", "integer", "width of the drawing in pixels: 16 to 4096"},
-	{API_TRACKS, "offset", "integer", "leave out so many tracks at the beginning"},
-	{API_TRACKS, "kinds", "string", "only these: process, rank, thread, stream, host, gpu"},
-	{API_REF, "ref", "string", "the event, as /api/v1/timeline calls it"},
-	{API_TEXT, "q", "string", "what to look for"},
-	{API_TIME2, "from2", "string", "start of the time range to compare with"},
-	{API_TIME2, "to2", "string", "end of the time range to compare with"},
-	{0, NULL, NULL, NULL},
+const struct param api_params[] = {
+	{API_TIME, "since", NULL, PARAM_TEXT, 0, 64, NULL,
+		"only the last 90s, 5m, 1h30m, 2d; all: everything", false},
+	{API_TIME, "from", NULL, PARAM_TEXT, 0, 127, NULL,
+		"start of the time range: RFC 3339, a time of day, or epoch", true},
+	{API_TIME, "to", NULL, PARAM_TEXT, 0, 127, NULL, "end of the time range", true},
+	{API_PID, "pid", "pids", PARAM_INTEGERS, 1, 4194304, NULL, "only this process", false},
+	{API_PID, "rank", NULL, PARAM_INTEGER, 0, INT32_MAX, NULL, "only this rank of the job",
+		false},
+	{API_NODE, "node", NULL, PARAM_TEXT, 0, 255, NULL, "only this node of a merged file", true},
+	{API_OP, "source", NULL, PARAM_TEXT, 0, 0, "cuda driver nccl cuda_graph host io tcp net",
+		"only this library", true},
+	{API_OP, "op", NULL, PARAM_TEXT, 0, 64, NULL, "only this operation: cudaMemcpyAsync",
+		false},
+	{API_LIMIT, "limit", "top_n", PARAM_INTEGER, -1, 10000, NULL, "how many at most", false},
+	{API_POINTS, "points", NULL, PARAM_INTEGER, 1, 10000, NULL,
+		"maximum number of points in time", true},
+	{API_NODES, "nodes", NULL, PARAM_INTEGER, 1, 10000, NULL,
+		"maximum number of nodes of the tree", true},
+	{API_STACKS, "stacks", NULL, PARAM_FLAG, 0, 0, NULL,
+		"include the call stacks of slow calls", true},
+	{API_TRACKS, "width", NULL, PARAM_INTEGER, 16, 4096, NULL,
+		"width of the drawing in pixels: 16 to 4096", true},
+	{API_TRACKS, "offset", NULL, PARAM_INTEGER, 0, UINT32_MAX, NULL,
+		"leave out so many tracks at the beginning", true},
+	{API_TRACKS, "kinds", NULL, PARAM_TEXT, 0, 127, NULL,
+		"only these: process, rank, thread, stream, host, gpu", true},
+	{API_REF, "ref", NULL, PARAM_TEXT, 0, 127, NULL, "the event, as /api/v1/timeline calls it",
+		true},
+	{API_TEXT, "q", NULL, PARAM_TEXT, 0, 127, NULL, "what to look for", true},
+	{API_TIME2, "from2", NULL, PARAM_TEXT, 0, 127, NULL,
+		"start of the time range to compare with", true},
+	{API_TIME2, "to2", NULL, PARAM_TEXT, 0, 127, NULL, "end of the time range to compare with",
+		true},
+	{API_ID, "id", NULL, PARAM_TEXT, 1, 127, NULL, "only the incident with this id", false},
+	{API_SQL, "sql", "query", PARAM_TEXT, 1, 65536, NULL, "SELECT …", false},
+	{API_ACTION, "action", NULL, PARAM_TEXT, 0, 0, "chains ops overview sql", "what to ask",
+		false},
+	{API_SCENARIO, "scenario", NULL, PARAM_TEXT, 0, 0,
+		"incident cold-start memcpy-bottleneck periodic-spike cpu-contention gpu-steal",
+		"which problem", false},
+	{API_FULL, "full", NULL, PARAM_FLAG, 0, 0, NULL, "all details", false},
+	{API_FULL | API_ANY, "tsc", NULL, PARAM_FLAG, 0, 0, NULL, "false: all details", true},
+	{.name = NULL},
 };
 
 typedef int parser(const char *value, struct answer_request *w, struct errinfo *reterr);
@@ -147,12 +170,12 @@ static int set_source(const char *v, struct answer_request *w, struct errinfo *r
 		if (!strcmp(s->json, v)) {
 			if (w->op && w->source != s->id)
 				return errinfo_set(
-					reterr, -EINVAL, "op does not belong to that source");
+					reterr, -EINVAL, "source: the op is not one of it");
 			w->source = s->id;
 			return 0;
 		}
 	return errinfo_set(reterr, -EINVAL,
-		"unknown source: choose cuda, driver, cuda_graph, nccl, host, io, tcp or net");
+		"source: choose cuda, driver, cuda_graph, nccl, host, io, tcp or net");
 }
 
 static int set_op(const char *v, struct answer_request *w, struct errinfo *reterr)
@@ -161,9 +184,9 @@ static int set_op(const char *v, struct answer_request *w, struct errinfo *reter
 
 	if (!row)
 		return errinfo_set(reterr, -EINVAL,
-			"unknown op: use for example cudaLaunchKernel or ncclAllReduce");
+			"op: unknown; use for example cudaLaunchKernel, cudaStreamSync or ncclAllReduce");
 	if (w->source && w->source != row->source)
-		return errinfo_set(reterr, -EINVAL, "op does not belong to that source");
+		return errinfo_set(reterr, -EINVAL, "op: it is not one of that source");
 	w->source = row->source;
 	w->op = row->op;
 	return 0;
@@ -238,10 +261,40 @@ static int set_to2(const char *v, struct answer_request *w, struct errinfo *rete
 	return set_text(v, w->to2, sizeof(w->to2), "to2", reterr);
 }
 
+static int set_id(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	return set_text(v, w->text, sizeof(w->text), "id", reterr);
+}
+
+static int set_full(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	(void)reterr;
+	w->brief = strcmp(v, "1") != 0;
+	return 0;
+}
+
+/* As published: whether names are short, which they never are any more. */
+static int set_tsc(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	(void)reterr;
+	w->brief = strcmp(v, "1") == 0;
+	return 0;
+}
+
+/* What a tool reads itself. */
+static int set_nothing(const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	(void)v;
+	(void)w;
+	(void)reterr;
+	return 0;
+}
+
 /* In the order of api_params. */
 static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
 	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width, set_offset,
-	set_kinds, set_ref, set_q, set_from2, set_to2};
+	set_kinds, set_ref, set_q, set_from2, set_to2, set_id, set_nothing, set_nothing,
+	set_nothing, set_full, set_tsc};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
 static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)
@@ -250,7 +303,7 @@ static int refuse(const struct api_row *row, const char *text, struct errinfo *r
 
 	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
 
-	for (const struct api_param *p = api_params; p->name; p++)
+	for (const struct param *p = api_params; p->name; p++)
 		if (row->params & p->bit)
 			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
 	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter '%s'; valid: %s", row->path,
@@ -296,6 +349,55 @@ int api_request(const struct api_row *row, const char *query, struct answer_requ
 		if (len)
 			r = set_one(row, query, len, &w, reterr);
 		query += len + (query[len] == '&');
+	}
+	if (r == 0)
+		*ret = w;
+	return r;
+}
+
+/* A value as a URL's query has it. False: no such form. */
+static bool write_value(const json_t *v, struct buf *b)
+{
+	const json_t *one;
+	size_t i;
+
+	if (json_is_string(v))
+		buf_puts(b, json_string_value(v));
+	else if (json_is_boolean(v))
+		buf_puts(b, json_is_true(v) ? "1" : "0");
+	else if (json_is_number(v))
+		buf_printf(b, "%lld", (long long)json_number_value(v));
+	else if (!json_is_array(v))
+		return false;
+	json_array_foreach (v, i, one)
+		buf_printf(b, "%s%lld", i ? "," : "", (long long)json_number_value(one));
+	return !b->err;
+}
+
+unsigned api_tool_takes(const struct api_row *row)
+{
+	return row->params | row->more | (row->answer && !row->needs ? API_FULL : API_ANY);
+}
+
+int api_request_json(const struct api_row *row, const json_t *arguments, struct answer_request *ret,
+	struct errinfo *reterr)
+{
+	unsigned takes = api_tool_takes(row);
+	struct answer_request w = {.brief = !json_object_get(arguments, "id")};
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && api_params[i].name; i++) {
+		const json_t *v = json_object_get(arguments, api_params[i].name);
+		_cleanup_buf_ struct buf text = BUF_INIT(VALUE_MAX);
+
+		if (!v || !(takes & api_params[i].bit) || parsers[i] == set_nothing)
+			continue;
+		if (parsers[i] == set_limit && json_number_value(v) < 0)
+			w.limit = UINT32_MAX; /* top_n -1: all, as published */
+		else if (!write_value(v, &text))
+			r = errinfo_set(reterr, -EINVAL, "%s: too long", api_params[i].name);
+		else
+			r = parsers[i](buf_str(&text), &w, reterr);
 	}
 	if (r == 0)
 		*ret = w;

@@ -14,10 +14,11 @@
 
 #define MCP_CLEAN_NAME  256  /* bytes of a name */
 #define MCP_CLEAN_TEXT  1024 /* of a frame, a cell, a sentence */
-#define MCP_CLEAN_BEGIN "[traced-data]"
-#define MCP_CLEAN_END   "[/traced-data]"
+#define MCP_CLEAN_MARK  "traced-data"
+#define MCP_CLEAN_BEGIN "[" MCP_CLEAN_MARK "]"
+#define MCP_CLEAN_END   "[/" MCP_CLEAN_MARK "]"
 
-extern const char mcp_clean_warning[]; /* what comes before such data */
+extern const char mcp_clean_warning[]; /* what is said about such data */
 
 /* mcp_clean_put - appends @s: valid UTF-8 without control and invisible characters, without the
  * words of the marks, at most @max bytes and then "…". @lines: ends of lines stay, else they become
@@ -28,5 +29,5 @@ void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool li
 json_t *mcp_clean_string(const char *s, size_t max);
 json_t *mcp_clean_string_len(const char *s, size_t len, size_t max);
 
-/* mcp_clean_block - appends the warning and @text between the marks. */
+/* mcp_clean_block - appends @text between the marks and the warning: the answer comes first. */
 void mcp_clean_block(struct buf *b, const char *text);

@@ -10,13 +10,12 @@
 
 #include "fanout/fanout.h"
 #include "serve/mcp/mcp_clean.h"
-#include "serve/mcp/mcp_tsc.h"
-#include "mcp/rpc.h"
 #include "net/http.h"
 
 #define ROWS           1000
 #define SINCE          "5m"
 #define WARNINGS_BYTES 8192
+#define WARNINGS_SAID  8
 
 static const struct {
 	const char *name;
@@ -42,84 +41,84 @@ static void put_query(struct buf *b, const json_t *arguments)
 		buf_printf(b, "&pid=%lld", (long long)pid);
 }
 
-static json_t *node_json(const struct fanout_answer *n)
+static void put_node(struct json_writer *w, const struct fanout_answer *n)
 {
-	json_t *row = json_pack("{s:o, s:o, s:b}", "node",
-		mcp_clean_string(n->name, MCP_CLEAN_NAME), "address",
-		mcp_clean_string(n->address, MCP_CLEAN_NAME), "answered", (int)n->ok);
-
+	json_begin_object(w);
+	json_string_member(w, "node", n->name);
+	json_string_member(w, "address", n->address);
+	json_bool_member(w, "answered", n->ok);
 	if (!n->ok)
-		json_object_set_new(row, "why", mcp_clean_string(n->why, MCP_CLEAN_TEXT));
+		json_string_member(w, "why", n->why);
 	if (n->clock.known) {
-		json_object_set_new(row, "clock_offset_us",
-			json_integer(n->clock.offset_ns / (json_int_t)NS_PER_US));
-		json_object_set_new(row, "clock_error_us",
-			json_integer((json_int_t)(n->clock.error_ns / NS_PER_US)));
+		json_int_member(w, "clock_offset_ns", n->clock.offset_ns);
+		json_uint_member(w, "clock_error_ns", n->clock.error_ns);
 	}
-	return row;
+	json_end_object(w);
 }
 
-/* What the node said, in our words and cleaned. */
-static json_t *parsed(const char *text)
+static void put_incidents(struct json_writer *w, const struct fanout_incidents *l, json_int_t limit)
 {
-	_cleanup_json_ json_t *raw = text ? json_loads(text, 0, NULL) : NULL;
-
-	return raw ? mcp_tsc_full(raw) : json_null();
-}
-
-static json_t *incidents_list(const struct fanout_incidents *l, json_int_t limit)
-{
-	json_t *list = json_array();
-
+	json_begin_array_member(w, "incidents");
 	for (size_t i = 0; i < l->count && (json_int_t)i < limit; i++)
-		json_array_append_new(list, parsed(l->items[i]->json));
-	return list;
+		mcp_put_json(w, l->items[i]->json);
+	json_end_array(w);
 }
 
-static json_t *results_json(const struct fanout_result *r)
+static void put_results(struct json_writer *w, const struct fanout_result *r)
 {
-	json_t *list = json_array();
-
-	for (size_t i = 0; i < r->count; i++)
-		if (r->answers[i].ok)
-			json_array_append_new(
-				list, json_pack("{s:o, s:o}", "node",
-					      mcp_clean_string(r->answers[i].name, MCP_CLEAN_NAME),
-					      "result", parsed(r->answers[i].json)));
-	return list;
+	json_begin_array_member(w, "results");
+	for (size_t i = 0; i < r->count; i++) {
+		if (!r->answers[i].ok)
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "node", r->answers[i].name);
+		json_key(w, "result");
+		mcp_put_json(w, r->answers[i].json);
+		json_end_object(w);
+	}
+	json_end_array(w);
 }
 
-static json_t *fleet_json(const struct fanout_result *r, const char *action)
+static void say_fleet(struct buf *b, const struct fanout_result *r, enum fanout_kind kind)
 {
-	json_t *nodes = json_array(), *warnings = json_array();
-
-	for (size_t i = 0; i < r->count; i++)
-		json_array_append_new(nodes, node_json(&r->answers[i]));
-	for (size_t i = 0; i < r->warning_count; i++)
-		json_array_append_new(
-			warnings, mcp_clean_string(r->warnings[i].text, MCP_CLEAN_TEXT));
-	return json_pack("{s:s, s:o, s:o}", "action", action, "nodes", nodes, "warnings", warnings);
+	buf_printf(b, "%zu of %zu nodes answered.", r->ok_count, r->count);
+	if (kind == FANOUT_INCIDENTS && !r->incidents.count)
+		buf_puts(b, " No incidents.");
+	else if (kind == FANOUT_INCIDENTS)
+		buf_printf(b, " %zu incidents, worst first.", r->incidents.count);
+	else if (kind == FANOUT_SQL)
+		buf_printf(b, " %zu rows.", r->table.row_count);
+	for (size_t i = 0; i < r->warning_count && i < WARNINGS_SAID; i++)
+		buf_printf(b, "\n%s", r->warnings[i].text);
 }
 
 static void reply(struct answer *a, const json_t *arguments, const struct fanout_result *r,
 	enum fanout_kind kind)
 {
-	bool compact = mcp_arg_compact(arguments);
-	json_t *full = fleet_json(r, mcp_arg_text(arguments, "action")), *value;
+	_cleanup_buf_ struct buf say = BUF_INIT(WARNINGS_BYTES);
+	struct json_builder tree = mcp_builder();
+	struct json_writer w = json_writer_to_tree(&tree);
 
+	json_begin_object(&w);
+	json_string_member(&w, "action", mcp_arg_text(arguments, "action"));
+	json_begin_array_member(&w, "nodes");
+	for (size_t i = 0; i < r->count; i++)
+		put_node(&w, &r->answers[i]);
+	json_end_array(&w);
+	json_begin_array_member(&w, "warnings");
+	for (size_t i = 0; i < r->warning_count; i++)
+		json_put_string(&w, r->warnings[i].text);
+	json_end_array(&w);
 	if (kind == FANOUT_INCIDENTS)
-		json_object_set_new(full, "chains",
-			incidents_list(&r->incidents, mcp_arg_int(arguments, "limit", ROWS)));
+		put_incidents(&w, &r->incidents, mcp_arg_int(arguments, "limit", ROWS));
 	else if (kind == FANOUT_GET)
-		json_object_set_new(full, "results", results_json(r));
-	if (kind != FANOUT_SQL) {
-		mcp_reply(a, arguments, full);
-		return;
-	}
-	value = compact ? mcp_tsc_pack(full) : json_incref(full);
-	mcp_sql_put(value, &r->table, compact);
-	json_decref(full);
-	mcp_reply_value(a, value);
+		put_results(&w, r);
+	else
+		mcp_put_table(&w, &r->table);
+	json_end_object(&w);
+	json_finish(&w);
+	say_fleet(&say, r, kind);
+	mcp_reply(a, tree.root, &say);
 }
 
 /* What each node had to say, if none answered. */
@@ -139,12 +138,11 @@ static void answer_warnings(struct answer *a, const struct fanout_result *r)
 void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	const struct mcp_settings *s = mcp_settings_of(c);
-	const char *action = mcp_arg_text(arguments, "action"),
-		   *sql = mcp_arg_text(arguments, "query");
+	const char *action = mcp_arg_text(arguments, "action");
 	_cleanup_buf_ struct buf query = BUF_INIT(1024), path = BUF_INIT(1024);
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	struct fanout_question q = {.limit = (size_t)mcp_arg_int(arguments, "limit", ROWS),
-		.sql = sql ? sql : mcp_arg_text(arguments, "sql")};
+		.sql = mcp_arg_text(arguments, "sql")};
 	struct errinfo e = {0};
 	size_t i = 0;
 	int r;
@@ -153,7 +151,7 @@ void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 		i++;
 	q.kind = actions[i].kind;
 	if (q.kind == FANOUT_SQL && !q.sql) {
-		answer_fail(a, "action sql needs \"query\"");
+		answer_fail(a, "sql: action sql needs a statement");
 		return;
 	}
 	put_query(&query, arguments);

@@ -3,11 +3,10 @@
 #include "serve/mcp/mcp_tool.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "serve/mcp/mcp_clean.h"
-#include "serve/mcp/mcp_tools.h"
-#include "serve/mcp/mcp_tsc.h"
 #include "mcp/rpc.h"
 #include "sql/sql_worker.h"
 
@@ -43,45 +42,87 @@ static int fail(struct rpc_error *e, const struct errinfo *why)
 		e, RPC_INTERNAL, "%s", b.len ? buf_str(&b) : "the recording could not be read");
 }
 
+/* What @row answers to @request, written to a tree. */
+struct reading {
+	answer_fn *fn;
+	json_t *made;
+};
+
+static int make(const struct question *q, void *arg, struct errinfo *reterr)
+{
+	struct reading *reading = arg;
+	struct json_builder tree = mcp_builder();
+	struct json_writer w = json_writer_to_tree(&tree);
+	int r = reading->fn(q, &w, reterr);
+
+	json_decref(reading->made); /* of a first try */
+	reading->made = NULL;
+	if (r == 0)
+		r = json_finish(&w);
+	if (r == 0)
+		reading->made = tree.root;
+	else
+		json_builder_done(&tree);
+	return r;
+}
+
+static int read_answer(const struct call *c, const struct answer_request *request, answer_fn *fn,
+	json_t **ret, struct errinfo *why)
+{
+	struct reading reading = {.fn = fn};
+	int r = mcp_turn_take(why);
+
+	if (r < 0)
+		return r;
+	r = answer_ask(mcp_settings_of(c)->db, request, 0, make, &reading, why);
+	mcp_turn_give();
+	if (r < 0)
+		json_decref(reading.made);
+	else
+		*ret = reading.made;
+	return r;
+}
+
 static int read_incidents(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
-	_cleanup_json_ json_t *list = NULL, *full = NULL;
+	static const struct answer_request all = {.brief = true};
 	struct errinfo why = {0};
-	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
+	json_t *made = NULL;
 
-	list = r < 0 ? NULL : mcp_incidents(&l.incidents, NULL, INCIDENT_FULL, &why);
-	if (!list)
+	if (read_answer(c, &all, incidents_json, &made, &why) < 0)
 		return fail(e, &why);
-	full = json_pack(
-		"{s:O, s:o}", "incidents", list, "range", mcp_range_of(&l.incidents, l.note));
-	return put_contents(contents, uri, mcp_tsc_pack(full), e);
+	return put_contents(contents, uri, made, e);
 }
 
 static int read_incident(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
-	_cleanup_json_ json_t *list = NULL;
+	struct answer_request one = {0};
 	struct errinfo why = {0};
-	int r = mcp_load(mcp_settings_of(c)->db, NULL, &l, &why);
+	json_t *made = NULL;
+	int r;
 
-	list = r < 0 ? NULL : mcp_incidents(&l.incidents, variable, INCIDENT_FULL, &why);
-	if (!list)
+	snprintf(one.text, sizeof(one.text), "%s", variable);
+	r = read_answer(c, &one, incidents_json, &made, &why);
+	if (r == -ENOENT)
+		return r;
+	if (r < 0)
 		return fail(e, &why);
-	if (!json_array_size(list))
-		return -ENOENT;
-	return put_contents(contents, uri, json_incref(json_array_get(list, 0)), e);
+	r = put_contents(contents, uri,
+		json_incref(json_array_get(json_object_get(made, "incidents"), 0)), e);
+	json_decref(made);
+	return r;
 }
 
 static void complete_incident(
 	const struct call *c, const char *argument, const char *value, json_t *values)
 {
+	static const struct answer_request all;
 	_cleanup_(mcp_loaded_done) struct mcp_loaded l = {0};
 	struct errinfo why = {0};
 
-	if (strcmp(argument, "id") || mcp_load(mcp_settings_of(c)->db, NULL, &l, &why) < 0)
+	if (strcmp(argument, "id") || mcp_load(mcp_settings_of(c)->db, &all, &l, &why) < 0)
 		return;
 	for (size_t i = 0; i < l.incidents.count; i++) {
 		const char *id = l.incidents.rows[i].incident->id;
@@ -91,27 +132,16 @@ static void complete_incident(
 	}
 }
 
-static int list_stacks(const struct question *q, void *arg, struct errinfo *reterr)
-{
-	json_t **list = arg;
-
-	json_decref(*list); /* of a first try */
-	*list = mcp_stack_list(q, STACKS_SHOWN, reterr);
-	return *list ? 0 : -ENOMEM;
-}
-
 static int read_stacks(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
-	static const struct answer_request all;
+	static const struct answer_request all = {.limit = STACKS_SHOWN};
 	struct errinfo why = {0};
-	json_t *list = NULL;
+	json_t *made = NULL;
 
-	if (answer_ask(mcp_settings_of(c)->db, &all, 0, list_stacks, &list, &why) < 0) {
-		json_decref(list);
+	if (read_answer(c, &all, stacks_json, &made, &why) < 0)
 		return fail(e, &why);
-	}
-	return put_contents(contents, uri, json_pack("{s:o}", "stacks", list), e);
+	return put_contents(contents, uri, made, e);
 }
 
 /* {"events": ["timestamp INTEGER", …], …} */
@@ -164,8 +194,8 @@ static int read_schema(const struct call *c, const char *uri, const char *variab
 
 const struct registry_resource mcp_resources[] = {
 	{"ingero://incidents", "incidents", "Incidents",
-		"Everything that went wrong in the recording, worst first, compact.", JSON,
-		read_incidents, NULL},
+		"Everything that went wrong in the recording, worst first.", JSON, read_incidents,
+		NULL},
 	{"ingero://stacks", "stacks", "Call stacks",
 		"Call stacks with the most time, innermost frame first.", JSON, read_stacks, NULL},
 	{"ingero://schema", "schema", "Tables and columns",

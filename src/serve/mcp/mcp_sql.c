@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_sql.c - run_sql: a statement that reads, run by a process that is thrown away (sql_worker.h).
- * Values are given as they are, whatever form was asked for: compact has rows as arrays, the other
- * form as objects. */
+ * Values are given as they are. */
 #include "serve/mcp/mcp_tool.h"
 
 #include <errno.h>
@@ -10,87 +9,64 @@
 
 #include "serve/mcp/mcp_clean.h"
 #include "base/clock.h"
-#include "mcp/rpc.h"
+#include "base/text.h"
 #include "sql/sql_worker.h"
 
 #define ROWS       1000
 #define TIMEOUT_NS (5 * NS_PER_S)
-#define BYTES_MAX  (256u << 10) /* it is sent twice, as text and as values */
+#define BYTES_MAX  (512u << 10)
 #define BLOB_SHOWN 128
 
-static json_t *blob_json(const struct sql_table *t, const struct sql_cell *cell)
+static void put_blob(struct json_writer *w, const struct sql_table *t, const struct sql_cell *cell)
 {
 	const unsigned char *p = (const unsigned char *)sql_table_bytes(t, cell);
-	char text[2 * BLOB_SHOWN + 1] = "";
+	char text[2 * BLOB_SHOWN + 16] = "x'";
 
-	for (size_t i = 0; i < cell->len && i < BLOB_SHOWN; i++)
-		snprintf(text + 2 * i, 3, "%02x", p[i]);
-	return json_sprintf("x'%s'%s", text, cell->len > BLOB_SHOWN ? "…" : "");
+	size_t shown = MIN(cell->len, (size_t)BLOB_SHOWN);
+
+	for (size_t i = 0; i < shown; i++)
+		snprintf(text + 2 + 2 * i, 3, "%02x", p[i]);
+	snprintf(text + 2 + 2 * shown, 8, "%s", cell->len > shown ? "'…" : "'");
+	json_put_string(w, text);
 }
 
-static json_t *cell_json(const struct sql_table *t, const struct sql_cell *cell)
+void mcp_put_table(struct json_writer *w, const struct sql_table *t)
 {
-	switch (cell->type) {
-	case SQL_INT: return json_integer((json_int_t)cell->i);
-	case SQL_REAL: return json_real(cell->d) ?: json_null();
-	case SQL_TEXT:
-		return mcp_clean_string_len(sql_table_bytes(t, cell), cell->len, MCP_CLEAN_TEXT);
-	case SQL_BLOB: return blob_json(t, cell);
-	default: return json_null();
-	}
-}
-
-static json_t *columns_json(const struct sql_table *t)
-{
-	json_t *names = json_array();
-
+	json_begin_array_member(w, "columns");
 	for (int c = 0; c < t->column_count; c++)
-		json_array_append_new(
-			names, mcp_clean_string(sql_table_name(t, c), MCP_CLEAN_NAME));
-	return names;
-}
-
-static json_t *rows_json(const struct sql_table *t, const json_t *columns, bool compact)
-{
-	json_t *rows = json_array();
-
+		json_put_string(w, sql_table_name(t, c));
+	json_end_array(w);
+	json_begin_array_member(w, "rows");
 	for (size_t r = 0; r < t->row_count; r++) {
-		json_t *row = compact ? json_array() : json_object();
-
-		for (int c = 0; c < t->column_count; c++) {
-			json_t *v = cell_json(t, sql_table_cell(t, r, c));
-
-			if (compact)
-				json_array_append_new(row, v);
+		json_begin_array(w);
+		for (int c = 0; c < t->column_count; c++)
+			if (sql_table_cell(t, r, c)->type == SQL_BLOB)
+				put_blob(w, t, sql_table_cell(t, r, c));
 			else
-				json_object_set_new(row,
-					json_string_value(json_array_get(columns, (size_t)c)), v);
-		}
-		json_array_append_new(rows, row);
+				table_cell(w, t, r, c);
+		json_end_array(w);
 	}
-	return rows;
+	json_end_array(w);
+	json_bool_member(w, "truncated", t->truncated);
 }
 
-void mcp_sql_put(json_t *value, const struct sql_table *t, bool compact)
+static void reply_table(struct answer *a, const struct sql_table *t, uint64_t ns)
 {
-	json_t *columns = columns_json(t);
+	_cleanup_buf_ struct buf say = BUF_INIT(256);
+	struct json_builder tree = mcp_builder();
+	struct json_writer w = json_writer_to_tree(&tree);
+	char n[TEXT_PLURAL_MAX];
 
-	json_object_set_new(value, compact ? "data" : "rows", rows_json(t, columns, compact));
-	json_object_set_new(value, "columns", columns);
-}
-
-static void reply_table(
-	struct answer *a, const json_t *arguments, const struct sql_table *t, uint64_t ns)
-{
-	bool compact = mcp_arg_compact(arguments);
-	json_t *value = json_pack("{s:{s:I, s:b, s:I}}", "meta", "rows", (json_int_t)t->row_count,
-		"truncated", (int)t->truncated, "duration_ms", (json_int_t)(ns / NS_PER_MS));
-
-	mcp_sql_put(value, t, compact);
-	mcp_reply_value(a, value);
-	if (t->truncated)
-		answer_text(
-			a, "There are more rows: raise `limit`, or let SQL count and group them.");
+	json_begin_object(&w);
+	mcp_put_table(&w, t);
+	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
+	json_end_object(&w);
+	json_finish(&w);
+	buf_printf(&say, "%s.%s", text_format_plural(n, t->row_count, "rows"),
+		t->truncated
+			? " There are more rows: raise `limit`, or let SQL count and group them."
+			: "");
+	mcp_reply(a, tree.root, &say);
 }
 
 void mcp_sql(const struct call *c, const json_t *arguments, struct answer *a)
@@ -102,11 +78,11 @@ void mcp_sql(const struct call *c, const json_t *arguments, struct answer *a)
 	_cleanup_buf_ struct buf hint = BUF_INIT(1 << 14), clean = BUF_INIT(1 << 12);
 	mono_time begin = mono_now();
 	struct errinfo e = {0};
-	int r = sql_worker_ask(mcp_settings_of(c)->db, mcp_arg_text(arguments, "query"), &rules,
-		&table, &hint, &e);
+	int r = sql_worker_ask(
+		mcp_settings_of(c)->db, mcp_arg_text(arguments, "sql"), &rules, &table, &hint, &e);
 
 	if (r == 0) {
-		reply_table(a, arguments, &table, mono_now().ns - begin.ns);
+		reply_table(a, &table, mono_now().ns - begin.ns);
 		return;
 	}
 	mcp_reply_error(a, r, &e);

@@ -12,7 +12,7 @@ export async function ask(tool, args) {
 	if (!await isThere())
 		return null;
 	try {
-		return (await client.ask(`/api/v2/tools/fleet.cluster.${tool}`, {method: "POST", body: JSON.stringify(args)}, JSON.parse)).data;
+		return (await client.ask(`/api/v2/tools/fleet_cluster_${tool}`, {method: "POST", body: JSON.stringify(args)}, JSON.parse)).data;
 	} catch {
 		return null;
 	}

@@ -25,7 +25,7 @@ export function ways(e) {
 function quietVerdict(d) {
 	const known = d.examined.nodes || d.examined.ranks;
 	return el("div", {class: known ? "verdict ok" : "verdict", key: "none"}, badge(known ? "OK" : "UNKNOWN"),
-		el("p", {class: "line"}, known ? "Nobody makes the others wait." : "No agent has pushed anything yet."),
+		el("p", {class: "line"}, known ? "No straggler found." : "No agent has pushed anything yet."),
 		el("p", {class: "more"}, known ? `Examined: ${f.counted(d.examined.nodes, "node")}, ${f.counted(d.examined.ranks, "rank")}, ${f.counted(d.examined.collectives, "collective")}.` :
 			group("Start ", el("code", {}, "ingero fleet-push"), " on the nodes.")));
 }
@@ -34,9 +34,9 @@ export function verdict(d) {
 	const [worst, ...rest] = d.episodes;
 	if (!worst)
 		return quietVerdict(d);
-	const level = severity(worst.problem);
+	const level = severity(worst.problem), [head, ...details] = worst.text.split("; "); // who and what first, then why and what it costs
 	return group(el("div", {class: `verdict ${level.toLowerCase()}`, key: "worst"}, badge(level),
-		el("p", {class: "line"}, sentence(worst.text)),
+		el("p", {class: "line"}, sentence(head)), details.map((part, i) => el("p", {class: "more", key: `d${i}`}, sentence(part))),
 		el("p", {class: "more"}, `Since ${f.moment(worst.since_ns)} (${f.duration(worst.lasts_ns)}), confidence ${f.share(worst.confidence)}. ${lost(worst.lost_gpu_seconds)}`),
 		worst.fix ? el("p", {class: "more"}, el("b", {}, "Fix: "), name(worst.fix, 500)) : null, ways(worst)),
 	rest.length ? el("ul", {class: "others"}, rest.map((e) => el("li", {key: `o${e.id}`, class: severity(e.problem).toLowerCase()}, sentence(e.text), el("small", {}, ` ${f.duration(e.lasts_ns)}`), ways(e)))) : null,
@@ -47,7 +47,8 @@ export function verdict(d) {
 export function numbers(c, nodes, blame) {
 	const silent = nodes.filter((n) => n.reason === "silent").length, late = new Set(blame.episodes.map((e) => e.node).filter(Boolean)).size;
 	const remarks = [silent ? `${f.count(silent)} silent` : "", late ? `${f.count(late)} with an incident` : ""].filter(Boolean);
-	const unpriced = c.unpriced_model ? group("no price for ", name(c.unpriced_model, 60)) : c.priced ? "at barriers, now" : "";
+	const guess = c.gpu_hour && c.price_is && c.price_is.startsWith("middle") ? `at about ${sum({symbol: c.symbol, value: c.gpu_hour})} a GPU-hour, ${c.price_is.includes("unknown") ? "provider unknown" : "the middle of list prices"}` : "";
+	const unpriced = c.unpriced_model ? group("no price for ", name(c.unpriced_model, 60)) : guess || (c.priced ? "at barriers, now" : "");
 	return figures([["Lost per hour", money(c), unpriced],
 		["Lost so far", typeof c.cost_total === "number" ? sum({symbol: c.symbol, value: c.cost_total}) : "unpriced", lost(c.lost_gpu_seconds)],
 		["Nodes", f.count(c.nodes), remarks.join(", ") || "all are well"],
