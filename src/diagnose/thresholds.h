@@ -7,13 +7,20 @@
 #pragma once
 
 /* X(NAME, value, unit, reason) */
-#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X)
+#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X) THRESHOLDS_FINDINGS(X)
 
 #define THRESHOLDS_CONTRASTS(X)                                                                    \
 	X(PHASE_SHARE, 0.6, "share of units",                                                      \
 		"so many do the same work: others are of another phase, compared with nothing")    \
 	X(WARMUP_STEPS, 20, "units", "at most so many, and a fifth of all, are the start")         \
 	X(WARMUP_RATIO, 1.5, "times the median", "first units that long are still starting")       \
+	X(COMPILE_UNIT, 0.2, "share of a unit",                                                    \
+		"in which code was made: with more it says nothing about units without")           \
+	X(COMPILE_UNITS, 4, "units",                                                               \
+		"with so much of it, half as many at the end: fewer are set-up")                   \
+	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")     \
+	X(COMPILE_ON, 0.5, "times the share of all",                                               \
+		"of the end goes into it: code is made again and again")                           \
 	X(WAIT_SHARE, 0.125, "share of the mean unit",                                             \
 		"a wait for the GPU as long is one for several units")                             \
 	X(WAIT_RATIO, 4, "times the median wait", "likewise")                                      \
@@ -81,50 +88,91 @@
 	X(PROBED_COST, 1.5, "times unprobed",                                                      \
 		"probes never cost more: what is beyond is something else")
 
-#define THRESHOLDS_CHAINS(X)                                                                        \
-	X(CPU_KERNEL, 4, "times as much",                                                           \
-		"the kernel's threads had the CPU: before they are named instead of a program")     \
-	X(COPY_OF_DISK, 0.5, "share of the delay",                                                  \
-		"of what copies take longer is in requests to the disk of their own")               \
-	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")            \
-	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses")  \
-	X(MATRIX_GAIN, 0.5, "share of the wait",                                                    \
-		"at least so much goes with the next narrower type: tensor cores do twice as much") \
-	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")         \
-	X(CHAIN_PART, 0.3, "share of a delay",                                                      \
-		"a group's own count of what it was denied is of all its threads: less will do")    \
-	X(MASK_IDLE, 60, "percent of all CPUs",                                                     \
-		"busy less than so, others were free while few CPUs were waited for")               \
-	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                  \
-	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                         \
-	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")            \
-	X(MEMORY_STALLED, 5, "percent of the time",                                                 \
-		"in which some task of the machine waited for memory")                              \
-	X(MEMORY_LEFT, 0.05, "share of memory", "below it a kernel reclaims all the time")          \
-	X(GPU_HOT, 83, "degrees Celsius", "where slowdown by heat begins on most boards")           \
-	X(GPU_NEAR, 0.95, "share of a power limit", "drawn: at it; a lower limit: lowered")         \
-	X(GPU_LOW_CLOCK, 0.85, "share of the highest",                                              \
-		"below it something holds it; boards under heavy work run above")                   \
-	X(GPU_BUSY, 30, "percent", "with less to do a GPU may lower its clock itself")              \
-	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")           \
-	X(GPU_CLOCK_DROP, 1.07, "times lower", "boost alone moves it by some percent")              \
-	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")     \
-	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")   \
-	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                         \
-	X(NEW_PARTS, 4, "times", "what was so much less before is new")                             \
-	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")       \
-	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")           \
-	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")         \
-	X(ADDED_IN_STEP, 0.5, "calls a step", "a call or kernel that came belongs to every other")  \
-	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")           \
-	X(ADDED_ROWS, 5, "rows", "fewer may be a chance")                                           \
-	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")     \
-	X(KERNEL_ROWS, 4, "rows", "of kernels that ordinary steps do not run")                      \
-	X(KERNEL_SHARE, 0.25, "share of rows", "likewise: fewer change no step's time")             \
-	X(KERNEL_CHANCE, 0.001, "probability", "that they are rare ones, met by chance")            \
-	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")               \
-	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")           \
+#define THRESHOLDS_CHAINS(X)                                                                       \
+	X(CPU_KERNEL, 4, "times as much",                                                          \
+		"the kernel's threads had the CPU: before they are named instead of a program")    \
+	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")           \
+	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses") \
+	X(MATRIX_GAIN, 0.8, "share of the wait",                                                   \
+		"goes with a type that tensor cores take: vit_train 0.82, jax_float64 0.81")       \
+	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")        \
+	X(CHAIN_PART, 0.3, "share of a delay",                                                     \
+		"a group's own count of what it was denied is of all its threads: less will do")   \
+	X(MASK_IDLE, 60, "percent of all CPUs",                                                    \
+		"busy less than so, others were free while few CPUs were waited for")              \
+	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                 \
+	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                        \
+	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")           \
+	X(MEMORY_STALLED, 5, "percent of the time",                                                \
+		"in which some task of the machine waited for memory")                             \
+	X(MEMORY_LEFT, 0.05, "share of memory", "below it a kernel reclaims all the time")         \
+	X(GPU_HOT, 83, "degrees Celsius", "where slowdown by heat begins on most boards")          \
+	X(GPU_NEAR, 0.95, "share of a power limit", "drawn: at it; a lower limit: lowered")        \
+	X(GPU_LOW_CLOCK, 0.85, "share of the highest",                                             \
+		"below it something holds it; boards under heavy work run above")                  \
+	X(GPU_BUSY, 30, "percent", "with less to do a GPU may lower its clock itself")             \
+	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")          \
+	X(GPU_CLOCK_DROP, 0.07, "share higher", "before: boost alone moves it by some percent")    \
+	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")    \
+	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")  \
+	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                        \
+	X(NEW_PARTS, 4, "times", "what was so much less before is new")                            \
+	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")      \
+	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")          \
+	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")        \
+	X(ADDED_IN_STEP, 0.5, "calls a step", "a call or kernel that came belongs to every other") \
+	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")          \
+	X(ADDED_ROWS, 5, "rows", "fewer may be a chance")                                          \
+	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")    \
+	X(KERNEL_ROWS, 4, "rows", "of kernels that ordinary steps do not run")                     \
+	X(KERNEL_SHARE, 0.25, "share of rows", "likewise: fewer change no step's time")            \
+	X(KERNEL_CHANCE, 0.001, "probability", "that they are rare ones, met by chance")           \
+	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")              \
+	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")          \
 	X(TYPE_LEFT, 0.2, "share of these", "that are left of them")
+
+#define THRESHOLDS_FINDINGS(X)                                                                     \
+	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")          \
+	X(HOST_WASTE, 0.4, "share of a unit",                                                      \
+		"of host code in every unit: every program has some of its own")                   \
+	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")  \
+	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")    \
+	X(PACED_RATIO, 1.6, "times the usual", "is about as long")                                 \
+	X(OTHER_WORK, 1.25, "times the work",                                                      \
+		"of ordinary units, where most are slow: of another kind")                         \
+	X(READINGS, 3, "readings", "of the GPU: fewer are a chance")                               \
+	X(REGULAR_MOST, 1.3, "times as many", "slow units as a period makes: it is no period")     \
+	X(ONE_PLACE, 0.6, "share of a growth", "in one place: that is slower, not all code")       \
+	X(SAMPLED_NS, 1e8, "ns", "ten samples: fewer do not say where")                            \
+	X(EVEN_RATIO, 1.5, "times ordinary", "code that is slower everywhere is no more so")       \
+	X(PAUSE, 20, "units", "a pause on purpose is that rare, and that long")                    \
+	X(HIGH_SHARE, 0.1, "share of the time", "lost to a difference: HIGH")                      \
+	X(MEDIUM_SHARE, 0.03, "share of the time", "likewise MEDIUM")                              \
+	X(WHOLE_HIGH, 0.3, "share of the time",                                                    \
+		"lost in every unit: HIGH; there is no ordinary one to show it")                   \
+	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                \
+	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                            \
+	X(CAUSE_SHARE, 0.25, "share of a growth", "is a cause of its own")                         \
+	X(OTHER_SHARE, 0.1, "share of a growth", "likewise, beside a larger one")                  \
+	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
+	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
+	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                           \
+	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                           \
+	X(SURE_SEEN, 0.98, "confidence",                                                           \
+		"somebody else was seen to have it: of 28 such in the corpus 25 right")            \
+	X(SURE_MEASURED, 0.93, "confidence", "a call or a wait took its time")                     \
+	X(SURE_OWN, 0.8, "confidence", "of code of the program: 5 of 13 right before, all now")    \
+	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is not known: never HIGH")            \
+	X(DOUBT, 0.7, "times the confidence",                                                      \
+		"where it may have nothing to do, or have just begun")                             \
+	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                   \
+	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")       \
+	X(HOST_GOES, 0.85, "share of host code",                                                   \
+		"goes when it is moved: finetune_resnet 0.77, asyncio_json_floats 0.79")           \
+	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")          \
+	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                     \
+	X(PLACED, 0.2, "share of the largest", "entry: one with a place is named before it")       \
+	X(RARELY, 8, "units", "one in so many at most writes: a checkpoint")
 
 enum threshold {
 #define X(NAME, ...) THRESHOLD_##NAME,

@@ -62,10 +62,7 @@ static void tell(const struct story *t, struct incident *inc)
 	inc->pid = STEPS_PID;
 	inc->period_steps = t->no_period || t->lasts || t->every ? 0 : a.period_steps;
 	inc->since.ns = t->lasts ? a.slow_first.ns : 0;
-	if (t->every)
-		delay_text_waste(&rec, &a, &all.items[0], inc);
-	else
-		delay_text_slow(&rec, &a, &all, &all.items[0], t->gpu, inc);
+	delay_text_write(&rec, &a, &all, &all.items[0], t->every ? NULL : t->gpu, inc);
 	assert_true(inc->root_cause[0]);
 	assert_null(strstr(inc->summary, inc->root_cause));
 	assert_null(strstr(inc->root_cause, inc->summary));
@@ -338,20 +335,6 @@ static void whose_the_cpu_is(void **state)
 	assert_true(advises(&inc, "overhead-budget"));
 }
 
-static void what_a_fix_is_worth(void **state)
-{
-	struct incident inc = {0};
-
-	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .share = 1}, &inc);
-	assert_int_equal(inc.unit_ns, 236 * STEPS_MS);
-	assert_int_equal(inc.fixed_ns, 100 * STEPS_MS);
-	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .every = true},
-		&inc);
-	assert_int_equal(inc.unit_ns, 236 * STEPS_MS);
-	assert_int_equal(inc.fixed_ns, 105 * STEPS_MS);
-	assert_has(inc.explanation, "there is no baseline");
-}
-
 /* Neither two kinds of steps nor a period: longer and longer. */
 static void a_drift(void **state)
 {
@@ -365,7 +348,7 @@ static void a_drift(void **state)
 	a.is_drift = true;
 	a.drift_from_ns = 44 * STEPS_MS;
 	a.drift_to_ns = 90 * STEPS_MS;
-	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, &inc);
+	delay_text_write(&rec, &a, &all, &all.items[0], NULL, &inc);
 	assert_string_equal(inc.summary, "Host code: steps grew little by little to 90 ms from 44");
 	free(a.bars);
 }
@@ -379,7 +362,6 @@ int main(void)
 		cmocka_unit_test(another_process),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(whose_the_cpu_is),
-		cmocka_unit_test(what_a_fix_is_worth),
 		cmocka_unit_test(a_drift),
 	};
 

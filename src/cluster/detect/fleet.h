@@ -88,8 +88,6 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	double confidence;
 	uint64_t lag_ns;
 	uint32_t late, seen, period; /* as blame_suspect */
-	uint32_t
-		waiting; /* STRAGGLER, STAGE: ranks of the job that wait for it, lag_ns in each late step */
 	uint64_t comm, seq;
 	uint16_t op;
 	uint32_t waiting;           /* STRAGGLER, STAGE: ranks that wait for it; 0: not known */

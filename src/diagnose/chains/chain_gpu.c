@@ -15,7 +15,6 @@
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
 #define STRANGERS_MAX  32
-#define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
 struct readings {
@@ -84,7 +83,7 @@ static struct readings read_slowest(const struct chain *c)
 	for (int64_t k = 0; k < count; k++) {
 		struct readings r = read_gpu(c, k);
 
-		if (r.count >= (c->has_slow ? 1 : READINGS_MIN) &&
+		if (r.count >= (c->has_slow ? 1 : THRESHOLD(READINGS)) &&
 			(!worst.count || r.clock_mhz < worst.clock_mhz))
 			worst = r;
 	}
@@ -198,7 +197,10 @@ static uint32_t stranger_of(const struct chain *c)
 static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
 {
 	ret->resource = RESOURCE_GPU_PROCESS;
-	ret->share = c->has_slow ? 1 : MIN(o->named[0].calls[PACE_SLOW], 1.0);
+	/* Alone it has what it has now and what they have: of n processes that take turns, each 1/n. */
+	ret->share = c->has_slow ? 1
+				 : MIN(o->named[0].calls[PACE_SLOW],
+					   (double)o->count / (double)(o->count + 1));
 	if (!o->count) { /* the GPU counts them, but they are not followed */
 		ret->pid = stranger_of(c);
 		if (ret->pid)

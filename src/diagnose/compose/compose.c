@@ -6,15 +6,16 @@
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/gain.h"
 #include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-#define COVERED_SHARE 0.5 /* of a finding's time: then a state finding tells the same */
-#define STORIES_MAX   64
-#define BIT(NAME)     (UINT32_C(1) << DELAY_BY_##NAME)
+#define STORIES_MAX 64
+#define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
 
 STATIC_ASSERT((int)DELAY_KINDS < 32);
 
@@ -90,7 +91,7 @@ static bool is_told(
 		if (is_victim(&t->jobs, s, all->account->pid))
 			return true;
 		if (s->problem != PROBLEM_STRAGGLER && is_of(s, all->account->pid) &&
-			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
+			(double)s->excess_ns >= THRESHOLD(CHAIN_MOST) * (double)f->lost_ns)
 			return true;
 	}
 	return false;
@@ -244,11 +245,25 @@ static void put_figures(
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 }
 
+/* The share of what grew in slow units that something can be done about. */
+static double told_share(const struct time_findings *all)
+{
+	double share = 0;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->items[i].contrast == CONTRAST_SLOW &&
+			all->items[i].delay.kind != DELAY_BY_UNKNOWN)
+			share += all->items[i].delay.share;
+	return share;
+}
+
 static void add(const struct time_findings *all, const struct time_finding *f, double completeness,
 	struct incident_list *out)
 {
 	const struct step_account *a = time_finding_account(all, f);
 	struct incident *inc = incident_begin(out, f->problem);
+	const struct delay_list alone = {.items = {f->delay}, .count = 1};
+	struct gain worth;
 
 	if (!inc)
 		return;
@@ -256,10 +271,14 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	put_figures(all, f, inc);
 	put_cause(all, f, inc);
 	steps_show(all->rec, a, inc);
-	if (f->contrast == CONTRAST_SLOW)
-		delay_text_slow(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
-	else
-		delay_text_waste(all->rec, a, &f->delay, inc);
+	if (f->contrast == CONTRAST_SLOW) {
+		delay_text_write(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
+		gain_of(a, &f->delay, told_share(all), 0, &worth);
+	} else {
+		delay_text_write(all->rec, a, &alone, &f->delay, NULL, inc);
+		gain_of(a, &f->delay, 1, gain_busy_ns(all->rec, a), &worth);
+	}
+	gain_put(&worth, inc);
 	incident_keep(out, inc);
 }
 
