@@ -431,7 +431,7 @@ static bool is_awaited(const struct time_findings *of_f, const struct time_findi
 {
 	return f->contrast == CONTRAST_SLOW && g->contrast == CONTRAST_SLOW &&
 	       rank_story_is_wait(f->delay.kind) && !rank_story_is_wait(g->delay.kind) &&
-	       (double)g->lost_ns >= COVERED_SHARE * (double)f->lost_ns &&
+	       (double)g->lost_ns >= THRESHOLD(CHAIN_MOST) * (double)f->lost_ns &&
 	       rank_story_together(of_f->account, of_g->account);
 }
 

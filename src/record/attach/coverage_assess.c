@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "record/discover/discover.h"
+#include "base/file_origin.h"
 #include "base/log.h"
 
 static bool maps_kind(const struct target_process *p, enum target_library_kind kind)
@@ -92,13 +93,18 @@ static void assess_library(const struct coverage *c, const char *root, uint32_t 
 			lib->deleted ? "; the file was deleted and is reached through map_files"
 				     : "");
 		set_row(row, LAYER_COVERED, f, text);
+	} else if (f && f->is_coming) {
+		snprintf(text, sizeof(text), "%.300s is being probed", name);
+		set_row(row, LAYER_UNCOVERED, NULL, text);
 	} else if (f) {
 		set_row(row, LAYER_FAILED, f, f->why);
 	} else {
 		_cleanup_fd_ int fd = discover_library_open(root, pid, lib);
 
 		snprintf(text, sizeof(text), "cannot open %.300s: %s", name,
-			fd < 0 ? strerror(-fd) : "the list of probed files is full");
+			fd == -EREMOTE ? FILE_ORIGIN_WHY
+			: fd < 0       ? strerror(-fd)
+				       : "the list of probed files is full");
 		set_row(row, LAYER_FAILED, NULL, text);
 	}
 }
@@ -136,7 +142,7 @@ static void assess_program(const struct coverage *c, const char *root,
 	if (fd < 0)
 		snprintf(text, sizeof(text),
 			"no libcudart is loaded, and the program cannot be inspected: %s",
-			strerror(-fd));
+			fd == -EREMOTE ? FILE_ORIGIN_WHY : strerror(-fd));
 	else
 		snprintf(text, sizeof(text),
 			"no libcudart is loaded and %.300s has no symbols of one: the runtime is static without symbols%s, or only the driver is used; only driver calls are traced",
