@@ -42,11 +42,12 @@ NOT_CALLED = {"ncclCommShrink": r"", "ncclCommSplit": r"2\.2[34]\."}
 # What is called after each call, so that a group is not left open.
 PAIRED = {"ncclGroupStart": "ncclGroupEnd"}
 
-# What does work or waits, whatever it is called: names of the newest libraries that are ours to look at.
+# What does work or waits, whatever it is called: names of the newest libraries that are ours to look at. A simulated group
+# submits nothing.
 WORK = {
     "libcudart": r"cuda(Launch|Memcpy|Memset|Malloc|Free|MemPrefetch|HostAlloc|HostRegister|\w*Synchronize|StreamWait|"
                  r"Stream(Begin|End)|Graph(Launch|Upload|Instantiate|ExecUpdate))\w*",
-    "libnccl": r"nccl(All|Broadcast|Bcast|Reduce|Gather|Scatter|Send|Recv|Put|Signal|Wait|Group|Comm(Init|Split|Shrink|Grow|"
+    "libnccl": r"nccl(All|Broadcast|Bcast|Reduce|Gather|Scatter|Send|Recv|Put|Signal|Wait|Group(?!Simulate)|Comm(Init|Split|Shrink|Grow|"
                r"Destroy|Abort|Finalize|Revoke|Suspend|Resume))\w*",
 }
 
