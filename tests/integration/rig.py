@@ -27,6 +27,7 @@ SIM = BUILD / "sim"
 # the stand-in GPU would not stand in.
 os.environ.pop("LD_LIBRARY_PATH", None)
 
+READY_S = 60  # for a program to be ready: a moment, but for a machine on which thirty others want the CPU
 PATIENCE = float(os.environ.get("PATIENCE", "1"))  # times as slow as a real machine: an emulated one
 
 _points = []
@@ -107,7 +108,7 @@ def put_first(pid):
     return True
 
 
-def wait_for(path, seconds=10):
+def wait_for(path, seconds=READY_S):
     end = time.monotonic() + seconds * PATIENCE
     while not os.path.exists(path):
         if time.monotonic() > end:
@@ -190,7 +191,7 @@ class Trace:
 
     def wait_ready(self):
         """The header is printed once recording is on."""
-        end = time.monotonic() + 20 * PATIENCE
+        end = time.monotonic() + READY_S * PATIENCE
         while "Recording to" not in self.output():
             if self.process.poll() is not None or time.monotonic() > end:
                 raise RuntimeError("trace did not start: " + self.output())
