@@ -64,11 +64,11 @@ campaign: all duckdb ## Break the programs at random and count what is lost: CAM
 	@tools/campaign --build $(BUILD) --seconds $(CAMPAIGN_S) $(SEED:%=--seed %) $(FAULTS:%=--faults %)
 
 .PHONY: check-kernels
-check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSIONS="6.1 6.12"), write docs/install.md
+check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSIONS="6.1 6.12", ARCH=aarch64), write docs/install.md
 	$(call deps,build check)
-	$(call configure,$(BUILD))
-	$(call compile,$(BUILD))
-	@tools/check-kernels --build $(BUILD) $(if $(VERSIONS),,--write docs/install.md) $(VERSIONS)
+	$(call configure,$(call folder_of,$(ARCH)),$(if $(call is_cross,$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
+	@$(NINJA) -C $(call folder_of,$(ARCH)) ingero libingero-nvtx.so sim-programs
+	@tools/check-kernels --build $(call folder_of,$(ARCH)) --arch $(ARCH) $(if $(VERSIONS),,--write docs/install.md) $(VERSIONS)
 
 # Sanitizers see what our own assertions do not; the first report ends a test. LeakSanitizer is a part of
 # AddressSanitizer. They need no root and no kernel: programs that load BPF are left to `make check`.

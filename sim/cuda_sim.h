@@ -123,6 +123,20 @@ struct cudaExtent {
 	size_t width, height, depth;
 };
 
+typedef struct cudaArray *cudaArray_t;
+
+struct cudaMemcpy3DPeerParms {
+	cudaArray_t srcArray;
+	struct cudaPos srcPos;
+	struct cudaPitchedPtr srcPtr;
+	int srcDevice;
+	cudaArray_t dstArray;
+	struct cudaPos dstPos;
+	struct cudaPitchedPtr dstPtr;
+	int dstDevice;
+	struct cudaExtent extent;
+};
+
 struct cudaMemcpy3DParms {
 	void *srcArray;
 	struct cudaPos srcPos;
@@ -311,6 +325,29 @@ cudaError_t cudaMemPrefetchAsync_v2(const void *devPtr, size_t count,
 cudaError_t cudaHostRegister(void *ptr, size_t size, unsigned flags);
 cudaError_t cudaHostUnregister(void *ptr);
 cudaError_t cudaMalloc3D(struct cudaPitchedPtr *pitchedDevPtr, struct cudaExtent extent);
+cudaError_t cudaMallocArray(
+	cudaArray_t *array, const void *desc, size_t width, size_t height, unsigned flags);
+cudaError_t cudaFreeArray(cudaArray_t array);
+cudaError_t cudaMemcpy2DToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src,
+	size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpy2DToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset,
+	const void *src, size_t spitch, size_t width, size_t height, enum cudaMemcpyKind kind,
+	cudaStream_t stream);
+cudaError_t cudaMemcpy2DArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t width, size_t height,
+	enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArray(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src,
+	size_t count, enum cudaMemcpyKind kind);
+cudaError_t cudaMemcpyToArrayAsync(cudaArray_t dst, size_t wOffset, size_t hOffset, const void *src,
+	size_t count, enum cudaMemcpyKind kind, cudaStream_t stream);
+cudaError_t cudaMemcpyArrayToArray(cudaArray_t dst, size_t wOffsetDst, size_t hOffsetDst,
+	cudaArray_t src, size_t wOffsetSrc, size_t hOffsetSrc, size_t count,
+	enum cudaMemcpyKind kind);
+cudaError_t cudaMemset3D(struct cudaPitchedPtr pitchedDevPtr, int value, struct cudaExtent extent);
+cudaError_t cudaMemset3DAsync(struct cudaPitchedPtr pitchedDevPtr, int value,
+	struct cudaExtent extent, cudaStream_t stream);
+cudaError_t cudaMemcpy3DPeer(const struct cudaMemcpy3DPeerParms *p);
+cudaError_t cudaMemcpy3DPeerAsync(const struct cudaMemcpy3DPeerParms *p, cudaStream_t stream);
 cudaError_t cudaLaunchCooperativeKernelMultiDevice(
 	void *launchParamsList, unsigned numDevices, unsigned flags);
 cudaError_t cudaSetDevice(int device);

@@ -74,7 +74,19 @@
 	X(cudaHostRegister)                                                                        \
 	X(cudaHostUnregister)                                                                      \
 	X(cudaMalloc3D)                                                                            \
-	X(cudaLaunchCooperativeKernelMultiDevice)
+	X(cudaLaunchCooperativeKernelMultiDevice)                                                  \
+	X(cudaMallocArray)                                                                         \
+	X(cudaFreeArray)                                                                           \
+	X(cudaMemcpy2DToArray)                                                                     \
+	X(cudaMemcpy2DToArrayAsync)                                                                \
+	X(cudaMemcpy2DArrayToArray)                                                                \
+	X(cudaMemcpyToArray)                                                                       \
+	X(cudaMemcpyToArrayAsync)                                                                  \
+	X(cudaMemcpyArrayToArray)                                                                  \
+	X(cudaMemset3D)                                                                            \
+	X(cudaMemset3DAsync)                                                                       \
+	X(cudaMemcpy3DPeer)                                                                        \
+	X(cudaMemcpy3DPeerAsync)
 
 #define DRIVER_SYMBOLS(X)                                                                          \
 	X(cuInit)                                                                                  \

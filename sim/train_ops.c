@@ -107,6 +107,33 @@ static int later_ops(struct train_worker *w, void *a, void *b, char *host, cudaS
 	return cudaThreadSynchronize();
 }
 
+static int array_ops(void *a, char *host, cudaStream_t stream)
+{
+	enum { W = 64, H = 8 };
+	struct cudaExtent extent = {W / 2, 2, 2};
+	struct cudaMemcpy3DPeerParms box = {
+		.srcPtr = {a, W, W, 4}, .dstPtr = {(char *)a + W * H, W, W, 4}, .extent = extent};
+	cudaArray_t one_array, other;
+
+	TRY(cudaMallocArray(&one_array, NULL, W, H, 0));
+	TRY(cudaMallocArray(&other, NULL, W, H, 0));
+	TRY(cudaMemcpy2DToArray(one_array, 1, 1, host, W, 23, 5, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpy2DToArrayAsync(
+		one_array, 2, 1, a, W, 29, 3, cudaMemcpyDeviceToDevice, stream));
+	TRY(cudaMemcpy2DArrayToArray(
+		other, 3, 1, one_array, 1, 2, 31, 2, cudaMemcpyDeviceToDevice));
+	TRY(cudaMemcpyToArray(other, 5, 1, host, 37, cudaMemcpyHostToDevice));
+	TRY(cudaMemcpyToArrayAsync(other, 7, 1, a, 41, cudaMemcpyDeviceToDevice, stream));
+	TRY(cudaMemcpyArrayToArray(other, 0, 2, one_array, 1, 1, 43, cudaMemcpyDeviceToDevice));
+	TRY(cudaMemset3D(box.srcPtr, 5, extent));
+	TRY(cudaMemset3DAsync(box.srcPtr, 6, extent, stream));
+	TRY(cudaMemcpy3DPeer(&box));
+	TRY(cudaMemcpy3DPeerAsync(&box, stream));
+	TRY(cudaStreamSynchronize(stream));
+	TRY(cudaFreeArray(other));
+	return cudaFreeArray(one_array);
+}
+
 /* The driver alone: fills by more than bytes, values in memory, and a graph. */
 static int driver_ops(struct train_worker *w, void *a, cudaStream_t stream)
 {
@@ -247,6 +274,7 @@ int train_all_ops(struct train_worker *w)
 	TRY(copy_ops(a, b, host, stream));
 	TRY(box_ops(a, b, host, stream));
 	TRY(later_ops(w, a, b, host, stream));
+	TRY(array_ops(a, host, stream));
 	TRY(driver_ops(w, a, stream));
 	TRY(thread_ops(w, a, host, stream));
 	TRY(graph_ops(w, stream));

@@ -53,11 +53,12 @@ NOT_CALLED = {"ncclCommShrink": r"", "ncclCommSplit": r"2\.2[34]\."}
 # What is called after each call, so that a group is not left open.
 PAIRED = {"ncclGroupStart": "ncclGroupEnd"}
 
-# What does work or waits, whatever it is called: names of the newest libraries that are ours to look at.
+# What does work or waits, whatever it is called: names of the newest libraries that are ours to look at. A simulated group
+# submits nothing.
 WORK = {
     "libcudart": r"cuda(Launch|Memcpy|Memset|Malloc|Free|MemPrefetch|HostAlloc|HostRegister|\w*Synchronize|StreamWait|"
                  r"Stream(Begin|End)|Graph(Launch|Upload|Instantiate|ExecUpdate))\w*",
-    "libnccl": r"nccl(All|Broadcast|Bcast|Reduce|Gather|Scatter|Send|Recv|Put|Signal|Wait|Group|Comm(Init|Split|Shrink|Grow|"
+    "libnccl": r"nccl(All|Broadcast|Bcast|Reduce|Gather|Scatter|Send|Recv|Put|Signal|Wait|Group(?!Simulate)|Comm(Init|Split|Shrink|Grow|"
                r"Destroy|Abort|Finalize|Revoke|Suspend|Resume))\w*",
 }
 
@@ -263,6 +264,7 @@ class Calls:
 TORCH = ("2.1.2", "2.6.0", "2.15.0")  # C++'s old strings in the first two
 TORCH_MARKS = {5: 61, 6: 61, 7: 62}   # optimizer, backward, loader: its last call finds no batch
 TRAINING = """
+import select
 import sys
 import time
 import torch
@@ -270,12 +272,14 @@ model = torch.nn.Linear(8, 8)
 optimizer = torch.optim.AdamW(model.parameters())
 data = torch.utils.data.DataLoader(torch.utils.data.TensorDataset(torch.randn(61, 8)), batch_size=1)
 print(torch.__version__, flush=True)
+while not select.select([sys.stdin], [], [], 0.02)[0]:
+    pass  # the tracer learns meanwhile how this Python keeps its frames
 sys.stdin.readline()
 for (x,) in data:
     optimizer.zero_grad()
     model(x).sum().backward()
     optimizer.step()
-    time.sleep(0.05)  # the tracer learns meanwhile how this Python keeps its frames
+    time.sleep(0.01)
 print("done", flush=True)
 sys.stdin.readline()
 """
@@ -302,6 +306,8 @@ def try_torch(start, tracer, wait_until, folder, script):
     trace = tracer("--pid", process.pid)
     wait_until(lambda: trace.sql("SELECT 1 FROM coverage WHERE pid = ? AND layer = 'marks' AND state = 'covered'",
                                  process.pid))
+    wait_until(lambda: trace.sql("SELECT 1 FROM ledger l JOIN stack_traces s ON s.hash = l.stack_hash WHERE l.pid = ? AND"
+                                 " s.frames LIKE '%\"pfn\"%' LIMIT 1", process.pid), seconds=60)
     process.stdin.write("\n")
     process.stdin.flush()
     assert process.stdout.readline() == "done\n", process.stderr.read()

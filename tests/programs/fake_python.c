@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fake_python.c - a program that says it is CPython 3.11 and whose structures are what a hostile program would make
- * of them, for 11-hostile-names. Usage: python3.11 KIND GATE CALLS; it makes CALLS allocations, then ends.
+ * of them, for 11-hostile-python. Usage: python3.11 KIND GATE; it makes allocations while GATE is there, says how many, ends.
  *
  * The structures are laid out as in src/record/python/python_table.c; "honest" is the control. */
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -207,16 +208,16 @@ int main(int argc, char **argv)
 		{"huge", make_huge}, {"escapes", make_escapes}, {"wild", make_wild},
 		{"ring", make_ring}, {"maze", make_maze}, {"flicker", make_flicker},
 		{"stall", make_stall}};
-	long calls = argc == 4 ? atol(argv[3]) : 0;
+	long calls = 0;
 
-	if (!calls)
+	if (argc != 3)
 		return 64;
 	make_honest();
 	for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (!strcmp(kinds[i].kind, argv[1]) && kinds[i].make)
 			kinds[i].make();
 	gate_wait(argv[2]);
-	for (long i = 0; i < calls; i++) {
+	for (; !access(argv[2], F_OK); calls++) {
 		void *p = NULL;
 
 		cudaMalloc(&p, 4096);
@@ -224,5 +225,7 @@ int main(int argc, char **argv)
 		usleep(1000);
 	}
 	ending = 1;
+	printf("%ld\n", calls);
+	fflush(stdout); /* one whose memory does not answer may never end */
 	return 0;
 }

@@ -14,6 +14,13 @@
 /* Came with 13.0, as did other arguments of some functions. */
 #define SINCE_13 "+cudaMemPrefetchBatchAsync"
 
+/* A box by value and its extent are on the stack on x86-64, and two words, of addresses, on arm64. */
+#ifdef __aarch64__
+#define AFTER_BOX 4
+#else
+#define AFTER_BOX 2
+#endif
+
 #define RT(op, arg0, arg1, stream, flags) CALL(SOURCE_CUDA, CUDA_##op, arg0, arg1, stream, flags)
 #define GRAPH(op, arg0, arg1, stream, flags)                                                       \
 	CALL(SOURCE_GRAPH, GRAPH_##op, arg0, arg1, stream, flags)
@@ -22,7 +29,7 @@ static const struct probe_function functions[] = {
 	/* op, arg0, arg1, stream, flags */
 	{{"cudaSetDevice"}, RT(MALLOC, 1, 0, 0, COOKIE_DEVICE)},
 	{{"cudaMalloc"}, RT(MALLOC, 2, 1, 0, ALLOC)},
-	{{"cudaFree"}, RT(FREE, 1, 0, 0, ALWAYS)},
+	{{"cudaFree", "cudaFreeArray", "cudaFreeMipmappedArray"}, RT(FREE, 1, 0, 0, ALWAYS)},
 	{{"cudaMallocManaged"}, RT(MALLOC_MANAGED, 2, 1, 0, ALLOC)},
 	{{"cudaMallocPitch"}, RT(MALLOC_PITCH, 3, 1, 0, ALLOC | COOKIE_AREA)},
 	{{"cudaMallocAsync", "cudaMallocAsync_ptsz"}, RT(MALLOC_ASYNC, 2, 1, 3, ALLOC)},
@@ -57,6 +64,21 @@ static const struct probe_function functions[] = {
 	{{"cudaMemcpy2D", "cudaMemcpy2D_ptds"}, RT(MEMCPY_2D, 5, 7, 0, COPY | COOKIE_AREA)},
 	{{"cudaMemcpy2DAsync", "cudaMemcpy2DAsync_ptsz"},
 		RT(MEMCPY_2D_ASYNC, 5, 7, 8, COPY | COOKIE_AREA)},
+	{{"cudaMemcpy2DToArray", "cudaMemcpy2DToArray_ptds", "cudaMemcpy2DFromArray",
+		 "cudaMemcpy2DFromArray_ptds"},
+		RT(MEMCPY_2D, 6, 8, 0, COPY | COOKIE_AREA)},
+	{{"cudaMemcpy2DToArrayAsync", "cudaMemcpy2DToArrayAsync_ptsz", "cudaMemcpy2DFromArrayAsync",
+		 "cudaMemcpy2DFromArrayAsync_ptsz"},
+		RT(MEMCPY_2D_ASYNC, 6, 8, 9, COPY | COOKIE_AREA)},
+	{{"cudaMemcpy2DArrayToArray", "cudaMemcpy2DArrayToArray_ptds"},
+		RT(MEMCPY_2D, 7, 9, 0, COPY | COOKIE_AREA)},
+	{{"cudaMemcpyToArray", "cudaMemcpyToArray_ptds", "cudaMemcpyFromArray",
+		 "cudaMemcpyFromArray_ptds"},
+		RT(MEMCPY, 5, 6, 0, COPY)},
+	{{"cudaMemcpyToArrayAsync", "cudaMemcpyToArrayAsync_ptsz", "cudaMemcpyFromArrayAsync",
+		 "cudaMemcpyFromArrayAsync_ptsz"},
+		RT(MEMCPY_ASYNC, 5, 6, 7, COPY)},
+	{{"cudaMemcpyArrayToArray", "cudaMemcpyArrayToArray_ptds"}, RT(MEMCPY, 7, 8, 0, COPY)},
 	{{"cudaMemcpy3D", "cudaMemcpy3D_ptds"}, RT(MEMCPY_3D, 0, 0, 0, 0)},
 	{{"cudaMemcpy3DAsync", "cudaMemcpy3DAsync_ptsz"}, RT(MEMCPY_3D_ASYNC, 0, 0, 2, 0)},
 	{{"cudaMemcpy3DWithAttributesAsync", "cudaMemcpy3DWithAttributesAsync_ptsz"},
@@ -69,6 +91,9 @@ static const struct probe_function functions[] = {
 	{{"cudaMemcpy3DBatchAsync", "cudaMemcpy3DBatchAsync_ptsz"}, RT(MEMCPY_BATCH, 1, 0, 5, 0)},
 	{{"cudaMemcpyPeer"}, RT(MEMCPY_PEER, 5, 0, 0, BYTES)},
 	{{"cudaMemcpyPeerAsync"}, RT(MEMCPY_PEER_ASYNC, 5, 0, 6, BYTES)},
+	{{"cudaMemcpy3DPeer", "cudaMemcpy3DPeer_ptds"}, RT(MEMCPY_PEER, 0, 0, 0, 0)},
+	{{"cudaMemcpy3DPeerAsync", "cudaMemcpy3DPeerAsync_ptsz"},
+		RT(MEMCPY_PEER_ASYNC, 0, 0, 2, 0)},
 	{{"cudaMemPrefetchAsync", "cudaMemPrefetchAsync_ptsz", SINCE_13},
 		RT(PREFETCH, 2, 1, 5, BYTES)},
 	{{"cudaMemPrefetchAsync", "cudaMemPrefetchAsync_ptsz"}, RT(PREFETCH, 2, 1, 4, BYTES)},
@@ -81,6 +106,9 @@ static const struct probe_function functions[] = {
 	{{"cudaMemset2D", "cudaMemset2D_ptds"}, RT(MEMSET, 4, 1, 0, BYTES | COOKIE_AREA)},
 	{{"cudaMemset2DAsync", "cudaMemset2DAsync_ptsz"},
 		RT(MEMSET_ASYNC, 4, 1, 6, FILL | COOKIE_AREA)},
+	{{"cudaMemset3D", "cudaMemset3D_ptds"}, RT(MEMSET, 0, 0, 0, 0)},
+	{{"cudaMemset3DAsync", "cudaMemset3DAsync_ptsz"},
+		RT(MEMSET_ASYNC, 0, 0, AFTER_BOX, COOKIE_GOVERNED)},
 	{{"cudaStreamSynchronize", "cudaStreamSynchronize_ptsz"}, RT(STREAM_SYNC, 1, 0, 1, ALWAYS)},
 	{{"cudaDeviceSynchronize", "cudaThreadSynchronize", "cudaExecutionCtxSynchronize"},
 		RT(DEVICE_SYNC, 0, 0, 0, ALWAYS)},
