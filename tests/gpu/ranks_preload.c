@@ -12,9 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
-#define NS_PER_S     1000000000LL
-#define PACED_BYTES  4096 /* what is smaller belongs to NCCL's own talk */
-#define CREDIT_NS    2000000
+#define NS_PER_S    1000000000LL
+#define PACED_BYTES 4096 /* what is smaller belongs to NCCL's own talk */
+#define CREDIT_NS   2000000
 
 static int64_t shift_ns;
 static uint64_t pace_bytes_per_s;
@@ -27,7 +27,7 @@ __attribute__((constructor)) static void begin(void)
 	const char *text = getenv("RANKS_SHIFT_NS");
 
 	shift_ns = text ? atoll(text) : 0;
-	next_send = (ssize_t (*)(int, const void *, size_t, int))dlsym(RTLD_NEXT, "send");
+	next_send = (ssize_t(*)(int, const void *, size_t, int))dlsym(RTLD_NEXT, "send");
 	next_clock = (int (*)(clockid_t, struct timespec *))dlsym(RTLD_NEXT, "clock_gettime");
 }
 
@@ -91,7 +91,8 @@ ssize_t send(int fd, const void *bytes, size_t size, int flags)
 	sent = next_send(fd, bytes, size < 65536 ? size : 65536, flags);
 	if (sent > 0)
 		__atomic_store_n(&free_at_ns,
-			(from > now ? from : now) + (int64_t)((double)sent * NS_PER_S / (double)pace),
+			(from > now ? from : now) +
+				(int64_t)((double)sent * NS_PER_S / (double)pace),
 			__ATOMIC_RELAXED);
 	return sent;
 }
