@@ -34,7 +34,11 @@ def busy(seconds):
 # What faults do, each in a function that the answer must name.
 
 def slow_augment(seconds):
-    busy(seconds)
+    end = time.thread_time() + seconds
+    n = 0
+    while time.thread_time() < end:
+        n = (n * 33 + 5) % 65521
+    return n
 
 
 def fetch_features(seconds):
@@ -42,7 +46,11 @@ def fetch_features(seconds):
 
 
 def decode_sample(seconds):
-    busy(seconds)
+    end = time.thread_time() + seconds
+    n = 0
+    while time.thread_time() < end:
+        n = (n * 35 + 3) % 65521
+    return n
 
 
 def extra_products(job, count):
@@ -60,6 +68,10 @@ def save_checkpoint(job, path):
 def wait_for_operator(board):
     while not board.get(RELEASE):
         time.sleep(0.05)
+
+
+def reduce_other_size(job):
+    dist.all_reduce(torch.zeros(4096, device=job.device))
 
 
 def evaluate(job, batches):
@@ -372,7 +384,7 @@ class Fault:
         elif s["fault"] == "hang" and self.times == 0:
             wait_for_operator(self.board)
         elif s["fault"] == "mismatch" and self.times == 0:
-            dist.all_reduce(torch.zeros(4096, device=self.job.device))
+            reduce_other_size(self.job)
         elif s["fault"] == "link" and self.times == 0:
             ctypes.CDLL(None).ranks_pace(ctypes.c_uint64(int(s["amount"])))
 

@@ -92,41 +92,47 @@ def line(result):
            f"{failed}: {(v['first'] or 'nothing')[:160]}"
 
 
-def open_recording(folder, name, into):
-    """The run's recording; of several nodes their merged one. None: not kept."""
-    files = sorted(folder.glob(f"{name}.db.xz")) or sorted(folder.glob(f"{name}-*.db.xz"))
-    plain = []
-    for f in files:
-        plain.append(into / f.name[:-3])
-        plain[-1].write_bytes(lzma.decompress(f.read_bytes()))
-    return plain
+TOLD = ("severity", "problem", "summary", "root_cause", "explanation", "pid", "rank", "node", "place", "where", "causes", "fixes")
 
 
-def explain(folder, path, ingero):
-    """What explain says of a run: a list of incidents, the first first; kept beside it."""
+def explain(path, recordings, ingero):
+    """What explain says of the run of @path: its incidents, the first first; kept beside it."""
     kept = path.with_suffix(".explain")
     if kept.exists():
         return json.loads(kept.read_text(encoding="utf-8"))
+    if not recordings:
+        return None
     with tempfile.TemporaryDirectory(dir="/var/tmp") as into:
-        files = open_recording(folder, path.stem, pathlib.Path(into))
-        if not files:
-            return None
-        db = files[0]
-        if len(files) > 1:
+        db = recordings[0]
+        if len(recordings) > 1:
             db = pathlib.Path(into) / "merged.db"
-            r = subprocess.run([ingero, "merge", *files, "-o", db], capture_output=True, text=True, check=False)
+            r = subprocess.run([ingero, "merge", *recordings, "-o", db], capture_output=True, text=True, check=False)
             if r.returncode:
                 print("merge:", r.stderr.strip()[-200:])
         r = subprocess.run([ingero, "explain", "--json", "--db", db], capture_output=True, text=True, check=False)
     try:
-        found = json.loads(r.stdout)
+        found = [{k: i.get(k) for k in TOLD} for i in json.loads(r.stdout)]
     except ValueError:
         print("explain:", r.stderr.strip()[-200:])
         return None
-    slim = [{k: i.get(k) for k in ("severity", "id", "title", "summary", "pid", "rank", "node", "root_cause", "where")} |
-            {"all": json.dumps(i)[:6000]} for i in found]
-    kept.write_text(json.dumps(slim), encoding="utf-8")
-    return slim
+    kept.write_text(json.dumps(found), encoding="utf-8")
+    return found
+
+
+def unpack(path, into):
+    """The run's recordings, of several nodes several."""
+    plain = []
+    for f in sorted(path.parent.glob(f"{path.stem}.db.xz")) or sorted(path.parent.glob(f"{path.stem}-*.db.xz")):
+        plain.append(pathlib.Path(into) / f.name[:-3])
+        plain[-1].write_bytes(lzma.decompress(f.read_bytes()))
+    return plain
+
+
+def explained(path, ingero):
+    if path.with_suffix(".explain").exists():
+        return explain(path, [], ingero)
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as into:
+        return explain(path, unpack(path, into), ingero)
 
 
 def judge_explain(result, incidents):
@@ -134,17 +140,17 @@ def judge_explain(result, incidents):
     severe = [i for i in incidents if i["severity"] in SEVERE]
     pids = {p["pid"]: p["rank"] for p in result["ranks"][0]}
     others = [p["pid"] for job in result["ranks"][1:] for p in job]
-    v = {"first": severe[0]["title"] if severe else None, "victims": [], "verdict": None}
+    v = {"first": severe[0]["summary"] if severe else None, "victims": [], "verdict": None}
     if is_healthy(result):
         v["verdict"] = "alarm" if severe and truth["rank"] != -1 else "quiet"
         return v
     for i in severe:
         if i["pid"] in others or (i["pid"] in pids and pids[i["pid"]] != truth["rank"] and truth["fault"] not in ("moving", "link")):
-            v["victims"].append(i["title"])
+            v["victims"].append(i["summary"])
     if not severe:
         v["verdict"] = "silent"
         return v
-    whole = severe[0]["all"]
+    whole = json.dumps({k: v for k, v in severe[0].items() if k != "where" and v}) + str((severe[0]["where"] or {}).get("py_func"))
     named = truth["fault"] in ("moving", "link") or re.search(rf"\brank {truth['rank']}\b", whole) or \
         pids.get(severe[0]["pid"]) == truth["rank"]
     cause = re.search(truth["words"], whole)
@@ -172,7 +178,7 @@ def main(folders, ingero):
         for path in sorted(folder.glob("*.json")):
             result = json.loads(path.read_text(encoding="utf-8"))
             v = judge_service(result)
-            said = explain(folder, path, ingero)
+            said = explained(path, ingero)
             e = judge_explain(result, said) if said is not None else {"verdict": "-", "first": None, "victims": []}
             verdict, t = verdict_of(result, v), result["truth"]
             kind = "healthy" if is_healthy(result) else "faulty"
