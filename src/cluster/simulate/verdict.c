@@ -194,8 +194,9 @@ static struct play_settings settings_of(
 		s.beside = job_spec_random(seed ^ 0xbe51de, JOB_NONE);
 		s.beside.seq_per_comm = false;
 		s.beside.first_pid = BESIDE_PID;
-		s.beside.steps =
-			(uint32_t)((uint64_t)s.job.steps * s.job.step_ns / s.beside.step_ns) + 1;
+		if (job_has(&s.job, JOB_TRAIT_LONG))
+			job_spec_stretch(&s.beside, (uint32_t)(s.job.step_ns / s.beside.step_ns));
+		s.beside.steps = (uint32_t)(s.job.steps * s.job.step_ns / s.beside.step_ns) + 1;
 	}
 	job_spec_stretch(&s.job, how->stretch);
 	return s;
