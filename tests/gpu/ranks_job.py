@@ -127,7 +127,7 @@ class TensorBlock(Block):
     """Half of a block's columns and rows each."""
 
     def __init__(self, width, inner, group, size):
-        super().__init__(width, inner // size)
+        super().__init__(width, inner // size // 64 * 64)
         self.group = group
 
     def forward(self, x):
@@ -324,6 +324,7 @@ class Pipeline(Job):
 class Experts(Job):
     def make(self):
         self.model = self.blocks(self.spec["layers"])
+        self.batch -= self.batch % (64 * self.world)    # everybody gets as much
 
     def train(self, step):
         x = self.input().requires_grad_()

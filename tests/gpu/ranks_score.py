@@ -10,12 +10,14 @@ import lzma
 import math
 import pathlib
 import re
+import statistics
 import subprocess
 import tempfile
 
 import ranks_scenarios as scenarios
 
 SEVERE = ("MEDIUM", "HIGH", "CRITICAL")
+NO_EFFECT = 1.1    # a fault that changes less is not counted
 RANK_PROBLEMS = {"straggler", "slow_node"}
 
 
@@ -35,12 +37,27 @@ def first_late_ns(result):
 
 
 def fits(result, episode):
-    truth = result["truth"]
+    truth, spec, problem = result["truth"], result["spec"], episode["problem"]
     if truth["fault"] == "moving":
-        return episode["problem"] == "uneven_load"
+        return problem == "uneven_load"
     if truth["fault"] == "link":
-        return episode["problem"] in scenarios.PROBLEMS["link"]
-    return episode["problem"] in scenarios.PROBLEMS.get(truth["fault"], RANK_PROBLEMS) and episode["rank"] == truth["rank"]
+        return problem in scenarios.PROBLEMS["link"]
+    if problem == "slow_stage":    # a stage of one rank is that rank
+        return spec["kind"] == "pipeline" and not spec["stages"] and episode["stage"] == truth["rank"]
+    if problem == "slow_node" and episode["rank"] is None:
+        return truth["tracers"] == "nodes" and episode["node"] == f"node{truth['rank']}"
+    return problem in RANK_PROBLEMS | scenarios.PROBLEMS.get(truth["fault"], set()) and episode["rank"] == truth["rank"]
+
+
+def effect(result):
+    """How much longer steps took with the fault than before it; None: there was no before, or nothing to compare."""
+    truth, starts = result["truth"], result["ranks"][0][0]["steps"]
+    if is_healthy(result) or truth["begin_s"] < 2 or truth["fault"] in ("hang", "mismatch"):
+        return None
+    long = [(b - a, a) for a, b in zip(starts[5:], starts[6:])]
+    before = [d for d, at in long if at < truth["fault_ns"]]
+    after = [d for d, at in long if truth["fault_ns"] + 3e8 < at < truth["stop_ns"]]
+    return statistics.mean(after) / statistics.median(before) if before and after else None
 
 
 def judge_service(result):
@@ -88,7 +105,7 @@ def line(result):
     steps = [len(r["steps"]) for r in result["ranks"][0]]
     seconds = {k: v[k] and round(v[k], 2) for k in ("seen_s", "shown_s", "told_s", "cause_s")}
     failed = "" if t["ended"] else " KILLED" + "".join(r.get("error", "")[-150:] for r in result["ranks"][0])
-    return f"{result['name']} rank {t['rank']} {steps[:1]} steps: {verdict_of(result, v)} {seconds} others {len(v['others'])}" \
+    return f"{result['name']} rank {t['rank']} {steps[:1]} steps, x{effect(result) or 0:.2f}: {verdict_of(result, v)} {seconds} others {len(v['others'])}" \
            f"{failed}: {(v['first'] or 'nothing')[:160]}"
 
 
@@ -173,14 +190,17 @@ def seconds(value):
 
 def main(folders, ingero):
     rows, counts, by_fault = [], collections.Counter(), collections.defaultdict(collections.Counter)
-    shown, seen, victims = [], [], collections.Counter()
+    shown, seen, none, victims = [], [], [], collections.Counter()
     for folder in map(pathlib.Path, folders):
         for path in sorted(folder.glob("*.json")):
             result = json.loads(path.read_text(encoding="utf-8"))
             v = judge_service(result)
             said = explained(path, ingero)
             e = judge_explain(result, said) if said is not None else {"verdict": "-", "first": None, "victims": []}
-            verdict, t = verdict_of(result, v), result["truth"]
+            verdict, t, ratio = verdict_of(result, v), result["truth"], effect(result)
+            if ratio is not None and ratio < NO_EFFECT:
+                none.append(f"{path.stem} ({t['fault']}): {ratio:.2f} times the step")
+                continue
             kind = "healthy" if is_healthy(result) else "faulty"
             counts[kind] += 1
             counts[kind, "service", verdict] += 1
@@ -208,6 +228,8 @@ def main(folders, ingero):
         if values:
             print(f"{what}: half within {values[len(values) // 2]:.1f} s, 95 % within {values[int(len(values) * 0.95) - (len(values) > 19)]:.1f} s, "
                   f"longest {values[-1]:.1f} s")
+    if none:
+        print("not counted, without effect:", "; ".join(none))
     for fault, c in sorted(by_fault.items()):
         print(f"{fault}: {dict(c)}")
     print()
