@@ -52,6 +52,7 @@ class Run:
         spec.update(name=f"{self.s.name}-{index}", folder=str(folder), board=str(board), master=f"{master}:{self.bench.next_port()}",
                     namespaces=self.bench.nodes.paths[:spec["ranks"]] if as_nodes else [], cpus=cpus,
                     checkpoint=str(folder / "checkpoint.pt"),
+                    monotonic_s=[1000 * r if self.s.tracers == "nodes" else 0 for r in range(spec["ranks"])],
                     environment={"NCCL_SOCKET_IFNAME": "eth0" if as_nodes else "lo", "GLOO_SOCKET_IFNAME": "lo",
                                  "CUDA_MPS_ACTIVE_THREAD_PERCENTAGE": str(100 // (all_ranks * self.bench.lanes))})
         words = Board(str(board))
@@ -256,6 +257,8 @@ class Bench:
             print(f"{at - begun:.0f} s: {name} FAILED: {e}", flush=True)
             run.cut_off()
             self.after_a_kill()
+            if run.s.tracers == "nodes":
+                self.nodes.paths = []    # perhaps it was the namespaces
             return False
 
     def play(self, names, seed, budget_s):

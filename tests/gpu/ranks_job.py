@@ -465,6 +465,16 @@ def rank_main(rank, spec):
     os._exit(1 if "error" in log else 0)
 
 
+def set_monotonic(seconds):
+    """The next child's monotonic clock is ahead by so much: each machine counts from its own boot."""
+    try:
+        os.unshare(0x80)    # CLONE_NEWTIME
+        with open("/proc/self/timens_offsets", "w", encoding="ascii") as f:
+            f.write(f"monotonic {seconds} 0\nboottime {seconds} 0\n")
+    except (AttributeError, OSError) as e:
+        print(f"no time namespace: {e}", file=sys.stderr)
+
+
 def main():
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)    # ranks that end are nobody's zombies
     print(json.dumps({"imported": torch.__version__}), flush=True)
@@ -472,6 +482,7 @@ def main():
         spec = json.loads(line)
         pids = []
         for rank in range(spec["ranks"]):
+            set_monotonic(spec["monotonic_s"][rank])
             pid = os.fork()
             if not pid:
                 rank_main(rank, spec)
