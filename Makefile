@@ -108,15 +108,17 @@ coverage: ## Run the tests of check-asan with gcov, and print how much of each f
 ARCH ?= $(shell uname -m)
 KIT  ?= build-kit
 # for `ingero demo`, whose recordings are best made on a quiet machine (tools/record-demo)
+KIT_CROSS := $(if $(filter-out $(shell uname -m),$(ARCH)),$(ARCH)-linux-gnu-)
 KIT_SIM = libcuda.so.1 libcudart.so.12 sim-train sim-cpu-hog sim-disk-hog
 .PHONY: gpu-kit
 gpu-kit: ## Make build-kit/: what tries the agent on a machine with a GPU (ARCH=x86_64 for another one)
 	$(call deps,build)
 	$(call configure,build-$(ARCH),$(if $(filter-out $(shell uname -m),$(ARCH)),--cross-file tools/cross/$(ARCH).ini))
-	@$(NINJA) -C build-$(ARCH) ingero libingero-nvtx.so bench/published_agent bench/bench_explain $(KIT_SIM:%=sim/%)
-	@mkdir -p $(KIT)/sim && cp $(addprefix build-$(ARCH)/,ingero libingero-nvtx.so bench/published_agent bench/bench_explain) tests/gpu/*.py $(KIT)/
+	@$(NINJA) -C build-$(ARCH) ingero ingero-cluster libingero-nvtx.so bench/published_agent bench/bench_explain $(KIT_SIM:%=sim/%)
+	@mkdir -p $(KIT)/sim && cp $(addprefix build-$(ARCH)/,ingero ingero-cluster libingero-nvtx.so bench/published_agent bench/bench_explain) tests/gpu/*.py $(KIT)/
 	@cp $(KIT_SIM:%=build-$(ARCH)/sim/%) build-$(ARCH)/sim/sim-train.py $(KIT)/sim/
-	@$(if $(filter-out $(shell uname -m),$(ARCH)),$(ARCH)-linux-gnu-)strip $(KIT)/ingero $(KIT)/published_agent $(KIT)/bench_explain
+	@$(KIT_CROSS)gcc -O2 -shared -fPIC -o $(KIT)/ranks_preload.so tests/gpu/ranks_preload.c -ldl
+	@$(KIT_CROSS)strip $(KIT)/ingero $(KIT)/ingero-cluster $(KIT)/published_agent $(KIT)/bench_explain
 	@echo "$(KIT)/ is ready: on the machine with the GPU, sudo python3 $(KIT)/check_gpu.py"
 
 .PHONY: check-gpu

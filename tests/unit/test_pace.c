@@ -146,7 +146,9 @@ static void test_long_steps(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(played); i++) {
 		struct verdict v;
 
-		assert_int_equal(verdict_of_random(played[i].seed, played[i].fault, 0, 40, &v), 0);
+		assert_int_equal(verdict_of_random(played[i].seed, played[i].fault,
+					 &(struct verdict_how){.stretch = 40}, &v),
+			0);
 		if (!v.right || v.false_alarms)
 			print_error("%s (%s; %s): %s\n", job_fault_id(v.fault), v.truth, v.shape,
 				v.said);

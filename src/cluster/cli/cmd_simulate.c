@@ -19,7 +19,7 @@ struct simulate_flags {
 	int64_t clusters, seed, first, begin, stretch;
 	const char *fault;
 	uint64_t healthy_ns;
-	bool verbose;
+	bool verbose, hard;
 };
 
 static const struct simulate_flags defaults = {.clusters = 70, .seed = 1, .stretch = 1};
@@ -39,17 +39,20 @@ static const struct option_row simulate_options[] = {
 		"steps last N times as long as usual, which is 0.1 to 0.6 s (default: 1)", 1, 200,
 		false},
 	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
-		"only this one: none, slow, late, drift, stage, moving, hang, link (default: all)",
+		"only this one: none, slow, late, drift, stage, moving, hang, link; with --hard gpu (default: all)",
 		0, 0, false},
 	{"healthy", 0, OPTION_DURATION, OPTION(healthy_ns), "DURATION",
 		"instead, clusters without a fault for so long each, one job after another", 0, 0,
 		false},
+	{"hard", 0, OPTION_FLAG, OPTION(hard), NULL,
+		"as jobs are met in reality: late, nameless, hosts ahead, steps of up to 47 s and more",
+		0, 0, false},
 	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "say what was said wrongly", 0, 0,
 		false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-#define KINDS (JOB_LINK + 1)
+#define KINDS (JOB_GPU + 1) /* the last is for hard jobs alone */
 
 struct row {
 	uint32_t total, right, alarms, shown; /* shown: provisional, and wrong */
@@ -59,6 +62,9 @@ struct row {
 
 struct table {
 	struct row row[KINDS];
+	struct {
+		uint32_t total, right, alarms;
+	} trait[JOB_TRAIT_COUNT];
 	double hours; /* played, without a fault */
 	uint64_t messages, calls;
 };
@@ -73,7 +79,7 @@ static int fault_of(const char *name, int *ret, struct errinfo *reterr)
 			*ret = i;
 	if (*ret < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"--fault: there is none, slow, late, drift, stage, moving, hang and link, but not '%.40s'",
+			"--fault: there is none, slow, late, drift, stage, moving, hang, link and gpu, but not '%.40s'",
 			name);
 	return 0;
 }
@@ -96,16 +102,28 @@ static int add_delay(struct row *w, const struct verdict *v)
 	return r;
 }
 
+static void count_traits(struct table *t, const struct verdict *v)
+{
+	for (int i = 0; i < JOB_TRAIT_COUNT; i++) {
+		if (!(v->traits >> i & 1))
+			continue;
+		t->trait[i].total++;
+		t->trait[i].right += v->right;
+		t->trait[i].alarms += v->false_alarms;
+	}
+}
+
 static int play_one(
 	struct table *t, uint64_t seed, enum job_fault fault, const struct simulate_flags *f)
 {
+	struct verdict_how how = {(uint32_t)f->begin, (uint32_t)f->stretch, f->hard};
 	struct verdict v;
-	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, (uint32_t)f->stretch, &v)
-			      : verdict_of_random(
-					seed, fault, (uint32_t)f->begin, (uint32_t)f->stretch, &v);
+	int r = f->healthy_ns ? verdict_of_healthy(seed, f->healthy_ns, &how, &v)
+			      : verdict_of_random(seed, fault, &how, &v);
 
 	if (r < 0)
 		return r;
+	count_traits(t, &v);
 	t->row[v.fault].total++;
 	t->row[v.fault].right += v.right;
 	t->row[v.fault].alarms += v.false_alarms;
@@ -145,6 +163,16 @@ static double at_most(uint32_t n)
 	return k * pow(1 - 1 / (9 * k) + 1.645 / (3 * sqrt(k)), 3);
 }
 
+/* The same clusters by what made them hard; one may have several. */
+static void print_traits(const struct table *t)
+{
+	for (int i = 0; i < JOB_TRAIT_COUNT; i++)
+		if (t->trait[i].total)
+			printf("  %-22s %u of %u right, %u others blamed\n",
+				job_trait_id((enum job_trait)i), t->trait[i].right,
+				t->trait[i].total, t->trait[i].alarms);
+}
+
 static void print_table(struct table *t, uint64_t took_ns)
 {
 	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX], delay[2 * TEXT_MAX];
@@ -162,6 +190,7 @@ static void print_table(struct table *t, uint64_t took_ns)
 		total += t->row[i].total;
 		alarms += t->row[i].alarms;
 	}
+	print_traits(t);
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)
@@ -181,9 +210,11 @@ static int simulate_run(
 	uint64_t begun = mono_now().ns;
 	int fault, r = fault_of(f->fault, &fault, &e);
 
+	if (r == 0 && fault == JOB_GPU && !f->hard)
+		r = errinfo_set(&e, -EINVAL, "--fault gpu needs --hard");
 	for (int64_t i = f->first; r == 0 && i < f->first + f->clusters; i++)
 		r = play_one(&t, (uint64_t)(f->seed * 1000000 + i),
-			(enum job_fault)(fault < 0 ? i % KINDS : fault), f);
+			(enum job_fault)(fault < 0 ? i % (f->hard ? KINDS : JOB_GPU) : fault), f);
 	if (r < 0)
 		return dispatch_fail(&e, r);
 	print_table(&t, mono_now().ns - begun);
@@ -200,7 +231,8 @@ const struct command cmd_simulate = {
 		"evaluation phases and clocks that differ; nothing leaves this process.\n"
 		"  ingero-cluster simulate\n"
 		"  ingero-cluster simulate --clusters 1000 --seed 2 -v\n"
-		"  ingero-cluster simulate --clusters 3 --healthy 24h",
+		"  ingero-cluster simulate --clusters 3 --healthy 24h\n"
+		"  ingero-cluster simulate --hard --clusters 200",
 	.options = simulate_options,
 	.settings_size = sizeof(struct simulate_flags),
 	.defaults = &defaults,

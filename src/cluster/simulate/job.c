@@ -110,13 +110,18 @@ static void wake(struct run *r, uint32_t worker)
 
 static void compute(struct run *r, struct worker *w, const struct op *o)
 {
+	double host_share = r->host_share;
+
+	if (r->spec->fault == JOB_GPU && o->delays)
+		host_share /= 1 + r->spec->amount; /* it is the GPU that is slow */
+	w->posted_ns = w->host_ns;
 	if (!r->spec->async) {
 		w->host_ns += o->dur_ns;
 		w->gpu_ns = w->host_ns;
 		return;
 	}
 	w->gpu_ns = MAX(w->gpu_ns, w->host_ns) + o->dur_ns;
-	w->host_ns += (int64_t)((double)o->dur_ns * r->host_share);
+	w->host_ns += (int64_t)((double)o->dur_ns * host_share);
 }
 
 /* When the @count-th transfer of @id ends that begins at @at, @who being in it: some links are a bit slower than
@@ -170,9 +175,12 @@ static int receive(struct run *r, struct worker *w, const struct op *o)
 		.nranks = (int32_t)r->worker_count,
 		.peer = (int32_t)ch->from,
 		.op = NCCL_RECV};
+	int64_t enter, exposed;
+	int e;
 
 	if (ch->received == ch->sent)
 		return 1;
+	enter = job_has(r->spec, JOB_TRAIT_POSTED) && w->posted_ns ? w->posted_ns : w->host_ns;
 	c.seq = r->spec->seq_per_comm ? w->pair_seq++ : ch->received;
 	if (r->spec->sends_overlap && !r->spec->async) {
 		struct push_call *sent = &r->workers[ch->from].calls[ch->calls[ch->received]];
@@ -181,7 +189,40 @@ static int receive(struct run *r, struct worker *w, const struct op *o)
 		if (!r->spec->waits_unknown)
 			sent->wait_ns = (uint64_t)(sent->leave_ns - sent->enter_ns);
 	}
-	return finish_call(r, w, &c, w->host_ns, MAX(arrival(w), ch->ready_ns[ch->received++]));
+	exposed = w->host_ns;
+	e = finish_call(r, w, &c, enter, MAX(arrival(w), ch->ready_ns[ch->received++]));
+	if (e == 0 && enter < exposed && w->calls[w->count - 1].wait_ns != UINT64_MAX)
+		w->calls[w->count - 1].wait_ns =
+			(uint64_t)(w->calls[w->count - 1].leave_ns - exposed);
+	return e;
+}
+
+/* How much later than the first the @i-th worker sees the end of @m: most are near, few far behind. */
+static int64_t end_behind(const struct run *r, const struct comm *m, uint32_t i)
+{
+	uint64_t state = hash_number(m->id ^ m->seq) + i;
+	double u = job_draw(&state);
+
+	return r->spec->ends_ns ? (int64_t)(u * u * u * (double)r->spec->ends_ns) : 0;
+}
+
+/* All have come to what nobody records: hosts go on together. */
+static void end_hidden(struct run *r, struct comm *m)
+{
+	int64_t end = 0;
+
+	for (uint32_t i = 0; i < m->size; i++)
+		end = MAX(end, r->workers[m->workers[i]].host_ns);
+	for (uint32_t i = 0; i < m->size; i++) {
+		struct worker *w = &r->workers[m->workers[i]];
+
+		w->host_ns = end;
+		w->at++;
+		w->held = false;
+		wake(r, m->workers[i]);
+	}
+	m->seq++;
+	m->arrived = 0;
 }
 
 /* All have come: what each of them sees. */
@@ -212,10 +253,10 @@ static int end_collective(struct run *r, struct comm *m)
 					continue;
 				c.peer = (int32_t)(k / 2);
 				c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
-				e = finish_call(r, w, &c, enter, end);
+				e = finish_call(r, w, &c, enter, end + end_behind(r, m, i));
 			}
 		} else {
-			e = finish_call(r, w, &c, w->host_ns, end);
+			e = finish_call(r, w, &c, w->host_ns, end + end_behind(r, m, i));
 		}
 		if (e < 0)
 			return e;
@@ -239,6 +280,10 @@ static int collective(struct run *r, struct worker *w, const struct op *o)
 	w->held = true;
 	if (++m->arrived < m->size)
 		return 1;
+	if (o->op == HIDDEN_OP) {
+		end_hidden(r, m);
+		return 2;
+	}
 	return end_collective(r, m) < 0 ? -ENOMEM : 2;
 }
 
@@ -277,6 +322,7 @@ static int advance(struct run *r, struct worker *w)
 
 		if (w->at == w->op_count) {
 			w->at = w->op_count = 0;
+			w->posted_ns = 0;
 			if (r->spec->fault == JOB_HANG && w->step == r->spec->from_step &&
 				w->rank == r->spec->faulty[0]) {
 				w->ended = true;
@@ -362,7 +408,7 @@ static int emit_open(struct run *r, struct worker *w)
 
 	if (w->at >= w->op_count)
 		return 0;
-	if (o->what == OP_COLLECTIVE) {
+	if (o->what == OP_COLLECTIVE && o->op != HIDDEN_OP) {
 		const struct comm *m = &r->comms[o->comm];
 
 		while (m->workers[place] != w->rank)
@@ -413,8 +459,10 @@ static void run_done(struct run *r)
 
 int job_run(const struct job_spec *spec, struct job_trace *ret)
 {
-	_cleanup_(run_done) struct run r = {
-		.spec = spec, .state = spec->seed, .host_share = 0.3, .first_late_ns = INT64_MAX};
+	_cleanup_(run_done) struct run r = {.spec = spec,
+		.state = spec->seed,
+		.host_share = spec->host_share > 0 ? spec->host_share : 0.3,
+		.first_late_ns = INT64_MAX};
 	_cleanup_(job_trace_done) struct job_trace t = {0};
 	int e = job_layout(&r);
 

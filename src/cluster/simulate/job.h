@@ -10,15 +10,16 @@
 #include "base/macros.h"
 
 /* X(NAME, id) */
-#define JOB_FAULTS(X)                                                                              \
-	X(NONE, "none")                                                                            \
-	X(SLOW, "slow")     /* workers that compute slower by @amount */                           \
-	X(LATE, "late")     /* late by @late_ns in every @period-th step */                        \
-	X(DRIFT, "drift")   /* slower and slower, by @amount at the end */                         \
-	X(STAGE, "stage")   /* all workers of @stage slower by @amount */                          \
-	X(MOVING, "moving") /* the load moves: sequences of uneven length, @amount */              \
-	X(HANG, "hang")     /* never comes to the communications of step @from_step */             \
-	X(LINK, "link") /* messages between two stages take @link_ns longer; without stages a collective */
+#define JOB_FAULTS(X)                                                                                       \
+	X(NONE, "none")                                                                                     \
+	X(SLOW, "slow")     /* workers that compute slower by @amount */                                    \
+	X(LATE, "late")     /* late by @late_ns in every @period-th step */                                 \
+	X(DRIFT, "drift")   /* slower and slower, by @amount at the end */                                  \
+	X(STAGE, "stage")   /* all workers of @stage slower by @amount */                                   \
+	X(MOVING, "moving") /* the load moves: sequences of uneven length, @amount */                       \
+	X(HANG, "hang")     /* never comes to the communications of step @from_step */                      \
+	X(LINK, "link") /* messages between two stages take @link_ns longer; without stages a collective */ \
+	X(GPU, "gpu") /* a GPU slower by @amount behind a host that runs ahead; only of hard jobs */
 
 enum job_fault {
 #define X(NAME, ...) JOB_##NAME,
@@ -27,6 +28,25 @@ enum job_fault {
 };
 
 #define JOB_FAULTY_MAX 8
+
+/* What makes a job harder to judge than made-up ones usually are. X(NAME, id) */
+#define JOB_TRAITS(X)                                                                              \
+	X(AHEAD, "host ahead") /* also in pipelines: calls at once, one wait in a step */          \
+	X(POSTED, "Recvs under compute") /* posted before the work that they are not needed for */ \
+	X(BARRIER, "hidden barriers")    /* at the end of steps, and nobody records them */        \
+	X(ENDS, "ends over 2 ms apart")                                                            \
+	X(LONG, "steps over 5 s")                                                                  \
+	X(MET_LATE, "met late")   /* agents came while it ran, each at its own time */             \
+	X(NAMELESS, "nameless")   /* likewise, and without communicators */                        \
+	X(ONE_EACH, "one a node") /* workers */                                                    \
+	X(BESIDE, "shared nodes") /* with another job of the same ranks */
+
+enum job_trait {
+#define X(NAME, ...) JOB_TRAIT_##NAME,
+	JOB_TRAITS(X)
+#undef X
+		JOB_TRAIT_COUNT
+};
 
 struct job_spec {
 	uint64_t seed;
@@ -56,6 +76,14 @@ struct job_spec {
 	uint32_t period, from_step;
 	uint64_t link_ns;
 	bool link_back; /* from the later stage to the earlier one */
+	/* Of hard jobs; 0: none of it. */
+	uint32_t traits;   /* bits of enum job_trait */
+	uint32_t per_node; /* workers; 0: as usual */
+	double host_share; /* of a computation that the host needs to start it, if it runs ahead */
+	double tail;       /* share of the computations that take up to twice as long */
+	uint64_t ends_ns;  /* ends of a collective are up to so far apart */
+	uint64_t met_ns;   /* agents came this long after the job's beginning, and up to ... */
+	uint64_t met_for_ns; /* ... this much later, node by node */
 };
 
 struct job_trace {
@@ -80,4 +108,13 @@ void job_trace_done(struct job_trace *t);
 struct job_spec job_spec_random(uint64_t seed, enum job_fault fault);
 /* job_spec_stretch - the same, but that a step lasts @times as long, and what is late or slow likewise. */
 void job_spec_stretch(struct job_spec *s, uint32_t times);
+/* job_spec_harden - the same job as it is met in reality: traits drawn by its seed. */
+void job_spec_harden(struct job_spec *s);
+static inline bool job_has(const struct job_spec *s, enum job_trait t)
+{
+	return s->traits >> t & 1;
+}
+const char *job_trait_id(enum job_trait t);
+/* job_trace_meet - what agents that came late have seen of it: see MET_LATE and NAMELESS. */
+void job_trace_meet(struct job_trace *t, const struct job_spec *s, uint32_t per_node);
 const char *job_fault_id(enum job_fault f);

@@ -6,6 +6,8 @@
 
 enum op_what { OP_COMPUTE, OP_PAUSE, OP_SEND, OP_RECEIVE, OP_COLLECTIVE, OP_SYNC };
 
+#define HIDDEN_OP UINT16_MAX /* a collective that is not recorded */
+
 struct op {
 	enum op_what what;
 	bool delays; /* it takes longer than without the fault */
@@ -36,6 +38,7 @@ struct worker {
 	double factor;  /* its lasting speed */
 	uint64_t state; /* of its chance */
 	int64_t host_ns, gpu_ns;
+	int64_t posted_ns; /* before its last computation in this step: when the next Recv was posted; 0: none */
 	struct op *ops; /* of the step it is in */
 	size_t op_count, op_room, at;
 	uint32_t step;
@@ -61,8 +64,8 @@ struct run {
 	struct channel *channels; /* [worker * 2]: forward, [worker * 2 + 1]: backward */
 	uint32_t channel_count;
 	uint32_t slow_channel, slow_comm; /* LINK; UINT32_MAX: none */
-	uint32_t tensor_comm, data_comm, expert_comm, embedding_comm,
-		world_comm; /* the first of each */
+	uint32_t tensor_comm, data_comm, expert_comm, embedding_comm, world_comm,
+		barrier_comm; /* the first of each */
 };
 
 /* job_layout - workers and communicators. -ENOMEM, -EINVAL. */

@@ -58,6 +58,7 @@ static void fill_comms(struct run *r)
 		r->comms[r->expert_comm + data].workers[w->replica] = i;
 		r->comms[r->expert_comm + data].exchanges = true;
 		r->comms[r->world_comm].workers[i] = i;
+		r->comms[r->barrier_comm].workers[i] = i;
 		if (w->stage == 0)
 			r->comms[r->embedding_comm + w->replica * s->tensor + w->place].workers[0] =
 				i;
@@ -126,7 +127,7 @@ int job_layout(struct run *r)
 	r->workers = calloc(n, sizeof(*r->workers));
 	r->queue = calloc(n, sizeof(*r->queue));
 	r->channels = calloc(2 * n, sizeof(*r->channels));
-	r->comms = calloc(4 * n + 1, sizeof(*r->comms));
+	r->comms = calloc(4 * n + 2, sizeof(*r->comms));
 	if (!r->workers || !r->queue || !r->channels || !r->comms)
 		return -ENOMEM;
 	e = add_comms(r, 1, s->pipeline * s->data, s->tensor, &r->tensor_comm);
@@ -134,6 +135,7 @@ int job_layout(struct run *r)
 	e = e < 0 ? e : add_comms(r, 3, s->pipeline * s->tensor, s->data, &r->expert_comm);
 	e = e < 0 ? e : add_comms(r, 4, each, 2, &r->embedding_comm);
 	e = e < 0 ? e : add_comms(r, 5, 1, r->worker_count, &r->world_comm);
+	e = e < 0 ? e : add_comms(r, 6, 1, r->worker_count, &r->barrier_comm);
 	if (e < 0)
 		return e;
 	place_workers(r);
@@ -168,7 +170,7 @@ static double fault_factor(const struct job_spec *s, const struct worker *w, uin
 		return w->stage == (uint32_t)s->stage ? 1 + s->amount : 1;
 	if (!is_faulty(s, w->rank))
 		return 1;
-	if (s->fault == JOB_SLOW)
+	if (s->fault == JOB_SLOW || s->fault == JOB_GPU)
 		return 1 + s->amount;
 	return s->fault == JOB_DRIFT ? 1 + s->amount * (step - s->from_step) / s->steps : 1;
 }
@@ -198,6 +200,8 @@ static int add_pass(struct run *r, struct worker *w, uint32_t step, uint32_t bat
 	ns *= w->factor * fault_factor(s, w, step) * load_of(s, w, step, batch);
 	ns *= w->stage == 0 ? 1 + s->first_extra : 1;
 	ns *= w->stage + 1 == s->pipeline ? 1 + s->last_extra : 1;
+	if (s->tail > 0 && job_draw(&w->state) < s->tail)
+		ns *= 1 + job_draw(&w->state);
 	for (uint32_t i = 0; e == 0 && i < parts; i++) {
 		e = add_op(w, (struct op){.what = OP_COMPUTE,
 				      .delays = is_delayed,
@@ -319,5 +323,9 @@ int job_program(struct run *r, struct worker *w, uint32_t step)
 		e = add_evaluation(r, w);
 	if (e == 0 && s->async)
 		e = add_op(w, (struct op){.what = OP_SYNC});
+	if (e == 0 && job_has(s, JOB_TRAIT_BARRIER))
+		e = add_op(w,
+			(struct op){
+				.what = OP_COLLECTIVE, .comm = r->barrier_comm, .op = HIDDEN_OP});
 	return e < 0 ? e : add_op(w, (struct op){.what = OP_COMPUTE, .dur_ns = optimizer});
 }

@@ -81,6 +81,7 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 		return;
 	if (s->fault == JOB_MOVING || s->fault == JOB_LINK)
 		s->async = false;
+	s->async |= s->fault == JOB_GPU;
 	s->faulty[0] = pick(state, 0, workers - 1);
 	s->faulty_count = 1;
 	s->amount = between(state, 0.1, 1.0);
@@ -107,6 +108,10 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 	case JOB_MOVING: s->amount = between(state, 0.2, 0.35); break;
 	case JOB_LINK: draw_link(state, s); break;
 	case JOB_HANG: s->from_step = s->steps / 2; break;
+	case JOB_GPU:
+		s->amount = between(state, 0.2, 0.8);
+		s->from_step = job_draw(state) < 0.5 ? s->steps / 3 : 0;
+		break;
 	default: break;
 	}
 }

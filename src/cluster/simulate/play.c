@@ -11,8 +11,9 @@
 #define REPORT_NS (10 * NS_PER_S)
 
 struct play {
-	struct job_trace job;
+	struct job_trace job, beside;
 	struct push_call *calls;
+	size_t call_count;
 	struct simulation_rank *ranks;
 	struct push_report *reports;
 	struct simulation *agents;
@@ -24,32 +25,56 @@ struct play {
 	void *watch_arg;
 };
 
-/* The calls of all ranks in one array, with the play's beginning as their time's origin. */
+/* The calls of @t's worker @w, from *@from on, with the play's beginning as their time's origin. */
+static void deal_rank(struct play *p, const struct job_trace *t, size_t w, uint32_t node,
+	size_t *from, struct simulation_settings *a)
+{
+	struct simulation_rank *rank = &p->ranks[a->rank_count++];
+	struct push_call *first = p->calls + p->call_count;
+
+	*rank = (struct simulation_rank){.node = node, .calls = first};
+	for (; *from < t->call_count && t->calls[*from].worker == w; ++*from) {
+		struct push_call *c = &p->calls[p->call_count++];
+
+		*c = t->calls[*from].c;
+		c->enter_ns += a->start_ns;
+		if (c->leave_ns)
+			c->leave_ns += a->start_ns;
+		p->end_ns = MAX(p->end_ns, c->enter_ns);
+		p->end_ns = MAX(p->end_ns, c->leave_ns);
+		rank->count++;
+	}
+}
+
+static size_t nodes_needed(const struct play *p, uint32_t per_node)
+{
+	size_t ranks = MAX(p->job.worker_count, p->beside.worker_count);
+
+	return (ranks + per_node - 1) / per_node;
+}
+
+/* The calls of all ranks in one array, node by node. */
 static int deal_calls(struct play *p, struct simulation_settings *a)
 {
-	size_t at = 0;
+	size_t ranks = p->job.worker_count + p->beside.worker_count;
+	size_t nodes = nodes_needed(p, a->gpus_per_node);
+	size_t from[2] = {0};
 
-	p->calls = calloc(MAX(p->job.call_count, (size_t)1), sizeof(*p->calls));
-	p->ranks = calloc(MAX(p->job.worker_count, (size_t)1), sizeof(*p->ranks));
+	p->calls = calloc(p->job.call_count + p->beside.call_count + 1, sizeof(*p->calls));
+	p->ranks = calloc(ranks + 1, sizeof(*p->ranks));
 	if (!p->calls || !p->ranks)
 		return -ENOMEM;
-	for (size_t w = 0; w < p->job.worker_count; w++) {
-		p->ranks[w].node = (uint32_t)(w / a->gpus_per_node);
-		p->ranks[w].calls = p->calls + at;
-		for (; at < p->job.call_count && p->job.calls[at].worker == w; at++) {
-			struct push_call *c = &p->calls[at];
+	for (uint32_t node = 0; node < nodes; node++) {
+		const struct job_trace *both[] = {&p->job, &p->beside};
 
-			*c = p->job.calls[at].c;
-			c->enter_ns += a->start_ns;
-			if (c->leave_ns)
-				c->leave_ns += a->start_ns;
-			p->end_ns = MAX(p->end_ns, c->enter_ns);
-			p->end_ns = MAX(p->end_ns, c->leave_ns);
-			p->ranks[w].count++;
-		}
+		for (size_t j = 0; j < ARRAY_SIZE(both); j++)
+			for (size_t w = (size_t)node * a->gpus_per_node;
+				w <
+				MIN((node + (size_t)1) * a->gpus_per_node, both[j]->worker_count);
+				w++)
+				deal_rank(p, both[j], w, node, &from[j], a);
 	}
 	a->ranks = p->ranks;
-	a->rank_count = p->job.worker_count;
 	return 0;
 }
 
@@ -96,12 +121,17 @@ int play_new(const struct play_settings *s, struct play **ret)
 	p->start_ns = p->now_ns = a.start_ns;
 	if (s->job.steps)
 		r = job_run(&s->job, &p->job);
-	if (r == 0)
-		r = deal_calls(p, &a);
+	if (r == 0 && s->beside.steps)
+		r = job_run(&s->beside, &p->beside);
+	if (r < 0)
+		return r;
+	job_trace_meet(&p->job, &s->job, a.gpus_per_node);
+	a.rank_count = 0;
+	r = deal_calls(p, &a);
 	if (r < 0)
 		return r;
 	if (!a.nodes)
-		a.nodes = (uint32_t)((p->job.worker_count + a.gpus_per_node - 1) / a.gpus_per_node);
+		a.nodes = (uint32_t)nodes_needed(p, a.gpus_per_node);
 	if (!a.end_ns)
 		a.end_ns = p->end_ns + (int64_t)NS_PER_S;
 	p->end_ns = MAX(p->end_ns, a.end_ns);
@@ -117,6 +147,7 @@ int play_new(const struct play_settings *s, struct play **ret)
 void play_free(struct play *p)
 {
 	job_trace_done(&p->job);
+	job_trace_done(&p->beside);
 	if (p->agents)
 		simulation_free(p->agents);
 	free(p->calls);

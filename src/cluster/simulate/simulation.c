@@ -221,6 +221,8 @@ static int send_health(struct simulation *s, uint32_t node, int64_t at_ns)
 {
 	const struct simulation_fault *slow = fault_at(s, SIMULATION_SLOW, node, at_ns);
 	const struct simulation_fault *lie = fault_at(s, SIMULATION_LYING, node, at_ns);
+	const struct simulation_fault *clock = fault_at(s, SIMULATION_GPU_CLOCK, node, at_ns);
+	const struct simulation_fault *more = fault_at(s, SIMULATION_LAUNCHES, node, at_ns);
 	struct agent *a = &s->agents[node];
 	double speed = slow ? slow->value : 1, noise = 0.01 * (draw_unit(s) - 0.5);
 	struct push_health *h = calloc(1, sizeof(*h));
@@ -242,7 +244,11 @@ static int send_health(struct simulation *s, uint32_t node, int64_t at_ns)
 	snprintf(h->workload, sizeof(h->workload), "training");
 	for (int i = 0; i < PUSH_SIGNAL_COUNT; i++)
 		h->signals[i] = -1;
-	h->signals[PUSH_SIGNAL_LAUNCH_RATE] = 8000 * speed * (1 + 2 * noise);
+	h->signals[PUSH_SIGNAL_LAUNCH_RATE] =
+		8000 * speed * (1 + 2 * noise) * (more ? more->value : 1);
+	if (s->s.sm_clock_hz > 0)
+		h->signals[PUSH_SIGNAL_SM_CLOCK] =
+			s->s.sm_clock_hz * (1 + 0.2 * noise) * (clock ? clock->value : 1);
 	h->signals[PUSH_SIGNAL_OWN_TIME] = 0.2 / speed * (1 + 2 * noise);
 	a->pushes++;
 	return post(s, node, SIMULATION_HEALTH, h, sizeof(*h), at_ns);

@@ -19,6 +19,8 @@ enum simulation_fault_kind {   /* what goes wrong with a node, its agent or its 
 	SIMULATION_CLOCK_STEP, /* from from_ns on its clock is @value seconds ahead */
 	SIMULATION_LYING,      /* the score is @value whatever is the case; NaN is a lie, too */
 	SIMULATION_PARTITION,  /* what it sends arrives after to_ns */
+	SIMULATION_GPU_CLOCK,  /* the clock of its GPUs is @value of what it should be */
+	SIMULATION_LAUNCHES,   /* it launches @value times as many kernels */
 };
 
 struct simulation_fault {
@@ -43,6 +45,7 @@ struct simulation_settings {
 	uint64_t push_ns;  /* of health; 0: none is sent */
 	uint64_t batch_ns; /* of calls; 0: a second */
 	uint64_t latency_ns;
+	double sm_clock_hz;                    /* of healthy GPUs; 0: not told */
 	double score;                          /* of a healthy node; 0: 0.94 */
 	const struct simulation_fault *faults; /* the caller's */
 	size_t fault_count;

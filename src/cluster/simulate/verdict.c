@@ -11,8 +11,11 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
-#define CLOCKS_MAX 64
-#define GPUS       8                /* of a node */
+#define FAULTS_MAX 65 /* clocks of nodes, and a GPU */
+#define GPUS       8  /* of a node */
+#define HEALTH_NS  (10 * NS_PER_S)
+#define SM_CLOCK   1.98e9
+#define BESIDE_PID 500000
 #define SHIFT_NS   (300 * NS_PER_S) /* a job of a healthy cluster, before the next begins */
 #define START      ((int64_t)1700000000 * (int64_t)NS_PER_S)
 
@@ -27,13 +30,14 @@ static bool is_faulty(const struct job_spec *j, int32_t rank)
 /* Of a node that is told of as a whole all ranks must be faulty. */
 static bool names_faulty(const struct job_spec *j, const struct fleet_episode *e)
 {
-	uint32_t all = j->data * j->tensor * j->pipeline, node = 0;
+	uint32_t all = j->data * j->tensor * j->pipeline, each = j->per_node ? j->per_node : GPUS,
+		 node = 0;
 
 	if (!e->ranks)
 		return is_faulty(j, e->rank);
 	if (sscanf(e->node, "node-%u", &node) != 1)
 		return false;
-	for (uint32_t i = node * GPUS; i < MIN(all, (node + 1) * GPUS); i++)
+	for (uint32_t i = node * each; i < MIN(all, (node + 1) * each); i++)
 		if (!is_faulty(j, (int32_t)i))
 			return false;
 	return true;
@@ -53,6 +57,8 @@ static bool fits(const struct job_trace *t, const struct job_spec *j, const stru
 {
 	uint32_t each = j->data * j->tensor;
 
+	if (e->pid >= BESIDE_PID)
+		return false;
 	switch (j->fault) {
 	case JOB_NONE: return false;
 	case JOB_SLOW:
@@ -64,6 +70,9 @@ static bool fits(const struct job_trace *t, const struct job_spec *j, const stru
 	case JOB_MOVING: return e->problem == FLEET_UNEVEN;
 	case JOB_HANG: return e->problem == FLEET_HANG && is_faulty(j, e->rank);
 	case JOB_LINK: return is_link(t, j, e);
+	case JOB_GPU:
+		return (e->problem == FLEET_STRAGGLER || e->problem == FLEET_NODE) &&
+		       names_faulty(j, e);
 	}
 	return false;
 }
@@ -110,21 +119,35 @@ static void judge_shown(const struct job_trace *t, const struct job_spec *j, con
 }
 
 /* The ranks of a node have one clock: what the job would do to each is done to its node. */
-static void set_clocks(struct play_settings *s, struct simulation_fault clocks[CLOCKS_MAX])
+static void set_clocks(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
 {
 	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
 	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
 
-	for (uint32_t i = 0; error > 0 && i < CLOCKS_MAX && i * s->agents.gpus_per_node < ranks;
+	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
 		i++) {
 		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
 
-		clocks[i] = (struct simulation_fault){
+		faults[i] = (struct simulation_fault){
 			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
 		s->agents.fault_count = i + 1;
 	}
-	s->agents.faults = clocks;
+	s->agents.faults = faults;
 	s->job.clock_error_ns = 0;
+}
+
+/* A GPU is late because its clock is low, or because it has more to do: its node tells either. */
+static void set_gpu(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
+{
+	const struct job_spec *j = &s->job;
+	bool is_clock = hash_number(j->seed) & 1;
+
+	if (j->fault == JOB_GPU)
+		faults[s->agents.fault_count++] = (struct simulation_fault){
+			is_clock ? SIMULATION_GPU_CLOCK : SIMULATION_LAUNCHES,
+			j->faulty[0] / s->agents.gpus_per_node,
+			s->agents.start_ns + (int64_t)(j->from_step * j->step_ns), INT64_MAX,
+			is_clock ? 1 / (1 + j->amount) : 1 + j->amount / 5};
 }
 
 static void say_truth(const struct job_spec *j, char *ret, size_t size)
@@ -148,7 +171,8 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 	}
 }
 
-static struct play_settings settings_of(uint64_t seed, enum job_fault fault, int64_t start_ns)
+static struct play_settings settings_of(
+	uint64_t seed, enum job_fault fault, int64_t start_ns, const struct verdict_how *how)
 {
 	struct play_settings s = {.job = job_spec_random(seed, fault),
 		.agents = {.seed = seed,
@@ -158,7 +182,36 @@ static struct play_settings settings_of(uint64_t seed, enum job_fault fault, int
 			.latency_ns = 2000000}};
 
 	s.job.seq_per_comm = false; /* agents count the calls to each peer: push.h */
+	s.job.from_step = MAX(s.job.from_step, MIN(how->begin, s.job.steps / 2));
+	if (how->is_hard) {
+		job_spec_harden(&s.job);
+		s.agents.push_ns = HEALTH_NS;
+		s.agents.sm_clock_hz = SM_CLOCK;
+		if (s.job.per_node)
+			s.agents.gpus_per_node = s.job.per_node;
+	}
+	if (job_has(&s.job, JOB_TRAIT_BESIDE)) {
+		s.beside = job_spec_random(seed ^ 0xbe51de, JOB_NONE);
+		s.beside.seq_per_comm = false;
+		s.beside.first_pid = BESIDE_PID;
+		if (job_has(&s.job, JOB_TRAIT_LONG))
+			job_spec_stretch(&s.beside, (uint32_t)(s.job.step_ns / s.beside.step_ns));
+		s.beside.steps = (uint32_t)(s.job.steps * s.job.step_ns / s.beside.step_ns) + 1;
+	}
+	job_spec_stretch(&s.job, how->stretch);
 	return s;
+}
+
+static void say_shape(const struct job_spec *j, char *ret, size_t size)
+{
+	size_t at = (size_t)snprintf(ret, size, "data %u, tensor %u, pipeline %u%s%s", j->data,
+		j->tensor, j->pipeline, j->experts ? ", experts" : "",
+		j->async ? ", host ahead" : "");
+
+	for (int t = JOB_TRAIT_AHEAD + 1; t < JOB_TRAIT_COUNT && at < size; t++)
+		if (job_has(j, (enum job_trait)t))
+			at += (size_t)snprintf(
+				ret + at, size - at, ", %s", job_trait_id((enum job_trait)t));
 }
 
 static int core_new(uint64_t seed, struct fleet **ret)
@@ -175,10 +228,11 @@ static int core_new(uint64_t seed, struct fleet **ret)
 static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v, int64_t *ret_end)
 {
 	_cleanup_(play_freep) struct play *p = NULL;
-	struct simulation_fault clocks[CLOCKS_MAX];
+	struct simulation_fault faults[FAULTS_MAX];
 	int r;
 
-	set_clocks(s, clocks);
+	set_clocks(s, faults);
+	set_gpu(s, faults);
 	r = play_new(s, &p);
 	if (r < 0)
 		return r;
@@ -196,20 +250,17 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 }
 
 int verdict_of_random(
-	uint64_t seed, enum job_fault fault, uint32_t begin, uint32_t stretch, struct verdict *ret)
+	uint64_t seed, enum job_fault fault, const struct verdict_how *how, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
-	struct play_settings s = settings_of(seed, fault, START);
+	struct play_settings s = settings_of(seed, fault, START, how);
 	int64_t end_ns;
 	int r;
 
-	s.job.from_step = MAX(s.job.from_step, MIN(begin, s.job.steps / 2));
-	job_spec_stretch(&s.job, stretch);
-	*ret = (struct verdict){.fault = s.job.fault, .named_ns = -1, .shown_ns = -1};
+	*ret = (struct verdict){
+		.fault = s.job.fault, .traits = s.job.traits, .named_ns = -1, .shown_ns = -1};
 	say_truth(&s.job, ret->truth, sizeof(ret->truth));
-	snprintf(ret->shape, sizeof(ret->shape), "data %u, tensor %u, pipeline %u%s%s", s.job.data,
-		s.job.tensor, s.job.pipeline, s.job.experts ? ", experts" : "",
-		s.job.async ? ", host ahead" : "");
+	say_shape(&s.job, ret->shape, sizeof(ret->shape));
 	if (s.job.fault == JOB_HANG)
 		s.agents.end_ns =
 			START + (int64_t)(3 * s.job.steps * s.job.step_ns) + 10 * (int64_t)NS_PER_S;
@@ -223,7 +274,8 @@ int verdict_of_random(
 	return r;
 }
 
-int verdict_of_healthy(uint64_t seed, uint64_t span_ns, uint32_t stretch, struct verdict *ret)
+int verdict_of_healthy(
+	uint64_t seed, uint64_t span_ns, const struct verdict_how *how, struct verdict *ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = NULL;
 	int64_t at_ns = START;
@@ -232,18 +284,15 @@ int verdict_of_healthy(uint64_t seed, uint64_t span_ns, uint32_t stretch, struct
 	*ret = (struct verdict){.fault = JOB_NONE, .named_ns = -1, .shown_ns = -1};
 	snprintf(ret->truth, sizeof(ret->truth), "nothing");
 	for (uint64_t i = 0; r == 0 && at_ns - START < (int64_t)span_ns; i++) {
-		struct play_settings s = settings_of(hash_number(seed) + i, JOB_NONE, at_ns);
+		struct play_settings s = settings_of(hash_number(seed) + i, JOB_NONE, at_ns, how);
 		uint32_t alarms = ret->false_alarms;
 
-		s.job.first_pid = (uint32_t)(1000 * (i + 1));
-		job_spec_stretch(&s.job, stretch);
-		s.job.steps = (uint32_t)(MIN(SHIFT_NS * stretch, span_ns) / s.job.step_ns) + 1;
+		s.job.first_pid = (uint32_t)(1000 * (i % 400 + 1));
+		s.beside.first_pid = BESIDE_PID + s.job.first_pid;
+		s.job.steps = (uint32_t)(MIN(SHIFT_NS * how->stretch, span_ns) / s.job.step_ns) + 1;
 		r = play_all(&s, f, ret, &at_ns);
 		if (ret->false_alarms > alarms)
-			snprintf(ret->shape, sizeof(ret->shape),
-				"data %u, tensor %u, pipeline %u%s%s", s.job.data, s.job.tensor,
-				s.job.pipeline, s.job.experts ? ", experts" : "",
-				s.job.async ? ", host ahead" : "");
+			say_shape(&s.job, ret->shape, sizeof(ret->shape));
 	}
 	ret->right = !ret->false_alarms;
 	return r;
