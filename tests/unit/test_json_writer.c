@@ -9,6 +9,7 @@
 #include <math.h>
 #include <string.h>
 
+#include "json/builder.h"
 #include "json/writer.h"
 
 static void writes_all_kinds(void **state)
@@ -173,6 +174,54 @@ static void output_errors_stick(void **state)
 	fclose(full);
 }
 
+static void write_document(struct json_writer *w)
+{
+	json_begin_object(w);
+	json_string_member(w, "text", "a\"\xff\n");
+	json_string_member(w, "none", NULL);
+	json_int_member(w, "int", INT64_MIN);
+	json_uint_member(w, "large", UINT64_MAX);
+	json_double_member(w, "real", 0.1);
+	json_double_member(w, "no_number", NAN);
+	json_thousandths_member(w, "thousandths", -1500);
+	json_bool_member(w, "yes", true);
+	json_begin_array_member(w, "list");
+	json_put_int(w, 1);
+	json_begin_object(w);
+	json_begin_array_member(w, "empty");
+	json_end_array(w);
+	json_end_object(w);
+	json_put_string(w, "last");
+	json_end_array(w);
+	json_end_object(w);
+}
+
+/* What a tree holds is what the text says. */
+static void a_tree_is_the_same(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct json_builder t = {0};
+	struct json_writer text = json_writer_to_buf(&b), tree = json_writer_to_tree(&t);
+	json_t *read;
+
+	write_document(&text);
+	write_document(&tree);
+	assert_int_equal(json_finish(&text), 0);
+	assert_int_equal(json_finish(&tree), 0);
+	read = json_loadb(buf_str(&b), b.len, 0, NULL);
+	assert_non_null(read);
+	assert_true(json_equal(read, t.root));
+	assert_int_equal(json_object_size(t.root), 9);
+	json_decref(read);
+	json_builder_done(&t);
+	/* control: order counts as ever */
+	tree = json_writer_to_tree(&t);
+	json_begin_object(&tree);
+	json_put_int(&tree, 1);
+	assert_int_equal(json_finish(&tree), -EINVAL);
+	json_builder_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -184,6 +233,7 @@ int main(void)
 		cmocka_unit_test(wrong_order_sticks),
 		cmocka_unit_test(depth_has_a_ceiling),
 		cmocka_unit_test(output_errors_stick),
+		cmocka_unit_test(a_tree_is_the_same),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

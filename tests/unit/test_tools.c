@@ -362,6 +362,17 @@ static void test_late_rank(void **state)
 	assert_string_equal(word(at(o, "verdicts", 0), "verdict"), "ranks");
 	assert_true(number(at(at(o, "verdicts", 0), "suspects", 0), "rank") == 13);
 	assert_non_null(strstr(w->text, "rank 13 on node-03"));
+	assert_non_null(strstr(w->text, "31 ranks wait"));
+	assert_int_equal(count(o, "incidents"), 0);
+	json_decref(o);
+
+	/* what the service itself has told is said in its words, once */
+	put_incident(w, "node-03", "i9", "straggler", SECOND, 1.5, false);
+	commit(w);
+	o = ask(w, "fleet_cluster_blame", "{}");
+	assert_int_equal(count(o, "incidents"), 1);
+	assert_non_null(strstr(w->text, ": it is late."));
+	assert_null(strstr(w->text, "rank 13"));
 	json_decref(o);
 }
 
