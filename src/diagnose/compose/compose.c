@@ -15,7 +15,7 @@
 #include "base/macros.h"
 
 #define STORIES_MAX 64
-#define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
+#define BIT(NAME)   (UINT32_C(1) << DELAY_BY_##NAME)
 
 STATIC_ASSERT((int)DELAY_KINDS < 32);
 
