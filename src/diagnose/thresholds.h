@@ -14,6 +14,13 @@
 		"so many do the same work: others are of another phase, compared with nothing")    \
 	X(WARMUP_STEPS, 20, "units", "at most so many, and a fifth of all, are the start")         \
 	X(WARMUP_RATIO, 1.5, "times the median", "first units that long are still starting")       \
+	X(COMPILE_UNIT, 0.2, "share of a unit",                                                    \
+		"in which code was made: with more it says nothing about units without")           \
+	X(COMPILE_UNITS, 4, "units",                                                               \
+		"with so much of it, half as many at the end: fewer are set-up")                   \
+	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")     \
+	X(COMPILE_ON, 0.5, "times the share of all",                                               \
+		"of the end goes into it: code is made again and again")                           \
 	X(WAIT_SHARE, 0.125, "share of the mean unit",                                             \
 		"a wait for the GPU as long is one for several units")                             \
 	X(WAIT_RATIO, 4, "times the median wait", "likewise")                                      \

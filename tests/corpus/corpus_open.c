@@ -180,6 +180,8 @@ static int open_accounts(struct corpus *c)
 int corpus_contrast(struct corpus *c)
 {
 	step_report_done(&c->accounts.report);
+	for (size_t i = 0; i < c->accounts.accounts.count; i++)
+		account_find_compiling(&c->accounts.accounts.items[i], c->rec.stacks);
 	return contrast_all(&c->accounts.accounts, &c->accounts.report);
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_chain_compile.c - compilers are known by files, functions, libraries and processes, and what compiled code runs through is none. */
 #include "chain_fixture.h"
+#include "diagnose/accounts/compiler.h"
 
 #define PY(file, func)                                                                             \
 	{                                                                                          \
@@ -57,29 +58,24 @@ static void test_stacks(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		struct stack s = {.hash = 1, .frames = rows[i].frames, .stop = ""};
-		const char *name = "untouched";
+		const char *name;
 
 		while (s.count < 3 &&
 			(rows[i].frames[s.count].symbol || rows[i].frames[s.count].ip ||
 				rows[i].frames[s.count].py_func))
 			s.count++;
-		assert_int_equal(chain_is_compile(&s, &name), rows[i].compiler != NULL);
-		assert_string_equal(name, rows[i].compiler ? rows[i].compiler : "untouched");
-		assert_int_equal(chain_is_compile(&s, NULL), rows[i].compiler != NULL);
+		name = compiler_of_stack(&s);
+		assert_string_equal(name ? name : "", rows[i].compiler ? rows[i].compiler : "");
 	}
 }
 
 static void test_processes(void **state)
 {
-	const char *name = NULL;
-
-	assert_true(chain_is_compiler("ptxas", &name));
-	assert_string_equal(name, "ptxas");
-	assert_true(chain_is_compiler("cc1plus", &name));
-	assert_string_equal(name, "gcc");
-	assert_false(chain_is_compiler("python3", NULL));
-	assert_false(chain_is_compiler("ccache-sim", NULL));
-	assert_false(chain_is_compiler("", NULL));
+	assert_string_equal(compiler_of_process("ptxas"), "ptxas");
+	assert_string_equal(compiler_of_process("cc1plus"), "gcc");
+	assert_null(compiler_of_process("python3"));
+	assert_null(compiler_of_process("ccache-sim"));
+	assert_null(compiler_of_process(""));
 }
 
 /* Compiling is spread over the job's own thread, another of its threads and a process that it waits for. */

@@ -5,10 +5,12 @@
 #include <string.h>
 
 #include "diagnose/accounts/account.h"
+#include "diagnose/accounts/compiler.h"
 #include "base/array.h"
 #include "base/macros.h"
 
-#define FIRST_SLOTS 64
+#define FIRST_SLOTS     64
+#define COMPILING_PLACE (UINT64_C(1) << 63)
 
 static struct tally_part key_of(const struct tally_part *p)
 {
@@ -121,6 +123,40 @@ void account_keys_settle(struct process_account *a)
 static struct account_part *first_of(const struct process_account *a, size_t unit)
 {
 	return a->parts + (unit ? a->part_end[unit - 1] : 0);
+}
+
+static bool is_compiling(const struct tally_part *key, const struct stack_list *stacks)
+{
+	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
+
+	for (size_t i = 0; stacks && i < ARRAY_SIZE(hashes); i++) {
+		const struct stack *s = hashes[i] ? stack_find(stacks, hashes[i]) : NULL;
+
+		if (s && compiler_of_stack(s))
+			return true;
+	}
+	return key->owner > OWNER_THREAD && compiler_of_process(key->comm);
+}
+
+void account_find_compiling(struct process_account *a, const struct stack_list *stacks)
+{
+	for (size_t i = 0; i < a->key_count; i++) {
+		struct tally_part *key = &a->keys[i];
+
+		key->is_compiling = is_compiling(key, stacks);
+		if (key->is_compiling)
+			key->place |= COMPILING_PLACE;
+	}
+}
+
+uint64_t account_compiling_ns(const struct process_account *a, size_t unit)
+{
+	uint64_t ns = 0;
+
+	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
+		p++)
+		ns += a->keys[p->key].is_compiling ? p->ns : 0;
+	return ns;
 }
 
 int account_add(const struct process_account *a, size_t unit, struct tally *out)

@@ -10,18 +10,9 @@
 /* chain_follow - fills d->end; the rest of @d, which is one of the delays of @a, is only read. */
 void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d);
 
-/* chain_is_compile - whether code is being made there: by a compiler for kernels or for the host, or by a
- * library that chooses among its kernels by trying them. *ret_compiler is its name for people ("Triton", "ptxas");
- * ret_compiler may be NULL. */
-bool chain_is_compile(const struct stack *s, const char **ret_compiler);
-
-/* chain_is_compiler - likewise of a process, by its name. */
-bool chain_is_compiler(const char *comm, const char **ret_compiler);
-
-/* chain_entry_is_compile - likewise of a part of an account: by its stack, by where it was waited for, by the
- * name of the process that it is of. */
-bool chain_entry_is_compile(
-	const struct recording *rec, const struct account_entry *e, const char **ret_compiler);
+/* chain_compiler_of - the compiler that was at work in a part of an account: by its stack, by where it was waited for, by
+ * the name of the process that it is of. NULL: none. */
+const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e);
 
 /* process_words - what to call process @pid: the script that it runs, else its name, else @comm. Cut to
  * @buf, which is returned. */

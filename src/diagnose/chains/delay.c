@@ -82,7 +82,7 @@ static enum delay_kind purpose_of(const struct recording *rec, const struct acco
 	const struct stack *s =
 		rec->stacks && e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
 
-	if (chain_entry_is_compile(rec, e, NULL))
+	if (chain_compiler_of(rec, e))
 		return DELAY_BY_COMPILE;
 	for (size_t i = 0; s && i < s->count; i++) {
 		const struct stack_frame *f = &s->frames[i];

@@ -1,18 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/compose/delay_weight.h"
 
+#include "diagnose/accounts/compiler.h"
 #include "diagnose/accounts/place.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/compose/clocked.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
 #define WASTE_SHARE   0.15
 #define HOST_SHARE    0.40 /* every program has some of its own */
-#define PACED_SHARE   0.7  /* of the units take about as long as the others */
+#define HOST_SERVER   0.80
+#define GIL_SERVER    0.50
+#define PACED_SHARE   0.7 /* of the units take about as long as the others */
 #define PACED_RATIO   1.6
 #define OTHER_WORK    1.25
 #define READINGS_MIN  3
-#define BUSY_PERCENT  70
 #define REGULAR_LEAST 0.5
 #define REGULAR_MOST  1.3
 #define EVEN_SHARE    0.3
@@ -162,22 +165,39 @@ static bool knows_work(const struct step_account *a)
 	return a->ordinary_launches > 0 || a->ordinary_bytes > 0 || a->ordinary_waits > 0;
 }
 
-/* Most steps are the slow ones, and the others do more: two kinds of steps that take turns. */
+/* Most steps are the slow ones, and the others do more of something: steps of another kind, as before the real work
+ * begins. */
 static bool does_other_work(const struct step_account *a)
 {
 	return a->slow_steps > 2 * a->ordinary_steps &&
-	       a->ordinary_launches > OTHER_WORK * a->slow_launches && a->slow_launches > 0;
+	       ((a->ordinary_launches > OTHER_WORK * a->slow_launches && a->slow_launches > 0) ||
+		       a->ordinary_bytes > OTHER_WORK * a->slow_bytes + THRESHOLD(WORK_BYTES));
+}
+
+static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
+{
+	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+}
+
+/* Whether it is the time in which a framework hands its work to the GPU. */
+static bool is_driving(const struct recording *rec, const struct delay *l)
+{
+	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
+
+	return s && host_code_drives_gpu(s);
 }
 
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
-static bool is_own_work(
-	const struct step_account *a, const struct gpu_change *gpu, const struct delay *l)
+static bool is_own_work(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *l)
 {
 	if (a->is_proportional && grows_with_work(gpu, l->kind))
 		return true;
 	if (l->kind == DELAY_BY_GPU)
-		return gpu->reason == GPU_BY_WORK || gpu->reason == GPU_BY_VARIETY ||
+		return gpu->reason == GPU_BY_WORK ||
+		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
+		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
 			       (!delay_is_lasting(a) || !knows_work(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
@@ -188,13 +208,8 @@ static bool is_own_work(
 			return true;
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
-		       !a->period_steps;
+		       (!a->period_steps || (gpu->reason == GPU_BY_WORK && is_driving(rec, l)));
 	return false;
-}
-
-static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
-{
-	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
 }
 
 bool delay_is_pause(
@@ -240,7 +255,7 @@ bool delay_may_be_idle(
 bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l)
 {
-	return is_own_work(a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
+	return is_own_work(rec, a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
 	       delay_is_idle(a, l) || delay_is_of_tracer(l);
 }
 
@@ -261,25 +276,48 @@ bool delay_stands_alone(enum delay_kind kind)
 	}
 }
 
-/* Host code of the thread that feeds the GPU, which does something else: its share of a unit. */
-static double host_share(const struct recording *rec, const struct step_account *a)
+/* Host code of the thread that feeds the GPU, which does something else: its share of a unit, and that of the function
+ * with most of it. */
+static double host_share(
+	const struct recording *rec, const struct step_account *a, double *ret_one_place)
 {
-	uint64_t ns = 0;
+	struct place_weight weights[ACCOUNT_ENTRIES];
+	struct code_place most = {0};
+	uint64_t ns = 0, unit = MAX(a->ordinary_step_ns, UINT64_C(1));
+	size_t n = 0;
 
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
 		const struct stack *s = stack_of(rec, e->stack_hash);
 
-		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && s &&
-			!host_code_drives_gpu(s))
-			ns += e->slow_ns;
+		if (e->line != ACCOUNT_HOST || e->owner > OWNER_THREAD || !s ||
+			host_code_drives_gpu(s) || compiler_of_stack(s))
+			continue;
+		ns += e->slow_ns;
+		weights[n++] = (struct place_weight){e->stack_hash, e->slow_ns};
 	}
-	return (double)ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
+	if (n)
+		place_cover(rec->stacks, weights, n, &most);
+	*ret_one_place = most.share * (double)ns / (double)unit;
+	return (double)ns / (double)unit;
 }
 
-/* Whether the GPU is idle for a good part of the time, by the driver's readings. A call that frees memory waits for
- * the work before it: while the GPU is busy nothing is lost in it. */
-static bool gpu_idles(const struct recording *rec, const struct step_account *a)
+static bool is_server(const struct step_account *a)
+{
+	return !is_training(a) && a->ordinary_ns[ACCOUNT_NETWORK] > 0;
+}
+
+/* A server unpacks what it is asked and packs what it answers: that is its work, unless hardly anything else is done and
+ * one function does it. */
+static bool is_host_waste(const struct recording *rec, const struct step_account *a)
+{
+	double one_place, share = host_share(rec, a, &one_place);
+
+	return is_server(a) ? one_place >= HOST_SERVER : share >= HOST_SHARE;
+}
+
+/* The share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
+static double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 {
 	double sum = 0;
 	size_t n = 0;
@@ -290,29 +328,36 @@ static bool gpu_idles(const struct recording *rec, const struct step_account *a)
 			sum += (double)rec->gpus[i].util_gpu_pct;
 			n++;
 		}
-	return n >= READINGS_MIN && sum < BUSY_PERCENT * (double)n;
+	return n >= READINGS_MIN ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
 }
 
 /* Threads of a runtime that wait for each other somewhere inside: how it works, unless a line of the program's own is
- * why. */
+ * why. So it is where a framework waits for its own threads: backward() for autograd's, an array for XLA's. */
 static bool is_internal(const struct recording *rec, const struct delay *l)
 {
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
 	const struct stack *wait = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
 
-	return l->kind == DELAY_BY_LOCK && l->lead && !(s && stack_user_frame(s)) &&
+	if (l->kind != DELAY_BY_LOCK || !l->lead)
+		return false;
+	if ((s && host_code_drives_gpu(s)) || (wait && host_code_drives_gpu(wait)))
+		return true;
+	return !(s && stack_user_frame(s)) &&
 	       (l->lead->owner == OWNER_THREAD || !(wait && stack_user_frame(wait)));
 }
 
 static bool is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
+	/* A call that frees memory waits for the work before it: while the GPU is busy nothing is lost in it. */
 	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idles(rec, a);
+		return gpu_idle_share(rec, a) >= WASTE_SHARE;
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
 		return is_training(a) || is_paced(a);
+	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
+		return l->share >= GIL_SERVER;
 	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
 }
 
@@ -333,7 +378,7 @@ bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	if (l->kind == DELAY_BY_HOST)
-		return host_share(rec, a) >= HOST_SHARE;
+		return is_host_waste(rec, a);
 	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
 	       is_waste(rec, a, l);
 }

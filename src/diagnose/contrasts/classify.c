@@ -2,7 +2,8 @@
 /* classify.c - see classify.h.
  *
  * Other: steps with another number of backward passes or batches than most (an evaluation between two
- * steps), and slow ones before the first ordinary one (warm-up). One more batch that was asked for is the end
+ * steps), slow ones before the first ordinary one (warm-up), and those that were mostly spent with making code, unless
+ * that goes on. One more batch that was asked for is the end
  * of an epoch, after which the next one begins: still the same work.
  *
  * Where the GPU is waited for once in k steps, the host runs ahead in between: k steps are one unit,
@@ -86,6 +87,44 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 			break;
 	for (size_t i = 0; i < last; i++)
 		steps[i].class = STEP_OTHER;
+}
+
+static bool has_compiling(const struct step_facts *s)
+{
+	return (double)s->compiling_ns > THRESHOLD(COMPILE_UNIT) * (double)s->dur_ns;
+}
+
+/* Whether as much code is made at the end as since it was first made. What each kernel needs once, or each new size of
+ * the work, gets rarer. */
+static bool compiling_goes_on(const struct step_facts *steps, size_t n)
+{
+	double all = 0, made = 0, late = 0, late_made = 0, units = 0, late_units = 0;
+	size_t first = 0;
+
+	while (first < n && !has_compiling(&steps[first]))
+		first++;
+	for (size_t i = first; i < n; i++) {
+		all += (double)steps[i].dur_ns;
+		made += (double)steps[i].compiling_ns;
+		units += has_compiling(&steps[i]);
+	}
+	for (size_t i = n; i > first && late < THRESHOLD(COMPILE_LATE) * all; i--) {
+		late += (double)steps[i - 1].dur_ns;
+		late_made += (double)steps[i - 1].compiling_ns;
+		late_units += has_compiling(&steps[i - 1]);
+	}
+	return units >= THRESHOLD(COMPILE_UNITS) && late_units * 2 >= THRESHOLD(COMPILE_UNITS) &&
+	       late_made * all >= THRESHOLD(COMPILE_ON) * made * late;
+}
+
+/* Units are taken without what was set-up; those that were mostly that are compared with nothing. */
+static void leave_out_compiling(struct step_facts *steps, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		if (steps[i].compiling_ns * 2 > steps[i].dur_ns)
+			steps[i].class = STEP_OTHER;
+		steps[i].dur_ns -= MIN(steps[i].compiling_ns, steps[i].dur_ns);
+	}
 }
 
 /* A step that waits for what the steps before it have queued. */
@@ -253,6 +292,9 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 		return -ENOMEM;
 	if (mark_phases(steps, n) < 0)
 		return -ENOMEM;
+	ret->is_made_once = !compiling_goes_on(steps, n);
+	if (ret->is_made_once)
+		leave_out_compiling(steps, n);
 	mark_warmup(steps, n, median_of(steps, n, scratch));
 	for (size_t i = 0; i < n; i++) {
 		mean += steps[i].dur_ns / n;

@@ -10,7 +10,8 @@ enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
 
 struct step_facts {
 	uint64_t dur_ns;
-	uint64_t wait_ns; /* of it, in calls that wait for the GPU */
+	uint64_t wait_ns;      /* of it, in calls that wait for the GPU */
+	uint64_t compiling_ns; /* of it, in which code was made */
 	uint32_t backwards, loads;
 	double probed; /* share of it in which launches were, which costs time */
 	enum step_class class;
@@ -19,6 +20,7 @@ struct step_facts {
 struct classification {
 	uint32_t group; /* steps between two long waits for the GPU; 1: every step waits, or none */
 	size_t slow, ordinary, other;
+	bool is_made_once;  /* code that was made is set-up: dur_ns is without it */
 	uint64_t lost_ns;   /* by slow steps, beyond what as many ordinary ones take */
 	struct trend trend; /* of units */
 };

@@ -42,6 +42,7 @@ static int put_facts(struct builder *b)
 			.wait_ns = s->wait_ns,
 			.backwards = s->backwards,
 			.loads = s->loads,
+			.compiling_ns = account_compiling_ns(b->account, i),
 			.probed = (double)s->probed_ns /
 				  (double)MAX(s->end_ns - s->start_ns, INT64_C(1))};
 	}
@@ -56,14 +57,25 @@ static int sum_classes(struct builder *b)
 	return 0;
 }
 
+/* Making code that is made once is none of the units' time. */
+static void leave_out_compiling(struct tally *t)
+{
+	for (size_t i = 0; i < t->count; i++)
+		if (t->parts[i].is_compiling) {
+			t->ns[t->parts[i].line] -= t->parts[i].ns;
+			t->parts[i].ns = 0;
+		}
+}
+
 static bool is_sampled(const struct tally_part *p)
 {
-	return p->place && (p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC ||
-				   p->line == ACCOUNT_LAUNCH || p->line == ACCOUNT_GPU);
+	return p->place && !p->is_compiling &&
+	       (p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC || p->line == ACCOUNT_LAUNCH ||
+		       p->line == ACCOUNT_GPU);
 }
 
 /* Host code between two samples was, by and large, where the samples were: shares it out among the
- * places of the same process. */
+ * places of the same process. Compiling takes longer than the time between two samples: none of it was missed. */
 static void place_host(struct tally *t)
 {
 	size_t n = t->count;
@@ -323,8 +335,11 @@ static int contrast_units(const struct process_account *a, struct step_account *
 	if (!b.found.trend.is_drift)
 		border_settle(b.facts, a->unit_count, &b.found);
 	r = sum_classes(&b);
-	for (int i = 0; r == 0 && i < CLASSES; i++)
+	for (int i = 0; r == 0 && i < CLASSES; i++) {
+		if (b.found.is_made_once)
+			leave_out_compiling(&b.sums[i]);
 		place_host(&b.sums[i]);
+	}
 	return r < 0 ? r : put_account(&b, ret);
 }
 

@@ -178,6 +178,12 @@ static bool has_slow(const struct time_findings *all)
 	return false;
 }
 
+/* Without a framework's marks it is not known whether its first step is over: code is made in that. */
+static bool may_be_start(const struct step_account *a, const struct delay *d)
+{
+	return d->kind == DELAY_BY_COMPILE && a->origin > STEP_BY_LOADER;
+}
+
 static void find_whole(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = &all->whole;
@@ -199,7 +205,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
 		/* What the rest of a unit goes into need not be known. */
 		f.confidence = confidence_of(a, a->ordinary_steps, 0, completeness);
-		if (delay_may_be_idle(all->rec, a, d))
+		if (delay_may_be_idle(all->rec, a, d) || may_be_start(a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
 	}

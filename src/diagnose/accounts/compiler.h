@@ -1,0 +1,13 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* compiler.h - whether code is being made: by a compiler for kernels or for the host, or by a library that makes its
+ * kernels when they are first asked for. The names live as long as the program. */
+#pragma once
+
+#include "model/event.h"
+#include "model/stack.h"
+
+/* compiler_of_stack - which one is at work there; NULL: none. */
+const char *compiler_of_stack(const struct stack *s);
+
+/* compiler_of_process - likewise of a process, by its name. */
+const char *compiler_of_process(const char *comm);
