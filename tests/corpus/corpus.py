@@ -10,6 +10,7 @@ A file NAME.xz is text (corpus.h) that corpus-reduce made of a recording. verdic
     words     or regular expressions of which one must be in the summary or the root cause
     culprit   who must be named: a command, or "rank N"; "": nobody in particular
     place     "file.py", "file.py:LINE" or "file.py:function": where in the program; "": not asked for
+    low       true: that problem is never more than LOW
     also      ids that may be said beside it, because they are true as well
     aside     a regular expression: who else was busy on that machine and is set aside, by culprit
   said      what the engine said when `INGERO_CORPUS=write` was last run: for review, not judged
@@ -92,9 +93,15 @@ def names_who(incident, truth):
                 or place and names_place(f"{incident['place']} {text}", place))
 
 
+def heard_of(incidents, truth):
+    """Those of MEDIUM or above that count; a truth that is told with LOW by design ("low") counts as well."""
+    return [i for i in incidents if not is_aside(i, truth) and i["problem"] not in truth.get("also", [])
+            and (i["severity"] != "LOW" or truth.get("low") and i["problem"] in truth["problems"])]
+
+
 def judge(incidents, truth):
     heard = [i for i in incidents if not is_aside(i, truth)]
-    loud = [i for i in heard if i["severity"] != "LOW" and i["problem"] not in truth.get("also", [])]
+    loud = heard_of(incidents, truth)
     if not truth["problem"]:
         return "alarm" if loud else "quiet"
     if loud and names_cause(loud[0], truth):
@@ -115,6 +122,23 @@ def play(verdicts, holdout=False):
     answers = {a["file"]: a for a in replay({n: text_of(n) for n in names})}
     return {n: (judge(answers[n]["incidents"], verdicts["files"][n]["truth"]), answers[n])
             for n in names}
+
+
+def print_calibration(played, verdicts):
+    """Of first incidents of MEDIUM or above: how sure, and how often right, by thirds of the confidence; the error is
+    the mean distance of the two, by the number in each."""
+    pairs = sorted((loud[0]["confidence"], outcome == "right") for name, (outcome, answer) in played.items()
+                   for loud in [heard_of(answer["incidents"], verdicts["files"][name]["truth"])] if loud)
+    error = 0
+    for low, high in ((0, 0.6), (0.6, 0.75), (0.75, 0.9), (0.9, 1.01)):
+        within = [p for p in pairs if low <= p[0] < high]
+        if not within:
+            continue
+        sure = sum(c for c, _ in within) / len(within)
+        right = sum(r for _, r in within) / len(within)
+        error += abs(sure - right) * len(within) / len(pairs)
+        print(f"said with {low:.0%} to {min(high, 1):.0%}: {len(within)}, {sure:.0%} on average, {right:.0%} right")
+    print(f"calibration error: {100 * error:.0f} points of {len(pairs)}")
 
 
 def count(played):

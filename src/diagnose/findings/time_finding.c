@@ -9,9 +9,11 @@
  * compare with or not; so is host code that does not drive the GPU, from 40 % on. What is
  * both is told once: as a difference if it more than doubles.
  *
- * Confidence = that of the units x n/(n+2) of them x the share of what slow ones lost that is known x completeness. */
+ * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
+ * of what slow ones lost that is known x completeness. */
 #include "diagnose/findings/time_finding.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "diagnose/chains/chain.h"
@@ -25,6 +27,9 @@
 #define LEAST_SHARE   0.01
 #define LEAST_NS      (20 * NS_PER_MS) /* a few short units are no job */
 #define UNITS_HALF    2.0
+#define SURE_SEEN     0.98
+#define SURE_MEASURED 0.93
+#define SURE_OWN      0.80
 #define SURE_UNITS    0.4
 #define UNKNOWN_MOST  0.55 /* never HIGH: there is nothing to do about it but to look */
 #define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
@@ -49,11 +54,38 @@ static bool adds_up(const struct step_account *a)
 	return sum <= observed_ns(a);
 }
 
-static double confidence_of(
-	const struct step_account *a, uint32_t units, double unknown, double completeness)
+/* How often such evidence is right: that somebody else had what was waited for is seen; that a call or a wait took its
+ * time is measured, but may be how the program works; of the program's own code it is least known whether it had to run. */
+static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 {
-	return a->confidence * (double)units / ((double)units + UNITS_HALF) * (1 - unknown) *
-	       completeness_weight(completeness);
+	bool is_seen = gpu && (gpu->reason == GPU_BY_CLOCK || gpu->reason == GPU_BY_NEIGHBOUR);
+
+	switch (d->end.resource) {
+	case RESOURCE_COMPILER:
+	case RESOURCE_PRECISION: return SURE_OWN;
+	case RESOURCE_NONE:
+	case RESOURCE_LOCK: break;
+	default: return SURE_SEEN;
+	}
+	switch (d->kind) {
+	case DELAY_BY_GPU: return is_seen ? SURE_SEEN : SURE_OWN;
+	case DELAY_BY_HOST:
+	case DELAY_BY_LAUNCH:
+	case DELAY_BY_CALL:
+	case DELAY_BY_GRAPH:
+	case DELAY_BY_SYNC:
+	case DELAY_BY_LOCK:
+	case DELAY_BY_COMPILE: return SURE_OWN;
+	default: return SURE_MEASURED;
+	}
+}
+
+/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. */
+static double confidence_of(const struct step_account *a, double evidence, uint32_t units,
+	double unknown, double completeness)
+{
+	return evidence * sqrt(a->confidence) * (double)units / ((double)units + UNITS_HALF) *
+	       (1 - unknown) * completeness_weight(completeness);
 }
 
 static void add(struct time_findings *all, const struct time_finding *f)
@@ -95,11 +127,12 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.share = (double)f.lost_ns / (double)observed_ns(a);
 		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d);
-		f.confidence =
-			confidence_of(a, a->slow_steps, all->slow_delays.unknown, completeness);
+		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
+			all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
 			f.confidence =
-				MIN(confidence_of(a, a->slow_steps, 0, completeness), UNKNOWN_MOST);
+				MIN(confidence_of(a, SURE_MEASURED, a->slow_steps, 0, completeness),
+					UNKNOWN_MOST);
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
@@ -204,7 +237,8 @@ static void find_whole(struct time_findings *all, double completeness)
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
 		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
 		/* What the rest of a unit goes into need not be known. */
-		f.confidence = confidence_of(a, a->ordinary_steps, 0, completeness);
+		f.confidence =
+			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d) || may_be_start(a, d))
 			f.confidence *= IDLE_DOUBT;
 		add(all, &f);
