@@ -63,9 +63,8 @@ static void tell(const struct story *t, struct incident *inc)
 	inc->period_steps = t->no_period || t->lasts || t->every ? 0 : a.period_steps;
 	inc->since.ns = t->lasts ? a.slow_first.ns : 0;
 	if (t->every)
-		delay_text_waste(&rec, &a, &all.items[0], inc);
-	else
-		delay_text_slow(&rec, &a, &all, &all.items[0], t->gpu, inc);
+		a.lost_ns = 0;
+	delay_text_write(&rec, &a, &all, &all.items[0], t->every ? NULL : t->gpu, inc);
 	assert_true(inc->root_cause[0]);
 	assert_null(strstr(inc->summary, inc->root_cause));
 	assert_null(strstr(inc->root_cause, inc->summary));
@@ -365,7 +364,7 @@ static void a_drift(void **state)
 	a.is_drift = true;
 	a.drift_from_ns = 44 * STEPS_MS;
 	a.drift_to_ns = 90 * STEPS_MS;
-	delay_text_slow(&rec, &a, &all, &all.items[0], NULL, &inc);
+	delay_text_write(&rec, &a, &all, &all.items[0], NULL, &inc);
 	assert_string_equal(inc.summary, "Host code: steps grew little by little to 90 ms from 44");
 	free(a.bars);
 }

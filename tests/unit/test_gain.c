@@ -16,7 +16,7 @@ static struct gain of(
 {
 	struct gain g;
 
-	gain_of(a, all, &all->items[i], busy_ns, &g);
+	gain_of(a, &all->items[i], 1 - all->unknown, busy_ns, &g);
 	assert_true(g.least_ns <= g.fixed_ns && g.fixed_ns <= g.most_ns && g.most_ns <= g.unit_ns);
 	return g;
 }
@@ -61,7 +61,7 @@ static void the_gpu_bounds_it(void **state)
 {
 	struct step_account a = {.ordinary_step_ns = 100 * MS, .ordinary_bytes = 120e6};
 	struct delay_list all = {
-		.items = {{.kind = DELAY_BY_HOST, .slow_ns = 80 * MS, .share = 0.8}}, .count = 1};
+		.items = {{.kind = DELAY_BY_GC, .slow_ns = 80 * MS, .share = 0.8}}, .count = 1};
 	struct gain g = of(&a, &all, 0, 0);
 
 	assert_int_equal(g.fixed_ns, 20 * MS);
@@ -81,7 +81,11 @@ static void the_gpu_bounds_it(void **state)
 	g = of(&a, &all, 0, 95 * MS);
 	assert_int_equal(g.fixed_ns, 60 * MS);
 	assert_int_equal(g.most_ns, 80 * MS);
-	all.items[0].kind = DELAY_BY_HOST;
+	all.items[0].kind = DELAY_BY_HOST; /* some of what is moved elsewhere stays */
+	g = of(&a, &all, 0, 5 * MS);
+	assert_int_equal(g.fixed_ns, 32 * MS);
+	assert_int_equal(g.least_ns, 20 * MS);
+	all.items[0].kind = DELAY_BY_GC;
 	all.items[0].slow_ns = 300 * MS; /* a damaged account */
 	g = of(&a, &all, 0, 0);
 	assert_int_equal(g.fixed_ns, 0);

@@ -194,7 +194,10 @@ static uint32_t stranger_of(const struct chain *c)
 static bool by_others(const struct chain *c, const struct gpu_others *o, struct resource_use *ret)
 {
 	ret->resource = RESOURCE_GPU_PROCESS;
-	ret->share = c->has_slow ? 1 : MIN(o->named[0].calls[PACE_SLOW], 1.0);
+	/* Alone it has what it has now and what they have: of n processes that take turns, each 1/n. */
+	ret->share = c->has_slow ? 1
+				 : MIN(o->named[0].calls[PACE_SLOW],
+					   (double)o->count / (double)(o->count + 1));
 	if (!o->count) { /* the GPU counts them, but they are not followed */
 		ret->pid = stranger_of(c);
 		if (ret->pid)

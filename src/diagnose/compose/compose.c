@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/gain.h"
 #include "diagnose/compose/rank_jobs.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
@@ -229,11 +230,25 @@ static void put_figures(
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 }
 
+/* The share of what grew in slow units that something can be done about. */
+static double told_share(const struct time_findings *all)
+{
+	double share = 0;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->items[i].contrast == CONTRAST_SLOW &&
+			all->items[i].delay.kind != DELAY_BY_UNKNOWN)
+			share += all->items[i].delay.share;
+	return share;
+}
+
 static void add(const struct time_findings *all, const struct time_finding *f, double completeness,
 	struct incident_list *out)
 {
 	const struct step_account *a = time_finding_account(all, f);
 	struct incident *inc = incident_begin(out, f->problem);
+	const struct delay_list alone = {.items = {f->delay}, .count = 1};
+	struct gain worth;
 
 	if (!inc)
 		return;
@@ -241,10 +256,14 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	put_figures(all, f, inc);
 	put_cause(all, f, inc);
 	steps_show(all->rec, a, inc);
-	if (f->contrast == CONTRAST_SLOW)
-		delay_text_slow(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
-	else
-		delay_text_waste(all->rec, a, &f->delay, inc);
+	if (f->contrast == CONTRAST_SLOW) {
+		delay_text_write(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
+		gain_of(a, &f->delay, told_share(all), 0, &worth);
+	} else {
+		delay_text_write(all->rec, a, &alone, &f->delay, NULL, inc);
+		gain_of(a, &f->delay, 1, gain_busy_ns(all->rec, a), &worth);
+	}
+	gain_put(&worth, inc);
 	incident_keep(out, inc);
 }
 

@@ -10,11 +10,11 @@ struct gain {
 	uint64_t least_ns, most_ns; /* the range */
 };
 
-/* gain_of - without @l of @all. Slow units keep what the other delays cost them: all gains together lead back to
- * ordinary ones, never further. Where none is slow, what @l takes goes, but a unit does not get shorter than its GPU is
+/* gain_of - without @l. Slow units keep what the other delays cost them: all gains together lead back to ordinary ones,
+ * never further; @told is the share of what grew that all delays have which are told. Where none is slow, what @l takes goes, but a unit does not get shorter than its GPU is
  * busy, @busy_ns (0: not known). */
-void gain_of(const struct step_account *a, const struct delay_list *all, const struct delay *l,
-	uint64_t busy_ns, struct gain *ret);
+void gain_of(const struct step_account *a, const struct delay *l, double told, uint64_t busy_ns,
+	struct gain *ret);
 
 /* gain_busy_ns - how long the GPU is busy in an ordinary unit, by its readings: of several GPUs the busiest. 0: not
  * known. */

@@ -12,7 +12,6 @@
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/compose/detector.h"
-#include "diagnose/compose/gain.h"
 #include "diagnose/sentences/advice.h"
 #include "diagnose/sentences/incident_stacks.h"
 #include "diagnose/sentences/kernel_sentence.h"
@@ -713,26 +712,4 @@ void delay_text_write(const struct recording *rec, const struct step_account *a,
 	inc->place[0] = 0;
 	if (s.has_place)
 		place_format(&s.place, inc->place, sizeof(inc->place));
-}
-
-void delay_text_slow(const struct recording *rec, const struct step_account *a,
-	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
-	struct incident *inc)
-{
-	struct gain g;
-
-	delay_text_write(rec, a, all, l, gpu, inc);
-	gain_of(a, all, l, 0, &g);
-	gain_put(&g, inc);
-}
-
-void delay_text_waste(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, struct incident *inc)
-{
-	struct delay_list alone = {.items = {*l}, .count = 1};
-	struct gain g;
-
-	delay_text_write(rec, a, &alone, l, NULL, inc);
-	gain_of(a, &alone, l, gain_busy_ns(rec, a), &g);
-	gain_put(&g, inc);
 }

@@ -17,13 +17,6 @@ void delay_text_write(const struct recording *rec, const struct step_account *a,
 	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
 	struct incident *inc);
 
-/* The same, and what a fix is worth (gain.h): for slow steps, and for waste in every step. */
-void delay_text_slow(const struct recording *rec, const struct step_account *a,
-	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
-	struct incident *inc);
-void delay_text_waste(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, struct incident *inc);
-
 /* delay_text_place - the program's own function that covers @l, or makes the calls that @gpu (or NULL) has found; false:
  * there is none. */
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
