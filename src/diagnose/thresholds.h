@@ -114,7 +114,7 @@
 		"below it something holds it; boards under heavy work run above")                  \
 	X(GPU_BUSY, 30, "percent", "with less to do a GPU may lower its clock itself")             \
 	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")          \
-	X(GPU_CLOCK_DROP, 1.07, "times lower", "boost alone moves it by some percent")             \
+	X(GPU_CLOCK_DROP, 0.07, "share higher", "before: boost alone moves it by some percent")    \
 	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")    \
 	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")  \
 	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                        \

@@ -260,6 +260,35 @@ static void test_a_stretch_is_found(void **state)
 	assert_true(count_seen(stretch, 200, 0.2, is_a_quarter) >= SEEDS * 99 / 100);
 }
 
+/* @every units, from @from on, half of a unit is added in which code is made. */
+static void compile(struct run *r, size_t n, size_t from, size_t to, size_t every)
+{
+	for (size_t i = 0; i < n; i++) {
+		bool makes = i >= from && i < to && i % every == 0;
+
+		put(r, i, makes ? 1.9 : 1.0 + 0.01 * (double)(i % 3));
+		r->steps[i].compiling_ns = makes ? (uint64_t)(0.9 * UNIT_NS) : 0;
+	}
+	classify(r, n);
+}
+
+static void test_code_that_is_made_once_is_set_up(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	compile(r, 200, 0, 60, 5); /* and again for new sizes, ever rarer */
+	assert_true(r->found.is_made_once);
+	assert_int_equal(r->found.slow, 0);
+	assert_int_equal(
+		r->steps[25].dur_ns, (uint64_t)(1.9 * UNIT_NS) - (uint64_t)(0.9 * UNIT_NS));
+	compile(r, 200, 150, 151, 1); /* late, but once */
+	assert_int_equal(r->found.slow, 0);
+	compile(r, 200, 100, 200, 5); /* since a moment, all the time */
+	assert_false(r->found.is_made_once);
+	assert_int_equal(r->found.slow, 20);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -271,6 +300,7 @@ int main(void)
 		cmocka_unit_test(test_outliers_are_found),
 		cmocka_unit_test(test_a_neighbour_is_found),
 		cmocka_unit_test(test_a_stretch_is_found),
+		cmocka_unit_test(test_code_that_is_made_once_is_set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

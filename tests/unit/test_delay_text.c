@@ -62,8 +62,6 @@ static void tell(const struct story *t, struct incident *inc)
 	inc->pid = STEPS_PID;
 	inc->period_steps = t->no_period || t->lasts || t->every ? 0 : a.period_steps;
 	inc->since.ns = t->lasts ? a.slow_first.ns : 0;
-	if (t->every)
-		a.lost_ns = 0;
 	delay_text_write(&rec, &a, &all, &all.items[0], t->every ? NULL : t->gpu, inc);
 	assert_true(inc->root_cause[0]);
 	assert_null(strstr(inc->summary, inc->root_cause));
@@ -337,20 +335,6 @@ static void whose_the_cpu_is(void **state)
 	assert_true(advises(&inc, "overhead-budget"));
 }
 
-static void what_a_fix_is_worth(void **state)
-{
-	struct incident inc = {0};
-
-	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .share = 1}, &inc);
-	assert_int_equal(inc.unit_ns, 236 * STEPS_MS);
-	assert_int_equal(inc.fixed_ns, 100 * STEPS_MS);
-	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .every = true},
-		&inc);
-	assert_int_equal(inc.unit_ns, 236 * STEPS_MS);
-	assert_int_equal(inc.fixed_ns, 105 * STEPS_MS);
-	assert_has(inc.explanation, "there is no baseline");
-}
-
 /* Neither two kinds of steps nor a period: longer and longer. */
 static void a_drift(void **state)
 {
@@ -378,7 +362,6 @@ int main(void)
 		cmocka_unit_test(another_process),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(whose_the_cpu_is),
-		cmocka_unit_test(what_a_fix_is_worth),
 		cmocka_unit_test(a_drift),
 	};
 

@@ -286,6 +286,58 @@ static void test_waste_of_all_steps_is(void **state)
 	assert_int_equal(worst(s, "nother thread"), SEVERITY_MEDIUM);
 }
 
+/* What a framework waits for in its own code is how it works. */
+static void test_a_framework_waits_for_its_own_threads(void **state)
+{
+	SCENE;
+
+	two_networks(s, 1);
+	s->frames[0][2] = s->frames[0][1];
+	s->frames[0][1] =
+		(struct stack_frame){.py_file = "/usr/lib/python3/torch/autograd/graph.py",
+			.py_func = "_engine_run_backward",
+			.py_line = 1};
+	s->made[0].count = 3;
+	assert_int_equal(worst(s, ""), -1);
+}
+
+/* A server's requests: @first_ms in one function and @second_ms in another, then the GPU for 1 ms. */
+static void requests(struct ledger_scene *s, uint64_t first_ms, uint64_t second_ms)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t one = line_stack(s, "/home/u/serve.py", 31, NULL);
+	uint64_t two = line_stack(s, "/home/u/serve.py", 77, NULL);
+
+	s->frames[two - 1][0].py_func = "answer";
+	for (int i = 0; i < STEPS; i++) {
+		spend(&t, LEDGER_SOCKET, MS(1));
+		sample(s, JOB, MAIN, t.at + 1, one);
+		spend(&t, LEDGER_RUN, MS(first_ms));
+		mark(&t, MARK_TICK);
+		sample(s, JOB, MAIN, t.at + 1, two);
+		spend(&t, LEDGER_RUN, MS(second_ms));
+		mark(&t, MARK_TICK);
+		spend(&t, LEDGER_GPU_WAIT, MS(1));
+		mark(&t, MARK_GRAPH);
+	}
+}
+
+static void test_a_server_has_work_of_its_own(void **state)
+{
+	SCENE;
+
+	requests(s, 5, 5);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+static void test_a_server_that_does_nothing_else(void **state)
+{
+	SCENE;
+
+	requests(s, 40, 1);
+	assert_true(worst(s, "serve.py:31") >= SEVERITY_MEDIUM);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +356,9 @@ int main(void)
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_waste_of_all_steps_is),
+		cmocka_unit_test(test_a_framework_waits_for_its_own_threads),
+		cmocka_unit_test(test_a_server_has_work_of_its_own),
+		cmocka_unit_test(test_a_server_that_does_nothing_else),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -63,8 +63,8 @@ static double clock_drop(const struct gpu_change *g)
 
 static bool differs_more(const struct gpu_change *g, const struct gpu_change *than)
 {
-	if (clock_drop(g) > THRESHOLD(GPU_CLOCK_DROP) ||
-		clock_drop(than) > THRESHOLD(GPU_CLOCK_DROP))
+	if (clock_drop(g) > 1 + THRESHOLD(GPU_CLOCK_DROP) ||
+		clock_drop(than) > 1 + THRESHOLD(GPU_CLOCK_DROP))
 		return clock_drop(g) > clock_drop(than);
 	return g->slow_processes - g->ordinary_processes >
 	       than->slow_processes - than->ordinary_processes;
@@ -141,7 +141,7 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		      (g->slow_processes > g->ordinary_processes + THRESHOLD(GPU_NEIGHBOURS) &&
 			      g->ordinary_processes > 0);
 	bool lower = g->slow_clock_mhz > 0 &&
-		     g->ordinary_clock_mhz > THRESHOLD(GPU_CLOCK_DROP) * g->slow_clock_mhz;
+		     g->ordinary_clock_mhz > (1 + THRESHOLD(GPU_CLOCK_DROP)) * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
 	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
 
