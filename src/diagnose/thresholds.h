@@ -7,7 +7,7 @@
 #pragma once
 
 /* X(NAME, value, unit, reason) */
-#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X)
+#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X) THRESHOLDS_FINDINGS(X)
 
 #define THRESHOLDS_CONTRASTS(X)                                                                    \
 	X(PHASE_SHARE, 0.6, "share of units",                                                      \
@@ -91,8 +91,6 @@
 #define THRESHOLDS_CHAINS(X)                                                                       \
 	X(CPU_KERNEL, 4, "times as much",                                                          \
 		"the kernel's threads had the CPU: before they are named instead of a program")    \
-	X(COPY_OF_DISK, 0.5, "share of the delay",                                                 \
-		"of what copies take longer is in requests to the disk of their own")              \
 	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")           \
 	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses") \
 	X(MATRIX_GAIN, 0.8, "share of the wait",                                                   \
@@ -132,6 +130,49 @@
 	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")              \
 	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")          \
 	X(TYPE_LEFT, 0.2, "share of these", "that are left of them")
+
+#define THRESHOLDS_FINDINGS(X)                                                                     \
+	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")          \
+	X(HOST_WASTE, 0.4, "share of a unit",                                                      \
+		"of host code in every unit: every program has some of its own")                   \
+	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")  \
+	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")    \
+	X(PACED_RATIO, 1.6, "times the usual", "is about as long")                                 \
+	X(OTHER_WORK, 1.25, "times the work",                                                      \
+		"of ordinary units, where most are slow: of another kind")                         \
+	X(READINGS, 3, "readings", "of the GPU: fewer are a chance")                               \
+	X(REGULAR_MOST, 1.3, "times as many", "slow units as a period makes: it is no period")     \
+	X(ONE_PLACE, 0.6, "share of a growth", "in one place: that is slower, not all code")       \
+	X(SAMPLED_NS, 1e8, "ns", "ten samples: fewer do not say where")                            \
+	X(EVEN_RATIO, 1.5, "times ordinary", "code that is slower everywhere is no more so")       \
+	X(PAUSE, 20, "units", "a pause on purpose is that rare, and that long")                    \
+	X(HIGH_SHARE, 0.1, "share of the time", "lost to a difference: HIGH")                      \
+	X(MEDIUM_SHARE, 0.03, "share of the time", "likewise MEDIUM")                              \
+	X(WHOLE_HIGH, 0.3, "share of the time",                                                    \
+		"lost in every unit: HIGH; there is no ordinary one to show it")                   \
+	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                \
+	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                            \
+	X(CAUSE_SHARE, 0.25, "share of a growth", "is a cause of its own")                         \
+	X(OTHER_SHARE, 0.1, "share of a growth", "likewise, beside a larger one")                  \
+	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
+	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
+	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                           \
+	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                           \
+	X(SURE_SEEN, 0.98, "confidence",                                                           \
+		"somebody else was seen to have it: of 28 such in the corpus 25 right")            \
+	X(SURE_MEASURED, 0.93, "confidence", "a call or a wait took its time")                     \
+	X(SURE_OWN, 0.8, "confidence", "of code of the program: 5 of 13 right before, all now")    \
+	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is not known: never HIGH")            \
+	X(DOUBT, 0.7, "times the confidence",                                                      \
+		"where it may have nothing to do, or have just begun")                             \
+	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                   \
+	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")       \
+	X(HOST_GOES, 0.85, "share of host code",                                                   \
+		"goes when it is moved: finetune_resnet 0.77, asyncio_json_floats 0.79")           \
+	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")          \
+	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                     \
+	X(PLACED, 0.2, "share of the largest", "entry: one with a place is named before it")       \
+	X(RARELY, 8, "units", "one in so many at most writes: a checkpoint")
 
 enum threshold {
 #define X(NAME, ...) THRESHOLD_##NAME,

@@ -232,6 +232,6 @@ bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret)
 		if (is_request(e) && e->pid == c->a->pid && chain_time(c, e->start.ns))
 			own += e->dur_ns;
 	}
-	return (double)own >= THRESHOLD(COPY_OF_DISK) * (double)chain_lost_ns(c) &&
+	return (double)own >= THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c) &&
 	       chain_disk(c, ret);
 }

@@ -14,7 +14,6 @@
 #define THROTTLE_HEAT  (UINT64_C(32) | 64) /* software and hardware thermal slowdown */
 #define THROTTLE_HARD  UINT64_C(8)         /* of either kind */
 #define STRANGERS_MAX  32
-#define READINGS_MIN   3
 
 /* Readings of a GPU at work in the time that counts; of several GPUs those of the one with the lowest clock. */
 struct readings {
@@ -83,7 +82,7 @@ static struct readings read_slowest(const struct chain *c)
 	for (int64_t k = 0; k < count; k++) {
 		struct readings r = read_gpu(c, k);
 
-		if (r.count >= (c->has_slow ? 1 : READINGS_MIN) &&
+		if (r.count >= (c->has_slow ? 1 : THRESHOLD(READINGS)) &&
 			(!worst.count || r.clock_mhz < worst.clock_mhz))
 			worst = r;
 	}

@@ -7,15 +7,11 @@
 #include <string.h>
 
 #include "diagnose/accounts/tracer_name.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "base/search.h"
 
-#define PLACED_SHARE   0.2
-#define RARELY         8   /* one step in so many at most */
-#define NEW_WAIT_SHARE 0.2 /* a place where ordinary steps wait less than so is a new one */
-#define SECTORS_MAX    (UINT64_C(1) << 32)
-#define KNOWN_BY_STACKS                                                                            \
-	0.3 /* of the growth that is known: then the rest of it belongs to the same cause */
+#define SECTORS_MAX (UINT64_C(1) << 32)
 
 static const char *const texts[] = {
 #define X(NAME, text) [DELAY_BY_##NAME] = text,
@@ -123,7 +119,7 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 	for (int i = 0; i < a->entry_count; i++)
 		if (purpose_of(rec, &a->entries[i]) == purpose)
 			of_purpose += growth_of(&a->entries[i]);
-	if (of_purpose <= 0 || (double)of_purpose < KNOWN_BY_STACKS * (double)grown)
+	if (of_purpose <= 0 || (double)of_purpose < THRESHOLD(CHAIN_PART) * (double)grown)
 		return;
 	for (; *along != DELAY_KINDS; along++)
 		move(s, *along, purpose);
@@ -181,8 +177,8 @@ static void apply_writing(const struct recording *rec, const struct step_account
 	double lost = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
 	uint64_t disk = a->slow_by[OWNER_SELF][ACCOUNT_DISK];
 
-	if ((!a->period_steps && a->slow_steps * RARELY > a->steps) ||
-		s->slow_ns[DELAY_BY_CHECKPOINT] || (double)disk < KNOWN_BY_STACKS * lost ||
+	if ((!a->period_steps && a->slow_steps * THRESHOLD(RARELY) > a->steps) ||
+		s->slow_ns[DELAY_BY_CHECKPOINT] || (double)disk < THRESHOLD(CHAIN_PART) * lost ||
 		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk || !is_writing(rec, a))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
@@ -193,7 +189,7 @@ static void apply_writing(const struct recording *rec, const struct step_account
 static bool waits_anew(const struct account_entry *e)
 {
 	return e->owner == OWNER_SELF && e->line == ACCOUNT_GPU && e->stack_hash &&
-	       (double)e->ordinary_ns < NEW_WAIT_SHARE * (double)e->slow_ns;
+	       (double)e->ordinary_ns < THRESHOLD(PLACED) * (double)e->slow_ns;
 }
 
 /* A wait in the middle of a step (an item() in the loop, say) ends the CPU's lead: what it did while
@@ -213,7 +209,7 @@ static void apply_sync(const struct step_account *a, struct sums *s)
 	for (int i = 0; i < a->entry_count; i++)
 		if (waits_anew(&a->entries[i]))
 			anew += growth_of(&a->entries[i]);
-	if ((double)anew < KNOWN_BY_STACKS * lost)
+	if ((double)anew < THRESHOLD(CHAIN_PART) * lost)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
 		move(s, along[i], DELAY_BY_SYNC);
@@ -241,7 +237,7 @@ static const struct account_entry *lead_of(
 			continue;
 		if (!largest)
 			largest = e;
-		if ((double)growth_of(e) < PLACED_SHARE * (double)growth_of(largest))
+		if ((double)growth_of(e) < THRESHOLD(PLACED) * (double)growth_of(largest))
 			break;
 		if (e->stack_hash)
 			return e;

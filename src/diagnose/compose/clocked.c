@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/compose/clocked.h"
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
 #define CLOCKED_UNITS  16 /* together: where one ends and the next begins does not matter */
 #define CLOCKED_GROUPS 8
-#define CLOCKED_SHARE  0.5 /* of the spread of the work is left in the length */
 
 struct spread { /* of values that come one by one */
 	double sum, squares;
@@ -48,5 +48,5 @@ bool units_are_clocked(const struct step_account *a)
 		units = 0;
 	}
 	return works.count >= CLOCKED_GROUPS &&
-	       spread_variance(&lengths) < CLOCKED_SHARE * spread_variance(&works);
+	       spread_variance(&lengths) < THRESHOLD(CHAIN_MOST) * spread_variance(&works);
 }

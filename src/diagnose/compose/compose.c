@@ -10,10 +10,10 @@
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/steps_show.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-#define COVERED_SHARE 0.5 /* of a finding's time: then a state finding tells the same */
-#define BIT(NAME)     (UINT32_C(1) << DELAY_BY_##NAME)
+#define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
 
 STATIC_ASSERT((int)DELAY_KINDS < 32);
 
@@ -75,7 +75,7 @@ static bool is_told(const struct time_findings *all, const struct time_finding *
 		if (is_victim(jobs, s, all->account->pid))
 			return true;
 		if (is_of(s, all->account->pid) &&
-			(double)s->excess_ns >= COVERED_SHARE * (double)f->lost_ns)
+			(double)s->excess_ns >= THRESHOLD(CHAIN_MOST) * (double)f->lost_ns)
 			return true;
 	}
 	return false;

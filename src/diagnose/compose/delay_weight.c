@@ -8,25 +8,6 @@
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-#define WASTE_SHARE   0.15
-#define HOST_SHARE    0.40 /* every program has some of its own */
-#define HOST_SERVER   0.80
-#define GIL_SERVER    0.50
-#define PACED_SHARE   0.7 /* of the units take about as long as the others */
-#define PACED_RATIO   1.6
-#define OTHER_WORK    1.25
-#define READINGS_MIN  3
-#define REGULAR_LEAST 0.5
-#define REGULAR_MOST  1.3
-#define EVEN_SHARE    0.3
-#define GPU_TOO       0.3
-#define ONE_PLACE     0.6
-#define NEW_PARTS     6
-#define SURE_NS       (100 * NS_PER_MS) /* ten samples */
-#define EVEN_RATIO    1.5
-#define LASTING_STEPS 5  /* slow steps in a row: a state, not a mixture */
-#define PAUSE_STEPS   20 /* one in so many at most, and longer than so many */
-
 static bool is_training(const struct step_account *a)
 {
 	return a->origin <= STEP_BY_LOADER;
@@ -42,9 +23,9 @@ bool delay_is_lasting(const struct step_account *a)
 		slow_bars += a->bars[i].slow_steps > 0;
 		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
 	}
-	if (a->bar_count && a->steps > a->bar_count * LASTING_STEPS)
+	if (a->bar_count && a->steps > a->bar_count * THRESHOLD(STRETCH_UNITS))
 		return full_bars * 2 >= slow_bars;
-	return full_bars >= LASTING_STEPS && full_bars * 2 >= slow_bars &&
+	return full_bars >= THRESHOLD(STRETCH_UNITS) && full_bars * 2 >= slow_bars &&
 	       a->slow_last.ns - a->slow_first.ns <
 		       (int64_t)(3 * (uint64_t)a->slow_steps * a->slow_step_ns);
 }
@@ -60,8 +41,8 @@ static bool is_regular(const struct step_account *a)
 {
 	double expected = a->period_steps ? (double)a->steps / a->period_steps : 0;
 
-	return a->period_steps && a->slow_steps > REGULAR_LEAST * expected &&
-	       a->slow_steps < REGULAR_MOST * expected;
+	return a->period_steps && a->slow_steps > THRESHOLD(CHAIN_MOST) * expected &&
+	       a->slow_steps < THRESHOLD(REGULAR_MOST) * expected;
 }
 
 /* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
@@ -81,8 +62,8 @@ static bool is_running(int line)
 /* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
 static bool is_new_place(const struct step_account *a, const struct account_entry *e)
 {
-	return e->stack_hash && e->ordinary_ns * NEW_PARTS < e->slow_ns &&
-	       e->slow_ns * a->slow_steps > SURE_NS;
+	return e->stack_hash && e->ordinary_ns * THRESHOLD(NEW_PARTS) < e->slow_ns &&
+	       e->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS);
 }
 
 /* The share of new places in what @kind grew by. Launches and other calls are made by host code and
@@ -126,12 +107,13 @@ static bool is_even(const struct step_account *a, const struct delay *l)
 
 	if (!is_running((int)l->kind))
 		return false;
-	if ((double)a->slow_step_ns > EVEN_RATIO * (double)a->ordinary_step_ns)
+	if ((double)a->slow_step_ns > THRESHOLD(EVEN_RATIO) * (double)a->ordinary_step_ns)
 		return false;
-	if (l->lead && (double)(l->lead->slow_ns - l->lead->ordinary_ns) > ONE_PLACE * grown &&
-		l->lead->slow_ns * a->slow_steps > SURE_NS)
+	if (l->lead &&
+		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(ONE_PLACE) * grown &&
+		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
 		return false;
-	return new_places_share(a, l->kind) < EVEN_SHARE;
+	return new_places_share(a, l->kind) < THRESHOLD(CHAIN_PART);
 }
 
 /* Whether the GPU's part of the step grew along with the host's. */
@@ -140,7 +122,7 @@ static bool gpu_grows_too(const struct step_account *a)
 	double grown = (double)a->slow_step_ns - (double)a->ordinary_step_ns;
 
 	return (double)a->slow_ns[ACCOUNT_GPU] - (double)a->ordinary_ns[ACCOUNT_GPU] >
-	       GPU_TOO * grown;
+	       THRESHOLD(CHAIN_PART) * grown;
 }
 
 /* What more of the same work makes longer. */
@@ -170,8 +152,10 @@ static bool knows_work(const struct step_account *a)
 static bool does_other_work(const struct step_account *a)
 {
 	return a->slow_steps > 2 * a->ordinary_steps &&
-	       ((a->ordinary_launches > OTHER_WORK * a->slow_launches && a->slow_launches > 0) ||
-		       a->ordinary_bytes > OTHER_WORK * a->slow_bytes + THRESHOLD(WORK_BYTES));
+	       ((a->ordinary_launches > THRESHOLD(OTHER_WORK) * a->slow_launches &&
+			a->slow_launches > 0) ||
+		       a->ordinary_bytes >
+			       THRESHOLD(OTHER_WORK) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
 static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
@@ -218,8 +202,8 @@ bool delay_is_pause(
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
 
 	return l->kind == DELAY_BY_ASLEEP && l->lead && l->lead->owner == OWNER_SELF && s &&
-	       place_is_sleep(s) && a->slow_steps * PAUSE_STEPS <= a->steps &&
-	       a->slow_step_ns > a->ordinary_step_ns * PAUSE_STEPS;
+	       place_is_sleep(s) && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
+	       a->slow_step_ns > a->ordinary_step_ns * THRESHOLD(PAUSE);
 }
 
 static bool lead_is_asleep(const struct delay *l)
@@ -237,9 +221,9 @@ static bool is_paced(const struct step_account *a)
 	if (a->origin == STEP_BY_TIME || units_are_clocked(a))
 		return false;
 	for (size_t i = 0; i < a->mark_count; i++)
-		near += (double)a->marks[i].dur_ns < PACED_RATIO * usual &&
-			(double)a->marks[i].dur_ns * PACED_RATIO > usual;
-	return (double)near >= PACED_SHARE * (double)a->mark_count;
+		near += (double)a->marks[i].dur_ns < THRESHOLD(PACED_RATIO) * usual &&
+			(double)a->marks[i].dur_ns * THRESHOLD(PACED_RATIO) > usual;
+	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
 }
 
 /* Unless it waits to get rid of what it has written. */
@@ -313,7 +297,7 @@ static bool is_host_waste(const struct recording *rec, const struct step_account
 {
 	double one_place, share = host_share(rec, a, &one_place);
 
-	return is_server(a) ? one_place >= HOST_SERVER : share >= HOST_SHARE;
+	return is_server(a) ? one_place >= THRESHOLD(HOST_SERVER) : share >= THRESHOLD(HOST_WASTE);
 }
 
 /* The share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
@@ -328,7 +312,7 @@ static double gpu_idle_share(const struct recording *rec, const struct step_acco
 			sum += (double)rec->gpus[i].util_gpu_pct;
 			n++;
 		}
-	return n >= READINGS_MIN ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
+	return n >= THRESHOLD(READINGS) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
 }
 
 /* Threads of a runtime that wait for each other somewhere inside: how it works, unless a line of the program's own is
@@ -351,13 +335,13 @@ static bool is_waste(
 {
 	/* A call that frees memory waits for the work before it: while the GPU is busy nothing is lost in it. */
 	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idle_share(rec, a) >= WASTE_SHARE;
+		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE);
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
 		return is_training(a) || is_paced(a);
 	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
-		return l->share >= GIL_SERVER;
+		return l->share >= THRESHOLD(CHAIN_MOST);
 	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
 }
 
@@ -379,6 +363,6 @@ bool delay_is_waste(
 {
 	if (l->kind == DELAY_BY_HOST)
 		return is_host_waste(rec, a);
-	return l->share >= WASTE_SHARE && share_of_all(a, l->kind) >= WASTE_SHARE &&
+	return l->share >= THRESHOLD(WASTE) && share_of_all(a, l->kind) >= THRESHOLD(WASTE) &&
 	       is_waste(rec, a, l);
 }

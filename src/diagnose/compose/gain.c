@@ -3,15 +3,12 @@
  * may or may not belong to the delay, and work of the GPU may lie hidden beneath it. What is not known cannot be mended. */
 #include "diagnose/compose/gain.h"
 
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
 #define LINK_BYTES_NS                                                                              \
 	12.0 /* bytes/ns: a copy from pinned memory over a common link; copies that do not block still
 			      take so long */
-#define HIDDEN_SHARE 0.5 /* of the delay, where it is not known how busy the GPU is meanwhile */
-#define HOST_GOES                                                                                  \
-	0.85 /* measured: finetune_resnet 0.77, asyncio_json_floats 0.79 (docs/accuracy.md) */
-#define READINGS_MIN 3
 
 /* How far an ordinary unit is from their mean, on average. */
 static double spread_ns(const struct step_account *a)
@@ -56,7 +53,7 @@ static double removable(const struct delay *l)
 	bool is_known = l->end.resource != RESOURCE_NONE && l->end.share > 0;
 
 	if (l->kind == DELAY_BY_HOST)
-		return HOST_GOES;
+		return THRESHOLD(HOST_GOES);
 	return l->kind == DELAY_BY_GPU && is_known ? MIN(l->end.share, 1.0) : 1;
 }
 
@@ -70,7 +67,7 @@ static void of_every(
 	double fixed = is_of_gpu ? rest : MAX(rest, (double)busy_ns), most = fixed + spread;
 
 	if (!busy_ns || is_of_gpu)
-		most += HIDDEN_SHARE * part;
+		most += THRESHOLD(CHAIN_MOST) * part;
 	if (l->kind == DELAY_BY_COPY)
 		most += a->ordinary_bytes / LINK_BYTES_NS;
 	ret->unit_ns = a->ordinary_step_ns;
@@ -119,7 +116,7 @@ uint64_t gain_busy_ns(const struct recording *rec, const struct step_account *a)
 		gpus[k].count++;
 	}
 	for (size_t k = 0; k < n; k++)
-		if (gpus[k].count >= READINGS_MIN)
+		if (gpus[k].count >= THRESHOLD(READINGS))
 			most = MAX(most, gpus[k].sum / (double)gpus[k].count);
 	return (uint64_t)(most * (double)a->ordinary_step_ns);
 }

@@ -4,12 +4,10 @@
 #include "diagnose/findings/pattern.h"
 
 #include "diagnose/accounts/home.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-#define AGENT_SHARE 0.6 /* of the time: hardly anything but waiting for answers */
-#define SWAP_RATIO  8.0
-#define SWAP_BYTES  (64.0 * (1 << 20))
-#define ANY_KIND    DELAY_KINDS
+#define ANY_KIND DELAY_KINDS
 
 struct evidence {
 	const struct recording *rec;
@@ -54,8 +52,9 @@ static bool is_swap(const struct evidence *e)
 {
 	const struct step_account *a = e->account;
 
-	return e->contrast == CONTRAST_SLOW && a->slow_bytes > SWAP_BYTES &&
-	       a->slow_bytes > SWAP_RATIO * a->ordinary_bytes && a->slow_steps < a->ordinary_steps;
+	return e->contrast == CONTRAST_SLOW && a->slow_bytes > THRESHOLD(SWAP_BYTES) &&
+	       a->slow_bytes > THRESHOLD(SWAP_RATIO) * a->ordinary_bytes &&
+	       a->slow_steps < a->ordinary_steps;
 }
 
 static bool is_apart(const struct evidence *e)
@@ -79,7 +78,8 @@ static bool is_training(const struct evidence *e)
 
 static bool is_agent(const struct evidence *e)
 {
-	return e->contrast == CONTRAST_WHOLE && !is_training(e) && e->delay->share >= AGENT_SHARE;
+	return e->contrast == CONTRAST_WHOLE && !is_training(e) &&
+	       e->delay->share >= THRESHOLD(ONE_PLACE);
 }
 
 static bool waits_for_network(const struct evidence *e)

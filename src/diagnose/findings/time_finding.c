@@ -19,25 +19,8 @@
 #include "diagnose/chains/chain.h"
 #include "diagnose/compose/delay_weight.h"
 #include "diagnose/findings/pattern.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
-
-#define CAUSE_SHARE   0.25
-#define OTHER_SHARE   0.10 /* beside a larger one */
-#define OTHER_TIME    0.05 /* of the time in units */
-#define LEAST_SHARE   0.01
-#define LEAST_NS      (20 * NS_PER_MS) /* a few short units are no job */
-#define UNITS_HALF    2.0
-#define SURE_SEEN     0.98
-#define SURE_MEASURED 0.93
-#define SURE_OWN      0.80
-#define SURE_UNITS    0.4
-#define UNKNOWN_MOST  0.55 /* never HIGH: there is nothing to do about it but to look */
-#define UNKNOWN_UNITS 3    /* one that nobody knows anything of may be a clock that was set */
-#define IDLE_DOUBT    0.7
-#define WHOLE_MORE    2.0 /* times what ordinary units have: a difference */
-#define OF_ALL        0.5
-#define WHOLE_FAR     5.0 /* times what slow ones lost: then that is the lesser news */
-#define GPU_SHARE     0.3 /* of a unit: less is not what holds it up */
 
 static uint64_t observed_ns(const struct step_account *a)
 {
@@ -62,21 +45,21 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 
 	switch (d->end.resource) {
 	case RESOURCE_COMPILER:
-	case RESOURCE_PRECISION: return SURE_OWN;
+	case RESOURCE_PRECISION: return THRESHOLD(SURE_OWN);
 	case RESOURCE_NONE:
 	case RESOURCE_LOCK: break;
-	default: return SURE_SEEN;
+	default: return THRESHOLD(SURE_SEEN);
 	}
 	switch (d->kind) {
-	case DELAY_BY_GPU: return is_seen ? SURE_SEEN : SURE_OWN;
+	case DELAY_BY_GPU: return is_seen ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
 	case DELAY_BY_HOST:
 	case DELAY_BY_LAUNCH:
 	case DELAY_BY_CALL:
 	case DELAY_BY_GRAPH:
 	case DELAY_BY_SYNC:
 	case DELAY_BY_LOCK:
-	case DELAY_BY_COMPILE: return SURE_OWN;
-	default: return SURE_MEASURED;
+	case DELAY_BY_COMPILE: return THRESHOLD(SURE_OWN);
+	default: return THRESHOLD(SURE_MEASURED);
 	}
 }
 
@@ -84,8 +67,9 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 static double confidence_of(const struct step_account *a, double evidence, uint32_t units,
 	double unknown, double completeness)
 {
-	return evidence * sqrt(a->confidence) * (double)units / ((double)units + UNITS_HALF) *
-	       (1 - unknown) * completeness_weight(completeness);
+	return evidence * sqrt(a->confidence) * (double)units /
+	       ((double)units + THRESHOLD(UNITS_HALF)) * (1 - unknown) *
+	       completeness_weight(completeness);
 }
 
 static void add(struct time_findings *all, const struct time_finding *f)
@@ -100,14 +84,15 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	const struct delay *d = &l->items[i];
 	double share = (double)lost / (double)observed_ns(a);
 
-	if (d->share < CAUSE_SHARE &&
-		(d->share < OTHER_SHARE || share < OTHER_TIME || !delay_stands_alone(d->kind)))
+	if (d->share < THRESHOLD(CAUSE_SHARE) &&
+		(d->share < THRESHOLD(OTHER_SHARE) || share < THRESHOLD(OTHER_TIME) ||
+			!delay_stands_alone(d->kind)))
 		return false;
 	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
 		return false;
-	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < UNKNOWN_UNITS))
+	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < THRESHOLD(READINGS)))
 		return false;
-	return share >= LEAST_SHARE && lost >= LEAST_NS;
+	return share >= THRESHOLD(LEAST_SHARE) && lost >= THRESHOLD(LEAST_NS);
 }
 
 static void find_slow(struct time_findings *all, double completeness)
@@ -130,11 +115,11 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
 			all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
-			f.confidence =
-				MIN(confidence_of(a, SURE_MEASURED, a->slow_steps, 0, completeness),
-					UNKNOWN_MOST);
+			f.confidence = MIN(confidence_of(a, THRESHOLD(SURE_MEASURED), a->slow_steps,
+						   0, completeness),
+				THRESHOLD(UNKNOWN_MOST));
 		if (delay_may_be_idle(all->rec, a, d))
-			f.confidence *= IDLE_DOUBT;
+			f.confidence *= THRESHOLD(DOUBT);
 		add(all, &f);
 	}
 }
@@ -151,8 +136,9 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 		if (kind == DELAY_BY_GPU &&
 			!f->is_harmless) /* since when says more than how much */
 			return true;
-		if ((double)f->delay.slow_ns >= WHOLE_MORE * (double)f->delay.ordinary_ns &&
-			(double)lost_ns < WHOLE_FAR * (double)f->lost_ns)
+		if ((double)f->delay.slow_ns >=
+				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
+			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns)
 			return true;
 		*f = all->items[--all->count];
 		return false;
@@ -167,7 +153,7 @@ static double lost_of(
 {
 	if (delay_is_waste(rec, a, d))
 		return 1;
-	if (d->kind != DELAY_BY_GPU || d->share < GPU_SHARE)
+	if (d->kind != DELAY_BY_GPU || d->share < THRESHOLD(CHAIN_PART))
 		return 0;
 	switch (d->end.resource) {
 	case RESOURCE_GPU_CLOCK:
@@ -198,7 +184,7 @@ static bool is_of_slow(const struct time_findings *all, const struct delay *d)
 	delays_find(all->rec, &ordinary, &in_ordinary);
 	for (int i = 0; i < in_ordinary.count; i++)
 		if (in_ordinary.items[i].kind == d->kind)
-			return in_ordinary.items[i].share < OF_ALL * d->share;
+			return in_ordinary.items[i].share < THRESHOLD(CHAIN_MOST) * d->share;
 	return true;
 }
 
@@ -230,7 +216,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < LEAST_NS || is_told_of_slow(all, d->kind, f.lost_ns) ||
+		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d->kind, f.lost_ns) ||
 			(has_slow(all) && is_of_slow(all, d)))
 			continue;
 		f.delay = *d;
@@ -240,7 +226,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		f.confidence =
 			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d) || may_be_start(a, d))
-			f.confidence *= IDLE_DOUBT;
+			f.confidence *= THRESHOLD(DOUBT);
 		add(all, &f);
 	}
 }
@@ -251,7 +237,7 @@ int time_findings_find(const struct recording *rec, const struct step_account *a
 	int r;
 
 	*ret = (struct time_findings){.rec = rec, .account = a};
-	if (a->confidence < SURE_UNITS || !adds_up(a))
+	if (a->confidence < THRESHOLD(MEDIUM_SURE) || !adds_up(a))
 		return 0;
 	step_account_whole(a, &ret->whole);
 	delays_find(rec, a, &ret->slow_delays);
