@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to node/push. */
 #include <errno.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <strings.h>
@@ -9,6 +10,7 @@
 #include "node/push/pusher.h"
 #include "node/push/pusher_provider.h"
 #include "base/owner.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"
@@ -24,7 +26,7 @@
 struct plan {
 	struct pusher_settings pusher;
 	char node[256];
-	char *default_db, *token, *known;
+	char *default_db, *token, *known, *mark;
 	char provider[16];
 	struct endpoint spans;
 	struct endpoint_fields span_fields;
@@ -36,6 +38,7 @@ static void plan_done(struct plan *p)
 	free(p->default_db);
 	free(p->token);
 	free(p->known);
+	free(p->mark);
 	endpoint_fields_done(&p->span_fields);
 	if (p->config)
 		config_free(p->config);
@@ -189,6 +192,29 @@ static void resolve_rest(const struct fleet_push_settings *s, struct pusher_sett
 	ps->stream_group = s->remediate_gid >= 0 ? (gid_t)s->remediate_gid : SOCKET_NO_GROUP;
 }
 
+/* Beside the recording, one for each place that it is sent to. */
+static int resolve_mark(const struct fleet_push_settings *s, struct plan *p)
+{
+	struct pusher_settings *ps = &p->pusher;
+	uint64_t to = 0;
+
+	if (s->mark) {
+		ps->mark = *s->mark ? s->mark : NULL;
+		return 0;
+	}
+	if (!ps->db)
+		return 0;
+	for (size_t i = 0; i < 3; i++) {
+		const char *text = (const char *[]){ps->endpoint.shown, ps->cluster, ps->node}[i];
+
+		to = hash_number(to ^ hash_bytes(text, strlen(text)));
+	}
+	if (asprintf(&p->mark, "%s.push-%016" PRIx64, ps->db, to) < 0)
+		return -ENOMEM;
+	ps->mark = p->mark;
+	return 0;
+}
+
 static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo *reterr)
 {
 	struct pusher_settings *ps = &p->pusher;
@@ -218,7 +244,7 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 	if (r == 0 && !s->db && !s->stub)
 		r = store_default_path(&p->default_db, reterr);
 	ps->db = s->db ? s->db : p->default_db;
-	return r;
+	return r == 0 ? resolve_mark(s, p) : r;
 }
 
 /* After everything else is known to be right: it asks other machines. */

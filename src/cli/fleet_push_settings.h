@@ -12,7 +12,7 @@ struct fleet_push_settings {
 	bool insecure, stub, once, remediate, first_use;
 	struct option_strings fingerprints;
 	const char *ca, *cert, *key, *token_file;
-	const char *db, *baseline, *provider;
+	const char *db, *baseline, *mark, *provider;
 	int64_t gpus, warmup, world_size, node_rank, remediate_gid;
 	uint64_t poll_interval_ns, baseline_age_ns;
 	double hysteresis;

@@ -10,7 +10,7 @@ struct seen {
 	int64_t rows[16];
 	uint64_t seqs[16];
 	int count, damaged;
-	int64_t after;
+	int64_t after, chains_ns, times[3];
 	size_t max;
 	struct recent_readings readings;
 	struct recent_incident incident;
@@ -62,6 +62,9 @@ static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		r = nodedb_recent_row(l, "collectives", 25, &s->row, reterr);
 	if (r == 0)
 		r = nodedb_recent_last_row(l, "collectives", &s->last, reterr);
+	for (int i = 0; r == 0 && i < 3; i++)
+		r = nodedb_recent_row_time(
+			l, "collectives", (const int64_t[]){1, 2, 99}[i], &s->times[i], reterr);
 	if (r == 0)
 		r = nodedb_recent_points(l, 100, take_points, s, reterr);
 	if (r == 0)
@@ -71,7 +74,7 @@ static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 	sql_table_done(&s->chains);
 	s->chains = (struct sql_table){0};
 	if (r == 0)
-		r = nodedb_recent_chains(l, s->after, 0, 10, &s->chains, reterr);
+		r = nodedb_recent_chains(l, s->chains_ns, 10, &s->chains, reterr);
 	return r < 0 ? r : MIN(s->found, 0);
 }
 
@@ -108,6 +111,7 @@ static void rows_come_once(void **state)
 	assert_true(seen.seqs[1] == 2);
 	assert_int_equal(seen.row, 2);
 	assert_int_equal(seen.last, 5);
+	assert_true(seen.times[0] == 10 && seen.times[1] == 20 && seen.times[2] == -1);
 	assert_true(seen.points == 2);
 	seen.after = 2;
 	seen.max = 10;
@@ -152,13 +156,21 @@ static void readings_and_incidents(void **state)
 	assert_true(seen.incident.cause_ns == 90 && seen.incident.slow_count == 3);
 	assert_string_equal(seen.incident.fix, "move it");
 	assert_int_equal(seen.chains.row_count, 1);
-	assert_true(sql_table_cell(&seen.chains, 0, 0)->i > 0);
-	assert_int_equal(sql_table_cell(&seen.chains, 0, 1)->i, 100);
+	assert_int_equal(sql_table_cell(&seen.chains, 0, 0)->i, 100);
+	assert_int_equal(sql_table_cell(&seen.chains, 0, 1)->i, 0);
 	assert_string_equal(told(&seen.chains, "id"), seen.incident.id);
 	assert_string_equal(told(&seen.chains, "severity"), "HIGH");
 	assert_string_equal(told(&seen.chains, "root_cause"), "a disk is busy");
 	assert_string_equal(told(&seen.chains, "recommendations"), "[\"move it\"]");
 	assert_string_equal(told(&seen.chains, "problem"), "pcie");
+	/* It goes on: the same row, seen later. One that ended before is not asked for. */
+	assert_int_equal(sql_table_cell(&seen.chains, 0, 0)->i, 100);
+	seen.chains_ns = 101;
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.chains.row_count, 0);
+	scratch_sql(s->path, "UPDATE incidents SET last_seen = 200");
+	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
+	assert_int_equal(seen.chains.row_count, 1);
 	/* Too long is nothing, as is a field of which the recording is too old. */
 	scratch_sql(s->path, "UPDATE causal_chains SET summary = printf('%.4097c', 'x');"
 			     "ALTER TABLE incidents DROP COLUMN problem");

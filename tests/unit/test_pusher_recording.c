@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "node/push/pusher_recording.h"
+#include "store/write/rollover.h"
 
 static wall_time now;
 
@@ -124,6 +125,7 @@ static void rolled_over(void **state)
 	put(db, 1);
 	put_launches(db, 5);
 	expect(&r, 1, 1, 0);
+	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
 	put(db, 2); /* not read before the file is rolled over */
 	put(db, 3);
 	put_launches(db, 6);
@@ -131,9 +133,102 @@ static void rolled_over(void **state)
 	assert_int_equal(nodedb_session_begin(db, &session, &e), 0);
 	put(db, 4);
 	put_launches(db, 100);
-	expect(&r, 2, 4, 0);
+	expect(&r, 2, 3, 0);
+	expect(&r, 4, 4, 0);
 	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);
 	assert_true(r.counters.launches == 111);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
+/* An agent that is started again reads on behind @at: where it was, in whatever file that is now. */
+static void resume(struct scratch *s, struct pusher_recording *r)
+{
+	struct pusher_position at = r->at;
+
+	pusher_recording_done(r);
+	pusher_recording_init(r, s->path, 60 * NS_PER_S);
+	pusher_recording_resume(r, &at);
+}
+
+static void roll(struct scratch *s, struct nodedb *db, uint32_t random)
+{
+	struct session session = {.started = wall_now()};
+	struct errinfo e = {0};
+	char rolled[160];
+
+	assert_int_equal(
+		rollover_name(s->path, (wall_time){1 + random}, random, rolled, sizeof(rolled)), 0);
+	assert_int_equal(nodedb_roll(db, rolled, &e), 0);
+	assert_int_equal(nodedb_session_begin(db, &session, &e), 0);
+}
+
+static void goes_on_after_a_restart(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct pusher_recording r;
+
+	now = wall_now();
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	put(db, 1);
+	put(db, 2);
+	expect(&r, 1, 2, 0);
+	resume(s, &r);
+	expect(&r, 1, 0, 0);
+	put(db, 3);
+	resume(s, &r);
+	expect(&r, 3, 3, 0);
+	/* Rolled over twice while no agent ran: all three files, in order. */
+	put(db, 4);
+	roll(s, db, 1);
+	put(db, 5);
+	roll(s, db, 2);
+	put(db, 6);
+	resume(s, &r);
+	expect(&r, 4, 4, 0);
+	expect(&r, 5, 5, 0);
+	expect(&r, 6, 6, 0);
+	expect(&r, 1, 0, 0);
+	put(db, 7);
+	resume(s, &r);
+	expect(&r, 7, 7, 0);
+	scratch_close(db);
+	/* What was pruned meanwhile is counted. */
+	db = scratch_open(s->path);
+	put(db, 8);
+	put(db, 9);
+	scratch_close(db);
+	scratch_sql(s->path, "DELETE FROM collectives WHERE rowid < 4");
+	resume(s, &r);
+	expect(&r, 9, 9, 1);
+	pusher_recording_done(&r);
+}
+
+/* The tracer makes a new file of the same name: the old one is gone, and its numbers mean nothing. */
+static void another_file(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct pusher_recording r;
+
+	now = wall_now();
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	for (uint64_t i = 1; i <= 3; i++)
+		put(db, i);
+	expect(&r, 1, 3, 0);
+	scratch_close(db);
+	assert_int_equal(unlink(s->path), 0);
+	db = scratch_open(s->path);
+	for (uint64_t i = 4; i <= 9; i++)
+		put(db, i);
+	resume(s, &r); /* its inode may be the old one's */
+	expect(&r, 4, 9, 0);
+	scratch_close(db);
+	assert_int_equal(unlink(s->path), 0);
+	db = scratch_open(s->path);
+	put(db, 10);
+	expect(&r, 10, 10, 0); /* the same while it runs */
 	scratch_close(db);
 	pusher_recording_done(&r);
 }
@@ -252,6 +347,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			begins_a_minute_ago, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(rolled_over, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(
+			goes_on_after_a_restart, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(another_file, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(
 			pruned_rows_are_lost, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(nobody_writes, scratch_setup, scratch_teardown),

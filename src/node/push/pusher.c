@@ -92,6 +92,19 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr)
 	return s->workload ? check_name("--workload", s->workload, reterr) : 0;
 }
 
+/* A failure is told by the reading of the interval. */
+static void read_calls(struct pusher *p)
+{
+	struct errinfo e = {0};
+
+	if (p->settings->stub)
+		return;
+	if (pusher_resume(p, &e) < 0)
+		log_warning("%s: calls may be sent twice", e.text);
+	if (p->mark_is_settled)
+		(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
+}
+
 /* ---- the end ---- */
 
 static void stop(void *arg)
@@ -118,8 +131,7 @@ static void begin_stop(struct pusher *p)
 	if (p->waits_for_retry)
 		pusher_send_metrics(p);
 	loop_timer_set(p->patience, PUSHER_FLUSH_NS);
-	if (!p->settings->stub)
-		(void)pusher_recording_calls(&p->recording, wall_now(), NULL);
+	read_calls(p);
 	pusher_send_calls(p);
 	pusher_span_stop(p);
 	stop_if_done(p);
@@ -231,8 +243,7 @@ static void on_look(void *arg)
 	bool is_busy = r->last_call_ns && now - (uint64_t)r->last_call_ns < BUSY_NS;
 
 	loop_timer_set(p->look, is_busy ? PUSH_HASTE_NS : SECOND_NS);
-	/* A failure is told by the reading of the interval. */
-	(void)pusher_recording_calls(r, wall_now(), NULL);
+	read_calls(p);
 	if (is_second || r->is_hasty)
 		pusher_send_calls(p);
 	r->is_hasty = false;
@@ -273,6 +284,7 @@ static void pusher_done(struct pusher *p)
 		if (timers[i])
 			loop_timer_free(timers[i]);
 	pusher_recording_done(&p->recording);
+	pusher_mark_close(&p->mark);
 	buf_done(&p->body);
 	buf_done(&p->batch.body);
 	free(p->metrics_path);
@@ -353,7 +365,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 {
 	_cleanup_(pusher_done) struct pusher p = {.settings = s,
 		.body = BUF_INIT(PUSHER_BODY_BYTES),
-		.batch.body = BUF_INIT(PUSHER_BODY_BYTES)};
+		.batch.body = BUF_INIT(PUSHER_BODY_BYTES),
+		.mark.fd = -1};
 	int r;
 
 	pusher_recording_init(&p.recording, s->db ? s->db : "", s->window_ns);
@@ -366,6 +379,8 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 		r = pusher_health_begin(&p, reterr);
 	if (r == 0)
 		r = pusher_stream_open(&p, reterr);
+	if (r == 0)
+		r = pusher_resume(&p, reterr);
 	if (r < 0)
 		return r;
 	begin(&p);

@@ -28,6 +28,7 @@ struct pusher_settings {                /* texts are the caller's */
 	bool insecure;                  /* the token may travel in the clear */
 	const char *db;
 	const char *baseline; /* file; NULL: none is kept */
+	const char *mark;     /* file of what was delivered; NULL: none is kept */
 	const char *provider; /* "aws", "auto", …; NULL: not told */
 	uint64_t push_interval_ns, timeout_ns, window_ns, poll_interval_ns;
 	uint64_t baseline_age_ns;     /* an older file tells nothing */

@@ -1,23 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pusher_chain.c - incidents that the recording explains, each told once, as it was found. What was not
- * delivered is read and sent again. */
+/* pusher_chain.c - incidents that the recording explains, told as they are found and as they change. What was
+ * not delivered is read and sent again. After a restart the last two minutes are told again in the same words,
+ * by which a receiver that keeps them knows them. */
 #include "node/push/pusher_private.h"
 
-#define CHAINS_MAX 16                       /* of a request */
-#define BACK_NS    (60 * (int64_t)NS_PER_S) /* before our start */
+#include <string.h>
+
+#include "base/hash.h"
+
+#define ROWS_MAX 256                      /* that are looked at */
+#define BACK_NS  (60 * (int64_t)NS_PER_S) /* before our start */
+
+enum { COLUMN_DETECTED, COLUMN_RESOLVED, COLUMN_FIRST };
+
+static const struct pusher_chain *find(const struct pusher_chains *c, uint64_t id)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->known[i].id == id)
+			return &c->known[i];
+	return NULL;
+}
+
+bool pusher_chains_want(const struct pusher_chains *c, const struct pusher_chain *x)
+{
+	const struct pusher_chain *told = find(c, x->id);
+
+	if (!told || told->words != x->words)
+		return true;
+	return told->extent != x->extent && x->told_ns - told->told_ns >= PUSHER_CHAIN_AGAIN_NS;
+}
+
+void pusher_chains_note(struct pusher_chains *c, const struct pusher_chain *x)
+{
+	struct pusher_chain *oldest = &c->known[0];
+
+	for (size_t i = 0; i < c->count; i++) {
+		struct pusher_chain *k = &c->known[i];
+
+		if (k->id == x->id) {
+			*k = *x;
+			return;
+		}
+		oldest = k->told_ns < oldest->told_ns ? k : oldest;
+	}
+	*(c->count < PUSHER_CHAINS_KNOWN ? &c->known[c->count++] : oldest) = *x;
+}
+
+/* ---- from the recording ---- */
 
 struct chains {
-	const struct pusher_recording *recording;
+	int64_t from_ns;
 	struct sql_table rows;
 };
 
 static int visit_chains(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
 	struct chains *x = arg;
-	const struct pusher_recording *r = x->recording;
 
-	return nodedb_recent_chains(
-		l, r->chain_row, r->started.ns - BACK_NS, CHAINS_MAX, &x->rows, reterr);
+	return nodedb_recent_chains(l, x->from_ns, ROWS_MAX, &x->rows, reterr);
 }
 
 static int64_t int_at(const struct sql_table *t, size_t row, int column)
@@ -27,7 +67,6 @@ static int64_t int_at(const struct sql_table *t, size_t row, int column)
 	return c->type == SQL_INT ? c->i : 0;
 }
 
-/* Of the columns after row and detected_at, each under its name. */
 static void put_attribute(
 	struct push_chain *chain, const struct sql_table *t, size_t row, int column)
 {
@@ -53,31 +92,85 @@ static void put_attribute(
 	chain->attributes[chain->attribute_count++] = a;
 }
 
+static uint64_t mix(uint64_t hash, const void *data, size_t len)
+{
+	return hash_number(hash ^ hash_bytes(data, len));
+}
+
+/* What is told at once when it changes: what it is, not how much of it there was. */
+static bool is_word(const char *key)
+{
+	static const char *const words[] = {"severity", "root_cause", "resolved_at"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
+		if (!strcmp(key, words[i]))
+			return true;
+	return false;
+}
+
+static struct pusher_chain known_as(const struct push_chain *c)
+{
+	struct pusher_chain x = {.id = hash_bytes(c->id, strlen(c->id)), .told_ns = mono_now().ns};
+
+	for (size_t i = 0; i < c->attribute_count; i++) {
+		const struct push_attribute *a = &c->attributes[i];
+		uint64_t *hash = is_word(a->key) ? &x.words : &x.extent;
+
+		if (a->kind == PUSH_TEXT)
+			*hash = mix(*hash, a->text, strlen(a->text));
+		else
+			*hash = mix(*hash, &a->i, sizeof(a->i));
+	}
+	return x;
+}
+
 /* false: it has no id, so that nobody could refer to it. */
 static bool chain_of(const struct sql_table *t, size_t row, struct push_chain *ret)
 {
-	*ret = (struct push_chain){.detected_ns = int_at(t, row, 1), .id = "", .summary = ""};
-	for (int i = 2; i < t->column_count; i++)
+	*ret = (struct push_chain){
+		.detected_ns = int_at(t, row, COLUMN_DETECTED), .id = "", .summary = ""};
+	for (int i = COLUMN_RESOLVED; i < t->column_count; i++)
 		put_attribute(ret, t, row, i);
 	return ret->id[0] != 0;
 }
 
+void pusher_chain_sent(struct pusher *p, bool is_over)
+{
+	struct pusher_chains *c = &p->chains;
+
+	for (size_t i = 0; is_over && i < c->sent_count; i++)
+		pusher_chains_note(c, &c->sent[i]);
+	c->sent_count = 0;
+}
+
 void pusher_chain_step(struct pusher *p)
 {
-	struct chains x = {.recording = &p->recording};
+	struct chains x = {.from_ns = p->chains.from_ns};
+	struct pusher_chains *c = &p->chains;
 	struct push_chain *chains;
-	size_t count = 0;
+	wall_time now = wall_now();
 
-	if (p->chains_under_way)
+	if (c->sent_count)
 		return;
-	chains = calloc(CHAINS_MAX, sizeof(*chains));
+	if (!x.from_ns)
+		x.from_ns = p->recording.started.ns - BACK_NS;
+	chains = calloc(PUSHER_CHAINS_MAX, sizeof(*chains));
 	/* A failure is told by the reading of the interval. */
 	if (chains && nodedb_snapshot_read(p->recording.path, visit_chains, &x, NULL) == 0) {
-		for (size_t i = 0; i < x.rows.row_count; i++)
-			count += chain_of(&x.rows, i, &chains[count]);
-		if (count)
-			pusher_send_chains(
-				p, chains, count, int_at(&x.rows, x.rows.row_count - 1, 0));
+		for (size_t i = 0; i < x.rows.row_count && c->sent_count < PUSHER_CHAINS_MAX; i++) {
+			struct push_chain *chain = &chains[c->sent_count];
+			struct pusher_chain known;
+
+			if (!chain_of(&x.rows, i, chain))
+				continue;
+			known = known_as(chain);
+			if (pusher_chains_want(c, &known))
+				c->sent[c->sent_count++] = known;
+		}
+		if (c->sent_count)
+			pusher_send_chains(p, chains, c->sent_count);
+		else
+			c->from_ns = MAX(x.from_ns, now.ns - PUSHER_CHAIN_OVERLAP_NS);
 	}
 	free(chains);
 	sql_table_done(&x.rows);

@@ -4,6 +4,8 @@
 
 #include "node/health/health_monitor.h"
 #include "node/push/pusher.h"
+#include "node/push/pusher_chain.h"
+#include "node/push/pusher_mark.h"
 #include "node/push/pusher_recording.h"
 #include "node/push/pusher_reply.h"
 #include "push/push_wire.h"
@@ -14,7 +16,10 @@
 
 struct pusher_batch { /* of calls, from its making until it is acknowledged or refused */
 	struct buf body;
+	uint64_t stream; /* what numbers count, over restarts: the boot that it is sent with */
 	uint64_t number, count;
+	struct pusher_position end; /* the last row in it, or in the one before */
+	uint64_t refused;           /* calls of those before, which the next is to tell of */
 	bool under_way;
 	unsigned failures;
 	uint64_t due_ns; /* monotonic */
@@ -67,9 +72,9 @@ struct pusher {
 	char told[PUSH_ID_MAX]; /* incident that was reported last */
 	int64_t told_last_ns;
 	uint64_t seconds, second_ns; /* done; when the next is due, monotonic */
-	bool chains_under_way;
-	int64_t chains_row; /* of the last of them */
-	size_t chains_count;
+	struct pusher_mark mark;
+	bool mark_is_settled; /* it was read, or there is none to be had */
+	struct pusher_chains chains;
 
 	bool has_pushed;     /* once: then it was said */
 	char complaint[256]; /* the last reason: not said again before complain_ns */
@@ -109,9 +114,8 @@ void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
 /* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
 void pusher_send_calls(struct pusher *p);
 void pusher_send_report(struct pusher *p, const struct push_report *r);
-/* pusher_send_chains - they end with the recording's row @row, which is noted when they are delivered. */
-void pusher_send_chains(
-	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row);
+/* pusher_send_chains - pusher_chain_sent() is told what became of them. */
+void pusher_send_chains(struct pusher *p, const struct push_chain *chains, size_t count);
 void pusher_send_poll(struct pusher *p);
 void pusher_send_span(struct pusher *p, const struct push_span *s);
 
@@ -134,6 +138,15 @@ void pusher_report_step(struct pusher *p);
 /* ---- pusher_chain.c: incidents that are explained ---- */
 
 void pusher_chain_step(struct pusher *p);
+/* pusher_chain_sent - @is_over: they were taken, or refused for good. */
+void pusher_chain_sent(struct pusher *p, bool is_over);
+
+/* ---- pusher_resume.c: where an earlier run of the agent was ---- */
+
+/* pusher_resume - reads what it has noted, once. -EBUSY: it is still running, with a sentence. */
+int pusher_resume(struct pusher *p, struct errinfo *reterr);
+/* pusher_resume_note - what is to be known after a restart: @batch is under way; NULL: none is. */
+int pusher_resume_note(struct pusher *p, const struct buf *batch);
 
 /* ---- pusher.c ---- */
 

@@ -14,6 +14,8 @@
 
 #include "node/push/pusher_cohort.h"
 #include "base/hash.h"
+#include "base/log.h"
+#include "store/write/rollover.h"
 
 #define BACK_NS     (60 * (int64_t)NS_PER_S) /* calls before our start that are sent too */
 #define SILENT_NS   (30 * (int64_t)NS_PER_S) /* the tracer writes something every 5 s */
@@ -55,12 +57,11 @@ void pusher_recording_done(struct pusher_recording *r)
 struct visit {
 	struct pusher_recording *recording;
 	wall_time now;
-	bool is_last; /* of this file: all that is left */
 	struct pusher_activity activity;
 	struct recent_readings readings;
 	struct recent_incident incident;
 	int64_t incident_from_ns;
-	int64_t row; /* the last number seen */
+	size_t rows; /* of calls, that this visit has read */
 };
 
 /* The one that was seen longest ago. */
@@ -193,8 +194,10 @@ static int take_collective(void *arg, int64_t row, const struct collective_row *
 	struct pusher_process *p;
 	int res;
 
-	r->calls.lost += (uint64_t)(row - r->call_row - 1); /* pruned before they were read */
-	r->call_row = row;
+	v->rows++;
+	r->calls.lost += (uint64_t)(row - r->at.row - 1); /* pruned before they were read */
+	r->at.row = row;
+	r->at.row_ns = c ? c->start.ns : 0;
 	if (!c) {
 		r->calls.lost++;
 		return 0;
@@ -222,54 +225,81 @@ static int take_points(void *arg, const struct recent_points *p)
 	return pusher_calls_points(&v->recording->calls, p);
 }
 
-/* Where reading begins in a file that is seen for the first time. */
-static int find_begin(struct nodedb_snapshot *l, struct visit *v, struct errinfo *reterr)
+static int begin_ledger(
+	struct nodedb_snapshot *l, struct pusher_recording *r, struct errinfo *reterr)
 {
-	struct pusher_recording *r = v->recording;
-	int64_t call_row, ledger_row, last_call, last_ledger;
-	int res = nodedb_recent_last_row(l, "collectives", &last_call, reterr);
+	int64_t last, row;
+	int res = nodedb_recent_last_row(l, "ledger", &last, reterr);
 
-	if (res == 0)
-		res = nodedb_recent_last_row(l, "ledger", &last_ledger, reterr);
-	/* A table that was emptied numbers its rows from 1 again. */
-	if (res == 0 && r->is_open) {
-		r->call_row = last_call < r->call_row ? 0 : r->call_row;
-		r->ledger_row = last_ledger < r->ledger_row ? 0 : r->ledger_row;
-		return 0;
-	}
-	if (res == 0)
-		res = nodedb_recent_row(
-			l, "collectives", r->started.ns - BACK_NS, &call_row, reterr);
-	if (res == 0)
-		res = nodedb_recent_row(l, "ledger", r->counters.start_ns, &ledger_row, reterr);
-	if (res == 0)
-		res = nodedb_recent_points(l, call_row, take_points, v, reterr);
 	if (res < 0)
 		return res;
-	r->call_row = call_row;
-	r->ledger_row = ledger_row;
+	if (r->is_open) {
+		/* A table that was emptied numbers its rows from 1 again. */
+		r->ledger_row = last < r->ledger_row ? 0 : r->ledger_row;
+		return 0;
+	}
+	res = nodedb_recent_row(l, "ledger", r->counters.start_ns, &row, reterr);
+	if (res < 0)
+		return res;
+	r->ledger_row = row;
 	r->is_open = true;
 	return 0;
 }
 
-static int read_calls(struct nodedb_snapshot *l, struct visit *v, struct errinfo *reterr)
+/* resume_row - behind which row reading goes on: that of r->at if it is this file's, or was until it was
+ * pruned; of another file the first that is younger. */
+static int resume_row(struct nodedb_snapshot *l, const struct pusher_recording *r, int64_t *ret,
+	struct errinfo *reterr)
+{
+	int64_t ns;
+	int res = nodedb_recent_row_time(l, "collectives", r->at.row, &ns, reterr);
+
+	if (res < 0)
+		return res;
+	if (r->at.row && (ns == 0 || (ns > 0 && (!r->at.row_ns || ns == r->at.row_ns)))) {
+		*ret = r->at.row;
+		return 0;
+	}
+	return nodedb_recent_row(l, "collectives",
+		r->at.row_ns ? r->at.row_ns + 1 : r->started.ns - BACK_NS, ret, reterr);
+}
+
+/* Where reading calls begins in a file that is seen for the first time. */
+static int begin_calls(struct nodedb_snapshot *l, struct visit *v, struct errinfo *reterr)
 {
 	struct pusher_recording *r = v->recording;
-	size_t max = v->is_last
-			     ? PUSHER_CALLS_MAX
-			     : PUSHER_BATCH_CALLS - MIN(r->calls.count, (size_t)PUSHER_BATCH_CALLS);
+	int64_t row, last;
+	int res = nodedb_recent_last_row(l, "collectives", &last, reterr);
 
-	return max ? nodedb_recent_collectives(l, r->call_row, max, take_collective, v, reterr) : 0;
+	if (res < 0)
+		return res;
+	if (r->is_found) {
+		r->at.row = last < r->at.row ? 0 : r->at.row;
+		return 0;
+	}
+	res = resume_row(l, r, &row, reterr);
+	if (res == 0)
+		res = nodedb_recent_points(l, row, take_points, v, reterr);
+	if (res < 0)
+		return res;
+	r->at.row = row;
+	r->is_found = true;
+	return 0;
 }
 
 static int visit_calls(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 {
 	struct visit *v = arg;
-	int r = find_begin(l, v, reterr);
+	struct pusher_recording *r = v->recording;
+	size_t room = PUSHER_BATCH_CALLS - MIN(r->calls.count, (size_t)PUSHER_BATCH_CALLS);
+	int res = begin_calls(l, v, reterr);
 
-	if (r == 0 && !v->recording->processes.used)
-		r = nodedb_recent_processes(l, take_process, v, reterr);
-	return r < 0 ? r : read_calls(l, v, reterr);
+	v->rows = 0;
+	if (res == 0 && !r->processes.used)
+		res = nodedb_recent_processes(l, take_process, v, reterr);
+	if (res < 0 || !room)
+		return res;
+	return nodedb_recent_collectives(l, r->at.row, room, take_collective, v, reterr);
 }
 
 static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
@@ -291,7 +321,7 @@ static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 	r->rank = -1;
 	r->world_size = 0;
 	r->job[0] = r->cgroup[0] = 0;
-	res = find_begin(l, v, reterr);
+	res = begin_ledger(l, r, reterr);
 	if (res == 0)
 		res = nodedb_recent_processes(l, take_process, v, reterr);
 	if (res == 0)
@@ -300,8 +330,6 @@ static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 		res = nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
 	if (res == 0)
 		res = nodedb_recent_readings(l, from, &v->readings, reterr);
-	if (res == 0 && v->is_last)
-		res = read_calls(l, v, reterr);
 	return res;
 }
 
@@ -315,7 +343,8 @@ static int visit_incident(struct nodedb_snapshot *l, void *arg, struct errinfo *
 /* ---- rolled files ---- */
 
 /* The file beside r->path that was the recording until it was rolled over. */
-static bool find_rolled(const struct pusher_recording *r, char *out, size_t size)
+static bool find_rolled(
+	const struct pusher_recording *r, uint64_t dev, uint64_t ino, char *out, size_t size)
 {
 	_cleanup_free_ char *copy = strdup(r->path);
 	struct dirent *e;
@@ -328,7 +357,7 @@ static bool find_rolled(const struct pusher_recording *r, char *out, size_t size
 	d = opendir(dirname(copy));
 	for (int n = 0; d && !found && n < FILES_MAX && (e = readdir(d)); n++) {
 		found = fstatat(dirfd(d), e->d_name, &st, AT_SYMLINK_NOFOLLOW) == 0 &&
-			S_ISREG(st.st_mode) && st.st_dev == r->dev && st.st_ino == r->ino;
+			S_ISREG(st.st_mode) && st.st_dev == dev && st.st_ino == ino;
 		if (found)
 			found = (size_t)snprintf(out, size, "%s/%s", copy, e->d_name) < size;
 	}
@@ -337,23 +366,89 @@ static bool find_rolled(const struct pusher_recording *r, char *out, size_t size
 	return found;
 }
 
+static int stat_recording(
+	const struct pusher_recording *r, struct stat *ret, struct errinfo *reterr)
+{
+	if (stat(r->path, ret) < 0)
+		return errinfo_set(reterr, -errno, "%.300s: %s", r->path, strerror(errno));
+	return 0;
+}
+
 static int follow_file(struct pusher_recording *r, wall_time now, struct errinfo *reterr)
 {
-	struct visit last = {.recording = r, .now = now, .is_last = true};
+	struct visit last = {.recording = r, .now = now};
 	char rolled[4096];
 	struct stat st;
+	int res = stat_recording(r, &st, reterr);
 
-	if (stat(r->path, &st) < 0)
-		return errinfo_set(reterr, -errno, "%.300s: %s", r->path, strerror(errno));
+	if (res < 0)
+		return res;
 	if (r->is_open && (st.st_dev != r->dev || st.st_ino != r->ino)) {
-		if (find_rolled(r, rolled, sizeof(rolled)) &&
+		if (find_rolled(r, r->dev, r->ino, rolled, sizeof(rolled)) &&
 			nodedb_snapshot_read(rolled, visit_health, &last, reterr) == 0)
 			pusher_counters_end(&r->counters, now.ns);
 		pusher_counters_roll(&r->counters);
-		r->call_row = r->ledger_row = r->chain_row = 0;
+		r->ledger_row = 0;
 	}
 	r->dev = st.st_dev;
 	r->ino = st.st_ino;
+	return 0;
+}
+
+static const char *name_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The file that became of the recording next after @path did: the recording itself if there is none. */
+static void find_next(const struct pusher_recording *r, const char *path, char *out, size_t size)
+{
+	struct rollover_list list = {0};
+	const char *next = r->path, *name = name_of(path);
+
+	if (rollover_is_name(r->path, name))
+		(void)rollover_list(r->path, &list, NULL);
+	for (size_t i = list.count; i-- > 0 && strcmp(name_of(list.paths[i]), name) > 0;)
+		next = list.paths[i];
+	snprintf(out, size, "%s", next);
+	rollover_list_done(&list);
+}
+
+/* The file that calls are read from now: the recording, or one that it was before. */
+static int find_file(struct pusher_recording *r, char *out, size_t size, struct errinfo *reterr)
+{
+	struct pusher_position *at = &r->at;
+	struct stat st;
+	int res = stat_recording(r, &st, reterr);
+
+	if (res < 0)
+		return res;
+	snprintf(out, size, "%s", r->path);
+	if (at->ino && (st.st_dev != at->dev || st.st_ino != at->ino)) {
+		if (find_rolled(r, at->dev, at->ino, out, size))
+			return 1;
+		*at = (struct pusher_position){.row_ns = at->row_ns};
+		r->is_found =
+			false; /* it is gone: what is younger is taken from the one that is there */
+	}
+	at->dev = st.st_dev;
+	at->ino = st.st_ino;
+	return 0;
+}
+
+/* A file that was rolled over is read to its end: its successor comes next, from its beginning on. */
+static int go_on(struct pusher_recording *r, const char *path)
+{
+	char next[4096];
+	struct stat st;
+
+	find_next(r, path, next, sizeof(next));
+	if (stat(next, &st) < 0)
+		return -errno;
+	r->at = (struct pusher_position){.dev = st.st_dev, .ino = st.st_ino};
+	r->is_found = true;
 	return 0;
 }
 
@@ -438,9 +533,28 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 int pusher_recording_calls(struct pusher_recording *r, wall_time now, struct errinfo *reterr)
 {
 	struct visit v = {.recording = r, .now = now};
-	int res = follow_file(r, now, reterr);
+	char path[4096];
+	int res = 0;
 
-	return res < 0 ? res : nodedb_snapshot_read(r->path, visit_calls, &v, reterr);
+	for (int n = 0; res == 0 && n < FILES_MAX; n++) {
+		bool has_room = r->calls.count < PUSHER_BATCH_CALLS;
+		int is_rolled = find_file(r, path, sizeof(path), reterr);
+
+		res = is_rolled < 0 ? is_rolled
+				    : nodedb_snapshot_read(path, visit_calls, &v, reterr);
+		if (is_rolled <= 0 || (res == 0 && (v.rows || !has_room)))
+			break;
+		if (res < 0)
+			log_warning("the rest of %s cannot be read: its calls are missing", path);
+		res = go_on(r, path);
+	}
+	return res;
+}
+
+void pusher_recording_resume(struct pusher_recording *r, const struct pusher_position *at)
+{
+	r->at = *at;
+	r->is_found = false;
 }
 
 int pusher_recording_incident(struct pusher_recording *r, int64_t from_ns,

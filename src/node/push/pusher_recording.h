@@ -3,7 +3,8 @@
  * each count once.
  *
  * The file may not be there yet, and may be rolled over: then the rest of the old one, found by its
- * inode beside the new, is read first. A row that was pruned before it was read is counted as lost. */
+ * inode beside the new, is read first, and those that were rolled over since. A row that was pruned before
+ * it was read is counted as lost. */
 #pragma once
 
 #include "node/health/health_baseline.h"
@@ -15,6 +16,12 @@
 
 #define PUSHER_BATCH_CALLS 20000
 #define PUSHER_PROCESS_MAX 4096
+
+struct pusher_position {   /* a row of `collectives`: those up to it were read */
+	uint64_t dev, ino; /* of its file; ino 0: nothing was read yet */
+	int64_t row;
+	int64_t row_ns; /* its time; 0: not known */
+};
 
 struct pusher_process {
 	uint32_t pid;
@@ -42,9 +49,10 @@ struct pusher_recording {
 	wall_time started;
 	dev_t dev;
 	ino_t ino;
-	bool is_open; /* the numbers of rows below are of this file */
-	int64_t call_row, ledger_row;
-	int64_t chain_row;           /* the last that was delivered */
+	bool is_open; /* ledger_row is of this file */
+	int64_t ledger_row;
+	struct pusher_position at;   /* of calls */
+	bool is_found;               /* the row is known to be of that file */
 	struct idmap processes;      /* pid -> struct pusher_process */
 	char job[128], cgroup[1024]; /* of the process seen last */
 	int32_t rank;                /* the lowest; -1: none is known */
@@ -81,7 +89,11 @@ struct pusher_reading {
 int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pusher_reading *ret,
 	struct errinfo *reterr);
 
-/* pusher_recording_calls - new collectives go to r->calls, unless a batch of them waits there. */
+/* pusher_recording_resume - calls are read from behind @at on, before the first of them is. */
+void pusher_recording_resume(struct pusher_recording *r, const struct pusher_position *at);
+
+/* pusher_recording_calls - new collectives go to r->calls, unless a batch of them waits there: they end with
+ * the row r->at. */
 int pusher_recording_calls(struct pusher_recording *r, wall_time now, struct errinfo *reterr);
 
 /* pusher_recording_incident - see nodedb_recent_incident(). */

@@ -247,25 +247,21 @@ static void on_chains(void *arg, const struct http_response *r, int err, const s
 	enum backlog_outcome outcome = err < 0 ? BACKLOG_AGAIN : verdict_http(r->status);
 	char why[256];
 
-	p->chains_under_way = false;
 	if (outcome != BACKLOG_SENT)
 		pusher_complain(p, "incidents were not delivered", reason(p, why, r, err, e));
 	else
-		p->pushed.incidents += p->chains_count;
-	if (outcome != BACKLOG_AGAIN)
-		p->recording.chain_row = p->chains_row;
+		p->pushed.incidents += p->chains.sent_count;
+	pusher_chain_sent(p, outcome != BACKLOG_AGAIN);
 }
 
-void pusher_send_chains(
-	struct pusher *p, const struct push_chain *chains, size_t count, int64_t row)
+void pusher_send_chains(struct pusher *p, const struct push_chain *chains, size_t count)
 {
 	_cleanup_buf_ struct buf body = BUF_INIT(PUSHER_BODY_BYTES);
 	const struct push_who who = pusher_who(p);
 
 	push_chains_protobuf(&body, &who, chains, count);
-	p->chains_row = row;
-	p->chains_count = count;
-	p->chains_under_way = post(p, p->logs_path, TYPE_PROTOBUF, &body, on_chains) == 0;
+	if (post(p, p->logs_path, TYPE_PROTOBUF, &body, on_chains) < 0)
+		pusher_chain_sent(p, false);
 }
 
 /* ---- calls ---- */
@@ -276,6 +272,8 @@ static void batch_end(struct pusher *p)
 	p->batch.body = BUF_INIT(PUSHER_BODY_BYTES);
 	p->batch.failures = 0;
 	p->batch.due_ns = 0;
+	(void)pusher_resume_note(
+		p, NULL); /* the note before it is as good: the batch would come twice */
 }
 
 static void batch_later(struct pusher *p, uint64_t asked_ns)
@@ -303,6 +301,7 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
+		p->batch.refused += p->batch.count;
 		batch_end(p);
 	} else {
 		batch_later(p, err < 0 ? 0
@@ -312,18 +311,39 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 	pusher_sent_calls(p);
 }
 
+static void batch_pack(struct pusher *p, struct push_calls *c)
+{
+	c->who.boot = p->batch.stream;
+	c->batch = ++p->batch.number;
+	p->batch.count = c->count;
+	buf_clear(&p->batch.body);
+	push_calls_protobuf(&p->batch.body, c);
+}
+
+/* All that waits, which ends with the last row that was read. What cannot be noted is numbered anew: after a
+ * restart the numbers behind the last note would be those of other calls. */
 static void batch_make(struct pusher *p)
 {
-	struct push_calls c = {.who = pusher_who(p), .batch = p->batch.number + 1};
+	struct push_calls c = {.who = pusher_who(p), .sent_ns = wall_now().ns};
+	int r;
 
 	if (!p->recording.calls.count && !p->recording.calls.lost)
 		return;
 	if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &c) < 0)
 		return;
-	c.sent_ns = wall_now().ns;
-	push_calls_protobuf(&p->batch.body, &c);
-	p->batch.number++;
-	p->batch.count = c.count;
+	p->batch.end = p->recording.at;
+	p->batch.refused = 0;
+	batch_pack(p, &c);
+	r = p->batch.body.err ? 0 : pusher_resume_note(p, &p->batch.body);
+	if (r < 0) {
+		pusher_complain(p,
+			"what was delivered cannot be noted, so that after a restart calls may come twice",
+			strerror(-r));
+		p->batch.stream = p->mark.has_note ? (uint64_t)wall_now().ns : p->batch.stream;
+		p->batch.number = p->mark.has_note ? 0 : p->batch.number - 1;
+		p->mark.has_note = false;
+		batch_pack(p, &c);
+	}
 	if (p->batch.body.err) {
 		log_warning("not enough memory for a batch of %zu collectives", c.count);
 		p->recording.calls.lost += c.count + c.lost;

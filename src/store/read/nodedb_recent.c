@@ -168,6 +168,18 @@ int nodedb_recent_last_row(
 	return get_row(l, &sql, ret, reterr);
 }
 
+int nodedb_recent_row_time(struct nodedb_snapshot *l, const char *table, int64_t row, int64_t *ret,
+	struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(512);
+
+	buf_printf(&sql,
+		"SELECT coalesce((SELECT timestamp FROM %s WHERE rowid = %lld), (SELECT CASE WHEN"
+		" min(rowid) > %lld THEN 0 END FROM %s), -1)",
+		table, (long long)row, (long long)row, table);
+	return get_row(l, &sql, ret, reterr);
+}
+
 int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_points_fn *fn,
 	void *arg, struct errinfo *reterr)
 {
@@ -393,20 +405,23 @@ static int put_chains(struct nodedb_snapshot *l, struct buf *sql, struct errinfo
 		{"c.root_cause", "root_cause"}, {"c.explanation", "explanation"},
 		{"c.recommendations", "recommendations"}, {"c.timeline", "timeline"},
 		{"c.cuda_op", "cuda_op"}, {"CAST(c.cuda_p99_us AS REAL)", "p99_us"},
-		{"CAST(c.cuda_p50_us AS REAL)", "p50_us"}, {"c.tail_ratio", "tail_ratio"}};
+		{"CAST(c.cuda_p50_us AS REAL)", "p50_us"}, {"c.tail_ratio", "tail_ratio"},
+		{"i.count", "count"}, {"i.last_seen", "last_seen"}, {"i.excess_ns", "excess_ns"},
+		{"i.confidence", "confidence"}};
 	int r;
 
-	buf_puts(sql, "SELECT c.rowid AS row, c.detected_at AS detected_at");
+	buf_puts(sql,
+		"SELECT c.detected_at AS detected_at, coalesce(i.resolved_at, 0) AS resolved_at");
 	for (size_t i = 0; i < ARRAY_SIZE(told); i++)
 		put_told(sql, told[i].value, told[i].name);
 	r = put_added(l, sql, reterr);
 	buf_puts(sql,
-		" FROM causal_chains c LEFT JOIN incidents i ON i.id = c.id WHERE c.rowid > ?1"
-		" AND c.detected_at >= ?2 ORDER BY c.rowid LIMIT ?3");
+		" FROM causal_chains c LEFT JOIN incidents i ON i.id = c.id WHERE max(c.detected_at,"
+		" coalesce(i.last_seen, 0), coalesce(i.resolved_at, 0)) >= ?1 ORDER BY c.rowid DESC LIMIT ?2");
 	return r < 0 ? r : sql->err;
 }
 
-int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
+int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,
 	struct sql_table *ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(16 << 10);
@@ -417,7 +432,7 @@ int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_
 	if (r == 0)
 		r = prepare(l, buf_str(&sql), &stmt, reterr);
 	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(after), SQL_I(from_ns), SQL_I(max));
+		r = SQL_BIND(stmt, reterr, SQL_I(from_ns), SQL_I(max));
 	if (r == 0)
 		r = sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)

@@ -60,6 +60,10 @@ int nodedb_recent_row(struct nodedb_snapshot *l, const char *table, int64_t befo
 	struct errinfo *reterr);
 int nodedb_recent_last_row(
 	struct nodedb_snapshot *l, const char *table, int64_t *ret, struct errinfo *reterr);
+/* nodedb_recent_row_time - when row @row of @table began; 0: those that are left come after it; -1: it was
+ * never there. */
+int nodedb_recent_row_time(struct nodedb_snapshot *l, const char *table, int64_t row, int64_t *ret,
+	struct errinfo *reterr);
 
 struct recent_points { /* how many Sends or Recvs there were up to a row */
 	uint32_t pid;
@@ -94,12 +98,12 @@ struct recent_incident {
 	char cause[32]; /* the name of the first; "": none */
 	uint64_t cause_ns;
 };
-/* nodedb_recent_chains - the rows of causal_chains after number @after that were found since @from_ns, in order,
- * no more than @max. Columns: row, detected_at, then what a chain is told with, under the names of that, the
- * fields that incidents got later (model/incident_field.h) at the end. What is no number and no text of at most
- * RECENT_TEXT_MAX characters is NULL. */
+/* nodedb_recent_chains - the rows of causal_chains that were found, seen again or over since @from_ns, the
+ * newest first, no more than @max. Columns: detected_at, resolved_at (0: it is not over), then what a chain is
+ * told with, under the names of that, the fields that incidents got later (model/incident_field.h) at the end.
+ * What is no number and no text of at most RECENT_TEXT_MAX characters is NULL. */
 #define RECENT_TEXT_MAX 4096
-int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t after, int64_t from_ns, size_t max,
+int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,
 	struct sql_table *ret, struct errinfo *reterr);
 
 /* nodedb_recent_incident - the worst one seen since @from_ns, those that are not over first. 1, or 0:
