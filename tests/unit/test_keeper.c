@@ -453,6 +453,56 @@ static void test_chains_of_an_agent(void **state)
 	expect_row(r, "|causal_chain_id=chain-1|");
 }
 
+/* Of an incident that goes on: a row of incidents each time, one of causal_chains for each cause and severity;
+ * nothing of what comes again, whatever request it comes in. */
+static void take_ongoing(struct rig *r, const char *severity, int64_t count, int64_t sent)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct push_who who = agent;
+	const struct push_chain chain = {.detected_ns = 1000,
+		.id = "chain-1",
+		.summary = "slow copies",
+		.attributes = {{.key = "id", .text = "chain-1"},
+			{.key = "severity", .text = severity},
+			{.key = "summary", .text = "slow copies"},
+			{.key = "root_cause", .text = "rsync"},
+			{.key = "confidence", PUSH_REAL, .d = 0.5},
+			{.key = "count", PUSH_INT, .i = count},
+			{.key = "excess_ns", PUSH_INT, .i = 90 * count},
+			{.key = "last_seen", PUSH_INT, .i = 5000 + count},
+			{.key = "resolved_at", PUSH_INT, .i = count == 9 ? 9000 : 0}},
+		.attribute_count = 9};
+
+	who.boot = (uint64_t)sent;
+	push_chains_protobuf(&b, &who, &chain, 1);
+	take(r, OTLP_LOGS, false, b.data, b.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, 0);
+	rows_of(r);
+}
+
+static void test_an_incident_that_goes_on(void **state)
+{
+	struct rig *r = *state;
+
+	take_ongoing(r, "LOW", 1, 1);
+	expect_row(r, "causal_chains|detected_at=1000|");
+	expect_row(r,
+		"|id=chain-1|source=node|kind=slow|summary=slow copies|root_cause=rsync|confidence=0.5|"
+		"lost_ns=90|resolved=0|severity=LOW|count=1|last_seen=5001|");
+	assert_int_equal(r->store.row_count, 3);
+	take_ongoing(r, "LOW", 1, 2); /* the same after a restart of the agent */
+	assert_int_equal(r->store.row_count, 3);
+	take_ongoing(r, "LOW", 4, 2);
+	expect_row(r, "|lost_ns=360|resolved=0|severity=LOW|count=4|last_seen=5004|");
+	assert_int_equal(r->store.row_count, 5);
+	take_ongoing(r, "HIGH", 8, 2);
+	assert_int_equal(r->store.row_count, 8);
+	take_ongoing(r, "HIGH", 9, 2);
+	expect_row(r, "|resolved=1|severity=HIGH|count=9|last_seen=5009|");
+	assert_int_equal(r->store.row_count, 10);
+}
+
 static void test_rows_of_our_own(void **state)
 {
 	struct rig *r = *state;
@@ -945,6 +995,7 @@ int main(void)
 		KEEPER_TEST(test_collectives),
 		KEEPER_TEST(test_reports),
 		KEEPER_TEST(test_chains_of_an_agent),
+		KEEPER_TEST(test_an_incident_that_goes_on),
 		KEEPER_TEST(test_rows_of_our_own),
 		KEEPER_TEST(test_tenants),
 		KEEPER_TEST(test_two_senders_of_one_request),

@@ -102,12 +102,28 @@ static void test_unknown(void **state _unused_)
 	buf_done(&b.bytes);
 }
 
+static void rows_while_it_lasts(void **state)
+{
+	const struct fleet_episode e = {.since_ns = 1000};
+	int64_t rows = 0;
+
+	(void)state;
+	for (int64_t t = 0; t < 600 * 4; t++) /* of ten minutes, looked at every 250 ms */
+		rows += notice_row_is_due(&e, 1000 + t * 250000000, 1000 + (t + 1) * 250000000);
+	assert_int_equal(rows, 6 + 10);
+	assert_true(notice_row_is_due(&e, 1000, 1000 + INT64_C(1000000000)));
+	assert_false(notice_row_is_due(&e, 0, 1000)); /* its beginning is a row anyway */
+	assert_false(
+		notice_row_is_due(&e, 1000 + INT64_C(70000000000), 1000 + INT64_C(119000000000)));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_began),
 		cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_unknown),
+		cmocka_unit_test(rows_while_it_lasts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notice_row.c - see notice_row.h. An episode has a row for its beginning, each change and its end, all with
- * its id: the newest is what is known. */
+/* notice_row.c - see notice_row.h. An episode has rows for its beginning, each change, now and then while it
+ * lasts, and its end, all with its id: the newest is what is known. */
 #include "cluster/cli/notice_row.h"
+
+#include "base/clock.h"
+
+#define EVERY_S 60
 
 /* Of the time since it began, the share that the job lost. */
 static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
@@ -33,4 +37,19 @@ void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
 	if (e->cost.priced)
 		batch_real(b, INCIDENTS_COST, e->cost.total);
 	batch_int(b, INCIDENTS_RESOLVED, n->kind == FLEET_NOTICE_ENDED);
+}
+
+/* How many rows it has had @age_ns after its beginning. */
+static int64_t rows_by(int64_t age_ns)
+{
+	int64_t s = age_ns / (int64_t)NS_PER_S, n = s / EVERY_S;
+
+	for (int64_t power = 1; power < EVERY_S && power <= s; power *= 2)
+		n++;
+	return age_ns < 0 ? 0 : n;
+}
+
+bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t now_ns)
+{
+	return rows_by(now_ns - e->since_ns) > rows_by(before_ns - e->since_ns);
 }

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "cluster/cli/notice_row.h"
 #include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (100 * NS_PER_MS)
@@ -27,7 +28,7 @@ struct service {
 	struct api_server *api;
 	struct loop_timer *tick;
 	struct service_clock clock;
-	int64_t saved_ns;
+	int64_t saved_ns, renewed_ns;
 	bool snapshot_failed; /* said once */
 	unsigned draining;    /* servers that have not ended */
 	loop_fn *drained;
@@ -115,6 +116,19 @@ static void take_notices(struct service *s)
 	}
 }
 
+/* What lasts is remembered as it is by now: what it has cost. */
+static void renew_rows(struct service *s, int64_t now_ns)
+{
+	struct fleet_notice n = {.kind = FLEET_NOTICE_CHANGED};
+	size_t cursor = 0;
+
+	while (s->settings.keeping.tell &&
+		fleet_episode_next(s->fleet, NULL, &cursor, &n.episode) && !n.episode.until_ns)
+		if (!n.episode.provisional && notice_row_is_due(&n.episode, s->renewed_ns, now_ns))
+			s->settings.keeping.tell(s->settings.keeping.arg, &n, now_ns);
+	s->renewed_ns = now_ns;
+}
+
 static int save_snapshot(struct service *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SNAPSHOT_BYTES_MAX);
@@ -153,6 +167,7 @@ static void on_tick(void *arg)
 
 	fleet_tick(s->fleet, now);
 	take_notices(s);
+	renew_rows(s, now);
 	if (now - s->saved_ns >= (int64_t)SNAPSHOT_NS) {
 		s->saved_ns = now;
 		keep_snapshot(s);
@@ -286,7 +301,7 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 		r = open_ports(s, reterr);
 	if (r < 0)
 		return r;
-	s->saved_ns = service_now(s);
+	s->saved_ns = s->renewed_ns = service_now(s);
 	loop_timer_set(s->tick, TICK_NS);
 	if (s->api)
 		api_server_set_ready(s->api, true);

@@ -322,6 +322,11 @@ static int take_record(void *arg, const struct otlp_record *r)
 		i.name = event->text;
 		i.name_len = event->len;
 	}
+	if (is_event(r, CHAIN_EVENT)) {
+		who = who_of(x, &i);
+		if (!who.why && !rows_chain_is_new(x, &who, r))
+			return x->err;
+	}
 	err = take_item(x, &i, &who);
 	if (err < 0)
 		return err;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows_push.c - what our agents push besides events: batches of calls, reports, causal chains. A batch
- * counts once by (cluster, node, boot, number); an incident that is told again with the same cause, too. */
+ * counts once by (cluster, node, boot, number), an incident that is told again in the same words once. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -208,10 +208,107 @@ static void put_column(struct batch *b, int column, const struct otlp_value *v)
 		batch_real(b, column, (double)v->i);
 }
 
+static bool is_attribute(const struct otlp_attribute *a, const char *key)
+{
+	return a->key_len == strlen(key) && memcmp(a->key, key, a->key_len) == 0;
+}
+
+static void put_value(struct buf *b, const struct otlp_attribute *a)
+{
+	const struct otlp_value *v = &a->value;
+
+	buf_append(b, a->key, a->key_len);
+	buf_printf(b, "%c%d", 0, v->kind);
+	if (v->kind == OTLP_TEXT || v->kind == OTLP_BYTES)
+		buf_append(b, v->text, v->len);
+	else if (v->kind == OTLP_DOUBLE)
+		buf_append(b, &v->d, sizeof(v->d));
+	else
+		buf_append(b, &v->i, sizeof(v->i));
+}
+
+/* key_is_new - of what @who says of an incident: of all of it, or of what is a row of causal_chains again. */
+static bool key_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r,
+	const char *kind, bool is_all)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BATCH_TEXT_MAX);
+	struct seen_key k;
+	int err;
+
+	buf_append(&b, who->cluster, who->cluster_len);
+	buf_printf(&b, "%c%.*s", 0, (int)who->node_len, who->node);
+	for (size_t i = 0; i < r->attributes->count; i++) {
+		const struct otlp_attribute *a = &r->attributes->item[i];
+
+		if (is_all || is_attribute(a, "id") || is_attribute(a, "severity") ||
+			is_attribute(a, "root_cause"))
+			put_value(&b, a);
+	}
+	err = b.err == -ENOMEM ? -ENOMEM : seen_key_of(kind, b.data, b.len, &k);
+	if (err < 0)
+		x->err = -ENOMEM;
+	return err == 0 && is_new(x, &k);
+}
+
+bool rows_chain_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
+{
+	/* Who does not say how it goes on tells of an incident once. */
+	return !otlp_attribute_get(r->attributes, "last_seen") ||
+	       key_is_new(x, who, r, "told", true);
+}
+
+static void put_text(struct batch *b, int column, const struct otlp_attributes *a, const char *key)
+{
+	const struct otlp_value *v = otlp_attribute_get(a, key);
+
+	if (v && v->kind == OTLP_TEXT)
+		batch_text(b, column, v->text, v->len);
+}
+
+static void put_int(struct batch *b, int column, const struct otlp_attributes *a, const char *key)
+{
+	const struct otlp_value *v = otlp_attribute_get(a, key);
+
+	if (v && v->kind == OTLP_INT)
+		batch_int(b, column, v->i);
+}
+
+/* What is known of it now: a row for each time that it is told. */
+static void put_state(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
+{
+	const struct otlp_attributes *a = r->attributes;
+	const struct otlp_value *last = otlp_attribute_get(a, "last_seen"),
+				*sure = otlp_attribute_get(a, "confidence");
+	struct batch *b = &x->rows->batch;
+
+	batch_row(b, TABLE_INCIDENTS);
+	batch_int(b, INCIDENTS_TS, last->kind == OTLP_INT ? last->i : x->now_ns);
+	batch_int(b, INCIDENTS_RECEIVED, x->now_ns);
+	batch_text(b, INCIDENTS_CLUSTER, who->cluster, who->cluster_len);
+	batch_text(b, INCIDENTS_NODE, who->node, who->node_len);
+	put_text(b, INCIDENTS_ID, a, "id");
+	batch_text_of(b, INCIDENTS_SOURCE, "node");
+	batch_text_of(b, INCIDENTS_KIND, "slow");
+	put_text(b, INCIDENTS_SUMMARY, a, "summary");
+	put_text(b, INCIDENTS_CAUSE, a, "root_cause");
+	if (sure && sure->kind == OTLP_DOUBLE)
+		batch_real(b, INCIDENTS_CONFIDENCE, sure->d);
+	put_int(b, INCIDENTS_LOST, a, "excess_ns");
+	batch_int(b, INCIDENTS_RESOLVED, otlp_attribute_get(a, "resolved_at") != NULL);
+	put_text(b, INCIDENTS_SEVERITY, a, "severity");
+	put_int(b, INCIDENTS_COUNT, a, "count");
+	put_int(b, INCIDENTS_LAST, a, "last_seen");
+}
+
 void rows_chain(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
 {
 	struct batch *b = &x->rows->batch;
 
+	if (otlp_attribute_get(r->attributes, "last_seen")) {
+		put_state(x, who, r);
+		if (!key_is_new(x, who, r, "chain", false))
+			return;
+	}
 	batch_row(b, TABLE_CHAINS);
 	batch_int(b, CHAINS_TS, r->time_ns ? rows_time(r->time_ns) : x->now_ns);
 	batch_int(b, CHAINS_RECEIVED, x->now_ns);

@@ -94,7 +94,10 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 	X(CONFIDENCE, "confidence", REAL, "0 to 1")                                                \
 	X(LOST, "lost_ns", INT, "time that the job lost")                                          \
 	X(COST, "cost", REAL, "what that costs; NULL: unpriced")                                   \
-	X(RESOLVED, "resolved", INT, "1: it is over")
+	X(RESOLVED, "resolved", INT, "1: it is over")                                              \
+	X(SEVERITY, "severity", TEXT, "of a node's own: CRITICAL, HIGH, MEDIUM or LOW")            \
+	X(COUNT, "count", INT, "of a node's own: how often so far")                                \
+	X(LAST, "last_seen", TIME, "of a node's own: when the last time was")
 
 #define STEPS_COLUMNS(X)                                                                           \
 	X(TS, "ts_ns", TIME, "when it was told")                                                   \
