@@ -174,7 +174,10 @@ static int resolve_mode(
 static void resolve_rest(const struct fleet_push_settings *s, struct pusher_settings *ps)
 {
 	ps->push_interval_ns = s->push_interval_ns;
-	ps->timeout_ns = s->timeout_ns;
+	ps->timeout_ns =
+		s->timeout_ns ? s->timeout_ns : MIN(PUSHER_TIMEOUT_NS, ps->push_interval_ns);
+	ps->replay = s->replay != NULL;
+	ps->replay_rate = (uint32_t)s->replay_rate;
 	ps->window_ns = s->window_ns;
 	ps->poll_interval_ns = s->poll_interval_ns;
 	ps->gpus = (uint32_t)s->gpus;
@@ -241,9 +244,12 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 		r = pusher_check(ps, reterr);
 	if (r == 0)
 		r = resolve_token(s, p, reterr);
-	if (r == 0 && !s->db && !s->stub)
+	if (r == 0 && s->replay && (s->db || s->stub || s->once))
+		return errinfo_set(reterr, -EINVAL,
+			"--replay names the recording: it goes without --db, --stub and --once");
+	if (r == 0 && !s->db && !s->stub && !s->replay)
 		r = store_default_path(&p->default_db, reterr);
-	ps->db = s->db ? s->db : p->default_db;
+	ps->db = s->replay ? s->replay : s->db ? s->db : p->default_db;
 	return r == 0 ? resolve_mark(s, p) : r;
 }
 
@@ -259,6 +265,16 @@ static int find_provider(const char *name, struct plan *p, struct errinfo *reter
 	pusher_provider_detect(p->provider);
 	p->pusher.provider = p->provider[0] ? p->provider : NULL;
 	return 0;
+}
+
+/* Its lines come before the sentence of what failed. */
+static int check(const struct pusher_settings *s, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf out = BUF_INIT(64 << 10);
+	int r = pusher_probe(s, &out, reterr);
+
+	fputs(buf_str(&out), stdout);
+	return r;
 }
 
 static int fleet_push_run(const struct command *c, void *settings, int argc, char **argv)
@@ -277,7 +293,7 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	if (r == 0)
 		r = find_provider(s->provider, &p, &e);
 	if (r == 0)
-		r = pusher_run(&p.pusher, &e);
+		r = s->check ? check(&p.pusher, &e) : pusher_run(&p.pusher, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
@@ -291,7 +307,9 @@ const struct command cmd_fleet_push = {
 		"programs never wait for it. Stops on Ctrl-C or SIGTERM, after saving the baseline and\n"
 		"sending what is left.\n"
 		"  sudo ingero trace &\n"
-		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1",
+		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1\n"
+		"Started again, also after kill -9, it goes on where it was. --check tries everything and\n"
+		"sends nothing; --replay sends a finished recording.",
 	.options = fleet_push_options,
 	.settings_size = sizeof(struct fleet_push_settings),
 	.defaults = &fleet_push_defaults,

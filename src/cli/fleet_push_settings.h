@@ -8,12 +8,12 @@
 
 struct fleet_push_settings {
 	const char *endpoint, *threshold_url, *cluster, *node;
-	uint64_t push_interval_ns, timeout_ns, window_ns;
-	bool insecure, stub, once, remediate, first_use;
+	uint64_t push_interval_ns, timeout_ns, window_ns; /* timeout_ns 0: not given */
+	bool insecure, stub, once, check, remediate, first_use;
 	struct option_strings fingerprints;
 	const char *ca, *cert, *key, *token_file;
-	const char *db, *baseline, *mark, *provider;
-	int64_t gpus, warmup, world_size, node_rank, remediate_gid;
+	const char *db, *baseline, *mark, *provider, *replay;
+	int64_t replay_rate, gpus, warmup, world_size, node_rank, remediate_gid;
 	uint64_t poll_interval_ns, baseline_age_ns;
 	double hysteresis;
 	const char *workload, *mode, *remediate_socket, *otlp_endpoint;

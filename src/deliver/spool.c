@@ -4,7 +4,8 @@
  *   NNNNNNNNNNNNNNNN.seg  records, one behind the other: length u32, tag u32, CRC-32C u32 of both and
  *                         the data, data. NN… counts up; the last one is written to.
  *   position              segment u64, offset u64, CRC-32C u32: where the first record is that is not
- *                         acknowledged. If it is damaged, everything is read again.
+ *                         acknowledged. If it is damaged, everything is read again. Then the same of the
+ *                         end of those that were sent together; it may be missing.
  *
  * Invariants: segments are in order of their numbers; seg->size is where its last good record ends,
  * and records are appended there; acked <= taken <= the end; `bytes` is the sum of all sizes and
@@ -44,15 +45,21 @@ struct segment *spool_segment_find(struct spool *s, uint64_t id)
 
 static void position_write(struct spool *s)
 {
-	uint64_t numbers[2] = {htole64(s->acked.id), htole64(s->acked.offset)};
-	uint32_t crc = htole32(crc32c(0, numbers, sizeof(numbers)));
+	struct position p[] = {spool_position(&s->acked), spool_position(&s->taken)};
 	_cleanup_fd_ int fd =
 		openat(s->dir, "position", O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-	struct iovec parts[] = {{numbers, sizeof(numbers)}, {&crc, sizeof(crc)}};
 
 	/* If that fails, records come a second time after a restart. */
 	if (fd >= 0)
-		(void)!pwritev(fd, parts, ARRAY_SIZE(parts), 0);
+		(void)!pwrite(fd, p, sizeof(p), 0);
+}
+
+struct position spool_position(const struct cursor *c)
+{
+	struct position p = {htole64(c->id), htole64(c->offset), 0};
+
+	p.crc = htole32(crc32c(0, &p, offsetof(struct position, crc)));
+	return p;
 }
 
 /* ---- segments ---- */
@@ -278,6 +285,28 @@ int spool_take(struct spool *s, struct buf *b)
 		return 0;
 	}
 	return -ENOENT;
+}
+
+static int cursor_compare(const struct cursor *a, const struct cursor *b)
+{
+	if (a->id != b->id)
+		return a->id < b->id ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+enum spool_bound spool_bound(struct spool *s)
+{
+	if (!s->sent.id)
+		return SPOOL_FREE;
+	if (skip_to_record(s) && cursor_compare(&s->taken, &s->sent) < 0)
+		return SPOOL_JOINED;
+	s->sent = (struct cursor){0};
+	return SPOOL_APART;
+}
+
+void spool_send(struct spool *s)
+{
+	position_write(s);
 }
 
 void spool_ack(struct spool *s)

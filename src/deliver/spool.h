@@ -3,8 +3,8 @@
  *
  * What spool_append() has taken is in the kernel: it survives the end of this program, also by
  * kill -9. It survives a power cut once spool_sync() has run, which its owner calls every second.
- * After a restart reading goes on behind the last spool_ack(); after a power cut some records may
- * come a second time, none is skipped. A record that was being written when the program ended is
+ * After a restart reading goes on behind the last spool_ack(): what was under way comes a second time, after a
+ * power cut perhaps more; none is skipped. A record that was being written when the program ended is
  * cut off. At the ceiling the oldest records go, a segment at a time, and are counted.
  *
  * A folder belongs to one spool at a time. One thread. */
@@ -50,6 +50,16 @@ bool spool_look(struct spool *s, uint32_t *ret_tag, size_t *ret_len);
 /* spool_take - appends that record to @b. -ENOENT: there is none; b->err. One that cannot be read
  * takes the rest of its segment with it, counted. */
 int spool_take(struct spool *s, struct buf *b);
+
+/* spool_send - what was taken is sent together, and would be so again after a restart: a receiver that knows
+ * requests by their bytes has it once. spool_bound - whether the next record goes with those taken before. */
+void spool_send(struct spool *s);
+enum spool_bound {
+	SPOOL_FREE,   /* as the caller likes */
+	SPOOL_JOINED, /* an earlier run had sent them together, */
+	SPOOL_APART,  /* not together */
+};
+enum spool_bound spool_bound(struct spool *s);
 
 /* spool_ack - what was taken is delivered, and forgotten. */
 void spool_ack(struct spool *s);

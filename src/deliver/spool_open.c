@@ -14,26 +14,22 @@
 #include <sys/stat.h>
 
 #include "base/array.h"
-#include "base/crc32c.h"
 #include "base/path_user.h"
 
-#define SEGMENT_PARTS  8 /* of the ceiling */
-#define POSITION_BYTES 20
+#define SEGMENT_PARTS 8 /* of the ceiling */
 
-static struct cursor position_read(const struct spool *s)
+/* position_read - the @n-th of the two that are there; 0, 0: not known. */
+static struct cursor position_read(const struct spool *s, int n)
 {
 	_cleanup_fd_ int fd = openat(s->dir, "position", O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-	unsigned char data[POSITION_BYTES];
-	uint64_t numbers[2];
-	uint32_t crc;
+	struct position p, good;
+	struct cursor c;
 
-	if (fd < 0 || pread(fd, data, sizeof(data), 0) != sizeof(data))
+	if (fd < 0 || pread(fd, &p, sizeof(p), (off_t)sizeof(p) * n) != sizeof(p))
 		return (struct cursor){0};
-	memcpy(numbers, data, sizeof(numbers));
-	memcpy(&crc, data + sizeof(numbers), sizeof(crc));
-	if (le32toh(crc) != crc32c(0, numbers, sizeof(numbers)))
-		return (struct cursor){0};
-	return (struct cursor){le64toh(numbers[0]), le64toh(numbers[1])};
+	c = (struct cursor){le64toh(p.id), le64toh(p.offset)};
+	good = spool_position(&c);
+	return memcmp(&p, &good, sizeof(p)) == 0 ? c : (struct cursor){0};
 }
 
 /* Finds out how much of a segment is good, and how many of its records wait; the rest is cut off. */
@@ -105,7 +101,8 @@ static int load(struct spool *s)
 	struct segment *last;
 	int r = list_segments(s);
 
-	s->acked = position_read(s);
+	s->acked = position_read(s, 0);
+	s->sent = position_read(s, 1);
 	for (size_t i = 0; r == 0 && i < s->count; i++) {
 		r = segment_scan(s, &s->segments[i]);
 		s->bytes += s->segments[i].size;

@@ -21,6 +21,12 @@ struct cursor {
 	uint64_t id, offset;
 };
 
+struct position { /* a cursor on disk */
+	uint64_t id, offset;
+	uint32_t crc;
+} __attribute__((packed));
+struct position spool_position(const struct cursor *c);
+
 struct spool {
 	int dir;
 	uint64_t bytes_max, segment_max;
@@ -30,6 +36,7 @@ struct spool {
 	int read_fd;  /* of segment read_id; -1: none */
 	uint64_t read_id;
 	struct cursor acked, taken;
+	struct cursor sent;  /* until there an earlier run had sent together; id 0: not known */
 	uint64_t taken_here; /* of `waiting` of the segment of `taken`: what was taken */
 	uint64_t next_id;
 	bool dirty;

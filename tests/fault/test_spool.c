@@ -96,6 +96,34 @@ static void test_order_and_restart(void **state)
 	remove_spool(*state);
 }
 
+/* What was sent together is sent together after a restart, and nothing else with it. */
+static void test_what_was_sent_together(void **state)
+{
+	struct spool *s = open_spool(*state);
+
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(put(s, i, 100), 0);
+	assert_int_equal(take(s), 0);
+	spool_send(s);
+	spool_ack(s);
+	assert_int_equal(take(s), 1);
+	assert_int_equal(spool_bound(s), SPOOL_FREE);
+	assert_int_equal(take(s), 2);
+	spool_send(s);
+	spool_close(s); /* whether it has arrived is not known */
+	s = open_spool(*state);
+	for (long i = 1; i <= 2; i++) {
+		assert_int_equal(spool_bound(s), SPOOL_JOINED);
+		assert_int_equal(take(s), i);
+	}
+	assert_int_equal(spool_bound(s), SPOOL_APART);
+	assert_int_equal(spool_bound(s), SPOOL_FREE);
+	assert_int_equal(take(s), 3);
+	spool_ack(s);
+	spool_close(s);
+	remove_spool(*state);
+}
+
 static void test_the_oldest_go_at_the_ceiling(void **state)
 {
 	struct spool *s = open_spool(*state);
@@ -328,6 +356,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_order_and_restart),
+		TEST(test_what_was_sent_together),
 		TEST(test_the_oldest_go_at_the_ceiling),
 		TEST(test_dropped_while_under_way),
 		TEST(test_killed),

@@ -97,15 +97,20 @@ static void take_from_spool(struct target *t)
 	size_t len, requests = 0;
 
 	while (spool_look(t->spool, &tag, &len)) {
-		if (requests && (tag != first_tag || tag_is_json(tag) || b.len + len > BATCH_JOIN))
+		enum spool_bound bound = spool_bound(t->spool);
+		bool fits = tag == first_tag && !tag_is_json(tag) && b.len + len <= BATCH_JOIN;
+
+		if (requests && (bound == SPOOL_APART || (bound == SPOOL_FREE && !fits)))
 			break;
 		first_tag = tag;
 		if (spool_take(t->spool, &b) < 0)
 			break;
 		requests++;
 	}
-	if (requests)
-		put_batch(t, &b, first_tag, requests);
+	if (!requests)
+		return;
+	spool_send(t->spool);
+	put_batch(t, &b, first_tag, requests);
 }
 
 static void feed(struct target *t)

@@ -146,6 +146,13 @@ static void on_stop(void *arg)
 		return;
 	}
 	notify_stopping();
+	if (p->settings->replay) { /* the next one goes on here */
+		p->stopping = true;
+		p->result = errinfo_set_exit(&p->why, EXIT_PARTIAL, -EINTR,
+			"broken off: the same command goes on from here");
+		loop_stop(p->loop);
+		return;
+	}
 	pusher_health_save(p);
 	begin_stop(p);
 }
@@ -242,6 +249,10 @@ static void on_look(void *arg)
 	bool is_second = now >= p->second_ns;
 	bool is_busy = r->last_call_ns && now - (uint64_t)r->last_call_ns < BUSY_NS;
 
+	if (p->settings->replay) {
+		pusher_replay_step(p);
+		return;
+	}
 	loop_timer_set(p->look, is_busy ? PUSH_HASTE_NS : SECOND_NS);
 	read_calls(p);
 	if (is_second || r->is_hasty)
@@ -256,6 +267,8 @@ static void on_look(void *arg)
 
 void pusher_sent_calls(struct pusher *p)
 {
+	if (p->settings->replay) /* it looks when the next is due */
+		return;
 	/* A full batch: there may be more. At the end one attempt must do. */
 	if (!p->batch.body.len && p->recording.calls.count)
 		pusher_send_calls(p);
@@ -269,7 +282,7 @@ static void on_poll_due(void *arg)
 
 /* ---- life ---- */
 
-static void pusher_done(struct pusher *p)
+void pusher_done(struct pusher *p)
 {
 	struct loop_timer *const timers[] = {p->tick, p->look, p->poll, p->retry, p->patience};
 
@@ -340,6 +353,10 @@ static void begin(struct pusher *p)
 	strncpy(p->who.node, s->node, sizeof(p->who.node) - 1);
 	if (s->provider)
 		strncpy(p->who.provider, s->provider, sizeof(p->who.provider) - 1);
+	if (s->replay) {
+		loop_timer_set(p->look, 0);
+		return;
+	}
 	loop_timer_set(p->tick, 0);
 	if (!s->stub && !s->once)
 		loop_timer_set(p->look, SECOND_NS);
@@ -353,6 +370,11 @@ static void say_pushed(const struct pusher *p)
 	const struct pusher_counts *c = &p->pushed;
 	char of[5][TEXT_PLURAL_MAX];
 
+	if (!c->readings && p->complaint[0]) {
+		log_warning("nothing was accepted by %s: %s", p->settings->endpoint.shown,
+			p->complaint);
+		return;
+	}
 	log_info("pushed to %s: %s, %s, %s, %s%s%s", p->settings->endpoint.shown,
 		text_format_plural(of[0], c->readings, "readings"),
 		text_format_plural(of[1], c->collectives, "collectives"),
@@ -388,7 +410,9 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 	pusher_say_ready(&p);
 	if (r == 0)
 		r = loop_run(p.loop);
-	if (p.result == 0)
+	if (p.result == 0 && s->replay)
+		pusher_replay_say(&p);
+	else if (p.result == 0)
 		say_pushed(&p);
 	if (r < 0)
 		return errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));

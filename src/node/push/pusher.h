@@ -11,6 +11,7 @@
 
 #include "node/health/health_mode.h"
 #include "deliver/endpoint.h"
+#include "base/buf.h"
 #include "base/errinfo.h"
 
 #define PUSHER_INTERVAL_NS (10 * NS_PER_S)
@@ -18,6 +19,7 @@
 #define PUSHER_WINDOW_NS   (60 * NS_PER_S)
 #define PUSHER_POLL_NS     (10 * NS_PER_S) /* between questions for the threshold */
 #define PUSHER_FLUSH_NS    (3 * NS_PER_S)  /* at the end, for what is not delivered yet */
+#define PUSHER_REPLAY_RATE 20000           /* calls a second */
 
 struct pusher_settings {                /* texts are the caller's */
 	struct endpoint endpoint;       /* of the metrics */
@@ -44,8 +46,10 @@ struct pusher_settings {                /* texts are the caller's */
 	gid_t stream_group;           /* whose members may read it; SOCKET_NO_GROUP: none */
 	const struct endpoint *spans; /* gets a span of each episode; NULL: nobody does */
 	const struct endpoint_fields *span_fields;
-	bool stub; /* made-up readings, without a recording */
-	bool once; /* one push, then the end */
+	bool stub;            /* made-up readings, without a recording */
+	bool once;            /* one push, then the end */
+	bool replay;          /* db is a finished recording: all of it, then the end */
+	uint32_t replay_rate; /* calls a second */
 };
 
 /* pusher_check - settings that make no sense: -EINVAL with a sentence. */
@@ -53,3 +57,8 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr);
 
 /* pusher_run - until SIGTERM or SIGINT; SIGHUP reads the certificates again. */
 int pusher_run(const struct pusher_settings *s, struct errinfo *reterr);
+
+/* pusher_probe - tries what pusher_run() would do, and sends nothing: whether the endpoint answers to its name,
+ * over TLS, to the token and at the paths; whether there is a recording, and what of it would be sent. Writes
+ * lines to @out. The first failure is returned, with its sentence and exit code. */
+int pusher_probe(const struct pusher_settings *s, struct buf *out, struct errinfo *reterr);

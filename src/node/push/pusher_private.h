@@ -33,7 +33,7 @@ struct pusher_episode { /* a time as a straggler, or degraded, for a span of it 
 enum { EPISODE_STRAGGLER, EPISODE_DEGRADED, EPISODE_COUNT };
 
 struct pusher_counts { /* what the receiver has accepted */
-	uint64_t readings, collectives, incidents, reports, spans;
+	uint64_t readings, collectives, lost, incidents, reports, spans;
 };
 
 struct pusher {
@@ -80,8 +80,10 @@ struct pusher {
 	char complaint[256]; /* the last reason: not said again before complain_ns */
 	uint64_t complain_ns;
 
+	uint64_t replay_due_ns;  /* of the next batch, monotonic */
+	unsigned chain_failures; /* in a row */
 	bool stopping;
-	int result; /* of --once */
+	int result; /* of --once and --replay */
 	struct errinfo why;
 };
 
@@ -109,6 +111,9 @@ void pusher_say_ready(const struct pusher *p); /* to the service manager */
 /* ---- pusher_send.c: requests and their replies ---- */
 
 int pusher_send_open(struct pusher *p, struct errinfo *reterr);
+/* pusher_reason - the sentence of a failed exchange, or of a status that is no success. */
+const char *pusher_reason(const struct pusher *p, char out[256], const struct http_response *r,
+	int err, const struct errinfo *e);
 void pusher_send_metrics(struct pusher *p);
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s);
 /* pusher_send_calls - the batch that waits, or a new one of what is there, if it is time. */
@@ -148,9 +153,16 @@ int pusher_resume(struct pusher *p, struct errinfo *reterr);
 /* pusher_resume_note - what is to be known after a restart: @batch is under way; NULL: none is. */
 int pusher_resume_note(struct pusher *p, const struct buf *batch);
 
+/* ---- pusher_replay.c: a finished recording ---- */
+
+/* pusher_replay_step - sends what is due and looks again later; at the end it stops the loop. */
+void pusher_replay_step(struct pusher *p);
+void pusher_replay_say(const struct pusher *p);
+
 /* ---- pusher.c ---- */
 
 /* pusher_pushed - the push of this interval has ended: 0, or why it failed. */
 void pusher_pushed(struct pusher *p, int err, const char *why);
+void pusher_done(struct pusher *p);
 /* pusher_sent_calls - nothing of the calls is under way any more. */
 void pusher_sent_calls(struct pusher *p);

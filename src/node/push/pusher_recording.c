@@ -292,9 +292,13 @@ static int visit_calls(struct nodedb_snapshot *l, void *arg, struct errinfo *ret
 	struct visit *v = arg;
 	struct pusher_recording *r = v->recording;
 	size_t room = PUSHER_BATCH_CALLS - MIN(r->calls.count, (size_t)PUSHER_BATCH_CALLS);
+	int64_t stopped = 0;
 	int res = begin_calls(l, v, reterr);
 
 	v->rows = 0;
+	if (res == 0)
+		res = nodedb_recent_stopped(l, &stopped, reterr);
+	r->is_over = stopped != 0;
 	if (res == 0 && !r->processes.used)
 		res = nodedb_recent_processes(l, take_process, v, reterr);
 	if (res < 0 || !room)
@@ -520,7 +524,8 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 	pusher_steps_forget(&r->steps, now.ns - (int64_t)r->window_ns);
 	if (v.readings.newest_ns && v.readings.newest_ns < now.ns - SILENT_NS)
 		return errinfo_set(reterr, -ESTALE,
-			"%.300s is not being written: is `ingero trace` running?", r->path);
+			"%.300s is not being written: is `ingero trace` running? A finished recording is sent with --replay",
+			r->path);
 	*ret = (struct pusher_reading){.launches = new_launches(r, now),
 		.at_ns = v.readings.newest_ns ? v.readings.newest_ns : now.ns,
 		.readings = v.readings,

@@ -5,23 +5,27 @@
 
 #include "node/push/pusher_private.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #define PATIENCE_NS (PUSHER_FLUSH_NS + 2 * NS_PER_S) /* until the one before has ended */
 
 static void take(struct pusher *p, const struct pusher_note *n, struct buf *batch)
 {
+	char sent[TEXT_PLURAL_MAX];
+
 	p->batch.stream = n->stream;
 	p->batch.number = n->number;
 	p->batch.count = n->count;
 	p->batch.end = n->at;
 	p->batch.refused = n->lost;
 	p->recording.calls.lost += n->lost;
-	p->chains.from_ns = n->chain_ns;
+	p->chains.from_ns = n->chain_ns ? n->chain_ns : p->chains.from_ns;
 	pusher_recording_resume(&p->recording, &n->at);
 	if (batch->len)
 		buf_append(&p->batch.body, batch->data, batch->len);
-	log_info("goes on after the %llu batches of calls that were sent before%s",
-		(unsigned long long)n->number, batch->len ? "; the last is sent again" : "");
+	log_info("goes on where the last run was, which had sent %s with collectives%s",
+		text_format_plural(sent, n->number, "requests"),
+		batch->len ? "; the last is sent again" : "");
 }
 
 int pusher_resume(struct pusher *p, struct errinfo *reterr)
@@ -33,6 +37,10 @@ int pusher_resume(struct pusher *p, struct errinfo *reterr)
 
 	if (p->mark_is_settled)
 		return 0;
+	if (p->settings->replay) { /* from the first row on, with every incident */
+		pusher_recording_resume(&p->recording, &(struct pusher_position){.row_ns = 1});
+		p->chains.from_ns = 1;
+	}
 	p->batch.stream = (uint64_t)wall_now().ns;
 	if (!p->settings->mark || p->settings->stub) {
 		p->mark.fd = -1;

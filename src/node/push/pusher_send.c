@@ -84,11 +84,13 @@ static int post(struct pusher *p, const char *path, const char *type, const stru
 	return http_ask(p->client, &a, done, p, NULL);
 }
 
-/* The sentence of a failed exchange, or of a status that is no success. */
-static const char *reason(const struct pusher *p, char out[256], const struct http_response *r,
+const char *pusher_reason(const struct pusher *p, char out[256], const struct http_response *r,
 	int err, const struct errinfo *e)
 {
-	if (err < 0)
+	if (err == -EPROTO && p->settings->endpoint.endpoint.tls && e && strstr(e->text, "TLS"))
+		snprintf(out, 256, "%s does not use TLS: write http:// in --endpoint",
+			p->settings->endpoint.shown);
+	else if (err < 0)
 		snprintf(out, 256, "%s", e && e->text[0] ? e->text : strerror(-err));
 	else if (r->status == 401)
 		snprintf(out, 256, "%s",
@@ -138,7 +140,7 @@ static void on_metrics(void *arg, const struct http_response *r, int err, const 
 	if (err == 0 && verdict_http(r->status) == BACKLOG_SENT)
 		pusher_pushed(p, 0, "");
 	else
-		pusher_pushed(p, err < 0 ? err : -EIO, reason(p, why, r, err, e));
+		pusher_pushed(p, err < 0 ? err : -EIO, pusher_reason(p, why, r, err, e));
 }
 
 void pusher_send_metrics(struct pusher *p)
@@ -161,7 +163,7 @@ static void on_straggler(void *arg, const struct http_response *r, int err, cons
 
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
 		pusher_complain(
-			p, "a straggler event was not delivered", reason(p, why, r, err, e));
+			p, "a straggler event was not delivered", pusher_reason(p, why, r, err, e));
 }
 
 void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
@@ -186,7 +188,7 @@ static void on_report(void *arg, const struct http_response *r, int err, const s
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a report was not delivered", reason(p, why, r, err, e));
+		pusher_complain(p, "a report was not delivered", pusher_reason(p, why, r, err, e));
 	else
 		p->pushed.reports++;
 }
@@ -211,7 +213,7 @@ static void on_span(void *arg, const struct http_response *r, int err, const str
 
 	p->reports--;
 	if (err < 0 || verdict_http(r->status) != BACKLOG_SENT)
-		pusher_complain(p, "a span was not delivered", reason(p, why, r, err, e));
+		pusher_complain(p, "a span was not delivered", pusher_reason(p, why, r, err, e));
 	else
 		p->pushed.spans++;
 	pusher_sent_calls(p);
@@ -248,9 +250,11 @@ static void on_chains(void *arg, const struct http_response *r, int err, const s
 	char why[256];
 
 	if (outcome != BACKLOG_SENT)
-		pusher_complain(p, "incidents were not delivered", reason(p, why, r, err, e));
+		pusher_complain(
+			p, "incidents were not delivered", pusher_reason(p, why, r, err, e));
 	else
 		p->pushed.incidents += p->chains.sent_count;
+	p->chain_failures = outcome == BACKLOG_AGAIN ? p->chain_failures + 1 : 0;
 	pusher_chain_sent(p, outcome != BACKLOG_AGAIN);
 }
 
@@ -298,7 +302,7 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 		pusher_sent_calls(p);
 		return;
 	}
-	pusher_complain(p, "collectives were not delivered", reason(p, why, r, err, e));
+	pusher_complain(p, "collectives were not delivered", pusher_reason(p, why, r, err, e));
 	if (outcome == BACKLOG_REFUSED) {
 		p->recording.calls.lost += p->batch.count; /* told with the next batch */
 		p->batch.refused += p->batch.count;
@@ -320,6 +324,20 @@ static void batch_pack(struct pusher *p, struct push_calls *c)
 	push_calls_protobuf(&p->batch.body, c);
 }
 
+/* A tracer that has stopped did not see the end of the last waits: that is no rank that waits for good. */
+static void settle_last(struct push_calls *c)
+{
+	for (size_t i = 0; i < c->count; i++) {
+		bool is_last = c->items[i].wait_ns == UINT64_MAX;
+
+		for (size_t k = i + 1; is_last && k < c->count; k++)
+			is_last = c->items[k].pid != c->items[i].pid ||
+				  c->items[k].comm != c->items[i].comm;
+		if (is_last)
+			c->items[i].wait_ns = 0;
+	}
+}
+
 /* All that waits, which ends with the last row that was read. What cannot be noted is numbered anew: after a
  * restart the numbers behind the last note would be those of other calls. */
 static void batch_make(struct pusher *p)
@@ -331,8 +349,11 @@ static void batch_make(struct pusher *p)
 		return;
 	if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &c) < 0)
 		return;
+	if (p->recording.is_over)
+		settle_last(&c);
 	p->batch.end = p->recording.at;
 	p->batch.refused = 0;
+	p->pushed.lost += c.lost;
 	batch_pack(p, &c);
 	r = p->batch.body.err ? 0 : pusher_resume_note(p, &p->batch.body);
 	if (r < 0) {
@@ -384,7 +405,7 @@ static void on_poll(void *arg, const struct http_response *r, int err, const str
 				r->body, r->body_len, (int64_t)mono_now().ns, &p->threshold),
 			"answer");
 	else
-		log_warning("the threshold was not told: %s", reason(p, why, r, err, e));
+		log_warning("the threshold was not told: %s", pusher_reason(p, why, r, err, e));
 	if (err == 0 && r->status == 429 && !asked)
 		wait *= 2;
 	else if (err == 0 && (r->status == 429 || r->status >= 500))

@@ -180,6 +180,15 @@ int nodedb_recent_row_time(struct nodedb_snapshot *l, const char *table, int64_t
 	return get_row(l, &sql, ret, reterr);
 }
 
+int nodedb_recent_stopped(struct nodedb_snapshot *l, int64_t *ret, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(512);
+
+	buf_puts(&sql,
+		"SELECT coalesce((SELECT stopped_at FROM sessions ORDER BY id DESC LIMIT 1), 0)");
+	return get_row(l, &sql, ret, reterr);
+}
+
 int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_points_fn *fn,
 	void *arg, struct errinfo *reterr)
 {

@@ -65,6 +65,9 @@ int nodedb_recent_last_row(
 int nodedb_recent_row_time(struct nodedb_snapshot *l, const char *table, int64_t row, int64_t *ret,
 	struct errinfo *reterr);
 
+/* nodedb_recent_stopped - when the newest run of the tracer stopped in order; 0: it runs, or was killed. */
+int nodedb_recent_stopped(struct nodedb_snapshot *l, int64_t *ret, struct errinfo *reterr);
+
 struct recent_points { /* how many Sends or Recvs there were up to a row */
 	uint32_t pid;
 	uint64_t comm;

@@ -1,0 +1,81 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_replay.c - a finished recording, sent at a bounded speed: its collectives as they were, with the times
+ * they had, then its incidents. What was delivered is noted as ever, so that a replay that was broken off goes
+ * on where it was. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "node/push/pusher_private.h"
+#include "base/log.h"
+#include "base/text.h"
+
+#define LOOK_NS      (50 * NS_PER_MS)
+#define FAILURES_MAX 5 /* in a row: half a minute */
+
+static void end(struct pusher *p, int err, const char *why)
+{
+	p->result = err;
+	p->stopping = true;
+	if (err < 0)
+		errinfo_set_exit(&p->why, EXIT_FAILED, err, "%s", why);
+	else
+		(void)pusher_resume_note(p, NULL);
+	loop_stop(p->loop);
+}
+
+/* The calls that come next: 1, or 0: there are none. */
+static int read_next(struct pusher *p, struct errinfo *reterr)
+{
+	struct pusher_recording *r = &p->recording;
+	int res = pusher_recording_calls(r, (wall_time){0}, reterr);
+
+	if (res < 0)
+		return res;
+	p->replay_due_ns = mono_now().ns + r->calls.count * NS_PER_S / p->settings->replay_rate;
+	return r->calls.count || r->calls.lost;
+}
+
+void pusher_replay_step(struct pusher *p)
+{
+	struct errinfo e = {0};
+	int r = 1;
+
+	loop_timer_set(p->look, LOOK_NS);
+	if (p->batch.failures >= FAILURES_MAX || p->chain_failures >= FAILURES_MAX) {
+		end(p, -EIO, p->complaint);
+		return;
+	}
+	if (!p->batch.body.len && mono_now().ns >= p->replay_due_ns)
+		r = read_next(p, &e);
+	else if (!p->batch.body.len)
+		return;
+	if (r < 0) {
+		p->result = r;
+		p->why = e;
+		loop_stop(p->loop);
+	} else if (r > 0) {
+		pusher_send_calls(p);
+	} else if (!p->chains.sent_count) {
+		pusher_chain_step(p);
+		if (!p->chains.sent_count && !p->chain_failures)
+			end(p, 0, "");
+	}
+}
+
+void pusher_replay_say(const struct pusher *p)
+{
+	const struct pusher_counts *c = &p->pushed;
+	char of[2][TEXT_PLURAL_MAX];
+
+	if (!c->collectives && !c->lost && !c->incidents && p->mark.has_note)
+		log_info(
+			"everything in %s was delivered to %s before, as %s notes: with --mark '' it is sent again",
+			p->settings->db, p->settings->endpoint.shown, p->settings->mark);
+	else
+		log_info("sent %s to %s: %s, %s%s", p->settings->db, p->settings->endpoint.shown,
+			text_format_plural(of[0], c->collectives, "collectives"),
+			text_format_plural(of[1], c->incidents, "incidents"),
+			c->lost ? "; some collectives were left out, as nobody could match them"
+				: "");
+}
