@@ -143,8 +143,8 @@ static void test_spool_outlives_the_program(void **state)
 	scene_open(&s); /* what was left over is sent, before what comes now */
 	give(&s, OTLP_TRACES, FORWARD_PROTOBUF, "h");
 	finish(&s);
-	assert_string_equal(
-		buf_str(&s.seen), "metrics pb a;metrics pb bc;logs pb d;logs json e;logs json f;traces pb gh;");
+	assert_string_equal(buf_str(&s.seen),
+		"metrics pb a;metrics pb bc;logs pb d;logs json e;logs json f;traces pb gh;");
 	assert_int_equal(stats_of(&s).delivered, 8);
 	assert_int_equal(stats_of(&s).waiting, 0);
 	forward_free(s.forward);

@@ -322,9 +322,9 @@ static int take_record(void *arg, const struct otlp_record *r)
 		i.name = event->text;
 		i.name_len = event->len;
 	}
-	if (is_event(r, CHAIN_EVENT)) {
+	if (is_event(r, CHAIN_EVENT) || is_event(r, CALLS_EVENT) || is_event(r, REPORT_EVENT)) {
 		who = who_of(x, &i);
-		if (!who.why && !rows_chain_is_new(x, &who, r))
+		if (!who.why && i.time_ns && !rows_record_is_new(x, &who, r))
 			return x->err;
 	}
 	err = take_item(x, &i, &who);

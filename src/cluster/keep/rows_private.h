@@ -50,7 +50,8 @@ int64_t rows_time(uint64_t ns);
 /* rows_push - batches of calls and reports; one that cannot be read is rejected. */
 int rows_push(struct rows_walk *x, struct errinfo *reterr);
 
-/* rows_chain_is_new - false: the same was told before, in the same words; or x->err. */
-bool rows_chain_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r);
+/* rows_record_is_new - of a record of our agents. False: the same was told before, in the same words, in whatever
+ * request; or x->err. */
+bool rows_record_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r);
 /* rows_chain - a record named ingero.causal_chain. */
 void rows_chain(struct rows_walk *x, const struct who *who, const struct otlp_record *r);

@@ -166,6 +166,11 @@ static int take_report(void *arg, const struct push_report *r)
 
 	if (!may_write(x, &r->who))
 		return 0;
+	snprintf(text, sizeof(text), "%s\n%s\n%" PRIu32 "\n%" PRId64, r->who.cluster, r->who.node,
+		r->pid, r->sent_ns);
+	e = r->sent_ns ? seen_key_of("report", text, strlen(text), &k) : 0;
+	if (e < 0 || (r->sent_ns && !is_new(x, &k)))
+		return e;
 	put_step(x, r);
 	if (!r->incident[0])
 		return 0;
@@ -231,12 +236,17 @@ static void put_value(struct buf *b, const struct otlp_attribute *a)
 static bool key_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r,
 	const char *kind, bool is_all)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BATCH_TEXT_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(ROWS_BYTES_MAX);
 	struct seen_key k;
 	int err;
 
 	buf_append(&b, who->cluster, who->cluster_len);
 	buf_printf(&b, "%c%.*s", 0, (int)who->node_len, who->node);
+	if (is_all) {
+		buf_printf(&b, "%c%.*s%c%" PRIu64, 0, (int)r->event_len, r->event, 0, r->time_ns);
+		if (r->body.kind == OTLP_BYTES)
+			buf_append(&b, r->body.text, r->body.len);
+	}
 	for (size_t i = 0; i < r->attributes->count; i++) {
 		const struct otlp_attribute *a = &r->attributes->item[i];
 
@@ -250,11 +260,9 @@ static bool key_is_new(struct rows_walk *x, const struct who *who, const struct 
 	return err == 0 && is_new(x, &k);
 }
 
-bool rows_chain_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
+bool rows_record_is_new(struct rows_walk *x, const struct who *who, const struct otlp_record *r)
 {
-	/* Who does not say how it goes on tells of an incident once. */
-	return !otlp_attribute_get(r->attributes, "last_seen") ||
-	       key_is_new(x, who, r, "told", true);
+	return key_is_new(x, who, r, "told", true);
 }
 
 static void put_text(struct batch *b, int column, const struct otlp_attributes *a, const char *key)

@@ -233,8 +233,9 @@ static int read_host(struct nodedb_snapshot *l, int64_t from_ns, struct recent_r
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = first_since(l,
 		"SELECT avg(cpu_pct), avg(psi_memory), avg(CASE WHEN mem_total > 0 THEN mem_avail *"
-		" 1.0 / mem_total END), max(coalesce(max(timestamp), 0), coalesce((SELECT"
-		" max(timestamp) FROM overhead), 0)) FROM system_snapshots WHERE timestamp >= ?1",
+		" 1.0 / mem_total END), max(coalesce((SELECT max(timestamp) FROM system_snapshots),"
+		" 0), coalesce((SELECT max(timestamp) FROM overhead), 0)) FROM system_snapshots"
+		" WHERE timestamp >= ?1",
 		from_ns, &stmt, reterr);
 
 	if (r <= 0)
