@@ -205,6 +205,28 @@ static void goes_on_after_a_restart(void **state)
 	pusher_recording_done(&r);
 }
 
+/* Rolled over before the first look: the last minute is in two files. */
+static void begins_in_a_rolled_file(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct pusher_recording r;
+
+	now = wall_now();
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	put(db, 1);
+	roll(s, db, 1);
+	put(db, 2);
+	expect(&r, 1, 1, 0);
+	expect(&r, 2, 2, 0);
+	pusher_recording_done(&r);
+	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
+	r.is_alone = true; /* control */
+	expect(&r, 2, 2, 0);
+	scratch_close(db);
+	pusher_recording_done(&r);
+}
+
 /* The tracer makes a new file of the same name: the old one is gone, and its numbers mean nothing. */
 static void another_file(void **state)
 {
@@ -349,6 +371,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(rolled_over, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(
 			goes_on_after_a_restart, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(
+			begins_in_a_rolled_file, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(another_file, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(
 			pruned_rows_are_lost, scratch_setup, scratch_teardown),

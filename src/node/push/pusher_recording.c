@@ -420,6 +420,23 @@ static void find_next(const struct pusher_recording *r, const char *path, char *
 	rollover_list_done(&list);
 }
 
+/* Where reading begins: the oldest file that was the recording since what is known, or since a minute. */
+static void find_first(const struct pusher_recording *r, char *out, size_t size)
+{
+	int64_t since = r->at.row_ns ? r->at.row_ns : r->started.ns - BACK_NS;
+	struct rollover_list list = {0};
+	struct stat st;
+
+	snprintf(out, size, "%s", r->path);
+	if (!r->is_alone)
+		(void)rollover_list(r->path, &list, NULL);
+	for (size_t i = list.count;
+		i-- > 0 && stat(list.paths[i], &st) == 0 &&
+		(int64_t)st.st_mtim.tv_sec * (int64_t)NS_PER_S + st.st_mtim.tv_nsec >= since;)
+		snprintf(out, size, "%s", list.paths[i]);
+	rollover_list_done(&list);
+}
+
 /* The file that calls are read from now: the recording, or one that it was before. */
 static int find_file(struct pusher_recording *r, char *out, size_t size, struct errinfo *reterr)
 {
@@ -430,16 +447,26 @@ static int find_file(struct pusher_recording *r, char *out, size_t size, struct 
 	if (res < 0)
 		return res;
 	snprintf(out, size, "%s", r->path);
-	if (at->ino && (st.st_dev != at->dev || st.st_ino != at->ino)) {
-		if (find_rolled(r, at->dev, at->ino, out, size))
-			return 1;
-		*at = (struct pusher_position){.row_ns = at->row_ns};
-		r->is_found =
-			false; /* it is gone: what is younger is taken from the one that is there */
-	}
+	if (at->ino && st.st_dev == at->dev && st.st_ino == at->ino)
+		return 0;
+	if (at->ino && find_rolled(r, at->dev, at->ino, out, size))
+		return 1;
+	/* Nothing was read, or what was is gone: what is younger is taken from those that are there. */
+	*at = (struct pusher_position){.row_ns = at->row_ns};
+	r->is_found = false;
+	find_first(r, out, size);
+	if (strcmp(out, r->path) != 0 && stat(out, &st) < 0)
+		return -errno;
 	at->dev = st.st_dev;
 	at->ino = st.st_ino;
-	return 0;
+	return strcmp(out, r->path) != 0;
+}
+
+static bool is_at(const struct pusher_recording *r, const struct pusher_position *at)
+{
+	struct stat st;
+
+	return stat(r->path, &st) == 0 && st.st_dev == at->dev && st.st_ino == at->ino;
 }
 
 /* A file that was rolled over is read to its end: its successor comes next, from its beginning on. */
@@ -544,9 +571,18 @@ int pusher_recording_calls(struct pusher_recording *r, wall_time now, struct err
 	for (int n = 0; res == 0 && n < FILES_MAX; n++) {
 		bool has_room = r->calls.count < PUSHER_BATCH_CALLS;
 		int is_rolled = find_file(r, path, sizeof(path), reterr);
+		const struct pusher_position before = r->at;
+		size_t count = r->calls.count;
+		uint64_t lost = r->calls.lost;
 
 		res = is_rolled < 0 ? is_rolled
 				    : nodedb_snapshot_read(path, visit_calls, &v, reterr);
+		if (is_rolled == 0 && res == 0 && !is_at(r, &before)) {
+			r->at = before; /* rolled over meanwhile: those rows are of the new one */
+			r->calls.count = count;
+			r->calls.lost = lost;
+			continue;
+		}
 		if (is_rolled <= 0 || (res == 0 && (v.rows || !has_room)))
 			break;
 		if (res < 0)

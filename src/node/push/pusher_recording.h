@@ -53,6 +53,7 @@ struct pusher_recording {
 	int64_t ledger_row;
 	struct pusher_position at;   /* of calls */
 	bool is_found;               /* the row is known to be of that file */
+	bool is_alone;               /* no file beside it belongs to it */
 	bool is_over;                /* its tracer has stopped: nothing more comes */
 	struct idmap processes;      /* pid -> struct pusher_process */
 	char job[128], cgroup[1024]; /* of the process seen last */

@@ -40,6 +40,7 @@ int pusher_resume(struct pusher *p, struct errinfo *reterr)
 	if (p->settings->replay) { /* from the first row on, with every incident */
 		pusher_recording_resume(&p->recording, &(struct pusher_position){.row_ns = 1});
 		p->chains.from_ns = 1;
+		p->recording.is_alone = true;
 	}
 	p->batch.stream = (uint64_t)wall_now().ns;
 	if (!p->settings->mark || p->settings->stub) {
