@@ -7,7 +7,7 @@
 
 #include "node/push/pusher_private.h"
 #include "base/text.h"
-#include "net/client.h"
+#include "net/client/client.h"
 
 struct probe {
 	struct pusher pusher;
