@@ -13,6 +13,8 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
+#include "base/file_origin.h"
+
 int file_join(char *out, size_t size, const char *root, const char *path)
 {
 	int n = snprintf(out, size, "%s%s", root, path);
@@ -74,23 +76,29 @@ int file_open_inside(const char *root, const char *path, int flags, struct stat 
 		.resolve = RESOLVE_IN_ROOT | RESOLVE_NO_MAGICLINKS};
 	_cleanup_fd_ int dir = open(root, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	_cleanup_fd_ int found = -1;
-	char again[32];
+	const char *base = strrchr(root, '/');
+	char again[32], mounts[PATH_MAX];
+	struct statx known;
 	struct stat st;
-	int fd;
+	int fd, r;
 
 	if (dir < 0)
 		return -errno;
 	found = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	if (found < 0 || fstat(found, &st) < 0)
+	if (found < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
+	snprintf(mounts, sizeof(mounts), "%.*s/mountinfo", base ? (int)(base - root) : 0, root);
+	r = file_origin(found, mounts, &known); /* beside /proc/7/root */
+	if (r < 0)
+		return r;
+	if (!S_ISREG(known.stx_mode))
 		return -EINVAL;
 	/* What was looked at is what is opened, whatever its name leads to by now. */
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", found);
 	fd = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	if (fd < 0)
 		return -errno;
-	if (ret_st)
+	if (ret_st && fstat(fd, &st) == 0)
 		*ret_st = st;
 	return fd;
 }

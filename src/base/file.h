@@ -24,8 +24,10 @@ int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
 /* file_open_inside - open the regular file @path, for reading, as a process finds it whose / is the
  * folder @root ("/proc/7/root"). That file system is a stranger's: links, absolute ones too, do not
  * lead out of it, and what is no regular file is not opened (a pipe would block, a device might do
- * something). @flags: 0, or O_NOFOLLOW where others may write to the folder. @ret_st may be NULL.
- * Returns a descriptor; -EINVAL if it is not a regular file (a link, with O_NOFOLLOW); else what
+ * something), nor what a user's program delivers (file_origin.h). The way there may lead through such a file system
+ * all the same: see bounded_open_inside(). @flags: 0, or O_NOFOLLOW where others may write to the folder. @ret_st may
+ * be NULL.
+ * Returns a descriptor; -EINVAL if it is not a regular file (a link, with O_NOFOLLOW); -EREMOTE; else what
  * openat2(2) gave. */
 int file_open_inside(const char *root, const char *path, int flags, struct stat *ret_st);
 

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "record/discover/discover.h"
+#include "base/file_origin.h"
 #include "base/log.h"
 
 static bool maps_kind(const struct target_process *p, enum target_library_kind kind)
@@ -98,7 +99,9 @@ static void assess_library(const struct coverage *c, const char *root, uint32_t 
 		_cleanup_fd_ int fd = discover_library_open(root, pid, lib);
 
 		snprintf(text, sizeof(text), "cannot open %.300s: %s", name,
-			fd < 0 ? strerror(-fd) : "the list of probed files is full");
+			fd == -EREMOTE ? FILE_ORIGIN_WHY
+			: fd < 0       ? strerror(-fd)
+				       : "the list of probed files is full");
 		set_row(row, LAYER_FAILED, NULL, text);
 	}
 }
@@ -136,7 +139,7 @@ static void assess_program(const struct coverage *c, const char *root,
 	if (fd < 0)
 		snprintf(text, sizeof(text),
 			"no libcudart is loaded, and the program cannot be inspected: %s",
-			strerror(-fd));
+			fd == -EREMOTE ? FILE_ORIGIN_WHY : strerror(-fd));
 	else
 		snprintf(text, sizeof(text),
 			"no libcudart is loaded and %.300s has no symbols of one: the runtime is static without symbols%s, or only the driver is used; only driver calls are traced",

@@ -38,6 +38,9 @@ int discover_process(const char *root, uint32_t pid, struct discover_process *re
  * left empty. */
 int discover_process_stat(const char *root, uint32_t pid, struct discover_process *ret);
 
+/* discover_uid - whose process @pid is. */
+int discover_uid(const char *root, uint32_t pid, uint32_t *ret_uid);
+
 /* discover_program - what @pid runs if it is an interpreter (script.h), and how many CPUs its first thread may run
  * on. What may not be read is "" and 0. */
 void discover_program(
@@ -65,8 +68,9 @@ bool discover_uses_cuda(const struct target_library *libraries, size_t count);
 /* discover_library_open - the very file that @pid has mapped as @lib, open for reading: through
  * /proc/PID/map_files, else by its name in the process's root or, if the process is gone, in ours.
  * A regular file with the mapping's (dev, inode), however names are exchanged meanwhile.
- * Returns a descriptor; -ESTALE if only other files are found; -EACCES or -EPERM if map_files needs
- * CAP_CHECKPOINT_RESTORE; else of open(2). */
+ * Returns a descriptor; -ESTALE if only other files are found; -EREMOTE if a user's program delivers it, which
+ * could keep whoever opens it waiting; -EACCES or -EPERM if map_files needs CAP_CHECKPOINT_RESTORE; else of
+ * open(2). */
 int discover_library_open(const char *root, uint32_t pid, const struct target_library *lib);
 
 /* discover_executable_open - the program file of @pid, open for reading, whatever became of its

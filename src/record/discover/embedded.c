@@ -11,9 +11,11 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <linux/openat2.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 
 #include "record/discover/discover.h"
 #include "record/discover/elfsym.h"
@@ -165,16 +167,23 @@ static bool take_mapping(void *arg, const struct maps_entry *m)
 	return true;
 }
 
-/* An inode's number may come again for another file; that one has another time. */
+/* An inode's number may come again for another file; that one has another time. As the kernel remembers it: no file
+ * system is asked, which could be a user's program that does not answer. */
 static uint64_t identity_of(int root, const struct mapped *m)
 {
-	struct stat st = {0};
+	struct open_how how = {
+		.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_IN_ROOT | RESOLVE_CACHED};
+	_cleanup_fd_ int fd =
+		root >= 0 ? (int)syscall(SYS_openat2, root, m->path, &how, sizeof(how)) : -1;
+	struct statx st = {0};
 
-	if (root >= 0 && m->path[0] == '/')
-		(void)fstatat(root, m->path + 1, &st, 0);
-	return hash_number(hash_number(hash_number(m->dev + 1) ^ m->inode) ^
-			   hash_number((uint64_t)st.st_size + 1) ^
-			   (uint64_t)(st.st_ctim.tv_sec * (int64_t)NS_PER_S + st.st_ctim.tv_nsec)) |
+	if (fd >= 0)
+		(void)statx(
+			fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_SIZE | STATX_CTIME, &st);
+	return hash_number(
+		       hash_number(hash_number(m->dev + 1) ^ m->inode) ^
+		       hash_number(st.stx_size + 1) ^
+		       (uint64_t)(st.stx_ctime.tv_sec * (int64_t)NS_PER_S + st.stx_ctime.tv_nsec)) |
 	       1;
 }
 

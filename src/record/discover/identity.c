@@ -18,6 +18,7 @@
 #include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
 #include "record/discover/variables.h"
+#include "base/bounded.h"
 #include "base/file.h"
 #include "base/text.h"
 
@@ -208,12 +209,14 @@ static bool read_inside(const char *root, uint32_t pid, const char *file, char *
 {
 	_cleanup_fd_ int fd = -1;
 	char path[PATH_MAX];
+	uint32_t uid = 0;
 	ssize_t n;
 
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root", root, pid) >=
 		(int)sizeof(path))
 		return false;
-	fd = file_open_inside(path, file, 0, NULL);
+	(void)discover_uid(root, pid, &uid); /* gone: there is nothing to read either */
+	fd = bounded_open_inside(uid, path, file, 0, NULL);
 	if (fd < 0)
 		return false;
 	n = read(fd, out, size - 1);

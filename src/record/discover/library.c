@@ -4,7 +4,10 @@
  * A process may exchange names under our hands, so no name is believed and none is looked up
  * twice: whatever opens is compared with the mapping, and the descriptor is what everybody after
  * us works with. On overlay and btrfs stat(2) gives another device than maps shows; there the file
- * is mapped here for a moment, because the kernel then shows it the same way. */
+ * is mapped here for a moment, because the kernel then shows it the same way.
+ *
+ * Nor may it keep us waiting. A file that a user's program delivers is not opened at all (file_origin.h), and on the way
+ * to a name only folders are looked at that the kernel has in its memory, as it has those of all that is mapped. */
 #include "record/discover/discover.h"
 
 #include <errno.h>
@@ -21,6 +24,7 @@
 #include "record/discover/maps.h"
 #include "record/python/python.h"
 #include "base/file.h"
+#include "base/file_origin.h"
 
 #define DELETED " (deleted)"
 
@@ -135,18 +139,22 @@ bool discover_uses_cuda(const struct target_library *libraries, size_t count)
 /* ---- the file itself ---- */
 
 /* The file that @path leads to from @dir, if it is a regular one. Looked at before it is opened:
- * opening a device or a pipe would do something. */
-static int open_regular(int dir, const char *path, uint64_t resolve)
+ * opening a device or a pipe would do something. @pid: see file_origin(); 0: none. */
+static int open_regular(int dir, const char *path, uint64_t resolve, const char *root, uint32_t pid)
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
 	_cleanup_fd_ int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	char again[32];
-	struct stat st;
+	char again[32], mounts[PATH_MAX];
+	struct statx st;
 	int r;
 
-	if (fd < 0 || fstat(fd, &st) < 0)
+	if (fd < 0)
 		return -errno;
-	if (!S_ISREG(st.st_mode))
+	snprintf(mounts, sizeof(mounts), "%s/proc/%" PRIu32 "/mountinfo", root, pid);
+	r = file_origin(fd, pid ? mounts : NULL, &st);
+	if (r < 0)
+		return r;
+	if (!S_ISREG(st.stx_mode))
 		return -ENOENT;
 	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
 	r = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
@@ -227,8 +235,10 @@ static int keep_if_mapped(int fd, const struct target_library *lib)
 }
 
 /* By the name that the mapping shows, from the root @root_path. */
-static int open_by_name(const char *root_path, const struct target_library *lib)
+static int open_by_name(
+	const char *root_path, const struct target_library *lib, const char *root, uint32_t pid)
 {
+	const uint64_t how = RESOLVE_IN_ROOT | RESOLVE_CACHED;
 	_cleanup_fd_ int dir = open(root_path, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	char name[TARGET_PATH_MAX];
 	int fd;
@@ -236,11 +246,11 @@ static int open_by_name(const char *root_path, const struct target_library *lib)
 	if (dir < 0)
 		return -errno;
 	memcpy(name, lib->path, sizeof(name));
-	fd = keep_if_mapped(open_regular(dir, name, RESOLVE_IN_ROOT), lib);
+	fd = keep_if_mapped(open_regular(dir, name, how, root, pid), lib);
 	if (fd >= 0)
 		return fd;
 	unescape_newlines(name);
-	return keep_if_mapped(open_regular(dir, name, RESOLVE_IN_ROOT), lib);
+	return keep_if_mapped(open_regular(dir, name, how, root, pid), lib);
 }
 
 int discover_library_open(const char *root, uint32_t pid, const struct target_library *lib)
@@ -251,14 +261,15 @@ int discover_library_open(const char *root, uint32_t pid, const struct target_li
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/map_files/%" PRIx64 "-%" PRIx64, root,
 		    pid, lib->map_start, lib->map_end) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	first = keep_if_mapped(open_regular(AT_FDCWD, path, 0), lib);
-	if (first >= 0 || !lib->path[0])
+	first = keep_if_mapped(open_regular(AT_FDCWD, path, 0, root, pid), lib);
+	if (first >= 0 || first == -EREMOTE || !lib->path[0])
 		return first;
 	snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/root", root, pid);
-	fd = open_by_name(path, lib);
+	fd = open_by_name(path, lib, root, pid);
 	if (fd >= 0 || file_join(path, sizeof(path), root, "/") < 0)
 		return fd;
-	own = open_by_name(path, lib); /* a process that is gone had the same name for it */
+	own = open_by_name(
+		path, lib, root, pid); /* a process that is gone had the same name for it */
 	if (own >= 0)
 		return own;
 	return first == -EPERM || first == -EACCES ? first : fd;
@@ -289,7 +300,7 @@ int discover_executable_open(const char *root, uint32_t pid, struct target_libra
 
 	if (snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/exe", root, pid) >= (int)sizeof(path))
 		return -ENAMETOOLONG;
-	fd = open_regular(AT_FDCWD, path, 0);
+	fd = open_regular(AT_FDCWD, path, 0, root, pid);
 	if (fd < 0)
 		return fd == -ENOENT ? -ESRCH : fd == -EPERM ? -EACCES : fd;
 	r = discover_file_identity(fd, &l.dev, &l.inode);
@@ -304,7 +315,7 @@ int discover_executable_open(const char *root, uint32_t pid, struct target_libra
 
 int discover_file_open(const char *path, struct target_library *lib)
 {
-	int fd = open_regular(AT_FDCWD, path, 0), r;
+	int fd = open_regular(AT_FDCWD, path, 0, "", 0), r;
 
 	if (fd < 0)
 		return fd;

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* process.c - the facts of one process from /proc/PID/{stat,status,cmdline,cgroup}.
- * The name in stat is any bytes, parentheses and newlines included: it ends at the last ')'. */
+ * The name in stat is any bytes, parentheses and newlines included: it ends at the last ')'. The command line lies in the
+ * process's own memory, which may keep its reader waiting: it is read beside (base/bounded.h). */
 #include "record/discover/discover.h"
 
 #include <errno.h>
@@ -10,6 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/bounded.h"
 #include "base/file.h"
 
 static int read_proc(const char *root, uint32_t pid, const char *file, struct buf *b)
@@ -87,7 +89,7 @@ int discover_process_stat(const char *root, uint32_t pid, struct discover_proces
 	return 0;
 }
 
-static int read_uid(const char *root, uint32_t pid, uint32_t *ret_uid)
+int discover_uid(const char *root, uint32_t pid, uint32_t *ret_uid)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	const char *line;
@@ -103,18 +105,26 @@ static int read_uid(const char *root, uint32_t pid, uint32_t *ret_uid)
 	return 0;
 }
 
-static void read_cmdline(const char *root, uint32_t pid, char out[TARGET_CMDLINE_MAX])
+/* The arguments as they are, at most TARGET_CMDLINE_MAX - 1 bytes and a NUL; "" if they may not be read. */
+static size_t read_arguments(
+	const char *root, uint32_t pid, uint32_t uid, char out[TARGET_CMDLINE_MAX])
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(TARGET_CMDLINE_MAX - 1);
+	char path[PATH_MAX];
+	int n = snprintf(path, sizeof(path), "%s/proc/%" PRIu32 "/cmdline", root, pid);
 
-	out[0] = 0;
-	if (read_proc(root, pid, "cmdline", &b) < 0)
-		return;
-	while (b.len > 0 && b.data[b.len - 1] == 0)
-		b.len--;
-	for (size_t i = 0; i < b.len; i++)
-		out[i] = b.data[i] ? b.data[i] : ' ';
-	out[b.len] = 0;
+	n = n < (int)sizeof(path) ? bounded_read(uid, path, out, TARGET_CMDLINE_MAX - 1) : 0;
+	out[MAX(n, 0)] = 0;
+	return (size_t)MAX(n, 0);
+}
+
+static void read_cmdline(const char *root, uint32_t pid, uint32_t uid, char out[TARGET_CMDLINE_MAX])
+{
+	size_t len = read_arguments(root, pid, uid, out);
+
+	while (len > 0 && out[len - 1] == 0)
+		len--;
+	for (size_t i = 0; i < len; i++)
+		out[i] = out[i] ? out[i] : ' ';
 }
 
 /* "Cpus_allowed:\tff,ffffffff" */
@@ -137,11 +147,12 @@ static uint32_t read_cpus(const char *root, uint32_t pid)
 void discover_program(
 	const char *root, uint32_t pid, char ret_script[SCRIPT_MAX], uint32_t *ret_cpus)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(TARGET_CMDLINE_MAX - 1);
+	char arguments[TARGET_CMDLINE_MAX];
+	uint32_t uid = 0;
 
 	ret_script[0] = 0;
-	if (read_proc(root, pid, "cmdline", &b) >= 0)
-		script_of(buf_str(&b), b.len, ret_script);
+	(void)discover_uid(root, pid, &uid); /* gone: there is nothing to read either */
+	script_of(arguments, read_arguments(root, pid, uid, arguments), ret_script);
 	*ret_cpus = read_cpus(root, pid);
 }
 
@@ -166,10 +177,10 @@ int discover_process(const char *root, uint32_t pid, struct discover_process *re
 
 	if (r < 0)
 		return r;
-	r = read_uid(root, pid, &d.uid);
+	r = discover_uid(root, pid, &d.uid);
 	if (r < 0)
 		return r;
-	read_cmdline(root, pid, d.cmdline);
+	read_cmdline(root, pid, d.uid, d.cmdline);
 	read_cgroup(root, pid, d.cgroup);
 	*ret = d;
 	return 0;

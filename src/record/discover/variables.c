@@ -3,14 +3,18 @@
  *
  * The environment is hostile: any bytes, any number of variables, no NUL at all, of any length (the
  * area is the process's own and may have been overwritten). Memory is fixed: one piece, and one
- * variable, of which no more than the longest wanted one is kept. */
+ * variable, of which no more than the longest wanted one is kept. It may also keep its reader waiting, so it is read
+ * beside (base/bounded.h). */
 #include "record/discover/variables.h"
 
 #include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "record/discover/discover.h"
+#include "base/bounded.h"
 #include "base/macros.h"
 
 #define KEY_MAX 64
@@ -62,22 +66,13 @@ static void take_piece(const char *p, size_t len, struct line *l, struct variabl
 	}
 }
 
-int variables_read(const char *root, uint32_t pid, const char *const *keys, size_t count,
-	struct variables *ret)
+static int read_environment(const char *root, uint32_t pid, struct variables *v)
 {
-	_cleanup_free_ struct variables *v = calloc(1, sizeof(*v));
-	_cleanup_fd_ int fd = -1;
-	char piece[PIECE];
+	_cleanup_fd_ int fd = discover_open_file(root, pid, "environ");
 	struct line line = {.len = 0};
+	char piece[PIECE];
 	size_t total = 0;
 
-	if (count > VARIABLES_MAX)
-		return -EINVAL;
-	if (!v)
-		return -ENOMEM;
-	v->keys = keys;
-	v->count = count;
-	fd = discover_open_file(root, pid, "environ");
 	if (fd < 0)
 		return fd;
 	for (;;) {
@@ -98,8 +93,52 @@ int variables_read(const char *root, uint32_t pid, const char *const *keys, size
 	}
 	if (!v->cut && line.len)
 		line_end(&line, v);
-	*ret = *v;
 	return 0;
+}
+
+struct environment_job {
+	struct bounded_job job;
+	char root[PATH_MAX];
+	uint32_t pid;
+	const char *keys[VARIABLES_MAX];
+	struct variables found;
+};
+
+static int run_environment(struct bounded_job *job)
+{
+	struct environment_job *j = (struct environment_job *)job;
+
+	return read_environment(j->root, j->pid, &j->found);
+}
+
+int variables_read(const char *root, uint32_t pid, const char *const *keys, size_t count,
+	struct variables *ret)
+{
+	struct environment_job *j;
+	uint32_t uid = 0;
+	int r;
+
+	if (count > VARIABLES_MAX)
+		return -EINVAL;
+	j = calloc(1, sizeof(*j));
+	if (!j)
+		return -ENOMEM;
+	(void)discover_uid(root, pid, &uid); /* gone: there is nothing to read either */
+	j->job = (struct bounded_job){.run = run_environment, .uid = uid};
+	j->pid = pid;
+	snprintf(j->root, sizeof(j->root), "%s", root);
+	memcpy(j->keys, keys, count * sizeof(*keys));
+	j->found = (struct variables){.keys = j->keys, .count = count};
+	r = bounded_run(&j->job, BOUNDED_WAIT_NS);
+	if (r < 0)
+		return r;
+	r = j->job.result;
+	if (r == 0) {
+		*ret = j->found;
+		ret->keys = keys;
+	}
+	free(j);
+	return r;
 }
 
 const char *variables_get(const struct variables *v, const char *key)

@@ -21,6 +21,7 @@
 #include "record/discover/maps.h"
 #include "record/python/python.h"
 #include "record/stack/foreign.h"
+#include "base/bounded.h"
 #include "record/stack/remote.h"
 #include "base/array.h"
 #include "base/file.h"
@@ -297,7 +298,7 @@ static bool take_layout(struct stack_space *s, const struct stack_python *found,
 }
 
 struct layout_job { /* beside this thread: whose memory it is may not want to be read */
-	struct remote_job job;
+	struct bounded_job job;
 	uint32_t pid, tid;
 	struct python_symbols symbols;
 	char path[NAME_MAX + 1];
@@ -313,7 +314,7 @@ static int read_now(void *arg, uint64_t address, void *out, size_t len)
 	return remote_read_now(j->pid, address, out, len);
 }
 
-static int run_layout(struct remote_job *job)
+static int run_layout(struct bounded_job *job)
 {
 	struct layout_job *j = (struct layout_job *)job;
 	const struct python_memory memory = {read_now, j};
@@ -365,7 +366,7 @@ static int post_layout(struct stack_space *s, mono_time now)
 		return -ENOENT;
 	}
 	j = layout_job_new(s);
-	r = j ? remote_post(&j->job) : -ENOMEM;
+	r = j ? bounded_post(&j->job) : -ENOMEM;
 	if (r == 0)
 		s->python_job = j;
 	return r;
@@ -387,14 +388,14 @@ static bool take_result(struct stack_space *s)
 static void leave_job(struct stack_space *s)
 {
 	if (s->python_job)
-		remote_leave(&TAKE(s->python_job)->job);
+		bounded_leave(&TAKE(s->python_job)->job);
 }
 
 bool space_python(struct stack_space *s, mono_time now)
 {
 	const struct stack_file *f = s->python_file;
 
-	if (s->python_job && remote_is_done(&s->python_job->job))
+	if (s->python_job && bounded_is_done(&s->python_job->job))
 		return take_result(s);
 	if (s->python_job && now.ns - s->python_tried.ns > PYTHON_PATIENCE_NS) {
 		leave_job(s);

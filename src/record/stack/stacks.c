@@ -3,7 +3,7 @@
  * for where the parts are. */
 #include "record/stack/stacks_private.h"
 
-#include "record/stack/remote.h"
+#include "base/bounded.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -92,7 +92,7 @@ void stacks_free(struct stacks *s)
 	size_t cursor = 0;
 
 	ring_free(s->ring);
-	remote_end();
+	bounded_end();
 	for (size_t i = 0; i < s->waiting_count; i++)
 		free(s->waiting[i]);
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {

@@ -4,6 +4,7 @@
  * Addresses are turned into files and offsets here, by the mappings as they are then: a stack may
  * wait for names as long as it takes, and its process may end. */
 #include "record/stack/stacks_private.h"
+#include "base/bounded.h"
 #include "record/stack/remote.h"
 
 #include <errno.h>
@@ -250,7 +251,7 @@ bool stacks_locate(const struct stacks *s, uint32_t pid, uint64_t address, char 
 /* ---- Python's frames read from outside ---- */
 
 struct walk_job {
-	struct remote_job job;
+	struct bounded_job job;
 	uint32_t pid, tid;
 	struct stack_python python;
 	struct stack_python_frame frames[STACK_PYTHON_MAX];
@@ -263,7 +264,7 @@ static int read_now(void *arg, uint64_t address, void *out, size_t len)
 	return remote_read_now(j->pid, address, out, len);
 }
 
-static int run_walk(struct remote_job *job)
+static int run_walk(struct bounded_job *job)
 {
 	struct walk_job *j = (struct walk_job *)job;
 	const struct python_memory memory = {read_now, j};
@@ -283,7 +284,7 @@ static int walk_outside(const struct stack_space *p, uint32_t tid, struct walk_j
 		.pid = p->pid,
 		.tid = space_tid(p, tid),
 		.python = p->python};
-	r = remote_run(&j->job);
+	r = bounded_run(&j->job, BOUNDED_WAIT_NS);
 	if (r < 0)
 		return r;
 	*ret_job = j;

@@ -7,9 +7,11 @@
 #include "record/trace/tracer_private.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/sysmacros.h>
 #include <time.h>
 
 #define WAKES_MAX 600 /* a second; more mappings than that are looked at with the records */
@@ -98,14 +100,17 @@ wall_time tracer_process_start(uint64_t start_ticks)
 
 /* ---- processes ---- */
 
+/* By what the kernel knows: the program's file system is not asked, which may be a user's program that answers
+ * nobody. */
 bool tracer_is_own_program(const struct tracer *t, uint32_t pid)
 {
-	struct stat st;
+	struct statx st;
 	char path[32];
 
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
-	return t->own_inode && stat(path, &st) == 0 && st.st_ino == t->own_inode &&
-	       st.st_dev == t->own_dev;
+	return t->own_inode && statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
+	       st.stx_ino == t->own_inode &&
+	       makedev(st.stx_dev_major, st.stx_dev_minor) == t->own_dev;
 }
 
 /* What makes no target of a process is looked at in those that are. */

@@ -8,6 +8,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/bounded.h"
+#include "base/file_origin.h"
+
+#define DISK_WAIT_NS                                                                               \
+	(5 * NS_PER_S) /* for a search that ends by itself after 3 s where file systems answer */
+
 static bool is_wanted(const struct tracer *t, const struct target_process *p)
 {
 	if (tracer_is_own_program(t, p->pid))
@@ -103,32 +109,73 @@ int tracer_scan(struct tracer *t)
 	return 0;
 }
 
-/* Probe the file at @lib's path, whoever maps it. */
-static int cover_known(struct tracer *t, struct target_library *lib, struct errinfo *reterr)
+/* Probe the file at @lib's path, open as @fd, whoever maps it. */
+static int cover_known(
+	struct tracer *t, const struct target_library *lib, int fd, struct errinfo *reterr)
 {
-	int fd = discover_file_open(lib->path, lib), r;
+	int r;
 
 	if (fd < 0)
-		return errinfo_set(reterr, fd, "%s: %s", lib->path, strerror(-fd));
+		return errinfo_set(reterr, fd, "%s: %s", lib->path,
+			fd == -EREMOTE ? FILE_ORIGIN_WHY : strerror(-fd));
 	r = coverage_add(t->coverage, lib, fd, reterr);
 	coverage_keep(t->coverage, lib);
 	return MIN(r, 0);
+}
+
+struct disk_job { /* beside: folders of users are looked into, any of which may keep its reader waiting */
+	struct bounded_job job;
+	const struct discover_command *command;
+	struct target_library *files;
+	int count, fds[DISCOVER_FILES_MAX];
+};
+
+static int run_disk(struct bounded_job *job)
+{
+	struct disk_job *j = (struct disk_job *)job;
+
+	j->count = discover_library_files("", j->command, &j->files);
+	for (int i = 0; i < j->count; i++)
+		j->fds[i] = discover_file_open(j->files[i].path, &j->files[i]);
+	return MIN(j->count, 0);
+}
+
+static void drop_disk(struct bounded_job *job)
+{
+	struct disk_job *j = (struct disk_job *)job;
+
+	for (int i = 0; i < j->count; i++)
+		if (j->fds[i] >= 0)
+			close(j->fds[i]);
+	free(j->files);
 }
 
 /* Copies on disk that nobody maps yet: a process that starts later is then seen from its first
  * call. */
 int tracer_cover_disk(struct tracer *t)
 {
-	_cleanup_free_ struct target_library *files = NULL;
+	_cleanup_free_ struct disk_job *j = calloc(1, sizeof(*j));
 	struct errinfo e = {0};
-	int n = discover_library_files("", t->settings.command, &files);
+	int r;
 
-	if (n < 0)
-		return n;
-	for (int i = 0; i < n; i++)
-		if (cover_known(t, &files[i], &e) < 0)
+	if (!j)
+		return -ENOMEM;
+	j->job = (struct bounded_job){.run = run_disk, .drop = drop_disk};
+	j->command = t->settings.command;
+	r = bounded_run(&j->job, DISK_WAIT_NS);
+	if (r < 0) {
+		(void)TAKE(j); /* it is gone */
+		log_warning(
+			"a file system does not answer: libraries that no process maps yet are probed when "
+			"one does");
+		return 0;
+	}
+	r = j->job.result;
+	for (int i = 0; i < j->count; i++)
+		if (cover_known(t, &j->files[i], j->fds[i], &e) < 0)
 			log_info("%s", e.text);
-	return 0;
+	free(j->files);
+	return r;
 }
 
 int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reterr)
@@ -138,7 +185,7 @@ int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reter
 
 	if (r < 0)
 		return r;
-	return cover_known(t, &lib, reterr);
+	return cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
 }
 
 int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
@@ -150,7 +197,7 @@ int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
 		return errinfo_set(reterr, -EINVAL, "--nccl-lib %.300s is not a libnccl",
 			t->settings.nccl_lib);
 	if (r == 0)
-		r = cover_known(t, &lib, reterr);
+		r = cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
 	if (r == 0)
 		coverage_close_kind(t->coverage, TARGET_NCCL);
 	return r;
