@@ -10,10 +10,10 @@
  *     back is free when its probes are gone, and the number free for longest is taken first: perf
  *     probes go in the background, of files that nobody maps. Records carry no such number; in the
  *     kernel it only leads to nccl_layouts, which is emptied before the number is given on.
- *  4. Launch probes are brought and taken away, and probes of files given back are removed, by a few threads
- *     beside: the kernel waits 10 to 130 ms for each file, side by side if it is asked so. A thread has only what
- *     its job holds; the list is the caller's alone. While a place is turning, nobody else touches its launch
- *     probes, and it is not given back.
+ *  4. Once tracing has begun (coverage_beside()), probes come and go by a few threads beside: the kernel waits 10 to
+ *     130 ms for each file, side by side if it is asked so. A thread has only what its job holds; the list is the
+ *     caller's alone. While the probes of a place are coming or its launches turning, nobody else touches it, and it is
+ *     not given back. Of what waits, the file of the user who has the fewest under way is next.
  *  5. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
  *     others' from being probed neither by their number nor by the time they take. */
 #include "record/attach/coverage.h"
@@ -23,6 +23,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "record/attach/library_points.h"
 #include "base/log.h"
@@ -32,7 +33,8 @@
 #define GIVE_BACK    8                  /* at a time */
 #define USER_MAX     (COVERAGE_MAX / 2) /* places for the files of one user, but root */
 #define ANYBODY      ((uid_t)-1)
-#define THREADS      4 /* that attach and detach: they wait, mostly */
+#define THREADS      4                 /* that attach and detach: they wait, mostly */
+#define END_NS       (800 * NS_PER_MS) /* that the end of the trace waits for them */
 
 struct turn { /* launch probes of one file come or go */
 	struct pool_job job;
@@ -40,6 +42,21 @@ struct turn { /* launch probes of one file come or go */
 	size_t at;
 	bool on;
 	struct uprobe *uprobe; /* to take away; or what came */
+	int error;
+	atomic_bool is_done;
+};
+
+struct arrival { /* probes of a new file come */
+	struct pool_job job;
+	struct coverage *coverage;
+	size_t at;
+	bool with_launches;
+	struct library_points found;
+	struct uprobe_point *points; /* of launches, to bring them back */
+	size_t point_count;
+	struct uprobe *steady, *names, *launches;
+	wall_time since;
+	struct errinfo why;
 	int error;
 	atomic_bool is_done;
 };
@@ -58,6 +75,7 @@ struct probed {                      /* what belongs to one file */
 	struct uprobe *names;        /* places at which kernels get their names */
 	struct uprobe *launches;     /* those the governor may take away; NULL while away */
 	struct turn *turn;           /* they are coming or going; NULL: neither */
+	struct arrival *arrival;     /* all of them are coming; NULL: they have, or failed */
 	bool has_no_launches;        /* they could not be brought back: not tried again */
 	uid_t owner;                 /* of the file */
 	struct uprobe_point *points; /* to bring them back */
@@ -66,7 +84,7 @@ struct probed {                      /* what belongs to one file */
 };
 
 /* How many files of a user, but root, may be attached now: as many as a job maps at once, then a few each second.
- * Each takes the one thread that attaches some 20 ms, and a user with hundreds would keep others' waiting. */
+ * Each takes a thread some 20 ms, and a user with hundreds would keep others' waiting. */
 struct intake {
 	uid_t owner;
 	double files;
@@ -86,7 +104,8 @@ struct coverage {
 	bool scanning;         /* it is still under way */
 	uint64_t given_back;   /* files so far */
 	bool launches_off;
-	struct pool *pool;       /* NULL: nothing was turned yet */
+	bool is_beside;          /* see coverage_beside() */
+	struct pool *pool;       /* NULL: nothing was done beside yet */
 	atomic_bool is_stopping; /* what waits in it is left */
 	unsigned closed_kinds;   /* see coverage_close_kind() */
 };
@@ -112,44 +131,6 @@ static void take(struct uprobe **slot, struct uprobe **list, size_t *n)
 		list[(*n)++] = TAKE(*slot);
 }
 
-/* What came of a turn that has ended. */
-static void turn_end(struct probed *p)
-{
-	struct turn *t = TAKE(p->turn);
-
-	p->launches = t->uprobe;
-	p->has_no_launches = t->error < 0;
-	free(t);
-}
-
-void coverage_detach(struct coverage *c)
-{
-	struct uprobe *list[3 * COVERAGE_MAX];
-	size_t n = 0;
-
-	atomic_store(&c->is_stopping, true);
-	if (c->pool)
-		pool_free(TAKE(c->pool));
-	for (size_t i = 0; i < COVERAGE_MAX; i++) {
-		if (c->probed[i].turn)
-			turn_end(&c->probed[i]);
-		take(&c->probed[i].steady, list, &n);
-		take(&c->probed[i].names, list, &n);
-		take(&c->probed[i].launches, list, &n);
-	}
-	uprobe_detach_last(list, n);
-}
-
-bool coverage_detach_is_slow(const struct coverage *c)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < COVERAGE_MAX; i++)
-		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL) +
-		     (c->probed[i].names != NULL);
-	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
-}
-
 /* The name is for the sentence; the probes go onto the open file. */
 static int attach(struct coverage *c, size_t at, const struct uprobe_point *points, size_t count,
 	struct uprobe **ret, struct errinfo *reterr)
@@ -168,13 +149,171 @@ static int attach(struct coverage *c, size_t at, const struct uprobe_point *poin
 		     : 0;
 }
 
-static int attach_launches(struct coverage *c, size_t i, struct errinfo *reterr)
+/* Kernels get their names in the file that is probed already. Without them their launches are still
+ * seen. */
+static void attach_names(struct arrival *a)
 {
-	struct probed *p = &c->probed[i];
+	const struct target_library *lib = &a->coverage->files[a->at].library;
+	int fd = a->coverage->probed[a->at].fd, r;
+	struct library_points found;
+	struct errinfo why = {0};
+	char path[32];
 
-	if (!p->point_count || p->launches)
-		return 0;
-	return attach(c, i, p->points, p->point_count, &p->launches, reterr);
+	r = library_points_names(lib->kind, fd, lib->path, &found, &why);
+	if (r == -ENOENT)
+		return; /* no runtime, an old one, or a part of one */
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	if (r == 0)
+		r = uprobe_attach_marks(
+			a->coverage->probe, path, found.points, found.count, &a->names, &why);
+	if (r < 0)
+		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
+}
+
+/* The points of a file fall into launches, which are kept to be attached again, and the rest. */
+static int attach_points(struct arrival *a)
+{
+	struct uprobe_point rest[UPROBE_POINTS_MAX];
+	size_t n = 0;
+	int r;
+
+	a->points = calloc(a->found.count, sizeof(*a->points));
+	if (!a->points)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->found.count; i++) {
+		union wire_cookie k = {.word = a->found.points[i].cookie};
+
+		if (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED)
+			a->points[a->point_count++] = a->found.points[i];
+		else
+			rest[n++] = a->found.points[i];
+	}
+	r = n ? attach(a->coverage, a->at, rest, n, &a->steady, &a->why) : 0;
+	if (r == 0 && a->with_launches && a->point_count)
+		r = attach(a->coverage, a->at, a->points, a->point_count, &a->launches, &a->why);
+	return r;
+}
+
+static int arrive(struct arrival *a)
+{
+	struct coverage *c = a->coverage;
+	const struct target_library *lib = &c->files[a->at].library;
+	const char *name = lib->path[0] ? lib->path : "a file with a path that is too long";
+	int r = library_points_find(
+		lib->kind, c->probed[a->at].fd, name, (unsigned)a->at, &a->found, &a->why);
+
+	if (r < 0 || !c->probe)
+		return r;
+	if (lib->kind == TARGET_NCCL)
+		probe_nccl_layout(c->probe, (unsigned)a->at, &a->found.layout);
+	attach_names(a); /* first: a name comes before its launch */
+	return attach_points(a);
+}
+
+static bool arrival_run(void *arg, bool brief)
+{
+	struct arrival *a = arg;
+
+	a->error = atomic_load(&a->coverage->is_stopping) ? -ECANCELED : arrive(a);
+	a->since = wall_now();
+	atomic_store(&a->is_done, true);
+	return true;
+}
+
+/* A file that failed keeps its place, so that it is not tried again, and nothing else. */
+static void leave_unprobed(struct probed *p)
+{
+	struct uprobe *list[3];
+	size_t n = 0;
+
+	take(&p->steady, list, &n);
+	take(&p->names, list, &n);
+	take(&p->launches, list, &n);
+	uprobe_detach_all(list, n);
+	p->point_count = 0;
+	close(p->fd);
+	p->fd = -1;
+}
+
+/* What came of an arrival that has ended. Returns as coverage_add(). */
+static int arrival_end(struct coverage *c, size_t at)
+{
+	_cleanup_free_ struct arrival *a = TAKE(c->probed[at].arrival);
+	struct coverage_file *f = &c->files[at];
+	struct probed *p = &c->probed[at];
+
+	p->steady = a->steady;
+	p->names = a->names;
+	p->launches = a->launches;
+	p->points = a->points;
+	p->point_count = a->point_count;
+	f->is_coming = false;
+	if (a->error < 0) {
+		memcpy(f->why, a->why.text, sizeof(f->why) - 1);
+		f->error = a->error;
+		leave_unprobed(p);
+		return a->error;
+	}
+	f->probes = a->found.count;
+	f->since = a->since;
+	return 1;
+}
+
+/* What came of a turn that has ended. */
+static void turn_end(struct probed *p)
+{
+	struct turn *t = TAKE(p->turn);
+
+	p->launches = t->uprobe;
+	p->has_no_launches = t->error < 0;
+	free(t);
+}
+
+/* Whether the threads have come to an end within a moment; each sees that it shall. */
+static bool pool_ends(struct pool *p)
+{
+	const struct timespec step = {.tv_nsec = 5 * (long)NS_PER_MS};
+
+	for (uint64_t ns = 0; pool_load(p); ns += (uint64_t)step.tv_nsec) {
+		if (ns >= END_NS)
+			return false;
+		nanosleep(&step, NULL);
+	}
+	return true;
+}
+
+void coverage_detach(struct coverage *c)
+{
+	struct uprobe *list[3 * COVERAGE_MAX];
+	size_t n = 0;
+
+	atomic_store(&c->is_stopping, true);
+	if (c->pool && !pool_ends(c->pool)) {
+		log_warning("a file system does not answer: its probes go when the program ends");
+		return;
+	}
+	if (c->pool)
+		pool_free(TAKE(c->pool));
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		if (c->probed[i].arrival)
+			(void)arrival_end(c, i);
+		if (c->probed[i].turn)
+			turn_end(&c->probed[i]);
+		take(&c->probed[i].steady, list, &n);
+		take(&c->probed[i].names, list, &n);
+		take(&c->probed[i].launches, list, &n);
+	}
+	uprobe_detach_last(list, n);
+}
+
+bool coverage_detach_is_slow(const struct coverage *c)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < COVERAGE_MAX; i++)
+		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL) +
+		     (c->probed[i].names != NULL);
+	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
 }
 
 /* ---- threads beside ---- */
@@ -212,7 +351,7 @@ static void turn_begin(struct coverage *c, size_t at, bool on)
 
 	if (!t)
 		return; /* the next look tries again */
-	*t = (struct turn){.job = {.fn = turn_run, .arg = t, .asker = at},
+	*t = (struct turn){.job = {.fn = turn_run, .arg = t, .asker = p->owner},
 		.coverage = c,
 		.at = at,
 		.on = on,
@@ -237,6 +376,8 @@ bool coverage_turn(struct coverage *c)
 	for (size_t i = 0; i < COVERAGE_MAX; i++) {
 		struct probed *p = &c->probed[i];
 
+		if (p->arrival)
+			continue;
 		if (p->turn && !atomic_load(&p->turn->is_done)) {
 			is_settled = false;
 			continue;
@@ -277,7 +418,7 @@ static void retire(struct coverage *c, struct uprobe **list, size_t count)
 
 		if (r) {
 			*r = (struct retired){
-				.job = {.fn = retired_run, .arg = r, .asker = COVERAGE_MAX + i},
+				.job = {.fn = retired_run, .arg = r, .asker = UINT64_MAX},
 				.uprobe = list[i]};
 			if (pool_of(c) && pool_push(c->pool, &r->job) == 0)
 				continue;
@@ -299,6 +440,8 @@ void coverage_free(struct coverage *c)
 {
 	if (c->files && c->probed) {
 		coverage_detach(c);
+		if (c->pool)
+			return; /* a thread is still in it */
 		for (size_t i = 0; i < COVERAGE_MAX; i++)
 			release_place(&c->probed[i]);
 	}
@@ -350,7 +493,7 @@ void coverage_keep(struct coverage *c, const struct target_library *lib)
 /* Did no process map it in the last complete scan, nor since? */
 static bool is_idle(const struct coverage *c, const struct probed *p)
 {
-	return p->used && !p->turn && p->mapped < c->scan - (c->scanning ? 1 : 0);
+	return p->used && !p->turn && !p->arrival && p->mapped < c->scan - (c->scanning ? 1 : 0);
 }
 
 static bool goes_before(const struct probed *a, const struct probed *b)
@@ -458,32 +601,6 @@ static int free_place(const struct coverage *c)
 	return best;
 }
 
-/* The points of a file fall into launches, which are kept to be attached again, and the rest. */
-static int attach_points(struct coverage *c, size_t at, const struct uprobe_point *points,
-	size_t count, struct errinfo *reterr)
-{
-	struct uprobe_point rest[UPROBE_POINTS_MAX];
-	struct probed *p = &c->probed[at];
-	size_t n = 0;
-	int r;
-
-	p->points = calloc(count, sizeof(*points));
-	if (!p->points)
-		return -ENOMEM;
-	for (size_t i = 0; i < count; i++) {
-		union wire_cookie k = {.word = points[i].cookie};
-
-		if (k.source != SOURCE_NCCL && k.flags & COOKIE_GOVERNED)
-			p->points[p->point_count++] = points[i];
-		else
-			rest[n++] = points[i];
-	}
-	r = n ? attach(c, at, rest, n, &p->steady, reterr) : 0;
-	if (r == 0 && !c->launches_off)
-		r = attach_launches(c, at, reterr);
-	return r;
-}
-
 bool coverage_knows(enum target_library_kind kind)
 {
 	return library_points_known(kind);
@@ -502,71 +619,54 @@ bool coverage_has(const struct coverage *c, const struct target_library *lib)
 	return find(c, lib) != NULL;
 }
 
-/* Kernels get their names in the file that is probed already. Without them their launches are still
- * seen. */
-static void attach_names(struct coverage *c, size_t at, int fd)
-{
-	const struct target_library *lib = &c->files[at].library;
-	struct library_points found;
-	struct errinfo why = {0};
-	char path[32];
-	int r;
-
-	if (!c->probe)
-		return;
-	r = library_points_names(lib->kind, fd, lib->path, &found, &why);
-	if (r == -ENOENT)
-		return; /* no runtime, an old one, or a part of one */
-	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (r == 0)
-		r = uprobe_attach_marks(
-			c->probe, path, found.points, found.count, &c->probed[at].names, &why);
-	if (r < 0)
-		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
-}
-
-/* A file that failed keeps its place, so that it is not tried again, and nothing else. */
-static void leave_unprobed(struct probed *p)
-{
-	struct uprobe *list[2];
-	size_t n = 0;
-
-	take(&p->steady, list, &n);
-	take(&p->names, list, &n);
-	uprobe_detach_all(list, n);
-	p->point_count = 0;
-	close(p->fd);
-	p->fd = -1;
-}
-
-/* Probe the file of @lib, open as @fd, in place @at; what became of it stands there afterwards. */
+/* Probe the file of @lib, open as @fd, in place @at: here, or beside. */
 static int fill_place(struct coverage *c, size_t at, const struct target_library *lib, int fd,
 	struct errinfo *reterr)
 {
-	const char *name = lib->path[0] ? lib->path : "a file with a path that is too long";
-	struct library_points found;
-	struct coverage_file *f = &c->files[at];
-	int r;
+	struct arrival *a = calloc(1, sizeof(*a));
+	struct probed *p = &c->probed[at];
 
-	*f = (struct coverage_file){.library = *lib};
-	c->probed[at] =
-		(struct probed){.used = true, .mapped = c->scan, .fd = fd, .owner = owner_of(fd)};
-	r = library_points_find(lib->kind, fd, name, (unsigned)at, &found, reterr);
-	if (r == 0 && lib->kind == TARGET_NCCL && c->probe)
-		probe_nccl_layout(c->probe, (unsigned)at, &found.layout);
-	if (r == 0)
-		attach_names(c, at, fd); /* first: a name comes before its launch */
-	if (r == 0 && c->probe)
-		r = attach_points(c, at, found.points, found.count, reterr);
-	if (r < 0) {
-		memcpy(f->why, reterr->text, sizeof(f->why) - 1);
-		f->error = r;
-		leave_unprobed(&c->probed[at]);
-		return r;
+	if (!a) {
+		close(fd);
+		return -ENOMEM;
 	}
-	f->probes = found.count;
-	f->since = wall_now();
-	return 1;
+	c->files[at] = (struct coverage_file){.library = *lib, .is_coming = true};
+	*p = (struct probed){
+		.used = true, .mapped = c->scan, .fd = fd, .owner = owner_of(fd), .arrival = a};
+	*a = (struct arrival){.job = {.fn = arrival_run, .arg = a, .asker = p->owner},
+		.coverage = c,
+		.at = at,
+		.with_launches = !c->launches_off};
+	if (c->is_beside && pool_of(c) && pool_push(c->pool, &a->job) == 0)
+		return 1;
+	(void)arrival_run(a, false);
+	if (a->error < 0 && reterr)
+		*reterr = a->why;
+	return arrival_end(c, at);
+}
+
+void coverage_beside(struct coverage *c)
+{
+	c->is_beside = true;
+}
+
+bool coverage_settle(struct coverage *c)
+{
+	bool is_news = false;
+
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		const struct coverage_file *f = &c->files[i];
+		int r;
+
+		if (!c->probed[i].arrival || !atomic_load(&c->probed[i].arrival->is_done))
+			continue;
+		is_news = true;
+		r = arrival_end(c, i);
+		if (r < 0 && (r != -ENOENT || (target_kind_is_cuda(f->library.kind) &&
+						      f->library.kind != TARGET_EXECUTABLE)))
+			log_warning("%s", f->why);
+	}
+	return is_news;
 }
 
 void coverage_close_kind(struct coverage *c, enum target_library_kind kind)
@@ -577,9 +677,8 @@ void coverage_close_kind(struct coverage *c, enum target_library_kind kind)
 int coverage_add(
 	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr)
 {
-	struct errinfo why = {0};
 	uid_t owner;
-	int at, r;
+	int at;
 
 	if (!coverage_knows(lib->kind) || coverage_has(c, lib) ||
 		c->closed_kinds >> lib->kind & 1) {
@@ -609,10 +708,7 @@ int coverage_add(
 		return errinfo_set(reterr, -ENOBUFS,
 			"more than %d CUDA library files are in use on this node", COVERAGE_MAX);
 	}
-	r = fill_place(c, (size_t)at, lib, fd, &why);
-	if (r < 0 && reterr)
-		*reterr = why;
-	return r;
+	return fill_place(c, (size_t)at, lib, fd, reterr);
 }
 
 size_t coverage_probed(const struct coverage *c, const char **ret_first)

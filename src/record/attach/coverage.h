@@ -17,7 +17,8 @@ struct coverage_file {
 	size_t probes; /* functions probed; 0: the file could not be probed, see why */
 	int error;     /* negative errno if not probed; -ENOENT: it has none of the functions */
 	wall_time since;
-	char why[256]; /* "" if probed */
+	bool is_coming; /* its probes are being attached: nothing of the above is known yet */
+	char why[256];  /* "" if probed */
 };
 
 struct coverage;
@@ -30,12 +31,16 @@ DEFINE_CLEANUP(struct coverage *, coverage_free)
 /* coverage_add - probe the file @lib, open for reading as @fd (see discover_library_open()), unless
  * it is known already. @fd is taken in any case. If there is no place left, files that nobody maps
  * give theirs up.
- * Returns 1 if it is newly probed, 0 if it was known; -ENOBUFS if all places are in use; -EAGAIN if its owner has many
- * (a later scan tries again); or another
- * negative errno with the reason, which is also kept for coverage_find(): a file that failed once
- * is not tried again. */
+ * Returns 1 if it is newly probed, or is_coming; 0 if it was known; -ENOBUFS if all places are in use; -EAGAIN if
+ * its owner has many (a later scan tries again); or another negative errno with the reason, which is also kept for
+ * coverage_find(): a file that failed once is not tried again. */
 int coverage_add(
 	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr);
+
+/* coverage_beside - from now on files are probed by threads beside the caller, who waits for none; what became of them
+ * stands in the list after coverage_settle(), which is true if there was news. */
+void coverage_beside(struct coverage *c);
+bool coverage_settle(struct coverage *c);
 
 /* coverage_scan_begin - all processes are being looked at: coverage_mapped() follows for every file
  * that one of them maps, then coverage_scan_end(). What no process mapped in the last complete scan

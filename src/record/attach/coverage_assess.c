@@ -93,6 +93,9 @@ static void assess_library(const struct coverage *c, const char *root, uint32_t 
 			lib->deleted ? "; the file was deleted and is reached through map_files"
 				     : "");
 		set_row(row, LAYER_COVERED, f, text);
+	} else if (f && f->is_coming) {
+		snprintf(text, sizeof(text), "%.300s is being probed", name);
+		set_row(row, LAYER_UNCOVERED, NULL, text);
 	} else if (f) {
 		set_row(row, LAYER_FAILED, f, f->why);
 	} else {

@@ -85,6 +85,7 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	r = tracer_poll_maps(t); /* first: a program that begins waits for nobody */
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot find processes: %s", strerror(-r));
+	tracer_settle(t, false);
 	reader_consume(t->reader);
 	tracer_poll_stacks(t);
 	tracer_serve_annotations(t);
@@ -419,6 +420,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 		tracer_free(t);
 		return r;
 	}
+	coverage_beside(t->coverage);
 	probe_enable(t->probe);
 	probe_launches_enable(t->probe, true);
 	t->enabled = t->scanned = wall_now();
@@ -433,6 +435,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	const struct timespec settle = {.tv_nsec = 20 * (long)NS_PER_MS};
 	int r, q;
 
+	tracer_settle(t, true);
 	probe_disable(t->probe);
 	launch_watch_end(t->launches, mono_now());
 	/* What is slow to remove is left to tracer_free(), after the store is closed; a moment is

@@ -68,10 +68,17 @@ static void note_gap(struct tracer *t, uint32_t pid, const char *path, wall_time
 		log_warning("the store's queue is full: a row about untraced calls is lost");
 }
 
+/* Until its probes are there, which is known later if they are coming. */
 static void note_if_late(
 	struct tracer *t, uint32_t pid, const struct coverage_file *f, wall_time mapped)
 {
-	if (f && f->probes && target_kind_is_cuda(f->library.kind) && f->since.ns > mapped.ns)
+	if (!f || !target_kind_is_cuda(f->library.kind))
+		return;
+	if (f->is_coming && t->late_count < ARRAY_SIZE(t->late))
+		t->late[t->late_count++] = (struct late_file){pid, f->library, mapped};
+	else if (f->is_coming)
+		note_gap(t, pid, f->library.path, mapped, wall_now(), CALL_GAP_FIRST_SEEN);
+	else if (f->probes && f->since.ns > mapped.ns)
 		note_gap(t, pid, f->library.path, mapped, f->since, CALL_GAP_FIRST_SEEN);
 }
 
@@ -197,6 +204,28 @@ static void cover_mapping(struct tracer *t, const struct map_watch_mapping *m)
 	note_if_late(t, m->pid, f, mapped);
 }
 
+static bool has_coming(const struct tracer *t, const struct target_process *p)
+{
+	for (size_t i = 0; i < p->library_count; i++) {
+		const struct coverage_file *f = coverage_find(t->coverage, &p->libraries[i]);
+
+		if (f && f->is_coming)
+			return true;
+	}
+	return false;
+}
+
+/* Says what is seen of a process, once that is known. */
+void tracer_judge(struct tracer *t, const struct target_process *p)
+{
+	struct process_layers layers = {0};
+
+	if (has_coming(t, p))
+		return; /* tracer_settle(), or the next scan */
+	coverage_assess_process(t->coverage, "", p, &layers);
+	roster_judged(t->roster, p->pid, &layers);
+}
+
 /* What is seen of a process that has mapped something new. Its maps may show what the record does
  * not: a file under another device number (overlay), a runtime inside the program or a library. */
 static void judge(struct tracer *t, const struct map_watch_mapping *m)
@@ -204,7 +233,6 @@ static void judge(struct tracer *t, const struct map_watch_mapping *m)
 	struct target_library found[DISCOVER_LIBRARIES_MAX];
 	struct target_process p = {.pid = m->pid, .libraries = found};
 	wall_time mapped = clock_map_wall(&t->clock, m->at);
-	struct process_layers layers = {0};
 	size_t dropped;
 	int n = discover_scanner_libraries(t->scanner, m->pid, found, ARRAY_SIZE(found), &dropped);
 
@@ -216,8 +244,43 @@ static void judge(struct tracer *t, const struct map_watch_mapping *m)
 		if (found[i].embedded || !strcmp(found[i].path, m->library.path))
 			note_if_late(t, m->pid, coverage_find(t->coverage, &found[i]), mapped);
 	note_if_late(t, m->pid, coverage_assess_program(t->coverage, "", &p), mapped);
-	coverage_assess_process(t->coverage, "", &p, &layers);
-	roster_judged(t->roster, m->pid, &layers);
+	tracer_judge(t, &p);
+}
+
+static void judge_again(struct tracer *t, uint32_t pid)
+{
+	struct target_library found[DISCOVER_LIBRARIES_MAX];
+	struct target_process p = {.pid = pid, .libraries = found};
+	size_t dropped;
+	int n = discover_scanner_libraries(t->scanner, pid, found, ARRAY_SIZE(found), &dropped);
+
+	p.library_count = (size_t)MAX(n, 0);
+	if (n > 0)
+		tracer_judge(t, &p);
+}
+
+/* What the threads beside have done: gaps end, and processes are judged. */
+void tracer_settle(struct tracer *t, bool is_last)
+{
+	size_t kept = 0;
+
+	if (!coverage_settle(t->coverage) && !is_last)
+		return;
+	for (size_t i = 0; i < t->late_count; i++) {
+		const struct late_file *l = &t->late[i];
+		const struct coverage_file *f = coverage_find(t->coverage, &l->library);
+
+		if (f && f->is_coming && is_last) {
+			note_gap(t, l->pid, l->library.path, l->mapped, wall_now(),
+				CALL_GAP_FIRST_SEEN);
+		} else if (f && f->is_coming) {
+			t->late[kept++] = *l;
+		} else {
+			note_if_late(t, l->pid, f, l->mapped);
+			judge_again(t, l->pid);
+		}
+	}
+	t->late_count = kept;
 }
 
 static void take_mappings(struct tracer *t)

@@ -45,6 +45,7 @@
 
 #define TARGETS_MAX  16384 /* as in the kernel half */
 #define MAPPINGS_MAX 64    /* new mappings that are looked at together */
+#define LATE_MAX     256   /* processes that map files whose probes are coming */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -62,6 +63,12 @@ struct tracer {
 	unsigned map_wakes;                          /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
+	struct late_file { /* whose probes are coming */
+		uint32_t pid;
+		struct target_library library;
+		wall_time mapped;
+	} late[LATE_MAX];
+	size_t late_count;
 	struct gap_log gaps;         /* reported */
 	uint64_t own_dev, own_inode; /* of this program: its processes are never targets */
 	struct reader *reader;
@@ -139,6 +146,12 @@ int tracer_maps_fd(struct tracer *t); /* readable when a library was mapped; -1:
 int tracer_poll_maps(struct tracer *t);
 /* tracer_scan_gaps - what of @p was not seen, found by a scan: mapped at @from at the earliest. */
 void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from);
+
+/* tracer_judge - say what is seen of @p, unless the probes of one of its files are coming.
+ * tracer_settle - do so for those whose probes have come, and write down since when; @is_last: no more are waited
+ * for. */
+void tracer_judge(struct tracer *t, const struct target_process *p);
+void tracer_settle(struct tracer *t, bool is_last);
 wall_time tracer_process_start(uint64_t start_ticks);
 bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
 

@@ -76,7 +76,6 @@ static void say_dropped(struct tracer *t, const struct discover_result *found)
 int tracer_scan(struct tracer *t)
 {
 	const struct discover_result *found;
-	struct process_layers layers;
 	wall_time now = wall_now(), before = t->scanned;
 	int r = discover_scan(t->scanner, &found);
 
@@ -101,8 +100,7 @@ int tracer_scan(struct tracer *t)
 			process_table_found(t->processes, p->pid, p->start_ticks, now);
 			tracer_enter_children(t, p->pid, now);
 		}
-		coverage_assess_process(t->coverage, "", p, &layers);
-		roster_judged(t->roster, p->pid, &layers);
+		tracer_judge(t, p);
 	}
 	coverage_scan_end(t->coverage);
 	tracer_forget_dead(t);
