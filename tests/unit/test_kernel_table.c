@@ -141,8 +141,26 @@ static void test_there_is_a_ceiling(void **state)
 
 	assert_int_equal(kernel_table_new(&t), 0);
 	for (uint64_t i = 0; i < KERNEL_TABLE_MAX + 3; i++)
-		kernel_table_name(t, 1, i, first, KERNEL_REGISTERED, "k", false);
+		kernel_table_name(t, (uint32_t)(i % 8), i, first, KERNEL_REGISTERED, "k", false);
 	assert_in_range(kernel_table_dropped(t), 3, 8); /* keys may meet */
+}
+
+/* A process with names without end has its share; its neighbour's come all the same. */
+static void test_a_flood_hides_nobody(void **state)
+{
+	_cleanup_(kernel_table_freep) struct kernel_table *t = NULL;
+
+	assert_int_equal(kernel_table_new(&t), 0);
+	for (uint64_t i = 1; i <= KERNEL_TABLE_MAX + 10; i++)
+		kernel_table_name(t, 1, i, first, KERNEL_HANDLE, "flood", false);
+	assert_int_equal(kernel_table_dropped(t), KERNEL_TABLE_MAX + 10 - KERNEL_TABLE_SHARE);
+	assert_string_equal(kernel_table_find(t, 1, 1), "flood");
+	assert_null(kernel_table_find(t, 1, KERNEL_TABLE_SHARE + 1));
+	kernel_table_name(t, 2, 7, first, KERNEL_HANDLE, "neighbour", false);
+	assert_string_equal(kernel_table_find(t, 2, 7), "neighbour");
+	kernel_table_gone(t, 1);
+	kernel_table_name(t, 1, 5, first, KERNEL_HANDLE, "again", false);
+	assert_string_equal(kernel_table_find(t, 1, 5), "again");
 }
 
 int main(void)
@@ -153,6 +171,7 @@ int main(void)
 		cmocka_unit_test(test_a_handle_may_become_another_kernels),
 		cmocka_unit_test(test_what_finds_no_room_comes_again),
 		cmocka_unit_test(test_there_is_a_ceiling),
+		cmocka_unit_test(test_a_flood_hides_nobody),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

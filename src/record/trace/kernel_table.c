@@ -24,6 +24,7 @@ struct kernel {
 
 struct kernel_table {
 	struct idmap kernels;
+	struct idmap shares; /* pid -> number of its kernels */
 	uint64_t dropped;
 };
 
@@ -43,6 +44,7 @@ int kernel_table_new(struct kernel_table **ret)
 	if (!t)
 		return -ENOMEM;
 	t->kernels = IDMAP_INIT(KERNEL_TABLE_MAX);
+	t->shares = IDMAP_INIT(KERNEL_TABLE_MAX);
 	*ret = t;
 	return 0;
 }
@@ -61,6 +63,7 @@ void kernel_table_free(struct kernel_table *t)
 	while ((k = idmap_next(&t->kernels, &cursor, NULL)))
 		kernel_free(k);
 	idmap_done(&t->kernels);
+	idmap_done(&t->shares);
 	free(t);
 }
 
@@ -81,11 +84,14 @@ const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64
 static struct kernel *find_or_make(struct kernel_table *t, uint32_t pid, uint64_t function)
 {
 	struct kernel *k = idmap_get(&t->kernels, key_of(pid, function));
+	uintptr_t share;
 
 	if (k)
 		return k->pid == pid && k->function == function ? k : NULL;
-	k = calloc(1, sizeof(*k));
-	if (!k || idmap_put(&t->kernels, key_of(pid, function), k) < 0) {
+	share = (uintptr_t)idmap_get(&t->shares, pid);
+	k = share < KERNEL_TABLE_SHARE ? calloc(1, sizeof(*k)) : NULL;
+	if (!k || idmap_put(&t->shares, pid, (void *)(share + 1)) < 0 ||
+		idmap_put(&t->kernels, key_of(pid, function), k) < 0) {
 		free(k);
 		t->dropped++;
 		return NULL;
@@ -188,6 +194,7 @@ void kernel_table_gone(struct kernel_table *t, uint32_t pid)
 	size_t cursor = 0;
 	struct kernel *k;
 
+	idmap_remove(&t->shares, pid);
 	while ((k = idmap_next(&t->kernels, &cursor, NULL))) {
 		if (k->pid != pid)
 			continue;

@@ -7,7 +7,8 @@
 #include "base/macros.h"
 #include "model/kernel.h"
 
-#define KERNEL_TABLE_MAX 131072
+#define KERNEL_TABLE_MAX   131072
+#define KERNEL_TABLE_SHARE (KERNEL_TABLE_MAX / 4) /* of one process */
 
 struct kernel_table;
 
@@ -50,4 +51,5 @@ void kernel_table_gone(struct kernel_table *t, uint32_t pid);
 /* kernel_table_renew - everything that was launched is handed on again: the store is a new one. */
 void kernel_table_renew(struct kernel_table *t);
 
-uint64_t kernel_table_dropped(const struct kernel_table *t); /* beyond the ceiling */
+uint64_t kernel_table_dropped(
+	const struct kernel_table *t); /* beyond the ceiling, or a process's share */

@@ -12,8 +12,8 @@
 
 #include "wire/name.h"
 
-#define ASKED_MAX   65536 /* functions whose symbol was asked for */
-#define SWEEP_KEYS  4096  /* registered kernels looked at in a second */
+#define ASKED_MAX   KERNEL_TABLE_MAX /* functions whose symbol was asked for */
+#define SWEEP_KEYS  4096             /* registered kernels looked at in a second */
 #define TEXTS_MAX   65536
 #define COUNTED_MAX 32768 /* as in the kernel half */
 #define COUNTED_FEW 1024  /* to read so many takes less than a millisecond */
@@ -128,8 +128,12 @@ static void forget_gone(struct tracer *t, int fd)
 			if (t->names->gone[i] == key.pid)
 				bpf_map_delete_elem(fd, &key);
 	}
-	for (size_t i = 0; i < t->names->gone_count; i++)
+	for (size_t i = 0; i < t->names->gone_count; i++) {
+		uint64_t share = t->names->gone[i];
+
+		bpf_map_delete_elem(probe_map(t->probe, "name_shares"), &share);
 		kernel_table_gone(t->names->kernels, t->names->gone[i]);
+	}
 	t->names->gone_count = 0;
 }
 

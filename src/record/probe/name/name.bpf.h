@@ -63,11 +63,74 @@ struct {
 	__type(value, __u64);
 } handles_seen SEC(".maps");
 
-__u64 names_lost; /* no room in the ring, or in a table above */
+/* What one process, and one user but root, has of the ring and the tables: nobody's flood of names hides those of
+ * others. A process has a quarter, a user half. The agent takes out the shares of ended processes. */
+#define SHARE_WINDOW_NS 100000000ULL /* in which the agent empties the ring several times */
+#define SHARE_RING                                                                                 \
+	(512 << 10) /* bytes of a process in a window; of a user twice that, as with the others */
+#define SHARE_LAUNCHED   8192
+#define SHARE_REGISTERED (256 << 10)
+#define SHARE_OF_USER    (1ULL << 32) /* keys are processes, or users with this bit */
+
+struct name_share {
+	__u64 since_ns, bytes; /* sent in the present window */
+	__u64 launched, registered;
+};
+
+struct {
+	__uint(type, BPF_MAP_TYPE_LRU_HASH);
+	__uint(max_entries, 8192);
+	__type(key, __u64);
+	__type(value, struct name_share);
+} name_shares SEC(".maps");
+
+__u64 names_lost; /* no room in the ring, or in a table above, or in somebody's share of it */
 
 static __always_inline void name_lost(void)
 {
 	__sync_fetch_and_add(&names_lost, 1);
+}
+
+static __always_inline struct name_share *share_of(__u64 key)
+{
+	struct name_share *s = bpf_map_lookup_elem(&name_shares, &key), none = {};
+
+	if (s)
+		return s;
+	bpf_map_update_elem(&name_shares, &key, &none, BPF_NOEXIST);
+	return bpf_map_lookup_elem(&name_shares, &key);
+}
+
+/* Races of threads make a share a little larger or smaller. */
+static __always_inline bool share_takes(
+	__u64 key, __u64 times, __u64 bytes, __u64 launched, __u64 registered)
+{
+	struct name_share *s = share_of(key);
+	__u64 now = bpf_ktime_get_ns();
+
+	if (!s)
+		return false;
+	if (now - s->since_ns > SHARE_WINDOW_NS) {
+		s->since_ns = now;
+		s->bytes = 0;
+	}
+	if (s->bytes + bytes > times * SHARE_RING ||
+		s->launched + launched > times * SHARE_LAUNCHED ||
+		s->registered + registered > times * SHARE_REGISTERED)
+		return false;
+	__sync_fetch_and_add(&s->bytes, bytes);
+	__sync_fetch_and_add(&s->launched, launched);
+	__sync_fetch_and_add(&s->registered, registered);
+	return true;
+}
+
+/* name_share_take - whether the current process and its user may have so much more. */
+static __noinline int name_share_take(__u64 bytes, __u64 launched, __u64 registered)
+{
+	__u32 uid = (__u32)bpf_get_current_uid_gid();
+
+	return share_takes(bpf_get_current_pid_tgid() >> 32, 1, bytes, launched, registered) &&
+	       (!uid || share_takes(SHARE_OF_USER | uid, 2, bytes, 0, 0));
 }
 
 static __always_inline void name_head(
@@ -92,9 +155,12 @@ static __always_inline void name_head(
 static __always_inline bool name_send_text(
 	__u32 source, enum wire_name_kind kind, __u64 key, __u64 address)
 {
-	struct wire_name *n = bpf_ringbuf_reserve(&names, sizeof(*n) + NAME_SHORT, 0);
+	struct wire_name *n;
 	long len;
 
+	if (!name_share_take(sizeof(*n) + NAME_SHORT, 0, 0))
+		return false;
+	n = bpf_ringbuf_reserve(&names, sizeof(*n) + NAME_SHORT, 0);
 	if (!n)
 		return false;
 	name_head(n, sizeof(*n) + NAME_SHORT, source, kind, key);
@@ -106,6 +172,8 @@ static __always_inline bool name_send_text(
 	bpf_ringbuf_discard(n, BPF_RB_NO_WAKEUP);
 	if (len <= 0)
 		return true; /* there is none */
+	if (!name_share_take(NAME_LONG, 0, 0))
+		return false;
 	n = bpf_ringbuf_reserve(&names, sizeof(*n) + NAME_LONG, 0);
 	if (!n)
 		return false;
@@ -120,8 +188,11 @@ static __always_inline bool name_send_text(
 
 static __always_inline bool name_send_alias(__u32 source, __u64 key, __u64 other)
 {
-	struct wire_name *n = bpf_ringbuf_reserve(&names, sizeof(*n), 0);
+	struct wire_name *n;
 
+	if (!name_share_take(sizeof(*n), 0, 0))
+		return false;
+	n = bpf_ringbuf_reserve(&names, sizeof(*n), 0);
 	if (!n)
 		return false;
 	name_head(n, sizeof(*n), source, NAME_ALIAS, key);
@@ -159,7 +230,8 @@ static __noinline int launched_note(__u64 function, __u64 count)
 			__sync_fetch_and_add(sum, count);
 		return 0;
 	}
-	if (bpf_map_update_elem(&launched, &key, &count, BPF_NOEXIST) < 0) {
+	if (!name_share_take(0, 1, 0) ||
+		bpf_map_update_elem(&launched, &key, &count, BPF_NOEXIST) < 0) {
 		name_lost();
 		return 0;
 	}
@@ -196,7 +268,8 @@ static __always_inline void name_register(struct pt_regs *ctx, struct task_struc
 	struct wire_function key = {.function = PT_REGS_PARM2(ctx), .pid = task->tgid};
 	__u64 address = PT_REGS_PARM4(ctx);
 
-	if (bpf_map_update_elem(&registered, &key, &address, BPF_ANY) < 0)
+	if (!name_share_take(0, 0, 1) ||
+		bpf_map_update_elem(&registered, &key, &address, BPF_ANY) < 0)
 		name_lost();
 }
 

@@ -104,7 +104,9 @@ static __always_inline __u64 nvtx_text_hash(struct nvtx_state *st)
 	hash |= 1; /* never 0 */
 	if (bpf_map_lookup_elem(&texts_sent, &hash))
 		return hash;
-	n = bpf_ringbuf_reserve(&names, sizeof(*n) + NAME_SHORT, 0);
+	n = name_share_take(sizeof(*n) + NAME_SHORT, 0, 0)
+		    ? bpf_ringbuf_reserve(&names, sizeof(*n) + NAME_SHORT, 0)
+		    : NULL;
 	if (!n) {
 		name_lost();
 		return hash;
