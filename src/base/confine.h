@@ -55,6 +55,7 @@ enum confine_freedom {        /* besides files: what landlock could forbid and s
 	CONFINE_CONNECTS = 1, /* TCP, to any port */
 	CONFINE_LISTENS = 2,  /* TCP, on any port */
 	CONFINE_SIGNALS = 4,  /* signals to processes outside */
+	CONFINE_SOCKETS = 8,  /* Unix sockets, in its folders */
 };
 
 struct confine_files {
@@ -80,6 +81,14 @@ struct confine_choice { /* a call that is free for some values of one argument *
 	uint8_t count;
 	const uint16_t *values;
 };
+
+/* CONFINE_IOCTL - that of ioctl(2) for whoever reads, writes and prints: size and kind of what is open. */
+#define CONFINE_IOCTLS 4
+extern const uint16_t confine_ioctls[CONFINE_IOCTLS];
+#define CONFINE_IOCTL                                                                              \
+	{                                                                                          \
+		.call = __NR_ioctl, .arg = 1, .values = confine_ioctls, .count = CONFINE_IOCTLS    \
+	}
 
 struct confine_calls {
 	const uint16_t *calls; /* besides those that every process needs to live and to talk */

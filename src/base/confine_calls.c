@@ -16,6 +16,7 @@
 #include <sched.h>
 #include <stddef.h>
 #include <sys/mman.h>
+#include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -89,6 +90,8 @@ static const uint16_t hostile_calls[] = {__NR_execve, __NR_execveat, __NR_ptrace
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 		CLONE_NEWPID | CLONE_NEWNET)
+
+const uint16_t confine_ioctls[CONFINE_IOCTLS] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
 
 struct filter {
 	struct sock_filter code[512];

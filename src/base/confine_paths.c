@@ -25,6 +25,7 @@ struct landlock_rule {
 #define LANDLOCK_READ_FILE   (1ULL << 2)
 
 #define LANDLOCK_READ_DIR (1ULL << 3)
+#define LANDLOCK_SOCKET   (1ULL << 9)
 #define LANDLOCK_DEVICE   (1ULL << 15) /* ioctl() on one */
 
 /* Writing, removing and making files and folders, moving them between folders, truncating. */
@@ -115,6 +116,8 @@ int confine_files(const struct confine_files *f, int *ret_version)
 	}
 	size = rights_of(version, &rights);
 	rights.files &= ~LANDLOCK_DEVICE;
+	if (f->freedoms & CONFINE_SOCKETS)
+		below |= LANDLOCK_SOCKET;
 	if (f->readable)
 		below |= LANDLOCK_READ_FILE | LANDLOCK_READ_DIR;
 	else

@@ -5,7 +5,6 @@
 
 #include <fcntl.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -15,7 +14,6 @@
 
 static const uint16_t fcntl_commands[] = {
 	F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC, F_GETLK, F_SETLK};
-static const uint16_t ioctl_commands[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
 static const uint16_t families[] = {AF_UNIX, AF_INET, AF_INET6, AF_NETLINK /* who asks */};
 static const uint16_t prctl_commands[] = {PR_SET_NAME};
 static const struct confine_choice choices[] = {
@@ -24,10 +22,7 @@ static const struct confine_choice choices[] = {
 		.values = prctl_commands,
 		.count = ARRAY_SIZE(prctl_commands)},
 	{.call = __NR_socket, .arg = 0, .values = families, .count = ARRAY_SIZE(families)},
-	{.call = __NR_ioctl,
-		.arg = 1,
-		.values = ioctl_commands,
-		.count = ARRAY_SIZE(ioctl_commands)},
+	CONFINE_IOCTL,
 };
 
 static const uint16_t calls[] = {

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to node/push. */
 #include <errno.h>
+#include <limits.h>
+#include <linux/capability.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <unistd.h>
 
 #include "node/push/pusher.h"
 #include "node/push/pusher_provider.h"
+#include "base/confine_server.h"
 #include "base/owner.h"
 #include "base/log.h"
 #include "base/socket_path.h"
@@ -18,6 +22,7 @@
 #include "command/trust.h"
 #include "deliver/endpoint.h"
 #include "net/server/token.h"
+#include "stream/stream.h"
 
 #define THRESHOLD_PORT 8080
 
@@ -235,6 +240,48 @@ static int find_provider(const char *name, struct plan *p, struct errinfo *reter
 	return 0;
 }
 
+/* The folder that @path is in, or the nearest one above it that is there. */
+static size_t add_folder(const char *path, char room[PATH_MAX], const char **folders, size_t count)
+{
+	char *slash;
+
+	if (!path || snprintf(room, PATH_MAX, "%s%s", *path == '/' ? "" : "./", path) >= PATH_MAX)
+		return count;
+	do {
+		slash = strrchr(room, '/');
+		if (slash)
+			slash[slash == room] = 0;
+	} while (slash && slash > room && access(room, F_OK) < 0);
+	folders[count] = room;
+	return count + (slash != NULL);
+}
+
+/* Before the first byte of a recording or a reply is read. It changes files beside the recording (SQLite's own), the
+ * baseline, the known nodes and the stream's socket, all of which may be the user's who called sudo. */
+static void confine(const struct pusher_settings *s)
+{
+	_cleanup_free_ char *real = s->db ? realpath(s->db, NULL) : NULL;
+	char stream[SOCKET_PATH_MAX] = "";
+	const char *const paths[] = {s->db, real, s->baseline, s->tls.known,
+		s->remediate ? s->stream_path : NULL, stream};
+	char rooms[ARRAY_SIZE(paths)][PATH_MAX];
+	const char *folders[ARRAY_SIZE(paths)];
+	struct confine_server c = {
+		.capabilities = CONFINE_CAP(CAP_CHOWN) | CONFINE_CAP(CAP_DAC_OVERRIDE) |
+				CONFINE_CAP(CAP_FOWNER) | CONFINE_CAP(CAP_SETUID) |
+				CONFINE_CAP(CAP_SETGID),
+		.files = {.folders = folders, .freedoms = s->remediate ? CONFINE_SOCKETS : 0},
+	};
+	size_t n = 0;
+
+	if (s->remediate && !s->stream_path)
+		(void)socket_path_default(STREAM_AGENT_SOCKET, stream, NULL);
+	for (size_t i = 0; i < ARRAY_SIZE(paths); i++)
+		n = paths[i] && *paths[i] ? add_folder(paths[i], rooms[i], folders, n) : n;
+	c.files.folder_count = n;
+	confine_server(&c);
+}
+
 static int fleet_push_run(const struct command *c, void *settings, int argc, char **argv)
 {
 	struct fleet_push_settings *s = settings;
@@ -250,8 +297,10 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	log_set_level(LOG_LEVEL_INFO);
 	if (r == 0)
 		r = find_provider(s->provider, &p, &e);
-	if (r == 0)
+	if (r == 0) {
+		confine(&p.pusher);
 		r = pusher_run(&p.pusher, &e);
+	}
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

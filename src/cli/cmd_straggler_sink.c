@@ -3,6 +3,7 @@
  * shows it to Prometheus. It only counts (notify/sink); connecting and HTTP are here. It needs no
  * rights but to the socket. */
 #include <errno.h>
+#include <linux/capability.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -10,6 +11,7 @@
 
 #include "notify/sink/sink.h"
 #include "prometheus/prometheus.h"
+#include "base/confine_server.h"
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"
@@ -198,6 +200,17 @@ static int service_open(struct service *p, struct errinfo *reterr)
 	return r;
 }
 
+/* Before the first line of the stream and the first request: it listens already and opens no file. A socket is no file to
+ * landlock; root connects to those of other users as it could before. */
+static void confine(void)
+{
+	static const char *const none[] = {NULL};
+	static const struct confine_server s = {
+		.capabilities = CONFINE_CAP(CAP_DAC_OVERRIDE), .files = {.readable = none}};
+
+	confine_server(&s);
+}
+
 static int sink_run(
 	const struct command *c _unused_, void *settings, int argc _unused_, char **argv _unused_)
 {
@@ -206,6 +219,7 @@ static int sink_run(
 	int r = service_open(&p, &e);
 
 	if (r == 0) {
+		confine();
 		printf("Metrics: http://%s/metrics\n", http_server_address(p.server));
 		fflush(stdout);
 		connect_stream(&p);

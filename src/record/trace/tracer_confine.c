@@ -14,7 +14,6 @@
 #include <linux/capability.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 
@@ -25,7 +24,6 @@
 
 static const uint16_t fcntl_commands[] = {F_GETFD, F_SETFD, F_GETFL, F_SETFL, F_DUPFD_CLOEXEC,
 	F_GETLK, F_SETLK, F_ADD_SEALS, F_GET_SEALS};
-static const uint16_t ioctl_commands[] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
 
 /* No program is loaded any more: probes are put in place with those that are there. */
 static const uint16_t bpf_commands[] = {BPF_MAP_CREATE, BPF_MAP_LOOKUP_ELEM, BPF_MAP_UPDATE_ELEM,
@@ -37,23 +35,14 @@ static const uint16_t families[] = {AF_INET, AF_INET6};
 
 static const struct confine_choice main_choices[] = {
 	{.call = __NR_bpf, .arg = 0, .values = bpf_commands, .count = ARRAY_SIZE(bpf_commands)},
-	{.call = __NR_ioctl,
-		.arg = 1,
-		.values = ioctl_commands,
-		.count = ARRAY_SIZE(ioctl_commands)},
+	CONFINE_IOCTL,
 };
 static const struct confine_choice store_choices[] = {
-	{.call = __NR_ioctl,
-		.arg = 1,
-		.values = ioctl_commands,
-		.count = ARRAY_SIZE(ioctl_commands)},
+	CONFINE_IOCTL,
 };
 static const struct confine_choice metrics_choices[] = {
 	{.call = __NR_socket, .arg = 0, .values = families, .count = ARRAY_SIZE(families)},
-	{.call = __NR_ioctl,
-		.arg = 1,
-		.values = ioctl_commands,
-		.count = ARRAY_SIZE(ioctl_commands)},
+	CONFINE_IOCTL,
 };
 
 static const uint16_t main_calls[] = {
