@@ -81,6 +81,16 @@ static inline void route_wait(void *arg, struct http_exchange *x, const struct h
 	bench_note(arg, x, 0);
 }
 
+/* /fail?STATUS or /fail?STATUS,SECONDS */
+static inline void route_fail(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	const char *after = q->query ? strchr(q->query, ',') : NULL;
+
+	if (after)
+		http_reply_field(x, "retry-after", after + 1);
+	http_reply_error(x, q->query ? atoi(q->query) : 500, "not now");
+}
+
 static const struct http_route bench_routes[] = {
 	{"GET", "/echo", .handler = route_echo},
 	{"POST", "/echo", .handler = route_echo},
@@ -88,6 +98,7 @@ static const struct http_route bench_routes[] = {
 	{"GET", "/tree/leaf", .handler = route_wait},
 	{"POST", "/small", route_echo, .body_max = 10},
 	{"GET", "/open", route_echo, .open = true},
+	{"GET", "/fail", route_fail, .open = true},
 	{"GET", "/large", .handler = route_large},
 	{"GET", "/wait", .handler = route_wait},
 	{.method = NULL},

@@ -128,6 +128,18 @@ static void token_bench(struct bench *b)
 	bench_start(b);
 }
 
+/* Whoever is told to come back is told when. */
+static void test_not_now_has_a_time(void **state)
+{
+	struct bench b;
+
+	token_bench(&b);
+	assert_non_null(strstr(ask(&b, "GET /fail?503 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 1\n"));
+	assert_non_null(strstr(ask(&b, "GET /fail?503,9 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 9\n"));
+	assert_null(strstr(ask(&b, "GET /fail?500 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after"));
+	bench_stop(&b);
+}
+
 #define ASK_WITH(token) "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer " token "\r\n\r\n"
 #define GOOD_TOKEN      "0123456789abcdef0123"
 
@@ -410,6 +422,7 @@ int main(void)
 		cmocka_unit_test(test_routes),
 		cmocka_unit_test(test_hosts_and_origins),
 		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_not_now_has_a_time),
 		cmocka_unit_test(test_owners),
 		cmocka_unit_test(test_slow_bodies_hold_no_place),
 		cmocka_unit_test(test_later_replies_and_peers_that_leave),

@@ -9,6 +9,9 @@
 
 #include "base/text.h"
 
+#define RETRY_S                                                                                    \
+	"1" /* after a 503 that names no other time: what is short now is mostly there again */
+
 /* A field's value must not begin another field. */
 static char *clean_value(const char *value)
 {
@@ -93,6 +96,8 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 	}
 	if (status != 204 && status != 304)
 		exchange_set_field(x, "content-type", type ? type : "application/json", false);
+	if (status == 503) /* whoever knows better has said so */
+		exchange_set_field(x, "retry-after", RETRY_S, false);
 	exchange_set_field(x, "x-content-type-options", "nosniff", false);
 	exchange_set_field(x, "cache-control", "no-store", false);
 	exchange_set_field(x, "referrer-policy", "no-referrer", false);
