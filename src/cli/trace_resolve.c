@@ -176,6 +176,34 @@ static int resolve_annotate(
 	return r;
 }
 
+/* OpenTelemetry's variables: that of metrics goes before the one of all signals, and "" is none. */
+static const char *variable(const char *of_metrics, const char *of_all)
+{
+	const char *value = getenv(of_metrics);
+
+	if (!value || !*value)
+		value = getenv(of_all);
+	return value && *value ? value : NULL;
+}
+
+/* OTEL_RESOURCE_ATTRIBUTES, by which Kubernetes tells pod and environment, and OTEL_SERVICE_NAME. */
+static int resolve_resource(struct trace_plan *p, struct errinfo *reterr)
+{
+	static const char name[] = "OTEL_RESOURCE_ATTRIBUTES";
+	struct otlp_resource *r = &p->telemetry.push.resource;
+	int err = endpoint_fields_parse(variable(name, name), name, &p->attributes, reterr);
+
+	for (size_t i = 0; err == 0 && i < p->attributes.count && i < OTLP_RESOURCE_MAX; i++) {
+		r->more[r->more_count++] = (struct otlp_resource_row){
+			p->attributes.field[i].name, p->attributes.field[i].value};
+		if (!strcmp(p->attributes.field[i].name, "service.name"))
+			r->service = p->attributes.field[i].value;
+	}
+	if (getenv("OTEL_SERVICE_NAME") && *getenv("OTEL_SERVICE_NAME"))
+		r->service = getenv("OTEL_SERVICE_NAME");
+	return err;
+}
+
 static int resolve_otlp(
 	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
 {
@@ -205,7 +233,7 @@ static int resolve_otlp(
 			.node = p->node,
 			.host = p->host,
 			.cluster = s->cluster}};
-	return 0;
+	return resolve_resource(p, reterr);
 }
 
 /* An option that does nothing alone is a mistake of the user's, and often a costly one. */
@@ -230,10 +258,18 @@ static int check_companions(const struct trace_settings *s, struct errinfo *rete
 }
 
 static int resolve_telemetry(
-	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+	const struct trace_settings *given, struct trace_plan *p, struct errinfo *reterr)
 {
-	int r = check_companions(s, reterr);
+	struct trace_settings with = *given, *s = &with;
+	int r;
 
+	if (!s->otlp)
+		s->otlp = variable(
+			"OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT");
+	if (s->otlp && !s->otlp_protocol)
+		s->otlp_protocol = variable(
+			"OTEL_EXPORTER_OTLP_METRICS_PROTOCOL", "OTEL_EXPORTER_OTLP_PROTOCOL");
+	r = check_companions(s, reterr);
 	if (r == 0 && s->otlp)
 		r = resolve_otlp(s, p, reterr);
 	p->telemetry.interval_ns = s->otlp_interval_ns;
@@ -304,6 +340,7 @@ int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct e
 void trace_plan_done(struct trace_plan *p)
 {
 	endpoint_fields_done(&p->fields);
+	endpoint_fields_done(&p->attributes);
 	free(p->default_path);
 	free(p->notify);
 }

@@ -59,7 +59,7 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
 	bool has_telemetry;
 	struct telemetry_settings telemetry;
 	struct endpoint endpoint;
-	struct endpoint_fields fields;
+	struct endpoint_fields fields, attributes;
 };
 
 /* trace_resolve - -EINVAL and the like with a sentence that names the option. @p points into

@@ -2,6 +2,8 @@
 /* otlp_metric.c - metrics as protobuf. */
 #include "otlp/otlp_metric.h"
 
+#include <string.h>
+
 #include "otlp/otlp_fields.h"
 #include "protobuf/pb_writer.h"
 
@@ -86,17 +88,40 @@ static void put_metric(struct buf *b, const struct metric *m, wall_time time)
 	pb_put_end(b, metric);
 }
 
+static void add_row(
+	struct otlp_resource_row *rows, size_t *count, const char *key, const char *value)
+{
+	for (size_t i = 0; i < *count; i++)
+		if (!strcmp(rows[i].key, key))
+			return;
+	if (value && value[0])
+		rows[(*count)++] = (struct otlp_resource_row){key, value};
+}
+
+size_t otlp_resource_rows(
+	const struct otlp_resource *r, struct otlp_resource_row ret[OTLP_RESOURCE_ROWS])
+{
+	size_t n = 0;
+
+	add_row(ret, &n, "service.name", r->service ? r->service : "ingero");
+	add_row(ret, &n, "service.version", r->version);
+	add_row(ret, &n, "service.instance.id", r->node);
+	add_row(ret, &n, "host.name", r->host);
+	add_row(ret, &n, "ingero.node.id", r->node);
+	add_row(ret, &n, "ingero.cluster.id", r->cluster);
+	for (size_t i = 0; i < r->more_count; i++)
+		add_row(ret, &n, r->more[i].key, r->more[i].value);
+	return n;
+}
+
 static void put_resource(struct buf *b, const struct otlp_resource *r)
 {
-	const struct {
-		const char *key, *value;
-	} rows[] = OTLP_RESOURCE_ROWS(r);
 	size_t resource = pb_put_begin(b, RESOURCE_ITEM_RESOURCE);
+	struct otlp_resource_row rows[OTLP_RESOURCE_ROWS];
+	size_t n = otlp_resource_rows(r, rows);
 
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].value && rows[i].value[0])
-			put_attribute(
-				b, RESOURCE_ATTRIBUTES, rows[i].key, &METRIC_TEXT(rows[i].value));
+	for (size_t i = 0; i < n; i++)
+		put_attribute(b, RESOURCE_ATTRIBUTES, rows[i].key, &METRIC_TEXT(rows[i].value));
 	pb_put_end(b, resource);
 }
 

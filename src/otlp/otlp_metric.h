@@ -6,21 +6,27 @@
 #include "base/buf.h"
 #include "model/metric.h"
 
+#define OTLP_RESOURCE_MAX 16
+
 struct otlp_resource {       /* whose metrics these are; a NULL or "" is left out */
+	const char *service; /* service.name; NULL: ingero */
 	const char *version; /* service.version */
 	const char *node;    /* ingero.node.id, and service.instance.id */
 	const char *host;    /* host.name */
 	const char *cluster; /* ingero.cluster.id */
+	struct otlp_resource_row {
+		const char *key, *value;
+	} more[OTLP_RESOURCE_MAX]; /* the user's; those that stand above are left out */
+	size_t more_count;
 };
 
 /* What receivers know a sender by: Prometheus's `instance` is the service.instance.id, vendors' hosts are host.name;
  * without them all nodes behind one Collector are one. */
-#define OTLP_RESOURCE_ROWS(r)                                                                      \
-	{                                                                                          \
-		{"service.name", "ingero"}, {"service.version", (r)->version},                     \
-			{"service.instance.id", (r)->node}, {"host.name", (r)->host},              \
-			{"ingero.node.id", (r)->node}, {"ingero.cluster.id", (r)->cluster},        \
-	}
+#define OTLP_RESOURCE_ROWS (6 + OTLP_RESOURCE_MAX)
+
+/* otlp_resource_rows - all attributes of @r that are there, each key once. Returns their number. */
+size_t otlp_resource_rows(
+	const struct otlp_resource *r, struct otlp_resource_row ret[OTLP_RESOURCE_ROWS]);
 
 /* otlp_metric_protobuf/_json - append the request. Metrics without an OTLP name are left out. The
  * number of data points is returned; failures stick in @b. */

@@ -110,15 +110,13 @@ static void put_metric(struct json_writer *w, const struct metric *m, wall_time 
 
 static void put_resource(struct json_writer *w, const struct otlp_resource *r)
 {
-	const struct {
-		const char *key, *value;
-	} rows[] = OTLP_RESOURCE_ROWS(r);
+	struct otlp_resource_row rows[OTLP_RESOURCE_ROWS];
+	size_t n = otlp_resource_rows(r, rows);
 
 	json_begin_object_member(w, "resource");
 	json_begin_array_member(w, "attributes");
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].value && rows[i].value[0])
-			put_attribute(w, rows[i].key, &METRIC_TEXT(rows[i].value));
+	for (size_t i = 0; i < n; i++)
+		put_attribute(w, rows[i].key, &METRIC_TEXT(rows[i].value));
 	json_end_array(w);
 	json_end_object(w);
 }

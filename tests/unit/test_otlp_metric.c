@@ -231,9 +231,29 @@ static void test_what_is_not_known_is_left_out(void **state)
 	assert_int_equal(small.err, -ENOBUFS); /* a failure sticks, and nothing is overrun */
 }
 
+/* What the user's environment says comes besides, and forges nothing. */
+static void test_resource(void **state)
+{
+	const struct otlp_resource r = {.node = "gpu1",
+		.host = "h",
+		.more = {{"k8s.pod.name", "p"}, {"host.name", "forged"}, {"empty", ""}, {"k8s.pod.name", "q"}},
+		.more_count = 4};
+	struct otlp_resource_row rows[OTLP_RESOURCE_ROWS];
+
+	assert_int_equal(otlp_resource_rows(&r, rows), 5);
+	assert_string_equal(rows[0].value, "ingero");
+	assert_string_equal(rows[2].key, "host.name");
+	assert_string_equal(rows[2].value, "h");
+	assert_string_equal(rows[4].key, "k8s.pod.name");
+	assert_string_equal(rows[4].value, "p");
+	assert_int_equal(otlp_resource_rows(&(struct otlp_resource){.service = "mine"}, rows), 1);
+	assert_string_equal(rows[0].value, "mine");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_resource),
 		cmocka_unit_test(test_protobuf_as_protoc_reads_it),
 		cmocka_unit_test(test_protoc_refuses_damage),
 		cmocka_unit_test(test_json_by_the_mapping),
