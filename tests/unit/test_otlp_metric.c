@@ -236,7 +236,8 @@ static void test_resource(void **state)
 {
 	const struct otlp_resource r = {.node = "gpu1",
 		.host = "h",
-		.more = {{"k8s.pod.name", "p"}, {"host.name", "forged"}, {"empty", ""}, {"k8s.pod.name", "q"}},
+		.more = {{"k8s.pod.name", "p"}, {"host.name", "forged"}, {"empty", ""},
+			{"k8s.pod.name", "q"}},
 		.more_count = 4};
 	struct otlp_resource_row rows[OTLP_RESOURCE_ROWS];
 

@@ -134,8 +134,10 @@ static void test_not_now_has_a_time(void **state)
 	struct bench b;
 
 	token_bench(&b);
-	assert_non_null(strstr(ask(&b, "GET /fail?503 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 1\n"));
-	assert_non_null(strstr(ask(&b, "GET /fail?503,9 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 9\n"));
+	assert_non_null(strstr(
+		ask(&b, "GET /fail?503 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 1\n"));
+	assert_non_null(strstr(
+		ask(&b, "GET /fail?503,9 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 9\n"));
 	assert_null(strstr(ask(&b, "GET /fail?500 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after"));
 	bench_stop(&b);
 }

@@ -321,7 +321,8 @@ bool coverage_detach_is_slow(const struct coverage *c)
 /* Made when it is first wanted, so that its threads have given up what the caller has by then. */
 static struct pool *pool_of(struct coverage *c)
 {
-	const struct pool_settings s = {.threads = THREADS, .queue_max = 8 * COVERAGE_MAX};
+	const struct pool_settings s = {
+		.threads = THREADS, .queue_max = 8 * COVERAGE_MAX, .leaves_room = true};
 
 	if (!c->pool && !atomic_load(&c->is_stopping) && pool_new(&s, &c->pool) < 0)
 		log_warning("cannot start threads for probes: those of launches stay as they are");
