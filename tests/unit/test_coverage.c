@@ -91,6 +91,39 @@ static void the_functions_of_a_real_file_are_found(void **state)
 	assert_int_equal(coverage_add(coverage, &l, fd, NULL), 0); /* known */
 }
 
+static const struct coverage_file *settled(const struct target_library *l)
+{
+	const struct coverage_file *f = coverage_find(coverage, l);
+
+	assert_non_null(f);
+	assert_true(f->is_coming);
+	while (f->is_coming) {
+		usleep(1000);
+		coverage_settle(coverage);
+	}
+	return f;
+}
+
+/* Beside the caller the same comes of it, a moment later. */
+static void files_are_probed_beside(void **state)
+{
+	struct target_library l = {.kind = TARGET_CUDART}, bad = file(7);
+	const struct coverage_file *f;
+
+	snprintf(l.path, sizeof(l.path), "%s", CUDART);
+	coverage_beside(coverage);
+	assert_int_equal(coverage_add(coverage, &l, discover_file_open(CUDART, &l), NULL), 1);
+	f = settled(&l);
+	assert_true(f->probes > 10);
+	assert_true(f->since.ns > 0);
+	assert_int_equal(add(7), 1);
+	f = settled(&bad);
+	assert_int_equal(f->error, -EBADMSG);
+	assert_string_not_equal(f->why, "");
+	assert_int_equal(f->probes, 0);
+	assert_false(coverage_settle(coverage)); /* nothing is new */
+}
+
 static void files_that_are_all_mapped_stay(void **state)
 {
 	scan(0, 0);
@@ -161,6 +194,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(the_functions_of_a_real_file_are_found),
+		TEST(files_are_probed_beside),
 		TEST(files_that_are_all_mapped_stay),
 		TEST(any_number_of_files_that_nobody_maps_leaves_room),
 		TEST(what_was_not_mapped_for_longest_goes_first),

@@ -139,6 +139,8 @@ static int attach(struct coverage *c, size_t at, const struct uprobe_point *poin
 	char path[32];
 	int r;
 
+	if (atomic_load(&c->is_stopping))
+		return -ECANCELED; /* each takes the kernel up to 130 ms, which nobody waits for any more */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", c->probed[at].fd);
 	if (library_points_are_marks(lib->kind))
 		r = uprobe_attach_marks(c->probe, path, points, count, ret, NULL);
@@ -206,7 +208,8 @@ static int arrive(struct arrival *a)
 		return r;
 	if (lib->kind == TARGET_NCCL)
 		probe_nccl_layout(c->probe, (unsigned)a->at, &a->found.layout);
-	attach_names(a); /* first: a name comes before its launch */
+	if (!atomic_load(&c->is_stopping))
+		attach_names(a); /* first: a name comes before its launch */
 	return attach_points(a);
 }
 
