@@ -58,8 +58,9 @@ static inline struct chain_scene *chain_scene_new(enum delay_kind kind, bool slo
 	for (int i = 0; i < CHAIN_STEPS; i++) {
 		bool is_slow = slow && i >= CHAIN_SLOW;
 
-		s->marks[i] = (struct step_mark){
-			{CHAIN_T0 + i * CHAIN_STEP}, (uint64_t)CHAIN_STEP, is_slow};
+		s->marks[i] = (struct step_mark){.start.ns = CHAIN_T0 + i * CHAIN_STEP,
+			.dur_ns = (uint64_t)CHAIN_STEP,
+			.is_slow = is_slow};
 		s->bars[i] = (struct account_bar){.start.ns = CHAIN_T0 + i * CHAIN_STEP,
 			.dur_ns = (uint64_t)CHAIN_STEP,
 			.steps = 1,

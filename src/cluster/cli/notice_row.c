@@ -72,18 +72,3 @@ bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t
 {
 	return rows_by(now_ns - e->since_ns) > rows_by(before_ns - e->since_ns);
 }
-
-/* How many rows it has had @age_ns after its beginning. */
-static int64_t rows_by(int64_t age_ns)
-{
-	int64_t s = age_ns / (int64_t)NS_PER_S, n = s / EVERY_S;
-
-	for (int64_t power = 1; power < EVERY_S && power <= s; power *= 2)
-		n++;
-	return age_ns < 0 ? 0 : n;
-}
-
-bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t now_ns)
-{
-	return rows_by(now_ns - e->since_ns) > rows_by(before_ns - e->since_ns);
-}
