@@ -235,7 +235,8 @@ static void test_another_process_all_along(void **state)
 static void test_ranks_are_no_neighbours(void **state)
 {
 	static const struct collective_row rows[] = {
-		{.pid = CHAIN_JOB, .c.comm_hash = 77}, {.pid = 800, .c.comm_hash = 77}};
+		{.pid = CHAIN_JOB, .c = {.comm_hash = 77, .nranks = 2}},
+		{.pid = 800, .c = {.comm_hash = 77, .nranks = 2}}};
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
 
 	chain_home(s, CHAIN_JOB, "python3", "train.py")->rank = 0;

@@ -41,7 +41,7 @@ static void test_kinds_are_where_the_probes_see_them(void **state)
 				copy_has_kind(f->cookie.source, f->cookie.op));
 			kinds += !!(f->cookie.flags & COOKIE_KIND);
 		}
-	assert_int_equal(kinds, 6); /* symbols, too */
+	assert_int_equal(kinds, 12); /* symbols and arrays, too */
 }
 
 int main(void)

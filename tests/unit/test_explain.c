@@ -251,7 +251,7 @@ static void a_rank_of_another_node(void **state)
 	assert_null(strstr(caught, "No problems found"));
 	c.node[0] = 'b';
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("rank 1 (pid 1001) keeps 1 rank waiting");
+	assert_caught("rank 1 (pid 1001 on b) keeps 1 rank waiting");
 	assert_null(strstr(caught, "Waited for"));
 	c.node[0] = 'c'; /* has no rank in it */
 	catch_output(explain_content, &c, (struct explain_style){0});

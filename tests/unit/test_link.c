@@ -39,7 +39,8 @@ static int setup(void **state)
 		r->workers[i] = (struct blame_worker){
 			.rank = i, .node = i < 2 ? "a" : "b", .pid = 100 + (uint32_t)i};
 	r->job = (struct suspect_job){.comm = 7, .born_ns = START, .is_steady = true};
-	r->b = (struct blame){.steps = 30, .span_ns = 10 * NS_PER_S, .confidence = 0.9};
+	r->b = (struct blame){
+		.steps = 30, .span_ns = 10 * NS_PER_S, .step_ns = NS_PER_S / 3, .confidence = 0.9};
 	*state = r;
 	return 0;
 }
