@@ -7,7 +7,7 @@
  * The words are foreign: each offset must lie within the structure it is of, whose size is a word
  * too, and that must be a size such a structure can have.
  *
- * To add a version: its column in words[], tests/unit/test_debug_offsets.c, PYTHON_MINOR_MAX. */
+ * To add a version: its column in words[], tests/unit/record/test_debug_offsets.c, PYTHON_MINOR_MAX. */
 #include "record/python/python_private.h"
 
 #define COOKIE        "xdebugpy"

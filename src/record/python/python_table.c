@@ -3,7 +3,7 @@
  * an interpreter's file is told by its name.
  *
  * The numbers are those of the headers of the release on 64-bit Linux, the same on x86-64 and arm64
- * (tests/unit/test_python_table.c compiles them); point releases keep them. */
+ * (tests/unit/record/test_python_table.c compiles them); point releases keep them. */
 #include <ctype.h>
 #include <stdlib.h>
 

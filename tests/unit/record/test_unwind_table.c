@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_unwind_table.c - which rows are kept and where they begin; ceilings; real and random damage.
- * Whether the rules are right is tests/unit/test_unwind_oracle.c's question. */
+ * Whether the rules are right is tests/unit/record/test_unwind_oracle.c's question. */
 #include "elf_fixture.h"
 
 #include <fcntl.h>
