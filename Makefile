@@ -182,6 +182,10 @@ format-check: ## Say which C files are not in the project's style
 	$(call deps,check)
 	@clang-format --dry-run -Werror $(C_FILES)
 
+.PHONY: words
+words: ## Print every sentence a user can see, with its place
+	@tools/words
+
 .PHONY: docs
 docs: all ## Write what follows from sources: flags in docs/commands.md, values of the charts, the plain manifest
 	@BUILD=$(BUILD) tools/commands-page

@@ -19,7 +19,7 @@
 	X(LAG, U64, lag_ns, "lag_ns", "by how much it is late, where it is") \
 	X(LATE, U32, late, "late_steps", "steps in which it was late") \
 	X(SEEN, U32, seen, "seen_steps", "of so many; of a hang: ranks that wait") \
-	X(PERIOD, U32, period, "period_steps", "it comes every so many steps") \
+	X(PERIOD, U32, period, "period_steps", "how many steps lie between two late ones") \
 	X(SHARE, REAL, share, "share", "of the job's time, 0 to 1") \
 	X(SINCE, TIME, since_ns, "since_ns", "when it began") \
 	X(WAITING, U32, waiting, "waiting_ranks", "ranks that wait for it") \

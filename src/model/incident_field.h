@@ -48,7 +48,7 @@
 	X(CONFIDENCE, SHARE, confidence, "confidence", "confidence", NEW, LINE, NEVER, "share", "how sure the cause is") \
 	X(COMPLETENESS, SHARE, completeness, "completeness", "completeness", NEW, FULL, NULL_BELOW_0, "share", "of events that were not lost; -1: not known") \
 	X(CULPRIT_RANK, I32, culprit_rank, NULL, "culprit_rank", KEEP, BRIEF, BELOW_0, "", "rank of the job that others wait for") \
-	X(PERIOD_STEPS, U32, period_steps, NULL, "period_steps", KEEP, BRIEF, ZERO, "", "it comes every so many steps") \
+	X(PERIOD_STEPS, U32, period_steps, NULL, "period_steps", KEEP, BRIEF, ZERO, "", "how many steps lie between two slow ones") \
 	X(PERIOD_CONFIDENCE, SHARE, period_confidence, NULL, "period_confidence", KEEP, FULL, ZERO, "share", "how sure that is") \
 	X(SUMMARY, TEXT, summary, "summary", "summary", NEW, LINE, NEVER, "", "one line") \
 	X(ROOT_CAUSE, TEXT, root_cause, "root_cause", "root_cause", NEW, LINE, NEVER, "", "why") \

@@ -90,7 +90,7 @@ static const struct metric_desc cluster_cost = {.prometheus = "ingero_fleet_cost
 static const struct metric_desc cluster_lost = {.prometheus = "ingero_fleet_lost_gpu_seconds",
 	.unit = "s",
 	.is_double = true,
-	.help = "GPU time lost at barriers by the episodes that last, since they began",
+	.help = "GPU time lost at barriers by ongoing incidents, since they began",
 	.keys = {CLUSTER}};
 static const struct metric_desc cluster_priced = {.prometheus = "ingero_fleet_priced",
 	.unit = "1",
@@ -105,7 +105,7 @@ static const struct metric_desc episode_lost = {
 	.prometheus = "ingero_fleet_episode_lost_gpu_seconds",
 	.unit = "s",
 	.is_double = true,
-	.help = "GPU time lost because of one node or rank since its episode began",
+	.help = "GPU time lost because of one node or rank since its incident began",
 	.keys = {CLUSTER, NODE, RANK, {"problem", "problem"}}};
 
 static const struct metric_desc lag_p50 = {.prometheus = "ingero_nccl_peer_lag_p50_seconds",

@@ -189,7 +189,7 @@ const struct tool cluster_tools[] = {
 	{
 		.name = "fleet_cluster_anomalies",
 		.title = "Anomalies",
-		.description = "Incidents, causal chains and nodes' own verdicts on themselves, newest first.",
+		.description = "Incidents, causal chains and what nodes report of themselves, newest first.",
 		.params = SCOPE | NODE | LIMIT | KIND,
 		.output = ANSWER(R("window") "," R("count") "," R("anomalies"),
 			WINDOW "," I("count") ","

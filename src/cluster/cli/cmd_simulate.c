@@ -225,7 +225,7 @@ const struct command cmd_simulate = {
 	.name = "simulate",
 	.synopsis = "simulate [flags]",
 	.summary =
-		"Play made-up clusters with known faults and count how often the verdict is right",
+		"Play made-up clusters with known faults and count how often the answer is right",
 	.details =
 		"Data, tensor, pipeline and expert parallel jobs of 2 to 64 ranks, with jitter, uneven stages,\n"
 		"evaluation phases and clocks that differ; nothing leaves this process.\n"

@@ -205,7 +205,7 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
 		"over %u steps of %s (median)%s. %s need%s %s of its own in a step, %s %s; waiting for others is not counted. "
-		"%zu rank%s waited %s in each of %u steps. Without the difference the job had been %s faster, %s of its time.%s Before its calls %s.",
+		"%zu rank%s waited %s in each of %u steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
 		j->call_count, j->worker_count, b->steps, step,
 		j->workers[0].error_ns
 			? ", compared across nodes by clocks that the ends of collectives set"
@@ -300,7 +300,7 @@ static void add_evidence(const struct recording *rec, const struct collective_ro
 	inc->comm[COMM_LEN - 1] = 0;
 	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
 		wire_op_name(SOURCE_NCCL, row->op, op),
-		"rank %d comes to communication %" PRIu64 ", %s late in its step",
+		"rank %d entered collective #%" PRIu64 " %s late in its step",
 		j->workers[s->worker].rank, row->c.seq, text_format_duration(lag, s->lag_ns));
 	len = (size_t)snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT node, rank, pid, seq, op, timestamp, wait_ns FROM collectives WHERE comm = "

@@ -60,7 +60,7 @@ static void write_words(
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
 		"over %u steps of %s (median). A transfer is counted from when the last rank had come until it could go on. "
-		"Without the difference the job had been %s faster, %s of its time.",
+		"Without the difference the job would have been %s faster, %s of its time.",
 		j->call_count, j->worker_count, j->blame.steps, step, lost, part);
 	if (x.is_link)
 		incident_fix(inc,

@@ -36,8 +36,7 @@ const struct delay_sentence delay_sentences[] = {
 	{DELAY_BY_GPU, ANY, MORE_WORK, "More GPU work[ {at}]", "The GPU has more to do[: {work}]"},
 	{DELAY_BY_GPU, ANY, MANY_WAITS, "GPU synchronisation[ {at}]",
 		"The program waits for the GPU {waits}, so the CPU no longer prepares work ahead"},
-	{DELAY_BY_GPU, ANY, 0, "Waiting for the GPU[ {at}]",
-		"Cause unknown: nothing recorded says why the GPU takes longer"},
+	{DELAY_BY_GPU, ANY, 0, "Waiting for the GPU[ {at}]", "Cause unknown: the GPU takes longer"},
 
 	/* CUDA calls. */
 	{DELAY_BY_SYNC, ANY, 0, "GPU synchronisation in the middle of the {unit}[ {at}]",

@@ -71,7 +71,7 @@ function stateCell(n, episodes) {
 
 function nodeTable(d, episodes, all) {
 	const ordered = [...d.nodes].sort((a, b) => Boolean(trouble(b, episodes)) - Boolean(trouble(a, episodes))), list = all ? ordered : ordered.slice(0, MOST_ROWS);
-	return group(el("h3", {}, "What each says of itself"), table([
+	return group(el("h3", {}, "Self-reported health"), table([
 		{title: "Node", cell: (n) => group(links.node(n.node), n.gpu_model ? el("small", {}, `${n.gpu_count} \u00d7 `, name(n.gpu_model, 50)) : null)},
 		{title: "State", class: "state", cell: (n) => stateCell(n, episodes)},
 		{title: "Score", class: "n", cell: (n) => group(n.score.toFixed(3), bar(n.score))},
