@@ -17,7 +17,7 @@ DEFAULTS = {
 CAUSES = {
     "host": r"slow_augment|busy", "sleep": r"fetch_features", "loader": r"decode_sample|loader|worker",
     "gpu": r"extra_products|only it (runs|launches)|no other|more (GPU )?(kernels|launches|work)|launches more|GPU (is late|does more|has more)",
-    "checkpoint": r"save_checkpoint|checkpoint", "quota": r"quota|cpu\.max|limit|throttl", "hog": r"nightly-build",
+    "checkpoint": r"save_checkpoint|checkpoint", "quota": r"quota|cpu\.max|control group|throttl", "hog": r"nightly-build",
     "stopped": r"[Ss]topped|SIGSTOP", "hang": r"never|hang|waits? for|wait_for_operator", "mismatch": r"disagree|mismatch|differ|never|hang|waits? for",
     "link": r"link|transfer|takes|collective", "moving": r"load|length|uneven",
 }

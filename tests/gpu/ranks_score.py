@@ -64,15 +64,17 @@ def judge_service(result):
     """What the service said while the job ran; after its end nothing counts."""
     truth = result["truth"]
     v = {"shown_s": None, "told_s": None, "cause_s": None, "others": [], "shown_others": [], "first": None, "seen_s": None}
-    since = first_late_ns(result)
+    since, too_early = first_late_ns(result), set()    # what is told before the fault is not about it
     if result["seen_ns"]:
         v["seen_s"] = (result["seen_ns"] - truth["ready_ns"]) / 1e9
     for state in result["said"]:
         if state["at_ns"] > truth["stop_ns"] + 5e8:
             break
+        if state["at_ns"] < truth["fault_ns"]:
+            too_early.update(e["id"] for e in state["episodes"])
         for e in state["episodes"]:
             after = (state["at_ns"] - since) / 1e9
-            if not is_healthy(result) and fits(result, e):
+            if not is_healthy(result) and fits(result, e) and (truth["begin_s"] < 1 or e["id"] not in too_early):
                 v["shown_s"] = after if v["shown_s"] is None else v["shown_s"]
                 if not e["provisional"] and v["told_s"] is None:
                     v["told_s"] = after
