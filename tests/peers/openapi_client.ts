@@ -37,7 +37,7 @@ const got = await client.GET("/api/v2/tools/fleet_cluster_find_stragglers", { pa
 seen.got = good("get find_stragglers", got).stragglers.length;
 
 seen.sql = good("sql", await client.POST("/api/v2/sql", { body: { sql: "SELECT count(*) FROM events", limit: 5 } })).columns.length;
-seen.listed = good("list_tools", await client.GET("/api/v2/tools/list", {})).tools.filter((t) => t.name.startsWith("fleet.")).length;
+seen.listed = good("list_tools", await client.GET("/api/v2/tools/list", {})).tools.filter((t) => t.name.startsWith("fleet_")).length;
 seen.verbs = good("whoami", await client.GET("/api/v2/whoami", {})).verbs;
 seen.status = good("health", await client.GET("/api/v2/health", {})).status;
 seen.preferred = ((await client.GET("/api/versions", {})).data as { preferred?: string }).preferred;
