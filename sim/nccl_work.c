@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -188,8 +189,10 @@ static int processes_run(int nranks, const ncclUniqueId *id)
 	fflush(stdout);
 	for (; made < nranks; made++) {
 		children[made] = fork();
-		if (children[made] == 0)
+		if (children[made] == 0) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where the parent was killed outright */
 			exit(one_run(made, nranks, id));
+		}
 		if (children[made] < 0)
 			return 1;
 	}

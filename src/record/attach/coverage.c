@@ -292,7 +292,8 @@ void coverage_detach(struct coverage *c)
 
 	atomic_store(&c->is_stopping, true);
 	if (c->pool && !pool_ends(c->pool)) {
-		log_warning("a file system does not answer: its probes go when the program ends");
+		/* Many files, or a file system that does not answer. Threads go on with what they hold. */
+		uprobe_leave_all();
 		return;
 	}
 	if (c->pool)
@@ -316,7 +317,8 @@ bool coverage_detach_is_slow(const struct coverage *c)
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
 		n += (c->probed[i].steady != NULL) + (c->probed[i].launches != NULL) +
 		     (c->probed[i].names != NULL);
-	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF;
+	return n > UPROBE_DETACH_HERE || probe_method(c->probe) == PROBE_PERF ||
+	       (c->pool && pool_load(c->pool));
 }
 
 /* ---- threads beside ---- */

@@ -280,6 +280,11 @@ void uprobe_detach_last(struct uprobe **u, size_t count)
 	close_perf(u, count);
 }
 
+void uprobe_leave_all(void)
+{
+	(void)leave_behind(); /* the pipe's end closes with the program */
+}
+
 typedef int attach_points(struct uprobe *u, struct probe *p, const char *path,
 	const struct uprobe_point *points, size_t count);
 

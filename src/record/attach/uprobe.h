@@ -43,3 +43,7 @@ void uprobe_detach_all(struct uprobe **u, size_t count);
  * session and multi probes, too, go in the background, unless there are few. They must be silent
  * already. */
 void uprobe_detach_last(struct uprobe **u, size_t count);
+
+/* uprobe_leave_all - every probe of this program goes after its end, which waits for none of them; nothing is closed
+ * here, so that other threads may still use theirs. */
+void uprobe_leave_all(void);

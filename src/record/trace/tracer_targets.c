@@ -38,6 +38,19 @@ void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 			process_table_found(t->processes, family[i], 0, at);
 }
 
+/* A process that uses a GPU itself and was not asked for: another rank of the job, for instance, which has a tracer
+ * of its own or none. Its calls would be told as this node's. */
+static bool is_left_out(const struct tracer *t, uint32_t pid)
+{
+	struct target_library found[DISCOVER_LIBRARIES_MAX];
+	size_t dropped;
+	int n = t->settings.filter != FILTER_PIDS
+			? 0
+			: discover_libraries("", pid, found, ARRAY_SIZE(found), &dropped);
+
+	return n > 0 && discover_uses_cuda(found, (size_t)n);
+}
+
 /* Whoever ended @stay, a process that is not traced, if traced ones wait for it for long. */
 void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 {
@@ -52,7 +65,7 @@ void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 	if (discover_process("", stay->waker_pid, &p) < 0 || !p.vsize_bytes ||
 		tracer_is_own_program(t, p.pid) ||
 		(t->settings.filter == FILTER_USER && p.uid != t->settings.uid) ||
-		probe_target_add(t->probe, p.pid) < 0)
+		is_left_out(t, p.pid) || probe_target_add(t->probe, p.pid) < 0)
 		return;
 	process_table_found(t->processes, p.pid, p.start_ticks, at);
 	log_info("process %u (%s) is followed: traced threads wait for it", p.pid, p.comm);

@@ -197,7 +197,8 @@ static void test_a_stranger(void **state)
 	}
 	assert_string_equal(chain_end(s)->who, "sweep.py");
 	assert_int_equal(s->delay.end.pid, 800);
-	snprintf(s->homes[0].comm, sizeof(s->homes[0].comm), "nvidia-cuda-mps"); /* the kernel has 15 letters */
+	snprintf(s->homes[0].comm, sizeof(s->homes[0].comm),
+		"nvidia-cuda-mps"); /* the kernel has 15 letters */
 	assert_int_equal(chain_end(s)->pid, 0);
 	free(s);
 }
