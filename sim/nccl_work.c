@@ -190,7 +190,8 @@ static int processes_run(int nranks, const ncclUniqueId *id)
 	for (; made < nranks; made++) {
 		children[made] = fork();
 		if (children[made] == 0) {
-			prctl(PR_SET_PDEATHSIG, SIGKILL); /* also where the parent was killed outright */
+			prctl(PR_SET_PDEATHSIG,
+				SIGKILL); /* also where the parent was killed outright */
 			exit(one_run(made, nranks, id));
 		}
 		if (children[made] < 0)

@@ -74,9 +74,9 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	head_of(own, head, sizeof(head));
 	memcpy(was, story->summary, sizeof(was));
 	snprintf(story->summary, sizeof(story->summary), "%s: %s", head, was);
-	memcpy(was, story->root_cause, sizeof(was));
-	snprintf(story->root_cause, sizeof(story->root_cause), "%s: %s. %s", head, own->root_cause,
-		was);
+	/* What its thread did is the finding's to say. */
+	snprintf(was, sizeof(was), "%.*s", (int)strcspn(story->root_cause, ":"), story->root_cause);
+	snprintf(story->root_cause, sizeof(story->root_cause), "%s; %s", own->root_cause, was);
 	story->severity = MAX(story->severity, own->severity);
 	memcpy(story->place, own->place, sizeof(story->place));
 	memcpy(story->causes, own->causes, sizeof(story->causes));

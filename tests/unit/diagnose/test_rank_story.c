@@ -169,10 +169,14 @@ static void test_story_has_the_cause(void **state)
 
 	snprintf(story.summary, sizeof(story.summary), "rank 2 keeps 3 ranks waiting");
 	snprintf(own.summary, sizeof(own.summary), "Host code in f (a.py:1): steps take 2 s");
+	snprintf(own.root_cause, sizeof(own.root_cause), "The GPU waits");
+	snprintf(story.root_cause, sizeof(story.root_cause),
+		"rank 2 was late in 3 steps: its thread ran");
 	snprintf(own.place, sizeof(own.place), "a.py:1 (f)");
 	snprintf(own.fixes[0], sizeof(own.fixes[0]), "do it ahead");
 	rank_story_join(&story, &own);
 	assert_string_equal(story.summary, "Host code in f (a.py:1): rank 2 keeps 3 ranks waiting");
+	assert_string_equal(story.root_cause, "The GPU waits; rank 2 was late in 3 steps");
 	assert_string_equal(story.place, "a.py:1 (f)");
 	assert_string_equal(story.fixes[0], "do it ahead");
 	assert_int_equal(story.severity, SEVERITY_HIGH);
