@@ -6,6 +6,7 @@
 
 #include "diagnose/accounts/account_task.h"
 #include "diagnose/accounts/late_calls.h"
+#include "diagnose/compose/diagnose.h"
 #include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
@@ -234,7 +235,7 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	rec.accounts = &accounts;
 	account_task_begin(&accounts, &rec, true);
 	ret->scope = scope_of(c);
-	r = correlate_run(&rec, &ret->incidents, &ret->count);
+	r = diagnose_run(&rec, &ret->incidents, &ret->count);
 	if (r == 0)
 		r = count_nameless(&rec, &ret->scope.nameless);
 	if (r == 0)

@@ -6,7 +6,7 @@
 
 #include "answer/report_scope.h"
 #include "model/incident.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "store/nodedb.h"
 #include "base/errinfo.h"
 

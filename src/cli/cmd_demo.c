@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "store/nodedb.h"
+#include "diagnose/compose/diagnose.h"
 #include "record/trace/tracer.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -237,7 +238,7 @@ static void measure(
 	_cleanup_free_ struct incident *list = NULL;
 	size_t count = 0;
 
-	if (correlate_run(&rec, &list, &count) < 0 ||
+	if (diagnose_run(&rec, &list, &count) < 0 ||
 		!measure_put(sentence, sc->measure, &rec, list, count))
 		buf_clear(sentence);
 }

@@ -4,8 +4,9 @@
 
 #include <stdbool.h>
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/buf.h"
+#include "model/incident.h"
 
 enum measure {
 	MEASURE_SLOWDOWN,    /* how much slower steps were, and beside whom */

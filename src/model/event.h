@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* event.h - one observed thing, as every stage after capture knows it.
  *
- * Capture makes it from a wire record, the store writes and reads it, correlate reasons about it.
+ * Capture makes it from a wire record, the store writes and reads it, diagnose reasons about it.
  * A plain value: copied, never owned. Times are wall clock; start is the start for every source. */
 #pragma once
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incident.h - an explained slowdown: what got slow, by how much, because of whom, how sure.
  *
- * Made by correlate from recorded events; stored as `incidents` and, in the published shape, as
+ * Made by diagnose from recorded events; stored as `incidents` and, in the published shape, as
  * `causal_chains`; printed by explain. All texts are ready to print, but hold names that came from
  * traced processes: whoever prints escapes them (base/text.h). */
 #pragma once
@@ -89,7 +89,7 @@ struct incident {
 	double tail_ratio;       /* slow_p50 / baseline */
 	uint64_t excess_ns;      /* sum over slow calls of duration - baseline */
 	double explained;        /* 0..1 of excess_ns, all causes but UNEXPLAINED */
-	double confidence;       /* 0..1, see correlate.c */
+	double confidence;       /* 0..1, see diagnose.c */
 	double completeness;     /* 0..1: share of hits that are in the data; -1: not known */
 	/* What has no slow calls of one op (an idle gap, a hang, a leak) has slow_calls 0,
 	 * excess_ns the time it cost (0: not a matter of time) and `unit`, what count counts. */

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "corpus.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/compose/diagnose.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "json/writer.h"
@@ -63,7 +63,7 @@ static int put_verdict(struct replay *r, struct corpus *c)
 {
 	_cleanup_free_ struct incident *list = NULL;
 	size_t n = 0;
-	int result = correlate_run(&c->rec, &list, &n);
+	int result = diagnose_run(&c->rec, &list, &n);
 
 	if (result < 0)
 		return result;
@@ -89,7 +89,7 @@ static int say(struct corpus *c, char ret[VERDICT_MAX])
 	int r = corpus_contrast(c);
 
 	if (r == 0)
-		r = correlate_run(&c->rec, &list, &n);
+		r = diagnose_run(&c->rec, &list, &n);
 	if (r < 0)
 		return r;
 	while (first < n && list[first].severity < SEVERITY_MEDIUM)

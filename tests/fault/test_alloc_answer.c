@@ -14,6 +14,7 @@
 #include "answer/op_stat.h"
 #include "answer/encode/query_text.h"
 #include "answer/encode/report_json.h"
+#include "diagnose/compose/diagnose.h"
 #include "fault.h"
 
 static struct scene scene = {.seed = 1};
@@ -31,12 +32,12 @@ static int teardown(void **state)
 	return 0;
 }
 
-static int use_correlate(void *arg)
+static int use_diagnose(void *arg)
 {
 	const struct recording rec = scene_recording(&scene);
 	struct incident *found = (struct incident *)&scene;
 	size_t count = 99;
-	int r = correlate_run(&rec, &found, &count);
+	int r = diagnose_run(&rec, &found, &count);
 
 	if (r < 0) {
 		assert_ptr_equal(found, &scene);
@@ -51,7 +52,7 @@ static int use_correlate(void *arg)
 
 static void correlating(void **state)
 {
-	assert_true(fault_torture(use_correlate, NULL) > 10);
+	assert_true(fault_torture(use_diagnose, NULL) > 10);
 }
 
 static struct nodedb_content content(void)

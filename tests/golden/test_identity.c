@@ -8,15 +8,16 @@
 #include "../corpus/corpus.h"
 #include "../unit/identity.h"
 #include "answer/explain.h"
+#include "diagnose/compose/diagnose.h"
 
 static void check(const struct recording *rec)
 {
 	_cleanup_free_ struct incident *list = NULL, *again = NULL;
 	size_t n = 0, m = 0;
 
-	assert_int_equal(correlate_run(rec, &list, &n), 0);
+	assert_int_equal(diagnose_run(rec, &list, &n), 0);
 	identity_check(rec, list, n);
-	assert_int_equal(correlate_run(rec, &again, &m), 0);
+	assert_int_equal(diagnose_run(rec, &again, &m), 0);
 	assert_int_equal(n, m);
 	for (size_t i = 0; i < n; i++)
 		assert_string_equal(list[i].id, again[i].id);

@@ -12,6 +12,7 @@
 
 #include "../unit/scene.h"
 #include "answer/encode/report.h"
+#include "diagnose/compose/diagnose.h"
 
 #define TEXT_BYTES (1 << 20)
 
@@ -24,7 +25,7 @@ static void put_report(struct buf *b, const char *title, struct scene *s)
 
 	scene_aggregate(s);
 	rec = scene_recording(s);
-	assert_int_equal(correlate_run(&rec, &list, &n), 0);
+	assert_int_equal(diagnose_run(&rec, &list, &n), 0);
 	buf_printf(b, "==== %s\n", title);
 	report_text(b, list, n, &scope, false);
 }

@@ -13,8 +13,9 @@
 #include <cmocka.h>
 
 #include "diagnose/accounts/account_task.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/macros.h"
+#include "model/incident.h"
 
 static inline bool identity_is_time(const struct incident *i)
 {

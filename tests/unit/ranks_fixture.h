@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* ranks_fixture.h - a job of several ranks for the tests of correlate/: collectives, and an answer
+/* ranks_fixture.h - a job of several ranks for the tests of diagnose/: collectives, and an answer
  * that is checked for what every incident must have. Times are microseconds, as in scene.h. */
 #pragma once
 
@@ -11,6 +11,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -110,7 +111,7 @@ static _unused_ struct answer answer_to(const struct recording *rec)
 {
 	struct answer a = {0};
 
-	assert_int_equal(correlate_run(rec, &a.list, &a.count), 0);
+	assert_int_equal(diagnose_run(rec, &a.list, &a.count), 0);
 	for (size_t i = 0; i < a.count; i++) {
 		const struct incident *inc = &a.list[i];
 

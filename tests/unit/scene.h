@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scene.h - builds recordings for the tests of correlate/: calls, stays, requests, aggregates.
+/* scene.h - builds recordings for the tests of diagnose/: calls, stays, requests, aggregates.
  *
  * Times are microseconds from a fixed start. Every event gets the next seq, so evidence can be
  * checked. A scene is released with scene_done(). */
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/macros.h"
 
 #define SCENE_T0_NS ((int64_t)1774099490 * 1000000000)

@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -27,7 +28,7 @@ static inline _unused_ struct verdicts verdicts_of(const struct recording *rec)
 {
 	struct verdicts v = {0};
 
-	assert_int_equal(correlate_run(rec, &v.list, &v.count), 0);
+	assert_int_equal(diagnose_run(rec, &v.list, &v.count), 0);
 	for (size_t i = 0; i < v.count; i++) {
 		const struct incident *inc = &v.list[i];
 

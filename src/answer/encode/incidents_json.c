@@ -11,6 +11,7 @@
 #include "answer/encode/incidents_json.h"
 #include "answer/encode/report_json.h"
 #include "answer/encode/say.h"
+#include "diagnose/compose/diagnose.h"
 
 #define INCIDENTS      100
 #define INCIDENTS_FEW  10
@@ -54,7 +55,7 @@ void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 	const struct answer_request *request)
 {
 	size_t few = request->brief ? INCIDENTS_FEW : INCIDENTS;
-	size_t limit = answer_limit(request->limit, few, CORRELATE_INCIDENTS_MAX), shown = 0;
+	size_t limit = answer_limit(request->limit, few, DIAGNOSE_INCIDENTS_MAX), shown = 0;
 	struct report_scope sum = incidents_scope(a);
 
 	json_begin_array_member(w, "incidents");
@@ -87,7 +88,7 @@ void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 int incidents_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	struct nodedb_filter f = incidents_filter(&q->scope, false);
-	size_t limit = answer_limit(q->request->limit, INCIDENTS, CORRELATE_INCIDENTS_MAX);
+	size_t limit = answer_limit(q->request->limit, INCIDENTS, DIAGNOSE_INCIDENTS_MAX);
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	uint64_t began = mono_now().ns;
 	int r;
@@ -104,5 +105,5 @@ int incidents_json(const struct question *q, struct json_writer *w, struct errin
 	json_begin_object(w);
 	incidents_put(w, &a, q->request);
 	json_double_member(w, "computed_ms", (double)(mono_now().ns - began) / (double)NS_PER_MS);
-	return answer_end(q, w, a.count > limit || a.count >= CORRELATE_INCIDENTS_MAX);
+	return answer_end(q, w, a.count > limit || a.count >= DIAGNOSE_INCIDENTS_MAX);
 }

@@ -47,7 +47,7 @@ struct account_set {
 };
 
 /* account_make - the accounts of @rec's processes, released with account_set_done(), also after a failure.
- * A process that makes no calls, or of which too little is recorded, has none. Pure, as correlate.h.
+ * A process that makes no calls, or of which too little is recorded, has none. Pure, as diagnose.h.
  * 0 or -ENOMEM. */
 int account_make(const struct recording *rec, struct account_set *ret);
 void account_set_done(struct account_set *s);

@@ -94,7 +94,7 @@ static int add_part(struct process_account *a, const struct tally_part *p)
 		.ns = p->ns};
 
 	if (intern_key(a, p, &part.key) < 0 ||
-		ARRAY_RESERVE(a->parts, a->part_room, a->part_count + 1, CORRELATE_ROWS_MAX) < 0)
+		ARRAY_RESERVE(a->parts, a->part_room, a->part_count + 1, RECORDING_ROWS_MAX) < 0)
 		return -ENOMEM;
 	a->parts[a->part_count++] = part;
 	return 0;

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/macros.h"
 
 struct op_group { /* one op of one process; with source 0: the process itself */

@@ -2,7 +2,7 @@
 /* home.h - where processes live: containers and control groups. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 /* home_of - NULL: not known. */
 const struct process_home *home_of(const struct recording *rec, uint32_t pid);

@@ -3,7 +3,7 @@
  * other ranks (blame/comm_join.h). */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct late_calls {
 	struct collective_row

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "diagnose/accounts/late_calls.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/macros.h"
 
 struct match { /* one collective: rows[first .. first + count), one per rank, by rank */

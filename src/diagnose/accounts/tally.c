@@ -86,7 +86,7 @@ int tally_merge(struct tally *t, const struct tally_part *p)
 		slot = slot_of(t, &plain);
 	}
 	if (!t->slots[slot]) {
-		if (ARRAY_RESERVE(t->parts, t->room, t->count + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(t->parts, t->room, t->count + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		t->parts[t->count] = plain;
 		t->parts[t->count].ns = t->parts[t->count].stack_ns = t->parts[t->count].wait_ns =

@@ -2,7 +2,7 @@
 /* tally.h - sums of time by line, owner, culprit and place. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/step_account.h"
 
 #define TALLY_PARTS_MAX 4096u /* beyond them, time goes to the line's part without a culprit */

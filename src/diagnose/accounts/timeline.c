@@ -16,7 +16,7 @@
 
 int timeline_add(struct timeline *t, const struct ledger_row *r)
 {
-	if (ARRAY_RESERVE(t->made, t->made_room, t->made_count + 1, CORRELATE_ROWS_MAX) < 0)
+	if (ARRAY_RESERVE(t->made, t->made_room, t->made_count + 1, RECORDING_ROWS_MAX) < 0)
 		return -ENOMEM;
 	t->made[t->made_count++] = *r;
 	return 0;
@@ -66,7 +66,7 @@ static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t 
 	_cleanup_free_ struct order *places = NULL;
 	size_t n = 0;
 
-	count = MIN(count, (size_t)CORRELATE_ROWS_MAX);
+	count = MIN(count, (size_t)RECORDING_ROWS_MAX);
 	places = calloc(count + 1, sizeof(*places));
 	if (!places)
 		return -ENOMEM;
@@ -94,7 +94,7 @@ static int index_threads(struct timeline *t)
 
 		if (!i || r->tid != t->rows[i - 1]->tid) {
 			if (ARRAY_RESERVE(
-				    t->threads, room, t->thread_count + 1, CORRELATE_ROWS_MAX) < 0)
+				    t->threads, room, t->thread_count + 1, RECORDING_ROWS_MAX) < 0)
 				return -ENOMEM;
 			t->threads[t->thread_count++] =
 				(struct timeline_thread){.tid = r->tid, .pid = r->pid, .first = i};
@@ -151,7 +151,7 @@ static int index_gpu_pids(struct timeline *t)
 
 		if (!has_calls(r) || (n && t->gpu_pids[n - 1] == r->pid))
 			continue;
-		if (ARRAY_RESERVE(t->gpu_pids, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(t->gpu_pids, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		t->gpu_pids[n++] = r->pid;
 	}
@@ -236,7 +236,7 @@ static int select_events(
 
 		if (!wants(e))
 			continue;
-		if (ARRAY_RESERVE(found, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(found, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		found[n++] = (struct order){e->tid, (uint32_t)i, e->start.ns};
 	}

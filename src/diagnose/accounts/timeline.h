@@ -6,7 +6,7 @@
  * recorded calls and stays is then not known, and is_derived says so. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 #define TIMELINE_STAYS_NS                                                                          \
 	(10 * NS_PER_S) /* short stays are summed over a second; of a thread that hardly ran, longer */

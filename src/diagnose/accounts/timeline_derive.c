@@ -172,7 +172,7 @@ int timeline_derive(struct timeline *t)
 
 		if (!is_wanted(e))
 			continue;
-		if (ARRAY_RESERVE(pieces, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(pieces, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		pieces[n++] = (struct piece){e->tid, (uint32_t)i, e->start.ns, event_end_ns(e)};
 	}

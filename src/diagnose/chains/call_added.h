@@ -2,7 +2,7 @@
 /* call_added.h - calls that a process makes only since its steps are slow. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/step_account.h"
 
 struct call_added {

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/chains/resource.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/problem.h"
 #include "model/step_account.h"
 

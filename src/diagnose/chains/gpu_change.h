@@ -5,7 +5,7 @@
 #include "diagnose/chains/call_added.h"
 #include "diagnose/chains/gpu_other.h"
 #include "diagnose/chains/kernel_change.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/step_account.h"
 
 enum gpu_reason {         /* why the GPU kept steps waiting longer */

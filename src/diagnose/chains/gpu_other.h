@@ -2,7 +2,7 @@
 /* gpu_other.h - recorded processes that use the GPU more while the steps of another are slow. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/step_account.h"
 
 #define GPU_OTHERS_NAMED 3

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/chains/kernel_type.h"
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "model/step_account.h"
 
 #define KERNELS_NAMED 3

@@ -2,7 +2,7 @@
 /* new_code.h - which function of a program began to run when something else began. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct new_code {
 	const struct stack_frame *frame; /* of the recording's stacks; NULL: none */

@@ -2,7 +2,7 @@
 /* quota.h - how long a process's control group was kept from running by its CPU quota. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct quota_stop {
 	uint64_t ns; /* 0: not at all, or not known */

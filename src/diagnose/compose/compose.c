@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diagnose/compose/delay_weight.h"
+#include "diagnose/compose/diagnose.h"
 #include "diagnose/compose/gain.h"
 #include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
@@ -340,7 +341,7 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 
 static void settle(struct incident_list *l)
 {
-	bool dropped[CORRELATE_INCIDENTS_MAX];
+	bool dropped[DIAGNOSE_INCIDENTS_MAX];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < l->count; i++)

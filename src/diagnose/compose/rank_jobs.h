@@ -3,7 +3,7 @@
  * others. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 #define RANK_JOBS_MAX 512 /* processes and communicators of theirs; more are ranks of no job */
 

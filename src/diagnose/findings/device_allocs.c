@@ -167,7 +167,7 @@ int device_allocs_run(const struct recording *rec, struct device_allocs *ret)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		if (!entry_read(&rec->events[i], i, &entry))
 			continue;
-		if (ARRAY_RESERVE(ret->entries, room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(ret->entries, room, ret->count + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		ret->entries[ret->count++] = entry;
 	}

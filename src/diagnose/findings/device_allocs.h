@@ -2,7 +2,7 @@
 /* device_allocs.h - every allocation and free of device memory in a recording, matched by address. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/buf.h"
 #include "base/macros.h"
 

@@ -2,7 +2,7 @@
 /* doing.h - what a thread spent given stretches of time on, by its account. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct window {
 	int64_t start_ns, end_ns;

@@ -93,7 +93,7 @@ static int collect(const struct recording *rec, struct failure_list *ret)
 	for (size_t i = 0; i < rec->event_count; i++) {
 		if (!is_error(&rec->events[i]))
 			continue;
-		if (ARRAY_RESERVE(ret->items, room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(ret->items, room, ret->count + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		ret->items[ret->count++] = (struct failure){.event = &rec->events[i]};
 	}

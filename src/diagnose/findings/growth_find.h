@@ -2,7 +2,7 @@
 /* growth_find.h - steady growth of a GPU's memory, by the driver's readings. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct memory_growth {
 	int64_t first_ns, last_ns; /* the reading before the first rise, and the last reading */

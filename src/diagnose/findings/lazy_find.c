@@ -81,7 +81,7 @@ static int launches_collect(const struct detector_input *s, struct launch **ret,
 
 		if (!op)
 			continue;
-		if (ARRAY_RESERVE(list, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(list, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		list[n++] = (struct launch){&s->rec->events[i], op};
 	}

@@ -2,7 +2,7 @@
 /* straggler_job.h - the ranks of a recording by jobs, and who makes each of them wait (blame/blame.h). */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "blame/blame.h"
 #include "diagnose/accounts/late_calls.h"
 

@@ -2,7 +2,7 @@
 /* throttle_find.h - when a GPU ran at lowered clocks, by its readings. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 struct throttle_span { /* one reading with lowered clocks */
 	int64_t start_ns, end_ns;

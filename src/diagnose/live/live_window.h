@@ -8,7 +8,7 @@
  * displace the rest. Belongs to one thread. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "diagnose/live/live_stacks.h"
 
 #define LIVE_WINDOW_NS              ((int64_t)(300 * NS_PER_S))

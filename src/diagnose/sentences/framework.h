@@ -3,7 +3,7 @@
  * the function to call is only good for who has that function. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 
 enum framework {
 	FRAMEWORK_TORCH,

@@ -2,7 +2,8 @@
 /* steps_show.h - some steps of an account in the timeline of an incident, and the SQL that finds them all. */
 #pragma once
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
+#include "model/incident.h"
 #include "model/step_account.h"
 
 /* steps_show - of the slow steps of @a; where none is slow, of all. @inc has its times. */

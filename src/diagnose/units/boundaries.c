@@ -21,7 +21,7 @@ static int span_add(struct step_spans *s, int64_t start_ns, int64_t end_ns)
 {
 	if (end_ns <= start_ns)
 		return 0;
-	if (ARRAY_RESERVE(s->items, s->room, s->count + 1, CORRELATE_ROWS_MAX) < 0)
+	if (ARRAY_RESERVE(s->items, s->room, s->count + 1, RECORDING_ROWS_MAX) < 0)
 		return -ENOMEM;
 	s->items[s->count++] = (struct step_span){.start_ns = start_ns, .end_ns = end_ns};
 	return 0;

@@ -87,7 +87,7 @@ static int collect(const struct timeline *t, const struct timeline_thread *th, e
 
 		if (r->mark != mark)
 			continue;
-		if (ARRAY_RESERVE(ret->items, ret->room, ret->count + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(ret->items, ret->room, ret->count + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		ret->items[ret->count++] =
 			(struct moment){ledger_end_ns(r), place_of(t, r), r->stack_hash};
@@ -360,7 +360,7 @@ static int split_units(
 		if (i && count_between(others, m->items[i - 1].ns, m->items[i].ns) > 1)
 			n = 0;
 		if (ARRAY_RESERVE(all.items, all.room, m->count + backwards->count + 1,
-			    2 * CORRELATE_ROWS_MAX) < 0)
+			    2 * RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		for (size_t k = u.backwards; u.backwards && n % u.backwards == 0 && k < n;
 			k += u.backwards)

@@ -115,7 +115,7 @@ static int waits_collect(const struct recording *rec, struct wait **ret, size_t 
 
 		if (!step_is_wait(e) || !baseline_is_sane(e))
 			continue;
-		if (ARRAY_RESERVE(waits, room, n + 1, CORRELATE_ROWS_MAX) < 0)
+		if (ARRAY_RESERVE(waits, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
 		waits[n++] = (struct wait){e->start.ns, event_end_ns(e), 0, i, e->pid, e->tid};
 	}

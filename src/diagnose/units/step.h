@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/compose/correlate.h"
+#include "diagnose/recording.h"
 #include "base/macros.h"
 
 struct step { /* from the return of one closing wait to that of the next */

@@ -182,7 +182,7 @@ int windows_find(const struct timeline *t, uint32_t pid, struct windows *ret)
 	ret->tid = th->tid;
 	ret->each_ns = each_of((uint64_t)(end - start));
 	ret->count =
-		MIN((size_t)((uint64_t)(end - start) / ret->each_ns), (size_t)CORRELATE_ROWS_MAX);
+		MIN((size_t)((uint64_t)(end - start) / ret->each_ns), (size_t)RECORDING_ROWS_MAX);
 	ret->starts = calloc(ret->count + 1, sizeof(*ret->starts));
 	if (!ret->starts)
 		return -ENOMEM;

@@ -20,6 +20,7 @@
 #include <unistd.h>
 
 #include "diagnose/accounts/account_task.h"
+#include "diagnose/compose/diagnose.h"
 #include "diagnose/live/live_window.h"
 #include "base/log.h"
 
@@ -302,7 +303,7 @@ static int look(struct explainer *x, const struct accounting *books)
 		rec.accounts = &accounts;
 	}
 	if (r == 0)
-		r = correlate_run(&rec, &found, &count);
+		r = diagnose_run(&rec, &found, &count);
 	if (r < 0)
 		return r;
 	return incident_tracker_update(&x->book, found, count, now,

@@ -12,6 +12,7 @@
 
 #include "cli/demo_scenario.h"
 #include "answer/explain.h"
+#include "diagnose/compose/diagnose.h"
 
 static void the_published_six_are_found(void **state)
 {
@@ -64,7 +65,7 @@ static void recordings_are_measured(void **state)
 		assert_int_equal(nodedb_read_packed(s->recording, &all, &c, &e), 0);
 		assert_int_equal(c.skipped_rows, 0);
 		rec = explain_recording(&c);
-		assert_int_equal(correlate_run(&rec, &list, &count), 0);
+		assert_int_equal(diagnose_run(&rec, &list, &count), 0);
 		if (!measure_put(&b, s->measure, &rec, list, count))
 			fail_msg("%s: its recording has nothing to measure", s->name);
 		nodedb_content_done(&c);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "cli/measure.h"
+#include "diagnose/compose/diagnose.h"
 #include "scene.h"
 
 static const char *sentence(enum measure m, const struct scene *s)
@@ -18,7 +19,7 @@ static const char *sentence(enum measure m, const struct scene *s)
 	_cleanup_free_ struct incident *list = NULL;
 	size_t count = 0;
 
-	assert_int_equal(correlate_run(&rec, &list, &count), 0);
+	assert_int_equal(diagnose_run(&rec, &list, &count), 0);
 	if (!measure_put(&b, m, &rec, list, count)) {
 		assert_int_equal(b.len, 0);
 		return "";

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 
 #define STEPS   200
@@ -21,7 +22,7 @@ static size_t alarms(const struct recording *rec)
 	_cleanup_free_ struct incident *list = NULL;
 	size_t n = 0, count = 0;
 
-	assert_int_equal(correlate_run(rec, &list, &n), 0);
+	assert_int_equal(diagnose_run(rec, &list, &n), 0);
 	identity_check(rec, list, n);
 	for (size_t i = 0; i < n; i++) {
 		count += list[i].severity >= SEVERITY_MEDIUM;

@@ -96,7 +96,7 @@ static int by_id(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-/* Ordered by id: correlate.c puts them in order. */
+/* Ordered by id: diagnose.c puts them in order. */
 static struct composed *composed(const struct made *m)
 {
 	struct composed *c = calloc(1, sizeof(*c));

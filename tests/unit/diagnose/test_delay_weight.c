@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 #include "model/problem.h"
 
@@ -21,7 +22,7 @@ static int worst(struct ledger_scene *s, const char *text)
 	_cleanup_free_ struct incident *list = NULL;
 	size_t count = 0;
 
-	assert_int_equal(correlate_run(&rec, &list, &count), 0);
+	assert_int_equal(diagnose_run(&rec, &list, &count), 0);
 	identity_check(&rec, list, count);
 	if (!count)
 		return -1;

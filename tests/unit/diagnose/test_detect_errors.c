@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_detect_errors.c - which errors are told, as what, and how often. */
 #include "verdict.h"
+#include "diagnose/compose/diagnose.h"
 
 static struct event *refuse(struct scene *s, uint16_t op, int64_t at_us, int code)
 {
@@ -128,7 +129,7 @@ static void test_hostile(void **state)
 	struct recording rec = scene_recording(&s);
 	VERDICTS v = verdicts_of(&rec);
 
-	assert_int_equal(v.count, CORRELATE_INCIDENTS_MAX);
+	assert_int_equal(v.count, DIAGNOSE_INCIDENTS_MAX);
 }
 
 static void test_forked_children_are_one_incident(void **state)

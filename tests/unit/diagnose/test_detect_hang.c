@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_detect_hang.c - collectives that do not end, ranks that disagree, and jobs that simply end. */
 #include "ranks_fixture.h"
+#include "diagnose/compose/diagnose.h"
 
 /* @n whole steps; then all but @missing (-1: all) call number n + 1 and do not come back. */
 static void job_stall(struct job *j, uint64_t n, int missing)
@@ -268,7 +269,7 @@ static void whatever_the_rows_hold(void **state)
 				->dur_ns = (uint64_t)times[scene_random(&j.s, ARRAY_SIZE(times))];
 		rec = job_recording(&j);
 		ANSWER a = answer_to(&rec);
-		assert_true(a.count <= CORRELATE_INCIDENTS_MAX);
+		assert_true(a.count <= DIAGNOSE_INCIDENTS_MAX);
 	}
 }
 

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_detect_orchestration.c - how processes of a job ended. */
 #include "verdict.h"
+#include "diagnose/compose/diagnose.h"
 
 #include <signal.h>
 
@@ -111,7 +112,7 @@ static void test_pod(void **state)
 	struct incident *list;
 	size_t n;
 
-	assert_int_equal(correlate_run(&rec, &list, &n), 0);
+	assert_int_equal(diagnose_run(&rec, &list, &n), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(list->severity, SEVERITY_HIGH);
 	assert_has(list->summary, "evicted");
@@ -131,8 +132,8 @@ static void test_hostile(void **state)
 	struct incident *list;
 	size_t n;
 
-	assert_int_equal(correlate_run(&rec, &list, &n), 0);
-	assert_int_equal(n, CORRELATE_INCIDENTS_MAX);
+	assert_int_equal(diagnose_run(&rec, &list, &n), 0);
+	assert_int_equal(n, DIAGNOSE_INCIDENTS_MAX);
 	free(list);
 }
 

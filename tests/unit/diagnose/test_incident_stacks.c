@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "diagnose/sentences/incident_stacks.h"
+#include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 
 static void each_is_listed_once(void **state)
@@ -64,7 +65,7 @@ static struct incident slower(bool has_place, uint64_t *ret_hash)
 	}
 	mark(&t, MARK_OPTIMIZER);
 	rec = ledger_recording(s);
-	assert_int_equal(correlate_run(&rec, &list, &n), 0);
+	assert_int_equal(diagnose_run(&rec, &list, &n), 0);
 	assert_int_equal(n, 1);
 	return list[0];
 }

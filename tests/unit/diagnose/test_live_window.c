@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include "diagnose/live/live_window.h"
+#include "diagnose/compose/diagnose.h"
 #include "scene.h"
 
 static struct event call(unsigned source, unsigned op, uint64_t dur_ns, int ret, unsigned flags)
@@ -185,14 +186,14 @@ static void test_same_verdict(void **state)
 	scene_launches(&sc, 5);
 	scene_aggregate(&sc);
 	rec = scene_recording(&sc);
-	assert_int_equal(correlate_run(&rec, &whole, &n), 0);
+	assert_int_equal(diagnose_run(&rec, &whole, &n), 0);
 	for (size_t i = 0; i < sc.event_count; i++)
 		if (live_window_wants(&sc.events[i]))
 			assert_int_equal(live_window_add_event(&r, &sc.events[i]), 0);
 	for (size_t i = 0; i < sc.aggregate_count; i++)
 		assert_int_equal(live_window_add_aggregate(&r, &sc.aggregates[i]), 0);
 	live_window_recording(&r, (wall_time){SCENE_T0_NS + 48 * (int64_t)NS_PER_S}, &rec);
-	assert_int_equal(correlate_run(&rec, &live, &m), 0);
+	assert_int_equal(diagnose_run(&rec, &live, &m), 0);
 	assert_int_equal(n, 1);
 	assert_int_equal(m, 1);
 	assert_string_equal(whole[0].summary, live[0].summary);

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 #include "model/problem.h"
 
@@ -29,7 +30,7 @@ static struct answer explain(struct recording rec)
 {
 	struct answer a = {0};
 
-	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	assert_int_equal(diagnose_run(&rec, &a.list, &a.count), 0);
 	for (size_t i = 0; getenv("INGERO_SHOW") && i < a.count; i++)
 		print_message("%s %s: %s\n", severity_name(a.list[i].severity),
 			problem_row(a.list[i].problem)->id, a.list[i].summary);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_nodedb_scan.c - a recording read without its ordinary calls yields the same incidents. */
 #include "published_fixture.h"
+#include "diagnose/compose/diagnose.h"
 #include "scene.h"
 #include "store_fixture.h"
 
@@ -41,7 +42,7 @@ static struct incident *incidents_of(const struct nodedb_content *c, size_t *ret
 		.node = c->node};
 	struct incident *list = NULL;
 
-	assert_int_equal(correlate_run(&rec, &list, ret_count), 0);
+	assert_int_equal(diagnose_run(&rec, &list, ret_count), 0);
 	return list;
 }
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlate.c - from a recording to incidents: units and accounts (accounts/), what they lost their time to
+/* diagnose.c - from a recording to incidents: units and accounts (accounts/), what they lost their time to
  * (contrasts/, chains/, findings/), states that are no matter of time alone (findings/detect_*.c), and which of all that
  * are incidents (compose.c). Order: the most severe first, what the tracer cost after what it did not, then most time
  * lost, then earliest, then pid and op. */
-#include "diagnose/compose/correlate.h"
+#include "diagnose/compose/diagnose.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -107,7 +107,7 @@ static int by_weight(const void *a, const void *b)
 	return strcmp(x->id, y->id);
 }
 
-int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count)
+int diagnose_run(const struct recording *rec, struct incident **ret, size_t *ret_count)
 {
 	_cleanup_(engine_done) struct engine g = {.rec = rec};
 	_cleanup_free_ struct incident *list = NULL;
@@ -120,10 +120,10 @@ int correlate_run(const struct recording *rec, struct incident **ret, size_t *re
 	if (r < 0)
 		return r;
 	g.completeness = completeness_of(&g);
-	list = calloc(CORRELATE_INCIDENTS_MAX, sizeof(*list));
+	list = calloc(DIAGNOSE_INCIDENTS_MAX, sizeof(*list));
 	if (!list)
 		return -ENOMEM;
-	found = (struct incident_list){.items = list, .max = CORRELATE_INCIDENTS_MAX};
+	found = (struct incident_list){.items = list, .max = DIAGNOSE_INCIDENTS_MAX};
 	r = find_times(&g);
 	if (r == 0)
 		r = find_states(&g, &found);

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* correlate.h - explains slow calls from a recorded stream. Pure: no I/O, no clock, no globals.
- *
- * The same input always gives the same incidents in the same order, so every answer can be
- * replayed. Nothing is blamed without overlap: see correlate.c for how. */
+/* recording.h - what the stages look at: the rows of a recording, loaded. */
 #pragma once
 
 #include <stddef.h>
@@ -15,7 +12,6 @@
 #include "model/event.h"
 #include "model/gpu_sample.h"
 #include "model/identity.h"
-#include "model/incident.h"
 #include "model/kernel.h"
 #include "model/ledger.h"
 #include "model/sample.h"
@@ -52,12 +48,5 @@ struct recording {
 	const char *node;
 };
 
-#define CORRELATE_INCIDENTS_MAX 256 /* the worst are kept */
 /* What is made of events: two of each of the 4 M that a reader holds, and as many to spare. */
-#define CORRELATE_ROWS_MAX (16u << 20)
-
-/* correlate_run - finds and explains the incidents of @rec, the most severe and then those
- * with most excess first.
- * Events out of order are accepted; rows whose times make no sense are left out and counted as
- * lost. On success *ret is the caller's (free()), *ret_count its length. Returns 0 or -ENOMEM. */
-int correlate_run(const struct recording *rec, struct incident **ret, size_t *ret_count);
+#define RECORDING_ROWS_MAX (16u << 20)

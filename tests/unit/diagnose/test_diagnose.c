@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_correlate.c - whole recordings with a known truth: who did it, how much, and above all when
+/* test_diagnose.c - whole recordings with a known truth: who did it, how much, and above all when
  * nobody did. */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/compose/diagnose.h"
 #include "model/problem.h"
 #include "scene.h"
 
@@ -27,7 +28,7 @@ static struct answer explain_books(const struct scene *s, const struct accountin
 	struct answer a = {0};
 
 	rec.books = books;
-	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	assert_int_equal(diagnose_run(&rec, &a.list, &a.count), 0);
 	for (size_t i = 0; i < a.count; i++) {
 		const struct incident *inc = &a.list[i];
 		uint64_t sum = 0;
@@ -566,7 +567,7 @@ static void test_empty(void **state)
 	struct recording rec = {0};
 	struct answer a = {0};
 
-	assert_int_equal(correlate_run(&rec, &a.list, &a.count), 0);
+	assert_int_equal(diagnose_run(&rec, &a.list, &a.count), 0);
 	assert_int_equal(a.count, 0);
 	free(a.list);
 }
@@ -599,13 +600,13 @@ static void test_hostile_rows(void **state)
 	scene_sample(&s, 0, 1e300);
 	s.samples[0].time.ns = INT64_MIN;
 	ANSWER a = explain_books(&s, NULL);
-	assert_true(a.count <= CORRELATE_INCIDENTS_MAX);
+	assert_true(a.count <= DIAGNOSE_INCIDENTS_MAX);
 
 	scene_aggregate(&s);
 	for (size_t i = 0; i < s.aggregate_count; i++)
 		s.aggregates[i].sketch.count = i % 2 ? UINT64_MAX : s.aggregates[i].sketch.count;
 	ANSWER b = explain_books(&s, NULL);
-	assert_true(b.count <= CORRELATE_INCIDENTS_MAX);
+	assert_true(b.count <= DIAGNOSE_INCIDENTS_MAX);
 }
 
 /* Nonsense rows beside a true incident are left out, counted, and change nothing else. */
