@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/accounts/late_calls.h"
 #include "diagnose/compose/diagnose.h"
 #include "wire/op_kind.h"

@@ -2,7 +2,7 @@
 /* kernel_names.c - see kernel_names.h. */
 #include "answer/kernel_names.h"
 
-#include "diagnose/sentences/kernel_sentence.h"
+#include "diagnose/chains/kernel_sentence.h"
 
 static const char *find_name(void *arg, uint32_t pid, uint64_t function)
 {

@@ -8,7 +8,7 @@
 
 #include "answer/explain.h"
 #include "answer/incidents.h"
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 
 static bool is_asked(const struct step_account *a, const struct scope *s)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ordinary.c - see ordinary.h. Pure: no I/O; one table belongs to one thread.
  *
- * The ordinary duration is, as in diagnose/accounts/baseline.c, the 25th percentile of the buckets'
+ * The ordinary duration is, as in diagnose/rows/baseline.c, the 25th percentile of the buckets'
  * medians. Left out is what takes at most 1.1 times as long, or 100 us longer: half of what is
  * called slow there (1.2 times and 200 us), so that the verdict is never reached here. */
 #include "store/ordinary.h"

@@ -12,7 +12,7 @@
 
 #include <stdio.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 
 /* X(NAME, name, type of a row) */
 #define CORPUS_TABLES(X)                                                                           \

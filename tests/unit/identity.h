@@ -12,7 +12,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/recording.h"
 #include "base/macros.h"
 #include "model/incident.h"

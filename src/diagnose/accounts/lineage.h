@@ -5,7 +5,7 @@
  * there has no known parent. Ids are used again, so that every question names a time. */
 #pragma once
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 
 struct fork_row {
 	uint32_t child, parent;

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 
 #define NCCL_IN_PROGRESS 7 /* ncclInProgress: a non-blocking communicator took the call */
 

@@ -16,7 +16,7 @@
 #include <string.h>
 
 #include "diagnose/accounts/path_private.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "base/macros.h"
 
 #define RESUME_NS  (500 * NS_PER_US) /* awake for less: it only looked whether it may go on */

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "diagnose/accounts/tally.h"
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 
 struct path {
 	const struct timeline *timeline;

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "diagnose/accounts/path_private.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "diagnose/accounts/path_private.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "base/macros.h"
 
 #define CULPRITS  16

@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "diagnose/accounts/path_private.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "base/macros.h"
 
 /* @ns of what @e sums up, within [from, to). */

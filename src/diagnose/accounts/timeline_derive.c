@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 #include "base/array.h"
 #include "base/macros.h"
 #include "base/sort.h"

@@ -7,7 +7,7 @@
  * driver and of XLA are not among them: through them the end of work on the GPU comes to who waits for it. */
 #include <string.h>
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 #include "base/macros.h"
 
 #define IDLE_BUSY 0.2 /* of its time at most does an idle thread do anything */

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/chains/call_added.h"
 
-#include "diagnose/compose/delay_weight.h"
+#include "diagnose/chains/delay_weight.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 #include "diagnose/thresholds.h"

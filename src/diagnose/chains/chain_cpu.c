@@ -7,7 +7,7 @@
 
 #include "base/macros.h"
 #include "diagnose/accounts/kernel_thread.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/program_sum.h"
 #include "diagnose/chains/quota.h"

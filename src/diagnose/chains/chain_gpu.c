@@ -6,10 +6,10 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/gpu_change.h"
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define THROTTLE_POWER (UINT64_C(4) | 128) /* software power cap, hardware power brake */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/macros.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/quota.h"
 #include "diagnose/thresholds.h"

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define GPUS_MAX 64

@@ -5,7 +5,7 @@
 
 #include "base/macros.h"
 #include "base/search.h"
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
 #define OTHERS_MAX 32

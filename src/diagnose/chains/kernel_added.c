@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "diagnose/sentences/kernel_sentence.h"
+#include "diagnose/chains/kernel_sentence.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"

@@ -2,7 +2,7 @@
 /* process_words.c - what a process is called. */
 #include <stdio.h>
 
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/chains/chain.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/compose/delay_weight.h"
+#include "diagnose/chains/delay_weight.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/compose/gain.h"
 #include "diagnose/compose/rank_story.h"

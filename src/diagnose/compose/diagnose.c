@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/compose/compose.h"
 #include "base/macros.h"

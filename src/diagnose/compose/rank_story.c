@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/sentences/delay_text.h"
 
 #define COVERED_SHARE 0.5 /* of what a rank lost by waiting: then who is late is the reason */

@@ -3,7 +3,7 @@
  * who waited. What others lost by waiting is a sentence in it. */
 #pragma once
 
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "diagnose/findings/time_finding.h"
 
 /* rank_story_cause - of the @n processes the finding that says why the rank is late that @story (a straggler) names, and

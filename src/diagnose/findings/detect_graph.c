@@ -22,9 +22,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
-#include "diagnose/sentences/incident_stacks.h"
+#include "diagnose/findings/incident_stacks.h"
 #include "base/text.h"
 
 #define PROCESSES_MAX   64

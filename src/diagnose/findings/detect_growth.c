@@ -22,7 +22,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/findings/growth_find.h"
 #include "diagnose/findings/leak_allocs.h"
 #include "diagnose/chains/new_code.h"

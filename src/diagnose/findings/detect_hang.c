@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/hang_find.h"
 #include "base/buf.h"
 #include "base/text.h"

@@ -14,7 +14,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
 #include "base/text.h"
 

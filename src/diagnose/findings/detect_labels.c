@@ -15,7 +15,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "base/text.h"
 #include "stat/robust.h"
 

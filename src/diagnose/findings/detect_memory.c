@@ -18,9 +18,9 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_allocs.h"
-#include "diagnose/sentences/incident_stacks.h"
+#include "diagnose/findings/incident_stacks.h"
 #include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"

@@ -17,7 +17,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 

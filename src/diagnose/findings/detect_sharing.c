@@ -4,8 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/compose/detector.h"
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/findings/detector.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "base/macros.h"
 #include "base/text.h"
 

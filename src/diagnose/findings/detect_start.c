@@ -21,7 +21,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/lazy_find.h"
 #include "base/text.h"
 #include "wire/names.h"

@@ -17,7 +17,7 @@
 
 #include "diagnose/findings/straggler_link.h"
 #include "diagnose/findings/straggler_load.h"
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/doing.h"
 #include "base/text.h"
 #include "blame/transfer_text.h"

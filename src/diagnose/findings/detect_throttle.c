@@ -3,7 +3,7 @@
  * those who waited for the GPU (gpu_change.h), and then this note is not needed. throttle_find.c says when. */
 #include <stdio.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/throttle_find.h"
 #include "base/macros.h"
 #include "base/text.h"

@@ -14,7 +14,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 #include "base/array.h"
 #include "base/idmap.h"
 #include "base/search.h"

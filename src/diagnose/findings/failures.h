@@ -2,7 +2,7 @@
 /* failures.h - the calls of a recording that failed, and which of them are one mistake. */
 #pragma once
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
 
 struct failure { /* one row */

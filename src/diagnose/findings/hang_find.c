@@ -21,7 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 #include "wire/op_kind.h"
 
 #define HANG_NS       ((int64_t)(5 * NS_PER_S))

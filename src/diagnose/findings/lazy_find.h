@@ -2,7 +2,7 @@
 /* lazy_find.h - launches that load the code of their function: slow once for each function. */
 #pragma once
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 
 #define LAZY_SHOWN 4
 

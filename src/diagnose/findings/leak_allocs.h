@@ -2,7 +2,7 @@
 /* leak_allocs.h - the allocations of a process that it never freed. */
 #pragma once
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_allocs.h"
 
 struct leak_allocs {

@@ -3,7 +3,7 @@
  * condition if it needs one, and a test. The first row that fits counts. */
 #include "diagnose/findings/pattern.h"
 
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 

@@ -17,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/accounts/late_calls.h"
 #include "base/hash.h"
 #include "base/idmap.h"

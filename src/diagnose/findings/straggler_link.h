@@ -3,7 +3,7 @@
 #pragma once
 
 #include "diagnose/findings/straggler_job.h"
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 
 /* straggler_link_report - one incident for each, which names no rank. */
 void straggler_link_report(

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "diagnose/findings/straggler_job.h"
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 
 /* straggler_load_report - load that moves (nobody is named for it), else the rank whose GPU is late. 0 or -ENOMEM. */
 int straggler_load_report(

@@ -17,7 +17,7 @@
 #include <string.h>
 
 #include "diagnose/chains/chain.h"
-#include "diagnose/compose/delay_weight.h"
+#include "diagnose/chains/delay_weight.h"
 #include "diagnose/findings/pattern.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"

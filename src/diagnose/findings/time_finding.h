@@ -6,7 +6,7 @@
 
 #include "diagnose/chains/delay.h"
 #include "diagnose/chains/gpu_change.h"
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 
 enum time_contrast {
 	CONTRAST_SLOW,  /* slow units against ordinary ones */

@@ -5,7 +5,7 @@
  * explanation has the figures. */
 #pragma once
 
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "diagnose/chains/delay.h"
 #include "diagnose/chains/gpu_change.h"
 #include "model/incident.h"

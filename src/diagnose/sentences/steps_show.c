@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "base/macros.h"
 #include "base/text.h"
 

@@ -7,7 +7,7 @@
  * gave the GPU work for a while has units. */
 #pragma once
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 #include "diagnose/units/step.h"
 #include "model/step_account.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "base/array.h"
 #include "base/macros.h"
 #include "base/search.h"

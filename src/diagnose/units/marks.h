@@ -12,7 +12,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 #include "wire/ledger.h"
 
 struct mark_times {

@@ -30,7 +30,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 #include "diagnose/units/setup.h"
 #include "base/array.h"
 #include "base/search.h"

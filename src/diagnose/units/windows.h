@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 
 struct windows {
 	uint32_t tid; /* the thread that feeds the GPU */

@@ -19,7 +19,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/live/live_window.h"
 #include "base/log.h"

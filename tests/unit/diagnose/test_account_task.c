@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 #include "scene.h"
 
 /* A job of @steps steps, with ten calls each. */

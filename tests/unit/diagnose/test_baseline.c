@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 5}

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "diagnose/sentences/delay_text.h"
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "steps_fixture.h"
 
 #define WAIT_HASH 7

@@ -2,7 +2,7 @@
 /* test_detect_growth.c - GPU memory that grows by the driver's readings, and what only looks like it.
  *
  * A job is built second by second: what it allocates, what it launches, and the reading after it. */
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 #include "verdict.h"
 
 #define SECONDS_MAX 64

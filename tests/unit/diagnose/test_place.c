@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 
 #define PY(file_, func, line)                                                                      \
 	{                                                                                          \

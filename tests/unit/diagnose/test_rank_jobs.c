@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 #include "base/macros.h"
 
 static struct collective_row row(uint32_t pid, uint64_t comm, int32_t nranks)

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 #include "ledger_fixture.h"
 
 /* The job waits 10 of 20 ms of each step, until thread HOLDER, called @name, wakes it, which is on a CPU for

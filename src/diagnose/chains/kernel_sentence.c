@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/sentences/kernel_sentence.h"
+#include "diagnose/chains/kernel_sentence.h"
 
 #include <stdio.h>
 #include <string.h>

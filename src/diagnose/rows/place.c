@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* incident_stacks.c - see incident_stacks.h. Stacks are known by their hash alone; whoever prints has the names. */
-#include "diagnose/sentences/incident_stacks.h"
+#include "diagnose/findings/incident_stacks.h"
 
 #include <stdlib.h>
 

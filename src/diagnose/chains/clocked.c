@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/compose/clocked.h"
+#include "diagnose/chains/clocked.h"
 
 #include "diagnose/thresholds.h"
 #include "base/macros.h"

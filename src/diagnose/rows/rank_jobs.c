@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/compose/rank_jobs.h"
+#include "diagnose/rows/rank_jobs.h"
 
 #include <string.h>
 
 #include "base/macros.h"
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 
 /* A communicator that was made before the trace has no name: those of as many ranks are taken for one. */
 static uint64_t comm_of(const struct collective_row *r)

@@ -10,7 +10,7 @@
 #pragma once
 
 #include "diagnose/findings/device_allocs.h"
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 #include "base/macros.h"
 #include "model/problem.h"
 

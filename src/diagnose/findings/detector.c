@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* detector.c - incidents under construction. */
-#include "diagnose/compose/detector.h"
+#include "diagnose/findings/detector.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "diagnose/sentences/kernel_sentence.h"
+#include "diagnose/chains/kernel_sentence.h"
 
 struct incident *incident_begin(struct incident_list *l, enum problem problem)
 {

@@ -8,7 +8,7 @@
  *
  * Driver calls made inside runtime calls are groups of their own. O(n + buckets log buckets);
  * memory is 8 bytes for each stored call of ops without aggregates, plus the groups. */
-#include "diagnose/accounts/baseline.h"
+#include "diagnose/rows/baseline.h"
 
 #include <errno.h>
 #include <stdlib.h>

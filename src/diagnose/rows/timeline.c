@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/accounts/timeline.h"
+#include "diagnose/rows/timeline.h"
 
 #include <errno.h>
 #include <stdlib.h>

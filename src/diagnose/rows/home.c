@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* home.c - see home.h. */
-#include "diagnose/accounts/home.h"
+#include "diagnose/rows/home.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include "diagnose/compose/delay_weight.h"
+#include "diagnose/chains/delay_weight.h"
 
 #include "diagnose/accounts/compiler.h"
-#include "diagnose/accounts/place.h"
+#include "diagnose/rows/place.h"
 #include "diagnose/chains/host_code.h"
-#include "diagnose/compose/clocked.h"
+#include "diagnose/chains/clocked.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 

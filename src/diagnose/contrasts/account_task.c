@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* account_task.c - see account_task.h. The thread reads the recording, which nobody writes meanwhile, and
  * writes the task, which nobody reads before it has ended: so nothing is locked. */
-#include "diagnose/accounts/account_task.h"
+#include "diagnose/contrasts/account_task.h"
 
 #include "diagnose/contrasts/contrast.h"
 #include "base/macros.h"
