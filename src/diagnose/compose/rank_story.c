@@ -74,8 +74,10 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	head_of(own, head, sizeof(head));
 	memcpy(was, story->summary, sizeof(was));
 	snprintf(story->summary, sizeof(story->summary), "%s: %s", head, was);
-	/* What its thread did is the finding's to say. */
-	snprintf(was, sizeof(was), "%.*s", (int)strcspn(story->root_cause, ":"), story->root_cause);
+	/* What its thread did is said where there is room for all of it: the finding says so, too. */
+	snprintf(was, sizeof(was), "%s", story->root_cause);
+	if (strlen(own->root_cause) + strlen(was) + 3 > sizeof(story->root_cause))
+		was[strcspn(was, ":")] = 0;
 	snprintf(story->root_cause, sizeof(story->root_cause), "%s; %s", own->root_cause, was);
 	story->severity = MAX(story->severity, own->severity);
 	memcpy(story->place, own->place, sizeof(story->place));

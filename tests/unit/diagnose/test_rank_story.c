@@ -176,11 +176,24 @@ static void test_story_has_the_cause(void **state)
 	snprintf(own.fixes[0], sizeof(own.fixes[0]), "do it ahead");
 	rank_story_join(&story, &own);
 	assert_string_equal(story.summary, "Host code in f (a.py:1): rank 2 keeps 3 ranks waiting");
-	assert_string_equal(story.root_cause, "The GPU waits; rank 2 was late in 3 steps");
+	assert_string_equal(
+		story.root_cause, "The GPU waits; rank 2 was late in 3 steps: its thread ran");
 	assert_string_equal(story.place, "a.py:1 (f)");
 	assert_string_equal(story.fixes[0], "do it ahead");
 	assert_int_equal(story.severity, SEVERITY_HIGH);
 	assert_int_equal(story.since.ns, 5);
+}
+
+/* What does not fit is left out whole. */
+static void test_story_is_whole(void **state)
+{
+	struct incident story = {.problem = PROBLEM_STRAGGLER}, own = {0};
+
+	memset(own.root_cause, 'x', 200);
+	snprintf(story.root_cause, sizeof(story.root_cause),
+		"rank 2 was late in 3 steps: its thread waited for a disk");
+	rank_story_join(&story, &own);
+	assert_string_equal(story.root_cause + 200, "; rank 2 was late in 3 steps");
 }
 
 static void test_strangers(void **state)
@@ -205,6 +218,7 @@ int main(void)
 		cmocka_unit_test(test_slow_together),
 		cmocka_unit_test(test_victims),
 		cmocka_unit_test(test_story_has_the_cause),
+		cmocka_unit_test(test_story_is_whole),
 		cmocka_unit_test(test_strangers),
 	};
 
