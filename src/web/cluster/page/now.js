@@ -85,7 +85,7 @@ export function costView(c, course) {
 		el("p", {class: "line"}, perHour === null ? "No GPU here has a price: `--provider` or `--rates` of the service gives one." :
 			perHour > 0 ? `${money(c)} is lost to waiting; at this rate ${sum({symbol: c.symbol, value: perHour * 24}, 0)} a day.` : "Nothing is being lost to waiting now."),
 		el("p", {class: "dim"}, [typeof c.cost_total === "number" && c.cost_total > 0 ? `${sum({symbol: c.symbol, value: c.cost_total})} so far` : "", lost(c.lost_gpu_seconds),
-			c.lost_watt_hours > 0 ? `${f.plain(c.lost_watt_hours / 1000)} kWh` : "", c.unpriced_model ? `without ${c.unpriced_model}, which has no price` : ""].filter(Boolean).join(" \u00b7 ")),
+			c.lost_watt_hours > 0 ? `${f.plain(c.lost_watt_hours / 1000)} kWh` : "", c.unpriced_model ? `no price for ${c.unpriced_model}` : ""].filter(Boolean).join(" \u00b7 ")),
 		list.length ? costTable(list) : null,
 		list.length > MOST_COSTS ? el("p", {class: "note"}, `The ${MOST_COSTS} dearest of ${f.count(list.length)}.`) : null,
 		course ? courseOf(course) : null);
