@@ -5,7 +5,6 @@
  *
  * To add a question: a row with a function of answer/answer.h; a path and a section in docs/api.md, or the name
  * of a tool, or both. */
-#include "serve/mcp/mcp_tool.h"
 #include "serve/serve_private.h"
 
 #define WINDOW     (API_TIME | API_NODE)

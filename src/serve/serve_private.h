@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* serve_private.h - shared by serve.c and the files of the API. */
+/* serve_private.h - shared by serve.c, the table of questions and those who answer them: api/ and mcp/. */
 #pragma once
 
 #include <pthread.h>
@@ -49,6 +49,9 @@ struct serve {
 #define API_FULL     (1u << 16)
 #define API_ANY      (1u << 17) /* what every tool takes */
 
+/* A tool that is more than an answer of the API. */
+typedef void api_tool(const struct call *c, const json_t *arguments, struct answer *a);
+
 struct api_row { /* one question: a route of the API, a tool of assistants, or both */
 	const char *method, *path; /* NULL: no route */
 	const char *summary;       /* NULL ends the table; also the tool's title */
@@ -66,7 +69,7 @@ struct api_row { /* one question: a route of the API, a tool of assistants, or b
 	const char *about;    /* for assistants */
 	unsigned more, needs; /* parameters that the tool takes besides; that must be there */
 	/* The tool, where it is not that answer. */
-	void (*run)(const struct call *c, const json_t *arguments, struct answer *a);
+	api_tool *run;
 	bool is_extra; /* it is not listed */
 	bool is_fleet; /* it asks other nodes */
 };
@@ -88,4 +91,5 @@ void serve_put_node(const struct serve *s, struct http_exchange *x);
 
 serve_fn api_answer, api_query;
 int api_query_begin(struct serve_call *c, struct errinfo *reterr);
+api_tool mcp_check, mcp_causal_chains, mcp_demo_run, mcp_test_report, mcp_sql, mcp_fleet;
 http_handler api_time, api_health, api_describe, api_page;

@@ -23,7 +23,7 @@
 #include "record/discover/family.h"
 #include "record/discover/map_watch.h"
 #include "record/trace/explainer.h"
-#include "record/trace/metrics/metric_state.h"
+#include "record/trace/metric_state.h"
 #include "record/trace/cost_felt.h"
 #include "record/trace/gap_log.h"
 #include "record/trace/governor.h"

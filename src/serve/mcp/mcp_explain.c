@@ -7,7 +7,6 @@
 #include "answer/encode/say.h"
 #include "base/text.h"
 #include "serve/mcp/mcp_tool.h"
-#include "serve/serve_private.h"
 #include "store/schema/schema.h"
 
 #define TOP_N     10

@@ -7,7 +7,6 @@
 
 #include "serve/mcp/mcp_clean.h"
 #include "serve/mcp/mcp_tool.h"
-#include "serve/serve_private.h"
 
 #define TOOLS_MAX    32
 #define SCHEMA_BYTES 8192

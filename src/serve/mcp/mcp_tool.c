@@ -10,7 +10,6 @@
 #include "json/copy.h"
 #include "mcp/registry.h"
 #include "serve/mcp/mcp_clean.h"
-#include "serve/serve_private.h"
 
 #define SAY_BYTES  8192
 #define PIDS_NAMED 10

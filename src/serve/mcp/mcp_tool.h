@@ -9,17 +9,14 @@
 #include "answer/answer.h"
 #include "answer/incidents.h"
 #include "serve/mcp/mcp_registry.h"
+#include "serve/serve_private.h"
 #include "base/errinfo.h"
 #include "json/builder.h"
 #include "mcp/call.h"
 #include "sql/sql_table.h"
 
-typedef void mcp_tool(const struct call *c, const json_t *arguments, struct answer *a);
-
-mcp_tool mcp_check, mcp_causal_chains, mcp_demo_run, mcp_test_report, mcp_sql, mcp_fleet;
-
 /* mcp_question - a tool that is a question of the API. */
-mcp_tool mcp_question;
+api_tool mcp_question;
 
 /* ---- arguments; their types have been checked ---- */
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/metrics/metric_state.h"
+#include "record/trace/metric_state.h"
 
 static void put_collective(struct metric_state *f, uint32_t pid, uint64_t hash, int64_t wait_ns)
 {

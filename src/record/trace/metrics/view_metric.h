@@ -3,7 +3,7 @@
  * writes. */
 #pragma once
 
-#include "record/trace/metrics/metric_state.h"
+#include "record/trace/metric_state.h"
 #include "record/trace/tracer.h"
 #include "model/copy.h"
 #include "model/metric.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* metric_state.c - see metric_state.h. Lists are searched from end to end: they have a few hundred entries,
  * and collectives come by the thousand a second at most. */
-#include "record/trace/metrics/metric_state.h"
+#include "record/trace/metric_state.h"
 
 #include <stdio.h>
 #include <string.h>
