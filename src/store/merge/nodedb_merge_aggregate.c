@@ -9,7 +9,7 @@
 
 #include "store/merge/nodedb_merge_private.h"
 
-enum {
+enum { /* where the value of each column is */
 	COL_NODE,
 	COL_BUCKET,
 	COL_SOURCE,
@@ -26,28 +26,13 @@ enum {
 	COL_COUNT
 };
 
-static const struct merge_column columns[COL_COUNT] = {
-	[COL_NODE] = MERGE_NODE_COLUMN,
-	[COL_BUCKET] = {"bucket", NULL, MERGE_COUNT, WALL_NS_MAX, false},
-	[COL_SOURCE] = {"source", NULL, MERGE_COUNT, WIRE_SOURCE_MAX - 1, false},
-	[COL_OP] = {"op", NULL, MERGE_COUNT, WIRE_OP_MAX - 1, false},
-	[COL_PID] = {"pid", "0", MERGE_COUNT, UINT32_MAX, false},
-	[COL_NESTED] = {"nested", "0", MERGE_COUNT, 1, false},
-	[COL_CALLS] = {"count", NULL, MERGE_COUNT, 0, false},
-	[COL_STORED] = {"stored", "0", MERGE_COUNT, 0, false},
-	[COL_SUM] = {"sum_dur", "0", MERGE_COUNT, 0, false},
-	[COL_MIN] = {"min_dur", "0", MERGE_COUNT, 0, false},
-	[COL_MAX] = {"max_dur", "0", MERGE_COUNT, 0, false},
-	[COL_ARG0] = {"sum_arg0", "0", MERGE_COUNT, 0, false},
-	[COL_SKETCH] = {"sketch", "NULL", MERGE_BLOB, SKETCH_BLOB_MAX, true},
-};
-
 #define KEY                                                                                        \
 	" WHERE node = ?1 AND bucket = ?2 AND source = ?3 AND op = ?4 AND pid = ?5 AND nested = "  \
 	"?6"
 
 struct copier {
 	struct merge *m;
+	struct column columns[TABLE_COLUMNS_MAX];
 	sql_stmt *put, *find, *replace;
 	struct sketch *sketch;
 	uint8_t *blob;
@@ -123,12 +108,12 @@ static int copy_table(struct copier *c, const char *table, struct errinfo *reter
 	_cleanup_(sql_finalizep) sql_stmt *get = NULL;
 	struct sql_value values[COL_COUNT];
 	struct merge_node *node;
-	int r = merge_select(c->m, table, columns, COL_COUNT, &get, reterr);
+	int r = merge_select(c->m, table, c->columns, COL_COUNT, &get, reterr);
 
 	if (r < 0 || !get)
 		return r;
 	while (r >= 0 && (r = sql_step(get, reterr)) > 0) {
-		r = merge_row(c->m, columns, COL_COUNT, get, values, &node, reterr);
+		r = merge_row(c->m, c->columns, COL_COUNT, get, values, &node, reterr);
 		if (r <= 0)
 			continue;
 		if (is_sound(c, values))
@@ -143,7 +128,7 @@ static int merge_table(struct copier *c, const char *table, struct errinfo *rete
 {
 	_cleanup_(sql_finalizep) sql_stmt *put = NULL, *find = NULL, *replace = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(2048);
-	int r = merge_insert(c->m, table, columns, COL_COUNT, "", 0, &put, reterr);
+	int r = merge_insert(c->m, table, c->columns, COL_COUNT, "", 0, &put, reterr);
 
 	buf_printf(&sql,
 		"SELECT count, stored, sum_dur, min_dur, max_dur, sum_arg0, sketch FROM %s" KEY,
@@ -172,6 +157,7 @@ int merge_aggregates(struct merge *m, struct errinfo *reterr)
 
 	if (!sketch || !blob)
 		return -ENOMEM;
+	merge_columns(&node_tables[TABLE_COARSE], c.columns);
 	r = merge_table(&c, "event_aggregates", reterr);
 	return r < 0 ? r : merge_table(&c, "event_aggregates_5s", reterr);
 }

@@ -7,7 +7,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "store/schema/chain_columns.h"
 #include "store/schema/incident_table.h"
 #include "store/merge/nodedb_merge_private.h"
 
@@ -16,61 +15,32 @@
 #define ID_MOST    384
 #define NAMES_MOST 64 /* of one id */
 
-#define TEXT(name)                                                                                 \
-	{                                                                                          \
-		name, "''", MERGE_TEXT, TEXT_MOST, false                                           \
-	}
-#define JSON(name)                                                                                 \
-	{                                                                                          \
-		name, "''", MERGE_JSON, JSON_MOST, false                                           \
-	}
-#define COUNT(name)                                                                                \
-	{                                                                                          \
-		name, "0", MERGE_COUNT, 0, false                                                   \
-	}
-#define REAL(name)                                                                                 \
-	{                                                                                          \
-		name, "0", MERGE_REAL, 0, false                                                    \
-	}
-#define TIME(name)                                                                                 \
-	{                                                                                          \
-		name, "0", MERGE_TIME_OR_0, 0, false                                               \
-	}
+enum {
+	COL_NODE,
+	COL_ID,
+	COL_DETECTED,
+	COL_SAME
+}; /* what both tables begin with; of a chain COL_SAME is severity */
 
-#define OP(name)                                                                                   \
-	{                                                                                          \
-		name, "''", MERGE_TEXT, 256, false                                                 \
-	}
-#define MERGED(column, declaration, kind) kind(#column),
-
-enum { COL_NODE, COL_ID, COL_DETECTED, COL_SAME }; /* what both tables begin with */
-
-static const struct merge_column chains[] = {
-	[COL_NODE] = MERGE_NODE_COLUMN,
-	[COL_ID] = {"id", NULL, MERGE_TEXT, ID_MOST - MERGE_NODE_LEN, false},
-	[COL_DETECTED] = TIME("detected_at"),
-	CHAIN_COLUMNS(MERGED) /* COL_SAME is severity */
-};
-
-static struct merge_column column_of(const struct incident_field *f)
+static struct column column_of(const struct incident_field *f)
 {
-	struct merge_column c = {.name = f->column, .may_lack = f->is_added};
+	struct column c = {.name = f->column, .may_lack = f->is_added};
 
 	switch (f->form) {
-	case INCIDENT_FORM_TIME: c.kind = MERGE_TIME_OR_0; break;
-	case INCIDENT_FORM_I32: c.kind = MERGE_INT; break;
+	case INCIDENT_FORM_TIME: c.kind = COLUMN_TIME_OR_0; break;
+	case INCIDENT_FORM_I32: c.kind = COLUMN_INT; break;
 	case INCIDENT_FORM_U32:
-		c.kind = MERGE_COUNT;
+		c.kind = COLUMN_COUNT;
 		c.max = UINT32_MAX;
 		break;
 	case INCIDENT_FORM_U64:
 	case INCIDENT_FORM_COUNT:
 	case INCIDENT_FORM_SOURCE:
-	case INCIDENT_FORM_OP: c.kind = MERGE_COUNT; break;
+	case INCIDENT_FORM_OP: c.kind = COLUMN_COUNT; break;
 	case INCIDENT_FORM_REAL:
-	case INCIDENT_FORM_SHARE: c.kind = MERGE_REAL; break;
+	case INCIDENT_FORM_SHARE: c.kind = COLUMN_REAL; break;
 	case INCIDENT_FORM_LIST:
-		c.kind = MERGE_JSON;
+		c.kind = COLUMN_JSON;
 		c.max = JSON_MOST;
 		break;
 	case INCIDENT_FORM_TEXT:
@@ -78,23 +48,21 @@ static struct merge_column column_of(const struct incident_field *f)
 	case INCIDENT_FORM_PROBLEM:
 	case INCIDENT_FORM_UNIT:
 	case INCIDENT_FORM_GIVEN:
-		c.kind = MERGE_TEXT;
+		c.kind = COLUMN_TEXT;
 		c.max = f == &incident_fields[INCIDENT_F_COMM] ? COMM_LEN - 1 : TEXT_MOST;
 		break;
 	}
-	c.otherwise = f->is_added ? "NULL" : c.kind < MERGE_TEXT ? "0" : "''";
+	c.otherwise = f->is_added ? "NULL" : c.kind < COLUMN_TEXT ? "0" : "''";
 	return c;
 }
 
 /* Those that both tables begin with, then the others in their order. */
-static size_t incident_columns(struct merge_column ret[MERGE_COLUMNS_MAX])
+static size_t incident_columns(struct column ret[TABLE_COLUMNS_MAX])
 {
 	size_t count = COL_SAME + 1;
 
-	STATIC_ASSERT(INCIDENT_FIELD_COUNT <= MERGE_COLUMNS_MAX);
-	ret[COL_NODE] = (struct merge_column)MERGE_NODE_COLUMN;
-	ret[COL_ID] = chains[COL_ID];
-	ret[COL_DETECTED] = chains[COL_DETECTED];
+	STATIC_ASSERT(INCIDENT_FIELD_COUNT <= TABLE_COLUMNS_MAX);
+	merge_columns(&node_tables[TABLE_CHAINS], ret);
 	ret[COL_SAME] = column_of(&incident_fields[INCIDENT_F_FIRST]);
 	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++)
 		if (incident_fields[n].column && n != INCIDENT_F_NODE && n != INCIDENT_F_ID &&
@@ -104,7 +72,7 @@ static size_t incident_columns(struct merge_column ret[MERGE_COLUMNS_MAX])
 }
 
 /* The row of an incident that was seen until later, which has more calls. */
-static void put_later(struct buf *sql, const struct merge_column *columns, size_t count)
+static void put_later(struct buf *sql, const struct column *columns, size_t count)
 {
 	const char *comma = "";
 	size_t calls = 0;
@@ -125,7 +93,7 @@ static void put_later(struct buf *sql, const struct merge_column *columns, size_
 
 struct copier {
 	struct merge *m;
-	const struct merge_column *columns;
+	const struct column *columns;
 	size_t count;
 	sql_stmt *put, *find, *later;
 	struct merge_tally *tally;
@@ -176,7 +144,7 @@ static int put_verdict(struct copier *c, struct sql_value *v, const struct merge
 static int copy(struct copier *c, const char *table, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *get = NULL, *put = NULL;
-	struct sql_value values[MERGE_COLUMNS_MAX];
+	struct sql_value values[TABLE_COLUMNS_MAX];
 	struct merge_node *node;
 	int r = merge_select(c->m, table, c->columns, c->count, &get, reterr);
 
@@ -195,9 +163,10 @@ static int copy(struct copier *c, const char *table, struct errinfo *reterr)
 int merge_chains(struct merge *m, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *find = NULL;
+	struct column columns[TABLE_COLUMNS_MAX];
 	struct copier c = {.m = m,
-		.columns = chains,
-		.count = ARRAY_SIZE(chains),
+		.columns = columns,
+		.count = merge_columns(&node_tables[TABLE_CHAINS], columns),
 		.tally = &m->source.report.chains};
 	int r = sql_prepare(m->out,
 		"SELECT 1 FROM causal_chains WHERE id = ?1 AND detected_at = ?2 AND severity = ?3",
@@ -211,7 +180,7 @@ int merge_incidents(struct merge *m, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *find = NULL, *later = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
-	struct merge_column columns[MERGE_COLUMNS_MAX];
+	struct column columns[TABLE_COLUMNS_MAX];
 	struct copier c = {.m = m,
 		.columns = columns,
 		.count = incident_columns(columns),

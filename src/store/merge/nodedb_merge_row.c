@@ -10,10 +10,21 @@
 #define SQL_TEXT_MAX (16 << 10)
 #define TEXT_MOST    (1 << 20) /* bytes: a longer text cannot be meant */
 
-int merge_select(struct merge *m, const char *table, const struct merge_column *columns,
-	size_t count, sql_stmt **ret_stmt, struct errinfo *reterr)
+size_t merge_columns(const struct table *t, struct column ret[TABLE_COLUMNS_MAX])
 {
-	struct reader_column names[MERGE_COLUMNS_MAX];
+	size_t count = 1;
+
+	ret[0] = (struct column){.name = "node", .otherwise = "NULL", .kind = COLUMN_NODE};
+	for_each_column (c, t)
+		if (c->kind != COLUMN_NODE)
+			ret[count++] = *c;
+	return count;
+}
+
+int merge_select(struct merge *m, const char *table, const struct column *columns, size_t count,
+	sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	struct reader_column names[TABLE_COLUMNS_MAX];
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct reader *r = &m->source.reader;
 	int res = schema_has_table(r->sql, table, reterr);
@@ -27,8 +38,8 @@ int merge_select(struct merge *m, const char *table, const struct merge_column *
 	return res < 0 ? res : reader_prepare(r, &sql, ret_stmt, reterr);
 }
 
-int merge_insert(struct merge *m, const char *table, const struct merge_column *columns,
-	size_t count, const char *extra, int extras, sql_stmt **ret_stmt, struct errinfo *reterr)
+int merge_insert(struct merge *m, const char *table, const struct column *columns, size_t count,
+	const char *extra, int extras, sql_stmt **ret_stmt, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 
@@ -94,7 +105,7 @@ static bool id_value(sql_stmt *stmt, int i, struct sql_value *v)
 	return true;
 }
 
-static bool text_value(const struct merge_column *c, sql_stmt *stmt, int i, struct sql_value *v)
+static bool text_value(const struct column *c, sql_stmt *stmt, int i, struct sql_value *v)
 {
 	size_t len;
 	const char *text;
@@ -102,7 +113,7 @@ static bool text_value(const struct merge_column *c, sql_stmt *stmt, int i, stru
 	if (sql_column_type(stmt, i) != SQL_TEXT)
 		return false;
 	text = sql_column_text(stmt, i, &len);
-	if (len > TEXT_MOST || (c->kind == MERGE_JSON && len > (size_t)c->max))
+	if (len > TEXT_MOST || (c->kind == COLUMN_JSON && len > (size_t)c->max))
 		return false;
 	len = strnlen(text, len);
 	if (len > (size_t)c->max) {
@@ -126,40 +137,40 @@ static bool time_value(const struct merge_node *n, bool or_0, struct sql_value *
 	return true;
 }
 
-static bool number_value(const struct merge_column *c, const struct merge_node *n, sql_stmt *stmt,
-	int i, struct sql_value *v)
+static bool number_value(const struct column *c, const struct merge_node *n, sql_stmt *stmt, int i,
+	struct sql_value *v)
 {
 	if (!sql_column_is_int(stmt, i, &v->i))
 		return false;
 	v->type = SQL_INT;
 	switch (c->kind) {
-	case MERGE_COUNT: return v->i >= 0 && (!c->max || v->i <= c->max);
-	case MERGE_TIME: return time_value(n, false, v);
-	case MERGE_TIME_OR_0: return time_value(n, true, v);
+	case COLUMN_COUNT: return v->i >= 0 && (!c->max || v->i <= c->max);
+	case COLUMN_TIME: return time_value(n, false, v);
+	case COLUMN_TIME_OR_0: return time_value(n, true, v);
 	default: return true;
 	}
 }
 
-static bool value_at(struct merge *m, const struct merge_column *c, const struct merge_node *n,
+static bool value_at(struct merge *m, const struct column *c, const struct merge_node *n,
 	sql_stmt *stmt, int i, struct sql_value *v)
 {
 	enum sql_type type;
 
 	switch (c->kind) {
-	case MERGE_NODE:
+	case COLUMN_NODE:
 		*v = (struct sql_value){.type = SQL_TEXT, .p = n->name, .len = n->len};
 		return true;
-	case MERGE_ID: return id_value(stmt, i, v);
-	case MERGE_SESSION:
+	case COLUMN_ID: return id_value(stmt, i, v);
+	case COLUMN_SESSION:
 		v->type = SQL_INT;
 		return sql_column_is_int(stmt, i, &v->i) && merge_session_id(m, v->i, &v->i) == 0;
-	case MERGE_REAL:
+	case COLUMN_REAL:
 		type = sql_column_type(stmt, i);
 		*v = SQL_R(sql_column_real(stmt, i));
 		return (type == SQL_REAL || type == SQL_INT) && isfinite(v->d);
-	case MERGE_TEXT:
-	case MERGE_JSON: return text_value(c, stmt, i, v);
-	case MERGE_BLOB:
+	case COLUMN_TEXT:
+	case COLUMN_JSON: return text_value(c, stmt, i, v);
+	case COLUMN_BLOB:
 		type = sql_column_type(stmt, i);
 		*v = (struct sql_value){.type = SQL_BLOB};
 		v->p = sql_column_blob(stmt, i, &v->len);
@@ -168,7 +179,7 @@ static bool value_at(struct merge *m, const struct merge_column *c, const struct
 	}
 }
 
-int merge_row(struct merge *m, const struct merge_column *columns, size_t count, sql_stmt *stmt,
+int merge_row(struct merge *m, const struct column *columns, size_t count, sql_stmt *stmt,
 	struct sql_value *values, struct merge_node **ret_node, struct errinfo *reterr)
 {
 	struct merge_node *node;

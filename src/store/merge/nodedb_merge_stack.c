@@ -9,13 +9,7 @@
 
 enum { COL_NODE, COL_HASH, COL_IPS, COL_FRAMES, COL_STOP, COL_COUNT };
 
-static const struct merge_column columns[COL_COUNT] = {
-	[COL_NODE] = MERGE_NODE_COLUMN, /* none has it */
-	[COL_HASH] = {"hash", NULL, MERGE_INT, 0, false},
-	[COL_IPS] = {"ips", "''", MERGE_JSON, STACK_JSON_MAX, false},
-	[COL_FRAMES] = {"frames", "''", MERGE_JSON, STACK_JSON_MAX, false},
-	[COL_STOP] = {"stop", "''", MERGE_TEXT, 1024, false},
-};
+STATIC_ASSERT(STACK_JSON_MAX == 64 << 10); /* as in tables.c */
 
 struct copier {
 	struct merge *m;
@@ -152,15 +146,17 @@ int merge_stacks(struct merge *m, struct errinfo *reterr)
 		.m = m, .frames = BUF_INIT(STACK_JSON_MAX), .stop = BUF_INIT(4096)};
 	_cleanup_(sql_finalizep) sql_stmt *get = NULL;
 	struct sql_value values[COL_COUNT];
+	struct column columns[TABLE_COLUMNS_MAX];
+	size_t count = merge_columns(&node_tables[TABLE_STACKS], columns);
 	uint64_t unplaced = m->source.report.unplaced;
 	struct merge_node *node;
-	int r = merge_select(m, "stack_traces", columns, COL_COUNT, &get, reterr);
+	int r = merge_select(m, "stack_traces", columns, count, &get, reterr);
 
 	if (r < 0 || !get)
 		return r;
 	r = prepare(&c, m->out, reterr);
 	while (r >= 0 && (r = sql_step(get, reterr)) > 0) {
-		r = merge_row(m, columns, COL_COUNT, get, values, &node, reterr);
+		r = merge_row(m, columns, count, get, values, &node, reterr);
 		if (r > 0)
 			r = put_stack(&c, values, reterr);
 	}
