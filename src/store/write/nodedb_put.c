@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "store/schema/incident_json.h"
 #include "store/schema/incident_table.h"
 #include "store/nodedb_private.h"
 #include "base/buf.h"
