@@ -2,11 +2,16 @@
 /* incidents.c - see incidents.h. */
 #include "answer/incidents.h"
 
+#include <ctype.h>
 #include <errno.h>
+#include <jansson.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "answer/contents.h"
-#include "answer/kernel_names.h"
+#include "answer/ops.h"
+#include "base/macros.h"
+#include "answer/answer_private.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 
@@ -171,4 +176,216 @@ void incidents_answer_done(struct incidents_answer *a)
 	free(a->nodes);
 	free(a->rows);
 	*a = (struct incidents_answer){0};
+}
+
+int contents_load(const char *path, const struct nodedb_filter *f, struct contents *ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(contents_done) struct contents c = {0};
+	_cleanup_free_ struct nodedb_node *nodes = NULL;
+	struct nodedb_filter one = *f;
+	size_t count = 0;
+	int r = f->scope.node ? 0 : nodedb_nodes(path, &nodes, &count, reterr);
+
+	if (r < 0)
+		return r;
+	c.items = calloc(MAX(count, (size_t)1), sizeof(*c.items));
+	if (!c.items)
+		return -ENOMEM;
+	do {
+		if (count > 1)
+			one.scope.node = nodes[c.count].name;
+		r = nodedb_read(path, &one, &c.items[c.count++], reterr);
+	} while (r == 0 && c.count < count);
+	if (r < 0)
+		return r;
+	*ret = c;
+	c = (struct contents){0};
+	return 0;
+}
+
+void contents_done(struct contents *c)
+{
+	for (size_t i = 0; c->items && i < c->count; i++)
+		nodedb_content_done(&c->items[i]);
+	free(c->items);
+	*c = (struct contents){0};
+}
+
+/* ---- An incident keeps its heaviest stacks only, so a share is a lower bound ---- */
+
+static bool same_text(const char *a, const char *b)
+{
+	return a == b || (a && b && !strcmp(a, b));
+}
+
+static bool same_place(const struct stack_frame *a, const struct stack_frame *b)
+{
+	return same_text(a->py_func, b->py_func) && same_text(a->py_file, b->py_file) &&
+	       a->py_line == b->py_line && same_text(a->symbol, b->symbol) &&
+	       same_text(a->file, b->file) && a->line == b->line;
+}
+
+bool where_find(const struct incident *inc, const struct stack_list *stacks, struct where *ret)
+{
+	struct where places[INCIDENT_STACKS] = {0}, *most = &places[0];
+	uint64_t total;
+	int n = 0;
+
+	for (int i = 0; i < inc->stack_count; i++) {
+		const struct stack *s = stack_find(stacks, inc->stacks[i].hash);
+		const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
+		int k = 0;
+
+		if (s && !f)
+			f = stack_place(s);
+		if (!f)
+			continue;
+		while (k < n && !same_place(places[k].frame, f))
+			k++;
+		if (k == n)
+			places[n++].frame = f;
+		places[k].ns += inc->stacks[i].ns;
+	}
+	for (int k = 1; k < n; k++)
+		if (places[k].ns > most->ns)
+			most = &places[k];
+	if (!n)
+		return false;
+	*ret = *most;
+	/* stacks are of whole waits, the excess only of what was too much of them */
+	total = MAX(inc->excess_ns, inc->stack_ns);
+	ret->share = total ? MIN((double)most->ns / (double)total, 1.0) : 0;
+	return true;
+}
+
+/* stored verdicts. Their lists are JSON that somebody wrote into the file: it is
+ * read again, not passed on, and what it should not hold is left out. */
+
+#define CHAINS     1000
+#define CHAINS_MAX 10000
+#define JSON_MAX   (64u << 10) /* of one text in the file */
+
+static json_t *load_array(const char *text)
+{
+	size_t len = strlen(text);
+	json_t *root = len && len <= JSON_MAX ? json_loadb(text, len, 0, NULL) : NULL;
+
+	if (root && json_is_array(root))
+		return root;
+	json_decref(root);
+	return NULL;
+}
+
+void put_chain_texts(struct json_writer *w, const char *key, const char *text)
+{
+	_cleanup_(json_decrefp) json_t *root = load_array(text);
+	json_t *item;
+	size_t i;
+
+	json_begin_array_member(w, key);
+	json_array_foreach (root, i, item)
+		if (json_is_string(item))
+			json_put_string(w, json_string_value(item));
+	json_end_array(w);
+}
+
+static void put_timeline(struct json_writer *w, const char *text)
+{
+	_cleanup_(json_decrefp) json_t *root = load_array(text);
+	json_t *item;
+	size_t i;
+
+	json_begin_array_member(w, "timeline");
+	json_array_foreach (root, i, item) {
+		const json_t *us = json_object_get(item, "dur_us");
+		const char *layer = json_string_value(json_object_get(item, "layer"));
+		const char *op = json_string_value(json_object_get(item, "op"));
+		const char *detail = json_string_value(json_object_get(item, "detail"));
+
+		if (!json_is_object(item))
+			continue;
+		json_begin_object(w);
+		json_string_member(w, "layer", layer ? layer : "");
+		if (op)
+			json_string_member(w, "op", op);
+		json_string_member(w, "detail", detail ? detail : "");
+		if (json_is_integer(us))
+			json_int_member(w, "dur_us", json_integer_value(us));
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* A column whose empty value means that it is not known. */
+static void put_known(
+	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
+{
+	int c = table_column(t, name);
+
+	if (!table_text(t, row, c)[0] && table_real(t, row, c) <= 0)
+		return;
+	json_key(w, name);
+	table_cell(w, t, row, c);
+}
+
+static void put_chain(struct json_writer *w, const struct sql_table *t, size_t row)
+{
+	static const char *const always[] = {
+		"id", "detected_at", "severity", "summary", "root_cause", "explanation"};
+	static const char *const known[] = {
+		"cuda_op", "cuda_p99_us", "cuda_p50_us", "tail_ratio", "node"};
+
+	json_begin_object(w);
+	for (size_t i = 0; i < ARRAY_SIZE(always); i++) {
+		json_key(w, always[i]);
+		table_cell(w, t, row, table_column(t, always[i]));
+	}
+	put_chain_texts(
+		w, "recommendations", table_text(t, row, table_column(t, "recommendations")));
+	for (size_t i = 0; i < ARRAY_SIZE(known); i++)
+		put_known(w, t, row, known[i]);
+	put_timeline(w, table_text(t, row, table_column(t, "timeline")));
+	json_end_object(w);
+}
+
+int chains_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	struct scope scope = q->scope;
+	int r;
+
+	/* A verdict may be found after the last event that it is about. */
+	if (!q->request->to[0])
+		scope.to_ns = 0;
+	if (q->by_default && !q->live)
+		scope.from_ns = 0;
+	r = nodedb_snapshot_list(q->snapshot, NODEDB_CHAINS, &scope,
+		answer_limit(q->request->limit, CHAINS, CHAINS_MAX), &s, reterr);
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_begin_array_member(w, "chains");
+	for (size_t i = 0; i < s.row_count; i++)
+		put_chain(w, &s, i);
+	json_end_array(w);
+	return answer_end(q, w, s.truncated);
+}
+
+/* ---- The text may have been cut anywhere by its ceiling ---- */
+
+const char *chain_step_next(const char *lines, struct chain_step *ret)
+{
+	size_t line = strcspn(lines, "\n"), used;
+
+	if (!*lines)
+		return NULL;
+	*ret = (struct chain_step){.layer = lines, .layer_len = MIN(strcspn(lines, "\t"), line)};
+	used = MIN(ret->layer_len + 1, line);
+	ret->detail = lines + used;
+	ret->detail_len = MIN(strcspn(ret->detail, "\t"), line - used);
+	used = MIN(used + ret->detail_len + 1, line);
+	ret->has_us = isdigit((unsigned char)lines[used]) && used < line;
+	ret->us = ret->has_us ? strtoull(lines + used, NULL, 10) : 0;
+	return lines + line + (lines[line] == '\n');
 }

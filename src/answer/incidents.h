@@ -2,7 +2,13 @@
 /* incidents.h - what went wrong in a part of a recording, for whoever shows it. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
 #include "answer/explain.h"
+#include "model/incident.h"
+#include "model/stack.h"
 
 struct incidents_node { /* process ids of different nodes have nothing in common */
 	struct nodedb_content content;
@@ -37,3 +43,24 @@ void incidents_answer_done(struct incidents_answer *a);
 
 /* incidents_scope - what was looked at, of all nodes together. */
 struct report_scope incidents_scope(const struct incidents_answer *a);
+
+struct where {
+	const struct stack_frame *frame; /* belongs to the list */
+	uint64_t ns;                     /* excess of the calls from there */
+	double share;                    /* of the incident's excess, 0..1 */
+};
+
+/* where_find - the place (stack_place()) with the most excess; stacks that share it count together.
+ * False if no stack of the incident is in @stacks or none names a place. */
+bool where_find(const struct incident *inc, const struct stack_list *stacks, struct where *ret);
+
+struct chain_step { /* texts end where their length says */
+	const char *layer, *detail;
+	size_t layer_len, detail_len;
+	bool has_us;
+	uint64_t us; /* UINT64_MAX: more than that */
+};
+
+/* chain_step_next - reads one step from the lines of struct incident_row; returns what follows it,
+ * NULL if there was none. */
+const char *chain_step_next(const char *lines, struct chain_step *ret);

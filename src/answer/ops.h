@@ -2,9 +2,15 @@
 /* ops.h - how often each operation was called in a time, and how long it took. */
 #pragma once
 
+#include <stdbool.h>
+#include <stddef.h>
+
 #include "answer/answer.h"
 #include "answer/row.h"
-#include "answer/op_stat.h"
+#include "model/aggregate.h"
+#include "model/event.h"
+#include "base/buf.h"
+#include "answer/explain.h"
 
 enum ops_origin {
 	OPS_NOTHING,  /* there are no calls */
@@ -55,3 +61,37 @@ struct op_sums {
 /* op_sums_find - the row of the aggregate's operation, new if need be; valid until the next call.
  * -ENOBUFS, -ENOMEM. */
 int op_sums_find(struct op_sums *o, const struct aggregate *a, struct op_sum **ret);
+
+#define OP_STAT_SPIKE 3 /* times the median */
+
+struct op_stat {
+	uint8_t source;
+	uint16_t op;
+	bool nested; /* calls inside others */
+	uint64_t rows;
+	uint64_t calls;  /* that they stand for: the sum of weights */
+	uint64_t sum_ns; /* of all calls; stops at the largest number */
+	uint64_t min_ns, max_ns, p50_ns, p95_ns, p99_ns;
+	double avg_ns, share; /* of wall time, more than 1 if threads called at once; see ops.h */
+	uint64_t spikes;      /* calls slower than OP_STAT_SPIKE times p50; none if that is 0 */
+};
+
+/* op_stat_run - one for each (source, op, nested) of @events, most time first; the caller frees *ret.
+ * Percentiles are by nearest rank over calls: the duration of the call at rank ceil(p * calls), a
+ * row counting as many times as its weight says. -ENOMEM. */
+int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, size_t *ret_count);
+
+/* op_stat_of_sketch - the same of every call that @s knows; percentiles are the sketch's. */
+struct op_stat op_stat_of_sketch(
+	uint8_t source, uint16_t op, bool nested, uint64_t rows, const struct sketch *s);
+
+/* answer_kernels - rows of NODEDB_KERNELS, most launches first: name, origin, launches, processes. */
+int answer_kernels(
+	const struct question *q, size_t limit, struct sql_table *ret, struct errinfo *reterr);
+
+/* kernels_text - a section of `query`; nothing if there are none. */
+void kernels_text(struct buf *b, const struct sql_table *kernels);
+
+/* kernel_names_put - adds to the explanations of @e, found in @c, the kernels of the launches among their
+ * evidence. A recording without names changes nothing. */
+void kernel_names_put(struct nodedb_content *c, struct explanation *e);

@@ -10,7 +10,7 @@
 #include "model/stack.h"
 #include "model/step_account.h"
 #include "answer/losses.h"
-#include "answer/stack_total.h"
+#include "answer/stacks.h"
 
 #define EXAMINED_BRIEF 4
 

@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "answer/encode/diff_json.h"
 #include "answer/encode/diff_text.h"
 #include "cli/commands.h"
 #include "cli/explain.h"

@@ -21,7 +21,7 @@
 #include "cli/rolled.h"
 #include "answer/encode/sql_output.h"
 #include "answer/collectives.h"
-#include "answer/kernels.h"
+#include "answer/ops.h"
 #include "store/read/nodedb_snapshot.h"
 #include "sql/sql_worker.h"
 

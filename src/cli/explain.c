@@ -10,7 +10,7 @@
 #include "answer/encode/report_json.h"
 #include "answer/encode/steps_json.h"
 #include "answer/encode/steps_text.h"
-#include "answer/encode/stored_incidents_text.h"
+#include "answer/encode/paragraph.h"
 #include "base/buf.h"
 
 #define REPORT_MAX (64 << 20)

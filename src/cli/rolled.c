@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "store/merge/nodedb_merge.h"
-#include "store/write/rollover.h"
+#include "store/write/retention.h"
 #include "base/path_user.h"
 #include "base/text.h"
 #include "cli/progress.h"

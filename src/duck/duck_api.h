@@ -7,6 +7,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/errinfo.h"
+
 typedef struct duck_handle *duck_handle; /* database, connection, config, type, chunk, …: opaque */
 
 struct duck_result { /* given by value to fetch_chunk(), so its size matters */
@@ -115,3 +117,5 @@ extern struct duck_api duck_api;
 struct duck_connection {
 	duck_handle handle;
 };
+
+int duck_error(const char *message, struct errinfo *reterr);

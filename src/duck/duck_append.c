@@ -7,7 +7,6 @@
 #include "base/text.h"
 #include "duck/duck.h"
 #include "duck/duck_api.h"
-#include "duck/duck_error.h"
 
 struct duck_appender {
 	duck_handle handle, chunk;

@@ -10,7 +10,6 @@
 
 #include "duck/duck.h"
 #include "duck/duck_api.h"
-#include "duck/duck_error.h"
 
 #define COLUMNS_MAX 1000
 #define WRAPPED_MAX (256u << 10)

@@ -49,17 +49,6 @@ static void put(struct buf *b, const char *text)
 	buf_append(b, text, strlen(text) + 1);
 }
 
-static void put_body(struct buf *b, const struct duck_worker_question *q)
-{
-	for (size_t i = 0; i < q->file_count; i++)
-		put(b, q->files[i]);
-	for (size_t i = 0; i < q->table_count; i++) {
-		put(b, q->tables[i].name);
-		put(b, q->tables[i].columns);
-	}
-	put(b, q->text);
-}
-
 static int send_question(int socket, const void *arg)
 {
 	const struct question *q = arg;
@@ -106,7 +95,13 @@ int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard
 
 	if (r < 0)
 		return r;
-	put_body(&body, q);
+	for (size_t i = 0; i < q->file_count; i++)
+		put(&body, q->files[i]);
+	for (size_t i = 0; i < q->table_count; i++) {
+		put(&body, q->tables[i].name);
+		put(&body, q->tables[i].columns);
+	}
+	put(&body, q->text);
 	if (body.err)
 		return body.err;
 	asked.head.body_len = (uint32_t)body.len;

@@ -10,7 +10,10 @@
  *  3. What the kernel does not have (landlock, seccomp) is told in the answer; what it has and refuses
  *     ends the worker, and so does a setting of DuckDB that does not read back as it was set. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <time.h>
 
 #include "base/clock.h"
@@ -18,9 +21,10 @@
 #include "duck/duck.h"
 #include "duck/duck_worker.h"
 #include "duck/duck_worker_attach.h"
-#include "duck/duck_worker_walls.h"
 #include "duck/duck_worker_wire.h"
 #include "sql/sql_worker_wire.h"
+#include "base/confine.h"
+#include "sql/sql_worker.h"
 
 #define QUESTION_NS (10 * NS_PER_S)
 
@@ -182,4 +186,46 @@ void duck_worker_main(void)
 	r = sql_wire_send(SPAWN_SOCKET, &res);
 	/* At once: all it has goes with it, and DuckDB would take its time. */
 	_exit(r < 0 ? EXIT_FAILED : EXIT_OK);
+}
+
+#define OPEN_FILES 16 /* besides those of rows, which are open twice */
+
+static int give_up_privileges(const struct duck_files *f, uint64_t left_ns)
+{
+	char first[DUCK_FILE_PATH_MAX];
+	int r = 0;
+
+	(void)prctl(PR_SET_NAME, DUCK_WORKER_NAME, 0, 0, 0);
+	confine_bounding_set();
+	if (f->count)
+		r = confine_reader(duck_file_path(f, 0, first));
+	else
+		r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
+	if (r == 0)
+		r = confine_capabilities();
+	if (r == 0)
+		r = confine_life(SPAWN_SOCKET);
+	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
+		r = -errno;
+	confine_limits(&(struct confine_limits){
+		.address_bytes = DUCK_WORKER_ADDRESS,
+		.open_files = OPEN_FILES + 2 * f->count,
+		.cpu_seconds = left_ns / NS_PER_S + 2,
+		.no_processes = true,
+	});
+	return r;
+}
+
+int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duck_walls *ret)
+{
+	int r = give_up_privileges(f, left_ns);
+
+	if (r == 0)
+		r = confine_paths(f->fds, f->count, &ret->landlock);
+	if (r == 0)
+		r = sql_worker_forbid_calls(true);
+	if (r < 0)
+		return r;
+	ret->seccomp = r > 0;
+	return 0;
 }

@@ -9,6 +9,7 @@
 #include <stdint.h>
 
 #include "sql/sql_guard.h"
+#include "duck/duck_worker_attach.h"
 
 #define DUCK_WIRE_MAGIC    0xd0c5u
 #define DUCK_WIRE_BODY_MAX (8u << 20)
@@ -18,3 +19,13 @@ struct duck_wire_question {
 	uint64_t deadline_ns; /* of the monotonic clock */
 	struct sql_guard_rules rules;
 };
+
+struct duck_walls {
+	int landlock; /* version of the kernel's interface; 0: it has none */
+	bool seccomp;
+};
+
+/* duck_worker_confine - from now on this process reads @f and nothing else, for good: no privileges, no
+ * processes, no network, no file written, DUCK_WORKER_ADDRESS of memory, @left_ns and a little of CPU time.
+ * It dies with its parent. What the kernel does not have is told in *ret; what it refuses is an error. */
+int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duck_walls *ret);

@@ -3,13 +3,14 @@
 #include "export/export.h"
 
 #include <errno.h>
+#include <inttypes.h>
 
 #include "base/capped.h"
 #include "base/text.h"
 #include "answer/flame.h"
 #include "export/flamegraph.h"
-#include "export/folded.h"
-#include "answer/stack_total.h"
+#include "answer/stacks.h"
+#include "base/macros.h"
 
 static int fill(struct flame *f, const struct nodedb_content *c,
 	const struct export_options *options, struct export_stats *ret)
@@ -86,4 +87,34 @@ int export_stacks(const struct nodedb_content *c, const struct export_options *o
 		return errinfo_set(reterr, r, "too many stacks: select fewer with --since or --op");
 	*ret = stats;
 	return 0;
+}
+
+/* ---- Lines come in the order of the tree, largest branch first ---- */
+
+#define DEPTH_MAX (STACK_FRAMES_MAX + 2)
+
+static void put_path(struct buf *b, const struct flame *f, uint32_t node)
+{
+	uint32_t path[DEPTH_MAX];
+	size_t n = 0;
+
+	for (; node && n < DEPTH_MAX; node = f->nodes[node].parent)
+		path[n++] = node;
+	while (n-- > 0) {
+		buf_puts(b, flame_name_of(f, path[n])->text);
+		buf_putc(b, n ? ';' : ' ');
+	}
+}
+
+void folded_text(struct buf *b, const struct flame *f, uint64_t unit)
+{
+	for (uint32_t n = flame_next(f, 0, false); n; n = flame_next(f, n, false)) {
+		uint64_t self = f->nodes[n].self, value = self / unit;
+
+		if (!self)
+			continue;
+		value += self % unit >= unit - unit / 2;
+		put_path(b, f, n);
+		buf_printf(b, "%" PRIu64 "\n", MAX(value, UINT64_C(1)));
+	}
 }

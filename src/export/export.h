@@ -5,6 +5,7 @@
 #include "store/nodedb.h"
 #include "base/buf.h"
 #include "wire/names.h"
+#include "answer/flame.h"
 
 enum export_format { EXPORT_FLAMEGRAPH, EXPORT_FOLDED };
 
@@ -26,3 +27,7 @@ struct export_stats {
  * -ENODATA with a sentence if no call has one; -E2BIG if @b cannot hold it; -ENOMEM. */
 int export_stacks(const struct nodedb_content *c, const struct export_options *options,
 	struct buf *b, struct export_stats *ret, struct errinfo *reterr);
+
+/* folded_text - appends a line for every place where calls ended; values are divided by @unit,
+ * rounded, and at least 1. Check b->err. */
+void folded_text(struct buf *b, const struct flame *f, uint64_t unit);

@@ -308,18 +308,6 @@ static void put_slice_end(struct perfetto *p, uint64_t uuid, int64_t ns)
 	pb_put_end(&p->out, packet);
 }
 
-static void put_args(struct perfetto *p, const struct event_args *args)
-{
-	for (size_t i = 0; i < args->count; i++) {
-		const struct event_arg *a = &args->list[i];
-
-		if (a->name_text || a->text[0])
-			put_text(p, a->name, a->name_text ? a->name_text : a->text);
-		else
-			put_int(p, a->name, a->number);
-	}
-}
-
 static void slice(struct perfetto *p, const struct perfetto_line *l, const struct perfetto_slice *s)
 {
 	bool is_slice = s->end_ns > s->start_ns;
@@ -334,7 +322,14 @@ static void slice(struct perfetto *p, const struct perfetto_line *l, const struc
 		pb_put_varint(&p->out, EVENT_NAME_IID, op_iid(s->source, s->op));
 	if (s->group)
 		pb_put_fixed64(&p->out, EVENT_FLOW_IDS, s->group);
-	put_args(p, s->args);
+	for (size_t i = 0; i < s->args->count; i++) {
+		const struct event_arg *a = &s->args->list[i];
+
+		if (a->name_text || a->text[0])
+			put_text(p, a->name, a->name_text ? a->name_text : a->text);
+		else
+			put_int(p, a->name, a->number);
+	}
 	if (s->stack)
 		put_stack(p, s->stack);
 	pb_put_end(&p->out, mark);

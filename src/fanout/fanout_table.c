@@ -12,7 +12,7 @@
 #include <strings.h>
 
 #include "json/reader.h"
-#include "sql/sql_build.h"
+#include "sql/sql_table.h"
 
 #define COLUMNS_MAX      2000      /* SQLite's own limit */
 #define COLUMNS_NAMED    5         /* of a difference, each way */

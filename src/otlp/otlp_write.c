@@ -259,25 +259,20 @@ void otlp_write_metric_end(struct otlp_writer *w)
 	pb_put_end(w->b, w->marks[MARK_METRIC]);
 }
 
-static void json_record(struct json_writer *j, const struct otlp_record *r)
-{
-	json_begin_object(j);
-	time_member(j, "timeUnixNano", r->time_ns);
-	json_int_member(j, "severityNumber", r->severity);
-	if (r->body.kind != OTLP_NONE)
-		json_value(j, "body", &r->body);
-	json_attributes(j, r->attributes);
-	json_key(j, "eventName");
-	json_put_string_len(j, r->event, r->event_len);
-	json_end_object(j);
-}
-
 void otlp_write_record(struct otlp_writer *w, const struct otlp_record *r)
 {
 	size_t mark;
 
 	if (w->is_json) {
-		json_record(&w->json, r);
+		json_begin_object(&w->json);
+		time_member(&w->json, "timeUnixNano", r->time_ns);
+		json_int_member(&w->json, "severityNumber", r->severity);
+		if (r->body.kind != OTLP_NONE)
+			json_value(&w->json, "body", &r->body);
+		json_attributes(&w->json, r->attributes);
+		json_key(&w->json, "eventName");
+		json_put_string_len(&w->json, r->event, r->event_len);
+		json_end_object(&w->json);
 		return;
 	}
 	mark = pb_put_begin(w->b, SCOPE_ITEM_ITEMS);

@@ -340,28 +340,6 @@ int nodedb_roll(struct nodedb *db, const char *rolled, struct errinfo *reterr)
 	return r;
 }
 
-int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = sql_prepare(db->sql,
-		"INSERT INTO sessions (started_at, gpu_model, gpu_driver, cpu_model, cpu_cores,"
-		" mem_total, kernel, os_release, cuda_ver, python_ver, ingero_ver, pid_filter,"
-		" flags, node, missing) VALUES (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14,?15)",
-		&stmt, reterr);
-
-	if (r < 0)
-		return r;
-	r = SQL_PUT(stmt, reterr, SQL_I(s->started.ns), SQL_S(s->gpu_model), SQL_S(s->gpu_driver),
-		SQL_S(s->cpu_model), SQL_I(s->cpu_cores), SQL_I(s->mem_total_mb), SQL_S(s->kernel),
-		SQL_S(s->os_release), SQL_S(s->cuda_version), SQL_S(s->python_version),
-		SQL_S(s->ingero_version), SQL_S(s->pid_filter), SQL_S(s->flags), SQL_S(db->node),
-		SQL_S(s->missing));
-	if (r < 0)
-		return r;
-	s->id = sql_last_id(db->sql);
-	return 0;
-}
-
 int nodedb_session_gpu(struct nodedb *db, int64_t id, const char *model, const char *driver,
 	const char *cuda, struct errinfo *reterr)
 {
@@ -454,29 +432,6 @@ void nodedb_batch_rollback(struct nodedb *db)
 		db->pruned_rows = db->batch_pruned;
 	}
 	db->batch_seq = 0;
-}
-
-int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
-{
-	char text[EVENT_PEER_MAX];
-	const char *peer = event_peer(e, text);
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_EVENT, &stmt, reterr);
-
-	if (r < 0)
-		return r;
-	r = SQL_PUT(stmt, reterr, SQL_I(db->next_seq), SQL_I(e->start.ns), SQL_I(e->pid),
-		SQL_I(e->tid), SQL_I(e->source), SQL_I(e->op), SQL_I(e->dur_ns), SQL_I(e->device),
-		SQL_I(e->arg0), SQL_I(e->arg1), SQL_I(e->ret), SQL_I(e->stack_hash),
-		((struct sql_value){.type = SQL_TEXT, .p = db->node, .len = db->node_len}),
-		SQL_I(e->cgroup_id), SQL_SN(e->comm, COMM_LEN), SQL_I(e->flags), SQL_I(e->weight),
-		SQL_I(e->stream), SQL_I(e->wait_ns), SQL_I(e->peer_pid),
-		SQL_SN(event_peer_comm(e), COMM_LEN), SQL_I(e->dev), SQL_I(e->cpu), SQL_S(peer),
-		NODEDB_PLACE(e->place));
-	if (r < 0)
-		return r;
-	e->seq = db->next_seq++;
-	return 0;
 }
 
 uint64_t nodedb_size(const struct nodedb *db)

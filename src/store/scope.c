@@ -15,14 +15,6 @@
 
 #define SHORT_NS (30 * 60 * (int64_t)NS_PER_S)
 
-static void put_text(const char *text, struct buf *sql)
-{
-	buf_putc(sql, '\'');
-	for (const char *p = text; *p; p++)
-		buf_printf(sql, *p == '\'' ? "''" : "%c", *p);
-	buf_putc(sql, '\'');
-}
-
 void scope_where(const struct scope *s, const struct scope_columns *c, struct buf *sql)
 {
 	buf_puts(sql, " WHERE 1");
@@ -37,7 +29,10 @@ void scope_where(const struct scope *s, const struct scope_columns *c, struct bu
 		buf_printf(sql, " AND op = %u", s->op);
 	if (c->node && s->node) {
 		buf_puts(sql, " AND node = ");
-		put_text(s->node, sql);
+		buf_putc(sql, '\'');
+		for (const char *p = s->node; *p; p++)
+			buf_printf(sql, *p == '\'' ? "''" : "%c", *p);
+		buf_putc(sql, '\'');
 	}
 	if (!c->pid || !s->pid_count)
 		return;

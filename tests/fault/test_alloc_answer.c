@@ -11,7 +11,7 @@
 #include "../unit/scene.h"
 #include "answer/explain.h"
 #include "answer/flame.h"
-#include "answer/op_stat.h"
+#include "answer/ops.h"
 #include "answer/encode/query_text.h"
 #include "answer/encode/report_json.h"
 #include "diagnose/compose/diagnose.h"

@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "cluster/journal/journal_private.h"
-#include "cluster/keep/entry.h"
+#include "cluster/keep/keeper.h"
 #include "fuzz.h"
 
 #define ENTRIES_MAX 64

@@ -11,7 +11,7 @@
 
 #include "../unit/scene.h"
 #include "answer/explain.h"
-#include "answer/encode/stored_incidents_text.h"
+#include "answer/encode/paragraph.h"
 #include "answer/encode/query_text.h"
 #include "answer/encode/report_json.h"
 #include "answer/answer.h"

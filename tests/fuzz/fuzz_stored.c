@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that a recording's columns hold in a form of their own: sketches, stacks, steps. */
-#include "answer/chain_step.h"
+#include "answer/incidents.h"
 #include "store/stack_json.h"
 #include "fuzz.h"
 #include "stat/sketch.h"

@@ -3,7 +3,7 @@
  * the expected values were computed from the files by other means. */
 #include "published.h"
 
-#include "answer/op_stat.h"
+#include "answer/ops.h"
 #include "sql/sql_worker.h"
 #include "wire/names.h"
 

@@ -4,7 +4,7 @@
 #include "published.h"
 
 #include "export/export.h"
-#include "answer/stack_total.h"
+#include "answer/stacks.h"
 #include "wire/names.h"
 
 struct expectation {

@@ -19,7 +19,7 @@
 #include "base/clock.h"
 #include "base/spawn.h"
 #include "duck/duck_worker.h"
-#include "duck/duck_worker_walls.h"
+#include "duck/duck_worker_wire.h"
 #include "duck_fixture.h"
 #include "sql/sql_worker_wire.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/diff/diff_private.h"
+#include "answer/diff/diff_side.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 

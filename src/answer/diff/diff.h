@@ -8,7 +8,7 @@
 #pragma once
 
 #include "answer/answer.h"
-#include "answer/op_stat.h"
+#include "answer/ops.h"
 #include "model/stack.h"
 #include "model/step_account.h"
 #include "stat/compare.h"

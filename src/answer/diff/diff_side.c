@@ -10,7 +10,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/stack_text.h"
 #include "answer/stacks.h"
 #include "base/text.h"
 #include "wire/op_kind.h"

@@ -86,3 +86,9 @@ void diff_stacks_join(struct diff_side *s);
 
 /* diff_compare - @ret points into @sides, which stay the caller's. */
 int diff_compare(const struct diff_side sides[2], struct diff_answer *ret);
+
+int diff_compare_steps(const struct diff_side sides[2], struct diff_answer *ret);
+int diff_compare_stacks(const struct diff_side sides[2], struct diff_answer *ret);
+
+/* diff_compare_promises - after the steps are compared. */
+void diff_compare_promises(const struct diff_side sides[2], struct diff_answer *ret);

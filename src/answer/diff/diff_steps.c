@@ -7,8 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/diff/diff_private.h"
+#include "answer/diff/diff_side.h"
 #include "base/macros.h"
+#include "answer/stacks.h"
+#include "base/search.h"
+#include "base/text.h"
 
 #define LINE_SHARE  0.01 /* of a step: a line that changes by less says nothing */
 #define PLACE_SHARE 0.5  /* of a line's difference: so much of it at one place names it */
@@ -198,6 +201,174 @@ int diff_compare_steps(const struct diff_side sides[2], struct diff_answer *ret)
 			b = find_other(&sides[1], a, alone, used);
 		if (b)
 			compare_job(a, b, &ret->jobs[ret->job_count++]);
+	}
+	return 0;
+}
+
+/* whether a fix gave what was promised: incidents of A say what a unit of work would take without them,
+ * B's steps say what it takes. Both are means of all steps: an incident of every tenth step promises a tenth. */
+
+#define NEAR_SHARE 0.10 /* of what A's step takes: as near as promises are meant to be */
+#define NONE_SHARE 0.10 /* of the promised gain: less is none */
+
+static const struct step_account *account_of(const struct diff_side *a, uint32_t pid)
+{
+	for (size_t i = 0; i < a->steps.count; i++)
+		if (a->accounts[i].account->pid == pid)
+			return a->accounts[i].account;
+	return NULL;
+}
+
+static const struct diff_job *job_of(const struct diff_answer *d, uint32_t pid)
+{
+	for (size_t i = 0; i < d->job_count; i++)
+		if (d->jobs[i].pid[0] == pid)
+			return &d->jobs[i];
+	return NULL;
+}
+
+static enum diff_outcome promise_judge(const struct diff_promise *p, const struct diff_job *j)
+{
+	double near = NEAR_SHARE * p->before_ns;
+
+	if (j->step.verdict != COMPARE_LESS ||
+		p->before_ns - p->given_ns < NONE_SHARE * (p->before_ns - p->promised_ns))
+		return DIFF_NOTHING;
+	if (p->given_ns < p->least_ns - near)
+		return DIFF_MORE;
+	return p->given_ns <= p->most_ns + near ? DIFF_KEPT : DIFF_PART;
+}
+
+/* False: nothing was promised, or there is nothing to compare it with. */
+static bool compare(const struct incident *i, const struct diff_side *a,
+	const struct diff_answer *d, struct diff_promise *ret)
+{
+	const struct step_account *account = account_of(a, i->pid);
+	const struct diff_job *j = job_of(d, i->pid);
+	double steps = account ? (double)account->ordinary_steps + account->slow_steps : 0;
+	double part = steps > 0 ? MIN((double)i->count / steps, 1.0) : 0;
+	double unit = (double)i->unit_ns;
+
+	if (!j || !(part > 0) || i->severity < SEVERITY_MEDIUM || i->fixed_ns >= i->unit_ns)
+		return false;
+	*ret = (struct diff_promise){.pid = i->pid,
+		.before_ns = j->step.ns[0],
+		.promised_ns = j->step.ns[0] - part * (unit - (double)i->fixed_ns),
+		.least_ns = j->step.ns[0] - part * (unit - (double)i->fixed_least_ns),
+		.most_ns = j->step.ns[0] - part * (unit - (double)i->fixed_most_ns),
+		.given_ns = j->step.ns[1]};
+	snprintf(ret->what, sizeof(ret->what), "%s", i->summary);
+	ret->outcome = promise_judge(ret, j);
+	return true;
+}
+
+void diff_compare_promises(const struct diff_side sides[2], struct diff_answer *ret)
+{
+	for (size_t i = 0; i < sides[0].incident_count && ret->promise_count < DIFF_PROMISES; i++)
+		ret->promise_count += compare(
+			&sides[0].incidents[i], &sides[0], ret, &ret->promises[ret->promise_count]);
+}
+
+/* from where more time is spent. Stacks are one if their texts are: hashes know addresses, which
+ * another run does not share. What finds none is tried once more without lines, which move when a file is
+ * edited. */
+
+#define GROWN_NS_S NS_PER_MS /* a second */
+#define NORMAL_99  2.5758
+
+static const struct diff_stack_row *find(const struct diff_side *s, uint64_t key, bool *used)
+{
+	size_t at = LOWER_BOUND(i, s->stack_count, s->stacks[i].key < key);
+
+	if (at == s->stack_count || s->stacks[at].key != key)
+		return NULL;
+	used[at] = true;
+	return &s->stacks[at];
+}
+
+static const struct diff_stack_row *find_moved(
+	const struct diff_side *s, uint64_t loose, bool *used)
+{
+	for (size_t i = 0; i < s->stack_count; i++)
+		if (!used[i] && s->stacks[i].loose == loose) {
+			used[i] = true;
+			return &s->stacks[i];
+		}
+	return NULL;
+}
+
+/* Durations are spread about as far as they are long: a sum of n of them is known to its n-th root, twice. */
+static double spread(const struct diff_stack_row *r, double seconds)
+{
+	return r && r->rows > 0 ? r->ns / seconds * sqrt(2 / r->rows) : 0;
+}
+
+static bool has_grown(const struct diff_stack *s, double noise)
+{
+	double grown = s->ns_s[1] - s->ns_s[0];
+
+	return grown >= GROWN_NS_S && grown > DIFF_SHARE * s->ns_s[0] && grown > NORMAL_99 * noise;
+}
+
+static void put(struct diff_answer *ret, const struct diff_stack *s)
+{
+	double grown = s->ns_s[1] - s->ns_s[0];
+	size_t at = ret->stack_count;
+
+	while (at > 0 && grown > ret->stacks[at - 1].ns_s[1] - ret->stacks[at - 1].ns_s[0]) {
+		if (at < DIFF_STACKS)
+			ret->stacks[at] = ret->stacks[at - 1];
+		at--;
+	}
+	if (at < DIFF_STACKS)
+		ret->stacks[at] = *s;
+	ret->stack_count = MIN(ret->stack_count + 1, (size_t)DIFF_STACKS);
+}
+
+static void put_place(struct diff_stack *s)
+{
+	const struct stack_frame *f = stack_user_frame(s->stack);
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
+	int len;
+
+	f = f ? f : stack_place(s->stack);
+	if (f)
+		stack_text_place(&b, f);
+	len = text_clip(buf_str(&b), DIFF_PLACE / 4 - 1);
+	snprintf(s->place, sizeof(s->place), "%.*s%s", len, buf_str(&b),
+		buf_str(&b)[len] ? "\xe2\x80\xa6" : "");
+}
+
+/* Exact partners first, so that what moved is looked for among the rest. */
+int diff_compare_stacks(const struct diff_side sides[2], struct diff_answer *ret)
+{
+	const struct diff_side *a = &sides[0], *b = &sides[1];
+	_cleanup_free_ bool *used = calloc(a->stack_count + 1, sizeof(*used));
+	_cleanup_free_ const struct diff_stack_row **other =
+		calloc(b->stack_count + 1, sizeof(struct diff_stack_row *));
+	double seconds[2];
+
+	if (!used || !other)
+		return -ENOMEM;
+	for (int i = 0; i < 2; i++)
+		seconds[i] = (double)MAX(sides[i].time.to_ns - sides[i].time.from_ns, INT64_C(1)) /
+			     (double)NS_PER_S;
+	for (size_t i = 0; i < b->stack_count; i++)
+		other[i] = find(a, b->stacks[i].key, used);
+	for (size_t i = 0; i < b->stack_count; i++) {
+		const struct diff_stack_row *row = &b->stacks[i], *o = other[i];
+		struct diff_stack s = {.source = row->source,
+			.op = row->op,
+			.stack = row->stack,
+			.ns_s[1] = row->ns / seconds[1]};
+
+		if (!o && (o = find_moved(a, row->loose, used)))
+			s.moved = true;
+		s.ns_s[0] = o ? o->ns / seconds[0] : 0;
+		if (!has_grown(&s, hypot(spread(row, seconds[1]), spread(o, seconds[0]))))
+			continue;
+		put_place(&s);
+		put(ret, &s);
 	}
 	return 0;
 }

@@ -89,16 +89,6 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 	put_present(w, "peer", c->peer);
 }
 
-static void put_place(struct json_writer *w, const struct placement *p)
-{
-	if (p->known & PLACEMENT_RANK)
-		json_uint_member(w, "rank", (uint64_t)p->rank);
-	if (p->known & PLACEMENT_LOCAL_RANK)
-		json_uint_member(w, "local_rank", (uint64_t)p->local_rank);
-	if (p->known & PLACEMENT_WORLD_SIZE)
-		json_uint_member(w, "world_size", (uint64_t)p->world_size);
-}
-
 static const struct row_field frame_fields[] = {
 	ROW(struct stack_frame, "symbol", symbol, 0, ROW_SET),
 	ROW(struct stack_frame, "file", file, 0, ROW_SET),
@@ -183,7 +173,12 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 	json_int_member(w, "return_code", e->ret);
 	if (container_id[0])
 		json_string_member(w, "container_id", container_id);
-	put_place(w, &e->place);
+	if (e->place.known & PLACEMENT_RANK)
+		json_uint_member(w, "rank", (uint64_t)e->place.rank);
+	if (e->place.known & PLACEMENT_LOCAL_RANK)
+		json_uint_member(w, "local_rank", (uint64_t)e->place.local_rank);
+	if (e->place.known & PLACEMENT_WORLD_SIZE)
+		json_uint_member(w, "world_size", (uint64_t)e->place.world_size);
 	json_uint_member(w, "cpu", e->cpu);
 	json_bool_member(w, "anomaly", e->flags & WIRE_SLOW);
 	json_bool_member(w, "sample", e->flags & WIRE_SAMPLE);

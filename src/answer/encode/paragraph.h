@@ -3,6 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
+#include "store/nodedb.h"
 
 #define PARAGRAPH_WIDTH 100 /* columns */
 
@@ -12,3 +13,6 @@ void paragraph_wrap(struct buf *b, size_t indent, size_t width, const char *text
 
 /* paragraph_put - @label, and @text in the columns behind it. */
 void paragraph_put(struct buf *b, size_t width, const char *label, const char *text);
+
+/* stored_incidents_text - appends those of @c. Check b->err. */
+void stored_incidents_text(struct buf *b, const struct nodedb_content *c);

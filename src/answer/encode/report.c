@@ -14,8 +14,8 @@
 #include "answer/encode/all_clear.h"
 #include "answer/encode/paragraph.h"
 #include "answer/encode/stack_report.h"
-#include "answer/stack_text.h"
-#include "answer/where.h"
+#include "answer/stacks.h"
+#include "answer/incidents.h"
 #include "diagnose/sentences/span_text.h"
 
 #define BOLD  "\033[1m"

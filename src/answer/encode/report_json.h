@@ -7,6 +7,8 @@
 #include "answer/encode/report.h"
 #include "json/writer.h"
 #include "model/incident_field.h"
+#include "answer/answer.h"
+#include "answer/incidents.h"
 
 /* report_json - an array of incidents, each with the account of its process's steps; with
  * scope->with_stacks an object of that, of the stacks with most time, of all accounts and of
@@ -28,3 +30,11 @@ void report_json_add(struct json_writer *w, const struct incident *incidents, si
 	const struct report_scope *scope);
 void report_json_add_chains(struct json_writer *w, const struct incident_row *rows, size_t count);
 void report_json_chains(struct buf *b, const struct incident_row *rows, size_t count);
+
+/* incidents_put - "incidents" (of @request: the first of them, or the one whose id is its text), "total",
+ * "examined" and "data". */
+void incidents_put(struct json_writer *w, const struct incidents_answer *a,
+	const struct answer_request *request);
+
+/* incidents_find - NULL: there is none with that id. */
+const struct incident *incidents_find(const struct incidents_answer *a, const char *id);

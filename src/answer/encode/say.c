@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "answer/encode/all_clear.h"
-#include "answer/stack_text.h"
+#include "answer/stacks.h"
 #include "base/text.h"
 #include "diagnose/accounts/account.h"
 #include "wire/names.h"

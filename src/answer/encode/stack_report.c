@@ -7,7 +7,7 @@
 #include "base/capped.h"
 #include "base/text.h"
 #include "answer/encode/event_json.h"
-#include "answer/stack_text.h"
+#include "answer/stacks.h"
 
 #define INCIDENT_SHOWN 3   /* stacks of one incident in the text */
 #define TOTALS_SHOWN   10  /* stacks of a recording without incidents */

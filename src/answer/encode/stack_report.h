@@ -3,7 +3,7 @@
 #pragma once
 
 #include "base/buf.h"
-#include "answer/stack_total.h"
+#include "answer/stacks.h"
 #include "json/writer.h"
 #include "model/incident.h"
 #include "model/stack.h"

@@ -13,7 +13,7 @@
 
 #include "answer/encode/paragraph.h"
 #include "answer/encode/report.h"
-#include "answer/stack_text.h"
+#include "answer/stacks.h"
 #include "base/text.h"
 
 #define BOLD  "\033[1m"

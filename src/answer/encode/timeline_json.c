@@ -246,20 +246,6 @@ static void put_gpus(struct json_writer *w, const struct timeline_answer *a)
 	json_end_array(w);
 }
 
-static void put_counts(
-	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
-{
-	json_begin_array_member(w, "groups");
-	for (size_t i = 0; i < a->count_count; i++) {
-		json_begin_object(w);
-		timeline_put_group(w, ix, a->counts[i].process);
-		json_uint_member(w, "calls", a->counts[i].calls);
-		json_uint_member(w, "rows", a->counts[i].rows);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 static void put_times(struct json_writer *w, const struct timeline_answer *a)
 {
 	char origin[32];
@@ -274,25 +260,28 @@ static void put_times(struct json_writer *w, const struct timeline_answer *a)
 	json_string_member(w, "level", a->is_events ? "events" : "bins");
 }
 
-static void put_names(struct json_writer *w, const struct timeline_answer *a)
-{
-	json_begin_array_member(w, "names");
-	for (size_t i = 0; i < a->name_count; i++)
-		json_put_string(w, a->names[i]);
-	json_end_array(w);
-}
-
 static void put_all(
 	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
 {
 	put_times(w, a);
-	put_names(w, a);
+	json_begin_array_member(w, "names");
+	for (size_t i = 0; i < a->name_count; i++)
+		json_put_string(w, a->names[i]);
+	json_end_array(w);
 	json_begin_array_member(w, "tracks");
 	for (size_t i = 0; i < a->track_count; i++)
 		put_track(w, a, ix, &a->tracks[i]);
 	json_end_array(w);
 	json_uint_member(w, "more_tracks", a->other_tracks);
-	put_counts(w, a, ix);
+	json_begin_array_member(w, "groups");
+	for (size_t i = 0; i < a->count_count; i++) {
+		json_begin_object(w);
+		timeline_put_group(w, ix, a->counts[i].process);
+		json_uint_member(w, "calls", a->counts[i].calls);
+		json_uint_member(w, "rows", a->counts[i].rows);
+		json_end_object(w);
+	}
+	json_end_array(w);
 	put_steps(w, a, ix);
 	put_incidents(w, a);
 	put_gpus(w, a);

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/timeline/timeline_private.h"
+#include "answer/timeline/timeline_index_private.h"
 #include "base/array.h"
 #include "base/hash.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/timeline/timeline_private.h"
+#include "answer/timeline/timeline_index_private.h"
 #include "base/array.h"
 
 #define INCIDENTS_MAX 500

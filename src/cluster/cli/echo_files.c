@@ -8,7 +8,6 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cluster/keep/entry.h"
 #include "cluster/keep/keeper.h"
 
 /* Root uses a store, and what is beside it, with the rights of whoever may change names there. */

@@ -105,8 +105,6 @@ struct mark {
 	uint32_t zero, crc;
 };
 STATIC_ASSERT(sizeof(struct mark) == 32);
-/* mark_read - zeros: not known; -EBADMSG: because it is damaged. */
-int mark_read(const char *folder, struct mark *ret);
 /* mark_open - the file, to be written; -1. */
 int mark_open(const char *folder);
 void mark_write(int fd, uint64_t position, int64_t wall_ns);

@@ -1,16 +1,72 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal_recover.c - what a journal finds of its former life. Only the newest segment is read: the end of
  * any other is where the next one begins, and its entries are checked when they are read. */
-#include "cluster/journal/journal_private.h"
-
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
+#include "cluster/journal/journal_private.h"
 #include "base/array.h"
+#include "base/crc32c.h"
+
+/* how far entries were acknowledged, in a file beside the journal's folder: it tells an
+ * acknowledged entry that is damaged from a write that a crash cut short, and a journal that was deleted from one
+ * that was never written. See struct mark. */
+
+static const char magic[8] = {'I', 'N', 'G', 'A', 'C', 'K', 'D', '1'};
+
+static int open_mark(const char *folder, int flags)
+{
+	_cleanup_free_ char *path = NULL;
+
+	if (asprintf(&path, "%s.acknowledged", folder) < 0) {
+		path = NULL;
+		return -1;
+	}
+	return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+}
+
+static uint32_t mark_crc(const struct mark *m)
+{
+	return crc32c(0, m, offsetof(struct mark, crc));
+}
+
+/* Zeros: not known; -EBADMSG: because it is damaged. */
+static int mark_read(const char *folder, struct mark *ret)
+{
+	_cleanup_fd_ int fd = open_mark(folder, O_RDONLY);
+	struct mark m;
+	ssize_t n = fd < 0 ? 0 : pread(fd, &m, sizeof(m), 0);
+
+	*ret = (struct mark){0};
+	if (n == 0)
+		return 0;
+	if (n != (ssize_t)sizeof(m) || memcmp(m.magic, magic, sizeof(magic)) != 0 ||
+		m.crc != mark_crc(&m))
+		return -EBADMSG;
+	*ret = m;
+	return 0;
+}
+
+int mark_open(const char *folder)
+{
+	return open_mark(folder, O_WRONLY | O_CREAT);
+}
+
+void mark_write(int fd, uint64_t position, int64_t wall_ns)
+{
+	struct mark m = {.position = position, .wall_ns = wall_ns};
+
+	memcpy(m.magic, magic, sizeof(magic));
+	m.crc = mark_crc(&m);
+	(void)!pwrite(fd, &m, sizeof(m), 0); /* what it says remains true */
+}
 
 #define SEGMENTS_MAX 1000000
 
@@ -165,4 +221,85 @@ int journal_recover(struct journal *j, struct errinfo *reterr)
 	mark_read(j->path, &mark); /* one that is damaged tells nothing */
 	j->next = mark.position + 1;
 	return j->segment_count ? recover_newest(j, mark.position, reterr) : 0;
+}
+
+/* every byte of a journal against its sums, as a start would find it. */
+
+struct verifying {
+	const char *folder;
+	uint64_t sealed;
+	void (*tell)(void *arg, const char *sentence);
+	void *arg;
+	int told;
+};
+
+static void _printf_(2, 3) say(struct verifying *v, const char *fmt, ...)
+{
+	char text[1024];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	v->told++;
+	v->tell(v->arg, text);
+}
+
+static void check_heads(struct verifying *v, const struct journal *j)
+{
+	for (size_t i = 0; i < j->segment_count; i++) {
+		_cleanup_(window_done) struct window w = {.fd = -1};
+		char name[SEGMENT_NAME];
+		_cleanup_fd_ int fd = -1;
+
+		segment_name(name, j->segments[i].first);
+		w.fd = fd = openat(j->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+		if (fd >= 0 && segment_check(&w, j->segments[i].first) == -EBADMSG)
+			say(v, "damaged: the head of %s/%s: its entries are read all the same",
+				v->folder, name);
+	}
+}
+
+static void tell_gap(struct verifying *v, const struct journal_entry *e)
+{
+	if (e->first <= v->sealed)
+		say(v,
+			"damaged: entries %" PRIu64 " to %" PRIu64
+			" of the journal %s, whose rows are in the store already",
+			e->first, MIN(e->position, v->sealed), v->folder);
+	if (e->position > v->sealed)
+		say(v,
+			"missing: requests %" PRIu64 " to %" PRIu64
+			" of the journal %s, which were acknowledged: they are damaged or gone",
+			MAX(e->first, v->sealed + 1), e->position, v->folder);
+}
+
+static int check_entries(struct verifying *v, struct journal *j, struct errinfo *reterr)
+{
+	_cleanup_(journal_reader_freep) struct journal_reader *reader = NULL;
+	uint64_t first = j->segment_count ? MIN(j->segments[0].first - 1, v->sealed) : v->sealed;
+	struct journal_entry e;
+	int r = journal_reader_new(j, first, &reader, reterr);
+
+	while (r >= 0 && (r = journal_next(reader, 0, &e, reterr)) == 1)
+		if (!e.data)
+			tell_gap(v, &e);
+	return r;
+}
+
+int journal_verify(const char *folder, uint64_t sealed,
+	void (*tell)(void *arg, const char *sentence), void *arg, struct errinfo *reterr)
+{
+	_cleanup_(journal_freep) struct journal *j = NULL;
+	struct verifying v = {folder, sealed, tell, arg, 0};
+	struct mark mark;
+	int r = journal_open_to_read(folder, &j, reterr);
+
+	if (r == 0 && mark_read(folder, &mark) < 0)
+		say(&v, "damaged: %s.acknowledged: the next request writes it again", folder);
+	if (r == 0) {
+		check_heads(&v, j);
+		r = check_entries(&v, j, reterr);
+	}
+	return r < 0 ? r : v.told;
 }

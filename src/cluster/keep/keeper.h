@@ -13,6 +13,8 @@
 #include "cluster/journal/journal.h"
 #include "cluster/store/store.h"
 #include "otlp/otlp_response.h"
+#include "base/buf.h"
+#include "cluster/keep/seen.h"
 
 #define KEEPER_SEEN_NS (15 * 60 * NS_PER_S)
 #define KEEPER_BACKLOG 100000
@@ -77,3 +79,20 @@ struct keeper_stats keeper_stats(struct keeper *k);
 /* keeper_finish - nothing more is taken; @done when the journal has all and the store is filled and
  * sealed, or cannot be. */
 void keeper_finish(struct keeper *k, loop_fn *done, void *arg);
+
+enum entry_kind { ENTRY_ROWS = 1, ENTRY_SEEN = 2 };
+
+struct entry {
+	enum entry_kind kind;
+	uint64_t covered;
+	const struct seen_key *keys;
+	size_t key_count;
+	const void *batch;
+	size_t len;
+};
+
+/* entry_put - appends all of it, but for the batch and keys that the caller appends: @key_count of them. */
+void entry_put(struct buf *b, enum entry_kind kind, uint64_t covered, size_t key_count);
+
+/* entry_get - -EBADMSG. What it points to lies in @data. */
+int entry_get(const void *data, size_t len, struct entry *ret);

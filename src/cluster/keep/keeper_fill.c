@@ -4,8 +4,6 @@
  * It takes entries in order and commits when there are enough rows, or when no entry waits. A store that
  * fails is tried again from where it says it is, each time later, up to RETRY_MAX_NS; nothing is skipped
  * but an entry that no store can take, which is logged with its position. */
-#include "cluster/keep/keeper_private.h"
-
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -13,7 +11,9 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "cluster/keep/keeper_private.h"
 #include "base/log.h"
+#include "cluster/keep/keeper.h"
 
 #define FILL_NICE    5
 #define COMMIT_BYTES (8u << 20) /* of batches, taken before a commit */
@@ -275,4 +275,42 @@ void keeper_fill_stop(struct keeper_fill *f)
 	journal_wake(f->journal);
 	pthread_join(f->thread, NULL);
 	f->has_thread = false;
+}
+
+struct head {
+	uint8_t kind, zero[3];
+	uint32_t key_count;
+	uint64_t covered;
+};
+STATIC_ASSERT(sizeof(struct head) == 16);
+
+void entry_put(struct buf *b, enum entry_kind kind, uint64_t covered, size_t key_count)
+{
+	const struct head h = {
+		.kind = (uint8_t)kind, .key_count = (uint32_t)key_count, .covered = covered};
+
+	buf_append(b, &h, sizeof(h));
+}
+
+int entry_get(const void *data, size_t len, struct entry *ret)
+{
+	const char *at = data;
+	struct head h;
+	size_t keys;
+
+	if (len < sizeof(h))
+		return -EBADMSG;
+	memcpy(&h, at, sizeof(h));
+	at += sizeof(h);
+	len -= sizeof(h);
+	keys = h.key_count * sizeof(struct seen_key);
+	if ((h.kind != ENTRY_ROWS && h.kind != ENTRY_SEEN) || keys > len)
+		return -EBADMSG;
+	*ret = (struct entry){.kind = h.kind,
+		.covered = h.covered,
+		.keys = (const struct seen_key *)at,
+		.key_count = h.key_count,
+		.batch = at + keys,
+		.len = len - keys};
+	return 0;
 }

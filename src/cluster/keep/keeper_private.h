@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "cluster/keep/cluster_limit.h"
-#include "cluster/keep/entry.h"
 #include "cluster/keep/keeper.h"
 #include "cluster/keep/seen.h"
 #include "net/aside.h"

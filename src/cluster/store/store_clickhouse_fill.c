@@ -37,15 +37,6 @@ static struct clickhouse_slot *slot_of(struct store_clickhouse *s, size_t shard,
 	return &s->slots[shard * TABLE_COUNT + (size_t)table];
 }
 
-static void forget_waiting(struct store_clickhouse *s)
-{
-	for (size_t i = 0; i < clickhouse_store_shards(s) * TABLE_COUNT; i++) {
-		buf_clear(&s->slots[i].rows);
-		s->slots[i].row_count = 0;
-	}
-	memset(s->waiting_rows, 0, sizeof(s->waiting_rows));
-}
-
 /* ---- what the shards have ---- */
 
 static int keep_reached(struct clickhouse_slot *slot, const struct sql_table *t)
@@ -152,7 +143,11 @@ static void tell(struct store_clickhouse *s, int err, const char *text)
 /* What waits is the journal's again; what was sent may be there or not. */
 static int fail(struct store_clickhouse *s, int err, const struct errinfo *e)
 {
-	forget_waiting(s);
+	for (size_t i = 0; i < clickhouse_store_shards(s) * TABLE_COUNT; i++) {
+		buf_clear(&s->slots[i].rows);
+		s->slots[i].row_count = 0;
+	}
+	memset(s->waiting_rows, 0, sizeof(s->waiting_rows));
 	s->reached_known = false;
 	pthread_mutex_lock(&s->lock);
 	s->taken = s->stats.visible;

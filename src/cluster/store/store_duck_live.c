@@ -177,12 +177,6 @@ struct fill {
 	int64_t oldest_ns;
 };
 
-static void fill_done(struct fill *f)
-{
-	for (int t = 0; t < TABLE_COUNT; t++)
-		duck_appender_freep(&f->appenders[t]);
-}
-
 static int fill_open(struct duck_connection *c, const struct generation *g, struct fill *f,
 	enum store_table t, struct errinfo *reterr)
 {
@@ -229,7 +223,8 @@ static int fill_transaction(struct duck_connection *c, const struct generation *
 	if (r < 0)
 		return r;
 	r = fill_rows(c, g, rows, f, reterr);
-	fill_done(f);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		duck_appender_freep(&f->appenders[t]);
 	memset(f->appenders, 0, sizeof(f->appenders));
 	if (r == 0)
 		r = duck_exec(c, "COMMIT", reterr);

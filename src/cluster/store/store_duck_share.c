@@ -3,9 +3,16 @@
  * over its share. Shares add up to the ceiling, so that some owner is over its own, and who is within it loses
  * nothing by what others send. */
 #include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/file.h>
+#include <unistd.h>
 
 #include "cluster/store/store_duck_private.h"
+#include "base/when.h"
+#include "base/array.h"
+#include "base/file.h"
 
 struct owner {
 	uint64_t bytes;
@@ -144,4 +151,245 @@ struct part *shares_find_over(struct store_duck *s)
 		found = choose(owners, count, s->settings.bytes_max);
 	pthread_mutex_unlock(&s->set_mutex);
 	return found;
+}
+
+/* ---- one process has a store, and the lock's file says which ---- */
+
+static int refuse(int fd, const char *folder, struct errinfo *reterr)
+{
+	char holder[256];
+	ssize_t n = pread(fd, holder, sizeof(holder) - 1, 0);
+
+	holder[n > 0 ? n : 0] = 0;
+	holder[strcspn(holder, "\n")] = 0;
+	return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
+		"the store %s is in use by %s: stop it or name another folder", folder,
+		*holder ? holder : "another process");
+}
+
+/* A full disk does not keep anybody from reading: then the holder has no name. */
+static void write_holder(int fd)
+{
+	char line[512], host[128] = "", since[WHEN_UTC_MAX];
+	int n;
+
+	gethostname(host, sizeof(host) - 1);
+	n = snprintf(line, sizeof(line), "process %d on %s since %s\n", (int)getpid(), host,
+		when_utc(since, wall_now()));
+	if (ftruncate(fd, 0) == 0 && pwrite(fd, line, (size_t)n, 0) < n)
+		(void)!ftruncate(fd, 0);
+}
+
+int store_lock(const char *folder, struct errinfo *reterr)
+{
+	_cleanup_fd_ int fd = -1;
+	char path[STORE_PATH_MAX];
+	int taken;
+
+	if (snprintf(path, sizeof(path), "%s/lock", folder) >= (int)sizeof(path))
+		return errinfo_set(reterr, -ENAMETOOLONG, "the name of the store is too long");
+	fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+	if (fd < 0)
+		return errinfo_set(
+			reterr, -errno, "%s cannot be opened: %s", path, strerror(errno));
+	if (flock(fd, LOCK_EX | LOCK_NB) < 0)
+		return errno == EWOULDBLOCK ? refuse(fd, folder, reterr)
+					    : errinfo_set(reterr, -errno, "%s cannot be locked: %s",
+						      path, strerror(errno));
+	write_holder(fd);
+	taken = fd;
+	fd = -1;
+	return taken;
+}
+
+/* what was kept and cannot be read any more: parts that are damaged, of which the
+ * manifest still knows rows, cluster and times, and entries of the journal, of which only the time is known.
+ * It counts in every answer that would have used it, until retention would have dropped it anyway. */
+
+static void widen(struct store_missing *m, int64_t since_ns, int64_t until_ns)
+{
+	if (since_ns && (!m->since_ns || since_ns < m->since_ns))
+		m->since_ns = since_ns;
+	m->until_ns = MAX(m->until_ns, until_ns);
+}
+
+static void add_part(const struct part *p, struct store_missing *ret)
+{
+	ret->parts++;
+	ret->rows += part_rows(p);
+	for (int t = 0; t < TABLE_COUNT; t++)
+		if (t != TABLE_METRICS && p->rows[t])
+			widen(ret, p->first_ns[t], p->last_ns[t]);
+}
+
+/* Rows are seldom of a later time than that at which they came in. */
+static bool loss_meets(const struct store_loss *l, const struct store_scope *scope)
+{
+	return !scope || !scope->since_ns || !l->until_ns || l->until_ns >= scope->since_ns;
+}
+
+void missing_count(
+	const struct store_duck *s, const struct store_scope *scope, struct store_missing *ret)
+{
+	for (size_t i = 0; i < s->missing.count; i++)
+		if (part_meets(s->missing.items[i], scope))
+			add_part(s->missing.items[i], ret);
+	for (size_t i = 0; i < s->losses.count; i++) {
+		const struct store_loss *l = &s->losses.items[i];
+
+		if (!loss_meets(l, scope))
+			continue;
+		ret->requests += l->last - l->first + 1;
+		widen(ret, l->since_ns, l->until_ns);
+	}
+}
+
+void missing_of(struct store *store, const struct store_scope *scope, struct store_missing *ret)
+{
+	struct store_duck *s = (struct store_duck *)store;
+
+	pthread_mutex_lock(&s->set_mutex);
+	missing_count(s, scope, ret);
+	pthread_mutex_unlock(&s->set_mutex);
+}
+
+static bool is_known(const struct store_duck *s, const struct store_loss *l)
+{
+	for (size_t i = 0; i < s->losses.count; i++)
+		if (s->losses.items[i].first <= l->first && l->last <= s->losses.items[i].last)
+			return true;
+	return false;
+}
+
+int missing_lose(struct store *store, const struct store_loss *l, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	int r = 0;
+
+	pthread_mutex_lock(&s->write_mutex);
+	pthread_mutex_lock(&s->set_mutex);
+	if (is_known(s, l)) {
+		pthread_mutex_unlock(&s->set_mutex);
+		pthread_mutex_unlock(&s->write_mutex);
+		return 0;
+	}
+	r = ARRAY_RESERVE(s->losses.items, s->losses.room, s->losses.count + 1, STORE_LOSSES_MAX);
+	if (r == 0)
+		s->losses.items[s->losses.count++] = *l;
+	pthread_mutex_unlock(&s->set_mutex);
+	if (r == 0) {
+		r = set_change(s, &(struct change){0}, reterr);
+		if (r < 0) { /* who told it tells it again */
+			pthread_mutex_lock(&s->set_mutex);
+			s->losses.count--;
+			pthread_mutex_unlock(&s->set_mutex);
+		}
+	}
+	pthread_mutex_unlock(&s->write_mutex);
+	return r;
+}
+
+/* ---- retention ---- */
+
+static int forget_part(struct store_duck *s, struct part *p, struct errinfo *reterr)
+{
+	struct change change = {.found = p, .dropped_rows = part_rows(p)};
+	char path[STORE_PATH_MAX + 64];
+	int r = set_change(s, &change, reterr);
+
+	if (r < 0)
+		return r;
+	part_damaged_path(s, p, path);
+	unlink(path);
+	part_free(p);
+	return 1;
+}
+
+int missing_expire(struct store_duck *s, int64_t before_ns, struct errinfo *reterr)
+{
+	for (size_t i = 0; i < s->missing.count; i++)
+		if (s->missing.items[i]->received_ns < before_ns)
+			return forget_part(s, s->missing.items[i], reterr);
+	for (size_t i = 0; i < s->losses.count; i++)
+		if (s->losses.items[i].until_ns && s->losses.items[i].until_ns < before_ns) {
+			pthread_mutex_lock(&s->set_mutex);
+			s->losses.items[i] = s->losses.items[--s->losses.count];
+			pthread_mutex_unlock(&s->set_mutex);
+			return 1; /* the next manifest says so */
+		}
+	return 0;
+}
+
+/* ---- rows as a Parquet file, which has its name only when it is complete ---- */
+
+static int copy_rows(struct store_duck *s, struct reading *reading, enum store_table t,
+	const struct store_scope *scope, const char *path, uint64_t *ret_rows,
+	struct errinfo *reterr)
+{
+	static const struct duck_limits limits = {.rows_max = 1, .bytes_max = 4096};
+	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
+	struct duck_connection *c;
+	struct sql_table done;
+	char question[64];
+	int r;
+
+	buf_puts(&text, "COPY (");
+	snprintf(question, sizeof(question), "SELECT * FROM {%s}", store_tables[t].name);
+	r = reading_expand(reading, question, scope, &text, reterr);
+	buf_puts(&text, ") TO ");
+	duck_quote(&text, path);
+	buf_puts(&text, " (FORMAT parquet, COMPRESSION zstd)");
+	if (r == 0)
+		r = text.err ? text.err : connection_get(s, &c, reterr);
+	if (r < 0)
+		return r;
+	r = duck_select(c, buf_str(&text), &limits, &done, reterr);
+	connection_put(s->asking, c);
+	if (r < 0)
+		return r;
+	*ret_rows = done.row_count ? (uint64_t)sql_table_cell(&done, 0, 0)->i : 0;
+	sql_table_done(&done);
+	return 0;
+}
+
+static int finish(const char *partial, const char *path, struct errinfo *reterr)
+{
+	int r = file_sync(partial);
+
+	/* A link, not a rename: what has that name by now is left alone. */
+	if (r == 0 && link(partial, path) < 0)
+		r = -errno;
+	unlink(partial);
+	return r == 0 ? 0
+		      : errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s", path,
+				strerror(-r));
+}
+
+int store_duck_export(struct store *store, enum store_table t, const struct store_scope *scope,
+	const char *path, uint64_t *ret_rows, struct errinfo *reterr)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	char partial[STORE_PATH_MAX];
+	struct reading reading;
+	int r;
+
+	if (access(path, F_OK) == 0)
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s exists already: name a new file", path);
+	if (snprintf(partial, sizeof(partial), "%s.partial", path) >= (int)sizeof(partial))
+		return errinfo_set(reterr, -ENAMETOOLONG, "the name %.100s is too long", path);
+	r = instance_use(s, reterr);
+	if (r < 0)
+		return r;
+	r = reading_begin(s, scope, &reading);
+	if (r == 0) {
+		r = copy_rows(s, &reading, t, scope, partial, ret_rows, reterr);
+		reading_end(s, &reading);
+	}
+	instance_leave(s);
+	if (r < 0) {
+		unlink(partial);
+		return r;
+	}
+	return finish(partial, path, reterr);
 }

@@ -308,14 +308,6 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	return r;
 }
 
-/* While strangers ask, there are few live rows: the thread that fills seals them, and nobody waits for it. */
-static void note_asked(struct store_duck *s)
-{
-	pthread_mutex_lock(&s->set_mutex);
-	s->sql_asked = mono_now();
-	pthread_mutex_unlock(&s->set_mutex);
-}
-
 static int sql_once(struct store_duck *s, const struct store_scope *scope, const char *text,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
@@ -342,7 +334,10 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 	uint64_t until = mono_now().ns + limits.timeout_ns, now;
 	int r;
 
-	note_asked(s);
+	/* While strangers ask, there are few live rows: the thread that fills seals them, and nobody waits for it. */
+	pthread_mutex_lock(&s->set_mutex);
+	s->sql_asked = mono_now();
+	pthread_mutex_unlock(&s->set_mutex);
 	for (int tries = 0;; tries++) {
 		now = mono_now().ns;
 		if (now >= until)

@@ -76,17 +76,6 @@ static bool merge_may_take(const struct store_duck *s, const struct merge *m, co
 	       MAX(m->last_ns, p->received_ns) - MIN(m->first_ns, p->received_ns) <= span;
 }
 
-static void merge_take(struct merge *m, struct part *p)
-{
-	m->least = m->count ? MIN(m->least, p->bytes) : p->bytes;
-	m->most = MAX(m->most, p->bytes);
-	m->first_ns = m->count ? MIN(m->first_ns, p->received_ns) : p->received_ns;
-	m->last_ns = m->count ? MAX(m->last_ns, p->received_ns) : p->received_ns;
-	m->bytes += p->bytes;
-	m->rows += part_rows(p);
-	m->parts[m->count++] = p;
-}
-
 /* The next parts of the cluster of the @from'th, one after the other, that are of one size. */
 static bool find_run(struct store_duck *s, size_t from, struct merge *m)
 {
@@ -102,7 +91,13 @@ static bool find_run(struct store_duck *s, size_t from, struct merge *m)
 			continue;
 		if (p->suspect || (m->count && !merge_may_take(s, m, p)))
 			return false;
-		merge_take(m, p);
+		m->least = m->count ? MIN(m->least, p->bytes) : p->bytes;
+		m->most = MAX(m->most, p->bytes);
+		m->first_ns = m->count ? MIN(m->first_ns, p->received_ns) : p->received_ns;
+		m->last_ns = m->count ? MAX(m->last_ns, p->received_ns) : p->received_ns;
+		m->bytes += p->bytes;
+		m->rows += part_rows(p);
+		m->parts[m->count++] = p;
 	}
 	return m->count == MERGE_COUNT && m->bytes <= s->settings.part_bytes_max;
 }

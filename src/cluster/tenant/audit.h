@@ -56,3 +56,7 @@ struct audit_span {
  * to look for; NULL: none. */
 int audit_verify(
 	const char *path, const char *noted, struct audit_span *ret, struct errinfo *reterr);
+
+#define AUDIT_ZEROS "0000000000000000000000000000000000000000000000000000000000000000"
+#define LINE_MAX_BYTES                                                                             \
+	(64u << 10) /* a text of AUDIT_TEXT_MAX bytes that are all escaped, and the rest */

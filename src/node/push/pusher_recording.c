@@ -15,7 +15,7 @@
 #include "node/push/pusher_cohort.h"
 #include "base/hash.h"
 #include "base/log.h"
-#include "store/write/rollover.h"
+#include "store/write/retention.h"
 
 #define BACK_NS     (60 * (int64_t)NS_PER_S) /* calls before our start that are sent too */
 #define SILENT_NS   (30 * (int64_t)NS_PER_S) /* the tracer writes something every 5 s */

@@ -2,7 +2,6 @@
 /* mcp_explain.c - incidents that are not those of /api/v1/incidents: get_causal_chains, run_demo. */
 #include <string.h>
 
-#include "answer/encode/incidents_json.h"
 #include "answer/encode/report_json.h"
 #include "answer/encode/say.h"
 #include "base/text.h"

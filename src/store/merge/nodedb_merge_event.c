@@ -8,81 +8,25 @@
  * that duplicates are found wherever they stand. */
 #include <errno.h>
 
+#include "store/schema/event_column.h"
 #include "store/merge/nodedb_merge_private.h"
 
 #define HOLD         100000000000LL /* 10^11 */
 #define HOLDS_MAX    128
 #define REPORT_EVERY 65536
-#define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
 _Static_assert(HOLD *(HOLDS_MAX + 1) < 1LL << MERGED_SEQ_BITS, "shelves fit");
 
-enum column {
-	COL_NODE,
-	COL_SEQ,
-	COL_TIME,
-	COL_PID,
-	COL_TID,
-	COL_SOURCE,
-	COL_OP,
-	COL_DURATION,
-	COL_GPU,
-	COL_ARG0,
-	COL_ARG1,
-	COL_RET,
-	COL_STACK,
-	COL_RANK,
-	COL_LOCAL_RANK,
-	COL_WORLD_SIZE,
-	COL_CGROUP,
-	COL_COMM,
-	COL_FLAGS,
-	COL_WEIGHT,
-	COL_STREAM,
-	COL_WAIT,
-	COL_PEER_PID,
-	COL_PEER_COMM,
-	COL_DEV,
-	COL_CPU,
-	COL_DETAIL,
-	COL_COUNT,
-	COL_ROW = COL_COUNT
-};
-
-static const struct merge_column columns[COL_COUNT] = {
-	[COL_NODE] = MERGE_NODE_COLUMN,
-	[COL_SEQ] = {"seq", "id", MERGE_ID, 0, false},
-	[COL_TIME] = {"timestamp", NULL, MERGE_TIME, 0, false},
-	[COL_PID] = {"pid", NULL, MERGE_COUNT, UINT32_MAX, false},
-	[COL_TID] = {"tid", NULL, MERGE_COUNT, UINT32_MAX, false},
-	[COL_SOURCE] = {"source", NULL, MERGE_COUNT, WIRE_SOURCE_MAX - 1, false},
-	[COL_OP] = {"op", NULL, MERGE_COUNT, WIRE_OP_MAX - 1, false},
-	[COL_DURATION] = {"duration", NULL, MERGE_COUNT, DURATION_MAX, false},
-	[COL_GPU] = {"gpu_id", "0", MERGE_INT, 0, false},
-	[COL_ARG0] = {"arg0", "0", MERGE_INT, 0, false},
-	[COL_ARG1] = {"arg1", "0", MERGE_INT, 0, false},
-	[COL_RET] = {"ret_code", "0", MERGE_INT, 0, false},
-	[COL_STACK] = {"stack_hash", "0", MERGE_INT, 0, false},
-	[COL_RANK] = {"rank", "NULL", MERGE_COUNT, INT32_MAX, true},
-	[COL_LOCAL_RANK] = {"local_rank", "NULL", MERGE_COUNT, INT32_MAX, true},
-	[COL_WORLD_SIZE] = {"world_size", "NULL", MERGE_COUNT, INT32_MAX, true},
-	[COL_CGROUP] = {"cgroup_id", "0", MERGE_INT, 0, false},
-	[COL_COMM] = {"comm", "''", MERGE_TEXT, COMM_LEN - 1, false},
-	[COL_FLAGS] = {"flags", "0", MERGE_COUNT, UINT16_MAX, false},
-	[COL_WEIGHT] = {"weight", "1", MERGE_COUNT, UINT32_MAX, false},
-	[COL_STREAM] = {"stream", "0", MERGE_INT, 0, false},
-	[COL_WAIT] = {"wait_ns", "0", MERGE_INT, 0, false},
-	[COL_PEER_PID] = {"peer_pid", "0", MERGE_COUNT, UINT32_MAX, false},
-	[COL_PEER_COMM] = {"peer_comm", "''", MERGE_TEXT, COMM_LEN - 1, false},
-	[COL_DEV] = {"dev", "0", MERGE_COUNT, UINT32_MAX, false},
-	[COL_CPU] = {"cpu", "0", MERGE_COUNT, UINT32_MAX, false},
-	[COL_DETAIL] = {"detail", "''", MERGE_TEXT, 55, false},
-};
+/* Where a column's value is: the node's comes first. */
+#define AT(NAME) (1 + COL_##NAME)
+enum { AT_NODE, AT_ROW = COL_COUNT, AT_COUNT };
+STATIC_ASSERT(COL_NODE == COL_COUNT - 1);
 
 struct copier {
 	struct merge *m;
+	struct column columns[TABLE_COLUMNS_MAX];
 	sql_stmt *get, *put, *find;
-	struct sql_value values[COL_COUNT + 1];
-	struct sql_value bound[COL_COUNT + 1]; /* what the statement holds */
+	struct sql_value values[AT_COUNT];
+	struct sql_value bound[AT_COUNT]; /* what the statement holds */
 };
 
 /* Most columns of an event are the last one's: not to bind them again is 5 % of the time. A text
@@ -95,7 +39,7 @@ static bool is_bound(const struct copier *c, int i)
 		return false;
 	if (v->type == SQL_INT)
 		return v->i == b->i;
-	return v->type == SQL_NULL || (i == COL_NODE && v->p == b->p);
+	return v->type == SQL_NULL || (i == AT_NODE && v->p == b->p);
 }
 
 /* One row written; sql_changes() says whether. */
@@ -103,7 +47,7 @@ static int write_row(struct copier *c, struct errinfo *reterr)
 {
 	int r = 0;
 
-	for (int i = 0; r == 0 && i <= COL_ROW; i++) {
+	for (int i = 0; r == 0 && i <= AT_ROW; i++) {
 		if (is_bound(c, i))
 			continue;
 		r = sql_bind_at(c->put, i + 1, &c->values[i], reterr);
@@ -115,15 +59,15 @@ static int write_row(struct copier *c, struct errinfo *reterr)
 /* Published files stamp some rows with their end, and have the child of a fork in arg1. */
 static bool correct_published(struct sql_value *v)
 {
-	int64_t source = v[COL_SOURCE].i, op = v[COL_OP].i;
+	int64_t source = v[AT(SOURCE)].i, op = v[AT(OP)].i;
 
 	if (source == SOURCE_IO || source == SOURCE_NET ||
 		(source == SOURCE_HOST && op == HOST_SCHED_SWITCH))
-		v[COL_TIME].i -= v[COL_DURATION].i;
-	if (source == SOURCE_HOST && op == HOST_PROCESS_FORK && v[COL_ARG1].i >= 0 &&
-		v[COL_ARG1].i <= UINT32_MAX)
-		v[COL_PEER_PID].i = v[COL_ARG1].i;
-	return v[COL_TIME].i > 0;
+		v[AT(TIMESTAMP)].i -= v[AT(DURATION)].i;
+	if (source == SOURCE_HOST && op == HOST_PROCESS_FORK && v[AT(ARG1)].i >= 0 &&
+		v[AT(ARG1)].i <= UINT32_MAX)
+		v[AT(PEER_PID)].i = v[AT(ARG1)].i;
+	return v[AT(TIMESTAMP)].i > 0;
 }
 
 static bool in_32_bits(int64_t v)
@@ -137,14 +81,14 @@ static bool settle(struct copier *c)
 	struct sql_value *v = c->values;
 	const char *name;
 
-	if (!v[COL_SOURCE].i || !in_32_bits(v[COL_GPU].i) || !in_32_bits(v[COL_RET].i))
+	if (!v[AT(SOURCE)].i || !in_32_bits(v[AT(GPU)].i) || !in_32_bits(v[AT(RET)].i))
 		return false;
 	if (c->m->source.reader.kind == SCHEMA_PUBLISHED && !correct_published(v))
 		return false;
-	if (v[COL_COMM].len == 0) {
-		name = reader_name_of(&c->m->source.names, (uint32_t)v[COL_PID].i);
+	if (v[AT(COMM)].len == 0) {
+		name = reader_name_of(&c->m->source.names, (uint32_t)v[AT(PID)].i);
 		if (name)
-			v[COL_COMM] = SQL_S(name);
+			v[AT(COMM)] = SQL_S(name);
 	}
 	return true;
 }
@@ -152,9 +96,9 @@ static bool settle(struct copier *c)
 /* Whether the event with the row number that @v wants is the one in @v: 1, 0, or an error. */
 static int is_same(struct copier *c, struct errinfo *reterr)
 {
-	static const enum column compared[] = {
-		COL_TIME, COL_PID, COL_TID, COL_SOURCE, COL_OP, COL_DURATION};
-	int r = sql_bind(c->find, &c->values[COL_ROW], 1, reterr);
+	static const int compared[] = {
+		AT(TIMESTAMP), AT(PID), AT(TID), AT(SOURCE), AT(OP), AT(DURATION)};
+	int r = sql_bind(c->find, &c->values[AT_ROW], 1, reterr);
 	bool same = true;
 
 	if (r == 0)
@@ -170,7 +114,7 @@ static int is_same(struct copier *c, struct errinfo *reterr)
 static int put_event(struct copier *c, const struct merge_node *node, struct errinfo *reterr)
 {
 	struct merge_report *report = &c->m->source.report;
-	int64_t seq = c->values[COL_SEQ].i, hold = 0;
+	int64_t seq = c->values[AT(ID)].i, hold = 0;
 	int r;
 
 	if (seq < 1 || seq >= HOLD) { /* no number that an ingero gave */
@@ -178,8 +122,8 @@ static int put_event(struct copier *c, const struct merge_node *node, struct err
 		hold = HOLDS_MAX;
 	}
 	for (; hold <= HOLDS_MAX; hold++) {
-		c->values[COL_SEQ].i = seq + hold * HOLD;
-		c->values[COL_ROW] = SQL_I(node->number << MERGED_SEQ_BITS | c->values[COL_SEQ].i);
+		c->values[AT(ID)].i = seq + hold * HOLD;
+		c->values[AT_ROW] = SQL_I(node->number << MERGED_SEQ_BITS | c->values[AT(ID)].i);
 		r = write_row(c, reterr);
 		if (r < 0)
 			return r;
@@ -212,7 +156,7 @@ static int copy(struct copier *c, struct errinfo *reterr)
 		if (++rows % REPORT_EVERY == 0 && w->report &&
 			!w->report(w->arg, c->m->source_index, rows))
 			return errinfo_set(reterr, -EINTR, "stopped: nothing was written");
-		r = merge_row(c->m, columns, COL_COUNT, c->get, c->values, &node, reterr);
+		r = merge_row(c->m, c->columns, COL_COUNT, c->get, c->values, &node, reterr);
 		if (r <= 0)
 			continue;
 		if (settle(c))
@@ -229,12 +173,13 @@ int merge_events(struct merge *m, struct errinfo *reterr)
 	struct copier c = {.m = m};
 	int r = 0;
 
+	merge_columns(&node_tables[TABLE_EVENTS], c.columns);
 	if (!m->source.is_merged) /* there a process id alone names nobody */
 		r = reader_load_names(&m->source.reader, &m->source.names, reterr);
 	if (r == 0)
-		r = merge_select(m, "events", columns, COL_COUNT, &get, reterr);
+		r = merge_select(m, "events", c.columns, COL_COUNT, &get, reterr);
 	if (r == 0)
-		r = merge_insert(m, "events", columns, COL_COUNT, ", row", 1, &put, reterr);
+		r = merge_insert(m, "events", c.columns, COL_COUNT, ", row", 1, &put, reterr);
 	if (r == 0)
 		r = sql_prepare(m->out,
 			"SELECT timestamp, pid, tid, source, op, duration FROM events"

@@ -5,8 +5,6 @@
 #include "store/merge/nodedb_merge.h"
 #include "store/read/nodedb_reader.h"
 
-#define MERGE_COLUMNS_MAX 64
-
 struct merge_node {
 	char name[MERGE_NODE_LEN];
 	size_t len;
@@ -45,47 +43,23 @@ struct merge {
 
 /* ---- values (nodedb_merge_row.c) ---- */
 
-enum merge_kind {
-	MERGE_NODE,      /* whose row: always the first column */
-	MERGE_ID,        /* an integer, or the number behind the last colon of a text */
-	MERGE_SESSION,   /* becomes the id in the output */
-	MERGE_INT,       /* any integer */
-	MERGE_COUNT,     /* 0 to max, 0 meaning INT64_MAX */
-	MERGE_TIME,      /* nanoseconds since 1970, moved by the node's offset */
-	MERGE_TIME_OR_0, /* likewise, 0 stays */
-	MERGE_REAL,      /* finite */
-	MERGE_TEXT,      /* cut to max bytes */
-	MERGE_JSON,      /* text of at most max bytes */
-	MERGE_BLOB,      /* of at most max bytes */
-};
-
-struct merge_column {
-	const char *name;
-	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
-	enum merge_kind kind;
-	int64_t max;
-	bool may_lack; /* NULL is a value; so is, then, what makes no sense */
-};
-
-#define MERGE_NODE_COLUMN                                                                          \
-	{                                                                                          \
-		"node", "NULL", MERGE_NODE, 0, false                                               \
-	}
+/* merge_columns - those of @t that are copied: whose row first, then the others in their order. */
+size_t merge_columns(const struct table *t, struct column ret[TABLE_COLUMNS_MAX]);
 
 /* merge_select - compiles the SELECT of @columns of the source's @table; *ret_stmt is NULL if it
  * has no such table. */
-int merge_select(struct merge *m, const char *table, const struct merge_column *columns,
-	size_t count, sql_stmt **ret_stmt, struct errinfo *reterr);
+int merge_select(struct merge *m, const char *table, const struct column *columns, size_t count,
+	sql_stmt **ret_stmt, struct errinfo *reterr);
 
 /* merge_row - the row that @stmt stands on; values stay valid until its next step. *ret_node is
  * whose it is. 1; 0 if it makes no sense (counted); negative if there are too many nodes. */
-int merge_row(struct merge *m, const struct merge_column *columns, size_t count, sql_stmt *stmt,
+int merge_row(struct merge *m, const struct column *columns, size_t count, sql_stmt *stmt,
 	struct sql_value *values, struct merge_node **ret_node, struct errinfo *reterr);
 
 /* merge_insert - compiles INSERT OR IGNORE of @columns into the output's @table. @extra names
  * further columns (", row"), @extras how many. */
-int merge_insert(struct merge *m, const char *table, const struct merge_column *columns,
-	size_t count, const char *extra, int extras, sql_stmt **ret_stmt, struct errinfo *reterr);
+int merge_insert(struct merge *m, const char *table, const struct column *columns, size_t count,
+	const char *extra, int extras, sql_stmt **ret_stmt, struct errinfo *reterr);
 
 /* ---- sources and nodes (nodedb_merge_source.c) ---- */
 

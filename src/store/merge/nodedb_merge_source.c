@@ -212,51 +212,19 @@ int merge_session_id(struct merge *m, int64_t from, int64_t *ret)
 	return 0;
 }
 
-#define TEXT(name)                                                                                 \
-	{                                                                                          \
-		name, "''", MERGE_TEXT, 4096, false                                                \
-	}
-#define RANK(name)                                                                                 \
-	{                                                                                          \
-		name, "NULL", MERGE_COUNT, INT32_MAX, true                                         \
-	}
-
-static const struct merge_column columns[] = {
-	MERGE_NODE_COLUMN,
-	{"started_at", NULL, MERGE_TIME, 0, false},
-	{"stopped_at", "0", MERGE_TIME_OR_0, 0, false},
-	TEXT("gpu_model"),
-	TEXT("gpu_driver"),
-	TEXT("cpu_model"),
-	{"cpu_cores", "0", MERGE_COUNT, 0, false},
-	{"mem_total", "0", MERGE_COUNT, 0, false},
-	TEXT("kernel"),
-	TEXT("os_release"),
-	TEXT("cuda_ver"),
-	TEXT("python_ver"),
-	TEXT("ingero_ver"),
-	TEXT("pid_filter"),
-	TEXT("flags"),
-	RANK("rank"),
-	RANK("local_rank"),
-	RANK("world_size"),
-	TEXT("missing"),
-	{"id", NULL, MERGE_INT, 0, false},
-};
-enum { ID = ARRAY_SIZE(columns) - 1 };
-
 /* The session's id in the output. The same session of another file gives it, and its end. */
 static int put_session(struct merge *m, sql_stmt *put, sql_stmt *find, sql_stmt *end,
-	struct sql_value *values, struct errinfo *reterr)
+	struct sql_value *values, size_t count, struct errinfo *reterr)
 {
 	struct merge_tally *t = &m->source.report.others;
-	int r = sql_put(put, values, ID, reterr);
+	int64_t id = values[count].i;
+	int r = sql_put(put, values, count, reterr);
 
 	if (r < 0)
 		return r;
 	if (sql_changes(m->out)) {
 		t->copied++;
-		return add_session(m, values[ID].i, sql_last_id(m->out), reterr);
+		return add_session(m, id, sql_last_id(m->out), reterr);
 	}
 	t->duplicates++;
 	m->source.is_copy = true;
@@ -265,7 +233,7 @@ static int put_session(struct merge *m, sql_stmt *put, sql_stmt *find, sql_stmt 
 		r = sql_step(find, reterr);
 	if (r <= 0)
 		return r;
-	r = add_session(m, values[ID].i, sql_column_int(find, 0), reterr);
+	r = add_session(m, id, sql_column_int(find, 0), reterr);
 	sql_reset(find);
 	return r < 0 ? r : sql_put(end, values, 3, reterr);
 }
@@ -280,12 +248,16 @@ static int by_from(const void *a, const void *b)
 int merge_sessions(struct merge *m, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *get = NULL, *put = NULL, *find = NULL, *end = NULL;
-	struct sql_value values[ARRAY_SIZE(columns)];
+	struct sql_value values[TABLE_COLUMNS_MAX];
+	struct column columns[TABLE_COLUMNS_MAX];
+	size_t count = merge_columns(&node_tables[TABLE_SESSIONS], columns);
 	struct merge_node *node;
-	int r = merge_select(m, "sessions", columns, ARRAY_SIZE(columns), &get, reterr);
+	int r;
 
+	columns[count] = (struct column){.name = "id", .kind = COLUMN_INT};
+	r = merge_select(m, "sessions", columns, count + 1, &get, reterr);
 	if (r == 0)
-		r = merge_insert(m, "sessions", columns, ID, "", 0, &put, reterr);
+		r = merge_insert(m, "sessions", columns, count, "", 0, &put, reterr);
 	if (r == 0)
 		r = sql_prepare(m->out,
 			"SELECT id FROM sessions WHERE node = ?1 AND started_at = ?2", &find,
@@ -296,9 +268,9 @@ int merge_sessions(struct merge *m, struct errinfo *reterr)
 			" WHERE node = ?1 AND started_at = ?2",
 			&end, reterr);
 	while (r >= 0 && (r = sql_step(get, reterr)) > 0) {
-		r = merge_row(m, columns, ARRAY_SIZE(columns), get, values, &node, reterr);
+		r = merge_row(m, columns, count + 1, get, values, &node, reterr);
 		if (r > 0)
-			r = put_session(m, put, find, end, values, reterr);
+			r = put_session(m, put, find, end, values, count, reterr);
 	}
 	if (m->source.session_count)
 		qsort(m->source.sessions, m->source.session_count, sizeof(*m->source.sessions),

@@ -116,78 +116,6 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 	return r->kind == SCHEMA_OURS ? load_fine(r, reterr) : 0;
 }
 
-static bool real_at(sql_stmt *stmt, int column, double *ret)
-{
-	enum sql_type type = sql_column_type(stmt, column);
-
-	*ret = sql_column_real(stmt, column);
-	return (type == SQL_REAL || type == SQL_INT) && isfinite(*ret);
-}
-
-static double known_at(sql_stmt *stmt, int column)
-{
-	double v;
-
-	return real_at(stmt, column, &v) && v >= 0 ? v : -1;
-}
-
-int reader_load_samples(struct reader *r, struct errinfo *reterr)
-{
-	static const struct reader_column columns[] = {{"timestamp", NULL}, {"cpu_pct", NULL},
-		{"mem_pct", NULL}, {"mem_avail", NULL}, {"swap_mb", NULL}, {"load_avg", NULL},
-		{"mem_total", "(SELECT max(mem_total) FROM sessions)"}, {"load5", "NULL"},
-		{"major_faults", "NULL"}, {"psi_cpu", "NULL"}, {"psi_memory", "NULL"},
-		{"psi_io", "NULL"}, {"busiest_cpu_pct", "NULL"}, {"busiest_cpu", "NULL"},
-		{"swap_total", "NULL"}, {"steal_pct", "NULL"}, {"iowait_pct", "NULL"}};
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
-	int res;
-
-	res = reader_select(r, "system_snapshots", columns, ARRAY_SIZE(columns), &sql, reterr);
-	if (res < 0)
-		return res;
-	res = reader_where(
-		r, "system_snapshots", (struct scope_columns){.time = "timestamp"}, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT %u", NODEDB_SAMPLES_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct host_sample s = {0};
-		uint64_t time;
-
-		if (!reader_count_at(stmt, 0, &time) || !real_at(stmt, 1, &s.cpu_pct) ||
-			!real_at(stmt, 2, &s.mem_pct) ||
-			!reader_count_at(stmt, 3, &s.mem_avail_mb) ||
-			!reader_count_at(stmt, 4, &s.swap_mb) || !real_at(stmt, 5, &s.load1)) {
-			c->skipped_rows++;
-			continue;
-		}
-		s.time.ns = (int64_t)time;
-		(void)reader_count_at(stmt, 6, &s.mem_total_mb); /* unknown reads as 0 */
-		s.load5 = known_at(stmt, 7);
-		s.major_faults_per_s = known_at(stmt, 8);
-		s.psi_cpu_pct = known_at(stmt, 9);
-		s.psi_memory_pct = known_at(stmt, 10);
-		s.psi_io_pct = known_at(stmt, 11);
-		s.busiest_cpu_pct = known_at(stmt, 12);
-		s.busiest_cpu = reader_count_at(stmt, 13, &time) ? (int64_t)time : -1;
-		s.swap_total_mb = reader_count_at(stmt, 14, &time) ? (int64_t)time : -1;
-		s.steal_pct = known_at(stmt, 15);
-		s.iowait_pct = known_at(stmt, 16);
-		res = ARRAY_RESERVE(c->samples, capacity, c->sample_count + 1, NODEDB_SAMPLES_MAX);
-		if (res < 0)
-			return res;
-		c->samples[c->sample_count++] = s;
-	}
-	reader_reverse(c->samples, c->sample_count, sizeof(*c->samples));
-	return res;
-}
-
 /* A JSON text's array as lines; what is no array is nothing. */
 #define LINES_OF(column, line)                                                                     \
 	"CASE WHEN json_valid(" column ") THEN (SELECT coalesce(group_concat(" line                \
@@ -217,7 +145,9 @@ static bool read_chain(sql_stmt *stmt, struct incident_row *row)
 		!reader_text(stmt, 9, row->op, sizeof(row->op)))
 		return false;
 	row->detected_ns = sql_column_int(stmt, 1);
-	row->tail_ratio = MAX(known_at(stmt, 8), 0.0);
+	row->tail_ratio = sql_column_real(stmt, 8);
+	if (!(isfinite(row->tail_ratio) && row->tail_ratio > 0))
+		row->tail_ratio = 0;
 	return true;
 }
 

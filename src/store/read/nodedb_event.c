@@ -11,25 +11,19 @@
 
 #include "base/array.h"
 
-#include "store/read/event_column.h"
+#include "store/schema/event_column.h"
+#include "store/read/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 #define NAMES_MAX    65536
-#define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year: longer is nonsense */
 /* Rows that published files stamp with their end: io, net, sched_switch. */
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
 STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
 
-const struct reader_column event_columns[COL_COUNT] = {
-#define X(name, column, otherwise) [COL_##name] = {column, otherwise},
-	EVENT_COLUMNS(X)
-#undef X
-};
-
 bool event_core_makes_sense(const struct event_core *c)
 {
 	return event_in_range(c->timestamp, 1, WALL_NS_MAX) &&
-	       event_in_range(c->duration, 0, DURATION_MAX) &&
+	       event_in_range(c->duration, 0, EVENT_DURATION_MAX) &&
 	       event_in_range(c->pid, 0, UINT32_MAX) && event_in_range(c->tid, 0, UINT32_MAX) &&
 	       event_in_range(c->source, 1, WIRE_SOURCE_MAX - 1) &&
 	       event_in_range(c->op, 0, WIRE_OP_MAX - 1) &&
@@ -115,7 +109,6 @@ static struct placement read_place(const struct sql_value *v)
 	}
 	return p;
 }
-STATIC_ASSERT(PLACEMENT_RANK == 1 && PLACEMENT_LOCAL_RANK == 2 && PLACEMENT_WORLD_SIZE == 4);
 
 /* The other end of a connection, which is stored as text. */
 static void read_peer(const struct sql_value *v, struct event *e)
@@ -203,7 +196,12 @@ static void fill_comm(const struct pid_names *names, struct event *e)
 
 int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
 {
-	return reader_select(r, "events", event_columns, node ? COL_COUNT : COL_NODE, sql, reterr);
+	const struct column *columns = node_tables[TABLE_EVENTS].columns;
+	struct reader_column names[COL_COUNT];
+
+	for (int i = 0; i < COL_COUNT; i++)
+		names[i] = (struct reader_column){columns[i].name, columns[i].otherwise};
+	return reader_select(r, "events", names, node ? COL_COUNT : COL_NODE, sql, reterr);
 }
 
 const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)
@@ -229,7 +227,7 @@ STATIC_ASSERT(READER_EVENT_COLUMNS == COL_NODE);
 void reader_event_columns(const char *ret[READER_EVENT_COLUMNS])
 {
 	for (int i = 0; i < READER_EVENT_COLUMNS; i++)
-		ret[i] = event_columns[i].name;
+		ret[i] = node_tables[TABLE_EVENTS].columns[i].name;
 }
 
 bool reader_event_values(enum schema_kind kind, const struct sql_value *values,

@@ -1,10 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_home.c - where the processes of a store live: container, pod and cgroup, by pid. Of a pid
  * that two processes had in turn the later one counts. */
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/array.h"
-
 #include "store/read/nodedb_reader.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -80,4 +84,227 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 		c->homes[c->home_count++] = h;
 	}
 	return res;
+}
+
+/* ---- which kernels the processes of a recording launched, and how often ---- */
+
+#define KERNELS_SQL_TEXT_MAX 4096
+#define KERNELS_MAX          65536
+#define NAMES_BYTES          (16u << 20)
+
+static void read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *ret)
+{
+	char name[KERNEL_NAME_MAX];
+	bool is_named = reader_text(stmt, 4, name, sizeof(name)) && name[0];
+
+	*ret = (struct kernel_use){.pid = (uint32_t)sql_column_int(stmt, 0),
+		.function = (uint64_t)sql_column_int(stmt, 1),
+		.since.ns = sql_column_int(stmt, 2),
+		.launches = (uint64_t)MAX(sql_column_int(stmt, 3), INT64_C(0)),
+		.first.ns = sql_column_int(stmt, 5),
+		.name = is_named ? intern(names, name) : NULL};
+}
+
+/* The order is that of numbers without a sign. */
+static int by_function(const void *a, const void *b)
+{
+	const struct kernel_use *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->function != y->function)
+		return x->function < y->function ? -1 : 1;
+	return (x->since.ns > y->since.ns) - (x->since.ns < y->since.ns);
+}
+
+int reader_load_kernels(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(KERNELS_SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t room = 0;
+	int res = r->filter->kernels ? schema_has_table(r->sql, "kernels", reterr) : 0;
+	int has_first = res > 0 ? reader_has_column(r, "kernels", "first_launch", reterr) : 0;
+
+	if (res <= 0 || has_first < 0)
+		return MIN(res, has_first);
+	c->kernel_names = INTERN_INIT(NAMES_BYTES);
+	buf_printf(&sql,
+		"SELECT pid, function, since, launches, CASE origin WHEN 'unknown' THEN '' ELSE name END, "
+		"%s FROM kernels",
+		has_first ? "first_launch" : "0");
+	res = reader_where(r, "kernels", (struct scope_columns){.pid = "pid"}, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_printf(&sql, " LIMIT %d", KERNELS_MAX);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
+		res = ARRAY_RESERVE(c->kernels, room, c->kernel_count + 1, KERNELS_MAX);
+		if (res == 0)
+			read_row(stmt, &c->kernel_names, &c->kernels[c->kernel_count++]);
+	}
+	if (c->kernel_count)
+		qsort(c->kernels, c->kernel_count, sizeof(*c->kernels), by_function);
+	return MIN(res, 0);
+}
+
+/* loads annotations, one row a label, and what was pruned. Both are tables that
+ * other files may lack; then nothing is loaded. */
+
+#define LABEL_SQL_TEXT_MAX 4096
+
+static bool read_label(sql_stmt *stmt, struct annotation_label *l)
+{
+	int64_t pid = sql_column_int(stmt, 3);
+
+	*l = (struct annotation_label){0};
+	for (int i = 0; i < 5; i++)
+		if (sql_column_type(stmt, i) != SQL_INT)
+			return false;
+	l->time_ns = sql_column_int(stmt, 0);
+	l->span_start_ns = sql_column_int(stmt, 1);
+	l->span_end_ns = sql_column_int(stmt, 2);
+	l->pid = (uint32_t)pid;
+	l->start_time = (uint64_t)sql_column_int(stmt, 4);
+	return pid >= 0 && pid <= UINT32_MAX && l->span_end_ns >= l->span_start_ns &&
+	       reader_text(stmt, 5, l->key, sizeof(l->key)) && l->key[0] &&
+	       reader_text(stmt, 6, l->value, sizeof(l->value));
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct annotation_label *x = a, *y = b;
+
+	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
+}
+
+/* Does the name of a range say that it is a step of the program's loop? */
+static bool is_step_name(const char *name)
+{
+	static const char *const words[] = {
+		"step", "iteration", "iter", "train_step", "training_step", "ProfilerStep"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(words); i++) {
+		size_t len = strlen(words[i]);
+
+		if (strncasecmp(name, words[i], len) == 0 && !isalpha((unsigned char)name[len]))
+			return true;
+	}
+	return false;
+}
+
+/* NVTX ranges are labels of their process while they last: "nvtx", or "step" if their name says so. */
+static int load_ranges(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(LABEL_SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	size_t room = c->label_count, first = c->label_count;
+	int res = r->kind == SCHEMA_OURS ? schema_has_table(r->sql, "names", reterr) : 0;
+	int64_t ranges = 0;
+
+	/* rows have no index by source: where the books know of none, none is looked for */
+	if (res > 0)
+		res = sql_get_int(r->sql,
+			"SELECT CAST(total(hits) AS INTEGER) FROM accounting WHERE source = 10",
+			&ranges, reterr);
+	if (res < 0 || ranges <= 0)
+		return res < 0 ? res : 0;
+	buf_puts(&sql, "SELECT timestamp, timestamp, timestamp + duration, pid, 0, 'nvtx',"
+		       " (SELECT name FROM names WHERE hash = arg1) FROM events");
+	res = reader_where(r, "events", (struct scope_columns){.time = "timestamp", .pid = "pid"},
+		&sql, reterr);
+	if (res < 0)
+		return res;
+	buf_printf(&sql,
+		" AND source = %d AND op = %d AND duration > 0 ORDER BY timestamp DESC LIMIT %u",
+		SOURCE_NVTX, NVTX_RANGE, NODEDB_LABELS_MAX / 2);
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	while (res >= 0 && c->label_count < NODEDB_LABELS_MAX &&
+		(res = sql_step(stmt, reterr)) > 0) {
+		struct annotation_label *l;
+
+		res = ARRAY_RESERVE(c->labels, room, c->label_count + 1, NODEDB_LABELS_MAX);
+		if (res < 0)
+			return res;
+		l = &c->labels[c->label_count];
+		if (!read_label(stmt, l))
+			continue;
+		if (is_step_name(l->value))
+			snprintf(l->key, sizeof(l->key), "step");
+		c->label_count++;
+	}
+	if (c->label_count > first)
+		qsort(c->labels, c->label_count, sizeof(*c->labels), by_time);
+	return res;
+}
+
+int reader_load_labels(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	_cleanup_buf_ struct buf sql = BUF_INIT(LABEL_SQL_TEXT_MAX);
+	struct nodedb_content *c = r->content;
+	/* No lower bound: a label holds until it is set again. */
+	struct scope until = {.to_ns = r->filter->scope.to_ns, .node = r->filter->scope.node};
+	size_t capacity = 0;
+	int res;
+
+	if (!r->filter->labels)
+		return 0;
+	res = schema_has_table(r->sql, "annotations", reterr);
+	if (res <= 0)
+		return res < 0 ? res : load_ranges(r, reterr);
+	buf_puts(&sql, "SELECT timestamp, span_start, span_end, pid, start_time, j.key,"
+		       " CAST(j.value AS TEXT) FROM annotations, json_each(CASE WHEN"
+		       " json_valid(labels) AND json_type(labels) = 'object' THEN labels"
+		       " ELSE '{}' END) j");
+	res = reader_where_of(r, &until, "annotations", (struct scope_columns){.time = "timestamp"},
+		&sql, reterr);
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " ORDER BY timestamp DESC, annotations.rowid DESC");
+	res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res < 0)
+		return res;
+	while ((res = sql_step(stmt, reterr)) > 0) {
+		if (c->label_count == NODEDB_LABELS_MAX) {
+			c->older_labels++;
+			continue;
+		}
+		res = ARRAY_RESERVE(c->labels, capacity, c->label_count + 1, NODEDB_LABELS_MAX);
+		if (res < 0)
+			return res;
+		if (read_label(stmt, &c->labels[c->label_count]))
+			c->label_count++;
+		else
+			c->skipped_rows++;
+	}
+	reader_reverse(c->labels, c->label_count, sizeof(*c->labels));
+	return res < 0 ? res : load_ranges(r, reterr);
+}
+
+int reader_load_pruned(struct reader *r, struct errinfo *reterr)
+{
+	int64_t rows, newest;
+	int res = r->kind == SCHEMA_OURS ? schema_has_table(r->sql, "pruned", reterr) : 0;
+
+	if (res <= 0)
+		return res;
+	res = sql_get_int(r->sql,
+		"SELECT CAST(total(rows) AS INTEGER) FROM pruned WHERE table_name = 'events'"
+		" AND typeof(rows) = 'integer' AND rows > 0",
+		&rows, reterr);
+	if (res < 0)
+		return res;
+	res = sql_get_int(r->sql,
+		"SELECT coalesce(max(newest_ns), 0) FROM pruned WHERE table_name = 'events'"
+		" AND typeof(newest_ns) = 'integer'",
+		&newest, reterr);
+	if (res < 0)
+		return res;
+	if (rows > 0 && newest > 0 && newest < INT64_MAX) {
+		r->content->pruned_rows = (uint64_t)rows;
+		r->content->pruned_before = newest + 1;
+	}
+	return 0;
 }

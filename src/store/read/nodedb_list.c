@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "store/schema/chain_columns.h"
 #include "store/read/nodedb_snapshot_private.h"
 #include "model/gpu_sample.h"
 #include "wire/op_kind.h"
@@ -20,7 +19,8 @@ struct list_column {
 
 struct list_row {
 	const char *table;
-	const struct list_column *columns; /* ended by a key of NULL */
+	const struct list_column *columns; /* ended by a key of NULL; NULL: all of `all` */
+	enum node_table all;
 	struct scope_columns scope;
 	const char *also; /* a further condition */
 	const char *ours; /* and one for our own files */
@@ -71,9 +71,6 @@ static const struct list_column process_names[] = {{"node", "node", NULL, "''"},
 	SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("launcher"), TEXT("job"),
 	TEXT("container_id"), TEXT("pod"), TEXT("namespace"), ROW_END};
 
-static const struct list_column coverage[] = {SAME("session_id"), SAME("node"), SAME("pid"),
-	SAME("start_time"), SAME("layer"), SAME("state"), SAME("detail"), SAME("since"), ROW_END};
-
 static const struct list_column calls[] = {SAME("pid"),
 	{"calls", "nested", "CAST(total(CASE WHEN nested THEN 0 ELSE count END) AS INTEGER)",
 		"CAST(total(count) AS INTEGER)"},
@@ -85,15 +82,6 @@ static const struct list_column op_sums[] = {SAME("source"), SAME("op"),
 	MADE("ns", "sum_dur", "total(sum_dur)"), MADE("min", "min_dur", "min(min_dur)"),
 	MADE("max", "max_dur", "max(max_dur)"),
 	MADE("stored", "stored", "CAST(total(stored) AS INTEGER)"), ROW_END};
-
-#define CHAIN_TEXT(column)                      TEXT(#column),
-#define CHAIN_JSON(column)                      TEXT(#column),
-#define CHAIN_OP(column)                        TEXT(#column),
-#define CHAIN_COUNT(column)                     SAME(#column),
-#define CHAIN_REAL(column)                      SAME(#column),
-#define CHAIN_COLUMN(column, declaration, kind) CHAIN_##kind(column)
-static const struct list_column chains[] = {
-	SAME("id"), SAME("detected_at"), CHAIN_COLUMNS(CHAIN_COLUMN) TEXT("node"), ROW_END};
 
 static const struct list_column severities[] = {
 	SAME("severity"), MADE("n", "id", "count(*)"), ROW_END};
@@ -160,7 +148,7 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 			 " AND c.start_time = processes.start_time AND c.node ="
 			 " processes.node) DESC, last_seen DESC, pid"},
 	[NODEDB_COVERAGE] = {.table = "coverage",
-		.columns = coverage,
+		.all = TABLE_COVERAGE,
 		.scope = {.pid = "pid"},
 		.also = "session_id = (SELECT max(session_id) FROM coverage c WHERE"
 			" c.node = coverage.node AND c.pid = coverage.pid AND"
@@ -179,11 +167,11 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 			.width_ns = NODEDB_BUCKET_COARSE},
 		.order = "GROUP BY source, op HAVING calls > 0 ORDER BY ns DESC"},
 	[NODEDB_CHAINS] = {.table = "causal_chains",
-		.columns = chains,
+		.all = TABLE_CHAINS,
 		.scope = {.time = "detected_at"},
 		.order = "ORDER BY detected_at DESC, id DESC"},
 	[NODEDB_WORST_CHAINS] = {.table = "causal_chains",
-		.columns = chains,
+		.all = TABLE_CHAINS,
 		.scope = {.time = "detected_at"},
 		.order = "ORDER BY CASE severity WHEN 'CRITICAL' THEN 0 WHEN 'HIGH' THEN 1 WHEN"
 			 " 'MEDIUM' THEN 2 WHEN 'LOW' THEN 3 ELSE 4 END, detected_at DESC, id"},
@@ -242,23 +230,39 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 
 /* ---- lists ---- */
 
+static int put_column(struct nodedb_snapshot *l, const char *table, const struct list_column *c,
+	struct buf *sql, struct errinfo *reterr)
+{
+	int found = reader_has_column(&l->reader, table, c->column, reterr);
+
+	if (found < 0)
+		return found;
+	buf_printf(sql, "%s AS \"%s\", ",
+		!found    ? c->otherwise ? c->otherwise : "NULL"
+		: c->what ? c->what
+			  : c->column,
+		c->key);
+	return 0;
+}
+
 static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
 	struct errinfo *reterr)
 {
-	buf_puts(sql, "SELECT ");
-	for (const struct list_column *c = row->columns; c->key; c++) {
-		int found = reader_has_column(&l->reader, row->table, c->column, reterr);
+	int r = 0;
 
-		if (found < 0)
-			return found;
-		buf_printf(sql, "%s%s AS \"%s\"", c == row->columns ? "" : ", ",
-			!found    ? c->otherwise ? c->otherwise : "NULL"
-			: c->what ? c->what
-				  : c->column,
-			c->key);
-	}
+	buf_puts(sql, "SELECT ");
+	for (const struct list_column *c = row->columns; c && r == 0 && c->key; c++)
+		r = put_column(l, row->table, c, sql, reterr);
+	if (!row->columns)
+		for_each_column (c, &node_tables[row->all])
+			if (r == 0)
+				r = put_column(l, row->table,
+					&(struct list_column){c->name, c->name, NULL, c->otherwise},
+					sql, reterr);
+	if (sql->len >= 2)
+		sql->len -= 2; /* the last comma */
 	buf_printf(sql, " FROM %s", row->table);
-	return 0;
+	return r;
 }
 
 /* Time by call stack, of calls that are not part of others; a question for one op is for that one.

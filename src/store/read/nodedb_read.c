@@ -97,53 +97,6 @@ void reader_reverse(void *array, size_t count, size_t element_bytes)
 		}
 }
 
-static int select_newest(
-	struct reader *r, const struct reader_table *t, sql_stmt **ret, struct errinfo *reterr)
-{
-	const struct scope_columns by_time = {.time = "timestamp"};
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res = reader_select(r, t->name, t->columns, t->column_count, &sql, reterr);
-
-	if (res < 0)
-		return res;
-	if (t->of_all_nodes)
-		scope_where(&r->filter->scope, &by_time, &sql);
-	else
-		res = reader_where(r, t->name, by_time, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " ORDER BY timestamp DESC, %s", t->order);
-	return reader_prepare(r, &sql, ret, reterr);
-}
-
-int reader_load_table(struct reader *r, const struct reader_table *t, void *items,
-	size_t *ret_count, uint64_t *ret_older, struct errinfo *reterr)
-{
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	size_t count = 0, room = 0;
-	int res = schema_has_table(r->sql, t->name, reterr);
-
-	if (res > 0)
-		res = select_newest(r, t, &stmt, reterr);
-	while (res >= 0 && stmt && (res = sql_step(stmt, reterr)) > 0) {
-		if (count == t->max) {
-			++*ret_older;
-			continue;
-		}
-		if (count == room)
-			res = array_grow(items, &room, count + 1, t->row_bytes, t->max);
-		if (res < 0)
-			break;
-		if (t->read(stmt, *(char **)items + count * t->row_bytes))
-			count++;
-		else
-			r->content->skipped_rows++;
-	}
-	reader_reverse(*(char **)items, count, t->row_bytes);
-	*ret_count = count;
-	return res;
-}
-
 bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret)
 {
 	if (sql_column_type(stmt, column) != SQL_INT || sql_column_int(stmt, column) < 0)
@@ -224,15 +177,24 @@ static int load_names(struct reader *r, struct errinfo *reterr)
 	return r->filter->names ? name_book_load(r, &r->content->names, reterr) : 0;
 }
 
+static int load_rows(struct reader *r, struct errinfo *reterr)
+{
+	static const enum node_table tables[] = {TABLE_SAMPLES, TABLE_GPU_SAMPLES,
+		TABLE_COLLECTIVES, TABLE_LEDGER, TABLE_CONTAINERS};
+	int res = 0;
+
+	for (size_t i = 0; res >= 0 && i < ARRAY_SIZE(tables); i++)
+		res = reader_load_rows(r, tables[i], reterr);
+	return res;
+}
+
 static int load(sql_db *sql, const char *path, bool frozen, const struct nodedb_filter *f,
 	struct nodedb_content *ret, struct errinfo *reterr)
 {
 	static int (*const loaders[])(struct reader *, struct errinfo *) = {reader_load_node,
-		reader_load_aggregates, reader_load_events, reader_load_samples,
-		reader_load_gpu_samples, reader_load_collectives, reader_load_ledger,
-		reader_load_containers, reader_load_homes, reader_load_chains, reader_load_books,
-		reader_load_labels, reader_load_pruned, reader_load_stacks, load_names,
-		reader_load_kernels};
+		reader_load_aggregates, reader_load_events, load_rows, reader_load_homes,
+		reader_load_chains, reader_load_books, reader_load_labels, reader_load_pruned,
+		reader_load_stacks, load_names, reader_load_kernels};
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	static const struct nodedb_filter all;
 	struct reader r = {.sql = sql,

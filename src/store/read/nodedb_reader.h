@@ -4,8 +4,10 @@
 
 #include "store/nodedb.h"
 #include "store/schema/schema.h"
+#include "store/schema/table.h"
 #include "base/buf.h"
 #include "sql/sql.h"
+#include "wire/ids.h"
 
 struct reader {
 	sql_db *sql;
@@ -43,21 +45,19 @@ int reader_where_of(struct reader *r, const struct scope *s, const char *table,
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
 
-/* reader_load_table - the newest rows of a table whose `timestamp` the scope selects, oldest first: into
- * *items (a pointer to the array's pointer) and *ret_count; how many older ones were left out goes to
- * *ret_older, rows that make no sense to skipped_rows. A table that is not there has none. */
-struct reader_table {
-	const char *name;
-	const struct reader_column *columns;
-	size_t column_count;
-	const char *order; /* of rows of one moment: "rowid DESC" */
-	bool of_all_nodes;
-	bool (*read)(sql_stmt *stmt, void *ret_row); /* false: it makes no sense */
-	size_t row_bytes, max;
-};
-int reader_load_table(struct reader *r, const struct reader_table *t, void *items,
-	size_t *ret_count, uint64_t *ret_older, struct errinfo *reterr);
+/* reader_select_of - the same of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
+int reader_select_of(struct reader *r, const struct table *t, const char *also, struct buf *sql,
+	struct errinfo *reterr);
 
+/* reader_row - the members of @row from the columns of reader_select_of(); NULL, and a share that makes no sense, is
+ * not known where a column may lack it. Columns that the struct does not have are left to the caller. False: the row makes
+ * no sense. */
+bool reader_row(const struct table *t, sql_stmt *stmt, void *row);
+
+/* reader_load_rows - the newest rows of TABLE_SAMPLES, _GPU_SAMPLES, _CONTAINERS, _COLLECTIVES or _LEDGER whose
+ * `timestamp` the scope selects, oldest first, into r->content; what makes no sense is in skipped_rows. A table that
+ * is not there has none; container samples and the ledger are loaded if the filter says so. */
+int reader_load_rows(struct reader *r, enum node_table table, struct errinfo *reterr);
 /* reader_identify - schema_identify(), and whether it is merged, into @r. */
 int reader_identify(struct reader *r, struct errinfo *reterr);
 
@@ -83,6 +83,24 @@ int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor
 	struct errinfo *reterr);
 
 /* ---- rows of `events` (nodedb_event.c) ---- */
+
+static inline bool event_in_range(int64_t v, int64_t low, int64_t high)
+{
+	return v >= low && v <= high;
+}
+
+/* What readers of whole rows and of parts of them check, and so skip alike. */
+struct event_core {
+	int64_t timestamp, duration, pid, tid, source, op, flags, weight, peer_pid;
+};
+bool event_core_makes_sense(const struct event_core *c);
+
+/* event_stamped_at_end - whether published files (0.8 to 0.10) stamp such rows with their end. */
+static inline bool event_stamped_at_end(unsigned source, unsigned op)
+{
+	return source == SOURCE_IO || source == SOURCE_NET ||
+	       (source == SOURCE_HOST && op == HOST_SCHED_SWITCH);
+}
 
 struct pid_name {
 	int64_t pid;
@@ -156,11 +174,6 @@ void reader_stack_order(struct stack *s);
 /* Each loads one kind of thing into r->content. */
 int reader_load_events(struct reader *r, struct errinfo *reterr);
 int reader_load_aggregates(struct reader *r, struct errinfo *reterr);
-int reader_load_samples(struct reader *r, struct errinfo *reterr);
-int reader_load_gpu_samples(struct reader *r, struct errinfo *reterr);
-int reader_load_collectives(struct reader *r, struct errinfo *reterr);
-int reader_load_ledger(struct reader *r, struct errinfo *reterr);
-int reader_load_containers(struct reader *r, struct errinfo *reterr);
 int reader_load_homes(struct reader *r, struct errinfo *reterr);
 int reader_load_chains(struct reader *r, struct errinfo *reterr);
 int reader_load_books(struct reader *r, struct errinfo *reterr);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as for whole rows (event_column.h). */
+/* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as for whole rows (nodedb_event.c). */
 #include "store/read/nodedb_slice.h"
 
 #include <errno.h>
 #include <inttypes.h>
 
-#include "store/read/event_column.h"
+#include "store/schema/event_column.h"
 #include "store/read/nodedb_snapshot_private.h"
 #include "wire/op_kind.h"
 
@@ -45,8 +45,11 @@ static int select_slices(struct nodedb_snapshot *l, struct buf *sql, struct erri
 {
 	struct reader_column columns[SLICE_COUNT];
 
-	for (int i = 0; i < SLICE_COUNT; i++)
-		columns[i] = event_columns[taken[i]];
+	for (int i = 0; i < SLICE_COUNT; i++) {
+		const struct column *c = &node_tables[TABLE_EVENTS].columns[taken[i]];
+
+		columns[i] = (struct reader_column){c->name, c->otherwise};
+	}
 	/* no column of the list, but of every table */
 	columns[SLICE_ROW] = (struct reader_column){"rowid", "rowid"};
 	return reader_select(&l->reader, "events", columns, SLICE_COUNT, sql, reterr);

@@ -226,7 +226,7 @@ int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct scope *s
 
 	r.filter = &f;
 	r.content = &c;
-	res = reader_load_collectives(&r, reterr);
+	res = reader_load_rows(&r, TABLE_COLLECTIVES, reterr);
 	if (res < 0)
 		return res;
 	for (size_t i = 0; i < c.collective_count; i++)

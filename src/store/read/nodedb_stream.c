@@ -278,19 +278,20 @@ static int is_placed(
 
 static int load_node(struct nodedb_stream *s, size_t nodes, struct errinfo *reterr)
 {
-	static const struct {
-		const char *table;
-		int (*load)(struct reader *, struct errinfo *);
-	} loaders[] = {{"system_snapshots", reader_load_samples},
-		{"gpu_samples", reader_load_gpu_samples}, {"causal_chains", reader_load_chains},
-		{"annotations", reader_load_labels}, {"ledger", reader_load_ledger},
-		{"container_samples", reader_load_containers}};
-	int r = 0;
+	static const enum node_table tables[] = {
+		TABLE_SAMPLES, TABLE_GPU_SAMPLES, TABLE_LEDGER, TABLE_CONTAINERS};
+	int r = is_placed(s, "causal_chains", nodes, reterr);
 
-	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(loaders); i++) {
-		r = is_placed(s, loaders[i].table, nodes, reterr);
+	if (r > 0)
+		r = reader_load_chains(&s->reader, reterr);
+	if (r >= 0)
+		r = is_placed(s, "annotations", nodes, reterr);
+	if (r > 0)
+		r = reader_load_labels(&s->reader, reterr);
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(tables); i++) {
+		r = is_placed(s, node_tables[tables[i]].name, nodes, reterr);
 		if (r > 0)
-			r = loaders[i].load(&s->reader, reterr);
+			r = reader_load_rows(&s->reader, tables[i], reterr);
 	}
 	return r;
 }
@@ -331,7 +332,7 @@ static int give_content(struct nodedb_stream *s, struct errinfo *reterr)
 
 static int give_collectives(struct nodedb_stream *s, struct errinfo *reterr)
 {
-	int r = reader_load_collectives(&s->reader, reterr);
+	int r = reader_load_rows(&s->reader, TABLE_COLLECTIVES, reterr);
 
 	if (r >= 0)
 		r = s->sink->collectives(

@@ -5,6 +5,7 @@
 #include "base/buf.h"
 #include "model/incident_field.h"
 #include "sql/sql.h"
+#include "model/incident.h"
 
 #define INCIDENT_TABLE_TEXT (32 << 10) /* bytes of each of these texts, at most */
 
@@ -27,3 +28,9 @@ struct incident_origin { /* what an incident does not say of itself */
 /* incident_table_put - runs what incident_table_insert() wrote. */
 int incident_table_put(sql_stmt *stmt, const struct incident *i, const struct incident_origin *o,
 	struct errinfo *reterr);
+
+/* Each appends one JSON array to @out. */
+void incident_json_causes(const struct incident *i, struct buf *out);
+void incident_json_evidence(const struct incident *i, const char *node, struct buf *out);
+void incident_json_timeline(const struct incident *i, struct buf *out);
+void incident_json_fixes(const struct incident *i, struct buf *out);

@@ -8,199 +8,52 @@
  *  4. events.id reads "node:seq" but is computed on reading: stored as TEXT PRIMARY KEY it cost
  *     31 % of the bare insert rate (bench/bench_store.c). Look rows up by seq, the row number.
  *  5. While tracing, events has two indexes (timestamp; pid): they more than halve the insert rate.
- */
+ *  6. In a merged file the node is in every key, so that process ids, control groups and moments of different
+ *     nodes never meet. events.row orders the rows by node: it is the node's number << MERGED_SEQ_BITS | seq, so
+ *     that (node, seq) is unique without an index of its own (which would cost a third of the rate). Indexes of
+ *     events are made when all rows are in. */
 #include "store/schema/schema.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "store/schema/chain_columns.h"
 #include "store/schema/incident_table.h"
-#include "store/schema/ledger_columns.h"
+#include "store/schema/table.h"
 #include "model/container_sample.h"
 #include "model/gpu_sample.h"
+#include "wire/ledger.h"
 #include "wire/names.h"
 
-#define AGGREGATE_COLUMNS                                                                          \
-	"(bucket INTEGER NOT NULL, source INTEGER NOT NULL, op INTEGER NOT NULL,"                  \
-	" pid INTEGER NOT NULL DEFAULT 0, count INTEGER NOT NULL DEFAULT 0,"                       \
-	" stored INTEGER NOT NULL DEFAULT 0, sum_dur INTEGER NOT NULL DEFAULT 0,"                  \
-	" min_dur INTEGER NOT NULL DEFAULT 0, max_dur INTEGER NOT NULL DEFAULT 0,"                 \
-	" sum_arg0 INTEGER NOT NULL DEFAULT 0, nested INTEGER NOT NULL DEFAULT 0,"                 \
-	" sketch BLOB, PRIMARY KEY (bucket, source, op, pid, nested)) WITHOUT ROWID;"
-
-#define GPU_COLUMN(field, meaning) ", " #field " INTEGER"
-#define GPU_SAMPLES                                                                                \
-	"CREATE TABLE gpu_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                \
-	" gpu INTEGER NOT NULL, uuid TEXT NOT NULL, name TEXT NOT NULL, pci TEXT NOT "             \
-	"NULL" GPU_FIELDS(GPU_COLUMN) ", PRIMARY KEY (timestamp, node, gpu)) WITHOUT ROWID;"
-
-#define LEDGER_LINE_COLUMN(NAME, column, what) ", " column " INTEGER NOT NULL DEFAULT 0"
-#define LEDGER_NUMBER_COLUMN(field, max)       ", " #field " INTEGER NOT NULL DEFAULT 0"
-#define LEDGER                                                                                                  \
-	"CREATE TABLE ledger (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"                                  \
-	" duration INTEGER NOT NULL, comm TEXT NOT NULL DEFAULT "                                               \
-	"''" LEDGER_NUMBERS(LEDGER_NUMBER_COLUMN) WIRE_LEDGER_LINES(                                            \
-		LEDGER_LINE_COLUMN) ","                                                                         \
-				    " stay_line TEXT NOT NULL DEFAULT '', waker_comm TEXT NOT NULL DEFAULT ''," \
-				    " stack_hash INTEGER NOT NULL DEFAULT 0);"                                  \
-				    "CREATE INDEX idx_ledger_timestamp ON ledger(timestamp);"
-
-#define CHAIN_COLUMN(column, declaration, kind) ", " #column " " declaration
-#define CHAINS                                                                                     \
-	"CREATE TABLE causal_chains (id TEXT PRIMARY KEY, detected_at INTEGER NOT "                \
-	"NULL" CHAIN_COLUMNS(CHAIN_COLUMN) ", node TEXT NOT NULL DEFAULT '');"
-
-#define CONTAINER_COLUMN(field, meaning) ", " #field " INTEGER"
-#define CONTAINER_SAMPLES                                                                          \
-	"CREATE TABLE container_samples (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"          \
-	" cgroup_id INTEGER NOT NULL" CONTAINER_FIELDS(                                            \
-		CONTAINER_COLUMN) ", PRIMARY KEY (timestamp, node, cgroup_id)) WITHOUT ROWID;"
-
-static const char *const tables[] = {
-	"CREATE TABLE events ("
-	" id TEXT GENERATED ALWAYS AS (node || ':' || seq) VIRTUAL,"
-	" timestamp INTEGER NOT NULL, pid INTEGER NOT NULL, tid INTEGER NOT NULL,"
-	" source INTEGER NOT NULL, op INTEGER NOT NULL, duration INTEGER NOT NULL,"
-	" gpu_id INTEGER NOT NULL DEFAULT 0, arg0 INTEGER NOT NULL DEFAULT 0,"
-	" arg1 INTEGER NOT NULL DEFAULT 0, ret_code INTEGER NOT NULL DEFAULT 0,"
-	" stack_hash INTEGER NOT NULL DEFAULT 0, node TEXT NOT NULL DEFAULT '',"
-	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
-	" stack_ips TEXT GENERATED ALWAYS AS ('') VIRTUAL,"
-	" cgroup_id INTEGER NOT NULL DEFAULT 0, comm TEXT NOT NULL DEFAULT '',"
-	" seq INTEGER PRIMARY KEY, flags INTEGER NOT NULL DEFAULT 0,"
-	" weight INTEGER NOT NULL DEFAULT 1, stream INTEGER NOT NULL DEFAULT 0,"
-	" wait_ns INTEGER NOT NULL DEFAULT 0, peer_pid INTEGER NOT NULL DEFAULT 0,"
-	" peer_comm TEXT NOT NULL DEFAULT '', dev INTEGER NOT NULL DEFAULT 0,"
-	" cpu INTEGER NOT NULL DEFAULT 0, detail TEXT NOT NULL DEFAULT '');"
-	"CREATE INDEX idx_events_timestamp ON events(timestamp);"
-	"CREATE INDEX idx_events_pid ON events(pid);",
-
-	"CREATE TABLE stack_traces (hash INTEGER PRIMARY KEY, ips TEXT NOT NULL,"
-	" frames TEXT NOT NULL DEFAULT '', stop TEXT NOT NULL DEFAULT '');",
-
-	CHAINS "CREATE INDEX idx_chains_detected_at ON causal_chains(detected_at);"
-	       "CREATE INDEX idx_chains_severity ON causal_chains(severity);",
-
-	"CREATE TABLE system_snapshots (id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	" timestamp INTEGER NOT NULL, cpu_pct REAL NOT NULL, mem_pct REAL NOT NULL,"
-	" mem_avail INTEGER NOT NULL, swap_mb INTEGER NOT NULL, load_avg REAL NOT NULL,"
-	" node TEXT NOT NULL DEFAULT '', mem_total INTEGER NOT NULL DEFAULT 0,"
-	" load5 REAL, major_faults REAL, psi_cpu REAL, psi_memory REAL, psi_io REAL,"
-	" busiest_cpu_pct REAL, busiest_cpu INTEGER, swap_total INTEGER, steal_pct REAL,"
-	" iowait_pct REAL);"
-	"CREATE UNIQUE INDEX idx_snapshots_ts_uniq ON "
-	"system_snapshots(timestamp, node);",
-
-	"CREATE TABLE sessions (id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	" started_at INTEGER NOT NULL, stopped_at INTEGER NOT NULL DEFAULT 0,"
-	" gpu_model TEXT NOT NULL DEFAULT '', gpu_driver TEXT NOT NULL DEFAULT '',"
-	" cpu_model TEXT NOT NULL DEFAULT '', cpu_cores INTEGER NOT NULL DEFAULT 0,"
-	" mem_total INTEGER NOT NULL DEFAULT 0, kernel TEXT NOT NULL DEFAULT '',"
-	" os_release TEXT NOT NULL DEFAULT '', cuda_ver TEXT NOT NULL DEFAULT '',"
-	" python_ver TEXT NOT NULL DEFAULT '', ingero_ver TEXT NOT NULL DEFAULT '',"
-	" pid_filter TEXT NOT NULL DEFAULT '', flags TEXT NOT NULL DEFAULT '',"
-	" node TEXT NOT NULL DEFAULT '', rank INTEGER, local_rank INTEGER, world_size INTEGER,"
-	" missing TEXT NOT NULL DEFAULT '');"
-	"CREATE INDEX idx_sessions_started ON sessions(started_at);",
-
-	"CREATE TABLE process_names (pid INTEGER NOT NULL, name TEXT NOT NULL,"
-	" seen_at INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (pid));"
-	"CREATE TABLE processes (node TEXT NOT NULL, pid INTEGER NOT NULL,"
-	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, cmdline TEXT NOT NULL,"
-	" first_seen INTEGER NOT NULL, last_seen INTEGER NOT NULL,"
-	" rank INTEGER, local_rank INTEGER, world_size INTEGER,"
-	" launcher TEXT NOT NULL DEFAULT '', job TEXT NOT NULL DEFAULT '',"
-	" container_id TEXT NOT NULL DEFAULT '', pod TEXT NOT NULL DEFAULT '',"
-	" namespace TEXT NOT NULL DEFAULT '', pod_uid TEXT NOT NULL DEFAULT '',"
-	" cgroup_path TEXT NOT NULL DEFAULT '', exe TEXT NOT NULL DEFAULT '',"
-	" script TEXT NOT NULL DEFAULT '', cpus INTEGER,"
-	" PRIMARY KEY (node, pid, start_time)) WITHOUT ROWID;"
-	"CREATE TABLE coverage (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
-	" pid INTEGER NOT NULL, start_time INTEGER NOT NULL, layer TEXT NOT NULL,"
-	" state TEXT NOT NULL, detail TEXT NOT NULL DEFAULT '',"
-	" since INTEGER NOT NULL DEFAULT 0,"
-	" PRIMARY KEY (session_id, node, pid, start_time, layer)) WITHOUT ROWID;"
-	"CREATE TABLE call_gaps (session_id INTEGER NOT NULL, node TEXT NOT NULL,"
-	" timestamp INTEGER NOT NULL, duration INTEGER NOT NULL, pid INTEGER NOT NULL,"
-	" start_time INTEGER NOT NULL, comm TEXT NOT NULL, file TEXT NOT NULL,"
-	" reason TEXT NOT NULL, PRIMARY KEY (session_id, node, pid, timestamp, file))"
-	" WITHOUT ROWID;",
-
-	"CREATE TABLE kernels (node TEXT NOT NULL, pid INTEGER NOT NULL,"
-	" function INTEGER NOT NULL, since INTEGER NOT NULL DEFAULT 0,"
-	" name TEXT NOT NULL DEFAULT '', origin TEXT NOT NULL DEFAULT 'unknown',"
-	" launches INTEGER NOT NULL DEFAULT 0,"
-	" first_launch INTEGER NOT NULL DEFAULT 0,"
-	" PRIMARY KEY (node, pid, function, since)) WITHOUT ROWID;"
-	"CREATE TABLE names (hash INTEGER PRIMARY KEY, name TEXT NOT NULL);",
-
-	"CREATE TABLE event_aggregates " AGGREGATE_COLUMNS
-	"CREATE TABLE event_aggregates_5s " AGGREGATE_COLUMNS,
-
-	"CREATE TABLE collectives (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
-	" pid INTEGER NOT NULL, tid INTEGER NOT NULL, comm INTEGER NOT NULL, seq INTEGER,"
-	" op TEXT NOT NULL, rank INTEGER, nranks INTEGER, device INTEGER NOT NULL,"
-	" bytes INTEGER NOT NULL, count INTEGER NOT NULL, datatype INTEGER, reduce_op INTEGER,"
-	" root INTEGER, peer INTEGER, stream INTEGER NOT NULL, duration INTEGER NOT NULL,"
-	" wait_ns INTEGER, ret_code INTEGER NOT NULL, span_ns INTEGER);"
-	"CREATE INDEX idx_collectives_comm ON collectives(comm, seq);"
-	"CREATE INDEX idx_collectives_timestamp ON collectives(timestamp);",
-
-	"CREATE TABLE losses (session_id INTEGER NOT NULL, node TEXT NOT NULL, source INTEGER NOT "
-	"NULL, reason TEXT NOT NULL, count INTEGER NOT NULL, PRIMARY KEY (session_id, node, "
-	"source, reason)) WITHOUT ROWID;CREATE TABLE losses_by_cpu (session_id INTEGER NOT NULL, "
-	"node TEXT NOT NULL, source INTEGER NOT NULL, reason TEXT NOT NULL, cpu INTEGER NOT NULL, "
-	"count INTEGER NOT NULL, PRIMARY KEY (session_id, node, source, reason, cpu)) WITHOUT "
-	"ROWID;CREATE TABLE accounting (session_id INTEGER NOT NULL, node TEXT NOT NULL, source "
-	"INTEGER NOT NULL, hits INTEGER NOT NULL, stored INTEGER NOT NULL, aggregated INTEGER NOT "
-	"NULL, lost INTEGER NOT NULL, PRIMARY KEY (session_id, node, source)) WITHOUT ROWID;",
-
-	"CREATE TABLE pruned (session_id INTEGER NOT NULL, table_name TEXT NOT NULL,"
-	" rows INTEGER NOT NULL, oldest_ns INTEGER NOT NULL, newest_ns INTEGER NOT NULL,"
-	" PRIMARY KEY (session_id, table_name)) WITHOUT ROWID;",
-
-	"CREATE TABLE cgroup_metadata (cgroup_id INTEGER PRIMARY KEY,"
-	" container_id TEXT NOT NULL DEFAULT '', cgroup_path TEXT NOT NULL DEFAULT '',"
-	" pod_name TEXT NOT NULL DEFAULT '', namespace TEXT NOT NULL DEFAULT '');"
-	"CREATE INDEX idx_cgroup_metadata_container_id ON cgroup_metadata(container_id)"
-	" WHERE container_id != '';"
-	"CREATE TABLE cgroup_schedstat (cgroup_id INTEGER NOT NULL,"
-	" p99_off_cpu INTEGER NOT NULL, total_off_cpu INTEGER NOT NULL,"
-	" event_count INTEGER NOT NULL, window_start INTEGER NOT NULL DEFAULT 0,"
-	" window_end INTEGER NOT NULL DEFAULT 0, PRIMARY KEY (cgroup_id, window_end));"
-	"CREATE INDEX idx_cgroup_schedstat_cgroup ON cgroup_schedstat(cgroup_id);",
-
-	"CREATE TABLE annotations (id INTEGER PRIMARY KEY AUTOINCREMENT,"
-	" timestamp INTEGER NOT NULL, labels TEXT NOT NULL DEFAULT '{}',"
-	" pid INTEGER NOT NULL DEFAULT 0, start_time INTEGER NOT NULL DEFAULT 0,"
-	" span_start INTEGER NOT NULL DEFAULT 0, span_end INTEGER NOT NULL DEFAULT 0,"
-	" peer_uid INTEGER NOT NULL DEFAULT 0, peer_gid INTEGER NOT NULL DEFAULT 0,"
-	" peer_pid INTEGER NOT NULL DEFAULT 0);"
-	"CREATE INDEX idx_annotations_timestamp ON annotations(timestamp);"
-	"CREATE INDEX idx_annotations_pid ON annotations(pid) WHERE pid != 0;",
-
-	GPU_SAMPLES,
-
-	CONTAINER_SAMPLES,
-
-	LEDGER,
-
-	"CREATE TABLE overhead (node TEXT NOT NULL, timestamp INTEGER NOT NULL,"
-	" overhead REAL NOT NULL, budget REAL NOT NULL, hit_ns REAL NOT NULL,"
-	" launch_weight INTEGER NOT NULL, agent_cpu_pct REAL NOT NULL,"
-	" agent_rss_bytes INTEGER NOT NULL, db_bytes INTEGER NOT NULL,"
-	" overhead_low REAL, overhead_high REAL, pairs INTEGER,"
-	" launch_watched REAL, launch_error REAL,"
-	" PRIMARY KEY (timestamp, node)) WITHOUT ROWID;",
-
+/* What describes the others. */
+static const char described[] =
 	"CREATE TABLE sources (id INTEGER PRIMARY KEY, name TEXT NOT NULL,"
 	" description TEXT NOT NULL);"
 	"CREATE TABLE ops (source_id INTEGER NOT NULL, op_id INTEGER NOT NULL,"
 	" name TEXT NOT NULL, description TEXT NOT NULL, PRIMARY KEY (source_id, op_id));"
-	"CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);",
-};
+	"CREATE TABLE schema_info (key TEXT PRIMARY KEY, value TEXT NOT NULL);";
+
+/* What a merged file has beside them. */
+static const char merged[] =
+	"CREATE UNIQUE INDEX idx_annotations_once ON annotations"
+	"(timestamp, node, pid, start_time, span_start, span_end, labels);"
+	"CREATE UNIQUE INDEX idx_collectives_once ON collectives"
+	"(node, pid, tid, timestamp, op);"
+	"CREATE UNIQUE INDEX idx_ledger_once ON ledger(node, pid, tid, timestamp, mark);"
+	"CREATE UNIQUE INDEX idx_sessions_once ON sessions(node, started_at);"
+	"CREATE TABLE node_clocks (node TEXT PRIMARY KEY, reference TEXT NOT NULL,"
+	" offset_ns INTEGER NOT NULL, error_ns INTEGER NOT NULL,"
+	" collectives INTEGER NOT NULL, applied INTEGER NOT NULL) WITHOUT ROWID;"
+	"CREATE TABLE merged_files (id INTEGER PRIMARY KEY, path TEXT NOT NULL,"
+	" schema TEXT NOT NULL, rows INTEGER NOT NULL, duplicates INTEGER NOT NULL,"
+	" skipped INTEGER NOT NULL, renumbered INTEGER NOT NULL);"
+	"INSERT INTO schema_info VALUES"
+	" ('node_clocks_note', 'how far the clock of a node is ahead of the reference''s, by"
+	" collectives that both left together; applied 1: it was taken from every time of the"
+	" node in this file except buckets'),"
+	" ('merged_files_note', 'the files that ingero merge put into this one'),"
+	" ('merged_note', 'made by ingero merge: every table has the node; events.row is"
+	" node number << 44 | seq');";
 
 #define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
 #define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
@@ -396,32 +249,45 @@ int schema_describe(sql_db *db, struct errinfo *reterr)
 	return describe_incidents(note, reterr);
 }
 
-static int create_incidents(sql_db *db, struct errinfo *reterr)
+static int create_tables(sql_db *db, bool is_merged, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+	_cleanup_buf_ struct buf sql = BUF_INIT(256 << 10);
 
+	for (int i = 0; i < TABLE_COUNT; i++) {
+		table_create(&node_tables[i], is_merged, &sql);
+		if (node_tables[i].indexes && !(is_merged && i == TABLE_EVENTS))
+			buf_puts(&sql, node_tables[i].indexes);
+	}
+	buf_puts(&sql, described);
 	incident_table_create(&sql);
+	buf_printf(&sql, "PRAGMA user_version = %d", NODEDB_SCHEMA);
 	return sql.err ? sql.err : sql_exec(db, buf_str(&sql), reterr);
 }
 
 int schema_create(sql_db *db, struct errinfo *reterr)
 {
-	char version[48];
-	int r;
+	int r = create_tables(db, false, reterr);
 
-	for (size_t i = 0; i < ARRAY_SIZE(tables); i++) {
-		r = sql_exec(db, tables[i], reterr);
-		if (r < 0)
-			return r;
-	}
-	r = create_incidents(db, reterr);
-	if (r < 0)
-		return r;
-	r = schema_describe(db, reterr);
-	if (r < 0)
-		return r;
-	snprintf(version, sizeof(version), "PRAGMA user_version = %d", NODEDB_SCHEMA);
-	return sql_exec(db, version, reterr);
+	return r < 0 ? r : schema_describe(db, reterr);
+}
+
+int schema_create_merged(sql_db *db, struct errinfo *reterr)
+{
+	int r = create_tables(db, true, reterr);
+
+	if (r == 0)
+		r = schema_describe(db, reterr);
+	return r < 0 ? r : sql_exec(db, merged, reterr);
+}
+
+int schema_finish_merged(sql_db *db, struct errinfo *reterr)
+{
+	return sql_exec(db, node_tables[TABLE_EVENTS].indexes, reterr);
+}
+
+int schema_is_merged(sql_db *db, struct errinfo *reterr)
+{
+	return schema_has_table(db, "node_clocks", reterr);
 }
 
 int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
@@ -520,4 +386,95 @@ int schema_identify(sql_db *db, const char *path, enum schema_kind *ret_kind, ch
 	if (ret_version)
 		memcpy(ret_version, text, sizeof(text));
 	return 0;
+}
+
+/* early files of our own schema get what later versions have added. A model of
+ * the present schema is made in memory and compared with the file: there is no list of changes to
+ * keep. */
+
+static int has_row(
+	sql_db *db, const char *sql, const char *first, const char *second, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(db, sql, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	r = SQL_BIND(stmt, reterr, SQL_S(first), SQL_S(second));
+	return r < 0 ? r : sql_step(stmt, reterr);
+}
+
+static int add_columns(sql_db *db, sql_db *model, const char *table, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *columns = NULL;
+	int r = sql_prepare(model,
+		"SELECT name, type || CASE WHEN \"notnull\" THEN ' NOT NULL' ELSE '' END ||"
+		" coalesce(' DEFAULT ' || dflt_value, '') FROM pragma_table_xinfo(?1)"
+		" WHERE hidden = 0",
+		&columns, reterr);
+
+	if (r >= 0)
+		r = SQL_BIND(columns, reterr, SQL_S(table));
+	while (r >= 0 && (r = sql_step(columns, reterr)) > 0) {
+		const char *name = sql_column_text(columns, 0, NULL);
+		char sql[256];
+
+		r = has_row(db, "SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2", table, name,
+			reterr);
+		if (r != 0)
+			continue;
+		snprintf(sql, sizeof(sql), "ALTER TABLE %s ADD COLUMN %s %s", table, name,
+			sql_column_text(columns, 1, NULL));
+		r = sql_exec(db, sql, reterr);
+	}
+	return r;
+}
+
+static int add_objects(sql_db *db, sql_db *model, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *objects = NULL;
+	int r = sql_prepare(model,
+		"SELECT type, name, sql FROM sqlite_schema WHERE sql IS NOT NULL"
+		" AND name NOT LIKE 'sqlite_%' ORDER BY type = 'index'",
+		&objects, reterr);
+
+	while (r >= 0 && (r = sql_step(objects, reterr)) > 0) {
+		const char *type = sql_column_text(objects, 0, NULL);
+		const char *name = sql_column_text(objects, 1, NULL);
+
+		r = has_row(db, "SELECT 1 FROM sqlite_schema WHERE type = ?1 AND name = ?2", type,
+			name, reterr);
+		if (r == 0)
+			r = sql_exec(db, sql_column_text(objects, 2, NULL), reterr);
+		else if (r > 0 && !strcmp(type, "table"))
+			r = add_columns(db, model, name, reterr);
+	}
+	return r;
+}
+
+int schema_complete(sql_db *db, struct errinfo *reterr)
+{
+	static const char rows_described[] =
+		"SELECT (SELECT count(*) FROM sources) + (SELECT count(*)"
+		" FROM ops) + (SELECT count(*) + sum(length(value))"
+		" FROM schema_info WHERE key <> 'last_seq')";
+	_cleanup_(sql_closep) sql_db *model = NULL;
+	int64_t rows, wanted;
+	int r = sql_open_memory(&model, reterr);
+
+	if (r < 0)
+		return r;
+	r = schema_create(model, reterr);
+	if (r < 0)
+		return r;
+	r = add_objects(db, model, reterr);
+	if (r < 0)
+		return r;
+	r = sql_get_int(db, rows_described, &rows, reterr);
+	if (r < 0)
+		return r;
+	r = sql_get_int(model, rows_described, &wanted, reterr);
+	if (r < 0)
+		return r;
+	return rows == wanted ? 0 : schema_describe(db, reterr);
 }

@@ -1,21 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_put.c - writing everything that is not an event: aggregates, host samples, the books,
- * incidents, annotations. Same thread as nodedb.c.
+/* nodedb_put.c - writing rows: what is not in a row's struct, and what takes several statements. Columns and
+ * statements are those of schema/tables.c. Same thread as nodedb.c.
  *
- * Invariant: whatever takes several statements is one transaction, the caller's batch if it has
- * one. */
+ * Invariant: whatever takes several statements is one transaction, the caller's batch if it has one. */
 #include <errno.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
-#include "store/schema/incident_json.h"
 #include "store/schema/incident_table.h"
 #include "store/nodedb_private.h"
 #include "base/buf.h"
+#include "demangle/demangle.h"
 #include "wire/names.h"
 
 #define JSON_MAX        (64 << 10)
+#define CMDLINE_MAX     4096
 #define COUNT_COLUMN(v) SQL_I(MIN((uint64_t)(v), (uint64_t)INT64_MAX))
+
+#define AGGREGATE_GET(table)                                                                       \
+	"SELECT sketch FROM " table " WHERE bucket = ?1 AND source = ?2 AND op = ?3 AND pid = ?4"  \
+	" AND nested = ?5"
+
+static int prepare(struct nodedb *db, unsigned which, sql_stmt **ret, struct errinfo *reterr)
+{
+	static const char *const texts[STATEMENT_COUNT] = {
+		[STATEMENT_FINE_GET] = AGGREGATE_GET("event_aggregates_5s"),
+		[STATEMENT_COARSE_GET] = AGGREGATE_GET("event_aggregates"),
+		[STATEMENT_SESSION_PLACE] =
+			"UPDATE sessions SET rank = ?2, local_rank = ?3, world_size = ?4 WHERE id = ?1",
+	};
+	_cleanup_buf_ struct buf sql = BUF_INIT(INCIDENT_TABLE_TEXT);
+
+	if (which < TABLE_COUNT)
+		table_insert(&node_tables[which], &sql);
+	else if (which == STATEMENT_INCIDENT)
+		incident_table_insert(&sql);
+	else
+		buf_puts(&sql, texts[which]);
+	return sql_prepare_buf(db->sql, &sql, ret, reterr);
+}
+
+int nodedb_statement(
+	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
+{
+	int r = db->statements[which] ? 0 : prepare(db, which, &db->statements[which], reterr);
+
+	*ret = db->statements[which];
+	return r;
+}
+
+int nodedb_put_row(struct nodedb *db, enum node_table table, const void *row,
+	const struct sql_value *given, struct errinfo *reterr)
+{
+	struct sql_value values[TABLE_COLUMNS_MAX];
+	sql_stmt *stmt;
+	int r = nodedb_statement(db, (enum nodedb_statement)table, &stmt, reterr);
+
+	if (r < 0)
+		return r;
+	return sql_put(stmt, values,
+		table_values(&node_tables[table], db->node, row, given, values), reterr);
+}
 
 int nodedb_atomically(struct nodedb *db,
 	int (*write)(struct nodedb *db, void *arg, struct errinfo *reterr), void *arg,
@@ -72,27 +118,23 @@ static int write_aggregate(struct nodedb *db, void *arg, struct errinfo *reterr)
 {
 	const struct aggregate_args *args = arg;
 	const struct aggregate *a = args->aggregate;
+	const struct sketch *s = &a->sketch;
 	_cleanup_free_ struct sketch *merged = malloc(sizeof(*merged));
 	_cleanup_free_ uint8_t *blob = malloc(SKETCH_BLOB_MAX);
-	struct sql_value values[12] = {SQL_I(a->bucket.ns), SQL_I(a->source), SQL_I(a->op),
-		SQL_I(a->pid), SQL_I(a->flags & WIRE_NESTED ? 1 : 0), COUNT_COLUMN(a->sketch.count),
-		COUNT_COLUMN(a->stored), COUNT_COLUMN(a->sketch.sum), COUNT_COLUMN(a->sketch.min),
-		COUNT_COLUMN(a->sketch.max), COUNT_COLUMN(a->sum_arg0)};
-	sql_stmt *put;
+	struct sql_value key[5] = {SQL_I(a->bucket.ns), SQL_I(a->source), SQL_I(a->op),
+		SQL_I(a->pid), SQL_I(a->flags & WIRE_NESTED ? 1 : 0)};
 	int r;
 
 	if (!merged || !blob)
 		return -ENOMEM;
-	*merged = a->sketch;
-	r = add_stored_sketch(db, args, values, merged, reterr);
+	*merged = *s;
+	r = add_stored_sketch(db, args, key, merged, reterr);
 	if (r < 0)
 		return r;
-	values[11] = SQL_B(blob, sketch_encode(merged, blob));
-	r = nodedb_statement(
-		db, args->coarse ? STATEMENT_COARSE_PUT : STATEMENT_FINE_PUT, &put, reterr);
-	if (r < 0)
-		return r;
-	return sql_put(put, values, ARRAY_SIZE(values), reterr);
+	return NODEDB_PUT(db, args->coarse ? TABLE_COARSE : TABLE_FINE, NULL, reterr, key[0],
+		key[1], key[2], key[3], key[4], COUNT_COLUMN(s->count), COUNT_COLUMN(a->stored),
+		COUNT_COLUMN(s->sum), COUNT_COLUMN(s->min), COUNT_COLUMN(s->max),
+		COUNT_COLUMN(a->sum_arg0), SQL_B(blob, sketch_encode(merged, blob)));
 }
 
 int nodedb_add_aggregate(
@@ -103,75 +145,185 @@ int nodedb_add_aggregate(
 	return nodedb_atomically(db, write_aggregate, &args, reterr);
 }
 
-static struct sql_value known(double v)
-{
-	return v >= 0 ? SQL_R(v) : SQL_NOTHING;
-}
-
 int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr)
 {
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_SAMPLE, &stmt, reterr);
-
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(s->time.ns), SQL_R(s->cpu_pct), SQL_R(s->mem_pct),
-		SQL_I(s->mem_avail_mb), SQL_I(s->swap_mb), SQL_R(s->load1), SQL_S(db->node),
-		SQL_I(s->mem_total_mb), known(s->load5), known(s->major_faults_per_s),
-		known(s->psi_cpu_pct), known(s->psi_memory_pct), known(s->psi_io_pct),
-		known(s->busiest_cpu_pct), s->busiest_cpu < 0 ? SQL_NOTHING : SQL_I(s->busiest_cpu),
-		s->swap_total_mb < 0 ? SQL_NOTHING : SQL_I(s->swap_total_mb), known(s->steal_pct),
-		known(s->iowait_pct));
+	return nodedb_put_row(db, TABLE_SAMPLES, s, NULL, reterr);
 }
 
 int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr)
 {
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_OVERHEAD, &stmt, reterr);
+	return nodedb_put_row(db, TABLE_OVERHEAD, o, NULL, reterr);
+}
+
+int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr)
+{
+	return nodedb_put_row(db, TABLE_GPU_SAMPLES, s, NULL, reterr);
+}
+
+int nodedb_put_container_sample(
+	struct nodedb *db, const struct container_sample *s, struct errinfo *reterr)
+{
+	return nodedb_put_row(db, TABLE_CONTAINERS, s, NULL, reterr);
+}
+
+int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr)
+{
+	return nodedb_put_row(db, TABLE_GROUPS, c, NULL, reterr);
+}
+
+int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr)
+{
+	return nodedb_put_row(db, TABLE_NAMES, t, NULL, reterr);
+}
+
+int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
+{
+	char text[EVENT_PEER_MAX];
+	const char *peer = event_peer(e, text);
+	int r = NODEDB_PUT(db, TABLE_EVENTS, e, reterr, SQL_I(db->next_seq),
+		SQL_SN(event_peer_comm(e), COMM_LEN), SQL_S(peer));
 
 	if (r < 0)
 		return r;
-	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(o->time.ns), SQL_R(o->share),
-		SQL_R(o->budget), SQL_R(o->hit_ns), SQL_I(o->launch_weight), SQL_R(o->cpu_pct),
-		SQL_I(o->rss_bytes), SQL_I(o->db_bytes), SQL_R(o->low), SQL_R(o->high),
-		o->pairs ? SQL_I(o->pairs) : SQL_NOTHING, SQL_R(o->launch_watched),
-		SQL_R(o->launch_error));
+	e->seq = db->next_seq++;
+	return 0;
 }
 
-/* -1 stands for "the call has no such value". */
-static struct sql_value int_or_null(int64_t v)
+int nodedb_put_ledger(struct nodedb *db, const struct ledger_row *row, struct errinfo *reterr)
 {
-	return v < 0 ? (struct sql_value){.type = SQL_NULL} : SQL_I(v);
+	bool is_stay = row->mark == MARK_STAY && row->stay_line < LEDGER_LINES;
+
+	return NODEDB_PUT(db, TABLE_LEDGER, row, reterr,
+		SQL_S(is_stay ? ledger_columns[row->stay_line] : ""));
 }
 
-/* Those of one rank are negative. A Send or Recv has none, but for one whose communicator's earlier ones are not known. */
-static struct sql_value number_or_null(const struct collective *c, bool is_point)
-{
-	int64_t seq = (int64_t)c->seq;
-
-	return is_point && seq >= 0 ? (struct sql_value){.type = SQL_NULL} : SQL_I(seq);
-}
-
+/* Numbers of one rank are negative. A Send or Recv has none, but for one whose communicator's earlier ones are not
+ * known. */
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr)
 {
+	struct collective_row row = {.start = e->start,
+		.dur_ns = e->dur_ns,
+		.pid = e->pid,
+		.tid = e->tid,
+		.device = e->device,
+		.ret = e->ret,
+		.stream = e->stream,
+		.c = *c};
 	bool is_point = e->op == NCCL_SEND || e->op == NCCL_RECV;
 	char scratch[32];
 	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
+
+	row.c.span_ns = MAX(c->span_ns, INT64_C(0));
+	return NODEDB_PUT(db, TABLE_COLLECTIVES, &row, reterr,
+		is_point && (int64_t)c->seq >= 0 ? SQL_NOTHING : SQL_I(c->seq),
+		SQL_S(name + (strncmp(name, "nccl", 4) ? 0 : 4)));
+}
+
+struct process_args {
+	const struct process *process;
+	const char *cmdline;
+};
+
+static int write_process(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct process_args *args = arg;
+	int r = NODEDB_PUT(
+		db, TABLE_PROCESSES, args->process, reterr, SQL_SN(args->cmdline, CMDLINE_MAX));
+
+	return r < 0 ? r : nodedb_put_row(db, TABLE_PROCESS_NAMES, args->process, NULL, reterr);
+}
+
+int nodedb_put_process(
+	struct nodedb *db, const struct process *p, const char *cmdline, struct errinfo *reterr)
+{
+	struct process_args args = {p, cmdline ? cmdline : ""};
+
+	return nodedb_atomically(db, write_process, &args, reterr);
+}
+
+int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr)
+{
+	return NODEDB_PUT(db, TABLE_STACKS, row, reterr, SQL_I(row->hash),
+		SQL_SN(row->ips, row->ips_len), SQL_SN(row->frames, row->frames_len),
+		SQL_SN(row->stop, row->stop_len));
+}
+
+/* A mangled name that was cut cannot be read: it stays as it is. */
+int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct errinfo *reterr)
+{
+	static const char *const origins[] = {
+#define X(NAME, name, what) name,
+		KERNEL_ORIGINS(X)
+#undef X
+	};
+	char name[KERNEL_NAME_MAX];
+
+	if (k->is_cut)
+		snprintf(name, KERNEL_NAME_MAX, "%.*s…", KERNEL_NAME_MAX - 4, k->name);
+	else
+		demangle(k->name, name, KERNEL_NAME_MAX);
+	return NODEDB_PUT(db, TABLE_KERNELS, k, reterr, SQL_S(name),
+		SQL_S(origins[k->origin % ARRAY_SIZE(origins)]));
+}
+
+struct layers_args {
+	int64_t session;
+	uint32_t pid;
+	uint64_t start_ticks;
+	const struct process_layers *layers;
+};
+
+static int write_layers(struct nodedb *db, void *arg, struct errinfo *reterr)
+{
+	const struct layers_args *a = arg;
+	int r = 0;
+
+	for (int i = 0; r >= 0 && i < LAYER_COUNT; i++) {
+		const struct layer_row *row = &a->layers->rows[i];
+
+		r = NODEDB_PUT(db, TABLE_COVERAGE, row, reterr, SQL_I(a->session), SQL_I(a->pid),
+			SQL_I(a->start_ticks), SQL_S(layer_name((enum layer)i)),
+			SQL_S(layer_state_name(row->state)), SQL_S(row->detail),
+			SQL_I(row->since.ns));
+	}
+	return r;
+}
+
+int nodedb_put_layers(struct nodedb *db, int64_t session, uint32_t pid, uint64_t start_ticks,
+	const struct process_layers *l, struct errinfo *reterr)
+{
+	struct layers_args args = {session, pid, start_ticks, l};
+
+	return nodedb_atomically(db, write_layers, &args, reterr);
+}
+
+int nodedb_put_call_gap(
+	struct nodedb *db, int64_t session, const struct call_gap *g, struct errinfo *reterr)
+{
+	return NODEDB_PUT(db, TABLE_CALL_GAPS, g, reterr, SQL_I(session), SQL_I(call_gap_ns(g)),
+		SQL_S(call_gap_reason_name(g->reason)));
+}
+
+int nodedb_session_begin(struct nodedb *db, struct session *s, struct errinfo *reterr)
+{
+	int r = NODEDB_PUT(db, TABLE_SESSIONS, s, reterr, SQL_NOTHING, SQL_NOTHING, SQL_NOTHING);
+
+	if (r == 0)
+		s->id = sql_last_id(db->sql);
+	return r;
+}
+
+int nodedb_session_place(
+	struct nodedb *db, int64_t session, struct placement place, struct errinfo *reterr)
+{
 	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_COLLECTIVE, &stmt, reterr);
+	int r = nodedb_statement(db, STATEMENT_SESSION_PLACE, &stmt, reterr);
 
 	if (r < 0)
 		return r;
-	if (!strncmp(name, "nccl", 4))
-		name += 4;
-	return SQL_PUT(stmt, reterr, SQL_S(db->node), SQL_I(e->start.ns), SQL_I(e->pid),
-		SQL_I(e->tid), SQL_I(c->comm_hash), number_or_null(c, is_point), SQL_S(name),
-		int_or_null(c->rank), int_or_null(c->nranks), SQL_I(e->device), SQL_I(c->bytes),
-		SQL_I(c->count), int_or_null(c->datatype), int_or_null(c->reduce_op),
-		int_or_null(c->root), int_or_null(c->peer), SQL_I(e->stream), SQL_I(e->dur_ns),
-		int_or_null(c->wait_ns), SQL_I(e->ret),
-		int_or_null(c->span_ns > 0 ? c->span_ns : -1));
+	return SQL_PUT(stmt, reterr, SQL_I(session), table_rank(&place, 0), table_rank(&place, 1),
+		table_rank(&place, 2));
 }
 
 struct accounting_args {
@@ -191,23 +343,16 @@ static int write_account(struct nodedb *db, int64_t session, unsigned source,
 	const struct account *a, struct errinfo *reterr)
 {
 	uint64_t lost = account_lost(a);
-	sql_stmt *row, *loss;
 	int r;
 
 	/* Known sources have a row even if nothing happened: its absence means a killed session. */
 	if (!a->hits && !a->stored && !a->aggregated && !lost && !is_known_source(source))
 		return 0;
-	r = nodedb_statement(db, STATEMENT_ACCOUNTING, &row, reterr);
-	if (r < 0)
-		return r;
-	r = nodedb_statement(db, STATEMENT_LOSS, &loss, reterr);
-	if (r < 0)
-		return r;
-	r = SQL_PUT(row, reterr, SQL_I(session), SQL_S(db->node), SQL_I(source), SQL_I(a->hits),
-		SQL_I(a->stored), SQL_I(a->aggregated), SQL_I(lost));
+	r = NODEDB_PUT(db, TABLE_ACCOUNTING, a, reterr, SQL_I(session), SQL_I(source),
+		SQL_I(a->hits), SQL_I(a->stored), SQL_I(a->aggregated), SQL_I(lost));
 	for (int i = 0; r >= 0 && i < LOSS_COUNT; i++)
 		if (a->lost[i])
-			r = SQL_PUT(loss, reterr, SQL_I(session), SQL_S(db->node), SQL_I(source),
+			r = NODEDB_PUT(db, TABLE_LOSSES, a, reterr, SQL_I(session), SQL_I(source),
 				SQL_S(wire_losses[i].name), SQL_I(a->lost[i]));
 	return r;
 }
@@ -236,14 +381,14 @@ struct cpu_losses_args {
 static int write_cpu_losses(struct nodedb *db, void *arg, struct errinfo *reterr)
 {
 	const struct cpu_losses_args *args = arg;
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_CPU_LOSS, &stmt, reterr);
+	int r = 0;
 
 	for (uint32_t i = 0; r >= 0 && i < args->losses->count; i++) {
 		const struct cpu_loss *l = &args->losses->rows[i];
 
-		r = SQL_PUT(stmt, reterr, SQL_I(args->session), SQL_S(db->node), SQL_I(l->source),
-			SQL_S(wire_losses[l->reason].name), SQL_I(l->cpu), SQL_I(l->count));
+		r = NODEDB_PUT(db, TABLE_CPU_LOSSES, l, reterr, SQL_I(args->session),
+			SQL_I(l->source), SQL_S(wire_losses[l->reason].name), SQL_I(l->cpu),
+			SQL_I(l->count));
 	}
 	return r;
 }
@@ -275,22 +420,17 @@ static int write_chain_row(struct nodedb *db, const struct incident *i, const ch
 	_cleanup_buf_ struct buf fixes = BUF_INIT(JSON_MAX);
 	_cleanup_buf_ struct buf timeline = BUF_INIT(JSON_MAX);
 	char scratch[32];
-	sql_stmt *stmt;
-	int r;
 
 	incident_json_fixes(i, &fixes);
 	incident_json_timeline(i, &timeline);
 	if (fixes.err || timeline.err)
 		return fixes.err ? fixes.err : timeline.err;
-	r = nodedb_statement(db, STATEMENT_CHAIN, &stmt, reterr);
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_S(id), SQL_I(detected.ns),
+	return NODEDB_PUT(db, TABLE_CHAINS, i, reterr, SQL_S(id), SQL_I(detected.ns),
 		SQL_S(severity_name(i->severity)), SQL_S(i->summary), SQL_S(i->root_cause),
 		SQL_S(i->explanation), SQL_S(buf_str(&fixes)),
 		SQL_S(wire_op_name(i->source, i->op, scratch)), SQL_I(i->p99_ns / NS_PER_US),
 		SQL_I(i->p50_ns / NS_PER_US), SQL_R(isfinite(i->tail_ratio) ? i->tail_ratio : 0.0),
-		SQL_S(buf_str(&timeline)), SQL_S(db->node));
+		SQL_S(buf_str(&timeline)));
 }
 
 static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
@@ -324,29 +464,19 @@ int nodedb_put_incident(
 int nodedb_put_annotation(
 	struct nodedb *db, const struct annotation *a, int64_t *ret_id, struct errinfo *reterr)
 {
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_ANNOTATION, &stmt, reterr);
+	int r = nodedb_put_row(db, TABLE_ANNOTATIONS, a, NULL, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_PUT(stmt, reterr, SQL_I(a->time.ns), SQL_SN(a->labels, sizeof(a->labels)),
-		SQL_I(a->pid), SQL_I(a->start_time), SQL_I(a->span_start_ns), SQL_I(a->span_end_ns),
-		SQL_I(a->peer_uid), SQL_I(a->peer_gid), SQL_I(a->peer_pid));
-	if (r < 0)
-		return r;
-	*ret_id = sql_last_id(db->sql);
-	return 0;
+	if (r == 0)
+		*ret_id = sql_last_id(db->sql);
+	return r;
 }
 
 int nodedb_put_pruned(struct nodedb *db, int64_t session, const char *table, uint64_t rows,
 	int64_t oldest_ns, int64_t newest_ns, struct errinfo *reterr)
 {
-	sql_stmt *stmt;
-	int r = nodedb_statement(db, STATEMENT_PRUNED, &stmt, reterr);
+	int r = NODEDB_PUT(db, TABLE_PRUNED, NULL, reterr, SQL_I(session), SQL_S(table),
+		COUNT_COLUMN(rows), SQL_I(oldest_ns), SQL_I(newest_ns));
 
-	if (r == 0)
-		r = SQL_PUT(stmt, reterr, SQL_I(session), SQL_S(table), COUNT_COLUMN(rows),
-			SQL_I(oldest_ns), SQL_I(newest_ns));
 	if (r == 0)
 		db->pruned_rows += rows;
 	return r;

@@ -59,7 +59,7 @@ static const struct {
 	{"annotations", "timestamp", 0},
 };
 
-struct table {
+struct pruned_table {
 	sql_stmt *nth;   /* ?1: how many to skip -> time of the row behind them */
 	sql_stmt *range; /* ?1: rows looked at, ?2: moment -> count, oldest, newest up to it */
 	sql_stmt *remove;
@@ -77,7 +77,7 @@ struct prune {
 	bool said_small, said_stuck;
 	uint64_t stuck_until_ns;
 	struct orphan_gc orphan_gc;
-	struct table tables[ARRAY_SIZE(kinds)];
+	struct pruned_table tables[ARRAY_SIZE(kinds)];
 };
 
 static size_t clamp(uint64_t v, size_t low, size_t high)
@@ -173,7 +173,7 @@ static int compile(struct prune *p, sql_stmt **ret, struct errinfo *reterr, cons
 static int prepare_table(struct prune *p, size_t i, struct errinfo *reterr)
 {
 	const char *name = kinds[i].name, *time = kinds[i].time, *order;
-	struct table *t = &p->tables[i];
+	struct pruned_table *t = &p->tables[i];
 	char key[128] = "";
 	int r = has_time(p->db->sql, name, time, reterr);
 
@@ -301,7 +301,7 @@ static int choose_moment(struct prune *p, size_t rows, int64_t *ret_ns, struct e
 static int delete_until(
 	struct prune *p, size_t i, size_t rows, int64_t moment, struct errinfo *reterr)
 {
-	struct table *t = &p->tables[i];
+	struct pruned_table *t = &p->tables[i];
 	struct sql_value bound[] = {SQL_I(rows), SQL_I(moment - kinds[i].span_ns)};
 	int64_t n, oldest, newest;
 	int r = sql_bind(t->range, bound, 2, reterr);

@@ -9,7 +9,7 @@
 
 #include "base/macros.h"
 #include "answer/flame.h"
-#include "export/folded.h"
+#include "export/export.h"
 #include "stack_fixture.h"
 #include "wire/ids.h"
 

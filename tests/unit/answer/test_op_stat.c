@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "answer/op_stat.h"
+#include "answer/ops.h"
 
 static struct op_stat one(const struct event *events, size_t n)
 {

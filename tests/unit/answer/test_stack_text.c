@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "answer/stack_text.h"
+#include "answer/stacks.h"
 #include "stack_fixture.h"
 
 static void frames_as_people_write_them(void **state)

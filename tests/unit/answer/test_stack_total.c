@@ -7,7 +7,7 @@
 #include <stdlib.h>
 
 #include "base/macros.h"
-#include "answer/stack_total.h"
+#include "answer/stacks.h"
 
 static void time_and_calls_by_weight(void **state)
 {

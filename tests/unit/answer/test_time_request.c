@@ -10,7 +10,7 @@
 
 #include <errno.h>
 
-#include "answer/time_request.h"
+#include "answer/answer.h"
 
 #define S(n) ((int64_t)(n) * (int64_t)NS_PER_S)
 

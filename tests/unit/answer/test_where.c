@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "answer/where.h"
+#include "answer/incidents.h"
 #include "stack_fixture.h"
 
 static void stacks_of_one_place_count_together(void **state)

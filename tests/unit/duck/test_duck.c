@@ -5,7 +5,7 @@
 #include <math.h>
 #include <pthread.h>
 
-#include "duck/duck_error.h"
+#include "duck/duck_api.h"
 #include "duck_fixture.h"
 #include "store_fixture.h"
 

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "node/push/pusher_recording.h"
-#include "store/write/rollover.h"
+#include "store/write/retention.h"
 
 static wall_time now;
 

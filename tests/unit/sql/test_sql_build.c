@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "sql/sql_build.h"
+#include "sql/sql_table.h"
 
 static void rows_keep_values(void **state)
 {

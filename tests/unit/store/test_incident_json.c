@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "store/schema/incident_json.h"
+#include "store/schema/incident_table.h"
 
 static void assert_valid_json(const char *text)
 {

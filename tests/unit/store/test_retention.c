@@ -3,7 +3,6 @@
  * way, and a folder that refuses. */
 #include "store_fixture.h"
 
-#include "store/write/rollover.h"
 #include "store/write/retention.h"
 #include "store/write/writer.h"
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "store/write/rollover.h"
+#include "store/write/retention.h"
 
 #define GOOD "ingero.20240229T235959.000000007Z-00c0ffee.db"
 
