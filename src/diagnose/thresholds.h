@@ -156,6 +156,8 @@
 	X(OTHER_SHARE, 0.1, "share of a growth", "likewise, beside a larger one")                  \
 	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
 	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
+	X(JUDGED_NS, 3e11, "ns",                                                                   \
+		"of the time around slow units, at least: what a live view holds")                 \
 	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                           \
 	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                           \
 	X(SURE_SEEN, 0.98, "confidence",                                                           \
