@@ -45,6 +45,8 @@ static void put_incident(struct json_writer *w, const struct incident *i, bool i
 	json_int_member(w, "culprit_rank", i->culprit_rank);
 	json_string_member(w, "place", i->place);
 	json_uint_member(w, "lost_ns", i->excess_ns);
+	json_uint_member(w, "unit_ns", i->unit_ns);
+	json_uint_member(w, "fixed_ns", i->fixed_ns);
 	json_string_member(w, "summary", i->summary);
 	json_string_member(w, "root_cause", i->root_cause);
 	json_string_member(w, "explanation", i->explanation);
