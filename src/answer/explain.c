@@ -7,6 +7,8 @@
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/accounts/late_calls.h"
 #include "diagnose/compose/diagnose.h"
+#include "diagnose/live/incident_tracker.h"
+#include "model/problem.h"
 #include "wire/op_kind.h"
 
 static bool has_gpu_calls(const struct nodedb_content *c)
@@ -270,6 +272,30 @@ int explain_severity(const char *name)
 	while (s >= 0 && strcmp(name, severity_name((enum severity)s)) != 0)
 		s--;
 	return s;
+}
+
+static uint8_t problem_by_id(const char *id)
+{
+	uint8_t p = 0;
+
+	while (p < PROBLEM_COUNT && strcmp(problem_row(p)->id, id) != 0)
+		p++;
+	return p;
+}
+
+void explain_past(const struct nodedb_content *c, struct explanation *e)
+{
+	e->scope.past_count = 0;
+	for (size_t i = 0; i < c->chain_count && e->scope.past_count < PAST_SHOWN; i++) {
+		const struct incident_row *row = &c->chains[i];
+		struct incident said = {.problem = problem_by_id(row->problem), .pid = row->pid};
+
+		snprintf(said.id, sizeof(said.id), "%s", row->id);
+		snprintf(said.place, sizeof(said.place), "%s", row->place);
+		if (row->last_ns && explain_severity(row->severity) >= (int)SEVERITY_MEDIUM &&
+			!incident_is_told(&said, e->incidents, e->count))
+			e->scope.past[e->scope.past_count++] = row;
+	}
 }
 
 static int worst_first(const void *a, const void *b)

@@ -30,5 +30,9 @@ void explanation_done(struct explanation *e);
 /* explain_severity - of a stored verdict, by its name; -1: not known. */
 int explain_severity(const char *name);
 
+/* explain_past - those stored with MEDIUM or above that @e does not say of the whole recording: they are over, or were not
+ * borne out. The first ones go into e->scope; valid as long as @c. */
+void explain_past(const struct nodedb_content *c, struct explanation *e);
+
 /* explain_sort_chains - the worst first, then by time. */
 void explain_sort_chains(struct nodedb_content *c);

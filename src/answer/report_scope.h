@@ -13,6 +13,7 @@
 #include "answer/stacks.h"
 
 #define EXAMINED_BRIEF 4
+#define PAST_SHOWN     8
 
 struct examined { /* what was looked at for incidents, of each kind */
 	uint64_t calls, stays, readings, collectives;
@@ -23,6 +24,8 @@ struct examined { /* what was looked at for incidents, of each kind */
 	} brief[EXAMINED_BRIEF]; /* processes that used a GPU and have no units; the first ones */
 	size_t brief_count;
 };
+
+struct incident_row;
 
 struct report_scope {              /* what was looked at */
 	const char *node;          /* NULL or "": not said */
@@ -44,10 +47,12 @@ struct report_scope {              /* what was looked at */
 	int32_t late_rank;      /* which one */
 	uint64_t late_ns;       /* that cost the job so much; 0: not known */
 	size_t stored_verdicts; /* reported where no incident is found */
-	uint64_t pruned_rows;   /* events deleted to keep the file small */
-	int64_t pruned_before;  /* that started before this; 0: none */
-	bool verbose;           /* timeline, figures and evidence of each incident, too */
-	bool with_labels;       /* say which held during each incident */
+	const struct incident_row *past[PAST_SHOWN]; /* said while recording, and not now */
+	size_t past_count;
+	uint64_t pruned_rows;  /* events deleted to keep the file small */
+	int64_t pruned_before; /* that started before this; 0: none */
+	bool verbose;          /* timeline, figures and evidence of each incident, too */
+	bool with_labels;      /* say which held during each incident */
 	const struct annotation_label *labels; /* by time */
 	size_t label_count;
 	uint64_t older_labels;            /* left out */

@@ -44,6 +44,7 @@ int explain_print(struct explanation *e, const struct nodedb_content *c, struct 
 	e->scope.verbose = style.verbose;
 	e->scope.with_labels = style.labels;
 	e->scope.stored_verdicts = c->chain_count;
+	explain_past(c, e);
 	if (style.into) {
 		report_json_add(style.into, e->incidents, e->count, &e->scope);
 		return 0;

@@ -156,6 +156,8 @@
 	X(OTHER_SHARE, 0.1, "share of a growth", "likewise, beside a larger one")                  \
 	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
 	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
+	X(JUDGED_NS, 3e11, "ns",                                                                   \
+		"of the time around slow units, at least: what a live view holds")                 \
 	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                           \
 	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                           \
 	X(SURE_SEEN, 0.98, "confidence",                                                           \
@@ -167,8 +169,6 @@
 		"where it may have nothing to do, or have just begun")                             \
 	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                   \
 	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")       \
-	X(HOST_GOES, 0.85, "share of host code",                                                   \
-		"goes when it is moved: finetune_resnet 0.77, asyncio_json_floats 0.79")           \
 	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")          \
 	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                     \
 	X(PLACED, 0.2, "share of the largest", "entry: one with a place is named before it")       \

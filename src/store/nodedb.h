@@ -248,6 +248,10 @@ struct incident_row { /* one row of causal_chains */
 	char timeline[2048]; /* one per line: layer, tab, detail, tab, microseconds or nothing */
 	double tail_ratio;   /* p99 over p50 as stored; 0: not known */
 	char op[64];         /* the name of the slow call; "": not known */
+	/* Of our own recordings alone; last_ns 0: not known. */
+	int64_t last_ns, resolved_ns;
+	uint32_t pid;
+	char problem[32], place[160];
 };
 
 /* nodedb_read - open read-only (also from read-only media), load what @f selects, close.

@@ -157,4 +157,7 @@ int corpus_open(struct corpus *c);
 /* corpus_contrast - makes the contrasts again, for instance after a threshold was moved. */
 int corpus_contrast(struct corpus *c);
 
+/* corpus_cut - c->rec and c->accounts are what was there at @until_ns; INT64_MAX: all of it. 0 or a negative errno. */
+int corpus_cut(struct corpus *c, int64_t until_ns);
+
 void corpus_done(struct corpus *c);

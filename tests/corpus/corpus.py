@@ -124,6 +124,22 @@ def play(verdicts, holdout=False):
             for n in names}
 
 
+def forgotten(verdicts):
+    """Of the files that are looked at, cut off again and again as somebody who watches sees them: how many incidents were
+    said with MEDIUM or above on the way, those that the answer in the end does not say, and the files of which the answer
+    was right on the way and is not in the end."""
+    names = chosen(verdicts)
+    count, gone, lost = 0, [], []
+    for answer in replay({n: text_of(n) for n in names}, "--live"):
+        name, truth = answer["file"], verdicts["files"][answer["file"]]["truth"]
+        count += len(answer["said"])
+        gone += [(name, i) for i in answer["said"] if not i["is_told"]]
+        if truth["problem"] and judge(answer["incidents"], truth) not in ("right", "half") and \
+                any(judge([i], truth) == "right" for i in answer["said"]):
+            lost.append(name)
+    return count, gone, lost
+
+
 def print_calibration(played, verdicts):
     """Of first incidents of MEDIUM or above: how sure, and how often right, by thirds of the confidence; the error is
     the mean distance of the two, by the number in each."""

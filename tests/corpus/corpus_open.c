@@ -7,6 +7,7 @@
 #include "diagnose/contrasts/contrast.h"
 #include "base/array.h"
 #include "base/macros.h"
+#include "base/search.h"
 #include "corpus.h"
 
 #define ROWS(c, NAME)  ((c)->tables[CORPUS_##NAME].rows)
@@ -177,12 +178,22 @@ static int open_accounts(struct corpus *c)
 	return r;
 }
 
+/* Of a recording that is cut, processes may not have begun. */
 int corpus_contrast(struct corpus *c)
 {
+	const struct account_set *all = &c->accounts.accounts;
+	_cleanup_free_ struct process_account *begun = calloc(all->count + 1, sizeof(*begun));
+	struct account_set set = {.items = begun};
+
+	if (!begun)
+		return -ENOMEM;
 	step_report_done(&c->accounts.report);
-	for (size_t i = 0; i < c->accounts.accounts.count; i++)
-		account_find_compiling(&c->accounts.accounts.items[i], c->rec.stacks);
-	return contrast_all(&c->accounts.accounts, &c->accounts.report);
+	for (size_t i = 0; i < all->count; i++) {
+		account_find_compiling(&all->items[i], c->rec.stacks);
+		if (all->items[i].unit_count)
+			begun[set.count++] = all->items[i];
+	}
+	return contrast_all(&set, &c->accounts.report);
 }
 
 int corpus_open(struct corpus *c)
@@ -221,6 +232,50 @@ int corpus_open(struct corpus *c)
 		return r;
 	open_books(c);
 	c->accounts.rec = &c->rec;
+	return corpus_contrast(c);
+}
+
+/* How many of a table's rows, in order of their times, which stand at @offset, are before @until_ns. */
+static size_t count_before(
+	const struct corpus *c, enum corpus_table_id table, size_t offset, int64_t until_ns)
+{
+	const struct corpus_list *l = &c->tables[table];
+	size_t size = corpus_table(table).row_size;
+
+	return LOWER_BOUND(i, l->count,
+		((const wall_time *)((const char *)l->rows + i * size + offset))->ns < until_ns);
+}
+
+static void cut_account(
+	const struct corpus_account *whole, int64_t until_ns, struct process_account *a)
+{
+	size_t n = 0;
+
+	while (n < whole->units && a->units[n].end_ns <= until_ns)
+		n++;
+	a->unit_count = n;
+	a->part_count = n ? a->part_end[n - 1] : 0;
+}
+
+int corpus_cut(struct corpus *c, int64_t until_ns)
+{
+	const struct corpus_account *whole = ROWS(c, ACCOUNT);
+	struct account_set *set = &c->accounts.accounts;
+
+	c->rec.event_count = count_before(c, CORPUS_EVENT, offsetof(struct event, start), until_ns);
+	c->rec.ledger_count =
+		count_before(c, CORPUS_LEDGER, offsetof(struct ledger_row, start), until_ns);
+	c->rec.aggregate_count =
+		count_before(c, CORPUS_AGGREGATE, offsetof(struct aggregate, bucket), until_ns);
+	c->rec.sample_count =
+		count_before(c, CORPUS_SAMPLE, offsetof(struct host_sample, time), until_ns);
+	c->rec.gpu_count = count_before(c, CORPUS_GPU, offsetof(struct gpu_sample, time), until_ns);
+	c->rec.container_count = count_before(
+		c, CORPUS_CONTAINER, offsetof(struct container_sample, time), until_ns);
+	c->rec.collective_count = count_before(
+		c, CORPUS_COLLECTIVE, offsetof(struct collective_row, start), until_ns);
+	for (size_t i = 0; i < set->count; i++)
+		cut_account(&whole[i], until_ns, &set->items[i]);
 	return corpus_contrast(c);
 }
 

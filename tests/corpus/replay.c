@@ -1,14 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* replay.c - corpus-replay [--sensitivity]: what the engine says of corpus files, a line of JSON each.
+/* replay.c - corpus-replay [--sensitivity | --live]: what the engine says of corpus files, a line of JSON each.
  *
  * Standard input is files as corpus-reduce writes them, each after a line "file NAME". With --sensitivity
- * every threshold is moved by a fifth down and up, and a line is printed for each: which verdicts change. */
+ * every threshold is moved by a fifth down and up, and a line is printed for each: which verdicts change. With --live
+ * each file is cut off after every eighth, as somebody who watches sees it, and what was said with MEDIUM or above on
+ * the way is printed with whether the answer in the end says it, too. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "corpus.h"
 #include "diagnose/compose/diagnose.h"
+#include "diagnose/live/incident_tracker.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "json/writer.h"
@@ -18,17 +21,20 @@
 #define DIRECTIONS  2
 #define FILES_MAX   1024
 #define VERDICT_MAX 256
+#define LOOKS       8 /* at a file, the last at all of it */
+#define FIRST_LOOK  3
 
 struct replay {
 	struct json_writer w;
-	bool is_sensitivity;
+	bool is_sensitivity, is_live;
 	char *names[FILES_MAX];
 	size_t count;
 	/* With --sensitivity, by threshold and direction: the files whose verdict changes. */
 	bool changed[THRESHOLD_COUNT][DIRECTIONS][FILES_MAX];
 };
 
-static void put_incident(struct json_writer *w, const struct incident *i)
+/* @is_told: also in the answer at the end. */
+static void put_incident(struct json_writer *w, const struct incident *i, bool is_told)
 {
 	json_begin_object(w);
 	json_string_member(w, "problem", problem_row(i->problem)->id);
@@ -39,9 +45,12 @@ static void put_incident(struct json_writer *w, const struct incident *i)
 	json_int_member(w, "culprit_rank", i->culprit_rank);
 	json_string_member(w, "place", i->place);
 	json_uint_member(w, "lost_ns", i->excess_ns);
+	json_uint_member(w, "unit_ns", i->unit_ns);
+	json_uint_member(w, "fixed_ns", i->fixed_ns);
 	json_string_member(w, "summary", i->summary);
 	json_string_member(w, "root_cause", i->root_cause);
 	json_string_member(w, "explanation", i->explanation);
+	json_bool_member(w, "is_told", is_told);
 	json_end_object(w);
 }
 
@@ -71,11 +80,82 @@ static int put_verdict(struct replay *r, struct corpus *c)
 	json_string_member(&r->w, "file", r->names[r->count]);
 	json_begin_array_member(&r->w, "incidents");
 	for (size_t i = 0; i < n; i++)
-		put_incident(&r->w, &list[i]);
+		put_incident(&r->w, &list[i], true);
 	json_end_array(&r->w);
 	json_begin_array_member(&r->w, "accounts");
 	for (size_t i = 0; i < c->accounts.report.count; i++)
 		put_account(&r->w, &c->accounts.report.items[i]);
+	json_end_array(&r->w);
+	json_end_object(&r->w);
+	return json_finish(&r->w);
+}
+
+static void range_of(const struct corpus *c, int64_t *ret_first, int64_t *ret_last)
+{
+	const struct account_set *set = &c->accounts.accounts;
+
+	*ret_first = INT64_MAX;
+	*ret_last = INT64_MIN;
+	for (size_t i = 0; i < set->count; i++) {
+		const struct process_account *a = &set->items[i];
+
+		*ret_first = MIN(*ret_first, a->units[0].start_ns);
+		*ret_last = MAX(*ret_last, a->units[a->unit_count - 1].end_ns);
+	}
+	if (c->rec.event_count) {
+		*ret_first = MIN(*ret_first, c->rec.events[0].start.ns);
+		*ret_last = MAX(*ret_last, c->rec.events[c->rec.event_count - 1].start.ns);
+	}
+}
+
+static void ignore(
+	void *arg, const struct incident *i, wall_time detected, enum incident_change change)
+{
+}
+
+/* What was there at @until is looked at, and entered. */
+static int look(struct corpus *c, int64_t until, struct incident_tracker *t)
+{
+	_cleanup_free_ struct incident *list = NULL;
+	size_t n = 0;
+	int r = corpus_cut(c, until);
+
+	if (r == 0)
+		r = diagnose_run(&c->rec, &list, &n);
+	return r < 0 ? r
+		     : incident_tracker_update(
+			       t, list, n, (wall_time){until}, (wall_time){0}, ignore, NULL);
+}
+
+static int put_live(struct replay *r, struct corpus *c)
+{
+	_cleanup_(incident_tracker_done) struct incident_tracker said = {0};
+	_cleanup_free_ struct incident *list = NULL;
+	int64_t first, last;
+	size_t n = 0;
+	int result = 0;
+
+	range_of(c, &first, &last);
+	for (int i = FIRST_LOOK; result == 0 && i < LOOKS; i++)
+		result = look(c, first + (last - first) / LOOKS * i, &said);
+	if (result == 0)
+		result = corpus_cut(c, INT64_MAX);
+	if (result == 0)
+		result = diagnose_run(&c->rec, &list, &n);
+	if (result < 0)
+		return result;
+	json_begin_object(&r->w);
+	json_string_member(&r->w, "file", r->names[r->count]);
+	json_begin_array_member(&r->w, "said");
+	for (size_t i = 0; i < said.count; i++) {
+		const struct incident *inc = &said.entries[i].incident;
+
+		put_incident(&r->w, inc, incident_is_told(inc, list, n));
+	}
+	json_end_array(&r->w);
+	json_begin_array_member(&r->w, "incidents");
+	for (size_t i = 0; i < n; i++)
+		put_incident(&r->w, &list[i], true);
 	json_end_array(&r->w);
 	json_end_object(&r->w);
 	return json_finish(&r->w);
@@ -167,7 +247,9 @@ static int next_file(struct replay *r)
 	if (result > 0)
 		result = corpus_open(&c);
 	if (result == 0)
-		result = r->is_sensitivity ? move_thresholds(r, &c) : put_verdict(r, &c);
+		result = r->is_sensitivity ? move_thresholds(r, &c)
+			 : r->is_live      ? put_live(r, &c)
+					   : put_verdict(r, &c);
 	if (result < 0)
 		fprintf(stderr, "%s: %s\n", name, strerror(-result));
 	r->count++;
@@ -183,6 +265,7 @@ int main(int argc, char **argv)
 		return 1;
 	r->w = json_writer_to_file(stdout);
 	r->is_sensitivity = argc == 2 && !strcmp(argv[1], "--sensitivity");
+	r->is_live = argc == 2 && !strcmp(argv[1], "--live");
 	do {
 		result = next_file(r);
 	} while (result > 0);

@@ -17,6 +17,7 @@
 #include "answer/stacks.h"
 #include "answer/incidents.h"
 #include "diagnose/sentences/span_text.h"
+#include "store/nodedb.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"
@@ -455,6 +456,22 @@ static void put_late(struct buf *b, const struct report_scope *s)
 	buf_puts(b, ": see there\n");
 }
 
+/* Was: [HIGH] Waiting for sha256sum in digest_of (tag.py:23): 11 of 30 ms of every step, until 03:03:40.002 */
+static void put_past(struct buf *b, const struct report_scope *s, size_t width)
+{
+	for (size_t i = 0; i < s->past_count; i++) {
+		const struct incident_row *row = s->past[i];
+		_cleanup_buf_ struct buf text = BUF_INIT(1 << 12);
+
+		buf_printf(&text, "[%s] %s, until ", row->severity, row->summary);
+		put_clock(&text, row->last_ns);
+		paragraph_put(b, width, i ? "       " : "  Was: ", buf_str(&text));
+	}
+	if (s->past_count)
+		buf_puts(b,
+			"       (said while recording; over, or not confirmed by the whole recording: --chains prints more)\n");
+}
+
 static void put_stored_count(struct buf *b, size_t n)
 {
 	char text[TEXT_PLURAL_MAX];
@@ -493,7 +510,8 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 		put_late(b, scope);
 	else if (!count)
 		put_nothing(b, scope);
-	if (!count && scope->stored_verdicts)
+	put_past(b, scope, paragraph_width(scope));
+	if (!count && !scope->past_count && scope->stored_verdicts)
 		put_stored_count(b, scope->stored_verdicts);
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);

@@ -1,5 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+/* clocked.c - see clocked.h. That lengths vary less than work does is not enough: what is work and what is waiting may be
+ * told apart differently from unit to unit. A clock does not care how much is done, so lengths do not follow work. */
 #include "diagnose/chains/clocked.h"
+
+#include <math.h>
 
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
@@ -7,28 +11,35 @@
 #define CLOCKED_UNITS  16 /* together: where one ends and the next begins does not matter */
 #define CLOCKED_GROUPS 8
 
-struct spread { /* of values that come one by one */
-	double sum, squares;
+struct pairs { /* of the length and the work of a unit, which come one by one */
+	double lengths, works, length_squares, work_squares, products;
 	int count;
 };
 
-static void spread_add(struct spread *s, double value)
+static void pairs_add(struct pairs *p, double length, double work)
 {
-	s->sum += value;
-	s->squares += value * value;
-	s->count++;
+	p->lengths += length;
+	p->works += work;
+	p->length_squares += length * length;
+	p->work_squares += work * work;
+	p->products += length * work;
+	p->count++;
 }
 
-static double spread_variance(const struct spread *s)
+static bool lengths_ignore_work(const struct pairs *p)
 {
-	double mean = s->sum / MAX(s->count, 1);
+	double n = p->count;
+	double of_lengths = p->length_squares / n - p->lengths / n * (p->lengths / n);
+	double of_works = p->work_squares / n - p->works / n * (p->works / n);
+	double of_both = p->products / n - p->lengths / n * (p->works / n);
 
-	return s->squares / MAX(s->count, 1) - mean * mean;
+	return of_lengths < THRESHOLD(CHAIN_MOST) * of_works &&
+	       of_both < THRESHOLD(CHAIN_MOST) * sqrt(MAX(of_lengths, 0.0) * of_works);
 }
 
 bool units_are_clocked(const struct step_account *a)
 {
-	struct spread lengths = {0}, works = {0};
+	struct pairs all = {0};
 	double length = 0, work = 0;
 	uint32_t units = 0;
 
@@ -42,11 +53,9 @@ bool units_are_clocked(const struct step_account *a)
 		units += b->steps;
 		if (units < CLOCKED_UNITS)
 			continue;
-		spread_add(&lengths, length / units);
-		spread_add(&works, work / units);
+		pairs_add(&all, length / units, work / units);
 		length = work = 0;
 		units = 0;
 	}
-	return works.count >= CLOCKED_GROUPS &&
-	       spread_variance(&lengths) < THRESHOLD(CHAIN_MOST) * spread_variance(&works);
+	return all.count >= CLOCKED_GROUPS && lengths_ignore_work(&all);
 }

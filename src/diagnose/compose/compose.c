@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/compose/compose.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -8,6 +9,7 @@
 #include "diagnose/chains/delay_weight.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/compose/gain.h"
+#include "diagnose/compose/line_time.h"
 #include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
@@ -16,7 +18,8 @@
 #include "base/macros.h"
 
 #define STORIES_MAX 64
-#define BIT(NAME)   (UINT32_C(1) << DELAY_BY_##NAME)
+#define BIT_OF(k)   (UINT32_C(1) << (k))
+#define BIT(NAME)   BIT_OF(DELAY_BY_##NAME)
 
 STATIC_ASSERT((int)DELAY_KINDS < 32);
 
@@ -258,12 +261,40 @@ static double told_share(const struct time_findings *all)
 	return share;
 }
 
+/* What is told of all units: each of these has its own promise. */
+static uint32_t whole_kinds(const struct time_findings *all)
+{
+	uint32_t kinds = 0;
+
+	for (int i = 0; i < all->count; i++)
+		if (all->items[i].contrast == CONTRAST_WHOLE)
+			kinds |= BIT_OF(all->items[i].delay.kind) | all->items[i].with;
+	return kinds;
+}
+
+/* "…; part of it is copying to and from the GPU" */
+static void put_parts(const struct time_finding *f, struct incident *inc)
+{
+	const char *before = "; part of it is ";
+
+	for (int k = 0; k < DELAY_KINDS; k++) {
+		size_t len = strlen(inc->root_cause);
+
+		if (!(f->with >> k & 1))
+			continue;
+		snprintf(inc->root_cause + len, sizeof(inc->root_cause) - len, "%s%s", before,
+			delay_text((enum delay_kind)k));
+		before = ", ";
+	}
+}
+
 static void add(const struct time_findings *all, const struct time_finding *f, double completeness,
 	struct incident_list *out)
 {
 	const struct step_account *a = time_finding_account(all, f);
 	struct incident *inc = incident_begin(out, f->problem);
 	const struct delay_list alone = {.items = {f->delay}, .count = 1};
+	struct gain_facts facts;
 	struct gain worth;
 
 	if (!inc)
@@ -274,12 +305,14 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	steps_show(all->rec, a, inc);
 	if (f->contrast == CONTRAST_SLOW) {
 		delay_text_write(all->rec, a, &all->slow_delays, &f->delay, &all->gpu, inc);
-		gain_of(a, &f->delay, told_share(all), 0, &worth);
+		gain_of(a, &f->delay, told_share(all), NULL, &worth);
 	} else {
 		delay_text_write(all->rec, a, &alone, &f->delay, NULL, inc);
-		gain_of(a, &f->delay, 1, gain_busy_ns(all->rec, a), &worth);
+		gain_find(all->rec, a, &f->delay, whole_kinds(all), &facts);
+		gain_of(a, &f->delay, 1, &facts, &worth);
 	}
 	gain_put(&worth, inc);
+	put_parts(f, inc);
 	incident_keep(out, inc);
 }
 
@@ -495,11 +528,65 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 		alike == 1 ? "s" : "");
 }
 
-void compose(const struct time_findings *findings, size_t n, double completeness,
-	struct incident_list *out)
+static bool is_same_place(const struct code_place *a, const struct code_place *b)
+{
+	return a->line == b->line && !strcmp(a->file, b->file) && !strcmp(a->func, b->func);
+}
+
+/* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another
+ * way of the same process. */
+static bool is_part_of(
+	const struct time_findings *all, const struct time_finding *g, const struct time_finding *f)
+{
+	const struct step_account *a = time_finding_account(all, f);
+	struct code_place p, q;
+
+	if (f->contrast != g->contrast || f->is_harmless || g->is_harmless ||
+		f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
+		return false;
+	if (f->delay.end.resource == RESOURCE_PROCESS &&
+		g->delay.end.resource == RESOURCE_PROCESS && f->delay.end.who[0] &&
+		!strcmp(f->delay.end.who, g->delay.end.who))
+		return true;
+	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
+	       culprit_of(all, f) == culprit_of(all, g) &&
+	       delay_text_place(all->rec, a, &f->delay, NULL, &p) &&
+	       delay_text_place(all->rec, a, &g->delay, NULL, &q) && is_same_place(&p, &q);
+}
+
+/* One cause is one finding, with all that it costs. */
+static void join_parts(struct time_findings *all)
+{
+	for (int i = 0; i < all->count; i++)
+		for (int k = 0; k < all->count; k++) {
+			struct time_finding *f = &all->items[i], *g = &all->items[k];
+
+			if (i == k || !is_part_of(all, g, f))
+				continue;
+			f->lost_ns += g->lost_ns;
+			f->share += g->share;
+			f->delay.share += g->delay.share;
+			f->delay.slow_ns += g->delay.slow_ns;
+			f->delay.ordinary_ns += g->delay.ordinary_ns;
+			f->with |= BIT_OF(g->delay.kind) | g->with;
+			*g = all->items[--all->count];
+			i = -1;
+			break;
+		}
+}
+
+int compose(
+	const struct time_findings *found, size_t n, double completeness, struct incident_list *out)
 {
 	struct stories t = {.states = out->items, .state_count = out->count};
+	_cleanup_free_ struct time_findings *findings = calloc(n + 1, sizeof(*findings));
 
+	if (!findings)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		findings[i] = found[i];
+		join_parts(&findings[i]);
+	}
 	if (n)
 		rank_jobs_find(findings[0].rec, &t.jobs);
 	join_stories(&t, findings, n, completeness, out->items);
@@ -507,4 +594,5 @@ void compose(const struct time_findings *findings, size_t n, double completeness
 		for (int k = 0; k < findings[i].count; k++)
 			tell(findings, n, i, &findings[i].items[k], completeness, &t, out);
 	settle(out);
+	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "diagnose/findings/time_finding.h"
 
-/* compose - adds to @out, which holds the state findings, the incidents of @findings (@n processes). */
-void compose(const struct time_findings *findings, size_t n, double completeness,
+/* compose - adds to @out, which holds the state findings, the incidents of @findings (@n processes). What is spent at one
+ * line on different things, or waited for of one process in different ways, is one incident. 0 or -ENOMEM. */
+int compose(const struct time_findings *findings, size_t n, double completeness,
 	struct incident_list *out);

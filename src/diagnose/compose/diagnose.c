@@ -129,7 +129,9 @@ int diagnose_run(const struct recording *rec, struct incident **ret, size_t *ret
 		r = find_states(&g, &found);
 	if (r < 0)
 		return r;
-	compose(g.times, g.time_count, completeness_of_times(&g), &found);
+	r = compose(g.times, g.time_count, completeness_of_times(&g), &found);
+	if (r < 0)
+		return r;
 	qsort(list, found.count, sizeof(*list), by_weight);
 	*ret = TAKE(list);
 	*ret_count = found.count;

@@ -3,6 +3,11 @@
  * may or may not belong to the delay, and work of the GPU may lie hidden beneath it. What is not known cannot be mended. */
 #include "diagnose/compose/gain.h"
 
+#include <math.h>
+
+#include "diagnose/chains/delay_weight.h"
+#include "diagnose/compose/line_time.h"
+#include "diagnose/sentences/delay_text.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
@@ -32,52 +37,67 @@ static uint64_t clamp(double ns, uint64_t from, uint64_t to)
 	return ns <= (double)from ? from : ns >= (double)to ? to : (uint64_t)ns;
 }
 
-/* What grew beside the delays that are told is taken to come with them; at worst it is none of theirs. */
+/* Whether what ordinary units have of it is of the same making, and may go along: waits for others, and waste. */
+static bool may_go_whole(enum delay_kind kind)
+{
+	return delay_stands_alone(kind) || kind == DELAY_BY_NETWORK || kind == DELAY_BY_ASLEEP ||
+	       kind == DELAY_BY_LOCK || kind == DELAY_BY_PROCESS;
+}
+
+/* What grew beside the delays that are told is taken to come with them; at worst it is none of theirs. At best ordinary
+ * units get shorter, too. */
 static void of_slow(
 	const struct step_account *a, const struct delay *l, double told, struct gain *ret)
 {
 	double slow = (double)a->slow_step_ns;
 	double span = MAX(slow - (double)a->ordinary_step_ns, 0.0), spread = spread_ns(a);
 	double fixed = told > 0 ? slow - MIN(l->share / told, 1.0) * span : slow;
+	double best = fixed - spread;
 
 	ret->unit_ns = a->slow_step_ns;
 	ret->fixed_ns = clamp(fixed, 0, ret->unit_ns);
-	ret->least_ns = clamp(fixed - spread, 0, ret->fixed_ns);
+	if (may_go_whole(l->kind))
+		best -= (double)l->ordinary_ns;
+	ret->least_ns = clamp(best, 0, ret->fixed_ns);
 	ret->most_ns = clamp(slow - l->share * span + spread, ret->fixed_ns, ret->unit_ns);
 }
 
-/* How much of the delay goes with what it leads to: work of the GPU's own gets shorter, it does not go, and code that is
- * moved elsewhere or written better is still waited for now and then. */
-static double removable(const struct delay *l)
+/* How much of the delay goes with what it leads to: work of the GPU's own gets shorter, it does not go, and of host code
+ * only what runs at the place that is named. */
+static double removable(const struct delay *l, const struct gain_facts *facts)
 {
 	bool is_known = l->end.resource != RESOURCE_NONE && l->end.share > 0;
 
 	if (l->kind == DELAY_BY_HOST)
-		return THRESHOLD(HOST_GOES);
+		return facts->here;
 	return l->kind == DELAY_BY_GPU && is_known ? MIN(l->end.share, 1.0) : 1;
 }
 
-static void of_every(
-	const struct step_account *a, const struct delay *l, uint64_t busy_ns, struct gain *ret)
+static void of_every(const struct step_account *a, const struct delay *l,
+	const struct gain_facts *facts, struct gain *ret)
 {
-	double unit = (double)a->ordinary_step_ns;
-	double part = MIN((double)l->slow_ns, unit) * removable(l);
+	double unit = (double)a->ordinary_step_ns, beside = (double)facts->beside_ns;
+	double whole = MIN((double)l->slow_ns + beside, unit);
+	double part = MIN((double)l->slow_ns * removable(l, facts) + beside, unit);
 	double rest = unit - part, spread = spread_ns(a);
 	bool is_of_gpu = l->kind == DELAY_BY_GPU; /* then that is what gets shorter */
-	double fixed = is_of_gpu ? rest : MAX(rest, (double)busy_ns), most = fixed + spread;
+	double fixed = is_of_gpu ? rest : MAX(rest, (double)facts->busy_ns);
+	double most = MAX(rest, (double)facts->busy_ns + (double)facts->busy_error_ns);
 
-	if (!busy_ns || is_of_gpu)
+	most = (is_of_gpu ? rest : most) + spread;
+
+	if (!facts->busy_ns || is_of_gpu)
 		most += THRESHOLD(CHAIN_MOST) * part;
 	if (l->kind == DELAY_BY_COPY)
 		most += a->ordinary_bytes / LINK_BYTES_NS;
 	ret->unit_ns = a->ordinary_step_ns;
 	ret->fixed_ns = clamp(fixed, 0, ret->unit_ns);
-	ret->least_ns = clamp(unit - MIN((double)l->slow_ns, unit) - spread, 0, ret->fixed_ns);
+	ret->least_ns = clamp(unit - whole - (double)facts->unplaced_ns - spread, 0, ret->fixed_ns);
 	ret->most_ns = clamp(most, ret->fixed_ns, ret->unit_ns);
 }
 
-void gain_of(const struct step_account *a, const struct delay *l, double told, uint64_t busy_ns,
-	struct gain *ret)
+void gain_of(const struct step_account *a, const struct delay *l, double told,
+	const struct gain_facts *facts, struct gain *ret)
 {
 	*ret = (struct gain){0};
 	if (l->kind == DELAY_BY_UNKNOWN)
@@ -85,23 +105,35 @@ void gain_of(const struct step_account *a, const struct delay *l, double told, u
 	if (a->lost_ns)
 		of_slow(a, l, told, ret);
 	else
-		of_every(a, l, busy_ns, ret);
+		of_every(a, l, facts, ret);
 }
 
-struct busy { /* of one GPU */
+struct busy { /* of one GPU: readings, from 0 to 1 */
 	int64_t index;
-	double sum;
+	double sum, squares;
 	size_t count;
 };
 
-uint64_t gain_busy_ns(const struct recording *rec, const struct step_account *a)
+static void put_busy(const struct busy *b, const struct step_account *a, struct gain_facts *ret)
+{
+	double n = (double)b->count, mean = b->sum / n, unit = (double)a->ordinary_step_ns;
+	double variance = MAX(b->squares / n - mean * mean, 0.0);
+
+	if (mean * unit < (double)ret->busy_ns)
+		return;
+	ret->busy_ns = (uint64_t)(mean * unit);
+	ret->busy_error_ns = (uint64_t)(sqrt(variance / n) * unit);
+}
+
+static void find_busy(
+	const struct recording *rec, const struct step_account *a, struct gain_facts *ret)
 {
 	struct busy gpus[16] = {0};
 	size_t n = 0;
-	double most = 0;
 
 	for (size_t i = 0; i < rec->gpu_count; i++) {
 		const struct gpu_sample *s = &rec->gpus[i];
+		double busy = (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
 		size_t k = 0;
 
 		if (s->util_gpu_pct < 0 || s->time.ns < a->first.ns || s->time.ns > a->last.ns)
@@ -112,13 +144,26 @@ uint64_t gain_busy_ns(const struct recording *rec, const struct step_account *a)
 			continue;
 		if (k == n)
 			gpus[n++].index = s->index;
-		gpus[k].sum += (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
+		gpus[k].sum += busy;
+		gpus[k].squares += busy * busy;
 		gpus[k].count++;
 	}
 	for (size_t k = 0; k < n; k++)
 		if (gpus[k].count >= THRESHOLD(READINGS))
-			most = MAX(most, gpus[k].sum / (double)gpus[k].count);
-	return (uint64_t)(most * (double)a->ordinary_step_ns);
+			put_busy(&gpus[k], a, ret);
+}
+
+void gain_find(const struct recording *rec, const struct step_account *a, const struct delay *l,
+	uint32_t kinds, struct gain_facts *ret)
+{
+	struct code_place p;
+
+	*ret = (struct gain_facts){.here = 1};
+	find_busy(rec, a, ret);
+	if (!line_time_is_own(l->kind) || !delay_text_place(rec, a, l, NULL, &p))
+		return;
+	ret->here = p.share;
+	ret->beside_ns = line_time_ns(rec, a, &p, kinds, &ret->unplaced_ns);
 }
 
 void gain_put(const struct gain *g, struct incident *inc)

@@ -10,15 +10,24 @@ struct gain {
 	uint64_t least_ns, most_ns; /* the range */
 };
 
-/* gain_of - without @l. Slow units keep what the other delays cost them: all gains together lead back to ordinary ones,
- * never further; @told is the share of what grew that all delays have which are told. Where none is slow, what @l takes goes, but a unit does not get shorter than its GPU is
- * busy, @busy_ns (0: not known). */
-void gain_of(const struct step_account *a, const struct delay *l, double told, uint64_t busy_ns,
-	struct gain *ret);
+struct gain_facts { /* of units of which none is slow */
+	uint64_t
+		busy_ns; /* how long the GPU is busy in one, by its readings: of several the busiest; 0: not known */
+	uint64_t busy_error_ns; /* the standard error of that */
+	double here;        /* the share of the delay that is spent where it is said to be, 0..1 */
+	uint64_t beside_ns; /* spent there on other things: it goes along */
+	uint64_t unplaced_ns; /* that may be spent there, too */
+};
 
-/* gain_busy_ns - how long the GPU is busy in an ordinary unit, by its readings: of several GPUs the busiest. 0: not
- * known. */
-uint64_t gain_busy_ns(const struct recording *rec, const struct step_account *a);
+/* gain_find - what gain_of() wants to know of @l, in every unit of @a; delays of @kinds (bits) are told by themselves. */
+void gain_find(const struct recording *rec, const struct step_account *a, const struct delay *l,
+	uint32_t kinds, struct gain_facts *ret);
+
+/* gain_of - without @l. Slow units keep what the other delays cost them: all gains together lead back to ordinary ones,
+ * never further; @told is the share of what grew that all delays have which are told. Where none is slow, what @l takes
+ * where it is said to be goes, and what else is spent there, but a unit does not get shorter than its GPU is busy. */
+void gain_of(const struct step_account *a, const struct delay *l, double told,
+	const struct gain_facts *facts, struct gain *ret);
 
 /* gain_put - the fields of @inc. */
 void gain_put(const struct gain *g, struct incident *inc);

@@ -27,6 +27,15 @@ static uint64_t observed_ns(const struct step_account *a)
 	return (uint64_t)MAX(a->last.ns - a->first.ns, INT64_C(1));
 }
 
+/* What slow units lost is judged by the time around them, and no less than somebody who watches sees: hours without a
+ * fault do not make the minutes with it any better. */
+static double judged_ns(const struct step_account *a)
+{
+	int64_t around = a->slow_last.ns - a->slow_first.ns;
+
+	return MIN((double)observed_ns(a), MAX((double)around, THRESHOLD(JUDGED_NS)));
+}
+
 /* Rows with lengths that make no sense give units that overlap: nothing is to be learnt from those. */
 static bool adds_up(const struct step_account *a)
 {
@@ -82,7 +91,7 @@ static void add(struct time_findings *all, const struct time_finding *f)
 static bool is_large(const struct step_account *a, const struct delay_list *l, int i, uint64_t lost)
 {
 	const struct delay *d = &l->items[i];
-	double share = (double)lost / (double)observed_ns(a);
+	double share = (double)lost / judged_ns(a);
 
 	if (d->share < THRESHOLD(CAUSE_SHARE) &&
 		(d->share < THRESHOLD(OTHER_SHARE) || share < THRESHOLD(OTHER_TIME) ||
@@ -109,7 +118,7 @@ static void find_slow(struct time_findings *all, double completeness)
 			continue;
 		chain_follow(all->rec, a, d);
 		f.delay = *d;
-		f.share = (double)f.lost_ns / (double)observed_ns(a);
+		f.share = (double)f.lost_ns / judged_ns(a);
 		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d);
 		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,

@@ -52,6 +52,24 @@ static bool is_same_kind(const struct incident *a, const struct incident *b)
 	       a->op == b->op && !strcmp(lost_to(a), lost_to(b));
 }
 
+static bool share_culprit(const struct incident *a, const struct incident *b)
+{
+	const struct incident_cause *x = a->causes, *y = b->causes;
+
+	return a->cause_count && b->cause_count && x->culprit[0] && !strcmp(x->culprit, y->culprit);
+}
+
+bool incident_is_told(const struct incident *said, const struct incident *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (share_process(said, &list[i]) &&
+			(said->problem == list[i].problem || share_culprit(said, &list[i]) ||
+				(lost_to(said)[0] && !strcmp(lost_to(said), lost_to(&list[i]))) ||
+				(said->place[0] && !strcmp(said->place, list[i].place))))
+			return true;
+	return false;
+}
+
 /* Time in common, plus one; less than one: a pause of that length; times of any value. */
 static double overlap_ns(const struct incident *a, const struct incident *b)
 {

@@ -38,6 +38,9 @@ typedef void incident_tracker_sink(
  * cases are forgotten when they ended before @forget_before. 0 or -ENOMEM. */
 int incident_tracker_update(struct incident_tracker *b, const struct incident *found, size_t count,
 	wall_time now, wall_time forget_before, incident_tracker_sink *sink, void *arg);
+/* incident_is_told - whether one of @list, the answer over the whole recording, says of the same process what was @said
+ * while recording: the same problem, loss, culprit or line. What is not told is over, or was not borne out: say so. */
+bool incident_is_told(const struct incident *said, const struct incident *list, size_t n);
 void incident_tracker_done(struct incident_tracker *b);
 
 const char *incident_change_name(enum incident_change c); /* "new" */

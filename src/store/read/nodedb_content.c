@@ -148,7 +148,31 @@ static bool read_chain(sql_stmt *stmt, struct incident_row *row)
 	row->tail_ratio = sql_column_real(stmt, 8);
 	if (!(isfinite(row->tail_ratio) && row->tail_ratio > 0))
 		row->tail_ratio = 0;
+	if (sql_column_type(stmt, 10) != SQL_INT)
+		return true;
+	if (!reader_text(stmt, 13, row->problem, sizeof(row->problem)) ||
+		!reader_text(stmt, 14, row->place, sizeof(row->place)))
+		return false;
+	row->last_ns = sql_column_int(stmt, 10);
+	row->resolved_ns = sql_column_int(stmt, 11);
+	row->pid = (uint32_t)sql_column_int(stmt, 12);
 	return true;
+}
+
+/* What the published shape has no room for. */
+static int put_own_columns(struct reader *r, struct buf *sql, struct errinfo *reterr)
+{
+	int res = reader_has_column(r, "incidents", "place", reterr);
+
+	if (res > 0)
+		buf_puts(sql, ", (SELECT last_seen FROM incidents i WHERE i.id = c.id)"
+			      ", (SELECT resolved_at FROM incidents i WHERE i.id = c.id)"
+			      ", (SELECT pid FROM incidents i WHERE i.id = c.id)"
+			      ", (SELECT coalesce(problem, '') FROM incidents i WHERE i.id = c.id)"
+			      ", (SELECT coalesce(place, '') FROM incidents i WHERE i.id = c.id)");
+	else if (res == 0)
+		buf_puts(sql, ", NULL, NULL, NULL, NULL, NULL");
+	return MIN(res, 0);
 }
 
 int reader_load_chains(struct reader *r, struct errinfo *reterr)
@@ -168,7 +192,11 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	buf_puts(&sql,
 		"SELECT id, detected_at, severity, summary, root_cause, explanation, " LINES_OF(
 			"recommendations", "value") ", " LINES_OF("timeline",
-			ENTRY) ", tail_ratio, cuda_op FROM (");
+			ENTRY) ", tail_ratio, cuda_op");
+	res = put_own_columns(r, &sql, reterr);
+	if (res < 0)
+		return res;
+	buf_puts(&sql, " FROM (");
 	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
 	if (res < 0)
 		return res;
@@ -176,7 +204,7 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 		r, "causal_chains", (struct scope_columns){.time = "detected_at"}, &sql, reterr);
 	if (res < 0)
 		return res;
-	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u)", NODEDB_CHAINS_MAX);
+	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u) c", NODEDB_CHAINS_MAX);
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res < 0)
 		return res;

@@ -214,6 +214,31 @@ static void stored_verdicts_where_nothing_is_found(void **state)
 	assert_caught("\n  2 incidents were stored while recording: --chains prints them\n");
 }
 
+/* What was said while recording and is not in the answer is over, or was not confirmed: its line says until when. */
+static void what_was_said_while_recording(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct incident_row rows[2] = {{.id = "a:goodput-7-1-process",
+					       .severity = "HIGH",
+					       .summary = "Waiting for xz",
+					       .problem = "goodput",
+					       .pid = 7,
+					       .last_ns = SCENE_T0_NS},
+		{.id = "a:pcie-7-1-copy", .severity = "LOW", .summary = "Copies", .last_ns = 1}};
+	struct nodedb_content c;
+
+	scene_calm(&s, CUDA_STREAM_SYNC, 0, 400, 50000, 1000);
+	c = (struct nodedb_content){.events = s.events,
+		.event_count = s.event_count,
+		.total_calls = s.event_count,
+		.chains = rows,
+		.chain_count = 2};
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("\n  Was: [HIGH] Waiting for xz, until ");
+	assert_null(strstr(caught, "Copies"));
+	assert_null(strstr(caught, "stored while recording"));
+}
+
 /* Rank 1 runs on node b and comes 5 ms late each time; rank 0 waits for it on node a. */
 static void a_rank_of_another_node(void **state)
 {
@@ -308,6 +333,7 @@ int main(void)
 		cmocka_unit_test(stored_verdicts),
 		cmocka_unit_test(worst_verdicts_first),
 		cmocka_unit_test(stored_verdicts_where_nothing_is_found),
+		cmocka_unit_test(what_was_said_while_recording),
 		cmocka_unit_test(a_rank_of_another_node),
 		cmocka_unit_test(calls_and_host_events),
 		cmocka_unit_test(a_file_is_no_terminal),

@@ -52,6 +52,23 @@ static void test_even_work(void **state)
 	assert_false(clocked(BARS, false, false));
 }
 
+/* A loop that works without a pause, of whose units now more, now less is taken for waiting: the more is done the longer
+ * they take, though lengths vary less. */
+static void test_split_that_varies(void **state)
+{
+	static struct account_bar items[BARS];
+	struct step_account a = {.bars = items, .bar_count = BARS};
+
+	for (size_t i = 0; i < BARS; i++) {
+		uint64_t wait = (4 + i / 32 % 4) * NS_PER_MS;
+
+		items[i] = (struct account_bar){.steps = 1, .dur_ns = 36 * NS_PER_MS - wait / 2};
+		items[i].ns[ACCOUNT_NETWORK] = wait;
+		items[i].ns[ACCOUNT_HOST] = items[i].dur_ns - wait;
+	}
+	assert_false(units_are_clocked(&a));
+}
+
 static void test_too_few(void **state)
 {
 	assert_false(clocked(100, true, true));
@@ -64,6 +81,7 @@ int main(void)
 		cmocka_unit_test(test_by_the_clock),
 		cmocka_unit_test(test_input_that_is_asked_for),
 		cmocka_unit_test(test_even_work),
+		cmocka_unit_test(test_split_that_varies),
 		cmocka_unit_test(test_too_few),
 	};
 

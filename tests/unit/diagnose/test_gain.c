@@ -16,7 +16,8 @@ static struct gain of(
 {
 	struct gain g;
 
-	gain_of(a, &all->items[i], 1 - all->unknown, busy_ns, &g);
+	gain_of(a, &all->items[i], 1 - all->unknown,
+		&(struct gain_facts){.busy_ns = busy_ns, .here = 1}, &g);
 	assert_true(g.least_ns <= g.fixed_ns && g.fixed_ns <= g.most_ns && g.most_ns <= g.unit_ns);
 	return g;
 }
@@ -57,6 +58,23 @@ static void several_lead_back_to_the_ordinary(void **state)
 	assert_int_equal(unknown.unit_ns, 0);    /* what is not known cannot be mended */
 }
 
+/* Of what waits for somebody else ordinary units may have some as well, of host code it is their own. */
+static void ordinary_units_may_gain_too(void **state)
+{
+	struct step_account a = {
+		.ordinary_step_ns = 100 * MS, .slow_step_ns = 300 * MS, .lost_ns = 1};
+	struct delay_list all = {.items = {{.kind = DELAY_BY_NETWORK,
+					 .ordinary_ns = 70 * MS,
+					 .slow_ns = 270 * MS,
+					 .share = 1}},
+		.count = 1};
+
+	assert_int_equal(of(&a, &all, 0, 0).least_ns, 30 * MS);
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 100 * MS);
+	all.items[0].kind = DELAY_BY_HOST;
+	assert_int_equal(of(&a, &all, 0, 0).least_ns, 100 * MS);
+}
+
 static void the_gpu_bounds_it(void **state)
 {
 	struct step_account a = {.ordinary_step_ns = 100 * MS, .ordinary_bytes = 120e6};
@@ -81,10 +99,22 @@ static void the_gpu_bounds_it(void **state)
 	g = of(&a, &all, 0, 95 * MS);
 	assert_int_equal(g.fixed_ns, 60 * MS);
 	assert_int_equal(g.most_ns, 80 * MS);
-	all.items[0].kind = DELAY_BY_HOST; /* some of what is moved elsewhere stays */
-	g = of(&a, &all, 0, 5 * MS);
+	all.items[0].kind = DELAY_BY_HOST; /* what is not at the place that is named may stay */
+	gain_of(&a, &all.items[0], 1, &(struct gain_facts){.busy_ns = 5 * MS, .here = 0.85}, &g);
 	assert_int_equal(g.fixed_ns, 32 * MS);
 	assert_int_equal(g.least_ns, 20 * MS);
+	all.items[0].slow_ns =
+		60 * MS; /* what else is done there goes along, what may be there perhaps */
+	gain_of(&a, &all.items[0], 1,
+		&(struct gain_facts){.busy_ns = 5 * MS,
+			.busy_error_ns = 40 * MS,
+			.here = 1,
+			.beside_ns = 10 * MS,
+			.unplaced_ns = 20 * MS},
+		&g);
+	assert_int_equal(g.fixed_ns, 30 * MS);
+	assert_int_equal(g.least_ns, 10 * MS);
+	assert_int_equal(g.most_ns, 45 * MS); /* if the GPU is busier than its readings say */
 	all.items[0].kind = DELAY_BY_GC;
 	all.items[0].slow_ns = 300 * MS; /* a damaged account */
 	g = of(&a, &all, 0, 0);
@@ -96,6 +126,8 @@ static void how_busy_the_gpu_is(void **state)
 	struct gpu_sample s[6];
 	struct recording rec = {.gpus = s, .gpu_count = 6};
 	struct step_account a = {.ordinary_step_ns = 100 * MS, .first.ns = 10, .last.ns = 20};
+	const struct delay cpu = {.kind = DELAY_BY_CPU};
+	struct gain_facts facts;
 
 	for (int i = 0; i < 6; i++) {
 		gpu_sample_init(&s[i]);
@@ -103,11 +135,19 @@ static void how_busy_the_gpu_is(void **state)
 		s[i].index = i % 2;
 		s[i].util_gpu_pct = i % 2 ? 40 : 10;
 	}
-	assert_int_equal(gain_busy_ns(&rec, &a), 40 * MS);
-	s[5].time.ns = 99; /* two readings are too few */
-	assert_int_equal(gain_busy_ns(&rec, &a), 10 * MS);
+	gain_find(&rec, &a, &cpu, 0, &facts);
+	assert_int_equal(facts.busy_ns, 40 * MS);
+	assert_int_equal(facts.busy_error_ns, 0);
+	s[1].util_gpu_pct = 10;
+	gain_find(&rec, &a, &cpu, 0, &facts);
+	assert_int_equal(facts.busy_ns, 30 * MS);
+	assert_in_range(facts.busy_error_ns, 8 * MS, 9 * MS); /* 14 over the root of 3 */
+	s[5].time.ns = 99;                                    /* two readings are too few */
+	gain_find(&rec, &a, &cpu, 0, &facts);
+	assert_int_equal(facts.busy_ns, 10 * MS);
 	rec.gpu_count = 0;
-	assert_int_equal(gain_busy_ns(&rec, &a), 0);
+	gain_find(&rec, &a, &cpu, 0, &facts);
+	assert_int_equal(facts.busy_ns, 0);
 }
 
 static void the_fields_of_an_incident(void **state)
@@ -127,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slow_step_without_its_delay),
 		cmocka_unit_test(several_lead_back_to_the_ordinary),
+		cmocka_unit_test(ordinary_units_may_gain_too),
 		cmocka_unit_test(the_gpu_bounds_it),
 		cmocka_unit_test(how_busy_the_gpu_is),
 		cmocka_unit_test(the_fields_of_an_incident),

@@ -264,6 +264,27 @@ static void test_several_processes(void **state)
 	incident_tracker_done(&b);
 }
 
+/* What was said while recording is told in the end if a process, and the problem, the loss, the culprit or the line are
+ * the same. */
+static void test_what_is_told(void **state)
+{
+	struct incident said = slow(7, 1000, 1005, SEVERITY_HIGH), end = said;
+
+	assert_false(incident_is_told(&said, &end, 0));
+	assert_true(incident_is_told(&said, &end, 1));
+	end.problem = PROBLEM_GOODPUT;
+	assert_false(incident_is_told(&said, &end, 1));
+	snprintf(said.place, sizeof(said.place), "train.py:7 (step)");
+	snprintf(end.place, sizeof(end.place), "train.py:7 (step)");
+	assert_true(incident_is_told(&said, &end, 1));
+	end.place[0] = 0;
+	snprintf(said.id, sizeof(said.id), "node:goodput-7-1000-every-process");
+	snprintf(end.id, sizeof(end.id), "goodput-7-900-process");
+	assert_true(incident_is_told(&said, &end, 1));
+	end.pid = 8;
+	assert_false(incident_is_told(&said, &end, 1));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -276,6 +297,7 @@ int main(void)
 		cmocka_unit_test(test_low_opens_nothing),
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_hostile_times),
+		cmocka_unit_test(test_what_is_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -109,6 +109,42 @@ static void test_new_host_code(void **state)
 	assert_true(inc->since.ns > 0);
 }
 
+/* Half a minute of a fault is 0.8 % of what 25 minutes of steps take, and an answer with its times; half a second is
+ * none. */
+static void test_a_fault_that_is_over(void **state)
+{
+	for (int with = 0; with < 2; with++) {
+		SCENE;
+		uint64_t usual, fault;
+		struct ledger_thread t = job(s, &usual);
+		int64_t begin = 0, end = 0;
+
+		fault = line_stack(s, "/home/u/train.py", 71, NULL);
+		for (int i = 0; i < 1500; i++) {
+			mark(&t, MARK_OPTIMIZER);
+			sample(s, JOB, MAIN, t.at + 1, usual);
+			spend(&t, LEDGER_RUN, MS(200));
+			spend(&t, LEDGER_GPU_WAIT, MS(800));
+			mark(&t, MARK_WAIT);
+			if (i < 700 || i >= 720)
+				continue;
+			begin = begin ? begin : t.at;
+			sample(s, JOB, MAIN, t.at + 1, fault);
+			spend(&t, LEDGER_RUN, with ? MS(600) : MS(20));
+			end = t.at;
+		}
+		mark(&t, MARK_OPTIMIZER);
+		ANSWER = explain(ledger_recording(s));
+		if (!with) {
+			assert_int_equal(a.count, 0);
+			continue;
+		}
+		only(&a, PROBLEM_GOODPUT, SEVERITY_MEDIUM, "train.py:71");
+		assert_in_range(a.list[0].first.ns, begin - 2 * (int64_t)NS_PER_S, begin);
+		assert_in_range(a.list[0].last.ns, end - 2 * (int64_t)NS_PER_S, end);
+	}
+}
+
 /* Whoever stops it is named, not the innocent line that it was stopped at. */
 static void test_stopped_by_another(void **state)
 {
@@ -889,6 +925,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_wrong),
 		cmocka_unit_test(test_new_host_code),
+		cmocka_unit_test(test_a_fault_that_is_over),
 		cmocka_unit_test(test_stopped_by_another),
 		cmocka_unit_test(test_evenly_slower),
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),

@@ -93,6 +93,25 @@ static void every_field_has_its_column(void **state)
 	assert_true(compared >= 21);
 }
 
+/* Who reads stored verdicts is told until when they held, of whom and where. */
+static void read_with_the_published_row(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content c;
+	struct errinfo err = {0};
+	struct incident i;
+
+	incident_fill(&i);
+	put(s->path, &i, 300);
+	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
+	assert_int_equal(c.chain_count, 1);
+	assert_int_equal(c.chains[0].last_ns, i.last.ns);
+	assert_int_equal(c.chains[0].pid, i.pid);
+	assert_string_equal(c.chains[0].place, i.place);
+	assert_string_equal(c.chains[0].problem, problem_row(i.problem)->id);
+	nodedb_content_done(&c);
+}
+
 /* Found again: begins and ends widen, sums grow, the rest is as it is now, and who it is stays. */
 static void what_a_later_finding_renews(void **state)
 {
@@ -219,6 +238,7 @@ int main(void)
 		TEST(columns_stay_where_they_were),
 		TEST(columns_are_described),
 		TEST(every_field_has_its_column),
+		TEST(read_with_the_published_row),
 		TEST(what_a_later_finding_renews),
 		TEST(a_file_without_a_column),
 		TEST(the_problem),
