@@ -3,6 +3,7 @@
 they are made: sorted, owned by root, one time for all, no trace of who packed.
 
 Nothing here reads the umask, the time of day, the time zone, the locale or the order of a folder."""
+import functools
 import gzip
 import io
 import os
@@ -27,6 +28,7 @@ class Item(NamedTuple):
     owner: int = 0
 
 
+@functools.cache  # it is asked for every file
 def epoch():
     """The time that all files of a package bear: the last commit's, unless the caller says another."""
     said = os.environ.get("SOURCE_DATE_EPOCH", "")

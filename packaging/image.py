@@ -107,8 +107,7 @@ def archive(layout, version, items, config):
 def build(layout, out, version):
     data = archive(layout, version, contents(layout), settings(version))
     rows = sbom.linked(*(layout.programs / f"{program}.map" for program in PROGRAMS))
-    rows += [sbom.describe(file, "copied") for _, file in copied(layout)]
-    rows.append(sbom.describe(sorted(ROOTS.glob("*.crt"))[0], "copied"))
+    rows += sbom.describe([*(file for _, file in copied(layout)), sorted(ROOTS.glob("*.crt"))[0]], "copied")
     yield from finish(out, f"ingero-{version}-linux-{layout.arch}.oci.tar", data, sbom.bill("ingero", version, data, rows))
     # The library alone, in the root folder: a volume for those who keep rows in DuckDB (packaging/helm).
     for item in layout.duckdb():

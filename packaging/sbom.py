@@ -8,6 +8,7 @@ import functools
 import hashlib
 import json
 import pathlib
+import platform
 import re
 import subprocess
 import urllib.parse
@@ -26,36 +27,56 @@ def archives(map_file):
     return {pathlib.Path(path).resolve() for path in MEMBER.findall(head)}
 
 
-@functools.cache  # dpkg reads all its lists for one, and a release asks for each library once a package
-def owner_of(path):
-    """The Debian package that a file came with: "name:arch", or None."""
-    for name in (path, *([str(path)[4:]] if str(path).startswith("/usr/lib") else ())):
-        found = subprocess.run(["dpkg-query", "-S", str(name)], capture_output=True, text=True)
-        if found.returncode == 0:
-            return found.stdout.split(": ")[0].split(",")[0]
-    return None
+@functools.cache
+def installed():
+    """What dpkg knows of each package, by "name:arch" and by "name"."""
+    form = "${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}\n"
+    rows = {}
+    for line in subprocess.run(["dpkg-query", "-W", "-f", form], check=True, capture_output=True, text=True).stdout.splitlines():
+        row = line.split("\t")
+        rows[f"{row[0]}:{row[2]}"] = row
+        rows.setdefault(row[0], row)
+    return rows
+
+
+OWNERS = {}  # by path: "name:arch", or None
+
+
+def look_up(paths):
+    """The Debian packages that files came with, all at once: dpkg reads its lists anew for every question."""
+    names = {path: (str(path), *([str(path)[4:]] if str(path).startswith("/usr/lib") else ())) for path in paths if path not in OWNERS}
+    if not names:
+        return
+    found = {}
+    said = subprocess.run(["dpkg-query", "-S", *(name for group in names.values() for name in group)], capture_output=True, text=True)
+    for line in said.stdout.splitlines():
+        owner, _, name = line.partition(": ")
+        found[name] = owner.split(",")[0]
+    for path, group in names.items():
+        OWNERS[path] = next((found[name] for name in group if name in found), None)
 
 
 def native_name(path):
     """The same file of this machine's own architecture."""
-    own = subprocess.run(["gcc", "-print-multiarch"], capture_output=True, text=True).stdout.strip()
-    return pathlib.Path(re.sub(r"/(x86_64|aarch64)-linux-gnu/", f"/{own}/", str(path)))
+    return pathlib.Path(re.sub(r"/(x86_64|aarch64)-linux-gnu/", f"/{platform.machine()}-linux-gnu/", str(path)))
 
 
 def quoted(text):
     return urllib.parse.quote(text, safe="~")
 
 
-def describe(path, how):
-    """One component: the package, its source, and the sum of the file itself."""
-    package, guessed = owner_of(path), False
-    if not package:  # unpacked beside the packages, as CONTRIBUTING says of libevent: the native one's version
-        package, guessed = owner_of(native_name(path)), True
+def describe(paths, how):
+    """One component for each file: the package, its source, and the sum of the file itself."""
+    look_up([*paths, *map(native_name, paths)])
+    return [component(path, how) for path in paths]
+
+
+def component(path, how):
+    # One that was unpacked beside the packages, as CONTRIBUTING says of libevent: the native one's version.
+    package, guessed = OWNERS[path] or OWNERS[native_name(path)], not OWNERS[path]
     if not package:
         raise Refusal(f"{path} is of no Debian package: its version cannot be told")
-    form = "${Package}\t${Version}\t${Architecture}\t${source:Package}\t${source:Version}"
-    found = subprocess.run(["dpkg-query", "-W", "-f", form, package], check=True, capture_output=True, text=True)
-    name, version, arch, source, source_version = found.stdout.split("\t")
+    name, version, arch, source, source_version = installed()[package]
     row = {"type": "library", "name": source, "version": source_version,
            "purl": f"pkg:deb/debian/{quoted(name)}@{quoted(version)}?arch={arch}&distro=debian-12&upstream={quoted(source)}",
            "hashes": [{"alg": "SHA-256", "content": hashlib.sha256(path.read_bytes()).hexdigest()}],
@@ -94,4 +115,4 @@ def bill(name, version, data, components):
 def linked(*map_files):
     """Components of all that is in the programs with these maps."""
     found = set().union(*(archives(file) for file in map_files))
-    return [describe(path, "linked statically") for path in sorted(found)]
+    return describe(sorted(found), "linked statically")

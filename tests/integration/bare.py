@@ -1,8 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """bare.py - a bare Debian to try packages in, and the packages themselves, made from the build as it is."""
+import fcntl
+import hashlib
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import sys
 from rig import BUILD, SOURCE, scratch
@@ -31,6 +34,24 @@ def packed(*args, out="release", **env):
     if done.returncode != 0:
         raise RuntimeError(f"packaging/pack {args}: {done.stdout}{done.stderr}")
     return pathlib.Path(scratch(out))
+
+
+def debs(version=VERSION):
+    """The folder with the packages of @version: packed once for all tests of one build, whoever asks first."""
+    said = (version, *(f"{file}{file.stat().st_mtime_ns}" for file in
+                       (BUILD / "ingero", BUILD / "ingero-cluster", *sorted((SOURCE / "packaging").rglob("*.*")))))
+    folder = BUILD / "test-packs" / f"{version}-{hashlib.sha256(''.join(said).encode()).hexdigest()[:16]}"
+    folder.parent.mkdir(exist_ok=True)
+    with open(folder.parent / "lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            for old in folder.parent.glob(f"{version}-*"):  # of another build
+                shutil.rmtree(old)
+            made = packed("deb", "--version", version, "--without-duckdb", out=f"packed-{version}")
+            part = folder.with_name(f"{folder.name}.part")
+            shutil.copytree(made, part)
+            part.rename(folder)
+    return folder
 
 
 def rootfs(suite=""):

@@ -49,6 +49,18 @@ static void load(void)
 
 int cudaDeviceSynchronize(void);
 
+static void make(const char *range, const char *mark, const char *span)
+{
+	if (push_a)
+		((int (*)(const char *))push_a)(range);
+	if (mark_a)
+		((void (*)(const char *))mark_a)(mark);
+	if (pop)
+		((int (*)(void))pop)();
+	if (start_a && end)
+		((void (*)(uint64_t))end)(((uint64_t(*)(const char *))start_a)(span));
+}
+
 int main(int argc, char **argv)
 {
 	char ready[4096];
@@ -62,21 +74,13 @@ int main(int argc, char **argv)
 	if (!f)
 		return 1;
 	fclose(f);
-	/* Until the tracer has seen one: it may have missed the first. */
+	/* Until the tracer has seen one of each: it may have missed the first. */
 	while (access(argv[1], F_OK)) {
 		cudaDeviceSynchronize();
+		make("waiting", "waiting", "waiting");
 		usleep(1000);
 	}
-	for (int i = 0; i < atoi(argv[2]); i++) {
-		if (push_a)
-			((int (*)(const char *))push_a)("from a header");
-		if (mark_a)
-			((void (*)(const char *))mark_a)("mark of a header");
-		if (pop)
-			((int (*)(void))pop)();
-		if (start_a && end)
-			((void (*)(uint64_t))end)(
-				((uint64_t(*)(const char *))start_a)("span of a header"));
-	}
+	for (int i = 0; i < atoi(argv[2]); i++)
+		make("from a header", "mark of a header", "span of a header");
 	return 0;
 }

@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -89,6 +90,21 @@ static int lock(int fd, uint64_t wait_ns)
 	return 0;
 }
 
+/* A new file is in its folder after a power cut only if that was synced, too. Not every folder may be read, or can be
+ * synced: then the file system writes it within seconds. */
+static void sync_folder(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	char folder[4096];
+	_cleanup_fd_ int fd = -1;
+
+	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+		slash ? path : ".");
+	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	if (fd >= 0)
+		(void)fsync(fd);
+}
+
 static int open_file(const char *path, int *ret, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
@@ -103,6 +119,7 @@ static int open_file(const char *path, int *ret, struct errinfo *reterr)
 	r = owner_give(fd);
 	if (r < 0)
 		return errinfo_set(reterr, r, "%.300s: %s", path, strerror(-r));
+	sync_folder(path);
 	*ret = fd;
 	fd = -1;
 	return 0;
@@ -170,6 +187,8 @@ int pusher_mark_write(struct pusher_mark *m, const struct pusher_note *n, const 
 	errno = ENOSPC; /* what a short write is about */
 	if ((h.len && pwrite(m->fd, data, h.len, at + (off_t)sizeof(h)) != (ssize_t)h.len) ||
 		pwrite(m->fd, &h, sizeof(h), at) != sizeof(h))
+		return -errno;
+	if (batch && fdatasync(m->fd) < 0)
 		return -errno;
 	m->serial = h.serial;
 	m->has_note = true;

@@ -9,7 +9,8 @@
  *	file    slot[2], PUSHER_MARK_SLOT bytes apart; a slot is a head and the batch
  *
  * Slots are written in turn, so that one of them is whole whenever the writer ends; a checksum tells which.
- * Nothing is synced: a power cut takes back some seconds, whose calls then come twice. */
+ * A batch is on the disk before it is sent. That it was answered is not synced: after a power cut it is sent
+ * again, and the receiver knows it. Rows that the recording itself lost with the power are not sent. */
 #pragma once
 
 #include <stdbool.h>
@@ -46,5 +47,6 @@ void pusher_mark_close(struct pusher_mark *m);
 /* pusher_mark_peek - the same without touching anything: for who only wants to know. */
 int pusher_mark_peek(const char *path, struct pusher_note *ret, struct errinfo *reterr);
 
-/* pusher_mark_write - 0, also if none is kept; or what pwrite(2) gave: the note before is still there. */
+/* pusher_mark_write - 0, also if none is kept; or what pwrite(2) or fdatasync(2) gave: then the note before may be what
+ * the next start finds. */
 int pusher_mark_write(struct pusher_mark *m, const struct pusher_note *n, const struct buf *batch);

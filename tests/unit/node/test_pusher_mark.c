@@ -6,6 +6,30 @@
 
 #include "node/push/pusher_mark.h"
 
+static char *on_disk; /* what a power cut leaves: all that was written before the last sync */
+static size_t on_disk_len;
+static unsigned folder_syncs;
+
+int fdatasync(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	on_disk_len = (size_t)st.st_size;
+	on_disk = realloc(on_disk, on_disk_len + 1);
+	assert_true(pread(fd, on_disk, on_disk_len, 0) == st.st_size);
+	return 0;
+}
+
+int fsync(int fd)
+{
+	struct stat st;
+
+	assert_int_equal(fstat(fd, &st), 0);
+	folder_syncs += S_ISDIR(st.st_mode);
+	return 0;
+}
+
 static struct pusher_note note(uint64_t number)
 {
 	return (struct pusher_note){.stream = 7,
@@ -123,6 +147,42 @@ static void damage(void **state)
 	close(fd);
 }
 
+static void cut_power(const char *path)
+{
+	FILE *f = fopen(path, "w");
+
+	assert_true(fwrite(on_disk, 1, on_disk_len, f) == on_disk_len);
+	fclose(f);
+}
+
+/* A batch is known before anybody could have sent it; that it was answered need not be. */
+static void power_cut(void **state)
+{
+	struct scratch *s = *state;
+	struct pusher_mark m;
+
+	folder_syncs = 0;
+	open_new(&m, s->path);
+	assert_true(folder_syncs > 0);
+	write_note(&m, 1, "first");
+	write_note(&m, 1, "");
+	write_note(&m, 2, "second");
+	pusher_mark_close(&m);
+	cut_power(s->path);
+	expect(s->path, 2, "second");
+
+	assert_int_equal(unlink(s->path), 0);
+	open_new(&m, s->path);
+	write_note(&m, 1, "first");
+	write_note(&m, 1, "");
+	pusher_mark_close(&m);
+	expect(s->path, 1, ""); /* control: with power */
+	cut_power(s->path);
+	expect(s->path, 1, "first");
+	free(on_disk);
+	on_disk = NULL;
+}
+
 static void no_stranger_is_followed(void **state)
 {
 	struct scratch *s = *state;
@@ -144,6 +204,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(newest_counts, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(one_at_a_time, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(damage, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(power_cut, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(
 			no_stranger_is_followed, scratch_setup, scratch_teardown),
 	};

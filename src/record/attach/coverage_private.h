@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* coverage_private.h - what the files of coverage share: the list of places (coverage.c), probes that come
+ * (coverage_arrive.c), launches that turn and probes that go beside (coverage_beside.c), users' shares
+ * (coverage_share.c). */
+#pragma once
+
+#include <stdatomic.h>
+
+#include "record/attach/coverage.h"
+#include "record/attach/library_points.h"
+#include "base/pool.h"
+
+#define COVERAGE_MAX WIRE_LIBRARY_MAX /* library files on one node */
+
+struct turn { /* launch probes of one file come or go */
+	struct pool_job job;
+	struct coverage *coverage;
+	size_t at;
+	bool on;
+	struct uprobe *uprobe; /* to take away; or what came */
+	int error;
+	atomic_bool is_done;
+};
+
+struct arrival { /* probes of a new file come */
+	struct pool_job job;
+	struct coverage *coverage;
+	size_t at;
+	bool with_launches;
+	struct library_points found;
+	struct uprobe_point *points; /* of launches, to bring them back */
+	size_t point_count;
+	struct uprobe *steady, *names, *launches;
+	wall_time since;
+	struct errinfo why;
+	int error;
+	atomic_bool is_done;
+};
+
+struct probed {                      /* what belongs to one file */
+	bool used;                   /* the place is taken */
+	bool kept;                   /* known by name or from disk: given back last */
+	uint64_t mapped;             /* the last scan in which a process mapped it */
+	uint64_t freed;              /* when the place was last given back, in order; 0: never */
+	struct uprobe *steady;       /* probes that are always there */
+	struct uprobe *names;        /* places at which kernels get their names */
+	struct uprobe *launches;     /* those the governor may take away; NULL while away */
+	struct turn *turn;           /* they are coming or going; NULL: neither */
+	struct arrival *arrival;     /* all of them are coming; NULL: they have, or failed */
+	bool has_no_launches;        /* they could not be brought back: not tried again */
+	uid_t owner;                 /* of the file */
+	struct uprobe_point *points; /* to bring them back */
+	size_t point_count;
+	int fd; /* the file, so that it can be opened again whatever becomes of its path */
+};
+
+/* How many files of a user, but root, may be attached now: as many as a job maps at once, then a few each second.
+ * Each takes a thread some 20 ms, and a user with hundreds would keep others' waiting. */
+struct intake {
+	uid_t owner;
+	double files;
+	mono_time since;
+	bool has_waited; /* which was said */
+};
+#define INTAKES 16 /* users; of more, the one that came longest ago is forgotten */
+
+struct coverage {
+	struct probe *probe;
+	struct intake intakes[INTAKES];
+	struct coverage_file *files;
+	struct probed *probed; /* parallel to files */
+	uint64_t scan;         /* number of the latest scan of all processes */
+	bool scanning;         /* it is still under way */
+	uint64_t given_back;   /* files so far */
+	bool launches_off;
+	bool is_beside;          /* see coverage_beside() */
+	struct pool *pool;       /* NULL: nothing was done beside yet */
+	atomic_bool is_stopping; /* what waits in it is left */
+	unsigned closed_kinds;   /* see coverage_close_kind() */
+};
+
+/* ---- coverage_arrive.c ---- */
+
+/* coverage_attach - @points of the file at @at. The name is for the sentence; the probes go onto the open file. */
+int coverage_attach(struct coverage *c, size_t at, const struct uprobe_point *points, size_t count,
+	struct uprobe **ret, struct errinfo *reterr);
+/* coverage_arrive - probes the file that has the place @at: here, or beside. As coverage_add(). */
+int coverage_arrive(struct coverage *c, size_t at, struct errinfo *reterr);
+/* coverage_arrived - what came of an arrival that has ended. As coverage_add(). */
+int coverage_arrived(struct coverage *c, size_t at);
+
+/* ---- coverage_beside.c ---- */
+
+/* coverage_pool - made when it is first wanted, so that its threads have given up what the caller has by then. NULL:
+ * there are none. */
+struct pool *coverage_pool(struct coverage *c);
+/* coverage_turned - what came of a turn that has ended. */
+void coverage_turned(struct probed *p);
+/* coverage_retire - nobody waits until they are gone. Perf probes go in the background by themselves. */
+void coverage_retire(struct coverage *c, struct uprobe **list, size_t count);
+
+/* ---- coverage_share.c ---- */
+
+#define COVERAGE_USER_MAX (COVERAGE_MAX / 2) /* places for the files of one user, but root */
+
+/* coverage_may_take - whether one more file of @owner's may be attached now; said once if not. */
+bool coverage_may_take(struct coverage *c, uid_t owner);
+/* coverage_has_share - whether @owner has as many places as one may have. */
+bool coverage_has_share(const struct coverage *c, uid_t owner);
+
+/* uprobe_move - what is in @slot, if anything is, goes to the end of @list. */
+static inline void uprobe_move(struct uprobe **slot, struct uprobe **list, size_t *n)
+{
+	if (*slot)
+		list[(*n)++] = TAKE(*slot);
+}
