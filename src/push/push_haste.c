@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push_haste.c - see push_haste.h. The calls of a step come close together and far apart in turn, each kind in
  * its own way: a message that is late by what the next step always takes is late all the same. So a call is
- * compared with the longest distance of its kind in the last one to two epochs. Who was late is known when the
- * step is over, so what follows is sent as soon. */
+ * compared with the longest distance of its kind lately: within an epoch of some steps, or the one before. Who was late
+ * is known when the step is over, so what follows is sent as soon. A job whose steps are never alike is sent in haste
+ * only now and then. */
 #include "push/push_haste.h"
 
 #include "base/hash.h"
@@ -12,7 +13,10 @@
 #define LEAST_KIND 3       /* likewise of the kind */
 #define PART       20      /* of the longest lately: so much longer it must be */
 #define LEAST_NS   5000000 /* likewise */
-#define EPOCH_NS   INT64_C(30000000000)
+#define EPOCH_NS   INT64_C(2000000000)
+#define EPOCH_LONG 2 /* times the longest distance, if that is more */
+#define CREDIT     4 /* times in a row; one more after each CREDIT_NS */
+#define CREDIT_NS  INT64_C(6000000000)
 #define FOLLOW_NS  INT64_C(1500000000) /* in which the step ends that somebody was late in */
 
 /* Where there are too many kinds, some are looked at together. */
@@ -32,9 +36,31 @@ static struct push_haste_kind *kind_of(struct push_haste *h, const struct push_c
 	return &h->kinds[(key >> 1) % PUSH_HASTE_KINDS];
 }
 
+static int64_t longest_of(struct push_haste_kind *k, int64_t now_ns)
+{
+	if (now_ns >= k->epoch_end_ns) {
+		bool is_next = now_ns - k->epoch_end_ns < MAX(EPOCH_NS, EPOCH_LONG * k->longest_ns[0]);
+
+		k->longest_ns[1] = is_next ? k->longest_ns[0] : 0;
+		k->longest_ns[0] = 0;
+		k->epoch_end_ns = now_ns + MAX(EPOCH_NS, EPOCH_LONG * k->longest_ns[1]);
+	}
+	return MAX(k->longest_ns[0], k->longest_ns[1]);
+}
+
+static void hurry(struct push_haste *h, int64_t now_ns)
+{
+	int64_t full_ns = now_ns - CREDIT * CREDIT_NS;
+
+	if (now_ns < h->hasty_until_ns || h->spent_ns > now_ns - CREDIT_NS)
+		return;
+	h->spent_ns = MAX(h->spent_ns, full_ns) + CREDIT_NS;
+	h->hasty_until_ns = now_ns + FOLLOW_NS;
+}
+
 bool push_haste_take(struct push_haste *h, const struct push_call *c)
 {
-	int64_t apart = c->leave_ns - h->left_ns, epoch = c->leave_ns / EPOCH_NS, longest;
+	int64_t apart = c->leave_ns - h->left_ns, longest;
 	struct push_haste_kind *k;
 
 	if (c->leave_ns <= h->left_ns) /* still inside, or beside another call */
@@ -43,15 +69,10 @@ bool push_haste_take(struct push_haste *h, const struct push_call *c)
 	if (h->calls++ == 0)
 		return false;
 	k = kind_of(h, c);
-	if (epoch != k->epoch) {
-		k->longest_ns[1] = epoch == k->epoch + 1 ? k->longest_ns[0] : 0;
-		k->longest_ns[0] = 0;
-		k->epoch = epoch;
-	}
-	longest = MAX(k->longest_ns[0], k->longest_ns[1]);
-	if (k->calls++ >= LEAST_KIND && h->calls > LEAST &&
+	longest = longest_of(k, c->leave_ns);
+	if (k->calls++ >= LEAST_KIND && h->calls > LEAST && longest &&
 		apart > longest + longest / PART + LEAST_NS)
-		h->hasty_until_ns = c->leave_ns + FOLLOW_NS;
+		hurry(h, c->leave_ns);
 	k->longest_ns[0] = MAX(k->longest_ns[0], apart);
 	return c->leave_ns < h->hasty_until_ns;
 }

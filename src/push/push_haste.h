@@ -14,13 +14,14 @@ struct push_haste_kind { /* of calls: one communicator, operation and peer */
 	uint64_t key;    /* 0: none */
 	int64_t longest_ns
 		[2]; /* from the end before it to its own: in this epoch, in the one before */
-	int64_t epoch;
+	int64_t epoch_end_ns;
 	uint32_t calls;
 };
 
 struct push_haste { /* begins as 0 */
 	struct push_haste_kind kinds[PUSH_HASTE_KINDS];
 	int64_t left_ns, hasty_until_ns;
+	int64_t spent_ns; /* of the time in which haste is allowed again, so much is used up */
 	uint32_t calls;
 };
 

@@ -34,8 +34,9 @@ struct episode {
 	int64_t looked_ns;    /* the first of them */
 	int64_t looked_at_ns; /* of a node's ranks: the last */
 	uint32_t sightings;   /* it was late by far */
-	int64_t sighted_ns;   /* the last of these, and the longest time between two */
-	uint64_t sightings_apart_ns;
+	int64_t first_sighted_ns, sighted_ns; /* the first and last of these */
+	uint64_t sightings_apart_ns;          /* the longest time between two */
+	uint64_t sightings_lag_ns;            /* by how much, in all of them */
 	bool told; /* that it began */
 };
 

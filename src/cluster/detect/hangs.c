@@ -9,7 +9,8 @@
 #include "base/clock.h"
 #include "cluster/detect/calls_core.h"
 
-#define YOUNG_NS (NS_PER_S / 2)
+#define YOUNG_NS    (NS_PER_S / 2)
+#define FIRST_TIMES 10 /* as long, where ranks have not met yet */
 
 static bool is_waiting(const struct collective *x, uint32_t slot)
 {
@@ -68,12 +69,13 @@ static void find_missing(const struct collective *x, struct hang_view *h)
 	h->missing += unseen;
 }
 
-/* Who comes a whole step late is late; more is a hang. */
-static int64_t hang_after(const struct calls *c)
+/* Who comes a whole step late is late; more is a hang. Before the first calls of a communicator ranks load code,
+ * compile and connect, each in its own time. */
+static int64_t hang_after(const struct calls *c, const struct comm *m)
 {
 	uint64_t patience = MAX(c->patience_ns, c->step_ns + c->step_ns / 2);
 
-	return (int64_t)MAX(c->s.hang_ns, patience);
+	return (int64_t)MAX(c->s.hang_ns * (m->matched ? 1 : FIRST_TIMES), patience);
 }
 
 static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)
@@ -94,7 +96,7 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 		enter += clocks_offset(c->clocks, m->members[i].node, enter);
 		h.since_ns = MIN(h.since_ns, enter);
 	}
-	if (h.waiting == 0 || c->now_ns - h.since_ns <= hang_after(c))
+	if (h.waiting == 0 || c->now_ns - h.since_ns <= hang_after(c, m))
 		return false;
 	find_missing(x, &h);
 	if (h.missing == 0)

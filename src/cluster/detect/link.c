@@ -66,6 +66,22 @@ static bool is_told_by_another(const struct fleet *f, const struct cluster *c, u
 	return false;
 }
 
+/* A rank of the job is late: what others wait for it looks as if their communications took longer. */
+static bool is_waited_for(const struct fleet *f, const struct cluster *c,
+	const struct blame_worker *workers, size_t count)
+{
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER)
+			continue;
+		for (size_t w = 0; w < count; w++)
+			if (workers[w].pid == e->e.pid && !strcmp(workers[w].node, e->e.node))
+				return true;
+	}
+	return false;
+}
+
 static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_transfer *t, const struct blame_worker *workers,
 	size_t count)
@@ -82,7 +98,8 @@ static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j
 		if (share < SHARE_STILL)
 			return;
 	}
-	if (!e && t->by_past && is_told_by_another(f, c, key))
+	if (!e && t->by_past &&
+		(is_told_by_another(f, c, key) || is_waited_for(f, c, workers, count)))
 		return;
 	e = episode_get(f, c, t->from == UINT32_MAX ? FLEET_COLLECTIVE : FLEET_LINK, key);
 	if (!e)

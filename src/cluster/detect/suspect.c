@@ -31,10 +31,12 @@
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
 #define SURE           0.5
 #define SURE_SUDDEN    0.4
-#define SHARE_LEAST    0.01  /* of the job's time; less is not worth waking anybody */
-#define SHARE_EARLY    0.02  /* likewise, before STEPS_EARLY have been seen */
-#define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never */
-#define LATE_REGULAR   4     /* steps */
+#define MATERIAL       0.05  /* of the job's time since it began: less is not worth waking anybody */
+#define MATERIAL_STAGE 0.10  /* likewise: layers cannot be divided evenly */
+#define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
+#define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
+#define LATE_REGULAR   4     /* in so many steps, */
+#define LAG_REGULAR    0.2   /* by so much of a step */
 #define LATE_LEAST     3     /* steps: twice may be chance */
 #define LOOKS_LEAST    2     /* in which somebody is found */
 #define STEPS_LEAST    8     /* to compare ranks by */
@@ -118,8 +120,18 @@ static bool note_sighting(struct episode *e, const struct blame *b)
 	if (e->sightings)
 		e->sightings_apart_ns =
 			MAX(e->sightings_apart_ns, (uint64_t)(s->since_ns - e->sighted_ns));
+	else
+		e->first_sighted_ns = s->since_ns;
 	e->sighted_ns = s->since_ns;
+	e->sightings_lag_ns += s->lag_ns;
 	return ++e->sightings >= SIGHTINGS;
+}
+
+/* What it was late by far, of the time since it first was. */
+static bool sightings_are_material(const struct fleet *f, const struct episode *e)
+{
+	return (double)e->sightings_lag_ns >=
+	       MATERIAL * (double)(f->now_ns - e->first_sighted_ns);
 }
 
 /* It is shown; what is known of it already says more. */
@@ -135,7 +147,8 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	if (!e)
 		return;
 	is_sure =
-		note_sighting(e, b) && pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
+		note_sighting(e, b) && sightings_are_material(f, e) &&
+		pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
 	if (e->told)
 		return;
 	set_who(e, w);
@@ -178,10 +191,17 @@ static void set_waiting(struct episode *e, const struct blame_suspect *s, size_t
 static int64_t since_began(
 	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
 {
-	int64_t since = e->told ? MIN(e->e.since_ns, s->since_ns) : s->since_ns;
+	int64_t since = e && e->told ? MIN(e->e.since_ns, s->since_ns) : s->since_ns;
 	int64_t step_ns = (int64_t)b->step_ns + 1, late_ns = MAX(b->end_ns - since, step_ns);
 
 	return b->span_ns ? MIN(late_ns, (int64_t)b->span_ns) : late_ns;
+}
+
+static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job *j,
+	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w)
+{
+	return b->kind == BLAME_STAGE ? key_of(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
+				      : straggler_key(c, w);
 }
 
 /* Not @sure: it is shown at most. @count ranks has the job. */
@@ -191,9 +211,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 {
 	bool stage = b->kind == BLAME_STAGE;
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	uint64_t key = stage ? key_of(c, problem, hash_number(j->comm) + (uint64_t)s->stage)
-			     : straggler_key(c, w);
-	struct episode *e = episode_get(f, c, problem, key);
+	struct episode *e = episode_get(f, c, problem, key_of_suspect(c, j, b, s, w));
 	int64_t late_ns;
 	bool tells;
 
@@ -282,11 +300,21 @@ static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= HOLDS_STEPS * (int64_t)b->step_ns;
 }
 
-/* What is late at regular distances is not chance, however little it costs. */
-static bool is_worth_it(const struct blame_suspect *s, double least)
+/* What is late at regular distances, by what anybody would see, is not chance, however little it costs. */
+static bool is_regular(const struct blame *b, const struct blame_suspect *s)
 {
-	return s->share >= least ||
-	       (s->share >= SHARE_REGULAR && s->period > 1 && s->late >= LATE_REGULAR);
+	return s->share >= SHARE_REGULAR && s->period > 1 && s->late >= LATE_REGULAR &&
+	       (double)s->lag_ns >= LAG_REGULAR * (double)b->step_ns;
+}
+
+/* Whether what @s costs is worth somebody's time; @e NULL: it was not told yet. */
+static bool is_material(
+	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
+{
+	double least = b->kind == BLAME_STAGE ? MATERIAL_STAGE : MATERIAL;
+	double share = (double)s->lost_ns / (double)since_began(b, s, e);
+
+	return share >= (e && e->told ? MATERIAL_STILL * least : least) || is_regular(b, s);
 }
 
 /* Late in nearly all of the steps there are, by much: it is shown, though these are too few to wake anybody. */
@@ -316,7 +344,7 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 /* All ranks of @node in this job are suspects that count, at least two, and there are other nodes: the cause
  * is the node's. *ret is all of them together. */
 static bool is_whole_node(const struct blame *b, const struct blame_worker *workers, size_t count,
-	const char *node, double least, struct blame_suspect *ret)
+	const char *node, struct blame_suspect *ret)
 {
 	size_t ranks = 0, suspects = 0;
 
@@ -338,7 +366,7 @@ static bool is_whole_node(const struct blame *b, const struct blame_worker *work
 		ret->waited_ns = waited;
 		ret->lost_ns = lost;
 	}
-	return suspects >= 2 && suspects == ranks && ranks < count && ret->share >= least;
+	return suspects >= 2 && suspects == ranks && ranks < count && is_material(b, ret, NULL);
 }
 
 /* The ranks of a node that is told of as a whole are not told of one by one. */
@@ -355,14 +383,14 @@ static void end_ranks(struct fleet *f, const struct cluster *c, const char *node
 
 static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *who, const struct blame_worker *workers,
-	size_t count, double least, const struct price *p)
+	size_t count, const struct price *p)
 {
 	struct blame_worker node = workers[who->worker];
 	struct blame_suspect all;
 	struct episode *e;
 
 	if (b->kind != BLAME_WORKERS || !node.node[0] ||
-		!is_whole_node(b, workers, count, node.node, least, &all))
+		!is_whole_node(b, workers, count, node.node, &all))
 		return false;
 	node.rank = -1;
 	node.pid = 0;
@@ -382,11 +410,11 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
 	struct price p = price_of(f, c->name);
-	double least = b->steps < STEPS_EARLY ? SHARE_EARLY : SHARE_LEAST;
 	bool sure = holds(j, b, f->now_ns);
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
-	if (sure && b->uneven_ns && b->confidence >= SURE && pace_is_steady(j, f->now_ns))
+	if (sure && b->uneven_share >= MATERIAL && b->confidence >= SURE &&
+		pace_is_steady(j, f->now_ns))
 		take_uneven(f, c, j, b, &p);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
@@ -395,9 +423,12 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	for (size_t i = 0; sure && i < b->suspect_count; i++) {
 		const struct blame_suspect *who = &b->suspects[i];
 
-		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, least, &p))
+		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, &p))
 			continue;
-		if (who->confidence >= SURE && is_worth_it(who, least) && who->late >= LATE_LEAST)
+		if (who->confidence >= SURE && who->late >= LATE_LEAST &&
+			is_material(b, who,
+				episode_find(f, key_of_suspect(c, j, b, who,
+							&workers[who->worker]))))
 			take_suspect(f, c, j, b, who, &workers[who->worker], count, &p, true);
 	}
 	link_look(f, c, j, b, workers, count);

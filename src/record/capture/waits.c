@@ -1,12 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* waits.c - see waits.h. Collectives are held in order of their start, oldest first. */
+/* waits.c - see waits.h. Collectives are held in order of their start, oldest first.
+ *
+ * Frameworks that overlap communication never synchronise with NCCL's stream itself: of a stream whose last
+ * SILENT_LEAST collectives nobody waited for, the next ones are held until another collective comes SILENT_NS later, so
+ * that who is late is known while it matters. */
 #include "record/capture/waits.h"
 
 #include <errno.h>
 #include <stdbool.h>
 #include <string.h>
 
-#define HELD_MAX 4096
+#include "base/hash.h"
+
+#define HELD_MAX     4096
+#define SILENT_LEAST 8
+#define SILENT_NS    INT64_C(100000000)
+#define STREAMS      256 /* where there are more, some are looked at together */
 
 struct held {
 	struct event event;
@@ -17,6 +26,7 @@ struct waits {
 	waits_sink *sink;
 	void *arg;
 	size_t count;
+	uint8_t unwaited[STREAMS]; /* by hash of process and stream: collectives in a row */
 	struct held held[HELD_MAX];
 };
 
@@ -37,10 +47,44 @@ void waits_free(struct waits *w)
 	free(w);
 }
 
+static uint8_t *unwaited_of(struct waits *w, const struct event *e)
+{
+	return &w->unwaited[hash_number(e->stream ^ hash_number(e->pid)) % STREAMS];
+}
+
+/* Hands on the @i-th as it is: nobody has waited for it. */
+static void hand_on(struct waits *w, size_t i)
+{
+	uint8_t *unwaited = unwaited_of(w, &w->held[i].event);
+
+	*unwaited += *unwaited < SILENT_LEAST;
+	w->sink(w->arg, &w->held[i].event, &w->held[i].collective);
+}
+
+/* Hands on what began before @before, and of streams that nobody waits for what began before @silent. */
+static void expire(struct waits *w, int64_t before, int64_t silent)
+{
+	size_t kept = 0, i = 0;
+
+	for (; i < w->count && w->held[i].event.start.ns < MAX(before, silent); i++) {
+		int64_t start = w->held[i].event.start.ns;
+		bool is_silent = *unwaited_of(w, &w->held[i].event) == SILENT_LEAST;
+
+		if (start < before || (is_silent && start < silent))
+			hand_on(w, i);
+		else
+			w->held[kept++] = w->held[i];
+	}
+	if (kept != i)
+		memmove(w->held + kept, w->held + i, (w->count - i) * sizeof(w->held[0]));
+	w->count -= i - kept;
+}
+
 void waits_collective(struct waits *w, const struct event *e, const struct collective *c)
 {
+	expire(w, INT64_MIN, e->start.ns - SILENT_NS);
 	if (w->count == HELD_MAX) {
-		w->sink(w->arg, &w->held[0].event, &w->held[0].collective);
+		hand_on(w, 0);
 		memmove(w->held, w->held + 1, --w->count * sizeof(w->held[0]));
 	}
 	w->held[w->count++] = (struct held){*e, *c};
@@ -94,6 +138,7 @@ void waits_sync(struct waits *w, const struct event *e)
 			h->collective.wait_ns = MAX(event_end_ns(e) - from, (int64_t)0);
 			if (waited == 1) /* of several, whose time it was is not known */
 				h->collective.span_ns = event_end_ns(e) - h->event.start.ns;
+			*unwaited_of(w, &h->event) = 0;
 			w->sink(w->arg, &h->event, &h->collective);
 		} else {
 			if (kept != i)
@@ -106,13 +151,5 @@ void waits_sync(struct waits *w, const struct event *e)
 
 void waits_expire(struct waits *w, wall_time before)
 {
-	size_t n = 0;
-
-	while (n < w->count && w->held[n].event.start.ns < before.ns) {
-		w->sink(w->arg, &w->held[n].event, &w->held[n].collective);
-		n++;
-	}
-	if (n)
-		memmove(w->held, w->held + n, (w->count - n) * sizeof(w->held[0]));
-	w->count -= n;
+	expire(w, before.ns, before.ns);
 }

@@ -3,7 +3,7 @@
  *
  * An NCCL call only enqueues: the time that ranks wait for each other passes in the next
  * synchronisation of its stream. Collectives are held back until that comes (or until they are
- * old), then handed on with wait_ns set. Pure but for memory. */
+ * old, where nobody ever waits for the stream's soon), then handed on with wait_ns set. Pure but for memory. */
 #pragma once
 
 #include "base/macros.h"

@@ -1,0 +1,95 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* rhythm.c - see rhythm.h. Of all distances at which calls are of the same kind again, the shortest that is about as
+ * good as the best: twice a step is as good as a step, and layers that are alike are not. */
+#include "cluster/detect/rhythm.h"
+
+#include <errno.h>
+#include <stdlib.h>
+
+#include "base/hash.h"
+#include "base/macros.h"
+#include "stat/robust.h"
+
+#define CALLS_MAX   2048
+#define PERIODS     4    /* that must have been seen */
+#define SAME_LEAST  0.85 /* of the calls */
+#define ABOUT_EQUAL 0.02 /* of them, by which two distances may differ */
+
+struct beat {
+	int64_t at_ns;
+	uint64_t kind;
+};
+
+static int by_time(const void *a, const void *b)
+{
+	const struct beat *x = a, *y = b;
+
+	return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
+}
+
+/* The newest calls of @worker, in order. How many. */
+static size_t gather(
+	const struct blame_call *calls, size_t count, uint32_t worker, struct beat beats[CALLS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = count; i-- > 0 && n < CALLS_MAX;) {
+		const struct push_call *c = &calls[i].c;
+
+		if (calls[i].worker != worker)
+			continue;
+		beats[n++] = (struct beat){c->enter_ns,
+			hash_number(hash_number(hash_number(c->comm) ^ c->bytes) ^
+				    ((uint64_t)(uint32_t)c->peer << 16 | c->op))};
+	}
+	qsort(beats, n, sizeof(*beats), by_time);
+	return n;
+}
+
+/* The share of calls that are as the one @apart before. */
+static double same(const struct beat *beats, size_t n, size_t apart)
+{
+	size_t alike = 0;
+
+	for (size_t i = apart; i < n; i++)
+		alike += beats[i].kind == beats[i - apart].kind;
+	return (double)alike / (double)(n - apart);
+}
+
+static size_t period_of(const struct beat *beats, size_t n, double shares[CALLS_MAX / PERIODS + 1])
+{
+	double best = 0;
+	size_t p = 1;
+
+	for (size_t i = 1; i <= n / PERIODS; i++) {
+		shares[i] = same(beats, n, i);
+		best = MAX(best, shares[i]);
+	}
+	if (best < SAME_LEAST)
+		return 0;
+	while (shares[p] < best - ABOUT_EQUAL)
+		p++;
+	return p;
+}
+
+int rhythm_step(
+	const struct blame_call *calls, size_t count, uint32_t worker, uint64_t *ret_step_ns)
+{
+	_cleanup_free_ struct beat *beats = calloc(CALLS_MAX, sizeof(*beats));
+	_cleanup_free_ double *shares = calloc(CALLS_MAX / PERIODS + 1, sizeof(*shares));
+	_cleanup_free_ uint64_t *lengths = calloc(CALLS_MAX, sizeof(*lengths));
+	size_t n, p, m = 0;
+
+	*ret_step_ns = 0;
+	if (!beats || !shares || !lengths)
+		return -ENOMEM;
+	n = gather(calls, count, worker, beats);
+	p = n >= PERIODS ? period_of(beats, n, shares) : 0;
+	if (p < 2)
+		return 0;
+	for (size_t i = p; i < n; i++)
+		lengths[m++] = (uint64_t)(beats[i].at_ns - beats[i - p].at_ns);
+	robust_sort(lengths, m);
+	*ret_step_ns = robust_median(lengths, m);
+	return 0;
+}
