@@ -124,6 +124,7 @@ static int open_units(const struct corpus *c, const struct corpus_account *from,
 			.launches_off = units[i].launches_off,
 			.probed_ns = units[i].probed * quantum_ns,
 			.backwards = units[i].backwards,
+			.executes = units[i].executes,
 			.loads = units[i].loads};
 		now = s->end_ns;
 		a->part_count += units[i].parts;
@@ -181,7 +182,7 @@ int corpus_contrast(struct corpus *c)
 {
 	step_report_done(&c->accounts.report);
 	for (size_t i = 0; i < c->accounts.accounts.count; i++)
-		account_find_compiling(&c->accounts.accounts.items[i], c->rec.stacks);
+		account_read_stacks(&c->accounts.accounts.items[i], c->rec.stacks);
 	return contrast_all(&c->accounts.accounts, &c->accounts.report);
 }
 
