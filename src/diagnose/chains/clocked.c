@@ -29,7 +29,7 @@ static double spread_variance(const struct spread *s)
 bool units_are_clocked(const struct step_account *a)
 {
 	struct spread lengths = {0}, works = {0};
-	double length = 0, work = 0;
+	double length = 0, work = 0, jitter;
 	uint32_t units = 0;
 
 	for (size_t i = 0; i < a->bar_count; i++) {
@@ -47,6 +47,7 @@ bool units_are_clocked(const struct step_account *a)
 		length = work = 0;
 		units = 0;
 	}
-	return works.count >= CLOCKED_GROUPS &&
+	jitter = THRESHOLD(CLOCK_JITTER) * lengths.sum / MAX(lengths.count, 1);
+	return works.count >= CLOCKED_GROUPS && spread_variance(&lengths) < jitter * jitter &&
 	       spread_variance(&lengths) < THRESHOLD(CHAIN_MOST) * spread_variance(&works);
 }
