@@ -88,47 +88,53 @@
 	X(PROBED_COST, 1.5, "times unprobed",                                                      \
 		"probes never cost more: what is beyond is something else")
 
-#define THRESHOLDS_CHAINS(X)                                                                       \
-	X(CPU_KERNEL, 4, "times as much",                                                          \
-		"the kernel's threads had the CPU: before they are named instead of a program")    \
-	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")           \
-	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses") \
-	X(MATRIX_GAIN, 0.8, "share of the wait",                                                   \
-		"goes with a type that tensor cores take: vit_train 0.82, jax_float64 0.81")       \
-	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")        \
-	X(CHAIN_PART, 0.3, "share of a delay",                                                     \
-		"a group's own count of what it was denied is of all its threads: less will do")   \
-	X(MASK_IDLE, 60, "percent of all CPUs",                                                    \
-		"busy less than so, others were free while few CPUs were waited for")              \
-	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                 \
-	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                        \
-	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")           \
-	X(MEMORY_STALLED, 5, "percent of the time",                                                \
-		"in which some task of the machine waited for memory")                             \
-	X(MEMORY_LEFT, 0.05, "share of memory", "below it a kernel reclaims all the time")         \
-	X(GPU_HOT, 83, "degrees Celsius", "where slowdown by heat begins on most boards")          \
-	X(GPU_NEAR, 0.95, "share of a power limit", "drawn: at it; a lower limit: lowered")        \
-	X(GPU_LOW_CLOCK, 0.85, "share of the highest",                                             \
-		"below it something holds it; boards under heavy work run above")                  \
-	X(GPU_BUSY, 30, "percent", "with less to do a GPU may lower its clock itself")             \
-	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")          \
-	X(GPU_CLOCK_DROP, 0.07, "share higher", "before: boost alone moves it by some percent")    \
-	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")    \
-	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")  \
-	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                        \
-	X(NEW_PARTS, 4, "times", "what was so much less before is new")                            \
-	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")      \
-	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")          \
-	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")        \
-	X(ADDED_IN_STEP, 0.5, "calls a step", "a call or kernel that came belongs to every other") \
-	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")          \
-	X(ADDED_ROWS, 5, "rows", "fewer may be a chance")                                          \
-	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")    \
-	X(KERNEL_ROWS, 4, "rows", "of kernels that ordinary steps do not run")                     \
-	X(KERNEL_SHARE, 0.25, "share of rows", "likewise: fewer change no step's time")            \
-	X(KERNEL_CHANCE, 0.001, "probability", "that they are rare ones, met by chance")           \
-	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")              \
-	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")          \
+#define THRESHOLDS_CHAINS(X)                                                                               \
+	X(CPU_KERNEL, 4, "times as much",                                                                  \
+		"the kernel's threads had the CPU: before they are named instead of a program")            \
+	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")                   \
+	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses")         \
+	X(MATRIX_GAIN, 0.8, "share of the wait",                                                           \
+		"goes with a type that tensor cores take: vit_train 0.82, jax_float64 0.81")               \
+	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")                \
+	X(CHAIN_PART, 0.3, "share of a delay",                                                             \
+		"a group's own count of what it was denied is of all its threads: less will do")           \
+	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
+		"busy less than so, others were free while few CPUs were waited for")                      \
+	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \
+	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                                \
+	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")                   \
+	X(MEMORY_STALLED, 5, "percent of the time",                                                        \
+		"in which some task of the machine waited for memory")                                     \
+	X(MEMORY_LEFT, 0.05, "share of memory", "below it a kernel reclaims all the time")                 \
+	X(GPU_HOT, 83, "degrees Celsius", "where slowdown by heat begins on most boards")                  \
+	X(GPU_NEAR, 0.95, "share of a power limit", "drawn: at it; a lower limit: lowered")                \
+	X(GPU_LOW_CLOCK, 0.85, "share of the highest",                                                     \
+		"below it something holds it; boards under heavy work run above")                          \
+	X(GPU_BUSY, 30, "percent", "with less to do a GPU may lower its clock itself")                     \
+	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")                  \
+	X(GPU_CLOCK_DROP, 0.07, "share higher", "before: boost alone moves it by some percent")            \
+	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")            \
+	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")          \
+	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                                \
+	X(LAUNCHES_MANY, 3000, "launches",                                                                 \
+		"from one wait to the next, while the GPU idles: a step of a usual model has up to 1,700") \
+	X(EXECUTES_MANY, 32, "starts",                                                                     \
+		"of what JAX has compiled, in a step: compiled whole it has few")                          \
+	X(CLOCK_JITTER, 0.01, "share of a unit",                                                           \
+		"of which the mean of several differs, where a clock begins them")                         \
+	X(NEW_PARTS, 4, "times", "what was so much less before is new")                                    \
+	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
+	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
+	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \
+	X(ADDED_IN_STEP, 0.5, "calls a step", "a call or kernel that came belongs to every other")         \
+	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")                  \
+	X(ADDED_ROWS, 5, "rows", "fewer may be a chance")                                                  \
+	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")            \
+	X(KERNEL_ROWS, 4, "rows", "of kernels that ordinary steps do not run")                             \
+	X(KERNEL_SHARE, 0.25, "share of rows", "likewise: fewer change no step's time")                    \
+	X(KERNEL_CHANCE, 0.001, "probability", "that they are rare ones, met by chance")                   \
+	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")                      \
+	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")                  \
 	X(TYPE_LEFT, 0.2, "share of these", "that are left of them")
 
 #define THRESHOLDS_FINDINGS(X)                                                                     \

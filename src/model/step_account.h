@@ -134,9 +134,10 @@ struct step_account { /* of the steps of one process */
 	uint64_t slow_ns[ACCOUNT_LINES];     /* likewise */
 	uint64_t ordinary_by[ACCOUNT_OWNERS][ACCOUNT_LINES]; /* the same by owner */
 	uint64_t slow_by[ACCOUNT_OWNERS][ACCOUNT_LINES];
-	double ordinary_launches, slow_launches;       /* work of a step */
-	double ordinary_bytes, slow_bytes;             /* copied */
-	double ordinary_waits, slow_waits;             /* calls that wait for the GPU */
+	double ordinary_launches, slow_launches; /* work of a step */
+	double ordinary_bytes, slow_bytes;       /* copied */
+	double ordinary_waits, slow_waits;       /* calls that wait for the GPU */
+	double executes; /* starts of what JAX has compiled, of all steps; fewer where they come fast */
 	struct account_entry entries[ACCOUNT_ENTRIES]; /* largest growth first */
 	int entry_count;
 	const char *unknown_reason; /* why ACCOUNT_UNKNOWN is not empty; "" if it is */

@@ -125,6 +125,7 @@ static int open_units(const struct corpus *c, const struct corpus_account *from,
 			.launches_off = units[i].launches_off,
 			.probed_ns = units[i].probed * quantum_ns,
 			.backwards = units[i].backwards,
+			.executes = units[i].executes,
 			.loads = units[i].loads};
 		now = s->end_ns;
 		a->part_count += units[i].parts;
@@ -189,7 +190,7 @@ int corpus_contrast(struct corpus *c)
 		return -ENOMEM;
 	step_report_done(&c->accounts.report);
 	for (size_t i = 0; i < all->count; i++) {
-		account_find_compiling(&all->items[i], c->rec.stacks);
+		account_read_stacks(&all->items[i], c->rec.stacks);
 		if (all->items[i].unit_count)
 			begun[set.count++] = all->items[i];
 	}

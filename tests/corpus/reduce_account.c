@@ -227,6 +227,7 @@ static int add_unit(struct reduction *r, size_t unit)
 		.waits = s->waits,
 		.launches_off = s->launches_off,
 		.backwards = s->backwards,
+		.executes = s->executes,
 		.loads = s->loads};
 	r->end = end;
 	if (add_parts(r, unit, &made) < 0)

@@ -60,8 +60,9 @@ int account_end_unit(struct process_account *a, size_t unit, const struct tally 
 /* account_keys_settle - no more units will be ended: what was needed to find keys is released. */
 void account_keys_settle(struct process_account *a);
 
-/* account_find_compiling - tells parts in which code is made from others of the same place. */
-void account_find_compiling(struct process_account *a, const struct stack_list *stacks);
+/* account_read_stacks - what keys' stacks say: tells parts in which code is made from others of the same place,
+ * and which block there. */
+void account_read_stacks(struct process_account *a, const struct stack_list *stacks);
 
 /* account_compiling_ns - how much of unit @unit went into that. */
 uint64_t account_compiling_ns(const struct process_account *a, size_t unit);

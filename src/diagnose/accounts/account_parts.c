@@ -6,6 +6,7 @@
 
 #include "diagnose/accounts/account.h"
 #include "diagnose/accounts/compiler.h"
+#include "diagnose/rows/place.h"
 #include "base/array.h"
 #include "base/macros.h"
 
@@ -138,11 +139,14 @@ static bool is_compiling(const struct tally_part *key, const struct stack_list *
 	return key->owner > OWNER_THREAD && compiler_of_process(key->comm);
 }
 
-void account_find_compiling(struct process_account *a, const struct stack_list *stacks)
+void account_read_stacks(struct process_account *a, const struct stack_list *stacks)
 {
 	for (size_t i = 0; i < a->key_count; i++) {
 		struct tally_part *key = &a->keys[i];
+		const struct stack *s =
+			stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 
+		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
 		key->is_compiling = is_compiling(key, stacks);
 		if (key->is_compiling)
 			key->place |= COMPILING_PLACE;

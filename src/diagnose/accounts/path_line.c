@@ -95,7 +95,22 @@ static int add_cpu(
 	return path_add(w, r, ACCOUNT_CPU, left);
 }
 
-/* The stack of the longest recorded call of @line within [from, to); 0: none. */
+/* The stack of a sample that was taken in a call of @line within [from, to); 0: none. */
+static uint64_t sampled_stack(const struct walk *w, const struct ledger_row *r,
+	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
+{
+	const struct event *events = w->t->rec->events;
+	const uint32_t *at;
+	size_t n = timeline_events(
+		w->t, w->t->samples, w->t->sample_count, r->tid, from_ns, to_ns, &at);
+
+	for (size_t i = 0; i < n; i++)
+		if (events[at[i]].arg0 == line && events[at[i]].stack_hash)
+			return events[at[i]].stack_hash;
+	return 0;
+}
+
+/* The stack of the longest recorded call of @line within [from, to), else of a sample; 0: none. */
 static uint64_t call_stack(const struct walk *w, const struct ledger_row *r,
 	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
 {
@@ -111,7 +126,7 @@ static uint64_t call_stack(const struct walk *w, const struct ledger_row *r,
 			(!longest || e->dur_ns > longest->dur_ns))
 			longest = e;
 	}
-	return longest ? longest->stack_hash : 0;
+	return longest ? longest->stack_hash : sampled_stack(w, r, line, from_ns, to_ns);
 }
 
 /* How much of the calls of @line within [from, to) of @r's thread took long: a launch that waits for

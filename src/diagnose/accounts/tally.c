@@ -95,6 +95,7 @@ int tally_merge(struct tally *t, const struct tally_part *p)
 	}
 	to = &t->parts[t->slots[slot] - 1];
 	to->ns += p->ns;
+	to->blocks |= p->blocks;
 	if (p->stack_hash && p->stack_ns > to->stack_ns) {
 		to->stack_hash = p->stack_hash;
 		to->stack_ns = p->stack_ns;

@@ -16,8 +16,9 @@ struct tally_part {
 	char culprit[COMM_LEN];
 	bool culprit_is_worker; /* as in struct account_entry; goes with the culprit */
 	bool is_compiling;      /* code is made there (compiler.h); goes with the place */
-	uint64_t place;         /* place.h; 0: none */
-	uint64_t stack_hash;    /* a stack of that place, of the most time seen at once */
+	uint32_t blocks; /* lines on which it blocks there (place_blocks()); goes with the stack */
+	uint64_t place;  /* place.h; 0: none */
+	uint64_t stack_hash; /* a stack of that place, of the most time seen at once */
 	uint64_t stack_ns;
 	uint64_t
 		wait_hash; /* of another's time: where the thread of the steps waited for it; 0: not known */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clocked.c - see clocked.h. That lengths vary less than work does is not enough: what is work and what is waiting may be
- * told apart differently from unit to unit. A clock does not care how much is done, so lengths do not follow work. */
+ * told apart differently from unit to unit. A clock does not care how much is done, so lengths do not follow work; and
+ * it is even. */
 #include "diagnose/chains/clocked.h"
 
 #include <math.h>
@@ -32,8 +33,9 @@ static bool lengths_ignore_work(const struct pairs *p)
 	double of_lengths = p->length_squares / n - p->lengths / n * (p->lengths / n);
 	double of_works = p->work_squares / n - p->works / n * (p->works / n);
 	double of_both = p->products / n - p->lengths / n * (p->works / n);
+	double jitter = THRESHOLD(CLOCK_JITTER) * p->lengths / n;
 
-	return of_lengths < THRESHOLD(CHAIN_MOST) * of_works &&
+	return of_lengths < jitter * jitter && of_lengths < THRESHOLD(CHAIN_MOST) * of_works &&
 	       of_both < THRESHOLD(CHAIN_MOST) * sqrt(MAX(of_lengths, 0.0) * of_works);
 }
 

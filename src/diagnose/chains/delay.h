@@ -60,10 +60,6 @@ struct delay_list {
  * of. */
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret);
 
-/* step_account_whole - @a as if it had no slow steps, for delays_find(): all in it that can be lost is what its
- * steps, ordinary and slow ones, consist of on average. It keeps the counts, and borrows what @a owns. */
-void step_account_whole(const struct step_account *a, struct step_account *ret);
-
 /* delay_is_of_tracer - whether @l is the cost of tracing: the tracer had the CPU. */
 bool delay_is_of_tracer(const struct delay *l);
 /* delay_is_foreign - time of another process, of which no more is known than that it was waited for. */

@@ -5,6 +5,7 @@
 #include "diagnose/rows/place.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/chains/clocked.h"
+#include "diagnose/chains/whole.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
@@ -66,24 +67,6 @@ static bool is_new_place(const struct step_account *a, const struct account_entr
 	       e->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS);
 }
 
-/* The share of new places in what @kind grew by. Launches and other calls are made by host code and
- * take longer where that does: there all code that runs counts. */
-static double new_places_share(const struct step_account *a, enum delay_kind kind)
-{
-	uint64_t all = 0, fresh = 0;
-
-	for (int i = 0; i < a->entry_count; i++) {
-		const struct account_entry *e = &a->entries[i];
-
-		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
-			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
-			continue;
-		all += e->slow_ns - e->ordinary_ns;
-		fresh += is_new_place(a, e) ? e->slow_ns - e->ordinary_ns : 0;
-	}
-	return all ? (double)fresh / (double)all : 0;
-}
-
 /* The growth of @kind, place by place: what shrank elsewhere does not make a place look larger. */
 static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind)
 {
@@ -99,9 +82,44 @@ static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind
 	return ns;
 }
 
+static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
+{
+	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+}
+
+/* Whether it is the time in which a framework hands its work to the GPU. */
+static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
+{
+	const struct stack *s = e ? stack_of(rec, e->stack_hash) : NULL;
+
+	return s && host_code_drives_gpu(s);
+}
+
+/* The share of new places in what @kind grew by. Launches and other calls are made by host code and
+ * take longer where that does: there all code that runs counts. Where work is handed to the GPU, which step waits for it
+ * and which does not may change: that is no new place. */
+static double new_places_share(
+	const struct recording *rec, const struct step_account *a, enum delay_kind kind)
+{
+	uint64_t all = 0, fresh = 0;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
+			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
+			continue;
+		all += e->slow_ns - e->ordinary_ns;
+		if (is_new_place(a, e) && !drives_gpu(rec, e))
+			fresh += e->slow_ns - e->ordinary_ns;
+	}
+	return all ? (double)fresh / (double)all : 0;
+}
+
 /* Host code that takes somewhat longer everywhere: the CPU is slower or busier, no line of the program
- * is. */
-static bool is_even(const struct step_account *a, const struct delay *l)
+ * is. All that hands work to the GPU may be below one line of the program. */
+static bool is_even(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	double grown = (double)all_growth_ns(a, l->kind);
 
@@ -109,11 +127,11 @@ static bool is_even(const struct step_account *a, const struct delay *l)
 		return false;
 	if ((double)a->slow_step_ns > THRESHOLD(EVEN_RATIO) * (double)a->ordinary_step_ns)
 		return false;
-	if (l->lead &&
+	if (l->lead && !drives_gpu(rec, l->lead) &&
 		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(ONE_PLACE) * grown &&
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
 		return false;
-	return new_places_share(a, l->kind) < THRESHOLD(CHAIN_PART);
+	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
 }
 
 /* Whether the GPU's part of the step grew along with the host's. */
@@ -158,19 +176,6 @@ static bool does_other_work(const struct step_account *a)
 			       THRESHOLD(OTHER_WORK) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
-static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
-{
-	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
-}
-
-/* Whether it is the time in which a framework hands its work to the GPU. */
-static bool is_driving(const struct recording *rec, const struct delay *l)
-{
-	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
-
-	return s && host_code_drives_gpu(s);
-}
-
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(const struct recording *rec, const struct step_account *a,
@@ -192,7 +197,8 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 			return true;
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
-		       (!a->period_steps || (gpu->reason == GPU_BY_WORK && is_driving(rec, l)));
+		       (!a->period_steps ||
+			       (gpu->reason == GPU_BY_WORK && drives_gpu(rec, l->lead)));
 	return false;
 }
 
@@ -239,7 +245,7 @@ bool delay_may_be_idle(
 bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l)
 {
-	return is_own_work(rec, a, gpu, l) || is_even(a, l) || delay_is_pause(rec, a, l) ||
+	return is_own_work(rec, a, gpu, l) || is_even(rec, a, l) || delay_is_pause(rec, a, l) ||
 	       delay_is_idle(a, l) || delay_is_of_tracer(l);
 }
 
@@ -300,21 +306,6 @@ static bool is_host_waste(const struct recording *rec, const struct step_account
 	return is_server(a) ? one_place >= THRESHOLD(HOST_SERVER) : share >= THRESHOLD(HOST_WASTE);
 }
 
-/* The share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
-static double gpu_idle_share(const struct recording *rec, const struct step_account *a)
-{
-	double sum = 0;
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
-			rec->gpus[i].util_gpu_pct >= 0) {
-			sum += (double)rec->gpus[i].util_gpu_pct;
-			n++;
-		}
-	return n >= THRESHOLD(READINGS) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
-}
-
 /* Threads of a runtime that wait for each other somewhere inside: how it works, unless a line of the program's own is
  * why. So it is where a framework waits for its own threads: backward() for autograd's, an array for XLA's. */
 static bool is_internal(const struct recording *rec, const struct delay *l)
@@ -342,6 +333,9 @@ static bool is_waste(
 		return is_training(a) || is_paced(a);
 	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
 		return l->share >= THRESHOLD(CHAIN_MOST);
+	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
+		return l->share >= THRESHOLD(HOST_WASTE) &&
+		       gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE);
 	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
 }
 
@@ -351,8 +345,8 @@ static double share_of_all(const struct step_account *a, enum delay_kind kind)
 {
 	uint64_t sum = 0;
 
-	if ((int)kind >= ACCOUNT_LINES)
-		return 1; /* several lines */
+	if ((int)kind >= ACCOUNT_LINES || a->other_steps <= THRESHOLD(LEAST_SHARE) * a->steps)
+		return 1; /* several lines; or hardly any that are not compared */
 	for (int i = 0; i < ACCOUNT_LINES; i++)
 		sum += a->total_ns[i];
 	return sum ? (double)a->total_ns[kind] / (double)sum : 0;

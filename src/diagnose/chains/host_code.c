@@ -39,9 +39,10 @@ bool host_code_drives_gpu(const struct stack *s)
 		const struct stack_frame *f = &s->frames[i];
 
 		if (stack_frame_is_python(f)) {
-			if (has_any(f->py_file, cpu_files))
+			if (has_any(f->py_file, driving_files)) /* also jax/_src/numpy/ */
+				drives = true;
+			else if (has_any(f->py_file, cpu_files))
 				return false;
-			drives = drives || has_any(f->py_file, driving_files);
 		} else {
 			if (has_any(f->symbol, cpu_symbols))
 				return false;

@@ -14,7 +14,7 @@ static void *task_main(void *arg)
 
 	t->result = account_make(t->rec, &t->accounts);
 	for (size_t i = 0; i < t->accounts.count; i++)
-		account_find_compiling(&t->accounts.items[i], t->rec->stacks);
+		account_read_stacks(&t->accounts.items[i], t->rec->stacks);
 	if (t->result == 0)
 		t->result = contrast_all(&t->accounts, &t->report);
 	return NULL;

@@ -69,14 +69,32 @@ static void leave_out_compiling(struct tally *t)
 
 static bool is_sampled(const struct tally_part *p)
 {
-	return p->place && !p->is_compiling &&
-	       (p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC || p->line == ACCOUNT_LAUNCH ||
-		       p->line == ACCOUNT_GPU);
+	return p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC || p->line == ACCOUNT_LAUNCH ||
+	       p->line == ACCOUNT_GPU;
 }
 
-/* Host code between two samples was, by and large, where the samples were: shares it out among the
- * places of the same process. Compiling takes longer than the time between two samples: none of it was missed. */
-static void place_host(struct tally *t)
+/* Whether time like @from, of which no place is known, is likely to have been spent at @p's: host code between two
+ * samples was where the samples were; calls without a stack where those with one were; and a thread blocks, for less
+ * than is recorded with a stack, in the calls in which samples find it. Of locks it is not known which. Compiling takes longer than the time
+ * between two samples: none of it was missed. */
+static bool may_be_at(const struct tally_part *from, const struct tally_part *p)
+{
+	if (!p->place || p->is_compiling || p->owner != from->owner || p->pid != from->pid)
+		return false;
+	if (from->line == ACCOUNT_HOST)
+		return is_sampled(p);
+	return (p->line == from->line && p->line != ACCOUNT_LOCK) || p->blocks >> from->line & 1;
+}
+
+/* Who has the CPU or the interpreter's lock says more than where it was waited for. */
+static bool is_placeless(const struct tally_part *p)
+{
+	return !p->place && p->line != ACCOUNT_CPU && p->line != ACCOUNT_GIL &&
+	       p->line != ACCOUNT_UNKNOWN;
+}
+
+/* Shares out time without a place among the places of the same process where it may have been spent. */
+static int place_time(struct tally *t)
 {
 	size_t n = t->count;
 
@@ -84,26 +102,49 @@ static void place_host(struct tally *t)
 		struct tally_part from = t->parts[i];
 		uint64_t seen = 0, given = 0;
 
-		if (from.line != ACCOUNT_HOST || from.place)
+		if (!is_placeless(&from))
 			continue;
 		for (size_t k = 0; k < n; k++)
-			if (is_sampled(&t->parts[k]) && t->parts[k].owner == from.owner &&
-				t->parts[k].pid == from.pid)
-				seen += t->parts[k].ns;
+			seen += may_be_at(&from, &t->parts[k]) ? t->parts[k].ns : 0;
 		for (size_t k = 0; seen && k < n; k++) {
-			struct tally_part *to = &t->parts[k];
-			uint64_t ns;
+			const struct tally_part *at = &t->parts[k];
+			struct tally_part part = from.line == ACCOUNT_HOST ? *at : from;
 
-			if (!is_sampled(to) || to->owner != from.owner || to->pid != from.pid)
+			if (!may_be_at(&from, at))
 				continue;
-			ns = (uint64_t)((__uint128_t)from.ns * to->ns / seen);
-			to->stack_ns += to->stack_ns ? ns : 0;
-			given += ns;
-			t->ns[to->line] += ns;
-			to->ns += ns;
+			part.place = at->place;
+			part.stack_hash = at->stack_hash;
+			part.ns = (uint64_t)((__uint128_t)from.ns * at->ns / seen);
+			part.ns = MIN(part.ns, from.ns - given);
+			part.stack_ns = part.wait_ns = 0;
+			given += part.ns;
+			if (tally_merge(t, &part) < 0)
+				return -ENOMEM;
 		}
 		t->parts[i].ns -= given;
-		t->ns[ACCOUNT_HOST] -= given;
+		t->ns[from.line] -= given;
+	}
+	return 0;
+}
+
+/* Processes that come and go are waited for, for less than is recorded with a stack, where others of them are. */
+static void place_waits(struct tally *t)
+{
+	for (size_t i = 0; i < t->count; i++) {
+		struct tally_part *p = &t->parts[i];
+		const struct tally_part *best = NULL;
+
+		if (p->owner <= OWNER_THREAD || p->pid || p->wait_hash)
+			continue;
+		for (size_t k = 0; k < t->count; k++) {
+			const struct tally_part *at = &t->parts[k];
+
+			if (at->owner == p->owner && at->wait_hash &&
+				!memcmp(at->comm, p->comm, COMM_LEN) &&
+				(!best || at->wait_ns > best->wait_ns))
+				best = at;
+		}
+		p->wait_hash = best ? best->wait_hash : 0;
 	}
 }
 
@@ -203,6 +244,7 @@ static void put_work(const struct builder *b, struct step_account *a)
 		const struct step_span *s = &b->account->units[i];
 		bool is_slow = b->facts[i].class == STEP_SLOW;
 
+		a->executes += (double)s->executes / (double)b->account->unit_count;
 		if (b->facts[i].class == STEP_OTHER)
 			continue;
 		*(is_slow ? &a->slow_launches : &a->ordinary_launches) += (double)s->launches;
@@ -339,7 +381,8 @@ static int contrast_units(const struct process_account *a, struct step_account *
 	for (int i = 0; r == 0 && i < CLASSES; i++) {
 		if (b.found.is_made_once)
 			leave_out_compiling(&b.sums[i]);
-		place_host(&b.sums[i]);
+		place_waits(&b.sums[i]);
+		r = place_time(&b.sums[i]);
 	}
 	return r < 0 ? r : put_account(&b, ret);
 }

@@ -61,6 +61,7 @@ static void add_unit(struct step_span *to, const struct step_span *u)
 	to->launches_off |= u->launches_off;
 	to->probed_ns += u->probed_ns;
 	to->backwards += u->backwards;
+	to->executes += u->executes;
 	to->loads += u->loads;
 }
 

@@ -18,6 +18,7 @@
 
 #include "diagnose/chains/chain.h"
 #include "diagnose/chains/delay_weight.h"
+#include "diagnose/chains/whole.h"
 #include "diagnose/findings/pattern.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
@@ -183,14 +184,18 @@ static bool is_choice(const struct delay *d)
 /* What only slow units have is told with them: how much of it ordinary ones have, as a part of what all have. */
 static bool is_of_slow(const struct time_findings *all, const struct delay *d)
 {
-	const struct step_account *a = all->account;
-	struct step_account ordinary = *a;
+	struct step_account ordinary = *all->account, whole;
 	struct delay_list in_ordinary;
 
-	if (!a->lost_ns)
+	if (!ordinary.lost_ns)
 		return false;
 	ordinary.lost_ns = 0;
-	delays_find(all->rec, &ordinary, &in_ordinary);
+	for (int i = 0; i < ordinary.entry_count; i++) {
+		ordinary.entries[i].slow_ns = ordinary.entries[i].ordinary_ns;
+		ordinary.entries[i].ordinary_ns = 0;
+	}
+	step_account_whole(all->rec, &ordinary, &whole);
+	delays_find(all->rec, &whole, &in_ordinary);
 	for (int i = 0; i < in_ordinary.count; i++)
 		if (in_ordinary.items[i].kind == d->kind)
 			return in_ordinary.items[i].share < THRESHOLD(CHAIN_MOST) * d->share;
@@ -248,7 +253,7 @@ int time_findings_find(const struct recording *rec, const struct step_account *a
 	*ret = (struct time_findings){.rec = rec, .account = a};
 	if (a->confidence < THRESHOLD(MEDIUM_SURE) || !adds_up(a))
 		return 0;
-	step_account_whole(a, &ret->whole);
+	step_account_whole(rec, a, &ret->whole);
 	delays_find(rec, a, &ret->slow_delays);
 	r = gpu_change_find(rec, a, &ret->gpu);
 	if (r < 0)

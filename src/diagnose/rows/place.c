@@ -6,7 +6,8 @@
 
 #include "base/macros.h"
 
-#define INNERMOST 12 /* frames within which a function of the C library or of CUDA must be */
+#define BLOCKS(LINE) (UINT32_C(1) << ACCOUNT_##LINE)
+#define INNERMOST    12 /* frames within which a function of the C library or of CUDA must be */
 
 static uint64_t mix(uint64_t h, const char *text)
 {
@@ -135,6 +136,36 @@ bool place_is_start(const struct stack *s)
 	return false;
 }
 
+/* Who starts processes waits for them as well. */
+uint32_t place_blocks(const struct stack *s)
+{
+	static const struct {
+		uint32_t lines;
+		const char *names[20];
+	} calls[] = {
+		{BLOCKS(DISK),
+			{"fsync", "fdatasync", "msync", "sync_file_range", "syncfs", "sync"}},
+		{BLOCKS(DISK) | BLOCKS(NETWORK) | BLOCKS(LOCK),
+			{"read", "readv", "pread64", "write", "writev", "pwrite64", "sendfile",
+				"open64", "openat64", "rename", "unlink", "ftruncate64"}},
+		{BLOCKS(NETWORK),
+			{"poll", "ppoll", "select", "epoll_wait", "recv", "recvfrom", "recvmsg",
+				"send", "sendto", "sendmsg", "accept", "accept4", "connect"}},
+		{BLOCKS(LOCK) | BLOCKS(ASLEEP), {"wait4", "waitpid", "waitid", "vfork", "fork"}},
+		{BLOCKS(ASLEEP), {"nanosleep", "clock_nanosleep"}},
+	};
+	const char *symbol = s->count && s->frames[0].symbol ? s->frames[0].symbol : "";
+	uint32_t lines = 0;
+
+	if (starts_with(symbol, "__libc_"))
+		symbol += strlen("__libc_");
+	symbol += strspn(symbol, "_");
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		for (const char *const *n = calls[i].names; *n; n++)
+			lines |= strcmp(symbol, *n) ? 0 : calls[i].lines;
+	return place_is_start(s) ? lines | BLOCKS(NETWORK) | BLOCKS(LOCK) | BLOCKS(ASLEEP) : lines;
+}
+
 #define COVER_SHARE 0.6 /* two functions that cover so much are of one stack: one is deeper */
 #define FUNCTIONS   256
 
@@ -219,13 +250,17 @@ static bool has_python(const struct stack_list *stacks, const struct place_weigh
 	return false;
 }
 
-static void add_stack(struct functions *l, const struct stack *s, uint64_t ns, size_t weight)
+/* False: it goes through no function of the program's, as of a library's own threads. */
+static bool add_stack(struct functions *l, const struct stack *s, uint64_t ns, size_t weight)
 {
+	bool is_any = false;
+
 	for (size_t k = 0; k < s->count; k++) {
 		struct function *at;
 
 		if (!is_candidate(&s->frames[k], l->is_native))
 			continue;
+		is_any = true;
 		at = find_function(l, &s->frames[k]);
 		if (!at && l->count < FUNCTIONS) {
 			at = &l->items[l->count++];
@@ -236,6 +271,7 @@ static void add_stack(struct functions *l, const struct stack *s, uint64_t ns, s
 		at->last_weight = weight + 1;
 		at->ns += ns;
 	}
+	return is_any;
 }
 
 /* Of functions that cover enough the one with the least, and of equal ones the inner: what is called has at most the
@@ -309,17 +345,18 @@ bool place_cover(const struct stack_list *stacks, const struct place_weight *w, 
 {
 	struct functions l = {.is_native = !has_python(stacks, w, n)};
 	const struct function *f;
+	uint64_t seen_ns = 0;
 
 	for (size_t i = 0; i < n; i++) {
 		const struct stack *s = stack_find(stacks, w[i].hash);
 
 		if (!s || !w[i].ns)
 			continue;
-		l.all_ns += w[i].ns;
-		add_stack(&l, s, w[i].ns, i);
+		seen_ns += w[i].ns;
+		l.all_ns += add_stack(&l, s, w[i].ns, i) ? w[i].ns : 0;
 	}
-	f = l.all_ns ? find_deepest(&l, stacks, w, n) : NULL;
-	if (!f)
+	f = l.all_ns && 2 * l.all_ns >= seen_ns ? find_deepest(&l, stacks, w, n) : NULL;
+	if (!f) /* or most of it is a library's own */
 		return false;
 	*ret = (struct code_place){
 		.file = f->file, .func = f->name, .share = (double)f->ns / (double)l.all_ns};

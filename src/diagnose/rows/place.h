@@ -26,6 +26,9 @@ bool place_is_driver_thread(const char *comm);
 bool place_is_sleep(const struct stack *s);
 bool place_is_output(const struct stack *s);
 
+/* place_blocks - the lines on which a thread blocks in the call that @s ends in: bits by enum account_line. */
+uint32_t place_blocks(const struct stack *s);
+
 /* place_is_start - whether processes are being started there, by Python. */
 bool place_is_start(const struct stack *s);
 
@@ -37,7 +40,7 @@ struct code_place { /* of the program's own; texts belong to the stacks */
 	const char *file, *func;
 	uint32_t line; /* of that function, the one with most of it; 0: not known */
 	uint64_t hash; /* the stack with most of it */
-	double share;  /* of all that has a stack, 0..1 */
+	double share;  /* of all that goes through the program's own code, 0..1 */
 };
 
 /* place_cover - the deepest function of the program's own that most of the time in @w was spent in or below. Frames

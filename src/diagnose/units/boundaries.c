@@ -213,6 +213,7 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 					continue;
 				p->backwards += r->mark == MARK_BACKWARD;
 				p->loads += r->mark == MARK_LOADER;
+				p->executes += r->mark == MARK_EXECUTE;
 			}
 		}
 	}

@@ -17,9 +17,9 @@ struct step_span {
 	int64_t start_ns, end_ns;
 	uint64_t launches, copy_bytes, waits; /* of all threads of the process */
 	uint64_t wait_ns;                     /* its thread in calls that wait for the GPU */
-	bool launches_off;         /* launches were not probed all the time: they are 0 */
-	uint64_t probed_ns;        /* its thread while launches were probed */
-	uint32_t backwards, loads; /* marks within it, of its thread */
+	bool launches_off;                   /* launches were not probed all the time: they are 0 */
+	uint64_t probed_ns;                  /* its thread while launches were probed */
+	uint32_t backwards, loads, executes; /* marks within it, of its thread */
 };
 
 struct step_spans {

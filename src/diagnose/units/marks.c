@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "diagnose/rows/place.h"
+#include "diagnose/units/runs.h"
 #include "base/array.h"
 #include "base/macros.h"
 #include "base/search.h"
@@ -383,12 +384,11 @@ static int64_t recorded_every(enum wire_mark mark)
 	return mark == MARK_GRAPH || mark == MARK_COLLECTIVE ? CALL_NS : LOOP_NS;
 }
 
-/* Of marks that come faster than they are recorded some are missing, more of them as time goes by: units
- * that hold many are alike. */
-static int join_fast(struct moments *m, int64_t every_ns)
+/* Whether marks come faster than they are recorded: some are missing then, more of them as time goes by. 1, 0 or
+ * -ENOMEM. */
+static int is_thinned(const struct moments *m, int64_t every_ns)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(m->count + 1, sizeof(*scratch));
-	size_t kept = 0;
 
 	if (!scratch)
 		return -ENOMEM;
@@ -397,13 +397,37 @@ static int join_fast(struct moments *m, int64_t every_ns)
 	for (size_t i = 1; i < m->count; i++)
 		scratch[i - 1] = (uint64_t)(m->items[i].ns - m->items[i - 1].ns);
 	robust_sort(scratch, m->count - 1);
-	if ((double)robust_median(scratch, m->count - 1) > THINNED * (double)every_ns)
-		return 0;
+	return (double)robust_median(scratch, m->count - 1) <= THINNED * (double)every_ns;
+}
+
+/* Leaves the marks with which rounds of places begin. 1: done, 0: there are none, or -ENOMEM. */
+static int keep_runs(struct moments *m, int64_t every_ns)
+{
+	_cleanup_free_ struct run_mark *marks = calloc(m->count + 1, sizeof(*marks));
+	_cleanup_free_ int64_t *begins = calloc(m->count + 1, sizeof(*begins));
+	size_t n;
+
+	if (!marks || !begins)
+		return -ENOMEM;
+	for (size_t i = 0; i < m->count; i++)
+		marks[i] = (struct run_mark){m->items[i].ns, m->items[i].place};
+	if (runs_find(marks, m->count, JOINED * every_ns, begins, &n) < 0)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		m->items[i] = (struct moment){.ns = begins[i]};
+	m->count = n ? n : m->count;
+	return n > 0;
+}
+
+/* Units that hold many of them are alike. */
+static void join_fast(struct moments *m, int64_t every_ns)
+{
+	size_t kept = 0;
+
 	for (size_t i = 0; i < m->count; i++)
 		if (!kept || m->items[i].ns - m->items[kept - 1].ns >= JOINED * every_ns)
 			m->items[kept++] = m->items[i];
 	m->count = kept;
-	return 0;
 }
 
 /* The units of optimizers' steps @m, beside backward passes. */
@@ -446,13 +470,17 @@ int marks_find(const struct timeline *t, uint32_t pid, enum wire_mark mark, stru
 	r = collect(t, th, mark, &m);
 	if (r == 0 && mark == MARK_OPTIMIZER)
 		r = collect(t, th, MARK_BACKWARD, &backwards);
-	if (r < 0)
-		return r;
-	r = are_beside(&backwards, &m) ? units_of_steps(&m, &backwards)
-				       : keep_rounds(&m, mark == MARK_BACKWARD);
 	if (r == 0)
-		r = join_fast(&m, recorded_every(mark));
-	return r == 0 ? put_times(&m, ret) : r;
+		r = is_thinned(&m, recorded_every(mark)) > 0 ? keep_runs(&m, recorded_every(mark))
+							     : 0;
+	if (r == 0)
+		r = are_beside(&backwards, &m) ? units_of_steps(&m, &backwards)
+					       : keep_rounds(&m, mark == MARK_BACKWARD);
+	if (r >= 0)
+		r = is_thinned(&m, recorded_every(mark));
+	if (r > 0)
+		join_fast(&m, recorded_every(mark));
+	return r >= 0 ? put_times(&m, ret) : r;
 }
 
 void mark_times_done(struct mark_times *m)

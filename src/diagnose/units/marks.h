@@ -5,8 +5,8 @@
  * job's: those without a backward pass between them are one. A program with several optimizers, or that JAX
  * has compiled in parts, leaves marks at several places in the same order each time round: the unit is the
  * whole round, closed by the place that has one mark in it. A gradient scaler leaves steps of the optimizer
- * out: their backward passes are there, and close the unit. Marks that come faster than they are recorded
- * are taken together. */
+ * out: their backward passes are there, and close the unit. Of marks that come faster than they are recorded the
+ * rounds of places are units (runs.h), else those of some ms. */
 #pragma once
 
 #include <stddef.h>

@@ -69,6 +69,27 @@ static void test_split_that_varies(void **state)
 	assert_false(units_are_clocked(&a));
 }
 
+/* Lengths that vary by more than a clock's do are the work's own, whatever is taken for waiting. */
+static void test_no_clock_is_that_bad(void **state)
+{
+	static struct account_bar items[BARS];
+	struct step_account a = {.bars = items, .bar_count = BARS};
+	uint32_t seed = 5;
+
+	for (size_t i = 0; i < BARS; i++) {
+		uint64_t part;
+
+		seed = seed * 1664525u + 1013904223u;
+		part = (seed >> 8) % (30 * NS_PER_MS);
+		seed = seed * 1664525u + 1013904223u;
+		items[i] = (struct account_bar){
+			.steps = 1, .dur_ns = 45 * NS_PER_MS + (seed >> 8) % (10 * NS_PER_MS)};
+		items[i].ns[ACCOUNT_NETWORK] = part;
+		items[i].ns[ACCOUNT_HOST] = items[i].dur_ns - part;
+	}
+	assert_false(units_are_clocked(&a));
+}
+
 static void test_too_few(void **state)
 {
 	assert_false(clocked(100, true, true));
@@ -82,6 +103,7 @@ int main(void)
 		cmocka_unit_test(test_input_that_is_asked_for),
 		cmocka_unit_test(test_even_work),
 		cmocka_unit_test(test_split_that_varies),
+		cmocka_unit_test(test_no_clock_is_that_bad),
 		cmocka_unit_test(test_too_few),
 	};
 

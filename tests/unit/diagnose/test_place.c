@@ -88,6 +88,36 @@ static void a_library_is_no_place(void **state)
 	ASSERT_PLACE("", {4, 0});
 }
 
+/* Threads of a library do not hide where the program's own time went. */
+static void libraries_do_not_count(void **state)
+{
+	struct code_place p;
+	const struct place_weight w[] = {{4, 100}, {5, 60}};
+
+	assert_true(place_cover(&all, w, 2, &p));
+	assert_true(p.share > 0.99);
+}
+
+static void calls_that_block(void **state)
+{
+	static const struct {
+		const char *symbol;
+		enum account_line line;
+		bool blocks;
+	} calls[] = {{"fsync", ACCOUNT_DISK, true}, {"__libc_write", ACCOUNT_DISK, true},
+		{"__poll", ACCOUNT_NETWORK, true}, {"__vfork", ACCOUNT_ASLEEP, true},
+		{"wait4", ACCOUNT_LOCK, true}, {"fsync", ACCOUNT_NETWORK, false},
+		{"poll", ACCOUNT_DISK, false}, {"malloc", ACCOUNT_DISK, false}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++) {
+		const struct stack_frame f = {.symbol = calls[i].symbol, .file = "libc.so.6"};
+		const struct stack s = {1, &f, 1, ""};
+
+		assert_int_equal(place_blocks(&s) >> calls[i].line & 1, calls[i].blocks);
+	}
+	assert_int_equal(place_blocks(&(struct stack){.hash = 1}), 0);
+}
+
 static void recursion_counts_once(void **state)
 {
 	struct code_place p;
@@ -115,6 +145,8 @@ int main(void)
 		cmocka_unit_test(the_caller_that_covers_it),
 		cmocka_unit_test(lines_of_one_function_count_together),
 		cmocka_unit_test(a_library_is_no_place),
+		cmocka_unit_test(libraries_do_not_count),
+		cmocka_unit_test(calls_that_block),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(a_program_without_python),
 		cmocka_unit_test(the_script_is_the_outermost_file),

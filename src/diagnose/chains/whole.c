@@ -1,0 +1,268 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* whole.c - see whole.h. Lines say what a thread did; a cause may be on several of them: what is copied in a thousand
+ * pieces, written and synced, or asked of a process that is started for it, takes the CPU's time at the same place, too. */
+#include "diagnose/chains/whole.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "diagnose/accounts/compiler.h"
+#include "diagnose/chains/host_code.h"
+#include "diagnose/rows/place.h"
+#include "diagnose/thresholds.h"
+#include "base/macros.h"
+#include "wire/op_kind.h"
+
+static int by_slow(const void *a, const void *b)
+{
+	const struct account_entry *x = a, *y = b;
+
+	return (x->slow_ns < y->slow_ns) - (x->slow_ns > y->slow_ns);
+}
+
+static uint64_t mix(const struct step_account *a, uint64_t ordinary_ns, uint64_t slow_ns)
+{
+	uint64_t steps = MAX((uint64_t)a->ordinary_steps + a->slow_steps, UINT64_C(1));
+
+	return (uint64_t)(((__uint128_t)ordinary_ns * a->ordinary_steps +
+				  (__uint128_t)slow_ns * a->slow_steps) /
+			  steps);
+}
+
+static void mix_units(const struct step_account *a, struct step_account *ret)
+{
+	*ret = *a;
+	if (!a->lost_ns)
+		return;
+	ret->ordinary_step_ns = 0;
+	for (int l = 0; l < ACCOUNT_LINES; l++) {
+		ret->ordinary_ns[l] = mix(a, a->ordinary_ns[l], a->slow_ns[l]);
+		ret->ordinary_step_ns += ret->ordinary_ns[l];
+		for (int o = 0; o < ACCOUNT_OWNERS; o++)
+			ret->ordinary_by[o][l] = mix(a, a->ordinary_by[o][l], a->slow_by[o][l]);
+	}
+	for (int i = 0; i < ret->entry_count; i++) {
+		ret->entries[i].slow_ns = mix(a, a->entries[i].ordinary_ns, a->entries[i].slow_ns);
+		ret->entries[i].ordinary_ns = 0;
+	}
+	ret->ordinary_waits =
+		(a->ordinary_waits * a->ordinary_steps + a->slow_waits * a->slow_steps) /
+		MAX((double)(a->ordinary_steps + a->slow_steps), 1.0);
+	ret->ordinary_steps = a->ordinary_steps + a->slow_steps;
+	ret->slow_steps = 0;
+	ret->lost_ns = ret->slow_step_ns = 0;
+	ret->slow_first = ret->slow_last = (wall_time){0};
+	ret->period_steps = 0;
+	qsort(ret->entries, (size_t)ret->entry_count, sizeof(ret->entries[0]), by_slow);
+}
+
+static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
+{
+	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+}
+
+/* ---- one place, one cause ---- */
+
+/* Where the thread of the units was, by a line of the program's own; 0: not known. */
+static uint64_t place_of(const struct recording *rec, const struct account_entry *e)
+{
+	uint64_t hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
+	const struct stack *s = e->owner <= OWNER_PROCESS ? stack_of(rec, hash) : NULL;
+
+	return s && stack_user_frame(s) && !compiler_of_stack(s) ? place_key(s) : 0;
+}
+
+static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
+{
+	const struct stack *s = stack_of(rec, e->stack_hash);
+
+	return s && host_code_drives_gpu(s);
+}
+
+/* Time that the thread need not have spent there. What waits for the GPU, a CPU or a lock has its reason elsewhere. */
+static bool may_join(const struct account_entry *e)
+{
+	switch (e->owner == OWNER_SELF ? e->line : ACCOUNT_UNKNOWN) {
+	case ACCOUNT_HOST:
+	case ACCOUNT_COPY:
+	case ACCOUNT_ALLOCATION:
+	case ACCOUNT_DISK:
+	case ACCOUNT_MEMORY:
+	case ACCOUNT_NETWORK:
+	case ACCOUNT_ASLEEP: return true;
+	default: return e->owner == OWNER_PROCESS;
+	}
+}
+
+/* Host code that hands work to the GPU is not what a place is about. */
+static bool may_lead(const struct recording *rec, const struct account_entry *e)
+{
+	return may_join(e) && !(e->line == ACCOUNT_HOST && drives_gpu(rec, e));
+}
+
+/* @e becomes time of @owner's @line, and the sums with it. */
+static void move(struct step_account *a, struct account_entry *e, const struct account_entry *to)
+{
+	uint64_t had = a->ordinary_ns[e->line],
+		 ns = MIN(e->slow_ns, a->ordinary_by[e->owner][e->line]);
+	uint64_t all = had ? (uint64_t)((__uint128_t)a->total_ns[e->line] * ns / had) : 0;
+
+	a->ordinary_by[e->owner][e->line] -= ns;
+	a->ordinary_by[to->owner][to->line] += ns;
+	a->ordinary_ns[e->line] -= ns;
+	a->ordinary_ns[to->line] += ns;
+	all = MIN(all, a->total_ns[e->line]);
+	a->total_ns[e->line] -= all;
+	a->total_ns[to->line] += all;
+	e->line = to->line;
+	if (e->owner == to->owner)
+		return;
+	e->wait_hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
+	e->owner = to->owner;
+	e->pid = to->pid;
+	memcpy(e->comm, to->comm, COMM_LEN);
+}
+
+static bool is_of(const struct account_entry *e, const struct account_entry *lead)
+{
+	return e->owner == lead->owner && (e->owner != OWNER_SELF || e->line == lead->line);
+}
+
+static uint64_t kind_ns(const struct step_account *a, const uint64_t *places, uint64_t place,
+	const struct account_entry *of)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < a->entry_count; i++)
+		ns += places[i] == place && is_of(&a->entries[i], of) ? a->entries[i].slow_ns : 0;
+	return ns;
+}
+
+/* The entry of the kind with most time at @place, of those that can be its cause. */
+static const struct account_entry *lead_at(const struct recording *rec,
+	const struct step_account *a, const uint64_t *places, uint64_t place)
+{
+	const struct account_entry *lead = NULL;
+	uint64_t most = 0;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+		uint64_t ns =
+			places[i] == place && may_lead(rec, e) ? kind_ns(a, places, place, e) : 0;
+
+		if (ns > most) {
+			most = ns;
+			lead = e;
+		}
+	}
+	return lead;
+}
+
+/* What a thread does with what it has waited for is its work. */
+static bool is_input(const struct account_entry *e)
+{
+	return e->owner == OWNER_SELF && (e->line == ACCOUNT_NETWORK || e->line == ACCOUNT_ASLEEP);
+}
+
+/* Whether @e, at the same place, is time of the same cause as @lead, of which there is @lead_ns: of code that hands work to the
+ * GPU a part is of its own. */
+static bool joins(const struct recording *rec, const struct account_entry *e,
+	const struct account_entry *lead, uint64_t lead_ns)
+{
+	bool is_host = e->owner == OWNER_SELF && e->line == ACCOUNT_HOST;
+
+	if (!may_join(e) || is_of(e, lead) || (is_host && is_input(lead)))
+		return false;
+	return !(is_host && drives_gpu(rec, e) && e->slow_ns > lead_ns);
+}
+
+static void join_places(const struct recording *rec, struct step_account *a)
+{
+	uint64_t places[ACCOUNT_ENTRIES];
+
+	for (int i = 0; i < a->entry_count; i++)
+		places[i] = place_of(rec, &a->entries[i]);
+	for (int i = 0; i < a->entry_count; i++) {
+		uint64_t place = places[i];
+		const struct account_entry *found = place ? lead_at(rec, a, places, place) : NULL;
+		struct account_entry lead;
+		uint64_t ns;
+
+		if (!found)
+			continue;
+		lead = *found;
+		ns = kind_ns(a, places, place, found);
+		for (int k = 0; k < a->entry_count; k++) {
+			if (places[k] != place)
+				continue;
+			if (joins(rec, &a->entries[k], &lead, ns))
+				move(a, &a->entries[k], &lead);
+			places[k] = 0;
+		}
+	}
+}
+
+/* ---- launch after launch ---- */
+
+double gpu_idle_share(const struct recording *rec, const struct step_account *a)
+{
+	double sum = 0;
+	size_t n = 0;
+
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
+			rec->gpus[i].util_gpu_pct >= 0) {
+			sum += (double)rec->gpus[i].util_gpu_pct;
+			n++;
+		}
+	return n >= THRESHOLD(READINGS) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
+}
+
+/* Kernels that a unit launches: counted in it, else what the process launched in all. */
+static double launches_of(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t calls = 0;
+
+	if (a->ordinary_launches > 0)
+		return a->ordinary_launches;
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+
+		if (g->pid == a->pid && !(g->flags & WIRE_NESTED) &&
+			op_kind_is_launch(g->source, g->op))
+			calls += g->sketch.count;
+	}
+	return (double)calls / (double)MAX(a->steps, 1u);
+}
+
+/* Thousands of kernels follow each other, nobody waits for one, and the GPU idles all the same: it is the launching
+ * that takes the time, with the code of the framework that leads to it. So it is where JAX compiles each operation
+ * for itself. */
+static bool is_launch_bound(const struct recording *rec, const struct step_account *a)
+{
+	return gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE) &&
+	       (a->executes >= THRESHOLD(EXECUTES_MANY) ||
+		       launches_of(rec, a) >=
+			       THRESHOLD(LAUNCHES_MANY) * MAX(a->ordinary_waits, 1.0));
+}
+
+static void join_launching(const struct recording *rec, struct step_account *a)
+{
+	a->ordinary_launches = launches_of(rec, a);
+	for (int i = 0; i < a->entry_count; i++) {
+		struct account_entry *e = &a->entries[i], to = *e;
+
+		to.line = ACCOUNT_LAUNCH;
+		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && drives_gpu(rec, e))
+			move(a, e, &to);
+	}
+}
+
+void step_account_whole(
+	const struct recording *rec, const struct step_account *a, struct step_account *ret)
+{
+	mix_units(a, ret);
+	join_places(rec, ret);
+	if (is_launch_bound(rec, ret))
+		join_launching(rec, ret);
+}

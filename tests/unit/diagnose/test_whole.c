@@ -1,0 +1,230 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_whole.c - what every unit loses: time at one place is one cause, and launching is one where nothing else keeps the
+ * GPU waiting. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "diagnose/chains/delay.h"
+#include "diagnose/chains/delay_weight.h"
+#include "diagnose/chains/whole.h"
+#include "base/macros.h"
+
+#define MS NS_PER_MS
+
+enum { FSYNC = 1, COPY, FORWARD, POLL, STACKS = POLL };
+
+static const struct stack_frame fsync_frames[] = {{.symbol = "fsync", .file = "libc.so.6"},
+	{.py_file = "/home/u/job.py", .py_func = "note", .py_line = 49}};
+static const struct stack_frame copy_frames[] = {
+	{.symbol = "at::native::copy_", .file = "libtorch_cpu.so"},
+	{.py_file = "/home/u/job.py", .py_func = "gather", .py_line = 41}};
+static const struct stack_frame forward_frames[] = {
+	{.py_file = "/usr/lib/python3/dist-packages/torch/nn/modules/module.py",
+		.py_func = "_call_impl",
+		.py_line = 7},
+	{.py_file = "/home/u/job.py", .py_func = "forward", .py_line = 27}};
+static const struct stack_frame poll_frames[] = {{.symbol = "poll", .file = "libc.so.6"},
+	{.py_file = "/home/u/job.py", .py_func = "digest", .py_line = 23}};
+static struct stack stacks[] = {{FSYNC, fsync_frames, 2, ""}, {COPY, copy_frames, 2, ""},
+	{FORWARD, forward_frames, 2, ""}, {POLL, poll_frames, 2, ""}};
+static struct stack *items[] = {&stacks[0], &stacks[1], &stacks[2], &stacks[3]};
+static const struct stack_list list = {items, STACKS};
+
+static struct gpu_sample readings[8];
+static struct recording rec = {.stacks = &list, .gpus = readings, .gpu_count = 8};
+
+/* 100 units of 100 ms; the GPU is busy for @busy percent of them. */
+static struct step_account job(int64_t busy)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(readings); i++)
+		readings[i] = (struct gpu_sample){
+			.time.ns = (int64_t)(i + 1) * (int64_t)NS_PER_S, .util_gpu_pct = busy};
+	return (struct step_account){.pid = 7,
+		.steps = 100,
+		.ordinary_steps = 100,
+		.ordinary_step_ns = 100 * MS,
+		.confidence = 1,
+		.last.ns = (int64_t)(10 * (uint64_t)NS_PER_S)};
+}
+
+static void put(struct step_account *a, enum account_owner owner, enum account_line line,
+	uint64_t stack, uint64_t ms)
+{
+	a->entries[a->entry_count++] = (struct account_entry){.owner = owner,
+		.line = line,
+		.pid = owner == OWNER_SELF ? 7 : 0,
+		.stack_hash = owner == OWNER_SELF ? stack : 0,
+		.wait_hash = owner == OWNER_SELF ? 0 : stack,
+		.comm = "sha256sum",
+		.slow_ns = ms * MS};
+	a->ordinary_by[owner][line] += ms * MS;
+	a->ordinary_ns[line] += ms * MS;
+	a->total_ns[line] += 100 * ms * MS;
+}
+
+/* The delay of @kind, in ms of a unit; *ret_waste: whether it is told. */
+static uint64_t delay_ms(const struct step_account *a, enum delay_kind kind, bool *ret_waste)
+{
+	struct step_account whole;
+	struct delay_list l;
+	uint64_t sum = 0;
+
+	step_account_whole(&rec, a, &whole);
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		sum += whole.ordinary_ns[i];
+	assert_int_equal(sum, a->ordinary_step_ns); /* moved, not made */
+	delays_find(&rec, &whole, &l);
+	*ret_waste = false;
+	for (int i = 0; i < l.count; i++)
+		if (l.items[i].kind == kind) {
+			*ret_waste = delay_is_waste(&rec, &whole, &l.items[i]);
+			return l.items[i].slow_ns / MS;
+		}
+	return 0;
+}
+
+/* Neither the disk nor the code has enough, both together do. */
+static void test_one_place_is_one_cause(void **state)
+{
+	struct step_account a = job(50);
+	bool waste;
+
+	put(&a, OWNER_SELF, ACCOUNT_DISK, FSYNC, 12);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, FSYNC, 6);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, FORWARD, 32);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 50);
+	assert_int_equal(delay_ms(&a, DELAY_BY_DISK, &waste), 18);
+	assert_true(waste);
+	a.entries[1].stack_hash = 0; /* elsewhere */
+	assert_int_equal(delay_ms(&a, DELAY_BY_DISK, &waste), 12);
+	assert_false(waste);
+}
+
+static void test_many_small_copies(void **state)
+{
+	struct step_account a = job(50);
+	bool waste;
+
+	put(&a, OWNER_SELF, ACCOUNT_COPY, COPY, 13);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, COPY, 8);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, COPY, 79);
+	assert_int_equal(delay_ms(&a, DELAY_BY_COPY, &waste), 21);
+	assert_true(waste);
+	a = job(50); /* more of it hands work to the GPU than copies: that is its own */
+	put(&a, OWNER_SELF, ACCOUNT_HOST, COPY, 14);
+	put(&a, OWNER_SELF, ACCOUNT_COPY, COPY, 7);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, COPY, 79);
+	assert_int_equal(delay_ms(&a, DELAY_BY_COPY, &waste), 7);
+}
+
+/* A process that is started for it, and what the thread does and waits for meanwhile. */
+static void test_a_process_and_its_wait(void **state)
+{
+	struct step_account a = job(20);
+	bool waste;
+
+	a.origin = STEP_BY_OPTIMIZER;
+	put(&a, OWNER_PROCESS, ACCOUNT_HOST, POLL, 12);
+	put(&a, OWNER_SELF, ACCOUNT_NETWORK, POLL, 8);
+	put(&a, OWNER_SELF, ACCOUNT_ASLEEP, POLL, 5);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, POLL, 5);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 70);
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 30);
+	assert_true(waste);
+}
+
+/* What a thread does with its input is its work. */
+static void test_input_is_no_code(void **state)
+{
+	struct step_account a = job(20);
+	bool waste;
+
+	a.origin = STEP_BY_OPTIMIZER;
+	put(&a, OWNER_SELF, ACCOUNT_NETWORK, POLL, 11);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, POLL, 8);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 81);
+	assert_int_equal(delay_ms(&a, DELAY_BY_NETWORK, &waste), 11);
+	assert_false(waste);
+}
+
+static struct step_account launching(int64_t busy, double launches, double waits)
+{
+	struct step_account a = job(busy);
+
+	a.ordinary_launches = launches;
+	a.ordinary_waits = waits;
+	put(&a, OWNER_SELF, ACCOUNT_HOST, FORWARD, 70);
+	put(&a, OWNER_SELF, ACCOUNT_LAUNCH, FORWARD, 20);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 10);
+	return a;
+}
+
+static void test_launch_after_launch(void **state)
+{
+	struct step_account a = launching(40, 6000, 0);
+	bool waste;
+
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 90);
+	assert_true(waste);
+	a = launching(40, 1500, 0); /* a usual model, too small for its GPU */
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 20);
+	assert_false(waste);
+	a = launching(40, 6000, 12); /* tokens that are waited for one by one */
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 20);
+	assert_false(waste);
+	a = launching(90, 6000, 0); /* the GPU keeps busy all the same */
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 20);
+	assert_false(waste);
+}
+
+/* Launches that were not probed are counted with the process's calls. */
+static void test_launches_by_the_counters(void **state)
+{
+	struct aggregate sums[] = {
+		{.pid = 7, .source = SOURCE_CUDA, .op = CUDA_LAUNCH, .sketch.count = 500000},
+		{.pid = 7, .source = SOURCE_HOST, .op = HOST_SCHED_SWITCH, .sketch.count = 9000000},
+		{.pid = 8, .source = SOURCE_CUDA, .op = CUDA_LAUNCH, .sketch.count = 9000000},
+		{.pid = 7,
+			.source = SOURCE_DRIVER,
+			.op = DRIVER_LAUNCH,
+			.flags = WIRE_NESTED,
+			.sketch.count = 9000000}};
+	struct step_account a = launching(40, 0, 0), whole;
+
+	rec.aggregates = sums;
+	rec.aggregate_count = ARRAY_SIZE(sums);
+	step_account_whole(&rec, &a, &whole);
+	rec.aggregate_count = 0;
+	assert_true(whole.ordinary_launches == 5000);
+}
+
+static void test_operations_one_by_one(void **state)
+{
+	struct step_account a = launching(5, 500, 0);
+	bool waste;
+
+	a.executes = 200;
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 90);
+	assert_true(waste);
+	a.executes = 3;
+	assert_int_equal(delay_ms(&a, DELAY_BY_LAUNCH, &waste), 20);
+	assert_false(waste);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_place_is_one_cause),
+		cmocka_unit_test(test_many_small_copies),
+		cmocka_unit_test(test_a_process_and_its_wait),
+		cmocka_unit_test(test_input_is_no_code),
+		cmocka_unit_test(test_launch_after_launch),
+		cmocka_unit_test(test_launches_by_the_counters),
+		cmocka_unit_test(test_operations_one_by_one),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
