@@ -109,3 +109,13 @@ struct blame {
 int blame_find(const struct blame_worker *workers, size_t worker_count,
 	const struct blame_call *calls, size_t call_count, struct blame *ret);
 void blame_done(struct blame *b);
+
+/* blame_align - sets offset_ns and error_ns of workers whose clocks are not known, by @ends: calls that left when their
+ * collective ended or their message came (blame/ends.h), and Sends. @ret by worker; NULL: nobody asks. 0, -ENOMEM or
+ * -E2BIG. */
+struct blame_tie {    /* what a worker's clock was set by */
+	uint32_t by;  /* a worker of the node that it is compared with; UINT32_MAX: none */
+	uint64_t met; /* collectives that tell */
+};
+int blame_align(struct blame_worker *workers, size_t worker_count, const struct blame_call *ends,
+	size_t end_count, struct blame_tie *ret);

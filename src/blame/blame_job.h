@@ -2,6 +2,7 @@
 /* blame_job.h - the job that blame_find() looks at, built up by one file after the other:
  *   blame_job.c    the calls, by worker and time, on one clock
  *   blame_match.c  which calls belong together, and who came last
+ *   blame_clock.c  how far the workers' clocks are apart, by what they did together
  *   blame_waits.c  who waits without doing anything else
  *   blame_steps.c  where its steps begin
  *   blame_round.c  likewise, where several alike calls make one

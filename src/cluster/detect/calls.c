@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "cluster/detect/calls_core.h"
 #include "wire/ids.h"
 
@@ -38,7 +39,7 @@ int calls_new(const struct calls_settings *s, struct calls **ret)
 		return -ENOMEM;
 	c->s = *s;
 	c->lags = calloc(1, sizeof(*c->lags));
-	r = c->lags ? clocks_new(s->workers_max, &c->clocks) : -ENOMEM;
+	r = c->lags ? clocks_new(s->workers_max, NS_PER_S, &c->clocks) : -ENOMEM;
 	if (r < 0) {
 		free(c->lags);
 		free(c);

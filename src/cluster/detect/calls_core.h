@@ -3,7 +3,7 @@
 #pragma once
 
 #include "cluster/detect/calls.h"
-#include "cluster/detect/clocks.h"
+#include "blame/clocks.h"
 #include "cluster/detect/comms.h"
 #include "cluster/detect/hangs.h"
 #include "cluster/detect/joins.h"

@@ -11,8 +11,7 @@
 #include "stat/select.h"
 #include "wire/ids.h"
 
-#define BLOCKED_NS  UINT64_C(100000) /* who waited this long was there when it ended */
-#define AT_ONCE_NS  UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define AT_ONCE_NS  UINT64_C(100000) /* who left so far apart left together */
 #define COME_NS     INT64_C(1000000) /* ranks that came within this did not come one after the other */
 #define SET_NS      UINT64_C(1000000) /* a clock that is this far off was set */
 #define SET_ERRORS  10                /* likewise by so many times its error */
@@ -41,17 +40,6 @@ static bool op_makes_all_wait(uint16_t op)
 {
 	return op == NCCL_ALL_REDUCE || op == NCCL_ALL_GATHER || op == NCCL_REDUCE_SCATTER ||
 	       op == NCCL_ALL_TO_ALL;
-}
-
-/* It left when the collective ended, not when it had time to look. */
-static bool left_with_others(const struct arrival *a)
-{
-	uint64_t inside;
-
-	if (a->wait_ns == UINT64_MAX || a->leave_ns == 0)
-		return false;
-	inside = (uint64_t)(a->leave_ns - a->enter_ns);
-	return a->wait_ns >= BLOCKED_NS || inside - a->wait_ns <= AT_ONCE_NS;
 }
 
 static void add_silent(struct lag_node *n, const struct arrival *a)
@@ -101,7 +89,8 @@ static void gather_nodes(const struct calls *c, const struct collective *x)
 		n->holds &= clocks_holds(c->clocks, m->node, a->enter_ns, x->first_ns);
 		if (all_wait && a->wait_ns == UINT64_MAX && a->leave_ns > 0)
 			add_silent(n, a);
-		if (!all_wait || !left_with_others(a))
+		if (!all_wait || a->leave_ns == 0 ||
+			!clocks_is_end(a->enter_ns, a->leave_ns, a->wait_ns))
 			continue;
 		n->left_ns = n->is_left ? MIN(n->left_ns, a->leave_ns) : a->leave_ns;
 		n->is_left = true;

@@ -46,6 +46,7 @@ static void run_done(struct run *r)
 		remove_temporary(r);
 	for (size_t i = 0; i < r->merge.node_count; i++)
 		free(r->merge.nodes[i]);
+	free(r->merge.syncs);
 	merge_result_done(&r->merge.result);
 	free(r->files);
 	free(r);
@@ -213,7 +214,7 @@ static int note_file(struct merge *m, size_t index, struct errinfo *reterr)
 
 static int copy_sources(struct run *run, struct errinfo *reterr)
 {
-	static step *const first[] = {merge_collectives, NULL};
+	static step *const first[] = {merge_collectives, merge_syncs, NULL};
 	static step *const rest[] = {merge_sessions, merge_events, merge_stacks, merge_chains,
 		merge_incidents, merge_aggregates, merge_other_tables, NULL};
 	struct merge *m = &run->merge;

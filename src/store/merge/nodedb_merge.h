@@ -32,8 +32,8 @@ struct merge_report { /* of one source, or of all */
 	char schema[16];
 };
 
-/* How far the clock of @node is ahead of the reference's: the median over collectives that ranks on
- * both left together, and its standard error. */
+/* How far the clock of @node is ahead of the reference's: by collectives that ranks on both left
+ * together, and how wrong that may be. */
 struct merge_clock {
 	char node[MERGE_NODE_LEN], reference[MERGE_NODE_LEN];
 	int64_t offset_ns;

@@ -1,203 +1,287 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_merge_clock.c - how far the nodes' clocks are apart, by what they did together.
+/* nodedb_merge_clock.c - how far the nodes' clocks are apart, by what they did together: ends of collectives
+ * (blame/ends.h), set against each other by blame_align().
  *
- * Ranks leave a collective that all depend on at one moment: a rank that came early waits for the
- * last. So the difference of the moments at which two nodes left the same (communicator, number)
- * is the difference of their clocks, give or take the time to wake up. Moments of coming, or of
- * starting to record, say nothing about clocks.
+ * The end of a call is known from its span, or from the synchronisation of its process that followed it. Of a process none
+ * of whose synchronisations were recorded, what its rows say of waits is believed: the moment of leaving is start +
+ * duration + wait_ns then. Moments of coming, or of starting to record, say nothing about clocks.
  *
- * The moment of leaving is start + duration + wait_ns of the row: what the host did between the
- * call and the synchronisation is missing in it, which cancels out where ranks run the same
- * program. Of several ranks on a node the earliest counts, because delays only add. The median over
- * many collectives is the offset; its error is that of a median of normal data (1.2533 sigma / sqrt
- * n), sigma by the median distance from the median. Nodes that share none directly are joined
- * through others. Memory: 4096 differences for each of 1024 pairs at most, thinned evenly beyond.
- */
+ * Memory: SYNCS_MAX synchronisations and ENDS_MAX ends; beyond that every second, fourth, … collective is looked at. */
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 
 #include "store/merge/nodedb_merge_private.h"
-#include "stat/robust.h"
+#include "base/array.h"
+#include "base/hash.h"
+#include "blame/blame.h"
+#include "blame/clocks.h"
+#include "blame/ends.h"
+#include "wire/names.h"
 
-#define PAIRS_MAX   1024
-#define KEPT_MAX    4096
-#define LEAST       8 /* collectives that a pair must share */
-#define BIAS        (INT64_C(1) << 62)
-#define MEDIAN_LOSS 1.2533 /* error of a median over that of a mean */
-#define MAD_SIGMA   1.4826
+#define SYNCS_MAX   (1u << 20)
+#define ENDS_MAX    (1u << 18)
+#define LEAST       8 /* collectives that tell */
+#define WORKERS_MAX BLAME_WORKERS_MAX
 
-struct pair {
-	size_t anchor, node; /* indexes of nodes */
-	size_t kept;
-	uint64_t seen, stride;
-	uint64_t *differences; /* + BIAS */
-	int64_t offset_ns;     /* of node, to anchor */
-	double error_ns;
-};
-
-struct clocks {
+struct gathering {
 	struct merge *m;
-	struct pair pairs[PAIRS_MAX];
-	size_t pair_count;
-	int64_t comm, seq; /* of the group at hand */
-	char op[32];
-	bool mixed;    /* not all ranks called the same: no common moment */
-	int64_t *left; /* by node, 0: not in this group */
-	size_t *members;
-	size_t member_count;
+	struct blame_worker *workers; /* one for each node, then one for each process */
+	size_t *node_of;              /* by worker */
+	size_t worker_count;
+	struct blame_call *ends;
+	size_t count, room;
+	uint64_t stride; /* every so manyth collective */
+	/* the process at hand */
+	struct merge_node *node;
+	uint32_t pid;
+	bool is_silent;        /* none of its synchronisations were recorded */
+	size_t sync, sync_end; /* of m->syncs, that are still to come */
+	struct ends now;
+	struct push_call last; /* its end may come; comm 0: none */
+	bool is_end;
 };
 
-static struct pair *find_pair(struct clocks *c, size_t anchor, size_t node)
+static void gathering_done(struct gathering *g)
 {
-	struct pair *p;
-
-	for (size_t i = 0; i < c->pair_count; i++)
-		if (c->pairs[i].anchor == anchor && c->pairs[i].node == node)
-			return &c->pairs[i];
-	if (c->pair_count == PAIRS_MAX)
-		return NULL;
-	p = &c->pairs[c->pair_count];
-	*p = (struct pair){.anchor = anchor, .node = node, .stride = 1};
-	p->differences = malloc(KEPT_MAX * sizeof(*p->differences));
-	c->pair_count += p->differences != NULL;
-	return p->differences ? p : NULL;
+	free(g->workers);
+	free(g->node_of);
+	free(g->ends);
 }
 
-static void add_difference(struct pair *p, int64_t ns)
+/* A worker of @node: 0, -ENOBUFS if there are too many. */
+static int add_worker(struct gathering *g, const struct merge_node *node, uint32_t pid)
 {
-	if (ns <= -BIAS / 2 || ns >= BIAS / 2 || p->seen++ % p->stride)
-		return;
-	if (p->kept == KEPT_MAX) {
-		for (size_t i = 0; i < KEPT_MAX / 2; i++)
-			p->differences[i] = p->differences[2 * i];
-		p->kept = KEPT_MAX / 2;
-		p->stride *= 2;
-	}
-	p->differences[p->kept++] = (uint64_t)(ns + BIAS);
-}
-
-/* All rows of a collective are in: each node against the first. */
-static void end_group(struct clocks *c)
-{
-	size_t anchor = c->member_count ? c->members[0] : 0;
-
-	for (size_t i = 1; i < c->member_count; i++)
-		anchor = MIN(anchor, c->members[i]);
-	for (size_t i = 0; i < c->member_count; i++) {
-		struct pair *p = c->members[i] == anchor || c->mixed
-					 ? NULL
-					 : find_pair(c, anchor, c->members[i]);
-
-		if (p)
-			add_difference(p, c->left[c->members[i]] - c->left[anchor]);
-	}
-	for (size_t i = 0; i < c->member_count; i++)
-		c->left[c->members[i]] = 0;
-	c->member_count = 0;
-	c->mixed = false;
-}
-
-static int take_row(struct clocks *c, sql_stmt *stmt, struct errinfo *reterr)
-{
-	int64_t comm = sql_column_int(stmt, 0), seq = sql_column_int(stmt, 1);
-	int64_t left = sql_column_int(stmt, 4);
-	struct merge_node *node;
-	size_t len, index;
-	const char *name;
-	char op[32];
-	int r;
-
-	if (!reader_text(stmt, 2, op, sizeof(op)))
-		return 0;
-	if (comm != c->comm || seq != c->seq) {
-		end_group(c);
-		c->comm = comm;
-		c->seq = seq;
-		memcpy(c->op, op, sizeof(op));
-	}
-	c->mixed = c->mixed || strcmp(op, c->op) != 0;
-	name = sql_column_text(stmt, 3, &len);
-	r = merge_node(c->m, name, len, &node, reterr);
-	if (r < 0)
-		return r;
-	index = (size_t)node->number - 1;
-	if (!c->left[index])
-		c->members[c->member_count++] = index;
-	if (!c->left[index] || left < c->left[index])
-		c->left[index] = left;
+	if (g->worker_count == WORKERS_MAX)
+		return -ENOBUFS;
+	g->node_of[g->worker_count] = (size_t)node->number - 1;
+	g->workers[g->worker_count++] = (struct blame_worker){
+		.rank = -1, .node = node->name, .pid = pid, .error_ns = UINT64_MAX};
 	return 0;
 }
 
-static int read_groups(struct clocks *c, struct errinfo *reterr)
+/* The statement that has the synchronisations of the source at hand, of streams and devices; *ret NULL: it has no events. */
+static int select_syncs(struct merge *m, const struct merge_column *columns, size_t count,
+	sql_stmt **ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	/* Only those in which every rank waits for every other. comm 0 names no communicator. */
-	int r = sql_prepare(c->m->out,
-		"SELECT comm, seq, op, node, timestamp + duration + wait_ns FROM collectives"
-		" WHERE seq > 0 AND comm <> 0 AND wait_ns > 0 AND wait_ns < 86400000000000"
-		" AND duration < 86400000000000"
-		" AND op IN ('AllReduce', 'AllGather', 'ReduceScatter', 'AlltoAll')"
-		" ORDER BY comm, seq",
-		&stmt, reterr);
+	struct reader_column names[MERGE_COLUMNS_MAX];
+	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
+	struct reader *reader = &m->source.reader;
+	int r = schema_has_table(reader->sql, "events", reterr);
 
-	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
-		r = take_row(c, stmt, reterr);
-	end_group(c);
+	*ret = NULL;
+	if (r <= 0)
+		return r;
+	for (size_t i = 0; i < count; i++)
+		names[i] = (struct reader_column){columns[i].name, columns[i].otherwise};
+	r = reader_select(reader, "events", names, count, &sql, reterr);
+	buf_printf(&sql,
+		" WHERE (source = %d AND op IN (%d, %d)) OR (source = %d AND op IN (%d, %d))",
+		SOURCE_CUDA, CUDA_STREAM_SYNC, CUDA_DEVICE_SYNC, SOURCE_DRIVER, DRIVER_STREAM_SYNC,
+		DRIVER_CTX_SYNC);
+	return r < 0 ? r : reader_prepare(reader, &sql, ret, reterr);
+}
+
+int merge_syncs(struct merge *m, struct errinfo *reterr)
+{
+	enum { NODE, TIME, DURATION, PID, FLAGS, COLUMNS };
+	static const struct merge_column columns[COLUMNS] = {[NODE] = MERGE_NODE_COLUMN,
+		[TIME] = {"timestamp", NULL, MERGE_TIME, 0, false},
+		[DURATION] = {"duration", NULL, MERGE_COUNT, WALL_NS_MAX, false},
+		[PID] = {"pid", NULL, MERGE_COUNT, UINT32_MAX, false},
+		[FLAGS] = {"flags", "0", MERGE_COUNT, UINT16_MAX, false}};
+	struct merge_report told =
+		m->source.report; /* what makes no sense is counted with the events */
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	struct sql_value v[COLUMNS];
+	struct merge_node *node;
+	int r = select_syncs(m, columns, COLUMNS, &stmt, reterr);
+
+	while (stmt && r >= 0 && m->sync_count < SYNCS_MAX && (r = sql_step(stmt, reterr)) > 0) {
+		r = merge_row(m, columns, COLUMNS, stmt, v, &node, reterr);
+		if (r <= 0 || v[FLAGS].i & WIRE_NESTED)
+			continue;
+		r = ARRAY_RESERVE(m->syncs, m->sync_room, m->sync_count + 1, SYNCS_MAX);
+		if (r == 0)
+			m->syncs[m->sync_count++] = (struct merge_sync){node->number,
+				(uint32_t)v[PID].i, v[TIME].i, v[TIME].i + v[DURATION].i};
+	}
+	m->source.report = told;
+	return MIN(r, 0);
+}
+
+static int by_process(const void *a, const void *b)
+{
+	const struct merge_sync *x = a, *y = b;
+
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
+}
+
+static bool is_chosen(const struct gathering *g, const struct push_call *c)
+{
+	return hash_number(c->comm ^ hash_number(c->seq)) % g->stride == 0;
+}
+
+/* Of too many, every second collective goes: the same ones of all ranks. */
+static void thin_out(struct gathering *g)
+{
+	size_t kept = 0;
+
+	g->stride *= 2;
+	for (size_t i = 0; i < g->count; i++)
+		if (is_chosen(g, &g->ends[i].c))
+			g->ends[kept++] = g->ends[i];
+	g->count = kept;
+}
+
+/* The call at hand is done: kept if it has an end. */
+static int keep_last(struct gathering *g)
+{
+	int r = 0;
+
+	if (g->last.comm && g->is_end && is_chosen(g, &g->last)) {
+		if (g->count == ENDS_MAX)
+			thin_out(g);
+		r = ARRAY_RESERVE(g->ends, g->room, g->count + 1, ENDS_MAX);
+		if (r == 0)
+			g->ends[g->count++] =
+				(struct blame_call){(uint32_t)g->worker_count - 1, g->last};
+	}
+	g->last = (struct push_call){0};
 	return r;
 }
 
-static void estimate(struct pair *p)
+/* Synchronisations that began before @ns. */
+static void take_syncs(struct gathering *g, int64_t ns)
 {
-	if (p->kept < LEAST)
-		return;
-	robust_sort(p->differences, p->kept);
-	p->offset_ns = (int64_t)robust_median(p->differences, p->kept) - BIAS;
-	p->error_ns = MEDIAN_LOSS * MAD_SIGMA * (double)robust_mad(p->differences, p->kept) /
-		      sqrt((double)p->kept);
+	for (; g->sync < g->sync_end && g->m->syncs[g->sync].start_ns < ns; g->sync++)
+		if (g->last.comm)
+			ends_sync(&g->now, g->m->syncs[g->sync].start_ns,
+				g->m->syncs[g->sync].end_ns);
 }
 
-struct place { /* of a node, relative to the first one it is joined with */
+static int end_process(struct gathering *g)
+{
+	take_syncs(g, INT64_MAX);
+	return keep_last(g);
+}
+
+static int begin_process(struct gathering *g, struct merge_node *node, uint32_t pid)
+{
+	struct merge_sync key = {node->number, pid, INT64_MIN, 0};
+	size_t low = 0, high = g->m->sync_count;
+	int r = end_process(g);
+
+	r = r < 0 ? r : add_worker(g, node, pid);
+	if (r < 0)
+		return r;
+	while (low < high) {
+		size_t middle = low + (high - low) / 2;
+
+		if (by_process(&g->m->syncs[middle], &key) < 0)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (high = low; high < g->m->sync_count && g->m->syncs[high].node == node->number &&
+			 g->m->syncs[high].pid == pid;)
+		high++;
+	g->sync = low;
+	g->sync_end = high;
+	g->is_silent = low == high;
+	g->node = node;
+	g->pid = pid;
+	return 0;
+}
+
+static int take_row(struct gathering *g, sql_stmt *stmt, struct errinfo *reterr)
+{
+	int64_t start = sql_column_int(stmt, 2), wait = sql_column_int(stmt, 8),
+		span = sql_column_int(stmt, 9);
+	char op[40] = "nccl";
+	const struct wire_op_row *known;
+	struct merge_node *node;
+	const char *name;
+	size_t len;
+	int r;
+
+	if (!reader_text(stmt, 5, op + 4, sizeof(op) - 4))
+		return 0;
+	known = wire_op_by_name(op);
+	name = sql_column_text(stmt, 0, &len);
+	r = merge_node(g->m, name, len, &node, reterr);
+	if (r < 0 || !known || known->source != SOURCE_NCCL)
+		return r;
+	if (node != g->node || (uint32_t)sql_column_int(stmt, 1) != g->pid)
+		r = begin_process(g, node, (uint32_t)sql_column_int(stmt, 1));
+	if (r < 0)
+		return r == -ENOBUFS ? 0 : r;
+	take_syncs(g, start);
+	r = keep_last(g);
+	g->last = (struct push_call){.comm = (uint64_t)sql_column_int(stmt, 3),
+		.seq = (uint64_t)sql_column_int(stmt, 4),
+		.enter_ns = start,
+		.leave_ns =
+			start + (span > 0 ? span : sql_column_int(stmt, 7) + MAX(wait, INT64_C(0))),
+		.wait_ns = wait < 0 ? UINT64_MAX : (uint64_t)wait,
+		.rank = (int32_t)sql_column_int(stmt, 6),
+		.nranks = (int32_t)sql_column_int(stmt, 10),
+		.peer = (int32_t)sql_column_int(stmt, 11),
+		.op = known->op};
+	ends_call(&g->now, &g->last, &g->is_end);
+	g->is_end = g->last.op == NCCL_SEND ||
+		    ((g->is_silent || span > 0) && wait > 0 &&
+			    clocks_is_end(start, g->last.leave_ns, (uint64_t)wait));
+	return r;
+}
+
+static int gather(struct gathering *g, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int r = sql_prepare(g->m->out,
+		"SELECT node, pid, timestamp, comm, seq, op, rank, duration, ifnull(wait_ns, -1), ifnull(span_ns, 0),"
+		" nranks, ifnull(peer, -1) FROM collectives"
+		" WHERE seq > 0 AND comm <> 0 AND rank >= 0 AND ifnull(wait_ns, 0) < 86400000000000"
+		" AND ifnull(span_ns, 0) < 86400000000000 AND duration < 86400000000000"
+		" ORDER BY node, pid, timestamp",
+		&stmt, reterr);
+
+	for (size_t i = 0; r >= 0 && i < g->m->node_count; i++) /* the first is the reference */
+		r = add_worker(g, g->m->nodes[i], 0);
+	if (g->m->sync_count)
+		qsort(g->m->syncs, g->m->sync_count, sizeof(*g->m->syncs), by_process);
+	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
+		r = take_row(g, stmt, reterr);
+	return r < 0 ? r : end_process(g);
+}
+
+struct place { /* of a node */
 	bool known;
 	size_t reference;
 	int64_t offset_ns;
-	double variance;
-	uint64_t collectives; /* of the weakest pair on the way */
+	uint64_t error_ns, collectives;
 };
 
-static bool join(struct place *from, struct place *to, const struct pair *p, int sign)
+static int place_all(struct gathering *g, struct place *places)
 {
-	if (!from->known || to->known)
-		return false;
-	*to = (struct place){.known = true,
-		.reference = from->reference,
-		.offset_ns = from->offset_ns + sign * p->offset_ns,
-		.variance = from->variance + p->error_ns * p->error_ns,
-		.collectives = MIN(from->collectives, p->seen)};
-	return true;
-}
+	_cleanup_free_ struct blame_tie *ties = calloc(g->worker_count + 1, sizeof(*ties));
+	int r = ties ? 0 : -ENOMEM;
 
-/* Spreads from each node that nothing joins yet. */
-static void place_all(struct clocks *c, struct place *places)
-{
-	for (size_t i = 0; i < c->m->node_count; i++) {
-		bool more = !places[i].known;
+	r = r < 0 ? r : blame_align(g->workers, g->worker_count, g->ends, g->count, ties);
+	for (size_t w = g->m->node_count; r == 0 && w < g->worker_count; w++) {
+		size_t node = g->node_of[w], to;
 
-		if (more)
-			places[i] = (struct place){
-				.known = true, .reference = i, .collectives = UINT64_MAX};
-		while (more) {
-			more = false;
-			for (size_t k = 0; k < c->pair_count; k++) {
-				struct pair *p = &c->pairs[k];
-
-				if (p->kept < LEAST)
-					continue;
-				more |= join(&places[p->anchor], &places[p->node], p, 1);
-				more |= join(&places[p->node], &places[p->anchor], p, -1);
-			}
-		}
+		if (ties[w].by == UINT32_MAX || ties[w].met < LEAST)
+			continue;
+		to = g->node_of[ties[w].by];
+		if (to != node)
+			places[node] = (struct place){true, to, -g->workers[w].offset_ns,
+				g->workers[w].error_ns, ties[w].met};
 	}
+	return r;
 }
 
 static int apply(struct merge *m, struct merge_node *node, int64_t offset, struct errinfo *reterr)
@@ -212,29 +296,28 @@ static int apply(struct merge *m, struct merge_node *node, int64_t offset, struc
 	return r < 0 ? r : SQL_PUT(stmt, reterr, SQL_S(node->name), SQL_I(offset));
 }
 
-static int record(struct clocks *c, const struct place *places, struct errinfo *reterr)
+static int record(struct merge *m, const struct place *places, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *put = NULL;
-	struct merge_result *res = &c->m->result;
-	struct merge *m = c->m;
+	struct merge_result *res = &m->result;
 	int r = sql_prepare(
 		m->out, "INSERT INTO node_clocks VALUES (?1,?2,?3,?4,?5,?6)", &put, reterr);
 
 	for (size_t i = 0; r >= 0 && i < m->node_count; i++) {
 		const struct place *p = &places[i];
-		bool is_known = p->reference != i;
 		struct merge_clock *clock = &res->clocks[res->clock_count];
 
-		if (!m->nodes[i]->len || (i == 0 && !is_known))
+		if (!m->nodes[i]->len || (i == 0 && !p->known))
 			continue;
 		*clock = (struct merge_clock){.offset_ns = p->offset_ns,
-			.error_ns = (uint64_t)ceil(sqrt(p->variance)),
-			.collectives = is_known ? p->collectives : 0,
-			.applied = is_known && m->options->align};
+			.error_ns = p->error_ns,
+			.collectives = p->collectives,
+			.applied = p->known && m->options->align};
 		memcpy(clock->node, m->nodes[i]->name, MERGE_NODE_LEN);
-		memcpy(clock->reference, m->nodes[p->reference]->name, MERGE_NODE_LEN);
+		memcpy(clock->reference, m->nodes[p->known ? p->reference : i]->name,
+			MERGE_NODE_LEN);
 		res->clock_count++;
-		if (!is_known)
+		if (!p->known)
 			continue;
 		r = SQL_PUT(put, reterr, SQL_S(clock->node), SQL_S(clock->reference),
 			SQL_I(clock->offset_ns), SQL_I(clock->error_ns), SQL_I(clock->collectives),
@@ -245,35 +328,19 @@ static int record(struct clocks *c, const struct place *places, struct errinfo *
 	return r;
 }
 
-static void clocks_free(struct clocks *c)
-{
-	for (size_t i = 0; i < c->pair_count; i++)
-		free(c->pairs[i].differences);
-	free(c->left);
-	free(c->members);
-	free(c);
-}
-DEFINE_CLEANUP(struct clocks *, clocks_free)
-
 int merge_clocks(struct merge *m, struct errinfo *reterr)
 {
-	_cleanup_(clocks_freep) struct clocks *c = calloc(1, sizeof(*c));
-	_cleanup_free_ struct place *places = calloc(MERGE_NODES_MAX, sizeof(*places));
+	_cleanup_free_ struct place *places = calloc(m->node_count + 1, sizeof(*places));
+	_cleanup_(gathering_done) struct gathering g = {.m = m,
+		.stride = 1,
+		.workers = calloc(WORKERS_MAX, sizeof(*g.workers)),
+		.node_of = calloc(WORKERS_MAX, sizeof(*g.node_of))};
 	int r;
 
-	if (!c || !places)
-		return -ENOMEM;
-	c->m = m;
-	c->left = calloc(MERGE_NODES_MAX, sizeof(*c->left));
-	c->members = calloc(MERGE_NODES_MAX, sizeof(*c->members));
 	m->result.clocks = calloc(m->node_count + 1, sizeof(*m->result.clocks));
-	if (!c->left || !c->members || !m->result.clocks)
+	if (!places || !m->result.clocks || !g.workers || !g.node_of)
 		return -ENOMEM;
-	r = read_groups(c, reterr);
-	if (r < 0)
-		return r;
-	for (size_t i = 0; i < c->pair_count; i++)
-		estimate(&c->pairs[i]);
-	place_all(c, places);
-	return record(c, places, reterr);
+	r = gather(&g, reterr);
+	r = r < 0 ? r : place_all(&g, places);
+	return r < 0 ? r : record(m, places, reterr);
 }

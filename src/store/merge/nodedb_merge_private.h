@@ -28,6 +28,12 @@ struct merge_source {
 	struct merge_report report;
 };
 
+struct merge_sync { /* a process waited for its GPU; by the node's own clock */
+	int64_t node;
+	uint32_t pid;
+	int64_t start_ns, end_ns;
+};
+
 struct merge {
 	const struct merge_options *options;
 	sql_db *out;
@@ -38,6 +44,8 @@ struct merge {
 	size_t source_index;
 	int64_t orphans; /* sessions without a row, numbered downwards */
 	uint64_t odd_ids;
+	struct merge_sync *syncs; /* of all sources */
+	size_t sync_count, sync_room;
 	struct merge_result result;
 };
 
@@ -87,6 +95,8 @@ int merge_aggregates(struct merge *m, struct errinfo *reterr);
 int merge_collectives(struct merge *m, struct errinfo *reterr);
 int merge_other_tables(struct merge *m, struct errinfo *reterr);
 
-/* merge_clocks - finds the offsets by the collectives in the output, and with wish->align applies
- * them to those and to what is copied from now on. */
+/* merge_syncs - keeps in mind when processes waited for their GPUs. */
+int merge_syncs(struct merge *m, struct errinfo *reterr);
+/* merge_clocks - finds the offsets by these and the collectives in the output, and with wish->align applies
+ * them to the latter and to what is copied from now on. */
 int merge_clocks(struct merge *m, struct errinfo *reterr);

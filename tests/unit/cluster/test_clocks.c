@@ -2,8 +2,8 @@
 /* test_clocks.c - clocks that are wrong by a known amount are brought together: distance, drift, a clock
  * that is set, nodes that only others tie, and those that nothing but their pushes places. */
 #include "calls_fixture.h"
-#include "cluster/detect/clock_pair.h"
-#include "cluster/detect/clocks.h"
+#include "blame/clock_pair.h"
+#include "blame/clocks.h"
 
 /* How far two ranks' clocks are from each other after correction. */
 static int64_t apart(const struct calls *c, const struct job *j, int a, int b)
@@ -353,7 +353,7 @@ static void test_ended_before(void **state)
 static void test_ends_are_no_moment(void **state)
 {
 	for (int64_t step_ns = 100000000; step_ns <= INT64_C(50000000000); step_ns *= 500) {
-		struct clock_pair p = {0};
+		struct clock_pair p = CLOCK_PAIR_INIT(0, 1, SECOND);
 		unsigned set = 0;
 		int64_t at = 0;
 
@@ -373,7 +373,7 @@ static void test_ends_are_no_moment(void **state)
 
 static void test_pair_alone(void **state)
 {
-	struct clock_pair p = {0};
+	struct clock_pair p = CLOCK_PAIR_INIT(0, 1, SECOND);
 
 	clock_pair_fit(&p);
 	assert_false(p.is_fitted);

@@ -552,7 +552,7 @@ static void check_offset(const struct merge_clock *c, int64_t want)
 {
 	assert_string_equal(c->reference, "a");
 	assert_true(c->collectives >= 90);
-	assert_in_range(c->error_ns, 1, 20000);
+	assert_in_range(c->error_ns, 1, 100000);
 	if (llabs(c->offset_ns - want) > 5 * (int64_t)c->error_ns + 10000)
 		fail_msg("%s: %lld ± %llu, not %lld", c->node, (long long)c->offset_ns,
 			(unsigned long long)c->error_ns, (long long)want);

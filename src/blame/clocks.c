@@ -1,17 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clocks.c - see clocks.h. Which nodes are tied and by which pairs is found anew with each solve: there
  * are about as many pairs as nodes, and a few rounds over them are enough. */
-#include "cluster/detect/clocks.h"
+#include "blame/clocks.h"
 
 #include <errno.h>
 #include <math.h>
 
 #include "base/array.h"
 #include "base/idmap.h"
-#include "cluster/detect/clock_pair.h"
+#include "blame/clock_pair.h"
 
 #define HALF_NS        INT64_C(30000000000) /* bounds of pushes are kept for one to two of these */
-#define PUSH_ERROR_NS  UINT64_C(5000000)    /* at least, of a node that only its pushes place */
+#define BLOCKED_NS     UINT64_C(100000)     /* who waited this long was there when it ended */
+#define AT_ONCE_NS     UINT64_C(100000) /* likewise who did nothing for longer than this in between */
+#define PUSH_ERROR_NS  UINT64_C(5000000) /* at least, of a node that only its pushes place */
 #define PAIRS_PER_NODE 4
 #define AGE_ERROR      20e-6 /* two clocks may part by so much more than their line says */
 #define PUSHES_LEAST   4     /* before one can be odd */
@@ -41,6 +43,7 @@ struct clock {
 	int64_t rel_ns; /* to the root's clock, at newest_ns */
 	double drift;
 	uint64_t distance; /* error along the way to the root */
+	uint64_t met;
 	int64_t offset_ns;
 	uint64_t error_ns;
 	uint64_t spread_ns; /* of the ends of its collectives: the widest of its pairs */
@@ -51,18 +54,20 @@ struct clocks {
 	uint32_t count, max;
 	size_t room;
 	struct idmap pairs;
+	int64_t point_ns;
 	uint64_t steps;
 	uint64_t told;       /* pushes */
 	int64_t received_ns; /* the last of them */
 };
 
-int clocks_new(uint32_t nodes_max, struct clocks **ret)
+int clocks_new(uint32_t nodes_max, int64_t point_ns, struct clocks **ret)
 {
 	struct clocks *c = calloc(1, sizeof(*c));
 
 	if (!c)
 		return -ENOMEM;
 	c->max = nodes_max;
+	c->point_ns = point_ns;
 	c->pairs = IDMAP_INIT((size_t)nodes_max * PAIRS_PER_NODE);
 	*ret = c;
 	return 0;
@@ -214,8 +219,7 @@ static struct clock_pair *pair_get(struct clocks *c, uint32_t hub, uint32_t node
 	*ret_error = -ENOMEM;
 	if (!p)
 		return NULL;
-	p->hub = hub;
-	p->node = node;
+	*p = CLOCK_PAIR_INIT(hub, node, c->point_ns);
 	*ret_error = idmap_put(&c->pairs, id, p);
 	if (*ret_error < 0) {
 		free(p);
@@ -235,6 +239,7 @@ int clocks_left(struct clocks *c, uint32_t hub, int64_t hub_ns, uint32_t node, i
 	c->nodes[hub].newest_ns = MAX(c->nodes[hub].newest_ns, hub_ns);
 	c->nodes[node].newest_ns = MAX(c->nodes[node].newest_ns, node_ns);
 	p->told = c->told;
+	p->met++;
 	if (p->odd_count == 0)
 		p->odd_received_ns = c->received_ns;
 	if (clock_pair_add(p, (struct clock_moment){hub_ns, hub_ns - node_ns})) {
@@ -248,6 +253,23 @@ int clocks_left(struct clocks *c, uint32_t hub, int64_t hub_ns, uint32_t node, i
 		c->nodes[hub].set_received_ns = c->nodes[node].set_received_ns = p->odd_received_ns;
 	}
 	return 0;
+}
+
+int clocks_sent(struct clocks *c, uint32_t from, int64_t sent_ns, uint32_t to, int64_t received_ns)
+{
+	int r = 0;
+	struct clock_pair *p = pair_get(c, MIN(from, to), MAX(from, to), &r);
+
+	if (!p)
+		return r;
+	clock_pair_sent(p, from < to, sent_ns, received_ns);
+	return 0;
+}
+
+bool clocks_is_end(int64_t enter_ns, int64_t leave_ns, uint64_t wait_ns)
+{
+	return wait_ns != UINT64_MAX && leave_ns >= enter_ns &&
+	       (wait_ns >= BLOCKED_NS || (uint64_t)(leave_ns - enter_ns) - wait_ns <= AT_ONCE_NS);
 }
 
 static bool root_lower(const struct clocks *c, uint32_t a, uint32_t b)
@@ -297,6 +319,7 @@ static bool relax(const struct clocks *c, struct clock *from, struct clock *to,
 	to->rel_ns =
 		from->rel_ns + sign * (p->line.apart_ns + (int64_t)(p->slope * (double)age_ns));
 	to->drift = from->drift + sign * p->slope;
+	to->met = MIN(from->met, p->met);
 	return true;
 }
 
@@ -311,6 +334,7 @@ static void find_distances(struct clocks *c)
 		n->distance = n->root == i ? 0 : UINT64_MAX;
 		n->rel_ns = 0;
 		n->drift = 0;
+		n->met = UINT64_MAX;
 	}
 	while (changed) {
 		size_t cursor = 0;
@@ -413,6 +437,16 @@ uint64_t clocks_error(const struct clocks *c, uint32_t node)
 uint64_t clocks_spread(const struct clocks *c, uint32_t node)
 {
 	return c->nodes[node].spread_ns;
+}
+
+uint32_t clocks_root(const struct clocks *c, uint32_t node)
+{
+	return c->nodes[node].root;
+}
+
+uint64_t clocks_met(const struct clocks *c, uint32_t node)
+{
+	return c->nodes[node].root == node ? 0 : c->nodes[node].met;
 }
 
 double clocks_drift_ppm(const struct clocks *c, uint32_t node)

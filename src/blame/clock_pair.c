@@ -1,21 +1,19 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* clock_pair.c - see clock_pair.h. The median of a second, so that a rank that is slow to wake does not
  * count; a line and not a mean, because two quartz clocks part by tens of microseconds each second. */
-#include "cluster/detect/clock_pair.h"
+#include "blame/clock_pair.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/macros.h"
-#include "cluster/detect/spread.h"
 
-#define POINT_NS        INT64_C(1000000000) /* of samples become a point */
-#define ODD_NS          1e6                 /* a difference this far from the line is odd */
-#define ODD_ERRORS      10                  /* likewise so many times the error */
-#define ODD_SPREADS     6                   /* likewise so many times the spread of the ends */
-#define SPREAD_LEAST    8                   /* differences that it is known from */
-#define SPREAD_FIRST_NS UINT64_C(5000000)   /* before that: ten milliseconds are seen */
+#define ODD_NS          1e6               /* a difference this far from the line is odd */
+#define ODD_ERRORS      10                /* likewise so many times the error */
+#define ODD_SPREADS     6                 /* likewise so many times the spread of the ends */
+#define SPREAD_LEAST    8                 /* differences that it is known from */
+#define SPREAD_FIRST_NS UINT64_C(5000000) /* before that: ten milliseconds are seen */
 #define FLOOR_NS        20e3 /* ranks leave a collective one after the other: what no median removes */
 #define FEW_SAMPLES     8
 #define FEW_NS          1e6 /* is added to the error of one sample, half of it of two, … */
@@ -24,10 +22,18 @@
 #define SLOPE_MAX       1e-3 /* no clock that is not being set drifts by 1000 ppm */
 #define FIT_POINTS      3    /* so many points need no samples beside them */
 
+static int doubles_ascend(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Of an even number the mean of the middle two. */
 static double median(double *v, size_t n)
 {
-	spread_sort(v, n);
-	return spread_median(v, n);
+	qsort(v, n, sizeof(*v), doubles_ascend);
+	return n ? (v[(n - 1) / 2] + v[n / 2]) / 2 : 0;
 }
 
 /* The middle of the samples; differences from the first keep doubles exact. */
@@ -62,7 +68,7 @@ static void flush(struct clock_pair *p)
 
 static void keep(struct clock_pair *p, struct clock_moment m)
 {
-	if (p->sample_count > 0 && llabs(m.at_ns - p->samples[0].at_ns) >= POINT_NS)
+	if (p->sample_count > 0 && llabs(m.at_ns - p->samples[0].at_ns) >= p->point_ns)
 		flush(p);
 	p->stride = MAX(p->stride, 1U);
 	if (++p->skipped < p->stride)
@@ -148,7 +154,7 @@ bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
 	return true;
 }
 
-static double slope_of(const struct clock_point *v, uint32_t n)
+static double slope_of(const struct clock_point *v, uint32_t n, int64_t point_ns)
 {
 	double slopes[CLOCK_POINTS * (CLOCK_POINTS + 1) / 2];
 	int64_t first = v[0].m.at_ns, last = first;
@@ -165,7 +171,7 @@ static double slope_of(const struct clock_point *v, uint32_t n)
 		for (uint32_t j = 0; j < i; j++) {
 			int64_t dt = v[i].m.at_ns - v[j].m.at_ns;
 
-			if (llabs(dt) >= POINT_NS / 2)
+			if (llabs(dt) >= point_ns / 2)
 				slopes[count++] =
 					(double)(v[i].m.apart_ns - v[j].m.apart_ns) / (double)dt;
 		}
@@ -190,6 +196,24 @@ static uint64_t error_of(const struct clock_point *v, uint32_t n, double *distan
 			  (samples < FEW_SAMPLES ? FEW_NS / (double)samples : 0));
 }
 
+void clock_pair_sent(struct clock_pair *p, bool from_hub, int64_t sent_ns, int64_t received_ns)
+{
+	int64_t *least = from_hub ? &p->there_ns : &p->back_ns;
+
+	*least = MIN(*least, received_ns - sent_ns);
+	p->message_ns = MAX(p->message_ns, from_hub ? sent_ns : received_ns);
+}
+
+/* What the two ways have in common is the way, what they differ by twice the distance of the clocks. */
+static void fit_messages(struct clock_pair *p)
+{
+	if (p->there_ns == INT64_MAX || p->back_ns == INT64_MAX)
+		return;
+	p->line = (struct clock_moment){p->message_ns, (p->back_ns - p->there_ns) / 2};
+	p->error_ns = (uint64_t)FLOOR_NS + (uint64_t)MAX(p->there_ns + p->back_ns, INT64_C(0)) / 2;
+	p->is_fitted = p->is_stale = true;
+}
+
 void clock_pair_fit(struct clock_pair *p)
 {
 	struct clock_point v[CLOCK_POINTS + 1];
@@ -201,9 +225,11 @@ void clock_pair_fit(struct clock_pair *p)
 	memcpy(v, p->points, n * sizeof(*v));
 	if (n < FIT_POINTS && p->sample_count > 0)
 		v[n++] = point_of(p->samples, p->sample_count);
-	if (n == 0)
+	if (n == 0) {
+		fit_messages(p);
 		return;
-	p->slope = slope_of(v, n);
+	}
+	p->slope = slope_of(v, n, p->point_ns);
 	p->line.at_ns = v[0].m.at_ns;
 	for (uint32_t i = 1; i < n; i++)
 		p->line.at_ns = MAX(p->line.at_ns, v[i].m.at_ns);
