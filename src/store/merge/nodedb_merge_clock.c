@@ -60,10 +60,10 @@ static int add_worker(struct gathering *g, const struct merge_node *node, uint32
 }
 
 /* The statement that has the synchronisations of the source at hand, of streams and devices; *ret NULL: it has no events. */
-static int select_syncs(struct merge *m, const struct merge_column *columns, size_t count,
+static int select_syncs(struct merge *m, const struct column *columns, size_t count,
 	sql_stmt **ret, struct errinfo *reterr)
 {
-	struct reader_column names[MERGE_COLUMNS_MAX];
+	struct reader_column names[TABLE_COLUMNS_MAX];
 	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
 	struct reader *reader = &m->source.reader;
 	int r = schema_has_table(reader->sql, "events", reterr);
@@ -84,11 +84,12 @@ static int select_syncs(struct merge *m, const struct merge_column *columns, siz
 int merge_syncs(struct merge *m, struct errinfo *reterr)
 {
 	enum { NODE, TIME, DURATION, PID, FLAGS, COLUMNS };
-	static const struct merge_column columns[COLUMNS] = {[NODE] = MERGE_NODE_COLUMN,
-		[TIME] = {"timestamp", NULL, MERGE_TIME, 0, false},
-		[DURATION] = {"duration", NULL, MERGE_COUNT, WALL_NS_MAX, false},
-		[PID] = {"pid", NULL, MERGE_COUNT, UINT32_MAX, false},
-		[FLAGS] = {"flags", "0", MERGE_COUNT, UINT16_MAX, false}};
+	static const struct column columns[COLUMNS] = {
+		[NODE] = {"node", "NULL", COLUMN_NODE},
+		[TIME] = {"timestamp", .kind = COLUMN_TIME},
+		[DURATION] = {"duration", .kind = COLUMN_COUNT, .max = WALL_NS_MAX},
+		[PID] = {"pid", .kind = COLUMN_COUNT, .max = UINT32_MAX},
+		[FLAGS] = {"flags", "0", COLUMN_COUNT, .max = UINT16_MAX}};
 	struct merge_report told =
 		m->source.report; /* what makes no sense is counted with the events */
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
