@@ -33,7 +33,7 @@
 #define SURE_SUDDEN    0.4
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
-#define SUDDEN_STEP    0.1 /* of a step, by which one that is late just now is: less is not shown */
+#define SUDDEN_LEAST   (10 * NS_PER_MS) /* late just now: less is not shown */
 #define MATERIAL_STAGE 0.10  /* likewise: layers cannot be divided evenly */
 #define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
@@ -436,7 +436,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	}
 	link_look(f, c, j, b, workers, count);
 	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count &&
-		(double)b->sudden.lag_ns >= SUDDEN_STEP * (double)b->step_ns)
+		b->sudden.lag_ns >= SUDDEN_LEAST)
 		take_sudden(f, c, j, b, &workers[b->sudden.worker], &p);
 }
 
