@@ -33,9 +33,9 @@
 #define SURE_SUDDEN    0.4
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
-#define SUDDEN_LEAST   (10 * NS_PER_MS) /* late just now: less is not shown */
-#define MATERIAL_STAGE 0.10  /* likewise: layers cannot be divided evenly */
-#define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
+#define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
+#define MATERIAL_STAGE 0.10              /* likewise: layers cannot be divided evenly */
+#define MATERIAL_STILL 0.5               /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
 #define LATE_REGULAR   4     /* in so many steps, */
 #define LAG_REGULAR    0.5   /* by so much of a step */
