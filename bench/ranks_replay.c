@@ -2,10 +2,11 @@
 /* ranks_replay.c - recordings of ranks, played to the cluster service's core as their agents would have sent them, by
  * the recordings' clocks and not by this machine's: the same recordings always give the same answers.
  *
- *	ranks_replay NODE=FILE[@SHIFT_NS]...
+ *	ranks_replay [--causes] NODE=FILE[@SHIFT_NS[,PID]]...
  *
  * A line of JSON each time that what the service says changes: {"at_ns":…,"episodes":[…]}. SHIFT_NS is added to the
- * node's times to get those of the service's clock. tests/gpu/ranks.py --replay compares the lines with what was put in. */
+ * node's times to get those of the service's clock; with PID, only that process is the node's. With
+ * --causes the engine is asked why ranks are late, as agents do. tests/gpu/ranks.py --replay compares the lines with what was put in. */
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +18,7 @@
 #include "base/idmap.h"
 #include "cluster/detect/fleet.h"
 #include "json/writer.h"
-#include "node/push/pusher_recording.h"
+#include "node/push/pusher_private.h"
 #include "push/push_haste.h"
 #include "store/read/nodedb_recent.h"
 
@@ -27,7 +28,9 @@
 #define ARRIVES_NS (5 * (int64_t)NS_PER_MS)   /* on the way to the service */
 #define TICK_NS    (100 * (int64_t)NS_PER_MS)
 /* A collective that nobody waits for is handed on once another one comes so much later (record/capture/waits.c). */
-#define HELD_NS (100 * (int64_t)NS_PER_MS)
+#define HELD_NS  (100 * (int64_t)NS_PER_MS)
+#define LATE_MAX 16
+#define FIND_NS  (700 * (int64_t)NS_PER_MS) /* what the engine takes */
 
 struct entry {
 	int64_t at_ns; /* it can be read in the recording, by the node's clock */
@@ -43,6 +46,7 @@ struct node {
 	char name[PUSH_ID_MAX];
 	const char *path;
 	int64_t shift_ns;
+	uint32_t pid; /* 0: all */
 	struct entry *entries;
 	size_t count, room, next;
 	struct idmap processes;
@@ -50,12 +54,20 @@ struct node {
 	int64_t look_ns, second_ns; /* by the node's clock */
 	uint64_t batch;
 	bool is_hasty;
+	/* Why ranks are late (node/push/pusher_cause.c). */
+	struct push_report found[LATE_MAX];
+	int found_count;
+	uint32_t asked[LATE_MAX];
+	size_t asked_count;
+	int64_t ask_ns, found_ns; /* it is asked again; it arrives. 0: nothing is under way */
+	unsigned fruitless;
 };
 
 struct replay {
 	struct node nodes[NODES_MAX];
 	size_t node_count;
 	struct fleet *fleet;
+	bool has_causes;
 	uint64_t said; /* hash */
 };
 
@@ -82,7 +94,7 @@ static int take_row(void *arg, int64_t row _unused_, const struct collective_row
 {
 	struct node *n = arg;
 
-	if (!c)
+	if (!c || (n->pid && c->pid != n->pid))
 		return 0;
 	if (ARRAY_RESERVE(n->entries, n->room, n->count + 1, ROWS_MAX) < 0)
 		return -ENOMEM;
@@ -135,18 +147,20 @@ static void set_times(struct node *n)
 static int node_load(struct node *n, const char *spec, struct errinfo *reterr)
 {
 	const char *path = strchr(spec, '=');
-	char *at = path ? strrchr(path, '@') : NULL;
+	char *at = path ? strrchr(path, '@') : NULL, *end;
+	int r;
 
 	if (!path)
 		return errinfo_set(reterr, -EINVAL, "give NODE=FILE, not %s", spec);
 	*n = (struct node){.path = path + 1, .processes = IDMAP_INIT(65536)};
 	snprintf(n->name, sizeof(n->name), "%.*s", (int)(path - spec), spec);
 	if (at) {
-		n->shift_ns = strtoll(at + 1, NULL, 10);
+		n->shift_ns = strtoll(at + 1, &end, 10);
+		n->pid = *end == ',' ? (uint32_t)strtoul(end + 1, NULL, 10) : 0;
 		*at = 0;
 	}
 	pusher_calls_init(&n->calls);
-	int r = nodedb_snapshot_read(n->path, visit, n, reterr);
+	r = nodedb_snapshot_read(n->path, visit, n, reterr);
 
 	if (r == 0 && n->count == 0)
 		r = errinfo_set(reterr, -ENODATA, "%s has no collectives", n->path);
@@ -155,6 +169,49 @@ static int node_load(struct node *n, const char *spec, struct errinfo *reterr)
 	set_times(n);
 	n->look_ns = n->entries[0].at_ns;
 	return 0;
+}
+
+static bool is_new(const struct node *n, uint32_t pid)
+{
+	for (size_t i = 0; i < n->asked_count; i++)
+		if (n->asked[i] == pid)
+			return false;
+	return true;
+}
+
+/* As pusher_cause_ask(), with what the reply to the last batch says. */
+static void node_ask(struct replay *p, struct node *n)
+{
+	uint32_t pids[LATE_MAX];
+	size_t count = fleet_late(p->fleet, "replay", n->name, pids, LATE_MAX);
+	bool any_new = false;
+
+	for (size_t i = 0; i < count; i++)
+		any_new |= is_new(n, pids[i]);
+	if (!p->has_causes || !count || n->found_ns || (!any_new && n->look_ns < n->ask_ns))
+		return;
+	n->fruitless = any_new ? 0 : n->fruitless;
+	memcpy(n->asked, pids, sizeof(pids));
+	n->asked_count = count;
+	n->found_count = pusher_cause_find(n->path, pids, count, n->look_ns, n->found, NULL);
+	n->found_ns = n->look_ns + FIND_NS;
+	n->ask_ns = n->found_ns +
+		    (n->found_count > 0 ? 10 : 1 << MIN(n->fruitless++, 5u)) * (int64_t)NS_PER_S;
+}
+
+static void node_explain(struct replay *p, struct node *n)
+{
+	if (!n->found_ns || n->look_ns < n->found_ns)
+		return;
+	n->found_ns = 0;
+	for (int i = 0; i < n->found_count; i++) {
+		struct push_report *r = &n->found[i];
+
+		r->who = (struct push_who){.rank = -1, .boot = 1, .cluster = "replay"};
+		memcpy(r->who.node, n->name, sizeof(n->name));
+		r->world_rank = rank_of(n, r->pid)->rank;
+		(void)fleet_take_report(p->fleet, r, n->look_ns + n->shift_ns + ARRIVES_NS);
+	}
 }
 
 /* What an agent does every PUSH_HASTE_NS (node/push/pusher.c). */
@@ -179,10 +236,11 @@ static void node_look(struct replay *p, struct node *n)
 		c.batch = ++n->batch;
 		c.who = (struct push_who){.rank = -1, .boot = 1, .cluster = "replay"};
 		memcpy(c.who.node, n->name, sizeof(n->name));
-		(void)fleet_take_calls(
-			p->fleet, &c, n->look_ns + n->shift_ns + ARRIVES_NS, &taken);
+		(void)fleet_take_calls(p->fleet, &c, n->look_ns + n->shift_ns + ARRIVES_NS, &taken);
 		free(c.items);
+		node_ask(p, n);
 	}
+	node_explain(p, n);
 	if (n->look_ns >= n->second_ns)
 		n->second_ns = n->look_ns + (int64_t)NS_PER_S;
 	n->is_hasty = false;
@@ -273,10 +331,11 @@ int main(int argc, char **argv)
 	s.nodes = nodes_defaults;
 	s.calls = calls_defaults;
 	if (argc < 2 || argc - 1 > NODES_MAX) {
-		fputs("usage: ranks_replay NODE=FILE[@SHIFT_NS]...\n", stderr);
+		fputs("usage: ranks_replay [--causes] NODE=FILE[@SHIFT_NS[,PID]]...\n", stderr);
 		return 2;
 	}
-	for (int i = 1; i < argc; i++)
+	p.has_causes = !strcmp(argv[1], "--causes");
+	for (int i = 1 + p.has_causes; i < argc; i++)
 		if (node_load(&p.nodes[p.node_count++], argv[i], &e) < 0) {
 			fprintf(stderr, "ranks_replay: %s\n", e.text);
 			return 1;

@@ -155,6 +155,8 @@ struct push_report {
 	char cause
 		[PUSH_TEXT_MAX]; /* "its loader reads from a disk that rsync keeps busy (train.py:41)" */
 	char fix[PUSH_TEXT_MAX];
+	char place
+		[PUSH_TEXT_MAX]; /* line of code that the cause is at: "train.py:41 (load)"; "": not known */
 	char incident[PUSH_ID_MAX]; /* id of the top incident on the node; "": none */
 	double confidence;          /* 0..1 */
 };

@@ -39,7 +39,8 @@ static struct push_haste_kind *kind_of(struct push_haste *h, const struct push_c
 static int64_t longest_of(struct push_haste_kind *k, int64_t now_ns)
 {
 	if (now_ns >= k->epoch_end_ns) {
-		bool is_next = now_ns - k->epoch_end_ns < MAX(EPOCH_NS, EPOCH_LONG * k->longest_ns[0]);
+		bool is_next =
+			now_ns - k->epoch_end_ns < MAX(EPOCH_NS, EPOCH_LONG * k->longest_ns[0]);
 
 		k->longest_ns[1] = is_next ? k->longest_ns[0] : 0;
 		k->longest_ns[0] = 0;

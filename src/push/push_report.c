@@ -15,6 +15,7 @@
 #define KEY_LINE_NS    "ingero.account_line_ns"
 #define KEY_CAUSE      "ingero.cause"
 #define KEY_FIX        "ingero.fix"
+#define KEY_PLACE      "ingero.place"
 #define KEY_INCIDENT   "ingero.incident.id"
 #define KEY_CONFIDENCE "ingero.confidence"
 
@@ -45,6 +46,7 @@ static void put_attributes(struct otlp_attributes *a, const struct push_report *
 	put_time(a, KEY_LINE_NS, r->line_ns);
 	put_text(a, KEY_CAUSE, r->cause);
 	put_text(a, KEY_FIX, r->fix);
+	put_text(a, KEY_PLACE, r->place);
 	put_text(a, KEY_INCIDENT, r->incident);
 	otlp_put_double(a, KEY_CONFIDENCE, r->confidence);
 }
@@ -109,6 +111,7 @@ bool push_report_get(const struct otlp_record *r, struct push_report *ret)
 	push_text_get(a, KEY_WHERE, ret->doing_where, sizeof(ret->doing_where));
 	push_text_get(a, KEY_CAUSE, ret->cause, sizeof(ret->cause));
 	push_text_get(a, KEY_FIX, ret->fix, sizeof(ret->fix));
+	push_text_get(a, KEY_PLACE, ret->place, sizeof(ret->place));
 	ret->confidence = push_double_get(a, KEY_CONFIDENCE, 0);
 	return true;
 }

@@ -5,6 +5,7 @@
 
   sudo python3 ranks.py --out FOLDER [--seed 1] [--only a,b] [--budget-s 300]    beside it: ingero, ingero-cluster, ranks_*.py
   python3 ranks.py --score FOLDER... [--ingero PATH]                             the table; explains what was not explained yet
+  python3 ranks.py --score FOLDER... --replay build/bench/ranks_replay           likewise, with what the service would say now
 
 Each run leaves NAME.json (truth, what the service said and when) and NAME.db.xz, of several nodes NAME-N.db.xz. NCCL takes
 two ranks on one GPU for hosts of their own by NCCL_HOSTID; MPS lets their kernels run side by side."""
@@ -294,9 +295,10 @@ def main():
     a.add_argument("--budget-s", type=float, default=300)
     a.add_argument("--more", default="{}", help="fields of every job, as JSON: to try this without a GPU")
     a.add_argument("--score", nargs="+")
+    a.add_argument("--replay", help="program that plays recordings to the service: bench/ranks_replay")
     args = a.parse_args()
     if args.score:
-        return ranks_score.main(args.score, args.ingero)
+        return ranks_score.main(args.score, args.ingero, args.replay)
     sets = {"develop": scenarios.DEVELOP, "blind": scenarios.BLIND, "alone": scenarios.ALONE}
     names = [n for word in args.only.split(",") for n in sets.get(word, [word])]
     bench = Bench(args)

@@ -147,6 +147,18 @@ def unpack(path, into):
     return plain
 
 
+def replayed(path, result, program):
+    """What the service of this build says of the recordings: bench/ranks_replay sends them as agents would."""
+    with tempfile.TemporaryDirectory(dir="/var/tmp") as into:
+        files = unpack(path, into)
+        shifts = result["truth"]["shifts_ns"] or [0] * len(files)
+        pids = [r["pid"] for r in sorted(result["ranks"][0], key=lambda r: r["rank"])]
+        nodes = [f"nodeA={files[0]}"] if len(files) == 1 else \
+            [f"node{i}={f}@{-shift},{pid}" for i, (f, shift, pid) in enumerate(zip(files, shifts, pids))]
+        r = subprocess.run([program, "--causes", *nodes], capture_output=True, text=True, check=True)
+    return [json.loads(line) for line in r.stdout.splitlines()]
+
+
 def explained(path, ingero):
     if path.with_suffix(".explain").exists():
         return explain(path, [], ingero)
@@ -190,12 +202,14 @@ def seconds(value):
     return "-" if value is None else f"{value:.1f}"
 
 
-def main(folders, ingero):
+def main(folders, ingero, replay=None):
     rows, counts, by_fault = [], collections.Counter(), collections.defaultdict(collections.Counter)
     shown, seen, none, victims = [], [], [], collections.Counter()
     for folder in map(pathlib.Path, folders):
         for path in sorted(folder.glob("*.json")):
             result = json.loads(path.read_text(encoding="utf-8"))
+            if replay:
+                result["said"] = replayed(path, result, replay)
             v = judge_service(result)
             said = explained(path, ingero)
             e = judge_explain(result, said) if said is not None else {"verdict": "-", "first": None, "victims": []}

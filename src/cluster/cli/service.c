@@ -81,6 +81,13 @@ static bool find_threshold(void *arg, const char *cluster, struct threshold *ret
 	return nodes_threshold(fleet_nodes(s->fleet), cluster, "", ret);
 }
 
+static size_t find_late(void *arg, const struct push_who *who, uint32_t *pids, size_t max)
+{
+	struct service *s = arg;
+
+	return fleet_late(s->fleet, who->cluster, who->node, pids, max);
+}
+
 static void keep_request(
 	void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
 {
@@ -255,7 +262,8 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 			.straggler = take_straggler,
 			.calls = take_calls,
 			.report = take_report,
-			.threshold = find_threshold}};
+			.threshold = find_threshold,
+			.late = find_late}};
 	struct api_server_settings api = {.fleet = s->fleet,
 		.http = s->settings.http,
 		.node_page = s->settings.node_page,

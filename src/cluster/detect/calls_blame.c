@@ -7,7 +7,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "cluster/detect/calls_core.h"
-#include "cluster/detect/rhythm.h"
+#include "cluster/detect/call_rhythm.h"
 #include "wire/ids.h"
 
 /* 80 bytes and 0.7 us each: blame takes a third of a second at most. */
@@ -191,7 +191,7 @@ static int set_steps(
 	struct blame_worker *workers, size_t n, const struct blame_call *calls, size_t count)
 {
 	uint64_t step_ns = 0;
-	int r = count ? rhythm_step(calls, count, calls[count - 1].worker, &step_ns) : 0;
+	int r = count ? call_rhythm_step(calls, count, calls[count - 1].worker, &step_ns) : 0;
 
 	for (size_t i = 0; i < n; i++)
 		workers[i].step_ns = step_ns;

@@ -130,6 +130,21 @@ void episode_end_unseen(
 	}
 }
 
+size_t fleet_late(
+	const struct fleet *f, const char *cluster, const char *node, uint32_t *pids, size_t max)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < f->live_count && n < max; i++) {
+		const struct fleet_episode *e = &f->live[i]->e;
+
+		if (e->problem == FLEET_STRAGGLER && e->pid && !strcmp(e->node, node) &&
+			!strcmp(e->cluster, cluster))
+			pids[n++] = e->pid;
+	}
+	return n;
+}
+
 void episode_account(struct fleet *f, uint64_t elapsed_ns)
 {
 	double seconds = (double)elapsed_ns / NS_PER_S;

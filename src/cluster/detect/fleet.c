@@ -117,6 +117,22 @@ int fleet_take_calls(
 	return calls_take(c->calls, b, now_ns, ret);
 }
 
+/* Why a rank is late is added as soon as it is told. */
+static void explain_late(struct fleet *f, const struct cluster *c, const struct push_report *r)
+{
+	for (size_t i = 0; i < f->live_count; i++) {
+		struct episode *e = f->live[i];
+
+		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER || e->e.pid != r->pid ||
+			strcmp(e->e.node, r->who.node) != 0 || !episode_explain(f, e))
+			continue;
+		if (e->told)
+			episode_tell(f, e);
+		else
+			fleet_sentence(&e->e);
+	}
+}
+
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns)
 {
 	struct cluster *c;
@@ -125,7 +141,10 @@ int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_
 	if (err < 0)
 		return err;
 	f->stats.reports++;
-	return report_keep(c, r, now_ns);
+	err = report_keep(c, r, now_ns);
+	if (err == 0 && r->cause[0])
+		explain_late(f, c, r);
+	return err;
 }
 
 static uint64_t node_key(const struct push_who *who, enum fleet_problem problem)

@@ -159,6 +159,10 @@ struct fleet_notice {
 /* fleet_notice - the next one, in order; false: none. At most 4096 wait; the rest is counted. */
 bool fleet_notice(struct fleet *f, struct fleet_notice *ret);
 
+/* fleet_late - processes of @node that others wait for now, told of or only shown: no more than @max. How many. */
+size_t fleet_late(
+	const struct fleet *f, const char *cluster, const char *node, uint32_t *pids, size_t max);
+
 /* fleet_cost - what @cluster loses at its barriers now; false: nothing is known. */
 bool fleet_cost(const struct fleet *f, const char *cluster, struct fleet_cost *ret);
 

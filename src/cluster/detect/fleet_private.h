@@ -29,15 +29,15 @@ struct episode {
 	double lost_rate;   /* GPU-seconds lost a second */
 	double rate_hourly; /* of a GPU that waits; 0: unpriced */
 	double watts;
-	uint64_t told_cause;  /* hash of the cause that was told */
-	uint32_t looks;       /* in which it was found */
-	int64_t looked_ns;    /* the first of them */
-	int64_t looked_at_ns; /* of a node's ranks: the last */
-	uint32_t sightings;   /* it was late by far */
+	uint64_t told_cause;                  /* hash of the cause that was told */
+	uint32_t looks;                       /* in which it was found */
+	int64_t looked_ns;                    /* the first of them */
+	int64_t looked_at_ns;                 /* of a node's ranks: the last */
+	uint32_t sightings;                   /* it was late by far */
 	int64_t first_sighted_ns, sighted_ns; /* the first and last of these */
 	uint64_t sightings_apart_ns;          /* the longest time between two */
 	uint64_t sightings_lag_ns;            /* by how much, in all of them */
-	bool told; /* that it began */
+	bool told;                            /* that it began */
 };
 
 struct suspect_job {          /* of one job, between two looks at it */

@@ -12,7 +12,7 @@
 
 struct report {
 	struct push_report r;
-	int64_t received_ns;
+	int64_t received_ns, explained_ns;
 };
 
 static uint64_t key_of(const char *node, uint32_t pid, int32_t rank)
@@ -22,20 +22,33 @@ static uint64_t key_of(const char *node, uint32_t pid, int32_t rank)
 	return hash_bytes(node, strlen(node)) ^ hash_number(who);
 }
 
+/* What a rank is doing is told every second, why it is late when that is known: the one does not replace the other. */
+static void take_over(struct report *kept, const struct push_report *r, int64_t now_ns)
+{
+	kept->received_ns = now_ns;
+	if (r->cause[0] || now_ns - kept->explained_ns >= (int64_t)FRESH_NS) {
+		kept->r = *r;
+		kept->explained_ns = now_ns;
+		return;
+	}
+	kept->r.sent_ns = r->sent_ns;
+	kept->r.doing = r->doing;
+	memcpy(kept->r.doing_where, r->doing_where, sizeof(r->doing_where));
+}
+
 static int put(struct cluster *c, uint64_t key, const struct push_report *r, int64_t now_ns)
 {
 	struct report *kept = idmap_get(&c->reports, key);
 	int err;
 
 	if (kept) {
-		kept->r = *r;
-		kept->received_ns = now_ns;
+		take_over(kept, r, now_ns);
 		return 0;
 	}
 	kept = malloc(sizeof(*kept));
 	if (!kept)
 		return -ENOMEM;
-	*kept = (struct report){.r = *r, .received_ns = now_ns};
+	*kept = (struct report){.r = *r, .received_ns = now_ns, .explained_ns = now_ns};
 	err = idmap_put(&c->reports, key, kept);
 	if (err < 0)
 		free(kept);

@@ -31,12 +31,14 @@
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
 #define SURE           0.5
 #define SURE_SUDDEN    0.4
-#define MATERIAL       0.05  /* of the job's time since it began: less is not worth waking anybody */
-#define MATERIAL_STAGE 0.10  /* likewise: layers cannot be divided evenly */
-#define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
+#define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
+#define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
+#define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
+#define MATERIAL_STAGE 0.10              /* likewise: layers cannot be divided evenly */
+#define MATERIAL_STILL 0.5               /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
 #define LATE_REGULAR   4     /* in so many steps, */
-#define LAG_REGULAR    0.2   /* by so much of a step */
+#define LAG_REGULAR    0.5   /* by so much of a step */
 #define LATE_LEAST     3     /* steps: twice may be chance */
 #define LOOKS_LEAST    2     /* in which somebody is found */
 #define STEPS_LEAST    8     /* to compare ranks by */
@@ -62,7 +64,7 @@ bool episode_explain(struct fleet *f, struct episode *e)
 		return false;
 	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
 	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
-	memcpy(e->e.place, r->doing_where, sizeof(e->e.place));
+	memcpy(e->e.place, r->place, sizeof(e->e.place));
 	return true;
 }
 
@@ -130,8 +132,7 @@ static bool note_sighting(struct episode *e, const struct blame *b)
 /* What it was late by far, of the time since it first was. */
 static bool sightings_are_material(const struct fleet *f, const struct episode *e)
 {
-	return (double)e->sightings_lag_ns >=
-	       MATERIAL * (double)(f->now_ns - e->first_sighted_ns);
+	return (double)e->sightings_lag_ns >= MATERIAL * (double)(f->now_ns - e->first_sighted_ns);
 }
 
 /* It is shown; what is known of it already says more. */
@@ -146,9 +147,8 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 
 	if (!e)
 		return;
-	is_sure =
-		note_sighting(e, b) && sightings_are_material(f, e) &&
-		pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
+	is_sure = note_sighting(e, b) && sightings_are_material(f, e) &&
+		  pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
 	if (e->told)
 		return;
 	set_who(e, w);
@@ -200,8 +200,9 @@ static int64_t since_began(
 static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w)
 {
-	return b->kind == BLAME_STAGE ? key_of(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
-				      : straggler_key(c, w);
+	return b->kind == BLAME_STAGE
+		       ? key_of(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
+		       : straggler_key(c, w);
 }
 
 /* Not @sure: it is shown at most. @count ranks has the job. */
@@ -425,14 +426,17 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 
 		if (who->worker >= count || take_nodes(f, c, j, b, who, workers, count, &p))
 			continue;
-		if (who->confidence >= SURE && who->late >= LATE_LEAST &&
-			is_material(b, who,
-				episode_find(f, key_of_suspect(c, j, b, who,
-							&workers[who->worker]))))
-			take_suspect(f, c, j, b, who, &workers[who->worker], count, &p, true);
+		if (who->confidence < SURE || who->late < LATE_LEAST ||
+			!is_material(b, who,
+				episode_find(
+					f, key_of_suspect(c, j, b, who, &workers[who->worker]))))
+			continue;
+		take_suspect(f, c, j, b, who, &workers[who->worker], count, &p,
+			who->lost_ns >= MATERIAL_NS);
 	}
 	link_look(f, c, j, b, workers, count);
-	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count)
+	if (b->has_sudden && b->sudden.confidence >= SURE_SUDDEN && b->sudden.worker < count &&
+		b->sudden.lag_ns >= SUDDEN_LEAST)
 		take_sudden(f, c, j, b, &workers[b->sudden.worker], &p);
 }
 

@@ -19,6 +19,7 @@
 #define RETRY_S    "5" /* in which a node may have been forgotten, or a restart be over */
 #define RESPONSE   4096
 #define REASON_MAX 256
+#define LATE_MAX   16
 
 struct intake { /* one request */
 	struct receiver *receiver;
@@ -27,6 +28,7 @@ struct intake { /* one request */
 	enum otlp_signal signal;
 	bool json;
 	char cluster[PUSH_ID_MAX]; /* "": not known */
+	struct push_who caller;    /* of calls; no node: there were none */
 	struct threshold threshold;
 	bool has_threshold;
 	int status; /* HTTP's, of the first refusal by the sink; 0: none */
@@ -64,6 +66,22 @@ static void say_threshold(struct intake *in)
 		set_threshold(in->x, in->q, &in->threshold);
 }
 
+/* Whom of its ranks others wait for: it looks why. */
+static void say_late(struct intake *in)
+{
+	const struct receiver_sink *s = &in->receiver->sink;
+	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
+	uint32_t pids[LATE_MAX];
+	size_t n = 0;
+
+	if (*in->caller.node && s->late && !in->receiver->closed)
+		n = s->late(s->arg, &in->caller, pids, LATE_MAX);
+	for (size_t i = 0; i < n; i++)
+		buf_printf(&b, "%s%u", i ? "," : "", pids[i]);
+	if (n && !b.err)
+		http_reply_field(in->x, in->q->grpc ? "ingero-late" : "x-ingero-late", buf_str(&b));
+}
+
 static const char *type_of(const struct intake *in)
 {
 	return in->json ? "application/json" : "application/x-protobuf";
@@ -91,6 +109,7 @@ static void reply_response(struct intake *in, size_t rejected, const char *why)
 	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
 
 	say_threshold(in);
+	say_late(in);
 	otlp_response_put(&b, in->signal, in->json, rejected, rejected ? why : "");
 	http_reply(in->x, 200, type_of(in), b.data, b.len);
 }
@@ -172,6 +191,7 @@ static int take_calls(void *arg, const struct push_calls *c)
 
 	if (!is_theirs(in, &c->who))
 		return -EACCES;
+	in->caller = c->who;
 	return settle(in, &c->who, s->calls(s->arg, c));
 }
 

@@ -50,6 +50,9 @@ struct receiver_sink {
 	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
 	/* threshold - of a cluster as a whole; false: it is not known. NULL: of none. */
 	bool (*threshold)(void *arg, const char *cluster, struct threshold *ret);
+	/* late - processes of @who's node that others wait for, no more than @max: its agent is asked why. How many.
+	 * NULL: of none. */
+	size_t (*late)(void *arg, const struct push_who *who, uint32_t *pids, size_t max);
 	/* keep - the request is answered by what @done is told, once, now or later: as keeper_take().
 	 * -EBADMSG 400, -E2BIG 413, -EACCES 403, -EAGAIN and -ENOBUFS 429, any other 503. What the fleet
 	 * refused as a whole does not come here. NULL: nothing is kept. */

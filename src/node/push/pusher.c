@@ -287,6 +287,7 @@ void pusher_done(struct pusher *p)
 	struct loop_timer *const timers[] = {p->tick, p->look, p->poll, p->retry, p->patience};
 
 	pusher_stream_close(p);
+	pusher_cause_close(p);
 	if (p->client)
 		http_client_free(p->client);
 	if (p->spans)

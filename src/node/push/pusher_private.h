@@ -75,6 +75,7 @@ struct pusher {
 	struct pusher_mark mark;
 	bool mark_is_settled; /* it was read, or there is none to be had */
 	struct pusher_chains chains;
+	struct pusher_causes *causes; /* NULL: nobody was late yet */
 
 	bool has_pushed;     /* once: then it was said */
 	char complaint[256]; /* the last reason: not said again before complain_ns */
@@ -139,6 +140,19 @@ void pusher_stream_tell(struct pusher *p, const struct push_straggler *s);
 /* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
 
 void pusher_report_step(struct pusher *p);
+
+/* ---- pusher_cause.c: why ranks that the fleet calls late are late ---- */
+
+/* pusher_cause_ask - @pids as the reply to calls lists them: "17,18"; NULL or anything else: nobody is late. */
+void pusher_cause_ask(struct pusher *p, const char *pids);
+void pusher_cause_close(struct pusher *p);
+/* pusher_cause_find - what the last seconds of the recording before @now_ns say about the processes @pids: a report
+ * of each that there is a cause of, in @found (as many as @pids). How many, or a negative errno. */
+int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_t now_ns,
+	struct push_report *found, struct errinfo *reterr);
+
+/* pusher_report_begin - a report of process @pid, with who we are. */
+void pusher_report_begin(struct pusher *p, uint32_t pid, struct push_report *r);
 
 /* ---- pusher_chain.c: incidents that are explained ---- */
 

@@ -27,7 +27,7 @@ static const char *line_of(const char *cause)
 	return "";
 }
 
-static void begin_report(struct pusher *p, uint32_t pid, struct push_report *r)
+void pusher_report_begin(struct pusher *p, uint32_t pid, struct push_report *r)
 {
 	const struct pusher_process *process = idmap_get(&p->recording.processes, pid);
 
@@ -62,7 +62,7 @@ static void report_incident(struct pusher *p)
 		return;
 	snprintf(p->told, sizeof(p->told), "%s", i.id);
 	p->told_last_ns = i.last_ns;
-	begin_report(p, i.pid, &r);
+	pusher_report_begin(p, i.pid, &r);
 	put_doing(p, i.pid, &r);
 	r.step_ns = i.slow_ns;
 	r.ordinary_ns = i.ordinary_ns;
@@ -79,7 +79,7 @@ static void report_quiet(struct pusher *p, struct pusher_process *process)
 {
 	struct push_report r;
 
-	begin_report(p, process->pid, &r);
+	pusher_report_begin(p, process->pid, &r);
 	put_doing(p, process->pid, &r);
 	process->told_gone = r.doing == PUSH_DOING_GONE;
 	pusher_send_report(p, &r);

@@ -299,6 +299,7 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 	if (outcome == BACKLOG_SENT) {
 		p->pushed.collectives += p->batch.count;
 		batch_end(p);
+		pusher_cause_ask(p, http_head_get(&r->head, "x-ingero-late"));
 		pusher_sent_calls(p);
 		return;
 	}

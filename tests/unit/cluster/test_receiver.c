@@ -112,6 +112,14 @@ static bool get_threshold(void *arg, const char *cluster, struct threshold *ret)
 	return strcmp(cluster, "known") == 0;
 }
 
+static size_t get_late(void *arg, const struct push_who *who, uint32_t *pids, size_t max)
+{
+	assert_true(max >= 2);
+	pids[0] = 17;
+	pids[1] = 18;
+	return strcmp(who->node, "late") == 0 ? 2 : 0;
+}
+
 static void forward(void *arg, const struct receiver_request *q)
 {
 	struct rig *r = arg;
@@ -157,6 +165,7 @@ static int start_with(void **state, bool fleet, bool keeps)
 			.calls = take_calls,
 			.report = take_report,
 			.threshold = get_threshold,
+			.late = get_late,
 			.forward = forward},
 	};
 	struct http_client_settings client = {.bearer = TOKEN};
@@ -467,7 +476,7 @@ static void test_logs_and_what_the_sink_says(void **state)
 		{-ENOBUFS, 429, RECEIVER_NO_ROOM},
 		{-EINVAL, 400, RECEIVER_MALFORMED},
 	};
-	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20), of_late = BUF_INIT(1 << 20);
 	struct push_call call = {.comm = 1, .seq = 1, .nranks = 2, .peer = -1};
 	struct push_calls calls = {
 		.who = health_of("n1")->who, .batch = 1, .items = &call, .count = 1};
@@ -480,6 +489,11 @@ static void test_logs_and_what_the_sink_says(void **state)
 	assert_int_equal(r->batches, 1);
 	assert_int_equal(r->reports, 1);
 	assert_int_equal(r->forwarded.signal, OTLP_LOGS);
+	assert_null(strstr(r->head, "x-ingero-late"));
+	strcpy(calls.who.node, "late");
+	push_calls_protobuf(&of_late, &calls);
+	assert_int_equal(post(r, &(struct question){.path = LOGS, .body = &of_late}), 200);
+	assert_has(r->head, "x-ingero-late: 17,18\n");
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		uint64_t before = stats(r).refused[rows[i].reason];
 
@@ -488,7 +502,7 @@ static void test_logs_and_what_the_sink_says(void **state)
 			post(r, &(struct question){.path = LOGS, .body = &b}), rows[i].status);
 		assert_int_equal(stats(r).refused[rows[i].reason], before + 1);
 	}
-	assert_int_equal(r->forwards, 1);
+	assert_int_equal(r->forwards, 2);
 }
 
 static void test_traces_are_forwarded(void **state)

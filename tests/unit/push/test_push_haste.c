@@ -109,11 +109,43 @@ static void test_inside(void **state)
 	assert_true(step(&h, &now, 150));
 }
 
+/* The first steps of a job, in which code is compiled, are forgotten after some more. */
+static void test_after_a_slow_start(void **state)
+{
+	struct push_haste h = {0};
+	int64_t now = 1000 * MS;
+
+	for (int i = 0; i < 5; i++)
+		step(&h, &now, 1500);
+	for (int i = 0; i < 100; i++)
+		assert_false(step(&h, &now, 100));
+	assert_true(step(&h, &now, 160));
+}
+
+/* A job in which every other step is another: it may be hasty a quarter of the time, not always. */
+static void test_never_alike(void **state)
+{
+	struct push_haste h = {0};
+	int64_t now = 1000 * MS, hasty = 0, all = 0;
+
+	for (int i = 0; i < 20000; i++) {
+		int64_t own = 20 + (i * 7919 % 4801) % (1 + i % 900), before = now;
+		bool is_hasty = step(&h, &now, own);
+
+		all += now - before;
+		hasty += is_hasty ? now - before : 0;
+	}
+	assert_true(hasty > 0);
+	assert_true(hasty < all / 3);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_held_up),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_after_a_slow_start),
+		cmocka_unit_test(test_never_alike),
 		cmocka_unit_test(test_many_kinds),
 		cmocka_unit_test(test_not_unusual),
 		cmocka_unit_test(test_inside),

@@ -11,8 +11,8 @@
 
 struct seen {
 	int count;
-	uint64_t seq[8];
-	int64_t wait_ns[8], span_ns[8];
+	uint64_t seq[32];
+	int64_t wait_ns[32], span_ns[32];
 };
 
 static void take(void *arg, const struct event *e, const struct collective *c)
@@ -126,6 +126,36 @@ static void test_the_time_of_one_that_was_waited_for_alone_is_known(void **state
 	assert_int_equal(s.span_ns[2], 0);
 }
 
+/* Of a stream that nobody ever waits for, calls are handed on soon; one that is waited for again is held again. */
+static void test_silent_streams_are_not_held_long(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct event e = sync_of(SOURCE_CUDA, CUDA_STREAM_SYNC, 1, 7, 10150000000);
+	struct seen s = {0};
+
+	assert_int_equal(waits_new(take, &s, &w), 0);
+	for (int i = 0; i < 8; i++)
+		put(w, 1, 1, 7, 1000000000 + i, 1);
+	put(w, 1, 1, 7, 1900000000, 2);
+	assert_int_equal(s.count, 0); /* it may still be waited for */
+	waits_expire(w, (wall_time){1800000000});
+	assert_int_equal(s.count, 8);
+	put(w, 1, 1, 7, 1990000000, 3);
+	assert_int_equal(s.count, 8);
+	put(w, 1, 1, 7, 2010000000, 4); /* 2 is over 0.1 s old */
+	assert_int_equal(s.count, 9);
+	assert_int_equal(s.seq[8], 2);
+	put(w, 1, 1, 8, 10000000000, 5); /* another stream */
+	assert_int_equal(s.count, 11);
+	put(w, 1, 1, 7, 10100000000, 6);
+	waits_sync(w, &e);
+	assert_int_equal(s.count, 12);
+	assert_true(s.wait_ns[11] > 0);
+	put(w, 1, 1, 7, 11000000000, 7);
+	put(w, 1, 1, 7, 12000000000, 8);
+	assert_int_equal(s.count, 12);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -133,6 +163,7 @@ int main(void)
 		cmocka_unit_test(test_a_stream_sync_waits_for_its_stream),
 		cmocka_unit_test(test_others_wait_for_nothing),
 		cmocka_unit_test(test_old_ones_are_handed_on_without_a_wait),
+		cmocka_unit_test(test_silent_streams_are_not_held_long),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

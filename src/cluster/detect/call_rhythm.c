@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rhythm.c - see rhythm.h. Of all distances at which calls are of the same kind again, the shortest that is about as
+/* call_rhythm.c - see call_rhythm.h. Of all distances at which calls are of the same kind again, the shortest that is about as
  * good as the best: twice a step is as good as a step, and layers that are alike are not. */
-#include "cluster/detect/rhythm.h"
+#include "cluster/detect/call_rhythm.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -10,10 +10,11 @@
 #include "base/macros.h"
 #include "stat/robust.h"
 
-#define CALLS_MAX   2048
-#define PERIODS     4    /* that must have been seen */
-#define SAME_LEAST  0.85 /* of the calls */
-#define ABOUT_EQUAL 0.02 /* of them, by which two distances may differ */
+#define CALLS_MAX  2048
+#define PERIODS    4    /* that must have been seen */
+#define SAME_LEAST 0.85 /* of the calls */
+#define ABOUT_EQUAL                                                                                \
+	0.10 /* of them, by which two distances may differ: evaluations come now and then */
 
 struct beat {
 	int64_t at_ns;
@@ -38,9 +39,9 @@ static size_t gather(
 
 		if (calls[i].worker != worker)
 			continue;
-		beats[n++] = (struct beat){c->enter_ns,
-			hash_number(hash_number(hash_number(c->comm) ^ c->bytes) ^
-				    ((uint64_t)(uint32_t)c->peer << 16 | c->op))};
+		beats[n++] = (struct beat){
+			c->enter_ns, hash_number(hash_number(hash_number(c->comm) ^ c->bytes) ^
+						 ((uint64_t)(uint32_t)c->peer << 16 | c->op))};
 	}
 	qsort(beats, n, sizeof(*beats), by_time);
 	return n;
@@ -72,7 +73,7 @@ static size_t period_of(const struct beat *beats, size_t n, double shares[CALLS_
 	return p;
 }
 
-int rhythm_step(
+int call_rhythm_step(
 	const struct blame_call *calls, size_t count, uint32_t worker, uint64_t *ret_step_ns)
 {
 	_cleanup_free_ struct beat *beats = calloc(CALLS_MAX, sizeof(*beats));

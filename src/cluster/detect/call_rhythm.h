@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rhythm.h - how long a step of a rank is, by the order of its calls alone: kinds of calls (communicator, operation,
+/* call_rhythm.h - how long a step of a rank is, by the order of its calls alone: kinds of calls (communicator, operation,
  * size, peer) come again in the same order with each step, however unevenly they lie in it. Pure. */
 #pragma once
 
 #include "blame/blame.h"
 
-/* rhythm_step - of @worker, whose newest calls are looked at; 0: no order comes again, or all calls are alike.
+/* call_rhythm_step - of @worker, whose newest calls are looked at; 0: no order comes again, or all calls are alike.
  * -ENOMEM. */
-int rhythm_step(
+int call_rhythm_step(
 	const struct blame_call *calls, size_t count, uint32_t worker, uint64_t *ret_step_ns);

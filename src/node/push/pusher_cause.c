@@ -1,0 +1,182 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* pusher_cause.c - why a rank of this node is late: the fleet names it in its replies, and the engine is asked about the
+ * last seconds of the recording, by a thread. Nobody is asked about who is not late, so that an agent costs nothing
+ * more while all is well.
+ *
+ * In its first late steps a rank may not be understood yet: it is looked at again soon, then more and more seldom. */
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "answer/incidents.h"
+#include "base/log.h"
+#include "model/problem.h"
+#include "net/aside.h"
+#include "node/push/pusher_private.h"
+
+#define LATE_MAX  16
+#define BACK_NS   (10 * (int64_t)NS_PER_S) /* ordinary steps to compare with, and late ones */
+#define AGAIN_NS  NS_PER_S
+#define KNOWN_NS  (10 * NS_PER_S) /* until a cause that is known is looked at again */
+#define REST      4               /* times what it took */
+#define DOUBLINGS 5u
+
+struct pusher_causes {
+	struct pusher *pusher;
+	struct aside *aside;
+	bool under_way;
+	unsigned fruitless; /* looks in a row */
+	uint64_t due_ns;    /* monotonic */
+	/* The thread's while it is under way. */
+	uint32_t pids[LATE_MAX];
+	size_t count;
+	struct push_report found[LATE_MAX];
+	int found_count; /* or a negative errno */
+	uint64_t took_ns;
+};
+
+/* Of a rank that keeps others waiting the cause comes first, if there is one. */
+static bool is_cause(const struct incident *i, uint32_t pid)
+{
+	return i->pid == pid && i->problem != PROBLEM_COLD_START &&
+	       i->problem != PROBLEM_NCCL_HANG && i->excess_ns &&
+	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0]) &&
+	       strncmp(i->summary, "rank ", 5) != 0;
+}
+
+/* What it is, without the figures, which are of this node alone: "Host code in load (train.py:41)". */
+static void put_cause(const struct incident *i, struct push_report *r)
+{
+	const char *end = strstr(i->summary, ": ");
+	int len = end ? (int)(end - i->summary) : (int)strlen(i->summary);
+
+	*r = (struct push_report){.pid = i->pid,
+		.step_ns = i->unit_ns ? i->unit_ns : i->slow_p50_ns,
+		.ordinary_ns = i->unit_ns ? i->fixed_ns : i->baseline_ns,
+		.confidence = i->confidence};
+	snprintf(r->cause, sizeof(r->cause), "%.*s", len, i->summary);
+	snprintf(r->fix, sizeof(r->fix), "%s", i->fix_count ? i->fixes[0] : "");
+	snprintf(r->place, sizeof(r->place), "%s", i->place);
+	snprintf(r->incident, sizeof(r->incident), "%s", i->id);
+}
+
+int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_t now_ns,
+	struct push_report *found, struct errinfo *reterr)
+{
+	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
+	const struct scope s = {
+		.from_ns = now_ns - BACK_NS, .to_ns = now_ns, .pids = pids, .pid_count = count};
+	const struct nodedb_filter filter = incidents_filter(&s, false);
+	int n = 0, r = incidents_load(db, &filter, false, &a, reterr);
+
+	for (size_t p = 0; r == 0 && p < count; p++) {
+		size_t i = 0;
+
+		while (i < a.count && !is_cause(a.rows[i].incident, pids[p]))
+			i++;
+		if (i < a.count)
+			put_cause(a.rows[i].incident, &found[n++]);
+	}
+	return r < 0 ? r : n;
+}
+
+static void find(struct aside_work *w _unused_, void *arg)
+{
+	struct pusher_causes *c = arg;
+	uint64_t begun = mono_now().ns;
+
+	c->found_count = pusher_cause_find(
+		c->pusher->settings->db, c->pids, c->count, wall_now().ns, c->found, NULL);
+	c->took_ns = mono_now().ns - begun;
+}
+
+static void on_found(void *arg, bool canceled)
+{
+	struct pusher_causes *c = arg;
+	uint64_t wait = KNOWN_NS;
+
+	c->under_way = false;
+	if (canceled)
+		return;
+	for (int i = 0; i < c->found_count; i++) {
+		struct push_report r;
+
+		pusher_report_begin(c->pusher, c->found[i].pid, &r);
+		c->found[i].who = r.who;
+		c->found[i].sent_ns = r.sent_ns;
+		c->found[i].world_rank = r.world_rank;
+		pusher_send_report(c->pusher, &c->found[i]);
+	}
+	if (c->found_count <= 0)
+		wait = AGAIN_NS << MIN(c->fruitless++, DOUBLINGS);
+	else
+		c->fruitless = 0;
+	c->due_ns = mono_now().ns + MAX(wait, REST * c->took_ns);
+}
+
+static bool is_known(const struct pusher_causes *c, uint32_t pid)
+{
+	for (size_t i = 0; i < c->count; i++)
+		if (c->pids[i] == pid)
+			return true;
+	return false;
+}
+
+static size_t parse(const char *text, uint32_t pids[LATE_MAX])
+{
+	size_t n = 0;
+	char *end;
+
+	while (text && *text && n < LATE_MAX) {
+		unsigned long pid = strtoul(text, &end, 10);
+
+		if (end == text || (*end && *end != ',') || !pid || pid > INT32_MAX)
+			return 0;
+		pids[n++] = (uint32_t)pid;
+		text = *end ? end + 1 : end;
+	}
+	return n;
+}
+
+static struct pusher_causes *causes_of(struct pusher *p)
+{
+	struct pusher_causes *c = p->causes;
+
+	if (c)
+		return c;
+	c = calloc(1, sizeof(*c));
+	if (c && aside_new(p->loop, 1, &c->aside) < 0)
+		free(TAKE(c));
+	if (c)
+		c->pusher = p;
+	return p->causes = c;
+}
+
+void pusher_cause_ask(struct pusher *p, const char *pids)
+{
+	uint32_t late[LATE_MAX];
+	size_t n = p->settings->stub || p->settings->replay || p->stopping ? 0 : parse(pids, late);
+	struct pusher_causes *c = n ? causes_of(p) : NULL;
+	bool is_new = false;
+
+	if (!c || c->under_way)
+		return;
+	for (size_t i = 0; i < n; i++)
+		is_new |= !is_known(c, late[i]);
+	if (is_new)
+		c->fruitless = 0;
+	else if (mono_now().ns < c->due_ns)
+		return;
+	memcpy(c->pids, late, n * sizeof(*late));
+	c->count = n;
+	c->under_way = aside_push(c->aside, 0, find, on_found, c) == 0;
+}
+
+void pusher_cause_close(struct pusher *p)
+{
+	if (!p->causes)
+		return;
+	aside_free(p->causes->aside);
+	free(TAKE(p->causes));
+}
