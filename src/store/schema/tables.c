@@ -189,19 +189,20 @@ static const struct column annotations[] = {ROW_ID, TIME_("timestamp", M(time)),
 	PID("peer_gid", M(peer_gid)), PID("peer_pid", M(peer_pid))};
 #undef OF
 
-#define FIELD(field, meaning) SOME(#field, M(field)),
-#define OF                    struct gpu_sample
+#define FIELD(field, what) SOME(#field, M(field)),
+#define OF                 struct gpu_sample
 static const struct column gpu_samples[] = {NODE_, TIME_("timestamp", M(time)),
 	COUNT_("gpu", M(index)), SHORT("uuid", GPU_UUID_LEN, M(uuid)),
 	SHORT("name", GPU_NAME_LEN, M(name)), SHORT("pci", GPU_PCI_LEN, M(pci)), GPU_FIELDS(FIELD)};
 #undef OF
 
-#define OF struct container_sample
+#define TOLD_FIELD(field, what) SOME(#field, M(field), .meaning = what),
+#define OF                      struct container_sample
 static const struct column containers[] = {NODE_, TIME_("timestamp", M(time)),
-	INT_("cgroup_id", M(cgroup_id)), CONTAINER_FIELDS(FIELD)};
+	INT_("cgroup_id", M(cgroup_id)), CONTAINER_FIELDS(TOLD_FIELD)};
 #undef OF
 
-#define LINE(NAME, column, what) COUNT(column, M(ns[LEDGER_##NAME])),
+#define LINE(NAME, column, what) COUNT(column, M(ns[LEDGER_##NAME]), .meaning = what),
 #define OF                       struct ledger_row
 static const struct column ledger[] = {NODE_, TIME_("timestamp", M(start)),
 	COUNT_("duration", .max = INT64_MAX / 2, M(dur_ns)), SHORT("comm", COMM_LEN, M(comm)),
