@@ -23,7 +23,7 @@
 
 /* clang-format off */
 #define TYPE(s, member)                                                                            \
-	_Generic(&((s *)0)->member, uint8_t *: COLUMN_U8, uint16_t *: COLUMN_U16,                  \
+	_Generic(&((s *)0)->member, bool *: COLUMN_U8, uint8_t *: COLUMN_U8, uint16_t *: COLUMN_U16,                  \
 		uint32_t *: COLUMN_U32, uint64_t *: COLUMN_U64, int32_t *: COLUMN_I32,             \
 		int64_t *: COLUMN_I64, wall_time *: COLUMN_I64, double *: COLUMN_DOUBLE,           \
 		const char **: COLUMN_POINTER, default: COLUMN_CHARS)
@@ -120,7 +120,9 @@ static const struct column processes[] = {NODE_, PID("pid", M(pid)),
 	TEXT("container_id", M(identity.container_id)), TEXT("pod", M(identity.pod)),
 	TEXT("namespace", M(identity.namespace)), TEXT("pod_uid", M(identity.pod_uid)),
 	TEXT("cgroup_path", M(identity.cgroup_path)), TEXT("exe", M(identity.exe)),
-	TEXT("script", M(script)), SOME("cpus", M(cpus))};
+	TEXT("script", M(script)), SOME("cpus", M(cpus)),
+	COUNT("environ_unreadable", .max = 1, M(identity.environ_unreadable),
+		.meaning = "1: its environment could not be read, so rank and job are not known")};
 #undef OF
 
 static const struct column coverage[] = {SESSION, NODE_, PID("pid"), COUNT("start_time"),
