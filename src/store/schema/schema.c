@@ -20,7 +20,6 @@
 
 #include "store/schema/incident_table.h"
 #include "store/schema/table.h"
-#include "model/container_sample.h"
 #include "model/gpu_sample.h"
 #include "wire/ledger.h"
 #include "wire/names.h"
@@ -58,9 +57,7 @@ static const char merged[] =
 #define GPU_THROTTLE_NOTE_(bit, name, slows) " " #bit " " name
 #define GPU_THROTTLE_NOTE                    GPU_THROTTLES(GPU_THROTTLE_NOTE_)
 
-#define LEDGER_LINE_NOTE(NAME, column, what) "; " column ": " what
 #define LEDGER_ID_NOTE(id, NAME, name, what) "; " #id " " name ": " what
-#define CONTAINER_NOTE(field, meaning)       "; " #field ": " meaning
 
 static const struct {
 	const char *key, *value;
@@ -159,11 +156,11 @@ static const struct {
 		"each control group of traced processes once a second while recording (the kernel's "
 		"cgroup v2); cgroup_metadata names it. Totals since the group exists; NULL: the "
 		"kernel has no such value, or no limit is set. Quota and throttling are those of the "
-		"ancestor with the tightest quota" CONTAINER_FIELDS(CONTAINER_NOTE)},
+		"ancestor with the tightest quota"},
 	{"ledger_note",
 		"what a thread of a traced process spent its time on between two marks: the "
 		"columns below, in ns, add up to duration, and rows of a thread follow each other "
-		"without a gap unless one was lost" WIRE_LEDGER_LINES(LEDGER_LINE_NOTE)},
+		"without a gap unless one was lost"},
 	{"ledger_counts",
 		"launches, waits, copies, allocs: calls that ended in the row; stays: stays off "
 		"the CPU that ended in it; launches_off 1: launches were not probed in a part of "
@@ -204,6 +201,21 @@ static const struct {
 			  "e.op = o.op_id ORDER BY e.timestamp DESC LIMIT 20"},
 };
 
+/* A table's own note is followed by what its columns mean. */
+static int put_note(sql_stmt *stmt, const char *key, const char *value, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(TABLE_TEXT);
+	size_t len = strlen(key) - strlen("_note");
+
+	for (int i = 0; i < TABLE_COUNT; i++)
+		if (!strncmp(node_tables[i].name, key, len) && !node_tables[i].name[len] &&
+			!strcmp(key + len, "_note"))
+			table_note(&node_tables[i], value, &text);
+	if (text.err)
+		return text.err;
+	return SQL_PUT(stmt, reterr, SQL_S(key), SQL_S(text.len ? buf_str(&text) : value));
+}
+
 static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
@@ -242,7 +254,7 @@ int schema_describe(sql_db *db, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(notes); i++) {
-		r = SQL_PUT(note, reterr, SQL_S(notes[i].key), SQL_S(notes[i].value));
+		r = put_note(note, notes[i].key, notes[i].value, reterr);
 		if (r < 0)
 			return r;
 	}

@@ -65,6 +65,14 @@ void table_create(const struct table *t, bool merged, struct buf *sql)
 	buf_puts(sql, !t->key || t->is_rowid || adds ? ");" : ") WITHOUT ROWID;");
 }
 
+void table_note(const struct table *t, const char *text, struct buf *out)
+{
+	buf_puts(out, text);
+	for_each_column (c, t)
+		if (c->meaning)
+			buf_printf(out, "; %s: %s", c->name, c->meaning);
+}
+
 static void put_renewal(const struct table *t, struct buf *sql)
 {
 	const char *all = strstr(t->renew, " *"), *comma = "";

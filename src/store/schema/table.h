@@ -53,6 +53,8 @@ struct column {
 	enum column_type type;
 	uint16_t offset, size;
 	uint8_t place; /* in CREATE TABLE, from 1; 0: that of its line */
+	const char
+		*meaning; /* for schema_info and docs/schema.md; NULL: the table's note says it */
 };
 
 struct table {
@@ -114,6 +116,9 @@ extern const char *const ledger_columns[];
 
 /* table_create - CREATE TABLE; of a file that holds several nodes if @merged. Without its indexes. */
 void table_create(const struct table *t, bool merged, struct buf *sql);
+
+/* table_note - the note of schema_info about a table: @text, then what its columns mean. */
+void table_note(const struct table *t, const char *text, struct buf *out);
 
 /* table_insert - INSERT with a parameter for each column, in their order. */
 void table_insert(const struct table *t, struct buf *sql);

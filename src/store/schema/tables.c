@@ -23,7 +23,7 @@
 
 /* clang-format off */
 #define TYPE(s, member)                                                                            \
-	_Generic(&((s *)0)->member, uint8_t *: COLUMN_U8, uint16_t *: COLUMN_U16,                  \
+	_Generic(&((s *)0)->member, bool *: COLUMN_U8, uint8_t *: COLUMN_U8, uint16_t *: COLUMN_U16,                  \
 		uint32_t *: COLUMN_U32, uint64_t *: COLUMN_U64, int32_t *: COLUMN_I32,             \
 		int64_t *: COLUMN_I64, wall_time *: COLUMN_I64, double *: COLUMN_DOUBLE,           \
 		const char **: COLUMN_POINTER, default: COLUMN_CHARS)
@@ -120,7 +120,9 @@ static const struct column processes[] = {NODE_, PID("pid", M(pid)),
 	TEXT("container_id", M(identity.container_id)), TEXT("pod", M(identity.pod)),
 	TEXT("namespace", M(identity.namespace)), TEXT("pod_uid", M(identity.pod_uid)),
 	TEXT("cgroup_path", M(identity.cgroup_path)), TEXT("exe", M(identity.exe)),
-	TEXT("script", M(script)), SOME("cpus", M(cpus))};
+	TEXT("script", M(script)), SOME("cpus", M(cpus)),
+	COUNT("environ_unreadable", .max = 1, M(identity.environ_unreadable),
+		.meaning = "1: its environment could not be read, so rank and job are not known")};
 #undef OF
 
 static const struct column coverage[] = {SESSION, NODE_, PID("pid"), COUNT("start_time"),
@@ -189,19 +191,20 @@ static const struct column annotations[] = {ROW_ID, TIME_("timestamp", M(time)),
 	PID("peer_gid", M(peer_gid)), PID("peer_pid", M(peer_pid))};
 #undef OF
 
-#define FIELD(field, meaning) SOME(#field, M(field)),
-#define OF                    struct gpu_sample
+#define FIELD(field, what) SOME(#field, M(field)),
+#define OF                 struct gpu_sample
 static const struct column gpu_samples[] = {NODE_, TIME_("timestamp", M(time)),
 	COUNT_("gpu", M(index)), SHORT("uuid", GPU_UUID_LEN, M(uuid)),
 	SHORT("name", GPU_NAME_LEN, M(name)), SHORT("pci", GPU_PCI_LEN, M(pci)), GPU_FIELDS(FIELD)};
 #undef OF
 
-#define OF struct container_sample
+#define TOLD_FIELD(field, what) SOME(#field, M(field), .meaning = what),
+#define OF                      struct container_sample
 static const struct column containers[] = {NODE_, TIME_("timestamp", M(time)),
-	INT_("cgroup_id", M(cgroup_id)), CONTAINER_FIELDS(FIELD)};
+	INT_("cgroup_id", M(cgroup_id)), CONTAINER_FIELDS(TOLD_FIELD)};
 #undef OF
 
-#define LINE(NAME, column, what) COUNT(column, M(ns[LEDGER_##NAME])),
+#define LINE(NAME, column, what) COUNT(column, M(ns[LEDGER_##NAME]), .meaning = what),
 #define OF                       struct ledger_row
 static const struct column ledger[] = {NODE_, TIME_("timestamp", M(start)),
 	COUNT_("duration", .max = INT64_MAX / 2, M(dur_ns)), SHORT("comm", COMM_LEN, M(comm)),

@@ -120,6 +120,28 @@ static void test_a_script_and_its_cpus(void **state)
 	nodedb_content_done(&c);
 }
 
+/* A rank that is NULL because nobody could look is told from one that there is not. */
+static void test_an_environment_that_could_not_be_read(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct nodedb *db = scratch_open(s->path);
+	struct process closed = process(1, 1, "a", 1), open = process(2, 1, "b", 1);
+
+	closed.identity.environ_unreadable = true;
+	assert_int_equal(nodedb_put_process(db, &closed, "a", &err), 0);
+	assert_int_equal(nodedb_put_process(db, &open, "b", &err), 0);
+	scratch_close(db);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT environ_unreadable FROM processes WHERE pid = 1"), 1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT environ_unreadable FROM processes WHERE pid = 2"), 0);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM schema_info WHERE key = 'processes_note'"
+				     " AND value LIKE '%; environ_unreadable: 1:%'"),
+		1);
+}
+
 static void test_a_group_keeps_what_is_known(void **state)
 {
 	struct scratch *s = *state;
@@ -222,6 +244,7 @@ int main(void)
 		TEST(test_rank_0_is_a_value_and_none_is_null),
 		TEST(test_an_exec_replaces_the_identity),
 		TEST(test_a_script_and_its_cpus),
+		TEST(test_an_environment_that_could_not_be_read),
 		TEST(test_a_group_keeps_what_is_known),
 		TEST(test_coverage_rows_are_replaced),
 		TEST(test_events_carry_their_place),
