@@ -108,11 +108,21 @@ static void put_counts(struct buf *b, const struct report_scope *s)
 			text_format_plural(text, s->host_events, "host events"));
 }
 
-static void put_scope(struct buf *b, const struct report_scope *s)
+/* Lines that programs look for (a summary, a step) are only broken for a terminal. */
+static size_t line_width(const struct report_scope *s)
+{
+	return s->columns ? (size_t)MAX(s->columns, TEXT_WIDTH_MIN) : SIZE_MAX;
+}
+
+static size_t paragraph_width(const struct report_scope *s)
+{
+	return MIN(line_width(s), (size_t)PARAGRAPH_WIDTH);
+}
+
+static void put_looked_at(struct buf *b, const struct report_scope *s)
 {
 	char text[TEXT_PLURAL_MAX];
 
-	buf_puts(b, "  ");
 	if (s->node && s->node[0]) {
 		buf_puts(b, "Node ");
 		text_escape_terminal(b, s->node);
@@ -147,29 +157,30 @@ static void put_scope(struct buf *b, const struct report_scope *s)
 		buf_printf(b, "; %s with little time omitted",
 			text_format_plural(text, s->other_stacks, "call stacks"));
 	if (s->last_ns) {
-		buf_puts(b, "\n  From ");
+		buf_puts(b, "\nFrom ");
 		report_date(b, s->first_ns);
 		buf_puts(b, " to ");
 		report_date(b, s->last_ns);
 	}
 	if (s->pruned_before) {
-		buf_puts(b, "\n  Events before ");
+		buf_puts(b, "\nEvents before ");
 		report_date(b, s->pruned_before);
 		buf_printf(
 			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
 	}
-	buf_putc(b, '\n');
 }
 
-/* Lines that programs look for (a summary, a step) are only broken for a terminal. */
-static size_t line_width(const struct report_scope *s)
+/* How much was looked at, and what is missing: last, because the answer is first. */
+static void put_scope(struct buf *b, const struct report_scope *s)
 {
-	return s->columns ? (size_t)MAX(s->columns, TEXT_WIDTH_MIN) : SIZE_MAX;
-}
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 16);
+	char *rest, *line;
 
-static size_t paragraph_width(const struct report_scope *s)
-{
-	return MIN(line_width(s), (size_t)PARAGRAPH_WIDTH);
+	put_looked_at(&text, s);
+	buf_putc(&text, 0);
+	for (line = text.err ? NULL : strtok_r(text.data, "\n", &rest); line;
+		line = strtok_r(NULL, "\n", &rest))
+		paragraph_put(b, line_width(s), "  ", line);
 }
 
 static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
@@ -394,6 +405,14 @@ static void put_stored(
 	put_evidence(b, inc, width);
 }
 
+/* Whether the title names the line. */
+static bool is_placed(const struct incident *inc)
+{
+	size_t len = strcspn(inc->place, " ");
+
+	return len && memmem(inc->summary, strlen(inc->summary), inc->place, len);
+}
+
 /* All but the title. */
 static void put_rest(struct buf *b, const struct report_entry *e, const struct report_scope *scope)
 {
@@ -403,7 +422,8 @@ static void put_rest(struct buf *b, const struct report_entry *e, const struct r
 
 	paragraph_put(b, width, "  Root cause: ", inc->root_cause);
 	put_fixes(b, e, verbose, width);
-	put_where(b, e, scope, width);
+	if (verbose || !is_placed(inc))
+		put_where(b, e, scope, width);
 	put_subject(b, inc, line_width(scope));
 	put_labels(b, inc, scope, width);
 	put_confidence(b, inc, width);
@@ -433,7 +453,7 @@ static void put_incident(
 	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
 	if (e->stored)
 		put_stored(b, e, scope);
-	else
+	else if (!e->brief)
 		put_rest(b, e, scope);
 }
 
@@ -501,11 +521,17 @@ static void put_hidden(struct buf *b, size_t n)
 		text_format_plural(text, n, "smaller incidents"), n == 1 ? "is" : "are");
 }
 
+/* What is LOW beside something louder is a line, unless all is asked for. The loudest stands first. */
+static bool is_aside(
+	const struct incident *i, const struct incident *all, const struct report_scope *scope)
+{
+	return !scope->verbose && i->severity == SEVERITY_LOW && all[0].severity > SEVERITY_LOW;
+}
+
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	const struct report_scope *scope, bool color)
 {
 	put_title(b, incidents, count, scope, color);
-	put_scope(b, scope);
 	if (scope->late_node)
 		put_late(b, scope);
 	else if (!count)
@@ -514,11 +540,16 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (!count && !scope->past_count && scope->stored_verdicts)
 		put_stored_count(b, scope->stored_verdicts);
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
-		put_incident(b, &(struct report_entry){.incident = &incidents[i]}, scope, color);
+		put_incident(b,
+			&(struct report_entry){.incident = &incidents[i],
+				.brief = is_aside(&incidents[i], incidents, scope)},
+			scope, color);
 	if (count > INCIDENTS_SHOWN)
 		put_hidden(b, count - INCIDENTS_SHOWN);
+	buf_puts(b, count ? "\n" : "");
+	put_scope(b, scope);
 	if (count && !scope->verbose)
-		buf_puts(b, "\n-v adds figures, timeline and evidence; --json has everything\n");
+		buf_puts(b, "-v adds figures, timeline and evidence; --json has everything\n");
 	if (scope->with_stacks) {
 		struct stack_report stacks = {.stacks = &scope->stacks,
 			.totals = scope->totals,

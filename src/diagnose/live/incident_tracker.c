@@ -59,13 +59,22 @@ static bool share_culprit(const struct incident *a, const struct incident *b)
 	return a->cause_count && b->cause_count && x->culprit[0] && !strcmp(x->culprit, y->culprit);
 }
 
+/* Two that hold each other up are told as one, of either. */
+static bool is_blamed(const struct incident *said, const struct incident *by)
+{
+	return said->problem == by->problem && by->cause_count && said->pid &&
+	       by->causes[0].culprit_pid == said->pid;
+}
+
 bool incident_is_told(const struct incident *said, const struct incident *list, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (share_process(said, &list[i]) &&
-			(said->problem == list[i].problem || share_culprit(said, &list[i]) ||
-				(lost_to(said)[0] && !strcmp(lost_to(said), lost_to(&list[i]))) ||
-				(said->place[0] && !strcmp(said->place, list[i].place))))
+		if (is_blamed(said, &list[i]))
+			return true;
+		else if (share_process(said, &list[i]) &&
+			 (said->problem == list[i].problem || share_culprit(said, &list[i]) ||
+				 (lost_to(said)[0] && !strcmp(lost_to(said), lost_to(&list[i]))) ||
+				 (said->place[0] && !strcmp(said->place, list[i].place))))
 			return true;
 	return false;
 }

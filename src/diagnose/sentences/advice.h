@@ -42,6 +42,7 @@ enum advice_fact {
 	MANY_WAITS = 1 << 26,        /* slow steps wait for the GPU much more often */
 	NO_LEDGER = 1 << 27,         /* the recording does not say what threads did */
 	IS_OF_KERNEL = 1 << 28,      /* the culprit is a thread of the kernel */
+	BY_STOPPER = 1 << 29,        /* the culprit is who stops it */
 };
 
 struct advice_row {

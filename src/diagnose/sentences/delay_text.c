@@ -22,8 +22,9 @@
 #include "wire/op_kind.h"
 
 #define LINES_SHOWN      5
-#define LINE_SHARE       0.02 /* of the growth: less is not worth a word */
-#define WHOLE_SHARE      0.85 /* of the growth: then it is all of it, in a title */
+#define LOCALS           "<locals>." /* what Python writes before a function within another */
+#define LINE_SHARE       0.02        /* of the growth: less is not worth a word */
+#define WHOLE_SHARE      0.85        /* of the growth: then it is all of it, in a title */
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
 #define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
@@ -143,16 +144,19 @@ bool delay_text_place(const struct recording *rec, const struct step_account *a,
 static void put_at(const struct code_place *p, bool is_known, char out[DELAY_VALUE_MAX])
 {
 	struct code_place bare = *p;
+	const char *func;
 	char line[96];
 
 	if (!is_known)
 		return;
 	bare.func = "<";
 	place_format(&bare, line, sizeof(line));
-	if (p->func[0] == '<')
+	func = strstr(p->func, LOCALS);
+	func = func ? func + strlen(LOCALS) : p->func;
+	if (func[0] == '<')
 		snprintf(out, DELAY_VALUE_MAX, "at %s", line);
 	else
-		snprintf(out, DELAY_VALUE_MAX, "in %.80s (%s)", p->func, line);
+		snprintf(out, DELAY_VALUE_MAX, "in %.80s (%s)", func, line);
 }
 
 static void put_stacks(const struct subject *s, struct incident *inc)
@@ -369,6 +373,7 @@ static bool has_loader(const struct recording *rec, const struct step_account *a
 	return false;
 }
 
+/* Processes without a number of their own come one after the other. */
 static bool starts_processes(const struct recording *rec, const struct account_entry *e)
 {
 	const struct stack *at =
@@ -376,7 +381,8 @@ static bool starts_processes(const struct recording *rec, const struct account_e
 	const struct stack *wait =
 		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
-	return (at && place_is_start(at)) || (wait && place_is_start(wait));
+	return (e && e->owner == OWNER_PROCESS && !e->pid) || (at && place_is_start(at)) ||
+	       (wait && place_is_start(wait));
 }
 
 static unsigned facts_of_line(const struct account_entry *e)
@@ -401,6 +407,9 @@ static unsigned find_facts(const struct subject *s)
 	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
 	facts |= e && of_others ? facts_of_line(e) : 0;
 	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
+	if (facts & IS_STOPPED && s->l->kind == DELAY_BY_PROCESS && s->end.who[0] &&
+		s->end.resource == RESOURCE_PROCESS)
+		facts |= BY_STOPPER;
 	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
 	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
 	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;

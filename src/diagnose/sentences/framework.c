@@ -28,9 +28,18 @@ static const struct {
 	{FRAMEWORK_TENSORFLOW, "libtensorflow"},
 };
 
+/* Of an installed package the part from its own folder on: whoever keeps CuPy below /opt/torch has no PyTorch. */
+static const char *path_of(const struct stack_frame *f)
+{
+	const char *path = stack_frame_is_python(f) ? f->py_file : f->file;
+	const char *installed = path ? strstr(path, "-packages/") : NULL;
+
+	return installed ? installed + strlen("-packages") : path;
+}
+
 static unsigned of_frame(const struct stack_frame *f)
 {
-	const char *file = stack_frame_is_python(f) ? f->py_file : f->file;
+	const char *file = path_of(f);
 	unsigned found = 0;
 
 	for (size_t i = 0; file && i < ARRAY_SIZE(marks); i++)

@@ -7,6 +7,8 @@
 #include "base/clock.h"
 #include "base/macros.h"
 
+#define NEAR_NOTHING 0.03 /* of a unit: nobody promises less */
+
 static const struct span_unit {
 	const char *name;
 	uint64_t ns, from_ns;
@@ -76,7 +78,10 @@ const char *span_text_gain(char out[SPAN_GAIN_MAX], uint64_t unit_ns, uint64_t f
 		span_text_one(least, least_ns);
 		span_text_one(most, most_ns);
 	}
-	if (strcmp(least, most))
+	if ((double)least_ns < NEAR_NOTHING * (double)unit_ns && strcmp(least, most))
+		snprintf(out, SPAN_GAIN_MAX, "%s (at most %s)", change,
+			span_text_one(most, most_ns));
+	else if (strcmp(least, most))
 		snprintf(out, SPAN_GAIN_MAX, "%s (%s–%s)", change, least, most);
 	else
 		snprintf(out, SPAN_GAIN_MAX, "%s", change);

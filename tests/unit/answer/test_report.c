@@ -209,11 +209,12 @@ static void test_no_incidents(void **state)
 
 	report_text(&b, NULL, 0, &scope, false);
 	assert_string_equal(buf_str(&b),
-		"No incidents\n  3,284 events analysed; losses unknown\n"
+		"No incidents\n"
 		"  Whether time was lost cannot be said: no process used a GPU for long enough to tell what is usual.\n"
 		"  Not judged: delays by CPU and disk (no off-CPU intervals recorded); clocks, memory and errors of\n"
 		"              the GPU (no readings); limits of containers (no control group could be read); ranks\n"
-		"              (no collectives recorded)\n");
+		"              (no collectives recorded)\n"
+		"  3,284 events analysed; losses unknown\n");
 	buf_clear(&b);
 	scope.events = 0;
 	report_text(&b, NULL, 0, &scope, false);

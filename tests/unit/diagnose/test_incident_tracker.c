@@ -283,6 +283,10 @@ static void test_what_is_told(void **state)
 	assert_true(incident_is_told(&said, &end, 1));
 	end.pid = 8;
 	assert_false(incident_is_told(&said, &end, 1));
+	end.problem = said.problem; /* the other of two that hold each other up */
+	end.cause_count = 1;
+	end.causes[0].culprit_pid = 7;
+	assert_true(incident_is_told(&said, &end, 1));
 }
 
 int main(void)
