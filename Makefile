@@ -54,7 +54,7 @@ duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, in
 
 .PHONY: check-full
 check-full: ## As check, with every scenario (ten minutes more), where what is unstable fails; then check-asan and check-tsan
-	@SCENARIOS=all $(MAKE) check CHECK=--strict
+	@SCENARIOS=all BLAME_JOBS=200 FLIPS=120 $(MAKE) check CHECK=--strict
 	@BUILD=$(BUILD) tests/corpus/sensitivity
 	@$(MAKE) check-asan check-tsan
 
