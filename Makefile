@@ -143,6 +143,14 @@ check-kit: ## Make build-check-kit/: all tests, for a machine without compilers 
 	@tools/check-kit --build build-check-$(ARCH) --out $(CHECK_KIT) --arch $(ARCH)
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(CHECK_KIT)/build --arch $(ARCH)
 
+# Tests of what qemu-user does not emulate fail there: CONTRIBUTING says which. Kernels of arm64 are booted by
+# `make check-kernels ARCH=aarch64`.
+.PHONY: check-arm
+check-arm: ## Unit tests of an arm64 build under qemu-user (Debian's qemu-user-static)
+	@$(MAKE) check-kit ARCH=aarch64 CHECK_KIT=build-check-aarch64-kit
+	@cd build-check-aarch64-kit && QEMU_LD_PREFIX=/usr/aarch64-linux-gnu \
+		tools/check --kit --suite unit --emulator qemu-aarch64-static $(CHECK)
+
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan
 	$(call deps,build)
