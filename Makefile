@@ -54,7 +54,7 @@ duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, in
 
 .PHONY: check-full
 check-full: ## As check, with every scenario (ten minutes more), where what is unstable fails; then check-asan and check-tsan
-	@SCENARIOS=all $(MAKE) check CHECK=--strict
+	@SCENARIOS=all BLAME_JOBS=200 FLIPS=120 $(MAKE) check CHECK=--strict
 	@BUILD=$(BUILD) tests/corpus/sensitivity
 	@$(MAKE) check-asan check-tsan
 
@@ -142,6 +142,14 @@ check-kit: ## Make build-check-kit/: all tests, for a machine without compilers 
 	$(call compile,build-check-$(ARCH))
 	@tools/check-kit --build build-check-$(ARCH) --out $(CHECK_KIT) --arch $(ARCH)
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build $(CHECK_KIT)/build --arch $(ARCH)
+
+# Tests of what qemu-user does not emulate fail there: CONTRIBUTING says which. Kernels of arm64 are booted by
+# `make check-kernels ARCH=aarch64`.
+.PHONY: check-arm
+check-arm: ## Unit tests of an arm64 build under qemu-user (Debian's qemu-user-static)
+	@$(MAKE) check-kit ARCH=aarch64 CHECK_KIT=build-check-aarch64-kit
+	@cd build-check-aarch64-kit && QEMU_LD_PREFIX=/usr/aarch64-linux-gnu \
+		tools/check --kit --suite unit --emulator qemu-aarch64-static $(CHECK)
 
 .PHONY: debug
 debug: ## Build in build-debug/ with ASan and UBSan

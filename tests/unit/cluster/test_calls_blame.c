@@ -4,7 +4,7 @@
 #include "calls_fixture.h"
 #include "cluster/simulate/job.h"
 
-#define SEEDS 12
+#define SEEDS 6
 
 /* Each worker is a node. */
 static struct calls *push_all(const struct job_trace *t, struct job *j)

@@ -178,7 +178,7 @@ static void test_every_flip_that_changes_an_answer_is_found(void **state)
 {
 	struct scratch_store *s = *state;
 	const char *text = getenv("FLIPS");
-	unsigned count = text ? (unsigned)atoi(text) : 120, seed, changed = 0, found = 0, told = 0;
+	unsigned count = text ? (unsigned)atoi(text) : 60, seed, changed = 0, found = 0, told = 0;
 	struct answers truth, got;
 	char whole[96], path[128];
 
