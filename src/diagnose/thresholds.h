@@ -42,7 +42,6 @@
 	X(PERIOD_SURE, 0.001, "probability",                                                       \
 		"as PERIOD_CHANCE, where lengths alone do not tell slow ones")                     \
 	X(DRIFT_UNITS, 24, "units", "fewer have no trend to speak of")                             \
-	X(DRIFT_RATIO, 1.15, "times at first", "as SLOW_RATIO")                                    \
 	X(DRIFT_FOLLOWS, 0.5, "correlation",                                                       \
 		"of the length with time: of 50 units one in ten thousand has it by chance")       \
 	X(SHIFT_RATIO, 1.12, "times before",                                                       \
@@ -78,8 +77,6 @@
 	X(REGROUP_WAITS, 2, "waits", "likewise, beyond it: one more is no other work")             \
 	X(REGROUP_REST, 0.1, "share of the time", "between long units: these are its pieces")      \
 	X(REGROUP_OFTEN, 0.125, "long ones to each short one", "rarer ones are not the unit")      \
-	X(REGROUP_PERIOD, 0.6, "share of distances",                                               \
-		"that are the period: else there is no rhythm")                                    \
 	X(REGROUP_UNITS, 8, "units", "of the larger ones: else there is nothing to compare")       \
 	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")          \
 	X(NOT_PROBED, 0.1, "share of a unit", "they were not; those in between count for neither") \

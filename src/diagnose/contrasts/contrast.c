@@ -69,8 +69,7 @@ static void leave_out_compiling(struct tally *t)
 
 static bool is_sampled(const struct tally_part *p)
 {
-	return p->line == ACCOUNT_HOST || p->line == ACCOUNT_GC || p->line == ACCOUNT_LAUNCH ||
-	       p->line == ACCOUNT_GPU;
+	return p->line == ACCOUNT_HOST || p->line == ACCOUNT_LAUNCH || p->line == ACCOUNT_GPU;
 }
 
 /* Whether time like @from, of which no place is known, is likely to have been spent at @p's: host code between two

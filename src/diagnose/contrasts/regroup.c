@@ -39,7 +39,7 @@ static bool has_all_the_time(const struct step_account *a)
 
 static bool has_rhythm(const struct step_account *a)
 {
-	return a->period_steps > 1 && a->period_confidence >= THRESHOLD(REGROUP_PERIOD);
+	return a->period_steps > 1 && a->period_confidence >= THRESHOLD(PERIOD_SHARE);
 }
 
 bool regroup_is_needed(const struct step_account *found)

@@ -124,7 +124,7 @@ static bool is_drift(const double *logs, size_t n, double step_left)
 {
 	struct line line = fit_line(logs, n);
 
-	return (double)n >= THRESHOLD(DRIFT_UNITS) && line.grown >= log(THRESHOLD(DRIFT_RATIO)) &&
+	return (double)n >= THRESHOLD(DRIFT_UNITS) && line.grown >= log(THRESHOLD(SLOW_RATIO)) &&
 	       line.follows >= THRESHOLD(DRIFT_FOLLOWS) && line.left < step_left;
 }
 

@@ -181,11 +181,18 @@ static bool is_choice(const struct delay *d)
 	return d->end.resource == RESOURCE_PRECISION && strcmp(d->end.who, "fp64");
 }
 
+/* Of the code that leads to launches only what has one of the entries is on their line. */
+static bool is_alike(enum delay_kind kind, enum delay_kind of)
+{
+	return kind == of || (of == DELAY_BY_LAUNCH && kind == DELAY_BY_HOST);
+}
+
 /* What only slow units have is told with them: how much of it ordinary ones have, as a part of what all have. */
 static bool is_of_slow(const struct time_findings *all, const struct delay *d)
 {
 	struct step_account ordinary = *all->account, whole;
 	struct delay_list in_ordinary;
+	double share = 0;
 
 	if (!ordinary.lost_ns)
 		return false;
@@ -197,9 +204,9 @@ static bool is_of_slow(const struct time_findings *all, const struct delay *d)
 	step_account_whole(all->rec, &ordinary, &whole);
 	delays_find(all->rec, &whole, &in_ordinary);
 	for (int i = 0; i < in_ordinary.count; i++)
-		if (in_ordinary.items[i].kind == d->kind)
-			return in_ordinary.items[i].share < THRESHOLD(CHAIN_MOST) * d->share;
-	return true;
+		if (is_alike(in_ordinary.items[i].kind, d->kind))
+			share += in_ordinary.items[i].share;
+	return share < THRESHOLD(CHAIN_MOST) * d->share;
 }
 
 /* Whether slow units are told of at all: then nothing that is theirs is told again. */

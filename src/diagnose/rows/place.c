@@ -355,7 +355,7 @@ bool place_cover(const struct stack_list *stacks, const struct place_weight *w, 
 		seen_ns += w[i].ns;
 		l.all_ns += add_stack(&l, s, w[i].ns, i) ? w[i].ns : 0;
 	}
-	f = l.all_ns && 2 * l.all_ns >= seen_ns ? find_deepest(&l, stacks, w, n) : NULL;
+	f = 3 * l.all_ns > seen_ns ? find_deepest(&l, stacks, w, n) : NULL;
 	if (!f) /* or most of it is a library's own */
 		return false;
 	*ret = (struct code_place){
