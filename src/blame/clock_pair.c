@@ -122,7 +122,7 @@ bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
 	double off;
 
 	learn_spread(p, m);
-	if (!p->is_fitted && p->sample_count >= FEW_SAMPLES)
+	if (!p->is_fitted && (p->sample_count >= FEW_SAMPLES || p->point_count))
 		clock_pair_fit(p);
 	if (!p->is_fitted) {
 		keep(p, m);

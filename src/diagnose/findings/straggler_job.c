@@ -7,13 +7,15 @@
  *
  * A row says how long the synchronisation that followed it waited, and when that ended only if it waited for this call
  * alone. Else it is taken to begin with the call's end, unless the thread made its next call meanwhile and that waited
- * as long: then both share the synchronisation after it. So rows are looked at from the last to the first.
+ * as long: then both share the synchronisation after it. So rows are looked at from the last to the first. The last call
+ * before a synchronisation that is recorded itself ends with it (blame/ends.h).
  *
  * The rank that is told is the job's: of the process itself where it is known, else that in its
  * largest communicator. */
 #include "diagnose/findings/straggler_job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -22,6 +24,7 @@
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
+#include "blame/ends.h"
 #include "stat/robust.h"
 
 #define TIME_MAX_NS      (INT64_C(1) << 62)
@@ -198,6 +201,43 @@ static int list_calls(const struct source *s, struct straggler_job *j, struct id
 	return 0;
 }
 
+static bool is_sync(const struct event *e)
+{
+	if (e->flags & WIRE_NESTED)
+		return false;
+	return (e->source == SOURCE_CUDA &&
+		       (e->op == CUDA_STREAM_SYNC || e->op == CUDA_DEVICE_SYNC)) ||
+	       (e->source == SOURCE_DRIVER &&
+		       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC));
+}
+
+/* Calls end with the synchronisation of their process that follows them, where that is recorded: of this node. */
+static int set_ends(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
+{
+	_cleanup_free_ struct ends *ends = calloc(j->worker_count + 1, sizeof(*ends));
+	const char *node = rec->node ? rec->node : "";
+	size_t at = 0;
+	bool is_end;
+
+	if (!ends)
+		return -ENOMEM;
+	for (size_t i = 0; i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+		struct collective_row who = {.pid = e->pid};
+		size_t n;
+
+		if (!is_sync(e))
+			continue;
+		for (; at < j->call_count && j->calls[at].c.enter_ns < e->start.ns; at++)
+			ends_call(&ends[j->calls[at].worker], &j->calls[at].c, &is_end);
+		snprintf(who.node, sizeof(who.node), "%s", node);
+		n = (size_t)(uintptr_t)idmap_get(numbers, process_key(&who));
+		if (n)
+			ends_sync(&ends[n - 1], e->start.ns, event_end_ns(e));
+	}
+	return 0;
+}
+
 static uint32_t find_root(uint32_t *parent, uint32_t w)
 {
 	while (parent[w] != w)
@@ -327,6 +367,7 @@ int straggler_jobs_find(
 	rows = s.rows;
 	r = r < 0 ? r : find_workers(rec, accounts, &s, &all, &numbers);
 	r = r < 0 ? r : list_calls(&s, &all, &numbers);
+	r = r < 0 ? r : set_ends(rec, &all, &numbers);
 	return r < 0 ? r : blame_jobs(&all, ret);
 }
 
