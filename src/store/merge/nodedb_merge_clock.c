@@ -60,8 +60,8 @@ static int add_worker(struct gathering *g, const struct merge_node *node, uint32
 }
 
 /* The statement that has the synchronisations of the source at hand, of streams and devices; *ret NULL: it has no events. */
-static int select_syncs(struct merge *m, const struct column *columns, size_t count,
-	sql_stmt **ret, struct errinfo *reterr)
+static int select_syncs(struct merge *m, const struct column *columns, size_t count, sql_stmt **ret,
+	struct errinfo *reterr)
 {
 	struct reader_column names[TABLE_COLUMNS_MAX];
 	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
@@ -84,8 +84,7 @@ static int select_syncs(struct merge *m, const struct column *columns, size_t co
 int merge_syncs(struct merge *m, struct errinfo *reterr)
 {
 	enum { NODE, TIME, DURATION, PID, FLAGS, COLUMNS };
-	static const struct column columns[COLUMNS] = {
-		[NODE] = {"node", "NULL", COLUMN_NODE},
+	static const struct column columns[COLUMNS] = {[NODE] = {"node", "NULL", COLUMN_NODE},
 		[TIME] = {"timestamp", .kind = COLUMN_TIME},
 		[DURATION] = {"duration", .kind = COLUMN_COUNT, .max = WALL_NS_MAX},
 		[PID] = {"pid", .kind = COLUMN_COUNT, .max = UINT32_MAX},
