@@ -211,7 +211,8 @@ static bool is_sync(const struct event *e)
 		       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC));
 }
 
-/* Calls end with the synchronisation of their process that follows them, where that is recorded: of this node. */
+/* Calls end with the synchronisation of their process that follows them. Of several nodes only this one's are at hand:
+ * what is known of some ranks alone would make the others look late. */
 static int set_ends(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
 {
 	_cleanup_free_ struct ends *ends = calloc(j->worker_count + 1, sizeof(*ends));
@@ -221,6 +222,9 @@ static int set_ends(const struct recording *rec, struct straggler_job *j, struct
 
 	if (!ends)
 		return -ENOMEM;
+	for (size_t w = 0; w < j->worker_count; w++)
+		if (strcmp(j->workers[w].node, node))
+			return 0;
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 		struct collective_row who = {.pid = e->pid};
