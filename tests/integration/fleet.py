@@ -132,9 +132,9 @@ def _signed(v):
     return _number(v << 1 if v >= 0 else (-v << 1) - 1)
 
 
-def pack(batch, sent_ns, calls):
+def pack(batch, sent_ns, calls, waited=False):
     """@calls: (comm, nranks, rank, pid, seq, enter_ns, leave_ns, bytes) of collectives, as src/push/push_calls.c
-    packs them; each communicator of a rank is a line of its own."""
+    packs them; each communicator of a rank is a line of its own. @waited: the host waited for their ends."""
     out = bytearray(b"ICL\x01" + _number(batch) + _signed(sent_ns) + _number(0) + _number(len(calls)))
     lines, seqs, before = {}, {}, 0
     for comm, nranks, rank, pid, seq, enter, leave, size in calls:
@@ -152,12 +152,12 @@ def pack(batch, sent_ns, calls):
                 out += struct.pack("<Q", comm) + _signed(nranks) + _signed(rank) + _signed(rank) + _number(pid)
             out += _number(ALL_REDUCE) + _number(7) + _signed(-1) + _number(size)
         place = seqs[(comm, rank, pid)]
-        out += _signed(seq - place[1]) + _signed(enter - before) + _signed(leave - enter) + _number(0)
+        out += _signed(seq - place[1]) + _signed(enter - before) + _signed(leave - enter) + _number(leave - enter + 1 if waited else 0)
         place[1], before = seq, enter
     return bytes(out)
 
 
-def calls(node, batch, rows, cluster_id="train"):
+def calls(node, batch, rows, cluster_id="train", waited=False):
     """A request with one batch of calls."""
-    body = base64.b64encode(pack(batch, time.time_ns(), rows)).decode()
+    body = base64.b64encode(pack(batch, time.time_ns(), rows, waited)).decode()
     return _log(node, "ingero.collectives", {"body": {"bytesValue": body}}, cluster_id)
