@@ -11,7 +11,10 @@
 
 static int account_units(const struct timeline *t, struct process_account *a)
 {
-	const struct path path = {t, a->pid, a->tid, boundaries_have(t, a->pid, MARK_LOADER)};
+	struct path path = {.timeline = t,
+		.pid = a->pid,
+		.tid = a->tid,
+		.has_loader = boundaries_have(t, a->pid, MARK_LOADER)};
 	_cleanup_(tally_done) struct tally one = {0};
 
 	a->part_end = calloc(a->unit_count, sizeof(*a->part_end));

@@ -337,7 +337,7 @@ static int walk_back(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_n
 	return r;
 }
 
-int path_account(const struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out)
+int path_account(struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out)
 {
 	struct walk w = {.path = p, .t = p->timeline, .out = out};
 

@@ -10,8 +10,11 @@ struct path {
 	const struct timeline *timeline;
 	uint32_t pid, tid; /* whose steps they are */
 	bool has_loader;   /* which asks a data loader for batches */
+	const struct ledger_row
+		*copied; /* the row whose copies were looked at last: it may be in many intervals */
+	uint64_t copied_wait_ns;
 };
 
 /* path_account - adds the interval [from, to) of p->tid to @out, exactly to - from nanoseconds. 0 or
  * -ENOMEM. */
-int path_account(const struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out);
+int path_account(struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out);

@@ -110,40 +110,46 @@ static uint64_t sampled_stack(const struct walk *w, const struct ledger_row *r,
 	return 0;
 }
 
-/* The stack of the longest recorded call of @line within [from, to), else of a sample; 0: none. */
-static uint64_t call_stack(const struct walk *w, const struct ledger_row *r,
-	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
+/* Looks at the recorded calls of @r's thread within [from, to), once for all lines. */
+static const struct calls_seen *see_calls(
+	struct walk *w, const struct ledger_row *r, int64_t from_ns, int64_t to_ns)
 {
-	const struct event *events = w->t->rec->events, *longest = NULL;
+	const struct event *events = w->t->rec->events;
+	struct calls_seen *c = &w->calls;
 	const uint32_t *at;
-	size_t n =
-		timeline_events(w->t, w->t->calls, w->t->call_count, r->tid, from_ns, to_ns, &at);
+	size_t n;
 
+	if (c->tid == r->tid && c->from_ns == from_ns && c->to_ns == to_ns)
+		return c;
+	*c = (struct calls_seen){.tid = r->tid, .from_ns = from_ns, .to_ns = to_ns};
+	n = timeline_events(w->t, w->t->calls, w->t->call_count, r->tid, from_ns, to_ns, &at);
 	for (size_t i = 0; i < n; i++) {
 		const struct event *e = &events[at[i]];
+		int line = op_kind_line(e->source, e->op);
 
-		if (e->stack_hash && op_kind_line(e->source, e->op) == line &&
-			(!longest || e->dur_ns > longest->dur_ns))
-			longest = e;
+		c->lines[line].sum_ns += e->dur_ns;
+		if (e->stack_hash &&
+			(!c->lines[line].longest || e->dur_ns > c->lines[line].longest->dur_ns))
+			c->lines[line].longest = e;
 	}
+	return c;
+}
+
+/* The stack of the longest recorded call of @line within [from, to), else of a sample; 0: none. */
+static uint64_t call_stack(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	int64_t from_ns, int64_t to_ns)
+{
+	const struct event *longest = see_calls(w, r, from_ns, to_ns)->lines[line].longest;
+
 	return longest ? longest->stack_hash : sampled_stack(w, r, line, from_ns, to_ns);
 }
 
 /* How much of the calls of @line within [from, to) of @r's thread took long: a launch that waits for
  * room in the queue waits for the GPU. */
-static uint64_t long_calls(const struct walk *w, const struct ledger_row *r,
-	enum wire_ledger_line line, int64_t from_ns, int64_t to_ns)
+static uint64_t long_calls(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
+	int64_t from_ns, int64_t to_ns)
 {
-	const struct event *events = w->t->rec->events;
-	const uint32_t *at;
-	size_t n =
-		timeline_events(w->t, w->t->calls, w->t->call_count, r->tid, from_ns, to_ns, &at);
-	uint64_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		if (op_kind_line(events[at[i]].source, events[at[i]].op) == line)
-			sum += events[at[i]].dur_ns;
-	return sum;
+	return see_calls(w, r, from_ns, to_ns)->lines[line].sum_ns;
 }
 
 /* What copies of so many bytes may take for their own sake. */
@@ -280,7 +286,10 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 		return add_calls(w, r, path_line_plain(r, line),
 			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns, 0);
 	case LEDGER_COPY:
-		moved = copy_waits_ns(w, r);
+		if (w->path->copied != r)
+			w->path->copied_wait_ns = copy_waits_ns(w, r);
+		w->path->copied = r;
+		moved = w->path->copied_wait_ns;
 		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
 			ACCOUNT_GPU, ns, moved);
 	case LEDGER_LOCK:

@@ -16,14 +16,25 @@ struct span {
 	int64_t from_ns, to_ns;
 };
 
+struct calls_seen { /* recorded calls of a thread within [from, to), by the line of the ledger they are on */
+	uint32_t tid; /* 0: none were looked at */
+	int64_t from_ns, to_ns;
+	struct {
+		uint64_t sum_ns;
+		const struct event *longest; /* that has a stack; NULL: none */
+	} lines[LEDGER_LINES];
+};
+
 struct walk {
-	const struct path *path;
+	struct path *path;
 	const struct timeline *t;
 	struct tally *out;
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
 	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
 	bool over_socket; /* one of them is for an answer: who gives it may sleep, that is its own affair */
+	struct calls_seen
+		calls; /* the last ones that were looked at: each line of a row asks for the same */
 };
 
 /* path_part - a part of @ns on @line, of the thread and time of @r. */

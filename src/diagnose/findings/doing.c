@@ -52,7 +52,7 @@ int doing_describe(const struct recording *rec, uint32_t pid, const struct windo
 	int r = timeline_make(rec, &t);
 
 	for (size_t i = 0; r == 0 && i < n; i++) {
-		const struct path path = {&t, pid, windows[i].tid, false};
+		struct path path = {.timeline = &t, .pid = pid, .tid = windows[i].tid};
 
 		total += (uint64_t)(windows[i].end_ns - windows[i].start_ns);
 		r = path_account(&path, windows[i].start_ns, windows[i].end_ns, &sum);
