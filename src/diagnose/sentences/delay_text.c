@@ -534,7 +534,8 @@ static const char *ordinal(unsigned n)
 	return n % 10 == 1 ? "st" : n % 10 == 2 ? "nd" : n % 10 == 3 ? "rd" : "th";
 }
 
-/* "steps take 174 ms instead of 44", "every 50th step takes …", "61 of 72 ms of every step" */
+/* "steps take 174 ms instead of 44", "every 50th step takes …", "61 of 72 ms of every step". Where most are slow, it is the
+ * others that come every so many. */
 static void put_cost(const struct subject *s, const char *script, struct buf *b)
 {
 	const struct step_account *a = s->a;
@@ -557,7 +558,7 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 	if (a->is_drift)
 		buf_printf(b, "%s grew little by little to %s", units_of(a),
 			span_text(text, " from ", a->drift_to_ns, a->drift_from_ns));
-	else if (s->inc->period_steps > 1)
+	else if (s->inc->period_steps > 1 && 2 * a->slow_steps <= a->steps)
 		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
 			ordinal(s->inc->period_steps), unit_of(a), text);
 	else if (s->inc->since.ns)

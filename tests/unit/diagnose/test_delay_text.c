@@ -27,7 +27,7 @@ struct story { /* slow steps that lost most of their time to one delay */
 	struct resource_use end;
 	const struct gpu_change *gpu;
 	double waits, share;
-	bool lasts, every, no_period;
+	bool lasts, every, no_period, mostly;
 };
 
 static void tell(const struct story *t, struct incident *inc)
@@ -47,6 +47,8 @@ static void tell(const struct story *t, struct incident *inc)
 		a.ordinary_waits = 4;
 		a.slow_waits = t->waits;
 	}
+	if (t->mostly)
+		a.slow_steps = a.steps - a.steps / 4;
 	if (t->every) {
 		a.lost_ns = a.slow_step_ns = 0;
 		a.slow_steps = 0;
@@ -268,6 +270,15 @@ static void the_data_loader(void **state)
 	assert_has(inc.explanation, "Step boundary: optimizer.step (95 %).");
 }
 
+/* A rhythm is that of the few. */
+static void most_steps_are_slow(void **state)
+{
+	struct incident inc = {0};
+
+	tell(&(struct story){.kind = DELAY_BY_LOADER, .who = worker, .mostly = true}, &inc);
+	assert_has(inc.summary, ": 384 of 512 steps take 236 ms instead of 100");
+}
+
 /* Nothing that makes it faster helps a worker that does not run. */
 static void a_worker_that_is_stopped(void **state)
 {
@@ -358,6 +369,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_title_is_the_answer),
 		cmocka_unit_test(the_data_loader),
+		cmocka_unit_test(most_steps_are_slow),
 		cmocka_unit_test(a_worker_that_is_stopped),
 		cmocka_unit_test(another_process),
 		cmocka_unit_test(many_waits_that_are_short),
