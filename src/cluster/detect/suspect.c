@@ -34,8 +34,8 @@
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
-#define MATERIAL_STAGE 0.10              /* likewise: layers cannot be divided evenly */
-#define MATERIAL_STILL 0.5               /* part of that, of what was told: it is not over */
+#define MATERIAL_STAGE 0.10  /* likewise: neither layers nor batches can be divided evenly */
+#define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
 #define LATE_REGULAR   4     /* in so many steps, */
 #define LAG_REGULAR    0.5   /* by so much of a step */
@@ -60,8 +60,8 @@ bool episode_explain(struct fleet *f, struct episode *e)
 		e->cluster ? report_find(e->cluster, e->e.node, e->e.pid, e->e.rank, f->now_ns)
 			   : NULL;
 
-	if (!r || !r->cause[0])
-		return false;
+	if (!r || !r->cause[0] || (e->e.place[0] && !r->place[0]))
+		return false; /* what names a line is not replaced by what names none */
 	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
 	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
 	memcpy(e->e.place, r->place, sizeof(e->e.place));
@@ -414,7 +414,7 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 	bool sure = holds(j, b, f->now_ns);
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
-	if (sure && b->uneven_share >= MATERIAL && b->confidence >= SURE &&
+	if (sure && b->uneven_share >= MATERIAL_STAGE && b->confidence >= SURE &&
 		pace_is_steady(j, f->now_ns))
 		take_uneven(f, c, j, b, &p);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
