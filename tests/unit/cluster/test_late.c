@@ -289,6 +289,15 @@ static void test_cause(void **state _unused_)
 	assert_string_equal(e.cause, "Host code in load (train.py:41)");
 	assert_string_equal(e.place, "train.py:41 (load)");
 	assert_string_equal(e.fix, "Move it");
+	strcpy(r.cause, "The steps wait"); /* names no line */
+	assert_int_equal(fleet_take_report(s.fleet, &r, s.now_ns), 0);
+	assert_true(only(&s, &e));
+	assert_string_equal(e.cause, "Host code in load (train.py:41)");
+	strcpy(r.cause, "Host code in save (train.py:80)");
+	strcpy(r.place, "train.py:80 (save)");
+	assert_int_equal(fleet_take_report(s.fleet, &r, s.now_ns), 0);
+	assert_true(only(&s, &e));
+	assert_string_equal(e.cause, "Host code in save (train.py:80)");
 	fleet_free(s.fleet);
 }
 
