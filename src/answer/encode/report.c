@@ -455,6 +455,8 @@ static void put_incident(
 		put_stored(b, e, scope);
 	else if (!e->brief)
 		put_rest(b, e, scope);
+	else if (!is_placed(inc))
+		put_where(b, e, scope, paragraph_width(scope));
 }
 
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color)

@@ -20,7 +20,7 @@ struct report_entry { /* an incident beside a recording: of another node */
 	const char *where;  /* from where its slow calls were made; "": not known */
 	double where_share; /* of the excess */
 	bool verbose;       /* as in struct report_scope */
-	bool brief;         /* the title alone */
+	bool brief;         /* the title alone, and where, if that does not say so */
 	bool stored;        /* a stored verdict: no figures are known of it */
 };
 

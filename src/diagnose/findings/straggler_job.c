@@ -211,8 +211,8 @@ static bool is_sync(const struct event *e)
 		       (e->op == DRIVER_STREAM_SYNC || e->op == DRIVER_CTX_SYNC));
 }
 
-/* Calls end with the synchronisation of their process that follows them. Of several nodes only this one's are at hand:
- * what is known of some ranks alone would make the others look late. */
+/* Calls end with the synchronisation of their process that follows them, unless one is known that waited for them alone.
+ * Of several nodes only this one's are at hand: what is known of some ranks alone would make the others look late. */
 static int set_ends(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
 {
 	_cleanup_free_ struct ends *ends = calloc(j->worker_count + 1, sizeof(*ends));
@@ -233,7 +233,10 @@ static int set_ends(const struct recording *rec, struct straggler_job *j, struct
 		if (!is_sync(e))
 			continue;
 		for (; at < j->call_count && j->calls[at].c.enter_ns < e->start.ns; at++)
-			ends_call(&ends[j->calls[at].worker], &j->calls[at].c, &is_end);
+			if (j->rows[at]->c.span_ns > 0)
+				ends[j->calls[at].worker] = (struct ends){0};
+			else
+				ends_call(&ends[j->calls[at].worker], &j->calls[at].c, &is_end);
 		snprintf(who.node, sizeof(who.node), "%s", node);
 		n = (size_t)(uintptr_t)idmap_get(numbers, process_key(&who));
 		if (n)

@@ -336,6 +336,35 @@ static void test_where_and_stacks(void **state)
 	assert_contains(b.data, "\"where\": null");
 }
 
+/* A LOW one beside a louder is its title, and the place that the title leaves out. */
+static void test_low_says_where(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct report_scope scope = {.stacks = three_stacks};
+	struct incident list[] = {
+		{.severity = SEVERITY_HIGH, .summary = "loud", .root_cause = "told"},
+		{.severity = SEVERITY_LOW,
+			.summary = "quiet",
+			.root_cause = "aside",
+			.excess_ns = 1000,
+			.stacks = {{10, 870, 5}},
+			.stack_count = 1,
+			.stack_total = 1,
+			.stack_ns = 870},
+	};
+
+	report_text(&b, list, ARRAY_SIZE(list), &scope, false);
+	assert_contains(b.data,
+		"\n[LOW] quiet\n  Where: called from forward() at train.py:142, 87 % of the extra time\n\n");
+	assert_contains(b.data, "Root cause: told");
+	assert_null(strstr(b.data, "aside"));
+	snprintf(list[1].place, sizeof(list[1].place), "train.py:142 (forward)");
+	snprintf(list[1].summary, sizeof(list[1].summary), "quiet in forward (train.py:142)");
+	buf_clear(&b);
+	report_text(&b, list, ARRAY_SIZE(list), &scope, false);
+	assert_null(strstr(b.data, "Where:"));
+}
+
 static void test_ceiling_is_reported(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(10);
@@ -355,6 +384,7 @@ int main(void)
 		cmocka_unit_test(test_labels_and_pruned_rows),
 		cmocka_unit_test(test_names_are_escaped),
 		cmocka_unit_test(test_where_and_stacks),
+		cmocka_unit_test(test_low_says_where),
 		cmocka_unit_test(test_ceiling_is_reported),
 	};
 

@@ -3,6 +3,7 @@
 #include "ranks_fixture.h"
 
 #include "diagnose/accounts/match.h"
+#include "diagnose/findings/straggler_job.h"
 
 static void one_rank_is_late_every_time(void **state)
 {
@@ -139,6 +140,47 @@ static void waits_that_nobody_knows_are_supposed(void **state)
 	inc = answer_of(&a, PROBLEM_STRAGGLER);
 	assert_non_null(inc);
 	assert_int_equal(inc->pid, PID(2));
+}
+
+/* Synchronisations of rank 0 follow its calls. @is_known: what waited for each call alone is, and it was none of them. */
+static void check_ends(bool is_known)
+{
+	_cleanup_(straggler_jobs_done) struct straggler_jobs jobs;
+	struct step_report accounts = {0};
+	const struct straggler_job *found;
+	struct recording rec;
+	size_t checked = 0;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 30; seq++) {
+		job_step(&j, seq, -1, 0);
+		scene_add(&j.s, SOURCE_CUDA, CUDA_STREAM_SYNC, PID(0), PID(0),
+			(int64_t)seq * STEP_US + 2000, 6000);
+	}
+	for (size_t i = 0; is_known && i < j.count; i++)
+		j.rows[i].c.span_ns = (int64_t)j.rows[i].dur_ns + j.rows[i].c.wait_ns;
+	rec = job_recording(&j);
+	assert_int_equal(straggler_jobs_find(&rec, &accounts, &jobs), 0);
+	assert_int_equal(jobs.count, 1);
+	found = &jobs.items[0];
+	for (size_t i = 0; i < found->call_count; i++) {
+		const struct push_call *c = &found->calls[i].c;
+		int64_t step = SCENE_T0_NS + (int64_t)c->seq * STEP_US * 1000;
+
+		if (c->pid != PID(0))
+			continue;
+		assert_int_equal(c->leave_ns,
+			is_known ? collective_left_ns(found->rows[i]) : step + 8000 * 1000);
+		assert_int_equal(c->wait_ns, (is_known ? WAITS_US : 6000) * 1000);
+		checked++;
+	}
+	assert_true(checked >= 29);
+}
+
+static void an_end_that_is_known_stays(void **state)
+{
+	check_ends(true);
+	check_ends(false);
 }
 
 static void small_lateness_does_not_matter(void **state)
@@ -303,6 +345,7 @@ int main(void)
 		cmocka_unit_test(turns_are_nobodys_fault),
 		cmocka_unit_test(another_job_is_not_mixed_in),
 		cmocka_unit_test(waits_that_nobody_knows_are_supposed),
+		cmocka_unit_test(an_end_that_is_known_stays),
 		cmocka_unit_test(small_lateness_does_not_matter),
 		cmocka_unit_test(lateness_that_nobody_waited_for_costs_nothing),
 		cmocka_unit_test(several_collectives_of_a_step_cost_once),
