@@ -36,6 +36,7 @@
 #define STEP_MS        10 /* how long a record may wait in the ring */
 #define SCREEN_MAX     (1 << 20)
 #define EARLIER_MAX    1024
+#define JSON_BUFFER    (1 << 16)
 #define STATUS_SECONDS 10 /* between lines where there is no terminal */
 
 struct trace {
@@ -473,6 +474,7 @@ static int trace_command(struct trace *t, struct errinfo *reterr)
 
 static int trace_run(const struct command *c, void *settings, int argc, char **argv)
 {
+	static char lines[JSON_BUFFER]; /* until the process has ended */
 	struct trace t = {.settings = settings,
 		.command = {.argv = argc ? argv : NULL},
 		.style = live_style_detect(STDOUT_FILENO),
@@ -492,6 +494,8 @@ static int trace_run(const struct command *c, void *settings, int argc, char **a
 	if (t.settings->verbose)
 		log_set_level(LOG_LEVEL_INFO);
 	t.out = t.plan.json || argc ? stderr : stdout;
+	if (t.plan.json)
+		setvbuf(stdout, lines, _IOFBF, sizeof(lines));
 	r = r < 0 ? dispatch_fail(&e, r) : argc ? trace_command(&t, &e) : trace_all(&t, &e);
 	trace_command_done(&t.command);
 	trace_plan_done(&t.plan);

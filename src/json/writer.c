@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio_ext.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -321,11 +322,20 @@ void json_begin_array_member(struct json_writer *w, const char *key)
 	json_begin_array(w);
 }
 
+/* A full buffer is written wherever a line is at that moment; what another descriptor of the same file gets meanwhile, as
+ * stderr does of 2>&1, would stand inside that line. */
+static void flush_lines(struct json_writer *w)
+{
+	if (!w->err && w->file && __fpending(w->file) > __fbufsize(w->file) / 2 && fflush(w->file))
+		w->err = errno ? -errno : -EIO;
+}
+
 int json_finish(struct json_writer *w)
 {
 	if (!w->err && (w->depth > 0 || !w->level[0].has_member))
 		w->err = -EINVAL;
 	emit_str(w, "\n");
+	flush_lines(w);
 	if (w->err)
 		return w->err;
 	w->level[0].has_member = false;

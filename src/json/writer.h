@@ -30,6 +30,7 @@ struct json_writer {
 };
 
 struct json_writer json_writer_to_buf(struct buf *b);
+/* json_writer_to_file - documents of up to half of @f's buffer come out whole. */
 struct json_writer json_writer_to_file(FILE *f);
 
 void json_begin_object(struct json_writer *w);

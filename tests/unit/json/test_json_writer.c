@@ -8,6 +8,8 @@
 #include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "json/builder.h"
 #include "json/writer.h"
@@ -222,6 +224,37 @@ static void a_tree_is_the_same(void **state)
 	json_builder_done(&t);
 }
 
+/* What is in the file ends with a line whenever one is finished, and does not wait for the end. */
+static void lines_come_out_whole(void **state)
+{
+	char room[4096];
+	FILE *f = tmpfile();
+	struct json_writer w = json_writer_to_file(f);
+	off_t before = 0;
+	int written = 0;
+
+	setvbuf(f, room, _IOFBF, sizeof(room));
+	for (int i = 0; i < 500; i++) {
+		struct stat st;
+		char last;
+
+		json_begin_object(&w);
+		for (int k = 0; k < i % 53; k++)
+			json_int_member(&w, "a key of some length", k);
+		json_end_object(&w);
+		assert_int_equal(json_finish(&w), 0);
+		assert_int_equal(fstat(fileno(f), &st), 0);
+		if (st.st_size == before)
+			continue;
+		assert_int_equal(pread(fileno(f), &last, 1, st.st_size - 1), 1);
+		assert_int_equal(last, '\n');
+		before = st.st_size;
+		written++;
+	}
+	assert_true(written > 10);
+	fclose(f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -229,6 +262,7 @@ int main(void)
 		cmocka_unit_test(thousandths_are_exact),
 		cmocka_unit_test(bad_bytes_become_replacement),
 		cmocka_unit_test(indents),
+		cmocka_unit_test(lines_come_out_whole),
 		cmocka_unit_test(documents_follow_each_other),
 		cmocka_unit_test(wrong_order_sticks),
 		cmocka_unit_test(depth_has_a_ceiling),
