@@ -172,6 +172,7 @@ static void test_two_jobs(void **state)
 	}
 	assert_int_equal(
 		blame_find(workers, 2 * RANKS, calls, a.call_count + b.call_count, &found), 0);
+	assert_true(found.suspect_count > 0);
 	for (size_t i = 0; i < found.suspect_count; i++)
 		assert_int_equal(found.suspects[i].worker, LATE);
 	blame_done(&found);
