@@ -33,7 +33,6 @@ static const double probed_part[] = {
 #define FACTOR_NS  (500 * NS_PER_MS) /* with and without probes, before they are compared */
 #define LAUNCH_NS  1000              /* of CPU time: none takes less */
 #define CHOICE_MIN 4                 /* gaps before another measure than CPU time is taken */
-#define SLACK_MIN  0.5               /* of who has less, time tells no more than CPU time */
 #define CHOICE     0.7               /* of its error: that is not done for little */
 #define ALIKE      0.5               /* as busy in a gap as in the windows, but for such a part */
 #define STEADY     0.2 /* launches a second before and after a gap, but for such a part */
@@ -176,19 +175,24 @@ static double slack(const struct launch_estimate *e)
 		fmax((on->cpu_ns - off->cpu_ns / off->time_ns * on->time_ns) / on->probe_ns, 0), 1);
 }
 
+/* What is too much work by such a share makes the rate too low by this one. */
+static double too_low(double share)
+{
+	return fmin(share, OFF_MAX) / (1 - fmin(share, OFF_MAX));
+}
+
 /* What does not become less with more windows. Where time and CPU time disagree, time is right for who has slack. */
 static double bias_of(const struct launch_estimate *e, enum launch_measure m)
 {
 	const struct launch_stretch *s = &e->all;
-	double time = s->work[LAUNCH_BY_TIME], bias = e->by[m].bias, off;
+	double time = s->work[LAUNCH_BY_TIME], bias = e->by[m].bias;
+	struct known work = work_in_windows(e);
 
-	if (e->by[m].by_cpu > 0 && s->work[LAUNCH_BY_CPU] > 0) {
-		off = fmin(2 * work_in_windows(e).error, OFF_MAX);
-		bias += off / (1 - off) *
-			e->by[m].by_cpu; /* what is too much work is too low a rate */
-	}
+	if (s->work[LAUNCH_BY_CPU] > 0)
+		bias += too_low(2 * work.error) * e->by[m].by_cpu;
 	if (m == LAUNCH_BY_TIME && time > 0)
-		bias += SLOW_ERROR * s->probe_ns * busy(s) / time *
+		bias += (SLOW_ERROR * s->probe_ns * busy(s) / time +
+				too_low(2 * work.error * work.is * busy(s) / time)) *
 				(e->by[m].launches - e->by[m].by_cpu) +
 			(1 - slack(e)) * fabs(filled(e, LAUNCH_BY_TIME) - filled(e, LAUNCH_BY_CPU));
 	return bias;
@@ -217,8 +221,9 @@ static bool is_alike(const struct launch_estimate *e)
 	double time = e->before.work[LAUNCH_BY_TIME] + e->window.work[LAUNCH_BY_TIME];
 	double in_gap = e->gap[LAUNCH_BY_CPU] / fmax(e->gap[LAUNCH_BY_TIME], 1);
 	double in_windows = cpu / fmax(time, 1);
+	double unknown = 2 * HIT_ERROR * (e->before.probe_ns + e->window.probe_ns) / fmax(time, 1);
 
-	return fabs(in_gap - in_windows) <= ALIKE * fmax(in_gap, in_windows);
+	return fabs(in_gap - in_windows) <= ALIKE * fmax(in_gap, in_windows) + unknown;
 }
 
 static bool is_steady(const struct launch_estimate *e)
@@ -240,7 +245,7 @@ static enum launch_measure choose(const struct launch_estimate *e)
 	for (int m = LAUNCH_BY_TIME; m < LAUNCH_MEASURES; m++) {
 		double error = relative_error(e, m);
 
-		if (error >= least || (m == LAUNCH_BY_TIME && slack(e) < SLACK_MIN))
+		if (error >= least)
 			continue;
 		best = m;
 		least = error;
