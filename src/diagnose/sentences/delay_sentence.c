@@ -129,6 +129,8 @@ const struct delay_sentence delay_sentences[] = {
 	/* What others do for the job. */
 	{DELAY_BY_LOADER, ANY, IS_STOPPED, "Data loader worker stopped[: {worker}]",
 		"The worker is stopped (SIGSTOP, a debugger), so its batches do not come"},
+	{DELAY_BY_LOADER, RESOURCE_NONE, STARTS_PROCESSES, "Starting data loader workers[ {at}]",
+		"The {units} wait until new workers are up and have made their first batch"},
 	{DELAY_BY_LOADER, RESOURCE_CPU_PROGRAM, 0,
 		"Data loader slowed by CPU contention from {who}",
 		"The loader's workers are ready to run while other programs have the CPUs[; {detail}]"},

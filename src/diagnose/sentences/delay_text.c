@@ -381,7 +381,7 @@ static bool starts_processes(const struct recording *rec, const struct account_e
 	const struct stack *wait =
 		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
-	return (e && e->owner == OWNER_PROCESS && !e->pid) || (at && place_is_start(at)) ||
+	return (e && e->owner > OWNER_THREAD && !e->pid) || (at && place_is_start(at)) ||
 	       (wait && place_is_start(wait));
 }
 
