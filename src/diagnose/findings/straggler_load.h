@@ -16,7 +16,19 @@ struct straggler_work {
 	double launches,
 		usual; /* of a step: its own, and before or of its peers; 0: it is not these */
 	double bytes, usual_bytes; /* likewise copied */
-	uint64_t lost_ns;          /* that ranks waited longer for their GPUs; 0: not known */
+	const char *
+		kernel; /* the one most launched of those that it alone runs since then; NULL: none */
+	struct straggler_extra { /* collectives that steps did not have before */
+		uint64_t comm;   /* 0: there are none */
+		uint16_t op;
+		uint64_t bytes;           /* of the largest */
+		double calls;             /* more in a step, of each that takes part */
+		uint32_t worker, workers; /* the first that takes part, and how many do */
+	} extra;
+	/* All come in time with the same work and wait longer, while their GPUs' memory is less busy than before. */
+	bool is_idle;
+	uint64_t wait_ns, usual_wait_ns; /* for the GPU, in a step */
+	uint64_t lost_ns;                /* that ranks waited longer for their GPUs; 0: not known */
 	double share;
 	uint32_t steps;   /* in which */
 	int64_t since_ns; /* 0: all of them */
