@@ -111,6 +111,16 @@ static void write_work(const struct straggler_work *w, char *out, size_t size)
 			text_format_bytes(usual, (uint64_t)MAX(w->usual_bytes, 0.0)));
 }
 
+/* "the job was stalled for 3.2s, 26 % of the time" */
+static void write_cost(const struct straggler_work *w, char *out, size_t size)
+{
+	char lost[TEXT_MAX], part[TEXT_MAX];
+
+	snprintf(out, size, "the job was stalled for %s, %s of the time",
+		text_format_duration(lost, w->lost_ns),
+		text_format_percent(part, MIN(w->share, 1.0)));
+}
+
 /* All hosts are in time, and one GPU has more to do than the others. */
 static void report_late(const struct detector_input *in, const struct straggler_job *j,
 	const struct straggler_work *w, struct incident_list *out)
@@ -118,7 +128,7 @@ static void report_late(const struct detector_input *in, const struct straggler_
 	const struct blame_worker *who = &j->workers[w->late];
 	const struct collective_row *row = row_of(j, w->late, w->since_ns);
 	size_t others = j->worker_count - 1;
-	char work[96], lost[TEXT_MAX], part[TEXT_MAX], each[TEXT_MAX], cost[96] = "";
+	char work[96], each[TEXT_MAX], cost[96] = "";
 	struct incident *inc;
 
 	inc = row ? begin(in, j, row, w->since_ns, w->lost_ns ? WORK_SURE : LEVEL_SURE, out) : NULL;
@@ -133,16 +143,13 @@ static void report_late(const struct detector_input *in, const struct straggler_
 	inc->since.ns = w->since_ns;
 	inc->excess_ns = w->lost_ns;
 	write_work(w, work, sizeof(work));
-	text_format_duration(lost, w->lost_ns);
 	text_format_duration(each, w->steps ? w->lost_ns / w->steps : 0);
-	text_format_percent(part, MIN(w->share, 1.0));
 	if (w->lost_ns)
-		snprintf(cost, sizeof(cost), "; the job was stalled for %s, %s of the time", lost,
-			part);
+		write_cost(w, cost, sizeof(cost));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"More GPU work on rank %d (pid %u) than on the %zu other%s, which wait%s for its GPU: %s%s",
+		"More GPU work on rank %d (pid %u) than on the %zu other%s, which wait%s for its GPU: %s%s%s",
 		who->rank, who->pid, others, others == 1 ? "" : "s", others == 1 ? "s" : "", work,
-		cost);
+		w->lost_ns ? "; " : "", cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"The GPU of rank %d has more to do: %s. Its host comes to collectives in time, its GPU does not; no other rank's work has grown",
 		who->rank, work);
@@ -171,16 +178,6 @@ static struct incident *begin_shared(const struct detector_input *in, const stru
 	inc->since.ns = w->since_ns;
 	inc->excess_ns = w->lost_ns;
 	return inc;
-}
-
-/* "the job was stalled for 3.2s, 26 % of the time" */
-static void write_cost(const struct straggler_work *w, char *out, size_t size)
-{
-	char lost[TEXT_MAX], part[TEXT_MAX];
-
-	snprintf(out, size, "the job was stalled for %s, %s of the time",
-		text_format_duration(lost, w->lost_ns),
-		text_format_percent(part, MIN(w->share, 1.0)));
 }
 
 /* "ranks 0 and 1", "all 8 ranks" of those that have calls on the communicator */
@@ -247,6 +244,37 @@ static void report_extra(const struct detector_input *in, const struct straggler
 	incident_keep(out, inc);
 }
 
+/* The threads that carry a rank's collectives do not get a CPU, though its host comes in time. */
+static void report_starved(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	const struct blame_worker *who = &j->workers[w->late];
+	struct incident *inc = begin_shared(in, j, w, w->late, out);
+	char cost[96];
+
+	if (!inc)
+		return;
+	inc->culprit_rank = who->rank;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", who->node);
+	write_cost(w, cost, sizeof(cost));
+	snprintf(inc->summary, sizeof(inc->summary),
+		"Threads of rank %d (pid %u) wait for CPUs: %.0f %% of the time instead of %.0f %%; %zu rank%s wait%s for its part of the collectives; %s",
+		who->rank, who->pid, 100 * w->starved, 100 * w->starved_before, j->worker_count - 1,
+		j->worker_count == 2 ? "" : "s", j->worker_count == 2 ? "s" : "", cost);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"Rank %d has too little of its CPUs: other processes, data loader workers among them, run there. NCCL's threads carry collectives on the CPU, and are late with them",
+		who->rank);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"All ranks come to their collectives at about the same time, and wait for their GPUs longer in each of %u steps. "
+		"Of no other rank the threads wait longer for CPUs than before.",
+		w->steps);
+	incident_fix(inc,
+		"Leave CPUs to the ranks: fewer loader workers, or CPUs of their own for them (taskset, --cpus-per-task)");
+	incident_sql(inc,
+		"SELECT pid, tid, comm, sum(cpu_wait) / 1e9 AS waited_s, sum(run) / 1e9 AS ran_s FROM ledger GROUP BY pid, tid ORDER BY waited_s DESC LIMIT 50");
+	incident_keep(out, inc);
+}
+
 /* Nobody is late, nobody does more, and GPUs are less busy: what carries the collectives is slow. */
 static void report_idle(const struct detector_input *in, const struct straggler_job *j,
 	const struct straggler_work *w, struct incident_list *out)
@@ -292,6 +320,8 @@ int straggler_load_report(
 	told = is_told(&j->blame);
 	if (!told && w.extra.comm)
 		report_extra(in, j, &w, out);
+	else if (!told && w.starved > 0)
+		report_starved(in, j, &w, out);
 	else if (!told && w.kernel)
 		report_late(in, j, &w, out);
 	else if (j->blame.uneven_ns || (w.moves && !told))

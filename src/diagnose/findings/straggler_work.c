@@ -4,11 +4,7 @@
  *
  * A rank whose steps have more launches, or copy more, since they are slow, while those of its peers do not, has the
  * late GPU; where no step is slow, one that has more than all its peers. Load moves if steps are as long as the largest input of all ranks is large, and that is
- * another rank's in every step.
- *
- * Kernels that one rank alone runs, and nobody ran before, tell most. Where some or all make more collectives than before
- * it is these. If nothing of the kind is seen and the GPUs' memory is less busy than before, they wait for each other:
- * what carries the collectives is slow. */
+ * another rank's in every step. */
 #include "diagnose/findings/straggler_load.h"
 
 #include <errno.h>
@@ -16,28 +12,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/idmap.h"
 #include "base/macros.h"
 #include "base/search.h"
 #include "stat/robust.h"
 
-#define RANKS_MAX     256
+#define RANKS_MAX     WORK_RANKS_MAX
 #define STEPS_LOOKED  1024 /* of each rank */
-#define COUNTED_LEAST 6    /* steps whose launches are known */
-#define MORE_LAUNCHES 1.0  /* a step */
+#define COUNTED_LEAST WORK_STEPS_LEAST
+#define MORE_LAUNCHES 1.0 /* a step */
 #define MORE_SHARE    0.01
 #define LEVEL_SHARE   0.05 /* where there is nothing before to compare with */
 #define MORE_BYTES    0.1
 #define CLEARLY       4 /* times what any peer has more */
-#define NAMES_MAX     16384
-#define ONLY_SHARE    0.02 /* of its launches, of kernels that it alone runs */
-#define KINDS_MAX     1024 /* communicators and operations */
-#define EXTRA_CALLS   0.5  /* a step, of those that ordinary ones do not make */
-#define NONE_SHARE    0.1  /* of them, in ordinary ones */
-#define SAMPLES_LEAST 3    /* of GPUs, before and since */
-#define IDLE_FACTOR   0.8  /* of how busy their memory was */
-#define ALIKE_SHARE   0.9  /* of what the middle one waits longer: all do, so that none is late */
 #define MOVES_STEPS   20
 #define ABOVE         1.01 /* times the median: an input that is the largest */
 #define MOVES_FIT     0.5  /* correlation of the largest input and the length of steps */
@@ -45,15 +31,7 @@
 #define MOVES_TOP                                                                                  \
 	0.6 /* of the steps, in which one rank has the largest input: more is its own load */
 
-struct rank {
-	const struct step_account *a;
-	uint32_t worker;
-	double launches[2]; /* of ordinary and slow steps; 0: not known */
-	double bytes[2];
-};
-
-/* The step of @a that @ns lies in; SIZE_MAX: none. */
-static size_t step_of(const struct step_account *a, int64_t ns)
+size_t work_step_of(const struct step_account *a, int64_t ns)
 {
 	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
 
@@ -69,7 +47,7 @@ static void sum_launches(const struct recording *rec, const struct step_account 
 	for (size_t i = 0; i < rec->ledger_count; i++) {
 		const struct ledger_row *r = &rec->ledger[i];
 		size_t at = r->pid == a->pid && r->launches
-				    ? step_of(a, r->start.ns + (int64_t)(r->dur_ns / 2))
+				    ? work_step_of(a, r->start.ns + (int64_t)(r->dur_ns / 2))
 				    : SIZE_MAX;
 
 		if (at != SIZE_MAX)
@@ -96,7 +74,7 @@ static double usual_in_step(const struct step_account *a, bool is_slow, const ui
 	return (double)list[values ? n * 4 / 5 : n / 2];
 }
 
-static int fill_rank(const struct recording *rec, struct rank *r)
+static int fill_rank(const struct recording *rec, struct work_rank *r)
 {
 	_cleanup_free_ uint64_t *sums = calloc(r->a->mark_count + 1, sizeof(*sums));
 
@@ -111,7 +89,7 @@ static int fill_rank(const struct recording *rec, struct rank *r)
 }
 
 static size_t list_ranks(
-	const struct step_report *accounts, const struct straggler_job *j, struct rank *ret)
+	const struct step_report *accounts, const struct straggler_job *j, struct work_rank *ret)
 {
 	size_t n = 0;
 
@@ -121,14 +99,14 @@ static size_t list_ranks(
 
 			if (a->pid != j->workers[w].pid || a->origin == STEP_BY_TIME)
 				continue;
-			ret[n++] = (struct rank){.a = a, .worker = w};
+			ret[n++] = (struct work_rank){.a = a, .worker = w};
 			break;
 		}
 	return n;
 }
 
 /* What all ranks lost to longer waits for their GPUs: the median. */
-static void find_lost(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_lost(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	uint64_t lost[RANKS_MAX];
 
@@ -144,8 +122,7 @@ static void find_lost(const struct rank *ranks, size_t n, struct straggler_work 
 	ret->lost_ns = robust_median(lost, n);
 }
 
-/* Of @n values the index of one that is clearly the highest; @n: none is. */
-static size_t outlier(const double *values, size_t n, double least)
+size_t work_outlier(const double *values, size_t n, double least)
 {
 	double next = 0;
 	size_t top = 0;
@@ -157,7 +134,7 @@ static size_t outlier(const double *values, size_t n, double least)
 	return values[top] >= least && values[top] >= CLEARLY * next ? top : n;
 }
 
-static double usual_of(const struct rank *ranks, size_t n, size_t but, bool is_bytes)
+static double usual_of(const struct work_rank *ranks, size_t n, size_t but, bool is_bytes)
 {
 	uint64_t list[RANKS_MAX];
 	size_t count = 0;
@@ -172,7 +149,7 @@ static double usual_of(const struct rank *ranks, size_t n, size_t but, bool is_b
 
 /* How much more of it each rank has in slow steps than in ordinary ones, or than its peers; false: not known. */
 static bool differences(
-	const struct rank *ranks, size_t n, bool has_slow, bool is_bytes, double *ret)
+	const struct work_rank *ranks, size_t n, bool has_slow, bool is_bytes, double *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		const double *v = is_bytes ? ranks[i].bytes : ranks[i].launches;
@@ -184,7 +161,7 @@ static bool differences(
 	return true;
 }
 
-static void find_late(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_late(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	bool has_slow = ret->lost_ns > 0;
 	double more[RANKS_MAX];
@@ -193,7 +170,7 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 	if (differences(ranks, n, has_slow, false, more)) {
 		double usual = usual_of(ranks, n, n, false);
 
-		at = outlier(
+		at = work_outlier(
 			more, n, MAX(MORE_LAUNCHES, (has_slow ? MORE_SHARE : LEVEL_SHARE) * usual));
 		if (at < n) {
 			ret->launches = ranks[at].launches[has_slow];
@@ -201,7 +178,7 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 		}
 	}
 	if (at == n && differences(ranks, n, has_slow, true, more)) {
-		at = outlier(more, n, MORE_BYTES * usual_of(ranks, n, n, true));
+		at = work_outlier(more, n, MORE_BYTES * usual_of(ranks, n, n, true));
 		if (at < n) {
 			ret->bytes = ranks[at].bytes[has_slow];
 			ret->usual_bytes = ret->bytes - more[at];
@@ -214,231 +191,17 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 	ret->since_ns = has_slow ? ranks[at].a->slow_first.ns : 0;
 }
 
-struct name { /* of kernels, all ranks together */
-	int64_t first_ns;
-	size_t rank; /* that runs it */
-	bool is_shared;
-};
-
-static size_t rank_of(const struct rank *ranks, size_t n, uint32_t pid)
-{
-	size_t i = 0;
-
-	while (i < n && ranks[i].a->pid != pid)
-		i++;
-	return i;
-}
-
-static uint64_t name_key(const char *name)
-{
-	return hash_bytes(name, strlen(name)) | 1;
-}
-
-static int list_names(const struct recording *rec, const struct rank *ranks, size_t n,
-	struct name *list, struct idmap *at)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < rec->kernel_count; i++) {
-		const struct kernel_use *k = &rec->kernels[i];
-		size_t r = k->name ? rank_of(ranks, n, k->pid) : n;
-		struct name *name;
-		int e;
-
-		if (r == n)
-			continue;
-		name = idmap_get(at, name_key(k->name));
-		if (!name) {
-			name = &list[count++];
-			*name = (struct name){k->first.ns, r, false};
-			e = idmap_put(at, name_key(k->name), name);
-			if (e < 0)
-				return e;
-		}
-		name->first_ns = MIN(name->first_ns, k->first.ns);
-		name->is_shared |= name->rank != r;
-	}
-	return 0;
-}
-
-/* The rank that alone runs kernels which nobody ran before @since_ns. *ret_new: somebody runs new ones. */
-static int find_only(const struct recording *rec, const struct rank *ranks, size_t n,
-	int64_t since_ns, struct straggler_work *ret, bool *ret_new)
-{
-	_cleanup_(idmap_done) struct idmap at = IDMAP_INIT(NAMES_MAX);
-	_cleanup_free_ struct name *list = calloc(rec->kernel_count + 1, sizeof(*list));
-	double only[RANKS_MAX] = {0}, all[RANKS_MAX] = {0}, fresh[RANKS_MAX] = {0};
-	uint64_t most[RANKS_MAX] = {0};
-	const char *names[RANKS_MAX] = {0};
-	size_t late;
-	int r = list ? list_names(rec, ranks, n, list, &at) : -ENOMEM;
-
-	if (r < 0)
-		return r == -ENOBUFS ? 0 : r;
-	for (size_t i = 0; i < rec->kernel_count; i++) {
-		const struct kernel_use *k = &rec->kernels[i];
-		size_t own = k->name ? rank_of(ranks, n, k->pid) : n;
-		const struct name *name = own < n ? idmap_get(&at, name_key(k->name)) : NULL;
-
-		if (!name)
-			continue;
-		all[own] += (double)k->launches;
-		if (name->first_ns < since_ns)
-			continue;
-		fresh[own] += (double)k->launches;
-		if (name->is_shared)
-			continue;
-		only[own] += (double)k->launches;
-		if (k->launches > most[own]) {
-			most[own] = k->launches;
-			names[own] = k->name;
-		}
-	}
-	for (size_t i = 0; i < n; i++)
-		*ret_new |= fresh[i] >= ONLY_SHARE * all[i] && fresh[i] > 0;
-	late = outlier(only, n, 1);
-	if (late < n && only[late] >= ONLY_SHARE * all[late]) {
-		ret->late = ranks[late].worker;
-		ret->kernel = names[late];
-	}
-	return 0;
-}
-
-struct kind { /* collectives of one communicator and operation, of all ranks */
-	const struct blame_call *first;
-	uint64_t bytes;
-	double calls[2];  /* in ordinary and slow steps */
-	uint32_t workers; /* that take part */
-};
-
-static uint64_t kind_key(const struct push_call *c)
-{
-	return hash_number(c->comm ^ hash_number(c->op)) | 1;
-}
-
-/* Collectives that slow steps of @a make and others do not. */
-static int find_extra(
-	const struct step_account *a, const struct straggler_job *j, struct straggler_work *ret)
-{
-	_cleanup_(idmap_done) struct idmap at = IDMAP_INIT(KINDS_MAX);
-	_cleanup_free_ struct kind *kinds = calloc(KINDS_MAX, sizeof(*kinds));
-	double steps[2] = {MAX(a->ordinary_steps, 1U), a->slow_steps}, most = 0;
-	size_t count = 0;
-
-	if (!kinds)
-		return -ENOMEM;
-	for (size_t i = 0; i < j->call_count; i++) {
-		const struct push_call *c = &j->calls[i].c;
-		size_t step = step_of(a, c->enter_ns);
-		struct kind *k = idmap_get(&at, kind_key(c));
-
-		if (step == SIZE_MAX || c->op == NCCL_SEND || c->op == NCCL_RECV)
-			continue;
-		if (!k) {
-			int e = count < KINDS_MAX ? idmap_put(&at, kind_key(c), &kinds[count]) : 1;
-
-			if (e)
-				return e == -ENOMEM ? e : 0;
-			k = &kinds[count++];
-			*k = (struct kind){.first = &j->calls[i], .workers = 1};
-		}
-		k->bytes = MAX(k->bytes, c->bytes);
-		k->calls[a->marks[step].is_slow]++;
-		if (c->nranks > (int32_t)k->workers)
-			k->workers = (uint32_t)c->nranks;
-	}
-	for (size_t i = 0; i < count; i++) {
-		const struct kind *k = &kinds[i];
-		double before = k->calls[0] / steps[0] / k->workers;
-		double more = k->calls[1] / steps[1] / k->workers - before;
-
-		if (more < EXTRA_CALLS || before > NONE_SHARE * more ||
-			more * (double)k->bytes <= most)
-			continue;
-		most = more * (double)k->bytes;
-		ret->extra = (struct straggler_extra){.comm = k->first->c.comm,
-			.op = k->first->c.op,
-			.bytes = k->bytes,
-			.calls = more,
-			.worker = k->first->worker,
-			.workers = k->workers};
-	}
-	return 0;
-}
-
-/* Whether all wait longer for their GPUs, and these have less to do than before. */
-static bool is_idle(const struct recording *rec, const struct rank *ranks, size_t n,
-	const struct step_account *a, uint64_t lost_ns)
-{
-	double busy[2] = {0}, samples[2] = {0};
-
-	for (size_t i = 0; i < n; i++) {
-		const struct step_account *o = ranks[i].a;
-
-		if (o->slow_steps < COUNTED_LEAST ||
-			(double)(o->slow_ns[ACCOUNT_GPU] * o->slow_steps) <
-				(double)(o->ordinary_ns[ACCOUNT_GPU] * o->slow_steps) +
-					ALIKE_SHARE * (double)lost_ns)
-			return false;
-	}
-	for (size_t i = 0; i < rec->gpu_count; i++) {
-		const struct gpu_sample *g = &rec->gpus[i];
-		bool since = g->time.ns >= a->slow_first.ns;
-
-		if (g->util_mem_pct < 0 || g->time.ns < a->first.ns || g->time.ns > a->slow_last.ns)
-			continue;
-		busy[since] += (double)g->util_mem_pct;
-		samples[since]++;
-	}
-	return samples[0] >= SAMPLES_LEAST && samples[1] >= SAMPLES_LEAST &&
-	       busy[1] / samples[1] <= IDLE_FACTOR * busy[0] / samples[0];
-}
-
-/* The account whose slow steps are those of the job: it lost most in several; NULL: none did. */
-static const struct step_account *slow_account(const struct rank *ranks, size_t n)
-{
-	const struct step_account *best = NULL;
-
-	for (size_t i = 0; i < n; i++)
-		if (ranks[i].a->slow_steps >= COUNTED_LEAST &&
-			(!best || ranks[i].a->lost_ns > best->lost_ns))
-			best = ranks[i].a;
-	return best;
-}
-
-/* What is more since steps are slow. */
-static int find_added(const struct recording *rec, const struct straggler_job *j,
-	const struct rank *ranks, size_t n, struct straggler_work *ret)
-{
-	const struct step_account *a = ret->lost_ns ? slow_account(ranks, n) : NULL;
-	bool is_new = false;
-	int r;
-
-	if (!a)
-		return 0;
-	r = find_extra(a, j, ret);
-	if (r == 0 && !ret->extra.comm)
-		r = find_only(
-			rec, ranks, n, a->slow_first.ns - (int64_t)a->slow_step_ns, ret, &is_new);
-	ret->steps = a->slow_steps;
-	ret->since_ns = a->slow_first.ns;
-	ret->wait_ns = a->slow_ns[ACCOUNT_GPU];
-	ret->usual_wait_ns = a->ordinary_ns[ACCOUNT_GPU];
-	ret->is_idle = !is_new && !ret->extra.comm && is_idle(rec, ranks, n, a, ret->lost_ns);
-	return r;
-}
-
 struct sums {
 	double n, x, y, xx, xy, yy, above; /* above: of the largest input over the median */
 };
 
 /* Bytes that all ranks copied in the step of the first one that is @k-th; false: not all are known. */
-static bool bytes_in(const struct rank *ranks, size_t n, size_t k, uint64_t *ret)
+static bool bytes_in(const struct work_rank *ranks, size_t n, size_t k, uint64_t *ret)
 {
 	const struct step_mark *m = &ranks[0].a->marks[k];
 
 	for (size_t i = 0; i < n; i++) {
-		size_t at = step_of(ranks[i].a, m->start.ns + (int64_t)m->dur_ns / 2);
+		size_t at = work_step_of(ranks[i].a, m->start.ns + (int64_t)m->dur_ns / 2);
 
 		ret[i] = at == SIZE_MAX ? 0 : ranks[i].a->marks[at].copy_bytes;
 		if (!ret[i])
@@ -449,7 +212,8 @@ static bool bytes_in(const struct rank *ranks, size_t n, size_t k, uint64_t *ret
 
 /* How well the largest input of a step goes with the length of the @lag-th after it: where a step is counted from its
  * optimizer on, the GPU works on an input in the next one. */
-static double fit_of(const struct rank *ranks, size_t n, size_t lag, struct straggler_work *ret)
+static double fit_of(
+	const struct work_rank *ranks, size_t n, size_t lag, struct straggler_work *ret)
 {
 	const struct step_account *a = ranks[0].a;
 	uint32_t top[RANKS_MAX] = {0}, most = 0;
@@ -483,7 +247,7 @@ static double fit_of(const struct rank *ranks, size_t n, size_t lag, struct stra
 	return (s.n * s.xy - s.x * s.y) / sqrt(scale * (s.n * s.yy - s.y * s.y));
 }
 
-static void find_moves(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_moves(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	for (size_t lag = 0; !ret->moves && lag < 2; lag++)
 		ret->moves =
@@ -493,7 +257,7 @@ static void find_moves(const struct rank *ranks, size_t n, struct straggler_work
 int straggler_work_find(const struct recording *rec, const struct step_report *accounts,
 	const struct straggler_job *j, struct straggler_work *ret)
 {
-	struct rank ranks[RANKS_MAX];
+	struct work_rank ranks[RANKS_MAX];
 	size_t n = list_ranks(accounts, j, ranks);
 	int r = 0;
 
@@ -508,7 +272,7 @@ int straggler_work_find(const struct recording *rec, const struct step_report *a
 	ret->share = (double)ret->lost_ns /
 		     (double)MAX(ranks[0].a->last.ns - ranks[0].a->first.ns, INT64_C(1));
 	find_moves(ranks, n, ret);
-	r = find_added(rec, j, ranks, n, ret);
+	r = work_find_added(rec, j, ranks, n, ret);
 	if (ret->late == UINT32_MAX && !ret->moves && !ret->extra.comm && j->blame.stages == 1)
 		find_late(ranks, n, ret);
 	return r;

@@ -188,6 +188,11 @@ static void test_gpus_that_wait(void **state)
 	m.rec.gpu_count = 16;
 	find(&m);
 	assert_true(m.work.is_idle);
+	m.job.calls = &(struct blame_call){0, {.comm = 1, .nranks = RANKS + 1}};
+	m.job.call_count = 1; /* one more rank, which is not traced */
+	find(&m);
+	assert_false(m.work.is_idle);
+	m.job.call_count = 0;
 	m.accounts[1].slow_ns[ACCOUNT_GPU] =
 		90 * (uint64_t)MS; /* its host is late: it waits less */
 	find(&m);
@@ -203,6 +208,29 @@ static void test_gpus_that_wait(void **state)
 		gpus[i].util_mem_pct = 48 - gpus[i].util_mem_pct;
 	find(&m);
 	assert_false(m.work.is_idle); /* somebody works on it */
+}
+
+/* The threads of rank 1 get no CPU any more, though its host comes in time. */
+static void test_threads_without_a_cpu(void **state)
+{
+	static struct made m;
+
+	for (int all = 0; all < 2; all++) {
+		make(&m);
+		for (uint32_t r = 0; r < RANKS; r++) {
+			m.accounts[r].slow_first.ns = STEPS / 2 * 100 * MS;
+			m.accounts[r].slow_last.ns = STEPS * 125 * MS;
+			for (uint32_t k = STEPS / 2; k < STEPS; k++)
+				m.ledger[r * STEPS + k].ns[LEDGER_CPU_WAIT] =
+					(r == 1 || all ? 90 : 5) * (uint64_t)MS;
+		}
+		find(&m);
+		assert_int_equal(m.work.late, all ? UINT32_MAX : 1);
+		if (all) /* no rank is worse off than the others */
+			assert_true(m.work.starved == 0);
+		else
+			assert_true(m.work.starved > 0.5 && m.work.starved < 0.7);
+	}
 }
 
 /* Who goes on first after all have been silent. */
@@ -364,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_kernels_that_one_runs),
 		cmocka_unit_test(test_collectives_that_came),
 		cmocka_unit_test(test_gpus_that_wait),
+		cmocka_unit_test(test_threads_without_a_cpu),
 		cmocka_unit_test(test_first_after_a_stall),
 		cmocka_unit_test(test_moving_load),
 		cmocka_unit_test(test_slow_together),
