@@ -380,6 +380,23 @@ const char *place_format(const struct code_place *p, char *out, size_t size)
 	return out;
 }
 
+const char *place_at(const struct code_place *p, char *out, size_t size)
+{
+	static const char locals[] = "<locals>."; /* before a function within another */
+	const char *inner = strstr(p->func, locals);
+	struct code_place bare = *p;
+	char line[96];
+
+	bare.func = "<";
+	place_format(&bare, line, sizeof(line));
+	inner = inner ? inner + strlen(locals) : p->func;
+	if (inner[0] == '<')
+		snprintf(out, size, "at %s", line);
+	else
+		snprintf(out, size, "in %.80s (%s)", inner, line);
+	return out;
+}
+
 const char *place_script(const struct stack *s)
 {
 	for (size_t k = s->count; k > 0; k--)
