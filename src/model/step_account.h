@@ -65,6 +65,7 @@ enum account_owner {
 	X(GRAPH, "graph", "CUDA graph launches")                                                   \
 	X(COLLECTIVE, "collective", "collectives")                                                 \
 	X(WAIT, "wait", "recurring GPU waits")                                                     \
+	X(REQUEST, "request", "requests, a thread each")                                           \
 	X(TIME, "time", "none found, equal windows of time")
 
 enum step_origin {
