@@ -72,5 +72,7 @@ void step_report_done(struct step_report *r)
 
 const char *step_origin_units(enum step_origin o)
 {
+	if (o == STEP_BY_REQUEST)
+		return "requests";
 	return o == STEP_BY_TIME ? "windows of time" : "steps";
 }

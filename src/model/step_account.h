@@ -55,7 +55,7 @@ enum account_owner {
 		ACCOUNT_OWNERS
 };
 
-/* How the steps were found. X(NAME, id, what ends one) */
+/* How the steps were found. X(NAME, id, what ends one). Reduced recordings keep the number: new ones come last. */
 #define STEP_ORIGINS(X)                                                                            \
 	X(ANNOTATION, "annotation", "the job's own step labels")                                   \
 	X(OPTIMIZER, "optimizer", "optimizer.step")                                                \
@@ -65,7 +65,8 @@ enum account_owner {
 	X(GRAPH, "graph", "CUDA graph launches")                                                   \
 	X(COLLECTIVE, "collective", "collectives")                                                 \
 	X(WAIT, "wait", "recurring GPU waits")                                                     \
-	X(TIME, "time", "none found, equal windows of time")
+	X(TIME, "time", "none found, equal windows of time")                                       \
+	X(REQUEST, "request", "requests, a thread each")
 
 enum step_origin {
 #define X(NAME, ...) STEP_BY_##NAME,

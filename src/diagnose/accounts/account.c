@@ -22,6 +22,7 @@ static int account_units(const struct timeline *t, struct process_account *a)
 		return -ENOMEM;
 	for (size_t i = 0; i < a->unit_count; i++) {
 		tally_clear(&one);
+		path.tid = a->units[i].tid ? a->units[i].tid : a->tid;
 		if (path_account(&path, a->units[i].start_ns, a->units[i].end_ns, &one) < 0 ||
 			account_end_unit(a, i, &one) < 0)
 			return -ENOMEM;

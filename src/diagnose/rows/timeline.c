@@ -397,16 +397,20 @@ const struct event *timeline_fork(const struct timeline *t, uint32_t pid, int64_
 								    : NULL;
 }
 
-/* Whether @th was awake around @ns. */
+/* Whether @th was there before @ns, and awake around it. */
 static bool is_awake(const struct timeline *t, const struct timeline_thread *th, int64_t ns)
 {
-	struct timeline_range rows = timeline_within(t, th->tid, ns - MAKING_NS, ns);
+	int64_t from = ns - MAKING_NS;
+	struct timeline_range rows;
 
+	if (t->rows[th->first]->start.ns >= ns ||
+		ledger_end_ns(t->rows[th->first + th->count - 1]) <= from)
+		return false;
+	rows = timeline_within(t, th->tid, from, ns);
 	for (size_t i = 0; i < rows.count; i++) {
 		const struct ledger_row *r = rows.rows[i];
-		int64_t left = ledger_end_ns(r) - (int64_t)r->stay_ns;
 
-		if (r->mark != MARK_STAY || left > ns - MAKING_NS)
+		if (r->mark != MARK_STAY || ledger_end_ns(r) - (int64_t)r->stay_ns > from)
 			return true;
 	}
 	return false;
@@ -429,7 +433,6 @@ uint32_t timeline_maker(const struct timeline *t, uint32_t tid, int64_t *ret_bor
 		return leader->tid;
 	for (size_t i = 0; i < t->thread_count; i++)
 		if (t->threads[i].pid == th->pid && t->threads[i].tid != tid &&
-			t->rows[t->threads[i].first]->start.ns < *ret_born_ns &&
 			is_awake(t, &t->threads[i], *ret_born_ns))
 			return t->threads[i].tid;
 	return 0;

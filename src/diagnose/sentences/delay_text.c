@@ -85,11 +85,15 @@ static uint64_t growth(const struct account_entry *e)
 
 static const char *units_of(const struct step_account *a)
 {
+	if (a->origin == STEP_BY_REQUEST)
+		return "requests";
 	return a->origin == STEP_BY_TIME ? "windows" : "steps";
 }
 
 static const char *unit_of(const struct step_account *a)
 {
+	if (a->origin == STEP_BY_REQUEST)
+		return "request";
 	return a->origin == STEP_BY_TIME ? "window" : "step";
 }
 

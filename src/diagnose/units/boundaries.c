@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "diagnose/units/marks.h"
+#include "diagnose/units/requests.h"
 #include "diagnose/units/windows.h"
 #include "base/array.h"
 #include "base/macros.h"
@@ -43,6 +44,8 @@ static bool is_covering(const struct timeline *t, const struct step_spans *s)
 
 	if (s->count < BOUNDARY_STEPS_MIN || !rows.count)
 		return false;
+	if (s->origin == STEP_BY_REQUEST) /* of many threads, and asked for already */
+		return true;
 	while (rows.count > 1 && !uses_gpu(rows.rows[rows.count - 1]))
 		rows.count--;
 	seen = ledger_end_ns(rows.rows[rows.count - 1]) - s->items[0].start_ns;
@@ -127,6 +130,22 @@ static int from_waits(
 	return 0;
 }
 
+static int from_requests(
+	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
+{
+	_cleanup_(requests_done) struct requests q = {0};
+	int r = requests_find(in->timeline, s->pid, &q);
+
+	for (size_t i = 0; r == 0 && i < q.count; i++) {
+		r = span_add(s, q.items[i].start_ns, q.items[i].end_ns);
+		if (r == 0)
+			s->items[s->count - 1].tid = q.items[i].tid;
+	}
+	s->tid = q.count ? q.items[q.count - 1].tid : 0;
+	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
+	return r;
+}
+
 static int from_time(
 	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
 {
@@ -150,6 +169,7 @@ static const struct unit_finder finders[] = {
 	{STEP_BY_WAIT, from_waits, MARK_TICK, LIKELY_MARKS},
 	{STEP_BY_GRAPH, from_marks, MARK_GRAPH, LIKELY_MARKS},
 	{STEP_BY_COLLECTIVE, from_marks, MARK_COLLECTIVE, LIKELY_MARKS},
+	{STEP_BY_REQUEST, from_requests, MARK_TICK, SURE_WINDOWS},
 	{STEP_BY_TIME, from_time, MARK_TICK, SURE_WINDOWS},
 };
 
@@ -195,6 +215,7 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 				at++;
 			for (size_t n = at; n < s->count && s->items[n].start_ns < end; n++) {
 				struct step_span *p = &s->items[n];
+				bool own = r->tid == (p->tid ? p->tid : s->tid);
 
 				if (r->launches_off)
 					p->launches_off |= launches;
@@ -203,13 +224,13 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 						share(r, r->launches, p->start_ns, p->end_ns);
 				p->copy_bytes += share(r, r->copy_bytes, p->start_ns, p->end_ns);
 				p->waits += share(r, r->waits, p->start_ns, p->end_ns);
-				if (r->tid == s->tid)
+				if (own)
 					p->wait_ns += share(
 						r, r->ns[LEDGER_GPU_WAIT], p->start_ns, p->end_ns);
-				if (r->tid == s->tid)
+				if (own)
 					p->probed_ns +=
 						share(r, probed_ns(r), p->start_ns, p->end_ns);
-				if (r->tid != s->tid || end <= p->start_ns || end > p->end_ns)
+				if (!own || end <= p->start_ns || end > p->end_ns)
 					continue;
 				p->backwards += r->mark == MARK_BACKWARD;
 				p->loads += r->mark == MARK_LOADER;

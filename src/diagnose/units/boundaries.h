@@ -3,7 +3,8 @@
  *
  * By the surest sign there is: the job's own step labels, PyTorch's optimizer, its backward passes, what
  * JAX has compiled, the batches of a data loader (marks.h says how marks become units), a wait for the GPU, a CUDA
- * graph or a collective that recurs (step.h); else equal windows of time (windows.h). Every process that
+ * graph or a collective that recurs (step.h), requests that threads take (requests.h); else equal windows of time
+ * (windows.h). Every process that
  * gave the GPU work for a while has units. */
 #pragma once
 
@@ -15,6 +16,7 @@
 
 struct step_span {
 	int64_t start_ns, end_ns;
+	uint32_t tid; /* of the thread that it is of; 0: that of all of them */
 	uint64_t launches, copy_bytes, waits; /* of all threads of the process */
 	uint64_t wait_ns;                     /* its thread in calls that wait for the GPU */
 	bool launches_off;                   /* launches were not probed all the time: they are 0 */

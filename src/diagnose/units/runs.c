@@ -14,17 +14,24 @@
 #define NEAR       1.5 /* times the usual distance, or the usual one times that of another */
 #define SAME_SHARE 0.7 /* of the distances, and of the time without the longest break */
 
-static size_t places_of(const struct run_mark *marks, size_t n, uint64_t places[PLACES_MAX])
+/* The places that have enough runs: each line of what sets a program up has one. @scratch has room for @n. */
+static size_t places_of(
+	const struct run_mark *marks, size_t n, uint64_t *scratch, uint64_t places[PLACES_MAX])
 {
-	size_t count = 0;
+	size_t count = 0, runs = 0, next;
+	uint64_t last = 0;
 
-	for (size_t i = 0; i < n && count < PLACES_MAX; i++) {
-		size_t k = 0;
-
-		while (k < count && places[k] != marks[i].place)
-			k++;
-		if (k == count && marks[i].place)
-			places[count++] = marks[i].place;
+	for (size_t i = 0; i < n; i++) {
+		if (marks[i].place && marks[i].place != last)
+			scratch[runs++] = marks[i].place;
+		last = marks[i].place ? marks[i].place : last;
+	}
+	robust_sort(scratch, runs);
+	for (size_t i = 0; i < runs && count < PLACES_MAX; i = next) {
+		for (next = i; next < runs && scratch[next] == scratch[i];)
+			next++;
+		if (next - i >= RUNS_MIN)
+			places[count++] = scratch[i];
 	}
 	return count;
 }
@@ -76,12 +83,13 @@ int runs_find(
 	_cleanup_free_ int64_t *at = calloc(n + 1, sizeof(*at));
 	_cleanup_free_ uint64_t *scratch = calloc(n + 1, sizeof(*scratch));
 	uint64_t places[PLACES_MAX];
-	size_t count = places_of(marks, n, places);
+	size_t count;
 	int64_t best = 0;
 
 	*ret_count = 0;
 	if (!at || !scratch)
 		return -ENOMEM;
+	count = places_of(marks, n, scratch, places);
 	for (size_t i = 0; i < count; i++) {
 		size_t begins = begins_of(marks, n, places[i], at);
 		int64_t distance = distance_of(at, begins, scratch);

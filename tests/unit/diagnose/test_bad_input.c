@@ -11,10 +11,11 @@
 #include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 
-#define STEPS   200
-#define SCENE   _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
-#define THREADS 10000
-#define HOUR    (3600 * NS_PER_S)
+#define STEPS    200
+#define SCENE    _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
+#define THREADS  10000
+#define REQUESTS 3000
+#define HOUR     (3600 * NS_PER_S)
 
 /* The answer to @rec holds together; how many are MEDIUM or worse. */
 static size_t alarms(const struct recording *rec)
@@ -190,6 +191,73 @@ static void test_many_threads(void **state)
 	assert_int_equal(alarms(&rec), 1);
 }
 
+/* A server with a thread for each of many requests: they are its units, healthy, and nothing is unknown. */
+static void test_many_requests(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct recording rec;
+	struct ledger_thread main = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread accepts = thread_at(s, JOB, HOLDER, "accepts", LEDGER_T0);
+
+	spend(&accepts, LEDGER_RUN, MS(1));
+	mark(&accepts, MARK_TICK);
+	for (uint32_t i = 0; i < REQUESTS; i++) {
+		struct ledger_thread t;
+
+		spend(&accepts, LEDGER_RUN, MS(5));
+		mark(&accepts, MARK_TICK);
+		t = thread_at(s, JOB, 20000 + i, "request", accepts.at);
+		spend(&t, LEDGER_LAUNCH, MS(4));
+		mark(&t, MARK_TICK);
+		spend(&t, LEDGER_GPU_WAIT, MS(4));
+		mark(&t, MARK_EXIT);
+	}
+	stay(&main, LEDGER_LOCK, (uint64_t)(accepts.at - LEDGER_T0), 0, 0, 0);
+	rec = ledger_recording(s);
+	assert_int_equal(alarms(&rec), 0);
+	assert_int_equal(account_run(&rec, &report), 0);
+	assert_int_equal(report.count, 1);
+	assert_int_equal(report.items[0].origin, STEP_BY_REQUEST);
+	assert_int_equal(report.items[0].steps, REQUESTS);
+	assert_int_equal(report.items[0].total_ns[ACCOUNT_UNKNOWN], 0);
+}
+
+/* Processes that made each other, themselves, or were never made: the account ends, and says that it does not know. */
+static void test_makers_in_a_circle(void **state)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct recording rec;
+	const char *reason;
+
+	for (uint32_t i = 0; i < STEPS; i++) {
+		struct ledger_thread a, b;
+
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_GPU_WAIT, MS(10));
+		mark(&t, MARK_WAIT);
+		stay(&t, LEDGER_PIPE, MS(10), 0, 3000 + i, 3000 + i);
+		a = thread_at(s, 3000 + i, 3000 + i, "a", t.at);
+		b = thread_at(s, 6000 + i, 6000 + i, "b", t.at);
+		spend(&a, LEDGER_RUN, US(10));
+		mark(&a, MARK_TICK);
+		spend(&b, LEDGER_RUN, US(10));
+		mark(&b, MARK_TICK);
+		for (uint32_t k = 0; k < 2; k++)
+			s->events[s->event_count++] = (struct event){.start.ns = t.at,
+				.pid = (k ? 3000 : 6000) + i,
+				.tid = (k ? 3000 : 6000) + i,
+				.source = SOURCE_HOST,
+				.op = HOST_PROCESS_FORK,
+				.peer_pid = (k && i % 2 ? 6000 : 3000) + i};
+	}
+	mark(&t, MARK_OPTIMIZER);
+	rec = ledger_recording(s);
+	alarms(&rec);
+	assert_int_equal(unknown_ns(&rec, JOB, &reason), STEPS * MS(10));
+}
+
 /* Two loops in one process, each with a thread of its own: one is told of, and no time twice. */
 static void test_two_jobs_in_one_process(void **state)
 {
@@ -288,6 +356,8 @@ int main(void)
 		cmocka_unit_test(test_threads_that_die),
 		cmocka_unit_test(test_any_begin_and_end),
 		cmocka_unit_test(test_many_threads),
+		cmocka_unit_test(test_many_requests),
+		cmocka_unit_test(test_makers_in_a_circle),
 		cmocka_unit_test(test_two_jobs_in_one_process),
 		cmocka_unit_test(test_a_unit_of_an_hour),
 		cmocka_unit_test(test_whatever_the_rows_hold),

@@ -409,6 +409,45 @@ static void test_a_thread_that_only_loads(void **state)
 	assert_int_equal(f.spans.tid, MAIN);
 }
 
+/* A thread that is made at @at for one request of 20 ms. */
+static void serve_one(struct ledger_scene *s, uint32_t tid, int64_t at)
+{
+	struct ledger_thread t = thread_at(s, JOB, tid, "handler", at);
+
+	forward(&t, MS(15));
+	spend(&t, LEDGER_GPU_WAIT, MS(5));
+	mark(&t, MARK_EXIT);
+}
+
+/* A server that makes a thread for each request, of which two at a time run: units are what one more takes, each of
+ * the thread that ends it, and time without requests is in none. Numbers of threads are used again. */
+static void test_a_thread_for_each_request(void **state)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread accepting = trainer(s);
+	int64_t at = LEDGER_T0 + (int64_t)MS(100);
+
+	for (uint32_t i = 0; i < 20; i++) {
+		serve_one(s, 1000 + i, at);
+		serve_one(s, 2000 + i % 5, at + (int64_t)MS(8));
+		at += (int64_t)MS(60);
+	}
+	spend(&accepting, LEDGER_SOCKET, (uint64_t)(at - LEDGER_T0));
+	mark(&accepting, MARK_TICK);
+	find(s, &rec, &f);
+	assert_int_equal(f.spans.origin, STEP_BY_REQUEST);
+	assert_int_equal(f.spans.count, 40);
+	for (size_t i = 0; i < f.spans.count; i++) {
+		const struct step_span *p = &f.spans.items[i];
+
+		assert_int_equal(p->end_ns - p->start_ns, i % 2 ? MS(8) : MS(20));
+		assert_int_equal(p->tid, i % 2 ? 2000 + i / 2 % 5 : 1000 + i / 2);
+	}
+	assert_true(f.spans.items[0].wait_ns == MS(5));
+}
+
 /* A program without marks: imports for 20 s, a model that is copied, then 5 s of kernels. Another thread of it waits for
  * the GPU all the time, one of a runtime queries it. */
 static void test_windows_of_time(void **state)
@@ -572,6 +611,7 @@ int main(void)
 		cmocka_unit_test(test_marks_that_come_too_fast),
 		cmocka_unit_test(test_a_warm_up_is_not_all),
 		cmocka_unit_test(test_a_thread_that_only_loads),
+		cmocka_unit_test(test_a_thread_for_each_request),
 		cmocka_unit_test(test_windows_of_time),
 		cmocka_unit_test(test_windows_suit_the_recording),
 		cmocka_unit_test(test_windows_of_a_rank_go_on),

@@ -66,6 +66,19 @@ static void test_after_a_long_start(void **state)
 	assert_in_range(found(5 * MS), 30, 31);
 }
 
+/* A model that is made line by line, in more places than are looked at, each of them once. */
+static void test_after_a_start_of_many_lines(void **state)
+{
+	uint32_t seed = 5;
+	int64_t at = 0;
+
+	for (uint64_t i = 0; i < 500; i++, at += MS)
+		mark(at, 1000 + i);
+	for (int i = 0; i < 30; i++)
+		at = step(at, &seed, MS);
+	assert_in_range(found(5 * MS), 29, 31);
+}
+
 static void test_nothing_comes_back(void **state)
 {
 	uint32_t seed = 11;
@@ -104,6 +117,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_round_not_the_layer),
 		cmocka_unit_test(test_after_a_long_start),
+		cmocka_unit_test(test_after_a_start_of_many_lines),
 		cmocka_unit_test(test_nothing_comes_back),
 		cmocka_unit_test(test_too_short_or_too_few),
 	};
