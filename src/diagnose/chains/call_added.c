@@ -100,7 +100,7 @@ static bool is_added(
 {
 	if (op_kind_is_governed(source, op) && !(a->ordinary_launches > 0))
 		return false;
-	return u->rows >= THRESHOLD(ADDED_ROWS) && !u->rows_before &&
+	return u->rows >= THRESHOLD(IN_A_ROW) && !u->rows_before &&
 	       u->first_ns <= a->slow_first.ns + SOON_NS &&
 	       in_step(a, u) >= THRESHOLD(ADDED_IN_STEP) &&
 	       (double)u->calls_before <=

@@ -24,9 +24,9 @@ bool delay_is_lasting(const struct step_account *a)
 		slow_bars += a->bars[i].slow_steps > 0;
 		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
 	}
-	if (a->bar_count && a->steps > a->bar_count * THRESHOLD(STRETCH_UNITS))
+	if (a->bar_count && a->steps > a->bar_count * THRESHOLD(IN_A_ROW))
 		return full_bars * 2 >= slow_bars;
-	return full_bars >= THRESHOLD(STRETCH_UNITS) && full_bars * 2 >= slow_bars &&
+	return full_bars >= THRESHOLD(IN_A_ROW) && full_bars * 2 >= slow_bars &&
 	       a->slow_last.ns - a->slow_first.ns <
 		       (int64_t)(3 * (uint64_t)a->slow_steps * a->slow_step_ns);
 }
@@ -43,7 +43,7 @@ static bool is_regular(const struct step_account *a)
 	double expected = a->period_steps ? (double)a->steps / a->period_steps : 0;
 
 	return a->period_steps && a->slow_steps > THRESHOLD(CHAIN_MOST) * expected &&
-	       a->slow_steps < THRESHOLD(REGULAR_MOST) * expected;
+	       a->slow_steps < THRESHOLD(MORE) * expected;
 }
 
 /* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
@@ -63,7 +63,7 @@ static bool is_running(int line)
 /* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
 static bool is_new_place(const struct step_account *a, const struct account_entry *e)
 {
-	return e->stack_hash && e->ordinary_ns * THRESHOLD(NEW_PARTS) < e->slow_ns &&
+	return e->stack_hash && e->ordinary_ns * THRESHOLD(FAR_MORE) < e->slow_ns &&
 	       e->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS);
 }
 
@@ -125,10 +125,10 @@ static bool is_even(
 
 	if (!is_running((int)l->kind))
 		return false;
-	if ((double)a->slow_step_ns > THRESHOLD(EVEN_RATIO) * (double)a->ordinary_step_ns)
+	if ((double)a->slow_step_ns > THRESHOLD(HALF_MORE) * (double)a->ordinary_step_ns)
 		return false;
 	if (l->lead && !drives_gpu(rec, l->lead) &&
-		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(ONE_PLACE) * grown &&
+		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(MOST) * grown &&
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
 		return false;
 	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
@@ -170,10 +170,9 @@ static bool knows_work(const struct step_account *a)
 static bool does_other_work(const struct step_account *a)
 {
 	return a->slow_steps > 2 * a->ordinary_steps &&
-	       ((a->ordinary_launches > THRESHOLD(OTHER_WORK) * a->slow_launches &&
+	       ((a->ordinary_launches > THRESHOLD(MORE) * a->slow_launches &&
 			a->slow_launches > 0) ||
-		       a->ordinary_bytes >
-			       THRESHOLD(OTHER_WORK) * a->slow_bytes + THRESHOLD(WORK_BYTES));
+		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the

@@ -149,7 +149,7 @@ static void find_busy(
 		gpus[k].count++;
 	}
 	for (size_t k = 0; k < n; k++)
-		if (gpus[k].count >= THRESHOLD(READINGS))
+		if (gpus[k].count >= THRESHOLD(AGAIN))
 			put_busy(&gpus[k], a, ret);
 }
 

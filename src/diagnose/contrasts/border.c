@@ -30,12 +30,12 @@ static uint64_t limit_of(const struct step_facts *steps, size_t n, const struct 
 				(double)steps[i].dur_ns;
 	ordinary /= (double)MAX(c->ordinary, (size_t)1);
 	slow /= (double)MAX(c->slow, (size_t)1);
-	return slow >= THRESHOLD(BORDER_RATIO) * ordinary ? (uint64_t)sqrt(slow * ordinary) : 0;
+	return slow >= THRESHOLD(HALF_MORE) * ordinary ? (uint64_t)sqrt(slow * ordinary) : 0;
 }
 
 static size_t first_long(const struct step_facts *steps, size_t n, size_t from, uint64_t limit)
 {
-	size_t run = 0, in_a_row = (size_t)THRESHOLD(BORDER_ROW);
+	size_t run = 0, in_a_row = (size_t)THRESHOLD(AGAIN);
 
 	for (size_t i = from; i < n; i++) {
 		if (steps[i].class != STEP_SLOW)

@@ -58,7 +58,7 @@ static int mark_phases(struct step_facts *steps, size_t n)
 			usual = phases[i];
 		}
 	}
-	if ((double)best < THRESHOLD(PHASE_SHARE) * (double)n)
+	if ((double)best < THRESHOLD(MOST) * (double)n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (phase_of(&steps[i]) != usual && phase_of(&steps[i]) != usual + 1)
@@ -82,7 +82,7 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 	size_t last = 0;
 
 	for (size_t i = 0; i < MIN(n / 5, (size_t)THRESHOLD(WARMUP_STEPS)); i++)
-		if ((double)steps[i].dur_ns > THRESHOLD(WARMUP_RATIO) * (double)median)
+		if ((double)steps[i].dur_ns > THRESHOLD(HALF_MORE) * (double)median)
 			last = i + 1;
 		else if (i >= last + 2)
 			break;
@@ -92,7 +92,7 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 
 static bool has_making(const struct step_facts *s, enum code_making how)
 {
-	return (double)s->made_ns[how] > THRESHOLD(COMPILE_UNIT) * (double)s->dur_ns;
+	return (double)s->made_ns[how] > THRESHOLD(LITTLE) * (double)s->dur_ns;
 }
 
 struct making { /* of a row of units */
@@ -137,11 +137,10 @@ static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_m
 	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
 	by_units = sum_making(
 		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);
-	return all.makers >= THRESHOLD(COMPILE_UNITS) &&
-	       by_time.makers * 2 >= THRESHOLD(COMPILE_UNITS) &&
+	return all.makers >= THRESHOLD(LEAST) && by_time.makers * 2 >= THRESHOLD(LEAST) &&
 	       by_time.made_ns * all.all_ns >=
-		       THRESHOLD(COMPILE_ON) * all.made_ns * by_time.all_ns &&
-	       by_units.makers * all.units >= THRESHOLD(COMPILE_ON) * all.makers * by_units.units &&
+		       THRESHOLD(CHAIN_MOST) * all.made_ns * by_time.all_ns &&
+	       by_units.makers * all.units >= THRESHOLD(CHAIN_MOST) * all.makers * by_units.units &&
 	       (how != MAKING_PLANS || all.all_ns >= THRESHOLD(PLANS_NS));
 }
 
@@ -199,7 +198,7 @@ static bool is_long_wait(const struct step_facts *s, uint64_t mean, uint64_t med
 {
 	return s->class != STEP_OTHER &&
 	       (double)s->wait_ns > THRESHOLD(WAIT_SHARE) * (double)mean &&
-	       (double)s->wait_ns > THRESHOLD(WAIT_RATIO) * (double)median_wait;
+	       (double)s->wait_ns > THRESHOLD(FAR_MORE) * (double)median_wait;
 }
 
 static uint32_t find_group(
@@ -218,8 +217,8 @@ static uint32_t find_group(
 	for (size_t k = 1; k <= GROUP_MAX; k++)
 		if (counts[k] > counts[best])
 			best = k;
-	if ((double)waits < THRESHOLD(GROUP_WAITS) ||
-		(double)counts[best] < THRESHOLD(GROUP_SHARE) * (double)(waits - 1))
+	if ((double)waits < THRESHOLD(LEAST) ||
+		(double)counts[best] < THRESHOLD(MOST) * (double)(waits - 1))
 		return 1;
 	return (uint32_t)best;
 }
@@ -300,7 +299,7 @@ static bool is_in_runs(const struct unit *units, size_t n, uint64_t limit)
 	}
 	expected = 2 * slow * ((double)n - slow) / (double)n + 1;
 	deviation = sqrt((expected - 1) * (expected - 2) / ((double)n - 1));
-	return expected > 2 && expected - runs >= THRESHOLD(RUNS) * deviation;
+	return expected > 2 && expected - runs >= THRESHOLD(BEYOND) * deviation;
 }
 
 /* Units fall into two classes by their lengths, and where these are not far apart only if the slow ones come

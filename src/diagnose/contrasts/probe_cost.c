@@ -22,7 +22,7 @@ static bool is_probed(const struct step_facts *s)
 
 static bool is_plain(const struct step_facts *s)
 {
-	return s->class != STEP_OTHER && s->probed < THRESHOLD(NOT_PROBED);
+	return s->class != STEP_OTHER && s->probed < THRESHOLD(FEW);
 }
 
 /* The median length of the steps in [from, to) that are probed, or of those that are not; 0: there are
@@ -81,10 +81,10 @@ int probe_cost_find(const struct step_facts *steps, size_t n, double *ret)
 		if (ratio)
 			ratios[count++] = ratio;
 	}
-	if ((double)count < THRESHOLD(PROBED_TIMES))
+	if ((double)count < THRESHOLD(LEAST))
 		return 0;
 	robust_sort(ratios, count);
 	cost = (double)robust_median(ratios, count) / PARTS;
-	*ret = MIN(MAX(cost, 1.0), THRESHOLD(PROBED_COST));
+	*ret = MIN(MAX(cost, 1.0), THRESHOLD(HALF_MORE));
 	return 0;
 }

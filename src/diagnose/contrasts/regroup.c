@@ -11,9 +11,8 @@
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
-		       a->slow_launches > THRESHOLD(REGROUP_WORK) * a->ordinary_launches + 1) ||
-	       a->slow_waits >
-		       THRESHOLD(REGROUP_WORK) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
+		       a->slow_launches > THRESHOLD(MORE) * a->ordinary_launches + 1) ||
+	       a->slow_waits > THRESHOLD(MORE) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
 }
 
 /* They take turns: long rows of either are states. */
@@ -32,14 +31,14 @@ static bool has_all_the_time(const struct step_account *a)
 	double slow = (double)a->slow_step_ns * a->slow_steps;
 	double rest = (double)a->ordinary_step_ns * a->ordinary_steps;
 
-	return rest <= THRESHOLD(REGROUP_REST) * (slow + rest) &&
+	return rest <= THRESHOLD(FEW) * (slow + rest) &&
 	       (double)a->slow_steps >= THRESHOLD(REGROUP_OFTEN) * (double)a->ordinary_steps &&
 	       alternates(a);
 }
 
 static bool has_rhythm(const struct step_account *a)
 {
-	return a->period_steps > 1 && a->period_confidence >= THRESHOLD(PERIOD_SHARE);
+	return a->period_steps > 1 && a->period_confidence >= THRESHOLD(MOST);
 }
 
 bool regroup_is_needed(const struct step_account *found)

@@ -95,7 +95,7 @@ static bool has_valley(const double *sorted, size_t n, size_t low, double from, 
 		count_within(sorted, n, to - third / 2, to + third / 2));
 
 	/* One more, as few may be missing there by chance. */
-	return (double)MIN(low, n - low) >= THRESHOLD(VALLEY_UNITS) &&
+	return (double)MIN(low, n - low) >= THRESHOLD(IN_A_ROW) &&
 	       (double)(middle + 1) <= THRESHOLD(VALLEY) * (double)ends;
 }
 
@@ -105,8 +105,7 @@ static struct separation judge(const double *sorted, size_t n, size_t low, doubl
 	struct separation none = {0}, found = {.low = low};
 	double from, to, around;
 
-	if (low >= n ||
-		(double)low < MAX(THRESHOLD(ORDINARY_UNITS), THRESHOLD(ORDINARY_SHARE) * (double)n))
+	if (low >= n || (double)low < MAX(THRESHOLD(LEAST), THRESHOLD(FEW) * (double)n))
 		return none;
 	from = quantile(sorted, low, 0.5);
 	to = quantile(sorted + low, n - low, 0.5);
@@ -135,7 +134,7 @@ int separate_find(const uint64_t *sorted, size_t n, struct separation *ret)
 	*ret = judge(logs, n, cut_of(logs, n), scratch);
 	if (ret->is_sure)
 		return 0;
-	bulk = quantile(logs, n, 0.5) + THRESHOLD(BULK) * spread_below(logs, n);
+	bulk = quantile(logs, n, 0.5) + THRESHOLD(BEYOND) * spread_below(logs, n);
 	beyond = judge(logs, n, count_below(logs, n, bulk), scratch);
 	if (beyond.is_sure || !ret->low)
 		*ret = beyond;
