@@ -9,8 +9,7 @@
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
-#include "diagnose/chains/program_sum.h"
-#include "diagnose/chains/quota.h"
+#include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
 #define GUESS_CPUS 4  /* of fewer CPUs a thread may stay on one by itself */
