@@ -16,7 +16,7 @@
 #include "base/capped.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "diagnose/chains/kernel_sentence.h"
+#include "diagnose/chains/kernel_type.h"
 
 #define ROWS_MAX 200000 /* of a published file: 40 MB */
 #define OPS_MAX  512

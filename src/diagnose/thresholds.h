@@ -7,42 +7,49 @@
 #pragma once
 
 /* X(NAME, value, unit, reason) */
-#define THRESHOLDS(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X) THRESHOLDS_FINDINGS(X)
+#define THRESHOLDS(X)                                                                              \
+	THRESHOLDS_COMMON(X) THRESHOLDS_CONTRASTS(X) THRESHOLDS_CHAINS(X) THRESHOLDS_FINDINGS(X)
+
+/* What several rules weigh by. */
+#define THRESHOLDS_COMMON(X)                                                                        \
+	X(MOST, 0.6, "share",                                                                       \
+		"so many are most: units of one kind, distances, launches, time in one place")      \
+	X(FEW, 0.1, "share",                                                                        \
+		"so few do not count: units between two classes, time between long ones, rows")     \
+	X(PART, 0.25, "share", "of a growth, a period or rows: a cause of its own")                 \
+	X(LITTLE, 0.2, "share",                                                                     \
+		"of a unit or of the largest: no more than that is left, or beside it")             \
+	X(LEAST, 4, "units or rows",                                                                \
+		"fewer say nothing: no ordinary, no usual distance, no end of compiling")           \
+	X(AGAIN, 3, "times", "fewer distances, stretches, readings or long units are a chance")     \
+	X(IN_A_ROW, 5, "units or rows",                                                             \
+		"a longer stretch is a state; fewer leave a gap by chance")                         \
+	X(FAR_MORE, 4, "times as much",                                                             \
+		"new, or somebody else's, where there was or others have so much less")             \
+	X(HALF_MORE, 1.5, "times as long",                                                          \
+		"beyond starting, beyond what probes cost, beyond a CPU that is slower everywhere") \
+	X(MORE, 1.3, "times as much",                                                               \
+		"work of units of another kind; slow ones where a period makes fewer")              \
+	X(BEYOND, 5.0, "standard deviations",                                                       \
+		"lengths beyond the bulk, rows of slow ones beyond chance")                         \
+	X(CHANCE, 0.05, "probability",                                                              \
+		"of a period by any order, of a kernel that was only missed")                       \
+	X(CHANCE_SURE, 0.001, "probability", "likewise, where nothing else tells")
 
 #define THRESHOLDS_CONTRASTS(X)                                                                    \
-	X(PHASE_SHARE, 0.6, "share of units",                                                      \
-		"so many do the same work: others are of another phase, compared with nothing")    \
 	X(WARMUP_STEPS, 20, "units", "at most so many, and a fifth of all, are the start")         \
-	X(WARMUP_RATIO, 1.5, "times the median", "first units that long are still starting")       \
-	X(COMPILE_UNIT, 0.2, "share of a unit",                                                    \
-		"in which code was made: with more it says nothing about units without")           \
 	X(PLANS_NS, 6e10, "ns",                                                                    \
 		"in which libraries make plans for new shapes: a warm-up until then")              \
-	X(COMPILE_UNITS, 4, "units",                                                               \
-		"with so much of it, half as many at the end: fewer are set-up")                   \
 	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")     \
-	X(COMPILE_ON, 0.5, "times the share of all",                                               \
-		"of the end goes into it: code is made again and again")                           \
 	X(WAIT_SHARE, 0.125, "share of the mean unit",                                             \
 		"a wait for the GPU as long is one for several units")                             \
-	X(WAIT_RATIO, 4, "times the median wait", "likewise")                                      \
-	X(GROUP_WAITS, 4, "waits", "fewer long ones have no usual distance")                       \
-	X(GROUP_SHARE, 0.6, "share of distances",                                                  \
-		"so many long waits as far apart as usual: the host runs ahead in between")        \
 	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                   \
 	X(SLOW_SPREAD, 3.0, "standard deviations",                                                 \
 		"medians of two classes, by the spread of the shorter one")                        \
 	X(FAR, 9.0, "standard deviations",                                                         \
 		"of ordinary ones, to their shorter side: an exponential tail comes to 6.5")       \
-	X(BULK, 5.0, "standard deviations",                                                        \
-		"likewise, from the median: what is beyond may be a group of its own")             \
 	X(VALLEY, 0.25, "share of units beside",                                                   \
 		"in the middle between two groups; of one group 1")                                \
-	X(VALLEY_UNITS, 5, "units", "of the smaller group: fewer leave a valley by chance")        \
-	X(RUNS, 5.0, "standard deviations",                                                        \
-		"slow ones follow each other that much more often than by chance")                 \
-	X(PERIOD_SURE, 0.001, "probability",                                                       \
-		"as PERIOD_CHANCE, where lengths alone do not tell slow ones")                     \
 	X(DRIFT_UNITS, 24, "units", "fewer have no trend to speak of")                             \
 	X(DRIFT_FOLLOWS, 0.5, "correlation",                                                       \
 		"of the length with time: of 50 units one in ten thousand has it by chance")       \
@@ -53,45 +60,21 @@
 	X(SHIFT_SURE, 0.1, "share of pairs", "likewise, where lengths alone split them as well")   \
 	X(SHIFT_UNITS, 12, "units",                                                                \
 		"on each side of a change: fewer are too easily longer by chance")                 \
-	X(ORDINARY_UNITS, 4, "units", "fewer are no ordinary to compare with")                     \
-	X(ORDINARY_SHARE, 0.1, "share of units",                                                   \
-		"fewer short ones are those of a host that runs ahead at first")                   \
-	X(BORDER_RATIO, 1.5, "times ordinary",                                                     \
-		"classes that far apart: the first long one is the border, not the first slow")    \
-	X(BORDER_ROW, 3, "units", "long ones in a row: one may be a hiccup")                       \
-	X(PERIODS, 3, "distances", "fewer are equal too easily")                                   \
-	X(PERIOD_SHARE, 0.6, "share of distances", "slow ones come at one distance")               \
-	X(PERIOD_CHANCE, 0.05, "probability", "that any order has as many at that distance")       \
-	X(STRETCH_UNITS, 5, "units",                                                               \
-		"slow ones in a row: a longer stretch is a state, which no period explains")       \
-	X(STRETCH_SHARE, 0.25, "share of the period", "likewise, of long periods")                 \
-	X(VARIED_TIMES, 3, "stretches", "units become slow again and again")                       \
 	X(VARIED_HALVES, 3, "times as many",                                                       \
 		"slow ones in one half as in the other, at most: so from the beginning on")        \
-	X(VARIED_SHARE, 0.1, "share of units", "between ordinary and slow: there is no gap")       \
 	X(WORK_UNITS, 16, "units",                                                                 \
 		"of each class with counted work: fewer have no correlation to speak of")          \
 	X(WORK_FOLLOWS, 0.8, "correlation", "of a unit's work with its length")                    \
 	X(WORK_LEAST, 0.5, "growth of work a growth of length", "below it, it is not the work")    \
 	X(WORK_MOST, 2.0, "growth of work a growth of length", "likewise above it")                \
-	X(REGROUP_WORK, 1.3, "times the work of ordinary ones",                                    \
-		"regular units that do that much more are the end of a larger one")                \
 	X(REGROUP_WAITS, 2, "waits", "likewise, beyond it: one more is no other work")             \
-	X(REGROUP_REST, 0.1, "share of the time", "between long units: these are its pieces")      \
 	X(REGROUP_OFTEN, 0.125, "long ones to each short one", "rarer ones are not the unit")      \
 	X(REGROUP_UNITS, 8, "units", "of the larger ones: else there is nothing to compare")       \
 	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")          \
-	X(NOT_PROBED, 0.1, "share of a unit", "they were not; those in between count for neither") \
-	X(PROBED_NEAR, 8, "units", "on each side of probed ones, to compare them with")            \
-	X(PROBED_TIMES, 4, "stretches", "of probed units: fewer do not tell what probes cost")     \
-	X(PROBED_COST, 1.5, "times unprobed",                                                      \
-		"probes never cost more: what is beyond is something else")
+	X(PROBED_NEAR, 8, "units", "on each side of probed ones, to compare them with")
 
 #define THRESHOLDS_CHAINS(X)                                                                               \
-	X(CPU_KERNEL, 4, "times as much",                                                                  \
-		"the kernel's threads had the CPU: before they are named instead of a program")            \
 	X(MATRIX_LAUNCHES, 50, "launches", "fewer matrix products say nothing of a job")                   \
-	X(MATRIX_WIDE, 0.6, "share of launches", "are in wide numbers: that is what the job uses")         \
 	X(MATRIX_GAIN, 0.8, "share of the wait",                                                           \
 		"goes with a type that tensor cores take: vit_train 0.82, jax_float64 0.81")               \
 	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")                \
@@ -113,7 +96,6 @@
 	X(GPU_LASTING, 0.8, "share of readings", "with a low clock: it is low all along")                  \
 	X(GPU_CLOCK_DROP, 0.07, "share higher", "before: boost alone moves it by some percent")            \
 	X(GPU_NEIGHBOURS, 0.5, "processes", "more on the GPU while steps are slow, on average")            \
-	X(GPU_CALLS_MORE, 0.1, "share of the time", "that another spends in calls beyond before")          \
 	X(GPU_RATE_MORE, 3e9, "bytes/s", "a quarter of what PCIe 3 can do")                                \
 	X(LAUNCHES_MANY, 3000, "launches",                                                                 \
 		"from one wait to the next, while the GPU idles: a step of a usual model has up to 1,700") \
@@ -121,20 +103,12 @@
 		"of what JAX has compiled, in a step: compiled whole it has few")                          \
 	X(CLOCK_JITTER, 0.01, "share of a unit",                                                           \
 		"of which the mean of several differs, where a clock begins them")                         \
-	X(NEW_PARTS, 4, "times", "what was so much less before is new")                                    \
 	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
 	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
 	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \
 	X(ADDED_IN_STEP, 0.5, "calls a step", "a call or kernel that came belongs to every other")         \
 	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")                  \
-	X(ADDED_ROWS, 5, "rows", "fewer may be a chance")                                                  \
-	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")            \
-	X(KERNEL_ROWS, 4, "rows", "of kernels that ordinary steps do not run")                             \
-	X(KERNEL_SHARE, 0.25, "share of rows", "likewise: fewer change no step's time")                    \
-	X(KERNEL_CHANCE, 0.001, "probability", "that they are rare ones, met by chance")                   \
-	X(KERNEL_GONE, 0.05, "probability", "that one which is gone was only missed")                      \
-	X(TYPE_BEFORE, 0.1, "share of rows", "of kernels with numbers of a type, before")                  \
-	X(TYPE_LEFT, 0.2, "share of these", "that are left of them")
+	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")
 
 #define THRESHOLDS_FINDINGS(X)                                                                     \
 	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")          \
@@ -143,13 +117,7 @@
 	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")  \
 	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")    \
 	X(PACED_RATIO, 1.6, "times the usual", "is about as long")                                 \
-	X(OTHER_WORK, 1.25, "times the work",                                                      \
-		"of ordinary units, where most are slow: of another kind")                         \
-	X(READINGS, 3, "readings", "of the GPU: fewer are a chance")                               \
-	X(REGULAR_MOST, 1.3, "times as many", "slow units as a period makes: it is no period")     \
-	X(ONE_PLACE, 0.6, "share of a growth", "in one place: that is slower, not all code")       \
 	X(SAMPLED_NS, 1e8, "ns", "ten samples: fewer do not say where")                            \
-	X(EVEN_RATIO, 1.5, "times ordinary", "code that is slower everywhere is no more so")       \
 	X(PAUSE, 20, "units", "a pause on purpose is that rare, and that long")                    \
 	X(HIGH_SHARE, 0.1, "share of the time", "lost to a difference: HIGH")                      \
 	X(MEDIUM_SHARE, 0.03, "share of the time", "likewise MEDIUM")                              \
@@ -157,8 +125,6 @@
 		"lost in every unit: HIGH; there is no ordinary one to show it")                   \
 	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                \
 	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                            \
-	X(CAUSE_SHARE, 0.25, "share of a growth", "is a cause of its own")                         \
-	X(OTHER_SHARE, 0.1, "share of a growth", "likewise, beside a larger one")                  \
 	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
 	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
 	X(JUDGED_NS, 3e11, "ns",                                                                   \
@@ -176,7 +142,6 @@
 	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")       \
 	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")          \
 	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                     \
-	X(PLACED, 0.2, "share of the largest", "entry: one with a place is named before it")       \
 	X(RARELY, 8, "units", "one in so many at most writes: a checkpoint")
 
 enum threshold {

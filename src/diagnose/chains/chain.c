@@ -2,11 +2,15 @@
 /* chain.c - see chain.h: which chain belongs to which line. */
 #include "diagnose/chains/chain.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/chains/chain_private.h"
+#include "wire/op_kind.h"
+#include "diagnose/rows/home.h"
+#include "diagnose/accounts/tracer_name.h"
 
 #define READING_NS ((int64_t)(1200 * NS_PER_MS)) /* readings are a second apart */
 
@@ -115,4 +119,117 @@ void chain_follow(const struct recording *rec, const struct step_account *a, str
 		found = chain_peer(&c, &use);
 	}
 	d->end = found ? use : (struct resource_use){0};
+}
+
+/* Groups are read once a second: readings somewhat before and after the time count. */
+
+#define QUOTA_READING_NS ((int64_t)(1200 * NS_PER_MS))
+
+/* By calls of CUDA: they are made by the process itself. 0: not known. */
+static uint64_t group_of(const struct recording *rec, uint32_t pid, int64_t to_ns)
+{
+	uint64_t id = 0;
+
+	for (size_t i = 0; i < rec->event_count && rec->events[i].start.ns <= to_ns; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (e->pid == pid && e->cgroup_id && op_kind_is_gpu(e->source))
+			id = e->cgroup_id;
+	}
+	return id;
+}
+
+/* 0: there are several. */
+static uint64_t only_group(const struct recording *rec)
+{
+	uint64_t id = rec->container_count ? rec->containers[0].cgroup_id : 0;
+
+	for (size_t i = 1; i < rec->container_count; i++)
+		if (rec->containers[i].cgroup_id != id)
+			return 0;
+	return id;
+}
+
+uint64_t quota_group(const struct recording *rec, uint32_t pid, int64_t to_ns)
+{
+	uint64_t id = group_of(rec, pid, to_ns);
+
+	return id ? id : only_group(rec);
+}
+
+struct quota_stop quota_find(
+	const struct recording *rec, uint32_t pid, int64_t from_ns, int64_t to_ns)
+{
+	const struct container_sample *first = NULL, *last = NULL;
+	struct quota_stop stop = {0};
+	uint64_t id = quota_group(rec, pid, to_ns);
+
+	for (size_t i = 0; id && i < rec->container_count; i++) {
+		const struct container_sample *c = &rec->containers[i];
+
+		if (c->cgroup_id != id || c->time.ns < from_ns - QUOTA_READING_NS ||
+			c->time.ns > to_ns + QUOTA_READING_NS || c->throttled_us < 0)
+			continue;
+		if (!first)
+			first = c;
+		last = c;
+	}
+	if (!first || first->time.ns > to_ns || last->throttled_us <= first->throttled_us)
+		return stop;
+	stop.ns = (uint64_t)(last->throttled_us - first->throttled_us) * NS_PER_US;
+	if (last->quota_us > 0 && last->period_us > 0)
+		stop.cpus = (double)last->quota_us / (double)last->period_us;
+	return stop;
+}
+
+static void note_pid(struct program *p, uint32_t pid)
+{
+	for (uint32_t i = 0; i < p->pid_count; i++)
+		if (p->pids[i] == pid)
+			return;
+	if (p->pid_count < PROGRAM_PIDS_MAX)
+		p->pids[p->pid_count++] = pid;
+}
+
+struct program *program_get(
+	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm)
+{
+	char name[PROCESS_WORDS_MAX];
+	struct program *p;
+	int k = 0;
+
+	process_words(rec, pid, comm, name);
+	while (k < s->count && strcmp(s->items[k].name, name) != 0)
+		k++;
+	if (k == PROGRAMS_MAX)
+		return NULL;
+	p = &s->items[k];
+	if (k == s->count) {
+		memcpy(p->name, name, sizeof(name));
+		p->first_pid = pid;
+		s->count++;
+	}
+	note_pid(p, pid);
+	return p;
+}
+
+void program_name(const struct program *p, struct resource_use *ret)
+{
+	snprintf(ret->who, sizeof(ret->who), "%s", p->name);
+	ret->count = p->pid_count;
+	ret->pid = p->pid_count == 1 ? p->first_pid : 0;
+}
+
+/* What a process is called. */
+
+const char *process_words(
+	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX])
+{
+	const struct process_home *h = pid ? home_of(rec, pid) : NULL;
+	const char *name = h && h->comm[0] ? h->comm : comm;
+
+	if (h && h->script[0])
+		name = h->script;
+	snprintf(buf, PROCESS_WORDS_MAX, "%s", tracer_fold(name ? name : ""));
+	return buf;
 }

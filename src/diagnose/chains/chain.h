@@ -6,6 +6,7 @@
 #pragma once
 
 #include "diagnose/chains/delay.h"
+#include "diagnose/recording.h"
 
 /* chain_follow - fills d->end; the rest of @d, which is one of the delays of @a, is only read. */
 void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d);
@@ -19,3 +20,43 @@ const char *chain_compiler_of(const struct recording *rec, const struct account_
 #define PROCESS_WORDS_MAX 64
 const char *process_words(
 	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX]);
+
+/* How long a process's control group was kept from running by its CPU quota. */
+
+struct quota_stop {
+	uint64_t ns; /* 0: not at all, or not known */
+	double cpus; /* that the group may use; 0: not known */
+};
+
+/* quota_group - the control group that @pid was in at @to_ns. Where no call of it says which that is, it is the one
+ * that was read, if there is only one; 0: not known. */
+uint64_t quota_group(const struct recording *rec, uint32_t pid, int64_t to_ns);
+
+/* quota_find - in the time from @from_ns to @to_ns, of the group that @pid was in at its end. */
+struct quota_stop quota_find(
+	const struct recording *rec, uint32_t pid, int64_t from_ns, int64_t to_ns);
+
+/* Sums by program, over all processes of that name: "48 × xz", not one of them. */
+
+#define PROGRAMS_MAX     64
+#define PROGRAM_PIDS_MAX 256 /* further ones are not told apart */
+
+struct program {
+	char name[PROCESS_WORDS_MAX];
+	uint32_t pids[PROGRAM_PIDS_MAX];
+	uint32_t pid_count;
+	uint32_t first_pid;                /* of the process with the first row */
+	uint64_t ns[2], bytes[2], work[2]; /* of two sides, as the caller names them */
+};
+
+struct program_sums {
+	struct program items[PROGRAMS_MAX];
+	int count;
+};
+
+/* program_get - the sums of the program that @pid runs; NULL: there are too many programs. */
+struct program *program_get(
+	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm);
+
+/* program_name - fills @ret's who, count and pid from @p. */
+void program_name(const struct program *p, struct resource_use *ret);

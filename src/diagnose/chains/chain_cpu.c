@@ -9,8 +9,7 @@
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
-#include "diagnose/chains/program_sum.h"
-#include "diagnose/chains/quota.h"
+#include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
 #define GUESS_CPUS 4  /* of fewer CPUs a thread may stay on one by itself */
@@ -263,7 +262,7 @@ static bool by_mask(const struct chain *c, const struct waits *w, struct resourc
 /* A thread of the kernel works for others, and is what runs next for a moment when one of them gives a CPU up. */
 static double weight_of(const struct program *p, int side)
 {
-	return (double)p->ns[side] / (kernel_thread_is(p->name) ? THRESHOLD(CPU_KERNEL) : 1);
+	return (double)p->ns[side] / (kernel_thread_is(p->name) ? THRESHOLD(FAR_MORE) : 1);
 }
 
 static bool by_program(const struct chain *c, const struct waits *w, struct resource_use *ret)

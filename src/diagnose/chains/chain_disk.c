@@ -10,7 +10,7 @@
 #include "base/macros.h"
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
-#include "diagnose/chains/program_sum.h"
+#include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
 #define DEVICES_MAX  32

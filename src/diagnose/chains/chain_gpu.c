@@ -84,7 +84,7 @@ static struct readings read_slowest(const struct chain *c)
 	for (int64_t k = 0; k < count; k++) {
 		struct readings r = read_gpu(c, k);
 
-		if (r.count >= (c->has_slow ? 1 : THRESHOLD(READINGS)) &&
+		if (r.count >= (c->has_slow ? 1 : THRESHOLD(AGAIN)) &&
 			(!worst.count || r.clock_mhz < worst.clock_mhz))
 			worst = r;
 	}

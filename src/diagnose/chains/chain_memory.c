@@ -6,7 +6,7 @@
 #include "base/macros.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
-#include "diagnose/chains/quota.h"
+#include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
 struct group_use { /* first and last reading of the job's group around the time */

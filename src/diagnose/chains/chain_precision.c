@@ -13,7 +13,7 @@
  * a type in their names have the same one. */
 static bool are_all(uint32_t of_type, uint32_t known)
 {
-	return of_type == known && (double)known >= THRESHOLD(KERNEL_ROWS);
+	return of_type == known && (double)known >= THRESHOLD(LEAST);
 }
 
 struct products { /* matrix products by type */
@@ -39,7 +39,7 @@ static void count_products(const struct chain *c, bool is_attention, struct prod
 
 static bool are_most(const struct products *p, uint64_t launches)
 {
-	return (double)launches >= THRESHOLD(MATRIX_WIDE) * (double)p->all &&
+	return (double)launches >= THRESHOLD(MOST) * (double)p->all &&
 	       (double)p->all >= THRESHOLD(MATRIX_LAUNCHES);
 }
 
@@ -95,7 +95,7 @@ bool chain_precision(const struct chain *c, struct resource_use *ret)
 	wide = all.launches[KERNEL_OF_FP64] > all.launches[KERNEL_OF_FP32] ? KERNEL_OF_FP64
 									   : KERNEL_OF_FP32;
 	if (!are_most(&all, all.launches[wide]) &&
-		!((double)all.launches[wide] >= THRESHOLD(MATRIX_WIDE) * (double)all.all &&
+		!((double)all.launches[wide] >= THRESHOLD(MOST) * (double)all.all &&
 			are_all(all.names[wide], all.known)))
 		return false;
 	ret->resource = RESOURCE_PRECISION;

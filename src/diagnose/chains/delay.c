@@ -189,7 +189,7 @@ static void apply_writing(const struct recording *rec, const struct step_account
 static bool waits_anew(const struct account_entry *e)
 {
 	return e->owner == OWNER_SELF && e->line == ACCOUNT_GPU && e->stack_hash &&
-	       (double)e->ordinary_ns < THRESHOLD(PLACED) * (double)e->slow_ns;
+	       (double)e->ordinary_ns < THRESHOLD(LITTLE) * (double)e->slow_ns;
 }
 
 /* A wait in the middle of a step (an item() in the loop, say) ends the CPU's lead: what it did while
@@ -237,7 +237,7 @@ static const struct account_entry *lead_of(
 			continue;
 		if (!largest)
 			largest = e;
-		if ((double)growth_of(e) < THRESHOLD(PLACED) * (double)growth_of(largest))
+		if ((double)growth_of(e) < THRESHOLD(LITTLE) * (double)growth_of(largest))
 			break;
 		if (e->stack_hash)
 			return e;

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/chains/delay_weight.h"
 
+#include <math.h>
+
 #include "diagnose/accounts/compiler.h"
 #include "diagnose/rows/place.h"
 #include "diagnose/chains/host_code.h"
-#include "diagnose/chains/clocked.h"
 #include "diagnose/chains/whole.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
@@ -24,9 +25,9 @@ bool delay_is_lasting(const struct step_account *a)
 		slow_bars += a->bars[i].slow_steps > 0;
 		full_bars += a->bars[i].slow_steps == a->bars[i].steps;
 	}
-	if (a->bar_count && a->steps > a->bar_count * THRESHOLD(STRETCH_UNITS))
+	if (a->bar_count && a->steps > a->bar_count * THRESHOLD(IN_A_ROW))
 		return full_bars * 2 >= slow_bars;
-	return full_bars >= THRESHOLD(STRETCH_UNITS) && full_bars * 2 >= slow_bars &&
+	return full_bars >= THRESHOLD(IN_A_ROW) && full_bars * 2 >= slow_bars &&
 	       a->slow_last.ns - a->slow_first.ns <
 		       (int64_t)(3 * (uint64_t)a->slow_steps * a->slow_step_ns);
 }
@@ -43,7 +44,7 @@ static bool is_regular(const struct step_account *a)
 	double expected = a->period_steps ? (double)a->steps / a->period_steps : 0;
 
 	return a->period_steps && a->slow_steps > THRESHOLD(CHAIN_MOST) * expected &&
-	       a->slow_steps < THRESHOLD(REGULAR_MOST) * expected;
+	       a->slow_steps < THRESHOLD(MORE) * expected;
 }
 
 /* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
@@ -63,7 +64,7 @@ static bool is_running(int line)
 /* Whether ordinary steps hardly know the place of @e, and it was seen often enough to be sure. */
 static bool is_new_place(const struct step_account *a, const struct account_entry *e)
 {
-	return e->stack_hash && e->ordinary_ns * THRESHOLD(NEW_PARTS) < e->slow_ns &&
+	return e->stack_hash && e->ordinary_ns * THRESHOLD(FAR_MORE) < e->slow_ns &&
 	       e->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS);
 }
 
@@ -125,10 +126,10 @@ static bool is_even(
 
 	if (!is_running((int)l->kind))
 		return false;
-	if ((double)a->slow_step_ns > THRESHOLD(EVEN_RATIO) * (double)a->ordinary_step_ns)
+	if ((double)a->slow_step_ns > THRESHOLD(HALF_MORE) * (double)a->ordinary_step_ns)
 		return false;
 	if (l->lead && !drives_gpu(rec, l->lead) &&
-		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(ONE_PLACE) * grown &&
+		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(MOST) * grown &&
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
 		return false;
 	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
@@ -170,10 +171,9 @@ static bool knows_work(const struct step_account *a)
 static bool does_other_work(const struct step_account *a)
 {
 	return a->slow_steps > 2 * a->ordinary_steps &&
-	       ((a->ordinary_launches > THRESHOLD(OTHER_WORK) * a->slow_launches &&
+	       ((a->ordinary_launches > THRESHOLD(MORE) * a->slow_launches &&
 			a->slow_launches > 0) ||
-		       a->ordinary_bytes >
-			       THRESHOLD(OTHER_WORK) * a->slow_bytes + THRESHOLD(WORK_BYTES));
+		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
@@ -359,4 +359,61 @@ bool delay_is_waste(
 		return is_host_waste(rec, a);
 	return l->share >= THRESHOLD(WASTE) && share_of_all(a, l->kind) >= THRESHOLD(WASTE) &&
 	       is_waste(rec, a, l);
+}
+
+/* That lengths vary less than work does is not enough: what is work and what is waiting may be
+ * told apart differently from unit to unit. A clock does not care how much is done, so lengths do not follow work; and
+ * it is even. */
+
+#define CLOCKED_UNITS  16 /* together: where one ends and the next begins does not matter */
+#define CLOCKED_GROUPS 8
+
+struct pairs { /* of the length and the work of a unit, which come one by one */
+	double lengths, works, length_squares, work_squares, products;
+	int count;
+};
+
+static void pairs_add(struct pairs *p, double length, double work)
+{
+	p->lengths += length;
+	p->works += work;
+	p->length_squares += length * length;
+	p->work_squares += work * work;
+	p->products += length * work;
+	p->count++;
+}
+
+static bool lengths_ignore_work(const struct pairs *p)
+{
+	double n = p->count;
+	double of_lengths = p->length_squares / n - p->lengths / n * (p->lengths / n);
+	double of_works = p->work_squares / n - p->works / n * (p->works / n);
+	double of_both = p->products / n - p->lengths / n * (p->works / n);
+	double jitter = THRESHOLD(CLOCK_JITTER) * p->lengths / n;
+
+	return of_lengths < jitter * jitter && of_lengths < THRESHOLD(CHAIN_MOST) * of_works &&
+	       of_both < THRESHOLD(CHAIN_MOST) * sqrt(MAX(of_lengths, 0.0) * of_works);
+}
+
+bool units_are_clocked(const struct step_account *a)
+{
+	struct pairs all = {0};
+	double length = 0, work = 0;
+	uint32_t units = 0;
+
+	for (size_t i = 0; i < a->bar_count; i++) {
+		const struct account_bar *b = &a->bars[i];
+		double waits = (double)b->ns[ACCOUNT_ASLEEP] + (double)b->ns[ACCOUNT_NETWORK] +
+			       (double)b->ns[ACCOUNT_LOCK];
+
+		length += (double)b->dur_ns / NS_PER_US;
+		work += ((double)b->dur_ns - waits) / NS_PER_US;
+		units += b->steps;
+		if (units < CLOCKED_UNITS)
+			continue;
+		pairs_add(&all, length / units, work / units);
+		length = work = 0;
+		units = 0;
+	}
+	return all.count >= CLOCKED_GROUPS && lengths_ignore_work(&all);
 }

@@ -6,6 +6,7 @@
 #include "diagnose/chains/delay.h"
 #include "diagnose/chains/gpu_change.h"
 #include "model/incident.h"
+#include "model/step_account.h"
 
 /* delay_is_lasting - slow steps come in rows, not one here and one there. */
 bool delay_is_lasting(const struct step_account *a);
@@ -36,3 +37,10 @@ bool delay_stands_alone(enum delay_kind kind);
  * done in it, and it has a part of the job's time that matters. */
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
+
+/* Whether a program does a unit when somebody's clock says so. */
+
+/* units_are_clocked - whether units of @a begin by somebody else's clock: some after another they take as long whatever
+ * is done in them, and the more is done the shorter they wait. Who asks for its next input when it is done waits as long
+ * as ever. */
+bool units_are_clocked(const struct step_account *a);

@@ -130,7 +130,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
 		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
 
 		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
-			(double)e->ordinary_ns * THRESHOLD(NEW_PARTS) < (double)e->slow_ns &&
+			(double)e->ordinary_ns * THRESHOLD(FAR_MORE) < (double)e->slow_ns &&
 			strncmp(e->comm, "pt_autograd", strlen("pt_autograd")))
 			return e;
 	}

@@ -69,16 +69,16 @@ static double rate_more(const struct gpu_other *o)
 
 static bool uses_more(const struct gpu_other *o)
 {
-	return !o->is_rank && (calls_more(o) > THRESHOLD(GPU_CALLS_MORE) ||
-				      rate_more(o) > THRESHOLD(GPU_RATE_MORE));
+	return !o->is_rank &&
+	       (calls_more(o) > THRESHOLD(FEW) || rate_more(o) > THRESHOLD(GPU_RATE_MORE));
 }
 
 static bool is_new(const struct gpu_other *o)
 {
-	return (calls_more(o) > THRESHOLD(GPU_CALLS_MORE) &&
-		       o->calls[PACE_SLOW] > THRESHOLD(NEW_PARTS) * o->calls[PACE_ORDINARY]) ||
+	return (calls_more(o) > THRESHOLD(FEW) &&
+		       o->calls[PACE_SLOW] > THRESHOLD(FAR_MORE) * o->calls[PACE_ORDINARY]) ||
 	       (rate_more(o) > THRESHOLD(GPU_RATE_MORE) &&
-		       o->rate[PACE_SLOW] > THRESHOLD(NEW_PARTS) * o->rate[PACE_ORDINARY]);
+		       o->rate[PACE_SLOW] > THRESHOLD(FAR_MORE) * o->rate[PACE_ORDINARY]);
 }
 
 static void add(const struct gpu_other *o, struct gpu_others *ret)

@@ -3,6 +3,8 @@
 #pragma once
 
 #include "diagnose/chains/kernel_change.h"
+#include "diagnose/recording.h"
+#include "model/step_account.h"
 
 /* kernel_added_find - kernels that were launched for the first time in the first seconds of slow steps and belong to
  * these since then, by when each kernel was launched first: rows of launches may be too few to show them. Shapes choose
@@ -10,3 +12,18 @@
  * launches first. 0 or -ENOMEM. */
 int kernel_added_find(
 	const struct recording *rec, const struct step_account *a, struct kernel_change *ret);
+
+/* Calls that a process makes only since its steps are slow. */
+
+struct call_added {
+	uint16_t source, op;       /* 0: none */
+	double in_step;            /* in a slow step, at least */
+	uint64_t stack_hash;       /* where most of its rows are from; 0: not known */
+	bool is_on_default_stream; /* while the steps wait for other streams */
+};
+
+/* call_added_find - the call that lasting slow steps make most often and ordinary ones do not, by rows and aggregates,
+ * which count all calls: fills, copies, events that a stream waits for. Kernels (kernel_added.h) and waits are not
+ * among them. */
+void call_added_find(
+	const struct recording *rec, const struct step_account *a, struct call_added *ret);

@@ -182,10 +182,10 @@ static bool has_changed(const struct step_account *a, const struct mix *m, uint3
 		launches += is_new(&m->uses[i]) ? m->uses[i].launches : 0;
 	}
 	*ret_rows = rows;
-	return rows >= THRESHOLD(KERNEL_ROWS) && rows >= THRESHOLD(KERNEL_SHARE) * m->slow &&
+	return rows >= THRESHOLD(LEAST) && rows >= THRESHOLD(PART) * m->slow &&
 	       fits(a, m, rows, launches) &&
 	       likelihood(rows, m->slow, (double)(m->once + 1) / (double)(m->seen + 1)) <
-		       THRESHOLD(KERNEL_CHANCE);
+		       THRESHOLD(CHANCE_SURE);
 }
 
 /* Matrix products first: they take the time, and their names say most. */
@@ -240,9 +240,8 @@ static void find_types(const struct mix *m, uint32_t new_rows, struct kernel_cha
 		double before = (double)ordinary[t] / (double)MAX(m->ordinary, 1u);
 		double after = (double)slow[t] / (double)MAX(m->slow, 1u);
 
-		if (before >= THRESHOLD(TYPE_BEFORE) && after <= THRESHOLD(TYPE_LEFT) * before &&
-			likelihood(m->slow - slow[t], m->slow, 1 - before) <
-				THRESHOLD(KERNEL_GONE) &&
+		if (before >= THRESHOLD(FEW) && after <= THRESHOLD(LITTLE) * before &&
+			likelihood(m->slow - slow[t], m->slow, 1 - before) < THRESHOLD(CHANCE) &&
 			(from == KERNEL_OF_UNKNOWN || ordinary[t] > ordinary[from]))
 			from = t;
 		if (added[t] > THRESHOLD(CHAIN_MOST) * new_rows)
@@ -265,7 +264,7 @@ static void name_gone(const struct mix *m, struct kernel_change *ret)
 		bool is_gone =
 			ret->from != KERNEL_OF_UNKNOWN
 				? kernel_type_of(u->name) == ret->from
-				: likelihood(m->slow, m->slow, 1 - share) < THRESHOLD(KERNEL_GONE);
+				: likelihood(m->slow, m->slow, 1 - share) < THRESHOLD(CHANCE);
 
 		if (u->name && u->ordinary && !u->later && is_gone &&
 			(!best || tells_more(u, best)))

@@ -9,11 +9,10 @@
 #include "diagnose/chains/delay_weight.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/compose/gain.h"
-#include "diagnose/compose/line_time.h"
 #include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
 #include "diagnose/sentences/delay_text.h"
-#include "diagnose/sentences/steps_show.h"
+#include "diagnose/sentences/span_text.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 

@@ -8,10 +8,10 @@
  *
  * Where the GPU is waited for once in k steps, the host runs ahead in between: k steps are one unit,
  * and only units are compared, by their length per step. Steps in which the tracer probed launches are
- * compared without what that costs (probe_cost.h).
+ * compared without what that costs (probe_cost_find()).
  *
  * Units fall into two classes if their lengths do by more than they vary anyway (separate.h), or did at one
- * moment (trend.h): where nearly all since are longer than nearly all before, that moment is a better border than any
+ * moment (trend_find()): where nearly all since are longer than nearly all before, that moment is a better border than any
  * length. Units that became longer little by little are a drift: the first quarter is what was ordinary. */
 #include "diagnose/contrasts/classify.h"
 
@@ -19,7 +19,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "diagnose/contrasts/probe_cost.h"
 #include "diagnose/contrasts/rhythm.h"
 #include "diagnose/contrasts/separate.h"
 #include "diagnose/thresholds.h"
@@ -58,7 +57,7 @@ static int mark_phases(struct step_facts *steps, size_t n)
 			usual = phases[i];
 		}
 	}
-	if ((double)best < THRESHOLD(PHASE_SHARE) * (double)n)
+	if ((double)best < THRESHOLD(MOST) * (double)n)
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		if (phase_of(&steps[i]) != usual && phase_of(&steps[i]) != usual + 1)
@@ -82,7 +81,7 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 	size_t last = 0;
 
 	for (size_t i = 0; i < MIN(n / 5, (size_t)THRESHOLD(WARMUP_STEPS)); i++)
-		if ((double)steps[i].dur_ns > THRESHOLD(WARMUP_RATIO) * (double)median)
+		if ((double)steps[i].dur_ns > THRESHOLD(HALF_MORE) * (double)median)
 			last = i + 1;
 		else if (i >= last + 2)
 			break;
@@ -92,7 +91,7 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 
 static bool has_making(const struct step_facts *s, enum code_making how)
 {
-	return (double)s->made_ns[how] > THRESHOLD(COMPILE_UNIT) * (double)s->dur_ns;
+	return (double)s->made_ns[how] > THRESHOLD(LITTLE) * (double)s->dur_ns;
 }
 
 struct making { /* of a row of units */
@@ -137,11 +136,10 @@ static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_m
 	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
 	by_units = sum_making(
 		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);
-	return all.makers >= THRESHOLD(COMPILE_UNITS) &&
-	       by_time.makers * 2 >= THRESHOLD(COMPILE_UNITS) &&
+	return all.makers >= THRESHOLD(LEAST) && by_time.makers * 2 >= THRESHOLD(LEAST) &&
 	       by_time.made_ns * all.all_ns >=
-		       THRESHOLD(COMPILE_ON) * all.made_ns * by_time.all_ns &&
-	       by_units.makers * all.units >= THRESHOLD(COMPILE_ON) * all.makers * by_units.units &&
+		       THRESHOLD(CHAIN_MOST) * all.made_ns * by_time.all_ns &&
+	       by_units.makers * all.units >= THRESHOLD(CHAIN_MOST) * all.makers * by_units.units &&
 	       (how != MAKING_PLANS || all.all_ns >= THRESHOLD(PLANS_NS));
 }
 
@@ -199,7 +197,7 @@ static bool is_long_wait(const struct step_facts *s, uint64_t mean, uint64_t med
 {
 	return s->class != STEP_OTHER &&
 	       (double)s->wait_ns > THRESHOLD(WAIT_SHARE) * (double)mean &&
-	       (double)s->wait_ns > THRESHOLD(WAIT_RATIO) * (double)median_wait;
+	       (double)s->wait_ns > THRESHOLD(FAR_MORE) * (double)median_wait;
 }
 
 static uint32_t find_group(
@@ -218,8 +216,8 @@ static uint32_t find_group(
 	for (size_t k = 1; k <= GROUP_MAX; k++)
 		if (counts[k] > counts[best])
 			best = k;
-	if ((double)waits < THRESHOLD(GROUP_WAITS) ||
-		(double)counts[best] < THRESHOLD(GROUP_SHARE) * (double)(waits - 1))
+	if ((double)waits < THRESHOLD(LEAST) ||
+		(double)counts[best] < THRESHOLD(MOST) * (double)(waits - 1))
 		return 1;
 	return (uint32_t)best;
 }
@@ -300,7 +298,7 @@ static bool is_in_runs(const struct unit *units, size_t n, uint64_t limit)
 	}
 	expected = 2 * slow * ((double)n - slow) / (double)n + 1;
 	deviation = sqrt((expected - 1) * (expected - 2) / ((double)n - 1));
-	return expected > 2 && expected - runs >= THRESHOLD(RUNS) * deviation;
+	return expected > 2 && expected - runs >= THRESHOLD(BEYOND) * deviation;
 }
 
 /* Units fall into two classes by their lengths, and where these are not far apart only if the slow ones come
@@ -379,5 +377,86 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 		leave_out_missed(steps, n, ret->is_setup) < 0)
 		return -ENOMEM;
 	sum_up(steps, n, ret);
+	return 0;
+}
+
+/* 
+ * Each stretch of probed steps is compared with the few steps before and after it, so that a job that
+ * becomes slower meanwhile does not look like the cost of probes; the median of the stretches counts,
+ * so that a stretch in which something else happened does not either. */
+
+#define PARTS 1000000 /* ratios are sorted as integers */
+
+static bool is_probed(const struct step_facts *s)
+{
+	return s->class != STEP_OTHER && s->probed > THRESHOLD(PROBED);
+}
+
+static bool is_plain(const struct step_facts *s)
+{
+	return s->class != STEP_OTHER && s->probed < THRESHOLD(FEW);
+}
+
+/* The median length of the steps in [from, to) that are probed, or of those that are not; 0: there are
+ * none. */
+static uint64_t probe_median_of(
+	const struct step_facts *steps, size_t from, size_t to, bool probed, uint64_t *scratch)
+{
+	size_t n = 0;
+
+	for (size_t i = from; i < to; i++)
+		if (probed ? is_probed(&steps[i]) : is_plain(&steps[i]))
+			scratch[n++] = steps[i].dur_ns;
+	robust_sort(scratch, n);
+	return n ? robust_median(scratch, n) : 0;
+}
+
+/* The probed steps in [from, to) as a multiple of those beside them, in parts; 0: nothing to compare
+ * with on one side. */
+static uint64_t ratio_at(
+	const struct step_facts *steps, size_t n, size_t from, size_t to, uint64_t *scratch)
+{
+	size_t first = from, last = to, near = (size_t)THRESHOLD(PROBED_NEAR);
+	uint64_t before, after, here;
+
+	while (first > 0 && from - first < near && !is_probed(&steps[first - 1]))
+		first--;
+	while (last < n && last - to < near && !is_probed(&steps[last]))
+		last++;
+	before = probe_median_of(steps, first, from, false, scratch);
+	after = probe_median_of(steps, to, last, false, scratch);
+	here = probe_median_of(steps, from, to, true, scratch);
+	if (!before || !after)
+		return 0;
+	return (uint64_t)(2.0 * (double)here / ((double)before + (double)after) * PARTS);
+}
+
+int probe_cost_find(const struct step_facts *steps, size_t n, double *ret)
+{
+	_cleanup_free_ uint64_t *scratch = calloc(n + 1, sizeof(*scratch));
+	_cleanup_free_ uint64_t *ratios = calloc(n + 1, sizeof(*ratios));
+	size_t count = 0, to;
+	double cost;
+
+	if (!scratch || !ratios)
+		return -ENOMEM;
+	*ret = 1;
+	for (size_t i = 0; i < n; i = to) {
+		uint64_t ratio;
+
+		to = i + 1;
+		if (!is_probed(&steps[i]))
+			continue;
+		while (to < n && (is_probed(&steps[to]) || steps[to].class == STEP_OTHER))
+			to++;
+		ratio = ratio_at(steps, n, i, to, scratch);
+		if (ratio)
+			ratios[count++] = ratio;
+	}
+	if ((double)count < THRESHOLD(LEAST))
+		return 0;
+	robust_sort(ratios, count);
+	cost = (double)robust_median(ratios, count) / PARTS;
+	*ret = MIN(MAX(cost, 1.0), THRESHOLD(HALF_MORE));
 	return 0;
 }

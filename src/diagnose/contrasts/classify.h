@@ -4,7 +4,7 @@
 #pragma once
 
 #include "diagnose/accounts/compiler.h"
-#include "diagnose/contrasts/trend.h"
+#include "diagnose/contrasts/separate.h"
 #include "diagnose/units/boundaries.h"
 
 enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
@@ -28,3 +28,10 @@ struct classification {
 
 /* classify_steps - sets the class of each of @steps, which are in order of time. 0 or -ENOMEM. */
 int classify_steps(struct step_facts *steps, size_t n, struct classification *ret);
+
+/* How much longer steps take while the tracer probes every launch. It does so now and
+ * then only (trace/governor), and steps that are slow for that reason alone are nobody's fault. */
+
+/* probe_cost_find - sets @ret to the length of probed steps of @steps, as a multiple of that of the
+ * others around them: 1 to 1.5, and 1 where too few stretches of probed steps say so. 0 or -ENOMEM. */
+int probe_cost_find(const struct step_facts *steps, size_t n, double *ret);

@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/contrasts/border.h"
 #include "diagnose/contrasts/classify.h"
 #include "diagnose/contrasts/regroup.h"
 #include "diagnose/contrasts/rhythm.h"

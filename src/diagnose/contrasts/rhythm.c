@@ -105,18 +105,18 @@ static int find_period(const struct order *o, uint32_t group, double chance, str
 
 	if (!distances)
 		return -ENOMEM;
-	if ((double)n < THRESHOLD(PERIODS))
+	if ((double)n < THRESHOLD(AGAIN))
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		distances[i] = o->starts[i + 1] - o->starts[i];
 	robust_sort(distances, n);
 	usual = robust_median(distances, n);
 	stretch = (double)o->slow / (double)o->stretches;
-	if (usual <= 2 || (stretch > THRESHOLD(STRETCH_UNITS) * group &&
-				  stretch > THRESHOLD(STRETCH_SHARE) * (double)usual))
+	if (usual <= 2 || (stretch > THRESHOLD(IN_A_ROW) * group &&
+				  stretch > THRESHOLD(PART) * (double)usual))
 		return 0;
 	same = count_near(distances, n, usual, 1);
-	if ((double)same < THRESHOLD(PERIOD_SHARE) * (double)n ||
+	if ((double)same < THRESHOLD(MOST) * (double)n ||
 		(is_by_chance(o, n, usual, 0, count_near(distances, n, usual, 0), chance) &&
 			is_by_chance(o, n, usual, 1, same, chance)))
 		return 0;
@@ -169,7 +169,7 @@ static int find_gap(const struct step_facts *facts, size_t n, bool *ret)
 		between += facts[i].class != STEP_OTHER && length > (double)ordinary * third &&
 			   length * third < (double)slow;
 	}
-	*ret = (double)between < THRESHOLD(VARIED_SHARE) * (double)compared;
+	*ret = (double)between < THRESHOLD(FEW) * (double)compared;
 	return 0;
 }
 
@@ -234,11 +234,11 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	if (!starts)
 		return -ENOMEM;
 	o = order_of(facts, n, starts);
-	if (find_period(&o, group, THRESHOLD(PERIOD_CHANCE), ret) < 0)
+	if (find_period(&o, group, THRESHOLD(CHANCE), ret) < 0)
 		return -ENOMEM;
 	/* Steps of a group differ, as the last of them waits for all. */
-	if (group == 1 && (double)o.stretches >= THRESHOLD(VARIED_TIMES) &&
-		is_of_both_halves(facts, n) && find_gap(facts, n, &has_gap) < 0)
+	if (group == 1 && (double)o.stretches >= THRESHOLD(AGAIN) && is_of_both_halves(facts, n) &&
+		find_gap(facts, n, &has_gap) < 0)
 		return -ENOMEM;
 	ret->is_varied = !has_gap;
 	for (int w = 0; ret->is_varied && w < WORKS; w++)
@@ -255,7 +255,7 @@ int rhythm_is_regular(const struct step_facts *facts, size_t n, uint32_t group, 
 	if (!starts)
 		return -ENOMEM;
 	o = order_of(facts, n, starts);
-	if (find_period(&o, group, THRESHOLD(PERIOD_SURE), &found) < 0)
+	if (find_period(&o, group, THRESHOLD(CHANCE_SURE), &found) < 0)
 		return -ENOMEM;
 	*ret = found.period_steps > 0;
 	return 0;

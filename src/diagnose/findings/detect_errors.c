@@ -11,7 +11,7 @@
 #include <stdio.h>
 
 #include "diagnose/findings/failures.h"
-#include "diagnose/findings/incident_stacks.h"
+#include "diagnose/findings/detector.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/names.h"

@@ -24,7 +24,6 @@
 
 #include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
-#include "diagnose/findings/incident_stacks.h"
 #include "diagnose/rows/place.h"
 #include "base/text.h"
 

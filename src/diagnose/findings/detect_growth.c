@@ -25,7 +25,7 @@
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/findings/growth_find.h"
 #include "diagnose/findings/leak_allocs.h"
-#include "diagnose/chains/new_code.h"
+#include "diagnose/chains/host_code.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/op_kind.h"

@@ -20,7 +20,6 @@
 
 #include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_allocs.h"
-#include "diagnose/findings/incident_stacks.h"
 #include "base/search.h"
 #include "base/text.h"
 #include "wire/names.h"

@@ -9,10 +9,13 @@
  * states how much of what it claims was seen. */
 #pragma once
 
+#include <stddef.h>
+
 #include "diagnose/findings/device_allocs.h"
 #include "diagnose/rows/baseline.h"
 #include "base/macros.h"
 #include "model/problem.h"
+#include "model/incident.h"
 
 struct detector_input { /* what detectors look at */
 	const struct recording *rec;
@@ -91,3 +94,9 @@ typedef int detector(const struct detector_input *s, struct incident_list *out);
 #define X(function) detector function;
 DETECTORS(X)
 #undef X
+
+/* From which call stacks the calls of an incident came. */
+
+/* incident_stacks_merge - fills the stacks of @inc, most first, from @list (@n rows of one call each, in any order,
+ * reordered here); a row weighs its ns, which may be bytes or a count where time is not the matter. */
+void incident_stacks_merge(struct incident_stack *list, size_t n, struct incident *inc);

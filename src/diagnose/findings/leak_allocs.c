@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "diagnose/findings/incident_stacks.h"
+#include "diagnose/findings/detector.h"
 #include "base/buf.h"
 
 /* The process itself; it has a group, since it has calls. */

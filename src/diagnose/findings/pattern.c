@@ -79,7 +79,7 @@ static bool is_training(const struct evidence *e)
 static bool is_agent(const struct evidence *e)
 {
 	return e->contrast == CONTRAST_WHOLE && !is_training(e) &&
-	       e->delay->share >= THRESHOLD(ONE_PLACE);
+	       e->delay->share >= THRESHOLD(MOST);
 }
 
 static bool waits_for_network(const struct evidence *e)

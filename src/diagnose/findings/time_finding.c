@@ -95,13 +95,13 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	const struct delay *d = &l->items[i];
 	double share = (double)lost / judged_ns(a);
 
-	if (d->share < THRESHOLD(CAUSE_SHARE) &&
-		(d->share < THRESHOLD(OTHER_SHARE) || share < THRESHOLD(OTHER_TIME) ||
+	if (d->share < THRESHOLD(PART) &&
+		(d->share < THRESHOLD(FEW) || share < THRESHOLD(OTHER_TIME) ||
 			!delay_stands_alone(d->kind)))
 		return false;
 	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
 		return false;
-	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < THRESHOLD(READINGS)))
+	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < THRESHOLD(AGAIN)))
 		return false;
 	return share >= THRESHOLD(LEAST_SHARE) && lost >= THRESHOLD(LEAST_NS);
 }

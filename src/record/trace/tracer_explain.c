@@ -3,7 +3,7 @@
  * metrics and the caller. Runs on the tracer's thread. */
 #include "record/trace/tracer_private.h"
 
-#include "diagnose/chains/kernel_sentence.h"
+#include "diagnose/chains/kernel_type.h"
 
 int tracer_open_explainer(struct tracer *t)
 {

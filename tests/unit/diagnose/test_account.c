@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "model/copy.h"
 #include "ledger_fixture.h"
 
 #define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
@@ -72,6 +73,38 @@ static void test_a_plain_run(void **state)
 	assert_int_equal(a->ordinary_ns[ACCOUNT_GPU], MS(3));
 	assert_int_equal(a->total_ns[ACCOUNT_UNKNOWN], 0);
 	assert_true(a->confidence > 0.85);
+}
+
+/* A copy that reads a result waits for the GPU, also where it goes on in the next row of the ledger, and whatever others that
+ * were only queued move meanwhile. */
+static void test_a_copy_that_waits_across_rows(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 50; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_RUN, MS(5));
+		s->events[s->event_count++] = (struct event){.start.ns = t.at,
+			.dur_ns = MS(15),
+			.pid = JOB,
+			.tid = MAIN,
+			.source = SOURCE_CUDA,
+			.op = CUDA_MEMCPY_ASYNC,
+			.arg0 = 768000,
+			.arg1 = COPY_D2H};
+		spend(&t, LEDGER_COPY, MS(8));
+		t.row.copy_bytes = 800000000;
+		mark(&t, MARK_STAY);
+		spend(&t, LEDGER_COPY, MS(7));
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_non_null(a);
+	assert_true(a->ordinary_ns[ACCOUNT_GPU] > MS(14));
+	assert_true(a->ordinary_ns[ACCOUNT_COPY] < MS(1));
 }
 
 /* Host code that grew, at its line. */
@@ -891,6 +924,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_plain_run),
+		cmocka_unit_test(test_a_copy_that_waits_across_rows),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_drift_has_its_line),

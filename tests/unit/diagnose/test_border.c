@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/contrasts/border.h"
+#include "diagnose/contrasts/regroup.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -43,6 +43,12 @@ static void test_stacks(void **state)
 		{"cuDNN",
 			{{.symbol = "cudnnBackendFinalize", .file = "libcudnn_graph.so.9"}, USER}},
 		{"cuDNN (benchmark)", {{.symbol = "cudnnFindConvolutionForwardAlgorithmEx"}, USER}},
+		{"cuDNN", {{.symbol = "free", .file = "libc.so.6"},
+				  {.ip = 1, .file = "libcudnn_graph.so.9"}, USER}},
+		{"XLA", {{.symbol = "xla::gpu::Autotune"},
+				{.ip = 1, .file = "libcudnn_graph.so.9"}}},
+		{NULL, {{.symbol = "cuLaunchKernelEx", .file = "libcuda.so.1"},
+			       {.ip = 1, .file = "libcudnn_graph.so.9"}, USER}},
 		/* what runs each time */
 		{NULL, {PY("torch/_dynamo/eval_frame.py", "_fn"), USER}},
 		{NULL, {PY("torch/_inductor/codecache.py", "__call__"), USER}},
@@ -67,6 +73,15 @@ static void test_stacks(void **state)
 		name = compiler_of_stack(&s);
 		assert_string_equal(name ? name : "", rows[i].compiler ? rows[i].compiler : "");
 	}
+}
+
+/* What is made once for each shape, and what is made as often as it is asked for. */
+static void test_how_code_is_made(void **state)
+{
+	assert_int_equal(compiler_making("cuDNN"), MAKING_PLANS);
+	assert_int_equal(compiler_making("cuDNN (benchmark)"), MAKING_CODE);
+	assert_int_equal(compiler_making("Triton"), MAKING_CODE);
+	assert_int_equal(compiler_making(NULL), MAKING_NONE);
 }
 
 static void test_processes(void **state)
@@ -164,6 +179,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_processes),
+		cmocka_unit_test(test_how_code_is_made),
 		cmocka_unit_test(test_the_chain),
 		cmocka_unit_test(test_on_other_lines),
 		cmocka_unit_test(test_a_process_that_compiles),

@@ -120,6 +120,44 @@ static void test_at_its_own_power_limit(void **state)
 	free(s);
 }
 
+/* Kernels of a job: matrix products of @rest, attention of @attention. */
+static void kernels(
+	struct chain_scene *s, struct kernel_use of[2], const char *rest, const char *attention)
+{
+	of[0] = (struct kernel_use){.pid = CHAIN_JOB, .function = 1, .launches = 500, .name = rest};
+	of[1] = (struct kernel_use){
+		.pid = CHAIN_JOB, .function = 2, .launches = 100, .name = attention};
+	s->rec.kernels = of;
+	s->rec.kernel_count = 2;
+}
+
+/* Attention that is wider than the rest is nobody's wish, and has its place; where all is as wide, that is a choice, and
+ * where nothing is, there is nothing to say. */
+static void test_attention_in_wide_numbers(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, false);
+	struct kernel_use of[2];
+
+	readings(s, 1980, 1980);
+	s->events[s->rec.event_count++] = (struct event){.source = SOURCE_CUDA,
+		.op = CUDA_LAUNCH,
+		.pid = CHAIN_JOB,
+		.start.ns = chain_at(1),
+		.arg0 = 2,
+		.stack_hash = 5};
+	kernels(s, of, "nvjet_sm90_tst_128x192_64x5_2x1_v_bz_coopB_NTN",
+		"fmha_cutlassF_f32_aligned_64x64_rf_sm80()");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_ATTENTION);
+	assert_int_equal(s->delay.end.stack_hash, 5);
+	kernels(s, of, "cutlass_80_simt_sgemm_128x256_8x4_nt_align1",
+		"fmha_cutlassF_f32_aligned_64x64_rf_sm80()");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PRECISION);
+	kernels(s, of, "nvjet_sm90_tst_128x192_64x5_2x1_v_bz_coopB_NTN",
+		"fmha_cutlassF_bf16_aligned_64x64_rf_sm80()");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 /* An ordinary clock, a GPU with little to do, and few readings say nothing. */
 static void test_no_evidence(void **state)
 {
@@ -263,6 +301,7 @@ int main(void)
 		cmocka_unit_test(test_heat),
 		cmocka_unit_test(test_low_from_the_first_step),
 		cmocka_unit_test(test_at_its_own_power_limit),
+		cmocka_unit_test(test_attention_in_wide_numbers),
 		cmocka_unit_test(test_no_evidence),
 		cmocka_unit_test(test_another_process),
 		cmocka_unit_test(test_a_stranger),

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/chains/clocked.h"
+#include "diagnose/chains/delay_weight.h"
 #include "base/clock.h"
 
 #define BARS 240

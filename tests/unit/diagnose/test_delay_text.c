@@ -251,6 +251,37 @@ static void each_title_is_the_answer(void **state)
 	}
 }
 
+/* Which call allocates, and how often; pinned memory has its own name and advice. */
+static void allocations_by_call(void **state)
+{
+	struct aggregate g = {.bucket.ns = STEPS_T0_NS, .pid = STEPS_PID, .source = SOURCE_CUDA};
+	struct recording rec = {.aggregates = &g, .aggregate_count = 1, .ledger_count = 1};
+	struct incident inc[2] = {0};
+
+	for (int i = 0; i < 2; i++) {
+		struct incident_list list = {.items = &inc[i], .max = 1};
+		struct delay_list all = {.count = 1};
+		struct step_account a;
+
+		steps_fill(&a);
+		g.bucket = a.first;
+		g.op = i ? CUDA_HOST_ALLOC : CUDA_FREE;
+		g.sketch.count = 60 * a.steps;
+		g.sketch.sum = 1000 * STEPS_MS;
+		all.items[0] = (struct delay){.kind = DELAY_BY_ALLOCATION,
+			.slow_ns = 131 * STEPS_MS,
+			.lead = &a.entries[0],
+			.share = 0.95};
+		assert_ptr_equal(incident_begin(&list, PROBLEM_GPU_MEMORY), &inc[i]);
+		delay_text_write(&rec, &a, &all, &all.items[0], NULL, &inc[i]);
+		free(a.bars);
+	}
+	assert_has(inc[0].summary, "Allocating GPU memory");
+	assert_has(inc[0].root_cause, "cudaFree about 60 times a step; no pool keeps it");
+	assert_has(inc[1].summary, "Allocating pinned host memory");
+	assert_has(inc[1].fixes[0], "pinned buffers once");
+}
+
 static const struct account_entry worker = {.line = ACCOUNT_HOST,
 	.owner = OWNER_LOADER,
 	.pid = STEPS_WORKER,
@@ -368,6 +399,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(each_title_is_the_answer),
+		cmocka_unit_test(allocations_by_call),
 		cmocka_unit_test(the_data_loader),
 		cmocka_unit_test(most_steps_are_slow),
 		cmocka_unit_test(a_worker_that_is_stopped),

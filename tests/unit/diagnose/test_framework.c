@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "diagnose/sentences/framework.h"
+#include "diagnose/sentences/advice.h"
 
 #define BIT(NAME) FRAMEWORK_BIT(FRAMEWORK_##NAME)
 

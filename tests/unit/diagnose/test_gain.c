@@ -114,7 +114,8 @@ static void the_gpu_bounds_it(void **state)
 		&g);
 	assert_int_equal(g.fixed_ns, 30 * MS);
 	assert_int_equal(g.least_ns, 10 * MS);
-	assert_int_equal(g.most_ns, 45 * MS); /* if the GPU is busier than its readings say */
+	/* If the GPU is busier than its readings say, and a tenth of the work is to be done in another way. */
+	assert_int_equal(g.most_ns, 52 * MS);
 	all.items[0].kind = DELAY_BY_GC;
 	all.items[0].slow_ns = 300 * MS; /* a damaged account */
 	g = of(&a, &all, 0, 0);

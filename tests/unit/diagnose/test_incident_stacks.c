@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "diagnose/findings/incident_stacks.h"
+#include "diagnose/findings/detector.h"
 #include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 

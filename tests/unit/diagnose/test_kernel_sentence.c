@@ -2,7 +2,7 @@
 /* test_kernel_sentence.c - kernels that an incident's launches were of. */
 #include "verdict.h"
 
-#include "diagnose/chains/kernel_sentence.h"
+#include "diagnose/chains/kernel_type.h"
 #include "base/macros.h"
 
 static void test_short_names(void **state)

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "diagnose/compose/line_time.h"
+#include "diagnose/compose/gain.h"
 
 #define MS    UINT64_C(1000000)
 #define IN(k) (UINT32_C(1) << DELAY_BY_##k)

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/live/live_stacks.h"
+#include "diagnose/live/live_window.h"
 #include "base/macros.h"
 
 static struct stack *stack_of(uint64_t hash, const char *symbol, size_t *ret_bytes)

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_new_code.c - which function began to run. */
-#include "diagnose/chains/new_code.h"
+#include "diagnose/chains/host_code.h"
 #include "verdict.h"
 
 #define STACKS 4

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/contrasts/probe_cost.h"
+#include "diagnose/contrasts/classify.h"
 #include "base/macros.h"
 
 #define STEPS 200

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/chains/quota.h"
+#include "diagnose/chains/chain.h"
 #include "base/macros.h"
 
 #define JOB 100
