@@ -191,9 +191,9 @@ static int gather(const struct collective_row *rows, size_t count, struct collec
 		else
 			all->without++;
 	}
-	for (size_t i = 0; r == 0 && i < t->late.count; i++)
-		r = add_row(all, &t->late.rows[i]);
-	all->without -= MIN(all->without, (uint64_t)t->late.count);
+	for (size_t i = 0; r == 0 && i < t->calls.late_count; i++)
+		r = add_row(all, &t->calls.late[i]);
+	all->without -= MIN(all->without, (uint64_t)t->calls.late_count);
 	return r == 0 ? add_matches(all, t) : r;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "diagnose/contrasts/account_task.h"
-#include "diagnose/accounts/late_calls.h"
+#include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/live/incident_tracker.h"
 #include "model/problem.h"
@@ -216,14 +216,11 @@ static int take_accounts(struct account_task *t, struct explanation *ret)
 /* How many collectives of communicators that were in use before the trace stay unmatched. */
 static int count_nameless(const struct recording *rec, uint64_t *ret)
 {
-	struct late_calls late;
-	int r = late_calls_find(rec, &late);
+	_cleanup_(rank_calls_done) struct rank_calls calls;
+	int r = rank_calls_find(rec, &calls);
 
-	if (r < 0)
-		return r;
-	*ret = late.unknown;
-	late_calls_done(&late);
-	return 0;
+	*ret = calls.unknown;
+	return r;
 }
 
 int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,

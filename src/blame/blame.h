@@ -110,6 +110,18 @@ int blame_find(const struct blame_worker *workers, size_t worker_count,
 	const struct blame_call *calls, size_t call_count, struct blame *ret);
 void blame_done(struct blame *b);
 
+/* blame_meet - which of @calls belong together: those of one collective, a Send and its Recv; also those that nobody else is
+ * known to have made. Of collectives in order of communicator and number. 0 and *ret (released with
+ * blame_meetings_done()), -ENOMEM or -E2BIG. */
+struct blame_meetings {
+	uint32_t *calls; /* of meeting i: calls[first[i] .. first[i + 1]), by worker */
+	size_t *first;
+	size_t count;
+};
+int blame_meet(const struct blame_worker *workers, size_t worker_count,
+	const struct blame_call *calls, size_t call_count, struct blame_meetings *ret);
+void blame_meetings_done(struct blame_meetings *m);
+
 /* blame_align - sets offset_ns and error_ns of workers whose clocks are not known, by @ends: calls that left when their
  * collective ended or their message came (blame/ends.h), and Sends. @ret by worker; NULL: nobody asks. 0, -ENOMEM or
  * -E2BIG. */

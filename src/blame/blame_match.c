@@ -438,7 +438,8 @@ static int list_members(struct job *j)
 	return 0;
 }
 
-int blame_match(struct job *j)
+/* match of each item, which may be the only one with that number. */
+static int number_matches(struct job *j)
 {
 	_cleanup_(table_done) struct table ids = {0};
 	size_t memberships;
@@ -447,6 +448,63 @@ int blame_match(struct job *j)
 	r = r < 0 ? r : find_comms(j, &ids, &memberships);
 	r = r < 0 ? r : enter_ranks(j, memberships);
 	r = r < 0 ? r : match_collectives(j);
-	r = r < 0 ? r : match_pairs(j);
+	return r < 0 ? r : match_pairs(j);
+}
+
+int blame_match(struct job *j)
+{
+	int r = number_matches(j);
+
 	return r < 0 ? r : list_members(j);
+}
+
+static int list_meetings(const struct job *j, struct blame_meetings *ret)
+{
+	_cleanup_free_ size_t *at = calloc(j->match_count + 1, sizeof(*at));
+	size_t sum = 0;
+
+	ret->calls = calloc(j->item_count + 1, sizeof(*ret->calls));
+	ret->first = calloc(j->match_count + 1, sizeof(*ret->first));
+	if (!at || !ret->calls || !ret->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->item_count; i++)
+		if (j->items[i].match != JOB_NONE)
+			at[j->items[i].match]++;
+	for (size_t m = 0; m < j->match_count; m++) {
+		size_t n = at[m];
+
+		at[m] = sum;
+		if (n)
+			ret->first[ret->count++] = sum;
+		sum += n;
+	}
+	ret->first[ret->count] = sum;
+	for (size_t i = 0; i < j->item_count; i++)
+		if (j->items[i].match != JOB_NONE)
+			ret->calls[at[j->items[i].match]++] = j->items[i].call;
+	return 0;
+}
+
+int blame_meet(const struct blame_worker *workers, size_t worker_count,
+	const struct blame_call *calls, size_t call_count, struct blame_meetings *ret)
+{
+	_cleanup_(blame_job_done) struct job j = {.workers = workers,
+		.calls = calls,
+		.worker_count = worker_count,
+		.call_count = call_count};
+	int r = blame_load(&j);
+
+	*ret = (struct blame_meetings){0};
+	r = r < 0 ? r : number_matches(&j);
+	r = r < 0 ? r : list_meetings(&j, ret);
+	if (r < 0)
+		blame_meetings_done(ret);
+	return r;
+}
+
+void blame_meetings_done(struct blame_meetings *m)
+{
+	free(m->calls);
+	free(m->first);
+	*m = (struct blame_meetings){0};
 }

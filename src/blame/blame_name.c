@@ -31,6 +31,8 @@
 #define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
+#define UNEVEN_STEPS                                                                               \
+	32 /* before that it may be the start of the job: code is compiled for each new length */
 #define UNEVEN_NAMED  3 /* the moving load costs so much more than who is named */
 #define CLEARED_SHARE 0.03
 #define CLEARED_MAX   64
@@ -374,7 +376,8 @@ int blame_name(struct job *j, struct blame *b)
 	for (int32_t s = 0; s < j->stage_count; s++)
 		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
 	if (load_moves(&n, workers)) {
-		b->uneven_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
+		if (j->step_count >= UNEVEN_STEPS)
+			b->uneven_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));
 		workers = 0;

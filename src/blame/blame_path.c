@@ -5,6 +5,9 @@
  * time between them. In a pause it waits for the last of those it communicates with, as long as that
  * one has not arrived; from then on it is the transfer, or its own GPU, and nobody's (blame_link.c).
  *
+ * While most of its peers wait for each other in a communicator of a kind that a worker does not have, nobody waits for
+ * that one, and what it does meanwhile is not known: its waits for its GPU are behind communications that it takes part in.
+ *
  * The path is walked from the job's end: a worker's own time back to its last pause, from there to the
  * one it waited for, at the time that one arrived. So what somebody waited himself before he came late
  * is not his. Each pause is passed at most once, so the walk is linear in the number of calls. */
@@ -14,7 +17,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MOMENTS 8192
+#include "base/hash.h"
+
+#define MOMENTS   8192
+#define ASIDE_MAX (1u << 22) /* pauses */
 
 static int pauses_by_start(const void *a, const void *b)
 {
@@ -70,8 +76,100 @@ static bool is_after_hole(const struct job *j, const struct job_item *t, struct 
 	return false;
 }
 
+struct aside {           /* when peers of one group wait in communicators that some of it lack */
+	uint64_t *sizes; /* by worker: of its communicators, a bit each */
+	uint64_t *most;  /* by group: those that more than half of it have */
+	struct job_pause *list; /* by group */
+	size_t *first;          /* likewise */
+};
+
+static void aside_done(struct aside *a)
+{
+	free(a->sizes);
+	free(a->most);
+	free(a->list);
+	free(a->first);
+}
+
+static uint64_t size_bit(const struct job *j, const struct job_item *t)
+{
+	if (t->match == JOB_NONE || blame_is_pair(t->op))
+		return 0;
+	return UINT64_C(1) << (hash_number(j->comms[t->comm].nranks) & 63);
+}
+
+/* What of its group's communicators @worker lacks. */
+static uint64_t lacks(const struct job *j, const struct aside *a, uint32_t worker)
+{
+	return a->sizes[worker] ? a->most[j->group[worker]] & ~a->sizes[worker] : 0;
+}
+
+static int find_sizes(const struct job *j, struct aside *a)
+{
+	_cleanup_free_ uint32_t *counts = calloc((size_t)j->group_count * 65 + 1, sizeof(*counts));
+
+	a->sizes = calloc(j->worker_count + 1, sizeof(*a->sizes));
+	a->most = calloc((size_t)j->group_count + 1, sizeof(*a->most));
+	a->first = calloc((size_t)j->group_count + 2, sizeof(*a->first));
+	if (!counts || !a->sizes || !a->most || !a->first)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->item_count; i++)
+		a->sizes[j->items[i].worker] |= size_bit(j, &j->items[i]);
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		uint32_t *of = counts + (size_t)j->group[w] * 65;
+
+		of[64] += a->sizes[w] != 0;
+		for (int b = 0; b < 64; b++)
+			of[b] += a->sizes[w] >> b & 1;
+	}
+	for (uint32_t g = 0; g < j->group_count; g++)
+		for (int b = 0; b < 64; b++)
+			if (counts[(size_t)g * 65 + (size_t)b] * 2 > counts[(size_t)g * 65 + 64])
+				a->most[g] |= UINT64_C(1) << b;
+	return 0;
+}
+
+/* The waits of peers that some of their group lack, by group; *ret_more: how many pauses they are for these. */
+static int find_aside(const struct job *j, struct aside *a, size_t *ret_more)
+{
+	_cleanup_free_ uint64_t *lacked = calloc((size_t)j->group_count + 1, sizeof(*lacked));
+	_cleanup_free_ size_t *at = calloc((size_t)j->group_count + 1, sizeof(*at));
+	size_t n = 0;
+	int r = find_sizes(j, a);
+
+	*ret_more = 0;
+	if (r < 0 || !lacked || !at)
+		return -ENOMEM;
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		lacked[j->group[w]] |= lacks(j, a, w);
+	for (size_t i = 0; i < j->item_count; i++)
+		a->first[j->group[j->items[i].worker] + 1] +=
+			(size_bit(j, &j->items[i]) & lacked[j->group[j->items[i].worker]]) != 0;
+	for (uint32_t g = 0; g < j->group_count; g++) {
+		at[g] = a->first[g];
+		n = a->first[g + 1] += a->first[g];
+	}
+	a->list = calloc(n + 1, sizeof(*a->list));
+	if (!a->list)
+		return -ENOMEM;
+	for (size_t i = 0; i < j->item_count; i++) {
+		const struct job_item *t = &j->items[i];
+
+		if (size_bit(j, t) & lacked[j->group[t->worker]])
+			a->list[at[j->group[t->worker]]++] = (struct job_pause){
+				t->start_ns, t->leave_ns, INT64_MIN, JOB_NONE, JOB_NONE};
+	}
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		if (lacks(j, a, w))
+			*ret_more += a->first[j->group[w] + 1] - a->first[j->group[w]];
+	if (*ret_more > ASIDE_MAX)
+		*ret_more = SIZE_MAX; /* nobody is looked at that way */
+	return 0;
+}
+
 /* Pauses of @worker at pauses[at], joined where they overlap. How many. */
-static size_t list_pauses(struct job *j, uint32_t worker, size_t at, struct job_seen *seen)
+static size_t list_pauses(
+	struct job *j, uint32_t worker, size_t at, struct job_seen *seen, const struct aside *a)
 {
 	struct job_pause *p = j->pauses + at;
 	size_t n = 0, kept = 0;
@@ -88,6 +186,11 @@ static size_t list_pauses(struct job *j, uint32_t worker, size_t at, struct job_
 			continue;
 		p[n++] = pause_of(j, worker, t);
 		ordered = ordered && (n < 2 || p[n - 2].start_ns <= p[n - 1].start_ns);
+	}
+	for (size_t i = a->first[j->group[worker]];
+		lacks(j, a, worker) && i < a->first[j->group[worker] + 1]; i++) {
+		p[n++] = a->list[i];
+		ordered = false;
 	}
 	if (!ordered)
 		qsort(p, n, sizeof(*p), pauses_by_start);
@@ -287,9 +390,16 @@ int blame_path(struct job *j)
 {
 	_cleanup_free_ size_t *cursor = calloc(j->worker_count + 1, sizeof(*cursor));
 	_cleanup_free_ struct job_seen *seen = calloc(j->comm_count + 1, sizeof(*seen));
-	size_t cells = j->worker_count * j->step_count + 1, n = 0;
+	_cleanup_(aside_done) struct aside aside = {0};
+	size_t cells = j->worker_count * j->step_count + 1, n = 0, more;
 
-	j->pauses = calloc(2 * j->item_count + 1, sizeof(*j->pauses));
+	if (find_aside(j, &aside, &more) < 0)
+		return -ENOMEM;
+	if (more == SIZE_MAX) {
+		memset(aside.most, 0, (size_t)j->group_count * sizeof(*aside.most));
+		more = 0;
+	}
+	j->pauses = calloc(2 * j->item_count + more + 1, sizeof(*j->pauses));
 	j->pause_first = calloc(j->worker_count + 2, sizeof(*j->pause_first));
 	j->own = calloc(cells, sizeof(*j->own));
 	j->path = calloc(cells, sizeof(*j->path));
@@ -298,7 +408,7 @@ int blame_path(struct job *j)
 		!j->path)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
-		n += list_pauses(j, w, n, seen);
+		n += list_pauses(j, w, n, seen, &aside);
 		j->pause_first[w + 1] = cursor[w] = n;
 		add_own(j, w);
 	}

@@ -12,23 +12,7 @@
 #include "export/perfetto_private.h"
 #include "base/hash.h"
 #include "answer/steps.h"
-
-static int by_collective(const void *a, const void *b)
-{
-	const struct collective_row *x = a, *y = b;
-
-	if (x->c.comm_hash != y->c.comm_hash)
-		return x->c.comm_hash < y->c.comm_hash ? -1 : 1;
-	if (x->c.seq != y->c.seq)
-		return x->c.seq < y->c.seq ? -1 : 1;
-	return (x->start.ns > y->start.ns) - (x->start.ns < y->start.ns);
-}
-
-static bool is_joined(const struct collective_row *x, const struct collective_row *y)
-{
-	return collective_is_numbered(x->c.comm_hash, x->c.seq) &&
-	       x->c.comm_hash == y->c.comm_hash && x->c.seq == y->c.seq && x->c.rank != y->c.rank;
-}
+#include "diagnose/accounts/match.h"
 
 static int by_time(const void *a, const void *b)
 {
@@ -39,28 +23,48 @@ static int by_time(const void *a, const void *b)
 	return (x->row->dur_ns < y->row->dur_ns) - (x->row->dur_ns > y->row->dur_ns);
 }
 
+/* A flow from each rank of a collective to the next, by when they began. */
+static void join(struct perfetto *p, const struct recording *rec, const struct match_table *t,
+	const struct match *m, size_t *scratch)
+{
+	for (size_t k = 0; k < m->count; k++) {
+		size_t row = rank_calls_row(rec, &t->calls, match_row(t, m, k)), at = k;
+
+		for (; at &&
+			rec->collectives[scratch[at - 1]].start.ns > rec->collectives[row].start.ns;
+			at--)
+			scratch[at] = scratch[at - 1];
+		scratch[at] = row;
+	}
+	for (size_t k = 0; m->count > 1 && k < m->count; k++) {
+		struct perfetto_collective *c = &p->collectives[scratch[k]];
+
+		c->group = hash_number(m->comm_hash ^ hash_number(match_row(t, m, 0)->c.seq));
+		c->from = k ? p->flow_ids : 0;
+		c->to = k + 1 < m->count ? ++p->flow_ids : 0;
+	}
+}
+
 int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, size_t count)
 {
-	uint64_t from = 0;
+	struct recording rec = {.collectives = rows, .collective_count = count};
+	_cleanup_(match_done) struct match_table t = {0};
+	_cleanup_free_ size_t *scratch = calloc(count + 1, sizeof(*scratch));
+	int r;
 
 	if (!count)
 		return 0;
 	p->collectives = calloc(count, sizeof(*p->collectives));
-	if (!p->collectives)
+	if (!p->collectives || !scratch)
 		return -ENOMEM;
 	p->collective_count = count;
-	qsort(rows, count, sizeof(*rows), by_collective);
-	for (size_t i = 0; i < count; i++) {
-		struct perfetto_collective *c = &p->collectives[i];
-
-		*c = (struct perfetto_collective){.row = &rows[i], .from = from};
-		c->group = hash_number(rows[i].c.comm_hash ^ hash_number(rows[i].c.seq));
-		if (i + 1 < count && is_joined(&rows[i], &rows[i + 1]))
-			c->to = ++p->flow_ids;
-		from = c->to;
-	}
+	for (size_t i = 0; i < count; i++)
+		p->collectives[i] = (struct perfetto_collective){.row = &rows[i]};
+	r = match_run(&rec, &t);
+	for (size_t i = 0; r == 0 && i < t.match_count; i++)
+		join(p, &rec, &t, &t.matches[i], scratch);
 	qsort(p->collectives, count, sizeof(*p->collectives), by_time);
-	return 0;
+	return r;
 }
 
 /* The wait for the other ranks, from the rank's arrival. It is known from the synchronisation that

@@ -284,7 +284,7 @@ static void take_collective(
 	ix->longest_collective_ns = MAX(ix->longest_collective_ns, timeline_collective_ns(c));
 }
 
-/* Who came last, where that can be told; rows of the table are those of @rows. */
+/* Who came last, where that can be told. */
 static int judge(struct timeline_collective *list, const struct collective_row *rows, size_t count)
 {
 	struct recording rec = {.collectives = rows, .collective_count = count};
@@ -298,12 +298,10 @@ static int judge(struct timeline_collective *list, const struct collective_row *
 		if (m->count < 2 || !lateness_find(&t, m, &late))
 			continue;
 		for (size_t k = 0; k < m->count; k++) {
-			const struct collective_row *row = match_row(&t, m, k);
+			size_t row = rank_calls_row(&rec, &t.calls, match_row(&t, m, k));
 
-			if (row < rows || row >= rows + count)
-				continue; /* a copy with another number */
-			list[row - rows].late_rank = late.row->c.rank;
-			list[row - rows].gap_ns = late.gap_ns;
+			list[row].late_rank = late.row->c.rank;
+			list[row].gap_ns = late.gap_ns;
 		}
 	}
 	return r;

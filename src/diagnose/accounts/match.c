@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* match.c - see match.h. One sort by (comm, seq, rank, time), then the borders: O(n log n). */
+/* match.c - see match.h. What belongs together is blame's to say (blame_meet()). */
 #include "diagnose/accounts/match.h"
 
 #include <errno.h>
@@ -8,100 +8,70 @@
 
 #include "diagnose/rows/baseline.h"
 
-#define NCCL_IN_PROGRESS 7 /* ncclInProgress: a non-blocking communicator took the call */
-
 static bool is_sane_time(int64_t ns)
 {
 	return ns >= 0 && ns <= INT64_C(1) << 62;
 }
 
-static bool is_eligible(const struct collective_row *r)
-{
-	return r->op != NCCL_SEND && r->op != NCCL_RECV &&
-	       collective_is_numbered(r->c.comm_hash, r->c.seq) && r->c.rank >= 0 &&
-	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && is_sane_time(r->start.ns) &&
-	       r->dur_ns <= UINT64_C(1) << 50 && r->c.wait_ns >= -1 &&
-	       r->c.wait_ns <= INT64_C(1) << 50;
-}
-
-static int compare_u64(uint64_t a, uint64_t b)
-{
-	return (a > b) - (a < b);
-}
-
-static int by_collective(const void *a, const void *b)
+static int by_rank(const void *a, const void *b)
 {
 	const struct collective_row *x = *(const struct collective_row *const *)a;
 	const struct collective_row *y = *(const struct collective_row *const *)b;
-	int r = compare_u64(x->c.comm_hash, y->c.comm_hash);
 
-	if (!r)
-		r = compare_u64(x->c.seq, y->c.seq);
-	if (!r)
-		r = (x->c.rank > y->c.rank) - (x->c.rank < y->c.rank);
-	if (!r)
-		r = (x->start.ns > y->start.ns) - (x->start.ns < y->start.ns);
-	return r ? r : compare_u64(x->pid, y->pid);
+	if (x->c.rank != y->c.rank)
+		return x->c.rank < y->c.rank ? -1 : 1;
+	if (x->start.ns != y->start.ns)
+		return x->start.ns < y->start.ns ? -1 : 1;
+	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static bool is_same(const struct collective_row *x, const struct collective_row *y, bool with_rank)
+/* One meeting: its rows by rank, a rank's second one left out. */
+static void add_meeting(struct match_table *t, const uint32_t *calls, size_t n)
 {
-	return x->c.comm_hash == y->c.comm_hash && x->c.seq == y->c.seq &&
-	       (!with_rank || x->c.rank == y->c.rank);
-}
-
-static size_t unique_ranks(const struct collective_row **rows, size_t n)
-{
+	const struct collective_row **rows = t->rows + t->row_count;
+	struct match *m = &t->matches[t->match_count];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (kept == 0 || !is_same(rows[kept - 1], rows[i], true))
-			rows[kept++] = rows[i];
-	return kept;
-}
-
-static void find_borders(struct match_table *t)
-{
-	for (size_t i = 0; i < t->row_count; i++) {
-		const struct collective_row *row = t->rows[i];
-		struct match *m = t->match_count ? &t->matches[t->match_count - 1] : NULL;
-
-		if (m && is_same(t->rows[m->first], row, false)) {
-			m->count++;
-			m->one_node = m->one_node && !strcmp(t->rows[m->first]->node, row->node);
+		rows[i] = t->calls.rows[calls[i]];
+	if (rows[0]->op == NCCL_SEND || rows[0]->op == NCCL_RECV)
+		return;
+	qsort(rows, n, sizeof(*rows), by_rank);
+	*m = (struct match){
+		.first = t->row_count, .one_node = true, .comm_hash = rows[0]->c.comm_hash};
+	for (size_t i = 0; i < n; i++) {
+		if (kept && rows[kept - 1]->c.rank == rows[i]->c.rank)
 			continue;
-		}
-		if (!m || t->rows[m->first]->c.comm_hash != row->c.comm_hash)
-			t->comms[t->comm_count++] = (struct match_comm){t->match_count, 0};
-		t->comms[t->comm_count - 1].count++;
-		t->matches[t->match_count++] = (struct match){i, 1, true};
+		m->one_node = m->one_node && !strcmp(rows[0]->node, rows[i]->node);
+		rows[kept++] = rows[i];
 	}
+	m->count = kept;
+	t->row_count += kept;
+	t->match_count++;
+	if (m == t->matches || m[-1].comm_hash != m->comm_hash)
+		t->comms[t->comm_count++] = (struct match_comm){t->match_count - 1, 0};
+	t->comms[t->comm_count - 1].count++;
 }
 
 int match_run(const struct recording *rec, struct match_table *ret)
 {
+	_cleanup_(blame_meetings_done) struct blame_meetings met = {0};
 	int r;
 
 	*ret = (struct match_table){0};
-	r = late_calls_find(rec, &ret->late);
+	r = rank_calls_find(rec, &ret->calls);
+	if (r == 0)
+		r = blame_meet(ret->calls.workers, ret->calls.worker_count, ret->calls.calls,
+			ret->calls.count, &met);
 	if (r < 0)
 		return r;
-	ret->rows = calloc(rec->collective_count + ret->late.count + 1, sizeof(*ret->rows));
-	if (!ret->rows)
+	ret->rows = calloc(ret->calls.count + 1, sizeof(*ret->rows));
+	ret->matches = calloc(met.count + 1, sizeof(*ret->matches));
+	ret->comms = calloc(met.count + 1, sizeof(*ret->comms));
+	if (!ret->rows || !ret->matches || !ret->comms)
 		return -ENOMEM;
-	for (size_t i = 0; i < ret->late.count; i++)
-		if (is_eligible(&ret->late.rows[i]))
-			ret->rows[ret->row_count++] = &ret->late.rows[i];
-	for (size_t i = 0; i < rec->collective_count; i++)
-		if (is_eligible(&rec->collectives[i]))
-			ret->rows[ret->row_count++] = &rec->collectives[i];
-	qsort(ret->rows, ret->row_count, sizeof(*ret->rows), by_collective);
-	ret->row_count = unique_ranks(ret->rows, ret->row_count);
-	ret->matches = calloc(ret->row_count + 1, sizeof(*ret->matches));
-	ret->comms = calloc(ret->row_count + 1, sizeof(*ret->comms));
-	if (!ret->matches || !ret->comms)
-		return -ENOMEM;
-	find_borders(ret);
+	for (size_t i = 0; i < met.count; i++)
+		add_meeting(ret, met.calls + met.first[i], met.first[i + 1] - met.first[i]);
 	return 0;
 }
 
@@ -110,7 +80,7 @@ void match_done(struct match_table *t)
 	free(t->rows);
 	free(t->matches);
 	free(t->comms);
-	late_calls_done(&t->late);
+	rank_calls_done(&t->calls);
 	*t = (struct match_table){0};
 }
 

@@ -6,13 +6,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "diagnose/accounts/late_calls.h"
+#include "diagnose/accounts/rank_calls.h"
 #include "diagnose/recording.h"
 #include "base/macros.h"
 
 struct match { /* one collective: rows[first .. first + count), one per rank, by rank */
 	size_t first, count;
 	bool one_node; /* all of them by one clock */
+	uint64_t comm_hash;
 };
 
 struct match_comm { /* one communicator: matches[first .. first + count), by seq */
@@ -26,11 +27,11 @@ struct match_table {
 	size_t match_count;
 	struct match_comm *comms;
 	size_t comm_count;
-	struct late_calls late; /* rows of communicators that were in use before the trace */
+	struct rank_calls calls; /* that the rows are of, messages too */
 };
 
 /* match_run - fills @ret (released with match_done(), also after a failure). Left out: sends and
- * receives, failed calls, calls on communicators that were made before the trace unless late_calls.h
+ * receives, failed calls, calls on communicators that were made before the trace unless rank_calls.h
  * brings their ranks together, rows whose times make no sense, a rank's second row of one
  * collective. 0 or -ENOMEM. */
 int match_run(const struct recording *rec, struct match_table *ret);

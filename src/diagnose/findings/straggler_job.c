@@ -2,8 +2,7 @@
 /* straggler_job.c - the rows of `collectives` as the communications of jobs.
  *
  * Processes are of one job if communicators bring them together, directly or through others: two jobs on one
- * machine have nothing to do with each other. Rows of communicators that were made before the trace are taken
- * as late_calls.h brings them together.
+ * machine have nothing to do with each other.
  *
  * A row says how long the synchronisation that followed it waited, and when that ended only if it waited for this call
  * alone. Else it is taken to begin with the call's end, unless the thread made its next call meanwhile and that waited
@@ -15,79 +14,17 @@
 #include "diagnose/findings/straggler_job.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "diagnose/rows/home.h"
-#include "diagnose/accounts/late_calls.h"
-#include "base/hash.h"
 #include "base/idmap.h"
 #include "base/macros.h"
 #include "blame/ends.h"
 #include "stat/robust.h"
 
-#define TIME_MAX_NS      (INT64_C(1) << 62)
-#define DUR_MAX_NS       (INT64_C(1) << 50)
-#define NCCL_IN_PROGRESS 7
-#define STEPS_LEAST      4    /* marks that tell how long a step is */
-#define STEPS_LOOKED     1024 /* of them, evenly */
-
-static bool is_pair(const struct collective_row *r)
-{
-	return r->op == NCCL_SEND || r->op == NCCL_RECV;
-}
-
-static bool is_told(const struct collective_row *r)
-{
-	return r->c.comm_hash && r->c.rank >= 0 &&
-	       (collective_is_numbered(r->c.comm_hash, r->c.seq) || is_pair(r)) &&
-	       (r->ret == 0 || r->ret == NCCL_IN_PROGRESS) && r->start.ns >= 0 &&
-	       r->start.ns <= TIME_MAX_NS && r->dur_ns <= (uint64_t)DUR_MAX_NS &&
-	       r->c.wait_ns >= -1 && r->c.wait_ns <= DUR_MAX_NS && r->c.span_ns <= DUR_MAX_NS &&
-	       ((r->op >= NCCL_ALL_REDUCE && r->op <= NCCL_RECV) ||
-		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
-}
-
-static uint64_t process_key(const struct collective_row *r)
-{
-	return hash_number(hash_bytes(r->node, strnlen(r->node, sizeof(r->node))) ^ r->pid) | 1;
-}
-
-struct source {                             /* all rows that tell something */
-	const struct collective_row **rows; /* by time */
-	size_t count;
-};
-
-static int by_start(const void *a, const void *b)
-{
-	const struct collective_row *x = *(const struct collective_row *const *)a;
-	const struct collective_row *y = *(const struct collective_row *const *)b;
-
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	return x < y ? -1 : x > y;
-}
-
-static int gather_rows(
-	const struct recording *rec, const struct late_calls *late, struct source *ret)
-{
-	ret->rows = calloc(rec->collective_count + late->count + 1, sizeof(*ret->rows));
-	if (!ret->rows)
-		return -ENOMEM;
-	for (size_t i = 0; i < late->count; i++)
-		if (is_told(&late->rows[i]))
-			ret->rows[ret->count++] = &late->rows[i];
-	for (size_t i = 0, known = 0; i < rec->collective_count; i++) {
-		if (known < late->count && late->of[known] == i)
-			known++;
-		else if (is_told(&rec->collectives[i]))
-			ret->rows[ret->count++] = &rec->collectives[i];
-	}
-	if (late->count)
-		qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
-	return 0;
-}
+#define STEPS_LEAST  4    /* marks that tell how long a step is */
+#define STEPS_LOOKED 1024 /* of them, evenly */
 
 static bool is_sure(const struct step_account *a)
 {
@@ -114,88 +51,45 @@ static uint64_t step_length(const struct step_report *accounts, uint32_t pid)
 	return 0;
 }
 
-/* Workers, numbered as they appear. @numbers: key to number + 1. */
-static int find_workers(const struct recording *rec, const struct step_report *accounts,
-	const struct source *s, struct straggler_job *j, struct idmap *numbers)
+/* The rank in the job, and how long steps are. */
+static int describe_workers(
+	const struct recording *rec, const struct step_report *accounts, const struct rank_calls *c)
 {
-	_cleanup_free_ int32_t *largest = calloc(s->count + 1, sizeof(*largest));
-	bool one_node = true;
+	_cleanup_free_ int32_t *largest = calloc(c->worker_count + 1, sizeof(*largest));
 
-	j->workers = calloc(s->count + 1, sizeof(*j->workers));
-	if (!j->workers || !largest)
+	if (!largest)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct collective_row *r = s->rows[i];
-		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
+	for (size_t w = 0; w < c->worker_count; w++) {
+		const struct process_home *h = home_of(rec, c->workers[w].pid);
 
-		if (!n) {
-			const struct process_home *h = home_of(rec, r->pid);
-			int e;
-
-			n = j->worker_count + 1;
-			e = idmap_put(numbers, process_key(r), (void *)(uintptr_t)n);
-			if (e < 0)
-				return e == -ENOBUFS ? 0 : e;
-			j->workers[j->worker_count++] =
-				(struct blame_worker){.rank = h ? h->rank : -1,
-					.node = r->node,
-					.pid = r->pid,
-					.step_ns = step_length(accounts, r->pid)};
-			largest[n - 1] = h && h->rank >= 0 ? INT32_MAX : 0;
-			one_node = one_node && !strcmp(r->node, j->workers[0].node);
-		}
-		if (r->c.nranks > largest[n - 1]) {
-			largest[n - 1] = r->c.nranks;
-			j->workers[n - 1].rank = r->c.rank;
-		}
+		c->workers[w].rank = h ? h->rank : -1;
+		c->workers[w].step_ns = step_length(accounts, c->workers[w].pid);
+		largest[w] = c->workers[w].rank >= 0 ? INT32_MAX : 0;
 	}
-	for (size_t i = 0; !one_node && i < j->worker_count; i++)
-		j->workers[i].error_ns =
-			UINT64_MAX; /* blame sets them by the ends of collectives */
+	for (size_t i = 0; i < c->count; i++) {
+		uint32_t w = c->calls[i].worker;
+
+		if (c->calls[i].c.nranks <= largest[w])
+			continue;
+		largest[w] = c->calls[i].c.nranks;
+		c->workers[w].rank = c->calls[i].c.rank;
+	}
 	return 0;
 }
 
-static struct push_call call_of(const struct collective_row *r)
+/* The later ones first, so that shared synchronisations are known. */
+static int share_syncs(struct rank_calls *all)
 {
-	return (struct push_call){.comm = r->c.comm_hash,
-		.seq = r->c.seq,
-		.bytes = r->c.bytes,
-		.enter_ns = r->start.ns,
-		.leave_ns = collective_left_ns(r),
-		.wait_ns = r->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)r->c.wait_ns,
-		.rank = r->c.rank,
-		.nranks = r->c.nranks,
-		.peer = is_pair(r) ? r->c.peer : -1,
-		.world_rank = -1,
-		.pid = r->pid,
-		.op = r->op,
-		.datatype = UINT16_MAX};
-}
+	_cleanup_free_ size_t *next = calloc(all->worker_count + 1, sizeof(*next)); /* + 1 */
 
-/* calls[] in order of time; the later ones first, so that shared synchronisations are known. */
-static int list_calls(const struct source *s, struct straggler_job *j, struct idmap *numbers)
-{
-	_cleanup_free_ size_t *next = calloc(j->worker_count + 1, sizeof(*next)); /* + 1 */
-
-	j->calls = calloc(s->count + 1, sizeof(*j->calls));
-	j->rows = calloc(s->count + 1, sizeof(*j->rows));
-	if (!next || !j->calls || !j->rows)
+	if (!next)
 		return -ENOMEM;
-	for (size_t i = 0; i < s->count; i++) {
-		const struct collective_row *r = s->rows[i];
-		size_t n = (size_t)(uintptr_t)idmap_get(numbers, process_key(r));
+	for (size_t i = all->count; i-- > 0;) {
+		struct push_call *c = &all->calls[i].c;
+		uint32_t w = all->calls[i].worker;
+		const struct push_call *after = next[w] ? &all->calls[next[w] - 1].c : NULL;
 
-		if (!n)
-			continue;
-		j->rows[j->call_count] = r;
-		j->calls[j->call_count++] = (struct blame_call){(uint32_t)(n - 1), call_of(r)};
-	}
-	for (size_t i = j->call_count; i-- > 0;) {
-		struct push_call *c = &j->calls[i].c;
-		uint32_t w = j->calls[i].worker;
-		const struct push_call *after = next[w] ? &j->calls[next[w] - 1].c : NULL;
-
-		if (after && j->rows[next[w] - 1]->tid == j->rows[i]->tid && c->wait_ns &&
+		if (after && all->rows[next[w] - 1]->tid == all->rows[i]->tid && c->wait_ns &&
 			c->wait_ns != UINT64_MAX && c->wait_ns == after->wait_ns &&
 			c->leave_ns > after->enter_ns)
 			c->leave_ns = MAX(after->leave_ns, c->enter_ns + (int64_t)c->wait_ns);
@@ -216,8 +110,10 @@ static bool is_sync(const struct event *e)
 
 /* Calls end with the synchronisation of their process that follows them, unless one is known that waited for them alone.
  * Of several nodes only this one's are at hand: what is known of some ranks alone would make the others look late. */
-static int set_ends(const struct recording *rec, struct straggler_job *j, struct idmap *numbers)
+static int set_ends(const struct recording *rec, struct rank_calls *j)
 {
+	_cleanup_(idmap_done) struct idmap workers =
+		IDMAP_INIT(BLAME_WORKERS_MAX); /* ends, by pid */
 	_cleanup_free_ struct ends *ends = calloc(j->worker_count + 1, sizeof(*ends));
 	const char *node = rec->node ? rec->node : "";
 	size_t at = 0;
@@ -225,25 +121,26 @@ static int set_ends(const struct recording *rec, struct straggler_job *j, struct
 
 	if (!ends)
 		return -ENOMEM;
-	for (size_t w = 0; w < j->worker_count; w++)
+	for (size_t w = 0; w < j->worker_count; w++) {
 		if (strcmp(j->workers[w].node, node))
 			return 0;
+		if (idmap_put(&workers, j->workers[w].pid, &ends[w]) == -ENOMEM)
+			return -ENOMEM;
+	}
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
-		struct collective_row who = {.pid = e->pid};
-		size_t n;
+		struct ends *own;
 
 		if (!is_sync(e))
 			continue;
-		for (; at < j->call_count && j->calls[at].c.enter_ns < e->start.ns; at++)
+		for (; at < j->count && j->calls[at].c.enter_ns < e->start.ns; at++)
 			if (j->rows[at]->c.span_ns > 0)
 				ends[j->calls[at].worker] = (struct ends){0};
 			else
 				ends_call(&ends[j->calls[at].worker], &j->calls[at].c, &is_end);
-		snprintf(who.node, sizeof(who.node), "%s", node);
-		n = (size_t)(uintptr_t)idmap_get(numbers, process_key(&who));
-		if (n)
-			ends_sync(&ends[n - 1], e->start.ns, event_end_ns(e));
+		own = idmap_get(&workers, e->pid);
+		if (own)
+			ends_sync(own, e->start.ns, event_end_ns(e));
 	}
 	return 0;
 }
@@ -256,7 +153,7 @@ static uint32_t find_root(uint32_t *parent, uint32_t w)
 }
 
 /* The job of each worker: *ret_of is the caller's. */
-static int find_jobs(const struct straggler_job *all, uint32_t **ret_of, size_t *ret_count)
+static int find_jobs(const struct rank_calls *all, uint32_t **ret_of, size_t *ret_count)
 {
 	_cleanup_(idmap_done) struct idmap first =
 		IDMAP_INIT(1 << 20); /* worker + 1, by communicator */
@@ -269,7 +166,7 @@ static int find_jobs(const struct straggler_job *all, uint32_t **ret_of, size_t 
 		return -ENOMEM;
 	for (uint32_t w = 0; w < all->worker_count; w++)
 		parent[w] = w;
-	for (size_t i = 0; r >= 0 && i < all->call_count; i++) {
+	for (size_t i = 0; r >= 0 && i < all->count; i++) {
 		uint32_t w = all->calls[i].worker;
 		size_t one = (size_t)(uintptr_t)idmap_get(&first, all->calls[i].c.comm);
 
@@ -312,7 +209,7 @@ static int blame_job(struct straggler_job *j)
 
 /* Deals @all out to its @n jobs. */
 static int deal_out(
-	const struct straggler_job *all, const uint32_t *of, size_t n, struct straggler_job *jobs)
+	const struct rank_calls *all, const uint32_t *of, size_t n, struct straggler_job *jobs)
 {
 	_cleanup_free_ uint32_t *place = calloc(all->worker_count + 1, sizeof(*place));
 
@@ -320,7 +217,7 @@ static int deal_out(
 		return -ENOMEM;
 	for (uint32_t w = 0; w < all->worker_count; w++)
 		place[w] = (uint32_t)jobs[of[w]].worker_count++;
-	for (size_t i = 0; i < all->call_count; i++)
+	for (size_t i = 0; i < all->count; i++)
 		jobs[of[all->calls[i].worker]].call_count++;
 	for (size_t i = 0; i < n; i++) {
 		struct straggler_job *j = &jobs[i];
@@ -334,7 +231,7 @@ static int deal_out(
 	}
 	for (uint32_t w = 0; w < all->worker_count; w++)
 		jobs[of[w]].workers[place[w]] = all->workers[w];
-	for (size_t i = 0; i < all->call_count; i++) {
+	for (size_t i = 0; i < all->count; i++) {
 		struct straggler_job *j = &jobs[of[all->calls[i].worker]];
 
 		j->rows[j->call_count] = all->rows[i];
@@ -344,7 +241,7 @@ static int deal_out(
 	return 0;
 }
 
-static int blame_jobs(const struct straggler_job *all, struct straggler_jobs *ret)
+static int blame_jobs(const struct rank_calls *all, struct straggler_jobs *ret)
 {
 	_cleanup_free_ uint32_t *of = NULL;
 	size_t n = 0;
@@ -365,20 +262,14 @@ static int blame_jobs(const struct straggler_job *all, struct straggler_jobs *re
 int straggler_jobs_find(
 	const struct recording *rec, const struct step_report *accounts, struct straggler_jobs *ret)
 {
-	_cleanup_(idmap_done) struct idmap numbers = IDMAP_INIT(BLAME_WORKERS_MAX);
-	_cleanup_(job_done) struct straggler_job all = {0};
-	_cleanup_free_ const struct collective_row **rows = NULL;
-	struct source s = {0};
 	int r;
 
 	*ret = (struct straggler_jobs){0};
-	r = late_calls_find(rec, &ret->late);
-	r = r < 0 ? r : gather_rows(rec, &ret->late, &s);
-	rows = s.rows;
-	r = r < 0 ? r : find_workers(rec, accounts, &s, &all, &numbers);
-	r = r < 0 ? r : list_calls(&s, &all, &numbers);
-	r = r < 0 ? r : set_ends(rec, &all, &numbers);
-	return r < 0 ? r : blame_jobs(&all, ret);
+	r = rank_calls_find(rec, &ret->calls);
+	r = r < 0 ? r : describe_workers(rec, accounts, &ret->calls);
+	r = r < 0 ? r : share_syncs(&ret->calls);
+	r = r < 0 ? r : set_ends(rec, &ret->calls);
+	return r < 0 ? r : blame_jobs(&ret->calls, ret);
 }
 
 void straggler_jobs_done(struct straggler_jobs *j)
@@ -386,6 +277,6 @@ void straggler_jobs_done(struct straggler_jobs *j)
 	for (size_t i = 0; i < j->count; i++)
 		job_done(&j->items[i]);
 	free(j->items);
-	late_calls_done(&j->late);
+	rank_calls_done(&j->calls);
 	*j = (struct straggler_jobs){0};
 }

@@ -4,7 +4,7 @@
 
 #include "diagnose/recording.h"
 #include "blame/blame.h"
-#include "diagnose/accounts/late_calls.h"
+#include "diagnose/accounts/rank_calls.h"
 
 #define RANK_LATE_UNIT "late steps" /* of incidents about a rank whose host is late */
 
@@ -20,7 +20,7 @@ struct straggler_job { /* processes that meet in communicators, directly or thro
 struct straggler_jobs {
 	struct straggler_job *items; /* blame.confidence 0: it cannot be told who makes it wait */
 	size_t count;
-	struct late_calls late; /* rows of communicators that were in use before the trace */
+	struct rank_calls calls; /* of all of them */
 };
 
 /* straggler_jobs_find - 0 and *ret (released with straggler_jobs_done(), also after a failure), or

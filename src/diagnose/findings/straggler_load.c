@@ -8,6 +8,7 @@
 #include <stdio.h>
 
 #include "diagnose/findings/straggler_load.h"
+#include "diagnose/chains/kernel_sentence.h"
 #include "base/text.h"
 #include "wire/names.h"
 
@@ -99,11 +100,12 @@ static const struct collective_row *row_of(
 
 static void write_work(const struct straggler_work *w, char *out, size_t size)
 {
-	char more[TEXT_MAX], usual[TEXT_MAX];
+	char more[TEXT_MAX], usual[TEXT_MAX], name[KERNEL_SHORT_MAX];
 
-	if (w->kernel)
-		snprintf(out, size, "kernels that no other rank runs, such as %.60s", w->kernel);
-	else if (w->launches > 0)
+	if (w->kernel) {
+		kernel_name_short(w->kernel, name);
+		snprintf(out, size, "kernels that no other rank runs (%.40s)", name);
+	} else if (w->launches > 0)
 		snprintf(out, size, "%.0f launches a step instead of %.0f", w->launches, w->usual);
 	else
 		snprintf(out, size, "%s copied a step instead of %s",

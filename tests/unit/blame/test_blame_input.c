@@ -13,6 +13,7 @@
 #include "base/macros.h"
 #include "blame/blame.h"
 #include "cluster/simulate/job.h"
+#include "wire/ids.h"
 
 #define MS    1000000
 #define RANKS 8
@@ -181,6 +182,70 @@ static void test_two_jobs(void **state)
 	job_trace_done(&b);
 }
 
+/* Who is with whom: collectives by number, a Send with its Recv by order where the numbers are the ranks' own, also those
+ * that nobody else made. */
+static void test_who_meets_whom(void **state)
+{
+	const struct blame_worker workers[3] = {{.rank = 0}, {.rank = 1}, {.rank = 2}};
+	const struct blame_call calls[] = {{0, {.comm = 5,
+						       .seq = 9,
+						       .rank = 0,
+						       .nranks = 3,
+						       .enter_ns = 10,
+						       .op = NCCL_ALL_REDUCE}},
+		{2, {.comm = 5,
+			    .seq = 9,
+			    .rank = 2,
+			    .nranks = 3,
+			    .enter_ns = 30,
+			    .op = NCCL_ALL_REDUCE}},
+		{1, {.comm = 5,
+			    .seq = 9,
+			    .rank = 1,
+			    .nranks = 3,
+			    .enter_ns = 20,
+			    .op = NCCL_ALL_REDUCE}},
+		{1, {.comm = 5,
+			    .seq = 7,
+			    .rank = 1,
+			    .nranks = 3,
+			    .enter_ns = 5,
+			    .op = NCCL_ALL_REDUCE}},
+		{0, {.comm = 6,
+			    .seq = -UINT64_C(1),
+			    .rank = 0,
+			    .nranks = 2,
+			    .peer = 1,
+			    .enter_ns = 40,
+			    .leave_ns = 41,
+			    .op = NCCL_SEND}},
+		{1, {.comm = 6,
+			    .seq = -UINT64_C(4),
+			    .rank = 1,
+			    .nranks = 2,
+			    .peer = 0,
+			    .enter_ns = 35,
+			    .leave_ns = 50,
+			    .op = NCCL_RECV}},
+		{9, {.comm = 5, .seq = 9, .op = NCCL_ALL_REDUCE}}, /* of nobody */
+		{2, {.comm = 0, .seq = 9, .op = NCCL_ALL_REDUCE}}};
+	struct blame_meetings m;
+
+	assert_int_equal(blame_meet(workers, 3, calls, ARRAY_SIZE(calls), &m), 0);
+	assert_int_equal(m.count, 3);
+	assert_int_equal(m.first[1] - m.first[0], 1); /* number 7 */
+	assert_int_equal(m.calls[m.first[0]], 3);
+	assert_int_equal(m.first[2] - m.first[1], 3);
+	for (uint32_t i = 0; i < 3; i++) /* by worker */
+		assert_int_equal(calls[m.calls[m.first[1] + i]].worker, i);
+	assert_int_equal(m.first[3] - m.first[2], 2);
+	assert_int_equal(m.calls[m.first[2]] + m.calls[m.first[2] + 1], 4 + 5);
+	blame_meetings_done(&m);
+	assert_int_equal(blame_meet(workers, 0, calls, ARRAY_SIZE(calls), &m), 0);
+	assert_int_equal(m.count, 0);
+	blame_meetings_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -189,6 +254,7 @@ int main(void)
 		cmocka_unit_test(test_ranks_renumbered),
 		cmocka_unit_test(test_communicators_come_and_go),
 		cmocka_unit_test(test_two_jobs),
+		cmocka_unit_test(test_who_meets_whom),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

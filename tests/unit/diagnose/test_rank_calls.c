@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_late_calls.c - rows of communicators that were in use before the trace, as older tracers and this one write them. */
+/* test_rank_calls.c - rows of communicators that were in use before the trace, as older tracers and this one write them. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdint.h>
@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "diagnose/accounts/late_calls.h"
+#include "diagnose/accounts/rank_calls.h"
 #include "base/macros.h"
 
 #define STEPS   50
@@ -40,16 +40,16 @@ static void add_rank(struct job *j, int rank, int nranks, uint32_t pid, int64_t 
 static struct collective_row *adopt(const struct job *j, size_t *ret_count)
 {
 	struct recording rec = {.collectives = j->rows, .collective_count = j->count};
-	struct late_calls late;
+	_cleanup_(rank_calls_done) struct rank_calls c;
 
-	assert_int_equal(late_calls_find(&rec, &late), 0);
-	*ret_count = late.count;
-	assert_true(late.unknown == 0 || late.count == 0);
-	assert_true(j->rows[0].c.comm_hash == 7 || late.unknown + late.count == j->count);
-	if (late.count)
-		return late.rows;
-	late_calls_done(&late);
-	return NULL;
+	assert_int_equal(rank_calls_find(&rec, &c), 0);
+	*ret_count = c.late_count;
+	assert_true(c.unknown == 0 || c.late_count == 0);
+	assert_true(j->rows[0].c.comm_hash == 7 || c.unknown + c.late_count == j->count);
+	assert_int_equal(c.count + c.unknown, j->count);
+	for (size_t i = 0; i < c.count; i++)
+		assert_true(rank_calls_row(&rec, &c, c.rows[i]) < j->count);
+	return c.late_count ? TAKE(c.late) : NULL;
 }
 
 /* Rows of the same step have the same number, and all the same hash. */
