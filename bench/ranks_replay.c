@@ -140,8 +140,9 @@ static void set_times(struct node *n)
 			n->entries[later].row.start.ns < e->row.start.ns + HELD_NS)
 			later++;
 		if (e->row.c.wait_ns < 0)
-			e->at_ns = MIN(later < n->count ? n->entries[later].row.start.ns : INT64_MAX,
-				e->row.start.ns + (int64_t)NS_PER_S);
+			e->at_ns =
+				MIN(later < n->count ? n->entries[later].row.start.ns : INT64_MAX,
+					e->row.start.ns + (int64_t)NS_PER_S);
 		e->at_ns += WRITTEN_NS;
 	}
 	qsort(n->entries, n->count, sizeof(*n->entries), by_time);

@@ -373,7 +373,7 @@ int blame_name(struct job *j, struct blame *b)
 		b->lost_ns += b->suspects[i].lost_ns;
 	b->lost_ns = MIN(b->lost_ns, (uint64_t)n.span_ns);
 	weigh_confidence(j, b);
-	if (r == 0 && !b->uneven_ns)
+	if (r == 0)
 		r = describe_sudden(&n, b);
 	return r < 0 ? r : list_cleared(&n, b);
 }
