@@ -113,8 +113,6 @@ static void name_workers(struct naming *n)
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		double share = j->costs[w].lost_ns / n->span_ns;
 
-		if (n->peers[j->group[w]] < 2)
-			continue;
 		n->named[w] = (share >= NAMED_SHARE &&
 				      (is_slower(n, w) || is_late_alone(n, w, LATE_MIN))) ||
 			      (share >= REGULAR_SHARE && is_late_alone(n, w, LATE_OFTEN));
