@@ -188,7 +188,7 @@ static void node_ask(struct replay *p, struct node *n)
 {
 	uint32_t pids[LATE_MAX];
 	size_t count = fleet_late(p->fleet, "replay", n->name, pids, LATE_MAX);
-	bool any_new = false;
+	bool any_new = count != n->asked_count;
 
 	for (size_t i = 0; i < count; i++)
 		any_new |= is_new(n, pids[i]);

@@ -53,7 +53,7 @@
 #define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
 #define HOLDS_STEPS    12             /* whole ones, for which these are found again */
 
-static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
+uint64_t episode_key(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
 	return hash_number(hash_bytes(c->name, strlen(c->name)) ^ hash_number(who * 64 + problem));
 }
@@ -90,7 +90,7 @@ static void end_of_node(struct fleet *f, const struct cluster *c, const struct e
 
 static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
 {
-	return key_of(
+	return episode_key(
 		c, FLEET_STRAGGLER, hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
 }
 
@@ -210,7 +210,7 @@ static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w)
 {
 	return b->kind == BLAME_STAGE
-		       ? key_of(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
+		       ? episode_key(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
 		       : straggler_key(c, w);
 }
 
@@ -263,20 +263,6 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 		e->e.until_ns = 0;
 		fleet_sentence(&e->e);
 	}
-}
-
-static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect_job *j,
-	const struct blame *b, const struct price *p)
-{
-	struct episode *e =
-		episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, hash_number(j->comm)));
-
-	if (!e)
-		return;
-	e->e.share = b->uneven_share;
-	e->e.confidence = b->confidence;
-	episode_waits(e, 0, p);
-	episode_tell(f, e);
 }
 
 /* What is remembered of @job, which is known by its largest communicator. NULL: no memory. */
@@ -426,8 +412,8 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
 	if (sure && b->uneven_share >= MATERIAL_STAGE && b->confidence >= SURE &&
-		pace_is_steady(j, f->now_ns))
-		take_uneven(f, c, j, b, &p);
+		pace_is_steady(j, f->now_ns) && !b->has_sudden)
+		uneven_take(f, c, j->comm, b->uneven_share, b->confidence);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
 		take_suspect(f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], count,

@@ -22,6 +22,8 @@ struct worker {
 	uint64_t late_epoch;            /* when late_by_ns was begun */
 	uint64_t late_by_ns[2];         /* in this epoch, in the one before */
 	uint64_t waiting;               /* round of hangs_find() in which it waits */
+	int64_t slower_since_ns, slower_until_ns; /* its job is, as far as is known */
+	double slower;                            /* how many times as long it takes */
 };
 
 struct workers {
