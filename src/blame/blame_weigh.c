@@ -269,7 +269,7 @@ static int weigh_groups(struct job *j)
 
 		if (n > 1)
 			step += (double)n * find_excess(j, workers, n, &m);
-		else
+		else if (j->is_steady) /* parts of steps are never alike */
 			find_excess_alone(j, workers[0], &m);
 		r = find_late(j, g, workers, n);
 		if (r < 0)

@@ -24,8 +24,8 @@ struct calls {
 	struct mismatches mismatches;
 	int64_t now_ns, swept_ns;
 	int64_t slower_until_ns; /* some job is */
-	uint64_t step_ns;     /* calls_set_step() */
-	uint64_t patience_ns; /* calls_set_patience() */
+	uint64_t step_ns;        /* calls_set_step() */
+	uint64_t patience_ns;    /* calls_set_patience() */
 	uint64_t taken, duplicate, refused;
 };
 

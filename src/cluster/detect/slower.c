@@ -17,7 +17,7 @@
 #define WINDOW_NS    (2 * (int64_t)NS_PER_S) /* both are reached */
 #define LONGER       1.10
 #define USUAL_ALPHA  0.3
-#define HOLDS_NS     (5 * (int64_t)NS_PER_S)   /* without another window: it is not known any more */
+#define HOLDS_NS     (5 * (int64_t)NS_PER_S) /* without another window: it is not known any more */
 #define ACCEPTED_NS  (600 * (int64_t)NS_PER_S) /* then it is how the job is */
 #define SURE         0.5
 #define LATE_NS      (15 * (int64_t)NS_PER_S)
@@ -74,8 +74,8 @@ static bool is_explained(const struct fleet *f, const struct cluster *c)
 	return false;
 }
 
-size_t slower_pids(
-	const struct fleet *f, const struct cluster *c, const char *node, uint32_t *pids, size_t max)
+size_t slower_pids(const struct fleet *f, const struct cluster *c, const char *node, uint32_t *pids,
+	size_t max)
 {
 	struct worker_view w;
 	size_t n = 0, cursor = 0;
@@ -102,10 +102,10 @@ struct episode *uneven_take(
 	struct fleet *f, struct cluster *c, uint64_t comm, double share, double confidence)
 {
 	struct price p = price_of(f, c->name);
-	struct episode *e =
-		has_late(f, c) ? NULL
-			       : episode_get(f, c, FLEET_UNEVEN,
-					 episode_key(c, FLEET_UNEVEN, hash_number(comm)));
+	struct episode *e = has_late(f, c)
+				    ? NULL
+				    : episode_get(f, c, FLEET_UNEVEN,
+					      episode_key(c, FLEET_UNEVEN, hash_number(comm)));
 
 	if (!e)
 		return NULL;
@@ -121,7 +121,8 @@ static void take_late(struct fleet *f, struct cluster *c, const struct worker_vi
 {
 	struct price p = price_of(f, c->name);
 	uint64_t who = hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
-	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
+	struct episode *e =
+		episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
 
 	if (!e)
 		return;
@@ -151,7 +152,8 @@ void slower_look(struct fleet *f, struct cluster *c)
 		return;
 	while (calls_worker_next(c->calls, &cursor, &w)) {
 		const struct push_report *r =
-			w.slower > 0 ? report_find(c, w.node, w.pid, w.world_rank, f->now_ns) : NULL;
+			w.slower > 0 ? report_find(c, w.node, w.pid, w.world_rank, f->now_ns)
+				     : NULL;
 
 		if (!r || r->confidence < SURE || w.slower < LONGER)
 			continue;

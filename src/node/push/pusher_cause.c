@@ -170,7 +170,9 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 	uint32_t late[LATE_MAX];
 	size_t n = p->settings->stub || p->settings->replay || p->stopping ? 0 : parse(pids, late);
 	struct pusher_causes *c = n ? causes_of(p) : NULL;
-	bool is_new = c && n != c->count; /* another question: of all ranks of a slower job, or of who is late */
+	bool is_new =
+		c &&
+		n != c->count; /* another question: of all ranks of a slower job, or of who is late */
 
 	if (!c || c->under_way)
 		return;
