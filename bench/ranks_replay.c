@@ -140,8 +140,9 @@ static void set_times(struct node *n)
 			n->entries[later].row.start.ns < e->row.start.ns + HELD_NS)
 			later++;
 		if (e->row.c.wait_ns < 0)
-			e->at_ns = MIN(later < n->count ? n->entries[later].row.start.ns : INT64_MAX,
-				e->row.start.ns + (int64_t)NS_PER_S);
+			e->at_ns =
+				MIN(later < n->count ? n->entries[later].row.start.ns : INT64_MAX,
+					e->row.start.ns + (int64_t)NS_PER_S);
 		e->at_ns += WRITTEN_NS;
 	}
 	qsort(n->entries, n->count, sizeof(*n->entries), by_time);
@@ -187,7 +188,7 @@ static void node_ask(struct replay *p, struct node *n)
 {
 	uint32_t pids[LATE_MAX];
 	size_t count = fleet_late(p->fleet, "replay", n->name, pids, LATE_MAX);
-	bool any_new = false;
+	bool any_new = count != n->asked_count;
 
 	for (size_t i = 0; i < count; i++)
 		any_new |= is_new(n, pids[i]);

@@ -131,8 +131,6 @@ static void name_workers(struct naming *n)
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		double share = j->costs[w].lost_ns / n->span_ns;
 
-		if (n->peers[j->group[w]] < 2)
-			continue;
 		n->named[w] = (share >= NAMED_SHARE &&
 				      (is_slower(n, w) || is_late_alone(n, w, LATE_MIN) ||
 					      stall_ns(j, w) > 0)) ||
@@ -393,7 +391,7 @@ int blame_name(struct job *j, struct blame *b)
 		b->lost_ns += b->suspects[i].lost_ns;
 	b->lost_ns = MIN(b->lost_ns, (uint64_t)n.span_ns);
 	weigh_confidence(j, b);
-	if (r == 0 && !b->uneven_ns)
+	if (r == 0)
 		r = describe_sudden(&n, b);
 	return r < 0 ? r : list_cleared(&n, b);
 }

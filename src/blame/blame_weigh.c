@@ -10,6 +10,8 @@
  * to be no longer the longer the worker's own time is, or no longer than those in which it was in time, that part is
  * not counted.
  *
+ * A worker without peers, as in a pipeline of one rank a stage, is compared with its own ordinary steps.
+ *
  * What a worker's peers need as well but other stages do not is the stage's: path x (1 - what is more than its
  * peers' in the same step, its own part or load that moves) x (1 - median of the other stages / its own median). So the parts never add up to more than
  * the path. Fill and drain of a pipeline are waits, and nobody's. */
@@ -21,6 +23,7 @@
 #include <string.h>
 
 #define BLOCK       16
+#define USUAL_PART  3 /* of its steps, in which one without peers needs no more than it ordinarily does */
 #define LATE_SIGMAS 6
 #define LATE_SHARE  0.05 /* of a step */
 #define SAMPLES_MAX 8192
@@ -157,6 +160,35 @@ static void forgive_start(struct job *j, uint32_t worker)
 	}
 }
 
+/* What is needed in the better part of @n steps. @room has room for them. */
+static float usual_of(const float *values, size_t n, float *room)
+{
+	size_t count = 0;
+
+	for (size_t s = 0; s < n; s++)
+		if (values[s] > 0)
+			room[count++] = values[s];
+	(void)blame_median(room, count);
+	return count ? room[count / USUAL_PART] : 0;
+}
+
+/* excess[] of a worker that has no peers: over what it ordinarily needs itself, as far as the step has become longer by
+ * it. What waits that nobody recorded look like is in no step's length. */
+static void find_excess_alone(struct job *j, uint32_t worker, struct room *m)
+{
+	const int64_t *cuts = j->group_cuts + (size_t)j->group[worker] * (j->step_count + 1);
+	float *own = j->own + worker * j->step_count;
+	float usual = usual_of(own, j->step_count, m->sorted), step;
+
+	for (size_t s = 0; s < j->step_count; s++)
+		m->values[s] = (float)(cuts[s + 1] - cuts[s]);
+	step = usual_of(m->values, j->step_count, m->sorted);
+	for (size_t s = 0; s < j->step_count; s++)
+		if (own[s] > 0)
+			j->excess[worker * j->step_count + s] =
+				MIN(own[s] - usual, MAX(m->values[s] - step, 0.0F));
+}
+
 /* late[] of a group: what is far from its ordinary distances. */
 static int find_late(struct job *j, uint32_t group, const uint32_t *workers, size_t n)
 {
@@ -171,7 +203,7 @@ static int find_late(struct job *j, uint32_t group, const uint32_t *workers, siz
 			j->excess[workers[i / j->step_count] * j->step_count + i % j->step_count]);
 	j->sigma[group] = (float)MAD_TO_SIGMA * blame_median(sample, count);
 	least = MAX(LATE_SIGMAS * (double)j->sigma[group], LATE_SHARE * (double)j->step_ns);
-	for (size_t i = 0; n > 1 && i < n; i++) {
+	for (size_t i = 0; i < n; i++) {
 		for (size_t s = 0; s < j->step_count; s++)
 			j->late[workers[i] * j->step_count + s] =
 				(double)j->excess[workers[i] * j->step_count + s] > least;
@@ -348,12 +380,15 @@ static int weigh_groups(struct job *j)
 	struct exposure e;
 	int r = lengths ? crowd_init(j, &c) : -ENOMEM;
 
-	r = r < 0 ? r : room_init(&m, j->worker_count);
+	r = r < 0 ? r : room_init(&m, MAX(j->worker_count, j->step_count));
 	for (uint32_t g = 0; r == 0 && g < j->group_count; g++) {
 		const uint32_t *workers = c.workers + c.first[g];
 		size_t n = c.first[g + 1] - c.first[g];
 
-		step += (double)n * find_excess(j, workers, n, &m);
+		if (n > 1)
+			step += (double)n * find_excess(j, workers, n, &m);
+		else if (j->is_steady) /* parts of steps are never alike */
+			find_excess_alone(j, workers[0], &m);
 		r = find_late(j, g, workers, n);
 		if (r < 0)
 			break;

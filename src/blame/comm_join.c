@@ -98,6 +98,7 @@ struct group { /* a stream while it is joined */
 	struct join_side side;
 	size_t seed;               /* of a nameless one, the stream it fits */
 	bool has_seed, is_unclear; /* it fits several */
+	bool is_early; /* it may be of a communicator that it has too few calls in common with yet: of another, none is made */
 };
 
 struct joining {
@@ -230,13 +231,15 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 		struct join_fit fit;
 		int r;
 
-		if (k == at || x->is_unclear || !is_partner(g, x) || !is_seed(g, x, lowest))
+		if (k == at || x->is_unclear || (x->is_early && !x->s.comm) || !is_partner(g, x) ||
+			!is_seed(g, x, lowest))
 			continue;
 		if (++tried > SEEDS_MAX)
 			break;
 		r = join_fit_find(&x->side, &g->side, false, &fit);
 		if (r == -ENOMEM)
 			return r;
+		g->is_early |= r == -EAGAIN;
 		if (r < 0)
 			continue;
 		if (fit.error_ns < ret->error_ns) {
@@ -290,7 +293,9 @@ static int join_with_lowest(
 	for (size_t i = begin; i < end && !j->groups[i].s.comm; i++) {
 		struct group *g = &j->groups[i];
 
-		if (g->s.is_joined || !g->has_seed)
+		if (g->s.is_joined || !g->has_seed ||
+			(g->is_early && !j->groups[g->seed].s.comm &&
+				!j->groups[g->seed].s.is_joined))
 			continue;
 		g->is_unclear = is_contested(j, begin, end, fits, i);
 		if (!g->is_unclear)

@@ -3,9 +3,9 @@
  *
  * The shifts that are tried lie around the one that time suggests: wide where clocks have nothing to do with each other.
  * The error of a shift is how far ends are apart, less what is the same for all of them as far as the clocks may be wrong by
- * that. Where too few ends are known the entries are taken, less what one rank is always later by. Calls that follow each
- * other closely within a step are nearly as close by a wrong shift, but for those at its edges: so it is not the median
- * that counts, but what nearly all of them keep within.
+ * that: the median, as some waits were for something else. Where too few ends are known, or they do not tell, the entries
+ * are taken, less what one rank is always later by. Within one communicator it is what nearly all of them keep within: calls
+ * that follow each other closely are nearly as close by a wrong shift, but for those at the edges of a step.
  *
  * Of streams that may have nothing to do with each other the best shift must leave far less than calls are apart: some
  * shift is the best of those that are all wrong, too. */
@@ -20,15 +20,17 @@
 #include "blame/comm_join.h"
 #include "stat/robust.h"
 
-#define NEAR        128                 /* shifts to each side of the one that time suggests */
-#define FAR         1024                /* the same where clocks are not known */
-#define PAIRS_MAX   512                 /* more say no more */
-#define ENTRIES_MIN 20                  /* pairs, where entries stand for ends */
-#define ALIKE       0.95                /* of the pairs must be */
-#define NEARLY      0.9                 /* of them keep within the error */
-#define CLEARLY     3                   /* times worse is every other shift, */
-#define CLEARLY_ONE 2                   /* or that, of one communicator */
-#define CLOSE       8                   /* times less than calls are apart is the error */
+#define NEAR        128  /* shifts to each side of the one that time suggests */
+#define FAR         1024 /* the same where clocks are not known */
+#define PAIRS_MAX   512  /* more say no more */
+#define ENTRIES_MIN 20   /* pairs, where entries stand for ends */
+#define ALIKE       0.95 /* of the pairs must be */
+#define HALF        0.5  /* of the ends are within the error, */
+#define NEARLY      0.9  /* or of the entries */
+#define CLEARLY     3    /* times worse is every other shift, */
+#define CLEARLY_ONE 2    /* or that, of one communicator */
+#define ALWAYS      8    /* part of what one is always later by counts as error, too */
+#define CLOSE       8    /* times less than calls are apart is the error */
 #define LOOSE_NS    UINT64_C(100000000) /* clocks that may be further apart suggest no shift */
 
 struct trial {
@@ -36,6 +38,7 @@ struct trial {
 	int64_t *entry_gaps;
 	uint64_t *scratch;
 	uint64_t clock_ns; /* how far the clocks may be apart */
+	bool is_one_comm, by_entries;
 };
 
 static uint64_t clock_error(const struct join_side *a, const struct join_side *b)
@@ -58,10 +61,11 @@ static int compare_gaps(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* What nearly all that is left of @gaps keeps within when what is the same for all is taken away, up to @common_ns. */
-static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns)
+/* What @part of @gaps keeps within when what is the same for all is taken away, up to @common_ns. */
+static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns, double part)
 {
 	int64_t limit = (int64_t)common_ns, middle = 0;
+	uint64_t apart = 0;
 
 	if (limit) {
 		qsort(gaps, n, sizeof(*gaps), compare_gaps);
@@ -70,7 +74,11 @@ static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t comm
 	for (size_t i = 0; i < n; i++)
 		t->scratch[i] = distance(gaps[i], middle);
 	robust_sort(t->scratch, n);
-	return t->scratch[(size_t)(NEARLY * (double)n)];
+	if (t->is_one_comm && t->by_entries) /* a step is too much to be always later by */
+		apart = (distance(middle, 0) > t->clock_ns ? distance(middle, 0) - t->clock_ns
+							   : 0) /
+			ALWAYS;
+	return apart + t->scratch[(size_t)(part * (double)(n - 1))];
 }
 
 /* UINT64_MAX: it cannot be this shift. */
@@ -97,9 +105,11 @@ static uint64_t try_shift(
 	}
 	if (pairs < COMM_JOIN_PAIRS || (double)alike < ALIKE * (double)pairs)
 		return UINT64_MAX;
-	if (ends >= COMM_JOIN_PAIRS)
-		return error_of(t, t->gaps, ends, t->clock_ns);
-	return pairs >= ENTRIES_MIN ? error_of(t, t->entry_gaps, pairs, INT64_MAX) : UINT64_MAX;
+	if (t->by_entries)
+		return pairs >= ENTRIES_MIN ? error_of(t, t->entry_gaps, pairs, INT64_MAX,
+						      t->is_one_comm ? NEARLY : HALF)
+					    : UINT64_MAX;
+	return ends >= COMM_JOIN_PAIRS ? error_of(t, t->gaps, ends, t->clock_ns, HALF) : UINT64_MAX;
 }
 
 /* The shift by which a call in the middle of the shorter side's time stands beside that of the other side which is nearest
@@ -126,29 +136,45 @@ static int64_t shift_by_time(const struct join_side *a, const struct join_side *
 	return nearest->number - y->number;
 }
 
-static void find_shift(struct trial *t, const struct join_side *a, const struct join_side *b,
-	struct join_fit *ret, uint64_t *ret_next)
-{
-	int64_t around = shift_by_time(a, b), width = t->clock_ns > LOOSE_NS ? FAR : NEAR;
-
-	*ret = (struct join_fit){.error_ns = UINT64_MAX};
-	*ret_next = UINT64_MAX;
-	for (int64_t shift = around - width; shift <= around + width; shift++) {
-		uint64_t error = try_shift(t, a, b, shift);
-
-		if (error < ret->error_ns) {
-			*ret_next = ret->error_ns;
-			*ret = (struct join_fit){.shift = shift, .error_ns = error};
-		} else {
-			*ret_next = MIN(*ret_next, error);
-		}
-	}
-}
-
 /* How far its calls are apart. */
 static uint64_t spacing(const struct join_side *s)
 {
 	return distance(s->points[s->count - 1].enter_ns, s->points[0].enter_ns) / (s->count - 1);
+}
+
+/* Whether one shift is clearly the best. */
+static bool find_shift(
+	struct trial *t, const struct join_side *a, const struct join_side *b, struct join_fit *ret)
+{
+	int64_t around = shift_by_time(a, b), width = t->clock_ns > LOOSE_NS ? FAR : NEAR;
+	uint64_t next = UINT64_MAX;
+
+	*ret = (struct join_fit){.error_ns = UINT64_MAX};
+	for (int64_t shift = around - width; shift <= around + width; shift++) {
+		uint64_t error = try_shift(t, a, b, shift);
+
+		if (error < ret->error_ns) {
+			next = ret->error_ns;
+			*ret = (struct join_fit){.shift = shift, .error_ns = error};
+		} else {
+			next = MIN(next, error);
+		}
+	}
+	return ret->error_ns != UINT64_MAX &&
+	       ret->error_ns < next / (t->is_one_comm && t->by_entries ? CLEARLY_ONE : CLEARLY) &&
+	       (t->is_one_comm || ret->error_ns < spacing(a) / CLOSE);
+}
+
+/* Whether they have too few calls in common yet to say anything, by what time suggests. */
+static bool is_early(const struct join_side *a, const struct join_side *b)
+{
+	int64_t shift = shift_by_time(a, b);
+	int64_t first = MAX(a->points[0].number, b->points[0].number + shift);
+	int64_t last = MIN(a->points[a->count - 1].number, b->points[b->count - 1].number + shift);
+	bool has_ends = a->points[a->count - 1].end_ns != JOIN_NO_END &&
+			b->points[b->count - 1].end_ns != JOIN_NO_END;
+
+	return last - first + 1 < (has_ends ? COMM_JOIN_PAIRS : ENTRIES_MIN);
 }
 
 int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
@@ -156,17 +182,20 @@ int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_
 {
 	_cleanup_free_ int64_t *gaps = calloc(2 * PAIRS_MAX, sizeof(*gaps));
 	_cleanup_free_ uint64_t *scratch = calloc(PAIRS_MAX, sizeof(*scratch));
-	struct trial t = {.gaps = gaps, .scratch = scratch, .clock_ns = clock_error(a, b)};
-	uint64_t next;
+	struct trial t = {.gaps = gaps,
+		.scratch = scratch,
+		.clock_ns = clock_error(a, b),
+		.is_one_comm = is_one_comm};
 
 	if (!gaps || !scratch)
 		return -ENOMEM;
 	if (a->count < COMM_JOIN_PAIRS || b->count < COMM_JOIN_PAIRS)
-		return -ENOENT;
+		return -EAGAIN;
 	t.entry_gaps = gaps + PAIRS_MAX;
-	find_shift(&t, a, b, ret, &next);
-	if (ret->error_ns == UINT64_MAX ||
-		ret->error_ns >= next / (is_one_comm ? CLEARLY_ONE : CLEARLY))
-		return -ENOENT;
-	return is_one_comm || ret->error_ns < spacing(a) / CLOSE ? 0 : -ENOENT;
+	if (find_shift(&t, a, b, ret))
+		return 0;
+	t.by_entries = is_one_comm || ret->error_ns == UINT64_MAX;
+	if (t.by_entries && find_shift(&t, a, b, ret))
+		return 0;
+	return is_early(a, b) ? -EAGAIN : -ENOENT;
 }

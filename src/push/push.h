@@ -150,8 +150,11 @@ struct push_report {
 	enum push_doing doing;
 	char doing_where[PUSH_TEXT_MAX]; /* "train.py:41 in load"; "": not known */
 	uint64_t step_ns, ordinary_ns;   /* median of slow and of ordinary steps; 0: not known */
-	char line[PUSH_WORD_MAX];        /* account line that grew most: "disk"; "": none */
-	uint64_t line_ns;                /* by so much in a slow step */
+	char line
+		[PUSH_WORD_MAX]; /* account line that grew most: "disk"; "": none; or of an incident of the whole job: */
+#define PUSH_LINE_LATE "late" /* others wait for this rank, or for its GPU */
+#define PUSH_LINE_LOAD "load" /* load moves from rank to rank */
+	uint64_t line_ns;     /* by so much in a slow step */
 	char cause
 		[PUSH_TEXT_MAX]; /* "its loader reads from a disk that rsync keeps busy (train.py:41)" */
 	char fix[PUSH_TEXT_MAX];

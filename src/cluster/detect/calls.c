@@ -406,6 +406,11 @@ int64_t calls_sudden_ns(const struct calls *c)
 	return c->lags->sudden_ns;
 }
 
+bool calls_is_slower(const struct calls *c)
+{
+	return c->now_ns < c->slower_until_ns;
+}
+
 uint64_t calls_settled(const struct calls *c)
 {
 	return c->lags->settled;

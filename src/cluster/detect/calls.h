@@ -52,6 +52,8 @@ bool calls_is_late(const struct calls *c);
 bool calls_is_slow(const struct calls *c);
 /* calls_sudden_ns - when a rank was last by far more than anybody lately; 0: never. */
 int64_t calls_sudden_ns(const struct calls *c);
+/* calls_is_slower - a job takes longer for its steps than it did. Costs nothing. */
+bool calls_is_slower(const struct calls *c);
 /* calls_settled - communications that all their ranks have come to, since the beginning. */
 uint64_t calls_settled(const struct calls *c);
 
@@ -69,6 +71,8 @@ struct worker_view { /* a rank of the job: a process on a node */
 	int64_t offset_ns;     /* of its node's clock, to be added */
 	uint64_t error_ns;     /* how wrong that may be; UINT64_MAX: not known */
 	double drift_ppm;
+	int64_t slower_since_ns; /* its job takes longer for its steps, */
+	double slower;           /* so many times; 0: it does not */
 };
 bool calls_worker_next(const struct calls *c, size_t *cursor, struct worker_view *ret);
 

@@ -23,14 +23,18 @@ struct calls {
 	struct hangs hangs;
 	struct mismatches mismatches;
 	int64_t now_ns, swept_ns;
-	uint64_t step_ns;     /* calls_set_step() */
-	uint64_t patience_ns; /* calls_set_patience() */
+	int64_t slower_until_ns; /* some job is */
+	uint64_t step_ns;        /* calls_set_step() */
+	uint64_t patience_ns;    /* calls_set_patience() */
 	uint64_t taken, duplicate, refused;
 };
 
 /* calls_late - the held calls with the numbered ones beside them, tried: those that are named now go to *ret, which the
  * caller frees. 0 or -ENOMEM. */
 int calls_late(struct calls *c, struct held_call **ret, size_t *ret_count);
+
+/* calls_note_pace - a collective of @m was settled that all had come to at @at_ns. */
+void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns);
 
 /* calls_window - how far back blame looks. */
 int64_t calls_window(const struct calls *c);

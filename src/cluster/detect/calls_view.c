@@ -26,6 +26,10 @@ bool calls_worker_next(const struct calls *c, size_t *cursor, struct worker_view
 			.error_ns = clocks_error(c->clocks, w->node),
 			.drift_ppm = clocks_drift_ppm(c->clocks, w->node),
 		};
+		if (c->now_ns < w->slower_until_ns) {
+			ret->slower_since_ns = w->slower_since_ns;
+			ret->slower = w->slower;
+		}
 		if (c->now_ns - w->late_ns > calls_window(c))
 			ret->late_since_ns = 0;
 		if (w->lag)

@@ -41,6 +41,11 @@ struct comm {
 	size_t live, complete;                 /* in the window; of these complete */
 	int64_t last_ns;                       /* a call came */
 	uint64_t took_ns[2], took_epoch;       /* by its collectives lately, when all had come */
+	/* slower.c */
+	uint32_t paced; /* collectives since paced_ns */
+	int64_t paced_ns;
+	double usual_each, slower; /* how long each takes, and how many times that now */
+	int64_t slower_since_ns;   /* 0: it is not */
 };
 
 struct arrival {

@@ -133,6 +133,7 @@ void episode_end_unseen(
 size_t fleet_late(
 	const struct fleet *f, const char *cluster, const char *node, uint32_t *pids, size_t max)
 {
+	const struct cluster *c = cluster_find(f, cluster);
 	size_t n = 0;
 
 	for (size_t i = 0; i < f->live_count && n < max; i++) {
@@ -142,7 +143,7 @@ size_t fleet_late(
 			!strcmp(e->cluster, cluster))
 			pids[n++] = e->pid;
 	}
-	return n;
+	return c && !n ? slower_pids(f, c, node, pids, max) : n;
 }
 
 void episode_account(struct fleet *f, uint64_t elapsed_ns)

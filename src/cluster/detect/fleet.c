@@ -59,7 +59,7 @@ void fleet_free(struct fleet *f)
 	free(f);
 }
 
-static struct cluster *cluster_find(const struct fleet *f, const char *name)
+struct cluster *cluster_find(const struct fleet *f, const char *name)
 {
 	struct cluster *c = idmap_get(&f->clusters, hash_bytes(name, strlen(name)));
 
@@ -263,6 +263,7 @@ void fleet_tick(struct fleet *f, int64_t now_ns)
 		report_expire(c, now_ns);
 		stall_look(f, c);
 		suspect_look(f, c);
+		slower_look(f, c);
 	}
 	episode_account(f, elapsed);
 	episode_sort(f);

@@ -159,7 +159,8 @@ struct fleet_notice {
 /* fleet_notice - the next one, in order; false: none. At most 4096 wait; the rest is counted. */
 bool fleet_notice(struct fleet *f, struct fleet_notice *ret);
 
-/* fleet_late - processes of @node that others wait for now, told of or only shown: no more than @max. How many. */
+/* fleet_late - processes of @node that others wait for now, told of or only shown; of a job that has become slower though
+ * nobody is late, all: no more than @max. How many. */
 size_t fleet_late(
 	const struct fleet *f, const char *cluster, const char *node, uint32_t *pids, size_t max);
 

@@ -7,6 +7,7 @@
  *	suspect.c	what blame finds, as episodes
  *	link.c		links and collectives that are slow themselves, as episodes
  *	price.c		what waiting costs
+ *	slower.c	jobs that have become slower though nobody is late
  *	stall.c		hangs and mismatches, as episodes
  *	sentence.c	the sentence about an episode */
 #pragma once
@@ -38,6 +39,7 @@ struct episode {
 	uint64_t sightings_apart_ns;          /* the longest time between two */
 	uint64_t sightings_lag_ns;            /* by how much, in all of them */
 	bool told;                            /* that it began */
+	bool is_agents;                       /* it is known by what an agent says: slower.c */
 };
 
 struct suspect_job {          /* of one job, between two looks at it */
@@ -77,6 +79,9 @@ struct fleet {
 	struct fleet_stats stats;
 	int64_t now_ns;
 };
+
+/* cluster_find - NULL: there is none. */
+struct cluster *cluster_find(const struct fleet *f, const char *name);
 
 /* ---- report.c ---- */
 
@@ -125,6 +130,15 @@ void pace_set(struct fleet *f, struct cluster *c);
 /* ---- suspect.c, link.c, stall.c, price.c, sentence.c ---- */
 
 void suspect_look(struct fleet *f, struct cluster *c);
+/* episode_key - of @who in @c. */
+uint64_t episode_key(const struct cluster *c, enum fleet_problem problem, uint64_t who);
+void slower_look(struct fleet *f, struct cluster *c);
+/* uneven_take - the load of the job of @comm moves, unless somebody is late: NULL. */
+struct episode *uneven_take(
+	struct fleet *f, struct cluster *c, uint64_t comm, double share, double confidence);
+/* slower_pids - processes of @node whose job has become slower, nobody knows why; fewer than @max. How many. */
+size_t slower_pids(const struct fleet *f, const struct cluster *c, const char *node, uint32_t *pids,
+	size_t max);
 void stall_look(struct fleet *f, struct cluster *c);
 /* link_look - what blame says of transfers; link_end - ends what is not found any more. */
 void link_look(struct fleet *f, struct cluster *c, const struct suspect_job *j,

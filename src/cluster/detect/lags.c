@@ -225,13 +225,16 @@ static int count(struct calls *c, struct collective *x)
 static int settle(struct calls *c, struct collective *x)
 {
 	struct comm *m = x->comm;
+	int r;
 
 	x->state = COLLECTIVE_DONE;
 	m->first_seq = m->matched == 0 ? x->seq : MIN(m->first_seq, x->seq);
 	m->last_seq = MAX(m->last_seq, x->seq);
 	m->matched++;
 	c->lags->settled++;
-	return count(c, x);
+	r = count(c, x);
+	calls_note_pace(c, m, x->last_ns);
+	return r;
 }
 
 static int64_t newest_enter(const struct collective *x)

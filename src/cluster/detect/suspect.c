@@ -28,12 +28,16 @@
 #define FORGET_STEPS   100
 #define FORGET_NS      (300 * NS_PER_S) /* what was seen too seldom to be told */
 #define SIGHTINGS      3                /* of one that is late by far: then it is no chance */
+#define SIGHTINGS_MANY 4                /* likewise, though it costs little, */
+#define MATERIAL_MANY  0.02             /* at least this of the time, */
+#define LAG_MANY       0.25             /* and of a step each time */
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
 #define SURE           0.5
 #define SURE_SUDDEN    0.4
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
+#define MATERIAL_SMALL 0.10              /* likewise, where it is late by less than SUDDEN_LEAST */
 #define MATERIAL_STAGE 0.10  /* likewise: neither layers nor batches can be divided evenly */
 #define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
@@ -49,7 +53,7 @@
 #define LOOKS_NS       (NS_PER_S / 2) /* from the first of them to the last */
 #define HOLDS_STEPS    12             /* whole ones, for which these are found again */
 
-static uint64_t key_of(const struct cluster *c, enum fleet_problem problem, uint64_t who)
+uint64_t episode_key(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
 	return hash_number(hash_bytes(c->name, strlen(c->name)) ^ hash_number(who * 64 + problem));
 }
@@ -86,7 +90,7 @@ static void end_of_node(struct fleet *f, const struct cluster *c, const struct e
 
 static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
 {
-	return key_of(
+	return episode_key(
 		c, FLEET_STRAGGLER, hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
 }
 
@@ -111,14 +115,13 @@ static void episode_end_late(struct fleet *f, const struct cluster *c)
 	}
 }
 
-/* It was late once more: what comes more seldom than the window is long is found by that. True: so often
- * that it is no chance. */
-static bool note_sighting(struct episode *e, const struct blame *b)
+/* It was late once more: what comes more seldom than the window is long is found by that. */
+static void note_sighting(struct episode *e, const struct blame *b)
 {
 	const struct blame_suspect *s = &b->sudden;
 
 	if (e->sightings && s->since_ns - e->sighted_ns < (int64_t)b->step_ns)
-		return false;
+		return;
 	if (e->sightings)
 		e->sightings_apart_ns =
 			MAX(e->sightings_apart_ns, (uint64_t)(s->since_ns - e->sighted_ns));
@@ -126,13 +129,18 @@ static bool note_sighting(struct episode *e, const struct blame *b)
 		e->first_sighted_ns = s->since_ns;
 	e->sighted_ns = s->since_ns;
 	e->sightings_lag_ns += s->lag_ns;
-	return ++e->sightings >= SIGHTINGS;
+	e->sightings++;
 }
 
 /* What it was late by far, of the time since it first was. */
-static bool sightings_are_material(const struct fleet *f, const struct episode *e)
+static bool sightings_are_material(
+	const struct fleet *f, const struct blame *b, const struct episode *e)
 {
-	return (double)e->sightings_lag_ns >= MATERIAL * (double)(f->now_ns - e->first_sighted_ns);
+	double lag = (double)e->sightings_lag_ns;
+	double share = lag / (double)MAX(f->now_ns - e->first_sighted_ns, INT64_C(1));
+
+	return share >= MATERIAL || (e->sightings >= SIGHTINGS_MANY && share >= MATERIAL_MANY &&
+					    lag >= LAG_MANY * (double)b->step_ns * e->sightings);
 }
 
 /* It is shown; what is known of it already says more. */
@@ -147,7 +155,8 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 
 	if (!e)
 		return;
-	is_sure = note_sighting(e, b) && sightings_are_material(f, e) &&
+	note_sighting(e, b);
+	is_sure = e->sightings >= SIGHTINGS && sightings_are_material(f, b, e) &&
 		  pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
 	if (e->told)
 		return;
@@ -201,7 +210,7 @@ static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w)
 {
 	return b->kind == BLAME_STAGE
-		       ? key_of(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
+		       ? episode_key(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
 		       : straggler_key(c, w);
 }
 
@@ -256,20 +265,6 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	}
 }
 
-static void take_uneven(struct fleet *f, struct cluster *c, const struct suspect_job *j,
-	const struct blame *b, const struct price *p)
-{
-	struct episode *e =
-		episode_get(f, c, FLEET_UNEVEN, key_of(c, FLEET_UNEVEN, hash_number(j->comm)));
-
-	if (!e)
-		return;
-	e->e.share = b->uneven_share;
-	e->e.confidence = b->confidence;
-	episode_waits(e, 0, p);
-	episode_tell(f, e);
-}
-
 /* What is remembered of @job, which is known by its largest communicator. NULL: no memory. */
 static struct suspect_job *job_get(struct fleet *f, struct cluster *c, uint64_t comm)
 {
@@ -312,7 +307,9 @@ static bool is_regular(const struct blame *b, const struct blame_suspect *s)
 static bool is_material(
 	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
 {
-	double least = b->kind == BLAME_STAGE ? MATERIAL_STAGE : MATERIAL;
+	double least = b->kind == BLAME_STAGE     ? MATERIAL_STAGE
+		       : s->lag_ns < SUDDEN_LEAST ? MATERIAL_SMALL
+						  : MATERIAL;
 	double share = (double)s->lost_ns / (double)since_began(b, s, e);
 
 	return share >= (e && e->told ? MATERIAL_STILL * least : least) || is_regular(b, s);
@@ -415,8 +412,8 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
 	if (sure && b->uneven_share >= MATERIAL_STAGE && b->confidence >= SURE &&
-		pace_is_steady(j, f->now_ns))
-		take_uneven(f, c, j, b, &p);
+		pace_is_steady(j, f->now_ns) && !b->has_sudden)
+		uneven_take(f, c, j->comm, b->uneven_share, b->confidence);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
 		take_suspect(f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], count,

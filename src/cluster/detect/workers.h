@@ -15,13 +15,15 @@ struct worker {
 	uint32_t members; /* of communicators that name it */
 	int64_t last_ns;  /* when its last call came */
 	int64_t enter_ns; /* of its newest call, its node's clock */
-	uint64_t made; /* calls, Sends and Recvs included */
+	uint64_t made;    /* calls, Sends and Recvs included */
 	uint64_t calls, last_count, waited_ns;
-	struct sketch *lag;             /* NULL: never last */
-	int64_t late_since_ns, late_ns; /* first and last time, cluster's clock */
-	uint64_t late_epoch;            /* when late_by_ns was begun */
-	uint64_t late_by_ns[2];         /* in this epoch, in the one before */
-	uint64_t waiting;               /* round of hangs_find() in which it waits */
+	struct sketch *lag;                       /* NULL: never last */
+	int64_t late_since_ns, late_ns;           /* first and last time, cluster's clock */
+	uint64_t late_epoch;                      /* when late_by_ns was begun */
+	uint64_t late_by_ns[2];                   /* in this epoch, in the one before */
+	uint64_t waiting;                         /* round of hangs_find() in which it waits */
+	int64_t slower_since_ns, slower_until_ns; /* its job is, as far as is known */
+	double slower;                            /* how many times as long it takes */
 };
 
 struct workers {

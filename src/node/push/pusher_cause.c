@@ -21,6 +21,7 @@
 #define KNOWN_NS  (10 * NS_PER_S) /* until a cause that is known is looked at again */
 #define REST      4               /* times what it took */
 #define DOUBLINGS 5u
+#define MORE_WORK "More GPU work" /* what is said of a rank whose GPU is late */
 
 struct pusher_causes {
 	struct pusher *pusher;
@@ -36,28 +37,39 @@ struct pusher_causes {
 	uint64_t took_ns;
 };
 
+/* What an incident says that is of the job's load and not of late calls, which the fleet sees itself. */
+static const char *job_line(const struct incident *i)
+{
+	if (i->problem != PROBLEM_STRAGGLER || !i->unit || strcmp(i->unit, "steps") != 0 ||
+		i->severity < SEVERITY_MEDIUM)
+		return "";
+	return i->culprit_rank >= 0 ? PUSH_LINE_LATE : PUSH_LINE_LOAD;
+}
+
 /* Of a rank that keeps others waiting the cause comes first, if there is one. */
 static bool is_cause(const struct incident *i, uint32_t pid)
 {
 	return i->pid == pid && i->problem != PROBLEM_COLD_START &&
 	       i->problem != PROBLEM_NCCL_HANG && i->excess_ns &&
-	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0]) &&
+	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0] && !job_line(i)[0]) &&
 	       strncmp(i->summary, "rank ", 5) != 0;
 }
 
 /* What it is, without the figures, which are of this node alone: "Host code in load (train.py:41)". */
 static void put_cause(const struct incident *i, struct push_report *r)
 {
-	const char *end = strstr(i->summary, ": ");
-	int len = end ? (int)(end - i->summary) : (int)strlen(i->summary);
+	const char *more = strstr(i->summary, MORE_WORK);
+	const char *from = job_line(i)[0] && more ? more : i->summary, *end = strstr(from, ": ");
+	int len = end ? (int)(end - from) : (int)strlen(from);
 
 	*r = (struct push_report){.pid = i->pid,
 		.step_ns = i->unit_ns ? i->unit_ns : i->slow_p50_ns,
 		.ordinary_ns = i->unit_ns ? i->fixed_ns : i->baseline_ns,
 		.confidence = i->confidence};
-	snprintf(r->cause, sizeof(r->cause), "%.*s", len, i->summary);
+	snprintf(r->cause, sizeof(r->cause), "%.*s", len, from);
 	snprintf(r->fix, sizeof(r->fix), "%s", i->fix_count ? i->fixes[0] : "");
 	snprintf(r->place, sizeof(r->place), "%s", i->place);
+	snprintf(r->line, sizeof(r->line), "%s", job_line(i));
 	snprintf(r->incident, sizeof(r->incident), "%s", i->id);
 }
 
@@ -158,7 +170,9 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 	uint32_t late[LATE_MAX];
 	size_t n = p->settings->stub || p->settings->replay || p->stopping ? 0 : parse(pids, late);
 	struct pusher_causes *c = n ? causes_of(p) : NULL;
-	bool is_new = false;
+	bool is_new =
+		c &&
+		n != c->count; /* another question: of all ranks of a slower job, or of who is late */
 
 	if (!c || c->under_way)
 		return;

@@ -16,7 +16,7 @@
 #define SILENT_LEAST 8
 #define SILENT_NS    INT64_C(100000000)
 #define LOOK_NS      INT64_C(20000000) /* between looks for such ones */
-#define STREAMS      256 /* where there are more, some are looked at together */
+#define STREAMS      256               /* where there are more, some are looked at together */
 
 struct held {
 	struct event event;

@@ -185,6 +185,31 @@ static void test_victims_are_cleared(void **state)
 	end(&t, &b);
 }
 
+/* One rank a stage: there are no peers, and one that becomes slower is told by its own past; one that was always slower is a
+ * slow stage. */
+static void test_alone_in_its_stage(void **state)
+{
+	for (uint32_t from = 0; from <= 100; from += 100) {
+		struct job_spec s = plain(1);
+		struct job_trace t;
+		struct blame b;
+
+		s.pipeline = 4;
+		s.microbatches = 8;
+		s.clips = true; /* all ranks meet once a step */
+		s.fault = JOB_SLOW;
+		s.amount = 1;
+		s.from_step = from;
+		s.faulty[0] = 2;
+		s.faulty_count = 1;
+		run(&s, &t, &b);
+		assert_int_equal(b.kind, from ? BLAME_WORKERS : BLAME_STAGE);
+		assert_int_equal(b.suspect_count, 1);
+		assert_int_equal(b.suspects[0].worker, 2);
+		end(&t, &b);
+	}
+}
+
 static void test_load_that_moves(void **state)
 {
 	struct job_spec s = plain(16);
@@ -394,6 +419,7 @@ int main(void)
 		cmocka_unit_test(test_drain_is_nobodys),
 		cmocka_unit_test(test_slow_stage),
 		cmocka_unit_test(test_victims_are_cleared),
+		cmocka_unit_test(test_alone_in_its_stage),
 		cmocka_unit_test(test_load_that_moves),
 		cmocka_unit_test(test_disorder),
 		cmocka_unit_test(test_too_little),

@@ -44,6 +44,7 @@ struct comm { /* as it really is, and what is known of it */
 	int64_t begin_ns, period_ns, uneven_ns; /* from one to the next: period + below uneven */
 	int64_t jitter_ns;                      /* ends are so far apart */
 	bool lacks_waits;
+	int64_t pause_ns; /* after every eighth: micro-batches of a step */
 };
 
 static struct world *world_new(void)
@@ -94,7 +95,7 @@ static void play(struct world *w, const struct comm *c)
 	int64_t end = c->begin_ns;
 
 	for (int i = 0; i < c->calls; i++) {
-		end += c->period_ns + random_below(c->uneven_ns);
+		end += c->period_ns + random_below(c->uneven_ns) + (i % 8 ? 0 : c->pause_ns);
 		for (int r = 0; r < c->ranks; r++) {
 			int64_t wait = r == 1 ? 100000 : c->period_ns / 2;
 			int64_t leave = end + random_below(c->jitter_ns);
@@ -173,6 +174,22 @@ static void assert_joined(struct world *w)
 	assert_right(w);
 	comm_join_done(&j);
 	world_free(w);
+}
+
+/* As those of a pipeline whose communicators are known by name: alike, close together, and nobody waits for them. */
+static void bursts_without_waits(void **state)
+{
+	struct world *w = world_new();
+	struct comm c = ordinary(2);
+
+	c.name = 0xabc;
+	c.lacks_waits = true;
+	c.period_ns = 4 * MS;
+	c.uneven_ns = 2 * MS;
+	c.pause_ns = 40 * MS;
+	c.first[1] = 3;
+	play(w, &c);
+	assert_joined(w);
 }
 
 static void assert_unknown(struct world *w)
@@ -466,6 +483,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(tracers_that_come_at_any_moment),
+		cmocka_unit_test(bursts_without_waits),
 		cmocka_unit_test(those_who_know_the_numbers_keep_them),
 		cmocka_unit_test(one_that_cannot_name_it),
 		cmocka_unit_test(ends_that_are_10_ms_apart),

@@ -29,10 +29,11 @@
 
 struct made { /* a job, and what becomes of it */
 	uint64_t comm;
-	uint32_t pid;              /* of rank 0; the others follow */
-	uint32_t late, from, to;   /* this rank, from this step to that */
-	uint32_t every;            /* so many steps; 0: each */
-	int64_t by;                /* so much */
+	uint32_t pid;            /* of rank 0; the others follow */
+	uint32_t late, from, to; /* this rank, from this step to that */
+	uint32_t every;          /* so many steps; 0: each */
+	int64_t by;              /* so much */
+	bool all_longer; /* in these steps nobody comes late, but all take longer by that: the GPU of one does */
 	uint32_t untraced;         /* ranks, as bits */
 	bool is_sharded, one_each; /* layers gathered and scattered; a node for each rank */
 	uint32_t renumbered;       /* from this step on rank r is rank RANKS - 1 - r; 0: never */
@@ -64,7 +65,7 @@ static void begin(struct stage *s, const struct made *a, const struct made *b)
 
 static bool is_late(const struct made *m, uint32_t rank, uint32_t step)
 {
-	return rank == m->late && step >= m->from && step < m->to &&
+	return rank == m->late && !m->all_longer && step >= m->from && step < m->to &&
 	       (!m->every || step % m->every == 0);
 }
 
@@ -137,7 +138,7 @@ static void make_step(struct stage *s, size_t which)
 	}
 	if (n)
 		push(s, m, RANKS, m->boot_from && step >= m->boot_from, items, n);
-	s->ready[which] += STEP + lag;
+	s->ready[which] += STEP + (m->all_longer && step >= m->from ? m->by : lag);
 }
 
 /* Until @steps steps of the first job are made. When the first episode was shown; 0: none was. */
@@ -301,6 +302,44 @@ static void test_cause(void **state _unused_)
 	fleet_free(s.fleet);
 }
 
+/* A job that becomes slower though nobody is late: its agents are asked, and who has the late GPU is told, but not of a job
+ * that is as it was. */
+static void test_slower(void **state _unused_)
+{
+	for (int longer = 0; longer < 2; longer++) {
+		struct push_report r = {.who = {.cluster = "c", .node = "n", .rank = -1},
+			.pid = 102,
+			.world_rank = 2,
+			.confidence = 0.75,
+			.line = PUSH_LINE_LATE,
+			.cause = "More GPU work on rank 2"};
+		struct made m = PLAIN;
+		struct fleet_episode e;
+		struct stage s;
+		uint32_t pids[8];
+
+		m.all_longer = longer;
+		m.from = 60;
+		m.by = 40 * MS;
+		begin(&s, &m, NULL);
+		play(&s, 60);
+		assert_int_equal(fleet_late(s.fleet, "c", "n", pids, 8), 0);
+		play(&s, 100);
+		assert_int_equal(fleet_late(s.fleet, "c", "n", pids, 8), longer ? RANKS : 0);
+		assert_int_equal(fleet_late(s.fleet, "c", "other", pids, 8), 0);
+		assert_false(only(&s, &e));
+		assert_int_equal(fleet_take_report(s.fleet, &r, s.now_ns), 0);
+		play(&s, 104);
+		assert_int_equal(only(&s, &e), longer);
+		if (longer) {
+			assert_int_equal(e.rank, 2);
+			assert_non_null(strstr(e.text, "More GPU work on rank 2"));
+			assert_true(e.share > 0.1 && e.share < 0.3);
+		}
+		fleet_free(s.fleet);
+	}
+}
+
 /* Half of the ranks have no agent: the late one of those that have is shown, which may not be the latest of all;
  * nobody is named for one that has none. */
 static void test_untraced(void **state _unused_)
@@ -443,6 +482,7 @@ int main(void)
 		cmocka_unit_test(test_soon),
 		cmocka_unit_test(test_not_material),
 		cmocka_unit_test(test_cause),
+		cmocka_unit_test(test_slower),
 		cmocka_unit_test(test_untraced),
 		cmocka_unit_test(test_agents_restart),
 		cmocka_unit_test(test_renumbered),

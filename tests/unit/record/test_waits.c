@@ -126,6 +126,33 @@ static void test_the_time_of_one_that_was_waited_for_alone_is_known(void **state
 	assert_int_equal(s.span_ns[2], 0);
 }
 
+/* Likewise where no collective follows: any other call, or the second, hands it on. */
+static void test_silent_ones_are_handed_on_by_time(void **state)
+{
+	for (int by_second = 0; by_second < 2; by_second++) {
+		_cleanup_(waits_freep) struct waits *w = NULL;
+		struct event e = sync_of(SOURCE_CUDA, CUDA_LAUNCH, 1, 7, 1990000000);
+		struct seen s = {0};
+
+		assert_int_equal(waits_new(take, &s, &w), 0);
+		for (int i = 0; i < 8; i++)
+			put(w, 1, 1, 7, 1000000000 + i, 1);
+		waits_expire(w, (wall_time){1500000000}, (wall_time){1500000000});
+		assert_int_equal(s.count, 8);
+		put(w, 1, 1, 7, 1900000000, 2);
+		waits_sync(w, &e);
+		assert_int_equal(s.count, 8); /* too soon */
+		e.start.ns = 2050000000;
+		if (by_second)
+			waits_expire(w, (wall_time){0}, (wall_time){2050000000});
+		else
+			waits_sync(w, &e);
+		assert_int_equal(s.count, 9);
+		assert_int_equal(s.seq[8], 2);
+		assert_int_equal(s.wait_ns[8], -1);
+	}
+}
+
 /* Of a stream that nobody ever waits for, calls are handed on soon; one that is waited for again is held again. */
 static void test_silent_streams_are_not_held_long(void **state)
 {
@@ -164,6 +191,7 @@ int main(void)
 		cmocka_unit_test(test_others_wait_for_nothing),
 		cmocka_unit_test(test_old_ones_are_handed_on_without_a_wait),
 		cmocka_unit_test(test_silent_streams_are_not_held_long),
+		cmocka_unit_test(test_silent_ones_are_handed_on_by_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

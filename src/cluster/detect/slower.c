@@ -1,0 +1,166 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* slower.c - a job whose steps have become longer though no rank comes late to its collectives. Then it is a GPU that is
+ * late, load that moves between GPUs, or nothing that ranks differ by: calls cannot tell, but the agents' recordings can.
+ * So the agents of such a job are asked (fleet_late()), and what one of them says of a rank is told.
+ *
+ * Pace: how long a communicator takes for each of its collectives, by windows, against what was usual. */
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+#include "cluster/detect/calls_core.h"
+#include "cluster/detect/fleet_private.h"
+
+#define FIRST_CALLS  64 /* of a communicator: its first steps are not usual ones */
+#define WINDOW_CALLS 16
+#define WINDOW_NS    (2 * (int64_t)NS_PER_S) /* both are reached */
+#define LONGER       1.10
+#define USUAL_ALPHA  0.3
+#define HOLDS_NS     (5 * (int64_t)NS_PER_S) /* without another window: it is not known any more */
+#define ACCEPTED_NS  (600 * (int64_t)NS_PER_S) /* then it is how the job is */
+#define SURE         0.5
+#define LATE_NS      (15 * (int64_t)NS_PER_S)
+
+static void mark_members(struct calls *c, const struct comm *m)
+{
+	for (size_t i = 0; i < m->member_count; i++) {
+		struct worker *w = c->workers.items[m->members[i].worker];
+
+		w->slower_since_ns = m->slower_since_ns;
+		w->slower = m->slower;
+		w->slower_until_ns = c->now_ns + HOLDS_NS;
+	}
+	c->slower_until_ns = c->now_ns + HOLDS_NS;
+}
+
+void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
+{
+	double each;
+
+	if (m->matched < FIRST_CALLS || m->paced_ns == 0 || at_ns < m->paced_ns) {
+		m->paced = 0;
+		m->paced_ns = at_ns;
+		return;
+	}
+	if (++m->paced < WINDOW_CALLS || at_ns - m->paced_ns < WINDOW_NS)
+		return;
+	each = (double)(at_ns - m->paced_ns) / m->paced;
+	if (m->usual_each == 0)
+		m->usual_each = each;
+	m->slower = each / m->usual_each;
+	if (m->slower >= LONGER && !m->slower_since_ns)
+		m->slower_since_ns = m->paced_ns;
+	if (m->slower < LONGER || at_ns - m->slower_since_ns > ACCEPTED_NS) {
+		m->usual_each += USUAL_ALPHA * (each - m->usual_each);
+		m->slower_since_ns = 0;
+	} else {
+		mark_members(c, m);
+	}
+	m->paced = 0;
+	m->paced_ns = at_ns;
+}
+
+/* Whether what makes it slow is known. */
+static bool is_explained(const struct fleet *f, const struct cluster *c)
+{
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->cluster == c && e->e.problem != FLEET_NODE && !e->is_agents &&
+			(e->told || f->now_ns - e->seen_ns < HOLDS_NS))
+			return true;
+	}
+	return false;
+}
+
+size_t slower_pids(const struct fleet *f, const struct cluster *c, const char *node, uint32_t *pids,
+	size_t max)
+{
+	struct worker_view w;
+	size_t n = 0, cursor = 0;
+
+	if (!calls_is_slower(c->calls) || is_explained(f, c))
+		return 0;
+	while (n < max && calls_worker_next(c->calls, &cursor, &w))
+		if (w.slower > 0 && !strcmp(w.node, node))
+			pids[n++] = w.pid;
+	return n;
+}
+
+/* Somebody is late by far now and then: that is not load that moves. */
+static bool has_late(const struct fleet *f, const struct cluster *c)
+{
+	for (size_t i = 0; i < f->live_count; i++)
+		if (f->live[i]->cluster == c && f->live[i]->e.problem == FLEET_STRAGGLER &&
+			f->now_ns - f->live[i]->seen_ns < LATE_NS)
+			return true;
+	return false;
+}
+
+struct episode *uneven_take(
+	struct fleet *f, struct cluster *c, uint64_t comm, double share, double confidence)
+{
+	struct price p = price_of(f, c->name);
+	struct episode *e = has_late(f, c)
+				    ? NULL
+				    : episode_get(f, c, FLEET_UNEVEN,
+					      episode_key(c, FLEET_UNEVEN, hash_number(comm)));
+
+	if (!e)
+		return NULL;
+	e->e.share = share;
+	e->e.confidence = confidence;
+	episode_waits(e, 0, &p);
+	episode_tell(f, e);
+	return e;
+}
+
+static void take_late(struct fleet *f, struct cluster *c, const struct worker_view *w,
+	const struct push_report *r)
+{
+	struct price p = price_of(f, c->name);
+	uint64_t who = hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
+	struct episode *e =
+		episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
+
+	if (!e)
+		return;
+	e->is_agents = true;
+	if (!e->told)
+		e->e.since_ns = MIN(w->slower_since_ns, f->now_ns);
+	snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
+	e->e.rank = w->world_rank;
+	e->e.pid = w->pid;
+	e->e.lag_ns = r->step_ns > r->ordinary_ns ? r->step_ns - r->ordinary_ns : 0;
+	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
+	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
+	memcpy(e->e.place, r->place, sizeof(e->e.place));
+	e->e.share = 1 - 1 / w->slower;
+	e->e.confidence = r->confidence;
+	episode_waits(e, 0, &p);
+	episode_tell(f, e);
+}
+
+void slower_look(struct fleet *f, struct cluster *c)
+{
+	struct worker_view w;
+	struct episode *e;
+	size_t cursor = 0;
+
+	if (!calls_is_slower(c->calls) || is_explained(f, c))
+		return;
+	while (calls_worker_next(c->calls, &cursor, &w)) {
+		const struct push_report *r =
+			w.slower > 0 ? report_find(c, w.node, w.pid, w.world_rank, f->now_ns)
+				     : NULL;
+
+		if (!r || r->confidence < SURE || w.slower < LONGER)
+			continue;
+		if (!strcmp(r->line, PUSH_LINE_LATE))
+			take_late(f, c, &w, r);
+		else if (!strcmp(r->line, PUSH_LINE_LOAD) &&
+			 (e = uneven_take(f, c, 0, 1 - 1 / w.slower, r->confidence)))
+			e->is_agents = true;
+	}
+}
