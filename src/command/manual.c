@@ -121,7 +121,7 @@ static void put_head(struct buf *b, const char *name)
 		".\\\" Written by the build from the option tables (src/command/manual.c).\n.TH ");
 	for (const char *p = name; *p; p++)
 		buf_putc(b, (char)toupper((unsigned char)*p));
-	buf_puts(b, " 1 \"\" \"ingero " INGERO_VERSION "\" \"ingero\"\n.SH NAME\n");
+	buf_puts(b, " 1 \"" INGERO_DATE "\" \"ingero " INGERO_VERSION "\" \"ingero\"\n.SH NAME\n");
 	put_line(b, name, strlen(name));
 	buf_puts(b, " \\- ");
 }

@@ -138,6 +138,8 @@ const char *generation_alias(const struct generation *g, char out[STORE_ALIAS_MA
 void duck_quote(struct buf *b, const char *text);
 /* put_typed_columns - as in CREATE TABLE. */
 void put_typed_columns(struct buf *b, enum store_table t);
+/* put_plain_columns - the same, not compressed: of a table that is read once and then removed. */
+void put_plain_columns(struct buf *b, enum store_table t);
 /* put_generation - statements that attach an empty generation; node_metrics is a view in it. */
 void put_generation(struct buf *b, const char *alias);
 /* put_node_metrics - a query that derives node_metrics from the table @events. */

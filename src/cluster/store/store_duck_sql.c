@@ -2,8 +2,8 @@
 /* store_duck_sql.c - a stranger's SQL: run by a process of its own on files that hold rows of its clusters
  * only (duck/duck_worker.h): their parts, and a snapshot of their live rows.
  *
- * A snapshot serves all who ask for the same clusters, for as long as the same generations are alive and it
- * is younger than SNAPSHOT_NS or nothing came since. While statements come, live rows are sealed earlier
+ * A snapshot has the tables that the statement may read, and serves all who ask for the same clusters and no
+ * others, for as long as the same generations are alive and it is younger than SNAPSHOT_NS or nothing came since. While statements come, live rows are sealed earlier
  * (seal_is_due()): a part serves longer. Scopes of time choose parts, not rows. */
 #include <dirent.h>
 #include <errno.h>
@@ -23,6 +23,7 @@ struct snapshot {
 	char *key; /* clusters */
 	size_t key_len;
 	uint64_t live[2];
+	unsigned tables; /* a bit for each that is in it */
 	uint64_t position;
 	mono_time made;
 	unsigned users;
@@ -89,10 +90,27 @@ static int put_key(const struct store_scope *scope, struct buf *b)
 	return b->err;
 }
 
-static bool is_same(const struct snapshot *n, const struct buf *key, const struct reading *r)
+/* tables_named - those that @text may read. A name that is put together in the statement needs a function that runs a
+ * text, and an escape stands for any character: then it may be any table. */
+static unsigned tables_named(const char *text)
 {
-	return n->key_len == key->len && !memcmp(n->key, key->data, key->len) &&
-	       n->live[0] == r->live[0]->id && n->live[1] == r->live[r->live_count - 1]->id;
+	static const char *const any[] = {"query", "execute", "\\"};
+	unsigned tables = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(any); i++)
+		if (strcasestr(text, any[i]))
+			return (1u << TABLE_COUNT) - 1;
+	for (int t = 0; t < TABLE_COUNT; t++)
+		tables |= strcasestr(text, store_tables[t].name) ? 1u << t : 0;
+	return tables;
+}
+
+static bool is_same(
+	const struct snapshot *n, const struct buf *key, unsigned tables, const struct reading *r)
+{
+	return !(tables & ~n->tables) && n->key_len == key->len &&
+	       !memcmp(n->key, key->data, key->len) && n->live[0] == r->live[0]->id &&
+	       n->live[1] == r->live[r->live_count - 1]->id;
 }
 
 /* Those that are of no use any more; new ones are first in the list. */
@@ -113,7 +131,7 @@ static void drop_old(struct snapshots *all)
 }
 
 static int copy_tables(struct store_duck *s, struct duck_connection *c,
-	const struct store_scope *scope, struct reading *reading, const char *path,
+	const struct store_scope *scope, struct reading *reading, const struct snapshot *n,
 	struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
@@ -128,10 +146,14 @@ static int copy_tables(struct store_duck *s, struct duck_connection *c,
 	}
 	live.part_count = 0;
 	buf_puts(&text, "BEGIN; ATTACH ");
-	duck_quote(&text, path);
+	duck_quote(&text, n->path);
 	buf_puts(&text, " AS snapshot (BLOCK_SIZE 16384);");
 	for (int t = 0; r == 0 && t < TABLE_COUNT; t++) {
-		buf_printf(&text, " CREATE TABLE snapshot.%s AS ", store_tables[t].name);
+		if (!(n->tables & 1u << t))
+			continue;
+		buf_printf(&text, " CREATE TABLE snapshot.%s (", store_tables[t].name);
+		put_plain_columns(&text, t);
+		buf_printf(&text, "); INSERT INTO snapshot.%s ", store_tables[t].name);
 		snprintf(question, sizeof(question), "SELECT * FROM {%s};", store_tables[t].name);
 		r = reading_expand(&live, question, &clusters, &text, reterr);
 	}
@@ -146,7 +168,7 @@ static int copy_tables(struct store_duck *s, struct duck_connection *c,
 }
 
 static int snapshot_make(struct store_duck *s, const struct store_scope *scope,
-	struct reading *reading, const struct buf *key, struct snapshot **ret,
+	struct reading *reading, const struct buf *key, unsigned tables, struct snapshot **ret,
 	struct errinfo *reterr)
 {
 	struct snapshot *n = calloc(1, sizeof(*n));
@@ -158,6 +180,7 @@ static int snapshot_make(struct store_duck *s, const struct store_scope *scope,
 	snprintf(n->path, sizeof(n->path), "%s/snapshots/%" PRIu64 ".duckdb", s->folder,
 		++s->snapshots->made);
 	n->key = malloc(key->len);
+	n->tables = tables;
 	n->position = reading->position;
 	n->made = mono_now();
 	n->live[0] = reading->live[0]->id;
@@ -166,7 +189,7 @@ static int snapshot_make(struct store_duck *s, const struct store_scope *scope,
 	if (r == 0) {
 		memcpy(n->key, key->data, key->len);
 		n->key_len = key->len;
-		r = copy_tables(s, c, scope, reading, n->path, reterr);
+		r = copy_tables(s, c, scope, reading, n, reterr);
 		connection_put(s->asking, c);
 	}
 	if (r < 0) {
@@ -180,7 +203,7 @@ static int snapshot_make(struct store_duck *s, const struct store_scope *scope,
 }
 
 static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
-	struct reading *reading, struct snapshot **ret, struct errinfo *reterr)
+	struct reading *reading, unsigned tables, struct snapshot **ret, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf key = BUF_INIT(KEY_MAX);
 	struct snapshots *all = s->snapshots;
@@ -191,11 +214,12 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 		return r;
 	pthread_mutex_lock(&all->mutex);
 	for (n = all->first; n; n = n->next)
-		if (is_same(n, &key, reading) && (n->position == reading->position ||
-							 mono_now().ns - n->made.ns < SNAPSHOT_NS))
+		if (is_same(n, &key, tables, reading) &&
+			(n->position == reading->position ||
+				mono_now().ns - n->made.ns < SNAPSHOT_NS))
 			break;
 	if (!n)
-		r = snapshot_make(s, scope, reading, &key, &n, reterr);
+		r = snapshot_make(s, scope, reading, &key, tables, &n, reterr);
 	if (r == 0) {
 		n->users++;
 		*ret = n;
@@ -284,10 +308,11 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	struct store_limits left = *limits;
 	struct snapshot *n = NULL;
 	struct files files = {0};
+	unsigned tables = tables_named(text);
 	int r = 0;
 
-	if (reading->live_rows)
-		r = snapshot_begin(s, scope, reading, &n, reterr);
+	if (reading->live_rows && tables)
+		r = snapshot_begin(s, scope, reading, tables, &n, reterr);
 	if (r == -ENOSPC)
 		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
 	if (r == 0)

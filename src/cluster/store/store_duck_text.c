@@ -57,6 +57,15 @@ void put_typed_columns(struct buf *b, enum store_table t)
 			type_name(d->columns[i].type));
 }
 
+void put_plain_columns(struct buf *b, enum store_table t)
+{
+	const struct table_desc *d = &store_tables[t];
+
+	for (int i = 0; i < d->column_count; i++)
+		buf_printf(b, "%s%s %s USING COMPRESSION uncompressed", i ? ", " : "",
+			d->columns[i].name, type_name(d->columns[i].type));
+}
+
 void put_node_metrics(struct buf *b, const char *events)
 {
 	buf_printf(b,

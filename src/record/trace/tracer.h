@@ -115,6 +115,8 @@ struct tracer_view {
 	double overhead_low, overhead_high; /* the truth is between */
 	uint64_t overhead_pairs;       /* windows compared; 0: reckoned, high is hits x hit_ns */
 	double hit_ns;                 /* measured cost of one hit */
+	double own_cpu_ns;             /* of this process, */
+	uint64_t own_bytes;            /* and its resident memory */
 	struct launch_sum launches;    /* how many, and how sure that is */
 	const struct roster_gap *gaps; /* processes not seen completely; the tracer's, likewise */
 	size_t gap_count;

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "wire/op_kind.h"
 
@@ -45,6 +46,20 @@ static const struct process_entry *first_alive(const struct process_table *table
 	while (p && p->ended)
 		p = process_table_next(table, p);
 	return p;
+}
+
+static void view_own(struct tracer_view *v)
+{
+	unsigned long long pages = 0;
+	struct timespec cpu = {0};
+	FILE *f = fopen("/proc/self/statm", "re");
+
+	if (f && fscanf(f, "%*u %llu", &pages) == 1)
+		v->own_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+	if (f)
+		fclose(f);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+	v->own_cpu_ns = (double)cpu.tv_sec * (double)NS_PER_S + (double)cpu.tv_nsec;
 }
 
 static void view_overhead(const struct tracer *t, struct tracer_view *v)
@@ -93,6 +108,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
 	view_gpu(t, ret);
+	view_own(ret);
 	view_overhead(t, ret);
 	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);

@@ -42,7 +42,7 @@ static void test_page(void **state)
 	manual_page(&b, &ingero_program, &made);
 	assert_int_equal(b.err, 0);
 	text = buf_str(&b);
-	assert_non_null(strstr(text, ".TH INGERO-MADE 1 "));
+	assert_non_null(strstr(text, ".TH INGERO-MADE 1 \"20"));
 	assert_non_null(strstr(text, ".SH NAME\ningero\\-made \\- Do it\n"));
 	assert_non_null(strstr(text, "\\fB\\-x\\fR, \\fB\\-\\-some\\-path\\fR \\fIPATH\\fR\n"));
 	assert_non_null(strstr(text, "\n\\&.a \\(aqquote\\(aq \\e and \\(ga\\[u00B5]\\(ga\n"));

@@ -14,6 +14,9 @@
 {{- fail "auth.aclSecret.secretName or auth.tokenSecret.secretName is needed: a Secret with the tokens of agents and readers" -}}
 {{- end -}}
 {{- if $v.serviceMonitor.enabled -}}
+{{- if and (lookup "v1" "Namespace" "" "kube-system") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- fail "serviceMonitor.enabled needs the Prometheus operator, which this cluster does not have: install it, or set it to false" -}}
+{{- end -}}
 {{- $_ := required "serviceMonitor.token.secretName is needed with serviceMonitor.enabled: /metrics wants a token for all clusters" $v.serviceMonitor.token.secretName -}}
 {{- end -}}
 {{- if and (eq $v.echo.engine "clickhouse") (ne $v.mode "fleet") -}}

@@ -26,6 +26,11 @@
 {{- if and .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
 {{- fail "metrics.serviceMonitor and metrics.podMonitor are both enabled: every node would be scraped twice" -}}
 {{- end -}}
+{{- if or .Values.metrics.serviceMonitor.enabled .Values.metrics.podMonitor.enabled -}}
+{{- if and (lookup "v1" "Namespace" "" "kube-system") (not (.Capabilities.APIVersions.Has "monitoring.coreos.com/v1")) -}}
+{{- fail "metrics.serviceMonitor and metrics.podMonitor need the Prometheus operator, which this cluster does not have: install it, or set both to false and let Prometheus scrape the Service" -}}
+{{- end -}}
+{{- end -}}
 {{- if and .Values.dashboard.enabled .Values.metrics.enabled (eq (int .Values.dashboard.port) (int .Values.metrics.port)) -}}
 {{- fail (printf "dashboard.port and metrics.port are both %d: one pod has both" (int .Values.metrics.port)) -}}
 {{- end -}}

@@ -234,6 +234,8 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 	put_share(s, M_OVERHEAD_HIGH, v->overhead_high);
 	put_share(s, M_OVERHEAD_BUDGET, v->overhead_budget);
 	put_share(s, M_HIT_COST, v->hit_ns / NS_PER_S);
+	metric_put_double(s, ROW(M_OWN_CPU), v->started, v->own_cpu_ns / NS_PER_S, NULL);
+	put_gauge(s, M_OWN_MEMORY, (int64_t)v->own_bytes);
 	put_counter(r, s, M_NAMES_LOST, v->names_lost);
 	put_gauge(s, M_LAUNCH_WEIGHT, (int64_t)lrint(1 / fmax(v->launches.watched, 1e-3)));
 	put_gauge(s, M_PROCESSES, (int64_t)v->processes);
