@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "json/writer.h"
 
 #define LINE_MAX_BYTES    8192

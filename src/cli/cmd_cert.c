@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/owner.h"
 #include "base/path_user.h"
 #include "cli/cert_text.h"
 #include "cli/commands.h"

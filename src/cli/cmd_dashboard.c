@@ -16,7 +16,7 @@
 #include "serve/serve.h"
 #include "serve/serve_confine.h"
 #include "store/nodedb.h"
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/file.h"

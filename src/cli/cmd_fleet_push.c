@@ -12,8 +12,8 @@
 
 #include "node/push/pusher.h"
 #include "node/push/pusher_provider.h"
-#include "base/confine_server.h"
-#include "base/owner.h"
+#include "base/confine_thread.h"
+#include "base/path_user.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/socket_path.h"

@@ -17,7 +17,7 @@
 #include "serve/mcp/mcp_registry.h"
 #include "serve/mcp/mcp_stdio.h"
 #include "serve/serve_confine.h"
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "base/log.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"

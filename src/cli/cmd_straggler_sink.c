@@ -11,7 +11,7 @@
 
 #include "notify/sink/sink.h"
 #include "prometheus/prometheus.h"
-#include "base/confine_server.h"
+#include "base/confine_thread.h"
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/owner.h"
+#include "base/path_user.h"
 
 /* Of ingero-trace.service. Its folder is closed to others; it is nobody's own, so it is never taken unasked. */
 #define SERVICE_DB "/var/lib/ingero/ingero.db"

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/owner.h"
 #include "base/path_user.h"
 
 int log_file_open(const char *path, int *ret, struct errinfo *reterr)

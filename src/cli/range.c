@@ -11,7 +11,7 @@
 #include "store/lock.h"
 #include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
-#include "base/when.h"
+#include "base/clock.h"
 #include "sql/sql_guard.h"
 #include "sql/sql_table.h"
 #include "wire/op_kind.h"

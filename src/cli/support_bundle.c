@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/path_user.h"
-#include "base/tar.h"
+#include "base/output.h"
 #include "base/text.h"
 #include "cli/db_option.h"
 #include "cli/mask.h"

@@ -5,7 +5,7 @@
 
 #include "store/read/nodedb_snapshot.h"
 #include "base/text.h"
-#include "base/when.h"
+#include "base/clock.h"
 
 struct found {
 	struct nodedb_totals totals;

@@ -14,7 +14,7 @@
 #include "record/discover/identity.h"
 #include "record/gpu/child.h"
 #include "record/probe/probe.h"
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "store/write/prune.h"
 #include "config.h"
 

@@ -8,7 +8,6 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "base/owner.h"
 #include "base/path_user.h"
 #include "command/program.h"
 #include "command/server_access.h"

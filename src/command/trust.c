@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "base/text.h"
 
 int trust_known_path(char **ret, struct errinfo *reterr)

@@ -17,7 +17,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "command/config_file.h"
 #include "command/program.h"
 #include "config.h"

@@ -5,12 +5,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "base/capped.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "answer/flame.h"
 #include "export/flamegraph.h"
 #include "answer/stacks.h"
-#include "base/macros.h"
 
 static int fill(struct flame *f, const struct nodedb_content *c,
 	const struct export_options *options, struct export_stats *ret)

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/when.h"
+#include "base/clock.h"
 #include "json/reader.h"
 #include "model/incident_field.h"
 

@@ -12,8 +12,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#include "base/confine_server.h"
-#include "base/owner.h"
+#include "base/confine_thread.h"
+#include "base/path_user.h"
 #include "sql/sql_worker.h"
 
 /* The folder of @path, if it is there. */

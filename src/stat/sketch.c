@@ -15,7 +15,6 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "base/capped.h"
 #include "base/macros.h"
 
 #define BLOB_VERSION 1

@@ -12,7 +12,7 @@
 #include "store/scope.h"
 #include "store/stack_json.h"
 #include "base/errinfo.h"
-#include "base/intern.h"
+#include "base/idmap.h"
 #include "model/accounting.h"
 #include "model/aggregate.h"
 #include "model/annotation.h"

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/capped.h"
+#include "base/macros.h"
 #include "base/text.h"
 #include "answer/encode/event_json.h"
 #include "answer/stacks.h"

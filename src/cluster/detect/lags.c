@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/capped.h"
+#include "base/macros.h"
 #include "cluster/detect/calls_core.h"
 #include "stat/robust.h"
 #include "stat/select.h"

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/capped.h"
+#include "base/macros.h"
 #include "cluster/detect/calls_core.h"
 #include "cluster/detect/lags.h"
 #include "stat/select.h"

@@ -6,7 +6,7 @@
 #pragma once
 
 #include "record/python/python.h"
-#include "base/intern.h"
+#include "base/idmap.h"
 
 struct stack_codes;
 

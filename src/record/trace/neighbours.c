@@ -14,7 +14,7 @@
 #include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
 #include "base/idmap.h"
-#include "base/port_holder.h"
+#include "base/socket_path.h"
 
 #define NEIGHBOURS_MAX 4096
 #define READS_A_SECOND 32

@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "base/bounded.h"
-#include "base/file_origin.h"
+#include "base/file.h"
 
 #define DISK_WAIT_NS                                                                               \
 	(5 * NS_PER_S) /* for a search that ends by itself after 3 s where file systems answer */

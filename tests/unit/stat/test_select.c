@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/capped.h"
 #include "base/hash.h"
 #include "base/macros.h"
 #include "stat/select.h"

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* crc32c.c - see crc32c.h. Eight bytes at a time, each looked up in a table of its own that already
- * holds what the bytes behind it make of it. */
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #include <pthread.h>
+
+/* Eight bytes at a time, each looked up in a table of its own that already
+ * holds what the bytes behind it make of it. */
 
 #define POLYNOMIAL 0x82f63b78u /* 0x1edc6f41 with its bits the other way round */
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sort.c - see sort.h. Dealt out by each byte of the keys, the least significant first (a radix sort,
- * which keeps the order of equal ones), then put right by insertion. Insertion that gets nowhere
- * (MOVES for each element) leaves it to qsort(): whatever the input, it takes O(n log n). */
-#include "base/sort.h"
+#include "base/search.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,6 +7,10 @@
 #include <string.h>
 
 #include "base/macros.h"
+
+/* Dealt out by each byte of the keys, the least significant first (a radix sort,
+ * which keeps the order of equal ones), then put right by insertion. Insertion that gets nowhere
+ * (MOVES for each element) leaves it to qsort(): whatever the input, it takes O(n log n). */
 
 #define MOVES  4
 #define BYTES  256
