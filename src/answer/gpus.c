@@ -2,7 +2,7 @@
 /* gpus.c - see gpus.h. */
 #include "answer/gpus.h"
 
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 bool gpus_same(const struct gpus_answer *a, size_t x, size_t y)
 {

@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/annotation.h"
+#include "model/event.h"
 #include "model/stack.h"
 #include "model/step_account.h"
 #include "answer/losses.h"

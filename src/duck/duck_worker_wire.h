@@ -9,7 +9,7 @@
 #include <stdint.h>
 
 #include "sql/sql_guard.h"
-#include "duck/duck_worker_attach.h"
+#include "duck/duck_worker_child.h"
 
 #define DUCK_WIRE_MAGIC    0xd0c5u
 #define DUCK_WIRE_BODY_MAX (8u << 20)

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "json/copy.h"
+#include "json/tree.h"
 
 #define TEXT_BYTES_MAX (128 << 10)
 

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "json/reader.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 
 #define TEXT_BYTES_MAX (128 << 10)
 

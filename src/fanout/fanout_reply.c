@@ -7,8 +7,8 @@
 #include <string.h>
 #include <strings.h>
 
-#include "json/copy.h"
 #include "json/reader.h"
+#include "json/tree.h"
 
 #define ERROR_MAX      220 /* bytes of a node's own words */
 #define HINT_MAX       4096

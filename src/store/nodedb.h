@@ -14,20 +14,13 @@
 #include "base/errinfo.h"
 #include "base/idmap.h"
 #include "model/accounting.h"
-#include "model/aggregate.h"
-#include "model/annotation.h"
-#include "model/collective.h"
-#include "model/container_sample.h"
 #include "model/event.h"
-#include "model/gpu_sample.h"
+#include "model/collective.h"
+#include "model/sample.h"
 #include "model/identity.h"
 #include "model/incident.h"
 #include "model/kernel.h"
-#include "model/layer.h"
-#include "model/ledger.h"
-#include "model/overhead.h"
-#include "model/sample.h"
-#include "model/session.h"
+#include "model/step_account.h"
 
 struct nodedb;
 struct buf;

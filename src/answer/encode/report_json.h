@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "answer/encode/report.h"
 #include "json/writer.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 #include "answer/answer.h"
 #include "answer/incidents.h"
 

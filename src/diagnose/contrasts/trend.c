@@ -13,7 +13,6 @@
 
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
-#include "stat/rank.h"
 #include "stat/robust.h"
 
 #define OUTERMOST 0.02

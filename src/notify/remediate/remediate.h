@@ -9,7 +9,7 @@
 
 #include "notify/remediate/infer_steps.h"
 #include "base/errinfo.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 #include "stream/stream.h"
 
 #define REMEDIATE_SOCKET     "remediate-trace.sock" /* name for socket_path_default() */

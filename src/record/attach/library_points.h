@@ -5,7 +5,7 @@
 
 #include "record/attach/uprobe.h"
 #include "base/errinfo.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 struct library_points {
 	struct uprobe_point points[UPROBE_POINTS_MAX];

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "record/capture/group_folder.h"
-#include "model/container_sample.h"
+#include "model/sample.h"
 
 #define CONTAINER_GROUPS_MAX 64 /* read in a second; 20 files each */
 

@@ -8,7 +8,7 @@
 #include "base/clock.h"
 #include "model/collective.h"
 #include "model/event.h"
-#include "model/ledger.h"
+#include "model/step_account.h"
 
 /* decode_event - fill *ret from the @len bytes at @data, and *ret_nccl if it is an NCCL record.
  * Returns 0, or -EBADMSG if version, size or source make no sense (both are then untouched). */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* decode_name.h - a record of wire/name.h, checked. */
+/* decode_name.h - a record of wire/record.h, checked. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "wire/name.h"
+#include "wire/record.h"
 
 struct name_record { /* points into the record */
 	enum wire_name_kind kind;

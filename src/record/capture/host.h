@@ -2,8 +2,8 @@
 /* host.h - readings of the whole machine from /proc. */
 #pragma once
 
+#include "model/identity.h"
 #include "model/sample.h"
-#include "model/session.h"
 
 #define HOST_CPUS_MAX 4096 /* CPUs with a higher number are in the sum alone */
 

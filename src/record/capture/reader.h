@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "model/collective.h"
 #include "model/event.h"
-#include "model/ledger.h"
+#include "model/step_account.h"
 
 struct reader;
 /* @c is set for NCCL calls, else NULL. */

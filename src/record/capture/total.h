@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* total.h - what is known of the calls of one process and op. There are some for every process that has read
- * a disk, so they take memory for what they hold only (stat/sparse.h). */
+ * a disk, so they take memory for what they hold only (stat/sketch.h). */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "stat/sparse.h"
+#include "stat/sketch.h"
 #include "wire/record.h"
 
 struct total_seen { /* of an entry of the kernel, summed over CPUs, at the last reading */

@@ -12,7 +12,7 @@
 #include <bpf/libbpf.h>
 
 #include "base/idmap.h"
-#include "model/copy.h"
+#include "model/event.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
 

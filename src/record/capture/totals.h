@@ -13,7 +13,6 @@
 #include "record/capture/total.h"
 #include "record/probe/probe.h"
 #include "base/clock.h"
-#include "model/aggregate.h"
 #include "model/event.h"
 
 struct totals;

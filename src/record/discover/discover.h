@@ -12,8 +12,7 @@
 
 #include "base/errinfo.h"
 #include "base/macros.h"
-#include "model/script.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 #define DISCOVER_LIBRARIES_MAX 32  /* distinct files per process */
 #define DISCOVER_FILES_MAX     256 /* copies on disk */

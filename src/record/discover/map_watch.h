@@ -14,7 +14,7 @@
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 struct map_watch_mapping {
 	uint32_t pid;

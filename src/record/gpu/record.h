@@ -5,7 +5,7 @@
 #pragma once
 
 #include "base/macros.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 #define GPU_RECORD_MAGIC 0x676e6d31u
 

@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
-#include "stat/paired.h"
+#include "stat/compare.h"
 
 struct cost_trial {
 	uint32_t pid;          /* the process that is looked at */

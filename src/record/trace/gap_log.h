@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/call_gap.h"
+#include "model/accounting.h"
 
 #define GAP_LOG_MAX 256
 

@@ -9,7 +9,7 @@
 #include "record/trace/process_table.h"
 #include "store/write/writer.h"
 #include "model/event.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 struct neighbours;
 

@@ -7,7 +7,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "json/copy.h"
+#include "json/tree.h"
 #include "mcp/registry.h"
 #include "serve/mcp/mcp_clean.h"
 

@@ -11,7 +11,7 @@
 #include "serve/mcp/mcp_registry.h"
 #include "serve/serve_private.h"
 #include "base/errinfo.h"
-#include "json/builder.h"
+#include "json/tree.h"
 #include "mcp/call.h"
 #include "sql/sql_table.h"
 

@@ -20,7 +20,7 @@
 
 #include "store/schema/incident_table.h"
 #include "store/schema/table.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 #include "wire/ledger.h"
 #include "wire/names.h"
 

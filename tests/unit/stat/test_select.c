@@ -10,7 +10,7 @@
 
 #include "base/hash.h"
 #include "base/macros.h"
-#include "stat/select.h"
+#include "stat/robust.h"
 
 #define COUNT 257
 

@@ -5,7 +5,7 @@
 
 #include "record/trace/metric_state.h"
 #include "record/trace/tracer.h"
-#include "model/copy.h"
+#include "model/event.h"
 #include "model/metric.h"
 
 #define READING_LAUNCHES_MAX 512 /* processes with a series of their own */

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* gpu_sample.c - the names of throttle reasons, and the empty sample. */
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 #include <stdio.h>
 #include <string.h>
+
+/* The names of throttle reasons, and the empty sample. */
 
 const struct gpu_throttle gpu_throttles[] = {
 #define X(bit, name, slows) {bit, name, slows},

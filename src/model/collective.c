@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* bandwidth.c - see bandwidth.h. */
-#include "model/bandwidth.h"
+#include "model/collective.h"
 
 #include "wire/ids.h"
 
