@@ -21,7 +21,7 @@
 #include "cli/fleet_push_settings.h"
 #include "command/config_file.h"
 #include "command/dispatch.h"
-#include "command/trust.h"
+#include "command/server_access.h"
 #include "deliver/endpoint.h"
 #include "net/server/token.h"
 #include "stream/stream.h"

@@ -15,8 +15,7 @@
 #include "serve/mcp/mcp_http.h"
 #include "net/address.h"
 #include "serve/mcp/mcp_registry.h"
-#include "serve/mcp/mcp_stdio.h"
-#include "serve/serve_confine.h"
+#include "serve/serve.h"
 #include "base/path_user.h"
 #include "base/log.h"
 #include "cli/commands.h"
@@ -25,7 +24,6 @@
 #include "cli/mcp_fleet_ask.h"
 #include "cli/mcp_log.h"
 #include "command/server_access.h"
-#include "command/trust.h"
 #include "config.h"
 
 #define TOKEN_VARIABLE "INGERO_MCP_BEARER_TOKEN"

@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 
 #include "cli/demo_scenario.h"
-#include "command/version.h"
+#include "command/update.h"
 #include "wire/names.h"
 
 static const struct command *const commands[] = {

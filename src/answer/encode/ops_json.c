@@ -7,7 +7,6 @@
 #include "answer/answer_private.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
-#include "answer/graphs.h"
 #include "answer/gpus.h"
 #include "model/sample.h"
 

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "fanout/fanout.h"
-#include "serve/mcp/mcp_clean.h"
 #include "net/http.h"
 
 #define ROWS           1000

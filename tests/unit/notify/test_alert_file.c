@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "notify/alert/alert_file.h"
+#include "notify/alert/alerter.h"
 
 #define HOOK "alerts:\n  - type: webhook\n    url: http://127.0.0.1:1/hook\n"
 
