@@ -20,9 +20,7 @@
 #include "base/log.h"
 #include "cli/commands.h"
 #include "command/dispatch.h"
-#include "cli/mcp_demos.h"
-#include "cli/mcp_fleet_ask.h"
-#include "cli/mcp_log.h"
+#include "cli/mcp_start.h"
 #include "command/server_access.h"
 #include "config.h"
 

@@ -26,10 +26,8 @@
 #include "cli/live.h"
 #include "cli/log_file.h"
 #include "cli/trace_command.h"
-#include "cli/trace_earlier.h"
 #include "cli/trace_settings.h"
 #include "cli/trace_stream.h"
-#include "cli/view_json.h"
 #include "config.h"
 #include "wire/names.h"
 

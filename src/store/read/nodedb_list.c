@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 #include "model/sample.h"
 #include "wire/op_kind.h"
 

@@ -2,11 +2,12 @@
 /* nodedb_reader.h - an open store being loaded; private to the files that read it. */
 #pragma once
 
-#include "store/nodedb.h"
-#include "store/schema/schema.h"
-#include "store/schema/table.h"
 #include "base/buf.h"
 #include "sql/sql.h"
+#include "store/nodedb.h"
+#include "store/read/nodedb_snapshot.h"
+#include "store/schema/schema.h"
+#include "store/schema/table.h"
 #include "wire/ids.h"
 
 struct reader {
@@ -187,3 +188,10 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);
 int reader_load_kernels(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);
+
+/* Shared by the two files that answer short questions. */
+
+struct nodedb_snapshot {
+	struct reader reader;
+	sql_stmt *stack; /* compiled at first use */
+};

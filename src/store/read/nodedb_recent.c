@@ -7,7 +7,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 #include "json/reader.h"
 #include "model/incident.h"
 #include "wire/op_kind.h"

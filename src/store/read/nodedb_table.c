@@ -10,7 +10,6 @@
 
 #include "store/read/nodedb_reader.h"
 #include "store/read/nodedb_recent.h"
-#include "store/read/nodedb_snapshot_private.h"
 #include "base/array.h"
 #include "wire/names.h"
 

@@ -1,13 +1,42 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_log.c - see mcp_log.h. Names come from clients, so they are escaped. */
-#include "cli/mcp_log.h"
+#include "cli/mcp_start.h"
 
+#include <errno.h>
 #include <string.h>
 #include <time.h>
 
 #include "base/clock.h"
 #include "base/text.h"
+#include "cli/demo_scenario.h"
+#include "cli/fleet.h"
 #include "cli/log_file.h"
+
+void mcp_demos_list(struct mcp_demo out[MCP_DEMOS_MAX])
+{
+	int n = 0;
+
+	for (; n < MCP_DEMOS_MAX - 1 && demo_scenarios[n].name; n++)
+		out[n] = (struct mcp_demo){demo_scenarios[n].name, demo_scenarios[n].title,
+			demo_scenarios[n].recording};
+	out[n] = (struct mcp_demo){0};
+}
+
+int mcp_fleet_ask(
+	const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr)
+{
+	_cleanup_(fleet_done) struct fleet fleet = {0};
+	struct fleet_options nothing_else = FLEET_OPTIONS_INIT;
+	int r = fleet_open(&nothing_else, NULL, &fleet, reterr);
+
+	if (r < 0)
+		return r;
+	if (!fleet.fanout)
+		return errinfo_set(reterr, -ENOENT,
+			"no other nodes are configured: list them under fleet.nodes in ingero.yaml");
+	return fanout_wait(fleet.fanout, q, ret, reterr);
+}
+
+/* Names come from clients, so they are escaped. */
 
 #define LINE_MAX_BYTES 1024
 #define NAME_SHOWN     128

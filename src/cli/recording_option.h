@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* range.h - which time of a recording a command looks at: --from, --to, --since, --all.
+/* recording_option.h - */
+#pragma once
+
+#include <limits.h>
+#include <stddef.h>
+
+#include "answer/answer.h"
+#include "base/errinfo.h"
+#include "command/option.h"
+#include "store/nodedb.h"
+#include "wire/names.h"
+
+/* Which time of a recording a command looks at: --from, --to, --since, --all.
  *
  * Without any of them it is the newest run of `ingero trace` in it, unless a trace is writing it: then the
  * last five minutes. If that is not all, it says so. All times are those of the recording, so that a file saved yesterday
  * answers as it did then. */
-#pragma once
-
-#include "answer/answer.h"
-#include "command/option.h"
 
 /* The rows of a command's option table for the field @asked of its struct @settings. */
 #define RANGE_OPTIONS(settings, asked)                                                               \
@@ -59,3 +67,37 @@ struct range_note range_note_of(const struct question *q);
 
 /* range_print - what @note means, on stderr; nothing if all is shown. */
 void range_print(const struct range_note *note);
+
+/* What --db means to the commands that read a recording. */
+
+/* db_option_path - the recording to read: @given, or the default one (*ret_default is then the
+ * caller's to free). -ENOENT with a sentence if nothing has been recorded there yet. */
+int db_option_path(
+	const char *given, char **ret_default, const char **ret_path, struct errinfo *reterr);
+
+/* --node NAME: one node of a recording that holds several. */
+
+/* node_option_list - the nodes to look at: @name alone if it is given, else those of the recording;
+ * none if it does not name any. *ret is the caller's (free()). -EINVAL with the names that there
+ * are if @name is not among them. */
+int node_option_list(const char *path, const char *name, struct nodedb_node **ret,
+	size_t *ret_count, struct errinfo *reterr);
+
+/* What --op means: cudaMalloc, cuda:cudaMalloc. */
+
+/* op_option_find - the operation that @text names, without regard to case; a source may stand
+ * before it (driver:cuMemAlloc). NULL @text: *ret_op is NULL. -EINVAL with examples. */
+int op_option_find(const char *text, const struct wire_op_row **ret_op, struct errinfo *reterr);
+
+/* --include-rolled: a recording together with the files that it left when it rolled over
+ * (trace --db-rollover-size), merged into one that is deleted again. */
+
+struct rolled {
+	char folder[PATH_MAX]; /* ours, below $TMPDIR, else /var/tmp; "": nothing was merged */
+	char path[PATH_MAX];   /* what to read: the merged file, or the recording itself */
+};
+
+/* rolled_open - *ret is to be given back by rolled_done(). Without rolled files it is the recording
+ * itself. Tells on stderr what is read. */
+int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr);
+void rolled_done(struct rolled *r);
