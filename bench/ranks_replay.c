@@ -27,7 +27,7 @@
 #define WRITTEN_NS (100 * (int64_t)NS_PER_MS) /* the writer's batch */
 #define ARRIVES_NS (5 * (int64_t)NS_PER_MS)   /* on the way to the service */
 #define TICK_NS    (100 * (int64_t)NS_PER_MS)
-/* A collective that nobody waits for is handed on once another one comes so much later (record/capture/waits.c). */
+/* A collective that nobody waits for is handed on once another one comes so much later (record/capture/host.c). */
 #define HELD_NS  (100 * (int64_t)NS_PER_MS)
 #define LATE_MAX 16
 #define FIND_NS  (700 * (int64_t)NS_PER_MS) /* what the engine takes */

@@ -2,6 +2,11 @@
 /* host.h - readings of the whole machine from /proc. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "model/collective.h"
 #include "model/identity.h"
 #include "model/sample.h"
 
@@ -27,3 +32,42 @@ int host_read(struct host_reader *h, wall_time now, struct host_sample *ret);
 
 /* host_describe - fill the machine's fields of a session (CPU, memory, kernel, OS). */
 void host_describe(const char *root, struct session *s);
+
+/* Joins a collective with the synchronisation that waited for it.
+ *
+ * An NCCL call only enqueues: the time that ranks wait for each other passes in the next
+ * synchronisation of its stream. Collectives are held back until that comes (or until they are
+ * old, where nobody ever waits for the stream's soon), then handed on with wait_ns set. Pure but for memory. */
+
+struct waits;
+typedef void waits_sink(void *arg, const struct event *e, const struct collective *c);
+
+int waits_new(waits_sink *sink, void *arg, struct waits **ret);
+void waits_free(struct waits *w);
+DEFINE_CLEANUP(struct waits *, waits_free)
+
+/* waits_collective - hold it back. If there is no room the oldest is handed on as it is. */
+void waits_collective(struct waits *w, const struct event *e, const struct collective *c);
+
+/* waits_sync - @e was a synchronisation (others are ignored): hands on what it waited for. */
+void waits_sync(struct waits *w, const struct event *e);
+
+/* waits_expire - hand on everything older than @before as it is. */
+void waits_expire(struct waits *w, wall_time before);
+
+/* Which host samples are worth storing.
+ *
+ *   points 0, beat 0   every one
+ *   points P           those that differ from the last one stored by more than P percent points in
+ *                      CPU, memory or swap (of all memory)
+ *   beat B             the first after every B, whatever it says; alone: only these. */
+
+struct deadband {
+	double points;
+	uint64_t beat_ns;
+	bool has_last;
+	struct host_sample last; /* stored */
+};
+
+/* deadband_admits - whether @s is to be stored; if so it is the last one from now on. */
+bool deadband_admits(struct deadband *d, const struct host_sample *s);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/capture/waits.h"
+#include "record/capture/host.h"
 
 struct seen {
 	int count;
