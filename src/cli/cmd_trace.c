@@ -24,7 +24,6 @@
 #include "cli/commands.h"
 #include "command/dispatch.h"
 #include "cli/live.h"
-#include "cli/log_file.h"
 #include "cli/trace_command.h"
 #include "cli/trace_settings.h"
 #include "cli/trace_stream.h"

@@ -6,10 +6,10 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "cli/demo_scenario.h"
 #include "cli/fleet.h"
-#include "cli/log_file.h"
 
 void mcp_demos_list(struct mcp_demo out[MCP_DEMOS_MAX])
 {

@@ -26,7 +26,6 @@
 #include "base/spawn.h"
 #include "duck/duck.h"
 #include "duck/duck_worker.h"
-#include "duck/duck_worker_wire.h"
 #include "sql/sql_worker.h"
 #include "sql/sql_worker_wire.h"
 

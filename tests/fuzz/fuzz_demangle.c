@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of linkers: the result is a string that fits, and a shorter room keeps its beginning. */
 #include "demangle/demangle.h"
-#include "demangle/rust_demangle.h"
 #include "record/symbol/names.h"
 #include "fuzz.h"
 

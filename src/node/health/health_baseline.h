@@ -12,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "base/clock.h"
 #include "base/errinfo.h"
 
 /* How well a node is doing, as one number of 0 to 1 made from four. Pure.
@@ -34,8 +35,7 @@ enum health_signal {
 		HEALTH_SIGNAL_COUNT
 };
 
-const char *health_signal_id(enum health_signal s);  /* "throughput" */
-const char *health_signal_key(enum health_signal s); /* "Throughput" */
+const char *health_signal_id(enum health_signal s); /* "throughput" */
 
 struct health_score_settings {
 	double weight[HEALTH_SIGNAL_COUNT];     /* each over 0; sum 1 */
@@ -108,3 +108,37 @@ void health_baseline_add_programs(struct health_baseline *b,
 /* health_baseline_degraded - some signal has fallen below warning_ratio of its long average. */
 bool health_baseline_degraded(
 	const struct health_baseline *b, const struct health_baseline_settings *s);
+
+/* The baseline in a file, so that a restart of the agent need not calibrate again.
+ *
+ * One JSON object: schema_version, saved_at (RFC 3339), sample_count, fast_alpha, floor_alpha,
+ * fast_ema and hard_floor, each with Throughput, Compute, Memory and CPU. */
+#define HEALTH_FILE_BYTES   (1u << 20)
+#define HEALTH_FILE_AGE_NS  (600 * (int64_t)NS_PER_S) /* by default, older ones tell nothing */
+#define HEALTH_FILE_DEFAULT "/var/lib/ingero/health-baseline.json"
+
+/* X(NAME, id) */
+#define HEALTH_LOADS(X)                                                                            \
+	X(MISSING, "missing")                                                                      \
+	X(FRESH, "fresh")           /* *ret is filled in */                                        \
+	X(STALE, "stale")           /* too old, or saved in the future: deleted */                 \
+	X(CORRUPT, "corrupt")       /* moved aside to NAME.corrupt-TIME */                         \
+	X(UNREADABLE, "unreadable") /* left alone */                                               \
+	X(NEWER, "newer_version")   /* left alone, for the version that wrote it */                \
+	X(OTHER, "other_settings")  /* averages of another alpha: left alone */
+
+enum health_load {
+#define X(NAME, ...) HEALTH_LOAD_##NAME,
+	HEALTH_LOADS(X)
+#undef X
+};
+const char *health_load_id(enum health_load l);
+
+/* health_file_load - one older than @age_ns is stale. */
+enum health_load health_file_load(const char *path, const struct health_baseline_settings *s,
+	int64_t age_ns, wall_time now, struct health_baseline *ret);
+
+/* health_file_save - replaces the file, so that a reader sees the old one or the new; makes its folder.
+ * Nothing is written before the baseline is warm: -EAGAIN. */
+int health_file_save(const char *path, const struct health_baseline *b,
+	const struct health_baseline_settings *s, wall_time now, struct errinfo *reterr);
