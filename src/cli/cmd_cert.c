@@ -333,8 +333,8 @@ static int check_flags(
 	};
 
 	if (!init && !issue && !rotate && !list)
-		return errinfo_set(
-			reterr, -EINVAL, "'%.60s' is none of init, issue, list, rotate", action);
+		return errinfo_set(reterr, -EINVAL,
+			"unknown action '%.60s': use init, issue, list or rotate", action);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].given && !rows[i].allowed)
 			return errinfo_set(reterr, -EINVAL, "%s does not go with `cert %s%s`",

@@ -106,7 +106,7 @@ static void connect_stream(void *arg)
 	}
 	if (fd >= 0)
 		close(fd);
-	log_info("nobody listens at %s: %s", path, strerror(-r));
+	log_info("no program listens at %s: %s", path, strerror(-r));
 	loop_timer_set(p->again, p->settings->reconnect_delay_ns);
 }
 

@@ -280,7 +280,7 @@ static const struct part {
 	{"kernel.txt", "settings and options of the kernel that tracing depends on", put_kernel},
 	{"ingero.yaml", "the configuration, without comments and secrets", put_config},
 	{"recording.txt",
-		"of the recording: schema, sessions (machine, versions), books, losses, overhead; no events, no names",
+		"of the recording: schema, sessions (machine, versions), accounting, losses, overhead; no events, no names",
 		put_recording},
 	{"log.txt", "the last lines of the log that --log names; they may name programs", put_log},
 };

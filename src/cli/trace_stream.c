@@ -228,8 +228,7 @@ void trace_stream_close(struct trace_stream *t, FILE *out)
 	if (out && t->has_steps)
 		say_steps(remediate_steps(t->remediate), out);
 	if (out)
-		fprintf(out,
-			"  Remediation stream: %llu messages told, %llu while nobody listened\n",
+		fprintf(out, "  Remediation stream: %llu messages sent, %llu without a reader\n",
 			(unsigned long long)s.messages,
 			(unsigned long long)s.dropped[STREAM_DROP_NO_CLIENT]);
 	remediate_close(TAKE(t->remediate));

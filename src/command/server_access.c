@@ -36,7 +36,7 @@ void server_life_tell_reload(const char *what, int r, const struct errinfo *e)
 	const char *program = program_running()->name;
 
 	if (r < 0)
-		fprintf(stderr, "%s%s: reload failed, what was not read stays as it was: %s\n",
+		fprintf(stderr, "%s%s: reload failed, the previous values stay in use: %s\n",
 			log_mark(LOG_LEVEL_ERROR), program, e->text[0] ? e->text : strerror(-r));
 	else
 		fprintf(stderr, "%s%s: %s reloaded\n", log_mark(LOG_LEVEL_INFO), program, what);

@@ -55,8 +55,8 @@ static int take_file(struct alert_file *f)
 			r = yaml_fail(f->values.tree, v, reterr,
 				"unknown key '%.60s': expected alerts or min_severity", v->key);
 	if (r == 0 && !f->alerts.count)
-		r = yaml_fail(f->values.tree, root, reterr,
-			"nobody is told: list receivers below `alerts:`");
+		r = yaml_fail(
+			f->values.tree, root, reterr, "no receiver: list them below `alerts:`");
 	return r;
 }
 

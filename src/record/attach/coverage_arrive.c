@@ -80,7 +80,7 @@ void coverage_turned(struct probed *p)
 	free(t);
 }
 
-struct pool *coverage_pool(struct coverage *c)
+static struct pool *coverage_pool(struct coverage *c)
 {
 	const struct pool_settings s = {
 		.threads = THREADS, .queue_max = 8 * COVERAGE_MAX, .leaves_room = true};
@@ -89,6 +89,9 @@ struct pool *coverage_pool(struct coverage *c)
 		log_warning("cannot start threads for probes: those of launches stay as they are");
 	return c->pool;
 }
+
+static int coverage_attach(struct coverage *c, size_t at, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr);
 
 static bool turn_run(void *arg, bool brief)
 {
@@ -147,9 +150,8 @@ bool coverage_turn(struct coverage *c)
 		if (p->turn) {
 			coverage_turned(p);
 			if (p->has_no_launches)
-				log_warning(
-					"launches in %s are not seen any more: its probes could "
-					"not be attached again",
+				log_warning("launches in %s are no longer seen: its probes could "
+					    "not be attached again",
 					c->files[i].library.path);
 		}
 		if (!p->used || !p->point_count || p->has_no_launches ||
@@ -189,8 +191,8 @@ void coverage_retire(struct coverage *c, struct uprobe **list, size_t count)
 	}
 }
 
-int coverage_attach(struct coverage *c, size_t at, const struct uprobe_point *points, size_t count,
-	struct uprobe **ret, struct errinfo *reterr)
+static int coverage_attach(struct coverage *c, size_t at, const struct uprobe_point *points,
+	size_t count, struct uprobe **ret, struct errinfo *reterr)
 {
 	const struct target_library *lib = &c->files[at].library;
 	char path[32];

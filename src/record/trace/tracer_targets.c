@@ -127,7 +127,7 @@ void tracer_follow(struct tracer *t, const struct event *e)
 }
 
 /* Entered just as it ended: nobody reported its end. */
-void tracer_forget_dead(struct tracer *t)
+static void tracer_forget_dead(struct tracer *t)
 {
 	struct process_entry *p = NULL;
 
@@ -202,8 +202,7 @@ void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 static void say_dropped(struct tracer *t, const struct discover_result *found)
 {
 	if (found->dropped > t->said_dropped)
-		log_warning("%zu processes were not looked at: there are too many of them",
-			found->dropped);
+		log_warning("%zu processes were not examined: there are too many", found->dropped);
 	if (found->libraries_dropped > t->said_libraries_dropped)
 		log_warning(
 			"%zu library files were not looked at: their processes have more than %d",

@@ -101,6 +101,8 @@ static void say_fleet(struct buf *b, const struct fanout_result *r, enum fanout_
 		buf_printf(b, "\n%s", r->warnings[i].text);
 }
 
+static void mcp_put_table(struct json_writer *w, const struct sql_table *t);
+
 static void reply(struct answer *a, const json_t *arguments, const struct fanout_result *r,
 	enum fanout_kind kind)
 {
@@ -204,7 +206,8 @@ static void put_blob(struct json_writer *w, const struct sql_table *t, const str
 	json_put_string(w, text);
 }
 
-void mcp_put_table(struct json_writer *w, const struct sql_table *t)
+/* mcp_put_table - the members "columns", "rows" and "truncated", as /api/v1/query has them. */
+static void mcp_put_table(struct json_writer *w, const struct sql_table *t)
 {
 	json_begin_array_member(w, "columns");
 	for (int c = 0; c < t->column_count; c++)
@@ -312,7 +315,7 @@ static const char *origin_of(const struct incidents_answer *a, bool stored)
 	return strcmp(a->nodes[0].content.schema, NODEDB_SCHEMA_TEXT) == 0
 		       ? "stored while tracing"
 		       : "stored by the published agent, which counts events but does not prove "
-			 "causes: explain judges the same rows anew";
+			 "causes: explain analyses the same rows again";
 }
 
 void mcp_causal_chains(const struct call *c, const json_t *arguments, struct answer *a)
