@@ -76,7 +76,7 @@ static void imply(const struct trace_settings *s, struct trace_plan *p)
 	}
 }
 
-int trace_resolve_stream(
+static int trace_resolve_stream(
 	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
 {
 	int r = trace_resolve_stream_check_companions(s, reterr);

@@ -67,8 +67,6 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
  * itself: it must not be moved. */
 int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
 /* trace_resolve_stream - the part of it that is about --remediate and --inference; the node is known. */
-int trace_resolve_stream(
-	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
 void trace_plan_done(struct trace_plan *p);
 
 /* What a file that `ingero trace` is to record to holds already. */

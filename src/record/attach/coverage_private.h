@@ -82,8 +82,6 @@ struct coverage {
 /* ---- coverage_arrive.c ---- */
 
 /* coverage_attach - @points of the file at @at. The name is for the sentence; the probes go onto the open file. */
-int coverage_attach(struct coverage *c, size_t at, const struct uprobe_point *points, size_t count,
-	struct uprobe **ret, struct errinfo *reterr);
 /* coverage_arrive - probes the file that has the place @at: here, or beside. As coverage_add(). */
 int coverage_arrive(struct coverage *c, size_t at, struct errinfo *reterr);
 /* coverage_arrived - what came of an arrival that has ended. As coverage_add(). */
@@ -93,7 +91,6 @@ int coverage_arrived(struct coverage *c, size_t at);
 
 /* coverage_pool - made when it is first wanted, so that its threads have given up what the caller has by then. NULL:
  * there are none. */
-struct pool *coverage_pool(struct coverage *c);
 /* coverage_turned - what came of a turn that has ended. */
 void coverage_turned(struct probed *p);
 /* coverage_retire - nobody waits until they are gone. Perf probes go in the background by themselves. */

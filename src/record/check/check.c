@@ -33,7 +33,7 @@ static const struct capability {
 		"libraries that were deleted or lie in some containers cannot be opened"},
 };
 
-void check_capabilities(const struct check_context *c, struct check_row *row)
+static void check_capabilities(const struct check_context *c, struct check_row *row)
 {
 	char all[256] = ""; /* setcap replaces what a file had, so the advice names every one */
 
@@ -58,7 +58,7 @@ void check_capabilities(const struct check_context *c, struct check_row *row)
 }
 
 /* The number alone says little: what counts is whether perf events were refused. */
-void check_paranoid(const struct check_context *c, struct check_row *row)
+static void check_paranoid(const struct check_context *c, struct check_row *row)
 {
 	char level[16], why[OBSTACLE_MAX];
 
@@ -76,7 +76,7 @@ void check_paranoid(const struct check_context *c, struct check_row *row)
 	}
 }
 
-void check_ptrace_scope(const struct check_context *c, struct check_row *row)
+static void check_ptrace_scope(const struct check_context *c, struct check_row *row)
 {
 	char level[16];
 
@@ -97,7 +97,7 @@ void check_ptrace_scope(const struct check_context *c, struct check_row *row)
 }
 
 /* What a running trace gives up, so that a fault in it is worth little to an attacker. */
-void check_confinement(const struct check_context *c, struct check_row *row)
+static void check_confinement(const struct check_context *c, struct check_row *row)
 {
 	const struct check_probes *p = c->probes;
 	const char *separator = "";
@@ -164,7 +164,7 @@ static void programs_refused(const struct check_trial *t, struct check_row *row)
 					"program; docs/kernels.md lists those that were tried");
 }
 
-void check_programs(const struct check_context *c, struct check_row *row)
+static void check_programs(const struct check_context *c, struct check_row *row)
 {
 	const struct check_trial *t = &c->probes->trial;
 
@@ -191,7 +191,8 @@ void check_programs(const struct check_context *c, struct check_row *row)
 	}
 }
 
-size_t check_missing(const struct check_context *c, struct check_row *rows)
+/* check_missing - a row for each part that tracing goes on without, into @rows, which has room for all; their number. */
+static size_t check_missing(const struct check_context *c, struct check_row *rows)
 {
 	const struct parts_missing *m = &c->probes->trial.missing;
 	size_t count = 0;

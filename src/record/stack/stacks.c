@@ -173,7 +173,8 @@ static bool is_named(struct stacks *s, struct waiting *w, mono_time now)
 	return (is_placed && !has_unlisted(w)) || !may_be_named_yet(s, w, now);
 }
 
-void stacks_hand_on(struct stacks *s, mono_time now, bool all)
+/* stacks.c: those whose names have come, or @all. */
+static void stacks_hand_on(struct stacks *s, mono_time now, bool all)
 {
 	size_t left = 0;
 

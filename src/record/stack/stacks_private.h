@@ -76,6 +76,3 @@ void stacks_take_record(void *arg, const void *data, size_t len);
 /* stacks_place - tries again to find the files of @w's addresses, which may be younger than the
  * last look at its process @p (NULL: gone). */
 void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mono_time now);
-
-/* stacks.c: those whose names have come, or @all. */
-void stacks_hand_on(struct stacks *s, mono_time now, bool all);

@@ -180,6 +180,8 @@ static void note_if_late(
 		note_gap(t, pid, f->library.path, mapped, f->since, CALL_GAP_FIRST_SEEN);
 }
 
+static wall_time tracer_process_start(uint64_t start_ticks);
+
 void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from)
 {
 	bool is_told = t->maps && !t->maps_lost; /* by the kernel, to the microsecond */
@@ -192,7 +194,7 @@ void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_tim
 		note_if_late(t, p->pid, coverage_assess_program(t->coverage, "", p), from);
 }
 
-wall_time tracer_process_start(uint64_t start_ticks)
+static wall_time tracer_process_start(uint64_t start_ticks)
 {
 	int64_t per_s = sysconf(_SC_CLK_TCK);
 	struct timespec up;

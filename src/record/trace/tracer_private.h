@@ -121,7 +121,6 @@ struct tracer {
 int tracer_open_processes(struct tracer *t);
 void tracer_close_processes(struct tracer *t);
 void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
-void tracer_forget_dead(struct tracer *t);
 void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; once a minute */
 
 /* tracer_targets.c */
@@ -147,7 +146,6 @@ void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_tim
  * for. */
 void tracer_judge(struct tracer *t, const struct target_process *p);
 void tracer_settle(struct tracer *t, bool is_last);
-wall_time tracer_process_start(uint64_t start_ticks);
 bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
 
 /* tracer_second.c */
@@ -185,7 +183,6 @@ bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **r
 
 /* tracer_second.c */
 void tracer_ledger(struct tracer *t, const struct ledger_row *row);
-void tracer_read_containers(struct tracer *t, wall_time now);
 
 /* tracer_name.c */
 int tracer_open_names(struct tracer *t);

@@ -30,7 +30,7 @@ void tracer_ledger(struct tracer *t, const struct ledger_row *row)
 		own->lost[LOSS_QUEUE_FULL]++;
 }
 
-void tracer_read_containers(struct tracer *t, wall_time now)
+static void tracer_read_containers(struct tracer *t, wall_time now)
 {
 	struct roster_group groups[CONTAINER_GROUPS_MAX];
 	size_t count = roster_groups(t->roster, groups, CONTAINER_GROUPS_MAX);

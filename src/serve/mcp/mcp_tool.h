@@ -50,8 +50,6 @@ struct json_builder mcp_builder(void);
 
 /* mcp_put_json - a value that somebody else wrote; null, if it is none. */
 void mcp_put_json(struct json_writer *w, const char *text);
-/* mcp_put_table - the members "columns", "rows" and "truncated", as /api/v1/query has them. */
-void mcp_put_table(struct json_writer *w, const struct sql_table *t);
 
 /* mcp_reply - @data (taken; NULL: no memory) and what is said of it. */
 void mcp_reply(struct answer *a, json_t *data, const struct buf *say);

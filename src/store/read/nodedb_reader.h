@@ -46,15 +46,6 @@ int reader_where_of(struct reader *r, const struct scope *s, const char *table,
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
 
-/* reader_select_of - the same of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
-int reader_select_of(struct reader *r, const struct table *t, const char *also, struct buf *sql,
-	struct errinfo *reterr);
-
-/* reader_row - the members of @row from the columns of reader_select_of(); NULL, and a share that makes no sense, is
- * not known where a column may lack it. Columns that the struct does not have are left to the caller. False: the row makes
- * no sense. */
-bool reader_row(const struct table *t, sql_stmt *stmt, void *row);
-
 /* reader_load_rows - the newest rows of TABLE_SAMPLES, _GPU_SAMPLES, _CONTAINERS, _COLLECTIVES or _LEDGER whose
  * `timestamp` the scope selects, oldest first, into r->content; what makes no sense is in skipped_rows. A table that
  * is not there has none; container samples and the ledger are loaded if the filter says so. */

@@ -226,7 +226,8 @@ static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
 	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
 }
 
-int schema_describe(sql_db *db, struct errinfo *reterr)
+/* schema_describe - fill the tables that describe the rest, replacing what they hold. */
+static int schema_describe(sql_db *db, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
 	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
