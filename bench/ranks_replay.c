@@ -4,7 +4,8 @@
  *
  *	ranks_replay [--causes] NODE=FILE[@SHIFT_NS[,PID]]...
  *
- * A line of JSON each time that what the service says changes: {"at_ns":…,"episodes":[…]}. SHIFT_NS is added to the
+ * A line of JSON each time that what the service says changes, and when it has brought calls together for the first time:
+ * {"at_ns":…,"settled":…,"held":…,"episodes":[…]}. SHIFT_NS is added to the
  * node's times to get those of the service's clock; with PID, only that process is the node's. With
  * --causes the engine is asked why ranks are late, as agents do. tests/gpu/ranks.py --replay compares the lines with what was put in. */
 #include <errno.h>
@@ -27,7 +28,8 @@
 #define WRITTEN_NS (100 * (int64_t)NS_PER_MS) /* the writer's batch */
 #define ARRIVES_NS (5 * (int64_t)NS_PER_MS)   /* on the way to the service */
 #define TICK_NS    (100 * (int64_t)NS_PER_MS)
-/* A collective that nobody waits for is handed on once another one comes so much later (record/capture/host.c). */
+/* A collective that nobody waits for is handed on once another one comes so much later, or with the second
+ * (record/capture/host.c). */
 #define HELD_NS  (100 * (int64_t)NS_PER_MS)
 #define LATE_MAX 16
 #define FIND_NS  (700 * (int64_t)NS_PER_MS) /* what the engine takes */
@@ -69,6 +71,7 @@ struct replay {
 	struct fleet *fleet;
 	bool has_causes;
 	uint64_t said; /* hash */
+	bool is_seen;
 };
 
 static struct rank *rank_of(struct node *n, uint32_t pid)
@@ -137,8 +140,9 @@ static void set_times(struct node *n)
 			n->entries[later].row.start.ns < e->row.start.ns + HELD_NS)
 			later++;
 		if (e->row.c.wait_ns < 0)
-			e->at_ns = later < n->count ? n->entries[later].row.start.ns
-						    : e->row.start.ns + (int64_t)NS_PER_S;
+			e->at_ns =
+				MIN(later < n->count ? n->entries[later].row.start.ns : INT64_MAX,
+					e->row.start.ns + (int64_t)NS_PER_S);
 		e->at_ns += WRITTEN_NS;
 	}
 	qsort(n->entries, n->count, sizeof(*n->entries), by_time);
@@ -269,11 +273,14 @@ static void say(struct replay *p, int64_t now_ns)
 	_cleanup_buf_ struct buf b = BUF_INIT(16u << 20);
 	struct fleet_episode e;
 	struct json_writer w = json_writer_to_buf(&b);
+	const struct calls *calls = fleet_calls(p->fleet, "replay");
+	uint64_t said, settled = calls ? calls_settled(calls) : 0;
 	size_t cursor = 0, from;
-	uint64_t said;
 
 	json_begin_object(&w);
 	json_int_member(&w, "at_ns", now_ns);
+	json_uint_member(&w, "settled", settled);
+	json_uint_member(&w, "held", calls ? calls_stats(calls).held : 0);
 	from = b.len;
 	json_begin_array_member(&w, "episodes");
 	while (fleet_episode_next(p->fleet, "replay", &cursor, &e))
@@ -283,9 +290,10 @@ static void say(struct replay *p, int64_t now_ns)
 	if (json_finish(&w) < 0)
 		abort();
 	said = hash_bytes(buf_str(&b) + from, b.len - from);
-	if (said != p->said)
+	if (said != p->said || (settled && !p->is_seen))
 		fputs(buf_str(&b), stdout);
 	p->said = said;
+	p->is_seen |= settled > 0;
 }
 
 static int64_t next_look(const struct replay *p, struct node **ret)

@@ -42,6 +42,7 @@ void blame_job_done(struct job *j)
 	free(j->visits);
 	free(j->transfer);
 	free(j->excess);
+	free(j->uneven);
 	free(j->late);
 	free(j->sigma);
 	free(j->costs);

@@ -108,7 +108,8 @@ struct job {
 	float *sigma;  /* by group: ordinary distance from the median of the peers, robust */
 	struct job_cost *costs;              /* by worker */
 	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
-	double uneven_ns; /* on the path, more than the peers in the same step, by whomever */
+	float *uneven;    /* by step: on the path, more than the peers, by whomever */
+	double uneven_ns; /* of that what an ordinary step has, in all */
 	double spread_step, spread_lasting;
 };
 

@@ -368,7 +368,9 @@ static void match_pair(struct job *j, const struct pair_call *sends, size_t n,
 
 	if (!fewer)
 		return;
-	if ((double)join_by_seq(j, sends, n, receives, m, false) >= SEQ_SHARE * (double)fewer) {
+	if (push_call_is_numbered(job_call(j, sends->item)) &&
+		push_call_is_numbered(job_call(j, receives->item)) &&
+		(double)join_by_seq(j, sends, n, receives, m, false) >= SEQ_SHARE * (double)fewer) {
 		join_by_seq(j, sends, n, receives, m, true);
 		return;
 	}

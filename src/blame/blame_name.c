@@ -23,6 +23,7 @@
 #define LATE_MIN      2
 #define LATE_OFTEN    4 /* while peers hardly ever are */
 #define LATE_FACTOR   3
+#define STALL_STEPS   10 /* that one late step takes as long as: once is enough */
 #define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
 #define TOGETHER      0.5
 #define STAGE_RATIO   1.1
@@ -34,6 +35,7 @@
 #define CLEARED_SHARE 0.03
 #define CLEARED_MAX   64
 #define GAP_STEPS     3
+#define GAP_STALLS    1.5
 #define STEPS_HALF    4.0
 #define LATE_HALF     1.0
 
@@ -85,6 +87,20 @@ static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t leas
 	       (c->late >= LATE_FACTOR * others + LATE_MIN || c->late_ns >= LATE_DEARER * cost);
 }
 
+/* How long it kept the job waiting at once, if that was the time of many steps; else 0. */
+static double stall_ns(const struct job *j, uint32_t worker)
+{
+	double most = 0;
+
+	for (size_t s = 0; s < j->step_count; s++) {
+		size_t at = worker * j->step_count + s;
+
+		if (j->late[at])
+			most = MAX(most, (double)MIN(j->excess[at], j->path[at]));
+	}
+	return most >= STALL_STEPS * (double)j->step_ns ? most : 0;
+}
+
 /* How many standard errors of @steps steps are as rare as NOISE_FACTOR of very many: the error itself is
  * known from these steps only (Student's t, by Wallace's approximation). */
 static double errors_needed(uint32_t steps)
@@ -116,7 +132,8 @@ static void name_workers(struct naming *n)
 		if (n->peers[j->group[w]] < 2)
 			continue;
 		n->named[w] = (share >= NAMED_SHARE &&
-				      (is_slower(n, w) || is_late_alone(n, w, LATE_MIN))) ||
+				      (is_slower(n, w) || is_late_alone(n, w, LATE_MIN) ||
+					      stall_ns(j, w) > 0)) ||
 			      (share >= REGULAR_SHARE && is_late_alone(n, w, LATE_OFTEN));
 	}
 }
@@ -154,8 +171,8 @@ static int name_together(struct naming *n)
 }
 
 /* Few steps, workers that are missing, calls without a partner and time that no call explains make
- * all figures less sure. */
-static double sureness(const struct job *j)
+ * all figures less sure. @stall_ns of it is explained by one who did not come. */
+static double sureness(const struct job *j, double stall_ns)
 {
 	double seen = 0, told = 0,
 	       sure = (double)j->step_count / ((double)j->step_count + STEPS_HALF);
@@ -167,7 +184,7 @@ static double sureness(const struct job *j)
 	}
 	sure *= told > 0 ? seen / told : 1;
 	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
-	if (j->gap_ns > GAP_STEPS * j->step_ns)
+	if (j->gap_ns > GAP_STEPS * j->step_ns && (double)j->gap_ns > GAP_STALLS * stall_ns)
 		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
 	return sure;
 }
@@ -187,7 +204,7 @@ static int describe_sudden(const struct naming *n, struct blame *b)
 		return r;
 	s.lag_ns = (uint64_t)j->excess[worker * j->step_count + step];
 	s.since_ns = j->cuts[step];
-	s.confidence = sureness(j);
+	s.confidence = sureness(j, 0);
 	b->sudden = s;
 	b->has_sudden = true;
 	return 0;
@@ -328,13 +345,13 @@ static int list_cleared(const struct naming *n, struct blame *b)
 
 static void weigh_confidence(const struct job *j, struct blame *b)
 {
-	double sure = sureness(j);
-
-	b->confidence = sure;
+	b->confidence = sureness(j, 0);
 	for (size_t i = 0; i < b->suspect_count; i++) {
 		struct blame_suspect *s = &b->suspects[i];
+		double stall = b->kind == BLAME_WORKERS ? stall_ns(j, s->worker) : 0;
 
-		s->confidence = sure * s->late / (s->late + LATE_HALF);
+		s->confidence =
+			sureness(j, stall) * (stall > 0 ? 1 : s->late / (s->late + LATE_HALF));
 	}
 	if (b->suspect_count)
 		b->confidence = b->suspects[0].confidence;

@@ -6,6 +6,10 @@
  * its fault: path x excess / own. A small excess in one step is chance, since somebody is always the
  * slowest; over BLOCK steps chance averages out: there the sums are compared, late steps left out.
  *
+ * Lag that nobody's step is longer by costs nothing: a host that is behind while its GPU is busy. Where steps are known
+ * to be no longer the longer the worker's own time is, or no longer than those in which it was in time, that part is
+ * not counted.
+ *
  * What a worker's peers need as well but other stages do not is the stage's: path x (1 - what is more than its
  * peers' in the same step, its own part or load that moves) x (1 - median of the other stages / its own median). So the parts never add up to more than
  * the path. Fill and drain of a pipeline are waits, and nobody's. */
@@ -16,10 +20,16 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK        16
-#define LATE_SIGMAS  6
-#define LATE_SHARE   0.05 /* of a step */
-#define SAMPLES_MAX  8192
+#define BLOCK       16
+#define LATE_SIGMAS 6
+#define LATE_SHARE  0.05 /* of a step */
+#define SAMPLES_MAX 8192
+#define STEPS_TELL  20 /* that it takes to tell whether lag makes steps longer */
+#define START_STEPS                                                                                \
+	3 /* of a job that begins: lazily loaded code, caches and connections that are made */
+#define OUTLIER      3 /* times what is usual */
+#define SLOPE_ERRORS 2
+#define VARIES       0.1 /* of its lag: what it takes has to change, to tell whether steps do with it */
 #define MAD_TO_SIGMA 1.4826
 
 /* Members of each group, one after the other. */
@@ -116,14 +126,35 @@ static double find_excess(struct job *j, const uint32_t *workers, size_t n, stru
 			if (j->own[cell] <= 0)
 				continue;
 			j->excess[cell] = m->values[at] - m->medians[at];
-			if (m->medians[at] < m->values[at])
-				j->costs[workers[i]].uneven_ns +=
-					(double)(j->path[cell] *
-						 (1 - m->medians[at] / m->values[at]));
+			if (m->medians[at] < m->values[at]) {
+				float more = j->path[cell] * (1 - m->medians[at] / m->values[at]);
+
+				j->costs[workers[i]].uneven_ns += (double)more;
+				j->uneven[s] += more;
+			}
 			at++;
 		}
 	}
 	return spread / (double)j->step_count;
+}
+
+/* What a worker needs in the first steps alone, or far more there than ever after, is the start of its job. */
+static void forgive_start(struct job *j, uint32_t worker)
+{
+	float *excess = j->excess + worker * j->step_count;
+	bool *late = j->late + worker * j->step_count;
+	float most = 0;
+
+	if (j->step_count < STEPS_TELL)
+		return;
+	for (size_t s = START_STEPS; s < j->step_count; s++)
+		most = late[s] ? MAX(most, excess[s]) : most;
+	for (size_t s = 0; s < START_STEPS; s++) {
+		if (!late[s] || excess[s] <= OUTLIER * most)
+			continue;
+		late[s] = false;
+		excess[s] = 0;
+	}
 }
 
 /* late[] of a group: what is far from its ordinary distances. */
@@ -140,17 +171,99 @@ static int find_late(struct job *j, uint32_t group, const uint32_t *workers, siz
 			j->excess[workers[i / j->step_count] * j->step_count + i % j->step_count]);
 	j->sigma[group] = (float)MAD_TO_SIGMA * blame_median(sample, count);
 	least = MAX(LATE_SIGMAS * (double)j->sigma[group], LATE_SHARE * (double)j->step_ns);
-	for (size_t i = 0; n > 1 && i < n; i++)
+	for (size_t i = 0; n > 1 && i < n; i++) {
 		for (size_t s = 0; s < j->step_count; s++)
 			j->late[workers[i] * j->step_count + s] =
 				(double)j->excess[workers[i] * j->step_count + s] > least;
+		forgive_start(j, workers[i]);
+	}
 	return 0;
 }
 
+static double length_of(const struct job *j, size_t step)
+{
+	return (double)(j->cuts[step + 1] - j->cuts[step]);
+}
+
+/* What the late steps of @worker are longer than its others; INFINITY: these are too few to tell. */
+static double longer_by(const struct job *j, uint32_t worker, float *room)
+{
+	double sum = 0, usual;
+	size_t n = 0;
+
+	for (size_t s = 0; s < j->step_count; s++)
+		if (!j->late[worker * j->step_count + s])
+			room[n++] = (float)length_of(j, s);
+	if (n < STEPS_TELL)
+		return INFINITY;
+	usual = (double)blame_median(room, n);
+	for (size_t s = 0; s < j->step_count; s++)
+		if (j->late[worker * j->step_count + s])
+			sum += length_of(j, s) - usual;
+	return MAX(sum, 0.0);
+}
+
+/* The longest that one of the group takes in a step; 0: the step is no ordinary one. */
+static double longest_own(const struct job *j, const uint32_t *workers, size_t n, size_t step)
+{
+	double most = 0;
+
+	if (length_of(j, step) > OUTLIER * (double)j->step_ns)
+		return 0;
+	for (size_t i = 0; i < n; i++)
+		most = MAX(most, (double)j->own[workers[i] * j->step_count + step]);
+	return most;
+}
+
+struct exposure {
+	double share; /* by how much steps are longer for each nanosecond that the slowest takes longer, at most */
+	double varies_ns; /* how much that changes: it tells of no more than a few times that */
+};
+
+static struct exposure find_exposure(const struct job *j, const uint32_t *workers, size_t n)
+{
+	double count = 0, x = 0, y = 0, xx = 0, xy = 0, yy = 0, slope, error;
+
+	for (size_t s = 0; s < j->step_count; s++) {
+		double own = longest_own(j, workers, n, s), step = length_of(j, s);
+
+		if (own <= 0)
+			continue;
+		count++;
+		x += own;
+		y += step;
+		xx += own * own;
+		xy += own * step;
+		yy += step * step;
+	}
+	if (count < STEPS_TELL)
+		return (struct exposure){1, 0};
+	xx -= x * x / count;
+	xy -= x * y / count;
+	yy -= y * y / count;
+	if (xx <= 0)
+		return (struct exposure){1, 0};
+	slope = xy / xx;
+	error = sqrt(MAX(yy - slope * xy, 0.0) / (count - 2) / xx);
+	return (struct exposure){
+		MIN(MAX(slope + SLOPE_ERRORS * error, 0.0), 1.0), sqrt(xx / count)};
+}
+
+/* How much of what @worker lags by makes steps longer; all of it where that cannot be told. */
+static double exposed_share(const struct job *j, uint32_t worker, const struct exposure *e)
+{
+	double lag = 0;
+
+	for (size_t s = 0; s < j->step_count; s++)
+		lag += (double)j->excess[worker * j->step_count + s];
+	return e->varies_ns >= VARIES * lag / (double)j->step_count ? e->share : 1;
+}
+
 /* What @worker's path costs in the late steps. */
-static void weigh_late(struct job *j, uint32_t worker)
+static void weigh_late(struct job *j, uint32_t worker, const struct exposure *e, float *room)
 {
 	struct job_cost *c = &j->costs[worker];
+	double longer;
 
 	for (size_t s = 0; s < j->step_count; s++) {
 		size_t at = worker * j->step_count + s;
@@ -162,16 +275,20 @@ static void weigh_late(struct job *j, uint32_t worker)
 		c->late_ns += (double)(j->path[at] * (j->excess[at] / j->own[at]));
 		c->excess_ns += (double)j->excess[at];
 	}
+	longer = c->late ? longer_by(j, worker, room) : 0;
+	c->late_ns =
+		isinf(longer) ? c->late_ns * exposed_share(j, worker, e) : MIN(c->late_ns, longer);
 	c->lost_ns += c->late_ns;
 }
 
 /* The other steps, by blocks: sums of a member against those of its peers in the same steps. */
-static void weigh_blocks(struct job *j, const uint32_t *workers, size_t n)
+static void weigh_blocks(struct job *j, const uint32_t *workers, size_t n, const struct exposure *e)
 {
 	size_t size = j->step_count < 2 * BLOCK ? j->step_count : BLOCK;
 
 	for (size_t i = 0; n > 1 && i < n; i++) {
 		struct job_cost *c = &j->costs[workers[i]];
+		double exposed = exposed_share(j, workers[i], e);
 
 		for (size_t first = 0; first < j->step_count; first += size) {
 			size_t end =
@@ -188,8 +305,8 @@ static void weigh_blocks(struct job *j, const uint32_t *workers, size_t n)
 				path += (double)j->path[at];
 			}
 			if (excess > 0 && own > 0) {
-				c->lost_ns += path * excess / own;
-				c->excess_ns += excess;
+				c->lost_ns += path * excess / own * exposed;
+				c->excess_ns += excess * exposed;
 			}
 			if (end == j->step_count)
 				break;
@@ -226,8 +343,10 @@ static int weigh_groups(struct job *j)
 {
 	_cleanup_(crowd_done) struct crowd c = {0};
 	_cleanup_(room_done) struct room m = {0};
+	_cleanup_free_ float *lengths = calloc(j->step_count + 1, sizeof(*lengths));
 	double step = 0, lasting = 0, all = 0;
-	int r = crowd_init(j, &c);
+	struct exposure e;
+	int r = lengths ? crowd_init(j, &c) : -ENOMEM;
 
 	r = r < 0 ? r : room_init(&m, j->worker_count);
 	for (uint32_t g = 0; r == 0 && g < j->group_count; g++) {
@@ -238,9 +357,10 @@ static int weigh_groups(struct job *j)
 		r = find_late(j, g, workers, n);
 		if (r < 0)
 			break;
+		e = find_exposure(j, workers, n);
 		for (size_t i = 0; i < n; i++)
-			weigh_late(j, workers[i]);
-		weigh_blocks(j, workers, n);
+			weigh_late(j, workers[i], &e, lengths);
+		weigh_blocks(j, workers, n, &e);
 		lasting += (double)n * weigh_lasting(j, workers, n, &m);
 		all += (double)n;
 	}
@@ -299,10 +419,11 @@ int blame_weigh(struct job *j)
 	j->late = calloc(cells, sizeof(*j->late));
 	j->costs = calloc(j->worker_count + 1, sizeof(*j->costs));
 	j->sigma = calloc((size_t)j->group_count + 1, sizeof(*j->sigma));
-	if (!j->excess || !j->late || !j->costs || !j->sigma)
+	j->uneven = calloc(j->step_count + 1, sizeof(*j->uneven));
+	if (!j->uneven || !j->excess || !j->late || !j->costs || !j->sigma)
 		return -ENOMEM;
 	r = weigh_groups(j);
-	for (uint32_t w = 0; w < j->worker_count; w++)
-		j->uneven_ns += j->costs[w].uneven_ns;
+	/* Load that moves does so in most steps: what somebody pauses for now and then is none. */
+	j->uneven_ns = (double)blame_median(j->uneven, j->step_count) * (double)j->step_count;
 	return r < 0 ? r : weigh_stages(j);
 }

@@ -22,9 +22,6 @@
 #define TRIES_MAX  16  /* streams of its own communicator that one with a name is tried with */
 #define ROUNDS_MAX 8   /* ranks that stand for their communicators, the lowest first */
 #define CLEARLY    2   /* times worse is the next communicator */
-/* Where nobody knows the true numbers those of a stream that others are joined to begin at a multiple of this, so that
- * those joined to another one are not taken for the same. */
-#define MADE_UP (INT64_C(1) << 32)
 
 static bool is_pair(uint16_t op)
 {
@@ -173,7 +170,7 @@ static void join_to(struct joining *j, struct group *g, struct group *seed, int6
 	if (!seed->s.is_joined && !seed->is_numbered) {
 		seed->s.is_joined = true;
 		seed->s.id = seed->s.comm ? seed->s.comm : made_up_id(j, seed);
-		seed->s.shift = MADE_UP * (int64_t)(seed - j->groups + 1);
+		seed->s.shift = COMM_JOIN_MADE_UP * (int64_t)(seed - j->groups + 1);
 	}
 	g->s.is_joined = true;
 	g->s.id = seed->is_numbered ? seed->s.comm : seed->s.id;
@@ -201,7 +198,7 @@ static int join_named(struct joining *j, size_t begin, size_t end)
 					!is_partner(g, seed))
 					continue;
 				tried++;
-				r = join_fit_find(&seed->side, &g->side, &fit);
+				r = join_fit_find(&seed->side, &g->side, true, &fit);
 				if (r == -ENOMEM)
 					return r;
 				if (r == 0)
@@ -237,7 +234,7 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 			continue;
 		if (++tried > SEEDS_MAX)
 			break;
-		r = join_fit_find(&x->side, &g->side, &fit);
+		r = join_fit_find(&x->side, &g->side, false, &fit);
 		if (r == -ENOMEM)
 			return r;
 		if (r < 0)

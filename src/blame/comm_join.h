@@ -25,6 +25,10 @@
 #define COMM_JOIN_TAG                                                                              \
 	WIRE_NCCL_TAG /* first bit of which communicator of its process, in a number of one without a name */
 
+/* Where nobody knows the true numbers those of a stream that others are joined to begin at a multiple of this, so that
+ * those joined to another one are not taken for the same. */
+#define COMM_JOIN_MADE_UP (INT64_C(1) << 32)
+
 /* The calls of one process on one communicator, or to or from one peer on it. */
 struct comm_join_stream {
 	uint32_t worker;

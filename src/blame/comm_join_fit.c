@@ -2,9 +2,13 @@
 /* comm_join_fit.c - see comm_join_fit.h.
  *
  * The shifts that are tried lie around the one that time suggests: wide where clocks have nothing to do with each other.
- * The error of a shift is the median of how far ends are apart, less what is the same for all of them as far as the clocks
- * may be wrong by that. Where too few ends are known the entries are taken, less what one rank is always later by. The best
- * shift must leave far less than calls are apart from each other: some shift is the best of those that are all wrong, too. */
+ * The error of a shift is how far ends are apart, less what is the same for all of them as far as the clocks may be wrong by
+ * that. Where too few ends are known the entries are taken, less what one rank is always later by. Calls that follow each
+ * other closely within a step are nearly as close by a wrong shift, but for those at its edges: so it is not the median
+ * that counts, but what nearly all of them keep within.
+ *
+ * Of streams that may have nothing to do with each other the best shift must leave far less than calls are apart: some
+ * shift is the best of those that are all wrong, too. */
 #include "blame/comm_join_fit.h"
 
 #include <errno.h>
@@ -21,7 +25,9 @@
 #define PAIRS_MAX   512                 /* more say no more */
 #define ENTRIES_MIN 20                  /* pairs, where entries stand for ends */
 #define ALIKE       0.95                /* of the pairs must be */
-#define CLEARLY     3                   /* times worse is every other shift */
+#define NEARLY      0.9                 /* of them keep within the error */
+#define CLEARLY     3                   /* times worse is every other shift, */
+#define CLEARLY_ONE 2                   /* or that, of one communicator */
 #define CLOSE       8                   /* times less than calls are apart is the error */
 #define LOOSE_NS    UINT64_C(100000000) /* clocks that may be further apart suggest no shift */
 
@@ -52,7 +58,7 @@ static int compare_gaps(const void *a, const void *b)
 	return (*x > *y) - (*x < *y);
 }
 
-/* The median of what is left of @gaps when what is the same for all is taken away, up to @common_ns. */
+/* What nearly all that is left of @gaps keeps within when what is the same for all is taken away, up to @common_ns. */
 static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns)
 {
 	int64_t limit = (int64_t)common_ns, middle = 0;
@@ -64,7 +70,7 @@ static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t comm
 	for (size_t i = 0; i < n; i++)
 		t->scratch[i] = distance(gaps[i], middle);
 	robust_sort(t->scratch, n);
-	return robust_median(t->scratch, n);
+	return t->scratch[(size_t)(NEARLY * (double)n)];
 }
 
 /* UINT64_MAX: it cannot be this shift. */
@@ -145,7 +151,8 @@ static uint64_t spacing(const struct join_side *s)
 	return distance(s->points[s->count - 1].enter_ns, s->points[0].enter_ns) / (s->count - 1);
 }
 
-int join_fit_find(const struct join_side *a, const struct join_side *b, struct join_fit *ret)
+int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
+	struct join_fit *ret)
 {
 	_cleanup_free_ int64_t *gaps = calloc(2 * PAIRS_MAX, sizeof(*gaps));
 	_cleanup_free_ uint64_t *scratch = calloc(PAIRS_MAX, sizeof(*scratch));
@@ -158,8 +165,8 @@ int join_fit_find(const struct join_side *a, const struct join_side *b, struct j
 		return -ENOENT;
 	t.entry_gaps = gaps + PAIRS_MAX;
 	find_shift(&t, a, b, ret, &next);
-	return ret->error_ns != UINT64_MAX && ret->error_ns < next / CLEARLY &&
-			       ret->error_ns < spacing(a) / CLOSE
-		       ? 0
-		       : -ENOENT;
+	if (ret->error_ns == UINT64_MAX ||
+		ret->error_ns >= next / (is_one_comm ? CLEARLY_ONE : CLEARLY))
+		return -ENOENT;
+	return is_one_comm || ret->error_ns < spacing(a) / CLOSE ? 0 : -ENOENT;
 }

@@ -2,6 +2,7 @@
 /* comm_join_fit.h - how the numbers of two streams of calls lie to each other, by what the calls are and when they end. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -23,8 +24,10 @@ struct join_side {
 
 struct join_fit {
 	int64_t shift;     /* number n of @b is number n + shift of @a */
-	uint64_t error_ns; /* how far their ends are apart: the median */
+	uint64_t error_ns; /* how far their ends are apart, nearly all of them */
 };
 
-/* join_fit_find - 0; -ENOENT: too few calls in common, or no shift is clearly the best; -ENOMEM. */
-int join_fit_find(const struct join_side *a, const struct join_side *b, struct join_fit *ret);
+/* join_fit_find - @is_one_comm: they are known to be of one communicator, and only the shift is asked for. 0; -ENOENT: too
+ * few calls in common, or no shift is clearly the best; -ENOMEM. */
+int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
+	struct join_fit *ret);

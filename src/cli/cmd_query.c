@@ -302,6 +302,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(sql_table_done) struct sql_table table = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	char n[TEXT_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r < 0)
@@ -309,6 +310,10 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	progress_begin(&progress, STDERR_FILENO, "running the SQL");
 	r = nodedb_ask(path, text, &rules, &table, hint, reterr);
 	progress_done(&progress);
+	if (r == -ETIMEDOUT)
+		return errinfo_set_exit(reterr, EXIT_FAILED, r,
+			"the SQL timed out after %s: select less, or raise --timeout",
+			text_format_duration(n, rules.timeout_ns));
 	if (r < 0)
 		return r;
 	sql_output_write(&b, &table, sql_form(s), isatty(STDOUT_FILENO));

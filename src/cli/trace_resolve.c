@@ -275,6 +275,18 @@ static const char *variable(const char *of_metrics, const char *of_all)
 	return value && *value ? value : NULL;
 }
 
+static int resolve_compression(bool *ret, struct errinfo *reterr)
+{
+	const char *said = variable(
+		"OTEL_EXPORTER_OTLP_METRICS_COMPRESSION", "OTEL_EXPORTER_OTLP_COMPRESSION");
+
+	if (said && strcmp(said, "gzip") != 0 && strcmp(said, "none") != 0)
+		return errinfo_set(
+			reterr, -EINVAL, "OTEL_EXPORTER_OTLP_COMPRESSION: must be gzip or none");
+	*ret = said && strcmp(said, "gzip") == 0;
+	return 0;
+}
+
 /* OTEL_RESOURCE_ATTRIBUTES, by which Kubernetes tells pod and environment, and OTEL_SERVICE_NAME. */
 static int resolve_resource(struct trace_plan *p, struct errinfo *reterr)
 {
@@ -322,7 +334,8 @@ static int resolve_otlp(
 			.node = p->node,
 			.host = p->host,
 			.cluster = s->cluster}};
-	return resolve_resource(p, reterr);
+	r = resolve_compression(&p->telemetry.push.gzip, reterr);
+	return r < 0 ? r : resolve_resource(p, reterr);
 }
 
 /* An option that does nothing alone is a mistake of the user's, and often a costly one. */

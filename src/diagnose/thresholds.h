@@ -16,6 +16,8 @@
 	X(WARMUP_RATIO, 1.5, "times the median", "first units that long are still starting")       \
 	X(COMPILE_UNIT, 0.2, "share of a unit",                                                    \
 		"in which code was made: with more it says nothing about units without")           \
+	X(PLANS_NS, 6e10, "ns",                                                                    \
+		"in which libraries make plans for new shapes: a warm-up until then")              \
 	X(COMPILE_UNITS, 4, "units",                                                               \
 		"with so much of it, half as many at the end: fewer are set-up")                   \
 	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")     \

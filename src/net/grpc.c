@@ -13,9 +13,9 @@
 #include "base/clock.h"
 #include "protobuf/pb_writer.h"
 
-void grpc_frame(unsigned char out[GRPC_FRAME], size_t len)
+void grpc_frame(unsigned char out[GRPC_FRAME], size_t len, bool gzip)
 {
-	out[0] = 0; /* not compressed */
+	out[0] = gzip;
 	out[1] = (unsigned char)(len >> 24);
 	out[2] = (unsigned char)(len >> 16);
 	out[3] = (unsigned char)(len >> 8);

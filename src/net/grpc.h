@@ -27,7 +27,7 @@ enum { /* gRPC's status codes that are made here */
 	GRPC_UNAUTHENTICATED = 16,
 };
 
-void grpc_frame(unsigned char out[GRPC_FRAME], size_t len);
+void grpc_frame(unsigned char out[GRPC_FRAME], size_t len, bool gzip);
 size_t grpc_frame_len(const unsigned char frame[GRPC_FRAME]); /* of the message behind it */
 
 /* grpc_is_type - whether @type is one of gRPC's content types: "application/grpc+proto". */

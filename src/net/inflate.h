@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* inflate.h - gzip undone piece by piece, as it comes from a stranger. No I/O.
+/* inflate.h - gzip undone piece by piece, as it comes from a stranger, and made in one. No I/O.
  *
  * A few bytes can be told to become gigabytes. What comes out has a ceiling (the buffer's), and once
  * INFLATE_FREE bytes are out it may not be more than INFLATE_RATIO times what went in: a bomb is
@@ -30,3 +30,6 @@ int inflate_feed(
 
 /* inflate_is_complete - whether the end of the stream has come, with its checksum. */
 bool inflate_is_complete(const struct inflate *z);
+
+/* inflate_undo - the opposite: appends all of @data as gzip to @out. -ENOMEM, -ENOBUFS. */
+int inflate_undo(const void *data, size_t len, struct buf *out);

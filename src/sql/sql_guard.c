@@ -340,7 +340,7 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 	switch (code & 0xff) {
 	case SQLITE_INTERRUPT:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ETIMEDOUT,
-			"the SQL timed out after %s: select less, or raise --timeout",
+			"the SQL timed out after %s: select less",
 			text_format_duration(n, g->rules->timeout_ns));
 	case SQLITE_NOMEM:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ENOMEM,

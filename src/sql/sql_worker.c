@@ -393,7 +393,7 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
-			"the SQL timed out after %s: select less, or raise --timeout",
+			"the SQL timed out after %s: select less",
 			text_format_duration(n, rules->timeout_ns));
 	if (r == -EAGAIN)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, r,

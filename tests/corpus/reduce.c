@@ -98,13 +98,18 @@ static int choose_stacks(const struct corpus *c, const struct recording *rec, st
 
 static int add_frames(const struct stack *s, struct corpus *c, uint32_t *ret)
 {
+	const char *library = NULL;
 	size_t native = 0;
 
 	for (size_t i = 0; i < s->count && *ret < FRAMES_KEPT; i++) {
+		const char *file = s->frames[i].file;
+		bool is_next = file && (!library || strcmp(file, library) != 0);
 		struct stack_frame *f;
 
-		if (!stack_frame_is_python(&s->frames[i]) && ++native > FRAMES_NATIVE)
+		/* Of those farther away one for each library that is passed. */
+		if (!stack_frame_is_python(&s->frames[i]) && ++native > FRAMES_NATIVE && !is_next)
 			continue;
+		library = file ? file : library;
 		f = corpus_add(c, CORPUS_FRAME);
 		if (!f)
 			return -ENOMEM;

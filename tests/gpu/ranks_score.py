@@ -210,6 +210,7 @@ def main(folders, ingero, replay=None):
             result = json.loads(path.read_text(encoding="utf-8"))
             if replay:
                 result["said"] = replayed(path, result, replay)
+                result["seen_ns"] = next((s["at_ns"] for s in result["said"] if s["settled"]), None)
             v = judge_service(result)
             said = explained(path, ingero)
             e = judge_explain(result, said) if said is not None else {"verdict": "-", "first": None, "victims": []}

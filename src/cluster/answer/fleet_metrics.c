@@ -52,6 +52,11 @@ static const struct metric_desc stragglers = {.prometheus = "ingero_fleet_stragg
 	.unit = "{node}",
 	.help = "Nodes that are stragglers by score, by their peers, or silent",
 	.keys = {CLUSTER, COHORT}};
+/* The same under a name that a gauge may have: _count is a histogram's. */
+static const struct metric_desc stragglers_now = {.prometheus = "ingero_fleet_stragglers",
+	.unit = "{node}",
+	.help = "Same as ingero_fleet_straggler_count",
+	.keys = {CLUSTER, COHORT}};
 static const struct metric_desc coverage_low = {.prometheus = "ingero_fleet_coverage_low",
 	.unit = "1",
 	.help = "1 if too few of the known nodes are active",
@@ -155,6 +160,7 @@ static void put_cohorts(struct metric_set *s, const struct nodes *n)
 		metric_put_double(s, &threshold, none, t.value, of);
 		metric_put_int(s, &quorum_met, none, t.quorum_met, of);
 		metric_put_int(s, &stragglers, none, count_stragglers(n, cluster, cohort), of);
+		metric_put_int(s, &stragglers_now, none, count_stragglers(n, cluster, cohort), of);
 		metric_put_int(s, &coverage_low, none, t.coverage_low, of);
 	}
 	for (int r = NODES_NONE + 1; r < NODES_REFUSAL_COUNT; r++)

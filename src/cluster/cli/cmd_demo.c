@@ -19,6 +19,7 @@
 #include "cluster/cli/demo_memory.h"
 #include "cluster/cli/service_rights.h"
 #include "command/dispatch.h"
+#include "duck/duck.h"
 #include "net/address.h"
 
 #define REFRESH_NS   (NS_PER_S / 4)
@@ -275,11 +276,26 @@ static int show(struct demo *d, const char *address, struct errinfo *reterr)
 	return r < 0 ? r : MIN(d->err, 0);
 }
 
+/* Files with the rights of who may change their names; then everything else is given up, as a service does. */
+static int take_rights(struct demo *d, const char *folder, bool has_memory, struct errinfo *reterr)
+{
+	struct service_rights rights = {.sql = has_memory};
+	int r = 0;
+
+	if (has_memory) {
+		service_rights_write(&rights, folder);
+		r = service_rights_files(&rights, &d->before, reterr);
+	}
+	if (r == 0)
+		service_rights_confine(&rights);
+	return r;
+}
+
 /* Without DuckDB the demo is the present alone. */
 static int open_memory(struct demo *d, const struct demo_flags *t, struct errinfo *reterr)
 {
-	struct service_rights rights = {0};
 	struct errinfo e = {0};
+	bool has_memory;
 	int r;
 
 	if (!address_text_is_loopback(t->api))
@@ -292,19 +308,18 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 		r = loop_signal(d->loop, SIGTERM, on_stop, d);
 	if (r < 0)
 		return r;
-	if (t->folder) {
-		service_rights_write(&rights, t->folder);
-		r = service_rights_files(&rights, &d->before, reterr);
-	}
-	if (r < 0)
-		return r;
-	r = demo_memory_new(d->loop, t->folder, &d->memory, &e);
+	r = duck_load(&e);
+	has_memory = r == 0;
 	if (r == -ENOENT && !t->folder) {
 		fprintf(stderr, "ingero-cluster: without a memory of the day: %s\n", e.text);
-		return 0;
+		r = 0;
 	}
-	*reterr = e;
-	return r;
+	if (r < 0) {
+		*reterr = e;
+		return r;
+	}
+	r = take_rights(d, t->folder ? t->folder : demo_memory_place(), has_memory, reterr);
+	return r < 0 || !has_memory ? r : demo_memory_new(d->loop, t->folder, &d->memory, reterr);
 }
 
 static int demo_run(

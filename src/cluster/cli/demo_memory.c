@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "duck/duck.h"
 #include "push/push_wire.h"
 
 #define REQUEST_MAX (8u << 20)
@@ -19,22 +18,23 @@ struct demo_memory {
 	bool is_ours; /* the folder */
 };
 
+const char *demo_memory_place(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	return tmp && *tmp ? tmp : "/tmp";
+}
+
 int demo_memory_new(
 	struct loop *l, const char *folder, struct demo_memory **ret, struct errinfo *reterr)
 {
 	_cleanup_(demo_memory_freep) struct demo_memory *m = calloc(1, sizeof(*m));
-	const char *tmp = getenv("TMPDIR");
 	struct echo_service_settings s = {0};
-	int r = duck_load(reterr);
+	int r;
 
-	if (r < 0)
-		return r;
 	if (!m)
 		return -ENOMEM;
-	if (asprintf(&m->folder, "%s%s",
-		    folder ? folder
-		    : tmp  ? tmp
-			   : "/tmp",
+	if (asprintf(&m->folder, "%s%s", folder ? folder : demo_memory_place(),
 		    folder ? "" : "/ingero-demo-XXXXXX") < 0) {
 		m->folder = NULL;
 		return -ENOMEM;

@@ -8,8 +8,10 @@
 
 struct demo_memory;
 
-/* demo_memory_new - @folder NULL: a temporary one, removed by demo_memory_free(). -ENOENT: there is no
- * DuckDB, with the sentence how to get it. */
+/* demo_memory_place - where temporary folders are made. */
+const char *demo_memory_place(void);
+
+/* demo_memory_new - @folder NULL: a temporary one, removed by demo_memory_free(). DuckDB has been loaded. */
 int demo_memory_new(
 	struct loop *l, const char *folder, struct demo_memory **ret, struct errinfo *reterr);
 void demo_memory_free(struct demo_memory *m);

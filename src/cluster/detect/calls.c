@@ -185,6 +185,7 @@ static int place(
 		x->nranks = call->nranks;
 		x->first_worker = w->id;
 	}
+	w->made++;
 	w->enter_ns = MAX(w->enter_ns, call->enter_ns);
 	if (call->world_rank >= 0)
 		w->world_rank = call->world_rank;

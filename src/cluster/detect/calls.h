@@ -138,15 +138,18 @@ enum calls_mismatch {
 #define X(NAME, ...) CALLS_MISMATCH_##NAME,
 	CALLS_MISMATCHES(X)
 #undef X
+		CALLS_MISMATCH_COUNT
 };
 struct mismatch_view { /* ranks that disagree about one collective */
 	uint64_t comm, seq;
 	enum calls_mismatch what;
 	uint32_t worker, other; /* who disagrees, with whom */
 	uint64_t value, other_value;
+	bool is_tied; /* as many ranks are of the one opinion as of the other */
 	int64_t at_ns;
 };
 const char *calls_mismatch_id(enum calls_mismatch m);
+/* calls_mismatch_next - the oldest first: others follow from it. */
 bool calls_mismatch_next(const struct calls *c, size_t *cursor, struct mismatch_view *ret);
 
 /* calls_blame - who makes the job wait, over the calls in the window; all of them, as if they were one

@@ -10,7 +10,8 @@
 #include "cluster/detect/calls_core.h"
 
 #define YOUNG_NS    (NS_PER_S / 2)
-#define FIRST_TIMES 10 /* as long, where ranks have not met yet */
+#define FIRST_TIMES 10 /* as long, where ranks have hardly met yet: */
+#define FIRST_CALLS 16 /* of the communicator, or of the rank that is missing */
 
 static bool is_waiting(const struct collective *x, uint32_t slot)
 {
@@ -69,13 +70,21 @@ static void find_missing(const struct collective *x, struct hang_view *h)
 	h->missing += unseen;
 }
 
-/* Who comes a whole step late is late; more is a hang. Before the first calls of a communicator ranks load code,
- * compile and connect, each in its own time. */
-static int64_t hang_after(const struct calls *c, const struct comm *m)
+/* Before the first calls of a communicator, and in a rank's first steps, code is loaded and compiled and connections are
+ * made, by each rank in its own time. */
+static bool is_beginning(const struct calls *c, const struct comm *m, const struct hang_view *h)
+{
+	uint32_t who = h->first_missing[0];
+
+	return !m->matched || (who != UINT32_MAX && c->workers.items[who]->made < FIRST_CALLS);
+}
+
+/* Who comes a whole step late is late; more is a hang. */
+static int64_t hang_after(const struct calls *c, const struct comm *m, const struct hang_view *h)
 {
 	uint64_t patience = MAX(c->patience_ns, c->step_ns + c->step_ns / 2);
 
-	return (int64_t)MAX(c->s.hang_ns * (m->matched ? 1 : FIRST_TIMES), patience);
+	return (int64_t)MAX(c->s.hang_ns * (is_beginning(c, m, h) ? FIRST_TIMES : 1), patience);
 }
 
 static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)
@@ -96,10 +105,10 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 		enter += clocks_offset(c->clocks, m->members[i].node, enter);
 		h.since_ns = MIN(h.since_ns, enter);
 	}
-	if (h.waiting == 0 || c->now_ns - h.since_ns <= hang_after(c, m))
+	if (h.waiting == 0 || c->now_ns - h.since_ns <= (int64_t)c->s.hang_ns)
 		return false;
 	find_missing(x, &h);
-	if (h.missing == 0)
+	if (h.missing == 0 || c->now_ns - h.since_ns <= hang_after(c, m, &h))
 		return false;
 	*ret = h;
 	return true;

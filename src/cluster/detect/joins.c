@@ -13,6 +13,7 @@
 #include "wire/ids.h"
 
 #define TRY_NS        ((int64_t)NS_PER_S)
+#define TRY_FIRST     4u /* times, before it is tried more and more seldom */
 #define TRY_DOUBLINGS 5u
 #define FORGET_MAX    64 /* streams at once */
 
@@ -88,8 +89,9 @@ int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, i
 
 bool joins_is_due(const struct joins *j, int64_t now_ns)
 {
-	return j->count > j->tried &&
-	       now_ns - j->tried_ns >= TRY_NS << MIN(j->failures, TRY_DOUBLINGS);
+	unsigned more = j->failures > TRY_FIRST ? j->failures - TRY_FIRST : 0;
+
+	return j->count > j->tried && now_ns - j->tried_ns >= TRY_NS << MIN(more, TRY_DOUBLINGS);
 }
 
 /* Remembers the joined streams of @found, by one call of each. */

@@ -97,12 +97,13 @@ void mismatches_check(struct mismatches *m, struct collective *x, const struct p
 
 bool mismatches_next(const struct mismatches *m, size_t *cursor, struct mismatch_view *ret)
 {
+	uint64_t n = MIN(m->count, (uint64_t)MISMATCHES_MAX);
 	const struct mismatch *e;
 	int few;
 
-	if (*cursor >= MIN(m->count, (uint64_t)MISMATCHES_MAX))
+	if (*cursor >= n)
 		return false;
-	e = &m->items[(m->count - ++*cursor) % MISMATCHES_MAX];
+	e = &m->items[(m->count - n + (*cursor)++) % MISMATCHES_MAX];
 	few = e->count[1] <= e->count[0];
 	*ret = (struct mismatch_view){.comm = e->comm,
 		.seq = e->seq,
@@ -111,6 +112,7 @@ bool mismatches_next(const struct mismatches *m, size_t *cursor, struct mismatch
 		.other = e->worker[!few],
 		.value = e->value[few],
 		.other_value = e->value[!few],
+		.is_tied = e->count[0] == e->count[1],
 		.at_ns = e->at_ns};
 	return true;
 }

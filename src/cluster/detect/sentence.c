@@ -9,6 +9,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
+#include "blame/comm_join.h"
 #include "blame/transfer_text.h"
 #include "wire/names.h"
 
@@ -132,7 +133,8 @@ static void put_hang(struct buf *b, const struct fleet_episode *e)
 	put_who(&who, e);
 	buf_puts(b, buf_str(&who));
 	put_collective(b, e, " at ");
-	buf_printf(b, " #%llu", (unsigned long long)e->seq);
+	if (e->seq < COMM_JOIN_MADE_UP)
+		buf_printf(b, " #%llu", (unsigned long long)e->seq);
 }
 
 static void put_mismatch(struct buf *b, const struct fleet_episode *e)

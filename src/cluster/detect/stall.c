@@ -14,6 +14,7 @@
 
 #define PATIENCE_NS    (60 * NS_PER_S)
 #define CERTAIN_NS     NS_PER_S
+#define TIED_NS        (2 * NS_PER_S) /* for which the calls of others are waited for */
 #define DEADLOCK_NS    (10 * NS_PER_S)
 #define DEADLOCK_STEPS 3 /* likewise, if that is longer */
 #define GONE_NS        NS_PER_S
@@ -51,6 +52,27 @@ static void say_doing(struct episode *e, const struct push_report *r, uint32_t m
 			r->doing_where);
 }
 
+/* Ranks that disagree wait for each other: that is told, and what follows from it is not. */
+static bool follows_mismatch(struct cluster *c, const struct hang_view *h)
+{
+	uint32_t who = h->first_missing[0];
+	struct mismatch_view m;
+	struct calls_jobs jobs;
+	size_t cursor = 0;
+	bool found = false;
+
+	if (!calls_mismatch_next(c->calls, &cursor, &m) || calls_jobs(c->calls, &jobs) < 0)
+		return false;
+	do
+		found |= m.at_ns <= h->since_ns + (int64_t)CERTAIN_NS &&
+			 (m.comm == h->comm ||
+				 (who < jobs.worker_count && m.worker < jobs.worker_count &&
+					 jobs.of[who] == jobs.of[m.worker]));
+	while (!found && calls_mismatch_next(c->calls, &cursor, &m));
+	calls_jobs_done(&jobs);
+	return found;
+}
+
 static void take_hang(
 	struct fleet *f, struct cluster *c, const struct hang_view *h, const struct price *p)
 {
@@ -65,7 +87,7 @@ static void take_hang(
 	bool works = r && (r->doing == PUSH_DOING_RUNNING || r->doing == PUSH_DOING_GPU);
 	struct episode *e;
 
-	if (works && f->now_ns - h->since_ns < (int64_t)PATIENCE_NS)
+	if ((works && f->now_ns - h->since_ns < (int64_t)PATIENCE_NS) || follows_mismatch(c, h))
 		return;
 	e = episode_get(f, c, FLEET_HANG, key);
 	if (!e)
@@ -110,20 +132,22 @@ static void say_mismatch(struct episode *e, const struct mismatch_view *m)
 static void take_mismatch(struct fleet *f, struct cluster *c, const struct mismatch_view *m)
 {
 	uint64_t key = hash_number(m->comm ^ hash_number(m->worker * 64ULL + FLEET_MISMATCH)) ^
-		       hash_bytes(c->name, strlen(c->name)) ^ hash_number(m->what);
+		       hash_bytes(c->name, strlen(c->name));
 	struct worker_view w;
-	struct episode *e = episode_get(f, c, FLEET_MISMATCH, key);
+	struct episode *e;
 
-	if (!e || !worker_find(c->calls, m->worker, &w))
-		return;
+	if (m->is_tied && f->now_ns - m->at_ns < (int64_t)TIED_NS)
+		return; /* the others' calls say who it is */
+	e = episode_get(f, c, FLEET_MISMATCH, key);
+	if (!e || e->told || !worker_find(c->calls, m->worker, &w))
+		return; /* what follows from the first disagreement is not told */
 	snprintf(e->e.node, sizeof(e->e.node), "%s", w.node);
 	e->e.rank = w.world_rank;
 	e->e.pid = w.pid;
 	e->e.comm = m->comm;
 	e->e.seq = m->seq;
 	e->e.confidence = 1;
-	if (!e->told)
-		say_mismatch(e, m);
+	say_mismatch(e, m);
 	episode_tell(f, e);
 }
 
@@ -143,8 +167,10 @@ void stall_look(struct fleet *f, struct cluster *c)
 			take_hang(f, c, &h, &p);
 		while (calls_hang_next(c->calls, &cursor, &h) && h.is_root);
 	}
-	for (cursor = 0; calls_mismatch_next(c->calls, &cursor, &m);)
-		take_mismatch(f, c, &m);
+	for (int what = 0; what < CALLS_MISMATCH_COUNT; what++) /* the operation says most */
+		for (cursor = 0; calls_mismatch_next(c->calls, &cursor, &m);)
+			if ((int)m.what == what)
+				take_mismatch(f, c, &m);
 	episode_end_unseen(f, c, FLEET_HANG, GONE_NS);
 	episode_end_unseen(f, c, FLEET_MISMATCH, 60 * NS_PER_S);
 }

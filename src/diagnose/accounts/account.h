@@ -7,6 +7,7 @@
  * keys; a part is a key and a time. */
 #pragma once
 
+#include "diagnose/accounts/compiler.h"
 #include "diagnose/accounts/tally.h"
 #include "diagnose/units/boundaries.h"
 
@@ -64,8 +65,8 @@ void account_keys_settle(struct process_account *a);
  * and which block there. */
 void account_read_stacks(struct process_account *a, const struct stack_list *stacks);
 
-/* account_compiling_ns - how much of unit @unit went into that. */
-uint64_t account_compiling_ns(const struct process_account *a, size_t unit);
+/* account_made_ns - adds the time of unit @unit to @ns, by how code is made in it. */
+void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[MAKINGS]);
 
 /* account_add - adds the parts of unit @unit to @out. 0 or -ENOMEM. */
 int account_add(const struct process_account *a, size_t unit, struct tally *out);

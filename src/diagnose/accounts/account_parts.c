@@ -10,8 +10,8 @@
 #include "base/array.h"
 #include "base/macros.h"
 
-#define FIRST_SLOTS     64
-#define COMPILING_PLACE (UINT64_C(1) << 63)
+#define FIRST_SLOTS  64
+#define MAKING_SHIFT 62 /* of a place: time in which code is made is none of the line's */
 
 static struct tally_part key_of(const struct tally_part *p)
 {
@@ -126,17 +126,19 @@ static struct account_part *first_of(const struct process_account *a, size_t uni
 	return a->parts + (unit ? a->part_end[unit - 1] : 0);
 }
 
-static bool is_compiling(const struct tally_part *key, const struct stack_list *stacks)
+static enum code_making making_of(const struct tally_part *key, const struct stack_list *stacks)
 {
 	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
+	const char *name = NULL;
 
-	for (size_t i = 0; stacks && i < ARRAY_SIZE(hashes); i++) {
+	for (size_t i = 0; stacks && !name && i < ARRAY_SIZE(hashes); i++) {
 		const struct stack *s = hashes[i] ? stack_find(stacks, hashes[i]) : NULL;
 
-		if (s && compiler_of_stack(s))
-			return true;
+		name = s ? compiler_of_stack(s) : NULL;
 	}
-	return key->owner > OWNER_THREAD && compiler_of_process(key->comm);
+	if (!name && key->owner > OWNER_THREAD)
+		name = compiler_of_process(key->comm);
+	return compiler_making(name);
 }
 
 void account_read_stacks(struct process_account *a, const struct stack_list *stacks)
@@ -147,20 +149,16 @@ void account_read_stacks(struct process_account *a, const struct stack_list *sta
 			stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 
 		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
-		key->is_compiling = is_compiling(key, stacks);
-		if (key->is_compiling)
-			key->place |= COMPILING_PLACE;
+		key->making = (uint8_t)making_of(key, stacks);
+		key->place ^= (uint64_t)key->making << MAKING_SHIFT;
 	}
 }
 
-uint64_t account_compiling_ns(const struct process_account *a, size_t unit)
+void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[MAKINGS])
 {
-	uint64_t ns = 0;
-
 	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
 		p++)
-		ns += a->keys[p->key].is_compiling ? p->ns : 0;
-	return ns;
+		ns[a->keys[p->key].making] += p->ns;
 }
 
 int account_add(const struct process_account *a, size_t unit, struct tally *out)

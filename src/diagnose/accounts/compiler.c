@@ -9,6 +9,9 @@
 
 #include "base/macros.h"
 
+#define CUDNN   "cuDNN"
+#define LOADING "the driver (loading kernels)"
+
 struct marker {
 	const char *
 		part; /* of a Python file, of a native function, or the beginning of a library's name */
@@ -86,17 +89,17 @@ static const struct marker native[] = {
 	{"CompileAndLoad", NULL, "XLA"},
 	{"xla::gpu::Autotune", NULL, "XLA"},
 	{"xla::gpu::GemmFusionAutotuner", NULL, "XLA"},
-	{"cudnnBackendFinalize", NULL, "cuDNN"},
+	{"cudnnBackendFinalize", NULL, CUDNN},
 	{"cudnnFind", NULL, "cuDNN (benchmark)"},
-	{"cudnnGetConvolutionForwardAlgorithm", NULL, "cuDNN"},
-	{"cudnnGetConvolutionBackward", NULL, "cuDNN"},
+	{"cudnnGetConvolutionForwardAlgorithm", NULL, CUDNN},
+	{"cudnnGetConvolutionBackward", NULL, CUDNN},
 	{"get_plans_from_find", NULL, "cuDNN (benchmark)"},
-	{"get_plans_from_heuristics", NULL, "cuDNN"},
-	{"generate_and_filter_plans", NULL, "cuDNN"},
-	{"cudnn_fmt", NULL, "cuDNN"}, /* writes the source of a kernel */
-	{"cuKernelSetAttribute", NULL, "the driver (loading kernels)"},
-	{"cuLibraryLoad", NULL, "the driver (loading kernels)"},
-	{"cuModuleLoad", NULL, "the driver (loading kernels)"},
+	{"get_plans_from_heuristics", NULL, CUDNN},
+	{"generate_and_filter_plans", NULL, CUDNN},
+	{"cudnn_fmt", NULL, CUDNN}, /* writes the source of a kernel */
+	{"cuKernelSetAttribute", NULL, LOADING},
+	{"cuLibraryLoad", NULL, LOADING},
+	{"cuModuleLoad", NULL, LOADING},
 	{"nvfuser::", NULL, "nvFuser"},
 	{"nvrtcCompileProgram", NULL, "nvrtc"},
 	{"nvJitLinkComplete", NULL, "nvJitLink"},
@@ -113,7 +116,6 @@ static const struct marker libraries[] = {
 	{"libtriton", NULL, "Triton"},
 	{"libnvvm", NULL, "NVVM"},
 	{"libLLVM", NULL, "LLVM"},
-	{"libcudnn_heuristic", NULL, "cuDNN"},
 	{"libnvinfer_builder", NULL, "TensorRT"},
 };
 
@@ -184,6 +186,23 @@ static void frame_compiler(const struct stack_frame *f, size_t *best, const char
 		}
 }
 
+/* What cuDNN does is to run plans, which takes microseconds, or to make them. Stacks may not reach what was called of it. */
+static bool makes_plans(const struct stack *s)
+{
+	bool is_of_cudnn = false;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		if (f->symbol &&
+			(strstr(f->symbol, "xecute") || strstr(f->symbol, "cuLaunch") ||
+				strstr(f->symbol, "cuMemset") || strstr(f->symbol, "cudnnSet")))
+			return false;
+		is_of_cudnn |= f->file && !strncmp(f->file, "libcudnn", strlen("libcudnn"));
+	}
+	return is_of_cudnn;
+}
+
 const char *compiler_of_stack(const struct stack *s)
 {
 	size_t best = SIZE_MAX;
@@ -191,7 +210,18 @@ const char *compiler_of_stack(const struct stack *s)
 
 	for (size_t i = 0; i < s->count; i++)
 		frame_compiler(&s->frames[i], &best, &compiler);
-	return compiler;
+	/* Whoever asked for them comes first. */
+	if (best < ARRAY_SIZE(python) || (compiler && !strncmp(compiler, "XLA", 3)) ||
+		(compiler && !strncmp(compiler, CUDNN, strlen(CUDNN))))
+		return compiler;
+	return makes_plans(s) ? CUDNN : compiler;
+}
+
+enum code_making compiler_making(const char *name)
+{
+	if (!name)
+		return MAKING_NONE;
+	return strcmp(name, CUDNN) && strcmp(name, LOADING) ? MAKING_CODE : MAKING_PLANS;
 }
 
 const char *compiler_of_process(const char *comm)

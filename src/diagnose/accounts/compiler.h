@@ -6,6 +6,12 @@
 #include "model/event.h"
 #include "model/stack.h"
 
+/* How long it lasts: a compiler that the program asked for works as often as it is asked; a library makes a plan for
+ * each new shape, and the driver loads each kernel, once. */
+enum code_making { MAKING_NONE, MAKING_PLANS, MAKING_CODE, MAKINGS };
+
+enum code_making compiler_making(const char *name); /* NULL: MAKING_NONE */
+
 /* compiler_of_stack - which one is at work there; NULL: none. */
 const char *compiler_of_stack(const struct stack *s);
 

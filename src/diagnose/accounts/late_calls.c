@@ -108,17 +108,22 @@ static int add_call(struct gathering *g, size_t row)
 	return 0;
 }
 
+/* A message on a communicator that is known is told by its order if not by its number (blame_match.c). */
 static int take_joined(struct gathering *g, struct late_calls *ret)
 {
 	ret->rows = calloc(g->count + 1, sizeof(*ret->rows));
-	if (!ret->rows)
+	ret->of = calloc(g->count + 1, sizeof(*ret->of));
+	if (!ret->rows || !ret->of)
 		return -ENOMEM;
 	for (size_t i = 0; i < g->count; i++) {
 		const struct collective_row *r = &g->rec->collectives[g->rows[i]];
 		const struct push_call *c = &g->calls[i].c;
 
-		if (!is_late(r) || !push_call_is_numbered(c))
+		if (!is_late(r) || !push_call_is_numbered(c)) {
+			ret->unknown += is_late(r) && !(is_point(r) && r->c.comm_hash);
 			continue;
+		}
+		ret->of[ret->count] = g->rows[i];
 		ret->rows[ret->count] = *r;
 		ret->rows[ret->count].c.comm_hash = c->comm;
 		ret->rows[ret->count++].c.seq = c->seq;
@@ -140,7 +145,6 @@ static int join_calls(struct gathering *g, struct late_calls *ret)
 	if (r < 0)
 		return r;
 	comm_join_apply(&joined, g->calls, g->count);
-	ret->unknown += joined.unknown;
 	comm_join_done(&joined);
 	return take_joined(g, ret);
 }
@@ -178,5 +182,6 @@ int late_calls_find(const struct recording *rec, struct late_calls *ret)
 void late_calls_done(struct late_calls *l)
 {
 	free(l->rows);
+	free(l->of);
 	*l = (struct late_calls){0};
 }

@@ -8,6 +8,7 @@
 struct late_calls {
 	struct collective_row
 		*rows; /* copies, with the communicator and number that all ranks share */
+	size_t *of;    /* which of the recording's they are, ascending */
 	size_t count;
 	uint64_t unknown; /* rows that could not be brought together */
 };

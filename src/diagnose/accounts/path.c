@@ -8,6 +8,8 @@
  * same place, is part of the stay that follows: its waker counts. Shorter stays, of which no row says who
  * ended them, are shared out as the time of whoever is known to have ended them was (path_follow()).
  *
+ * A thread or process that began meanwhile was made by somebody: what was before it is the maker's time.
+ *
  * What no row covers (lost rows, threads that are not followed) is not known. */
 
 #include "wire/op_kind.h"
@@ -40,11 +42,15 @@ static enum account_owner owner_of(const struct walk *w, const struct ledger_row
 	return timeline_uses_gpu(w->t, r->pid) || !is_loader(w, r) ? OWNER_PROCESS : OWNER_LOADER;
 }
 
-/* Whether process @pid came and went: one of many alike that a program starts again and again. */
+/* Whether process @pid came with the unit, or came and went: one of many alike that a program starts again and
+ * again. */
 static bool is_passing(const struct walk *w, uint32_t pid)
 {
 	struct timeline_range rows = timeline_of(w->t, pid);
+	const struct event *fork = timeline_fork(w->t, pid, w->to_ns);
 
+	if (fork && fork->start.ns >= w->from_ns)
+		return true;
 	return rows.count && rows.rows[rows.count - 1]->mark == MARK_EXIT &&
 	       ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns < PASSING_NS;
 }
@@ -305,8 +311,27 @@ static int add_unknown(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to
 {
 	struct ledger_row nobody = {.pid = w->path->pid, .tid = tid};
 
-	return to_ns > from_ns ? path_add(w, &nobody, ACCOUNT_UNKNOWN, (uint64_t)(to_ns - from_ns))
-			       : 0;
+	return path_add(w, &nobody, ACCOUNT_UNKNOWN, (uint64_t)(to_ns - from_ns));
+}
+
+/* What no row of @tid covers. Before it began there was who made it; once it has ended, the kernel ends what is its,
+ * memory and files, until others are told. */
+static int add_gap(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_ns)
+{
+	struct timeline_range rows = timeline_of(w->t, tid);
+	const struct ledger_row *last = rows.count ? rows.rows[rows.count - 1] : NULL;
+	int64_t born_ns = INT64_MIN;
+	uint32_t maker;
+
+	if (to_ns <= from_ns)
+		return 0;
+	if (last && last->mark == MARK_EXIT && ledger_end_ns(last) <= from_ns)
+		return path_add(w, last, ACCOUNT_HOST, (uint64_t)(to_ns - from_ns));
+	maker = timeline_maker(w->t, tid, &born_ns);
+	if (born_ns < to_ns || !path_may_follow(w, LEDGER_CHILD,
+				       &(struct waker){.tid = maker, .kind = WAKER_TASK}))
+		return add_unknown(w, tid, from_ns, to_ns);
+	return walk_back(w, maker, from_ns, to_ns);
 }
 
 static int walk_back(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_ns)
@@ -323,7 +348,7 @@ static int walk_back(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_n
 		struct waker waker = waker_of(w, row, later, &later_waker);
 		int64_t end = MIN(ledger_end_ns(row), at), start = MAX(row->start.ns, from_ns);
 
-		r = add_unknown(w, tid, MAX(end, from_ns), at);
+		r = add_gap(w, tid, MAX(end, from_ns), at);
 		at = MAX(end, from_ns);
 		if (r == 0 && start < at)
 			r = add_row(w, row, &waker, start, at);
@@ -332,14 +357,15 @@ static int walk_back(struct walk *w, uint32_t tid, int64_t from_ns, int64_t to_n
 		later_waker = waker;
 	}
 	if (r == 0)
-		r = add_unknown(w, tid, from_ns, at);
+		r = add_gap(w, tid, from_ns, at);
 	w->depth--;
 	return r;
 }
 
 int path_account(struct path *p, int64_t from_ns, int64_t to_ns, struct tally *out)
 {
-	struct walk w = {.path = p, .t = p->timeline, .out = out};
+	struct walk w = {
+		.path = p, .t = p->timeline, .out = out, .from_ns = from_ns, .to_ns = to_ns};
 
 	return to_ns > from_ns ? walk_back(&w, p->tid, from_ns, to_ns) : 0;
 }

@@ -171,13 +171,14 @@ static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
 
 	for (size_t i = 0; i < n; i++) {
 		const struct event *e = &events[at[i]];
-		uint64_t needs;
+		uint64_t needs, ns = MIN(e->dur_ns, rest_ns); /* one may end in the next row */
 
-		if (op_kind_line(e->source, e->op) != LEDGER_COPY || e->dur_ns > rest_ns)
+		if (op_kind_line(e->source, e->op) != LEDGER_COPY || !ns)
 			continue;
 		needs = copy_needs_ns(e->arg0, 1);
-		waited += e->dur_ns > needs ? e->dur_ns - needs : 0;
-		rest_ns -= e->dur_ns;
+		if (e->dur_ns > needs)
+			waited += (uint64_t)((__uint128_t)ns * (e->dur_ns - needs) / e->dur_ns);
+		rest_ns -= ns;
 		rest_bytes -= MIN(e->arg0, rest_bytes);
 		rest -= MIN(rest, UINT64_C(1));
 	}

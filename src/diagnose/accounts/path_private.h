@@ -29,6 +29,7 @@ struct walk {
 	struct path *path;
 	const struct timeline *t;
 	struct tally *out;
+	int64_t from_ns, to_ns;         /* the unit */
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
 	uint64_t waited; /* stack of the outermost of these waits; 0: not known */

@@ -18,7 +18,7 @@ bool delay_is_lasting(const struct step_account *a)
 {
 	uint32_t slow_bars = 0, full_bars = 0;
 
-	if (a->is_varied)
+	if (a->is_varied || a->period_steps)
 		return false;
 	for (size_t i = 0; i < a->bar_count; i++) {
 		slow_bars += a->bars[i].slow_steps > 0;
@@ -334,7 +334,7 @@ static bool is_waste(
 	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
 		return l->share >= THRESHOLD(CHAIN_MOST);
 	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
-		return l->share >= THRESHOLD(HOST_WASTE) &&
+		return l->share >= THRESHOLD(CHAIN_MOST) &&
 		       gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE);
 	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
 }

@@ -25,6 +25,10 @@ static const struct {
 	{"hgemm", KERNEL_OF_FP16},
 	{"__half", KERNEL_OF_FP16},
 	{"c10::Half", KERNEL_OF_FP16},
+	{"_tst_", KERNEL_OF_BF16}, /* cuBLAS's nvjet kernels: of in- and output */
+	{"_tss_", KERNEL_OF_BF16},
+	{"_hsh_", KERNEL_OF_FP16},
+	{"_hss_", KERNEL_OF_FP16},
 	{"tf32", KERNEL_OF_TF32},
 	{"dgemm", KERNEL_OF_FP64},
 	{"d884", KERNEL_OF_FP64},
@@ -33,6 +37,7 @@ static const struct {
 	{"sgemm", KERNEL_OF_FP32},
 	{"f32f32", KERNEL_OF_FP32},
 	{"fp32", KERNEL_OF_FP32},
+	{"_f32", KERNEL_OF_FP32},
 	{"<float", KERNEL_OF_FP32},
 	{" float", KERNEL_OF_FP32},
 };
@@ -56,13 +61,18 @@ const char *kernel_type_text(enum kernel_type t)
 	return texts[t];
 }
 
+bool kernel_is_attention(const char *name)
+{
+	return name && (strstr(name, "fmha") || strstr(name, "flash") || strstr(name, "ttention") ||
+			       strstr(name, "sdpa"));
+}
+
 bool kernel_is_matrix(const char *name)
 {
-	static const char *const marks[] = {
-		"gemm", "cutlass", "nvjet", "conv", "wgrad", "dgrad", "fmha", "flash", "attention"};
+	static const char *const marks[] = {"gemm", "cutlass", "nvjet", "conv", "wgrad", "dgrad"};
 
 	for (size_t i = 0; name && i < ARRAY_SIZE(marks); i++)
 		if (strstr(name, marks[i]))
 			return true;
-	return false;
+	return kernel_is_attention(name);
 }

@@ -27,3 +27,4 @@ const char *kernel_type_text(enum kernel_type t); /* "bf16"; "": not known */
 
 /* kernel_is_matrix - whether @name is of a matrix product, a convolution or attention: where the time goes. */
 bool kernel_is_matrix(const char *name);
+bool kernel_is_attention(const char *name);

@@ -25,7 +25,8 @@
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
 	X(ADDRESS, "address")           /* a remote address */                                     \
 	X(COMPILER, "compiler")         /* which one */                                            \
-	X(PRECISION, "precision")       /* numbers wider than the work needs */
+	X(PRECISION, "precision")       /* numbers wider than the work needs */                    \
+	X(ATTENTION, "attention")       /* likewise in attention alone */
 
 enum resource {
 #define X(NAME, id) RESOURCE_##NAME,
@@ -41,4 +42,5 @@ struct resource_use {
 	uint32_t count;  /* processes of that name; 0: no matter */
 	char detail[96]; /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
 	double share;    /* of the delay that it explains, 0..1 */
+	uint64_t stack_hash; /* where the program asks for it, if that is not where it waits; 0 */
 };

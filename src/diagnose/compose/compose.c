@@ -18,6 +18,7 @@
 #include "base/macros.h"
 
 #define STORIES_MAX 64
+#define STALL_SURE  0.7
 #define BIT_OF(k)   (UINT32_C(1) << (k))
 #define BIT(NAME)   BIT_OF(DELAY_BY_##NAME)
 
@@ -458,13 +459,35 @@ static bool is_same_wait(const struct time_finding *a, const struct time_finding
 	       a->contrast == b->contrast && a->problem == b->problem;
 }
 
+static bool is_same_place(const struct code_place *a, const struct code_place *b)
+{
+	return a->line == b->line && !strcmp(a->file, b->file) && !strcmp(a->func, b->func);
+}
+
+/* Whether all of a job stood still, @g's process being the first to go on: one that waits may look busy, spinning where
+ * the GPU's queue is full. Ranks that do the same at the same place do not wait for each other. */
+static bool is_stalled_by(const struct time_findings *of_f, const struct time_finding *f,
+	const struct time_findings *of_g, const struct time_finding *g,
+	const struct rank_jobs *jobs)
+{
+	struct code_place p, q;
+
+	return rank_story_is_stall(of_f->account) && rank_story_is_stall(of_g->account) &&
+	       !(delay_text_place(of_f->rec, of_f->account, &f->delay, NULL, &p) &&
+		       delay_text_place(of_g->rec, of_g->account, &g->delay, NULL, &q) &&
+		       is_same_place(&p, &q)) &&
+	       rank_story_first(of_g->rec, jobs, of_g->account) == of_g->account->pid;
+}
+
 /* Whether @g, of a rank of the same job, is why @f waits: it is its own doing, costs as much, and their slow steps are
  * the same. */
 static bool is_awaited(const struct time_findings *of_f, const struct time_finding *f,
-	const struct time_findings *of_g, const struct time_finding *g)
+	const struct time_findings *of_g, const struct time_finding *g,
+	const struct rank_jobs *jobs)
 {
 	return f->contrast == CONTRAST_SLOW && g->contrast == CONTRAST_SLOW &&
-	       rank_story_is_wait(f->delay.kind) && !rank_story_is_wait(g->delay.kind) &&
+	       !rank_story_is_wait(g->delay.kind) &&
+	       (rank_story_is_wait(f->delay.kind) || is_stalled_by(of_f, f, of_g, g, jobs)) &&
 	       (double)g->lost_ns >= THRESHOLD(CHAIN_MOST) * (double)f->lost_ns &&
 	       rank_story_together(of_f->account, of_g->account);
 }
@@ -485,9 +508,9 @@ static bool is_first_of_job(const struct time_findings *list, size_t n, size_t a
 		for (int k = 0; k < list[i].count; k++) {
 			const struct time_finding *g = &list[i].items[k];
 
-			if (is_awaited(&list[at], f, &list[i], g))
+			if (is_awaited(&list[at], f, &list[i], g, &t->jobs))
 				return false;
-			if (is_awaited(&list[i], g, &list[at], f)) {
+			if (is_awaited(&list[i], g, &list[at], f, &t->jobs)) {
 				++*ret_alike;
 				break;
 			}
@@ -520,17 +543,17 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 	inc = &out->items[had];
 	if (!rank_story_is_wait(f->delay.kind)) {
 		rank_story_awaited(list[at].rec, alike, inc);
+		/* Once is enough where a whole job stood still for it. */
+		if (f->contrast == CONTRAST_SLOW && rank_story_is_stall(list[at].account)) {
+			inc->confidence = MAX(inc->confidence, STALL_SURE);
+			inc->severity = severity_of(f->share, inc->confidence, false);
+		}
 		return;
 	}
 	len = strlen(inc->explanation);
 	snprintf(inc->explanation + len, sizeof(inc->explanation) - len,
 		" %d other rank%s of the job wait%s likewise.", alike, alike == 1 ? "" : "s",
 		alike == 1 ? "s" : "");
-}
-
-static bool is_same_place(const struct code_place *a, const struct code_place *b)
-{
-	return a->line == b->line && !strcmp(a->file, b->file) && !strcmp(a->func, b->func);
 }
 
 /* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another

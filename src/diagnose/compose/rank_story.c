@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/findings/straggler_job.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/sentences/delay_text.h"
 
@@ -13,6 +14,8 @@
 	0.25 /* of what the job stood still: less of the rank's own is not why it is late */
 #define WAIT_WEIGHT    0.5
 #define TOGETHER_SHARE 0.6
+#define STALL_STEPS    10
+#define STALL_SHARE    0.5 /* of such a step, in which nobody communicates */
 #define PEERS_MAX      256
 
 #define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
@@ -25,11 +28,15 @@ bool rank_story_is_wait(enum delay_kind kind)
 	return waits >> kind & 1;
 }
 
-/* How well @f says why its rank is late: 0: not at all. What the rank waits for itself says less than what it does. */
+/* How well @f says why its rank is late: 0: not at all. What the rank waits for itself says less than what it does, and why
+ * ranks wait for their GPUs is said where no host is late. */
 static double weight(
 	const struct incident *story, const struct time_findings *of, const struct time_finding *f)
 {
-	if (f->delay.kind == DELAY_BY_COLLECTIVE || f->delay.kind == DELAY_BY_UNKNOWN ||
+	bool is_host = !strcmp(story->unit ? story->unit : "", RANK_LATE_UNIT);
+
+	if (!story->excess_ns || (!is_host && f->delay.kind == DELAY_BY_GPU) ||
+		f->delay.kind == DELAY_BY_COLLECTIVE || f->delay.kind == DELAY_BY_UNKNOWN ||
 		(f->delay.kind == DELAY_BY_GPU && f->contrast == CONTRAST_SLOW &&
 			of->gpu.reason == GPU_BY_NOTHING) ||
 		(double)f->lost_ns < CAUSE_SHARE * (double)story->excess_ns)
@@ -223,4 +230,32 @@ void rank_story_awaited(const struct recording *rec, int waiting, struct inciden
 		snprintf(who, sizeof(who), "rank %d", inc->culprit_rank);
 	snprintf(inc->summary, sizeof(inc->summary), "%s; %d other rank%s wait%s for %s", was,
 		waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "", who);
+}
+
+bool rank_story_is_stall(const struct step_account *a)
+{
+	return a->slow_steps == 1 &&
+	       a->slow_step_ns >= STALL_STEPS * MAX(a->ordinary_step_ns, UINT64_C(1));
+}
+
+uint32_t rank_story_first(
+	const struct recording *rec, const struct rank_jobs *jobs, const struct step_account *a)
+{
+	int64_t before = a->slow_first.ns,
+		longest = (int64_t)(STALL_SHARE * (double)a->slow_step_ns);
+	uint32_t first = 0;
+
+	for (size_t i = 0; i < rec->collective_count; i++) {
+		const struct collective_row *r = &rec->collectives[i];
+
+		if (r->start.ns < a->slow_first.ns || r->start.ns > a->slow_last.ns ||
+			(r->pid != a->pid && !rank_jobs_meet(jobs, a->pid, r->pid)))
+			continue;
+		if (r->start.ns - before > longest) {
+			longest = r->start.ns - before;
+			first = r->pid;
+		}
+		before = MAX(before, r->start.ns);
+	}
+	return first;
 }

@@ -33,3 +33,11 @@ bool rank_story_together(const struct step_account *a, const struct step_account
 
 /* rank_story_awaited - @inc is why @waiting other ranks of its process's job wait: it says so, and which rank it is. */
 void rank_story_awaited(const struct recording *rec, int waiting, struct incident *inc);
+
+/* rank_story_is_stall - whether one step of @a took as long as many others do. */
+bool rank_story_is_stall(const struct step_account *a);
+
+/* rank_story_first - the process of the job of @a that made the first communication after the longest time without any,
+ * in that step: all others went on after it. 0: none did. */
+uint32_t rank_story_first(
+	const struct recording *rec, const struct rank_jobs *jobs, const struct step_account *a);

@@ -28,6 +28,7 @@
 
 #define GROUP_MAX      64
 #define DRIFT_ORDINARY 4
+#define MISSED_PARTS   4 /* units of set-up for each that samples miss */
 
 struct unit {
 	size_t first, count;
@@ -89,42 +90,108 @@ static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
 		steps[i].class = STEP_OTHER;
 }
 
-static bool has_compiling(const struct step_facts *s)
+static bool has_making(const struct step_facts *s, enum code_making how)
 {
-	return (double)s->compiling_ns > THRESHOLD(COMPILE_UNIT) * (double)s->dur_ns;
+	return (double)s->made_ns[how] > THRESHOLD(COMPILE_UNIT) * (double)s->dur_ns;
 }
 
-/* Whether as much code is made at the end as since it was first made. What each kernel needs once, or each new size of
- * the work, gets rarer. */
-static bool compiling_goes_on(const struct step_facts *steps, size_t n)
-{
-	double all = 0, made = 0, late = 0, late_made = 0, units = 0, late_units = 0;
-	size_t first = 0;
+struct making { /* of a row of units */
+	double all_ns, made_ns, units, makers;
+};
 
-	while (first < n && !has_compiling(&steps[first]))
+static struct making sum_making(
+	const struct step_facts *steps, size_t from, size_t to, enum code_making how)
+{
+	struct making m = {.units = (double)(to - from)};
+
+	for (size_t i = from; i < to; i++) {
+		m.all_ns += (double)steps[i].dur_ns;
+		m.made_ns += (double)steps[i].made_ns[how];
+		m.makers += has_making(&steps[i], how);
+	}
+	return m;
+}
+
+/* The first unit of the last part of the time, or of the units, since code was first made. */
+static size_t late_unit(const struct step_facts *steps, size_t n, double all_ns)
+{
+	double late = 0;
+	size_t i = n;
+
+	while (i && late < THRESHOLD(COMPILE_LATE) * all_ns)
+		late += (double)steps[--i].dur_ns;
+	return i;
+}
+
+/* Whether as much code is made at the end as since it was first made, by the time and by the number of units that have it. What
+ * each kernel needs once, or each new size of the work, gets rarer. Plans of libraries may be for many sizes: what
+ * is over within a minute is no complaint. */
+static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_making how)
+{
+	size_t first = 0;
+	struct making all, by_time, by_units;
+
+	while (first < n && !has_making(&steps[first], how))
 		first++;
-	for (size_t i = first; i < n; i++) {
-		all += (double)steps[i].dur_ns;
-		made += (double)steps[i].compiling_ns;
-		units += has_compiling(&steps[i]);
-	}
-	for (size_t i = n; i > first && late < THRESHOLD(COMPILE_LATE) * all; i--) {
-		late += (double)steps[i - 1].dur_ns;
-		late_made += (double)steps[i - 1].compiling_ns;
-		late_units += has_compiling(&steps[i - 1]);
-	}
-	return units >= THRESHOLD(COMPILE_UNITS) && late_units * 2 >= THRESHOLD(COMPILE_UNITS) &&
-	       late_made * all >= THRESHOLD(COMPILE_ON) * made * late;
+	all = sum_making(steps, first, n, how);
+	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
+	by_units = sum_making(
+		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);
+	return all.makers >= THRESHOLD(COMPILE_UNITS) &&
+	       by_time.makers * 2 >= THRESHOLD(COMPILE_UNITS) &&
+	       by_time.made_ns * all.all_ns >=
+		       THRESHOLD(COMPILE_ON) * all.made_ns * by_time.all_ns &&
+	       by_units.makers * all.units >= THRESHOLD(COMPILE_ON) * all.makers * by_units.units &&
+	       (how != MAKING_PLANS || all.all_ns >= THRESHOLD(PLANS_NS));
 }
 
 /* Units are taken without what was set-up; those that were mostly that are compared with nothing. */
-static void leave_out_compiling(struct step_facts *steps, size_t n)
+static void leave_out_making(struct step_facts *steps, size_t n, enum code_making how)
 {
 	for (size_t i = 0; i < n; i++) {
-		if (steps[i].compiling_ns * 2 > steps[i].dur_ns)
+		if (steps[i].made_ns[how] * 2 > steps[i].dur_ns)
 			steps[i].class = STEP_OTHER;
-		steps[i].dur_ns -= MIN(steps[i].compiling_ns, steps[i].dur_ns);
+		steps[i].dur_ns -= MIN(steps[i].made_ns[how], steps[i].dur_ns);
 	}
+}
+
+static uint64_t full_ns(const struct step_facts *s)
+{
+	uint64_t ns = s->dur_ns;
+
+	for (int how = MAKING_PLANS; how < MAKINGS; how++)
+		ns += s->made_ns[how];
+	return ns;
+}
+
+/* Where most long units are set-up, a few others that are as long are that, too: samples miss some of it. */
+static int leave_out_missed(struct step_facts *steps, size_t n, const bool is_setup[MAKINGS])
+{
+	_cleanup_free_ uint64_t *setup = calloc(n + 1, sizeof(*setup));
+	size_t count = 0, slow = 0;
+	uint64_t from, to;
+
+	if (!setup)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		slow += steps[i].class == STEP_SLOW;
+		for (int how = MAKING_PLANS; how < MAKINGS; how++)
+			if (is_setup[how] && steps[i].class == STEP_OTHER &&
+				steps[i].made_ns[how] > steps[i].dur_ns) {
+				setup[count++] = full_ns(&steps[i]);
+				break;
+			}
+	}
+	if (!slow || slow * MISSED_PARTS > count)
+		return 0;
+	robust_sort(setup, count);
+	from = robust_quantile(setup, count, 1.0 / MISSED_PARTS);
+	to = robust_quantile(setup, count, 1 - 1.0 / MISSED_PARTS);
+	for (size_t i = 0; i < n; i++)
+		if (steps[i].class == STEP_SLOW && steps[i].dur_ns >= from / 2 &&
+			steps[i].dur_ns <= to * 2)
+			steps[i].class = STEP_OTHER;
+	return 0;
 }
 
 /* A step that waits for what the steps before it have queued. */
@@ -292,9 +359,11 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 		return -ENOMEM;
 	if (mark_phases(steps, n) < 0)
 		return -ENOMEM;
-	ret->is_made_once = !compiling_goes_on(steps, n);
-	if (ret->is_made_once)
-		leave_out_compiling(steps, n);
+	for (enum code_making how = MAKING_PLANS; how < MAKINGS; how++) {
+		ret->is_setup[how] = !making_goes_on(steps, n, how);
+		if (ret->is_setup[how])
+			leave_out_making(steps, n, how);
+	}
 	mark_warmup(steps, n, median_of(steps, n, scratch));
 	for (size_t i = 0; i < n; i++) {
 		mean += steps[i].dur_ns / n;
@@ -306,7 +375,8 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 	if (probe_cost_find(steps, n, &cost) < 0)
 		return -ENOMEM;
 	count = make_units(steps, n, ret->group, mean, median_wait, cost, units);
-	if (mark_units(steps, n, units, count, ret) < 0)
+	if (mark_units(steps, n, units, count, ret) < 0 ||
+		leave_out_missed(steps, n, ret->is_setup) < 0)
 		return -ENOMEM;
 	sum_up(steps, n, ret);
 	return 0;

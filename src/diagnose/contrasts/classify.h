@@ -3,6 +3,7 @@
  * did something else. */
 #pragma once
 
+#include "diagnose/accounts/compiler.h"
 #include "diagnose/contrasts/trend.h"
 #include "diagnose/units/boundaries.h"
 
@@ -10,8 +11,8 @@ enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
 
 struct step_facts {
 	uint64_t dur_ns;
-	uint64_t wait_ns;      /* of it, in calls that wait for the GPU */
-	uint64_t compiling_ns; /* of it, in which code was made */
+	uint64_t wait_ns;          /* of it, in calls that wait for the GPU */
+	uint64_t made_ns[MAKINGS]; /* of it, by how code was made (compiler.h) */
 	uint32_t backwards, loads;
 	double probed; /* share of it in which launches were, which costs time */
 	enum step_class class;
@@ -20,9 +21,9 @@ struct step_facts {
 struct classification {
 	uint32_t group; /* steps between two long waits for the GPU; 1: every step waits, or none */
 	size_t slow, ordinary, other;
-	bool is_made_once;  /* code that was made is set-up: dur_ns is without it */
-	uint64_t lost_ns;   /* by slow steps, beyond what as many ordinary ones take */
-	struct trend trend; /* of units */
+	bool is_setup[MAKINGS]; /* what was made so is set-up: dur_ns is without it */
+	uint64_t lost_ns;       /* by slow steps, beyond what as many ordinary ones take */
+	struct trend trend;     /* of units */
 };
 
 /* classify_steps - sets the class of each of @steps, which are in order of time. 0 or -ENOMEM. */

@@ -42,9 +42,9 @@ static int put_facts(struct builder *b)
 			.wait_ns = s->wait_ns,
 			.backwards = s->backwards,
 			.loads = s->loads,
-			.compiling_ns = account_compiling_ns(b->account, i),
 			.probed = (double)s->probed_ns /
 				  (double)MAX(s->end_ns - s->start_ns, INT64_C(1))};
+		account_made_ns(b->account, i, b->facts[i].made_ns);
 	}
 	return 0;
 }
@@ -58,10 +58,10 @@ static int sum_classes(struct builder *b)
 }
 
 /* Making code that is made once is none of the units' time. */
-static void leave_out_compiling(struct tally *t)
+static void leave_out_making(struct tally *t, const bool is_setup[MAKINGS])
 {
 	for (size_t i = 0; i < t->count; i++)
-		if (t->parts[i].is_compiling) {
+		if (is_setup[t->parts[i].making]) {
 			t->ns[t->parts[i].line] -= t->parts[i].ns;
 			t->parts[i].ns = 0;
 		}
@@ -78,7 +78,7 @@ static bool is_sampled(const struct tally_part *p)
  * between two samples: none of it was missed. */
 static bool may_be_at(const struct tally_part *from, const struct tally_part *p)
 {
-	if (!p->place || p->is_compiling || p->owner != from->owner || p->pid != from->pid)
+	if (!p->place || p->making || p->owner != from->owner || p->pid != from->pid)
 		return false;
 	if (from->line == ACCOUNT_HOST)
 		return is_sampled(p);
@@ -378,8 +378,7 @@ static int contrast_units(const struct process_account *a, struct step_account *
 		border_settle(b.facts, a->unit_count, &b.found);
 	r = sum_classes(&b);
 	for (int i = 0; r == 0 && i < CLASSES; i++) {
-		if (b.found.is_made_once)
-			leave_out_compiling(&b.sums[i]);
+		leave_out_making(&b.sums[i], b.found.is_setup);
 		place_waits(&b.sums[i]);
 		r = place_time(&b.sums[i]);
 	}

@@ -25,9 +25,11 @@
 #include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
 #include "diagnose/findings/incident_stacks.h"
+#include "diagnose/rows/place.h"
 #include "base/text.h"
 
 #define PROCESSES_MAX   64
+#define PLACE_MAX       192
 #define WARM_NS         ((int64_t)NS_PER_S)
 #define WARM_PARTS      10
 #define LATE_LEAST      3
@@ -216,6 +218,21 @@ static int add_stacks(const struct graph_process *p, struct incident *inc)
 	return 0;
 }
 
+/* Where the program has them captured, by the stacks that @inc has. */
+static void find_place(const struct recording *rec, struct incident *inc, char *at, size_t size)
+{
+	struct place_weight w[INCIDENT_STACKS];
+	struct code_place place;
+
+	for (int i = 0; i < inc->stack_count; i++)
+		w[i] = (struct place_weight){inc->stacks[i].hash, inc->stacks[i].ns};
+	if (!inc->stack_count || !rec->stacks ||
+		!place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
+		return;
+	place_format(&place, inc->place, sizeof(inc->place));
+	place_at(&place, at, size);
+}
+
 static void sql_of(const struct graph_process *p, struct incident *inc)
 {
 	incident_sql(inc,
@@ -231,7 +248,7 @@ static int report_recapture(
 	double share = (double)p->cost_ns / span;
 	double each = (double)p->launches / (double)MAX(p->instantiated, UINT64_C(1));
 	char cost[TEXT_MAX], percent[TEXT_MAX], one[TEXT_MAX];
-	char launches[TEXT_PLURAL_MAX], times[TEXT_PLURAL_MAX];
+	char launches[TEXT_PLURAL_MAX], times[TEXT_PLURAL_MAX], at[PLACE_MAX] = "";
 	struct incident *inc;
 
 	if (p->late < LATE_LEAST || (each >= LAUNCHES_TO_PAY && share < COST_SHARE))
@@ -255,12 +272,6 @@ static int report_recapture(
 	text_format_duration(cost, p->cost_ns);
 	text_format_percent(percent, share);
 	text_format_duration(one, p->cost_ns / p->late);
-	snprintf(inc->summary, sizeof(inc->summary),
-		"%s re-captures CUDA graphs every %s: %s after warm-up, %s each, %s in all (%s "
-		"of its time)",
-		p->first_late->comm,
-		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"),
-		text_format_plural(times, p->late, "times"), one, cost, percent);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"graph re-capture: %s instantiated for %s, %llu updated in place",
 		text_format_plural(times, p->instantiated, "graphs"),
@@ -276,6 +287,13 @@ static int report_recapture(
 	sql_of(p, inc);
 	if (add_stacks(p, inc) < 0)
 		return -ENOMEM;
+	find_place(s->rec, inc, at, sizeof(at));
+	snprintf(inc->summary, sizeof(inc->summary),
+		"CUDA graphs captured again and again%s%s: %s after warm-up, for every %s; %s "
+		"each, %s in all (%s of the time)",
+		at[0] ? " " : "", at, text_format_plural(times, p->late, "times"),
+		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"), one, cost,
+		percent);
 	incident_keep(out, inc);
 	return 0;
 }

@@ -349,7 +349,7 @@ static void fill(const struct detector_input *in, const struct straggler_job *j,
 	inc->op = row->op;
 	inc->calls = j->call_count;
 	inc->count = s->late;
-	inc->unit = "late steps";
+	inc->unit = RANK_LATE_UNIT;
 	inc->culprit_rank = j->workers[s->worker].rank;
 	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", j->workers[s->worker].node);
 	if (s->since_ns > in_first_part(j)) /* it began while it was recorded, and lasts */

@@ -78,9 +78,12 @@ static int gather_rows(
 	for (size_t i = 0; i < late->count; i++)
 		if (is_told(&late->rows[i]))
 			ret->rows[ret->count++] = &late->rows[i];
-	for (size_t i = 0; i < rec->collective_count; i++)
-		if (is_told(&rec->collectives[i]))
+	for (size_t i = 0, known = 0; i < rec->collective_count; i++) {
+		if (known < late->count && late->of[known] == i)
+			known++;
+		else if (is_told(&rec->collectives[i]))
 			ret->rows[ret->count++] = &rec->collectives[i];
+	}
 	if (late->count)
 		qsort(ret->rows, ret->count, sizeof(*ret->rows), by_start);
 	return 0;

@@ -6,6 +6,8 @@
 #include "blame/blame.h"
 #include "diagnose/accounts/late_calls.h"
 
+#define RANK_LATE_UNIT "late steps" /* of incidents about a rank whose host is late */
+
 struct straggler_job { /* processes that meet in communicators, directly or through others */
 	struct blame_worker *workers;
 	size_t worker_count;

@@ -11,12 +11,13 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-#define HIGH_SHARE   0.10
-#define MEDIUM_SHARE 0.03
-#define UNEVEN_STEPS 20
-#define UNEVEN_SURE  0.5
-#define WORK_SURE    0.75 /* that who has more work is who is late */
-#define LEVEL_SURE   0.45 /* likewise, where it has always had more */
+#define HIGH_SHARE    0.10
+#define MEDIUM_SHARE  0.03
+#define MEMBERS_NAMED 3
+#define UNEVEN_STEPS  20
+#define UNEVEN_SURE   0.5
+#define WORK_SURE     0.75 /* that who has more work is who is late */
+#define LEVEL_SURE    0.45 /* likewise, where it has always had more */
 
 static struct incident *begin(const struct detector_input *in, const struct straggler_job *j,
 	const struct collective_row *row, int64_t since_ns, double confidence,
@@ -100,12 +101,24 @@ static void write_work(const struct straggler_work *w, char *out, size_t size)
 {
 	char more[TEXT_MAX], usual[TEXT_MAX];
 
-	if (w->launches > 0)
+	if (w->kernel)
+		snprintf(out, size, "kernels that no other rank runs, such as %.60s", w->kernel);
+	else if (w->launches > 0)
 		snprintf(out, size, "%.0f launches a step instead of %.0f", w->launches, w->usual);
 	else
 		snprintf(out, size, "%s copied a step instead of %s",
 			text_format_bytes(more, (uint64_t)w->bytes),
 			text_format_bytes(usual, (uint64_t)MAX(w->usual_bytes, 0.0)));
+}
+
+/* "the job was stalled for 3.2s, 26 % of the time" */
+static void write_cost(const struct straggler_work *w, char *out, size_t size)
+{
+	char lost[TEXT_MAX], part[TEXT_MAX];
+
+	snprintf(out, size, "the job was stalled for %s, %s of the time",
+		text_format_duration(lost, w->lost_ns),
+		text_format_percent(part, MIN(w->share, 1.0)));
 }
 
 /* All hosts are in time, and one GPU has more to do than the others. */
@@ -115,7 +128,7 @@ static void report_late(const struct detector_input *in, const struct straggler_
 	const struct blame_worker *who = &j->workers[w->late];
 	const struct collective_row *row = row_of(j, w->late, w->since_ns);
 	size_t others = j->worker_count - 1;
-	char work[96], lost[TEXT_MAX], part[TEXT_MAX], each[TEXT_MAX], cost[96] = "";
+	char work[96], each[TEXT_MAX], cost[96] = "";
 	struct incident *inc;
 
 	inc = row ? begin(in, j, row, w->since_ns, w->lost_ns ? WORK_SURE : LEVEL_SURE, out) : NULL;
@@ -130,16 +143,13 @@ static void report_late(const struct detector_input *in, const struct straggler_
 	inc->since.ns = w->since_ns;
 	inc->excess_ns = w->lost_ns;
 	write_work(w, work, sizeof(work));
-	text_format_duration(lost, w->lost_ns);
 	text_format_duration(each, w->steps ? w->lost_ns / w->steps : 0);
-	text_format_percent(part, MIN(w->share, 1.0));
 	if (w->lost_ns)
-		snprintf(cost, sizeof(cost), "; the job was stalled for %s, %s of the time", lost,
-			part);
+		write_cost(w, cost, sizeof(cost));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"More GPU work on rank %d (pid %u) than on the %zu other%s, which wait%s for its GPU: %s%s",
+		"More GPU work on rank %d (pid %u) than on the %zu other%s, which wait%s for its GPU: %s%s%s",
 		who->rank, who->pid, others, others == 1 ? "" : "s", others == 1 ? "s" : "", work,
-		cost);
+		w->lost_ns ? "; " : "", cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"The GPU of rank %d has more to do: %s. Its host comes to collectives in time, its GPU does not; no other rank's work has grown",
 		who->rank, work);
@@ -152,6 +162,147 @@ static void report_late(const struct detector_input *in, const struct straggler_
 	incident_keep(out, inc);
 }
 
+/* An incident of what the job's ranks lost together, since @w->since_ns. */
+static struct incident *begin_shared(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, uint32_t worker, struct incident_list *out)
+{
+	const struct collective_row *row = row_of(j, worker, w->since_ns);
+	struct incident *inc = row && w->share >= MEDIUM_SHARE
+				       ? begin(in, j, row, w->since_ns, WORK_SURE, out)
+				       : NULL;
+
+	if (!inc)
+		return NULL;
+	inc->severity = w->share >= HIGH_SHARE ? SEVERITY_HIGH : SEVERITY_MEDIUM;
+	inc->count = w->steps;
+	inc->since.ns = w->since_ns;
+	inc->excess_ns = w->lost_ns;
+	return inc;
+}
+
+/* "ranks 0 and 1", "all 8 ranks" of those that have calls on the communicator */
+static void write_members(
+	const struct straggler_job *j, const struct straggler_extra *e, char *out, size_t size)
+{
+	size_t len = 0, named = 0;
+	int32_t last = -1;
+
+	if (e->workers >= j->worker_count) {
+		snprintf(out, size, "all %zu ranks", j->worker_count);
+		return;
+	}
+	len = (size_t)snprintf(out, size, "ranks ");
+	for (int32_t next = INT32_MAX; named < MEMBERS_NAMED && len < size; named++) {
+		next = INT32_MAX;
+		for (size_t i = 0; i < j->call_count; i++) {
+			int32_t rank = j->workers[j->calls[i].worker].rank;
+
+			if (j->calls[i].c.comm == e->comm && rank > last && rank < next)
+				next = rank;
+		}
+		if (next == INT32_MAX)
+			break;
+		len += (size_t)snprintf(out + len, size - len, "%s%d", named ? ", " : "", next);
+		last = next;
+	}
+	if (len < size && e->workers > named)
+		snprintf(out + len, size - len, " and %zu more", e->workers - named);
+}
+
+/* Some or all ranks make collectives that steps did not have before. */
+static void report_extra(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	const struct straggler_extra *e = &w->extra;
+	struct incident *inc = begin_shared(in, j, w, e->worker, out);
+	char who[96], scratch[32], bytes[TEXT_MAX], cost[96], calls[16];
+	const char *op = wire_op_name(SOURCE_NCCL, e->op, scratch);
+
+	if (!inc)
+		return;
+	inc->culprit_rank = e->workers < j->worker_count ? j->workers[e->worker].rank : -1;
+	write_members(j, e, who, sizeof(who));
+	write_cost(w, cost, sizeof(cost));
+	snprintf(calls, sizeof(calls), "%.*f", e->calls < 9.5 ? 1 : 0, e->calls);
+	text_format_bytes(bytes, e->bytes);
+	snprintf(inc->summary, sizeof(inc->summary),
+		"More collectives than before: %s make %s × %s of %s more in a step, in a communicator of %u; %s",
+		who, calls, op, bytes, e->workers, cost);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"Extra %s of %s in communicator %016" PRIx64
+		", %s a step of each that takes part; ranks that do not take part wait for these",
+		op, bytes, e->comm, calls);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"All ranks come to the job's other collectives in time. Since steps are slow %s call %s in that communicator, which ordinary steps do not.",
+		who, op);
+	incident_fix(
+		inc, "Make these collectives less often, smaller, or beside other work (async_op)");
+	incident_sql(inc,
+		"SELECT node, rank, pid, seq, op, bytes, timestamp, wait_ns FROM collectives WHERE comm = %" PRId64
+		" ORDER BY timestamp LIMIT 200",
+		(int64_t)e->comm);
+	incident_keep(out, inc);
+}
+
+/* The threads that carry a rank's collectives do not get a CPU, though its host comes in time. */
+static void report_starved(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	const struct blame_worker *who = &j->workers[w->late];
+	struct incident *inc = begin_shared(in, j, w, w->late, out);
+	char cost[96];
+
+	if (!inc)
+		return;
+	inc->culprit_rank = who->rank;
+	snprintf(inc->culprit_node, sizeof(inc->culprit_node), "%s", who->node);
+	write_cost(w, cost, sizeof(cost));
+	snprintf(inc->summary, sizeof(inc->summary),
+		"Threads of rank %d (pid %u) wait for CPUs: %.0f %% of the time instead of %.0f %%; %zu rank%s wait%s for its part of the collectives; %s",
+		who->rank, who->pid, 100 * w->starved, 100 * w->starved_before, j->worker_count - 1,
+		j->worker_count == 2 ? "" : "s", j->worker_count == 2 ? "s" : "", cost);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"Rank %d has too little of its CPUs: other processes, data loader workers among them, run there. NCCL's threads carry collectives on the CPU, and are late with them",
+		who->rank);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"All ranks come to their collectives at about the same time, and wait for their GPUs longer in each of %u steps. "
+		"Of no other rank the threads wait longer for CPUs than before.",
+		w->steps);
+	incident_fix(inc,
+		"Leave CPUs to the ranks: fewer loader workers, or CPUs of their own for them (taskset, --cpus-per-task)");
+	incident_sql(inc,
+		"SELECT pid, tid, comm, sum(cpu_wait) / 1e9 AS waited_s, sum(run) / 1e9 AS ran_s FROM ledger GROUP BY pid, tid ORDER BY waited_s DESC LIMIT 50");
+	incident_keep(out, inc);
+}
+
+/* Nobody is late, nobody does more, and GPUs are less busy: what carries the collectives is slow. */
+static void report_idle(const struct detector_input *in, const struct straggler_job *j,
+	const struct straggler_work *w, struct incident_list *out)
+{
+	struct incident *inc = begin_shared(in, j, w, 0, out);
+	char wait[TEXT_MAX], usual[TEXT_MAX], cost[96];
+
+	if (!inc)
+		return;
+	write_cost(w, cost, sizeof(cost));
+	text_format_duration(wait, w->wait_ns);
+	text_format_duration(usual, w->usual_wait_ns);
+	snprintf(inc->summary, sizeof(inc->summary),
+		"Slow link between ranks: collectives take longer though all %zu ranks come in time: waits for the GPU %s instead of %s a step; %s",
+		j->worker_count, wait, usual, cost);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"All ranks come to their collectives in time, launch and copy what they did before, and their GPUs' memory is less busy: they wait for data of each other");
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"Steps are slow on all ranks at once, in %u steps. No rank is late, none has more kernels, launches, copies or collectives than before. "
+		"Which link it is cannot be told from collectives that all take part in.",
+		w->steps);
+	incident_fix(inc,
+		"Measure the collective alone (nccl-tests with the same ranks and size), then pairs of ranks (sendrecv_perf), and look at what shares their network");
+	incident_sql(inc,
+		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
+	incident_keep(out, inc);
+}
+
 static bool is_told(const struct blame *b)
 {
 	return b->suspect_count && b->suspects[0].share >= MEDIUM_SHARE;
@@ -161,13 +312,23 @@ int straggler_load_report(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
 {
 	struct straggler_work w;
+	bool told;
 	int r = straggler_work_find(in->rec, in->accounts, j, &w);
 
 	if (r < 0)
 		return r;
-	if (j->blame.uneven_ns || (w.moves && !is_told(&j->blame)))
-		report_uneven(in, j, &w, out);
-	else if (w.late != UINT32_MAX && !is_told(&j->blame))
+	told = is_told(&j->blame);
+	if (!told && w.extra.comm)
+		report_extra(in, j, &w, out);
+	else if (!told && w.starved > 0)
+		report_starved(in, j, &w, out);
+	else if (!told && w.kernel)
 		report_late(in, j, &w, out);
+	else if (j->blame.uneven_ns || (w.moves && !told))
+		report_uneven(in, j, &w, out);
+	else if (!told && w.late != UINT32_MAX)
+		report_late(in, j, &w, out);
+	else if (!told && w.is_idle)
+		report_idle(in, j, &w, out);
 	return 0;
 }

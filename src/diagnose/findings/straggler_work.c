@@ -16,10 +16,10 @@
 #include "base/search.h"
 #include "stat/robust.h"
 
-#define RANKS_MAX     256
+#define RANKS_MAX     WORK_RANKS_MAX
 #define STEPS_LOOKED  1024 /* of each rank */
-#define COUNTED_LEAST 6    /* steps whose launches are known */
-#define MORE_LAUNCHES 1.0  /* a step */
+#define COUNTED_LEAST WORK_STEPS_LEAST
+#define MORE_LAUNCHES 1.0 /* a step */
 #define MORE_SHARE    0.01
 #define LEVEL_SHARE   0.05 /* where there is nothing before to compare with */
 #define MORE_BYTES    0.1
@@ -31,15 +31,7 @@
 #define MOVES_TOP                                                                                  \
 	0.6 /* of the steps, in which one rank has the largest input: more is its own load */
 
-struct rank {
-	const struct step_account *a;
-	uint32_t worker;
-	double launches[2]; /* of ordinary and slow steps; 0: not known */
-	double bytes[2];
-};
-
-/* The step of @a that @ns lies in; SIZE_MAX: none. */
-static size_t step_of(const struct step_account *a, int64_t ns)
+size_t work_step_of(const struct step_account *a, int64_t ns)
 {
 	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
 
@@ -55,7 +47,7 @@ static void sum_launches(const struct recording *rec, const struct step_account 
 	for (size_t i = 0; i < rec->ledger_count; i++) {
 		const struct ledger_row *r = &rec->ledger[i];
 		size_t at = r->pid == a->pid && r->launches
-				    ? step_of(a, r->start.ns + (int64_t)(r->dur_ns / 2))
+				    ? work_step_of(a, r->start.ns + (int64_t)(r->dur_ns / 2))
 				    : SIZE_MAX;
 
 		if (at != SIZE_MAX)
@@ -82,7 +74,7 @@ static double usual_in_step(const struct step_account *a, bool is_slow, const ui
 	return (double)list[values ? n * 4 / 5 : n / 2];
 }
 
-static int fill_rank(const struct recording *rec, struct rank *r)
+static int fill_rank(const struct recording *rec, struct work_rank *r)
 {
 	_cleanup_free_ uint64_t *sums = calloc(r->a->mark_count + 1, sizeof(*sums));
 
@@ -97,7 +89,7 @@ static int fill_rank(const struct recording *rec, struct rank *r)
 }
 
 static size_t list_ranks(
-	const struct step_report *accounts, const struct straggler_job *j, struct rank *ret)
+	const struct step_report *accounts, const struct straggler_job *j, struct work_rank *ret)
 {
 	size_t n = 0;
 
@@ -107,14 +99,14 @@ static size_t list_ranks(
 
 			if (a->pid != j->workers[w].pid || a->origin == STEP_BY_TIME)
 				continue;
-			ret[n++] = (struct rank){.a = a, .worker = w};
+			ret[n++] = (struct work_rank){.a = a, .worker = w};
 			break;
 		}
 	return n;
 }
 
 /* What all ranks lost to longer waits for their GPUs: the median. */
-static void find_lost(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_lost(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	uint64_t lost[RANKS_MAX];
 
@@ -130,8 +122,7 @@ static void find_lost(const struct rank *ranks, size_t n, struct straggler_work 
 	ret->lost_ns = robust_median(lost, n);
 }
 
-/* Of @n values the index of one that is clearly the highest; @n: none is. */
-static size_t outlier(const double *values, size_t n, double least)
+size_t work_outlier(const double *values, size_t n, double least)
 {
 	double next = 0;
 	size_t top = 0;
@@ -143,7 +134,7 @@ static size_t outlier(const double *values, size_t n, double least)
 	return values[top] >= least && values[top] >= CLEARLY * next ? top : n;
 }
 
-static double usual_of(const struct rank *ranks, size_t n, size_t but, bool is_bytes)
+static double usual_of(const struct work_rank *ranks, size_t n, size_t but, bool is_bytes)
 {
 	uint64_t list[RANKS_MAX];
 	size_t count = 0;
@@ -158,7 +149,7 @@ static double usual_of(const struct rank *ranks, size_t n, size_t but, bool is_b
 
 /* How much more of it each rank has in slow steps than in ordinary ones, or than its peers; false: not known. */
 static bool differences(
-	const struct rank *ranks, size_t n, bool has_slow, bool is_bytes, double *ret)
+	const struct work_rank *ranks, size_t n, bool has_slow, bool is_bytes, double *ret)
 {
 	for (size_t i = 0; i < n; i++) {
 		const double *v = is_bytes ? ranks[i].bytes : ranks[i].launches;
@@ -170,7 +161,7 @@ static bool differences(
 	return true;
 }
 
-static void find_late(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_late(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	bool has_slow = ret->lost_ns > 0;
 	double more[RANKS_MAX];
@@ -179,7 +170,7 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 	if (differences(ranks, n, has_slow, false, more)) {
 		double usual = usual_of(ranks, n, n, false);
 
-		at = outlier(
+		at = work_outlier(
 			more, n, MAX(MORE_LAUNCHES, (has_slow ? MORE_SHARE : LEVEL_SHARE) * usual));
 		if (at < n) {
 			ret->launches = ranks[at].launches[has_slow];
@@ -187,7 +178,7 @@ static void find_late(const struct rank *ranks, size_t n, struct straggler_work 
 		}
 	}
 	if (at == n && differences(ranks, n, has_slow, true, more)) {
-		at = outlier(more, n, MORE_BYTES * usual_of(ranks, n, n, true));
+		at = work_outlier(more, n, MORE_BYTES * usual_of(ranks, n, n, true));
 		if (at < n) {
 			ret->bytes = ranks[at].bytes[has_slow];
 			ret->usual_bytes = ret->bytes - more[at];
@@ -205,12 +196,12 @@ struct sums {
 };
 
 /* Bytes that all ranks copied in the step of the first one that is @k-th; false: not all are known. */
-static bool bytes_in(const struct rank *ranks, size_t n, size_t k, uint64_t *ret)
+static bool bytes_in(const struct work_rank *ranks, size_t n, size_t k, uint64_t *ret)
 {
 	const struct step_mark *m = &ranks[0].a->marks[k];
 
 	for (size_t i = 0; i < n; i++) {
-		size_t at = step_of(ranks[i].a, m->start.ns + (int64_t)m->dur_ns / 2);
+		size_t at = work_step_of(ranks[i].a, m->start.ns + (int64_t)m->dur_ns / 2);
 
 		ret[i] = at == SIZE_MAX ? 0 : ranks[i].a->marks[at].copy_bytes;
 		if (!ret[i])
@@ -221,7 +212,8 @@ static bool bytes_in(const struct rank *ranks, size_t n, size_t k, uint64_t *ret
 
 /* How well the largest input of a step goes with the length of the @lag-th after it: where a step is counted from its
  * optimizer on, the GPU works on an input in the next one. */
-static double fit_of(const struct rank *ranks, size_t n, size_t lag, struct straggler_work *ret)
+static double fit_of(
+	const struct work_rank *ranks, size_t n, size_t lag, struct straggler_work *ret)
 {
 	const struct step_account *a = ranks[0].a;
 	uint32_t top[RANKS_MAX] = {0}, most = 0;
@@ -255,7 +247,7 @@ static double fit_of(const struct rank *ranks, size_t n, size_t lag, struct stra
 	return (s.n * s.xy - s.x * s.y) / sqrt(scale * (s.n * s.yy - s.y * s.y));
 }
 
-static void find_moves(const struct rank *ranks, size_t n, struct straggler_work *ret)
+static void find_moves(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	for (size_t lag = 0; !ret->moves && lag < 2; lag++)
 		ret->moves =
@@ -265,7 +257,7 @@ static void find_moves(const struct rank *ranks, size_t n, struct straggler_work
 int straggler_work_find(const struct recording *rec, const struct step_report *accounts,
 	const struct straggler_job *j, struct straggler_work *ret)
 {
-	struct rank ranks[RANKS_MAX];
+	struct work_rank ranks[RANKS_MAX];
 	size_t n = list_ranks(accounts, j, ranks);
 	int r = 0;
 
@@ -280,7 +272,8 @@ int straggler_work_find(const struct recording *rec, const struct step_report *a
 	ret->share = (double)ret->lost_ns /
 		     (double)MAX(ranks[0].a->last.ns - ranks[0].a->first.ns, INT64_C(1));
 	find_moves(ranks, n, ret);
-	if (!ret->moves && j->blame.stages == 1)
+	r = work_find_added(rec, j, ranks, n, ret);
+	if (ret->late == UINT32_MAX && !ret->moves && !ret->extra.comm && j->blame.stages == 1)
 		find_late(ranks, n, ret);
-	return 0;
+	return r;
 }

@@ -55,7 +55,8 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 
 	switch (d->end.resource) {
 	case RESOURCE_COMPILER:
-	case RESOURCE_PRECISION: return THRESHOLD(SURE_OWN);
+	case RESOURCE_PRECISION:
+	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
 	case RESOURCE_NONE:
 	case RESOURCE_LOCK: break;
 	default: return THRESHOLD(SURE_SEEN);
@@ -170,7 +171,8 @@ static double lost_of(
 	case RESOURCE_GPU_POWER:
 	case RESOURCE_GPU_HEAT:
 	case RESOURCE_GPU_PROCESS:
-	case RESOURCE_PRECISION: return d->end.share;
+	case RESOURCE_PRECISION:
+	case RESOURCE_ATTENTION: return d->end.share;
 	default: return 0;
 	}
 }

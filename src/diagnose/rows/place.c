@@ -118,15 +118,18 @@ bool place_is_start(const struct stack *s)
 		"/multiprocessing/popen_spawn_posix.py", "/multiprocessing/popen_forkserver.py",
 		"/subprocess.py", NULL};
 	static const char *const functions[] = {"_launch", "_execute_child", NULL};
+	static const char begun[] = "/multiprocessing/process.py";
 	const struct stack_frame *user = stack_user_frame(s);
 
-	/* Beyond the user's frame it is how this process began. */
+	/* Beyond the user's frame, and what a forked one runs first, it is how this process began. */
 	for (size_t i = 0; i < s->count && &s->frames[i] != user; i++) {
 		const struct stack_frame *f = &s->frames[i];
 		bool is_function = false;
 
 		if (!stack_frame_is_python(f) || !f->py_file || !f->py_func)
 			continue;
+		if (strstr(f->py_func, "_bootstrap") && strstr(f->py_file, begun))
+			return false;
 		for (const char *const *n = functions; *n; n++)
 			is_function |= strstr(f->py_func, *n) != NULL;
 		for (const char *const *n = files; is_function && *n; n++)
@@ -374,6 +377,23 @@ const char *place_format(const struct code_place *p, char *out, size_t size)
 		snprintf(out, size, "%s%s", stack_base_name(p->file), line);
 	else
 		snprintf(out, size, "%s%s (%s)", stack_base_name(p->file), line, p->func);
+	return out;
+}
+
+const char *place_at(const struct code_place *p, char *out, size_t size)
+{
+	static const char locals[] = "<locals>."; /* before a function within another */
+	const char *inner = strstr(p->func, locals);
+	struct code_place bare = *p;
+	char line[96];
+
+	bare.func = "<";
+	place_format(&bare, line, sizeof(line));
+	inner = inner ? inner + strlen(locals) : p->func;
+	if (inner[0] == '<')
+		snprintf(out, size, "at %s", line);
+	else
+		snprintf(out, size, "in %.80s (%s)", inner, line);
 	return out;
 }
 

@@ -52,6 +52,9 @@ bool place_cover(const struct stack_list *stacks, const struct place_weight *w, 
 /* place_format - "train.py:71 (step)", "train.py:71" outside of functions. Returns @out. */
 const char *place_format(const struct code_place *p, char *out, size_t size);
 
+/* place_at - "in step (train.py:71)", "at train.py:71" outside of functions. Returns @out. */
+const char *place_at(const struct code_place *p, char *out, size_t size);
+
 /* place_script - the file in which the program of @s begins: "train.py"; NULL: not known. */
 const char *place_script(const struct stack *s);
 

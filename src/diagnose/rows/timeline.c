@@ -11,7 +11,8 @@
 
 #define READING_NS   ((int64_t)(1200 * NS_PER_MS)) /* readings come every second */
 #define FULL_PERCENT 95
-#define LONG_CALL_NS (200 * NS_PER_US) /* shorter ones have not waited for a full queue */
+#define MAKING_NS    ((int64_t)(2 * NS_PER_MS)) /* from a thread's making to its first row */
+#define LONG_CALL_NS (200 * NS_PER_US)          /* shorter ones have not waited for a full queue */
 
 int timeline_add(struct timeline *t, const struct ledger_row *r)
 {
@@ -201,53 +202,82 @@ bool timeline_gpu_is_full(const struct timeline *t, int64_t ns)
 	return busiest >= FULL_PERCENT;
 }
 
-typedef bool selector(const struct event *e);
+enum list { LIST_SAMPLES, LIST_SWITCHES, LIST_CALLS, LIST_STAYS, LIST_FORKS, LISTS };
 
-static bool is_sample(const struct event *e)
+static enum list list_of_host(const struct event *e)
 {
-	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE;
-}
-
-static bool is_switch(const struct event *e)
-{
-	return e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH;
-}
-
-static bool is_long_call(const struct event *e)
-{
-	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && e->dur_ns >= LONG_CALL_NS;
-}
-
-static bool is_stays(const struct event *e)
-{
-	return e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS && e->arg0 < LEDGER_LINES &&
-	       e->wait_ns <= TIMELINE_STAYS_NS;
-}
-
-static int select_events(
-	const struct recording *rec, selector *wants, uint32_t **ret, size_t *ret_count)
-{
-	_cleanup_free_ struct order *found = NULL;
-	size_t room = 0, n = 0;
-
-	for (size_t i = 0; i < rec->event_count && i < UINT32_MAX; i++) {
-		const struct event *e = &rec->events[i];
-
-		if (!wants(e))
-			continue;
-		if (ARRAY_RESERVE(found, room, n + 1, RECORDING_ROWS_MAX) < 0)
-			return -ENOMEM;
-		found[n++] = (struct order){e->tid, (uint32_t)i, e->start.ns};
+	switch (e->op) {
+	case HOST_CPU_SAMPLE: return LIST_SAMPLES;
+	case HOST_SCHED_SWITCH: return LIST_SWITCHES;
+	case HOST_SHORT_STAYS:
+		return e->arg0 < LEDGER_LINES && e->wait_ns <= TIMELINE_STAYS_NS ? LIST_STAYS
+										 : LISTS;
+	case HOST_PROCESS_FORK: return e->flags & WIRE_THREAD ? LISTS : LIST_FORKS;
+	default: return LISTS;
 	}
-	*ret = calloc(n + 1, sizeof(**ret));
+}
+
+/* LISTS: none. */
+static enum list list_of(const struct event *e)
+{
+	if (e->source == SOURCE_HOST)
+		return list_of_host(e);
+	return op_kind_is_gpu(e->source) && !(e->flags & WIRE_NESTED) && e->dur_ns >= LONG_CALL_NS
+		       ? LIST_CALLS
+		       : LISTS;
+}
+
+struct orders {
+	struct order *items;
+	size_t count, room;
+};
+
+/* Puts @o in order; *ret are the places in the recording. */
+static int settle_order(struct orders *o, uint32_t **ret, size_t *ret_count)
+{
+	*ret = calloc(o->count + 1, sizeof(**ret));
 	if (!*ret)
 		return -ENOMEM;
-	if (n)
-		SORT_DEALT(found, n, by_order, offsetof(struct order, tid));
-	for (size_t i = 0; i < n; i++)
-		(*ret)[i] = found[i].at;
-	*ret_count = n;
+	if (o->count)
+		SORT_DEALT(o->items, o->count, by_order, offsetof(struct order, tid));
+	for (size_t i = 0; i < o->count; i++)
+		(*ret)[i] = o->items[i].at;
+	*ret_count = o->count;
 	return 0;
+}
+
+static int select_events(struct timeline *t)
+{
+	struct orders found[LISTS] = {0};
+	const struct recording *rec = t->rec;
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < rec->event_count && i < UINT32_MAX; i++) {
+		const struct event *e = &rec->events[i];
+		enum list list = list_of(e);
+		struct orders *o = &found[list];
+
+		if (list == LISTS)
+			continue;
+		r = ARRAY_RESERVE(o->items, o->room, o->count + 1, RECORDING_ROWS_MAX);
+		if (r == 0)
+			o->items[o->count++] =
+				(struct order){list == LIST_FORKS ? e->peer_pid : e->tid,
+					(uint32_t)i, e->start.ns};
+	}
+	if (r == 0)
+		r = settle_order(&found[LIST_SAMPLES], &t->samples, &t->sample_count);
+	if (r == 0)
+		r = settle_order(&found[LIST_SWITCHES], &t->switches, &t->switch_count);
+	if (r == 0)
+		r = settle_order(&found[LIST_CALLS], &t->calls, &t->call_count);
+	if (r == 0)
+		r = settle_order(&found[LIST_STAYS], &t->stays, &t->stay_count);
+	if (r == 0)
+		r = settle_order(&found[LIST_FORKS], &t->forks, &t->fork_count);
+	for (int i = 0; i < LISTS; i++)
+		free(found[i].items);
+	return r < 0 ? -ENOMEM : 0;
 }
 
 static uint64_t short_ns(const struct ledger_row *r, size_t line)
@@ -278,13 +308,7 @@ int timeline_make(const struct recording *rec, struct timeline *ret)
 	int r;
 
 	*ret = (struct timeline){.rec = rec, .is_derived = rec->ledger_count == 0};
-	r = select_events(rec, is_sample, &ret->samples, &ret->sample_count);
-	if (r == 0)
-		r = select_events(rec, is_switch, &ret->switches, &ret->switch_count);
-	if (r == 0)
-		r = select_events(rec, is_long_call, &ret->calls, &ret->call_count);
-	if (r == 0)
-		r = select_events(rec, is_stays, &ret->stays, &ret->stay_count);
+	r = select_events(ret);
 	if (r == 0)
 		r = ret->is_derived ? timeline_derive(ret) : 0;
 	if (r == 0)
@@ -308,6 +332,7 @@ void timeline_done(struct timeline *t)
 	free(t->switches);
 	free(t->calls);
 	free(t->stays);
+	free(t->forks);
 	free(t->stay_line_ns);
 	free(t->gpu_pids);
 	free(t->pids);
@@ -357,4 +382,54 @@ size_t timeline_events(const struct timeline *t, const uint32_t *list, size_t co
 
 	*ret = list + from;
 	return to > from ? to - from : 0;
+}
+
+const struct event *timeline_fork(const struct timeline *t, uint32_t pid, int64_t before_ns)
+{
+	const struct event *events = t->rec->events;
+	size_t after = LOWER_BOUND(i, t->fork_count,
+		events[t->forks[i]].peer_pid < pid ||
+			(events[t->forks[i]].peer_pid == pid &&
+				events[t->forks[i]].start.ns <= before_ns));
+
+	return after && events[t->forks[after - 1]].peer_pid == pid ? &events[t->forks[after - 1]]
+								    : NULL;
+}
+
+/* Whether @th was awake around @ns. */
+static bool is_awake(const struct timeline *t, const struct timeline_thread *th, int64_t ns)
+{
+	struct timeline_range rows = timeline_within(t, th->tid, ns - MAKING_NS, ns);
+
+	for (size_t i = 0; i < rows.count; i++) {
+		const struct ledger_row *r = rows.rows[i];
+		int64_t left = ledger_end_ns(r) - (int64_t)r->stay_ns;
+
+		if (r->mark != MARK_STAY || left > ns - MAKING_NS)
+			return true;
+	}
+	return false;
+}
+
+uint32_t timeline_maker(const struct timeline *t, uint32_t tid, int64_t *ret_born_ns)
+{
+	const struct timeline_thread *th = find_thread(t, tid), *leader;
+	const struct event *fork;
+
+	if (!th || t->is_derived)
+		return 0;
+	*ret_born_ns = t->rows[th->first]->start.ns;
+	if (th->tid == th->pid) {
+		fork = timeline_fork(t, th->pid, *ret_born_ns + MAKING_NS);
+		return fork && fork->start.ns >= *ret_born_ns - MAKING_NS ? fork->tid : 0;
+	}
+	leader = find_thread(t, th->pid);
+	if (leader && is_awake(t, leader, *ret_born_ns))
+		return leader->tid;
+	for (size_t i = 0; i < t->thread_count; i++)
+		if (t->threads[i].pid == th->pid && t->threads[i].tid != tid &&
+			t->rows[t->threads[i].first]->start.ns < *ret_born_ns &&
+			is_awake(t, &t->threads[i], *ret_born_ns))
+			return t->threads[i].tid;
+	return 0;
 }

@@ -35,7 +35,8 @@ struct timeline {
 	uint32_t *switches; /* events of stays off the CPU, likewise */
 	uint32_t *calls;    /* events of calls that took long, likewise */
 	uint32_t *stays;    /* events of short stays, summed; likewise */
-	size_t sample_count, switch_count, call_count, stay_count;
+	uint32_t *forks;    /* events of processes that were forked, by the child, then time */
+	size_t sample_count, switch_count, call_count, stay_count, fork_count;
 	uint64_t *
 		stay_line_ns; /* by stays[]: what the thread's rows have on the line meanwhile, long
 				 * stays left out */
@@ -79,6 +80,13 @@ struct timeline_range timeline_within(
  * [from, to) on thread @tid: how many, and *ret the first. */
 size_t timeline_events(const struct timeline *t, const uint32_t *list, size_t count, uint32_t tid,
 	int64_t from_ns, int64_t to_ns, const uint32_t **ret);
+
+/* timeline_fork - how process @pid was made, up to @before_ns; NULL: not known. */
+const struct event *timeline_fork(const struct timeline *t, uint32_t pid, int64_t before_ns);
+
+/* timeline_maker - the thread that made @tid, which began at *ret_born_ns: who forked it or, of a thread, one of its
+ * process that was awake then, its first if that is one. 0: not known. */
+uint32_t timeline_maker(const struct timeline *t, uint32_t tid, int64_t *ret_born_ns);
 
 /* timeline_derive - the ledger that @t's events allow (timeline_derive.c). 0 or -ENOMEM. */
 int timeline_derive(struct timeline *t);

@@ -43,6 +43,7 @@ enum advice_fact {
 	NO_LEDGER = 1 << 27,         /* the recording does not say what threads did */
 	IS_OF_KERNEL = 1 << 28,      /* the culprit is a thread of the kernel */
 	BY_STOPPER = 1 << 29,        /* the culprit is who stops it */
+	PINS_MEMORY = 1 << 30,       /* what is allocated is pinned memory of the host */
 };
 
 struct advice_row {

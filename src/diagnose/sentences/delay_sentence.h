@@ -27,6 +27,7 @@
 	X(work)     /* "640 launches a step instead of 320" */                                     \
 	X(waits)    /* "245 times a step instead of 4" */                                          \
 	X(launches) /* "640" */                                                                    \
+	X(calls)    /* "cudaMalloc 72 times a step" */                                             \
 	X(bytes)    /* "12 MB" */                                                                  \
 	X(thread)   /* that holds what the steps wait for */                                       \
 	X(reason)   /* why time is not known */

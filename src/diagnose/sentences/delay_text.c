@@ -22,9 +22,8 @@
 #include "wire/op_kind.h"
 
 #define LINES_SHOWN      5
-#define LOCALS           "<locals>." /* what Python writes before a function within another */
-#define LINE_SHARE       0.02        /* of the growth: less is not worth a word */
-#define WHOLE_SHARE      0.85        /* of the growth: then it is all of it, in a title */
+#define LINE_SHARE       0.02 /* of the growth: less is not worth a word */
+#define WHOLE_SHARE      0.85 /* of the growth: then it is all of it, in a title */
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
 #define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
@@ -135,28 +134,12 @@ bool delay_text_place(const struct recording *rec, const struct step_account *a,
 		return true;
 	if (l->kind == DELAY_BY_STOPPED || l->kind == DELAY_BY_UNKNOWN)
 		return false;
+	if (l->end.stack_hash && rec->stacks &&
+		place_cover(rec->stacks, &(struct place_weight){l->end.stack_hash, 1}, 1, ret))
+		return true;
 	if (l->kind == DELAY_BY_PROCESS)
 		return cover(rec, a, l, true, ret);
 	return cover(rec, a, l, false, ret) || cover(rec, a, l, true, ret);
-}
-
-/* "in step (train.py:71)", "at train.py:71" */
-static void put_at(const struct code_place *p, bool is_known, char out[DELAY_VALUE_MAX])
-{
-	struct code_place bare = *p;
-	const char *func;
-	char line[96];
-
-	if (!is_known)
-		return;
-	bare.func = "<";
-	place_format(&bare, line, sizeof(line));
-	func = strstr(p->func, LOCALS);
-	func = func ? func + strlen(LOCALS) : p->func;
-	if (func[0] == '<')
-		snprintf(out, DELAY_VALUE_MAX, "at %s", line);
-	else
-		snprintf(out, DELAY_VALUE_MAX, "in %.80s (%s)", func, line);
 }
 
 static void put_stacks(const struct subject *s, struct incident *inc)
@@ -282,7 +265,8 @@ static const char *anybody(const struct subject *s)
 	case RESOURCE_LOCK: return "another thread";
 	case RESOURCE_ADDRESS: return "a remote address";
 	case RESOURCE_COMPILER: return "a compiler";
-	case RESOURCE_PRECISION: return "wide numbers";
+	case RESOURCE_PRECISION:
+	case RESOURCE_ATTENTION: return "wide numbers";
 	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
 	}
 }
@@ -354,6 +338,46 @@ static unsigned facts_of_copies(const struct subject *s)
 						 : 0;
 }
 
+struct allocating { /* calls of the process that allocate: how many, how long */
+	uint64_t calls, pinned_ns, all_ns;
+	uint8_t source;
+	uint16_t op; /* the one that is called most */
+};
+
+static bool is_pinned(uint8_t source, uint16_t op)
+{
+	return source == SOURCE_CUDA
+		       ? op == CUDA_HOST_ALLOC || op == CUDA_HOST_FREE || op == CUDA_HOST_REGISTER
+		       : op == DRIVER_HOST_ALLOC || op == DRIVER_HOST_FREE ||
+				 op == DRIVER_HOST_REGISTER;
+}
+
+static struct allocating allocating_of(const struct recording *rec, const struct step_account *a)
+{
+	struct allocating ret = {0};
+	uint64_t calls[2][WIRE_OP_MAX] = {0};
+
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+		uint64_t *n;
+
+		if (g->pid != a->pid || g->flags & WIRE_NESTED || !op_kind_is_cuda(g->source) ||
+			g->op >= WIRE_OP_MAX || g->bucket.ns < a->first.ns ||
+			g->bucket.ns > a->last.ns || op_kind_line(g->source, g->op) != LEDGER_ALLOC)
+			continue;
+		n = &calls[g->source == SOURCE_CUDA][g->op];
+		*n += g->sketch.count;
+		ret.all_ns += g->sketch.sum;
+		ret.pinned_ns += is_pinned(g->source, g->op) ? g->sketch.sum : 0;
+		if (*n > ret.calls) {
+			ret.calls = *n;
+			ret.source = g->source;
+			ret.op = g->op;
+		}
+	}
+	return ret;
+}
+
 static bool is_loader_stack(const struct recording *rec, uint64_t hash)
 {
 	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
@@ -381,7 +405,7 @@ static bool starts_processes(const struct recording *rec, const struct account_e
 	const struct stack *wait =
 		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
-	return (e && e->owner == OWNER_PROCESS && !e->pid) || (at && place_is_start(at)) ||
+	return (e && e->owner > OWNER_THREAD && !e->pid) || (at && place_is_start(at)) ||
 	       (wait && place_is_start(wait));
 }
 
@@ -402,6 +426,11 @@ static unsigned find_facts(const struct subject *s)
 	unsigned facts = frameworks_find(s->rec, s->a) | facts_of_gpu(s) | facts_of_copies(s);
 	bool of_others = s->l->kind == DELAY_BY_LOADER || s->l->kind == DELAY_BY_PROCESS;
 
+	if (s->l->kind == DELAY_BY_ALLOCATION) {
+		struct allocating done = allocating_of(s->rec, s->a);
+
+		facts |= done.pinned_ns * 2 > done.all_ns ? PINS_MEMORY : 0;
+	}
 	facts |= has_loader(s->rec, s->a) ? HAS_LOADER : 0;
 	facts |= s->inc->period_steps ? IS_PERIODIC : 0;
 	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
@@ -500,6 +529,18 @@ static void put_counts(const struct subject *s, struct delay_values *v)
 			a->slow_waits, unit_of(a), a->ordinary_waits < 2, a->ordinary_waits);
 }
 
+/* Calls that come in every unit: fewer are those of a pool that grows. */
+static void put_calls(const struct subject *s, struct delay_values *v)
+{
+	struct allocating done = allocating_of(s->rec, s->a);
+	double each = (double)done.calls / (double)MAX(s->a->steps, 1u);
+	char op[32];
+
+	if (s->l->kind == DELAY_BY_ALLOCATION && each >= 1)
+		snprintf(v->calls, sizeof(v->calls), "%s about %.0f times a %s",
+			wire_op_name(done.source, done.op, op), each, unit_of(s->a));
+}
+
 static void find_values(const struct subject *s, struct delay_values *v)
 {
 	const struct account_entry *e = s->l->lead;
@@ -507,8 +548,10 @@ static void find_values(const struct subject *s, struct delay_values *v)
 	*v = (struct delay_values){0};
 	put_who(s, v->who);
 	snprintf(v->detail, sizeof(v->detail), "%s", s->end.detail);
-	put_at(&s->place, s->has_place, v->at);
-	put_at(&s->wait, s->has_wait, v->wait);
+	if (s->has_place)
+		place_at(&s->place, v->at, DELAY_VALUE_MAX);
+	if (s->has_wait)
+		place_at(&s->wait, v->wait, DELAY_VALUE_MAX);
 	snprintf(v->units, sizeof(v->units), "%s", units_of(s->a));
 	snprintf(v->unit, sizeof(v->unit), "%s", unit_of(s->a));
 	if (e)
@@ -523,6 +566,7 @@ static void find_values(const struct subject *s, struct delay_values *v)
 			s->end.detail[0] ? s->end.detail : "less than before");
 	put_work(s->a, v);
 	put_counts(s, v);
+	put_calls(s, v);
 }
 
 /* ---- the title ---- */

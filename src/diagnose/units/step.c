@@ -2,20 +2,21 @@
 /* step.c - steps from waits: the loop of a job waits for the GPU at the same place every time
  * round.
  *
- * Looked at are the waits (stream, device, context, event) of the thread of each process that has
- * the most of them. Waits of one kind have the same function, stream and call stack. A kind is
- * regular if 70 % of the distances between its occurrences, counted in waits of any kind, are the
- * same, and if it occurs over at least half of the recording, its longest break left out: a warm-up is no loop,
- * nor is one with what came later. One without a break may be half of the time instead: a model that is loaded
- * may be waited for as often as its batches. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of the most frequent
- * one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches. Of several
- * that are equally rare (one wait for each stream) it is the one after which the next wait is
- * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64
- * kinds), and where one has at least 80 % of the waits of its function and stream: the others are
- * the same place before its stack could be walked. Where most waits of a place find nothing to wait
- * for (below 100 us) and the longer ones are regular, those close the steps. Waits that follow each other
- * at once, with all of the time between such bursts, close one step together. Those of a model that is copied to
- * the GPU close none (setup.h).
+ * Looked at are the waits (stream, device, context, event) of the thread of each process that has the most
+ * of them, unless these end when those of another go on. Waits of one kind have the same function, stream
+ * and call stack. A kind is regular if 70 % of the distances between its occurrences, counted in waits of
+ * any kind, are the same, and if it occurs over at least half of the waits, its longest break left out: a
+ * warm-up is no loop, nor is one with what came later, nor is what takes next to no time. One without a
+ * break may be half of the time instead: a model that is loaded may be waited for more often than its
+ * batches. A step is closed by the rarest regular kind that has at least a sixteenth of the waits of the
+ * most frequent one: rarer ones are a logger's or a checkpoint's, those in between are micro-batches. Of
+ * several that are equally rare (one wait for each stream) it is the one after which the next wait is
+ * furthest away. Stacks are left out of the kind where they differ too much to repeat (more than 64 kinds),
+ * and where one has at least 80 % of the waits of its function and stream: the others are the same place
+ * before its stack could be walked. Where most waits of a place find nothing to wait for (below 100 us) and
+ * the longer ones are regular, those close the steps. Waits that follow each other at once, with all of the
+ * time between such bursts, close one step together. Those of a model that is copied to the GPU close none
+ * (setup.h).
  *
  * Every wait must be in the recording: a process without aggregates, or whose aggregates say that
  * more than 1 % of its waits were not stored (published files, --stack-samples), has no steps. At
@@ -46,7 +47,11 @@
 #define STORED_SHARE  0.99
 #define SAME_PLACE    0.8
 #define PHASE_SHARE   0.5
+#define BRIEF_SHARE   0.05
 #define PROCESSES_MAX 256
+#define THREADS_MAX   16   /* of a process: those with most waits */
+#define GOING_SHARE   0.25 /* of the time in which any thread of the process waits */
+#define BREAK_MAX     16   /* waits of other kinds in a row: more is a break */
 #define BURST_NS      (200 * NS_PER_US)
 #define BURST_SHARE   0.05 /* of the time: less is no work */
 
@@ -178,9 +183,11 @@ static bool kinds_count(const struct recording *rec, struct wait *w, size_t n, e
 static bool is_lasting(const struct wait *w, size_t n, size_t first, size_t last, size_t pause)
 {
 	double all = (double)(w[n - 1].end_ns - w[0].end_ns);
+	double time = (double)(w[last].end_ns - w[first].end_ns);
 
-	return (double)(last - first - pause) >= PHASE_SHARE * (double)n ||
-	       (pause == 1 && (double)(w[last].end_ns - w[first].end_ns) >= PHASE_SHARE * all);
+	return ((double)(last - first - pause) >= PHASE_SHARE * (double)n &&
+		       time >= BRIEF_SHARE * all) ||
+	       (pause <= BREAK_MAX && time >= PHASE_SHARE * all);
 }
 
 /* The share of the most frequent distance between waits of kind @k; 0 if they are of a phase only.
@@ -340,20 +347,63 @@ static int list_make(const struct recording *rec, struct wait *w, size_t n, stru
 	return ret->count >= STEPS_MIN;
 }
 
-/* The thread of the process at @w with the most waits: its first wait and how many. */
-static size_t main_thread(const struct wait *w, size_t n, size_t *ret_first)
+struct thread_waits { /* of one thread of a process */
+	size_t first, count;
+};
+
+/* The threads of the process at @w with enough waits, those with most first; returns how many. */
+static size_t threads_of(const struct wait *w, size_t n, struct thread_waits ret[THREADS_MAX])
 {
-	size_t best = 0, next;
+	size_t used = 0, next;
 
 	for (size_t i = 0; i < n; i = next) {
+		size_t at = used;
+
 		for (next = i; next < n && w[next].tid == w[i].tid;)
 			next++;
-		if (next - i > best) {
-			best = next - i;
-			*ret_first = i;
-		}
+		while (at > 0 && ret[at - 1].count < next - i)
+			at--;
+		if (next - i <= STEPS_MIN || at == THREADS_MAX)
+			continue;
+		used = MIN(used + 1, (size_t)THREADS_MAX);
+		memmove(ret + at + 1, ret + at, (used - at - 1) * sizeof(*ret));
+		ret[at] = (struct thread_waits){i, next - i};
 	}
-	return best;
+	return used;
+}
+
+/* Whether @l goes on for as long as the process waits for the GPU: a thread that sets a model up may wait more
+ * often than the one that serves with it. */
+static bool is_going_on(const struct step_list *l, const struct wait *w, size_t n)
+{
+	int64_t first = l->items[0].start_ns, last = first;
+
+	for (size_t i = 0; i < n; i++)
+		last = MAX(last, w[i].end_ns);
+	return (double)(l->items[l->count - 1].end_ns - first) >=
+	       GOING_SHARE * (double)(last - first);
+}
+
+/* The steps of the process at @w. 1, or 0: none. */
+static int list_choose(const struct recording *rec, struct wait *w, size_t n, struct step *out,
+	uint64_t *scratch, struct step_list *ret)
+{
+	struct thread_waits threads[THREADS_MAX];
+	size_t count = is_whole(rec, w[0].pid) ? threads_of(w, n, threads) : 0;
+	size_t any = count;
+
+	for (size_t i = 0; i < count; i++) {
+		struct thread_waits *t = &threads[i];
+
+		if (!list_make(rec, w + t->first, t->count, out, scratch, ret))
+			continue;
+		if (is_going_on(ret, w, n))
+			return 1;
+		any = MIN(any, i);
+	}
+	return any < count ? list_make(rec, w + threads[any].first, threads[any].count, out,
+				     scratch, ret)
+			   : 0;
 }
 
 int steps_find(const struct recording *rec, struct step_table *ret)
@@ -371,16 +421,11 @@ int steps_find(const struct recording *rec, struct step_table *ret)
 	if (!scratch || !ret->steps || !ret->lists)
 		return -ENOMEM;
 	for (size_t i = 0; i < n && ret->count < PROCESSES_MAX; i = next) {
-		size_t first = 0, count;
-
 		for (next = i; next < n && waits[next].pid == waits[i].pid;)
 			next++;
-		count = main_thread(waits + i, next - i, &first);
-		if (count <= STEPS_MIN || !is_whole(rec, waits[i].pid) ||
-			!list_make(rec, waits + i + first, count, ret->steps + used, scratch,
-				&ret->lists[ret->count]))
-			continue;
-		used += ret->lists[ret->count++].count;
+		if (list_choose(rec, waits + i, next - i, ret->steps + used, scratch,
+			    &ret->lists[ret->count]))
+			used += ret->lists[ret->count++].count;
 	}
 	return 0;
 }

@@ -360,6 +360,7 @@ static int copy_request(struct http_call *call, const struct http_ask *a)
 	call->timeout_ns = MIN(a->timeout_ns, (uint64_t)TIMEOUT_MAX_NS);
 	call->deadline_ns = mono_now().ns + call->timeout_ns;
 	call->alone = a->alone;
+	call->gzip = a->gzip;
 	call->body_max = a->body_max;
 	call->reply = BUF_INIT(a->body_max);
 	call->method = strdup(a->method);

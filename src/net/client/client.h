@@ -67,6 +67,7 @@ struct http_ask {
 	const char *type;          /* of the body; NULL: application/json */
 	const void *body;          /* copied */
 	size_t body_len;
+	bool gzip;                       /* the body is */
 	const struct http_field *fields; /* further ones; count of them */
 	size_t field_count;
 	uint64_t timeout_ns; /* for all of it */

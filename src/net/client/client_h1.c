@@ -34,6 +34,8 @@ static void begin(struct client_conn *c, struct http_call *call)
 	if (call->body_len || !strcmp(call->method, "POST") || !strcmp(call->method, "PUT"))
 		buf_printf(b, "Content-Type: %s\r\nContent-Length: %zu\r\n", call->type,
 			call->body_len);
+	if (call->gzip)
+		buf_puts(b, "Content-Encoding: gzip\r\n");
 	for (const char *name = buf_str(&call->fields); name < fields_end;) {
 		const char *value = name + strlen(name) + 1;
 

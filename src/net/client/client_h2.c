@@ -280,6 +280,8 @@ static int submit(struct client_conn *c, struct http_call *call)
 	add(&f, "te", "trailers");
 	add(&f, "content-type", "application/grpc");
 	add(&f, "user-agent", "ingero");
+	if (call->gzip)
+		add(&f, "grpc-encoding", "gzip");
 	add(&f, "grpc-timeout",
 		grpc_timeout(timeout, call->deadline_ns > now_ns ? call->deadline_ns - now_ns : 0));
 	if (call->client->bearer && !call->has_authorization) {
@@ -301,7 +303,7 @@ static void begin(struct client_conn *c, struct http_call *call)
 		call->grpc = malloc(sizeof(*call->grpc));
 	if (call->grpc) {
 		*call->grpc = (struct grpc_call){.status = -1};
-		grpc_frame(call->grpc->frame, call->body_len);
+		grpc_frame(call->grpc->frame, call->body_len, call->gzip);
 		buf_clear(&call->reply);
 		call->reply.max = call->body_max + GRPC_FRAME;
 		call->grpc->stream = submit(c, call);

@@ -63,7 +63,7 @@ struct http_call {
 	char *method, *path, *type, *body;
 	size_t body_len;
 	struct buf fields; /* the further ones: name, NUL, value, NUL */
-	bool has_authorization, alone, is_grpc;
+	bool has_authorization, alone, is_grpc, gzip;
 	int interim;  /* responses below 200 that came */
 	bool retried; /* on a new connection, after a kept one was found closed */
 	size_t sent;  /* bytes of the request that the kernel took */

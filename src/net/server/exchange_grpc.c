@@ -35,7 +35,7 @@ void exchange_reply_grpc(
 	unsigned char frame[GRPC_FRAME];
 
 	if (status == 200) {
-		grpc_frame(frame, len);
+		grpc_frame(frame, len, false);
 		buf_append(&framed, frame, sizeof(frame));
 		buf_append(&framed, body, len);
 		if (framed.err) {

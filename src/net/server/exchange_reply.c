@@ -3,6 +3,7 @@
 #include "net/server/server_private.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 #include <time.h>
@@ -11,6 +12,9 @@
 
 #define RETRY_S                                                                                    \
 	"1" /* after a 503 that names no other time: what is short now is mostly there again */
+
+#define PACKED_MIN 1400 /* bytes: what fits one packet is not made smaller */
+#define PACKED_MAX (64u << 20)
 
 /* A field's value must not begin another field. */
 static char *clean_value(const char *value)
@@ -82,8 +86,40 @@ static void set_date(struct http_exchange *x)
 		exchange_set_field(x, "date", text, false);
 }
 
+/* Whether @field, an Accept-Encoding, has gzip in it, and not with q=0. */
+static bool accepts_gzip(const char *field)
+{
+	while (field && *field) {
+		size_t len = strcspn(field, ","), skip = strspn(field, " \t");
+		const char *q;
+
+		if (strncasecmp(field + skip, "gzip", 4) == 0 &&
+			strchr(" \t;,", field[skip + 4])) { /* or its end */
+			q = memmem(field, len, "q=", 2);
+			return !q || strtod(q + 2, NULL) > 0;
+		}
+		field += len + (field[len] == ',');
+	}
+	return false;
+}
+
+/* Metrics are a tenth as long, and are fetched all day. Other replies are not worth the loop's time. */
+static bool pack(struct http_exchange *x, int status, const char *type, const void *body,
+	size_t len, struct buf *out)
+{
+	if (status != 200 || !type || strncmp(type, "text/plain", 10) != 0 || len < PACKED_MIN)
+		return false;
+	exchange_set_field(x, "vary", "accept-encoding", false);
+	if (!accepts_gzip(http_head_get(&x->q.head, "accept-encoding")) ||
+		inflate_undo(body, len, out) < 0)
+		return false;
+	exchange_set_field(x, "content-encoding", "gzip", true);
+	return true;
+}
+
 void http_reply(struct http_exchange *x, int status, const char *type, const void *body, size_t len)
 {
+	_cleanup_buf_ struct buf packed = BUF_INIT(PACKED_MAX);
 	struct connection *c = x->conn;
 
 	if (!c) {
@@ -102,6 +138,10 @@ void http_reply(struct http_exchange *x, int status, const char *type, const voi
 	exchange_set_field(x, "cache-control", "no-store", false);
 	exchange_set_field(x, "referrer-policy", "no-referrer", false);
 	set_date(x);
+	if (pack(x, status, type, body, len, &packed)) {
+		body = packed.data;
+		len = packed.len;
+	}
 	connection_enter(c);
 	c->protocol->reply(x, status, body, len);
 	connection_leave(c);

@@ -65,8 +65,8 @@ int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_
 	struct push_report *found, struct errinfo *reterr)
 {
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
-	const struct scope s = {
-		.from_ns = now_ns - BACK_NS, .to_ns = now_ns, .pids = pids, .pid_count = count};
+	/* Of all processes: without its peers and helpers a rank cannot be told from whom it waits for. */
+	const struct scope s = {.from_ns = now_ns - BACK_NS, .to_ns = now_ns};
 	const struct nodedb_filter filter = incidents_filter(&s, false);
 	int n = 0, r = incidents_load(db, &filter, false, &a, reterr);
 

@@ -17,31 +17,32 @@ static const struct {
 	long number;
 	const char *name;
 	enum push_doing doing;
+	bool waits; /* also those that wait for their GPU, and a collective on it, stay there */
 } calls[] = {
-	{SYS_ioctl, "ioctl", PUSH_DOING_GPU},
-	{SYS_futex, "futex", PUSH_DOING_BLOCKED},
-	{SYS_read, "read", PUSH_DOING_BLOCKED},
-	{SYS_pread64, "pread", PUSH_DOING_BLOCKED},
-	{SYS_readv, "readv", PUSH_DOING_BLOCKED},
-	{SYS_write, "write", PUSH_DOING_BLOCKED},
-	{SYS_fsync, "fsync", PUSH_DOING_BLOCKED},
-	{SYS_openat, "open", PUSH_DOING_BLOCKED},
-	{SYS_recvfrom, "recv", PUSH_DOING_BLOCKED},
-	{SYS_recvmsg, "recvmsg", PUSH_DOING_BLOCKED},
-	{SYS_sendto, "send", PUSH_DOING_BLOCKED},
-	{SYS_sendmsg, "sendmsg", PUSH_DOING_BLOCKED},
-	{SYS_connect, "connect", PUSH_DOING_BLOCKED},
-	{SYS_accept4, "accept", PUSH_DOING_BLOCKED},
-	{SYS_ppoll, "ppoll", PUSH_DOING_BLOCKED},
-	{SYS_pselect6, "pselect", PUSH_DOING_BLOCKED},
-	{SYS_epoll_pwait, "epoll_wait", PUSH_DOING_BLOCKED},
-	{SYS_nanosleep, "nanosleep", PUSH_DOING_BLOCKED},
-	{SYS_clock_nanosleep, "clock_nanosleep", PUSH_DOING_BLOCKED},
-	{SYS_wait4, "wait", PUSH_DOING_BLOCKED},
+	{SYS_ioctl, "ioctl", PUSH_DOING_GPU, true},
+	{SYS_futex, "futex", PUSH_DOING_BLOCKED, true},
+	{SYS_read, "read", PUSH_DOING_BLOCKED, false},
+	{SYS_pread64, "pread", PUSH_DOING_BLOCKED, false},
+	{SYS_readv, "readv", PUSH_DOING_BLOCKED, false},
+	{SYS_write, "write", PUSH_DOING_BLOCKED, false},
+	{SYS_fsync, "fsync", PUSH_DOING_BLOCKED, false},
+	{SYS_openat, "open", PUSH_DOING_BLOCKED, false},
+	{SYS_recvfrom, "recv", PUSH_DOING_BLOCKED, false},
+	{SYS_recvmsg, "recvmsg", PUSH_DOING_BLOCKED, false},
+	{SYS_sendto, "send", PUSH_DOING_BLOCKED, false},
+	{SYS_sendmsg, "sendmsg", PUSH_DOING_BLOCKED, false},
+	{SYS_connect, "connect", PUSH_DOING_BLOCKED, false},
+	{SYS_accept4, "accept", PUSH_DOING_BLOCKED, false},
+	{SYS_ppoll, "ppoll", PUSH_DOING_BLOCKED, true},
+	{SYS_pselect6, "pselect", PUSH_DOING_BLOCKED, true},
+	{SYS_epoll_pwait, "epoll_wait", PUSH_DOING_BLOCKED, true},
+	{SYS_nanosleep, "nanosleep", PUSH_DOING_BLOCKED, false},
+	{SYS_clock_nanosleep, "clock_nanosleep", PUSH_DOING_BLOCKED, false},
+	{SYS_wait4, "wait", PUSH_DOING_BLOCKED, false},
 #ifdef SYS_poll
-	{SYS_poll, "poll", PUSH_DOING_BLOCKED},
-	{SYS_select, "select", PUSH_DOING_BLOCKED},
-	{SYS_epoll_wait, "epoll_wait", PUSH_DOING_BLOCKED},
+	{SYS_poll, "poll", PUSH_DOING_BLOCKED, true},
+	{SYS_select, "select", PUSH_DOING_BLOCKED, true},
+	{SYS_epoll_wait, "epoll_wait", PUSH_DOING_BLOCKED, true},
 #endif
 };
 
@@ -90,6 +91,7 @@ static void read_blocked(const char *root, uint32_t pid, char state, struct push
 		if (calls[i].number == number) {
 			name = calls[i].name;
 			ret->doing = state == 'D' ? PUSH_DOING_BLOCKED : calls[i].doing;
+			ret->is_elsewhere = !calls[i].waits;
 		}
 	if (!strcmp(channel, "0"))
 		channel[0] = 0;

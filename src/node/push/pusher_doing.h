@@ -6,6 +6,7 @@
 
 struct pusher_doing {
 	enum push_doing doing;
+	bool is_elsewhere; /* it is blocked, and neither by its GPU nor by a collective: asleep, a file, a peer */
 	char where[96]; /* "in futex (futex_wait_queue)"; "": not known */
 };
 

@@ -44,9 +44,9 @@ static void put_doing(struct pusher *p, uint32_t pid, struct push_report *r)
 
 	pusher_doing_read("", pid, process ? process->start_ticks : 0, &d);
 	r->doing = d.doing;
-	/* Its last collective was never waited for to the end, and it is not stopped or gone. */
+	/* Its last collective was never waited for to the end, and it is not stopped, gone or asleep. */
 	if (process && process->is_waiting && d.doing != PUSH_DOING_STOPPED &&
-		d.doing != PUSH_DOING_GONE)
+		d.doing != PUSH_DOING_GONE && !d.is_elsewhere)
 		r->doing = PUSH_DOING_COLLECTIVE;
 	snprintf(r->doing_where, sizeof(r->doing_where), "%s", d.where);
 }

@@ -10,6 +10,7 @@
 
 #include "base/log.h"
 #include "deliver/sender.h"
+#include "net/inflate.h"
 
 DEFINE_CLEANUP(struct push *, push_free)
 
@@ -103,6 +104,7 @@ static void describe(void *arg, const struct backlog_batch *b _unused_, struct h
 	ask->type = is_json(p) ? "application/json" : "application/x-protobuf";
 	ask->fields = p->settings.fields->field;
 	ask->field_count = p->settings.fields->count;
+	ask->gzip = p->settings.gzip;
 }
 
 /* A response that cannot be read is one without rejections: the batch is delivered. */
@@ -149,16 +151,19 @@ int push_new(
 
 void push_give(struct push *p, const struct metric_set *s)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(BATCH_MAX);
+	_cleanup_buf_ struct buf b = BUF_INIT(BATCH_MAX), packed = BUF_INIT(BATCH_MAX);
+	struct buf *body = p->settings.gzip ? &packed : &b;
 	struct backlog_batch batch = {0};
 
 	batch.points = (is_json(p) ? otlp_metric_json : otlp_metric_protobuf)(
 		&b, s, &p->settings.resource);
-	batch.len = b.len;
-	if (b.err)
+	if (p->settings.gzip && !b.err)
+		inflate_undo(b.data, b.len, &packed);
+	batch.len = body->len;
+	if (b.err || body->err)
 		batch.len = SIZE_MAX; /* too large for anybody: counted as dropped */
 	else
-		batch.data = buf_take(&b);
+		batch.data = buf_take(body);
 	sender_put(p->sender, batch);
 }
 

@@ -24,6 +24,7 @@ struct push_settings {
 	const struct endpoint_fields *fields; /* the caller's, as the texts below */
 	const char *ca, *cert, *key;          /* PEM files; NULL: the system's authorities, none */
 	bool insecure_far;
+	bool gzip; /* what is sent is compressed */
 	struct otlp_resource resource;
 };
 

@@ -19,13 +19,14 @@
 /* Collectives are held in order of their start, oldest first.
  *
  * Frameworks that overlap communication never synchronise with NCCL's stream itself: of a stream whose last
- * SILENT_LEAST collectives nobody waited for, the next ones are held until another collective comes SILENT_NS later, so
- * that who is late is known while it matters. */
+ * SILENT_LEAST collectives nobody waited for, the next ones are held for SILENT_NS only, so that who is late is known while
+ * it matters. */
 
 #define HELD_MAX     4096
 #define SILENT_LEAST 8
 #define SILENT_NS    INT64_C(100000000)
-#define STREAMS      256 /* where there are more, some are looked at together */
+#define LOOK_NS      INT64_C(20000000) /* between looks for such ones */
+#define STREAMS      256               /* where there are more, some are looked at together */
 
 struct held {
 	struct event event;
@@ -36,6 +37,7 @@ struct waits {
 	waits_sink *sink;
 	void *arg;
 	size_t count;
+	int64_t looked_ns;
 	uint8_t unwaited[STREAMS]; /* by hash of process and stream: collectives in a row */
 	struct held held[HELD_MAX];
 };
@@ -90,9 +92,17 @@ static void expire(struct waits *w, int64_t before, int64_t silent)
 	w->count -= i - kept;
 }
 
+static void expire_silent(struct waits *w, int64_t now_ns)
+{
+	if (!w->count || now_ns - w->looked_ns < LOOK_NS)
+		return;
+	w->looked_ns = now_ns;
+	expire(w, INT64_MIN, now_ns - SILENT_NS);
+}
+
 void waits_collective(struct waits *w, const struct event *e, const struct collective *c)
 {
-	expire(w, INT64_MIN, e->start.ns - SILENT_NS);
+	expire_silent(w, e->start.ns);
 	if (w->count == HELD_MAX) {
 		hand_on(w, 0);
 		memmove(w->held, w->held + 1, --w->count * sizeof(w->held[0]));
@@ -135,8 +145,10 @@ void waits_sync(struct waits *w, const struct event *e)
 	enum scope scope = w->count ? scope_of(e) : SCOPE_NONE;
 	size_t kept = 0, waited = 0;
 
-	if (scope == SCOPE_NONE)
+	if (scope == SCOPE_NONE) {
+		expire_silent(w, event_end_ns(e));
 		return;
+	}
 	for (size_t i = 0; i < w->count; i++)
 		waited += waited_for(scope, e, &w->held[i].event);
 	for (size_t i = 0; i < w->count; i++) {
@@ -159,9 +171,9 @@ void waits_sync(struct waits *w, const struct event *e)
 	w->count = kept;
 }
 
-void waits_expire(struct waits *w, wall_time before)
+void waits_expire(struct waits *w, wall_time before, wall_time now)
 {
-	expire(w, before.ns, before.ns);
+	expire(w, before.ns, MAX(before.ns, now.ns - SILENT_NS));
 }
 
 #define SLACK_NS                                                                                   \

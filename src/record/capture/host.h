@@ -52,8 +52,8 @@ void waits_collective(struct waits *w, const struct event *e, const struct colle
 /* waits_sync - @e was a synchronisation (others are ignored): hands on what it waited for. */
 void waits_sync(struct waits *w, const struct event *e);
 
-/* waits_expire - hand on everything older than @before as it is. */
-void waits_expire(struct waits *w, wall_time before);
+/* waits_expire - hand on everything older than @before as it is, and what nobody waits for soon. */
+void waits_expire(struct waits *w, wall_time before, wall_time now);
 
 /* Which host samples are worth storing.
  *

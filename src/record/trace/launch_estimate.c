@@ -19,10 +19,17 @@ static const double work_local = 100 * NS_PER_MS; /* of a long window the last s
 static const double probed_part[] = {
 	[LAUNCH_AWAY] = 0, [LAUNCH_COMING] = 0.7, [LAUNCH_COUNTED] = 1, [LAUNCH_GOING] = 0.2};
 
-#define WORK_LEFT  0.05 /* of CPU time, if all the rest seems to be the probes' */
-#define HIT_ERROR  0.25 /* of a probe's cost: measured in the agent, paid elsewhere */
+#define WORK_LEFT 0.2 /* of CPU time, if all the rest seems to be the probes' */
+#define HIT_ERROR                                                                                  \
+	0.3 /* of a probe's cost: measured in the agent, paid elsewhere (0.7 to 1.4 of it, on busy CPUs) */
+#define FELT_ERROR 0.2              /* where the process's CPU time tells it */
+#define TICK_NS    (10 * NS_PER_MS) /* the longest there is: the fewest that a time may come from */
+#define TICKS_MIN  8
+#define IRQ_ERROR  0.15 /* of it: a tick that is due at the end of a trap comes after it */
+#define USER_MIN   0.75 /* one that is in the kernel more often is there for other reasons, too */
 #define SLOW_ERROR 0.5  /* of how much longer probes make a window */
-#define FACTOR_MAX 3
+#define OFF_MAX    0.9  /* of the work in windows: no more is known then */
+#define FACTOR_MAX 2
 #define FACTOR_NS  (500 * NS_PER_MS) /* with and without probes, before they are compared */
 #define LAUNCH_NS  1000              /* of CPU time: none takes less */
 #define CHOICE_MIN 4                 /* gaps before another measure than CPU time is taken */
@@ -38,8 +45,18 @@ static void stretch_add(struct launch_stretch *to, const struct launch_stretch *
 	to->probe_ns += s->probe_ns;
 	to->cpu_ns += s->cpu_ns;
 	to->time_ns += s->time_ns;
+	to->user_ns += s->user_ns;
+	to->tick_ns += s->tick_ns;
 	for (int m = 0; m < LAUNCH_BY_WORK; m++)
 		to->work[m] += s->work[m];
+}
+
+static void away_add(struct launch_away *to, const struct launch_stretch *s)
+{
+	to->cpu_ns += s->cpu_ns;
+	to->time_ns += s->time_ns;
+	to->user_ns += s->user_ns;
+	to->tick_ns += s->tick_ns;
 }
 
 static bool rate_of(const struct launch_stretch *s, enum launch_measure m, double *ret)
@@ -62,12 +79,12 @@ static struct launch_filling fill(const struct launch_estimate *e, enum launch_m
 	double gap = e->gap[m], before, after, rate;
 	bool has_before = rate_of(&e->before, m, &before),
 	     has_after = rate_of(&e->window, m, &after);
-	double work = e->before.work[m] + e->window.work[m];
-	double probes = e->before.probe_ns + e->window.probe_ns;
 	struct launch_filling f = {0};
 
 	if (has_before && has_after) {
-		f.launches = gap * (before + after) / 2;
+		/* Of both together: a window with little work says little. */
+		f.launches = gap * (e->before.launches + e->window.launches) /
+			     (e->before.work[m] + e->window.work[m]);
 		f.variance = pow(gap * (before - after), 2) / 2;
 	} else if (has_before || has_after) {
 		f.launches = gap * (has_before ? before : after);
@@ -78,11 +95,107 @@ static struct launch_filling fill(const struct launch_estimate *e, enum launch_m
 	} else if (m == LAUNCH_BY_CPU) {
 		f.bias = gap / LAUNCH_NS; /* nothing is known but that there cannot be more */
 	}
-	if (work > 0 && m == LAUNCH_BY_CPU)
-		f.bias += f.launches * HIT_ERROR * probes / work;
-	else if (work > 0)
-		f.bias += f.launches * SLOW_ERROR * probes * busy(&e->all) / work;
+	f.by_cpu = m == LAUNCH_BY_CPU ? f.launches : 0;
 	return f;
+}
+
+/* ---- what the probes took ---- */
+
+struct known { /* a number, and its standard error as a share of it */
+	double is, error;
+};
+
+/* CPU time in windows that was the process's: what is left of it without what hits cost. */
+static struct known work_by_hits(const struct launch_estimate *e)
+{
+	const struct launch_stretch *s = &e->all;
+	double hits_ns = s->hits * e->hit_ns * e->hit_factor;
+	double work = fmax(s->cpu_ns - s->send_ns - hits_ns, s->cpu_ns * WORK_LEFT);
+
+	return (struct known){
+		work, (e->knows_factor ? FELT_ERROR : HIT_ERROR) * hits_ns / fmax(work, 1)};
+}
+
+/* The same, by the share of its own code with and without probes. Ticks are a sample. */
+static struct known work_by_user(const struct launch_estimate *e)
+{
+	const struct launch_stretch *on = &e->all;
+	const struct launch_away *off = &e->all_away;
+	double n_on = on->tick_ns / TICK_NS, n_off = off->tick_ns / TICK_NS;
+	double with, without;
+
+	if (n_on < TICKS_MIN || n_off < TICKS_MIN || on->user_ns <= 0 || off->user_ns <= 0)
+		return (struct known){0, INFINITY};
+	with = on->user_ns / on->tick_ns;
+	without = off->user_ns / off->tick_ns;
+	if (without < USER_MIN)
+		return (struct known){0, INFINITY};
+	return (struct known){fmin(on->cpu_ns * with / without, on->cpu_ns),
+		sqrt(fmax(1 - with, 1 / n_on) / (with * n_on) +
+			fmax(1 - without, 1 / n_off) / (without * n_off) +
+			pow(IRQ_ERROR * fmax(without / with - 1, 0), 2))};
+}
+
+/* Both, each as much as it is worth; where they contradict each other, that is how much is known. */
+static struct known work_in_windows(const struct launch_estimate *e)
+{
+	struct known hits = work_by_hits(e), user = work_by_user(e), w = hits;
+	double by_hits, by_user;
+
+	if (hits.error > 0 && isfinite(user.error)) {
+		by_hits = pow(hits.is * hits.error, -2);
+		by_user = pow(user.is * user.error, -2);
+		w.is = (hits.is * by_hits + user.is * by_user) / (by_hits + by_user);
+		w.error = fmax(1 / sqrt(by_hits + by_user), fabs(hits.is - user.is) / 2) / w.is;
+	}
+	return w;
+}
+
+/* The launches in gaps by @m. Those by CPU time were filled while less was known of what the probes took. */
+static double filled(const struct launch_estimate *e, enum launch_measure m)
+{
+	const struct launch_filling *f = &e->by[m];
+	double work = e->all.work[LAUNCH_BY_CPU];
+
+	if (!(f->by_cpu > 0) || !(work > 0))
+		return f->launches;
+	return f->launches + f->by_cpu * (work / work_in_windows(e).is - 1);
+}
+
+/* 1: the process has all its CPU time besides what the probes took, so it does in a window what it would do
+ * without probes; 0: it does less, because it has no slack or others have the CPUs. */
+static double slack(const struct launch_estimate *e)
+{
+	const struct launch_stretch *on = &e->all;
+	const struct launch_away *off = &e->all_away;
+
+	if (!(off->time_ns > 0) || !(on->probe_ns > 0))
+		return 0;
+	return fmin(
+		fmax((on->cpu_ns - off->cpu_ns / off->time_ns * on->time_ns) / on->probe_ns, 0), 1);
+}
+
+/* What is too much work by such a share makes the rate too low by this one. */
+static double too_low(double share)
+{
+	return fmin(share, OFF_MAX) / (1 - fmin(share, OFF_MAX));
+}
+
+/* What does not become less with more windows. Where time and CPU time disagree, time is right for who has slack. */
+static double bias_of(const struct launch_estimate *e, enum launch_measure m)
+{
+	const struct launch_stretch *s = &e->all;
+	double time = s->work[LAUNCH_BY_TIME], bias = e->by[m].bias;
+	struct known work = work_in_windows(e);
+
+	if (s->work[LAUNCH_BY_CPU] > 0)
+		bias += too_low(2 * work.error) * e->by[m].by_cpu;
+	if (m == LAUNCH_BY_TIME && time > 0)
+		bias += (SLOW_ERROR * s->probe_ns * busy(s) / time +
+				too_low(2 * work.error * work.is * busy(s) / time)) *
+				(e->by[m].launches - e->by[m].by_cpu) +
+			(1 - slack(e)) * fabs(filled(e, LAUNCH_BY_TIME) - filled(e, LAUNCH_BY_CPU));
+	return bias;
 }
 
 static double variance_of(const struct launch_estimate *e, enum launch_measure m)
@@ -96,9 +209,9 @@ static double variance_of(const struct launch_estimate *e, enum launch_measure m
 
 static double relative_error(const struct launch_estimate *e, enum launch_measure m)
 {
-	const struct launch_filling *f = &e->by[m];
+	double launches = filled(e, m);
 
-	return f->launches > 0 ? (2 * sqrt(variance_of(e, m)) + f->bias) / f->launches : INFINITY;
+	return launches > 0 ? (2 * sqrt(variance_of(e, m)) + bias_of(e, m)) / launches : INFINITY;
 }
 
 /* Whether the process was as busy in the gap as in the windows at its ends. */
@@ -108,8 +221,9 @@ static bool is_alike(const struct launch_estimate *e)
 	double time = e->before.work[LAUNCH_BY_TIME] + e->window.work[LAUNCH_BY_TIME];
 	double in_gap = e->gap[LAUNCH_BY_CPU] / fmax(e->gap[LAUNCH_BY_TIME], 1);
 	double in_windows = cpu / fmax(time, 1);
+	double unknown = 2 * HIT_ERROR * (e->before.probe_ns + e->window.probe_ns) / fmax(time, 1);
 
-	return fabs(in_gap - in_windows) <= ALIKE * fmax(in_gap, in_windows);
+	return fabs(in_gap - in_windows) <= ALIKE * fmax(in_gap, in_windows) + unknown;
 }
 
 static bool is_steady(const struct launch_estimate *e)
@@ -142,6 +256,7 @@ static enum launch_measure choose(const struct launch_estimate *e)
 static void filling_add(struct launch_filling *to, struct launch_filling f)
 {
 	to->launches += f.launches;
+	to->by_cpu += f.by_cpu;
 	to->variance += f.variance;
 	to->bias += f.bias;
 }
@@ -155,7 +270,7 @@ static void fill_gap(struct launch_estimate *e)
 	for (int m = 0; m < LAUNCH_BY_WORK; m++)
 		filling_add(
 			&e->by[m], fill(e, m == LAUNCH_BY_TIME && !by_time ? LAUNCH_BY_CPU : m));
-	if (is_steady(e)) {
+	if (by_time && is_steady(e)) {
 		e->steady_away.cpu_ns += e->away.cpu_ns;
 		e->steady_away.time_ns += e->away.time_ns;
 		stretch_add(&e->steady, &e->window);
@@ -286,12 +401,14 @@ static void learn_factor(struct launch_estimate *e, double hit_ns)
 	const struct launch_stretch *on = &e->steady;
 	double more_ns;
 
+	e->hit_ns = hit_ns;
 	e->hit_factor = fmax(e->hit_factor, 1);
 	if (on->time_ns < FACTOR_NS || e->steady_away.time_ns < FACTOR_NS)
 		return;
 	more_ns = on->cpu_ns - on->send_ns -
 		  e->steady_away.cpu_ns / e->steady_away.time_ns * on->time_ns;
 	e->hit_factor = fmin(fmax(more_ns / (on->hits * hit_ns), 1), FACTOR_MAX);
+	e->knows_factor = more_ns > on->hits * hit_ns;
 }
 
 void launch_estimate_read(struct launch_estimate *e, const struct launch_reading *now,
@@ -299,7 +416,9 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 {
 	struct launch_stretch s = {.launches = gain(now->launches, e->last.launches),
 		.cpu_ns = gain(now->cpu_ns, e->last.cpu_ns),
-		.time_ns = gain(now->time_ns, e->last.time_ns)};
+		.time_ns = gain(now->time_ns, e->last.time_ns),
+		.user_ns = gain(now->user_ns, e->last.user_ns),
+		.tick_ns = gain(now->tick_ns, e->last.tick_ns)};
 	bool is_counted = phase == LAUNCH_COUNTED;
 
 	learn_factor(e, hit_ns);
@@ -319,8 +438,10 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 		read_open(e, &s);
 	} else {
 		read_gap(e, s.work);
-		e->away.time_ns += phase == LAUNCH_AWAY ? s.time_ns : 0;
-		e->away.cpu_ns += phase == LAUNCH_AWAY ? s.cpu_ns : 0;
+		if (phase == LAUNCH_AWAY) {
+			away_add(&e->away, &s);
+			away_add(&e->all_away, &s);
+		}
 	}
 	e->last = *now;
 }
@@ -337,7 +458,7 @@ void launch_estimate_end(struct launch_estimate *e)
 
 double launch_estimate_weight(struct launch_estimate *e)
 {
-	double owed = e->by[e->chosen].launches - e->weighed;
+	double owed = filled(e, e->chosen) - e->weighed;
 
 	if (e->counted_since > 0) {
 		e->last_weight = 1 + fmax(owed, 0) / e->counted_since;
@@ -349,7 +470,7 @@ double launch_estimate_weight(struct launch_estimate *e)
 
 double launch_estimate_more(struct launch_estimate *e)
 {
-	double owed = e->by[e->chosen].launches - e->weighed, made = e->counted + e->weighed;
+	double owed = filled(e, e->chosen) - e->weighed, made = e->counted + e->weighed;
 
 	if (e->counted_since > 0 || !(owed > 0) || !(made > 0))
 		return 0;
@@ -359,7 +480,12 @@ double launch_estimate_more(struct launch_estimate *e)
 
 double launch_estimate_total(const struct launch_estimate *e)
 {
-	return e->counted + e->by[e->chosen].launches;
+	return e->counted + filled(e, e->chosen);
+}
+
+double launch_estimate_bias(const struct launch_estimate *e)
+{
+	return bias_of(e, e->chosen);
 }
 
 double launch_estimate_error(const struct launch_estimate *e)
@@ -367,5 +493,5 @@ double launch_estimate_error(const struct launch_estimate *e)
 	/* Two standard errors; the fewer gaps they come from, the less they are to be trusted. */
 	double errors = e->gaps ? 2 + 8 / (double)e->gaps : 0;
 
-	return errors * sqrt(variance_of(e, e->chosen)) + e->by[e->chosen].bias;
+	return errors * sqrt(variance_of(e, e->chosen)) + bias_of(e, e->chosen);
 }

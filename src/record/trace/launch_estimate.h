@@ -6,15 +6,16 @@
  * (launches from one wait to the next, a nanosecond of CPU, a nanosecond) of the windows at its two ends. A burst or
  * a pause between windows shows in CPU time and waits. Most jobs make as many launches from one wait to the next,
  * which is their step: from the last wait in a window to the first in the next one, these are whole steps.
- * CPU time that the probes took themselves is taken off a window's first; of a process that makes as many launches
- * without them as with them and has more CPU time with them, that is what they took. Whether they made the window
+ * CPU time that the probes took themselves is taken off a window's first. Three things tell how much that is: what a
+ * hit costs the agent, which is little beside what it costs a program with caches of its own; of a process
+ * that makes as many launches without probes as with them, its additional CPU time; and the share of its CPU time
+ * that is its own code's: probes run in the kernel, so that share falls by what they take. Whether they made the window
  * longer, too, depends on the job (one that sleeps or waits has slack), so that time counts only for gaps in which
  * the process was as busy as in the windows. Of the measures the one is taken whose error is the least so far.
  *
  * The error comes from the spread between windows: the rates at the two ends of a gap would be the same if the
- * filling were exact, and the square of their difference is twice the variance of either. What a probe costs
- * is known to a quarter, and how much longer it makes a window to a half, which is added. Pure: the caller brings
- * the readings. */
+ * filling were exact, and the square of their difference is twice the variance of either. How well it is known what
+ * the probes took, and how much longer they make a window, is added. Pure: the caller brings the readings. */
 #pragma once
 
 #include <stdbool.h>
@@ -38,6 +39,8 @@ struct launch_reading {
 	uint64_t nested;   /* of these, half as dear */
 	uint64_t send_ns;  /* what some of them took besides */
 	uint64_t cpu_ns, time_ns;
+	uint64_t user_ns,
+		tick_ns; /* CPU time in its own code, and in all, as clock ticks found it */
 	uint64_t waits;
 	uint64_t at_wait; /* launches when the last wait began */
 };
@@ -47,6 +50,7 @@ struct launch_stretch { /* of time in which launches were counted */
 	double hits, send_ns;   /* a nested one is half a hit */
 	double probe_ns;        /* what both cost */
 	double cpu_ns, time_ns; /* with that */
+	double user_ns, tick_ns;
 	double work
 		[LAUNCH_MEASURES]; /* CPU time, calls, time; without what the probes made of it */
 };
@@ -59,7 +63,9 @@ struct launch_estimate {
 	struct launch_stretch all;
 	struct launch_away { /* time without any probe */
 		double cpu_ns, time_ns;
+		double user_ns, tick_ns;
 	} away, steady_away; /* in the present gap; in those between windows that were alike */
+	struct launch_away all_away;
 	struct launch_stretch steady; /* windows after such gaps */
 	struct launch_marks {
 		struct launch_mark {
@@ -73,11 +79,14 @@ struct launch_estimate {
 		unsigned spreads; /* of so many */
 		double one_sided; /* squares of launches in gaps with a rate at one end only */
 	} marks;
-	double hit_factor; /* a hit costs the process so many times what it costs the agent */
+	double hit_ns;     /* what a hit costs the agent, */
+	double hit_factor; /* and the process so many times that */
+	bool knows_factor;
 	double gap[LAUNCH_BY_WORK]; /* work between the two that is not filled yet */
 	bool has_gap;
 	struct launch_filling {
 		double launches; /* in all gaps */
+		double by_cpu;   /* of these, in gaps of which another measure tells nothing */
 		double variance, bias;
 	} by[LAUNCH_MEASURES];
 	enum launch_measure chosen;
@@ -108,3 +117,5 @@ double launch_estimate_total(const struct launch_estimate *e); /* counted and es
 /* launch_estimate_error - the truth is within so many launches of launch_estimate_total(), in 95 of 100 cases; 0:
  * all were counted. */
 double launch_estimate_error(const struct launch_estimate *e);
+/* launch_estimate_bias - the part of it that another process's has, too: what probes cost. */
+double launch_estimate_bias(const struct launch_estimate *e);

@@ -30,8 +30,8 @@ struct launch_watch {
 	mono_time began, turned;
 	uint64_t watched_ns, windows;
 	bool is_over;
-	double launches, counted,
-		square; /* of those that are forgotten; the square is that of their errors */
+	/* Of those that are forgotten; the square is that of their errors but for the bias, which all share. */
+	double launches, counted, square, bias;
 };
 
 double launch_sum_share(const struct launch_sum *s)
@@ -68,15 +68,22 @@ int launch_watch_new(const struct wire_use *uses, double hit_ns, struct launch_w
 	return 0;
 }
 
-/* The clock's id is made by hand (the kernel's ABI: the id inverted, above three bits, of which 2 says "as the
- * scheduler counts"), because clock_getcpuclockid() makes a system call that the confined thread has given up. */
-uint64_t launch_watch_cpu_ns(uint32_t pid)
+/* The kernel's ABI for the clocks of a process. The id is made by hand, because clock_getcpuclockid() makes a system
+ * call that the confined thread has given up, and knows only the last of them. */
+enum cpu_clock { BY_TICKS, USER_BY_TICKS, BY_SCHEDULER };
+
+static uint64_t cpu_clock_ns(uint32_t pid, enum cpu_clock which)
 {
 	struct timespec ts;
 
-	if (clock_gettime((clockid_t)(~pid << 3 | 2), &ts) < 0)
+	if (clock_gettime((clockid_t)(~pid << 3 | which), &ts) < 0)
 		return 0;
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
+}
+
+uint64_t launch_watch_cpu_ns(uint32_t pid)
+{
+	return cpu_clock_ns(pid, BY_SCHEDULER);
 }
 
 static const struct wire_use *use_of(const struct launch_watch *w, uint64_t pid)
@@ -106,12 +113,17 @@ static void read_one(const struct launch_watch *w, uint64_t pid, struct process 
 		.at_wait = __atomic_load_n(&u->at_wait, __ATOMIC_RELAXED),
 		.time_ns = mono_now().ns,
 		.cpu_ns = launch_watch_cpu_ns((uint32_t)pid),
+		.user_ns = cpu_clock_ns((uint32_t)pid, USER_BY_TICKS),
+		.tick_ns = cpu_clock_ns((uint32_t)pid, BY_TICKS),
 	};
 
 	if (p->gone)
 		return;
-	if (!now.cpu_ns)
-		now.cpu_ns = p->estimate.last.cpu_ns; /* it ended a moment ago */
+	if (!now.cpu_ns) { /* it ended a moment ago */
+		now.cpu_ns = p->estimate.last.cpu_ns;
+		now.user_ns = p->estimate.last.user_ns;
+		now.tick_ns = p->estimate.last.tick_ns;
+	}
 	launch_estimate_read(&p->estimate, &now, w->phase, w->hit_ns);
 }
 
@@ -131,7 +143,9 @@ static void forget(struct launch_watch *w, uint64_t pid)
 
 	w->launches += launch_estimate_total(&p->estimate);
 	w->counted += p->estimate.counted;
-	w->square += pow(launch_estimate_error(&p->estimate), 2);
+	w->bias += launch_estimate_bias(&p->estimate);
+	w->square +=
+		pow(launch_estimate_error(&p->estimate) - launch_estimate_bias(&p->estimate), 2);
 	w->count--;
 	free(p);
 }
@@ -255,7 +269,7 @@ void launch_watch_sum(const struct launch_watch *w, struct launch_sum *ret)
 	uint64_t passed = mono_now().ns - w->began.ns;
 	uint64_t open =
 		w->watched_ns + (w->phase == LAUNCH_COUNTED ? mono_now().ns - w->turned.ns : 0);
-	double square = w->square;
+	double square = w->square, bias = w->bias;
 	struct process *p;
 	size_t cursor = 0;
 
@@ -264,8 +278,11 @@ void launch_watch_sum(const struct launch_watch *w, struct launch_sum *ret)
 	while ((p = idmap_next(&w->by_pid, &cursor, NULL))) {
 		ret->launches += launch_estimate_total(&p->estimate);
 		ret->counted += p->estimate.counted;
-		square += pow(launch_estimate_error(&p->estimate), 2);
+		bias += launch_estimate_bias(&p->estimate);
+		square += pow(
+			launch_estimate_error(&p->estimate) - launch_estimate_bias(&p->estimate),
+			2);
 	}
-	ret->error = sqrt(square);
+	ret->error = sqrt(square) + bias;
 	ret->watched = passed ? fmin((double)open / (double)passed, 1) : 1;
 }

@@ -455,7 +455,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	if (tracer_names_lost(t))
 		log_warning("%llu names of kernels or ranges were lost: there was no room",
 			(unsigned long long)tracer_names_lost(t));
-	waits_expire(t->waits, (wall_time){INT64_MAX});
+	waits_expire(t->waits, (wall_time){INT64_MAX}, (wall_time){INT64_MAX});
 	tracer_poll_gpu(t);
 	gpu_sampler_stop(t->gpu);
 	tracer_cpu_losses(t);

@@ -294,7 +294,7 @@ int tracer_second(struct tracer *t, wall_time now)
 		tracer_books(t, &books);
 		store_writer_push_accounting(t->store, &books);
 	}
-	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S});
+	waits_expire(t->waits, (wall_time){now.ns - WAIT_SECONDS * (int64_t)NS_PER_S}, now);
 	set_limits(t);
 	t->map_wakes = 0;
 	tracer_sweep_registered(t);

@@ -79,8 +79,13 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 
 	for (size_t i = 0; r == 0 && i < c->event_count; i++)
 		r = usage_add(&l, c->events[i].stack_hash, c->events[i].dur_ns);
-	for (size_t i = 0; r == 0 && i < c->ledger_count; i++)
-		r = usage_add(&l, c->ledger[i].stack_hash, c->ledger[i].stay_ns);
+	for (size_t i = 0; r == 0 && i < c->ledger_count; i++) {
+		const struct ledger_row *row = &c->ledger[i];
+
+		/* a call that is a mark closes the time since the last one */
+		r = usage_add(
+			&l, row->stack_hash, row->mark == MARK_STAY ? row->stay_ns : row->dur_ns);
+	}
 	if (r < 0)
 		return r;
 	if (l.count)

@@ -363,6 +363,7 @@ static void test_metrics(void **state)
 		"\n# TYPE ingero_fleet_median gauge\n", "\n# TYPE ingero_fleet_mad gauge\n",
 		"\n# TYPE ingero_fleet_threshold gauge\n",
 		"\n# TYPE ingero_fleet_straggler_count gauge\n",
+		"\n# TYPE ingero_fleet_stragglers gauge\n",
 		"\n# TYPE ingero_fleet_coverage_low gauge\n",
 		"\ningero_fleet_refused_total{reason=\"not_finite\"} 0\n",
 		"\ningero_fleet_calls_total{cluster_id=\"a\",result=\"taken\"} 320\n",

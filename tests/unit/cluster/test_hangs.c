@@ -186,34 +186,57 @@ static void test_lost_call(void **state)
 	calls_free(c);
 }
 
-/* Rank 0 waits for 1 in one communicator, 1 for 2 in another: the second is told first. */
-static void test_chain(void **state)
+/* Rank 0 waits for 1 in one communicator, 1 for 2 in another, after @rounds in which they all met. */
+static void wait_in_chain(struct job *j, struct calls *c, int rounds)
 {
-	struct calls *c = calls_made();
 	struct push_call call;
-	struct hang_view h;
-	struct job j;
 
-	job_init(&j, 3, 1);
-	for (int round = 0; round < 2; round++)
+	job_init(j, 3, 1);
+	for (int round = 0; round <= rounds; round++)
 		for (int pair = 0; pair < 2; pair++)
 			for (int i = 0; i < 2; i++) {
 				int rank = pair + i;
 
-				call = job_call(&j, rank, BEGIN_NS + pair * MS,
-					round ? 0 : BEGIN_NS + 2 * MS);
+				call = job_call(j, rank, BEGIN_NS + pair * MS,
+					round < rounds ? BEGIN_NS + 2 * MS : 0);
 				call.comm += (uint64_t)pair;
 				call.rank = i;
 				call.nranks = 2;
 				call.seq = (uint64_t)round;
-				if (!round || i == 0)
-					job_add(&j, job_node(&j, rank), call);
+				if (round < rounds || i == 0)
+					job_add(j, job_node(j, rank), call);
 			}
-	job_push(&j, c);
+	job_push(j, c);
+}
+
+/* Who waits for one that waits itself is told later. */
+static void test_chain(void **state)
+{
+	struct calls *c = calls_made();
+	struct hang_view h;
+	struct job j;
+
+	wait_in_chain(&j, c, 16);
 	calls_tick(c, BEGIN_NS + 10 * SECOND);
 	assert_int_equal(hangs_of(c, &h), 2);
 	assert_int_equal(h.comm, COMM + 1);
 	assert_int_equal(h.missing_rank[0], 1);
+	job_done(&j);
+	calls_free(c);
+}
+
+/* In its first steps a rank loads code and makes connections, however often it has met others already. */
+static void test_first_calls_of_a_rank(void **state)
+{
+	struct calls *c = calls_made();
+	struct hang_view h;
+	struct job j;
+
+	wait_in_chain(&j, c, 3);
+	calls_tick(c, BEGIN_NS + 10 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	calls_tick(c, BEGIN_NS + 40 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 2);
 	job_done(&j);
 	calls_free(c);
 }
@@ -252,6 +275,7 @@ int main(void)
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_lost_call),
 		cmocka_unit_test(test_chain),
+		cmocka_unit_test(test_first_calls_of_a_rank),
 		cmocka_unit_test(test_receive),
 	};
 

@@ -231,6 +231,66 @@ static void test_processes_that_come_and_go(void **state)
 	assert_int_equal(a->entries[0].slow_ns, MS(30));
 }
 
+static void forked(struct ledger_scene *s, uint32_t child, int64_t at)
+{
+	s->events[s->event_count++] = (struct event){.start.ns = at,
+		.pid = JOB,
+		.tid = MAIN,
+		.source = SOURCE_HOST,
+		.op = HOST_PROCESS_FORK,
+		.peer_pid = child};
+}
+
+/* Workers that are made anew every tenth step: their first batch is sent by a thread that they make only then. Who
+ * waits for it has waited for the worker, and for the main thread before there was one. The old ones are waited for
+ * until they are gone, which is later than their last row. */
+static void test_workers_that_are_made_anew(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread pin = thread_at(s, JOB, PIN, "pt_data_pin", LEDGER_T0);
+	uint64_t load = line_stack(s, "/home/u/data.py", 40, NULL);
+	const struct step_account *a;
+
+	for (uint32_t i = 0; i < 100; i++) {
+		uint32_t pid = WORKER + 2 * i;
+		struct ledger_thread worker, feeder, old;
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (i % 10 != 9)
+			continue;
+		old = thread_at(s, 5000 + i, 5000 + i, "pt_data_worker", LEDGER_T0);
+		spend(&old, LEDGER_POLL, (uint64_t)(t.at - old.at));
+		mark(&old, MARK_EXIT);
+		stay(&t, LEDGER_CHILD, MS(5), 0, 5000 + i, 5000 + i);
+		stay(&pin, LEDGER_LOCK, (uint64_t)(t.at - pin.at), 0, JOB, MAIN);
+		spend(&t, LEDGER_RUN, MS(3));
+		mark(&t, MARK_TICK);
+		forked(s, pid, t.at);
+		worker = thread_at(s, pid, pid, "pt_data_worker", t.at);
+		spend(&worker, LEDGER_RUN, MS(50));
+		sample(s, pid, pid, t.at + (int64_t)MS(1), load);
+		mark(&worker, MARK_TICK);
+		feeder = thread_at(s, pid, pid + 1, "pt_data_worker", worker.at);
+		spend(&feeder, LEDGER_RUN, MS(1));
+		mark(&feeder, MARK_TICK);
+		stay(&pin, LEDGER_POLL, (uint64_t)(feeder.at - pin.at), 0, pid, pid + 1);
+		stay(&t, LEDGER_LOCK, (uint64_t)(pin.at - t.at), 0, JOB, PIN);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 10);
+	assert_int_equal(a->total_ns[ACCOUNT_UNKNOWN], 0);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_LOADER);
+	assert_int_equal(a->entries[0].pid, 0); /* one after the other */
+	assert_int_equal(a->entries[0].stack_hash, load);
+	assert_in_range(a->entries[0].slow_ns, MS(50), MS(56));
+	assert_int_equal(a->slow_by[OWNER_LOADER][ACCOUNT_HOST], MS(56));
+}
+
 /* Of a process that is not followed it is known that it was waited for, and where. */
 static void test_a_process_that_is_not_followed(void **state)
 {
@@ -836,6 +896,7 @@ int main(void)
 		cmocka_unit_test(test_a_drift_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_processes_that_come_and_go),
+		cmocka_unit_test(test_workers_that_are_made_anew),
 		cmocka_unit_test(test_a_process_that_is_not_followed),
 		cmocka_unit_test(test_a_stop_is_not_the_gpu),
 		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),

@@ -261,15 +261,21 @@ static void test_a_stretch_is_found(void **state)
 }
 
 /* @every units, from @from on, half of a unit is added in which code is made. */
-static void compile(struct run *r, size_t n, size_t from, size_t to, size_t every)
+static void make_code(
+	struct run *r, enum code_making how, size_t n, size_t from, size_t to, size_t every)
 {
 	for (size_t i = 0; i < n; i++) {
 		bool makes = i >= from && i < to && i % every == 0;
 
 		put(r, i, makes ? 1.9 : 1.0 + 0.01 * (double)(i % 3));
-		r->steps[i].compiling_ns = makes ? (uint64_t)(0.9 * UNIT_NS) : 0;
+		r->steps[i].made_ns[how] = makes ? (uint64_t)(0.9 * UNIT_NS) : 0;
 	}
 	classify(r, n);
+}
+
+static void compile(struct run *r, size_t n, size_t from, size_t to, size_t every)
+{
+	make_code(r, MAKING_CODE, n, from, to, every);
 }
 
 static void test_code_that_is_made_once_is_set_up(void **state)
@@ -277,15 +283,44 @@ static void test_code_that_is_made_once_is_set_up(void **state)
 	struct run *r = calloc(1, sizeof(*r));
 
 	compile(r, 200, 0, 60, 5); /* and again for new sizes, ever rarer */
-	assert_true(r->found.is_made_once);
+	assert_true(r->found.is_setup[MAKING_CODE]);
 	assert_int_equal(r->found.slow, 0);
 	assert_int_equal(
 		r->steps[25].dur_ns, (uint64_t)(1.9 * UNIT_NS) - (uint64_t)(0.9 * UNIT_NS));
 	compile(r, 200, 150, 151, 1); /* late, but once */
 	assert_int_equal(r->found.slow, 0);
 	compile(r, 200, 100, 200, 5); /* since a moment, all the time */
-	assert_false(r->found.is_made_once);
+	assert_false(r->found.is_setup[MAKING_CODE]);
 	assert_int_equal(r->found.slow, 20);
+	free(r);
+}
+
+/* As many units in the last third of the time, but of many more units that follow each other faster. */
+static void test_code_that_ever_fewer_units_need_is_set_up(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (size_t i = 0; i < 200; i++) {
+		bool makes = i < 60 ? i % 2 == 0 : i % 12 == 0;
+
+		put(r, i, makes ? 20.0 : 1.0);
+		r->steps[i].made_ns[MAKING_CODE] = makes ? 19 * (uint64_t)UNIT_NS : 0;
+	}
+	classify(r, 200);
+	assert_true(r->found.is_setup[MAKING_CODE]);
+	free(r);
+}
+
+/* Libraries make a plan for each new shape: within a minute that is a warm-up, later it is said. */
+static void test_plans_of_libraries_are_warm_up_at_first(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	make_code(r, MAKING_PLANS, 200, 100, 200, 5);
+	assert_true(r->found.is_setup[MAKING_PLANS]);
+	assert_int_equal(r->found.slow, 0);
+	make_code(r, MAKING_PLANS, MOST, 0, MOST, 5); /* 100 s of it */
+	assert_false(r->found.is_setup[MAKING_PLANS]);
 	free(r);
 }
 
@@ -301,6 +336,8 @@ int main(void)
 		cmocka_unit_test(test_a_neighbour_is_found),
 		cmocka_unit_test(test_a_stretch_is_found),
 		cmocka_unit_test(test_code_that_is_made_once_is_set_up),
+		cmocka_unit_test(test_code_that_ever_fewer_units_need_is_set_up),
+		cmocka_unit_test(test_plans_of_libraries_are_warm_up_at_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

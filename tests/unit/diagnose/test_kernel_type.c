@@ -25,7 +25,8 @@ static void test_types(void **state)
 		{"cutlass_80_simt_sgemm_128x256_8x4_nt_align1", "fp32", true},
 		{"sm90_xmma_gemm_e4m3bf16_e4m3f32_f32_tn_n", "fp8", true},
 		{"void layer_norm<float, float, false>(int)", "fp32", false},
-		{"nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NTN", "", true},
+		{"nvjet_sm90_tst_128x256_64x4_2x1_v_bz_coopA_NTN", "bf16", true},
+		{"fmha_cutlassF_f32_aligned_64x64_rf_sm80()", "fp32", true},
 		{"triton_poi_fused_add_0", "", false},
 		{"", "", false},
 	};

@@ -139,9 +139,30 @@ static void the_script_is_the_outermost_file(void **state)
 	assert_null(place_script(&stacks[4]));
 }
 
+#define POPEN   "/usr/lib/python3.12/multiprocessing/popen_fork.py"
+#define PROCESS "/usr/lib/python3.12/multiprocessing/process.py"
+
+/* A forked process has the frames of who forked it below its own: it does not start processes for all its life. */
+static void test_starting_a_process(void **state)
+{
+	static const struct stack_frame hook[] = {PY("/usr/lib/python3.12/random.py", "seed", 9),
+		PY(POPEN, "Popen._launch", 66), PY(PROCESS, "BaseProcess.start", 121),
+		PY(TRAIN, "main", 86)};
+	static const struct stack_frame pool[] = {
+		PY("/usr/lib/python3.12/multiprocessing/connection.py", "Connection._recv", 395),
+		PY(PROCESS, "BaseProcess._bootstrap", 314), PY(POPEN, "Popen._launch", 71),
+		PY(PROCESS, "BaseProcess.start", 121), PY(TRAIN, "main", 86)};
+	const struct stack starts = {1, hook, ARRAY_SIZE(hook), ""};
+	const struct stack works = {2, pool, ARRAY_SIZE(pool), ""};
+
+	assert_true(place_is_start(&starts));
+	assert_false(place_is_start(&works));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_starting_a_process),
 		cmocka_unit_test(the_caller_that_covers_it),
 		cmocka_unit_test(lines_of_one_function_count_together),
 		cmocka_unit_test(a_library_is_no_place),

@@ -95,6 +95,181 @@ static void test_gpu_with_more_work(void **state)
 	assert_int_equal(m.work.late, UINT32_MAX);
 }
 
+/* Kernels: all run the first two; rank 2 alone a third one, which is new. Launches are a sample. */
+static void test_kernels_that_one_runs(void **state)
+{
+	static struct made m;
+	struct kernel_use kernels[2 * RANKS + 2];
+	size_t n = 0;
+
+	make(&m);
+	for (uint32_t r = 0; r < RANKS; r++)
+		m.accounts[r].slow_first.ns = STEPS / 2 * 100 * MS;
+	for (uint32_t r = 0; r < RANKS; r++)
+		for (uint64_t k = 0; k < 2; k++)
+			kernels[n++] = (struct kernel_use){.pid = 10 + r,
+				.function = k,
+				.first.ns = k && r == 1 ? 40 * 100 * MS : MS, /* seen late */
+				.launches = 1000 - r * 150,
+				.name = k ? "gemm_a" : "norm"};
+	m.rec.kernels = kernels;
+	m.rec.kernel_count = n;
+	find(&m);
+	assert_null(m.work.kernel);
+	kernels[n++] = (struct kernel_use){.pid = 12,
+		.function = 9,
+		.first.ns = STEPS / 2 * 100 * MS + 5 * MS,
+		.launches = 90,
+		.name = "gemm_long"};
+	m.rec.kernel_count = n;
+	find(&m);
+	assert_int_equal(m.work.late, 2);
+	assert_string_equal(m.work.kernel, "gemm_long");
+	kernels[n] = kernels[n - 1]; /* another has it too: the job's own doing */
+	kernels[n++].pid = 13;
+	m.rec.kernel_count = n;
+	find(&m);
+	assert_null(m.work.kernel);
+	assert_int_equal(m.work.late, UINT32_MAX);
+}
+
+/* One AllReduce a step of all; from the half on two ranks make two more in a communicator of theirs. */
+static void test_collectives_that_came(void **state)
+{
+	static struct made m;
+	static struct blame_call calls[STEPS * (RANKS + 4)];
+	size_t n = 0, plain;
+
+	make(&m);
+	for (int pass = 0; pass < 2; pass++) {
+		for (uint32_t k = pass ? STEPS / 2 : 0; k < STEPS; k++)
+			for (uint32_t r = 0; r < (pass ? 4 : RANKS); r++)
+				calls[n++] = (struct blame_call){pass ? 1 + r % 2 : r,
+					{.comm = pass ? 0xbeef : 0xabc,
+						.op = NCCL_ALL_REDUCE,
+						.bytes = pass ? 1 << 24 : 1 << 20,
+						.nranks = pass ? 2 : RANKS,
+						.enter_ns = m.marks[0][k].start.ns + 10 * MS}};
+		if (!pass)
+			plain = n;
+	}
+	m.job.calls = calls;
+	m.job.call_count = plain;
+	find(&m);
+	assert_int_equal(m.work.extra.comm, 0);
+	m.job.call_count = n;
+	find(&m);
+	assert_int_equal(m.work.extra.comm, 0xbeef);
+	assert_int_equal(m.work.extra.worker, 1);
+	assert_int_equal(m.work.extra.workers, 2);
+	assert_true(m.work.extra.calls > 1.9 && m.work.extra.calls < 2.1);
+	assert_int_equal(m.work.extra.bytes, 1 << 24);
+}
+
+/* All wait 50 ms longer with the same work: their memory is less busy, or busier than before. */
+static void test_gpus_that_wait(void **state)
+{
+	static struct made m;
+	struct gpu_sample gpus[16];
+
+	make(&m);
+	memset(gpus, 0, sizeof(gpus));
+	for (uint32_t r = 0; r < RANKS; r++) {
+		m.accounts[r].slow_first.ns = STEPS / 2 * 100 * MS;
+		m.accounts[r].slow_last.ns = STEPS * 125 * MS;
+	}
+	for (int i = 0; i < 16; i++) {
+		gpus[i].time.ns = i * 450 * MS;
+		gpus[i].util_mem_pct = gpus[i].time.ns < STEPS / 2 * 100 * MS ? 30 : 18;
+	}
+	find(&m);
+	assert_false(m.work.is_idle); /* not known */
+	m.rec.gpus = gpus;
+	m.rec.gpu_count = 16;
+	find(&m);
+	assert_true(m.work.is_idle);
+	m.job.calls = &(struct blame_call){0, {.comm = 1, .nranks = RANKS + 1}};
+	m.job.call_count = 1; /* one more rank, which is not traced */
+	find(&m);
+	assert_false(m.work.is_idle);
+	m.job.call_count = 0;
+	m.accounts[1].slow_ns[ACCOUNT_GPU] =
+		90 * (uint64_t)MS; /* its host is late: it waits less */
+	find(&m);
+	assert_false(m.work.is_idle);
+	make(&m);
+	for (uint32_t r = 0; r < RANKS; r++) {
+		m.accounts[r].slow_first.ns = STEPS / 2 * 100 * MS;
+		m.accounts[r].slow_last.ns = STEPS * 125 * MS;
+	}
+	m.rec.gpus = gpus;
+	m.rec.gpu_count = 16;
+	for (int i = 0; i < 16; i++)
+		gpus[i].util_mem_pct = 48 - gpus[i].util_mem_pct;
+	find(&m);
+	assert_false(m.work.is_idle); /* somebody works on it */
+}
+
+/* The threads of rank 1 get no CPU any more, though its host comes in time. */
+static void test_threads_without_a_cpu(void **state)
+{
+	static struct made m;
+
+	for (int all = 0; all < 2; all++) {
+		make(&m);
+		for (uint32_t r = 0; r < RANKS; r++) {
+			m.accounts[r].slow_first.ns = STEPS / 2 * 100 * MS;
+			m.accounts[r].slow_last.ns = STEPS * 125 * MS;
+			for (uint32_t k = STEPS / 2; k < STEPS; k++)
+				m.ledger[r * STEPS + k].ns[LEDGER_CPU_WAIT] =
+					(r == 1 || all ? 90 : 5) * (uint64_t)MS;
+		}
+		find(&m);
+		assert_int_equal(m.work.late, all ? UINT32_MAX : 1);
+		if (all) /* no rank is worse off than the others */
+			assert_true(m.work.starved == 0);
+		else
+			assert_true(m.work.starved > 0.5 && m.work.starved < 0.7);
+	}
+}
+
+/* Who goes on first after all have been silent. */
+static void test_first_after_a_stall(void **state)
+{
+	static struct made m;
+	static struct rank_jobs jobs;
+	struct collective_row rows[2 * RANKS];
+	struct step_account *a = &m.accounts[0];
+
+	make(&m);
+	memset(rows, 0, sizeof(rows));
+	jobs = (struct rank_jobs){0};
+	for (uint32_t r = 0; r < RANKS; r++) {
+		jobs.members[jobs.count].pid = 10 + r;
+		jobs.members[jobs.count++].job = 1;
+		rows[r].pid = 10 + r;
+		rows[r].start.ns = 5100 * MS + r * MS;
+		rows[RANKS + r].pid = 10 + (r + 2) % RANKS;
+		rows[RANKS + r].start.ns = 8000 * MS + r * MS;
+	}
+	m.rec.collectives = rows;
+	m.rec.collective_count = 2 * RANKS;
+	assert_false(rank_story_is_stall(a)); /* many steps are slow */
+	a->slow_steps = 1;
+	a->slow_step_ns = 3000 * (uint64_t)MS;
+	a->ordinary_step_ns = 100 * (uint64_t)MS;
+	a->slow_first.ns = 5000 * MS;
+	a->slow_last.ns = 8050 * MS;
+	assert_true(rank_story_is_stall(a));
+	assert_int_equal(rank_story_first(&m.rec, &jobs, a), 12);
+	for (size_t i = RANKS; i < 2 * RANKS; i++)
+		rows[i].start.ns -= 2000 * MS; /* they went on communicating */
+	assert_int_equal(rank_story_first(&m.rec, &jobs, a), 0);
+	rows[RANKS].pid = 99; /* of another job */
+	rows[RANKS].start.ns = 7000 * MS;
+	assert_int_equal(rank_story_first(&m.rec, &jobs, a), 0);
+}
+
 /* Inputs of all sizes, another rank has the largest in every step; @lag: the GPU works on it in the next one. */
 static void move(struct made *m, uint32_t lag, bool is_one)
 {
@@ -214,6 +389,11 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu_with_more_work),
+		cmocka_unit_test(test_kernels_that_one_runs),
+		cmocka_unit_test(test_collectives_that_came),
+		cmocka_unit_test(test_gpus_that_wait),
+		cmocka_unit_test(test_threads_without_a_cpu),
+		cmocka_unit_test(test_first_after_a_stall),
 		cmocka_unit_test(test_moving_load),
 		cmocka_unit_test(test_slow_together),
 		cmocka_unit_test(test_victims),

@@ -10,6 +10,8 @@
 #include "scene.h"
 
 #define SCENE _cleanup_(scene_done) struct scene s = {.seed = 1}
+enum { SERVER = 4242 };
+
 #define STEPS _cleanup_(steps_done) struct step_table t = {0}
 
 static const struct step_list *find(const struct scene *s, struct step_table *t)
@@ -228,6 +230,51 @@ static void test_hostile(void **state)
 		assert_true(l->items[k].start_ns <= l->items[k].end_ns);
 }
 
+/* The main thread waits for each of the many copies of a model; another one serves with it, and waits less often. */
+static void test_the_thread_that_goes_on(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 300; i++)
+		sync_on(&s, 7, i * 100, 20);
+	for (int i = 0; i < 101; i++) {
+		struct event *e = scene_call(&s, CUDA_STREAM_SYNC, 100000 + i * 25000, 5000);
+
+		e->arg0 = 8;
+		e->tid = SERVER;
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->tid, SERVER);
+	assert_int_equal(l->count, 100);
+	assert_int_equal(l->ordinary_ns, 25000000);
+}
+
+/* The same in one thread: a loop with a wait of another kind now and then is half of the time, if not of the waits. */
+static void test_a_loop_after_many_waits(void **state)
+{
+	SCENE;
+	STEPS;
+	const struct step_list *l;
+
+	for (int i = 0; i < 300; i++)
+		scene_call(&s, CUDA_DEVICE_SYNC, i * 100, i % 7 ? 20 : 30)->stack_hash =
+			1 + (uint64_t)(i * i % 11);
+	for (int i = 0; i < 101; i++) {
+		sync_on(&s, 8, 100000 + i * 25000, 5000);
+		if (i % 20 == 10)
+			scene_call(&s, CUDA_DEVICE_SYNC, 100000 + i * 25000 + 10000, 100);
+	}
+	scene_aggregate(&s);
+	l = find(&s, &t);
+	assert_non_null(l);
+	assert_int_equal(l->count, 100);
+	assert_int_equal(l->ordinary_ns, 25000000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -238,6 +285,8 @@ int main(void)
 		cmocka_unit_test(test_stacks_tell_places_apart),
 		cmocka_unit_test(test_early_stacks_differ),
 		cmocka_unit_test(test_waits_that_became_long),
+		cmocka_unit_test(test_the_thread_that_goes_on),
+		cmocka_unit_test(test_a_loop_after_many_waits),
 		cmocka_unit_test(test_a_selection_has_no_steps),
 		cmocka_unit_test(test_no_pattern_no_steps),
 		cmocka_unit_test(test_hostile),

@@ -130,7 +130,7 @@ static void serve(struct peer *p, int32_t id, struct request *q)
 		q->status = NULL;
 		reply_with(s, id, q);
 	} else if (!strcmp(path, "Big")) {
-		grpc_frame((unsigned char *)big, sizeof(big) - GRPC_FRAME);
+		grpc_frame((unsigned char *)big, sizeof(big) - GRPC_FRAME, false);
 		q->reply = big;
 		q->reply_len = sizeof(big);
 		reply_with(s, id, q);

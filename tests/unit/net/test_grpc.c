@@ -17,7 +17,9 @@ static void test_frame(void **state)
 	unsigned char out[GRPC_FRAME];
 
 	(void)state;
-	grpc_frame(out, 0x01020304);
+	grpc_frame(out, 0x01020304, true);
+	assert_int_equal(out[0], 1);
+	grpc_frame(out, 0x01020304, false);
 	assert_memory_equal(out, "\0\1\2\3\4", 5);
 }
 

@@ -142,6 +142,23 @@ static void test_the_ceiling_of_the_buffer(void **state)
 	}
 }
 
+static void test_undoing_gives_the_same_back(void **state)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(4 << 20), gz = BUF_INIT(4 << 20),
+				 out = BUF_INIT(4 << 20);
+	_cleanup_buf_ struct buf small = BUF_INIT(1000);
+	bool complete;
+
+	put_rows(&text, 20000);
+	assert_int_equal(inflate_undo(text.data, text.len, &gz), 0);
+	assert_true(gz.len * 3 < text.len);
+	assert_int_equal(feed(&gz, 4096, &out, &complete), 0);
+	assert_true(complete);
+	assert_int_equal(out.len, text.len);
+	assert_memory_equal(out.data, text.data, text.len);
+	assert_int_equal(inflate_undo(text.data, text.len, &small), -ENOBUFS);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -152,6 +169,7 @@ int main(void)
 		cmocka_unit_test(test_a_bomb_is_stopped_by_its_ratio),
 		cmocka_unit_test(test_few_zeros_are_no_bomb),
 		cmocka_unit_test(test_the_ceiling_of_the_buffer),
+		cmocka_unit_test(test_undoing_gives_the_same_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -89,7 +89,7 @@ static void send_call(struct peer *p, int32_t stream, const struct call *c)
 	for (size_t i = 0; i < c->more; i++)
 		put_field(&head, "x-more", "y");
 	send_frame(p, NGHTTP2_HEADERS, END_HEADERS, stream, head.data, head.len);
-	grpc_frame(frame, c->len);
+	grpc_frame(frame, c->len, false);
 	frame[0] = c->compressed;
 	if (!c->unframed)
 		buf_append(&body, frame, sizeof(frame));

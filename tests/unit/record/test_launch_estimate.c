@@ -37,6 +37,17 @@ struct outcome {
 	double truth, estimate, error, by_weights;
 };
 
+static bool has_ticks; /* the kernel tells what it found a process at every 4 ms */
+static bool is_slowed; /* the process has no more CPU time in windows: it does less */
+
+static void tick(struct launch_reading *now, double own_ns, double probes_ns)
+{
+	if (!has_ticks || now->time_ns % (4 * NS_PER_MS) != 0 || own_ns + probes_ns <= 0)
+		return;
+	now->tick_ns += 4 * NS_PER_MS;
+	now->user_ns += chance() < own_ns / (own_ns + probes_ns) ? 4 * NS_PER_MS : 0;
+}
+
 /* The job for @seconds, with windows of @window_ms one each @period_ms; launches cost the job @hit_ns each while
  * they are counted, of which the estimate is told HIT_NS. */
 static struct outcome watch(
@@ -62,11 +73,18 @@ static struct outcome watch(
 		if (open != (was == LAUNCH_COUNTED))
 			launch_estimate_read(&e, &now, was, HIT_NS);
 		was = open ? LAUNCH_COUNTED : LAUNCH_AWAY;
+		if (is_slowed && open && w.cpu_ns > 0) {
+			double rest = w.cpu_ns / (w.cpu_ns + w.launches * hit_ns);
+
+			w.launches *= rest;
+			w.cpu_ns *= rest;
+		}
 		left_launches = modf(left_launches + w.launches, &whole);
 		o.truth += whole;
 		now.launches += open ? (uint64_t)whole : 0;
 		now.time_ns += TICK_NS;
 		now.cpu_ns += (uint64_t)(w.cpu_ns + (open ? whole * hit_ns : 0));
+		tick(&now, w.cpu_ns, open ? whole * hit_ns : 0);
 		left_waits = modf(left_waits + w.waits, &whole);
 		now.waits += (uint64_t)whole;
 		now.at_wait = whole > 0 ? now.launches : now.at_wait;
@@ -144,6 +162,14 @@ static struct work tight(double second)
 	return (struct work){.launches = TICK_NS / 1000.0, .cpu_ns = TICK_NS};
 }
 
+/* As many launches as it gets CPU for, which is from none to all. */
+static struct work crowded(double second)
+{
+	double share = chance() * chance();
+
+	return (struct work){.launches = 25 * share, .cpu_ns = TICK_NS * share};
+}
+
 static void everything_is_exact_without_gaps(void **state)
 {
 	struct outcome o = watch(steady, 3, 1e6, 1e6, HIT_NS);
@@ -215,6 +241,34 @@ static void probes_that_slow_their_caller_do_not_hide_launches(void **state)
 	assert_true(far < 0.01);
 	assert_true(holds(tight, 40, 800, 1.2 * HIT_NS, &far) >= 95); /* and known to a quarter */
 	assert_true(far > 0.05);
+	is_slowed = true;
+	assert_true(holds(tight, 40, 800, 0.6 * HIT_NS, &far) >= 95);
+	assert_true(holds(tight, 40, 800, 1.5 * HIT_NS, &far) >= 95);
+	is_slowed = false;
+	assert_true(far > 0.25);
+}
+
+/* What probes take is not the program's own code: ticks tell it where the agent's own cost does not. */
+static void ticks_tell_what_probes_cost(void **state)
+{
+	double blind, seeing;
+
+	is_slowed = true;
+	assert_true(holds(tight, 100, 500, 2 * HIT_NS, &blind) < 95);
+	has_ticks = true;
+	assert_true(holds(tight, 100, 500, 2 * HIT_NS, &seeing) >= 95);
+	assert_true(holds(tight, 100, 500, HIT_NS, &seeing) >= 95);
+	has_ticks = is_slowed = false;
+	assert_true(seeing < blind);
+}
+
+/* CPU time comes and goes, and with it the launches. */
+static void a_busy_machine_is_within_the_error(void **state)
+{
+	double far;
+
+	assert_true(holds(crowded, 40, 400, HIT_NS, &far) >= 95);
+	assert_true(holds(crowded, 40, 400, 1.4 * HIT_NS, &far) >= 95);
 }
 
 static void weights_add_up_to_the_estimate(void **state)
@@ -234,6 +288,8 @@ int main(void)
 		cmocka_unit_test(steps_from_wait_to_wait_are_known_to_two_percent),
 		cmocka_unit_test(the_error_holds_where_little_is_known),
 		cmocka_unit_test(probes_that_slow_their_caller_do_not_hide_launches),
+		cmocka_unit_test(ticks_tell_what_probes_cost),
+		cmocka_unit_test(a_busy_machine_is_within_the_error),
 		cmocka_unit_test(weights_add_up_to_the_estimate),
 	};
 

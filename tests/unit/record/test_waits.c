@@ -98,10 +98,10 @@ static void test_old_ones_are_handed_on_without_a_wait(void **state)
 	assert_int_equal(waits_new(take, &s, &w), 0);
 	put(w, 1, 1, 7, 100, 1);
 	put(w, 1, 1, 7, 200, 2);
-	waits_expire(w, (wall_time){150});
+	waits_expire(w, (wall_time){150}, (wall_time){150});
 	assert_int_equal(s.count, 1);
 	assert_int_equal(s.wait_ns[0], -1);
-	waits_expire(w, (wall_time){INT64_MAX});
+	waits_expire(w, (wall_time){INT64_MAX}, (wall_time){INT64_MAX});
 	assert_int_equal(s.count, 2);
 	assert_int_equal(s.seq[1], 2);
 }
@@ -138,7 +138,7 @@ static void test_silent_streams_are_not_held_long(void **state)
 		put(w, 1, 1, 7, 1000000000 + i, 1);
 	put(w, 1, 1, 7, 1900000000, 2);
 	assert_int_equal(s.count, 0); /* it may still be waited for */
-	waits_expire(w, (wall_time){1800000000});
+	waits_expire(w, (wall_time){1800000000}, (wall_time){1800000000});
 	assert_int_equal(s.count, 8);
 	put(w, 1, 1, 7, 1990000000, 3);
 	assert_int_equal(s.count, 8);

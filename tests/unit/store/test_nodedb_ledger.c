@@ -114,7 +114,7 @@ static void test_selected_by_time_and_not_by_process(void **state)
 static void test_stacks_of_the_ledger_are_loaded(void **state)
 {
 	struct scratch *s = *state;
-	struct ledger_row a = row_of(1000, 71), b = row_of(2000, 71);
+	struct ledger_row a = row_of(1000, 71), b = row_of(2000, 71), loop = row_of(3000, 71);
 	struct event sample = {.start.ns = 1,
 		.pid = 70,
 		.source = SOURCE_HOST,
@@ -129,24 +129,31 @@ static void test_stacks_of_the_ledger_are_loaded(void **state)
 	a.stay_ns = 5;
 	b.stack_hash = 22;
 	b.stay_ns = 50;
+	loop.stay_ns = loop.stay_wait_ns = 0;
+	loop.mark = MARK_EXECUTE; /* all of its time leads to that call */
+	loop.stack_hash = 55;
 	put(db, &a);
 	put(db, &b);
+	put(db, &loop);
 	assert_int_equal(nodedb_put_event(db, &sample, NULL), 0);
 	scratch_close(db);
 	scratch_sql(s->path, "INSERT INTO stack_traces (hash, ips, frames) VALUES"
 			     " (11, '', '[{\"s\":\"a\"}]'), (22, '', '[{\"s\":\"b\"}]'),"
-			     " (33, '', '[{\"s\":\"c\"}]'), (44, '', '[{\"s\":\"unused\"}]')");
+			     " (33, '', '[{\"s\":\"c\"}]'), (44, '', '[{\"s\":\"unused\"}]'),"
+			     " (55, '', '[{\"s\":\"d\"}]')");
 	read_all(s->path, &used, &c);
-	assert_int_equal(c.stacks.count, 3);
+	assert_int_equal(c.stacks.count, 4);
 	assert_non_null(stack_find(&c.stacks, 11));
 	assert_non_null(stack_find(&c.stacks, 22));
 	assert_non_null(stack_find(&c.stacks, 33));
+	assert_non_null(stack_find(&c.stacks, 55));
 	nodedb_content_done(&c);
 	used.stacks_max = 2; /* the ones with most time */
 	read_all(s->path, &used, &c);
 	assert_int_equal(c.stacks.count, 2);
-	assert_int_equal(c.other_stacks, 1);
+	assert_int_equal(c.other_stacks, 2);
 	assert_null(stack_find(&c.stacks, 11));
+	assert_null(stack_find(&c.stacks, 22));
 	nodedb_content_done(&c);
 }
 

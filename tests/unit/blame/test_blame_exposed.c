@@ -1,0 +1,194 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* test_blame_exposed.c - only what makes the job's steps longer is blame: one long stall is, lag that nobody's step is
+ * longer by is not, nor is the start of a job, nor pauses of all in their turn. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/macros.h"
+#include "blame/blame.h"
+#include "wire/ids.h"
+
+#define MS       INT64_C(1000000)
+#define RANKS    5
+#define STEPS    120
+#define TRANSFER MS
+
+struct made {
+	struct blame_worker workers[RANKS];
+	struct blame_call calls[RANKS * STEPS];
+	size_t count;
+	uint64_t seed;
+	struct blame b;
+};
+
+static int64_t chance(struct made *m, int64_t most)
+{
+	m->seed = m->seed * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
+	return (int64_t)((m->seed >> 33) % (uint64_t)most);
+}
+
+/* What each rank computes in a step, and how long the step is at least: its GPU's work. */
+typedef int64_t own_fn(struct made *m, int rank, int step);
+
+static void play(struct made *m, own_fn *own, int64_t gpu_ns)
+{
+	int64_t begin = INT64_C(1700000000) * 1000 * MS;
+
+	*m = (struct made){.seed = 11};
+	for (int r = 0; r < RANKS; r++)
+		m->workers[r] =
+			(struct blame_worker){.rank = r, .node = "n", .pid = 100 + (uint32_t)r};
+	for (int s = 0; s < STEPS; s++) {
+		int64_t enter[RANKS], last = begin + gpu_ns;
+
+		for (int r = 0; r < RANKS; r++) {
+			enter[r] = begin + own(m, r, s) + chance(m, MS / 5);
+			last = MAX(last, enter[r]);
+		}
+		begin = last + TRANSFER;
+		for (int r = 0; r < RANKS; r++)
+			m->calls[m->count++] = (struct blame_call){
+				(uint32_t)r, {.comm = 77,
+						     .seq = (uint64_t)s + 1,
+						     .bytes = 1 << 20,
+						     .enter_ns = enter[r],
+						     .leave_ns = begin,
+						     .wait_ns = (uint64_t)(begin - enter[r]),
+						     .rank = r,
+						     .nranks = RANKS,
+						     .peer = -1,
+						     .op = NCCL_ALL_REDUCE}};
+	}
+	assert_int_equal(blame_find(m->workers, RANKS, m->calls, m->count, &m->b), 0);
+}
+
+static int64_t stalls_once(struct made *m, int rank, int step)
+{
+	return 20 * MS + (rank == 3 && step == 70 ? 900 * MS : 0);
+}
+
+static int64_t pauses_once(struct made *m, int rank, int step)
+{
+	return 20 * MS + (rank == 3 && step == 70 ? 100 * MS : 0);
+}
+
+static int64_t starts_slowly(struct made *m, int rank, int step)
+{
+	return 20 * MS + (rank == 3 && step == 1 ? 900 * MS : 0);
+}
+
+static void test_one_stall_is_enough(void **state)
+{
+	static struct made m;
+
+	play(&m, stalls_once, 0);
+	assert_int_equal(m.b.kind, BLAME_WORKERS);
+	assert_int_equal(m.b.suspect_count, 1);
+	assert_int_equal(m.b.suspects[0].worker, 3);
+	assert_int_equal(m.b.suspects[0].late, 1);
+	assert_in_range(m.b.suspects[0].lost_ns, 890 * MS, 910 * MS);
+	assert_true(m.b.suspects[0].confidence > 0.8); /* the silence is explained */
+	blame_done(&m.b);
+	play(&m, pauses_once, 0); /* a few steps' time, once */
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+	play(&m, starts_slowly, 0); /* code is loaded, connections are made */
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+}
+
+/* Rank 1 computes 8 to 14 ms more than the others, who need 20. */
+static int64_t lags(struct made *m, int rank, int step)
+{
+	return 20 * MS + (rank == 1 ? 8 * MS + chance(m, 6 * MS) : 0);
+}
+
+static int64_t lags_always_alike(struct made *m, int rank, int step)
+{
+	return 20 * MS + (rank == 1 ? 11 * MS : 0);
+}
+
+static void test_hidden_lag_is_no_blame(void **state)
+{
+	static struct made m;
+
+	play(&m, lags, 60 * MS); /* while the GPUs work */
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+	play(&m, lags, 0); /* nothing hides it */
+	assert_int_equal(m.b.suspect_count, 1);
+	assert_int_equal(m.b.suspects[0].worker, 1);
+	assert_true(m.b.suspects[0].share > 0.25 && m.b.suspects[0].share < 0.42);
+	blame_done(&m.b);
+	play(&m, lags_always_alike, 0); /* that it is always the same does not clear it */
+	assert_int_equal(m.b.suspect_count, 1);
+	assert_int_equal(m.b.suspects[0].worker, 1);
+	blame_done(&m.b);
+}
+
+/* Each rank pauses for 60 ms in one step of fifteen, another one each time. */
+static int64_t pauses_in_turn(struct made *m, int rank, int step)
+{
+	return 20 * MS + (step % 3 == 0 && step / 3 % RANKS == rank ? 60 * MS : 0);
+}
+
+/* In every step another one has up to twice the work. */
+static int64_t moves(struct made *m, int rank, int step)
+{
+	return 20 * MS + ((step * 7 + rank) % RANKS == 0 ? 12 * MS + chance(m, 8 * MS) : 0);
+}
+
+static void test_load_moves_in_most_steps(void **state)
+{
+	static struct made m;
+
+	play(&m, pauses_in_turn, 0);
+	assert_int_equal(m.b.uneven_ns, 0);
+	blame_done(&m.b);
+	play(&m, moves, 0);
+	assert_int_equal(m.b.kind, BLAME_UNEVEN);
+	assert_true(m.b.uneven_share > 0.3);
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+}
+
+/* Half of the ranks are not traced, and those that are have other numbers; a communicator of two ends half-way. */
+static void test_half_of_them(void **state)
+{
+	static struct made m;
+	size_t kept = 0;
+
+	play(&m, stalls_once, 0);
+	blame_done(&m.b);
+	for (size_t i = 0; i < m.count; i++) {
+		struct blame_call c = m.calls[i];
+
+		if (c.worker % 2 == 0)
+			continue;
+		if (c.c.seq < STEPS / 3)
+			c.c.comm = 78;
+		c.c.rank = RANKS - 1 - c.c.rank;
+		m.calls[kept++] = c;
+	}
+	assert_int_equal(blame_find(m.workers, RANKS, m.calls, kept, &m.b), 0);
+	assert_int_equal(m.b.suspect_count, 1);
+	assert_int_equal(m.b.suspects[0].worker, 3);
+	assert_true(m.b.suspects[0].confidence < 0.5);
+	blame_done(&m.b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_stall_is_enough),
+		cmocka_unit_test(test_hidden_lag_is_no_blame),
+		cmocka_unit_test(test_load_moves_in_most_steps),
+		cmocka_unit_test(test_half_of_them),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
