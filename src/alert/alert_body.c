@@ -6,9 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "json/writer.h"
+
+#define ALERT_DIGEST_SHOW 20 /* notices of a digest that are told; the others are counted */
 
 #define LINE_MAX_BYTES    8192
 #define PAGERDUTY_SUMMARY 1024 /* what it takes */

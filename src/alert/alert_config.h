@@ -20,8 +20,55 @@
  * Every one may have url, per_minute, ca_cert, insecure. */
 #pragma once
 
+#include <stddef.h>
+
 #include "alert/alert.h"
-#include "alert/alert_value.h"
+#include "base/errinfo.h"
+#include "yaml/yaml_tree.h"
+
+/* Values of a YAML file that says who is told: texts, paths relative to its folder, and
+ * secrets, which come from files or the environment, never from the file itself. What is kept is wiped
+ * at the end. Every sentence names file and line; none tells a secret. */
+
+#define ALERT_KEPT_MAX 256
+
+struct alert_values {
+	struct yaml_tree *tree;
+	const char *path;
+	char *kept[ALERT_KEPT_MAX];
+	size_t kept_count;
+	struct errinfo *reterr; /* while it is read */
+};
+
+/* alert_values_read - @path, or if @text is not NULL that as its content. */
+int alert_values_read(struct alert_values *c, const char *path, const char *text, size_t len,
+	struct errinfo *reterr);
+void alert_values_done(struct alert_values *c);
+
+/* Values of @entry. *ret stays as it is if there is no such key. */
+int alert_get_text(
+	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
+/* relative to the folder of the file */
+int alert_get_path(
+	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
+/* the secret @key, of the file that @key_file names, or the variable that @key_env names */
+int alert_get_secret(
+	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
+
+struct alert_key {
+	const char *key;
+	unsigned of;        /* kinds of entries that have it */
+	unsigned secret_of; /* where it may only be given as key_file or key_env */
+};
+
+/* alert_check_keys - that @entry, which is of kind @of, has no other keys than @rows. */
+int alert_check_keys(struct alert_values *c, const struct yaml_value *entry,
+	const struct alert_key *rows, size_t count, unsigned of);
+
+/* alert_take_list - calls @take for each entry of @list, of which there may be @max. */
+typedef int alert_take_fn(void *arg, const struct yaml_value *entry);
+int alert_take_list(struct alert_values *c, const struct yaml_value *list, size_t max,
+	alert_take_fn *take, void *arg);
 
 struct alert_list {
 	struct alert_values *values; /* own the texts */

@@ -9,7 +9,7 @@
 
 #include "base/idmap.h"
 #include "base/macros.h"
-#include "alert/alert_matter.h"
+#include "alert/alert_body.h"
 
 #define ALERT_WAITING_MAX 1024
 #define ALERT_OPEN_MAX    1024 /* episodes that last, at the receiver */

@@ -9,7 +9,7 @@
 
 #include "store/lock.h"
 #include "base/text.h"
-#include "base/when.h"
+#include "base/clock.h"
 
 #define NODES_MAX   1024
 #define NAMES_BYTES 1024 /* of a sentence */

@@ -119,7 +119,7 @@ answer_fn timeline_json, timeline_event_json, timeline_search_json;
 #define TIME_REQUEST_LIVE_NS (300 * NS_PER_S) /* of a recording that is being written */
 
 struct time_request {          /* as asked */
-	const char *from, *to; /* base/when.h reads them; NULL or "": not asked for */
+	const char *from, *to; /* base/clock.h reads them; NULL or "": not asked for */
 	uint64_t since_ns;     /* only so long before the end; 0: not asked for */
 	bool all;
 };

@@ -5,7 +5,7 @@
 
 #include "answer/answer.h"
 #include "diagnose/accounts/lateness.h"
-#include "model/bandwidth.h"
+#include "model/collective.h"
 
 #define COLLECTIVES_WORST 10
 
@@ -20,7 +20,7 @@ struct collective_rank {
 	struct collective_waits waits;
 };
 
-struct collective_speed { /* of calls whose time is known: see model/bandwidth.h */
+struct collective_speed { /* of calls whose time is known: see model/collective.h */
 	uint64_t calls;
 	double size, seconds; /* of all together */
 	double factor;        /* bus bandwidth by algorithm bandwidth, of the last */

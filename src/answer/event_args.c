@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "record/probe/function.h"
-#include "model/copy.h"
+#include "model/event.h"
 #include "wire/op_kind.h"
 
 static struct event_arg *add(struct event_args *a, const char *name)

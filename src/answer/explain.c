@@ -4,9 +4,9 @@
 
 #include <string.h>
 
-#include "diagnose/contrasts/account_task.h"
 #include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"
+#include "diagnose/contrasts/account_task.h"
 #include "diagnose/live/incident_tracker.h"
 #include "model/problem.h"
 #include "wire/op_kind.h"

@@ -3,12 +3,73 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 
-#include "answer/report_scope.h"
-#include "model/incident.h"
-#include "diagnose/recording.h"
-#include "store/nodedb.h"
+#include "answer/losses.h"
+#include "answer/stacks.h"
 #include "base/errinfo.h"
+#include "diagnose/recording.h"
+#include "model/event.h"
+#include "model/incident.h"
+#include "model/stack.h"
+#include "model/step_account.h"
+#include "store/nodedb.h"
+
+/* What an explanation looked at: how much, of what kinds, and what is missing. */
+
+#define EXAMINED_BRIEF 4
+#define PAST_SHOWN     8
+
+struct examined { /* what was looked at for incidents, of each kind */
+	uint64_t calls, stays, readings, collectives;
+	uint64_t groups; /* readings of control groups: quotas, limits, pressure */
+	struct {
+		uint32_t pid;
+		char comm[COMM_LEN];
+	} brief[EXAMINED_BRIEF]; /* processes that used a GPU and have no units; the first ones */
+	size_t brief_count;
+};
+
+struct incident_row;
+
+struct report_scope {              /* what was looked at */
+	const char *node;          /* NULL or "": not said */
+	int64_t first_ns, last_ns; /* of the events; 0, 0: none */
+	uint64_t events;           /* rows analysed */
+	bool no_gpu_calls;         /* not one CUDA or NCCL call is in it */
+	uint64_t calls;            /* behind them by the aggregates; 0: none known */
+	uint64_t host_events;      /* likewise, what is no call of CUDA or NCCL */
+	bool mixed;                /* calls holds both: they cannot be told apart */
+	struct examined examined;
+	uint64_t skipped_rows;            /* damaged rows left out */
+	uint64_t older_events;            /* events too many to look at, the oldest */
+	uint64_t older_ledger;            /* rows of the ledger, likewise */
+	uint64_t nameless;                /* collectives that could not be matched between ranks */
+	uint64_t thinned_rows;            /* rows of ordinary calls, known from aggregates alone */
+	struct completeness completeness; /* of what was recorded */
+	int columns;            /* of the terminal to print for; 0: none, long lines stay */
+	const char *late_node;  /* of a rank elsewhere that this node waited for; NULL: none */
+	int32_t late_rank;      /* which one */
+	uint64_t late_ns;       /* that cost the job so much; 0: not known */
+	size_t stored_verdicts; /* reported where no incident is found */
+	const struct incident_row *past[PAST_SHOWN]; /* said while recording, and not now */
+	size_t past_count;
+	uint64_t pruned_rows;  /* events deleted to keep the file small */
+	int64_t pruned_before; /* that started before this; 0: none */
+	bool verbose;          /* timeline, figures and evidence of each incident, too */
+	bool with_labels;      /* say which held during each incident */
+	const struct annotation_label *labels; /* by time */
+	size_t label_count;
+	uint64_t older_labels;            /* left out */
+	struct stack_list stacks;         /* of the events; may be none */
+	uint64_t skipped_stacks;          /* damaged or too long */
+	uint64_t other_stacks;            /* too many to look at */
+	bool with_stacks;                 /* print the stacks that matter */
+	const struct stack_total *totals; /* with_stacks: time by stack, most first */
+	size_t total_count;
+	struct step_report accounts; /* of the processes' steps */
+};
 
 struct explanation {
 	struct incident *incidents; /* worst first */

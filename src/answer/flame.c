@@ -11,9 +11,8 @@
 
 #include "record/probe/function.h"
 #include "base/buf.h"
-#include "base/capped.h"
-#include "base/hash.h"
 #include "base/macros.h"
+#include "base/hash.h"
 #include "base/text.h"
 #include "wire/names.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/contents.h"
+#include "answer/steps.h"
 #include "answer/ops.h"
 #include "base/macros.h"
 #include "answer/answer_private.h"

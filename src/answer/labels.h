@@ -7,7 +7,7 @@
 
 #include <stddef.h>
 
-#include "model/annotation.h"
+#include "model/event.h"
 #include "model/incident.h"
 
 #define LABELS_KEYS_MAX   32

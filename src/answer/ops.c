@@ -13,7 +13,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/capped.h"
 #include "base/macros.h"
 #include "base/text.h"
 #include "diagnose/chains/kernel_type.h"

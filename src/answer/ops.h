@@ -7,7 +7,6 @@
 
 #include "answer/answer.h"
 #include "answer/row.h"
-#include "model/aggregate.h"
 #include "model/event.h"
 #include "base/buf.h"
 #include "answer/explain.h"

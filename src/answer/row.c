@@ -51,7 +51,9 @@ static const char *name_of(const struct row_field *f, const void *row, struct ro
 	return wire_op_name(((const uint8_t *)row)[f->source], (unsigned)v->u, v->scratch);
 }
 
-bool row_get(const struct row_field *f, const void *row, uint32_t leave_out, struct row_value *v)
+/* row_get - the value of a field; false: it is left out. */
+static bool row_get(
+	const struct row_field *f, const void *row, uint32_t leave_out, struct row_value *v)
 {
 	read_member(f, row, v);
 	if (f->groups & leave_out || is_left_out(f, v))

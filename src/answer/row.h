@@ -76,9 +76,6 @@ struct row_value {          /* what JSON shows of a field */
 	char scratch[32];
 };
 
-/* row_get - the value of a field; false: it is left out. */
-bool row_get(const struct row_field *f, const void *row, uint32_t leave_out, struct row_value *ret);
-
 /* row_json - the fields as members of an open object, without those of the groups @leave_out. */
 void row_json(
 	struct json_writer *w, const struct row_field *f, const void *row, uint32_t leave_out);

@@ -8,7 +8,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/capped.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 #include "base/text.h"

@@ -3,10 +3,282 @@
  * total, where they would count twice. Published files do not tell them apart: there all count. */
 #include "answer/usage.h"
 
+#include <stdio.h>
+
+#include "answer/answer_private.h"
 #include "base/text.h"
 #include "json/writer.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
+
+/* The recording at a glance: whose it is, how much is in it, how things stand. */
+
+#define NODES_MAX    1024
+#define SESSIONS     100
+#define SESSIONS_MAX 5000
+#define REASONS_MAX  8
+#define COMPLETE     0.99                     /* below, conclusions may be wrong */
+#define STALE_NS     (30 * (int64_t)NS_PER_S) /* nothing new for so long while recording */
+
+static bool is_severity(const char *text, const char *name)
+{
+	return !strcmp(text, name);
+}
+
+static int64_t severity_count(const struct sql_table *t, const char *name)
+{
+	int64_t n = 0;
+
+	for (size_t i = 0; i < t->row_count; i++)
+		if (is_severity(table_text(t, i, 0), name))
+			n += table_int(t, i, 1);
+	return n;
+}
+
+static void put_severities(struct json_writer *w, const char *key, const struct sql_table *t)
+{
+	static const char *const names[] = {"CRITICAL", "HIGH", "MEDIUM", "LOW"};
+
+	json_begin_object_member(w, key);
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		json_int_member(w, names[i], severity_count(t, names[i]));
+	json_end_object(w);
+}
+
+static int put_top_chain(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct scope scope = {.node = q->scope.node};
+	_cleanup_(sql_table_done) struct sql_table c = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_WORST_CHAINS, &scope, 1, &c, reterr);
+	static const char *const keys[] = {
+		"id", "severity", "summary", "root_cause", "detected_at", "node"};
+
+	if (r < 0 || !c.row_count)
+		return r;
+	json_begin_object_member(w, "top_chain");
+	for (size_t i = 0; i < ARRAY_SIZE(keys); i++) {
+		json_key(w, keys[i]);
+		table_cell(w, &c, 0, table_column(&c, keys[i]));
+	}
+	put_chain_texts(
+		w, "recommendations", table_text(&c, 0, table_column(&c, "recommendations")));
+	json_end_object(w);
+	return 0;
+}
+
+static int put_gpu(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct scope scope = {.node = q->scope.node};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SESSIONS, &scope, 100, &s, reterr);
+
+	for (size_t i = 0; r == 0 && i < s.row_count; i++) {
+		const char *model = table_text(&s, i, table_column(&s, "gpu_model"));
+
+		if (!model[0])
+			continue;
+		json_begin_object_member(w, "gpu");
+		json_string_member(w, "model", model);
+		json_string_member(
+			w, "driver_version", table_text(&s, i, table_column(&s, "gpu_driver")));
+		json_string_member(
+			w, "cuda_version", table_text(&s, i, table_column(&s, "cuda_ver")));
+		json_end_object(w);
+		break;
+	}
+	return r;
+}
+
+/* ---- health ---- */
+
+struct health {
+	int state; /* of states[] */
+	char reasons[REASONS_MAX][160];
+	int reason_count;
+};
+static const char *const states[] = {"ok", "warning", "critical", "unknown"};
+enum { STATE_OK, STATE_WARNING, STATE_CRITICAL, STATE_UNKNOWN };
+
+static void because(struct health *h, int state, const char *reason)
+{
+	h->state = MAX(h->state, state);
+	if (h->reason_count < REASONS_MAX)
+		snprintf(h->reasons[h->reason_count++], sizeof(h->reasons[0]), "%s", reason);
+}
+
+static void judge_incidents(struct health *h, const struct sql_table *active, bool live)
+{
+	static const struct {
+		const char *severity;
+		int state;
+	} rules[] = {{"CRITICAL", STATE_CRITICAL}, {"HIGH", STATE_CRITICAL},
+		{"MEDIUM", STATE_WARNING}, {"LOW", STATE_OK}};
+	char text[128];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
+		int64_t n = severity_count(active, rules[i].severity);
+
+		if (!n)
+			continue;
+		snprintf(text, sizeof(text), "%lld %s incident%s%s", (long long)n,
+			rules[i].severity, n == 1 ? "" : "s",
+			live ? " in the last 5m" : " in the recording");
+		because(h, rules[i].state, text);
+	}
+}
+
+static void judge_data(struct health *h, const struct question *q, double completeness)
+{
+	char text[128], n[TEXT_MAX];
+	int64_t age = wall_now().ns - q->range.last_ns;
+
+	if (!q->range.last_ns) {
+		because(h, STATE_UNKNOWN, "nothing was recorded");
+		return;
+	}
+	if (completeness < 0)
+		because(h, STATE_WARNING,
+			"the recording ended without a clean stop: how complete it is is not "
+			"known");
+	else if (completeness < COMPLETE) {
+		snprintf(text, sizeof(text), "only %s of what happened is recorded",
+			text_format_percent(n, completeness));
+		because(h, STATE_WARNING, text);
+	}
+	if (q->live && age > STALE_NS) {
+		snprintf(text, sizeof(text), "nothing new for %s",
+			text_format_duration(n, (uint64_t)age));
+		because(h, STATE_WARNING, text);
+	}
+}
+
+static int put_health(const struct question *q, struct json_writer *w, double completeness,
+	struct errinfo *reterr)
+{
+	struct scope scope = {.node = q->scope.node};
+	_cleanup_(sql_table_done) struct sql_table active = {0};
+	struct health h = {0};
+	bool ours = nodedb_snapshot_is_ours(q->snapshot);
+	int r;
+
+	if (q->live && q->range.last_ns)
+		scope.from_ns = wall_now().ns - (int64_t)ANSWER_DEFAULT_NS;
+	r = nodedb_snapshot_list(q->snapshot, q->live && ours ? NODEDB_ACTIVE : NODEDB_SEVERITIES,
+		&scope, 0, &active, reterr);
+	if (r < 0)
+		return r;
+	judge_incidents(&h, &active, q->live);
+	if (!q->live && !active.row_count && q->range.last_ns)
+		because(&h, STATE_UNKNOWN,
+			"no incidents are stored in the recording; ask for incidents to find "
+			"them");
+	judge_data(&h, q, completeness);
+	json_begin_object_member(w, "health");
+	json_string_member(w, "state", states[h.state]);
+	json_begin_array_member(w, "reasons");
+	for (int i = 0; i < h.reason_count; i++)
+		json_put_string(w, h.reasons[i]);
+	json_end_array(w);
+	json_end_object(w);
+	return 0;
+}
+
+/* ---- answers ---- */
+
+static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
+{
+	json_begin_array_member(w, "nodes");
+	for (size_t i = 0; i < nodes->row_count; i++)
+		json_put_string(w, table_text(nodes, i, 0));
+	json_end_array(w);
+}
+
+static int put_counts(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table severities = {0};
+	struct scope scope = {.node = q->scope.node};
+	struct nodedb_totals totals = {0};
+	int r = nodedb_snapshot_totals(q->snapshot, &totals, reterr);
+
+	if (r == 0)
+		r = nodedb_snapshot_list(
+			q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
+	if (r < 0)
+		return r;
+	json_uint_member(w, "event_count", totals.events);
+	json_bool_member(w, "event_count_exact", totals.events_exact);
+	json_uint_member(w, "chain_count", totals.chains);
+	json_uint_member(w, "session_count", totals.sessions);
+	put_severities(w, "chains_by_severity", &severities);
+	return 0;
+}
+
+int overview_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct scope all = {0};
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	double completeness = 1;
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_string_member(w, "node", q->scope.node ? q->scope.node : q->node);
+	put_node_names(w, &nodes);
+	if (q->request->version)
+		json_string_member(w, "version", q->request->version);
+	json_string_member(w, "schema", nodedb_snapshot_schema(q->snapshot));
+	json_bool_member(w, "live", q->live);
+	json_int_member(w, "first_ns", q->range.first_ns);
+	json_int_member(w, "last_ns", q->range.last_ns);
+	r = put_counts(q, w, reterr);
+	if (r == 0)
+		r = put_books(q, w, &completeness, reterr);
+	if (r == 0)
+		r = put_health(q, w, completeness, reterr);
+	if (r == 0)
+		r = put_system(q, w, reterr);
+	if (r == 0)
+		r = put_top_chain(q, w, reterr);
+	if (r == 0)
+		r = put_gpu(q, w, reterr);
+	json_end_object(w);
+	return r;
+}
+
+int nodes_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct scope all = {0};
+	_cleanup_(sql_table_done) struct sql_table nodes = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_NODES, &all, NODES_MAX, &nodes, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	table_put(w, "nodes", &nodes);
+	json_string_member(w, "node", q->node);
+	json_bool_member(w, "merged", nodes.row_count > 1);
+	json_bool_member(w, "truncated", nodes.truncated);
+	json_end_object(w);
+	return 0;
+}
+
+int sessions_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	struct scope scope = {.node = q->scope.node};
+	_cleanup_(sql_table_done) struct sql_table s = {0};
+	int r = nodedb_snapshot_list(q->snapshot, NODEDB_SESSIONS, &scope,
+		answer_limit(q->request->limit, SESSIONS, SESSIONS_MAX), &s, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	table_put(w, "sessions", &s);
+	json_bool_member(w, "live", q->live);
+	json_bool_member(w, "truncated", s.truncated);
+	json_end_object(w);
+	return 0;
+}
 
 #define PIDS_NAMED 8
 

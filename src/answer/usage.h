@@ -2,8 +2,8 @@
 /* usage.h - who used the GPU how much: `explain --per-process`. */
 #pragma once
 
-#include "store/nodedb.h"
 #include "base/buf.h"
+#include "store/nodedb.h"
 
 /* usage_text - processes by calls, each with its operations, and a note if several used CUDA. */
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count);

@@ -10,6 +10,7 @@
 #pragma once
 
 #include "base/confine.h"
+#include "base/spawn.h"
 
 #define CONFINE_CAP(number) (1ULL << (number)) /* CAP_X of <linux/capability.h> */
 
@@ -58,3 +59,18 @@ const char *confine_part_name(enum confine_part part);
 
 /* confine_part_reason - why @part is not in force, for people: @err is of a report. */
 const char *confine_part_reason(enum confine_part part, int err);
+
+/* What a program that answers strangers over the network gives up before the first of them:
+ * `dashboard`, `mcp`, the cluster's services. */
+
+struct confine_server {
+	uint64_t capabilities; /* kept, of those it has */
+	struct confine_files files;
+	const struct spawn_program *programs; /* that it begins; none: no process at all */
+	size_t program_count;
+};
+
+/* confine_server - from here on the process can listen, connect, and use @s->files; to be called while there is
+ * one thread, since threads inherit it. What the kernel lacks is a warning; without the process
+ * that begins others nothing is given up, which is a warning, too. */
+void confine_server(const struct confine_server *s);

@@ -5,7 +5,9 @@
  * /sys or /etc can be tested against a tree in a temporary directory. */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 
@@ -24,7 +26,7 @@ int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
 /* file_open_inside - open the regular file @path, for reading, as a process finds it whose / is the
  * folder @root ("/proc/7/root"). That file system is a stranger's: links, absolute ones too, do not
  * lead out of it, and what is no regular file is not opened (a pipe would block, a device might do
- * something), nor what a user's program delivers (file_origin.h). The way there may lead through such a file system
+ * something), nor what a user's program delivers (file.h). The way there may lead through such a file system
  * all the same: see bounded_open_inside(). @flags: 0, or O_NOFOLLOW where others may write to the folder. @ret_st may
  * be NULL.
  * Returns a descriptor; -EINVAL if it is not a regular file (a link, with O_NOFOLLOW); -EREMOTE; else what
@@ -41,3 +43,27 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 
 /* file_sync - waits until the file or folder @path is on disk. */
 int file_sync(const char *path);
+
+/* Whether a file comes from a program of some user's (FUSE), told without asking that program.
+ *
+ * Such a program answers when it pleases: whoever opens its file, reads it or merely closes it may wait for ever, in
+ * the kernel, where no signal helps; and a probe that is put onto it holds up every fork(2) of the machine meanwhile.
+ * Root's own FUSE mounts (CVMFS, object stores) are as good as other network file systems. */
+
+/* file_origin - what is known of the file @fd (O_PATH is enough) without asking its file system again; @mountinfo is
+ * that file of a process that sees the mount, besides ours and that of process 1, or NULL.
+ * Returns 0; -EREMOTE if it comes from a user's program, or from a mount that nobody can see; else of statx(2). */
+int file_origin(int fd, const char *mountinfo, struct statx *ret);
+
+enum file_origin {
+	FILE_ORIGIN_UNKNOWN,
+	FILE_ORIGIN_USERS,
+	FILE_ORIGIN_TRUSTED,
+};
+
+/* file_origin_judge - what @text, a mountinfo (proc(5)), says of the mount with this number. @is_ours: it is of our
+ * namespace or process 1's; in a user namespace of somebody's every user may be called 0. */
+enum file_origin file_origin_judge(const char *text, uint64_t mount, bool is_ours);
+
+#define FILE_ORIGIN_WHY                                                                            \
+	"its file system is a user's program (FUSE), which could keep the tracer waiting"

@@ -23,3 +23,8 @@ static inline uint64_t hash_bytes(const void *data, size_t len)
 		h = (h ^ p[i]) * 0x100000001b3ULL;
 	return h;
 }
+
+/* CRC-32C (Castagnoli), which finds every damage of up to 32 bits in a row. */
+
+/* crc32c - of @data after what @crc is the sum of; 0: of nothing. */
+uint32_t crc32c(uint32_t crc, const void *data, size_t len);

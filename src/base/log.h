@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/errinfo.h"
 #include "base/macros.h"
 
 enum log_level {
@@ -51,3 +52,9 @@ void log_write(struct log_site *site, enum log_level level, const char *fmt, ...
 #define log_warning(...) LOG_AT(LOG_LEVEL_WARNING, __VA_ARGS__)
 #define log_info(...)    LOG_AT(LOG_LEVEL_INFO, __VA_ARGS__)
 #define log_debug(...)   LOG_AT(LOG_LEVEL_DEBUG, __VA_ARGS__)
+
+/* The file that --log names. */
+
+/* log_file_open - appends to @path, which is made with mode 0600 if it is not there, with the rights of
+ * whoever may change it. *ret is the descriptor. */
+int log_file_open(const char *path, int *ret, struct errinfo *reterr);

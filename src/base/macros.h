@@ -6,6 +6,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdint.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -57,3 +58,19 @@ static inline void fd_closep(int *fd)
 }
 #define _cleanup_free_ _cleanup_(freep)
 #define _cleanup_fd_   _cleanup_(fd_closep)
+
+/* Sums and products that stay at the highest number instead of beginning anew. */
+
+static inline uint64_t capped_sum(uint64_t a, uint64_t b)
+{
+	uint64_t sum;
+
+	return __builtin_add_overflow(a, b, &sum) ? UINT64_MAX : sum;
+}
+
+static inline uint64_t capped_product(uint64_t a, uint64_t b)
+{
+	uint64_t product;
+
+	return __builtin_mul_overflow(a, b, &product) ? UINT64_MAX : product;
+}

@@ -7,7 +7,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
+#include "base/buf.h"
 #include "base/errinfo.h"
 
 struct output {
@@ -30,3 +32,13 @@ int output_commit(struct output *o, struct errinfo *reterr);
 
 /* output_done - closes; without output_commit() nothing of a file stays. */
 void output_done(struct output *o);
+
+/* A few small files as one (POSIX ustar), to be carried to another machine. */
+
+/* tar_put - appends the file @name (at most 99 bytes, root's) to the archive @b. Errors stay in
+ * b->err; -ENAMETOOLONG. */
+int tar_put(struct buf *b, const char *name, mode_t mode, int64_t mtime_s, const void *data,
+	size_t len);
+
+/* tar_end - the archive is complete. */
+int tar_end(struct buf *b);

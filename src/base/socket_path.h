@@ -4,6 +4,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/errinfo.h"
@@ -33,3 +34,15 @@ int socket_path_connect(const char *path, int flags, int *ret_fd, struct errinfo
  * -EBUSY: another process listens; -EPERM: the folder is not safe; -EEXIST: something else is
  * there. */
 int socket_path_bind(const char *path, gid_t group, int *ret_fd, struct errinfo *reterr);
+
+/* Which process listens on a port of this machine, for the sentence that says so. */
+
+struct port_holder {
+	uint32_t pid;
+	char comm[64];
+};
+
+/* port_holder_find - one that listens on TCP port @port, as process @inside sees the network (0: as this one does).
+ * @root is a prefix as in base/file.h. All processes are looked into: not for every call.
+ * 0; -ENOENT: nobody, or a process of another user that this one may not look into. */
+int port_holder_find(const char *root, uint32_t inside, uint16_t port, struct port_holder *ret);

@@ -14,6 +14,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
+#include "base/macros.h"
+
 #define SPAWN_SOCKET 3 /* the child's end */
 
 /* spawn_self - execute this program as @name with the one argument @arg (NULL: none). The child's

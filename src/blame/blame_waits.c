@@ -9,7 +9,7 @@
  * everybody is taken to have waited until the last one came. */
 #include "blame/blame_job.h"
 
-#include "base/capped.h"
+#include "base/macros.h"
 
 #define GROUP_NS     100000 /* Sends and Recvs of one group begin within */
 #define EDGE_NS      20000  /* a call that begins so soon before the end of one comes after it */

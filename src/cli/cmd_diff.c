@@ -10,9 +10,8 @@
 #include "answer/encode/diff_text.h"
 #include "cli/commands.h"
 #include "cli/explain.h"
-#include "cli/op_option.h"
 #include "cli/progress.h"
-#include "cli/range.h"
+#include "cli/recording_option.h"
 #include "command/dispatch.h"
 
 #define OUTPUT_MAX (64u << 20)

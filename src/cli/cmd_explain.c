@@ -2,7 +2,7 @@
 /* cmd_explain.c - `ingero explain`: reads a recording, read-only, and says why the GPU waited; or
  * asks nodes, which say it of theirs.
  *
- * Which part of it: cli/range.h. */
+ * Which part of it: cli/recording_option.h. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>
@@ -12,16 +12,12 @@
 #include "answer/usage.h"
 #include "store/nodedb.h"
 #include "cli/commands.h"
-#include "cli/db_option.h"
+#include "cli/recording_option.h"
 #include "command/dispatch.h"
 #include "cli/explain.h"
-#include "cli/explain_fleet.h"
 #include "cli/fleet.h"
-#include "cli/node_option.h"
 #include "json/writer.h"
 #include "cli/progress.h"
-#include "cli/range.h"
-#include "cli/rolled.h"
 
 struct explain_settings {
 	const char *db;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_export.c - `ingero export`: a recording as a trace for viewers (export_trace.c), or its call
+/* cmd_export.c - `ingero export`: a recording as a trace for viewers (export_fleet.c), or its call
  * stacks as a flame graph or as folded lines. */
 #include <errno.h>
 #include <stdio.h>
@@ -9,17 +9,13 @@
 
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/db_option.h"
+#include "cli/recording_option.h"
 #include "command/dispatch.h"
 #include "export/export.h"
 #include "cli/export_fleet.h"
-#include "cli/export_trace.h"
 #include "cli/fleet.h"
-#include "cli/node_option.h"
-#include "cli/op_option.h"
 #include "base/output.h"
 #include "cli/progress.h"
-#include "cli/range.h"
 
 #define OUTPUT_MAX    (512u << 20)
 #define NODES_TIMEOUT (10 * NS_PER_S) /* many rows */

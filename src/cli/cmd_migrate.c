@@ -14,7 +14,7 @@
 #include "store/schema/schema.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "cli/db_option.h"
+#include "cli/recording_option.h"
 #include "cli/progress.h"
 #include "command/dispatch.h"
 

@@ -271,7 +271,8 @@ static int rates_run(const struct command *c, void *settings, int argc, char **a
 	else if (strcmp(action, "update") == 0)
 		r = update(settings, &e);
 	else
-		r = errinfo_set(&e, -EINVAL, "'%.60s' is none of show, update, validate", action);
+		r = errinfo_set(&e, -EINVAL, "unknown action '%.60s': use show, update or validate",
+			action);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

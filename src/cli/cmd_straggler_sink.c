@@ -11,7 +11,7 @@
 
 #include "notify/sink/sink.h"
 #include "prometheus/prometheus.h"
-#include "base/confine_server.h"
+#include "base/confine_thread.h"
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"
@@ -106,7 +106,7 @@ static void connect_stream(void *arg)
 	}
 	if (fd >= 0)
 		close(fd);
-	log_info("nobody listens at %s: %s", path, strerror(-r));
+	log_info("no program listens at %s: %s", path, strerror(-r));
 	loop_timer_set(p->again, p->settings->reconnect_delay_ns);
 }
 

@@ -24,12 +24,9 @@
 #include "cli/commands.h"
 #include "command/dispatch.h"
 #include "cli/live.h"
-#include "cli/log_file.h"
 #include "cli/trace_command.h"
-#include "cli/trace_earlier.h"
 #include "cli/trace_settings.h"
 #include "cli/trace_stream.h"
-#include "cli/view_json.h"
 #include "config.h"
 #include "wire/names.h"
 

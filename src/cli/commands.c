@@ -4,8 +4,25 @@
 #include "cli/commands.h"
 
 #include "cli/demo_scenario.h"
-#include "command/version.h"
+#include "command/completion.h"
+#include "command/update.h"
 #include "wire/names.h"
+
+extern const struct command cmd_completion;
+
+/* `ingero completion bash|zsh|fish`. */
+
+const struct command cmd_completion = {
+	.name = "completion",
+	.synopsis = "completion bash|zsh|fish",
+	.summary = "Print the completion script for a shell",
+	.details = "  source <(ingero completion bash)      in ~/.bashrc\n"
+		   "  source <(ingero completion zsh)       in ~/.zshrc, after compinit\n"
+		   "  ingero completion fish | source       in ~/.config/fish/config.fish\n"
+		   "`make install` installs them where the shells find them.",
+	.max_args = 1,
+	.run = completion_command,
+};
 
 static const struct command *const commands[] = {
 	&cmd_check,

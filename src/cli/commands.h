@@ -13,7 +13,6 @@ extern const struct command cmd_annotate;
 extern const struct command cmd_cert;
 extern const struct command cmd_check;
 extern const struct command cmd_dashboard;
-extern const struct command cmd_completion;
 extern const struct command cmd_demo;
 extern const struct command cmd_diff;
 extern const struct command cmd_explain;

@@ -5,8 +5,10 @@
 #include <stdbool.h>
 
 #include "answer/explain.h"
+#include "base/buf.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
+#include "fanout/fanout.h"
 
 struct explain_style {
 	bool json;
@@ -39,3 +41,11 @@ int explain_steps(const struct steps_answer *a, struct explain_style style, stru
 /* explain_chains - print the verdicts that are stored in the file. */
 int explain_chains(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);
+
+/* What many nodes found, in one report. */
+
+/* explain_fleet_text - appends the incidents of @r, worst first, each with its node in front. */
+void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct explain_style style);
+
+/* explain_fleet_json - prints an array of them to stdout: all that each node said. */
+void explain_fleet_json(const struct fanout_result *r);

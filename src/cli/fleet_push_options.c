@@ -2,7 +2,7 @@
 /* fleet_push_options.c - the options of `ingero fleet-push`. */
 #include "cli/fleet_push_settings.h"
 
-#include "node/health/health_file.h"
+#include "node/health/health_baseline.h"
 #include "node/push/pusher.h"
 
 #define WARMUP_DEFAULT 30

@@ -332,7 +332,9 @@ static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source
 	}
 }
 
-void live_losses(struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses)
+/* live_losses - one line for each source and reason with losses; nothing if there are none. */
+static void live_losses(
+	struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses)
 {
 	char n[TEXT_MAX], of[TEXT_MAX];
 

@@ -43,7 +43,3 @@ void live_incident(struct buf *b, const struct incident *i);
 /* live_gpus - a line for each GPU, or one that says why there is none; nothing on a machine without
  * an NVIDIA driver. */
 void live_gpus(struct buf *b, const struct tracer_view *v);
-
-/* live_losses - one line for each source and reason with losses; nothing if there are none. */
-void live_losses(
-	struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses);

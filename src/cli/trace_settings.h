@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_settings.h - the options of `ingero trace`: as the user wrote them (trace_options.c), and
+/* trace_settings.h - the options of `ingero trace`: as the user wrote them (trace_settings.c), and
  * as the agent wants them (trace_resolve.c). */
 #pragma once
 
+#include "base/buf.h"
 #include "base/socket_path.h"
+#include "command/option.h"
 #include "notify/remediate/remediate.h"
 #include "notify/telemetry/telemetry.h"
 #include "record/trace/tracer.h"
-#include "command/option.h"
 
 #define TRACE_NOT_GIVEN UINT64_MAX
 
@@ -66,6 +67,10 @@ struct trace_plan { /* what the options come to; strings of the settings stay th
  * itself: it must not be moved. */
 int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
 /* trace_resolve_stream - the part of it that is about --remediate and --inference; the node is known. */
-int trace_resolve_stream(
-	const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr);
 void trace_plan_done(struct trace_plan *p);
+
+/* What a file that `ingero trace` is to record to holds already. */
+
+/* trace_earlier - a line that says that @path has runs in it, with how many events and since when; nothing
+ * for a new file, and for one that cannot be read: whoever records to it says why. */
+void trace_earlier(struct buf *b, const char *path);

@@ -6,6 +6,8 @@
 #include <stdio.h>
 
 #include "cli/trace_settings.h"
+#include "json/writer.h"
+#include "record/trace/tracer.h"
 
 struct trace_stream {
 	struct remediate *remediate; /* NULL: there is none */
@@ -29,3 +31,9 @@ void trace_stream_serve(struct trace_stream *t, struct tracer *tracer, bool is_s
 
 /* trace_stream_close - @out is told what was told; NULL: there was no trace. */
 void trace_stream_close(struct trace_stream *t, FILE *out);
+
+/* What the live table shows, as one line of JSON for `trace --json`. */
+
+/* view_json - {"source":"ingero","op":"table",…}: the host, every operation with count and
+ * quantiles, what is traced, the store's size and its last failure, steps of the clock. */
+void view_json(struct json_writer *w, const struct tracer_view *v, const char *node, bool final);

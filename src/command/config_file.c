@@ -17,7 +17,6 @@
 #include "base/file.h"
 #include "base/text.h"
 #include "command/program.h"
-#include "command/suggest.h"
 
 enum kind { TEXT, FILE_PATH, DURATION, BOOL, LIST };
 

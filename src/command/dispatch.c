@@ -19,7 +19,7 @@
 #include "base/text.h"
 #include "command/config_file.h"
 #include "command/option.h"
-#include "command/suggest.h"
+#include "command/program.h"
 #include "command/update.h"
 
 static const struct command *const no_commands[] = {NULL};

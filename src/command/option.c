@@ -18,7 +18,6 @@
 #include "base/text.h"
 #include "command/config_file.h"
 #include "command/program.h"
-#include "command/suggest.h"
 
 #define PID_LIMIT 4194304 /* the kernel's PID_MAX_LIMIT on 64-bit machines */
 

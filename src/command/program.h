@@ -3,6 +3,8 @@
  * docs/commands.md are written from it. */
 #pragma once
 
+#include <stddef.h>
+
 #include "base/buf.h"
 #include "command/option.h"
 
@@ -38,3 +40,12 @@ const struct command *program_find(const struct program *p, const char *name);
 
 /* program_put_word - appends @word, with a space before it unless it is the first. */
 void program_put_word(struct buf *b, const char *word);
+
+/* "did you mean …?" for mistyped commands and flags. */
+
+/* suggest_distance - insertions, deletions, replacements and swaps of neighbours that turn @a into
+ * @b; words longer than 63 bytes count as far from everything. */
+unsigned suggest_distance(const char *a, const char *b);
+
+/* suggest_is_near - whether @typed is probably a slip for @name: at most a third of its letters. */
+int suggest_is_near(const char *typed, const char *name, unsigned *ret_distance);

@@ -1,18 +1,162 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* server_access.c - see server_access.h. */
+#include "command/server_access.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/log.h"
-#include "base/owner.h"
+#include "base/notify.h"
 #include "base/path_user.h"
+#include "base/text.h"
 #include "command/program.h"
-#include "command/server_access.h"
 #include "net/address.h"
+
+#define SERVER_TOKEN_FILE "token" /* in ~/.ingero */
+
+#define TRUST_FILE "known_nodes" /* in ~/.ingero */
+
+/* Runs on the loop's thread. */
+
+void server_life_over(void *arg)
+{
+	struct server_life *l = arg;
+
+	loop_stop(l->loop);
+}
+
+void server_life_tell_reload(const char *what, int r, const struct errinfo *e)
+{
+	const char *program = program_running()->name;
+
+	if (r < 0)
+		fprintf(stderr, "%s%s: reload failed, the previous values stay in use: %s\n",
+			log_mark(LOG_LEVEL_ERROR), program, e->text[0] ? e->text : strerror(-r));
+	else
+		fprintf(stderr, "%s%s: %s reloaded\n", log_mark(LOG_LEVEL_INFO), program, what);
+}
+
+static void on_stop(void *arg)
+{
+	struct server_life *l = arg;
+
+	if (l->stopping) {
+		loop_stop(l->loop);
+		return;
+	}
+	l->stopping = true;
+	notify_stopping();
+	loop_timer_set(l->patience, l->patience_ns);
+	l->drain(l->arg);
+}
+
+static void on_hangup(void *arg)
+{
+	struct server_life *l = arg;
+
+	notify_reloading();
+	l->reload(l->arg);
+	l->ready(l->arg);
+}
+
+int server_life_watch(struct server_life *l, struct errinfo *reterr)
+{
+	int r = loop_signal(l->loop, SIGTERM, on_stop, l);
+
+	if (r == 0)
+		r = loop_signal(l->loop, SIGINT, on_stop, l);
+	if (r == 0)
+		r = loop_signal(l->loop, SIGHUP, on_hangup, l);
+	if (r == 0)
+		r = loop_timer_new(l->loop, server_life_over, l, &l->patience);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
+}
+
+int server_life_run(struct server_life *l, struct errinfo *reterr)
+{
+	int r = loop_notify(l->loop);
+
+	l->ready(l->arg);
+	if (r == 0)
+		r = loop_run(l->loop);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
+}
+
+void server_life_done(struct server_life *l)
+{
+	if (l->patience)
+		loop_timer_free(l->patience);
+	l->patience = NULL;
+}
+
+int trust_known_path(char **ret, struct errinfo *reterr)
+{
+	return owner_home_file(TRUST_FILE, ret, reterr);
+}
+
+/* Only "yes" is yes: the answer is worth a look at the fingerprint. */
+static bool ask_one(const struct tls_stranger *s)
+{
+	_cleanup_buf_ struct buf node = BUF_INIT(4096);
+	char hex[2 * TLS_PIN_BYTES + 1], answer[16];
+
+	tls_pin_text(&s->pin, hex);
+	text_escape_terminal(&node, s->node);
+	fprintf(stderr,
+		"The certificate of %s is not known, and no trusted CA has signed it.\n"
+		"  SHA-256 %s\n"
+		"The node prints this when its dashboard starts. Trust it from now on? [yes/no] ",
+		buf_str(&node), hex);
+	fflush(stderr);
+	if (!fgets(answer, sizeof(answer), stdin)) {
+		fputc('\n', stderr);
+		return false;
+	}
+	answer[strcspn(answer, "\r\n")] = 0;
+	return !strcmp(answer, "yes");
+}
+
+int trust_ask(struct tls *tls, struct errinfo *reterr)
+{
+	const struct tls_stranger *list;
+	size_t count = tls ? tls_strangers(tls, &list) : 0;
+	int r, trusted = 0;
+
+	if (!isatty(STDIN_FILENO) || !isatty(STDERR_FILENO))
+		return 0;
+	for (size_t i = 0; i < count; i++) {
+		if (!ask_one(&list[i]))
+			continue;
+		r = tls_trust(tls, &list[i], reterr);
+		if (r < 0)
+			return r;
+		trusted++;
+	}
+	if (tls)
+		tls_forget_strangers(tls);
+	return trusted;
+}
+
+void trust_warn(const struct tls *tls)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	if (!tls)
+		return;
+	tls_expiry(tls, &b);
+	for (const char *line = buf_str(&b); *line;) {
+		size_t len = strcspn(line, "\n");
+
+		log_warning("%.*s", (int)len, line);
+		line += len + (line[len] == '\n');
+	}
+}
 
 /* As root: $STATE_DIRECTORY, which systemd sets, or the program's own folder. */
 static int root_folder(char **ret, struct errinfo *reterr)

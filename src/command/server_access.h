@@ -7,11 +7,15 @@
  * machine is. See docs/adr/0012. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
+#include "base/errinfo.h"
+#include "command/option.h"
+#include "net/loop.h"
+#include "net/pki/tls.h"
 #include "net/server/server.h"
-
-#define SERVER_TOKEN_FILE "token" /* in ~/.ingero */
 
 struct server_access_options {
 	const char *address;
@@ -58,3 +62,44 @@ int state_folder(char **ret, struct errinfo *reterr);
 
 /* state_folder_is_roots - it is that of the service. */
 bool state_folder_is_roots(void);
+
+/* How a server runs until it ends, and reads its files again. SIGTERM and SIGINT let replies
+ * under way end, for as long as it has patience; a second one does not wait. SIGHUP reads files again. */
+
+struct server_life {
+	struct loop *loop;
+	uint64_t patience_ns;
+	void (*drain)(void *arg); /* begin to end; server_life_over() when nothing is under way */
+	void (*reload)(void *arg);
+	void (*ready)(void *arg); /* tell the service manager, at the beginning and after reload */
+	void *arg;
+
+	struct loop_timer *patience; /* from here on its own */
+	bool stopping;
+};
+
+/* server_life_watch - watch the signals for @l, which the caller has filled in and which stays where it
+ * is until server_life_done(). */
+int server_life_watch(struct server_life *l, struct errinfo *reterr);
+/* server_life_run - from ready to the end of the loop, once the signals are watched. */
+int server_life_run(struct server_life *l, struct errinfo *reterr);
+void server_life_done(struct server_life *l);
+
+/* server_life_tell_reload - says that @what was read again, or by @r and @e why it was not. */
+void server_life_tell_reload(const char *what, int r, const struct errinfo *e);
+
+/* server_life_over - a loop_fn: ends the loop of the struct server_life @arg. */
+void server_life_over(void *arg);
+
+/* Whom commands trust that ask other machines, beside what a CA says: certificates that
+ * were accepted when they were first met. */
+
+/* trust_known_path - where they are written down; *ret is the caller's. */
+int trust_known_path(char **ret, struct errinfo *reterr);
+
+/* trust_ask - asks the user about each server that was refused because nobody knows it, as ssh does;
+ * nobody is asked unless stdin and stderr are terminals. Returns how many are trusted now. */
+int trust_ask(struct tls *tls, struct errinfo *reterr);
+
+/* trust_warn - logs a warning for each certificate of @tls (NULL: none) that expires soon. */
+void trust_warn(const struct tls *tls);

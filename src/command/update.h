@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/errinfo.h"
+#include "command/option.h"
 
 #define UPDATE_VERSION_MAX 64
 
@@ -28,13 +29,13 @@ bool update_is_newer(const char *a, const char *b);
 /* update_parse - the version in what the address answered. -EBADMSG: there is none. */
 int update_parse(const char *text, char ret[UPDATE_VERSION_MAX]);
 
-/* update_ask - fetches it from update.url, within @timeout_ns. -EINVAL with a sentence if
- * there is no such key. */
-int update_ask(uint64_t timeout_ns, char ret[UPDATE_VERSION_MAX], struct errinfo *reterr);
-
 /* update_begin - before a command that people look at: begins the process in the background if
  * it is time. Call it while there is one thread. */
 void update_begin(void);
 
 /* update_end - after it: the notice, if a newer version is known. */
 void update_end(void);
+
+/* The command `version`, the same in each program. */
+
+extern const struct command cmd_version;

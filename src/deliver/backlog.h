@@ -17,8 +17,6 @@
 
 #define BACKLOG_BATCHES   64
 #define BACKLOG_BYTES     (16u << 20)
-#define BACKLOG_FIRST_NS  NS_PER_S
-#define BACKLOG_LAST_NS   (30 * NS_PER_S)
 #define BACKLOG_ASKED_MAX (300 * NS_PER_S) /* a receiver cannot ask for more */
 
 enum backlog_outcome {
@@ -71,3 +69,16 @@ const struct backlog_batch *backlog_first(const struct backlog *b);
 
 /* backlog_hurry - the end is near: the next attempt is due at once. */
 void backlog_hurry(struct backlog *b);
+
+/* What a receiver's reply means for a batch, as OTLP's specification says. Pure. */
+
+/* verdict_http - of status @status: 2xx is sent; 429, 502, 503 and 504 try again. */
+enum backlog_outcome verdict_http(int status);
+
+/* verdict_grpc - of gRPC's @status: 0 is sent; CANCELLED, DEADLINE_EXCEEDED, ABORTED, OUT_OF_RANGE,
+ * UNAVAILABLE and DATA_LOSS try again. RESOURCE_EXHAUSTED does not: that would need a RetryInfo. */
+enum backlog_outcome verdict_grpc(int status);
+
+/* verdict_retry_after - what "Retry-After: @text" asks for at @now, in seconds or as a date; 0 if
+ * it makes no sense or is NULL. */
+uint64_t verdict_retry_after(const char *text, wall_time now);

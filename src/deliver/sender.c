@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "deliver/verdict.h"
+#include "deliver/backlog.h"
 
 #define REPLY_MAX (64u << 10)
 

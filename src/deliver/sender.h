@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sender.h - requests to one receiver, over HTTP or gRPC, one after the other and in order: what
- * fails for a reason that may pass is tried again (backlog.h says when, verdict.h what a reply means).
+ * fails for a reason that may pass is tried again (backlog.h says when, backlog.h what a reply means).
  *
  * Belongs to the thread that runs its loop. Messages name the receiver's host and port only: a path
  * or a field may be a secret. */

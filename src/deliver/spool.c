@@ -21,7 +21,7 @@
 #include <sys/uio.h>
 
 #include "base/array.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 void spool_segment_name(char out[SPOOL_NAME_MAX], uint64_t id)
 {

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "demangle/rust_demangle.h"
+#include "demangle/demangle.h"
 #include "base/macros.h"
 
 #define BINDER_MAX 64 /* lifetimes that one "for<…>" may bring */

@@ -5,15 +5,10 @@
 #include <stddef.h>
 
 #include "model/accounting.h"
-#include "model/aggregate.h"
-#include "model/annotation.h"
 #include "model/collective.h"
-#include "model/container_sample.h"
 #include "model/event.h"
-#include "model/gpu_sample.h"
 #include "model/identity.h"
 #include "model/kernel.h"
-#include "model/ledger.h"
 #include "model/sample.h"
 #include "model/stack.h"
 #include "model/step_account.h"

@@ -57,7 +57,7 @@ int duck_error(const char *message, struct errinfo *reterr)
 	int err;
 
 	if (!message || !*message)
-		message = "DuckDB says no reason";
+		message = "DuckDB gave no reason";
 	err = error_of(message);
 	for (const char *at = message; *at && !is_rest(at, err) && n < sizeof(line) - 1; at++) {
 		bool blank = *at == ' ' || iscntrl((unsigned char)*at);

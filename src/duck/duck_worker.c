@@ -7,8 +7,8 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "duck/duck_worker_wire.h"
-#include "sql/sql_worker_call.h"
+#include "duck/duck_worker_child.h"
+#include "sql/sql_worker.h"
 
 static struct sql_worker_kind kind = SQL_WORKER_KIND(DUCK_WORKER_NAME, DUCK_WORKER_AT_ONCE);
 

@@ -12,9 +12,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fanout/fanout_clock.h"
-#include "fanout/fanout_incident.h"
 #include "fanout/fanout_node.h"
+#include "fanout/fanout_incident.h"
 #include "base/errinfo.h"
 #include "net/loop.h"
 #include "net/pki/tls.h"

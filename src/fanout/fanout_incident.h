@@ -29,9 +29,6 @@ struct fanout_incident {
 				that is valid, with "node" and "address" in front */
 };
 
-void fanout_incident_free(struct fanout_incident *i);
-DEFINE_CLEANUP(struct fanout_incident *, fanout_incident_free)
-
 struct fanout_incidents { /* worst first */
 	struct fanout_incident **items;
 	size_t count;
@@ -59,6 +56,3 @@ int fanout_incident_read(const char *body, size_t len, const struct fanout_sourc
 /* fanout_incident_sort - severity, then lost time, then how far above the ordinary, then the order
  * of nodes. */
 void fanout_incident_sort(struct fanout_incidents *l);
-
-/* fanout_incident_fields - fills @i from @json, a copy that is known to be an object without a fault. */
-void fanout_incident_fields(struct fanout_incident *i, const char *json, size_t len);

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "json/builder.h"
+#include "json/tree.h"
 
 struct json_writer json_writer_to_buf(struct buf *b)
 {

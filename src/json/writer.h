@@ -20,7 +20,7 @@ struct json_builder;
 struct json_writer {
 	struct buf *buf; /* exactly one of buf, file and tree is set */
 	FILE *file;
-	struct json_builder *tree; /* see builder.h */
+	struct json_builder *tree; /* see tree.h */
 	bool indent;               /* two spaces a level and a line a value; else one line */
 	int err;                   /* 0, -EINVAL (bad order), -E2BIG (too deep), or of the output */
 	unsigned depth;

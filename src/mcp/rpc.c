@@ -6,9 +6,126 @@
 #include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
+#include "base/buf.h"
 #include "json/tree.h"
+
+extern const struct revision revisions[]; /* newest first */
+
+#define NO_RESOURCE_OLD (-32002)
+#define NO_RESOURCE     (-32602)
+
+const struct revision revisions[] = {
+	{"2026-07-28", true, false, true, NO_RESOURCE},
+	{"2025-11-25", false, false, true, NO_RESOURCE_OLD},
+	{"2025-06-18", false, false, true, NO_RESOURCE_OLD},
+	{"2025-03-26", false, true, false, NO_RESOURCE_OLD},
+	{NULL, false, false, false, 0},
+};
+
+const struct revision *revision_find(const char *name)
+{
+	for (const struct revision *r = revisions; name && r->name; r++)
+		if (!strcmp(r->name, name))
+			return r;
+	return NULL;
+}
+
+const struct revision *revision_agree(const char *asked)
+{
+	const struct revision *r = revision_find(asked);
+
+	if (r && !r->stateless)
+		return r;
+	for (r = revisions; r->stateless; r++)
+		;
+	return r;
+}
+
+const struct revision *revision_assumed(void)
+{
+	return revision_find("2025-03-26");
+}
+
+json_t *revision_names(void)
+{
+	json_t *names = json_array();
+
+	for (const struct revision *r = revisions; r->name; r++)
+		json_array_append_new(names, json_string(r->name));
+	return names;
+}
+
+#define SENTENCE_MAX 1024
+
+static json_t *rpc_notification(const char *method, json_t *params);
+
+void call_progress(const struct call *c, double done, double total, const char *message)
+{
+	_cleanup_json_ json_t *note = NULL;
+	_cleanup_buf_ struct buf text = BUF_INIT(RPC_BYTES_MAX);
+
+	if (!c->notify || !c->progress_token)
+		return;
+	note = rpc_notification("notifications/progress",
+		json_pack("{s:O, s:f, s:f, s:s*}", "progressToken", (json_t *)c->progress_token,
+			"progress", done, "total", total, "message", message));
+	if (note && json_tree_write(note, RPC_DUMP, &text) == 0)
+		c->notify(c->notify_arg, text.data, text.len);
+}
+
+int answer_init(struct answer *a)
+{
+	*a = (struct answer){.content = json_array()};
+	return a->content ? 0 : -ENOMEM;
+}
+
+void answer_done(struct answer *a)
+{
+	json_decref(a->content);
+	json_decref(a->structured);
+	*a = (struct answer){0};
+}
+
+void answer_text(struct answer *a, const char *text)
+{
+	json_t *block = json_pack("{s:s, s:s}", "type", "text", "text", text);
+
+	if (!block)
+		block = json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
+	json_array_append_new(a->content, block);
+}
+
+void answer_structured_as_text(struct answer *a, const char *mark)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(2 * RPC_BYTES_MAX);
+
+	if (mark)
+		buf_printf(&text, "[%s]\n", mark);
+	json_tree_write(a->structured, RPC_DUMP, &text);
+	if (mark)
+		buf_printf(&text, "\n[/%s]", mark);
+	answer_text(a, text.err ? "the answer is too large" : buf_str(&text));
+	json_decref(a->structured);
+	a->structured = NULL;
+}
+
+void answer_fail(struct answer *a, const char *fmt, ...)
+{
+	char text[SENTENCE_MAX];
+	va_list ap;
+
+	va_start(ap, fmt);
+	vsnprintf(text, sizeof(text), fmt, ap);
+	va_end(ap);
+	json_array_clear(a->content);
+	json_decref(a->structured);
+	a->structured = NULL;
+	a->failed = true;
+	answer_text(a, text);
+}
 
 int rpc_fail(struct rpc_error *e, int code, const char *fmt, ...)
 {
@@ -116,7 +233,7 @@ json_t *rpc_failure(json_t *id, bool omit, const struct rpc_error *e)
 	return reply;
 }
 
-json_t *rpc_notification(const char *method, json_t *params)
+static json_t *rpc_notification(const char *method, json_t *params)
 {
 	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
 }

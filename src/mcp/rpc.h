@@ -5,10 +5,9 @@
  * more than that. */
 #pragma once
 
+#include <jansson.h>
 #include <stdbool.h>
 #include <stddef.h>
-
-#include <jansson.h>
 
 #include "base/macros.h"
 
@@ -60,4 +59,66 @@ int rpc_read(json_t *doc, struct rpc_message *ret, struct rpc_error *e);
  * null, as JSON-RPC says, or with @omit nothing. */
 json_t *rpc_result(json_t *id, json_t *result);
 json_t *rpc_failure(json_t *id, bool omit, const struct rpc_error *e);
-json_t *rpc_notification(const char *method, json_t *params);
+
+/* The revisions of the Model Context Protocol that are spoken, and how they differ.
+ *
+ * Up to 2025-11-25 a client begins with `initialize`, which agrees on a revision; from 2026-07-28
+ * every request says its revision itself and nothing is remembered. */
+
+struct revision {
+	const char *name; /* NULL ends the table */
+	bool stateless;   /* no handshake: each request brings its metadata */
+	bool batches;     /* several messages in an array are allowed */
+	bool structured;  /* answers have structured content */
+	int no_resource;  /* code for a resource that is not there */
+};
+
+/* revision_find - NULL if @name is not spoken. */
+const struct revision *revision_find(const char *name);
+
+/* revision_agree - what `initialize` answers: @asked, or the newest that has a handshake. */
+const struct revision *revision_agree(const char *asked);
+
+/* revision_assumed - for a request over HTTP that names none: the one that had no field for it. */
+const struct revision *revision_assumed(void);
+
+json_t *revision_names(void);
+
+/* One request under way: what it brings besides its arguments, and what a tool says. */
+
+/* A notification of this request, one line of JSON without its end; before the reply. */
+typedef void call_notify(void *arg, const char *text, size_t len);
+
+struct registry_tool;
+
+struct call {
+	void *arg;                        /* the request's; without one the registry's */
+	const struct registry_tool *tool; /* that runs; NULL: none does */
+	const struct revision *revision;  /* that the client speaks */
+	const json_t *capabilities;       /* of the client; NULL: not told */
+	const json_t *progress_token;     /* NULL: it wants no word of progress */
+	call_notify *notify;              /* NULL: there is no way */
+	void *notify_arg;
+};
+
+/* call_progress - tells how far it is, if the client wants to know. */
+void call_progress(const struct call *c, double done, double total, const char *message);
+
+struct answer {             /* of a tool */
+	json_t *content;    /* array of blocks */
+	json_t *structured; /* NULL: none */
+	bool failed;        /* the text says why */
+};
+
+int answer_init(struct answer *a); /* -ENOMEM */
+void answer_done(struct answer *a);
+
+/* answer_text - adds a block; @text is UTF-8 or becomes so. */
+void answer_text(struct answer *a, const char *text);
+
+/* answer_structured_as_text - what a client of a revision without structured content gets instead; between
+ * [@mark] and [/@mark], unless it is NULL. */
+void answer_structured_as_text(struct answer *a, const char *mark);
+
+/* answer_fail - what is there is dropped for one sentence about what went wrong and what to do. */
+void answer_fail(struct answer *a, const char *fmt, ...) _printf_(2, 3);

@@ -2,11 +2,103 @@
 /* accounting.c - see accounting.h: what the books cannot say, in words. */
 #include "model/accounting.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/macros.h"
 #include "base/text.h"
+
+/* account_in_flight - hits of which nothing more is known. */
+static inline uint64_t account_in_flight(const struct account *a)
+{
+	uint64_t known = a->stored + a->aggregated + account_lost(a);
+
+	return a->hits > known ? a->hits - known : 0;
+}
+
+/* Pure but for the local time zone. */
+
+static const char *const names[] = {
+#define X(NAME, name, because) name,
+	CALL_GAP_REASONS(X)
+#undef X
+};
+
+static const char *const reasons[] = {
+#define X(NAME, name, because) because,
+	CALL_GAP_REASONS(X)
+#undef X
+};
+
+const char *call_gap_reason_name(enum call_gap_reason r)
+{
+	return names[r];
+}
+
+enum call_gap_reason call_gap_reason_find(const char *name)
+{
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
+		if (!strcmp(names[i], name))
+			return (enum call_gap_reason)i;
+	return CALL_GAP_FIRST_SEEN;
+}
+
+void call_gap_set_file(struct call_gap *g, const char *path)
+{
+	size_t len = strlen(path);
+
+	if (len >= sizeof(g->file))
+		path += len - (sizeof(g->file) - 1);
+	snprintf(g->file, sizeof(g->file), "%s", path);
+}
+
+void call_gap_sum_add(struct call_gap_sum *s, const struct call_gap *g, bool is_new_process)
+{
+	s->processes += is_new_process;
+	if (call_gap_ns(g) > call_gap_ns(&s->longest))
+		s->longest = *g;
+}
+
+static const char *clock_text(wall_time t, char out[32])
+{
+	time_t seconds = (time_t)(t.ns / (int64_t)NS_PER_S);
+	struct tm tm;
+
+	if (t.ns < 0 || !localtime_r(&seconds, &tm))
+		snprintf(out, 32, "(time %" PRId64 ")", t.ns);
+	else
+		snprintf(out, 32, "%02d:%02d:%02d.%03d", tm.tm_hour, tm.tm_min, tm.tm_sec,
+			(int)(t.ns % (int64_t)NS_PER_S / (int64_t)NS_PER_MS));
+	return out;
+}
+
+const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t size)
+{
+	const struct call_gap *g = &s->longest;
+	const char *slash = strrchr(g->file, '/');
+	char at[32], dur[TEXT_MAX], comm[COMM_LEN + 3] = "", of[64] = "";
+
+	out[0] = 0;
+	if (!s->processes)
+		return out;
+	if (g->comm[0])
+		snprintf(comm, sizeof(comm), " (%s)", g->comm);
+	if (s->processes == 1)
+		snprintf(of, sizeof(of), "calls of");
+	else
+		snprintf(of, sizeof(of),
+			"first calls of %" PRIu64 " processes were not traced; longest:",
+			s->processes);
+	snprintf(out, size, "%s PID %" PRIu32 "%s before %s%s (%s; %s %s)", of, g->pid, comm,
+		clock_text(g->to, at), s->processes == 1 ? " were not traced" : "",
+		text_format_duration(dur, call_gap_ns(g)), slash ? slash + 1 : g->file,
+		reasons[g->reason]);
+	return out;
+}
 
 static void put_moment(struct buf *b, int64_t ns)
 {

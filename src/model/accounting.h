@@ -11,10 +11,67 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
-#include "model/call_gap.h"
+#include "base/clock.h"
+#include "model/event.h"
 #include "wire/ids.h"
+
+/* Calls that were not traced because the library was mapped before it was probed.
+ *
+ * How many calls there were nobody knows; how long it took is known. Found by the tracer, stored as
+ * `call_gaps`, and part of the books: whoever says that nothing was lost says this too. */
+
+#define CALL_GAP_FILE_MAX 256
+
+/* X(NAME, name, because): the name is stored; because follows the file's name in a sentence. */
+#define CALL_GAP_REASONS(X)                                                                        \
+	X(FIRST_SEEN, "first_seen", "found only then")                                             \
+	X(ENDED, "ended", "the process exited before it could be probed")
+
+enum call_gap_reason {
+#define X(NAME, ...) CALL_GAP_##NAME,
+	CALL_GAP_REASONS(X)
+#undef X
+		CALL_GAP_REASON_COUNT
+};
+
+struct call_gap {
+	uint32_t pid;
+	uint64_t start_ticks; /* 0: the process had ended before it could be asked */
+	char comm[COMM_LEN];  /* "": likewise */
+	wall_time from, to;
+	enum call_gap_reason reason;
+	char file[CALL_GAP_FILE_MAX]; /* the library's path, cut at its front */
+};
+
+struct call_gap_sum {
+	uint64_t processes;
+	struct call_gap longest; /* if there is any */
+};
+
+static inline uint64_t call_gap_ns(const struct call_gap *g)
+{
+	return g->to.ns > g->from.ns ? (uint64_t)(g->to.ns - g->from.ns) : 0;
+}
+
+const char *call_gap_reason_name(enum call_gap_reason r);
+
+/* call_gap_reason_find - the reason of that name; CALL_GAP_FIRST_SEEN if there is none. */
+enum call_gap_reason call_gap_reason_find(const char *name);
+
+/* call_gap_set_file - the path, or its end if it is longer than CALL_GAP_FILE_MAX allows. */
+void call_gap_set_file(struct call_gap *g, const char *path);
+
+/* call_gap_sum_add - one more; @is_new_process: the first of its process. */
+void call_gap_sum_add(struct call_gap_sum *s, const struct call_gap *g, bool is_new_process);
+
+/* call_gap_sentence - "calls of PID 123 (train) before 12:00:01.003 were not traced (37.0ms;
+ * libcudart.so.12 found only then)", of several processes the longest; "" if there is none. No
+ * full stop. Names in it are raw: printing escapes. Returns @out. */
+const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t size);
+#define CALL_GAP_SENTENCE_MAX 512
 
 struct account {
 	uint64_t hits;
@@ -61,14 +118,6 @@ static inline bool account_balances(const struct account *a)
 	return a->hits == a->stored + a->aggregated + account_lost(a);
 }
 
-/* account_in_flight - hits of which nothing more is known. */
-static inline uint64_t account_in_flight(const struct account *a)
-{
-	uint64_t known = a->stored + a->aggregated + account_lost(a);
-
-	return a->hits > known ? a->hits - known : 0;
-}
-
 struct buf;
 
 /* accounting_put_unclean - appends the sentence that says why completeness is not known after an
@@ -78,3 +127,21 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b);
 
 /* accounting_put_launches - appends the sentence that says that the number of launches is an estimate, likewise. */
 bool accounting_put_launches(const struct accounting *books, struct buf *b);
+
+/* What tracing costs, as the agent measures it itself, every few seconds. */
+
+struct overhead {
+	wall_time time;
+	double share;           /* of the busiest process's time that it loses to its probes */
+	double low, high;       /* the truth is between */
+	uint64_t pairs;         /* of windows with and without probes that were compared; 0: high
+				 * is hits x hit_ns, low what waits for the GPU cannot hide of it */
+	double budget;          /* of the same; 0: no limit */
+	double hit_ns;          /* cost of one hit */
+	uint32_t launch_weight; /* one of so many launches is probed */
+	double launch_watched; /* share of the time since the start in which launches were counted */
+	double launch_error;   /* of their number since the start; 0: all were counted */
+	double cpu_pct;        /* the agent's own process, of one CPU, since the last */
+	uint64_t rss_bytes;    /* its memory */
+	uint64_t db_bytes;     /* the store on disk */
+};

@@ -9,6 +9,8 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "base/macros.h"
+#include "stat/sketch.h"
 #include "wire/record.h"
 
 #define COMM_LEN WIRE_COMM_LEN
@@ -72,3 +74,72 @@ static inline int64_t event_end_ns(const struct event *e)
 {
 	return e->start.ns + (int64_t)e->dur_ns;
 }
+
+/* Which way a copy goes. */
+
+/* X(NAME, name). The first five are cudaMemcpyKind, so that a direction is a kind of wire/record.h
+ * less one. */
+#define COPY_DIRECTIONS(X)                                                                         \
+	X(H2H, "h2h")                                                                              \
+	X(H2D, "h2d")                                                                              \
+	X(D2H, "d2h")                                                                              \
+	X(D2D, "d2d")                                                                              \
+	X(DEFAULT, "default")                                                                      \
+	X(UNKNOWN, "unknown")
+
+enum copy_direction {
+#define X(NAME, name) COPY_##NAME,
+	COPY_DIRECTIONS(X)
+#undef X
+		COPY_DIRECTION_COUNT
+};
+STATIC_ASSERT(COPY_DIRECTION_COUNT == WIRE_KIND_OTHER);
+
+extern const char *const copy_direction_names[COPY_DIRECTION_COUNT];
+
+/* copy_direction - of (@source, @op); -1 if it is no copy, COPY_UNKNOWN where the op does not tell
+ * (then the kind of its aggregate may). */
+int copy_direction(unsigned source, unsigned op);
+
+/* copy_has_kind - whether the direction is an argument of the call: its aggregates have a kind. */
+bool copy_has_kind(unsigned source, unsigned op);
+
+/* All calls of one process and op in one time bucket, stored or not. */
+
+struct aggregate {
+	wall_time bucket; /* start of the bucket */
+	uint32_t pid;
+	uint8_t source;
+	uint8_t flags; /* WIRE_NESTED or 0 */
+	uint16_t op;
+	uint64_t stored;      /* of sketch.count, kept as rows of their own */
+	uint64_t sum_arg0;    /* bytes, where arg0 is a byte count */
+	struct sketch sketch; /* count, sum, min, max and the distribution of durations */
+};
+
+/* What a workload says about itself: labels at a moment or over a span.
+ *
+ * Comes in by the annotation socket, is stored in `annotations`, and is laid beside incidents. */
+
+#define ANNOTATION_LINE_MAX   (16 << 10) /* bytes of one line on the socket, newline included */
+#define ANNOTATION_LABELS_MAX 32
+#define ANNOTATION_KEY_MAX    64  /* bytes of [A-Za-z0-9_.-] */
+#define ANNOTATION_VALUE_MAX  256 /* bytes of UTF-8 without control characters */
+
+struct annotation {
+	wall_time time;
+	uint32_t pid;                       /* 0: about the whole trace */
+	uint64_t start_time;                /* of pid, clock ticks since boot; 0: not said */
+	int64_t span_start_ns, span_end_ns; /* 0, 0: a moment */
+	uint32_t peer_uid, peer_gid, peer_pid;
+	char labels[ANNOTATION_LINE_MAX]; /* a JSON object of strings */
+};
+
+struct annotation_label { /* one label of a stored annotation */
+	int64_t time_ns;
+	int64_t span_start_ns, span_end_ns;
+	uint64_t start_time;
+	uint32_t pid;
+	char key[ANNOTATION_KEY_MAX + 1];
+	char value[ANNOTATION_VALUE_MAX + 1];
+};

@@ -88,7 +88,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for annotations with the label amp_scale or loss"},
 	[PROBLEM_GOODPUT] = {
 		"the account of every unit of work: what slow ones have more of than ordinary ones, or all have too much of, where no other row fits: host code by line, garbage collection, locks, waits for another process, more or other work on the GPU",
-		"what the GPU does in a unit is not timed; a larger batch is told as more work, LOW; a rank on another node needs its recording merged",
+		"what the GPU does in a unit is not timed; a larger batch is reported as more work, LOW; a rank on another node needs its recording merged",
 		{"See which part of a step grew, whose it is and where: `ingero explain --steps`"},
 		"ask for step durations around the change and for what else changed then"},
 	[PROBLEM_ORCHESTRATION] = {
@@ -99,7 +99,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for process events and host memory before"},
 	[PROBLEM_MODEL_SWAP] = {
 		"slow units that copy at least 64 MiB and 8 times the usual bytes to the GPU",
-		"the direction of a unit's copies is not told apart",
+		"the directions of a unit's copies are not distinguished",
 		{"Keep both models on the GPU, or a copy in pinned host memory",
 		 "Use a memory-mapped format (safetensors) and warm the page cache"},
 		"ask for bytes copied and read in the gap"},

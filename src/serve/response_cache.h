@@ -11,9 +11,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 
-#define RESPONSE_CACHE_NS      (5 * NS_PER_S)
-#define RESPONSE_CACHE_SAME_NS (60 * NS_PER_S) /* files unchanged: only the clock goes on */
-#define RESPONSE_CACHE_SLOTS   16
+#define RESPONSE_CACHE_SLOTS 16
 
 struct response_cache;
 struct response_cache_slot;
@@ -30,3 +28,14 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 /* response_cache_end - @made is what was made; NULL: nothing to keep. */
 void response_cache_end(
 	struct response_cache *k, struct response_cache_slot *slot, const struct buf *made);
+
+/* How a recording's files look, to know later whether they have changed. */
+
+struct file_mark {
+	uint64_t value[6]; /* inode, size and time of the file and of its log */
+};
+
+struct file_mark file_mark(const char *path);
+bool file_mark_same(const struct file_mark *a, const struct file_mark *b);
+/* file_mark_is_of - both are of one file, whatever was written into it meanwhile. */
+bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b);

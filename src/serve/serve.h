@@ -6,6 +6,7 @@
 #pragma once
 
 #include "net/server/server.h"
+#include "record/check/check.h"
 
 struct serve;
 
@@ -32,19 +33,9 @@ struct serve_call { /* one request on its way through a lane; texts are copies *
 	struct buf out;
 	char retry_after[8], age[16]; /* fields of the reply; "": none */
 };
-
-#define SERVE_REPLY_MAX (12u << 20)
-#define SERVE_BRIEF_NS  (500 * NS_PER_MS)
+#define SERVE_BRIEF_NS (500 * NS_PER_MS)
 
 typedef void serve_fn(struct serve_call *c);
-
-struct serve_plan {
-	enum serve_lane lane;
-	/* On the loop, before it waits; NULL: nothing. A failure is the reply. */
-	int (*begin)(struct serve_call *c, struct errinfo *reterr);
-	serve_fn *fn; /* on a thread of the lane */
-	const void *data;
-};
 
 /* serve_error - the call's reply becomes {"error": sentence, "hint"?}; the status follows from
  * @err. */
@@ -69,7 +60,6 @@ int serve_new(
 
 /* serve_free - waits for the answers under way. */
 void serve_free(struct serve *s);
-DEFINE_CLEANUP(struct serve *, serve_free)
 
 const char *serve_address(const struct serve *s);
 const char *serve_db(const struct serve *s);
@@ -78,3 +68,16 @@ bool serve_is_idle(struct serve *s);    /* nothing runs and nothing waits */
 
 /* serve_drain - see http_server_drain(). */
 void serve_drain(struct serve *s, loop_fn *done, void *arg);
+
+/* What a server gives up before it answers its first request. */
+
+struct serve_confine {
+	const char *db;             /* the recording; need not be there yet */
+	struct check_probes probes; /* set: what the kernel said before, for get_check */
+};
+
+/* serve_confine - from here on the process can listen, connect and read; it writes only beside the
+ * recording and beside the default one, where certificates are kept, and begins only processes for
+ * SQL. To be called while there is one thread, when certificates and tokens are open. What the
+ * kernel lacks is a warning. */
+void serve_confine(struct serve_confine *c);

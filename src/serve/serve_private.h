@@ -11,8 +11,8 @@
 #include "serve/serve.h"
 #include "serve/timeline_keeper.h"
 #include "json/writer.h"
-#include "mcp/call.h"
-#include "mcp/param.h"
+#include "mcp/rpc.h"
+#include "mcp/registry.h"
 
 #define NODE_MAX 256
 

@@ -13,7 +13,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "serve/file_mark.h"
+#include "serve/response_cache.h"
 #include "store/lock.h"
 #include "base/pool.h"
 

@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/macros.h"
-#include "sql/sql_code.h"
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
 {

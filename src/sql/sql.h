@@ -144,3 +144,10 @@ int sql_add_filter(
 int64_t sql_last_id(sql_db *db); /* of the last insert */
 int64_t sql_changes(sql_db *db); /* rows that the last INSERT, UPDATE or DELETE changed */
 bool sql_in_batch(sql_db *db);   /* a transaction is open */
+
+/* SQLite's result codes as errno and sentence; private to sql/. */
+
+/* sql_code_error - @code (SQLITE_*) that occurred with @path. @system_err is the errno beneath it,
+ * @what SQLite's own words. Returns 0 for OK, ROW and DONE. */
+int sql_code_error(
+	int code, int system_err, const char *path, const char *what, struct errinfo *reterr);

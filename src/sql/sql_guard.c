@@ -18,7 +18,7 @@
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "sql/sql_code.h"
+#include "sql/sql.h"
 
 /* ---- what a guarded statement may touch ---- */
 

@@ -18,7 +18,6 @@
 
 #include "base/buf.h"
 #include "base/clock.h"
-#include "sql/sql_code.h"
 
 #define BUSY_WRITE_MS 5000
 #define BUSY_READ_MS  2000

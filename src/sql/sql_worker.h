@@ -9,15 +9,14 @@
  * doing. What it answers is checked as a stranger's word. */
 #pragma once
 
-#include "sql/sql_guard.h"
+#include <pthread.h>
 
-#define SQL_WORKER_NAME       "ingero-sql"
-#define SQL_WORKER_AT_ONCE    8 /* of one process; more wait for their turn */
-#define SQL_WORKER_TIMEOUT_NS (5 * NS_PER_S)
-#define SQL_WORKER_MEMORY     (256u << 20) /* of SQLite, for an error instead of an end */
-#define SQL_WORKER_ADDRESS    (768u << 20) /* of the process, by the kernel */
-#define SQL_WORKER_ROWS_MAX   10000
-#define SQL_WORKER_BYTES_MAX  (8u << 20)
+#include "sql/sql_guard.h"
+#include "sql/sql_worker_wire.h"
+
+#define SQL_WORKER_NAME     "ingero-sql"
+#define SQL_WORKER_AT_ONCE  8 /* of one process; more wait for their turn */
+#define SQL_WORKER_ROWS_MAX 10000
 
 /* sql_worker_ask - runs @text on the database at @path and waits for its rows. Safe from any
  * thread. What of @rules is 0 or more than the ceilings above becomes these; its time counts from
@@ -51,3 +50,37 @@ int sql_worker_forbid_calls(bool links_hidden);
 /* The worker's own side, for main(). */
 bool sql_worker_is_meant(int argc, char **argv);
 _noreturn_ void sql_worker_main(void);
+
+/* One question to a process of its own, whichever engine runs in it: a turn, a start, the
+ * question, the answer, the end. For those who make such workers: sql/sql_worker.c, duck/duck_worker.c. */
+
+struct sql_worker_kind {
+	const char *name; /* of the process, as argv[0] */
+	unsigned at_once;
+	pthread_mutex_t mutex; /* of what follows */
+	pthread_cond_t freed;
+	struct sql_worker_stats stats;
+};
+#define SQL_WORKER_KIND(kind_name, count)                                                          \
+	{                                                                                          \
+		.name = (kind_name), .at_once = (count), .mutex = PTHREAD_MUTEX_INITIALIZER,       \
+		.freed = PTHREAD_COND_INITIALIZER                                                  \
+	}
+
+struct sql_worker_call {
+	int (*send)(int socket, const void *arg); /* the question; negative errno */
+	const void *arg;
+	uint64_t deadline_ns;                /* of the monotonic clock */
+	const struct sql_guard_rules *rules; /* no more than these is taken */
+};
+
+/* sql_worker_call - 0: *res is what the worker said, and may be an error. -EBUSY no turn came in time;
+ * -ETIMEDOUT; -ECANCELED as of sql_worker_watch(); -EPROTO the process ended or answered what cannot be. */
+int sql_worker_call(struct sql_worker_kind *k, const struct sql_worker_call *c,
+	struct sql_wire_result *res, struct errinfo *reterr);
+
+struct sql_worker_stats sql_worker_kind_stats(struct sql_worker_kind *k);
+
+/* sql_worker_ceilings - @asked with what is 0 or more than in @most replaced; of time only 0 is. */
+struct sql_guard_rules sql_worker_ceilings(
+	const struct sql_guard_rules *asked, const struct sql_guard_rules *most);

@@ -38,3 +38,17 @@ struct compared compare_values(double *a, size_t n, double *b, size_t m, double 
  * order, as compare_values() leaves them. */
 enum compare_verdict compare_part(
 	const double *a, size_t n, const double *b, size_t m, double least);
+
+/* What a treatment changes, from pairs of measurements with and without it. */
+
+#define PAIRED_MAX 32 /* pairs; later ones would add little */
+
+struct paired {
+	double middle;    /* the estimate */
+	double low, high; /* the truth is between, in 95 of 100 cases */
+};
+
+/* paired_estimate - from @n differences (with minus without). They need not be normal, only as
+ * often above the truth as below it by the same amount, which a random order within each pair
+ * provides. Returns 0, or -ERANGE unless PAIRED_MIN <= @n <= PAIRED_MAX. */
+int paired_estimate(const double *differences, size_t n, struct paired *ret);

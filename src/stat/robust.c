@@ -5,10 +5,77 @@
  * ask for); everything else is O(n) or less. */
 #include "stat/robust.h"
 
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/hash.h"
 #include "base/macros.h"
+
+struct ranked {
+	uint64_t value;
+	size_t at;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const struct ranked *x = a, *y = b;
+
+	if (x->value != y->value)
+		return x->value < y->value ? -1 : 1;
+	return (x->at > y->at) - (x->at < y->at);
+}
+
+int rank_values(const uint64_t *values, size_t n, double *ret)
+{
+	_cleanup_free_ struct ranked *order = calloc(n + 1, sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	for (size_t i = 0; i < n; i++)
+		order[i] = (struct ranked){values[i], i};
+	qsort(order, n, sizeof(*order), by_value);
+	for (size_t i = 0, to; i < n; i = to) {
+		for (to = i + 1; to < n && order[to].value == order[i].value;)
+			to++;
+		for (size_t k = i; k < to; k++)
+			ret[order[k].at] = (double)(i + 1 + to) / 2;
+	}
+	return 0;
+}
+
+int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed)
+{
+	size_t low = 0, high = n;
+
+	while (high - low > 1) {
+		int64_t pivot;
+		size_t less = low, more = high, i = low;
+
+		seed = hash_number(seed + 1);
+		pivot = v[low + seed % (high - low)];
+		while (i < more) { /* [low, less) smaller, [less, i) equal, [more, high) greater */
+			int64_t x = v[i];
+
+			if (x < pivot) {
+				v[i++] = v[less];
+				v[less++] = x;
+			} else if (x > pivot) {
+				v[i] = v[--more];
+				v[more] = x;
+			} else {
+				i++;
+			}
+		}
+		if (k >= less && k < more)
+			return pivot;
+		if (k < less)
+			high = less;
+		else
+			low = more;
+	}
+	return v[low];
+}
 
 static int compare(const void *a, const void *b)
 {

@@ -18,3 +18,15 @@ uint64_t robust_median(const uint64_t *sorted, size_t n);
 /* robust_mad - the median of the distances from the median. Times 1.4826 it estimates the standard
  * deviation of normal data. */
 uint64_t robust_mad(const uint64_t *sorted, size_t n);
+
+/* Places of values in their order. */
+
+/* rank_values - into @ret the place of each of @values by size, from 1 on. Equal values share the mean of
+ * theirs, or their order in time would decide. 0 or -ENOMEM. */
+int rank_values(const uint64_t *values, size_t n, double *ret);
+
+/* One value of many by its rank, without sorting them. */
+
+/* select_kth - the @k-th smallest (from 0) of the @n > @k in @v, which are put out of order. Pivots are drawn from
+ * @seed, so that no order of values makes it slow. */
+int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* sketch.h - a mergeable summary of durations: count, sum, extremes and a log-linear histogram.
  *
- * The buckets are those of wire/bucket.h, so a kernel aggregate merges without loss. Quantiles are
+ * The buckets are those of wire/record.h, so a kernel aggregate merges without loss. Quantiles are
  * within 3.2 % of the true value (and never outside min..max). */
 #pragma once
 
@@ -40,3 +40,28 @@ size_t sketch_encode(const struct sketch *s, uint8_t out[SKETCH_BLOB_MAX]);
 /* sketch_decode - adds the stored histogram to @s (count too; sum, min and max are columns of their
  * own). Returns 0 or -EBADMSG, in which case @s is unchanged. */
 int sketch_decode(struct sketch *s, const uint8_t *data, size_t len);
+
+/* A sketch that has memory only for the buckets in use: a few hundred bytes instead of 4.8 kB where
+ * a handful of durations is usual. For those that are kept; arithmetic is sketch.h's. */
+
+struct sparse_bucket {
+	uint32_t bucket;
+	uint64_t count; /* not 0 */
+};
+
+struct sparse {
+	uint64_t count, sum, min, max; /* as of a sketch */
+	struct sparse_bucket *buckets; /* in order */
+	uint32_t used, room;
+};
+
+/* sparse_reserve - makes sure that sparse_add() of @more has the memory it needs. 0 or -ENOMEM. */
+int sparse_reserve(struct sparse *s, const struct sketch *more);
+
+/* sparse_add - as sketch_merge(). sparse_reserve() was called for @more. */
+void sparse_add(struct sparse *s, const struct sketch *more);
+
+/* sparse_merge - adds @s to @to, as sketch_merge(). */
+void sparse_merge(struct sketch *to, const struct sparse *s);
+
+void sparse_done(struct sparse *s); /* empties it, and frees its memory */

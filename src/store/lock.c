@@ -15,7 +15,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "base/owner.h"
+#include "base/path_user.h"
 
 #define ATTEMPTS 16 /* each lost to another process that started and ended in between */
 

@@ -18,9 +18,8 @@
 #include <sys/stat.h>
 
 #include "store/nodedb_private.h"
-#include "base/owner.h"
-#include "store/schema/schema.h"
 #include "base/path_user.h"
+#include "store/schema/schema.h"
 
 static const char *const suffixes[] = {"", "-wal", "-shm", "-journal"};
 

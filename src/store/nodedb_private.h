@@ -28,11 +28,6 @@ struct nodedb {
 	sql_stmt *statements[STATEMENT_COUNT];
 };
 
-/* nodedb_atomically - one transaction around @write unless the caller has one. */
-int nodedb_atomically(struct nodedb *db,
-	int (*write)(struct nodedb *db, void *arg, struct errinfo *reterr), void *arg,
-	struct errinfo *reterr);
-
 /* nodedb_statement - the compiled statement, the store's. */
 int nodedb_statement(
 	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr);

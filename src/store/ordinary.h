@@ -11,7 +11,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "model/aggregate.h"
 #include "model/event.h"
 
 struct ordinary_op {

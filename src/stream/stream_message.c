@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <math.h>
 
-#include "base/when.h"
+#include "base/clock.h"
 #include "json/writer.h"
 
 static const char *const ids[] = {

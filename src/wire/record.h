@@ -8,8 +8,56 @@
 
 #include <linux/types.h>
 
-#include "wire/bucket.h"
 #include "wire/ids.h"
+
+/* The log-linear histogram that the kernel fills and the agent merges.
+ *
+ * Values 0..15 have a bucket each; above, every power of two is cut into 16 equal parts, up to
+ * 2^40 ns (18 minutes); larger values share the last bucket. A bucket's middle is therefore
+ * within 1/32 = 3.1 % of every value in it. Two histograms merge by adding counts.
+ *
+ *   bucket = 16 * (top - 4) + 16 + ((value >> (top - 4)) & 15),   top = index of the highest bit. */
+
+#define BUCKET_SUB_BITS 4
+#define BUCKET_SUB      (1 << BUCKET_SUB_BITS)
+#define BUCKET_TOP_BITS 40
+#define BUCKET_COUNT    (BUCKET_SUB + (BUCKET_TOP_BITS - BUCKET_SUB_BITS) * BUCKET_SUB) /* 592 */
+
+/* Index of the highest set bit by halving: BPF has no count-leading-zeros instruction. */
+static inline __attribute__((always_inline)) __u32 bucket_top_bit(__u64 v)
+{
+	__u32 top = 0, shift;
+
+	shift = (v > 0xffffffffULL) << 5;
+	v >>= shift;
+	top |= shift;
+	shift = (v > 0xffff) << 4;
+	v >>= shift;
+	top |= shift;
+	shift = (v > 0xff) << 3;
+	v >>= shift;
+	top |= shift;
+	shift = (v > 0xf) << 2;
+	v >>= shift;
+	top |= shift;
+	shift = (v > 0x3) << 1;
+	v >>= shift;
+	top |= shift;
+	return top | (__u32)(v >> 1);
+}
+
+static inline __attribute__((always_inline)) __u32 bucket_of(__u64 v)
+{
+	__u32 top;
+
+	if (v < BUCKET_SUB)
+		return (__u32)v;
+	if (v >> BUCKET_TOP_BITS)
+		return BUCKET_COUNT - 1;
+	top = bucket_top_bit(v);
+	return (top - BUCKET_SUB_BITS) * BUCKET_SUB + BUCKET_SUB +
+	       ((__u32)(v >> (top - BUCKET_SUB_BITS)) & (BUCKET_SUB - 1));
+}
 
 #define WIRE_VERSION  4
 #define WIRE_COMM_LEN 16
@@ -237,3 +285,44 @@ _Static_assert(sizeof(struct wire_tcp) == 104, "wire_tcp");
 _Static_assert(sizeof(struct wire_agg_key) == 8, "wire_agg_key");
 _Static_assert(sizeof(struct wire_agg) == 48 + 4 * BUCKET_COUNT + 16, "wire_agg");
 _Static_assert(sizeof(union wire_cookie) == 8, "wire_cookie");
+
+/* Texts that the kernel half reads in a process and sends once: names of kernels and of NVTX
+ * ranges. Freestanding, like record.h.
+ *
+ * They have a ring of their own and are not in the books: a name is no event. One that is lost is
+ * counted by itself, and what it belongs to is then shown without it. */
+
+#define NAME_SHORT 192  /* bytes of the usual record's text */
+#define NAME_LONG  2048 /* of the one for names that do not fit; longer ones are cut */
+#define NAME_RANGE 128  /* of a range's name, its end included */
+
+/* Launches whose function is counted: one in NAME_SAMPLED on average. The gap to the next is drawn
+ * evenly from 1 to NAME_GAP, so that no rhythm of the program can hide a kernel; its mean is
+ * NAME_SAMPLED_X2 / 2. */
+#define NAME_GAP        32
+#define NAME_SAMPLED_X2 (NAME_GAP + 1)
+
+enum wire_name_kind {
+	NAME_OF_FUNCTION = 1, /* key: the function that launches name; the text is its name */
+	NAME_ALIAS,           /* key: another handle of the function @other */
+	NAME_TEXT,            /* key: the hash by which events refer to the text */
+};
+
+struct wire_name {
+	struct wire_header h; /* of pid, tid, start_ns and the source */
+	__u64 key;
+	__u64 other;
+	__u32 kind; /* enum wire_name_kind */
+	__u32 is_cut;
+	char text[]; /* NAME_SHORT or NAME_LONG bytes, ended by a NUL; NAME_ALIAS: none */
+};
+
+/* A launched function of a process: the key of the kernel half's counts. */
+struct wire_function {
+	__u64 function;
+	__u32 pid;
+	__u32 pad;
+};
+
+_Static_assert(sizeof(struct wire_name) == 88, "wire_name");
+_Static_assert(sizeof(struct wire_function) == 16, "wire_function");

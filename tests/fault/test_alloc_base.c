@@ -14,7 +14,6 @@
 #include "record/annotate/line.h"
 #include "base/buf.h"
 #include "base/idmap.h"
-#include "base/intern.h"
 #include "protobuf/pb_writer.h"
 #include "fault.h"
 #include "json/reader.h"

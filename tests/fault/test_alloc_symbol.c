@@ -17,7 +17,7 @@
 #include "record/symbol/image.h"
 #include "record/symbol/perfmap.h"
 #include "record/symbol/symtab.h"
-#include "record/symbol/texts.h"
+#include "record/symbol/names.h"
 #include "record/symbol/unwind_table.h"
 #include "fault.h"
 

@@ -3,7 +3,7 @@
  * inputs are given the size and version they would be refused for otherwise. */
 #include <errno.h>
 
-#include "record/capture/decode.h"
+#include "record/capture/reader.h"
 #include "record/stack/code.h"
 #include "fuzz.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names of linkers: the result is a string that fits, and a shorter room keeps its beginning. */
 #include "demangle/demangle.h"
-#include "demangle/rust_demangle.h"
-#include "record/symbol/texts.h"
+#include "record/symbol/names.h"
 #include "fuzz.h"
 
 static void check_rust(const char *name, int (*read)(const char *, size_t, struct cut_text *))

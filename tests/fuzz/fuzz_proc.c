@@ -9,7 +9,7 @@
 #include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
 #include "record/discover/maps.h"
-#include "record/discover/variables.h"
+#include "record/discover/identity.h"
 #include "fuzz.h"
 
 static void make_tree(void)

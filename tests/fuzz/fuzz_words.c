@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <stdio.h>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "fuzz.h"
 #include "net/address.h"
 #include "net/client/client.h"

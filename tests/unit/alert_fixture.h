@@ -13,7 +13,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "alert/alert_matter.h"
+#include "alert/alert_body.h"
 
 static _unused_ struct alert_notice notice(enum alert_kind kind, uint64_t id)
 {

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 
 static _unused_ void incident_fill(struct incident *i)
 {

@@ -8,8 +8,8 @@
 
 #include "answer/encode/report_json.h"
 #include "answer/row.h"
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "wire/names.h"
 
 void event_json_time(struct json_writer *w, wall_time t)

@@ -5,9 +5,9 @@
 #include "json/writer.h"
 #include "model/accounting.h"
 #include "model/collective.h"
-#include "model/gpu_sample.h"
+#include "model/identity.h"
 #include "model/incident.h"
-#include "model/layer.h"
+#include "model/sample.h"
 #include "model/stack.h"
 
 /* event_json - the published keys (timestamp, pid, tid, process_name, source, op, duration_ns,

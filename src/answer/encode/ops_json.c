@@ -7,9 +7,8 @@
 #include "answer/answer_private.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
-#include "answer/graphs.h"
 #include "answer/gpus.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 #define OP_ROW(...) ROW(struct op_stat, __VA_ARGS__)
 const struct row_field ops_fields[] = {

@@ -4,8 +4,8 @@
 #pragma once
 
 #include "answer/ops.h"
-#include "store/nodedb.h"
 #include "base/buf.h"
+#include "store/nodedb.h"
 
 struct query_head {           /* what was asked for, and how much of it there is */
 	uint64_t since_ns;    /* 0: not */

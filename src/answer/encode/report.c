@@ -491,7 +491,7 @@ static void put_past(struct buf *b, const struct report_scope *s, size_t width)
 	}
 	if (s->past_count)
 		buf_puts(b,
-			"       (said while recording; over, or not confirmed by the whole recording: --chains prints more)\n");
+			"       (reported while recording; resolved, or not confirmed by the whole recording: --chains prints more)\n");
 }
 
 static void put_stored_count(struct buf *b, size_t n)

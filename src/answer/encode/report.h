@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "model/incident.h"
-#include "answer/report_scope.h"
+#include "answer/explain.h"
 
 struct report_entry { /* an incident beside a recording: of another node */
 	const struct incident *incident;

@@ -378,7 +378,8 @@ static void put_data(struct json_writer *w, const struct report_scope *s)
 	json_end_object(w);
 }
 
-const struct incident *incidents_find(const struct incidents_answer *a, const char *id)
+/* incidents_find - NULL: there is none with that id. */
+static const struct incident *incidents_find(const struct incidents_answer *a, const char *id)
 {
 	for (size_t i = 0; i < a->count; i++)
 		if (strcmp(a->rows[i].incident->id, id) == 0)

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "answer/encode/report.h"
 #include "json/writer.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 #include "answer/answer.h"
 #include "answer/incidents.h"
 
@@ -35,6 +35,3 @@ void report_json_chains(struct buf *b, const struct incident_row *rows, size_t c
  * "examined" and "data". */
 void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 	const struct answer_request *request);
-
-/* incidents_find - NULL: there is none with that id. */
-const struct incident *incidents_find(const struct incidents_answer *a, const char *id);

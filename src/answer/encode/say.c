@@ -196,7 +196,7 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 	else if (completeness_share(&a->total) >= 0)
 		buf_printf(b, "All of %s are in the recording.", n);
 	else
-		buf_puts(b, "How complete the recording is cannot be said.");
+		buf_puts(b, "Not known how complete the recording is.");
 	if (a->unseen.row_count)
 		buf_printf(b, " %s could not be seen by any probe.",
 			text_format_plural(n, a->unseen.row_count, "kinds of calls"));

@@ -5,7 +5,6 @@
 
 #include "answer/collectives.h"
 #include "answer/gpus.h"
-#include "answer/graphs.h"
 #include "answer/incidents.h"
 #include "answer/losses.h"
 #include "answer/ops.h"

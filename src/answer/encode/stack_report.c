@@ -2,12 +2,282 @@
 /* stack_report.c - see stack_report.h. */
 #include "answer/encode/stack_report.h"
 
+#include <errno.h>
 #include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
 
-#include "base/capped.h"
-#include "base/text.h"
+#include "answer/answer_private.h"
 #include "answer/encode/event_json.h"
+#include "answer/encode/say.h"
+#include "answer/flame.h"
 #include "answer/stacks.h"
+#include "base/macros.h"
+#include "base/text.h"
+
+/* /api/v1/stacks: the call stacks with most time; /api/v1/flame: all of them as one
+ * tree. */
+
+#define SHOWN     10
+#define SHOWN_MAX 100
+#define NODES     2000
+#define NAMES_MAX 64
+#define NODES_MAX 10000
+
+/* Each name once. */
+static void put_processes(struct json_writer *w, const char *processes)
+{
+	const char *name, *seen[NAMES_MAX];
+	size_t len, lens[NAMES_MAX], count = 0, k;
+	uint32_t pid;
+
+	json_begin_array_member(w, "processes");
+	while (count < NAMES_MAX && stacks_next_process(&processes, &pid, &name, &len)) {
+		for (k = 0; k < count && (lens[k] != len || memcmp(seen[k], name, len) != 0);)
+			k++;
+		if (k < count || !len)
+			continue;
+		seen[count] = name;
+		lens[count++] = len;
+		json_put_string_len(w, name, len);
+	}
+	json_end_array(w);
+}
+
+static int stacks_json_put_stack(const struct question *q, struct json_writer *w,
+	const struct stacks_answer *a, size_t i, struct errinfo *reterr)
+{
+	const struct sql_table *s = &a->totals;
+	int64_t hash = table_int(s, i, STACKS_HASH), n = table_int(s, i, STACKS_CALLS);
+	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
+	double ns = table_real(s, i, STACKS_NS);
+	_cleanup_free_ struct stack *stack = NULL;
+	char scratch[32], text[24];
+	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
+
+	if (r < 0)
+		return r;
+	if (q->request->say && !q->request->say->len)
+		say_stacks(q->request->say, a, i, stack);
+	json_begin_object(w);
+	snprintf(text, sizeof(text), "%lld", (long long)hash);
+	json_string_member(w, "hash", text);
+	json_string_member(w, "source", wire_source_name(source));
+	json_string_member(
+		w, "op", wire_op_name(source, (unsigned)table_int(s, i, STACKS_OP), scratch));
+	json_int_member(w, "n", n);
+	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
+	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
+	put_us(w, "max_us", table_real(s, i, STACKS_LONGEST));
+	put_us(w, "total_us", ns);
+	json_double_member(w, "share", a->ns > 0 ? ns / a->ns : 0);
+	put_processes(w, table_text(s, i, STACKS_PROCESSES));
+	event_json_frames(w, stack);
+	json_end_object(w);
+	return 0;
+}
+
+int stacks_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t limit = answer_limit(q->request->limit, SHOWN, SHOWN_MAX), shown = 0, i;
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	const struct sql_table *s = &a.totals;
+	int r = answer_stacks(q, &a, reterr);
+
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_begin_array_member(w, "stacks");
+	for (i = 0; r == 0 && i < s->row_count && shown < limit; i++)
+		if (table_int(s, i, STACKS_HASH)) {
+			r = stacks_json_put_stack(q, w, &a, i, reterr);
+			shown++;
+		}
+	json_end_array(w);
+	json_int_member(w, "rows", a.rows);
+	json_int_member(w, "without_stack", a.without);
+	json_bool_member(w, "truncated", i < s->row_count || s->truncated);
+	if (!shown && q->request->say)
+		say_stacks(q->request->say, &a, 0, NULL);
+	if (!shown)
+		json_string_member(w, "note",
+			a.rows ? "no call in this time range was recorded with a stack"
+			       : "no calls were recorded in this time range");
+	put_window(q, w);
+	json_end_object(w);
+	return r;
+}
+
+/* ---- the tree ---- */
+
+typedef int flame_adder(
+	struct flame *f, const struct stack *s, unsigned source, unsigned op, uint64_t value);
+
+static int grow(const struct question *q, const struct sql_table *s, flame_adder *add,
+	struct flame *f, struct errinfo *reterr)
+{
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < s->row_count; i++) {
+		double ns = table_real(s, i, STACKS_NS);
+		_cleanup_free_ struct stack *stack = NULL;
+
+		if (table_int(s, i, STACKS_HASH))
+			r = nodedb_snapshot_stack(q->snapshot,
+				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
+		if (r == 0)
+			r = add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
+				(unsigned)table_int(s, i, STACKS_OP),
+				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
+	}
+	return r;
+}
+
+static int by_total(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return x < y ? 1 : x > y ? -1 : 0;
+}
+
+/* The value from which on nodes are few enough to be shown. A parent is never smaller than its
+ * child. */
+static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
+{
+	_cleanup_free_ uint64_t *totals = NULL;
+
+	*ret = 0;
+	if (f->count <= max)
+		return 0;
+	totals = malloc(f->count * sizeof(*totals));
+	if (!totals)
+		return -ENOMEM;
+	for (size_t i = 0; i < f->count; i++)
+		totals[i] = MAX(f->nodes[i].total, f->nodes[i].total2);
+	qsort(totals, f->count, sizeof(*totals), by_total);
+	*ret = totals[max] + 1; /* of equals all or none */
+	return 0;
+}
+
+static void put_node(
+	struct json_writer *w, const struct flame *f, uint32_t node, int64_t parent, bool compared)
+{
+	static const char *const kinds[] = {
+		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
+
+	json_begin_object(w);
+	json_int_member(w, "parent", parent);
+	json_string_member(w, "name", node ? flame_name_of(f, node)->text : "all");
+	json_string_member(w, "kind", node ? kinds[flame_name_of(f, node)->kind] : "root");
+	json_uint_member(w, "self", f->nodes[node].self);
+	json_uint_member(w, "total", f->nodes[node].total);
+	if (compared) {
+		json_uint_member(w, "self2", f->nodes[node].self2);
+		json_uint_member(w, "total2", f->nodes[node].total2);
+	}
+	json_end_object(w);
+}
+
+/* Each node after its parent, whose place in the list is remembered in @places. */
+static uint64_t put_tree(struct json_writer *w, const struct flame *f, uint64_t floor,
+	uint32_t *places, bool compared)
+{
+	uint64_t left_out = f->left_out;
+	uint32_t node = 0, count = 0;
+
+	put_node(w, f, 0, -1, compared);
+	places[0] = count++;
+	for (node = flame_next(f, 0, false); node;) {
+		bool small = MAX(f->nodes[node].total, f->nodes[node].total2) < floor;
+
+		if (small) {
+			left_out += f->nodes[node].total;
+		} else {
+			put_node(w, f, node, places[f->nodes[node].parent], compared);
+			places[node] = count++;
+		}
+		node = flame_next(f, node, small);
+	}
+	return left_out;
+}
+
+static int put_flame(
+	struct json_writer *w, const struct flame *f, size_t max, bool compared, bool *truncated)
+{
+	_cleanup_free_ uint32_t *places = NULL;
+	uint64_t floor = 0, left_out;
+	int r = find_floor(f, max, &floor);
+
+	places = r == 0 ? calloc(f->count + 1, sizeof(*places)) : NULL;
+	if (!places)
+		return r < 0 ? r : -ENOMEM;
+	json_string_member(w, "unit", "ns");
+	json_uint_member(w, "total", f->count ? f->nodes[0].total : 0);
+	if (compared)
+		json_uint_member(w, "total2", f->count ? f->nodes[0].total2 : 0);
+	json_begin_array_member(w, "nodes");
+	left_out = f->count ? put_tree(w, f, floor, places, compared) : 0;
+	json_end_array(w);
+	json_uint_member(w, "left_out", left_out);
+	*truncated = *truncated || floor > 0;
+	return 0;
+}
+
+int flame_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	_cleanup_(flame_done) struct flame f = FLAME_INIT;
+	bool truncated;
+	int r = answer_stacks(q, &a, reterr);
+
+	if (r == 0)
+		r = grow(q, &a.totals, flame_add, &f, reterr);
+	if (r == 0)
+		r = flame_finish(&f);
+	if (r < 0)
+		return r;
+	truncated = a.totals.truncated;
+	json_begin_object(w);
+	r = put_flame(w, &f, max, false, &truncated);
+	json_int_member(w, "rows", a.rows);
+	return r < 0 ? r : answer_end(q, w, truncated);
+}
+
+/* Of two times: what of the first and what of the second, each to be seen beside its length. */
+int flame_diff_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	size_t max = answer_limit(q->request->points, NODES, NODES_MAX);
+	_cleanup_(stacks_answer_done) struct stacks_answer a = {0};
+	_cleanup_(stacks_answer_done) struct stacks_answer b = {0};
+	_cleanup_(flame_done) struct flame f = FLAME_INIT;
+	struct question second = *q;
+	bool truncated;
+	int r = answer_second_time(q, &second.scope, reterr);
+
+	if (r == 0)
+		r = answer_stacks(q, &a, reterr);
+	if (r == 0)
+		r = answer_stacks(&second, &b, reterr);
+	if (r == 0)
+		r = grow(q, &a.totals, flame_add, &f, reterr);
+	if (r == 0)
+		r = grow(q, &b.totals, flame_add_second, &f, reterr);
+	if (r == 0)
+		r = flame_finish(&f);
+	if (r < 0)
+		return r;
+	truncated = a.totals.truncated || b.totals.truncated;
+	json_begin_object(w);
+	r = put_flame(w, &f, max, true, &truncated);
+	json_int_member(w, "rows", a.rows);
+	json_int_member(w, "rows2", b.rows);
+	json_begin_object_member(w, "window2");
+	json_int_member(w, "from_ns", second.scope.from_ns);
+	json_int_member(w, "to_ns", second.scope.to_ns);
+	json_end_object(w);
+	return r < 0 ? r : answer_end(q, w, truncated);
+}
 
 #define INCIDENT_SHOWN 3   /* stacks of one incident in the text */
 #define TOTALS_SHOWN   10  /* stacks of a recording without incidents */

@@ -2,8 +2,8 @@
 /* stack_report.h - the stacks that matter: what `explain --stacks` adds to the report. */
 #pragma once
 
-#include "base/buf.h"
 #include "answer/stacks.h"
+#include "base/buf.h"
 #include "json/writer.h"
 #include "model/incident.h"
 #include "model/stack.h"

@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "cluster/answer/tool_private.h"
 
 /* As listed, with dots as they were called before, or by the last part: "fleet_cluster_blame", "blame". */

@@ -9,7 +9,7 @@
 
 #include "cluster/store/store.h"
 #include "cluster/tenant/tenants.h"
-#include "mcp/param.h"
+#include "mcp/registry.h"
 
 struct tool_call { /* one call under way, on a thread of its own */
 	struct store *store;

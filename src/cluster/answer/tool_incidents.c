@@ -7,7 +7,7 @@
 
 #include "base/text.h"
 #include "cluster/answer/tool_parts.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 
 #define INCIDENTS_MAX 10000
 #define DAY_NS        (24 * TOOL_HOUR_NS)

@@ -3,7 +3,7 @@
  * requires is always there. */
 #include "cluster/answer/tool_parts.h"
 #include "model/episode_field.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 
 /* clang-format off */
 

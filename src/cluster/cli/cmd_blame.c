@@ -9,7 +9,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
 #include "command/dispatch.h"
-#include "command/trust.h"
+#include "command/server_access.h"
 #include "net/server/token.h"
 
 #define DEFAULT_ENDPOINT "http://127.0.0.1:8080"

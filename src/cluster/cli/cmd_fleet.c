@@ -16,8 +16,6 @@
 #include "cluster/cli/listen_address.h"
 #include "command/dispatch.h"
 #include "command/server_access.h"
-#include "command/server_life.h"
-#include "command/trust.h"
 #include "net/address.h"
 
 #define DRAIN_NS       (5 * NS_PER_S)

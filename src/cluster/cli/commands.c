@@ -2,7 +2,7 @@
 /* commands.c - every command, in the order of `ingero-cluster help`. */
 #include "cluster/cli/commands.h"
 
-#include "command/version.h"
+#include "command/update.h"
 
 static const struct command *const commands[] = {
 	&cmd_all,

@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/owner.h"
+#include "base/path_user.h"
 #include "net/address.h"
 #include "net/server/token.h"
 

@@ -9,8 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "command/server_life.h"
-#include "command/trust.h"
+#include "command/server_access.h"
 #include "duck/duck.h"
 
 #define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */

@@ -15,7 +15,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#include "base/confine_server.h"
+#include "base/confine_thread.h"
 #include "base/macros.h"
 #include "duck/duck_worker.h"
 

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "deliver/verdict.h"
+#include "deliver/backlog.h"
 #include "net/grpc.h"
 #include "otlp/otlp_metric.h"
 #include "otlp/otlp_write.h"

@@ -8,10 +8,9 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "base/capped.h"
+#include "base/macros.h"
 #include "cluster/detect/calls_core.h"
 #include "stat/robust.h"
-#include "stat/select.h"
 
 #define TOGETHER      20 /* who came this part of the lag before the last was as late */
 #define LATE_NS       UINT64_C(1000000) /* less is not called late */

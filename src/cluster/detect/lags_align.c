@@ -5,10 +5,10 @@
 #include <stdlib.h>
 
 #include "base/array.h"
-#include "base/capped.h"
+#include "base/macros.h"
 #include "cluster/detect/calls_core.h"
 #include "cluster/detect/lags.h"
-#include "stat/select.h"
+#include "stat/robust.h"
 #include "wire/ids.h"
 
 #define AT_ONCE_NS  UINT64_C(100000) /* who left so far apart left together */

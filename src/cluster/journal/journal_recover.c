@@ -13,7 +13,7 @@
 
 #include "cluster/journal/journal_private.h"
 #include "base/array.h"
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 /* how far entries were acknowledged, in a file beside the journal's folder: it tells an
  * acknowledged entry that is damaged from a write that a crash cut short, and a journal that was deleted from one

@@ -10,7 +10,7 @@
 #include <sys/random.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 #define WINDOW     (1u << 20) /* bytes that are read at once */
 #define FIND_TIMES 64 /* of a file, as sums: data that is made of heads does not hold a start up */

@@ -2,7 +2,7 @@
 /* notice_alert.h - notices of the cluster as alerts. Pure. */
 #pragma once
 
-#include "alert/alert_matter.h"
+#include "alert/alert_body.h"
 #include "cluster/detect/fleet.h"
 
 void notice_alert(const struct fleet_notice *n, struct alert_notice *ret);

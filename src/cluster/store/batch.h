@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "sql/sql.h"
 #include "model/episode_field.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 
 enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 

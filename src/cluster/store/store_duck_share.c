@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "cluster/store/store_duck_private.h"
-#include "base/when.h"
+#include "base/clock.h"
 #include "base/array.h"
 #include "base/file.h"
 

@@ -10,9 +10,9 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "cluster/store/store_duck_private.h"
 
 #define SUMS_MAX (64u << 20)

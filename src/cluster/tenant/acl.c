@@ -9,8 +9,8 @@
 #include <string.h>
 
 #include "base/array.h"
+#include "base/clock.h"
 #include "base/text.h"
-#include "base/when.h"
 #include "net/secret_file.h"
 #include "yaml/yaml_tree.h"
 

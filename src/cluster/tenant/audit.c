@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
-#include "base/when.h"
+#include "base/clock.h"
 #include "json/writer.h"
 #include "base/path_user.h"
 #include "json/reader.h"

@@ -11,7 +11,7 @@
 #include "diagnose/rows/timeline.h"
 #include "base/array.h"
 #include "base/macros.h"
-#include "base/sort.h"
+#include "base/search.h"
 #include "wire/op_kind.h"
 
 #define STAY_NS NS_PER_MS

@@ -8,7 +8,7 @@
  * By chance a rare kernel is first seen late. The share of launches of kernels never seen so far is about that of
  * kernels seen once (Good and Turing): new rows must be far more than that. As launches are picked by their
  * number, a step of 256 launches shows the same few kernels all the time, until something shifts it: so the number
- * of launches of new kernels, which is counted another way (wire/name.h), must be that of a part of the steps.
+ * of launches of new kernels, which is counted another way (wire/record.h), must be that of a part of the steps.
  *
  * O(rows log kernels). */
 #include "diagnose/chains/kernel_change.h"

@@ -20,7 +20,6 @@
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "base/search.h"
-#include "stat/rank.h"
 #include "stat/robust.h"
 
 #define MAD_SIGMA   1.4826 /* of a normal distribution: standard deviation by MAD, */

@@ -18,7 +18,6 @@
 #include "base/array.h"
 #include "base/idmap.h"
 #include "base/search.h"
-#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY  2                   /* in both APIs */

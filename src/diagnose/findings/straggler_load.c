@@ -8,7 +8,7 @@
 #include <stdio.h>
 
 #include "diagnose/findings/straggler_load.h"
-#include "diagnose/chains/kernel_sentence.h"
+#include "diagnose/chains/kernel_type.h"
 #include "base/text.h"
 #include "wire/names.h"
 

@@ -7,7 +7,6 @@
 #include "base/array.h"
 #include "base/macros.h"
 #include "base/search.h"
-#include "base/sort.h"
 #include "wire/op_kind.h"
 
 #define READING_NS   ((int64_t)(1200 * NS_PER_MS)) /* readings come every second */

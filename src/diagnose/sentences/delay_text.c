@@ -16,7 +16,7 @@
 #include "diagnose/chains/kernel_type.h"
 #include "diagnose/sentences/delay_sentence.h"
 #include "diagnose/sentences/span_text.h"
-#include "model/copy.h"
+#include "model/event.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
 

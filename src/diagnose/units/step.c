@@ -35,7 +35,6 @@
 #include "diagnose/units/setup.h"
 #include "base/array.h"
 #include "base/search.h"
-#include "base/sort.h"
 #include "stat/robust.h"
 #include "wire/op_kind.h"
 

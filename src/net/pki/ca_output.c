@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/tar.h"
+#include "base/output.h"
 #include "net/pki/ca_private.h"
 
 static const struct part {

@@ -13,7 +13,7 @@
 #include "base/buf.h"
 #include "base/text.h"
 #include "net/loop_private.h"
-#include "base/port_holder.h"
+#include "base/socket_path.h"
 
 #define BACKLOG      1024
 #define AT_ONCE      64 /* accepted in a row, then others get a turn */

@@ -9,7 +9,50 @@
  * part goes when the program does. Otherwise a neighbour that ends would leave a node that looks slow. */
 #pragma once
 
-#include "node/health/health_score.h"
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "base/errinfo.h"
+
+/* How well a node is doing, as one number of 0 to 1 made from four. Pure.
+ *
+ * score = sum of weight x value, halved where the worst value is at most penalty_floor, whole where it
+ * is at least degradation_zone, in between in proportion: one input that has collapsed must show,
+ * however good the others are. */
+
+/* The inputs, each 0 to 1 with 1 healthy. X(NAME, id, key in the baseline's file, weight) */
+#define HEALTH_SIGNALS(X)                                                                          \
+	X(THROUGHPUT, "throughput", "Throughput", 0.40)                                            \
+	X(COMPUTE, "compute", "Compute", 0.25)                                                     \
+	X(MEMORY, "memory", "Memory", 0.20)                                                        \
+	X(CPU, "cpu", "CPU", 0.15)
+
+enum health_signal {
+#define X(NAME, ...) HEALTH_##NAME,
+	HEALTH_SIGNALS(X)
+#undef X
+		HEALTH_SIGNAL_COUNT
+};
+
+const char *health_signal_id(enum health_signal s); /* "throughput" */
+
+struct health_score_settings {
+	double weight[HEALTH_SIGNAL_COUNT];     /* each over 0; sum 1 */
+	double penalty_floor, degradation_zone; /* 0 <= floor < zone <= 1 */
+};
+extern const struct health_score_settings health_score_defaults;
+
+/* health_score_check - -EINVAL with a sentence. */
+int health_score_check(const struct health_score_settings *s, struct errinfo *reterr);
+
+struct health_anomalies { /* values that were no numbers and count as 0; bits by enum health_signal */
+	uint8_t nan, infinite;
+};
+
+/* health_score - values are cut to 0..1. @ret_anomalies may be NULL. */
+double health_score(const struct health_score_settings *s, const double values[HEALTH_SIGNAL_COUNT],
+	struct health_anomalies *ret_anomalies);
 
 struct health_baseline_settings {
 	double fast_alpha, floor_alpha; /* 0 < floor_alpha < fast_alpha < 1 */
@@ -65,3 +108,37 @@ void health_baseline_add_programs(struct health_baseline *b,
 /* health_baseline_degraded - some signal has fallen below warning_ratio of its long average. */
 bool health_baseline_degraded(
 	const struct health_baseline *b, const struct health_baseline_settings *s);
+
+/* The baseline in a file, so that a restart of the agent need not calibrate again.
+ *
+ * One JSON object: schema_version, saved_at (RFC 3339), sample_count, fast_alpha, floor_alpha,
+ * fast_ema and hard_floor, each with Throughput, Compute, Memory and CPU. */
+#define HEALTH_FILE_BYTES   (1u << 20)
+#define HEALTH_FILE_AGE_NS  (600 * (int64_t)NS_PER_S) /* by default, older ones tell nothing */
+#define HEALTH_FILE_DEFAULT "/var/lib/ingero/health-baseline.json"
+
+/* X(NAME, id) */
+#define HEALTH_LOADS(X)                                                                            \
+	X(MISSING, "missing")                                                                      \
+	X(FRESH, "fresh")           /* *ret is filled in */                                        \
+	X(STALE, "stale")           /* too old, or saved in the future: deleted */                 \
+	X(CORRUPT, "corrupt")       /* moved aside to NAME.corrupt-TIME */                         \
+	X(UNREADABLE, "unreadable") /* left alone */                                               \
+	X(NEWER, "newer_version")   /* left alone, for the version that wrote it */                \
+	X(OTHER, "other_settings")  /* averages of another alpha: left alone */
+
+enum health_load {
+#define X(NAME, ...) HEALTH_LOAD_##NAME,
+	HEALTH_LOADS(X)
+#undef X
+};
+const char *health_load_id(enum health_load l);
+
+/* health_file_load - one older than @age_ns is stale. */
+enum health_load health_file_load(const char *path, const struct health_baseline_settings *s,
+	int64_t age_ns, wall_time now, struct health_baseline *ret);
+
+/* health_file_save - replaces the file, so that a reader sees the old one or the new; makes its folder.
+ * Nothing is written before the baseline is warm: -EAGAIN. */
+int health_file_save(const char *path, const struct health_baseline *b,
+	const struct health_baseline_settings *s, wall_time now, struct errinfo *reterr);

@@ -9,7 +9,7 @@
 
 #include <sys/types.h>
 
-#include "node/health/health_mode.h"
+#include "node/health/health_monitor.h"
 #include "deliver/endpoint.h"
 #include "base/buf.h"
 #include "base/errinfo.h"
@@ -36,7 +36,7 @@ struct pusher_settings {                /* texts are the caller's */
 	uint64_t baseline_age_ns;     /* an older file tells nothing */
 	uint32_t gpus;                /* 0: as recorded */
 	uint32_t warmup;              /* readings */
-	double hysteresis;            /* see health_classifier.h */
+	double hysteresis;            /* see health_monitor.h */
 	uint32_t world_size;          /* of the job; 0: as recorded */
 	int32_t rank;                 /* of this node; -1: as recorded */
 	const char *workload;         /* NULL: as recorded */

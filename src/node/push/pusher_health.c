@@ -4,7 +4,7 @@
 #include <string.h>
 #include <sys/random.h>
 
-#include "node/health/health_file.h"
+#include "node/health/health_baseline.h"
 #include "node/push/pusher_cohort.h"
 #include "node/push/pusher_private.h"
 #include "base/log.h"

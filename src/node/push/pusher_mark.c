@@ -10,9 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 #include "base/log.h"
-#include "base/owner.h"
 #include "base/path_user.h"
 
 #define RETRY_NS (100 * NS_PER_MS)

@@ -3,7 +3,7 @@
  * come again. Pure. */
 #pragma once
 
-#include "node/health/health_mode.h"
+#include "node/health/health_monitor.h"
 #include "net/http.h"
 
 enum pusher_hint {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "node/push/pusher_private.h"
-#include "deliver/verdict.h"
+#include "deliver/backlog.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "net/client/client.h"

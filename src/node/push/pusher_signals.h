@@ -13,7 +13,7 @@
  * cpu         1 less the share of all CPUs that is in use. */
 #pragma once
 
-#include "node/health/health_score.h"
+#include "node/health/health_baseline.h"
 #include "store/read/nodedb_recent.h"
 
 struct pusher_activity {        /* calls in the buckets of from_ns … to_ns */

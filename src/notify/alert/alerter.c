@@ -9,9 +9,114 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "notify/alert/incident_alert.h"
+#include "base/hash.h"
 #include "base/idmap.h"
 #include "base/log.h"
+#include "model/problem.h"
+
+#define ALERTER_FLUSH_NS (3 * NS_PER_S) /* at the end, for what is not told yet */
+#define ALERTER_ON_WAY   256            /* notices between the threads */
+
+void alert_file_free(struct alert_file *f)
+{
+	alert_values_done(&f->values);
+	free(f);
+}
+
+static int take_severity(struct alert_file *f, const struct yaml_value *v)
+{
+	const char *word = "";
+	int r = yaml_text(f->values.tree, v, &word, f->values.reterr);
+
+	for (int s = SEVERITY_LOW; r == 0 && s < SEVERITY_COUNT; s++)
+		if (!strcmp(word, severity_name((enum severity)s))) {
+			f->least = (enum severity)s;
+			return 0;
+		}
+	return r < 0 ? r
+		     : yaml_fail(f->values.tree, v, f->values.reterr,
+			       "min_severity must be LOW, MEDIUM, HIGH or CRITICAL");
+}
+
+static int take_file(struct alert_file *f)
+{
+	const struct yaml_value *root = yaml_tree_root(f->values.tree);
+	struct errinfo *reterr = f->values.reterr;
+	int r = 0;
+
+	if (root->kind != YAML_MAP)
+		return yaml_fail(f->values.tree, root, reterr, "expected `alerts:` here");
+	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
+		if (!strcmp(v->key, "alerts"))
+			r = alert_config_take(&f->alerts, v);
+		else if (!strcmp(v->key, "min_severity"))
+			r = take_severity(f, v);
+		else
+			r = yaml_fail(f->values.tree, v, reterr,
+				"unknown key '%.60s': expected alerts or min_severity", v->key);
+	if (r == 0 && !f->alerts.count)
+		r = yaml_fail(
+			f->values.tree, root, reterr, "no receiver: list them below `alerts:`");
+	return r;
+}
+
+int alert_file_read(const char *path, const char *text, size_t len, struct alert_file **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(alert_file_freep) struct alert_file *f = calloc(1, sizeof(*f));
+	int r;
+
+	if (!f)
+		return -ENOMEM;
+	f->alerts.values = &f->values;
+	f->least = SEVERITY_MEDIUM;
+	r = alert_values_read(&f->values, path, text, len, reterr);
+	if (r == 0)
+		r = take_file(f);
+	if (r == -ENOMEM)
+		return errinfo_set(reterr, r, "not enough memory to read %s", path);
+	if (r < 0)
+		return r;
+	f->values.reterr = NULL;
+	*ret = TAKE(f);
+	return 0;
+}
+
+#define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
+
+uint64_t incident_alert_id(const struct incident *i)
+{
+	return hash_bytes(i->id, strlen(i->id));
+}
+
+void incident_alert(const struct incident *i, const char *node, struct alert_matter *ret)
+{
+	static const char *const severities[] = {[SEVERITY_LOW] = "info",
+		[SEVERITY_MEDIUM] = "warning",
+		[SEVERITY_HIGH] = "error",
+		[SEVERITY_CRITICAL] = "critical"};
+	const char *problem = problem_row((enum problem)i->problem)->id;
+
+	*ret = (struct alert_matter){.id = incident_alert_id(i),
+		.name = "IngeroIncident",
+		.class = problem,
+		.problem = problem,
+		.severity = severities[i->severity],
+		.rank = i->culprit_rank,
+		.stage = -1,
+		.pid = i->pid,
+		.confidence = i->confidence,
+		.since_ns = i->first.ns,
+		.until_ns = i->resolved.ns};
+	snprintf(ret->event, sizeof(ret->event), "%s@%.*s", i->id,
+		(int)(sizeof(ret->event) - sizeof(i->id) - 1), node);
+	COPY(ret->node, node);
+	COPY(ret->process, i->comm);
+	COPY(ret->text, i->summary);
+	COPY(ret->cause, i->root_cause);
+	if (i->fix_count)
+		COPY(ret->fix, i->fixes[0]);
+}
 
 struct alerter {
 	pthread_t thread;

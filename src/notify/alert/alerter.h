@@ -9,11 +9,29 @@
 
 #include <stdint.h>
 
-#include "notify/alert/alert_file.h"
+#include "alert/alert_body.h"
+#include "alert/alert_config.h"
+#include "model/incident.h"
 
-#define ALERTER_FLUSH_NS (3 * NS_PER_S) /* at the end, for what is not told yet */
-#define ALERTER_ON_WAY   256            /* notices between the threads */
-#define ALERTER_OPEN_MAX 256            /* incidents that last */
+/* The file of `trace --notify`: who is told of this node's incidents, and from which
+ * severity on.
+ *
+ *   min_severity: HIGH     # LOW, MEDIUM (default), HIGH, CRITICAL
+ *   alerts: …              # alert/alert_config.h. */
+
+struct alert_file {
+	struct alert_values values;
+	struct alert_list alerts;
+	enum severity least;
+};
+
+/* alert_file_read - @path, or if @text is not NULL that as its content. Exit code 78 and a sentence with
+ * file and line. The caller frees it with alert_file_free(). */
+int alert_file_read(const char *path, const char *text, size_t len, struct alert_file **ret,
+	struct errinfo *reterr);
+void alert_file_free(struct alert_file *f);
+DEFINE_CLEANUP(struct alert_file *, alert_file_free)
+#define ALERTER_OPEN_MAX 256 /* incidents that last */
 
 struct alerter_settings {
 	const struct alert_file *file; /* the caller's until alerter_stop() */
@@ -38,3 +56,12 @@ void alerter_tell(struct alerter *a, const struct incident *i);
 
 /* alerter_stop - ends what lasts, tells it within ALERTER_FLUSH_NS, frees @a. */
 struct alerter_stats alerter_stop(struct alerter *a);
+
+/* An incident of this node as what an alert is about. Pure. */
+
+/* incident_alert_id - of an incident's id: what alerts know it by. */
+uint64_t incident_alert_id(const struct incident *i);
+
+/* incident_alert - @node is where it happens. The event is the incident's id and the node: receivers hear
+ * of many. */
+void incident_alert(const struct incident *i, const char *node, struct alert_matter *ret);

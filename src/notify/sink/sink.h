@@ -20,7 +20,6 @@ struct sink;
 
 int sink_new(size_t max_tracked_nodes, struct sink **ret);
 void sink_free(struct sink *s);
-DEFINE_CLEANUP(struct sink *, sink_free)
 
 /* sink_feed - @len bytes of the stream came at @now. */
 void sink_feed(struct sink *s, const char *data, size_t len, wall_time now);
@@ -32,3 +31,25 @@ void sink_connected(struct sink *s, bool connected);
 bool sink_is_ready(const struct sink *s, wall_time now, uint64_t window_ns);
 
 void sink_metrics(const struct sink *s, struct buf *b);
+
+/* The nodes that are stragglers now, in the order in which they became that.
+ * Of more than the table is made for the longest-standing one leaves, and that is told. */
+
+#define STRAGGLER_NAME_MAX 256
+
+struct straggler {
+	char cluster[STRAGGLER_NAME_MAX], node[STRAGGLER_NAME_MAX];
+};
+
+struct straggler_table;
+
+int straggler_table_new(size_t max, struct straggler_table **ret);
+void straggler_table_free(struct straggler_table *t);
+
+/* straggler_table_add - 0; 1 if another one had to leave; -ENOMEM. One that is there stays where it
+ * is. */
+int straggler_table_add(struct straggler_table *t, const struct straggler *s);
+void straggler_table_remove(struct straggler_table *t, const struct straggler *s);
+
+/* straggler_table_next - walks from the oldest on; start with *cursor = NULL. NULL: the end. */
+const struct straggler *straggler_table_next(const struct straggler_table *t, const void **cursor);

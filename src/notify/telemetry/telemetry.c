@@ -8,8 +8,179 @@
 #include <stdatomic.h>
 #include <string.h>
 
-#include "notify/telemetry/export_metric.h"
 #include "base/log.h"
+#include "deliver/sender.h"
+#include "net/inflate.h"
+
+DEFINE_CLEANUP(struct push *, push_free)
+
+#define TELEMETRY_INTERVAL_NS (10 * NS_PER_S)
+
+/* Everything is reported from the beginning, as 0. */
+
+#define RESULT                                                                                     \
+	{                                                                                          \
+		{                                                                                  \
+			"ingero.result", "result"                                                  \
+		}                                                                                  \
+	}
+
+const struct metric_desc export_metric_table[EXPORT_METRIC_COUNT] = {
+	[E_BATCHES] = {"ingero.otlp.batches", "ingero_otlp_batches_total", "{batch}",
+		METRIC_COUNTER, false, 0,
+		"OTLP batches: sent, dropped (queue full), rejected by the receiver", RESULT},
+	[E_POINTS] = {"ingero.otlp.points", "ingero_otlp_points_total", "{point}", METRIC_COUNTER,
+		false, 0,
+		"Data points in OTLP batches; rejected: the receiver accepted the rest of the batch",
+		RESULT},
+	[E_RETRIES] = {"ingero.otlp.retries", "ingero_otlp_retries_total", "{attempt}",
+		METRIC_COUNTER, false, 0, "OTLP attempts that failed and are retried", {{0}}},
+	[E_QUEUE] = {"ingero.otlp.queue", "ingero_otlp_queue_batches", "{batch}", METRIC_GAUGE,
+		false, 0, "Queued OTLP batches", {{0}}},
+	[E_QUEUE_BYTES] = {"ingero.otlp.queue.size", "ingero_otlp_queue_bytes", "By", METRIC_GAUGE,
+		false, 0, "Bytes of the queued OTLP batches", {{0}}},
+	[E_SCRAPES] = {"ingero.scrapes", "ingero_scrapes_total", "{scrape}", METRIC_COUNTER, false,
+		0, "Scrapes answered with metrics, before this one", {{0}}},
+};
+
+static void put_result(struct metric_set *s, enum export_metric_id id, wall_time start,
+	const char *result, uint64_t v)
+{
+	metric_put_int(
+		s, &export_metric_table[id], start, (int64_t)v, METRIC_OF(METRIC_TEXT(result)));
+}
+
+void export_metric_push(struct metric_set *s, wall_time start, const struct push_stats *f)
+{
+	const struct backlog_stats *b = &f->backlog;
+
+	put_result(s, E_BATCHES, start, "sent", b->sent_batches);
+	put_result(s, E_BATCHES, start, "dropped", b->dropped_batches);
+	put_result(s, E_BATCHES, start, "refused", b->refused_batches);
+	put_result(s, E_POINTS, start, "sent",
+		b->sent_points - MIN(f->rejected_points, b->sent_points));
+	put_result(s, E_POINTS, start, "dropped", b->dropped_points);
+	put_result(s, E_POINTS, start, "refused", b->refused_points);
+	put_result(s, E_POINTS, start, "rejected", f->rejected_points);
+	metric_put_int(s, &export_metric_table[E_RETRIES], start, (int64_t)b->retries, NULL);
+	metric_put_int(s, &export_metric_table[E_QUEUE], start, (int64_t)f->queued_batches, NULL);
+	metric_put_int(
+		s, &export_metric_table[E_QUEUE_BYTES], start, (int64_t)f->queued_bytes, NULL);
+}
+
+void export_metric_scrapes(struct metric_set *s, wall_time start, uint64_t scrapes)
+{
+	metric_put_int(s, &export_metric_table[E_SCRAPES], start, (int64_t)scrapes, NULL);
+}
+
+/* Turns readings into requests; deliver/sender.h does the rest. */
+
+#define BATCH_MAX (4u << 20) /* what receivers take by default (gRPC) */
+
+struct push {
+	struct endpoint endpoint;
+	struct push_settings settings;
+	struct sender *sender;
+	uint64_t rejected_points;
+};
+
+void push_free(struct push *p)
+{
+	if (p->sender)
+		sender_free(p->sender);
+	free(p);
+}
+
+static bool is_json(const struct push *p)
+{
+	return p->endpoint.protocol == OTLP_HTTP_JSON;
+}
+
+static void describe(void *arg, const struct backlog_batch *b _unused_, struct http_ask *ask)
+{
+	const struct push *p = arg;
+
+	ask->path = p->endpoint.path[OTLP_METRICS];
+	ask->type = is_json(p) ? "application/json" : "application/x-protobuf";
+	ask->fields = p->settings.fields->field;
+	ask->field_count = p->settings.fields->count;
+	ask->gzip = p->settings.gzip;
+}
+
+/* A response that cannot be read is one without rejections: the batch is delivered. */
+static void taken(void *arg, const struct backlog_batch *b _unused_, const void *reply, size_t len)
+{
+	struct push *p = arg;
+	struct otlp_answer a = {0};
+
+	(void)(is_json(p) ? otlp_answer_json(reply, len, &a)
+			  : otlp_answer_protobuf(reply, len, &a));
+	if (a.rejected > 0) {
+		p->rejected_points += (uint64_t)a.rejected;
+		sender_say(p->sender, "some points were rejected", a.message);
+	}
+}
+
+int push_new(
+	struct loop *l, const struct push_settings *s, struct push **ret, struct errinfo *reterr)
+{
+	static const struct sender_ops ops = {.describe = describe, .taken = taken};
+	_cleanup_(push_freep) struct push *p = calloc(1, sizeof(*p));
+	struct sender_settings sender = {.endpoint = &s->endpoint->endpoint,
+		.shown = s->endpoint->shown,
+		.what = "metric readings",
+		.is_grpc = s->endpoint->protocol == OTLP_GRPC,
+		.ca = s->ca,
+		.cert = s->cert,
+		.key = s->key,
+		.insecure_far = s->insecure_far,
+		.ops = &ops,
+		.arg = p};
+	int r;
+
+	if (!p)
+		return -ENOMEM;
+	p->endpoint = *s->endpoint;
+	p->settings = *s;
+	r = sender_new(l, &sender, &p->sender, reterr);
+	if (r < 0)
+		return r;
+	*ret = TAKE(p);
+	return 0;
+}
+
+void push_give(struct push *p, const struct metric_set *s)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(BATCH_MAX), packed = BUF_INIT(BATCH_MAX);
+	struct buf *body = p->settings.gzip ? &packed : &b;
+	struct backlog_batch batch = {0};
+
+	batch.points = (is_json(p) ? otlp_metric_json : otlp_metric_protobuf)(
+		&b, s, &p->settings.resource);
+	if (p->settings.gzip && !b.err)
+		inflate_undo(b.data, b.len, &packed);
+	batch.len = body->len;
+	if (b.err || body->err)
+		batch.len = SIZE_MAX; /* too large for anybody: counted as dropped */
+	else
+		batch.data = buf_take(body);
+	sender_put(p->sender, batch);
+}
+
+void push_finish(struct push *p, loop_fn *fn, void *arg)
+{
+	sender_finish(p->sender, fn, arg);
+}
+
+struct push_stats push_stats(const struct push *p)
+{
+	const struct backlog *b = sender_backlog(p->sender);
+
+	return (struct push_stats){.backlog = b->stats,
+		.rejected_points = p->rejected_points,
+		.queued_batches = b->count,
+		.queued_bytes = b->bytes};
+}
 
 struct telemetry {
 	pthread_t thread;

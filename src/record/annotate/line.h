@@ -14,7 +14,7 @@
 
 #include "base/buf.h"
 #include "base/errinfo.h"
-#include "model/annotation.h"
+#include "model/event.h"
 
 /* annotate_line_parse - @line without its newline. A missing ts is @now. -EINVAL with a sentence;
  * the peer fields of *ret are 0. */

@@ -12,7 +12,7 @@
 
 #include "base/errinfo.h"
 #include "base/macros.h"
-#include "model/annotation.h"
+#include "model/event.h"
 
 #define ANNOTATE_CONNECTIONS_MAX  64
 #define ANNOTATE_CONNECTIONS_USER 16   /* of another user than this one and root */

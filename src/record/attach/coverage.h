@@ -10,7 +10,7 @@
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 struct coverage_file {
 	struct target_library library;

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "record/discover/discover.h"
-#include "base/file_origin.h"
+#include "base/file.h"
 #include "base/log.h"
 
 static bool maps_kind(const struct target_process *p, enum target_library_kind kind)

@@ -9,8 +9,7 @@
 #pragma once
 
 #include "record/attach/coverage.h"
-#include "model/layer.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 /* coverage_assess - probe every library of @p, and its program where the runtime may be in it.
  * @root as in discover.h. Sentences about files that could not be probed go to the log. */

@@ -5,17 +5,154 @@
  * are probed once. */
 #include "record/attach/library_points.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#include "record/attach/mark_points.h"
-#include "record/attach/nccl_layout.h"
-#include "record/attach/prologue.h"
-#include "record/discover/elfsym.h"
-#include "record/probe/function.h"
 #include "base/log.h"
+#include "record/attach/nccl_layout.h"
+#include "record/discover/elfsym.h"
+#include "record/discover/stapsdt.h"
+#include "record/probe/function.h"
+
+/* Where in a file the places of a mark_library are. */
+
+/* A place may have several points: overloads of a function, a
+ * static probe in code that was inlined twice. */
+
+#define POINTS_OF_PLACE    8
+#define ANY_POINTS_OF_PASS 64
+
+static int symbol_points(
+	struct elfsym *elf, const struct mark_place *place, struct uprobe_point *out)
+{
+	uint64_t offsets[POINTS_OF_PLACE];
+	uint32_t patterns[POINTS_OF_PLACE];
+	int n = elfsym_search(elf, &place->symbol, 1, offsets, patterns, POINTS_OF_PLACE);
+
+	for (int i = 0; i < n; i++)
+		out[i] = (struct uprobe_point){
+			.offset = offsets[i], .cookie = place->hook, .at_return = place->at_return};
+	return n;
+}
+
+static int note_points(struct elfsym *elf, const struct mark_place *place, struct uprobe_point *out)
+{
+	struct stapsdt_probe probes[POINTS_OF_PLACE];
+	const char *colon = strchr(place->note, ':');
+	char provider[32];
+	int n;
+
+	snprintf(provider, sizeof(provider), "%.*s", (int)(colon - place->note), place->note);
+	n = stapsdt_find(elf, provider, colon + 1, probes, POINTS_OF_PLACE);
+	for (int i = 0; i < n; i++)
+		out[i] = (struct uprobe_point){.offset = probes[i].offset,
+			.cookie = place->hook,
+			.semaphore = probes[i].semaphore};
+	return n;
+}
+
+/* All places of a set; 0 if one is missing. */
+static int set_points(struct elfsym *elf, const struct mark_place *set, struct uprobe_point *out)
+{
+	int count = 0;
+
+	for (; set->hook; set++) {
+		int n = set->note ? note_points(elf, set, out + count)
+				  : symbol_points(elf, set, out + count);
+
+		if (n <= 0)
+			return n;
+		count += n;
+		if (count + POINTS_OF_PLACE > UPROBE_POINTS_MAX)
+			return -EBADMSG;
+	}
+	return count;
+}
+
+/* Those of @any that are there, a batch of patterns in one pass over the symbols. */
+static int any_points(struct elfsym *elf, const struct mark_place *any, struct uprobe_point *out)
+{
+	int count = 0;
+
+	while (any->hook) {
+		const char *symbols[ELFSYM_PATTERNS_MAX];
+		uint64_t offsets[ANY_POINTS_OF_PASS];
+		uint32_t patterns[ANY_POINTS_OF_PASS];
+		size_t size = 0;
+		int n;
+
+		/* a place found once is found for one pattern: entry and return come apart */
+		for (; any[size].hook && size < ELFSYM_PATTERNS_MAX; size++)
+			if (size && any[size].at_return != any[0].at_return)
+				break;
+			else
+				symbols[size] = any[size].symbol;
+		n = elfsym_search(elf, symbols, size, offsets, patterns,
+			MIN(ANY_POINTS_OF_PASS, UPROBE_POINTS_MAX - count));
+		if (n < 0)
+			return n;
+		for (int i = 0; i < n; i++)
+			out[count++] = (struct uprobe_point){.offset = offsets[i],
+				.cookie = any[patterns[i]].hook | (uint64_t)any[patterns[i]].detail
+									  << 8,
+				.at_return = any[patterns[i]].at_return};
+		any += size;
+	}
+	return count;
+}
+
+/* mark_points - the places of the first set of @lib that @elf has completely. Returns their number;
+ * 0 if it has none; or a negative errno of reading the file. */
+static int mark_points(struct elfsym *elf, const struct mark_library *lib,
+	struct uprobe_point points[UPROBE_POINTS_MAX])
+{
+	int n = 0;
+
+	if (lib->any)
+		return any_points(elf, lib->any, points);
+	for (size_t i = 0; n == 0 && lib->sets[i]; i++)
+		n = set_points(elf, lib->sets[i], points);
+	return n;
+}
+
+/* The verified prologues, byte for byte.
+ *
+ *   x86-64  F3 0F 1E FA                   endbr64, then push: 5.4 us becomes 0.5 us
+ *   x86-64  81 3D disp32 imm32            cmpl $imm, x(%rip) of the driver's entries, then je (74
+ * or 0F 84): flags are set again by nobody before the je runs
+ *
+ * The je under the probe reads the flags of the cmpl in front of it: the kernel keeps them. On
+ * arm64 no prologue has been verified, so nothing is moved. */
+
+static bool is_push(const uint8_t *code)
+{
+	if ((code[0] & 0xf8) == 0x50)
+		return true;
+	return code[0] == 0x41 && (code[1] & 0xf8) == 0x50;
+}
+
+static bool is_je(const uint8_t *code)
+{
+	return code[0] == 0x74 || (code[0] == 0x0f && code[1] == 0x84);
+}
+
+unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])
+{
+	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
+
+	if (machine != EM_X86_64)
+		return 0;
+	if (!memcmp(code, endbr64, sizeof(endbr64)) && is_push(code + 4))
+		return 4;
+	if (code[0] == 0x81 && code[1] == 0x3d && is_je(code + 10))
+		return 10;
+	return 0;
+}
 
 static const struct probe_library *functions_of(enum target_library_kind kind)
 {

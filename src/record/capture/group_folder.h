@@ -12,6 +12,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
+#include "model/sample.h"
 
 struct group_folder {
 	char path[PATH_MAX];
@@ -29,7 +30,6 @@ struct group_folders;
 /* group_folders_new - @root is a prefix as in base/file.h. -ENOMEM. */
 int group_folders_new(const char *root, struct group_folders **ret);
 void group_folders_free(struct group_folders *f);
-DEFINE_CLEANUP(struct group_folders *, group_folders_free)
 
 /* group_folders_find - below this process's own mount of the groups, below that of process 1 (the
  * machine's, where processes are not hidden), below that of the group's process. What was found is
@@ -37,3 +37,14 @@ DEFINE_CLEANUP(struct group_folders *, group_folders_free)
  * NULL: it cannot be seen from here, or there is no memory. Valid until the next call. */
 const struct group_folder *group_folders_find(
 	struct group_folders *f, const struct group_asked *asked);
+
+/* Readings of a control group (cgroup v2). */
+
+#define CONTAINER_GROUPS_MAX 64 /* read in a second; 20 files each */
+
+/* container_read - the group whose files are in @folder. @root is a prefix, "" for the real one. A limit may sit on a group above it: quota and throttling are those of the tightest
+ * quota on the way up, memory and its events those of the lowest limit; without any they are of the
+ * innermost group that tells.
+ * 0; -ENOENT if the group is gone, or it is not of cgroup v2. */
+int container_read(const char *root, const struct group_folder *folder, uint64_t cgroup_id,
+	wall_time now, struct container_sample *ret);

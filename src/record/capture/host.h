@@ -2,8 +2,12 @@
 /* host.h - readings of the whole machine from /proc. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/macros.h"
+#include "model/identity.h"
 #include "model/sample.h"
-#include "model/session.h"
 
 #define HOST_CPUS_MAX 4096 /* CPUs with a higher number are in the sum alone */
 
@@ -27,3 +31,20 @@ int host_read(struct host_reader *h, wall_time now, struct host_sample *ret);
 
 /* host_describe - fill the machine's fields of a session (CPU, memory, kernel, OS). */
 void host_describe(const char *root, struct session *s);
+
+/* Which host samples are worth storing.
+ *
+ *   points 0, beat 0   every one
+ *   points P           those that differ from the last one stored by more than P percent points in
+ *                      CPU, memory or swap (of all memory)
+ *   beat B             the first after every B, whatever it says; alone: only these. */
+
+struct deadband {
+	double points;
+	uint64_t beat_ns;
+	bool has_last;
+	struct host_sample last; /* stored */
+};
+
+/* deadband_admits - whether @s is to be stored; if so it is the last one from now on. */
+bool deadband_admits(struct deadband *d, const struct host_sample *s);

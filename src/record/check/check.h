@@ -10,10 +10,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#include "record/probe/method.h"
-#include "record/probe/part.h"
 #include "base/confine_thread.h"
 #include "base/errinfo.h"
+#include "record/probe/part.h"
 
 #define CHECK_ROWS_MAX    (16 + PART_COUNT)
 #define CHECK_TRACEPOINTS 10

@@ -5,7 +5,7 @@
 
 #include <stdint.h>
 
-#include "record/attach/obstacle.h"
+#include "record/attach/feature.h"
 #include "record/check/check.h"
 #include "base/macros.h"
 
@@ -34,18 +34,11 @@ void check_uprobes(const struct check_context *c, struct check_row *row);
 void check_cpu_clock(const struct check_context *c, struct check_row *row);
 void check_tracepoints(const struct check_context *c, struct check_row *row);
 
-/* check_trial.c */
-void check_programs(const struct check_context *c, struct check_row *row);
-/* check_missing - a row for each part that tracing goes on without, into @rows, which has room for all; their number. */
-size_t check_missing(const struct check_context *c, struct check_row *rows);
+/* check.c */
 
-/* check_rights.c */
-void check_capabilities(const struct check_context *c, struct check_row *row);
-void check_paranoid(const struct check_context *c, struct check_row *row);
-void check_ptrace_scope(const struct check_context *c, struct check_row *row);
-void check_confinement(const struct check_context *c, struct check_row *row);
+/* check.c */
 
-/* check_gpu.c */
+/* check_kernel.c */
 void check_driver(const struct check_context *c, struct check_row *row);
 void check_gpu(const struct check_context *c, struct check_row *row);
 void check_libraries(const struct check_context *c, struct check_row *row);

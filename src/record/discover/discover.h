@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* discover.h - which processes use CUDA, and where the libraries are that they map.
  *
- * Implemented in process.c (facts of one process), library.c (its libraries by name), scan.c (all
+ * Implemented in scan.c (facts of one process), library.c (its libraries by name), scan.c (all
  * processes, repeatedly), disk.c and command_files.c (copies that nobody maps yet). Everything is read from /proc
  * under a root prefix ("" for the real machine). What /proc says is hostile: names are any bytes,
  * lines of any length, processes come and go between two reads. */
@@ -12,8 +12,7 @@
 
 #include "base/errinfo.h"
 #include "base/macros.h"
-#include "model/script.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 #define DISCOVER_LIBRARIES_MAX 32  /* distinct files per process */
 #define DISCOVER_FILES_MAX     256 /* copies on disk */
@@ -41,7 +40,7 @@ int discover_process_stat(const char *root, uint32_t pid, struct discover_proces
 /* discover_uid - whose process @pid is. */
 int discover_uid(const char *root, uint32_t pid, uint32_t *ret_uid);
 
-/* discover_program - what @pid runs if it is an interpreter (script.h), and how many CPUs its first thread may run
+/* discover_program - what @pid runs if it is an interpreter (model/identity.h), and how many CPUs its first thread may run
  * on. What may not be read is "" and 0. */
 void discover_program(
 	const char *root, uint32_t pid, char ret_script[SCRIPT_MAX], uint32_t *ret_cpus);

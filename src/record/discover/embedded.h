@@ -13,7 +13,7 @@
 #include <stdint.h>
 
 #include "base/macros.h"
-#include "model/target.h"
+#include "model/identity.h"
 
 struct embedded;
 

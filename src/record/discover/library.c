@@ -6,7 +6,7 @@
  * us works with. On overlay and btrfs stat(2) gives another device than maps shows; there the file
  * is mapped here for a moment, because the kernel then shows it the same way.
  *
- * Nor may it keep us waiting. A file that a user's program delivers is not opened at all (file_origin.h), and on the way
+ * Nor may it keep us waiting. A file that a user's program delivers is not opened at all (base/file.h), and on the way
  * to a name only folders are looked at that the kernel has in its memory, as it has those of all that is mapped. */
 #include "record/discover/discover.h"
 
@@ -24,7 +24,6 @@
 #include "record/discover/maps.h"
 #include "record/python/python.h"
 #include "base/file.h"
-#include "base/file_origin.h"
 
 #define DELETED " (deleted)"
 

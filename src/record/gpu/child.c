@@ -20,9 +20,10 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "record/gpu/nvml.h"
-#include "record/gpu/record.h"
 #include "base/confine.h"
+#include "record/gpu/nvml.h"
+
+#define GPU_CHILD_FD SPAWN_SOCKET
 
 /* One H200 takes 42 ms a round, all but 1 ms of it waiting in the two PCIe counters; NVML brings
  * 18 MB of memory and 185 MB of address space. */

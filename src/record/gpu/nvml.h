@@ -6,7 +6,7 @@
 #pragma once
 
 #include "base/errinfo.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 #define NVML_GPUS_MAX 64
 

@@ -23,7 +23,6 @@
 
 #include "record/gpu/child.h"
 #include "record/gpu/nvml.h"
-#include "record/gpu/record.h"
 #include "base/spawn.h"
 
 #define SILENCE_NS     (3 * NS_PER_S) /* without a record: the state is unknown */

@@ -10,7 +10,7 @@
 #include <stdbool.h>
 
 #include "base/clock.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 enum gpu_state {
 	GPU_STARTING, /* no answer yet, and none is overdue */

@@ -6,14 +6,13 @@
  * detach the libraries, probe_sweep(), read what is left in the rings, probe_close().
  *
  * To add a probe: a folder with NAME.bpf.c (kernel half), included by probe.bpf.c; its record in
- * wire/record.h; its decoding in record/capture/decode.c. */
+ * wire/record.h; its decoding in record/capture/reader.c. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 #include "record/probe/filter.h"
-#include "record/probe/method.h"
 #include "record/probe/part.h"
 #include "base/errinfo.h"
 #include "model/accounting.h"

@@ -78,7 +78,7 @@ struct thread_state {
 	__u64 compact_ns;
 	__u64 python_thread;  /* its PyThreadState, as found by its last walk; 0: not known */
 	__u32 samples_passed; /* on-CPU samples since the last that was sent */
-	__u32 launch_gap;     /* launches until one is counted by its function: wire/name.h */
+	__u32 launch_gap;     /* launches until one is counted by its function: wire/record.h */
 	struct ledger ledger;
 	struct stay_sums stays;
 	struct pending_nccl nccl;

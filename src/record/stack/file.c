@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "record/python/python.h"
-#include "record/stack/foreign.h"
+#include "record/stack/remote.h"
 #include "base/hash.h"
 #include "base/log.h"
 

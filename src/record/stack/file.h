@@ -14,7 +14,6 @@
 #include "record/stack/table.h"
 #include "record/symbol/symbol.h"
 #include "base/idmap.h"
-#include "base/intern.h"
 #include "model/stack.h"
 
 #define STACK_FILES_MAX   2000      /* that the symbol process is given */

@@ -7,14 +7,13 @@
  * tracer's thread. */
 #pragma once
 
-#include "record/probe/probe.h"
-#include "record/symbol/symbol.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "model/stack.h"
+#include "record/probe/probe.h"
+#include "record/symbol/symbol.h"
 #include "wire/stack.h"
 
-#define STACKS_PATIENCE_S  30
 #define STACKS_WAITING_MAX 4096 /* without their names */
 #define STACKS_KEPT_MAX    4096 /* that stacks_find() knows */
 
@@ -24,7 +23,6 @@ typedef void stacks_sink(void *arg, const struct stack *s);
 int stacks_new(
 	struct probe *p, bool with_python, stacks_sink *sink, void *arg, struct stacks **ret);
 void stacks_free(struct stacks *s);
-DEFINE_CLEANUP(struct stacks *, stacks_free)
 
 /* Life of traced processes. stacks_process(): it is there (found, or a new program). */
 void stacks_process(struct stacks *s, uint32_t pid);

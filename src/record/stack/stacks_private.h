@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stacks_private.h - what the files of stacks.h share: stacks.c (life, asking, finding),
  * stacks_space.c (the processes and what the kernel half knows of them), stacks_take.c (records
- * from the kernel), stacks_hand.c (names, and handing on). Nobody else includes it. */
+ * from the kernel), stacks.c (names, and handing on). Nobody else includes it. */
 #pragma once
 
 #include "record/probe/ring.h"
 #include "record/probe/stack/stack.h"
 #include "record/stack/code.h"
-#include "record/stack/merge.h"
 #include "record/stack/space.h"
 #include "record/stack/stacks.h"
 
@@ -77,6 +76,3 @@ void stacks_take_record(void *arg, const void *data, size_t len);
 /* stacks_place - tries again to find the files of @w's addresses, which may be younger than the
  * last look at its process @p (NULL: gone). */
 void stacks_place(struct stacks *s, struct stack_space *p, struct waiting *w, mono_time now);
-
-/* stacks_hand.c: those whose names have come, or @all. */
-void stacks_hand_on(struct stacks *s, mono_time now, bool all);

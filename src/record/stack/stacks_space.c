@@ -2,7 +2,7 @@
 /* stacks_space.c - which processes there are, and what the kernel half is told of them: sets of
  * mappings, and Python. Children share their parent's set until they are looked at themselves. */
 #include "record/stack/stacks_private.h"
-#include "record/stack/foreign.h"
+#include "record/stack/remote.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -8,6 +8,7 @@
 #pragma once
 
 #include <stdbool.h>
+#include <stdint.h>
 
 #include "base/spawn.h"
 
@@ -16,3 +17,17 @@
 
 bool symbol_child_is_meant(int argc, char **argv);
 int symbol_child_main(int argc, char **argv);
+
+/* What the symbol process may still do after it has shut the doors behind itself: read
+ * the files it is handed, compute, allocate, and answer on its socket. */
+
+struct sandbox {
+	int landlock; /* version of the kernel's interface; 0: it has none, and was done without */
+	bool seccomp; /* false under sanitizers, which need more calls */
+};
+
+/* sandbox_enter - for a process made by spawn_self() whose parent holds the other end of @socket:
+ * nobody instead of root, no capability, none to be gained, no path, no network, few system calls,
+ * limits on memory and on what it writes. There is no way back. Negative errno: what was refused;
+ * the process must then touch nothing foreign. */
+int sandbox_enter(int socket, struct sandbox *ret);

@@ -6,8 +6,71 @@
  * to something only a running process knows is refused. Pure. */
 #pragma once
 
-#include "record/symbol/cursor.h"
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "record/symbol/image.h"
+
+/* Reading numbers from foreign bytes, front to back.
+ *
+ * A read that would leave the bytes marks the cursor bad, and then every read gives 0: a caller
+ * reads a whole record and asks once. Little-endian. Each byte is read once, so what was checked is
+ * what is used even if the bytes change meanwhile. */
+
+/* How a pointer in .eh_frame is written: the low four bits are its format, the next three what it
+ * is relative to. */
+enum eh_pointer {
+	EH_ABSOLUTE = 0x00,
+	EH_ULEB = 0x01,
+	EH_UDATA2 = 0x02,
+	EH_UDATA4 = 0x03,
+	EH_UDATA8 = 0x04,
+	EH_SLEB = 0x09,
+	EH_SDATA2 = 0x0a,
+	EH_SDATA4 = 0x0b,
+	EH_SDATA8 = 0x0c,
+	EH_FORMAT = 0x0f,
+	EH_PC_RELATIVE = 0x10,
+	EH_DATA_RELATIVE = 0x30,
+	EH_ALIGNED = 0x50, /* absolute, at the next multiple of 8 */
+	EH_BASE = 0x70,
+	EH_INDIRECT = 0x80, /* the value is the address of the pointer */
+	EH_OMITTED = 0xff,
+};
+
+struct cursor {
+	const uint8_t *at, *end;
+	bool bad;
+};
+
+static inline struct cursor cursor_of(const uint8_t *data, uint64_t size)
+{
+	/* no bytes may be nowhere: nothing is added to NULL */
+	return (struct cursor){.at = data, .end = size ? data + size : data};
+}
+
+static inline uint64_t cursor_left(const struct cursor *c)
+{
+	return (uint64_t)(c->end - c->at);
+}
+
+uint8_t cursor_u8(struct cursor *c);
+uint16_t cursor_u16(struct cursor *c);
+uint32_t cursor_u32(struct cursor *c);
+uint64_t cursor_u64(struct cursor *c);
+
+/* LEB128; a number of more than 64 bits is bad. */
+uint64_t cursor_uleb(struct cursor *c);
+int64_t cursor_sleb(struct cursor *c);
+
+/* cursor_block - the next @size bytes as a cursor of their own, which is bad if there are fewer. */
+struct cursor cursor_block(struct cursor *c, uint64_t size);
+
+/* cursor_pointer - an address. @vaddr is that of the next byte, @data_base what EH_DATA_RELATIVE
+ * counts from. Other bases, and a pointer to a pointer, are bad: what they lead to is only known in
+ * a running process. */
+uint64_t cursor_pointer(
+	struct cursor *c, uint8_t encoding, uint64_t vaddr, const uint64_t *data_base);
 
 #define EH_FRAME_CIE_MAX                                                                           \
 	512 /* bytes; real ones have 20 to 40. Each entry has its CIE read anew.                   \

@@ -18,9 +18,70 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "record/symbol/protocol.h"
 #include "record/symbol/reply.h"
-#include "base/clock.h"
+
+#define EXCHANGE_UNWINDS_MAX 8 /* of these */
+
+/* Lists of questions. A list owns what is in it. */
+
+struct question *question_new(struct question_file *file, enum protocol_kind kind, uint64_t ticket,
+	size_t count, size_t body_bytes)
+{
+	struct question *q = calloc(1, sizeof(*q) + body_bytes);
+
+	if (!q)
+		return NULL;
+	q->file = file;
+	q->kind = kind;
+	q->ticket = ticket;
+	q->count = (uint32_t)count;
+	q->body_bytes = body_bytes;
+	return q;
+}
+
+void question_append(struct question_list *l, struct question *q)
+{
+	q->next = NULL;
+	if (l->tail)
+		l->tail->next = q;
+	else
+		l->head = q;
+	l->tail = q;
+	l->count++;
+}
+
+void question_put_back(struct question_list *l, struct question *q)
+{
+	q->next = l->head;
+	l->head = q;
+	if (!l->tail)
+		l->tail = q;
+	l->count++;
+}
+
+struct question *question_take(struct question_list *l)
+{
+	struct question *q = l->head;
+
+	if (!q)
+		return NULL;
+	l->head = q->next;
+	if (!l->head)
+		l->tail = NULL;
+	l->count--;
+	q->next = NULL;
+	return q;
+}
+
+void question_free_all(struct question_list *l)
+{
+	struct question *q;
+
+	while ((q = question_take(l)))
+		free(q);
+}
 
 #define MESSAGES_A_POLL 64 /* the socket holds no more */
 #define POLL_GAP_NS     NS_PER_S

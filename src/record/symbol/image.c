@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "record/symbol/cursor.h"
+#include "record/symbol/eh_frame.h"
 
 #define SEGMENTS_MAX 256
 #define SECTIONS_MAX 65536

@@ -5,6 +5,8 @@
  * costs the symbol process (child.h). */
 #pragma once
 
+#include <elfutils/libdw.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -6,6 +6,9 @@
  * are demangled (C++, Rust). Built at the first question; used in the symbol process only. */
 #pragma once
 
+#include <stddef.h>
+
+#include "base/macros.h"
 #include "record/symbol/image.h"
 
 #define NAMES_INLINE_MAX 8   /* frames of one address: the function and what is inlined in it */
@@ -42,3 +45,19 @@ int names_handle(struct names *n, uint64_t vaddr, struct names_frame out[NAMES_I
 int names_symbol(struct names *n, const char *name, uint64_t *ret_vaddr, uint64_t *ret_size);
 
 size_t names_count(struct names *n); /* functions with a name */
+
+/* Each text once, and each mangled name demangled once. What is handed out stays until
+ * texts_free(). */
+
+#define TEXTS_BYTES_MAX (64u << 20) /* texts and the names they were made from */
+
+struct texts;
+
+int texts_new(struct texts **ret); /* -ENOMEM */
+void texts_free(struct texts *t);
+DEFINE_CLEANUP(struct texts *, texts_free)
+
+/* Both take @len bytes at @s and return NULL when the ceiling is reached or memory is out. Results
+ * are at most NAMES_TEXT_MAX - 1 bytes long, cut with "…". */
+const char *texts_keep(struct texts *t, const char *s, size_t len);
+const char *texts_demangled(struct texts *t, const char *mangled, size_t len);

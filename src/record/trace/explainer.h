@@ -16,13 +16,10 @@
 #include "base/clock.h"
 #include "base/macros.h"
 #include "model/accounting.h"
-#include "model/aggregate.h"
-#include "model/collective.h"
-#include "model/container_sample.h"
 #include "model/event.h"
-#include "model/gpu_sample.h"
-#include "model/ledger.h"
+#include "model/collective.h"
 #include "model/sample.h"
+#include "model/step_account.h"
 #include "model/stack.h"
 
 #define EXPLAINER_EVENTS_MAX      8192u /* 1.3 MB, twice */

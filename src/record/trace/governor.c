@@ -6,6 +6,146 @@
 
 #include "base/macros.h"
 
+/* Runs on the tracer's thread. Invariant: a window is open only while the
+ * probes are all there or all away, so what happens while they are switched belongs to none. */
+
+#define MARKS_MIN 3 /* with fewer a window says nothing */
+
+uint64_t cost_trial_watch(struct cost_trial *t, uint32_t pid)
+{
+	uint64_t marks = t->marks;
+
+	t->marks = 0;
+	if (pid == t->pid)
+		return marks;
+	*t = (struct cost_trial){.pid = pid};
+	return 0;
+}
+
+void cost_trial_mark(struct cost_trial *t, uint32_t pid, wall_time at)
+{
+	if (pid != t->pid)
+		return;
+	t->marks++;
+	if (!t->is_open || at.ns < t->began.ns)
+		return;
+	if (!t->window_marks++)
+		t->first = at;
+	t->last.ns = MAX(t->last.ns, at.ns);
+}
+
+void cost_trial_open(struct cost_trial *t, wall_time now, bool with_probes, uint64_t cpu_ns)
+{
+	t->is_open = true;
+	t->with_probes = with_probes;
+	t->began = t->first = t->last = now;
+	t->began_cpu_ns = cpu_ns;
+	t->window_marks = 0;
+}
+
+/* A process that sleeps half of the time pays half as much of its time: its CPU time counts as the part
+ * of the clock's that it is. With several busy threads it is more; what one of them pays counts. */
+static void pair_end(struct cost_trial *t)
+{
+	const double *cpu = t->step_cpu_ns, *clock = t->step_ns;
+	size_t at = t->pair_count % PAIRED_MAX;
+
+	if (cpu[0] > 0 && cpu[1] > 0) {
+		t->by_clock[at] = log(clock[1] / clock[0]);
+		t->by_cpu[at] =
+			log(cpu[1] / cpu[0]) * MIN(1.0, (cpu[0] + cpu[1]) / (clock[0] + clock[1]));
+		t->pair_count++;
+	}
+	t->step_ns[0] = t->step_ns[1] = 0;
+	t->step_cpu_ns[0] = t->step_cpu_ns[1] = 0;
+}
+
+bool cost_trial_close(struct cost_trial *t, wall_time now, uint64_t cpu_ns)
+{
+	int64_t passed = now.ns - t->began.ns;
+	uint64_t pairs = t->pair_count;
+	double cpu_share, step_ns;
+
+	if (!t->is_open || passed <= 0)
+		return false;
+	t->is_open = false;
+	cpu_share = (double)(cpu_ns - MIN(t->began_cpu_ns, cpu_ns)) / (double)passed;
+	step_ns = t->window_marks < MARKS_MIN
+			  ? 0
+			  : (double)(t->last.ns - t->first.ns) / (double)(t->window_marks - 1);
+	t->step_ns[t->with_probes] = step_ns;
+	t->step_cpu_ns[t->with_probes] = cpu_share * step_ns;
+	if (t->with_probes)
+		pair_end(t);
+	return t->pair_count != pairs;
+}
+
+static bool estimate(const struct cost_trial *t, const double *logs, struct paired *ret)
+{
+	struct paired p;
+
+	if (paired_estimate(logs, MIN(t->pair_count, (uint64_t)PAIRED_MAX), &p) < 0)
+		return false;
+	*ret = (struct paired){
+		.middle = expm1(p.middle), .low = expm1(p.low), .high = expm1(p.high)};
+	return true;
+}
+
+bool cost_trial_result(const struct cost_trial *t, struct cost_found *ret)
+{
+	struct cost_found f;
+
+	if (!estimate(t, t->by_clock, &f.clock) || !estimate(t, t->by_cpu, &f.cpu))
+		return false;
+	*ret = f;
+	return true;
+}
+
+/* Invariant: 0 <= low <= share <= high. */
+
+void cost_load_add(struct cost_load *l, const struct cost_load *more)
+{
+	l->seconds += more->seconds;
+	l->launches += more->launches;
+	l->waits += more->waits;
+	l->waited_ns += more->waited_ns;
+}
+
+struct cost_felt cost_felt_guess(double probes, const struct cost_load *l)
+{
+	double waited = l->seconds > 0 ? l->waited_ns / (l->seconds * (double)NS_PER_S) : 0;
+	double first = l->launches > l->waits ? l->waits / l->launches : 1;
+	double low = fmax(probes - waited, probes * first);
+
+	if (waited <= 0)
+		low = probes;
+	return (struct cost_felt){.share = low, .low = low, .high = probes};
+}
+
+/* What a hit does to caches and branch predictors is not in its own time: at most as much again. */
+static const double ACCOUNT_AT_MOST = 2;
+
+static double clamp(double x, double low, double high)
+{
+	return fmin(fmax(x, low), high);
+}
+
+struct cost_felt cost_felt_join(
+	double account, const struct cost_found *found, double part, const struct cost_felt *others)
+{
+	const struct paired *cpu = &found->cpu, *clock = &found->clock;
+	double low = fmax(clock->low, 0), high = fmax(clock->high, 0);
+	double share = clamp(account, fmax(cpu->low, 0), fmax(cpu->high, 0));
+
+	if (cpu->high >= low)
+		high = fmin(high, cpu->high);
+	if (account * ACCOUNT_AT_MOST >= fmax(low, cpu->low))
+		high = fmin(high, account * ACCOUNT_AT_MOST);
+	return (struct cost_felt){.share = clamp(share, low, high) * part + others->share,
+		.low = low * part + others->low,
+		.high = high * part + others->high};
+}
+
 #define ROOM_SHARE 0.25 /* of the budget: launches have that at least, whatever the rest costs */
 #define FACTOR_MIN 0.5  /* a comparison may be wrong: it does not rule alone */
 #define FACTOR_MAX 8

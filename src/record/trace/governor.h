@@ -2,8 +2,8 @@
 /* governor.h - keeps the cost of probing within a budget by probing launches only part of the time.
  *
  * Cost = hits x the measured cost of one hit, as a share of the busiest process's time: CPU time, which
- * a job need not feel (cost_felt.h), and without what probes do to caches and to the code around them.
- * Once windows with and without probes were compared often enough (cost_trial.h) to be sure that launches take
+ * a job need not feel (governor.h), and without what probes do to caches and to the code around them.
+ * Once windows with and without probes were compared often enough (governor.h) to be sure that launches take
  * more CPU time, or less, that counts. Launches are nearly all hits; allocations, copies, waits and collectives
  * are always probed, and what they cost is taken off what launches may, down to a quarter of the budget.
  *
@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "base/clock.h"
+#include "stat/compare.h"
 
 struct governor {
 	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */
@@ -61,3 +62,86 @@ double governor_share(const struct governor *g);
 
 /* governor_mean - the overhead since the start. */
 double governor_mean(const struct governor *g);
+
+/* Measures what the launch probes cost the process that uses them most: where the governor has
+ * them probed in windows, what a step takes in a window is compared with what it takes before it.
+ *
+ * A step is the time from one of its marks to the next: a wait for the GPU ended, or an optimizer's
+ * step began. Compared are the length of a step by the clock, which is what the job loses, and its CPU
+ * time: the process's CPU time, as a share of the window, times the mean step in it. The place of a
+ * window's ends between two marks matters to neither, and time in which the process sleeps not to the
+ * second, so it is known sooner where steps differ much. A window and the time without probes before it make a
+ * pair. Of the last pairs paired_estimate() makes numbers with their intervals. It costs nothing: windows are
+ * where the governor wants them. Pure: the tracer switches the probes and brings time, CPU time and marks. */
+
+struct cost_trial {
+	uint32_t pid;          /* the process that is looked at */
+	uint64_t marks;        /* its marks since cost_trial_watch() last asked */
+	bool is_open;          /* a window is under way */
+	bool with_probes;      /* it is one with probes */
+	wall_time began;       /* the window */
+	uint64_t began_cpu_ns; /* the process's CPU time then */
+	wall_time first, last; /* marks in it */
+	uint64_t window_marks;
+	double step_ns[2], step_cpu_ns[2]; /* of this pair, without and with; 0: not known */
+	/* Logarithms of with / without, for CPU time as a part of the clock's: */
+	double by_clock[PAIRED_MAX], by_cpu[PAIRED_MAX];
+	uint64_t pair_count; /* ever, of this process; the last PAIRED_MAX are kept */
+};
+
+/* How much more a step takes while all launches are probed, as a share of the time that one without
+ * takes (0.05: 5 %). */
+struct cost_found {
+	struct paired clock; /* how much longer it is */
+	struct paired cpu;   /* how much more CPU time it has */
+};
+
+/* cost_trial_watch - look at process @pid from now on. What is known of another is forgotten. Returns how many
+ * marks it made since the last call. */
+uint64_t cost_trial_watch(struct cost_trial *t, uint32_t pid);
+
+/* cost_trial_mark - process @pid made a mark. */
+void cost_trial_mark(struct cost_trial *t, uint32_t pid, wall_time at);
+
+/* cost_trial_open - from now on all launch probes are there, or all are away; @cpu_ns: the process's CPU time.
+ * cost_trial_close - that ends. Returns true if there is a pair more than before. */
+void cost_trial_open(struct cost_trial *t, wall_time now, bool with_probes, uint64_t cpu_ns);
+bool cost_trial_close(struct cost_trial *t, wall_time now, uint64_t cpu_ns);
+
+/* cost_trial_result - false: too few pairs yet. */
+bool cost_trial_result(const struct cost_trial *t, struct cost_found *ret);
+
+/* How much longer a job takes because of its probes.
+ *
+ * Probes take CPU time of the thread that calls. A job whose GPU is the slower one does not feel that: its
+ * threads run ahead and wait for the GPU, in a call that waits or in a launch for which the queue has no
+ * room, and wait so much less. Only the first launch after a wait keeps the GPU from work in any case. So
+ * the CPU time is the most that such a job loses, and what its waits cannot hide is the least. How much it
+ * is in truth, only steps with and without probes can tell (governor.h). Pure. */
+
+/* What the busiest process did, over some time. */
+struct cost_load {
+	double seconds;
+	double launches;         /* all of them, probed or not */
+	double waits, waited_ns; /* for the GPU */
+};
+
+struct cost_felt {
+	double share;     /* of the process's time: the figure to name */
+	double low, high; /* the truth is between */
+};
+
+void cost_load_add(struct cost_load *l, const struct cost_load *more);
+
+/* cost_felt_guess - if @probes (a share of the time) is what probes take, and the process did @l
+ * meanwhile. The share is the low end. */
+struct cost_felt cost_felt_guess(double probes, const struct cost_load *l);
+
+/* cost_felt_join - what trials found of all launches, of which @part is probed, and @others, which no
+ * trial takes away. @account is what launches would take by hits x cost, all of them probed: steps that
+ * differ much by themselves make a trial wide, and its middle says little then, so the account is moved
+ * no further than the trial wants it, and a trial that does not contradict it reaches no further than
+ * twice the account. What the clock says comes last: a job that sleeps or waits pays CPU time, and loses
+ * none. */
+struct cost_felt cost_felt_join(double account, const struct cost_found *found, double part,
+	const struct cost_felt *others);

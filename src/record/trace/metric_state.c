@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "model/bandwidth.h"
+#include "model/collective.h"
 
 const uint64_t metric_state_throttle_bits[] = {
 #define X(NAME, bits) [THROTTLE_##NAME] = (bits),

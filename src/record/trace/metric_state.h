@@ -10,9 +10,9 @@
 #include "diagnose/live/step_counter.h"
 #include "base/macros.h"
 #include "model/collective.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 #include "model/problem.h"
-#include "model/target.h"
+#include "model/identity.h"
 #include "stat/sketch.h"
 
 #define METRIC_STATE_COLLECTIVES 256

@@ -7,14 +7,91 @@
 #include "record/trace/neighbours.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/idmap.h"
+#include "base/macros.h"
+#include "base/socket_path.h"
 #include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
-#include "base/idmap.h"
-#include "base/port_holder.h"
+
+/* /sys/dev/block/8:0 is a link that ends in "/sda". */
+
+static void read_name(const char *root, uint32_t dev, char out[COMM_LEN])
+{
+	char path[PATH_MAX], target[PATH_MAX];
+	const char *slash;
+	ssize_t n = -1;
+
+	out[0] = 0;
+	if (snprintf(path, sizeof(path), "%s/sys/dev/block/%u:%u", root, dev >> 20, dev & 0xfffff) <
+		(int)sizeof(path))
+		n = readlink(path, target, sizeof(target) - 1);
+	if (n <= 0)
+		return;
+	target[n] = 0;
+	slash = strrchr(target, '/');
+	snprintf(out, COMM_LEN, "%s", slash ? slash + 1 : target);
+}
+
+void disks_name(struct disks *d, const char *root, struct event *e)
+{
+	int k = 0;
+
+	if (e->source != SOURCE_IO)
+		return;
+	while (k < d->count && d->items[k].dev != e->dev)
+		k++;
+	if (k == DISKS_MAX)
+		return;
+	if (k == d->count) {
+		d->items[k].dev = e->dev;
+		read_name(root, e->dev, d->items[k].name);
+		d->count++;
+	}
+	memcpy(e->peer_comm, d->items[k].name, COMM_LEN);
+}
+
+#define ENOUGH_NS    (200 * NS_PER_MS)
+#define ENOUGH_STAYS 3 /* one stay may be anything: a start, a shutdown */
+
+/* The item of @pid; of a new one, a free place or that of whom least was waited for. */
+static struct waited_process *item_of(struct waited_for *w, uint32_t pid)
+{
+	struct waited_process *least = &w->items[0];
+
+	for (size_t i = 0; i < ARRAY_SIZE(w->items); i++) {
+		struct waited_process *p = &w->items[i];
+
+		if (p->pid == pid)
+			return p;
+		if (p->ns < least->ns)
+			least = p;
+	}
+	*least = (struct waited_process){.pid = pid};
+	return least;
+}
+
+bool waited_for_add(struct waited_for *w, uint32_t pid, uint64_t ns)
+{
+	struct waited_process *p;
+
+	if (w->followed >= WAITED_FOR_MAX)
+		return false;
+	p = item_of(w, pid);
+	p->ns += ns;
+	p->stays++;
+	if (p->ns < ENOUGH_NS || p->stays < ENOUGH_STAYS)
+		return false;
+	*p = (struct waited_process){0};
+	w->followed++;
+	return true;
+}
 
 #define NEIGHBOURS_MAX 4096
 #define READS_A_SECOND 32

@@ -15,7 +15,6 @@
 #include "store/write/writer.h"
 #include "model/event.h"
 #include "model/identity.h"
-#include "model/layer.h"
 
 #define ROSTER_GAPS_MAX 32 /* processes shown with what of them is not seen */
 

@@ -67,7 +67,7 @@ struct tracer_settings {
 	const char *annotate_path; /* socket for annotations; NULL: none */
 	int64_t annotate_gid;      /* group that may use it; -1: none */
 	const char *stream_path;   /* socket of the caller's that goes at the end; NULL: none */
-	double deadband_points;    /* see record/capture/deadband.h */
+	double deadband_points;    /* see record/capture/host.h */
 	uint64_t heartbeat_ns;
 	/* Every record; @c for NCCL calls, else NULL; the id of its process's container or ""; its
 	 * call stack or NULL, valid during the call. May be NULL. */

@@ -10,7 +10,7 @@
 
 #include <bpf/bpf.h>
 
-#include "wire/name.h"
+#include "wire/record.h"
 
 #define ASKED_MAX   KERNEL_TABLE_MAX /* functions whose symbol was asked for */
 #define SWEEP_KEYS  4096             /* registered kernels looked at in a second */

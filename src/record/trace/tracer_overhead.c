@@ -112,7 +112,7 @@ static uint64_t hook_hits(struct tracer *t, uint32_t pid)
 	return more / 2;
 }
 
-/* What the busiest process did in a second, for cost_felt.h. */
+/* What the busiest process did in a second, for governor.h. */
 static void load_note(struct tracer *t, const struct use *u, double seconds)
 {
 	t->load_now = (struct cost_load){.seconds = seconds,

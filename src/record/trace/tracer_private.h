@@ -1,38 +1,34 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_private.h - one run's state, shared by the files that make up the tracer: tracer.c (start,
- * step, stop), tracer_processes.c (their lives), tracer_targets.c (which of them, and libraries),
- * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_stack.c (stacks),
- * tracer_ledger.c (what threads spent their time on), tracer_name.c (kernels and ranges),
- * tracer_label.c (annotations), tracer_explain.c (explaining while tracing), tracer_view.c and
+ * step, stop), tracer_targets.c (their lives), tracer_targets.c (which of them, and libraries),
+ * tracer_maps.c (new mappings), tracer_second.c (what is due each second), tracer_maps.c (stacks),
+ * tracer_second.c (what threads spent their time on), tracer_name.c (kernels and ranges),
+ * tracer_second.c (annotations), tracer_view.c (explaining while tracing), tracer_view.c and
  * tracer_metric.c. Nobody else includes it. */
 #pragma once
 
 #include "base/socket_path.h"
 #include "record/annotate/server.h"
-#include "record/attach/calibrate.h"
+#include "record/attach/uprobe.h"
 #include "record/attach/coverage.h"
 #include "record/attach/feature.h"
 #include "record/attach/coverage_assess.h"
-#include "record/capture/deadband.h"
-#include "record/capture/group_folder.h"
 #include "record/capture/host.h"
+#include "record/capture/waits.h"
+#include "record/capture/group_folder.h"
 #include "record/capture/reader.h"
 #include "record/capture/totals.h"
-#include "record/capture/waits.h"
 #include "record/discover/discover.h"
 #include "record/discover/family.h"
-#include "record/discover/map_watch.h"
+#include "record/discover/maps.h"
 #include "record/trace/explainer.h"
 #include "record/trace/metric_state.h"
-#include "record/trace/cost_felt.h"
-#include "record/trace/gap_log.h"
 #include "record/trace/governor.h"
+#include "record/trace/live_ops.h"
 #include "record/trace/kernel_table.h"
 #include "record/trace/launch_watch.h"
-#include "record/trace/disks.h"
 #include "record/trace/neighbours.h"
 #include "record/trace/process_table.h"
-#include "record/trace/waited_for.h"
 #include "record/probe/probe.h"
 #include "record/probe/sample/sample.h"
 #include "record/stack/stacks.h"
@@ -122,11 +118,10 @@ struct tracer {
 	struct live_ops ops;
 };
 
-/* tracer_processes.c */
+/* tracer_targets.c */
 int tracer_open_processes(struct tracer *t);
 void tracer_close_processes(struct tracer *t);
 void tracer_follow(struct tracer *t, const struct event *e); /* a fork, exec, exit or find */
-void tracer_forget_dead(struct tracer *t);
 void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; once a minute */
 
 /* tracer_targets.c */
@@ -152,7 +147,6 @@ void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_tim
  * for. */
 void tracer_judge(struct tracer *t, const struct target_process *p);
 void tracer_settle(struct tracer *t, bool is_last);
-wall_time tracer_process_start(uint64_t start_ticks);
 bool tracer_is_own_program(const struct tracer *t, uint32_t pid);
 
 /* tracer_second.c */
@@ -177,7 +171,7 @@ unsigned tracer_launch_weight(const struct tracer *t, uint32_t pid);
  * probes say so; 0: too few yet, it is reckoned from hits and waits, since the start or @lately. */
 uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret);
 
-/* tracer_stack.c */
+/* tracer_maps.c */
 int tracer_open_stacks(struct tracer *t);
 void tracer_close_stacks(struct tracer *t);
 void tracer_poll_stacks(struct tracer *t);
@@ -188,9 +182,8 @@ void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
  * of its own, because its stack has enough of them. */
 bool tracer_take_stack(struct tracer *t, struct event *e, const struct stack **ret);
 
-/* tracer_ledger.c */
+/* tracer_second.c */
 void tracer_ledger(struct tracer *t, const struct ledger_row *row);
-void tracer_read_containers(struct tracer *t, wall_time now);
 
 /* tracer_name.c */
 int tracer_open_names(struct tracer *t);
@@ -206,7 +199,7 @@ void tracer_kernels_gone(struct tracer *t, uint32_t pid);
 void tracer_sweep_registered(struct tracer *t);
 void tracer_renew_names(struct tracer *t);
 
-/* tracer_explain.c */
+/* tracer_view.c */
 int tracer_open_explainer(struct tracer *t);
 void tracer_explain_look(struct tracer *t);    /* a bucket is complete */
 void tracer_poll_explainer(struct tracer *t);  /* hands on what was found */
@@ -217,7 +210,7 @@ void tracer_confine_main(const struct tracer_settings *s, enum probe_method meth
 void tracer_confine_explainer(void *arg); /* struct tracer_settings */
 void tracer_confine_store(void *arg);     /* likewise */
 
-/* tracer_label.c */
+/* tracer_second.c */
 void tracer_serve_annotations(struct tracer *t);
 int tracer_open_annotations(struct tracer *t, struct errinfo *reterr);
 void tracer_close_annotations(struct tracer *t);

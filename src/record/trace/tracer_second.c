@@ -2,13 +2,119 @@
 /* tracer_second.c - what the tracer does once a second: read the kernel's aggregates, hand full
  * buckets to the store, set limits, take samples, look for new processes.
  */
-#include "record/trace/slow_limits.h"
-#include "record/trace/tracer_private.h"
-
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+#include "base/spawn.h"
+#include "record/capture/group_folder.h"
+#include "record/trace/live_ops.h"
+#include "record/trace/tracer_private.h"
+
+/* What threads spent their time on, and what control groups were denied, on their way
+ * to the explainer and the store. Runs on the tracer's thread. */
+
+void tracer_ledger(struct tracer *t, const struct ledger_row *row)
+{
+	struct account *own = &t->own.source[SOURCE_HOST];
+
+	if (row->mark == MARK_OPTIMIZER)
+		cost_trial_mark(&t->trial, row->pid, (wall_time){ledger_end_ns(row)});
+	if (row->mark == MARK_STAY)
+		tracer_enter_waker(t, row);
+	explainer_ledger(t->explainer, row);
+	if (!t->store)
+		own->aggregated++; /* the books: it was seen, and nobody wants it as a row */
+	else if (!store_writer_push_ledger(t->store, row))
+		own->lost[LOSS_QUEUE_FULL]++;
+}
+
+static void tracer_read_containers(struct tracer *t, wall_time now)
+{
+	struct roster_group groups[CONTAINER_GROUPS_MAX];
+	size_t count = roster_groups(t->roster, groups, CONTAINER_GROUPS_MAX);
+	bool is_full = false;
+
+	for (size_t i = 0; i < count; i++) {
+		const struct group_asked asked = {
+			groups[i].cgroup_id, groups[i].pid, groups[i].path};
+		const struct group_folder *folder = group_folders_find(t->group_folders, &asked);
+		struct container_sample s;
+
+		if (!folder || container_read("", folder, asked.id, now, &s) < 0)
+			continue;
+		explainer_container(t->explainer, &s);
+		if (t->store)
+			is_full = !store_writer_push_container(t->store, &s) || is_full;
+	}
+	if (is_full)
+		log_warning("the store's queue is full: samples of control groups are lost");
+}
+
+/* Annotations: lines come in by the socket, go to the store, and are acknowledged
+ * once they are committed. Runs on the tracer's thread, between records. */
+
+#define ACK_TRIES    50 /* of 10 ms */
+#define ACKS_AT_ONCE 64
+
+static bool put_annotation(void *arg, const struct annotation *a, uint64_t ticket)
+{
+	struct tracer *t = arg;
+
+	return t->store && store_writer_push_annotation(t->store, a, ticket);
+}
+
+void tracer_serve_annotations(struct tracer *t)
+{
+	struct store_ack acks[ACKS_AT_ONCE];
+	size_t n;
+
+	if (!t->annotate)
+		return;
+	while ((n = store_writer_take_acks(t->store, acks, ARRAY_SIZE(acks))))
+		for (size_t i = 0; i < n; i++)
+			annotate_server_ack(t->annotate, acks[i].ticket, acks[i].id);
+	annotate_server_poll(t->annotate);
+}
+
+int tracer_open_annotations(struct tracer *t, struct errinfo *reterr)
+{
+	const struct tracer_settings *s = &t->settings;
+	int fd, r;
+
+	if (!s->annotate_path || !t->store)
+		return 0;
+	r = socket_path_bind(s->annotate_path,
+		s->annotate_gid < 0 ? SOCKET_NO_GROUP : (gid_t)s->annotate_gid, &fd, reterr);
+	if (r < 0)
+		return r;
+	r = annotate_server_new(fd, "", put_annotation, t, &t->annotate);
+	if (r < 0) {
+		close(fd);
+		unlink(s->annotate_path);
+	}
+	return r;
+}
+
+/* What was taken is stored; its writers are told so if that takes no longer than half a second. */
+void tracer_close_annotations(struct tracer *t)
+{
+	const struct timespec wait_briefly = {.tv_nsec = 10 * (long)NS_PER_MS};
+
+	if (!t->annotate)
+		return;
+	if (spawn_server_remove() == -ENOTCONN)
+		unlink(t->settings.annotate_path);
+	annotate_server_refuse(t->annotate);
+	for (int i = 0; t->store && i < ACK_TRIES && annotate_server_waiting(t->annotate); i++) {
+		tracer_serve_annotations(t);
+		nanosleep(&wait_briefly, NULL);
+	}
+	if (t->store)
+		tracer_serve_annotations(t);
+	annotate_server_free(TAKE(t->annotate));
+}
 
 #define FLUSH_TRIES   100 /* of 10 ms */
 #define SWEEP_BUCKETS 12  /* of 5 s */

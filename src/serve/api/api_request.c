@@ -35,7 +35,7 @@ const struct param api_params[] = {
 	{API_TRACKS, "width", NULL, PARAM_INTEGER, 16, 4096, NULL,
 		"width of the drawing in pixels: 16 to 4096", true},
 	{API_TRACKS, "offset", NULL, PARAM_INTEGER, 0, UINT32_MAX, NULL,
-		"leave out so many tracks at the beginning", true},
+		"skip this many tracks at the beginning", true},
 	{API_TRACKS, "kinds", NULL, PARAM_TEXT, 0, 127, NULL,
 		"only these: process, rank, thread, stream, host, gpu", true},
 	{API_REF, "ref", NULL, PARAM_TEXT, 0, 127, NULL, "the event, as /api/v1/timeline calls it",

@@ -4,13 +4,13 @@
  * Requests are answered on the threads of a pool, in turn between those who ask, and replied to on the loop. */
 #pragma once
 
-#include "serve/serve.h"
+#include "base/errinfo.h"
+#include "mcp/dispatcher.h"
 #include "mcp/http_transport.h"
 #include "net/server/server.h"
+#include "serve/serve.h"
 
-#define MCP_HTTP_PATH    "/mcp"
-#define MCP_HTTP_AT_ONCE 4  /* requests being answered */
-#define MCP_HTTP_QUEUE   64 /* waiting; more are told to come again (503) */
+#define MCP_HTTP_PATH "/mcp"
 
 struct mcp_http; /* argument of the handler */
 
@@ -34,3 +34,10 @@ http_handler mcp_http_serve_handler;
 	{                                                                                          \
 		"DELETE", MCP_HTTP_PATH, .handler = fn                                             \
 	}
+
+/* The protocol on a pair of descriptors, one message a line. */
+
+/* mcp_stdio_run - answers what comes from @in on @out, one after the other, until @in ends. Only
+ * whole messages are written to @out. 0, or -EIO with a sentence; that @out was closed is no error.
+ */
+int mcp_stdio_run(const struct dispatcher *t, int in, int out, struct errinfo *reterr);

@@ -6,8 +6,8 @@
 #pragma once
 
 #include "base/errinfo.h"
-#include "mcp/http_transport.h"
 #include "mcp/dispatcher.h"
+#include "mcp/http_transport.h"
 #include "mcp/registry.h"
 
 struct fanout_question;
@@ -44,9 +44,6 @@ DEFINE_CLEANUP(struct mcp_server *, mcp_server_free)
 
 /* mcp_server_dispatcher - for http_transport_answer() and dispatcher_line(); calls of tools may take seconds. */
 const struct dispatcher *mcp_server_dispatcher(const struct mcp_server *s);
-
-extern const struct registry_resource mcp_resources[], mcp_templates[];
-extern const struct registry_prompt mcp_prompts[];
 
 /* What tools and resources see as call->arg. */
 static inline const struct mcp_settings *mcp_settings_of(const struct call *c)

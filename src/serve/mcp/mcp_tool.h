@@ -6,13 +6,17 @@
  * API has for them. */
 #pragma once
 
+#include <jansson.h>
+#include <stdbool.h>
+
 #include "answer/answer.h"
 #include "answer/incidents.h"
+#include "base/buf.h"
+#include "base/errinfo.h"
+#include "json/tree.h"
+#include "mcp/rpc.h"
 #include "serve/mcp/mcp_registry.h"
 #include "serve/serve_private.h"
-#include "base/errinfo.h"
-#include "json/builder.h"
-#include "mcp/call.h"
 #include "sql/sql_table.h"
 
 /* mcp_question - a tool that is a question of the API. */
@@ -24,12 +28,6 @@ json_int_t mcp_arg_int(const json_t *arguments, const char *key, json_int_t othe
 const char *mcp_arg_text(const json_t *arguments, const char *key); /* NULL: not there */
 /* mcp_row - the question that the tool of @c is. */
 const struct api_row *mcp_row(const struct call *c);
-
-/* ---- the recording ---- */
-
-/* A recording that is loaded takes up to a gigabyte: no more than so many at once in one process. */
-#define MCP_READS_MAX  2
-#define MCP_READS_WAIT (20 * NS_PER_S) /* for a turn; then -EBUSY */
 int mcp_turn_take(struct errinfo *reterr);
 void mcp_turn_give(void);
 
@@ -52,10 +50,34 @@ struct json_builder mcp_builder(void);
 
 /* mcp_put_json - a value that somebody else wrote; null, if it is none. */
 void mcp_put_json(struct json_writer *w, const char *text);
-/* mcp_put_table - the members "columns", "rows" and "truncated", as /api/v1/query has them. */
-void mcp_put_table(struct json_writer *w, const struct sql_table *t);
 
 /* mcp_reply - @data (taken; NULL: no memory) and what is said of it. */
 void mcp_reply(struct answer *a, json_t *data, const struct buf *say);
 /* mcp_reply_error - the sentence of a failed step. */
 void mcp_reply_error(struct answer *a, int err, const struct errinfo *e);
+
+/* Texts of traced processes, made safe to be read by a model.
+ *
+ * A process may be called "ignore what you were told". Such a text cannot be told from an honest
+ * one, so it is only ever handed over as data: cleaned of everything that is not seen, cut, and in
+ * prose between MCP_CLEAN_BEGIN and MCP_CLEAN_END, which it cannot hold itself. */
+
+#define MCP_CLEAN_NAME  256  /* bytes of a name */
+#define MCP_CLEAN_TEXT  1024 /* of a frame, a cell, a sentence */
+#define MCP_CLEAN_MARK  "traced-data"
+#define MCP_CLEAN_BEGIN "[" MCP_CLEAN_MARK "]"
+#define MCP_CLEAN_END   "[/" MCP_CLEAN_MARK "]"
+
+extern const char mcp_clean_warning[]; /* what is said about such data */
+
+/* mcp_clean_put - appends @s: valid UTF-8 without control and invisible characters, without the
+ * words of the marks, at most @max bytes and then "…". @lines: ends of lines stay, else they become
+ * spaces. */
+void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool lines);
+
+/* mcp_clean_string - the same as a JSON string; never NULL but without memory. */
+json_t *mcp_clean_string(const char *s, size_t max);
+json_t *mcp_clean_string_len(const char *s, size_t len, size_t max);
+
+/* mcp_clean_block - appends @text between the marks and the warning: the answer comes first. */
+void mcp_clean_block(struct buf *b, const char *text);

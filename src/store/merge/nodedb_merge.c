@@ -15,7 +15,6 @@
 
 #include "store/lock.h"
 #include "store/merge/nodedb_merge_private.h"
-#include "base/owner.h"
 #include "base/path_user.h"
 
 struct identity_of_file {

@@ -10,7 +10,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
-#include "base/intern.h"
+#include "base/idmap.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX 4096

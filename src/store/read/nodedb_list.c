@@ -4,8 +4,8 @@
 #include <errno.h>
 #include <inttypes.h>
 
-#include "store/read/nodedb_snapshot_private.h"
-#include "model/gpu_sample.h"
+#include "store/read/nodedb_reader.h"
+#include "model/sample.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)

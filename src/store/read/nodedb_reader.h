@@ -2,11 +2,12 @@
 /* nodedb_reader.h - an open store being loaded; private to the files that read it. */
 #pragma once
 
-#include "store/nodedb.h"
-#include "store/schema/schema.h"
-#include "store/schema/table.h"
 #include "base/buf.h"
 #include "sql/sql.h"
+#include "store/nodedb.h"
+#include "store/read/nodedb_snapshot.h"
+#include "store/schema/schema.h"
+#include "store/schema/table.h"
 #include "wire/ids.h"
 
 struct reader {
@@ -44,15 +45,6 @@ int reader_where_of(struct reader *r, const struct scope *s, const char *table,
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
-
-/* reader_select_of - the same of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
-int reader_select_of(struct reader *r, const struct table *t, const char *also, struct buf *sql,
-	struct errinfo *reterr);
-
-/* reader_row - the members of @row from the columns of reader_select_of(); NULL, and a share that makes no sense, is
- * not known where a column may lack it. Columns that the struct does not have are left to the caller. False: the row makes
- * no sense. */
-bool reader_row(const struct table *t, sql_stmt *stmt, void *row);
 
 /* reader_load_rows - the newest rows of TABLE_SAMPLES, _GPU_SAMPLES, _CONTAINERS, _COLLECTIVES or _LEDGER whose
  * `timestamp` the scope selects, oldest first, into r->content; what makes no sense is in skipped_rows. A table that
@@ -187,3 +179,10 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr);
 int reader_load_pruned(struct reader *r, struct errinfo *reterr);
 int reader_load_kernels(struct reader *r, struct errinfo *reterr);
 int reader_load_node(struct reader *r, struct errinfo *reterr);
+
+/* Shared by the two files that answer short questions. */
+
+struct nodedb_snapshot {
+	struct reader reader;
+	sql_stmt *stack; /* compiled at first use */
+};

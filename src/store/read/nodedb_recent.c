@@ -7,9 +7,9 @@
 #include <math.h>
 #include <stdio.h>
 
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 #include "json/reader.h"
-#include "model/incident_field.h"
+#include "model/incident.h"
 #include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */

@@ -103,7 +103,7 @@ struct recent_incident {
 };
 /* nodedb_recent_chains - the rows of causal_chains that were found, seen again or over since @from_ns, the
  * newest first, no more than @max. Columns: detected_at, resolved_at (0: it is not over), then what a chain is
- * told with, under the names of that, the fields that incidents got later (model/incident_field.h) at the end.
+ * told with, under the names of that, the fields that incidents got later (model/incident.h) at the end.
  * What is no number and no text of at most RECENT_TEXT_MAX characters is NULL. */
 #define RECENT_TEXT_MAX 4096
 int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,

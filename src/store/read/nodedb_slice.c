@@ -6,7 +6,7 @@
 #include <inttypes.h>
 
 #include "store/schema/event_column.h"
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)

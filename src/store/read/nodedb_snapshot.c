@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_snapshot.c - see nodedb_snapshot.h; the lists are in nodedb_list.c. */
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 
 #include <errno.h>
 #include <inttypes.h>

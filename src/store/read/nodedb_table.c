@@ -10,14 +10,14 @@
 
 #include "store/read/nodedb_reader.h"
 #include "store/read/nodedb_recent.h"
-#include "store/read/nodedb_snapshot_private.h"
 #include "base/array.h"
 #include "wire/names.h"
 
 #define SQL_TEXT_MAX (64 << 10)
 
-int reader_select_of(struct reader *r, const struct table *t, const char *also, struct buf *sql,
-	struct errinfo *reterr)
+/* reader_select_of - SELECT of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
+static int reader_select_of(struct reader *r, const struct table *t, const char *also,
+	struct buf *sql, struct errinfo *reterr)
 {
 	struct reader_column columns[TABLE_COLUMNS_MAX];
 	size_t count = 0;
@@ -65,7 +65,10 @@ static bool read_number(const struct column *c, sql_stmt *stmt, int i, void *m)
 	return true;
 }
 
-bool reader_row(const struct table *t, sql_stmt *stmt, void *row)
+/* reader_row - the members of @row from the columns of reader_select_of(); NULL, and a share that makes no sense, is
+ * not known where a column may lack it. Columns that the struct does not have are left to the caller. False: the row makes
+ * no sense. */
+static bool reader_row(const struct table *t, sql_stmt *stmt, void *row)
 {
 	int i = -1;
 

@@ -76,8 +76,8 @@ void incident_table_note(struct buf *text)
 static void put_update(struct buf *sql, const struct incident_field *f)
 {
 	static const char *const names[] = {
-		[INCIDENT_LEAST] = "min", [INCIDENT_MOST] = "max", [INCIDENT_NEW] = ""};
-	bool both = f->renew != INCIDENT_NEW;
+		[INCIDENT_LEAST] = "min", [INCIDENT_MOST] = "max", [INCIDENT_LATEST] = ""};
+	bool both = f->renew != INCIDENT_LATEST;
 
 	buf_printf(sql, "%s = %s(%s%sexcluded.%s)", f->column, names[f->renew],
 		both ? f->column : "", both ? ", " : "", f->column);

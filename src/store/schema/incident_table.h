@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* incident_table.h - the table `incidents`: made, described and written as model/incident_field.h says. */
+/* incident_table.h - the table `incidents`: made, described and written as model/incident.h says. */
 #pragma once
 
 #include "base/buf.h"
-#include "model/incident_field.h"
-#include "sql/sql.h"
 #include "model/incident.h"
+#include "sql/sql.h"
 
 #define INCIDENT_TABLE_TEXT (32 << 10) /* bytes of each of these texts, at most */
 

@@ -20,7 +20,7 @@
 
 #include "store/schema/incident_table.h"
 #include "store/schema/table.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 #include "wire/ledger.h"
 #include "wire/names.h"
 
@@ -226,7 +226,8 @@ static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
 	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
 }
 
-int schema_describe(sql_db *db, struct errinfo *reterr)
+/* schema_describe - fill the tables that describe the rest, replacing what they hold. */
+static int schema_describe(sql_db *db, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *source = NULL;
 	_cleanup_(sql_finalizep) sql_stmt *op = NULL;

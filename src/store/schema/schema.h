@@ -16,9 +16,6 @@ enum schema_kind {
 /* schema_create - make all tables and fill those that describe the rest; call inside a batch. */
 int schema_create(sql_db *db, struct errinfo *reterr);
 
-/* schema_describe - fill the tables that describe the rest, replacing what they hold. */
-int schema_describe(sql_db *db, struct errinfo *reterr);
-
 /* schema_complete - add the tables, columns, indexes and descriptions that an early file of our
  * schema lacks, found by comparing it with schema_create()'s: while the schema only grows, its
  * number stays. A new column therefore may be NULL or has a default. Call inside a batch. */

@@ -7,7 +7,7 @@
  *
  * To add a column: its member in the struct, a line at the end of its table, a test of what it means. A
  * recording of before gets the column when it is written to (schema_complete()), so it has a default or may be
- * NULL. `incidents` has a description of its own (model/incident_field.h), as it goes to more places. */
+ * NULL. `incidents` has a description of its own (model/incident.h), as it goes to more places. */
 #pragma once
 
 #include "base/buf.h"

@@ -6,18 +6,13 @@
 #include <stddef.h>
 
 #include "store/schema/table.h"
-#include "model/aggregate.h"
-#include "model/annotation.h"
-#include "model/call_gap.h"
+#include "model/event.h"
+#include "model/accounting.h"
 #include "model/collective.h"
-#include "model/container_sample.h"
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 #include "model/identity.h"
 #include "model/kernel.h"
-#include "model/ledger.h"
-#include "model/overhead.h"
-#include "model/sample.h"
-#include "model/session.h"
+#include "model/step_account.h"
 #include "store/schema/event_column.h"
 #include "wire/ids.h"
 
@@ -77,7 +72,7 @@ static const struct column stacks[] = {
 	INT_("hash"), JSON("ips"), JSON("frames"), SHORT("stop", 1025)};
 
 /* As published, filled from an incident. Nothing is added here: what incidents get goes into
- * model/incident_field.h. */
+ * model/incident.h. */
 static const struct column chains[] = {TEXT_("id", 128), TIME("detected_at"),
 	TEXT_("severity", 4096), TEXT_("summary", 4096), TEXT_("root_cause", 4096),
 	TEXT("explanation"), JSON("recommendations"), SHORT("cuda_op", 257), COUNT("cuda_p99_us"),

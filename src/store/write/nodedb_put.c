@@ -63,7 +63,8 @@ int nodedb_put_row(struct nodedb *db, enum node_table table, const void *row,
 		table_values(&node_tables[table], db->node, row, given, values), reterr);
 }
 
-int nodedb_atomically(struct nodedb *db,
+/* nodedb_atomically - one transaction around @write unless the caller has one. */
+static int nodedb_atomically(struct nodedb *db,
 	int (*write)(struct nodedb *db, void *arg, struct errinfo *reterr), void *arg,
 	struct errinfo *reterr)
 {

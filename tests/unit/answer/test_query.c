@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/op_option.h"
+#include "cli/recording_option.h"
 #include "answer/encode/query_text.h"
 #include "answer/usage.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "base/crc32c.h"
+#include "base/hash.h"
 
 static void test_vectors(void **state)
 {

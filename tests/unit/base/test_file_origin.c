@@ -11,7 +11,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/file_origin.h"
+#include "base/file.h"
 
 static const char mounts[] =
 	"22 1 254:0 / / rw,relatime - ext4 /dev/vda rw\n"

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "base/intern.h"
+#include "base/idmap.h"
 
 static void same_text_same_pointer(void **state)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "base/owner.h"
 #include "base/path_user.h"
 
 static void test_default_path(void **state)

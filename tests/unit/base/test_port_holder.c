@@ -11,7 +11,7 @@
 #include <sys/socket.h>
 
 #include "base/macros.h"
-#include "base/port_holder.h"
+#include "base/socket_path.h"
 #include "tree.h"
 
 #define HEAD                                                                                       \

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_sort.c - the order is qsort()'s, whatever came in, and equal ones stay as they were. */
-#include "base/sort.h"
+#include "base/search.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

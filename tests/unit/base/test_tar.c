@@ -10,7 +10,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "base/tar.h"
+#include "base/output.h"
 
 static unsigned checksum(const char *block)
 {

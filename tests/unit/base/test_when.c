@@ -10,7 +10,6 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "base/when.h"
 
 #define S(n) ((int64_t)(n) * (int64_t)NS_PER_S)
 

@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "cli/launch.h"
+#include "cli/trace_command.h"
 
 static char *envp[] = {(char *)"PATH=/nowhere:/usr/bin:/bin", (char *)"INGERO_TEST=launched", NULL};
 static struct caller us = {.envp = envp, .env_count = 2};

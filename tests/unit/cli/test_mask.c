@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "cli/mask.h"
+#include "cli/support_bundle.h"
 
 static void secrets_do_not_show(void **state)
 {

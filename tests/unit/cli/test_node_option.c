@@ -2,7 +2,7 @@
 /* test_node_option.c - --node: the nodes of a recording, one of them, or a sentence. */
 #include "store_fixture.h"
 
-#include "cli/node_option.h"
+#include "cli/recording_option.h"
 
 static void test_nodes(void **state)
 {

@@ -4,8 +4,8 @@
 #include <time.h>
 
 #include "store/lock.h"
-#include "cli/range.h"
-#include "cli/trace_earlier.h"
+#include "cli/recording_option.h"
+#include "cli/trace_settings.h"
 #include "published_fixture.h"
 
 #define S(n) ((int64_t)(n) * (int64_t)NS_PER_S)

@@ -11,7 +11,7 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "cli/stage.h"
+#include "cli/demo_scenario.h"
 #include "tree.h"
 
 static char root[TREE_MAX];

@@ -10,7 +10,7 @@
 
 #include "base/clock.h"
 #include "base/macros.h"
-#include "command/server_life.h"
+#include "command/server_access.h"
 
 struct trial {
 	struct server_life life;

@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "command/suggest.h"
+#include "command/program.h"
 
 static void distance_counts_slips(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "deliver/verdict.h"
+#include "deliver/backlog.h"
 
 static void test_http(void **state)
 {

@@ -7,7 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "model/copy.h"
+#include "model/event.h"
 #include "ledger_fixture.h"
 
 #define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))

@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "export/flamegraph.h"
+#include "export/export.h"
 #include "stack_fixture.h"
 #include "wire/ids.h"
 

@@ -10,8 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "json/copy.h"
 #include "json/reader.h"
+#include "json/tree.h"
 
 static struct json_reader reader(const char *s)
 {

@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "json/builder.h"
+#include "json/tree.h"
 #include "json/writer.h"
 
 static void writes_all_kinds(void **state)

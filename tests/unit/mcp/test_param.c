@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "mcp/param.h"
+#include "mcp/registry.h"
 #include "mcp/schema_check.h"
 
 enum { SCOPE = 1, SQL = 2, SIZE = 4, MODE = 8, PIDS = 16 };

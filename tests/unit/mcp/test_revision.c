@@ -6,7 +6,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "mcp/revision.h"
+#include "mcp/rpc.h"
 
 static void known_ones_are_agreed_on(void **state)
 {

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "model/bandwidth.h"
+#include "model/collective.h"
 #include "wire/ids.h"
 
 #define NEAR(a, b) assert_true((a) - (b) < 1e-9 && (b) - (a) < 1e-9)

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "model/call_gap.h"
+#include "model/accounting.h"
 
 static struct call_gap gap(uint32_t pid, uint64_t ms)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "record/probe/function.h"
-#include "model/copy.h"
+#include "model/event.h"
 #include "wire/names.h"
 
 static void test_by_name(void **state)

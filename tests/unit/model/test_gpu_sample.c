@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "model/gpu_sample.h"
+#include "model/sample.h"
 
 static void test_reasons_have_names(void **state)
 {

@@ -26,7 +26,7 @@ static void names_are_given_once(void **state)
 		assert_true(f->column || f->key);
 		assert_true(f->meaning[0]);
 		columns += f->column != NULL;
-		assert_false(f->is_added && f->renew > INCIDENT_NEW);
+		assert_false(f->is_added && f->renew > INCIDENT_LATEST);
 		for (size_t b = 0; b < a; b++) {
 			const struct incident_field *g = &incident_fields[b];
 

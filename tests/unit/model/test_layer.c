@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "model/layer.h"
+#include "model/identity.h"
 
 static void only_what_is_missed_is_a_gap(void **state)
 {

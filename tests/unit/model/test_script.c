@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "model/script.h"
+#include "model/identity.h"
 
 static void test_names(void **state)
 {

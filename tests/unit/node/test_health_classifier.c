@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/health/health_classifier.h"
+#include "node/health/health_monitor.h"
 
 static enum health_verdict take(struct health_classifier *c, double score)
 {

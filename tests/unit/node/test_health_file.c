@@ -16,7 +16,7 @@
 
 #include <cmocka.h>
 
-#include "node/health/health_file.h"
+#include "node/health/health_baseline.h"
 #include "base/file.h"
 
 static const struct health_baseline_settings *const S = &health_baseline_defaults;

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "node/health/health_mode.h"
+#include "node/health/health_monitor.h"
 #include "base/clock.h"
 
 #define S ((int64_t)NS_PER_S)

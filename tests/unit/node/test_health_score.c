@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "node/health/health_score.h"
+#include "node/health/health_baseline.h"
 #include "base/macros.h"
 
 /* The first three are the published fixed points. */

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "node/health/health_state.h"
+#include "node/health/health_monitor.h"
 #include "base/clock.h"
 
 static const struct health_state_settings *const S = &health_state_defaults;

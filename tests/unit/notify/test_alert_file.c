@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "notify/alert/alert_file.h"
+#include "notify/alert/alerter.h"
 
 #define HOOK "alerts:\n  - type: webhook\n    url: http://127.0.0.1:1/hook\n"
 
@@ -38,7 +38,7 @@ static void refused_with_the_line(void **state)
 		const char *text, *words;
 	} rows[] = {
 		{"", "alerts"},
-		{"min_severity: HIGH\n", "nobody is told"},
+		{"min_severity: HIGH\n", "no receiver"},
 		{HOOK "min_severity: BAD\n", "n.yaml: line 4"},
 		{HOOK "min_severity: high\n", "LOW, MEDIUM, HIGH or CRITICAL"},
 		{HOOK "min_severity: [HIGH]\n", "n.yaml: line 4"},

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "notify/telemetry/export_metric.h"
+#include "notify/telemetry/telemetry.h"
 
 static int64_t value(const struct metric_set *s, enum export_metric_id id, const char *result)
 {

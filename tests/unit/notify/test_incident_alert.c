@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "notify/alert/incident_alert.h"
+#include "notify/alert/alerter.h"
 #include "alert/alert_body.h"
 
 static struct incident made(void)

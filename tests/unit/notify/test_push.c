@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "notify/telemetry/push.h"
+#include "notify/telemetry/telemetry.h"
 #include "net/server/server.h"
 #include "protobuf/pb_reader.h"
 

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "notify/remediate/straggle.h"
+#include "notify/remediate/remediate.h"
 #include "wire/ids.h"
 
 static struct straggle s;

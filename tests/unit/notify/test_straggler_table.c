@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "notify/sink/straggler_table.h"
+#include "notify/sink/sink.h"
 
 static struct straggler named(int n)
 {

@@ -2,7 +2,7 @@
 /* test_call_site.c - every form of call, and its neighbours that are none. */
 #include "elf_fixture.h"
 
-#include "record/symbol/call_site.h"
+#include "record/symbol/unwind_table.h"
 
 static bool arm64(uint32_t word)
 {

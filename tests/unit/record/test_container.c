@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "record/capture/container.h"
+#include "record/capture/group_folder.h"
 #include "base/macros.h"
 #include "tree.h"
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/cost_felt.h"
+#include "record/trace/governor.h"
 
 #define ABOUT(x, y) assert_true(fabs((x) - (y)) < 1e-9)
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/cost_trial.h"
+#include "record/trace/governor.h"
 #include "base/macros.h"
 
 #define PID     7

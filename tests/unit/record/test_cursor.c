@@ -2,7 +2,7 @@
 /* test_cursor.c - numbers of every format, and that nothing is read behind the end. */
 #include "elf_fixture.h"
 
-#include "record/symbol/cursor.h"
+#include "record/symbol/eh_frame.h"
 
 #define CURSOR(...)                                                                                \
 	cursor_of((const uint8_t[]){__VA_ARGS__}, sizeof((const uint8_t[]){__VA_ARGS__}))

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "record/capture/deadband.h"
+#include "record/capture/host.h"
 
 static bool registry(struct deadband *d, int second, double cpu)
 {

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-#include "record/capture/decode.h"
+#include "record/capture/reader.h"
 #include "wire/ledger.h"
 
 static const struct clock_map clock_map = {.offset_ns = 1000000};

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 #include <errno.h>
 
-#include "record/capture/decode_name.h"
+#include "record/capture/reader.h"
 
 struct record {
 	struct wire_name n;

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "record/trace/disks.h"
+#include "record/trace/neighbours.h"
 #include "tree.h"
 
 static const char *name_of(struct disks *d, const char *root, uint32_t dev)

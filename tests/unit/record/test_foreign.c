@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 
-#include "record/stack/foreign.h"
+#include "record/stack/remote.h"
 #include "tree.h"
 
 #define DEBUG "/inside/usr/lib/debug/.build-id/fe/dcba9876543210fedcba9876543210fedcba98.debug"

@@ -13,7 +13,7 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-#include "record/symbol/image_cache.h"
+#include "record/symbol/answer.h"
 
 static struct image_cache image_cache;
 

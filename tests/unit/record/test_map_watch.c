@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <sys/sysmacros.h>
 
-#include "record/discover/map_watch.h"
+#include "record/discover/maps.h"
 
 /* As the kernel lays a record out: fixed part, name padded to 8 bytes, time. */
 struct made {

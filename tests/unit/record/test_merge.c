@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/stack/merge.h"
+#include "record/stack/code.h"
 #include "base/macros.h"
 
 #define LOOP "_PyEval_EvalFrameDefault"

@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "record/probe/method.h"
+#include "record/probe/part.h"
 
 static void names(void **state)
 {

@@ -13,7 +13,7 @@
 #include <cmocka.h>
 
 #include "record/trace/metrics/metric_table.h"
-#include "notify/telemetry/export_metric.h"
+#include "notify/telemetry/telemetry.h"
 #include "base/buf.h"
 
 #define ALL (METRIC_COUNT + EXPORT_METRIC_COUNT)

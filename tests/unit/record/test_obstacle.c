@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "record/attach/obstacle.h"
+#include "record/attach/feature.h"
 #include "base/macros.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/attach/prologue.h"
+#include "record/attach/library_points.h"
 
 static void test_moved(void **state)
 {

@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "record/symbol/question.h"
+#include "record/symbol/exchange.h"
 
 static struct question *numbered(uint64_t number)
 {

@@ -24,7 +24,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-#include "record/symbol/sandbox.h"
+#include "record/symbol/child.h"
 #include "base/macros.h"
 #include "base/spawn.h"
 

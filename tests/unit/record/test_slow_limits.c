@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/slow_limits.h"
+#include "record/trace/live_ops.h"
 #include "model/event.h"
 
 static void add(

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_symbol_names.c - names.c, and with it lines.c and code_ranges.c: exact functions, files and
+/* test_symbol_names.c - names.c, and with it lines.c: exact functions, files and
  * lines of a library where they are known (names_fixture.c); then damaged copies of it. */
 #include <stdarg.h>
 #include <stddef.h>

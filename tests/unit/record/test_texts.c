@@ -10,7 +10,6 @@
 #include <string.h>
 
 #include "record/symbol/names.h"
-#include "record/symbol/texts.h"
 
 static const char *keep(struct texts *t, const char *s)
 {

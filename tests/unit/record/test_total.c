@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "record/capture/total.h"
+#include "record/capture/totals.h"
 
 static struct sketch calls(uint64_t dur_ns, uint64_t n)
 {

@@ -7,7 +7,7 @@
 
 #include <errno.h>
 
-#include "record/discover/variables.h"
+#include "record/discover/identity.h"
 #include "base/buf.h"
 #include "tree.h"
 

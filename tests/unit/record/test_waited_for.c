@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/waited_for.h"
+#include "record/trace/neighbours.h"
 #include "base/clock.h"
 
 static void long_waits_add_up(void **state)

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "serve/mcp/mcp_clean.h"
+#include "serve/mcp/mcp_tool.h"
 #include "base/macros.h"
 #include "base/text.h"
 

@@ -2,7 +2,7 @@
 /* What a server can do once it has given up its rights. */
 #include "confine_fixture.h"
 
-#include "serve/serve_confine.h"
+#include "serve/serve.h"
 
 static void enter(void)
 {

@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "stat/paired.h"
+#include "stat/compare.h"
 
 #define TRIALS 500
 

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "stat/rank.h"
+#include "stat/robust.h"
 
 static void test_places(void **state)
 {

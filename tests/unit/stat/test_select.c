@@ -8,10 +8,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/capped.h"
 #include "base/hash.h"
 #include "base/macros.h"
-#include "stat/select.h"
+#include "stat/robust.h"
 
 #define COUNT 257
 

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "stat/sparse.h"
+#include "stat/sketch.h"
 
 static void same(const struct sparse *s, const struct sketch *whole)
 {

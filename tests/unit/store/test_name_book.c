@@ -4,7 +4,7 @@
 #include "store_fixture.h"
 
 #include "store/read/name_book.h"
-#include "store/read/nodedb_snapshot_private.h"
+#include "store/read/nodedb_reader.h"
 
 #define T0 INT64_C(1700000000000000000)
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_bucket.c - the histogram's arithmetic: order, edges, the error bound, and the formula that
- * bucket.h states, computed here in another way (with the compiler's count of leading zeros). */
+ * record.h states, computed here in another way (with the compiler's count of leading zeros). */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "wire/bucket.h"
+#include "wire/record.h"
 
 #define TOP (1ULL << BUCKET_TOP_BITS)
 

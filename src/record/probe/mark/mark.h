@@ -4,7 +4,7 @@
  * those of CUDA at which kernels get their names.
  *
  * Nothing is recorded of a call here; the kernel half ends a row of the thread's ledger, or changes
- * the line that its time is on, or notes a name (wire/name.h) or a range. */
+ * the line that its time is on, or notes a name (wire/record.h) or a range. */
 #pragma once
 
 #include <stdbool.h>

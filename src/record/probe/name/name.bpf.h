@@ -9,7 +9,7 @@
 #pragma once
 
 #include "record/probe/target.bpf.h"
-#include "wire/name.h"
+#include "wire/record.h"
 
 #define PARENTS 2 /* a child may launch what its parent registered before it was forked */
 

@@ -6,13 +6,227 @@
  * process, which count since it came. */
 #include "record/trace/metrics/view_metric.h"
 
+#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
 #include "record/trace/metrics/metric_table.h"
 #include "wire/names.h"
 
 #define ROW(id) (&metric_table[id])
+
+/* The points of the GPUs' state. Told only while the driver answers: an old
+ * reading is not a present one. */
+
+/* Values of a sample that are reported as they are, times a factor. */
+static const struct {
+	enum metric_id id;
+	size_t offset;
+	double factor;
+} values[] = {
+#define VALUE(id, field, factor)                                                                   \
+	{                                                                                          \
+		id, offsetof(struct gpu_sample, field), factor                                     \
+	}
+	VALUE(M_GPU_MEM_USED, mem_used_bytes, 1),
+	VALUE(M_GPU_MEM_FREE, mem_free_bytes, 1),
+	VALUE(M_GPU_MEM_TOTAL, mem_total_bytes, 1),
+	VALUE(M_GPU_UTIL, util_gpu_pct, 0.01),
+	VALUE(M_GPU_MEM_UTIL, util_mem_pct, 0.01),
+	VALUE(M_GPU_SM_CLOCK, sm_clock_mhz, 1e6),
+	VALUE(M_GPU_MEM_CLOCK, mem_clock_mhz, 1e6),
+	VALUE(M_GPU_POWER, power_mw, 1e-3),
+	VALUE(M_GPU_POWER_LIMIT, power_limit_mw, 1e-3),
+	VALUE(M_GPU_TEMPERATURE, temperature_c, 1),
+	VALUE(M_GPU_XID, last_xid, 1),
+	VALUE(M_GPU_XID_TIME, last_xid_ns, 1e-9),
+	VALUE(M_GPU_PCIE_TX, pcie_tx_kb_s, 1e3),
+	VALUE(M_GPU_PCIE_RX, pcie_rx_kb_s, 1e3),
+	VALUE(M_GPU_PCIE_GEN, pcie_gen, 1),
+	VALUE(M_GPU_PCIE_WIDTH, pcie_width, 1),
+	VALUE(M_GPU_PROCESSES, processes, 1),
+#undef VALUE
+};
+
+static void put_values(const struct gpu_sample *g, struct metric_set *s)
+{
+	const struct metric_attribute gpu[] = {METRIC_TEXT(g->uuid)};
+
+	for (size_t i = 0; i < ARRAY_SIZE(values); i++) {
+		const struct metric_desc *d = ROW(values[i].id);
+		int64_t v = *(const int64_t *)((const char *)g + values[i].offset);
+
+		if (v == GPU_UNKNOWN)
+			continue;
+		if (d->is_double)
+			metric_put_double(s, d, (wall_time){0}, (double)v * values[i].factor, gpu);
+		else
+			metric_put_int(s, d, (wall_time){0}, v * (int64_t)values[i].factor, gpu);
+	}
+}
+
+/* The driver counts since it was loaded, at a time that it does not tell. */
+static void put_ecc(const struct gpu_sample *g, struct metric_set *s)
+{
+	const wall_time unknown = {0};
+
+	if (g->ecc_corrected != GPU_UNKNOWN)
+		metric_put_int(s, ROW(M_GPU_ECC), unknown, g->ecc_corrected,
+			METRIC_OF(METRIC_TEXT(g->uuid), METRIC_TEXT("corrected")));
+	if (g->ecc_uncorrected != GPU_UNKNOWN)
+		metric_put_int(s, ROW(M_GPU_ECC), unknown, g->ecc_uncorrected,
+			METRIC_OF(METRIC_TEXT(g->uuid), METRIC_TEXT("uncorrected")));
+}
+
+static void put_throttle(const struct gpu_sample *g, struct metric_set *s)
+{
+	uint64_t now = (uint64_t)g->throttle_reasons;
+
+	if (g->throttle_reasons == GPU_UNKNOWN)
+		return;
+	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++)
+		metric_put_int(s, ROW(M_GPU_THROTTLE), (wall_time){0}, !!(now & t->bit),
+			METRIC_OF(METRIC_TEXT(g->uuid), METRIC_TEXT(t->name)));
+	for (int i = 0; i < THROTTLE_COUNT; i++)
+		metric_put_int(s, ROW(M_GPU_THROTTLE_ACTIVE + i), (wall_time){0},
+			!!(now & metric_state_throttle_bits[i]), METRIC_OF(METRIC_TEXT(g->uuid)));
+}
+
+static void put_info(const struct gpu_sample *g, struct metric_set *s)
+{
+	metric_put_int(s, ROW(M_GPU_INFO), (wall_time){0}, 1,
+		METRIC_OF(METRIC_TEXT(g->uuid), METRIC_NUMBER(g->index), METRIC_TEXT(g->name),
+			METRIC_TEXT(g->pci)));
+}
+
+/* view_metric_gpu - its part on GPUs. */
+static void view_metric_gpu(const struct reading *r, struct metric_set *s)
+{
+	const struct tracer_view *v = r->view;
+	const struct metric_state *f = r->metric_state;
+
+	if (v->gpu_state == GPU_KNOWN || v->gpu_state == GPU_NO_ANSWER)
+		metric_put_int(
+			s, ROW(M_GPU_ANSWERS), (wall_time){0}, v->gpu_state == GPU_KNOWN, NULL);
+	for (size_t i = 0; v->gpu_state == GPU_KNOWN && i < v->gpu_count; i++) {
+		put_info(&v->gpus[i].sample, s);
+		put_values(&v->gpus[i].sample, s);
+		put_ecc(&v->gpus[i].sample, s);
+		put_throttle(&v->gpus[i].sample, s);
+	}
+	for (size_t i = 0; i < f->gpu_count; i++) /* counters do not go away */
+		for (int k = 0; k < THROTTLE_COUNT; k++)
+			metric_put_int(s, ROW(M_GPU_THROTTLE_EDGES + k), v->started,
+				(int64_t)f->gpus[i].edges[k],
+				METRIC_OF(METRIC_TEXT(f->gpus[i].uuid)));
+}
+
+/* The points of collectives and of the processes that use NCCL. */
+#define PREFIX "nccl"
+
+/* "AllReduce". */
+static const char *op_type(unsigned op, char scratch[32])
+{
+	const char *name = wire_op_name(SOURCE_NCCL, op, scratch);
+
+	return strncmp(name, PREFIX, strlen(PREFIX)) ? name : name + strlen(PREFIX);
+}
+
+static bool is_collective(unsigned op)
+{
+	struct event e = {.source = SOURCE_NCCL, .op = (uint16_t)op};
+
+	return wire_op_find(SOURCE_NCCL, op) && collective_is_one(&e);
+}
+
+static void put_totals(const struct reading *r, struct metric_set *s)
+{
+	static const struct sketch none;
+	wall_time start = r->view->started;
+
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
+		const struct sketch *wait =
+			r->metric_state->waits[op] ? r->metric_state->waits[op] : &none;
+		char scratch[32];
+
+		if (!is_collective(op))
+			continue;
+		const struct metric_attribute name[] = {METRIC_TEXT(op_type(op, scratch))};
+
+		metric_put_int(
+			s, ROW(M_COLL_COUNT), start, (int64_t)r->collectives[op].count, name);
+		metric_put_int(s, ROW(M_COLLS), start, (int64_t)r->collectives[op].count, name);
+		metric_put_int(
+			s, ROW(M_COLL_BYTES), start, (int64_t)r->collectives[op].bytes, name);
+		metric_put_int(s, ROW(M_COLL_BARRIERS), start, (int64_t)wait->count, name);
+		metric_put_sketch(s, ROW(M_COLL_WAIT), start, wait, name);
+		if (r->metric_state->bus_bandwidth[op] > 0)
+			metric_put_double(s, ROW(M_COLL_BUS), (wall_time){0},
+				r->metric_state->bus_bandwidth[op], name);
+	}
+}
+
+static struct metric_attribute number_or_none(int32_t v)
+{
+	return v < 0 ? METRIC_NONE : METRIC_NUMBER(v);
+}
+
+/* NCCL's own numbers of types and operations. */
+static struct metric_attribute name_or_none(const char *const *names, size_t count, int32_t v)
+{
+	if (v < 0)
+		return METRIC_NONE;
+	return (size_t)v < count ? METRIC_TEXT(names[v]) : METRIC_TEXT("unknown");
+}
+
+static void put_last(const struct metric_state_collective *l, struct metric_set *s)
+{
+	static const char *const types[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
+		"float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
+	static const char *const operations[] = {"sum", "prod", "max", "min", "avg"};
+	char hash[17], scratch[32];
+
+	snprintf(hash, sizeof(hash), "%016" PRIx64, l->c.comm_hash);
+	const struct metric_attribute names[] = {METRIC_TEXT(op_type(l->op, scratch)),
+		METRIC_TEXT(hash), number_or_none(l->c.rank), number_or_none(l->c.nranks),
+		name_or_none(types, ARRAY_SIZE(types), l->c.datatype),
+		name_or_none(operations, ARRAY_SIZE(operations), l->c.reduce_op),
+		number_or_none(l->c.peer)};
+
+	metric_put_double(
+		s, ROW(M_COLL_LAST_MS), (wall_time){0}, (double)l->dur_ns / NS_PER_MS, names);
+	if (l->c.wait_ns >= 0)
+		metric_put_double(s, ROW(M_COLL_LAST_WAIT_MS), (wall_time){0},
+			(double)l->c.wait_ns / NS_PER_MS, names);
+	metric_put_int(s, ROW(M_COLL_LAST_BYTES), (wall_time){0}, (int64_t)l->c.bytes, names);
+}
+
+static void put_processes(const struct metric_state *f, struct metric_set *s)
+{
+	for (size_t i = 0; i < MIN(f->nccl_count, (size_t)METRIC_STATE_NCCL); i++) {
+		const struct metric_state_nccl *n = &f->nccl[i];
+
+		metric_put_int(s, ROW(M_NCCL_LOADED), (wall_time){0}, 1,
+			METRIC_OF(METRIC_NUMBER(n->pid), METRIC_TEXT(n->comm), METRIC_TEXT(n->path),
+				METRIC_TEXT(metric_state_nccl_version(n->path))));
+	}
+	metric_put_int(
+		s, ROW(M_NCCL_PROCESSES_TOTAL), (wall_time){0}, (int64_t)f->nccl_count, NULL);
+	metric_put_int(s, ROW(M_NCCL_PROCESSES), (wall_time){0}, (int64_t)f->nccl_count, NULL);
+}
+
+/* view_metric_nccl - its part on collectives. */
+static void view_metric_nccl(const struct reading *r, struct metric_set *s)
+{
+	const struct metric_state *f = r->metric_state;
+
+	if (f->has_nccl)
+		put_processes(f, s);
+	put_totals(r, s);
+	for (size_t i = 0; i < f->collective_count; i++)
+		put_last(&f->collectives[i], s);
+}
 
 static void put_gauge(struct metric_set *s, enum metric_id id, int64_t v)
 {

@@ -3,10 +3,10 @@
  * writes. */
 #pragma once
 
+#include "model/event.h"
+#include "model/metric.h"
 #include "record/trace/metric_state.h"
 #include "record/trace/tracer.h"
-#include "model/copy.h"
-#include "model/metric.h"
 
 #define READING_LAUNCHES_MAX 512 /* processes with a series of their own */
 
@@ -39,9 +39,3 @@ struct reading { /* everything that metrics are made of */
 
 /* view_metric - add the points of @r to @s, all but the figures of the reading itself. */
 void view_metric(const struct reading *r, struct metric_set *s);
-
-/* view_metric_gpu - its part on GPUs. */
-void view_metric_gpu(const struct reading *r, struct metric_set *s);
-
-/* view_metric_nccl - its part on collectives. */
-void view_metric_nccl(const struct reading *r, struct metric_set *s);
