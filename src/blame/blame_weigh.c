@@ -22,8 +22,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define BLOCK       16
-#define USUAL_PART  3 /* of its steps, in which one without peers needs no more than it ordinarily does */
+#define BLOCK 16
+#define USUAL_PART                                                                                 \
+	3 /* of its steps, in which one without peers needs no more than it ordinarily does */
 #define LATE_SIGMAS 6
 #define LATE_SHARE  0.05 /* of a step */
 #define SAMPLES_MAX 8192
