@@ -16,6 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
+
 #define NAMED_SHARE   0.02
 #define REGULAR_SHARE 0.003
 #define NOISE_FACTOR  5    /* many workers are looked at, again and again */
@@ -33,7 +35,9 @@
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
 #define UNEVEN_STEPS                                                                               \
 	32 /* before that it may be the start of the job: code is compiled for each new length */
-#define UNEVEN_NAMED  3 /* the moving load costs so much more than who is named */
+#define UNEVEN_NS                                                                                  \
+	(5.0 * NS_PER_MS) /* a step: ranks are apart by less in any job, by their hosts and sockets */
+#define UNEVEN_NAMED  3   /* the moving load costs so much more than who is named */
 #define CLEARED_SHARE 0.03
 #define CLEARED_MAX   64
 #define GAP_STEPS     3
@@ -374,7 +378,8 @@ int blame_name(struct job *j, struct blame *b)
 	for (int32_t s = 0; s < j->stage_count; s++)
 		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
 	if (load_moves(&n, workers)) {
-		if (j->step_count >= UNEVEN_STEPS)
+		if (j->step_count >= UNEVEN_STEPS &&
+			j->uneven_ns >= UNEVEN_NS * (double)j->step_count)
 			b->uneven_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));

@@ -135,6 +135,8 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 	return true;
 }
 
+#define ERROR_SHOWN 0.001 /* a smaller one is said as this: "±< 0.1 %" is no figure */
+
 bool accounting_put_launches(const struct accounting *books, struct buf *b)
 {
 	char text[TEXT_MAX];
@@ -144,7 +146,8 @@ bool accounting_put_launches(const struct accounting *books, struct buf *b)
 	buf_printf(b, "launches were counted %s of the time and estimated between, ",
 		text_format_percent(text, books->launch_watched));
 	if (books->launch_error < 1)
-		buf_printf(b, "±%s", text_format_percent(text, books->launch_error));
+		buf_printf(
+			b, "±%s", text_format_percent(text, MAX(books->launch_error, ERROR_SHOWN)));
 	else
 		buf_puts(b, "too little was seen to say how many there were");
 	return true;

@@ -80,8 +80,11 @@ static void report_uneven(const struct detector_input *in, const struct straggle
 			apart, lasting, b->steps);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size. Give each rank the same amount of work in each step.",
+		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size.",
 		j->call_count, j->worker_count, b->steps, step);
+	inc->fix_count = 0; /* the catalogue's are about a late rank */
+	incident_fix(inc,
+		"Give every rank the same amount of work in each step: batches of similar length, balanced experts");
 	incident_sql(inc,
 		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
 	incident_keep(out, inc);

@@ -379,6 +379,12 @@ static void test_pauses_in_turn(void **state)
 	b = look(&s, NULL);
 	assert_false(b.has_sudden);
 	assert_int_equal(b.suspect_count, 0);
+	assert_true(b.uneven_share >= 0.1);
+	blame_done(&b);
+	s.step_ns = 4 * MS; /* so far apart are ranks by their hosts and sockets alone */
+	b = look(&s, NULL);
+	assert_int_equal(b.uneven_ns, 0);
+	assert_int_equal(b.suspect_count, 0);
 	blame_done(&b);
 }
 

@@ -139,6 +139,8 @@ static void moving_load_names_nobody(void **state)
 	assert_true(inc->severity <= SEVERITY_MEDIUM);
 	assert_non_null(strstr(inc->summary, "the load moves between 16 ranks"));
 	assert_non_null(strstr(inc->root_cause, "no rank is to blame"));
+	assert_int_equal(inc->fix_count, 1);
+	assert_non_null(strstr(inc->fixes[0], "the same amount of work"));
 }
 
 /* More pairs than incidents are kept for: the costliest is among them. */
