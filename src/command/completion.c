@@ -62,6 +62,13 @@ static const char tail[] = "}\n"
 			   "}\n"
 			   "complete -F _" ID " " NAME "\n";
 
+static const char zsh_tail[] = "}\n"
+			       "if [[ ${funcstack[1]} == _" ID " ]]; then\n"
+			       "\t_" ID " \"$@\"\n"
+			       "else\n"
+			       "\tcompdef _" ID " " NAME "\n"
+			       "fi\n";
+
 static void completion_text(struct buf *b, const struct program *p, const char *text);
 
 static void put_answer(
@@ -348,7 +355,7 @@ static void completion_zsh(struct buf *b, const struct program *p)
 		completion_zsh_put_command(b, p, (*c)->name, (*c)->options);
 	completion_zsh_put_command(b, p, "help", NULL);
 	buf_puts(b, "\tesac\n");
-	completion_text(b, p, tail);
+	completion_text(b, p, zsh_tail);
 }
 
 /* `completion bash|zsh|fish` of each program: what a shell needs to complete

@@ -352,13 +352,24 @@ static double share_of_all(const struct step_account *a, enum delay_kind kind)
 	return sum ? (double)a->total_ns[kind] / (double)sum : 0;
 }
 
+/* Processes that work for the program, on this machine and longer than for a unit, and threads that share its
+ * interpreter are how it is built, as its own code is. */
+static double least_waste(const struct delay *l)
+{
+	bool is_own = l->kind == DELAY_BY_GIL || (l->kind == DELAY_BY_NETWORK && l->end.pid) ||
+		      (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->pid);
+
+	return is_own ? THRESHOLD(HOST_WASTE) : THRESHOLD(WASTE);
+}
+
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
+	double least = least_waste(l);
+
 	if (l->kind == DELAY_BY_HOST)
 		return is_host_waste(rec, a);
-	return l->share >= THRESHOLD(WASTE) && share_of_all(a, l->kind) >= THRESHOLD(WASTE) &&
-	       is_waste(rec, a, l);
+	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }
 
 /* That lengths vary less than work does is not enough: what is work and what is waiting may be

@@ -134,6 +134,16 @@ static void test_a_process_and_its_wait(void **state)
 	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 70);
 	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 30);
 	assert_true(waste);
+	a.entries[0].pid = 7; /* a worker that lasts is how the program is built */
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 30);
+	assert_false(waste);
+	a = job(20);
+	a.origin = STEP_BY_OPTIMIZER;
+	put(&a, OWNER_PROCESS, ACCOUNT_HOST, POLL, 45);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 55);
+	a.entries[0].pid = 7;
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 45);
+	assert_true(waste);
 }
 
 /* What a thread does with its input is its work. */
