@@ -458,11 +458,11 @@ void launch_estimate_end(struct launch_estimate *e)
 
 double launch_estimate_weight(struct launch_estimate *e)
 {
-	double owed = filled(e, e->chosen) - e->weighed;
+	double more = fmax(filled(e, e->chosen) - e->weighed, 0);
 
 	if (e->counted_since > 0) {
-		e->last_weight = 1 + fmax(owed, 0) / e->counted_since;
-		e->weighed += fmax(owed, 0);
+		e->last_weight = 1 + more / e->counted_since;
+		e->weighed += more;
 		e->counted_since = 0;
 	}
 	return fmax(e->last_weight, 1);
@@ -470,12 +470,12 @@ double launch_estimate_weight(struct launch_estimate *e)
 
 double launch_estimate_more(struct launch_estimate *e)
 {
-	double owed = filled(e, e->chosen) - e->weighed, made = e->counted + e->weighed;
+	double more = filled(e, e->chosen) - e->weighed, made = e->counted + e->weighed;
 
-	if (e->counted_since > 0 || !(owed > 0) || !(made > 0))
+	if (e->counted_since > 0 || !(more > 0) || !(made > 0))
 		return 0;
-	e->weighed += owed;
-	return owed / made;
+	e->weighed += more;
+	return more / made;
 }
 
 double launch_estimate_total(const struct launch_estimate *e)
@@ -483,9 +483,15 @@ double launch_estimate_total(const struct launch_estimate *e)
 	return e->counted + filled(e, e->chosen);
 }
 
+/* What weights have not made up for yet is not in what is shown. */
+static double owed(const struct launch_estimate *e)
+{
+	return fabs(filled(e, e->chosen) - e->weighed);
+}
+
 double launch_estimate_bias(const struct launch_estimate *e)
 {
-	return bias_of(e, e->chosen);
+	return bias_of(e, e->chosen) + owed(e);
 }
 
 double launch_estimate_error(const struct launch_estimate *e)
@@ -493,5 +499,5 @@ double launch_estimate_error(const struct launch_estimate *e)
 	/* Two standard errors; the fewer gaps they come from, the less they are to be trusted. */
 	double errors = e->gaps ? 2 + 8 / (double)e->gaps : 0;
 
-	return errors * sqrt(variance_of(e, e->chosen)) + bias_of(e, e->chosen);
+	return errors * sqrt(variance_of(e, e->chosen)) + launch_estimate_bias(e);
 }

@@ -35,6 +35,7 @@ typedef struct work job(double second);
 
 struct outcome {
 	double truth, estimate, error, by_weights;
+	double before, error_before; /* shown before the last weight is known, and its error */
 };
 
 static bool has_ticks; /* the kernel tells what it found a process at every 4 ms */
@@ -100,6 +101,8 @@ static struct outcome watch(
 	}
 	launch_estimate_read(&e, &now, was, HIT_NS);
 	launch_estimate_end(&e);
+	o.before = o.by_weights + (double)(now.launches - counted);
+	o.error_before = launch_estimate_error(&e);
 	o.by_weights += (double)(now.launches - counted) * launch_estimate_weight(&e);
 	o.estimate = launch_estimate_total(&e);
 	o.error = launch_estimate_error(&e);
@@ -277,6 +280,8 @@ static void weights_add_up_to_the_estimate(void **state)
 	struct outcome o = watch(steady, 20, 40, 400, HIT_NS);
 
 	assert_true(fabs(o.by_weights - o.estimate) < 0.002 * o.truth);
+	assert_true(o.error_before > o.error); /* what is owed is not shown yet, and is said */
+	assert_true(o.error_before >= fabs(o.before - o.estimate));
 }
 
 int main(void)
