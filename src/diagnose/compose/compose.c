@@ -372,14 +372,31 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 	return false;
 }
 
-static void settle(struct incident_list *l)
+/* Whether transfers that take long "though all ranks are in time" are waits for a rank of the same job that is told to be
+ * late: its host came in time, its GPU did not. */
+static bool is_waited(const struct rank_jobs *jobs, const struct incident *slow,
+	const struct incident *all, size_t n)
+{
+	if (slow->problem != PROBLEM_STRAGGLER || slow->culprit_rank >= 0 || !slow->unit ||
+		strcmp(slow->unit, "transfers") != 0)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].problem == PROBLEM_STRAGGLER && all[i].culprit_rank >= 0 &&
+			2 * all[i].excess_ns >= slow->excess_ns &&
+			(all[i].pid == slow->pid || rank_jobs_meet(jobs, all[i].pid, slow->pid)))
+			return true;
+	return false;
+}
+
+static void settle(const struct rank_jobs *jobs, struct incident_list *l)
 {
 	bool dropped[DIAGNOSE_INCIDENTS_MAX];
 	size_t kept = 0;
 
 	for (size_t i = 0; i < l->count; i++)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
-			     is_consequence(&l->items[i], l->items, l->count);
+			     is_consequence(&l->items[i], l->items, l->count) ||
+			     is_waited(jobs, &l->items[i], l->items, l->count);
 	for (size_t i = 0; i < l->count; i++) {
 		struct incident *inc = &l->items[i];
 
@@ -615,6 +632,6 @@ int compose(
 	for (size_t i = 0; i < n; i++)
 		for (int k = 0; k < findings[i].count; k++)
 			tell(findings, n, i, &findings[i].items[k], completeness, &t, out);
-	settle(out);
+	settle(&t.jobs, out);
 	return 0;
 }

@@ -333,7 +333,7 @@ int straggler_load_report(
 		report_uneven(in, j, &w, out);
 	else if (!told && w.late != UINT32_MAX)
 		report_late(in, j, &w, out);
-	else if (!told && w.is_idle)
+	else if (!told && w.is_idle && !j->blame.transfer_count) /* else they are named */
 		report_idle(in, j, &w, out);
 	return 0;
 }

@@ -313,6 +313,31 @@ static void test_victims_of_a_rank(void **state)
 		}
 }
 
+/* A slow transfer is no news beside a rank of its job that is late and costs about as much. */
+static void test_transfers_that_wait_for_a_rank(void **state)
+{
+	for (int apart = 0; apart < 2; apart++)
+		for (int small = 0; small < 2; small++) {
+			MADE;
+			_cleanup_free_ struct composed *c = NULL;
+			struct incident *slow = add_state(m, PROBLEM_STRAGGLER, 100, SEVERITY_HIGH);
+
+			slow->culprit_rank = -1;
+			slow->unit = "transfers";
+			slow->excess_ns = MS(700);
+			add_state(m, PROBLEM_STRAGGLER, 200, SEVERITY_HIGH)->excess_ns =
+				small ? MS(300) : MS(500);
+			job(&m->scene, 100, 0, 0, MS(12));
+			find(m);
+			meet(m, 100, 7);
+			meet(m, 200, apart ? 8 : 7);
+			m->times[0].rec = &m->rec;
+			c = composed(m);
+			assert_int_equal(of(c, PROBLEM_STRAGGLER, 100) != NULL, apart || small);
+			assert_non_null(of(c, PROBLEM_STRAGGLER, 200));
+		}
+}
+
 /* A hang explains also that who waits has no CPU; a straggler does not. */
 static void test_what_a_hang_explains(void **state)
 {
@@ -476,6 +501,7 @@ int main(void)
 		cmocka_unit_test(test_a_crash_after_an_error),
 		cmocka_unit_test(test_notes_that_are_refuted),
 		cmocka_unit_test(test_victims_of_a_rank),
+		cmocka_unit_test(test_transfers_that_wait_for_a_rank),
 		cmocka_unit_test(test_what_a_hang_explains),
 		cmocka_unit_test(test_what_a_state_covers),
 		cmocka_unit_test(test_states_are_as_severe_as_they_are_sure),
