@@ -86,7 +86,7 @@ static void turns_are_nobodys_fault(void **state)
 	JOB;
 
 	for (uint64_t seq = 1; seq <= 400; seq++)
-		job_step(&j, seq, (int)(seq % RANKS), 5000);
+		job_step(&j, seq, (int)(seq % RANKS), 7000);
 	rec = job_recording(&j);
 	ANSWER a = answer_to(&rec);
 	assert_int_equal(a.count, 1);
