@@ -27,7 +27,7 @@ class Prometheus:
             "global: {scrape_interval: 1s, scrape_timeout: 1s, evaluation_interval: 1s}\n"
             f"rule_files: ['{where}']\nscrape_configs:\n  - job_name: cluster\n"
             f"    static_configs: [{{targets: {list(targets)}}}]\n")
-        self.port = 20000 + os.getpid() % 20000
+        self.port = 20000 + os.getpid() % 12000  # below those that connections get
         self.log = scratch("prometheus.log")
         out = open(self.log, "w")
         self.process = start([SERVER, f"--config.file={config}", f"--storage.tsdb.path={scratch('tsdb')}",
