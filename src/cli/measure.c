@@ -109,7 +109,7 @@ static bool put_slowdown(
 		text_format_duration(after, worst->slow_p50_ns),
 		text_format_duration(before, worst->baseline_ns));
 	for (int i = 0; i < worst->cause_count && !culprit; i++)
-		if (worst->causes[i].culprit[0])
+		if (worst->causes[i].culprit[0] && worst->causes[i].culprit_pid != worst->pid)
 			culprit = worst->causes[i].culprit;
 	if (culprit)
 		buf_printf(out, " beside %s, %s", culprit,

@@ -29,6 +29,28 @@ static const char *sentence(enum measure m, const struct scene *s)
 	return text;
 }
 
+/* A job that reads its own files much is not "beside" itself. */
+static void a_job_is_not_its_own_culprit(void **state)
+{
+	struct incident inc = {.pid = 7,
+		.unit = "steps",
+		.slow_p50_ns = 3000000,
+		.baseline_ns = 1000000,
+		.cause_count = 1};
+	struct scene s = {0};
+	struct recording rec = scene_recording(&s);
+
+	snprintf(inc.causes[0].culprit, sizeof(inc.causes[0].culprit), "sim-train");
+	for (uint32_t pid = 7; pid <= 8; pid++) {
+		_cleanup_buf_ struct buf b = BUF_INIT(512);
+
+		inc.causes[0].culprit_pid = pid;
+		assert_true(measure_put(&b, MEASURE_SLOWDOWN, &rec, &inc, 1));
+		assert_int_equal(strstr(buf_str(&b), "beside sim-train") != NULL, pid == 8);
+	}
+	scene_done(&s);
+}
+
 static void a_slowdown_names_the_culprit(void **state)
 {
 	struct scene s = {0};
@@ -111,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slowdown_names_the_culprit),
+		cmocka_unit_test(a_job_is_not_its_own_culprit),
 		cmocka_unit_test(first_calls_are_compared_with_later_ones),
 		cmocka_unit_test(copies_are_a_share_of_wall_time),
 		cmocka_unit_test(spikes_have_a_period_in_calls),
