@@ -89,11 +89,21 @@ static uint64_t switches_of(const struct recording *rec, uint32_t pid)
 	return n;
 }
 
+/* The first other program that an incident of the process names. */
+static const char *neighbour_of(const struct incident *list, size_t count, uint32_t pid)
+{
+	for (size_t i = 0; i < count; i++)
+		for (int c = 0; c < list[i].cause_count && list[i].pid == pid; c++)
+			if (list[i].causes[c].culprit[0] && list[i].causes[c].culprit_pid != pid)
+				return list[i].causes[c].culprit;
+	return NULL;
+}
+
 static bool put_slowdown(
 	struct buf *out, const struct recording *rec, const struct incident *list, size_t count)
 {
 	const struct incident *worst = NULL;
-	const char *culprit = NULL;
+	const char *neighbour;
 	char text[TEXT_PLURAL_MAX], before[TEXT_MAX], after[TEXT_MAX];
 
 	for (size_t i = 0; i < count; i++) {
@@ -108,11 +118,9 @@ static bool put_slowdown(
 	buf_printf(out, "%s take %s instead of %s", worst->unit,
 		text_format_duration(after, worst->slow_p50_ns),
 		text_format_duration(before, worst->baseline_ns));
-	for (int i = 0; i < worst->cause_count && !culprit; i++)
-		if (worst->causes[i].culprit[0] && worst->causes[i].culprit_pid != worst->pid)
-			culprit = worst->causes[i].culprit;
-	if (culprit)
-		buf_printf(out, " beside %s, %s", culprit,
+	neighbour = neighbour_of(list, count, worst->pid);
+	if (neighbour)
+		buf_printf(out, " beside %s, %s", neighbour,
 			text_format_plural(text, switches_of(rec, worst->pid), "context switches"));
 	return true;
 }
