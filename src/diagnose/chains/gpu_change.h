@@ -27,6 +27,8 @@ struct gpu_change {
 	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
 	double ordinary_processes,
 		slow_processes;       /* on the GPU, the fewest and on average; 0: not known */
+	bool is_busier;               /* it draws more power, or is busy for longer, in slow steps */
+	bool is_compared;             /* there are readings of both */
 	struct gpu_others others;     /* recorded ones, of GPU_BY_NEIGHBOUR */
 	size_t readings;              /* while steps were slow */
 	struct kernel_change kernels; /* of GPU_BY_KERNELS */
