@@ -5,7 +5,6 @@
 
 #include "base/macros.h"
 #include "diagnose/chains/delay_weight.h"
-#include "diagnose/rows/home.h"
 #include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
@@ -35,15 +34,6 @@ static bool grew(const struct mean of[2])
 	       of[PACE_ORDINARY].count;
 }
 
-static int64_t mps_servers(const struct recording *rec, const struct gpu_sample *g)
-{
-	int64_t n = 0;
-
-	for (int k = 0; k < GPU_PROCESSES_NAMED; k++)
-		n += gpu_sample_process(g, k) && home_is_mps_server(rec, gpu_sample_process(g, k));
-	return MIN(n, MAX(g->processes - 1, INT64_C(0)));
-}
-
 /* Of the GPU @index; @ranks has the job. */
 static void compare_readings(const struct recording *rec, const struct step_account *a,
 	int64_t index, int64_t ranks, struct gpu_change *ret)
@@ -56,7 +46,7 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 
 		if (g->index != index || pace == PACE_MIXED)
 			continue;
-		take(&processes[pace], rank_jobs_processes(g, ranks) - mps_servers(rec, g));
+		take(&processes[pace], rank_jobs_processes(rec, g, ranks));
 		take(&busy[pace], g->util_gpu_pct);
 		take(&power[pace], g->power_mw);
 		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
@@ -74,6 +64,8 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
 	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+	ret->ordinary_mw = value_of(&power[PACE_ORDINARY]);
+	ret->slow_mw = value_of(&power[PACE_SLOW]);
 	ret->is_busier = grew(busy) || grew(power);
 	ret->is_compared = busy[PACE_ORDINARY].count && busy[PACE_SLOW].count;
 }
@@ -169,9 +161,8 @@ static bool has_come(const struct gpu_change *g)
  * guess. */
 static bool has_begun(const struct step_account *a, const struct gpu_change *g)
 {
-	return g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) && (g->is_busier || !g->is_compared) &&
-	       !a->is_drift &&
-	       delay_is_lasting(a);
+	return g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) &&
+	       (g->is_busier || !g->is_compared) && !a->is_drift && delay_is_lasting(a);
 }
 
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
@@ -197,13 +188,17 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))
 		return GPU_BY_CALLS;
-	if (has_begun(a, g) && !has_more_waits(a)) /* more likely than a clock that is a little lower */
+	if (has_begun(a, g) &&
+		!has_more_waits(a)) /* more likely than a clock that is a little lower */
 		return GPU_BY_NEIGHBOUR;
 	if (lower)
 		return GPU_BY_CLOCK;
 	if (g->thread)
 		return GPU_BY_THREAD;
-	return has_more_waits(a) ? GPU_BY_WAITS : GPU_BY_NOTHING;
+	if (has_more_waits(a))
+		return GPU_BY_WAITS;
+	/* The same launches may have larger arrays to work on: it does more, and nobody else is there. */
+	return g->is_busier && g->slow_processes > 0 ? GPU_BY_WORK : GPU_BY_NOTHING;
 }
 
 int gpu_change_find(

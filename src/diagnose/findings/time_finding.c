@@ -59,7 +59,9 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
 	case RESOURCE_GPU_PROCESS: return d->end.count ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
 	case RESOURCE_NONE:
-	case RESOURCE_LOCK: break;
+	case RESOURCE_LOCK:
+	case RESOURCE_PICKLE:
+	case RESOURCE_TIMER: break;
 	default: return THRESHOLD(SURE_SEEN);
 	}
 	switch (d->kind) {
