@@ -9,6 +9,8 @@
 #include "base/idmap.h"
 #include "base/macros.h"
 #include "base/search.h"
+#include "diagnose/chains/chain_private.h"
+#include "diagnose/thresholds.h"
 
 /* Files of Python that work for the GPU passes through, and those that work on the CPU does. */
 static const char *const driving_files[] = {"/torch/nn/", "/torch/optim/", "/torch/autograd/",
@@ -57,6 +59,70 @@ bool host_code_drives_gpu(const struct stack *s)
 		}
 	}
 	return drives;
+}
+
+static bool is_sample(const struct chain *c, const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE && e->pid == c->a->pid &&
+	       e->tid == c->a->tid && e->stack_hash && chain_time(c, e->start.ns);
+}
+
+/* Work on the way to other work, known by a frame that all of it has. */
+static const struct {
+	enum resource resource;
+	bool is_python;
+	const char *part; /* of the file, or of the function */
+} detours[] = {
+	{RESOURCE_CALLBACK, false, "PythonGpuCallback"},
+	{RESOURCE_CALLBACK, false, "PythonCpuCallback"},
+	{RESOURCE_CALLBACK, false, "tensorflow::PyFuncOp"},
+	{RESOURCE_TRACEBACK, true, "/traceback.py"},
+	{RESOURCE_TRACEBACK, true, "/linecache.py"},
+};
+
+static enum resource detour_of(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(detours); k++) {
+			const struct stack_frame *f = &s->frames[i];
+			const char *text = detours[k].is_python ? f->py_file : f->symbol;
+
+			if (text && strstr(text, detours[k].part))
+				return detours[k].resource;
+		}
+	return RESOURCE_NONE;
+}
+
+#define DETOUR_SAMPLES 4096 /* are looked at: more say no more */
+
+/* Samples say how much of a thread's code it is: the account has one stack for all at a place. */
+bool chain_detour(const struct chain *c, struct resource_use *ret)
+{
+	size_t first = chain_first_event(c), n = 0, at = 0, looked = 0;
+	size_t seen[RESOURCE_COUNT] = {0};
+
+	for (size_t i = first; i < c->rec->event_count && c->rec->events[i].start.ns < c->to_ns;
+		i++)
+		n += is_sample(c, &c->rec->events[i]);
+	for (size_t i = first; c->rec->stacks && n && i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+		const struct stack *s;
+		enum resource r;
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (!is_sample(c, e) || at++ % (n / DETOUR_SAMPLES + 1))
+			continue;
+		looked++;
+		s = stack_find(c->rec->stacks, e->stack_hash);
+		r = s ? detour_of(s) : RESOURCE_NONE;
+		if (r && !seen[r]++ && !ret->stack_hash)
+			ret->stack_hash = e->stack_hash;
+	}
+	ret->resource = seen[RESOURCE_CALLBACK] > seen[RESOURCE_TRACEBACK] ? RESOURCE_CALLBACK
+									   : RESOURCE_TRACEBACK;
+	ret->share = looked ? (double)seen[ret->resource] / (double)looked : 0;
+	return looked >= THRESHOLD(IN_A_ROW) && ret->share * c->d->share >= THRESHOLD(WASTE);
 }
 
 /* 

@@ -24,6 +24,8 @@
 	X(LOCK, "lock")                 /* a thread holds it */                                    \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
 	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
+	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \
+	X(TRACEBACK, "traceback")       /* stacks that the program takes of itself */              \
 	X(DELAYED_ACK, "delayed_ack")   /* a small packet waits for an acknowledgement */          \
 	X(TIMER, "timer")               /* of an event loop: nobody else ends the wait */          \
 	X(ADDRESS, "address")           /* a remote address */                                     \

@@ -61,6 +61,8 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	case RESOURCE_NONE:
 	case RESOURCE_LOCK:
 	case RESOURCE_PICKLE:
+	case RESOURCE_CALLBACK:
+	case RESOURCE_TRACEBACK:
 	case RESOURCE_TIMER: break;
 	default: return THRESHOLD(SURE_SEEN);
 	}
@@ -171,12 +173,27 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 	return false;
 }
 
+/* Of code that does something on the way no more than that counts. */
+static bool is_detour(const struct delay *d)
+{
+	return d->end.resource == RESOURCE_CALLBACK || d->end.resource == RESOURCE_TRACEBACK;
+}
+
+static void keep_detour(struct delay *d)
+{
+	d->slow_ns = (uint64_t)(d->end.share * (double)d->slow_ns);
+	d->share *= d->end.share;
+	d->end.share = 1;
+}
+
 /* The part of @d, which is in every unit, that is lost: all of it where it is waste; of a wait for the GPU what its
  * clock, another process or too wide numbers cost. */
 static double lost_of(
 	const struct recording *rec, const struct step_account *a, const struct delay *d)
 {
 	if (delay_is_waste(rec, a, d))
+		return 1;
+	if (is_detour(d))
 		return 1;
 	if (d->kind != DELAY_BY_GPU || d->share < THRESHOLD(CHAIN_PART))
 		return 0;
@@ -250,6 +267,8 @@ static void find_whole(struct time_findings *all, double completeness)
 		double lost;
 
 		chain_follow(all->rec, a, d);
+		if (is_detour(d))
+			keep_detour(d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;

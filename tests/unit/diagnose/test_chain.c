@@ -30,11 +30,41 @@ static void test_a_delay_without_a_chain(void **state)
 	free(s);
 }
 
+/* A third of the samples take stacks: the account may have another stack for all of the code. */
+static void test_a_detour(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, false);
+	uint64_t plain = chain_stack(
+		s, &(struct stack_frame){.py_file = "/home/u/train.py", .py_func = "main"}, 1);
+	uint64_t taking = chain_stack(s,
+		&(struct stack_frame){
+			.py_file = "/usr/lib/python3.12/traceback.py", .py_func = "extract"},
+		1);
+	uint64_t calling =
+		chain_stack(s, &(struct stack_frame){.symbol = "kXlaFfiPythonGpuCallback"}, 1);
+
+	chain_entry(s, ACCOUNT_HOST, OWNER_SELF)->stack_hash = plain;
+	for (int i = 0; i < 90; i++)
+		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
+			i % 3 ? plain : taking;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_TRACEBACK);
+	assert_float_equal(s->delay.end.share, 1 / 3.0, 0.01);
+	assert_int_equal(s->delay.end.stack_hash, taking);
+	for (size_t i = 0; i < s->rec.event_count; i += 3)
+		s->events[i].stack_hash = calling;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CALLBACK);
+	for (size_t i = 9; i < s->rec.event_count; i++)
+		s->events[i].stack_hash = plain; /* now and then */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_a_delay_without_a_chain),
+		cmocka_unit_test(test_a_detour),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
