@@ -175,7 +175,7 @@ const struct advice_row advice_rows[] =
 		{ANY_KIND, RESOURCE_CALLBACK, 0, HAS_JAX,
 			"Take callbacks out of the compiled code: return the values and read them once"},
 		{ANY_KIND, RESOURCE_TRACEBACK, HAS_TORCH, 0,
-			"Switch anomaly mode off: torch.autograd.set_detect_anomaly(False), Trainer(detect_anomaly=False); it also waits for the GPU at each gradient"},
+			"Switch anomaly mode off: torch.autograd.set_detect_anomaly(False), in Lightning detect_anomaly=False; it also waits for the GPU at each gradient"},
 		{ANY_KIND, RESOURCE_TRACEBACK, 0, HAS_TORCH,
 			"Do not take stacks in the loop: logging with stack_info, warnings, traceback.extract_stack()"},
 		{ANY_KIND, RESOURCE_DELAYED_ACK, 0, 0,
