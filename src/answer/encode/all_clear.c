@@ -8,10 +8,13 @@
 #include <string.h>
 
 #include "answer/encode/paragraph.h"
+#include "answer/stacks.h"
+#include "answer/steps.h"
 #include "base/text.h"
 
 #define PROCESSES_SHOWN 4
 #define LINES_SHOWN     2
+#define GPU_BOUND       0.5  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
 
 static void put_name(struct buf *b, const char *comm, uint32_t pid)
@@ -83,8 +86,34 @@ static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHO
 	return n;
 }
 
+/* " (main() at train.py:88)": where most of it is spent. */
+static void put_line_place(struct buf *b, const struct stack_list *stacks,
+	const struct step_account *a, enum account_line line)
+{
+	const struct account_entry *most = NULL;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if (e->line == line && e->stack_hash &&
+			(!most || e->ordinary_ns + e->slow_ns > most->ordinary_ns + most->slow_ns))
+			most = e;
+	}
+	if (!most || !steps_place(stacks, most).user)
+		return;
+	buf_puts(b, " (");
+	stack_text_place(b, steps_place(stacks, most).user);
+	buf_puts(b, ")");
+}
+
+/* What the thread waits for is done on the GPU, unless ranks wait for each other there. */
+static bool is_gpu_bound(const struct report_scope *s, const struct top_line *top)
+{
+	return top->line == ACCOUNT_GPU && top->share > GPU_BOUND && !s->examined.collectives;
+}
+
 /* "python3 (PID 4821): 512 steps in 61s. Step boundary: optimizer.step (92 %). Time: host code 71 %, …" */
-static void put_process(struct buf *b, const struct step_account *a)
+static void put_process(struct buf *b, const struct report_scope *s, const struct step_account *a)
 {
 	char one[TEXT_PLURAL_MAX], two[TEXT_MAX], sure[TEXT_MAX];
 	struct top_line lines[LINES_SHOWN];
@@ -96,12 +125,18 @@ static void put_process(struct buf *b, const struct step_account *a)
 		text_format_duration(two, total_of(a)));
 	buf_printf(b, " Step boundary: %s (%s).", step_origin_text(a->origin),
 		text_format_percent(sure, a->confidence));
-	for (int i = 0; i < n; i++)
-		buf_printf(b, "%s%s %s%s", i ? ", " : " Time: ", account_line_title(lines[i].line),
-			text_format_percent(two, lines[i].share), i + 1 == n ? "." : "");
+	for (int i = 0; i < n; i++) {
+		buf_printf(b, "%s%s %s", i ? ", " : " Time: ", account_line_title(lines[i].line),
+			text_format_percent(two, lines[i].share));
+		if (!i)
+			put_line_place(b, &s->stacks, a, lines[i].line);
+	}
+	buf_puts(b, n ? "." : "");
+	if (n && is_gpu_bound(s, &lines[0]))
+		buf_puts(b, " GPU-bound: only less or faster work on the GPU makes it shorter.");
 }
 
-static void put_processes(struct buf *b, const struct report_scope *s, size_t width)
+void all_clear_processes(struct buf *b, const struct report_scope *s, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 	const char *label = "  Examined: ";
@@ -109,7 +144,7 @@ static void put_processes(struct buf *b, const struct report_scope *s, size_t wi
 
 	for (size_t i = 0; i < MIN(s->accounts.count, (size_t)PROCESSES_SHOWN); i++) {
 		buf_clear(&text);
-		put_process(&text, &s->accounts.items[i]);
+		put_process(&text, s, &s->accounts.items[i]);
 		paragraph_put(b, width, label, buf_str(&text));
 		label = "            ";
 	}
@@ -204,7 +239,7 @@ void all_clear_put(struct buf *b, const struct report_scope *s, size_t width)
 
 	all_clear_verdict(&text, s);
 	paragraph_put(b, width, "  ", buf_str(&text));
-	put_processes(b, s, width);
+	all_clear_processes(b, s, width);
 	put_rest(b, &s->examined, width);
 	buf_clear(&text);
 	tell_missing(put_listed, &text, s);

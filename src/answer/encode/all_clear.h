@@ -14,5 +14,8 @@ void all_clear_verdict(struct buf *b, const struct report_scope *s);
 /* all_clear_put - appends it and what was examined, in lines of @width columns. */
 void all_clear_put(struct buf *b, const struct report_scope *s, size_t width);
 
+/* all_clear_processes - where the time of each process went, alone: that is worth a word beside notes, too. */
+void all_clear_processes(struct buf *b, const struct report_scope *s, size_t width);
+
 /* all_clear_json - the same as an object: the value of a member that the caller has named. */
 void all_clear_json(struct json_writer *w, const struct report_scope *s);

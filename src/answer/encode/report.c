@@ -549,6 +549,8 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (count > INCIDENTS_SHOWN)
 		put_hidden(b, count - INCIDENTS_SHOWN);
 	buf_puts(b, count ? "\n" : "");
+	if (count && incidents[0].severity == SEVERITY_LOW)
+		all_clear_processes(b, scope, paragraph_width(scope));
 	put_scope(b, scope);
 	if (count && !scope->verbose)
 		buf_puts(b, "-v adds figures, timeline and evidence; --json has everything\n");

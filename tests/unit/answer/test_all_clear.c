@@ -42,11 +42,34 @@ static void test_what_was_examined(void **state)
 	assert_string_equal(buf_str(&b),
 		"  No problems found in 512 steps and 200 windows of time of 2 processes.\n"
 		"  Examined: python3 (PID 4821): 512 steps in 55s. Step boundary: optimizer.step (95 %). Time:\n"
-		"            waiting for the GPU 74 %, host code 16 %.\n"
+		"            waiting for the GPU 74 %, host code 16 %. GPU-bound: only less or faster work on the GPU\n"
+		"            makes it shorter.\n"
 		"            infer\\x1b[2J (PID 4822): 200 windows of time in 4.0s. Step boundary: none found, equal\n"
 		"            windows of time (67 %). Time: waiting for the GPU 75 %, launching kernels 20 %.\n"
+		"            GPU-bound: only less or faster work on the GPU makes it shorter.\n"
 		"  Also: 3,000 calls, 200 off-CPU intervals, 52 readings of the GPU\n"
 		"  Not judged: ranks (no collectives recorded)\n");
+}
+
+/* The line of the program that waits; with ranks nobody knows whose work it is. */
+static void test_where_it_waits(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	_cleanup_(step_report_done) struct step_report r = {0};
+	struct stack *stacks[] = {&steps_stack};
+	struct report_scope s;
+
+	assert_int_equal(steps_fill_report(&r), 0);
+	r.items[1].entries[0].stack_hash = STEPS_HASH;
+	s = scope_of(&r);
+	s.stacks = (struct stack_list){.items = stacks, .count = 1};
+	all_clear_processes(&b, &s, 1000);
+	assert_has(buf_str(&b), "waiting for the GPU 75 % (collate() at train.py:88), launching");
+	assert_has(buf_str(&b), "GPU-bound");
+	s.examined.collectives = 7;
+	buf_clear(&b);
+	all_clear_processes(&b, &s, 1000);
+	assert_null(strstr(buf_str(&b), "GPU-bound"));
 }
 
 /* Without units nobody is told that there are no problems. */
@@ -134,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_what_was_examined),
+		cmocka_unit_test(test_where_it_waits),
 		cmocka_unit_test(test_nothing_to_look_at),
 		cmocka_unit_test(test_time_that_is_not_known),
 		cmocka_unit_test(test_many_processes),
