@@ -189,7 +189,7 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 	if (!(c->tenant->verbs & tool->tool->verb))
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
-		r = tool->tool->run(&call, ret, ret_text, reterr);
+		r = tool_run(tool->tool, &call, ret, ret_text, reterr);
 	if (r == 0)
 		tool_put_missing(*ret, &missing, ret_text);
 	else if (echo_failure_of(r).status == 500)
