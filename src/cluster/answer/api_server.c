@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "cluster/answer/fleet_json.h"
-#include "cluster/answer/fleet_metrics.h"
 #include "prometheus/prometheus.h"
 #include "web/web.h"
 
