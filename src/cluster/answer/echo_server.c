@@ -160,60 +160,34 @@ static void on_ready(void *arg, struct http_exchange *x, const struct http_reque
 
 /* ---- metrics ---- */
 
-#define TOOL_KEY                                                                                   \
-	{                                                                                          \
-		{                                                                                  \
-			"tool", "tool"                                                             \
-		}                                                                                  \
-	}
-
 static const struct metric_desc tool_duration = {.prometheus = "ingero_echo_tool_duration_seconds",
 	.unit = "s",
 	.kind = METRIC_HISTOGRAM,
 	.unit_ns = 1e9,
 	.help = "Time that tools take",
-	.keys = TOOL_KEY};
-static const struct metric_desc tool_failures = {.prometheus = "ingero_echo_tool_failures_total",
-	.unit = "{call}",
-	.kind = METRIC_COUNTER,
-	.help = "Calls of tools that failed",
-	.keys = TOOL_KEY};
-static const struct metric_desc denied_requests = {.prometheus = "ingero_echo_denied_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of tokens that may not do that"};
-static const struct metric_desc limited_requests = {.prometheus = "ingero_echo_rate_limited_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests over their token's rate"};
-static const struct metric_desc store_rows = {.prometheus = "ingero_echo_store_rows",
-	.unit = "{row}",
-	.help = "Rows that are stored",
-	.keys = {{"table", "table"}}};
-static const struct metric_desc store_bytes = {
-	.prometheus = "ingero_echo_store_bytes", .unit = "By", .help = "Bytes on disk"};
-static const struct metric_desc store_parts = {
-	.prometheus = "ingero_echo_store_parts", .unit = "{part}", .help = "Parts of the store"};
-static const struct metric_desc store_fault = {.prometheus = "ingero_echo_store_fault",
-	.unit = "1",
-	.help = "1 while the store cannot be written"};
-static const struct metric_desc missing_rows = {.prometheus = "ingero_echo_missing_rows",
-	.unit = "{row}",
-	.help = "Rows that were stored and are damaged"};
-static const struct metric_desc missing_requests = {.prometheus = "ingero_echo_missing_requests",
-	.unit = "{request}",
-	.help = "Requests that were acknowledged and that the journal has lost"};
-static const struct metric_desc checked_bytes = {
-	.prometheus = "ingero_echo_store_checked_bytes_total",
-	.unit = "By",
-	.kind = METRIC_COUNTER,
-	.help = "Bytes of the store that were read again and compared with their checksums"};
-static const struct metric_desc clock_ahead = {.prometheus = "ingero_echo_clock_ahead_seconds",
-	.unit = "s",
-	.help = "Retention waits: the clock is ahead by so much of what was seen to pass"};
-static const struct metric_desc waiting = {.prometheus = "ingero_echo_questions",
-	.unit = "{question}",
-	.help = "Questions that run or wait"};
+	.keys = {METRIC_LABEL("tool")}};
+METRIC_ROW(tool_failures, COUNTER, false, "ingero_echo_tool_failures_total", "{call}",
+	"Calls of tools that failed", METRIC_LABEL("tool"));
+METRIC_ROW(denied_requests, COUNTER, false, "ingero_echo_denied_total", "{request}",
+	"Requests of tokens that may not do that");
+METRIC_ROW(limited_requests, COUNTER, false, "ingero_echo_rate_limited_total", "{request}",
+	"Requests over their token's rate");
+METRIC_ROW(store_rows, GAUGE, false, "ingero_echo_store_rows", "{row}", "Rows that are stored",
+	METRIC_LABEL("table"));
+METRIC_ROW(store_bytes, GAUGE, false, "ingero_echo_store_bytes", "By", "Bytes on disk");
+METRIC_ROW(store_parts, GAUGE, false, "ingero_echo_store_parts", "{part}", "Parts of the store");
+METRIC_ROW(store_fault, GAUGE, false, "ingero_echo_store_fault", "1",
+	"1 while the store cannot be written");
+METRIC_ROW(missing_rows, GAUGE, false, "ingero_echo_missing_rows", "{row}",
+	"Rows that were stored and are damaged");
+METRIC_ROW(missing_requests, GAUGE, false, "ingero_echo_missing_requests", "{request}",
+	"Requests that were acknowledged and that the journal has lost");
+METRIC_ROW(checked_bytes, COUNTER, false, "ingero_echo_store_checked_bytes_total", "By",
+	"Bytes of the store that were read again and compared with their checksums");
+METRIC_ROW(clock_ahead, GAUGE, false, "ingero_echo_clock_ahead_seconds", "s",
+	"Retention waits: the clock is ahead by so much of what was seen to pass");
+METRIC_ROW(
+	waiting, GAUGE, false, "ingero_echo_questions", "{question}", "Questions that run or wait");
 
 static void put_store(struct echo_server *e, struct metric_set *m)
 {

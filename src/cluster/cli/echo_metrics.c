@@ -2,47 +2,38 @@
 /* echo_metrics.c - see echo_metrics.h. */
 #include "cluster/cli/echo_metrics.h"
 
-#define COUNTER(variable, metric, what, text)                                                      \
-	static const struct metric_desc variable = {                                               \
-		.prometheus = metric, .unit = what, .kind = METRIC_COUNTER, .help = text}
-#define GAUGE(variable, metric, what, text)                                                        \
-	static const struct metric_desc variable = {                                               \
-		.prometheus = metric, .unit = what, .help = text}
-
-static const struct metric_desc items = {.prometheus = "ingero_echo_items_total",
-	.unit = "{item}",
-	.kind = METRIC_COUNTER,
-	.help = "Points, records and spans in what was sent, by what became of them",
-	.keys = {{"result", "result"}}};
-COUNTER(requests, "ingero_echo_requests_total", "{request}", "Requests of OTLP that were kept");
-COUNTER(duplicates, "ingero_echo_duplicates_total", "{request}",
+METRIC_ROW(items, COUNTER, false, "ingero_echo_items_total", "{item}",
+	"Points, records and spans in what was sent, by what became of them",
+	METRIC_LABEL("result"));
+METRIC_ROW(requests, COUNTER, false, "ingero_echo_requests_total", "{request}",
+	"Requests of OTLP that were kept");
+METRIC_ROW(duplicates, COUNTER, false, "ingero_echo_duplicates_total", "{request}",
 	"Requests that were there already");
-COUNTER(refused, "ingero_echo_keeper_refused_total", "{request}",
+METRIC_ROW(refused, COUNTER, false, "ingero_echo_keeper_refused_total", "{request}",
 	"Requests that the keeper refused as a whole");
-GAUGE(backlog, "ingero_echo_backlog_entries", "{entry}",
+METRIC_ROW(backlog, GAUGE, false, "ingero_echo_backlog_entries", "{entry}",
 	"Entries of the journal that are not in the store yet");
-GAUGE(journal_bytes, "ingero_echo_journal_bytes", "By", "Size of the journal");
-GAUGE(pending_bytes, "ingero_echo_journal_pending_bytes", "By", "What waits for the disk");
-COUNTER(syncs, "ingero_echo_journal_syncs_total", "{sync}", "Times the journal was synced");
-COUNTER(failures, "ingero_echo_journal_failures_total", "{entry}",
+METRIC_ROW(journal_bytes, GAUGE, false, "ingero_echo_journal_bytes", "By", "Size of the journal");
+METRIC_ROW(pending_bytes, GAUGE, false, "ingero_echo_journal_pending_bytes", "By",
+	"What waits for the disk");
+METRIC_ROW(syncs, COUNTER, false, "ingero_echo_journal_syncs_total", "{sync}",
+	"Times the journal was synced");
+METRIC_ROW(failures, COUNTER, false, "ingero_echo_journal_failures_total", "{entry}",
 	"Entries that could not be written");
-GAUGE(degraded, "ingero_echo_degraded", "1",
+METRIC_ROW(degraded, GAUGE, false, "ingero_echo_degraded", "1",
 	"1 while journal or store cannot write, or rows are missing");
-static const struct metric_desc otlp_refused = {.prometheus = "ingero_echo_otlp_refused_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of OTLP that were refused as a whole",
-	.keys = {{"reason", "reason"}}};
-GAUGE(sql_running, "ingero_echo_sql_running", "{statement}", "SQL statements that are running");
-COUNTER(sql_started, "ingero_echo_sql_started_total", "{statement}",
+METRIC_ROW(otlp_refused, COUNTER, false, "ingero_echo_otlp_refused_total", "{request}",
+	"Requests of OTLP that were refused as a whole", METRIC_LABEL("reason"));
+METRIC_ROW(sql_running, GAUGE, false, "ingero_echo_sql_running", "{statement}",
+	"SQL statements that are running");
+METRIC_ROW(sql_started, COUNTER, false, "ingero_echo_sql_started_total", "{statement}",
 	"SQL statements that were begun, each in a process of its own");
-COUNTER(sql_killed, "ingero_echo_sql_killed_total", "{statement}",
+METRIC_ROW(sql_killed, COUNTER, false, "ingero_echo_sql_killed_total", "{statement}",
 	"SQL statements that were killed at their deadline");
-static const struct metric_desc sql_walls = {.prometheus = "ingero_echo_sql_confined",
-	.unit = "1",
-	.help = "1 if the kernel confines SQL processes by this, 0 if it cannot",
-	.keys = {{"by", "by"}}};
-GAUGE(connections, "ingero_echo_connections", "{connection}", "Open connections of those who send");
+METRIC_ROW(sql_walls, GAUGE, false, "ingero_echo_sql_confined", "1",
+	"1 if the kernel confines SQL processes by this, 0 if it cannot", METRIC_LABEL("by"));
+METRIC_ROW(connections, GAUGE, false, "ingero_echo_connections", "{connection}",
+	"Open connections of those who send");
 
 static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
 {

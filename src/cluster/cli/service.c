@@ -184,24 +184,14 @@ static void on_tick(void *arg)
 
 /* ---- metrics of the rooms beside the core ---- */
 
-static const struct metric_desc otlp_items = {.prometheus = "ingero_fleet_otlp_items_total",
-	.unit = "{item}",
-	.kind = METRIC_COUNTER,
-	.help = "Points and records in what was pushed, by what became of them",
-	.keys = {{"result", "result"}}};
-static const struct metric_desc otlp_requests = {.prometheus = "ingero_fleet_otlp_requests_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of OTLP that were let in and complete",
-	.keys = {{"signal", "signal"}}};
-static const struct metric_desc otlp_refused = {.prometheus = "ingero_fleet_otlp_refused_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of OTLP that were refused as a whole",
-	.keys = {{"reason", "reason"}}};
-static const struct metric_desc connections = {.prometheus = "ingero_fleet_connections",
-	.unit = "{connection}",
-	.help = "Open connections of agents and exporters"};
+METRIC_ROW(otlp_items, COUNTER, false, "ingero_fleet_otlp_items_total", "{item}",
+	"Points and records in what was pushed, by what became of them", METRIC_LABEL("result"));
+METRIC_ROW(otlp_requests, COUNTER, false, "ingero_fleet_otlp_requests_total", "{request}",
+	"Requests of OTLP that were let in and complete", METRIC_LABEL("signal"));
+METRIC_ROW(otlp_refused, COUNTER, false, "ingero_fleet_otlp_refused_total", "{request}",
+	"Requests of OTLP that were refused as a whole", METRIC_LABEL("reason"));
+METRIC_ROW(connections, GAUGE, false, "ingero_fleet_connections", "{connection}",
+	"Open connections of agents and exporters");
 
 static void put_metrics(void *arg, struct metric_set *m)
 {
