@@ -15,9 +15,8 @@ struct audit_flags {
 
 #define OPTION(field) offsetof(struct audit_flags, field)
 static const struct option_row audit_options[] = {
-	{"noted", 0, OPTION_STRING, OPTION(noted), "HEX",
-		"fail unless a line with this SHA-256 is there: the last one of an earlier check",
-		0, 0, false},
+	OPTION_ROW(STRING, "noted", OPTION(noted), "HEX",
+		"fail unless a line with this SHA-256 is there: the last one of an earlier check"),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 

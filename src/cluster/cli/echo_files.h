@@ -3,7 +3,7 @@
  * line, and one more for each thing that is damaged, missing or brought back. */
 #pragma once
 
-#include "cluster/cli/echo_flags.h"
+#include "cluster/cli/flags.h"
 
 int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo *reterr);
 int echo_files_verify(const char *folder, struct errinfo *reterr);

@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/cli/notice_row.h"
-#include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)
@@ -34,6 +33,20 @@ struct service {
 	loop_fn *drained;
 	void *drained_arg;
 };
+
+int64_t service_clock_at(struct service_clock *c, int64_t wall_ns, uint64_t mono_ns)
+{
+	int64_t elapsed = (int64_t)(mono_ns - c->mono_ns);
+
+	if (!c->now_ns || wall_ns >= c->now_ns + elapsed)
+		c->now_ns = wall_ns;
+	else if (wall_ns >= c->now_ns + elapsed / 2)
+		c->now_ns = wall_ns; /* slower than it should be, but forward */
+	else
+		c->now_ns += elapsed / 2;
+	c->mono_ns = mono_ns;
+	return c->now_ns;
+}
 
 static int64_t service_now(void *arg)
 {

@@ -1,6 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo_metrics.c - see echo_metrics.h. */
-#include "cluster/cli/echo_metrics.h"
+/* echo_status.c - see echo_status.h. */
+#include "cluster/cli/echo_status.h"
+
+#include <string.h>
+
+#define WHY_MAX 256
+
+/* ---- figures ---- */
 
 METRIC_ROW(items, COUNTER, false, "ingero_echo_items_total", "{item}",
 	"Points, records and spans in what was sent, by what became of them",
@@ -76,4 +82,52 @@ void echo_metrics_sql(struct metric_set *m, const struct sql_worker_stats *s)
 		m, &sql_walls, (wall_time){0}, s->landlock > 0, METRIC_OF(METRIC_TEXT("landlock")));
 	metric_put_int(
 		m, &sql_walls, (wall_time){0}, s->seccomp, METRIC_OF(METRIC_TEXT("seccomp")));
+}
+
+/* ---- health ---- */
+
+/* Who has no token learns no reason: it may name files and clusters. */
+static void reply(struct http_exchange *x, bool good, const char *body)
+{
+	http_reply(x, good ? 200 : 503, NULL, body, strlen(body));
+}
+
+static void on_alive(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
+{
+	(void)q;
+	reply(x, true, "{\"status\":\"ok\"}\n");
+}
+
+/* /readyz, and /healthz, which also says whether something is missing. */
+static void on_state(void *arg, struct http_exchange *x, const struct http_request *q)
+{
+	const struct echo_health *h = arg;
+	char why[WHY_MAX] = "";
+	bool good = h->is_ready(h->arg, why, sizeof(why));
+
+	if (!good)
+		reply(x, false, "{\"status\":\"not ready\"}\n");
+	else if (!strcmp(q->path, "/healthz") && !h->is_whole(h->arg))
+		reply(x, true, "{\"status\":\"degraded\"}\n");
+	else
+		on_alive(arg, x, q);
+}
+
+int echo_health_listen(struct loop *l, const char *address, const struct echo_health *h,
+	struct http_server **ret, struct errinfo *reterr)
+{
+	static const struct http_route routes[] = {
+		{.method = "GET", .path = "/livez", .handler = on_alive, .open = true},
+		{.method = "GET", .path = "/readyz", .handler = on_state, .open = true},
+		{.method = "GET", .path = "/healthz", .handler = on_state, .open = true},
+		{.method = NULL},
+	};
+	struct http_server_settings http = {.address = address,
+		.flag = "--health-addr",
+		.routes = routes,
+		.arg = (void *)h,
+		.plain = true,
+		.anyone = true};
+
+	return http_server_new(l, &http, ret, reterr);
 }
