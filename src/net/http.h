@@ -66,3 +66,14 @@ int http_unescape(const char *s, size_t len, bool form, char *out, size_t size);
 void http_escape(struct buf *b, const char *s);
 
 const char *http_status_text(int status); /* "Not Found" */
+
+/* What a request line or :path asks for. */
+struct http_target {
+	char *path;      /* decoded; begins with '/', or is "*" */
+	char *query;     /* as sent; "" if none */
+	char *authority; /* of "http://host:port/path"; NULL if there is none */
+};
+
+/* http_target_parse - splits @text in place; @ret points into it. -EINVAL: not a target, bad escapes,
+ * control characters, or a path that climbs ("/../"). */
+int http_target_parse(char *text, struct http_target *ret);
