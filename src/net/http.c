@@ -52,7 +52,7 @@ int http_unescape(const char *s, size_t len, bool form, char *out, size_t size)
 	return (int)n;
 }
 
-/* Whether the escaped @s (@len bytes) means @name. A name that is badly written means nothing. */
+/* Whether the escaped @s (@len bytes) means @name. A name that is badly encoded means nothing. */
 static bool names_equal(const char *s, size_t len, const char *name)
 {
 	char decoded[128];

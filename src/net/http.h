@@ -55,11 +55,11 @@ struct http_request {       /* valid until the exchange has been replied to */
 };
 
 /* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.
- * -EINVAL: badly written, -ENOBUFS: longer than @size allows. */
+ * -EINVAL: badly encoded, -ENOBUFS: longer than @size allows. */
 int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found);
 
 /* http_unescape - decodes %XX (and '+' as a blank if @form) of @s into @out. Its length, -EINVAL
- * (badly written, or a NUL in it), or -ENOBUFS. */
+ * (badly encoded, or a NUL in it), or -ENOBUFS. */
 int http_unescape(const char *s, size_t len, bool form, char *out, size_t size);
 
 /* http_escape - appends @s with what has a meaning in URLs escaped. */

@@ -10,7 +10,7 @@
 #define RANK    METRIC_LABEL("rank")
 
 METRIC_ROW(active_nodes, GAUGE, false, "ingero_fleet_active_nodes", "{node}",
-	"Nodes whose scores make the threshold", CLUSTER, COHORT);
+	"Nodes whose scores are used for the threshold", CLUSTER, COHORT);
 METRIC_ROW(known_nodes, GAUGE, false, "ingero_fleet_known_nodes", "{node}",
 	"Nodes that push, in any state", CLUSTER, COHORT);
 METRIC_ROW(median, GAUGE, true, "ingero_fleet_median", "1", "Median of the active nodes' scores",
@@ -30,15 +30,15 @@ METRIC_ROW(coverage_low, GAUGE, false, "ingero_fleet_coverage_low", "1",
 	"1 if too few of the known nodes are active", CLUSTER, COHORT);
 
 METRIC_ROW(refused, COUNTER, false, "ingero_fleet_refused_total", "{push}",
-	"Pushes of health that were refused", METRIC_LABEL("reason"));
+	"Health pushes that were refused", METRIC_LABEL("reason"));
 METRIC_ROW(received, COUNTER, false, "ingero_fleet_received_total", "{item}",
-	"What agents have pushed", METRIC_LABEL("kind"));
+	"Items pushed by agents", METRIC_LABEL("kind"));
 METRIC_ROW(dropped, COUNTER, false, "ingero_fleet_dropped_total", "{item}",
-	"What there was no room for", METRIC_LABEL("kind"));
+	"Items dropped for lack of room", METRIC_LABEL("kind"));
 METRIC_ROW(calls, COUNTER, false, "ingero_fleet_calls_total", "{call}",
-	"Communications of ranks, by what became of them", CLUSTER, METRIC_LABEL("result"));
+	"Communication calls of ranks, by result", CLUSTER, METRIC_LABEL("result"));
 METRIC_ROW(calls_bytes, GAUGE, false, "ingero_fleet_calls_bytes", "By",
-	"Memory that communications of ranks take", CLUSTER);
+	"Memory used by the communication calls of ranks", CLUSTER);
 
 METRIC_ROW(cluster_cost, GAUGE, true, "ingero_fleet_cost_per_hour", "1",
 	"Money lost at barriers in an hour at the present rate", CLUSTER, METRIC_LABEL("currency"));
@@ -54,11 +54,11 @@ METRIC_ROW(episode_lost, GAUGE, true, "ingero_fleet_episode_lost_gpu_seconds", "
 	METRIC_LABEL("problem"));
 
 METRIC_ROW(lag_p50, GAUGE, true, "ingero_nccl_peer_lag_p50_seconds", "s",
-	"Median of what a rank is late by where it comes last", CLUSTER, NODE, RANK);
+	"Median lag of a rank where it arrives last", CLUSTER, NODE, RANK);
 METRIC_ROW(lag_p99, GAUGE, true, "ingero_nccl_peer_lag_p99_seconds", "s",
-	"99th percentile of what a rank is late by where it comes last", CLUSTER, NODE, RANK);
+	"99th percentile of the lag of a rank where it arrives last", CLUSTER, NODE, RANK);
 METRIC_ROW(last_total, COUNTER, false, "ingero_nccl_last_total", "{collective}",
-	"Collectives for which a rank came last", CLUSTER, NODE, RANK);
+	"Collectives at which a rank arrived last", CLUSTER, NODE, RANK);
 
 /* ---- nodes ---- */
 

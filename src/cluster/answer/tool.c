@@ -97,7 +97,7 @@ static int read_scope(struct tool_call *c, int64_t since_ns)
 	if (r == 0)
 		r = read_time(c, "until", &s->until_ns);
 	if (r == 0 && s->until_ns && s->until_ns <= s->since_ns)
-		return errinfo_set(c->err, -EINVAL, "until: it must be after since");
+		return errinfo_set(c->err, -EINVAL, "until must be after since");
 	return r;
 }
 
@@ -150,7 +150,7 @@ int tool_limit_time(const struct tool_call *c, struct store_limits *limits)
 
 	if (waited >= limits->timeout_ns)
 		return errinfo_set(c->err, -ETIMEDOUT,
-			"the question waited and ran longer than %llu ms: ask for less, or later",
+			"the query took longer than %llu ms, queueing included: narrow it, or retry later",
 			(unsigned long long)(limits->timeout_ns / NS_PER_MS));
 	limits->timeout_ns -= waited;
 	return 0;
@@ -187,7 +187,7 @@ void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf 
 	if (m->requests)
 		buf_printf(text, "%s%s", m->parts ? " and " : "",
 			text_format_plural(requests, m->requests, "requests"));
-	buf_puts(text, " of this time were stored and are damaged: the answer lacks them.");
+	buf_puts(text, " of this time range are damaged and missing from the answer.");
 }
 
 /* " AND column = 'value'" of each of @columns that is an argument. */
@@ -225,8 +225,7 @@ int tool_ask(const struct tool_call *c, const struct tool_question *q, struct sq
 	if (q->limit)
 		buf_printf(&b, " LIMIT %zu", q->limit);
 	if (b.err)
-		return errinfo_set(
-			c->err, b.err, "the question is too long: give shorter arguments");
+		return errinfo_set(c->err, b.err, "the query is too long: give shorter arguments");
 	r = tool_limit_time(c, &left);
 	if (r == 0)
 		r = store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);

@@ -59,8 +59,7 @@ int tool_history(struct tool_call *c)
 	buf_printf(c->text, "%s, newest first.", text_format_plural(n, t.row_count, "events"));
 	if (!t.row_count)
 		buf_puts(c->text,
-			" Nothing matches in this time: ask with a longer since, or leave out a "
-			"filter.");
+			" Nothing matches in this time range: use a longer since, or fewer filters.");
 	return tool_put(c, "{s:I, s:o}", "count", (json_int_t)t.row_count, "events", events);
 }
 
@@ -92,7 +91,7 @@ int tool_steps(struct tool_call *c)
 	steps = tool_rows(&t, keys);
 	json_array_foreach (steps, i, row)
 		put_time(row, "ts_ns");
-	buf_printf(c->text, "%zu ranks have told of their steps.", t.row_count);
+	buf_printf(c->text, "%zu ranks have reported steps.", t.row_count);
 	if (t.row_count) {
 		buf_puts(c->text, " The slowest is on ");
 		tool_say(c->text, tool_text(&t, 0, 1));

@@ -61,10 +61,10 @@ static void say_bill(struct buf *text, const struct bill *b)
 	char n[TEXT_PLURAL_MAX];
 
 	if (!b->priced && !b->unpriced) {
-		buf_puts(text, "No incidents of the cluster in this time: no loss is known.");
+		buf_puts(text, "No incidents of the cluster in this time range: no known loss.");
 		if (b->own)
 			buf_printf(text,
-				" %zu were told by nodes of themselves: these have no price.",
+				" %zu were reported by nodes about themselves: these have no price.",
 				b->own);
 		return;
 	}

@@ -324,7 +324,7 @@ static void say_verdict(struct buf *text, const struct late *l)
 	tool_say(text, l->cluster);
 	buf_puts(text, ":");
 	if (b->steps < 3)
-		buf_puts(text, " too few steps to say who is late: ask with a longer since.");
+		buf_puts(text, " too few steps to tell which rank is late: use a longer since.");
 	else if (b->kind == BLAME_NONE)
 		buf_printf(text, " no straggler found in %u steps of %s.", b->steps,
 			text_format_duration(step, b->step_ns));
@@ -412,7 +412,7 @@ int tool_blame(struct tool_call *c)
 	if (r < 0)
 		return r;
 	if (!clusters.row_count)
-		buf_puts(c->text, "No collectives are stored of this time: ask with a longer "
-				  "since, or look whether agents push them.");
+		buf_puts(c->text,
+			"No collectives are stored in this time range: use a longer since, or check that agents push them.");
 	return tool_put(c, "{s:O, s:O}", "incidents", incidents, "verdicts", verdicts);
 }

@@ -136,8 +136,8 @@ static void say_outliers(
 	tool_say(text, metric);
 	buf_puts(text, ".");
 	if (!f->nodes)
-		buf_printf(text, " It takes at least %d nodes with this metric in a cluster.",
-			NODES_MIN);
+		buf_printf(
+			text, " At least %d nodes of a cluster must have this metric.", NODES_MIN);
 	json_array_foreach (list, i, o) {
 		if (i == 5)
 			break;

@@ -23,7 +23,7 @@ static void say_first(struct buf *text, const json_t *list, const char *key, con
 static void say_none(struct buf *text, const char *metric)
 {
 	buf_printf(text,
-		"Nothing is stored of this time: no node has sent %s, or only one point of it.",
+		"No data in this time range: no node has sent %s, or only one point of it.",
 		metric);
 }
 
@@ -93,7 +93,7 @@ int tool_nccl(struct tool_call *c)
 			member_real(o, "nranks"), member_real(o, "operations"),
 			member_real(o, "bandwidth_bytes_per_s") / 1e9);
 	}
-	buf_puts(c->text, t.row_count ? "." : "No collectives are stored of this time.");
+	buf_puts(c->text, t.row_count ? "." : "No collectives are stored in this time range.");
 	return tool_put(c, "{s:o}", "operations", list);
 }
 
@@ -261,7 +261,7 @@ int tool_memfrag(struct tool_call *c)
 	}
 	list = member_values(nodes, "calls", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(c->text, "%zu nodes have told of it.", json_object_size(nodes));
+		buf_printf(c->text, "%zu nodes have reported calls.", json_object_size(nodes));
 		say_first(c->text, list, "calls", "calls that change GPU memory");
 	} else {
 		say_none(c->text, metrics[0]);

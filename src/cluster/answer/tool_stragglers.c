@@ -237,7 +237,7 @@ static int answer(struct search *s)
 			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
 	else
 		buf_printf(text,
-			"No straggler: no score below %.2f, nobody late in %zu stored calls of "
+			"No straggler found: no score below %.2f, no rank late in %zu stored calls of "
 			"collectives, no incident. find_outlier_nodes compares nodes by any metric.",
 			s->threshold, s->calls);
 	json_array_foreach (found, i, n)

@@ -155,8 +155,8 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 	size_t i;
 
 	if (!json_array_size(clusters))
-		buf_puts(text, "Nothing is stored of this time: ask with a longer since, or look "
-			       "whether nodes send to this service.");
+		buf_puts(text,
+			"No data in this time range: use a longer since, or check that nodes send to this service.");
 	json_array_foreach (clusters, i, c) {
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));

@@ -17,14 +17,14 @@ enum {
 const struct param tool_params[] = {
 	{SCOPE, "cluster_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this cluster", false},
 	{SCOPE, "since", NULL, PARAM_TEXT, 0, 256, NULL, "from then on: 15m, 7d, 2026-03-24T13:48:00Z; 0: all", false},
-	{SCOPE, "until", NULL, PARAM_TEXT, 0, 256, NULL, "until then, likewise; now if it is not given", true},
+	{SCOPE, "until", NULL, PARAM_TEXT, 0, 256, NULL, "until then, likewise (default: now)", true},
 	{SQL, "sql", "query", PARAM_TEXT, 1, 65536, NULL, "one SELECT", false},
 	{NODE, "node_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this node", false},
-	{LIMIT, "limit", NULL, PARAM_INTEGER, 1, 10000, NULL, "how many at most", false},
-	{LOW, "threshold", NULL, PARAM_NUMBER, 0, 1, NULL, "a health score below it is low; 0.4 if it is not given", false},
-	{FAR, "threshold", NULL, PARAM_NUMBER, 0, 1e9, NULL, "deviations from the median; 3.5 if it is not given", false},
+	{LIMIT, "limit", NULL, PARAM_INTEGER, 1, 10000, NULL, "maximum number of rows", false},
+	{LOW, "threshold", NULL, PARAM_NUMBER, 0, 1, NULL, "a health score below it is low (default: 0.4)", false},
+	{FAR, "threshold", NULL, PARAM_NUMBER, 0, 1e9, NULL, "deviations from the median (default: 3.5)", false},
 	{METRIC, "metric", "metric_name", PARAM_TEXT, 0, 256, NULL,
-		"name of the metric; ingero.node.health_score if it is not given", false},
+		"name of the metric (default: ingero.node.health_score)", false},
 	{EVENT, "metric_name", "metric", PARAM_TEXT, 0, 256, NULL, "only of this metric, log event or span", false},
 	{POINTS, "kind", NULL, PARAM_TEXT, 0, 256, NULL, "gauge, counter, delta, histogram, log or span", false},
 	{EVENT, "causal_chain_id", NULL, PARAM_TEXT, 0, 256, NULL, "only of this causal chain", false},
@@ -47,11 +47,11 @@ const struct param tool_params[] = {
 #define R(name)  "\"" name "\""
 
 #define MISSING \
-	"\"missing\":{\"type\":\"object\",\"description\":\"only if the answer lacks something: rows and requests of " \
-	"this time that were stored and are damaged\",\"properties\":{" I("rows") "," I("parts") "," I("requests") "," \
+	"\"missing\":{\"type\":\"object\",\"description\":\"only if the answer is incomplete: rows and requests of " \
+	"this time range that are damaged\",\"properties\":{" I("rows") "," I("parts") "," I("requests") "," \
 	SN("since") "," SN("until") "},\"required\":[\"rows\",\"requests\"]}"
 #define WINDOW \
-	"\"window\":{\"type\":\"object\",\"description\":\"what was looked at\",\"properties\":{" \
+	"\"window\":{\"type\":\"object\",\"description\":\"time range and cluster examined\",\"properties\":{" \
 	SN("since") "," SN("until") "," S("cluster_id") "},\"required\":[\"since\",\"until\"]}"
 #define ANSWER(required, properties) OUTPUT(R("window") "," required, WINDOW "," properties "," MISSING)
 #define WHO       S("cluster_id") "," S("node_id")
@@ -120,7 +120,7 @@ const struct tool cluster_tools[] = {
 					N("last") "," N("min") "," I("points") "," I("low_points") "," B("low_now") ","
 					SN("since")) ","
 				LIST("ranks", "ranks on it that were late", RANK_NEEDS, RANK) ","
-				LIST("incidents", "told of it", WHO_NEEDS "," R("resolved"), INCIDENT))),
+				LIST("incidents", "about this node", WHO_NEEDS "," R("resolved"), INCIDENT))),
 		.verb = TENANT_READ, .run = tool_stragglers, .minutes = 15,
 	},
 	{
@@ -175,7 +175,7 @@ const struct tool cluster_tools[] = {
 	},
 	{
 		.name = "fleet_cluster_anomalies", .title = "Anomalies",
-		.description = "Incidents, causal chains and what nodes report of themselves, newest first.",
+		.description = "Incidents, causal chains and what nodes report about themselves, newest first.",
 		.params = SCOPE | NODE | LIMIT | KIND,
 		.output = ANSWER(R("count") "," R("anomalies"),
 			I("count") ","
@@ -190,7 +190,7 @@ const struct tool cluster_tools[] = {
 			"the time that ranks waited.",
 		.params = SCOPE,
 		.output = ANSWER(R("operations"),
-			LIST("operations", "longest in all first",
+			LIST("operations", "longest total first",
 				R("cluster_id") "," R("operations") "," R("calls") "," R("bandwidth_bytes_per_s"),
 				S("cluster_id") "," S("op_type") "," I("nranks") "," I("operations") "," I("calls") ","
 				N("bytes") "," N("transfer_ns") "," N("transfer_p50_ns") "," N("transfer_p99_ns") ","
@@ -226,7 +226,7 @@ const struct tool cluster_tools[] = {
 	{
 		.name = "fleet_cluster_kernel_launch_summary", .title = "Kernel launches",
 		.description = "Kernel launches by node, their rate, and the mean size of blocks and grids where agents "
-			"tell it.",
+			"report it.",
 		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("launches") "," R("nodes"),
 			N("launches") ","
@@ -241,8 +241,8 @@ const struct tool cluster_tools[] = {
 			"cause, line, fix, who waited, cost; and the figures of its collectives.",
 		.params = SCOPE,
 		.output = ANSWER(R("incidents") "," R("verdicts"),
-			LIST("incidents", "told by the cluster, newest first", WHO_NEEDS "," R("resolved"), INCIDENT) ","
-			LIST("verdicts", "a cluster each",
+			LIST("incidents", "found by the cluster, newest first", WHO_NEEDS "," R("resolved"), INCIDENT) ","
+			LIST("verdicts", "one per cluster",
 				R("cluster_id") "," R("verdict") "," R("confidence") "," R("steps") "," R("suspects") ","
 				R("cleared"),
 				S("cluster_id") ","
@@ -250,12 +250,12 @@ const struct tool cluster_tools[] = {
 				N("confidence") "," I("steps") "," I("step_ns") "," I("lost_ns") "," I("calls") "," B("cut")
 				"," SN("since") ","
 				LIST("suspects", "ranks that cost the job time", RANK_NEEDS, RANK) ","
-				LIST("cleared", "ranks that were often last and are innocent", RANK_NEEDS, RANK))),
+				LIST("cleared", "ranks that were often last but only waited for others", RANK_NEEDS, RANK))),
 		.verb = TENANT_READ, .run = tool_blame, .minutes = 5,
 	},
 	{
 		.name = "fleet_cluster_steps", .title = "Steps of ranks",
-		.description = "What agents tell of their ranks' steps: how long slow and ordinary ones take, what grew "
+		.description = "What agents report about their ranks' steps: how long slow and ordinary ones take, what grew "
 			"most, and what the rank was doing.",
 		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("steps"),

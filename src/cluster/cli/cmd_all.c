@@ -47,7 +47,7 @@ static int all_run(
 const struct command cmd_all = {
 	.name = "all",
 	.synopsis = "all [flags]",
-	.summary = "fleet and echo in one process: find the straggler now, and remember",
+	.summary = "Run fleet and echo in one process: find stragglers now, and keep the history",
 	.details =
 		"Agents push to it as to `fleet`; what they push, and the incidents that are found, are kept as\nby `echo`. One address has the page, the APIs and MCP.\n"
 		"  ingero-cluster all                                     this machine only\n"

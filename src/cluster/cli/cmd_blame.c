@@ -107,7 +107,7 @@ static int print(const struct blame_flags *f, int status, bool has_token, const 
 	r = blame_text(&b, buf_str(answer), answer->len);
 	if (r < 0)
 		return errinfo_set_exit(reterr, r == -EBADMSG ? EXIT_FAILED : 0, r,
-			"%s gave no answer of a cluster service", f->endpoint);
+			"%s is not a cluster service: its reply cannot be read", f->endpoint);
 	fputs(buf_str(&b), stdout);
 	return 0;
 }
@@ -167,11 +167,10 @@ static int blame_run(const struct command *cmd _unused_, void *settings, int arg
 const struct command cmd_blame = {
 	.name = "blame",
 	.synopsis = "blame [--endpoint URL] [--cluster-id NAME] [flags]",
-	.summary = "Say which rank makes the others wait, for what, why, and what it costs",
-	.details =
-		"Asks a running `ingero-cluster fleet`. Exits 0 if it has answered, whatever it says; 1 if\nit has not.\n"
-		"  ingero-cluster blame\n"
-		"  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
+	.summary = "Show which rank makes the others wait, for what, why, and what it costs",
+	.details = "Asks a running `ingero-cluster fleet`. Exits 0 if it answered, 1 if not.\n"
+		   "  ingero-cluster blame\n"
+		   "  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
 	.options = blame_options,
 	.settings_size = sizeof(struct blame_flags),
 	.defaults = &defaults,

@@ -40,10 +40,10 @@ static const struct option_row demo_options[] = {
 	OPTION_ROW(STRING, "api-addr", OPTION(api), "HOST:PORT",
 		"address of the page and the API; loopback only (default: 127.0.0.1, any port)"),
 	OPTION_ROW(STRING, "db-path", OPTION(folder), "FOLDER",
-		"keep the day in this folder (default: a temporary one, removed at the end)"),
-	OPTION_ROW(FLAG, "once", OPTION(once), NULL, "end when the straggler is named; no page"),
+		"keep the demo's data in this folder (default: a temporary one, removed at the end)"),
+	OPTION_ROW(FLAG, "once", OPTION(once), NULL, "exit when the straggler is named; no page"),
 	OPTION_ROW(FLAG, "json", OPTION(json), NULL,
-		"print the answer of /api/v1/blame, and end: implies --once"),
+		"print the answer of /api/v1/blame and exit; implies --once"),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -99,7 +99,7 @@ static int memory_new(
 	m->is_ours = !folder;
 	if (m->is_ours && !mkdtemp(m->folder))
 		return errinfo_set(
-			reterr, -errno, "cannot make a temporary folder: %s", strerror(errno));
+			reterr, -errno, "cannot create a temporary folder: %s", strerror(errno));
 	s.folder = m->folder;
 	r = echo_service_new(l, &s, &m->service, reterr);
 	if (r < 0)
@@ -337,18 +337,18 @@ static void say_where(const struct demo *d)
 	const char *at = d->memory ? echo_service_api_address(d->memory->service)
 				   : api_server_address(d->api);
 
-	printf("It goes on, for half an hour: look at http://%s/ or ask it yourself:\n"
+	printf("The demo runs for half an hour: open http://%s/ or query it:\n"
 	       "  ingero-cluster blame --endpoint http://%s\n"
 	       "  curl http://%s/api/v1/ranks\n",
 		at, at, at);
 	if (d->memory)
-		printf("Its day is kept: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
+		printf("The last day is stored: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
 		       "  curl 'http://%s/api/v2/tools/fleet_cluster_summary?since=24h'\n"
 		       "  curl http://%s/api/v2/sql -H 'Content-Type: application/json' \\\n"
 		       "    -d '{\"query\": \"SELECT kind, node_id, summary FROM incidents\"}'\n"
 		       "  http://%s/mcp is for assistants\n",
 			at, at, at);
-	printf("Ctrl-C ends it.\n");
+	printf("Ctrl-C stops it.\n");
 	fflush(stdout);
 }
 
@@ -401,7 +401,7 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 	r = duck_load(&e);
 	has_memory = r == 0;
 	if (r == -ENOENT && !t->folder) {
-		fprintf(stderr, "ingero-cluster: without a memory of the day: %s\n", e.text);
+		fprintf(stderr, "ingero-cluster: the last day is not stored: %s\n", e.text);
 		r = 0;
 	}
 	if (r < 0) {

@@ -18,7 +18,7 @@ struct echo_typed {
 	struct echo_flags echo;
 };
 
-/* ---- files of a store that nobody has open: each prints one line, and one more for each thing that is damaged,
+/* ---- files of a store that is not in use: each prints one line, and one more for each thing that is damaged,
  * missing or brought back ---- */
 
 /* Root uses a store, and what is beside it, with the rights of whoever may change names there. */
@@ -283,7 +283,7 @@ static int do_words(const struct echo_typed *t, int argc, char **argv, struct er
 		i++;
 	if (i == ARRAY_SIZE(rows))
 		return errinfo_set(reterr, -EINVAL,
-			"echo %.60s: say backup, verify, repair, restore or export, or nothing to start the service",
+			"echo %.60s: unknown; use backup, verify, repair, restore or export, or nothing to start the service",
 			argv[0]);
 	if (argc - 1 < rows[i].least || argc - 1 > rows[i].most)
 		return errinfo_set(
@@ -303,16 +303,15 @@ static int echo_command(const struct command *cmd _unused_, void *settings, int 
 const struct command cmd_echo = {
 	.name = "echo",
 	.synopsis = "echo [backup|verify|repair|restore|export …] [flags]",
-	.summary =
-		"Keep what agents and exporters send, and answer people, programs and assistants",
+	.summary = "Store what agents and exporters send, and answer queries over MCP and HTTP",
 	.details =
 		"Takes OTLP (metrics, logs, traces) and keeps it in DuckDB or ClickHouse; answers over MCP and\nHTTP. What is acknowledged is on disk. Stops on Ctrl-C or SIGTERM; SIGHUP reloads tokens and\ncertificates.\n"
 		"  ingero-cluster echo                                    this machine only\n"
 		"  ingero-cluster echo --otlp-addr :4317 --http-addr :4318 --mcp-addr :8081 \\\n"
 		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml --db-path /var/lib/echo\n"
-		"  ingero-cluster echo backup FOLDER                      of a store that nobody has open\n"
+		"  ingero-cluster echo backup FOLDER                      of a store that is not in use\n"
 		"  ingero-cluster echo verify FOLDER                      a backup, or such a store\n"
-		"  ingero-cluster echo repair FOLDER [BACKUP]             brings back what they still have\n"
+		"  ingero-cluster echo repair FOLDER [BACKUP]             restores what backup and journal still have\n"
 		"  ingero-cluster echo restore BACKUP FOLDER              into a new folder\n"
 		"  ingero-cluster echo export events events.parquet --cluster-id prod-a",
 	.options = echo_options,

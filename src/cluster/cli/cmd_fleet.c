@@ -50,10 +50,10 @@ static const struct option_row fleet_options[] = {
 	OPTION_ROW(STRING, "client-ca", OPTION(client_ca), "PEM",
 		"require client certificates signed by this CA (mTLS)"),
 	OPTION_ROW(FLAG, "no-tls", OPTION(no_tls), NULL,
-		"plain beyond loopback too: anyone on the way can read and change what is sent"),
+		"no TLS beyond loopback either: traffic can be read and changed on the way"),
 	OPTION_ROW(STRING, "token-file", OPTION(token_file), "PATH",
 		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
-		"; else one is generated, which you and root do not need)"),
+		"; else one is generated; you and root need none)"),
 	OPTION_ROW(FLAG, "no-token", OPTION(no_token), NULL,
 		"require no token: any local user can push and read; loopback only"),
 	OPTION_ROW(STRINGS, "allow-host", OPTION(names), "NAME",
@@ -265,13 +265,13 @@ static int fleet_run(const struct command *cmd _unused_, void *settings, int arg
 const struct command cmd_fleet = {
 	.name = "fleet",
 	.synopsis = "fleet [flags]",
-	.summary = "Hear all agents of a cluster and find the rank that makes the others wait",
+	.summary = "Listen to all agents of a cluster and find the rank that makes the others wait",
 	.details =
 		"Agents push with `ingero fleet-push`; OpenTelemetry's exporters may push too. Stops on\nCtrl-C or SIGTERM; SIGHUP reloads certificates, tokens and rates.\n"
 		"  ingero-cluster fleet                                   this machine only\n"
 		"  ingero-cluster fleet --grpc-addr :4317 --http-addr :4318 --api-addr :8080 \\\n"
 		"      --tls-cert cert.pem --tls-key key.pem --token-file tokens\n"
-		"  ingero-cluster blame                                   who is it?",
+		"  ingero-cluster blame                                   which rank is it?",
 	.options = fleet_options,
 	.settings_size = sizeof(struct fleet_typed),
 	.defaults = &defaults,

@@ -53,8 +53,8 @@ static const struct option_row stress_options[] = {
 	OPTION_ROW(STRING, "node-id", OPTION(node), "NAME",
 		"node that sends (default: stress-node); of several, NAME-0, NAME-1, …"),
 	{"events", 0, OPTION_INT, OPTION(events), "N",
-		"events in all, dealt out to the nodes evenly (default: 2000)", 1, 1000000000,
-		false},
+		"total number of events, divided evenly among the nodes (default: 2000)", 1,
+		1000000000, false},
 	{"nodes", 0, OPTION_INT, OPTION(nodes), "N", "nodes that send (default: 1)", 1,
 		STRESS_NODES_MAX, false},
 	OPTION_ROW(STRING, "cluster-id", OPTION(cluster), "NAME",
@@ -78,7 +78,8 @@ static const struct option_row stress_options[] = {
 		"requests with a wrong token, which must be refused (default: 0)", 0, 1000000,
 		false},
 	{"malformed", 0, OPTION_INT, OPTION(malformed), "N",
-		"requests that are no OTLP, which must be refused (default: 0)", 0, 1000000, false},
+		"requests that are not OTLP, which must be refused (default: 0)", 0, 1000000,
+		false},
 	OPTION_ROW(STRING, "protocol", OPTION(protocol), "NAME",
 		"grpc, http/protobuf or http/json (default: by the endpoint)"),
 	OPTION_ROW(STRING, "api", OPTION(api), "URL",
@@ -352,7 +353,7 @@ static void print_stored(const struct run *c)
 		char shown[ENDPOINT_SHOWN_MAX];
 
 		text_escape_terminal(&why, s->why);
-		printf("Stored:       not known: %s: %s; give --api, or --no-check\n",
+		printf("Stored:       unknown: %s: %s; give --api, or --no-check\n",
 			endpoint_show(&c->api, shown), buf_str(&why));
 		return;
 	}
@@ -363,7 +364,7 @@ static void print_stored(const struct run *c)
 		text_format_plural(chains, (uint64_t)s->chains, "causal chains"),
 		low ? text_format_count((char[TEXT_MAX]){0}, low) : "none");
 	if (s->rows != s->events)
-		printf("              %" PRId64 " of them are there more than once\n",
+		printf("              %" PRId64 " of them are stored more than once\n",
 			s->rows - s->events);
 	if (s->events < (int64_t)c->result.acknowledged)
 		printf("              %" PRId64 " acknowledged events are missing\n",
@@ -387,7 +388,7 @@ static void print_text(const struct run *c)
 		printf("              %s rejected, %s given up\n",
 			text_format_count(a, r->rejected), text_format_count(b, r->given_up));
 	if (r->retries)
-		printf("              %s put off and repeated\n",
+		printf("              %s deferred and retried\n",
 			text_format_plural(n, r->retries, "requests"));
 	if (r->duplicates)
 		printf("Duplicates:   %s sent a second time\n",
@@ -468,7 +469,7 @@ static int stress_command(
 const struct command cmd_stress = {
 	.name = "stress",
 	.synopsis = "stress [--endpoint ENDPOINT] [--events N] [--node-id NAME] [flags]",
-	.summary = "Send events to `echo` and say how many were sent, acknowledged and stored",
+	.summary = "Send events to `echo` and report how many were sent, acknowledged and stored",
 	.details =
 		"Exits 0 if all that was sent was acknowledged, and all that was acknowledged is stored, once.\n"
 		"  ingero-cluster stress                                  2,000 events to this machine\n"

@@ -174,7 +174,7 @@ static bool is_well(void *arg, char *why, size_t size)
 	else if (k.degraded)
 		snprintf(why, size, "%s", k.why);
 	else if (k.replaying)
-		snprintf(why, size, "what was acknowledged before the start is being read");
+		snprintf(why, size, "data acknowledged before the start is still being loaded");
 	return !s->refusing && !k.degraded && !k.replaying;
 }
 
@@ -234,7 +234,7 @@ static int make_folder(const char *path, struct errinfo *reterr)
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
-		"cannot make the folder %s: %s; give another with --db-path", path,
+		"cannot create the folder %s: %s; give another with --db-path", path,
 		strerror(errno));
 }
 
@@ -371,7 +371,7 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	else if (!may_see(t, q->query))
 		http_reply_error(x, 403,
 			TENANT_REFUSED
-			": this token is for some clusters only: give cluster_id, one of them");
+			": this token is limited to some clusters: give one of them as cluster_id");
 	else
 		api_server_answer(s->fleet, x, q);
 }

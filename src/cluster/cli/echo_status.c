@@ -9,37 +9,36 @@
 /* ---- figures ---- */
 
 METRIC_ROW(items, COUNTER, false, "ingero_echo_items_total", "{item}",
-	"Points, records and spans in what was sent, by what became of them",
-	METRIC_LABEL("result"));
+	"Points, records and spans received, by result", METRIC_LABEL("result"));
 METRIC_ROW(requests, COUNTER, false, "ingero_echo_requests_total", "{request}",
-	"Requests of OTLP that were kept");
+	"OTLP requests stored");
 METRIC_ROW(duplicates, COUNTER, false, "ingero_echo_duplicates_total", "{request}",
-	"Requests that were there already");
+	"Duplicate requests");
 METRIC_ROW(refused, COUNTER, false, "ingero_echo_keeper_refused_total", "{request}",
-	"Requests that the keeper refused as a whole");
+	"Requests refused as a whole before storing");
 METRIC_ROW(backlog, GAUGE, false, "ingero_echo_backlog_entries", "{entry}",
-	"Entries of the journal that are not in the store yet");
+	"Journal entries that are not in the store yet");
 METRIC_ROW(journal_bytes, GAUGE, false, "ingero_echo_journal_bytes", "By", "Size of the journal");
 METRIC_ROW(pending_bytes, GAUGE, false, "ingero_echo_journal_pending_bytes", "By",
-	"What waits for the disk");
+	"Bytes waiting to be written to the journal");
 METRIC_ROW(syncs, COUNTER, false, "ingero_echo_journal_syncs_total", "{sync}",
 	"Times the journal was synced");
 METRIC_ROW(failures, COUNTER, false, "ingero_echo_journal_failures_total", "{entry}",
-	"Entries that could not be written");
+	"Journal entries that could not be written");
 METRIC_ROW(degraded, GAUGE, false, "ingero_echo_degraded", "1",
 	"1 while journal or store cannot write, or rows are missing");
 METRIC_ROW(otlp_refused, COUNTER, false, "ingero_echo_otlp_refused_total", "{request}",
-	"Requests of OTLP that were refused as a whole", METRIC_LABEL("reason"));
+	"OTLP requests refused as a whole", METRIC_LABEL("reason"));
 METRIC_ROW(sql_running, GAUGE, false, "ingero_echo_sql_running", "{statement}",
-	"SQL statements that are running");
+	"Running SQL statements");
 METRIC_ROW(sql_started, COUNTER, false, "ingero_echo_sql_started_total", "{statement}",
-	"SQL statements that were begun, each in a process of its own");
+	"SQL statements started, each in its own process");
 METRIC_ROW(sql_killed, COUNTER, false, "ingero_echo_sql_killed_total", "{statement}",
-	"SQL statements that were killed at their deadline");
+	"SQL statements killed at their deadline");
 METRIC_ROW(sql_walls, GAUGE, false, "ingero_echo_sql_confined", "1",
-	"1 if the kernel confines SQL processes by this, 0 if it cannot", METRIC_LABEL("by"));
+	"1 if the kernel confines SQL processes this way, else 0", METRIC_LABEL("by"));
 METRIC_ROW(connections, GAUGE, false, "ingero_echo_connections", "{connection}",
-	"Open connections of those who send");
+	"Open connections of senders");
 
 static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
 {

@@ -133,7 +133,7 @@ static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 			reterr, -EINVAL, "--engine %s: choose duckdb or clickhouse", f->engine);
 	if (is_click && !f->clickhouse.count)
 		return errinfo_set(reterr, -EINVAL,
-			"--engine clickhouse: say where the servers are, with --clickhouse http://host:8123");
+			"--engine clickhouse: give the servers with --clickhouse http://host:8123");
 	if (!is_click && f->clickhouse.count)
 		return errinfo_set(reterr, -EINVAL, "--clickhouse needs --engine clickhouse");
 	if (f->clickhouse.count > 1 && !f->clickhouse_cluster)
@@ -191,7 +191,7 @@ static int check_earlier(const char *now, struct errinfo *reterr)
 		path_user_enter(earlier, &before, reterr) < 0 || access(earlier, F_OK) < 0)
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_CONFIG, -EEXIST,
-		"there is a store in %s, but root's default is %s now: move it there, or use it with --db-path %s; to begin anew, make the folder %s",
+		"there is a store in %s, but root's default is %s now: move it there, or use it with --db-path %s; to start a new one, create the folder %s",
 		earlier, now, earlier, now);
 }
 

@@ -51,9 +51,9 @@ struct fleet_flags {
 	{"ttl-multiplier", 0, OPTION_INT, AT(ttl_multiplier), "N", \
 		"forget a node after this many push intervals (default: 5)", 2, 1000, false}, \
 	{"quorum", 0, OPTION_INT, AT(quorum), "N", \
-		"active nodes that a threshold needs (default: 5; of a smaller job, most of it)", 1, 100000, false}, \
+		"active nodes that a threshold needs (default: 5; in smaller jobs a majority)", 1, 100000, false}, \
 	{"max-nodes", 0, OPTION_INT, AT(max_nodes), "N", \
-		"nodes in all; more are refused (default: 10000)", 1, 1000000, false}, \
+		"maximum number of nodes; more are refused (default: 10000)", 1, 1000000, false}, \
 	{"max-nodes-per-token", 0, OPTION_INT, AT(nodes_per_token), "N", \
 		"node names that one token may push (default: 0, as --max-nodes)", 0, 1000000, false}, \
 	OPTION_ROW(STRING, "rates", AT(rates), "FILE", \
@@ -61,17 +61,17 @@ struct fleet_flags {
 	OPTION_ROW(STRING, "provider", AT(provider), "NAME", \
 		"provider of nodes that do not name theirs: aws, gcp, azure, lambda, coreweave"), \
 	OPTION_ROW(STRING, "snapshot", AT(snapshot), "FILE", \
-		"keep what is known of the nodes over a restart in this file"), \
+		"file that keeps the state of the nodes across restarts"), \
 	OPTION_ROW(STRING, "alerts", AT(alerts), "FILE", \
-		"YAML file of receivers of alerts, and of targets to forward to"), \
+		"YAML file of alert receivers and forwarding targets"), \
 	OPTION_ROW(STRING, "forward", AT(forward), "URL", \
-		"send everything that is received on to this OTLP endpoint: https://host:4318, grpcs://host:4317"), \
+		"forward everything received to this OTLP endpoint: https://host:4318, grpcs://host:4317"), \
 	OPTION_ROW(STRING, "forward-spool", AT(forward_spool), "FOLDER", \
-		"what waits for --forward is kept here, up to 1 GiB (default: 16 MiB of memory)"), \
+		"disk queue of --forward, up to 1 GiB (default: 16 MiB of memory)"), \
 	OPTION_ROW(STRING, "node-page", AT(node_page), "URL", \
-		"the page links nodes to this address of their dashboard: 'https://{node}:8080/'"), \
+		"link nodes on the page to their dashboards at this URL: 'https://{node}:8080/'"), \
 	OPTION_ROW(FLAG, "remediate", AT(remediate), NULL, \
-		"tell local programs of stragglers over the socket remediate-cluster.sock")
+		"report stragglers to local programs over the socket remediate-cluster.sock")
 /* clang-format on */
 
 int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr);
@@ -109,19 +109,19 @@ struct echo_flags {
 /* Rows of a table of options; AT(field) is the offset of that field of an echo_flags. */
 #define ECHO_FLAGS_OPTIONS(AT) \
 	OPTION_ROW(STRING, "health-addr", AT(health), "HOST:PORT", \
-		"one more address with only /livez, /readyz and /healthz, plain and open (default: none)"), \
+		"additional address for /livez, /readyz and /healthz only, without TLS and token (default: none)"), \
 	OPTION_ROW(STRING, "db-path", AT(folder), "FOLDER", \
-		"where rows are kept (default: ~/.ingero/echo; root: /var/lib/ingero-cluster/echo)"), \
+		"folder of the store (default: ~/.ingero/echo; root: /var/lib/ingero-cluster/echo)"), \
 	OPTION_ROW(STRING, "engine", AT(engine), "NAME", \
 		"duckdb, in this process, or clickhouse (default: duckdb)"), \
 	OPTION_ROW(DURATION, "retention", AT(retention_ns), "TIME", \
-		"remove rows that are older (default: 30d; 0: never)"), \
+		"delete rows older than this (default: 30d; 0: never)"), \
 	OPTION_ROW(SIZE, "max-size", AT(bytes_max), "SIZE", \
-		"remove the oldest rows beyond this size (default: 0, no limit)"), \
+		"delete the oldest rows beyond this size (default: 0, no limit)"), \
 	OPTION_ROW(FLAG, "trust-clock", AT(trust_clock), NULL, \
-		"let --retention go by this machine's clock at once, also if it has jumped ahead"), \
+		"apply --retention at once even if this machine's clock has jumped ahead"), \
 	OPTION_ROW(SIZE, "journal-size", AT(journal_bytes), "SIZE", \
-		"refuse, retryably, what comes while the store lags so far behind (default: 8g)"), \
+		"refuse requests, retryably, while the store lags this far behind (default: 8g)"), \
 	OPTION_ROW(SIZE, "memory", AT(memory_bytes), "SIZE", \
 		"memory that DuckDB may use (default: 512m)"), \
 	OPTION_ROW(STRINGS, "clickhouse", AT(clickhouse), "URL", \
@@ -129,24 +129,24 @@ struct echo_flags {
 	OPTION_ROW(STRING, "clickhouse-cluster", AT(clickhouse_cluster), "NAME", \
 		"name of the shards in the servers' remote_servers (default: one shard)"), \
 	OPTION_ROW(STRING, "clickhouse-database", AT(clickhouse_database), "NAME", \
-		"database, made if it is missing (default: ingero)"), \
+		"database, created if missing (default: ingero)"), \
 	OPTION_ROW(STRING, "clickhouse-user", AT(clickhouse_user), "NAME", \
-		"user that writes (default: default)"), \
+		"user for writing (default: default)"), \
 	OPTION_ROW(STRING, "clickhouse-password-file", AT(clickhouse_password_file), "FILE", \
 		"file with its password (default: none)"), \
 	OPTION_ROW(STRING, "clickhouse-reader", AT(clickhouse_reader), "NAME", \
-		"read-only user for SQL of others (default: none, SQL is refused)"), \
+		"read-only user for SQL queries (default: none, SQL is refused)"), \
 	OPTION_ROW(STRING, "clickhouse-reader-password-file", AT(clickhouse_reader_password_file), "FILE", \
 		"file with its password (default: none)"), \
 	OPTION_ROW(FLAG, "no-audit", AT(no_audit), NULL, \
-		"keep no log of who asked for what (default: audit.log in the folder)"), \
+		"write no audit log (default: audit.log in the folder)"), \
 	OPTION_ROW(STRING, "bearer-acl-file", AT(acl), "PATH", \
-		"YAML or JSON file of tokens, each with the clusters and verbs it is for"), \
+		"YAML or JSON file of tokens, each with its clusters and verbs"), \
 	OPTION_ROW(STRING, "token-file", AT(token_file), "PATH", \
-		"require one of the tokens in this file, one per line (default: $" ECHO_TOKEN_VARIABLE "; else one is generated, which you and root do not need)"), \
+		"require one of the tokens in this file, one per line (default: $" ECHO_TOKEN_VARIABLE "; else one is generated; you and root need none)"), \
 	OPTION_REFUSED_SECRET("auth-token", ECHO_TOKEN_VARIABLE), \
 	OPTION_ALIAS(REFUSED, "trust-proxy-headers", 0, NULL, \
-		"limits are by token and by the address that connects; put a proxy's own limit before it"), \
+		"limits apply per token and per connecting address; use the proxy's own limits"), \
 	OPTION_ALIAS(STRING, "auth-token-file", AT(token_file), "PATH", "as --token-file"), \
 	OPTION_ROW(FLAG, "no-token", AT(no_token), NULL, \
 		"require no token: any local user can send and read; loopback only"), \

@@ -216,15 +216,14 @@ void outlets_finish(struct outlets *o, loop_fn *fn, void *arg)
 /* ---- metrics ---- */
 
 METRIC_ROW(alert_requests, COUNTER, false, "ingero_fleet_alerts_total", "{request}",
-	"Alerts, by receiver and what became of them", METRIC_LABEL("receiver"),
-	METRIC_LABEL("type"), METRIC_LABEL("result"));
-METRIC_ROW(forwarded, COUNTER, false, "ingero_fleet_forwarded_total", "{request}",
-	"Requests that were forwarded, by target and what became of them", METRIC_LABEL("target"),
+	"Alerts, by receiver and result", METRIC_LABEL("receiver"), METRIC_LABEL("type"),
 	METRIC_LABEL("result"));
+METRIC_ROW(forwarded, COUNTER, false, "ingero_fleet_forwarded_total", "{request}",
+	"Forwarded requests, by target and result", METRIC_LABEL("target"), METRIC_LABEL("result"));
 METRIC_ROW(forward_waiting, GAUGE, false, "ingero_fleet_forward_waiting_bytes", "By",
-	"What waits to be forwarded", METRIC_LABEL("target"));
+	"Bytes waiting to be forwarded", METRIC_LABEL("target"));
 METRIC_ROW(stream_messages, COUNTER, false, "ingero_fleet_stream_total", "{message}",
-	"Messages of the remediation stream, by what became of them", METRIC_LABEL("result"));
+	"Messages of the remediation stream, by result", METRIC_LABEL("result"));
 
 static void put_alerts(const struct alerts *a, struct metric_set *s)
 {

@@ -198,11 +198,11 @@ static void on_tick(void *arg)
 /* ---- metrics of the rooms beside the core ---- */
 
 METRIC_ROW(otlp_items, COUNTER, false, "ingero_fleet_otlp_items_total", "{item}",
-	"Points and records in what was pushed, by what became of them", METRIC_LABEL("result"));
+	"Points and records pushed, by result", METRIC_LABEL("result"));
 METRIC_ROW(otlp_requests, COUNTER, false, "ingero_fleet_otlp_requests_total", "{request}",
-	"Requests of OTLP that were let in and complete", METRIC_LABEL("signal"));
+	"OTLP requests accepted", METRIC_LABEL("signal"));
 METRIC_ROW(otlp_refused, COUNTER, false, "ingero_fleet_otlp_refused_total", "{request}",
-	"Requests of OTLP that were refused as a whole", METRIC_LABEL("reason"));
+	"OTLP requests refused as a whole", METRIC_LABEL("reason"));
 METRIC_ROW(connections, GAUGE, false, "ingero_fleet_connections", "{connection}",
 	"Open connections of agents and exporters");
 

@@ -120,7 +120,7 @@ void tls_expiry(const struct tls *t, struct buf *b)
 	if (own && t->cert && is_near(own, now_s))
 		put(b, "certificate", t->cert, own, now_s,
 			t->state_dir
-				? "restart, and a new one is made"
+				? "restart to create a new one"
 				: "make a new one with `ingero cert rotate`, and copy it here");
 	if (!t->ca || file_read(t->ca, CERT_PEM_MAX, &pem) < 0)
 		return;

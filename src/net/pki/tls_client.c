@@ -226,7 +226,7 @@ int tls_client_met(const struct tls_meeting *m, struct errinfo *reterr)
 	case KNOWN_MATCH: return 0;
 	case KNOWN_CHANGED:
 		return errinfo_set(reterr, -EKEYREJECTED,
-			"%s shows two certificates at once: ask which of them is right",
+			"%s presents two different certificates: find out which one is right",
 			m->endpoint);
 	case KNOWN_STRANGER: break;
 	}
@@ -347,7 +347,7 @@ static int explain_ground(const struct tls_meeting *m, struct errinfo *reterr)
 			"the certificate of %s does not match the given fingerprint: compare it with the one that the server prints when it starts",
 			m->endpoint);
 	return errinfo_set(reterr, -EKEYREJECTED,
-		"the certificate of %s has changed, it is not the one in %s line %zu: if the node was given a new one, delete that line with `sed -i %zud %s`; if not, somebody may be in between",
+		"the certificate of %s has changed, it is not the one in %s line %zu: if the node was given a new one, delete that line with `sed -i %zud %s`; if not, the connection may be intercepted",
 		m->endpoint, file, m->line, m->line, file);
 }
 
