@@ -352,7 +352,8 @@ static void put_throttle(struct json_writer *w, int64_t reasons)
 static void put_last(struct json_writer *w, const struct sql_table *t, size_t row)
 {
 	json_begin_object_member(w, "last");
-	for (int c = GPUS_TIME; c < t->column_count; c++) {
+	json_int_member(w, "timestamp", table_int(t, row, GPUS_TIME));
+	for (int c = GPUS_PCI + 1; c < t->column_count; c++) {
 		json_key(w, sql_table_name(t, c));
 		table_cell(w, t, row, c);
 	}
@@ -391,7 +392,8 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t g
 	for (size_t i = 0; i < SHOWN; i++)
 		columns[i] = table_column(t, shown[i].name);
 	json_begin_object(w);
-	for (int c = GPUS_NODE; c < GPUS_TIME; c++) {
+	json_string_member(w, "node", table_text(t, newest, GPUS_NODE));
+	for (int c = GPUS_GPU; c <= GPUS_PCI; c++) {
 		json_key(w, sql_table_name(t, c));
 		table_cell(w, t, newest, c);
 	}
