@@ -4,7 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/ops.h"
 
 #define POINTS     600

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_incident.c - see fanout_incident.h.
+/* fanout_incident.c - see fanout.h.
  *
  * An incident is first copied as JSON of our own making, which is what --json prints, and then read
  * from that copy into the struct that text is printed from. What the struct has no room for is cut
  * there, never in the JSON. Keys nobody knows yet are only in the JSON. */
-#include "fanout/fanout_incident.h"
+#include "fanout/fanout.h"
 
 #include <errno.h>
 #include <math.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_node.c - see fanout_node.h. */
-#include "fanout/fanout_node.h"
+/* fanout_node.c - see fanout.h. */
+#include "fanout/fanout.h"
 
 #include <errno.h>
 #include <stdio.h>

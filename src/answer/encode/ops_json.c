@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
 #include "answer/gpus.h"

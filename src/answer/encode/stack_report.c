@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_report.c - see stack_report.h. */
-#include "answer/encode/stack_report.h"
+/* stack_report.c - see report_json.h. */
+#include "answer/encode/report_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/encode/event_json.h"
 #include "answer/encode/say.h"
 #include "answer/flame.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_completion.c - `ingero-cluster completion bash|zsh|fish`. */
 #include "cluster/cli/commands.h"
-#include "command/completion.h"
+#include "command/program.h"
 
 const struct command cmd_cluster_completion = {
 	.name = "completion",

@@ -18,7 +18,7 @@
 #include "cluster/cli/demo_day.h"
 #include "cluster/cli/demo_memory.h"
 #include "cluster/cli/service_rights.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "duck/duck.h"
 #include "net/address.h"
 

@@ -14,7 +14,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/fleet_flags.h"
 #include "cluster/cli/listen_address.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "net/address.h"
 

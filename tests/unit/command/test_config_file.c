@@ -95,8 +95,7 @@ static void faults_are_told_with_their_place(void **state)
 		{"agent: *a\n", "line 1: ", "anchors"},
 		{"fleet:\n\tnodes: []\n", "line 2: ", "indent with spaces, not tabs"},
 		{"fleet: {\n", "line 2: ", "not valid YAML"},
-		{"agent: {node: a}\n---\nagent: {node: b}\n", "line 2: ",
-			"only one YAML document"},
+		{"agent: {node: a}\n---\nagent: {node: b}\n", "line 2: ", "only one YAML document"},
 		{"agent:\n  node: \"a\\0b\"\n", "line 2: ", "NUL"},
 		{"agent:\n  node: \xff\n", "line ", "not valid YAML"},
 	};
