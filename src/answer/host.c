@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/answer.h"
 #include "answer/ops.h"
 
@@ -264,12 +265,7 @@ static int add(void *arg, const struct aggregate *a)
 	return r == -ENOBUFS ? 0 : r;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct line *x = a, *y = b;
-
-	return x->sum_ns < y->sum_ns ? 1 : x->sum_ns > y->sum_ns ? -1 : 0;
-}
+ORDER(by_time, struct line, DESCENDING(sum_ns))
 
 static void put_quantiles(struct json_writer *w, const char *key, const struct series *s,
 	const struct line *l, bool p99)

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
@@ -209,12 +210,7 @@ static struct exec *exec_of(struct execs *x, uint64_t v)
 	return &x->row[x->count++];
 }
 
-static int by_launches(const void *a, const void *b)
-{
-	const struct exec *x = a, *y = b;
-
-	return x->launches > y->launches ? -1 : x->launches < y->launches;
-}
+ORDER(by_launches, struct exec, DESCENDING(launches))
 
 static void find_execs(const struct sql_table *e, struct execs *x)
 {

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_report.c - see report_json.h. */
+#include "base/search.h"
 #include "answer/encode/report_json.h"
 
 #include <errno.h>
@@ -133,12 +134,7 @@ static int grow(const struct question *q, const struct sql_table *s, flame_adder
 	return r;
 }
 
-static int by_total(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? 1 : x > y ? -1 : 0;
-}
+ORDER(by_total, uint64_t, COMPARE(*y, *x))
 
 /* The value from which on nodes are few enough to be shown. A parent is never smaller than its
  * child. */
