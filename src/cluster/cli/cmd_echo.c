@@ -10,7 +10,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/echo_run.h"
 #include "cluster/keep/keeper.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct echo_typed {
 	struct listen_addresses at;
