@@ -95,8 +95,8 @@ const struct command cmd_echo = {
 		"  ingero-cluster echo                                    this machine only\n"
 		"  ingero-cluster echo --otlp-addr :4317 --http-addr :4318 --mcp-addr :8081 \\\n"
 		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml --db-path /var/lib/echo\n"
-		"  ingero-cluster echo backup FOLDER                      of a store that nobody has open\n"
-		"  ingero-cluster echo verify FOLDER                      a backup, or such a store\n"
+		"  ingero-cluster echo backup FOLDER                      also while the service runs\n"
+		"  ingero-cluster echo verify FOLDER                      a backup, or a store that nobody has open\n"
 		"  ingero-cluster echo repair FOLDER [BACKUP]             brings back what they still have\n"
 		"  ingero-cluster echo restore BACKUP FOLDER              into a new folder\n"
 		"  ingero-cluster echo export events events.parquet --cluster-id prod-a",

@@ -22,8 +22,9 @@ static int enter(
 	return service_rights_enter(folders, other ? 2 : 1, ret_before, reterr);
 }
 
-static int open_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
-	struct path_user *before, struct store **ret, struct errinfo *reterr)
+/* find_store - the folder that the flags name, used with its owner's rights from here on. */
+static int find_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
+	struct path_user *before, struct errinfo *reterr)
 {
 	int r = echo_flags_prepare(f, p, reterr);
 
@@ -35,23 +36,17 @@ static int open_store(const struct echo_flags *f, const char *other, struct echo
 	if (r == 0 && access(p->folder, F_OK) < 0)
 		r = errinfo_set(
 			reterr, -ENOENT, "there is no store in %s: give --db-path", p->folder);
-	if (r < 0)
-		return r;
-	p->settings.duck.folder = p->folder;
-	p->settings.duck.retention_ns = 0; /* looking changes nothing */
-	p->settings.duck.bytes_max = 0;
-	return store_duck_open(&p->settings.duck, ret, reterr);
+	return r;
 }
 
 int echo_files_backup(const struct echo_flags *f, const char *to, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
-	_cleanup_(store_freep) struct store *s = NULL;
-	int r = open_store(f, to, &p, &before, &s, reterr);
+	int r = find_store(f, to, &p, &before, reterr);
 
 	if (r == 0)
-		r = store_duck_backup(s, to, reterr);
+		r = store_duck_backup(p.folder, to, reterr);
 	if (r == 0)
 		printf("Backed up %s to %s: check it with `ingero-cluster echo verify %s`\n",
 			p.folder, to, to);
@@ -199,23 +194,45 @@ static int find_table(const char *name, enum store_table *ret, struct errinfo *r
 		reterr, -EINVAL, "there is no table %.60s: choose %s", name, buf_str(&names));
 }
 
+/* The service may have the store open: what is read is a second store of the same files. */
+static int export_linked(struct echo_prepared *p, const char *linked, const char *cluster,
+	enum store_table t, const char *path, uint64_t *ret_rows, struct errinfo *reterr)
+{
+	_cleanup_(store_freep) struct store *s = NULL;
+	struct store_scope scope = {
+		.clusters = cluster ? &cluster : NULL, .cluster_count = cluster ? 1 : 0};
+	int r;
+
+	p->settings.duck.folder = linked;
+	p->settings.duck.retention_ns = 0; /* looking changes nothing */
+	p->settings.duck.bytes_max = 0;
+	r = store_duck_open(&p->settings.duck, &s, reterr);
+	return r < 0 ? r : store_duck_export(s, t, &scope, path, ret_rows, reterr);
+}
+
 int echo_files_export(const struct echo_flags *f, const char *cluster, const char *table,
 	const char *path, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
-	_cleanup_(store_freep) struct store *s = NULL;
-	struct store_scope scope = {
-		.clusters = cluster ? &cluster : NULL, .cluster_count = cluster ? 1 : 0};
+	_cleanup_free_ char *linked = NULL;
 	enum store_table t = TABLE_EVENTS;
 	char n[TEXT_PLURAL_MAX];
 	uint64_t rows = 0;
 	int r = find_table(table, &t, reterr);
 
+	if (asprintf(&linked, "%s.store", path) < 0) {
+		linked = NULL;
+		return -ENOMEM;
+	}
 	if (r == 0)
-		r = open_store(f, path, &p, &before, &s, reterr);
+		r = find_store(f, path, &p, &before, reterr);
 	if (r == 0)
-		r = store_duck_export(s, t, &scope, path, &rows, reterr);
+		r = store_duck_link(p.folder, linked, reterr);
+	if (r < 0)
+		return r;
+	r = export_linked(&p, linked, cluster, t, path, &rows, reterr);
+	store_duck_unlink(linked);
 	if (r == 0)
 		printf("Wrote %s of %s to %s\n", text_format_plural(n, rows, "rows"), table, path);
 	return r;
