@@ -117,26 +117,24 @@ void symbol_close(struct symbol_service *s, uint32_t file)
 
 /* ---- questions ---- */
 
-int symbol_ask_unwind(struct symbol_service *s, uint32_t file)
+/* One that asks for all there is in a program or library. */
+static int ask_whole(struct symbol_service *s, uint32_t file, enum protocol_kind kind)
 {
 	struct question_file *f = idmap_get(&s->files, file);
 
 	if (!f)
 		return -ENOENT;
-	if (f->source != PROTOCOL_ELF)
-		return -EINVAL;
-	return ask(s, f, PROTOCOL_UNWIND, 0, 0, 0, NULL);
+	return f->source == PROTOCOL_ELF ? ask(s, f, kind, 0, 0, 0, NULL) : -EINVAL;
+}
+
+int symbol_ask_unwind(struct symbol_service *s, uint32_t file)
+{
+	return ask_whole(s, file, PROTOCOL_UNWIND);
 }
 
 int symbol_ask_handles(struct symbol_service *s, uint32_t file)
 {
-	struct question_file *f = idmap_get(&s->files, file);
-
-	if (!f)
-		return -ENOENT;
-	if (f->source != PROTOCOL_ELF)
-		return -EINVAL;
-	return ask(s, f, PROTOCOL_HANDLES, 0, 0, 0, NULL);
+	return ask_whole(s, file, PROTOCOL_HANDLES);
 }
 
 int symbol_ask_frames(struct symbol_service *s, uint32_t file, uint64_t ticket,

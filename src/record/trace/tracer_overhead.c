@@ -160,7 +160,7 @@ uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret)
 	return t->trial.pair_count;
 }
 
-static uint64_t cpu_ns(void)
+uint64_t tracer_own_cpu_ns(void)
 {
 	struct rusage u;
 
@@ -170,7 +170,7 @@ static uint64_t cpu_ns(void)
 	       (uint64_t)(u.ru_utime.tv_usec + u.ru_stime.tv_usec) * NS_PER_US;
 }
 
-static uint64_t rss_bytes(void)
+uint64_t tracer_own_bytes(void)
 {
 	unsigned long long pages = 0;
 	char line[128];
@@ -184,12 +184,12 @@ static uint64_t rss_bytes(void)
 static void write_down(struct tracer *t, wall_time now, bool is_last)
 {
 	mono_time mono = mono_now();
-	uint64_t cpu = cpu_ns(), passed = mono.ns - t->overhead_at.ns;
+	uint64_t cpu = tracer_own_cpu_ns(), passed = mono.ns - t->overhead_at.ns;
 	struct overhead o = {.time = now,
 		.budget = t->governor.budget,
 		.hit_ns = t->governor.hit_ns,
 		.launch_weight = (uint32_t)lrint(1 / governor_share(&t->governor)),
-		.rss_bytes = rss_bytes(),
+		.rss_bytes = tracer_own_bytes(),
 		.cpu_pct =
 			passed ? 100.0 * (double)(cpu - t->overhead_cpu_ns) / (double)passed : 0};
 	bool first = !t->overhead_at.ns;

@@ -170,6 +170,8 @@ unsigned tracer_launch_weight(const struct tracer *t, uint32_t pid);
 /* tracer_cost - what tracing costs the busiest process. Returns how many pairs of windows with and without
  * probes say so; 0: too few yet, it is reckoned from hits and waits, since the start or @lately. */
 uint64_t tracer_cost(const struct tracer *t, bool lately, struct cost_felt *ret);
+uint64_t tracer_own_cpu_ns(void); /* of this process, */
+uint64_t tracer_own_bytes(void);  /* and its resident memory */
 
 /* tracer_maps.c */
 int tracer_open_stacks(struct tracer *t);

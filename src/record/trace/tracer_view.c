@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "diagnose/chains/kernel_type.h"
@@ -110,20 +109,6 @@ static const struct process_entry *first_alive(const struct process_table *table
 	return p;
 }
 
-static void view_own(struct tracer_view *v)
-{
-	unsigned long long pages = 0;
-	struct timespec cpu = {0};
-	FILE *f = fopen("/proc/self/statm", "re");
-
-	if (f && fscanf(f, "%*u %llu", &pages) == 1)
-		v->own_bytes = pages * (uint64_t)sysconf(_SC_PAGESIZE);
-	if (f)
-		fclose(f);
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	v->own_cpu_ns = (double)cpu.tv_sec * (double)NS_PER_S + (double)cpu.tv_nsec;
-}
-
 static void view_overhead(const struct tracer *t, struct tracer_view *v)
 {
 	struct cost_felt felt;
@@ -170,7 +155,8 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
 	view_gpu(t, ret);
-	view_own(ret);
+	ret->own_cpu_ns = (double)tracer_own_cpu_ns();
+	ret->own_bytes = tracer_own_bytes();
 	view_overhead(t, ret);
 	tracer_view_stacks(t, ret);
 	tracer_books(t, &ret->books);
