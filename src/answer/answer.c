@@ -288,6 +288,40 @@ void table_put(struct json_writer *w, const char *key, const struct sql_table *t
 	json_end_array(w);
 }
 
+static void put_blob(
+	struct json_writer *w, const struct sql_table *t, const struct sql_cell *c, size_t max)
+{
+	const unsigned char *p = (const unsigned char *)sql_table_bytes(t, c);
+	size_t shown = max ? MIN(c->len, max) : c->len;
+	_cleanup_buf_ struct buf b = BUF_INIT(2 * shown + 16);
+
+	buf_puts(&b, max ? "x'" : "");
+	for (size_t i = 0; i < shown; i++)
+		buf_printf(&b, "%02x", p[i]);
+	buf_puts(&b, !max ? "" : shown < c->len ? "'…" : "'");
+	json_put_string(w, buf_str(&b));
+}
+
+void table_put_arrays(struct json_writer *w, const struct sql_table *t, size_t blob_max)
+{
+	json_begin_array_member(w, "columns");
+	for (int c = 0; c < t->column_count; c++)
+		json_put_string(w, sql_table_name(t, c));
+	json_end_array(w);
+	json_begin_array_member(w, "rows");
+	for (size_t r = 0; r < t->row_count; r++) {
+		json_begin_array(w);
+		for (int c = 0; c < t->column_count; c++)
+			if (sql_table_cell(t, r, c)->type == SQL_BLOB)
+				put_blob(w, t, sql_table_cell(t, r, c), blob_max);
+			else
+				table_cell(w, t, r, c);
+		json_end_array(w);
+	}
+	json_end_array(w);
+	json_bool_member(w, "truncated", t->truncated);
+}
+
 /* Times are those of the recording, so that a file saved
  * yesterday answers as it did then. */
 

@@ -99,6 +99,9 @@ int answer_end(const struct question *q, struct json_writer *w, bool truncated);
 
 /* table_put - member @key: an array of the rows of @t as objects, each column a member. */
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t);
+/* table_put_arrays - the members "columns", "rows" (an array each) and "truncated". Blobs are hexadecimal digits: all
+ * of them, or, if @blob_max is not 0, of so many bytes and written as SQL does. */
+void table_put_arrays(struct json_writer *w, const struct sql_table *t, size_t blob_max);
 void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, int column);
 
 /* Values of a list by their column's name; what is not there or no number reads as 0, "". */

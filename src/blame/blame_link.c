@@ -11,13 +11,13 @@
  *
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
-#include "base/search.h"
 #include "blame/blame_job.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 
 #define LOOKED_SHARE  0.01 /* of the job's time, on the path: less is not looked at */

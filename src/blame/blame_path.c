@@ -11,13 +11,13 @@
  * The path is walked from the job's end: a worker's own time back to its last pause, from there to the
  * one it waited for, at the time that one arrived. So what somebody waited himself before he came late
  * is not his. Each pause is passed at most once, so the walk is linear in the number of calls. */
-#include "base/search.h"
 #include "blame/blame_job.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 
 #define MOMENTS   8192

@@ -4,7 +4,6 @@
 #include "cli/live.h"
 
 #include <langinfo.h>
-#include <limits.h>
 #include <locale.h>
 #include <stdio.h>
 #include <string.h>
@@ -245,75 +244,6 @@ void live_gpus(struct buf *b, const struct tracer_view *v)
 	}
 }
 
-/* ---- the tables ---- */
-
-static const struct section {
-	const char *title;
-	uint8_t source;
-} sections[] = {
-	{"CUDA Runtime API", SOURCE_CUDA},
-	{"CUDA Driver API", SOURCE_DRIVER},
-	{"CUDA Graphs", SOURCE_GRAPH},
-	{"NCCL", SOURCE_NCCL},
-	{"Host Context", SOURCE_HOST},
-	{"Block I/O", SOURCE_IO},
-	{"TCP", SOURCE_TCP},
-	{"Network Socket", SOURCE_NET},
-};
-
-static int section_ops(const struct tracer_view *v, const struct section *s)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < v->op_count; i++)
-		n += v->ops[i].source == s->source;
-	return n;
-}
-
-/* The title, and at the table's right edge how many events there are: "12,345, nested 678". */
-static void section_title(struct buf *b, const struct tracer_view *v, const struct section *s,
-	struct live_style style)
-{
-	uint64_t direct = 0, nested = 0;
-	char n[TEXT_MAX], line[96];
-	int used = 0;
-
-	for (size_t i = 0; i < v->op_count; i++)
-		if (v->ops[i].source == s->source)
-			*(v->ops[i].nested ? &nested : &direct) += v->ops[i].count;
-	if (direct || !nested)
-		used = snprintf(line, sizeof(line), "Events: %s", text_format_count(n, direct));
-	if (nested)
-		snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
-			used ? ", nested: " : "Nested: ", text_format_count(n, nested));
-	buf_printf(
-		b, "  %s%*s\n", s->title, op_table_width(style) - 2 - (int)strlen(s->title), line);
-}
-
-static bool has_nested(const struct tracer_view *v)
-{
-	for (size_t i = 0; i < v->op_count; i++)
-		if (v->ops[i].nested)
-			return true;
-	return false;
-}
-
-static void section_table(struct buf *b, const struct tracer_view *v, const struct section *s,
-	struct live_style style)
-{
-	if (!section_ops(v, s))
-		return;
-	section_title(b, v, s, style);
-	op_table_rule(b, style, OP_TABLE_TOP);
-	op_table_head(b, style, true);
-	op_table_rule(b, style, OP_TABLE_MIDDLE);
-	for (size_t i = 0; i < v->op_count; i++)
-		if (v->ops[i].source == s->source)
-			op_table_row(b, &v->ops[i], style, true);
-	op_table_rule(b, style, OP_TABLE_BOTTOM);
-	buf_puts(b, "\n");
-}
-
 /* The CPUs that lost most of it, where the kernel tells. */
 static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source, int reason)
 {
@@ -376,12 +306,6 @@ static void gaps(struct buf *b, const struct tracer_view *v)
 		buf_printf(b, "  and %llu more processes with incomplete coverage\n",
 			(unsigned long long)(v->gap_count - MIN(v->gap_count, (size_t)GAPS_SHOWN) +
 					     v->gaps_more));
-}
-
-static void nested_note(struct buf *b, const struct tracer_view *v)
-{
-	if (has_nested(v))
-		buf_puts(b, "  nested: made inside a runtime call; not added to the totals\n");
 }
 
 bool live_has_calls(const struct tracer_view *v)
@@ -521,16 +445,19 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 			text_format_plural(t, v->clock_steps, "times"));
 }
 
-void live_table(struct buf *b, const struct tracer_view *v, struct live_style style)
+static void head(struct buf *b, const struct tracer_view *v, struct live_style style)
 {
 	buf_puts(b, "\n");
 	if (v->has_host)
 		system_line(b, &v->host, style);
 	live_gpus(b, v);
 	buf_puts(b, "\n");
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		section_table(b, v, &sections[i], style);
-	nested_note(b, v);
+}
+
+void live_table(struct buf *b, const struct tracer_view *v, struct live_style style)
+{
+	head(b, v, style);
+	op_table_put(b, v, style);
 	footer(b, v, false);
 }
 
@@ -545,41 +472,10 @@ static int text_lines(const char *s)
 	return n;
 }
 
-static int shown_ops(const struct tracer_view *v, int most)
-{
-	int n = 0;
-
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
-		n += MIN(section_ops(v, &sections[i]), most);
-	return n;
-}
-
-/* All sources in one list without rules, of each the first @most ops: those with the most time. */
 static void live_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
 {
-	int hidden = shown_ops(v, INT_MAX) - shown_ops(v, most);
-	char text[TEXT_PLURAL_MAX];
-
-	buf_puts(b, "\n");
-	if (v->has_host)
-		system_line(b, &v->host, style);
-	live_gpus(b, v);
-	buf_puts(b, "\n");
-	op_table_head(b, style, false);
-	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
-		int left = most;
-
-		if (section_ops(v, &sections[i]))
-			section_title(b, v, &sections[i], style);
-		for (size_t k = 0; k < v->op_count && left; k++)
-			if (v->ops[k].source == sections[i].source) {
-				op_table_row(b, &v->ops[k], style, false);
-				left--;
-			}
-	}
-	if (hidden)
-		buf_printf(b, "  and %s, shown at the end\n",
-			text_format_plural(text, (uint64_t)hidden, "more operations"));
+	head(b, v, style);
+	op_table_list(b, v, style, most);
 	footer(b, v, true);
 }
 

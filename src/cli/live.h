@@ -44,14 +44,11 @@ void live_incident(struct buf *b, const struct incident *i);
  * an NVIDIA driver. */
 void live_gpus(struct buf *b, const struct tracer_view *v);
 
-/* Rows of operations: name, count, p50, p95, p99, flags; with or without rules. The
- * name's column takes what a terminal's width leaves, within bounds. */
+/* Rows of operations: name, count, p50, p95, p99, flags. The name's column takes what a terminal's width leaves,
+ * within bounds. */
 
-enum op_table_edge { OP_TABLE_TOP, OP_TABLE_MIDDLE, OP_TABLE_BOTTOM };
+/* op_table_put - a ruled table for each source that has events. */
+void op_table_put(struct buf *b, const struct tracer_view *v, struct live_style style);
 
-void op_table_rule(struct buf *b, struct live_style style, enum op_table_edge edge);
-void op_table_head(struct buf *b, struct live_style style, bool ruled);
-void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style style, bool ruled);
-
-/* op_table_width - columns of a line, the margin of two included. */
-int op_table_width(struct live_style style);
+/* op_table_list - all sources in one list without rules, of each the first @most ops: those with the most time. */
+void op_table_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most);

@@ -4,6 +4,7 @@
  */
 #include "cli/live.h"
 
+#include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -13,9 +14,11 @@
 #define TAIL_FLAG_RATIO 10 /* p99 this many times p50 is worth a flag */
 #define TAIL_FLAG_CALLS 10
 
+enum edge { TOP, MIDDLE, BOTTOM };
+
 struct glyphs {
 	const char *warn, *about, *v, *h;
-	const char *edges[3][3]; /* enum op_table_edge: left, cross, right */
+	const char *edges[3][3]; /* enum edge: left, cross, right */
 };
 
 static const struct glyphs glyphs_unicode = {
@@ -43,7 +46,7 @@ static int width_of(size_t cell, struct live_style style)
 	return style.columns ? MAX(OP_MIN, MIN(OP_MAX, style.columns - 1 - REST)) : OP_MAX;
 }
 
-void op_table_rule(struct buf *b, struct live_style style, enum op_table_edge edge)
+static void rule(struct buf *b, struct live_style style, enum edge edge)
 {
 	const struct glyphs *g = glyphs_of(style);
 	const char *const *ends = g->edges[edge];
@@ -84,13 +87,13 @@ static void cells(struct buf *b, struct live_style style, bool ruled, const char
 	buf_puts(b, "\n");
 }
 
-void op_table_head(struct buf *b, struct live_style style, bool ruled)
+static void table_head(struct buf *b, struct live_style style, bool ruled)
 {
 	cells(b, style, ruled,
 		(const char *[]){"Operation", "Count", "p50", "p95", "p99", "Flags"});
 }
 
-void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style style, bool ruled)
+static void row(struct buf *b, const struct tracer_op *o, struct live_style style, bool ruled)
 {
 	uint64_t p50 = sketch_quantile(&o->sketch, 0.50), p99 = sketch_quantile(&o->sketch, 0.99);
 	char scratch[32], number[TEXT_MAX], count[TEXT_MAX + 8], t50[TEXT_MAX], t95[TEXT_MAX],
@@ -114,7 +117,106 @@ void op_table_row(struct buf *b, const struct tracer_op *o, struct live_style st
 	cells(b, style, ruled, (const char *[]){name, count, t50, t95, t99, flag});
 }
 
-int op_table_width(struct live_style style)
+/* ---- of a source each ---- */
+
+static const struct section {
+	const char *title;
+	uint8_t source;
+} sections[] = {
+	{"CUDA Runtime API", SOURCE_CUDA},
+	{"CUDA Driver API", SOURCE_DRIVER},
+	{"CUDA Graphs", SOURCE_GRAPH},
+	{"NCCL", SOURCE_NCCL},
+	{"Host Context", SOURCE_HOST},
+	{"Block I/O", SOURCE_IO},
+	{"TCP", SOURCE_TCP},
+	{"Network Socket", SOURCE_NET},
+};
+
+static int section_ops(const struct tracer_view *v, const struct section *s)
 {
-	return REST + width_of(0, style);
+	int n = 0;
+
+	for (size_t i = 0; i < v->op_count; i++)
+		n += v->ops[i].source == s->source;
+	return n;
+}
+
+/* The title, and at the table's right edge how many events there are: "12,345, nested 678". */
+static void section_title(struct buf *b, const struct tracer_view *v, const struct section *s,
+	struct live_style style)
+{
+	uint64_t direct = 0, nested = 0;
+	char n[TEXT_MAX], line[96];
+	int used = 0;
+
+	for (size_t i = 0; i < v->op_count; i++)
+		if (v->ops[i].source == s->source)
+			*(v->ops[i].nested ? &nested : &direct) += v->ops[i].count;
+	if (direct || !nested)
+		used = snprintf(line, sizeof(line), "Events: %s", text_format_count(n, direct));
+	if (nested)
+		snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
+			used ? ", nested: " : "Nested: ", text_format_count(n, nested));
+	buf_printf(b, "  %s%*s\n", s->title, REST + width_of(0, style) - 2 - (int)strlen(s->title),
+		line);
+}
+
+static void section_table(struct buf *b, const struct tracer_view *v, const struct section *s,
+	struct live_style style)
+{
+	if (!section_ops(v, s))
+		return;
+	section_title(b, v, s, style);
+	rule(b, style, TOP);
+	table_head(b, style, true);
+	rule(b, style, MIDDLE);
+	for (size_t i = 0; i < v->op_count; i++)
+		if (v->ops[i].source == s->source)
+			row(b, &v->ops[i], style, true);
+	rule(b, style, BOTTOM);
+	buf_puts(b, "\n");
+}
+
+void op_table_put(struct buf *b, const struct tracer_view *v, struct live_style style)
+{
+	bool is_nested = false;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		section_table(b, v, &sections[i], style);
+	for (size_t i = 0; i < v->op_count; i++)
+		is_nested |= v->ops[i].nested;
+	if (is_nested)
+		buf_puts(b, "  nested: made inside a runtime call; not added to the totals\n");
+}
+
+static int shown_ops(const struct tracer_view *v, int most)
+{
+	int n = 0;
+
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++)
+		n += MIN(section_ops(v, &sections[i]), most);
+	return n;
+}
+
+void op_table_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
+{
+	int hidden = shown_ops(v, INT_MAX) - shown_ops(v, most);
+	char text[TEXT_PLURAL_MAX];
+
+	table_head(b, style, false);
+	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
+		int left = most;
+
+		if (section_ops(v, &sections[i]))
+			section_title(b, v, &sections[i], style);
+		for (size_t k = 0; k < v->op_count && left; k++)
+			if (v->ops[k].source == sections[i].source) {
+				row(b, &v->ops[k], style, false);
+				left--;
+			}
+	}
+	if (hidden)
+		buf_printf(b, "  and %s, shown at the end\n",
+			text_format_plural(text, (uint64_t)hidden, "more operations"));
 }

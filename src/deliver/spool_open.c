@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spool_open.c - finds what an earlier run has left, and how much of it is good. See spool.c for the
  * files and invariants. */
-#include "base/search.h"
 #include "deliver/spool_private.h"
 
 #include <dirent.h>
@@ -14,6 +13,7 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/path_user.h"
 

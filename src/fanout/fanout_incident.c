@@ -4,7 +4,6 @@
  * An incident is first copied as JSON of our own making, which is what --json prints, and then read
  * from that copy into the struct that text is printed from. What the struct has no room for is cut
  * there, never in the JSON. Keys nobody knows yet are only in the JSON. */
-#include "base/search.h"
 #include "fanout/fanout.h"
 
 #include <errno.h>
@@ -13,6 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "json/reader.h"
 #include "json/tree.h"

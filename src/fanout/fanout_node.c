@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* fanout_node.c - see fanout.h. */
-#include "base/search.h"
 #include "fanout/fanout.h"
 
 #include <errno.h>
@@ -9,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -201,7 +201,8 @@ const char *cause_layer(enum cause c);
 	X(UNIT_NS, U64, unit_ns, "unit_ns", "unit_ns", LATEST, BRIEF, ZERO, "ns", "what a unit of work (a step, a request) takes") \
 	X(FIXED_NS, U64, fixed_ns, "fixed_ns", "fixed_ns", LATEST, BRIEF, ZERO, "ns", "what it would take without this, about") \
 	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", LATEST, BRIEF, ZERO, "ns", "the least that it would take then") \
-	X(FIXED_MOST_NS, U64, fixed_most_ns, "fixed_most_ns", "fixed_most_ns", LATEST, BRIEF, ZERO, "ns", "the most that it would take then")
+	X(FIXED_MOST_NS, U64, fixed_most_ns, "fixed_most_ns", "fixed_most_ns", LATEST, BRIEF, ZERO, "ns", "the most that it would take then") \
+	X(CULPRIT, TEXT, causes[0].culprit, "culprit", "culprit", LATEST, LINE, ZERO, "", "the process that the largest cause is of")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)

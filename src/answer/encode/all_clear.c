@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* all_clear.c - see report.h. Silence means little where nobody looked: each process has its units, how
  * they were found and where their time went; what else is looked at is either counted or named as missing,
- * with the reason. What was lost, thinned or pruned is said by the lines above it. */
+ * with the reason. How much was looked at, and what was lost, thinned or pruned, is said with every report. */
 #include "answer/encode/report.h"
 
 #include <inttypes.h>
@@ -288,5 +288,102 @@ void all_clear_json(struct json_writer *w, const struct report_scope *s)
 	json_begin_array_member(w, "not_judged");
 	tell_missing(put_string, w, s);
 	json_end_array(w);
+	json_end_object(w);
+}
+
+/* ---- how much was looked at, and what is missing ---- */
+
+/* What is left out, in the order in which it is said. */
+static const struct {
+	const char *key, *before, *noun, *after;
+	size_t offset; /* of a uint64_t in struct report_scope */
+} left_out[] = {
+#define AT(member) offsetof(struct report_scope, member)
+	{"thinned_rows", "", "rows", " of ordinary calls aggregated", AT(thinned_rows)},
+	{"skipped_rows", "", "damaged rows", " omitted", AT(skipped_rows)},
+	{"older_events", "", "older events", " omitted", AT(older_events)},
+	{"older_ledger", "", "older rows", " of the ledger omitted", AT(older_ledger)},
+	{"collectives_without_communicator_id", "", "collectives",
+		" without communicator id, not matched between ranks", AT(nameless)},
+	{"older_labels", "the oldest ", "labels", " omitted", AT(older_labels)},
+	{"skipped_stacks", "", "call stacks", " omitted: damaged or over 64 KiB",
+		AT(skipped_stacks)},
+	{"other_stacks", "", "call stacks", " with little time omitted", AT(other_stacks)},
+#undef AT
+};
+#define COMPLETENESS_AT 1 /* said after the first */
+
+static uint64_t left_out_of(const struct report_scope *s, size_t i)
+{
+	return *(const uint64_t *)((const char *)s + left_out[i].offset);
+}
+
+static void put_looked_at(struct buf *b, const struct report_scope *s)
+{
+	char text[TEXT_PLURAL_MAX];
+
+	if (s->node && s->node[0]) {
+		buf_puts(b, "Node ");
+		text_escape_terminal(b, s->node);
+		buf_puts(b, ": ");
+	}
+	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
+	if (s->calls)
+		buf_printf(b, ", %s%s", text_format_plural(text, s->calls, "calls"),
+			s->mixed ? " and host events" : "");
+	if (s->host_events)
+		buf_printf(b, "%s%s", s->calls ? " and " : ", no calls, ",
+			text_format_plural(text, s->host_events, "host events"));
+	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++) {
+		if (i == COMPLETENESS_AT) {
+			buf_puts(b, "; ");
+			completeness_text(b, &s->completeness);
+		}
+		if (!left_out_of(s, i))
+			continue;
+		buf_printf(b, "; %s%s%s", left_out[i].before,
+			text_format_plural(text, left_out_of(s, i), left_out[i].noun),
+			left_out[i].after);
+	}
+	if (s->last_ns) {
+		buf_puts(b, "\nFrom ");
+		report_date(b, s->first_ns);
+		buf_puts(b, " to ");
+		report_date(b, s->last_ns);
+	}
+	if (s->pruned_before) {
+		buf_puts(b, "\nEvents before ");
+		report_date(b, s->pruned_before);
+		buf_printf(
+			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
+	}
+}
+
+void report_looked_at(struct buf *b, const struct report_scope *s, size_t width)
+{
+	_cleanup_buf_ struct buf text = BUF_INIT(1 << 16);
+	char *rest, *line;
+
+	put_looked_at(&text, s);
+	buf_putc(&text, 0);
+	for (line = text.err ? NULL : strtok_r(text.data, "\n", &rest); line;
+		line = strtok_r(NULL, "\n", &rest))
+		paragraph_put(b, width, "  ", line);
+}
+
+void report_looked_at_json(struct json_writer *w, const struct report_scope *s)
+{
+	json_begin_object_member(w, "data");
+	json_int_member(w, "first_ns", s->first_ns);
+	json_int_member(w, "last_ns", s->last_ns);
+	json_uint_member(w, "events", s->events);
+	json_uint_member(w, "calls", s->calls);
+	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
+		json_uint_member(w, left_out[i].key, left_out_of(s, i));
+	json_uint_member(w, "pruned_rows", s->pruned_rows);
+	if (s->pruned_before)
+		json_int_member(w, "pruned_before_ns", s->pruned_before);
+	json_bool_member(w, "no_gpu_calls", s->no_gpu_calls);
+	put_completeness(w, &s->completeness);
 	json_end_object(w);
 }

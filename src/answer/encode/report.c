@@ -94,18 +94,6 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	buf_puts(b, color ? RESET "\n" : "\n");
 }
 
-static void put_counts(struct buf *b, const struct report_scope *s)
-{
-	char text[TEXT_PLURAL_MAX];
-
-	if (s->calls)
-		buf_printf(b, ", %s%s", text_format_plural(text, s->calls, "calls"),
-			s->mixed ? " and host events" : "");
-	if (s->host_events)
-		buf_printf(b, "%s%s", s->calls ? " and " : ", no calls, ",
-			text_format_plural(text, s->host_events, "host events"));
-}
-
 /* Lines that programs look for (a summary, a step) are only broken for a terminal. */
 static size_t line_width(const struct report_scope *s)
 {
@@ -115,70 +103,6 @@ static size_t line_width(const struct report_scope *s)
 static size_t paragraph_width(const struct report_scope *s)
 {
 	return MIN(line_width(s), (size_t)PARAGRAPH_WIDTH);
-}
-
-static void put_looked_at(struct buf *b, const struct report_scope *s)
-{
-	char text[TEXT_PLURAL_MAX];
-
-	if (s->node && s->node[0]) {
-		buf_puts(b, "Node ");
-		text_escape_terminal(b, s->node);
-		buf_puts(b, ": ");
-	}
-	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
-	put_counts(b, s);
-	if (s->thinned_rows)
-		buf_printf(b, "; %s of ordinary calls aggregated",
-			text_format_plural(text, s->thinned_rows, "rows"));
-	buf_puts(b, "; ");
-	completeness_text(b, &s->completeness);
-	if (s->skipped_rows)
-		buf_printf(b, "; %s omitted",
-			text_format_plural(text, s->skipped_rows, "damaged rows"));
-	if (s->older_events)
-		buf_printf(b, "; %s omitted",
-			text_format_plural(text, s->older_events, "older events"));
-	if (s->older_ledger)
-		buf_printf(b, "; %s of the ledger omitted",
-			text_format_plural(text, s->older_ledger, "older rows"));
-	if (s->nameless)
-		buf_printf(b, "; %s without communicator id, not matched between ranks",
-			text_format_plural(text, s->nameless, "collectives"));
-	if (s->older_labels)
-		buf_printf(b, "; the oldest %s omitted",
-			text_format_plural(text, s->older_labels, "labels"));
-	if (s->skipped_stacks)
-		buf_printf(b, "; %s omitted: damaged or over 64 KiB",
-			text_format_plural(text, s->skipped_stacks, "call stacks"));
-	if (s->other_stacks)
-		buf_printf(b, "; %s with little time omitted",
-			text_format_plural(text, s->other_stacks, "call stacks"));
-	if (s->last_ns) {
-		buf_puts(b, "\nFrom ");
-		report_date(b, s->first_ns);
-		buf_puts(b, " to ");
-		report_date(b, s->last_ns);
-	}
-	if (s->pruned_before) {
-		buf_puts(b, "\nEvents before ");
-		report_date(b, s->pruned_before);
-		buf_printf(
-			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
-	}
-}
-
-/* How much was looked at, and what is missing: last, because the answer is first. */
-static void put_scope(struct buf *b, const struct report_scope *s)
-{
-	_cleanup_buf_ struct buf text = BUF_INIT(1 << 16);
-	char *rest, *line;
-
-	put_looked_at(&text, s);
-	buf_putc(&text, 0);
-	for (line = text.err ? NULL : strtok_r(text.data, "\n", &rest); line;
-		line = strtok_r(NULL, "\n", &rest))
-		paragraph_put(b, line_width(s), "  ", line);
 }
 
 static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
@@ -549,7 +473,7 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	buf_puts(b, count ? "\n" : "");
 	if (count && incidents[0].severity == SEVERITY_LOW)
 		all_clear_processes(b, scope, paragraph_width(scope));
-	put_scope(b, scope);
+	report_looked_at(b, scope, line_width(scope));
 	if (count && !scope->verbose)
 		buf_puts(b, "-v adds figures, timeline and evidence; --json has everything\n");
 	if (scope->with_stacks) {

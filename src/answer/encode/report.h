@@ -71,6 +71,11 @@ void all_clear_processes(struct buf *b, const struct report_scope *s, size_t wid
 /* all_clear_json - the same as an object: the value of a member that the caller has named. */
 void all_clear_json(struct json_writer *w, const struct report_scope *s);
 
+/* report_looked_at - how much was looked at, and what is missing: last, because the answer is first.
+ * report_looked_at_json - the same as the member "data". */
+void report_looked_at(struct buf *b, const struct report_scope *s, size_t width);
+void report_looked_at_json(struct json_writer *w, const struct report_scope *s);
+
 /* The account of steps for people. Names are escaped here. */
 
 /* steps_text - the account of every process of @a, or why there is none. @columns of the terminal,

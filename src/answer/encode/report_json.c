@@ -356,26 +356,6 @@ void report_json_chains(struct buf *b, const struct incident_row *rows, size_t c
 #define INCIDENTS_FEW  10
 #define INCIDENTS_SAID 3
 
-static void put_data(struct json_writer *w, const struct report_scope *s)
-{
-	json_begin_object_member(w, "data");
-	json_int_member(w, "first_ns", s->first_ns);
-	json_int_member(w, "last_ns", s->last_ns);
-	json_uint_member(w, "events", s->events);
-	json_uint_member(w, "calls", s->calls);
-	json_uint_member(w, "skipped_rows", s->skipped_rows);
-	json_uint_member(w, "older_events", s->older_events);
-	json_uint_member(w, "older_ledger", s->older_ledger);
-	json_uint_member(w, "collectives_without_communicator_id", s->nameless);
-	json_uint_member(w, "thinned_rows", s->thinned_rows);
-	json_uint_member(w, "pruned_rows", s->pruned_rows);
-	if (s->pruned_before)
-		json_int_member(w, "pruned_before_ns", s->pruned_before);
-	json_bool_member(w, "no_gpu_calls", s->no_gpu_calls);
-	put_completeness(w, &s->completeness);
-	json_end_object(w);
-}
-
 /* incidents_find - NULL: there is none with that id. */
 static const struct incident *incidents_find(const struct incidents_answer *a, const char *id)
 {
@@ -418,7 +398,7 @@ void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 			all_clear_json(w, &a->nodes[i].e.scope);
 		json_end_array(w);
 	}
-	put_data(w, &sum);
+	report_looked_at_json(w, &sum);
 	if (request->say && request->text[0])
 		say_incident(request->say, incidents_find(a, request->text));
 	else if (request->say)

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stack_report.c - see report_json.h. */
-#include "base/search.h"
 #include "answer/encode/report_json.h"
 
 #include <errno.h>
@@ -8,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/answer.h"
 #include "answer/encode/event_json.h"
 #include "answer/encode/say.h"

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* episode.c - the cluster's incidents: each has one id and one UUID from its beginning to its end, and
  * is told of when it begins, when its cause is another, and when it ends. */
-#include "base/search.h"
 #include "cluster/detect/fleet_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "base/hash.h"
 

@@ -7,7 +7,6 @@
  *   1. the string table, in pieces: where do the wanted names stand? A linker lets one string end
  *      inside another ("cudaFree" in "__cudaFree"), so every string is compared by its tail.
  *   2. the symbol table, in pieces: which function has one of these string offsets as its name? */
-#include "base/search.h"
 #include "record/discover/elfsym_private.h"
 
 #include <elf.h>
@@ -18,6 +17,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/search.h"
 #include "base/buf.h"
 #include "base/text.h"
 

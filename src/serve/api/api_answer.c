@@ -324,48 +324,12 @@ int api_query_begin(struct serve_call *c, struct errinfo *reterr)
 
 /* ---- the answer ---- */
 
-static void put_blob(struct json_writer *w, const unsigned char *data, size_t len)
-{
-	static const char digits[] = "0123456789abcdef";
-	_cleanup_buf_ struct buf b = BUF_INIT(2 * len + 1);
-
-	for (size_t i = 0; i < len; i++) {
-		buf_putc(&b, digits[data[i] >> 4]);
-		buf_putc(&b, digits[data[i] & 15]);
-	}
-	json_put_string(w, buf_str(&b));
-}
-
-static void put_rows(struct json_writer *w, const struct sql_table *t)
-{
-	json_begin_array_member(w, "rows");
-	for (size_t i = 0; i < t->row_count; i++) {
-		json_begin_array(w);
-		for (int c = 0; c < t->column_count; c++) {
-			const struct sql_cell *cell = sql_table_cell(t, i, c);
-
-			if (cell->type == SQL_BLOB)
-				put_blob(w, (const unsigned char *)sql_table_bytes(t, cell),
-					cell->len);
-			else
-				table_cell(w, t, i, c);
-		}
-		json_end_array(w);
-	}
-	json_end_array(w);
-}
-
 static int put_answer(struct buf *out, const struct sql_table *t, uint64_t ns)
 {
 	struct json_writer w = json_writer_to_buf(out);
 
 	json_begin_object(&w);
-	json_begin_array_member(&w, "columns");
-	for (int i = 0; i < t->column_count; i++)
-		json_put_string(&w, sql_table_name(t, i));
-	json_end_array(&w);
-	put_rows(&w, t);
-	json_bool_member(&w, "truncated", t->truncated);
+	table_put_arrays(&w, t, 0);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	return json_finish(&w);

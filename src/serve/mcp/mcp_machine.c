@@ -17,7 +17,8 @@
 #include "sql/sql_worker.h"
 #include "store/schema/schema.h"
 
-#define ROWS 1000
+#define ROWS       1000
+#define BLOB_SHOWN 128 /* bytes */
 
 /* Query_fleet: one question to the nodes of the configuration. Which nodes those are
  * is never an argument, so that a model cannot be talked into asking elsewhere. What nodes say is a
@@ -101,8 +102,6 @@ static void say_fleet(struct buf *b, const struct fanout_result *r, enum fanout_
 		buf_printf(b, "\n%s", r->warnings[i].text);
 }
 
-static void mcp_put_table(struct json_writer *w, const struct sql_table *t);
-
 static void reply(struct answer *a, const json_t *arguments, const struct fanout_result *r,
 	enum fanout_kind kind)
 {
@@ -125,7 +124,7 @@ static void reply(struct answer *a, const json_t *arguments, const struct fanout
 	else if (kind == FANOUT_GET)
 		put_results(&w, r);
 	else
-		mcp_put_table(&w, &r->table);
+		table_put_arrays(&w, &r->table, BLOB_SHOWN);
 	json_end_object(&w);
 	json_finish(&w);
 	say_fleet(&say, r, kind);
@@ -191,41 +190,6 @@ void mcp_fleet(const struct call *c, const json_t *arguments, struct answer *a)
 
 #define TIMEOUT_NS (5 * NS_PER_S)
 #define BYTES_MAX  (512u << 10)
-#define BLOB_SHOWN 128
-
-static void put_blob(struct json_writer *w, const struct sql_table *t, const struct sql_cell *cell)
-{
-	const unsigned char *p = (const unsigned char *)sql_table_bytes(t, cell);
-	char text[2 * BLOB_SHOWN + 16] = "x'";
-
-	size_t shown = MIN(cell->len, (size_t)BLOB_SHOWN);
-
-	for (size_t i = 0; i < shown; i++)
-		snprintf(text + 2 + 2 * i, 3, "%02x", p[i]);
-	snprintf(text + 2 + 2 * shown, 8, "%s", cell->len > shown ? "'…" : "'");
-	json_put_string(w, text);
-}
-
-/* mcp_put_table - the members "columns", "rows" and "truncated", as /api/v1/query has them. */
-static void mcp_put_table(struct json_writer *w, const struct sql_table *t)
-{
-	json_begin_array_member(w, "columns");
-	for (int c = 0; c < t->column_count; c++)
-		json_put_string(w, sql_table_name(t, c));
-	json_end_array(w);
-	json_begin_array_member(w, "rows");
-	for (size_t r = 0; r < t->row_count; r++) {
-		json_begin_array(w);
-		for (int c = 0; c < t->column_count; c++)
-			if (sql_table_cell(t, r, c)->type == SQL_BLOB)
-				put_blob(w, t, sql_table_cell(t, r, c));
-			else
-				table_cell(w, t, r, c);
-		json_end_array(w);
-	}
-	json_end_array(w);
-	json_bool_member(w, "truncated", t->truncated);
-}
 
 static void reply_table(struct answer *a, const struct sql_table *t, uint64_t ns)
 {
@@ -235,7 +199,7 @@ static void reply_table(struct answer *a, const struct sql_table *t, uint64_t ns
 	char n[TEXT_PLURAL_MAX];
 
 	json_begin_object(&w);
-	mcp_put_table(&w, t);
+	table_put_arrays(&w, t, BLOB_SHOWN);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	json_finish(&w);

@@ -26,26 +26,25 @@ static void lines_are_equally_wide(void **state)
 	for (int columns = 0; columns <= 200; columns++)
 		for (int unicode = 0; unicode < 2; unicode++) {
 			struct live_style style = {.unicode = unicode, .columns = columns};
+			struct tracer_op ops[ARRAY_SIZE(names)] = {0};
+			struct tracer_view v = {.ops = ops, .op_count = ARRAY_SIZE(ops)};
 			_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
-			int lines = 0;
+			int lines = 0, width;
 
-			op_table_rule(&b, style, OP_TABLE_TOP);
-			op_table_head(&b, style, true);
-			op_table_rule(&b, style, OP_TABLE_MIDDLE);
-			for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-				struct tracer_op o = {.source = SOURCE_CUDA, .op = names[i]};
-
-				o.count = UINT64_MAX >> (i * 24);
-				o.nested = i == 1;
-				sketch_add(&o.sketch, 3599 * NS_PER_S, 1);
-				op_table_row(&b, &o, style, true);
+			for (size_t i = 0; i < ARRAY_SIZE(ops); i++) {
+				ops[i] = (struct tracer_op){.source = SOURCE_CUDA, .op = names[i]};
+				ops[i].count = UINT64_MAX >> (i * 24);
+				ops[i].nested = i == 1;
+				sketch_add(&ops[i].sketch, 3599 * NS_PER_S, 1);
 			}
-			op_table_rule(&b, style, OP_TABLE_BOTTOM);
-			for (const char *s = buf_str(&b); *s; s = strchr(s, '\n') + 1, lines++)
-				assert_int_equal(columns_of(s), op_table_width(style));
+			op_table_put(&b, &v, style);
+			width = columns_of(strchr(buf_str(&b), '\n') + 1); /* below the title */
+			for (const char *s = strchr(buf_str(&b), '\n') + 1; *s != '\n';
+				s = strchr(s, '\n') + 1, lines++)
+				assert_int_equal(columns_of(s), width);
 			assert_int_equal(lines, 7);
 			if (columns >= 80)
-				assert_true(op_table_width(style) < columns);
+				assert_true(width < columns);
 		}
 }
 

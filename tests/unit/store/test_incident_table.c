@@ -232,6 +232,23 @@ static void the_worth_of_a_fix(void **state)
 		128);
 }
 
+/* The name of the largest cause's process, to be grouped by; NULL where it is nobody's. */
+static void who_it_was(void **state)
+{
+	struct scratch *s = *state;
+	struct incident i = {
+		.id = "x", .cause_count = 2, .causes = {{.culprit = "gzip"}, {.culprit = "cc1"}}};
+
+	put(s->path, &i, 300);
+	i = (struct incident){.id = "y"};
+	put(s->path, &i, 300);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM incidents WHERE id = 'n1:x' AND"
+					      " culprit = 'gzip'"),
+		1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT count(*) FROM incidents WHERE culprit IS NULL"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -244,6 +261,7 @@ int main(void)
 		TEST(the_problem),
 		TEST(the_advice),
 		TEST(the_worth_of_a_fix),
+		TEST(who_it_was),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

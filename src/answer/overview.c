@@ -1,17 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.c - see explain.h. Driver calls made inside runtime calls are listed, but not added to the
- * total, where they would count twice. Published files do not tell them apart: there all count. */
-#include "answer/explain.h"
-
+/* overview.c - the recording at a glance: whose it is, how much is in it, how things stand, which data it has. */
 #include <stdio.h>
 
 #include "answer/answer.h"
 #include "base/text.h"
 #include "json/writer.h"
-#include "wire/names.h"
-#include "wire/op_kind.h"
-
-/* The recording at a glance: whose it is, how much is in it, how things stand. */
 
 #define NODES_MAX    1024
 #define SESSIONS     100
@@ -280,97 +273,64 @@ int sessions_json(const struct question *q, struct json_writer *w, struct errinf
 	return 0;
 }
 
-#define PIDS_NAMED 8
+/* ---- which data a recording has ---- */
 
-static uint64_t average(const struct nodedb_usage *u)
+static const struct capability {
+	const char *id, *label;
+	const char *table;   /* it is there if this has a row */
+	const char *tool;    /* what makes it; NULL: nothing can */
+	const char *tooltip; /* what it shows, or why not */
+} capabilities[] = {
+	{"cuda_calls", "CUDA calls", "events", "ingero trace", "slow, rare and failed calls, each"},
+	{"latency", "Latency percentiles", "event_aggregates_5s", "ingero trace",
+		"of every call, stored or not"},
+	{"chains", "Causal chains", "causal_chains", "ingero trace",
+		"incidents stored while tracing"},
+	{"incidents", "Incidents", "incidents", "ingero trace",
+		"when they began, were last seen and were resolved"},
+	{"stacks", "Call stacks", "stack_traces", "ingero trace --stack",
+		"native and Python frames of calls"},
+	{"flame", "Flame graph", "stack_traces", "ingero trace --stack", "time by call stack"},
+	{"host", "Host load", "system_snapshots", "ingero trace", "CPU, memory, stalls"},
+	{"gpu", "GPU state", "gpu_samples", "NVIDIA driver (NVML)",
+		"utilisation, power, temperature, throttling, memory, errors"},
+	{"collectives", "NCCL collectives", "collectives", "ingero trace",
+		"late and waiting ranks"},
+	{"processes", "Processes", "processes", "ingero trace", "rank, job, container, coverage"},
+	{"losses", "Losses", "accounting", "ingero trace", "hits = stored + aggregated + lost"},
+	{"overhead", "Overhead", "overhead", "ingero trace", "overhead of tracing"},
+	{"annotations", "Annotations", "annotations", "ingero annotate",
+		"labels sent by the workload"},
+	{"sm_stalls", "SM stall reasons", NULL, "Nsight Compute",
+		"needs hardware counters, which slow the kernels that they measure"},
+	{"kernel_times", "Kernel times on the GPU", NULL, "torch.profiler or Nsight Systems",
+		"calls are traced on the host; kernels on the GPU are not"},
+};
+
+int capabilities_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	return u->count ? u->sum_ns / u->count : 0;
-}
+	int r = 0;
 
-static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n)
-{
-	char text[TEXT_PLURAL_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
-	uint64_t total = 0;
+	json_begin_object(w);
+	json_begin_array_member(w, "capabilities");
+	for (size_t i = 0; r >= 0 && i < ARRAY_SIZE(capabilities); i++) {
+		const struct capability *c = &capabilities[i];
 
-	for (size_t i = 0; i < n; i++)
-		total += rows[i].nested ? 0 : rows[i].count;
-	buf_printf(b, "\n  PID %u", rows->pid);
-	if (rows->comm[0]) {
-		buf_puts(b, " (");
-		text_escape_terminal(b, rows->comm);
-		buf_puts(b, ")");
+		r = c->table ? nodedb_snapshot_has(q->snapshot, c->table, reterr) : 0;
+		if (r < 0)
+			break;
+		json_begin_object(w);
+		json_string_member(w, "id", c->id);
+		json_string_member(w, "label", c->label);
+		json_bool_member(w, "available", r > 0);
+		if (c->table)
+			json_string_member(w, "source", c->table);
+		if (r == 0)
+			json_string_member(w, "required_tool", c->tool);
+		json_string_member(w, "tooltip", c->tooltip);
+		json_end_object(w);
 	}
-	buf_printf(b, ": %s\n", text_format_plural(text, total, "calls"));
-	for (size_t i = 0; i < n; i++) {
-		buf_printf(b, "    %-27s %13s call%s",
-			wire_op_name(rows[i].source, rows[i].op, scratch),
-			text_format_count(text, rows[i].count), rows[i].count == 1 ? " " : "s");
-		if (rows[i].max_ns)
-			buf_printf(b, "   avg %s   max %s",
-				text_format_duration(avg, average(&rows[i])),
-				text_format_duration(max, rows[i].max_ns));
-		buf_puts(b, rows[i].nested ? "   inside runtime calls\n" : "\n");
-	}
-}
-
-static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_t count)
-{
-	if (count < 2)
-		return;
-	buf_printf(b, "\n  %zu processes made CUDA calls and may share a GPU: pids", count);
-	for (size_t i = 0; i < MIN(count, (size_t)PIDS_NAMED); i++)
-		buf_printf(b, "%s %u", i ? "," : "", pids[i]);
-	buf_puts(b, count > PIDS_NAMED ? ", …\n" : "\n");
-}
-
-void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
-{
-	char text[TEXT_PLURAL_MAX];
-	uint32_t gpu_pids[PIDS_NAMED];
-	size_t processes = 0, gpu = 0;
-	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
-
-	if (!count) {
-		buf_puts(b, "No per-process data: the recording holds no counts of all calls "
-			    "(aggregates) in this range.\n");
-		return;
-	}
-	for (size_t i = 0, n; i < count; i += n) {
-		bool on_gpu = false;
-
-		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
-			on_gpu |= op_kind_is_gpu(rows[i + n].source);
-		put_process(&list, &rows[i], n);
-		if (on_gpu && gpu < PIDS_NAMED)
-			gpu_pids[gpu] = rows[i].pid;
-		gpu += on_gpu;
-		processes++;
-	}
-	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
-		text_format_plural(text, processes, "processes"), gpu);
-	buf_append(b, buf_str(&list), list.len);
-	put_contention(b, gpu_pids, gpu);
-}
-
-void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
-{
-	struct json_writer w = json_writer_to_buf(b);
-	char scratch[32];
-
-	w.indent = true;
-	json_begin_array(&w);
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(&w);
-		json_uint_member(&w, "pid", rows[i].pid);
-		json_string_member(&w, "comm", rows[i].comm);
-		json_string_member(&w, "source", wire_source_name(rows[i].source));
-		json_string_member(&w, "op", wire_op_name(rows[i].source, rows[i].op, scratch));
-		json_uint_member(&w, "count", rows[i].count);
-		json_uint_member(&w, "avg_ns", average(&rows[i]));
-		json_uint_member(&w, "max_ns", rows[i].max_ns);
-		json_bool_member(&w, "nested", rows[i].nested);
-		json_end_object(&w);
-	}
-	json_end_array(&w);
-	json_finish(&w);
+	json_end_array(w);
+	json_end_object(w);
+	return MIN(r, 0);
 }

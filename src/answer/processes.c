@@ -1,0 +1,202 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* processes.c - the processes of a time: whom they work for, what of them is seen, how much they call; and who used
+ * the GPU how much (explain.h).
+ *
+ * Driver calls made inside runtime calls are listed, but not added to the total, where they would count twice.
+ * Published files do not tell them apart: there all count. */
+#include <stdio.h>
+#include <string.h>
+
+#include "answer/answer.h"
+#include "answer/explain.h"
+#include "base/text.h"
+#include "json/writer.h"
+#include "wire/names.h"
+#include "wire/op_kind.h"
+
+#define PROCESSES     200
+#define PROCESSES_MAX 5000
+
+static void put_coverage(struct json_writer *w, const struct sql_table *p, size_t row,
+	const struct sql_table *coverage)
+{
+	int pid = table_column(coverage, "pid"), start = table_column(coverage, "start_time");
+	int layer = table_column(coverage, "layer");
+
+	json_begin_array_member(w, "coverage");
+	for (size_t i = 0; i < coverage->row_count; i++) {
+		if (table_int(coverage, i, pid) != table_int(p, row, 1) ||
+			table_int(coverage, i, start) != table_int(p, row, 2) ||
+			strcmp(table_text(coverage, i, 1), table_text(p, row, 0)) != 0)
+			continue;
+		json_begin_object(w);
+		for (int c = layer; c < coverage->column_count; c++) {
+			json_key(w, sql_table_name(coverage, c));
+			table_cell(w, coverage, i, c);
+		}
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* The row of its calls; -1: it made none. */
+static int find_calls(const struct sql_table *p, size_t row, const struct sql_table *calls)
+{
+	for (size_t i = 0; i < calls->row_count; i++)
+		if (table_int(calls, i, 0) == table_int(p, row, 1))
+			return (int)i;
+	return -1;
+}
+
+static void put_calls(struct json_writer *w, const struct sql_table *calls, int row)
+{
+	json_int_member(w, "calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1));
+	put_us(w, "gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2));
+}
+
+static void put_row(struct json_writer *w, const struct sql_table *p, size_t row,
+	const struct sql_table *calls, const struct sql_table *coverage)
+{
+	json_begin_object(w);
+	for (int c = 0; c < p->column_count; c++) {
+		json_key(w, sql_table_name(p, c));
+		table_cell(w, p, row, c);
+	}
+	put_calls(w, calls, find_calls(p, row, calls));
+	put_coverage(w, p, row, coverage);
+	json_end_object(w);
+}
+
+/* Seen in the time, or calling in it: a row is written when a process is found and not again. */
+static bool is_there(const struct question *q, const struct sql_table *p, size_t row,
+	const struct sql_table *calls)
+{
+	return q->scope.from_ns <= q->range.first_ns || find_calls(p, row, calls) >= 0 ||
+	       table_int(p, row, table_column(p, "last_seen")) >= q->scope.from_ns;
+}
+
+int processes_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
+{
+	_cleanup_(sql_table_done) struct sql_table p = {0};
+	_cleanup_(sql_table_done) struct sql_table coverage = {0};
+	_cleanup_(sql_table_done) struct sql_table calls = {0};
+	size_t limit = answer_limit(q->request->limit, PROCESSES, PROCESSES_MAX), shown = 0, i;
+	struct scope scope = q->scope;
+	int r;
+
+	scope.from_ns = 0;
+	r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
+	if (r == 0)
+		r = nodedb_snapshot_list(
+			q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
+	if (r == 0)
+		r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
+	if (r < 0)
+		return r;
+	json_begin_object(w);
+	json_begin_array_member(w, "processes");
+	for (i = 0; i < p.row_count && shown < limit; i++)
+		if (is_there(q, &p, i, &calls)) {
+			put_row(w, &p, i, &calls, &coverage);
+			shown++;
+		}
+	json_end_array(w);
+	return answer_end(q, w, p.truncated || i < p.row_count);
+}
+
+/* ---- who used the GPU how much ---- */
+
+#define PIDS_NAMED 8
+
+static uint64_t average(const struct nodedb_usage *u)
+{
+	return u->count ? u->sum_ns / u->count : 0;
+}
+
+static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n)
+{
+	char text[TEXT_PLURAL_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
+	uint64_t total = 0;
+
+	for (size_t i = 0; i < n; i++)
+		total += rows[i].nested ? 0 : rows[i].count;
+	buf_printf(b, "\n  PID %u", rows->pid);
+	if (rows->comm[0]) {
+		buf_puts(b, " (");
+		text_escape_terminal(b, rows->comm);
+		buf_puts(b, ")");
+	}
+	buf_printf(b, ": %s\n", text_format_plural(text, total, "calls"));
+	for (size_t i = 0; i < n; i++) {
+		buf_printf(b, "    %-27s %13s call%s",
+			wire_op_name(rows[i].source, rows[i].op, scratch),
+			text_format_count(text, rows[i].count), rows[i].count == 1 ? " " : "s");
+		if (rows[i].max_ns)
+			buf_printf(b, "   avg %s   max %s",
+				text_format_duration(avg, average(&rows[i])),
+				text_format_duration(max, rows[i].max_ns));
+		buf_puts(b, rows[i].nested ? "   inside runtime calls\n" : "\n");
+	}
+}
+
+static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_t count)
+{
+	if (count < 2)
+		return;
+	buf_printf(b, "\n  %zu processes made CUDA calls and may share a GPU: pids", count);
+	for (size_t i = 0; i < MIN(count, (size_t)PIDS_NAMED); i++)
+		buf_printf(b, "%s %u", i ? "," : "", pids[i]);
+	buf_puts(b, count > PIDS_NAMED ? ", …\n" : "\n");
+}
+
+void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
+{
+	char text[TEXT_PLURAL_MAX];
+	uint32_t gpu_pids[PIDS_NAMED];
+	size_t processes = 0, gpu = 0;
+	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
+
+	if (!count) {
+		buf_puts(b, "No per-process data: the recording holds no counts of all calls "
+			    "(aggregates) in this range.\n");
+		return;
+	}
+	for (size_t i = 0, n; i < count; i += n) {
+		bool on_gpu = false;
+
+		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
+			on_gpu |= op_kind_is_gpu(rows[i + n].source);
+		put_process(&list, &rows[i], n);
+		if (on_gpu && gpu < PIDS_NAMED)
+			gpu_pids[gpu] = rows[i].pid;
+		gpu += on_gpu;
+		processes++;
+	}
+	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
+		text_format_plural(text, processes, "processes"), gpu);
+	buf_append(b, buf_str(&list), list.len);
+	put_contention(b, gpu_pids, gpu);
+}
+
+void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
+{
+	struct json_writer w = json_writer_to_buf(b);
+	char scratch[32];
+
+	w.indent = true;
+	json_begin_array(&w);
+	for (size_t i = 0; i < count; i++) {
+		json_begin_object(&w);
+		json_uint_member(&w, "pid", rows[i].pid);
+		json_string_member(&w, "comm", rows[i].comm);
+		json_string_member(&w, "source", wire_source_name(rows[i].source));
+		json_string_member(&w, "op", wire_op_name(rows[i].source, rows[i].op, scratch));
+		json_uint_member(&w, "count", rows[i].count);
+		json_uint_member(&w, "avg_ns", average(&rows[i]));
+		json_uint_member(&w, "max_ns", rows[i].max_ns);
+		json_bool_member(&w, "nested", rows[i].nested);
+		json_end_object(&w);
+	}
+	json_end_array(&w);
+	json_finish(&w);
+}
