@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option.h - described options: parsing, --help, man pages (manual.h), completion (completion.h)
+/* option.h - described options: parsing, --help, man pages (program.h), completion (program.h)
  * and the tables of docs/commands.md derive from one table per command.
  *
  * To add an option: one row in the command's table and one field in its settings struct. */

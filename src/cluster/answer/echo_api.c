@@ -11,7 +11,7 @@
 #include "cluster/answer/tool_private.h"
 #include "json/tree.h"
 #include "mcp/rpc.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 #define TOOLS_PATH "/api/v2/tools/"
 #define VALUE_MAX  8192 /* bytes of a parameter */

@@ -2,7 +2,7 @@
 /* cmd_all.c - `ingero-cluster all`: fleet and echo in one process, on the same ports. */
 #include "cluster/cli/commands.h"
 #include "cluster/cli/echo_run.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct all_flags {
 	struct listen_addresses at;

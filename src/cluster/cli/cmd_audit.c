@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/tenant/audit.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct audit_flags {
 	const char *noted;

@@ -8,7 +8,7 @@
 #include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "net/server/token.h"
 

@@ -19,7 +19,7 @@
 #include "cluster/cli/demo_day.h"
 #include "cluster/cli/echo_service.h"
 #include "cluster/cli/service_rights.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "duck/duck.h"
 #include "net/address.h"
 #include "push/push_wire.h"

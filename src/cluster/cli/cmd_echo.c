@@ -10,7 +10,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/echo_run.h"
 #include "cluster/keep/keeper.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct echo_typed {
 	struct listen_addresses at;
@@ -18,8 +18,7 @@ struct echo_typed {
 	struct echo_flags echo;
 };
 
-/* ---- files of a store that is not in use: each prints one line, and one more for each thing that is damaged,
- * missing or brought back ---- */
+/* ---- files of a store: each prints one line, and one more for each thing that is damaged, missing or brought back ---- */
 
 /* Root uses a store, and what is beside it, with the rights of whoever may change names there. */
 static int enter(
@@ -33,8 +32,9 @@ static int enter(
 	return service_rights_enter(folders, other ? 2 : 1, ret_before, reterr);
 }
 
-static int open_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
-	struct path_user *before, struct store **ret, struct errinfo *reterr)
+/* find_store - the folder that the flags name, used with its owner's rights from here on. */
+static int find_store(const struct echo_flags *f, const char *other, struct echo_prepared *p,
+	struct path_user *before, struct errinfo *reterr)
 {
 	int r = echo_flags_prepare(f, p, reterr);
 
@@ -46,12 +46,7 @@ static int open_store(const struct echo_flags *f, const char *other, struct echo
 	if (r == 0 && access(p->folder, F_OK) < 0)
 		r = errinfo_set(
 			reterr, -ENOENT, "there is no store in %s: give --db-path", p->folder);
-	if (r < 0)
-		return r;
-	p->settings.duck.folder = p->folder;
-	p->settings.duck.retention_ns = 0; /* looking changes nothing */
-	p->settings.duck.bytes_max = 0;
-	return store_duck_open(&p->settings.duck, ret, reterr);
+	return r;
 }
 
 static int backup(const struct echo_typed *t, char **words, struct errinfo *reterr)
@@ -59,11 +54,10 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 	const char *to = words[0];
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
-	_cleanup_(store_freep) struct store *s = NULL;
-	int r = open_store(&t->echo, to, &p, &before, &s, reterr);
+	int r = find_store(&t->echo, to, &p, &before, reterr);
 
 	if (r == 0)
-		r = store_duck_backup(s, to, reterr);
+		r = store_duck_backup(p.folder, to, reterr);
 	if (r == 0)
 		printf("Backed up %s to %s: check it with `ingero-cluster echo verify %s`\n",
 			p.folder, to, to);
@@ -213,23 +207,45 @@ static int find_table(const char *name, enum store_table *ret, struct errinfo *r
 		reterr, -EINVAL, "there is no table %.60s: choose %s", name, buf_str(&names));
 }
 
+/* The service may have the store open: what is read is a second store of the same files. */
+static int export_linked(struct echo_prepared *p, const char *linked, const char *cluster,
+	enum store_table t, const char *path, uint64_t *ret_rows, struct errinfo *reterr)
+{
+	_cleanup_(store_freep) struct store *s = NULL;
+	struct store_scope scope = {
+		.clusters = cluster ? &cluster : NULL, .cluster_count = cluster ? 1 : 0};
+	int r;
+
+	p->settings.duck.folder = linked;
+	p->settings.duck.retention_ns = 0; /* looking changes nothing */
+	p->settings.duck.bytes_max = 0;
+	r = store_duck_open(&p->settings.duck, &s, reterr);
+	return r < 0 ? r : store_duck_export(s, t, &scope, path, ret_rows, reterr);
+}
+
 static int export_table(const struct echo_typed *t, char **words, struct errinfo *reterr)
 {
 	const char *table = words[0], *path = words[1];
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
-	_cleanup_(store_freep) struct store *s = NULL;
-	struct store_scope scope = {
-		.clusters = t->cluster ? &t->cluster : NULL, .cluster_count = t->cluster ? 1 : 0};
+	_cleanup_free_ char *linked = NULL;
 	enum store_table which = TABLE_EVENTS;
 	char n[TEXT_PLURAL_MAX];
 	uint64_t rows = 0;
 	int r = find_table(table, &which, reterr);
 
+	if (asprintf(&linked, "%s.store", path) < 0) {
+		linked = NULL;
+		return -ENOMEM;
+	}
 	if (r == 0)
-		r = open_store(&t->echo, path, &p, &before, &s, reterr);
+		r = find_store(&t->echo, path, &p, &before, reterr);
 	if (r == 0)
-		r = store_duck_export(s, which, &scope, path, &rows, reterr);
+		r = store_duck_link(p.folder, linked, reterr);
+	if (r < 0)
+		return r;
+	r = export_linked(&p, linked, t->cluster, which, path, &rows, reterr);
+	store_duck_unlink(linked);
 	if (r == 0)
 		printf("Wrote %s of %s to %s\n", text_format_plural(n, rows, "rows"), table, path);
 	return r;
@@ -309,8 +325,8 @@ const struct command cmd_echo = {
 		"  ingero-cluster echo                                    this machine only\n"
 		"  ingero-cluster echo --otlp-addr :4317 --http-addr :4318 --mcp-addr :8081 \\\n"
 		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml --db-path /var/lib/echo\n"
-		"  ingero-cluster echo backup FOLDER                      of a store that is not in use\n"
-		"  ingero-cluster echo verify FOLDER                      a backup, or such a store\n"
+		"  ingero-cluster echo backup FOLDER                      also while the service runs\n"
+		"  ingero-cluster echo verify FOLDER                      a backup, or a store that is not in use\n"
 		"  ingero-cluster echo repair FOLDER [BACKUP]             restores what backup and journal still have\n"
 		"  ingero-cluster echo restore BACKUP FOLDER              into a new folder\n"
 		"  ingero-cluster echo export events events.parquet --cluster-id prod-a",

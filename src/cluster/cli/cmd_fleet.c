@@ -13,7 +13,7 @@
 #include "base/notify.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/flags.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "net/address.h"
 

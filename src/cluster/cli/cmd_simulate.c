@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/simulate/verdict.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "stat/robust.h"
 
 struct simulate_flags {

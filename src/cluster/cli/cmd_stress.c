@@ -12,7 +12,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
 #include "cluster/cli/stress.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "json/tree.h"
 #include "json/writer.h"

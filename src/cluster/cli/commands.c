@@ -2,7 +2,6 @@
 /* commands.c - every command, in the order of `ingero-cluster help`. */
 #include "cluster/cli/commands.h"
 
-#include "command/completion.h"
 #include "command/update.h"
 
 static const struct command cmd_cluster_completion = {

@@ -271,6 +271,8 @@ void keeper_fill_stop(struct keeper_fill *f)
 	if (!f->has_thread)
 		return;
 	f->stop = true;
+	if (f->store->ops->hurry)
+		f->store->ops->hurry(f->store);
 	journal_wake(f->journal);
 	pthread_join(f->thread, NULL);
 	f->has_thread = false;

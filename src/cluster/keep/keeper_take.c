@@ -101,7 +101,8 @@ static bool may_write(struct keeper *k, const struct keeper_request *q, const ch
 
 	if (q->may_write && !q->may_write(q->may_write_arg, q->sender, cluster, len))
 		return false;
-	has_room = cluster_limit_take(&k->clusters, cluster, len, mono_now().ns);
+	has_room =
+		cluster_limit_take(&k->clusters, k->store, q->sender, cluster, len, mono_now().ns);
 	*ret_full |= !has_room;
 	return has_room;
 }
@@ -130,8 +131,7 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 	r = judge_rows(rows, ret);
 	if (is_full && r != -EAGAIN)
 		snprintf(ret->why, sizeof(ret->why),
-			"rows of more than %d clusters came within an hour: give clusters fewer names",
-			CLUSTER_LIMIT);
+			"too many new names of clusters came within an hour: give clusters fewer names");
 	return is_full && r == -EACCES ? -EBADMSG : r;
 }
 

@@ -34,9 +34,13 @@ struct store_duck_settings {
 int store_duck_open(
 	const struct store_duck_settings *s, struct store **ret, struct errinfo *reterr);
 
-/* store_duck_backup - everything that is durable, into the folder @to, which must not exist: parts,
- * manifest, and a list of SHA-256 sums. */
-int store_duck_backup(struct store *s, const char *to, struct errinfo *reterr);
+/* store_duck_backup - everything that is durable in the store @from, whoever has it open, into the folder @to, which must
+ * not exist: parts, manifest, and a list of SHA-256 sums. */
+int store_duck_backup(const char *from, const char *to, struct errinfo *reterr);
+
+/* store_duck_link - the same without copying: a store of its own that has the same files. _unlink: removes it. */
+int store_duck_link(const char *from, const char *to, struct errinfo *reterr);
+void store_duck_unlink(const char *folder);
 
 /* Who is told, a sentence each, what was found, and how it ended. */
 struct store_report {

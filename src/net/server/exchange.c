@@ -22,6 +22,7 @@ int exchange_new(struct connection *c, struct http_exchange **ret)
 	x->body = BUF_INIT(0);
 	x->server = c->server;
 	memcpy(x->peer, c->peer, sizeof(x->peer));
+	x->address = peer_key(&c->remote);
 	x->q.peer = x->peer;
 	x->q.path = x->q.query = "";
 	if (c->subject) {

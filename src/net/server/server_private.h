@@ -173,7 +173,8 @@ struct http_exchange {
 	unsigned char frame[GRPC_FRAME];
 	size_t frame_len;
 	size_t wire_bytes; /* of it that have come, as sent */
-	size_t held_bytes; /* counted in the connection's bodies and the server's */
+	uint64_t address;  /* its key among the server's peers */
+	size_t held_bytes; /* counted in the connection's bodies, the address's and the server's */
 
 	int32_t stream; /* HTTP/2 */
 	char *reply;

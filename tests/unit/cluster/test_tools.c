@@ -5,7 +5,7 @@
 
 #include "calls_fixture.h"
 #include "cluster/answer/tool.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 #include "wire/names.h"
 
 #define SCORE "ingero.node.health_score"
