@@ -10,17 +10,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "cluster/answer/fleet_json.h"
 #include "wire/names.h"
 
 /* ---- who the workers are ---- */
 
-static int compare_workers(const void *a, const void *b)
-{
-	const struct worker_entry *x = a, *y = b;
-
-	return (x->worker > y->worker) - (x->worker < y->worker);
-}
+ORDER(compare_workers, struct worker_entry, ASCENDING(worker))
 
 int worker_directory_list(const struct calls *c, struct worker_directory *ret)
 {
@@ -64,17 +60,8 @@ struct seat { /* a rank of a job */
 	const struct worker_entry *who;
 };
 
-static int compare_seats(const void *a, const void *b)
-{
-	const struct seat *x = a, *y = b;
-	int nodes = strcmp(x->who->node, y->who->node);
-
-	if (x->job != y->job)
-		return (x->job > y->job) - (x->job < y->job);
-	if (nodes)
-		return nodes;
-	return (x->who->rank > y->who->rank) - (x->who->rank < y->who->rank);
-}
+ORDER(compare_seats, struct seat,
+	ASCENDING(job) ?: strcmp(x->who->node, y->who->node) ?: ASCENDING(who->rank))
 
 static void put_nodes(struct json_writer *w, const struct seat *s, size_t count)
 {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "wire/names.h"
 
 #define RANKS_MAX 65536 /* of a communicator, whose arrivals are told */
@@ -78,14 +79,7 @@ struct late {          /* a rank and how late it is */
 	double ns;     /* in all, about */
 };
 
-static int compare_late(const void *a, const void *b)
-{
-	const struct late *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? 1 : -1;
-	return (x->cursor > y->cursor) - (x->cursor < y->cursor);
-}
+ORDER(compare_late, struct late, DESCENDING(ns) ?: ASCENDING(cursor))
 
 static bool is_asked(const struct fleet_json_query *q, const struct worker_view *v)
 {
@@ -180,12 +174,7 @@ static void put_collective(
 	json_end_object(w);
 }
 
-static int compare_times(const void *a, const void *b)
-{
-	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare_times, int64_t, COMPARE(*x, *y))
 
 int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch)
 {

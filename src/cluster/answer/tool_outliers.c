@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "cluster/answer/tool_private.h"
 
 #define DEVIATION  3.5 /* and more is an outlier, unless a caller says otherwise */
@@ -21,12 +22,7 @@ struct value {
 	int64_t points;
 };
 
-static int compare_doubles(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare_doubles, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
@@ -54,10 +50,7 @@ static int weigh(struct value *v, size_t n, double *ret_median, double *ret_spre
 	return 0;
 }
 
-static int compare_values(const void *a, const void *b)
-{
-	return strcmp(((const struct value *)a)->cluster, ((const struct value *)b)->cluster);
-}
+ORDER(compare_values, struct value, strcmp(x->cluster, y->cluster))
 
 /* A row a node: cluster, node, value, points; of gauges the kind, too. */
 static const struct tool_question gauges = {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_all.c - `ingero-cluster all`: fleet and echo in one process, on the same ports. */
 #include "cluster/cli/commands.h"
-#include "cluster/cli/echo_run.h"
-#include "command/program.h"
+#include "cluster/cli/services.h"
 
 struct all_flags {
 	struct listen_addresses at;
@@ -37,11 +36,9 @@ static int all_run(
 	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
 {
 	const struct all_flags *f = settings;
-	struct echo_run_settings s = {.echo = &f->echo, .fleet = &f->fleet, .at = f->at};
-	struct errinfo e = {0};
-	int r = echo_run(&s, &e);
 
-	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
+	return services_run(&(struct services_settings){
+		.echo = &f->echo, .fleet = &f->fleet, .access = &f->echo.access, .at = f->at});
 }
 
 const struct command cmd_all = {

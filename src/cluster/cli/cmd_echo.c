@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/echo_run.h"
+#include "cluster/cli/services.h"
 #include "cluster/keep/keeper.h"
 #include "command/program.h"
 
@@ -275,21 +275,14 @@ static const struct option_row echo_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-static int serve(const struct echo_typed *t, char **words _unused_, struct errinfo *reterr)
-{
-	struct echo_run_settings s = {.echo = &t->echo, .at = t->at};
-
-	return echo_run(&s, reterr);
-}
-
-/* The words behind the command, and how many each needs. */
+/* The words behind the command, and how many each needs. 1: the service is to be started. */
 static int do_words(const struct echo_typed *t, int argc, char **argv, struct errinfo *reterr)
 {
 	static const struct {
 		const char *word, *rest;
 		int least, most;
 		int (*run)(const struct echo_typed *t, char **words, struct errinfo *reterr);
-	} rows[] = {{"serve", "", 0, 0, serve}, {"backup", "FOLDER", 1, 1, backup},
+	} rows[] = {{"serve", "", 0, 0, NULL}, {"backup", "FOLDER", 1, 1, backup},
 		{"verify", "FOLDER", 1, 1, verify}, {"restore", "BACKUP FOLDER", 2, 2, restore},
 		{"export", "TABLE FILE", 2, 2, export_table},
 		{"repair", "FOLDER [BACKUP]", 1, 2, repair}};
@@ -304,15 +297,18 @@ static int do_words(const struct echo_typed *t, int argc, char **argv, struct er
 	if (argc - 1 < rows[i].least || argc - 1 > rows[i].most)
 		return errinfo_set(
 			reterr, -EINVAL, "usage: echo %s %s", rows[i].word, rows[i].rest);
-	return rows[i].run(t, argv + 1, reterr);
+	return rows[i].run ? rows[i].run(t, argv + 1, reterr) : 1;
 }
 
 static int echo_command(const struct command *cmd _unused_, void *settings, int argc, char **argv)
 {
 	const struct echo_typed *t = settings;
 	struct errinfo e = {0};
-	int r = argc ? do_words(t, argc, argv, &e) : serve(t, NULL, &e);
+	int r = argc ? do_words(t, argc, argv, &e) : 1;
 
+	if (r > 0)
+		return services_run(&(struct services_settings){
+			.echo = &t->echo, .access = &t->echo.access, .at = t->at});
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

@@ -16,7 +16,7 @@
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
 #include "cluster/cli/echo_status.h"
-#include "cluster/cli/notice_row.h"
+#include "cluster/notify/notice.h"
 #include "cluster/tenant/audit.h"
 #include "duck/duck.h"
 

@@ -46,6 +46,31 @@ const char *listen_address_widest(const struct listen_addresses *a)
 	return found;
 }
 
+/* ---- who may come ---- */
+
+struct server_access_options access_flags_options(const struct access_flags *f, const char *address)
+{
+	return (struct server_access_options){.address = address,
+		.token_file = f->token_file,
+		.variable = TOKEN_VARIABLE,
+		.client_ca = f->client_ca,
+		.no_token = f->no_token};
+}
+
+struct tls_server_settings access_flags_tls(const struct access_flags *f)
+{
+	return (struct tls_server_settings){
+		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
+}
+
+void access_flags_rights(const struct access_flags *f, struct service_rights *rights)
+{
+	const char *const reads[] = {f->acl, f->token_file, f->cert, f->key, f->client_ca};
+
+	for (size_t i = 0; i < ARRAY_SIZE(reads); i++)
+		service_rights_read(rights, reads[i]);
+}
+
 /* ---- the fleet's core ---- */
 
 int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr)
@@ -101,29 +126,6 @@ void fleet_flags_rights(const struct fleet_flags *f, struct service_rights *righ
 
 /* ---- the memory ---- */
 
-struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address)
-{
-	return (struct server_access_options){.address = address,
-		.token_file = f->token_file,
-		.variable = ECHO_TOKEN_VARIABLE,
-		.client_ca = f->client_ca,
-		.no_token = f->no_token};
-}
-
-struct tls_server_settings echo_flags_tls(const struct echo_flags *f)
-{
-	return (struct tls_server_settings){
-		.cert = f->cert, .key = f->key, .client_ca = f->client_ca, .names = f->names.value};
-}
-
-void echo_flags_rights(const struct echo_flags *f, struct service_rights *rights)
-{
-	const char *const reads[] = {f->acl, f->token_file, f->cert, f->key, f->client_ca};
-
-	for (size_t i = 0; i < ARRAY_SIZE(reads); i++)
-		service_rights_read(rights, reads[i]);
-}
-
 static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 {
 	bool is_click = strcmp(f->engine, "clickhouse") == 0;
@@ -145,7 +147,7 @@ static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 	return 0;
 }
 
-static int check_tokens(const struct echo_flags *f, struct errinfo *reterr)
+static int check_tokens(const struct access_flags *f, struct errinfo *reterr)
 {
 	if (f->acl && f->token_file)
 		return errinfo_set(reterr, -EINVAL,
@@ -158,22 +160,23 @@ static int check_tokens(const struct echo_flags *f, struct errinfo *reterr)
 
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr)
 {
-	struct server_access_options access = echo_flags_access(f, address);
-	struct tls_server_settings tls = echo_flags_tls(f);
+	const struct access_flags *a = &f->access;
+	struct server_access_options access = access_flags_options(a, address);
+	struct tls_server_settings tls = access_flags_tls(a);
 	bool far = !address_text_is_loopback(address);
-	int r = check_tokens(f, reterr);
+	int r = check_tokens(a, reterr);
 
 	if (r == 0)
 		r = check_engine(f, reterr);
 	if (r == 0)
-		r = server_tls_check(&tls, f->no_tls ? "--insecure-no-tls" : NULL, reterr);
+		r = server_tls_check(&tls, a->no_tls ? "--insecure-no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
-	if (f->no_tls && far)
+	if (a->no_tls && far)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"--insecure-no-tls: %s is reachable from other machines, and traffic would not be encrypted; listen on 127.0.0.1",
 			address);
-	if (far && !f->acl && !f->token_file && !getenv(ECHO_TOKEN_VARIABLE) && !f->client_ca)
+	if (far && !a->acl && !a->token_file && !getenv(TOKEN_VARIABLE) && !a->client_ca)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"%s is reachable from other machines: require tokens with --token-file or --bearer-acl-file, or certificates with --client-ca, or listen on 127.0.0.1",
 			address);

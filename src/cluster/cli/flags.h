@@ -25,6 +25,23 @@ bool listen_address_any_low(
 /* listen_address_widest - the one that most people can reach: its needs are those of all. */
 const char *listen_address_widest(const struct listen_addresses *a);
 
+/* ---- who may come ---- */
+
+#define TOKEN_VARIABLE "INGERO_TOKEN"
+
+struct access_flags {
+	const char *acl, *token_file, *cert, *key, *client_ca;
+	bool no_tls, no_token;
+	struct option_strings names;
+};
+
+/* access_flags_options - who may reach @address, the one that most people can reach. */
+struct server_access_options access_flags_options(
+	const struct access_flags *f, const char *address);
+struct tls_server_settings access_flags_tls(const struct access_flags *f);
+/* access_flags_rights - adds the files that are read again while it runs. */
+void access_flags_rights(const struct access_flags *f, struct service_rights *rights);
+
 /* ---- the fleet's core ---- */
 
 struct fleet_flags {
@@ -85,8 +102,6 @@ void fleet_flags_rights(const struct fleet_flags *f, struct service_rights *righ
 
 /* ---- the memory ---- */
 
-#define ECHO_TOKEN_VARIABLE "INGERO_TOKEN"
-
 struct echo_flags {
 	const char *folder, *engine;
 	uint64_t retention_ns, bytes_max, journal_bytes, memory_bytes;
@@ -96,9 +111,7 @@ struct echo_flags {
 		*clickhouse_password_file, *clickhouse_reader, *clickhouse_reader_password_file;
 	bool no_audit;
 	const char *health;
-	const char *acl, *token_file, *cert, *key, *client_ca;
-	bool no_tls, no_token;
-	struct option_strings names;
+	struct access_flags access;
 };
 
 /* clang-format off */
@@ -140,38 +153,30 @@ struct echo_flags {
 		"file with its password (default: none)"), \
 	OPTION_ROW(FLAG, "no-audit", AT(no_audit), NULL, \
 		"write no audit log (default: audit.log in the folder)"), \
-	OPTION_ROW(STRING, "bearer-acl-file", AT(acl), "PATH", \
+	OPTION_ROW(STRING, "bearer-acl-file", AT(access.acl), "PATH", \
 		"YAML or JSON file of tokens, each with its clusters and verbs"), \
-	OPTION_ROW(STRING, "token-file", AT(token_file), "PATH", \
-		"require one of the tokens in this file, one per line (default: $" ECHO_TOKEN_VARIABLE "; else one is generated; you and root need none)"), \
-	OPTION_REFUSED_SECRET("auth-token", ECHO_TOKEN_VARIABLE), \
+	OPTION_ROW(STRING, "token-file", AT(access.token_file), "PATH", \
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE "; else one is generated; you and root need none)"), \
+	OPTION_REFUSED_SECRET("auth-token", TOKEN_VARIABLE), \
 	OPTION_ALIAS(REFUSED, "trust-proxy-headers", 0, NULL, \
 		"limits apply per token and per connecting address; use the proxy's own limits"), \
-	OPTION_ALIAS(STRING, "auth-token-file", AT(token_file), "PATH", "as --token-file"), \
-	OPTION_ROW(FLAG, "no-token", AT(no_token), NULL, \
+	OPTION_ALIAS(STRING, "auth-token-file", AT(access.token_file), "PATH", "as --token-file"), \
+	OPTION_ROW(FLAG, "no-token", AT(access.no_token), NULL, \
 		"require no token: any local user can send and read; loopback only"), \
-	OPTION_ROW(STRING, "tls-cert", AT(cert), "PEM", \
+	OPTION_ROW(STRING, "tls-cert", AT(access.cert), "PEM", \
 		"server certificate (default: a self-signed one, kept in ~/.ingero/tls; root: in /var/lib/ingero-cluster/tls)"), \
-	OPTION_ROW(STRING, "tls-key", AT(key), "PEM", \
+	OPTION_ROW(STRING, "tls-key", AT(access.key), "PEM", \
 		"private key of the certificate, readable only by its owner"), \
-	OPTION_ROW(STRING, "client-ca", AT(client_ca), "PEM", \
+	OPTION_ROW(STRING, "client-ca", AT(access.client_ca), "PEM", \
 		"require client certificates signed by this CA (mTLS)"), \
-	OPTION_ROW(FLAG, "insecure-no-tls", AT(no_tls), NULL, "plain text; loopback only"), \
-	OPTION_ALIAS(FLAG, "no-tls", AT(no_tls), NULL, "as --insecure-no-tls"), \
-	OPTION_ROW(STRINGS, "allow-host", AT(names), "NAME", \
+	OPTION_ROW(FLAG, "insecure-no-tls", AT(access.no_tls), NULL, "plain text; loopback only"), \
+	OPTION_ALIAS(FLAG, "no-tls", AT(access.no_tls), NULL, "as --insecure-no-tls"), \
+	OPTION_ROW(STRINGS, "allow-host", AT(access.names), "NAME", \
 		"accept this host name too, besides those in --tls-cert; may be repeated"), \
-	OPTION_REFUSED_SECRET("token", ECHO_TOKEN_VARIABLE)
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE)
 /* clang-format on */
 
-/* echo_flags_access - who may reach @address, the one that most people can reach. */
-struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address);
-
-struct tls_server_settings echo_flags_tls(const struct echo_flags *f);
-
 int echo_flags_check(const struct echo_flags *f, const char *address, struct errinfo *reterr);
-
-/* echo_flags_rights - adds the files that are read again while it runs. */
-void echo_flags_rights(const struct echo_flags *f, struct service_rights *rights);
 
 struct echo_prepared { /* from flags to settings, with what these point to */
 	struct echo_service_settings settings;

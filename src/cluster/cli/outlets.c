@@ -9,8 +9,7 @@
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "base/text.h"
-#include "cluster/notify/notice_alert.h"
-#include "cluster/notify/notice_stream.h"
+#include "cluster/notify/notice.h"
 #include "cluster/notify/notify_config.h"
 #include "stream/stream.h"
 

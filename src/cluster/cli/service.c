@@ -12,7 +12,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cluster/cli/notice_row.h"
+#include "cluster/notify/notice.h"
 
 #define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)

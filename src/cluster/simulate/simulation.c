@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/search.h"
 #include "push/push_haste.h"
 
 #define CALIBRATING_PUSHES 30
@@ -170,14 +171,7 @@ static int put(struct simulation *s, struct message m)
 	return 0;
 }
 
-static int by_arrival(const void *a, const void *b)
-{
-	const struct message *x = a, *y = b;
-
-	if (x->m.at_ns != y->m.at_ns)
-		return x->m.at_ns < y->m.at_ns ? -1 : 1;
-	return x->order < y->order ? -1 : 1;
-}
+ORDER(by_arrival, struct message, ASCENDING(m.at_ns) ?: ASCENDING(order))
 
 /* Sends @payload (taken over) of @size bytes at @at_ns: when it arrives, and how often. */
 static int post(

@@ -310,8 +310,9 @@ static int ask_reading(struct store_duck *s, struct reading *reading,
 	return r;
 }
 
-static int ask_once(struct store_duck *s, const struct store_scope *scope, const char *question,
-	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
+int ask_once(struct store_duck *s, ask_fn *fn, const struct store_scope *scope,
+	const char *question, const struct store_limits *limits, struct sql_table *ret,
+	struct errinfo *reterr)
 {
 	struct reading reading;
 	int r = instance_use(s, reterr);
@@ -320,7 +321,7 @@ static int ask_once(struct store_duck *s, const struct store_scope *scope, const
 		return r;
 	r = reading_begin(s, scope, &reading);
 	if (r == 0) {
-		r = ask_reading(s, &reading, scope, question, limits, ret, reterr);
+		r = fn(s, &reading, scope, question, limits, ret, reterr);
 		reading_end(s, &reading);
 	}
 	instance_leave(s);
@@ -335,10 +336,10 @@ int ask_select(struct store *store, const struct store_scope *scope, const char 
 	int r;
 
 	limits = limits ? limits : &STORE_LIMITS;
-	r = ask_once(s, scope, question, limits, ret, reterr);
+	r = ask_once(s, ask_reading, scope, question, limits, ret, reterr);
 	if (!is_damage(r))
 		return r;
 	instance_check(s, false);
 	suspects_check(s);
-	return ask_once(s, scope, question, limits, ret, reterr);
+	return ask_once(s, ask_reading, scope, question, limits, ret, reterr);
 }

@@ -178,6 +178,14 @@ struct reading {
 	uint64_t durable, dropped_rows; /* as they are with these parts */
 };
 
+/* ask_once - @fn of what there is now, held meanwhile. */
+typedef int ask_fn(struct store_duck *s, struct reading *reading, const struct store_scope *scope,
+	const char *question, const struct store_limits *limits, struct sql_table *ret,
+	struct errinfo *reterr);
+int ask_once(struct store_duck *s, ask_fn *fn, const struct store_scope *scope,
+	const char *question, const struct store_limits *limits, struct sql_table *ret,
+	struct errinfo *reterr);
+
 int asking_new(struct asking **ret);
 void asking_free(struct asking *a); /* nobody asks any more */
 void asking_disconnect(struct store_duck *s);

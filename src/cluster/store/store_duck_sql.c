@@ -333,23 +333,6 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	return r;
 }
 
-static int sql_once(struct store_duck *s, const struct store_scope *scope, const char *text,
-	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
-{
-	struct reading reading;
-	int r = instance_use(s, reterr);
-
-	if (r < 0)
-		return r;
-	r = reading_begin(s, scope, &reading);
-	if (r == 0) {
-		r = sql_reading(s, &reading, scope, text, limits, ret, reterr);
-		reading_end(s, &reading);
-	}
-	instance_leave(s);
-	return r;
-}
-
 /* A part that turns out to be damaged is set aside, and the rest answers, within the same time. */
 int ask_sql(struct store *store, const struct store_scope *scope, const char *text,
 	const struct store_limits *given, struct sql_table *ret, struct errinfo *reterr)
@@ -369,7 +352,7 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 			return errinfo_set(
 				reterr, -ETIMEDOUT, "the statement timed out while it was queued");
 		limits.timeout_ns = until - now;
-		r = sql_once(s, scope, text, &limits, ret, reterr);
+		r = ask_once(s, sql_reading, scope, text, &limits, ret, reterr);
 		if (!is_damage(r) || tries)
 			return r;
 		suspects_check(s);

@@ -10,6 +10,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "net/secret_file.h"
 #include "yaml/yaml_tree.h"
@@ -397,13 +398,7 @@ static bool is_list(const char *text)
 	return false;
 }
 
-static int compare_entries(const void *a, const void *b)
-{
-	const struct acl_entry *x = a, *y = b;
-
-	return (x->tenant.credential > y->tenant.credential) -
-	       (x->tenant.credential < y->tenant.credential);
-}
+ORDER(compare_entries, struct acl_entry, ASCENDING(tenant.credential))
 
 int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
 {

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cluster/notify/notice_alert.h"
+#include "cluster/notify/notice.h"
 
 static void every_field_arrives(void **state)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "cluster/cli/notice_row.h"
+#include "cluster/notify/notice.h"
 
 #define S 1000000000LL
 

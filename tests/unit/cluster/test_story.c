@@ -14,8 +14,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "cluster/detect/fleet.h"
-#include "cluster/notify/notice_alert.h"
-#include "cluster/notify/notice_stream.h"
+#include "cluster/notify/notice.h"
 #include "wire/ids.h"
 
 #define MS INT64_C(1000000)

@@ -163,7 +163,7 @@ static void test_what_is_refused(void **state)
 		{"- key_name: a\n", "either token or token_sha256"},
 		{"- token: " A "\n", "needs key_name"},
 		{ENTRY "  token_sha256: " A "\n", "either token or token_sha256"},
-		{ENTRY "  clusters: [a]\n", "line 3: an entry has a key that is not known"},
+		{ENTRY "  clusters: [a]\n", "line 3: an entry has an unknown key"},
 		{ENTRY "  allowed_clusters: prod\n", "must be a list"},
 		{ENTRY "  allowed_clusters: ['']\n", "must have 1 to"},
 		{ENTRY "  allowed_clusters: ['prod-*']\n", "patterns are not supported"},
@@ -183,7 +183,7 @@ static void test_what_is_refused(void **state)
 			"the verb ingest"},
 		{ENTRY "  allowed_clusters: [x]\n  max_size_percent: 60\n- key_name: b\n  token: " B
 		       "\n  allowed_clusters: [y]\n  max_size_percent: 60\n",
-			"is 120 in sum"},
+			"adds up to 120"},
 		{ENTRY ENTRY, "is given twice"},
 		{ENTRY "  token: " B "\n", "duplicate key"},
 		{"- key_name: a\n  token: short-one\n", "fewer than 16"},

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo_run.c - see echo_run.h. */
-#include "cluster/cli/echo_run.h"
+/* services.c - see services.h. */
+#include "cluster/cli/services.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,13 +9,15 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
-#include "command/server_access.h"
+#include "command/program.h"
 #include "duck/duck.h"
+#include "net/address.h"
 
-#define DRAIN_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
+#define DRAIN_NS      (5 * NS_PER_S)
+#define DRAIN_ECHO_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
 
 struct run {
-	const struct echo_run_settings *settings;
+	const struct services_settings *settings;
 	struct echo_prepared prepared;
 	struct loop *loop;
 	struct tls *tls;
@@ -55,25 +57,36 @@ static void on_fleet_drained(void *arg)
 {
 	struct run *c = arg;
 
-	echo_service_drain(c->echo, server_life_over, &c->life);
+	if (c->echo)
+		echo_service_drain(c->echo, server_life_over, &c->life);
+	else
+		server_life_over(&c->life);
 }
 
 static void drain(void *arg)
 {
 	struct run *c = arg;
 
-	fprintf(stderr, "%singero-cluster: storing acknowledged data, then exiting\n",
-		log_mark(LOG_LEVEL_INFO));
-	echo_service_refuse(c->echo);
+	if (c->echo) {
+		fprintf(stderr, "%singero-cluster: storing acknowledged data, then exiting\n",
+			log_mark(LOG_LEVEL_INFO));
+		echo_service_refuse(c->echo);
+	}
 	if (c->fleet)
 		service_drain(c->fleet, on_fleet_drained, c);
 	else
 		on_fleet_drained(c);
 }
 
+static struct server_access_options access_options(const struct run *c)
+{
+	return access_flags_options(c->settings->access, listen_address_widest(&c->settings->at));
+}
+
 static void reload(void *arg)
 {
 	struct run *c = arg;
+	struct server_access_options o = access_options(c);
 	struct errinfo e = {0};
 	int r = 0;
 
@@ -81,34 +94,57 @@ static void reload(void *arg)
 		r = tenants_reload(c->tenants, mono_now().ns, &e);
 	if (r == 0 && c->echo)
 		r = echo_service_share(c->echo);
-	if (r == 0 && c->tls)
+	if (r == 0 && c->echo && c->tls)
 		r = tls_reload(c->tls, &e);
+	if (r == 0 && !c->echo)
+		r = server_access_reload(&c->access, &o, c->tls, &e);
 	if (r == 0 && c->fleet)
 		r = service_reload(c->fleet, &e);
 	server_life_tell_reload(
-		c->fleet ? "tokens, certificates and rates" : "tokens, certificates", r, &e);
+		c->fleet ? "certificates, tokens and rates" : "certificates, tokens", r, &e);
+}
+
+static const char *api_address(const struct run *c)
+{
+	return c->echo ? echo_service_api_address(c->echo) : service_api_address(c->fleet);
 }
 
 static void ready(void *arg)
 {
 	const struct run *c = arg;
+	const char *at;
 
-	notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
+	if (c->echo) {
+		notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
+		return;
+	}
+	at = service_http_address(c->fleet) ?: service_grpc_address(c->fleet);
+	notify_ready("fleet at %s", at ? at : api_address(c));
 }
 
 /* ---- opening ---- */
 
-/* Files of tokens are the tenants', with grace after a reload; what is generated or in the environment
+/* Files of tokens are the memory's tenants, with grace after a reload; what is generated or in the environment
  * may do everything. */
 static int open_access(struct run *c, struct errinfo *reterr)
 {
-	const struct echo_flags *f = c->settings->echo;
-	struct server_access_options o =
-		echo_flags_access(f, listen_address_widest(&c->settings->at));
+	const struct access_flags *f = c->settings->access;
+	struct server_access_options o = access_options(c);
 	const char *path = f->acl ? f->acl : f->token_file;
 
-	return path ? tenants_read(path, &c->tenants, reterr)
-		    : server_access_open(&o, &c->access, reterr);
+	return path && c->settings->echo ? tenants_read(path, &c->tenants, reterr)
+					 : server_access_open(&o, &c->access, reterr);
+}
+
+/* The memory makes itself a certificate; the fleet without one is plain, on loopback or as --no-tls says. */
+static int open_tls(struct run *c, struct errinfo *reterr)
+{
+	const struct access_flags *f = c->settings->access;
+	struct tls_server_settings tls = access_flags_tls(f);
+
+	if (c->settings->echo)
+		return f->no_tls ? 0 : server_tls_open(&tls, &c->tls, reterr);
+	return f->cert ? tls_server_new(&tls, &c->tls, reterr) : 0;
 }
 
 static struct http_server_settings http_settings(const struct run *c)
@@ -117,7 +153,8 @@ static struct http_server_settings http_settings(const struct run *c)
 		.tokens = c->tenants ? tenants_tokens(c->tenants) : c->access.tokens,
 		.owners = c->access.owners,
 		.owner_count = c->access.owner_count,
-		.names = c->settings->echo->names.value};
+		.names = c->settings->access->names.value,
+		.plain = !c->settings->echo && c->settings->access->no_tls};
 }
 
 static int open_fleet(
@@ -129,31 +166,35 @@ static int open_fleet(
 	s.http = *http;
 	s.grpc_address = listen_address(c->settings->at.grpc);
 	s.http_address = listen_address(c->settings->at.http);
-	s.api_elsewhere = true;
-	s.keeping = echo_service_keeping(c->echo);
+	if (c->echo) {
+		s.api_elsewhere = true;
+		s.keeping = echo_service_keeping(c->echo);
+	} else {
+		s.api_address = listen_address(c->settings->at.api);
+	}
 	return service_new(c->loop, &s, &c->fleet, reterr);
 }
 
-static int open_services(
-	struct run *c, const struct http_server_settings *http, struct errinfo *reterr)
+static int open_services(struct run *c, struct errinfo *reterr)
 {
-	struct echo_addresses a = {.http = *http,
-		.api = listen_address(c->settings->at.api),
-		.health = listen_address(c->settings->echo->health)};
-	int r;
+	const struct services_settings *s = c->settings;
+	struct echo_addresses a = {.http = http_settings(c), .api = listen_address(s->at.api)};
+	int r = 0;
 
-	c->prepared.settings.tenants = c->tenants;
-	r = echo_service_new(c->loop, &c->prepared.settings, &c->echo, reterr);
-	if (r < 0)
+	if (s->echo) {
+		c->prepared.settings.tenants = c->tenants;
+		a.health = listen_address(s->echo->health);
+		r = echo_service_new(c->loop, &c->prepared.settings, &c->echo, reterr);
+	}
+	if (r == 0 && s->fleet)
+		r = open_fleet(c, &a.http, reterr);
+	if (r < 0 || !s->echo)
 		return r;
-	if (c->settings->fleet) {
-		r = open_fleet(c, http, reterr);
-		if (r < 0)
-			return r;
+	if (s->fleet) {
 		a.fleet = service_api(c->fleet);
 	} else {
-		a.grpc = listen_address(c->settings->at.grpc);
-		a.otlp_http = listen_address(c->settings->at.http);
+		a.grpc = listen_address(s->at.grpc);
+		a.otlp_http = listen_address(s->at.http);
 	}
 	return echo_service_listen(c->echo, &a, reterr);
 }
@@ -161,9 +202,8 @@ static int open_services(
 /* Loads and opens what takes rights, and gives up the rest. */
 static int take_rights(struct run *c, struct errinfo *reterr)
 {
-	const struct echo_flags *f = c->settings->echo;
 	const struct fleet_flags *fleet = c->settings->fleet;
-	bool is_duck = c->prepared.settings.engine == ECHO_DUCKDB;
+	bool is_duck = c->settings->echo && c->prepared.settings.engine == ECHO_DUCKDB;
 	struct service_rights rights = {
 		.sql = is_duck, .low_port = listen_address_any_low(&c->settings->at)};
 	struct outlets_settings told;
@@ -175,8 +215,8 @@ static int take_rights(struct run *c, struct errinfo *reterr)
 	}
 	if (r < 0)
 		return r;
-	service_rights_write(&rights, c->prepared.folder);
-	echo_flags_rights(f, &rights);
+	service_rights_write(&rights, c->prepared.folder); /* NULL: no memory */
+	access_flags_rights(c->settings->access, &rights);
 	if (c->tls && tls_is_self_signed(c->tls))
 		service_rights_own(&rights, tls_cert_path(c->tls));
 	if (fleet) {
@@ -200,8 +240,8 @@ static void announce_addresses(const struct run *c)
 		c->fleet ? service_grpc_address(c->fleet) : echo_service_grpc_address(c->echo);
 	const char *http =
 		c->fleet ? service_http_address(c->fleet) : echo_service_http_address(c->echo);
-	const char *api = echo_service_api_address(c->echo);
-	const char *health = echo_service_health_address(c->echo);
+	const char *api = api_address(c);
+	const char *health = c->echo ? echo_service_health_address(c->echo) : NULL;
 
 	if (grpc)
 		printf("OTLP over gRPC: %s%s\n", grpc, c->tls ? " (TLS)" : "");
@@ -209,7 +249,9 @@ static void announce_addresses(const struct run *c)
 		printf("OTLP over HTTP: %s://%s\n", scheme, http);
 	if (api && c->fleet)
 		printf("Page and API: %s://%s/\n", scheme, api);
-	if (api)
+	if (api && !c->echo)
+		printf("Metrics: %s://%s/metrics\n", scheme, api);
+	if (api && c->echo)
 		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, api, scheme,
 			api);
 	if (health)
@@ -218,8 +260,8 @@ static void announce_addresses(const struct run *c)
 
 static void announce_access(const struct run *c)
 {
-	const struct echo_flags *f = c->settings->echo;
-	const char *api = echo_service_api_address(c->echo);
+	const struct access_flags *f = c->settings->access;
+	const char *api = api_address(c);
 	char url[160] = "";
 
 	trust_warn(c->tls);
@@ -245,35 +287,34 @@ static void announce(const struct run *c)
 	_cleanup_buf_ struct buf store = BUF_INIT(4096);
 
 	announce_addresses(c);
-	echo_service_describe(c->echo, &store);
-	printf("Store: %s\n", buf_str(&store));
+	if (c->echo) {
+		echo_service_describe(c->echo, &store);
+		printf("Store: %s\n", buf_str(&store));
+	}
 	announce_access(c);
 	fflush(stdout);
 }
 
 static int run(struct run *c, struct errinfo *reterr)
 {
-	const struct echo_flags *f = c->settings->echo;
-	struct tls_server_settings tls = echo_flags_tls(f);
-	struct http_server_settings http;
-	int r = echo_flags_prepare(f, &c->prepared, reterr);
+	const struct echo_flags *echo = c->settings->echo;
+	int r = echo ? echo_flags_prepare(echo, &c->prepared, reterr) : 0;
 
 	if (r == 0)
 		r = open_access(c, reterr);
-	if (r == 0 && !f->no_tls)
-		r = server_tls_open(&tls, &c->tls, reterr);
+	if (r == 0)
+		r = open_tls(c, reterr);
 	if (r == 0)
 		r = take_rights(c, reterr);
 	if (r < 0)
 		return r;
 	c->life = (struct server_life){.loop = c->loop,
-		.patience_ns = DRAIN_NS,
+		.patience_ns = echo ? DRAIN_ECHO_NS : DRAIN_NS,
 		.drain = drain,
 		.reload = reload,
 		.ready = ready,
 		.arg = c};
-	http = http_settings(c);
-	r = open_services(c, &http, reterr);
+	r = open_services(c, reterr);
 	if (r == 0)
 		r = server_life_watch(&c->life, reterr);
 	if (r < 0)
@@ -282,17 +323,48 @@ static int run(struct run *c, struct errinfo *reterr)
 	return server_life_run(&c->life, reterr);
 }
 
-int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
+/* Of the fleet alone, which may be plain beyond loopback if that is said. */
+static int check_access(const struct access_flags *f, const char *address, struct errinfo *reterr)
 {
-	_cleanup_(run_done) struct run c = {.settings = s};
+	struct server_access_options access = access_flags_options(f, address);
+	struct tls_server_settings tls = access_flags_tls(f);
+	int r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
+
+	if (r < 0)
+		return r;
+	if (f->client_ca && !f->cert)
+		return errinfo_set(reterr, -EINVAL, "--client-ca needs --tls-cert and --tls-key");
+	if (!address_text_is_loopback(address) && !f->cert && !f->no_tls)
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"%s is reachable from other machines: give --tls-cert and --tls-key, or --no-tls for plain HTTP, or listen on 127.0.0.1",
+			address);
+	return server_access_check(&access, reterr);
+}
+
+static int check(const struct services_settings *s, struct errinfo *reterr)
+{
+	const char *widest = listen_address_widest(&s->at);
 	int r;
 
 	if (!listen_address_any(&s->at))
-		return errinfo_set(reterr, -EINVAL, "no address to listen on");
-	r = echo_flags_check(s->echo, listen_address_widest(&s->at), reterr);
-	if (r == 0 && s->fleet)
-		r = fleet_flags_check(s->fleet, reterr);
+		return errinfo_set(reterr, -EINVAL,
+			"no address to listen on: give --grpc-addr, --http-addr or --api-addr");
+	r = s->echo ? echo_flags_check(s->echo, widest, reterr)
+		    : check_access(s->access, widest, reterr);
+	return r == 0 && s->fleet ? fleet_flags_check(s->fleet, reterr) : r;
+}
+
+int services_run(const struct services_settings *s)
+{
+	_cleanup_(run_done) struct run c = {.settings = s};
+	struct errinfo e = {0};
+	int r;
+
+	dispatch_serve();
+	r = check(s, &e);
 	if (r == 0)
 		r = loop_new(&c.loop);
-	return r < 0 ? r : run(&c, reterr);
+	if (r == 0)
+		r = run(&c, &e);
+	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }

@@ -1,0 +1,180 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notice.c - see notice.h. An episode has rows for its beginning, each change, now and then while it lasts, and its
+ * end, all with its id: the newest is what is known. */
+#include "cluster/notify/notice.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/clock.h"
+
+#define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
+#define EVERY_S        60
+
+/* ---- alerts ---- */
+
+static enum alert_kind kind_of(enum fleet_notice_kind k)
+{
+	switch (k) {
+	case FLEET_NOTICE_BEGAN: return ALERT_BEGAN;
+	case FLEET_NOTICE_CHANGED: return ALERT_CHANGED;
+	case FLEET_NOTICE_ENDED: break;
+	}
+	return ALERT_ENDED;
+}
+
+void notice_alert(const struct fleet_notice *n, struct alert_notice *ret)
+{
+	const struct fleet_episode *e = &n->episode;
+	const struct fleet_cost *c = &e->cost;
+	struct alert_matter *m = &ret->matter;
+
+	*ret = (struct alert_notice){.kind = kind_of(n->kind),
+		.matter = {.id = e->id,
+			.name = "IngeroStraggler",
+			.class = "gpu_straggler",
+			.problem = fleet_problem_id(e->problem),
+			.rank = e->rank,
+			.stage = e->stage,
+			.is_job = true,
+			.share = e->share,
+			.confidence = e->confidence,
+			.lag_ns = e->lag_ns,
+			.period = e->period,
+			.late = e->late,
+			.seen = e->seen,
+			.waiting = e->waiting,
+			.waited_ns = e->waited_ns,
+			.score = e->score,
+			.threshold = e->threshold,
+			.since_ns = e->since_ns,
+			.until_ns = e->until_ns,
+			.cost = {.priced = c->priced,
+				.per_hour = c->per_hour,
+				.total = c->total,
+				.gpu_seconds = c->gpu_seconds,
+				.watt_hours = c->watt_hours}}};
+	COPY(m->event, e->event);
+	COPY(m->cluster, e->cluster);
+	COPY(m->node, e->node);
+	COPY(m->signal, e->signal);
+	COPY(m->text, e->text);
+	COPY(m->cause, e->cause);
+	COPY(m->fix, e->fix);
+	COPY(m->place, e->place);
+	for (const struct fleet_field *f = fleet_fields; f->name; f++) {
+		struct fleet_value v;
+
+		if (f->form != FLEET_FORM_OP)
+			continue;
+		fleet_field_get(f, e, &v);
+		COPY(m->op, v.text);
+	}
+	COPY(m->cost.currency, c->currency);
+	COPY(m->cost.symbol, c->symbol);
+	COPY(m->cost.unpriced, c->unpriced);
+}
+
+/* ---- messages of the remediation stream ---- */
+
+bool notice_stream(const struct fleet_notice *n, wall_time now, struct stream_message *ret)
+{
+	const struct fleet_episode *e = &n->episode;
+	struct stream_node node = {.node_id = e->node,
+		.cluster_id = e->cluster,
+		.time = now,
+		.event_id = e->event[0] ? e->event : NULL,
+		.rank = e->rank};
+
+	if (!e->node[0])
+		return false;
+	if (n->kind == FLEET_NOTICE_ENDED)
+		*ret = (struct stream_message){
+			.type = STREAM_STRAGGLER_RESOLVED, .resolved = {node}};
+	else
+		*ret = (struct stream_message){.type = STREAM_STRAGGLER_STATE,
+			.state = {.node = node,
+				.score = e->score,
+				.threshold = e->threshold,
+				.detection_mode = "fleet",
+				.dominant_signal =
+					e->signal[0] ? e->signal : fleet_problem_id(e->problem),
+				.problem = fleet_problem_id(e->problem),
+				.summary = e->text,
+				.cause = e->cause,
+				.fix = e->fix,
+				.place = e->place,
+				.lag_ns = e->lag_ns,
+				.period_steps = e->period,
+				.waiting_ranks = e->waiting,
+				.waited_ns = e->waited_ns}};
+	return true;
+}
+
+/* ---- rows of the table incidents ---- */
+
+/* Of the time since it began, the share that the job lost. */
+static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
+{
+	int64_t until = e->until_ns ? e->until_ns : now_ns;
+
+	return until > e->since_ns ? (int64_t)((double)(until - e->since_ns) * e->share) : 0;
+}
+
+/* INCIDENTS_PID is the first of those that model/episode_field.h lists. */
+static void put_fields(struct batch *b, const struct fleet_episode *e)
+{
+	for (int i = 0; fleet_fields[i].name; i++) {
+		struct fleet_value v;
+
+		fleet_field_get(&fleet_fields[i], e, &v);
+		if (!v.known)
+			continue;
+		if (v.text)
+			batch_text_of(b, INCIDENTS_PID + i, v.text);
+		else if (v.is_real)
+			batch_real(b, INCIDENTS_PID + i, v.d);
+		else
+			batch_int(b, INCIDENTS_PID + i, v.i);
+	}
+}
+
+void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
+{
+	const struct fleet_episode *e = &n->episode;
+
+	batch_row(b, TABLE_INCIDENTS);
+	batch_int(b, INCIDENTS_TS, now_ns);
+	batch_int(b, INCIDENTS_RECEIVED, now_ns);
+	batch_text_of(b, INCIDENTS_CLUSTER, e->cluster);
+	batch_text_of(b, INCIDENTS_NODE, e->node);
+	batch_text_of(b, INCIDENTS_ID, e->event);
+	batch_text_of(b, INCIDENTS_SOURCE, "fleet");
+	batch_text_of(b, INCIDENTS_KIND, fleet_problem_id(e->problem));
+	if (e->rank >= 0)
+		batch_int(b, INCIDENTS_RANK, e->rank);
+	batch_text_of(b, INCIDENTS_SUMMARY, e->text);
+	batch_text_of(b, INCIDENTS_CAUSE, e->cause);
+	batch_text_of(b, INCIDENTS_FIX, e->fix);
+	batch_real(b, INCIDENTS_CONFIDENCE, e->confidence);
+	batch_int(b, INCIDENTS_LOST, lost_ns(e, now_ns));
+	if (e->cost.priced)
+		batch_real(b, INCIDENTS_COST, e->cost.total);
+	batch_int(b, INCIDENTS_RESOLVED, n->kind == FLEET_NOTICE_ENDED);
+	put_fields(b, e);
+}
+
+/* How many rows it has had @age_ns after its beginning. */
+static int64_t rows_by(int64_t age_ns)
+{
+	int64_t s = age_ns / (int64_t)NS_PER_S, n = s / EVERY_S;
+
+	for (int64_t power = 1; power < EVERY_S && power <= s; power *= 2)
+		n++;
+	return age_ns < 0 ? 0 : n;
+}
+
+bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t now_ns)
+{
+	return rows_by(now_ns - e->since_ns) > rows_by(before_ns - e->since_ns);
+}
