@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_output.c - see sql_output.h. Values come from files of strangers. */
-#include "answer/encode/sql_output.h"
+/* sql_output.c - see report_json.h. Values come from files of strangers. */
+#include "answer/encode/report_json.h"
 
 #include <errno.h>
 #include <inttypes.h>

@@ -51,7 +51,7 @@ struct store_report {
 	uint64_t durable; /* journal position that the parts reach to */
 };
 
-/* store_duck_verify - all sums and row counts of a backup, or of a store that nobody has open, and what it has
+/* store_duck_verify - all sums and row counts of a backup, or of a store that is not in use, and what it has
  * missed since it was last looked at. -EBADMSG: it is not whole, and @report was told why; other failures: it
  * could not be looked at. */
 int store_duck_verify(const char *folder, struct store_report *report, struct errinfo *reterr);

@@ -75,7 +75,7 @@ static int copy_part(struct copying *c, const struct part *p, struct errinfo *re
 			reterr, r, "%s cannot be copied to %s: %s", from, to, strerror(-r));
 	if (strcmp(sum, p->sha256) != 0)
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
-			"%s is damaged: its SHA-256 is not the one of the manifest", from);
+			"%s is damaged: its SHA-256 differs from the one in the manifest", from);
 	buf_printf(&c->sums, "%s  %s/%06" PRIu64 ".duckdb\n", sum, p->folder, p->id);
 	to[strlen(c->partial) + 1 + strlen(p->folder)] = 0;
 	return file_sync(to);

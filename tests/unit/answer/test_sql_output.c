@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "answer/encode/sql_output.h"
+#include "answer/encode/report_json.h"
 #include "sql/sql_guard.h"
 
 static void expect(const char *sql, enum sql_output form, bool terminal, const char *want)

@@ -57,12 +57,12 @@ static int stop(void **state)
 }
 
 /* post - over HTTP/1.1, with a length or in chunks of one kilobyte. */
-static const struct answer *post(const struct bench *b, const char *path, const char *encoding,
+static const struct response *post(const struct bench *b, const char *path, const char *encoding,
 	const struct buf *body, bool chunked)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(8 << 20);
 	int fd = dial(b);
-	const struct answer *a;
+	const struct response *a;
 
 	buf_printf(&q, "POST %s HTTP/1.1\r\n" HOST, path);
 	if (encoding)
@@ -107,7 +107,7 @@ static void test_gzip(void **state)
 static void test_encodings_that_are_not_understood(void **state)
 {
 	_cleanup_buf_ struct buf body = BUF_INIT(4096);
-	const struct answer *a;
+	const struct response *a;
 
 	buf_puts(&body, "hello");
 	a = post(*state, "/gzip", "br", &body, false);
@@ -143,7 +143,7 @@ static void test_bombs(void **state)
 	put_gzip(&dense, row, sizeof(row), INFLATED_MAX / sizeof(row) + 1);
 	assert_true(bomb.len < BODY_MAX && dense.len < BODY_MAX);
 	for (int chunked = 0; chunked < 2; chunked++) {
-		const struct answer *a = post(*state, "/gzip", "gzip", &bomb, chunked);
+		const struct response *a = post(*state, "/gzip", "gzip", &bomb, chunked);
 
 		assert_int_equal(a->status, 413);
 		assert_non_null(strstr(a->body, "inflates"));
