@@ -204,7 +204,7 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 	if (r < 0)
 		return r;
 	r = play_acts(d, sc, stage, t, reterr);
-	q = tracer_stop(t, &stop_error);
+	q = tracer_stop(t, false, &stop_error);
 	tracer_free(t);
 	if (r == 0 && q < 0) {
 		*reterr = stop_error;

@@ -47,6 +47,7 @@ struct trace {
 	struct trace_command command;
 	FILE *out; /* for people */
 	int signal_fd;
+	bool is_signalled; /* to end */
 	struct live_style style;
 	struct json_writer json;
 	enum gpu_state gpu_state; /* as last told in JSON */
@@ -233,8 +234,10 @@ static int follow(struct trace *t, struct errinfo *reterr)
 		}
 		if (t->telemetry && telemetry_wants(t->telemetry))
 			telemetry_give(t->telemetry, tracer_metrics(t->tracer));
-		if (end_came(t))
+		if (end_came(t)) {
+			t->is_signalled = !t->command.argv;
 			return 0;
+		}
 		if (t->plan.json && ferror(stdout))
 			return 0; /* the reader of the lines went away */
 		if (t->settings->duration_ns &&
@@ -409,7 +412,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 		trace_command_ready(&t->command);
 	r = follow(t, reterr);
 	notify_stopping();
-	q = tracer_stop(t->tracer, &stop_error);
+	q = tracer_stop(t->tracer, t->is_signalled, &stop_error);
 	if (t->settings->log)
 		log_info("tracing ended%s%s", q < 0 ? ": " : "", q < 0 ? stop_error.text : "");
 	stop_telemetry(t);

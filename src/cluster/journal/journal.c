@@ -115,7 +115,8 @@ void journal_trim(struct journal *j, uint64_t position)
 		gone++;
 	}
 	j->segment_count -= gone;
-	memmove(j->segments, j->segments + gone, j->segment_count * sizeof(*j->segments));
+	if (gone)
+		memmove(j->segments, j->segments + gone, j->segment_count * sizeof(*j->segments));
 	pthread_mutex_unlock(&j->lock);
 }
 

@@ -252,15 +252,22 @@ static int attach_new(struct writing *w, size_t rows, struct errinfo *reterr)
 	return duck_exec(w->s->write, buf_str(&text), reterr);
 }
 
+/* In one transaction: each would write its rows to the log of the file, too, and sync that. */
 static int write_tables(struct writing *w, struct errinfo *reterr)
 {
-	int r = 0;
+	int r = duck_exec(w->s->write, "BEGIN", reterr);
 
+	if (r < 0)
+		return r;
 	for (int t = 0; r == 0 && t < TABLE_COUNT; t++) { /* events are the first of them */
 		r = write_table(w, t, reterr);
 		if (r == 0)
 			r = count_table(w, t, reterr);
 	}
+	if (r == 0)
+		r = duck_exec(w->s->write, "COMMIT", reterr);
+	if (r < 0)
+		duck_exec(w->s->write, "ROLLBACK", NULL);
 	return r == 0 ? duck_exec(w->s->write, "CHECKPOINT w", reterr) : r;
 }
 

@@ -114,7 +114,7 @@ void gpu_others_find(
 		return;
 	for (size_t i = 0; i < rec->ledger_count; i++) {
 		const struct ledger_row *r = &rec->ledger[i];
-		enum pace pace = pace_at(a, r->start.ns + (int64_t)(r->dur_ns / 2));
+		enum pace pace = pace_at(a, (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2));
 		struct gpu_other *o;
 
 		o = pace == PACE_MIXED ? NULL : other_get(rec, a, &others, r);

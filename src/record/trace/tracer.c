@@ -431,7 +431,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	return 0;
 }
 
-int tracer_stop(struct tracer *t, struct errinfo *reterr)
+int tracer_stop(struct tracer *t, bool at_once, struct errinfo *reterr)
 {
 	const struct timespec settle = {.tv_nsec = 20 * (long)NS_PER_MS};
 	int r, q;
@@ -451,7 +451,7 @@ int tracer_stop(struct tracer *t, struct errinfo *reterr)
 	while (reader_consume(t->reader) > 0)
 		tracer_renew_rows(t);
 	tracer_read_kernels(t); /* asks for symbols, which come with the stacks' */
-	tracer_finish_stacks(t);
+	tracer_finish_stacks(t, at_once);
 	tracer_flush_kernels(t);
 	if (tracer_names_lost(t))
 		log_warning("%llu names of kernels or ranges were lost: there was no room",

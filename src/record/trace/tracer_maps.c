@@ -19,6 +19,7 @@
  * event's line. Runs on the tracer's thread. */
 
 #define FINISH_MS      2000  /* at the end, names are waited for this long */
+#define HURRY_MS       500   /* if somebody waits for it */
 #define LIMITED_STACKS 65536 /* whose rows are counted for --stack-samples */
 
 static void take_stack(void *arg, const struct stack *s)
@@ -59,11 +60,11 @@ void tracer_poll_stacks(struct tracer *t)
 		stacks_poll(t->stacks);
 }
 
-void tracer_finish_stacks(struct tracer *t)
+void tracer_finish_stacks(struct tracer *t, bool at_once)
 {
 	if (!t->stacks)
 		return;
-	stacks_finish(t->stacks, FINISH_MS);
+	stacks_finish(t->stacks, at_once ? HURRY_MS : FINISH_MS);
 	stacks_report(t->stacks, &t->stack_report);
 }
 
@@ -328,23 +329,43 @@ void tracer_judge(struct tracer *t, const struct target_process *p)
 
 /* What is seen of a process that has mapped something new. Its maps may show what the record does
  * not: a file under another device number (overlay), a runtime inside the program or a library. */
-static void judge(struct tracer *t, const struct map_watch_mapping *m)
+static void judge(struct tracer *t, const struct map_watch_mapping *first)
 {
+	const struct map_watch_mapping *m, *end = t->mappings + t->mapping_count;
 	struct target_library found[DISCOVER_LIBRARIES_MAX];
-	struct target_process p = {.pid = m->pid, .libraries = found};
-	wall_time mapped = clock_map_wall(&t->clock, m->at);
+	struct target_process p = {.pid = first->pid, .libraries = found};
+	wall_time mapped = clock_map_wall(&t->clock, first->at);
 	size_t dropped;
-	int n = discover_scanner_libraries(t->scanner, m->pid, found, ARRAY_SIZE(found), &dropped);
+	int n = discover_scanner_libraries(
+		t->scanner, first->pid, found, ARRAY_SIZE(found), &dropped);
 
 	if (n <= 0)
 		return;
 	p.library_count = (size_t)n;
 	coverage_assess(t->coverage, "", &p);
-	for (int i = 0; i < n; i++)
-		if (found[i].embedded || !strcmp(found[i].path, m->library.path))
-			note_if_late(t, m->pid, coverage_find(t->coverage, &found[i]), mapped);
-	note_if_late(t, m->pid, coverage_assess_program(t->coverage, "", &p), mapped);
+	for (int i = 0; i < n; i++) {
+		const struct coverage_file *f = coverage_find(t->coverage, &found[i]);
+
+		for (m = first; m < end; m++)
+			if (m->pid == p.pid && !strcmp(found[i].path, m->library.path))
+				break;
+		if (m < end)
+			note_if_late(t, p.pid, f, clock_map_wall(&t->clock, m->at));
+		else if (found[i].embedded)
+			note_if_late(t, p.pid, f, mapped);
+	}
+	note_if_late(t, p.pid, coverage_assess_program(t->coverage, "", &p), mapped);
 	tracer_judge(t, &p);
+}
+
+/* is_first - whether none of the mappings before it is of its process: a program that maps hundreds of libraries is
+ * looked at once for all of them. */
+static bool is_first(const struct tracer *t, const bool *wanted, size_t at)
+{
+	for (size_t i = 0; i < at; i++)
+		if (wanted[i] && t->mappings[i].pid == t->mappings[at].pid)
+			return false;
+	return true;
 }
 
 static void judge_again(struct tracer *t, uint32_t pid)
@@ -362,7 +383,8 @@ static void judge_again(struct tracer *t, uint32_t pid)
 /* What the threads beside have done: gaps end, and processes are judged. */
 void tracer_settle(struct tracer *t, bool is_last)
 {
-	size_t kept = 0;
+	uint32_t settled[ARRAY_SIZE(t->late)];
+	size_t kept = 0, settled_count = 0;
 
 	if (!coverage_settle(t->coverage) && !is_last)
 		return;
@@ -377,10 +399,18 @@ void tracer_settle(struct tracer *t, bool is_last)
 			t->late[kept++] = *l;
 		} else {
 			note_if_late(t, l->pid, f, l->mapped);
-			judge_again(t, l->pid);
+			settled[settled_count++] = l->pid;
 		}
 	}
 	t->late_count = kept;
+	for (size_t i = 0; i < settled_count; i++) {
+		size_t before = 0;
+
+		while (settled[before] != settled[i])
+			before++;
+		if (before == i) /* once for all files of a process */
+			judge_again(t, settled[i]);
+	}
 }
 
 static void take_mappings(struct tracer *t)
@@ -395,7 +425,7 @@ static void take_mappings(struct tracer *t)
 		cover_mapping(t, &t->mappings[i]);
 	}
 	for (size_t i = 0; i < t->mapping_count; i++) {
-		if (wanted[i])
+		if (wanted[i] && is_first(t, wanted, i))
 			judge(t, &t->mappings[i]);
 		if (entered[i])
 			process_table_complete(t->processes, t->mappings[i].pid,

@@ -177,7 +177,7 @@ uint64_t tracer_own_bytes(void);  /* and its resident memory */
 int tracer_open_stacks(struct tracer *t);
 void tracer_close_stacks(struct tracer *t);
 void tracer_poll_stacks(struct tracer *t);
-void tracer_finish_stacks(struct tracer *t);
+void tracer_finish_stacks(struct tracer *t, bool at_once);
 uint64_t tracer_stacks_ns(const struct tracer *t);
 void tracer_view_stacks(const struct tracer *t, struct tracer_view *v);
 /* tracer_take_stack - the stack of @e if its names are known already. False: @e is not to be a row

@@ -140,6 +140,7 @@ static void test_not_now_has_a_time(void **state)
 		ask(&b, "GET /fail?503,9 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after: 9\n"));
 	assert_null(strstr(ask(&b, "GET /fail?500 HTTP/1.1\r\n" HOST "\r\n")->head, "retry-after"));
 	bench_stop(&b);
+	token_set_free(b.settings.tokens);
 }
 
 #define ASK_WITH(token) "GET /echo HTTP/1.1\r\n" HOST "Authorization: Bearer " token "\r\n\r\n"

@@ -122,6 +122,7 @@ static void rows_come_once(void **state)
 	assert_int_equal(nodedb_snapshot_read(s->path, look, &seen, &err), 0);
 	assert_int_equal(seen.count, 3);
 	assert_int_equal(seen.damaged, 1);
+	sql_table_done(&seen.chains);
 }
 
 static void readings_and_incidents(void **state)
@@ -197,6 +198,7 @@ static void an_empty_one(void **state)
 	assert_int_equal(seen.row, 0);
 	assert_int_equal(seen.last, 0);
 	assert_int_equal(seen.found, 0);
+	sql_table_done(&seen.chains);
 }
 
 int main(void)
