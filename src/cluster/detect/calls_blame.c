@@ -18,6 +18,8 @@
 
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
 #define PATIENCE_STEPS 2              /* if that is longer */
+#define PASSED_NS                                                                                  \
+	NS_PER_S /* likewise, for one of a rank that was seen in later ones: its agent came after it */
 
 struct gathering {
 	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
@@ -115,7 +117,8 @@ static int find_end(const struct calls *c, struct gathering *g)
 		if (c->now_ns - x->first_ns >
 			calls_lasting(c, (int64_t)PATIENCE_NS, PATIENCE_STEPS))
 			break;
-		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x))
+		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x) ||
+			(c->now_ns - x->first_ns > (int64_t)PASSED_NS && hangs_is_passed(x)))
 			continue;
 		r = lags_align(c, x);
 		if (r < 0)
