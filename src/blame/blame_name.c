@@ -183,11 +183,14 @@ static double sureness(const struct job *j, double stall_ns)
 	double all = (double)MAX(j->item_count, (size_t)1);
 
 	for (size_t i = 0; i < j->comm_count; i++) {
+		/* who sends nothing to somebody is not missing; calls that nobody else made are counted below */
+		if (!j->comms[i].collectives || j->comms[i].members < 2)
+			continue;
 		seen += j->comms[i].members;
 		told += MAX(j->comms[i].nranks, j->comms[i].members);
 	}
 	sure *= told > 0 ? seen / told : 1;
-	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
+	sure *= 1 - MIN((double)j->unmatched / all, 1.0);
 	if (j->gap_ns > GAP_STEPS * j->step_ns && (double)j->gap_ns > GAP_STALLS * stall_ns)
 		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
 	return sure;

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "cluster/detect/calls_core.h"
 #include "cluster/detect/call_rhythm.h"
 #include "wire/ids.h"
@@ -168,6 +169,33 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 	return 0;
 }
 
+/* Calls whose communicator is not known yet: who is in one waits, for whom nobody knows. Left out, that would look like
+ * time of its own. */
+static int gather_held(
+	const struct calls *c, const struct blame_worker *workers, struct gathering *g)
+{
+	for (size_t i = 0; i < c->joins.count; i++) {
+		struct blame_call b = c->joins.held[i].b;
+		const struct worker *w = c->workers.items[b.worker];
+		int64_t shift;
+
+		if (!w || !is_of_job(g, b.worker) || b.c.leave_ns == 0)
+			continue;
+		shift = lags_shift(c, w->node, b.c.enter_ns);
+		if (b.c.enter_ns + shift >= g->end_ns)
+			continue;
+		if (ARRAY_RESERVE(g->items, g->room, g->count + 1, SIZE_MAX / 2) < 0)
+			return -ENOMEM;
+		b.worker = g->place[b.worker];
+		shift -= workers[b.worker].offset_ns;
+		b.c.enter_ns += shift;
+		b.c.leave_ns += shift;
+		b.c.comm = hash_number(hash_number(b.c.seq) ^ b.worker) | 1; /* it has no partner */
+		g->items[g->count++] = b;
+	}
+	return 0;
+}
+
 /* Where the newest BLAME_CALLS_MAX calls begin: from there on they come in the order of their times, or
  * nearly, which is how blame wants them. */
 static const struct collective *oldest_of(const struct calls *c, const struct gathering *g)
@@ -219,8 +247,9 @@ static int blame_gathered(const struct calls *c, struct gathering *g,
 	for (x = oldest_of(c, g); r == 0 && x; x = TAILQ_NEXT(x, age))
 		if (is_wanted(g, x))
 			r = gather_collective(c, x, workers, g);
+	r = r < 0 ? r : set_steps(workers, n, g->items, g->count);
+	r = r < 0 || !g->count ? r : gather_held(c, workers, g);
 	items = g->items;
-	r = r < 0 ? r : set_steps(workers, n, items, g->count);
 	if (r < 0)
 		return r;
 	r = blame_find(workers, n, items, g->count, ret);

@@ -125,7 +125,8 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 /* The rest of a young one is on its way. */
 static bool is_old(const struct calls *c, const struct collective *x)
 {
-	return c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
+	return x->first_ns > c->hang_over_ns &&
+	       c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
 }
 
 /* Who waits anywhere, however short a time. */
