@@ -26,6 +26,8 @@ static int look(struct job *j, struct blame *b)
 	if (r == 0)
 		blame_waits(j);
 	r = r < 0 ? r : blame_steps(j);
+	if (r == 0 && j->step_count >= STEPS_MIN && blame_suppose_waits(j))
+		r = blame_steps(j); /* they end where the waits do */
 	r = r < 0 ? r : blame_roles(j);
 	if (r < 0 || j->step_count < STEPS_MIN)
 		return r;
@@ -57,8 +59,8 @@ int blame_find(const struct blame_worker *workers, size_t worker_count,
 	b.stages = j.stage_count;
 	b.stage_of = TAKE(j.stage);
 	b.replica_of = TAKE(j.replica);
-	b.spread_step = j.spread_step;
-	b.spread_lasting = j.spread_lasting;
+	b.spread_step = j.load.spread_step;
+	b.spread_lasting = j.load.spread_lasting;
 	b.unmatched = j.unmatched;
 	b.gap_ns = j.gap_ns;
 	*ret = b;

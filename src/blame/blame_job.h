@@ -108,9 +108,12 @@ struct job {
 	float *sigma;  /* by group: ordinary distance from the median of the peers, robust */
 	struct job_cost *costs;              /* by worker */
 	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
-	float *uneven;    /* by step: on the path, more than the peers, by whomever */
-	double uneven_ns; /* of that what an ordinary step has, in all */
-	double spread_step, spread_lasting;
+	float *uneven; /* by step: on the path, more than the peers, by whomever */
+	struct job_load {
+		double uneven_ns;                   /* of that what an ordinary step has, in all */
+		double span_ns, steps;              /* that were looked at */
+		double spread_step, spread_lasting; /* among peers: in a step, and over all */
+	} load, recent;                             /* of the newest steps */
 };
 
 struct job_cost {
@@ -142,6 +145,8 @@ int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);
 
 /* blame_waits - clocks are set. */
 void blame_waits(struct job *j);
+/* blame_suppose_waits - steps are known; false: so are most waits, and nothing was changed. */
+bool blame_suppose_waits(struct job *j);
 
 /* blame_round - of how many of @n cuts, which lie at @matches, one step consists: 1, or more
  * where every so manyth distance is far longer than the others for all workers (*ret_first is a cut that begins one).

@@ -433,7 +433,10 @@ static int list_members(struct job *j)
 			j->members[j->matches[m].first + seen[m]++] = i;
 		else
 			j->items[i].match = JOB_NONE;
-		j->unmatched += j->items[i].match == JOB_NONE;
+		/* what a rank sends to itself has no other end */
+		j->unmatched += j->items[i].match == JOB_NONE &&
+				(!blame_is_pair(j->items[i].op) ||
+					job_call(j, i)->peer != job_call(j, i)->rank);
 	}
 	return 0;
 }

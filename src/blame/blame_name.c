@@ -183,11 +183,14 @@ static double sureness(const struct job *j, double stall_ns)
 	double all = (double)MAX(j->item_count, (size_t)1);
 
 	for (size_t i = 0; i < j->comm_count; i++) {
+		/* who sends nothing to somebody is not missing; calls that nobody else made are counted below */
+		if (!j->comms[i].collectives || j->comms[i].members < 2)
+			continue;
 		seen += j->comms[i].members;
 		told += MAX(j->comms[i].nranks, j->comms[i].members);
 	}
 	sure *= told > 0 ? seen / told : 1;
-	sure *= 1 - MIN((double)j->unmatched / all, 1.0) / 2;
+	sure *= 1 - MIN((double)j->unmatched / all, 1.0);
 	if (j->gap_ns > GAP_STEPS * j->step_ns && (double)j->gap_ns > GAP_STALLS * stall_ns)
 		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
 	return sure;
@@ -310,14 +313,20 @@ static int list_stages(const struct naming *n, struct blame *b)
 	return 0;
 }
 
-/* Load that moves makes all workers late in their turn: it is more than those who are named for more than that. */
-static bool load_moves(const struct naming *n, double named_ns)
+/* Load that moves makes all workers late in their turn: it is more than those who are named for @named_ns in all. */
+static bool load_moves(const struct naming *n, const struct job_load *l, double named_ns)
 {
-	const struct job *j = n->j;
+	return l->spread_step >= UNEVEN_SPREAD && l->uneven_ns >= UNEVEN_SHARE * l->span_ns &&
+	       l->spread_step >= UNEVEN_FACTOR * l->spread_lasting &&
+	       l->uneven_ns >= UNEVEN_NAMED * named_ns * l->span_ns / n->span_ns;
+}
 
-	return j->spread_step >= UNEVEN_SPREAD && j->uneven_ns >= UNEVEN_SHARE * n->span_ns &&
-	       j->spread_step >= UNEVEN_FACTOR * j->spread_lasting &&
-	       j->uneven_ns >= UNEVEN_NAMED * named_ns;
+/* What that costs, where it can be told. */
+static double load_cost_ns(const struct job_load *l)
+{
+	bool is_told = l->steps >= UNEVEN_STEPS && l->uneven_ns >= UNEVEN_NS * l->steps;
+
+	return is_told ? MIN(l->uneven_ns, l->span_ns) : 0;
 }
 
 /* Those that came last to collectives for a good part of the time, but are not named. */
@@ -377,10 +386,10 @@ int blame_name(struct job *j, struct blame *b)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
 	for (int32_t s = 0; s < j->stage_count; s++)
 		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
-	if (load_moves(&n, workers)) {
-		if (j->step_count >= UNEVEN_STEPS &&
-			j->uneven_ns >= UNEVEN_NS * (double)j->step_count)
-			b->uneven_ns = (uint64_t)MIN(j->uneven_ns, n.span_ns);
+	if (load_moves(&n, &j->recent, workers))
+		b->uneven_recent = load_cost_ns(&j->recent) / j->recent.span_ns;
+	if (load_moves(&n, &j->load, workers)) {
+		b->uneven_ns = (uint64_t)load_cost_ns(&j->load);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));
 		workers = 0;

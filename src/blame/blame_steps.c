@@ -212,6 +212,12 @@ static size_t best_kind(struct kinds *s, size_t n)
 	return chosen;
 }
 
+/* Whether @x, which has come once or in one burst, did so lately: it is not known when it will again. */
+static bool is_new(const struct job *j, const struct kind *x)
+{
+	return j->end_ns - x->last_ns <= AGAIN * (x->first_ns - j->begin_ns);
+}
+
 /* Whether @x, which has hardly come yet, may come as often as steps of up to @most_ns do: what came a few times in
  * a row and never again does not. */
 static bool may_be_step(const struct job *j, const struct kind *x, int64_t most_ns)
@@ -220,6 +226,8 @@ static bool may_be_step(const struct job *j, const struct kind *x, int64_t most_
 
 	if (x->count > 1)
 		apart = (x->last_ns - x->first_ns) / (int64_t)(x->count - 1);
+	else if (!is_new(j, x))
+		return false;
 	return apart < most_ns && x->first_ns - j->begin_ns <= 2 * apart &&
 	       j->end_ns - x->last_ns <= 2 * apart;
 }
@@ -238,14 +246,11 @@ static bool is_too_young(const struct job *j, const struct kinds *s, size_t chos
 	return false;
 }
 
-/* Likewise, of steps as long as they get, @x having come as often as it likes: once, or in one burst, it came
- * lately, and it is not known when it will again. */
+/* Likewise, of steps as long as they get, @x having come as often as it likes. */
 static bool may_come_again(const struct job *j, const struct kind *x)
 {
-	int64_t before = x->first_ns - j->begin_ns;
-
-	if (AGAIN * (x->last_ns - x->first_ns) < before)
-		return j->end_ns - x->last_ns <= AGAIN * before;
+	if (AGAIN * (x->last_ns - x->first_ns) < x->first_ns - j->begin_ns)
+		return is_new(j, x);
 	return x->count < LEAST && may_be_step(j, x, LONGEST_NS);
 }
 
@@ -364,6 +369,8 @@ int blame_steps(struct job *j)
 	_cleanup_free_ uint64_t *lengths = NULL;
 	int r;
 
+	free(TAKE(j->cuts));
+	j->step_count = 0;
 	if (!j->worker_count)
 		return 0;
 	r = find_cuts(j, busiest_worker(j, JOB_NONE), &j->cuts, &n, &j->is_steady);

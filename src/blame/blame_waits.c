@@ -6,7 +6,8 @@
  * them, and are not waited for.
  *
  * Where most waits of a job are not known (frameworks let the GPU wait for a collective, and the host for the GPU),
- * everybody is taken to have waited until the last one came. */
+ * everybody is taken to have waited until the last one came, but once from one known wait to the next, or in a step: a
+ * host that is behind stays behind at each collective until all meet in a wait, and nobody waits for it twice. */
 #include "blame/blame_job.h"
 
 #include "base/macros.h"
@@ -105,29 +106,64 @@ static int64_t went_on_ns(const struct job *j, size_t item, int64_t ns)
 	return at;
 }
 
+struct supposed { /* the longest wait since the last known one */
+	uint32_t item;
+	int64_t start_ns, end_ns;
+};
+
 /* Until the last one came, as far as clocks can tell. */
-static void suppose_wait(struct job *j, uint32_t item)
+static void suppose_wait(const struct job *j, uint32_t item, struct supposed *s)
 {
-	struct job_item *t = &j->items[item];
+	const struct job_item *t = &j->items[item];
 	const struct job_match *m = &j->matches[t->match];
 	uint64_t error =
 		capped_sum(j->error_ns[t->worker], j->error_ns[job_item_worker(j, m->last)]);
+	int64_t start;
 
 	if (job_item_worker(j, m->last) == t->worker || m->arrival_ns <= t->leave_ns ||
 		error > (uint64_t)(m->arrival_ns - t->leave_ns) / 2)
 		return;
-	t->leave_ns = m->arrival_ns;
-	t->start_ns = MIN(went_on_ns(j, item, t->leave_ns), t->leave_ns);
+	start = MIN(went_on_ns(j, item, m->arrival_ns), m->arrival_ns);
+	if (m->arrival_ns - start > s->end_ns - s->start_ns)
+		*s = (struct supposed){item, start, m->arrival_ns};
+}
+
+static void take_supposed(struct job *j, struct supposed *s)
+{
+	if (s->end_ns > s->start_ns) {
+		j->items[s->item].start_ns = s->start_ns;
+		j->items[s->item].leave_ns = s->end_ns;
+	}
+	*s = (struct supposed){0};
 }
 
 void blame_waits(struct job *j)
 {
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		drop_unexposed(j, w);
+}
+
+bool blame_suppose_waits(struct job *j)
+{
 	if (!is_silent_job(j))
-		return;
-	for (uint32_t i = 0; i < j->item_count; i++)
-		if (j->items[i].match != JOB_NONE && !blame_is_pair(j->items[i].op) &&
-			is_silent(j, i))
-			suppose_wait(j, i);
+		return false;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		struct supposed s = {0};
+		size_t step = 0;
+
+		for (size_t i = j->first[w]; i < j->first[w + 1]; i++) {
+			const struct job_item *t = &j->items[i];
+
+			if (t->match == JOB_NONE || blame_is_pair(t->op))
+				continue;
+			for (; step <= j->step_count && t->enter_ns >= j->cuts[step]; step++)
+				take_supposed(j, &s);
+			if (is_silent(j, (uint32_t)i))
+				suppose_wait(j, (uint32_t)i, &s);
+			else
+				take_supposed(j, &s);
+		}
+		take_supposed(j, &s);
+	}
+	return true;
 }

@@ -35,6 +35,9 @@
 #define SLOPE_ERRORS 2
 #define VARIES       0.1 /* of its lag: what it takes has to change, to tell whether steps do with it */
 #define MAD_TO_SIGMA 1.4826
+#define RECENT                                                                                     \
+	((size_t)48) /* steps, or this part of them: load that has begun to move is not seen in all */
+#define RECENT_PART 4
 
 /* Members of each group, one after the other. */
 struct crowd {
@@ -110,12 +113,9 @@ static int room_init(struct room *m, size_t n)
 	return m->values && m->sorted && m->medians ? 0 : -ENOMEM;
 }
 
-/* excess[] of a group, and how far its members are apart in a step. Who did nothing in a step was not there: it
- * says nothing of what the others need. */
-static double find_excess(struct job *j, const uint32_t *workers, size_t n, struct room *m)
+/* excess[] of a group. Who did nothing in a step was not there: it says nothing of what the others need. */
+static void find_excess(struct job *j, const uint32_t *workers, size_t n, struct room *m)
 {
-	double spread = 0;
-
 	for (size_t s = 0; s < j->step_count; s++) {
 		size_t count = 0, at = 0;
 
@@ -123,7 +123,6 @@ static double find_excess(struct job *j, const uint32_t *workers, size_t n, stru
 			if (j->own[workers[i] * j->step_count + s] > 0)
 				m->values[count++] = j->own[workers[i] * j->step_count + s];
 		medians_of_others(m->values, count, m->sorted, m->medians);
-		spread += count > 1 ? spread_of(m->values, count) : 0;
 		for (size_t i = 0; i < n; i++) {
 			size_t cell = workers[i] * j->step_count + s;
 
@@ -139,7 +138,6 @@ static double find_excess(struct job *j, const uint32_t *workers, size_t n, stru
 			at++;
 		}
 	}
-	return spread / (double)j->step_count;
 }
 
 /* What a worker needs in the first steps alone, or far more there than ever after, is the start of its job. */
@@ -348,7 +346,7 @@ static void weigh_blocks(struct job *j, const uint32_t *workers, size_t n, const
 }
 
 /* Sums over all steps, and how much chance is in them. */
-static double weigh_lasting(struct job *j, const uint32_t *workers, size_t n, struct room *m)
+static void weigh_lasting(struct job *j, const uint32_t *workers, size_t n, struct room *m)
 {
 	for (size_t i = 0; i < n; i++) {
 		struct job_cost *c = &j->costs[workers[i]];
@@ -369,7 +367,45 @@ static double weigh_lasting(struct job *j, const uint32_t *workers, size_t n, st
 	medians_of_others(m->values, n, m->sorted, m->medians);
 	for (size_t i = 0; i < n; i++)
 		j->costs[workers[i]].peer_ns = (double)m->medians[i];
-	return n > 1 ? spread_of(m->values, n) : 0;
+}
+
+/* How far the members of a group are apart in the steps from @from on. */
+static void add_spread(const struct job *j, const uint32_t *workers, size_t n, size_t from,
+	struct room *m, struct job_load *ret)
+{
+	double spread = 0;
+
+	for (size_t s = from; s < j->step_count; s++) {
+		size_t count = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (j->own[workers[i] * j->step_count + s] > 0)
+				m->values[count++] = j->own[workers[i] * j->step_count + s];
+		spread += count > 1 ? spread_of(m->values, count) : 0;
+	}
+	ret->spread_step += spread / ret->steps * (double)n / (double)j->worker_count;
+	for (size_t i = 0; i < n; i++) {
+		m->values[i] = 0;
+		for (size_t s = from; s < j->step_count; s++)
+			m->values[i] += j->own[workers[i] * j->step_count + s];
+	}
+	ret->spread_lasting += spread_of(m->values, n) * (double)n / (double)j->worker_count;
+}
+
+/* Load that moves does so in most steps: what somebody pauses for now and then is none. */
+static void weigh_load(const struct job *j, const struct crowd *c, size_t from, struct room *m,
+	struct job_load *ret)
+{
+	size_t steps = j->step_count - from;
+
+	*ret = (struct job_load){.steps = (double)steps,
+		.span_ns = (double)(j->cuts[j->step_count] - j->cuts[from])};
+	for (uint32_t g = 0; g < j->group_count; g++)
+		if (c->first[g + 1] > c->first[g] + 1)
+			add_spread(j, c->workers + c->first[g], c->first[g + 1] - c->first[g], from,
+				m, ret);
+	memcpy(m->values, j->uneven + from, steps * sizeof(*m->values));
+	ret->uneven_ns = (double)blame_median(m->values, steps) * (double)steps;
 }
 
 static int weigh_groups(struct job *j)
@@ -377,7 +413,6 @@ static int weigh_groups(struct job *j)
 	_cleanup_(crowd_done) struct crowd c = {0};
 	_cleanup_(room_done) struct room m = {0};
 	_cleanup_free_ float *lengths = calloc(j->step_count + 1, sizeof(*lengths));
-	double step = 0, lasting = 0, all = 0;
 	struct exposure e;
 	int r = lengths ? crowd_init(j, &c) : -ENOMEM;
 
@@ -387,7 +422,7 @@ static int weigh_groups(struct job *j)
 		size_t n = c.first[g + 1] - c.first[g];
 
 		if (n > 1)
-			step += (double)n * find_excess(j, workers, n, &m);
+			find_excess(j, workers, n, &m);
 		else if (j->is_steady) /* parts of steps are never alike */
 			find_excess_alone(j, workers[0], &m);
 		r = find_late(j, g, workers, n);
@@ -397,12 +432,15 @@ static int weigh_groups(struct job *j)
 		for (size_t i = 0; i < n; i++)
 			weigh_late(j, workers[i], &e, lengths);
 		weigh_blocks(j, workers, n, &e);
-		lasting += (double)n * weigh_lasting(j, workers, n, &m);
-		all += (double)n;
+		weigh_lasting(j, workers, n, &m);
 	}
-	j->spread_step = all > 0 ? step / all : 0;
-	j->spread_lasting = all > 0 ? lasting / all : 0;
-	return r;
+	if (r < 0)
+		return r;
+	weigh_load(j, &c, 0, &m, &j->load);
+	weigh_load(j, &c,
+		j->step_count - MIN(j->step_count, MAX(RECENT, j->step_count / RECENT_PART)), &m,
+		&j->recent);
+	return 0;
 }
 
 /* Median own time of a stage's workers, in all steps. */
@@ -459,7 +497,5 @@ int blame_weigh(struct job *j)
 	if (!j->uneven || !j->excess || !j->late || !j->costs || !j->sigma)
 		return -ENOMEM;
 	r = weigh_groups(j);
-	/* Load that moves does so in most steps: what somebody pauses for now and then is none. */
-	j->uneven_ns = (double)blame_median(j->uneven, j->step_count) * (double)j->step_count;
 	return r < 0 ? r : weigh_stages(j);
 }

@@ -15,6 +15,8 @@
 
 #include "base/hash.h"
 #include "base/macros.h"
+#include "base/search.h"
+#include "blame/clocks.h"
 #include "blame/comm_join_fit.h"
 #include "wire/ids.h"
 
@@ -114,10 +116,14 @@ static struct join_point point_of(const struct joining *j, const struct blame_ca
 	int64_t offset = j->workers[b->worker].offset_ns;
 	bool has_end = b->c.wait_ns != UINT64_MAX && b->c.leave_ns > 0;
 
+	/* who sends mostly goes on before it is received */
+	if (b->c.op == NCCL_SEND)
+		has_end = has_end && clocks_is_end(b->c.enter_ns, b->c.leave_ns, b->c.wait_ns);
 	/* a Send and its Recv are alike */
 	return (struct join_point){.number = comm_join_number(&b->c),
 		.what = hash_number(b->c.bytes ^ (is_pair(b->c.op) ? 0 : hash_number(b->c.op))),
 		.enter_ns = b->c.enter_ns + offset,
+		.leave_ns = MAX(b->c.leave_ns, b->c.enter_ns) + offset,
 		.end_ns = has_end ? b->c.leave_ns + offset : JOIN_NO_END};
 }
 
@@ -134,6 +140,7 @@ static void list_groups(struct joining *j, size_t calls)
 			*g = (struct group){.s = s, .is_numbered = is_numbered};
 			g->side = (struct join_side){.points = &j->points[i],
 				.error_ns = j->workers[s.worker].error_ns,
+				.is_messages = s.peer >= 0,
 				.node = j->workers[s.worker].node};
 		}
 		j->points[i] = point_of(j, j->calls[i]);
@@ -217,6 +224,21 @@ static bool is_seed(const struct group *g, const struct group *x, int32_t lowest
 			     : x->s.is_send && !g->s.is_send;
 }
 
+/* Whether another worker is known to have @g's place in the communicator of @x, which has a name. */
+static bool is_taken(const struct joining *j, const struct group *x, const struct group *g)
+{
+	const struct comm_join_stream place = {
+		.nranks = x->s.nranks, .comm = x->s.comm, .rank = g->s.rank, .peer = INT32_MIN};
+	size_t i = LOWER_BOUND(k, j->count, compare_streams(&j->groups[k].s, &place) < 0);
+
+	for (; i < j->count && j->groups[i].s.nranks == place.nranks &&
+		j->groups[i].s.comm == place.comm && j->groups[i].s.rank == place.rank;
+		i++)
+		if (j->groups[i].s.worker != g->s.worker)
+			return true;
+	return false;
+}
+
 /* The communicator that @g fits clearly better than any other. */
 static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest, size_t at,
 	struct join_fit *ret)
@@ -232,7 +254,7 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 		int r;
 
 		if (k == at || x->is_unclear || (x->is_early && !x->s.comm) || !is_partner(g, x) ||
-			!is_seed(g, x, lowest))
+			!is_seed(g, x, lowest) || (x->s.comm && is_taken(j, x, g)))
 			continue;
 		if (++tried > SEEDS_MAX)
 			break;

@@ -7,6 +7,10 @@
  * are taken, less what one rank is always later by. Within one communicator it is what nearly all of them keep within: calls
  * that follow each other closely are nearly as close by a wrong shift, but for those at the edges of a step.
  *
+ * Where neither tells, as of hosts that run ahead of their GPUs: between two steps both rest, having made as many calls
+ * as each other, and always so. Of messages, which one end may have long before the other looks for them, that is asked
+ * first.
+ *
  * Of streams that may have nothing to do with each other the best shift must leave far less than calls are apart: some
  * shift is the best of those that are all wrong, too. */
 #include "blame/comm_join_fit.h"
@@ -18,6 +22,7 @@
 
 #include "base/search.h"
 #include "base/macros.h"
+#include "base/search.h"
 #include "blame/comm_join.h"
 #include "stat/robust.h"
 
@@ -32,6 +37,10 @@
 #define CLEARLY_ONE 2    /* or that, of one communicator */
 #define ALWAYS      8    /* part of what one is always later by counts as error, too */
 #define CLOSE       8    /* times less than calls are apart is the error */
+#define RESTS_PART  32   /* part of a stream's pauses, the longest, are such rests, */
+#define RESTS_MIN   8    /* so many at least, */
+#define RESTS_AGREE 0.9  /* and so many of them have one shift */
+#define RESTS_CLOCK 4    /* times what clocks may be apart is such a pause at least */
 #define LOOSE_NS    UINT64_C(100000000) /* clocks that may be further apart suggest no shift */
 
 struct trial {
@@ -173,6 +182,64 @@ static bool is_early(const struct join_side *a, const struct join_side *b)
 	return last - first + 1 < (has_ends ? COMM_JOIN_PAIRS : ENTRIES_MIN);
 }
 
+/* How many calls of @s were entered before @at_ns. */
+static size_t entered_before(const struct join_side *s, int64_t at_ns)
+{
+	return LOWER_BOUND(i, s->count, s->points[i].enter_ns < at_ns);
+}
+
+/* How long @b rests before its @k-th call. */
+static int64_t pause_before(const struct join_side *b, size_t k)
+{
+	return b->points[k].enter_ns - b->points[k - 1].leave_ns;
+}
+
+/* The shift that most of the longest pauses of @b agree on; false: they do not. @room is for all its pauses. */
+static bool find_rest(const struct join_side *a, const struct join_side *b, uint64_t clock_ns,
+	int64_t *room, int64_t *ret_shift)
+{
+	size_t want = MAX((b->count - 1) / RESTS_PART, (size_t)RESTS_MIN), n = 0, alike = 1,
+	       most = 0;
+	int64_t least;
+
+	if (b->count <= RESTS_MIN)
+		return false;
+	for (size_t k = 1; k < b->count; k++)
+		room[k - 1] = pause_before(b, k);
+	least = select_kth(room, b->count - 1, b->count - 1 - want, b->count);
+	least = MAX(least, (int64_t)(RESTS_CLOCK * clock_ns) + 1);
+	for (size_t k = 1; k < b->count; k++) {
+		int64_t pause = pause_before(b, k);
+		size_t i = entered_before(a, b->points[k].enter_ns - pause / 2);
+
+		if (pause >= least && i > 0 && i < a->count)
+			room[n++] = a->points[i - 1].number - b->points[k - 1].number;
+	}
+	qsort(room, n, sizeof(*room), compare_gaps);
+	for (size_t i = 0; i < n; i++) {
+		alike = i && room[i] == room[i - 1] ? alike + 1 : 1;
+		if (alike > most) {
+			most = alike;
+			*ret_shift = room[i];
+		}
+	}
+	return n >= RESTS_MIN && (double)most >= RESTS_AGREE * (double)n;
+}
+
+static int fit_at_rest(
+	struct trial *t, const struct join_side *a, const struct join_side *b, struct join_fit *ret)
+{
+	_cleanup_free_ int64_t *room = calloc(b->count + 1, sizeof(*room));
+
+	if (!room)
+		return -ENOMEM;
+	if (t->clock_ns > LOOSE_NS || !find_rest(a, b, t->clock_ns, room, &ret->shift))
+		return -ENOENT;
+	t->by_entries = true;
+	ret->error_ns = try_shift(t, a, b, ret->shift);
+	return ret->error_ns == UINT64_MAX ? -ENOENT : 0;
+}
+
 int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
 	struct join_fit *ret)
 {
@@ -182,16 +249,24 @@ int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_
 		.scratch = scratch,
 		.clock_ns = clock_error(a, b),
 		.is_one_comm = is_one_comm};
+	int r;
 
 	if (!gaps || !scratch)
 		return -ENOMEM;
 	if (a->count < COMM_JOIN_PAIRS || b->count < COMM_JOIN_PAIRS)
 		return -EAGAIN;
 	t.entry_gaps = gaps + PAIRS_MAX;
+	r = a->is_messages ? fit_at_rest(&t, a, b, ret) : -ENOENT;
+	if (r != -ENOENT)
+		return r;
+	t.by_entries = false;
 	if (find_shift(&t, a, b, ret))
 		return 0;
-	t.by_entries = is_one_comm || ret->error_ns == UINT64_MAX;
+	t.by_entries = !a->is_messages && (is_one_comm || ret->error_ns == UINT64_MAX);
 	if (t.by_entries && find_shift(&t, a, b, ret))
 		return 0;
+	r = a->is_messages ? -ENOENT : fit_at_rest(&t, a, b, ret);
+	if (r != -ENOENT)
+		return r;
 	return is_early(a, b) ? -EAGAIN : -ENOENT;
 }

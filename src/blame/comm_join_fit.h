@@ -10,9 +10,9 @@
 
 struct join_point { /* a call */
 	int64_t number;
-	uint64_t what; /* equal for calls that may be one */
-	int64_t enter_ns;
-	int64_t end_ns; /* JOIN_NO_END: not known */
+	uint64_t what;              /* equal for calls that may be one */
+	int64_t enter_ns, leave_ns; /* leave_ns: the call returned */
+	int64_t end_ns;             /* JOIN_NO_END: not known */
 };
 
 struct join_side {
@@ -20,6 +20,7 @@ struct join_side {
 	size_t count;
 	const char *node;
 	uint64_t error_ns; /* of its clock; of no account within one node */
+	bool is_messages;  /* Sends or Recvs */
 };
 
 struct join_fit {

@@ -301,14 +301,17 @@ static bool is_old(const struct calls *c, const struct collective *x)
 }
 
 /* What is older than the window leaves. Ranks that wait in it keep a collective: a hang is longer than
- * any window. */
+ * any window. It is given up as a whole: those who wait for who waited in it are not to be blamed next. */
 static void expire(struct calls *c)
 {
 	struct collective *x;
 
 	while ((x = TAILQ_FIRST(&c->comms.by_age)) && is_old(c, x)) {
-		if (x->is_in_open && c->now_ns - x->first_ns < HANG_KEPT_NS &&
-			hangs_is_waited_in(x))
+		bool is_hang = x->is_in_open && hangs_is_waited_in(x);
+
+		if (is_hang && c->now_ns - x->first_ns >= HANG_KEPT_NS)
+			c->hang_over_ns = MAX(c->hang_over_ns, x->first_ns + calls_window(c));
+		if (is_hang && x->first_ns > c->hang_over_ns)
 			comms_keep(&c->comms, x, c->now_ns);
 		else
 			comms_drop(&c->comms, x);

@@ -6,6 +6,7 @@
 
 #include "base/array.h"
 #include "base/clock.h"
+#include "base/hash.h"
 #include "cluster/detect/calls_core.h"
 #include "cluster/detect/call_rhythm.h"
 #include "wire/ids.h"
@@ -18,6 +19,8 @@
 
 #define PATIENCE_NS    (5 * NS_PER_S) /* for a call that others made, too; likewise */
 #define PATIENCE_STEPS 2              /* if that is longer */
+#define PASSED_NS                                                                                  \
+	NS_PER_S /* likewise, for one of a rank that was seen in later ones: its agent came after it */
 
 struct gathering {
 	int64_t end_ns; /* later calls are left out: not all that were made by then have come */
@@ -115,7 +118,8 @@ static int find_end(const struct calls *c, struct gathering *g)
 		if (c->now_ns - x->first_ns >
 			calls_lasting(c, (int64_t)PATIENCE_NS, PATIENCE_STEPS))
 			break;
-		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x))
+		if (x->state != COLLECTIVE_OPEN || !is_wanted(g, x) ||
+			(c->now_ns - x->first_ns > (int64_t)PASSED_NS && hangs_is_passed(x)))
 			continue;
 		r = lags_align(c, x);
 		if (r < 0)
@@ -161,6 +165,33 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 		call.pid = w->pid;
 		call.world_rank = w->world_rank;
 		g->items[g->count++] = (struct blame_call){g->place[w->id], call};
+	}
+	return 0;
+}
+
+/* Calls whose communicator is not known yet: who is in one waits, for whom nobody knows. Left out, that would look like
+ * time of its own. */
+static int gather_held(
+	const struct calls *c, const struct blame_worker *workers, struct gathering *g)
+{
+	for (size_t i = 0; i < c->joins.count; i++) {
+		struct blame_call b = c->joins.held[i].b;
+		const struct worker *w = c->workers.items[b.worker];
+		int64_t shift;
+
+		if (!w || !is_of_job(g, b.worker) || b.c.leave_ns == 0)
+			continue;
+		shift = lags_shift(c, w->node, b.c.enter_ns);
+		if (b.c.enter_ns + shift >= g->end_ns)
+			continue;
+		if (ARRAY_RESERVE(g->items, g->room, g->count + 1, SIZE_MAX / 2) < 0)
+			return -ENOMEM;
+		b.worker = g->place[b.worker];
+		shift -= workers[b.worker].offset_ns;
+		b.c.enter_ns += shift;
+		b.c.leave_ns += shift;
+		b.c.comm = hash_number(hash_number(b.c.seq) ^ b.worker) | 1; /* it has no partner */
+		g->items[g->count++] = b;
 	}
 	return 0;
 }
@@ -216,8 +247,9 @@ static int blame_gathered(const struct calls *c, struct gathering *g,
 	for (x = oldest_of(c, g); r == 0 && x; x = TAILQ_NEXT(x, age))
 		if (is_wanted(g, x))
 			r = gather_collective(c, x, workers, g);
+	r = r < 0 ? r : set_steps(workers, n, g->items, g->count);
+	r = r < 0 || !g->count ? r : gather_held(c, workers, g);
 	items = g->items;
-	r = r < 0 ? r : set_steps(workers, n, items, g->count);
 	if (r < 0)
 		return r;
 	r = blame_find(workers, n, items, g->count, ret);

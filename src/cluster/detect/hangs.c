@@ -38,6 +38,14 @@ static bool has_come(const struct collective *x, uint32_t slot)
 	       x->comm->members[slot].next_seq > x->seq;
 }
 
+bool hangs_is_passed(const struct collective *x)
+{
+	for (uint32_t i = 0; i < x->comm->member_count; i++)
+		if (!has_come(x, i))
+			return false;
+	return (size_t)x->comm->places <= x->comm->member_count;
+}
+
 static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)
 {
 	if (h->missing < ARRAY_SIZE(h->first_missing)) {
@@ -117,7 +125,8 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 /* The rest of a young one is on its way. */
 static bool is_old(const struct calls *c, const struct collective *x)
 {
-	return c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
+	return x->first_ns > c->hang_over_ns &&
+	       c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
 }
 
 /* Who waits anywhere, however short a time. */

@@ -20,3 +20,5 @@ void hangs_find(struct calls *c);
  * communicator for each of its ranks. */
 struct collective;
 bool hangs_is_waited_in(const struct collective *x);
+/* hangs_is_passed - who is missing there was seen later: nobody will come to it any more. */
+bool hangs_is_passed(const struct collective *x);

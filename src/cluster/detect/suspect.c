@@ -38,7 +38,9 @@
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
 #define MATERIAL_SMALL 0.10              /* likewise, where it is late by less than SUDDEN_LEAST */
-#define MATERIAL_STAGE 0.10  /* likewise: neither layers nor batches can be divided evenly */
+#define MATERIAL_STAGE 0.10 /* likewise: neither layers nor batches can be divided evenly */
+#define UNEVEN_RECENT                                                                              \
+	0.20 /* likewise, of the newest steps: hosts of one job are apart by up to half of that for a while */
 #define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
 #define LATE_REGULAR   4     /* in so many steps, */
@@ -407,13 +409,14 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j,
 	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
+	double uneven = b->uneven_recent >= UNEVEN_RECENT ? b->uneven_recent : b->uneven_share;
 	struct price p = price_of(f, c->name);
 	bool sure = holds(j, b, f->now_ns);
 
 	c->is_settled &= b->steps >= STEPS_EARLY && (sure || b->kind == BLAME_NONE);
-	if (sure && b->uneven_share >= MATERIAL_STAGE && b->confidence >= SURE &&
+	if (sure && uneven >= MATERIAL_STAGE && b->confidence >= SURE &&
 		pace_is_steady(j, f->now_ns) && !b->has_sudden)
-		uneven_take(f, c, j->comm, b->uneven_share, b->confidence);
+		uneven_take(f, c, j->comm, uneven, b->confidence);
 	if (!sure && b->suspect_count && b->suspects[0].worker < count &&
 		is_shown_early(b, &b->suspects[0]))
 		take_suspect(f, c, j, b, &b->suspects[0], &workers[b->suspects[0].worker], count,

@@ -116,6 +116,38 @@ static void test_what_comes_rarely(void **state)
 	assert_steady(&s, 90, 2, true);
 }
 
+/* What comes once after the first step, as when a framework hands out buckets anew, hides none of the others. */
+static void test_what_comes_once(void **state)
+{
+	struct job_spec s = of_long_steps();
+	struct blame_call *calls;
+	struct job_trace t;
+	struct blame b;
+	size_t n;
+
+	s.step_ns = SECOND / 2;
+	s.microbatches = 1;
+	assert_int_equal(job_run(&s, &t), 0);
+	calls = calloc(t.call_count + t.worker_count, sizeof(*calls));
+	assert_non_null(calls);
+	for (n = 0; n < t.call_count; n++)
+		calls[n] = t.calls[n];
+	for (uint32_t w = 0; w < t.worker_count; w++) {
+		calls[n] = (struct blame_call){w, t.calls[0].c};
+		calls[n].c.comm = 77;
+		calls[n].c.rank = (int32_t)w;
+		calls[n].c.nranks = (int32_t)t.worker_count;
+		calls[n].c.enter_ns = SECOND * 55 / 100;
+		calls[n++].c.leave_ns = SECOND * 551 / 1000;
+	}
+	assert_int_equal(blame_find(t.workers, t.worker_count, calls, n, &b), 0);
+	assert_in_range(b.steps, s.steps - 3, s.steps);
+	assert_true(b.is_steady);
+	blame_done(&b);
+	free(calls);
+	job_trace_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -123,6 +155,7 @@ int main(void)
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_what_has_just_come),
 		cmocka_unit_test(test_what_comes_rarely),
+		cmocka_unit_test(test_what_comes_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

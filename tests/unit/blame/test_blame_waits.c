@@ -18,7 +18,7 @@
 
 struct made {
 	struct blame_worker workers[RANKS];
-	struct blame_call calls[RANKS * STEPS * 4];
+	struct blame_call calls[RANKS * STEPS * 4]; /* SHARDS in half as many steps are as many */
 	size_t count;
 	struct blame b;
 };
@@ -114,6 +114,57 @@ static void test_length_is_told(void **state)
 	free(m);
 }
 
+#define SHARDS 8
+
+/* A step of SHARDS collectives that nobody waits in, 6 ms apart, and one wait for the GPU at its end: in each step rank 2
+ * comes @behind_ns after the others to all of them. */
+static void make_sharded(struct made *m, int64_t behind_ns)
+{
+	int64_t at = 1000 * MS;
+	uint64_t seq = 0;
+
+	memset(m, 0, sizeof(*m));
+	for (int r = 0; r < RANKS; r++)
+		m->workers[r] = (struct blame_worker){.rank = r, .node = "n", .pid = 1};
+	for (unsigned s = 0; s < STEPS / 2; s++, at += SHARDS * 6 * MS + 20 * MS + behind_ns)
+		for (unsigned k = 0; k < SHARDS; k++, seq++)
+			for (int r = 0; r < RANKS; r++) {
+				int64_t enter = at + k * 6 * MS + r * 20000 + (r == 2) * behind_ns;
+
+				m->calls[m->count++] = (struct blame_call){
+					(uint32_t)r, {.comm = 7,
+							     .seq = seq,
+							     .bytes = 1000 + k,
+							     .enter_ns = enter,
+							     .leave_ns = enter + 20000,
+							     .wait_ns = UINT64_MAX,
+							     .rank = r,
+							     .nranks = RANKS,
+							     .peer = -1,
+							     .op = NCCL_ALL_GATHER}};
+			}
+	assert_int_equal(blame_find(m->workers, RANKS, m->calls, m->count, &m->b), 0);
+}
+
+/* A host that is behind at all collectives of a step is waited for once. */
+static void test_behind_is_late_once(void **state)
+{
+	struct made *m = malloc(sizeof(*m));
+
+	assert_non_null(m);
+	make_sharded(m, 4 * MS);
+	assert_in_range(m->b.steps, STEPS / 2 - 3, STEPS / 2);
+	for (size_t i = 0; i < m->b.suspect_count; i++)
+		assert_true(m->b.suspects[i].share < 0.08);
+	blame_done(&m->b);
+	make_sharded(m, 40 * MS);
+	assert_int_equal(m->b.kind, BLAME_WORKERS);
+	assert_int_equal(m->workers[m->b.suspects[0].worker].rank, 2);
+	assert_in_range(m->b.suspects[0].lag_ns, 32 * MS, 45 * MS);
+	blame_done(&m->b);
+	free(m);
+}
+
 #define RECVS 20
 
 /* A worker posts Recvs ahead, computes, and sends: @ahead of them are still pending then. */
@@ -171,6 +222,7 @@ int main(void)
 		cmocka_unit_test(test_buckets_of_one_size),
 		cmocka_unit_test(test_lateness_is_no_round),
 		cmocka_unit_test(test_length_is_told),
+		cmocka_unit_test(test_behind_is_late_once),
 		cmocka_unit_test(test_posted_ahead),
 	};
 

@@ -479,6 +479,65 @@ static void a_stream_is_known_by_its_calls(void **state)
 	assert_false(comm_join_is_of(&s, 3, &c)); /* it is numbered */
 }
 
+/* Six messages a step that nobody says a wait of, and that the receiver, but for the first, looks for when it has time:
+ * only that both have made as many between two steps tells. Not if clocks may be further apart than these are. */
+static void messages_that_are_there_before_they_are_looked_for(void **state)
+{
+	for (int loose = 0; loose < 2; loose++) {
+		struct world *w = world_new();
+		struct comm c = {
+			.number = 1, .tag = 3, .ranks = 2, .workers = {0, 1}, .first = {2, 9}};
+		int64_t at = 100000 * MS;
+
+		w->workers[1].node = "b";
+		w->workers[0].error_ns = w->workers[1].error_ns = (loose ? 40 : 3) * MS;
+		for (int i = 0; i < 600; i++) {
+			int64_t sent = at + (i % 6) * 20 * MS + random_below(5 * MS);
+			int64_t there = sent + MS + (i % 6 ? random_below(70 * MS) : 0);
+
+			for (int r = 0; r < 2; r++)
+				if (i >= c.first[r])
+					add(w, &c, r, i,
+						&(struct push_call){.op = r ? NCCL_RECV : NCCL_SEND,
+							.bytes = 1000,
+							.peer = !r,
+							.enter_ns = r ? there - MS : sent,
+							.leave_ns = r ? there : sent + 5000,
+							.wait_ns = UINT64_MAX});
+			at += i % 6 == 5 ? 300 * MS : 0;
+		}
+		if (loose)
+			assert_unknown(w);
+		else
+			assert_joined(w);
+	}
+}
+
+/* A communicator whose ranks are all known has no place for another rank that does the same at the same time. */
+static void places_that_are_taken(void **state)
+{
+	struct world *w = world_new();
+	struct comm known = ordinary(2), c = ordinary(2);
+	struct comm_join j;
+
+	known.name = 0xabc;
+	known.numbered[0] = known.numbered[1] = true;
+	play(w, &known);
+	c.number = 2;
+	c.workers[0] = 2;
+	c.workers[1] = 3;
+	c.first[1] = 5;
+	seed = 42;
+	play(w, &c);
+	j = join(w);
+	for (size_t i = 0; i < j.count; i++)
+		assert_true(j.streams[i].id != known.name);
+	assert_int_equal(j.unknown, 0);
+	assert_right(w);
+	comm_join_done(&j);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -499,6 +558,8 @@ int main(void)
 		cmocka_unit_test(twins_are_unknown),
 		cmocka_unit_test(rows_that_make_no_sense),
 		cmocka_unit_test(a_stream_is_known_by_its_calls),
+		cmocka_unit_test(messages_that_are_there_before_they_are_looked_for),
+		cmocka_unit_test(places_that_are_taken),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

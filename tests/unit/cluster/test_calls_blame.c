@@ -81,6 +81,45 @@ static void test_same_verdict(void **state)
 	}
 }
 
+/* Agents that came while the job ran have not seen its first collectives alike: these hold up nothing. */
+static void test_met_late(void **state)
+{
+	struct job_spec spec = {.seed = 3,
+		.data = 4,
+		.tensor = 1,
+		.pipeline = 1,
+		.microbatches = 1,
+		.buckets = 3,
+		.steps = 12,
+		.step_ns = 200 * MS};
+	struct blame_worker *workers = NULL;
+	struct job_trace t;
+	struct blame b;
+	struct calls *c;
+	struct job j;
+	size_t count, kept = 0;
+
+	assert_int_equal(job_run(&spec, &t), 0);
+	for (size_t i = 0; i < t.call_count; i++) /* the others have not seen the first bucket */
+		if (t.calls[i].worker == 0 || t.calls[i].c.seq > 0)
+			t.calls[kept++] = t.calls[i];
+	assert_int_equal(kept, t.call_count - 3);
+	t.call_count = kept;
+	c = push_all(&t, &j);
+	assert_int_equal(calls_blame(c, &workers, &count, &b), 0);
+	assert_int_equal(b.steps, 0); /* it may still be on its way */
+	free(workers);
+	blame_done(&b);
+	calls_tick(c, j.now_ns + 1500 * MS);
+	assert_int_equal(calls_blame(c, &workers, &count, &b), 0);
+	assert_in_range(b.steps, 9, 12);
+	free(workers);
+	blame_done(&b);
+	job_trace_done(&t);
+	job_done(&j);
+	calls_free(c);
+}
+
 /* Nothing to go by. */
 static void test_empty(void **state)
 {
@@ -101,6 +140,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_same_verdict),
+		cmocka_unit_test(test_met_late),
 		cmocka_unit_test(test_empty),
 	};
 

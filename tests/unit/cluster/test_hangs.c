@@ -265,6 +265,37 @@ static void test_receive(void **state)
 	calls_free(c);
 }
 
+/* After an hour it is forgotten, and nobody who waited in it is named instead. */
+static void test_given_up_as_a_whole(void **state)
+{
+	struct push_call other;
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+	int64_t since;
+
+	begin(&j, &c, 4);
+	wait_inside(&j, c, 1 << 2);
+	since = j.now_ns;
+	other = job_call(&j, 3, since + 20 * SECOND, 0); /* waits for those who wait */
+	other.comm += 1;
+	j.now_ns += 21 * SECOND;
+	job_add(&j, job_node(&j, 3), other);
+	job_push(&j, c);
+	for (int i = 1; i < 1790; i++)
+		calls_tick(c, since + 2 * i * SECOND);
+	assert_true(hangs_of(c, &h) > 0);
+	assert_int_equal(h.missing_rank[0], 2);
+	for (int i = 1790; i < 2000; i++) {
+		calls_tick(c, since + 2 * i * SECOND);
+		if (hangs_of(c, &h) > 0)
+			assert_int_equal(h.missing_rank[0], 2);
+	}
+	assert_int_equal(hangs_of(c, &h), 0);
+	job_done(&j);
+	calls_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -277,6 +308,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_first_calls_of_a_rank),
 		cmocka_unit_test(test_receive),
+		cmocka_unit_test(test_given_up_as_a_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
