@@ -317,27 +317,6 @@ static const struct http_route gone[] = {
 	{"POST", "/api/v1/", echo_on_unknown, .open = true},
 };
 
-/* A server has one argument for all its handlers: routes of others go through here to theirs. */
-static void on_other(void *arg, struct http_exchange *x, const struct http_request *q)
-{
-	const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
-	struct echo_server *e = arg;
-	const struct http_route *found = NULL;
-
-	for (const struct http_route *r = e->settings.routes; r->method; r++) {
-		size_t len = strlen(r->path);
-
-		if (!strcmp(r->method, method) &&
-			(!strcmp(r->path, q->path) || (!found && r->path[len - 1] == '/' &&
-							      !strncmp(r->path, q->path, len))))
-			found = r;
-	}
-	if (found)
-		found->handler(e->settings.arg, x, q);
-	else
-		echo_on_unknown(e, x, q);
-}
-
 static struct http_route *make_routes(const struct http_route *more, bool v1)
 {
 	size_t n = ARRAY_SIZE(fixed) + ARRAY_SIZE(gone), count = 0;
@@ -352,10 +331,8 @@ static struct http_route *make_routes(const struct http_route *more, bool v1)
 		routes[count++] = fixed[i];
 	for (size_t i = 0; i < ARRAY_SIZE(gone) && !v1; i++)
 		routes[count++] = gone[i];
-	for (; more && more->method; more++) {
-		routes[count] = *more;
-		routes[count++].handler = on_other;
-	}
+	for (; more && more->method; more++)
+		routes[count++] = *more;
 	return routes;
 }
 

@@ -29,7 +29,7 @@ struct echo_server_settings { /* everything is the caller's and outlives the ser
 	/* Without routes and arg; tokens: tenants_tokens(). */
 	struct http_server_settings http;
 	bool v1; /* /api/v1 is somebody's, of @routes: it is not answered with 410 */
-	/* Further routes, ended by a method of NULL; NULL: none. Their handlers are given @arg. */
+	/* Further routes, each with what its handler is given, ended by a method of NULL; NULL: none. */
 	const struct http_route *routes;
 	/* Further metrics (keeper, journal, receiver); NULL: none. */
 	void (*metrics)(void *arg, struct metric_set *s);

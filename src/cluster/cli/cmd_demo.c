@@ -334,7 +334,7 @@ static int listen_on(struct demo *d, const char *address, struct errinfo *reterr
 
 static void say_where(const struct demo *d)
 {
-	const char *at = d->memory ? echo_service_api_address(d->memory->service)
+	const char *at = d->memory ? echo_service_addresses(d->memory->service).api
 				   : api_server_address(d->api);
 
 	printf("The demo runs for half an hour: open http://%s/ or query it:\n"

@@ -398,6 +398,7 @@ static int take_routes(struct echo_service *s, struct api_server *fleet)
 		if (is_ours)
 			continue;
 		s->routes[to] = *r;
+		s->routes[to].arg = s;
 		s->routes[to++].handler = on_fleet;
 	}
 	return 0;
@@ -447,24 +448,13 @@ int echo_service_listen(
 	return 0;
 }
 
-const char *echo_service_grpc_address(const struct echo_service *s)
+struct service_addresses echo_service_addresses(const struct echo_service *s)
 {
-	return s->receiver ? receiver_grpc_address(s->receiver) : NULL;
-}
-
-const char *echo_service_http_address(const struct echo_service *s)
-{
-	return s->receiver ? receiver_http_address(s->receiver) : NULL;
-}
-
-const char *echo_service_api_address(const struct echo_service *s)
-{
-	return s->api ? echo_server_address(s->api) : NULL;
-}
-
-const char *echo_service_health_address(const struct echo_service *s)
-{
-	return s->health ? http_server_address(s->health) : NULL;
+	return (struct service_addresses){
+		.grpc = s->receiver ? receiver_grpc_address(s->receiver) : NULL,
+		.http = s->receiver ? receiver_http_address(s->receiver) : NULL,
+		.api = s->api ? echo_server_address(s->api) : NULL,
+		.health = s->health ? http_server_address(s->health) : NULL};
 }
 
 /* ---- the end ---- */

@@ -46,11 +46,7 @@ struct echo_addresses {
 int echo_service_listen(
 	struct echo_service *s, const struct echo_addresses *a, struct errinfo *reterr);
 
-/* echo_service_X_address - where it listens; NULL: it does not. */
-const char *echo_service_grpc_address(const struct echo_service *s);
-const char *echo_service_http_address(const struct echo_service *s);
-const char *echo_service_api_address(const struct echo_service *s);
-const char *echo_service_health_address(const struct echo_service *s);
+struct service_addresses echo_service_addresses(const struct echo_service *s);
 
 /* echo_service_describe - "DuckDB v1.5.5, 12,345 rows in 3 files": what was found in the store. */
 void echo_service_describe(const struct echo_service *s, struct buf *b);

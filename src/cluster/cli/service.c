@@ -335,19 +335,12 @@ void service_free(struct service *s)
 	free(s);
 }
 
-const char *service_grpc_address(const struct service *s)
+struct service_addresses service_addresses(const struct service *s)
 {
-	return s->receiver ? receiver_grpc_address(s->receiver) : NULL;
-}
-
-const char *service_http_address(const struct service *s)
-{
-	return s->receiver ? receiver_http_address(s->receiver) : NULL;
-}
-
-const char *service_api_address(const struct service *s)
-{
-	return s->api ? api_server_address(s->api) : NULL;
+	return (struct service_addresses){
+		.grpc = s->receiver ? receiver_grpc_address(s->receiver) : NULL,
+		.http = s->receiver ? receiver_http_address(s->receiver) : NULL,
+		.api = s->api ? api_server_address(s->api) : NULL};
 }
 
 struct api_server *service_api(const struct service *s)

@@ -42,10 +42,11 @@ int service_new(struct loop *l, const struct service_settings *s, struct service
 void service_free(struct service *s);
 DEFINE_CLEANUP(struct service *, service_free)
 
-/* service_X_address - where it listens; NULL: it does not. */
-const char *service_grpc_address(const struct service *s);
-const char *service_http_address(const struct service *s);
-const char *service_api_address(const struct service *s);
+/* service_addresses - where it listens; NULL: it does not. */
+struct service_addresses {
+	const char *grpc, *http, *api, *health;
+};
+struct service_addresses service_addresses(const struct service *s);
 
 /* service_api - page and API; NULL: none is opened. */
 struct api_server *service_api(const struct service *s);

@@ -104,22 +104,31 @@ static void reload(void *arg)
 		c->fleet ? "certificates, tokens and rates" : "certificates, tokens", r, &e);
 }
 
-static const char *api_address(const struct run *c)
+/* What agents push to is the fleet's, if there is one; page and API are the memory's. */
+static struct service_addresses addresses(const struct run *c)
 {
-	return c->echo ? echo_service_api_address(c->echo) : service_api_address(c->fleet);
+	struct service_addresses fleet = {0}, a = {0};
+
+	if (c->fleet)
+		fleet = a = service_addresses(c->fleet);
+	if (c->echo)
+		a = echo_service_addresses(c->echo);
+	if (c->fleet) {
+		a.grpc = fleet.grpc;
+		a.http = fleet.http;
+	}
+	return a;
 }
 
 static void ready(void *arg)
 {
 	const struct run *c = arg;
-	const char *at;
+	struct service_addresses a = addresses(c);
 
-	if (c->echo) {
+	if (c->echo)
 		notify_ready("%s", c->fleet ? "fleet and echo" : "echo");
-		return;
-	}
-	at = service_http_address(c->fleet) ?: service_grpc_address(c->fleet);
-	notify_ready("fleet at %s", at ? at : api_address(c));
+	else
+		notify_ready("fleet at %s", a.http ? a.http : a.grpc ? a.grpc : a.api);
 }
 
 /* ---- opening ---- */
@@ -236,32 +245,27 @@ static int take_rights(struct run *c, struct errinfo *reterr)
 static void announce_addresses(const struct run *c)
 {
 	const char *scheme = c->tls ? "https" : "http";
-	const char *grpc =
-		c->fleet ? service_grpc_address(c->fleet) : echo_service_grpc_address(c->echo);
-	const char *http =
-		c->fleet ? service_http_address(c->fleet) : echo_service_http_address(c->echo);
-	const char *api = api_address(c);
-	const char *health = c->echo ? echo_service_health_address(c->echo) : NULL;
+	struct service_addresses a = addresses(c);
 
-	if (grpc)
-		printf("OTLP over gRPC: %s%s\n", grpc, c->tls ? " (TLS)" : "");
-	if (http)
-		printf("OTLP over HTTP: %s://%s\n", scheme, http);
-	if (api && c->fleet)
-		printf("Page and API: %s://%s/\n", scheme, api);
-	if (api && !c->echo)
-		printf("Metrics: %s://%s/metrics\n", scheme, api);
-	if (api && c->echo)
-		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, api, scheme,
-			api);
-	if (health)
-		printf("Health: http://%s/readyz\n", health);
+	if (a.grpc)
+		printf("OTLP over gRPC: %s%s\n", a.grpc, c->tls ? " (TLS)" : "");
+	if (a.http)
+		printf("OTLP over HTTP: %s://%s\n", scheme, a.http);
+	if (a.api && c->fleet)
+		printf("Page and API: %s://%s/\n", scheme, a.api);
+	if (a.api && !c->echo)
+		printf("Metrics: %s://%s/metrics\n", scheme, a.api);
+	if (a.api && c->echo)
+		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, a.api,
+			scheme, a.api);
+	if (a.health)
+		printf("Health: http://%s/readyz\n", a.health);
 }
 
 static void announce_access(const struct run *c)
 {
 	const struct access_flags *f = c->settings->access;
-	const char *api = api_address(c);
+	const char *api = addresses(c).api;
 	char url[160] = "";
 
 	trust_warn(c->tls);

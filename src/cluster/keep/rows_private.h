@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* rows_private.h - the parts of rows.h: rows.c has the walk and events, rows_who.c who a row is about,
- * rows_push.c what our agents push besides. */
+/* rows_private.h - the parts of rows.h: rows.c has the walk and events, rows_push.c who a row is about, and what our
+ * agents push besides. */
 #pragma once
 
 #include "cluster/keep/rows.h"

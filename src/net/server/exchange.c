@@ -207,7 +207,7 @@ void exchange_dispatch(struct http_exchange *x)
 	}
 	x->q.body = buf_str(&x->body);
 	x->q.body_len = x->body.len;
-	x->route->handler(s->arg, x, &x->q);
+	x->route->handler(x->route->arg ? x->route->arg : s->arg, x, &x->q);
 }
 
 void exchange_gone(struct http_exchange *x)

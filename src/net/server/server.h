@@ -35,6 +35,7 @@ struct http_route {
 	bool grpc;           /* POST, over HTTP/2, with one of gRPC's content types */
 	size_t body_max;     /* of its bytes as sent; 0: HTTP_BODY_MAX */
 	size_t inflated_max; /* of a body in gzip, inflated; 0: gzip is not understood (415) */
+	void *arg;           /* what its handler is given; NULL: the server's */
 };
 
 /* Told of each request that is refused before its handler, with the status; may add fields to the
