@@ -126,18 +126,18 @@ void chain_follow(const struct recording *rec, const struct step_account *a, str
 
 #define QUOTA_READING_NS ((int64_t)(1200 * NS_PER_MS))
 
-/* By calls of CUDA: they are made by the process itself. 0: not known. */
+/* By its last call of CUDA until then: calls are made by the process itself. 0: not known. */
 static uint64_t group_of(const struct recording *rec, uint32_t pid, int64_t to_ns)
 {
-	uint64_t id = 0;
+	size_t i = LOWER_BOUND(k, rec->event_count, rec->events[k].start.ns <= to_ns);
 
-	for (size_t i = 0; i < rec->event_count && rec->events[i].start.ns <= to_ns; i++) {
+	while (i--) {
 		const struct event *e = &rec->events[i];
 
 		if (e->pid == pid && e->cgroup_id && op_kind_is_gpu(e->source))
-			id = e->cgroup_id;
+			return e->cgroup_id;
 	}
-	return id;
+	return 0;
 }
 
 /* 0: there are several. */
@@ -163,7 +163,7 @@ struct quota_stop quota_find(
 {
 	const struct container_sample *first = NULL, *last = NULL;
 	struct quota_stop stop = {0};
-	uint64_t id = quota_group(rec, pid, to_ns);
+	uint64_t id = rec->container_count ? quota_group(rec, pid, to_ns) : 0;
 
 	for (size_t i = 0; id && i < rec->container_count; i++) {
 		const struct container_sample *c = &rec->containers[i];

@@ -211,7 +211,7 @@ double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 			sum += (double)rec->gpus[i].util_gpu_pct;
 			n++;
 		}
-	return n >= THRESHOLD(AGAIN) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
+	return n >= THRESHOLD(LEAST) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
 }
 
 /* Kernels that a unit launches: counted in it, else what the process launched in all. */
