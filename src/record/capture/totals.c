@@ -147,7 +147,7 @@ struct totals {
 	struct idmap by_key;
 	struct idmap gone;     /* processes that ended since the last reading */
 	totals_weight *weight; /* of launches; NULL: 1 */
-	const void *weight_arg;
+	void *weight_arg;
 	wall_time read; /* when the last reading began */
 };
 
@@ -235,7 +235,7 @@ static struct total *total_of(struct totals *t, const struct wire_agg_key *key)
 	return v;
 }
 
-void totals_weigh(struct totals *t, totals_weight *weight, const void *arg)
+void totals_weigh(struct totals *t, totals_weight *weight, void *arg)
 {
 	t->weight = weight;
 	t->weight_arg = arg;
@@ -259,7 +259,7 @@ static int take_gain(struct totals *t, struct total *v, struct total_kind *kind,
 	hits = gain.count;
 	bytes = now->sum_arg0 - before.sum_arg0;
 	if (t->weight && op_kind_is_governed(v->key.source, v->key.op)) {
-		double weight = t->weight(t->weight_arg, v->key.pid);
+		double weight = t->weight(t->weight_arg, v->key.pid, hits);
 
 		sketch_scale(&gain, weight);
 		bytes = (uint64_t)((double)bytes * weight);

@@ -72,10 +72,10 @@ struct totals;
 int totals_new(struct probe *p, struct totals **ret);
 void totals_free(struct totals *t);
 
-/* totals_weigh - @weight says how many launches each of a process's stands for that was counted: they are probed
- * only part of the time. */
-typedef double totals_weight(const void *arg, uint32_t pid);
-void totals_weigh(struct totals *t, totals_weight *weight, const void *arg);
+/* totals_weigh - @weight says how many launches each of a process's stands for that was counted, of which it gets @launches:
+ * they are probed only part of the time. */
+typedef double totals_weight(void *arg, uint32_t pid, uint64_t launches);
+void totals_weigh(struct totals *t, totals_weight *weight, void *arg);
 
 /* totals_more - the process made more launches than were counted, by @share of what there is, of each kind. */
 int totals_more(struct totals *t, uint32_t pid, double share);

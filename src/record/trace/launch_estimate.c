@@ -456,16 +456,19 @@ void launch_estimate_end(struct launch_estimate *e)
 	e->chosen = choose(e);
 }
 
-double launch_estimate_weight(struct launch_estimate *e)
+void launch_estimate_weigh(struct launch_estimate *e)
 {
-	double more = fmax(filled(e, e->chosen) - e->weighed, 0);
+	if (e->counted_since > 0)
+		e->last_weight = 1 + fmax(filled(e, e->chosen) - e->weighed, 0) / e->counted_since;
+	e->counted_since = 0;
+}
 
-	if (e->counted_since > 0) {
-		e->last_weight = 1 + more / e->counted_since;
-		e->weighed += more;
-		e->counted_since = 0;
-	}
-	return fmax(e->last_weight, 1);
+double launch_estimate_apply(struct launch_estimate *e, double launches)
+{
+	double weight = fmax(e->last_weight, 1);
+
+	e->weighed += launches * (weight - 1);
+	return weight;
 }
 
 double launch_estimate_more(struct launch_estimate *e)

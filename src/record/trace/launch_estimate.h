@@ -92,7 +92,7 @@ struct launch_estimate {
 	enum launch_measure chosen;
 	uint64_t gaps; /* filled */
 	double counted;
-	double counted_since; /* the last launch_estimate_weight() */
+	double counted_since; /* the last launch_estimate_weigh() */
 	double weighed;       /* of the launches in gaps, those that weights have made up for */
 	double last_weight;
 };
@@ -105,9 +105,13 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 /* launch_estimate_end - the process has ended, or tracing has: what is open is filled by what came before. */
 void launch_estimate_end(struct launch_estimate *e);
 
-/* launch_estimate_weight - how many launches each stands for that was counted since the last call; 1 while
+/* launch_estimate_weigh - how many launches each stands for that was counted since the last call; 1 while
  * all are. A gap in whose second none were counted is made up for by those that are counted next. */
-double launch_estimate_weight(struct launch_estimate *e);
+void launch_estimate_weigh(struct launch_estimate *e);
+
+/* launch_estimate_apply - the weight, which @launches more get. They are read from another table a moment later, so they
+ * need not be those that the weight was made for: what is missing then, or too much, the next weight makes up for. */
+double launch_estimate_apply(struct launch_estimate *e, double launches);
 
 /* launch_estimate_more - nothing will be counted any more: what share of all that weights made is still missing. */
 double launch_estimate_more(struct launch_estimate *e);

@@ -219,7 +219,8 @@ void launch_watch_weigh(struct launch_watch *w)
 
 	read_all(w);
 	while ((p = idmap_next(&w->by_pid, &cursor, NULL))) {
-		p->weight = launch_estimate_weight(&p->estimate);
+		launch_estimate_weigh(&p->estimate);
+		p->weight = launch_estimate_apply(&p->estimate, 0);
 		p->gone += p->gone > 0;
 	}
 	cursor = 0;
@@ -262,6 +263,13 @@ double launch_watch_weight(const struct launch_watch *w, uint32_t pid)
 	const struct process *p = idmap_get(&w->by_pid, pid);
 
 	return p ? p->weight : 1;
+}
+
+double launch_watch_apply(struct launch_watch *w, uint32_t pid, uint64_t launches)
+{
+	struct process *p = idmap_get(&w->by_pid, pid);
+
+	return p ? launch_estimate_apply(&p->estimate, (double)launches) : 1;
 }
 
 void launch_watch_sum(const struct launch_watch *w, struct launch_sum *ret)

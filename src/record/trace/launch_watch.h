@@ -50,6 +50,8 @@ void launch_watch_weigh(struct launch_watch *w);
 void launch_watch_more(
 	struct launch_watch *w, void (*fn)(void *arg, uint32_t pid, double share), void *arg);
 double launch_watch_weight(const struct launch_watch *w, uint32_t pid); /* 1 or more */
+double launch_watch_apply(
+	struct launch_watch *w, uint32_t pid, uint64_t launches); /* likewise, to so many */
 
 /* launch_watch_end - nothing is counted any more: what was not is estimated up to now. launch_watch_weigh() follows. */
 void launch_watch_end(struct launch_watch *w, mono_time now);

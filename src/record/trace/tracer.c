@@ -294,9 +294,9 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	return r;
 }
 
-static double weight_of(const void *launches, uint32_t pid)
+static double weight_of(void *watch, uint32_t pid, uint64_t launches)
 {
-	return launch_watch_weight(launches, pid);
+	return launch_watch_apply(watch, pid, launches);
 }
 
 /* From the kernel's rings and maps to structs. */
