@@ -4,6 +4,7 @@
 
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/contrasts/account_task.h"
@@ -295,17 +296,9 @@ void explain_past(const struct nodedb_content *c, struct explanation *e)
 	}
 }
 
-static int worst_first(const void *a, const void *b)
-{
-	const struct incident_row *x = a, *y = b;
-	int by_severity = explain_severity(y->severity) - explain_severity(x->severity);
-
-	if (by_severity)
-		return by_severity;
-	if (x->detected_ns != y->detected_ns)
-		return x->detected_ns < y->detected_ns ? -1 : 1;
-	return strcmp(x->id, y->id);
-}
+ORDER(worst_first, struct incident_row,
+	explain_severity(y->severity) - explain_severity(x->severity) ?: ASCENDING(detected_ns)
+		?: strcmp(x->id, y->id))
 
 void explain_sort_chains(struct nodedb_content *c)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "answer/steps.h"
 #include "answer/ops.h"
 #include "base/macros.h"
@@ -45,17 +46,9 @@ static void keep_asked(struct explanation *e, const struct scope *s)
 	e->count = n;
 }
 
-static int worst_first(const void *a, const void *b)
-{
-	const struct incident *x = ((const struct incidents_row *)a)->incident;
-	const struct incident *y = ((const struct incidents_row *)b)->incident;
-
-	if (x->severity != y->severity)
-		return x->severity > y->severity ? -1 : 1;
-	if (x->excess_ns != y->excess_ns)
-		return x->excess_ns > y->excess_ns ? -1 : 1;
-	return strcmp(x->id, y->id);
-}
+ORDER(worst_first, struct incidents_row,
+	DESCENDING(incident->severity) ?: DESCENDING(incident->excess_ns)
+		?: strcmp(x->incident->id, y->incident->id))
 
 /* The engine's own order stands where there is one node. */
 static int list_rows(struct incidents_answer *a)

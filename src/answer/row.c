@@ -106,11 +106,8 @@ void row_json_list(struct json_writer *w, const char *key, const struct row_fiel
 
 static void put_cell(struct buf *b, const char *text, int width)
 {
-	int pad = abs(width);
+	int pad = MAX(abs(width) - text_columns(text), 0);
 
-	for (const char *s = text; *s; s++)
-		pad -= ((unsigned char)*s & 0xc0) != 0x80; /* µ takes two bytes and one column */
-	pad = MAX(pad, 0);
 	buf_printf(b, " %*s%s%*s", width > 0 ? pad : 0, "", text, width < 0 ? pad : 0, "");
 }
 

@@ -362,6 +362,15 @@ int text_parse_size(const char *s, uint64_t *ret_bytes)
 	return 0;
 }
 
+int text_columns(const char *s)
+{
+	int n = 0;
+
+	for (; *s; s++)
+		n += ((unsigned char)*s & 0xc0) != 0x80;
+	return n;
+}
+
 int text_clip(const char *s, int columns)
 {
 	int n = 0;

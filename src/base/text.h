@@ -25,6 +25,9 @@ int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 void text_escape_terminal(struct buf *b, const char *s);
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len);
 
+/* text_columns - how many columns @s takes: continuation bytes of UTF-8 take none. */
+int text_columns(const char *s);
+
 /* text_clip - how many bytes of @s its first @columns columns take. */
 int text_clip(const char *s, int columns);
 

@@ -42,30 +42,6 @@ static bool cert_is_expired(int64_t until_s)
 
 /* ---- what comes next ---- */
 
-static void cert_say_made(const struct ca *ca)
-{
-	struct ca_authority list[CA_AUTHORITIES_MAX];
-	char date[DATE_MAX];
-
-	ca_authorities(ca, list);
-	printf("CA: %s, until %s, SHA-256 %s\n"
-	       "Its key is %s/ca.key: whoever has it can be any node. Keep a copy of the folder\n"
-	       "where only you can read it. Next, for each node and for whoever asks them:\n"
-	       "  ingero cert issue gpu-node-01 --bundle gpu-node-01.tar\n"
-	       "  ingero cert issue me --client --out me\n",
-		ca_dir(ca), date_of(date, list[0].until_s), list[0].fingerprint, ca_dir(ca));
-}
-
-static void say_client(const struct ca_issued *i)
-{
-	printf("To ask nodes with it, in ~/.config/ingero/ingero.yaml:\n"
-	       "  fleet:\n"
-	       "    ca_cert: %s/ca.pem\n"
-	       "    client_cert: %s/cert.pem\n"
-	       "    client_key: %s/key.pem\n",
-		i->place, i->place, i->place);
-}
-
 /* How the files get to the node. */
 static void say_copy(const struct ca_issued *i, const struct ca_request *q)
 {
@@ -101,7 +77,12 @@ static void cert_say_issued(const struct ca_issued *i, const struct ca_request *
 		printf("Unpack it where you ask from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
 			i->place);
 	else if (i->row.client)
-		say_client(i);
+		printf("To ask nodes with it, in ~/.config/ingero/ingero.yaml:\n"
+		       "  fleet:\n"
+		       "    ca_cert: %s/ca.pem\n"
+		       "    client_cert: %s/cert.pem\n"
+		       "    client_key: %s/key.pem\n",
+			i->place, i->place, i->place);
 	if (i->row.client)
 		return;
 	say_copy(i, q);
@@ -175,30 +156,26 @@ static void put_names(struct json_writer *w, const char *list)
 	json_end_array(w);
 }
 
-static void put_json(struct json_writer *w, const struct list_row *r)
-{
-	json_begin_object(w);
-	json_string_member(w, "name", r->name);
-	json_string_member(w, "kind", r->kind);
-	json_string_member(w, "state", r->state);
-	json_string_member(w, "fingerprint", r->fingerprint);
-	json_string_member(w, "serial", r->serial);
-	json_int_member(w, "not_before", r->from_s);
-	json_int_member(w, "not_after", r->until_s);
-	json_int_member(w, "days_left", days_left(r->until_s));
-	json_uint_member(w, "ca", r->generation);
-	if (r->names)
-		put_names(w, r->names);
-	json_end_object(w);
-}
-
 static void list_one(struct json_writer *w, const struct list_row *r, size_t *expired)
 {
 	*expired += !strcmp(r->state, "expired");
-	if (w)
-		put_json(w, r);
-	else
+	if (w) {
+		json_begin_object(w);
+		json_string_member(w, "name", r->name);
+		json_string_member(w, "kind", r->kind);
+		json_string_member(w, "state", r->state);
+		json_string_member(w, "fingerprint", r->fingerprint);
+		json_string_member(w, "serial", r->serial);
+		json_int_member(w, "not_before", r->from_s);
+		json_int_member(w, "not_after", r->until_s);
+		json_int_member(w, "days_left", days_left(r->until_s));
+		json_uint_member(w, "ca", r->generation);
+		if (r->names)
+			put_names(w, r->names);
+		json_end_object(w);
+	} else {
 		print_text(r);
+	}
 }
 
 static void list_all(const struct ca *ca, struct json_writer *w, size_t *expired)
@@ -364,8 +341,19 @@ static int init(const struct cert_settings *s, const char *dir, struct errinfo *
 
 	if (r == 0)
 		r = ca_open(dir, false, &ca, reterr);
-	if (r == 0)
-		cert_say_made(ca);
+	if (r == 0) {
+		struct ca_authority list[CA_AUTHORITIES_MAX];
+		char date[DATE_MAX];
+
+		ca_authorities(ca, list);
+		printf("CA: %s, until %s, SHA-256 %s\n"
+		       "Its key is %s/ca.key: whoever has it can be any node. Keep a copy of the folder\n"
+		       "where only you can read it. Next, for each node and for whoever asks them:\n"
+		       "  ingero cert issue gpu-node-01 --bundle gpu-node-01.tar\n"
+		       "  ingero cert issue me --client --out me\n",
+			ca_dir(ca), date_of(date, list[0].until_s), list[0].fingerprint,
+			ca_dir(ca));
+	}
 	return r;
 }
 

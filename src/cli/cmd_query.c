@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cmd_query.c - `ingero query`: a recording's events by filters, or the answer to an SQL statement,
- * here or of many nodes at once. Never changes the file; a statement runs in a process of its own
+/* cmd_query.c - `ingero query`: a recording's events by filters, the answer to a question of the API, or to an SQL
+ * statement, here or of many nodes at once. Never changes the file; a statement runs in a process of its own
  * (sql/sql_worker.h). */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 #include "answer/collectives.h"
 #include "answer/ops.h"
 #include "store/read/nodedb_snapshot.h"
+#include "serve/serve.h"
 #include "sql/sql_worker.h"
 
 #define TABLE_KERNELS 10
@@ -225,10 +226,7 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 		return r;
 	if (!q->scope.source)
 		kernels_text(&b, &kernels);
-	r = put_collectives(q, s, &b, reterr);
-	if (r < 0)
-		return r;
-	r = print(&b, reterr);
+	r = put_collectives(q, s, &b, reterr) ?: print(&b, reterr);
 	if (r == 0)
 		range_print(&note);
 	return r;
@@ -326,6 +324,21 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 			table.row_count, SQL_MAX);
 	print_selection(text);
 	return 0;
+}
+
+/* What the API would say to this, in JSON: its questions and their parameters. */
+static int run_question(const struct query_settings *s, const char *path, const char *target,
+	struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
+	int r;
+
+	if (check_sql_flags(s, NULL) < 0 || s->limit || s->csv || s->timeout_ns)
+		return errinfo_set(reterr, -EINVAL,
+			"a question of the API takes its parameters behind a question mark, no flags: '/api/v1/ops?since=5m'");
+	r = serve_ask(path, target, &b, reterr);
+	buf_putc(&b, '\n');
+	return r < 0 ? r : print(&b, reterr);
 }
 
 /* The statement's rows of all nodes; the exit code, or a negative errno. */
@@ -447,7 +460,9 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		/* each of its files begins a run of its own */
 		s->range.all = s->range.all || time_request_is_empty(&s->range);
 	}
-	if (r == 0 && argc)
+	if (r == 0 && argc && argv[0][0] == '/')
+		r = run_question(s, path, argv[0], &e);
+	else if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
 		r = errinfo_set(&e, -EINVAL, "--csv and --timeout require an SQL statement");
@@ -467,13 +482,14 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 
 const struct command cmd_query = {
 	.name = "query",
-	.synopsis = "query [SQL] [flags]",
+	.synopsis = "query [SQL | QUESTION] [flags]",
 	.summary = "Show recorded events by filters or by SQL; read-only",
 	.details =
 		"  ingero query --since 10m --op cudaMemcpyAsync   statistics of one operation\n"
 		"  ingero query --pid 4242 --json                  every event, with its stack\n"
 		"  ingero query \"SELECT op, count(*) FROM events GROUP BY op\" --csv\n"
 		"  ingero query --nodes gpu-1:8080,gpu-2:8080 \"SELECT …\"   on many nodes\n"
+		"  ingero query '/api/v1/losses'                   a question of the API, as JSON\n"
 		"One read-only statement. The tables sources, ops and schema_info describe all tables and\ncolumns.",
 	.options = query_options,
 	.settings_size = sizeof(struct query_settings),

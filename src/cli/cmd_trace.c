@@ -429,9 +429,11 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	return r;
 }
 
-static void set_sinks(struct trace *t)
+/* Traces until the end; the exit code. */
+static int trace_all(struct trace *t, struct errinfo *reterr)
 {
 	struct tracer_settings *ts = &t->plan.tracer;
+	int r;
 
 	if (t->plan.json) {
 		ts->stack_sink = print_stack;
@@ -443,14 +445,6 @@ static void set_sinks(struct trace *t)
 	}
 	ts->incident_sink = print_incident;
 	ts->event_arg = t;
-}
-
-/* Traces until the end; the exit code. */
-static int trace_all(struct trace *t, struct errinfo *reterr)
-{
-	int r;
-
-	set_sinks(t);
 	t->signal_fd = open_signals();
 	r = run_tracer(t, reterr);
 	close(t->signal_fd);

@@ -134,12 +134,10 @@ static void system_line(struct buf *b, const struct host_sample *h, struct live_
 		(double)h->mem_avail_mb / 1024, h->load1, (unsigned long long)h->swap_mb);
 }
 
-static void cell_number(struct buf *b, int64_t v, int64_t unit)
+static const char *number(char out[24], int64_t v, int64_t unit)
 {
-	if (v == GPU_UNKNOWN)
-		buf_putc(b, '?');
-	else
-		buf_printf(b, "%lld", (long long)((v + unit / 2) / unit));
+	snprintf(out, 24, "%lld", (long long)((v + unit / 2) / unit));
+	return v == GPU_UNKNOWN ? "?" : out;
 }
 
 static void gpu_troubles(struct buf *b, const struct gpu_row *row)
@@ -167,27 +165,17 @@ static void gpu_line(struct buf *b, const struct gpu_row *row)
 	static const char maker[] = "NVIDIA ";
 	const struct gpu_sample *s = &row->sample;
 	const char *name = s->name;
-	char reasons[160];
+	char reasons[160], n[7][24];
 
 	if (!strncmp(name, maker, sizeof(maker) - 1))
 		name += sizeof(maker) - 1;
 	buf_printf(b, "  GPU %lld%s", (long long)s->index, name[0] ? " " : "");
 	text_escape_terminal(b, name);
-	buf_puts(b, ": ");
-	cell_number(b, s->util_gpu_pct, 1);
-	buf_puts(b, " % | ");
-	cell_number(b, s->sm_clock_mhz, 1);
-	buf_puts(b, " MHz | ");
-	cell_number(b, s->power_mw, 1000);
-	buf_putc(b, '/');
-	cell_number(b, s->power_limit_mw, 1000);
-	buf_puts(b, " W | ");
-	cell_number(b, s->temperature_c, 1);
-	buf_puts(b, " °C | ");
-	cell_number(b, s->mem_used_bytes, 1 << 30);
-	buf_putc(b, '/');
-	cell_number(b, s->mem_total_bytes, 1 << 30);
-	buf_printf(b, " GiB | throttle: %s",
+	buf_printf(b, ": %s %% | %s MHz | %s/%s W | %s °C | %s/%s GiB | throttle: %s",
+		number(n[0], s->util_gpu_pct, 1), number(n[1], s->sm_clock_mhz, 1),
+		number(n[2], s->power_mw, 1000), number(n[3], s->power_limit_mw, 1000),
+		number(n[4], s->temperature_c, 1), number(n[5], s->mem_used_bytes, 1 << 30),
+		number(n[6], s->mem_total_bytes, 1 << 30),
 		s->throttle_reasons == GPU_UNKNOWN
 			? "?"
 			: gpu_throttle_text(
@@ -382,16 +370,6 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 			s->symbols.last_end);
 }
 
-static void names_line(struct buf *b, const struct tracer_view *v)
-{
-	char t[TEXT_MAX];
-
-	if (v->names_lost)
-		buf_printf(b,
-			"  Lost names: %s of kernels or NVTX ranges, for want of room; what they belong to is shown without\n",
-			text_format_count(t, v->names_lost));
-}
-
 /* What no probe could hit is in no count, so it stands beside them. */
 static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 {
@@ -424,7 +402,10 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
 	launches_line(b, v);
 	unseen_line(b, &v->books.unseen);
-	names_line(b, v);
+	if (v->names_lost)
+		buf_printf(b,
+			"  Lost names: %s of kernels or NVTX ranges, for want of room; what they belong to is shown without\n",
+			text_format_count(t, v->names_lost));
 	if (v->db_bytes) {
 		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));
 		buf_printf(b, "%s more as counts | Database: %s\n", text_format_count(t, counted),

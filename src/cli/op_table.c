@@ -61,15 +61,6 @@ static void rule(struct buf *b, struct live_style style, enum edge edge)
 	buf_puts(b, "\n");
 }
 
-static int text_columns(const char *s)
-{
-	int n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
 static void cells(struct buf *b, struct live_style style, bool ruled, const char *const text[6])
 {
 	const char *v = ruled ? glyphs_of(style)->v : " ";

@@ -56,13 +56,7 @@ struct candidate {
 
 ORDER(by_clock, struct candidate, by_offset(&x->clock, &y->clock) ?: ASCENDING(node))
 
-static int by_size(const void *a, const void *b)
-{
-	const struct fanout_skew *x = a, *y = b;
-	uint64_t dx = (uint64_t)llabs(x->by_ns), dy = (uint64_t)llabs(y->by_ns);
-
-	return dx != dy ? (dx < dy) - (dx > dy) : (x->node > y->node) - (x->node < y->node);
-}
+ORDER(by_size, struct fanout_skew, COMPARE(llabs(y->by_ns), llabs(x->by_ns)) ?: ASCENDING(node))
 
 static bool is_skewed(const struct fanout_skew *s, uint64_t threshold_ns)
 {

@@ -41,6 +41,10 @@ typedef void serve_fn(struct serve_call *c);
  * @err. */
 void serve_error(struct serve_call *c, int err, const struct errinfo *e, const char *hint);
 
+/* serve_ask - what the API says to GET @target ("/api/v1/ops?since=5m") about the recording @db, without a server: the same
+ * question and parameters. -EINVAL: there is no such question; else as answer_run(). */
+int serve_ask(const char *db, const char *target, struct buf *out, struct errinfo *reterr);
+
 struct serve_settings {
 	const char *db;
 	const char *address;

@@ -56,16 +56,7 @@ static struct ordinary_op *op_find(const struct ordinary *o, uint64_t key)
 	return NULL;
 }
 
-static int by_key_small_last(const void *a, const void *b)
-{
-	const struct bucket_median *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->is_small != y->is_small)
-		return x->is_small ? 1 : -1;
-	return (x->median > y->median) - (x->median < y->median);
-}
+ORDER(by_key_small_last, struct bucket_median, ASCENDING(key) ?: ASCENDING(is_small) ?: ASCENDING(median))
 
 /* @rows are one op's, in order; buckets with enough calls come first, by median. */
 static uint64_t limit_of(const struct bucket_median *rows, size_t n, uint64_t *values)

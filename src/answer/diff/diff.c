@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/diff/diff_side.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
@@ -62,19 +63,10 @@ static void judge(struct diff_op *o, const struct diff_samples *a, const struct 
 			a->per_s, a->per_s_count, b->per_s, b->per_s_count, DIFF_SHARE * most);
 }
 
-static int by_loss(const void *a, const void *b)
-{
-	const struct diff_op *x = a, *y = b;
-	int order = (int)op_kind_is_gpu(y->source) - (int)op_kind_is_gpu(x->source);
-
-	if (order)
-		return order;
-	if (fabs(x->lost_ns_s) != fabs(y->lost_ns_s))
-		return fabs(x->lost_ns_s) > fabs(y->lost_ns_s) ? -1 : 1;
-	if (x->source != y->source)
-		return (int)x->source - (int)y->source;
-	return x->op != y->op ? (int)x->op - (int)y->op : (int)x->nested - (int)y->nested;
-}
+ORDER(by_loss, struct diff_op,
+	COMPARE(op_kind_is_gpu(y->source), op_kind_is_gpu(x->source))
+		?: COMPARE(fabs(y->lost_ns_s), fabs(x->lost_ns_s)) ?: ASCENDING(source)
+		?: ASCENDING(op) ?: ASCENDING(nested))
 
 static struct diff_op make_op(const struct diff_side sides[2], const struct op_stat *s)
 {

@@ -113,13 +113,8 @@ static void find_place(
 		}
 }
 
-static int by_difference(const void *a, const void *b)
-{
-	const struct diff_line *x = a, *y = b;
-	double p = fabs(x->ns[1] - x->ns[0]), q = fabs(y->ns[1] - y->ns[0]);
-
-	return p != q ? (p > q ? -1 : 1) : (int)x->line - (int)y->line;
-}
+ORDER(by_difference, struct diff_line,
+	COMPARE(fabs(y->ns[1] - y->ns[0]), fabs(x->ns[1] - x->ns[0])) ?: ASCENDING(line))
 
 static void compare_job(
 	const struct diff_account *a, const struct diff_account *b, struct diff_job *j)

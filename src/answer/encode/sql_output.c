@@ -80,15 +80,6 @@ static void put_value(struct buf *b, const struct sql_table *t, const struct sql
 	}
 }
 
-static int columns_of(const char *s)
-{
-	int n = 0;
-
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
-	return n;
-}
-
 /* @cell as it stands in the table: harmless, and no longer than SQL_OUTPUT_CELL. */
 static void shown(struct buf *out, const char *data, size_t len)
 {
@@ -117,7 +108,7 @@ static void shown_cell(struct buf *out, const struct sql_table *t, size_t row, i
 
 static void put_padded(struct buf *b, const char *text, int width, bool right, bool last)
 {
-	int pad = width - columns_of(text);
+	int pad = width - text_columns(text);
 
 	buf_printf(b, "%*s%s", right ? pad : 0, "", text);
 	if (!last)
@@ -132,12 +123,12 @@ struct column {
 static void measure(const struct sql_table *t, int i, struct column *c, struct buf *cell)
 {
 	shown(cell, sql_table_name(t, i), strlen(sql_table_name(t, i)));
-	*c = (struct column){.width = columns_of(buf_str(cell)), .number = true};
+	*c = (struct column){.width = text_columns(buf_str(cell)), .number = true};
 	for (size_t row = 0; row < t->row_count; row++) {
 		enum sql_type type = sql_table_cell(t, row, i)->type;
 
 		shown_cell(cell, t, row, i);
-		c->width = MAX(c->width, columns_of(buf_str(cell)));
+		c->width = MAX(c->width, text_columns(buf_str(cell)));
 		c->number &= type == SQL_INT || type == SQL_REAL || type == SQL_NULL;
 	}
 }

@@ -65,18 +65,6 @@ static void put_process(
 	json_end_object(w);
 }
 
-static void put_what(struct json_writer *w, const struct timeline_event *t)
-{
-	const struct wire_op_row *op = wire_op_find(t->e.source, t->e.op);
-	char scratch[32];
-
-	json_string_member(w, "name", wire_op_name(t->e.source, t->e.op, scratch));
-	json_string_member(w, "source", wire_source_name(t->e.source));
-	json_string_member(w, "description", op ? op->description : "");
-	json_bool_member(w, "nested", t->e.flags & WIRE_NESTED);
-	json_bool_member(w, "slow", t->e.flags & WIRE_SLOW);
-}
-
 static void timeline_event_json_put_times(
 	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
 {
@@ -115,12 +103,19 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 	const struct timeline_index *ix = q->request->timeline;
 	_cleanup_(timeline_event_done) struct timeline_event t = {0};
 	int r = answer_timeline_event(q, &t, reterr);
+	const struct wire_op_row *op;
+	char scratch[32];
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_string_member(w, "ref", q->request->text);
-	put_what(w, &t);
+	op = wire_op_find(t.e.source, t.e.op);
+	json_string_member(w, "name", wire_op_name(t.e.source, t.e.op, scratch));
+	json_string_member(w, "source", wire_source_name(t.e.source));
+	json_string_member(w, "description", op ? op->description : "");
+	json_bool_member(w, "nested", t.e.flags & WIRE_NESTED);
+	json_bool_member(w, "slow", t.e.flags & WIRE_SLOW);
 	json_string_member(w, "node", t.node);
 	put_process(w, &t, ix);
 	timeline_event_json_put_times(w, &t, ix);
@@ -172,22 +167,6 @@ static void timeline_put_group(
 static void timeline_track_id(
 	struct buf *b, const struct timeline_index *ix, const struct timeline_entry *e);
 
-static void timeline_event_json_put_track(
-	struct json_writer *w, const struct timeline_entry *e, const struct timeline_index *ix)
-{
-	_cleanup_buf_ struct buf id = BUF_INIT(512);
-
-	timeline_track_id(&id, ix, e);
-	json_begin_object(w);
-	json_string_member(w, "id", buf_str(&id));
-	json_string_member(w, "kind", timeline_track_names[e->kind]);
-	json_string_member(w, "name", e->kind == TRACK_THREAD && e->lane ? e->lane->name : "");
-	json_begin_object_member(w, "group");
-	timeline_put_group(w, ix, &ix->processes[e->process]);
-	json_end_object(w);
-	json_end_object(w);
-}
-
 int timeline_search_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	const struct timeline_index *ix = q->request->timeline;
@@ -206,8 +185,21 @@ int timeline_search_json(const struct question *q, struct json_writer *w, struct
 		put_hit(w, &h.items[i], ix);
 	json_end_array(w);
 	json_begin_array_member(w, "tracks");
-	for (size_t i = 0; i < h.track_count; i++)
-		timeline_event_json_put_track(w, h.tracks[i], ix);
+	for (size_t i = 0; i < h.track_count; i++) {
+		const struct timeline_entry *e = h.tracks[i];
+		_cleanup_buf_ struct buf id = BUF_INIT(512);
+
+		timeline_track_id(&id, ix, e);
+		json_begin_object(w);
+		json_string_member(w, "id", buf_str(&id));
+		json_string_member(w, "kind", timeline_track_names[e->kind]);
+		json_string_member(
+			w, "name", e->kind == TRACK_THREAD && e->lane ? e->lane->name : "");
+		json_begin_object_member(w, "group");
+		timeline_put_group(w, ix, &ix->processes[e->process]);
+		json_end_object(w);
+		json_end_object(w);
+	}
 	json_end_array(w);
 	json_uint_member(w, "total", h.total);
 	return answer_end(q, w, h.truncated);
@@ -453,7 +445,8 @@ static void put_gpus(struct json_writer *w, const struct timeline_answer *a)
 	json_end_array(w);
 }
 
-static void put_times(struct json_writer *w, const struct timeline_answer *a)
+static void put_all(
+	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
 {
 	char origin[32];
 
@@ -465,12 +458,6 @@ static void put_times(struct json_writer *w, const struct timeline_answer *a)
 	json_int_member(w, "end", a->end_ns);
 	json_int_member(w, "bin_ns", INT64_C(1) << a->shift);
 	json_string_member(w, "level", a->is_events ? "events" : "bins");
-}
-
-static void put_all(
-	struct json_writer *w, const struct timeline_answer *a, const struct timeline_index *ix)
-{
-	put_times(w, a);
 	json_begin_array_member(w, "names");
 	for (size_t i = 0; i < a->name_count; i++)
 		json_put_string(w, a->names[i]);

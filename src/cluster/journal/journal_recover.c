@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "cluster/journal/journal_private.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -70,12 +71,7 @@ void mark_write(int fd, uint64_t position, int64_t wall_ns)
 
 #define SEGMENTS_MAX 1000000
 
-static int compare(const void *a, const void *b)
-{
-	const struct segment *x = a, *y = b;
-
-	return (x->first > y->first) - (x->first < y->first);
-}
+ORDER(compare, struct segment, ASCENDING(first))
 
 static int add_file(struct journal *j, const char *name)
 {

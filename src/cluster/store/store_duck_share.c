@@ -9,6 +9,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "cluster/store/store_duck_private.h"
 #include "base/clock.h"
 #include "base/array.h"
@@ -27,20 +28,9 @@ void shares_free(struct store_share *list, size_t count)
 	free(list);
 }
 
-static int compare(const void *a, const void *b)
-{
-	const struct store_share *x = a, *y = b;
+ORDER(compare, struct store_share, strcmp(x->cluster, y->cluster))
 
-	return strcmp(x->cluster, y->cluster);
-}
-
-static int compare_owners(const void *a, const void *b)
-{
-	const struct store_share *x = a, *y = b;
-	int r = compare(a, b);
-
-	return r ? r : (x->owner > y->owner) - (x->owner < y->owner);
-}
+ORDER(compare_owners, struct store_share, compare(x, y) ?: ASCENDING(owner))
 
 /* Of one that stands there several times the lowest owner's. Returns how many are left. */
 static size_t unite(struct store_share *list, size_t count)

@@ -13,6 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "record/attach/uprobe.h"
 
@@ -40,12 +41,7 @@ static uint64_t cpu_now_ns(void)
 	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
 }
 
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare_ns, uint64_t, COMPARE(*x, *y))
 
 static uint64_t middle_round(void)
 {

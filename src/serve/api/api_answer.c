@@ -429,3 +429,24 @@ void api_answer(struct serve_call *c)
 	else
 		reply(c, row, &request);
 }
+
+int serve_ask(const char *db, const char *target, struct buf *out, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf known = BUF_INIT(1024);
+	size_t len = strcspn(target, "?");
+	struct answer_request request;
+	int r;
+
+	for (const struct api_row *row = api_rows; row->summary; row++) {
+		if (!row->path || !row->answer || row->needs_timeline) /* its index is a server's */
+			continue;
+		buf_printf(&known, "%s%s", known.len ? ", " : "", row->path + strlen("/api/v1/"));
+		if (strlen(row->path) != len || strncmp(row->path, target, len) != 0)
+			continue;
+		r = api_request(row, target + len + (target[len] == '?'), &request, reterr);
+		return r < 0 ? r
+			     : answer_run(db, &request, row->answer, row->default_ns, out, reterr);
+	}
+	return errinfo_set(reterr, -EINVAL,
+		"there is no such question; give /api/v1/ and one of %s", buf_str(&known));
+}

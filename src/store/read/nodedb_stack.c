@@ -231,12 +231,7 @@ static int load_all(struct loader *l, sql_stmt *stmt, struct errinfo *reterr)
 	return r;
 }
 
-static int by_stack_hash(const void *a, const void *b)
-{
-	const struct stack *const *x = a, *const *y = b;
-
-	return (*x)->hash < (*y)->hash ? -1 : (*x)->hash > (*y)->hash;
-}
+ORDER_OF_POINTERS(by_stack_hash, struct stack, ASCENDING(hash))
 
 int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 {

@@ -37,49 +37,6 @@
 #define BATCH_MS         100
 #define RETENTION_ROWS   1000
 #define RETENTION_END_NS (2 * NS_PER_S) /* for what is left to prune when tracing ends */
-/* ---- counters ---- */
-
-uint64_t store_writer_generation(const struct store_writer *w)
-{
-	return atomic_load(&w->generation);
-}
-
-uint64_t store_writer_stored(const struct store_writer *w, unsigned source)
-{
-	return atomic_load(&w->stored[writer_slot(source)]);
-}
-
-uint64_t store_writer_failed(const struct store_writer *w, unsigned source)
-{
-	return atomic_load(&w->failed[writer_slot(source)]);
-}
-
-uint64_t store_writer_unaggregated(const struct store_writer *w, unsigned source)
-{
-	return atomic_load(&w->unaggregated[writer_slot(source)]);
-}
-
-uint64_t store_writer_pruned(const struct store_writer *w)
-{
-	return atomic_load(&w->pruned);
-}
-
-uint64_t store_writer_size(const struct store_writer *w)
-{
-	return nodedb_size(w->db);
-}
-
-bool store_writer_error(struct store_writer *w, struct errinfo *ret)
-{
-	bool has;
-
-	pthread_mutex_lock(&w->mutex);
-	has = w->has_error;
-	if (has)
-		*ret = w->error;
-	pthread_mutex_unlock(&w->mutex);
-	return has;
-}
 
 static void keep_error(struct store_writer *w, const struct errinfo *err)
 {
