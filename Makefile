@@ -52,8 +52,10 @@ check: ## Run all tests; the last line is "N passed, N failed, N skipped"
 duckdb: ## Fetch libduckdb.so, in which `ingero-cluster echo` keeps its rows, into build/duckdb/
 	@tools/duckdb --build $(BUILD)
 
+OTHER_ARCH := $(if $(filter x86_64,$(shell uname -m)),aarch64,x86_64)
 .PHONY: check-full
 check-full: ## As check, with every scenario (ten minutes more), where what is unstable fails; then check-asan and check-tsan
+	@! command -v $(OTHER_ARCH)-linux-gnu-gcc >/dev/null || $(MAKE) programs ARCH=$(OTHER_ARCH) # for 95-packages
 	@SCENARIOS=all BLAME_JOBS=200 FLIPS=120 $(MAKE) check CHECK=--strict
 	@BUILD=$(BUILD) tests/corpus/sensitivity
 	@$(MAKE) check-asan check-tsan

@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "cli/commands.h"
 #include "cluster/cli/commands.h"
-#include "command/manual.h"
+#include "command/program.h"
 
 static const struct program *const programs[] = {&ingero_program, &cluster_program};
 

@@ -12,7 +12,7 @@
 #include "alert/alert_queue.h"
 #include "deliver/endpoint.h"
 #include "deliver/sender.h"
-#include "net/pki/signature.h"
+#include "net/digest.h"
 
 #define WITH_SENDER  8  /* requests */
 #define AT_ONCE      64 /* alerts in one request to Alertmanager */
@@ -27,7 +27,7 @@ struct receiver {
 	uint64_t minute_ns; /* when the present one began; 0: none */
 	unsigned used;      /* of its notices */
 	struct alert_stats stats;
-	char authorization[1024], signature[16 + SIGNATURE_MAX];
+	char authorization[1024], signature[16 + DIGEST_HEX];
 	struct http_field fields[2];
 };
 
@@ -209,14 +209,14 @@ static void describe(void *arg, const struct backlog_batch *b, struct http_ask *
 {
 	struct receiver *r = arg;
 	const char *secret = r->settings.sign_secret;
-	char hex[SIGNATURE_MAX];
+	char hex[DIGEST_HEX];
 	size_t count = 0;
 
 	ask->path = r->settings.path;
 	ask->type = "application/json";
 	if (r->settings.bearer)
 		r->fields[count++] = (struct http_field){"authorization", r->authorization};
-	if (secret && signature_make(secret, strlen(secret), b->data, b->len, hex) == 0) {
+	if (secret && digest_hmac(secret, strlen(secret), b->data, b->len, hex) == 0) {
 		snprintf(r->signature, sizeof(r->signature), "sha256=%s", hex);
 		r->fields[count++] = (struct http_field){ALERT_SIGNATURE_FIELD, r->signature};
 	}

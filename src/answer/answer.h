@@ -142,3 +142,20 @@ static inline bool time_request_is_empty(const struct time_request *t)
  * all of a saved file, the last five minutes of a live one. -EINVAL with a sentence. */
 int time_request_resolve(const struct time_request *t, const struct time_end *end,
 	uint64_t default_ns, struct scope *ret, struct errinfo *reterr);
+
+/* What the files that answer share. */
+
+/* put_system - the member "system": the newest sample of the host up to the end of the time, if
+ * there is one. */
+int put_system(const struct question *q, struct json_writer *w, struct errinfo *reterr);
+
+/* put_books - the member "books": hits and what became of them, if the recording says. */
+int put_books(const struct question *q, struct json_writer *w, double *ret_completeness,
+	struct errinfo *reterr);
+
+/* answer_step - whole seconds, so that the time has no more than @points of them. */
+int64_t answer_step(const struct question *q, size_t points);
+
+/* put_chain_texts - member @key: the strings of the JSON array in @text; what is none is left out.
+ */
+void put_chain_texts(struct json_writer *w, const char *key, const char *text);

@@ -9,6 +9,8 @@
 
 #include "answer/collectives.h"
 
+#include "base/search.h"
+
 #define RANKS_MAX 1024 /* of one communicator */
 
 static int comm_find(struct collectives_answer *c, uint64_t hash, struct collective_comm **ret)
@@ -197,19 +199,9 @@ static int gather(const struct collective_row *rows, size_t count, struct collec
 	return r == 0 ? add_matches(all, t) : r;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	const struct collective_rank *x = a, *y = b;
+ORDER(by_rank, struct collective_rank, ASCENDING(row->c.rank))
 
-	return (x->row->c.rank > y->row->c.rank) - (x->row->c.rank < y->row->c.rank);
-}
-
-static int by_calls(const void *a, const void *b)
-{
-	const struct collective_comm *x = a, *y = b;
-
-	return x->calls < y->calls ? 1 : x->calls > y->calls ? -1 : 0;
-}
+ORDER(by_calls, struct collective_comm, DESCENDING(calls))
 
 int answer_collectives(
 	const struct question *q, struct collectives_answer *ret, struct errinfo *reterr)

@@ -15,6 +15,7 @@
 #include "model/stack.h"
 #include "model/step_account.h"
 #include "store/nodedb.h"
+#include "base/buf.h"
 
 /* What an explanation looked at: how much, of what kinds, and what is missing. */
 
@@ -97,3 +98,12 @@ void explain_past(const struct nodedb_content *c, struct explanation *e);
 
 /* explain_sort_chains - the worst first, then by time. */
 void explain_sort_chains(struct nodedb_content *c);
+
+/* Who used the GPU how much: `explain --per-process`. */
+
+/* usage_text - processes by calls, each with its operations, and a note if several used CUDA. */
+void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count);
+
+/* usage_json - an array of {pid, op, count, avg_ns, max_ns} as published, and comm, source and
+ * nested. */
+void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count);

@@ -6,7 +6,8 @@
 
 #define GPUS_MAX 256
 
-enum { GPUS_NODE, GPUS_GPU, GPUS_UUID, GPUS_NAME, GPUS_PCI, GPUS_TIME }; /* then GPU_FIELDS */
+/* Columns of the table gpu_samples, in its order; then GPU_FIELDS. */
+enum { GPUS_NODE, GPUS_TIME, GPUS_GPU, GPUS_UUID, GPUS_NAME, GPUS_PCI };
 
 struct gpus_answer {
 	struct sql_table samples; /* newest first */

@@ -4,7 +4,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "base/search.h"
+#include "answer/answer.h"
 #include "answer/ops.h"
 
 #define POINTS     600
@@ -58,13 +59,13 @@ int put_system(const struct question *q, struct json_writer *w, struct errinfo *
 /* Row @from becomes part of what row @to stands for. */
 static void fold(struct sql_table *s, size_t to, size_t from)
 {
-	int lowest = table_column(s, "mem_avail_mb");
+	int lowest = table_column(s, "mem_avail_mb"), node = table_column(s, "node");
 
-	for (int c = 2; c < s->column_count; c++) { /* after time and node */
+	for (int c = 1; c < s->column_count; c++) { /* after the time */
 		double old = table_real(s, to, c), new = table_real(s, from, c);
 		struct sql_cell *cell = &s->cells[to * (size_t)s->column_count + (size_t)c];
 
-		if (sql_table_cell(s, from, c)->type == SQL_NULL)
+		if (c == node || sql_table_cell(s, from, c)->type == SQL_NULL)
 			continue;
 		if (cell->type == SQL_NULL || (c == lowest ? new < old : new > old))
 			*cell = *sql_table_cell(s, from, c);
@@ -75,6 +76,7 @@ static void fold(struct sql_table *s, size_t to, size_t from)
 static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
 {
 	size_t columns = (size_t)s->column_count, kept = 0;
+	int node = table_column(s, "node");
 
 	for (size_t i = 0; i < s->row_count / 2; i++)
 		for (size_t c = 0; c < columns; c++) {
@@ -90,7 +92,7 @@ static void thin(struct sql_table *s, int64_t first_ns, int64_t step_ns)
 		size_t k = kept;
 
 		while (k > 0 && (table_int(s, k - 1, 0) - first_ns) / step_ns == step &&
-			strcmp(table_text(s, k - 1, 1), table_text(s, i, 1)) != 0)
+			strcmp(table_text(s, k - 1, node), table_text(s, i, node)) != 0)
 			k--;
 		if (k > 0 && (table_int(s, k - 1, 0) - first_ns) / step_ns == step) {
 			fold(s, k - 1, i);
@@ -138,21 +140,22 @@ int snapshots_json(const struct question *q, struct json_writer *w, struct errin
 
 #define OVERHEAD_POINTS 300
 
-static void put_value(
-	struct json_writer *w, const struct sql_table *t, size_t row, const char *name)
+/* All that a row says but its node; without its time, if it stands for the whole. */
+static void put_overhead(
+	struct json_writer *w, const struct sql_table *t, size_t row, bool is_whole)
 {
-	json_key(w, name);
-	table_cell(w, t, row, table_column(t, name));
+	for (int c = 0; c < t->column_count; c++) {
+		const char *key = sql_table_name(t, c);
+
+		if (!strcmp(key, "node") || (is_whole && !strcmp(key, "timestamp")))
+			continue;
+		json_key(w, key);
+		table_cell(w, t, row, c);
+	}
 }
 
 int overhead_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
-	static const char *const series[] = {"timestamp", "overhead", "overhead_low",
-		"overhead_high", "launch_weight", "launch_watched", "launch_error", "agent_cpu_pct",
-		"agent_rss_bytes", "db_bytes"};
-	static const char *const newest[] = {"budget", "overhead", "overhead_low", "overhead_high",
-		"pairs", "hit_ns", "launch_weight", "launch_watched", "launch_error",
-		"agent_cpu_pct", "agent_rss_bytes", "db_bytes"};
 	size_t points = answer_limit(q->request->points, OVERHEAD_POINTS, POINTS_MAX), every;
 	_cleanup_(sql_table_done) struct sql_table s = {0};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_OVERHEAD, &q->scope, 0, &s, reterr);
@@ -162,15 +165,14 @@ int overhead_json(const struct question *q, struct json_writer *w, struct errinf
 	every = s.row_count / points + 1;
 	json_begin_object(w);
 	json_bool_member(w, "recorded", s.row_count > 0);
-	for (size_t i = 0; s.row_count && i < ARRAY_SIZE(newest); i++)
-		put_value(w, &s, 0, newest[i]);
+	if (s.row_count)
+		put_overhead(w, &s, 0, true);
 	json_begin_array_member(w, "samples");
 	for (size_t i = s.row_count; i-- > 0;) {
 		if (i % every)
 			continue;
 		json_begin_object(w);
-		for (size_t c = 0; c < ARRAY_SIZE(series); c++)
-			put_value(w, &s, i, series[c]);
+		put_overhead(w, &s, i, false);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -263,12 +265,7 @@ static int add(void *arg, const struct aggregate *a)
 	return r == -ENOBUFS ? 0 : r;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct line *x = a, *y = b;
-
-	return x->sum_ns < y->sum_ns ? 1 : x->sum_ns > y->sum_ns ? -1 : 0;
-}
+ORDER(by_time, struct line, DESCENDING(sum_ns))
 
 static void put_quantiles(struct json_writer *w, const char *key, const struct series *s,
 	const struct line *l, bool p99)

@@ -11,7 +11,7 @@
 #include "answer/steps.h"
 #include "answer/ops.h"
 #include "base/macros.h"
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */
 

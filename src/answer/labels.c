@@ -5,7 +5,7 @@
 #include <stdbool.h>
 #include <string.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 
 /* The processes of a time: whom they work for, what of them is seen, how much they
  * call; and which data a recording has. */

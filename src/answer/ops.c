@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 #include "base/text.h"
 #include "diagnose/chains/kernel_type.h"
@@ -159,18 +160,8 @@ static int count_minutes(const struct question *q, uint64_t *calls, struct errin
 	return r;
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct op_stat *x = a, *y = b;
-
-	if (x->sum_ns != y->sum_ns)
-		return x->sum_ns > y->sum_ns ? -1 : 1;
-	if (x->source != y->source)
-		return x->source < y->source ? -1 : 1;
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	return (int)x->nested - (int)y->nested;
-}
+ORDER(by_time, struct op_stat,
+	DESCENDING(sum_ns) ?: ASCENDING(source) ?: ASCENDING(op) ?: ASCENDING(nested))
 
 /* Most time first, then by ids. */
 static void op_stat_sort(struct op_stat *stats, size_t count)
@@ -228,14 +219,7 @@ struct sample {
 	uint32_t weight;
 };
 
-static int by_op_and_duration(const void *a, const void *b)
-{
-	const struct sample *x = a, *y = b;
-
-	if (x->op != y->op)
-		return x->op < y->op ? -1 : 1;
-	return x->dur_ns < y->dur_ns ? -1 : x->dur_ns > y->dur_ns;
-}
+ORDER(by_op_and_duration, struct sample, ASCENDING(op) ?: ASCENDING(dur_ns))
 
 static uint64_t time_of(const struct sample *s)
 {

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
 #include "base/text.h"
@@ -67,25 +68,9 @@ struct rows {
 	size_t count, capacity;
 };
 
-static int by_key(const void *a, const void *b)
-{
-	const struct stack_total *x = a, *y = b;
+ORDER(by_key, struct stack_total, ASCENDING(hash) ?: ASCENDING(source) ?: ASCENDING(op))
 
-	if (x->hash != y->hash)
-		return x->hash < y->hash ? -1 : 1;
-	if (x->source != y->source)
-		return x->source < y->source ? -1 : 1;
-	return (int)x->op - (int)y->op;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct stack_total *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns > y->ns ? -1 : 1;
-	return by_key(a, b);
-}
+ORDER(by_time, struct stack_total, DESCENDING(ns) ?: by_key(x, y))
 
 static void sum_up(struct rows *r)
 {

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/explain.h"
 #include "answer/incidents.h"
 #include "diagnose/contrasts/account_task.h"
@@ -158,16 +159,8 @@ static struct steps_line make_line(const struct step_account *a, enum account_li
 	return l;
 }
 
-static int by_growth(const void *a, const void *b)
-{
-	const struct steps_line *x = a, *y = b;
-
-	if (x->difference_ns != y->difference_ns)
-		return x->difference_ns > y->difference_ns ? -1 : 1;
-	if (x->mean_ns != y->mean_ns)
-		return x->mean_ns > y->mean_ns ? -1 : 1;
-	return (int)x->line - (int)y->line;
-}
+ORDER(by_growth, struct steps_line,
+	DESCENDING(difference_ns) ?: DESCENDING(mean_ns) ?: ASCENDING(line))
 
 static uint64_t total_of(const struct step_account *a)
 {

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* usage.c - see usage.h. Driver calls made inside runtime calls are listed, but not added to the
+/* usage.c - see explain.h. Driver calls made inside runtime calls are listed, but not added to the
  * total, where they would count twice. Published files do not tell them apart: there all count. */
-#include "answer/usage.h"
+#include "answer/explain.h"
 
 #include <stdio.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "base/text.h"
 #include "json/writer.h"
 #include "wire/names.h"

@@ -32,6 +32,8 @@
  *     calls, end the process.
  *  2. No memory becomes executable, and signals go to this process alone. */
 
+const uint16_t confine_ioctls[CONFINE_IOCTLS] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
+
 #if !defined(__SANITIZE_ADDRESS__) && !defined(__SANITIZE_THREAD__)
 
 #if defined(__x86_64__)
@@ -100,8 +102,6 @@ static const uint16_t hostile_calls[] = {__NR_execve, __NR_execveat, __NR_ptrace
 #define NAMESPACES                                                                                 \
 	(CLONE_NEWNS | CLONE_NEWCGROUP | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWUSER |             \
 		CLONE_NEWPID | CLONE_NEWNET)
-
-const uint16_t confine_ioctls[CONFINE_IOCTLS] = {TCGETS, TIOCGWINSZ, FIONREAD, FIONBIO};
 
 struct filter {
 	struct sock_filter code[512];

@@ -1,8 +1,32 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* search.h - binary search in whatever is in order. */
+/* search.h - orders by which rows are sorted, and binary search in whatever is in order. */
 #pragma once
 
 #include <stddef.h>
+
+/* ORDER - defines a comparator for qsort() and bsearch() of two elements of @type, *x and *y: the first key that
+ * differs decides.
+ *
+ *	ORDER(by_start, struct step, ASCENDING(start_ns) ?: DESCENDING(dur_ns) ?: strcmp(x->name, y->name))
+ *
+ * ORDER_OF_POINTERS - likewise of an array of pointers to such elements. */
+#define COMPARE(a, b)     (((a) > (b)) - ((a) < (b)))
+#define ASCENDING(field)  COMPARE(x->field, y->field)
+#define DESCENDING(field) COMPARE(y->field, x->field)
+#define ORDER(name, type, keys)                                                                    \
+	static int name(const void *a_, const void *b_)                                            \
+	{                                                                                          \
+		const type *x = a_, *y = b_;                                                       \
+                                                                                                   \
+		return keys;                                                                       \
+	}
+#define ORDER_OF_POINTERS(name, type, keys)                                                        \
+	static int name(const void *a_, const void *b_)                                            \
+	{                                                                                          \
+		const type *x = *(const type *const *)a_, *y = *(const type *const *)b_;           \
+                                                                                                   \
+		return keys;                                                                       \
+	}
 
 /* LOWER_BOUND - how many of @count elements, which are in order, @is_before holds for: the index of
  * the first for which it does not, @count if there is none. @is_before is an expression of @i, an

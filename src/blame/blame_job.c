@@ -11,6 +11,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
+
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1) /* the year 2116 */
 #define TIME_MIN_NS (-(INT64_C(1) << 60))
 #define GROUP_NS    100000 /* Sends and Recvs of one group begin within */
@@ -51,12 +53,7 @@ void blame_job_done(struct job *j)
 	*j = (struct job){0};
 }
 
-static int floats_ascend(const void *a, const void *b)
-{
-	float x = *(const float *)a, y = *(const float *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(floats_ascend, float, COMPARE(*x, *y))
 
 float blame_median(float *values, size_t n)
 {
@@ -64,14 +61,7 @@ float blame_median(float *values, size_t n)
 	return n ? values[(n - 1) / 2] : 0;
 }
 
-static int items_by_enter(const void *a, const void *b)
-{
-	const struct job_item *x = a, *y = b;
-
-	if (x->enter_ns != y->enter_ns)
-		return x->enter_ns < y->enter_ns ? -1 : 1;
-	return (x->call > y->call) - (x->call < y->call);
-}
+ORDER(items_by_enter, struct job_item, ASCENDING(enter_ns) ?: ASCENDING(call))
 
 /* Times are the sender's words: neither sum nor difference of two of them overflows. */
 static int64_t bounded(int64_t ns)

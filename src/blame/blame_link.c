@@ -11,6 +11,7 @@
  *
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
+#include "base/search.h"
 #include "blame/blame_job.h"
 
 #include <errno.h>
@@ -344,12 +345,7 @@ static void judge(const struct job *j, const struct taken *t, const struct kind 
 	b->transfers[b->transfer_count++] = s;
 }
 
-static int by_path(const void *a, const void *b)
-{
-	const struct kind *x = a, *y = b;
-
-	return (x->path_ns < y->path_ns) - (x->path_ns > y->path_ns);
-}
+ORDER(by_path, struct kind, DESCENDING(path_ns))
 
 struct slot {
 	uint64_t key;

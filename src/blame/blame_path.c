@@ -11,6 +11,7 @@
  * The path is walked from the job's end: a worker's own time back to its last pause, from there to the
  * one it waited for, at the time that one arrived. So what somebody waited himself before he came late
  * is not his. Each pause is passed at most once, so the walk is linear in the number of calls. */
+#include "base/search.h"
 #include "blame/blame_job.h"
 
 #include <errno.h>
@@ -22,14 +23,7 @@
 #define MOMENTS   8192
 #define ASIDE_MAX (1u << 22) /* pauses */
 
-static int pauses_by_start(const void *a, const void *b)
-{
-	const struct job_pause *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
-}
+ORDER(pauses_by_start, struct job_pause, ASCENDING(start_ns) ?: ASCENDING(end_ns))
 
 /* What a wait of @worker for a match's last one is: JOB_NONE if it is itself, or if the clocks cannot
  * tell who was later. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 
 #define ODD_NS          1e6               /* a difference this far from the line is odd */
@@ -22,12 +23,7 @@
 #define SLOPE_MAX       1e-3 /* no clock that is not being set drifts by 1000 ppm */
 #define FIT_POINTS      3    /* so many points need no samples beside them */
 
-static int doubles_ascend(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(doubles_ascend, double, COMPARE(*x, *y))
 
 /* Of an even number the mean of the middle two. */
 static double median(double *v, size_t n)

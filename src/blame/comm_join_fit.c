@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 #include "base/search.h"
 #include "blame/comm_join.h"
@@ -63,12 +64,7 @@ static uint64_t distance(int64_t a, int64_t b)
 	return a > b ? (uint64_t)a - (uint64_t)b : (uint64_t)b - (uint64_t)a;
 }
 
-static int compare_gaps(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return (*x > *y) - (*x < *y);
-}
+ORDER(compare_gaps, int64_t, COMPARE(*x, *y))
 
 /* What @part of @gaps keeps within when what is the same for all is taken away, up to @common_ns. */
 static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t common_ns, double part)

@@ -14,7 +14,7 @@
 #include "base/socket_path.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct annotate_settings {
 	struct option_strings labels;

@@ -10,7 +10,7 @@
 
 #include "base/path_user.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "json/writer.h"
 #include "net/pki/ca.h"
 

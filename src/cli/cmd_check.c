@@ -8,7 +8,7 @@
 #include "record/check/check.h"
 #include "cli/commands.h"
 #include "cli/support_bundle.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "json/writer.h"
 
 struct check_settings {

@@ -24,7 +24,7 @@
 #include "cli/commands.h"
 #include "command/config_file.h"
 #include "cli/recording_option.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "cli/mcp_start.h"
 #include "command/server_access.h"
 #include "config.h"

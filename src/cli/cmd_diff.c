@@ -7,12 +7,12 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "answer/encode/diff_text.h"
+#include "answer/encode/report.h"
 #include "cli/commands.h"
 #include "cli/explain.h"
 #include "cli/progress.h"
 #include "cli/recording_option.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 #define OUTPUT_MAX (64u << 20)
 #define SHOWN      10

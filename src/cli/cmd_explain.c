@@ -9,11 +9,11 @@
 
 #include "answer/incidents.h"
 #include "answer/steps.h"
-#include "answer/usage.h"
+#include "answer/explain.h"
 #include "store/nodedb.h"
 #include "cli/commands.h"
 #include "cli/recording_option.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "cli/explain.h"
 #include "cli/fleet.h"
 #include "json/writer.h"

@@ -10,7 +10,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/recording_option.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "export/export.h"
 #include "cli/export_fleet.h"
 #include "cli/fleet.h"

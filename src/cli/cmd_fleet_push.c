@@ -20,7 +20,7 @@
 #include "cli/commands.h"
 #include "cli/fleet_push_settings.h"
 #include "command/config_file.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "deliver/endpoint.h"
 #include "net/server/token.h"

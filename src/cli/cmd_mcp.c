@@ -19,7 +19,7 @@
 #include "base/path_user.h"
 #include "base/log.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "cli/mcp_start.h"
 #include "command/server_access.h"
 #include "config.h"

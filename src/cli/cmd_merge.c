@@ -9,7 +9,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "cli/progress.h"
 
 struct merge_settings {

@@ -16,7 +16,7 @@
 #include "cli/commands.h"
 #include "cli/recording_option.h"
 #include "cli/progress.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct migrate_settings {
 	const char *db, *db_path, *output, *force_node;

@@ -15,7 +15,7 @@
 #include "base/text.h"
 #include "cli/commands.h"
 #include "command/config_file.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "json/writer.h"
 #include "net/client/https_fetch.h"
 #include "rates/rates.h"

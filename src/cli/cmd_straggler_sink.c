@@ -15,7 +15,7 @@
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "net/server/server.h"
 #include "stream/stream.h"
 

@@ -22,7 +22,7 @@
 #include "base/notify.h"
 #include "base/text.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "cli/live.h"
 #include "cli/trace_command.h"
 #include "cli/trace_settings.h"

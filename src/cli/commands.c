@@ -4,7 +4,7 @@
 #include "cli/commands.h"
 
 #include "cli/demo_scenario.h"
-#include "command/completion.h"
+#include "command/program.h"
 #include "command/update.h"
 #include "wire/names.h"
 

@@ -7,11 +7,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include "answer/encode/paragraph.h"
 #include "answer/encode/report.h"
 #include "answer/encode/report_json.h"
-#include "answer/encode/steps_json.h"
-#include "answer/encode/steps_text.h"
 #include "base/buf.h"
 #include "base/text.h"
 

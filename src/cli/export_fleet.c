@@ -9,6 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/search.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "fanout/fanout_event.h"
@@ -115,13 +116,7 @@ struct track {
 	int32_t rank;
 };
 
-static int by_track(const void *a, const void *b)
-{
-	const struct track *x = a, *y = b;
-	int order = strcmp(x->node, y->node);
-
-	return order ? order : (x->rank > y->rank) - (x->rank < y->rank);
-}
+ORDER(by_track, struct track, strcmp(x->node, y->node) ?: ASCENDING(rank))
 
 static int32_t rank_of(const struct event *e)
 {

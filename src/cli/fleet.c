@@ -9,7 +9,7 @@
 
 #include "base/log.h"
 #include "base/text.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "cli/progress.h"
 #include "net/server/token.h"

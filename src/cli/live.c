@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "base/text.h"
-#include "cli/op_table.h"
 #include "wire/names.h"
 
 #define BAR_CELLS       20

@@ -6,7 +6,7 @@
 #include "record/gpu/child.h"
 #include "record/symbol/child.h"
 #include "cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "sql/sql_worker.h"
 
 int main(int argc, char **argv)

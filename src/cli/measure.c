@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* measure.c - figures of a demo, computed from rows and aggregates. See measure.h.
+/* measure.c - figures of a demo, computed from rows and aggregates. See demo_scenario.h.
  *
  * Pure. What is ordinary for an op of a process comes from its aggregates, which hold every call,
  * else from its rows. Calls of the runtime only: those of the driver inside them are the same time.
  */
-#include "cli/measure.h"
+#include "cli/demo_scenario.h"
 
 #include <math.h>
 #include <stdlib.h>

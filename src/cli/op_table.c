@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* op_table.c - see op_table.h. Columns are counted in code points, because µ and the lines take
+/* op_table.c - see live.h. Columns are counted in code points, because µ and the lines take
  * more than one byte each. Numbers stand to the right, so that sizes can be compared at a glance.
  */
-#include "cli/op_table.h"
+#include "cli/live.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -13,7 +13,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-#include "answer/encode/sql_output.h"
+#include "answer/encode/report_json.h"
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/output.h"

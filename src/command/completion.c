@@ -1,12 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* completion.c - see completion.h: what can be completed, for all shells. */
-#include "command/completion.h"
+/* completion.c - see program.h: what can be completed, for all shells. */
+#include "command/program.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
-
-#include "command/dispatch.h"
 
 /* completion_case - a branch of a shell's `case` for the value of @o: 'trace --db' | 'trace -d') …
  * What it does there is @put's to write; nothing for flags without a value. */

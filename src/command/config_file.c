@@ -1,22 +1,22 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* config_file.c - see config_file.h. Walks libyaml's events by a table of sections and keys: three
- * levels, no recursion. libcyaml would read the same table, but says line and column only of what
- * is wrong for YAML, not of a value such as a duration that is wrong for us.
- *
- * Anchors and aliases are refused (nothing here needs them, and they can make a small file large),
- * as is a key that occurs twice. */
+/* config_file.c - see config_file.h: what the tree of the file may hold is the table of keys below. */
 #include "command/config_file.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <yaml.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
+#include "base/buf.h"
 #include "base/file.h"
+#include "base/log.h"
 #include "base/text.h"
 #include "command/program.h"
+#include "yaml/yaml_tree.h"
 
 enum kind { TEXT, FILE_PATH, DURATION, BOOL, LIST };
 
@@ -57,27 +57,17 @@ static const struct row {
 
 _Static_assert(ARRAY_SIZE(rows) <= CONFIG_KEYS_MAX, "write each key on its own line");
 
-struct walk {
-	yaml_parser_t parser;
-	yaml_event_t event; /* the last one; freed before the next */
-	bool has_event;
-	const char *path, *text;
-	size_t text_len;
+struct reading {
+	const struct yaml_tree *tree;
+	const char *path;
 	struct config *config;
-	bool seen[ARRAY_SIZE(rows)];
 	struct errinfo *reterr;
 };
 
-static void walk_done(struct walk *w)
-{
-	if (w->has_event)
-		yaml_event_delete(&w->event);
-	yaml_parser_delete(&w->parser);
-}
+static int fail(struct reading *p, const struct yaml_value *at, const char *fmt, ...)
+	_printf_(3, 4);
 
-static int fail(struct walk *w, yaml_mark_t at, const char *fmt, ...) _printf_(3, 4);
-
-static int fail(struct walk *w, yaml_mark_t at, const char *fmt, ...)
+static int fail(struct reading *p, const struct yaml_value *at, const char *fmt, ...)
 {
 	char what[300];
 	va_list args;
@@ -85,177 +75,90 @@ static int fail(struct walk *w, yaml_mark_t at, const char *fmt, ...)
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	return errinfo_set_exit(w->reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu, column %zu: %s",
-		w->path, at.line + 1, at.column + 1, what);
-}
-
-/* YAML takes tabs for no indentation and says so in words about tokens. */
-static bool is_tabbed(const struct walk *w, size_t line)
-{
-	const char *p = w->text, *end = p + w->text_len;
-
-	while (p && line--) {
-		const char *newline = memchr(p, '\n', (size_t)(end - p));
-
-		p = newline ? newline + 1 : NULL;
-	}
-	while (p && p < end && *p == ' ')
-		p++;
-	return p && p < end && *p == '\t';
-}
-
-static int next(struct walk *w)
-{
-	yaml_char_t *anchor = NULL;
-
-	if (w->has_event)
-		yaml_event_delete(&w->event);
-	w->has_event = false;
-	if (!yaml_parser_parse(&w->parser, &w->event)) {
-		if (w->parser.error == YAML_MEMORY_ERROR)
-			return -ENOMEM;
-		if (is_tabbed(w, w->parser.problem_mark.line))
-			return fail(w, w->parser.problem_mark, "indent with spaces, not tabs");
-		return fail(w, w->parser.problem_mark, "not valid YAML: %s",
-			w->parser.problem ? w->parser.problem : "unreadable");
-	}
-	w->has_event = true;
-	if (w->event.type == YAML_SCALAR_EVENT)
-		anchor = w->event.data.scalar.anchor;
-	else if (w->event.type == YAML_SEQUENCE_START_EVENT)
-		anchor = w->event.data.sequence_start.anchor;
-	else if (w->event.type == YAML_MAPPING_START_EVENT)
-		anchor = w->event.data.mapping_start.anchor;
-	if (anchor || w->event.type == YAML_ALIAS_EVENT)
-		return fail(
-			w, w->event.start_mark, "anchors and aliases (& and *) are not supported");
-	return 0;
-}
-
-static const char *scalar(const struct walk *w)
-{
-	return w->event.type == YAML_SCALAR_EVENT ? (const char *)w->event.data.scalar.value : NULL;
-}
-
-/* "key:" with nothing behind it, or ~ or null. */
-static bool is_nothing(const struct walk *w)
-{
-	const char *s = scalar(w);
-
-	return s && w->event.data.scalar.style == YAML_PLAIN_SCALAR_STYLE &&
-	       (!*s || !strcmp(s, "~") || !strcmp(s, "null"));
+	return errinfo_set_exit(p->reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu, column %zu: %s",
+		p->path, at->line, at->column, what);
 }
 
 /* ---- values ---- */
 
 static int set_text(char **field, const char *value)
 {
-	free(*field);
 	*field = strdup(value);
 	return *field ? 0 : -ENOMEM;
 }
 
-static int set_path(struct walk *w, char **field, const char *value)
+static int set_path(struct reading *p, const struct yaml_value *v, char **field)
 {
-	const char *slash = strrchr(w->path, '/'), *home = getenv("HOME");
+	const char *slash = strrchr(p->path, '/'), *home = getenv("HOME");
 	char out[PATH_MAX];
 	int n;
 
-	if (value[0] == '~' && value[1] == '/' && home)
-		n = snprintf(out, sizeof(out), "%s%s", home, value + 1);
-	else if (value[0] == '/' || !slash)
-		n = snprintf(out, sizeof(out), "%s", value);
+	if (v->text[0] == '~' && v->text[1] == '/' && home)
+		n = snprintf(out, sizeof(out), "%s%s", home, v->text + 1);
+	else if (v->text[0] == '/' || !slash)
+		n = snprintf(out, sizeof(out), "%s", v->text);
 	else
 		n = snprintf(
-			out, sizeof(out), "%.*s%s", (int)(slash + 1 - w->path), w->path, value);
-	if (n >= (int)sizeof(out))
-		return fail(w, w->event.start_mark, "this path is too long");
-	return set_text(field, out);
+			out, sizeof(out), "%.*s%s", (int)(slash + 1 - p->path), p->path, v->text);
+	return n >= (int)sizeof(out) ? fail(p, v, "this path is too long") : set_text(field, out);
 }
 
-static int set_bool(struct walk *w, const struct row *row, bool *field, const char *value)
+/* A list of texts; one text alone is a list of one. */
+static int set_list(struct reading *p, const struct row *row, const struct yaml_value *v)
 {
-	bool yes = !strcmp(value, "true") || !strcmp(value, "yes") || !strcmp(value, "on");
+	struct config_list *l = (struct config_list *)((char *)p->config + row->offset);
 
-	if (!yes && strcmp(value, "false") != 0 && strcmp(value, "no") != 0 &&
-		strcmp(value, "off") != 0)
-		return fail(w, w->event.start_mark, "%s.%s must be true or false", row->section,
-			row->key);
-	*field = yes;
+	if (v->kind == YAML_MAP)
+		return fail(p, v, "%s.%s must be a list", row->section, row->key);
+	if (v->count > CONFIG_LIST_MAX)
+		return fail(p, v, "%s.%s has more than %d entries", row->section, row->key,
+			CONFIG_LIST_MAX);
+	l->items = calloc(v->count + 1, sizeof(*l->items));
+	if (!l->items)
+		return -ENOMEM;
+	for (const struct yaml_value *m = v->kind == YAML_TEXT ? v : v->first; m; m = m->next) {
+		if (m->kind != YAML_TEXT)
+			return fail(
+				p, m, "%s.%s must be a list of strings", row->section, row->key);
+		l->items[l->count] = strdup(m->text);
+		if (!l->items[l->count++])
+			return -ENOMEM;
+		if (m == v)
+			break;
+	}
 	return 0;
 }
 
-static int set_scalar(struct walk *w, const struct row *row)
+static int set_value(struct reading *p, const struct row *row, const struct yaml_value *v)
 {
-	char *field = (char *)w->config + row->offset;
-	const char *value = scalar(w);
+	void *field = (char *)p->config + row->offset;
 
-	if (!value)
-		return fail(w, w->event.start_mark, "%s.%s must be a single value", row->section,
-			row->key);
-	if (strlen(value) != w->event.data.scalar.length)
-		return fail(w, w->event.start_mark, "%s.%s contains a NUL byte", row->section,
-			row->key);
-	if (is_nothing(w))
+	if (v->kind == YAML_NOTHING)
 		return 0;
+	if (row->kind == LIST)
+		return set_list(p, row, v);
+	if (v->kind != YAML_TEXT)
+		return fail(p, v, "%s.%s must be a single value", row->section, row->key);
 	switch (row->kind) {
-	case TEXT: return set_text((char **)field, value);
-	case FILE_PATH: return set_path(w, (char **)field, value);
-	case BOOL: return set_bool(w, row, (bool *)field, value);
+	case TEXT: return set_text(field, v->text);
+	case FILE_PATH: return set_path(p, v, field);
+	case BOOL:
+		if (yaml_bool(p->tree, v, field, NULL) < 0)
+			return fail(p, v, "%s.%s must be true or false", row->section, row->key);
+		return 0;
 	case DURATION:
-		if (text_parse_duration(value, (uint64_t *)field) < 0)
-			return fail(w, w->event.start_mark,
-				"%s.%s must be a duration like 5s, 500ms or 1m30s", row->section,
-				row->key);
+		if (text_parse_duration(v->text, field) < 0)
+			return fail(p, v, "%s.%s must be a duration like 5s, 500ms or 1m30s",
+				row->section, row->key);
 		return 0;
 	case LIST: break;
 	}
 	return -EINVAL;
 }
 
-static int list_add(struct walk *w, struct config_list *l, const char *value)
-{
-	char **p = realloc(l->items, (l->count + 1) * sizeof(*p));
-
-	if (!p)
-		return -ENOMEM;
-	l->items = p;
-	p[l->count] = strdup(value);
-	if (!p[l->count])
-		return -ENOMEM;
-	l->count++;
-	return 0;
-}
-
-/* A sequence of texts; one text alone is a list of one. */
-static int set_list(struct walk *w, const struct row *row)
-{
-	struct config_list *l = (struct config_list *)((char *)w->config + row->offset);
-	int r;
-
-	if (is_nothing(w))
-		return 0;
-	if (scalar(w))
-		return list_add(w, l, scalar(w));
-	if (w->event.type != YAML_SEQUENCE_START_EVENT)
-		return fail(w, w->event.start_mark, "%s.%s must be a list", row->section, row->key);
-	while ((r = next(w)) == 0 && w->event.type != YAML_SEQUENCE_END_EVENT) {
-		if (!scalar(w) || is_nothing(w) || strlen(scalar(w)) != w->event.data.scalar.length)
-			return fail(w, w->event.start_mark, "%s.%s must be a list of strings",
-				row->section, row->key);
-		if (l->count == CONFIG_LIST_MAX)
-			return fail(w, w->event.start_mark, "%s.%s has more than %d entries",
-				row->section, row->key, CONFIG_LIST_MAX);
-		r = list_add(w, l, scalar(w));
-		if (r < 0)
-			return r;
-	}
-	return r;
-}
-
 /* ---- keys ---- */
 
-static int unknown(struct walk *w, const char *section, const char *name)
+static int unknown(struct reading *p, const char *section, const struct yaml_value *v)
 {
 	unsigned best = UINT_MAX, distance;
 	const char *near = NULL;
@@ -265,90 +168,44 @@ static int unknown(struct walk *w, const char *section, const char *name)
 
 		if (section && strcmp(rows[i].section, section) != 0)
 			continue;
-		if (suggest_is_near(name, known, &distance) && distance < best) {
+		if (suggest_is_near(v->key, known, &distance) && distance < best) {
 			best = distance;
 			near = known;
 		}
 	}
-	return fail(w, w->event.start_mark, "unknown key '%.60s'%s%s%s%s%s", name,
-		section ? " in " : "", section ? section : "", near ? ": did you mean " : "",
-		near ? near : "", near ? "?" : "");
+	return fail(p, v, "unknown key '%.60s'%s%s%s%s%s", v->key, section ? " in " : "",
+		section ? section : "", near ? ": did you mean " : "", near ? near : "",
+		near ? "?" : "");
 }
 
-static int walk_key(struct walk *w, const char *section)
+/* A member of @section; NULL: a section, of which this says only whether it is known. */
+static int read_key(struct reading *p, const char *section, const struct yaml_value *v)
 {
-	const char *name = scalar(w);
-	int r;
-
-	if (!name)
-		return fail(w, w->event.start_mark, "expected a key of %s here", section);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
-		if (strcmp(rows[i].section, section) != 0 || strcmp(rows[i].key, name) != 0)
+		if (!section && !strcmp(rows[i].section, v->key))
+			return 0;
+		if (!section || strcmp(rows[i].section, section) || strcmp(rows[i].key, v->key))
 			continue;
-		if (w->seen[i])
-			return fail(w, w->event.start_mark, "duplicate key %s.%s", section, name);
-		w->seen[i] = true;
-		w->config->lines[i] = w->event.start_mark.line + 1;
-		r = next(w);
-		if (r < 0)
-			return r;
-		return rows[i].kind == LIST ? set_list(w, &rows[i]) : set_scalar(w, &rows[i]);
+		p->config->lines[i] = v->line;
+		return set_value(p, &rows[i], v);
 	}
-	return unknown(w, section, name);
+	return unknown(p, section, v);
 }
 
-static const char *find_section(const char *name)
+static int read_root(struct reading *p)
 {
-	for (size_t i = 0; name && i < ARRAY_SIZE(rows); i++)
-		if (!strcmp(rows[i].section, name))
-			return rows[i].section;
-	return NULL;
-}
+	const struct yaml_value *root = yaml_tree_root(p->tree);
+	int r = 0;
 
-static int walk_section(struct walk *w)
-{
-	const char *section = find_section(scalar(w));
-	int r;
-
-	if (!section)
-		return unknown(w, NULL, scalar(w) ? scalar(w) : "");
-	r = next(w);
-	if (r < 0 || is_nothing(w))
-		return r;
-	if (w->event.type != YAML_MAPPING_START_EVENT)
-		return fail(w, w->event.start_mark, "%s must contain keys with values", section);
-	while ((r = next(w)) == 0 && w->event.type != YAML_MAPPING_END_EVENT) {
-		r = walk_key(w, section);
-		if (r < 0)
-			return r;
+	if (root->kind != YAML_MAP && root->kind != YAML_NOTHING)
+		return fail(p, root, "expected a section such as `fleet:` here");
+	for (const struct yaml_value *s = root->first; r == 0 && s; s = s->next) {
+		r = read_key(p, NULL, s);
+		if (r == 0 && s->kind != YAML_MAP && s->kind != YAML_NOTHING)
+			return fail(p, s, "%s must contain keys with values", s->key);
+		for (const struct yaml_value *v = s->first; r == 0 && v; v = v->next)
+			r = read_key(p, s->key, v);
 	}
-	return r;
-}
-
-static int walk_file(struct walk *w)
-{
-	int r = next(w); /* the stream begins */
-
-	if (r == 0)
-		r = next(w);
-	if (r < 0 || w->event.type == YAML_STREAM_END_EVENT)
-		return r;
-	r = next(w); /* behind the begin of the document */
-	if (r < 0 || is_nothing(w))
-		return r;
-	if (w->event.type != YAML_MAPPING_START_EVENT)
-		return fail(w, w->event.start_mark, "expected a section such as `fleet:` here");
-	while ((r = next(w)) == 0 && w->event.type != YAML_MAPPING_END_EVENT) {
-		r = walk_section(w);
-		if (r < 0)
-			return r;
-	}
-	if (r == 0)
-		r = next(w); /* the document ends */
-	if (r == 0)
-		r = next(w);
-	if (r == 0 && w->event.type != YAML_STREAM_END_EVENT)
-		return fail(w, w->event.start_mark, "only one YAML document is allowed");
 	return r;
 }
 
@@ -400,23 +257,11 @@ struct config *config_new(void)
 	return c;
 }
 
-static int parse(
-	const char *path, const char *text, size_t len, struct config *c, struct errinfo *reterr)
-{
-	_cleanup_(walk_done) struct walk w = {
-		.path = path, .text = text, .text_len = len, .config = c, .reterr = reterr};
-
-	if (!yaml_parser_initialize(&w.parser))
-		return -ENOMEM;
-	yaml_parser_set_encoding(&w.parser, YAML_UTF8_ENCODING);
-	yaml_parser_set_input_string(&w.parser, (const unsigned char *)text, len);
-	return walk_file(&w);
-}
-
 int config_file_read(
 	const char *path, const char *text, size_t len, struct config **ret, struct errinfo *reterr)
 {
 	_cleanup_(config_freep) struct config *c = config_new();
+	_cleanup_(yaml_tree_freep) struct yaml_tree *tree = NULL;
 	_cleanup_buf_ struct buf b = BUF_INIT(CONFIG_BYTES_MAX);
 	int r = 0;
 
@@ -432,7 +277,9 @@ int config_file_read(
 			r == -EFBIG    ? "it is over 256 KiB"
 			: r == -EINVAL ? "it is not a regular file"
 				       : strerror(-r));
-	r = parse(path, text, len, c, reterr);
+	r = yaml_tree_read(path, text, len, &tree, reterr);
+	if (r == 0)
+		r = read_root(&(struct reading){tree, path, c, reterr});
 	if (r == 0)
 		r = set_text(&c->path, path);
 	if (r == -ENOMEM)
@@ -441,4 +288,76 @@ int config_file_read(
 		return r;
 	*ret = TAKE(c);
 	return 0;
+}
+
+/* ---- which file is read, and which is left alone ---- */
+
+static const char *chosen;
+
+void config_file_choose(const char *path)
+{
+	chosen = path;
+}
+
+static bool is_owner(uid_t owner)
+{
+	const char *sudo = getenv("SUDO_UID");
+	uid_t me = geteuid();
+
+	return owner == 0 || owner == me ||
+	       (me == 0 && sudo && *sudo && owner == (uid_t)strtoul(sudo, NULL, 10));
+}
+
+/* Whether a file that was found, not named, may be used. */
+static bool is_trusted(const char *path, size_t place, const struct stat *st)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(8192);
+	const char *why = !is_owner(st->st_uid)   ? "another user owns it"
+			  : st->st_mode & S_IWOTH ? "it is world-writable"
+						  : NULL;
+
+	static bool told[3]; /* of the places: it is looked for more than once */
+
+	if (!why)
+		return true;
+	if (told[place])
+		return false;
+	told[place] = true;
+	text_escape_terminal(&b, path);
+	fprintf(stderr, "%s%s: %s is ignored: %s; use --config to read it anyway\n",
+		log_mark(LOG_LEVEL_WARNING), program_running()->name, buf_str(&b), why);
+	return false;
+}
+
+static bool find(char *out, size_t size)
+{
+	const char *xdg = getenv("XDG_CONFIG_HOME"), *home = getenv("HOME");
+	char own[PATH_MAX] = "";
+	const char *const places[] = {"./ingero.yaml", "/etc/ingero/ingero.yaml", own};
+	struct stat st;
+
+	if (xdg && xdg[0] == '/')
+		snprintf(own, sizeof(own), "%s/ingero/ingero.yaml", xdg);
+	else if (home && home[0] == '/')
+		snprintf(own, sizeof(own), "%s/.config/ingero/ingero.yaml", home);
+	for (size_t i = 0; i < ARRAY_SIZE(places); i++) {
+		if (!places[i][0] || stat(places[i], &st) < 0 || !is_trusted(places[i], i, &st))
+			continue;
+		snprintf(out, size, "%s", places[i]);
+		return true;
+	}
+	return false;
+}
+
+int config_file_load(struct config **ret, struct errinfo *reterr)
+{
+	const char *named = chosen ? chosen : getenv("INGERO_CONFIG");
+	char found[PATH_MAX];
+
+	if (named && named[0])
+		return config_file_read(named, NULL, 0, ret, reterr);
+	if (find(found, sizeof(found)))
+		return config_file_read(found, NULL, 0, ret, reterr);
+	*ret = config_new();
+	return *ret ? 0 : errinfo_set(reterr, -ENOMEM, "not enough memory");
 }

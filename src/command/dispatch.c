@@ -3,7 +3,7 @@
  *
  * The only place that prints usage. Help asked for goes to stdout with exit code 0; help after a
  * mistake is one line on stderr with exit code 64, because a page of flags hides the sentence. */
-#include "command/dispatch.h"
+#include "command/program.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -19,7 +19,6 @@
 #include "base/text.h"
 #include "command/config_file.h"
 #include "command/option.h"
-#include "command/program.h"
 #include "command/update.h"
 
 static const struct command *const no_commands[] = {NULL};

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* manual.c - see manual.h. Text from the tables is escaped for roff: backslashes, hyphens that are
+/* manual.c - see program.h. Text from the tables is escaped for roff: backslashes, hyphens that are
  * typed, dots and quotes at the beginning of a line, and what is not ASCII. */
-#include "command/manual.h"
+#include "command/program.h"
 
 #include <ctype.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* option.h - described options: parsing, --help, man pages (manual.h), completion (completion.h)
+/* option.h - described options: parsing, --help, man pages (program.h), completion (program.h)
  * and the tables of docs/commands.md derive from one table per command.
  *
  * To add an option: one row in the command's table and one field in its settings struct. */
@@ -46,13 +46,16 @@ struct option_row {
 	bool hidden;            /* parsed, not in --help */
 };
 
+/* clang-format off */
+/* OPTION_ROW - a row without a letter and limits: OPTION_ROW(STRING, "rates", offset, "FILE", "prices of GPUs"). */
+#define OPTION_ROW(KIND, name, offset, value, help) {name, 0, OPTION_##KIND, offset, value, help, 0, 0, false}
+/* OPTION_ALIAS - another name of an option, not in --help. */
+#define OPTION_ALIAS(KIND, name, offset, value, help) {name, 0, OPTION_##KIND, offset, value, help, 0, 0, true}
 /* OPTION_REFUSED_SECRET - a row for @name, whose value would be a secret that can be had from a file or @variable. */
-#define OPTION_REFUSED_SECRET(name, variable)                                                      \
-	{                                                                                          \
-		name, 0, OPTION_REFUSED, 0, "TOKEN",                                               \
-			"other users can see a command line; use --token-file or $" variable, 0,   \
-			0, true                                                                    \
-	}
+#define OPTION_REFUSED_SECRET(name, variable) \
+	OPTION_ALIAS(REFUSED, name, 0, "TOKEN", \
+		"other users can see a command line; use --token-file or $" variable)
+/* clang-format on */
 
 struct command {
 	const char *name;

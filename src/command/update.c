@@ -20,7 +20,6 @@
 #include "base/file.h"
 #include "base/path_user.h"
 #include "command/config_file.h"
-#include "command/dispatch.h"
 #include "command/program.h"
 #include "config.h"
 #include "json/reader.h"

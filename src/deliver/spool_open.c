@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* spool_open.c - finds what an earlier run has left, and how much of it is good. See spool.c for the
  * files and invariants. */
+#include "base/search.h"
 #include "deliver/spool_private.h"
 
 #include <dirent.h>
@@ -59,12 +60,7 @@ static int segment_scan(struct spool *s, struct segment *seg)
 	return 0;
 }
 
-static int segment_compare(const void *a, const void *b)
-{
-	const struct segment *x = a, *y = b;
-
-	return x->id < y->id ? -1 : x->id > y->id;
-}
+ORDER(segment_compare, struct segment, ASCENDING(id))
 
 static int list_segments(struct spool *s)
 {

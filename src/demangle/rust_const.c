@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rust_const.c - constants in Rust's v0 mangling: the values of const generics. */
-#include "demangle/rust_v0.h"
+#include "demangle/rust_reader.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
  * The name is foreign: every production that can hold itself goes through rust_enter(), which
  * bounds depth and number; a back reference leads backwards only, and output has the size of its
  * buffer. */
-#include "demangle/rust_v0.h"
+#include "demangle/rust_reader.h"
 
 #include <errno.h>
 #include <string.h>

@@ -197,7 +197,7 @@ int duck_connect(struct duck *d, struct duck_connection **ret, struct errinfo *r
 		return -ENOMEM;
 	if (duck_api.connect(d->handle, &c->handle)) {
 		free(c);
-		return errinfo_set(reterr, -EIO, "DuckDB gives no connection");
+		return errinfo_set(reterr, -EIO, "cannot connect to DuckDB");
 	}
 	*ret = c;
 	return 0;

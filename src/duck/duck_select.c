@@ -39,10 +39,10 @@ static int prepare(
 		const char *why = duck_api.extract_statements_error(extracted);
 
 		r = why && *why ? duck_error(why, reterr)
-				: errinfo_set(reterr, -EINVAL, "there is no statement");
+				: errinfo_set(reterr, -EINVAL, "no SQL statement was given");
 	} else if (n > 1) {
 		r = errinfo_set(
-			reterr, -EINVAL, "one statement at a time: these are %u", (unsigned)n);
+			reterr, -EINVAL, "only one statement is allowed: found %u", (unsigned)n);
 	} else if (duck_api.prepare_extracted_statement(c->handle, extracted, 0, &statement)) {
 		r = duck_error(duck_api.prepare_error(statement), reterr);
 	}

@@ -9,19 +9,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "export/perfetto_private.h"
 #include "base/hash.h"
 #include "answer/steps.h"
 #include "diagnose/accounts/match.h"
 
-static int by_time(const void *a, const void *b)
-{
-	const struct perfetto_collective *x = a, *y = b;
-
-	if (x->row->start.ns != y->row->start.ns)
-		return x->row->start.ns < y->row->start.ns ? -1 : 1;
-	return (x->row->dur_ns < y->row->dur_ns) - (x->row->dur_ns > y->row->dur_ns);
-}
+ORDER(by_time, struct perfetto_collective, ASCENDING(row->start.ns) ?: DESCENDING(row->dur_ns))
 
 /* A flow from each rank of a collective to the next, by when they began. */
 static void join(struct perfetto *p, const struct recording *rec, const struct match_table *t,

@@ -15,6 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 #include "export/perfetto_private.h"
 
@@ -80,14 +81,7 @@ static int put_gpu_samples(
 	return r;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct perfetto_label *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
-}
+ORDER(by_start, struct perfetto_label, ASCENDING(start_ns) ?: DESCENDING(end_ns))
 
 /* A label without a span holds until its key is set again, or to the end. */
 static int resolve_labels(

@@ -15,7 +15,6 @@
 #include <string.h>
 
 #include "fanout/fanout_private.h"
-#include "fanout/fanout_reply.h"
 #include "json/writer.h"
 #include "net/address.h"
 #include "net/server/server.h"

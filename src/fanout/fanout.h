@@ -12,12 +12,122 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "fanout/fanout_node.h"
-#include "fanout/fanout_incident.h"
 #include "base/errinfo.h"
 #include "net/loop.h"
 #include "net/pki/tls.h"
 #include "sql/sql_table.h"
+#include "net/client/client.h"
+#include "base/buf.h"
+#include "model/incident.h"
+
+/* Which nodes are asked: addresses, in the order they were named. */
+
+#define FANOUT_ADDRESS_LEN 272 /* a host name of 253 bytes, brackets, a port */
+
+struct fanout_node {
+	struct http_endpoint endpoint;
+	char address[FANOUT_ADDRESS_LEN]; /* "gpu-1:8080": how warnings name it */
+};
+
+struct fanout_nodes {
+	struct fanout_node *items;
+	size_t count;
+};
+
+/* fanout_nodes_add - adds what @list names, separated by commas: "gpu-1:8080,gpu-2". One that is
+ * there already is not added again. Without a scheme @tls decides, without a port FANOUT_PORT.
+ * -EINVAL with a sentence for what is no address; -E2BIG beyond FANOUT_NODES_MAX; -ENOMEM. Those
+ * before the bad one have been added. */
+int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct errinfo *reterr);
+void fanout_nodes_done(struct fanout_nodes *n);
+
+/* How far the nodes' clocks are apart, with error bars. Pure arithmetic.
+ *
+ * A node tells its wall time; it did so at some moment between the request's leaving and the
+ * reply's first byte. So the offset to the midpoint is wrong by half of that round trip at most:
+ * that is the error bar, and it holds whatever the network does. */
+
+#define FANOUT_CLOCK_SAMPLES 3
+
+struct fanout_clock_sample {
+	int64_t remote_ns;       /* what the node said */
+	int64_t sent_ns, got_ns; /* by this machine's wall clock */
+};
+
+struct fanout_clock { /* of one node */
+	bool known;
+	int64_t offset_ns; /* the node's clock minus ours */
+	uint64_t error_ns; /* the true offset is within +- this */
+};
+
+/* fanout_clock_median - of @count samples (more than FANOUT_CLOCK_SAMPLES are not looked at) the
+ * one with the median offset; of two the one with the shorter way. Samples that make no sense
+ * (received before sent, times beyond the year 2200) do not count. */
+struct fanout_clock fanout_clock_median(const struct fanout_clock_sample *samples, size_t count);
+
+struct fanout_skew {   /* a difference that is larger than the threshold, for sure */
+	size_t node;   /* whose clock; an index */
+	size_t other;  /* compared with this node; SIZE_MAX: with this machine */
+	int64_t by_ns; /* positive: node is ahead of other */
+	uint64_t error_ns;
+};
+
+/* fanout_clock_skews - which of @count clocks differ by more than @threshold_ns after both error
+ * bars are taken off. Each is compared with the node whose offset is the median, and that one with
+ * this machine: one wrong clock makes one entry. Writes up to @max entries, largest first, and
+ * returns how many there are. */
+size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint64_t threshold_ns,
+	struct fanout_skew *ret, size_t max);
+
+/* What a node found: its incidents, or the verdicts stored in its recording.
+ *
+ * All texts are a stranger's: whoever prints them escapes them for the place they go to. */
+
+#define FANOUT_INCIDENTS_MAX 100         /* of a node; more are counted */
+#define FANOUT_INCIDENT_JSON (256 << 10) /* bytes of one as JSON */
+
+struct fanout_incident {
+	char node[256];           /* whose incident: as it says, else the name of who answered */
+	char address[272];        /* of who answered; nobody can forge that */
+	size_t index;             /* of who answered, in the list of nodes */
+	bool stored;              /* a stored verdict (a "causal chain"): less is known of it */
+	struct incident incident; /* unit points into this struct */
+	char unit[32];
+	char op[64];         /* name of the slow call; "": not known */
+	char where[512];     /* "forward() at train.py:142"; "": not known */
+	double where_share;  /* of the excess, 0..1 */
+	int64_t detected_ns; /* stored: when; 0: not known */
+	char *json;          /* all that the node said about it, as one compact JSON object
+				that is valid, with "node" and "address" in front */
+};
+
+struct fanout_incidents { /* worst first */
+	struct fanout_incident **items;
+	size_t count;
+	size_t left_out; /* beyond FANOUT_INCIDENTS_MAX of a node */
+};
+void fanout_incidents_done(struct fanout_incidents *l);
+
+struct fanout_extent { /* what a node looked at */
+	bool known;
+	uint64_t events;
+	double completeness; /* 0..1: share of hits that are in the data; -1: not known */
+};
+
+struct fanout_source { /* who answered */
+	const char *address, *name;
+	size_t index;
+};
+
+/* fanout_incident_read - @body is a reply of GET /api/v1/incidents or /api/v1/chains (which one it
+ * is shows in its keys): appends to @list. -EPROTO with a sentence; -ENOMEM; then @list is as
+ * before. */
+int fanout_incident_read(const char *body, size_t len, const struct fanout_source *who,
+	struct fanout_incidents *list, struct fanout_extent *ret_extent, struct errinfo *reterr);
+
+/* fanout_incident_sort - severity, then lost time, then how far above the ordinary, then the order
+ * of nodes. */
+void fanout_incident_sort(struct fanout_incidents *l);
 
 #define FANOUT_TIMEOUT_NS     (5 * NS_PER_S)
 #define FANOUT_SKEW_NS        (10 * NS_PER_MS)
@@ -101,7 +211,7 @@ struct fanout_result {
 	bool no_columns_alike; /* SQL: of those that answered no two have the same columns */
 	struct fanout_warning *warnings;
 	size_t warning_count;
-	struct sql_table table;            /* SQL: all rows, "node" first: see fanout_table.h */
+	struct sql_table table;            /* SQL: all rows, "node" first: see fanout_private.h */
 	struct fanout_incidents incidents; /* CHAINS, INCIDENTS */
 };
 void fanout_result_done(struct fanout_result *r);

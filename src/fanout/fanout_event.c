@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "wire/ids.h"
 
 #define DURATION_MAX_NS (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year */
@@ -236,16 +237,8 @@ static int find_name(struct fanout_events *l, const char *name, size_t *ret)
 	return 0;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct fanout_event *x = a, *y = b;
-
-	if (x->event.start.ns != y->event.start.ns)
-		return x->event.start.ns < y->event.start.ns ? -1 : 1;
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return (x->event.seq > y->event.seq) - (x->event.seq < y->event.seq);
-}
+ORDER(by_start, struct fanout_event,
+	ASCENDING(event.start.ns) ?: ASCENDING(node) ?: ASCENDING(event.seq))
 
 static const char *name_of(
 	const struct sql_table *t, size_t row, const int at[COLUMNS], const char *other)

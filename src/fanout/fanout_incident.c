@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_incident.c - see fanout_incident.h.
+/* fanout_incident.c - see fanout.h.
  *
  * An incident is first copied as JSON of our own making, which is what --json prints, and then read
  * from that copy into the struct that text is printed from. What the struct has no room for is cut
  * there, never in the JSON. Keys nobody knows yet are only in the JSON. */
-#include "fanout/fanout_incident.h"
+#include "base/search.h"
+#include "fanout/fanout.h"
 
 #include <errno.h>
 #include <math.h>
@@ -442,21 +443,10 @@ int fanout_incident_read(const char *body, size_t len, const struct fanout_sourc
 	return errinfo_set(reterr, -EPROTO, "its answer is not a list of incidents or chains");
 }
 
-static int by_weight(const void *a, const void *b)
-{
-	const struct fanout_incident *x = *(struct fanout_incident *const *)a,
-				     *y = *(struct fanout_incident *const *)b;
-
-	if (x->incident.severity != y->incident.severity)
-		return x->incident.severity < y->incident.severity ? 1 : -1;
-	if (x->incident.excess_ns != y->incident.excess_ns)
-		return x->incident.excess_ns < y->incident.excess_ns ? 1 : -1;
-	if (x->incident.tail_ratio != y->incident.tail_ratio)
-		return x->incident.tail_ratio < y->incident.tail_ratio ? 1 : -1;
-	if (x->index != y->index)
-		return x->index > y->index ? 1 : -1;
-	return strcmp(x->incident.id, y->incident.id);
-}
+ORDER_OF_POINTERS(by_weight, struct fanout_incident,
+	DESCENDING(incident.severity) ?: DESCENDING(incident.excess_ns)
+		?: DESCENDING(incident.tail_ratio) ?: ASCENDING(index)
+		?: strcmp(x->incident.id, y->incident.id))
 
 void fanout_incident_sort(struct fanout_incidents *l)
 {

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_node.c - see fanout_node.h. */
-#include "fanout/fanout_node.h"
+/* fanout_node.c - see fanout.h. */
+#include "base/search.h"
+#include "fanout/fanout.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,12 +24,7 @@ static bool makes_sense(const struct fanout_clock_sample *s)
 	       s->got_ns >= s->sent_ns && s->got_ns < WALL_NS_MAX;
 }
 
-static int by_offset(const void *a, const void *b)
-{
-	const struct fanout_clock *x = a, *y = b;
-
-	return (x->offset_ns > y->offset_ns) - (x->offset_ns < y->offset_ns);
-}
+ORDER(by_offset, struct fanout_clock, ASCENDING(offset_ns))
 
 struct fanout_clock fanout_clock_median(const struct fanout_clock_sample *samples, size_t count)
 {
@@ -58,13 +54,7 @@ struct candidate {
 	struct fanout_clock clock;
 };
 
-static int by_clock(const void *a, const void *b)
-{
-	const struct candidate *x = a, *y = b;
-	int order = by_offset(&x->clock, &y->clock);
-
-	return order ? order : (x->node > y->node) - (x->node < y->node);
-}
+ORDER(by_clock, struct candidate, by_offset(&x->clock, &y->clock) ?: ASCENDING(node))
 
 static int by_size(const void *a, const void *b)
 {

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_reply.c - see fanout_reply.h. */
-#include "fanout/fanout_reply.h"
+/* fanout_reply.c - see fanout_private.h. */
+#include "fanout/fanout_private.h"
 
 #include <errno.h>
 #include <stdarg.h>
@@ -10,7 +10,6 @@
 #include <strings.h>
 
 #include "base/text.h"
-#include "fanout/fanout_private.h"
 #include "json/reader.h"
 #include "json/tree.h"
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_table.c - see fanout_table.h.
+/* fanout_table.c - see fanout_private.h.
  *
  * A reply is read twice: keys of an object have no order, and rows can only be checked once the
  * columns are known. No tree is built, so memory is what the kept rows take. */
-#include "fanout/fanout_table.h"
+#include "fanout/fanout_private.h"
 
 #include <errno.h>
 #include <stdint.h>

@@ -9,7 +9,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "json/tree.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define META_SERVER       "io.modelcontextprotocol/serverInfo"

@@ -130,3 +130,15 @@ json_t *registry_list_resources(
 json_t *registry_list_templates(
 	const struct registry *o, const json_t *cursor, struct rpc_error *e);
 json_t *registry_list_prompts(const struct registry *o, const json_t *cursor, struct rpc_error *e);
+
+/* Does a value have the shape that a JSON Schema describes?
+ *
+ * The keywords that our schemas use: type (also a list of them), enum, minimum, maximum, minLength,
+ * maxLength, maxItems, items, properties, required, additionalProperties: false. Others say nothing
+ * here. Schemas are our own, so there is nothing to guard against in them. */
+
+#define SCHEMA_CHECK_SENTENCE 512
+
+/* schema_check - 0; else -EINVAL, and @why gets one sentence that names the place ("limit", or
+ * "pids[2]"), what is wanted there and what was given. */
+int schema_check(const json_t *schema, const json_t *value, struct buf *why);

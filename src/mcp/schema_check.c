@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* schema_check.c - see schema_check.h. The first thing that is wrong ends the check: one sentence is enough to
+/* schema_check.c - see registry.h. The first thing that is wrong ends the check: one sentence is enough to
  * mend a call. */
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 #include <errno.h>
 #include <math.h>

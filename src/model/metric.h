@@ -109,3 +109,11 @@ double metric_bound(const struct metric_desc *d, unsigned i);
 
 /* metric_key_count - how many keys @d has. */
 unsigned metric_key_count(const struct metric_desc *d);
+
+/* clang-format off */
+/* A row of those that only Prometheus reads: its kind, whether its values are doubles, and its labels. */
+#define METRIC_ROW(id, KIND, is_real, name, its_unit, about, ...) \
+	static const struct metric_desc id = {.prometheus = name, .unit = its_unit, .kind = METRIC_##KIND, \
+		.is_double = is_real, .help = about, .keys = {__VA_ARGS__}}
+#define METRIC_LABEL(name) {name, name}
+/* clang-format on */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
+#include <openssl/hmac.h>
 #include <openssl/sha.h>
 #include <stdio.h>
 
@@ -66,4 +67,16 @@ int digest_sha256_file(const char *path, char ret[DIGEST_HEX])
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
 
 	return fd < 0 ? -errno : digest_sha256_fd(fd, NULL, NULL, ret);
+}
+
+int digest_hmac(
+	const void *secret, size_t secret_len, const void *data, size_t len, char out[DIGEST_HEX])
+{
+	unsigned char digest[EVP_MAX_MD_SIZE];
+	unsigned int digest_len = 0;
+
+	if (!HMAC(EVP_sha256(), secret, (int)secret_len, data, len, digest, &digest_len))
+		return -ENOMEM;
+	put_hex(digest, out);
+	return 0;
 }

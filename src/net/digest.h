@@ -16,3 +16,7 @@ int digest_sha256_file(const char *path, char ret[DIGEST_HEX]);
  * wait; what it returns other than 0 ends it. NULL: nobody is told. */
 typedef int digest_pace(void *arg, size_t bytes);
 int digest_sha256_fd(int fd, digest_pace *pace, void *arg, char ret[DIGEST_HEX]);
+
+/* digest_hmac - HMAC-SHA256: who knows the secret can tell that a message is ours and whole. 0, or -ENOMEM. */
+int digest_hmac(
+	const void *secret, size_t secret_len, const void *data, size_t len, char out[DIGEST_HEX]);

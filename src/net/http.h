@@ -55,14 +55,25 @@ struct http_request {       /* valid until the exchange has been replied to */
 };
 
 /* http_query_get - decodes the value of @name in @query into @out; *ret_found says if it is there.
- * -EINVAL: badly written, -ENOBUFS: longer than @size allows. */
+ * -EINVAL: badly encoded, -ENOBUFS: longer than @size allows. */
 int http_query_get(const char *query, const char *name, char *out, size_t size, bool *ret_found);
 
 /* http_unescape - decodes %XX (and '+' as a blank if @form) of @s into @out. Its length, -EINVAL
- * (badly written, or a NUL in it), or -ENOBUFS. */
+ * (badly encoded, or a NUL in it), or -ENOBUFS. */
 int http_unescape(const char *s, size_t len, bool form, char *out, size_t size);
 
 /* http_escape - appends @s with what has a meaning in URLs escaped. */
 void http_escape(struct buf *b, const char *s);
 
 const char *http_status_text(int status); /* "Not Found" */
+
+/* What a request line or :path asks for. */
+struct http_target {
+	char *path;      /* decoded; begins with '/', or is "*" */
+	char *query;     /* as sent; "" if none */
+	char *authority; /* of "http://host:port/path"; NULL if there is none */
+};
+
+/* http_target_parse - splits @text in place; @ret points into it. -EINVAL: not a target, bad escapes,
+ * control characters, or a path that climbs ("/../"). */
+int http_target_parse(char *text, struct http_target *ret);

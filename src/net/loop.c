@@ -4,7 +4,7 @@
  *
  * Calls of other threads wait in a list of our own and wake the loop by one event. loop_stop()
  * holds even if loop_run() has not begun: the next run ends at once. */
-#include "net/loop_private.h"
+#include "net/loop.h"
 
 #include <errno.h>
 #include <event2/event.h>

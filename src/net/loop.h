@@ -53,3 +53,6 @@ void loop_timer_set(
 void loop_timer_clear(struct loop_timer *t);
 void loop_timer_free(struct loop_timer *t);
 DEFINE_CLEANUP(struct loop_timer *, loop_timer_free)
+
+/* loop_base - for the rest of net/. */
+struct event_base *loop_base(struct loop *l);

@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/search.h"
 #include "base/file.h"
 #include "base/path_user.h"
 #include "rates/rates_table.h"
@@ -164,12 +165,7 @@ struct found {
 	double middle;
 };
 
-static int by_value(const void *a, const void *b)
-{
-	const double *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER(by_value, double, COMPARE(*x, *y))
 
 /* Those rows of @provider, NULL: of all, that fit @model best, at least as well as @least. */
 static struct found find_rows(const struct rates_list *l, const char *provider, bool is_contract,

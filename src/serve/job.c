@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - see job.h.
+/* job.c - see serve_private.h.
  *
  * Invariants:
  *  1. finish() is called once: by the loop when a thread has run the job, or by whoever withdrew it
  *     from the queue before one could.
  *  2. Its timer and eventfd are there until then. */
-#include "serve/job.h"
+#include "serve/serve_private.h"
 
 #include <errno.h>
 #include <sys/eventfd.h>

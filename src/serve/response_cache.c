@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* response_cache.c - see response_cache.h.
+/* response_cache.c - see serve_private.h.
  *
  * Invariant: a slot that somebody is making is neither given away nor taken for another key; it is
  * made by one caller, who calls response_cache_end(). */
-#include "serve/response_cache.h"
+#include "serve/serve_private.h"
 
 #include <errno.h>
 #include <pthread.h>

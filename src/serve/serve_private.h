@@ -4,15 +4,19 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
+#include <stdint.h>
 
 #include "answer/answer.h"
-#include "serve/job.h"
-#include "serve/response_cache.h"
 #include "serve/serve.h"
-#include "serve/timeline_keeper.h"
 #include "json/writer.h"
 #include "mcp/rpc.h"
 #include "mcp/registry.h"
+#include "base/pool.h"
+#include "net/server/server.h"
+#include "base/buf.h"
+#include "base/clock.h"
+#include "answer/timeline/timeline_index.h"
 
 #define NODE_MAX 256
 
@@ -93,3 +97,83 @@ serve_fn api_answer, api_query;
 int api_query_begin(struct serve_call *c, struct errinfo *reterr);
 api_tool mcp_check, mcp_causal_chains, mcp_demo_run, mcp_test_report, mcp_sql, mcp_fleet;
 http_handler api_time, api_health, api_describe, api_page;
+
+/* A request that is answered on a thread of a pool and replied to on the loop.
+ *
+ * It is withdrawn if its time is up before a thread took it. One that ends with its asker is so,
+ * too, when its connection is closed, and what it waits for from a SQL worker is ended then. */
+
+struct job { /* a part of what the request needs */
+	struct http_exchange *x;
+	bool ends_with_asker; /* not for what a client that half-closes should still get */
+	/* On a thread. False: see pool_fn. */
+	bool (*run)(struct job *j, bool brief);
+	/* On the loop, once: replies, and frees the whole. @err is 0 if it ran to its end, -EBUSY if
+	 * no thread took it in time, -ECANCELED if nobody waits for it. */
+	void (*finish)(struct job *j, int err);
+	/* private */
+	struct loop *loop;
+	struct pool *pool;
+	struct pool_job queued;
+	struct loop_task task;
+	struct loop_timer *timer; /* NULL: it may wait as long as it takes */
+	int gone; /* an eventfd: readable when the asker has gone; -1: not watched */
+	bool is_gone;
+};
+
+/* job_start - on the loop. @deadline_ns (monotonic) ends its waiting; 0: nothing does. On failure
+ * (-EBUSY: there are too many) it is still the caller's. */
+int job_start(struct job *j, struct loop *l, struct pool *p, const struct http_request *q,
+	uint64_t deadline_ns);
+
+/* Answers that were costly, kept for the next who asks the same soon.
+ *
+ * An answer is good for RESPONSE_CACHE_NS, and longer while the recording's files have not changed. Who asks
+ * while another is making that very answer waits for it. Safe from any thread. */
+
+#define RESPONSE_CACHE_SLOTS 16
+
+struct response_cache;
+struct response_cache_slot;
+
+int response_cache_new(struct response_cache **ret);
+void response_cache_free(struct response_cache *k);
+DEFINE_CLEANUP(struct response_cache *, response_cache_free)
+
+/* response_cache_begin - true: the answer to @key about the recording @path was appended to @out, *ret_age_ns
+ * old. False: the caller makes it and calls response_cache_end() with *ret_slot, which may be NULL. */
+bool response_cache_begin(struct response_cache *k, const char *path, const char *key,
+	struct buf *out, uint64_t *ret_age_ns, struct response_cache_slot **ret_slot);
+
+/* response_cache_end - @made is what was made; NULL: nothing to keep. */
+void response_cache_end(
+	struct response_cache *k, struct response_cache_slot *slot, const struct buf *made);
+
+/* How a recording's files look, to know later whether they have changed. */
+
+struct file_mark {
+	uint64_t value[6]; /* inode, size and time of the file and of its log */
+};
+
+struct file_mark file_mark(const char *path);
+bool file_mark_same(const struct file_mark *a, const struct file_mark *b);
+/* file_mark_is_of - both are of one file, whatever was written into it meanwhile. */
+bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b);
+
+/* The index of the recording's time line (answer/timeline/timeline_index.h), kept while a
+ * server runs: made on a thread of its own at the first question, extended while the recording
+ * grows, made anew when the file is another one. Safe from any thread. */
+
+struct timeline_keeper;
+
+/* timeline_keeper_new - @path stays the caller's and outlives it. */
+int timeline_keeper_new(const char *path, struct timeline_keeper **ret);
+void timeline_keeper_free(struct timeline_keeper *k); /* waits for what is being made */
+DEFINE_CLEANUP(struct timeline_keeper *, timeline_keeper_free)
+
+/* timeline_keeper_begin - the index, which stays as it is until timeline_keeper_end(). NULL: it is
+ * being made, and *ret_progress of 1000 are done; of a small recording it is waited for.
+ * timeline_keeper_end() is called in either case. */
+const struct timeline_index *timeline_keeper_begin(
+	struct timeline_keeper *k, unsigned *ret_progress);
+void timeline_keeper_end(struct timeline_keeper *k);

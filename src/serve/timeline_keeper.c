@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_keeper.c - see timeline_keeper.h.
+/* timeline_keeper.c - see serve_private.h.
  *
  * Invariants:
  *  1. One thread makes and extends; whoever answers holds the lock for reading.
  *  2. An index that could not be made is tried again after PAUSE_NS, not at every question.
  *  3. Extending takes no more than a sixth of the time. */
-#include "serve/timeline_keeper.h"
+#include "serve/serve_private.h"
 
 #include <errno.h>
 #include <pthread.h>
@@ -13,7 +13,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "serve/response_cache.h"
 #include "store/lock.h"
 #include "base/pool.h"
 

@@ -7,6 +7,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 
 #define PAIRED_MIN 8 /* below this an interval says nothing */
@@ -19,12 +20,7 @@
 #define MEANS_MAX (PAIRED_MAX * (PAIRED_MAX + 1) / 2)
 #define NORMAL_95 1.96
 
-static int compare(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(ascending, double, COMPARE(*x, *y))
 
 /* How many of the means are left out at either end: the signed-rank statistic is nearly normal, with
  * mean n(n+1)/4 and variance n(n+1)(2n+1)/24; from 8 pairs on the result is that of the tables. */
@@ -47,7 +43,7 @@ int paired_estimate(const double *differences, size_t n, struct paired *ret)
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i; j < n; j++)
 			means[count++] = (differences[i] + differences[j]) / 2;
-	qsort(means, count, sizeof(*means), compare);
+	qsort(means, count, sizeof(*means), ascending);
 	out = left_out(n);
 	*ret = (struct paired){.middle = (means[(count - 1) / 2] + means[count / 2]) / 2,
 		.low = means[out],
@@ -89,13 +85,6 @@ struct compared compare_sets(const struct compare_set *a, const struct compare_s
 	else
 		c.verdict = c.difference > 0 ? COMPARE_MORE : COMPARE_LESS;
 	return c;
-}
-
-static int ascending(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
 }
 
 static struct compare_set set_of(double *values, size_t n)

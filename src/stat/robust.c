@@ -9,6 +9,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 #include "base/macros.h"
 
@@ -17,14 +18,7 @@ struct ranked {
 	size_t at;
 };
 
-static int by_value(const void *a, const void *b)
-{
-	const struct ranked *x = a, *y = b;
-
-	if (x->value != y->value)
-		return x->value < y->value ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
+ORDER(by_value, struct ranked, ASCENDING(value) ?: ASCENDING(at))
 
 int rank_values(const uint64_t *values, size_t n, double *ret)
 {
@@ -77,12 +71,7 @@ int64_t select_kth(int64_t *v, size_t n, size_t k, uint64_t seed)
 	return v[low];
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare, uint64_t, COMPARE(*x, *y))
 
 void robust_sort(uint64_t *values, size_t n)
 {

@@ -201,20 +201,19 @@ static void hist_stretch(struct sketch *d, uint64_t timed)
 }
 
 /* Of some calls the kernel counts all and times a part. The part stands for all; where none was
- * timed between the readings, those before do. */
+ * timed between the readings, those before do. A reading may fall between the two of a call, which is
+ * timed first: it waits for the next, where its count is. */
 static void delta_complete(struct sketch *d, const struct wire_agg *now)
 {
 	uint64_t timed = hist_sum(d);
 
-	if (timed >= d->count)
-		return;
 	if (!timed) {
 		d->sum = now->sum_ns;
 		for (unsigned b = 0; b < BUCKET_COUNT; b++)
 			d->hist[b] = now->hist[b];
 		timed = hist_sum(d);
 	}
-	if (timed)
+	if (timed && timed != d->count)
 		hist_stretch(d, timed);
 }
 

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/clock.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
@@ -243,12 +244,7 @@ void ordinary_merge(struct ordinary *o, const struct ordinary *from)
 	}
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(by_number, uint64_t, COMPARE(*x, *y))
 
 size_t ordinary_edges(const struct ordinary *o, uint64_t *ret)
 {

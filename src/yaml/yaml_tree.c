@@ -30,14 +30,15 @@ struct yaml_tree {
 struct builder {
 	struct yaml_tree *tree;
 	yaml_parser_t parser;
+	const char *text, *end;
 	struct errinfo *reterr;
 	struct yaml_value *open[YAML_DEPTH_MAX], *last[YAML_DEPTH_MAX]; /* last: their members */
 	size_t depth;
 	const char *key; /* that waits for its value; NULL: none */
-	size_t key_line;
+	yaml_mark_t key_mark;
 };
 
-static const struct yaml_value nothing = {.kind = YAML_NOTHING, .line = 1};
+static const struct yaml_value nothing = {.kind = YAML_NOTHING, .line = 1, .column = 1};
 
 void yaml_tree_free(struct yaml_tree *t)
 {
@@ -68,18 +69,22 @@ static int fail_at(struct builder *b, size_t line, const char *what)
 
 /* ---- building ---- */
 
-static int add(struct builder *b, size_t line, enum yaml_kind kind, const char *text)
+static int add(struct builder *b, yaml_mark_t at, enum yaml_kind kind, const char *text)
 {
 	struct yaml_value *parent = b->depth ? b->open[b->depth - 1] : NULL, *v;
 
+	if (b->key)
+		at = b->key_mark;
 	if (++b->tree->values > YAML_VALUES_MAX)
-		return fail_at(b, line, "too many values");
+		return fail_at(b, at.line + 1, "too many values");
 	v = tree_alloc(b->tree, sizeof(*v));
 	if (!v)
 		return -ENOMEM;
-	*v = (struct yaml_value){.kind = kind, .key = b->key, .text = text, .line = line};
-	if (b->key)
-		v->line = b->key_line;
+	*v = (struct yaml_value){.kind = kind,
+		.key = b->key,
+		.text = text,
+		.line = at.line + 1,
+		.column = at.column + 1};
 	b->key = NULL;
 	if (!parent) {
 		b->tree->root = v;
@@ -96,13 +101,13 @@ static int add(struct builder *b, size_t line, enum yaml_kind kind, const char *
 	if (kind != YAML_LIST && kind != YAML_MAP)
 		return 0;
 	if (b->depth == YAML_DEPTH_MAX)
-		return fail_at(b, line, "nested too deeply");
+		return fail_at(b, at.line + 1, "nested too deeply");
 	b->open[b->depth] = v;
 	b->last[b->depth++] = NULL;
 	return 0;
 }
 
-static int take_key(struct builder *b, size_t line, const char *key)
+static int take_key(struct builder *b, yaml_mark_t at, const char *key)
 {
 	const struct yaml_value *parent = b->open[b->depth - 1];
 
@@ -112,31 +117,31 @@ static int take_key(struct builder *b, size_t line, const char *key)
 
 			snprintf(what, sizeof(what), "duplicate key '%.60s', first on line %zu",
 				key, v->line);
-			return fail_at(b, line, what);
+			return fail_at(b, at.line + 1, what);
 		}
 	b->key = key;
-	b->key_line = line;
+	b->key_mark = at;
 	return 0;
 }
 
 static int take_scalar(struct builder *b, const yaml_event_t *e)
 {
 	const char *value = (const char *)e->data.scalar.value;
-	size_t len = e->data.scalar.length, line = e->start_mark.line + 1;
+	size_t len = e->data.scalar.length;
 	bool is_plain = e->data.scalar.style == YAML_PLAIN_SCALAR_STYLE;
 	char *text;
 
 	if (strlen(value) != len)
-		return fail_at(b, line, "a NUL byte");
+		return fail_at(b, e->start_mark.line + 1, "a NUL byte");
 	text = tree_alloc(b->tree, len + 1);
 	if (!text)
 		return -ENOMEM;
 	memcpy(text, value, len + 1);
 	if (b->depth && b->open[b->depth - 1]->kind == YAML_MAP && !b->key)
-		return take_key(b, line, text);
+		return take_key(b, e->start_mark, text);
 	if (is_plain && (!len || !strcmp(text, "~") || !strcmp(text, "null")))
-		return add(b, line, YAML_NOTHING, NULL);
-	return add(b, line, YAML_TEXT, text);
+		return add(b, e->start_mark, YAML_NOTHING, NULL);
+	return add(b, e->start_mark, YAML_TEXT, text);
 }
 
 static bool is_marked(const yaml_event_t *e)
@@ -165,12 +170,27 @@ static int take_event(struct builder *b, const yaml_event_t *e)
 	case YAML_DOCUMENT_START_EVENT:
 		return b->tree->root ? fail_at(b, line, "only one YAML document is allowed") : 0;
 	case YAML_SCALAR_EVENT: return take_scalar(b, e);
-	case YAML_SEQUENCE_START_EVENT: return add(b, line, YAML_LIST, NULL);
-	case YAML_MAPPING_START_EVENT: return add(b, line, YAML_MAP, NULL);
+	case YAML_SEQUENCE_START_EVENT: return add(b, e->start_mark, YAML_LIST, NULL);
+	case YAML_MAPPING_START_EVENT: return add(b, e->start_mark, YAML_MAP, NULL);
 	case YAML_SEQUENCE_END_EVENT:
 	case YAML_MAPPING_END_EVENT: b->depth--; return 0;
 	default: return 0;
 	}
+}
+
+/* YAML takes tabs for no indentation and says so in words about tokens. */
+static bool is_tabbed(const struct builder *b, size_t line)
+{
+	const char *p = b->text;
+
+	while (p && line--) {
+		const char *newline = memchr(p, '\n', (size_t)(b->end - p));
+
+		p = newline ? newline + 1 : NULL;
+	}
+	while (p && p < b->end && *p == ' ')
+		p++;
+	return p && p < b->end && *p == '\t';
 }
 
 static int build(struct builder *b)
@@ -186,7 +206,10 @@ static int build(struct builder *b)
 			if (b->parser.error == YAML_MEMORY_ERROR)
 				return -ENOMEM;
 			snprintf(what, sizeof(what), "not valid YAML: %s",
-				b->parser.problem ? b->parser.problem : "unreadable");
+				is_tabbed(b, b->parser.problem_mark.line)
+					? "indent with spaces, not tabs"
+				: b->parser.problem ? b->parser.problem
+						    : "unreadable");
 			return fail_at(b, b->parser.problem_mark.line + 1, what);
 		}
 		at_end = e.type == YAML_STREAM_END_EVENT;
@@ -198,7 +221,7 @@ static int build(struct builder *b)
 
 static int parse(struct yaml_tree *t, const char *text, size_t len, struct errinfo *reterr)
 {
-	struct builder b = {.tree = t, .reterr = reterr};
+	struct builder b = {.tree = t, .text = text, .end = text + len, .reterr = reterr};
 	int r;
 
 	if (!yaml_parser_initialize(&b.parser))

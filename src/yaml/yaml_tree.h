@@ -26,10 +26,10 @@ enum yaml_kind {
 
 struct yaml_value {
 	enum yaml_kind kind;
-	const char *key;  /* of a member of a map; NULL: of a list, or the root */
-	const char *text; /* YAML_TEXT */
-	size_t line;      /* from 1; of a member that of its key */
-	size_t count;     /* of members */
+	const char *key;     /* of a member of a map; NULL: of a list, or the root */
+	const char *text;    /* YAML_TEXT */
+	size_t line, column; /* from 1; of a member those of its key */
+	size_t count;        /* of members */
 	const struct yaml_value *first, *next;
 };
 

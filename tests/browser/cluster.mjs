@@ -30,7 +30,7 @@ async function verdict(page) {
 	check("cluster: its nodes", (await page.locator("#nodes tbody tr").count()) === 8, await page.innerText("#nodes"));
 	equal("nodes by job: the job", await page.locator("#nodes .job h3").allInnerTexts(), ["Job of 64 ranks on 8 nodes"]);
 	check("nodes by job: the late rank\u2019s node stands first", (await page.locator("#nodes .tile").first().innerText()).includes(`late: rank ${LATE}`), await page.innerText("#nodes .tiles"));
-	check("hangs: none", (await page.innerText("#hangs")).includes("Nobody waits"), await page.innerText("#hangs"));
+	check("hangs: none", (await page.innerText("#hangs")).includes("No hangs"), await page.innerText("#hangs"));
 }
 
 async function incidents(page) {
@@ -40,7 +40,7 @@ async function incidents(page) {
 	await page.keyboard.press("Enter");
 	check("incidents: its evidence, by keyboard", /Late steps\s+\d+ of \d+/.test(await one.innerText()), await one.innerText());
 	await page.click('#incidents [data-only="over"]');
-	check("incidents: those that are over", (await page.innerText("#incidents")).includes("Nothing is over yet"), await page.innerText("#incidents"));
+	check("incidents: those that are over", (await page.innerText("#incidents")).includes("No closed incidents yet"), await page.innerText("#incidents"));
 	await page.click('#incidents [data-only=""]');
 	await page.locator("#incidents details").first().evaluate((d) => { d.open = true; });
 	await page.click('#incidents [data-act="arrivals"]');

@@ -12,7 +12,7 @@
 #include "answer/explain.h"
 #include "answer/flame.h"
 #include "answer/ops.h"
-#include "answer/encode/query_text.h"
+#include "answer/encode/report.h"
 #include "answer/encode/report_json.h"
 #include "diagnose/compose/diagnose.h"
 #include "fault.h"

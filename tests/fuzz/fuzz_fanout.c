@@ -4,9 +4,8 @@
 #include <jansson.h>
 #include <math.h>
 
-#include "fanout/fanout_incident.h"
-#include "fanout/fanout_reply.h"
-#include "fanout/fanout_table.h"
+#include "fanout/fanout.h"
+#include "fanout/fanout_private.h"
 #include "fuzz.h"
 
 static void check_table(const char *body, size_t len)

@@ -9,7 +9,7 @@
 #include "fuzz.h"
 #include "net/address.h"
 #include "net/client/client.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 
 #define BODY_MAX 4096
 

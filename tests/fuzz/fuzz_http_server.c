@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 
 #include "fuzz.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 #include "net/server/server_private.h"
 
 #define PREFACE      "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"

@@ -6,7 +6,7 @@
 #include "../unit/mcp_fixture.h"
 #include "fuzz.h"
 #include "mcp/http_transport.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 static void check_message(const json_t *m)
 {

@@ -11,11 +11,9 @@
 
 #include "../unit/scene.h"
 #include "answer/explain.h"
-#include "answer/encode/paragraph.h"
-#include "answer/encode/query_text.h"
+#include "answer/encode/report.h"
 #include "answer/encode/report_json.h"
 #include "answer/answer.h"
-#include "answer/usage.h"
 #include "store/nodedb.h"
 #include "base/file.h"
 #include "fuzz.h"

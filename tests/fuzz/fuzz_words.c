@@ -10,7 +10,7 @@
 #include "net/address.h"
 #include "net/client/client.h"
 #include "net/http.h"
-#include "net/server/target.h"
+#include "net/http.h"
 
 static void check_numbers(const char *s)
 {
@@ -53,7 +53,7 @@ static void check_net(const char *s)
 	char out[256], address_text[ADDRESS_TEXT_MAX];
 	union address a, again;
 	struct http_endpoint place;
-	struct target target;
+	struct http_target target;
 	struct errinfo e = {0};
 	bool found;
 	int n;
@@ -65,7 +65,7 @@ static void check_net(const char *s)
 	}
 	if (http_endpoint_parse(s, true, 8080, &place, &e) == 0)
 		MUST(place.port && place.host[0]);
-	if (target_parse(copy, &target) == 0)
+	if (http_target_parse(copy, &target) == 0)
 		MUST(target.path[0] == '/' || strcmp(target.path, "*") == 0);
 	if (http_query_get(s, "a", out, sizeof(out), &found) == 0 && found)
 		MUST(strlen(out) < sizeof(out));

@@ -180,7 +180,7 @@ static int op_tool(const json_t *q, json_t *answer, struct errinfo *e)
 	for (const struct tool *i = cluster_tools; i->name; i++)
 		json_array_append_new(names, json_string(i->name));
 	if (t)
-		r = t->run(&c, &data, &text, e);
+		r = tool_run(t, &c, &data, &text, e);
 	json_object_set_new(answer, "names", names);
 	if (r == 0 && data)
 		json_object_set_new(answer, "data", data);

@@ -25,7 +25,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "net/client/client.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 
 struct stub;
 struct stub_conn {

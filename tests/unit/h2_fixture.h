@@ -81,12 +81,17 @@ static inline void send_request(
 		p, NGHTTP2_HEADERS, END_HEADERS | (ends ? END_STREAM : 0), stream, b.data, b.len);
 }
 
-static inline void meet(struct bench *b, struct peer *p)
+static inline void meet_from(struct bench *b, struct peer *p, const char *source)
 {
-	p->fd = dial(b);
+	p->fd = dial_from(b, source);
 	assert_int_equal(nghttp2_hd_inflate_new(&p->inflater), 0);
 	say(p->fd, PREFACE);
 	send_frame(p, NGHTTP2_SETTINGS, 0, 0, "", 0);
+}
+
+static inline void meet(struct bench *b, struct peer *p)
+{
+	meet_from(b, p, NULL);
 }
 
 static inline void part(struct peer *p)

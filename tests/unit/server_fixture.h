@@ -265,7 +265,7 @@ static inline bool hears_end(int fd)
 	return true;
 }
 
-struct answer {
+struct response {
 	int status; /* 0: the connection has ended */
 	char head[4096], body[65536];
 	size_t body_len; /* all of it, even if body holds less */
@@ -273,13 +273,13 @@ struct answer {
 };
 
 /* hear - one response. Bytes are read one by one in heads, so that the next one's are left. */
-static inline struct answer *hear_to(int fd, const char *method)
+static inline struct response *hear_to(int fd, const char *method)
 {
-	static struct answer a;
+	static struct response a;
 	struct http1 p;
 	enum http1_event e = HTTP1_MORE;
 
-	a = (struct answer){0};
+	a = (struct response){0};
 	http1_init(&p, HTTP1_RESPONSE);
 	p.body_max = 64 << 20;
 	p.no_body = strcmp(method, "HEAD") == 0;
@@ -321,7 +321,7 @@ static inline struct answer *hear_to(int fd, const char *method)
 	return &a;
 }
 
-static inline struct answer *hear(int fd)
+static inline struct response *hear(int fd)
 {
 	return hear_to(fd, "GET");
 }
@@ -329,10 +329,10 @@ static inline struct answer *hear(int fd)
 #define HOST "Host: localhost\r\n"
 
 /* ask - on a connection of its own, which the server closes. */
-static inline struct answer *ask(const struct bench *b, const char *request)
+static inline struct response *ask(const struct bench *b, const char *request)
 {
 	int fd = dial(b);
-	struct answer *a;
+	struct response *a;
 
 	say(fd, request);
 	a = hear(fd);

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "answer/stacks.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
@@ -279,12 +280,7 @@ uint64_t diff_stack_key(const struct stack *s, unsigned source, unsigned op, boo
 	return key;
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct diff_stack_row *x = a, *y = b;
-
-	return (x->key > y->key) - (x->key < y->key);
-}
+ORDER(by_key, struct diff_stack_row, ASCENDING(key))
 
 void diff_stacks_join(struct diff_side *s)
 {

@@ -1,13 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* all_clear.c - see all_clear.h. Silence means little where nobody looked: each process has its units, how
+/* all_clear.c - see report.h. Silence means little where nobody looked: each process has its units, how
  * they were found and where their time went; what else is looked at is either counted or named as missing,
  * with the reason. What was lost, thinned or pruned is said by the lines above it. */
-#include "answer/encode/all_clear.h"
+#include "answer/encode/report.h"
 
 #include <inttypes.h>
 #include <string.h>
 
-#include "answer/encode/paragraph.h"
 #include "base/text.h"
 
 #define PROCESSES_SHOWN 4

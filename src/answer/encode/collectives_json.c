@@ -3,7 +3,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/collectives.h"
 #include "answer/encode/say.h"
 #include "base/text.h"

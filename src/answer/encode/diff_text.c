@@ -1,14 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff_text.c - see diff_text.h. The sentence first, then what it rests on: steps, operations, stacks, GPUs, and
+/* diff_text.c - see report.h. The sentence first, then what it rests on: steps, operations, stacks, GPUs, and
  * how the recordings themselves differ. */
-#include "answer/encode/diff_text.h"
+#include "answer/encode/report.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "answer/encode/paragraph.h"
-#include "answer/encode/report.h"
 #include "base/text.h"
 #include "diagnose/sentences/span_text.h"
 #include "wire/names.h"

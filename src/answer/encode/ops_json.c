@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "base/search.h"
+#include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
 #include "answer/gpus.h"
@@ -209,12 +210,7 @@ static struct exec *exec_of(struct execs *x, uint64_t v)
 	return &x->row[x->count++];
 }
 
-static int by_launches(const void *a, const void *b)
-{
-	const struct exec *x = a, *y = b;
-
-	return x->launches > y->launches ? -1 : x->launches < y->launches;
-}
+ORDER(by_launches, struct exec, DESCENDING(launches))
 
 static void find_execs(const struct sql_table *e, struct execs *x)
 {
@@ -352,7 +348,8 @@ static void put_throttle(struct json_writer *w, int64_t reasons)
 static void put_last(struct json_writer *w, const struct sql_table *t, size_t row)
 {
 	json_begin_object_member(w, "last");
-	for (int c = GPUS_TIME; c < t->column_count; c++) {
+	json_int_member(w, "timestamp", table_int(t, row, GPUS_TIME));
+	for (int c = GPUS_PCI + 1; c < t->column_count; c++) {
 		json_key(w, sql_table_name(t, c));
 		table_cell(w, t, row, c);
 	}
@@ -391,7 +388,8 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t g
 	for (size_t i = 0; i < SHOWN; i++)
 		columns[i] = table_column(t, shown[i].name);
 	json_begin_object(w);
-	for (int c = GPUS_NODE; c < GPUS_TIME; c++) {
+	json_string_member(w, "node", table_text(t, newest, GPUS_NODE));
+	for (int c = GPUS_GPU; c <= GPUS_PCI; c++) {
 		json_key(w, sql_table_name(t, c));
 		table_cell(w, t, newest, c);
 	}

@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* query_text.c - see query.h. Pure but for the time zone. Shares of time are of the recording's own
  * range, whenever it is looked at. */
-#include "answer/encode/query_text.h"
+#include "answer/encode/report.h"
 
 #include <limits.h>
 #include <string.h>
 #include <time.h>
 
 #include "answer/encode/event_json.h"
-#include "answer/encode/paragraph.h"
-#include "answer/encode/report.h"
 #include "answer/incidents.h"
 #include "answer/labels.h"
 #include "base/clock.h"

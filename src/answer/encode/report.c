@@ -11,9 +11,7 @@
 
 #include "base/text.h"
 #include "answer/labels.h"
-#include "answer/encode/all_clear.h"
-#include "answer/encode/paragraph.h"
-#include "answer/encode/stack_report.h"
+#include "answer/encode/report_json.h"
 #include "answer/stacks.h"
 #include "answer/incidents.h"
 #include "diagnose/sentences/span_text.h"

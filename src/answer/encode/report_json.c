@@ -8,13 +8,11 @@
 #include <string.h>
 
 #include "answer/labels.h"
-#include "answer/encode/all_clear.h"
+#include "answer/encode/report.h"
 #include "answer/row.h"
-#include "answer/encode/stack_report.h"
-#include "answer/encode/steps_json.h"
 #include "answer/incidents.h"
 #include "json/writer.h"
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "diagnose/compose/diagnose.h"
 

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "answer/encode/all_clear.h"
+#include "answer/encode/report.h"
 #include "answer/stacks.h"
 #include "base/text.h"
 #include "diagnose/accounts/account.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* sql_output.c - see sql_output.h. Values come from files of strangers. */
-#include "answer/encode/sql_output.h"
+/* sql_output.c - see report_json.h. Values come from files of strangers. */
+#include "answer/encode/report_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -241,6 +241,12 @@ static void put_csv(struct buf *b, const char *data, size_t len, bool terminal)
 	buf_putc(b, '"');
 }
 
+/* A spreadsheet runs a text that begins so as a formula, and names are strangers'. */
+static bool is_formula(const struct sql_table *t, const struct sql_cell *v)
+{
+	return v->type == SQL_TEXT && v->len && strchr("=+-@\t\r", *sql_table_bytes(t, v));
+}
+
 static void write_csv(struct buf *b, const struct sql_table *t, bool terminal)
 {
 	int last = t->column_count - 1;
@@ -253,6 +259,8 @@ static void write_csv(struct buf *b, const struct sql_table *t, bool terminal)
 		for (int i = 0; i <= last; i++) {
 			_cleanup_buf_ struct buf value = BUF_INIT(4 << 20);
 
+			if (is_formula(t, sql_table_cell(t, row, i)))
+				buf_putc(&value, '\'');
 			put_value(&value, t, sql_table_cell(t, row, i), false);
 			put_csv(b, buf_str(&value), value.len, terminal);
 			buf_puts(b, i == last ? "\r\n" : ",");

@@ -1,13 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_report.c - see stack_report.h. */
-#include "answer/encode/stack_report.h"
+/* stack_report.c - see report_json.h. */
+#include "base/search.h"
+#include "answer/encode/report_json.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "answer/answer_private.h"
+#include "answer/answer.h"
 #include "answer/encode/event_json.h"
 #include "answer/encode/say.h"
 #include "answer/flame.h"
@@ -133,12 +134,7 @@ static int grow(const struct question *q, const struct sql_table *s, flame_adder
 	return r;
 }
 
-static int by_total(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? 1 : x > y ? -1 : 0;
-}
+ORDER(by_total, uint64_t, COMPARE(*y, *x))
 
 /* The value from which on nodes are few enough to be shown. A parent is never smaller than its
  * child. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps_json.c - see steps_json.h; and /api/v1/steps. */
-#include "answer/encode/steps_json.h"
+/* steps_json.c - see report_json.h; and /api/v1/steps. */
+#include "answer/encode/report_json.h"
 
 #include <stdio.h>
 

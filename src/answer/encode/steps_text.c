@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* steps_text.c - see steps_text.h. A head line that says what was lost, how the steps were found, a
+/* steps_text.c - see report.h. A head line that says what was lost, how the steps were found, a
  * table whose lines add up, and whose time the lines that grew are.
  *
  * The table takes 80 columns; everything else is broken to fit. */
-#include "answer/encode/steps_text.h"
+#include "answer/encode/report.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -11,8 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/encode/paragraph.h"
-#include "answer/encode/report.h"
 #include "answer/stacks.h"
 #include "base/text.h"
 

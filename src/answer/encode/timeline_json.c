@@ -8,7 +8,6 @@
 
 #include "answer/encode/event_json.h"
 #include "answer/timeline/timeline.h"
-#include "answer/timeline/timeline_event.h"
 
 /* One event of a time line as JSON: names, times and units, no ids that a
  * person would have to look up. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "answer/answer.h"
 #include "answer/timeline/timeline_index_private.h"
@@ -152,16 +153,7 @@ static int read_longs(struct timeline_view *v, uint64_t *skipped, struct errinfo
 	return r;
 }
 
-static int by_start(const void *a, const void *b)
-{
-	const struct timeline_slice *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->dur_ns != y->dur_ns)
-		return x->dur_ns > y->dur_ns ? -1 : 1;
-	return (x->row > y->row) - (x->row < y->row);
-}
+ORDER(by_start, struct timeline_slice, ASCENDING(start_ns) ?: DESCENDING(dur_ns) ?: ASCENDING(row))
 
 /* How many others each lies in. */
 static void nest(struct timeline_list *l)

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "answer/timeline/timeline_index_private.h"
 #include "answer/answer.h"
 #include "answer/steps.h"
@@ -199,16 +200,7 @@ static int add_lanes(struct timeline_index *ix, struct timeline_process *list, s
 	return r == -ENOBUFS ? 0 : r;
 }
 
-static int by_use(const void *a, const void *b)
-{
-	const struct timeline_process *x = a, *y = b;
-
-	if (x->busy_ns != y->busy_ns)
-		return x->busy_ns > y->busy_ns ? -1 : 1;
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+ORDER(by_use, struct timeline_process, DESCENDING(busy_ns) ?: ASCENDING(node) ?: ASCENDING(pid))
 
 int timeline_load_processes(
 	struct timeline_index *ix, struct nodedb_snapshot *l, struct errinfo *reterr)
@@ -245,14 +237,7 @@ int timeline_load_processes(
 #define DRAWN_MAX  8192
 #define STEP_MAX_S 3600 /* a longer one is not looked for before a view */
 
-static int by_start(const void *a, const void *b)
-{
-	const struct timeline_step *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+ORDER(by_start, struct timeline_step, ASCENDING(start_ns) ?: ASCENDING(pid))
 
 static uint16_t node_of(const struct timeline_index *ix, const char *name)
 {

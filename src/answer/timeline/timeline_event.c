@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_event.c - one event of a time line: see timeline_event.h. */
-#include "answer/timeline/timeline_event.h"
+/* timeline_event.c - one event of a time line: see timeline.h. */
+#include "answer/timeline/timeline.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -174,7 +174,7 @@ void timeline_event_done(struct timeline_event *e)
 	*e = (struct timeline_event){0};
 }
 
-/* events and tracks by a text: see timeline_event.h.
+/* events and tracks by a text: see timeline.h.
  * 
  * Events have no index by operation: rows are looked at, the newest first, until there are enough or
  * LOOKED_AT were seen. How many calls there were in all the aggregates say. */

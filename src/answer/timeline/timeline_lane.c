@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/macros.h"
@@ -103,12 +104,7 @@ void timeline_cell_add(struct timeline_cell *c, const struct timeline_cell *more
 	}
 }
 
-static int by_bin(const void *a, const void *b)
-{
-	const struct timeline_cell *x = a, *y = b;
-
-	return (x->bin > y->bin) - (x->bin < y->bin);
-}
+ORDER(by_bin, struct timeline_cell, ASCENDING(bin))
 
 /* Neighbours of one bin become one cell. */
 static void join(struct timeline_lanes *s, struct timeline_lane *l)

@@ -9,7 +9,6 @@
 
 #include "base/clock.h"
 #include "cluster/answer/fleet_json.h"
-#include "cluster/answer/fleet_metrics.h"
 #include "prometheus/prometheus.h"
 #include "web/web.h"
 
@@ -49,7 +48,7 @@ static const struct metric_desc request_duration = {
 	.unit = "s",
 	.kind = METRIC_HISTOGRAM,
 	.unit_ns = 1e9,
-	.help = "Time that answers of the API take",
+	.help = "Duration of API requests",
 	.keys = {{"path", "path"}}};
 
 /* ---- what is asked ---- */
@@ -73,7 +72,7 @@ static int get_text(const char *query, const char *name, char *out, size_t size,
 
 	if (r < 0)
 		return errinfo_set(
-			reterr, r, "%s: %s", name, r == -ENOBUFS ? "too long" : "badly written");
+			reterr, r, "%s: %s", name, r == -ENOBUFS ? "too long" : "invalid encoding");
 	if (!*ret_found)
 		out[0] = 0;
 	return 0;
@@ -111,7 +110,7 @@ static int parse_query(const char *query, struct fleet_json_query *ret, struct e
 	if (r == 0)
 		r = get_number(query, "limit", 10, &limit, &found, reterr);
 	if (r == 0 && found && !limit)
-		return errinfo_set(reterr, -EINVAL, "limit: 1 or more");
+		return errinfo_set(reterr, -EINVAL, "limit must be at least 1");
 	ret->limit = (size_t)limit;
 	return r;
 }
@@ -130,9 +129,9 @@ static size_t find_question(const char *path)
 static void reply_json(struct http_exchange *x, int r, const struct buf *b, struct json_writer *w)
 {
 	if (r == -ENOENT)
-		http_reply_error(x, 404, "there is no such thing, or it is over and forgotten");
+		http_reply_error(x, 404, "not found: it does not exist, or is no longer kept");
 	else if (r < 0 || json_finish(w) < 0)
-		http_reply_error(x, 503, "no memory for the answer");
+		http_reply_error(x, 503, "out of memory for this reply");
 	else
 		http_reply(x, 200, NULL, buf_str(b), b->len);
 }
@@ -178,7 +177,7 @@ static void on_metrics(void *arg, struct http_exchange *x, const struct http_req
 	_cleanup_buf_ struct buf b = BUF_INIT(METRIC_BYTES);
 
 	if (!s) {
-		http_reply_error(x, 503, "no memory for the answer");
+		http_reply_error(x, 503, "out of memory for this reply");
 		return;
 	}
 	api_server_metrics(a, s);

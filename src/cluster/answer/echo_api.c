@@ -11,7 +11,7 @@
 #include "cluster/answer/tool_private.h"
 #include "json/tree.h"
 #include "mcp/rpc.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 #define TOOLS_PATH "/api/v2/tools/"
 #define VALUE_MAX  8192 /* bytes of a parameter */
@@ -66,7 +66,7 @@ void echo_reply_data(struct http_exchange *x, json_t *data)
 
 	echo_put_data(&b, data, NULL);
 	if (b.err)
-		http_reply_error(x, 503, "no memory for the answer");
+		http_reply_error(x, 503, "out of memory for this reply");
 	else
 		http_reply(x, 200, NULL, buf_str(&b), b.len);
 }
@@ -143,9 +143,9 @@ static int read_pair(
 		return refuse_name(t, pair, name_len, reterr);
 	snprintf(name, sizeof(name), "%.*s", (int)name_len, pair);
 	if (http_query_get(one, name, text, VALUE_MAX, &found) < 0 || !found)
-		return errinfo_set(reterr, -EINVAL, "%s: too long, or badly written", p->name);
+		return errinfo_set(reterr, -EINVAL, "%s: too long, or invalid encoding", p->name);
 	if (json_object_get(o, p->name))
-		return errinfo_set(reterr, -EINVAL, "%s: it is there twice", p->name);
+		return errinfo_set(reterr, -EINVAL, "%s: given twice", p->name);
 	return json_object_set_new(o, p->name, read_value(text, p)) < 0 ? -ENOMEM : 0;
 }
 
@@ -254,8 +254,7 @@ void echo_on_tool(void *arg, struct http_exchange *x, const struct http_request 
 	if (t)
 		start(e, t, x, q);
 	else
-		echo_reply_error(
-			x, 404, "not_found", "there is no such tool: /api/v2/tools/list has all");
+		echo_reply_error(x, 404, "not_found", "no such tool: see /api/v2/tools/list");
 }
 
 void echo_on_sql(void *arg, struct http_exchange *x, const struct http_request *q)
@@ -337,9 +336,8 @@ void echo_on_whoami(void *arg, struct http_exchange *x, const struct http_reques
 void echo_on_unknown(void *arg _unused_, struct http_exchange *x, const struct http_request *q)
 {
 	if (!strncmp(q->path, "/api/v1/", 8))
-		echo_reply_error(x, 410, "gone",
-			"version 1 of the API is gone: /api/versions says what there is");
+		echo_reply_error(
+			x, 410, "gone", "version 1 of the API was removed: see /api/versions");
 	else
-		echo_reply_error(x, 404, "not_found",
-			"no such path: /api/v2/openapi.json describes all of them");
+		echo_reply_error(x, 404, "not_found", "no such path: see /api/v2/openapi.json");
 }

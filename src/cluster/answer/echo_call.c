@@ -44,7 +44,7 @@ bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 
 	if (e->is_stopping) {
 		http_reply_field(x, "retry-after", STOPPING_AFTER);
-		echo_reply_error(x, 503, "stopping", "the service is stopping: ask again");
+		echo_reply_error(x, 503, "stopping", "the service is shutting down: retry");
 		return false;
 	}
 	*ret = tenants_admit(
@@ -73,7 +73,7 @@ static void finish(void *arg)
 		http_reply_field(c->x, "retry-after", "1");
 	if (c->out.err)
 		echo_reply_error(c->x, 500, "too_large",
-			"the answer does not fit: ask for less, by limit or since");
+			"the reply is too large: use a smaller limit or a shorter since");
 	else
 		http_reply(c->x, c->status, c->type, buf_str(&c->out), c->out.len);
 	call_free(c);
@@ -116,7 +116,7 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	if (c)
 		call_free(c);
 	http_reply_field(x, "retry-after", "1");
-	echo_reply_error(x, 503, "busy", "too many questions are waiting: ask again in a moment");
+	echo_reply_error(x, 503, "busy", "too many queries are queued: retry in a moment");
 }
 
 /* ---- tools ---- */
@@ -170,7 +170,7 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 static void hide_reason(const char *tool, int r, struct errinfo *e)
 {
 	log_error("%s failed: %s", tool, e->text[0] ? e->text : strerror(-r));
-	errinfo_set(e, r, "the question failed: the service's log says why");
+	errinfo_set(e, r, "the query failed: see the service's log");
 }
 
 int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arguments,
@@ -189,7 +189,7 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 	if (!(c->tenant->verbs & tool->tool->verb))
 		r = errinfo_set(reterr, -EACCES, "this token may not use %s", tool->tool->name);
 	else
-		r = tool->tool->run(&call, ret, ret_text, reterr);
+		r = tool_run(tool->tool, &call, ret, ret_text, reterr);
 	if (r == 0)
 		tool_put_missing(*ret, &missing, ret_text);
 	else if (echo_failure_of(r).status == 500)

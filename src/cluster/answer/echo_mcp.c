@@ -54,7 +54,7 @@ static void run(const struct call *call, const json_t *arguments, struct answer 
 		return;
 	}
 	a->structured = data;
-	answer_text(a, text.len ? buf_str(&text) : "There is nothing in this time.");
+	answer_text(a, text.len ? buf_str(&text) : "Nothing found in this time range.");
 }
 
 /* What an answer has at its top: a list of tools is read whole before any is used. All of it is in openapi.json. */
@@ -130,15 +130,15 @@ static void get_investigate(
 }
 
 static const struct registry_argument investigate_arguments[] = {
-	{"cluster_id", "the cluster it is about; all that the token may see without one", false},
-	{"question", "what is to be found out, in the user's words", false},
+	{"cluster_id", "cluster to look at (default: all that the token may see)", false},
+	{"question", "what to find out, in the user's words", false},
 	{0},
 };
 
 static const struct registry_prompt prompts[] = {
 	{.name = "investigate",
 		.title = "Investigate a slow job",
-		.description = "Where the cluster is held up, then to the node's agent for why",
+		.description = "Find where the cluster is held up, then ask the node's agent why",
 		.arguments = investigate_arguments,
 		.get = get_investigate},
 	{0},
@@ -189,6 +189,6 @@ int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)
 		.tools = e->registry_tools,
 		.prompts = prompts,
 		.answer_bytes = ANSWER_BYTES,
-		.too_large = "Ask for less: a shorter since, a cluster_id, a smaller limit."};
+		.too_large = "Narrow the query: a shorter since, a cluster_id, a smaller limit."};
 	return dispatcher_new(&e->registry, &e->dispatcher, reterr);
 }

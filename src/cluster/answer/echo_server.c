@@ -46,7 +46,7 @@ static void on_versions(void *arg, struct http_exchange *x, const struct http_re
 
 	if (!source_limit_take(e->source_limit, q->peer, mono_now().ns)) {
 		http_reply_field(x, "retry-after", "1");
-		echo_reply_error(x, 429, "rate_limited", "too many requests of this address");
+		echo_reply_error(x, 429, "rate_limited", "too many requests from this address");
 		return;
 	}
 	short_version(version, sizeof(version));
@@ -55,7 +55,7 @@ static void on_versions(void *arg, struct http_exchange *x, const struct http_re
 		version, "capabilities", "tools", "sql", "mcp", "openapi", "removal_schedule", "v1",
 		"removed");
 	if (!doc || json_tree_write(doc, RPC_DUMP, &b) < 0)
-		echo_reply_error(x, 503, "busy", "no memory for the answer");
+		echo_reply_error(x, 503, "busy", "out of memory for this reply");
 	else
 		http_reply(x, 200, NULL, buf_str(&b), b.len);
 }
@@ -64,12 +64,12 @@ static bool is_well(struct echo_server *e, char why[WHY_MAX])
 {
 	why[0] = 0;
 	if (e->is_stopping)
-		snprintf(why, WHY_MAX, "the service is stopping");
+		snprintf(why, WHY_MAX, "the service is shutting down");
 	else if (!e->ready)
 		snprintf(why, WHY_MAX, "the service is starting");
 	else if (e->settings.is_well && !e->settings.is_well(e->settings.arg, why, WHY_MAX) &&
 		 !why[0])
-		snprintf(why, WHY_MAX, "a part of the service cannot work");
+		snprintf(why, WHY_MAX, "a part of the service has failed");
 	return !why[0];
 }
 
@@ -105,7 +105,7 @@ static bool store_is_whole(struct echo_server *e, char why[WHY_MAX])
 			text_format_plural(requests, s.missing.requests, "requests"));
 	else if (s.ahead_ns)
 		snprintf(why, WHY_MAX,
-			"retention waits: the clock is ahead by %s; it is believed after a day, or with --trust-clock",
+			"retention is paused: the clock has jumped ahead by %s; it is trusted after a day, or with --trust-clock",
 			text_format_duration(ahead, (uint64_t)s.ahead_ns));
 	return !s.missing.parts && !s.missing.requests && !s.ahead_ns;
 }
@@ -160,60 +160,34 @@ static void on_ready(void *arg, struct http_exchange *x, const struct http_reque
 
 /* ---- metrics ---- */
 
-#define TOOL_KEY                                                                                   \
-	{                                                                                          \
-		{                                                                                  \
-			"tool", "tool"                                                             \
-		}                                                                                  \
-	}
-
 static const struct metric_desc tool_duration = {.prometheus = "ingero_echo_tool_duration_seconds",
 	.unit = "s",
 	.kind = METRIC_HISTOGRAM,
 	.unit_ns = 1e9,
-	.help = "Time that tools take",
-	.keys = TOOL_KEY};
-static const struct metric_desc tool_failures = {.prometheus = "ingero_echo_tool_failures_total",
-	.unit = "{call}",
-	.kind = METRIC_COUNTER,
-	.help = "Calls of tools that failed",
-	.keys = TOOL_KEY};
-static const struct metric_desc denied_requests = {.prometheus = "ingero_echo_denied_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of tokens that may not do that"};
-static const struct metric_desc limited_requests = {.prometheus = "ingero_echo_rate_limited_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests over their token's rate"};
-static const struct metric_desc store_rows = {.prometheus = "ingero_echo_store_rows",
-	.unit = "{row}",
-	.help = "Rows that are stored",
-	.keys = {{"table", "table"}}};
-static const struct metric_desc store_bytes = {
-	.prometheus = "ingero_echo_store_bytes", .unit = "By", .help = "Bytes on disk"};
-static const struct metric_desc store_parts = {
-	.prometheus = "ingero_echo_store_parts", .unit = "{part}", .help = "Parts of the store"};
-static const struct metric_desc store_fault = {.prometheus = "ingero_echo_store_fault",
-	.unit = "1",
-	.help = "1 while the store cannot be written"};
-static const struct metric_desc missing_rows = {.prometheus = "ingero_echo_missing_rows",
-	.unit = "{row}",
-	.help = "Rows that were stored and are damaged"};
-static const struct metric_desc missing_requests = {.prometheus = "ingero_echo_missing_requests",
-	.unit = "{request}",
-	.help = "Requests that were acknowledged and that the journal has lost"};
-static const struct metric_desc checked_bytes = {
-	.prometheus = "ingero_echo_store_checked_bytes_total",
-	.unit = "By",
-	.kind = METRIC_COUNTER,
-	.help = "Bytes of the store that were read again and compared with their checksums"};
-static const struct metric_desc clock_ahead = {.prometheus = "ingero_echo_clock_ahead_seconds",
-	.unit = "s",
-	.help = "Retention waits: the clock is ahead by so much of what was seen to pass"};
-static const struct metric_desc waiting = {.prometheus = "ingero_echo_questions",
-	.unit = "{question}",
-	.help = "Questions that run or wait"};
+	.help = "Duration of tool calls",
+	.keys = {METRIC_LABEL("tool")}};
+METRIC_ROW(tool_failures, COUNTER, false, "ingero_echo_tool_failures_total", "{call}",
+	"Failed tool calls", METRIC_LABEL("tool"));
+METRIC_ROW(denied_requests, COUNTER, false, "ingero_echo_denied_total", "{request}",
+	"Requests denied because the token lacks the permission");
+METRIC_ROW(limited_requests, COUNTER, false, "ingero_echo_rate_limited_total", "{request}",
+	"Requests over the rate limit of their token");
+METRIC_ROW(store_rows, GAUGE, false, "ingero_echo_store_rows", "{row}", "Stored rows",
+	METRIC_LABEL("table"));
+METRIC_ROW(store_bytes, GAUGE, false, "ingero_echo_store_bytes", "By", "Bytes on disk");
+METRIC_ROW(store_parts, GAUGE, false, "ingero_echo_store_parts", "{part}", "Parts of the store");
+METRIC_ROW(store_fault, GAUGE, false, "ingero_echo_store_fault", "1",
+	"1 while the store cannot be written");
+METRIC_ROW(missing_rows, GAUGE, false, "ingero_echo_missing_rows", "{row}",
+	"Stored rows that are damaged");
+METRIC_ROW(missing_requests, GAUGE, false, "ingero_echo_missing_requests", "{request}",
+	"Requests that were acknowledged and that the journal has lost");
+METRIC_ROW(checked_bytes, COUNTER, false, "ingero_echo_store_checked_bytes_total", "By",
+	"Bytes of the store that were read again and compared with their checksums");
+METRIC_ROW(clock_ahead, GAUGE, false, "ingero_echo_clock_ahead_seconds", "s",
+	"Retention is paused: seconds by which the clock has jumped ahead");
+METRIC_ROW(
+	waiting, GAUGE, false, "ingero_echo_questions", "{question}", "Queries running or queued");
 
 static void put_store(struct echo_server *e, struct metric_set *m)
 {
@@ -274,7 +248,7 @@ static void on_metrics(void *arg, struct http_exchange *x, const struct http_req
 		return;
 	if (t->clusters) {
 		echo_reply_error(x, 403, "tenant_scoped_bearer_refused",
-			"metrics are of all clusters: they need a token that may see all");
+			"metrics cover all clusters: use a token that may see all of them");
 		return;
 	}
 	if (m) {
@@ -282,7 +256,7 @@ static void on_metrics(void *arg, struct http_exchange *x, const struct http_req
 		prometheus_text(&b, m);
 	}
 	if (!m || b.err)
-		echo_reply_error(x, 503, "busy", "no memory for the answer");
+		echo_reply_error(x, 503, "busy", "out of memory for this reply");
 	else
 		http_reply(x, 200, PROMETHEUS_TYPE, buf_str(&b), b.len);
 }
@@ -396,7 +370,7 @@ static int load_tools(struct echo_server *e, struct errinfo *reterr)
 		if (r == 0)
 			r = b.err ? b.err : json_tree_read(buf_str(&b), b.len, 0, &x->input, NULL);
 		if (r < 0)
-			return errinfo_set(reterr, r, "%s: its schema cannot be made", t->name);
+			return errinfo_set(reterr, r, "%s: cannot build its schema", t->name);
 		x->tool = t;
 		e->tool_count++;
 	}

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet_json.c - thresholds, clusters, cost, version, and what all answers have in common. */
+/* fleet_json.c - thresholds, clusters, cost, nodes, version, and what all answers have in common. */
 #include "cluster/answer/fleet_json.h"
 
 #include <inttypes.h>
@@ -14,6 +14,23 @@ void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t com
 
 	snprintf(text, sizeof(text), "%016" PRIx64, comm);
 	json_string_member(w, key, text);
+}
+
+void fleet_json_text(struct json_writer *w, const char *key, const char *text)
+{
+	json_string_member(w, key, text[0] ? text : NULL);
+}
+
+void fleet_json_int(struct json_writer *w, const char *key, bool is_known, int64_t v)
+{
+	json_key(w, key);
+	is_known ? json_put_int(w, v) : json_put_null(w);
+}
+
+void fleet_json_real(struct json_writer *w, const char *key, bool is_known, double v)
+{
+	json_key(w, key);
+	is_known ? json_put_double(w, v) : json_put_null(w);
 }
 
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
@@ -97,15 +114,12 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 {
 	bool has_price = c->currency[0];
 
-	json_key(w, "cost_per_hour");
-	has_price ? json_put_double(w, c->per_hour) : json_put_null(w);
-	json_key(w, "cost_total");
-	has_price ? json_put_double(w, c->total) : json_put_null(w);
+	fleet_json_real(w, "cost_per_hour", has_price, c->per_hour);
+	fleet_json_real(w, "cost_total", has_price, c->total);
 	json_string_member(w, "currency", has_price ? c->currency : NULL);
 	json_string_member(w, "symbol", has_price ? c->symbol : NULL);
 	json_bool_member(w, "priced", c->priced);
-	json_key(w, "gpu_hour"); /* price of a GPU's hour, and what it is of */
-	c->gpu_hour > 0 ? json_put_double(w, c->gpu_hour) : json_put_null(w);
+	fleet_json_real(w, "gpu_hour", c->gpu_hour > 0, c->gpu_hour);
 	json_string_member(w, "price_is",
 		!has_price     ? NULL
 		: c->is_guess  ? "middle of list prices, provider unknown"
@@ -113,8 +127,7 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 			       : "provider's");
 	json_string_member(w, "unpriced_model", c->unpriced[0] ? c->unpriced : NULL);
 	json_double_member(w, "lost_gpu_seconds", c->gpu_seconds);
-	json_key(w, "lost_watt_hours");
-	c->watt_hours > 0 ? json_put_double(w, c->watt_hours) : json_put_null(w);
+	fleet_json_real(w, "lost_watt_hours", c->watt_hours > 0, c->watt_hours);
 }
 
 static void put_cost(struct json_writer *w, const struct fleet *f, const char *cluster)
@@ -231,8 +244,7 @@ int fleet_json_cost(struct json_writer *w, struct fleet *f, const struct fleet_j
 			json_uint_member(w, "episode", e.id);
 			json_string_member(w, "problem", fleet_problem_id(e.problem));
 			json_string_member(w, "node", e.node[0] ? e.node : NULL);
-			json_key(w, "rank");
-			e.rank >= 0 ? json_put_int(w, e.rank) : json_put_null(w);
+			fleet_json_int(w, "rank", e.rank >= 0, e.rank);
 			json_string_member(w, "cause", e.cause[0] ? e.cause : NULL);
 			fleet_json_cost_members(w, &e.cost);
 			json_end_object(w);
@@ -253,6 +265,82 @@ int fleet_json_version(
 	json_string_member(w, "version", INGERO_VERSION);
 	json_string_member(w, "node_page", q->node_page);
 	json_int_member(w, "now_ns", q->now_ns);
+	json_end_object(w);
+	return 0;
+}
+
+/* ---- nodes: what each said last, and what the cluster makes of it ---- */
+
+static void put_signals(struct json_writer *w, const struct push_health *h)
+{
+	json_begin_object_member(w, "signals");
+	for (unsigned i = 0; i < PUSH_SIGNAL_COUNT; i++)
+		if (h->signals[i] >= 0)
+			json_double_member(w, push_signal_metric(i), h->signals[i]);
+	json_end_object(w);
+}
+
+static void put_straggler(struct json_writer *w, const struct node_view *v)
+{
+	json_bool_member(w, "straggler", v->straggler);
+	if (!v->straggler)
+		return;
+	json_string_member(w, "reason", nodes_reason_id(v->reason));
+	fleet_json_text(w, "signal", v->dominant);
+	json_int_member(w, "since_ns", v->since_ns);
+	if (v->robust_z != 0) {
+		json_double_member(w, "robust_z", v->robust_z);
+		json_double_member(w, "value", v->value);
+		json_double_member(w, "peer_median", v->peer_median);
+	}
+}
+
+static void put_node(struct json_writer *w, const struct node_view *v, int64_t now_ns)
+{
+	const struct push_health *h = v->last;
+
+	json_begin_object(w);
+	json_string_member(w, "cluster_id", h->who.cluster);
+	json_string_member(w, "node", h->who.node);
+	fleet_json_int(w, "rank", h->who.rank >= 0, h->who.rank);
+	json_string_member(w, "state", push_state_id(h->state));
+	json_double_member(w, "score", h->score);
+	fleet_json_real(w, "threshold", v->threshold > 0, v->threshold);
+	json_double_member(w, "throughput", h->throughput);
+	json_double_member(w, "compute", h->compute);
+	json_double_member(w, "memory", h->memory);
+	json_double_member(w, "cpu", h->cpu);
+	json_bool_member(w, "degraded", h->degraded);
+	put_straggler(w, v);
+	fleet_json_text(w, "cgroup_path_hash", h->cohort);
+	fleet_json_text(w, "workload", h->workload);
+	fleet_json_text(w, "provider", h->who.provider);
+	fleet_json_text(w, "gpu_model", h->gpu_model);
+	json_uint_member(w, "gpu_count", h->gpu_count);
+	put_signals(w, h);
+	json_int_member(w, "first_ns", v->first_ns);
+	json_int_member(w, "age_ns", MAX(now_ns - v->last_ns, (int64_t)0));
+	json_end_object(w);
+}
+
+int fleet_json_nodes(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = q->cluster[0] ? q->cluster : NULL;
+	size_t cursor = 0, n = 0, limit = fleet_json_limit(q, FLEET_JSON_NODES_MAX);
+	struct node_view v;
+
+	json_begin_object(w);
+	json_begin_array_member(w, "nodes");
+	/* Stragglers first: a short answer holds those that matter. */
+	while (nodes_next(fleet_nodes(f), cluster, &cursor, &v))
+		if (v.straggler && n++ < limit)
+			put_node(w, &v, q->now_ns);
+	cursor = 0;
+	while (nodes_next(fleet_nodes(f), cluster, &cursor, &v))
+		if (!v.straggler && n++ < limit)
+			put_node(w, &v, q->now_ns);
+	json_end_array(w);
+	json_uint_member(w, "total", n);
 	json_end_object(w);
 	return 0;
 }

@@ -8,6 +8,7 @@
 
 #include "cluster/detect/fleet.h"
 #include "json/writer.h"
+#include "model/metric.h"
 
 #define FLEET_JSON_NODES_MAX       10000
 #define FLEET_JSON_EPISODES_MAX    1000
@@ -16,7 +17,8 @@
 #define FLEET_JSON_COLLECTIVES_MAX 1000
 #define FLEET_JSON_HEATMAP_RANKS   1024
 #define FLEET_JSON_HEATMAP_COLUMNS 200
-#define FLEET_JSON_BLAME_MAX       16 /* sentences */
+#define FLEET_JSON_BLAME_MAX       16  /* sentences */
+#define FLEET_METRICS_EPISODES     200 /* of nodes and ranks that cost something now */
 
 struct fleet_json_query {
 	char cluster[PUSH_ID_MAX]; /* "": all, or the only one */
@@ -50,6 +52,10 @@ fleet_json_fn fleet_json_hangs;
 fleet_json_fn fleet_json_mismatches;
 fleet_json_fn fleet_json_version;
 
+/* fleet_metrics - everything that the core knows as metrics. Series of ranks and episodes are bounded: those that
+ * make nobody wait have none. */
+void fleet_metrics(struct metric_set *s, struct fleet *f);
+
 /* ---- parts ---- */
 
 /* fleet_json_cost_members - the members of @c into an object that is open. Money is null where nothing
@@ -71,3 +77,29 @@ int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch);
 
 /* fleet_json_limit - how many rows: what is asked for, at most @max. */
 size_t fleet_json_limit(const struct fleet_json_query *q, size_t max);
+
+/* fleet_json_text - null for "". fleet_json_int, fleet_json_real - null unless it @is_known. */
+void fleet_json_text(struct json_writer *w, const char *key, const char *text);
+void fleet_json_int(struct json_writer *w, const char *key, bool is_known, int64_t v);
+void fleet_json_real(struct json_writer *w, const char *key, bool is_known, double v);
+
+/* ---- who the workers of a cluster are ---- */
+
+/* A view of one is large, so that they are walked once for an answer. */
+struct worker_entry {
+	uint32_t worker, pid;
+	int32_t rank; /* in the job; -1: not known */
+	const char *node;
+};
+
+struct worker_directory {
+	struct worker_entry *who; /* by worker */
+	size_t count;
+};
+
+/* worker_directory_list - of @c, until its next change; released with worker_directory_done(). -ENOMEM: also then. */
+int worker_directory_list(const struct calls *c, struct worker_directory *ret);
+void worker_directory_done(struct worker_directory *p);
+
+/* worker_directory_find - NULL: it has been forgotten. */
+const struct worker_entry *worker_directory_find(const struct worker_directory *p, uint32_t worker);

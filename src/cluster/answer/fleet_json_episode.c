@@ -2,18 +2,11 @@
 /* fleet_json_episode.c - what is wrong, and what was: the core's episodes, worst first. */
 #include "cluster/answer/fleet_json.h"
 
-#include <string.h>
-
 #include "wire/names.h"
 
 static bool is_about_calls(enum fleet_problem p)
 {
 	return p != FLEET_NODE && p != FLEET_SILENT;
-}
-
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_string_member(w, key, text[0] ? text : NULL);
 }
 
 static void put_collective(struct json_writer *w, const struct fleet_episode *e)
@@ -79,14 +72,12 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_begin_object(w);
 	json_string_member(w, "text", e->text);
 	json_uint_member(w, "id", e->id);
-	put_text(w, "event_id", e->event);
+	fleet_json_text(w, "event_id", e->event);
 	json_string_member(w, "cluster_id", e->cluster);
 	json_string_member(w, "problem", fleet_problem_id(e->problem));
-	put_text(w, "node", e->node);
-	json_key(w, "rank");
-	e->rank >= 0 ? json_put_int(w, e->rank) : json_put_null(w);
-	json_key(w, "stage");
-	e->stage >= 0 && e->problem == FLEET_STAGE ? json_put_int(w, e->stage) : json_put_null(w);
+	fleet_json_text(w, "node", e->node);
+	fleet_json_int(w, "rank", e->rank >= 0, e->rank);
+	fleet_json_int(w, "stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage);
 	json_double_member(w, "confidence", e->confidence);
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
@@ -94,15 +85,14 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		if (is_about_transfer(e->problem))
 			put_transfer(w, e);
 	} else {
-		put_text(w, "signal", e->signal);
+		fleet_json_text(w, "signal", e->signal);
 		json_double_member(w, "score", e->score);
 		json_double_member(w, "threshold", e->threshold);
 	}
-	put_text(w, "cause", e->cause);
-	put_text(w, "fix", e->fix);
+	fleet_json_text(w, "cause", e->cause);
+	fleet_json_text(w, "fix", e->fix);
 	put_fields(w, e);
-	json_key(w, "until_ns");
-	e->until_ns ? json_put_int(w, e->until_ns) : json_put_null(w);
+	fleet_json_int(w, "until_ns", e->until_ns, e->until_ns);
 	json_int_member(w, "lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns);
 	fleet_json_cost_members(w, &e->cost);
 	json_end_object(w);

@@ -1,16 +1,67 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet_json_job.c - jobs: ranks that meet in communicators, and the nodes they run on. */
-#include "cluster/answer/fleet_json.h"
-
+/* fleet_json_job.c - jobs: ranks that meet in communicators, the nodes they run on, and the heatmap.
+ *
+ * 1,024 ranks and 200 collectives are 200 K cells, so that a cell is one character: '-' for a rank
+ * that is missing, else a digit of base 62 whose value is twice the logarithm (base 2) of 1 + the
+ * microseconds after the median arrival: 0 is on time, 20 about 1 ms, 40 about 1 s. The very times
+ * are in fleet_json_collectives(). */
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/answer/people.h"
+#include "cluster/answer/fleet_json.h"
+#include "wire/names.h"
+
+/* ---- who the workers are ---- */
+
+static int compare_workers(const void *a, const void *b)
+{
+	const struct worker_entry *x = a, *y = b;
+
+	return (x->worker > y->worker) - (x->worker < y->worker);
+}
+
+int worker_directory_list(const struct calls *c, struct worker_directory *ret)
+{
+	size_t cursor = 0, room = 0;
+	struct worker_view v;
+
+	while (calls_worker_next(c, &cursor, &v)) {
+		if (ret->count == room) {
+			struct worker_entry *more;
+
+			room = MAX(room * 2, (size_t)64);
+			more = realloc(ret->who, room * sizeof(*more));
+			if (!more)
+				return -ENOMEM;
+			ret->who = more;
+		}
+		ret->who[ret->count++] =
+			(struct worker_entry){v.worker, v.pid, v.world_rank, v.node};
+	}
+	if (ret->count)
+		qsort(ret->who, ret->count, sizeof(*ret->who), compare_workers);
+	return 0;
+}
+
+void worker_directory_done(struct worker_directory *p)
+{
+	free(p->who);
+}
+
+const struct worker_entry *worker_directory_find(const struct worker_directory *p, uint32_t worker)
+{
+	struct worker_entry key = {.worker = worker};
+
+	return p->count ? bsearch(&key, p->who, p->count, sizeof(key), compare_workers) : NULL;
+}
+
+/* ---- jobs ---- */
 
 struct seat { /* a rank of a job */
 	uint32_t job;
-	const struct who *who;
+	const struct worker_entry *who;
 };
 
 static int compare_seats(const void *a, const void *b)
@@ -44,7 +95,8 @@ static void put_nodes(struct json_writer *w, const struct seat *s, size_t count)
 	json_end_array(w);
 }
 
-static size_t list_seats(const struct calls_jobs *j, const struct people *p, struct seat *ret)
+static size_t list_seats(
+	const struct calls_jobs *j, const struct worker_directory *p, struct seat *ret)
 {
 	size_t n = 0;
 
@@ -74,16 +126,16 @@ static int put_jobs(struct json_writer *w, const struct calls *c, const char *cl
 	size_t *total)
 {
 	_cleanup_(calls_jobs_done) struct calls_jobs jobs = {0};
-	_cleanup_(people_done) struct people people = {0};
+	_cleanup_(worker_directory_done) struct worker_directory workers = {0};
 	_cleanup_free_ struct seat *seats = NULL;
 	size_t count;
 
-	if (calls_jobs(c, &jobs) < 0 || people_list(c, &people) < 0)
+	if (calls_jobs(c, &jobs) < 0 || worker_directory_list(c, &workers) < 0)
 		return -ENOMEM;
-	seats = calloc(people.count + 1, sizeof(*seats));
+	seats = calloc(workers.count + 1, sizeof(*seats));
 	if (!seats)
 		return -ENOMEM;
-	count = list_seats(&jobs, &people, seats);
+	count = list_seats(&jobs, &workers, seats);
 	for (size_t i = 0, end; i < count; i = end) {
 		for (end = i; end < count && seats[end].job == seats[i].job;)
 			end++;
@@ -109,6 +161,171 @@ int fleet_json_jobs(struct json_writer *w, struct fleet *f, const struct fleet_j
 	}
 	json_end_array(w);
 	json_uint_member(w, "total", total);
+	json_end_object(w);
+	return r;
+}
+
+/* ---- how late each rank was for each of the last collectives of one communicator ---- */
+
+static const char digits[] = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+
+/* The communicator that is asked for, or the one with the most ranks, of these the busiest. */
+static bool choose_comm(
+	const struct calls *c, const struct fleet_json_query *q, struct comm_view *ret)
+{
+	struct comm_view v;
+	size_t cursor = 0;
+	bool found = false;
+
+	while (calls_comm_next(c, &cursor, &v)) {
+		if (q->has_comm ? v.comm != q->comm : v.matched == 0)
+			continue;
+		if (found && (v.nranks < ret->nranks ||
+				     (v.nranks == ret->nranks && v.matched <= ret->matched)))
+			continue;
+		*ret = v;
+		found = true;
+	}
+	return found;
+}
+
+static char cell(int64_t at, int64_t median)
+{
+	double level;
+
+	if (at == INT64_MIN)
+		return '-';
+	level = 2 * log2(1 + (double)MAX(at - median, (int64_t)0) / 1000);
+	return digits[(size_t)MIN(level, (double)sizeof(digits) - 2)];
+}
+
+/* @at has room for as many again. */
+static void put_column(struct json_writer *w, const struct collective_view *v, int64_t *at,
+	size_t ranks, char *text)
+{
+	int64_t median = fleet_json_median(at, ranks, at + ranks);
+	char scratch[32];
+
+	for (size_t i = 0; i < ranks; i++)
+		text[i] = cell(at[i], median);
+	json_begin_object(w);
+	json_uint_member(w, "seq", v->seq);
+	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, v->op, scratch));
+	json_int_member(w, "last_ns", v->last_ns);
+	json_uint_member(w, "lag_ns", v->lag_ns);
+	json_key(w, "cells");
+	json_put_string_len(w, text, ranks);
+	json_end_object(w);
+}
+
+/* Newest first, as many as are asked for. */
+static int put_columns(struct json_writer *w, const struct calls *c, const struct comm_view *comm,
+	const struct fleet_json_query *q, size_t ranks)
+{
+	size_t limit = fleet_json_limit(q, FLEET_JSON_HEATMAP_COLUMNS);
+	_cleanup_free_ int64_t *at = calloc(2 * ranks + 1, sizeof(*at));
+	_cleanup_free_ char *text = malloc(ranks + 1);
+	struct collective_view v;
+	size_t cursor = 0, n = 0;
+
+	if (!at || !text)
+		return -ENOMEM;
+	json_begin_array_member(w, "collectives");
+	while (n < limit && calls_collective_next(c, &cursor, &v)) {
+		int have;
+
+		if (v.comm != comm->comm || (q->has_after && v.seq <= q->after))
+			continue;
+		have = calls_arrivals(c, v.comm, v.seq, at, ranks);
+		if (have < 0)
+			continue;
+		put_column(w, &v, at, MIN((size_t)have, ranks), text);
+		n++;
+	}
+	json_end_array(w);
+	return 0;
+}
+
+/* The node of each row, told where it changes: neighbours mostly share one. */
+static void put_places(struct json_writer *w, const struct worker_directory *p,
+	const uint32_t *workers, size_t ranks)
+{
+	const char *before = NULL;
+
+	json_begin_array_member(w, "places");
+	for (size_t i = 0; i < ranks; i++) {
+		const struct worker_entry *who = worker_directory_find(p, workers[i]);
+		const char *node = who ? who->node : "";
+
+		if (before && strcmp(before, node) == 0)
+			continue;
+		before = node;
+		json_begin_object(w);
+		json_uint_member(w, "from", i);
+		json_string_member(w, "node", who ? node : NULL);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+/* Who the rows are: a rank in the communicator is not a rank in the job. */
+static int put_members(struct json_writer *w, const struct calls *c, uint64_t comm, size_t ranks)
+{
+	_cleanup_free_ uint32_t *members = calloc(ranks + 1, sizeof(*members));
+	_cleanup_(worker_directory_done) struct worker_directory workers = {0};
+
+	if (!members || worker_directory_list(c, &workers) < 0)
+		return -ENOMEM;
+	calls_members(c, comm, members, ranks);
+	json_begin_array_member(w, "ranks");
+	for (size_t i = 0; i < ranks; i++) {
+		const struct worker_entry *who = worker_directory_find(&workers, members[i]);
+
+		who && who->rank >= 0 ? json_put_int(w, who->rank) : json_put_null(w);
+	}
+	json_end_array(w);
+	put_places(w, &workers, members, ranks);
+	return 0;
+}
+
+static void put_comms(struct json_writer *w, const struct calls *c)
+{
+	struct comm_view v;
+	size_t cursor = 0, n = 0;
+
+	json_begin_array_member(w, "communicators");
+	while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
+		json_begin_object(w);
+		fleet_json_comm_member(w, "comm", v.comm);
+		json_int_member(w, "nranks", v.nranks);
+		json_uint_member(w, "seen_ranks", v.ranks);
+		json_uint_member(w, "matched", v.matched);
+		json_uint_member(w, "open", v.open);
+		json_uint_member(w, "last_seq", v.last_seq);
+		json_end_object(w);
+	}
+	json_end_array(w);
+}
+
+int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = fleet_json_one_cluster(f, q);
+	const struct calls *c = cluster ? fleet_calls(f, cluster) : NULL;
+	struct comm_view comm = {0};
+	size_t ranks;
+	int r = 0;
+
+	json_begin_object(w);
+	if (c && choose_comm(c, q, &comm)) {
+		ranks = MIN((size_t)MAX(comm.nranks, 0), (size_t)FLEET_JSON_HEATMAP_RANKS);
+		fleet_json_comm_member(w, "comm", comm.comm);
+		json_int_member(w, "nranks", comm.nranks);
+		json_uint_member(w, "shown_ranks", ranks);
+		r = put_columns(w, c, &comm, q, ranks);
+		if (r == 0)
+			r = put_members(w, c, comm.comm, ranks);
+		put_comms(w, c);
+	}
 	json_end_object(w);
 	return r;
 }

@@ -7,16 +7,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/answer/people.h"
 #include "wire/names.h"
 
 #define RANKS_MAX 65536 /* of a communicator, whose arrivals are told */
-
-static void put_rank(struct json_writer *w, int32_t rank)
-{
-	json_key(w, "rank");
-	rank >= 0 ? json_put_int(w, rank) : json_put_null(w);
-}
 
 static void put_op(struct json_writer *w, uint16_t op)
 {
@@ -26,26 +19,15 @@ static void put_op(struct json_writer *w, uint16_t op)
 }
 
 /* The members of @worker into an object that is open; nothing if it has been forgotten. */
-static void put_who(struct json_writer *w, const struct people *p, uint32_t worker)
+static void put_who(struct json_writer *w, const struct worker_directory *p, uint32_t worker)
 {
-	const struct who *who = people_find(p, worker);
+	const struct worker_entry *who = worker_directory_find(p, worker);
 
 	if (!who)
 		return;
-	put_rank(w, who->rank);
+	fleet_json_int(w, "rank", who->rank >= 0, who->rank);
 	json_string_member(w, "node", who->node);
 	json_uint_member(w, "pid", who->pid);
-}
-
-static void put_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_string_member(w, key, text[0] ? text : NULL);
-}
-
-static void put_time(struct json_writer *w, const char *key, uint64_t ns)
-{
-	json_key(w, key);
-	ns ? json_put_uint(w, ns) : json_put_null(w);
 }
 
 /* What its agent says of it: what it does, where its slow steps lose their time, and why. */
@@ -59,14 +41,14 @@ static void put_account(struct json_writer *w, const struct push_report *r)
 	json_begin_object(w);
 	json_int_member(w, "sent_ns", r->sent_ns);
 	json_string_member(w, "doing", push_doing_id(r->doing));
-	put_text(w, "doing_where", r->doing_where);
-	put_time(w, "step_ns", r->step_ns);
-	put_time(w, "ordinary_ns", r->ordinary_ns);
-	put_text(w, "line", r->line);
-	put_time(w, "line_ns", r->line_ns);
-	put_text(w, "cause", r->cause);
-	put_text(w, "fix", r->fix);
-	put_text(w, "incident", r->incident);
+	fleet_json_text(w, "doing_where", r->doing_where);
+	fleet_json_int(w, "step_ns", r->step_ns, (int64_t)r->step_ns);
+	fleet_json_int(w, "ordinary_ns", r->ordinary_ns, (int64_t)r->ordinary_ns);
+	fleet_json_text(w, "line", r->line);
+	fleet_json_int(w, "line_ns", r->line_ns, (int64_t)r->line_ns);
+	fleet_json_text(w, "cause", r->cause);
+	fleet_json_text(w, "fix", r->fix);
+	fleet_json_text(w, "incident", r->incident);
 	json_double_member(w, "confidence", r->confidence);
 	json_end_object(w);
 }
@@ -74,7 +56,7 @@ static void put_account(struct json_writer *w, const struct push_report *r)
 static void put_worker(struct json_writer *w, const char *cluster, const struct worker_view *v)
 {
 	json_string_member(w, "cluster_id", cluster);
-	put_rank(w, v->world_rank);
+	fleet_json_int(w, "rank", v->world_rank >= 0, v->world_rank);
 	json_string_member(w, "node", v->node);
 	json_uint_member(w, "pid", v->pid);
 	json_uint_member(w, "calls", v->calls);
@@ -86,8 +68,7 @@ static void put_worker(struct json_writer *w, const char *cluster, const struct 
 	json_int_member(w, "last_ns", v->last_ns);
 	json_begin_object_member(w, "clock");
 	json_int_member(w, "offset_ns", v->offset_ns);
-	json_key(w, "error_ns");
-	v->error_ns == UINT64_MAX ? json_put_null(w) : json_put_uint(w, v->error_ns);
+	fleet_json_int(w, "error_ns", v->error_ns != UINT64_MAX, (int64_t)v->error_ns);
 	json_double_member(w, "drift_ppm", v->drift_ppm);
 	json_end_object(w);
 }
@@ -182,7 +163,7 @@ int fleet_json_ranks(struct json_writer *w, struct fleet *f, const struct fleet_
 /* ---- collectives ---- */
 
 static void put_collective(
-	struct json_writer *w, const struct people *p, const struct collective_view *v)
+	struct json_writer *w, const struct worker_directory *p, const struct collective_view *v)
 {
 	json_begin_object(w);
 	fleet_json_comm_member(w, "comm", v->comm);
@@ -253,19 +234,19 @@ int fleet_json_collectives(struct json_writer *w, struct fleet *f, const struct 
 	       limit = q->limit ? fleet_json_limit(q, FLEET_JSON_COLLECTIVES_MAX) : 100;
 	const char *cluster = fleet_json_one_cluster(f, q);
 	const struct calls *c = cluster ? fleet_calls(f, cluster) : NULL;
-	_cleanup_(people_done) struct people people = {0};
+	_cleanup_(worker_directory_done) struct worker_directory workers = {0};
 	struct collective_view v;
 
 	if (q->has_comm && q->has_seq)
 		return c ? put_arrivals(w, c, q) : -ENOENT;
-	if (c && people_list(c, &people) < 0)
+	if (c && worker_directory_list(c, &workers) < 0)
 		return -ENOMEM;
 	json_begin_object(w);
 	json_begin_array_member(w, "collectives");
 	while (c && n < limit && calls_collective_next(c, &cursor, &v)) {
 		if (q->has_comm && v.comm != q->comm)
 			continue;
-		put_collective(w, &people, &v);
+		put_collective(w, &workers, &v);
 		n++;
 	}
 	json_end_array(w);
@@ -275,14 +256,16 @@ int fleet_json_collectives(struct json_writer *w, struct fleet *f, const struct 
 
 /* ---- hangs and mismatches ---- */
 
-static void put_missing(struct json_writer *w, const struct people *p, const struct hang_view *h)
+static void put_missing(
+	struct json_writer *w, const struct worker_directory *p, const struct hang_view *h)
 {
 	json_begin_array_member(w, "missing");
 	for (uint32_t i = 0; i < MIN(h->missing, ARRAY_SIZE(h->first_missing)); i++) {
-		const struct who *who = people_find(p, h->first_missing[i]);
+		const struct worker_entry *who = worker_directory_find(p, h->first_missing[i]);
+		int32_t rank = who && who->rank >= 0 ? who->rank : h->missing_rank[i];
 
 		json_begin_object(w);
-		put_rank(w, who && who->rank >= 0 ? who->rank : h->missing_rank[i]);
+		fleet_json_int(w, "rank", rank >= 0, rank);
 		json_string_member(w, "node", who ? who->node : NULL);
 		json_bool_member(w, "ever_seen", who);
 		json_end_object(w);
@@ -290,7 +273,7 @@ static void put_missing(struct json_writer *w, const struct people *p, const str
 	json_end_array(w);
 }
 
-static void put_hang(struct json_writer *w, const char *cluster, const struct people *p,
+static void put_hang(struct json_writer *w, const char *cluster, const struct worker_directory *p,
 	const struct hang_view *h, int64_t now_ns)
 {
 	json_begin_object(w);
@@ -307,32 +290,7 @@ static void put_hang(struct json_writer *w, const char *cluster, const struct pe
 	json_end_object(w);
 }
 
-int fleet_json_hangs(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
-{
-	size_t cursor = 0, n = 0, limit = fleet_json_limit(q, FLEET_JSON_EPISODES_MAX);
-	const char *cluster;
-
-	json_begin_object(w);
-	json_begin_array_member(w, "hangs");
-	while (fleet_json_next_cluster(f, q, &cursor, &cluster)) {
-		const struct calls *c = fleet_calls(f, cluster);
-		_cleanup_(people_done) struct people people = {0};
-		struct hang_view h;
-		size_t at = 0;
-
-		if (c && people_list(c, &people) < 0)
-			return -ENOMEM;
-		while (c && calls_hang_next(c, &at, &h))
-			if (n++ < limit)
-				put_hang(w, cluster, &people, &h, q->now_ns);
-	}
-	json_end_array(w);
-	json_uint_member(w, "total", n);
-	json_end_object(w);
-	return 0;
-}
-
-static void put_side(struct json_writer *w, const struct people *p, const char *key,
+static void put_side(struct json_writer *w, const struct worker_directory *p, const char *key,
 	uint32_t worker, enum calls_mismatch what, uint64_t value)
 {
 	json_begin_object_member(w, key);
@@ -344,37 +302,59 @@ static void put_side(struct json_writer *w, const struct people *p, const char *
 	json_end_object(w);
 }
 
-int fleet_json_mismatches(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+static void put_mismatch(struct json_writer *w, const char *cluster,
+	const struct worker_directory *p, const struct mismatch_view *m)
+{
+	json_begin_object(w);
+	json_string_member(w, "cluster_id", cluster);
+	fleet_json_comm_member(w, "comm", m->comm);
+	json_uint_member(w, "seq", m->seq);
+	json_string_member(w, "what", calls_mismatch_id(m->what));
+	put_side(w, p, "rank_says", m->worker, m->what, m->value);
+	put_side(w, p, "others_say", m->other, m->what, m->other_value);
+	json_int_member(w, "at_ns", m->at_ns);
+	json_end_object(w);
+}
+
+static int put_faults(
+	struct json_writer *w, struct fleet *f, const struct fleet_json_query *q, bool hangs)
 {
 	size_t cursor = 0, n = 0, limit = fleet_json_limit(q, FLEET_JSON_EPISODES_MAX);
 	const char *cluster;
 
 	json_begin_object(w);
-	json_begin_array_member(w, "mismatches");
+	json_begin_array_member(w, hangs ? "hangs" : "mismatches");
 	while (fleet_json_next_cluster(f, q, &cursor, &cluster)) {
 		const struct calls *c = fleet_calls(f, cluster);
-		_cleanup_(people_done) struct people people = {0};
+		_cleanup_(worker_directory_done) struct worker_directory workers = {0};
 		struct mismatch_view m;
+		struct hang_view h;
 		size_t at = 0;
 
-		if (c && people_list(c, &people) < 0)
+		if (c && worker_directory_list(c, &workers) < 0)
 			return -ENOMEM;
-		while (c && calls_mismatch_next(c, &at, &m)) {
+		while (c &&
+			(hangs ? calls_hang_next(c, &at, &h) : calls_mismatch_next(c, &at, &m))) {
 			if (n++ >= limit)
 				continue;
-			json_begin_object(w);
-			json_string_member(w, "cluster_id", cluster);
-			fleet_json_comm_member(w, "comm", m.comm);
-			json_uint_member(w, "seq", m.seq);
-			json_string_member(w, "what", calls_mismatch_id(m.what));
-			put_side(w, &people, "rank_says", m.worker, m.what, m.value);
-			put_side(w, &people, "others_say", m.other, m.what, m.other_value);
-			json_int_member(w, "at_ns", m.at_ns);
-			json_end_object(w);
+			if (hangs)
+				put_hang(w, cluster, &workers, &h, q->now_ns);
+			else
+				put_mismatch(w, cluster, &workers, &m);
 		}
 	}
 	json_end_array(w);
 	json_uint_member(w, "total", n);
 	json_end_object(w);
 	return 0;
+}
+
+int fleet_json_hangs(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	return put_faults(w, f, q, true);
+}
+
+int fleet_json_mismatches(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
+{
+	return put_faults(w, f, q, false);
 }

@@ -1,133 +1,64 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fleet_metrics.c - see fleet_metrics.h. Names that were published before are kept. */
-#include "cluster/answer/fleet_metrics.h"
+/* fleet_metrics.c - fleet_metrics() of fleet_json.h. Names that were published before are kept. */
+#include "cluster/answer/fleet_json.h"
 
 #include <string.h>
 
-#define CLUSTER                                                                                    \
-	{                                                                                          \
-		"cluster_id", "cluster_id"                                                         \
-	}
-#define COHORT                                                                                     \
-	{                                                                                          \
-		"cgroup_path_hash", "cgroup_path_hash"                                             \
-	}
-#define NODE                                                                                       \
-	{                                                                                          \
-		"node", "node"                                                                     \
-	}
-#define RANK                                                                                       \
-	{                                                                                          \
-		"rank", "rank"                                                                     \
-	}
+#define CLUSTER METRIC_LABEL("cluster_id")
+#define COHORT  METRIC_LABEL("cgroup_path_hash")
+#define NODE    METRIC_LABEL("node")
+#define RANK    METRIC_LABEL("rank")
 
-static const struct metric_desc active_nodes = {.prometheus = "ingero_fleet_active_nodes",
-	.unit = "{node}",
-	.help = "Nodes whose scores make the threshold",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc known_nodes = {.prometheus = "ingero_fleet_known_nodes",
-	.unit = "{node}",
-	.help = "Nodes that push, in any state",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc median = {.prometheus = "ingero_fleet_median",
-	.unit = "1",
-	.is_double = true,
-	.help = "Median of the active nodes' scores",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc mad = {.prometheus = "ingero_fleet_mad",
-	.unit = "1",
-	.is_double = true,
-	.help = "Median absolute deviation of the active nodes' scores",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc threshold = {.prometheus = "ingero_fleet_threshold",
-	.unit = "1",
-	.is_double = true,
-	.help = "Score below which a node is a straggler; 0 without a quorum",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc quorum_met = {.prometheus = "ingero_fleet_quorum_met",
-	.unit = "1",
-	.help = "1 if enough nodes are active for a threshold",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc stragglers = {.prometheus = "ingero_fleet_straggler_count",
-	.unit = "{node}",
-	.help = "Nodes that are stragglers by score, by their peers, or silent",
-	.keys = {CLUSTER, COHORT}};
+METRIC_ROW(active_nodes, GAUGE, false, "ingero_fleet_active_nodes", "{node}",
+	"Nodes whose scores are used for the threshold", CLUSTER, COHORT);
+METRIC_ROW(known_nodes, GAUGE, false, "ingero_fleet_known_nodes", "{node}",
+	"Nodes that push, in any state", CLUSTER, COHORT);
+METRIC_ROW(median, GAUGE, true, "ingero_fleet_median", "1", "Median of the active nodes' scores",
+	CLUSTER, COHORT);
+METRIC_ROW(mad, GAUGE, true, "ingero_fleet_mad", "1",
+	"Median absolute deviation of the active nodes' scores", CLUSTER, COHORT);
+METRIC_ROW(threshold, GAUGE, true, "ingero_fleet_threshold", "1",
+	"Score below which a node is a straggler; 0 without a quorum", CLUSTER, COHORT);
+METRIC_ROW(quorum_met, GAUGE, false, "ingero_fleet_quorum_met", "1",
+	"1 if enough nodes are active for a threshold", CLUSTER, COHORT);
+METRIC_ROW(stragglers, GAUGE, false, "ingero_fleet_straggler_count", "{node}",
+	"Nodes that are stragglers by score, by their peers, or silent", CLUSTER, COHORT);
 /* The same under a name that a gauge may have: _count is a histogram's. */
-static const struct metric_desc stragglers_now = {.prometheus = "ingero_fleet_stragglers",
-	.unit = "{node}",
-	.help = "Same as ingero_fleet_straggler_count",
-	.keys = {CLUSTER, COHORT}};
-static const struct metric_desc coverage_low = {.prometheus = "ingero_fleet_coverage_low",
-	.unit = "1",
-	.help = "1 if too few of the known nodes are active",
-	.keys = {CLUSTER, COHORT}};
+METRIC_ROW(stragglers_now, GAUGE, false, "ingero_fleet_stragglers", "{node}",
+	"Same as ingero_fleet_straggler_count", CLUSTER, COHORT);
+METRIC_ROW(coverage_low, GAUGE, false, "ingero_fleet_coverage_low", "1",
+	"1 if too few of the known nodes are active", CLUSTER, COHORT);
 
-static const struct metric_desc refused = {.prometheus = "ingero_fleet_refused_total",
-	.unit = "{push}",
-	.kind = METRIC_COUNTER,
-	.help = "Pushes of health that were refused",
-	.keys = {{"reason", "reason"}}};
-static const struct metric_desc received = {.prometheus = "ingero_fleet_received_total",
-	.unit = "{item}",
-	.kind = METRIC_COUNTER,
-	.help = "What agents have pushed",
-	.keys = {{"kind", "kind"}}};
-static const struct metric_desc dropped = {.prometheus = "ingero_fleet_dropped_total",
-	.unit = "{item}",
-	.kind = METRIC_COUNTER,
-	.help = "What there was no room for",
-	.keys = {{"kind", "kind"}}};
-static const struct metric_desc calls = {.prometheus = "ingero_fleet_calls_total",
-	.unit = "{call}",
-	.kind = METRIC_COUNTER,
-	.help = "Communications of ranks, by what became of them",
-	.keys = {CLUSTER, {"result", "result"}}};
-static const struct metric_desc calls_bytes = {.prometheus = "ingero_fleet_calls_bytes",
-	.unit = "By",
-	.help = "Memory that communications of ranks take",
-	.keys = {CLUSTER}};
+METRIC_ROW(refused, COUNTER, false, "ingero_fleet_refused_total", "{push}",
+	"Health pushes that were refused", METRIC_LABEL("reason"));
+METRIC_ROW(received, COUNTER, false, "ingero_fleet_received_total", "{item}",
+	"Items pushed by agents", METRIC_LABEL("kind"));
+METRIC_ROW(dropped, COUNTER, false, "ingero_fleet_dropped_total", "{item}",
+	"Items dropped for lack of room", METRIC_LABEL("kind"));
+METRIC_ROW(calls, COUNTER, false, "ingero_fleet_calls_total", "{call}",
+	"Communication calls of ranks, by result", CLUSTER, METRIC_LABEL("result"));
+METRIC_ROW(calls_bytes, GAUGE, false, "ingero_fleet_calls_bytes", "By",
+	"Memory used by the communication calls of ranks", CLUSTER);
 
-static const struct metric_desc cluster_cost = {.prometheus = "ingero_fleet_cost_per_hour",
-	.unit = "1",
-	.is_double = true,
-	.help = "Money lost at barriers in an hour at the present rate",
-	.keys = {CLUSTER, {"currency", "currency"}}};
-static const struct metric_desc cluster_lost = {.prometheus = "ingero_fleet_lost_gpu_seconds",
-	.unit = "s",
-	.is_double = true,
-	.help = "GPU time lost at barriers by ongoing incidents, since they began",
-	.keys = {CLUSTER}};
-static const struct metric_desc cluster_priced = {.prometheus = "ingero_fleet_priced",
-	.unit = "1",
-	.help = "1 if every GPU model of the cluster has a price",
-	.keys = {CLUSTER}};
-static const struct metric_desc episode_cost = {.prometheus = "ingero_fleet_episode_cost_per_hour",
-	.unit = "1",
-	.is_double = true,
-	.help = "Money lost because of one node or rank in an hour at the present rate",
-	.keys = {CLUSTER, NODE, RANK, {"problem", "problem"}, {"currency", "currency"}}};
-static const struct metric_desc episode_lost = {
-	.prometheus = "ingero_fleet_episode_lost_gpu_seconds",
-	.unit = "s",
-	.is_double = true,
-	.help = "GPU time lost because of one node or rank since its incident began",
-	.keys = {CLUSTER, NODE, RANK, {"problem", "problem"}}};
+METRIC_ROW(cluster_cost, GAUGE, true, "ingero_fleet_cost_per_hour", "1",
+	"Money lost at barriers in an hour at the present rate", CLUSTER, METRIC_LABEL("currency"));
+METRIC_ROW(cluster_lost, GAUGE, true, "ingero_fleet_lost_gpu_seconds", "s",
+	"GPU time lost at barriers by ongoing incidents, since they began", CLUSTER);
+METRIC_ROW(cluster_priced, GAUGE, false, "ingero_fleet_priced", "1",
+	"1 if every GPU model of the cluster has a price", CLUSTER);
+METRIC_ROW(episode_cost, GAUGE, true, "ingero_fleet_episode_cost_per_hour", "1",
+	"Money lost because of one node or rank in an hour at the present rate", CLUSTER, NODE,
+	RANK, METRIC_LABEL("problem"), METRIC_LABEL("currency"));
+METRIC_ROW(episode_lost, GAUGE, true, "ingero_fleet_episode_lost_gpu_seconds", "s",
+	"GPU time lost because of one node or rank since its incident began", CLUSTER, NODE, RANK,
+	METRIC_LABEL("problem"));
 
-static const struct metric_desc lag_p50 = {.prometheus = "ingero_nccl_peer_lag_p50_seconds",
-	.unit = "s",
-	.is_double = true,
-	.help = "Median of what a rank is late by where it comes last",
-	.keys = {CLUSTER, NODE, RANK}};
-static const struct metric_desc lag_p99 = {.prometheus = "ingero_nccl_peer_lag_p99_seconds",
-	.unit = "s",
-	.is_double = true,
-	.help = "99th percentile of what a rank is late by where it comes last",
-	.keys = {CLUSTER, NODE, RANK}};
-static const struct metric_desc last_total = {.prometheus = "ingero_nccl_last_total",
-	.unit = "{collective}",
-	.kind = METRIC_COUNTER,
-	.help = "Collectives for which a rank came last",
-	.keys = {CLUSTER, NODE, RANK}};
+METRIC_ROW(lag_p50, GAUGE, true, "ingero_nccl_peer_lag_p50_seconds", "s",
+	"Median lag of a rank where it arrives last", CLUSTER, NODE, RANK);
+METRIC_ROW(lag_p99, GAUGE, true, "ingero_nccl_peer_lag_p99_seconds", "s",
+	"99th percentile of the lag of a rank where it arrives last", CLUSTER, NODE, RANK);
+METRIC_ROW(last_total, COUNTER, false, "ingero_nccl_last_total", "{collective}",
+	"Collectives at which a rank arrived last", CLUSTER, NODE, RANK);
 
 /* ---- nodes ---- */
 

@@ -26,13 +26,13 @@ static json_t *responses(json_t *data)
 	static const struct {
 		const char *status, *about;
 	} failures[] = {
-		{"400", "the arguments are wrong"},
-		{"401", "no token, or one that is not known"},
-		{"403", "the token may not do that, or not see that cluster"},
-		{"408", "it took too long: ask for less"},
+		{"400", "invalid arguments"},
+		{"401", "missing or unknown token"},
+		{"403", "the token lacks the permission, or may not see that cluster"},
+		{"408", "timeout: narrow the query"},
 		{"413", "too large"},
-		{"429", "too many requests of this token: wait as Retry-After says"},
-		{"503", "not now: wait as Retry-After says"},
+		{"429", "too many requests with this token: see Retry-After"},
+		{"503", "temporarily unavailable: see Retry-After"},
 	};
 	json_t *o = json_pack("{s:{s:s, s:o}}", "200", "description", "the answer", "content",
 		content(envelope(data)));
@@ -115,14 +115,14 @@ static const struct {
 		"\"expires\":{\"type\":[\"string\",\"null\"]}},"
 		"\"required\":[\"tenant_scoped\",\"clusters\",\"verbs\",\"expires\"]}",
 		false},
-	{"/api/v2/health", "health", "How the service is doing",
+	{"/api/v2/health", "health", "Health of the service",
 		"{\"type\":\"object\",\"properties\":{\"status\":{\"type\":\"string\"},"
 		"\"why\":{\"type\":[\"string\",\"null\"]},\"version\":{\"type\":\"string\"},"
 		"\"engine\":{\"type\":\"string\"},\"uptime_s\":{\"type\":\"number\"},"
 		"\"store\":{\"type\":\"object\"}},\"required\":[\"status\",\"version\",\"engine\"]}",
 		false},
 	{"/api/v2/openapi.json", "openapi", "This document", NULL, false},
-	{"/api/versions", "versions", "Which versions of the API there are", NULL, true},
+	{"/api/versions", "versions", "Versions of the API", NULL, true},
 };
 
 static json_t *plain_path(size_t i)
@@ -174,7 +174,7 @@ int openapi_write(struct echo_server *e, struct buf *b)
 	_cleanup_json_ json_t *doc = json_pack("{s:s, s:{s:s, s:s, s:s, s:{s:s, s:s}}, s:[{s:s}], "
 					       "s:[{s:[]}], s:o, s:o}",
 		"openapi", "3.1.0", "info", "title", "Ingero Echo", "version", INGERO_VERSION,
-		"description", "Questions to the memory of GPU clusters", "license", "name",
+		"description", "Queries over the stored data of GPU clusters", "license", "name",
 		"Apache-2.0", "identifier", "Apache-2.0", "servers", "url", "/", "security",
 		"token", "paths", paths(e), "components", components());
 

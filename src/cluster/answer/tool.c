@@ -4,6 +4,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -49,9 +50,13 @@ const char *tool_arg_text(const struct tool_call *c, const char *key)
 	return json_string_value(json_object_get(c->arguments, key));
 }
 
+size_t tool_limit(const struct tool_call *c, size_t otherwise)
+{
+	return (size_t)tool_arg_int(c, "limit", (json_int_t)otherwise);
+}
+
 /* "15m" ago, or a moment. */
-static int read_time(
-	const struct tool_call *c, const char *key, int64_t *ret, struct errinfo *reterr)
+static int read_time(const struct tool_call *c, const char *key, int64_t *ret)
 {
 	const char *text = tool_arg_text(c, key);
 	struct when_span today = {c->now_ns, c->now_ns};
@@ -62,69 +67,90 @@ static int read_time(
 	if (text_parse_duration(text, &ago) == 0)
 		*ret = ago && ago < (uint64_t)c->now_ns ? c->now_ns - (int64_t)ago : 0;
 	else if (when_parse(text, &today, false, ret) < 0)
-		return errinfo_set(reterr, -EINVAL,
+		return errinfo_set(c->err, -EINVAL,
 			"%s: give a duration such as 15m, 2h or 7d, or a time such as "
 			"2026-03-24T13:48:00Z",
 			key);
 	return 0;
 }
 
-int tool_scope_init(
-	struct tool_scope *s, const struct tool_call *c, int64_t since_ns, struct errinfo *reterr)
+static int read_scope(struct tool_call *c, int64_t since_ns)
 {
 	const char *cluster = tool_arg_text(c, "cluster_id");
+	struct store_scope *s = &c->scope;
 	int r;
 
-	*s = (struct tool_scope){.store.since_ns = since_ns ? c->now_ns - since_ns : 0};
+	*s = (struct store_scope){.since_ns = since_ns ? c->now_ns - since_ns : 0};
 	if (c->tenant) {
-		s->store.clusters = c->tenant->clusters;
-		s->store.cluster_count = c->tenant->cluster_count;
+		s->clusters = c->tenant->clusters;
+		s->cluster_count = c->tenant->cluster_count;
 	}
+	c->cluster = cluster;
 	if (cluster) {
 		if (c->tenant && !tenant_may_see(c->tenant, cluster, strlen(cluster)))
-			return errinfo_set(reterr, -EACCES,
+			return errinfo_set(c->err, -EACCES,
 				"this token may not see that cluster: whoami lists its clusters");
-		s->cluster = cluster;
-		s->store.clusters = &s->cluster;
-		s->store.cluster_count = 1;
+		s->clusters = &c->cluster;
+		s->cluster_count = 1;
 	}
-	r = read_time(c, "since", &s->store.since_ns, reterr);
+	r = read_time(c, "since", &s->since_ns);
 	if (r == 0)
-		r = read_time(c, "until", &s->store.until_ns, reterr);
-	if (r == 0 && s->store.until_ns && s->store.until_ns <= s->store.since_ns)
-		return errinfo_set(reterr, -EINVAL, "until: it must be after since");
+		r = read_time(c, "until", &s->until_ns);
+	if (r == 0 && s->until_ns && s->until_ns <= s->since_ns)
+		return errinfo_set(c->err, -EINVAL, "until must be after since");
 	return r;
 }
 
-struct store_scope tool_scope_minutes(const struct tool_scope *s)
+static json_t *window_json(const struct tool_call *c)
 {
-	struct store_scope m = s->store;
+	const struct store_scope *s = &c->scope;
 
-	m.since_ns -= m.since_ns % TOOL_MINUTE_NS;
-	return m;
+	return json_pack("{s:o, s:o, s:o*}", "since", tool_time(s->since_ns), "until",
+		tool_time(s->until_ns ? s->until_ns : c->now_ns), "cluster_id",
+		c->cluster ? tool_json_text(c->cluster) : NULL);
 }
 
-json_t *tool_scope_json(const struct tool_scope *s, const struct tool_call *c)
+int tool_run(const struct tool *t, const struct tool_call *asked, json_t **ret,
+	struct buf *ret_text, struct errinfo *reterr)
 {
-	json_t *o = json_object();
+	struct tool_call c = *asked;
+	int r;
 
-	json_object_set_new(o, "since", tool_time(s->store.since_ns));
-	json_object_set_new(
-		o, "until", tool_time(s->store.until_ns ? s->store.until_ns : c->now_ns));
-	if (s->cluster)
-		json_object_set_new(o, "cluster_id", tool_json_text(s->cluster));
-	return o;
+	c.answer = json_object();
+	c.text = ret_text;
+	c.err = reterr;
+	r = read_scope(&c, t->minutes * TOOL_MINUTE_NS);
+	if (r == 0 && t->minutes)
+		r = tool_put(&c, "{s:o}", "window", window_json(&c));
+	if (r == 0)
+		r = t->run(&c);
+	if (r < 0)
+		json_decref(c.answer);
+	else
+		*ret = c.answer;
+	return r;
+}
+
+int tool_put(struct tool_call *c, const char *fmt, ...)
+{
+	va_list ap;
+	json_t *o;
+
+	va_start(ap, fmt);
+	o = json_vpack_ex(NULL, 0, fmt, ap);
+	va_end(ap);
+	return json_object_update_new(c->answer, o) < 0 ? -ENOMEM : 0;
 }
 
 /* ---- asking ---- */
 
-int tool_limit_time(const struct tool_call *c, struct store_limits *limits, struct errinfo *reterr)
+int tool_limit_time(const struct tool_call *c, struct store_limits *limits)
 {
 	uint64_t waited = c->came.ns ? mono_now().ns - c->came.ns : 0;
 
 	if (waited >= limits->timeout_ns)
-		return errinfo_set(reterr, -ETIMEDOUT,
-			"the question waited and ran longer than %llu ms: ask for less, or later",
+		return errinfo_set(c->err, -ETIMEDOUT,
+			"the query took longer than %llu ms, queueing included: narrow it, or retry later",
 			(unsigned long long)(limits->timeout_ns / NS_PER_MS));
 	limits->timeout_ns -= waited;
 	return 0;
@@ -161,50 +187,51 @@ void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf 
 	if (m->requests)
 		buf_printf(text, "%s%s", m->parts ? " and " : "",
 			text_format_plural(requests, m->requests, "requests"));
-	buf_puts(text, " of this time were stored and are damaged: the answer lacks them.");
+	buf_puts(text, " of this time range are damaged and missing from the answer.");
 }
 
-int tool_ask_limited(const struct tool_call *c, const struct store_scope *scope,
-	struct buf *question, const struct store_limits *limits, struct sql_table *ret,
-	struct errinfo *reterr)
+/* " AND column = 'value'" of each of @columns that is an argument. */
+static void put_given(struct buf *b, const struct tool_call *c, const char *columns)
 {
-	struct store_limits left = *limits;
-	int r = question->err;
+	char column[64];
+	int len = 0;
 
-	if (r < 0)
-		errinfo_set(reterr, r, "the question is too long: give shorter arguments");
-	else
-		r = tool_limit_time(c, &left, reterr);
-	if (r == 0)
-		r = store_select(c->store, scope, buf_str(question), &left, ret, reterr);
-	if (r == 0)
-		tool_note_missing(c, scope);
-	buf_done(question);
-	return r;
-}
-
-int tool_ask(const struct tool_call *c, const struct store_scope *scope, struct buf *question,
-	struct sql_table *ret, struct errinfo *reterr)
-{
-	return tool_ask_limited(c, scope, question, &STORE_LIMITS, ret, reterr);
-}
-
-void tool_equals(struct buf *question, const char *column, const char *value)
-{
-	buf_printf(question, "%s = ", column);
-	store_quote(question, value);
-}
-
-void tool_where(struct buf *question, const struct tool_call *c, const char *const *columns)
-{
-	for (; *columns; columns++) {
-		const char *value = tool_arg_text(c, *columns);
+	for (; columns && sscanf(columns, "%63s%n", column, &len) == 1; columns += len) {
+		const char *value = tool_arg_text(c, column);
 
 		if (!value)
 			continue;
-		buf_puts(question, " AND ");
-		tool_equals(question, *columns, value);
+		buf_printf(b, " AND %s = ", column);
+		store_quote(b, value);
 	}
+}
+
+int tool_ask(const struct tool_call *c, const struct tool_question *q, struct sql_table *ret)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(TOOL_QUESTION);
+	struct store_scope scope = q->scope ? *q->scope : c->scope;
+	struct store_limits left = q->limits ? *q->limits : STORE_LIMITS;
+	int r;
+
+	if (q->from_minute)
+		scope.since_ns -= scope.since_ns % TOOL_MINUTE_NS;
+	buf_puts(&b, q->select);
+	if (q->metric) {
+		buf_puts(&b, " metric_name = ");
+		store_quote(&b, q->metric);
+	}
+	put_given(&b, c, q->given);
+	buf_puts(&b, q->then ? q->then : "");
+	if (q->limit)
+		buf_printf(&b, " LIMIT %zu", q->limit);
+	if (b.err)
+		return errinfo_set(c->err, b.err, "the query is too long: give shorter arguments");
+	r = tool_limit_time(c, &left);
+	if (r == 0)
+		r = store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);
+	if (r == 0)
+		tool_note_missing(c, &scope);
+	return r;
 }
 
 /* ---- rows ---- */
@@ -308,12 +335,4 @@ void tool_say(struct buf *b, const char *name)
 void tool_say_text(struct buf *b, const char *text)
 {
 	text_escape_terminal_len(b, text, strnlen(text, TOOL_TEXT_BYTES));
-}
-
-int tool_done(json_t *answer, json_t **ret)
-{
-	if (!answer)
-		return -ENOMEM;
-	*ret = answer;
-	return 0;
 }

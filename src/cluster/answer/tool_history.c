@@ -29,32 +29,26 @@ static void put_time(json_t *row, const char *key)
 		row, "time", tool_time((int64_t)json_integer_value(json_object_get(row, key))));
 }
 
-int tool_history(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_history(struct tool_call *c)
 {
 	static const char *const keys[] = {"ts_ns", "cluster_id", "node_id", "rank", "nranks",
 		"metric_name", "kind", "value_double", "value_int", "unit", "body", "attrs",
 		"event_id", "causal_chain_id", "severity", NULL};
-	static const char *const filters[] = {
-		"node_id", "metric_name", "kind", "causal_chain_id", "event_id", NULL};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	struct tool_scope s;
-	json_t *events;
-	size_t i;
-	json_t *row;
+	json_t *events, *row;
 	char n[TEXT_PLURAL_MAX];
-	int r = tool_scope_init(&s, c, TOOL_HOUR_NS, reterr);
+	size_t i;
+	int r = tool_ask(c,
+		&(struct tool_question){
+			.select =
+				"SELECT ts_ns, cluster_id, node_id, rank, nranks, metric_name, kind, "
+				"value_double, value_int, unit, body, attrs, event_id, causal_chain_id, "
+				"severity FROM {events} WHERE ts_ns > 0",
+			.given = "node_id metric_name kind causal_chain_id event_id",
+			.then = " ORDER BY ts_ns DESC, node_id, metric_name",
+			.limit = tool_limit(c, TOOL_LIMIT)},
+		&t);
 
-	if (r < 0)
-		return r;
-	buf_puts(&q, "SELECT ts_ns, cluster_id, node_id, rank, nranks, metric_name, kind, "
-		     "value_double, value_int, unit, body, attrs, event_id, causal_chain_id, "
-		     "severity FROM {events} WHERE ts_ns > 0");
-	tool_where(&q, c, filters);
-	buf_printf(&q, " ORDER BY ts_ns DESC, node_id, metric_name LIMIT %lld",
-		(long long)tool_arg_int(c, "limit", TOOL_LIMIT));
-	r = tool_ask(c, &s.store, &q, &t, reterr);
 	if (r < 0)
 		return r;
 	events = tool_rows(&t, keys);
@@ -62,62 +56,54 @@ int tool_history(
 		put_time(row, "ts_ns");
 		open_attributes(row);
 	}
-	buf_printf(ret_text, "%s, newest first.", text_format_plural(n, t.row_count, "events"));
+	buf_printf(c->text, "%s, newest first.", text_format_plural(n, t.row_count, "events"));
 	if (!t.row_count)
-		buf_puts(ret_text,
-			" Nothing matches in this time: ask with a longer since, or leave out a "
-			"filter.");
-	return tool_done(json_pack("{s:o, s:I, s:o}", "window", tool_scope_json(&s, c), "count",
-				 (json_int_t)t.row_count, "events", events),
-		ret);
+		buf_puts(c->text,
+			" Nothing matches in this time range: use a longer since, or fewer filters.");
+	return tool_put(c, "{s:I, s:o}", "count", (json_int_t)t.row_count, "events", events);
 }
 
 /* ---- steps ---- */
 
-int tool_steps(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_steps(struct tool_call *c)
 {
 	static const char *const keys[] = {"cluster_id", "node_id", "rank", "pid", "ts_ns",
 		"step_ns", "ordinary_ns", "line", "line_ns", "doing", "doing_where", "reports",
 		NULL};
-	static const char *const filters[] = {"node_id", NULL};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	struct tool_scope s;
 	json_t *steps, *row;
 	size_t i;
-	int r = tool_scope_init(&s, c, TOOL_HOUR_NS, reterr);
+	int r = tool_ask(c,
+		&(struct tool_question){
+			.select =
+				"SELECT cluster_id, node_id, rank, pid, max(ts_ns) AS newest, "
+				"{last:step_ns:ts_ns} AS slow, {last:ordinary_ns:ts_ns} AS usual, "
+				"{last:line:ts_ns} AS which, {last:line_ns:ts_ns} AS grew, "
+				"{last:doing:ts_ns} AS what, {last:doing_where:ts_ns} AS place, "
+				"count(*) AS reports FROM {steps} WHERE ts_ns > 0",
+			.given = "node_id",
+			.then = " GROUP BY cluster_id, node_id, rank, pid ORDER BY slow DESC",
+			.limit = tool_limit(c, TOOL_LIMIT)},
+		&t);
 
-	if (r < 0)
-		return r;
-	buf_puts(&q, "SELECT cluster_id, node_id, rank, pid, max(ts_ns) AS newest, "
-		     "{last:step_ns:ts_ns} AS slow, {last:ordinary_ns:ts_ns} AS usual, "
-		     "{last:line:ts_ns} AS which, {last:line_ns:ts_ns} AS grew, "
-		     "{last:doing:ts_ns} AS what, {last:doing_where:ts_ns} AS place, "
-		     "count(*) AS reports FROM {steps} WHERE ts_ns > 0");
-	tool_where(&q, c, filters);
-	buf_printf(&q, " GROUP BY cluster_id, node_id, rank, pid ORDER BY slow DESC LIMIT %lld",
-		(long long)tool_arg_int(c, "limit", TOOL_LIMIT));
-	r = tool_ask(c, &s.store, &q, &t, reterr);
 	if (r < 0)
 		return r;
 	steps = tool_rows(&t, keys);
 	json_array_foreach (steps, i, row)
 		put_time(row, "ts_ns");
-	buf_printf(ret_text, "%zu ranks have told of their steps.", t.row_count);
+	buf_printf(c->text, "%zu ranks have reported steps.", t.row_count);
 	if (t.row_count) {
-		buf_puts(ret_text, " The slowest is on ");
-		tool_say(ret_text, tool_text(&t, 0, 1));
-		buf_printf(ret_text, ": %.1f ms instead of %.1f ms", tool_real(&t, 0, 5) / 1e6,
+		buf_puts(c->text, " The slowest is on ");
+		tool_say(c->text, tool_text(&t, 0, 1));
+		buf_printf(c->text, ": %.1f ms instead of %.1f ms", tool_real(&t, 0, 5) / 1e6,
 			tool_real(&t, 0, 6) / 1e6);
 		if (tool_text(&t, 0, 7)[0]) {
-			buf_puts(ret_text, ", most of it ");
-			tool_say(ret_text, tool_text(&t, 0, 7));
+			buf_puts(c->text, ", most of it ");
+			tool_say(c->text, tool_text(&t, 0, 7));
 		}
-		buf_puts(ret_text, ".");
+		buf_puts(c->text, ".");
 	}
-	return tool_done(
-		json_pack("{s:o, s:o}", "window", tool_scope_json(&s, c), "steps", steps), ret);
+	return tool_put(c, "{s:o}", "steps", steps);
 }
 
 /* ---- run_analysis ---- */
@@ -145,34 +131,25 @@ static json_t *cells_json(const struct sql_table *t)
 	return rows;
 }
 
-int tool_analysis(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_analysis(struct tool_call *c)
 {
-	struct store_limits limits = {
-		.rows_max = (size_t)tool_arg_int(c, "limit", SQL_ROWS),
+	struct store_limits limits = {.rows_max = tool_limit(c, SQL_ROWS),
 		.bytes_max = SQL_BYTES,
-		.timeout_ns = 10 * NS_PER_S,
-	};
+		.timeout_ns = 10 * NS_PER_S};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	mono_time before = mono_now();
-	struct tool_scope s;
 	char n[TEXT_PLURAL_MAX];
-	int r = tool_scope_init(&s, c, 0, reterr);
+	int r = tool_limit_time(c, &limits);
 
 	if (r == 0)
-		r = tool_limit_time(c, &limits, reterr);
-	if (r == 0)
-		r = store_sql(c->store, &s.store, tool_arg_text(c, "sql"), &limits, &t, reterr);
+		r = store_sql(c->store, &c->scope, tool_arg_text(c, "sql"), &limits, &t, c->err);
 	if (r < 0)
 		return r;
-	tool_note_missing(c, &s.store);
-	buf_printf(ret_text, "%s.", text_format_plural(n, t.row_count, "rows"));
+	tool_note_missing(c, &c->scope);
+	buf_printf(c->text, "%s.", text_format_plural(n, t.row_count, "rows"));
 	if (t.truncated)
-		buf_puts(
-			ret_text, " There are more: raise limit, or let SQL count and group them.");
-	return tool_done(json_pack("{s:o, s:o, s:I, s:b, s:I}", "columns", names_json(&t), "rows",
-				 cells_json(&t), "row_count", (json_int_t)t.row_count, "truncated",
-				 (int)t.truncated, "duration_ms",
-				 (json_int_t)((mono_now().ns - before.ns) / NS_PER_MS)),
-		ret);
+		buf_puts(c->text, " There are more: raise limit, or let SQL count and group them.");
+	return tool_put(c, "{s:o, s:o, s:I, s:b, s:I}", "columns", names_json(&t), "rows",
+		cells_json(&t), "row_count", (json_int_t)t.row_count, "truncated", (int)t.truncated,
+		"duration_ms", (json_int_t)((mono_now().ns - before.ns) / NS_PER_MS));
 }

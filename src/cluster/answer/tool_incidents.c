@@ -6,11 +6,10 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cluster/answer/tool_parts.h"
+#include "cluster/answer/tool_private.h"
 #include "model/incident.h"
 
 #define INCIDENTS_MAX 10000
-#define DAY_NS        (24 * TOOL_HOUR_NS)
 
 /* ---- get_cost ---- */
 
@@ -62,10 +61,10 @@ static void say_bill(struct buf *text, const struct bill *b)
 	char n[TEXT_PLURAL_MAX];
 
 	if (!b->priced && !b->unpriced) {
-		buf_puts(text, "No incidents of the cluster in this time: no loss is known.");
+		buf_puts(text, "No incidents of the cluster in this time range: no known loss.");
 		if (b->own)
 			buf_printf(text,
-				" %zu were told by nodes of themselves: these have no price.",
+				" %zu were reported by nodes about themselves: these have no price.",
 				b->own);
 		return;
 	}
@@ -79,36 +78,25 @@ static void say_bill(struct buf *text, const struct bill *b)
 			b->unpriced);
 }
 
-int tool_cost(const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_cost(struct tool_call *c)
 {
-	struct bill b = {.nodes = json_object(), .kinds = json_object()};
+	_cleanup_(json_decrefp) json_t *nodes = json_object(), *kinds = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	size_t limit = (size_t)tool_arg_int(c, "limit", TOOL_LIMIT);
-	struct tool_scope s;
-	int r = tool_scope_init(&s, c, DAY_NS, reterr);
+	struct bill b = {.nodes = nodes, .kinds = kinds};
+	size_t limit = tool_limit(c, TOOL_LIMIT);
+	int r = incident_ask(c, INCIDENTS_MAX, &t);
 
-	if (r == 0)
-		r = incident_ask(c, &s, INCIDENTS_MAX, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+	if (r < 0)
+		return r;
+	for (size_t i = 0; i < t.row_count; i++)
 		add_incident(&b, &t, i);
-	if (r == 0) {
-		json_t *total = b.priced ? json_real(b.total) : json_null();
-
-		say_bill(ret_text, &b);
-		r = tool_done(
-			json_pack("{s:o, s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "window",
-				tool_scope_json(&s, c), "currency", "USD", "total", total,
-				"complete", (int)(b.unpriced == 0 && !t.truncated),
-				"priced_incidents", (json_int_t)b.priced, "unpriced_incidents",
-				(json_int_t)b.unpriced, "node_incidents", (json_int_t)b.own,
-				"lost_ns", (json_int_t)b.lost_ns, "by_node",
-				member_values(b.nodes, "lost_ns", limit), "by_kind",
-				member_values(b.kinds, "lost_ns", limit)),
-			ret);
-	}
-	json_decref(b.nodes);
-	json_decref(b.kinds);
-	return r;
+	say_bill(c->text, &b);
+	return tool_put(c, "{s:s, s:o, s:b, s:I, s:I, s:I, s:I, s:o, s:o}", "currency", "USD",
+		"total", b.priced ? json_real(b.total) : json_null(), "complete",
+		(int)(b.unpriced == 0 && !t.truncated), "priced_incidents", (json_int_t)b.priced,
+		"unpriced_incidents", (json_int_t)b.unpriced, "node_incidents", (json_int_t)b.own,
+		"lost_ns", (json_int_t)b.lost_ns, "by_node", member_values(nodes, "lost_ns", limit),
+		"by_kind", member_values(kinds, "lost_ns", limit));
 }
 
 /* ---- anomalies ---- */
@@ -125,55 +113,56 @@ static void put(json_t *list, json_t *o, const char *type, int64_t ts_ns)
 #define ADDED_KEY(NAME, form, member, column, ...)    column,
 #define ADDED_COLUMN(NAME, form, member, column, ...) ", " column
 
-static int add_chains(const struct tool_call *c, const struct tool_scope *s, size_t limit,
-	json_t *list, struct errinfo *reterr)
+/* The rows of @q, of which the first column is the time. */
+static int add_rows(const struct tool_call *c, const struct tool_question *q,
+	const char *const *keys, const char *type, json_t *list)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	int r = tool_ask(c, q, &t);
+
+	for (size_t i = 0; r == 0 && i < t.row_count; i++)
+		put(list, tool_row(&t, i, keys), type, tool_int(&t, i, 0));
+	return r;
+}
+
+static int add_chains(const struct tool_call *c, size_t limit, json_t *list)
 {
 	static const char *const keys[] = {"ts_ns", "cluster_id", "node_id", "id", "severity",
 		"summary", "root_cause", "explanation", "fix", "op",
 		INCIDENT_ADDED(ADDED_KEY) NULL};
-	static const char *const filters[] = {"node_id", NULL};
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	int r;
 
-	buf_puts(&q, "SELECT detected_at, cluster_id, node_id, id, severity, summary, root_cause, "
-		     "explanation, recommendations, cuda_op" INCIDENT_ADDED(
-			     ADDED_COLUMN) " FROM {causal_chains} "
-					   "WHERE detected_at > 0");
-	tool_where(&q, c, filters);
-	buf_printf(&q, " ORDER BY detected_at DESC LIMIT %zu", limit);
-	r = tool_ask(c, &s->store, &q, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++)
-		put(list, tool_row(&t, i, keys), "causal_chain", tool_int(&t, i, 0));
-	return r;
+	return add_rows(c,
+		&(struct tool_question){
+			.select =
+				"SELECT detected_at, cluster_id, node_id, id, severity, summary, root_cause, "
+				"explanation, recommendations, cuda_op" INCIDENT_ADDED(
+					ADDED_COLUMN) " FROM {causal_chains} WHERE detected_at > 0",
+			.given = "node_id",
+			.then = " ORDER BY detected_at DESC",
+			.limit = limit},
+		keys, "causal_chain", list);
 }
 
-static int add_verdicts(const struct tool_call *c, const struct tool_scope *s, size_t limit,
-	json_t *list, struct errinfo *reterr)
+static int add_verdicts(const struct tool_call *c, size_t limit, json_t *list)
 {
 	static const char *const keys[] = {
 		"ts_ns", "cluster_id", "node_id", "rank", "value", "id", NULL};
-	static const char *const filters[] = {"node_id", NULL};
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	int r;
 
-	buf_puts(&q, "SELECT ts_ns, cluster_id, node_id, rank, value_double, event_id "
-		     "FROM {events} WHERE ");
-	tool_equals(&q, "metric_name", TOOL_STRAGGLER);
-	tool_where(&q, c, filters);
-	buf_printf(&q, " ORDER BY ts_ns DESC LIMIT %zu", limit);
-	r = tool_ask(c, &s->store, &q, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++)
-		put(list, tool_row(&t, i, keys), "straggler_event", tool_int(&t, i, 0));
-	return r;
+	return add_rows(c,
+		&(struct tool_question){
+			.select = "SELECT ts_ns, cluster_id, node_id, rank, value_double, event_id "
+				  "FROM {events} WHERE",
+			.metric = TOOL_STRAGGLER,
+			.given = "node_id",
+			.then = " ORDER BY ts_ns DESC",
+			.limit = limit},
+		keys, "straggler_event", list);
 }
 
-static int add_incidents(const struct tool_call *c, const struct tool_scope *s, size_t limit,
-	json_t *list, struct errinfo *reterr)
+static int add_incidents(const struct tool_call *c, size_t limit, json_t *list)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = incident_ask(c, s, limit, &t, reterr);
+	int r = incident_ask(c, limit, &t);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++)
 		put(list, incident_json(&t, i), "incident", tool_int(&t, i, INCIDENT_TS));
@@ -225,28 +214,21 @@ static void say_anomalies(struct buf *text, const json_t *list)
 	}
 }
 
-int tool_anomalies(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_anomalies(struct tool_call *c)
 {
-	size_t limit = (size_t)tool_arg_int(c, "limit", TOOL_LIMIT);
-	json_t *all = json_array(), *list;
-	struct tool_scope s;
-	int r = tool_scope_init(&s, c, TOOL_HOUR_NS, reterr);
+	_cleanup_(json_decrefp) json_t *all = json_array();
+	size_t limit = tool_limit(c, TOOL_LIMIT);
+	json_t *list;
+	int r = add_incidents(c, limit, all);
 
-	if (r == 0)
-		r = add_incidents(c, &s, limit, all, reterr);
 	if (r == 0 && !tool_arg_text(c, "kind"))
-		r = add_chains(c, &s, limit, all, reterr);
+		r = add_chains(c, limit, all);
 	if (r == 0 && !tool_arg_text(c, "kind"))
-		r = add_verdicts(c, &s, limit, all, reterr);
-	if (r == 0) {
-		list = newest(all, limit);
-		say_anomalies(ret_text, list);
-		r = tool_done(
-			json_pack("{s:o, s:I, s:o}", "window", tool_scope_json(&s, c), "count",
-				(json_int_t)json_array_size(list), "anomalies", list),
-			ret);
-	}
-	json_decref(all);
-	return r;
+		r = add_verdicts(c, limit, all);
+	if (r < 0)
+		return r;
+	list = newest(all, limit);
+	say_anomalies(c->text, list);
+	return tool_put(
+		c, "{s:I, s:o}", "count", (json_int_t)json_array_size(list), "anomalies", list);
 }

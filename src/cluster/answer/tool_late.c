@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_late.c - see tool_late.h; and the tool blame. */
+/* tool_late.c - see tool_late.h; and the tool blame. Rows that came in together are one batch. When it was sent is
+ * not stored: clocks are compared by the moments at which ranks left a collective together, and where calls do
+ * not tell these, nobody is called last; blame compares them by itself. */
 #include "cluster/answer/tool_late.h"
 
 #include <errno.h>
@@ -7,23 +9,182 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cluster/answer/tool_parts.h"
 #include "cluster/detect/fleet.h"
 #include "wire/names.h"
 
+#define ROW_BYTES  512                      /* of a call with its names, at most */
+#define SETTLED_NS (11 * (int64_t)NS_PER_S) /* after that nobody waits for ranks without an agent */
+#define SECONDS    100000                   /* that are counted: more than a day */
 #define LATE_NS    NS_PER_MS
 #define LATE_SHARE 0.1
 #define TOLD_MAX   100
 #define LATE_CALLS 3 /* fewer say nothing */
 
-int late_load(struct late *l, const struct tool_call *c, const struct tool_scope *s,
-	const char *cluster, size_t max, struct errinfo *reterr)
+enum { NODE, PID, COMM, SEQ, OP, RANK, NRANKS, WORLD, PEER, BYTES, ENTER, LEAVE, WAIT, RECEIVED };
+
+/* ---- stored collectives ---- */
+
+int late_clusters(const struct tool_call *c, struct sql_table *ret)
 {
+	return tool_ask(c,
+		&(struct tool_question){
+			.select = "SELECT cluster_id, count(*) AS n FROM {collectives} "
+				  "GROUP BY cluster_id ORDER BY n DESC",
+			.limit = LATE_CLUSTERS_MAX},
+		ret);
+}
+
+/* From which second on there are no more than @max calls. */
+static int find_begin(
+	struct late *l, const struct tool_call *c, const struct store_scope *scope, size_t max)
+{
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	uint64_t sum = 0;
+	int r = tool_ask(c,
+		&(struct tool_question){
+			.select = "SELECT {div:enter_ns:1000000000} AS second, count(*) AS n "
+				  "FROM {collectives} GROUP BY second ORDER BY second DESC",
+			.limit = SECONDS,
+			.scope = scope,
+			.limits = &(struct store_limits){.rows_max = SECONDS,
+				.bytes_max = 8u << 20,
+				.timeout_ns = 10 * NS_PER_S}},
+		&t);
+
+	l->since_ns = scope->since_ns;
+	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
+		sum += (uint64_t)tool_int(&t, i, 1);
+		if (sum <= max)
+			continue;
+		l->is_cut = true;
+		l->since_ns = (tool_int(&t, i, 0) + (i > 0)) * (int64_t)NS_PER_S;
+		break;
+	}
+	return r;
+}
+
+static uint16_t op_of(const char *name)
+{
+	const struct wire_op_row *row = wire_op_by_name(name);
+	char full[64];
+
+	if (!row) {
+		snprintf(full, sizeof(full), "nccl%s", name);
+		row = wire_op_by_name(full);
+	}
+	return row && row->source == SOURCE_NCCL ? row->op : 0;
+}
+
+static int64_t int_or(const struct sql_table *t, size_t row, int column, int64_t otherwise)
+{
+	return tool_is_null(t, row, column) ? otherwise : tool_int(t, row, column);
+}
+
+static struct push_call call_of(const struct sql_table *t, size_t row)
+{
+	int64_t leave = tool_int(t, row, LEAVE), wait = int_or(t, row, WAIT, -1);
+
+	return (struct push_call){
+		.comm = strtoull(tool_text(t, row, COMM), NULL, 16),
+		.seq = (uint64_t)tool_int(t, row, SEQ),
+		.bytes = (uint64_t)tool_int(t, row, BYTES),
+		.enter_ns = tool_int(t, row, ENTER),
+		.leave_ns = leave,
+		.wait_ns = wait < 0 ? UINT64_MAX : (uint64_t)wait,
+		.rank = (int32_t)tool_int(t, row, RANK),
+		.nranks = (int32_t)tool_int(t, row, NRANKS),
+		.peer = (int32_t)int_or(t, row, PEER, -1),
+		.world_rank = (int32_t)int_or(t, row, WORLD, -1),
+		.pid = (uint32_t)tool_int(t, row, PID),
+		.op = op_of(tool_text(t, row, OP)),
+		.datatype = UINT16_MAX,
+	};
+}
+
+static int compare_rows(const void *a, const void *b, void *arg)
+{
+	const struct sql_table *t = arg;
+	const uint32_t *x = a, *y = b;
+	int64_t m = tool_int(t, *x, RECEIVED), n = tool_int(t, *y, RECEIVED);
+
+	if (m != n)
+		return m < n ? -1 : 1;
+	return strcmp(tool_text(t, *x, NODE), tool_text(t, *y, NODE));
+}
+
+/* Rows @first to @end of @order: one node's, of one moment. */
+static int take_batch(
+	struct late *l, const struct sql_table *t, const uint32_t *order, size_t first, size_t end)
+{
+	_cleanup_free_ struct push_call *items = calloc(end - first, sizeof(*items));
+	struct push_calls b = {.batch = first + 1, .items = items, .who.boot = 1, .who.rank = -1};
+	struct calls_taken n;
+
+	if (!items)
+		return -ENOMEM;
+	snprintf(b.who.node, sizeof(b.who.node), "%s", tool_text(t, order[first], NODE));
+	for (size_t i = first; i < end; i++)
+		items[b.count++] = call_of(t, order[i]);
+	return calls_take(l->calls, &b, tool_int(t, order[first], RECEIVED), &n);
+}
+
+static int take_rows(struct late *l, struct sql_table *t)
+{
+	_cleanup_free_ uint32_t *order = calloc(MAX(t->row_count, (size_t)1), sizeof(*order));
+	int64_t last_ns = 0;
+	int r = order ? 0 : -ENOMEM;
+
+	if (r < 0)
+		return r;
+	for (uint32_t i = 0; i < t->row_count; i++)
+		order[i] = i;
+	qsort_r(order, t->row_count, sizeof(*order), compare_rows, t);
+	for (size_t i = 0, end; r == 0 && i < t->row_count; i = end) {
+		end = i + 1;
+		while (end < t->row_count && compare_rows(&order[i], &order[end], t) == 0)
+			end++;
+		last_ns = tool_int(t, order[i], RECEIVED);
+		r = take_batch(l, t, order, i, end);
+	}
+	if (r == 0 && t->row_count)
+		calls_tick(l->calls, last_ns + SETTLED_NS);
+	return r;
+}
+
+int late_load(struct late *l, const struct tool_call *c, const char *cluster, size_t max)
+{
+	/* All that was read is looked at, whenever it was, and however wrong clocks are. */
+	struct calls_settings settings = calls_defaults;
+	_cleanup_(sql_table_done) struct sql_table t = {0};
+	struct store_scope scope = c->scope;
 	int r;
 
 	*l = (struct late){.cluster = cluster};
-	r = replay_load(&l->replay, c, s, cluster, max, reterr);
-	return r < 0 ? r : calls_blame(l->replay.calls, &l->workers, &l->worker_count, &l->blame);
+	settings.window_ns = settings.future_ns = (uint64_t)365 * 24 * TOOL_HOUR_NS;
+	scope.clusters = &cluster;
+	scope.cluster_count = 1;
+	r = find_begin(l, c, &scope, max);
+	if (r < 0)
+		return r;
+	scope.since_ns = l->since_ns;
+	r = tool_ask(c,
+		&(struct tool_question){
+			.select =
+				"SELECT node_id, pid, comm_id_hash, op_seq, op_type, rank, nranks, "
+				"world_rank, peer, bytes, enter_ns, leave_ns, wait_ns, recv_ns "
+				"FROM {collectives}",
+			.scope = &scope,
+			.limits = &(struct store_limits){.rows_max = max,
+				.bytes_max = max * ROW_BYTES,
+				.timeout_ns = 10 * NS_PER_S}},
+		&t);
+	l->rows = t.row_count;
+	l->is_cut |= t.truncated;
+	if (r == 0)
+		r = calls_new(&settings, &l->calls);
+	if (r == 0)
+		r = take_rows(l, &t);
+	return r < 0 ? r : calls_blame(l->calls, &l->workers, &l->worker_count, &l->blame);
 }
 
 void late_done(struct late *l)
@@ -31,9 +192,11 @@ void late_done(struct late *l)
 	if (l->workers)
 		blame_done(&l->blame);
 	free(l->workers);
-	l->workers = NULL;
-	replay_done(&l->replay);
+	if (l->calls)
+		calls_free(l->calls);
 }
+
+/* ---- ranks ---- */
 
 static bool is_same(const struct blame_worker *b, const struct worker_view *w)
 {
@@ -98,19 +261,14 @@ static void put_suspect(json_t *o, const struct late *l, const struct blame_susp
 	const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
 
 	snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
-	json_object_set_new(o, "text", tool_json_text(sentence_of(&e, l, x)));
-	json_object_set_new(o, "share", json_real(x->share));
-	json_object_set_new(o, "lost_ns", json_integer((json_int_t)x->lost_ns));
-	json_object_set_new(o, "waited_for_it_ns", json_integer((json_int_t)x->waited_ns));
-	json_object_set_new(o, "confidence", json_real(x->confidence));
-	json_object_set_new(o, "late_steps", json_integer(x->late));
-	json_object_set_new(o, "seen_steps", json_integer(x->seen));
-	json_object_set_new(o, "period_steps", json_integer(x->period));
-	json_object_set_new(o, "lag_ns", json_integer((json_int_t)x->lag_ns));
-	json_object_set_new(o, "comm_id_hash", json_string(comm));
-	json_object_set_new(o, "op_seq", json_integer((json_int_t)x->seq));
-	json_object_set_new(o, "op_type", json_string(strncmp(op, "nccl", 4) ? op : op + 4));
-	json_object_set_new(o, "since", tool_time(x->since_ns));
+	json_object_update_new(o,
+		json_pack("{s:o, s:f, s:I, s:I, s:f, s:i, s:i, s:i, s:I, s:s, s:I, s:s, s:o}",
+			"text", tool_json_text(sentence_of(&e, l, x)), "share", x->share, "lost_ns",
+			(json_int_t)x->lost_ns, "waited_for_it_ns", (json_int_t)x->waited_ns,
+			"confidence", x->confidence, "late_steps", x->late, "seen_steps", x->seen,
+			"period_steps", x->period, "lag_ns", (json_int_t)x->lag_ns, "comm_id_hash",
+			comm, "op_seq", (json_int_t)x->seq, "op_type",
+			strncmp(op, "nccl", 4) ? op : op + 4, "since", tool_time(x->since_ns)));
 	if (x->stage >= 0)
 		json_object_set_new(o, "stage", json_integer(x->stage));
 }
@@ -122,17 +280,14 @@ json_t *late_json(const struct late *l, const struct worker_view *w)
 
 	if (w->world_rank >= 0)
 		json_object_set_new(o, "rank", json_integer(w->world_rank));
-	json_object_set_new(o, "cluster_id", tool_json_text(l->cluster));
-	json_object_set_new(o, "node_id", tool_json_text(w->node));
-	json_object_set_new(o, "pid", json_integer(w->pid));
-	json_object_set_new(o, "calls", json_integer((json_int_t)w->calls));
-	json_object_set_new(o, "last_count", json_integer((json_int_t)w->last_count));
-	json_object_set_new(
-		o, "lag_p50_ns", json_integer((json_int_t)sketch_quantile(&w->lag, 0.5)));
-	json_object_set_new(o, "lag_max_ns", json_integer((json_int_t)w->lag.max));
-	json_object_set_new(o, "waited_ns", json_integer((json_int_t)w->waited_ns));
-	json_object_set_new(o, "blamed", json_boolean(x));
-	json_object_set_new(o, "cleared", json_boolean(late_is_cleared(l, w)));
+	json_object_update_new(
+		o, json_pack("{s:o, s:o, s:I, s:I, s:I, s:I, s:I, s:I, s:b, s:b}", "cluster_id",
+			   tool_json_text(l->cluster), "node_id", tool_json_text(w->node), "pid",
+			   (json_int_t)w->pid, "calls", (json_int_t)w->calls, "last_count",
+			   (json_int_t)w->last_count, "lag_p50_ns",
+			   (json_int_t)sketch_quantile(&w->lag, 0.5), "lag_max_ns",
+			   (json_int_t)w->lag.max, "waited_ns", (json_int_t)w->waited_ns, "blamed",
+			   x != NULL, "cleared", (int)late_is_cleared(l, w)));
 	if (x)
 		put_suspect(o, l, x);
 	return o;
@@ -169,7 +324,7 @@ static void say_verdict(struct buf *text, const struct late *l)
 	tool_say(text, l->cluster);
 	buf_puts(text, ":");
 	if (b->steps < 3)
-		buf_puts(text, " too few steps to say who is late: ask with a longer since.");
+		buf_puts(text, " too few steps to tell which rank is late: use a longer since.");
 	else if (b->kind == BLAME_NONE)
 		buf_printf(text, " no straggler found in %u steps of %s.", b->steps,
 			text_format_duration(step, b->step_ns));
@@ -216,7 +371,7 @@ static json_t *suspects_json(const struct late *l, bool cleared)
 	struct worker_view w;
 	size_t cursor = 0;
 
-	while (calls_worker_next(l->replay.calls, &cursor, &w))
+	while (calls_worker_next(l->calls, &cursor, &w))
 		if (cleared ? late_is_cleared(l, &w) : !!late_suspect(l, &w))
 			json_array_append_new(list, late_json(l, &w));
 	return list;
@@ -229,44 +384,35 @@ static json_t *verdict_json(const struct late *l)
 	return json_pack("{s:o, s:s, s:f, s:I, s:I, s:I, s:I, s:b, s:o, s:o, s:o}", "cluster_id",
 		tool_json_text(l->cluster), "verdict", verdict_id(b->kind), "confidence",
 		b->confidence, "steps", (json_int_t)b->steps, "step_ns", (json_int_t)b->step_ns,
-		"lost_ns", (json_int_t)b->lost_ns, "calls", (json_int_t)l->replay.rows, "cut",
-		(int)l->replay.is_cut, "since", tool_time(l->replay.since_ns), "suspects",
+		"lost_ns", (json_int_t)b->lost_ns, "calls", (json_int_t)l->rows, "cut",
+		(int)l->is_cut, "since", tool_time(l->since_ns), "suspects",
 		suspects_json(l, false), "cleared", suspects_json(l, true));
 }
 
-int tool_blame(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_blame(struct tool_call *c)
 {
 	_cleanup_(sql_table_done) struct sql_table clusters = {0}, told = {0};
-	json_t *verdicts = json_array(), *incidents = json_array();
-	struct tool_scope s;
-	int r = tool_scope_init(&s, c, 5 * TOOL_MINUTE_NS, reterr);
+	_cleanup_(json_decrefp) json_t *verdicts = json_array(), *incidents = json_array();
+	int r = late_clusters(c, &clusters);
 
 	if (r == 0)
-		r = replay_clusters(c, &s, &clusters, reterr);
-	if (r == 0)
-		r = incident_ask(c, &s, TOLD_MAX, &told, reterr);
+		r = incident_ask(c, TOLD_MAX, &told);
 	for (size_t i = 0; r == 0 && i < clusters.row_count; i++) {
 		const char *cluster = tool_text(&clusters, i, 0);
 		struct late l;
 
-		r = late_load(&l, c, &s, cluster, REPLAY_CALLS_MAX / clusters.row_count, reterr);
+		r = late_load(&l, c, cluster, LATE_CALLS_MAX / clusters.row_count);
 		if (r == 0) {
 			json_array_append_new(verdicts, verdict_json(&l));
-			if (!put_told(&told, cluster, incidents, ret_text))
-				say_verdict(ret_text, &l);
+			if (!put_told(&told, cluster, incidents, c->text))
+				say_verdict(c->text, &l);
 		}
 		late_done(&l);
 	}
-	if (r < 0) {
-		json_decref(verdicts);
-		json_decref(incidents);
+	if (r < 0)
 		return r;
-	}
 	if (!clusters.row_count)
-		buf_puts(ret_text, "No collectives are stored of this time: ask with a longer "
-				   "since, or look whether agents push them.");
-	return tool_done(json_pack("{s:o, s:o, s:o}", "window", tool_scope_json(&s, c), "incidents",
-				 incidents, "verdicts", verdicts),
-		ret);
+		buf_puts(c->text,
+			"No collectives are stored in this time range: use a longer since, or check that agents push them.");
+	return tool_put(c, "{s:O, s:O}", "incidents", incidents, "verdicts", verdicts);
 }

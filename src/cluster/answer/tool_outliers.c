@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cluster/answer/tool_parts.h"
+#include "cluster/answer/tool_private.h"
 
 #define DEVIATION  3.5 /* and more is an outlier, unless a caller says otherwise */
 #define NODES_MIN  3   /* of two nobody can say which is wrong */
@@ -59,36 +59,29 @@ static int compare_values(const void *a, const void *b)
 	return strcmp(((const struct value *)a)->cluster, ((const struct value *)b)->cluster);
 }
 
-/* A row a node: cluster, node, value, points, kind. */
-static int ask_gauges(const struct tool_call *c, const struct tool_scope *s, const char *metric,
-	struct sql_table *ret, struct errinfo *reterr)
+/* A row a node: cluster, node, value, points; of gauges the kind, too. */
+static const struct tool_question gauges = {
+	.select = "SELECT cluster_id, node_id, sum(\"sum\") / sum(\"count\") AS mean, "
+		  "sum(\"count\") AS points, max(kind) AS sort FROM {node_metrics} WHERE",
+	.then = " GROUP BY cluster_id, node_id",
+	.from_minute = true};
+static const struct tool_question counters = {
+	.select = "SELECT cluster_id, node_id, "
+		  "sum(grew) * 1000000000.0 / (max(newest) - min(first)) AS rate, "
+		  "sum(n) AS points FROM (SELECT cluster_id, node_id, attrs, "
+		  "CASE WHEN max(kind) = 'delta' THEN sum(value_double) "
+		  "ELSE max(value_double) - min(value_double) END AS grew, "
+		  "min(ts_ns) AS first, max(ts_ns) AS newest, count(*) AS n FROM {events} WHERE",
+	.then = " GROUP BY cluster_id, node_id, attrs) GROUP BY cluster_id, node_id "
+		"HAVING max(newest) > min(first)"};
+
+static int ask(const struct tool_call *c, const struct tool_question *question, const char *metric,
+	struct sql_table *ret)
 {
-	struct store_scope minutes = tool_scope_minutes(s);
-	struct buf q = BUF_INIT(TOOL_QUESTION);
+	struct tool_question q = *question;
 
-	buf_puts(&q, "SELECT cluster_id, node_id, sum(\"sum\") / sum(\"count\") AS mean, "
-		     "sum(\"count\") AS points, max(kind) AS sort FROM {node_metrics} WHERE ");
-	tool_equals(&q, "metric_name", metric);
-	buf_puts(&q, " GROUP BY cluster_id, node_id");
-	return tool_ask(c, &minutes, &q, ret, reterr);
-}
-
-static int ask_counters(const struct tool_call *c, const struct tool_scope *s, const char *metric,
-	struct sql_table *ret, struct errinfo *reterr)
-{
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-
-	buf_puts(&q, "SELECT cluster_id, node_id, "
-		     "sum(grew) * 1000000000.0 / (max(newest) - min(first)) AS rate, "
-		     "sum(n) AS points FROM (SELECT cluster_id, node_id, attrs, "
-		     "CASE WHEN max(kind) = 'delta' THEN sum(value_double) "
-		     "ELSE max(value_double) - min(value_double) END AS grew, "
-		     "min(ts_ns) AS first, max(ts_ns) AS newest, count(*) AS n "
-		     "FROM {events} WHERE ");
-	tool_equals(&q, "metric_name", metric);
-	buf_puts(&q, " GROUP BY cluster_id, node_id, attrs) GROUP BY cluster_id, node_id "
-		     "HAVING max(newest) > min(first)");
-	return tool_ask(c, &s->store, &q, ret, reterr);
+	q.metric = metric;
+	return tool_ask(c, &q, ret);
 }
 
 static json_t *outlier_json(const struct value *v, double median_of_all)
@@ -143,8 +136,8 @@ static void say_outliers(
 	tool_say(text, metric);
 	buf_puts(text, ".");
 	if (!f->nodes)
-		buf_printf(text, " It takes at least %d nodes with this metric in a cluster.",
-			NODES_MIN);
+		buf_printf(
+			text, " At least %d nodes of a cluster must have this metric.", NODES_MIN);
 	json_array_foreach (list, i, o) {
 		if (i == 5)
 			break;
@@ -171,40 +164,28 @@ static int load(struct result *f, const struct sql_table *t)
 	return find(f, v, n);
 }
 
-int tool_outliers(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_outliers(struct tool_call *c)
 {
 	const char *metric = tool_arg_text(c, "metric") ?: TOOL_SCORE;
-	struct result f = {
-		.found = json_object(), .threshold = tool_arg_real(c, "threshold", DEVIATION)};
-	_cleanup_(sql_table_done) struct sql_table gauges = {0}, counters = {0};
-	const struct sql_table *t = &gauges;
-	struct tool_scope s;
+	_cleanup_(json_decrefp) json_t *found = json_object();
+	struct result f = {.found = found, .threshold = tool_arg_real(c, "threshold", DEVIATION)};
+	_cleanup_(sql_table_done) struct sql_table means = {0}, rates = {0};
+	int r = ask(c, &gauges, metric, &means);
+	bool has_rates = r == 0 && means.row_count && !tool_same(&means, 0, 4, "gauge");
 	json_t *list, *o;
 	size_t i;
-	int r = tool_scope_init(&s, c, 15 * TOOL_MINUTE_NS, reterr);
 
+	if (has_rates)
+		r = ask(c, &counters, metric, &rates);
 	if (r == 0)
-		r = ask_gauges(c, &s, metric, &gauges, reterr);
-	if (r == 0 && gauges.row_count && !tool_same(&gauges, 0, 4, "gauge")) {
-		t = &counters;
-		r = ask_counters(c, &s, metric, &counters, reterr);
-	}
-	if (r == 0)
-		r = load(&f, t);
-	if (r == 0) {
-		list = member_values(
-			f.found, "weight", (size_t)tool_arg_int(c, "limit", TOOL_LIMIT));
-		json_array_foreach (list, i, o)
-			json_object_del(o, "weight");
-		say_outliers(ret_text, &f, list, metric);
-		r = tool_done(
-			json_pack("{s:o, s:o, s:s, s:f, s:I, s:o}", "window",
-				tool_scope_json(&s, c), "metric", tool_json_text(metric),
-				"compared", t == &counters ? "per_second" : "mean", "threshold",
-				f.threshold, "nodes", (json_int_t)f.nodes, "outliers", list),
-			ret);
-	}
-	json_decref(f.found);
-	return r;
+		r = load(&f, has_rates ? &rates : &means);
+	if (r < 0)
+		return r;
+	list = member_values(found, "weight", tool_limit(c, TOOL_LIMIT));
+	json_array_foreach (list, i, o)
+		json_object_del(o, "weight");
+	say_outliers(c->text, &f, list, metric);
+	return tool_put(c, "{s:o, s:s, s:f, s:I, s:o}", "metric", tool_json_text(metric),
+		"compared", has_rates ? "per_second" : "mean", "threshold", f.threshold, "nodes",
+		(json_int_t)f.nodes, "outliers", list);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_parts.c - see tool_parts.h. */
-#include "cluster/answer/tool_parts.h"
+/* tool_parts.c - parts of several tools' answers: see tool_private.h. */
+#include "cluster/answer/tool_private.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -11,20 +11,18 @@
 
 /* ---- scores ---- */
 
-int score_ask(const struct tool_call *c, const struct tool_scope *s, struct sql_table *ret,
-	struct errinfo *reterr)
+int score_ask(const struct tool_call *c, struct sql_table *ret)
 {
-	static const char *const filters[] = {"node_id", NULL};
-	struct store_scope minutes = tool_scope_minutes(s);
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-
-	buf_puts(&q, "SELECT cluster_id, node_id, {last:\"last\":last_ns} AS newest, "
-		     "min(\"min\") AS least, sum(\"count\") AS points, max(last_ns) AS seen "
-		     "FROM {node_metrics} WHERE ");
-	buf_puts(&q, TOOL_IS_SCORE);
-	tool_where(&q, c, filters);
-	buf_puts(&q, " GROUP BY cluster_id, node_id ORDER BY least");
-	return tool_ask(c, &minutes, &q, ret, reterr);
+	return tool_ask(c,
+		&(struct tool_question){
+			.select =
+				"SELECT cluster_id, node_id, {last:\"last\":last_ns} AS newest, "
+				"min(\"min\") AS least, sum(\"count\") AS points, max(last_ns) AS seen "
+				"FROM {node_metrics} WHERE " TOOL_IS_SCORE,
+			.given = "node_id",
+			.then = " GROUP BY cluster_id, node_id ORDER BY least",
+			.from_minute = true},
+		ret);
 }
 
 /* ---- incidents ---- */
@@ -32,23 +30,21 @@ int score_ask(const struct tool_call *c, const struct tool_scope *s, struct sql_
 #define FIELD_ASKED(NAME, form, member, name, meaning) ", {last:" name ":ts_ns} AS its_" name
 #define FIELD_NAME(NAME, form, member, name, meaning)  name,
 
-int incident_ask(const struct tool_call *c, const struct tool_scope *s, size_t limit,
-	struct sql_table *ret, struct errinfo *reterr)
+int incident_ask(const struct tool_call *c, size_t limit, struct sql_table *ret)
 {
-	static const char *const filters[] = {"node_id", "kind", NULL};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-
-	buf_puts(&q,
-		"SELECT cluster_id, node_id, id, kind, {last:source:ts_ns} AS origin, "
-		"{last:rank:ts_ns} AS who, {last:summary:ts_ns} AS said, "
-		"{last:root_cause:ts_ns} AS why, {last:fix:ts_ns} AS mend, "
-		"{last:confidence:ts_ns} AS sure, max(lost_ns) AS lost, max(cost) AS money, "
-		"max(resolved) AS over, min(ts_ns) AS first, max(ts_ns) AS newest" EPISODE_FIELDS(
-			FIELD_ASKED) " FROM {incidents} WHERE ts_ns > 0");
-	tool_where(&q, c, filters);
-	buf_printf(&q, " GROUP BY cluster_id, node_id, id, kind ORDER BY newest DESC LIMIT %zu",
-		limit);
-	return tool_ask(c, &s->store, &q, ret, reterr);
+	return tool_ask(c,
+		&(struct tool_question){
+			.select =
+				"SELECT cluster_id, node_id, id, kind, {last:source:ts_ns} AS origin, "
+				"{last:rank:ts_ns} AS who, {last:summary:ts_ns} AS said, "
+				"{last:root_cause:ts_ns} AS why, {last:fix:ts_ns} AS mend, "
+				"{last:confidence:ts_ns} AS sure, max(lost_ns) AS lost, max(cost) AS money, "
+				"max(resolved) AS over, min(ts_ns) AS first, max(ts_ns) AS newest" EPISODE_FIELDS(
+					FIELD_ASKED) " FROM {incidents} WHERE ts_ns > 0",
+			.given = "node_id kind",
+			.then = " GROUP BY cluster_id, node_id, id, kind ORDER BY newest DESC",
+			.limit = limit},
+		ret);
 }
 
 json_t *incident_json(const struct sql_table *t, size_t row)
@@ -74,11 +70,9 @@ bool incident_is_own(const struct sql_table *t, size_t row)
 
 /* ---- counters ---- */
 
-int growth_ask(const struct tool_call *c, const struct tool_scope *s, const char *const *metrics,
-	struct sql_table *ret, struct errinfo *reterr)
+int growth_ask(const struct tool_call *c, const char *const *metrics, struct sql_table *ret)
 {
-	static const char *const filters[] = {"node_id", NULL};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
+	_cleanup_buf_ struct buf q = BUF_INIT(TOOL_QUESTION);
 
 	buf_puts(&q, "SELECT cluster_id, node_id, metric_name, attrs, "
 		     "CASE WHEN max(kind) = 'delta' THEN sum(value_double) "
@@ -92,9 +86,11 @@ int growth_ask(const struct tool_call *c, const struct tool_scope *s, const char
 		store_quote(&q, metrics[i]);
 	}
 	buf_puts(&q, ")");
-	tool_where(&q, c, filters);
-	buf_puts(&q, " GROUP BY cluster_id, node_id, metric_name, attrs");
-	return tool_ask(c, &s->store, &q, ret, reterr);
+	return tool_ask(c,
+		&(struct tool_question){.select = buf_str(&q),
+			.given = "node_id",
+			.then = " GROUP BY cluster_id, node_id, metric_name, attrs"},
+		ret);
 }
 
 double growth_seconds(const struct sql_table *t, size_t row)

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_private.h - what the tools share: arguments, what may be seen, asking, rows as JSON. */
+/* tool_private.h - what the tools share: arguments, asking, rows as JSON, and parts of several answers: scores of
+ * nodes, incidents, counters. */
 #pragma once
 
 #include "base/clock.h"
@@ -13,9 +14,7 @@
 #define TOOL_NODE_BYTES 128
 #define TOOL_TEXT_BYTES 1024
 
-typedef int tool_fn(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr);
-
+typedef int tool_fn(struct tool_call *c);
 tool_fn tool_summary, tool_stragglers, tool_outliers, tool_history, tool_analysis, tool_cost,
 	tool_anomalies, tool_nccl, tool_memcpy, tool_memfrag, tool_launches, tool_blame, tool_steps;
 
@@ -25,43 +24,32 @@ json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t o
 double tool_arg_real(const struct tool_call *c, const char *key, double otherwise);
 const char *tool_arg_text(const struct tool_call *c, const char *key); /* NULL: not there */
 
-struct tool_scope { /* what a call asks about, and what of it its token may see */
-	struct store_scope store;
-	const char *cluster; /* that store.clusters then points to */
-};
-
-/* tool_scope_init - of cluster_id, since and until; @since_ns ago if that is not said, 0: all.
- * -EACCES: the cluster is not the tenant's. -EINVAL. */
-int tool_scope_init(
-	struct tool_scope *s, const struct tool_call *c, int64_t since_ns, struct errinfo *reterr);
-
-/* tool_scope_minutes - the same from the begin of a minute on: of node_metrics. */
-struct store_scope tool_scope_minutes(const struct tool_scope *s);
-
-/* tool_scope_json - {since, until, cluster_id}: what was looked at. */
-json_t *tool_scope_json(const struct tool_scope *s, const struct tool_call *c);
+/* tool_limit - the argument "limit". */
+size_t tool_limit(const struct tool_call *c, size_t otherwise);
 
 /* ---- asking ---- */
 
-/* tool_ask - the rows of @question, which is freed; done with sql_table_done() also after a failure. */
-int tool_ask(const struct tool_call *c, const struct store_scope *scope, struct buf *question,
-	struct sql_table *ret, struct errinfo *reterr);
-int tool_ask_limited(const struct tool_call *c, const struct store_scope *scope,
-	struct buf *question, const struct store_limits *limits, struct sql_table *ret,
-	struct errinfo *reterr);
+struct tool_question {
+	const char *select; /* up to its conditions */
+	const char *metric; /* " metric_name = 'metric'", behind a WHERE; NULL: nothing */
+	const char *given;  /* "node_id kind": columns that equal an argument where it is given */
+	const char *then;   /* GROUP BY and so on; NULL: nothing */
+	size_t limit;       /* of rows; 0: none */
+	bool from_minute;   /* from the begin of a minute on: of node_metrics */
+	const struct store_scope *scope;   /* NULL: the call's */
+	const struct store_limits *limits; /* NULL: STORE_LIMITS */
+};
+
+/* tool_ask - the rows of @q; done with sql_table_done() also after a failure. */
+int tool_ask(const struct tool_call *c, const struct tool_question *q, struct sql_table *ret);
 
 /* tool_limit_time - what is left of @limits since the call came; -ETIMEDOUT: nothing is. */
-int tool_limit_time(const struct tool_call *c, struct store_limits *limits, struct errinfo *reterr);
+int tool_limit_time(const struct tool_call *c, struct store_limits *limits);
 /* tool_note_missing - what a question about @scope lacks is what the answer lacks. */
 void tool_note_missing(const struct tool_call *c, const struct store_scope *scope);
 json_t *tool_missing_json(const struct store_missing *m);
 /* tool_put_missing - "missing" in an answer that lacks something, and a sentence. */
 void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf *text);
-
-/* tool_where - " AND column = 'value'" of each argument of that name that is given. */
-void tool_where(struct buf *question, const struct tool_call *c, const char *const *columns);
-/* tool_equals - "column = 'value'". */
-void tool_equals(struct buf *question, const char *column, const char *value);
 
 /* ---- rows ---- */
 
@@ -88,5 +76,83 @@ void tool_say(struct buf *b, const char *name);
 /* tool_say_text - likewise a sentence that was stored. */
 void tool_say_text(struct buf *b, const char *text);
 
-/* tool_done - *ret is @answer; -ENOMEM if a part of it could not be made. */
-int tool_done(json_t *answer, json_t **ret);
+/* tool_put - members of the answer, as of json_pack(). -ENOMEM. */
+int tool_put(struct tool_call *c, const char *fmt, ...);
+
+/* As src/push sends them. */
+#define TOOL_SCORE     "ingero.node.health_score"
+#define TOOL_IS_SCORE  "metric_name LIKE '%.health_score'" /* that of `stress` too */
+#define TOOL_STRAGGLER "ingero.node.straggler_event"
+
+#define TOOL_LOW_SCORE 0.4 /* below it a node is a straggler, unless a caller says otherwise */
+
+/* ---- scores: a row a node ---- */
+
+enum score_column { SCORE_CLUSTER, SCORE_NODE, SCORE_LAST, SCORE_MIN, SCORE_POINTS, SCORE_TS };
+int score_ask(const struct tool_call *c, struct sql_table *ret);
+
+/* ---- incidents: a row an incident, as it was told last; newest first ---- */
+
+enum incident_column {
+	INCIDENT_CLUSTER,
+	INCIDENT_NODE,
+	INCIDENT_ID,
+	INCIDENT_KIND,
+	INCIDENT_SOURCE,
+	INCIDENT_RANK,
+	INCIDENT_SUMMARY,
+	INCIDENT_CAUSE,
+	INCIDENT_FIX,
+	INCIDENT_CONFIDENCE,
+	INCIDENT_LOST,
+	INCIDENT_COST,
+	INCIDENT_RESOLVED,
+	INCIDENT_BEGIN,
+	INCIDENT_TS,
+	INCIDENT_FIELD, /* the first of those that model/episode_field.h lists */
+};
+int incident_ask(const struct tool_call *c, size_t limit, struct sql_table *ret);
+json_t *incident_json(const struct sql_table *t, size_t row);
+/* incident_is_own - a node tells why it is slow itself: that makes it no straggler, and its time is
+ * that of one step. What the job lost is told by the cluster. */
+bool incident_is_own(const struct sql_table *t, size_t row);
+
+/* ---- counters ---- */
+
+/* What counters named @metrics (NULL-terminated) grew by in the time, a row for each metric, node and set of
+ * attributes. Counters only grow: the greatest less the least; of deltas the sum. A counter with one
+ * point in the time has not grown as far as is known. */
+enum growth_column {
+	GROWTH_CLUSTER,
+	GROWTH_NODE,
+	GROWTH_NAME,
+	GROWTH_ATTRIBUTES,
+	GROWTH_VALUE, /* of value_double; of a histogram its sum */
+	GROWTH_COUNT, /* of value_int: of a histogram its count */
+	GROWTH_FIRST,
+	GROWTH_LAST, /* times */
+	GROWTH_POINTS,
+	GROWTH_GREATEST, /* value_double: what a gauge was at most */
+};
+int growth_ask(const struct tool_call *c, const char *const *metrics, struct sql_table *ret);
+
+/* growth_seconds - between the first and the last point. */
+double growth_seconds(const struct sql_table *t, size_t row);
+
+/* growth_attribute - the text of @key in the row's attributes; "" if it has none. */
+void growth_attribute(
+	const struct sql_table *t, size_t row, const char *key, char *out, size_t size);
+
+/* ---- objects by name ---- */
+
+/* member_object - the object @key of @o, made if it is not there; NULL without memory. */
+json_t *member_object(json_t *o, const char *key);
+/* member_node - likewise by cluster and node, which it then says itself. */
+json_t *member_node(json_t *nodes, const char *cluster, const char *node);
+/* member_add - adds to a number that is there, or is 0. */
+void member_add(json_t *o, const char *key, double v);
+void member_add_int(json_t *o, const char *key, json_int_t v);
+double member_real(const json_t *o, const char *key);
+
+/* member_values - the values of @o as an array, greatest @key first, @limit of them. */
+json_t *member_values(json_t *o, const char *key, size_t limit);

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/answer/tool_parts.h"
+#include "cluster/answer/tool_private.h"
 
 #define WORD_BYTES 64
 
@@ -23,7 +23,7 @@ static void say_first(struct buf *text, const json_t *list, const char *key, con
 static void say_none(struct buf *text, const char *metric)
 {
 	buf_printf(text,
-		"Nothing is stored of this time: no node has sent %s, or only one point of it.",
+		"No data in this time range: no node has sent %s, or only one point of it.",
 		metric);
 }
 
@@ -44,26 +44,6 @@ static double bus_factor(const char *op, double n)
 	return 1;
 }
 
-/* The last to come does not wait: its time is that of the transfer, whatever the clocks say. A Send or Recv is
- * an operation of its own. */
-static int ask_operations(const struct tool_call *c, const struct tool_scope *s,
-	struct sql_table *ret, struct errinfo *reterr)
-{
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-
-	buf_puts(&q, "SELECT cluster_id, op_type, ranks, count(*) AS operations, sum(n) AS calls, "
-		     "sum(size) AS total, sum(took) AS busy, {quantile:0.5:took} AS mid, "
-		     "{quantile:0.99:took} AS high, max(took) AS most, sum(waited) AS idle "
-		     "FROM (SELECT cluster_id, comm_id_hash, op_seq, op_type, "
-		     "CASE WHEN peer >= 0 THEN rank ELSE -1 END AS alone, "
-		     "max(nranks) AS ranks, count(*) AS n, max(bytes) AS size, "
-		     "min(leave_ns - enter_ns) AS took, sum(wait_ns) AS waited "
-		     "FROM {collectives} WHERE leave_ns > 0 "
-		     "GROUP BY cluster_id, comm_id_hash, op_seq, op_type, alone) "
-		     "GROUP BY cluster_id, op_type, ranks ORDER BY busy DESC");
-	return tool_ask(c, &s->store, &q, ret, reterr);
-}
-
 static void put_bandwidth(json_t *o)
 {
 	const char *op = json_string_value(json_object_get(o, "op_type"));
@@ -76,19 +56,30 @@ static void put_bandwidth(json_t *o)
 		       : json_null());
 }
 
-int tool_nccl(const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+/* The last to come does not wait: its time is that of the transfer, whatever the clocks say. A Send or Recv is
+ * an operation of its own. */
+static const struct tool_question operations = {
+	.select = "SELECT cluster_id, op_type, ranks, count(*) AS operations, sum(n) AS calls, "
+		  "sum(size) AS total, sum(took) AS busy, {quantile:0.5:took} AS mid, "
+		  "{quantile:0.99:took} AS high, max(took) AS most, sum(waited) AS idle "
+		  "FROM (SELECT cluster_id, comm_id_hash, op_seq, op_type, "
+		  "CASE WHEN peer >= 0 THEN rank ELSE -1 END AS alone, "
+		  "max(nranks) AS ranks, count(*) AS n, max(bytes) AS size, "
+		  "min(leave_ns - enter_ns) AS took, sum(wait_ns) AS waited "
+		  "FROM {collectives} WHERE leave_ns > 0 "
+		  "GROUP BY cluster_id, comm_id_hash, op_seq, op_type, alone) "
+		  "GROUP BY cluster_id, op_type, ranks ORDER BY busy DESC"};
+
+int tool_nccl(struct tool_call *c)
 {
 	static const char *const keys[] = {"cluster_id", "op_type", "nranks", "operations", "calls",
 		"bytes", "transfer_ns", "transfer_p50_ns", "transfer_p99_ns", "transfer_max_ns",
 		"waited_ns", NULL};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct tool_scope s;
 	json_t *list, *o;
 	size_t i;
-	int r = tool_scope_init(&s, c, 15 * TOOL_MINUTE_NS, reterr);
+	int r = tool_ask(c, &operations, &t);
 
-	if (r == 0)
-		r = ask_operations(c, &s, &t, reterr);
 	if (r < 0)
 		return r;
 	list = tool_rows(&t, keys);
@@ -96,15 +87,14 @@ int tool_nccl(const struct tool_call *c, json_t **ret, struct buf *ret_text, str
 		put_bandwidth(o);
 		if (i == 5)
 			continue;
-		buf_puts(ret_text, i ? "; " : "");
-		tool_say(ret_text, tool_text(&t, i, 1));
-		buf_printf(ret_text, " of %.0f ranks: %.0f operations, %.3g GB/s",
+		buf_puts(c->text, i ? "; " : "");
+		tool_say(c->text, tool_text(&t, i, 1));
+		buf_printf(c->text, " of %.0f ranks: %.0f operations, %.3g GB/s",
 			member_real(o, "nranks"), member_real(o, "operations"),
 			member_real(o, "bandwidth_bytes_per_s") / 1e9);
 	}
-	buf_puts(ret_text, t.row_count ? "." : "No collectives are stored of this time.");
-	return tool_done(
-		json_pack("{s:o, s:o}", "window", tool_scope_json(&s, c), "operations", list), ret);
+	buf_puts(c->text, t.row_count ? "." : "No collectives are stored in this time range.");
+	return tool_put(c, "{s:o}", "operations", list);
 }
 
 /* ---- counters ---- */
@@ -214,54 +204,44 @@ static json_t *directions(json_t *copies)
 	return member_values(by, "bytes", SIZE_MAX);
 }
 
-int tool_memcpy(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_memcpy(struct tool_call *c)
 {
 	const char *const metrics[] = {copy_metrics[0].name, copy_metrics[1].name,
 		copy_metrics[2].name, copy_metrics[3].name, NULL};
 	_cleanup_(json_decrefp) json_t *copies = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct tool_scope s;
 	const char *key;
 	json_t *o, *list;
-	int r = tool_scope_init(&s, c, 15 * TOOL_MINUTE_NS, reterr);
+	int r = growth_ask(c, metrics, &t);
 
-	if (r == 0)
-		r = growth_ask(c, &s, metrics, &t, reterr);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < t.row_count; i++)
 		add_copy(copies, &t, i);
 	json_object_foreach (copies, key, o)
 		settle_copy(o);
-	list = member_values(copies, "bytes", (size_t)tool_arg_int(c, "limit", TOOL_LIMIT));
+	list = member_values(copies, "bytes", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(ret_text, "%zu nodes and directions with copies.",
-			json_object_size(copies));
-		say_first(ret_text, list, "bytes", "bytes");
+		buf_printf(
+			c->text, "%zu nodes and directions with copies.", json_object_size(copies));
+		say_first(c->text, list, "bytes", "bytes");
 	} else {
-		say_none(ret_text, metrics[0]);
+		say_none(c->text, metrics[0]);
 	}
-	return tool_done(json_pack("{s:o, s:o, s:o}", "window", tool_scope_json(&s, c),
-				 "directions", directions(copies), "nodes", list),
-		ret);
+	return tool_put(c, "{s:o, s:o}", "directions", directions(copies), "nodes", list);
 }
 
 /* ---- memfrag_hotspots ---- */
 
-int tool_memfrag(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_memfrag(struct tool_call *c)
 {
 	static const char *const metrics[] = {
 		"gpu.memfrag.ioctl_event_total", "gpu.memfrag.ratio", NULL};
 	_cleanup_(json_decrefp) json_t *nodes = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct tool_scope s;
 	json_t *list;
-	int r = tool_scope_init(&s, c, 15 * TOOL_MINUTE_NS, reterr);
+	int r = growth_ask(c, metrics, &t);
 
-	if (r == 0)
-		r = growth_ask(c, &s, metrics, &t, reterr);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < t.row_count; i++) {
@@ -279,15 +259,14 @@ int tool_memfrag(
 		member_add(member_object(o, "by_cmd"), cmd[0] ? cmd : "unknown",
 			tool_real(&t, i, GROWTH_VALUE));
 	}
-	list = member_values(nodes, "calls", (size_t)tool_arg_int(c, "limit", TOOL_LIMIT));
+	list = member_values(nodes, "calls", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(ret_text, "%zu nodes have told of it.", json_object_size(nodes));
-		say_first(ret_text, list, "calls", "calls that change GPU memory");
+		buf_printf(c->text, "%zu nodes have reported calls.", json_object_size(nodes));
+		say_first(c->text, list, "calls", "calls that change GPU memory");
 	} else {
-		say_none(ret_text, metrics[0]);
+		say_none(c->text, metrics[0]);
 	}
-	return tool_done(
-		json_pack("{s:o, s:o}", "window", tool_scope_json(&s, c), "nodes", list), ret);
+	return tool_put(c, "{s:o}", "nodes", list);
 }
 
 /* ---- kernel_launch_summary ---- */
@@ -340,22 +319,18 @@ static void settle_launches(json_t *o)
 		seconds > 0 ? json_real(member_real(o, "launches") / seconds) : json_null());
 }
 
-int tool_launches(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_launches(struct tool_call *c)
 {
 	static const char *const metrics[] = {"gpu.kernel.launch.count",
 		"ingero.node.cuda_kernel_launch_total", "gpu.kernel.launch.threads_per_block",
 		"gpu.kernel.launch.grid_blocks", NULL};
 	_cleanup_(json_decrefp) json_t *nodes = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct tool_scope s;
 	double total = 0;
 	const char *key;
 	json_t *o, *list;
-	int r = tool_scope_init(&s, c, 15 * TOOL_MINUTE_NS, reterr);
+	int r = growth_ask(c, metrics, &t);
 
-	if (r == 0)
-		r = growth_ask(c, &s, metrics, &t, reterr);
 	if (r < 0)
 		return r;
 	for (size_t i = 0; i < t.row_count; i++)
@@ -364,15 +339,13 @@ int tool_launches(
 		settle_launches(o);
 		total += member_real(o, "launches");
 	}
-	list = member_values(nodes, "launches", (size_t)tool_arg_int(c, "limit", TOOL_LIMIT));
+	list = member_values(nodes, "launches", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(ret_text, "%.0f kernel launches on %zu nodes.", total,
+		buf_printf(c->text, "%.0f kernel launches on %zu nodes.", total,
 			json_object_size(nodes));
-		say_first(ret_text, list, "launches", "launches");
+		say_first(c->text, list, "launches", "launches");
 	} else {
-		say_none(ret_text, metrics[0]);
+		say_none(c->text, metrics[0]);
 	}
-	return tool_done(json_pack("{s:o, s:f, s:o}", "window", tool_scope_json(&s, c), "launches",
-				 total, "nodes", list),
-		ret);
+	return tool_put(c, "{s:f, s:o}", "launches", total, "nodes", list);
 }

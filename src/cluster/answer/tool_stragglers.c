@@ -8,7 +8,6 @@
 
 #include "base/text.h"
 #include "cluster/answer/tool_late.h"
-#include "cluster/answer/tool_parts.h"
 
 #define INCIDENTS 1000
 
@@ -19,8 +18,7 @@
 #define OVER_WEIGHT     0.25
 
 struct search {
-	const struct tool_call *call;
-	struct tool_scope scope;
+	struct tool_call *call;
 	double threshold;
 	json_t *nodes; /* by cluster and node */
 	size_t calls;  /* looked at */
@@ -51,31 +49,31 @@ static void add_reason(json_t *node, const char *reason, double weight)
 /* ---- health ---- */
 
 /* How many points of the nodes found are low: of these alone single points are read. */
-static int count_low(struct search *s, struct errinfo *reterr)
+static int count_low(struct search *s)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct store_scope minutes = tool_scope_minutes(&s->scope);
-	struct buf q = BUF_INIT(TOOL_QUESTION);
+	_cleanup_buf_ struct buf q = BUF_INIT(TOOL_QUESTION - 64);
 	bool any = false;
 	const char *key;
 	json_t *n;
 	int r;
 
-	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first "
-		     "FROM {events} WHERE ");
-	buf_puts(&q, TOOL_IS_SCORE);
-	buf_printf(&q, " AND value_double < %.17g AND node_id IN (", s->threshold);
+	buf_printf(&q,
+		"SELECT cluster_id, node_id, count(*) AS n, min(ts_ns) AS first FROM {events} "
+		"WHERE %s AND value_double < %.17g AND node_id IN (",
+		TOOL_IS_SCORE, s->threshold);
 	json_object_foreach (s->nodes, key, n) {
 		buf_puts(&q, any ? ", " : "");
 		store_quote(&q, json_string_value(json_object_get(n, "node_id")));
 		any = true;
 	}
-	buf_puts(&q, ") GROUP BY cluster_id, node_id");
-	if (!any || q.err) { /* so many that nobody counts their points */
-		buf_done(&q);
+	if (!any || q.err) /* so many that nobody counts their points */
 		return 0;
-	}
-	r = tool_ask(s->call, &minutes, &q, &t, reterr);
+	r = tool_ask(s->call,
+		&(struct tool_question){.select = buf_str(&q),
+			.then = ") GROUP BY cluster_id, node_id",
+			.from_minute = true},
+		&t);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *o = member_node(s->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
 		json_t *score = json_object_get(o, "score");
@@ -86,10 +84,10 @@ static int count_low(struct search *s, struct errinfo *reterr)
 	return r;
 }
 
-static int add_low(struct search *s, struct errinfo *reterr)
+static int add_low(struct search *s)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = score_ask(s->call, &s->scope, &t, reterr);
+	int r = score_ask(s->call, &t);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		double least = tool_real(&t, i, SCORE_MIN), last = tool_real(&t, i, SCORE_LAST);
@@ -105,7 +103,7 @@ static int add_low(struct search *s, struct errinfo *reterr)
 				(int)(last < s->threshold)));
 		add_reason(n, "low_score", (1 - least) * (last < s->threshold ? 1 : 0.5));
 	}
-	return r == 0 ? count_low(s, reterr) : r;
+	return r == 0 ? count_low(s) : r;
 }
 
 /* ---- collectives ---- */
@@ -124,24 +122,23 @@ static void add_worker(struct search *s, const struct late *l, const struct work
 		  : LATE_WEIGHT * (double)w->last_count / (double)w->calls);
 }
 
-static int add_late(struct search *s, struct errinfo *reterr)
+static int add_late(struct search *s)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	const char *node = tool_arg_text(s->call, "node_id");
-	int r = replay_clusters(s->call, &s->scope, &t, reterr);
+	int r = late_clusters(s->call, &t);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		struct late l;
 		struct worker_view w;
 		size_t cursor = 0;
 
-		r = late_load(&l, s->call, &s->scope, tool_text(&t, i, 0),
-			REPLAY_CALLS_MAX / t.row_count, reterr);
-		while (r == 0 && calls_worker_next(l.replay.calls, &cursor, &w))
+		r = late_load(&l, s->call, tool_text(&t, i, 0), LATE_CALLS_MAX / t.row_count);
+		while (r == 0 && calls_worker_next(l.calls, &cursor, &w))
 			if (!node || !strcmp(node, w.node))
 				add_worker(s, &l, &w);
-		s->calls += l.replay.rows;
-		s->is_cut |= l.replay.is_cut;
+		s->calls += l.rows;
+		s->is_cut |= l.is_cut;
 		late_done(&l);
 	}
 	return r;
@@ -160,10 +157,10 @@ static bool is_straggling(const char *kind)
 }
 
 /* An incident of another kind makes nobody a straggler, but says why one is. */
-static int add_incidents(struct search *s, struct errinfo *reterr)
+static int add_incidents(struct search *s)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = incident_ask(s->call, &s->scope, INCIDENTS, &t, reterr);
+	int r = incident_ask(s->call, INCIDENTS, &t);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++)
 		if (!incident_is_own(&t, i) && is_straggling(tool_text(&t, i, INCIDENT_KIND)) &&
@@ -228,10 +225,10 @@ static void say_node(struct buf *text, const json_t *n)
 	}
 }
 
-static json_t *answer(struct search *s, struct buf *text)
+static int answer(struct search *s)
 {
-	size_t limit = (size_t)tool_arg_int(s->call, "limit", 20);
-	json_t *found = member_values(s->nodes, "weight", limit), *n;
+	json_t *found = member_values(s->nodes, "weight", tool_limit(s->call, 20)), *n;
+	struct buf *text = s->call->text;
 	char count[TEXT_PLURAL_MAX];
 	size_t i;
 
@@ -240,7 +237,7 @@ static json_t *answer(struct search *s, struct buf *text)
 			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
 	else
 		buf_printf(text,
-			"No straggler: no score below %.2f, nobody late in %zu stored calls of "
+			"No straggler found: no score below %.2f, no rank late in %zu stored calls of "
 			"collectives, no incident. find_outlier_nodes compares nodes by any metric.",
 			s->threshold, s->calls);
 	json_array_foreach (found, i, n)
@@ -248,28 +245,22 @@ static json_t *answer(struct search *s, struct buf *text)
 			say_node(text, n);
 	if (json_array_size(found))
 		buf_puts(text, "\nNext: ask the agent of the worst node why (its tool explain).");
-	return json_pack("{s:o, s:f, s:I, s:I, s:b, s:o}", "window",
-		tool_scope_json(&s->scope, s->call), "threshold", s->threshold, "total",
+	return tool_put(s->call, "{s:f, s:I, s:I, s:b, s:o}", "threshold", s->threshold, "total",
 		(json_int_t)json_object_size(s->nodes), "calls", (json_int_t)s->calls, "cut",
 		(int)s->is_cut, "stragglers", found);
 }
 
-int tool_stragglers(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_stragglers(struct tool_call *c)
 {
+	_cleanup_(json_decrefp) json_t *nodes = json_object();
 	struct search s = {.call = c,
 		.threshold = tool_arg_real(c, "threshold", TOOL_LOW_SCORE),
-		.nodes = json_object()};
-	int r = tool_scope_init(&s.scope, c, 15 * TOOL_MINUTE_NS, reterr);
+		.nodes = nodes};
+	int r = add_low(&s);
 
 	if (r == 0)
-		r = add_low(&s, reterr);
+		r = add_late(&s);
 	if (r == 0)
-		r = add_late(&s, reterr);
-	if (r == 0)
-		r = add_incidents(&s, reterr);
-	if (r == 0)
-		r = tool_done(answer(&s, ret_text), ret);
-	json_decref(s.nodes);
-	return r;
+		r = add_incidents(&s);
+	return r == 0 ? answer(&s) : r;
 }

@@ -5,15 +5,14 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cluster/answer/tool_parts.h"
+#include "cluster/answer/tool_private.h"
 
 #define SILENT_NS (60 * (int64_t)NS_PER_S)
 #define WORST     10
 #define INCIDENTS 1000
 
 struct summary {
-	const struct tool_call *call;
-	struct tool_scope scope;
+	struct tool_call *call;
 	json_t *clusters, *nodes; /* objects by name */
 };
 
@@ -24,62 +23,45 @@ static void see(json_t *node, int64_t ts_ns)
 	json_object_set_new(node, "last_ns", json_integer(MAX(seen, (json_int_t)ts_ns)));
 }
 
-/* Points and scores in one question: minutes that are not sealed yet are made for each. */
-static int add_points(struct summary *u, struct errinfo *reterr)
+enum { CLUSTER, NODE, COUNT, SEEN, RATED, LEAST, NEWEST };
+
+/* What nodes have sent, a row each. Points and scores in one question: minutes that are not sealed yet are made
+ * for each. */
+static const struct {
+	const char *counted;
+	struct tool_question question;
+} sent[] = {
+	{"points",
+		{.select = "SELECT cluster_id, node_id, sum(\"count\") AS points, max(last_ns) AS seen, "
+			   "CASE WHEN " TOOL_IS_SCORE " THEN 1 ELSE 0 END AS rated, "
+			   "min(\"min\") AS least, {last:\"last\":last_ns} AS newest "
+			   "FROM {node_metrics} GROUP BY cluster_id, node_id, rated ORDER BY seen DESC",
+			.from_minute = true}},
+	{"collectives",
+		{.select = "SELECT cluster_id, node_id, count(*) AS n, max(enter_ns) AS seen "
+			   "FROM {collectives} GROUP BY cluster_id, node_id ORDER BY seen DESC"}},
+	{"causal_chains",
+		{.select = "SELECT cluster_id, node_id, count(*) AS n FROM {causal_chains} "
+			   "GROUP BY cluster_id, node_id"}},
+};
+
+static int add_sent(struct summary *u, size_t which)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct store_scope minutes = tool_scope_minutes(&u->scope);
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	int r;
+	int r = tool_ask(u->call, &sent[which].question, &t);
 
-	buf_puts(&q, "SELECT cluster_id, node_id, CASE WHEN " TOOL_IS_SCORE
-		     " THEN 1 ELSE 0 END AS rated, sum(\"count\") AS points, max(last_ns) AS seen, "
-		     "min(\"min\") AS least, {last:\"last\":last_ns} AS newest "
-		     "FROM {node_metrics} GROUP BY cluster_id, node_id, rated ORDER BY seen DESC");
-	r = tool_ask(u->call, &minutes, &q, &t, reterr);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
-		json_t *n = member_node(u->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
+		json_t *n =
+			member_node(u->nodes, tool_text(&t, i, CLUSTER), tool_text(&t, i, NODE));
 
-		member_add_int(n, "points", tool_int(&t, i, 3));
-		see(n, tool_int(&t, i, 4));
-		if (!tool_int(&t, i, 2))
+		member_add_int(n, sent[which].counted, tool_int(&t, i, COUNT));
+		if (t.column_count > SEEN)
+			see(n, tool_int(&t, i, SEEN));
+		if (t.column_count <= RATED || !tool_int(&t, i, RATED))
 			continue;
-		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, 5)));
-		json_object_set_new(n, "score", json_real(tool_real(&t, i, 6)));
+		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, LEAST)));
+		json_object_set_new(n, "score", json_real(tool_real(&t, i, NEWEST)));
 	}
-	return r;
-}
-
-static int add_calls(struct summary *u, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	int r;
-
-	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n, max(enter_ns) AS seen "
-		     "FROM {collectives} GROUP BY cluster_id, node_id ORDER BY seen DESC");
-	r = tool_ask(u->call, &u->scope.store, &q, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
-		json_t *n = member_node(u->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1));
-
-		member_add_int(n, "collectives", tool_int(&t, i, 2));
-		see(n, tool_int(&t, i, 3));
-	}
-	return r;
-}
-
-static int add_chains(struct summary *u, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table t = {0};
-	struct buf q = BUF_INIT(TOOL_QUESTION);
-	int r;
-
-	buf_puts(&q, "SELECT cluster_id, node_id, count(*) AS n FROM {causal_chains} "
-		     "GROUP BY cluster_id, node_id");
-	r = tool_ask(u->call, &u->scope.store, &q, &t, reterr);
-	for (size_t i = 0; r == 0 && i < t.row_count; i++)
-		member_add_int(member_node(u->nodes, tool_text(&t, i, 0), tool_text(&t, i, 1)),
-			"causal_chains", tool_int(&t, i, 2));
 	return r;
 }
 
@@ -100,10 +82,10 @@ static json_t *cluster_of(struct summary *u, const char *name)
 	return c;
 }
 
-static int add_incidents(struct summary *u, struct errinfo *reterr)
+static int add_incidents(struct summary *u)
 {
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	int r = incident_ask(u->call, &u->scope, INCIDENTS, &t, reterr);
+	int r = incident_ask(u->call, INCIDENTS, &t);
 
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		json_t *c = cluster_of(u, tool_text(&t, i, INCIDENT_CLUSTER));
@@ -124,7 +106,6 @@ static int add_incidents(struct summary *u, struct errinfo *reterr)
 /* Nodes into their clusters; "badness" orders the worst first: by the lowest score, then by the last. */
 static void fold_nodes(struct summary *u)
 {
-	static const char *const counts[] = {"points", "collectives", "causal_chains"};
 	const char *key;
 	json_t *n;
 
@@ -137,9 +118,9 @@ static void fold_nodes(struct summary *u)
 		member_add_int(c, "nodes", 1);
 		member_add_int(c, "silent_nodes", silent);
 		member_add_int(c, "low_nodes", score && json_real_value(score) < TOOL_LOW_SCORE);
-		for (size_t i = 0; i < ARRAY_SIZE(counts); i++)
-			member_add_int(
-				c, counts[i], json_integer_value(json_object_get(n, counts[i])));
+		for (size_t i = 0; i < ARRAY_SIZE(sent); i++)
+			member_add_int(c, sent[i].counted,
+				json_integer_value(json_object_get(n, sent[i].counted)));
 		json_object_set_new(n, "silent", json_boolean(silent));
 		json_object_set_new(n, "last_seen", tool_time((int64_t)seen));
 		json_object_set_new(n, "badness",
@@ -174,8 +155,8 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 	size_t i;
 
 	if (!json_array_size(clusters))
-		buf_puts(text, "Nothing is stored of this time: ask with a longer since, or look "
-			       "whether nodes send to this service.");
+		buf_puts(text,
+			"No data in this time range: use a longer since, or check that nodes send to this service.");
 	json_array_foreach (clusters, i, c) {
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));
@@ -191,18 +172,7 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 		buf_puts(text, " Next: find_stragglers says who is late and why.");
 }
 
-static int gather(struct summary *u, struct errinfo *reterr)
-{
-	int r = add_points(u, reterr);
-
-	if (r == 0)
-		r = add_calls(u, reterr);
-	if (r == 0)
-		r = add_chains(u, reterr);
-	return r == 0 ? add_incidents(u, reterr) : r;
-}
-
-static json_t *fold(struct summary *u, struct buf *text)
+static int fold(struct summary *u)
 {
 	json_t *clusters, *worst, *n;
 	size_t i;
@@ -210,24 +180,22 @@ static json_t *fold(struct summary *u, struct buf *text)
 	fold_nodes(u);
 	clusters = member_values(u->clusters, "nodes", SIZE_MAX);
 	worst = member_values(u->nodes, "badness", WORST);
-	say(text, clusters, worst);
+	say(u->call->text, clusters, worst);
 	json_array_foreach (worst, i, n)
 		json_object_del(n, "badness");
-	return json_pack("{s:o, s:o, s:o, s:f}", "window", tool_scope_json(&u->scope, u->call),
-		"clusters", clusters, "worst_nodes", worst, "low_score", TOOL_LOW_SCORE);
+	return tool_put(u->call, "{s:o, s:o, s:f}", "clusters", clusters, "worst_nodes", worst,
+		"low_score", TOOL_LOW_SCORE);
 }
 
-int tool_summary(
-	const struct tool_call *c, json_t **ret, struct buf *ret_text, struct errinfo *reterr)
+int tool_summary(struct tool_call *c)
 {
-	struct summary u = {.call = c, .clusters = json_object(), .nodes = json_object()};
-	int r = tool_scope_init(&u.scope, c, TOOL_HOUR_NS, reterr);
+	_cleanup_(json_decrefp) json_t *clusters = json_object(), *nodes = json_object();
+	struct summary u = {.call = c, .clusters = clusters, .nodes = nodes};
+	int r = 0;
 
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sent); i++)
+		r = add_sent(&u, i);
 	if (r == 0)
-		r = gather(&u, reterr);
-	if (r == 0)
-		r = tool_done(fold(&u, ret_text), ret);
-	json_decref(u.clusters);
-	json_decref(u.nodes);
-	return r;
+		r = add_incidents(&u);
+	return r == 0 ? fold(&u) : r;
 }

@@ -2,7 +2,7 @@
 /* cmd_all.c - `ingero-cluster all`: fleet and echo in one process, on the same ports. */
 #include "cluster/cli/commands.h"
 #include "cluster/cli/echo_run.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct all_flags {
 	struct listen_addresses at;
@@ -20,15 +20,14 @@ static const struct all_flags defaults = {
 #define FLEET(field)  offsetof(struct all_flags, fleet.field)
 #define ECHO(field)   offsetof(struct all_flags, echo.field)
 static const struct option_row all_options[] = {
-	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
-		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"otlp-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT", "as --grpc-addr", 0, 0, true},
-	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
-		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
-		"address of the page, the APIs, MCP and /metrics (default: 127.0.0.1:8080; '': none)",
-		0, 0, false},
-	{"mcp-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT", "as --api-addr", 0, 0, true},
+	OPTION_ROW(STRING, "grpc-addr", OPTION(at.grpc), "HOST:PORT",
+		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
+	OPTION_ALIAS(STRING, "otlp-addr", OPTION(at.grpc), "HOST:PORT", "as --grpc-addr"),
+	OPTION_ROW(STRING, "http-addr", OPTION(at.http), "HOST:PORT",
+		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
+	OPTION_ROW(STRING, "api-addr", OPTION(at.api), "HOST:PORT",
+		"address of the page, the APIs, MCP and /metrics (default: 127.0.0.1:8080; '': none)"),
+	OPTION_ALIAS(STRING, "mcp-addr", OPTION(at.api), "HOST:PORT", "as --api-addr"),
 	FLEET_FLAGS_OPTIONS(FLEET),
 	ECHO_FLAGS_OPTIONS(ECHO),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -48,7 +47,7 @@ static int all_run(
 const struct command cmd_all = {
 	.name = "all",
 	.synopsis = "all [flags]",
-	.summary = "fleet and echo in one process: find the straggler now, and remember",
+	.summary = "Run fleet and echo in one process: find stragglers now, and keep the history",
 	.details =
 		"Agents push to it as to `fleet`; what they push, and the incidents that are found, are kept as\nby `echo`. One address has the page, the APIs and MCP.\n"
 		"  ingero-cluster all                                     this machine only\n"

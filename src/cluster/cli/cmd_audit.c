@@ -7,7 +7,7 @@
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/tenant/audit.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 struct audit_flags {
 	const char *noted;
@@ -15,9 +15,8 @@ struct audit_flags {
 
 #define OPTION(field) offsetof(struct audit_flags, field)
 static const struct option_row audit_options[] = {
-	{"noted", 0, OPTION_STRING, OPTION(noted), "HEX",
-		"fail unless a line with this SHA-256 is there: the last one of an earlier check",
-		0, 0, false},
+	OPTION_ROW(STRING, "noted", OPTION(noted), "HEX",
+		"fail unless a line has this SHA-256, noted at an earlier check"),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -35,7 +34,7 @@ static void print_span(const char *path, const struct audit_span *s)
 		text_format_plural(n, s->last - s->first + 1, "lines"),
 		(unsigned long long)s->first, (unsigned long long)s->last);
 	if (s->is_torn)
-		printf("  An incomplete line follows: it is being written, or a crash has left it\n");
+		printf("  An incomplete line follows: it is being written, or a crash interrupted it\n");
 }
 
 /* check_joint - the file with @s follows the one that ended with @last. */
@@ -96,7 +95,7 @@ const struct command cmd_audit = {
 	.summary = "Check that no line of an audit file was changed or removed",
 	.details =
 		"Every line of the audit file of `ingero-cluster echo` contains the SHA-256 of the line before\n"
-		"it. Lines that were cut off at the end cannot be missed that way: write down the last SHA-256\n"
+		"it. Lines removed from the end cannot be detected that way: write down the last SHA-256\n"
 		"that is printed, and give it with --noted at the next check. Name several files from the\n"
 		"oldest to the newest. Exits 65 if something is wrong.\n"
 		"  ingero-cluster audit verify audit.log\n"

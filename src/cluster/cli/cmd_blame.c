@@ -8,7 +8,7 @@
 #include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "net/server/token.h"
 
@@ -28,26 +28,22 @@ static const struct blame_flags defaults = {
 
 #define OPTION(field) offsetof(struct blame_flags, field)
 static const struct option_row blame_options[] = {
-	{"endpoint", 0, OPTION_STRING, OPTION(endpoint), "URL",
-		"API address of the service (default: " DEFAULT_ENDPOINT ")", 0, 0, false},
-	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
-		"only this cluster (default: all)", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the answer of /api/v1/blame", 0, 0,
-		false},
-	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
-		"CA certificates to trust (default: the system's)", 0, 0, false},
-	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "HEX",
-		"trust only the certificate with this SHA-256 fingerprint; may be repeated", 0, 0,
-		false},
-	{"trust-on-first-use", 0, OPTION_FLAG, OPTION(first_use), NULL,
-		"trust an unknown certificate, and remember it in ~/.ingero/known_nodes", 0, 0,
-		false},
-	{"client-cert", 0, OPTION_STRING, OPTION(client_cert), "FILE", "client certificate (mTLS)",
-		0, 0, false},
-	{"client-key", 0, OPTION_STRING, OPTION(client_key), "FILE",
-		"private key of the client certificate", 0, 0, false},
-	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
-		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
+	OPTION_ROW(STRING, "endpoint", OPTION(endpoint), "URL",
+		"API address of the service (default: " DEFAULT_ENDPOINT ")"),
+	OPTION_ROW(
+		STRING, "cluster-id", OPTION(cluster), "NAME", "only this cluster (default: all)"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "print the answer of /api/v1/blame"),
+	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "FILE",
+		"CA certificates to trust (default: the system's)"),
+	OPTION_ROW(STRINGS, "fingerprint", OPTION(fingerprints), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint; may be repeated"),
+	OPTION_ROW(FLAG, "trust-on-first-use", OPTION(first_use), NULL,
+		"trust an unknown certificate, and remember it in ~/.ingero/known_nodes"),
+	OPTION_ROW(STRING, "client-cert", OPTION(client_cert), "FILE", "client certificate (mTLS)"),
+	OPTION_ROW(STRING, "client-key", OPTION(client_key), "FILE",
+		"private key of the client certificate"),
+	OPTION_ROW(STRING, "token-file", OPTION(token_file), "FILE",
+		"file with the bearer token (default: $" TOKEN_VARIABLE ")"),
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
 		"give up after this time (default: 10s)", 1, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -111,7 +107,7 @@ static int print(const struct blame_flags *f, int status, bool has_token, const 
 	r = blame_text(&b, buf_str(answer), answer->len);
 	if (r < 0)
 		return errinfo_set_exit(reterr, r == -EBADMSG ? EXIT_FAILED : 0, r,
-			"%s gave no answer of a cluster service", f->endpoint);
+			"%s is not a cluster service: its reply cannot be read", f->endpoint);
 	fputs(buf_str(&b), stdout);
 	return 0;
 }
@@ -171,11 +167,10 @@ static int blame_run(const struct command *cmd _unused_, void *settings, int arg
 const struct command cmd_blame = {
 	.name = "blame",
 	.synopsis = "blame [--endpoint URL] [--cluster-id NAME] [flags]",
-	.summary = "Say which rank makes the others wait, for what, why, and what it costs",
-	.details =
-		"Asks a running `ingero-cluster fleet`. Exits 0 if it has answered, whatever it says; 1 if\nit has not.\n"
-		"  ingero-cluster blame\n"
-		"  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
+	.summary = "Show which rank makes the others wait, for what, why, and what it costs",
+	.details = "Asks a running `ingero-cluster fleet`. Exits 0 if it answered, 1 if not.\n"
+		   "  ingero-cluster blame\n"
+		   "  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
 	.options = blame_options,
 	.settings_size = sizeof(struct blame_flags),
 	.defaults = &defaults,

@@ -6,6 +6,7 @@
  * The day is played at once, so that there is something to see; then time goes on as it does. Without
  * DuckDB there is no memory: only the present. */
 #include <errno.h>
+#include <ftw.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,14 +17,16 @@
 #include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/demo_day.h"
-#include "cluster/cli/demo_memory.h"
+#include "cluster/cli/echo_service.h"
 #include "cluster/cli/service_rights.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "duck/duck.h"
 #include "net/address.h"
+#include "push/push_wire.h"
 
 #define REFRESH_NS   (NS_PER_S / 4)
 #define ACT_PIECE_NS (NS_PER_S)
+#define REQUEST_MAX  (8u << 20)
 
 struct demo_flags {
 	const char *api, *folder;
@@ -34,18 +37,105 @@ static const struct demo_flags defaults = {.api = "127.0.0.1:0"};
 
 #define OPTION(field) offsetof(struct demo_flags, field)
 static const struct option_row demo_options[] = {
-	{"api-addr", 0, OPTION_STRING, OPTION(api), "HOST:PORT",
-		"address of the page and the API; loopback only (default: 127.0.0.1, any port)", 0,
-		0, false},
-	{"db-path", 0, OPTION_STRING, OPTION(folder), "FOLDER",
-		"keep the day in this folder (default: a temporary one, removed at the end)", 0, 0,
-		false},
-	{"once", 0, OPTION_FLAG, OPTION(once), NULL, "end when the straggler is named; no page", 0,
-		0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL,
-		"print the answer of /api/v1/blame, and end: implies --once", 0, 0, false},
+	OPTION_ROW(STRING, "api-addr", OPTION(api), "HOST:PORT",
+		"address of the page and the API; loopback only (default: 127.0.0.1, any port)"),
+	OPTION_ROW(STRING, "db-path", OPTION(folder), "FOLDER",
+		"keep the demo's data in this folder (default: a temporary one, removed at the end)"),
+	OPTION_ROW(FLAG, "once", OPTION(once), NULL, "exit when the straggler is named; no page"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL,
+		"print the answer of /api/v1/blame and exit; implies --once"),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
+
+/* ---- its store: what its agents push is kept as if it had come from the network, in a folder that ends with the
+ * demo ---- */
+
+struct demo_memory {
+	struct echo_service *service;
+	struct keeping keeping;
+	char *folder;
+	bool is_ours; /* the folder */
+};
+
+static const char *memory_place(void)
+{
+	const char *tmp = getenv("TMPDIR");
+
+	return tmp && *tmp ? tmp : "/tmp";
+}
+
+static int remove_one(const char *path, const struct stat *st _unused_, int kind _unused_,
+	struct FTW *at _unused_)
+{
+	return remove(path);
+}
+
+static void memory_free(struct demo_memory *m)
+{
+	if (m->service)
+		echo_service_free(m->service);
+	if (m->is_ours && m->folder)
+		nftw(m->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
+	free(m->folder);
+	free(m);
+}
+
+DEFINE_CLEANUP(struct demo_memory *, memory_free)
+
+static int memory_new(
+	struct loop *l, const char *folder, struct demo_memory **ret, struct errinfo *reterr)
+{
+	_cleanup_(memory_freep) struct demo_memory *m = calloc(1, sizeof(*m));
+	struct echo_service_settings s = {0};
+	int r;
+
+	if (!m)
+		return -ENOMEM;
+	if (asprintf(&m->folder, "%s%s", folder ? folder : memory_place(),
+		    folder ? "" : "/ingero-demo-XXXXXX") < 0) {
+		m->folder = NULL;
+		return -ENOMEM;
+	}
+	m->is_ours = !folder;
+	if (m->is_ours && !mkdtemp(m->folder))
+		return errinfo_set(
+			reterr, -errno, "cannot create a temporary folder: %s", strerror(errno));
+	s.folder = m->folder;
+	r = echo_service_new(l, &s, &m->service, reterr);
+	if (r < 0)
+		return r;
+	m->keeping = echo_service_keeping(m->service);
+	*ret = TAKE(m);
+	return 0;
+}
+
+static void on_kept(void *arg _unused_, const struct keeper_result *r _unused_)
+{
+}
+
+static void memory_watch(void *arg, const struct simulation_message *message)
+{
+	struct demo_memory *m = arg;
+	_cleanup_buf_ struct buf b = BUF_INIT(REQUEST_MAX);
+	struct receiver_request q = {.signal = OTLP_LOGS};
+
+	switch (message->kind) {
+	case SIMULATION_HEALTH:
+		q.signal = OTLP_METRICS;
+		push_metrics_protobuf(&b, &(struct push_metrics){.health = message->health,
+						  .detection_mode = "fleet",
+						  .fleet_reachable = true});
+		break;
+	case SIMULATION_CALLS: push_calls_protobuf(&b, message->calls); break;
+	case SIMULATION_REPORT: push_report_protobuf(&b, message->report); break;
+	}
+	q.data = b.data;
+	q.len = b.len;
+	if (!b.err)
+		m->keeping.keep(m->keeping.arg, &q, on_kept, NULL);
+}
+
+/* ---- its day ---- */
 
 struct demo {
 	struct loop *loop;
@@ -62,7 +152,7 @@ struct demo {
 static void demo_done(struct demo *d)
 {
 	if (d->memory)
-		demo_memory_free(d->memory);
+		memory_free(d->memory);
 	if (d->api)
 		api_server_free(d->api);
 	if (d->timer)
@@ -85,7 +175,7 @@ static void take_notices(struct demo *d, struct fleet *f, int64_t now_ns)
 
 	while (fleet_notice(f, &n))
 		if (d->memory)
-			demo_memory_tell(d->memory, &n, now_ns);
+			d->memory->keeping.tell(d->memory->keeping.arg, &n, now_ns);
 }
 
 static int open_act(struct demo *d, enum demo_act act, int64_t now_ns, struct fleet **ret_fleet,
@@ -96,7 +186,7 @@ static int open_act(struct demo *d, enum demo_act act, int64_t now_ns, struct fl
 	int r = fleet_new(&core, ret_fleet);
 
 	if (d->memory) {
-		p.watch = demo_memory_watch;
+		p.watch = memory_watch;
 		p.watch_arg = d->memory;
 	}
 	return r < 0 ? r : play_new(&p, ret_play);
@@ -111,7 +201,7 @@ static void end_episodes(struct demo *d, struct fleet *f, int64_t now_ns)
 	while (fleet_episode_next(f, NULL, &cursor, &n.episode))
 		if (!n.episode.until_ns) {
 			n.episode.until_ns = now_ns;
-			demo_memory_tell(d->memory, &n, now_ns);
+			d->memory->keeping.tell(d->memory->keeping.arg, &n, now_ns);
 		}
 }
 
@@ -144,7 +234,7 @@ static int play_quiet(struct demo *d, int64_t now_ns)
 	if (r < 0)
 		return r;
 	while ((r = simulation_next(agents, &m)) > 0)
-		demo_memory_watch(d->memory, &m);
+		memory_watch(d->memory, &m);
 	return r;
 }
 
@@ -236,7 +326,7 @@ static int listen_on(struct demo *d, const char *address, struct errinfo *reterr
 	r = api_server_new(d->loop, &s, &d->api, reterr);
 	a.fleet = d->api;
 	if (r == 0 && d->memory)
-		r = echo_service_listen(demo_memory_service(d->memory), &a, reterr);
+		r = echo_service_listen(d->memory->service, &a, reterr);
 	if (r == 0)
 		api_server_set_ready(d->api, true);
 	return r;
@@ -244,21 +334,21 @@ static int listen_on(struct demo *d, const char *address, struct errinfo *reterr
 
 static void say_where(const struct demo *d)
 {
-	const char *at = d->memory ? echo_service_api_address(demo_memory_service(d->memory))
+	const char *at = d->memory ? echo_service_api_address(d->memory->service)
 				   : api_server_address(d->api);
 
-	printf("It goes on, for half an hour: look at http://%s/ or ask it yourself:\n"
+	printf("The demo runs for half an hour: open http://%s/ or query it:\n"
 	       "  ingero-cluster blame --endpoint http://%s\n"
 	       "  curl http://%s/api/v1/ranks\n",
 		at, at, at);
 	if (d->memory)
-		printf("Its day is kept: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
+		printf("The last day is stored: 20 hours ago a GPU was throttled, 6 hours ago a job hung.\n"
 		       "  curl 'http://%s/api/v2/tools/fleet_cluster_summary?since=24h'\n"
 		       "  curl http://%s/api/v2/sql -H 'Content-Type: application/json' \\\n"
 		       "    -d '{\"query\": \"SELECT kind, node_id, summary FROM incidents\"}'\n"
 		       "  http://%s/mcp is for assistants\n",
 			at, at, at);
-	printf("Ctrl-C ends it.\n");
+	printf("Ctrl-C stops it.\n");
 	fflush(stdout);
 }
 
@@ -311,15 +401,15 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 	r = duck_load(&e);
 	has_memory = r == 0;
 	if (r == -ENOENT && !t->folder) {
-		fprintf(stderr, "ingero-cluster: without a memory of the day: %s\n", e.text);
+		fprintf(stderr, "ingero-cluster: the last day is not stored: %s\n", e.text);
 		r = 0;
 	}
 	if (r < 0) {
 		*reterr = e;
 		return r;
 	}
-	r = take_rights(d, t->folder ? t->folder : demo_memory_place(), has_memory, reterr);
-	return r < 0 || !has_memory ? r : demo_memory_new(d->loop, t->folder, &d->memory, reterr);
+	r = take_rights(d, t->folder ? t->folder : memory_place(), has_memory, reterr);
+	return r < 0 || !has_memory ? r : memory_new(d->loop, t->folder, &d->memory, reterr);
 }
 
 static int demo_run(

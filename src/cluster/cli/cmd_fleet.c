@@ -12,9 +12,8 @@
 #include "base/log.h"
 #include "base/notify.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/fleet_flags.h"
-#include "cluster/cli/listen_address.h"
-#include "command/dispatch.h"
+#include "cluster/cli/flags.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "net/address.h"
 
@@ -37,32 +36,28 @@ static const struct fleet_typed defaults = {
 #define OPTION(field) offsetof(struct fleet_typed, field)
 #define CORE(field)   offsetof(struct fleet_typed, core.field)
 static const struct option_row fleet_options[] = {
-	{"grpc-addr", 0, OPTION_STRING, OPTION(at.grpc), "HOST:PORT",
-		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)", 0, 0, false},
-	{"http-addr", 0, OPTION_STRING, OPTION(at.http), "HOST:PORT",
-		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)", 0, 0, false},
-	{"api-addr", 0, OPTION_STRING, OPTION(at.api), "HOST:PORT",
-		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)", 0,
-		0, false},
+	OPTION_ROW(STRING, "grpc-addr", OPTION(at.grpc), "HOST:PORT",
+		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
+	OPTION_ROW(STRING, "http-addr", OPTION(at.http), "HOST:PORT",
+		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
+	OPTION_ROW(STRING, "api-addr", OPTION(at.api), "HOST:PORT",
+		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)"),
 	FLEET_FLAGS_OPTIONS(CORE),
-	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
-		"server certificate (default: none, plain on loopback)", 0, 0, false},
-	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM",
-		"private key of the certificate, readable only by its owner", 0, 0, false},
-	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
-		"require client certificates signed by this CA (mTLS)", 0, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL,
-		"plain beyond loopback too: anyone on the way can read and change what is sent", 0,
-		0, false},
-	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
+	OPTION_ROW(STRING, "tls-cert", OPTION(cert), "PEM",
+		"server certificate (default: none, plain on loopback)"),
+	OPTION_ROW(STRING, "tls-key", OPTION(key), "PEM",
+		"private key of the certificate, readable only by its owner"),
+	OPTION_ROW(STRING, "client-ca", OPTION(client_ca), "PEM",
+		"require client certificates signed by this CA (mTLS)"),
+	OPTION_ROW(FLAG, "no-tls", OPTION(no_tls), NULL,
+		"no TLS beyond loopback either: traffic can be read and changed on the way"),
+	OPTION_ROW(STRING, "token-file", OPTION(token_file), "PATH",
 		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
-		"; else one is generated, which you and root do not need)",
-		0, 0, false},
-	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
-		"require no token: any local user can push and read; loopback only", 0, 0, false},
-	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
-		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
-		false},
+		"; else one is generated; you and root need none)"),
+	OPTION_ROW(FLAG, "no-token", OPTION(no_token), NULL,
+		"require no token: any local user can push and read; loopback only"),
+	OPTION_ROW(STRINGS, "allow-host", OPTION(names), "NAME",
+		"accept this host name too, besides those in --tls-cert; may be repeated"),
 	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -270,13 +265,13 @@ static int fleet_run(const struct command *cmd _unused_, void *settings, int arg
 const struct command cmd_fleet = {
 	.name = "fleet",
 	.synopsis = "fleet [flags]",
-	.summary = "Hear all agents of a cluster and find the rank that makes the others wait",
+	.summary = "Listen to all agents of a cluster and find the rank that makes the others wait",
 	.details =
 		"Agents push with `ingero fleet-push`; OpenTelemetry's exporters may push too. Stops on\nCtrl-C or SIGTERM; SIGHUP reloads certificates, tokens and rates.\n"
 		"  ingero-cluster fleet                                   this machine only\n"
 		"  ingero-cluster fleet --grpc-addr :4317 --http-addr :4318 --api-addr :8080 \\\n"
 		"      --tls-cert cert.pem --tls-key key.pem --token-file tokens\n"
-		"  ingero-cluster blame                                   who is it?",
+		"  ingero-cluster blame                                   which rank is it?",
 	.options = fleet_options,
 	.settings_size = sizeof(struct fleet_typed),
 	.defaults = &defaults,

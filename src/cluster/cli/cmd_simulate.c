@@ -12,7 +12,7 @@
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/simulate/verdict.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "stat/robust.h"
 
 struct simulate_flags {
@@ -27,28 +27,24 @@ static const struct simulate_flags defaults = {.clusters = 70, .seed = 1, .stret
 #define OPTION(field) offsetof(struct simulate_flags, field)
 static const struct option_row simulate_options[] = {
 	{"clusters", 'n', OPTION_INT, OPTION(clusters), "N",
-		"how many, dealt out to the faults in turn (default: 70)", 1, 1000000, false},
+		"number of clusters, divided among the faults (default: 70)", 1, 1000000, false},
 	{"seed", 0, OPTION_INT, OPTION(seed), "N", "other clusters (default: 1)", 0, INT64_MAX,
 		false},
 	{"first", 0, OPTION_INT, OPTION(first), "N",
-		"begin with the Nth of them, to see one again (default: 0)", 0, 1000000, false},
+		"start with the Nth cluster, to replay one (default: 0)", 0, 1000000, false},
 	{"begin", 0, OPTION_INT, OPTION(begin), "STEP",
 		"faults begin with this step of their jobs at the earliest (default: 0)", 0, 80,
 		false},
 	{"stretch", 0, OPTION_INT, OPTION(stretch), "N",
 		"steps last N times as long as usual, which is 0.1 to 0.6 s (default: 1)", 1, 200,
 		false},
-	{"fault", 0, OPTION_STRING, OPTION(fault), "NAME",
-		"only this one: none, slow, late, drift, stage, moving, hang, link; with --hard gpu (default: all)",
-		0, 0, false},
-	{"healthy", 0, OPTION_DURATION, OPTION(healthy_ns), "DURATION",
-		"instead, clusters without a fault for so long each, one job after another", 0, 0,
-		false},
-	{"hard", 0, OPTION_FLAG, OPTION(hard), NULL,
-		"as jobs are met in reality: late, nameless, hosts ahead, steps of up to 47 s and more",
-		0, 0, false},
-	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "say what was said wrongly", 0, 0,
-		false},
+	OPTION_ROW(STRING, "fault", OPTION(fault), "NAME",
+		"only this one: none, slow, late, drift, stage, moving, hang, link; with --hard gpu (default: all)"),
+	OPTION_ROW(DURATION, "healthy", OPTION(healthy_ns), "DURATION",
+		"instead, healthy clusters for this long each, one job after another"),
+	OPTION_ROW(FLAG, "hard", OPTION(hard), NULL,
+		"as in production: attached late, unnamed, hosts ahead, steps of up to 47 s and more"),
+	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "show the wrong answers", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -79,7 +75,7 @@ static int fault_of(const char *name, int *ret, struct errinfo *reterr)
 			*ret = i;
 	if (*ret < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"--fault: there is none, slow, late, drift, stage, moving, hang, link and gpu, but not '%.40s'",
+			"--fault: choose none, slow, late, drift, stage, moving, hang, link or gpu, not '%.40s'",
 			name);
 	return 0;
 }
@@ -137,7 +133,7 @@ static int play_one(
 		printf("cluster %llu, %s (%s; %s), after %.1f of %.0f s: %s\n",
 			(unsigned long long)seed, job_fault_id(v.fault), v.truth, v.shape,
 			(double)v.said_ns / (double)NS_PER_S, (double)v.span_ns / (double)NS_PER_S,
-			v.said[0] ? v.said : "nothing was said");
+			v.said[0] ? v.said : "nothing was reported");
 	return r;
 }
 
@@ -224,8 +220,7 @@ static int simulate_run(
 const struct command cmd_simulate = {
 	.name = "simulate",
 	.synopsis = "simulate [flags]",
-	.summary =
-		"Play made-up clusters with known faults and count how often the answer is right",
+	.summary = "Simulate clusters with known faults and count how often the answer is right",
 	.details =
 		"Data, tensor, pipeline and expert parallel jobs of 2 to 64 ranks, with jitter, uneven stages,\n"
 		"evaluation phases and clocks that differ; nothing leaves this process.\n"

@@ -12,7 +12,7 @@
 #include "cluster/cli/commands.h"
 #include "cluster/cli/question.h"
 #include "cluster/cli/stress.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 #include "command/server_access.h"
 #include "json/tree.h"
 #include "json/writer.h"
@@ -47,22 +47,20 @@ static const struct stress_flags defaults = {.endpoint = DEFAULT_ENDPOINT,
 
 #define OPTION(field) offsetof(struct stress_flags, field)
 static const struct option_row stress_options[] = {
-	{"endpoint", 0, OPTION_STRING, OPTION(endpoint), "ENDPOINT",
+	OPTION_ROW(STRING, "endpoint", OPTION(endpoint), "ENDPOINT",
 		"where to send: host:port (gRPC), grpc(s):// or http(s)://host:port (default: " DEFAULT_ENDPOINT
-		")",
-		0, 0, false},
-	{"node-id", 0, OPTION_STRING, OPTION(node), "NAME",
-		"node that sends (default: stress-node); of several, NAME-0, NAME-1, …", 0, 0,
-		false},
+		")"),
+	OPTION_ROW(STRING, "node-id", OPTION(node), "NAME",
+		"node that sends (default: stress-node); of several, NAME-0, NAME-1, …"),
 	{"events", 0, OPTION_INT, OPTION(events), "N",
-		"events in all, dealt out to the nodes evenly (default: 2000)", 1, 1000000000,
-		false},
+		"total number of events, divided evenly among the nodes (default: 2000)", 1,
+		1000000000, false},
 	{"nodes", 0, OPTION_INT, OPTION(nodes), "N", "nodes that send (default: 1)", 1,
 		STRESS_NODES_MAX, false},
-	{"cluster-id", 0, OPTION_STRING, OPTION(cluster), "NAME",
-		"cluster that they belong to (default: stress)", 0, 0, false},
-	{"metric", 0, OPTION_STRING, OPTION(metric), "NAME",
-		"name of the metric (default: stress.health_score)", 0, 0, false},
+	OPTION_ROW(STRING, "cluster-id", OPTION(cluster), "NAME",
+		"cluster that they belong to (default: stress)"),
+	OPTION_ROW(STRING, "metric", OPTION(metric), "NAME",
+		"name of the metric (default: stress.health_score)"),
 	{"writers", 0, OPTION_INT, OPTION(writers), "N", "requests under way at once (default: 8)",
 		1, STRESS_WRITERS_MAX, false},
 	{"batch", 0, OPTION_INT, OPTION(batch), "N", "events of a request (default: 50)", 1, 10000,
@@ -80,27 +78,24 @@ static const struct option_row stress_options[] = {
 		"requests with a wrong token, which must be refused (default: 0)", 0, 1000000,
 		false},
 	{"malformed", 0, OPTION_INT, OPTION(malformed), "N",
-		"requests that are no OTLP, which must be refused (default: 0)", 0, 1000000, false},
-	{"protocol", 0, OPTION_STRING, OPTION(protocol), "NAME",
-		"grpc, http/protobuf or http/json (default: by the endpoint)", 0, 0, false},
-	{"api", 0, OPTION_STRING, OPTION(api), "URL",
-		"where to ask what is stored (default: port 8081 of the endpoint's host)", 0, 0,
+		"requests that are not OTLP, which must be refused (default: 0)", 0, 1000000,
 		false},
-	{"no-check", 0, OPTION_FLAG, OPTION(no_check), NULL, "do not ask what is stored", 0, 0,
-		false},
+	OPTION_ROW(STRING, "protocol", OPTION(protocol), "NAME",
+		"grpc, http/protobuf or http/json (default: by the endpoint)"),
+	OPTION_ROW(STRING, "api", OPTION(api), "URL",
+		"where to ask what is stored (default: port 8081 of the endpoint's host)"),
+	OPTION_ROW(FLAG, "no-check", OPTION(no_check), NULL, "do not ask what is stored"),
 	{"patience", 0, OPTION_DURATION, OPTION(patience_ns), "TIME",
 		"give up when nothing has been taken for this long (default: 60s)", 1, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL,
-		"plain text: where the endpoint has no scheme, and to other machines", 0, 0, false},
-	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "FILE",
-		"CA certificates to trust (default: the system's; on this machine the one that `echo` made)",
-		0, 0, false},
-	{"fingerprint", 0, OPTION_STRINGS, OPTION(fingerprints), "HEX",
-		"trust only the certificate with this SHA-256 fingerprint; may be repeated", 0, 0,
-		false},
-	{"token-file", 0, OPTION_STRING, OPTION(token_file), "FILE",
-		"file with the bearer token (default: $" TOKEN_VARIABLE ")", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print the result as JSON", 0, 0, false},
+	OPTION_ROW(FLAG, "no-tls", OPTION(no_tls), NULL,
+		"plain text: where the endpoint has no scheme, and to other machines"),
+	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "FILE",
+		"CA certificates to trust (default: the system's; on this machine the one that `echo` made)"),
+	OPTION_ROW(STRINGS, "fingerprint", OPTION(fingerprints), "HEX",
+		"trust only the certificate with this SHA-256 fingerprint; may be repeated"),
+	OPTION_ROW(STRING, "token-file", OPTION(token_file), "FILE",
+		"file with the bearer token (default: $" TOKEN_VARIABLE ")"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "print the result as JSON"),
 	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -358,7 +353,7 @@ static void print_stored(const struct run *c)
 		char shown[ENDPOINT_SHOWN_MAX];
 
 		text_escape_terminal(&why, s->why);
-		printf("Stored:       not known: %s: %s; give --api, or --no-check\n",
+		printf("Stored:       unknown: %s: %s; give --api, or --no-check\n",
 			endpoint_show(&c->api, shown), buf_str(&why));
 		return;
 	}
@@ -369,7 +364,7 @@ static void print_stored(const struct run *c)
 		text_format_plural(chains, (uint64_t)s->chains, "causal chains"),
 		low ? text_format_count((char[TEXT_MAX]){0}, low) : "none");
 	if (s->rows != s->events)
-		printf("              %" PRId64 " of them are there more than once\n",
+		printf("              %" PRId64 " of them are stored more than once\n",
 			s->rows - s->events);
 	if (s->events < (int64_t)c->result.acknowledged)
 		printf("              %" PRId64 " acknowledged events are missing\n",
@@ -393,7 +388,7 @@ static void print_text(const struct run *c)
 		printf("              %s rejected, %s given up\n",
 			text_format_count(a, r->rejected), text_format_count(b, r->given_up));
 	if (r->retries)
-		printf("              %s put off and repeated\n",
+		printf("              %s deferred and retried\n",
 			text_format_plural(n, r->retries, "requests"));
 	if (r->duplicates)
 		printf("Duplicates:   %s sent a second time\n",
@@ -474,7 +469,7 @@ static int stress_command(
 const struct command cmd_stress = {
 	.name = "stress",
 	.synopsis = "stress [--endpoint ENDPOINT] [--events N] [--node-id NAME] [flags]",
-	.summary = "Send events to `echo` and say how many were sent, acknowledged and stored",
+	.summary = "Send events to `echo` and report how many were sent, acknowledged and stored",
 	.details =
 		"Exits 0 if all that was sent was acknowledged, and all that was acknowledged is stored, once.\n"
 		"  ingero-cluster stress                                  2,000 events to this machine\n"

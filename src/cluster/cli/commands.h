@@ -10,7 +10,6 @@ extern const struct program cluster_program;
 extern const struct command cmd_all;
 extern const struct command cmd_audit;
 extern const struct command cmd_blame;
-extern const struct command cmd_cluster_completion;
 extern const struct command cmd_cluster_demo;
 extern const struct command cmd_echo;
 extern const struct command cmd_fleet;

@@ -62,7 +62,7 @@ static void drain(void *arg)
 {
 	struct run *c = arg;
 
-	fprintf(stderr, "%singero-cluster: storing what was acknowledged, then ending\n",
+	fprintf(stderr, "%singero-cluster: storing acknowledged data, then exiting\n",
 		log_mark(LOG_LEVEL_INFO));
 	echo_service_refuse(c->echo);
 	if (c->fleet)
@@ -288,7 +288,7 @@ int echo_run(const struct echo_run_settings *s, struct errinfo *reterr)
 	int r;
 
 	if (!listen_address_any(&s->at))
-		return errinfo_set(reterr, -EINVAL, "no address to listen on is left");
+		return errinfo_set(reterr, -EINVAL, "no address to listen on");
 	r = echo_flags_check(s->echo, listen_address_widest(&s->at), reterr);
 	if (r == 0 && s->fleet)
 		r = fleet_flags_check(s->fleet, reterr);

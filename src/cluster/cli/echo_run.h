@@ -5,9 +5,7 @@
  * who comes is told to come again, what was acknowledged is stored; a second one does not wait. */
 #pragma once
 
-#include "cluster/cli/echo_flags.h"
-#include "cluster/cli/fleet_flags.h"
-#include "cluster/cli/listen_address.h"
+#include "cluster/cli/flags.h"
 
 struct echo_run_settings {
 	const struct echo_flags *echo;

@@ -15,8 +15,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
-#include "cluster/cli/echo_metrics.h"
-#include "cluster/cli/health_server.h"
+#include "cluster/cli/echo_status.h"
 #include "cluster/cli/notice_row.h"
 #include "cluster/tenant/audit.h"
 #include "duck/duck.h"
@@ -32,7 +31,8 @@ struct echo_service {
 	struct audit *audit;
 	struct echo_server *api;
 	struct receiver *receiver;
-	struct health_server *health;
+	struct echo_health status;
+	struct http_server *health; /* says it to those who have no token */
 	struct api_server *fleet;
 	struct http_route *routes; /* of the fleet, beside ours */
 	bool refusing;
@@ -174,7 +174,7 @@ static bool is_well(void *arg, char *why, size_t size)
 	else if (k.degraded)
 		snprintf(why, size, "%s", k.why);
 	else if (k.replaying)
-		snprintf(why, size, "what was acknowledged before the start is being read");
+		snprintf(why, size, "data acknowledged before the start is still being loaded");
 	return !s->refusing && !k.degraded && !k.replaying;
 }
 
@@ -234,7 +234,7 @@ static int make_folder(const char *path, struct errinfo *reterr)
 	if (mkdir(path, 0700) == 0 || errno == EEXIST)
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
-		"cannot make the folder %s: %s; give another with --db-path", path,
+		"cannot create the folder %s: %s; give another with --db-path", path,
 		strerror(errno));
 }
 
@@ -315,7 +315,7 @@ void echo_service_free(struct echo_service *s)
 	if (s->receiver)
 		receiver_free(s->receiver);
 	if (s->health)
-		health_server_free(s->health);
+		http_server_free(s->health);
 	if (s->api)
 		echo_server_free(s->api);
 	if (s->keeper)
@@ -371,7 +371,7 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	else if (!may_see(t, q->query))
 		http_reply_error(x, 403,
 			TENANT_REFUSED
-			": this token is for some clusters only: give cluster_id, one of them");
+			": this token is limited to some clusters: give one of them as cluster_id");
 	else
 		api_server_answer(s->fleet, x, q);
 }
@@ -431,14 +431,13 @@ int echo_service_listen(
 		.grpc_flag = "--otlp-addr",
 		.http_address = a->otlp_http,
 		.sink = {.arg = s, .keep = keep}};
-	struct health_server_settings health = {
-		.address = a->health, .is_ready = is_well, .is_whole = is_whole, .arg = s};
 	int r = 0;
 
+	s->status = (struct echo_health){.is_ready = is_well, .is_whole = is_whole, .arg = s};
 	if (a->api)
 		r = open_api(s, a, reterr);
 	if (r == 0 && a->health)
-		r = health_server_new(s->loop, &health, &s->health, reterr);
+		r = echo_health_listen(s->loop, a->health, &s->status, &s->health, reterr);
 	if (r == 0 && (a->grpc || a->otlp_http))
 		r = receiver_new(s->loop, &in, &s->receiver, reterr);
 	if (r < 0)
@@ -465,7 +464,7 @@ const char *echo_service_api_address(const struct echo_service *s)
 
 const char *echo_service_health_address(const struct echo_service *s)
 {
-	return s->health ? health_server_address(s->health) : NULL;
+	return s->health ? http_server_address(s->health) : NULL;
 }
 
 /* ---- the end ---- */

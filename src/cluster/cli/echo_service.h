@@ -6,8 +6,7 @@
  * the addresses. */
 #pragma once
 
-#include "cluster/answer/api_server.h"
-#include "cluster/cli/keeping.h"
+#include "cluster/cli/service.h"
 #include "cluster/store/store_clickhouse.h"
 #include "cluster/store/store_duck.h"
 #include "cluster/tenant/tenants.h"

@@ -215,26 +215,15 @@ void outlets_finish(struct outlets *o, loop_fn *fn, void *arg)
 
 /* ---- metrics ---- */
 
-static const struct metric_desc alert_requests = {.prometheus = "ingero_fleet_alerts_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Alerts, by receiver and what became of them",
-	.keys = {{"receiver", "receiver"}, {"type", "type"}, {"result", "result"}}};
-static const struct metric_desc forwarded = {.prometheus = "ingero_fleet_forwarded_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests that were forwarded, by target and what became of them",
-	.keys = {{"target", "target"}, {"result", "result"}}};
-static const struct metric_desc forward_waiting = {
-	.prometheus = "ingero_fleet_forward_waiting_bytes",
-	.unit = "By",
-	.help = "What waits to be forwarded",
-	.keys = {{"target", "target"}}};
-static const struct metric_desc stream_messages = {.prometheus = "ingero_fleet_stream_total",
-	.unit = "{message}",
-	.kind = METRIC_COUNTER,
-	.help = "Messages of the remediation stream, by what became of them",
-	.keys = {{"result", "result"}}};
+METRIC_ROW(alert_requests, COUNTER, false, "ingero_fleet_alerts_total", "{request}",
+	"Alerts, by receiver and result", METRIC_LABEL("receiver"), METRIC_LABEL("type"),
+	METRIC_LABEL("result"));
+METRIC_ROW(forwarded, COUNTER, false, "ingero_fleet_forwarded_total", "{request}",
+	"Forwarded requests, by target and result", METRIC_LABEL("target"), METRIC_LABEL("result"));
+METRIC_ROW(forward_waiting, GAUGE, false, "ingero_fleet_forward_waiting_bytes", "By",
+	"Bytes waiting to be forwarded", METRIC_LABEL("target"));
+METRIC_ROW(stream_messages, COUNTER, false, "ingero_fleet_stream_total", "{message}",
+	"Messages of the remediation stream, by result", METRIC_LABEL("result"));
 
 static void put_alerts(const struct alerts *a, struct metric_set *s)
 {

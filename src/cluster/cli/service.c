@@ -13,7 +13,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/cli/notice_row.h"
-#include "cluster/ingest/receiver.h"
 
 #define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)
@@ -34,6 +33,20 @@ struct service {
 	loop_fn *drained;
 	void *drained_arg;
 };
+
+int64_t service_clock_at(struct service_clock *c, int64_t wall_ns, uint64_t mono_ns)
+{
+	int64_t elapsed = (int64_t)(mono_ns - c->mono_ns);
+
+	if (!c->now_ns || wall_ns >= c->now_ns + elapsed)
+		c->now_ns = wall_ns;
+	else if (wall_ns >= c->now_ns + elapsed / 2)
+		c->now_ns = wall_ns; /* slower than it should be, but forward */
+	else
+		c->now_ns += elapsed / 2;
+	c->mono_ns = mono_ns;
+	return c->now_ns;
+}
 
 static int64_t service_now(void *arg)
 {
@@ -184,24 +197,14 @@ static void on_tick(void *arg)
 
 /* ---- metrics of the rooms beside the core ---- */
 
-static const struct metric_desc otlp_items = {.prometheus = "ingero_fleet_otlp_items_total",
-	.unit = "{item}",
-	.kind = METRIC_COUNTER,
-	.help = "Points and records in what was pushed, by what became of them",
-	.keys = {{"result", "result"}}};
-static const struct metric_desc otlp_requests = {.prometheus = "ingero_fleet_otlp_requests_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of OTLP that were let in and complete",
-	.keys = {{"signal", "signal"}}};
-static const struct metric_desc otlp_refused = {.prometheus = "ingero_fleet_otlp_refused_total",
-	.unit = "{request}",
-	.kind = METRIC_COUNTER,
-	.help = "Requests of OTLP that were refused as a whole",
-	.keys = {{"reason", "reason"}}};
-static const struct metric_desc connections = {.prometheus = "ingero_fleet_connections",
-	.unit = "{connection}",
-	.help = "Open connections of agents and exporters"};
+METRIC_ROW(otlp_items, COUNTER, false, "ingero_fleet_otlp_items_total", "{item}",
+	"Points and records pushed, by result", METRIC_LABEL("result"));
+METRIC_ROW(otlp_requests, COUNTER, false, "ingero_fleet_otlp_requests_total", "{request}",
+	"OTLP requests accepted", METRIC_LABEL("signal"));
+METRIC_ROW(otlp_refused, COUNTER, false, "ingero_fleet_otlp_refused_total", "{request}",
+	"OTLP requests refused as a whole", METRIC_LABEL("reason"));
+METRIC_ROW(connections, GAUGE, false, "ingero_fleet_connections", "{connection}",
+	"Open connections of agents and exporters");
 
 static void put_metrics(void *arg, struct metric_set *m)
 {

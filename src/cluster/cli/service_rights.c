@@ -85,7 +85,7 @@ static int make_folder(const char *folder, struct errinfo *reterr)
 
 	if (r == 0 && mkdir(folder, 0700) < 0 && errno != EEXIST)
 		r = errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
-			"cannot make the folder %s: %s; name another", folder, strerror(errno));
+			"cannot create the folder %s: %s; give another", folder, strerror(errno));
 	return r;
 }
 
@@ -113,7 +113,7 @@ int service_rights_enter(const char *const *folders, size_t count, struct path_u
 			return r;
 		if (i && uid != first)
 			return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-				"user %u can change the folder %s, and user %u the folder %s: as root, name folders of one user",
+				"user %u can write to the folder %s, and user %u to the folder %s: as root, use folders of one user",
 				(unsigned)first, folders[0], (unsigned)uid, folders[i]);
 	}
 	if (!count)

@@ -6,6 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 #include "base/macros.h"
 #include "stat/robust.h"
@@ -21,12 +22,7 @@ struct beat {
 	uint64_t kind;
 };
 
-static int by_time(const void *a, const void *b)
-{
-	const struct beat *x = a, *y = b;
-
-	return (x->at_ns > y->at_ns) - (x->at_ns < y->at_ns);
-}
+ORDER(by_time, struct beat, ASCENDING(at_ns))
 
 /* The newest calls of @worker, in order. How many. */
 static size_t gather(

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* episode.c - the cluster's incidents: each has one id and one UUID from its beginning to its end, and
  * is told of when it begins, when its cause is another, and when it ends. */
+#include "base/search.h"
 #include "cluster/detect/fleet_private.h"
 
 #include <stdio.h>
@@ -161,16 +162,8 @@ void episode_account(struct fleet *f, uint64_t elapsed_ns)
 	}
 }
 
-static int by_weight(const void *a, const void *b)
-{
-	const struct episode *x = *(struct episode *const *)a, *y = *(struct episode *const *)b;
-
-	if (x->lost_rate != y->lost_rate)
-		return x->lost_rate > y->lost_rate ? -1 : 1;
-	if (x->e.share != y->e.share)
-		return x->e.share > y->e.share ? -1 : 1;
-	return x->e.id < y->e.id ? -1 : x->e.id > y->e.id;
-}
+ORDER_OF_POINTERS(by_weight, struct episode,
+	DESCENDING(lost_rate) ?: DESCENDING(e.share) ?: ASCENDING(e.id))
 
 void episode_sort(struct fleet *f)
 {

@@ -8,6 +8,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 #include "cluster/detect/calls_core.h"
 #include "stat/robust.h"
@@ -245,17 +246,8 @@ static int64_t newest_enter(const struct collective *x)
 	return newest;
 }
 
-static int compare_ready(const void *a, const void *b)
-{
-	const struct collective *x = *(struct collective *const *)a;
-	const struct collective *y = *(struct collective *const *)b;
-
-	if (x->last_ns != y->last_ns)
-		return (x->last_ns > y->last_ns) - (x->last_ns < y->last_ns);
-	if (x->comm->comm != y->comm->comm)
-		return (x->comm->comm > y->comm->comm) - (x->comm->comm < y->comm->comm);
-	return (x->seq > y->seq) - (x->seq < y->seq);
-}
+ORDER_OF_POINTERS(compare_ready, struct collective,
+	ASCENDING(last_ns) ?: ASCENDING(comm->comm) ?: ASCENDING(seq))
 
 int lags_fold(struct calls *c)
 {

@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/macros.h"
 
 #define NORMAL       1.4826 /* standard deviation over MAD of normal values */
@@ -63,12 +64,7 @@ double spread_z(double p)
 			   (1 + t * (1.432788 + t * (0.189269 + t * 0.001308)));
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(by_value, double, COMPARE(*x, *y))
 
 void spread_sort(double *values, size_t n)
 {

@@ -158,7 +158,7 @@ static int take_folder(struct journal *j, struct errinfo *reterr)
 	ssize_t n;
 
 	if (mkdir(j->path, 0700) < 0 && errno != EEXIST)
-		return errinfo_set(reterr, -errno, "cannot make the journal's folder %s: %s",
+		return errinfo_set(reterr, -errno, "cannot create the journal's folder %s: %s",
 			j->path, strerror(errno));
 	j->folder = open(j->path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (j->folder >= 0)
@@ -170,7 +170,7 @@ static int take_folder(struct journal *j, struct errinfo *reterr)
 	if (flock(j->lock_fd, LOCK_EX | LOCK_NB) < 0) {
 		n = pread(j->lock_fd, holder, sizeof(holder) - 1, 0);
 		return errinfo_set(reterr, -EAGAIN,
-			"process %s has the journal %s: stop it, or use another folder",
+			"process %s is using the journal %s: stop it, or use another folder",
 			n > 0 ? holder : "?", j->path);
 	}
 	snprintf(holder, sizeof(holder), "%d", (int)getpid());

@@ -255,8 +255,8 @@ static void check_heads(struct verifying *v, const struct journal *j)
 		segment_name(name, j->segments[i].first);
 		w.fd = fd = openat(j->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
 		if (fd >= 0 && segment_check(&w, j->segments[i].first) == -EBADMSG)
-			say(v, "damaged: the head of %s/%s: its entries are read all the same",
-				v->folder, name);
+			say(v, "damaged: the head of %s/%s: its entries are still read", v->folder,
+				name);
 	}
 }
 

@@ -265,13 +265,12 @@ void keeper_refuse(struct keeper *k, keeper_done *done, void *arg, int err, cons
 const char *keeper_reason(int err)
 {
 	switch (err) {
-	case -ENOSPC:
-		return "the disk is full, or the journal as large as it may be: come again later";
-	case -ENOBUFS: return "too much waits for the disk: come again later";
+	case -ENOSPC: return "the disk is full, or the journal has reached its limit: retry later";
+	case -ENOBUFS: return "too much data waits for the disk: retry later";
 	case -E2BIG: return "the request is too large for the journal: send it in parts";
-	case -ENOMEM: return "out of memory for this request: come again later";
+	case -ENOMEM: return "out of memory for this request: retry later";
 	case -ECANCELED: return "shutting down";
-	default: return "the journal cannot be written: come again later";
+	default: return "the journal cannot be written: retry later";
 	}
 }
 

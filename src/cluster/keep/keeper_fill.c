@@ -37,7 +37,7 @@ static void set_why(struct keeper_fill *f, const char *why)
 {
 	pthread_mutex_lock(&f->lock);
 	if (*why && !*f->why)
-		log_error("the store cannot be filled: %s", why);
+		log_error("cannot write to the store: %s", why);
 	snprintf(f->why, sizeof(f->why), "%s", why);
 	pthread_mutex_unlock(&f->lock);
 }
@@ -84,8 +84,7 @@ static int take_entry(struct filling *x, const struct journal_entry *e, struct e
 	if (r == 0)
 		r = store_take(s, e->position, entry.batch, entry.len, reterr);
 	if (r == -EBADMSG) {
-		log_error("entry %" PRIu64
-			  " of the journal holds no rows that can be read: it is left out",
+		log_error("entry %" PRIu64 " of the journal holds no readable rows: it is skipped",
 			e->position);
 		r = store_take(s, e->position, "", 0, reterr);
 	}
@@ -135,7 +134,7 @@ static void tell_store(struct filling *x)
 	if (s.ahead_ns && !x->is_ahead)
 		log_warning(
 			"the clock is %" PRIi64
-			" s ahead of what was seen to pass: retention waits for a day, or until it is started with --trust-clock",
+			" s ahead of the time that has passed: retention is paused for a day, or until a start with --trust-clock",
 			s.ahead_ns / (int64_t)NS_PER_S);
 	x->missing_rows = s.missing.rows;
 	x->is_ahead = s.ahead_ns != 0;
@@ -272,6 +271,8 @@ void keeper_fill_stop(struct keeper_fill *f)
 	if (!f->has_thread)
 		return;
 	f->stop = true;
+	if (f->store->ops->hurry)
+		f->store->ops->hurry(f->store);
 	journal_wake(f->journal);
 	pthread_join(f->thread, NULL);
 	f->has_thread = false;

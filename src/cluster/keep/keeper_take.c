@@ -22,7 +22,7 @@ static const char *not_now(struct keeper *k)
 		return "shutting down";
 	durable = journal_stats(k->journal).durable;
 	if (durable > k->fill.visible && durable - k->fill.visible > k->backlog_max)
-		return "the store lags behind: come again later";
+		return "the store lags behind: retry later";
 	return NULL;
 }
 
@@ -32,8 +32,7 @@ static int judge_rows(const struct rows *r, struct keeper_result *ret)
 	*ret = (struct keeper_result){.taken = r->taken, .rejected = r->rejected};
 	snprintf(ret->why, sizeof(ret->why), "%s", r->why);
 	if (r->waits) {
-		snprintf(ret->why, sizeof(ret->why),
-			"part of it is being written: come again later");
+		snprintf(ret->why, sizeof(ret->why), "part of it is being written: retry later");
 		return -EAGAIN;
 	}
 	if (r->taken || !r->rejected)
@@ -102,7 +101,8 @@ static bool may_write(struct keeper *k, const struct keeper_request *q, const ch
 
 	if (q->may_write && !q->may_write(q->may_write_arg, q->sender, cluster, len))
 		return false;
-	has_room = cluster_limit_take(&k->clusters, cluster, len, mono_now().ns);
+	has_room =
+		cluster_limit_take(&k->clusters, k->store, q->sender, cluster, len, mono_now().ns);
 	*ret_full |= !has_room;
 	return has_room;
 }
@@ -131,8 +131,7 @@ static int judge(int r, const struct rows *rows, const struct errinfo *e, bool i
 	r = judge_rows(rows, ret);
 	if (is_full && r != -EAGAIN)
 		snprintf(ret->why, sizeof(ret->why),
-			"rows of more than %d clusters came within an hour: give clusters fewer names",
-			CLUSTER_LIMIT);
+			"too many new names of clusters came within an hour: give clusters fewer names");
 	return is_full && r == -EACCES ? -EBADMSG : r;
 }
 
@@ -157,7 +156,7 @@ static bool is_answered(
 	const char *why = not_now(k);
 
 	if (!why && state == SEEN_PENDING)
-		why = "the same request is being written: come again later";
+		why = "the same request is being written: retry later";
 	if (why) {
 		keeper_refuse(k, done, arg, -EAGAIN, why);
 		return true;
@@ -308,7 +307,7 @@ static void take_aside(
 	}
 	if (r < 0) {
 		keeper_refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
-			r == -EBUSY ? "too many large requests at once: come again later"
+			r == -EBUSY ? "too many large requests at once: retry later"
 				    : keeper_reason(r));
 		return;
 	}

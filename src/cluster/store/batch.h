@@ -20,7 +20,7 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 /* X(NAME, name, type, help) */
 #define EVENTS_COLUMNS(X)                                                                          \
 	X(TS, "ts_ns", TIME, "when, by the sender's clock")                                        \
-	X(RECEIVED, "recv_ns", TIME, "when it came in, by the cluster's clock")                    \
+	X(RECEIVED, "recv_ns", TIME, "when it was received, by the cluster's clock")               \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node")                                                           \
 	X(RANK, "rank", INT, "rank in the job")                                                    \
@@ -38,7 +38,7 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 
 #define CHAINS_COLUMNS(X)                                                                          \
 	X(TS, "detected_at", TIME, "when the node found it")                                       \
-	X(RECEIVED, "recv_ns", TIME, "when it came in")                                            \
+	X(RECEIVED, "recv_ns", TIME, "when it was received")                                       \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node")                                                           \
 	X(ID, "id", TEXT, "id of the chain")                                                       \
@@ -54,25 +54,25 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 	X(TIMELINE, "timeline", TEXT, "steps as a JSON array")
 
 #define METRICS_COLUMNS(X) /* derived by the engines, see store.h */                               \
-	X(TS, "bucket_ns", TIME, "begin of the minute")                                            \
+	X(TS, "bucket_ns", TIME, "start of the minute")                                            \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node")                                                           \
 	X(NAME, "metric_name", TEXT, "name of the metric")                                         \
 	X(KIND, "kind", TEXT, "as in events")                                                      \
 	X(COUNT, "count", INT, "points")                                                           \
-	X(MIN, "min", REAL, "least value")                                                         \
-	X(MAX, "max", REAL, "greatest value")                                                      \
-	X(SUM, "sum", REAL, "sum of the values: of counters it says nothing")                      \
+	X(MIN, "min", REAL, "minimum")                                                             \
+	X(MAX, "max", REAL, "maximum")                                                             \
+	X(SUM, "sum", REAL, "sum of the values; meaningless for counters")                         \
 	X(LAST, "last", REAL, "the newest value")                                                  \
 	X(LAST_TS, "last_ns", TIME, "and its time")
 
 #define COLLECTIVES_COLUMNS(X)                                                                     \
 	X(TS, "enter_ns", TIME, "when the call began")                                             \
-	X(RECEIVED, "recv_ns", TIME, "when it came in")                                            \
+	X(RECEIVED, "recv_ns", TIME, "when it was received")                                       \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node")                                                           \
-	X(LEAVE, "leave_ns", TIME, "when the process got past it; NULL: it is still inside")       \
-	X(WAIT, "wait_ns", INT, "of that, waiting")                                                \
+	X(LEAVE, "leave_ns", TIME, "when it returned; NULL: it has not")                           \
+	X(WAIT, "wait_ns", INT, "of that, spent waiting")                                          \
 	X(COMM, "comm_id_hash", TEXT, "communicator, 16 hex digits")                               \
 	X(SEQ, "op_seq", INT, "its number in the communicator")                                    \
 	X(OP, "op_type", TEXT, "AllReduce, …")                                                     \
@@ -84,8 +84,8 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 	X(PID, "pid", INT, "process")
 
 #define INCIDENTS_COLUMNS(X)                                                                       \
-	X(TS, "ts_ns", TIME, "when it was told")                                                   \
-	X(RECEIVED, "recv_ns", TIME, "when it came in")                                            \
+	X(TS, "ts_ns", TIME, "when it was reported")                                               \
+	X(RECEIVED, "recv_ns", TIME, "when it was received")                                       \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node; of the cluster as a whole: its name is empty")             \
 	X(ID, "id", TEXT, "id of the incident")                                                    \
@@ -104,8 +104,8 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 	X(LAST, "last_seen", TIME, "of a node's own: when the last time was")
 
 #define STEPS_COLUMNS(X)                                                                           \
-	X(TS, "ts_ns", TIME, "when it was told")                                                   \
-	X(RECEIVED, "recv_ns", TIME, "when it came in")                                            \
+	X(TS, "ts_ns", TIME, "when it was reported")                                               \
+	X(RECEIVED, "recv_ns", TIME, "when it was received")                                       \
 	X(CLUSTER, "cluster_id", TEXT, "cluster")                                                  \
 	X(NODE, "node_id", TEXT, "node")                                                           \
 	X(RANK, "rank", INT, "rank in the job")                                                    \
@@ -113,7 +113,7 @@ enum column_type { COLUMN_TIME, COLUMN_INT, COLUMN_REAL, COLUMN_TEXT };
 	X(STEP, "step_ns", INT, "median of the slow steps")                                        \
 	X(ORDINARY, "ordinary_ns", INT, "median of the ordinary ones")                             \
 	X(LINE, "line", TEXT, "line of the account that grew most")                                \
-	X(GREW, "line_ns", INT, "by so much in a slow step")                                       \
+	X(GREW, "line_ns", INT, "by how much, in a slow step")                                     \
 	X(DOING, "doing", TEXT, "what the rank was doing")                                         \
 	X(WHERE, "doing_where", TEXT, "where")
 

@@ -410,7 +410,7 @@ int clickhouse_guard_check(const char *text, struct errinfo *reterr)
 		s.before[0] = s.t;
 	}
 	if (r == 0 && s.expected != ANYTHING)
-		r = errinfo_set(reterr, -EINVAL, "the statement ends where more is needed");
+		r = errinfo_set(reterr, -EINVAL, "the statement is incomplete");
 	return r;
 }
 
@@ -442,7 +442,7 @@ int clickhouse_guard_name(
 	if (!scope || !scope->clusters)
 		return ret->err;
 	if (scope->cluster_count == 0)
-		return errinfo_set(reterr, -EPERM, "there is no cluster that this may be asked of");
+		return errinfo_set(reterr, -EPERM, "no cluster may be queried with this token");
 	sorted = calloc(scope->cluster_count, sizeof(*sorted));
 	if (!sorted)
 		return -ENOMEM;
@@ -452,7 +452,7 @@ int clickhouse_guard_name(
 		if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0)
 			put_name(ret, sorted[i]);
 	if (ret->err || ret->len > CLICKHOUSE_NAME_MAX)
-		return errinfo_set(reterr, -E2BIG,
-			"SQL cannot be asked of so many clusters at once: name fewer");
+		return errinfo_set(
+			reterr, -E2BIG, "SQL cannot query so many clusters at once: give fewer");
 	return 0;
 }

@@ -109,7 +109,7 @@ int store_expand(const struct store_dialect *d, void *arg, const char *question,
 		if (!end || (!put_table(d, arg, words[0], scope, ret) &&
 				    !put_function(d, words, count, ret)))
 			return errinfo_set(
-				reterr, -EINVAL, "no such thing in a question: %.40s", p);
+				reterr, -EINVAL, "unknown placeholder in a query: %.40s", p);
 		p = end;
 	}
 	return ret->err;

@@ -90,6 +90,10 @@ struct store_ops {
 	int (*share)(struct store *s, const struct store_share *list, size_t count); /* or NULL */
 	/* seal: all that is visible becomes durable. */
 	int (*seal)(struct store *s, struct errinfo *reterr);
+	/* hurry: a seal under way ends soon, and unfinished; or NULL. has: whether sealed rows of the cluster are
+	 * there; or NULL, if clusters have no files of their own. */
+	void (*hurry)(struct store *s);
+	bool (*has)(struct store *s, const char *cluster, size_t len);
 	/* upkeep: retention, merging of small parts; a step at a time. 1: there is more to do. */
 	int (*upkeep)(struct store *s, int64_t now_ns, struct errinfo *reterr);
 	void (*stats)(struct store *s, struct store_stats *ret);
@@ -134,6 +138,11 @@ static inline uint64_t store_durable(struct store *s)
 static inline int store_share(struct store *s, const struct store_share *list, size_t count)
 {
 	return s->ops->share ? s->ops->share(s, list, count) : 0;
+}
+
+static inline bool store_has(struct store *s, const char *cluster, size_t len)
+{
+	return s->ops->has && s->ops->has(s, cluster, len);
 }
 
 /* store_select - a question of our own. -ETIMEDOUT, -ENOMEM, -EIO. */

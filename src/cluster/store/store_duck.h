@@ -34,9 +34,13 @@ struct store_duck_settings {
 int store_duck_open(
 	const struct store_duck_settings *s, struct store **ret, struct errinfo *reterr);
 
-/* store_duck_backup - everything that is durable, into the folder @to, which must not exist: parts,
- * manifest, and a list of SHA-256 sums. */
-int store_duck_backup(struct store *s, const char *to, struct errinfo *reterr);
+/* store_duck_backup - everything that is durable in the store @from, whoever has it open, into the folder @to, which must
+ * not exist: parts, manifest, and a list of SHA-256 sums. */
+int store_duck_backup(const char *from, const char *to, struct errinfo *reterr);
+
+/* store_duck_link - the same without copying: a store of its own that has the same files. _unlink: removes it. */
+int store_duck_link(const char *from, const char *to, struct errinfo *reterr);
+void store_duck_unlink(const char *folder);
 
 /* Who is told, a sentence each, what was found, and how it ended. */
 struct store_report {
@@ -47,7 +51,7 @@ struct store_report {
 	uint64_t durable; /* journal position that the parts reach to */
 };
 
-/* store_duck_verify - all sums and row counts of a backup, or of a store that nobody has open, and what it has
+/* store_duck_verify - all sums and row counts of a backup, or of a store that is not in use, and what it has
  * missed since it was last looked at. -EBADMSG: it is not whole, and @report was told why; other failures: it
  * could not be looked at. */
 int store_duck_verify(const char *folder, struct store_report *report, struct errinfo *reterr);

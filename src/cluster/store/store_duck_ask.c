@@ -266,7 +266,7 @@ static int ask_run(struct store_duck *s, struct duck_connection *c, const char *
 	ask_end(s->asking, &k);
 	if (r == -ECANCELED && k.late)
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"the question took longer than %llu ms: ask for less time or fewer nodes",
+			"the query took longer than %llu ms: use a shorter time range or fewer nodes",
 			(unsigned long long)(limits->timeout_ns / NS_PER_MS));
 	return r;
 }

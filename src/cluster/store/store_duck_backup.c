@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_duck_backup.c - backups: copies of parts and manifest with the sums of all, made while the store is
- * in use; what is copied is checked, and a folder has its name only when it is complete. */
+ * in use, also by another process; what is copied is checked, and a folder has its name only when it is complete. */
 #include <errno.h>
 #include <fcntl.h>
+#include <ftw.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -14,11 +15,13 @@
 #define COPY_BYTES (1u << 20)
 #define SUMS_MAX   (64u << 20)
 #define SUMS_NAME  "SHA256SUMS" /* as sha256sum -c reads it */
+#define TRIES      5            /* a part that is named may be gone before it is copied */
 
 struct copying {
 	const char *from, *to;
 	char partial[STORE_PATH_MAX]; /* the name of @to until it is complete */
-	struct manifest manifest;     /* its parts stay whose they are */
+	struct manifest manifest;
+	bool links; /* the same files under a second name, where that can be */
 	struct buf sums;
 };
 
@@ -62,6 +65,8 @@ static int copy_part(struct copying *c, const struct part *p, struct errinfo *re
 		return errinfo_set(reterr, -errno, "%s cannot be made: %s", to, strerror(errno));
 	snprintf(from, sizeof(from), "%s/%s/%06" PRIu64 ".duckdb", c->from, p->folder, p->id);
 	snprintf(to, sizeof(to), "%s/%s/%06" PRIu64 ".duckdb", c->partial, p->folder, p->id);
+	if (c->links && link(from, to) == 0)
+		return 0;
 	r = store_copy_file(from, to);
 	if (r == 0)
 		r = digest_sha256_file(to, sum);
@@ -70,7 +75,7 @@ static int copy_part(struct copying *c, const struct part *p, struct errinfo *re
 			reterr, r, "%s cannot be copied to %s: %s", from, to, strerror(-r));
 	if (strcmp(sum, p->sha256) != 0)
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
-			"%s is damaged: its SHA-256 is not the one of the manifest", from);
+			"%s is damaged: its SHA-256 differs from the one in the manifest", from);
 	buf_printf(&c->sums, "%s  %s/%06" PRIu64 ".duckdb\n", sum, p->folder, p->id);
 	to[strlen(c->partial) + 1 + strlen(p->folder)] = 0;
 	return file_sync(to);
@@ -150,27 +155,43 @@ static int copy_store(struct copying *c, struct errinfo *reterr)
 	return r;
 }
 
-int store_duck_backup(struct store *store, const char *to, struct errinfo *reterr)
+/* Parts are never written again, and the manifest is replaced as a whole: what it names is there, or was merged or
+ * dropped since, and the next manifest says so. So whoever has the store open does not matter. */
+static int copy_folder(struct copying *c, struct errinfo *reterr)
 {
-	struct store_duck *s = (struct store_duck *)store;
-	struct copying c = {.from = s->folder, .to = to};
-	struct reading reading;
-	int r = reading_begin(s, NULL, &reading);
+	int r = -ENOENT;
 
-	if (r < 0)
-		return r;
-	c.manifest = (struct manifest){.parts = {reading.parts, reading.part_count, 0},
-		.durable = reading.durable,
-		.dropped_rows = reading.dropped_rows,
-		.missing = s->missing,
-		.losses = s->losses,
-		.next_id = 1};
-	memcpy(c.manifest.id, s->id, sizeof(c.manifest.id));
-	for (size_t i = 0; i < reading.part_count; i++)
-		c.manifest.next_id = MAX(c.manifest.next_id, reading.parts[i]->id + 1);
-	r = copy_store(&c, reterr);
-	reading_end(s, &reading);
+	for (int tries = 0; r == -ENOENT && tries < TRIES; tries++) {
+		r = manifest_read(c->from, &c->manifest, reterr);
+		if (r == -ENOENT)
+			return errinfo_set(reterr, r, "there is no store in %s", c->from);
+		if (r == 0)
+			r = copy_store(c, reterr);
+		manifest_done(&c->manifest);
+		c->manifest = (struct manifest){0};
+	}
 	return r;
+}
+
+int store_duck_backup(const char *from, const char *to, struct errinfo *reterr)
+{
+	return copy_folder(&(struct copying){.from = from, .to = to}, reterr);
+}
+
+int store_duck_link(const char *from, const char *to, struct errinfo *reterr)
+{
+	return copy_folder(&(struct copying){.from = from, .to = to, .links = true}, reterr);
+}
+
+static int remove_one(const char *path, const struct stat *st _unused_, int type _unused_,
+	struct FTW *walk _unused_)
+{
+	return remove(path);
+}
+
+void store_duck_unlink(const char *folder)
+{
+	nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
 int store_duck_restore(const char *from, const char *to, struct errinfo *reterr)

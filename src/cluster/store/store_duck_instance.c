@@ -127,7 +127,7 @@ int instance_use(struct store_duck *s, struct errinfo *reterr)
 	if (s->duck)
 		return 0;
 	pthread_rwlock_unlock(&s->instance);
-	return errinfo_set(reterr, -EIO, "DuckDB gave up and cannot be started again");
+	return errinfo_set(reterr, -EIO, "DuckDB failed and cannot be restarted");
 }
 
 void instance_leave(struct store_duck *s)

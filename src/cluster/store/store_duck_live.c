@@ -137,7 +137,7 @@ static int check_lost(struct store_duck *s, struct errinfo *reterr)
 		return 0;
 	drop_pending(s);
 	return errinfo_set(reterr, -EIO,
-		"DuckDB gave up and was started again: its rows are read from the journal again");
+		"DuckDB failed and was restarted: its rows are read from the journal again");
 }
 
 int live_take(struct store *store, uint64_t position, const void *data, size_t len,

@@ -102,7 +102,7 @@ int part_check(const struct store_duck *s, const struct part *p, char why[PART_W
 	else if (r < 0)
 		return r;
 	else if (strcmp(sum, p->sha256) != 0)
-		snprintf(why, PART_WHY_MAX, "its SHA-256 is not the one that was noted");
+		snprintf(why, PART_WHY_MAX, "its SHA-256 differs from the recorded one");
 	else
 		return 0;
 	return 1;

@@ -14,6 +14,7 @@
 #pragma once
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 #include "base/clock.h"
 #include "cluster/store/retention_clock.h"
@@ -115,7 +116,8 @@ struct store_duck {
 	uint64_t next_id;  /* of parts and generations */
 	int64_t clock_saved_ns;
 	mono_time seal_after; /* a seal that failed is not tried again before */
-	struct parts sealed;  /* of `frozen`: on disk, not yet in the manifest */
+	atomic_bool is_hurried;
+	struct parts sealed; /* of `frozen`: on disk, not yet in the manifest */
 
 	struct asking *asking;
 	struct snapshots *snapshots;
@@ -129,6 +131,9 @@ int shares_set(struct store *store, const struct store_share *list, size_t count
 /* shares_find_over - where all parts are larger than the ceiling: the one to go, the oldest of who is furthest over its
  * share. NULL: there is no memory. */
 struct part *shares_find_over(struct store_duck *s);
+
+bool parts_have(struct store *store, const char *cluster, size_t len);
+void seal_hurry(struct store *store);
 
 /* ---- store_duck_text.c: SQL ---- */
 

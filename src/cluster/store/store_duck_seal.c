@@ -113,7 +113,12 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 		size_t rows = (size_t)sql_table_cell(&clusters, i, 1)->i;
 		_cleanup_(part_freep) struct part *p = NULL;
 
-		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
+		if (atomic_load(
+			    &s->is_hurried)) /* a file for each of many clusters takes minutes */
+			r = errinfo_set(
+				reterr, -ECANCELED, "the end came before all rows were sealed");
+		else
+			r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
 		if (r == 0) {
 			p->first = s->durable + 1;
 			p->last = s->frozen->position;
@@ -127,6 +132,11 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 	}
 	sql_table_done(&clusters);
 	return r;
+}
+
+void seal_hurry(struct store *store)
+{
+	atomic_store(&((struct store_duck *)store)->is_hurried, true);
 }
 
 static int seal_frozen(struct store_duck *s, struct errinfo *reterr)

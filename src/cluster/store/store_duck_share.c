@@ -83,6 +83,21 @@ int shares_set(struct store *store, const struct store_share *list, size_t count
 	return 0;
 }
 
+bool parts_have(struct store *store, const char *cluster, size_t len)
+{
+	struct store_duck *s = (struct store_duck *)store;
+	bool found = false;
+
+	pthread_mutex_lock(&s->set_mutex);
+	for (size_t i = 0; !found && i < s->parts.count; i++) {
+		const struct part *p = s->parts.items[i];
+
+		found = !p->gone && strlen(p->cluster) == len && !memcmp(p->cluster, cluster, len);
+	}
+	pthread_mutex_unlock(&s->set_mutex);
+	return found;
+}
+
 static uint32_t owner_of(const struct store_duck *s, const char *cluster)
 {
 	struct store_share key = {.cluster = cluster};

@@ -319,7 +319,7 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 		r = list_files(s, reading, n, &files);
 	waited = mono_now().ns - began; /* for others' snapshots, and its own */
 	if (r == 0 && waited >= left.timeout_ns)
-		r = errinfo_set(reterr, -ETIMEDOUT, "the statement waited until its time was over");
+		r = errinfo_set(reterr, -ETIMEDOUT, "the statement timed out while it was queued");
 	if (r == 0) {
 		left.timeout_ns -= waited;
 		r = ask_worker(&files, text, &left, ret, reterr);
@@ -367,7 +367,7 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 		now = mono_now().ns;
 		if (now >= until)
 			return errinfo_set(
-				reterr, -ETIMEDOUT, "the statement waited until its time was over");
+				reterr, -ETIMEDOUT, "the statement timed out while it was queued");
 		limits.timeout_ns = until - now;
 		r = sql_once(s, scope, text, &limits, ret, reterr);
 		if (!is_damage(r) || tries)

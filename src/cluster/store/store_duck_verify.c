@@ -89,7 +89,7 @@ static int check_sums(const char *folder, struct store_report *report, struct er
 		snprintf(path, sizeof(path), "%s/%.500s", folder, line + DIGEST_HEX + 1);
 		if (digest_sha256_file(path, sum) < 0 || strcmp(sum, line) != 0)
 			report_tell(report,
-				"damaged: %s: its SHA-256 is not the one that was noted", path);
+				"damaged: %s: its SHA-256 differs from the recorded one", path);
 	}
 	return 0;
 }

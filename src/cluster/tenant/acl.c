@@ -59,7 +59,7 @@ static int copy_name(
 		return shown.err;
 	if (shown.err || shown.len != len)
 		return yaml_fail(
-			p->tree, v, p->reterr, "%s holds characters that cannot be shown", what);
+			p->tree, v, p->reterr, "%s contains characters that cannot be shown", what);
 	*ret = strdup(v->text);
 	return *ret ? 0 : -ENOMEM;
 }
@@ -240,8 +240,8 @@ static int fail_unknown(struct reading *p, const struct yaml_value *v)
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		buf_printf(&known, "%s%s", i ? ", " : "", keys[i].name);
-	return yaml_fail(p->tree, v, p->reterr,
-		"an entry has a key that is not known: there are %s", buf_str(&known));
+	return yaml_fail(
+		p->tree, v, p->reterr, "an entry has an unknown key: expected %s", buf_str(&known));
 }
 
 static int check_share(struct reading *p, const struct yaml_value *entry)
@@ -305,7 +305,7 @@ static int read_entry(struct reading *p, const struct yaml_value *entry)
 	for (size_t i = 0; i + 1 < p->acl->count && r == 0; i++)
 		if (p->acl->entries[i].tenant.credential == p->entry->tenant.credential)
 			r = yaml_fail(p->tree, entry, p->reterr,
-				"this token stands twice: give every entry its own");
+				"the same token is given twice: give every entry its own");
 	return r;
 }
 
@@ -334,7 +334,7 @@ static int find_owners(struct acl *a, struct yaml_tree *tree, struct errinfo *re
 	}
 	return sum <= 100 ? 0
 			  : yaml_fail(tree, yaml_tree_root(tree), reterr,
-				    "max_size_percent of all is %u in sum: at most 100", sum);
+				    "max_size_percent adds up to %u: at most 100", sum);
 }
 
 static int read_list(

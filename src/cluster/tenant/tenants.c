@@ -244,19 +244,19 @@ static bool is_over(struct rate *used, uint64_t rate, uint64_t now_ns, uint64_t 
 static const char *over_ingest(struct acl_entry *e, uint64_t now_ns, uint64_t *ret_ns)
 {
 	if (is_over(&e->rows, e->row_rate, now_ns, ret_ns))
-		return "too many rows with this token: wait as Retry-After says";
+		return "too many rows with this token: see Retry-After";
 	if (is_over(&e->bytes, e->byte_rate, now_ns, ret_ns))
-		return "too many bytes with this token: wait as Retry-After says";
+		return "too many bytes with this token: see Retry-After";
 	return take(&e->ingested, e->ingest_rate, now_ns, ret_ns)
 		       ? NULL
-		       : "too many requests with this token: wait as Retry-After says";
+		       : "too many requests with this token: see Retry-After";
 }
 
 static const char *over_ask(struct acl_entry *e, uint64_t now_ns, uint64_t *ret_ns)
 {
 	return take(&e->asked, e->ask_rate, now_ns, ret_ns)
 		       ? NULL
-		       : "too many requests with this token: wait as Retry-After says";
+		       : "too many requests with this token: see Retry-After";
 }
 
 const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsigned verb,
@@ -270,8 +270,8 @@ const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsig
 	if (!who || (who->verbs & verb) != verb) {
 		*ret = (struct tenant_refusal){.status = 403,
 			.code = TENANT_REFUSED,
-			.text = who ? "this token may not do that: /api/v2/whoami says what it may do"
-				    : "this token is not valid any more"};
+			.text = who ? "this token lacks the permission: see /api/v2/whoami"
+				    : "this token is no longer valid"};
 		return NULL;
 	}
 	why = !e                      ? NULL

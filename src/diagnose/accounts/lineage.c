@@ -7,27 +7,13 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
+
 #define GENERATIONS_MAX 64
 
-static int by_child(const void *a, const void *b)
-{
-	const struct fork_row *x = a, *y = b;
+ORDER(by_child, struct fork_row, ASCENDING(child) ?: ASCENDING(ns) ?: ASCENDING(parent))
 
-	if (x->child != y->child)
-		return x->child < y->child ? -1 : 1;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	return (x->parent > y->parent) - (x->parent < y->parent);
-}
-
-static int by_process(const void *a, const void *b)
-{
-	const struct exec_row *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->ns > y->ns) - (x->ns < y->ns);
-}
+ORDER(by_process, struct exec_row, ASCENDING(pid) ?: ASCENDING(ns))
 
 static bool is_fork(const struct event *e)
 {

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/rows/baseline.h"
 
 static bool is_sane_time(int64_t ns)
@@ -13,17 +14,8 @@ static bool is_sane_time(int64_t ns)
 	return ns >= 0 && ns <= INT64_C(1) << 62;
 }
 
-static int by_rank(const void *a, const void *b)
-{
-	const struct collective_row *x = *(const struct collective_row *const *)a;
-	const struct collective_row *y = *(const struct collective_row *const *)b;
-
-	if (x->c.rank != y->c.rank)
-		return x->c.rank < y->c.rank ? -1 : 1;
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
-}
+ORDER_OF_POINTERS(by_rank, struct collective_row,
+	ASCENDING(c.rank) ?: ASCENDING(start.ns) ?: ASCENDING(pid))
 
 /* One meeting: its rows by rank, a rank's second one left out. */
 static void add_meeting(struct match_table *t, const uint32_t *calls, size_t n)

@@ -91,8 +91,8 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
 	[ACCOUNT_MEMORY] = {chain_memory},
 	[ACCOUNT_NETWORK] = {chain_memory_limit, chain_peer},
-	[ACCOUNT_LOCK] = {chain_peer, chain_lock},
-	[ACCOUNT_GIL] = {chain_lock},
+	[ACCOUNT_LOCK] = {chain_crowd, chain_peer, chain_lock},
+	[ACCOUNT_GIL] = {chain_crowd, chain_lock},
 	[ACCOUNT_ASLEEP] = {chain_memory_limit},
 	[ACCOUNT_STOPPED] = {chain_peer},
 };
@@ -105,7 +105,7 @@ void chain_follow(const struct recording *rec, const struct step_account *a, str
 
 	/* Whatever a compiler does or waits for is compiling. */
 	if (d->kind != DELAY_BY_CHECKPOINT)
-		found = chain_compile(&c, &use);
+		found = chain_compile(&c, &use) || chain_pickle(&c, &use);
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];
 

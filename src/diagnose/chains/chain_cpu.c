@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* chain_cpu.c - who had the CPUs: the container's quota, a mask that leaves it few, threads of the job itself, or
  * other programs, summed by program. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,8 +13,9 @@
 #include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
-#define GUESS_CPUS 4  /* of fewer CPUs a thread may stay on one by itself */
-#define CPUS_SEEN  64 /* further ones: it may run anywhere */
+#define GUESS_CPUS                                                                                 \
+	4 /* of fewer CPUs, or with more of them in use, a thread may stay on one by itself */
+#define CPUS_SEEN 64 /* further ones: it may run anywhere */
 
 struct waits {
 	struct program_sums programs;
@@ -26,7 +28,10 @@ struct waits {
 	int known_count;
 	uint32_t children[PROGRAM_PIDS_MAX];
 	int child_count;
-	uint32_t cpus[CPUS_SEEN];
+	struct {
+		uint32_t cpu;
+		uint64_t ns;
+	} cpus[CPUS_SEEN];
 	int cpu_count;
 	uint32_t rows;
 };
@@ -142,13 +147,37 @@ static bool is_own_known(const struct chain *c, struct waits *w, uint32_t pid)
 	return w->known[k].is_own;
 }
 
-static void note_cpu(struct waits *w, uint32_t cpu)
+static void note_cpu(struct waits *w, uint32_t cpu, uint64_t ns)
 {
+	int k = 0;
+
+	while (k < w->cpu_count && w->cpus[k].cpu != cpu)
+		k++;
+	if (k == CPUS_SEEN)
+		return;
+	w->cpu_count = MAX(w->cpu_count, k + 1);
+	w->cpus[k].cpu = cpu;
+	w->cpus[k].ns += ns;
+}
+
+/* The fewest CPUs with nearly all of the waiting: before a mask was set, and on the way to its CPUs, threads wait
+ * elsewhere, too. */
+static uint32_t few_cpus(struct waits *w)
+{
+	uint64_t all = 0, left;
+	uint32_t few = 0;
+
 	for (int i = 0; i < w->cpu_count; i++)
-		if (w->cpus[i] == cpu)
-			return;
-	if (w->cpu_count < CPUS_SEEN)
-		w->cpus[w->cpu_count++] = cpu;
+		all += w->cpus[i].ns;
+	for (left = all; (double)left > THRESHOLD(FEW) * (double)all; few++) {
+		int most = 0;
+
+		for (int i = 1; i < w->cpu_count; i++)
+			most = w->cpus[i].ns > w->cpus[most].ns ? i : most;
+		left -= w->cpus[most].ns;
+		w->cpus[most].ns = 0;
+	}
+	return few;
 }
 
 static void add_wait(const struct chain *c, const struct event *e, struct waits *w)
@@ -156,7 +185,7 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 	struct program *p;
 
 	w->rows++;
-	note_cpu(w, e->cpu);
+	note_cpu(w, e->cpu, e->wait_ns);
 	if (!e->peer_pid) {
 		w->nobody_ns += e->wait_ns;
 		return;
@@ -237,10 +266,10 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 
 /* Few CPUs that it waits for again and again while the others idle: it may not use those. How many it may use is known
  * of the process as it was found; a thread, or a program later on, may have asked for fewer. */
-static bool by_mask(const struct chain *c, const struct waits *w, struct resource_use *ret)
+static bool by_mask(const struct chain *c, struct waits *w, struct resource_use *ret)
 {
 	const struct process_home *h = home_of(c->rec, c->a->pid);
-	uint32_t few = (uint32_t)w->cpu_count, there = cpus_there(c);
+	uint32_t few = few_cpus(w), there = cpus_there(c);
 	bool is_recorded = h && h->cpus && few <= h->cpus && h->cpus * 2 <= there;
 	double busy = machine_pct(c);
 
@@ -248,7 +277,8 @@ static bool by_mask(const struct chain *c, const struct waits *w, struct resourc
 		return false;
 	if (is_recorded)
 		few = h->cpus;
-	else if (few > 1 || there < GUESS_CPUS)
+	else if (there < GUESS_CPUS || few * GUESS_CPUS > there ||
+		 (few > 1 && w->own_ns <= w->other_ns))
 		return false;
 	ret->resource = RESOURCE_CPU_MASK;
 	if (w->own && w->own_ns >= w->other_ns)
@@ -284,6 +314,70 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 	if (w->programs.count > 1 && side)
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
 			100 * (double)most->ns[side] / (double)known);
+	return true;
+}
+
+/* More threads of one process are ready to run than there are CPUs for it, all the time, because of each other: whatever one
+ * of them waits for, its holder has no CPU either. */
+
+#define TIDS_MAX 4096
+
+struct crowd {
+	uint32_t tids[TIDS_MAX]; /* by hash; 0: free */
+	uint32_t count;
+	uint64_t wait_ns, own_ns;
+};
+
+static void crowd_note(struct crowd *w, const struct event *e)
+{
+	uint32_t at = e->tid * UINT32_C(2654435761) % TIDS_MAX;
+
+	for (uint32_t i = 0; i < 8 && w->tids[at] != e->tid; i++) {
+		if (!w->tids[at]) {
+			w->tids[at] = e->tid;
+			w->count++;
+			return;
+		}
+		at = (at + 1) % TIDS_MAX;
+	}
+}
+
+static uint32_t cpus_allowed(const struct chain *c)
+{
+	const struct process_home *h = home_of(c->rec, c->a->pid);
+	uint32_t there = cpus_there(c);
+
+	return h && h->cpus ? MIN(h->cpus, there) : there;
+}
+
+bool chain_crowd(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct crowd *w = calloc(1, sizeof(*w));
+	uint32_t cpus = cpus_allowed(c);
+
+	for (size_t i = w ? chain_first_event(c) : c->rec->event_count; i < c->rec->event_count;
+		i++) {
+		const struct event *e = &c->rec->events[i];
+
+		if (e->start.ns >= c->to_ns)
+			break;
+		if (e->source != SOURCE_HOST || e->op != HOST_SCHED_SWITCH || !e->wait_ns ||
+			e->pid != c->a->pid || !chain_time(c, e->start.ns))
+			continue;
+		crowd_note(w, e);
+		w->wait_ns += e->wait_ns;
+		w->own_ns += e->peer_pid == e->pid ? e->wait_ns : 0;
+	}
+	if (!w || w->count <= cpus ||
+		(double)w->wait_ns < (double)cpus * (double)chain_elapsed_ns(c) ||
+		(double)w->own_ns < THRESHOLD(CHAIN_MOST) * (double)w->wait_ns)
+		return false;
+	ret->resource = RESOURCE_CPU_OWN;
+	ret->pid = c->a->pid;
+	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
+	snprintf(ret->detail, sizeof(ret->detail), "%" PRIu32 " threads on %" PRIu32 " CPU%s",
+		w->count, cpus, cpus == 1 ? "" : "s");
+	ret->share = 1;
 	return true;
 }
 

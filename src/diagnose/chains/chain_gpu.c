@@ -162,14 +162,6 @@ static bool by_low_clock(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
-/* The server through which MPS's clients use the GPU does nothing of its own there. */
-static bool is_mps_server(const struct recording *rec, uint32_t pid)
-{
-	const struct process_home *h = home_of(rec, pid);
-
-	return h && !strncmp(h->comm, "nvidia-cuda-mps", strlen("nvidia-cuda-mps"));
-}
-
 /* The process other than the job's that is on the GPU in most readings of steps that count, beyond what it was in
  * others; 0: none is named. */
 static uint32_t stranger_of(const struct chain *c)
@@ -188,7 +180,7 @@ static uint32_t stranger_of(const struct chain *c)
 			uint32_t pid = gpu_sample_process(g, k);
 			int at = 0;
 
-			if (!pid || pid == c->a->pid || is_mps_server(c->rec, pid) ||
+			if (!pid || pid == c->a->pid || home_is_mps_server(c->rec, pid) ||
 				rank_jobs_same(c->rec, &jobs, c->a->pid, pid))
 				continue;
 			while (at < count && seen[at].pid != pid)

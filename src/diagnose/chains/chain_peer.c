@@ -10,6 +10,7 @@
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/chain.h"
+#include "diagnose/rows/place.h"
 #include "diagnose/thresholds.h"
 
 #define PEERS_MAX 64
@@ -190,12 +191,134 @@ static bool by_address(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
+/* A sender that has a second small packet keeps it until the first is acknowledged (Nagle), and the receiver, which cannot
+ * answer half a message, acknowledges 40 ms later: both wait on their sockets for that long, again and again. */
+#define ACK_LEAST_NS (39 * NS_PER_MS)
+#define ACK_MOST_NS  (51 * NS_PER_MS) /* where the kernel's clock ticks every 10 ms */
+
+struct socket_waits {
+	uint64_t ns, ack_ns;
+	uint32_t acks;
+};
+
+static struct socket_waits socket_waits_of(const struct chain *c, uint32_t pid)
+{
+	struct socket_waits w = {0};
+
+	for (size_t i = 0; i < c->rec->ledger_count; i++) {
+		const struct ledger_row *r = &c->rec->ledger[i];
+
+		if (r->pid != pid || r->mark != MARK_STAY || !chain_time(c, ledger_end_ns(r) - 1) ||
+			(r->stay_line != LEDGER_SOCKET && r->stay_line != LEDGER_POLL))
+			continue;
+		w.ns += r->stay_ns;
+		if (r->stay_ns < ACK_LEAST_NS || r->stay_ns > ACK_MOST_NS)
+			continue;
+		w.ack_ns += r->stay_ns;
+		w.acks++;
+	}
+	return w;
+}
+
+static bool by_delayed_ack(const struct chain *c, struct resource_use *use)
+{
+	struct socket_waits own, other;
+
+	if (c->line != ACCOUNT_NETWORK || !use->pid)
+		return false;
+	own = socket_waits_of(c, c->a->pid);
+	other = socket_waits_of(c, use->pid);
+	if (own.acks < THRESHOLD(AGAIN) || (double)other.acks < THRESHOLD(MOST) * own.acks ||
+		(double)own.ack_ns < THRESHOLD(MOST) * (double)chain_lost_ns(c))
+		return false;
+	use->resource = RESOURCE_DELAYED_ACK;
+	snprintf(use->detail, sizeof(use->detail), "%" PRIu32 " waits of %.0f ms on average",
+		own.acks, (double)own.ack_ns / own.acks / NS_PER_MS);
+	return true;
+}
+
+/* An event loop that no thread wakes and that has no peer elsewhere waits for a timer of its own. */
+static bool by_timer(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t ns = 0;
+
+	if (c->line != ACCOUNT_NETWORK)
+		return false;
+	for (size_t i = 0; i < c->rec->ledger_count; i++) {
+		const struct ledger_row *r = &c->rec->ledger[i];
+
+		if (r->pid == c->a->pid && r->mark == MARK_STAY && r->stay_line == LEDGER_POLL &&
+			(r->waker == WAKER_TIMER || r->waker == WAKER_INTERRUPT) &&
+			!place_is_driver_thread(r->comm) && chain_time(c, ledger_end_ns(r) - 1))
+			ns += r->stay_ns;
+	}
+	ret->share = MIN((double)ns / (double)MAX(chain_lost_ns(c), UINT64_C(1)), 1.0);
+	if (ret->share < THRESHOLD(CHAIN_MOST))
+		return false;
+	ret->resource = RESOURCE_TIMER;
+	return true;
+}
+
 bool chain_peer(const struct chain *c, struct resource_use *ret)
 {
-	if (by_process(c, ret))
+	if (by_process(c, ret)) {
+		by_delayed_ack(c, ret);
 		return true;
+	}
 	*ret = (struct resource_use){0};
-	return by_address(c, ret);
+	if (by_address(c, ret)) {
+		by_delayed_ack(c, ret);
+		return true;
+	}
+	*ret = (struct resource_use){0};
+	return by_timer(c, ret);
+}
+
+/* What processes hand to each other is packed, sent through a pipe and unpacked. */
+
+static bool is_pickling(const struct stack *s)
+{
+	static const char *const files[] = {"multiprocessing/connection.py",
+		"multiprocessing/reduction.py", "multiprocessing/queues.py", "/pickle.py",
+		"/cloudpickle/", "torch/multiprocessing/reductions.py"};
+
+	for (size_t i = 0; i < s->count; i++)
+		for (size_t k = 0; k < ARRAY_SIZE(files); k++)
+			if (stack_frame_is_python(&s->frames[i]) &&
+				strstr(s->frames[i].py_file, files[k]))
+				return true;
+	return false;
+}
+
+/* Who waits for a pipe does no packing. */
+static bool is_busy(enum account_line line)
+{
+	return line == ACCOUNT_HOST || line == ACCOUNT_GIL || line == ACCOUNT_CPU ||
+	       line == ACCOUNT_MEMORY;
+}
+
+bool chain_pickle(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t all = 0, packing = 0;
+
+	for (int i = 0; c->rec->stacks && i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		const struct stack *s =
+			e->stack_hash ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+
+		if (e->slow_ns <= e->ordinary_ns || !delay_has(c->rec, c->d->kind, e))
+			continue;
+		all += e->slow_ns - e->ordinary_ns;
+		if (s && is_busy(e->line) && is_pickling(s))
+			packing += e->slow_ns - e->ordinary_ns;
+	}
+	if (!packing || (double)packing < THRESHOLD(CHAIN_MOST) * (double)all)
+		return false;
+	if (c->d->kind != DELAY_BY_PROCESS || !by_process(c, ret))
+		*ret = (struct resource_use){0};
+	ret->resource = RESOURCE_PICKLE;
+	ret->share = (double)packing / (double)all;
+	return true;
 }
 
 /* Who holds a lock: the thread, and the line that it ran meanwhile. */

@@ -36,6 +36,9 @@ bool chain_memory(const struct chain *c, struct resource_use *ret);
 bool chain_memory_limit(
 	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
 bool chain_peer(const struct chain *c, struct resource_use *ret);
+bool chain_crowd(const struct chain *c,
+	struct resource_use *ret); /* too many threads, whatever they wait for */
+bool chain_pickle(const struct chain *c, struct resource_use *ret);
 bool chain_lock(const struct chain *c, struct resource_use *ret);
 bool chain_compile(const struct chain *c, struct resource_use *ret);
 bool chain_gpu(const struct chain *c, struct resource_use *ret);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "diagnose/chains/delay_weight.h"
 #include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
@@ -27,11 +28,17 @@ static double value_of(const struct mean *m)
 	return m->count ? m->sum / (double)m->count : 0;
 }
 
+static bool grew(const struct mean of[2])
+{
+	return value_of(&of[PACE_SLOW]) > THRESHOLD(WORK_RATIO) * value_of(&of[PACE_ORDINARY]) &&
+	       of[PACE_ORDINARY].count;
+}
+
 /* Of the GPU @index; @ranks has the job. */
 static void compare_readings(const struct recording *rec, const struct step_account *a,
 	int64_t index, int64_t ranks, struct gpu_change *ret)
 {
-	struct mean clocks[2] = {0}, processes[2] = {0};
+	struct mean clocks[2] = {0}, processes[2] = {0}, busy[2] = {0}, power[2] = {0};
 
 	for (size_t i = 0; i < rec->gpu_count; i++) {
 		const struct gpu_sample *g = &rec->gpus[i];
@@ -39,7 +46,9 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 
 		if (g->index != index || pace == PACE_MIXED)
 			continue;
-		take(&processes[pace], rank_jobs_processes(g, ranks));
+		take(&processes[pace], rank_jobs_processes(rec, g, ranks));
+		take(&busy[pace], g->util_gpu_pct);
+		take(&power[pace], g->power_mw);
 		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
@@ -55,6 +64,10 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
 	ret->ordinary_processes = value_of(&processes[PACE_ORDINARY]);
 	ret->slow_processes = value_of(&processes[PACE_SLOW]);
+	ret->ordinary_mw = value_of(&power[PACE_ORDINARY]);
+	ret->slow_mw = value_of(&power[PACE_SLOW]);
+	ret->is_busier = grew(busy) || grew(power);
+	ret->is_compared = busy[PACE_ORDINARY].count && busy[PACE_SLOW].count;
 }
 
 static double clock_drop(const struct gpu_change *g)
@@ -137,14 +150,27 @@ static const struct account_entry *find_thread(const struct step_account *a)
 	return NULL;
 }
 
+static bool has_come(const struct gpu_change *g)
+{
+	return g->ordinary_processes > 0 &&
+	       g->slow_processes > g->ordinary_processes + THRESHOLD(GPU_NEIGHBOURS);
+}
+
+/* What has been on the GPU all along may have begun to use it. Its calls are not seen, but the GPU is: it draws more power
+ * or is busier in steps that ask no more of it than before, since some moment. Without readings it is no more than a
+ * guess. */
+static bool has_begun(const struct step_account *a, const struct gpu_change *g)
+{
+	return g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) &&
+	       (g->is_busier || !g->is_compared) && !a->is_drift && delay_is_lasting(a);
+}
+
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
  * another process uses the GPU, or the steps have more work or other kernels, that lowers the clock, too (a
  * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
-	bool beside = g->others.count ||
-		      (g->slow_processes > g->ordinary_processes + THRESHOLD(GPU_NEIGHBOURS) &&
-			      g->ordinary_processes > 0);
+	bool beside = g->others.count || (has_come(g) && g->is_busier);
 	bool lower = g->slow_clock_mhz > 0 &&
 		     g->ordinary_clock_mhz > (1 + THRESHOLD(GPU_CLOCK_DROP)) * g->slow_clock_mhz;
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
@@ -162,14 +188,17 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_KERNELS;
 	if (g->call.source && !has_more_waits(a))
 		return GPU_BY_CALLS;
-	/* What has been on it all along may have begun to use it: more likely than a clock that is a little lower. */
-	if (g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) && !has_more_waits(a))
+	if (has_begun(a, g) &&
+		!has_more_waits(a)) /* more likely than a clock that is a little lower */
 		return GPU_BY_NEIGHBOUR;
 	if (lower)
 		return GPU_BY_CLOCK;
 	if (g->thread)
 		return GPU_BY_THREAD;
-	return has_more_waits(a) ? GPU_BY_WAITS : GPU_BY_NOTHING;
+	if (has_more_waits(a))
+		return GPU_BY_WAITS;
+	/* The same launches may have larger arrays to work on: it does more, and nobody else is there. */
+	return g->is_busier && g->slow_processes > 0 ? GPU_BY_WORK : GPU_BY_NOTHING;
 }
 
 int gpu_change_find(

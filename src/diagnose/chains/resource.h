@@ -23,6 +23,9 @@
 	X(MEMORY, "memory")             /* the machine's memory is short: reclaim, swap */         \
 	X(LOCK, "lock")                 /* a thread holds it */                                    \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
+	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
+	X(DELAYED_ACK, "delayed_ack")   /* a small packet waits for an acknowledgement */          \
+	X(TIMER, "timer")               /* of an event loop: nobody else ends the wait */          \
 	X(ADDRESS, "address")           /* a remote address */                                     \
 	X(COMPILER, "compiler")         /* which one */                                            \
 	X(PRECISION, "precision")       /* numbers wider than the work needs */                    \

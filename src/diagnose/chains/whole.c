@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/accounts/compiler.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/rows/place.h"
@@ -13,12 +14,7 @@
 #include "base/macros.h"
 #include "wire/op_kind.h"
 
-static int by_slow(const void *a, const void *b)
-{
-	const struct account_entry *x = a, *y = b;
-
-	return (x->slow_ns < y->slow_ns) - (x->slow_ns > y->slow_ns);
-}
+ORDER(by_slow, struct account_entry, DESCENDING(slow_ns))
 
 static uint64_t mix(const struct step_account *a, uint64_t ordinary_ns, uint64_t slow_ns)
 {

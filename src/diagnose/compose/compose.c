@@ -176,7 +176,8 @@ static double culprit_share(const struct delay *d)
 static bool is_process(enum resource r)
 {
 	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
-	       r == RESOURCE_PROCESS || r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
+	       r == RESOURCE_PROCESS || r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK ||
+	       r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
 }
 
 static bool is_disk(enum resource r)
@@ -572,6 +573,17 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 		alike == 1 ? "s" : "");
 }
 
+/* What has one cause however it shows: a process, packing for processes, too many threads. */
+static bool is_one_cause(const struct delay *f, const struct delay *g)
+{
+	switch (f->end.resource) {
+	case RESOURCE_PROCESS: return f->end.who[0] && !strcmp(f->end.who, g->end.who);
+	case RESOURCE_PICKLE:
+	case RESOURCE_CPU_OWN: return true;
+	default: return false;
+	}
+}
+
 /* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another
  * way of the same process. */
 static bool is_part_of(
@@ -583,9 +595,7 @@ static bool is_part_of(
 	if (f->contrast != g->contrast || f->is_harmless || g->is_harmless ||
 		f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
 		return false;
-	if (f->delay.end.resource == RESOURCE_PROCESS &&
-		g->delay.end.resource == RESOURCE_PROCESS && f->delay.end.who[0] &&
-		!strcmp(f->delay.end.who, g->delay.end.who))
+	if (f->delay.end.resource == g->delay.end.resource && is_one_cause(&f->delay, &g->delay))
 		return true;
 	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
 	       culprit_of(all, f) == culprit_of(all, g) &&

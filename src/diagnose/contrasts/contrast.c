@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/contrasts/classify.h"
 #include "diagnose/contrasts/regroup.h"
 #include "diagnose/contrasts/rhythm.h"
@@ -164,14 +165,7 @@ static int by_growth(const void *a, const void *b)
 	return (x->pid > y->pid) - (x->pid < y->pid);
 }
 
-static int by_ordinary(const void *a, const void *b)
-{
-	const struct account_entry *x = a, *y = b;
-
-	if (x->ordinary_ns != y->ordinary_ns)
-		return x->ordinary_ns > y->ordinary_ns ? -1 : 1;
-	return by_growth(a, b);
-}
+ORDER(by_ordinary, struct account_entry, DESCENDING(ordinary_ns) ?: by_growth(x, y))
 
 static struct account_entry entry_of(const struct tally_part *p)
 {

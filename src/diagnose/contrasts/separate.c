@@ -72,12 +72,7 @@ static double spread_below(const double *sorted, size_t n)
 	return (quantile(sorted, n, 0.5) - quantile(sorted, n, 0.1)) / TENTH_SIGMA;
 }
 
-static int by_value(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(by_value, double, COMPARE(*x, *y))
 
 static double spread_around(const double *sorted, size_t n, double *scratch)
 {

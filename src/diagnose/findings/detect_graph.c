@@ -22,6 +22,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/findings/detector.h"
 #include "diagnose/findings/device_error.h"
 #include "diagnose/rows/place.h"
@@ -57,17 +58,7 @@ struct graph_process {
 	int64_t longest_ns;
 };
 
-static int by_time(const void *a, const void *b)
-{
-	const struct event *x = *(const struct event *const *)a,
-			   *y = *(const struct event *const *)b;
-
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return (int)x->op - (int)y->op;
-}
+ORDER_OF_POINTERS(by_time, struct event, ASCENDING(start.ns) ?: ASCENDING(seq) ?: ASCENDING(op))
 
 static bool is_graph_event(const struct event *e, uint32_t pid)
 {

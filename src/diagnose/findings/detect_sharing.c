@@ -76,7 +76,7 @@ int detect_sharing(const struct detector_input *s, struct incident_list *out)
 			continue;
 		seen[index] = true;
 		g = fullest(s->rec, index);
-		if (rank_jobs_processes(g, ranks) > 1)
+		if (rank_jobs_processes(s->rec, g, ranks) > 1)
 			note(s, g, out);
 	}
 	return 0;

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/chains/kernel_type.h"
 #include "base/macros.h"
 
@@ -121,21 +122,9 @@ void incident_keep(struct incident_list *l, struct incident *i)
 
 /* Stacks are known by their hash alone; whoever prints has the names. */
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct incident_stack *x = a, *y = b;
+ORDER(by_hash, struct incident_stack, ASCENDING(hash))
 
-	return x->hash < y->hash ? -1 : x->hash > y->hash;
-}
-
-static int by_excess(const void *a, const void *b)
-{
-	const struct incident_stack *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns > y->ns ? -1 : 1;
-	return by_hash(a, b);
-}
+ORDER(by_excess, struct incident_stack, DESCENDING(ns) ?: by_hash(x, y))
 
 void incident_stacks_merge(struct incident_stack *list, size_t n, struct incident *inc)
 {

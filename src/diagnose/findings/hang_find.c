@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "diagnose/rows/baseline.h"
 #include "wire/op_kind.h"
 
@@ -29,15 +30,7 @@
 #define HANG_PAUSES   3
 #define END_SLACK_NS  ((int64_t)NS_PER_S) /* what ends within that of the process ended with it */
 
-static int by_rank_and_seq(const void *a, const void *b)
-{
-	const struct collective_row *x = *(const struct collective_row *const *)a;
-	const struct collective_row *y = *(const struct collective_row *const *)b;
-
-	if (x->c.rank != y->c.rank)
-		return x->c.rank < y->c.rank ? -1 : 1;
-	return (x->c.seq > y->c.seq) - (x->c.seq < y->c.seq);
-}
+ORDER_OF_POINTERS(by_rank_and_seq, struct collective_row, ASCENDING(c.rank) ?: ASCENDING(c.seq))
 
 static int collect_ranks(const struct match_table *t, const struct match_comm *c, struct hang *h)
 {

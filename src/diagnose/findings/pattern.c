@@ -94,6 +94,21 @@ static bool is_input(const struct evidence *e)
 	       e->delay->ordinary_ns * 2 > e->delay->slow_ns; /* more of what there always is */
 }
 
+static bool is_crowded(const struct evidence *e)
+{
+	return e->delay->end.resource == RESOURCE_CPU_OWN;
+}
+
+static bool is_pickling(const struct evidence *e)
+{
+	return e->delay->end.resource == RESOURCE_PICKLE;
+}
+
+static bool is_timer(const struct evidence *e)
+{
+	return e->delay->end.resource == RESOURCE_TIMER;
+}
+
 static bool is_reading(const struct evidence *e)
 {
 	return e->delay->end.resource == RESOURCE_DISK_READ;
@@ -106,6 +121,8 @@ static bool is_disk(const struct evidence *e)
 
 static const struct pattern patterns[] = {
 	{DELAY_BY_CHECKPOINT, NULL, PROBLEM_CHECKPOINT},
+	{ANY_KIND, is_pickling, PROBLEM_GOODPUT},
+	{ANY_KIND, is_timer, PROBLEM_GOODPUT},
 	{ANY_KIND, is_compiling, PROBLEM_KERNEL_COMPILER},
 	{DELAY_BY_COMPILE, NULL, PROBLEM_KERNEL_COMPILER},
 	{ANY_KIND, is_swap, PROBLEM_MODEL_SWAP},
@@ -118,6 +135,7 @@ static const struct pattern patterns[] = {
 	{DELAY_BY_CPU, is_apart, PROBLEM_NOISY_NEIGHBOUR},
 	{DELAY_BY_DISK, is_apart, PROBLEM_NOISY_NEIGHBOUR},
 	{DELAY_BY_CPU, NULL, PROBLEM_CPU_CONTENTION},
+	{DELAY_BY_LOCK, is_crowded, PROBLEM_CPU_CONTENTION},
 	{DELAY_BY_GIL, NULL, PROBLEM_CPU_CONTENTION},
 	{DELAY_BY_LOADER, NULL, PROBLEM_STARVATION},
 	{DELAY_BY_NETWORK, is_agent, PROBLEM_AGENT_COST},

@@ -51,14 +51,17 @@ static bool adds_up(const struct step_account *a)
  * time is measured, but may be how the program works; of the program's own code it is least known whether it had to run. */
 static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 {
-	bool is_seen = gpu && (gpu->reason == GPU_BY_CLOCK || gpu->reason == GPU_BY_NEIGHBOUR);
+	bool is_seen = gpu && (gpu->reason == GPU_BY_CLOCK || gpu->others.count);
 
 	switch (d->end.resource) {
 	case RESOURCE_COMPILER:
 	case RESOURCE_PRECISION:
 	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
+	case RESOURCE_GPU_PROCESS: return d->end.count ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
 	case RESOURCE_NONE:
-	case RESOURCE_LOCK: break;
+	case RESOURCE_LOCK:
+	case RESOURCE_PICKLE:
+	case RESOURCE_TIMER: break;
 	default: return THRESHOLD(SURE_SEEN);
 	}
 	switch (d->kind) {
@@ -106,6 +109,16 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 	return share >= THRESHOLD(LEAST_SHARE) && lost >= THRESHOLD(LEAST_NS);
 }
 
+/* That the GPU takes longer, or nothing is known at all, is no cause; nor is a process that is on the GPU. */
+static bool is_unexplained(const struct delay *d, const struct gpu_change *gpu)
+{
+	if (d->end.resource == RESOURCE_GPU_PROCESS)
+		return !gpu->others.count && !gpu->is_busier;
+	return d->kind == DELAY_BY_UNKNOWN ||
+	       (d->kind == DELAY_BY_GPU && gpu->reason == GPU_BY_NOTHING &&
+		       d->end.resource == RESOURCE_NONE);
+}
+
 static void find_slow(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = all->account;
@@ -126,9 +139,10 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
 			all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
-			f.confidence = MIN(confidence_of(a, THRESHOLD(SURE_MEASURED), a->slow_steps,
-						   0, completeness),
-				THRESHOLD(UNKNOWN_MOST));
+			f.confidence = confidence_of(
+				a, THRESHOLD(SURE_MEASURED), a->slow_steps, 0, completeness);
+		if (is_unexplained(d, &all->gpu))
+			f.confidence = MIN(f.confidence, THRESHOLD(UNKNOWN_MOST));
 		if (delay_may_be_idle(all->rec, a, d))
 			f.confidence *= THRESHOLD(DOUBT);
 		add(all, &f);

@@ -13,6 +13,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "stat/robust.h"
 #include "wire/op_kind.h"
 
@@ -205,14 +206,7 @@ static int scan_aggregates(struct op_table *t, const struct recording *rec,
 	return 0;
 }
 
-static int by_group(const void *a, const void *b)
-{
-	const struct bucket_row *x = a, *y = b;
-
-	if (x->group != y->group)
-		return x->group < y->group ? -1 : 1;
-	return (x->index > y->index) - (x->index < y->index);
-}
+ORDER(by_group, struct bucket_row, ASCENDING(group) ?: ASCENDING(index))
 
 /* The calm quartile of one group's buckets; @values has room for @n. */
 static void baseline_from_buckets(struct op_group *g, const struct recording *rec,

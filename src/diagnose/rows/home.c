@@ -20,6 +20,13 @@ const struct process_home *home_of(const struct recording *rec, uint32_t pid)
 	return bsearch(&pid, rec->homes, rec->home_count, sizeof(*rec->homes), by_pid);
 }
 
+bool home_is_mps_server(const struct recording *rec, uint32_t pid)
+{
+	const struct process_home *h = home_of(rec, pid);
+
+	return h && !strncmp(h->comm, "nvidia-cuda-mps", strlen("nvidia-cuda-mps"));
+}
+
 static bool is_group(const struct process_home *h)
 {
 	return h->cgroup_path[0] && strcmp(h->cgroup_path, "/") != 0;

@@ -92,9 +92,20 @@ size_t rank_jobs_ranks(const struct recording *rec, const struct rank_jobs *j, u
 	return n;
 }
 
-int64_t rank_jobs_processes(const struct gpu_sample *g, int64_t ranks)
+static int64_t mps_servers(const struct recording *rec, const struct gpu_sample *g)
 {
-	if (ranks < 2 || g->processes < 1)
-		return g->processes;
-	return g->processes <= ranks + 1 ? 1 : g->processes - ranks;
+	int64_t n = 0;
+
+	for (int k = 0; k < GPU_PROCESSES_NAMED; k++)
+		n += gpu_sample_process(g, k) && home_is_mps_server(rec, gpu_sample_process(g, k));
+	return MIN(n, MAX(g->processes - 1, INT64_C(0)));
+}
+
+int64_t rank_jobs_processes(const struct recording *rec, const struct gpu_sample *g, int64_t ranks)
+{
+	int64_t processes = g->processes - mps_servers(rec, g);
+
+	if (ranks < 2 || processes < 1)
+		return processes;
+	return processes <= ranks + 1 ? 1 : processes - ranks;
 }

@@ -29,4 +29,4 @@ size_t rank_jobs_ranks(const struct recording *rec, const struct rank_jobs *j, u
 
 /* rank_jobs_processes - how many processes @g counts on its GPU, those of a job with @ranks on it taken as one, and
  * with them the server (MPS) through which they share it; -1: not known. */
-int64_t rank_jobs_processes(const struct gpu_sample *g, int64_t ranks);
+int64_t rank_jobs_processes(const struct recording *rec, const struct gpu_sample *g, int64_t ranks);

@@ -34,16 +34,7 @@ struct order {
 	int64_t start_ns;
 };
 
-static int by_order(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return (x->at > y->at) - (x->at < y->at);
-}
+ORDER(by_order, struct order, ASCENDING(tid) ?: ASCENDING(start_ns) ?: ASCENDING(at))
 
 /* A row may be of no length: it comes before the one that starts with it. */
 static void order_lengths(struct timeline *t)
@@ -135,12 +126,7 @@ static bool has_calls(const struct ledger_row *r)
 	       r->mark == MARK_EXECUTE; /* it trains, be it on the CPU */
 }
 
-static int by_number(const void *a, const void *b)
-{
-	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(by_number, uint32_t, COMPARE(*x, *y))
 
 static int index_gpu_pids(struct timeline *t)
 {

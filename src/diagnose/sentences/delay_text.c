@@ -264,6 +264,8 @@ static const char *anybody(const struct subject *s)
 	case RESOURCE_CPU_PROGRAM: return "other programs";
 	case RESOURCE_CPU_OWN: return "threads";
 	case RESOURCE_GPU_PROCESS:
+	case RESOURCE_PICKLE:
+	case RESOURCE_DELAYED_ACK:
 	case RESOURCE_PROCESS: return "another process";
 	case RESOURCE_LOCK: return "another thread";
 	case RESOURCE_ADDRESS: return "a remote address";
@@ -482,8 +484,10 @@ static void put_kernels(const struct kernel_change *k, struct delay_values *v)
 }
 
 /* What is not counted, or is the same, is not said. */
-static void put_work(const struct step_account *a, struct delay_values *v)
+static void put_work(const struct subject *s, struct delay_values *v)
 {
+	const struct step_account *a = s->a;
+	const struct gpu_change *g = s->gpu;
 	int n = 0;
 
 	if (a->slow_launches >= a->ordinary_launches + 1 && a->ordinary_launches > 0)
@@ -495,6 +499,9 @@ static void put_work(const struct step_account *a, struct delay_values *v)
 			a->slow_bytes / 1e6, unit_of(a), a->ordinary_bytes / 1e6);
 	if (!v->work[0] && a->is_varied)
 		snprintf(v->work, sizeof(v->work), "the work of a %s varies", unit_of(a));
+	if (!v->work[0] && g && g->slow_mw > g->ordinary_mw && g->ordinary_mw > 0)
+		snprintf(v->work, sizeof(v->work), "it draws %.0f W instead of %.0f",
+			g->slow_mw / 1000, g->ordinary_mw / 1000);
 }
 
 static void put_gpu(const struct subject *s, struct delay_values *v)
@@ -567,7 +574,7 @@ static void find_values(const struct subject *s, struct delay_values *v)
 	if (!v->clock[0])
 		snprintf(v->clock, sizeof(v->clock), "%s",
 			s->end.detail[0] ? s->end.detail : "less than before");
-	put_work(s->a, v);
+	put_work(s, v);
 	put_counts(s, v);
 	put_calls(s, v);
 }

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/macros.h"
 
@@ -48,14 +49,7 @@ static int add_lives(
 	return 0;
 }
 
-static int by_end(const void *a, const void *b)
-{
-	const struct request *x = a, *y = b;
-
-	if (x->end_ns != y->end_ns)
-		return x->end_ns < y->end_ns ? -1 : 1;
-	return x->tid < y->tid ? -1 : x->tid > y->tid;
-}
+ORDER(by_end, struct request, ASCENDING(end_ns) ?: ASCENDING(tid))
 
 /* Puts them one after the other, as requests.h says. */
 static void put_in_line(struct requests *r)

@@ -96,18 +96,8 @@ static uint64_t kind_of(const struct event *e, enum detail detail)
 	return h << 1 | (detail == BY_LENGTH && e->dur_ns >= WAITED_NS);
 }
 
-static int by_thread_and_time(const void *a, const void *b)
-{
-	const struct wait *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->end_ns != y->end_ns)
-		return x->end_ns < y->end_ns ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
-}
+ORDER(by_thread_and_time, struct wait,
+	ASCENDING(pid) ?: ASCENDING(tid) ?: ASCENDING(end_ns) ?: ASCENDING(event))
 
 static int waits_collect(const struct recording *rec, struct wait **ret, size_t *ret_count)
 {

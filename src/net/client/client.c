@@ -17,7 +17,7 @@
 #include <strings.h>
 
 #include "net/client/client_private.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 
 #define TIMEOUT_MAX_NS (24 * 3600 * NS_PER_S) /* longer than anybody waits, without overflow */
 #define PATH_MAX_BYTES 7168 /* with method and version within HTTP_LINE_MAX of servers */

@@ -180,7 +180,7 @@ int ca_init(const char *dir, const char *const *permit, int days, struct errinfo
 	if (r == 0 && rename(tmp, dir) < 0)
 		r = errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno,
 			errno == ENOTEMPTY || errno == EEXIST || errno == ENOTDIR
-				? "%s is there already and stays as it is (%s): see `ingero cert list`, or give another folder with --dir"
+				? "%s exists already and is not changed (%s): see `ingero cert list`, or give another folder with --dir"
 				: "cannot create %s: %s",
 			dir, strerror(errno));
 	if (r < 0)

@@ -33,10 +33,5 @@ int tls_key_check(const char *path, struct errinfo *reterr);
 /* tls_demands_client - whether it is a server's, and clients must show a certificate. */
 bool tls_demands_client(const struct tls *t);
 
-/* tls_judge - OpenSSL's callback: whether a server's certificate is trusted. */
-int tls_judge(X509_STORE_CTX *store, void *arg);
-/* tls_is_unvouched - whether a certificate was refused because no authority stands for it. */
-bool tls_is_unvouched(int why);
-
 /* tls_reason - the last failure as OpenSSL calls it. */
 const char *tls_reason(void);

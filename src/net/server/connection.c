@@ -13,16 +13,93 @@
 
 #include <errno.h>
 #include <event2/buffer.h>
+#include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <netinet/tcp.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <string.h>
 #include <sys/random.h>
 
-#include "net/loop_private.h"
-#include "net/server/server_tls.h"
+#include "net/loop.h"
+#include "net/pki/tls_private.h"
 
 #define PREFACE     "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 #define PREFACE_LEN (sizeof(PREFACE) - 1)
+#define SUBJECT_MAX 512
+
+/* ---- its TLS ---- */
+
+static struct bufferevent *tls_bufferevent(struct connection *c, struct event_base *base, int fd)
+{
+	SSL *ssl = SSL_new(c->server->tls->ctx);
+	struct bufferevent *bev;
+
+	if (!ssl)
+		return NULL;
+	bev = bufferevent_openssl_socket_new(base, fd, ssl, BUFFEREVENT_SSL_ACCEPTING,
+		BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
+	if (!bev) {
+		SSL_free(ssl);
+		return NULL;
+	}
+	/* Lengths are told inside; peers that close without TLS's own word have lost nothing. */
+	bufferevent_openssl_set_allow_dirty_shutdown(bev, 1);
+	return bev;
+}
+
+/* subject_text - "CN=agent,O=fleet", with what is not printable escaped. */
+static char *subject_text(X509 *cert)
+{
+	BIO *bio = BIO_new(BIO_s_mem());
+	char *data, *text = NULL;
+
+	if (!bio)
+		return NULL;
+	if (X509_NAME_print_ex(bio, X509_get_subject_name(cert), 0, XN_FLAG_RFC2253) >= 0) {
+		long len = BIO_get_mem_data(bio, &data);
+
+		text = strndup(data, MIN((size_t)len, (size_t)SUBJECT_MAX));
+	}
+	BIO_free(bio);
+	return text;
+}
+
+static int tls_accepted(struct connection *c)
+{
+	SSL *ssl = bufferevent_openssl_get_ssl(c->bev);
+	X509 *cert = SSL_get0_peer_certificate(ssl);
+
+	if (!cert)
+		return 0;
+	if (SSL_get_verify_result(ssl) != X509_V_OK)
+		return -EKEYREJECTED;
+	c->subject = subject_text(cert);
+	if (!c->subject)
+		return -ENOMEM;
+	connection_prove(c);
+	return 0;
+}
+
+static bool tls_chose_h2(const struct connection *c)
+{
+	const unsigned char *name = NULL;
+	unsigned len = 0;
+
+	SSL_get0_alpn_selected(bufferevent_openssl_get_ssl(c->bev), &name, &len);
+	return len == 2 && memcmp(name, "h2", 2) == 0;
+}
+
+static void tls_say_goodbye(struct connection *c)
+{
+	if (!c->tls)
+		return;
+	ERR_clear_error();
+	SSL_shutdown(bufferevent_openssl_get_ssl(c->bev));
+	ERR_clear_error(); /* which the next connection would take for its own */
+}
+
+/* ---- its life ---- */
 
 void connection_enter(struct connection *c)
 {
@@ -85,7 +162,7 @@ static void begin_linger(struct connection *c)
 		connection_close(c);
 		return;
 	}
-	server_tls_say_goodbye(c);
+	tls_say_goodbye(c);
 	shutdown(bufferevent_getfd(c->bev), SHUT_WR);
 	evbuffer_drain(in, evbuffer_get_length(in));
 	connection_phase(c, PHASE_LINGER);
@@ -166,7 +243,7 @@ static bool choose_protocol(struct connection *c)
 	bool same = n > 0 && memcmp(start, PREFACE, (size_t)n) == 0;
 
 	if (c->tls) { /* ALPN has said it; without ALPN it is HTTP/1.1 */
-		return begin_protocol(c, server_tls_chose_h2(c) ? &server_h2 : &server_h1) == 0;
+		return begin_protocol(c, tls_chose_h2(c) ? &server_h2 : &server_h1) == 0;
 	}
 	if (same && (size_t)n < PREFACE_LEN && !c->eof)
 		return false;
@@ -227,7 +304,7 @@ static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 	if (what & (BEV_EVENT_ERROR | BEV_EVENT_WRITING) && !(what & BEV_EVENT_CONNECTED))
 		connection_close(c);
 	if (what & BEV_EVENT_CONNECTED && !c->dead) { /* the handshake is complete */
-		if (what & BEV_EVENT_ERROR || server_tls_accepted(c) < 0)
+		if (what & BEV_EVENT_ERROR || tls_accepted(c) < 0)
 			connection_close(c);
 		else
 			connection_phase(c, PHASE_HEAD);
@@ -270,7 +347,7 @@ static int open_buffers(struct connection *c, int fd)
 	c->timer = event_new(base, -1, 0, connection_on_timer, c);
 	if (!c->timer)
 		return -ENOMEM;
-	c->bev = c->tls ? server_tls_bufferevent(c, base, fd)
+	c->bev = c->tls ? tls_bufferevent(c, base, fd)
 			: bufferevent_socket_new(
 				  base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
 	if (!c->bev)

@@ -12,8 +12,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "net/server/target.h"
-
 int exchange_new(struct connection *c, struct http_exchange **ret)
 {
 	_cleanup_(exchange_freep) struct http_exchange *x = calloc(1, sizeof(*x));
@@ -24,6 +22,7 @@ int exchange_new(struct connection *c, struct http_exchange **ret)
 	x->body = BUF_INIT(0);
 	x->server = c->server;
 	memcpy(x->peer, c->peer, sizeof(x->peer));
+	x->address = peer_key(&c->remote);
 	x->q.peer = x->peer;
 	x->q.path = x->q.query = "";
 	if (c->subject) {
@@ -170,7 +169,7 @@ static bool admit_route(struct http_exchange *x)
 
 void exchange_admit(struct http_exchange *x, const char *target, const char *authority)
 {
-	struct target t;
+	struct http_target t;
 
 	x->server->stats.requests++;
 	x->target = strdup(target);
@@ -180,7 +179,7 @@ void exchange_admit(struct http_exchange *x, const char *target, const char *aut
 	}
 	x->q.path = "/";
 	x->q.query = "";
-	if (target_parse(x->target, &t) < 0) {
+	if (http_target_parse(x->target, &t) < 0) {
 		exchange_refuse(x, 400, "invalid escape in the path");
 		return;
 	}

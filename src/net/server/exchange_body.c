@@ -112,11 +112,16 @@ static void count(struct http_exchange *x)
 	size_t held = x->body.len + (x->inflate ? INFLATE_BYTES : 0);
 	size_t alone = x->body.max + INFLATE_BYTES;
 
+	size_t of_peer = peers_hold(s->peers, x->address, x->held_bytes, held);
+
 	c->bodies += held - x->held_bytes;
 	s->stats.bodies += held - x->held_bytes;
 	x->held_bytes = held;
 	if (c->bodies > MAX((size_t)BODIES_MAX, alone))
 		exchange_refuse(x, 503, "too many requests in flight on this connection");
+	else if (of_peer >
+		 MAX(s->limits.bodies / 2, alone)) /* one slow sender leaves room for others */
+		exchange_refuse(x, 503, "too many requests in flight from this address");
 	else if (s->stats.bodies > s->limits.bodies)
 		exchange_refuse(x, 503, "too many requests in flight");
 	if (x->refused)
@@ -165,7 +170,9 @@ void exchange_drop_body(struct http_exchange *x)
 		inflate_free(TAKE(x->inflate));
 	if (x->conn)
 		x->conn->bodies -= x->held_bytes;
-	if (x->server)
+	if (x->server) {
 		x->server->stats.bodies -= x->held_bytes;
+		peers_hold(x->server->peers, x->address, x->held_bytes, 0);
+	}
 	x->held_bytes = 0;
 }

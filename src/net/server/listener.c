@@ -12,7 +12,7 @@
 
 #include "base/buf.h"
 #include "base/text.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 #include "base/socket_path.h"
 
 #define BACKLOG      1024

@@ -18,6 +18,7 @@ struct peer {
 	uint64_t key; /* 0: free */
 	struct rate failures;
 	unsigned connections;
+	size_t body_bytes;
 };
 
 struct peers {
@@ -60,9 +61,8 @@ static struct peer *set_of(struct peers *p, uint64_t key)
 	return p->peer[hash_number(hash_number(key ^ p->secret) + p->secret) % SETS];
 }
 
-static struct peer *find(struct peers *p, const union address *a)
+static struct peer *find(struct peers *p, uint64_t key)
 {
-	uint64_t key = peer_key(a);
 	struct peer *set = set_of(p, key);
 
 	for (int i = 0; i < WAYS; i++)
@@ -71,26 +71,26 @@ static struct peer *find(struct peers *p, const union address *a)
 	return NULL;
 }
 
-/* obtain - the place of @a, if need be that of the address that failed longest ago. */
-static struct peer *obtain(struct peers *p, const union address *a)
+/* obtain - the place of @key, if need be that of the address that failed longest ago. */
+static struct peer *obtain(struct peers *p, uint64_t key)
 {
-	struct peer *found = find(p, a), *set;
+	struct peer *found = find(p, key), *set;
 
 	if (found)
 		return found;
-	set = set_of(p, peer_key(a));
+	set = set_of(p, key);
 	for (int i = 0; i < WAYS; i++)
-		if (!set[i].connections &&
+		if (!set[i].connections && !set[i].body_bytes &&
 			(!found || set[i].failures.last_ns < found->failures.last_ns))
 			found = &set[i];
 	if (found)
-		*found = (struct peer){.key = peer_key(a)};
+		*found = (struct peer){.key = key};
 	return found;
 }
 
 int peers_enter(struct peers *p, const union address *a, unsigned max)
 {
-	struct peer *e = obtain(p, a);
+	struct peer *e = obtain(p, peer_key(a));
 
 	if (!e || e->connections >= max)
 		return -EAGAIN;
@@ -100,15 +100,25 @@ int peers_enter(struct peers *p, const union address *a, unsigned max)
 
 void peers_leave(struct peers *p, const union address *a)
 {
-	struct peer *e = find(p, a);
+	struct peer *e = find(p, peer_key(a));
 
 	if (e && e->connections)
 		e->connections--;
 }
 
+size_t peers_hold(struct peers *p, uint64_t key, size_t before, size_t now)
+{
+	struct peer *e = now ? obtain(p, key) : find(p, key);
+
+	if (!e)
+		return 0;
+	e->body_bytes += now - MIN(before, e->body_bytes);
+	return e->body_bytes;
+}
+
 void peers_fail(struct peers *p, const union address *a, uint64_t now_ns)
 {
-	struct peer *e = obtain(p, a);
+	struct peer *e = obtain(p, peer_key(a));
 
 	if (e)
 		rate_take(&e->failures, now_ns, PEER_FAILURES_MAX, EACH);
@@ -116,7 +126,7 @@ void peers_fail(struct peers *p, const union address *a, uint64_t now_ns)
 
 unsigned peers_is_blocked(struct peers *p, const union address *a, uint64_t now_ns)
 {
-	struct peer *e = find(p, a);
+	struct peer *e = find(p, peer_key(a));
 	uint64_t over;
 
 	if (!e || !rate_is_spent(&e->failures, now_ns, PEER_FAILURES_MAX, EACH))

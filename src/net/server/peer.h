@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* peer.h - what is remembered of an address: connections that have not shown a token, and wrong
- * tokens. IPv6 addresses are taken by their first 64 bits, since one machine has all of them.
+/* peer.h - what is remembered of an address: connections that have not shown a token, bytes of its
+ * requests' bodies, and wrong tokens. IPv6 addresses are taken by their first 64 bits, since one machine has all of them.
  *
- * A table of fixed size: an address without connections is forgotten when its place is needed. */
+ * A table of fixed size: an address without connections and bodies is forgotten when its place is needed. */
 #pragma once
 
 #include "net/address.h"
@@ -22,6 +22,10 @@ uint64_t peer_key(const union address *a);
 /* peers_enter - one connection more; -EAGAIN if @max are there already or the table is full. */
 int peers_enter(struct peers *p, const union address *a, unsigned max);
 void peers_leave(struct peers *p, const union address *a);
+
+/* peers_hold - a body of the address with this key had @before bytes and has @now. Returns how many all
+ * of that address have; 0 if there is no place to count them. */
+size_t peers_hold(struct peers *p, uint64_t key, size_t before, size_t now);
 
 /* peers_fail - a wrong token came. peers_is_blocked - too many have: how long yet, in seconds; 0 if
  * not. */

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server_h2.h - the parts of HTTP/2: server_h2.c has the session, server_h2_head.c what a request's
- * fields become, server_h2_reply.c the way back. */
+/* server_h2.h - the parts of HTTP/2: server_h2.c has the session, server_h2_stream.c what a request's
+ * fields become, and the way back. */
 #pragma once
 
 #include <nghttp2/nghttp2.h>

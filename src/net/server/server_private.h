@@ -6,7 +6,7 @@
  *	server_h1.c	requests of HTTP/1.1 out of a connection, replies into it
  *	server_h2.c	the same for HTTP/2
  *	exchange.c	one request: whether it is let in, its handler; exchange_asker.c who asks,
- *			exchange_body.c its body, exchange_reply.c its reply, exchange_grpc.c as gRPC
+ *			exchange_body.c its body, exchange_reply.c its reply, gRPC's too
  *	server.c	settings, life and death of all of these */
 #pragma once
 
@@ -173,7 +173,8 @@ struct http_exchange {
 	unsigned char frame[GRPC_FRAME];
 	size_t frame_len;
 	size_t wire_bytes; /* of it that have come, as sent */
-	size_t held_bytes; /* counted in the connection's bodies and the server's */
+	uint64_t address;  /* its key among the server's peers */
+	size_t held_bytes; /* counted in the connection's bodies, the address's and the server's */
 
 	int32_t stream; /* HTTP/2 */
 	char *reply;
@@ -215,7 +216,7 @@ void exchange_drop_body(struct http_exchange *x); /* its memory is needed no mor
 void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace);
 const char *exchange_get_field(const struct http_exchange *x, const char *name); /* NULL: none */
 
-/* ---- exchange_grpc.c ---- */
+/* ---- exchange_reply.c: gRPC ---- */
 
 /* exchange_reply_grpc - status 200: the message @body; else an error with that of gRPC and @text. */
 void exchange_reply_grpc(

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "wire/ledger.h"
 
@@ -88,12 +89,7 @@ void pusher_steps_forget(struct pusher_steps *s, int64_t before_ns)
 	s->wait_count = n;
 }
 
-static int compare_numbers(const void *a, const void *b)
-{
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare_numbers, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
@@ -101,14 +97,7 @@ static double median(double *v, size_t n)
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
-static int compare_marks(const void *a, const void *b)
-{
-	const struct recent_mark *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
-}
+ORDER(compare_marks, struct recent_mark, ASCENDING(tid) ?: ASCENDING(end_ns))
 
 static uint64_t waited(const struct pusher_steps *s, uint32_t pid, int64_t from, int64_t to)
 {

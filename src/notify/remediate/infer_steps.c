@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/hash.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
@@ -94,12 +95,7 @@ static struct infer_stream *stream_of(struct infer_steps *s, const struct event 
 	return st;
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare, uint64_t, COMPARE(*x, *y))
 
 static void learn(struct infer_stream *st, uint64_t step_ns)
 {

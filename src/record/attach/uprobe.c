@@ -11,166 +11,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <time.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "record/probe/link.h"
 #include "record/probe/mark/hook.h"
-
-/* A child process calls a function of this very program; it is entered as a target,
- * so its hits take the whole path that a launch takes (but for the ring: most launches do not).
- * Times are CPU time, and the middle one of many short rounds: the least is that of caches which no program has. */
-
-#define CALLS  500
-#define ROUNDS 40
-
-/* The function that is probed. It begins as the functions of the CUDA libraries do, by saving
- * registers: what lies under a probe decides most of its cost (on x86-64 a push is emulated by the
- * kernel, an endbr64 is single-stepped for four times as much in all). */
-int calibrate_target(int n);
-
-#if defined(__x86_64__)
-#define BODY "push %rbp\n pop %rbp\n mov %edi, %eax\n ret\n"
-#else
-#define BODY "stp x29, x30, [sp, #-16]!\n ldp x29, x30, [sp], #16\n ret\n"
-#endif
-__asm__(".text\n .globl calibrate_target\n .type calibrate_target, %function\n"
-	"calibrate_target:\n" BODY ".size calibrate_target, . - calibrate_target\n");
-
-static uint64_t cpu_now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NS_PER_S + (uint64_t)ts.tv_nsec;
-}
-
-static int compare_ns(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
-static uint64_t middle_round(void)
-{
-	uint64_t took[ROUNDS];
-
-	for (int r = 0; r < ROUNDS; r++) {
-		uint64_t start = cpu_now_ns();
-
-		for (int i = 0; i < CALLS; i++)
-			calibrate_target(i);
-		took[r] = cpu_now_ns() - start;
-	}
-	qsort(took, ROUNDS, sizeof(took[0]), compare_ns);
-	return took[ROUNDS / 2];
-}
-
-/* The child waits for a byte, runs, and answers with its time. */
-static void child(int in, int out)
-{
-	uint64_t ns;
-	char go;
-
-	while (read(in, &go, 1) == 1) {
-		ns = middle_round();
-		if (write(out, &ns, sizeof(ns)) != sizeof(ns))
-			break;
-	}
-	_exit(0);
-}
-
-static int ask(int to, int from, uint64_t *ret)
-{
-	if (write(to, "g", 1) != 1 || read(from, ret, sizeof(*ret)) != sizeof(*ret))
-		return -EIO;
-	return 0;
-}
-
-/* Where the function lies in this program's file: the distance from a known address is the same in
- * memory as in the file, because both lie in the code segment. */
-static int function_offset(uint64_t *ret)
-{
-	char line[512];
-	FILE *f = fopen("/proc/self/maps", "re");
-	int r = -ENOENT;
-
-	while (f && fgets(line, sizeof(line), f)) {
-		unsigned long start, end, offset;
-		char perms[8];
-
-		if (sscanf(line, "%lx-%lx %7s %lx", &start, &end, perms, &offset) == 4 &&
-			perms[2] == 'x' && (unsigned long)calibrate_target >= start &&
-			(unsigned long)calibrate_target < end) {
-			*ret = (unsigned long)calibrate_target - start + offset;
-			r = 0;
-			break;
-		}
-	}
-	if (f)
-		fclose(f);
-	return r;
-}
-
-static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
-{
-	union wire_cookie k = {.source = CALIBRATE_SOURCE, .op = 1};
-	struct uprobe_point point = {.cookie = k.word};
-	struct uprobe *u = NULL;
-	struct wire_tally tally;
-	uint64_t bare, probed;
-	int r = function_offset(&point.offset);
-
-	probe_limit_set(p, CALIBRATE_SOURCE, 1, UINT64_MAX);
-	if (r == 0)
-		r = ask(to, from, &bare);
-	if (r == 0)
-		r = probe_target_add(p, (uint32_t)pid);
-	if (r == 0)
-		r = uprobe_attach(p, "/proc/self/exe", &point, 1, &u, NULL);
-	if (r < 0)
-		return r;
-	r = ask(to, from, &probed);
-	uprobe_detach_all(&u, 1);
-	probe_target_remove(p, (uint32_t)pid); /* its end is nobody's event */
-	if (r < 0)
-		return r;
-	probe_tally(p, CALIBRATE_SOURCE, &tally);
-	if (tally.hits < CALLS)
-		return -ENODATA;
-	*ret = probed > bare ? (double)(probed - bare) / CALLS : 0;
-	return 0;
-}
-
-int calibrate_hit_ns(struct probe *p, double *ret)
-{
-	int down[2] = {-1, -1}, up[2] = {-1, -1}, r;
-	pid_t pid;
-
-	if (pipe2(down, O_CLOEXEC) < 0 || pipe2(up, O_CLOEXEC) < 0)
-		return -errno;
-	pid = fork();
-	if (pid == 0) {
-		close(down[1]);
-		close(up[0]);
-		child(down[0], up[1]);
-	}
-	close(down[0]);
-	close(up[1]);
-	r = pid < 0 ? -errno : measure(p, pid, down[1], up[0], ret);
-	close(down[1]);
-	close(up[0]);
-	if (pid > 0)
-		waitpid(pid, NULL, 0);
-	return r;
-}
 
 #define PERF_DETACH_HERE 4 /* so few are closed on the spot */
 #define LINKS            3 /* of one file's points, at most */
@@ -221,15 +69,16 @@ static int attach_links(struct uprobe *u, struct probe *p, const char *path,
 	for (size_t i = 0; i < count; i++)
 		add_point(&l, &points[i]);
 	if (probe_method(p) == PROBE_SESSION) {
-		u->link_fds[0] =
-			link_create(probe_program_session(p), LINK_UPROBE_SESSION, path, &l, 0);
+		u->link_fds[0] = link_create(
+			probe_program(p, "call_session"), LINK_UPROBE_SESSION, path, &l, 0);
 		return MIN(u->link_fds[0], 0);
 	}
 	u->link_fds[0] = link_create(
-		probe_program_return(p), LINK_UPROBE_MULTI, path, &l, LINK_MULTI_RETURN);
+		probe_program(p, "call_return"), LINK_UPROBE_MULTI, path, &l, LINK_MULTI_RETURN);
 	if (u->link_fds[0] < 0)
 		return u->link_fds[0];
-	u->link_fds[1] = link_create(probe_program_entry(p), LINK_UPROBE_MULTI, path, &l, 0);
+	u->link_fds[1] =
+		link_create(probe_program(p, "call_entry"), LINK_UPROBE_MULTI, path, &l, 0);
 	return MIN(u->link_fds[1], 0);
 }
 
@@ -257,8 +106,9 @@ static int mark_link_create(
 	struct probe *p, enum mark_link link, const char *path, const struct link_points *l)
 {
 	if (link == MARK_HANDLE)
-		return link_create(probe_program_handle(p), LINK_UPROBE_SESSION, path, l, 0);
-	return link_create(probe_program_mark(p), LINK_UPROBE_MULTI, path, l,
+		return link_create(
+			probe_program(p, "handle_session"), LINK_UPROBE_SESSION, path, l, 0);
+	return link_create(probe_program(p, "mark_hit"), LINK_UPROBE_MULTI, path, l,
 		link == MARK_RETURN ? LINK_MULTI_RETURN : 0);
 }
 
@@ -326,7 +176,8 @@ static int attach_mark_perf(struct uprobe *u, struct probe *p, const char *path,
 	int r = perf_begin(u, count, &type);
 
 	for (size_t i = 0; r >= 0 && i < count; i++) {
-		r = perf_link(probe_program_mark(p), type, path, &points[i], points[i].at_return);
+		r = perf_link(
+			probe_program(p, "mark_hit"), type, path, &points[i], points[i].at_return);
 		if (r >= 0)
 			u->perf_fds[u->perf_count++] = r;
 	}
@@ -343,7 +194,8 @@ static int attach_perf(struct uprobe *u, struct probe *p, const char *path,
 		return r;
 	for (size_t i = 0; i < count * 2; i++) {
 		bool is_return = i < count;
-		int prog = is_return ? probe_program_return(p) : probe_program_entry(p);
+		int prog = is_return ? probe_program(p, "call_return")
+				     : probe_program(p, "call_entry");
 
 		r = perf_link(prog, type, path, &points[i % count], is_return);
 		if (r < 0)
@@ -475,7 +327,7 @@ int uprobe_attach(struct probe *p, const char *path, const struct uprobe_point *
 int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_point *points,
 	size_t count, struct uprobe **ret, struct errinfo *reterr)
 {
-	if (probe_program_mark(p) < 0)
+	if (probe_program(p, "mark_hit") < 0)
 		count = 0; /* the kernel refused it, which is said: PART_MARKS */
 	return attach(p, path, points, count,
 		probe_method(p) == PROBE_PERF ? attach_mark_perf : attach_mark_links, ret, reterr);

@@ -181,7 +181,7 @@ int totals_new(struct probe *p, struct totals **ret)
 	t->by_key = IDMAP_INIT(TOTALS_MAX);
 	t->gone = IDMAP_INIT(GONE_MAX);
 	t->read = wall_now();
-	t->map_fd = probe_map_aggregates(p);
+	t->map_fd = probe_map(p, "aggregates");
 	t->cpus = libbpf_num_possible_cpus();
 	t->stride = (sizeof(struct wire_agg) + 7) & ~(size_t)7;
 	t->values = calloc((size_t)t->cpus, t->stride);

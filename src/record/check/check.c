@@ -14,7 +14,7 @@
 
 #include "base/file.h"
 #include "record/attach/feature.h"
-#include "record/attach/uprobe.h"
+#include "record/attach/calibrate.h"
 #include "record/check/check_private.h"
 
 /* What this process may do, and what it can give up. */

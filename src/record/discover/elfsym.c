@@ -7,6 +7,7 @@
  *   1. the string table, in pieces: where do the wanted names stand? A linker lets one string end
  *      inside another ("cudaFree" in "__cudaFree"), so every string is compared by its tail.
  *   2. the symbol table, in pieces: which function has one of these string offsets as its name? */
+#include "base/search.h"
 #include "record/discover/elfsym_private.h"
 
 #include <elf.h>
@@ -280,12 +281,7 @@ static int find_strings(struct elfsym *e, const struct elfsym_table *t, struct s
 	return 0;
 }
 
-static int compare_hit(const void *a, const void *b)
-{
-	const struct elfsym_hit *x = a, *y = b;
-
-	return x->at < y->at ? -1 : x->at > y->at;
-}
+ORDER(compare_hit, struct elfsym_hit, ASCENDING(at))
 
 uint64_t elfsym_file_offset(const struct elfsym *e, uint64_t address, uint32_t flag)
 {

@@ -16,6 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/bounded.h"
 #include "base/file.h"
@@ -246,12 +247,7 @@ static int list_add(struct list *l, const struct entry *e)
 	return 0;
 }
 
-static int compare_pid(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+ORDER(compare_pid, struct entry, ASCENDING(pid))
 
 int discover_scanner_new(const char *root, struct discover_scanner **ret)
 {

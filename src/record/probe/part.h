@@ -5,7 +5,11 @@
  * To add one: a row in PROBE_PARTS, and where it is found to be missing a call of part_miss(). */
 #pragma once
 
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
 
 #define PROBE_PARTS(X)                                                                             \
 	X(SESSION, "session probes", "a call costs two probes instead of one", "6.13")             \
@@ -50,6 +54,27 @@ struct parts_missing {
 
 /* part_miss - @part is missing because of @why; the first reason stays. */
 void part_miss(struct parts_missing *m, enum probe_part part, const char *why);
+
+/* What of the kernel half is loaded. */
+struct parts {
+	bool plain;        /* the kernel's variables are left alone */
+	uint64_t left_out; /* programs that the kernel refused */
+	struct parts_missing missing;
+};
+
+struct bpf_object;
+struct bpf_object_skeleton;
+struct probe_settings;
+
+/* parts_choose - which programs of @o at the kernel's tracepoints are loaded, by what is asked for and what there is. */
+void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_object *o);
+
+/* parts_leave_out - from the next parts_choose() on without @program, because of @why. False: it is none of these, or
+ * tracing stands on it. */
+bool parts_leave_out(struct parts *t, const char *program, const char *why);
+
+/* parts_attach - those that were loaded. */
+int parts_attach(const struct bpf_object_skeleton *k, struct errinfo *reterr);
 
 /* The ways to probe library functions. */
 

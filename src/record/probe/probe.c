@@ -14,7 +14,6 @@
 #include <sys/utsname.h>
 
 #include <bpf/bpf.h>
-#include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
 #include "record/probe/link.h"
@@ -30,9 +29,7 @@
 struct probe {
 	struct probe_bpf *skel;
 	struct probe_settings settings;
-	bool plain;        /* the kernel's variables are left alone */
-	uint64_t left_out; /* rows of hooks[] that the kernel refused */
-	struct parts_missing missing;
+	struct parts parts;
 	int cpus;
 	struct wire_tally *scratch; /* one per CPU */
 	size_t tally_stride;
@@ -157,144 +154,6 @@ static void configure(struct probe *p)
 	k->rodata->page_bytes = (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
-/* The kernel's own hooks, group by group, and what is missing without one; NEEDED: tracing is. */
-enum group {
-	GROUP_CORE,
-	GROUP_WAKING,
-	GROUP_PLAIN_WAKING, /* where the kernel's variables cannot be read */
-	GROUP_BLOCK,
-	GROUP_MEMORY,
-	GROUP_SOCKET,
-	GROUP_OLD_SOCKET /* where sockets have no tracepoints of their own (before 6.3) */
-};
-
-#define NEEDED PART_COUNT
-
-struct hook {
-	const char *program;
-	enum group group;
-	enum probe_part part;
-	const char *tracepoint; /* BTF name that must exist; NULL: not asked */
-};
-
-static const struct hook hooks[] = {
-	{"process_exit", GROUP_CORE, NEEDED, NULL},
-	{"process_exec", GROUP_CORE, NEEDED, NULL},
-	{"process_fork", GROUP_CORE, NEEDED, NULL},
-	{"sched_switch", GROUP_CORE, NEEDED, NULL},
-	{"sched_waking", GROUP_WAKING, PART_WAKERS, NULL},
-	{"sched_waking_plain", GROUP_PLAIN_WAKING, NEEDED, NULL},
-	{"sched_wakeup", GROUP_CORE, NEEDED, NULL},
-	{"threads_admit", GROUP_CORE, NEEDED, NULL},
-	{"calls_sweep", GROUP_CORE, NEEDED, NULL},
-	{"oom_kill", GROUP_CORE, PART_OOM, NULL},
-	{"block_rq_complete", GROUP_BLOCK, PART_BLOCK, "block_rq_complete"},
-	{"block_rq_insert", GROUP_BLOCK, PART_BLOCK, "block_rq_insert"},
-	{"block_rq_issue", GROUP_BLOCK, PART_BLOCK, "block_rq_issue"},
-	{"page_alloc", GROUP_MEMORY, PART_MEMORY, "mm_page_alloc"},
-	{"file_fault", GROUP_MEMORY, PART_FAULTS, "mm_filemap_fault"},
-	{"reclaim_begin", GROUP_MEMORY, PART_RECLAIM, "mm_vmscan_direct_reclaim_begin"},
-	{"reclaim_end", GROUP_MEMORY, PART_RECLAIM, "mm_vmscan_direct_reclaim_end"},
-	{"compaction_begin", GROUP_MEMORY, PART_RECLAIM, "mm_compaction_begin"},
-	{"compaction_end", GROUP_MEMORY, PART_RECLAIM, "mm_compaction_end"},
-	{"socket_send", GROUP_SOCKET, PART_SOCKETS, "sock_send_length"},
-	{"socket_recv", GROUP_SOCKET, PART_SOCKETS, "sock_recv_length"},
-	{"tcp_retransmit", GROUP_SOCKET, PART_RETRANSMITS, "tcp_retransmit_skb"},
-	{"syscall_enter", GROUP_SOCKET, PART_SOCKETS, NULL},
-	{"syscall_exit", GROUP_OLD_SOCKET, PART_SOCKETS, NULL},
-};
-_Static_assert(ARRAY_SIZE(hooks) <= 64, "left_out has a bit for each");
-
-static bool has_tracepoint(const struct btf *btf, const char *name)
-{
-	char type[64];
-
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
-}
-
-static bool is_group_wanted(const struct probe *p, enum group g, bool has_sockets)
-{
-	const struct probe_settings *s = &p->settings;
-
-	switch (g) {
-	case GROUP_CORE: return true;
-	case GROUP_WAKING: return !p->plain;
-	case GROUP_PLAIN_WAKING: return p->plain;
-	case GROUP_BLOCK: return !s->no_block;
-	case GROUP_MEMORY: return !s->no_memory;
-	case GROUP_SOCKET: return !s->no_net;
-	case GROUP_OLD_SOCKET: return !s->no_net && !has_sockets;
-	}
-	return false;
-}
-
-/* Can programs read the kernel's variable @name (one of each CPU)? Kernels may describe it and yet not
- * tell where it is, which only loading a program shows. */
-static bool has_variable(const struct btf *btf, const char *name)
-{
-	int id = btf ? btf__find_by_name_kind(btf, name, BTF_KIND_VAR) : -ENOENT;
-	const struct bpf_insn program[] = {
-		{.code = BPF_LD | BPF_DW | BPF_IMM,
-			.dst_reg = BPF_REG_1,
-			.src_reg = BPF_PSEUDO_BTF_ID,
-			.imm = id},
-		{0},
-		{.code = BPF_ALU64 | BPF_MOV | BPF_K, .dst_reg = BPF_REG_0},
-		{.code = BPF_JMP | BPF_EXIT},
-	};
-	_cleanup_fd_ int fd = -1;
-
-	if (id <= 0)
-		return true; /* programs do without it */
-	fd = bpf_prog_load(
-		BPF_PROG_TYPE_SOCKET_FILTER, NULL, "GPL", program, ARRAY_SIZE(program), NULL);
-	return fd >= 0;
-}
-
-static bool has_variables(const struct btf *btf)
-{
-	return has_variable(btf, "__preempt_count") && has_variable(btf, "pcpu_hot") &&
-	       has_variable(btf, "hrtimer_bases");
-}
-
-/* Is the tracepoint of @h there? The lengths of sockets have a substitute, which is not worse. */
-static bool is_there(struct probe *p, const struct hook *h, const struct btf *btf, bool has_sockets)
-{
-	char why[96];
-
-	if (!h->tracepoint)
-		return true;
-	if (strstr(h->tracepoint, "_length"))
-		return has_sockets;
-	if (has_tracepoint(btf, h->tracepoint))
-		return true;
-	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", h->tracepoint);
-	part_miss(&p->missing, h->part, why);
-	return false;
-}
-
-static void choose_hooks(struct probe *p)
-{
-	struct btf *btf = btf__load_vmlinux_btf();
-	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !p->settings.old_kernel;
-
-	if (!p->plain && (p->settings.old_kernel || !has_variables(btf))) {
-		p->plain = true;
-		part_miss(&p->missing, PART_WAKERS,
-			"this kernel does not tell where its variables are");
-	}
-	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
-		const struct hook *h = &hooks[i];
-		bool wanted = is_group_wanted(p, h->group, has_sockets) &&
-			      !(p->left_out >> i & 1) && is_there(p, h, btf, has_sockets);
-
-		bpf_program__set_autoload(
-			bpf_object__find_program_by_name(p->skel->obj, h->program), wanted);
-	}
-	btf__free(btf);
-}
-
 /* Asked only where loading failed: distributions give older numbers to kernels that can. */
 static bool is_too_old(struct utsname *ret)
 {
@@ -330,34 +189,6 @@ static int load_failed(int r, struct errinfo *reterr)
 		reterr, r, "cannot load the probes: %s (%s)", strerror(-r), complaint.first);
 }
 
-static struct bpf_link **link_slot(struct probe *p, const char *program)
-{
-	struct bpf_object_skeleton *k = p->skel->skeleton;
-
-	for (int i = 0; i < k->prog_cnt; i++)
-		if (!strcmp(k->progs[i].name, program))
-			return k->progs[i].link;
-	return NULL;
-}
-
-static int attach_kernel(struct probe *p, struct errinfo *reterr)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
-		struct bpf_program *prog =
-			bpf_object__find_program_by_name(p->skel->obj, hooks[i].program);
-		struct bpf_link **link = link_slot(p, hooks[i].program);
-
-		if (!bpf_program__autoload(prog))
-			continue;
-		*link = bpf_program__attach(prog);
-		if (*link)
-			continue;
-		return errinfo_set(reterr, -errno, "cannot attach the probe %s: %s",
-			hooks[i].program, strerror(errno));
-	}
-	return 0;
-}
-
 /* For tests: a program that the verifier does not take, whatever the kernel is. */
 static void refuse_one(struct probe *p)
 {
@@ -377,53 +208,42 @@ static int load(struct probe *p)
 	if (!p->skel)
 		return -ENOMEM;
 	configure(p);
-	choose_hooks(p);
+	parts_choose(&p->parts, &p->settings, p->skel->obj);
 	refuse_one(p);
 	return probe_bpf__load(p->skel);
-}
-
-/* Without @part, which the kernel refused. */
-static void miss_refused(struct probe *p, enum probe_part part)
-{
-	char why[sizeof(complaint.program) + sizeof(complaint.verifier) + 64];
-
-	snprintf(why, sizeof(why), "this kernel refuses %s: %s", complaint.program,
-		complaint.verifier[0] ? complaint.verifier : complaint.first);
-	part_miss(&p->missing, part, why);
 }
 
 /* The program that the kernel refused, or what of it can be done without, is left out. False: nothing can. */
 static bool leave_out(struct probe *p)
 {
 	struct probe_settings *s = &p->settings;
+	const char *program = complaint.program;
+	char why[sizeof(complaint.program) + sizeof(complaint.verifier) + 64];
+	enum probe_part part;
 
-	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
-		if (strcmp(hooks[i].program, complaint.program) != 0 || hooks[i].part == NEEDED)
-			continue;
-		miss_refused(p, hooks[i].part);
-		if (hooks[i].part == PART_WAKERS)
-			p->plain = true;
-		else
-			p->left_out |= 1ull << i;
+	snprintf(why, sizeof(why), "this kernel refuses %s: %s", program,
+		complaint.verifier[0] ? complaint.verifier : complaint.first);
+	if (!program[0])
+		return false;
+	if (parts_leave_out(&p->parts, program, why))
 		return true;
-	}
-	if (!strcmp(complaint.program, "cpu_sample") && s->sample_hz) {
-		miss_refused(p, PART_SAMPLES);
+	if (!strcmp(program, "cpu_sample") && s->sample_hz) {
+		part = PART_SAMPLES;
 		s->sample_hz = 0;
-	} else if (!s->no_marks && (!strcmp(complaint.program, "mark_hit") ||
-					   !strcmp(complaint.program, "handle_session"))) {
-		miss_refused(p, PART_MARKS);
+	} else if (!s->no_marks &&
+		   (!strcmp(program, "mark_hit") || !strcmp(program, "handle_session"))) {
+		part = PART_MARKS;
 		s->no_marks = true;
-	} else if (s->python && complaint.program[0]) {
-		miss_refused(
-			p, PART_PYTHON); /* its walk is the largest part of those that are left */
+	} else if (s->python) {
+		part = PART_PYTHON; /* its walk is the largest part of those that are left */
 		s->python = false;
-	} else if (s->stacks && complaint.program[0]) {
-		miss_refused(p, PART_STACKS);
+	} else if (s->stacks) {
+		part = PART_STACKS;
 		s->stacks = false;
 	} else {
 		return false;
 	}
+	part_miss(&p->parts.missing, part, why);
 	return true;
 }
 
@@ -464,9 +284,9 @@ static void miss_methods(struct probe *p)
 	if (p->settings.method_asked)
 		why = "another way of attaching was asked for";
 	if (p->settings.method != PROBE_SESSION)
-		part_miss(&p->missing, PART_SESSION, why);
+		part_miss(&p->parts.missing, PART_SESSION, why);
 	if (p->settings.method == PROBE_PERF)
-		part_miss(&p->missing, PART_MULTI, why);
+		part_miss(&p->parts.missing, PART_MULTI, why);
 }
 
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr)
@@ -497,7 +317,7 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "cannot make the probes' table of counts: %s", strerror(-r));
-	r = attach_kernel(p, reterr);
+	r = parts_attach(p->skel->skeleton, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p);
@@ -506,12 +326,12 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 
 const struct parts_missing *probe_missing(const struct probe *p)
 {
-	return &p->missing;
+	return &p->parts.missing;
 }
 
 void probe_miss(struct probe *p, enum probe_part part, const char *why)
 {
-	part_miss(&p->missing, part, why);
+	part_miss(&p->parts.missing, part, why);
 }
 
 enum probe_method probe_method(const struct probe *p)
@@ -646,54 +466,14 @@ void probe_cpu_losses(const struct probe *p, struct cpu_losses *ret)
 	}
 }
 
-int probe_program_session(const struct probe *p)
+int probe_program(const struct probe *p, const char *name)
 {
-	return bpf_program__fd(p->skel->progs.call_session);
-}
-
-int probe_program_entry(const struct probe *p)
-{
-	return bpf_program__fd(p->skel->progs.call_entry);
-}
-
-int probe_program_return(const struct probe *p)
-{
-	return bpf_program__fd(p->skel->progs.call_return);
-}
-
-int probe_program_sample(const struct probe *p)
-{
-	return bpf_program__fd(p->skel->progs.cpu_sample);
-}
-
-int probe_program_mark(const struct probe *p)
-{
-	return bpf_program__fd(p->skel->progs.mark_hit);
-}
-
-int probe_program_handle(const struct probe *p)
-{
-	return bpf_program__fd(p->skel->progs.handle_session);
+	return bpf_program__fd(bpf_object__find_program_by_name(p->skel->obj, name));
 }
 
 int probe_map(const struct probe *p, const char *name)
 {
 	return bpf_object__find_map_fd_by_name(p->skel->obj, name);
-}
-
-int probe_ring_events(const struct probe *p)
-{
-	return bpf_map__fd(p->skel->maps.events);
-}
-
-int probe_ring_life(const struct probe *p)
-{
-	return bpf_map__fd(p->skel->maps.life);
-}
-
-int probe_ring_names(const struct probe *p)
-{
-	return bpf_map__fd(p->skel->maps.names);
 }
 
 uint64_t probe_hook_runs(const struct probe *p, uint32_t pid)
@@ -712,9 +492,4 @@ const struct wire_use *probe_uses(const struct probe *p)
 uint64_t probe_names_lost(const struct probe *p)
 {
 	return __atomic_load_n(&p->skel->bss->names_lost, __ATOMIC_RELAXED);
-}
-
-int probe_map_aggregates(const struct probe *p)
-{
-	return bpf_map__fd(p->skel->maps.aggregates);
 }

@@ -91,15 +91,7 @@ void probe_cpu_losses(const struct probe *p, struct cpu_losses *ret);
 
 /* For record/attach and record/capture: file descriptors of the programs and maps. */
 int probe_map(const struct probe *p, const char *name);
-int probe_program_session(const struct probe *p);
-int probe_program_entry(const struct probe *p);
-int probe_program_return(const struct probe *p);
-int probe_program_sample(const struct probe *p);
-int probe_program_mark(const struct probe *p);
-int probe_program_handle(const struct probe *p); /* where there are session probes */
-int probe_ring_events(const struct probe *p);
-int probe_ring_life(const struct probe *p);
-int probe_ring_names(const struct probe *p);
+int probe_program(const struct probe *p, const char *name); /* negative: it was not loaded */
 
 /* probe_hook_runs - how often a program of marks and names ran for the process so far. */
 uint64_t probe_hook_runs(const struct probe *p, uint32_t pid);
@@ -109,4 +101,3 @@ const struct wire_use *probe_uses(const struct probe *p);
 
 /* probe_names_lost - names of kernels and ranges that found no room. */
 uint64_t probe_names_lost(const struct probe *p);
-int probe_map_aggregates(const struct probe *p);

@@ -553,7 +553,8 @@ uint64_t stack_files_poll(struct stack_files *fs)
 		struct stack_file *f = fs->all[i];
 
 		ask_table(fs, f);
-		if (f->ask_count)
+		/* Not before its debug file is there, which only its identity tells of. */
+		if (f->ask_count && (f->is_identified || f->is_generated))
 			ask_names(fs, f);
 		if (f->may_be_python && f->is_identified && !f->err && !f->places_asked)
 			f->places_asked = symbol_ask_places(fs->symbols, f->number, 0,

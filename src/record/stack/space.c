@@ -431,12 +431,7 @@ struct stack_file *space_generated(struct stack_space *s, struct stack_files *fs
 
 /* ---- handles of kernels ---- */
 
-static int compare_handle(const void *a, const void *b)
-{
-	const struct space_handle *x = a, *y = b;
-
-	return x->value < y->value ? -1 : x->value > y->value;
-}
+ORDER(compare_handle, struct space_handle, ASCENDING(value))
 
 /* Those of @f from the @first on that lie in one window. Returns how many. */
 static size_t read_window(

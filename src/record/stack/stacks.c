@@ -260,7 +260,7 @@ int stacks_new(struct probe *p, bool with_python, stacks_sink *sink, void *arg, 
 	r = stack_files_new(p, stacks_file_changed, s, &s->texts, &s->files);
 	if (r < 0)
 		return r;
-	r = ring_new(probe_ring_stacks(p), stacks_take_record, s, &s->ring);
+	r = ring_new(probe_map(p, "stacks"), stacks_take_record, s, &s->ring);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

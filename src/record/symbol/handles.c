@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 
 #define STUB "__device_stub_"
@@ -75,12 +76,7 @@ static bool take_vaddr(void *arg, uint64_t vaddr, const char *kernel, size_t len
 	return false;
 }
 
-static int compare(const void *a, const void *b)
-{
-	const uint64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
+ORDER(compare, uint64_t, COMPARE(*x, *y))
 
 int handles_list(const struct image *i, uint64_t **ret)
 {

@@ -142,12 +142,7 @@ static int lines_add(struct perfmap *p)
 	return 0;
 }
 
-static int compare_edges(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
+ORDER(compare_edges, uint64_t, COMPARE(*x, *y))
 
 /* The last edge at or before @address; the first one is. */
 static size_t edge_at(const struct perfmap *p, uint64_t address)

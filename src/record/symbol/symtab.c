@@ -152,14 +152,7 @@ static void functions_add(struct symtab *t, const struct source *s, size_t cap)
 	}
 }
 
-static int compare_functions(const void *a, const void *b)
-{
-	const struct function *x = a, *y = b;
-
-	if (x->vaddr != y->vaddr)
-		return x->vaddr < y->vaddr ? -1 : 1;
-	return (x->name > y->name) - (x->name < y->name);
-}
+ORDER(compare_functions, struct function, ASCENDING(vaddr) ?: ASCENDING(name))
 
 /* Sorts, and keeps of each address the name that came first. */
 static void functions_settle(struct symtab *t)

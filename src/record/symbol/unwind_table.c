@@ -273,14 +273,7 @@ static int entry_add(struct builder *b, uint64_t record)
 	return 0;
 }
 
-static int entry_compare(const void *a, const void *b)
-{
-	const struct entry *x = a, *y = b;
-
-	if (x->start != y->start)
-		return x->start < y->start ? -1 : 1;
-	return x->record < y->record ? -1 : x->record > y->record;
-}
+ORDER(entry_compare, struct entry, ASCENDING(start) ?: ASCENDING(record))
 
 /* C libraries before 2.33 do not describe where an arm64 program begins: without that, no stack of
  * a main thread would be complete. */

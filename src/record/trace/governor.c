@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/macros.h"
+#include "wire/op_kind.h"
 
 /* Runs on the tracer's thread. Invariant: a window is open only while the
  * probes are all there or all away, so what happens while they are switched belongs to none. */
@@ -340,4 +341,26 @@ double governor_share(const struct governor *g)
 double governor_mean(const struct governor *g)
 {
 	return g->seconds > 0 ? g->spent_ns / (g->seconds * (double)NS_PER_S) : 0;
+}
+
+/* ---- which calls are sent as rows ---- */
+
+#define CALLS_MIN 100 /* before an op has a limit of its own */
+#define RATIO     3   /* slower than this times the median is an exception */
+#define FLOOR_NS                                                                                   \
+	50000 /* shorter: explains nothing of a step, and a row with its stack costs more */
+
+void slow_limits_add(
+	struct slow_limits *l, unsigned source, unsigned op, const struct sketch *calls)
+{
+	uint64_t limit, *slot;
+
+	if (!op_kind_is_cuda(source))
+		return;
+	if (calls->count < CALLS_MIN || op >= WIRE_OP_MAX)
+		return;
+	limit = MAX(RATIO * sketch_quantile(calls, 0.5), (uint64_t)FLOOR_NS);
+	slot = &l->ns[source][op];
+	if (!*slot || limit < *slot)
+		*slot = limit;
 }

@@ -19,6 +19,8 @@
 
 #include "base/clock.h"
 #include "stat/compare.h"
+#include "stat/sketch.h"
+#include "wire/record.h"
 
 struct governor {
 	double budget;            /* share of a process's time, 0.01 is 1 %; 0: no limit */
@@ -145,3 +147,18 @@ struct cost_felt cost_felt_guess(double probes, const struct cost_load *l);
  * none. */
 struct cost_felt cost_felt_join(double account, const struct cost_found *found, double part,
 	const struct cost_felt *others);
+
+/* From which duration on a call is an exception that the kernel half sends as a row:
+ * a multiple of the op's median. Pure.
+ *
+ * Limits are relative to the fastest process of an op: a slower one sends more than it need, never
+ * less. */
+
+struct slow_limits {                               /* zero: empty */
+	uint64_t ns[WIRE_SOURCE_MAX][WIRE_OP_MAX]; /* 0: none yet */
+};
+
+/* slow_limits_add - @calls are those of one process. Only GPU calls have limits, and only when there
+ * were enough of them. */
+void slow_limits_add(
+	struct slow_limits *l, unsigned source, unsigned op, const struct sketch *calls);

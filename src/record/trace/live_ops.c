@@ -3,58 +3,8 @@
 #include "record/trace/live_ops.h"
 
 #include <stdlib.h>
-#include <string.h>
 
-#include "base/hash.h"
 #include "base/macros.h"
-#include "wire/op_kind.h"
-
-#define CALLS_MIN 100 /* before an op has a limit of its own */
-#define RATIO     3   /* slower than this times the median is an exception */
-#define FLOOR_NS                                                                                   \
-	50000 /* shorter: explains nothing of a step, and a row with its stack costs more */
-
-void slow_limits_add(
-	struct slow_limits *l, unsigned source, unsigned op, const struct sketch *calls)
-{
-	uint64_t limit, *slot;
-
-	if (!op_kind_is_cuda(source))
-		return;
-	if (calls->count < CALLS_MIN || op >= WIRE_OP_MAX)
-		return;
-	limit = MAX(RATIO * sketch_quantile(calls, 0.5), (uint64_t)FLOOR_NS);
-	slot = &l->ns[source][op];
-	if (!*slot || limit < *slot)
-		*slot = limit;
-}
-
-/* Searched from end to end: gaps come when a library is met for the first
- * time, a few times in a run. */
-
-/* A start of 0 is not known, because the process had ended: then the pid decides. */
-static bool is_same_process(const struct gap_log_entry *e, const struct call_gap *g)
-{
-	return e->pid == g->pid &&
-	       (!e->start_ticks || !g->start_ticks || e->start_ticks == g->start_ticks);
-}
-
-bool gap_log_add(struct gap_log *l, const struct call_gap *g, bool *ret_is_new_process)
-{
-	uint64_t file = hash_bytes(g->file, strlen(g->file));
-
-	*ret_is_new_process = true;
-	for (size_t i = 0; i < MIN(l->count, ARRAY_SIZE(l->entries)); i++) {
-		if (!is_same_process(&l->entries[i], g))
-			continue;
-		*ret_is_new_process = false;
-		if (l->entries[i].file == file)
-			return false;
-	}
-	l->entries[l->count++ % ARRAY_SIZE(l->entries)] =
-		(struct gap_log_entry){g->pid, g->start_ticks, file};
-	return true;
-}
 
 void live_ops_clear(struct live_ops *t)
 {

@@ -428,6 +428,15 @@ const char *roster_place(struct roster *r, struct event *e)
 	return x->container_id;
 }
 
+struct roster_home roster_home(const struct roster *r, uint32_t pid)
+{
+	const struct entry *x = entry_of(process_table_get(r->table, pid));
+
+	return (struct roster_home){.pod = x && x->pod ? x->pod : "",
+		.namespace = x && x->namespace ? x->namespace : "",
+		.container_id = x ? x->container_id : ""};
+}
+
 static void leave(void *arg, struct process_entry *p)
 {
 	struct entry *e = entry_of(p);

@@ -59,6 +59,12 @@ uint64_t roster_found_start(const struct event *e);
  * id, or "". */
 const char *roster_place(struct roster *r, struct event *e);
 
+/* roster_home - where @pid lives, as far as it is known; texts are valid until the roster changes, "": not known. */
+struct roster_home {
+	const char *pod, *namespace, *container_id;
+};
+struct roster_home roster_home(const struct roster *r, uint32_t pid);
+
 /* roster_judged - what attach says is seen of @pid. A gap is reported once two judgements in a row
  * agree or the process ends: libraries are loaded one after the other. */
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l);

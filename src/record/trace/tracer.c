@@ -5,6 +5,7 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "record/trace/tracer_private.h"
+#include "record/attach/calibrate.h"
 #include "record/attach/feature.h"
 #include "wire/op_kind.h"
 
@@ -220,10 +221,10 @@ static void open_samples(struct tracer *t)
 	struct errinfo e = {0};
 	int r;
 
-	if (probe_program_sample(t->probe) < 0)
+	if (probe_program(t->probe, "cpu_sample") < 0)
 		return; /* not wanted, or not available, which is said */
 	r = sample_clocks_open(
-		probe_program_sample(t->probe), t->settings.sample_hz, &t->samples, &e);
+		probe_program(t->probe, "cpu_sample"), t->settings.sample_hz, &t->samples, &e);
 	if (r >= 0)
 		return;
 	obstacle_look("", &v);

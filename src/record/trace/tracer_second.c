@@ -8,6 +8,7 @@
 #include <time.h>
 
 #include "base/spawn.h"
+#include "record/attach/calibrate.h"
 #include "record/capture/group_folder.h"
 #include "record/trace/live_ops.h"
 #include "record/trace/tracer_private.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/buf.h"
-#include "serve/job.h"
+#include "serve/serve_private.h"
 
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */
 #define MCP_HTTP_QUEUE   64 /* waiting; more are told to come again (503) */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "store/merge/nodedb_merge_private.h"
 #include "base/array.h"
 #include "base/hash.h"
@@ -109,16 +110,7 @@ int merge_syncs(struct merge *m, struct errinfo *reterr)
 	return MIN(r, 0);
 }
 
-static int by_process(const void *a, const void *b)
-{
-	const struct merge_sync *x = a, *y = b;
-
-	if (x->node != y->node)
-		return x->node < y->node ? -1 : 1;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->start_ns > y->start_ns) - (x->start_ns < y->start_ns);
-}
+ORDER(by_process, struct merge_sync, ASCENDING(node) ?: ASCENDING(pid) ?: ASCENDING(start_ns))
 
 static bool is_chosen(const struct gathering *g, const struct push_call *c)
 {

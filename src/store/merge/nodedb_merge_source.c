@@ -433,12 +433,7 @@ static int put_session(struct merge *m, sql_stmt *put, sql_stmt *find, sql_stmt 
 	return r < 0 ? r : sql_put(end, values, 3, reterr);
 }
 
-static int by_from(const void *a, const void *b)
-{
-	const struct merge_session *x = a, *y = b;
-
-	return (x->from > y->from) - (x->from < y->from);
-}
+ORDER(by_from, struct merge_session, ASCENDING(from))
 
 int merge_sessions(struct merge *m, struct errinfo *reterr)
 {

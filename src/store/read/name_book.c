@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/idmap.h"
@@ -43,16 +44,7 @@ void name_book_free(struct name_book *b)
 	free(b);
 }
 
-static int by_key(const void *a, const void *b)
-{
-	const struct book_row *x = a, *y = b;
-
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return (x->since > y->since) - (x->since < y->since);
-}
+ORDER(by_key, struct book_row, ASCENDING(key) ?: ASCENDING(pid) ?: ASCENDING(since))
 
 /* Columns: node, key, pid, since, name, whether the name is known. */
 static int load_list(struct reader *r, struct name_book *b, const char *table, const char *select,

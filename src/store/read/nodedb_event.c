@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/array.h"
 
 #include "store/schema/event_column.h"
@@ -71,12 +72,7 @@ int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *r
 	return MIN(res, 0);
 }
 
-static int by_pid(const void *a, const void *b)
-{
-	const struct pid_name *x = a, *y = b;
-
-	return x->pid < y->pid ? -1 : x->pid > y->pid;
-}
+ORDER(by_pid, struct pid_name, ASCENDING(pid))
 
 /* "node:seq" of 0.9 and later, or the integer of 0.8; 0 if neither. */
 static uint64_t seq_of(const struct sql_value *v)
@@ -297,16 +293,7 @@ struct order { /* of one event */
 	size_t at; /* where it is */
 };
 
-static int by_start(const void *a, const void *b)
-{
-	const struct order *x = a, *y = b;
-
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return (x->at < y->at) - (x->at > y->at);
-}
+ORDER(by_start, struct order, ASCENDING(start_ns) ?: ASCENDING(seq) ?: DESCENDING(at))
 
 /* Moves every event to its place, cycle by cycle: no second array of them. */
 static void permute(struct event *events, struct order *keys, size_t n)

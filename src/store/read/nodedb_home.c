@@ -8,6 +8,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "store/read/nodedb_reader.h"
 
@@ -106,16 +107,7 @@ static void read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *re
 }
 
 /* The order is that of numbers without a sign. */
-static int by_function(const void *a, const void *b)
-{
-	const struct kernel_use *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->function != y->function)
-		return x->function < y->function ? -1 : 1;
-	return (x->since.ns > y->since.ns) - (x->since.ns < y->since.ns);
-}
+ORDER(by_function, struct kernel_use, ASCENDING(pid) ?: ASCENDING(function) ?: ASCENDING(since.ns))
 
 int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 {
@@ -171,12 +163,7 @@ static bool read_label(sql_stmt *stmt, struct annotation_label *l)
 	       reader_text(stmt, 6, l->value, sizeof(l->value));
 }
 
-static int by_time(const void *a, const void *b)
-{
-	const struct annotation_label *x = a, *y = b;
-
-	return (x->time_ns > y->time_ns) - (x->time_ns < y->time_ns);
-}
+ORDER(by_time, struct annotation_label, ASCENDING(time_ns))
 
 /* Does the name of a range say that it is a step of the program's loop? */
 static bool is_step_name(const char *name)

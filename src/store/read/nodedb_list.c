@@ -5,7 +5,6 @@
 #include <inttypes.h>
 
 #include "store/read/nodedb_reader.h"
-#include "model/sample.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX (64 << 10)
@@ -19,57 +18,31 @@ struct list_column {
 
 struct list_row {
 	const char *table;
-	const struct list_column *columns; /* ended by a key of NULL; NULL: all of `all` */
-	enum node_table all;
+	const struct list_column *columns; /* ended by a key of NULL */
+	enum node_table
+		all; /* all columns of this table, but for what `columns` says of some; 0: those alone */
 	struct scope_columns scope;
 	const char *also; /* a further condition */
 	const char *ours; /* and one for our own files */
 	const char *order;
 };
 
-#define SAME(name)                                                                                 \
-	{                                                                                          \
-		name, name, NULL, NULL                                                             \
-	}
-#define TEXT(name)                                                                                 \
-	{                                                                                          \
-		name, name, NULL, "''"                                                             \
-	}
-#define RENAMED(key, name)                                                                         \
-	{                                                                                          \
-		key, name, NULL, NULL                                                              \
-	}
-#define MADE(key, name, what)                                                                      \
-	{                                                                                          \
-		key, name, what, NULL                                                              \
-	}
-#define ROW_END                                                                                    \
-	{                                                                                          \
-		NULL, NULL, NULL, NULL                                                             \
-	}
+/* clang-format off */
+#define SAME(name)            {name, name, NULL, NULL}
+#define TEXT(name)            {name, name, NULL, "''"}
+#define MADE(key, name, what) {key, name, what, NULL}
+#define ROW_END               {NULL, NULL, NULL, NULL}
+/* clang-format on */
 
-static const struct list_column sessions[] = {SAME("id"), TEXT("node"), SAME("started_at"),
-	SAME("stopped_at"), TEXT("gpu_model"), TEXT("gpu_driver"), TEXT("cuda_ver"),
-	TEXT("cpu_model"), SAME("cpu_cores"), RENAMED("mem_total_mb", "mem_total"), TEXT("kernel"),
-	TEXT("os_release"), TEXT("python_ver"), TEXT("ingero_ver"), TEXT("pid_filter"),
-	TEXT("flags"), SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("missing"),
-	ROW_END};
+static const struct list_column numbered[] = {SAME("id"), ROW_END};
+
+/* The published agent keeps the last name of each pid. */
+static const struct list_column process_names[] = {{"comm", "name", NULL, NULL},
+	{"first_seen", "seen_at", NULL, NULL}, {"last_seen", "seen_at", NULL, NULL}, ROW_END};
 
 static const struct list_column nodes[] = {TEXT("node"), MADE("sessions", "id", "count(*)"),
 	MADE("first_ns", "started_at", "min(started_at)"),
 	MADE("last_ns", "stopped_at", "max(max(started_at, stopped_at))"), ROW_END};
-
-static const struct list_column processes[] = {TEXT("node"), SAME("pid"), SAME("start_time"),
-	TEXT("comm"), TEXT("cmdline"), TEXT("exe"), SAME("first_seen"), SAME("last_seen"),
-	SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("launcher"), TEXT("job"),
-	TEXT("container_id"), TEXT("pod"), TEXT("namespace"), ROW_END};
-
-/* The published agent keeps the last name of each pid. */
-static const struct list_column process_names[] = {{"node", "node", NULL, "''"}, SAME("pid"),
-	{"start_time", "start_time", NULL, "0"}, RENAMED("comm", "name"), TEXT("cmdline"),
-	TEXT("exe"), RENAMED("first_seen", "seen_at"), RENAMED("last_seen", "seen_at"),
-	SAME("rank"), SAME("local_rank"), SAME("world_size"), TEXT("launcher"), TEXT("job"),
-	TEXT("container_id"), TEXT("pod"), TEXT("namespace"), ROW_END};
 
 static const struct list_column calls[] = {SAME("pid"),
 	{"calls", "nested", "CAST(total(CASE WHEN nested THEN 0 ELSE count END) AS INTEGER)",
@@ -90,23 +63,6 @@ static const struct list_column incidents[] = {SAME("id"), TEXT("node"), SAME("f
 	SAME("last_seen"), SAME("resolved_at"), SAME("severity"), SAME("pid"), TEXT("summary"),
 	ROW_END};
 
-static const struct list_column snapshots[] = {SAME("timestamp"), TEXT("node"),
-	RENAMED("cpu_percent", "cpu_pct"), RENAMED("mem_percent", "mem_pct"),
-	RENAMED("mem_avail_mb", "mem_avail"), SAME("swap_mb"), SAME("load_avg"),
-	RENAMED("psi_cpu_pct", "psi_cpu"), RENAMED("psi_memory_pct", "psi_memory"),
-	RENAMED("psi_io_pct", "psi_io"), SAME("busiest_cpu_pct"), SAME("major_faults"), ROW_END};
-
-#define GPU_COLUMN(field, meaning) SAME(#field),
-static const struct list_column gpu_samples[] = {SAME("node"), SAME("gpu"), SAME("uuid"),
-	SAME("name"), SAME("pci"), SAME("timestamp"), GPU_FIELDS(GPU_COLUMN) ROW_END};
-
-static const struct list_column overhead[] = {SAME("timestamp"), SAME("node"), SAME("overhead"),
-	SAME("budget"), SAME("hit_ns"), SAME("launch_weight"), SAME("agent_cpu_pct"),
-	SAME("agent_rss_bytes"), SAME("db_bytes"), {"overhead_low", "overhead_low", NULL, "NULL"},
-	{"overhead_high", "overhead_high", NULL, "NULL"}, {"pairs", "pairs", NULL, "NULL"},
-	{"launch_watched", "launch_watched", NULL, "NULL"},
-	{"launch_error", "launch_error", NULL, "NULL"}, ROW_END};
-
 static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid"), TEXT("comm"),
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
 	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
@@ -115,33 +71,17 @@ static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
 	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
 	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
 
-static const struct list_column accounting[] = {RENAMED("session", "session_id"), SAME("node"),
-	SAME("source"), SAME("hits"), SAME("stored"), SAME("aggregated"), SAME("lost"), ROW_END};
-
-static const struct list_column losses[] = {RENAMED("session", "session_id"), SAME("node"),
-	SAME("source"), SAME("reason"), SAME("count"), ROW_END};
-
-static const struct list_column cpu_losses[] = {RENAMED("session", "session_id"), SAME("node"),
-	SAME("source"), SAME("reason"), SAME("cpu"), SAME("count"), ROW_END};
-
-static const struct list_column call_gaps[] = {RENAMED("session", "session_id"), SAME("node"),
-	SAME("pid"), TEXT("comm"), SAME("timestamp"), RENAMED("duration_ns", "duration"),
-	TEXT("file"), TEXT("reason"), ROW_END};
-
-static const struct list_column pruned[] = {RENAMED("session", "session_id"),
-	RENAMED("table", "table_name"), SAME("rows"), SAME("oldest_ns"), SAME("newest_ns"),
-	ROW_END};
-
 STATIC_ASSERT(SOURCE_GRAPH == 8); /* in the SQL below */
 static const struct list_row rows[NODEDB_LIST_COUNT] = {
 	[NODEDB_SESSIONS] = {.table = "sessions",
-		.columns = sessions,
+		.all = TABLE_SESSIONS,
+		.columns = numbered,
 		.order = "ORDER BY started_at DESC, id DESC"},
 	[NODEDB_NODES] = {.table = "sessions",
 		.columns = nodes,
 		.order = "GROUP BY 1 ORDER BY min(rowid)"},
 	[NODEDB_PROCESSES] = {.table = "processes",
-		.columns = processes,
+		.all = TABLE_PROCESSES,
 		.scope = {.time = "first_seen", .pid = "pid"},
 		/* those that are followed first */
 		.order = "ORDER BY EXISTS (SELECT 1 FROM coverage c WHERE c.pid = processes.pid"
@@ -188,15 +128,15 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.columns = incidents,
 		.order = "ORDER BY last_seen DESC, id"},
 	[NODEDB_SNAPSHOTS] = {.table = "system_snapshots",
-		.columns = snapshots,
+		.all = TABLE_SAMPLES,
 		.scope = {.time = "timestamp"},
 		.order = "ORDER BY timestamp DESC"},
 	[NODEDB_GPU_SAMPLES] = {.table = "gpu_samples",
-		.columns = gpu_samples,
+		.all = TABLE_GPU_SAMPLES,
 		.scope = {.time = "timestamp"},
 		.order = "ORDER BY timestamp DESC, node, gpu"},
 	[NODEDB_OVERHEAD] = {.table = "overhead",
-		.columns = overhead,
+		.all = TABLE_OVERHEAD,
 		.scope = {.time = "timestamp"},
 		.order = "ORDER BY timestamp DESC"},
 	[NODEDB_GRAPH_EVENTS] = {.table = "events",
@@ -210,21 +150,21 @@ static const struct list_row rows[NODEDB_LIST_COUNT] = {
 		.scope = {.pid = "pid"},
 		.order = "GROUP BY name, origin ORDER BY 3 DESC, name"},
 	[NODEDB_ACCOUNTING] = {.table = "accounting",
-		.columns = accounting,
+		.all = TABLE_ACCOUNTING,
 		.order = "ORDER BY session_id DESC, node, source"},
 	[NODEDB_LOSSES] = {.table = "losses",
-		.columns = losses,
+		.all = TABLE_LOSSES,
 		.also = "count > 0",
 		.order = "ORDER BY session_id DESC, node, source, count DESC"},
 	[NODEDB_CPU_LOSSES] = {.table = "losses_by_cpu",
-		.columns = cpu_losses,
+		.all = TABLE_CPU_LOSSES,
 		.also = "count > 0",
 		.order = "ORDER BY session_id DESC, count DESC"},
 	[NODEDB_CALL_GAPS] = {.table = "call_gaps",
-		.columns = call_gaps,
+		.all = TABLE_CALL_GAPS,
 		.order = "ORDER BY duration DESC, timestamp"},
 	[NODEDB_PRUNED] = {.table = "pruned",
-		.columns = pruned,
+		.all = TABLE_PRUNED,
 		.order = "ORDER BY session_id DESC, table_name"},
 };
 
@@ -245,20 +185,33 @@ static int put_column(struct nodedb_snapshot *l, const char *table, const struct
 	return 0;
 }
 
+/* What @row says of the column @key of its table; NULL: nothing. */
+static const struct list_column *find_column(const struct list_row *row, const char *key)
+{
+	for (const struct list_column *c = row->columns; c && c->key; c++)
+		if (!strcmp(c->key, key))
+			return c;
+	return NULL;
+}
+
 static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
 	struct errinfo *reterr)
 {
+	const struct table *all = row->all ? &node_tables[row->all] : NULL;
 	int r = 0;
 
 	buf_puts(sql, "SELECT ");
-	for (const struct list_column *c = row->columns; c && r == 0 && c->key; c++)
-		r = put_column(l, row->table, c, sql, reterr);
-	if (!row->columns)
-		for_each_column (c, &node_tables[row->all])
-			if (r == 0)
-				r = put_column(l, row->table,
-					&(struct list_column){c->name, c->name, NULL, c->otherwise},
-					sql, reterr);
+	for (const struct list_column *c = row->columns; r == 0 && c && c->key; c++)
+		if (!all || table_place(all, c->key) == table_place(all, NULL))
+			r = put_column(l, row->table, c, sql, reterr);
+	for (const struct column *c = all ? all->columns : NULL; c && c < all->columns + all->count;
+		c++) {
+		struct list_column it = {c->json ? c->json : c->name, c->name, NULL, c->otherwise};
+		const struct list_column *said = find_column(row, it.key);
+
+		if (r == 0 && c->kind != COLUMN_DECLARED)
+			r = put_column(l, row->table, said ? said : &it, sql, reterr);
+	}
 	if (sql->len >= 2)
 		sql->len -= 2; /* the last comma */
 	buf_printf(sql, " FROM %s", row->table);
@@ -337,12 +290,13 @@ static const struct list_row *find_row(
 		.also = OP_KIND_GPU_SQL,
 		.order = "GROUP BY pid ORDER BY 2 DESC"};
 	static const struct list_row names = {.table = "process_names",
+		.all = TABLE_PROCESSES,
 		.columns = process_names,
 		.scope = {.pid = "pid"},
 		.order = "ORDER BY seen_at DESC, pid"};
 
 	static const struct list_row uncovered = {.table = "processes",
-		.columns = processes,
+		.all = TABLE_PROCESSES,
 		.scope = {.time = "first_seen", .pid = "pid"},
 		.order = "ORDER BY last_seen DESC, pid"};
 

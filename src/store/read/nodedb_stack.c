@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/idmap.h"
 
@@ -28,21 +29,9 @@ struct usage {
 	uint64_t hash, ns;
 };
 
-static int by_hash(const void *a, const void *b)
-{
-	const struct usage *x = a, *y = b;
+ORDER(by_hash, struct usage, ASCENDING(hash))
 
-	return x->hash < y->hash ? -1 : x->hash > y->hash;
-}
-
-static int by_time(const void *a, const void *b)
-{
-	const struct usage *x = a, *y = b;
-
-	if (x->ns != y->ns)
-		return x->ns > y->ns ? -1 : 1;
-	return by_hash(a, b);
-}
+ORDER(by_time, struct usage, DESCENDING(ns) ?: by_hash(x, y))
 
 struct usage_list {
 	struct usage *items;

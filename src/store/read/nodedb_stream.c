@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "store/lock.h"
 #include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
@@ -92,13 +93,7 @@ static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo
 	return r;
 }
 
-static int by_node(const void *a, const void *b)
-{
-	const struct track *x = a, *y = b;
-	int r = strcmp(x->node, y->node);
-
-	return r ? r : (x->rank > y->rank) - (x->rank < y->rank);
-}
+ORDER(by_node, struct track, strcmp(x->node, y->node) ?: ASCENDING(rank))
 
 /* ---- which process has which rank ---- */
 
@@ -144,21 +139,9 @@ static int add_claims(struct nodedb_stream *s, const char *table,
 	return r;
 }
 
-static int by_process(const void *a, const void *b)
-{
-	const struct claim *x = a, *y = b;
-	int r = strcmp(x->node, y->node);
-
-	if (r)
-		return r;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->ranks != y->ranks)
-		return x->ranks > y->ranks ? -1 : 1;
-	if (x->comm != y->comm)
-		return x->comm < y->comm ? -1 : 1;
-	return (x->rank > y->rank) - (x->rank < y->rank);
-}
+ORDER(by_process, struct claim,
+	strcmp(x->node, y->node) ?: ASCENDING(pid) ?: DESCENDING(ranks) ?: ASCENDING(comm)
+		?: ASCENDING(rank))
 
 /* What of @count claims of one process holds: the number of leading ones. The first is of its
  * environment or of its largest communicator, and a rank within a part of the job is not the

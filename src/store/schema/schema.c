@@ -273,7 +273,8 @@ static int create_tables(sql_db *db, bool is_merged, struct errinfo *reterr)
 	}
 	buf_puts(&sql, described);
 	incident_table_create(&sql);
-	buf_printf(&sql, "PRAGMA user_version = %d", NODEDB_SCHEMA);
+	buf_printf(&sql, "PRAGMA application_id = %d; PRAGMA user_version = %d", NODEDB_APPLICATION,
+		NODEDB_SCHEMA);
 	return sql.err ? sql.err : sql_exec(db, buf_str(&sql), reterr);
 }
 

@@ -4,7 +4,9 @@
 
 #include "sql/sql.h"
 
-#define NODEDB_SCHEMA      11 /* PRAGMA user_version of files we write */
+#define NODEDB_SCHEMA 11 /* PRAGMA user_version of files we write */
+#define NODEDB_APPLICATION                                                                         \
+	0x494e4752 /* PRAGMA application_id, "INGR": by which file(1) and others tell our files */
 #define NODEDB_SCHEMA_TEXT "0.11"
 
 enum schema_kind {

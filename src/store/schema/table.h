@@ -3,7 +3,7 @@
  *
  * A line of tables.c says what a column is called, of which kind it is, what stands for it where a file lacks
  * it, and which member of the row's struct it holds. CREATE TABLE of a node's file and of a merged one, INSERT,
- * SELECT, the reader's checks and the merge derive from these lines.
+ * SELECT, the reader's checks, the merge and the rows of the API derive from these lines.
  *
  * To add a column: its member in the struct, a line at the end of its table, a test of what it means. A
  * recording of before gets the column when it is written to (schema_complete()), so it has a default or may be
@@ -52,7 +52,8 @@ struct column {
 	int64_t max;
 	enum column_type type;
 	uint16_t offset, size;
-	uint8_t place; /* in CREATE TABLE, from 1; 0: that of its line */
+	uint8_t place;    /* in CREATE TABLE, from 1; 0: that of its line */
+	const char *json; /* its name in JSON; NULL: the column's */
 	const char
 		*meaning; /* for schema_info and docs/schema.md; NULL: the table's note says it */
 };

@@ -36,7 +36,7 @@
 #define MADE(name, declaration, ...) C(name, declaration, DECLARED, ##__VA_ARGS__)
 #define ROW_ID                       MADE("id", "INTEGER PRIMARY KEY AUTOINCREMENT")
 #define NODE_                        C("node", "''", NODE)
-#define SESSION                      C("session_id", NULL, SESSION)
+#define SESSION                      C("session_id", NULL, SESSION, .json = "session")
 #define TIME_(name, ...)             C(name, NULL, TIME, ##__VA_ARGS__)
 #define TIME(name, ...)              C(name, "0", TIME_OR_0, ##__VA_ARGS__)
 #define INT_(name, ...)              C(name, NULL, INT, ##__VA_ARGS__)
@@ -80,15 +80,18 @@ static const struct column chains[] = {TEXT_("id", 128), TIME("detected_at"),
 
 #define OF struct host_sample
 static const struct column samples[] = {ROW_ID, TIME_("timestamp", M(time)),
-	REAL_("cpu_pct", M(cpu_pct)), REAL_("mem_pct", M(mem_pct)),
-	COUNT_("mem_avail", M(mem_avail_mb)), COUNT_("swap_mb", M(swap_mb)),
+	REAL_("cpu_pct", M(cpu_pct), .json = "cpu_percent"),
+	REAL_("mem_pct", M(mem_pct), .json = "mem_percent"),
+	COUNT_("mem_avail", M(mem_avail_mb), .json = "mem_avail_mb"), COUNT_("swap_mb", M(swap_mb)),
 	REAL_("load_avg", M(load1)), NODE_,
-	C("mem_total", "coalesce((SELECT max(mem_total) FROM sessions), 0)", COUNT,
-		M(mem_total_mb)),
+	C("mem_total", "coalesce((SELECT max(mem_total) FROM sessions), 0)", COUNT, M(mem_total_mb),
+		.json = "mem_total_mb"),
 	PART("load5", M(load5)), PART("major_faults", M(major_faults_per_s)),
-	PART("psi_cpu", M(psi_cpu_pct)), PART("psi_memory", M(psi_memory_pct)),
-	PART("psi_io", M(psi_io_pct)), PART("busiest_cpu_pct", M(busiest_cpu_pct)),
-	SOME("busiest_cpu", M(busiest_cpu)), SOME("swap_total", M(swap_total_mb)),
+	PART("psi_cpu", M(psi_cpu_pct), .json = "psi_cpu_pct"),
+	PART("psi_memory", M(psi_memory_pct), .json = "psi_memory_pct"),
+	PART("psi_io", M(psi_io_pct), .json = "psi_io_pct"),
+	PART("busiest_cpu_pct", M(busiest_cpu_pct)), SOME("busiest_cpu", M(busiest_cpu)),
+	SOME("swap_total", M(swap_total_mb), .json = "swap_total_mb"),
 	PART("steal_pct", M(steal_pct)), PART("iowait_pct", M(iowait_pct))};
 #undef OF
 
@@ -96,12 +99,12 @@ static const struct column samples[] = {ROW_ID, TIME_("timestamp", M(time)),
 static const struct column sessions[] = {ROW_ID, TIME_("started_at", M(started)),
 	TIME("stopped_at", M(stopped)), TEXT("gpu_model", M(gpu_model)),
 	TEXT("gpu_driver", M(gpu_driver)), TEXT("cpu_model", M(cpu_model)),
-	COUNT("cpu_cores", M(cpu_cores)), COUNT("mem_total", M(mem_total_mb)),
-	TEXT("kernel", M(kernel)), TEXT("os_release", M(os_release)),
-	TEXT("cuda_ver", M(cuda_version)), TEXT("python_ver", M(python_version)),
-	TEXT("ingero_ver", M(ingero_version)), TEXT("pid_filter", M(pid_filter)),
-	TEXT("flags", M(flags)), NODE_, RANK("rank"), RANK("local_rank"), RANK("world_size"),
-	TEXT("missing", M(missing))};
+	COUNT("cpu_cores", M(cpu_cores)),
+	COUNT("mem_total", M(mem_total_mb), .json = "mem_total_mb"), TEXT("kernel", M(kernel)),
+	TEXT("os_release", M(os_release)), TEXT("cuda_ver", M(cuda_version)),
+	TEXT("python_ver", M(python_version)), TEXT("ingero_ver", M(ingero_version)),
+	TEXT("pid_filter", M(pid_filter)), TEXT("flags", M(flags)), NODE_, RANK("rank"),
+	RANK("local_rank"), RANK("world_size"), TEXT("missing", M(missing))};
 #undef OF
 
 #define OF struct process
@@ -125,8 +128,9 @@ static const struct column coverage[] = {SESSION, NODE_, PID("pid"), COUNT("star
 
 #define OF struct call_gap
 static const struct column call_gaps[] = {SESSION, NODE_, TIME_("timestamp", M(from)),
-	COUNT("duration"), PID("pid", M(pid)), COUNT("start_time", M(start_ticks)),
-	TEXT("comm", M(comm)), TEXT("file", M(file)), TEXT("reason")};
+	COUNT("duration", .json = "duration_ns"), PID("pid", M(pid)),
+	COUNT("start_time", M(start_ticks)), TEXT("comm", M(comm)), TEXT("file", M(file)),
+	TEXT("reason")};
 #undef OF
 
 #define OF struct kernel_row
@@ -166,8 +170,8 @@ static const struct column cpu_losses[] = {
 static const struct column accounting[] = {SESSION, NODE_, COUNT("source"), COUNT("hits"),
 	COUNT("stored"), COUNT("aggregated"), COUNT("lost")};
 
-static const struct column pruned[] = {
-	SESSION, TEXT("table_name"), COUNT("rows"), TIME("oldest_ns"), TIME("newest_ns")};
+static const struct column pruned[] = {SESSION, TEXT("table_name", .json = "table"), COUNT("rows"),
+	TIME("oldest_ns"), TIME("newest_ns")};
 
 #define OF struct cgroup_row
 static const struct column groups[] = {INT("cgroup_id", M(id)),

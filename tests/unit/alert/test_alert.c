@@ -5,7 +5,7 @@
 
 #include "alert/alert.h"
 #include "net/server/server.h"
-#include "net/pki/signature.h"
+#include "net/digest.h"
 
 struct scene {
 	struct loop *loop;
@@ -133,13 +133,13 @@ static void test_failures_are_isolated(void **state)
 		.fail = 1,
 		.to = {{.type = ALERT_WEBHOOK, .sign_secret = "shared"},
 			{.type = ALERT_SLACK, .path = "/bad"}}};
-	char hex[SIGNATURE_MAX], wanted[128];
+	char hex[DIGEST_HEX], wanted[128];
 
 	scene_open(&s);
 	give(&s, ALERT_BEGAN, 1);
 	finish(&s);
 	assert_int_equal(count_of(&s.seen[0], "\"began\""), 1);
-	signature_make("shared", 6, s.seen[0].data, s.seen[0].len, hex);
+	digest_hmac("shared", 6, s.seen[0].data, s.seen[0].len, hex);
 	snprintf(wanted, sizeof(wanted), "sha256=%s", hex);
 	assert_string_equal(s.signature, wanted);
 	assert_int_equal(s.seen[1].len, 0);

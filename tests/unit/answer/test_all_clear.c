@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <jansson.h>
 
-#include "answer/encode/all_clear.h"
+#include "answer/encode/report.h"
 #include "base/macros.h"
 #include "steps_fixture.h"
 

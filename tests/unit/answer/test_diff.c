@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "answer/diff/diff_side.h"
-#include "answer/encode/diff_text.h"
+#include "answer/encode/report.h"
 #include "steps_fixture.h"
 
 #define WIDTH  (5 * (int64_t)NS_PER_S)

@@ -10,8 +10,8 @@
 #include <time.h>
 
 #include "cli/recording_option.h"
-#include "answer/encode/query_text.h"
-#include "answer/usage.h"
+#include "answer/encode/report.h"
+#include "answer/explain.h"
 
 #define T0 1774360124000000000
 

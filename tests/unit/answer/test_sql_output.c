@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "answer/encode/sql_output.h"
+#include "answer/encode/report_json.h"
 #include "sql/sql_guard.h"
 
 static void expect(const char *sql, enum sql_output form, bool terminal, const char *want)
@@ -99,6 +99,9 @@ static void test_csv(void **state)
 {
 	expect("SELECT 'a,b' AS \"x\"\"y\", 'line' || char(10) AS n, '' AS e, 2.0 AS r",
 		SQL_OUTPUT_CSV, false, "\"x\"\"y\",n,e,r\r\n\"a,b\",\"line\n\",,2.0\r\n");
+	expect("SELECT '=1+1' AS a, '@x' AS b, '-y' AS c, -5 AS d, -0.5 AS e, 'a=b' AS f, char(9) || '=2,3' AS g",
+		SQL_OUTPUT_CSV, false,
+		"a,b,c,d,e,f,g\r\n'=1+1,'@x,'-y,-5,-0.5,a=b,\"'\t=2,3\"\r\n");
 	expect("SELECT char(27) || 'x' AS a", SQL_OUTPUT_CSV, false, "a\r\n\x1bx\r\n");
 	expect("SELECT char(27) || 'x' AS a", SQL_OUTPUT_CSV, true, "a\r\n\\x1bx\r\n");
 }

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "answer/encode/stack_report.h"
+#include "answer/encode/report_json.h"
 #include "stack_fixture.h"
 
 static void assert_has(const struct buf *b, const char *part)

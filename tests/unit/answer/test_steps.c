@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "answer/encode/steps_json.h"
-#include "answer/encode/steps_text.h"
+#include "answer/encode/report_json.h"
+#include "answer/encode/report.h"
 #include "steps_fixture.h"
 
 struct made {

@@ -7,7 +7,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "cli/measure.h"
+#include "cli/demo_scenario.h"
 #include "diagnose/compose/diagnose.h"
 #include "scene.h"
 

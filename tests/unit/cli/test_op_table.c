@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "cli/op_table.h"
+#include "cli/live.h"
 
 static int columns_of(const char *line)
 {

@@ -13,7 +13,6 @@
 
 #include "base/clock.h"
 #include "cluster/answer/fleet_json.h"
-#include "cluster/answer/fleet_metrics.h"
 #include "json/tree.h"
 #include "prometheus/prometheus.h"
 #include "wire/ids.h"

@@ -605,10 +605,44 @@ static void test_names_are_counted_anew(void **state)
 	(void)state;
 	for (int i = 0; i <= CLUSTER_LIMIT; i++) {
 		snprintf(name, sizeof(name), "x%d", i);
-		assert_int_equal(
-			cluster_limit_take(&l, name, strlen(name), now_ns), i < CLUSTER_LIMIT);
+		assert_int_equal(cluster_limit_take(&l, NULL, 0, name, strlen(name), now_ns),
+			i < CLUSTER_LIMIT);
 	}
-	assert_true(cluster_limit_take(&l, name, strlen(name), now_ns + CLUSTER_LIMIT_NS + 1));
+	assert_true(
+		cluster_limit_take(&l, NULL, 0, name, strlen(name), now_ns + CLUSTER_LIMIT_NS + 1));
+	cluster_limit_done(&l);
+}
+
+static bool has_old(struct store *s, const char *cluster, size_t len)
+{
+	(void)s;
+	return len == 3 && !memcmp(cluster, "old", 3);
+}
+
+/* A token that makes names up shuts out neither other tokens nor clusters that have rows. */
+static void test_names_of_one_token(void **state)
+{
+	const struct store_ops ops = {.has = has_old};
+	struct store store = {.ops = &ops};
+	struct cluster_limit l = CLUSTER_LIMIT_INIT;
+	uint64_t now_ns = 2 * CLUSTER_LIMIT_NS;
+	char name[16];
+
+	(void)state;
+	for (int i = 0; i <= CLUSTER_LIMIT; i++) {
+		snprintf(name, sizeof(name), "x%d", i);
+		assert_int_equal(cluster_limit_take(&l, &store, 1, name, strlen(name), now_ns),
+			i < CLUSTER_LIMIT / 2);
+	}
+	assert_true(cluster_limit_take(&l, &store, 2, "prod", 4, now_ns));
+	assert_true(cluster_limit_take(&l, &store, 1, "prod", 4, now_ns)); /* it is not new now */
+	for (int i = 0; i < CLUSTER_LIMIT; i++) {
+		snprintf(name, sizeof(name), "y%d", i);
+		cluster_limit_take(&l, &store, 2, name, strlen(name), now_ns);
+	}
+	assert_false(cluster_limit_take(
+		&l, &store, 3, "new", 3, now_ns)); /* all places are taken (control) */
+	assert_true(cluster_limit_take(&l, &store, 3, "old", 3, now_ns));
 	cluster_limit_done(&l);
 }
 
@@ -1001,6 +1035,7 @@ int main(void)
 		KEEPER_TEST(test_two_senders_of_one_request),
 		KEEPER_TEST(test_too_many_clusters),
 		cmocka_unit_test(test_names_are_counted_anew),
+		cmocka_unit_test(test_names_of_one_token),
 		KEEPER_TEST(test_same_request_counts_once),
 		KEEPER_TEST(test_duplicate_while_the_first_is_written),
 		KEEPER_TEST(test_duplicates_over_restarts),

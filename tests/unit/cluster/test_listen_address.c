@@ -6,7 +6,7 @@
 
 #include <cmocka.h>
 
-#include "cluster/cli/listen_address.h"
+#include "cluster/cli/flags.h"
 
 static void test_an_empty_one_is_not_wanted(void **state)
 {

@@ -61,6 +61,32 @@ static void test_sealed_rows_survive(void **state)
 	assert_filled(s->store, 80);
 }
 
+/* An end that cannot wait leaves rows to the journal; those sealed before stay, and no file of a part that is
+ * in no manifest is used. */
+static void test_a_hurried_seal(void **state)
+{
+	struct scratch_store *s = *state;
+	struct errinfo e = {0};
+
+	store_begin(s);
+	fill_up_to(s->store, 50);
+	assert_false(store_has(s->store, "red", 3)); /* not sealed yet */
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	assert_true(store_has(s->store, "red", 3));
+	assert_false(store_has(s->store, "re", 2));
+	fill_up_to(s->store, 80);
+	s->store->ops->hurry(s->store);
+	assert_int_equal(s->store->ops->seal(s->store, &e), -ECANCELED);
+	assert_non_null(strstr(e.text, "before all rows were sealed"));
+	store_end(s);
+
+	store_begin(s);
+	assert_filled(s->store, 50);
+	fill_up_to(s->store, 80);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	assert_filled(s->store, 80);
+}
+
 /* ---- beside each other ---- */
 
 static atomic_bool asking_ends;
@@ -262,6 +288,7 @@ int main(int argc, char **argv)
 		T(test_committed_rows_are_visible),
 		T(test_what_is_no_batch_changes_nothing),
 		T(test_sealed_rows_survive),
+		T(test_a_hurried_seal),
 		T(test_questions_see_every_row_once_while_parts_change),
 		T(test_a_question_ends_at_its_deadline),
 		T(test_scope_shows_only_its_clusters_and_times),

@@ -16,8 +16,8 @@ static void test_a_backup_is_verified_and_restored(void **state)
 	fill_up_to(s->store, 40);
 	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
 	fill_up_to(s->store, 50); /* not durable: not in the backup */
-	assert_int_equal(store_duck_backup(s->store, backup, NULL), 0);
-	assert_int_equal(store_duck_backup(s->store, backup, &err), -EEXIST);
+	assert_int_equal(store_duck_backup(s->folder, backup, NULL), 0);
+	assert_int_equal(store_duck_backup(s->folder, backup, &err), -EEXIST);
 	assert_int_equal(store_duck_verify(s->folder, &report, &err), -EAGAIN); /* it is in use */
 	store_end(s);
 	assert_int_equal(store_duck_verify(s->folder, &report, NULL), 0);
@@ -61,6 +61,34 @@ static void test_rows_are_exported_as_parquet(void **state)
 	snprintf(question, sizeof(question),
 		"SELECT sum(value_int) FROM '%s' WHERE cluster_id = 'blue'", path);
 	assert_int_equal(ask_number(s->store, NULL, question), 30 * 31 / 2);
+}
+
+/* A store that is in use is read through a second one of the same files, which goes without a trace. */
+static void test_a_second_store_of_the_same_files(void **state)
+{
+	struct scratch_store *s = *state;
+	struct store_duck_settings settings = s->settings;
+	struct store *second = NULL;
+	char linked[96];
+
+	snprintf(linked, sizeof(linked), "%s/linked", s->root);
+	settings.folder = linked;
+	store_begin(s);
+	fill_up_to(s->store, 20);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	fill_up_to(s->store, 30);
+	assert_int_equal(store_duck_link(s->folder, linked, NULL), 0);
+	assert_int_equal(store_duck_link(s->folder, linked, NULL), -EEXIST);
+	assert_int_equal(store_duck_open(&settings, &second, NULL), 0);
+	assert_int_equal(ask_number(second, NULL, "SELECT count(*) FROM {events}"), 3 * 20);
+	store_free(second);
+	store_duck_unlink(linked);
+	assert_int_equal(access(linked, F_OK), -1);
+	assert_filled(s->store, 30);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	store_begin(s);
+	assert_filled(s->store, 30);
 }
 
 /* Entries of the journal, as they were taken, as far as it still has them. */
@@ -107,7 +135,7 @@ static void repair_merged(struct scratch_store *s, uint64_t trimmed, int64_t red
 		fill_up_to(s->store, n);
 		assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
 		if (n == 20)
-			assert_int_equal(store_duck_backup(s->store, backup, NULL), 0);
+			assert_int_equal(store_duck_backup(s->folder, backup, NULL), 0);
 	}
 	while (s->store->ops->upkeep(s->store, T0, NULL) > 0)
 		;
@@ -146,6 +174,7 @@ int main(void)
 #define T(f) cmocka_unit_test_setup_teardown(f, scratch_setup, scratch_teardown)
 		T(test_a_backup_is_verified_and_restored),
 		T(test_rows_are_exported_as_parquet),
+		T(test_a_second_store_of_the_same_files),
 		T(test_pieces_of_backup_and_journal_are_put_together),
 		T(test_what_neither_has_stays_missing),
 #undef T

@@ -184,7 +184,7 @@ static void test_what_is_refused(void **state)
 		{ENTRY "  allowed_clusters: [x]\n  max_size_percent: 60\n- key_name: b\n  token: " B
 		       "\n  allowed_clusters: [y]\n  max_size_percent: 60\n",
 			"is 120 in sum"},
-		{ENTRY ENTRY, "stands twice"},
+		{ENTRY ENTRY, "is given twice"},
 		{ENTRY "  token: " B "\n", "duplicate key"},
 		{"- key_name: a\n  token: short-one\n", "fewer than 16"},
 		{"- key_name: a\n  token: 'secretsecret secretsecret'\n", "blanks"},

@@ -5,7 +5,7 @@
 
 #include "calls_fixture.h"
 #include "cluster/answer/tool.h"
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 #include "wire/names.h"
 
 #define SCORE "ingero.node.health_score"
@@ -152,7 +152,7 @@ static json_t *try_tool(struct world *w, const char *name, const char *arguments
 	assert_non_null(schema);
 	assert_int_equal(schema_check(schema, args, &why), 0);
 	json_decref(schema);
-	*ret_err = t->run(&c, &data, &text, &e);
+	*ret_err = tool_run(t, &c, &data, &text, &e);
 	json_decref(args);
 	snprintf(w->text, sizeof(w->text), "%s", *ret_err < 0 ? e.text : buf_str(&text));
 	if (*ret_err < 0)

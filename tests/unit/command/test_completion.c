@@ -13,7 +13,7 @@
 
 #include "cli/commands.h"
 #include "cluster/cli/commands.h"
-#include "command/completion.h"
+#include "command/program.h"
 
 static enum completion_kind value(const char *command, const struct option_row *o, const char *want)
 {

@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "cli/commands.h"
 #include "cluster/cli/commands.h"
-#include "command/dispatch.h"
+#include "command/program.h"
 
 static const struct program *program = &ingero_program;
 static char out[8192], err[8192];

@@ -11,7 +11,7 @@
 
 #include "cli/commands.h"
 #include "cluster/cli/commands.h"
-#include "command/manual.h"
+#include "command/program.h"
 
 static const struct option_row options[] = {
 	{.name = "some-path",

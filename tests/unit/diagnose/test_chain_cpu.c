@@ -174,12 +174,51 @@ static void test_a_mask_of_several(void **state)
 	struct process_home *h = chain_home(s, CHAIN_JOB, "python3", "train.py");
 
 	busy(s, 12);
-	waits(s, 40, CHAIN_JOB, 1, "python3", 2);
+	waits(s, 40, CHAIN_JOB, 1, "python3", 6);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
-	h->cpus = 2;
+	h->cpus = 6;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_MASK);
 	h->cpus = 16; /* all that there are */
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	free(s);
+}
+
+/* It was set while the job ran: some waits are from before. */
+static void test_a_later_mask(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+
+	chain_home(s, CHAIN_JOB, "python3", "train.py")->cpus = 16;
+	busy(s, 12);
+	waits(s, 16, CHAIN_JOB, 1, "python3", 16);
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].wait_ns = NS_PER_MS;
+	waits(s, 40, CHAIN_JOB, 1, "python3", 2);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_MASK);
+	assert_string_equal(s->delay.end.detail, "2 CPUs, while all are 12 % busy");
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].peer_pid = 4000; /* others have these CPUs: they may be why */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
+	free(s);
+}
+
+/* 64 threads on 4 CPUs: whatever they wait for. */
+static void test_too_many_threads(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_LOCK, true);
+
+	chain_entry(s, ACCOUNT_LOCK, OWNER_SELF);
+	chain_home(s, CHAIN_JOB, "python3", "train.py")->cpus = 4;
+	waits(s, 50 * 64, CHAIN_JOB, 1, "python3", 4);
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].tid = 200 + (uint32_t)i % 64;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	assert_string_equal(s->delay.end.detail, "64 threads on 4 CPUs");
+	s->homes[0].cpus = 0; /* not known: what is seen */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].tid = 200 + (uint32_t)i % 3;
+	assert_int_not_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
 	free(s);
 }
 
@@ -196,6 +235,8 @@ int main(void)
 		cmocka_unit_test(test_a_quota),
 		cmocka_unit_test(test_a_mask),
 		cmocka_unit_test(test_a_mask_of_several),
+		cmocka_unit_test(test_a_later_mask),
+		cmocka_unit_test(test_too_many_threads),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

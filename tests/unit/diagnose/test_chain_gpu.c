@@ -249,7 +249,13 @@ static void test_a_stranger_that_wakes(void **state)
 	readings(s, 1980, 1800);
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].processes = 2;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK); /* it idles */
+	for (int i = 10; i < 20; i++)
+		s->gpus[i].power_mw = 300000;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	s->account.is_drift = true; /* nobody wakes little by little */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	s->account.is_drift = false;
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].processes = 1;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);

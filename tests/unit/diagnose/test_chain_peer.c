@@ -77,6 +77,79 @@ static void test_a_local_process(void **state)
 	free(s);
 }
 
+static struct ledger_row *stay(
+	struct chain_scene *s, int step, uint32_t pid, enum wire_ledger_line line, uint64_t ms)
+{
+	struct ledger_row *r = &s->ledger[s->rec.ledger_count++];
+
+	*r = (struct ledger_row){.start.ns = chain_at(step),
+		.dur_ns = (ms + 1) * NS_PER_MS,
+		.stay_ns = ms * NS_PER_MS,
+		.pid = pid,
+		.tid = pid,
+		.mark = MARK_STAY,
+		.stay_line = (uint8_t)line,
+		.waker = WAKER_INTERRUPT};
+	return r;
+}
+
+/* Both ends wait for 40 ms: neither has anything to do. */
+static void test_a_delayed_ack(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	for (int i = 0; i < 50; i++) {
+		struct ledger_row *r = stay(s, CHAIN_SLOW + i, CHAIN_JOB, LEDGER_SOCKET, 44);
+
+		r->waker = WAKER_TASK;
+		r->waker_pid = 700;
+		stay(s, CHAIN_SLOW + i, 700, LEDGER_SOCKET, 41);
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DELAYED_ACK);
+	assert_string_equal(s->delay.end.detail, "50 waits of 44 ms on average");
+	assert_int_equal(s->delay.end.pid, 700);
+	for (size_t i = 1; i < s->rec.ledger_count; i += 2)
+		s->ledger[i].stay_line = LEDGER_SLEEP; /* the peer takes its time */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	free(s);
+}
+
+static void test_a_timer(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+
+	for (int i = 0; i < 50; i++)
+		stay(s, CHAIN_SLOW + i, CHAIN_JOB, LEDGER_POLL, 45)->tid = 101;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_TIMER);
+	for (int i = 0; i < 40; i++) /* it may be a remote peer */
+		transfer(s, CHAIN_SLOW + i, "10.1.2.3:443", 443, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_ADDRESS);
+	free(s);
+}
+
+static void test_pickling(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	e->pid = 700;
+	chain_home(s, 700, "python3", "train.py");
+	e->stack_hash = chain_stack(s,
+		&(struct stack_frame){
+			.py_file = "/usr/lib/python3.12/multiprocessing/connection.py",
+			.py_func = "_recv"},
+		1);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PICKLE);
+	assert_int_equal(s->delay.end.pid, 700);
+	e->line = ACCOUNT_LOCK; /* who waits for its next task does not unpack it */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	e->line = ACCOUNT_HOST;
+	e->stack_hash = chain_stack(
+		s, &(struct stack_frame){.py_file = "/home/u/train.py", .py_func = "simulate"}, 1);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	free(s);
+}
+
 static void test_another_process(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
@@ -124,6 +197,9 @@ int main(void)
 		cmocka_unit_test(test_a_remote_address),
 		cmocka_unit_test(test_this_machine),
 		cmocka_unit_test(test_a_local_process),
+		cmocka_unit_test(test_a_delayed_ack),
+		cmocka_unit_test(test_a_timer),
+		cmocka_unit_test(test_pickling),
 		cmocka_unit_test(test_another_process),
 		cmocka_unit_test(test_who_stopped_another),
 		cmocka_unit_test(test_who_stopped_it),

@@ -373,16 +373,22 @@ static void test_story_is_whole(void **state)
 
 static void test_strangers(void **state)
 {
+	struct process_home homes[] = {{.pid = 7, .comm = "nvidia-cuda-mps"}};
+	struct recording rec = {.homes = homes, .home_count = 1};
 	struct gpu_sample g = {.processes = 4};
 
-	assert_int_equal(rank_jobs_processes(&g, 4), 1);
-	assert_int_equal(rank_jobs_processes(&g, 1), 4);
+	assert_int_equal(rank_jobs_processes(&rec, &g, 4), 1);
+	assert_int_equal(rank_jobs_processes(&rec, &g, 1), 4);
 	g.processes = 5; /* and the server by which they share it */
-	assert_int_equal(rank_jobs_processes(&g, 4), 1);
+	assert_int_equal(rank_jobs_processes(&rec, &g, 4), 1);
 	g.processes = 7;
-	assert_int_equal(rank_jobs_processes(&g, 4), 3);
+	assert_int_equal(rank_jobs_processes(&rec, &g, 4), 3);
+	g.processes = 2; /* a job without ranks, and a server that an earlier one has left */
+	assert_int_equal(rank_jobs_processes(&rec, &g, 1), 2);
+	g.process_1 = 7;
+	assert_int_equal(rank_jobs_processes(&rec, &g, 1), 1);
 	g.processes = -1;
-	assert_int_equal(rank_jobs_processes(&g, 4), -1);
+	assert_int_equal(rank_jobs_processes(&rec, &g, 4), -1);
 }
 
 int main(void)

@@ -436,7 +436,7 @@ static void test_a_slower_gpu_without_a_reason_is_said(void **state)
 
 	slow_gpu(s, 1980, 1000000);
 	ANSWER = explain(ledger_recording(s));
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Cause unknown: the GPU takes longer");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_MEDIUM, "Cause unknown: the GPU takes longer");
 }
 
 static const struct kernel_use kernels[] = {
@@ -502,7 +502,7 @@ static void test_the_same_kernels_are_no_reason(void **state)
 	SCENE;
 
 	ANSWER = explain(other_kernels(s, 1980, 1000000, 1));
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Cause unknown: the GPU takes longer");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_MEDIUM, "Cause unknown: the GPU takes longer");
 }
 
 /* More work picks other kernels, and so may a clock that is lower: what explains it is said. */
@@ -556,7 +556,7 @@ static void test_autograd_waits_in_its_place(void **state)
 	SCENE;
 	ANSWER = held_by(s, "pt_autograd_0");
 
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Waiting for the GPU");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_MEDIUM, "Waiting for the GPU");
 	assert_null(strstr(a.list[0].root_cause, "wait for thread"));
 }
 
@@ -605,7 +605,7 @@ static void test_calls_that_came_before(void **state)
 	SCENE;
 	ANSWER = fills_since(s, -MS(500));
 
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Cause unknown: the GPU takes longer");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_MEDIUM, "Cause unknown: the GPU takes longer");
 }
 
 /* Every step copies 256 MB and waits for it. While steps are slow, which they are if @others, so many processes copy as

@@ -215,8 +215,9 @@ static void test_errors(void **state)
 	static const struct {
 		const char *text, *said;
 		int err;
-	} cases[] = {{"SELECT 1 +", "Parser Error", -EINVAL}, {"", "no statement", -EINVAL},
-		{" ; ", "no statement", -EINVAL}, {"SELECT 1; SELECT 2", "one statement", -EINVAL},
+	} cases[] = {{"SELECT 1 +", "Parser Error", -EINVAL}, {"", "no SQL statement", -EINVAL},
+		{" ; ", "no SQL statement", -EINVAL},
+		{"SELECT 1; SELECT 2", "one statement", -EINVAL},
 		{"SELECT nope FROM range(3)", "\"nope\" not found", -EINVAL},
 		{"SELECT 'IO Error: No space left'::INT", "Conversion Error", -EINVAL},
 		/* in the third chunk: after rows have come */

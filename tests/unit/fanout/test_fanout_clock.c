@@ -5,7 +5,7 @@
 #include <setjmp.h>
 #include <cmocka.h>
 
-#include "fanout/fanout_node.h"
+#include "fanout/fanout.h"
 #include "base/clock.h"
 
 #define MS ((int64_t)NS_PER_MS)

@@ -11,7 +11,7 @@
 #include <unistd.h>
 
 #include "fanout/fanout_event.h"
-#include "fanout/fanout_table.h"
+#include "fanout/fanout_private.h"
 #include "sql/sql_guard.h"
 
 static struct sql_table table(const char *body)

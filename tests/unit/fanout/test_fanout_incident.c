@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "answer/encode/report_json.h"
-#include "fanout/fanout_incident.h"
+#include "fanout/fanout.h"
 #include "incident_fixture.h"
 
 static const struct fanout_source gpu1 = {"gpu-1:8080", "gpu1", 0},

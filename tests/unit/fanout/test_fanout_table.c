@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "fanout/fanout_table.h"
+#include "fanout/fanout_private.h"
 
 #define ROOM (1u << 20)
 

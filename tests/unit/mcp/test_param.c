@@ -10,7 +10,6 @@
 
 #include "base/macros.h"
 #include "mcp/registry.h"
-#include "mcp/schema_check.h"
 
 enum { SCOPE = 1, SQL = 2, SIZE = 4, MODE = 8, PIDS = 16 };
 

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "mcp/schema_check.h"
+#include "mcp/registry.h"
 
 static const char schema[] =
 	"{\"type\":\"object\",\"additionalProperties\":false,\"required\":[\"n\"],\"properties\":{"

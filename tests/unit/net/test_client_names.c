@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "net/client/client_names.h"
-#include "net/loop_private.h"
+#include "net/loop.h"
 
 struct rig {
 	struct loop *loop;

@@ -227,7 +227,7 @@ static void test_one_refusal(void **state)
 static void test_old_connections(void **state)
 {
 	struct bench b;
-	struct answer *a;
+	struct response *a;
 	int fd, n = 0;
 
 	bench_init(&b);

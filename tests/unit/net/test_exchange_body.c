@@ -45,6 +45,11 @@ static int start_small(void **state)
 	return start_with(state, 100 << 10);
 }
 
+static int start_middling(void **state)
+{
+	return start_with(state, 500 << 10);
+}
+
 static int stop(void **state)
 {
 	bench_stop(*state);
@@ -52,12 +57,12 @@ static int stop(void **state)
 }
 
 /* post - over HTTP/1.1, with a length or in chunks of one kilobyte. */
-static const struct answer *post(const struct bench *b, const char *path, const char *encoding,
+static const struct response *post(const struct bench *b, const char *path, const char *encoding,
 	const struct buf *body, bool chunked)
 {
 	_cleanup_buf_ struct buf q = BUF_INIT(8 << 20);
 	int fd = dial(b);
-	const struct answer *a;
+	const struct response *a;
 
 	buf_printf(&q, "POST %s HTTP/1.1\r\n" HOST, path);
 	if (encoding)
@@ -102,7 +107,7 @@ static void test_gzip(void **state)
 static void test_encodings_that_are_not_understood(void **state)
 {
 	_cleanup_buf_ struct buf body = BUF_INIT(4096);
-	const struct answer *a;
+	const struct response *a;
 
 	buf_puts(&body, "hello");
 	a = post(*state, "/gzip", "br", &body, false);
@@ -138,7 +143,7 @@ static void test_bombs(void **state)
 	put_gzip(&dense, row, sizeof(row), INFLATED_MAX / sizeof(row) + 1);
 	assert_true(bomb.len < BODY_MAX && dense.len < BODY_MAX);
 	for (int chunked = 0; chunked < 2; chunked++) {
-		const struct answer *a = post(*state, "/gzip", "gzip", &bomb, chunked);
+		const struct response *a = post(*state, "/gzip", "gzip", &bomb, chunked);
 
 		assert_int_equal(a->status, 413);
 		assert_non_null(strstr(a->body, "inflates"));
@@ -191,6 +196,37 @@ static void test_all_bodies_have_a_ceiling(void **state)
 	assert_int_equal(h2_status(&two, 3), 200);
 	part(&one);
 	part(&two);
+}
+
+/* One address holds half of the room at most, over however many connections: another one finds the rest. */
+static void test_an_address_leaves_room(void **state)
+{
+	struct bench *b = *state;
+	struct peer slow[5], other = {0};
+
+	for (int i = 0; i < 5; i++) {
+		meet(b, &slow[i]);
+		begin_body(&slow[i], 1, "/plain", 60 << 10);
+		if (i == 4)
+			break;
+		send_request(&slow[i], 3, "POST", "/plain",
+			true); /* the body has been read when it is answered */
+		assert_int_equal(h2_status(&slow[i], 3), 200);
+	}
+	assert_int_equal(h2_status(&slow[4], 1), 503);
+	assert_non_null(strstr(slow[4].fields, "retry-after: 1\n"));
+	meet_from(b, &other, "127.0.0.2");
+	begin_body(&other, 1, "/plain", 60 << 10);
+	send_frame(&other, NGHTTP2_DATA, END_STREAM, 1, "", 0);
+	assert_int_equal(h2_status(&other, 1), 200);
+	send_frame(&slow[0], NGHTTP2_DATA, END_STREAM, 1, "", 0);
+	assert_int_equal(h2_status(&slow[0], 1), 200);
+	begin_body(&slow[4], 3, "/plain", 60 << 10); /* what was held went back */
+	send_frame(&slow[4], NGHTTP2_DATA, END_STREAM, 3, "", 0);
+	assert_int_equal(h2_status(&slow[4], 3), 200);
+	for (int i = 0; i < 5; i++)
+		part(&slow[i]);
+	part(&other);
 }
 
 static const unsigned char cancel[4] = {0, 0, 0, NGHTTP2_CANCEL};
@@ -264,6 +300,7 @@ int main(void)
 			test_encodings_that_are_not_understood, start, stop),
 		cmocka_unit_test_setup_teardown(test_bombs, start, stop),
 		cmocka_unit_test_setup_teardown(test_all_bodies_have_a_ceiling, start_small, stop),
+		cmocka_unit_test_setup_teardown(test_an_address_leaves_room, start_middling, stop),
 		cmocka_unit_test_setup_teardown(
 			test_bodies_of_peers_that_have_gone, start_small, stop),
 		cmocka_unit_test_setup_teardown(

@@ -7,7 +7,7 @@
 
 static void test_a_reply(void **state)
 {
-	struct answer *a;
+	struct response *a;
 	struct bench b;
 
 	bench_init(&b);
@@ -65,7 +65,7 @@ static void test_routes(void **state)
 	bench_start(&b);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		char request[256];
-		struct answer *a;
+		struct response *a;
 
 		snprintf(request, sizeof(request), "%s HTTP/1.1\r\n" HOST "\r\n", rows[i].line);
 		a = ask(&b, request);
@@ -147,7 +147,7 @@ static void test_not_now_has_a_time(void **state)
 
 static void test_tokens(void **state)
 {
-	struct answer *a;
+	struct response *a;
 	struct bench b;
 	int fd;
 
@@ -340,7 +340,7 @@ static void drain(void *arg)
 
 static void test_drain(void **state)
 {
-	struct answer *a;
+	struct response *a;
 	int asked, idle, half;
 	struct bench b;
 

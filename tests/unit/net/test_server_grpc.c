@@ -314,7 +314,7 @@ static void test_late_replies_and_gone_callers(void **state)
 
 static void test_not_over_http1(void **state)
 {
-	const struct answer *a = ask(*state,
+	const struct response *a = ask(*state,
 		"POST /pkg.Service/Call HTTP/1.1\r\n" HOST "Authorization: Bearer " TOKEN
 		"\r\nContent-Type: application/grpc\r\nContent-Length: 5\r\n\r\n\0\0\0\0\0");
 

@@ -24,7 +24,7 @@ static int stop(void **state)
 static int refused(const struct bench *b, const char *request, size_t len)
 {
 	int fd = dial(b), status;
-	struct answer *a;
+	struct response *a;
 
 	say_bytes(fd, request, len);
 	a = hear(fd);
@@ -134,7 +134,7 @@ static void test_ceilings_of_bodies(void **state)
 static void test_refusals_keep_the_connection(void **state)
 {
 	int fd = dial(*state);
-	struct answer *a;
+	struct response *a;
 
 	say(fd, "POST /none HTTP/1.1\r\n" HOST "Content-Length: 5\r\n\r\nhello");
 	a = hear(fd);
@@ -186,7 +186,7 @@ static void test_large_replies_wait_for_their_reader(void **state)
 static void test_head(void **state)
 {
 	int fd = dial(*state);
-	struct answer *a;
+	struct response *a;
 
 	say(fd, "HEAD /large HTTP/1.1\r\n" HOST "\r\nGET /echo HTTP/1.1\r\n" HOST "\r\n");
 	a = hear_to(fd, "HEAD");
@@ -214,7 +214,7 @@ static void test_connections_are_kept_as_asked(void **state)
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		int fd = dial(*state);
-		struct answer *a;
+		struct response *a;
 
 		say(fd, rows[i].request);
 		a = hear(fd);

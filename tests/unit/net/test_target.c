@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "net/server/target.h"
+#include "net/http.h"
 
 static void test_targets(void **state)
 {
@@ -57,8 +57,8 @@ static void test_targets(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
 		/* of exactly its size, so that a sanitizer sees a byte too far */
 		_cleanup_free_ char *text = strdup(rows[i].text);
-		struct target t;
-		int r = target_parse(text, &t);
+		struct http_target t;
+		int r = http_target_parse(text, &t);
 
 		if ((r == 0) != (rows[i].path != NULL))
 			print_error("%s\n", rows[i].text);

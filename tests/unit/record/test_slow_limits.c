@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/live_ops.h"
+#include "record/trace/governor.h"
 #include "model/event.h"
 
 static void add(

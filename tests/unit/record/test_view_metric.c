@@ -124,6 +124,34 @@ static void test_the_host_and_the_store_if_there_are_any(void **state)
 	assert_int_equal(find(t, M_DB_PRUNED)->first->value.i, 11);
 }
 
+static struct roster_home home_of_7(const struct roster *r, uint32_t pid)
+{
+	(void)r;
+	return pid == 7 ? (struct roster_home){"train-0", "ml", "c0ffee"}
+			: (struct roster_home){"", "", ""};
+}
+
+/* Series of a process say where it lives, if that is known. */
+static void test_pods(void **state)
+{
+	_cleanup_(run_freep) struct run *r = run_new();
+	_cleanup_(metric_set_freep) struct metric_set *s = NULL;
+	const struct metric_point *p;
+
+	r->reading.home = home_of_7;
+	r->reading.launches[0] = (struct reading_launches){.pid = 7, .comm = "train", .count = 3};
+	r->reading.launches[1] = (struct reading_launches){.pid = 8, .comm = "bare", .count = 4};
+	r->reading.launch_count = 2;
+	s = metrics_of(r);
+	p = find(s, M_LAUNCHES)->first;
+	assert_string_equal(p->attributes[1].text, "train");
+	assert_string_equal(p->attributes[2].text, "train-0");
+	assert_string_equal(p->attributes[3].text, "ml");
+	assert_string_equal(p->attributes[4].text, "c0ffee");
+	for (int i = 2; i < 5; i++)
+		assert_true(p->next->attributes[i].is_absent);
+}
+
 static void test_steps_by_line(void **state)
 {
 	_cleanup_(run_freep) struct run *r = run_new();
@@ -145,7 +173,7 @@ static void test_steps_by_line(void **state)
 	m = find(t, M_STEP_SECONDS);
 	assert_int_equal(m->count, ACCOUNT_LINES); /* what can be 0 is there as 0 */
 	for (const struct metric_point *p = m->first; p; p = p->next) {
-		bool is_host = !strcmp(p->attributes[2].text, "host");
+		bool is_host = !strcmp(p->attributes[5].text, "host");
 
 		assert_string_equal(p->attributes[1].text, "train");
 		assert_true(p->value.d == (is_host ? 3 : 0));
@@ -258,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_nested_calls_alone),
 		cmocka_unit_test(test_the_host_and_the_store_if_there_are_any),
+		cmocka_unit_test(test_pods),
 		cmocka_unit_test(test_steps_by_line),
 		cmocka_unit_test(test_the_books),
 		cmocka_unit_test(test_gpus_are_told_while_the_driver_answers),

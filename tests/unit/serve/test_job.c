@@ -3,7 +3,7 @@
  * and told so while it runs. */
 #include "server_fixture.h"
 
-#include "serve/job.h"
+#include "serve/serve_private.h"
 
 struct rig {
 	struct bench bench; /* the first: handlers get it */

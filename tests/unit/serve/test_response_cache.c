@@ -7,7 +7,7 @@
 #include <stdatomic.h>
 #include <sys/syscall.h>
 
-#include "serve/response_cache.h"
+#include "serve/serve_private.h"
 #include "store_fixture.h"
 
 static void test_the_same_question_again(void **state)

@@ -194,6 +194,29 @@ static void test_kernel_untimed(void **state)
 		now.count);
 }
 
+/* Read between the two counters of a call: both readings add up, and so does all of them. */
+static void test_kernel_read_within_a_call(void **state)
+{
+	struct wire_agg before = {0}, between, now;
+	struct sketch first = {0}, second = {0};
+
+	for (int i = 0; i < 1000; i++)
+		agg_add(&before, 300);
+	between = before;
+	agg_add(&between, 300);
+	agg_add(&between, 300);
+	now = between;
+	between.count--;
+	sketch_add_delta(&first, &between, &before);
+	assert_int_equal(first.count, 1);
+	assert_int_equal(first.hist[bucket_of(300)], 1);
+	agg_add(&now, 300);
+	sketch_add_delta(&second, &now, &between);
+	assert_int_equal(second.count, 2);
+	assert_int_equal(second.hist[bucket_of(300)], 2);
+	assert_int_equal(first.sum + second.sum, 3 * 300);
+}
+
 static void test_round_trip(void **state)
 {
 	uint8_t blob[SKETCH_BLOB_MAX], again[SKETCH_BLOB_MAX];
@@ -309,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_kernel_difference),
 		cmocka_unit_test(test_kernel_counter_wraps),
 		cmocka_unit_test(test_kernel_untimed),
+		cmocka_unit_test(test_kernel_read_within_a_call),
 		cmocka_unit_test(test_round_trip),
 		cmocka_unit_test(test_largest_blob_fits),
 		cmocka_unit_test(test_hostile_blobs),

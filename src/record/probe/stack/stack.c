@@ -95,8 +95,3 @@ void probe_stack_tally(const struct probe *p, struct stack_tally *ret)
 		}
 	free(cpus);
 }
-
-int probe_ring_stacks(const struct probe *p)
-{
-	return probe_map(p, "stacks");
-}

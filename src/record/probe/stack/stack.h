@@ -33,4 +33,3 @@ int probe_stack_process(struct probe *p, uint32_t pid, uint32_t set, uint32_t ge
 uint32_t probe_stack_set_of(const struct probe *p, uint32_t pid);
 
 void probe_stack_tally(const struct probe *p, struct stack_tally *ret);
-int probe_ring_stacks(const struct probe *p);

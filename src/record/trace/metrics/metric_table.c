@@ -50,12 +50,15 @@
 #define NESTED_KEY    KEY("nested", "nested")
 #define PID_KEY       KEY("pid", "pid")
 #define COMM_KEY      KEY("comm", "comm")
-#define GPU_KEY       KEY("gpu.uuid", "gpu_uuid")
-#define COPY_KEY      KEY("ingero.memcpy.direction", "direction")
-#define NCCL_OP_KEY   KEY("nccl.op_type", "op_type")
-#define PROBLEM_KEY   KEY("ingero.problem", "problem")
-#define SEVERITY_KEY  KEY("ingero.severity", "severity")
-#define REASON_KEY    KEY("ingero.reason", "reason")
+#define PLACE_KEYS                                                                                 \
+	KEY("k8s.pod.name", "pod"), KEY("k8s.namespace.name", "namespace"),                        \
+		KEY("container.id", "container_id")
+#define GPU_KEY      KEY("gpu.uuid", "gpu_uuid")
+#define COPY_KEY     KEY("ingero.memcpy.direction", "direction")
+#define NCCL_OP_KEY  KEY("nccl.op_type", "op_type")
+#define PROBLEM_KEY  KEY("ingero.problem", "problem")
+#define SEVERITY_KEY KEY("ingero.severity", "severity")
+#define REASON_KEY   KEY("ingero.reason", "reason")
 #define COLL_KEYS                                                                                  \
 	NCCL_OP_KEY, KEY("nccl.comm_id_hash", "comm_id_hash"), KEY("nccl.rank", "rank"),           \
 		KEY("nccl.nranks", "nranks"), KEY("nccl.datatype", "datatype"),                    \
@@ -97,15 +100,15 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 	[M_LAUNCH_COUNT] = COUNTER("gpu.kernel.launch.count", "gpu_kernel_launch_count", "{launch}",
 		"Kernel launches by running processes", PID_KEY),
 	[M_LAUNCHES] = COUNTER(NULL, "ingero_kernel_launches_total", "{launch}",
-		"Same as gpu_kernel_launch_count", PID_KEY, COMM_KEY),
+		"Same as gpu_kernel_launch_count", PID_KEY, COMM_KEY, PLACE_KEYS),
 
 	[M_STEP_SECONDS] = TIME("ingero.step", "ingero_step_seconds_total", "s",
 		"Time in the steps of a running process, by the line of the account that it is on",
-		PID_KEY, COMM_KEY, KEY("ingero.line", "line")),
+		PID_KEY, COMM_KEY, PLACE_KEYS, KEY("ingero.line", "line")),
 	[M_STEPS] = TIME("ingero.steps", "ingero_steps_total", "{step}",
-		"Steps of a running process", PID_KEY, COMM_KEY),
+		"Steps of a running process", PID_KEY, COMM_KEY, PLACE_KEYS),
 	[M_SLOW_STEPS] = TIME("ingero.slow_steps", "ingero_slow_steps_total", "{step}",
-		"Of these, slow ones", PID_KEY, COMM_KEY),
+		"Of these, slow ones", PID_KEY, COMM_KEY, PLACE_KEYS),
 
 	[M_COPY_BYTES] = COUNTER("gpu.memcpy.bytes_total", "gpu_memcpy_bytes_total", "By",
 		"Bytes requested by memory copies", COPY_KEY),
@@ -116,7 +119,8 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 
 	[M_NCCL_LOADED] = GAUGE("gpu.nccl.process_loaded", "gpu_nccl_process_loaded", "{process}",
 		"Always 1 for each running process that has NCCL loaded", PID_KEY, COMM_KEY,
-		KEY("libnccl_path", "libnccl_path"), KEY("libnccl_version", "libnccl_version")),
+		PLACE_KEYS, KEY("libnccl_path", "libnccl_path"),
+		KEY("libnccl_version", "libnccl_version")),
 	[M_NCCL_PROCESSES_TOTAL] = GAUGE("gpu.nccl.processes_total", "gpu_nccl_processes_total",
 		"{process}", "Running processes that have NCCL loaded", NO_KEYS),
 	[M_NCCL_PROCESSES] = GAUGE(NULL, "ingero_nccl_processes", "{process}",

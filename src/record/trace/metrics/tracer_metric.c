@@ -104,6 +104,8 @@ struct metric_set *tracer_metrics(struct tracer *t)
 		return NULL;
 	*r = (struct reading){.view = &view,
 		.metric_state = t->metric_state,
+		.home = roster_home,
+		.roster = t->roster,
 		.node = t->settings.node ? t->settings.node : "",
 		.version = INGERO_VERSION,
 		.has_store = t->settings.db_path != NULL,

@@ -16,6 +16,27 @@
 
 #define ROW(id) (&metric_table[id])
 
+static struct metric_attribute text_or_none(const char *text)
+{
+	return *text ? METRIC_TEXT(text) : METRIC_NONE;
+}
+
+/* The keys that every series of one process begins with. */
+#define PROCESS_KEYS 5
+struct process_labels {
+	struct metric_attribute list[METRIC_KEYS_MAX];
+};
+
+static struct process_labels process_labels(const struct reading *r, uint32_t pid, const char *comm)
+{
+	struct roster_home h = {"", "", ""};
+
+	if (r->home)
+		h = r->home(r->roster, pid);
+	return (struct process_labels){{METRIC_NUMBER(pid), METRIC_TEXT(comm), text_or_none(h.pod),
+		text_or_none(h.namespace), text_or_none(h.container_id)}};
+}
+
 /* The points of the GPUs' state. Told only while the driver answers: an old
  * reading is not a present one. */
 
@@ -202,14 +223,18 @@ static void put_last(const struct metric_state_collective *l, struct metric_set 
 	metric_put_int(s, ROW(M_COLL_LAST_BYTES), (wall_time){0}, (int64_t)l->c.bytes, names);
 }
 
-static void put_processes(const struct metric_state *f, struct metric_set *s)
+static void put_processes(const struct reading *r, struct metric_set *s)
 {
+	const struct metric_state *f = r->metric_state;
+
 	for (size_t i = 0; i < MIN(f->nccl_count, (size_t)METRIC_STATE_NCCL); i++) {
 		const struct metric_state_nccl *n = &f->nccl[i];
 
-		metric_put_int(s, ROW(M_NCCL_LOADED), (wall_time){0}, 1,
-			METRIC_OF(METRIC_NUMBER(n->pid), METRIC_TEXT(n->comm), METRIC_TEXT(n->path),
-				METRIC_TEXT(metric_state_nccl_version(n->path))));
+		struct process_labels l = process_labels(r, n->pid, n->comm);
+
+		l.list[PROCESS_KEYS] = METRIC_TEXT(n->path);
+		l.list[PROCESS_KEYS + 1] = METRIC_TEXT(metric_state_nccl_version(n->path));
+		metric_put_int(s, ROW(M_NCCL_LOADED), (wall_time){0}, 1, l.list);
 	}
 	metric_put_int(
 		s, ROW(M_NCCL_PROCESSES_TOTAL), (wall_time){0}, (int64_t)f->nccl_count, NULL);
@@ -222,7 +247,7 @@ static void view_metric_nccl(const struct reading *r, struct metric_set *s)
 	const struct metric_state *f = r->metric_state;
 
 	if (f->has_nccl)
-		put_processes(f, s);
+		put_processes(r, s);
 	put_totals(r, s);
 	for (size_t i = 0; i < f->collective_count; i++)
 		put_last(&f->collectives[i], s);
@@ -321,7 +346,7 @@ static void put_ops(const struct reading *r, struct metric_set *s)
 		metric_put_int(s, ROW(M_LAUNCH_COUNT), l->since, (int64_t)l->count,
 			METRIC_OF(METRIC_NUMBER(l->pid)));
 		metric_put_int(s, ROW(M_LAUNCHES), l->since, (int64_t)l->count,
-			METRIC_OF(METRIC_NUMBER(l->pid), METRIC_TEXT(l->comm)));
+			process_labels(r, l->pid, l->comm).list);
 	}
 }
 
@@ -344,15 +369,15 @@ static void put_steps(const struct reading *r, struct metric_set *s)
 {
 	for (size_t i = 0; i < r->step_count; i++) {
 		const struct step_count *c = &r->steps[i];
-		const struct metric_attribute process[] = {
-			METRIC_NUMBER(c->pid), METRIC_TEXT(c->comm)};
+		struct process_labels l = process_labels(r, c->pid, c->comm);
 
-		metric_put_double(s, ROW(M_STEPS), c->since, c->steps, process);
-		metric_put_double(s, ROW(M_SLOW_STEPS), c->since, c->slow_steps, process);
-		for (int k = 0; k < ACCOUNT_LINES; k++)
-			metric_put_double(s, ROW(M_STEP_SECONDS), c->since, c->ns[k] / NS_PER_S,
-				METRIC_OF(process[0], process[1],
-					METRIC_TEXT(account_line_id((enum account_line)k))));
+		metric_put_double(s, ROW(M_STEPS), c->since, c->steps, l.list);
+		metric_put_double(s, ROW(M_SLOW_STEPS), c->since, c->slow_steps, l.list);
+		for (int k = 0; k < ACCOUNT_LINES; k++) {
+			l.list[PROCESS_KEYS] = METRIC_TEXT(account_line_id((enum account_line)k));
+			metric_put_double(
+				s, ROW(M_STEP_SECONDS), c->since, c->ns[k] / NS_PER_S, l.list);
+		}
 	}
 }
 

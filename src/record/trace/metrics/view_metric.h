@@ -6,6 +6,7 @@
 #include "model/event.h"
 #include "model/metric.h"
 #include "record/trace/metric_state.h"
+#include "record/trace/roster.h"
 #include "record/trace/tracer.h"
 
 #define READING_LAUNCHES_MAX 512 /* processes with a series of their own */
@@ -34,6 +35,9 @@ struct reading { /* everything that metrics are made of */
 	uint64_t pruned_rows;
 	struct step_count steps[STEP_COUNTER_MAX]; /* of processes that are running */
 	size_t step_count;
+	/* Where processes live; NULL: not known. */
+	struct roster_home (*home)(const struct roster *r, uint32_t pid);
+	const struct roster *roster;
 	uint64_t cut; /* what the lists above had no room for */
 };
 

@@ -43,11 +43,11 @@ function ranksView(d) {
 	return group(el("h3", {}, "The latest"), table([
 		{title: "Rank", cell: (r) => el("b", {}, links.rank(r.rank, r.node, r.rank === null ? "?" : String(r.rank)))},
 		{title: "Node", cell: (r) => group(links.node(r.node), el("small", {}, `pid ${r.pid}`))},
-		{title: "Last", class: "n", hint: "collectives for which it came last", cell: (r) => group(`${f.count(r.last_count)} of ${f.count(r.calls)}`, bar(r.last_count / most))},
+		{title: "Last", class: "n", hint: "collectives at which it arrived last", cell: (r) => group(`${f.count(r.last_count)} of ${f.count(r.calls)}`, bar(r.last_count / most))},
 		{title: "Late, median", class: "n wide", cell: (r) => f.duration(r.lag_p50_ns)},
 		{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 		{title: "Waited for others", class: "n wide", cell: (r) => f.duration(r.waited_ns)},
-		{title: "Clock", class: "n wide", hint: "offset of the node's clock and how wrong it may be", cell: (r) => `${f.duration(r.clock.offset_ns)} ± ${f.duration(r.clock.error_ns)}`}],
+		{title: "Clock", class: "n wide", hint: "offset of the node's clock and its uncertainty", cell: (r) => `${f.duration(r.clock.offset_ns)} ± ${f.duration(r.clock.error_ns)}`}],
 	late, (r) => `${r.node}/${r.pid}`, "Late ranks"), el("p", {class: "note"}, `The latest of ${f.counted(d.total, "rank")}.`));
 }
 

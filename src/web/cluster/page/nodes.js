@@ -48,7 +48,7 @@ function jobView(job, by, episodes) {
 	const bad = list.filter((n) => n.score !== undefined && trouble(n, episodes)).length, model = list.find((n) => n.gpu_model);
 	return el("div", {class: "job", key: `j${job.comm}`},
 		el("h3", {}, `Job of ${f.counted(job.nranks || job.ranks, "rank")} on ${f.counted(job.nodes.length, "node")}`, job.ranks < job.nranks ? ` (${f.count(job.ranks)} seen)` : ""),
-		el("p", {class: "dim"}, bad ? el("b", {class: "alarm"}, `${f.count(bad)} ${bad === 1 ? "is" : "are"} not well. `) : "All are well. ",
+		el("p", {class: "dim"}, bad ? el("b", {class: "alarm"}, `${f.count(bad)} ${bad === 1 ? "is" : "are"} not well. `) : "All nodes are healthy. ",
 			[...new Set(list.map((n) => n.workload).filter(Boolean))].slice(0, 3).map((w) => group(name(w, 40), " \u00b7 ")), model ? group(`${model.gpu_count} \u00d7 `, name(model.gpu_model, 50), " each \u00b7 ") : "",
 			`communicator ${job.comm}`),
 		tiles(list, episodes, seats));
@@ -59,7 +59,7 @@ function jobsView(d, jobs, episodes) {
 	const idle = d.nodes.filter((n) => !placed.has(n.node));
 	return group(jobs.map((j) => jobView(j, by, episodes)),
 		idle.length ? el("div", {class: "job", key: "idle"}, el("h3", {}, `${f.counted(idle.length, "node")} in no job that is seen`),
-			el("p", {class: "dim"}, "None of their processes has met another in a communicator."), tiles(idle, episodes, new Map())) : null);
+			el("p", {class: "dim"}, "None of their processes has taken part in a collective."), tiles(idle, episodes, new Map())) : null);
 }
 
 // ---- the table ----

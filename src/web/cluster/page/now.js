@@ -51,7 +51,7 @@ export function numbers(c, nodes, blame) {
 	const unpriced = c.unpriced_model ? group("no price for ", name(c.unpriced_model, 60)) : guess || (c.priced ? "at barriers, now" : "");
 	return figures([["Lost per hour", money(c), unpriced],
 		["Lost so far", typeof c.cost_total === "number" ? sum({symbol: c.symbol, value: c.cost_total}) : "unpriced", lost(c.lost_gpu_seconds)],
-		["Nodes", f.count(c.nodes), remarks.join(", ") || "all are well"],
+		["Nodes", f.count(c.nodes), remarks.join(", ") || "all are healthy"],
 		["Ranks", f.count(c.ranks), f.counted(c.communicators, "communicator")],
 		["Threshold", c.quorum_met ? c.threshold.toFixed(3) : "none yet", c.quorum_met ? `median score ${c.median.toFixed(3)}` : "too few active nodes"],
 		["Calls", f.count(c.calls && c.calls.taken), c.calls && (c.calls.refused || c.calls.evicted) ? `${f.count(c.calls.refused)} refused, ${f.count(c.calls.evicted)} dropped` : "none lost"]]);
@@ -79,11 +79,11 @@ function courseOf(course) {
 // costView - @c: of /api/v1/cost; @course: {text, values, format} over time; null: not known.
 export function costView(c, course) {
 	if (!c)
-		return nothing("Nothing is known of what this cluster costs.");
+		return nothing("No cost data for this cluster.");
 	const list = c.by.filter((x) => weight(x) > 0).sort((a, b) => weight(b) - weight(a)), perHour = typeof c.cost_per_hour === "number" ? c.cost_per_hour : null;
 	return group(
 		el("p", {class: "line"}, perHour === null ? "No GPU here has a price: `--provider` or `--rates` of the service gives one." :
-			perHour > 0 ? `${money(c)} is lost to waiting; at this rate ${sum({symbol: c.symbol, value: perHour * 24}, 0)} a day.` : "Nothing is being lost to waiting now."),
+			perHour > 0 ? `${money(c)} is lost to waiting; at this rate ${sum({symbol: c.symbol, value: perHour * 24}, 0)} a day.` : "No time is being lost to waiting now."),
 		el("p", {class: "dim"}, [typeof c.cost_total === "number" && c.cost_total > 0 ? `${sum({symbol: c.symbol, value: c.cost_total})} so far` : "", lost(c.lost_gpu_seconds),
 			c.lost_watt_hours > 0 ? `${f.plain(c.lost_watt_hours / 1000)} kWh` : "", c.unpriced_model ? `no price for ${c.unpriced_model}` : ""].filter(Boolean).join(" \u00b7 ")),
 		list.length ? costTable(list) : null,

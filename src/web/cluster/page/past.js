@@ -16,7 +16,7 @@ const word = (problem) => Object.hasOwn(WORDS, problem) ? WORDS[problem] : probl
 
 export function hangsView(h, m) {
 	if (!h.total && !m.total)
-		return nothing("Nobody waits for one that does not come, and all agree about what they call.");
+		return nothing("No hangs and no mismatches.");
 	return group(h.hangs.map((x) => el("div", {class: "episode lasts", key: `h${x.comm}${x.seq}`},
 		el("p", {}, `${f.counted(x.waiting, "rank")} ${x.waiting === 1 ? "waits" : "wait"} in ${opName(x.op)} ${x.seq} for `, x.missing.map((r, i) => group(i ? ", " : "", links.who(r), r.ever_seen ? "" : " (never seen)")),
 			x.missing_count > x.missing.length ? ` and ${f.count(x.missing_count - x.missing.length)} more` : ""),
@@ -66,9 +66,9 @@ export function incidentsView(d, only, rows, symbol) {
 	const list = only === "now" ? now : only === "over" ? over : [...now, ...over];
 	const choice = [["", `All ${f.count(d.total)}`], ["now", `Now ${f.count(now.length)}`], ["over", `Over ${f.count(over.length)}`]];
 	return group(d.episodes.length ? el("div", {class: "chips", role: "group", "aria-label": "Which incidents"}, choice.map(([id, text]) =>
-		el("button", {type: "button", key: `k${id}`, "data-act": "incidents", "data-only": id, "aria-pressed": String(only === id)}, text))) : nothing("Nothing has been wrong since this service started."),
+		el("button", {type: "button", key: `k${id}`, "data-act": "incidents", "data-only": id, "aria-pressed": String(only === id)}, text))) : nothing("No incidents since this service started."),
 	list.slice(0, MOST).map(incident),
-	d.episodes.length && !list.length ? nothing(only === "now" ? "Nothing lasts now." : "Nothing is over yet.") : null,
+	d.episodes.length && !list.length ? nothing(only === "now" ? "No open incidents." : "No closed incidents yet.") : null,
 	list.length > MOST ? el("p", {class: "note"}, `${MOST} of ${f.count(list.length)}.`) : null,
 	only !== "now" ? before(rows, new Set(d.episodes.map((e) => e.event_id).filter(Boolean)), symbol) : null);
 }

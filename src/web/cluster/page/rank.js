@@ -35,9 +35,9 @@ function stepBars(a) {
 function account(r, now) {
 	const a = r.account;
 	if (!a)
-		return nothing(group("The node\u2019s agent has said nothing about this rank in the last two minutes. On ", name(r.node, 60), ": ", el("code", {}, "ingero explain --steps")));
+		return nothing(group("The node\u2019s agent has not reported on this rank in the last two minutes. On ", name(r.node, 60), ": ", el("code", {}, "ingero explain --steps")));
 	return el("div", {class: "account"},
-		a.step_ns && a.ordinary_ns ? stepBars(a) : el("p", {class: "dim"}, "Its steps are all alike so far: none is slow."),
+		a.step_ns && a.ordinary_ns ? stepBars(a) : el("p", {class: "dim"}, "No slow steps so far."),
 		el("dl", {class: "facts"},
 			a.cause ? group(el("dt", {}, "Why"), el("dd", {}, name(a.cause, 500), a.confidence > 0 ? el("small", {}, ` confidence ${f.share(a.confidence)}`) : null)) : null,
 			a.fix ? group(el("dt", {}, "Fix"), el("dd", {}, name(a.fix, 500))) : null,
@@ -116,13 +116,13 @@ function nodeFigures(n) {
 }
 
 export function nodeView(d, node, found) {
-	return el("article", {key: `node-${node}`}, found ? nodeFigures(found) : el("p", {class: "note"}, "It has pushed no health, or has been forgotten."),
+	return el("article", {key: `node-${node}`}, found ? nodeFigures(found) : el("p", {class: "note"}, "It has pushed no health data, or is no longer known."),
 		d.ranks.length ? group(el("h4", {}, "Its ranks"), table([
 			{title: "Rank", cell: (r) => links.rank(r.rank, r.node)},
 			{title: "Last", class: "n", cell: (r) => `${f.count(r.last_count)} of ${f.count(r.calls)}`},
 			{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 			{title: "Grew in slow steps", cell: (r) => r.account && r.account.line ? group(el("span", {class: `key ${lineClass(r.account.line)}`}), name(lineName(r.account.line), 40), ` ${f.duration(r.account.line_ns)}`) : "\u2013"},
 			{title: "Doing", class: "wide", cell: (r) => r.account ? name(r.account.doing, 30) : "\u2013"}],
-		d.ranks.slice(0, 64), (r) => r.pid, "Ranks of the node")) : el("p", {class: "note"}, "None of its ranks has made a call in a communicator."),
+		d.ranks.slice(0, 64), (r) => r.pid, "Ranks of the node")) : el("p", {class: "note"}, "None of its ranks has taken part in a collective."),
 		incidentsOf(d.episodes, {node}), reach(d, node));
 }

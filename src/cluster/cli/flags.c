@@ -1,14 +1,105 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo_flags.c - see echo_flags.h. */
-#include "cluster/cli/echo_flags.h"
+/* flags.c - see flags.h. */
+#include "cluster/cli/flags.h"
 
 #include <errno.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/path_user.h"
 #include "net/address.h"
 #include "net/server/token.h"
+
+/* ---- addresses ---- */
+
+const char *listen_address(const char *typed)
+{
+	return typed && typed[0] ? typed : NULL;
+}
+
+bool listen_address_any(const struct listen_addresses *a)
+{
+	return listen_address(a->grpc) || listen_address(a->http) || listen_address(a->api);
+}
+
+static bool is_low(const char *typed)
+{
+	const char *colon = typed ? strrchr(typed, ':') : NULL;
+	long port = colon ? strtol(colon + 1, NULL, 10) : 0;
+
+	return port > 0 && port < 1024;
+}
+
+bool listen_address_any_low(const struct listen_addresses *a)
+{
+	return is_low(a->grpc) || is_low(a->http) || is_low(a->api);
+}
+
+const char *listen_address_widest(const struct listen_addresses *a)
+{
+	const char *all[] = {a->api, a->http, a->grpc}, *found = "127.0.0.1:0";
+
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		if (listen_address(all[i]) && address_text_is_loopback(found))
+			found = all[i];
+	return found;
+}
+
+/* ---- the fleet's core ---- */
+
+int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr)
+{
+	if (f->node_page && strncmp(f->node_page, "https://", 8) != 0 &&
+		strncmp(f->node_page, "http://", 7) != 0)
+		return errinfo_set(reterr, -EINVAL,
+			"--node-page: give an address that begins with https:// or http://, for example 'https://{node}:8080/'");
+	if (f->forward_spool && !f->forward)
+		return errinfo_set(reterr, -EINVAL, "--forward-spool needs --forward");
+	return 0;
+}
+
+static struct fleet_settings core_settings(const struct fleet_flags *f)
+{
+	struct fleet_settings s = fleet_defaults;
+
+	s.nodes = nodes_defaults;
+	s.calls = calls_defaults;
+	s.nodes.k = f->k;
+	s.nodes.ema_alpha = f->ema_alpha;
+	s.nodes.interval_ns = f->interval_ns;
+	s.nodes.ttl_multiplier = (uint32_t)f->ttl_multiplier;
+	s.nodes.quorum = (uint32_t)f->quorum;
+	s.nodes.nodes_max = (uint32_t)f->max_nodes;
+	s.nodes.nodes_per_token = (uint32_t)f->nodes_per_token;
+	s.provider = f->provider;
+	s.seed = (uint64_t)wall_now().ns;
+	return s;
+}
+
+struct service_settings fleet_flags_settings(const struct fleet_flags *f)
+{
+	return (struct service_settings){.fleet = core_settings(f),
+		.rates = f->rates,
+		.snapshot = f->snapshot,
+		.node_page = f->node_page};
+}
+
+struct outlets_settings fleet_flags_outlets(const struct fleet_flags *f)
+{
+	return (struct outlets_settings){.config = f->alerts,
+		.forward = f->forward,
+		.forward_spool = f->forward_spool,
+		.remediate = f->remediate};
+}
+
+void fleet_flags_rights(const struct fleet_flags *f, struct service_rights *rights)
+{
+	service_rights_write_file(rights, f->snapshot);
+	service_rights_read(rights, f->rates);
+}
+
+/* ---- the memory ---- */
 
 struct server_access_options echo_flags_access(const struct echo_flags *f, const char *address)
 {
@@ -42,7 +133,7 @@ static int check_engine(const struct echo_flags *f, struct errinfo *reterr)
 			reterr, -EINVAL, "--engine %s: choose duckdb or clickhouse", f->engine);
 	if (is_click && !f->clickhouse.count)
 		return errinfo_set(reterr, -EINVAL,
-			"--engine clickhouse: say where the servers are, with --clickhouse http://host:8123");
+			"--engine clickhouse: give the servers with --clickhouse http://host:8123");
 	if (!is_click && f->clickhouse.count)
 		return errinfo_set(reterr, -EINVAL, "--clickhouse needs --engine clickhouse");
 	if (f->clickhouse.count > 1 && !f->clickhouse_cluster)
@@ -89,8 +180,6 @@ int echo_flags_check(const struct echo_flags *f, const char *address, struct err
 	return server_access_check(&access, reterr);
 }
 
-/* ---- settings ---- */
-
 /* As root the store was in the home of who called sudo: whoever has one there is not to begin anew unawares. */
 static int check_earlier(const char *now, struct errinfo *reterr)
 {
@@ -102,7 +191,7 @@ static int check_earlier(const char *now, struct errinfo *reterr)
 		path_user_enter(earlier, &before, reterr) < 0 || access(earlier, F_OK) < 0)
 		return 0;
 	return errinfo_set_exit(reterr, EXIT_CONFIG, -EEXIST,
-		"there is a store in %s, but root's default is %s now: move it there, or use it with --db-path %s; to begin anew, make the folder %s",
+		"there is a store in %s, but root's default is %s now: move it there, or use it with --db-path %s; to start a new one, create the folder %s",
 		earlier, now, earlier, now);
 }
 
