@@ -3,7 +3,7 @@
  *
  * A worker that does something else while a Recv is pending is not waiting: it has posted it ahead. Where that is seen
  * of a good part of the Recvs from one peer, it did so with the others, too: those were there when it came back for
- * them, and are not waited for.
+ * them, and are not waited for, unless calls say themselves how much of them was waited.
  *
  * Where most waits of a job are not known (frameworks let the GPU wait for a collective, and the host for the GPU),
  * everybody is taken to have waited until the last one came, but once from one known wait to the next, or in a step: a
@@ -26,6 +26,7 @@ static bool is_silent(const struct job *j, uint32_t item)
 struct pending { /* Recvs of a worker from one peer */
 	int32_t peer;
 	uint32_t count, ahead;
+	uint32_t told; /* of those ahead, that say themselves how much of them was waited */
 };
 
 #define PENDING_MAX 64 /* peers of a worker; it has a few in a pipeline */
@@ -54,6 +55,15 @@ static bool has_another(const struct job *j, size_t item, size_t end)
 	return false;
 }
 
+/* Whether the call says that less than all of it was waited. */
+static bool tells_wait(const struct job *j, uint32_t item)
+{
+	const struct push_call *c = job_call(j, item);
+
+	return c->wait_ns != UINT64_MAX &&
+	       c->wait_ns + GROUP_NS < (uint64_t)(c->leave_ns - c->enter_ns);
+}
+
 static void drop_unexposed(struct job *j, uint32_t worker)
 {
 	size_t first = j->first[worker], end = j->first[worker + 1], n = 0;
@@ -66,7 +76,10 @@ static void drop_unexposed(struct job *j, uint32_t worker)
 		if (!p)
 			return;
 		p->count++;
-		p->ahead += has_another(j, i, end);
+		if (!has_another(j, i, end))
+			continue;
+		p->ahead++;
+		p->told += tells_wait(j, (uint32_t)i);
 	}
 	for (size_t i = first; n && i < end; i++) {
 		struct job_item *t = &j->items[i];
@@ -75,7 +88,8 @@ static void drop_unexposed(struct job *j, uint32_t worker)
 			continue;
 		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
 		if (p->ahead >= AHEAD_LEAST && p->ahead >= AHEAD_SHARE * p->count &&
-			t->start_ns <= t->enter_ns + GROUP_NS && !has_another(j, i, end))
+			2 * p->told < p->ahead && t->start_ns <= t->enter_ns + GROUP_NS &&
+			!has_another(j, i, end))
 			t->start_ns = t->leave_ns;
 	}
 }

@@ -168,7 +168,7 @@ static void test_behind_is_late_once(void **state)
 #define RECVS 20
 
 /* A worker posts Recvs ahead, computes, and sends: @ahead of them are still pending then. */
-static void assert_exposed(unsigned ahead, bool is_exposed)
+static void assert_exposed(unsigned ahead, bool is_told, bool is_exposed)
 {
 	struct blame_call calls[2 * RECVS];
 	struct job_item items[2 * RECVS];
@@ -186,7 +186,13 @@ static void assert_exposed(unsigned ahead, bool is_exposed)
 		int64_t at = (int64_t)i * 100 * MS;
 		int64_t there = at + (i < ahead ? 60 : 40) * MS;
 
-		calls[2 * i] = (struct blame_call){.c = {.op = NCCL_RECV, .peer = 1}};
+		calls[2 * i] = (struct blame_call){
+			.c = {.op = NCCL_RECV,
+				.peer = 1,
+				.enter_ns = at,
+				.leave_ns = there,
+				.wait_ns =
+					(uint64_t)(is_told && i < ahead ? 10 * MS : there - at)}};
 		calls[2 * i + 1] = (struct blame_call){.c = {.op = NCCL_SEND, .peer = 2}};
 		items[2 * i] = (struct job_item){.enter_ns = at,
 			.start_ns = i < ahead ? at + 50 * MS : at,
@@ -211,9 +217,10 @@ static void assert_exposed(unsigned ahead, bool is_exposed)
 
 static void test_posted_ahead(void **state)
 {
-	assert_exposed(8, false);
-	assert_exposed(0, true);
-	assert_exposed(2, true); /* times may be wrong */
+	assert_exposed(8, false, false);
+	assert_exposed(0, false, true);
+	assert_exposed(2, false, true); /* times may be wrong */
+	assert_exposed(8, true, true);
 }
 
 int main(void)
