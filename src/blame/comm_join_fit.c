@@ -9,7 +9,7 @@
  *
  * Where neither tells, as of hosts that run ahead of their GPUs: between two steps both rest, having made as many calls
  * as each other, and always so. Of messages, which one end may have long before the other looks for them, that is asked
- * first.
+ * first. Collectives that rest together need not be of one communicator.
  *
  * Of streams that may have nothing to do with each other the best shift must leave far less than calls are apart: some
  * shift is the best of those that are all wrong, too. */
@@ -265,7 +265,7 @@ int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_
 	t.by_entries = !a->is_messages && (is_one_comm || ret->error_ns == UINT64_MAX);
 	if (t.by_entries && find_shift(&t, a, b, ret))
 		return 0;
-	r = a->is_messages ? -ENOENT : fit_at_rest(&t, a, b, ret);
+	r = is_one_comm && !a->is_messages ? fit_at_rest(&t, a, b, ret) : -ENOENT;
 	if (r != -ENOENT)
 		return r;
 	return is_early(a, b) ? -EAGAIN : -ENOENT;
