@@ -460,7 +460,7 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		/* each of its files begins a run of its own */
 		s->range.all = s->range.all || time_request_is_empty(&s->range);
 	}
-	if (r == 0 && argc && argv[0][0] == '/')
+	if (r == 0 && argc && strncmp(argv[0], "/api/", 5) == 0)
 		r = run_question(s, path, argv[0], &e);
 	else if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
