@@ -175,16 +175,24 @@ static _unused_ char part_file[4200];
 static _unused_ int find_part(const char *path, const struct stat *st, int type, struct FTW *at)
 {
 	(void)st, (void)at;
-	if (type == FTW_F && strstr(path, "/red-") && strstr(path, ".duckdb"))
+	/* The newest: an older one may be of a merge, and gone once nobody reads it. */
+	if (type == FTW_F && strstr(path, "/red-") && strstr(path, ".duckdb") &&
+		strcmp(path, part_file) > 0)
 		snprintf(part_file, sizeof(part_file), "%s", path);
 	return 0;
+}
+
+static _unused_ void find_newest_part(const char *folder)
+{
+	part_file[0] = 0;
+	nftw(folder, find_part, 16, FTW_PHYS);
 }
 
 static _unused_ void damage_part_in(const char *folder, bool cut)
 {
 	FILE *f;
 
-	nftw(folder, find_part, 16, FTW_PHYS);
+	find_newest_part(folder);
 	f = fopen(part_file, "r+");
 	assert_non_null(f);
 	if (cut) {
