@@ -290,7 +290,8 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 		if (w->path->copied != r)
 			w->path->copied_wait_ns = copy_waits_ns(w, r);
 		w->path->copied = r;
-		moved = w->path->copied_wait_ns;
+		moved = (uint64_t)((__uint128_t)ns * w->path->copied_wait_ns /
+				   MAX(r->ns[LEDGER_COPY], UINT64_C(1)));
 		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
 			ACCOUNT_GPU, ns, moved);
 	case LEDGER_LOCK:
