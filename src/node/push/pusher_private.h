@@ -150,6 +150,9 @@ void pusher_cause_close(struct pusher *p);
  * of each that there is a cause of, in @found (as many as @pids). How many, or a negative errno. */
 int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_t now_ns,
 	struct push_report *found, struct errinfo *reterr);
+/* pusher_cause_is_whole - is there anything left to find out about the @asked processes: one says what the whole job waits
+ * for, or there is a cause of each. */
+bool pusher_cause_is_whole(const struct push_report *found, int found_count, size_t asked);
 
 /* pusher_report_begin - a report of process @pid, with who we are. */
 void pusher_report_begin(struct pusher *p, uint32_t pid, struct push_report *r);
