@@ -38,19 +38,20 @@ struct pusher_causes {
 	uint64_t took_ns;
 };
 
-/* What an incident says of the whole job: that others wait for this rank, though the fleet may not see it in its calls, or
- * that no rank is to blame. */
-static const char *job_line(const struct incident *i)
+const char *pusher_cause_line(const struct incident *i)
 {
-	if (i->severity < SEVERITY_MEDIUM || i->problem == PROBLEM_NCCL_HANG)
+	bool is_link = i->unit && !strcmp(i->unit, INCIDENT_UNIT_LINK);
+
+	/* Who shares a rank's GPU may share those of the others as well, which its node cannot see. */
+	if (i->severity < SEVERITY_MEDIUM || i->problem == PROBLEM_NCCL_HANG ||
+		i->problem == PROBLEM_GPU_SHARING)
 		return "";
-	if (i->culprit_rank >= 0)
-		return PUSH_LINE_LATE;
-	if (i->problem != PROBLEM_STRAGGLER || !i->unit)
+	if (i->problem != PROBLEM_STRAGGLER)
+		return i->culprit_rank >= 0 ? PUSH_LINE_LATE : "";
+	/* Of ranks that come late to collectives the fleet knows more. */
+	if (!i->unit || (!is_link && strcmp(i->unit, INCIDENT_UNIT_LOAD) != 0))
 		return "";
-	return !strcmp(i->unit, INCIDENT_UNIT_LINK)   ? PUSH_LINE_LINK
-	       : !strcmp(i->unit, INCIDENT_UNIT_LOAD) ? PUSH_LINE_LOAD
-						      : "";
+	return i->culprit_rank >= 0 ? PUSH_LINE_LATE : is_link ? PUSH_LINE_LINK : PUSH_LINE_LOAD;
 }
 
 /* Of a rank that keeps others waiting the cause comes first, if there is one. */
@@ -58,7 +59,7 @@ static bool is_cause(const struct incident *i, uint32_t pid)
 {
 	return i->pid == pid && i->problem != PROBLEM_COLD_START &&
 	       i->problem != PROBLEM_NCCL_HANG && i->excess_ns &&
-	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0] && !job_line(i)[0]) &&
+	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0] && !pusher_cause_line(i)[0]) &&
 	       strncmp(i->summary, "rank ", 5) != 0;
 }
 
@@ -66,7 +67,8 @@ static bool is_cause(const struct incident *i, uint32_t pid)
 static void put_cause(const struct incident *i, struct push_report *r)
 {
 	const char *more = strstr(i->summary, MORE_WORK);
-	const char *from = job_line(i)[0] && more ? more : i->summary, *end = strstr(from, ": ");
+	const char *from = pusher_cause_line(i)[0] && more ? more : i->summary,
+		   *end = strstr(from, ": ");
 	int len = end ? (int)(end - from) : (int)strlen(from);
 
 	*r = (struct push_report){.pid = i->pid,
@@ -91,10 +93,11 @@ static bool find_cause(const struct incidents_answer *a, uint32_t pid, struct pu
 
 		if (!is_cause(i, pid))
 			continue;
-		if (!cause || (!strcmp(job_line(i), PUSH_LINE_LATE) && !job_line(cause)[0]))
+		if (!cause || (!strcmp(pusher_cause_line(i), PUSH_LINE_LATE) &&
+				      !pusher_cause_line(cause)[0]))
 			cause = i;
 		if (!line[0])
-			line = job_line(i);
+			line = pusher_cause_line(i);
 	}
 	if (cause)
 		put_cause(cause, ret);
