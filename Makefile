@@ -176,7 +176,7 @@ bench: ## Run the benchmarks (root); each prints its figures against their budge
 	@meson test -C $(BUILD) --no-rebuild --benchmark --verbose --num-processes 1
 
 .PHONY: bench-diagnose
-bench-diagnose: ## Play scenarios for six minutes (root), say how often the diagnosis is right: docs/accuracy.md
+bench-diagnose: ## Play scenarios for six minutes (root), say how often the diagnosis is right: docs/accuracy-rounds.md
 	$(call deps,build)
 	$(call configure,$(BUILD))
 	$(call compile,$(BUILD))

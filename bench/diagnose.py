@@ -2,12 +2,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """diagnose.py - how often explain is right: plays scenarios with random figures, random background
 noise, two faults at once, and healthy controls, for a bounded time; prints a table and can write
-docs/accuracy.md.
+docs/accuracy-rounds.md.
 
   bench/diagnose.py                       all kinds, what fits into six minutes
   bench/diagnose.py --long                all of them, until each row has ten runs: three hours
   bench/diagnose.py --long --results FILE --budget 1200    goes on with FILE's for 20 minutes: three hours in parts
-  bench/diagnose.py --seed 7 --write      the same again; writes docs/accuracy.md
+  bench/diagnose.py --seed 7 --write      the same again; writes docs/accuracy-rounds.md
   bench/diagnose.py straggler pcie        these files as they are, with every incident
   bench/diagnose.py pcie+memory-leak      two of them on one workload
   bench/diagnose.py --keep FOLDER pcie    leaves the recording there
@@ -34,7 +34,7 @@ import types
 
 import scenario
 
-PAGE = scenario.SOURCE / "docs" / "accuracy.md"
+PAGE = scenario.SOURCE / "docs" / "accuracy-rounds.md"
 HEADING = "## On the stand-in GPU"  # what is above it, tests/gpu/accuracy.py wrote
 WEAK = 0.9  # a row whose top-1 is below this is called weak
 SHARE_WEAK = 0.15
@@ -488,7 +488,7 @@ def main():
     p.add_argument("--runs", type=int, default=10, help="with --long: scored runs a row (10)")
     p.add_argument("--healthy", action="store_true", help="healthy controls alone")
     p.add_argument("--nice", type=int, default=0, help="of everything; below 0 on a machine that others use")
-    p.add_argument("--write", action="store_true", help="write docs/accuracy.md")
+    p.add_argument("--write", action="store_true", help="write docs/accuracy-rounds.md")
     args = p.parse_args()
     unknown = sorted({n for name in args.names for n in name.split("+")} - set(scenario.names()))
     if unknown:

@@ -199,8 +199,10 @@ static void node_ask(struct replay *p, struct node *n)
 	n->asked_count = count;
 	n->found_count = pusher_cause_find(n->path, pids, count, n->look_ns, n->found, NULL);
 	n->found_ns = n->look_ns + FIND_NS;
-	n->ask_ns = n->found_ns +
-		    (n->found_count > 0 ? 10 : 1 << MIN(n->fruitless++, 5u)) * (int64_t)NS_PER_S;
+	n->ask_ns = n->found_ns + (pusher_cause_is_whole(n->found, n->found_count, count)
+						  ? 10
+						  : 1 << MIN(n->fruitless++, 5u)) *
+					  (int64_t)NS_PER_S;
 }
 
 static void node_explain(struct replay *p, struct node *n)

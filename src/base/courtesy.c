@@ -14,8 +14,11 @@
 
 void courtesy_begin(void)
 {
-	struct sched_attr attr = {
-		.size = sizeof(attr), .sched_policy = SCHED_BATCH, .sched_runtime = SLICE_NS};
+	struct sched_attr attr = {.size = sizeof(attr)};
 
+	if (syscall(SYS_sched_getattr, 0, &attr, sizeof(attr), 0) < 0)
+		return;
+	attr.sched_policy = SCHED_BATCH; /* as nice as we were told to be */
+	attr.sched_runtime = SLICE_NS;
 	(void)syscall(SYS_sched_setattr, 0, &attr, 0);
 }

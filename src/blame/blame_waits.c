@@ -60,8 +60,8 @@ static bool tells_wait(const struct job *j, uint32_t item)
 {
 	const struct push_call *c = job_call(j, item);
 
-	return c->wait_ns != UINT64_MAX &&
-	       c->wait_ns + GROUP_NS < (uint64_t)(c->leave_ns - c->enter_ns);
+	return c->wait_ns != UINT64_MAX && c->leave_ns > c->enter_ns &&
+	       c->wait_ns + GROUP_NS < (uint64_t)c->leave_ns - (uint64_t)c->enter_ns;
 }
 
 static void drop_unexposed(struct job *j, uint32_t worker)

@@ -269,7 +269,8 @@ int clocks_sent(struct clocks *c, uint32_t from, int64_t sent_ns, uint32_t to, i
 bool clocks_is_end(int64_t enter_ns, int64_t leave_ns, uint64_t wait_ns)
 {
 	return wait_ns != UINT64_MAX && leave_ns >= enter_ns &&
-	       (wait_ns >= BLOCKED_NS || (uint64_t)(leave_ns - enter_ns) - wait_ns <= AT_ONCE_NS);
+	       (wait_ns >= BLOCKED_NS ||
+		       (uint64_t)leave_ns - (uint64_t)enter_ns - wait_ns <= AT_ONCE_NS);
 }
 
 static bool root_lower(const struct clocks *c, uint32_t a, uint32_t b)

@@ -3,13 +3,18 @@
  * GPU; without root, recordings of such runs go through the same explain path.
  *
  * What is shown stands in demo_scenario.c. While the acts of a scenario are played, the tracer of
- * `ingero trace` runs in this process. The figure at the end is measured, not written down. */
+ * `ingero trace` runs in a process of its own, with as few rights as there; this one starts the actors, for which
+ * it keeps root's. The figure at the end is measured, not written down. */
 #include <errno.h>
+#include <limits.h>
 #include <math.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "store/nodedb.h"
@@ -29,7 +34,6 @@
 #define SPEED_MIN    0.1
 #define SPEED_MAX    10.0
 #define SENTENCE_MAX 1024
-#define DATASET_MB   64
 #define STEPS_SHOWN  2 /* processes */
 #define STEPS_BYTES  (64 << 10)
 #define MEASURED     "measured here: "
@@ -73,37 +77,120 @@ struct demo { /* one invocation */
 	size_t shown;
 };
 
-/* The data set that the workload reads its batches from. */
-static int make_dataset(const char *dir, struct errinfo *reterr)
-{
-	static char block[1 << 20];
-	char path[128];
-	FILE *f;
-	int bad = 0;
+/* The process that traces, and the channel to it: it says struct told when it has begun and when it has ended, which
+ * is when the channel is closed on this side. */
+struct tracing {
+	pid_t pid;
+	int channel;
+};
 
-	snprintf(path, sizeof(path), "%s/dataset", dir);
-	f = fopen(path, "we");
-	for (int i = 0; f && i < DATASET_MB; i++) {
-		memset(block, i + 1, sizeof(block));
-		bad |= fwrite(block, sizeof(block), 1, f) != 1;
-	}
-	if (!f || fsync(fileno(f)) < 0 || (fclose(f) | bad))
-		return errinfo_set(
-			reterr, -EIO, "cannot write the data set to %s: %s", path, strerror(errno));
-	return 0;
+struct told {
+	int r;
+	struct errinfo error;
+};
+
+static bool is_ready_within(int channel, int ms)
+{
+	struct pollfd p = {.fd = channel, .events = POLLIN};
+
+	return poll(&p, 1, ms) > 0;
 }
 
-static int trace_for(struct tracer *t, double seconds, struct errinfo *reterr)
+static void tell(int channel, int r, const struct errinfo *e)
+{
+	struct told told = {.r = r, .error = *e};
+
+	(void)!write(channel, &told, sizeof(told)); /* a reader that is gone is no matter */
+}
+
+static int hear(int channel, struct errinfo *reterr)
+{
+	struct told told;
+	ssize_t n;
+
+	do
+		n = recv(channel, &told, sizeof(told), MSG_WAITALL);
+	while (n < 0 && errno == EINTR);
+	if (n != sizeof(told))
+		return errinfo_set(reterr, -EIO, "the tracer ended before its time");
+	if (told.r < 0)
+		*reterr = told.error;
+	return told.r;
+}
+
+/* In that process. */
+static void trace(struct tracer_settings *ts, int channel)
+{
+	struct errinfo e = {0}, stop_error = {0};
+	struct tracer *t = NULL;
+	int r = tracer_confine_begin(ts), q;
+
+	if (r < 0)
+		log_warning("cannot drop all privileges: %s", strerror(-r));
+	r = tracer_start(ts, &t, &e);
+	tell(channel, r, &e);
+	if (r < 0)
+		return;
+	while (r == 0 && !is_ready_within(channel, 0))
+		r = MIN(tracer_step(t, STEP_MS, &e), 0);
+	q = tracer_stop(t, false, &stop_error);
+	tracer_free(t);
+	tell(channel, r < 0 ? r : q, r < 0 ? &e : &stop_error);
+}
+
+static void tracing_close(struct tracing *t)
+{
+	close(t->channel);
+	while (waitpid(t->pid, NULL, 0) < 0 && errno == EINTR)
+		;
+}
+
+static int tracing_begin(struct tracing *t, struct tracer_settings *ts, struct errinfo *reterr)
+{
+	int pair[2], r;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return errinfo_set(reterr, -errno, "cannot start the tracer: %s", strerror(errno));
+	fflush(NULL); /* nothing that waits to be printed is printed twice */
+	t->pid = fork();
+	if (t->pid == 0) {
+		close(pair[0]);
+		trace(ts, pair[1]);
+		_exit(EXIT_OK);
+	}
+	t->channel = pair[0];
+	close(pair[1]);
+	if (t->pid < 0) {
+		r = errinfo_set(reterr, -errno, "cannot start the tracer: %s", strerror(errno));
+		close(pair[0]);
+		return r;
+	}
+	r = hear(t->channel, reterr);
+	if (r < 0)
+		tracing_close(t);
+	return r;
+}
+
+/* Returns what the tracer said at its end. */
+static int tracing_end(struct tracing *t, struct errinfo *reterr)
+{
+	int r;
+
+	shutdown(t->channel, SHUT_WR);
+	r = hear(t->channel, reterr);
+	tracing_close(t);
+	return r;
+}
+
+/* Ends early if the tracer does: why is what it says at its end. */
+static void wait_for(const struct tracing *t, double seconds)
 {
 	mono_time start = mono_now();
+	double left_ms;
 
-	while ((double)(mono_now().ns - start.ns) < seconds * (double)NS_PER_S) {
-		int r = tracer_step(t, STEP_MS, reterr);
-
-		if (r < 0)
-			return r;
-	}
-	return 0;
+	do
+		left_ms = seconds * 1e3 - (double)(mono_now().ns - start.ns) / (double)NS_PER_MS;
+	while (left_ms > 0 && !is_ready_within(t->channel, (int)MIN(ceil(left_ms), INT_MAX)));
 }
 
 /* Seconds that an act lasts, after --speed and --duration. */
@@ -153,13 +240,13 @@ static int start_traced(struct stage *stage, const struct demo_scenario *sc,
 }
 
 static int play_acts(const struct demo *d, const struct demo_scenario *sc, struct stage *stage,
-	struct tracer *t, struct errinfo *reterr)
+	const struct tracing *t, struct errinfo *reterr)
 {
 	int traced = 0;
 
 	for (const struct act *a = sc->acts; a->says; a++) {
 		double seconds = act_seconds(d, sc, a);
-		int actor = -1, r;
+		int actor = -1;
 		char gate[16];
 
 		if (a->traced) {
@@ -173,11 +260,9 @@ static int play_acts(const struct demo *d, const struct demo_scenario *sc, struc
 		}
 		fprintf(d->settings->json ? stderr : stdout, "  %s (%.3g s)\n", a->says, seconds);
 		fflush(stdout);
-		r = trace_for(t, seconds, reterr);
+		wait_for(t, seconds);
 		if (actor >= 0 && !a->stays)
 			stage_end(stage, (size_t)actor);
-		if (r < 0)
-			return r;
 	}
 	return 0;
 }
@@ -193,24 +278,18 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 		.node = "demo",
 		.flags_text = "demo",
 		.no_stacks = !d->settings->stack};
-	struct errinfo stop_error = {0};
-	struct tracer *t = NULL;
-	int r = sc->dataset ? make_dataset(stage->work_dir, reterr) : 0, q;
+	struct tracing t = {0};
+	int r = sc->dataset ? stage_make_dataset(stage, reterr) : 0, q;
 
 	if (r == 0)
 		r = start_traced(stage, sc, pids, &ts.pid_count, reterr);
 	if (r == 0)
-		r = tracer_start(&ts, &t, reterr);
+		r = tracing_begin(&t, &ts, reterr);
 	if (r < 0)
 		return r;
-	r = play_acts(d, sc, stage, t, reterr);
-	q = tracer_stop(t, false, &stop_error);
-	tracer_free(t);
-	if (r == 0 && q < 0) {
-		*reterr = stop_error;
-		return q;
-	}
-	return r;
+	r = play_acts(d, sc, stage, &t, reterr);
+	q = tracing_end(&t, r < 0 ? &(struct errinfo){0} : reterr);
+	return r < 0 ? r : q;
 }
 
 static int make_content(const struct demo *d, const struct demo_scenario *sc,

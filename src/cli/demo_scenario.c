@@ -30,6 +30,7 @@ extern const struct nodedb_packed recording_incident, recording_cold_start,
 #define INSTALLED_DIR "/usr/local/lib/ingero/sim"
 #define END_WAIT_MS   2000
 #define FILE_WAIT_MS  10000
+#define DATASET_MB    64
 
 static int has_sim(const char *dir)
 {
@@ -84,6 +85,25 @@ int stage_open(struct stage *s, struct errinfo *reterr)
 		return errinfo_set(
 			reterr, r, "cannot create a working folder in /var/tmp: %s", strerror(-r));
 	}
+	return 0;
+}
+
+int stage_make_dataset(const struct stage *s, struct errinfo *reterr)
+{
+	static char block[1 << 20];
+	char path[128];
+	FILE *f;
+	int bad = 0;
+
+	snprintf(path, sizeof(path), "%s/dataset", s->work_dir);
+	f = fopen(path, "we");
+	for (int i = 0; f && i < DATASET_MB; i++) {
+		memset(block, i + 1, sizeof(block));
+		bad |= fwrite(block, sizeof(block), 1, f) != 1;
+	}
+	if (!f || fsync(fileno(f)) < 0 || (fclose(f) | bad))
+		return errinfo_set(
+			reterr, -EIO, "cannot write the data set to %s: %s", path, strerror(errno));
 	return 0;
 }
 

@@ -49,6 +49,9 @@ int stage_find_sim(char *out, size_t size, struct errinfo *reterr);
 /* stage_open - find the programs and make a working folder. */
 int stage_open(struct stage *s, struct errinfo *reterr);
 
+/* stage_make_dataset - the file `dataset` in the working folder, which workloads read their batches from. */
+int stage_make_dataset(const struct stage *s, struct errinfo *reterr);
+
 /* stage_start - run @program of the stand-in GPU with @args (ended by NULL). "%w" in an argument
  * stands for the working folder; NAME=VALUE before the other arguments is put into the program's
  * environment, as in a shell. "X.py" is a program in Python; without Python it is X, which does the

@@ -80,6 +80,7 @@
 	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")                \
 	X(CHAIN_PART, 0.3, "share of a delay",                                                             \
 		"a group's own count of what it was denied is of all its threads: less will do")           \
+	X(KEPT_OFF_NS, 4e6, "ns", "a thread is ready and its CPU idles: a scheduler balances sooner")      \
 	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
 		"busy less than so, others were free while few CPUs were waited for")                      \
 	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \
@@ -88,6 +89,7 @@
 	X(MEMORY_STALLED, 5, "percent of the time",                                                        \
 		"in which some task of the machine waited for memory")                                     \
 	X(MEMORY_LEFT, 0.05, "share of memory", "below it a kernel reclaims all the time")                 \
+	X(PAGE_NS, 5000, "ns", "at most, of a page that is touched for the first time")                    \
 	X(GPU_HOT, 83, "degrees Celsius", "where slowdown by heat begins on most boards")                  \
 	X(GPU_NEAR, 0.95, "share of a power limit", "drawn: at it; a lower limit: lowered")                \
 	X(GPU_LOW_CLOCK, 0.85, "share of the highest",                                                     \

@@ -102,6 +102,9 @@ struct incident {
 	uint32_t pid_total;
 	bool is_willed;   /* the end of a process that somebody wanted: not stored, and no crash */
 	const char *unit; /* "gaps", "failed calls"; NULL: slow calls */
+/* Of jobs all of whose hosts are in time: what a GPU, or load that moves, costs; what carries their collectives. */
+#define INCIDENT_UNIT_LOAD "steps"
+#define INCIDENT_UNIT_LINK "slow steps"
 	int32_t culprit_rank;     /* of a job; -1: none */
 	char culprit_node[64];    /* where it runs; "": not known */
 	uint32_t period_steps;    /* it comes every so many steps; 0: not periodic */

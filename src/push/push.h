@@ -154,7 +154,9 @@ struct push_report {
 		[PUSH_WORD_MAX]; /* account line that grew most: "disk"; "": none; or of an incident of the whole job: */
 #define PUSH_LINE_LATE "late" /* others wait for this rank, or for its GPU */
 #define PUSH_LINE_LOAD "load" /* load moves from rank to rank */
-	uint64_t line_ns;     /* by so much in a slow step */
+#define PUSH_LINE_LINK                                                                             \
+	"link" /* all ranks are in time with the same work: what carries their collectives is slow */
+	uint64_t line_ns; /* by so much in a slow step */
 	char cause
 		[PUSH_TEXT_MAX]; /* "its loader reads from a disk that rsync keeps busy (train.py:41)" */
 	char fix[PUSH_TEXT_MAX];

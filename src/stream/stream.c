@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* stream.c - see stream.h. The socket's own buffer is the queue of a consumer: a line goes into it
- * whole, or the consumer is disconnected. What a consumer sends is read and thrown away; that it
- * has gone is noticed in stream_poll() or with the next line. */
+ * whole, or the consumer is disconnected. What a consumer sends is thrown away, some of it with each line that it gets:
+ * nobody wakes us by talking. That it has gone is noticed in stream_poll() or with the next line. */
 #include "stream/stream.h"
 
 #include <errno.h>
@@ -31,6 +31,7 @@ struct stream {
 	gid_t group;
 	char path[SOCKET_PATH_MAX];
 	int consumers[STREAM_CONSUMERS_MAX]; /* -1: free */
+	uid_t users[STREAM_CONSUMERS_MAX];   /* whose they are */
 	struct stream_stats stats;
 };
 
@@ -60,35 +61,55 @@ static bool is_in_group(int fd, const struct ucred *peer, gid_t group)
 	return false;
 }
 
-static bool is_allowed(const struct stream *s, int fd)
+static bool is_ours(uid_t user)
+{
+	return user == 0 || user == geteuid();
+}
+
+static bool is_allowed(const struct stream *s, int fd, uid_t *ret_user)
 {
 	struct ucred peer;
 	socklen_t len = sizeof(peer);
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
 		return false;
-	return peer.uid == 0 || peer.uid == geteuid() || is_in_group(fd, &peer, s->group);
+	*ret_user = peer.uid;
+	return is_ours(peer.uid) || is_in_group(fd, &peer, s->group);
+}
+
+static bool has_room(const struct stream *s, uid_t user)
+{
+	unsigned of_user = 0, of_others = 0;
+
+	for (unsigned slot = 0; slot < STREAM_CONSUMERS_MAX; slot++) {
+		of_user += s->consumers[slot] >= 0 && s->users[slot] == user;
+		of_others += s->consumers[slot] >= 0 && !is_ours(s->users[slot]);
+	}
+	return is_ours(user) || (of_user < STREAM_CONSUMERS_USER &&
+					of_others < STREAM_CONSUMERS_MAX - STREAM_CONSUMERS_USER);
 }
 
 static void add_consumer(struct stream *s, int fd)
 {
-	struct epoll_event event = {.events = EPOLLIN | EPOLLRDHUP};
+	struct epoll_event event = {.events = EPOLLRDHUP};
 	int size = STREAM_QUEUE_BYTES / 2; /* the kernel doubles it */
 	unsigned slot = 0;
+	uid_t user;
 
 	while (slot < STREAM_CONSUMERS_MAX && s->consumers[slot] >= 0)
 		slot++;
 	event.data.u32 = slot;
-	if (!is_allowed(s, fd)) {
+	if (!is_allowed(s, fd, &user)) {
 		s->stats.dropped[STREAM_DROP_NOT_ALLOWED]++;
 		close(fd);
-	} else if (slot == STREAM_CONSUMERS_MAX ||
+	} else if (slot == STREAM_CONSUMERS_MAX || !has_room(s, user) ||
 		   setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &size, sizeof(size)) < 0 ||
 		   epoll_ctl(s->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
 		s->stats.dropped[STREAM_DROP_TOO_MANY]++;
 		close(fd);
 	} else {
 		s->consumers[slot] = fd;
+		s->users[slot] = user;
 		s->stats.consumers++;
 	}
 }
@@ -106,16 +127,6 @@ static void accept_all(struct stream *s)
 	}
 }
 
-/* Nothing is expected of a consumer but its end. */
-static void hear(struct stream *s, unsigned slot)
-{
-	char ignored[4096];
-	ssize_t n = recv(s->consumers[slot], ignored, sizeof(ignored), MSG_DONTWAIT);
-
-	if (n == 0 || (n < 0 && errno != EAGAIN && errno != EINTR))
-		disconnect(s, slot);
-}
-
 void stream_poll(struct stream *s)
 {
 	struct epoll_event events[STREAM_CONSUMERS_MAX + 1];
@@ -128,7 +139,7 @@ void stream_poll(struct stream *s)
 		if (slot == LISTENER)
 			knocked = true;
 		else if (s->consumers[slot] >= 0)
-			hear(s, slot);
+			disconnect(s, slot);
 	}
 	if (knocked) /* last, so that those who have left make room */
 		accept_all(s);
@@ -136,8 +147,10 @@ void stream_poll(struct stream *s)
 
 static void send_line(struct stream *s, unsigned slot, const struct buf *line)
 {
+	char ignored[4096];
 	ssize_t n;
 
+	(void)!recv(s->consumers[slot], ignored, sizeof(ignored), MSG_DONTWAIT);
 	do
 		n = send(s->consumers[slot], line->data, line->len, MSG_NOSIGNAL | MSG_DONTWAIT);
 	while (n < 0 && errno == EINTR);

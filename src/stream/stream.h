@@ -6,7 +6,8 @@
  * is published while it is. What a consumer has not read yet waits in the kernel, up to
  * STREAM_QUEUE_BYTES; one for which a line does not fit is disconnected, so that it knows that it
  * has missed something and nobody waits for it. Consumers are this user, root, and members of the
- * group that the socket was given to.
+ * group that the socket was given to, of whom each has STREAM_CONSUMERS_USER connections at most and all of them leave
+ * as many to this user and root.
  *
  * Belongs to one thread and never waits. The owner calls stream_poll() when stream_fd() is readable
  * (loop_watch(), poll(2)), or now and then. */
@@ -21,8 +22,9 @@
 #define STREAM_AGENT_SOCKET   "remediate.sock" /* names for socket_path_default() */
 #define STREAM_CLUSTER_SOCKET "remediate-cluster.sock"
 
-#define STREAM_CONSUMERS_MAX 32
-#define STREAM_QUEUE_BYTES   (256u << 10)
+#define STREAM_CONSUMERS_MAX  32
+#define STREAM_CONSUMERS_USER 8
+#define STREAM_QUEUE_BYTES    (256u << 10)
 
 /* Why a message, or a consumer, was lost. X(NAME, id) */
 #define STREAM_DROPS(X)                                                                            \
@@ -31,7 +33,7 @@
 	X(WRITE_ERROR, "write_error")     /* consumers whose connection failed */                  \
 	X(SLOW_CLIENT, "slow_client")     /* consumers whose queue was full */                     \
 	X(NOT_ALLOWED, "not_allowed")     /* connections of other users */                         \
-	X(TOO_MANY, "too_many_clients")   /* connections beyond STREAM_CONSUMERS_MAX */
+	X(TOO_MANY, "too_many_clients")   /* connections beyond what all, or a user, may have */
 
 enum stream_drop {
 #define X(NAME, ...) STREAM_DROP_##NAME,

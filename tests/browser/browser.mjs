@@ -30,6 +30,7 @@ export async function withBrowser(act) {
 export async function open(browser, options = {}) {
 	const context = await browser.newContext({viewport: {width: 1280, height: 800}, ignoreHTTPSErrors: true, reducedMotion: "reduce",
 		timezoneId: "UTC", locale: "en-US", ...options});
+	context.setDefaultTimeout(90000); // two busy cores draw a page in more than the usual 30 s now and then
 	const page = await context.newPage(), own = new URL(url).origin;
 	const log = {complaints: [], foreign: [], violations: [], asked: [], pending: new Set()};
 	// A reply with an error status is noted by the browser itself; tests that provoke one look at `asked`.

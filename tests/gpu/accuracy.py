@@ -5,7 +5,7 @@
 (accuracy_scenarios.py).
 
   sudo python3 accuracy.py --ingero ./ingero --out FOLDER [--budget-s 390] [--round 1] [--seed 1] [--only a,b]
-  python3 accuracy.py --report FOLDER... [--again FOLDER...] [--page docs/accuracy.md]    several rounds, as Markdown
+  python3 accuracy.py --report FOLDER... [--again FOLDER...] [--page docs/accuracy-rounds.md]    several rounds, as Markdown
   python3 accuracy.py --rescore FOLDER --ingero ./ingero --out OTHER    explains the kept recordings again
 
 Needs root, an NVIDIA GPU and PyTorch; nothing else may run. --out gets results-N.jsonl (a line for each run),

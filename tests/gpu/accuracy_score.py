@@ -353,7 +353,7 @@ def again_line(again):
 
 
 def report(results, again=()):
-    """Markdown of many runs: a section of docs/accuracy.md."""
+    """Markdown of many runs: a section of docs/accuracy-rounds.md."""
     counted = [r for r in results if "rejected" not in r]
     machine = next((r for r in results if r.get("gpu")), {})
     rounds = sorted({(r["round"], r["seed"]) for r in results})
@@ -382,7 +382,6 @@ def report(results, again=()):
 
 
 def put_into_page(page, section):
-    """docs/accuracy.md with @section below its title instead of the one that is there."""
-    title, rest = page.split("\n", 1)
-    others = rest[rest.index("\n## ", rest.index("## On a real GPU")) + 1:]
-    return f"{title}\n\n{section}\n{others}"
+    """docs/accuracy-rounds.md with @section instead of the one that is there."""
+    begin = page.index("## On a real GPU")
+    return f"{page[:begin]}{section}\n{page[page.index(chr(10) + '## ', begin) + 1:]}"

@@ -7,6 +7,7 @@ A test is a file NN-name that imports this, calls check(name, condition, detail)
 import atexit
 import contextlib
 import ctypes
+import io
 import json
 import os
 import pathlib
@@ -16,6 +17,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import traceback
 
@@ -83,10 +85,37 @@ def done():
     sys.exit(0 if _points and all(_points) else 1)
 
 
+class Lines(io.TextIOWrapper):
+    """What a program prints. Who waits for its next line, in the main thread, waits READY_S at most."""
+
+    said_by = ""
+
+    def readline(self, *args):
+        if threading.current_thread() is not threading.main_thread():
+            return super().readline(*args)
+        before = signal.signal(signal.SIGALRM, self._late)
+        signal.setitimer(signal.ITIMER_REAL, READY_S * PATIENCE)
+        try:
+            return super().readline(*args)
+        finally:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
+
+    def _late(self, *_):
+        raise TimeoutError(f"no further line within {READY_S * PATIENCE:g} s of: {self.said_by}")
+
+
+def _lines(pipe, program):
+    lines = Lines(pipe.detach(), encoding=pipe.encoding, errors=pipe.errors)
+    lines.said_by = program
+    return lines
+
+
 def start(args, **kw):
     kw.setdefault("stdout", subprocess.PIPE)
     kw.setdefault("stderr", subprocess.PIPE)
     p = subprocess.Popen([str(a) for a in args], text=True, **kw)
+    p.stdout, p.stderr = (pipe and _lines(pipe, " ".join(map(str, args))) for pipe in (p.stdout, p.stderr))
     _children.append(p)
     return p
 

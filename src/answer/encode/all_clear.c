@@ -15,11 +15,38 @@
 #define LINES_SHOWN     2
 #define GPU_BOUND       0.5  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
+#define COVER_TOLD      0.5 /* of the time between the first unit and the last: more needs no mention */
 
 static void put_name(struct buf *b, const char *comm, uint32_t pid)
 {
 	text_escape_terminal_len(b, comm, strnlen(comm, COMM_LEN));
 	buf_printf(b, " (PID %" PRIu32 ")", pid);
+}
+
+static uint64_t total_of(const struct step_account *a)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		ns += a->total_ns[i];
+	return ns;
+}
+
+/* ", which take 335ms of 9.5s": said where units are a small part of the time from the first of them to the last. */
+static void put_cover(struct buf *b, const struct report_scope *s)
+{
+	uint64_t covered = 0, lasted = 0;
+	char part[TEXT_MAX], all[TEXT_MAX];
+
+	for (size_t i = 0; i < s->accounts.count; i++) {
+		const struct step_account *a = &s->accounts.items[i];
+
+		covered += total_of(a);
+		lasted += (uint64_t)(a->last.ns - a->first.ns);
+	}
+	if ((double)covered < COVER_TOLD * (double)lasted)
+		buf_printf(b, ", which take %s of %s", text_format_duration(part, covered),
+			text_format_duration(all, lasted));
 }
 
 void all_clear_verdict(struct buf *b, const struct report_scope *s)
@@ -43,7 +70,9 @@ void all_clear_verdict(struct buf *b, const struct report_scope *s)
 	if (windows)
 		buf_printf(b, "%s%s", steps ? " and " : "",
 			text_format_plural(text, windows, "windows of time"));
-	buf_printf(b, " of %s.", text_format_plural(text, s->accounts.count, "processes"));
+	buf_printf(b, " of %s", text_format_plural(text, s->accounts.count, "processes"));
+	put_cover(b, s);
+	buf_puts(b, ".");
 }
 
 /* ---- a process ---- */
@@ -52,15 +81,6 @@ struct top_line {
 	enum account_line line;
 	double share;
 };
-
-static uint64_t total_of(const struct step_account *a)
-{
-	uint64_t ns = 0;
-
-	for (int i = 0; i < ACCOUNT_LINES; i++)
-		ns += a->total_ns[i];
-	return ns;
-}
 
 /* The lines with most time, most first. Returns how many. */
 static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHOWN])

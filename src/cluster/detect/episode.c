@@ -43,6 +43,32 @@ static void uuid_make(uint64_t seed, uint64_t id, char out[PUSH_EVENT_MAX])
 		((unsigned)(b >> 48) & 0x3fff) | 0x8000, (unsigned long long)(b & 0xffffffffffff));
 }
 
+void episode_set_cluster(struct episode *e, struct cluster *c)
+{
+	e->cluster = c;
+	if (c)
+		c->episodes++;
+}
+
+/* make_room - of the cluster with the most episodes the least one ends, unless @c has as many: none keeps others
+ * from being told of theirs. */
+static bool make_room(struct fleet *f, const struct cluster *c)
+{
+	const struct cluster *most = c;
+	size_t cursor = 0, i = f->live_count;
+
+	for (const struct cluster *x; (x = idmap_next(&f->clusters, &cursor, NULL));)
+		if (!most || x->episodes > most->episodes)
+			most = x;
+	f->stats.notices_lost++;
+	if (!most || most->episodes <= (c ? c->episodes : 0) + 1)
+		return false;
+	while (f->live[--i]->cluster != most)
+		;
+	episode_end(f, f->live[i]);
+	return true;
+}
+
 struct episode *episode_get(
 	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key)
 {
@@ -52,17 +78,15 @@ struct episode *episode_get(
 		e->seen_ns = f->now_ns;
 		return e;
 	}
-	if (f->live_count == EPISODES_MAX) {
-		f->stats.notices_lost++;
+	if (f->live_count == EPISODES_MAX && !make_room(f, c))
 		return NULL;
-	}
 	e = calloc(1, sizeof(*e));
 	if (!e) {
 		f->stats.notices_lost++;
 		return NULL;
 	}
 	e->key = key;
-	e->cluster = c;
+	episode_set_cluster(e, c);
 	e->born_ns = e->seen_ns = f->now_ns;
 	e->e = (struct fleet_episode){.id = ++f->next_id,
 		.problem = problem,
@@ -109,6 +133,9 @@ void episode_end(struct fleet *f, struct episode *e)
 	while (f->live[i] != e)
 		i++;
 	memmove(&f->live[i], &f->live[i + 1], (--f->live_count - i) * sizeof(struct episode *));
+	if (e->cluster)
+		e->cluster->episodes--;
+	e->cluster = NULL;
 	e->e.until_ns = f->now_ns;
 	e->e.cost.per_hour = 0;
 	if (e->told)
@@ -117,6 +144,13 @@ void episode_end(struct fleet *f, struct episode *e)
 	f->ended[f->ended_next] = e;
 	f->ended_next = (f->ended_next + 1) % ENDED_MAX;
 	f->ended_count = MIN(f->ended_count + 1, (size_t)ENDED_MAX);
+}
+
+void episodes_forget(struct fleet *f, const struct cluster *c)
+{
+	for (size_t i = f->live_count; i-- > 0;)
+		if (f->live[i]->cluster == c)
+			episode_end(f, f->live[i]);
 }
 
 void episode_end_unseen(

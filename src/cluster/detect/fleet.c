@@ -13,6 +13,8 @@
 
 #define OWN_SURE 0.6              /* of what a node says of itself: its peers may all be as slow */
 #define OWN_NS   (600 * NS_PER_S) /* for which that holds, if it is not said again */
+#define QUIET_NS                                                                                   \
+	(600 * NS_PER_S) /* a cluster that says nothing for so long gives its place to another */
 
 const struct fleet_settings fleet_defaults = {.clusters_max = 256};
 
@@ -66,21 +68,42 @@ struct cluster *cluster_find(const struct fleet *f, const char *name)
 	return c && strcmp(c->name, name) == 0 ? c : NULL;
 }
 
+/* Clusters that are named after their jobs come and go: of those that are quiet the quietest makes room. */
+static void forget_quiet(struct fleet *f, int64_t now_ns)
+{
+	struct cluster *quiet = NULL;
+	size_t cursor = 0;
+
+	for (struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));)
+		if (!quiet || c->heard_ns < quiet->heard_ns)
+			quiet = c;
+	if (!quiet || now_ns - quiet->heard_ns < (int64_t)QUIET_NS)
+		return;
+	episodes_forget(f, quiet);
+	idmap_remove(&f->clusters, hash_bytes(quiet->name, strlen(quiet->name)));
+	cluster_free(quiet);
+}
+
 /* -ENOBUFS: there are too many. */
-static int cluster_get(struct fleet *f, const char *name, struct cluster **ret)
+static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct cluster **ret)
 {
 	_cleanup_(cluster_freep) struct cluster *c = NULL;
 	int r;
 
 	*ret = cluster_find(f, name);
-	if (*ret)
+	if (*ret) {
+		(*ret)->heard_ns = now_ns;
 		return 0;
+	}
 	if (!name[0])
 		return -EINVAL;
+	if (f->clusters.used >= f->settings.clusters_max)
+		forget_quiet(f, now_ns);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	snprintf(c->name, sizeof(c->name), "%s", name);
+	c->heard_ns = now_ns;
 	c->reports = IDMAP_INIT(REPORTS_MAX);
 	r = calls_new(&f->settings.calls, &c->calls);
 	if (r == 0)
@@ -101,7 +124,7 @@ enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *
 
 	f->stats.health++;
 	if (refusal == NODES_NONE)
-		cluster_get(f, h->who.cluster, &c); /* what does not fit is counted */
+		cluster_get(f, h->who.cluster, now_ns, &c); /* what does not fit is counted */
 	return refusal;
 }
 
@@ -109,7 +132,7 @@ int fleet_take_calls(
 	struct fleet *f, const struct push_calls *b, int64_t now_ns, struct calls_taken *ret)
 {
 	struct cluster *c;
-	int r = cluster_get(f, b->who.cluster, &c);
+	int r = cluster_get(f, b->who.cluster, now_ns, &c);
 
 	if (r < 0)
 		return r;
@@ -136,7 +159,7 @@ static void explain_late(struct fleet *f, const struct cluster *c, const struct 
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns)
 {
 	struct cluster *c;
-	int err = cluster_get(f, r->who.cluster, &c);
+	int err = cluster_get(f, r->who.cluster, now_ns, &c);
 
 	if (err < 0)
 		return err;
@@ -237,7 +260,7 @@ static void renew_nodes(struct fleet *f)
 			continue;
 		}
 		if (!e->cluster)
-			e->cluster = cluster_find(f, e->e.cluster);
+			episode_set_cluster(e, cluster_find(f, e->e.cluster));
 		if (!e->e.is_own && nodes_find(f->nodes, e->e.cluster, e->e.node, &v)) {
 			e->e.score = v.last->score;
 			e->e.threshold = v.threshold;

@@ -58,6 +58,8 @@ struct suspect_job {          /* of one job, between two looks at it */
 
 struct cluster {
 	char name[PUSH_ID_MAX];
+	int64_t heard_ns; /* something came of it */
+	size_t episodes;  /* of it that last */
 	struct calls *calls;
 	struct idmap reports;              /* (node, pid) -> struct push_report with its time */
 	int64_t blame_ns;                  /* when it was last asked who makes the job wait */
@@ -101,6 +103,8 @@ struct episode *episode_get(
 	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key);
 void episode_tell(struct fleet *f, struct episode *e);
 void episode_end(struct fleet *f, struct episode *e);
+void episode_set_cluster(struct episode *e, struct cluster *c); /* of one that has none */
+void episodes_forget(struct fleet *f, const struct cluster *c); /* ends all of it */
 /* episode_end_unseen - ends those of @c (NULL: any) and @problem that were not found for @after_ns. */
 void episode_end_unseen(
 	struct fleet *f, const struct cluster *c, enum fleet_problem problem, uint64_t after_ns);

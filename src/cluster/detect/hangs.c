@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "blame/comm_join.h"
 #include "cluster/detect/calls_core.h"
 
 #define YOUNG_NS    (NS_PER_S / 2)
@@ -64,7 +65,8 @@ static void find_missing(const struct collective *x, struct hang_view *h)
 	for (uint32_t i = 0; i < m->member_count; i++)
 		if (!has_come(x, i))
 			add_missing(h, m->members[i].worker, m->members[i].rank);
-	if ((size_t)m->places > m->member_count)
+	/* What was brought together by when calls ended may be a part of a communicator. */
+	if ((size_t)m->places > m->member_count && x->seq < COMM_JOIN_MADE_UP)
 		unseen = (uint32_t)m->places - (uint32_t)m->member_count;
 	for (int32_t place = 0;
 		unseen > 0 && h->missing < ARRAY_SIZE(h->first_missing) && place < m->places;
@@ -95,6 +97,22 @@ static int64_t hang_after(const struct calls *c, const struct comm *m, const str
 	return (int64_t)MAX(c->s.hang_ns * (is_beginning(c, m, h) ? FIRST_TIMES : 1), patience);
 }
 
+/* Whether one that is missing has made other calls since: where calls were brought together by when they ended, and not by
+ * numbers of NCCL's, it has come to another one that looks the same. */
+static bool goes_on(const struct calls *c, const struct hang_view *h)
+{
+	for (size_t i = 0; i < MIN((size_t)h->missing, ARRAY_SIZE(h->first_missing)); i++) {
+		const struct worker *w = h->first_missing[i] == UINT32_MAX
+						 ? NULL
+						 : c->workers.items[h->first_missing[i]];
+
+		if (w && w->enter_ns + clocks_offset(c->clocks, w->node, w->enter_ns) >
+				 h->since_ns + (int64_t)c->s.hang_ns)
+			return true;
+	}
+	return false;
+}
+
 static bool hang_of(struct calls *c, const struct collective *x, struct hang_view *ret)
 {
 	const struct comm *m = x->comm;
@@ -116,7 +134,8 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 	if (h.waiting == 0 || c->now_ns - h.since_ns <= (int64_t)c->s.hang_ns)
 		return false;
 	find_missing(x, &h);
-	if (h.missing == 0 || c->now_ns - h.since_ns <= hang_after(c, m, &h))
+	if (h.missing == 0 || c->now_ns - h.since_ns <= hang_after(c, m, &h) ||
+		(x->seq >= COMM_JOIN_MADE_UP && goes_on(c, &h)))
 		return false;
 	*ret = h;
 	return true;

@@ -55,6 +55,10 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 		put_collective(b, e, ", for ");
 		return;
 	}
+	if (!e->late) { /* known by its agent: its calls are in time */
+		buf_puts(b, " keeps the job waiting");
+		return;
+	}
 	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
 	if (e->period > 1) {
 		buf_puts(b, "every ");
@@ -105,7 +109,10 @@ static void put_transfer(struct buf *b, const struct fleet_episode *e)
 		.usual_ns = e->usual_ns,
 		.by_past = e->by_past};
 
-	transfer_text_put(b, &t);
+	if (e->took_ns)
+		transfer_text_put(b, &t);
+	else
+		buf_puts(b, "collectives take longer than before though all ranks are on time");
 }
 
 static void put_node(struct buf *b, const struct fleet_episode *e)

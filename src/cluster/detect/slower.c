@@ -12,7 +12,7 @@
 #include "cluster/detect/calls_core.h"
 #include "cluster/detect/fleet_private.h"
 
-#define FIRST_CALLS  64 /* of a communicator: its first steps are not usual ones */
+#define FIRST_CALLS  16 /* of a communicator: its first steps are not usual ones */
 #define WINDOW_CALLS 16
 #define WINDOW_NS    (2 * (int64_t)NS_PER_S) /* both are reached */
 #define LONGER       1.10
@@ -142,6 +142,27 @@ static void take_late(struct fleet *f, struct cluster *c, const struct worker_vi
 	episode_tell(f, e);
 }
 
+/* Nobody is late and nobody has more to do: the collectives themselves take longer. */
+static void take_link(struct fleet *f, struct cluster *c, const struct worker_view *w,
+	const struct push_report *r)
+{
+	struct price p = price_of(f, c->name);
+	struct episode *e = episode_get(
+		f, c, FLEET_COLLECTIVE, episode_key(c, FLEET_COLLECTIVE, hash_number(0)));
+
+	if (!e)
+		return;
+	e->is_agents = true;
+	if (!e->told)
+		e->e.since_ns = MIN(w->slower_since_ns, f->now_ns);
+	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
+	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
+	e->e.share = 1 - 1 / w->slower;
+	e->e.confidence = r->confidence;
+	episode_waits(e, 0, &p);
+	episode_tell(f, e);
+}
+
 void slower_look(struct fleet *f, struct cluster *c)
 {
 	struct worker_view w;
@@ -159,6 +180,8 @@ void slower_look(struct fleet *f, struct cluster *c)
 			continue;
 		if (!strcmp(r->line, PUSH_LINE_LATE))
 			take_late(f, c, &w, r);
+		else if (!strcmp(r->line, PUSH_LINE_LINK))
+			take_link(f, c, &w, r);
 		else if (!strcmp(r->line, PUSH_LINE_LOAD) &&
 			 (e = uneven_take(f, c, 0, 1 - 1 / w.slower, r->confidence)))
 			e->is_agents = true;

@@ -87,7 +87,7 @@ typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
 static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_GPU] = {chain_gpu, chain_precision},
 	[ACCOUNT_COPY] = {chain_gpu, chain_disk_of_copy},
-	[ACCOUNT_HOST] = {chain_detour},
+	[ACCOUNT_HOST] = {chain_work},
 	[ACCOUNT_CPU] = {chain_cpu},
 	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
 	[ACCOUNT_MEMORY] = {chain_memory},

@@ -20,6 +20,7 @@
 struct waits {
 	struct program_sums programs;
 	uint64_t own_ns, other_ns, nobody_ns;
+	uint64_t nobody_long_ns; /* of nobody_ns, in waits that no scheduler makes by itself */
 	struct program *own; /* the program of the job with most of own_ns */
 	struct {
 		uint32_t pid;
@@ -188,6 +189,7 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 	note_cpu(w, e->cpu, e->wait_ns);
 	if (!e->peer_pid) {
 		w->nobody_ns += e->wait_ns;
+		w->nobody_long_ns += (double)e->wait_ns >= THRESHOLD(KEPT_OFF_NS) ? e->wait_ns : 0;
 		return;
 	}
 	p = program_get(c->rec, &w->programs, e->peer_pid, e->peer_comm);
@@ -261,6 +263,24 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 		snprintf(ret->detail, sizeof(ret->detail), "%.3g CPU%s", stop.cpus,
 			stop.cpus == 1 ? "" : "s");
 	ret->share = MIN((double)stop.ns / (double)lost, 1.0);
+	return true;
+}
+
+/* A thread that could run is kept from CPUs on which nobody runs, for as long as a period of a quota leaves: nothing else
+ * does that. How much is allowed is not known then, and who counts is not asked where the group's own count says no. */
+static bool by_stopped_group(
+	const struct chain *c, const struct waits *w, struct resource_use *ret)
+{
+	uint64_t all = w->own_ns + w->other_ns + w->nobody_ns;
+
+	if (w->rows < THRESHOLD(LEAST) ||
+		(double)w->nobody_long_ns < THRESHOLD(CHAIN_MOST) * (double)all)
+		return false;
+	ret->resource = RESOURCE_CPU_QUOTA;
+	ret->pid = c->a->pid;
+	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
+	snprintf(ret->detail, sizeof(ret->detail), "kept off idle CPUs");
+	ret->share = (double)w->nobody_long_ns / (double)MAX(all, UINT64_C(1));
 	return true;
 }
 
@@ -389,5 +409,5 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 		return false;
 	add_children(c, w);
 	add_waits(c, w);
-	return by_quota(c, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
+	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
 }

@@ -220,21 +220,20 @@ static struct socket_waits socket_waits_of(const struct chain *c, uint32_t pid)
 	return w;
 }
 
-static bool by_delayed_ack(const struct chain *c, struct resource_use *use)
+static void by_delayed_ack(const struct chain *c, struct resource_use *use)
 {
 	struct socket_waits own, other;
 
 	if (c->line != ACCOUNT_NETWORK || !use->pid)
-		return false;
+		return;
 	own = socket_waits_of(c, c->a->pid);
 	other = socket_waits_of(c, use->pid);
 	if (own.acks < THRESHOLD(AGAIN) || (double)other.acks < THRESHOLD(MOST) * own.acks ||
 		(double)own.ack_ns < THRESHOLD(MOST) * (double)chain_lost_ns(c))
-		return false;
+		return;
 	use->resource = RESOURCE_DELAYED_ACK;
 	snprintf(use->detail, sizeof(use->detail), "%" PRIu32 " waits of %.0f ms on average",
 		own.acks, (double)own.ack_ns / own.acks / NS_PER_MS);
-	return true;
 }
 
 /* An event loop that no thread wakes and that has no peer elsewhere waits for a timer of its own. */

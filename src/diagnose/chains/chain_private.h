@@ -39,7 +39,10 @@ bool chain_peer(const struct chain *c, struct resource_use *ret);
 bool chain_crowd(const struct chain *c,
 	struct resource_use *ret); /* too many threads, whatever they wait for */
 bool chain_pickle(const struct chain *c, struct resource_use *ret);
-bool chain_detour(const struct chain *c, struct resource_use *ret);
+bool chain_work(const struct chain *c, struct resource_use *ret);
+/* chain_fresh_memory - whether pages that units touch for the first time can be why @share of the delay is spent in code that
+ * touches memory. */
+bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret);
 bool chain_lock(const struct chain *c, struct resource_use *ret);
 bool chain_compile(const struct chain *c, struct resource_use *ret);
 bool chain_gpu(const struct chain *c, struct resource_use *ret);

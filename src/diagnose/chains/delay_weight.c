@@ -126,6 +126,8 @@ static bool is_even(
 
 	if (!is_running((int)l->kind))
 		return false;
+	if (l->end.stack_hash && l->end.share >= THRESHOLD(CHAIN_PART)) /* what it is is known */
+		return false;
 	if ((double)a->slow_step_ns > THRESHOLD(HALF_MORE) * (double)a->ordinary_step_ns)
 		return false;
 	if (l->lead && !drives_gpu(rec, l->lead) &&
@@ -133,6 +135,14 @@ static bool is_even(
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
 		return false;
 	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
+}
+
+bool delay_is_slowed(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	return is_running((int)l->kind) && a->lost_ns && !l->end.stack_hash &&
+	       (double)l->slow_ns <= THRESHOLD(WHOLE_MORE) * (double)l->ordinary_ns &&
+	       new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
 }
 
 /* Whether the GPU's part of the step grew along with the host's. */
@@ -367,6 +377,9 @@ bool delay_is_waste(
 {
 	double least = least_waste(l);
 
+	/* What it is is known: a library's work, something on the way. A server parses what it is asked. */
+	if (l->kind == DELAY_BY_HOST && l->end.stack_hash && !is_server(a))
+		return l->share >= least;
 	if (l->kind == DELAY_BY_HOST)
 		return is_host_waste(rec, a);
 	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);

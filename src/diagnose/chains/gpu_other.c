@@ -157,7 +157,8 @@ void gpu_others_all(
 		return;
 	for (size_t i = 0; i < rec->ledger_count; i++) {
 		const struct ledger_row *r = &rec->ledger[i];
-		int64_t at = r->start.ns + (int64_t)(r->dur_ns / 2);
+		/* times of a stranger's recording may be beyond all bounds */
+		int64_t at = (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2);
 		struct gpu_other *o;
 
 		o = at < a->first.ns || at >= a->last.ns ? NULL : other_get(rec, a, &others, r);

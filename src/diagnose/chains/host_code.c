@@ -2,6 +2,7 @@
 #include "diagnose/chains/host_code.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +11,10 @@
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/chains/chain_private.h"
+#include "diagnose/chains/whole.h"
+#include "diagnose/rows/place.h"
 #include "diagnose/thresholds.h"
+#include "wire/op_kind.h"
 
 /* Files of Python that work for the GPU passes through, and those that work on the CPU does. */
 static const char *const driving_files[] = {"/torch/nn/", "/torch/optim/", "/torch/autograd/",
@@ -64,65 +68,221 @@ bool host_code_drives_gpu(const struct stack *s)
 static bool is_sample(const struct chain *c, const struct event *e)
 {
 	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE && e->pid == c->a->pid &&
-	       e->tid == c->a->tid && e->stack_hash && chain_time(c, e->start.ns);
+	       e->tid == c->a->tid && e->stack_hash;
 }
 
-/* Work on the way to other work, known by a frame that all of it has. */
-static const struct {
-	enum resource resource;
-	bool is_python;
-	const char *part; /* of the file, or of the function */
-} detours[] = {
-	{RESOURCE_CALLBACK, false, "PythonGpuCallback"},
-	{RESOURCE_CALLBACK, false, "PythonCpuCallback"},
-	{RESOURCE_CALLBACK, false, "tensorflow::PyFuncOp"},
-	{RESOURCE_TRACEBACK, true, "/traceback.py"},
-	{RESOURCE_TRACEBACK, true, "/linecache.py"},
+/* Work that a line of the program has others do for it, or that is done on the way to other work: known by a frame. To add
+ * one: a row here; advice.c may have more to say of its name. Of several rows that fit the first counts. */
+
+#define WORK_MARKS 8
+
+enum work_where {
+	BELOW,  /* the program's innermost line */
+	AROUND, /* also above it: it calls code of the program */
+	LEAF,   /* the function that runs */
 };
 
-static enum resource detour_of(const struct stack *s)
-{
-	for (size_t i = 0; i < s->count; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(detours); k++) {
-			const struct stack_frame *f = &s->frames[i];
-			const char *text = detours[k].is_python ? f->py_file : f->symbol;
+struct work {
+	enum resource resource;
+	const char *name; /* as a title begins; "": the resource says it */
+	enum work_where where;
+	const char *marks[WORK_MARKS]; /* part of a symbol or a file's name */
+};
 
-			if (text && strstr(text, detours[k].part))
-				return detours[k].resource;
-		}
-	return RESOURCE_NONE;
+static const struct work works[] = {
+	{RESOURCE_CALLBACK, "", AROUND,
+		{"PythonGpuCallback", "PythonCpuCallback", "tensorflow::PyFuncOp"}},
+	{RESOURCE_TRACEBACK, "", AROUND, {"/traceback.py", "/linecache.py"}},
+	{RESOURCE_WORK, "Python signal handlers", AROUND, {"_PyErr_CheckSignals"}},
+	{RESOURCE_WORK, "Python tracing or profiling", AROUND,
+		{"trace_trampoline", "profile_trampoline", "_lsprof", "/coverage/"}},
+	{RESOURCE_WORK, "Importing modules", BELOW, {"importlib"}},
+	{RESOURCE_PICKLE, "", BELOW,
+		{"multiprocessing/connection.py", "multiprocessing/reduction.py",
+			"multiprocessing/queues.py", "torch/multiprocessing/"}},
+	{RESOURCE_WORK, "Pickling", BELOW, {"_pickle", "/pickle.py", "/cloudpickle/", "/dill/"}},
+	{RESOURCE_WORK, "SQLite queries", BELOW, {"sqlite"}},
+	{RESOURCE_WORK, "Deep copies", BELOW, {"/copy.py"}},
+	{RESOURCE_WORK, "Logging", BELOW, {"/logging/__init__.py", "/logging/handlers.py", "/loguru/"}},
+	{RESOURCE_WORK, "Tokenizing", BELOW,
+		{"/tokenizers/", "tokenizers.abi", "/transformers/tokenization", "sentencepiece",
+			"tiktoken", "/spacy/", "/nltk/"}},
+	{RESOURCE_WORK, "Image decoding and transforms", BELOW,
+		{"/PIL/", "_imaging", "libjpeg", "libturbojpeg", "libpng", "libwebp", "cv2",
+			"/skimage/"}},
+	{RESOURCE_WORK, "Audio or video decoding", BELOW,
+		{"libavcodec", "libsndfile", "/soundfile", "/librosa/", "/audioread/"}},
+	{RESOURCE_WORK, "Data frames (pandas)", BELOW, {"/pandas/"}},
+	{RESOURCE_WORK, "Data frames", BELOW, {"/polars/", "/pyarrow/", "libarrow"}},
+	{RESOURCE_WORK, "Regular expressions", BELOW, {"_sre", "sre_lib", "/re/__init__", "_regex"}},
+	{RESOURCE_WORK, "JSON", BELOW,
+		{"/json/", "_json.c", "orjson", "ujson", "simdjson", "rapidjson"}},
+	{RESOURCE_WORK, "CSV parsing", BELOW, {"_csv.c", "/csv.py"}},
+	{RESOURCE_WORK, "XML or HTML parsing", BELOW,
+		{"expat", "/xml/", "lxml", "libxml2", "/html/parser", "/bs4/"}},
+	{RESOURCE_WORK, "YAML", BELOW, {"/yaml/", "_yaml", "/ruamel"}},
+	{RESOURCE_WORK, "Protocol buffers or msgpack", BELOW, {"msgpack", "/google/protobuf/", "_upb"}},
+	{RESOURCE_WORK, "Compression", BELOW,
+		{"zlib", "libz.so", "lzma", "bz2", "zstd", "liblz4", "snappy", "/gzip.py"}},
+	{RESOURCE_WORK, "Encryption or hashing", BELOW,
+		{"libcrypto", "_hashopenssl", "blake2", "/hashlib.py", "/cryptography/"}},
+	{RESOURCE_WORK, "HDF5 or netCDF", BELOW, {"libhdf5", "/h5py/", "netcdf"}},
+	{RESOURCE_WORK, "Dates", BELOW, {"/_strptime.py", "/dateutil/"}},
+	{RESOURCE_WORK, "Decimal numbers", BELOW, {"_decimal", "/fractions.py"}},
+	{RESOURCE_WORK, "Comparing texts", BELOW, {"/difflib.py", "evenshtein", "rapidfuzz"}},
+	{RESOURCE_FRESH_MEMORY, "", LEAF,
+		{"__memmove", "__memset", "__memcpy", "munmap", "__mmap", "madvise", "__brk",
+			"_int_malloc"}},
+};
+
+static bool has_mark(const struct work *w, const struct stack_frame *f)
+{
+	for (size_t i = 0; i < WORK_MARKS && w->marks[i]; i++)
+		if ((f->py_file && strstr(f->py_file, w->marks[i])) ||
+			(f->symbol && strstr(f->symbol, w->marks[i])) ||
+			(f->file && strstr(f->file, w->marks[i])))
+			return true;
+	return false;
 }
 
-#define DETOUR_SAMPLES 4096 /* are looked at: more say no more */
-
-/* Samples say how much of a thread's code it is: the account has one stack for all at a place. */
-bool chain_detour(const struct chain *c, struct resource_use *ret)
+static bool is_work(const struct work *w, const struct stack *s, const struct stack_frame *user)
 {
-	size_t first = chain_first_event(c), n = 0, at = 0, looked = 0;
-	size_t seen[RESOURCE_COUNT] = {0};
+	for (size_t i = 0; i < s->count; i++) {
+		if ((&s->frames[i] == user && w->where != AROUND) || (i && w->where == LEAF))
+			return false;
+		if (has_mark(w, &s->frames[i]))
+			return true;
+	}
+	return false;
+}
 
-	for (size_t i = first; i < c->rec->event_count && c->rec->events[i].start.ns < c->to_ns;
-		i++)
+#define WORK_OTHER  ARRAY_SIZE(works)       /* the program's own */
+#define WORK_DRIVES (ARRAY_SIZE(works) + 1) /* hands work to the GPU: none of it is lost */
+#define WORK_KINDS  (ARRAY_SIZE(works) + 2)
+
+static size_t work_of(const struct stack *s)
+{
+	const struct stack_frame *user = stack_user_frame(s);
+
+	for (size_t k = 0; k < ARRAY_SIZE(works); k++)
+		if (is_work(&works[k], s, user))
+			return k;
+	return host_code_drives_gpu(s) ? WORK_DRIVES : WORK_OTHER;
+}
+
+#define WORK_SAMPLES 4096 /* are looked at: more say no more */
+#define WORK_PLACES  16
+
+struct work_place {
+	uint64_t key, hash;
+	uint32_t rows;
+};
+
+struct work_sums {
+	double ordinary[WORK_KINDS], slow[WORK_KINDS]; /* samples; where none is slow, all are */
+	struct work_place places[WORK_KINDS][WORK_PLACES];
+	size_t looked;
+};
+
+static void note_place(struct work_place places[WORK_PLACES], const struct stack *s)
+{
+	uint64_t key = place_key(s);
+	size_t i = 0;
+
+	while (i < WORK_PLACES && places[i].rows && places[i].key != key)
+		i++;
+	if (i == WORK_PLACES)
+		return;
+	if (!places[i].rows)
+		places[i] = (struct work_place){.key = key, .hash = s->hash};
+	places[i].rows++;
+}
+
+/* What the thread of the units ran while the GPU had nothing to do because of it: after a launch the GPU is busy, until the
+ * thread waits for it. Where it is read how busy the GPU is, that says more. */
+static void add_samples(const struct chain *c, struct work_sums *w)
+{
+	int64_t from = c->a->first.ns, to = c->a->last.ns;
+	size_t first = LOWER_BOUND(i, c->rec->event_count, c->rec->events[i].start.ns < from);
+	bool is_read = gpu_idle_share(c->rec, c->a) > 0, is_ahead = false;
+	size_t n = 0, at = 0;
+
+	for (size_t i = first; i < c->rec->event_count && c->rec->events[i].start.ns < to; i++)
 		n += is_sample(c, &c->rec->events[i]);
-	for (size_t i = first; c->rec->stacks && n && i < c->rec->event_count; i++) {
+	for (size_t i = first; n && i < c->rec->event_count; i++) {
 		const struct event *e = &c->rec->events[i];
 		const struct stack *s;
-		enum resource r;
+		size_t k;
 
-		if (e->start.ns >= c->to_ns)
+		if (e->start.ns >= to)
 			break;
-		if (!is_sample(c, e) || at++ % (n / DETOUR_SAMPLES + 1))
+		if (e->tid == c->a->tid && op_kind_is_launch(e->source, e->op))
+			is_ahead = !is_read && !c->has_slow;
+		if (e->tid == c->a->tid && op_kind_is_gpu_wait(e->source, e->op))
+			is_ahead = false;
+		if (!is_sample(c, e) || at++ % (n / WORK_SAMPLES + 1))
 			continue;
-		looked++;
 		s = stack_find(c->rec->stacks, e->stack_hash);
-		r = s ? detour_of(s) : RESOURCE_NONE;
-		if (r && !seen[r]++ && !ret->stack_hash)
-			ret->stack_hash = e->stack_hash;
+		k = s ? work_of(s) : WORK_OTHER;
+		if (!chain_time(c, e->start.ns)) {
+			w->ordinary[k]++;
+			continue;
+		}
+		w->looked++;
+		w->slow[is_ahead ? WORK_DRIVES : k]++;
+		if (s && !is_ahead)
+			note_place(w->places[k], s);
 	}
-	ret->resource = seen[RESOURCE_CALLBACK] > seen[RESOURCE_TRACEBACK] ? RESOURCE_CALLBACK
-									   : RESOURCE_TRACEBACK;
-	ret->share = looked ? (double)seen[ret->resource] / (double)looked : 0;
-	return looked >= THRESHOLD(IN_A_ROW) && ret->share * c->d->share >= THRESHOLD(WASTE);
+}
+
+/* Samples of kind @k in a unit that slow ones have more, or that all have. */
+static double grown(const struct chain *c, const struct work_sums *w, size_t k)
+{
+	double slow = w->slow[k] / MAX(c->has_slow ? c->a->slow_steps : c->a->steps, 1u);
+	double ordinary = c->has_slow ? w->ordinary[k] / MAX(c->a->ordinary_steps, 1u) : 0;
+
+	return MAX(slow - ordinary, 0.0);
+}
+
+static const struct work_place *largest_place(const struct work_place places[WORK_PLACES])
+{
+	const struct work_place *most = places;
+
+	for (size_t i = 1; i < WORK_PLACES; i++)
+		most = places[i].rows > most->rows ? &places[i] : most;
+	return most;
+}
+
+/* Samples say how much of a thread's code it is: the account has one stack for all at a place. What has half of the code
+ * that is there for something else than the GPU is named; of what is done on the way less will do. */
+bool chain_work(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct work_sums *w = c->rec->stacks ? calloc(1, sizeof(*w)) : NULL;
+	double all = 0, most = 0, other;
+	size_t k = 0;
+
+	if (!w)
+		return false;
+	add_samples(c, w);
+	for (size_t i = 0; i < WORK_KINDS; i++) {
+		all += grown(c, w, i);
+		if (i < WORK_OTHER && grown(c, w, i) > most) {
+			most = grown(c, w, i);
+			k = i;
+		}
+	}
+	other = all - grown(c, w, WORK_DRIVES);
+	if (w->looked < THRESHOLD(IN_A_ROW) || most <= 0 ||
+		most / all * c->d->share < THRESHOLD(WASTE) ||
+		(works[k].where != AROUND && most < THRESHOLD(CHAIN_MOST) * other) ||
+		(works[k].resource == RESOURCE_FRESH_MEMORY &&
+			!chain_fresh_memory(c, most / all, ret)))
+		return false;
+	ret->resource = works[k].resource;
+	ret->share = most / all;
+	ret->stack_hash = largest_place(w->places[k])->hash;
+	snprintf(ret->who, sizeof(ret->who), "%s", works[k].name);
+	return true;
 }
 
 /* 

@@ -26,6 +26,8 @@
 	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
 	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \
 	X(TRACEBACK, "traceback")       /* stacks that the program takes of itself */              \
+	X(WORK, "work")                 /* that the program has a library do; which, who says */   \
+	X(FRESH_MEMORY, "fresh_memory") /* pages that are touched for the first time */            \
 	X(DELAYED_ACK, "delayed_ack")   /* a small packet waits for an acknowledgement */          \
 	X(TIMER, "timer")               /* of an event loop: nobody else ends the wait */          \
 	X(ADDRESS, "address")           /* a remote address */                                     \

@@ -592,8 +592,14 @@ static bool is_part_of(
 	const struct step_account *a = time_finding_account(all, f);
 	struct code_place p, q;
 
-	if (f->contrast != g->contrast || f->is_harmless || g->is_harmless ||
-		f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
+	if (f->contrast != g->contrast || f->is_harmless)
+		return false;
+	/* Whoever has the CPUs also slows down what runs beside it, and that may be more. */
+	if (f->contrast == CONTRAST_SLOW && f->delay.end.resource == RESOURCE_CPU_PROGRAM &&
+		f->delay.kind == DELAY_BY_CPU && delay_is_lasting(a) &&
+		delay_is_slowed(all->rec, a, &g->delay))
+		return true;
+	if (g->is_harmless || f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
 		return false;
 	if (f->delay.end.resource == g->delay.end.resource && is_one_cause(&f->delay, &g->delay))
 		return true;

@@ -34,7 +34,7 @@ static struct incident *begin(const struct detector_input *in, const struct stra
 	inc->source = SOURCE_NCCL;
 	inc->op = row->op;
 	inc->calls = j->call_count;
-	inc->unit = "steps";
+	inc->unit = INCIDENT_UNIT_LOAD;
 	inc->culprit_rank = -1;
 	inc->explained = 1;
 	inc->completeness = completeness_of_sources(in->rec->books, OF_SOURCE(SOURCE_NCCL));
@@ -225,7 +225,10 @@ static void report_extra(const struct detector_input *in, const struct straggler
 
 	if (!inc)
 		return;
-	inc->culprit_rank = e->workers < j->worker_count ? j->workers[e->worker].rank : -1;
+	if (e->workers < j->worker_count)
+		inc->culprit_rank = j->workers[e->worker].rank;
+	else
+		inc->unit = INCIDENT_UNIT_LINK;
 	write_members(j, e, who, sizeof(who));
 	write_cost(w, cost, sizeof(cost));
 	snprintf(calls, sizeof(calls), "%.*f", e->calls < 9.5 ? 1 : 0, e->calls);
@@ -289,6 +292,7 @@ static void report_idle(const struct detector_input *in, const struct straggler_
 
 	if (!inc)
 		return;
+	inc->unit = INCIDENT_UNIT_LINK;
 	write_cost(w, cost, sizeof(cost));
 	text_format_duration(wait, w->wait_ns);
 	text_format_duration(usual, w->usual_wait_ns);

@@ -63,6 +63,8 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	case RESOURCE_PICKLE:
 	case RESOURCE_CALLBACK:
 	case RESOURCE_TRACEBACK:
+	case RESOURCE_WORK:
+	case RESOURCE_FRESH_MEMORY:
 	case RESOURCE_TIMER: break;
 	default: return THRESHOLD(SURE_SEEN);
 	}
@@ -173,10 +175,10 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 	return false;
 }
 
-/* Of code that does something on the way no more than that counts. */
+/* Of code that does something on the way, or has a library do something, no more than that counts. */
 static bool is_detour(const struct delay *d)
 {
-	return d->end.resource == RESOURCE_CALLBACK || d->end.resource == RESOURCE_TRACEBACK;
+	return d->kind == DELAY_BY_HOST && d->end.stack_hash;
 }
 
 static void keep_detour(struct delay *d)
@@ -192,8 +194,6 @@ static double lost_of(
 	const struct recording *rec, const struct step_account *a, const struct delay *d)
 {
 	if (delay_is_waste(rec, a, d))
-		return 1;
-	if (is_detour(d))
 		return 1;
 	if (d->kind != DELAY_BY_GPU || d->share < THRESHOLD(CHAIN_PART))
 		return 0;

@@ -170,6 +170,14 @@ const struct advice_row advice_rows[] =
 			"Reserve CPUs for the job (a cpuset, `taskset`), and check the container's CPU limit"},
 		{ANY_KIND, RESOURCE_PICKLE, 0, 0,
 			"Do not pass large objects with each task: hand them over once (Pool(initializer=…)), share them (multiprocessing.shared_memory), or pass an index"},
+		{ANY_KIND, RESOURCE_FRESH_MEMORY, 0, 0,
+			"Keep large buffers and reuse them, instead of allocating and freeing them in each step"},
+		{ANY_KIND, RESOURCE_FRESH_MEMORY, 0, 0,
+			"Let malloc keep what is freed: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ above the largest buffer, or jemalloc"},
+		{ANY_KIND, RESOURCE_WORK, HAS_LOADER, 0,
+			"Move this work into the loader's workers, do it once before training, or less often"},
+		{ANY_KIND, RESOURCE_WORK, 0, HAS_LOADER,
+			"Do it ahead of the step in other processes, once for all (keep the result), or in larger batches"},
 		{ANY_KIND, RESOURCE_CALLBACK, HAS_JAX, 0,
 			"Take callbacks out of the loop (jax.debug.callback, io_callback, pure_callback): return the values from lax.scan and read them once"},
 		{ANY_KIND, RESOURCE_CALLBACK, 0, HAS_JAX,
@@ -272,6 +280,22 @@ const struct advice_row advice_rows[] =
 			"Look at the account of the steps: `ingero explain --steps`"},
 		{ANY_KIND, ANY_RESOURCE, 0, 0, NULL},
 };
+
+/* What a library does for the program, by its name in host_code.c; the rows above say the rest. */
+static const struct {
+	const char *work, *text;
+} work_rows[] = {
+	{"SQLite queries",
+		"Add an index for what the queries look up, ask for a whole batch at once, or keep the answers in memory"},
+	{"Regular expressions",
+		"Simplify the pattern (nested or trailing repeats backtrack), or use string methods"},
+	{"Python tracing or profiling",
+		"Remove the profiler or tracer (sys.settrace, cProfile, coverage, a debugger) from the run"},
+	{"Python signal handlers",
+		"Let the handler only set a flag, and make its signal rarer (setitimer, faulthandler, a sampling profiler)"},
+	{"Logging",
+		"Log less in the loop, or hand records to a thread (logging.handlers.QueueHandler)"},
+};
 /* clang-format on */
 
 static bool holds(const struct advice_row *r, const struct advice_case *c)
@@ -311,6 +335,11 @@ void advice_put(const struct advice_case *c, struct incident *inc)
 {
 	int told = 0;
 
+	for (size_t i = 0; c->resource == RESOURCE_WORK && i < ARRAY_SIZE(work_rows); i++)
+		if (!strcmp(work_rows[i].work, c->name))
+			snprintf(inc->fixes[told++], sizeof(inc->fixes[0]), "%s", work_rows[i].text);
+	if (told)
+		inc->fix_count = told;
 	for (const struct advice_row *r = advice_rows; r->text && told < ADVICE_MAX; r++) {
 		_cleanup_buf_ struct buf b = BUF_INIT(sizeof(inc->fixes[0]));
 

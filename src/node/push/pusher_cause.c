@@ -21,6 +21,7 @@
 #define KNOWN_NS  (10 * NS_PER_S) /* until a cause that is known is looked at again */
 #define REST      4               /* times what it took */
 #define DOUBLINGS 5u
+#define SURE      0.5             /* as the fleet has it (cluster/detect/slower.c) */
 #define MORE_WORK "More GPU work" /* what is said of a rank whose GPU is late */
 
 struct pusher_causes {
@@ -37,13 +38,20 @@ struct pusher_causes {
 	uint64_t took_ns;
 };
 
-/* What an incident says that is of the job's load and not of late calls, which the fleet sees itself. */
-static const char *job_line(const struct incident *i)
+const char *pusher_cause_line(const struct incident *i)
 {
-	if (i->problem != PROBLEM_STRAGGLER || !i->unit || strcmp(i->unit, "steps") != 0 ||
-		i->severity < SEVERITY_MEDIUM)
+	bool is_link = i->unit && !strcmp(i->unit, INCIDENT_UNIT_LINK);
+
+	/* Who shares a rank's GPU may share those of the others as well, which its node cannot see. */
+	if (i->severity < SEVERITY_MEDIUM || i->problem == PROBLEM_NCCL_HANG ||
+		i->problem == PROBLEM_GPU_SHARING)
 		return "";
-	return i->culprit_rank >= 0 ? PUSH_LINE_LATE : PUSH_LINE_LOAD;
+	if (i->problem != PROBLEM_STRAGGLER)
+		return i->culprit_rank >= 0 ? PUSH_LINE_LATE : "";
+	/* Of ranks that come late to collectives the fleet knows more. */
+	if (!i->unit || (!is_link && strcmp(i->unit, INCIDENT_UNIT_LOAD) != 0))
+		return "";
+	return i->culprit_rank >= 0 ? PUSH_LINE_LATE : is_link ? PUSH_LINE_LINK : PUSH_LINE_LOAD;
 }
 
 /* Of a rank that keeps others waiting the cause comes first, if there is one. */
@@ -51,7 +59,7 @@ static bool is_cause(const struct incident *i, uint32_t pid)
 {
 	return i->pid == pid && i->problem != PROBLEM_COLD_START &&
 	       i->problem != PROBLEM_NCCL_HANG && i->excess_ns &&
-	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0] && !job_line(i)[0]) &&
+	       !(i->problem == PROBLEM_STRAGGLER && !i->place[0] && !pusher_cause_line(i)[0]) &&
 	       strncmp(i->summary, "rank ", 5) != 0;
 }
 
@@ -59,7 +67,8 @@ static bool is_cause(const struct incident *i, uint32_t pid)
 static void put_cause(const struct incident *i, struct push_report *r)
 {
 	const char *more = strstr(i->summary, MORE_WORK);
-	const char *from = job_line(i)[0] && more ? more : i->summary, *end = strstr(from, ": ");
+	const char *from = pusher_cause_line(i)[0] && more ? more : i->summary,
+		   *end = strstr(from, ": ");
 	int len = end ? (int)(end - from) : (int)strlen(from);
 
 	*r = (struct push_report){.pid = i->pid,
@@ -69,8 +78,32 @@ static void put_cause(const struct incident *i, struct push_report *r)
 	snprintf(r->cause, sizeof(r->cause), "%.*s", len, from);
 	snprintf(r->fix, sizeof(r->fix), "%s", i->fix_count ? i->fixes[0] : "");
 	snprintf(r->place, sizeof(r->place), "%s", i->place);
-	snprintf(r->line, sizeof(r->line), "%s", job_line(i));
 	snprintf(r->incident, sizeof(r->incident), "%s", i->id);
+}
+
+/* What it says of the whole job comes before what it says of this process: of a rank whose GPU is late its other
+ * incidents are about waits that all ranks have. */
+static bool find_cause(const struct incidents_answer *a, uint32_t pid, struct push_report *ret)
+{
+	const struct incident *cause = NULL;
+	const char *line = "";
+
+	for (size_t k = 0; k < a->count; k++) {
+		const struct incident *i = a->rows[k].incident;
+
+		if (!is_cause(i, pid))
+			continue;
+		if (!cause || (!strcmp(pusher_cause_line(i), PUSH_LINE_LATE) &&
+				      !pusher_cause_line(cause)[0]))
+			cause = i;
+		if (!line[0])
+			line = pusher_cause_line(i);
+	}
+	if (cause)
+		put_cause(cause, ret);
+	if (cause)
+		snprintf(ret->line, sizeof(ret->line), "%s", line);
+	return cause;
 }
 
 int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_t now_ns,
@@ -82,15 +115,17 @@ int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_
 	const struct nodedb_filter filter = incidents_filter(&s, false);
 	int n = 0, r = incidents_load(db, &filter, false, &a, reterr);
 
-	for (size_t p = 0; r == 0 && p < count; p++) {
-		size_t i = 0;
-
-		while (i < a.count && !is_cause(a.rows[i].incident, pids[p]))
-			i++;
-		if (i < a.count)
-			put_cause(a.rows[i].incident, &found[n++]);
-	}
+	for (size_t p = 0; r == 0 && p < count; p++)
+		n += find_cause(&a, pids[p], &found[n]);
 	return r < 0 ? r : n;
+}
+
+bool pusher_cause_is_whole(const struct push_report *found, int found_count, size_t asked)
+{
+	for (int i = 0; i < found_count; i++)
+		if (found[i].line[0] && found[i].confidence >= SURE)
+			return true;
+	return found_count > 0 && (size_t)found_count == asked;
 }
 
 static void find(struct aside_work *w _unused_, void *arg)
@@ -120,7 +155,7 @@ static void on_found(void *arg, bool canceled)
 		c->found[i].world_rank = r.world_rank;
 		pusher_send_report(c->pusher, &c->found[i]);
 	}
-	if (c->found_count <= 0)
+	if (!pusher_cause_is_whole(c->found, c->found_count, c->count))
 		wait = AGAIN_NS << MIN(c->fruitless++, DOUBLINGS);
 	else
 		c->fruitless = 0;

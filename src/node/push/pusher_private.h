@@ -2,6 +2,7 @@
 /* pusher_private.h - shared by the files of the pusher. One loop, one thread. */
 #pragma once
 
+#include "model/incident.h"
 #include "node/health/health_monitor.h"
 #include "node/push/pusher.h"
 #include "node/push/pusher_chain.h"
@@ -150,6 +151,12 @@ void pusher_cause_close(struct pusher *p);
  * of each that there is a cause of, in @found (as many as @pids). How many, or a negative errno. */
 int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_t now_ns,
 	struct push_report *found, struct errinfo *reterr);
+/* pusher_cause_line - what an incident says of the whole job: that others wait for this rank (PUSH_LINE_LATE), though the
+ * fleet may not see it in its calls, or that no rank is to blame; "": nothing. */
+const char *pusher_cause_line(const struct incident *i);
+/* pusher_cause_is_whole - is there anything left to find out about the @asked processes: one says what the whole job waits
+ * for, or there is a cause of each. */
+bool pusher_cause_is_whole(const struct push_report *found, int found_count, size_t asked);
 
 /* pusher_report_begin - a report of process @pid, with who we are. */
 void pusher_report_begin(struct pusher *p, uint32_t pid, struct push_report *r);

@@ -158,6 +158,6 @@ struct metric_set *tracer_metrics(struct tracer *t);
 
 /* tracer_stop - stop recording, read what is left, close the store. From then on tracer_view()
  * shows the final books, which balance. @at_once: somebody waits, so that names of functions that are not found
- * within half a second are left out. A failure is one of the store. */
+ * within 0.3 s are left out. A failure is one of the store. */
 int tracer_stop(struct tracer *t, bool at_once, struct errinfo *reterr);
 void tracer_free(struct tracer *t);

@@ -19,7 +19,7 @@
  * event's line. Runs on the tracer's thread. */
 
 #define FINISH_MS      2000  /* at the end, names are waited for this long */
-#define HURRY_MS       500   /* if somebody waits for it */
+#define HURRY_MS       300   /* if somebody waits for it */
 #define LIMITED_STACKS 65536 /* whose rows are counted for --stack-samples */
 
 static void take_stack(void *arg, const struct stack *s)

@@ -123,6 +123,11 @@ static void test_many_processes(void **state)
 	assert_has(buf_str(&b), "(PID 103): 10 steps in 10ms.");
 	assert_null(strstr(buf_str(&b), "(PID 104)"));
 	assert_has(buf_str(&b), "            and 2 more processes: ");
+	for (size_t i = 0; i < ARRAY_SIZE(all); i++)
+		all[i].last.ns = 30 * STEPS_MS;
+	buf_clear(&b);
+	all_clear_put(&b, &s, 1000);
+	assert_has(buf_str(&b), "in 60 steps of 6 processes, which take 60ms of 180ms.");
 }
 
 static void test_the_same_in_json(void **state)

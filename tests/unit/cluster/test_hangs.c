@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_hangs.c - ranks that do not come are named, those that come end it. */
 #include "calls_fixture.h"
+#include "blame/comm_join.h"
 
 static size_t hangs_of(const struct calls *c, struct hang_view *ret)
 {
@@ -142,6 +143,53 @@ static void test_never_seen(void **state)
 	}
 	job_done(&j);
 	calls_free(c);
+}
+
+/* Calls that were brought together by when they ended: one that goes on elsewhere has come to another that looks the same,
+ * and who was never seen in them may be in another part of the same communicator. One that is silent is missing. */
+static void test_made_up(void **state)
+{
+	struct push_call other;
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+	int64_t since;
+
+	c = calls_made();
+	job_init(&j, 8, 2);
+	j.seq = COMM_JOIN_MADE_UP;
+	for (int i = 0; i < 20; i++)
+		job_step(&j, 100 * MS, -1, 0);
+	job_push(&j, c);
+	calls_tick(c, j.now_ns);
+	wait_inside(&j, c, 1 << 5);
+	since = j.now_ns;
+	calls_tick(c, since + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_int_equal(h.missing_rank[0], 5);
+	j.now_ns = since + 4 * SECOND;
+	other = job_call(&j, 5, j.now_ns, j.now_ns + MS);
+	other.comm++;
+	job_add(&j, job_node(&j, 5), other);
+	job_push(&j, c);
+	calls_tick(c, since + 5 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	job_done(&j);
+	calls_free(c);
+
+	for (int made_up = 0; made_up < 2; made_up++) {
+		c = calls_made();
+		job_init(&j, 8, 2);
+		j.seq = made_up ? COMM_JOIN_MADE_UP : 0;
+		for (int i = 0; i < 20; i++) {
+			wait_inside(&j, c, 1 << 5);
+			j.seq++;
+		}
+		calls_tick(c, j.now_ns + 40 * SECOND);
+		assert_int_equal(hangs_of(c, &h) > 0, !made_up);
+		job_done(&j);
+		calls_free(c);
+	}
 }
 
 /* The complete form may overtake the open one. */
@@ -303,6 +351,7 @@ int main(void)
 		cmocka_unit_test(test_long_steps),
 		cmocka_unit_test(test_first_steps),
 		cmocka_unit_test(test_never_seen),
+		cmocka_unit_test(test_made_up),
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_lost_call),
 		cmocka_unit_test(test_chain),

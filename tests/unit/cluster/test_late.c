@@ -340,6 +340,33 @@ static void test_slower(void **state _unused_)
 	}
 }
 
+/* Likewise, where all ranks have the same to do: nobody is named, neither for the collectives nor for load that moves. */
+static void test_slower_link(void **state _unused_)
+{
+	struct push_report r = {.who = {.cluster = "c", .node = "n", .rank = -1},
+		.pid = 101,
+		.world_rank = 1,
+		.confidence = 0.75,
+		.line = PUSH_LINE_LINK,
+		.cause = "Slow link between ranks"};
+	struct made m = PLAIN;
+	struct fleet_episode e;
+	struct stage s;
+
+	m.all_longer = true;
+	m.from = 60;
+	m.by = 40 * MS;
+	begin(&s, &m, NULL);
+	play(&s, 100);
+	assert_int_equal(fleet_take_report(s.fleet, &r, s.now_ns), 0);
+	play(&s, 104);
+	assert_true(only(&s, &e));
+	assert_int_equal(e.problem, FLEET_COLLECTIVE);
+	assert_int_equal(e.rank, -1);
+	assert_non_null(strstr(e.text, "all ranks are on time; Slow link between ranks"));
+	fleet_free(s.fleet);
+}
+
 /* Half of the ranks have no agent: the late one of those that have is shown, which may not be the latest of all;
  * nobody is named for one that has none. */
 static void test_untraced(void **state _unused_)
@@ -483,6 +510,7 @@ int main(void)
 		cmocka_unit_test(test_not_material),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_slower),
+		cmocka_unit_test(test_slower_link),
 		cmocka_unit_test(test_untraced),
 		cmocka_unit_test(test_agents_restart),
 		cmocka_unit_test(test_renumbered),

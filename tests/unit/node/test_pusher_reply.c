@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_pusher_reply.c - thresholds in replies: taken, missing, refused. */
+/* test_pusher_reply.c - thresholds in replies: taken, missing, refused; what is answered to questions in them. */
+#include <errno.h>
 #include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -11,7 +12,8 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_reply.h"
+#include "model/problem.h"
+#include "node/push/pusher_private.h"
 
 static enum pusher_hint fields(const char *value, const char *quorum, struct health_threshold *t)
 {
@@ -95,6 +97,49 @@ static void test_jitter(void **state)
 	assert_true(pusher_jitter(0, 0.1, 77) == 0);
 }
 
+/* What an incident says of the whole job. */
+static void test_line(void **state)
+{
+	struct incident i = {.problem = PROBLEM_STRAGGLER,
+		.severity = SEVERITY_HIGH,
+		.culprit_rank = -1,
+		.unit = INCIDENT_UNIT_LOAD};
+
+	assert_string_equal(pusher_cause_line(&i), PUSH_LINE_LOAD);
+	i.unit = INCIDENT_UNIT_LINK;
+	assert_string_equal(pusher_cause_line(&i), PUSH_LINE_LINK);
+	i.culprit_rank = 0;
+	i.unit = INCIDENT_UNIT_LOAD;
+	assert_string_equal(pusher_cause_line(&i), PUSH_LINE_LATE);
+	i.unit = "late steps"; /* the fleet sees these itself */
+	assert_string_equal(pusher_cause_line(&i), "");
+	i.problem = PROBLEM_GOODPUT;
+	assert_string_equal(pusher_cause_line(&i), PUSH_LINE_LATE);
+	i.problem = PROBLEM_GPU_SHARING;
+	assert_string_equal(pusher_cause_line(&i), "");
+	i.problem = PROBLEM_NCCL_HANG;
+	assert_string_equal(pusher_cause_line(&i), "");
+	i.problem = PROBLEM_GOODPUT;
+	i.severity = SEVERITY_LOW;
+	assert_string_equal(pusher_cause_line(&i), "");
+}
+
+/* Who is asked about four ranks and knows of one has to look again, unless that says what the job waits for. */
+static void test_whole(void **state)
+{
+	struct push_report found[2] = {
+		{.pid = 1, .confidence = 0.9}, {.pid = 2, .confidence = 0.4}};
+
+	assert_false(pusher_cause_is_whole(found, -EIO, 1));
+	assert_false(pusher_cause_is_whole(found, 0, 0));
+	assert_false(pusher_cause_is_whole(found, 1, 4));
+	assert_true(pusher_cause_is_whole(found, 2, 2));
+	strcpy(found[1].line, PUSH_LINE_LATE);
+	assert_false(pusher_cause_is_whole(found, 2, 4));
+	found[1].confidence = 0.6;
+	assert_true(pusher_cause_is_whole(found, 2, 4));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -103,6 +148,8 @@ int main(void)
 		cmocka_unit_test(test_a_cold_fleet),
 		cmocka_unit_test(test_body),
 		cmocka_unit_test(test_jitter),
+		cmocka_unit_test(test_line),
+		cmocka_unit_test(test_whole),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -4,6 +4,7 @@
 #include "store_fixture.h"
 
 #include <grp.h>
+#include <poll.h>
 #include <sys/socket.h>
 
 #include "base/socket_path.h"
@@ -182,6 +183,77 @@ static void test_who_may_connect(void **state)
 	stream_close(s);
 }
 
+/* As user 65534 of group @group: takes every connection it can get, then waits. */
+static pid_t child_that_takes_all(const char *path, gid_t group)
+{
+	pid_t pid = fork();
+	int fd;
+
+	if (pid)
+		return pid;
+	if (setgroups(0, NULL) < 0 || setgid(group) < 0 || setuid(65534) < 0)
+		_exit(3);
+	for (int i = 0; i < 2 * STREAM_CONSUMERS_MAX; i++)
+		if (socket_path_connect(path, 0, &fd, NULL) < 0)
+			_exit(3);
+	pause();
+	_exit(0);
+}
+
+static void test_one_user_leaves_room(void **state)
+{
+	struct scratch *scratch = *state;
+	char path[SOCKET_PATH_MAX];
+	struct stream *s;
+	pid_t pid;
+
+	if (geteuid() != 0) {
+		printf("# skip: only root can be another user\n");
+		skip();
+	}
+	s = open_stream(scratch, 4242, path);
+	assert_int_equal(chmod(scratch->folder, 0711), 0);
+	pid = child_that_takes_all(path, 4242);
+	while (stream_stats(s).dropped[STREAM_DROP_TOO_MANY] <
+		2 * STREAM_CONSUMERS_MAX - STREAM_CONSUMERS_USER) {
+		assert_int_equal(waitpid(pid, NULL, WNOHANG), 0);
+		stream_poll(s);
+		usleep(1000);
+	}
+	assert_int_equal(stream_stats(s).consumers, STREAM_CONSUMERS_USER);
+	assert_int_equal(
+		end_of_child(s, child_of_group(path, 4242, 1)), 2); /* the same user: no more */
+	kill(pid, SIGKILL);
+	waitpid(pid, NULL, 0);
+	assert_int_equal(end_of_child(s, child_of_group(path, 4242, 1)), 1); /* control */
+	stream_close(s);
+}
+
+/* Words of a consumer do not wake the owner; its end does. */
+static void test_one_that_talks(void **state)
+{
+	char path[SOCKET_PATH_MAX], words[4096] = {0};
+	struct stream *s = open_stream(*state, SOCKET_NO_GROUP, path);
+	struct pollfd p = {.fd = stream_fd(s), .events = POLLIN};
+	int fd = connect_to(path);
+
+	stream_poll(s);
+	assert_int_equal(stream_stats(s).consumers, 1);
+	while (send(fd, words, sizeof(words), MSG_NOSIGNAL | MSG_DONTWAIT) > 0)
+		;
+	assert_int_equal(poll(&p, 1, 0), 0);
+	for (int i = 0; i < 1000; i++) { /* who reads is not cut off for it */
+		stream_publish(s, &message);
+		assert_int_equal(lines_at(fd), 1);
+	}
+	assert_true(send(fd, words, sizeof(words), MSG_NOSIGNAL | MSG_DONTWAIT) > 0);
+	close(fd);
+	assert_int_equal(poll(&p, 1, 1000), 1);
+	stream_poll(s);
+	assert_int_equal(stream_stats(s).consumers, 0);
+	stream_close(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +262,8 @@ int main(void)
 		TEST(test_how_many),
 		TEST(test_a_live_socket_stays),
 		TEST(test_who_may_connect),
+		TEST(test_one_user_leaves_room),
+		TEST(test_one_that_talks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
