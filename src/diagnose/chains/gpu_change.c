@@ -11,7 +11,7 @@
 #define GPUS_MAX 64
 
 struct mean {
-	double sum;
+	double sum, most;
 	size_t count;
 };
 
@@ -20,6 +20,7 @@ static void take(struct mean *m, int64_t value)
 	if (value < 0)
 		return;
 	m->sum += (double)value;
+	m->most = MAX(m->most, (double)value);
 	m->count++;
 }
 
@@ -32,6 +33,12 @@ static bool grew(const struct mean of[2])
 {
 	return value_of(&of[PACE_SLOW]) > THRESHOLD(WORK_RATIO) * value_of(&of[PACE_ORDINARY]) &&
 	       of[PACE_ORDINARY].count;
+}
+
+/* Whether something more would show in it. */
+static bool can_grow(const struct mean *m, double limit)
+{
+	return THRESHOLD(WORK_RATIO) * m->most < limit;
 }
 
 /* Of the GPU @index; @ranks has the job. */
@@ -67,6 +74,8 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 	ret->ordinary_mw = value_of(&power[PACE_ORDINARY]);
 	ret->slow_mw = value_of(&power[PACE_SLOW]);
 	ret->is_busier = grew(busy) || grew(power);
+	ret->is_full = !can_grow(&busy[PACE_ORDINARY], 100) &&
+		       !can_grow(&power[PACE_ORDINARY], (double)ret->ordinary_limit_mw);
 	ret->is_compared = busy[PACE_ORDINARY].count && busy[PACE_SLOW].count;
 }
 
@@ -157,12 +166,13 @@ static bool has_come(const struct gpu_change *g)
 }
 
 /* What has been on the GPU all along may have begun to use it. Its calls are not seen, but the GPU is: it draws more power
- * or is busier in steps that ask no more of it than before, since some moment. Without readings it is no more than a
- * guess. */
+ * or is busier in steps that ask no more of it than before, since some moment, or it could not be busier. Without
+ * readings it is no more than a guess. */
 static bool has_begun(const struct step_account *a, const struct gpu_change *g)
 {
 	return g->slow_processes > 1 + THRESHOLD(GPU_NEIGHBOURS) &&
-	       (g->is_busier || !g->is_compared) && !a->is_drift && delay_is_lasting(a);
+	       (g->is_busier || g->is_full || !g->is_compared) && !a->is_drift &&
+	       delay_is_lasting(a);
 }
 
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
@@ -170,11 +180,11 @@ static bool has_begun(const struct step_account *a, const struct gpu_change *g)
  * GPU at its power limit). */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
-	bool beside = g->others.count || (has_come(g) && g->is_busier);
-	bool lower = g->slow_clock_mhz > 0 &&
-		     g->ordinary_clock_mhz > (1 + THRESHOLD(GPU_CLOCK_DROP)) * g->slow_clock_mhz;
+	bool shows = g->is_busier || (g->is_full && !has_more_work(a));
+	bool beside = g->others.count || (has_come(g) && shows);
 	double longer = (double)a->slow_step_ns / (double)MAX(a->ordinary_step_ns, UINT64_C(1));
-	bool explains = lower && g->ordinary_clock_mhz / g->slow_clock_mhz - 1 >= (longer - 1) / 2;
+	bool explains = clock_drop(g) > 1 + THRESHOLD(GPU_CLOCK_DROP) &&
+			clock_drop(g) - 1 >= (longer - 1) / 2;
 
 	if (beside && !explains)
 		return GPU_BY_NEIGHBOUR;
@@ -191,8 +201,6 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 	if (has_begun(a, g) &&
 		!has_more_waits(a)) /* more likely than a clock that is a little lower */
 		return GPU_BY_NEIGHBOUR;
-	if (lower)
-		return GPU_BY_CLOCK;
 	if (g->thread)
 		return GPU_BY_THREAD;
 	if (has_more_waits(a))

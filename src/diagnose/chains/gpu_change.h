@@ -29,9 +29,10 @@ struct gpu_change {
 		slow_processes;      /* on the GPU, the fewest and on average; 0: not known */
 	double ordinary_mw, slow_mw; /* of power that it draws, means */
 	bool is_busier;              /* it draws more power, or is busy for longer, in slow steps */
-	bool is_compared;            /* there are readings of both */
-	struct gpu_others others;    /* recorded ones, of GPU_BY_NEIGHBOUR */
-	size_t readings;             /* while steps were slow */
+	bool is_full;             /* it could not have become so: it was already in ordinary ones */
+	bool is_compared;         /* there are readings of both */
+	struct gpu_others others; /* recorded ones, of GPU_BY_NEIGHBOUR */
+	size_t readings;          /* while steps were slow */
 	struct kernel_change kernels;       /* of GPU_BY_KERNELS */
 	struct call_added call;             /* of GPU_BY_CALLS */
 	const struct account_entry *thread; /* of GPU_BY_THREAD: its part of the account */

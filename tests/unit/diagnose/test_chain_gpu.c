@@ -241,7 +241,7 @@ static void test_a_stranger(void **state)
 	free(s);
 }
 
-/* It was there before, and began to work: the clock that falls by it is not the reason. */
+/* It was there before, and began to work: the clock that falls a little by it is not the reason, nor is it otherwise. */
 static void test_a_stranger_that_wakes(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
@@ -249,16 +249,36 @@ static void test_a_stranger_that_wakes(void **state)
 	readings(s, 1980, 1800);
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].processes = 2;
-	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK); /* it idles */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE); /* it idles */
 	for (int i = 10; i < 20; i++)
 		s->gpus[i].power_mw = 300000;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
 	s->account.is_drift = true; /* nobody wakes little by little */
-	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	s->account.is_drift = false;
 	for (int i = 0; i < 20; i++)
 		s->gpus[i].processes = 1;
-	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_CLOCK);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
+/* A GPU that the job alone keeps full cannot become busier by another process. */
+static void test_a_stranger_on_a_full_gpu(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_GPU, true);
+
+	readings(s, 1980, 1800);
+	for (int i = 0; i < 20; i++) {
+		s->gpus[i].processes = i < 9 ? 1 : 2;
+		s->gpus[i].power_mw = 690000;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 2; /* it was there before */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_GPU_PROCESS);
+	for (int i = 0; i < 20; i++)
+		s->gpus[i].processes = 1;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	free(s);
 }
 
@@ -312,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_another_process),
 		cmocka_unit_test(test_a_stranger),
 		cmocka_unit_test(test_a_stranger_that_wakes),
+		cmocka_unit_test(test_a_stranger_on_a_full_gpu),
 		cmocka_unit_test(test_another_process_all_along),
 		cmocka_unit_test(test_ranks_are_no_neighbours),
 	};
