@@ -52,7 +52,9 @@ static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
 
 bool delay_is_of_tracer(const struct delay *l)
 {
-	return l->kind == DELAY_BY_CPU && l->lead && tracer_is(l->lead->culprit);
+	const char *who = l->end.who[0] ? l->end.who : l->lead ? l->lead->culprit : "";
+
+	return l->kind == DELAY_BY_CPU && tracer_is(who);
 }
 
 bool delay_is_foreign(const struct account_entry *e)
