@@ -145,12 +145,22 @@ static enum code_making making_of(const struct tally_part *key, const struct sta
 
 /* ---- pauses ---- */
 
+/* Of another process that is waited for, sleep is its answer that does not come. */
 static bool is_sleep(const struct tally_part *key, const struct stack_list *stacks)
 {
+	bool is_asleep = key->owner == OWNER_PROCESS
+				 ? key->line == ACCOUNT_NETWORK
+				 : key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD;
 	const struct stack *s =
-		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+		is_asleep && stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 
-	return key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD && s && place_is_sleep(s);
+	return s && place_is_sleep(s);
+}
+
+/* Whether it is a sleep of another process, or of the program itself. */
+static bool is_sleep_of(const struct tally_part *key, bool of_process)
+{
+	return key->is_pause && (key->owner == OWNER_PROCESS) == of_process;
 }
 
 struct sleeps { /* of units, one by one */
@@ -159,16 +169,17 @@ struct sleeps { /* of units, one by one */
 	uint64_t sum_ns, longest_ns; /* of all; the longest of each unit */
 };
 
-static void sum_sleeps(const struct process_account *a, struct sleeps *s)
+static void sum_sleeps(const struct process_account *a, bool of_process, struct sleeps *s)
 {
 	for (size_t i = 0; i < a->unit_count; i++) {
 		uint64_t ns = 0, longest = 0;
 
 		for (const struct account_part *p = first_of(a, i); p < a->parts + a->part_end[i];
 			p++) {
-			ns += a->keys[p->key].is_pause ? p->ns : 0;
-			if (a->keys[p->key].is_pause)
-				longest = MAX(longest, p->stack_ns ? p->stack_ns : p->ns);
+			if (!is_sleep_of(&a->keys[p->key], of_process))
+				continue;
+			ns += p->ns;
+			longest = MAX(longest, p->stack_ns ? p->stack_ns : p->ns);
 		}
 		if (ns)
 			s->ns[s->count++] = ns;
@@ -226,23 +237,34 @@ static bool is_rank(const struct process_account *a)
 	return false;
 }
 
+/* Whether sleeps of the program, or of another process that it waits for, are pauses: that one may keep to a clock
+ * as well, and take long to answer. */
+static bool are_pauses(const struct process_account *a, bool of_process, uint64_t *scratch)
+{
+	struct sleeps s = {.ns = scratch};
+
+	if ((double)a->unit_count < THRESHOLD(DRIFT_UNITS) || is_rank(a))
+		return false;
+	sum_sleeps(a, of_process, &s);
+	return (a->is_clocked && !of_process) || (a->origin > STEP_BY_LOADER && are_varied(a, &s));
+}
+
 static int find_pauses(struct process_account *a, const struct stack_list *stacks)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(a->unit_count + 1, sizeof(*scratch));
-	struct sleeps s = {.ns = scratch};
-	bool are_pauses;
 
 	if (!scratch)
 		return -ENOMEM;
-	for (size_t i = 0; i < a->key_count; i++)
-		a->keys[i].is_pause = is_sleep(&a->keys[i], stacks);
 	a->is_clocked =
 		(double)a->unit_count >= THRESHOLD(DRIFT_UNITS) && lengths_make_up(a, scratch);
-	sum_sleeps(a, &s);
-	are_pauses = (double)a->unit_count >= THRESHOLD(DRIFT_UNITS) && !is_rank(a) &&
-		     (a->is_clocked || (a->origin > STEP_BY_LOADER && are_varied(a, &s)));
-	for (size_t i = 0; !are_pauses && i < a->key_count; i++)
-		a->keys[i].is_pause = false;
+	for (size_t i = 0; i < a->key_count; i++)
+		a->keys[i].is_pause = is_sleep(&a->keys[i], stacks);
+	for (int of_process = 0; of_process < 2; of_process++) {
+		bool keep = are_pauses(a, of_process, scratch);
+
+		for (size_t i = 0; !keep && i < a->key_count; i++)
+			a->keys[i].is_pause &= !is_sleep_of(&a->keys[i], of_process);
+	}
 	return 0;
 }
 

@@ -708,7 +708,7 @@ static void put_explanation(const struct subject *s, struct incident *inc)
 			unit_of(a));
 	if (delay_is_idle(a, s->l))
 		buf_puts(&b, " A program that has nothing to do waits like this, too.");
-	else if (is_slow(a) && delay_is_pause(s->rec, a, s->l))
+	else if (delay_is_pause(s->rec, a, s->l))
 		buf_puts(&b, " The program asks to sleep there: a pause on purpose.");
 	if (s->has_place && s->place.share < 0.995)
 		buf_printf(&b, " %s of it is at the place named.",

@@ -107,6 +107,43 @@ static void test_a_copy_that_waits_across_rows(void **state)
 	assert_true(a->ordinary_ns[ACCOUNT_COPY] < MS(1));
 }
 
+/* Copies that sleep, of which one in four is recorded and says what it moves. */
+static uint64_t sleeping_copies(uint64_t bytes)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	const struct step_account *a;
+
+	for (int i = 0; i < 48; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		spend(&t, LEDGER_RUN, MS(5));
+		if (i % 4 == 0)
+			s->events[s->event_count++] = (struct event){.start.ns = t.at,
+				.dur_ns = MS(11),
+				.pid = JOB,
+				.tid = MAIN,
+				.source = SOURCE_CUDA,
+				.op = CUDA_MEMCPY,
+				.arg0 = bytes};
+		stay(&t, LEDGER_COPY, MS(10), 0, 0, 0);
+		spend(&t, LEDGER_COPY, MS(1)); /* others are queued */
+		t.row.copy_bytes = bytes + 50000000;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_non_null(a);
+	assert_true(a->ordinary_ns[ACCOUNT_COPY] + a->ordinary_ns[ACCOUNT_GPU] >= MS(10));
+	return a->ordinary_ns[ACCOUNT_COPY];
+}
+
+/* Little data does not take long by itself; much may, over a slow link. */
+static void test_copies_that_sleep(void **state)
+{
+	assert_true(sleeping_copies(256) < MS(2));
+	assert_true(sleeping_copies(1 << 20) > MS(9));
+}
+
 /* Host code that grew, at its line. */
 /* That launches of a thread which makes none were not probed takes nothing from what is known of the others. */
 static void test_a_thread_that_does_not_launch(void **state)
@@ -925,6 +962,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_plain_run),
 		cmocka_unit_test(test_a_copy_that_waits_across_rows),
+		cmocka_unit_test(test_copies_that_sleep),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_a_drift_has_its_line),

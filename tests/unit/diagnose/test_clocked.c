@@ -147,6 +147,26 @@ static void test_no_pause(void **state)
 	assert_false(are_pauses(&r));
 }
 
+/* Who asks is another process: it sleeps as it likes until it does, or it is asked and takes as long each time. */
+static void test_of_another_process(void **state)
+{
+	static struct run r;
+
+	begin(&r, UNITS);
+	r.keys[1].line = ACCOUNT_NETWORK;
+	r.keys[1].owner = OWNER_PROCESS;
+	fill(&r, SLEEP_AS_ASKED);
+	assert_int_equal(account_read_stacks(
+				 &r.account, &(struct stack_list){.items = r.stacks, .count = 1}),
+		0);
+	assert_int_equal(account_pause_ns(&r.account, 0), r.parts[1].ns);
+	fill(&r, SLEEP_TO_DEADLINE);
+	assert_int_equal(account_read_stacks(
+				 &r.account, &(struct stack_list){.items = r.stacks, .count = 1}),
+		0);
+	assert_int_equal(account_pause_ns(&r.account, 0), 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +174,7 @@ int main(void)
 		cmocka_unit_test(test_as_asked),
 		cmocka_unit_test(test_sleeps_that_cost),
 		cmocka_unit_test(test_no_pause),
+		cmocka_unit_test(test_of_another_process),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

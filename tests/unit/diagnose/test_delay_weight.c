@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "identity.h"
+#include "diagnose/chains/delay_weight.h"
 #include "diagnose/compose/diagnose.h"
 #include "ledger_fixture.h"
 #include "model/problem.h"
@@ -339,6 +340,74 @@ static void test_a_server_that_does_nothing_else(void **state)
 	assert_true(worst(s, "serve.py:31") >= SEVERITY_MEDIUM);
 }
 
+/* A loop naps after its work, or what it calls does before it has what it is asked for. */
+static void test_naps_of_a_loop(void **state)
+{
+	SCENE;
+	uint64_t loop = line_stack(s, "/home/u/serve.py", 10, "clock_nanosleep");
+	uint64_t callee = line_stack(s, "/home/u/serve.py", 20, "clock_nanosleep");
+	uint64_t work = line_stack(s, "/home/u/serve.py", 9, "cudaStreamSynchronize");
+	struct step_account a = {.origin = STEP_BY_WAIT, .entry_count = 2, .steps = STEPS};
+	struct delay d = {.kind = DELAY_BY_ASLEEP, .lead = &a.entries[0]};
+	struct recording rec;
+
+	for (size_t k = 0; k < s->made[callee - 1].count; k++)
+		if (s->frames[callee - 1][k].py_func)
+			s->frames[callee - 1][k].py_func = "fetch";
+	rec = ledger_recording(s);
+	a.entries[0] = (struct account_entry){.line = ACCOUNT_ASLEEP, .stack_hash = loop};
+	a.entries[1] = (struct account_entry){.line = ACCOUNT_GPU, .stack_hash = work};
+	assert_true(delay_is_pause(&rec, &a, &d));
+	a.entries[0].stack_hash = callee;
+	assert_false(delay_is_pause(&rec, &a, &d));
+	a.entries[0].stack_hash = loop;
+	a.origin = STEP_BY_OPTIMIZER; /* nobody trains more slowly on purpose */
+	assert_false(delay_is_pause(&rec, &a, &d));
+}
+
+/* One line is nearly all of the host's code, and takes twice as long: as the rest does now and then, or while CPUs are
+ * waited for; or since a moment, or it alone. */
+static void test_a_slower_cpu_is_no_line(void **state)
+{
+	const struct recording rec = {0};
+	const struct gpu_change gpu = {.reason = GPU_BY_NOTHING};
+	struct step_account a = {.origin = STEP_BY_WAIT,
+		.steps = STEPS,
+		.ordinary_steps = STEPS / 2,
+		.slow_steps = STEPS / 2,
+		.ordinary_step_ns = MS(15),
+		.slow_step_ns = MS(19),
+		.is_varied = true,
+		.entry_count = 1};
+	struct delay d = {.kind = DELAY_BY_HOST, .lead = &a.entries[0]};
+
+	a.ordinary_ns[ACCOUNT_HOST] = MS(4);
+	a.slow_ns[ACCOUNT_HOST] = MS(8);
+	a.entries[0] = (struct account_entry){
+		.line = ACCOUNT_HOST, .stack_hash = 1, .ordinary_ns = MS(3), .slow_ns = MS(6)};
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.is_varied = false;
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.slow_ns[ACCOUNT_CPU] = MS(1);
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.entries[0].ordinary_ns = MS(2);
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+}
+
+/* What is called the cost of tracing is told as such: by who had the CPU for longest. */
+static void test_the_tracer_by_its_program(void **state)
+{
+	struct account_entry e = {.line = ACCOUNT_CPU, .culprit = "cc1"};
+	struct delay d = {.kind = DELAY_BY_CPU, .lead = &e, .end = {.who = "ingero"}};
+
+	assert_true(delay_is_of_tracer(&d));
+	snprintf(d.end.who, sizeof(d.end.who), "cc1");
+	snprintf(e.culprit, sizeof(e.culprit), "ingero");
+	assert_false(delay_is_of_tracer(&d));
+	d.end.who[0] = 0;
+	assert_true(delay_is_of_tracer(&d));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -360,6 +429,9 @@ int main(void)
 		cmocka_unit_test(test_a_framework_waits_for_its_own_threads),
 		cmocka_unit_test(test_a_server_has_work_of_its_own),
 		cmocka_unit_test(test_a_server_that_does_nothing_else),
+		cmocka_unit_test(test_naps_of_a_loop),
+		cmocka_unit_test(test_a_slower_cpu_is_no_line),
+		cmocka_unit_test(test_the_tracer_by_its_program),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
