@@ -80,7 +80,8 @@
 	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")                \
 	X(CHAIN_PART, 0.3, "share of a delay",                                                             \
 		"a group's own count of what it was denied is of all its threads: less will do")           \
-	X(KEPT_OFF_NS, 4e6, "ns", "a thread is ready and its CPU idles: a scheduler balances sooner")      \
+	X(KEPT_OFF_NS, 4e6, "ns",                                                                          \
+		"a thread is ready and its CPU idles: a scheduler balances sooner")                        \
 	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
 		"busy less than so, others were free while few CPUs were waited for")                      \
 	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \

@@ -21,7 +21,7 @@ struct waits {
 	struct program_sums programs;
 	uint64_t own_ns, other_ns, nobody_ns;
 	uint64_t nobody_long_ns; /* of nobody_ns, in waits that no scheduler makes by itself */
-	struct program *own; /* the program of the job with most of own_ns */
+	struct program *own;     /* the program of the job with most of own_ns */
 	struct {
 		uint32_t pid;
 		bool is_own;
@@ -268,8 +268,7 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 
 /* A thread that could run is kept from CPUs on which nobody runs, for as long as a period of a quota leaves: nothing else
  * does that. How much is allowed is not known then, and who counts is not asked where the group's own count says no. */
-static bool by_stopped_group(
-	const struct chain *c, const struct waits *w, struct resource_use *ret)
+static bool by_stopped_group(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	uint64_t all = w->own_ns + w->other_ns + w->nobody_ns;
 
@@ -409,5 +408,6 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 		return false;
 	add_children(c, w);
 	add_waits(c, w);
-	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
+	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||
+	       by_program(c, w, ret);
 }
