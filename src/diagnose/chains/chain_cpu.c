@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "diagnose/accounts/kernel_thread.h"
+#include "diagnose/accounts/tracer_name.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/chain.h"
@@ -314,16 +315,30 @@ static double weight_of(const struct program *p, int side)
 	return (double)p->ns[side] / (kernel_thread_is(p->name) ? THRESHOLD(FAR_MORE) : 1);
 }
 
+/* Among many programs the tracer, which is always there, is not the one to name unless most of it is its doing. */
+static const struct program *program_with_most(const struct waits *w, int side, uint64_t all)
+{
+	const struct program *most = NULL;
+
+	for (int i = 0; i < w->programs.count; i++) {
+		const struct program *p = &w->programs.items[i];
+
+		if (!p->ns[side] ||
+			(tracer_is(p->name) &&
+				(double)p->ns[side] < THRESHOLD(CHAIN_MOST) * (double)all))
+			continue;
+		if (!most || weight_of(p, side) > weight_of(most, side))
+			most = p;
+	}
+	return most;
+}
+
 static bool by_program(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	int side = w->own_ns > w->other_ns ? 0 : 1;
-	const struct program *most = NULL;
 	uint64_t known = w->own_ns + w->other_ns;
+	const struct program *most = program_with_most(w, side, side ? w->other_ns : w->own_ns);
 
-	for (int i = 0; i < w->programs.count; i++)
-		if (w->programs.items[i].ns[side] &&
-			(!most || weight_of(&w->programs.items[i], side) > weight_of(most, side)))
-			most = &w->programs.items[i];
 	ret->share = (double)(side ? w->other_ns : w->own_ns) /
 		     (double)MAX(known + w->nobody_ns, UINT64_C(1));
 	if (!most || ret->share < THRESHOLD(CHAIN_PART))
