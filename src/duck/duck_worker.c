@@ -10,7 +10,8 @@
 #include "duck/duck_worker_child.h"
 #include "sql/sql_worker.h"
 
-static struct sql_worker_kind kind = SQL_WORKER_KIND(DUCK_WORKER_NAME, DUCK_WORKER_AT_ONCE);
+static struct sql_worker_kind kind =
+	SQL_WORKER_KIND(DUCK_WORKER_NAME, DUCK_WORKER_AT_ONCE, .keeps_spare = true);
 
 static const struct sql_guard_rules most = {
 	.timeout_ns = DUCK_WORKER_TIMEOUT_NS,
@@ -27,6 +28,11 @@ struct question {
 struct sql_worker_stats duck_worker_stats(void)
 {
 	return sql_worker_kind_stats(&kind);
+}
+
+void duck_worker_rest(void)
+{
+	sql_worker_kind_rest(&kind);
 }
 
 static int check(const struct duck_worker_question *q, struct errinfo *reterr)

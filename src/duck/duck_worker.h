@@ -50,6 +50,9 @@ int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard
 
 struct sql_worker_stats duck_worker_stats(void);
 
+/* duck_worker_rest - ends the process that waits for the next question. */
+void duck_worker_rest(void);
+
 /* The worker's own side, for main(). */
 bool duck_worker_is_meant(int argc, char **argv);
 _noreturn_ void duck_worker_main(void);

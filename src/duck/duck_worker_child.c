@@ -13,6 +13,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -160,7 +161,8 @@ static int duck_shut(struct duck_connection *c, struct errinfo *reterr)
 	return r < 0 ? r : duck_check(c, settings, reterr);
 }
 
-#define QUESTION_NS (10 * NS_PER_S)
+#define QUESTION_NS                                                                                \
+	(10 * NS_PER_S) /* from its first byte, for which it waits as long as there is an asker */
 
 struct asked {
 	struct duck_wire_question head;
@@ -202,8 +204,14 @@ static int split(struct asked *q)
 
 static int receive(struct asked *q)
 {
-	struct sql_wire_wait w = {SPAWN_SOCKET, -1, mono_now().ns + QUESTION_NS};
-	int r = sql_wire_receive_bytes(&w, &q->head, sizeof(q->head));
+	struct pollfd p = {.fd = SPAWN_SOCKET, .events = POLLIN};
+	struct sql_wire_wait w = {.socket = SPAWN_SOCKET, .gone = -1};
+	int r;
+
+	while (poll(&p, 1, -1) < 0 && errno == EINTR)
+		;
+	w.until_ns = mono_now().ns + QUESTION_NS;
+	r = sql_wire_receive_bytes(&w, &q->head, sizeof(q->head));
 
 	if (r < 0)
 		return r;
@@ -221,13 +229,10 @@ static int receive(struct asked *q)
 
 /* ---- the database ---- */
 
-static int open_empty(
-	uint64_t memory_bytes, struct duck **ret, struct duck_connection **ret_c, struct errinfo *e)
+static int open_empty(struct duck **ret, struct duck_connection **ret_c, struct errinfo *e)
 {
-	char memory[32];
 	const struct duck_setting settings[] = {
 		{"threads", "1"}, /* so that there is none but this one */
-		{"memory_limit", memory},
 		{"temp_directory", ""},
 		{"max_temp_directory_size", "0KiB"},
 		{"max_expression_depth", "250"},
@@ -243,7 +248,6 @@ static int open_empty(
 	};
 	int r;
 
-	snprintf(memory, sizeof(memory), "%uKiB", (unsigned)(memory_bytes >> 10));
 	r = duck_load(e);
 	clearenv(); /* whose names and paths DuckDB would tell */
 	tzset();    /* reads a file that is out of reach afterwards */
@@ -283,16 +287,22 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 	return r;
 }
 
-static int run(struct asked *q, struct sql_wire_result *ret)
+static int bound_memory(struct duck_connection *c, uint64_t bytes, struct errinfo *e)
+{
+	char text[64];
+
+	snprintf(text, sizeof(text), "SET memory_limit = '%uKiB'", (unsigned)(bytes >> 10));
+	return duck_exec(c, text, e);
+}
+
+static int run(struct asked *q, struct duck_connection *c, struct sql_wire_result *ret)
 {
 	struct duck_walls walls = {0};
-	struct duck_connection *c = NULL;
-	struct duck *d = NULL;
 	uint64_t now;
 	int r = duck_files_open(&q->files, &ret->err);
 
 	if (r == 0)
-		r = open_empty(q->head.rules.memory_bytes, &d, &c, &ret->err);
+		r = bound_memory(c, q->head.rules.memory_bytes, &ret->err);
 	if (r < 0)
 		return r;
 	now = mono_now().ns;
@@ -311,11 +321,13 @@ void duck_worker_main(void)
 	static struct asked q;
 	_cleanup_buf_ struct buf hint = BUF_INIT(SQL_WIRE_HINT_MAX);
 	struct sql_wire_result res = {.hint = &hint};
-	int r = receive(&q);
+	struct duck_connection *c = NULL;
+	struct duck *d = NULL;
+	int opened = open_empty(&d, &c, &res.err), r = receive(&q);
 
 	if (r < 0)
 		_exit(EXIT_FAILED);
-	r = run(&q, &res);
+	r = opened < 0 ? opened : run(&q, c, &res);
 	res.head.err = MIN(r, 0);
 	r = sql_wire_send(SPAWN_SOCKET, &res);
 	/* At once: all it has goes with it, and DuckDB would take its time. */

@@ -27,7 +27,7 @@
 /* The asker's side of a worker, see sql_worker.h.
  *
  * Invariants:
- *  1. A worker that was started is reaped before sql_worker_call() returns, whatever happened.
+ *  1. A worker that was asked is reaped before sql_worker_call() returns, whatever happened.
  *  2. No more than at_once of a kind are running, over all threads of this process. */
 
 #define GRACE_NS (100 * NS_PER_MS) /* for a worker that ends its statement itself to say so */
@@ -123,6 +123,80 @@ static int talk(int socket, const struct sql_worker_call *c, struct sql_wire_res
 	return r < 0 ? -EPROTO : sql_wire_receive(&wait, c->rules, res);
 }
 
+static void reap(pid_t pid, int *ret_status)
+{
+	while (waitpid(pid, ret_status, 0) < 0 && errno == EINTR)
+		;
+}
+
+static pid_t spare_take(struct sql_worker_kind *k, int *ret_socket)
+{
+	pid_t pid;
+
+	pthread_mutex_lock(&k->mutex);
+	pid = k->spare;
+	*ret_socket = k->spare_socket;
+	k->spare = 0;
+	pthread_mutex_unlock(&k->mutex);
+	return pid;
+}
+
+void sql_worker_kind_rest(struct sql_worker_kind *k)
+{
+	int socket;
+	pid_t pid = spare_take(k, &socket);
+
+	if (!pid)
+		return;
+	kill(pid, SIGKILL);
+	reap(pid, NULL);
+	close(socket);
+}
+
+/* One that waits, unless it has ended, or a new one. */
+static int worker_take(struct sql_worker_kind *k, pid_t *ret_pid, int *ret_socket)
+{
+	pid_t spare = spare_take(k, ret_socket);
+
+	if (spare && waitpid(spare, NULL, WNOHANG) == 0) {
+		*ret_pid = spare;
+		return 0;
+	}
+	if (spare)
+		close(*ret_socket);
+	return spawn_self(k->name, NULL, ret_pid, ret_socket);
+}
+
+static bool wants_spare(struct sql_worker_kind *k)
+{
+	bool wants;
+
+	pthread_mutex_lock(&k->mutex);
+	wants = k->keeps_spare && !k->spare;
+	pthread_mutex_unlock(&k->mutex);
+	return wants;
+}
+
+static void spare_make(struct sql_worker_kind *k)
+{
+	int socket;
+	pid_t pid;
+
+	if (!wants_spare(k) || spawn_self(k->name, NULL, &pid, &socket) < 0)
+		return;
+	pthread_mutex_lock(&k->mutex);
+	if (!k->spare) {
+		k->spare = pid;
+		k->spare_socket = socket;
+		pid = 0;
+	}
+	pthread_mutex_unlock(&k->mutex);
+	if (pid) {
+		close(socket);
+		reap(pid, NULL);
+	}
+}
+
 int sql_worker_call(struct sql_worker_kind *k, const struct sql_worker_call *c,
 	struct sql_wire_result *res, struct errinfo *reterr)
 {
@@ -134,7 +208,7 @@ int sql_worker_call(struct sql_worker_kind *k, const struct sql_worker_call *c,
 	r = turn_take(k, c->deadline_ns, reterr);
 	if (r < 0)
 		return r;
-	r = spawn_self(k->name, NULL, &pid, &socket);
+	r = worker_take(k, &pid, &socket);
 	if (r < 0) {
 		turn_give(k, &res->head, false);
 		return errinfo_set(reterr, r, "cannot start the SQL process: %s", strerror(-r));
@@ -142,8 +216,8 @@ int sql_worker_call(struct sql_worker_kind *k, const struct sql_worker_call *c,
 	r = talk(socket, c, res);
 	if (r < 0)
 		kill(pid, SIGKILL); /* one that has ended already keeps its reason */
-	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
-		;
+	reap(pid, &status);
+	spare_make(k);
 	turn_give(k, &res->head, r == -ETIMEDOUT);
 	if (r == -ECANCELED)
 		return errinfo_set_exit(

@@ -57,15 +57,21 @@ _noreturn_ void sql_worker_main(void);
 struct sql_worker_kind {
 	const char *name; /* of the process, as argv[0] */
 	unsigned at_once;
+	bool keeps_spare; /* after a question one is started for the next, since starting takes long */
 	pthread_mutex_t mutex; /* of what follows */
 	pthread_cond_t freed;
 	struct sql_worker_stats stats;
+	pid_t spare; /* waits for its question; 0: none does */
+	int spare_socket;
 };
-#define SQL_WORKER_KIND(kind_name, count)                                                          \
+#define SQL_WORKER_KIND(kind_name, count, ...)                                                     \
 	{                                                                                          \
 		.name = (kind_name), .at_once = (count), .mutex = PTHREAD_MUTEX_INITIALIZER,       \
-		.freed = PTHREAD_COND_INITIALIZER                                                  \
+		.freed = PTHREAD_COND_INITIALIZER, __VA_ARGS__                                     \
 	}
+
+/* sql_worker_kind_rest - ends the one that waits: nobody will ask for a while. */
+void sql_worker_kind_rest(struct sql_worker_kind *k);
 
 struct sql_worker_call {
 	int (*send)(int socket, const void *arg); /* the question; negative errno */

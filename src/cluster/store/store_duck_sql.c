@@ -78,6 +78,7 @@ void snapshots_free(struct snapshots *n)
 	}
 	pthread_mutex_destroy(&n->mutex);
 	free(n);
+	duck_worker_rest();
 }
 
 static int put_key(const struct store_scope *scope, struct buf *b)

@@ -258,9 +258,32 @@ static void test_nobody_waits_any_more(void **state)
 	pthread_join(thread, &result);
 	assert_int_equal((intptr_t)result, -ECANCELED);
 	assert_int_equal(duck_worker_stats().running, 0);
+	duck_worker_rest();
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* reaped */
 	assert_int_equal(number_of(NULL, 0, "SELECT 1"), 1);
 	close(gone);
+}
+
+/* One waits for the next question; if it was killed meanwhile, that is answered all the same. */
+static void test_one_waits(void **state)
+{
+	char list[64], children[64] = "";
+	FILE *f;
+
+	need();
+	assert_int_equal(number_of(NULL, 0, "SELECT 2"), 2);
+	snprintf(list, sizeof(list), "/proc/self/task/%d/children", (int)getpid());
+	f = fopen(list, "re");
+	assert_non_null(f);
+	assert_non_null(fgets(children, sizeof(children), f));
+	fclose(f);
+	assert_int_equal(kill((pid_t)atoi(children), SIGKILL), 0);
+	while (waitid(P_PID, (id_t)atoi(children), &(siginfo_t){0}, WEXITED | WNOWAIT) < 0)
+		assert_int_equal(errno, EINTR);
+	assert_int_equal(number_of(NULL, 0, "SELECT 3"), 3);
+	assert_int_equal(number_of(NULL, 0, "SELECT 4"), 4);
+	duck_worker_rest();
+	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
 int main(int argc, char **argv)
@@ -275,6 +298,7 @@ int main(int argc, char **argv)
 		TEST(test_a_file_that_is_written),
 		TEST(test_no_more_than_so_many_at_once),
 		TEST(test_nobody_waits_any_more),
+		TEST(test_one_waits),
 	};
 
 	if (duck_worker_is_meant(argc, argv))
