@@ -169,6 +169,20 @@ static bool is_still_it(struct stack_space *s)
 	return true;
 }
 
+static void leave_job(struct stack_space *s);
+
+void space_take_python(struct stack_space *s, struct stack_file *f, uint64_t base)
+{
+	if (s->python_state != SPACE_NO_PYTHON &&
+		(f == s->python_file || s->python_state == SPACE_PYTHON_READY))
+		return;
+	leave_job(s);
+	s->python_file = f;
+	s->python_base = base;
+	s->python_state = SPACE_PYTHON_WAITS;
+	s->main_tid = own_tid(s->pid, s->pid);
+}
+
 int space_scan(struct stack_space *s, struct stack_files *fs)
 {
 	struct scan n = {.space = s, .files = fs};
@@ -192,12 +206,8 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 	s->mappings = n.mappings;
 	s->count = n.count;
 	s->is_dirty = true;
-	if (n.python_file && s->python_state == SPACE_NO_PYTHON) {
-		s->python_file = n.python_file;
-		s->python_base = n.python_base;
-		s->python_state = SPACE_PYTHON_WAITS;
-		s->main_tid = own_tid(s->pid, s->pid);
-	}
+	if (n.python_file)
+		space_take_python(s, n.python_file, n.python_base);
 	return 1;
 }
 

@@ -191,6 +191,10 @@ struct stack_space {
 	mono_time handles_read; /* 0: never, or its mappings have changed since */
 };
 
+/* space_take_python - @f, mapped at @base, may hold the interpreter. Before its libraries are mapped a program that is only a
+ * front of one looks like it: what was not found in there is looked for here. */
+void space_take_python(struct stack_space *s, struct stack_file *f, uint64_t base);
+
 /* space_scan - read the mappings of @s->pid; new files are opened and entered. Returns 1 if
  * anything changed, 0 if not; -ESRCH if the process is gone (or is another one), -EACCES. */
 int space_scan(struct stack_space *s, struct stack_files *fs);
