@@ -8,7 +8,7 @@
 #include <sys/resource.h>
 
 #include "bench/recording.h"
-#include "export/perfetto.h"
+#include "export/export.h"
 
 static double rate_since(double begin, uint64_t rows)
 {

@@ -3,10 +3,6 @@
  * Slack '&', '<' and '>' too, which could otherwise make a link or call everybody. */
 #include "alert/alert_body.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/text.h"
 #include "json/writer.h"
 

@@ -5,9 +5,6 @@
  * its key is the episode's event id, from the first request to the resolving one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 

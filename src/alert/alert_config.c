@@ -2,10 +2,7 @@
 /* alert_config.c - see alert_config.h. */
 #include "alert/alert_config.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "deliver/endpoint.h"

@@ -20,8 +20,6 @@
  * Every one may have url, per_minute, ca_cert, insecure. */
 #pragma once
 
-#include <stddef.h>
-
 #include "alert/alert.h"
 #include "base/errinfo.h"
 #include "yaml/yaml_tree.h"

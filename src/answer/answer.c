@@ -5,8 +5,6 @@
  * while somebody writes it, to now, so that a workload that has stopped shows as stopped. */
 #include "answer/answer.h"
 
-#include <errno.h>
-
 #include "store/lock.h"
 #include "base/text.h"
 #include "base/clock.h"

@@ -4,8 +4,6 @@
  * Who came last is judged as the engine does (lateness.h): by start times on one clock, else
  * by who waited least. The first collective of a communicator pays for its set-up and is not
  * judged. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "answer/collectives.h"
 

@@ -4,11 +4,7 @@
  * not named. Files of the published agent have no streams and get only what it writes itself. */
 #include "answer/event_args.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "record/probe/function.h"
-#include "model/event.h"
 #include "wire/op_kind.h"
 
 static struct event_arg *add(struct event_args *a, const char *name)

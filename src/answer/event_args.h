@@ -2,9 +2,6 @@
 /* event_args.h - what is said beside a call that is drawn: its arguments by name. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "model/collective.h"
 #include "model/event.h"
 

@@ -2,8 +2,6 @@
 /* cmd_explain.c - runs the engine over what was loaded; puts stored incidents in order. */
 #include "answer/explain.h"
 
-#include <string.h>
-
 #include "base/search.h"
 #include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"

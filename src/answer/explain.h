@@ -2,10 +2,6 @@
 /* explain.h - from a loaded recording to its incidents, for whoever shows them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "answer/losses.h"
 #include "answer/stacks.h"
 #include "base/errinfo.h"

@@ -4,11 +4,6 @@
  * the links alone. */
 #include "answer/flame.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "record/probe/function.h"
 #include "base/buf.h"
 #include "base/macros.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* host.c - samples of the host over a time. Where there are more than are asked for, the
  * worst of each step stands for it: a peak must not vanish because the page is narrow. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "answer/answer.h"

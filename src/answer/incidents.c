@@ -3,11 +3,7 @@
 #include "answer/incidents.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <jansson.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/answer.h"
 #include "answer/ops.h"

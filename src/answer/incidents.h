@@ -2,10 +2,6 @@
 /* incidents.h - what went wrong in a part of a recording, for whoever shows it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "answer/explain.h"
 #include "model/event.h"
 #include "model/incident.h"

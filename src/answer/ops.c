@@ -9,10 +9,6 @@
  * marked nested, and is in no total: its time would count twice. */
 #include "answer/ops.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/macros.h"
 #include "base/text.h"

@@ -2,9 +2,6 @@
 /* ops.h - how often each operation was called in a time, and how long it took. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "answer/answer.h"
 #include "answer/row.h"
 #include "model/event.h"

@@ -1,10 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* overview.c - the recording at a glance: whose it is, how much is in it, how things stand, which data it has. */
-#include <stdio.h>
 
 #include "answer/answer.h"
 #include "base/text.h"
-#include "json/writer.h"
 
 #define NODES_MAX    1024
 #define SESSIONS     100

@@ -4,15 +4,11 @@
  *
  * Driver calls made inside runtime calls are listed, but not added to the total, where they would count twice.
  * Published files do not tell them apart: there all count. */
-#include <stdio.h>
-#include <string.h>
 
 #include "answer/answer.h"
 #include "answer/explain.h"
 #include "base/text.h"
-#include "json/writer.h"
 #include "model/sample.h"
-#include "wire/names.h"
 #include "wire/op_kind.h"
 
 #define PROCESSES     200

@@ -2,9 +2,6 @@
 /* row.c - see row.h. */
 #include "answer/row.h"
 
-#include <inttypes.h>
-#include <stdlib.h>
-
 #include "base/text.h"
 #include "wire/names.h"
 

@@ -12,10 +12,6 @@
  *	}; */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "json/writer.h"

@@ -2,12 +2,6 @@
 /* stacks.c - see stacks.h. */
 #include "answer/stacks.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"

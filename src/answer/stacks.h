@@ -2,9 +2,6 @@
 /* stacks.h - from where calls were made in a time, by time. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "answer/answer.h"
 #include "model/event.h"
 #include "wire/names.h"

@@ -2,10 +2,6 @@
 /* steps.c - see steps.h. */
 #include "answer/steps.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "answer/explain.h"
 #include "answer/incidents.h"

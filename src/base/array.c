@@ -2,10 +2,6 @@
 /* array.c - see array.h. Doubling makes n appends cost O(n) copies. */
 #include "base/array.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/macros.h"
 
 #define FIRST_ROOM 8

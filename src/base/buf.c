@@ -2,10 +2,7 @@
 /* buf.c - see buf.h. Invariants: len <= cap; cap <= max + 1; data[len] == 0 when data is set. */
 #include "base/buf.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 void buf_done(struct buf *b)
 {

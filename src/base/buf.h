@@ -5,8 +5,6 @@
  * may append freely and look once at the end. The content is always NUL-terminated. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/macros.h"
 
 struct buf {

@@ -6,16 +6,13 @@
  * the effective set, which are put back from the permitted one; system calls come last. */
 #include "base/confine_thread.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <stdatomic.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/macros.h"

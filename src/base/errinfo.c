@@ -2,9 +2,7 @@
 /* errinfo.c - sentences for people and the exit code that goes with them. No state. */
 #include "base/errinfo.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
 
 static void write_text(struct errinfo *e, int code, const char *fmt, va_list ap)
 {

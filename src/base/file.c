@@ -3,15 +3,9 @@
  * goes on to the end of file and never trusts st_size. */
 #include "base/file.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 
 /* A mount is found by its number, which statx(2) tells from memory. Devices do not

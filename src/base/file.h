@@ -5,9 +5,6 @@
  * /sys or /etc can be tested against a tree in a temporary directory. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/stat.h>
 #include <sys/types.h>
 

@@ -3,10 +3,6 @@
  * back, so there are no tombstones. An empty slot has value NULL. */
 #include "base/idmap.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/macros.h"
 

@@ -5,16 +5,12 @@
  * stderr leads to the journal, which has a clock, the syslog priority does. */
 #include "base/log.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/path_user.h"
 #include "base/text.h"

@@ -6,9 +6,6 @@
  * said with the next message ("suppressed=n"). Any thread may log. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"

@@ -2,12 +2,20 @@
 /* macros.h - ownership and small language helpers used by every layer above wire/.
  *
  * _cleanup_(f) runs f(&variable) when the variable leaves scope; TAKE(p) hands the value out and
- * leaves NULL behind, so that a cleanup attribute and a returned pointer never fight. */
+ * leaves NULL behind, so that a cleanup attribute and a returned pointer never fight.
+ *
+ * The C library's headers below are those that nearly every file uses: one that includes this, directly or by
+ * another header of ours, does not name them again. */
 #pragma once
 
+#include <errno.h>
+#include <inttypes.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #define _cleanup_(f)     __attribute__((cleanup(f)))

@@ -6,11 +6,7 @@
  * arrive, waits SEND_SECONDS at most. */
 #include "base/notify.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>

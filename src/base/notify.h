@@ -10,9 +10,6 @@
  * at a time. A message that cannot be sent is dropped: a program does not fail because of its manager. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/macros.h"
 

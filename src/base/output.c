@@ -3,13 +3,8 @@
  * and root writes it with the rights of whoever may change the path. */
 #include "base/output.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/path_user.h"
 

@@ -11,7 +11,6 @@
  * Threads started in between have the same rights, for their whole life. */
 #pragma once
 
-#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/errinfo.h"

@@ -3,12 +3,9 @@
  * and the queue is short enough to be walked. */
 #include "base/pool.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 struct worker {
 	struct pool *pool;

@@ -7,9 +7,6 @@
  * thread is tried on a brief one meanwhile, so that what is quick never waits behind what is not. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/macros.h"

@@ -2,9 +2,6 @@
 /* socket_path.h - where a Unix socket of ours is, and who may reach it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/errinfo.h"

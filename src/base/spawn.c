@@ -6,24 +6,19 @@
  *  2. The child begins with descriptors 0 to 3 and no other. */
 #include "base/spawn.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/capability.h>
 #include <pthread.h>
 #include <sched.h>
 #include <signal.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/confine_thread.h"
-#include "base/macros.h"
 
 /* The process that starts others for a parent without privileges.
  *

@@ -6,12 +6,7 @@
 #include "base/text.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 

@@ -6,9 +6,6 @@
  * through text_escape_terminal() first. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 #define TEXT_MAX 32 /* room for any formatted duration, count or size */

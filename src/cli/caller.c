@@ -6,19 +6,14 @@
  * that is sudo's own program, set-user-ID root, and whose real user is the one whom SUDO_UID names. */
 #include "cli/trace_command.h"
 
-#include <errno.h>
 #include <grp.h>
 #include <limits.h>
 #include <linux/capability.h>
 #include <linux/close_range.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/array.h"
 #include "base/buf.h"

@@ -2,12 +2,8 @@
 /* cmd_annotate.c - `ingero annotate`: labels what a workload is doing, for a running
  * `ingero trace --annotate`. It ends well only when every line was acknowledged, which the tracer
  * does after storing it. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include "record/annotate/client.h"
 #include "record/annotate/line.h"

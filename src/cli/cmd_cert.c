@@ -1,11 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_cert.c - `ingero cert`: a small CA for the nodes of a fleet. Everything that matters is in
  * net/pki/ca.h; here are the flags, and what to do next is said. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/path_user.h"

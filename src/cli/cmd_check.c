@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_check.c - `ingero check`: prints the rows of check.h for people or as JSON. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "record/check/check.h"

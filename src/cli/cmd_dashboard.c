@@ -4,10 +4,7 @@
  *
  * SIGHUP reads certificates and tokens again, all or nothing; SIGTERM and SIGINT let replies under
  * way end for DRAIN_NS, a second one does not. */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "serve/mcp/mcp_http.h"
@@ -18,7 +15,6 @@
 #include "base/path_user.h"
 #include "base/buf.h"
 #include "base/clock.h"
-#include "base/file.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "cli/commands.h"

@@ -5,17 +5,12 @@
  * What is shown stands in demo_scenario.c. While the acts of a scenario are played, the tracer of
  * `ingero trace` runs in a process of its own, with as few rights as there; this one starts the actors, for which
  * it keeps root's. The figure at the end is measured, not written down. */
-#include <errno.h>
 #include <limits.h>
 #include <math.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include "store/nodedb.h"
 #include "diagnose/compose/diagnose.h"

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_diff.c - `ingero diff`: what is different between two recordings, or between two times of one. Only
  * reads. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "answer/encode/report.h"
 #include "cli/commands.h"

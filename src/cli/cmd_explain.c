@@ -3,10 +3,7 @@
  * asks nodes, which say it of theirs.
  *
  * Which part of it: cli/recording_option.h. */
-#include <errno.h>
-#include <stdio.h>
 #include <sys/ioctl.h>
-#include <unistd.h>
 
 #include "answer/encode/report.h"
 #include "answer/encode/report_json.h"

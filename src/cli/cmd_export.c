@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_export.c - `ingero export`: a recording as a trace for viewers (export_fleet.c), or its call
  * stacks as a flame graph or as folded lines. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/commands.h"

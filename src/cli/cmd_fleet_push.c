@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_fleet_push.c - `ingero fleet-push`: checks its options and hands them to node/push. */
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "node/push/pusher.h"
 #include "node/push/pusher_provider.h"

@@ -4,14 +4,10 @@
  *
  * Over standard output goes the protocol and nothing else: the descriptor is moved away first, so
  * that what anything prints by accident lands on stderr. */
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"

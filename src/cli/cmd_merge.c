@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_merge.c - `ingero merge`: recordings of several nodes, or of one in parts, as one file. */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <unistd.h>
 
 #include "store/merge/nodedb_merge.h"
 #include "base/clock.h"

@@ -3,11 +3,7 @@
  *
  * No command needs it, since all of them read older files as they are; it is for SQL that names the
  * present columns, and for tools of others. The file itself is evidence and stays as it is. */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "store/merge/nodedb_merge.h"
 #include "store/read/nodedb_snapshot.h"

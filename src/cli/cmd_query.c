@@ -2,11 +2,7 @@
 /* cmd_query.c - `ingero query`: a recording's events by filters, the answer to a question of the API, or to an SQL
  * statement, here or of many nodes at once. Never changes the file; a statement runs in a process of its own
  * (sql/sql_worker.h). */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/commands.h"

@@ -3,10 +3,7 @@
  *
  * There is no address to fetch from by default: list prices travel in the program, and whose others
  * are right is the operator's to say. */
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"

@@ -2,11 +2,8 @@
 /* cmd_straggler_sink.c - `ingero straggler-sink`: reads the remediation stream of this machine and
  * shows it to Prometheus. It only counts (notify/sink); connecting and HTTP are here. It needs no
  * rights but to the socket. */
-#include <errno.h>
 #include <linux/capability.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "notify/sink/sink.h"

@@ -6,14 +6,10 @@
  * work happens in a handler); a second signal ends at once. With a command to run (trace_command.h) it is
  * that one's end that ends it; the terminal is the command's then, and ours are only a few lines on stderr. A service manager hears of it once probes
  * are in place, and of every turn of the loop that its watchdog wants: one that drains no ring is stuck. */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
 
 #include "notify/alert/alerter.h"
 #include "answer/encode/event_json.h"

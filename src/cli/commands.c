@@ -4,7 +4,6 @@
 #include "cli/commands.h"
 
 #include "cli/demo_scenario.h"
-#include "command/program.h"
 #include "command/update.h"
 #include "wire/names.h"
 

@@ -5,9 +5,6 @@
  * declare the row here; list it in commands.c at its place in `ingero help`. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "command/program.h"
 #include "fanout/fanout.h"

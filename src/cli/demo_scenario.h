@@ -5,8 +5,6 @@
  * and `tools/record-demo NAME`. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
 #include <sys/types.h>
 
 #include "base/errinfo.h"

@@ -2,8 +2,6 @@
 /* explain.h - from a loaded recording to printed incidents; shared by `explain` and `demo`. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "answer/explain.h"
 #include "base/buf.h"
 #include "base/errinfo.h"

@@ -3,12 +3,6 @@
  * the newest events of each node, and the verdicts it has stored. */
 #include "cli/export_fleet.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/search.h"
 #include "base/text.h"
 #include "cli/progress.h"

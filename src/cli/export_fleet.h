@@ -4,7 +4,7 @@
 
 #include "cli/fleet.h"
 #include "cli/recording_option.h"
-#include "export/perfetto.h"
+#include "export/export.h"
 
 /* `ingero export --format perfetto`: what is asked for, and saying what was done. */
 

@@ -2,11 +2,6 @@
 /* fleet.c - see fleet.h. */
 #include "cli/fleet.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/log.h"
 #include "base/text.h"
 #include "command/program.h"

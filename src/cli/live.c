@@ -5,11 +5,8 @@
 
 #include <langinfo.h>
 #include <locale.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/text.h"
 #include "wire/names.h"

@@ -3,8 +3,6 @@
  * end elsewhere. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "record/trace/tracer.h"
 #include "base/buf.h"
 

@@ -7,8 +7,6 @@
 #include "cli/demo_scenario.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "stat/periodicity.h"

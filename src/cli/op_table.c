@@ -5,8 +5,6 @@
 #include "cli/live.h"
 
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "wire/names.h"

@@ -3,12 +3,8 @@
  * it touches nothing but the terminal. */
 #include "cli/progress.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/text.h"
 

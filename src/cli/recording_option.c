@@ -1,14 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/recording_option.h"
 
-#include <errno.h>
-#include <limits.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/path_user.h"
@@ -18,7 +12,6 @@
 #include "sql/sql_table.h"
 #include "store/lock.h"
 #include "store/merge/nodedb_merge.h"
-#include "store/nodedb.h"
 #include "store/read/nodedb_snapshot.h"
 #include "store/write/retention.h"
 #include "wire/op_kind.h"

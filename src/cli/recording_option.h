@@ -3,7 +3,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stddef.h>
 
 #include "answer/answer.h"
 #include "base/errinfo.h"

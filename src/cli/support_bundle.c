@@ -4,14 +4,8 @@
 #include "cli/support_bundle.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/utsname.h>
-#include <unistd.h>
 
 #include "answer/encode/report_json.h"
 #include "base/clock.h"

@@ -12,8 +12,6 @@
  * the recording is closed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/errinfo.h"

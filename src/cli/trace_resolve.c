@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* trace_resolve.c - checks the options of `ingero trace` and turns them into what the agent wants.
  * Nothing is opened or written here, so a wrong option leaves no trace. */
-#include <errno.h>
 #include <pwd.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/path_user.h"
 #include "cli/trace_settings.h"

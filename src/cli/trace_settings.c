@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace_settings.h"
 
-#include <unistd.h>
-
 #include "base/clock.h"
 #include "base/text.h"
 #include "record/probe/sample/sample.h"

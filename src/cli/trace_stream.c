@@ -3,7 +3,6 @@
 #include "cli/trace_stream.h"
 
 #include <math.h>
-#include <stdio.h>
 
 #include "answer/encode/event_json.h"
 #include "base/text.h"

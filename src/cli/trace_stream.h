@@ -3,8 +3,6 @@
  * --remediate and --inference all of it does nothing. */
 #pragma once
 
-#include <stdio.h>
-
 #include "cli/trace_settings.h"
 #include "json/writer.h"
 #include "record/trace/tracer.h"

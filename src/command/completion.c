@@ -2,10 +2,6 @@
 /* completion.c - see program.h: what can be completed, for all shells. */
 #include "command/program.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 /* completion_case - a branch of a shell's `case` for the value of @o: 'trace --db' | 'trace -d') …
  * What it does there is @put's to write; nothing for flags without a value. */
 typedef void completion_put(

@@ -2,14 +2,9 @@
 /* config_file.c - see config_file.h: what the tree of the file may hold is the table of keys below. */
 #include "command/config_file.h"
 
-#include <errno.h>
 #include <limits.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"

@@ -10,10 +10,6 @@
  * docs/commands.md. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 #define CONFIG_UNSET     UINT64_MAX /* a duration that the file does not have */

@@ -4,8 +4,6 @@
 #include "command/program.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "config.h"

@@ -7,12 +7,7 @@
  * Every command also knows --help (-h), --debug and --config. */
 #include "command/option.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/text.h"

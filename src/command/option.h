@@ -5,10 +5,6 @@
  * To add an option: one row in the command's table and one field in its settings struct. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 enum option_kind {

@@ -2,21 +2,16 @@
 /* program.c - see program.h. */
 #include "command/program.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/macros.h"
 #include "base/notify.h"
 #include "base/text.h"
 #include "command/config_file.h"
-#include "command/option.h"
 #include "command/update.h"
 
 /* Optimal string alignment distance between short words, on the stack. */

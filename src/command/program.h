@@ -3,8 +3,6 @@
  * docs/commands.md are written from it. */
 #pragma once
 
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "command/option.h"
 #include "base/errinfo.h"

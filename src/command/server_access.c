@@ -2,14 +2,10 @@
 /* server_access.c - see server_access.h. */
 #include "command/server_access.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "base/notify.h"

@@ -7,10 +7,6 @@
  * machine is. See docs/adr/0012. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "base/errinfo.h"
 #include "command/option.h"
 #include "net/loop.h"

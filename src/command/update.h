@@ -14,9 +14,6 @@
  * turns it off. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "command/option.h"
 

@@ -5,9 +5,6 @@
 #include "deliver/backlog.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/macros.h"

@@ -3,9 +3,6 @@
 #include "deliver/endpoint.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "net/address.h"
 #include "net/server/server.h"

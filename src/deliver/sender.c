@@ -3,13 +3,8 @@
  * the timer rings or a batch comes, send_next() looks what is due. */
 #include "deliver/sender.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "base/text.h"
-#include "deliver/backlog.h"
 
 #define REPLY_MAX (64u << 10)
 

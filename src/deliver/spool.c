@@ -13,11 +13,7 @@
 #include "deliver/spool_private.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/uio.h>
 
 #include "base/array.h"

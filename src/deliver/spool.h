@@ -10,10 +10,6 @@
  * A folder belongs to one spool at a time. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 

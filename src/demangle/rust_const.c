@@ -2,9 +2,6 @@
 /* rust_const.c - constants in Rust's v0 mangling: the values of const generics. */
 #include "demangle/rust_reader.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 
 static uint64_t hex_number(const char *digits, size_t count)

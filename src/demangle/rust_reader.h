@@ -10,7 +10,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "demangle/cut_text.h"
+#include "demangle/demangle.h"
 
 #define RUST_DEPTH_MAX 200   /* productions inside one another, back references included */
 #define RUST_STEPS_MAX 20000 /* productions in all: back references can repeat one without end */

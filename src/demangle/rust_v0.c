@@ -6,10 +6,6 @@
  * buffer. */
 #include "demangle/rust_reader.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "demangle/demangle.h"
 #include "base/macros.h"
 
 #define BINDER_MAX 64 /* lifetimes that one "for<…>" may bring */

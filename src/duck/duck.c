@@ -4,11 +4,8 @@
 
 #include <ctype.h>
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "duck/duck_api.h"
 

@@ -8,10 +8,6 @@
  * handle drops it. Connections of one database may be used by several threads, each by one at a time. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "sql/sql_table.h"
 

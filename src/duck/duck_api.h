@@ -3,10 +3,6 @@
  * interface. One row a function: duck_api.X is it after duck_load(). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 typedef struct duck_handle *duck_handle; /* database, connection, config, type, chunk, …: opaque */

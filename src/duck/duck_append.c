@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* duck_append.c - rows into a table by chunks of vectors, DuckDB's fastest way. See duck.h. */
-#include <errno.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/text.h"

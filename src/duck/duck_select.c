@@ -3,10 +3,7 @@
  *
  * Columns of types that are not read here are cast to text by DuckDB: the statement is prepared, and if it
  * has such a column, prepared again inside of another that casts. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "duck/duck.h"
 #include "duck/duck_api.h"

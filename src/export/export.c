@@ -2,12 +2,6 @@
 /* export.c - see export.h. */
 #include "export/export.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "answer/flame.h"
 #include "answer/stacks.h"
 #include "base/macros.h"
 #include "base/text.h"

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* perfetto.c - takes a recording piece by piece (nodedb_stream.h), gives every piece its process
  * and line in the viewer and hands it to the format. */
-#include "export/perfetto.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+#include "export/export.h"
 
 #include "answer/steps.h"
 #include "base/hash.h"

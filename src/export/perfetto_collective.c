@@ -4,10 +4,6 @@
  * are held until the events come to their time, because lines want slices in order of their start
  * (perfetto_line.c). Beside the call, which only enqueues, its wait for the other ranks is drawn:
  * the rank that came last has the short one. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "export/perfetto_private.h"

@@ -6,12 +6,7 @@
  * are told in quarters of a microsecond, rounded down, start and end alike: that is what the double
  * into which viewers read them holds of the time since 1970 (up to 2^51 us, the year 2041), so that
  * slices which nest still do in the viewer. */
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "export/perfetto_private.h"
 #include "json/writer.h"

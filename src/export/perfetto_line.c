@@ -10,10 +10,6 @@
  * has as many lanes as it needs at a time, LANES_MAX at most: a slice goes to the first on which it
  * fits. Slices come in order of their start, so that a lane need only know the ends of those that
  * are open. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/hash.h"

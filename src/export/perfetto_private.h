@@ -7,7 +7,7 @@
 
 #include "answer/event_args.h"
 #include "base/idmap.h"
-#include "export/perfetto.h"
+#include "export/export.h"
 #include "wire/names.h"
 
 struct perfetto;

@@ -7,10 +7,6 @@
  *
  * Packets need not be in order of time: the reader sorts them. One sequence writes all; its first
  * packet clears what a reader knows. The clock is told to be the wall clock. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "protobuf/pb_writer.h"

@@ -10,10 +10,6 @@
  * handshakes are most of the work then, and a second one for each node would double it. */
 #include "fanout/fanout.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "fanout/fanout_private.h"
 #include "json/writer.h"
 #include "net/address.h"

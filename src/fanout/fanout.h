@@ -8,10 +8,6 @@
  * Nothing is printed here. Texts in results came from nodes: escape them for where they go. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "net/loop.h"
 #include "net/pki/tls.h"

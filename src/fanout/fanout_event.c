@@ -3,11 +3,6 @@
  * cannot be, is left out and counted: nodes are strangers. */
 #include "fanout/fanout_event.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "wire/ids.h"
 

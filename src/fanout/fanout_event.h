@@ -5,9 +5,6 @@
  * that. Columns are found by their names, so that recordings of any schema will do. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "model/event.h"
 #include "sql/sql_table.h"

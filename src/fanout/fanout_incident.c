@@ -6,17 +6,12 @@
  * there, never in the JSON. Keys nobody knows yet are only in the JSON. */
 #include "fanout/fanout.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/clock.h"
 #include "json/reader.h"
 #include "json/tree.h"
-#include "model/incident.h"
 
 #define TEXT_BYTES_MAX (128 << 10)
 

@@ -2,10 +2,6 @@
 /* fanout_node.c - see fanout.h. */
 #include "fanout/fanout.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/search.h"

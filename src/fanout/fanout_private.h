@@ -2,9 +2,6 @@
 /* fanout_private.h - a question on its way, node by node; private to fanout/. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "fanout/fanout.h"
 #include "base/errinfo.h"
 #include "sql/sql_table.h"

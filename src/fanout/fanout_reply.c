@@ -2,11 +2,7 @@
 /* fanout_reply.c - see fanout_private.h. */
 #include "fanout/fanout_private.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/text.h"

@@ -5,14 +5,9 @@
  * columns are known. No tree is built, so memory is what the kept rows take. */
 #include "fanout/fanout_private.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "json/reader.h"
-#include "sql/sql_table.h"
 
 #define COLUMNS_MAX      2000      /* SQLite's own limit */
 #define COLUMNS_NAMED    5         /* of a difference, each way */

@@ -6,10 +6,6 @@
  * one place. A number is copied to a NUL-terminated place before strtod() sees it. */
 #include "json/reader.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/text.h"
 
 #define NUMBER_MAX 400 /* bytes; more digits than any double has */

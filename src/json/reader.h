@@ -8,10 +8,6 @@
  * it wants and treat everything else as the end. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 #define JSON_READ_DEPTH 32

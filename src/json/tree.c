@@ -2,10 +2,6 @@
 /* tree.c - see tree.h. Small texts of known shape; large ones of strangers go through exchange.h. */
 #include "json/tree.h"
 
-#include <errno.h>
-#include <stdio.h>
-
-#include "base/buf.h"
 #include "base/text.h"
 
 /* No recursion: the reader counts the levels. */

@@ -4,11 +4,8 @@
  * it. */
 #include "json/writer.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
 #include <stdio_ext.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "json/tree.h"

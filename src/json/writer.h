@@ -7,10 +7,6 @@
  * json_put_X because json_string() and its like belong to jansson, which reads. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-#include <stdio.h>
-
 #include "base/buf.h"
 
 #define JSON_DEPTH_MAX 32

@@ -3,13 +3,8 @@
  * that; everything else lives as long as one request. */
 #include "mcp/dispatcher.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/buf.h"
 #include "base/clock.h"
 #include "json/tree.h"
-#include "mcp/registry.h"
 
 #define META_CAPABILITIES "io.modelcontextprotocol/clientCapabilities"
 #define META_SERVER       "io.modelcontextprotocol/serverInfo"

@@ -6,12 +6,7 @@
  * the fields (a proxy, a log) cannot be deceived: everything else is refused. */
 #include "mcp/http_transport.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/buf.h"
 #include "json/tree.h"
-#include "mcp/dispatcher.h"
 
 /* Messages that come one a line. A request that brings the metadata of a stateless
  * revision is served by that; every other one by what `initialize` agreed on, or if nothing was

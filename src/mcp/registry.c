@@ -3,11 +3,6 @@
  * of the next row behind a letter: opaque to clients, and nothing has to be remembered for it. */
 #include "mcp/registry.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "json/writer.h"
 
 #define REGISTRY_PAGE 50 /* elements of a list in one reply, unless the offer says otherwise */

@@ -3,11 +3,7 @@
  * matter of how it was compiled. */
 #include "mcp/rpc.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "json/tree.h"

@@ -3,11 +3,7 @@
  * mend a call. */
 #include "mcp/registry.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #define PATH_MAX_BYTES 128
 #define VALUE_SHOWN    40 /* bytes of a wrong value */

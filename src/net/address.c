@@ -3,10 +3,6 @@
 #include "net/address.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 /* unmap - an IPv4 address that came through an IPv6 socket as IPv4. */
 static union address unmap(const union address *a)

@@ -4,7 +4,6 @@
 #pragma once
 
 #include <netinet/in.h>
-#include <stdbool.h>
 #include <sys/socket.h>
 
 #include "base/errinfo.h"

@@ -2,12 +2,10 @@
 /* digest.c - see digest.h. */
 #include "net/digest.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/evp.h>
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
-#include <stdio.h>
 
 #include "base/macros.h"
 

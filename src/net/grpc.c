@@ -3,11 +3,7 @@
 #include "net/grpc.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <openssl/evp.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"

@@ -2,10 +2,6 @@
 /* grpc.h - what gRPC puts around a message and into fields. No I/O. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 

@@ -2,10 +2,6 @@
 /* http.c - see http.h. */
 #include "net/http.h"
 
-#include <errno.h>
-#include <stdint.h>
-#include <stdlib.h>
-#include <string.h>
 #include <zlib.h>
 
 const char *http_head_get(const struct http_head *h, const char *name)

@@ -2,10 +2,6 @@
 /* http.h - what requests and replies are, whatever version of HTTP carries them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 

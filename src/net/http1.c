@@ -10,8 +10,6 @@
 #include "net/http1.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <string.h>
 #include <strings.h>
 
 #define TEXT_KEPT      4096 /* a longer buffer is given back between messages */

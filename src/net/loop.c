@@ -6,13 +6,10 @@
  * holds even if loop_run() has not begun: the next run ends at once. */
 #include "net/loop.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <event2/thread.h>
 #include <pthread.h>
 #include <signal.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/notify.h"

@@ -5,9 +5,6 @@
  * loop_stop() alone may be used from others. Nobody outside net/ includes libevent's headers. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 
 struct loop;

@@ -3,12 +3,8 @@
  * descriptor, not again by its name. */
 #include "net/secret_file.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path_user.h"

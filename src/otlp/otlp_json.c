@@ -3,9 +3,7 @@
  * or a copy on the list of kept ones, which is a stack: who leaves a level releases what it kept. */
 #include "otlp/otlp_json.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "otlp/otlp_read_private.h"
 

@@ -2,10 +2,6 @@
 /* otlp_metric.c - metrics as protobuf. */
 #include "otlp/otlp_metric.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "otlp/otlp_fields.h"
 #include "protobuf/pb_writer.h"
 #include "json/writer.h"

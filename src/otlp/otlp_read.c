@@ -2,9 +2,6 @@
 /* otlp_read.c - the part of reading requests that does not depend on their encoding. */
 #include "otlp/otlp_read.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "otlp/otlp_read_private.h"
 
 const struct otlp_value *otlp_attribute_get(const struct otlp_attributes *a, const char *key)

@@ -7,10 +7,6 @@
  * and attributes have ceilings: -E2BIG. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "otlp/otlp_response.h"
 

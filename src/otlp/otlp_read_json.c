@@ -4,8 +4,6 @@
  * Members come in any order, and a point is given with its metric's name, its scope and its resource.
  * Where a level's content comes first, it is stepped over, and read once the level is over (struct
  * later): each token is looked at once for each level at most. Writers put the description first. */
-#include <errno.h>
-#include <string.h>
 
 #include "otlp/otlp_fields.h"
 #include "otlp/otlp_json.h"

@@ -2,8 +2,6 @@
 /* otlp_read_protobuf.c - requests as protobuf. Fields come in any order, so what describes a level is
  * read before what is inside it, by walking the level twice: the second walk steps over the content
  * by its length. All texts stay where they are in the request. */
-#include <errno.h>
-#include <string.h>
 
 #include "otlp/otlp_fields.h"
 #include "otlp/otlp_read_private.h"

@@ -3,12 +3,7 @@
  * numbers as text. */
 #include "otlp/otlp_response.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "json/writer.h"
 #include "protobuf/pb_writer.h"

@@ -3,9 +3,6 @@
  * why all of it was refused. No I/O. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* X(NAME, id, service of gRPC, key of JSON for what was rejected) */

@@ -2,10 +2,7 @@
 /* otlp_write.c - see otlp_write.h. Each function writes one message, first as JSON, else as protobuf. */
 #include "otlp/otlp_write.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "otlp/otlp_fields.h"
 #include "protobuf/pb_writer.h"

@@ -4,8 +4,6 @@
  * newline; everything else stands for itself. Texts are UTF-8 already (metric.c). */
 #include "prometheus/prometheus.h"
 
-#include <inttypes.h>
-
 #include "base/text.h"
 
 static void put_escaped(struct buf *b, const char *s, bool in_quotes)

@@ -6,8 +6,6 @@
 #include "protobuf/pb_reader.h"
 
 #include <endian.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/text.h"
 

@@ -8,8 +8,6 @@
  *  2. After the buffer failed nothing is touched: marks may then point past its content. */
 #include "protobuf/pb_writer.h"
 
-#include <string.h>
-
 #include "base/text.h"
 
 enum wire_type { TYPE_VARINT = 0, TYPE_FIXED64 = 1, TYPE_LENGTH = 2, TYPE_FIXED32 = 5 };

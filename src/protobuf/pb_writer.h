@@ -7,9 +7,6 @@
  * which puts its length in front. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 /* pb_put_varint - uint32, uint64, enum, bool; int32 and int64 as uint64_t of the same value. */

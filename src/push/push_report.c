@@ -115,3 +115,88 @@ bool push_report_get(const struct otlp_record *r, struct push_report *ret)
 	ret->confidence = push_double_get(a, KEY_CONFIDENCE, 0);
 	return true;
 }
+
+/* An episode of a node as a span. One that is over has an event with outcome=resolved at its
+ * end; one that the agent's own end cut off has none. */
+
+#define NAME_STRAGGLER "ingero.detection.straggler"
+#define NAME_DEGRADED  "ingero.detection.degradation"
+#define EVENT_OUTCOME  "outcome"
+#define KEY_OUTCOME    "outcome"
+#define KIND_INTERNAL  1
+
+void push_span_protobuf(struct buf *b, const struct push_span *s)
+{
+	const char *name = s->is_straggler ? NAME_STRAGGLER : NAME_DEGRADED;
+	struct otlp_attributes resource, a, outcome;
+	struct otlp_writer w;
+	struct otlp_span span = {.attributes = &a,
+		.name = name,
+		.name_len = strlen(name),
+		.start_ns = (uint64_t)s->start_ns,
+		.end_ns = (uint64_t)s->end_ns,
+		.kind = KIND_INTERNAL};
+	const struct otlp_span_event event = {
+		.name = EVENT_OUTCOME, .time_ns = (uint64_t)s->end_ns, .attributes = &outcome};
+
+	resource.count = a.count = outcome.count = 0;
+	push_who_put(&resource, &s->who);
+	otlp_put_text(&a, PUSH_KEY_CLUSTER, s->who.cluster);
+	otlp_put_text(&a, PUSH_KEY_COHORT, s->cohort);
+	otlp_put_text(&a, PUSH_KEY_WORKLOAD, s->workload);
+	if (s->gpu_model[0])
+		otlp_put_text(&a, PUSH_KEY_MODEL, s->gpu_model);
+	otlp_put_text(&a, PUSH_KEY_EVENT, s->event);
+	otlp_put_text(&outcome, KEY_OUTCOME, "resolved");
+	memcpy(span.trace, s->trace, sizeof(span.trace));
+	memcpy(span.id, s->id, sizeof(span.id));
+	otlp_write_begin(&w, b, false, false, &resource, PUSH_SCOPE_HEALTH, PUSH_SCOPE_VERSION);
+	otlp_write_span(&w, &span, s->resolved ? &event : NULL);
+	otlp_write_end(&w);
+}
+
+/* Explained incidents as log records with attributes. The body says the summary once more, for
+ * receivers that show only that. */
+
+#define SEVERITY_WARN 13
+
+static void put_chain_attributes(struct otlp_attributes *a, const struct push_chain *c)
+{
+	for (size_t i = 0; i < c->attribute_count; i++) {
+		const struct push_attribute *p = &c->attributes[i];
+
+		if (p->kind == PUSH_TEXT && p->text[0])
+			otlp_put_text(a, p->key, p->text);
+		else if (p->kind == PUSH_INT && p->i)
+			otlp_put_int(a, p->key, p->i);
+		else if (p->kind == PUSH_REAL && p->d > 0)
+			otlp_put_double(a, p->key, p->d);
+	}
+	otlp_put_text(a, "causal_chain_id", c->id); /* the event's, too */
+}
+
+void push_chains_protobuf(
+	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count)
+{
+	struct otlp_attributes resource, a;
+	struct otlp_writer w;
+
+	resource.count = 0;
+	push_who_put(&resource, who);
+	otlp_write_begin(&w, b, false, true, &resource, PUSH_SCOPE_CHAIN, PUSH_SCOPE_VERSION);
+	for (size_t i = 0; i < count; i++) {
+		const struct push_chain *c = &chains[i];
+
+		a.count = 0;
+		put_chain_attributes(&a, c);
+		otlp_write_record(&w, &(struct otlp_record){.attributes = &a,
+					      .time_ns = (uint64_t)c->detected_ns,
+					      .severity = SEVERITY_WARN,
+					      .body = {.kind = OTLP_TEXT,
+						      .text = c->summary,
+						      .len = strlen(c->summary)},
+					      .event = PUSH_SCOPE_CHAIN,
+					      .event_len = strlen(PUSH_SCOPE_CHAIN)});
+	}
+	otlp_write_end(&w);
+}

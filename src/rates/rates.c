@@ -3,9 +3,6 @@
 #include "rates/rates.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/search.h"

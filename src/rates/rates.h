@@ -3,9 +3,6 @@
  * is not the price 0. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 

@@ -2,9 +2,6 @@
 /* rates_parse.c - gpu_rates.yaml: what it may hold is the table of keys below. Everything is checked,
  * because money is reckoned with it: an unknown key, a name or price that makes no sense, a row that
  * stands twice are errors with their line. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/text.h"

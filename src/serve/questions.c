@@ -7,11 +7,8 @@
  * of a tool, or both. */
 #include "serve/serve_private.h"
 
-#include <errno.h>
 #include <sys/eventfd.h>
-#include <unistd.h>
 
-#include "base/clock.h"
 #include "sql/sql_worker.h"
 
 #define WINDOW     (API_TIME | API_NODE)

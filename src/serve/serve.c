@@ -7,13 +7,9 @@
  * nobody. */
 #include "serve/serve.h"
 
-#include <errno.h>
 #include <libgen.h>
 #include <limits.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <unistd.h>
 
 #include "base/confine_thread.h"
 #include "base/path_user.h"

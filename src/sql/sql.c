@@ -5,14 +5,8 @@
  * cached statement can be used again whatever happened before. */
 #include "sql/sql.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sqlite3.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/macros.h"
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
 {

@@ -10,10 +10,6 @@
  * A connection belongs to one thread at a time (it is opened without SQLite's own mutexes). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-#include <string.h>
 #include <sys/types.h>
 
 #include "base/buf.h"

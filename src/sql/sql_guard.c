@@ -10,15 +10,11 @@
 #include "sql/sql_guard.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <sqlite3.h>
-#include <stdio.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/clock.h"
 #include "base/text.h"
-#include "sql/sql.h"
 
 /* ---- what a guarded statement may touch ---- */
 

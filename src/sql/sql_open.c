@@ -11,12 +11,9 @@
 #include "sql/sql.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <sqlite3.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
 #include "base/clock.h"
 
 #define BUSY_WRITE_MS 5000

@@ -8,9 +8,7 @@
 #include "sql/sql_pages.h"
 
 #include <endian.h>
-#include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 #include <strings.h>
 
 #include "base/array.h"

@@ -3,9 +3,7 @@
  * the buffer moves as it grows. Cells and texts together stay below bytes_max. */
 #include "sql/sql_table.h"
 
-#include <errno.h>
 #include <sqlite3.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 

@@ -2,10 +2,8 @@
 /* sql_worker.c - the asker's side for SQLite: what is asked, and again if the file changed hands. */
 #include "sql/sql_worker.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
-#include <stdio.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -17,7 +15,6 @@
 #include "base/confine.h"
 #include "base/spawn.h"
 #include "base/text.h"
-#include "sql/sql_worker_wire.h"
 
 #define SQL_WORKER_TIMEOUT_NS (5 * NS_PER_S)
 #define SQL_WORKER_MEMORY     (256u << 20) /* of SQLite, for an error instead of an end */

@@ -5,7 +5,6 @@
  * question, and every offset in it within its text. */
 #include "sql/sql_worker_wire.h"
 
-#include <errno.h>
 #include <poll.h>
 #include <sys/socket.h>
 

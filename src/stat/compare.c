@@ -2,10 +2,7 @@
 /* compare.c - see compare.h. */
 #include "stat/compare.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/macros.h"

@@ -16,7 +16,6 @@
 #include "stat/periodicity.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/macros.h"
 #include "stat/robust.h"

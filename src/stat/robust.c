@@ -5,9 +5,7 @@
  * ask for); everything else is O(n) or less. */
 #include "stat/robust.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/hash.h"

@@ -10,11 +10,7 @@
  *      only zeros; quantiles are clamped to min..max in every other case. */
 #include "stat/sketch.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/macros.h"
 

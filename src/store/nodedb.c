@@ -11,10 +11,8 @@
  *     (base/path_user.h): here for opening and closing, by the writer for its thread's life. Where
  *     that is root in a folder like /tmp, names that others can lay there first are made with
  *     O_EXCL, and the log's owner is looked at. */
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "store/nodedb_private.h"

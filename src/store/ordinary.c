@@ -6,9 +6,6 @@
  * called slow there (1.2 times and 200 us), so that the verdict is never reached here. */
 #include "store/ordinary.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/macros.h"

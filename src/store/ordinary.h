@@ -7,10 +7,6 @@
  * leaks), ops without aggregates, and every row that is no CUDA call. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "model/event.h"
 
 struct ordinary_op {

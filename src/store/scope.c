@@ -6,8 +6,6 @@
  * after it. Were only whole buckets taken, a recording asked for by its own first and last moment
  * would lack its first and last seconds, because buckets begin and end at round times. */
 
-#include <inttypes.h>
-
 #include "store/nodedb.h"
 #include "base/clock.h"
 #include "base/macros.h"

@@ -1,17 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stack_json.c - see stack_json.h. What is read came from a file that anybody may have made: a
+/* stack_json.c - see nodedb.h. What is read came from a file that anybody may have made: a
  * value of another type, a number out of range or a text that is not JSON refuses the whole stack,
  * so that a stack is never shown with holes. Unknown keys are passed over.
  *
  * The published agent stores functions by their linker's names ("_ZN…"). They are made readable
  * here, where every stack of a file comes through; those of our files are so already. */
-#include "store/stack_json.h"
+#include "store/nodedb.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "demangle/demangle.h"
 #include "json/tree.h"

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* files.S - the dashboard's files (files.h). */
-#include "web/embed.h"
 #include "web/files.h"
 
 	.section .rodata

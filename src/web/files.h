@@ -42,3 +42,11 @@
 	X(timeline_input, "/js/timeline_input.js", "js/timeline_input.js", WEB_JS)                 \
 	X(timeline_rows, "/js/timeline_rows.js", "js/timeline_rows.js", WEB_JS)
 /* clang-format on */
+
+/* For the assembler: files in read-only data, each between web_X and web_X_end. */
+/* clang-format off */
+#define EMBED(symbol, path_, file_, type_)                                                         \
+	.global web_##symbol; .type web_##symbol, %object;                                         \
+	web_##symbol: .incbin file_; .size web_##symbol, . - web_##symbol;                         \
+	.global web_##symbol##_end; web_##symbol##_end: .byte 0;
+/* clang-format on */

@@ -3,10 +3,7 @@
  * browser that has a file asks only whether it is still the same. Any thread may look. */
 #include "web/web.h"
 
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 

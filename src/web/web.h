@@ -5,9 +5,6 @@
  * files.h, its name in meson.build. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "net/server/server.h"
 
 /* What a page needs, and nothing more: no script or style in the document itself, nothing from

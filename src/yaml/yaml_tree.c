@@ -4,11 +4,8 @@
  * with the tree. */
 #include "yaml/yaml_tree.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <yaml.h>
 
 #include "base/file.h"

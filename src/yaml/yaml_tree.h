@@ -7,10 +7,6 @@
  * ceilings. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 #define YAML_BYTES_MAX  (1u << 20)

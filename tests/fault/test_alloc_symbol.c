@@ -15,8 +15,6 @@
 #include "record/discover/elfsym.h"
 #include "demangle/demangle.h"
 #include "record/symbol/image.h"
-#include "record/symbol/perfmap.h"
-#include "record/symbol/symtab.h"
 #include "record/symbol/names.h"
 #include "record/symbol/unwind_table.h"
 #include "fault.h"

@@ -2,7 +2,7 @@
 /* An ELF file in memory: its parts lie inside it, addresses go to offsets and back, and its unwind
  * table is one that can be searched. */
 #include "record/symbol/image.h"
-#include "record/symbol/symtab.h"
+#include "record/symbol/names.h"
 #include "record/symbol/unwind_table.h"
 #include "fuzz.h"
 

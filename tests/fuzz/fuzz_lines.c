@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Names, lines and inlined functions of a file with DWARF. libdw reads it too and is not ours: what
  * brings libdw down costs the symbol process and is no defect of this target. */
-#include "record/symbol/lines.h"
 #include "record/symbol/names.h"
 #include "fuzz.h"
 

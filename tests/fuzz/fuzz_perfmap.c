@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A map of generated code: every line is a name or a bad line, names have no newline, and an address
  * lies in what was found for it. */
-#include "record/symbol/perfmap.h"
+#include "record/symbol/names.h"
 #include "fuzz.h"
 
 static size_t lines_of(const uint8_t *data, size_t size)

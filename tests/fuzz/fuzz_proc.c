@@ -6,7 +6,6 @@
 #include <sys/stat.h>
 
 #include "record/capture/host.h"
-#include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
 #include "record/discover/maps.h"
 #include "record/discover/identity.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Values that a recording's columns hold in a form of their own: sketches, stacks, steps. */
 #include "answer/incidents.h"
-#include "store/stack_json.h"
+#include "store/nodedb.h"
 #include "fuzz.h"
 #include "stat/sketch.h"
 

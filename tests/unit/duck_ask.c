@@ -20,7 +20,6 @@
 #include "base/clock.h"
 #include "base/spawn.h"
 #include "duck/duck_worker.h"
-#include "duck/duck_worker_child.h"
 #include "duck_fixture.h"
 #include "sql/sql_worker_wire.h"
 

@@ -2,10 +2,7 @@
 /* diff.c - see diff.h: operations, GPUs, what the recordings are, and one sentence on top. */
 #include "answer/diff/diff.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/text.h"

@@ -5,11 +5,6 @@
  * sides of the edge. */
 #include "answer/diff/diff.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "answer/stacks.h"
 #include "base/text.h"

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* diff_steps.c - the steps of processes beside those of their counterparts: of the same rank, else of the same
  * name and place in the order of time spent in steps. Process ids mean nothing in another recording. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/diff/diff.h"
 #include "base/macros.h"

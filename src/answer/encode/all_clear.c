@@ -4,11 +4,7 @@
  * with the reason. How much was looked at, and what was lost, thinned or pruned, is said with every report. */
 #include "answer/encode/report.h"
 
-#include <inttypes.h>
-#include <string.h>
-
 #include "answer/stacks.h"
-#include "answer/steps.h"
 #include "base/text.h"
 
 #define PROCESSES_SHOWN 4

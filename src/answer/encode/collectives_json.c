@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collectives_json.c - /api/v1/collectives. */
-#include <inttypes.h>
-#include <stdio.h>
 
 #include "answer/answer.h"
 #include "answer/collectives.h"

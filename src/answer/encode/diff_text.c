@@ -4,8 +4,6 @@
 #include "answer/encode/report.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "diagnose/sentences/span_text.h"

@@ -3,7 +3,6 @@
  */
 #include "answer/encode/event_json.h"
 
-#include <stdio.h>
 #include <time.h>
 
 #include "answer/encode/report_json.h"

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* ops_json.c - /api/v1/ops. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "answer/answer.h"

@@ -4,7 +4,6 @@
 #include "answer/encode/report.h"
 
 #include <limits.h>
-#include <string.h>
 #include <time.h>
 
 #include "answer/encode/event_json.h"

@@ -6,7 +6,6 @@
  * text_escape_terminal(), so no name of a traced process can move the cursor or forge a line. */
 #include "answer/encode/report.h"
 
-#include <string.h>
 #include <time.h>
 
 #include "base/text.h"
@@ -14,7 +13,6 @@
 #include "answer/stacks.h"
 #include "answer/incidents.h"
 #include "diagnose/sentences/span_text.h"
-#include "store/nodedb.h"
 
 #define BOLD  "\033[1m"
 #define RESET "\033[0m"

@@ -6,10 +6,6 @@
  * zone is printed. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "model/incident.h"
 #include "answer/explain.h"

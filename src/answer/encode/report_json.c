@@ -3,15 +3,7 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "answer/encode/report_json.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "answer/encode/report.h"
 #include "answer/row.h"
-#include "answer/incidents.h"
-#include "json/writer.h"
-#include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "diagnose/compose/diagnose.h"
 

@@ -2,10 +2,7 @@
 /* say.c - see say.h. */
 #include "answer/encode/say.h"
 
-#include <string.h>
-
 #include "answer/encode/report.h"
-#include "answer/stacks.h"
 #include "base/text.h"
 #include "diagnose/accounts/account.h"
 #include "wire/names.h"

@@ -2,16 +2,9 @@
 /* sql_output.c - see report_json.h. Values come from files of strangers. */
 #include "answer/encode/report_json.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
-#include "answer/answer.h"
-#include "json/writer.h"
 
 #define CELL_BYTES  (64 << 10)
 #define REAL_DIGITS 6

@@ -2,17 +2,10 @@
 /* stack_report.c - see report_json.h. */
 #include "answer/encode/report_json.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "base/search.h"
-#include "answer/answer.h"
 #include "answer/encode/event_json.h"
 #include "answer/encode/say.h"
 #include "answer/flame.h"
-#include "answer/stacks.h"
 #include "base/macros.h"
 #include "base/text.h"
 

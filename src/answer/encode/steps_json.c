@@ -2,8 +2,6 @@
 /* steps_json.c - see report_json.h; and /api/v1/steps. */
 #include "answer/encode/report_json.h"
 
-#include <stdio.h>
-
 #include "answer/encode/event_json.h"
 #include "answer/encode/say.h"
 #include "diagnose/accounts/account.h"

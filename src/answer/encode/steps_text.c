@@ -5,11 +5,7 @@
  * The table takes 80 columns; everything else is broken to fit. */
 #include "answer/encode/report.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/stacks.h"
 #include "base/text.h"

@@ -2,9 +2,6 @@
 /* timeline_json.c - a time line as JSON. Rows of numbers are arrays, because there are thousands of
  * them: docs/api.md says what stands where. The origin is text: as a number of ns since 1970 it would
  * be cut in JavaScript. */
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "answer/encode/event_json.h"
 #include "answer/timeline/timeline.h"

@@ -5,12 +5,6 @@
  * in it the index knows beforehand, so that no view costs more than ROWS_MAX rows. */
 #include "answer/timeline/timeline.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "answer/timeline/timeline_index_private.h"
 #include "base/array.h"
 #include "base/hash.h"

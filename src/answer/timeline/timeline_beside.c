@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_beside.c - what a time line shows beside the calls of threads: collectives of ranks,
  * readings of GPUs, incidents, how many calls there were in all. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/timeline/timeline_index_private.h"
 #include "base/array.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_draw.c - fills the tracks of an answer: from the index's sums, or from rows. */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/array.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* timeline_entry.c - the tracks that a time line can draw: of threads and streams what lanes there are,
  * of processes those that took part in collectives and whose calls were counted. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "answer/timeline/timeline_index_private.h"

@@ -2,11 +2,6 @@
 /* timeline_event.c - one event of a time line: see timeline.h. */
 #include "answer/timeline/timeline.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "answer/timeline/timeline_index_private.h"

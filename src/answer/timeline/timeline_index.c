@@ -5,11 +5,6 @@
  * once the row was loaded. */
 #include "answer/timeline/timeline_index.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "answer/answer.h"
 #include "answer/timeline/timeline_index_private.h"
 #include "record/probe/function.h"

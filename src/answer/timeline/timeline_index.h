@@ -5,9 +5,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/idmap.h"
 #include "store/read/nodedb_slice.h"

@@ -9,10 +9,6 @@
  *     long as the recording makes bins wider instead. */
 #include "answer/timeline/timeline_index.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/array.h"
 #include "base/hash.h"

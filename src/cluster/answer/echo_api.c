@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* echo_api.c - /api/v2: every reply is the envelope {"ok", "data" or "error"}. Arguments of a tool are the
  * body of a POST, or the query of a GET, read as the tool's schema says. */
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"

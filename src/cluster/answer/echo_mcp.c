@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* echo_mcp.c - the tools and the prompt by the Model Context Protocol. An answer is sentences as text, and the
  * data once, as structured content. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/queue.h>
 
 #include "base/hash.h"

@@ -7,8 +7,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/macros.h"
 #include "base/pool.h"

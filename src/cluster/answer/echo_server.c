@@ -3,10 +3,6 @@
  * in tool_table.c. */
 #include "cluster/answer/echo_server.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"
 #include "cluster/answer/tool_private.h"

@@ -2,10 +2,6 @@
 /* fleet_json.c - thresholds, clusters, cost, nodes, version, and what all answers have in common. */
 #include "cluster/answer/fleet_json.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "config.h"
 
 void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm)

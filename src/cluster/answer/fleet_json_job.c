@@ -5,10 +5,7 @@
  * that is missing, else a digit of base 62 whose value is twice the logarithm (base 2) of 1 + the
  * microseconds after the median arrival: 0 is on time, 20 about 1 ms, 40 about 1 s. The very times
  * are in fleet_json_collectives(). */
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "cluster/answer/fleet_json.h"

@@ -3,10 +3,6 @@
  * disagrees. */
 #include "cluster/answer/fleet_json.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "wire/names.h"
 

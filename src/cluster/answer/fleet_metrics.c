@@ -2,8 +2,6 @@
 /* fleet_metrics.c - fleet_metrics() of fleet_json.h. Names that were published before are kept. */
 #include "cluster/answer/fleet_json.h"
 
-#include <string.h>
-
 #define CLUSTER METRIC_LABEL("cluster_id")
 #define COHORT  METRIC_LABEL("cgroup_path_hash")
 #define NODE    METRIC_LABEL("node")

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* openapi.c - /api/v2 as an OpenAPI 3.1 document, made from the table of tools. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/answer/echo_private.h"
 #include "config.h"

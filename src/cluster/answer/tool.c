@@ -2,11 +2,8 @@
 /* tool.c - see tool_private.h. What a call may see is decided in tool_scope_init() and nowhere else. */
 #include "cluster/answer/tool.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"

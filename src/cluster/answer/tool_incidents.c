@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_incidents.c - what went wrong and what it cost: get_cost and anomalies. What has no price is said to have
  * none; it is never counted as nothing. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cluster/answer/tool_private.h"

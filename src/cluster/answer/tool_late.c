@@ -4,10 +4,6 @@
  * not tell these, nobody is called last; blame compares them by itself. */
 #include "cluster/answer/tool_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "cluster/detect/fleet.h"
 #include "wire/names.h"

@@ -2,11 +2,6 @@
 /* tool_parts.c - parts of several tools' answers: see tool_private.h. */
 #include "cluster/answer/tool_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #define KEY_MAX 512 /* of cluster and node together */
 
 /* ---- scores ---- */

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_rates.c - how much was done: collectives and their bandwidth, copies, kernel launches, calls that change
  * GPU memory. From stored calls (NCCL) and from counters of the agents (the rest). */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/answer/tool_private.h"
 

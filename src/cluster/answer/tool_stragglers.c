@@ -2,11 +2,7 @@
 /* tool_stragglers.c - nodes that hold others up, by three independent witnesses: their health score, who came
  * late to collectives, and what the cluster has told as an incident. Who only waited for others is not
  * among them. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/text.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_summary.c - what there is and how it is doing: the first thing to ask. Numbers come from the roll-ups,
  * so that an hour of a large cluster is answered at once. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/answer/tool_private.h"
 

@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_audit.c - `ingero-cluster audit verify`: whether an audit file is whole. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cluster/cli/commands.h"

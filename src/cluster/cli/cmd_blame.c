@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_blame.c - `ingero-cluster blame`: asks a running service who makes the others wait. */
-#include <errno.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"

@@ -5,11 +5,8 @@
  *
  * The day is played at once, so that there is something to see; then time goes on as it does. Without
  * DuckDB there is no memory: only the present. */
-#include <errno.h>
 #include <ftw.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/text.h"

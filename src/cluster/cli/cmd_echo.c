@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_echo.c - `ingero-cluster echo`: the cluster's memory as a service; and backup, verify, repair, restore and export
  * of its store. */
-#include <errno.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "cluster/cli/commands.h"

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_simulate.c - `ingero-cluster simulate`: many made-up clusters with known faults, played to the
  * core faster than time, and how often it was right. The same seed gives the same table. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"

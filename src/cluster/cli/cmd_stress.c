@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_stress.c - `ingero-cluster stress`: sends events that are known beforehand and says how many were sent,
  * acknowledged and stored. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/clock.h"

@@ -6,16 +6,12 @@
  * more is taken, the journal ends, the store is filled and sealed. */
 #include "cluster/cli/echo_service.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
-#include "cluster/cli/echo_status.h"
 #include "cluster/notify/notice.h"
 #include "cluster/tenant/audit.h"
 #include "duck/duck.h"

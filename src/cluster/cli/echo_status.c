@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* echo_status.c - see echo_status.h. */
-#include "cluster/cli/echo_status.h"
-
-#include <string.h>
+/* echo_status.c - see echo_service.h. */
+#include "cluster/cli/echo_service.h"
 
 #define WHY_MAX 256
 

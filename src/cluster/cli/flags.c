@@ -2,11 +2,6 @@
 /* flags.c - see flags.h. */
 #include "cluster/cli/flags.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/path_user.h"
 #include "net/address.h"
 #include "net/server/token.h"

@@ -3,7 +3,6 @@
  *
  * It is started anew, under another name, to run a stranger's SQL (duck/duck_worker.h). */
 #include "cluster/cli/commands.h"
-#include "command/program.h"
 #include "duck/duck_worker.h"
 
 int main(int argc, char **argv)

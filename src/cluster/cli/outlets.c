@@ -2,10 +2,6 @@
 /* outlets.c - see service.h. */
 #include "cluster/cli/service.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "base/text.h"

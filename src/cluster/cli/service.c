@@ -5,10 +5,6 @@
  * tick is an ordinary one. */
 #include "cluster/cli/service.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"

@@ -6,8 +6,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/path_user.h"
 #include "cluster/answer/api_server.h"

@@ -6,13 +6,8 @@
  * (path_user_enter() where they are read), for which CAP_SETUID is kept if one of them needs it. */
 #include "cluster/cli/service.h"
 
-#include <errno.h>
 #include <libgen.h>
-#include <limits.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/confine_thread.h"

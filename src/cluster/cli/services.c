@@ -2,11 +2,6 @@
 /* services.c - see flags.h. */
 #include "cluster/cli/flags.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "cluster/cli/commands.h"

@@ -5,11 +5,6 @@
  * second attempt, and a duplicate, are the same request. */
 #include "cluster/cli/stress.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "deliver/backlog.h"
 #include "net/grpc.h"

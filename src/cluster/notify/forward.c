@@ -5,9 +5,6 @@
  * full. Every request that is given is counted once: delivered, lost, or waiting. */
 #include "cluster/notify/forward.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/log.h"
 #include "deliver/sender.h"
 #include "otlp/otlp_metric.h"

@@ -3,9 +3,6 @@
  * end, all with its id: the newest is what is known. */
 #include "cluster/notify/notice.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 
 #define COPY(to, from) snprintf(to, sizeof(to), "%s", from)

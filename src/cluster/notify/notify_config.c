@@ -2,10 +2,6 @@
 /* notify_config.c - see notify_config.h. */
 #include "cluster/notify/notify_config.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #define SPOOL_BYTES (1ULL << 30)
 #define OF_FORWARD  1u
 

@@ -7,10 +7,7 @@
  * has one time for both. */
 #include "cluster/simulate/job.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/hash.h"

@@ -2,10 +2,7 @@
 /* job_program.c - what the workers of a made-up job do in a step, and the jobs that are made up. */
 #include "cluster/simulate/job_private.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/hash.h"

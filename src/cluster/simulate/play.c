@@ -2,10 +2,6 @@
 /* play.c - the job is run first, as far as it goes; its calls are dealt out to the agents of its nodes. */
 #include "cluster/simulate/play.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 
 #define REPORT_NS (10 * NS_PER_S)

@@ -3,10 +3,6 @@
  * among the messages under way; those that have arrived are handed out in order. */
 #include "cluster/simulate/simulation.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/search.h"

@@ -5,9 +5,6 @@
  * that are slow together may be told as their stage if they are all of it. */
 #include "cluster/simulate/verdict.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 

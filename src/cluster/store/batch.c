@@ -3,11 +3,8 @@
 #include "cluster/store/batch.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
-#include "base/text.h"
 #include "base/macros.h"
 
 #define HEAD 5 /* table and bits */

@@ -6,10 +6,6 @@
  * in order: integers, times and reals 8 bytes, texts 4 bytes of length and the text. Little-endian. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "sql/sql.h"
 #include "model/episode_field.h"

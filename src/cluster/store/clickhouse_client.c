@@ -5,11 +5,6 @@
  * that fails half-way has a status that says so. */
 #include "cluster/store/store_clickhouse_private.h"
 
-#include <errno.h>
-#include <pthread.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 #include "net/client/client.h"
 

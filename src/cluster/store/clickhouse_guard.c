@@ -7,9 +7,6 @@
 #include "cluster/store/store_clickhouse_private.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/macros.h"

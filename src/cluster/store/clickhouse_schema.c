@@ -8,9 +8,6 @@
  * the ordering key. */
 #include "cluster/store/store_clickhouse_private.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-
 #define MINUTE_NS (60 * (int64_t)NS_PER_S)
 
 static bool is_key(const struct table_desc *d, int column)

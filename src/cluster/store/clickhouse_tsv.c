@@ -3,10 +3,7 @@
  * tab, line feed or backslash in a text is written with a backslash, NULL is \N. */
 #include "cluster/store/store_clickhouse_private.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #define COLUMNS_MAX 2000
 

@@ -2,10 +2,6 @@
 /* store.c - what engines share: literals, and questions in their own SQL. See store.h. */
 #include "cluster/store/store.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/text.h"
 
 #define WORD_MAX  256

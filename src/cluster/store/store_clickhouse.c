@@ -4,9 +4,6 @@
 #include "cluster/store/store_clickhouse.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "cluster/store/store_clickhouse_private.h"

@@ -19,10 +19,6 @@
  * A server that does not sync may lose in a power cut what it has acknowledged; its kernel writes within
  * some 35 s. What was committed settle_ns ago is therefore called durable, and this is written down on
  * every shard: after a restart the journal is read from there. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"

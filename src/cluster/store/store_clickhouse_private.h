@@ -3,7 +3,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/clock.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_clickhouse_upkeep.c - retention, a day at a time, and what the servers hold. Merging is theirs. */
-#include <errno.h>
-#include <inttypes.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/store/store_clickhouse_private.h"
 #include "base/array.h"

@@ -3,9 +3,6 @@
  *
  * Any thread asks, on a connection of its own for the time. A thread interrupts those that are over their
  * deadline, again and again: an interrupt that comes before the statement has begun is lost. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "cluster/store/store_duck_private.h"
 

@@ -10,11 +10,7 @@
  * removed only when both are on disk: so either of them, also one that a crash has left older or newer than the
  * other, is a state that the store can go on from. Format 1 had no sums; it becomes format 2 with the next
  * change. */
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/array.h"

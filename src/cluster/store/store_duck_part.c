@@ -4,10 +4,6 @@
  * A part is written under a temporary name as a database that is attached for it, detached, synced and
  * renamed. Its folder is named after the cluster, as far as that makes a name, and a hash of it. */
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/array.h"

@@ -15,7 +15,6 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 #include "cluster/store/store_duck.h"
@@ -155,7 +154,7 @@ struct part *shares_find_over(struct store_duck *s);
 bool parts_have(struct store *store, const char *cluster, size_t len);
 void seal_hurry(struct store *store);
 
-/* ---- store_duck_text.c: SQL ---- */
+/* ---- store_duck.c: SQL ---- */
 
 const char *part_alias(const struct part *p, char out[STORE_ALIAS_MAX]);
 const char *generation_alias(const struct generation *g, char out[STORE_ALIAS_MAX]);

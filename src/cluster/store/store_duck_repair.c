@@ -2,10 +2,6 @@
 /* store_duck_repair.c - what is missing, from where it still is: the same file of a backup, known by its sum; or
  * pieces by the journal's positions: parts of a backup that were merged since, and entries that the journal has.
  * Counts tell: nothing is there twice, and what is gone stays missing. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"

@@ -5,10 +5,6 @@
  * these and the position that the generation reaches to; then the generation is detached. What fails leaves
  * the generation frozen, and the next seal goes on with it: parts that are on disk already are not written
  * again. Meanwhile the current generation grows, as far as memory allows. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/statvfs.h>
 
 #include "cluster/store/store_duck_private.h"

@@ -2,12 +2,8 @@
 /* store_duck_share.c - whose parts go first when all of them are too large: those of the owner that is furthest
  * over its share. Shares add up to the ceiling, so that some owner is over its own, and who is within it loses
  * nothing by what others send. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
-#include <unistd.h>
 
 #include "base/search.h"
 #include "cluster/store/store_duck_private.h"

@@ -6,10 +6,6 @@
  * others, for as long as the same generations are alive and it is younger than SNAPSHOT_NS or nothing came since. While statements come, live rows are sealed earlier
  * (seal_is_due()): a part serves longer. Scopes of time choose parts, not rows. */
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "cluster/store/store_duck_private.h"

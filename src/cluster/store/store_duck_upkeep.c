@@ -1,12 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* store_duck_upkeep.c - what a store does besides: sealing in time, retention, checking parts that could
  * not be read, merging small parts. One thing a step. */
-#include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/file.h"

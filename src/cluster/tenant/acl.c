@@ -4,9 +4,6 @@
 #include "cluster/tenant/acl.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/clock.h"

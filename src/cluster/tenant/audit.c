@@ -7,12 +7,9 @@
  *  2. Only the thread syncs, replaces and closes the file, so that nobody who asks waits for the disk. */
 #include "cluster/tenant/audit.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 

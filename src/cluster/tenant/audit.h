@@ -7,9 +7,6 @@
  * last sum elsewhere from time to time, and have it looked for. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "net/digest.h"

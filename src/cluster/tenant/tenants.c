@@ -8,10 +8,7 @@
  *  3. The token set holds exactly the entries that count. */
 #include "cluster/tenant/tenants.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "cluster/tenant/acl.h"

@@ -10,14 +10,10 @@
 #include "net/client/client.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <event2/event.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "net/client/client_private.h"
-#include "net/loop.h"
 
 #define TIMEOUT_MAX_NS (24 * 3600 * NS_PER_S) /* longer than anybody waits, without overflow */
 #define PATH_MAX_BYTES 7168 /* with method and version within HTTP_LINE_MAX of servers */

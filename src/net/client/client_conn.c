@@ -9,11 +9,8 @@
  *   2. A call in c->calls has call->conn == c, and the protocol has begun with it if and only if
  *      the state is CLIENT_OPEN.
  *   3. With no call on it, an open connection waits for the next one for CLIENT_IDLE_NS. */
-#include <errno.h>
 #include <event2/event.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "net/client/client_private.h"
 

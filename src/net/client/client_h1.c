@@ -3,8 +3,6 @@
  *
  * A connection is used again only if both messages ended where both sides think that they did:
  * anything left over would be read as the next call's response. */
-#include <errno.h>
-#include <string.h>
 
 #include "net/client/client_private.h"
 

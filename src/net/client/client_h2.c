@@ -7,10 +7,7 @@
  * What a server may make us keep: HTTP_HEAD_MAX bytes of fields and body_max + 5 of data a call;
  * the windows below on top of that, in nghttp2. It limits floods of settings, pings and
  * continuations itself. */
-#include <errno.h>
 #include <nghttp2/nghttp2.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "net/grpc.h"
 #include "net/client/client_private.h"

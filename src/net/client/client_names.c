@@ -14,18 +14,13 @@
 #include "net/client/client_private.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <event2/dns.h>
 #include <event2/event.h>
 #include <event2/util.h>
 #include <limits.h>
 #include <netinet/in.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 
 #define REREAD_NS (30 * NS_PER_S)

@@ -3,15 +3,12 @@
  * what goes wrong on the way. Ends in client_conn_opened() or client_conn_fail(). */
 #include <arpa/inet.h>
 #include <ctype.h>
-#include <errno.h>
 #include <event2/event.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/text.h"
 #include "net/client/client_private.h"
-#include "net/pki/tls_client.h"
+#include "net/pki/tls.h"
 
 int client_open_timeout(
 	const struct client_conn *c, const struct http_call *call, struct errinfo *reterr)

@@ -13,9 +13,6 @@
 #pragma once
 
 #include <openssl/types.h>
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
 #include <sys/socket.h>
 
@@ -25,7 +22,7 @@
 #include "base/macros.h"
 #include "net/client/client.h"
 #include "net/http1.h"
-#include "net/pki/tls_client.h"
+#include "net/pki/tls.h"
 
 /* Bytes to and from a server, with or without TLS, and when they came.
  *

@@ -7,17 +7,12 @@
  * when the loop gets round to a socket is many milliseconds late. */
 #include "net/client/client_private.h"
 
-#include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <openssl/bio.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <pthread.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "net/pki/tls_client.h"
 
 #define ARRIVAL_AGE_MAX (60 * NS_PER_S) /* older: the wall clock was set meanwhile */
 

@@ -3,9 +3,6 @@
  * redirect points to, until there is a body or a reason why not. */
 #include "net/client/https_fetch.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/clock.h"

@@ -2,8 +2,6 @@
 /* https_fetch.h - fetches one small file by https, in a loop of its own. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 

@@ -4,20 +4,14 @@
 #include "net/pki/ca.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <inttypes.h>
 #include <openssl/ec.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/stat.h>
 #include <time.h>
 
 #include "net/pki/ca_private.h"
-#include "net/pki/cert.h"
 
 DEFINE_CLEANUP(X509_STORE *, X509_STORE_free)
 DEFINE_CLEANUP(X509_STORE_CTX *, X509_STORE_CTX_free)

@@ -11,10 +11,6 @@
  * the index before it is anywhere else. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "net/pki/cert.h"

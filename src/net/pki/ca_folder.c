@@ -3,7 +3,6 @@
  *
  * ca.key holds the key and its certificate in one file, so that they change at one moment; ca.pem
  * follows from it. Killed between the two, the next one who opens the folder writes ca.pem. */
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
@@ -11,12 +10,9 @@
 #include <openssl/evp.h>
 #include <openssl/rand.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/path_user.h"

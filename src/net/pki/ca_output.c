@@ -2,15 +2,11 @@
 /* ca_output.c - where a certificate goes: a folder or an archive that is complete, on disk, before
  * it gets its name; a name that is taken is not written over. See ca_private.h. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/output.h"

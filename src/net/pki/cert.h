@@ -8,8 +8,6 @@
 
 #include <openssl/types.h>
 #include <openssl/x509.h>
-#include <stdbool.h>
-#include <stdint.h>
 
 #include "base/buf.h"
 #include "base/errinfo.h"

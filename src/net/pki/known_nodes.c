@@ -2,13 +2,9 @@
 /* known_nodes.c - see known_nodes.h. */
 #include "net/pki/known_nodes.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>

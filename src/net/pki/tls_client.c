@@ -6,20 +6,15 @@
  * name or address that was asked for; or if it shows exactly the certificate of a fingerprint, or of an earlier
  * meeting: then neither authority, name nor dates matter, because no other certificate would do. Nobody is written
  * down before the handshake has shown that the server holds the certificate's key. */
-#include "net/pki/tls_client.h"
+#include "net/pki/tls.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
 #include <openssl/x509_vfy.h>
 #include <openssl/x509err.h>
 #include <openssl/x509v3.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "net/pki/cert.h"
 #include "net/pki/tls_private.h"

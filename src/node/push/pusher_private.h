@@ -126,13 +126,13 @@ void pusher_send_chains(struct pusher *p, const struct push_chain *chains, size_
 void pusher_send_poll(struct pusher *p);
 void pusher_send_span(struct pusher *p, const struct push_span *s);
 
-/* ---- pusher_span.c: spans of episodes ---- */
+/* ---- pusher_report.c: spans of episodes ---- */
 
 /* pusher_span_step - after a reading: begins and ends episodes. */
 void pusher_span_step(struct pusher *p);
 void pusher_span_stop(struct pusher *p); /* what is open ends without an outcome */
 
-/* ---- pusher_stream.c: the remediation stream of this machine ---- */
+/* ---- pusher_report.c: the remediation stream of this machine ---- */
 
 int pusher_stream_open(struct pusher *p, struct errinfo *reterr);
 void pusher_stream_close(struct pusher *p);
@@ -167,7 +167,7 @@ void pusher_chain_step(struct pusher *p);
 /* pusher_chain_sent - @is_over: they were taken, or refused for good. */
 void pusher_chain_sent(struct pusher *p, bool is_over);
 
-/* ---- pusher_resume.c: where an earlier run of the agent was ---- */
+/* ---- pusher_replay.c: where an earlier run of the agent was ---- */
 
 /* pusher_resume - reads what it has noted, once. -EBUSY: it is still running, with a sentence. */
 int pusher_resume(struct pusher *p, struct errinfo *reterr);

@@ -1,9 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pusher_report.c - why a rank is slow, in the words of the recording's newest incident, and what a rank
  * does that has come to no collective for a second: how a hang is told from a long pause. */
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/random.h>
 
+#include "base/socket_path.h"
+#include "node/push/pusher_cohort.h"
 #include "node/push/pusher_doing.h"
 #include "node/push/pusher_private.h"
 
@@ -99,4 +103,128 @@ void pusher_report_step(struct pusher *p)
 		report_incident(p);
 		pusher_chain_step(p);
 	}
+}
+
+/* The times in which this node was a straggler, or degraded, as spans: sent when they end,
+ * as spans are. */
+
+static void fill_random(struct pusher *p, uint8_t *out, size_t size)
+{
+	if (getrandom(out, size, 0) != (ssize_t)size)
+		for (size_t i = 0; i < size; i++)
+			out[i] = (uint8_t)pusher_random(p);
+}
+
+static void begin_episode(struct pusher *p, int kind)
+{
+	struct pusher_episode *e = &p->episodes[kind];
+	uint8_t random[16];
+
+	*e = (struct pusher_episode){.is_open = true, .start_ns = wall_now().ns};
+	if (kind == EPISODE_STRAGGLER) { /* the id by which the fleet and the stream know it */
+		snprintf(e->event, sizeof(e->event), "%s", p->monitor.classifier.event);
+		return;
+	}
+	fill_random(p, random, sizeof(random));
+	health_event_id(random, e->event);
+}
+
+static void end_episode(struct pusher *p, int kind, bool is_resolved)
+{
+	struct pusher_episode *e = &p->episodes[kind];
+	struct push_span s = {.who = pusher_who(p),
+		.is_straggler = kind == EPISODE_STRAGGLER,
+		.start_ns = e->start_ns,
+		.end_ns = wall_now().ns,
+		.resolved = is_resolved};
+
+	e->is_open = false;
+	memcpy(s.event, e->event, sizeof(s.event));
+	snprintf(s.workload, sizeof(s.workload), "%s", pusher_workload(p));
+	pusher_cohort_hash(s.workload, p->recording.job, p->recording.cgroup, s.cohort);
+	snprintf(s.gpu_model, sizeof(s.gpu_model), "%s", p->reading.readings.gpu_model);
+	fill_random(p, s.trace, sizeof(s.trace));
+	fill_random(p, s.id, sizeof(s.id));
+	pusher_send_span(p, &s);
+}
+
+void pusher_span_step(struct pusher *p)
+{
+	const bool now[EPISODE_COUNT] = {[EPISODE_STRAGGLER] = p->monitor.classifier.is_straggler,
+		[EPISODE_DEGRADED] = p->was_degraded};
+
+	for (int i = 0; p->settings->spans && i < EPISODE_COUNT; i++) {
+		if (now[i] && !p->episodes[i].is_open)
+			begin_episode(p, i);
+		else if (!now[i] && p->episodes[i].is_open)
+			end_episode(p, i, true);
+	}
+}
+
+void pusher_span_stop(struct pusher *p)
+{
+	for (int i = 0; i < EPISODE_COUNT; i++)
+		if (p->episodes[i].is_open)
+			end_episode(p, i, false);
+}
+
+/* The node's verdict on itself, told to programs on this machine. */
+
+static void on_stream(void *arg)
+{
+	struct pusher *p = arg;
+
+	stream_poll(p->stream);
+}
+
+int pusher_stream_open(struct pusher *p, struct errinfo *reterr)
+{
+	char path[SOCKET_PATH_MAX];
+	int r = 0;
+
+	if (!p->settings->remediate)
+		return 0;
+	if (!p->settings->stream_path)
+		r = socket_path_default(STREAM_AGENT_SOCKET, path, reterr);
+	else if (strlen(p->settings->stream_path) >= sizeof(path))
+		r = errinfo_set(reterr, -EINVAL, "--remediate-socket: the path is too long");
+	else
+		snprintf(path, sizeof(path), "%s", p->settings->stream_path);
+	if (r == 0)
+		r = stream_open(path, p->settings->stream_group, &p->stream, reterr);
+	if (r < 0)
+		return r;
+	r = loop_watch(p->loop, stream_fd(p->stream), on_stream, p);
+	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot watch %s: %s", path, strerror(-r));
+}
+
+void pusher_stream_close(struct pusher *p)
+{
+	if (!p->stream)
+		return;
+	loop_watch(p->loop, stream_fd(p->stream), NULL, NULL);
+	stream_close(TAKE(p->stream));
+}
+
+void pusher_stream_tell(struct pusher *p, const struct push_straggler *s)
+{
+	const struct push_who who = pusher_who(p);
+	const struct stream_node node = {.node_id = who.node,
+		.cluster_id = who.cluster,
+		.time = wall_now(),
+		.event_id = s->event[0] ? s->event : NULL,
+		.rank = who.rank >= 0 ? who.rank : STREAM_NOT_A_RANK,
+		.world_size = who.world_size};
+	struct stream_message m = {.type = STREAM_STRAGGLER_RESOLVED, .resolved = {node}};
+
+	if (!p->stream)
+		return;
+	if (!s->resolved)
+		m = (struct stream_message){.type = STREAM_STRAGGLER_STATE,
+			.state = {.node = node,
+				.score = s->score,
+				.threshold = s->threshold,
+				.detection_mode = s->mode,
+				.dominant_signal = s->dominant}};
+	stream_publish(p->stream, &m);
 }

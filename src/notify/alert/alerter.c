@@ -3,11 +3,8 @@
  * loop's; notices come to it by loop_call(). */
 #include "notify/alert/alerter.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/idmap.h"

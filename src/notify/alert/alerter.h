@@ -7,8 +7,6 @@
  * would resolve it later. */
 #pragma once
 
-#include <stdint.h>
-
 #include "alert/alert_body.h"
 #include "alert/alert_config.h"
 #include "model/incident.h"

@@ -2,9 +2,6 @@
 /* balance.c - see balance.h. */
 #include "notify/remediate/balance.h"
 
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/macros.h"
 #include "wire/op_kind.h"
 

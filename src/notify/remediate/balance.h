@@ -5,10 +5,6 @@
  * ones), made since the trace began. What PyTorch keeps after a tensor is freed is still allocated. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/idmap.h"
 #include "model/event.h"
 

@@ -2,10 +2,6 @@
 /* infer_steps.c - see infer_steps.h. */
 #include "notify/remediate/infer_steps.h"
 
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/hash.h"
 #include "base/macros.h"

@@ -8,10 +8,6 @@
  * explains it lasts (infer_pause()). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/idmap.h"
 #include "model/event.h"
 

@@ -2,11 +2,6 @@
 /* remediate.c - see remediate.h. */
 #include "notify/remediate/remediate.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/macros.h"
 #include "base/spawn.h"
 #include "notify/remediate/balance.h"

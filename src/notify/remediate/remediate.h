@@ -7,10 +7,6 @@
  * removed by who still has them (spawn_server_remove()). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/idmap.h"
 #include "model/event.h"

@@ -3,10 +3,6 @@
  * reader, have a ceiling, and are escaped where they are written. */
 #include "notify/sink/sink.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "base/text.h"
 #include "json/reader.h"

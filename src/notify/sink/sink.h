@@ -6,10 +6,6 @@
  * thrown away up to its end and counted. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/macros.h"

@@ -3,9 +3,6 @@
 #include "notify/telemetry/scrape.h"
 
 #include <ctype.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "prometheus/prometheus.h"
 #include "net/address.h"

@@ -3,10 +3,8 @@
  * come to it by loop_call(). */
 #include "notify/telemetry/telemetry.h"
 
-#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "deliver/sender.h"

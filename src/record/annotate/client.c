@@ -5,10 +5,7 @@
  * wait for the other. */
 #include "record/annotate/client.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 
 #include "record/annotate/line.h"

@@ -2,8 +2,6 @@
 /* client.h - the writing end of the annotation socket: sends lines, waits for every answer. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 #define ANNOTATE_SOCKET "annotate.sock" /* see socket_path_default() */

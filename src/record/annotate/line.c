@@ -4,11 +4,7 @@
  * is stored is always a JSON object of strings. */
 #include "record/annotate/line.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/text.h"
 #include "json/tree.h"

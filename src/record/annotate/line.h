@@ -9,9 +9,6 @@
  * numbers or booleans; they are stored as strings. Pure: no I/O. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "model/event.h"

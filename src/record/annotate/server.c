@@ -11,9 +11,6 @@
  *     (root may name any), and started when the line says. */
 #include "record/annotate/server.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 

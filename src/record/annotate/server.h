@@ -6,10 +6,6 @@
  * what arrives to the store, and reports back with annotate_server_ack(). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "model/event.h"

@@ -23,9 +23,6 @@
 #include "record/attach/accessor.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "base/macros.h"
 

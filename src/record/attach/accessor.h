@@ -8,9 +8,6 @@
  * advances: void f(struct s *s, …) { …; s->counter += n; …}. Pure. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "record/discover/elfsym.h"
 #include "record/probe/probe.h"
 

@@ -16,11 +16,8 @@
  *     not given back. Of what waits, the file of the user who has the fewest under way is next.
  *  5. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
  *     others' from being probed neither by their number nor by the time they take. */
-#include <errno.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "record/attach/coverage_private.h"
 #include "base/log.h"

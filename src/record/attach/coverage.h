@@ -2,10 +2,6 @@
 /* coverage.h - the library files that are probed, each (dev, inode) as maps shows it, once. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"

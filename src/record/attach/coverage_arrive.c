@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* coverage_arrive.c - the probes of a new file come: its functions are found, and probed on the open file. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "record/attach/coverage_private.h"

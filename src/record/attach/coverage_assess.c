@@ -4,10 +4,6 @@
  * others are. */
 #include "record/attach/coverage.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "record/discover/discover.h"
 #include "base/file.h"
 #include "base/hash.h"

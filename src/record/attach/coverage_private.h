@@ -5,8 +5,6 @@
 #pragma once
 
 #include <stdatomic.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/errinfo.h"
 #include "base/pool.h"

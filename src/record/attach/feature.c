@@ -6,16 +6,10 @@
 
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
-#include <errno.h>
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/perf_event.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
-#include <unistd.h>
 
 #include "base/buf.h"
 #include "base/file.h"

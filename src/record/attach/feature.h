@@ -5,10 +5,6 @@
  * kernel refused for want of privilege, so that nothing is known; -ENOMEM. Nothing stays behind. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "record/probe/probe.h"
 

@@ -6,16 +6,10 @@
 #include "record/attach/coverage_private.h"
 
 #include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/log.h"
 #include "record/attach/accessor.h"
-#include "record/discover/elfsym.h"
 #include "record/discover/stapsdt.h"
 #include "record/probe/function.h"
 

@@ -5,10 +5,6 @@
  * later, whatever path it uses. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "record/probe/probe.h"
 
@@ -47,3 +43,12 @@ void uprobe_detach_last(struct uprobe **u, size_t count);
 /* uprobe_leave_all - every probe of this program goes after its end, which waits for none of them; nothing is closed
  * here, so that other threads may still use theirs. */
 void uprobe_leave_all(void);
+
+/* What one probe hit costs on this machine, measured. */
+
+#define CALIBRATE_SOURCE 15 /* its hits are nobody's events */
+
+/* calibrate_hit_ns - run a function some thousand times in a child, without and with the probes of
+ * @p's method, and give the difference per call. Takes about 50 ms; the probes must be enabled and
+ * nothing else attached. -EIO and the like if it cannot be measured, -ENODATA if no hit was counted. */
+int calibrate_hit_ns(struct probe *p, double *ret);

@@ -7,19 +7,11 @@
 #include "record/capture/group_folder.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
 #include "base/file.h"
 #include "base/idmap.h"
-#include "base/macros.h"
 
 DEFINE_CLEANUP(struct group_folders *, group_folders_free)
 

@@ -8,8 +8,6 @@
 #pragma once
 
 #include <limits.h>
-#include <stddef.h>
-#include <stdint.h>
 
 #include "base/macros.h"
 #include "model/sample.h"

@@ -4,16 +4,8 @@
  * what a kernel may be built without is -1 when it is missing. */
 #include "record/capture/host.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/utsname.h>
-#include <unistd.h>
-
-#include "base/macros.h"
 
 #define SLACK_NS                                                                                   \
 	(100 * (int64_t)NS_PER_MS) /* samples come once a second, not to the nanosecond            \

@@ -2,9 +2,6 @@
 /* host.h - readings of the whole machine from /proc. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 #include "model/identity.h"
 #include "model/sample.h"

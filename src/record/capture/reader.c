@@ -4,11 +4,8 @@
 #include "record/capture/reader.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "record/probe/ring.h"

@@ -3,10 +3,6 @@
  * ledgers. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/collective.h"
 #include "model/event.h"

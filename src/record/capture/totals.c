@@ -7,12 +7,8 @@
 
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/idmap.h"
-#include "model/event.h"
 #include "record/capture/use.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"

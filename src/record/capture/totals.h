@@ -6,10 +6,6 @@
  * twice and nothing is missed, however late the reading comes. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/event.h"
 #include "record/probe/probe.h"

@@ -6,10 +6,6 @@
  * it matters. */
 #include "record/capture/waits.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "base/hash.h"
 
 #define HELD_MAX     4096

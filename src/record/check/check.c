@@ -6,15 +6,10 @@
  */
 #include "record/check/check.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
-#include "record/attach/feature.h"
-#include "record/attach/calibrate.h"
+#include "record/attach/uprobe.h"
 
 /* What this process may do, and what it can give up. */
 

@@ -7,10 +7,6 @@
  * To add a check: one function in the file of its subject (check.h) and its row in the table of check.c. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/confine_thread.h"
 #include "base/errinfo.h"
 #include "base/macros.h"

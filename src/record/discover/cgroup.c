@@ -11,15 +11,9 @@
  * <id> is 64 hexadecimal digits. The innermost counts: a runtime in a container has both. systemd
  * writes the dashes of a pod's uid as underscores. The kernel lets no newline into a name and adds
  * " (deleted)" once the group is gone. */
-#include "record/discover/cgroup.h"
+#include "record/discover/identity.h"
 
 #include <dirent.h>
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/file.h"
 #include "base/macros.h"

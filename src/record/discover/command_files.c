@@ -6,12 +6,7 @@
  * All of it is a user's word: files are only looked at, by a reader with bounds (elfsym.h), as many as FILES_MAX. */
 #include "record/discover/disk_private.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "record/discover/elfsym.h"
 #include "base/file.h"

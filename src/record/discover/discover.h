@@ -7,9 +7,6 @@
  * lines of any length, processes come and go between two reads. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "model/identity.h"

@@ -11,17 +11,12 @@
 #include "record/discover/disk_private.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "record/discover/embedded.h"
-#include "base/clock.h"
 #include "base/file.h"
 
 #define CACHE_MAX        (16 << 20)

@@ -9,12 +9,7 @@
  *   2. the symbol table, in pieces: which function has one of these string offsets as its name? */
 #include "record/discover/elfsym_private.h"
 
-#include <elf.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/search.h"

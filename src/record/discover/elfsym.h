@@ -7,10 +7,6 @@
  * is that of a resolver. Objects whose section headers were stripped have no symbols here. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 

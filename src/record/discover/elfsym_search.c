@@ -4,9 +4,6 @@
  *
  * The string table is searched as bytes, because a name may be the end of another string: a place
  * that no symbol has as its name does no harm. About 1 ms for each MB of names and each pattern. */
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/buf.h"

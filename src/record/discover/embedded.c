@@ -7,13 +7,9 @@
  * JAX has stubs of all, which were assembled and have no size. */
 #include "record/discover/embedded.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 

@@ -8,10 +8,6 @@
  * runtime and NCCL both do. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 #include "model/identity.h"
 

@@ -9,18 +9,12 @@
  */
 #include "record/discover/identity.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/bounded.h"
 #include "base/file.h"
 #include "base/macros.h"
 #include "base/text.h"
-#include "record/discover/cgroup.h"
 #include "record/discover/discover.h"
 
 /* Reads /proc/PID/environ in pieces and keeps only what was asked for.

@@ -10,13 +10,9 @@
  * to a name only folders are looked at that the kernel has in its memory, as it has those of all that is mapped. */
 #include "record/discover/discover.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
 #include <linux/openat2.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>

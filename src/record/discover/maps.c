@@ -3,18 +3,13 @@
  * 65,530 mappings with names of 4 KiB each. A line that does not fit is skipped to its end. */
 #include "record/discover/maps.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <sys/sysmacros.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "base/macros.h"
 #include "record/discover/discover.h"
 
 #define MAPS_BYTES_MAX (64 << 20) /* of one process's maps that are read */

@@ -6,10 +6,6 @@
  * believed only after stat(2) has shown the mapped (dev, inode). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/errinfo.h"
 #include "base/macros.h"

@@ -9,12 +9,8 @@
  * Invariants: entries are sorted by pid and unique; an entry not seen in the latest scan is
  * dropped, so memory follows the number of live processes, up to SCAN_PROCESSES_MAX. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/array.h"

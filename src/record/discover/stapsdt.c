@@ -9,10 +9,6 @@
  * moved them too. The file is foreign: no size of it is used before it was compared. */
 #include "record/discover/stapsdt.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
-
 #include "record/discover/elfsym_private.h"
 
 #define NOTES_MAX   (1u << 20) /* bytes; CPython's are 600 */

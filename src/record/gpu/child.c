@@ -9,13 +9,9 @@
  *  3. Nothing waits here for the agent's sake: the agent watches the clock (sampler.c). */
 #include "record/gpu/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <glob.h>
 #include <poll.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

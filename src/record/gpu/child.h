@@ -6,8 +6,6 @@
  * it shares no memory, map or file with the agent. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 #include "base/macros.h"
 #include "base/spawn.h"

@@ -10,12 +10,7 @@
 #include "record/gpu/nvml.h"
 
 #include <dlfcn.h>
-#include <errno.h>
 #include <limits.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 enum {
 	NVML_OK = 0,

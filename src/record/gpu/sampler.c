@@ -11,15 +11,10 @@
  *  5. Time that passes between two polls (the agent was stopped) is not held against the child. */
 #include "record/gpu/sampler.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "record/gpu/child.h"
 #include "record/gpu/nvml.h"

@@ -5,9 +5,6 @@
 #include <bpf/bpf.h>
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "record/probe/function.h"

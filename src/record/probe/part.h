@@ -5,10 +5,6 @@
  * To add one: a row in PROBE_PARTS, and where it is found to be missing a call of part_miss(). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 #define PROBE_PARTS(X)                                                                             \

@@ -6,10 +6,7 @@
  * few that everything stands on nothing is loaded. */
 #include "record/probe/probe.h"
 
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 

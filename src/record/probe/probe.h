@@ -9,9 +9,6 @@
  * wire/record.h; its decoding in record/capture/reader.c. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "record/probe/filter.h"
 #include "record/probe/part.h"
 #include "base/errinfo.h"

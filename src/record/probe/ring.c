@@ -4,13 +4,8 @@
  * space of a record is theirs again as soon as consumer is beyond it. */
 #include "record/probe/ring.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/mman.h>
-#include <unistd.h>
 
 #include <bpf/bpf.h>
 #include <linux/bpf.h>

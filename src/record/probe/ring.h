@@ -5,9 +5,6 @@
  * one piece, they count twice as the agent's memory: such a record is copied instead. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 
 /* What is in front of each record; the kernel's ABI. */

@@ -12,10 +12,6 @@
  * ceilings. Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "wire/stack.h"

@@ -5,9 +5,6 @@
  * The memory is foreign and may have been freed and used again: kinds, lengths and the first line
  * are checked before they are believed. Longer texts keep their beginning. */
 #include <ctype.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "record/python/python.h"
 #include "record/python/python_private.h"

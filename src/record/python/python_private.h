@@ -2,9 +2,6 @@
 /* python_private.h - what the files of this folder share: checked reads, threads, versions. */
 #pragma once
 
-#include <errno.h>
-#include <string.h>
-
 #include "record/python/python.h"
 
 /* Ceilings of lists that the process could have bent into a ring. */

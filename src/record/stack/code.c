@@ -2,12 +2,7 @@
 /* code.c - see code.h. */
 #include "record/stack/code.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/hash.h"
-#include "base/idmap.h"
 
 DEFINE_CLEANUP(struct stack_codes *, stack_codes_free)
 

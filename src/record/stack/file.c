@@ -5,10 +5,6 @@
  * giants wait until a first walk has ended there. */
 #include "record/stack/space.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "record/python/python.h"
 #include "record/stack/remote.h"
 #include "base/hash.h"

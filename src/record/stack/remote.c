@@ -2,15 +2,9 @@
 /* remote.c - see remote.h. */
 #include "record/stack/remote.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/uio.h>
-#include <unistd.h>
 
 #include "base/bounded.h"
 #include "base/file.h"

@@ -7,18 +7,13 @@
  * something. */
 #include "record/stack/space.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
 #include "record/discover/discover.h"
-#include "record/discover/maps.h"
 #include "record/python/python.h"
 #include "record/stack/remote.h"
 #include "base/bounded.h"

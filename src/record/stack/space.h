@@ -5,9 +5,6 @@
  * mapping. The kernel half gets the mappings as a set that it searches by itself. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/idmap.h"
 #include "model/stack.h"

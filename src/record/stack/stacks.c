@@ -3,10 +3,7 @@
  * for where the parts are. */
 #include "record/stack/stacks.h"
 
-#include <errno.h>
 #include <poll.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/bounded.h"
 #include "record/stack/stacks_private.h"

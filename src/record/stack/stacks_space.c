@@ -4,10 +4,6 @@
 #include "record/stack/stacks_private.h"
 #include "record/stack/remote.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/log.h"
 
 #define LINGER_NS       (10 * NS_PER_S) /* an ended process's mappings are kept */

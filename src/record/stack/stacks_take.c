@@ -7,10 +7,6 @@
 #include "base/bounded.h"
 #include "record/stack/remote.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #define RESCAN_ROUTINE_NS (2 * NS_PER_S) /* of processes whose stacks come */
 #define LINES_BYTES_MAX   (1u << 20)     /* of a line table that is read from a process */
 

@@ -4,11 +4,6 @@
  * Chunks: first the root, then the second level if there is one, then the leaves. */
 #include "record/stack/space.h"
 
-#include <errno.h>
-#include <string.h>
-
-#include "base/idmap.h"
-
 #define POOL_CHUNKS 1024u /* 3 MB */
 
 struct pool {

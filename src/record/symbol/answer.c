@@ -7,10 +7,7 @@
  *  2. Nothing here trusts the file: a reader's error is an answer, its crash the process's. */
 #include "record/symbol/answer.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -6,7 +6,6 @@
 
 #include "record/symbol/image.h"
 #include "record/symbol/names.h"
-#include "record/symbol/perfmap.h"
 #include "record/symbol/protocol.h"
 
 /* The files whose tables the symbol process keeps open, so that the next question about

@@ -7,8 +7,6 @@
 #include "record/symbol/eh_frame.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <string.h>
 
 enum { /* the two high bits are an instruction, with an operand in the others; or 0 */
 	CFA_ADVANCE = 0x40,

@@ -8,11 +8,7 @@
  *  4. A descriptor that came with a question is closed after it, unless the shelf keeps it. */
 #include "record/symbol/child.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>

@@ -7,9 +7,6 @@
  * memory and file size: files come as open descriptors over the socket. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/spawn.h"
 
 #define SYMBOL_CHILD_NAME "ingero-symbol"

@@ -6,9 +6,6 @@
  * bounded because many entries may name one: the work stays linear in the section. */
 #include "record/symbol/eh_frame.h"
 
-#include <errno.h>
-#include <string.h>
-
 /* Invariant of a cursor: at <= end, and a bad one has at == end, so that loops over what is left come to an
  * end. */
 static void spoil(struct cursor *c)

@@ -6,9 +6,6 @@
  * to something only a running process knows is refused. Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "record/symbol/image.h"
 #include "wire/stack.h"
 

@@ -13,14 +13,6 @@
  *  5. Time that passes between two polls (the agent was stopped) is not held against the child. */
 #include "record/symbol/exchange.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "record/symbol/protocol.h"
-
 #define EXCHANGE_UNWINDS_MAX 8 /* of these */
 
 /* Lists of questions. A list owns what is in it. */

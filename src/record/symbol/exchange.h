@@ -4,9 +4,6 @@
  * symbol.c puts files and questions in; exchange_poll() does the rest. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/buf.h"

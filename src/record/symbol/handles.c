@@ -4,9 +4,6 @@
 
 #include <ctype.h>
 #include <elf.h>
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/array.h"

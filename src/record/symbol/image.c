@@ -8,8 +8,6 @@
 #include "record/symbol/image.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 

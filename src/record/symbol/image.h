@@ -10,10 +10,6 @@
  * and from the file's own virtual addresses. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 

@@ -1,17 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* lines.c - see lines.h. An address leads to its compilation unit and then to its function by
- * sorted ranges (lines.h); those of the units are made at the start, those of a unit's
+/* lines.c - see names.h. An address leads to its compilation unit and then to its function by
+ * sorted ranges (names.h); those of the units are made at the start, those of a unit's
  * functions when it is first asked for. Only the DIEs of the function found are looked at for one
  * answer.
  *
  * libdw keeps what it has read of a unit until the whole file is closed, so the file is closed and
  * opened again when that has become much. Offsets of DIEs stay what they were. */
-#include "record/symbol/lines.h"
+#include "record/symbol/names.h"
 
 #include <dwarf.h>
-#include <elfutils/libdw.h>
-#include <errno.h>
-#include <stdbool.h>
 
 #include "base/array.h"
 #include "base/idmap.h"

@@ -1,21 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* names.c - see names.h. Brings together the table of symbols (symtab.h), what DWARF says (lines.h)
+/* names.c - see names.h. Brings together the table of symbols (names.h), what DWARF says (names.h)
  * and the texts that outlive an answer (names.h).
  *
  * The function itself is called as the symbol table has it, since that tells clones apart; inlined
  * ones exist in DWARF only. Either source may lack, or be too damaged to read. */
 #include "record/symbol/names.h"
 
-#include <errno.h>
-#include <stdbool.h>
-#include <stdint.h>
-#include <string.h>
-
-#include "demangle/cut_text.h"
 #include "demangle/demangle.h"
 #include "record/symbol/handles.h"
-#include "record/symbol/lines.h"
-#include "record/symbol/symtab.h"
 
 /* A hash table with open addressing over blocks that only grow.
  *

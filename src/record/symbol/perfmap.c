@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perfmap.c - see perfmap.h.
+/* perfmap.c - see names.h.
  *
  * Entries may overlap, and the later one wins. So the addresses are cut into cells at every start
  * and end, and the entries are painted onto them from the last to the first: a cell keeps the first
@@ -7,11 +7,7 @@
  * to the number of entries however they overlap.
  *
  * Invariants: edge[] ascends, cell i is [edge[i], edge[i + 1]); the last edge begins no cell. */
-#include "record/symbol/perfmap.h"
-
-#include <errno.h>
-#include <stdbool.h>
-#include <string.h>
+#include "record/symbol/names.h"
 
 #include "base/array.h"
 #include "base/buf.h"

@@ -11,7 +11,6 @@
 #pragma once
 
 #include <fcntl.h>
-#include <stdint.h>
 
 #include "record/symbol/image.h"
 #include "record/symbol/names.h"

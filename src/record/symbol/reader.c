@@ -6,14 +6,10 @@
  *  2. A message counts only with a whole header and the magic; a descriptor too many ends it. */
 #include "record/symbol/exchange.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/macros.h"
 #include "base/spawn.h"
 
 #define SHORTEST_NS (50 * NS_PER_MS)

@@ -8,18 +8,14 @@
  */
 #include "record/symbol/exchange.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <linux/magic.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/vfs.h>
 
 #include "record/symbol/handles.h"
-#include "record/symbol/protocol.h"
 #include "record/symbol/unwind_table.h"
-#include "base/macros.h"
 
 #define ERRNO_MAX 4095
 

@@ -3,10 +3,6 @@
  */
 #include "record/symbol/symbol.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "record/symbol/child.h"

@@ -10,10 +10,6 @@
  * A file is opened once and named by a number; the child keeps its tables by that number. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "record/symbol/image.h"
 #include "record/symbol/names.h"
 #include "wire/stack.h"

@@ -1,16 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* symtab.c - see symtab.h. libdwfl's own look-up goes through all symbols each time (2.8 ms for
+/* symtab.c - see names.h. libdwfl's own look-up goes through all symbols each time (2.8 ms for
  * 107 000 of them), hence this table: sorted once, then searched by halving.
  *
  * Invariants: functions[] ascends by vaddr without duplicates, and each lies in an executable
  * segment. A name is a place in the string tables laid end to end; sources[] says where each
  * begins. The tables stay in the mapped file and are foreign: each name is measured again when it
  * is used. */
-#include "record/symbol/symtab.h"
+#include "record/symbol/names.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/search.h"
 

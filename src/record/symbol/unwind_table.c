@@ -9,8 +9,6 @@
 #include "record/symbol/unwind_table.h"
 
 #include <elf.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/search.h"

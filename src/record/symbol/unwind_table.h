@@ -7,9 +7,6 @@
  * return address - 1. Pure. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "record/symbol/image.h"
 #include "wire/stack.h"
 

@@ -10,14 +10,9 @@
  * Rows have no number before they are stored, so the evidence of a live incident is its query. */
 #include "record/trace/explainer.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/compose/diagnose.h"

@@ -8,9 +8,6 @@
  * whoever wants to replay a stream: without that thread everything happens in the caller's. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "diagnose/live/incident_tracker.h"
 #include "diagnose/live/step_counter.h"
 #include "base/clock.h"

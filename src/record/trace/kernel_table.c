@@ -3,11 +3,6 @@
  * compared, so that two that meet there only cost a name. */
 #include "record/trace/kernel_table.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/idmap.h"
 
 struct kernel {

@@ -4,7 +4,6 @@
 #include "record/trace/launch_estimate.h"
 
 #include <math.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/macros.h"

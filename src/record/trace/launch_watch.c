@@ -2,7 +2,6 @@
 /* launch_watch.c - see launch_watch.h. */
 #include "record/trace/launch_watch.h"
 
-#include <errno.h>
 #include <math.h>
 #include <time.h>
 

@@ -4,9 +4,6 @@
  * ends. Belongs to the tracer's thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "record/trace/launch_estimate.h"
 #include "base/clock.h"
 #include "base/macros.h"

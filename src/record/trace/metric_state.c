@@ -3,11 +3,6 @@
  * and collectives come by the thousand a second at most. */
 #include "record/trace/metric_state.h"
 
-#include <stdio.h>
-#include <string.h>
-
-#include "model/collective.h"
-
 const uint64_t metric_state_throttle_bits[] = {
 #define X(NAME, bits) [THROTTLE_##NAME] = (bits),
 	METRIC_STATE_THROTTLES(X)

@@ -6,18 +6,13 @@
  * could not be read in one second is tried again when it is next met. */
 #include "record/trace/neighbours.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "base/clock.h"
 #include "base/idmap.h"
 #include "base/macros.h"
 #include "base/socket_path.h"
-#include "record/discover/cgroup.h"
+#include "record/discover/identity.h"
 #include "record/discover/discover.h"
 
 /* /sys/dev/block/8:0 is a link that ends in "/sda". */

@@ -4,10 +4,6 @@
  * that a verdict can name them. Nothing else of them is kept. Belongs to the tracer's thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "model/event.h"
 #include "model/sample.h"
 #include "record/trace/process_table.h"

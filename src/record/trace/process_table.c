@@ -11,12 +11,9 @@
 #include "record/trace/process_table.h"
 
 #include <assert.h>
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/idmap.h"
 #include "base/log.h"
-#include "base/macros.h"
 #include "record/discover/discover.h"
 
 #define GRACE 2 /* ticks */

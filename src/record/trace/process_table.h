@@ -15,9 +15,6 @@
  * in tracer_open_processes(). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <sys/queue.h>
 
 #include "base/clock.h"

@@ -9,16 +9,9 @@
  *  4. The session has a place as long as all processes with a rank have the same one. */
 #include "record/trace/roster.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "record/discover/discover.h"
 #include "record/discover/identity.h"
 #include "base/idmap.h"
-#include "base/log.h"
 #include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384

@@ -8,9 +8,6 @@
  * while, and an event gets what held when it began. */
 #pragma once
 
-#include <stddef.h>
-#include <stdint.h>
-
 #include "record/trace/process_table.h"
 #include "store/write/writer.h"
 #include "model/event.h"

@@ -5,14 +5,9 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "record/trace/tracer_private.h"
-#include "record/attach/calibrate.h"
-#include "record/attach/feature.h"
 #include "wire/op_kind.h"
 
-#include <errno.h>
 #include <malloc.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -8,10 +8,6 @@
  * in a loop, tracer_view() whenever something is to be shown, tracer_stop(), tracer_free(). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "record/probe/filter.h"
 #include "record/discover/discover.h"
 #include "diagnose/live/incident_tracker.h"

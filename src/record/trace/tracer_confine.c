@@ -7,13 +7,10 @@
  * has no call that changes a path. The store's thread writes, below the recording's folder. */
 #include "record/trace/tracer_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/bpf.h>
 #include <linux/capability.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 

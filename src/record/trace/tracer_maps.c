@@ -4,10 +4,7 @@
  * that went by is written down. Runs on the tracer's thread.
  *
  * Order, because a short process is soon gone: first who it is, then the probes, then the rest. */
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <time.h>

@@ -3,10 +3,7 @@
  * the file that the launching function is in, to the store. Runs on the tracer's thread. */
 #include "record/trace/tracer_private.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include <bpf/bpf.h>
 

@@ -2,9 +2,7 @@
 /* tracer_overhead.c - what tracing costs the busiest process: holds it within the budget, measures it
  * in trials, writes it down. */
 #include <math.h>
-#include <stdio.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "record/capture/use.h"
 #include "record/trace/tracer_private.h"

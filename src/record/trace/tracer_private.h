@@ -18,7 +18,7 @@
 #include "record/capture/reader.h"
 #include "record/capture/totals.h"
 #include "record/discover/discover.h"
-#include "record/discover/cgroup.h"
+#include "record/discover/identity.h"
 #include "record/discover/maps.h"
 #include "record/trace/explainer.h"
 #include "record/trace/metric_state.h"

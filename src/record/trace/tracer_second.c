@@ -2,13 +2,10 @@
 /* tracer_second.c - what the tracer does once a second: read the kernel's aggregates, hand full
  * buckets to the store, set limits, take samples, look for new processes.
  */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/spawn.h"
-#include "record/attach/calibrate.h"
+#include "record/attach/uprobe.h"
 #include "record/capture/group_folder.h"
 #include "record/trace/process_table.h"
 #include "record/trace/tracer_private.h"

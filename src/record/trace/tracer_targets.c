@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_targets.c - which processes are traced and which library files are probed, at the start
  * and as they come. Runs on the tracer's thread. */
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/bounded.h"

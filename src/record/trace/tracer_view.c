@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tracer_view.c - a run as it stands, for those who show it. Reads only. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-#include <unistd.h>
 
 #include "diagnose/chains/kernel_type.h"
 #include "record/trace/tracer_private.h"

@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_answer.c - routes that say what the recording says. What is costly is kept for a while: a page
  * that many look at asks the same again and again. */
-#include <errno.h>
-#include <inttypes.h>
 #include <jansson.h>
-#include <stdio.h>
 
 #include "base/text.h"
 #include "serve/serve_private.h"

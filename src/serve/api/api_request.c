@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* api_request.c - the parameters of a request. An unknown one is an error that names those that there
  * are: `sinc=5m` must not be answered as if nothing had been asked. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "serve/serve_private.h"
 #include "base/text.h"
@@ -57,7 +54,26 @@ const struct param api_params[] = {
 	{.name = NULL},
 };
 
+/* How the value of a parameter gets into the request: by a function of its own, or as the text or number at @offset. */
 typedef int parser(const char *value, struct answer_request *w, struct errinfo *reterr);
+struct setter {
+	parser *set;                /* NULL, or it returned 1: the member below */
+	uint16_t offset, text_size; /* text_size 0: a number, a size_t */
+	uint32_t low, high;
+};
+#define BY(set_)                                                                                   \
+	{                                                                                          \
+		.set = (set_)                                                                      \
+	}
+#define TEXT(member, ...)                                                                          \
+	{                                                                                          \
+		__VA_ARGS__.offset = offsetof(struct answer_request, member),                      \
+		.text_size = sizeof(((struct answer_request *)0)->member)                          \
+	}
+#define NUMBER(member, low_, high_)                                                                \
+	{                                                                                          \
+		.offset = offsetof(struct answer_request, member), .low = (low_), .high = (high_)  \
+	}
 
 static int set_since(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
@@ -70,29 +86,6 @@ static int set_since(const char *v, struct answer_request *w, struct errinfo *re
 			reterr, -EINVAL, "since: not a duration: give 90s, 5m, 1h30m, 2d, or all");
 	w->all = w->since_ns == 0; /* as the published agent took it */
 	return 0;
-}
-
-static int set_text(const char *v, char *out, size_t size, const char *name, struct errinfo *reterr)
-{
-	if (strlen(v) >= size)
-		return errinfo_set(reterr, -EINVAL, "%s: longer than %zu bytes", name, size - 1);
-	memcpy(out, v, strlen(v) + 1);
-	return 0;
-}
-
-static int set_from(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->from, sizeof(w->from), "from", reterr);
-}
-
-static int set_to(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->to, sizeof(w->to), "to", reterr);
-}
-
-static int set_node(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->node, sizeof(w->node), "node", reterr);
 }
 
 /* A number of @low to @high that ends at @v's end or at a comma; what comes after it. */
@@ -126,17 +119,6 @@ static int set_pid(const char *v, struct answer_request *w, struct errinfo *rete
 	return 0;
 }
 
-static int set_size(const char *v, const char *name, size_t *ret, struct errinfo *reterr)
-{
-	uint64_t n;
-	const char *end = take_number(v, 1, UINT32_MAX, &n);
-
-	if (!end || *end)
-		return errinfo_set(reterr, -EINVAL, "%s: give a number from 1 on", name);
-	*ret = n;
-	return 0;
-}
-
 static int set_rank(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	uint64_t n;
@@ -147,21 +129,6 @@ static int set_rank(const char *v, struct answer_request *w, struct errinfo *ret
 	w->has_rank = true;
 	w->rank = (int32_t)n;
 	return 0;
-}
-
-static int set_limit(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_size(v, "limit", &w->limit, reterr);
-}
-
-static int set_points(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_size(v, "points", &w->points, reterr);
-}
-
-static int set_nodes(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_size(v, "nodes", &w->points, reterr);
 }
 
 static int set_source(const char *v, struct answer_request *w, struct errinfo *reterr)
@@ -200,29 +167,7 @@ static int set_stacks(const char *v, struct answer_request *w, struct errinfo *r
 	return 0;
 }
 
-static int set_width(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	uint64_t n;
-	const char *end = take_number(v, 16, 4096, &n);
-
-	if (!end || *end)
-		return errinfo_set(reterr, -EINVAL, "width: give a number from 16 to 4096");
-	w->points = n;
-	return 0;
-}
-
-static int set_offset(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	uint64_t n;
-	const char *end = take_number(v, 0, UINT32_MAX, &n);
-
-	if (!end || *end)
-		return errinfo_set(reterr, -EINVAL, "offset: give a number from 0 on");
-	w->offset = n;
-	return 0;
-}
-
-static int set_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
+static int check_kinds(const char *v, struct answer_request *w, struct errinfo *reterr)
 {
 	static const char *const known[] = {"process", "rank", "thread", "stream", "host", "gpu"};
 
@@ -238,32 +183,7 @@ static int set_kinds(const char *v, struct answer_request *w, struct errinfo *re
 				"separated by commas");
 		p += len + (p[len] == ',');
 	}
-	return set_text(v, w->kinds, sizeof(w->kinds), "kinds", reterr);
-}
-
-static int set_ref(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->text, sizeof(w->text), "ref", reterr);
-}
-
-static int set_q(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->text, sizeof(w->text), "q", reterr);
-}
-
-static int set_from2(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->from2, sizeof(w->from2), "from2", reterr);
-}
-
-static int set_to2(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->to2, sizeof(w->to2), "to2", reterr);
-}
-
-static int set_id(const char *v, struct answer_request *w, struct errinfo *reterr)
-{
-	return set_text(v, w->text, sizeof(w->text), "id", reterr);
+	return 1;
 }
 
 static int set_full(const char *v, struct answer_request *w, struct errinfo *reterr)
@@ -291,11 +211,42 @@ static int set_nothing(const char *v, struct answer_request *w, struct errinfo *
 }
 
 /* In the order of api_params. */
-static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank, set_node,
-	set_source, set_op, set_limit, set_points, set_nodes, set_stacks, set_width, set_offset,
-	set_kinds, set_ref, set_q, set_from2, set_to2, set_id, set_nothing, set_nothing,
-	set_nothing, set_full, set_tsc};
-STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
+static const struct setter setters[] = {BY(set_since), TEXT(from), TEXT(to), BY(set_pid),
+	BY(set_rank), TEXT(node), BY(set_source), BY(set_op), NUMBER(limit, 1, UINT32_MAX),
+	NUMBER(points, 1, UINT32_MAX), NUMBER(points, 1, UINT32_MAX), BY(set_stacks),
+	NUMBER(points, 16, 4096), NUMBER(offset, 0, UINT32_MAX), TEXT(kinds, .set = check_kinds, ),
+	TEXT(text), TEXT(text), TEXT(from2), TEXT(to2), TEXT(text), BY(set_nothing),
+	BY(set_nothing), BY(set_nothing), BY(set_full), BY(set_tsc)};
+STATIC_ASSERT(ARRAY_SIZE(setters) + 1 == ARRAY_SIZE(api_params));
+
+/* The value of parameter number @i. */
+static int set_param(size_t i, const char *v, struct answer_request *w, struct errinfo *reterr)
+{
+	const struct setter *s = &setters[i];
+	const char *name = api_params[i].name, *end;
+	char *member = (char *)w + s->offset;
+	int r = s->set ? s->set(v, w, reterr) : 1;
+	uint64_t n;
+
+	if (r <= 0)
+		return r;
+	if (s->text_size) {
+		if (strlen(v) >= s->text_size)
+			return errinfo_set(reterr, -EINVAL, "%s: longer than %d bytes", name,
+				s->text_size - 1);
+		memcpy(member, v, strlen(v) + 1);
+		return 0;
+	}
+	end = take_number(v, s->low, s->high, &n);
+	if (end && !*end) {
+		*(size_t *)(void *)member = n;
+		return 0;
+	}
+	if (s->high == UINT32_MAX)
+		return errinfo_set(reterr, -EINVAL, "%s: give a number from %u on", name, s->low);
+	return errinfo_set(
+		reterr, -EINVAL, "%s: give a number from %u to %u", name, s->low, s->high);
+}
 
 /* One "name=value" of @len bytes. */
 static int set_one(const struct api_row *row, const char *pair, size_t len,
@@ -320,7 +271,7 @@ static int set_one(const struct api_row *row, const char *pair, size_t len,
 			return errinfo_set(
 				reterr, -EINVAL, "%s: malformed or too long", api_params[i].name);
 		if (found)
-			return parsers[i](value, w, reterr);
+			return set_param(i, value, w, reterr);
 	}
 	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
 
@@ -384,14 +335,14 @@ int api_request_json(const struct api_row *row, const json_t *arguments, struct 
 		const json_t *v = json_object_get(arguments, api_params[i].name);
 		_cleanup_buf_ struct buf text = BUF_INIT(VALUE_MAX);
 
-		if (!v || !(takes & api_params[i].bit) || parsers[i] == set_nothing)
+		if (!v || !(takes & api_params[i].bit) || setters[i].set == set_nothing)
 			continue;
-		if (parsers[i] == set_limit && json_number_value(v) < 0)
+		if (!strcmp(api_params[i].name, "limit") && json_number_value(v) < 0)
 			w.limit = UINT32_MAX; /* top_n -1: all, as published */
 		else if (!write_value(v, &text))
 			r = errinfo_set(reterr, -EINVAL, "%s: too long", api_params[i].name);
 		else
-			r = parsers[i](buf_str(&text), &w, reterr);
+			r = set_param(i, buf_str(&text), &w, reterr);
 	}
 	if (r == 0)
 		*ret = w;

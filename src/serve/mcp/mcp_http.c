@@ -3,11 +3,6 @@
  * that answers reads them where they are. */
 #include "serve/mcp/mcp_http.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
 #include "base/buf.h"
 #include "serve/serve_private.h"
 

@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* mcp_machine.c - about this machine rather than a recording: get_check, get_test_report. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/encode/report_json.h"
 #include "answer/encode/say.h"

@@ -2,15 +2,12 @@
 /* mcp_tool.c - see mcp_tool.h. */
 #include "serve/mcp/mcp_tool.h"
 
-#include <errno.h>
 #include <pthread.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 
 #include "base/macros.h"
 #include "base/text.h"
-#include "json/tree.h"
 #include "mcp/registry.h"
 
 /* ---- the recording ---- */

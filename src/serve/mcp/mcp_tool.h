@@ -7,7 +7,6 @@
 #pragma once
 
 #include <jansson.h>
-#include <stdbool.h>
 
 #include "answer/answer.h"
 #include "answer/incidents.h"

@@ -7,10 +7,8 @@
  *     everything after them. */
 #include "store/merge/nodedb_merge.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
-#include <stdio.h>
 #include <sys/stat.h>
 
 #include "store/lock.h"

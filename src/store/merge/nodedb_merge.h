@@ -6,10 +6,6 @@
  * output is written under another name in the same folder and given its own when it is complete. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 #define MERGE_SOURCES_MAX 4096

@@ -4,9 +4,6 @@
  * Ids begin with the node; those of old files get it. What has the id of another verdict (another
  * recording of the node) is called id#2 and so on. The same incident seen later replaces itself: it
  * has more calls. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "store/schema/incident_table.h"
 #include "store/merge/nodedb_merge_private.h"

@@ -7,8 +7,6 @@
  * duration + wait_ns then. Moments of coming, or of starting to record, say nothing about clocks.
  *
  * Memory: SYNCS_MAX synchronisations and ENDS_MAX ends; beyond that every second, fourth, … collective is looked at. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "store/merge/nodedb_merge_private.h"

@@ -2,9 +2,7 @@
 /* nodedb_merge_row.c - rows of sources as checked values. Types are asked before texts: asking for
  * a text may change the type. */
 #include <ctype.h>
-#include <errno.h>
 #include <math.h>
-#include <stdlib.h>
 
 #include "store/merge/nodedb_merge_private.h"
 

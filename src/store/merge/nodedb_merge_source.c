@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_merge_source.c - the file at hand: its nodes, its sessions, and whether its times were
  * moved by an earlier merge. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/search.h"

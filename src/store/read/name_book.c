@@ -3,11 +3,6 @@
  * all ranks. */
 #include "store/read/name_book.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/array.h"
 #include "base/hash.h"

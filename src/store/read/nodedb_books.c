@@ -1,10 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_books.c - loads the books of a recording: what was hit, stored, counted and lost, which sessions have no clean
  * end, and which calls no probe could hit. */
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "store/lock.h"
 #include "store/read/nodedb_reader.h"
@@ -49,16 +46,23 @@ static int books_where(struct reader *r, const char *table, struct buf *sql, str
 				 r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
 }
 
-static int add_losses(struct reader *r, struct errinfo *reterr)
+static int books_prepare(struct reader *r, const char *select, const char *table, const char *order,
+	sql_stmt **ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
-	buf_puts(&sql, "SELECT source, count, reason FROM losses");
-	res = books_where(r, "losses", &sql, reterr);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
+	buf_puts(&sql, select);
+	res = books_where(r, table, &sql, reterr);
+	buf_puts(&sql, order);
+	return res < 0 ? res : reader_prepare(r, &sql, ret, reterr);
+}
+
+static int add_losses(struct reader *r, struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int res = books_prepare(
+		r, "SELECT source, count, reason FROM losses", "losses", "", &stmt, reterr);
 
 	if (res < 0)
 		return res;
@@ -131,19 +135,16 @@ int reader_load_unclean(struct reader *r, struct accounting *books, struct errin
 static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	char who[320], last[320] = "";
 	int res = schema_has_table(r->sql, "call_gaps", reterr);
 
 	if (res <= 0)
 		return res; /* an early file of ours */
-	buf_puts(&sql, "SELECT pid, start_time, timestamp, duration, comm, file, reason,"
-		       " pid || ' ' || start_time || ' ' || node AS who"
-		       " FROM call_gaps");
-	res = books_where(r, "call_gaps", &sql, reterr);
-	buf_puts(&sql, " ORDER BY who");
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
+	res = books_prepare(r,
+		"SELECT pid, start_time, timestamp, duration, comm, file, reason,"
+		" pid || ' ' || start_time || ' ' || node AS who"
+		" FROM call_gaps",
+		"call_gaps", " ORDER BY who", &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
@@ -176,17 +177,14 @@ static int add_call_gaps(struct reader *r, struct errinfo *reterr)
 static int add_missing(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	char *out = r->content->books.missing, text[2048];
 	size_t n = 0, size = sizeof(r->content->books.missing);
 	int res = reader_has_column(r, "sessions", "missing", reterr);
 
 	if (res <= 0)
 		return res; /* an earlier file of ours */
-	buf_puts(&sql, "SELECT DISTINCT missing FROM sessions");
-	res = books_where(r, "sessions", &sql, reterr);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
+	res = books_prepare(
+		r, "SELECT DISTINCT missing FROM sessions", "sessions", "", &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {
@@ -253,15 +251,12 @@ int reader_load_launches(struct reader *r, struct accounting *books, struct erri
 int reader_load_books(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res;
 
 	if (r->kind != SCHEMA_OURS)
 		return 0;
-	buf_puts(&sql, "SELECT source, hits, stored, aggregated FROM accounting");
-	res = books_where(r, "accounting", &sql, reterr);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
+	res = books_prepare(r, "SELECT source, hits, stored, aggregated FROM accounting",
+		"accounting", "", &stmt, reterr);
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, reterr)) > 0) {

@@ -1,11 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_content.c - loads what a store holds besides events: aggregates, host samples, stored
  * verdicts and the node's name. Tables that an older schema lacks load as nothing. */
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "store/read/nodedb_reader.h"
 #include "base/array.h"

@@ -5,9 +5,6 @@
  * their start is timestamp - duration, as for every other row. They have no comm before 0.10: the
  * name is then the pid's last one in process_names. Rows are taken newest first, by the index on
  * timestamp, so that a limit keeps the newest. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/array.h"

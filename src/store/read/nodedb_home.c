@@ -2,10 +2,6 @@
 /* nodedb_home.c - where the processes of a store live: container, pod and cgroup, by pid. Of a pid
  * that two processes had in turn the later one counts. */
 #include <ctype.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 
 #include "base/search.h"

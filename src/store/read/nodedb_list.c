@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_list.c - the lists of nodedb_snapshot.h: one row of a table each. Columns that an older file
  * lacks are replaced by what stands beside them; a table that it lacks is empty. */
-#include <errno.h>
-#include <inttypes.h>
 
 #include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"

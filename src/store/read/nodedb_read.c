@@ -5,14 +5,9 @@
  * Foreign files are hostile until shown otherwise: only real tables are read (schema.c), columns
  * are looked up and never assumed, every value is checked before it becomes a struct, and a row
  * that fails is counted in skipped_rows. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 #include <zlib.h>
 
-#include "base/array.h"
 #include "base/clock.h"
 #include "store/lock.h"
 #include "store/nodedb.h"

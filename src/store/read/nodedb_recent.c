@@ -3,9 +3,7 @@
  * of their rows. */
 #include "store/read/nodedb_recent.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
 
 #include "store/read/nodedb_reader.h"
 #include "json/reader.h"

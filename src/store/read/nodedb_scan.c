@@ -10,10 +10,7 @@
  * Invariants: each half goes from its newest row to its oldest and stops at NODEDB_THINNED_MAX, so
  * what is kept of it are its newest rows, and the same whatever the threads' speed; the older half
  * gives way to the newer. Then each is put in order, so that little is left to do when they are one. */
-#include <errno.h>
-#include <inttypes.h>
 #include <pthread.h>
-#include <stdlib.h>
 
 #include "store/read/nodedb_reader.h"
 #include "store/ordinary.h"

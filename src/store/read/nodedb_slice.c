@@ -2,9 +2,6 @@
 /* nodedb_slice.c - see nodedb_slice.h. What makes sense is decided as for whole rows (nodedb_event.c). */
 #include "store/read/nodedb_slice.h"
 
-#include <errno.h>
-#include <inttypes.h>
-
 #include "store/schema/event_column.h"
 #include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"

@@ -2,10 +2,6 @@
 /* nodedb_snapshot.c - see nodedb_snapshot.h; the lists are in nodedb_list.c. */
 #include "store/read/nodedb_reader.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdlib.h>
-
 #define SQL_TEXT_MAX (64 << 10)
 #define COUNT_EXACT  100000 /* rows that are counted one by one: some milliseconds */
 

@@ -8,9 +8,6 @@
  * The published agent does not know where Python frames belong and puts them in front of the native
  * ones, as if they were called by them; here they are moved behind, so that innermost is first.
  * Where it did know (a native frame of the interpreter follows), they stay. */
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/array.h"

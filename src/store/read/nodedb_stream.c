@@ -7,9 +7,6 @@
  * ceilings of nodedb.h. A file that a trace is writing is read as of one moment. */
 #include "store/read/nodedb_stream.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "store/lock.h"
 #include "store/read/name_book.h"

@@ -3,10 +3,7 @@
  *
  * Collectives, ledger and control groups are not selected by the filter's pids: who came last shows only beside
  * the other ranks, and what a thread waited for is in the rows of others. */
-#include <errno.h>
 #include <math.h>
-#include <stddef.h>
-#include <string.h>
 
 #include "store/read/nodedb_reader.h"
 #include "store/read/nodedb_recent.h"

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodedb_visit.c - short looks into a store that need not load it: its range of time, its totals
  * per process, an SQL statement. Read-only, also on read-only media; see nodedb_read.c. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
 
 #include "store/read/nodedb_reader.h"
 #include "base/array.h"

@@ -5,10 +5,6 @@
  * value, and in rows of before it. */
 #include "store/schema/incident_table.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "json/writer.h"
 
 #define LISTS_MAX (256 << 10) /* bytes of all of an incident's lists */

@@ -14,10 +14,6 @@
  *     events are made when all rows are in. */
 #include "store/schema/schema.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-
 #include "store/schema/incident_table.h"
 #include "store/schema/table.h"
 #include "model/sample.h"

@@ -2,8 +2,6 @@
 /* table.c - see space.h. */
 #include "store/schema/table.h"
 
-#include <string.h>
-
 #include "model/event.h"
 
 /* Does @clause speak of the column itself? */

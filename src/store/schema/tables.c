@@ -3,7 +3,6 @@
  *
  * Aggregates are added to, never replaced: a late call of a bucket already written must not erase what the
  * bucket holds. Sums stop at the largest integer instead of turning into floating point. */
-#include <stddef.h>
 
 #include "store/schema/table.h"
 #include "model/event.h"

@@ -3,10 +3,7 @@
  * statements are those of schema/tables.c. Same thread as nodedb.c.
  *
  * Invariant: whatever takes several statements is one transaction, the caller's batch if it has one. */
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "store/schema/incident_table.h"
 #include "store/nodedb_private.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* orphan_gc.c - rows that only make sense for others that are gone. See orphan_gc.h.
+/* orphan_gc.c - rows that only make sense for others that are gone. See prune.h.
  *
  * Stacks and cgroups: mark and sweep. All that are there when a round begins are candidates (a
  * temporary table); events and ledger are then read once, in portions by row number, and strike out
@@ -9,11 +9,7 @@
  *
  * A round over many millions of events reads them all, so the next one rests ten times as long as
  * the last one took. */
-#include "store/write/orphan_gc.h"
-
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
+#include "store/write/prune.h"
 
 #include "base/clock.h"
 

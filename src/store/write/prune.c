@@ -15,14 +15,9 @@
  *  4. Every deleted row is counted in `pruned`, in the same transaction. */
 #include "store/write/prune.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <stdarg.h>
-#include <stdio.h>
 
-#include "store/nodedb_private.h"
 #include "store/schema/schema.h"
-#include "store/write/orphan_gc.h"
 #include "base/log.h"
 #include "base/text.h"
 

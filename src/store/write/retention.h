@@ -6,10 +6,6 @@
  * over the files is the whole run. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "store/write/prune.h"
 #include "base/clock.h"
 #include "base/errinfo.h"

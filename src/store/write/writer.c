@@ -23,9 +23,6 @@
  *     have come, however fast the queue fills it. */
 #include "store/write/writer.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
 #include <time.h>
 
 #include "store/write/writer_private.h"

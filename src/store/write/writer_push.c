@@ -2,11 +2,6 @@
 /* writer_push.c - the pushing side of the store's writer: copies what is given into the ring of
  * events or the list of messages, or says that there is no room. Any thread; never waits for more
  * than the mutex. */
-#include <errno.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "store/write/writer_private.h"
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cluster_files.S - the cluster page's files (cluster_files.h). */
 #include "web/cluster/cluster_files.h"
-#include "web/embed.h"
 
 	.section .rodata
 CLUSTER_FILES(EMBED)

@@ -2,7 +2,7 @@
 /* test_alert_queue.c - one incident an episode, whatever waits, whatever is lost. */
 #include "alert_fixture.h"
 
-#include "alert/alert_queue.h"
+#include "alert/alert.h"
 
 static void put(struct alert_queue *q, enum alert_kind kind, uint64_t id)
 {

@@ -10,7 +10,7 @@
 #include "store/write/writer.h"
 #include "base/path_user.h"
 #include "base/output.h"
-#include "duck/duck_worker_child.h"
+#include "duck/duck_worker.h"
 #include "net/pki/tls.h"
 
 #define SOMEBODY 65534

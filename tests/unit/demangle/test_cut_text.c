@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "demangle/cut_text.h"
+#include "demangle/demangle.h"
 
 static void pieces(void **state)
 {

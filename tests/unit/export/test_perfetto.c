@@ -3,7 +3,7 @@
  * own. The rest of the formats is tested from outside: tests/integration/46-perfetto. */
 #include "store_fixture.h"
 
-#include "export/perfetto.h"
+#include "export/export.h"
 
 #define T0   INT64_C(1700000000000000000)
 #define MANY 4000

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "record/discover/cgroup.h"
+#include "record/discover/identity.h"
 #include "base/macros.h"
 #include "tree.h"
 

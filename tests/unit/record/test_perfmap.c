@@ -12,7 +12,7 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "record/symbol/perfmap.h"
+#include "record/symbol/names.h"
 
 static int file_with(const void *text, size_t len)
 {

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/symbol/symtab.h"
+#include "record/symbol/names.h"
 #include "symbol_fixture.h"
 
 struct scene {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "store_fixture.h"
 
-#include "store/write/orphan_gc.h"
+#include "store/write/prune.h"
 
 static void put_event(struct nodedb *db, uint64_t stack)
 {

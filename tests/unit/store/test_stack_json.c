@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "store/stack_json.h"
+#include "store/nodedb.h"
 
 static const struct stack_frame mixed[] = {
 	{.ip = 0x10, .symbol = "cudaMalloc", .file = "libcudart.so.12"},

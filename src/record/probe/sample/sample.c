@@ -6,11 +6,7 @@
  * A clock ends with its CPU; a CPU that comes back gets a new one. */
 #include "record/probe/sample/sample.h"
 
-#include <errno.h>
 #include <linux/perf_event.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include <bpf/bpf.h>

@@ -3,9 +3,6 @@
  * array of maps points to: few, because entering one takes the kernel long. */
 #include "record/probe/stack/stack.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include <bpf/bpf.h>
 #include <bpf/libbpf.h>
 

@@ -3,9 +3,6 @@
  * thread, so it only adds up what is at hand: some hundred microseconds, reported as a metric. */
 #include "record/trace/tracer_private.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "record/trace/metrics/metric_table.h"
 #include "record/trace/metrics/view_metric.h"
 #include "wire/op_kind.h"

@@ -6,10 +6,7 @@
  * process, which count since it came. */
 #include "record/trace/metrics/view_metric.h"
 
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "record/trace/metrics/metric_table.h"
 #include "wire/names.h"
