@@ -159,13 +159,16 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
+		bool is_known;
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if (kind == DELAY_BY_GPU &&
-			!f->is_harmless) /* since when says more than how much */
+		is_known = kind != DELAY_BY_GPU || !is_unexplained(&f->delay, &all->gpu);
+		/* Since when says more than how much, but not more than why. */
+		if (kind == DELAY_BY_GPU && !f->is_harmless && is_known)
 			return true;
-		if ((double)f->delay.slow_ns >=
+		if (is_known &&
+			(double)f->delay.slow_ns >=
 				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
 			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns)
 			return true;
