@@ -163,9 +163,10 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		is_known = kind != DELAY_BY_GPU || !is_unexplained(&f->delay, &all->gpu);
+		is_known = kind != DELAY_BY_GPU ||
+			   (!f->is_harmless && !is_unexplained(&f->delay, &all->gpu));
 		/* Since when says more than how much, but not more than why. */
-		if (kind == DELAY_BY_GPU && !f->is_harmless && is_known)
+		if (kind == DELAY_BY_GPU && is_known)
 			return true;
 		if (is_known &&
 			(double)f->delay.slow_ns >=
