@@ -160,7 +160,7 @@ static uint64_t copy_needs_ns(uint64_t bytes, uint64_t copies)
 
 /* How much of the time that @r's copies took was waiting for the GPU: a copy that reads a result waits for the work
  * before it, whatever others that were only queued have moved. Of long calls it is known what they copied. */
-static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
+static uint64_t copy_waits_of(const struct walk *w, const struct ledger_row *r)
 {
 	const struct event *events = w->t->rec->events;
 	uint64_t rest_ns = r->ns[LEDGER_COPY], rest_bytes = r->copy_bytes, rest = r->copies;
@@ -231,6 +231,29 @@ static int add_calls(struct walk *w, const struct ledger_row *r, enum account_li
 	return tally_add(w->out, &p);
 }
 
+/* How much of @ns of @r's copies, the stay that ends it or the rest, was waiting for the GPU. */
+static uint64_t copy_waits_ns(
+	struct walk *w, const struct ledger_row *r, uint64_t ns, bool is_stay)
+{
+	uint64_t stay = r->stay_line == LEDGER_COPY ? r->stay_ns - r->stay_wait_ns : 0;
+	uint64_t all;
+
+	if (w->path->copied != r)
+		w->path->copied_wait_ns = copy_waits_of(w, r);
+	w->path->copied = r;
+	all = w->path->copied_wait_ns;
+	if (!is_stay)
+		all -= MIN(all, stay);
+	return MIN(all, ns);
+}
+
+int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns, int64_t from_ns,
+	int64_t to_ns, bool is_stay)
+{
+	return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, LEDGER_COPY, from_ns, to_ns),
+		ACCOUNT_GPU, ns, copy_waits_ns(w, r, ns, is_stay));
+}
+
 enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line)
 {
 	if (line == LEDGER_POLL && place_is_driver_thread(r->comm))
@@ -286,13 +309,7 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	case LEDGER_ALLOC:
 		return add_calls(w, r, path_line_plain(r, line),
 			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns, 0);
-	case LEDGER_COPY:
-		if (w->path->copied != r)
-			w->path->copied_wait_ns = copy_waits_ns(w, r);
-		w->path->copied = r;
-		moved = w->path->copied_wait_ns;
-		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
-			ACCOUNT_GPU, ns, moved);
+	case LEDGER_COPY: return path_copy_add(w, r, ns, from_ns, to_ns, false);
 	case LEDGER_LOCK:
 		if (path_lock_is(w, r)) /* shorter stays before the long one */
 			return path_lock_add(w, r, &(struct waker){0}, ns, from_ns, to_ns);

@@ -58,6 +58,10 @@ int path_follow(struct walk *w, uint32_t tid, uint64_t ns, int64_t from_ns, int6
 /* path_line_plain - the line of the account that a line of @r's ledger is on without further knowledge. */
 enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line);
 
+/* path_copy_add - @ns in copies of @r, whose calls are within [from, to): a part of it may be waiting for the GPU. */
+int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns, int64_t from_ns,
+	int64_t to_ns, bool is_stay);
+
 /* path_line_add - @ns of @line, within the active part [from, to) of @r. */
 int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
