@@ -13,6 +13,7 @@
 
 #define SLOW_COPY_BPS  1500000000ull /* no copy is slower for its bytes' sake */
 #define COPY_CALL_NS   (20 * NS_PER_US)
+#define SMALL_COPY     (64u << 10)       /* bytes: one that sleeps does so for the work before it */
 #define PLACED_STAY_NS (200 * NS_PER_US) /* shorter ones are too many to look for what ran */
 #define LAST_STAY_NS   (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
 
@@ -160,7 +161,7 @@ static uint64_t copy_needs_ns(uint64_t bytes, uint64_t copies)
 
 /* How much of the time that @r's copies took was waiting for the GPU: a copy that reads a result waits for the work
  * before it, whatever others that were only queued have moved. Of long calls it is known what they copied. */
-static uint64_t copy_waits_of(const struct walk *w, const struct ledger_row *r)
+static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
 {
 	const struct event *events = w->t->rec->events;
 	uint64_t rest_ns = r->ns[LEDGER_COPY], rest_bytes = r->copy_bytes, rest = r->copies;
@@ -231,27 +232,47 @@ static int add_calls(struct walk *w, const struct ledger_row *r, enum account_li
 	return tally_add(w->out, &p);
 }
 
-/* How much of @ns of @r's copies, the stay that ends it or the rest, was waiting for the GPU. */
-static uint64_t copy_waits_ns(
-	struct walk *w, const struct ledger_row *r, uint64_t ns, bool is_stay)
+static int class_of(uint64_t ns)
 {
-	uint64_t stay = r->stay_line == LEDGER_COPY ? r->stay_ns - r->stay_wait_ns : 0;
-	uint64_t all;
-
-	if (w->path->copied != r)
-		w->path->copied_wait_ns = copy_waits_of(w, r);
-	w->path->copied = r;
-	all = w->path->copied_wait_ns;
-	if (!is_stay)
-		all -= MIN(all, stay);
-	return MIN(all, ns);
+	return ns ? 63 - __builtin_clzll(ns) : 0;
 }
 
-int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns, int64_t from_ns,
-	int64_t to_ns, bool is_stay)
+static void look_at_copies(struct walk *w)
 {
-	return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, LEDGER_COPY, from_ns, to_ns),
-		ACCOUNT_GPU, ns, copy_waits_ns(w, r, ns, is_stay));
+	struct path *p = w->path;
+
+	if (p->knows_copies)
+		return;
+	p->knows_copies = true;
+	for (size_t i = 0; i < w->t->call_count; i++) {
+		const struct event *e = &w->t->rec->events[w->t->calls[i]];
+
+		if (e->pid != p->pid || op_kind_line(e->source, e->op) != LEDGER_COPY)
+			continue;
+		p->copy_ns[class_of(e->dur_ns)] += e->dur_ns;
+		p->copy_wait_ns[class_of(e->dur_ns)] += e->arg0 <= SMALL_COPY ? e->dur_ns : 0;
+	}
+}
+
+/* The share of the time of recorded copies that take about as long as @ns in which they waited for the GPU. A link or a
+ * disk may be as slow as can be: only of little data is it known. */
+static double copies_wait(struct walk *w, uint64_t ns)
+{
+	int class = class_of(ns);
+	uint64_t all, waited;
+
+	look_at_copies(w);
+	all = w->path->copy_ns[class] + w->path->copy_ns[class + 1];
+	waited = w->path->copy_wait_ns[class] + w->path->copy_wait_ns[class + 1];
+	return all ? (double)waited / (double)all : 0;
+}
+
+int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns)
+{
+	double share = copies_wait(w, r->stay_ns);
+
+	return add_calls(
+		w, r, ACCOUNT_COPY, r->stack_hash, ACCOUNT_GPU, ns, (uint64_t)(share * (double)ns));
 }
 
 enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line)
@@ -309,7 +330,13 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 	case LEDGER_ALLOC:
 		return add_calls(w, r, path_line_plain(r, line),
 			call_stack(w, r, line, from_ns, to_ns), ACCOUNT_GPU, ns, 0);
-	case LEDGER_COPY: return path_copy_add(w, r, ns, from_ns, to_ns, false);
+	case LEDGER_COPY:
+		if (w->path->copied != r)
+			w->path->copied_wait_ns = copy_waits_ns(w, r);
+		w->path->copied = r;
+		moved = w->path->copied_wait_ns;
+		return add_calls(w, r, ACCOUNT_COPY, call_stack(w, r, line, from_ns, to_ns),
+			ACCOUNT_GPU, ns, moved);
 	case LEDGER_LOCK:
 		if (path_lock_is(w, r)) /* shorter stays before the long one */
 			return path_lock_add(w, r, &(struct waker){0}, ns, from_ns, to_ns);

@@ -381,19 +381,6 @@ static int post_layout(struct stack_space *s, mono_time now)
 	return r;
 }
 
-static bool take_result(struct stack_space *s)
-{
-	_cleanup_free_ struct layout_job *j = TAKE(s->python_job);
-	int r = j->job.result;
-
-	s->python_took_ns = j->took_ns;
-	if (r >= 0)
-		return take_layout(s, &j->found, r > 0);
-	if (r != -EAGAIN)
-		refuse_python(s, j->e.text);
-	return false;
-}
-
 static void leave_job(struct stack_space *s)
 {
 	if (s->python_job)
@@ -404,8 +391,17 @@ bool space_python(struct stack_space *s, mono_time now)
 {
 	const struct stack_file *f = s->python_file;
 
-	if (s->python_job && bounded_is_done(&s->python_job->job))
-		return take_result(s);
+	if (s->python_job && bounded_is_done(&s->python_job->job)) {
+		_cleanup_free_ struct layout_job *j = TAKE(s->python_job);
+		int r = j->job.result;
+
+		s->python_took_ns = j->took_ns;
+		if (r >= 0)
+			return take_layout(s, &j->found, r > 0);
+		if (r != -EAGAIN)
+			refuse_python(s, j->e.text);
+		return false;
+	}
 	if (s->python_job && now.ns - s->python_tried.ns > PYTHON_PATIENCE_NS) {
 		leave_job(s);
 		refuse_python(s, "its memory does not answer");
