@@ -107,34 +107,6 @@ static void test_a_copy_that_waits_across_rows(void **state)
 	assert_true(a->ordinary_ns[ACCOUNT_COPY] < MS(1));
 }
 
-/* So it does where the thread sleeps in it; for as long as its bytes may take it is a copy. */
-static void test_a_copy_that_sleeps(void **state)
-{
-	SCENE;
-	_cleanup_(step_report_done) struct step_report report = {0};
-	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
-	const struct step_account *a;
-
-	for (int i = 0; i < 50; i++) {
-		mark(&t, MARK_OPTIMIZER);
-		spend(&t, LEDGER_RUN, MS(5));
-		s->events[s->event_count++] = (struct event){.start.ns = t.at,
-			.dur_ns = MS(15),
-			.pid = JOB,
-			.tid = MAIN,
-			.source = SOURCE_CUDA,
-			.op = CUDA_MEMCPY,
-			.arg0 = 6000000,
-			.arg1 = COPY_H2D};
-		stay(&t, LEDGER_COPY, MS(15), 0, 0, 0);
-	}
-	mark(&t, MARK_OPTIMIZER);
-	a = account(s, &report);
-	assert_non_null(a);
-	assert_in_range(a->ordinary_ns[ACCOUNT_COPY], MS(3), MS(5)); /* of 6 MB */
-	assert_in_range(a->ordinary_ns[ACCOUNT_GPU], MS(10), MS(12));
-}
-
 /* Host code that grew, at its line. */
 /* That launches of a thread which makes none were not probed takes nothing from what is known of the others. */
 static void test_a_thread_that_does_not_launch(void **state)
@@ -986,7 +958,6 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_plain_run),
 		cmocka_unit_test(test_a_copy_that_waits_across_rows),
-		cmocka_unit_test(test_a_copy_that_sleeps),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_host_code_that_no_sample_shows),
