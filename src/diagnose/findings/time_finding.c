@@ -6,8 +6,8 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 50 % on, or from 15 % if it is known what a library does in it. What is
- * both is told once: as a difference if it more than doubles.
+ * compare with or not; so is host code that does not drive the GPU, from 50 % on, or from 15 % if it is known what
+ * a library does in it. What is both is told once: as a difference if it more than doubles.
  *
  * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
  * of what slow ones lost that is known x completeness. */
