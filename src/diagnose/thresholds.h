@@ -117,7 +117,7 @@
 
 #define THRESHOLDS_FINDINGS(X)                                                                     \
 	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")          \
-	X(HOST_WASTE, 0.4, "share of a unit",                                                      \
+	X(HOST_WASTE, 0.5, "share of a unit",                                                      \
 		"of the program's own code, processes and GIL in every unit: every one has some")  \
 	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")  \
 	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")    \

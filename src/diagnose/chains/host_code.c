@@ -179,6 +179,7 @@ static size_t work_of(const struct stack *s)
 struct work_place {
 	uint64_t key, hash;
 	uint32_t rows;
+	bool is_users; /* a line of the program's own */
 };
 
 struct work_sums {
@@ -189,7 +190,7 @@ struct work_sums {
 
 static void note_place(struct work_place places[WORK_PLACES], const struct stack *s)
 {
-	uint64_t key = place_key(s);
+	uint64_t key = stack_user_frame(s) ? place_key(s) : 0; /* elsewhere they are many */
 	size_t i = 0;
 
 	while (i < WORK_PLACES && places[i].rows && places[i].key != key)
@@ -197,7 +198,8 @@ static void note_place(struct work_place places[WORK_PLACES], const struct stack
 	if (i == WORK_PLACES)
 		return;
 	if (!places[i].rows)
-		places[i] = (struct work_place){.key = key, .hash = s->hash};
+		places[i] = (struct work_place){
+			.key = key, .hash = s->hash, .is_users = stack_user_frame(s) != NULL};
 	places[i].rows++;
 }
 
@@ -252,7 +254,9 @@ static const struct work_place *largest_place(const struct work_place places[WOR
 	const struct work_place *most = places;
 
 	for (size_t i = 1; i < WORK_PLACES; i++)
-		most = places[i].rows > most->rows ? &places[i] : most;
+		if (places[i].is_users != most->is_users ? places[i].is_users
+							 : places[i].rows > most->rows)
+			most = &places[i];
 	return most;
 }
 

@@ -6,8 +6,8 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 40 % on. What is
- * both is told once: as a difference if it more than doubles.
+ * compare with or not; so is host code that does not drive the GPU, from 50 % on, or from 15 % if it is known what
+ * a library does in it. What is both is told once: as a difference if it more than doubles.
  *
  * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
  * of what slow ones lost that is known x completeness. */
@@ -159,13 +159,17 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 {
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
+		bool is_known;
 
 		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
 			continue;
-		if (kind == DELAY_BY_GPU &&
-			!f->is_harmless) /* since when says more than how much */
+		is_known = kind != DELAY_BY_GPU ||
+			   (!f->is_harmless && !is_unexplained(&f->delay, &all->gpu));
+		/* Since when says more than how much, but not more than why. */
+		if (kind == DELAY_BY_GPU && is_known)
 			return true;
-		if ((double)f->delay.slow_ns >=
+		if (is_known &&
+			(double)f->delay.slow_ns >=
 				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
 			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns)
 			return true;

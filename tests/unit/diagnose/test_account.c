@@ -200,6 +200,39 @@ static void test_host_code_has_its_line(void **state)
 	assert_int_equal(a->entries[0].ordinary_ns, 0);
 }
 
+/* Between two samples it was where the samples were, not in the waits for the GPU, whose places are known as well. */
+static void test_host_code_that_no_sample_shows(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t code = line_stack(s, "/home/u/train.py", 10, NULL);
+	uint64_t wait = line_stack(s, "/home/u/train.py", 71, NULL);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		mark(&t, MARK_OPTIMIZER);
+		if (i % 4 == 0)
+			sample(s, JOB, MAIN, t.at + 1, code);
+		spend(&t, LEDGER_RUN, MS(4));
+		s->events[s->event_count++] = (struct event){.start.ns = t.at,
+			.dur_ns = MS(16),
+			.source = SOURCE_CUDA,
+			.op = CUDA_STREAM_SYNC,
+			.pid = JOB,
+			.tid = MAIN,
+			.stack_hash = wait};
+		spend(&t, LEDGER_GPU_WAIT, MS(16));
+		mark(&t, MARK_WAIT);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->ordinary_ns[ACCOUNT_HOST], MS(4));
+	assert_int_equal(a->ordinary_ns[ACCOUNT_GPU], MS(16));
+	assert_int_equal(a->entries[0].stack_hash, wait);
+	assert_int_equal(a->entries[1].stack_hash, code);
+}
+
 /* Host code that takes longer and longer is a drift, not two classes; it has its line all the same. */
 static void test_a_drift_has_its_line(void **state)
 {
@@ -965,6 +998,7 @@ int main(void)
 		cmocka_unit_test(test_copies_that_sleep),
 		cmocka_unit_test(test_a_thread_that_does_not_launch),
 		cmocka_unit_test(test_host_code_has_its_line),
+		cmocka_unit_test(test_host_code_that_no_sample_shows),
 		cmocka_unit_test(test_a_drift_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_processes_that_come_and_go),

@@ -139,10 +139,10 @@ static void test_a_process_and_its_wait(void **state)
 	assert_false(waste);
 	a = job(20);
 	a.origin = STEP_BY_OPTIMIZER;
-	put(&a, OWNER_PROCESS, ACCOUNT_HOST, POLL, 45);
-	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 55);
+	put(&a, OWNER_PROCESS, ACCOUNT_HOST, POLL, 55);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 45);
 	a.entries[0].pid = 7;
-	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 45);
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 55);
 	assert_true(waste);
 }
 
