@@ -283,7 +283,7 @@ static uint32_t worst_of(const struct job *j, int32_t stage)
 
 static bool stage_is_slow(const struct naming *n, int32_t s)
 {
-	return n->j->stage_ratio[s] >= STAGE_RATIO &&
+	return !n->j->is_guessed && n->j->stage_ratio[s] >= STAGE_RATIO &&
 	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
 }
 
