@@ -10,6 +10,7 @@
  * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
  * load moves and no worker is named; a stage may be slow besides. */
 #include "blame/blame_job.h"
+#include "blame/comm_join.h"
 
 #include <errno.h>
 #include <math.h>
@@ -174,6 +175,14 @@ static int name_together(struct naming *n)
 	return 0;
 }
 
+/* How many are in it. One that was brought together by when calls ended, and lacks some, may be wrong in the others, too. */
+static double told_of(const struct job_comm *c)
+{
+	double told = MAX(c->nranks, c->members);
+
+	return c->first_seq >= COMM_JOIN_MADE_UP ? told * told / c->members : told;
+}
+
 /* Few steps, workers that are missing, calls without a partner and time that no call explains make
  * all figures less sure. @stall_ns of it is explained by one who did not come. */
 static double sureness(const struct job *j, double stall_ns)
@@ -187,7 +196,7 @@ static double sureness(const struct job *j, double stall_ns)
 		if (!j->comms[i].collectives || j->comms[i].members < 2)
 			continue;
 		seen += j->comms[i].members;
-		told += MAX(j->comms[i].nranks, j->comms[i].members);
+		told += told_of(&j->comms[i]);
 	}
 	sure *= told > 0 ? seen / told : 1;
 	sure *= 1 - MIN((double)j->unmatched / all, 1.0);
