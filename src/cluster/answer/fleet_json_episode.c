@@ -82,7 +82,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
 		put_collective(w, e);
-		if (is_about_transfer(e->problem))
+		if (is_about_transfer(e->problem) && e->took_ns)
 			put_transfer(w, e);
 	} else {
 		fleet_json_text(w, "signal", e->signal);
