@@ -108,32 +108,6 @@ static void add_short_stays(struct event_args *a, const struct event *e)
 		ADD_TEXT(a, "ended_by", "a time limit");
 }
 
-static void add_ours(struct event_args *a, const struct event *e)
-{
-	switch (e->source) {
-	case SOURCE_CUDA:
-	case SOURCE_DRIVER:
-	case SOURCE_GRAPH: add_call(a, e); break;
-	case SOURCE_IO:
-		event_arg_number(a, "bytes", (int64_t)(e->arg0 << 9));
-		if (e->dev)
-			ADD_TEXT(a, "device", "%u:%u", e->dev >> 20, e->dev & 0xfffff);
-		break;
-	case SOURCE_NET:
-		event_arg_number(a, "bytes", (int64_t)e->arg1);
-		event_arg_number(a, "blocked_ns", (int64_t)e->wait_ns);
-		break;
-	case SOURCE_HOST:
-		if (e->op == HOST_SCHED_SWITCH)
-			add_off_cpu(a, e);
-		else if (e->op == HOST_SHORT_STAYS)
-			add_short_stays(a, e);
-		else if (e->op == HOST_PAGE_ALLOC)
-			event_arg_number(a, "bytes", (int64_t)e->arg0);
-		break;
-	}
-}
-
 void event_args_call(const struct event *e, bool is_published, struct event_args *ret)
 {
 	/* a thread of the runtime is on device 0 until it says otherwise */
@@ -141,8 +115,30 @@ void event_args_call(const struct event *e, bool is_published, struct event_args
 		e->source == SOURCE_CUDA || e->source == SOURCE_GRAPH || (e->flags & WIRE_NESTED);
 
 	ret->count = 0;
-	if (!is_published)
-		add_ours(ret, e);
+	if (!is_published) {
+		switch (e->source) {
+		case SOURCE_CUDA:
+		case SOURCE_DRIVER:
+		case SOURCE_GRAPH: add_call(ret, e); break;
+		case SOURCE_IO:
+			event_arg_number(ret, "bytes", (int64_t)(e->arg0 << 9));
+			if (e->dev)
+				ADD_TEXT(ret, "device", "%u:%u", e->dev >> 20, e->dev & 0xfffff);
+			break;
+		case SOURCE_NET:
+			event_arg_number(ret, "bytes", (int64_t)e->arg1);
+			event_arg_number(ret, "blocked_ns", (int64_t)e->wait_ns);
+			break;
+		case SOURCE_HOST:
+			if (e->op == HOST_SCHED_SWITCH)
+				add_off_cpu(ret, e);
+			else if (e->op == HOST_SHORT_STAYS)
+				add_short_stays(ret, e);
+			else if (e->op == HOST_PAGE_ALLOC)
+				event_arg_number(ret, "bytes", (int64_t)e->arg0);
+			break;
+		}
+	}
 	if (e->device > 0 || (e->device == 0 && has_device && !is_published))
 		event_arg_number(ret, "gpu_id", e->device);
 	if (e->ret)

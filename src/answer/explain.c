@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* explain.c - runs the engine over what was loaded; puts stored incidents in order. */
+/* cmd_explain.c - runs the engine over what was loaded; puts stored incidents in order. */
 #include "answer/explain.h"
 
 #include <string.h>

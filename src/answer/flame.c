@@ -156,23 +156,6 @@ static void put_clean(struct buf *b, const char *text, size_t len)
 		buf_puts(b, ELLIPSIS);
 }
 
-static void put_python(const struct flame *f, const struct stack_frame *frame, struct buf *b)
-{
-	const char *file = stack_base_name(frame->py_file);
-	const char *func = frame->py_func[0] ? frame->py_func : "?";
-
-	if (f->function_first) {
-		put_clean(b, func, strlen(func));
-		buf_puts(b, " (");
-	}
-	put_clean(b, file, strlen(file));
-	if (frame->py_line)
-		buf_printf(b, ":%" PRIu32, frame->py_line);
-	buf_puts(b, f->function_first ? ")" : " ");
-	if (!f->function_first)
-		put_clean(b, func, strlen(func));
-}
-
 static bool has_symbol(const struct stack_frame *frame)
 {
 	return frame->symbol && frame->symbol[0];
@@ -184,7 +167,19 @@ static enum flame_kind put_frame(
 	size_t len;
 
 	if (stack_frame_is_python(frame)) {
-		put_python(f, frame, b);
+		const char *file = stack_base_name(frame->py_file);
+		const char *func = frame->py_func[0] ? frame->py_func : "?";
+
+		if (f->function_first) {
+			put_clean(b, func, strlen(func));
+			buf_puts(b, " (");
+		}
+		put_clean(b, file, strlen(file));
+		if (frame->py_line)
+			buf_printf(b, ":%" PRIu32, frame->py_line);
+		buf_puts(b, f->function_first ? ")" : " ");
+		if (!f->function_first)
+			put_clean(b, func, strlen(func));
 		return FLAME_PYTHON;
 	}
 	if (!has_symbol(frame)) {

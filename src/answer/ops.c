@@ -379,24 +379,6 @@ static int add_graph(void *arg, const struct aggregate *a)
 	return 0;
 }
 
-static int count_graph_rows(
-	const struct question *q, struct graphs_answer *c, struct errinfo *reterr)
-{
-	_cleanup_(sql_table_done) struct sql_table e = {0};
-	int r = nodedb_snapshot_list(q->snapshot, NODEDB_GRAPH_EVENTS, &q->scope, 0, &e, reterr);
-
-	for (size_t i = 0; r == 0 && i < e.row_count; i++) {
-		int64_t op = table_int(&e, i, table_column(&e, "op"));
-
-		if (op < 0 || op >= WIRE_OP_MAX)
-			continue;
-		c->calls[op]++;
-		c->ns[op] += table_real(&e, i, table_column(&e, "duration"));
-		c->total++;
-	}
-	return r;
-}
-
 int answer_graphs(const struct question *q, struct graphs_answer *c, struct errinfo *reterr)
 {
 	struct scope scope = q->scope;
@@ -404,8 +386,22 @@ int answer_graphs(const struct question *q, struct graphs_answer *c, struct erri
 
 	*c = (struct graphs_answer){
 		.seconds = (double)(scope.to_ns - scope.from_ns) / (double)NS_PER_S};
-	if (!nodedb_snapshot_is_ours(q->snapshot))
-		return count_graph_rows(q, c, reterr);
+	if (!nodedb_snapshot_is_ours(q->snapshot)) {
+		_cleanup_(sql_table_done) struct sql_table e = {0};
+		int r = nodedb_snapshot_list(
+			q->snapshot, NODEDB_GRAPH_EVENTS, &q->scope, 0, &e, reterr);
+
+		for (size_t i = 0; r == 0 && i < e.row_count; i++) {
+			int64_t op = table_int(&e, i, table_column(&e, "op"));
+
+			if (op < 0 || op >= WIRE_OP_MAX)
+				continue;
+			c->calls[op]++;
+			c->ns[op] += table_real(&e, i, table_column(&e, "duration"));
+			c->total++;
+		}
+		return r;
+	}
 	scope.source = SOURCE_GRAPH;
 	scope.op = 0;
 	return nodedb_snapshot_aggregates(q->snapshot, &scope, add_graph, c, &truncated, reterr);

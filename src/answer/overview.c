@@ -178,14 +178,6 @@ static int put_health(const struct question *q, struct json_writer *w, double co
 
 /* ---- answers ---- */
 
-static void put_node_names(struct json_writer *w, const struct sql_table *nodes)
-{
-	json_begin_array_member(w, "nodes");
-	for (size_t i = 0; i < nodes->row_count; i++)
-		json_put_string(w, table_text(nodes, i, 0));
-	json_end_array(w);
-}
-
 static int put_counts(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(sql_table_done) struct sql_table severities = {0};
@@ -217,7 +209,10 @@ int overview_json(const struct question *q, struct json_writer *w, struct errinf
 		return r;
 	json_begin_object(w);
 	json_string_member(w, "node", q->scope.node ? q->scope.node : q->node);
-	put_node_names(w, &nodes);
+	json_begin_array_member(w, "nodes");
+	for (size_t i = 0; i < nodes.row_count; i++)
+		json_put_string(w, table_text(&nodes, i, 0));
+	json_end_array(w);
 	if (q->request->version)
 		json_string_member(w, "version", q->request->version);
 	json_string_member(w, "schema", nodedb_snapshot_schema(q->snapshot));

@@ -111,26 +111,6 @@ static void put_cell(struct buf *b, const char *text, int width)
 	buf_printf(b, " %*s%s%*s", width > 0 ? pad : 0, "", text, width < 0 ? pad : 0, "");
 }
 
-static void put_value(struct buf *b, const struct row_field *f, const void *row)
-{
-	_cleanup_buf_ struct buf cell = BUF_INIT(1 << 12);
-	struct row_value v;
-	char text[TEXT_MAX];
-
-	read_member(f, row, &v);
-	if (f->form == ROW_COUNT)
-		buf_puts(&cell, text_format_count(text, v.u));
-	else if (f->form == ROW_US)
-		buf_puts(&cell, text_format_duration(text, v.u));
-	else if (f->form == ROW_PERCENT)
-		buf_printf(&cell, "%.1f%%", 100 * number_of(&v));
-	else if (f->form >= ROW_NAME || v.type == ROW_TEXT)
-		text_escape_terminal(&cell, v.type == ROW_TEXT ? v.s : name_of(f, row, &v));
-	else
-		buf_printf(&cell, "%" PRId64, v.i);
-	put_cell(b, buf_str(&cell), f->width);
-}
-
 void row_text(
 	struct buf *b, const struct row_field *f, const void *row, uint32_t leave_out, int columns)
 {
@@ -140,8 +120,25 @@ void row_text(
 		columns--;
 		if (f->groups & leave_out)
 			put_cell(b, "-", f->width);
-		else
-			put_value(b, f, row);
+		else {
+			_cleanup_buf_ struct buf cell = BUF_INIT(1 << 12);
+			struct row_value v;
+			char text[TEXT_MAX];
+
+			read_member(f, row, &v);
+			if (f->form == ROW_COUNT)
+				buf_puts(&cell, text_format_count(text, v.u));
+			else if (f->form == ROW_US)
+				buf_puts(&cell, text_format_duration(text, v.u));
+			else if (f->form == ROW_PERCENT)
+				buf_printf(&cell, "%.1f%%", 100 * number_of(&v));
+			else if (f->form >= ROW_NAME || v.type == ROW_TEXT)
+				text_escape_terminal(
+					&cell, v.type == ROW_TEXT ? v.s : name_of(f, row, &v));
+			else
+				buf_printf(&cell, "%" PRId64, v.i);
+			put_cell(b, buf_str(&cell), f->width);
+		}
 	}
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.c - see file.h. Files under /proc report size 0 and change while they are read, so reading
+/* file.c - see space.h. Files under /proc report size 0 and change while they are read, so reading
  * goes on to the end of file and never trusts st_size. */
 #include "base/file.h"
 

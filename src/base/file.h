@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* file.h - whole small files: read with a ceiling, written so that a reader sees old or new.
+/* space.h - whole small files: read with a ceiling, written so that a reader sees old or new.
  *
  * The _at forms take a root prefix ("" for the real machine), so that everything that reads /proc,
  * /sys or /etc can be tested against a tree in a temporary directory. */
@@ -26,7 +26,7 @@ int file_read_at(const char *root, const char *path, size_t max, struct buf *b);
 /* file_open_inside - open the regular file @path, for reading, as a process finds it whose / is the
  * folder @root ("/proc/7/root"). That file system is a stranger's: links, absolute ones too, do not
  * lead out of it, and what is no regular file is not opened (a pipe would block, a device might do
- * something), nor what a user's program delivers (file.h). The way there may lead through such a file system
+ * something), nor what a user's program delivers (space.h). The way there may lead through such a file system
  * all the same: see bounded_open_inside(). @flags: 0, or O_NOFOLLOW where others may write to the folder. @ret_st may
  * be NULL.
  * Returns a descriptor; -EINVAL if it is not a regular file (a link, with O_NOFOLLOW); -EREMOTE; else what

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* caller.c - see caller.h.
+/* caller.c - see trace_command.h.
  *
  * sudo resets the environment, and PATH with it, so that the python3 of the user's virtual environment is not found
  * in ours. But sudo itself was started with the user's, which root reads in /proc. It is believed only of a process
  * that is sudo's own program, set-user-ID root, and whose real user is the one whom SUDO_UID names. */
-#include "cli/caller.h"
+#include "cli/trace_command.h"
 
 #include <errno.h>
 #include <grp.h>

@@ -133,16 +133,6 @@ static const char *state_of(bool in_use, const char *otherwise, int64_t until_s)
 	return days_left(until_s) < CA_WARN_DAYS ? "expires soon" : "valid";
 }
 
-static void print_text(const struct list_row *r)
-{
-	char from[DATE_MAX], until[DATE_MAX];
-
-	printf("%-20s %-6s %-12s %s  %s  %6" PRId64 "  %2u\n  SHA-256 %s  serial %s%s%s\n", r->name,
-		r->kind, r->state, date_of(from, r->from_s), date_of(until, r->until_s),
-		days_left(r->until_s), r->generation, r->fingerprint, r->serial,
-		r->names ? "  for " : "", r->names ? r->names : "");
-}
-
 static void put_names(struct json_writer *w, const char *list)
 {
 	json_begin_array_member(w, "names");
@@ -174,7 +164,13 @@ static void list_one(struct json_writer *w, const struct list_row *r, size_t *ex
 			put_names(w, r->names);
 		json_end_object(w);
 	} else {
-		print_text(r);
+		char from[DATE_MAX], until[DATE_MAX];
+
+		printf("%-20s %-6s %-12s %s  %s  %6" PRId64 "  %2u\n  SHA-256 %s  serial %s%s%s\n",
+			r->name, r->kind, r->state, date_of(from, r->from_s),
+			date_of(until, r->until_s), days_left(r->until_s), r->generation,
+			r->fingerprint, r->serial, r->names ? "  for " : "",
+			r->names ? r->names : "");
 	}
 }
 

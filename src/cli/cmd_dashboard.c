@@ -25,7 +25,6 @@
 #include "command/config_file.h"
 #include "cli/recording_option.h"
 #include "command/program.h"
-#include "cli/mcp_start.h"
 #include "command/server_access.h"
 #include "config.h"
 #include "sql/sql_table.h"

@@ -59,28 +59,6 @@ static bool report(void *arg, size_t source, uint64_t events)
 	return !stopped;
 }
 
-static void put_extras(struct buf *b, const struct merge_report *r)
-{
-	const struct {
-		uint64_t n;
-		const char *one, *many;
-	} rows[] = {
-		{r->renumbered, "event renumbered: another recording of the node uses its number",
-			"events renumbered: another recording of the node uses their numbers"},
-		{r->differing_stacks,
-			"stack differs between recordings: the one with more symbols is kept",
-			"stacks differ between recordings: those with more symbols are kept"},
-		{r->unplaced, "row without a node name", "rows without a node name"},
-		{r->skipped, "damaged row omitted", "damaged rows omitted"},
-	};
-	char n[TEXT_MAX];
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].n)
-			buf_printf(b, "    %s %s\n", text_format_count(n, rows[i].n),
-				rows[i].n == 1 ? rows[i].one : rows[i].many);
-}
-
 /* "200 events, 1 chain, 8 stacks". */
 static void put_counts(struct buf *b, uint64_t events, uint64_t chains, uint64_t stacks)
 {
@@ -115,7 +93,24 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 		buf_puts(&b, "same file again, skipped\n");
 	else
 		put_report(&b, r);
-	put_extras(&b, r);
+	const struct {
+		uint64_t n;
+		const char *one, *many;
+	} rows[] = {
+		{r->renumbered, "event renumbered: another recording of the node uses its number",
+			"events renumbered: another recording of the node uses their numbers"},
+		{r->differing_stacks,
+			"stack differs between recordings: the one with more symbols is kept",
+			"stacks differ between recordings: those with more symbols are kept"},
+		{r->unplaced, "row without a node name", "rows without a node name"},
+		{r->skipped, "damaged row omitted", "damaged rows omitted"},
+	};
+	char n[TEXT_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		if (rows[i].n)
+			buf_printf(&b, "    %s %s\n", text_format_count(n, rows[i].n),
+				rows[i].n == 1 ? rows[i].one : rows[i].many);
 	fputs(buf_str(&b), stderr);
 	progress_begin(&t->progress, STDERR_FILENO, "merging");
 }
@@ -138,28 +133,23 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 				     : "");
 }
 
-static void put_clocks(struct buf *b, const struct merge_result *r, uint64_t threshold_ns)
-{
-	size_t unknown = 0;
-
-	for (size_t i = 0; i < r->clock_count; i++) {
-		put_clock(b, &r->clocks[i], threshold_ns);
-		unknown += r->clocks[i].collectives == 0;
-	}
-	if (unknown)
-		buf_printf(b,
-			"  how far the clock%s of %zu node%s %s apart from the first's is not "
-			"known: they share no collectives\n",
-			unknown == 1 ? "" : "s", unknown, unknown == 1 ? "" : "s",
-			unknown == 1 ? "is" : "are");
-}
-
 static void print_result(const struct merge_settings *s, const struct merge_result *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
 	char n[TEXT_PLURAL_MAX];
+	size_t unknown;
 
-	put_clocks(&b, r, s->threshold_ns);
+	unknown = 0;
+	for (size_t i = 0; i < r->clock_count; i++) {
+		put_clock(&b, &r->clocks[i], s->threshold_ns);
+		unknown += r->clocks[i].collectives == 0;
+	}
+	if (unknown)
+		buf_printf(&b,
+			"  how far the clock%s of %zu node%s %s apart from the first's is not "
+			"known: they share no collectives\n",
+			unknown == 1 ? "" : "s", unknown, unknown == 1 ? "" : "s",
+			unknown == 1 ? "is" : "are");
 	buf_puts(&b, "Merged into ");
 	text_escape_terminal(&b, s->output);
 	buf_printf(&b, ", %s: ", text_format_plural(n, r->nodes, "nodes"));

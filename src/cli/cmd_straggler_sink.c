@@ -65,16 +65,6 @@ struct service {
 
 static void connect_stream(void *arg);
 
-static void disconnect(struct service *p)
-{
-	(void)loop_watch(p->loop, p->fd, NULL, NULL);
-	close(p->fd);
-	p->fd = -1;
-	sink_connected(p->sink, false);
-	log_warning("the remediation stream has ended: connecting again");
-	loop_timer_set(p->again, p->settings->reconnect_delay_ns);
-}
-
 static void on_data(void *arg)
 {
 	struct service *p = arg;
@@ -83,8 +73,14 @@ static void on_data(void *arg)
 
 	if (n > 0)
 		sink_feed(p->sink, data, (size_t)n, wall_now());
-	else if (n == 0 || (errno != EAGAIN && errno != EINTR))
-		disconnect(p);
+	else if (n == 0 || (errno != EAGAIN && errno != EINTR)) {
+		(void)loop_watch(p->loop, p->fd, NULL, NULL);
+		close(p->fd);
+		p->fd = -1;
+		sink_connected(p->sink, false);
+		log_warning("the remediation stream has ended: connecting again");
+		loop_timer_set(p->again, p->settings->reconnect_delay_ns);
+	}
 }
 
 static void connect_stream(void *arg)

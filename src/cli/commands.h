@@ -5,7 +5,13 @@
  * declare the row here; list it in commands.c at its place in `ingero help`. */
 #pragma once
 
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/errinfo.h"
 #include "command/program.h"
+#include "fanout/fanout.h"
+#include "serve/mcp/mcp_registry.h"
 
 extern const struct program ingero_program;
 
@@ -25,3 +31,33 @@ extern const struct command cmd_query;
 extern const struct command cmd_straggler_sink;
 extern const struct command cmd_rates;
 extern const struct command cmd_trace;
+
+/* */
+
+/* The demonstrations of `ingero demo`, for MCP's run_demo. */
+
+#define MCP_DEMOS_MAX 16
+
+/* mcp_demos_list - fills @out, ended by a row without a name. */
+void mcp_demos_list(struct mcp_demo out[MCP_DEMOS_MAX]);
+
+/* The nodes of ingero.yaml, for MCP's query_fleet. */
+
+/* mcp_fleet_ask - reads ingero.yaml and asks its nodes, on a loop of its own, so that any thread
+ * may. -ENOENT with a sentence if it names none. */
+int mcp_fleet_ask(
+	const struct fanout_question *q, struct fanout_result *ret, struct errinfo *reterr);
+
+/* Who asked what: a line in a file for every request that `ingero mcp` answered. */
+
+struct mcp_log {
+	int fd; /* -1: none */
+};
+#define MCP_LOG_NONE ((struct mcp_log){.fd = -1})
+
+/* mcp_log_open - appends to @path, which is made with mode 0600 if it is not there. */
+int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr);
+void mcp_log_close(struct mcp_log *l);
+
+/* mcp_log_line - one write for one line, so that threads do not mix; @arg is the log. */
+void mcp_log_line(void *arg, const char *method, const char *name, uint64_t ns, bool failed);

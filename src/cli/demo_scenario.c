@@ -234,25 +234,21 @@ void stage_end(struct stage *s, size_t actor)
 	waitpid(pid, NULL, 0);
 }
 
-static void remove_folder(const char *path)
-{
-	DIR *d = opendir(path);
-	struct dirent *e;
-
-	while (d && (e = readdir(d)))
-		if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
-			unlinkat(dirfd(d), e->d_name, 0);
-	if (d)
-		closedir(d);
-	rmdir(path);
-}
-
 void stage_close(struct stage *s)
 {
 	for (size_t i = 0; i < s->count; i++)
 		stage_end(s, i);
-	if (s->work_dir[0])
-		remove_folder(s->work_dir);
+	if (s->work_dir[0]) {
+		DIR *d = opendir(s->work_dir);
+		struct dirent *e;
+
+		while (d && (e = readdir(d)))
+			if (strcmp(e->d_name, ".") && strcmp(e->d_name, ".."))
+				unlinkat(dirfd(d), e->d_name, 0);
+		if (d)
+			closedir(d);
+		rmdir(s->work_dir);
+	}
 }
 
 #define TRAIN "--steps", "1000000"

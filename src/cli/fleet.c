@@ -180,21 +180,6 @@ int fleet_open(
 	return 0;
 }
 
-static void log_clocks(const struct fanout_result *r)
-{
-	char off[TEXT_MAX], error[TEXT_MAX];
-
-	for (size_t i = 0; i < r->count; i++) {
-		const struct fanout_answer *a = &r->answers[i];
-
-		if (a->clock.known)
-			log_debug("node %s: clock offset %s%s ± %s", a->address,
-				a->clock.offset_ns < 0 ? "-" : "+",
-				text_format_duration(off, (uint64_t)llabs(a->clock.offset_ns)),
-				text_format_duration(error, a->clock.error_ns));
-	}
-}
-
 int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_result *ret,
 	struct errinfo *reterr)
 {
@@ -211,8 +196,20 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 		*ret = (struct fanout_result){0};
 		r = fanout_wait(f->fanout, q, ret, reterr);
 	}
-	if (r == 0)
-		log_clocks(ret);
+	if (r == 0) {
+		char off[TEXT_MAX], error[TEXT_MAX];
+
+		for (size_t i = 0; i < ret->count; i++) {
+			const struct fanout_answer *a = &ret->answers[i];
+
+			if (a->clock.known)
+				log_debug("node %s: clock offset %s%s ± %s", a->address,
+					a->clock.offset_ns < 0 ? "-" : "+",
+					text_format_duration(
+						off, (uint64_t)llabs(a->clock.offset_ns)),
+					text_format_duration(error, a->clock.error_ns));
+		}
+	}
 	return r;
 }
 

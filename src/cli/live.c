@@ -453,13 +453,6 @@ static int text_lines(const char *s)
 	return n;
 }
 
-static void live_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
-{
-	head(b, v, style);
-	op_table_list(b, v, style, most);
-	footer(b, v, true);
-}
-
 /* Copies @from line by line, each cut at the terminal's last column and at most @rows of them. */
 static void put_clipped(struct buf *b, const char *from, struct live_style style, int rows)
 {
@@ -483,7 +476,9 @@ void live_screen(struct buf *b, const struct tracer_view *v, struct live_style s
 	if (rows > 0 && text_lines(buf_str(&whole)) > rows) {
 		do {
 			buf_clear(&whole);
-			live_list(&whole, v, style, most);
+			head(&whole, v, style);
+			op_table_list(&whole, v, style, most);
+			footer(&whole, v, true);
 		} while (text_lines(buf_str(&whole)) > rows && --most >= 0);
 	}
 	if (rows > 0 && style.columns > 0)

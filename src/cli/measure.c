@@ -206,28 +206,6 @@ struct slow_calls {
 	uint64_t calls; /* that rows stand for */
 };
 
-static void slow_collect(
-	const struct recording *rec, const struct usual *u, struct slow_calls *slow)
-{
-	uint64_t limit = SLOW_FACTOR * sketch_quantile(&u->sketch, 0.5);
-
-	for (size_t i = 0; i < rec->event_count && slow->count < SLOW_MAX; i++) {
-		const struct event *e = &rec->events[i];
-		uint64_t us = (uint64_t)e->start.ns / 1000;
-		size_t n = slow->count;
-
-		if (!is_call(e) || e->pid != u->pid || e->op != u->op)
-			continue;
-		slow->calls += e->weight ? e->weight : 1;
-		if (slow->calls == 1 || e->dur_ns <= limit || (n && us <= slow->at_us[n - 1]))
-			continue; /* the first call is slow for another reason */
-		slow->at_us[n] = us;
-		slow->at_call[n] = slow->calls;
-		slow->dur_ns[n] = e->dur_ns;
-		slow->count++;
-	}
-}
-
 /* What comes back is of one kind: slow calls far from their median are chance, and go. */
 static uint64_t slow_keep_alike(struct slow_calls *slow)
 {
@@ -278,10 +256,26 @@ static bool put_period_of(struct buf *out, const struct recording *rec, const st
 	_cleanup_free_ struct slow_calls *slow = calloc(1, sizeof(*slow));
 	uint64_t median = sketch_quantile(&u->sketch, 0.5), slow_ns;
 	double calls;
+	uint64_t limit;
 
 	if (!slow || u->sketch.count < CALLS_MIN || !median)
 		return false;
-	slow_collect(rec, u, slow);
+	limit = SLOW_FACTOR * sketch_quantile(&u->sketch, 0.5);
+	for (size_t i = 0; i < rec->event_count && slow->count < SLOW_MAX; i++) {
+		const struct event *e = &rec->events[i];
+		uint64_t us = (uint64_t)e->start.ns / 1000;
+		size_t n = slow->count;
+
+		if (!is_call(e) || e->pid != u->pid || e->op != u->op)
+			continue;
+		slow->calls += e->weight ? e->weight : 1;
+		if (slow->calls == 1 || e->dur_ns <= limit || (n && us <= slow->at_us[n - 1]))
+			continue; /* the first call is slow for another reason */
+		slow->at_us[n] = us;
+		slow->at_call[n] = slow->calls;
+		slow->dur_ns[n] = e->dur_ns;
+		slow->count++;
+	}
 	slow_ns = slow_keep_alike(slow);
 	if (!period_find(rec, u, slow, &calls))
 		return false;

@@ -262,20 +262,6 @@ int db_option_path(
 		*ret_path);
 }
 
-static int unknown(const struct nodedb_node *nodes, size_t count, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(300);
-
-	for (size_t i = 0; i < count; i++) {
-		buf_puts(&b, i ? ", " : "");
-		text_escape_terminal(&b, nodes[i].name);
-	}
-	if (!count)
-		return errinfo_set(reterr, -EINVAL, "--node: the recording has no node names");
-	return errinfo_set(
-		reterr, -EINVAL, "--node: the recording has %s%s", buf_str(&b), b.err ? "…" : "");
-}
-
 int node_option_list(const char *path, const char *name, struct nodedb_node **ret,
 	size_t *ret_count, struct errinfo *reterr)
 {
@@ -292,8 +278,19 @@ int node_option_list(const char *path, const char *name, struct nodedb_node **re
 			*ret_count = 1;
 			return 0;
 		}
-	if (name)
-		return unknown(nodes, count, reterr);
+	if (name) {
+		_cleanup_buf_ struct buf b = BUF_INIT(300);
+
+		for (size_t i = 0; i < count; i++) {
+			buf_puts(&b, i ? ", " : "");
+			text_escape_terminal(&b, nodes[i].name);
+		}
+		if (!count)
+			return errinfo_set(
+				reterr, -EINVAL, "--node: the recording has no node names");
+		return errinfo_set(reterr, -EINVAL, "--node: the recording has %s%s", buf_str(&b),
+			b.err ? "…" : "");
+	}
 	*ret = TAKE(nodes);
 	*ret_count = count;
 	return 0;

@@ -285,14 +285,6 @@ static const struct part {
 	{"log.txt", "the last lines of the log that --log names; they may name programs", put_log},
 };
 
-static void put_readme(struct buf *b)
-{
-	buf_puts(b,
-		"Made by `ingero check --support-bundle`. Look through it before you send it.\n\n");
-	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
-		buf_printf(b, "%-14s %s\n", parts[i].name, parts[i].what);
-}
-
 static void tell(const char *path, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
@@ -314,7 +306,10 @@ int support_bundle_write(const struct support_bundle *s, struct errinfo *reterr)
 	if (access(s->path, F_OK) == 0)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
 			"%s already exists: give another name", s->path);
-	put_readme(&readme);
+	buf_puts(&readme,
+		"Made by `ingero check --support-bundle`. Look through it before you send it.\n\n");
+	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
+		buf_printf(&readme, "%-14s %s\n", parts[i].name, parts[i].what);
 	(void)tar_put(
 		&tar, "README.txt", 0600, now, buf_str(&readme), readme.len); /* its errors stay */
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++) {

@@ -126,15 +126,6 @@ static void put_head(struct buf *b, const char *name)
 	buf_puts(b, " \\- ");
 }
 
-static void put_codes(struct buf *b)
-{
-	buf_puts(b, ".SH EXIT STATUS\n");
-	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
-		buf_printf(b, ".TP\n.B %d\n", codes[i].code);
-		put_text(b, codes[i].meaning);
-	}
-}
-
 static bool asks_nodes(const struct command *c)
 {
 	for (const struct option_row *o = c->options; o && o->name; o++)
@@ -205,7 +196,11 @@ void manual_index(struct buf *b, const struct program *p)
 	}
 	buf_puts(b, ".SH OPTIONS\nThese can be given before the command or among its flags.\n");
 	put_options(b, option_builtins());
-	put_codes(b);
+	buf_puts(b, ".SH EXIT STATUS\n");
+	for (size_t i = 0; i < ARRAY_SIZE(codes); i++) {
+		buf_printf(b, ".TP\n.B %d\n", codes[i].code);
+		put_text(b, codes[i].meaning);
+	}
 	buf_puts(b, ".SH ENVIRONMENT\n");
 	for (const struct program_variable *v = p->variables; v->name; v++) {
 		buf_printf(b, ".TP\n.B %s\n", v->name);

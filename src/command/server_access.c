@@ -277,23 +277,13 @@ static int keep_token(struct server_access *a, struct errinfo *reterr)
 	return r;
 }
 
-static void find_owners(struct server_access *a)
-{
-	uid_t uid;
-	gid_t gid;
-
-	a->owners[a->owner_count++] = geteuid();
-	if (geteuid() != 0)
-		a->owners[a->owner_count++] = 0;
-	if (path_user_invoking(&uid, &gid))
-		a->owners[a->owner_count++] = uid;
-}
-
 int server_access_open(
 	const struct server_access_options *o, struct server_access *ret, struct errinfo *reterr)
 {
 	struct errinfo e = {0};
 	int r = 0;
+	uid_t uid;
+	gid_t gid;
 
 	*ret = (struct server_access){0};
 	if (!o->no_token)
@@ -310,7 +300,11 @@ int server_access_open(
 		if (!ret->made)
 			r = token_make(&ret->made);
 	}
-	find_owners(ret);
+	ret->owners[ret->owner_count++] = geteuid();
+	if (geteuid() != 0)
+		ret->owners[ret->owner_count++] = 0;
+	if (path_user_invoking(&uid, &gid))
+		ret->owners[ret->owner_count++] = uid;
 	return ret->made ? token_set_of(ret->made, &ret->tokens, reterr) : r;
 }
 

@@ -36,41 +36,45 @@
 		"of a period by any order, of a kernel that was only missed")                       \
 	X(CHANCE_SURE, 0.001, "probability", "likewise, where nothing else tells")
 
-#define THRESHOLDS_CONTRASTS(X)                                                                    \
-	X(WARMUP_STEPS, 20, "units", "at most so many, and a fifth of all, are the start")         \
-	X(PLANS_NS, 6e10, "ns",                                                                    \
-		"in which libraries make plans for new shapes: a warm-up until then")              \
-	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")     \
-	X(WAIT_SHARE, 0.125, "share of the mean unit",                                             \
-		"a wait for the GPU as long is one for several units")                             \
-	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                   \
-	X(SLOW_SPREAD, 3.0, "standard deviations",                                                 \
-		"medians of two classes, by the spread of the shorter one")                        \
-	X(FAR, 9.0, "standard deviations",                                                         \
-		"of ordinary ones, to their shorter side: an exponential tail comes to 6.5")       \
-	X(VALLEY, 0.25, "share of units beside",                                                   \
-		"in the middle between two groups; of one group 1")                                \
-	X(DRIFT_UNITS, 24, "units", "fewer have no trend to speak of")                             \
-	X(DRIFT_FOLLOWS, 0.5, "correlation",                                                       \
-		"of the length with time: of 50 units one in ten thousand has it by chance")       \
-	X(SHIFT_RATIO, 1.12, "times before",                                                       \
-		"a change that lasts shows at less than single slow units do")                     \
-	X(SHIFT_AGAINST, 0.15, "share of pairs",                                                   \
-		"of one before and one after a change the earlier is longer: by chance 0.5")       \
-	X(SHIFT_SURE, 0.1, "share of pairs", "likewise, where lengths alone split them as well")   \
-	X(SHIFT_UNITS, 12, "units",                                                                \
-		"on each side of a change: fewer are too easily longer by chance")                 \
-	X(VARIED_HALVES, 3, "times as many",                                                       \
-		"slow ones in one half as in the other, at most: so from the beginning on")        \
-	X(WORK_UNITS, 16, "units",                                                                 \
-		"of each class with counted work: fewer have no correlation to speak of")          \
-	X(WORK_FOLLOWS, 0.8, "correlation", "of a unit's work with its length")                    \
-	X(WORK_LEAST, 0.5, "growth of work a growth of length", "below it, it is not the work")    \
-	X(WORK_MOST, 2.0, "growth of work a growth of length", "likewise above it")                \
-	X(REGROUP_WAITS, 2, "waits", "likewise, beyond it: one more is no other work")             \
-	X(REGROUP_OFTEN, 0.125, "long ones to each short one", "rarer ones are not the unit")      \
-	X(REGROUP_UNITS, 8, "units", "of the larger ones: else there is nothing to compare")       \
-	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")          \
+#define THRESHOLDS_CONTRASTS(X)                                                                      \
+	X(WARMUP_STEPS, 20, "units", "at most so many, and a fifth of all, are the start")           \
+	X(PLANS_NS, 6e10, "ns",                                                                      \
+		"in which libraries make plans for new shapes: a warm-up until then")                \
+	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")       \
+	X(WAIT_SHARE, 0.125, "share of the mean unit",                                               \
+		"a wait for the GPU as long is one for several units")                               \
+	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                     \
+	X(SLOW_SPREAD, 3.0, "standard deviations",                                                   \
+		"medians of two classes, by the spread of the shorter one")                          \
+	X(FAR, 9.0, "standard deviations",                                                           \
+		"of ordinary ones, to their shorter side: an exponential tail comes to 6.5")         \
+	X(VALLEY, 0.25, "share of units beside",                                                     \
+		"in the middle between two groups; of one group 1")                                  \
+	X(DRIFT_UNITS, 24, "units", "fewer have no trend to speak of")                               \
+	X(DRIFT_FOLLOWS, 0.5, "correlation",                                                         \
+		"of the length with time: of 50 units one in ten thousand has it by chance")         \
+	X(SHIFT_RATIO, 1.12, "times before",                                                         \
+		"a change that lasts shows at less than single slow units do")                       \
+	X(SHIFT_AGAINST, 0.15, "share of pairs",                                                     \
+		"of one before and one after a change the earlier is longer: by chance 0.5")         \
+	X(SHIFT_SURE, 0.1, "share of pairs", "likewise, where lengths alone split them as well")     \
+	X(SHIFT_UNITS, 12, "units",                                                                  \
+		"on each side of a change: fewer are too easily longer by chance")                   \
+	X(VARIED_HALVES, 3, "times as many",                                                         \
+		"slow ones in one half as in the other, at most: so from the beginning on")          \
+	X(WORK_UNITS, 16, "units",                                                                   \
+		"of each class with counted work: fewer have no correlation to speak of")            \
+	X(WORK_FOLLOWS, 0.8, "correlation", "of a unit's work with its length")                      \
+	X(WORK_LEAST, 0.5, "growth of work a growth of length", "below it, it is not the work")      \
+	X(WORK_MOST, 2.0, "growth of work a growth of length", "likewise above it")                  \
+	X(REGROUP_WAITS, 2, "waits", "likewise, beyond it: one more is no other work")               \
+	X(REGROUP_OFTEN, 0.125, "long ones to each short one", "rarer ones are not the unit")        \
+	X(REGROUP_UNITS, 8, "units", "of the larger ones: else there is nothing to compare")         \
+	X(CLOCKED, 0.25, "correlation",                                                              \
+		"of a unit's length with the next's, negative: where a clock begins them it is 0.5") \
+	X(PAUSE_SPREAD, 0.5, "of the median",                                                        \
+		"of sleeps, four in five of them: the program's own are as long each time")          \
+	X(PROBED, 0.7, "share of a unit", "launches were probed in it, which costs time")            \
 	X(PROBED_NEAR, 8, "units", "on each side of probed ones, to compare them with")
 
 #define THRESHOLDS_CHAINS(X)                                                                               \
@@ -80,7 +84,8 @@
 	X(CHAIN_MOST, 0.5, "share of a delay", "so much of it: then it is the one to name")                \
 	X(CHAIN_PART, 0.3, "share of a delay",                                                             \
 		"a group's own count of what it was denied is of all its threads: less will do")           \
-	X(KEPT_OFF_NS, 4e6, "ns", "a thread is ready and its CPU idles: a scheduler balances sooner")      \
+	X(KEPT_OFF_NS, 4e6, "ns",                                                                          \
+		"a thread is ready and its CPU idles: a scheduler balances sooner")                        \
 	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
 		"busy less than so, others were free while few CPUs were waited for")                      \
 	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \
@@ -103,8 +108,6 @@
 		"from one wait to the next, while the GPU idles: a step of a usual model has up to 1,700") \
 	X(EXECUTES_MANY, 32, "starts",                                                                     \
 		"of what JAX has compiled, in a step: compiled whole it has few")                          \
-	X(CLOCK_JITTER, 0.01, "share of a unit",                                                           \
-		"of which the mean of several differs, where a clock begins them")                         \
 	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
 	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
 	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \

@@ -114,19 +114,6 @@ static void put_place(struct perfetto *p, const struct perfetto_track *t, uint32
 	json_int_member(writer(p), "tid", tid);
 }
 
-static void put_stack(struct json_writer *w, const struct stack *s)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
-
-	json_begin_array_member(w, "stack");
-	for (size_t i = 0; i < s->count; i++) {
-		buf_clear(&b);
-		perfetto_frame(&b, &s->frames[i]);
-		json_put_string_len(w, buf_str(&b), b.len);
-	}
-	json_end_array(w);
-}
-
 static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 {
 	if (!s->args->count && !s->stack)
@@ -140,8 +127,17 @@ static void put_args(struct json_writer *w, const struct perfetto_slice *s)
 		else
 			json_int_member(w, a->name, a->number);
 	}
-	if (s->stack)
-		put_stack(w, s->stack);
+	if (s->stack) {
+		_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+		json_begin_array_member(w, "stack");
+		for (size_t i = 0; i < s->stack->count; i++) {
+			buf_clear(&b);
+			perfetto_frame(&b, &s->stack->frames[i]);
+			json_put_string_len(w, buf_str(&b), b.len);
+		}
+		json_end_array(w);
+	}
 	json_end_object(w);
 }
 

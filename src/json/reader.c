@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader.c - see reader.h. One function a production of RFC 8259.
+/* reader.c - see exchange.h. One function a production of RFC 8259.
  *
  * Invariants: p never passes end; depth counts the levels that are open and object[depth] says what
  * the innermost is; want says which productions may stand at p, so commas and colons are checked in

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader.h - a strict JSON reader that gives one token after the other and builds no tree.
+/* exchange.h - a strict JSON reader that gives one token after the other and builds no tree.
  *
  * For large texts of strangers: it takes no more memory than the longest string, and no nesting
  * beyond JSON_READ_DEPTH. Small texts of known shape are read with jansson.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tree.c - see tree.h. Small texts of known shape; large ones of strangers go through reader.h. */
+/* tree.c - see tree.h. Small texts of known shape; large ones of strangers go through exchange.h. */
 #include "json/tree.h"
 
 #include <errno.h>

@@ -148,21 +148,6 @@ static int check_items(
 	return r;
 }
 
-static int check_required(
-	const json_t *schema, const json_t *v, const struct place *at, struct buf *why)
-{
-	const json_t *name;
-	size_t i;
-
-	json_array_foreach (json_object_get(schema, "required"), i, name)
-		if (!json_object_get(v, json_string_value(name))) {
-			buf_printf(why, "%s: \"%s\" is required", place_name(at),
-				json_string_value(name));
-			return -EINVAL;
-		}
-	return 0;
-}
-
 static int fail_unknown(
 	const json_t *properties, const char *key, const struct place *at, struct buf *why)
 {
@@ -186,12 +171,17 @@ static int check_members(
 	struct place below;
 	const char *key;
 	int r;
+	const json_t *name;
+	size_t i;
 
 	if (!json_is_object(v))
 		return 0;
-	r = check_required(schema, v, at, why);
-	if (r < 0)
-		return r;
+	json_array_foreach (json_object_get(schema, "required"), i, name)
+		if (!json_object_get(v, json_string_value(name))) {
+			buf_printf(why, "%s: \"%s\" is required", place_name(at),
+				json_string_value(name));
+			return -EINVAL;
+		}
 	json_object_foreach ((json_t *)v, key, one) {
 		const json_t *inner = json_object_get(properties, key);
 

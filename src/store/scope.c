@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scope.c - see scope.h.
+/* scope.c - see nodedb.h.
  *
  * A row belongs to a time if it starts in it. A bucket belongs to it if the two have a moment in
  * common: so every call of the time is counted, with up to one bucket's width of calls before and
  * after it. Were only whole buckets taken, a recording asked for by its own first and last moment
  * would lack its first and last seconds, because buckets begin and end at round times. */
-#include "store/scope.h"
 
 #include <inttypes.h>
 

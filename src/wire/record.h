@@ -264,7 +264,7 @@ union wire_cookie {
 };
 
 /* Where a communicator holds its rank and size, its own name, which is the same on all ranks, and how many collectives
- * it has launched (record/attach/nccl_layout.h). device_at, hash_at, count_at 0: not known. */
+ * it has launched (record/attach/accessor.h). device_at, hash_at, count_at 0: not known. */
 struct wire_nccl_layout {
 	__u32 valid;
 	__u32 rank_at, size_at, device_at, hash_at, count_at;

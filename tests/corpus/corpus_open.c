@@ -190,7 +190,8 @@ int corpus_contrast(struct corpus *c)
 		return -ENOMEM;
 	step_report_done(&c->accounts.report);
 	for (size_t i = 0; i < all->count; i++) {
-		account_read_stacks(&all->items[i], c->rec.stacks);
+		if (account_read_stacks(&all->items[i], c->rec.stacks) < 0)
+			return -ENOMEM;
 		if (all->items[i].unit_count)
 			begun[set.count++] = all->items[i];
 	}

@@ -11,7 +11,7 @@
 #include <cmocka.h>
 
 #include "fault.h"
-#include "net/pki/ca_index.h"
+#include "net/pki/ca.h"
 #include "net/pki/known_nodes.h"
 
 #define HEX "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

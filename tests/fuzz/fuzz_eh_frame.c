@@ -3,7 +3,7 @@
  * The first byte of the input chooses the machine. */
 #include <elf.h>
 
-#include "record/symbol/cfi.h"
+#include "record/symbol/eh_frame.h"
 #include "fuzz.h"
 
 #define SECTION_VADDR 0x10000

@@ -3,7 +3,7 @@
  * its line; what can be read, and is written again, reads the same. */
 #include "base/buf.h"
 #include "fuzz.h"
-#include "net/pki/ca_index.h"
+#include "net/pki/ca.h"
 #include "net/pki/known_nodes.h"
 
 static void read_nodes(const char *text, size_t size)

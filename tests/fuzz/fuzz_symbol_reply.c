@@ -5,7 +5,7 @@
 #include <sys/mman.h>
 
 #include "record/symbol/protocol.h"
-#include "record/symbol/reply.h"
+#include "record/symbol/exchange.h"
 #include "fuzz.h"
 
 static void check_frames(const struct reply *r)

@@ -2,7 +2,7 @@
 /* fake_python.c - a program that says it is CPython 3.11 and whose structures are what a hostile program would make
  * of them, for 11-hostile-python. Usage: python3.11 KIND GATE; it makes allocations while GATE is there, says how many, ends.
  *
- * The structures are laid out as in src/record/python/python_table.c; "honest" is the control. */
+ * The structures are laid out as in src/record/python/python_code.c; "honest" is the control. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>

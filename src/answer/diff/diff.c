@@ -8,7 +8,6 @@
 #include <stdlib.h>
 
 #include "base/search.h"
-#include "answer/diff/diff_side.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
 

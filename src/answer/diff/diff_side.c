@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* diff_side.c - see diff_side.h.
+/* diff_side.c - see diff.h.
  *
  * Operations rest on whole buckets within the time, if there is one: a bucket at its edge holds calls of both
  * sides of the edge. */
-#include "answer/diff/diff_side.h"
+#include "answer/diff/diff.h"
 
 #include <errno.h>
 #include <inttypes.h>

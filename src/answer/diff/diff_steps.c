@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "answer/diff/diff_side.h"
+#include "answer/diff/diff.h"
 #include "base/macros.h"
 #include "answer/stacks.h"
 #include "base/search.h"

@@ -156,22 +156,6 @@ static void put_op(struct buf *b, const struct diff_op *o)
 		o->nested ? " (nested)" : "");
 }
 
-static void put_ops(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
-{
-	char n[TEXT_PLURAL_MAX];
-
-	put_title(b, "Operations", color);
-	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "calls/s", "calls/s", "p50",
-		"p50", "p99", "p99", "ms/s");
-	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "A", "B", "A", "B", "A", "B",
-		"B - A");
-	for (size_t i = 0; i < MIN(a->op_count, limit); i++)
-		put_op(b, &a->ops[i]);
-	if (a->op_count > limit)
-		buf_printf(b, "  %s: --limit\n",
-			text_format_plural(n, a->op_count - limit, "more operations"));
-}
-
 /* ---- what fixes were to give ---- */
 
 /* "GPU clock at 544 MHz …": promised 174 → about 46 ms (44–52) a step, B takes 47 ms: as promised */
@@ -280,6 +264,8 @@ static void put_facts(struct buf *b, const struct diff_answer *a, bool color)
 
 void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
 {
+	char n[TEXT_PLURAL_MAX];
+
 	buf_puts(b, color ? BOLD : "");
 	paragraph_put(b, PARAGRAPH_WIDTH, "", a->summary);
 	buf_puts(b, color ? RESET : "");
@@ -287,7 +273,16 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	put_side(b, "B", &a->time[1]);
 	put_promises(b, a, color);
 	put_jobs(b, a, MIN(limit, (size_t)3), color);
-	put_ops(b, a, limit, color);
+	put_title(b, "Operations", color);
+	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "calls/s", "calls/s", "p50",
+		"p50", "p99", "p99", "ms/s");
+	buf_printf(b, "  %-24s %8s %8s %8s %8s %8s %8s %9s\n", "", "A", "B", "A", "B", "A", "B",
+		"B - A");
+	for (size_t i = 0; i < MIN(a->op_count, limit); i++)
+		put_op(b, &a->ops[i]);
+	if (a->op_count > limit)
+		buf_printf(b, "  %s: --limit\n",
+			text_format_plural(n, a->op_count - limit, "more operations"));
 	put_stacks(b, a, color);
 	put_gauges(b, a, color);
 	put_facts(b, a, color);

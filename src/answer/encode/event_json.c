@@ -216,20 +216,6 @@ static void put_account(struct json_writer *w, const struct account *a)
 	json_end_object(w);
 }
 
-static void put_cpu_losses(struct json_writer *w, const struct cpu_losses *l)
-{
-	json_begin_array_member(w, "lost_by_cpu");
-	for (uint32_t i = 0; l && i < l->count; i++) {
-		json_begin_object(w);
-		json_string_member(w, "source", wire_source_name(l->rows[i].source));
-		json_string_member(w, "reason", wire_losses[l->rows[i].reason].name);
-		json_uint_member(w, "cpu", l->rows[i].cpu);
-		json_uint_member(w, "count", l->rows[i].count);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 void event_json_books(struct json_writer *w, const struct accounting *books,
 	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
 {
@@ -247,7 +233,16 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 		put_account(w, &books->source[s->id]);
 	}
 	json_end_object(w);
-	put_cpu_losses(w, cpu_losses);
+	json_begin_array_member(w, "lost_by_cpu");
+	for (uint32_t i = 0; cpu_losses && i < cpu_losses->count; i++) {
+		json_begin_object(w);
+		json_string_member(w, "source", wire_source_name(cpu_losses->rows[i].source));
+		json_string_member(w, "reason", wire_losses[cpu_losses->rows[i].reason].name);
+		json_uint_member(w, "cpu", cpu_losses->rows[i].cpu);
+		json_uint_member(w, "count", cpu_losses->rows[i].count);
+		json_end_object(w);
+	}
+	json_end_array(w);
 	if (accounting_put_launches(books, &launches))
 		json_string_member(w, "launches", buf_str(&launches));
 	json_uint_member(w, "unseen_processes", books->unseen.processes);

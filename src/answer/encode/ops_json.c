@@ -8,7 +8,6 @@
 #include "answer/answer.h"
 #include "answer/encode/say.h"
 #include "answer/ops.h"
-#include "answer/gpus.h"
 #include "model/sample.h"
 
 #define OP_ROW(...) ROW(struct op_stat, __VA_ARGS__)

@@ -9,7 +9,6 @@
 
 #include "answer/encode/event_json.h"
 #include "answer/incidents.h"
-#include "answer/labels.h"
 #include "base/clock.h"
 #include "base/text.h"
 #include "store/read/name_book.h"

@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "base/text.h"
-#include "answer/labels.h"
 #include "answer/encode/report_json.h"
 #include "answer/stacks.h"
 #include "answer/incidents.h"
@@ -416,15 +415,6 @@ static void put_past(struct buf *b, const struct report_scope *s, size_t width)
 			"       (reported while recording; resolved, or not confirmed by the whole recording: --chains prints more)\n");
 }
 
-static void put_stored_count(struct buf *b, size_t n)
-{
-	char text[TEXT_PLURAL_MAX];
-
-	buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
-		text_format_plural(text, n, "incidents"), n == 1 ? "was" : "were",
-		n == 1 ? "it" : "them");
-}
-
 static void put_nothing(struct buf *b, const struct report_scope *s)
 {
 	if (!s->events)
@@ -461,8 +451,14 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	else if (!count)
 		put_nothing(b, scope);
 	put_past(b, scope, paragraph_width(scope));
-	if (!count && !scope->past_count && scope->stored_verdicts)
-		put_stored_count(b, scope->stored_verdicts);
+	if (!count && !scope->past_count && scope->stored_verdicts) {
+		char text[TEXT_PLURAL_MAX];
+
+		buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
+			text_format_plural(text, scope->stored_verdicts, "incidents"),
+			scope->stored_verdicts == 1 ? "was" : "were",
+			scope->stored_verdicts == 1 ? "it" : "them");
+	}
 	for (size_t i = 0; i < MIN(count, (size_t)INCIDENTS_SHOWN); i++)
 		put_incident(b,
 			&(struct report_entry){.incident = &incidents[i],

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "answer/labels.h"
 #include "answer/encode/report.h"
 #include "answer/row.h"
 #include "answer/incidents.h"

@@ -4,7 +4,7 @@
 #pragma once
 
 #include "answer/collectives.h"
-#include "answer/gpus.h"
+#include "answer/answer.h"
 #include "answer/incidents.h"
 #include "answer/losses.h"
 #include "answer/ops.h"

@@ -21,22 +21,6 @@ static void put_times(struct json_writer *w, const struct steps_line *l)
 	json_double_member(w, "share", l->share);
 }
 
-static void put_lines(struct json_writer *w, const struct step_account *a)
-{
-	struct steps_line lines[ACCOUNT_LINES];
-	int n = steps_lines(a, lines);
-
-	json_begin_array_member(w, "lines");
-	for (int i = 0; i < n; i++) {
-		json_begin_object(w);
-		put_times(w, &lines[i]);
-		json_uint_member(w, "mean_ns", lines[i].mean_ns);
-		json_uint_member(w, "total_ns", a->total_ns[lines[i].line]);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 /* Whose time it is, of those that have any. */
 static void put_owners(struct json_writer *w, const struct step_account *a)
 {
@@ -150,6 +134,8 @@ void steps_put_account(struct json_writer *w, const struct steps_row *row, enum 
 {
 	const struct step_account *a = row->account;
 	int entries = detail == STEPS_FEW ? MIN(a->entry_count, STEPS_ENTRIES_FEW) : a->entry_count;
+	struct steps_line lines[ACCOUNT_LINES];
+	int n;
 
 	json_begin_object(w);
 	json_string_member(w, "node", row->node);
@@ -157,7 +143,16 @@ void steps_put_account(struct json_writer *w, const struct steps_row *row, enum 
 	json_uint_member(w, "tid", a->tid);
 	json_string_member(w, "comm", a->comm);
 	put_counts(w, a);
-	put_lines(w, a);
+	n = steps_lines(a, lines);
+	json_begin_array_member(w, "lines");
+	for (int i = 0; i < n; i++) {
+		json_begin_object(w);
+		put_times(w, &lines[i]);
+		json_uint_member(w, "mean_ns", lines[i].mean_ns);
+		json_uint_member(w, "total_ns", a->total_ns[lines[i].line]);
+		json_end_object(w);
+	}
+	json_end_array(w);
 	put_owners(w, a);
 	json_begin_array_member(w, "entries");
 	for (int i = 0; i < entries; i++)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* timeline_lane.c - see timeline_lane.h.
+/* timeline_lane.c - see timeline_index.h.
  *
  * Invariants:
  *  1. The busy_ns of a lane's cells add up to the durations that were added to it, their counts to
@@ -7,7 +7,7 @@
  *  2. After timeline_lanes_settle() bins ascend within each lane.
  *  3. Adding costs no more than WORK cells a slice on average: a file of slices that all last as
  *     long as the recording makes bins wider instead. */
-#include "answer/timeline/timeline_lane.h"
+#include "answer/timeline/timeline_index.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,20 +1,36 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* echo_private.h - shared by the files behind echo_server.h:
  *	echo_server.c	routes, health, metrics, life
- *	echo_call.c	a question: let in, run on a thread, replied to on the loop
  *	echo_api.c	/api/v2: arguments, tools, the envelope
- *	echo_mcp.c	POST /mcp: the tools and the prompt
+ *	echo_mcp.c	POST /mcp: the tools and the prompt; a question: let in, run on a thread, replied to on the loop
  *	openapi.c	the description of /api/v2 */
 #pragma once
 
 #include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
 
+#include "base/macros.h"
 #include "base/pool.h"
 #include "cluster/answer/echo_server.h"
-#include "cluster/answer/source_limit.h"
 #include "cluster/answer/tool.h"
 #include "mcp/dispatcher.h"
 #include "net/rate.h"
+
+/* How often an address may ask what needs no token. Of the addresses that asked longest ago
+ * nothing is remembered. */
+
+#define SOURCE_LIMIT_RATE    30 /* a second */
+#define SOURCE_LIMIT_BURST   100
+#define SOURCE_LIMIT_SOURCES 4096
+
+struct source_limit;
+int source_limit_new(struct source_limit **ret);
+void source_limit_free(struct source_limit *l);
+DEFINE_CLEANUP(struct source_limit *, source_limit_free)
+
+/* source_limit_take - one more question of @peer; false: too many. */
+bool source_limit_take(struct source_limit *l, const char *peer, uint64_t now_ns);
 
 #define ECHO_TOOLS_MAX 32
 #define ECHO_REPLY_MAX (32u << 20)

@@ -206,8 +206,15 @@ static void put_store(struct echo_server *e, struct metric_set *m)
 	metric_put_int(m, &clock_ahead, e->started, s.ahead_ns / (int64_t)NS_PER_S, NULL);
 }
 
-static void put_tools(struct echo_server *e, struct metric_set *m)
+static void put_metrics(struct echo_server *e, struct metric_set *m)
 {
+	size_t load = 0;
+
+	for (int i = 0; i < ECHO_LANES; i++)
+		load += pool_load(e->lanes[i]);
+	metric_put_int(m, &waiting, e->started, (int64_t)load, NULL);
+	metric_put_int(m, &denied_requests, e->started, (int64_t)e->denied, NULL);
+	metric_put_int(m, &limited_requests, e->started, (int64_t)e->limited, NULL);
 	pthread_mutex_lock(&e->lock);
 	for (size_t i = 0; i < e->tool_count; i++) {
 		const struct echo_tool *t = &e->tools[i];
@@ -220,18 +227,6 @@ static void put_tools(struct echo_server *e, struct metric_set *m)
 			METRIC_OF(METRIC_TEXT(t->tool->name)));
 	}
 	pthread_mutex_unlock(&e->lock);
-}
-
-static void put_metrics(struct echo_server *e, struct metric_set *m)
-{
-	size_t load = 0;
-
-	for (int i = 0; i < ECHO_LANES; i++)
-		load += pool_load(e->lanes[i]);
-	metric_put_int(m, &waiting, e->started, (int64_t)load, NULL);
-	metric_put_int(m, &denied_requests, e->started, (int64_t)e->denied, NULL);
-	metric_put_int(m, &limited_requests, e->started, (int64_t)e->limited, NULL);
-	put_tools(e, m);
 	put_store(e, m);
 	if (e->settings.metrics)
 		e->settings.metrics(e->settings.arg, m);

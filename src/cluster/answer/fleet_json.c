@@ -186,26 +186,6 @@ static size_t count_episodes(const struct fleet *f, const char *cluster)
 	return n;
 }
 
-static void put_cluster(struct json_writer *w, struct fleet *f, const char *cluster)
-{
-	const struct calls *calls = fleet_calls(f, cluster);
-	size_t nodes, stragglers;
-	struct threshold t = {0};
-
-	count_nodes(fleet_nodes(f), cluster, &nodes, &stragglers);
-	nodes_threshold(fleet_nodes(f), cluster, "", &t);
-	json_begin_object(w);
-	json_string_member(w, "cluster_id", cluster);
-	json_uint_member(w, "nodes", nodes);
-	json_uint_member(w, "stragglers", stragglers);
-	json_uint_member(w, "episodes", count_episodes(f, cluster));
-	put_threshold(w, &t);
-	if (calls)
-		put_counts(w, calls);
-	put_cost(w, f, cluster);
-	json_end_object(w);
-}
-
 int fleet_json_clusters(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
 {
 	const char *cluster;
@@ -214,8 +194,24 @@ int fleet_json_clusters(struct json_writer *w, struct fleet *f, const struct fle
 	json_begin_object(w);
 	json_int_member(w, "now_ns", q->now_ns);
 	json_begin_array_member(w, "clusters");
-	while (fleet_json_next_cluster(f, q, &cursor, &cluster))
-		put_cluster(w, f, cluster);
+	while (fleet_json_next_cluster(f, q, &cursor, &cluster)) {
+		const struct calls *calls = fleet_calls(f, cluster);
+		size_t nodes, stragglers;
+		struct threshold t = {0};
+
+		count_nodes(fleet_nodes(f), cluster, &nodes, &stragglers);
+		nodes_threshold(fleet_nodes(f), cluster, "", &t);
+		json_begin_object(w);
+		json_string_member(w, "cluster_id", cluster);
+		json_uint_member(w, "nodes", nodes);
+		json_uint_member(w, "stragglers", stragglers);
+		json_uint_member(w, "episodes", count_episodes(f, cluster));
+		put_threshold(w, &t);
+		if (calls)
+			put_counts(w, calls);
+		put_cost(w, f, cluster);
+		json_end_object(w);
+	}
 	json_end_array(w);
 	json_end_object(w);
 	return 0;
@@ -271,15 +267,6 @@ int fleet_json_version(
 
 /* ---- nodes: what each said last, and what the cluster makes of it ---- */
 
-static void put_signals(struct json_writer *w, const struct push_health *h)
-{
-	json_begin_object_member(w, "signals");
-	for (unsigned i = 0; i < PUSH_SIGNAL_COUNT; i++)
-		if (h->signals[i] >= 0)
-			json_double_member(w, push_signal_metric(i), h->signals[i]);
-	json_end_object(w);
-}
-
 static void put_straggler(struct json_writer *w, const struct node_view *v)
 {
 	json_bool_member(w, "straggler", v->straggler);
@@ -317,7 +304,11 @@ static void put_node(struct json_writer *w, const struct node_view *v, int64_t n
 	fleet_json_text(w, "provider", h->who.provider);
 	fleet_json_text(w, "gpu_model", h->gpu_model);
 	json_uint_member(w, "gpu_count", h->gpu_count);
-	put_signals(w, h);
+	json_begin_object_member(w, "signals");
+	for (unsigned i = 0; i < PUSH_SIGNAL_COUNT; i++)
+		if (h->signals[i] >= 0)
+			json_double_member(w, push_signal_metric(i), h->signals[i]);
+	json_end_object(w);
 	json_int_member(w, "first_ns", v->first_ns);
 	json_int_member(w, "age_ns", MAX(now_ns - v->last_ns, (int64_t)0));
 	json_end_object(w);

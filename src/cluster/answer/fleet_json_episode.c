@@ -9,17 +9,6 @@ static bool is_about_calls(enum fleet_problem p)
 	return p != FLEET_NODE && p != FLEET_SILENT;
 }
 
-static void put_collective(struct json_writer *w, const struct fleet_episode *e)
-{
-	char scratch[32];
-
-	json_begin_object_member(w, "collective");
-	fleet_json_comm_member(w, "comm", e->comm);
-	json_uint_member(w, "seq", e->seq);
-	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, e->op, scratch));
-	json_end_object(w);
-}
-
 /* What model/episode_field.h lists; null: not told. */
 static void put_fields(struct json_writer *w, const struct fleet_episode *e)
 {
@@ -81,7 +70,13 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_double_member(w, "confidence", e->confidence);
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
-		put_collective(w, e);
+		char scratch[32];
+
+		json_begin_object_member(w, "collective");
+		fleet_json_comm_member(w, "comm", e->comm);
+		json_uint_member(w, "seq", e->seq);
+		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, e->op, scratch));
+		json_end_object(w);
 		if (is_about_transfer(e->problem) && e->took_ns)
 			put_transfer(w, e);
 	} else {

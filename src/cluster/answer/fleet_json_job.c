@@ -63,25 +63,6 @@ struct seat { /* a rank of a job */
 ORDER(compare_seats, struct seat,
 	ASCENDING(job) ?: strcmp(x->who->node, y->who->node) ?: ASCENDING(who->rank))
 
-static void put_nodes(struct json_writer *w, const struct seat *s, size_t count)
-{
-	size_t i = 0;
-
-	json_begin_array_member(w, "nodes");
-	while (i < count) {
-		const char *node = s[i].who->node;
-
-		json_begin_object(w);
-		json_string_member(w, "node", node);
-		json_begin_array_member(w, "ranks");
-		for (; i < count && strcmp(s[i].who->node, node) == 0; i++)
-			s[i].who->rank >= 0 ? json_put_int(w, s[i].who->rank) : json_put_null(w);
-		json_end_array(w);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 static size_t list_seats(
 	const struct calls_jobs *j, const struct worker_directory *p, struct seat *ret)
 {
@@ -98,6 +79,8 @@ static size_t list_seats(
 static void put_job(struct json_writer *w, const char *cluster, const struct job_view *v,
 	const struct seat *s, size_t count)
 {
+	size_t i;
+
 	json_begin_object(w);
 	json_string_member(w, "cluster_id", cluster);
 	fleet_json_comm_member(w, "comm", v->comm);
@@ -105,7 +88,20 @@ static void put_job(struct json_writer *w, const char *cluster, const struct job
 	json_uint_member(w, "ranks", v->ranks);
 	json_uint_member(w, "communicators", v->comms);
 	json_int_member(w, "last_ns", v->last_ns);
-	put_nodes(w, s, count);
+	i = 0;
+	json_begin_array_member(w, "nodes");
+	while (i < count) {
+		const char *node = s[i].who->node;
+
+		json_begin_object(w);
+		json_string_member(w, "node", node);
+		json_begin_array_member(w, "ranks");
+		for (; i < count && strcmp(s[i].who->node, node) == 0; i++)
+			s[i].who->rank >= 0 ? json_put_int(w, s[i].who->rank) : json_put_null(w);
+		json_end_array(w);
+		json_end_object(w);
+	}
+	json_end_array(w);
 	json_end_object(w);
 }
 
@@ -275,25 +271,6 @@ static int put_members(struct json_writer *w, const struct calls *c, uint64_t co
 	return 0;
 }
 
-static void put_comms(struct json_writer *w, const struct calls *c)
-{
-	struct comm_view v;
-	size_t cursor = 0, n = 0;
-
-	json_begin_array_member(w, "communicators");
-	while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
-		json_begin_object(w);
-		fleet_json_comm_member(w, "comm", v.comm);
-		json_int_member(w, "nranks", v.nranks);
-		json_uint_member(w, "seen_ranks", v.ranks);
-		json_uint_member(w, "matched", v.matched);
-		json_uint_member(w, "open", v.open);
-		json_uint_member(w, "last_seq", v.last_seq);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
 {
 	const char *cluster = fleet_json_one_cluster(f, q);
@@ -301,6 +278,9 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 	struct comm_view comm = {0};
 	size_t ranks;
 	int r = 0;
+	struct comm_view v;
+	size_t cursor;
+	size_t n;
 
 	json_begin_object(w);
 	if (c && choose_comm(c, q, &comm)) {
@@ -311,7 +291,20 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		r = put_columns(w, c, &comm, q, ranks);
 		if (r == 0)
 			r = put_members(w, c, comm.comm, ranks);
-		put_comms(w, c);
+		cursor = 0;
+		n = 0;
+		json_begin_array_member(w, "communicators");
+		while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
+			json_begin_object(w);
+			fleet_json_comm_member(w, "comm", v.comm);
+			json_int_member(w, "nranks", v.nranks);
+			json_uint_member(w, "seen_ranks", v.ranks);
+			json_uint_member(w, "matched", v.matched);
+			json_uint_member(w, "open", v.open);
+			json_uint_member(w, "last_seq", v.last_seq);
+			json_end_object(w);
+		}
+		json_end_array(w);
 	}
 	json_end_object(w);
 	return r;

@@ -245,9 +245,17 @@ int fleet_json_collectives(struct json_writer *w, struct fleet *f, const struct 
 
 /* ---- hangs and mismatches ---- */
 
-static void put_missing(
-	struct json_writer *w, const struct worker_directory *p, const struct hang_view *h)
+static void put_hang(struct json_writer *w, const char *cluster, const struct worker_directory *p,
+	const struct hang_view *h, int64_t now_ns)
 {
+	json_begin_object(w);
+	json_string_member(w, "cluster_id", cluster);
+	fleet_json_comm_member(w, "comm", h->comm);
+	json_uint_member(w, "seq", h->seq);
+	put_op(w, h->op);
+	json_int_member(w, "nranks", h->nranks);
+	json_uint_member(w, "waiting", h->waiting);
+	json_uint_member(w, "missing_count", h->missing);
 	json_begin_array_member(w, "missing");
 	for (uint32_t i = 0; i < MIN(h->missing, ARRAY_SIZE(h->first_missing)); i++) {
 		const struct worker_entry *who = worker_directory_find(p, h->first_missing[i]);
@@ -260,20 +268,6 @@ static void put_missing(
 		json_end_object(w);
 	}
 	json_end_array(w);
-}
-
-static void put_hang(struct json_writer *w, const char *cluster, const struct worker_directory *p,
-	const struct hang_view *h, int64_t now_ns)
-{
-	json_begin_object(w);
-	json_string_member(w, "cluster_id", cluster);
-	fleet_json_comm_member(w, "comm", h->comm);
-	json_uint_member(w, "seq", h->seq);
-	put_op(w, h->op);
-	json_int_member(w, "nranks", h->nranks);
-	json_uint_member(w, "waiting", h->waiting);
-	json_uint_member(w, "missing_count", h->missing);
-	put_missing(w, p, h);
 	json_int_member(w, "since_ns", h->since_ns);
 	json_int_member(w, "lasts_ns", now_ns - h->since_ns);
 	json_end_object(w);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* tool_late.c - see tool_late.h; and the tool blame. Rows that came in together are one batch. When it was sent is
+/* tool_late.c - see tool_private.h; and the tool blame. Rows that came in together are one batch. When it was sent is
  * not stored: clocks are compared by the moments at which ranks left a collective together, and where calls do
  * not tell these, nobody is called last; blame compares them by itself. */
-#include "cluster/answer/tool_late.h"
+#include "cluster/answer/tool_private.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -44,18 +44,6 @@ static double bus_factor(const char *op, double n)
 	return 1;
 }
 
-static void put_bandwidth(json_t *o)
-{
-	const char *op = json_string_value(json_object_get(o, "op_type"));
-	double ns = member_real(o, "transfer_ns"), bytes = member_real(o, "bytes");
-	double rate = ns > 0 ? bytes / ns * 1e9 : 0;
-
-	json_object_set_new(o, "bandwidth_bytes_per_s", ns > 0 ? json_real(rate) : json_null());
-	json_object_set_new(o, "bus_bandwidth_bytes_per_s",
-		ns > 0 ? json_real(rate * bus_factor(op ? op : "", member_real(o, "nranks")))
-		       : json_null());
-}
-
 /* The last to come does not wait: its time is that of the transfer, whatever the clocks say. A Send or Recv is
  * an operation of its own. */
 static const struct tool_question operations = {
@@ -84,7 +72,16 @@ int tool_nccl(struct tool_call *c)
 		return r;
 	list = tool_rows(&t, keys);
 	json_array_foreach (list, i, o) {
-		put_bandwidth(o);
+		const char *op = json_string_value(json_object_get(o, "op_type"));
+		double ns = member_real(o, "transfer_ns"), bytes = member_real(o, "bytes");
+		double rate = ns > 0 ? bytes / ns * 1e9 : 0;
+
+		json_object_set_new(
+			o, "bandwidth_bytes_per_s", ns > 0 ? json_real(rate) : json_null());
+		json_object_set_new(o, "bus_bandwidth_bytes_per_s",
+			ns > 0 ? json_real(
+					 rate * bus_factor(op ? op : "", member_real(o, "nranks")))
+			       : json_null());
 		if (i == 5)
 			continue;
 		buf_puts(c->text, i ? "; " : "");
@@ -307,18 +304,6 @@ static void settle_mean(json_t *o, const char *key, const char *sum, const char 
 	json_object_del(o, count);
 }
 
-static void settle_launches(json_t *o)
-{
-	double seconds = member_real(o, "observed_s");
-
-	choose(o, "launches", "launches_too");
-	settle_mean(o, "threads_per_block_mean", "threads", "blocks_seen");
-	settle_mean(o, "grid_blocks_mean", "blocks", "grids_seen");
-	json_object_set_new(o, "launches", json_real(member_real(o, "launches")));
-	json_object_set_new(o, "launches_per_s",
-		seconds > 0 ? json_real(member_real(o, "launches") / seconds) : json_null());
-}
-
 int tool_launches(struct tool_call *c)
 {
 	static const char *const metrics[] = {"gpu.kernel.launch.count",
@@ -336,7 +321,15 @@ int tool_launches(struct tool_call *c)
 	for (size_t i = 0; i < t.row_count; i++)
 		add_launches(nodes, &t, i);
 	json_object_foreach (nodes, key, o) {
-		settle_launches(o);
+		double seconds = member_real(o, "observed_s");
+
+		choose(o, "launches", "launches_too");
+		settle_mean(o, "threads_per_block_mean", "threads", "blocks_seen");
+		settle_mean(o, "grid_blocks_mean", "blocks", "grids_seen");
+		json_object_set_new(o, "launches", json_real(member_real(o, "launches")));
+		json_object_set_new(o, "launches_per_s",
+			seconds > 0 ? json_real(member_real(o, "launches") / seconds)
+				    : json_null());
 		total += member_real(o, "launches");
 	}
 	list = member_values(nodes, "launches", tool_limit(c, TOOL_LIMIT));

@@ -1,15 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* cmd_blame.c - `ingero-cluster blame`: asks a running service who makes the others wait. */
 #include <errno.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/clock.h"
-#include "cluster/cli/blame_text.h"
+#include "base/text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/question.h"
 #include "command/program.h"
 #include "command/server_access.h"
+#include "json/tree.h"
 #include "net/server/token.h"
 
 #define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
@@ -176,3 +177,137 @@ const struct command cmd_blame = {
 	.defaults = &defaults,
 	.run = blame_run,
 };
+
+struct reply { /* on its way */
+	struct loop *loop;
+	struct buf *body;
+	int status, err;
+	struct errinfo e;
+};
+
+static void on_answer(void *arg, const struct http_response *r, int err, const struct errinfo *e)
+{
+	struct reply *y = arg;
+
+	y->err = err;
+	if (err < 0) {
+		y->e = *e;
+	} else {
+		y->status = r->status;
+		buf_append(y->body, r->body, r->body_len);
+	}
+	loop_stop(y->loop);
+}
+
+int question_ask(
+	const struct question *q, int *ret_status, struct buf *answer, struct errinfo *reterr)
+{
+	struct reply y = {.loop = q->loop, .body = answer};
+	struct http_ask a = {.endpoint = q->endpoint,
+		.method = q->body ? "POST" : "GET",
+		.path = q->path,
+		.body = q->body,
+		.body_len = q->body ? strlen(q->body) : 0,
+		.timeout_ns = q->timeout_ns,
+		.body_max = QUESTION_ANSWER_MAX};
+	int r = http_ask(q->client, &a, on_answer, &y, NULL);
+
+	if (r == 0)
+		r = loop_run(q->loop);
+	if (r < 0)
+		return r;
+	if (y.err < 0) {
+		*reterr = y.e;
+		reterr->exit_code = EXIT_FAILED;
+		return y.err;
+	}
+	*ret_status = y.status;
+	return answer->err;
+}
+
+static void tree_done(json_t **t)
+{
+	json_decref(*t);
+}
+
+static void put_escaped(struct buf *b, const json_t *value)
+{
+	const char *text = json_string_value(value);
+
+	if (text)
+		text_escape_terminal(b, text);
+}
+
+static uint64_t number(const json_t *object, const char *key)
+{
+	json_int_t n = json_integer_value(json_object_get(object, key));
+
+	return n > 0 ? (uint64_t)n : 0;
+}
+
+static void put_episode(struct buf *b, const json_t *e, bool named)
+{
+	const json_t *fix = json_object_get(e, "fix");
+	char text[TEXT_MAX];
+
+	if (named) {
+		put_escaped(b, json_object_get(e, "cluster_id"));
+		buf_puts(b, ": ");
+	}
+	put_escaped(b, json_object_get(e, "text"));
+	buf_printf(b, "\n  for %s", text_format_duration(text, number(e, "lasts_ns")));
+	buf_printf(b, ", confidence %s\n",
+		text_format_percent(text, json_number_value(json_object_get(e, "confidence"))));
+	if (json_is_string(fix)) {
+		buf_puts(b, "  fix: ");
+		put_escaped(b, fix);
+		buf_putc(b, '\n');
+	}
+}
+
+static void put_nothing(struct buf *b, const json_t *examined)
+{
+	char nodes[TEXT_PLURAL_MAX], ranks[TEXT_PLURAL_MAX], collectives[TEXT_PLURAL_MAX];
+
+	if (!number(examined, "nodes") && !number(examined, "ranks")) {
+		buf_puts(b,
+			"No agent has pushed anything yet: start `ingero fleet-push` on the nodes.\n");
+		return;
+	}
+	buf_printf(b, "No straggler found. Examined: %s, %s, %s.\n",
+		text_format_plural(nodes, number(examined, "nodes"), "nodes"),
+		text_format_plural(ranks, number(examined, "ranks"), "ranks"),
+		text_format_plural(collectives, number(examined, "collectives"), "collectives"));
+	if (number(examined, "without_communicator_id"))
+		buf_printf(b,
+			"%s without communicator id, not matched between ranks: their tracers came late.\n",
+			text_format_plural(collectives, number(examined, "without_communicator_id"),
+				"collectives"));
+	else if (!number(examined, "collectives"))
+		buf_puts(b, "No collective has been seen: only the nodes' scores were compared.\n");
+}
+
+int blame_text(struct buf *b, const char *body, size_t len)
+{
+	_cleanup_(tree_done) json_t *tree = NULL;
+	const json_t *examined, *episodes, *e;
+	int r = json_tree_read(body, len, 0, &tree, NULL);
+	uint64_t total;
+	size_t i;
+
+	if (r < 0)
+		return r == -ENOMEM ? r : -EBADMSG;
+	examined = json_object_get(tree, "examined");
+	episodes = json_object_get(tree, "episodes");
+	if (!json_is_object(examined) || !json_is_array(episodes))
+		return -EBADMSG;
+	if (!json_array_size(episodes))
+		put_nothing(b, examined);
+	json_array_foreach (episodes, i, e)
+		put_episode(b, e, number(examined, "clusters") > 1);
+	total = number(tree, "total");
+	if (total > json_array_size(episodes))
+		buf_printf(b, "%zu more: see /api/v1/episodes.\n",
+			(size_t)total - json_array_size(episodes));
+	return b->err;
+}

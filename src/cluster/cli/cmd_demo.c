@@ -14,11 +14,10 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/answer/fleet_json.h"
-#include "cluster/cli/blame_text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/demo_day.h"
 #include "cluster/cli/echo_service.h"
-#include "cluster/cli/service_rights.h"
+#include "cluster/cli/service.h"
 #include "command/program.h"
 #include "duck/duck.h"
 #include "net/address.h"
@@ -332,11 +331,17 @@ static int listen_on(struct demo *d, const char *address, struct errinfo *reterr
 	return r;
 }
 
-static void say_where(const struct demo *d)
+static int show(struct demo *d, const char *address, struct errinfo *reterr)
 {
-	const char *at = d->memory ? echo_service_addresses(d->memory->service).api
-				   : api_server_address(d->api);
+	int r = listen_on(d, address, reterr);
+	const char *at;
 
+	if (r == 0)
+		r = loop_timer_new(d->loop, go_on, d, &d->timer);
+	if (r < 0)
+		return r;
+	at = d->memory ? echo_service_addresses(d->memory->service).api
+		       : api_server_address(d->api);
 	printf("The demo runs for half an hour: open http://%s/ or query it:\n"
 	       "  ingero-cluster blame --endpoint http://%s\n"
 	       "  curl http://%s/api/v1/ranks\n",
@@ -350,17 +355,6 @@ static void say_where(const struct demo *d)
 			at, at, at);
 	printf("Ctrl-C stops it.\n");
 	fflush(stdout);
-}
-
-static int show(struct demo *d, const char *address, struct errinfo *reterr)
-{
-	int r = listen_on(d, address, reterr);
-
-	if (r == 0)
-		r = loop_timer_new(d->loop, go_on, d, &d->timer);
-	if (r < 0)
-		return r;
-	say_where(d);
 	loop_timer_set(d->timer, REFRESH_NS);
 	r = loop_run(d->loop);
 	return r < 0 ? r : MIN(d->err, 0);

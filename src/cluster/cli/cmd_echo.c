@@ -8,7 +8,7 @@
 
 #include "base/text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/services.h"
+#include "cluster/cli/flags.h"
 #include "cluster/keep/keeper.h"
 #include "command/program.h"
 

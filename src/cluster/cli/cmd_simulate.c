@@ -98,17 +98,6 @@ static int add_delay(struct row *w, const struct verdict *v)
 	return r;
 }
 
-static void count_traits(struct table *t, const struct verdict *v)
-{
-	for (int i = 0; i < JOB_TRAIT_COUNT; i++) {
-		if (!(v->traits >> i & 1))
-			continue;
-		t->trait[i].total++;
-		t->trait[i].right += v->right;
-		t->trait[i].alarms += v->false_alarms;
-	}
-}
-
 static int play_one(
 	struct table *t, uint64_t seed, enum job_fault fault, const struct simulate_flags *f)
 {
@@ -119,7 +108,13 @@ static int play_one(
 
 	if (r < 0)
 		return r;
-	count_traits(t, &v);
+	for (int i = 0; i < JOB_TRAIT_COUNT; i++) {
+		if (!(v.traits >> i & 1))
+			continue;
+		t->trait[i].total++;
+		t->trait[i].right += v.right;
+		t->trait[i].alarms += v.false_alarms;
+	}
 	t->row[v.fault].total++;
 	t->row[v.fault].right += v.right;
 	t->row[v.fault].alarms += v.false_alarms;

@@ -10,7 +10,6 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/cli/question.h"
 #include "cluster/cli/stress.h"
 #include "command/program.h"
 #include "command/server_access.h"

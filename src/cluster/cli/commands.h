@@ -3,7 +3,9 @@
  * cmd_X.c. To add a command: as in cli/commands.h. */
 #pragma once
 
+#include "base/buf.h"
 #include "command/program.h"
+#include "net/client/client.h"
 
 extern const struct program cluster_program;
 
@@ -15,3 +17,26 @@ extern const struct command cmd_echo;
 extern const struct command cmd_fleet;
 extern const struct command cmd_simulate;
 extern const struct command cmd_stress;
+
+/* One request to a service of ours, and its reply: what commands that ask have in common. */
+
+#define QUESTION_ANSWER_MAX (8u << 20)
+
+struct question {
+	struct http_client *client; /* of @loop, which question_ask() runs */
+	struct loop *loop;
+	const struct http_endpoint *endpoint;
+	const char *path;
+	const char *body; /* JSON; NULL: a GET */
+	uint64_t timeout_ns;
+};
+
+/* question_ask - the body is appended to @answer. -E… with a sentence if there was no reply. */
+int question_ask(
+	const struct question *q, int *ret_status, struct buf *answer, struct errinfo *reterr);
+
+/* The service's answer to /api/v1/blame for people. Pure. */
+
+/* blame_text - appends what the JSON in @body says: a sentence for each episode, or what was examined.
+ * Everything foreign is escaped for a terminal. -EBADMSG: it is not such an answer; -ENOMEM. */
+int blame_text(struct buf *b, const char *body, size_t len);

@@ -51,14 +51,6 @@ static void refuse(keeper_done *done, void *arg, int err, const char *why)
 	done(arg, &r);
 }
 
-static void refuse_tenant(keeper_done *done, void *arg, const struct tenant_refusal *no)
-{
-	char why[160];
-
-	snprintf(why, sizeof(why), "%s: %s", no->code, no->text);
-	refuse(done, arg, no->status == 429 ? -EAGAIN : -EACCES, why);
-}
-
 /* Tokens may have been read anew since the request came. */
 static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t len)
 {
@@ -100,7 +92,10 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
 		wall_now().ns, &no);
 	if (!t) {
-		refuse_tenant(done, done_arg, &no);
+		char why[160];
+
+		snprintf(why, sizeof(why), "%s: %s", no.code, no.text);
+		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES, why);
 		return;
 	}
 	kept = malloc(sizeof(*kept));

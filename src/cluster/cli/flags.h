@@ -185,3 +185,19 @@ struct echo_prepared { /* from flags to settings, with what these point to */
 void echo_prepared_done(struct echo_prepared *p);
 int echo_flags_prepare(
 	const struct echo_flags *f, struct echo_prepared *ret, struct errinfo *reterr);
+
+/* The fleet, the cluster's memory, or both (`fleet`, `echo`, `all`), until a signal ends them.
+ *
+ * SIGHUP reads certificates, tokens and rates again; what cannot be read stays as it was. SIGTERM and SIGINT let
+ * replies under way end and write the snapshot; with a memory who comes is told to come again, and what was
+ * acknowledged is stored; a second one does not wait. */
+
+struct services_settings {
+	const struct echo_flags *echo;   /* NULL: no memory */
+	const struct fleet_flags *fleet; /* NULL: no fleet */
+	const struct access_flags *access;
+	struct listen_addresses at;
+};
+
+/* services_run - the exit code, after saying what went wrong. */
+int services_run(const struct services_settings *s);

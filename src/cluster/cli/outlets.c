@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* outlets.c - see outlets.h. */
-#include "cluster/cli/outlets.h"
+/* outlets.c - see service.h. */
+#include "cluster/cli/service.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -129,19 +129,15 @@ int outlets_open(struct outlets *o, struct errinfo *reterr)
 	return r == 0 && o->socket[0] ? open_stream(o, reterr) : r;
 }
 
-static void close_stream(struct outlets *o)
-{
-	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-
-	loop_watch(o->loop, stream_fd(o->stream), NULL, NULL);
-	(void)path_user_enter(o->socket, &before, NULL);
-	stream_close(o->stream);
-}
-
 void outlets_free(struct outlets *o)
 {
-	if (o->stream)
-		close_stream(o);
+	if (o->stream) {
+		_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
+		loop_watch(o->loop, stream_fd(o->stream), NULL, NULL);
+		(void)path_user_enter(o->socket, &before, NULL);
+		stream_close(o->stream);
+	}
 	if (o->alerts)
 		alerts_free(o->alerts);
 	if (o->forward)
@@ -242,38 +238,31 @@ static void put_alerts(const struct alerts *a, struct metric_set *s)
 	}
 }
 
-static void put_forward(const struct forward *f, struct metric_set *s)
-{
-	struct forward_stats t;
-
-	for (size_t i = 0; forward_stats(f, i, &t); i++) {
-		metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.delivered,
-			METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT("delivered")));
-		for (int k = 0; k < FORWARD_LOSS_COUNT; k++)
-			metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.lost[k],
-				METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT(forward_loss_id(k))));
-		metric_put_int(s, &forward_waiting, (wall_time){0}, (int64_t)t.waiting_bytes,
-			METRIC_OF(METRIC_TEXT(t.shown)));
-	}
-}
-
-static void put_stream(const struct stream *stream, struct metric_set *s)
-{
-	struct stream_stats t = stream_stats(stream);
-
-	metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.messages,
-		METRIC_OF(METRIC_TEXT("sent")));
-	for (int k = 0; k < STREAM_DROP_COUNT; k++)
-		metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.dropped[k],
-			METRIC_OF(METRIC_TEXT(stream_drop_id(k))));
-}
-
 void outlets_metrics(const struct outlets *o, struct metric_set *s)
 {
 	if (o->alerts)
 		put_alerts(o->alerts, s);
-	if (o->forward)
-		put_forward(o->forward, s);
-	if (o->stream)
-		put_stream(o->stream, s);
+	if (o->forward) {
+		struct forward_stats t;
+
+		for (size_t i = 0; forward_stats(o->forward, i, &t); i++) {
+			metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.delivered,
+				METRIC_OF(METRIC_TEXT(t.shown), METRIC_TEXT("delivered")));
+			for (int k = 0; k < FORWARD_LOSS_COUNT; k++)
+				metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.lost[k],
+					METRIC_OF(METRIC_TEXT(t.shown),
+						METRIC_TEXT(forward_loss_id(k))));
+			metric_put_int(s, &forward_waiting, (wall_time){0},
+				(int64_t)t.waiting_bytes, METRIC_OF(METRIC_TEXT(t.shown)));
+		}
+	}
+	if (o->stream) {
+		struct stream_stats t = stream_stats(o->stream);
+
+		metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.messages,
+			METRIC_OF(METRIC_TEXT("sent")));
+		for (int k = 0; k < STREAM_DROP_COUNT; k++)
+			metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.dropped[k],
+				METRIC_OF(METRIC_TEXT(stream_drop_id(k))));
+	}
 }

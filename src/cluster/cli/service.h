@@ -5,11 +5,90 @@
  * never goes back, whatever the machine's does (service_clock). */
 #pragma once
 
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "base/path_user.h"
 #include "cluster/answer/api_server.h"
-#include "cluster/cli/outlets.h"
 #include "cluster/detect/fleet.h"
 #include "cluster/ingest/receiver.h"
+#include "model/metric.h"
 #include "net/server/server.h"
+
+/* With whose rights the cluster's services use files, and what they give up before the first
+ * stranger speaks: docs/adr/0013-rights-to-files.md, docs/adr/0022-cluster-as-root.md. */
+
+#define SERVICE_PATHS_MAX 24
+
+struct service_rights {
+	const char *writes[SERVICE_PATHS_MAX]; /* folders, made if they are missing */
+	size_t write_count;
+	/* Files that are read again, and such as are written, with the rights that each path has: who
+	 * opens them takes these (path_user_enter()). */
+	const char *reads[SERVICE_PATHS_MAX];
+	size_t read_count;
+	const char *own[SERVICE_PATHS_MAX];
+	size_t own_count;
+	char file_folder[PATH_MAX]; /* of service_rights_write_file() */
+	bool sql;      /* begins processes for SQL on DuckDB, whose library is loaded */
+	bool low_port; /* listens on a port below 1024 */
+};
+
+/* service_rights_write, service_rights_read, service_rights_own - one more; NULL is none. One over the
+ * ceiling is left out, and refused by the kernel when it is used. */
+void service_rights_write(struct service_rights *s, const char *folder);
+/* service_rights_write_file - the folder of the file @path; of one file. */
+void service_rights_write_file(struct service_rights *s, const char *path);
+void service_rights_read(struct service_rights *s, const char *path);
+void service_rights_own(struct service_rights *s, const char *path);
+
+/* service_rights_enter - from here to path_user_leave() this thread uses files with the rights of whoever may change
+ * names in the @count @folders, which has to be one user. Nothing unless root runs. -EPERM with a sentence. */
+int service_rights_enter(const char *const *folders, size_t count, struct path_user *ret_before,
+	struct errinfo *reterr);
+
+/* service_rights_files - the same of s->writes, which are made. */
+int service_rights_files(
+	const struct service_rights *s, struct path_user *ret_before, struct errinfo *reterr);
+
+/* service_rights_confine - then everything that @s does not name is given up for good. To be called while there is
+ * one thread. */
+void service_rights_confine(const struct service_rights *s);
+
+/* Who is told by the cluster service: the log, receivers of alerts, the remediation stream,
+ * and receivers of OTLP to whom everything is forwarded. Belongs to the loop's thread. */
+
+struct outlets_settings {
+	const char *config;        /* file of alerts and targets (notify_config.h); NULL: none */
+	const char *forward;       /* one more target; NULL: none */
+	const char *forward_spool; /* its folder; NULL: 16 MiB of memory */
+	bool remediate;            /* open the remediation stream */
+};
+
+struct outlets;
+
+/* outlets_new - reads the file; what @s points to outlives it. */
+int outlets_new(struct loop *l, const struct outlets_settings *s, struct outlets **ret,
+	struct errinfo *reterr);
+
+/* outlets_rights - adds the folders that will be written. */
+void outlets_rights(const struct outlets *o, struct service_rights *rights);
+
+/* outlets_open - opens spools and the socket. */
+int outlets_open(struct outlets *o, struct errinfo *reterr);
+void outlets_free(struct outlets *o);
+DEFINE_CLEANUP(struct outlets *, outlets_free)
+
+void outlets_tell(struct outlets *o, const struct fleet_notice *n);
+
+bool outlets_want_requests(const struct outlets *o); /* somebody wants outlets_forward() */
+void outlets_forward(struct outlets *o, const struct receiver_request *q);
+
+/* outlets_finish - @fn runs once, when everybody has been told, or an attempt has failed. */
+void outlets_finish(struct outlets *o, loop_fn *fn, void *arg);
+
+void outlets_metrics(const struct outlets *o, struct metric_set *s);
 
 struct service;
 

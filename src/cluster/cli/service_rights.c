@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* service_rights.c - see service_rights.h.
+/* service_rights.c - see service.h.
  *
  * A service writes from many threads, DuckDB's among them, and all have the rights that the first one had when it
  * began them. So there is one user for all that is written; files that are only read have their own
  * (path_user_enter() where they are read), for which CAP_SETUID is kept if one of them needs it. */
-#include "cluster/cli/service_rights.h"
+#include "cluster/cli/service.h"
 
 #include <errno.h>
 #include <libgen.h>

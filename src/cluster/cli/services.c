@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* services.c - see services.h. */
-#include "cluster/cli/services.h"
+/* services.c - see flags.h. */
+#include "cluster/cli/flags.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/notify.h"
+#include "cluster/cli/commands.h"
 #include "command/program.h"
 #include "duck/duck.h"
 #include "net/address.h"
@@ -372,3 +373,125 @@ int services_run(const struct services_settings *s)
 		r = run(&c, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
+
+/* `ingero-cluster all`: fleet and echo in one process, on the same ports. */
+
+struct all_flags {
+	struct listen_addresses at;
+	struct fleet_flags fleet;
+	struct echo_flags echo;
+};
+
+static const struct all_flags all_flag_defaults = {
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
+	.fleet = FLEET_FLAGS_DEFAULTS,
+	.echo = ECHO_FLAGS_DEFAULTS,
+};
+
+#define OPTION(field) offsetof(struct all_flags, field)
+#define FLEET(field)  offsetof(struct all_flags, fleet.field)
+#define ECHO(field)   offsetof(struct all_flags, echo.field)
+static const struct option_row all_options[] = {
+	OPTION_ROW(STRING, "grpc-addr", OPTION(at.grpc), "HOST:PORT",
+		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
+	OPTION_ALIAS(STRING, "otlp-addr", OPTION(at.grpc), "HOST:PORT", "as --grpc-addr"),
+	OPTION_ROW(STRING, "http-addr", OPTION(at.http), "HOST:PORT",
+		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
+	OPTION_ROW(STRING, "api-addr", OPTION(at.api), "HOST:PORT",
+		"address of the page, the APIs, MCP and /metrics (default: 127.0.0.1:8080; '': none)"),
+	OPTION_ALIAS(STRING, "mcp-addr", OPTION(at.api), "HOST:PORT", "as --api-addr"),
+	FLEET_FLAGS_OPTIONS(FLEET),
+	ECHO_FLAGS_OPTIONS(ECHO),
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static int all_run(
+	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
+{
+	const struct all_flags *f = settings;
+
+	return services_run(&(struct services_settings){
+		.echo = &f->echo, .fleet = &f->fleet, .access = &f->echo.access, .at = f->at});
+}
+
+const struct command cmd_all = {
+	.name = "all",
+	.synopsis = "all [flags]",
+	.summary = "Run fleet and echo in one process: find stragglers now, and keep the history",
+	.details =
+		"Agents push to it as to `fleet`; what they push, and the incidents that are found, are kept as\nby `echo`. One address has the page, the APIs and MCP.\n"
+		"  ingero-cluster all                                     this machine only\n"
+		"  ingero-cluster all --grpc-addr :4317 --http-addr :4318 --api-addr :8080 \\\n"
+		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml",
+	.options = all_options,
+	.settings_size = sizeof(struct all_flags),
+	.defaults = &all_flag_defaults,
+	.run = all_run,
+};
+
+/* `ingero-cluster fleet`: which rank makes the others wait. */
+
+struct fleet_typed { /* the flags */
+	struct listen_addresses at;
+	struct fleet_flags core;
+	struct access_flags access;
+};
+
+static const struct fleet_typed fleet_flag_defaults = {
+	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
+	.core = FLEET_FLAGS_DEFAULTS,
+};
+
+#define TYPED(field) offsetof(struct fleet_typed, field)
+#define CORE(field)  offsetof(struct fleet_typed, core.field)
+static const struct option_row fleet_options[] = {
+	OPTION_ROW(STRING, "grpc-addr", TYPED(at.grpc), "HOST:PORT",
+		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
+	OPTION_ROW(STRING, "http-addr", TYPED(at.http), "HOST:PORT",
+		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
+	OPTION_ROW(STRING, "api-addr", TYPED(at.api), "HOST:PORT",
+		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)"),
+	FLEET_FLAGS_OPTIONS(CORE),
+	OPTION_ROW(STRING, "tls-cert", TYPED(access.cert), "PEM",
+		"server certificate (default: none, plain on loopback)"),
+	OPTION_ROW(STRING, "tls-key", TYPED(access.key), "PEM",
+		"private key of the certificate, readable only by its owner"),
+	OPTION_ROW(STRING, "client-ca", TYPED(access.client_ca), "PEM",
+		"require client certificates signed by this CA (mTLS)"),
+	OPTION_ROW(FLAG, "no-tls", TYPED(access.no_tls), NULL,
+		"no TLS beyond loopback either: traffic can be read and changed on the way"),
+	OPTION_ROW(STRING, "token-file", TYPED(access.token_file), "PATH",
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
+		"; else one is generated; you and root need none)"),
+	OPTION_ROW(FLAG, "no-token", TYPED(access.no_token), NULL,
+		"require no token: any local user can push and read; loopback only"),
+	OPTION_ROW(STRINGS, "allow-host", TYPED(access.names), "NAME",
+		"accept this host name too, besides those in --tls-cert; may be repeated"),
+	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
+	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+};
+
+static int fleet_run(
+	const struct command *cmd _unused_, void *settings, int argc _unused_, char **argv _unused_)
+{
+	const struct fleet_typed *t = settings;
+
+	return services_run(
+		&(struct services_settings){.fleet = &t->core, .access = &t->access, .at = t->at});
+}
+
+const struct command cmd_fleet = {
+	.name = "fleet",
+	.synopsis = "fleet [flags]",
+	.summary = "Listen to all agents of a cluster and find the rank that makes the others wait",
+	.details =
+		"Agents push with `ingero fleet-push`; OpenTelemetry's exporters may push too. Stops on\nCtrl-C or SIGTERM; SIGHUP reloads certificates, tokens and rates.\n"
+		"  ingero-cluster fleet                                   this machine only\n"
+		"  ingero-cluster fleet --grpc-addr :4317 --http-addr :4318 --api-addr :8080 \\\n"
+		"      --tls-cert cert.pem --tls-key key.pem --token-file tokens\n"
+		"  ingero-cluster blame                                   which rank is it?",
+	.options = fleet_options,
+	.settings_size = sizeof(struct fleet_typed),
+	.defaults = &fleet_flag_defaults,
+	.run = fleet_run,
+};

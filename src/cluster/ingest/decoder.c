@@ -6,7 +6,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "net/aside.h"
+#include "net/loop.h"
 
 struct decoder {
 	struct aside *aside;

@@ -12,7 +12,7 @@
 #include "cluster/keep/cluster_limit.h"
 #include "cluster/keep/keeper.h"
 #include "cluster/keep/seen.h"
-#include "net/aside.h"
+#include "net/loop.h"
 
 struct keeper_fill {
 	struct journal *journal;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job.c - runs the programs of a made-up job's workers against each other.
+/* questions.c - runs the programs of a made-up job's workers against each other.
  *
  * Each worker has a list of operations for the step it is in. It goes on until it must wait: for a
  * message that was not sent yet, or for the others of a collective; whoever ends that wait puts it back

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* job_private.h - a running job: job.c moves time, job_program.c says what workers do. */
+/* job_private.h - a running job: questions.c moves time, job_program.c says what workers do. */
 #pragma once
 
 #include "cluster/simulate/job.h"

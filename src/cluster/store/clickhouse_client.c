@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clickhouse_client.c - see clickhouse_client.h.
+/* clickhouse_client.c - see store_clickhouse_private.h.
  *
  * The servers are told to hold an answer back until it is whole (wait_end_of_query), so that a statement
  * that fails half-way has a status that says so. */
-#include "cluster/store/clickhouse_client.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 #include <errno.h>
 #include <pthread.h>

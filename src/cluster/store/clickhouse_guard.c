@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clickhouse_guard.c - see clickhouse_guard.h.
+/* clickhouse_guard.c - see store_clickhouse_private.h.
  *
  * The text is cut into words, literals and signs as ClickHouse does. Where it could be read in two ways
  * (escapes in quoted names, `$`) it is refused. Then every place is found where a table can be named, after FROM, JOIN,
  * their commas and IN: there only our tables stand, without a database, and queries. Every function is a known one. */
-#include "cluster/store/clickhouse_guard.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clickhouse_schema.c - see clickhouse_schema.h.
+/* clickhouse_schema.c - see store_clickhouse_private.h.
  *
  * Written for ClickHouse 18.16 and all that came later: no TTL, no codecs, no DateTime64, no CTE.
  *
  * A day of reception is a partition: it is what retention drops, and since rows of one insert were
  * received on one day or two, an insert makes few parts. The time of a row by its sender's clock is in
  * the ordering key. */
-#include "cluster/store/clickhouse_schema.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* clickhouse_tsv.c - see clickhouse_tsv.h. The first line names the columns, the second their types; a
+/* clickhouse_tsv.c - see store_clickhouse_private.h. The first line names the columns, the second their types; a
  * tab, line feed or backslash in a text is written with a backslash, NULL is \N. */
-#include "cluster/store/clickhouse_tsv.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 #include <errno.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 /* store.h - the cluster's memory behind one interface: filled from the journal, asked by SQL.
  *
  * Engines: DuckDB in this process (store_duck.h) and ClickHouse over HTTP (store_clickhouse.h). Both hold
- * the tables of table.h under their published names; node_metrics is derived from the points in events, a
+ * the tables of space.h under their published names; node_metrics is derived from the points in events, a
  * row a minute, and may have several rows for a minute: readers sum up.
  *
  * Filling: one thread calls store_take() for each journal entry in order, then store_commit(). What was

@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cluster/store/clickhouse_tsv.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define SETTLE_NS (60 * NS_PER_S) /* Linux writes what is older than 30 s, every 5 s */

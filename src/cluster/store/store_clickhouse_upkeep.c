@@ -9,8 +9,6 @@
 #include "cluster/store/store_clickhouse_private.h"
 #include "base/array.h"
 #include "base/clock.h"
-#include "cluster/store/clickhouse_guard.h"
-#include "cluster/store/clickhouse_tsv.h"
 
 static int table_of(const char *local, size_t len)
 {

@@ -27,7 +27,7 @@ struct store_duck_settings {
 	uint64_t bytes_max;      /* of parts; 0: no limit */
 	uint64_t part_bytes_max; /* merged up to; 0: 512 MiB */
 	uint64_t scrub_bytes_s;  /* at which parts are read again; 0: 16 MiB a second */
-	bool trust_clock;        /* retention takes the clock as it is, once (retention_clock.h) */
+	bool trust_clock; /* retention takes the clock as it is, once (store_duck_private.h) */
 };
 
 /* store_duck_open - -EAGAIN: another process has it, the sentence says which. */

@@ -15,12 +15,32 @@
 
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdint.h>
 
 #include "base/clock.h"
-#include "cluster/store/retention_clock.h"
 #include "cluster/store/store_duck.h"
 #include "duck/duck.h"
 #include "net/digest.h"
+
+/* The time that retention goes by, which a clock that jumps forward does not move.
+ *
+ * It follows the machine's clock as long as that goes with the time that this process has seen pass. A clock
+ * that is further ahead is believed after RETENTION_CLOCK_WAIT_NS of running without a break; until then
+ * retention goes on from where it was, as fast as time passes. One that goes back is followed at once: that
+ * removes nothing. No I/O. */
+
+#define RETENTION_CLOCK_SLACK_NS (3600 * NS_PER_S) /* corrections, and a service that was stopped */
+#define RETENTION_CLOCK_WAIT_NS  (24 * 3600 * NS_PER_S)
+
+struct retention_clock {
+	int64_t now_ns;     /* what is believed; 0: nothing yet, the next clock is */
+	uint64_t at_ns;     /* monotonic; when it was last asked; 0: never */
+	uint64_t waited_ns; /* since the clock is ahead */
+	int64_t ahead_ns;   /* by so much; 0: it is not */
+};
+
+/* retention_clock_read - what retention may take for now. */
+int64_t retention_clock_read(struct retention_clock *c, int64_t wall_ns, uint64_t mono_ns);
 
 #define PART_FOLDER_MAX     64
 #define STORE_PATH_MAX      4096
@@ -247,7 +267,7 @@ struct manifest {
 	uint64_t dropped_rows;
 	struct parts missing;
 	struct losses losses;
-	int64_t clock_ns; /* see retention_clock.h; 0: not known */
+	int64_t clock_ns; /* see store_duck_private.h; 0: not known */
 	bool unsummed;    /* it was written by a program that knew no sums */
 	bool was_copy;    /* the manifest is damaged: this is its copy */
 	bool is_alone;    /* its copy is damaged, another one or not there */
@@ -309,7 +329,7 @@ void suspects_check(struct store_duck *s);
 
 int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr);
 
-/* ---- store_duck_instance.c ---- */
+/* ---- store_duck_live.c ---- */
 
 /* instance_open - with the parts that there are, and an empty generation. A part that cannot be opened is
  * moved away: it is gone from the set. */
@@ -325,7 +345,7 @@ int part_quarantine(struct store_duck *s, struct part *p, const char *why, struc
  * is replaced. The live rows are gone with it: visible goes back to durable. */
 void instance_check(struct store_duck *s, bool write_held);
 
-/* ---- store_duck_backup.c ---- */
+/* ---- store_duck_upkeep.c ---- */
 
 /* store_copy_file - to a new file, synced. */
 int store_copy_file(const char *from, const char *to);

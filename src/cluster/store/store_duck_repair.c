@@ -293,15 +293,6 @@ static int repair_missing(struct repairing *x, struct errinfo *reterr)
 	return r < 0 ? r : 0;
 }
 
-static void check_all(struct store_duck *s)
-{
-	pthread_mutex_lock(&s->set_mutex);
-	for (size_t i = 0; i < s->parts.count; i++)
-		s->parts.items[i]->suspect = true;
-	pthread_mutex_unlock(&s->set_mutex);
-	suspects_check(s);
-}
-
 int store_duck_repair(struct store *store, const char *backup, store_source *source, void *arg,
 	struct store_report *report, struct errinfo *reterr)
 {
@@ -317,7 +308,11 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 			reterr, EXIT_NO_INPUT, r, "%s is no backup: it has no manifest", backup);
 	if (r < 0)
 		return r;
-	check_all(s);
+	pthread_mutex_lock(&s->set_mutex);
+	for (size_t i = 0; i < s->parts.count; i++)
+		s->parts.items[i]->suspect = true;
+	pthread_mutex_unlock(&s->set_mutex);
+	suspects_check(s);
 	pthread_mutex_lock(&s->write_mutex);
 	r = instance_use(s, reterr);
 	if (r == 0) {

@@ -357,19 +357,6 @@ static int copy_rows(struct store_duck *s, struct reading *reading, enum store_t
 	return 0;
 }
 
-static int finish(const char *partial, const char *path, struct errinfo *reterr)
-{
-	int r = file_sync(partial);
-
-	/* A link, not a rename: what has that name by now is left alone. */
-	if (r == 0 && link(partial, path) < 0)
-		r = -errno;
-	unlink(partial);
-	return r == 0 ? 0
-		      : errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s", path,
-				strerror(-r));
-}
-
 int store_duck_export(struct store *store, enum store_table t, const struct store_scope *scope,
 	const char *path, uint64_t *ret_rows, struct errinfo *reterr)
 {
@@ -396,5 +383,12 @@ int store_duck_export(struct store *store, enum store_table t, const struct stor
 		unlink(partial);
 		return r;
 	}
-	return finish(partial, path, reterr);
+	r = file_sync(partial);
+	/* A link, not a rename: what has that name by now is left alone. */
+	if (r == 0 && link(partial, path) < 0)
+		r = -errno;
+	unlink(partial);
+	return r == 0 ? 0
+		      : errinfo_set_exit(reterr, EXIT_NO_CREATE, r, "%s cannot be made: %s", path,
+				strerror(-r));
 }

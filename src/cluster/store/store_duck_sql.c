@@ -229,14 +229,6 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 	return r;
 }
 
-static void snapshot_end(struct store_duck *s, struct snapshot *n)
-{
-	pthread_mutex_lock(&s->snapshots->mutex);
-	n->users--;
-	drop_old(s->snapshots);
-	pthread_mutex_unlock(&s->snapshots->mutex);
-}
-
 /* ---- the worker ---- */
 
 struct files {
@@ -324,8 +316,12 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 		left.timeout_ns -= waited;
 		r = ask_worker(&files, text, &left, ret, reterr);
 	}
-	if (n)
-		snapshot_end(s, n);
+	if (n) {
+		pthread_mutex_lock(&s->snapshots->mutex);
+		n->users--;
+		drop_old(s->snapshots);
+		pthread_mutex_unlock(&s->snapshots->mutex);
+	}
 	if (is_damage(r))
 		reading_suspect(s, reading);
 	free(files.paths);

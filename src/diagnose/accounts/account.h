@@ -33,6 +33,7 @@ struct process_account {
 	bool is_derived;         /* made from calls and stays: the recording has no ledger */
 	struct step_span *units; /* in order of time, one after the other */
 	size_t unit_count;
+	bool is_clocked;  /* a clock begins them: what one is late the next is shorter */
 	size_t *part_end; /* by unit: its parts are those before this, from the last's on */
 	struct account_part *parts; /* by unit */
 	size_t part_count, part_room;
@@ -62,8 +63,12 @@ int account_end_unit(struct process_account *a, size_t unit, const struct tally 
 void account_keys_settle(struct process_account *a);
 
 /* account_read_stacks - what keys' stacks say: tells parts in which code is made from others of the same place,
- * and which block there. */
-void account_read_stacks(struct process_account *a, const struct stack_list *stacks);
+ * which block there, and which are pauses: the program sleeps between units by a timetable of its own, until the
+ * next is due or somebody asks for it. A sleep that is always as long is none: it costs each unit as much. 0 or -ENOMEM. */
+int account_read_stacks(struct process_account *a, const struct stack_list *stacks);
+
+/* account_pause_ns - the time of unit @unit that is a pause. */
+uint64_t account_pause_ns(const struct process_account *a, size_t unit);
 
 /* account_made_ns - adds the time of unit @unit to @ns, by how code is made in it. */
 void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[MAKINGS]);
@@ -71,5 +76,5 @@ void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[M
 /* account_add - adds the parts of unit @unit to @out. 0 or -ENOMEM. */
 int account_add(const struct process_account *a, size_t unit, struct tally *out);
 
-/* account_lines - adds the time of unit @unit to @ns, by line. */
+/* account_lines - adds the time of unit @unit to @ns, by line; pauses are left out. */
 void account_lines(const struct process_account *a, size_t unit, uint64_t ns[ACCOUNT_LINES]);

@@ -9,6 +9,8 @@
 #include "diagnose/rows/place.h"
 #include "base/array.h"
 #include "base/macros.h"
+#include "diagnose/thresholds.h"
+#include "stat/robust.h"
 
 #define FIRST_SLOTS  64
 #define MAKING_SHIFT 62 /* of a place: time in which code is made is none of the line's */
@@ -141,7 +143,120 @@ static enum code_making making_of(const struct tally_part *key, const struct sta
 	return compiler_making(name);
 }
 
-void account_read_stacks(struct process_account *a, const struct stack_list *stacks)
+/* ---- pauses ---- */
+
+static bool is_sleep(const struct tally_part *key, const struct stack_list *stacks)
+{
+	const struct stack *s =
+		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+
+	return key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD && s && place_is_sleep(s);
+}
+
+struct sleeps { /* of units, one by one */
+	uint64_t *ns;
+	size_t count;                /* of units that have any */
+	uint64_t sum_ns, longest_ns; /* of all; the longest of each unit */
+};
+
+static void sum_sleeps(const struct process_account *a, struct sleeps *s)
+{
+	for (size_t i = 0; i < a->unit_count; i++) {
+		uint64_t ns = 0, longest = 0;
+
+		for (const struct account_part *p = first_of(a, i); p < a->parts + a->part_end[i];
+			p++) {
+			ns += a->keys[p->key].is_pause ? p->ns : 0;
+			if (a->keys[p->key].is_pause)
+				longest = MAX(longest, p->stack_ns ? p->stack_ns : p->ns);
+		}
+		if (ns)
+			s->ns[s->count++] = ns;
+		s->sum_ns += ns;
+		s->longest_ns += MIN(longest, ns);
+	}
+}
+
+/* Whether they are as long as it happens: as when somebody asks for something. Many that follow each other wait
+ * for something else; what most units do without is not how often they come. */
+static bool are_varied(const struct process_account *a, struct sleeps *s)
+{
+	uint64_t spread;
+
+	if ((double)s->count < THRESHOLD(MOST) * (double)a->unit_count ||
+		(double)s->longest_ns < THRESHOLD(MOST) * (double)s->sum_ns)
+		return false;
+	robust_sort(s->ns, s->count);
+	spread = robust_quantile(s->ns, s->count, 1 - THRESHOLD(FEW)) -
+		 robust_quantile(s->ns, s->count, THRESHOLD(FEW));
+	return (double)spread >= THRESHOLD(PAUSE_SPREAD) * (double)robust_median(s->ns, s->count);
+}
+
+/* Whether what a unit is longer the next is shorter: where each begins when it is due nothing adds up, where one begins when
+ * the last is done all does. By deviations from the median, of which wild ones count as far as any. */
+static bool lengths_make_up(const struct process_account *a, uint64_t *scratch)
+{
+	double squares = 0, products = 0, last = 0, r;
+	uint64_t median, mad;
+
+	for (size_t i = 0; i < a->unit_count; i++)
+		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
+	robust_sort(scratch, a->unit_count);
+	median = robust_median(scratch, a->unit_count);
+	mad = MAX(robust_mad(scratch, a->unit_count), UINT64_C(1));
+	for (size_t i = 0; i < a->unit_count; i++) {
+		double x = (double)(a->units[i].end_ns - a->units[i].start_ns) - (double)median;
+
+		x = MIN(MAX(x / (double)mad, -THRESHOLD(BEYOND)), THRESHOLD(BEYOND));
+		squares += x * x;
+		products += x * last;
+		last = x;
+	}
+	r = squares > 0 ? products / squares : 0;
+	return r <= -THRESHOLD(CLOCKED) &&
+	       r * r * (double)a->unit_count >= THRESHOLD(SLOW_SPREAD) * THRESHOLD(SLOW_SPREAD);
+}
+
+/* Ranks wait for each other: whoever sleeps keeps others waiting. */
+static bool is_rank(const struct process_account *a)
+{
+	for (size_t i = 0; i < a->key_count; i++)
+		if (a->keys[i].line == ACCOUNT_COLLECTIVE)
+			return true;
+	return false;
+}
+
+static int find_pauses(struct process_account *a, const struct stack_list *stacks)
+{
+	_cleanup_free_ uint64_t *scratch = calloc(a->unit_count + 1, sizeof(*scratch));
+	struct sleeps s = {.ns = scratch};
+	bool are_pauses;
+
+	if (!scratch)
+		return -ENOMEM;
+	for (size_t i = 0; i < a->key_count; i++)
+		a->keys[i].is_pause = is_sleep(&a->keys[i], stacks);
+	a->is_clocked =
+		(double)a->unit_count >= THRESHOLD(DRIFT_UNITS) && lengths_make_up(a, scratch);
+	sum_sleeps(a, &s);
+	are_pauses = (double)a->unit_count >= THRESHOLD(DRIFT_UNITS) && !is_rank(a) &&
+		     (a->is_clocked || (a->origin > STEP_BY_LOADER && are_varied(a, &s)));
+	for (size_t i = 0; !are_pauses && i < a->key_count; i++)
+		a->keys[i].is_pause = false;
+	return 0;
+}
+
+uint64_t account_pause_ns(const struct process_account *a, size_t unit)
+{
+	uint64_t ns = 0;
+
+	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
+		p++)
+		ns += a->keys[p->key].is_pause ? p->ns : 0;
+	return ns;
+}
+
+int account_read_stacks(struct process_account *a, const struct stack_list *stacks)
 {
 	for (size_t i = 0; i < a->key_count; i++) {
 		struct tally_part *key = &a->keys[i];
@@ -152,6 +267,7 @@ void account_read_stacks(struct process_account *a, const struct stack_list *sta
 		key->making = (uint8_t)making_of(key, stacks);
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT;
 	}
+	return find_pauses(a, stacks);
 }
 
 void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[MAKINGS])
@@ -180,5 +296,5 @@ void account_lines(const struct process_account *a, size_t unit, uint64_t ns[ACC
 {
 	for (const struct account_part *p = first_of(a, unit); p < a->parts + a->part_end[unit];
 		p++)
-		ns[a->keys[p->key].line] += p->ns;
+		ns[a->keys[p->key].line] += a->keys[p->key].is_pause ? 0 : p->ns;
 }

@@ -190,7 +190,11 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 		return path_lock_add(w, r, waker, (uint64_t)(to_ns - from_ns), from_ns, to_ns);
 	if (path_may_follow(w, line, waker))
 		return follow(w, r, waker, from_ns, to_ns);
+	if (line == LEDGER_COPY)
+		return path_copy_add(w, r, (uint64_t)(to_ns - from_ns));
 	p = path_part(w, r, path_line_plain(r, line), (uint64_t)(to_ns - from_ns));
+	if (line == LEDGER_LOCK && waker->kind == WAKER_TIMER && s && place_is_sleep(s))
+		p.line = ACCOUNT_ASLEEP; /* it waited for nobody, or in vain */
 	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK || p.line == ACCOUNT_STOPPED) {
 		if (waker->kind == WAKER_TASK) {
 			p.culprit_pid = waker->pid;

@@ -13,6 +13,9 @@ struct path {
 	const struct ledger_row
 		*copied; /* the row whose copies were looked at last: it may be in many intervals */
 	uint64_t copied_wait_ns;
+	/* Of recorded copies, by powers of two of their length, and what of it was waiting for the GPU. */
+	bool knows_copies;
+	uint64_t copy_ns[65], copy_wait_ns[65];
 };
 
 /* path_account - adds the interval [from, to) of p->tid to @out, exactly to - from nanoseconds. 0 or

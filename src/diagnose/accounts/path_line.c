@@ -13,6 +13,7 @@
 
 #define SLOW_COPY_BPS  1500000000ull /* no copy is slower for its bytes' sake */
 #define COPY_CALL_NS   (20 * NS_PER_US)
+#define SMALL_COPY     (64u << 10)       /* bytes: one that sleeps does so for the work before it */
 #define PLACED_STAY_NS (200 * NS_PER_US) /* shorter ones are too many to look for what ran */
 #define LAST_STAY_NS   (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
 
@@ -229,6 +230,49 @@ static int add_calls(struct walk *w, const struct ledger_row *r, enum account_li
 	p.line = (uint8_t)other;
 	p.ns = MIN(ns, other_ns);
 	return tally_add(w->out, &p);
+}
+
+static int class_of(uint64_t ns)
+{
+	return ns ? 63 - __builtin_clzll(ns) : 0;
+}
+
+static void look_at_copies(struct walk *w)
+{
+	struct path *p = w->path;
+
+	if (p->knows_copies)
+		return;
+	p->knows_copies = true;
+	for (size_t i = 0; i < w->t->call_count; i++) {
+		const struct event *e = &w->t->rec->events[w->t->calls[i]];
+
+		if (e->pid != p->pid || op_kind_line(e->source, e->op) != LEDGER_COPY)
+			continue;
+		p->copy_ns[class_of(e->dur_ns)] += e->dur_ns;
+		p->copy_wait_ns[class_of(e->dur_ns)] += e->arg0 <= SMALL_COPY ? e->dur_ns : 0;
+	}
+}
+
+/* The share of the time of recorded copies that take about as long as @ns in which they waited for the GPU. A link or a
+ * disk may be as slow as can be: only of little data is it known. */
+static double copies_wait(struct walk *w, uint64_t ns)
+{
+	int class = class_of(ns);
+	uint64_t all, waited;
+
+	look_at_copies(w);
+	all = w->path->copy_ns[class] + w->path->copy_ns[class + 1];
+	waited = w->path->copy_wait_ns[class] + w->path->copy_wait_ns[class + 1];
+	return all ? (double)waited / (double)all : 0;
+}
+
+int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns)
+{
+	double share = copies_wait(w, r->stay_ns);
+
+	return add_calls(
+		w, r, ACCOUNT_COPY, r->stack_hash, ACCOUNT_GPU, ns, (uint64_t)(share * (double)ns));
 }
 
 enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line)

@@ -62,6 +62,10 @@ enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_l
 int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_line line,
 	uint64_t ns, int64_t from_ns, int64_t to_ns);
 
+/* path_copy_add - @ns of a stay in a copy, which ends @r. What it moves is counted when it returns; whether such ones
+ * wait for the GPU or for their bytes is known of those that are recorded. */
+int path_copy_add(struct walk *w, const struct ledger_row *r, uint64_t ns);
+
 /* path_lock_is - whether the stay of @r was for Python's interpreter lock: by its stack or, where none was
  * taken, by the interpreter's habit of waking every 5 ms to ask for it, or because that is what else the
  * same thread kept this one waiting for in that second. */

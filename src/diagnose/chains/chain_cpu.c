@@ -8,6 +8,7 @@
 
 #include "base/macros.h"
 #include "diagnose/accounts/kernel_thread.h"
+#include "diagnose/accounts/tracer_name.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/chain.h"
@@ -21,7 +22,7 @@ struct waits {
 	struct program_sums programs;
 	uint64_t own_ns, other_ns, nobody_ns;
 	uint64_t nobody_long_ns; /* of nobody_ns, in waits that no scheduler makes by itself */
-	struct program *own; /* the program of the job with most of own_ns */
+	struct program *own;     /* the program of the job with most of own_ns */
 	struct {
 		uint32_t pid;
 		bool is_own;
@@ -268,8 +269,7 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 
 /* A thread that could run is kept from CPUs on which nobody runs, for as long as a period of a quota leaves: nothing else
  * does that. How much is allowed is not known then, and who counts is not asked where the group's own count says no. */
-static bool by_stopped_group(
-	const struct chain *c, const struct waits *w, struct resource_use *ret)
+static bool by_stopped_group(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	uint64_t all = w->own_ns + w->other_ns + w->nobody_ns;
 
@@ -315,16 +315,30 @@ static double weight_of(const struct program *p, int side)
 	return (double)p->ns[side] / (kernel_thread_is(p->name) ? THRESHOLD(FAR_MORE) : 1);
 }
 
+/* Among many programs the tracer, which is always there, is not the one to name unless most of it is its doing. */
+static const struct program *program_with_most(const struct waits *w, int side, uint64_t all)
+{
+	const struct program *most = NULL;
+
+	for (int i = 0; i < w->programs.count; i++) {
+		const struct program *p = &w->programs.items[i];
+
+		if (!p->ns[side] ||
+			(tracer_is(p->name) &&
+				(double)p->ns[side] < THRESHOLD(CHAIN_MOST) * (double)all))
+			continue;
+		if (!most || weight_of(p, side) > weight_of(most, side))
+			most = p;
+	}
+	return most;
+}
+
 static bool by_program(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	int side = w->own_ns > w->other_ns ? 0 : 1;
-	const struct program *most = NULL;
 	uint64_t known = w->own_ns + w->other_ns;
+	const struct program *most = program_with_most(w, side, side ? w->other_ns : w->own_ns);
 
-	for (int i = 0; i < w->programs.count; i++)
-		if (w->programs.items[i].ns[side] &&
-			(!most || weight_of(&w->programs.items[i], side) > weight_of(most, side)))
-			most = &w->programs.items[i];
 	ret->share = (double)(side ? w->other_ns : w->own_ns) /
 		     (double)MAX(known + w->nobody_ns, UINT64_C(1));
 	if (!most || ret->share < THRESHOLD(CHAIN_PART))
@@ -409,5 +423,6 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 		return false;
 	add_children(c, w);
 	add_waits(c, w);
-	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) || by_program(c, w, ret);
+	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||
+	       by_program(c, w, ret);
 }

@@ -52,7 +52,9 @@ static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
 
 bool delay_is_of_tracer(const struct delay *l)
 {
-	return l->kind == DELAY_BY_CPU && l->lead && tracer_is(l->lead->culprit);
+	if (l->kind != DELAY_BY_CPU)
+		return false;
+	return l->end.who[0] ? tracer_is(l->end.who) : l->lead && tracer_is(l->lead->culprit);
 }
 
 bool delay_is_foreign(const struct account_entry *e)

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/chains/delay_weight.h"
 
-#include <math.h>
-
 #include "diagnose/accounts/compiler.h"
 #include "diagnose/rows/place.h"
 #include "diagnose/chains/host_code.h"
@@ -117,8 +115,23 @@ static double new_places_share(
 	return all ? (double)fresh / (double)all : 0;
 }
 
+/* Whether the place of @e takes longer as all host code does. */
+static bool is_in_proportion(const struct step_account *a, const struct account_entry *e)
+{
+	return (double)e->slow_ns * (double)a->ordinary_ns[ACCOUNT_HOST] <
+	       THRESHOLD(MORE) * (double)e->ordinary_ns * (double)a->slow_ns[ACCOUNT_HOST];
+}
+
+/* Whether a CPU is waited for longer, too: who has it uses up caches and the other half of the core. */
+static bool cpu_is_busier(const struct step_account *a)
+{
+	return (double)a->slow_ns[ACCOUNT_CPU] - (double)a->ordinary_ns[ACCOUNT_CPU] >
+	       THRESHOLD(FEW) * ((double)a->slow_step_ns - (double)a->ordinary_step_ns);
+}
+
 /* Host code that takes somewhat longer everywhere: the CPU is slower or busier, no line of the program
- * is. All that hands work to the GPU may be below one line of the program. */
+ * is. All that hands work to the GPU may be below one line of the program; and one may be all there is, which then
+ * takes longer now and then, or while others are busy. */
 static bool is_even(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
@@ -132,7 +145,8 @@ static bool is_even(
 		return false;
 	if (l->lead && !drives_gpu(rec, l->lead) &&
 		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(MOST) * grown &&
-		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS))
+		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS) &&
+		!(is_in_proportion(a, l->lead) && (a->is_varied || cpu_is_busier(a))))
 		return false;
 	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
 }
@@ -212,13 +226,37 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 	return false;
 }
 
+/* Whether the loop itself sleeps, of which the work is called, or a thread of its own between what it asks for: not
+ * somebody who was asked for something and lets others wait. */
+static bool is_of_loop(
+	const struct recording *rec, const struct step_account *a, const struct account_entry *e)
+{
+	const struct stack *s = stack_of(rec, e->stack_hash);
+
+	if (e->owner == OWNER_THREAD)
+		return place_is_outermost(s);
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *work = &a->entries[i];
+		const struct stack *t = stack_of(rec, work->stack_hash);
+
+		if (work->owner == OWNER_SELF && t && place_calls(t, s) &&
+			(work->line == ACCOUNT_GPU || work->line == ACCOUNT_COPY ||
+				work->line == ACCOUNT_LAUNCH))
+			return true;
+	}
+	return false;
+}
+
 bool delay_is_pause(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
 
-	return l->kind == DELAY_BY_ASLEEP && l->lead && l->lead->owner == OWNER_SELF && s &&
-	       place_is_sleep(s) && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
+	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
+		return false;
+	if (!is_training(a) && is_of_loop(rec, a, l->lead))
+		return true;
+	return l->lead->owner == OWNER_SELF && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
 	       a->slow_step_ns > a->ordinary_step_ns * THRESHOLD(PAUSE);
 }
 
@@ -234,7 +272,7 @@ static bool is_paced(const struct step_account *a)
 	double usual = (double)a->ordinary_step_ns;
 	size_t near = 0;
 
-	if (a->origin == STEP_BY_TIME || units_are_clocked(a))
+	if (a->origin == STEP_BY_TIME || a->is_clocked)
 		return false;
 	for (size_t i = 0; i < a->mark_count; i++)
 		near += (double)a->marks[i].dur_ns < THRESHOLD(PACED_RATIO) * usual &&
@@ -383,61 +421,4 @@ bool delay_is_waste(
 	if (l->kind == DELAY_BY_HOST)
 		return is_host_waste(rec, a);
 	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
-}
-
-/* That lengths vary less than work does is not enough: what is work and what is waiting may be
- * told apart differently from unit to unit. A clock does not care how much is done, so lengths do not follow work; and
- * it is even. */
-
-#define CLOCKED_UNITS  16 /* together: where one ends and the next begins does not matter */
-#define CLOCKED_GROUPS 8
-
-struct pairs { /* of the length and the work of a unit, which come one by one */
-	double lengths, works, length_squares, work_squares, products;
-	int count;
-};
-
-static void pairs_add(struct pairs *p, double length, double work)
-{
-	p->lengths += length;
-	p->works += work;
-	p->length_squares += length * length;
-	p->work_squares += work * work;
-	p->products += length * work;
-	p->count++;
-}
-
-static bool lengths_ignore_work(const struct pairs *p)
-{
-	double n = p->count;
-	double of_lengths = p->length_squares / n - p->lengths / n * (p->lengths / n);
-	double of_works = p->work_squares / n - p->works / n * (p->works / n);
-	double of_both = p->products / n - p->lengths / n * (p->works / n);
-	double jitter = THRESHOLD(CLOCK_JITTER) * p->lengths / n;
-
-	return of_lengths < jitter * jitter && of_lengths < THRESHOLD(CHAIN_MOST) * of_works &&
-	       of_both < THRESHOLD(CHAIN_MOST) * sqrt(MAX(of_lengths, 0.0) * of_works);
-}
-
-bool units_are_clocked(const struct step_account *a)
-{
-	struct pairs all = {0};
-	double length = 0, work = 0;
-	uint32_t units = 0;
-
-	for (size_t i = 0; i < a->bar_count; i++) {
-		const struct account_bar *b = &a->bars[i];
-		double waits = (double)b->ns[ACCOUNT_ASLEEP] + (double)b->ns[ACCOUNT_NETWORK] +
-			       (double)b->ns[ACCOUNT_LOCK];
-
-		length += (double)b->dur_ns / NS_PER_US;
-		work += ((double)b->dur_ns - waits) / NS_PER_US;
-		units += b->steps;
-		if (units < CLOCKED_UNITS)
-			continue;
-		pairs_add(&all, length / units, work / units);
-		length = work = 0;
-		units = 0;
-	}
-	return all.count >= CLOCKED_GROUPS && lengths_ignore_work(&all);
 }

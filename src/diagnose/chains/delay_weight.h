@@ -41,10 +41,3 @@ bool delay_stands_alone(enum delay_kind kind);
  * done in it, and it has a part of the job's time that matters. */
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
-
-/* Whether a program does a unit when somebody's clock says so. */
-
-/* units_are_clocked - whether units of @a begin by somebody else's clock: some after another they take as long whatever
- * is done in them, and the more is done the shorter they wait. Who asks for its next input when it is done waits as long
- * as ever. */
-bool units_are_clocked(const struct step_account *a);

@@ -13,8 +13,8 @@ static void *task_main(void *arg)
 	struct account_task *t = arg;
 
 	t->result = account_make(t->rec, &t->accounts);
-	for (size_t i = 0; i < t->accounts.count; i++)
-		account_read_stacks(&t->accounts.items[i], t->rec->stacks);
+	for (size_t i = 0; t->result == 0 && i < t->accounts.count; i++)
+		t->result = account_read_stacks(&t->accounts.items[i], t->rec->stacks);
 	if (t->result == 0)
 		t->result = contrast_all(&t->accounts, &t->report);
 	return NULL;

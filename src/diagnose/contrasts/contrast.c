@@ -38,7 +38,8 @@ static int put_facts(struct builder *b)
 	for (size_t i = 0; i < b->account->unit_count; i++) {
 		const struct step_span *s = &b->account->units[i];
 
-		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns),
+		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns) -
+							    account_pause_ns(b->account, i),
 			.wait_ns = s->wait_ns,
 			.backwards = s->backwards,
 			.loads = s->loads,
@@ -57,11 +58,11 @@ static int sum_classes(struct builder *b)
 	return 0;
 }
 
-/* Making code that is made once is none of the units' time. */
-static void leave_out_making(struct tally *t, const bool is_setup[MAKINGS])
+/* Making code that is made once is none of the units' time, nor is a pause. */
+static void leave_out(struct tally *t, const bool is_setup[MAKINGS])
 {
 	for (size_t i = 0; i < t->count; i++)
-		if (is_setup[t->parts[i].making]) {
+		if (is_setup[t->parts[i].making] || t->parts[i].is_pause) {
 			t->ns[t->parts[i].line] -= t->parts[i].ns;
 			t->parts[i].ns = 0;
 		}
@@ -303,7 +304,9 @@ static int put_marks(const struct builder *b, struct step_account *a)
 		return -ENOMEM;
 	a->mark_count = n;
 	for (size_t i = 0; i < n; i++)
-		a->marks[i] = (struct step_mark){.start.ns = b->account->units[first + i].start_ns,
+		a->marks[i] = (struct step_mark){
+			.start.ns = b->account->units[first + i].start_ns +
+				    (int64_t)account_pause_ns(b->account, first + i),
 			.dur_ns = b->facts[first + i].dur_ns,
 			.copy_bytes = b->account->units[first + i].copy_bytes,
 			.is_slow = b->facts[first + i].class == STEP_SLOW};
@@ -329,6 +332,7 @@ static int put_account(struct builder *b, struct step_account *a)
 		.slow_steps = (uint32_t)b->found.slow,
 		.other_steps = (uint32_t)b->found.other,
 		.group = b->found.group,
+		.is_clocked = b->account->is_clocked,
 		.first.ns = b->account->units[0].start_ns,
 		.last.ns = b->account->units[b->account->unit_count - 1].end_ns,
 		.is_drift = b->found.trend.is_drift,
@@ -371,7 +375,7 @@ static int contrast_units(const struct process_account *a, struct step_account *
 		border_settle(b.facts, a->unit_count, &b.found);
 	r = sum_classes(&b);
 	for (int i = 0; r == 0 && i < CLASSES; i++) {
-		leave_out_making(&b.sums[i], b.found.is_setup);
+		leave_out(&b.sums[i], b.found.is_setup);
 		place_waits(&b.sums[i]);
 		r = place_time(&b.sums[i]);
 	}

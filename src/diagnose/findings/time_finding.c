@@ -277,7 +277,8 @@ static void find_whole(struct time_findings *all, double completeness)
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
-		f.is_harmless = delay_is_of_tracer(d) || is_choice(d);
+		f.is_harmless =
+			delay_is_of_tracer(d) || is_choice(d) || delay_is_pause(all->rec, a, d);
 		/* What the rest of a unit goes into need not be known. */
 		f.confidence =
 			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);

@@ -16,9 +16,24 @@ static uint64_t mix(uint64_t h, const char *text)
 	return h ^ h >> 29;
 }
 
+/* The Python frame that calls @f, a user's of @s, at once, if it is a user's of another file; NULL: none. */
+static const struct stack_frame *caller_elsewhere(
+	const struct stack *s, const struct stack_frame *f)
+{
+	for (const struct stack_frame *c = f + 1; f && c < s->frames + s->count; c++)
+		if (stack_frame_is_python(c))
+			return stack_frame_is_user(c) && strcmp(c->py_file, f->py_file) ? c : NULL;
+	return NULL;
+}
+
+static uint64_t mix_line(uint64_t h, const struct stack_frame *f)
+{
+	return mix(mix(h, f->py_file), f->py_func) + f->py_line;
+}
+
 uint64_t place_key(const struct stack *s)
 {
-	const struct stack_frame *f = stack_user_frame(s);
+	const struct stack_frame *f = stack_user_frame(s), *caller = caller_elsewhere(s, f);
 	uint64_t h = UINT64_C(0xcbf29ce484222325);
 
 	if (!f)
@@ -26,7 +41,7 @@ uint64_t place_key(const struct stack *s)
 	if (!f)
 		return 0;
 	if (stack_frame_is_python(f))
-		return mix(mix(h, f->py_file), f->py_func) + f->py_line;
+		return caller ? mix_line(mix_line(h, f), caller) : mix_line(h, f);
 	h = mix(h, f->symbol);
 	return f->file ? mix(h, f->file) + f->line : h;
 }
@@ -99,9 +114,38 @@ bool place_is_driver_thread(const char *comm)
 	return starts_with(comm, "cuda-EvtHandlr") || starts_with(comm, "cuda0");
 }
 
+/* A wait with a limit is a sleep where nothing but the limit ended it, which the caller knows. */
 bool place_is_sleep(const struct stack *s)
 {
-	return s->count && s->frames[0].symbol && strstr(s->frames[0].symbol, "nanosleep");
+	static const char *const names[] = {"nanosleep", "timedwait", "clockwait", "abstimed"};
+
+	for (size_t i = 0; i < s->count && !stack_frame_is_python(&s->frames[i]); i++)
+		for (size_t k = 0; s->frames[i].symbol && k < ARRAY_SIZE(names); k++)
+			if (strstr(s->frames[i].symbol, names[k]))
+				return true;
+	return false;
+}
+
+bool place_calls(const struct stack *s, const struct stack *caller)
+{
+	const struct stack_frame *by = stack_user_frame(caller);
+
+	for (size_t k = 0; by && k < s->count; k++)
+		if (stack_frame_is_user(&s->frames[k]) &&
+			!strcmp(s->frames[k].py_func, by->py_func) &&
+			!strcmp(s->frames[k].py_file, by->py_file))
+			return true;
+	return false;
+}
+
+bool place_is_outermost(const struct stack *s)
+{
+	const struct stack_frame *f = stack_user_frame(s);
+
+	for (const struct stack_frame *c = f ? f + 1 : NULL; c && c < s->frames + s->count; c++)
+		if (stack_frame_is_user(c) && c->py_func[0] != '<')
+			return false;
+	return f;
 }
 
 bool place_is_output(const struct stack *s)
@@ -343,6 +387,69 @@ static void put_line(const struct stack_list *stacks, const struct place_weight 
 	}
 }
 
+/* ---- helpers ---- */
+
+/* Whether CUDA is called below the innermost of the user's frames of @s. */
+static bool calls_cuda(const struct stack *s)
+{
+	for (size_t k = 0; k < s->count && !stack_frame_is_user(&s->frames[k]); k++)
+		if (stack_frame_is_cuda(&s->frames[k]))
+			return true;
+	return false;
+}
+
+/* Whether functions of @file that call CUDA are called from more than one line of other files. */
+static bool is_helper_file(const struct stack_list *stacks, const char *file)
+{
+	const struct stack_frame *first = NULL;
+
+	for (size_t i = 0; i < stacks->count; i++) {
+		const struct stack *s = stacks->items[i];
+		const struct stack_frame *f = stack_user_frame(s), *c = caller_elsewhere(s, f);
+
+		if (!c || strcmp(f->py_file, file) || !calls_cuda(s))
+			continue;
+		if (!first)
+			first = c;
+		if (c->py_line != first->py_line || strcmp(c->py_file, first->py_file))
+			return true;
+	}
+	return false;
+}
+
+/* From @p, a helper, to the line that calls it for most of its time. */
+static void leave_helper(const struct stack_list *stacks, const struct place_weight *w, size_t n,
+	struct code_place *p)
+{
+	const struct stack *s = stack_find(stacks, p->hash);
+	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
+	const struct stack_frame *c = f ? caller_elsewhere(s, f) : NULL;
+	uint64_t all = 0, own = 0;
+
+	if (!c || strcmp(f->py_file, p->file) || strcmp(f->py_func, p->func) || !calls_cuda(s) ||
+		!is_helper_file(stacks, p->file))
+		return;
+	for (size_t i = 0; i < n; i++) {
+		const struct stack *t = stack_find(stacks, w[i].hash);
+		const struct stack_frame *g = t ? stack_user_frame(t) : NULL;
+		const struct stack_frame *d = g ? caller_elsewhere(t, g) : NULL;
+
+		if (!g || strcmp(g->py_file, p->file) || strcmp(g->py_func, p->func))
+			continue;
+		all += w[i].ns;
+		own += d && d->py_line == c->py_line && !strcmp(d->py_file, c->py_file) ? w[i].ns
+											: 0;
+	}
+	if ((double)own < COVER_SHARE * (double)all)
+		return;
+	p->via_file = p->file;
+	p->via_func = p->func;
+	p->via_line = p->line;
+	p->file = c->py_file;
+	p->func = c->py_func;
+	p->line = c->py_line;
+}
+
 bool place_cover(const struct stack_list *stacks, const struct place_weight *w, size_t n,
 	struct code_place *ret)
 {
@@ -364,6 +471,8 @@ bool place_cover(const struct stack_list *stacks, const struct place_weight *w, 
 	*ret = (struct code_place){
 		.file = f->file, .func = f->name, .share = (double)f->ns / (double)l.all_ns};
 	put_line(stacks, w, n, f, ret);
+	if (!l.is_native)
+		leave_helper(stacks, w, n, ret);
 	return true;
 }
 
@@ -394,6 +503,9 @@ const char *place_at(const struct code_place *p, char *out, size_t size)
 		snprintf(out, size, "at %s", line);
 	else
 		snprintf(out, size, "in %.80s (%s)", inner, line);
+	if (p->via_file)
+		snprintf(out + strlen(out), size - strlen(out), " via %.40s (%.40s:%u)",
+			p->via_func, stack_base_name(p->via_file), p->via_line);
 	return out;
 }
 

@@ -5,8 +5,8 @@
 #include "model/step_account.h"
 #include "model/stack.h"
 
-/* place_key - the same for stacks of one place of the program: its own innermost line, else the
- * library's, else the function. 0: the stack says nothing. */
+/* place_key - the same for stacks of one place of the program: its own innermost line, with the one that calls it from
+ * another file, else the library's, else the function. 0: the stack says nothing. */
 uint64_t place_key(const struct stack *s);
 
 /* place_is_interpreter_lock - whether a thread that blocks there waits for Python's interpreter
@@ -21,10 +21,15 @@ bool place_is_loader_thread(const char *comm);
  * tell. */
 bool place_is_driver_thread(const char *comm);
 
-/* place_is_sleep - whether a thread that blocks there asked to sleep for a time; place_is_output - whether
- * it wants to write. */
+/* place_is_sleep - whether a thread that blocks there, and whom nobody wakes, asked to sleep for a time;
+ * place_is_output - whether it wants to write. */
 bool place_is_sleep(const struct stack *s);
 bool place_is_output(const struct stack *s);
+
+/* place_calls - whether @s goes through the function of the program's own that @caller ends in; place_is_outermost -
+ * whether no other function of the program's calls that. */
+bool place_calls(const struct stack *s, const struct stack *caller);
+bool place_is_outermost(const struct stack *s);
 
 /* place_blocks - the lines on which a thread blocks in the call that @s ends in: bits by enum account_line. */
 uint32_t place_blocks(const struct stack *s);
@@ -41,18 +46,23 @@ struct code_place { /* of the program's own; texts belong to the stacks */
 	uint32_t line; /* of that function, the one with most of it; 0: not known */
 	uint64_t hash; /* the stack with most of it */
 	double share;  /* of all that goes through the program's own code, 0..1 */
+	const char *via_file, *via_func; /* the helper through which it calls CUDA; NULL: none */
+	uint32_t via_line;
 };
 
 /* place_cover - the deepest function of the program's own that most of the time in @w was spent in or below. Frames
  * of the interpreter, of the standard library and of installed packages never stand for it; of a program without
- * Python, functions of the executable itself do, and those with a source line. False: there is none. */
+ * Python, functions of the executable itself do, and those with a source line. A function that only hands its caller's
+ * data to CUDA, in a file of such helpers that is called from several lines of others, is not why: the line that calls it
+ * is, if one has most of its time. False: there is none. */
 bool place_cover(const struct stack_list *stacks, const struct place_weight *w, size_t n,
 	struct code_place *ret);
 
 /* place_format - "train.py:71 (step)", "train.py:71" outside of functions. Returns @out. */
 const char *place_format(const struct code_place *p, char *out, size_t size);
 
-/* place_at - "in step (train.py:71)", "at train.py:71" outside of functions. Returns @out. */
+/* place_at - "in step (train.py:71)", "at train.py:71" outside of functions, "in step (train.py:71) via to_device
+ * (gpu.py:30)". Returns @out. */
 const char *place_at(const struct code_place *p, char *out, size_t size);
 
 /* place_script - the file in which the program of @s begins: "train.py"; NULL: not known. */

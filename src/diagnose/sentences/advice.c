@@ -10,7 +10,7 @@
 #define ANY_KIND     DELAY_KINDS
 #define ANY_RESOURCE RESOURCE_COUNT
 
-/* clang-format off: a table */
+/* clang-format off */
 const struct advice_row advice_rows[] =
 	{
 		/* The tracer and stopped processes: nothing else matters then. */
@@ -337,7 +337,8 @@ void advice_put(const struct advice_case *c, struct incident *inc)
 
 	for (size_t i = 0; c->resource == RESOURCE_WORK && i < ARRAY_SIZE(work_rows); i++)
 		if (!strcmp(work_rows[i].work, c->name))
-			snprintf(inc->fixes[told++], sizeof(inc->fixes[0]), "%s", work_rows[i].text);
+			snprintf(
+				inc->fixes[told++], sizeof(inc->fixes[0]), "%s", work_rows[i].text);
 	if (told)
 		inc->fix_count = told;
 	for (const struct advice_row *r = advice_rows; r->text && told < ADVICE_MAX; r++) {

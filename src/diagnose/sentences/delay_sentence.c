@@ -80,7 +80,7 @@ const struct delay_sentence delay_sentences[] = {
 		"The GPU stops while its program calls Python on the host and waits for the answer"},
 	{DELAY_BY_HOST, RESOURCE_TRACEBACK, 0, "Taking stack traces[ {at}]",
 		"The program takes a Python stack again and again: autograd's anomaly mode does for each operation, or logging with stacks"},
-	{DELAY_BY_HOST, RESOURCE_WORK, 0, "{who}[ {at}]",
+	{DELAY_BY_HOST, RESOURCE_WORK, 0, "{who} on the CPU[ {at}]",
 		"The GPU waits while the thread that feeds it does this on the CPU"},
 	{DELAY_BY_HOST, RESOURCE_FRESH_MEMORY, 0, "Page faults of fresh memory[ {at}]",
 		"[{detail} of memory are new to the process in each {unit}: ]the kernel finds, clears and maps every page when it is first touched"},

@@ -212,27 +212,12 @@ static bool place_call(struct http_call *call)
 	return true;
 }
 
-static void begin_call(struct http_call *call)
-{
-	if (!place_call(call))
-		list_move(call, &call->client->waiting);
-}
-
 void client_call_retry(struct http_call *call)
 {
 	call->retried = true;
 	call->response = (struct http_response){};
 	list_move(call, &call->client->waiting);
 	client_dispatch(call->client);
-}
-
-static void tell(struct http_call *call)
-{
-	if (call->is_grpc)
-		client_h2_send(call);
-	else
-		call->done(
-			call->arg, call->err ? NULL : &call->response, call->err, &call->errinfo);
 }
 
 static void run_ended(int fd, short what, void *arg)
@@ -249,7 +234,11 @@ static void run_ended(int fd, short what, void *arg)
 		is_last = call == last;
 		list_move(call, NULL);
 		c->call_count--;
-		tell(call);
+		if (call->is_grpc)
+			client_h2_send(call);
+		else
+			call->done(call->arg, call->err ? NULL : &call->response, call->err,
+				&call->errinfo);
 		call_free(call);
 		if (freed)
 			return;
@@ -402,7 +391,8 @@ static void call_begin(struct http_call *call)
 {
 	call->client->call_count++;
 	set_deadline(call, mono_now().ns);
-	begin_call(call);
+	if (!place_call(call))
+		list_move(call, &call->client->waiting);
 }
 
 int http_ask(struct http_client *c, const struct http_ask *a, http_done *done, void *arg,

@@ -198,13 +198,6 @@ void client_conn_want(struct client_conn *c, short events)
 	event_add(c->event, NULL);
 }
 
-static void want_open(struct client_conn *c)
-{
-	bool write = c->out_sent < c->out.len || c->socket.wants_write;
-
-	client_conn_want(c, write ? EV_READ | EV_WRITE : EV_READ);
-}
-
 /* It is gone: @err 0, an orderly end, or a negative errno, with a sentence if TLS had one. */
 static void lost(struct client_conn *c, int err, const struct errinfo *e)
 {
@@ -290,8 +283,11 @@ void client_conn_flush(struct client_conn *c)
 			call->response.sent_ns = c->socket.sent_ns;
 		}
 	}
-	if (c->state == CLIENT_OPEN)
-		want_open(c);
+	if (c->state == CLIENT_OPEN) {
+		bool write = c->out_sent < c->out.len || c->socket.wants_write;
+
+		client_conn_want(c, write ? EV_READ | EV_WRITE : EV_READ);
+	}
 }
 
 bool client_conn_is_alive(struct client_conn *c)

@@ -11,7 +11,7 @@
  *
  * Invariant: a lookup whose answer has not come is evdns's until its function has run, even after
  * it was cancelled, and evdns uses its base until then: that is freed with the last of them. */
-#include "net/client/client_names.h"
+#include "net/client/client_private.h"
 
 #include <arpa/inet.h>
 #include <errno.h>

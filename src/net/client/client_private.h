@@ -12,14 +12,96 @@
  * parts may end calls and close connections at any point without looking over their shoulder. */
 #pragma once
 
+#include <openssl/types.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
 #include <sys/queue.h>
+#include <sys/socket.h>
 
 #include "base/buf.h"
 #include "base/clock.h"
+#include "base/errinfo.h"
+#include "base/macros.h"
 #include "net/client/client.h"
-#include "net/client/client_names.h"
-#include "net/client/client_socket.h"
 #include "net/http1.h"
+#include "net/pki/tls_client.h"
+
+/* Bytes to and from a server, with or without TLS, and when they came.
+ *
+ * Nothing waits: -EAGAIN says that the event loop should, for reading, and for writing too while
+ * wants_write is set. */
+
+struct client_socket {
+	int fd;   /* -1: not open */
+	SSL *ssl; /* NULL: plain */
+	struct tls_meeting met;
+	const char *host;      /* the caller's; for TLS */
+	const char *endpoint;  /* the caller's; for sentences: "gpu1:8080" */
+	uint64_t received_ns;  /* CLOCK_MONOTONIC: when the kernel took in what was read last */
+	uint64_t sent_ns;      /* just before the last write */
+	bool is_secure;        /* the handshake is complete */
+	bool wants_write;      /* TLS must write before it can read */
+	bool is_ended;         /* the other side sends no more, */
+	bool is_ended_cleanly; /* and that can be believed */
+	int error;             /* of the last system call, positive */
+};
+
+/* client_socket_open - begins to connect. 0 or a negative errno. */
+int client_socket_open(struct client_socket *s, const struct sockaddr_storage *address);
+/* client_socket_connected - after it has become writable: 0, or why there is no connection. */
+int client_socket_connected(struct client_socket *s);
+void client_socket_close(struct client_socket *s);
+
+/* client_socket_start_tls - @alpn: what to speak inside, as TLS writes it. */
+int client_socket_start_tls(
+	struct client_socket *s, struct tls *tls, const char *alpn, struct errinfo *reterr);
+/* client_socket_handshake - 0 when it is complete, -EAGAIN, or a negative errno and a sentence. */
+int client_socket_handshake(struct client_socket *s, struct errinfo *reterr);
+/* client_socket_speaks - whether the server has agreed to @alpn. */
+bool client_socket_speaks(const struct client_socket *s, const char *alpn);
+
+/* client_socket_read - bytes, 0 at the end, -EAGAIN, or a negative errno; a sentence in @reterr if
+ * TLS has one, else its text is empty. client_socket_write likewise. */
+ssize_t client_socket_read(
+	struct client_socket *s, void *data, size_t size, struct errinfo *reterr);
+ssize_t client_socket_write(
+	struct client_socket *s, const void *data, size_t len, struct errinfo *reterr);
+
+/* Host names to addresses, without waiting and without the C library's resolver.
+ */
+
+struct event_base;
+struct client_names;
+struct client_lookup;
+
+#define CLIENT_ADDRESSES 8 /* of one name; further ones are not tried */
+
+struct client_addresses {
+	struct sockaddr_storage at[CLIENT_ADDRESSES];
+	size_t count;
+};
+
+/* @err 0, or -ENOENT: there is no such host; -EACCES: it leads where a name may not lead; -EHOSTUNREACH: no name server
+ * answered; -ENOMEM. */
+typedef void client_names_done(void *arg, int err, const struct client_addresses *a);
+
+/* client_names_new - @root is what /etc/hosts and /etc/resolv.conf lie below: "" but for tests; it
+ * must live as long as this. */
+int client_names_new(struct event_base *base, const char *root, struct client_names **ret);
+/* client_names_free - lookups that are under way are cancelled by their owners before. What evdns
+ * still holds of these is given back by a later turn of the loop. */
+void client_names_free(struct client_names *n);
+DEFINE_CLEANUP(struct client_names *, client_names_free)
+
+/* client_names_lookup - @done may run from within: *ret is NULL then. Addresses and "localhost" are
+ * never asked for. */
+int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
+	client_names_done *done, void *arg, struct client_lookup **ret);
+void client_names_cancel(struct client_lookup *l); /* @done will not run */
+
+/* client_address_is_loopback - whether only this machine can be behind it. */
+bool client_address_is_loopback(const struct sockaddr_storage *a);
 
 /* A connection that waits for its next call. Less than servers wait (HTTP_IDLE_NS), so that it is
  * mostly us who close. */
@@ -180,7 +262,7 @@ int client_open_timeout(
 /* client_h2_send - runs the caller's function of an ended gRPC call. */
 void client_h2_send(struct http_call *call);
 
-/* ---- client_endpoint.c ---- */
+/* ---- client_open.c ---- */
 
 /* client_endpoint_text - "gpu1:8080", "[::1]:8080": for Host, and for people. */
 const char *client_endpoint_text(char out[CLIENT_ENDPOINT_TEXT], const struct http_endpoint *p);

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client_socket.c - see client_socket.h.
+/* client_socket.c - see client_private.h.
  *
  * TLS reads and writes through a BIO of ours, for two reasons: a write to a closed connection must
  * not raise SIGPIPE, and the kernel's own time of arrival comes with recvmsg() alone. That time is
  * what clock offsets are estimated from: among hundreds of handshakes on one thread, the moment
  * when the loop gets round to a socket is many milliseconds late. */
-#include "net/client/client_socket.h"
+#include "net/client/client_private.h"
 
 #include <errno.h>
 #include <netinet/in.h>

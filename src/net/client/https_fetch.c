@@ -52,12 +52,6 @@ static int url_parse(const char *text, struct url *ret, struct errinfo *reterr)
 	return http_endpoint_parse(place, true, 443, &ret->endpoint, reterr);
 }
 
-static void fetch_end(struct fetch *f, int err)
-{
-	f->err = err;
-	loop_stop(f->loop);
-}
-
 static http_done fetch_done;
 
 static int fetch_ask(struct fetch *f)
@@ -127,8 +121,10 @@ static void fetch_done(void *arg, const struct http_response *r, int err, const 
 			http_status_text(r->status));
 	else
 		buf_append(f->body, r->body, r->body_len);
-	if (err < 0 || !is_redirect(r->status))
-		fetch_end(f, err);
+	if (err < 0 || !is_redirect(r->status)) {
+		f->err = err;
+		loop_stop(f->loop);
+	}
 }
 
 int https_fetch(

@@ -218,12 +218,6 @@ static int lock_folder(struct ca *ca, bool write, struct errinfo *reterr)
 	return check_folder(ca->dir, ca->lock, reterr);
 }
 
-static int damaged(const char *path, struct errinfo *reterr)
-{
-	return errinfo_set_exit(
-		reterr, EXIT_BAD_DATA, -EBADMSG, "%s is damaged: restore it from a backup", path);
-}
-
 static int read_signer(struct ca *ca, struct errinfo *reterr)
 {
 	_cleanup_key_ struct buf b = BUF_INIT(CERT_PEM_MAX);
@@ -243,7 +237,8 @@ static int read_signer(struct ca *ca, struct errinfo *reterr)
 	if (!ca->key || !ca->certs[0] || X509_check_private_key(ca->certs[0], ca->key) != 1 ||
 		X509_check_ca(ca->certs[0]) != 1 ||
 		!cert_fleet(X509_get_subject_name(ca->certs[0]), ca->fleet, &ca->generation))
-		return damaged(path, reterr);
+		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
+			"%s is damaged: restore it from a backup", path);
 	return 0;
 }
 

@@ -2,11 +2,15 @@
 /* cert.c - see cert.h. */
 #include "net/pki/cert.h"
 
+#include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <openssl/bio.h>
 #include <openssl/ec.h>
 #include <openssl/evp.h>
+#include <openssl/pem.h>
+#include <openssl/rand.h>
 #include <openssl/x509v3.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -14,10 +18,10 @@
 #include <strings.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <time.h>
 
 #include "base/file.h"
 #include "base/path_user.h"
-#include "net/pki/cert_build.h"
 #include "net/secret_file.h"
 
 #define PEM_MAX (64u << 10)
@@ -225,4 +229,286 @@ int cert_keep(const char *dir, char *const *names, struct errinfo *reterr)
 	if (is_good(cert_path, key_path, names))
 		return 0;
 	return write_pair(cert_path, key_path, names, reterr);
+}
+
+#define SERIAL_BYTES   16
+#define NAMES_TEXT_MAX (64u << 10)
+#define ORGANISATION   "ingero"
+#define AUTHORITY      "ingero CA "
+
+DEFINE_CLEANUP(BIO *, BIO_free_all)
+
+bool cert_is_address(const char *name)
+{
+	unsigned char a[sizeof(struct in6_addr)];
+
+	return inet_pton(AF_INET, name, a) == 1 || inet_pton(AF_INET6, name, a) == 1;
+}
+
+bool cert_is_name(const char *s)
+{
+	size_t len = strlen(s);
+
+	return len > 0 && len <= 253 &&
+	       strspn(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._") ==
+		       len;
+}
+
+/* ---- extensions ---- */
+
+/* san_text - "DNS:localhost,IP:127.0.0.1". */
+static void san_text(char *const *names, struct buf *b)
+{
+	for (; *names; names++)
+		buf_printf(b, "%s%s:%s", b->len ? "," : "", cert_is_address(*names) ? "IP" : "DNS",
+			*names);
+}
+
+static int add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
+{
+	X509V3_CTX ctx;
+	X509_EXTENSION *e;
+	int ok;
+
+	X509V3_set_ctx_nodb(&ctx);
+	X509V3_set_ctx(&ctx, issuer, cert, NULL, NULL, 0);
+	e = X509V3_EXT_conf_nid(NULL, &ctx, nid, value);
+	if (!e)
+		return -EINVAL;
+	ok = X509_add_ext(cert, e, -1);
+	X509_EXTENSION_free(e);
+	return ok ? 0 : -ENOMEM;
+}
+
+static int add_usage(X509 *cert, X509 *issuer, enum cert_kind kind)
+{
+	static const struct {
+		const char *constraints, *usage, *extended;
+	} rows[] = {
+		[CERT_SELF] = {"critical,CA:FALSE", "critical,digitalSignature", "serverAuth"},
+		[CERT_AUTHORITY] = {"critical,CA:TRUE,pathlen:0", "critical,keyCertSign,cRLSign"},
+		[CERT_NODE] = {"critical,CA:FALSE", "critical,digitalSignature",
+			"serverAuth,clientAuth"},
+		[CERT_CLIENT] = {"critical,CA:FALSE", "critical,digitalSignature", "clientAuth"},
+	};
+	int r = add_extension(cert, issuer, NID_basic_constraints, rows[kind].constraints);
+
+	if (r == 0)
+		r = add_extension(cert, issuer, NID_key_usage, rows[kind].usage);
+	if (r == 0 && rows[kind].extended)
+		r = add_extension(cert, issuer, NID_ext_key_usage, rows[kind].extended);
+	if (r == 0)
+		r = add_extension(cert, issuer, NID_subject_key_identifier, "hash");
+	if (r == 0)
+		r = add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always");
+	return r;
+}
+
+static int add_permit(X509 *cert, X509 *issuer, const struct cert_spec *s)
+{
+	int at = s->permit_as ? X509_get_ext_by_NID(s->permit_as, NID_name_constraints, -1) : -1;
+
+	if (at >= 0)
+		return X509_add_ext(cert, X509_get_ext(s->permit_as, at), -1) ? 0 : -ENOMEM;
+	return s->permit ? add_extension(cert, issuer, NID_name_constraints, s->permit) : 0;
+}
+
+static int add_extensions(X509 *cert, X509 *issuer, const struct cert_spec *s)
+{
+	_cleanup_buf_ struct buf san = BUF_INIT(NAMES_TEXT_MAX);
+	int r = add_usage(cert, issuer, s->kind);
+
+	if (r == 0)
+		r = add_permit(cert, issuer, s);
+	if (r < 0 || !s->names || !s->names[0])
+		return r;
+	san_text(s->names, &san);
+	return san.err ? san.err : add_extension(cert, issuer, NID_subject_alt_name, buf_str(&san));
+}
+
+/* ---- the rest of it ---- */
+
+static int set_serial(X509 *cert)
+{
+	unsigned char bytes[SERIAL_BYTES];
+	BIGNUM *n;
+	bool ok;
+
+	if (RAND_bytes(bytes, sizeof(bytes)) != 1)
+		return -EIO;
+	bytes[0] &= 0x7f; /* positive, as RFC 5280 wants it */
+	bytes[0] |= 0x40;
+	n = BN_bin2bn(bytes, sizeof(bytes), NULL);
+	ok = n && BN_to_ASN1_INTEGER(n, X509_get_serialNumber(cert));
+	BN_free(n);
+	return ok ? 0 : -ENOMEM;
+}
+
+static int add_entry(X509_NAME *name, const char *field, const char *value)
+{
+	return X509_NAME_add_entry_by_txt(
+		       name, field, MBSTRING_ASC, (const unsigned char *)value, -1, -1, 0)
+		       ? 0
+		       : -ENOMEM;
+}
+
+static int set_subject(X509 *cert, const struct cert_spec *s)
+{
+	X509_NAME *subject = X509_get_subject_name(cert);
+	int r = add_entry(subject, "O", ORGANISATION);
+
+	if (r == 0 && s->fleet)
+		r = add_entry(subject, "OU", s->fleet);
+	if (r == 0)
+		r = add_entry(subject, "CN", s->name);
+	if (r == 0 &&
+		!X509_set_issuer_name(cert, s->issuer ? X509_get_subject_name(s->issuer) : subject))
+		r = -ENOMEM;
+	return r;
+}
+
+/* From an hour ago; a certificate that outlives its issuer would only confuse. */
+static int set_dates(X509 *cert, const struct cert_spec *s)
+{
+	int64_t until_s = time(NULL) + s->days * CERT_DAY_S;
+	bool ok;
+
+	if (s->issuer && until_s > cert_until_s(s->issuer))
+		ok = X509_set1_notAfter(cert, X509_get0_notAfter(s->issuer));
+	else
+		ok = X509_gmtime_adj(X509_getm_notAfter(cert), s->days * CERT_DAY_S) != NULL;
+	return ok && X509_gmtime_adj(X509_getm_notBefore(cert), -3600) ? 0 : -ENOMEM;
+}
+
+int cert_build(const struct cert_spec *s, EVP_PKEY *key, X509 **ret)
+{
+	_cleanup_(X509_freep) X509 *cert = X509_new();
+	int r;
+
+	if (!cert || !X509_set_version(cert, 2) || !X509_set_pubkey(cert, key))
+		return -ENOMEM;
+	r = set_serial(cert);
+	if (r == 0)
+		r = set_dates(cert, s);
+	if (r == 0)
+		r = set_subject(cert, s);
+	if (r == 0)
+		r = add_extensions(cert, s->issuer ? s->issuer : cert, s);
+	if (r < 0)
+		return r;
+	if (!X509_sign(cert, s->issuer ? s->issuer_key : key, EVP_sha256()))
+		return -EIO;
+	*ret = TAKE(cert);
+	return 0;
+}
+
+/* ---- PEM ---- */
+
+static int take_pem(BIO *bio, struct buf *b)
+{
+	char *data;
+	long len = BIO_get_mem_data(bio, &data);
+
+	buf_append(b, data, (size_t)len);
+	return b->err;
+}
+
+int cert_put_pem(const X509 *cert, struct buf *b)
+{
+	_cleanup_(BIO_free_allp) BIO *bio = BIO_new(BIO_s_mem());
+
+	return bio && PEM_write_bio_X509(bio, cert) ? take_pem(bio, b) : -ENOMEM;
+}
+
+int cert_put_key(EVP_PKEY *key, struct buf *b)
+{
+	_cleanup_(BIO_free_allp) BIO *bio = BIO_new(BIO_s_secmem());
+
+	return bio && PEM_write_bio_PrivateKey(bio, key, NULL, NULL, 0, NULL, NULL)
+		       ? take_pem(bio, b)
+		       : -ENOMEM;
+}
+
+void cert_wipe(struct buf *b)
+{
+	if (b->data)
+		explicit_bzero(b->data, b->cap);
+	buf_done(b);
+}
+
+/* Without it OpenSSL would ask on the terminal. */
+static int no_password(char *out, int size, int writing, void *arg)
+{
+	return 0;
+}
+
+X509 *cert_from_pem(const char *text, size_t len, size_t nth)
+{
+	_cleanup_(BIO_free_allp) BIO *bio = BIO_new_mem_buf(text, (int)len);
+	X509 *cert = NULL;
+
+	for (size_t i = 0; bio && i <= nth; i++) {
+		X509_free(cert);
+		cert = PEM_read_bio_X509(bio, NULL, no_password, NULL);
+		if (!cert)
+			break;
+	}
+	return cert;
+}
+
+EVP_PKEY *cert_key_from_pem(const char *text, size_t len)
+{
+	_cleanup_(BIO_free_allp) BIO *bio = BIO_new_mem_buf(text, (int)len);
+
+	return bio ? PEM_read_bio_PrivateKey(bio, NULL, no_password, NULL) : NULL;
+}
+
+/* ---- what is in one ---- */
+
+static int64_t seconds(const ASN1_TIME *t)
+{
+	struct tm tm;
+
+	return ASN1_TIME_to_tm(t, &tm) ? (int64_t)timegm(&tm) : 0;
+}
+
+int64_t cert_from_s(const X509 *cert)
+{
+	return seconds(X509_get0_notBefore(cert));
+}
+
+int64_t cert_until_s(const X509 *cert)
+{
+	return seconds(X509_get0_notAfter(cert));
+}
+
+int cert_serial(const X509 *cert, char out[CERT_HEX_MAX])
+{
+	const ASN1_INTEGER *n = X509_get0_serialNumber(cert);
+	const unsigned char *bytes = ASN1_STRING_get0_data(n);
+	int len = ASN1_STRING_length(n);
+
+	if (len < 1 || len > 20)
+		return -EINVAL;
+	for (int i = 0; i < len; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return 0;
+}
+
+static bool entry(const X509_NAME *name, int nid, char *out, int size)
+{
+	int len = X509_NAME_get_text_by_NID(name, nid, out, size);
+
+	return len > 0 && strlen(out) == (size_t)len;
+}
+
+bool cert_fleet(const X509_NAME *name, char fleet[CERT_HEX_MAX], unsigned *ret_generation)
+{
+	char common[CERT_NAME_LEN + 1], organisation[16], end;
+
+	return entry(name, NID_organizationName, organisation, sizeof(organisation)) &&
+	       !strcmp(organisation, ORGANISATION) &&
+	       entry(name, NID_organizationalUnitName, fleet, CERT_HEX_MAX) &&
+	       entry(name, NID_commonName, common, sizeof(common)) &&
+	       sscanf(common, AUTHORITY "%9u%c", ret_generation, &end) == 1;
 }

@@ -8,7 +8,7 @@
  * nothing. Whoever could write the file could decide whom we talk to, so it must be its owner's. */
 #pragma once
 
-#include "net/pki/tls_pin.h"
+#include "net/pki/tls.h"
 
 #define KNOWN_NODES_BYTES_MAX (1u << 20)
 #define KNOWN_NODES_MAX       8192

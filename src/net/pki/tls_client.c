@@ -21,7 +21,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/pki/cert_build.h"
+#include "net/pki/cert.h"
 #include "net/pki/tls_private.h"
 
 DEFINE_CLEANUP(SSL_CTX *, SSL_CTX_free)

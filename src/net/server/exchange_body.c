@@ -4,7 +4,7 @@
  *
  * Invariants:
  *  1. Nothing is sized by what a peer says, only by what it has sent; what gzip makes of that has its
- *     own ceiling (inflate.h).
+ *     own ceiling (http.h).
  *  2. held_bytes is what this body counts in the connection's sum and in the server's: all bodies
  *     together have a ceiling, however many connections share it. A window for inflating counts. */
 #include "net/server/server_private.h"

@@ -16,7 +16,7 @@
 #include "net/address.h"
 #include "net/server/allow.h"
 #include "net/grpc.h"
-#include "net/inflate.h"
+#include "net/http.h"
 #include "net/server/peer.h"
 #include "net/server/server.h"
 

@@ -12,7 +12,7 @@
 #include "answer/incidents.h"
 #include "base/log.h"
 #include "model/problem.h"
-#include "net/aside.h"
+#include "net/loop.h"
 #include "node/push/pusher_private.h"
 
 #define LATE_MAX  16

@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "deliver/sender.h"
-#include "net/inflate.h"
+#include "net/http.h"
 
 DEFINE_CLEANUP(struct push *, push_free)
 

@@ -163,35 +163,31 @@ static uint32_t arm_high_part(const uint8_t *code, size_t at, unsigned reg)
 	return 0;
 }
 
-static void search_arm(struct search *s, const uint8_t *code, size_t len)
-{
-	size_t n = len / 4;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t load = arm_word(code, i);
-		unsigned base = load >> 5 & 31, value = load & 31;
-
-		if ((load & 0xffc00000) != 0xb9400000 || base == 31)
-			continue;
-		for (size_t k = i + 1; k < n && k <= i + ARM_WINDOW; k++) {
-			uint32_t store = arm_word(code, k);
-
-			if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == value &&
-				(store >> 5 & 31) != 31)
-				found_at(s,
-					arm_high_part(code, i, base) + ((load >> 10 & 0xfff) << 2));
-		}
-	}
-}
-
 int accessor_field(unsigned machine, const uint8_t *code, size_t len, uint32_t *ret)
 {
 	struct search s = {0};
 
 	if (machine == EM_X86_64)
 		search_x86(&s, code, len);
-	else if (machine == EM_AARCH64)
-		search_arm(&s, code, len);
+	else if (machine == EM_AARCH64) {
+		size_t n = len / 4;
+
+		for (size_t i = 0; i < n; i++) {
+			uint32_t load = arm_word(code, i);
+			unsigned base = load >> 5 & 31, value = load & 31;
+
+			if ((load & 0xffc00000) != 0xb9400000 || base == 31)
+				continue;
+			for (size_t k = i + 1; k < n && k <= i + ARM_WINDOW; k++) {
+				uint32_t store = arm_word(code, k);
+
+				if ((store & 0xfffffc00) == 0xb9000000 && (store & 31) == value &&
+					(store >> 5 & 31) != 31)
+					found_at(&s, arm_high_part(code, i, base) +
+							     ((load >> 10 & 0xfff) << 2));
+			}
+		}
+	}
 	if (!s.found)
 		return -ENOENT;
 	*ret = s.offset;
@@ -284,19 +280,6 @@ static bool arm_adds(const uint8_t *code, size_t at, size_t n)
 	return false;
 }
 
-static void counters_arm(struct counters *c, const uint8_t *code, size_t len)
-{
-	size_t n = len / 4;
-
-	for (size_t i = 0; i < n; i++) {
-		uint32_t load = arm_word(code, i);
-
-		if ((load & 0xffc00000) == 0xf9400000 && arm_adds(code, i, n))
-			counter_at(
-				c, arm_page(code, i, load >> 5 & 31) + ((load >> 10 & 0xfff) << 3));
-	}
-}
-
 int accessor_counter(unsigned machine, const uint8_t *code, size_t len, uint32_t min, uint32_t max,
 	uint32_t *ret)
 {
@@ -304,8 +287,17 @@ int accessor_counter(unsigned machine, const uint8_t *code, size_t len, uint32_t
 
 	if (machine == EM_X86_64)
 		counters_x86(&c, code, len);
-	else if (machine == EM_AARCH64)
-		counters_arm(&c, code, len);
+	else if (machine == EM_AARCH64) {
+		size_t n = len / 4;
+
+		for (size_t i = 0; i < n; i++) {
+			uint32_t load = arm_word(code, i);
+
+			if ((load & 0xffc00000) == 0xf9400000 && arm_adds(code, i, n))
+				counter_at(&c, arm_page(code, i, load >> 5 & 31) +
+						       ((load >> 10 & 0xfff) << 3));
+		}
+	}
 	if (c.distinct != 1)
 		return -ENOENT;
 	*ret = c.offset;
@@ -330,4 +322,85 @@ int accessor_constant(unsigned machine, const uint8_t *code, size_t len, uint32_
 		}
 	}
 	return -ENOENT;
+}
+
+#define VERSION_BYTES 128   /* of ncclGetVersion() */
+#define NAMED_SINCE   21800 /* commHash stands before rank */
+#define MAGIC_SINCE   22105 /* startMagic is the first word */
+#define NEIGHBOURS    64    /* bytes between fields that belong together */
+#define COUNTER_NEAR  1024  /* the counter of collectives is so far behind rank, at most */
+#define COUNTER_BYTES                                                                              \
+	512 /* of the function that advances it: it does so soon, and none was seen that is shorter */
+#define COPIES_MAX 8
+
+/* A field of the communicator, by the code of the function that returns it; 0 if it cannot be told. */
+static uint32_t field_of(struct elfsym *elf, const char *function)
+{
+	uint8_t code[ACCESSOR_BYTES];
+	uint64_t offset;
+	uint32_t at;
+
+	if (elfsym_offset(elf, function, &offset) < 0 ||
+		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
+		accessor_field(elfsym_machine(elf), code, sizeof(code), &at) < 0)
+		return 0;
+	return at;
+}
+
+/* 22809 for 2.28.9; 0 if it cannot be told. Until 2.8 the code was 2804 for 2.8.4. */
+static uint32_t version_of(struct elfsym *elf)
+{
+	uint8_t code[VERSION_BYTES];
+	uint64_t offset;
+	uint32_t version;
+
+	if (elfsym_offset(elf, "ncclGetVersion", &offset) < 0 ||
+		elfsym_read(elf, offset, code, sizeof(code)) < 0 ||
+		accessor_constant(elfsym_machine(elf), code, sizeof(code), 2000, 99999, &version) <
+			0)
+		return 0;
+	return version;
+}
+
+/* The counter of launched collectives, by the code that advances it, which may be a copy that the compiler made. */
+static uint32_t counter_of(struct elfsym *elf, uint32_t rank_at)
+{
+	static const char *const functions[] = {
+		"_ZL14uploadProxyOpsP8ncclCommP14ncclKernelPlan",
+		"_ZL18hostStreamPlanTaskP8ncclCommP14ncclKernelPlan", /* where the other is part of it */
+	};
+	uint64_t offsets[COPIES_MAX];
+	uint32_t which[COPIES_MAX], at;
+	uint8_t code[COUNTER_BYTES];
+	int n = elfsym_search(elf, functions, ARRAY_SIZE(functions), offsets, which, COPIES_MAX);
+
+	for (int i = 0; i < n; i++)
+		if (elfsym_read(elf, offsets[i], code, sizeof(code)) == 0 &&
+			accessor_counter(elfsym_machine(elf), code, sizeof(code), rank_at + 8,
+				rank_at + COUNTER_NEAR, &at) == 0)
+			return at;
+	return 0;
+}
+
+void nccl_layout_read(struct elfsym *elf, struct wire_nccl_layout *ret)
+{
+	uint32_t version = version_of(elf);
+	struct wire_nccl_layout l = {
+		.rank_at = field_of(elf, "ncclCommUserRank"),
+		.size_at = field_of(elf, "ncclCommCount"),
+		.device_at = field_of(elf, "ncclCommCuDevice"),
+	};
+
+	/* rank and size are neighbours in every version; offsets far apart are a wrong guess */
+	l.valid = l.rank_at && l.size_at &&
+		  MAX(l.rank_at, l.size_at) - MIN(l.rank_at, l.size_at) <= NEIGHBOURS;
+	if (l.device_at < l.rank_at || l.device_at - l.rank_at > NEIGHBOURS)
+		l.device_at = 0;
+	/* An identity is believed only where all three accessors show the structure that has one. */
+	if (version >= NAMED_SINCE && l.size_at == l.rank_at + 4 && l.device_at == l.rank_at + 8) {
+		l.hash_at = l.rank_at - 8;
+		l.has_magic = version >= MAGIC_SINCE;
+		l.count_at = counter_of(elf, l.rank_at);
+	}
+	*ret = l;
 }

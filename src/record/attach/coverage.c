@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coverage.c - from a library file to probes on its functions (library_points.h).
+/* coverage.c - from a library file to probes on its functions (coverage_private.h).
  *
  * Invariants:
  *  1. A file is opened by the caller, once: symbols are read from that descriptor and probes go

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* coverage_assess.c - see coverage_assess.h. Works on what discover found in a process's maps and on the list of probed
+/* coverage_assess.c - see coverage.h. Works on what discover found in a process's maps and on the list of probed
  * files; the worst library of a layer decides, because one that is not seen is a gap however many
  * others are. */
-#include "record/attach/coverage_assess.h"
+#include "record/attach/coverage.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -23,7 +23,7 @@ int feature_uprobe_perf(void);
 int feature_cpu_clock(void);
 
 /* feature_host_pids - whether this process numbers processes as the machine does, and so as the
- * kernel's records do; not in a container with a PID namespace of its own. @root as in file.h. */
+ * kernel's records do; not in a container with a PID namespace of its own. @root as in space.h. */
 bool feature_host_pids(const char *root);
 #define FEATURE_HOST_PIDS_ADVICE                                                                    \
 	"start the container with --pid=host (Kubernetes: hostPID: true), else no process outside " \
@@ -56,7 +56,7 @@ int feature_tracepoints(const char *const *names, size_t count, bool *ret_presen
 #define CAP_BPF_BIT        39
 
 struct obstacle_view {
-	const char *root; /* as in file.h */
+	const char *root; /* as in space.h */
 	uint64_t caps;    /* that are in effect */
 	bool has_seccomp; /* a filter of system calls */
 };

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* library_points.c - see library_points.h.
+/* library_points.c - see coverage_private.h.
  *
  * The function tables name symbols; elfsym gives their file offsets; aliases that share an offset
  * are probed once. */
-#include "record/attach/library_points.h"
+#include "record/attach/coverage_private.h"
 
 #include <elf.h>
 #include <errno.h>
@@ -14,7 +14,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "record/attach/nccl_layout.h"
+#include "record/attach/accessor.h"
 #include "record/discover/elfsym.h"
 #include "record/discover/stapsdt.h"
 #include "record/probe/function.h"

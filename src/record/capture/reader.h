@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* reader.h - takes records out of the kernel's rings and hands them on as events and rows of
+/* exchange.h - takes records out of the kernel's rings and hands them on as events and rows of
  * ledgers. */
 #pragma once
 

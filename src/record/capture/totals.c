@@ -300,21 +300,6 @@ static int read_key(struct totals *t, const struct wire_agg_key *k)
 	return now.count == seen->calls.count ? 0 : take_gain(t, v, kind, seen, &now);
 }
 
-static void forget_kernel(const struct totals *t, struct total *v)
-{
-	struct wire_agg_key k = v->key;
-
-	bpf_map_delete_elem(t->map_fd, &k);
-	total_seen_clear(&v->seen);
-	for (unsigned i = 1; i < WIRE_KINDS; i++) {
-		if (!v->kinds[i])
-			continue;
-		k.flags = (uint8_t)(v->key.flags | i << WIRE_AGG_KIND);
-		bpf_map_delete_elem(t->map_fd, &k);
-		total_seen_clear(&v->kinds[i]->seen);
-	}
-}
-
 /* Entries of ended processes leave the kernel now that they were read for the last time; what they
  * gained stays here until it is flushed. */
 static void forget_gone(struct totals *t)
@@ -326,7 +311,17 @@ static void forget_gone(struct totals *t)
 		return;
 	while ((v = idmap_next(&t->by_key, &cursor, NULL)))
 		if (idmap_get(&t->gone, v->key.pid)) {
-			forget_kernel(t, v);
+			struct wire_agg_key k = v->key;
+
+			bpf_map_delete_elem(t->map_fd, &k);
+			total_seen_clear(&v->seen);
+			for (unsigned i = 1; i < WIRE_KINDS; i++) {
+				if (!v->kinds[i])
+					continue;
+				k.flags = (uint8_t)(v->key.flags | i << WIRE_AGG_KIND);
+				bpf_map_delete_elem(t->map_fd, &k);
+				total_seen_clear(&v->kinds[i]->seen);
+			}
 			v->gone = true;
 		}
 	idmap_done(&t->gone);

@@ -15,7 +15,6 @@
 #include "base/file.h"
 #include "record/attach/feature.h"
 #include "record/attach/calibrate.h"
-#include "record/check/check_private.h"
 
 /* What this process may do, and what it can give up. */
 
@@ -154,16 +153,6 @@ void check_try(struct check_probes *p)
 	probe_disable(probe);
 }
 
-static void programs_refused(const struct check_trial *t, struct check_row *row)
-{
-	row->state = t->load == -EPERM ? CHECK_NO_PRIVILEGE : CHECK_NO_FEATURE;
-	VALUE(row, t->load == -EPERM ? "not permitted" : "refused by the kernel");
-	DETAIL(row, "%s", t->why);
-	ADVICE(row, t->load == -EPERM ? "see above: what is missing is named there"
-				      : "`ingero trace -v` shows what the kernel said of each "
-					"program; docs/kernels.md lists those that were tried");
-}
-
 static void check_programs(const struct check_context *c, struct check_row *row)
 {
 	const struct check_trial *t = &c->probes->trial;
@@ -176,7 +165,13 @@ static void check_programs(const struct check_context *c, struct check_row *row)
 		ADVICE(row, "%s",
 			t->is_done ? "see above" : "run `ingero check` to have them loaded");
 	} else if (t->load < 0) {
-		programs_refused(t, row);
+		row->state = t->load == -EPERM ? CHECK_NO_PRIVILEGE : CHECK_NO_FEATURE;
+		VALUE(row, t->load == -EPERM ? "not permitted" : "refused by the kernel");
+		DETAIL(row, "%s", t->why);
+		ADVICE(row, t->load == -EPERM
+				    ? "see above: what is missing is named there"
+				    : "`ingero trace -v` shows what the kernel said of each "
+				      "program; docs/kernels.md lists those that were tried");
 	} else if (t->fire < 0) {
 		row->state = t->fire == -EPERM || t->fire == -EACCES ? CHECK_NO_PRIVILEGE
 								     : CHECK_NO_FEATURE;

@@ -4,14 +4,17 @@
  * check_probe() asks the kernel, check_try() has it run the programs; check_run() reads files under a root prefix and judges. Their
  * separation lets tests judge machines they do not run on.
  *
- * To add a check: one function in the file of its subject (check_private.h) and its row in the table of check.c. */
+ * To add a check: one function in the file of its subject (check.h) and its row in the table of check.c. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/confine_thread.h"
 #include "base/errinfo.h"
+#include "base/macros.h"
+#include "record/attach/feature.h"
 #include "record/probe/part.h"
 
 #define CHECK_ROWS_MAX    (16 + PART_COUNT)
@@ -71,3 +74,41 @@ void check_run(const char *root, const struct check_probes *p, struct check_repo
 /* check_exit_code - EXIT_OK if tracing can work, EXIT_NO_FEATURE, or EXIT_NO_PERMISSION if only
  * privileges are missing. */
 enum exit_code check_exit_code(const struct check_report *r);
+
+/* The functions behind the rows, by what they look at. Each fills in what was found, and unless it
+ * passes its state and what to do. */
+
+struct check_context {
+	const char *root;
+	const struct check_probes *probes;
+	struct obstacle_view view;
+	struct check_report *report;
+};
+
+void check_append(char *out, size_t size, const char *fmt, ...) _printf_(3, 4);
+#define VALUE(row, ...)  check_append((row)->value, sizeof((row)->value), __VA_ARGS__)
+#define DETAIL(row, ...) check_append((row)->detail, sizeof((row)->detail), __VA_ARGS__)
+#define ADVICE(row, ...) check_append((row)->advice, sizeof((row)->advice), __VA_ARGS__)
+
+static inline bool has_cap(const struct check_context *c, unsigned bit)
+{
+	return c->view.caps >> bit & 1;
+}
+
+/* check_kernel.c */
+void check_kernel(const struct check_context *c, struct check_row *row);
+void check_btf(const struct check_context *c, struct check_row *row);
+void check_bpf(const struct check_context *c, struct check_row *row);
+void check_uprobes(const struct check_context *c, struct check_row *row);
+void check_cpu_clock(const struct check_context *c, struct check_row *row);
+void check_tracepoints(const struct check_context *c, struct check_row *row);
+
+/* check.c */
+
+/* check.c */
+
+/* check_kernel.c */
+void check_driver(const struct check_context *c, struct check_row *row);
+void check_gpu(const struct check_context *c, struct check_row *row);
+void check_libraries(const struct check_context *c, struct check_row *row);
+void check_processes(const struct check_context *c, struct check_row *row);

@@ -12,9 +12,9 @@
 
 #include "base/file.h"
 #include "base/text.h"
-#include "record/attach/coverage_assess.h"
+#include "record/attach/coverage.h"
 #include "record/attach/feature.h"
-#include "record/check/check_private.h"
+#include "record/check/check.h"
 #include "record/discover/discover.h"
 
 /* The driver and its GPUs, CUDA's libraries, and the processes that use them. */

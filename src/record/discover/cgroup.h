@@ -6,6 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/errinfo.h"
 #include "model/identity.h"
 
 struct cgroup {
@@ -22,3 +23,13 @@ void cgroup_parse(const char *text, size_t len, struct cgroup *ret);
 
 /* cgroup_read - of @pid. -ESRCH if it is gone; else of open(2) and read(2). */
 int cgroup_read(const char *root, uint32_t pid, struct cgroup *ret);
+
+/* A process and its descendants: what `--pid` means. */
+
+/* family_list - @pid and all its present descendants, @pid first. Returns their number (at most
+ * @max), -ESRCH if there is no such process, -ENOMEM. */
+int family_list(const char *root, uint32_t pid, uint32_t *ret, size_t max);
+
+/* family_uses_cuda - 0 if @pid or a descendant has a CUDA library mapped. -ESRCH: no such process;
+ * -EBADMSG: none of them uses CUDA; -EACCES: it may not be looked at. Each with its sentence. */
+int family_uses_cuda(const char *root, uint32_t pid, struct errinfo *reterr);

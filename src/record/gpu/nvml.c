@@ -120,18 +120,6 @@ static const struct {
 #undef X
 };
 
-static void load_functions(struct nvml_library *n)
-{
-	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
-		void *f = dlsym(n->library, functions[i].symbol);
-
-		if (!f && functions[i].older)
-			f = dlsym(n->library, functions[i].older);
-		memcpy((char *)n + functions[i].offset, &f, sizeof(f));
-	}
-	*(void **)&n->error_string = dlsym(n->library, "nvmlErrorString");
-}
-
 static int load_library(struct nvml_library *n, const char *path, struct errinfo *reterr)
 {
 	static const char *const folders[] = {"", "/usr/local/nvidia/lib64/",
@@ -148,7 +136,14 @@ static int load_library(struct nvml_library *n, const char *path, struct errinfo
 		return errinfo_set(reterr, -ENOENT, "%s", dlerror());
 	if (!n->library)
 		return errinfo_set(reterr, -ENOENT, "libnvidia-ml.so.1 not found");
-	load_functions(n);
+	for (size_t i = 0; i < ARRAY_SIZE(functions); i++) {
+		void *f = dlsym(n->library, functions[i].symbol);
+
+		if (!f && functions[i].older)
+			f = dlsym(n->library, functions[i].older);
+		memcpy((char *)n + functions[i].offset, &f, sizeof(f));
+	}
+	*(void **)&n->error_string = dlsym(n->library, "nvmlErrorString");
 	if (!n->init || !n->count || !n->device)
 		return errinfo_set(reterr, -ENOSYS,
 			"libnvidia-ml.so.1 is too old: it lacks nvmlInit_v2, nvmlDeviceGetCount_v2 "
@@ -274,20 +269,6 @@ static bool is_known(struct reading *r, int code)
 			r->sample->field = (int64_t)(value_ & INT64_MAX);                          \
 	} while (0)
 
-static void read_identity(struct reading *r)
-{
-	struct gpu_sample *s = r->sample;
-	struct nvml_pci pci;
-
-	memset(&pci, 0, sizeof(pci));
-	if (!r->n->name || !is_known(r, r->n->name(r->device, s->name, sizeof(s->name))))
-		s->name[0] = 0;
-	if (!r->n->uuid || !is_known(r, r->n->uuid(r->device, s->uuid, sizeof(s->uuid))))
-		s->uuid[0] = 0;
-	if (r->n->pci && is_known(r, r->n->pci(r->device, &pci)))
-		snprintf(s->pci, sizeof(s->pci), "%.*s", (int)sizeof(pci.id) - 1, pci.id);
-}
-
 static void read_load(struct reading *r)
 {
 	struct nvml_utilization u = {0};
@@ -326,6 +307,8 @@ void nvml_read(struct nvml_library *n, unsigned index, struct gpu_sample *ret)
 {
 	struct nvml_gpu *g = &n->gpus[index];
 	struct reading reading = {.n = n, .device = g->handle, .sample = ret}, *r = &reading;
+	struct gpu_sample *s;
+	struct nvml_pci pci;
 
 	gpu_sample_init(ret);
 	ret->index = index;
@@ -334,7 +317,14 @@ void nvml_read(struct nvml_library *n, unsigned index, struct gpu_sample *ret)
 	ret->last_xid_ns = g->xid_ns;
 	if (!g->handle)
 		return;
-	read_identity(r);
+	s = r->sample;
+	memset(&pci, 0, sizeof(pci));
+	if (!r->n->name || !is_known(r, r->n->name(r->device, s->name, sizeof(s->name))))
+		s->name[0] = 0;
+	if (!r->n->uuid || !is_known(r, r->n->uuid(r->device, s->uuid, sizeof(s->uuid))))
+		s->uuid[0] = 0;
+	if (r->n->pci && is_known(r, r->n->pci(r->device, &pci)))
+		snprintf(s->pci, sizeof(s->pci), "%.*s", (int)sizeof(pci.id) - 1, pci.id);
 	read_load(r);
 	GET(unsigned, sm_clock_mhz, clock, r->device, CLOCK_SM);
 	GET(unsigned, mem_clock_mhz, clock, r->device, CLOCK_MEM);

@@ -9,6 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/macros.h"
+#include "record/probe/function.h"
 #include "record/probe/probe.h"
 
 /* Names of the probe methods. */
@@ -232,4 +234,27 @@ int parts_attach(const struct bpf_object_skeleton *k, struct errinfo *reterr)
 				p->name, strerror(errno));
 	}
 	return 0;
+}
+
+/* Completes the attach cookie of a table row, and finds rows by what they record. */
+
+const struct probe_function *probe_function_find(unsigned source, unsigned op)
+{
+	static const struct probe_library *const libraries[] = {&probe_cuda_rt, &probe_cuda_drv};
+
+	for (size_t i = 0; i < ARRAY_SIZE(libraries); i++)
+		for (const struct probe_function *f = libraries[i]->functions; f->symbols[0]; f++)
+			if (f->cookie.source == source && f->cookie.op == op &&
+				!(f->cookie.flags & COOKIE_DEVICE))
+				return f;
+	return NULL;
+}
+
+union wire_cookie probe_cookie(const struct probe_library *lib, int row, unsigned library)
+{
+	union wire_cookie k = lib->functions[row].cookie;
+
+	k.function = (uint8_t)row;
+	k.library = (uint8_t)library;
+	return k;
 }

@@ -3,7 +3,7 @@
  *
  * Unwind tables are asked for as soon as a file is known: those of all of PyTorch take 3 MB. Only
  * giants wait until a first walk has ended there. */
-#include "record/stack/file.h"
+#include "record/stack/space.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -416,27 +416,10 @@ static struct stack_file *shares_number(const struct stack_files *fs, const stru
 	return NULL;
 }
 
-static void file_forget(struct stack_files *fs, struct stack_file *f)
-{
-	struct stack_file *other = f->number ? shares_number(fs, f) : NULL;
-
-	if (idmap_get(&fs->by_inode, f->key) == f)
-		idmap_remove(&fs->by_inode, f->key);
-	if (other) {
-		if (idmap_get(&fs->by_number, f->number) == f)
-			(void)idmap_put(&fs->by_number, f->number, other); /* it replaces */
-	} else if (f->number) {
-		symbol_close(fs->symbols, f->number);
-		idmap_remove(&fs->by_number, f->number);
-		stack_tables_drop(fs->tables, &f->table);
-	}
-	fs->names -= f->names.used;
-	fs->handles -= f->handle_count;
-	file_free(f);
-}
-
 void stack_files_sweep(struct stack_files *fs)
 {
+	struct stack_file *other;
+
 	for (size_t i = 0; i < fs->count;) {
 		struct stack_file *f = fs->all[i];
 
@@ -445,7 +428,20 @@ void stack_files_sweep(struct stack_files *fs)
 			i++;
 			continue;
 		}
-		file_forget(fs, f);
+		other = f->number ? shares_number(fs, f) : NULL;
+		if (idmap_get(&fs->by_inode, f->key) == f)
+			idmap_remove(&fs->by_inode, f->key);
+		if (other) {
+			if (idmap_get(&fs->by_number, f->number) == f)
+				(void)idmap_put(&fs->by_number, f->number, other); /* it replaces */
+		} else if (f->number) {
+			symbol_close(fs->symbols, f->number);
+			idmap_remove(&fs->by_number, f->number);
+			stack_tables_drop(fs->tables, &f->table);
+		}
+		fs->names -= f->names.used;
+		fs->handles -= f->handle_count;
+		file_free(f);
 		fs->all[i] = fs->all[--fs->count];
 	}
 	fs->is_full = false;

@@ -174,6 +174,20 @@ static bool is_still_it(struct stack_space *s)
 	return true;
 }
 
+static void leave_job(struct stack_space *s);
+
+void space_take_python(struct stack_space *s, struct stack_file *f, uint64_t base)
+{
+	if (s->python_state != SPACE_NO_PYTHON &&
+		(f == s->python_file || s->python_state == SPACE_PYTHON_READY))
+		return;
+	leave_job(s);
+	s->python_file = f;
+	s->python_base = base;
+	s->python_state = SPACE_PYTHON_WAITS;
+	s->main_tid = own_tid(s->pid, s->pid);
+}
+
 int space_scan(struct stack_space *s, struct stack_files *fs)
 {
 	struct scan n = {.space = s, .files = fs};
@@ -197,12 +211,8 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 	s->mappings = n.mappings;
 	s->count = n.count;
 	s->is_dirty = true;
-	if (n.python_file && s->python_state == SPACE_NO_PYTHON) {
-		s->python_file = n.python_file;
-		s->python_base = n.python_base;
-		s->python_state = SPACE_PYTHON_WAITS;
-		s->main_tid = own_tid(s->pid, s->pid);
-	}
+	if (n.python_file)
+		space_take_python(s, n.python_file, n.python_base);
 	return 1;
 }
 
@@ -371,19 +381,6 @@ static int post_layout(struct stack_space *s, mono_time now)
 	return r;
 }
 
-static bool take_result(struct stack_space *s)
-{
-	_cleanup_free_ struct layout_job *j = TAKE(s->python_job);
-	int r = j->job.result;
-
-	s->python_took_ns = j->took_ns;
-	if (r >= 0)
-		return take_layout(s, &j->found, r > 0);
-	if (r != -EAGAIN)
-		refuse_python(s, j->e.text);
-	return false;
-}
-
 static void leave_job(struct stack_space *s)
 {
 	if (s->python_job)
@@ -394,8 +391,17 @@ bool space_python(struct stack_space *s, mono_time now)
 {
 	const struct stack_file *f = s->python_file;
 
-	if (s->python_job && bounded_is_done(&s->python_job->job))
-		return take_result(s);
+	if (s->python_job && bounded_is_done(&s->python_job->job)) {
+		_cleanup_free_ struct layout_job *j = TAKE(s->python_job);
+		int r = j->job.result;
+
+		s->python_took_ns = j->took_ns;
+		if (r >= 0)
+			return take_layout(s, &j->found, r > 0);
+		if (r != -EAGAIN)
+			refuse_python(s, j->e.text);
+		return false;
+	}
 	if (s->python_job && now.ns - s->python_tried.ns > PYTHON_PATIENCE_NS) {
 		leave_job(s);
 		refuse_python(s, "its memory does not answer");

@@ -2,7 +2,7 @@
 /* table.c - turns a file's flat table into chunks and its rules into the shared ones.
  *
  * Chunks: first the root, then the second level if there is one, then the leaves. */
-#include "record/stack/table.h"
+#include "record/stack/space.h"
 
 #include <errno.h>
 #include <string.h>

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-/* cfi.c - see cfi.h. The instructions are those of DWARF 5, section 6.4.2, and GNU's.
+/* cfi.c - see eh_frame.h. The instructions are those of DWARF 5, section 6.4.2, and GNU's.
  *
  * Invariants: address only grows and stays within the entry; every instruction takes at least one
  * byte of the program, so a run ends. An instruction that is not known or not allowed where it
  * stands spoils the whole entry, because what follows depends on it. */
-#include "record/symbol/cfi.h"
+#include "record/symbol/eh_frame.h"
 
 #include <elf.h>
 #include <errno.h>

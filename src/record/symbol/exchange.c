@@ -20,7 +20,6 @@
 
 #include "base/clock.h"
 #include "record/symbol/protocol.h"
-#include "record/symbol/reply.h"
 
 #define EXCHANGE_UNWINDS_MAX 8 /* of these */
 
@@ -275,14 +274,6 @@ static void take_message(struct symbol_service *s, const struct reader_message *
 		reader_condemn(&s->reader, e.text);
 }
 
-static void take_messages(struct symbol_service *s)
-{
-	for (int i = 0; i < MESSAGES_A_POLL && reader_receive(&s->reader, &s->message); i++) {
-		take_message(s, &s->message);
-		fd_closep(&s->message.fd);
-	}
-}
-
 /* ---- questions to the child ---- */
 
 static int send_question(struct symbol_service *s, const struct question *q)
@@ -425,22 +416,6 @@ static bool child_forgets(struct symbol_service *s, const struct question_file *
 	return reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
 }
 
-static void forget_closed(struct symbol_service *s)
-{
-	struct question_file **link = &s->closed;
-
-	while (*link) {
-		struct question_file *f = *link;
-
-		if (f->waiting || !child_forgets(s, f)) {
-			link = &f->next;
-			continue;
-		}
-		*link = f->next;
-		exchange_file_free(s, f);
-	}
-}
-
 /* ---- all of it ---- */
 
 static void pardon_gap(struct symbol_service *s, uint64_t now)
@@ -458,11 +433,15 @@ void exchange_poll(struct symbol_service *s)
 {
 	uint64_t now = mono_now().ns;
 	bool ended;
+	struct question_file **link;
 
 	pardon_gap(s, now);
 	/* First whether it has ended, then what it said: nothing it sent is overlooked. */
 	ended = reader_has_ended(&s->reader);
-	take_messages(s);
+	for (int i = 0; i < MESSAGES_A_POLL && reader_receive(&s->reader, &s->message); i++) {
+		take_message(s, &s->message);
+		fd_closep(&s->message.fd);
+	}
 	if (ended)
 		child_gone(s, now);
 	else if (s->reader.pid)
@@ -472,5 +451,15 @@ void exchange_poll(struct symbol_service *s)
 		send_questions(s, now);
 	else if (reader_is_hopeless(&s->reader))
 		answer_all(s, -ECHILD, s->reader.last_end);
-	forget_closed(s);
+	link = &s->closed;
+	while (*link) {
+		struct question_file *f = *link;
+
+		if (f->waiting || !child_forgets(s, f)) {
+			link = &f->next;
+			continue;
+		}
+		*link = f->next;
+		exchange_file_free(s, f);
+	}
 }

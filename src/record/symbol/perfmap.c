@@ -92,21 +92,12 @@ static const char *read_hex(const char *s, uint64_t *ret)
 	return s + strspn(s, " \t");
 }
 
-static int entry_add(struct perfmap *p, const struct entry *e)
-{
-	int r = ARRAY_RESERVE(p->entries, p->room, p->count + 1, ENTRIES_MAX);
-
-	if (r < 0)
-		return r;
-	p->entries[p->count++] = *e;
-	return 0;
-}
-
 static int line_add(struct perfmap *p, const char *line)
 {
 	struct entry e;
 	const char *name = read_hex(line, &e.start);
 	uint64_t end;
+	int r;
 
 	if (name)
 		name = read_hex(name, &e.size);
@@ -115,7 +106,11 @@ static int line_add(struct perfmap *p, const char *line)
 		return 0;
 	}
 	e.name = (uint32_t)(name - p->text.data);
-	return entry_add(p, &e);
+	r = ARRAY_RESERVE(p->entries, p->room, p->count + 1, ENTRIES_MAX);
+	if (r < 0)
+		return r;
+	p->entries[p->count++] = e;
+	return 0;
 }
 
 static int lines_add(struct perfmap *p)

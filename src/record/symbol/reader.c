@@ -4,7 +4,7 @@
  * Invariants:
  *  1. pid > 0 exactly while a child exists that was not buried; a second is never started.
  *  2. A message counts only with a whole header and the magic; a descriptor too many ends it. */
-#include "record/symbol/reader.h"
+#include "record/symbol/exchange.h"
 
 #include <errno.h>
 #include <signal.h>

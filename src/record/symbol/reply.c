@@ -6,7 +6,7 @@
  *  2. A table is mapped only when its file is of this kernel's memory, of the size its numbers give
  *     and sealed: it can then neither shrink under the mapping (SIGBUS) nor change after checking.
  */
-#include "record/symbol/reply.h"
+#include "record/symbol/exchange.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -14,7 +14,7 @@
 
 #include "base/array.h"
 #include "base/search.h"
-#include "record/symbol/cfi.h"
+#include "record/symbol/eh_frame.h"
 
 /* BL; BLR and the forms of it that authenticate the address (BLRAA, BLRAB, BLRAAZ, BLRABZ). */
 static bool is_call_arm64(uint32_t word)

@@ -254,16 +254,6 @@ static void window_end(struct governor *g)
 	g->credit_ns = credit_max(g) / 2;
 }
 
-static void window_note(struct governor *g, uint64_t launches, double seconds, bool is_open)
-{
-	if (g->was_open) {
-		g->window_hits += (double)launches;
-		g->window_seconds += seconds;
-	}
-	if (g->was_open && !is_open)
-		window_end(g);
-}
-
 static bool windows_step(struct governor *g, mono_time now, bool is_open)
 {
 	double planned = room(g) * (double)g->period_ns;
@@ -288,7 +278,12 @@ bool governor_step(struct governor *g, mono_time now, uint64_t launches, bool is
 	g->credit_ns = fmin(g->credit_ns + room(g) * seconds * (double)NS_PER_S, credit_max(g)) -
 		       hits_ns(g, (double)launches);
 	if (g->in_windows) {
-		window_note(g, launches, seconds, is_open);
+		if (g->was_open) {
+			g->window_hits += (double)launches;
+			g->window_seconds += seconds;
+		}
+		if (g->was_open && !is_open)
+			window_end(g);
 	} else if (seconds > 0) {
 		g->launch_rate += ((double)launches / seconds - g->launch_rate) *
 				  (1 - exp(-seconds / RATE_S));

@@ -305,14 +305,6 @@ static void fill_steps(struct launch_estimate *e, struct launch_mark to, double 
 	filling_add(&e->by[LAUNCH_BY_WAITS], f);
 }
 
-static void marks_read(struct launch_marks *m, const struct launch_reading *now)
-{
-	m->last = (struct launch_mark){now->waits, now->at_wait};
-	if (!m->has_first)
-		m->first = m->last;
-	m->has_first = true;
-}
-
 /* The window is over: now it is known how many launches there were from wait to wait. */
 static void marks_end(struct launch_estimate *e)
 {
@@ -433,8 +425,12 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 		e->marks.kept = (struct launch_mark){now->waits, now->launches};
 		e->marks.rate = -1;
 	} else if (is_counted) {
-		if (now->waits > e->last.waits)
-			marks_read(&e->marks, now);
+		if (now->waits > e->last.waits) {
+			e->marks.last = (struct launch_mark){now->waits, now->at_wait};
+			if (!e->marks.has_first)
+				e->marks.first = e->marks.last;
+			e->marks.has_first = true;
+		}
 		read_open(e, &s);
 	} else {
 		read_gap(e, s.work);

@@ -12,12 +12,12 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "record/probe/filter.h"
 #include "record/discover/discover.h"
 #include "diagnose/live/incident_tracker.h"
 #include "record/gpu/sampler.h"
 #include "record/trace/launch_watch.h"
-#include "record/trace/live_ops.h"
-#include "record/probe/filter.h"
+#include "record/trace/process_table.h"
 #include "record/trace/roster.h"
 #include "record/stack/stacks.h"
 #include "base/clock.h"

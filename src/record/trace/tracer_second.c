@@ -10,7 +10,7 @@
 #include "base/spawn.h"
 #include "record/attach/calibrate.h"
 #include "record/capture/group_folder.h"
-#include "record/trace/live_ops.h"
+#include "record/trace/process_table.h"
 #include "record/trace/tracer_private.h"
 
 /* What threads spent their time on, and what control groups were denied, on their way

@@ -21,18 +21,6 @@ static bool is_described(const struct api_row *r)
 	return r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz"));
 }
 
-static void put_param(struct json_writer *w, const struct param *p)
-{
-	json_begin_object(w);
-	json_string_member(w, "name", p->name);
-	json_string_member(w, "in", "query");
-	json_string_member(w, "description", p->about);
-	json_begin_object_member(w, "schema");
-	json_string_member(w, "type", param_type_name(p, true));
-	json_end_object(w);
-	json_end_object(w);
-}
-
 static void put_content(struct json_writer *w, const char *ref)
 {
 	json_begin_object_member(w, "content");
@@ -85,8 +73,16 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	json_string_member(w, "summary", r->summary);
 	json_begin_array_member(w, "parameters");
 	for (const struct param *p = api_params; p->name; p++)
-		if (r->params & p->bit)
-			put_param(w, p);
+		if (r->params & p->bit) {
+			json_begin_object(w);
+			json_string_member(w, "name", p->name);
+			json_string_member(w, "in", "query");
+			json_string_member(w, "description", p->about);
+			json_begin_object_member(w, "schema");
+			json_string_member(w, "type", param_type_name(p, true));
+			json_end_object(w);
+			json_end_object(w);
+		}
 	json_end_array(w);
 	if (post)
 		put_body(w);

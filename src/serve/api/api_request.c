@@ -297,25 +297,13 @@ static parser *const parsers[] = {set_since, set_from, set_to, set_pid, set_rank
 	set_nothing, set_full, set_tsc};
 STATIC_ASSERT(ARRAY_SIZE(parsers) + 1 == ARRAY_SIZE(api_params));
 
-static int refuse(const struct api_row *row, const char *text, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(400), name = BUF_INIT(400);
-
-	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
-
-	for (const struct param *p = api_params; p->name; p++)
-		if (row->params & p->bit)
-			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
-	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter '%s'; valid: %s", row->path,
-		buf_str(&name), b.len ? buf_str(&b) : "none");
-}
-
 /* One "name=value" of @len bytes. */
 static int set_one(const struct api_row *row, const char *pair, size_t len,
 	struct answer_request *w, struct errinfo *reterr)
 {
 	char text[VALUE_MAX * 3 + 32], value[VALUE_MAX];
 	bool found = false;
+	_cleanup_buf_ struct buf b = BUF_INIT(400), name = BUF_INIT(400);
 
 	if (len >= sizeof(text))
 		return errinfo_set(
@@ -334,7 +322,13 @@ static int set_one(const struct api_row *row, const char *pair, size_t len,
 		if (found)
 			return parsers[i](value, w, reterr);
 	}
-	return refuse(row, text, reterr);
+	text_escape_terminal_len(&name, text, MIN(strcspn(text, "="), (size_t)NAME_SHOWN));
+
+	for (const struct param *p = api_params; p->name; p++)
+		if (row->params & p->bit)
+			buf_printf(&b, "%s%s", b.len ? ", " : "", p->name);
+	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter '%s'; valid: %s", row->path,
+		buf_str(&name), b.len ? buf_str(&b) : "none");
 }
 
 int api_request(const struct api_row *row, const char *query, struct answer_request *ret,

@@ -89,19 +89,6 @@ static void put_results(struct json_writer *w, const struct fanout_result *r)
 	json_end_array(w);
 }
 
-static void say_fleet(struct buf *b, const struct fanout_result *r, enum fanout_kind kind)
-{
-	buf_printf(b, "%zu of %zu nodes answered.", r->ok_count, r->count);
-	if (kind == FANOUT_INCIDENTS && !r->incidents.count)
-		buf_puts(b, " No incidents.");
-	else if (kind == FANOUT_INCIDENTS)
-		buf_printf(b, " %zu incidents, worst first.", r->incidents.count);
-	else if (kind == FANOUT_SQL)
-		buf_printf(b, " %zu rows.", r->table.row_count);
-	for (size_t i = 0; i < r->warning_count && i < WARNINGS_SAID; i++)
-		buf_printf(b, "\n%s", r->warnings[i].text);
-}
-
 static void reply(struct answer *a, const json_t *arguments, const struct fanout_result *r,
 	enum fanout_kind kind)
 {
@@ -127,7 +114,15 @@ static void reply(struct answer *a, const json_t *arguments, const struct fanout
 		table_put_arrays(&w, &r->table, BLOB_SHOWN);
 	json_end_object(&w);
 	json_finish(&w);
-	say_fleet(&say, r, kind);
+	buf_printf(&say, "%zu of %zu nodes answered.", r->ok_count, r->count);
+	if (kind == FANOUT_INCIDENTS && !r->incidents.count)
+		buf_puts(&say, " No incidents.");
+	else if (kind == FANOUT_INCIDENTS)
+		buf_printf(&say, " %zu incidents, worst first.", r->incidents.count);
+	else if (kind == FANOUT_SQL)
+		buf_printf(&say, " %zu rows.", r->table.row_count);
+	for (size_t i = 0; i < r->warning_count && i < WARNINGS_SAID; i++)
+		buf_printf(&say, "\n%s", r->warnings[i].text);
 	mcp_reply(a, tree.root, &say);
 }
 
@@ -394,16 +389,6 @@ static void put_check(struct json_writer *w, const struct check_row *row, bool f
 	json_end_object(w);
 }
 
-static void say_check(struct buf *b, const struct check_report *r)
-{
-	buf_puts(b, check_exit_code(r) == EXIT_OK ? "This machine can be traced."
-						  : "This machine cannot be traced as it is.");
-	for (size_t i = 0; i < r->count; i++)
-		if (r->rows[i].state != CHECK_PASS && r->rows[i].state != CHECK_OPTIONAL)
-			buf_printf(b, "\n%s: %s. %s", r->rows[i].name, r->rows[i].detail,
-				r->rows[i].advice);
-}
-
 void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_buf_ struct buf say = BUF_INIT(SAY_BYTES);
@@ -428,7 +413,12 @@ void mcp_check(const struct call *c, const json_t *arguments, struct answer *a)
 	json_end_array(&w);
 	json_end_object(&w);
 	json_finish(&w);
-	say_check(&say, r);
+	buf_puts(&say, check_exit_code(r) == EXIT_OK ? "This machine can be traced."
+						     : "This machine cannot be traced as it is.");
+	for (size_t i = 0; i < r->count; i++)
+		if (r->rows[i].state != CHECK_PASS && r->rows[i].state != CHECK_OPTIONAL)
+			buf_printf(&say, "\n%s: %s. %s", r->rows[i].name, r->rows[i].detail,
+				r->rows[i].advice);
 	mcp_reply(a, tree.root, &say);
 }
 

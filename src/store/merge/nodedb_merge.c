@@ -29,20 +29,16 @@ struct run {
 	bool made;
 };
 
-static void remove_temporary(struct run *r)
-{
-	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-
-	if (path_user_enter(r->temporary, &before, NULL) == 0)
-		unlink(r->temporary);
-}
-
 static void run_done(struct run *r)
 {
 	if (r->merge.out)
 		sql_close(r->merge.out);
-	if (r->made)
-		remove_temporary(r);
+	if (r->made) {
+		_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+
+		if (path_user_enter(r->temporary, &before, NULL) == 0)
+			unlink(r->temporary);
+	}
 	for (size_t i = 0; i < r->merge.node_count; i++)
 		free(r->merge.nodes[i]);
 	free(r->merge.syncs);

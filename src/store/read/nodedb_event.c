@@ -182,14 +182,6 @@ const char *reader_name_of(const struct pid_names *names, uint32_t pid)
 	return found ? found->name : NULL;
 }
 
-static void fill_comm(const struct pid_names *names, struct event *e)
-{
-	const char *name = e->comm[0] ? NULL : reader_name_of(names, e->pid);
-
-	if (name)
-		memcpy(e->comm, name, sizeof(e->comm));
-}
-
 int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
 {
 	const struct column *columns = node_tables[TABLE_EVENTS].columns;
@@ -229,9 +221,13 @@ void reader_event_columns(const char *ret[READER_EVENT_COLUMNS])
 bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
 	const struct pid_names *names, struct event *ret)
 {
+	const char *name;
+
 	if (!read_row(kind, values, ret))
 		return false;
-	fill_comm(names, ret);
+	name = ret->comm[0] ? NULL : reader_name_of(names, ret->pid);
+	if (name)
+		memcpy(ret->comm, name, sizeof(ret->comm));
 	return true;
 }
 

@@ -216,16 +216,6 @@ static int put_note(sql_stmt *stmt, const char *key, const char *value, struct e
 	return SQL_PUT(stmt, reterr, SQL_S(key), SQL_S(text.len ? buf_str(&text) : value));
 }
 
-static int describe_incidents(sql_stmt *note, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
-
-	incident_table_note(&text);
-	if (text.err)
-		return text.err;
-	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
-}
-
 /* schema_describe - fill the tables that describe the rest, replacing what they hold. */
 static int schema_describe(sql_db *db, struct errinfo *reterr)
 {
@@ -233,6 +223,7 @@ static int schema_describe(sql_db *db, struct errinfo *reterr)
 	_cleanup_(sql_finalizep) sql_stmt *op = NULL;
 	_cleanup_(sql_finalizep) sql_stmt *note = NULL;
 	int r;
+	_cleanup_buf_ struct buf text = BUF_INIT(INCIDENT_TABLE_TEXT);
 
 	r = sql_prepare(db, "INSERT OR REPLACE INTO sources VALUES (?1, ?2, ?3)", &source, reterr);
 	if (r < 0)
@@ -259,7 +250,10 @@ static int schema_describe(sql_db *db, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	return describe_incidents(note, reterr);
+	incident_table_note(&text);
+	if (text.err)
+		return text.err;
+	return SQL_PUT(note, reterr, SQL_S("incidents_note"), SQL_S(buf_str(&text)));
 }
 
 static int create_tables(sql_db *db, bool is_merged, struct errinfo *reterr)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* table.c - see table.h. */
+/* table.c - see space.h. */
 #include "store/schema/table.h"
 
 #include <string.h>

@@ -334,22 +334,12 @@ static struct writer_end *wait_for_books(struct store_writer *w)
 	return w->end_due;
 }
 
-static void close_store(struct store_writer *w)
-{
-	struct writer_end *e = wait_for_books(w);
-	int closed;
-
-	e->result = finish(w, e);
-	retention_done(&w->retention);
-	closed = nodedb_close(TAKE(w->db), e->result < 0 ? NULL : e->reterr);
-	if (e->result == 0)
-		e->result = closed;
-}
-
 static void *run(void *arg)
 {
 	struct store_writer *w = arg;
 	uint64_t end;
+	struct writer_end *e;
+	int closed;
 
 	(void)pthread_setname_np(pthread_self(), "ingero-store");
 	courtesy_begin();
@@ -365,7 +355,12 @@ static void *run(void *arg)
 	if (w->retention.prune)
 		while (keep_up(w) && mono_now().ns < end)
 			continue;
-	close_store(w);
+	e = wait_for_books(w);
+	e->result = finish(w, e);
+	retention_done(&w->retention);
+	closed = nodedb_close(TAKE(w->db), e->result < 0 ? NULL : e->reterr);
+	if (e->result == 0)
+		e->result = closed;
 	return NULL;
 }
 

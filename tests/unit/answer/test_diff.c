@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "answer/diff/diff_side.h"
+#include "answer/diff/diff.h"
 #include "answer/encode/report.h"
 #include "steps_fixture.h"
 

@@ -7,7 +7,7 @@
 #include <stdio.h>
 
 #include "base/macros.h"
-#include "answer/labels.h"
+#include "answer/incidents.h"
 
 static const struct incident during = {.pid = 7, .first.ns = 100, .last.ns = 200};
 

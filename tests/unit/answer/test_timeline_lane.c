@@ -7,7 +7,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "answer/timeline/timeline_lane.h"
+#include "answer/timeline/timeline_index.h"
 #include "base/macros.h"
 
 #define ORIGIN INT64_C(1700000000000000000)

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/caller.h"
+#include "cli/trace_command.h"
 
 static const char environ_text[] =
 	"PATH=/home/me/venv/bin:/usr/bin\0LD_LIBRARY_PATH=/opt\0\0nonsense\0HOME=/home/me\0PATH=/second";

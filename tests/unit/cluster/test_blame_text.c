@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "cluster/cli/blame_text.h"
+#include "cluster/cli/commands.h"
 
 static int text(const char *body, struct buf *b)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "cluster/store/clickhouse_guard.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 static void test_queries(void **state)
 {

@@ -9,7 +9,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cluster/store/clickhouse_tsv.h"
+#include "cluster/store/store_clickhouse_private.h"
 
 static int read_text(const char *text, const struct store_limits *l, struct sql_table *t)
 {

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
-#include "cluster/answer/source_limit.h"
+#include "cluster/answer/echo_private.h"
 
 #define START (100 * NS_PER_S)
 

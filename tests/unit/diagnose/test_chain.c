@@ -59,12 +59,69 @@ static void test_a_detour(void **state)
 	free(s);
 }
 
+/* Half of the samples are of a library's: it is named, at the line with most of it, unless the GPU is busy meanwhile. */
+static void test_a_librarys_work(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, false);
+	const struct stack_frame user = {
+		.py_file = "/home/u/train.py", .py_func = "lookup", .py_line = 7};
+	const struct stack_frame asking[] = {
+		{.symbol = "sqlite3VdbeExec", .file = "libsqlite3.so.0"}, user};
+	const struct stack_frame asked[] = {
+		user, {.py_file = "/usr/lib/python3.12/sqlite3/dbapi2.py", .py_func = "call"}};
+	uint64_t query = chain_stack(s, asking, 2), own = chain_stack(s, asked, 2);
+
+	chain_entry(s, ACCOUNT_HOST, OWNER_SELF)->stack_hash = own;
+	for (int i = 0; i < 90; i++)
+		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
+			i % 3 ? query : own;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	assert_string_equal(s->delay.end.who, "SQLite queries");
+	assert_float_equal(s->delay.end.share, 2 / 3.0, 0.01);
+	assert_int_equal(s->delay.end.stack_hash, query);
+	/* Before the first of them a kernel was launched, and nobody has waited for it. */
+	s->events[0].source = SOURCE_CUDA;
+	s->events[0].op = CUDA_LAUNCH;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->events[1].source = SOURCE_CUDA;
+	s->events[1].op = CUDA_STREAM_SYNC;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	/* Other code of the program has more. */
+	for (size_t i = 2; i < s->rec.event_count; i++)
+		s->events[i].stack_hash = i % 3 ? own : query;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
+/* What slow steps have more of counts, not what all have. */
+static void test_work_that_is_new(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, true);
+	const struct stack_frame json = {
+		.py_file = "/usr/lib/python3.12/json/decoder.py", .py_func = "decode"};
+	const struct stack_frame regex = {.symbol = "sre_ucs1_match", .file = "_sre.c"};
+	uint64_t always = chain_stack(s, &json, 1), since = chain_stack(s, &regex, 1);
+
+	for (int i = 0; i < 100; i++) {
+		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
+			always;
+		if (i >= CHAIN_SLOW && i % 2)
+			chain_event(s, chain_at(i) + 1, SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)
+				->stack_hash = since;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	assert_string_equal(s->delay.end.who, "Regular expressions");
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_a_delay_without_a_chain),
 		cmocka_unit_test(test_a_detour),
+		cmocka_unit_test(test_a_librarys_work),
+		cmocka_unit_test(test_work_that_is_new),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -222,6 +222,22 @@ static void test_too_many_threads(void **state)
 	free(s);
 }
 
+/* It is ready to run, its CPU idles, and nobody gives it to it. Short waits are the scheduler's. */
+static void test_kept_off_idle_cpus(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+
+	waits(s, 40, 0, 1, "swapper/0", 2);
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].wait_ns = 60 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_QUOTA);
+	assert_string_equal(s->delay.end.detail, "kept off idle CPUs");
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].wait_ns = NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -237,6 +253,7 @@ int main(void)
 		cmocka_unit_test(test_a_mask_of_several),
 		cmocka_unit_test(test_a_later_mask),
 		cmocka_unit_test(test_too_many_threads),
+		cmocka_unit_test(test_kept_off_idle_cpus),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

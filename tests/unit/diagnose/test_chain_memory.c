@@ -101,6 +101,30 @@ static void test_fresh_memory(void **state)
 	free(s);
 }
 
+/* Code that touches memory, while many pages are new to the process: else it only copies. */
+static void test_page_faults(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, false);
+	static struct aggregate pages = {
+		.pid = CHAIN_JOB, .source = SOURCE_HOST, .op = HOST_PAGE_ALLOC};
+	uint64_t touching = chain_stack(s, &(struct stack_frame){.symbol = "__memset_avx2"}, 1);
+
+	for (int i = 0; i < 90; i++)
+		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
+			touching;
+	s->rec.aggregates = &pages;
+	s->rec.aggregate_count = 1;
+	pages.bucket.ns = CHAIN_T0 + NS_PER_S;
+	pages.sketch.count = 100;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	pages.sketch.count = 10000000;
+	pages.sum_arg0 = pages.sketch.count * 4096;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_FRESH_MEMORY);
+	pages.pid++; /* another's */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -109,6 +133,7 @@ int main(void)
 		cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_reclaim),
 		cmocka_unit_test(test_fresh_memory),
+		cmocka_unit_test(test_page_faults),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

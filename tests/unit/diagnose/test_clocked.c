@@ -1,110 +1,159 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* test_clocked.c - a loop that a clock drives is told from one that asks for its next input when it is done. */
+/* test_clocked.c - pauses by a program's own timetable are told from sleeps that cost it time. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/chains/delay_weight.h"
 #include "base/clock.h"
+#include "base/macros.h"
+#include "diagnose/accounts/account.h"
 
-#define BARS 240
+#define UNITS      200
+#define SLEEP_HASH 7
 
-/* Units of 3 to 7 ms of work: each begins 50 ms after the last, or it asks for its input, which takes 45 ms. */
-static bool clocked(size_t bars, bool by_clock, bool has_work)
+enum sleep_kind { SLEEP_FIXED, SLEEP_TO_DEADLINE, SLEEP_FOR_THE_REST, SLEEP_AS_ASKED, SLEEP_POLLS };
+
+struct run {
+	struct step_span units[UNITS];
+	struct account_part parts[2 * UNITS];
+	size_t part_end[UNITS];
+	struct tally_part keys[3];
+	struct process_account account;
+	struct stack_frame frames[2];
+	struct stack stack, *stacks[1];
+	uint32_t seed;
+};
+
+static uint64_t below(struct run *r, uint64_t n)
 {
-	static struct account_bar items[BARS];
-	struct step_account a = {.bars = items, .bar_count = bars};
-	uint32_t seed = 5;
+	r->seed = r->seed * 1664525u + 1013904223u;
+	return (r->seed >> 8) % n;
+}
 
-	for (size_t i = 0; i < bars; i++) {
-		uint64_t work = 5 * NS_PER_MS, jitter;
+static void begin(struct run *r, size_t n)
+{
+	*r = (struct run){.seed = 5};
+	r->frames[0] = (struct stack_frame){.symbol = "clock_nanosleep", .file = "libc.so.6"};
+	r->frames[1] =
+		(struct stack_frame){.py_file = "/srv/serve.py", .py_func = "main", .py_line = 9};
+	r->stack = (struct stack){.hash = SLEEP_HASH,
+		.frames = r->frames,
+		.count = ARRAY_SIZE(r->frames),
+		.stop = ""};
+	r->stacks[0] = &r->stack;
+	r->keys[0] = (struct tally_part){.line = ACCOUNT_GPU};
+	r->keys[1] = (struct tally_part){.line = ACCOUNT_ASLEEP, .stack_hash = SLEEP_HASH};
+	r->account = (struct process_account){.origin = STEP_BY_WAIT,
+		.units = r->units,
+		.unit_count = n,
+		.parts = r->parts,
+		.part_end = r->part_end,
+		.part_count = 2 * n,
+		.keys = r->keys,
+		.key_count = 2};
+}
 
-		seed = seed * 1664525u + 1013904223u;
-		if (has_work)
-			work += (seed >> 8) % (4 * NS_PER_MS) - 2 * NS_PER_MS;
-		seed = seed * 1664525u + 1013904223u;
-		jitter = (seed >> 8) % (100 * NS_PER_US);
-		items[i] = (struct account_bar){.steps = 1};
-		items[i].ns[ACCOUNT_GPU] = work;
-		items[i].ns[ACCOUNT_NETWORK] =
-			(by_clock ? 50 * NS_PER_MS - work : 45 * NS_PER_MS) + jitter;
-		items[i].dur_ns = work + items[i].ns[ACCOUNT_NETWORK];
+/* Of work of 4 to 6 ms, which begins @offset after the last pause: a unit ends with the work's end. */
+static void fill(struct run *r, enum sleep_kind kind)
+{
+	int64_t now = 0, due = 0;
+	uint64_t last = 5 * NS_PER_MS;
+
+	for (size_t i = 0; i < r->account.unit_count; i++) {
+		uint64_t work = 4 * NS_PER_MS + below(r, 2 * NS_PER_MS), sleep = 15 * NS_PER_MS;
+		uint64_t late = 50 * NS_PER_US + below(r, 100 * NS_PER_US), longest;
+
+		due += 20 * NS_PER_MS;
+		if (kind == SLEEP_TO_DEADLINE)
+			sleep = (uint64_t)(due - now);
+		else if (kind == SLEEP_FOR_THE_REST)
+			sleep = 20 * NS_PER_MS - last;
+		else if (kind == SLEEP_AS_ASKED || kind == SLEEP_POLLS)
+			sleep = NS_PER_MS + below(r, 20 * NS_PER_MS);
+		sleep += late;
+		longest = kind == SLEEP_POLLS ? MIN(sleep, (uint64_t)NS_PER_MS) : sleep;
+		r->units[i] = (struct step_span){
+			.start_ns = now, .end_ns = now + (int64_t)(work + sleep)};
+		r->parts[2 * i] = (struct account_part){.key = 0, .ns = work};
+		r->parts[2 * i + 1] =
+			(struct account_part){.key = 1, .ns = sleep, .stack_ns = (uint32_t)longest};
+		r->part_end[i] = 2 * i + 2;
+		now = r->units[i].end_ns;
+		last = work;
 	}
-	return units_are_clocked(&a);
+}
+
+static bool are_pauses(struct run *r)
+{
+	const struct stack_list stacks = {.items = r->stacks, .count = 1};
+	uint64_t left[ACCOUNT_LINES] = {0};
+
+	assert_int_equal(account_read_stacks(&r->account, &stacks), 0);
+	account_lines(&r->account, 0, left);
+	assert_int_equal(left[ACCOUNT_ASLEEP] + account_pause_ns(&r->account, 0), r->parts[1].ns);
+	assert_int_equal(left[ACCOUNT_GPU], r->parts[0].ns);
+	return left[ACCOUNT_ASLEEP] == 0;
+}
+
+static bool sleeps_are_pauses(enum sleep_kind kind, enum step_origin origin)
+{
+	static struct run r;
+
+	begin(&r, UNITS);
+	r.account.origin = origin;
+	fill(&r, kind);
+	return are_pauses(&r);
 }
 
 static void test_by_the_clock(void **state)
 {
-	assert_true(clocked(BARS, true, true));
+	assert_true(sleeps_are_pauses(SLEEP_TO_DEADLINE, STEP_BY_WAIT));
+	assert_true(sleeps_are_pauses(SLEEP_FOR_THE_REST, STEP_BY_WAIT));
+	assert_true(sleeps_are_pauses(SLEEP_FOR_THE_REST, STEP_BY_OPTIMIZER));
 }
 
-static void test_input_that_is_asked_for(void **state)
+/* As long as it happens until somebody asks: of a server; nobody asks a training for its next step. */
+static void test_as_asked(void **state)
 {
-	assert_false(clocked(BARS, false, true));
+	assert_true(sleeps_are_pauses(SLEEP_AS_ASKED, STEP_BY_WAIT));
+	assert_false(sleeps_are_pauses(SLEEP_AS_ASKED, STEP_BY_OPTIMIZER));
 }
 
-/* Work that is always the same tells nothing. */
-static void test_even_work(void **state)
+/* Always as long, or many one after the other until something is there. */
+static void test_sleeps_that_cost(void **state)
 {
-	assert_false(clocked(BARS, true, false));
-	assert_false(clocked(BARS, false, false));
+	assert_false(sleeps_are_pauses(SLEEP_FIXED, STEP_BY_WAIT));
+	assert_false(sleeps_are_pauses(SLEEP_POLLS, STEP_BY_WAIT));
 }
 
-/* A loop that works without a pause, of whose units now more, now less is taken for waiting: the more is done the longer
- * they take, though lengths vary less. */
-static void test_split_that_varies(void **state)
+/* Somebody waits for a rank that sleeps; few units show nothing; a stay that is no sleep is none. */
+static void test_no_pause(void **state)
 {
-	static struct account_bar items[BARS];
-	struct step_account a = {.bars = items, .bar_count = BARS};
+	static struct run r;
 
-	for (size_t i = 0; i < BARS; i++) {
-		uint64_t wait = (4 + i / 32 % 4) * NS_PER_MS;
-
-		items[i] = (struct account_bar){.steps = 1, .dur_ns = 36 * NS_PER_MS - wait / 2};
-		items[i].ns[ACCOUNT_NETWORK] = wait;
-		items[i].ns[ACCOUNT_HOST] = items[i].dur_ns - wait;
-	}
-	assert_false(units_are_clocked(&a));
-}
-
-/* Lengths that vary by more than a clock's do are the work's own, whatever is taken for waiting. */
-static void test_no_clock_is_that_bad(void **state)
-{
-	static struct account_bar items[BARS];
-	struct step_account a = {.bars = items, .bar_count = BARS};
-	uint32_t seed = 5;
-
-	for (size_t i = 0; i < BARS; i++) {
-		uint64_t part;
-
-		seed = seed * 1664525u + 1013904223u;
-		part = (seed >> 8) % (30 * NS_PER_MS);
-		seed = seed * 1664525u + 1013904223u;
-		items[i] = (struct account_bar){
-			.steps = 1, .dur_ns = 45 * NS_PER_MS + (seed >> 8) % (10 * NS_PER_MS)};
-		items[i].ns[ACCOUNT_NETWORK] = part;
-		items[i].ns[ACCOUNT_HOST] = items[i].dur_ns - part;
-	}
-	assert_false(units_are_clocked(&a));
-}
-
-static void test_too_few(void **state)
-{
-	assert_false(clocked(100, true, true));
-	assert_false(clocked(0, true, true));
+	begin(&r, UNITS);
+	fill(&r, SLEEP_AS_ASKED);
+	assert_true(are_pauses(&r));
+	r.keys[2].line = ACCOUNT_COLLECTIVE;
+	r.account.key_count = 3;
+	assert_false(are_pauses(&r));
+	r.account.key_count = 2;
+	r.account.unit_count = 20;
+	assert_false(are_pauses(&r));
+	r.account.unit_count = UNITS;
+	r.frames[0].symbol = "epoll_wait";
+	assert_false(are_pauses(&r));
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_by_the_clock),
-		cmocka_unit_test(test_input_that_is_asked_for),
-		cmocka_unit_test(test_even_work),
-		cmocka_unit_test(test_split_that_varies),
-		cmocka_unit_test(test_no_clock_is_that_bad),
-		cmocka_unit_test(test_too_few),
+		cmocka_unit_test(test_as_asked),
+		cmocka_unit_test(test_sleeps_that_cost),
+		cmocka_unit_test(test_no_pause),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -37,12 +37,26 @@ static const struct stack_frame native[] = {
 	{.symbol = "cudaStreamSynchronize", .file = "sync.c", .line = 18},
 	{.symbol = "Trainer::step(int)", .file = "bench"}, {.symbol = "main", .file = "bench"}};
 
+/* copy() is called from two lines of another file, and only calls CUDA; read() is called from another file, too. */
+#define GPU "/home/u/gpu.py"
+static const struct stack_frame copied[] = {{.symbol = "cudaMemcpy", .file = "libcudart.so.12"},
+	PY(GPU, "copy", 30), PY(TRAIN, "submit", 33), PY(TRAIN, "<module>", 92)};
+static const struct stack_frame waited[] = {
+	{.symbol = "cudaStreamSynchronize", .file = "libcudart.so.12"}, PY(GPU, "wait", 40),
+	PY(TRAIN, "collect", 38), PY(TRAIN, "<module>", 93)};
+static const struct stack_frame copied_too[] = {{.symbol = "cudaMemcpy", .file = "libcudart.so.12"},
+	PY(GPU, "copy", 30), PY(TRAIN, "collect", 39), PY(TRAIN, "<module>", 93)};
+static const struct stack_frame decoded[] = {
+	PY("/home/u/data.py", "read", 5), PY(TRAIN, "submit", 32), PY(TRAIN, "<module>", 92)};
+
 static struct stack stacks[] = {{1, batch, ARRAY_SIZE(batch), ""},
 	{2, forward, ARRAY_SIZE(forward), ""}, {3, item, ARRAY_SIZE(item), ""},
 	{4, other, ARRAY_SIZE(other), ""}, {5, thread, ARRAY_SIZE(thread), ""},
-	{6, again, ARRAY_SIZE(again), ""}, {7, native, ARRAY_SIZE(native), ""}};
-static struct stack *items[] = {
-	&stacks[0], &stacks[1], &stacks[2], &stacks[3], &stacks[4], &stacks[5], &stacks[6]};
+	{6, again, ARRAY_SIZE(again), ""}, {7, native, ARRAY_SIZE(native), ""},
+	{8, copied, ARRAY_SIZE(copied), ""}, {9, waited, ARRAY_SIZE(waited), ""},
+	{10, copied_too, ARRAY_SIZE(copied_too), ""}, {11, decoded, ARRAY_SIZE(decoded), ""}};
+static struct stack *items[] = {&stacks[0], &stacks[1], &stacks[2], &stacks[3], &stacks[4],
+	&stacks[5], &stacks[6], &stacks[7], &stacks[8], &stacks[9], &stacks[10]};
 static const struct stack_list all = {items, ARRAY_SIZE(items)};
 
 static void assert_place(const struct place_weight *w, size_t n, const char *want)
@@ -86,6 +100,42 @@ static void a_library_is_no_place(void **state)
 	ASSERT_PLACE("", {4, 50}, {5, 100}); /* most of it is not at the program's line */
 	ASSERT_PLACE("", {99, 100});         /* unknown stack */
 	ASSERT_PLACE("", {4, 0});
+}
+
+/* Helpers that hand data to CUDA are not why: the line that calls them is, where one has most of it. What does work
+ * of its own in another file is. */
+static void a_helper_is_no_place(void **state)
+{
+	struct code_place p;
+	char text[160];
+	const struct place_weight most[] = {{8, 90}, {10, 10}};
+
+	ASSERT_PLACE("train.py:33 (submit)", {8, 90}, {10, 10});
+	ASSERT_PLACE("train.py:38 (collect)", {9, 100});
+	ASSERT_PLACE("gpu.py:30 (copy)", {8, 50}, {10, 50});
+	ASSERT_PLACE("data.py:5 (read)", {11, 100});
+	assert_true(place_cover(&all, most, 2, &p));
+	assert_string_equal(
+		place_at(&p, text, sizeof(text)), "in submit (train.py:33) via copy (gpu.py:30)");
+	assert_int_not_equal(place_key(&stacks[7]), place_key(&stacks[9]));
+}
+
+static void sleeps_of_loops(void **state)
+{
+	static const struct stack_frame pause[] = {{.symbol = "sem_clockwait", .file = "libc.so.6"},
+		PY(THREADING, "wait", 320), PY(TRAIN, "submit", 34), PY(TRAIN, "<module>", 92)};
+	static const struct stack_frame retry[] = {
+		{.symbol = "clock_nanosleep", .file = "libc.so.6"}, PY(TRAIN, "fetch", 8),
+		PY(TRAIN, "submit", 34), PY(TRAIN, "<module>", 92)};
+	const struct stack of_loop = {20, pause, ARRAY_SIZE(pause), ""};
+	const struct stack of_callee = {21, retry, ARRAY_SIZE(retry), ""};
+
+	assert_true(place_is_sleep(&of_loop) && place_is_sleep(&of_callee));
+	assert_false(place_is_sleep(&stacks[0]));
+	assert_true(place_calls(&stacks[7], &of_loop));
+	assert_false(place_calls(&stacks[7], &of_callee));
+	assert_true(place_is_outermost(&of_loop));
+	assert_false(place_is_outermost(&of_callee));
 }
 
 /* Threads of a library do not hide where the program's own time went. */
@@ -166,6 +216,8 @@ int main(void)
 		cmocka_unit_test(the_caller_that_covers_it),
 		cmocka_unit_test(lines_of_one_function_count_together),
 		cmocka_unit_test(a_library_is_no_place),
+		cmocka_unit_test(a_helper_is_no_place),
+		cmocka_unit_test(sleeps_of_loops),
 		cmocka_unit_test(libraries_do_not_count),
 		cmocka_unit_test(calls_that_block),
 		cmocka_unit_test(recursion_counts_once),

@@ -10,7 +10,7 @@
 #include <errno.h>
 #include <pthread.h>
 
-#include "net/aside.h"
+#include "net/loop.h"
 
 struct rig {
 	struct loop *loop;

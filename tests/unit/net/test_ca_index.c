@@ -3,7 +3,7 @@
 
 #include <errno.h>
 
-#include "net/pki/ca_index.h"
+#include "net/pki/ca.h"
 
 #define HEAD "# ingero certificates 1\n"
 #define HEX  "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"

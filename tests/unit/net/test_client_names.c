@@ -17,7 +17,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "net/client/client_names.h"
+#include "net/client/client_private.h"
 #include "net/loop.h"
 
 struct rig {

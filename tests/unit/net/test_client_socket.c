@@ -14,7 +14,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "net/client/client_socket.h"
+#include "net/client/client_private.h"
 
 #define PATIENCE_MS 20000
 

@@ -12,7 +12,7 @@
 #include <errno.h>
 
 #include "gzip_fixture.h"
-#include "net/inflate.h"
+#include "net/http.h"
 
 /* feed - @in in pieces of @piece bytes; the first failure. */
 static int feed(const struct buf *in, size_t piece, struct buf *out, bool *ret_complete)

@@ -2,7 +2,7 @@
 /* test_cfi.c - every instruction on both machines, by the rule it leads to. */
 #include "elf_fixture.h"
 
-#include "record/symbol/cfi.h"
+#include "record/symbol/eh_frame.h"
 
 #define SP(off)       .cfa = UNWIND_CFA_SP, .cfa_offset = (off)
 #define FP(off)       .cfa = UNWIND_CFA_FP, .cfa_offset = (off)

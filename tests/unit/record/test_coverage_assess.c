@@ -7,7 +7,7 @@
 
 #include <limits.h>
 
-#include "record/attach/coverage_assess.h"
+#include "record/attach/coverage.h"
 #include "record/discover/discover.h"
 #include "tree.h"
 

@@ -8,7 +8,7 @@
 #include <errno.h>
 #include <stdbool.h>
 
-#include "record/discover/family.h"
+#include "record/discover/cgroup.h"
 #include "base/macros.h"
 #include "tree.h"
 

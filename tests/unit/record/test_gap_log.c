@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/attach/coverage_assess.h"
+#include "record/attach/coverage.h"
 
 static bool add(struct gap_log *l, uint32_t pid, uint64_t start, const char *path, bool *ret_is_new)
 {

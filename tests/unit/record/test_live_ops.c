@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/trace/live_ops.h"
+#include "record/trace/process_table.h"
 #include "model/event.h"
 
 static void add(struct live_ops *t, unsigned op, bool nested, uint64_t dur_ns, uint64_t calls)

@@ -8,7 +8,7 @@
 
 #include <cmocka.h>
 
-#include "record/attach/library_points.h"
+#include "record/attach/coverage_private.h"
 
 static void test_moved(void **state)
 {

@@ -2,7 +2,7 @@
 /* Answers of a process that is not trusted: right ones are taken, wrong ones refused. */
 #include "made_table.h"
 
-#include "record/symbol/reply.h"
+#include "record/symbol/exchange.h"
 
 #define MUTATIONS 20000
 

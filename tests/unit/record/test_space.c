@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* It asks clang to unroll. */
 #pragma GCC diagnostic ignored "-Wunknown-pragmas"
@@ -106,6 +107,26 @@ static void test_rows_of_a_chunk(void **state)
 		assert_int_equal(chunk_search(&c, at), at / 16);
 }
 
+/* Met while its loader runs, only the front is mapped; the library that has the interpreter comes later. */
+static void test_the_library_behind_a_front(void **state)
+{
+	static struct stack_file front, library, later;
+	struct stack_space s = {.pid = (uint32_t)getpid()};
+
+	space_take_python(&s, &front, FIRST);
+	assert_ptr_equal(s.python_file, &front);
+	assert_int_equal(s.python_state, SPACE_PYTHON_WAITS);
+	space_take_python(&s, &library, FIRST + APART);
+	assert_ptr_equal(s.python_file, &library);
+	assert_int_equal(s.python_base, FIRST + APART);
+	s.python_state = SPACE_PYTHON_REFUSED; /* the same again is not asked again */
+	space_take_python(&s, &library, FIRST);
+	assert_int_equal(s.python_state, SPACE_PYTHON_REFUSED);
+	s.python_state = SPACE_PYTHON_READY;
+	space_take_python(&s, &later, FIRST);
+	assert_ptr_equal(s.python_file, &library);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -113,6 +134,7 @@ int main(void)
 		cmocka_unit_test(test_starts_in_the_upper_half),
 		cmocka_unit_test(test_borrow_is_comparison),
 		cmocka_unit_test(test_rows_of_a_chunk),
+		cmocka_unit_test(test_the_library_behind_a_front),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "record/stack/table.h"
+#include "record/stack/space.h"
 #include "base/macros.h"
 
 /* The kernel half's search, written plainly. */

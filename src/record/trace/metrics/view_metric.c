@@ -269,15 +269,6 @@ static void put_counter(
 	metric_put_int(s, ROW(id), r->view->started, (int64_t)v, NULL);
 }
 
-static void put_host(const struct host_sample *h, struct metric_set *s)
-{
-	put_share(s, M_CPU, h->cpu_pct / 100);
-	put_share(s, M_MEMORY, h->mem_pct / 100);
-	put_gauge(s, M_MEMORY_AVAILABLE, (int64_t)(h->mem_avail_mb << 20));
-	put_gauge(s, M_MEMORY_AVAILABLE_BYTES, (int64_t)(h->mem_avail_mb << 20));
-	put_share(s, M_LOAD, h->load1);
-}
-
 /* ---- calls ---- */
 
 static void put_percentiles(
@@ -347,19 +338,6 @@ static void put_ops(const struct reading *r, struct metric_set *s)
 			METRIC_OF(METRIC_NUMBER(l->pid)));
 		metric_put_int(s, ROW(M_LAUNCHES), l->since, (int64_t)l->count,
 			process_labels(r, l->pid, l->comm).list);
-	}
-}
-
-static void put_copies(const struct reading *r, struct metric_set *s)
-{
-	wall_time start = r->view->started;
-
-	for (int i = 0; i < COPY_DIRECTION_COUNT; i++) {
-		const struct metric_attribute name[] = {METRIC_TEXT(copy_direction_names[i])};
-
-		metric_put_int(s, ROW(M_COPY_BYTES), start, (int64_t)r->copies[i].bytes, name);
-		metric_put_sketch(s, ROW(M_COPY_MS), start, &r->copies[i].all, name);
-		metric_put_sketch(s, ROW(M_COPY_DURATION), start, &r->copies[i].all, name);
 	}
 }
 
@@ -436,19 +414,6 @@ static void put_account(
 				METRIC_TEXT(wire_losses[i].name)));
 }
 
-static void put_books(const struct reading *r, struct metric_set *s)
-{
-	uint64_t overflows = 0;
-
-	for (const struct wire_source_row *source = wire_sources; source->json; source++) {
-		if (source->id == SOURCE_NVIDIA)
-			continue; /* reserved: nothing is ever seen of it */
-		put_account(r, s, source);
-		overflows += r->view->books.source[source->id].lost[LOSS_RING_FULL];
-	}
-	put_counter(r, s, M_RING_OVERFLOWS, overflows);
-}
-
 /* ---- the agent itself ---- */
 
 static void put_stacks(const struct reading *r, struct metric_set *s)
@@ -495,17 +460,39 @@ static void put_agent(const struct reading *r, struct metric_set *s)
 
 void view_metric(const struct reading *r, struct metric_set *s)
 {
+	wall_time start;
+	uint64_t overflows;
+
 	metric_put_int(s, ROW(M_INFO), (wall_time){0}, 1,
 		METRIC_OF(METRIC_TEXT(r->version), METRIC_TEXT(r->node),
 			METRIC_TEXT(r->view->method)));
 	put_share(s, M_START_TIME, (double)r->view->started.ns / NS_PER_S);
-	if (r->view->has_host)
-		put_host(&r->view->host, s);
-	put_books(r, s);
+	if (r->view->has_host) {
+		put_share(s, M_CPU, r->view->host.cpu_pct / 100);
+		put_share(s, M_MEMORY, r->view->host.mem_pct / 100);
+		put_gauge(s, M_MEMORY_AVAILABLE, (int64_t)(r->view->host.mem_avail_mb << 20));
+		put_gauge(s, M_MEMORY_AVAILABLE_BYTES, (int64_t)(r->view->host.mem_avail_mb << 20));
+		put_share(s, M_LOAD, r->view->host.load1);
+	}
+	overflows = 0;
+	for (const struct wire_source_row *source = wire_sources; source->json; source++) {
+		if (source->id == SOURCE_NVIDIA)
+			continue; /* reserved: nothing is ever seen of it */
+		put_account(r, s, source);
+		overflows += r->view->books.source[source->id].lost[LOSS_RING_FULL];
+	}
+	put_counter(r, s, M_RING_OVERFLOWS, overflows);
 	put_agent(r, s);
 	put_incidents(r, s);
 	view_metric_gpu(r, s);
-	put_copies(r, s);
+	start = r->view->started;
+	for (int i = 0; i < COPY_DIRECTION_COUNT; i++) {
+		const struct metric_attribute name[] = {METRIC_TEXT(copy_direction_names[i])};
+
+		metric_put_int(s, ROW(M_COPY_BYTES), start, (int64_t)r->copies[i].bytes, name);
+		metric_put_sketch(s, ROW(M_COPY_MS), start, &r->copies[i].all, name);
+		metric_put_sketch(s, ROW(M_COPY_DURATION), start, &r->copies[i].all, name);
+	}
 	view_metric_nccl(r, s);
 	put_steps(r, s);
 	put_ops(r, s); /* last: what is cut, if anything, is of the longest lists */
