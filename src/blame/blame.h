@@ -30,6 +30,7 @@ struct blame_worker {
 struct blame_call { /* one communication of one worker */
 	uint32_t worker;
 	struct push_call c;
+	int64_t shift_ns; /* to be added to its times as well: what the worker's clock was off by just then */
 };
 
 enum blame_kind {

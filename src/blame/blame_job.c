@@ -146,6 +146,24 @@ static size_t order_items(struct job *j, size_t first, size_t end)
 	return beside;
 }
 
+/* What calls were made beside others is told by the worker's own clock; what they are compared by is the common one. */
+static void shift_items(struct job *j, size_t first, size_t end)
+{
+	bool any = false;
+
+	for (size_t i = first; i < end; i++) {
+		struct job_item *t = &j->items[i];
+		int64_t by = MIN(bounded(j->calls[t->call].shift_ns), -TIME_MIN_NS);
+
+		any |= by != 0;
+		t->enter_ns += by;
+		t->start_ns += by;
+		t->leave_ns += by;
+	}
+	if (any)
+		sort_items(j->items + first, end - first);
+}
+
 static void drop_send_waits(struct job *j, size_t beside)
 {
 	for (size_t i = 0; beside >= BESIDE_MIN && i < j->item_count; i++)
@@ -182,8 +200,10 @@ int blame_load(struct job *j)
 		if (j->calls[i].worker < n && j->calls[i].c.comm)
 			j->items[at[j->calls[i].worker]++] = item_of(j, (uint32_t)i);
 	j->item_count = j->first[n];
-	for (size_t w = 0; w < n; w++)
+	for (size_t w = 0; w < n; w++) {
 		beside += order_items(j, j->first[w], j->first[w + 1]);
+		shift_items(j, j->first[w], j->first[w + 1]);
+	}
 	drop_send_waits(j, beside);
 	return 0;
 }

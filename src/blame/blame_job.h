@@ -91,7 +91,8 @@ struct job {
 	int64_t *group_cuts; /* likewise of each group: [group * (step_count + 1) + step] */
 	size_t step_count;
 	uint64_t step_ns;
-	bool is_steady; /* blame.h */
+	bool is_steady;  /* blame.h */
+	bool is_guessed; /* what of Recvs was waited, for want of calls that say so */
 	int32_t *stage, *replica;
 	int32_t stage_count;
 	uint32_t *group; /* peers by worker: those with the same number */

@@ -386,7 +386,7 @@ static int list_taken(const struct job *j, struct taken **ret, size_t *ret_count
 		if (m->count < 2 || m->arrival_ns < j->cuts[0])
 			continue;
 		ns = took(j, m);
-		if (ns <= 0 || (is_message(j, m) && is_grouped(j, end_of(j, m))))
+		if (ns <= 0 || (is_message(j, m) && (j->is_guessed || is_grouped(j, end_of(j, m)))))
 			continue;
 		list[n++] = (struct taken){
 			number_of(slots, size, key_of(j, m), &kinds), m->arrival_ns, i, ns};

@@ -10,6 +10,7 @@
  * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
  * load moves and no worker is named; a stage may be slow besides. */
 #include "blame/blame_job.h"
+#include "blame/comm_join.h"
 
 #include <errno.h>
 #include <math.h>
@@ -174,9 +175,17 @@ static int name_together(struct naming *n)
 	return 0;
 }
 
+/* How many are in it. One that was brought together by when calls ended, and lacks some, may be wrong in the others, too. */
+static double told_of(const struct job_comm *c)
+{
+	double told = MAX(c->nranks, c->members);
+
+	return c->first_seq >= COMM_JOIN_MADE_UP ? told * told / c->members : told;
+}
+
 /* Few steps, workers that are missing, calls without a partner and time that no call explains make
- * all figures less sure. @stall_ns of it is explained by one who did not come. */
-static double sureness(const struct job *j, double stall_ns)
+ * all figures less sure. @stall_ns of it is explained by one who did not come; @is_shown: nobody is told. */
+static double sureness(const struct job *j, double stall_ns, bool is_shown)
 {
 	double seen = 0, told = 0,
 	       sure = (double)j->step_count / ((double)j->step_count + STEPS_HALF);
@@ -187,7 +196,8 @@ static double sureness(const struct job *j, double stall_ns)
 		if (!j->comms[i].collectives || j->comms[i].members < 2)
 			continue;
 		seen += j->comms[i].members;
-		told += MAX(j->comms[i].nranks, j->comms[i].members);
+		told += is_shown ? MAX(j->comms[i].nranks, j->comms[i].members)
+				 : told_of(&j->comms[i]);
 	}
 	sure *= told > 0 ? seen / told : 1;
 	sure *= 1 - MIN((double)j->unmatched / all, 1.0);
@@ -211,7 +221,7 @@ static int describe_sudden(const struct naming *n, struct blame *b)
 		return r;
 	s.lag_ns = (uint64_t)j->excess[worker * j->step_count + step];
 	s.since_ns = j->cuts[step];
-	s.confidence = sureness(j, 0);
+	s.confidence = sureness(j, 0, true);
 	b->sudden = s;
 	b->has_sudden = true;
 	return 0;
@@ -283,7 +293,7 @@ static uint32_t worst_of(const struct job *j, int32_t stage)
 
 static bool stage_is_slow(const struct naming *n, int32_t s)
 {
-	return n->j->stage_ratio[s] >= STAGE_RATIO &&
+	return !n->j->is_guessed && n->j->stage_ratio[s] >= STAGE_RATIO &&
 	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
 }
 
@@ -358,13 +368,13 @@ static int list_cleared(const struct naming *n, struct blame *b)
 
 static void weigh_confidence(const struct job *j, struct blame *b)
 {
-	b->confidence = sureness(j, 0);
+	b->confidence = sureness(j, 0, false);
 	for (size_t i = 0; i < b->suspect_count; i++) {
 		struct blame_suspect *s = &b->suspects[i];
 		double stall = b->kind == BLAME_WORKERS ? stall_ns(j, s->worker) : 0;
 
-		s->confidence =
-			sureness(j, stall) * (stall > 0 ? 1 : s->late / (s->late + LATE_HALF));
+		s->confidence = sureness(j, stall, false) *
+				(stall > 0 ? 1 : s->late / (s->late + LATE_HALF));
 	}
 	if (b->suspect_count)
 		b->confidence = b->suspects[0].confidence;

@@ -3,7 +3,8 @@
  *
  * A worker that does something else while a Recv is pending is not waiting: it has posted it ahead. Where that is seen
  * of a good part of the Recvs from one peer, it did so with the others, too: those were there when it came back for
- * them, and are not waited for, unless calls say themselves how much of them was waited.
+ * them, and are not waited for, unless calls say themselves how much of them was waited. That is right of workers with the same
+ * peers, which are compared with each other, and not of stages: a stage in the middle has two neighbours, the others one.
  *
  * Where most waits of a job are not known (frameworks let the GPU wait for a collective, and the host for the GPU),
  * everybody is taken to have waited until the last one came, but once from one known wait to the next, or in a step: a
@@ -89,8 +90,10 @@ static void drop_unexposed(struct job *j, uint32_t worker)
 		p = pending_of(list, &n, job_call(j, (uint32_t)i)->peer);
 		if (p->ahead >= AHEAD_LEAST && p->ahead >= AHEAD_SHARE * p->count &&
 			2 * p->told < p->ahead && t->start_ns <= t->enter_ns + GROUP_NS &&
-			!has_another(j, i, end))
+			!has_another(j, i, end)) {
 			t->start_ns = t->leave_ns;
+			j->is_guessed = true;
+		}
 	}
 }
 

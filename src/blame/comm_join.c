@@ -428,7 +428,7 @@ void comm_join_done(struct comm_join *j)
 
 bool comm_join_is_of(const struct comm_join_stream *s, uint32_t worker, const struct push_call *c)
 {
-	struct comm_join_stream own = stream_of(&(struct blame_call){worker, *c});
+	struct comm_join_stream own = stream_of(&(struct blame_call){.worker = worker, .c = *c});
 
 	return !push_call_is_numbered(c) && is_sane(c) && compare_streams(s, &own) == 0;
 }

@@ -77,7 +77,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		json_uint_member(w, "seq", e->seq);
 		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, e->op, scratch));
 		json_end_object(w);
-		if (is_about_transfer(e->problem))
+		if (is_about_transfer(e->problem) && e->took_ns)
 			put_transfer(w, e);
 	} else {
 		fleet_json_text(w, "signal", e->signal);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls_blame.c - the calls in the window, the newest and not more than BLAME_CALLS_MAX, as blame wants them.
- * Offsets stand with the workers; what a clock drifts within the window, or jumped, is in the times
- * themselves. */
+ * Offsets stand with the workers; what a clock drifts within the window, or jumped, stands with the calls. */
 #include <errno.h>
 
 #include "base/array.h"
@@ -159,12 +158,10 @@ static int gather_collective(const struct calls *c, const struct collective *x,
 		shift = lags_shift(c, m->node, call.enter_ns);
 		if (call.enter_ns + shift >= g->end_ns)
 			continue;
-		shift -= workers[g->place[w->id]].offset_ns;
-		call.enter_ns += shift;
-		call.leave_ns += shift;
 		call.pid = w->pid;
 		call.world_rank = w->world_rank;
-		g->items[g->count++] = (struct blame_call){g->place[w->id], call};
+		g->items[g->count++] = (struct blame_call){
+			g->place[w->id], call, shift - workers[g->place[w->id]].offset_ns};
 	}
 	return 0;
 }
@@ -187,9 +184,7 @@ static int gather_held(
 		if (ARRAY_RESERVE(g->items, g->room, g->count + 1, SIZE_MAX / 2) < 0)
 			return -ENOMEM;
 		b.worker = g->place[b.worker];
-		shift -= workers[b.worker].offset_ns;
-		b.c.enter_ns += shift;
-		b.c.leave_ns += shift;
+		b.shift_ns = shift - workers[b.worker].offset_ns;
 		b.c.comm = hash_number(hash_number(b.c.seq) ^ b.worker) | 1; /* it has no partner */
 		g->items[g->count++] = b;
 	}
@@ -275,7 +270,7 @@ static int gather_beside(const struct calls *c, struct gathering *g)
 		for (uint32_t i = 0; i < x->room; i++)
 			if (x->arrivals[i].enter_ns != INT64_MIN && x->arrivals[i].leave_ns)
 				g->items[g->count++] = (struct blame_call){
-					x->comm->members[i].worker, call_of(x, i)};
+					.worker = x->comm->members[i].worker, .c = call_of(x, i)};
 	}
 	return 0;
 }

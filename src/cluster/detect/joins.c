@@ -83,7 +83,8 @@ int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, i
 		drop_oldest(j, JOINS_HELD_MAX / 4);
 	r = ARRAY_RESERVE(j->held, j->room, j->count + 1, JOINS_HELD_MAX);
 	if (r == 0)
-		j->held[j->count++] = (struct held_call){{worker, *call}, received_ns};
+		j->held[j->count++] =
+			(struct held_call){{.worker = worker, .c = *call}, received_ns};
 	return r;
 }
 

@@ -3,6 +3,7 @@
  * that errs may well be the first to come. Of a third opinion only the first two are told. */
 #include "cluster/detect/mismatches.h"
 
+#include "blame/comm_join.h"
 #include "wire/ids.h"
 
 /* Both names of the broadcast are one operation. */
@@ -75,7 +76,8 @@ void mismatches_check(struct mismatches *m, struct collective *x, const struct p
 {
 	struct opinion o = {.worker = worker, .first_worker = x->first_worker, .at_ns = at_ns};
 
-	if (comms_is_pair(x->comm))
+	/* Numbers that were made up say which calls ended together, and not that they are of one collective. */
+	if (comms_is_pair(x->comm) || x->seq >= COMM_JOIN_MADE_UP)
 		return;
 	o.value = (uint64_t)call->nranks;
 	o.other = (uint64_t)x->nranks;

@@ -366,7 +366,7 @@ static int collect(struct run *r, struct job_trace *ret)
 		for (size_t k = 0; k < w->count; k++) {
 			first = MIN(first, w->calls[k].enter_ns);
 			last = MAX(last, w->calls[k].leave_ns);
-			ret->calls[at] = (struct blame_call){i, w->calls[k]};
+			ret->calls[at] = (struct blame_call){.worker = i, .c = w->calls[k]};
 			ret->calls[at].c.enter_ns += skew;
 			if (w->calls[k].leave_ns)
 				ret->calls[at].c.leave_ns += skew;

@@ -99,20 +99,20 @@ static int add_call(struct gathering *g, const struct collective_row *r)
 		seq = -seq;
 	}
 	to->rows[to->count] = r;
-	to->calls[to->count++] = (struct blame_call){
-		worker, {.comm = r->c.comm_hash,
-				.seq = seq,
-				.bytes = r->c.bytes,
-				.enter_ns = r->start.ns,
-				.leave_ns = collective_left_ns(r),
-				.wait_ns = r->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)r->c.wait_ns,
-				.rank = r->c.rank,
-				.nranks = r->c.nranks,
-				.peer = is_point(r) ? r->c.peer : -1,
-				.world_rank = -1,
-				.pid = r->pid,
-				.op = r->op,
-				.datatype = UINT16_MAX}};
+	to->calls[to->count++] = (struct blame_call){.worker = worker,
+		.c = {.comm = r->c.comm_hash,
+			.seq = seq,
+			.bytes = r->c.bytes,
+			.enter_ns = r->start.ns,
+			.leave_ns = collective_left_ns(r),
+			.wait_ns = r->c.wait_ns < 0 ? UINT64_MAX : (uint64_t)r->c.wait_ns,
+			.rank = r->c.rank,
+			.nranks = r->c.nranks,
+			.peer = is_point(r) ? r->c.peer : -1,
+			.world_rank = -1,
+			.pid = r->pid,
+			.op = r->op,
+			.datatype = UINT16_MAX}};
 	return 0;
 }
 

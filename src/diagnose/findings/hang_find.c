@@ -22,6 +22,7 @@
 #include <string.h>
 
 #include "base/search.h"
+#include "blame/comm_join.h"
 #include "diagnose/rows/baseline.h"
 #include "wire/op_kind.h"
 
@@ -301,7 +302,8 @@ static const struct match *choose(
 	uint64_t seq;
 
 	h->kind = HANG_MISMATCH;
-	if (m)
+	/* Numbers that were made up say which calls ended together, and not that they are of one collective. */
+	if (m && match_row(t, m, 0)->c.seq < COMM_JOIN_MADE_UP)
 		return m;
 	seq = first_missing(h, &is_missing);
 	h->kind = is_missing ? HANG_MISSING : HANG_OUTSIDE;

@@ -235,8 +235,8 @@ static int deal_out(
 		struct straggler_job *j = &jobs[of[all->calls[i].worker]];
 
 		j->rows[j->call_count] = all->rows[i];
-		j->calls[j->call_count++] =
-			(struct blame_call){place[all->calls[i].worker], all->calls[i].c};
+		j->calls[j->call_count++] = (struct blame_call){
+			.worker = place[all->calls[i].worker], .c = all->calls[i].c};
 	}
 	return 0;
 }

@@ -137,8 +137,8 @@ static int keep_last(struct gathering *g)
 			thin_out(g);
 		r = ARRAY_RESERVE(g->ends, g->room, g->count + 1, ENDS_MAX);
 		if (r == 0)
-			g->ends[g->count++] =
-				(struct blame_call){(uint32_t)g->worker_count - 1, g->last};
+			g->ends[g->count++] = (struct blame_call){
+				.worker = (uint32_t)g->worker_count - 1, .c = g->last};
 	}
 	g->last = (struct push_call){0};
 	return r;

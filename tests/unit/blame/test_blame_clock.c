@@ -83,7 +83,7 @@ static void make(struct made *m, int64_t jump_ns)
 			c.rank = (int32_t)w;
 			c.leave_ns = at + 150 * MS + (int64_t)w * 5000;
 			c.wait_ns = (uint64_t)(c.leave_ns - c.enter_ns - 2 * MS);
-			m->calls[m->count++] = (struct blame_call){w, c};
+			m->calls[m->count++] = (struct blame_call){.worker = w, .c = c};
 		}
 }
 
@@ -161,7 +161,7 @@ static void test_messages(void **state)
 					c.leave_ns = c.enter_ns + 2 * MS;
 					c.wait_ns = (uint64_t)(2 * MS);
 				}
-				calls[n++] = (struct blame_call){(uint32_t)w, c};
+				calls[n++] = (struct blame_call){.worker = (uint32_t)w, .c = c};
 			}
 		}
 	assert_int_equal(blame_align(workers, 2, calls, n, NULL), 0);

@@ -51,17 +51,17 @@ static void play(struct made *m, own_fn *own, int64_t gpu_ns)
 		}
 		begin = last + TRANSFER;
 		for (int r = 0; r < RANKS; r++)
-			m->calls[m->count++] = (struct blame_call){
-				(uint32_t)r, {.comm = 77,
-						     .seq = (uint64_t)s + 1,
-						     .bytes = 1 << 20,
-						     .enter_ns = enter[r],
-						     .leave_ns = begin,
-						     .wait_ns = (uint64_t)(begin - enter[r]),
-						     .rank = r,
-						     .nranks = RANKS,
-						     .peer = -1,
-						     .op = NCCL_ALL_REDUCE}};
+			m->calls[m->count++] = (struct blame_call){.worker = (uint32_t)r,
+				.c = {.comm = 77,
+					.seq = (uint64_t)s + 1,
+					.bytes = 1 << 20,
+					.enter_ns = enter[r],
+					.leave_ns = begin,
+					.wait_ns = (uint64_t)(begin - enter[r]),
+					.rank = r,
+					.nranks = RANKS,
+					.peer = -1,
+					.op = NCCL_ALL_REDUCE}};
 	}
 	assert_int_equal(blame_find(m->workers, RANKS, m->calls, m->count, &m->b), 0);
 }

@@ -133,7 +133,7 @@ static void test_what_comes_once(void **state)
 	for (n = 0; n < t.call_count; n++)
 		calls[n] = t.calls[n];
 	for (uint32_t w = 0; w < t.worker_count; w++) {
-		calls[n] = (struct blame_call){w, t.calls[0].c};
+		calls[n] = (struct blame_call){.worker = w, .c = t.calls[0].c};
 		calls[n].c.comm = 77;
 		calls[n].c.rank = (int32_t)w;
 		calls[n].c.nranks = (int32_t)t.worker_count;

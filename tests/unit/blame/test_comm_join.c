@@ -75,7 +75,7 @@ static void add(
 {
 	uint64_t own =
 		(uint64_t)(call - c->first[rank] + 1) | (c->name ? 0 : c->tag << COMM_JOIN_TAG);
-	struct blame_call b = {c->workers[rank], *p};
+	struct blame_call b = {.worker = c->workers[rank], .c = *p};
 
 	b.c.comm = c->name;
 	b.c.seq = c->numbered[rank] ? (uint64_t)call + 1 : -own;

@@ -22,13 +22,13 @@ static uint64_t step_of(const char *pattern, size_t steps, size_t rare)
 
 	for (size_t s = 0; s < steps; s++) {
 		for (const char *p = pattern; *p; p++, at += 5 * MS)
-			calls[n++] = (struct blame_call){
-				0, {.comm = 7, .op = (uint16_t)*p, .enter_ns = at, .peer = -1}};
+			calls[n++] = (struct blame_call){.worker = 0,
+				.c = {.comm = 7, .op = (uint16_t)*p, .enter_ns = at, .peer = -1}};
 		if (rare && s % rare == 0)
-			calls[n++] = (struct blame_call){
-				0, {.comm = 9, .op = 'e', .enter_ns = at, .peer = -1}};
+			calls[n++] = (struct blame_call){.worker = 0,
+				.c = {.comm = 9, .op = 'e', .enter_ns = at, .peer = -1}};
 		calls[n++] = (struct blame_call){
-			1, {.comm = 7, .op = 'x', .enter_ns = at}}; /* another's */
+			.worker = 1, .c = {.comm = 7, .op = 'x', .enter_ns = at}}; /* another's */
 		at += 40 * MS;
 	}
 	assert_int_equal(call_rhythm_step(calls, n, 0, &step), 0);

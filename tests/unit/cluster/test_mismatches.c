@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_mismatches.c - ranks that disagree are told, the fewer as those who err; what may differ is not. */
+#include "blame/comm_join.h"
 #include "calls_fixture.h"
 
 #define RANKS 4
@@ -141,6 +142,24 @@ static void test_many(void **state)
 	calls_free(c);
 }
 
+/* What was brought together by when calls ended may be two collectives. */
+static void test_made_up(void **state)
+{
+	for (int made_up = 0; made_up < 2; made_up++) {
+		struct calls *c = calls_made();
+		struct mismatch_view v;
+		size_t cursor = 0;
+		struct job j;
+
+		job_init(&j, RANKS, 1);
+		j.seq = made_up ? COMM_JOIN_MADE_UP : 1;
+		step(&j, c, NCCL_ALL_REDUCE, (struct change){.op = NCCL_ALL_GATHER}, 0);
+		assert_int_equal(calls_mismatch_next(c, &cursor, &v), !made_up);
+		job_done(&j);
+		calls_free(c);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +167,7 @@ int main(void)
 		cmocka_unit_test(test_nranks),
 		cmocka_unit_test(test_may_differ),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_made_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* test_detect_hang.c - collectives that do not end, ranks that disagree, and jobs that simply end. */
+#include "blame/comm_join.h"
 #include "ranks_fixture.h"
 #include "diagnose/compose/diagnose.h"
 
@@ -190,6 +191,12 @@ static void a_mismatch_that_hangs_and_one_that_does_not(void **state)
 	assert_int_equal(b.count, 1);
 	assert_int_equal(b.list[0].severity, SEVERITY_MEDIUM);
 	assert_non_null(strstr(b.list[0].summary, "undefined"));
+	/* numbers that were made up, by when calls ended */
+	for (size_t i = 0; i < j.count; i++)
+		j.rows[i].c.seq += COMM_JOIN_MADE_UP;
+	rec = job_recording(&j);
+	ANSWER c = answer_to(&rec);
+	assert_int_equal(c.count, 0);
 }
 
 static void broadcast_has_two_names(void **state)

@@ -144,8 +144,8 @@ static void test_collectives_that_came(void **state)
 	for (int pass = 0; pass < 2; pass++) {
 		for (uint32_t k = pass ? STEPS / 2 : 0; k < STEPS; k++)
 			for (uint32_t r = 0; r < (pass ? 4 : RANKS); r++)
-				calls[n++] = (struct blame_call){pass ? 1 + r % 2 : r,
-					{.comm = pass ? 0xbeef : 0xabc,
+				calls[n++] = (struct blame_call){.worker = pass ? 1 + r % 2 : r,
+					.c = {.comm = pass ? 0xbeef : 0xabc,
 						.op = NCCL_ALL_REDUCE,
 						.bytes = pass ? 1 << 24 : 1 << 20,
 						.nranks = pass ? 2 : RANKS,
@@ -188,7 +188,7 @@ static void test_gpus_that_wait(void **state)
 	m.rec.gpu_count = 16;
 	find(&m);
 	assert_true(m.work.is_idle);
-	m.job.calls = &(struct blame_call){0, {.comm = 1, .nranks = RANKS + 1}};
+	m.job.calls = &(struct blame_call){.worker = 0, .c = {.comm = 1, .nranks = RANKS + 1}};
 	m.job.call_count = 1; /* one more rank, which is not traced */
 	find(&m);
 	assert_false(m.work.is_idle);
