@@ -115,38 +115,40 @@
 	X(ADDED_BEFORE, 0.05, "share of later ones", "of setting up, in the same bucket")                  \
 	X(ADDED_SURE, 200, "launches", "that ordinary steps would have made: one in 16 counts")
 
-#define THRESHOLDS_FINDINGS(X)                                                                     \
-	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")          \
-	X(HOST_WASTE, 0.5, "share of a unit",                                                      \
-		"of the program's own code, processes and GIL in every unit: every one has some")  \
-	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")  \
-	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")    \
-	X(PACED_RATIO, 1.6, "times the usual", "is about as long")                                 \
-	X(SAMPLED_NS, 1e8, "ns", "ten samples: fewer do not say where")                            \
-	X(PAUSE, 20, "units", "a pause on purpose is that rare, and that long")                    \
-	X(HIGH_SHARE, 0.1, "share of the time", "lost to a difference: HIGH")                      \
-	X(MEDIUM_SHARE, 0.03, "share of the time", "likewise MEDIUM")                              \
-	X(WHOLE_HIGH, 0.3, "share of the time",                                                    \
-		"lost in every unit: HIGH; there is no ordinary one to show it")                   \
-	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                \
-	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                            \
-	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                 \
-	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                              \
-	X(JUDGED_NS, 3e11, "ns",                                                                   \
-		"of the time around slow units, at least: what a live view holds")                 \
-	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                           \
-	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                           \
-	X(SURE_SEEN, 0.98, "confidence",                                                           \
-		"somebody else was seen to have it: of 28 such in the corpus 25 right")            \
-	X(SURE_MEASURED, 0.93, "confidence", "a call or a wait took its time")                     \
-	X(SURE_OWN, 0.8, "confidence", "of code of the program: 5 of 13 right before, all now")    \
-	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is not known: never HIGH")            \
-	X(DOUBT, 0.7, "times the confidence",                                                      \
-		"where it may have nothing to do, or have just begun")                             \
-	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                   \
-	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")       \
-	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")          \
-	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                     \
+#define THRESHOLDS_FINDINGS(X)                                                                          \
+	X(WASTE, 0.15, "share of a unit", "less of it in every unit is not worth a word")               \
+	X(HOST_WASTE, 0.5, "share of a unit",                                                           \
+		"of the program's own code, processes and GIL in every unit: every one has some")       \
+	X(HOST_BOUND, 0.4, "share of a unit",                                                           \
+		"of host code where the GPU is hardly ever waited for: it has nothing to do meanwhile") \
+	X(HOST_SERVER, 0.8, "share of a unit", "of one function of a server, whose work that is")       \
+	X(PACED_SHARE, 0.7, "share of units", "take about as long as usual: a loop, no server")         \
+	X(PACED_RATIO, 1.6, "times the usual", "is about as long")                                      \
+	X(SAMPLED_NS, 1e8, "ns", "ten samples: fewer do not say where")                                 \
+	X(PAUSE, 20, "units", "a pause on purpose is that rare, and that long")                         \
+	X(HIGH_SHARE, 0.1, "share of the time", "lost to a difference: HIGH")                           \
+	X(MEDIUM_SHARE, 0.03, "share of the time", "likewise MEDIUM")                                   \
+	X(WHOLE_HIGH, 0.3, "share of the time",                                                         \
+		"lost in every unit: HIGH; there is no ordinary one to show it")                        \
+	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                     \
+	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                                 \
+	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                      \
+	X(LEAST_SHARE, 0.01, "share of the time", "less is not told")                                   \
+	X(JUDGED_NS, 3e11, "ns",                                                                        \
+		"of the time around slow units, at least: what a live view holds")                      \
+	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                                \
+	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                                \
+	X(SURE_SEEN, 0.98, "confidence",                                                                \
+		"somebody else was seen to have it: of 28 such in the corpus 25 right")                 \
+	X(SURE_MEASURED, 0.93, "confidence", "a call or a wait took its time")                          \
+	X(SURE_OWN, 0.8, "confidence", "of code of the program: 5 of 13 right before, all now")         \
+	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is not known: never HIGH")                 \
+	X(DOUBT, 0.7, "times the confidence",                                                           \
+		"where it may have nothing to do, or have just begun")                                  \
+	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                        \
+	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")            \
+	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")               \
+	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                          \
 	X(RARELY, 8, "units", "one in so many at most writes: a checkpoint")
 
 enum threshold {

@@ -350,8 +350,12 @@ static bool is_server(const struct step_account *a)
 static bool is_host_waste(const struct recording *rec, const struct step_account *a)
 {
 	double one_place, share = host_share(rec, a, &one_place);
+	bool bound = (double)a->ordinary_ns[ACCOUNT_GPU] <
+		     THRESHOLD(WASTE) * (double)a->ordinary_step_ns;
 
-	return is_server(a) ? one_place >= THRESHOLD(HOST_SERVER) : share >= THRESHOLD(HOST_WASTE);
+	if (is_server(a))
+		return one_place >= THRESHOLD(HOST_SERVER);
+	return share >= (bound ? THRESHOLD(HOST_BOUND) : THRESHOLD(HOST_WASTE));
 }
 
 /* Threads of a runtime that wait for each other somewhere inside: how it works, unless a line of the program's own is

@@ -185,8 +185,16 @@ static bool is_detour(const struct delay *d)
 	return d->kind == DELAY_BY_HOST && d->end.stack_hash;
 }
 
-static void keep_detour(struct delay *d)
+/* Unless it is the smaller part of what is all lost. */
+static void keep_detour(const struct recording *rec, const struct step_account *a, struct delay *d)
 {
+	struct delay all = *d;
+
+	all.end = (struct resource_use){0};
+	if (d->end.share < THRESHOLD(CHAIN_MOST) && delay_is_waste(rec, a, &all)) {
+		*d = all;
+		return;
+	}
 	d->slow_ns = (uint64_t)(d->end.share * (double)d->slow_ns);
 	d->share *= d->end.share;
 	d->end.share = 1;
@@ -272,7 +280,7 @@ static void find_whole(struct time_findings *all, double completeness)
 
 		chain_follow(all->rec, a, d);
 		if (is_detour(d))
-			keep_detour(d);
+			keep_detour(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
