@@ -39,6 +39,7 @@ export async function open(browser, options = {}) {
 	page.on("dialog", (d) => { log.complaints.push("dialog: " + d.message()); d.dismiss(); });
 	for (const kind of ["requestfinished", "requestfailed"])
 		page.on(kind, (r) => log.pending.delete(r));
+	page.on("requestfailed", (r) => process.stderr.write(`${r.url()} failed: ${r.failure()?.errorText}\n`));
 	page.on("request", (r) => {
 		log.pending.add(r);
 		log.asked.push({url: r.url(), headers: r.headers()});

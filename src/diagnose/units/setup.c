@@ -44,7 +44,7 @@ static struct beginning count_launches(const struct recording *rec, uint32_t pid
 	return b;
 }
 
-/* Half of the steps that launch anything launch at least so much. */
+/* Half of the steps that launch anything launch at least so much, as far as launches are counted. */
 static uint64_t usual_launches(const uint64_t *launches, size_t n, uint64_t *room)
 {
 	size_t some = 0;
@@ -66,7 +66,7 @@ size_t setup_count(const struct recording *rec, uint32_t pid, uint32_t tid,
 	if (!n)
 		return 0;
 	b = count_launches(rec, pid, tid, steps, n, scratch);
-	usual = usual_launches(scratch, b.probed, scratch + n);
+	usual = usual_launches(scratch, n, scratch + n);
 	while (count < b.uploads && (double)scratch[count] < SETUP_SHARE * (double)usual)
 		count++;
 	return count;

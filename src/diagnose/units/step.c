@@ -307,28 +307,32 @@ static struct kind kind_closing(
 	return best[use];
 }
 
-/* Returns how many are left. */
-static size_t setup_drop(const struct recording *rec, const struct step_list *l, struct step *steps,
-	uint64_t *scratch)
+/* How many of the first waits are those of a set-up: none where hardly any others follow. */
+static size_t setup_waits(const struct recording *rec, const struct wait *w, size_t n,
+	struct step *room, uint64_t *scratch)
 {
-	size_t none = setup_count(rec, l->pid, l->tid, steps, l->count, scratch);
+	size_t none;
 
-	if (l->count - none < STEPS_MIN)
-		return l->count;
-	memmove(steps, steps + none, (l->count - none) * sizeof(*steps));
-	return l->count - none;
+	for (size_t i = 0; i < n; i++)
+		room[i] =
+			(struct step){i ? w[i - 1].end_ns : w[0].start_ns, w[i].end_ns, w[i].event};
+	none = setup_count(rec, w[0].pid, w[0].tid, room, n, scratch);
+	return n - none > STEPS_MIN ? none : 0;
 }
 
 static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,
 	uint64_t *scratch, struct step_list *ret)
 {
-	struct kind k = kind_closing(rec, w, n, scratch);
+	size_t none = setup_waits(rec, w, n, out, scratch);
+	struct kind k;
 
+	w += none;
+	n -= none;
+	k = kind_closing(rec, w, n, scratch);
 	*ret = (struct step_list){.pid = w[0].pid, .tid = w[0].tid, .items = out};
 	if (!(k.regular > 0))
 		return 0;
 	ret->count = bursts_join(out, steps_cut(w, n, k.kind, out));
-	ret->count = setup_drop(rec, ret, out, scratch);
 	for (size_t i = 0; i < ret->count; i++)
 		scratch[i] = (uint64_t)(out[i].end_ns - out[i].start_ns);
 	robust_sort(scratch, ret->count);

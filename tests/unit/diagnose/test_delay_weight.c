@@ -126,6 +126,15 @@ static void test_a_state_that_comes_and_goes(void **state)
 	assert_int_equal(worst(s, "Cause unknown: the GPU takes longer"), SEVERITY_MEDIUM);
 }
 
+static void calls_framework(struct ledger_scene *s, uint64_t stack)
+{
+	s->frames[stack - 1][s->made[stack - 1].count++] = s->frames[stack - 1][0];
+	s->frames[stack - 1][0] =
+		(struct stack_frame){.py_file = "/venv/torch/nn/modules/module.py",
+			.py_func = "_call_impl",
+			.py_line = 1};
+}
+
 /* Episodes of 10 to 120 moves (@apart: some 12 or some 110), each of which runs for a while and waits for the GPU; or they run at once, and then
  * wait as often as ever. */
 static void episodes(struct ledger_scene *s, bool moves, uint64_t gpu_us, bool apart)
@@ -134,11 +143,7 @@ static void episodes(struct ledger_scene *s, bool moves, uint64_t gpu_us, bool a
 	uint64_t stack = line_stack(s, "/home/u/agent.py", 34, NULL);
 	uint32_t seed = 9;
 
-	s->frames[stack - 1][s->made[stack - 1].count++] = s->frames[stack - 1][0];
-	s->frames[stack - 1][0] = /* it drives the GPU, as all host code of the loop does */
-		(struct stack_frame){.py_file = "/venv/torch/nn/modules/module.py",
-			.py_func = "_call_impl",
-			.py_line = 1};
+	calls_framework(s, stack); /* as all host code of the loop does */
 	for (int i = 0; i < STEPS; i++) {
 		uint64_t count = 10 + (seed >> 8) % 111;
 
@@ -303,6 +308,44 @@ static void test_a_framework_waits_for_its_own_threads(void **state)
 	assert_int_equal(worst(s, ""), -1);
 }
 
+/* Steps of a loop: @host_ms of the program's own code, @torch_ms of the framework's, then the GPU for @gpu_ms. */
+static void own_code(struct ledger_scene *s, uint64_t host_ms, uint64_t torch_ms, uint64_t gpu_ms)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t own = line_stack(s, "/home/u/train.py", 31, NULL);
+	uint64_t drives = line_stack(s, "/home/u/train.py", 77, NULL);
+
+	calls_framework(s, drives);
+	for (int i = 0; i < STEPS; i++) {
+		sample(s, JOB, MAIN, t.at + 1, own);
+		spend(&t, LEDGER_RUN, MS(host_ms));
+		mark(&t, MARK_TICK);
+		sample(s, JOB, MAIN, t.at + 1, drives);
+		spend(&t, LEDGER_RUN, MS(torch_ms));
+		mark(&t, MARK_TICK);
+		spend(&t, LEDGER_GPU_WAIT, MS(gpu_ms));
+		mark(&t, MARK_WAIT);
+		mark(&t, MARK_OPTIMIZER);
+	}
+}
+
+/* 45 % of a step: the GPU has nothing to do meanwhile, or as much as the host. */
+static void test_host_code_where_the_gpu_is_never_waited_for(void **state)
+{
+	SCENE;
+
+	own_code(s, 45, 54, 1);
+	assert_int_equal(worst(s, "Host code in work (train.py:"), SEVERITY_HIGH);
+}
+
+static void test_host_code_beside_a_busy_gpu(void **state)
+{
+	SCENE;
+
+	own_code(s, 45, 5, 50);
+	assert_int_equal(worst(s, ""), -1);
+}
+
 /* A server's requests: @first_ms in one function and @second_ms in another, then the GPU for 1 ms. */
 static void requests(struct ledger_scene *s, uint64_t first_ms, uint64_t second_ms)
 {
@@ -425,6 +468,8 @@ int main(void)
 		cmocka_unit_test(test_input_of_a_stranger),
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
+		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),
+		cmocka_unit_test(test_host_code_beside_a_busy_gpu),
 		cmocka_unit_test(test_waste_of_all_steps_is),
 		cmocka_unit_test(test_a_framework_waits_for_its_own_threads),
 		cmocka_unit_test(test_a_server_has_work_of_its_own),

@@ -275,6 +275,48 @@ static void test_a_loop_after_many_waits(void **state)
 	assert_int_equal(l->ordinary_ns, 25000000);
 }
 
+/* A model's copy to the GPU waits where a logger does later: together they are rarer than the loop's own waits. */
+static void test_a_loop_after_a_set_up(void **state)
+{
+	enum { UPLOADS = 200, LOOPS = 251, EACH_US = 25000 };
+	static struct ledger_row rows[UPLOADS + LOOPS];
+	SCENE;
+	STEPS;
+	struct recording rec;
+	const struct step_list *l;
+
+	for (int i = 0; i < UPLOADS + LOOPS; i++) {
+		bool copies = i < UPLOADS;
+		int64_t at_us = copies ? i * 100 : 100000 + (i - UPLOADS) * EACH_US;
+
+		if (copies)
+			sync_on(&s, 7, at_us, 20);
+		else
+			sync_on(&s, 8, at_us, 5000);
+		if (!copies && i % 60 == 0)
+			sync_on(&s, 7, at_us + 6000, 20);
+		rows[i] = (struct ledger_row){.start.ns = SCENE_T0_NS + at_us * 1000,
+			.dur_ns = 20000,
+			.pid = VICTIM,
+			.tid = VICTIM,
+			.waits = 1,
+			.copies = copies,
+			.launches = copies ? 0 : 900};
+	}
+	scene_aggregate(&s);
+	rec = scene_recording(&s);
+	assert_int_equal(steps_find(&rec, &t), 0);
+	assert_null(steps_of(&t, VICTIM)); /* control: launches tell a set-up */
+	steps_done(&t);
+	rec.ledger = rows;
+	rec.ledger_count = ARRAY_SIZE(rows);
+	assert_int_equal(steps_find(&rec, &t), 0);
+	l = steps_of(&t, VICTIM);
+	assert_non_null(l);
+	assert_int_equal(l->count, LOOPS - 1);
+	assert_int_equal(l->ordinary_ns, EACH_US * 1000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -287,6 +329,7 @@ int main(void)
 		cmocka_unit_test(test_waits_that_became_long),
 		cmocka_unit_test(test_the_thread_that_goes_on),
 		cmocka_unit_test(test_a_loop_after_many_waits),
+		cmocka_unit_test(test_a_loop_after_a_set_up),
 		cmocka_unit_test(test_a_selection_has_no_steps),
 		cmocka_unit_test(test_no_pattern_no_steps),
 		cmocka_unit_test(test_hostile),
