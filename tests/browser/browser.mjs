@@ -7,6 +7,7 @@ const settings = JSON.parse(process.env.PAGE_TEST);
 const {chromium} = createRequire(settings.peers + "/")("playwright-core");
 
 export const {url, shots, token} = settings;
+const unanswered = []; // requests of all pages
 let failed = 0;
 
 export function check(name, good, detail = "") {
@@ -20,6 +21,9 @@ export async function withBrowser(act) {
 	const browser = await chromium.launch({executablePath: settings.chromium, args: ["--no-sandbox", "--disable-gpu", "--force-color-profile=srgb"]});
 	try {
 		await act(browser);
+	} catch (e) {
+		process.stderr.write(`requests without an answer:\n${unanswered.join("")}`);
+		throw e;
 	} finally {
 		await browser.close();
 	}
@@ -39,7 +43,7 @@ export async function open(browser, options = {}) {
 	page.on("dialog", (d) => { log.complaints.push("dialog: " + d.message()); d.dismiss(); });
 	for (const kind of ["requestfinished", "requestfailed"])
 		page.on(kind, (r) => log.pending.delete(r));
-	page.on("requestfailed", (r) => process.stderr.write(`${r.url()} failed: ${r.failure()?.errorText}\n`));
+	page.on("requestfailed", (r) => unanswered.push(`${r.url()}: ${r.failure()?.errorText}\n`));
 	page.on("request", (r) => {
 		log.pending.add(r);
 		log.asked.push({url: r.url(), headers: r.headers()});
