@@ -184,6 +184,7 @@ struct work_place {
 
 struct work_sums {
 	double ordinary[WORK_KINDS], slow[WORK_KINDS]; /* samples; where none is slow, all are */
+	double early[WORK_KINDS]; /* of the slow ones: in the first half of the time */
 	struct work_place places[WORK_KINDS][WORK_PLACES];
 	size_t looked;
 };
@@ -234,8 +235,10 @@ static void add_samples(const struct chain *c, struct work_sums *w)
 			continue;
 		}
 		w->looked++;
-		w->slow[is_ahead ? WORK_DRIVES : k]++;
-		if (s && !is_ahead)
+		k = is_ahead ? WORK_DRIVES : k;
+		w->slow[k]++;
+		w->early[k] += e->start.ns - from < (to - from) / 2;
+		if (s && k != WORK_DRIVES)
 			note_place(w->places[k], s);
 	}
 }
@@ -247,6 +250,16 @@ static double grown(const struct chain *c, const struct work_sums *w, size_t k)
 	double ordinary = c->has_slow ? w->ordinary[k] / MAX(c->a->ordinary_steps, 1u) : 0;
 
 	return MAX(slow - ordinary, 0.0);
+}
+
+#define HALF_LEAST 0.1 /* of what every unit has, in either half of the time */
+
+/* Whether it goes on: what a program does before its first unit is none of every unit. */
+static bool goes_on(const struct chain *c, const struct work_sums *w, size_t k)
+{
+	double early = w->early[k] / w->slow[k];
+
+	return c->has_slow || (early >= HALF_LEAST && early <= 1 - HALF_LEAST);
 }
 
 static const struct work_place *largest_place(const struct work_place places[WORK_PLACES])
@@ -279,7 +292,7 @@ bool chain_work(const struct chain *c, struct resource_use *ret)
 		}
 	}
 	other = all - grown(c, w, WORK_DRIVES);
-	if (w->looked < THRESHOLD(IN_A_ROW) || most <= 0 ||
+	if (w->looked < THRESHOLD(IN_A_ROW) || most <= 0 || !goes_on(c, w, k) ||
 		most / all * c->d->share < THRESHOLD(WASTE) ||
 		(works[k].where != AROUND && most < THRESHOLD(CHAIN_MOST) * other) ||
 		(works[k].resource == RESOURCE_FRESH_MEMORY &&

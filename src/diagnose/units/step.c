@@ -307,17 +307,14 @@ static struct kind kind_closing(
 	return best[use];
 }
 
-/* How many of the first waits are those of a set-up: none where hardly any others follow. */
+/* How many of the first waits are those of a set-up. */
 static size_t setup_waits(const struct recording *rec, const struct wait *w, size_t n,
 	struct step *room, uint64_t *scratch)
 {
-	size_t none;
-
 	for (size_t i = 0; i < n; i++)
 		room[i] =
 			(struct step){i ? w[i - 1].end_ns : w[0].start_ns, w[i].end_ns, w[i].event};
-	none = setup_count(rec, w[0].pid, w[0].tid, room, n, scratch);
-	return n - none > STEPS_MIN ? none : 0;
+	return setup_count(rec, w[0].pid, w[0].tid, room, n, scratch);
 }
 
 static int list_make(const struct recording *rec, struct wait *w, size_t n, struct step *out,
@@ -326,6 +323,8 @@ static int list_make(const struct recording *rec, struct wait *w, size_t n, stru
 	size_t none = setup_waits(rec, w, n, out, scratch);
 	struct kind k;
 
+	if (n - none <= STEPS_MIN)
+		return 0;
 	w += none;
 	n -= none;
 	k = kind_closing(rec, w, n, scratch);
