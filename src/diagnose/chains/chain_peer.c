@@ -338,10 +338,25 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 		snprintf(out, size, "%s", f->symbol);
 }
 
+/* Who lets go of a file is not always seen; what the thread asked for is. */
+static bool is_file_lock(const struct chain *c, const struct account_entry *e)
+{
+	const struct stack *s =
+		e->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+
+	for (size_t i = 0; s && i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
+		const char *name = s->frames[i].symbol ?: "";
+
+		if (!strcmp(name, "flock") || !strncmp(name, "lockf", 5) || strstr(name, "fcntl"))
+			return true;
+	}
+	return false;
+}
+
 bool chain_lock(const struct chain *c, struct resource_use *ret)
 {
 	const struct account_entry *most = NULL;
-	uint64_t held = 0, all = 0;
+	uint64_t held = 0, all = 0, of_files = 0;
 
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
@@ -349,11 +364,17 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 		if (e->line != c->line || e->slow_ns <= e->ordinary_ns)
 			continue;
 		all += e->slow_ns - e->ordinary_ns;
+		of_files += is_file_lock(c, e) ? e->slow_ns - e->ordinary_ns : 0;
 		if (!e->culprit[0] || kernel_thread_is(e->culprit))
 			continue;
 		held += e->slow_ns - e->ordinary_ns;
 		if (!most || e->slow_ns - e->ordinary_ns > most->slow_ns - most->ordinary_ns)
 			most = e;
+	}
+	if (of_files > held) {
+		ret->resource = RESOURCE_FILE_LOCK;
+		ret->share = (double)of_files / (double)all;
+		return true;
 	}
 	if (!most)
 		return false;

@@ -22,6 +22,7 @@
 	X(MEMORY_LIMIT, "memory_limit") /* the container's limit is reached */                     \
 	X(MEMORY, "memory")             /* the machine's memory is short: reclaim, swap */         \
 	X(LOCK, "lock")                 /* a thread holds it */                                    \
+	X(FILE_LOCK, "file_lock")       /* of a file: a process holds it, which is not known */    \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
 	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
 	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \

@@ -212,6 +212,12 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
 	inc->completeness = s->completeness;
 	describe(j, p, &e, inc);
+	if (!e.by_oom && !is_request(e.number) && e.number != SIGKILL) { /* by itself */
+		inc->fix_count = 0;
+		incident_fix(inc, "%s",
+			e.number ? "See where it crashed: its last output, `coredumpctl info`"
+				 : "Read its last output: the program ended by itself");
+	}
 	if (e.number == SIGKILL && !e.by_oom)
 		incident_fix(inc,
 			"Find out who sent it: an operator, a time limit of the scheduler, a failed liveness probe");

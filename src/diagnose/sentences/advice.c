@@ -196,6 +196,8 @@ const struct advice_row advice_rows[] =
 			"Move that thread's work to another process, or into code that releases the interpreter lock"},
 		{DELAY_BY_LOCK, RESOURCE_LOCK, 0, 0,
 			"Hold the lock for less time: move slow work out of it, or give each thread data of its own"},
+		{DELAY_BY_LOCK, RESOURCE_FILE_LOCK, 0, 0,
+			"See who holds it (`lslocks`); write to a file of its own, less often, or from a thread beside the loop"},
 		{DELAY_BY_GC, ANY_RESOURCE, 0, 0,
 			"Call gc.freeze() after set-up and gc.disable() in the loop, with gc.collect() where a pause does not matter"},
 		{DELAY_BY_GC, ANY_RESOURCE, 0, 0,

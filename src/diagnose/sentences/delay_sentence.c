@@ -108,6 +108,8 @@ const struct delay_sentence delay_sentences[] = {
 		"The {units} wait until new processes are up"},
 	{DELAY_BY_LOCK, RESOURCE_LOCK, 0, "Lock held by {who}[ {at}]",
 		"The thread that feeds the GPU waits for the lock[; {detail}]"},
+	{DELAY_BY_LOCK, RESOURCE_FILE_LOCK, 0, "Waiting for the lock of a file[ {at}]",
+		"Another process, or another thread, holds the lock of the file"},
 	{DELAY_BY_LOCK, ANY, 0, "Waiting for another thread[ ({thread})][ {at}]",
 		"The thread that feeds the GPU waits for what another one does"},
 	{DELAY_BY_ASLEEP, ANY, 0, "Sleeping[ {at}]",

@@ -38,11 +38,29 @@ static void test_nobody_is_known(void **state)
 	free(s);
 }
 
+/* Who lets go of it is not seen: what is waited for is. */
+static void test_a_file(void **state)
+{
+	static const struct stack_frame frames[] = {
+		{.symbol = "flock", .file = "libc.so.6"},
+		{.py_file = "/home/u/train.py", .py_func = "record", .py_line = 53},
+	};
+	struct chain_scene *s = chain_scene_new(DELAY_BY_LOCK, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_LOCK, OWNER_SELF);
+
+	e->slow_ns = 90 * NS_PER_MS;
+	e->stack_hash = chain_stack(s, frames, ARRAY_SIZE(frames));
+	assert_int_equal(chain_end(s)->resource, RESOURCE_FILE_LOCK);
+	assert_float_equal(s->delay.end.share, 1, 0.01);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_holder),
 		cmocka_unit_test(test_nobody_is_known),
+		cmocka_unit_test(test_a_file),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
