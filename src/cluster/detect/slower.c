@@ -116,51 +116,49 @@ struct episode *uneven_take(
 	return e;
 }
 
-static void take_late(struct fleet *f, struct cluster *c, const struct worker_view *w,
-	const struct push_report *r)
+/* What an agent says of its own job: why, since when and how sure. */
+static void tell_report(struct fleet *f, struct cluster *c, struct episode *e,
+	const struct worker_view *w, const struct push_report *r)
 {
 	struct price p = price_of(f, c->name);
-	uint64_t who = hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
-	struct episode *e =
-		episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
 
-	if (!e)
-		return;
 	e->is_agents = true;
 	if (!e->told)
 		e->e.since_ns = MIN(w->slower_since_ns, f->now_ns);
-	snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
-	e->e.rank = w->world_rank;
-	e->e.pid = w->pid;
-	e->e.lag_ns = r->step_ns > r->ordinary_ns ? r->step_ns - r->ordinary_ns : 0;
 	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
 	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
-	memcpy(e->e.place, r->place, sizeof(e->e.place));
 	e->e.share = 1 - 1 / w->slower;
 	e->e.confidence = r->confidence;
 	episode_waits(e, 0, &p);
 	episode_tell(f, e);
 }
 
-/* Nobody is late and nobody has more to do: the collectives themselves take longer. */
-static void take_link(struct fleet *f, struct cluster *c, const struct worker_view *w,
+static void take_late(struct fleet *f, struct cluster *c, const struct worker_view *w,
 	const struct push_report *r)
 {
-	struct price p = price_of(f, c->name);
-	struct episode *e = episode_get(
-		f, c, FLEET_COLLECTIVE, episode_key(c, FLEET_COLLECTIVE, hash_number(0)));
+	uint64_t who = hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
+	struct episode *e =
+		episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
 
 	if (!e)
 		return;
-	e->is_agents = true;
-	if (!e->told)
-		e->e.since_ns = MIN(w->slower_since_ns, f->now_ns);
-	memcpy(e->e.cause, r->cause, sizeof(e->e.cause));
-	memcpy(e->e.fix, r->fix, sizeof(e->e.fix));
-	e->e.share = 1 - 1 / w->slower;
-	e->e.confidence = r->confidence;
-	episode_waits(e, 0, &p);
-	episode_tell(f, e);
+	snprintf(e->e.node, sizeof(e->e.node), "%s", w->node);
+	e->e.rank = w->world_rank;
+	e->e.pid = w->pid;
+	e->e.lag_ns = r->step_ns > r->ordinary_ns ? r->step_ns - r->ordinary_ns : 0;
+	memcpy(e->e.place, r->place, sizeof(e->e.place));
+	tell_report(f, c, e, w, r);
+}
+
+/* No rank is late and none has more to do: the collectives themselves take longer. */
+static void take_link(struct fleet *f, struct cluster *c, const struct worker_view *w,
+	const struct push_report *r)
+{
+	struct episode *e = episode_get(
+		f, c, FLEET_COLLECTIVE, episode_key(c, FLEET_COLLECTIVE, hash_number(0)));
+
+	if (e)
+		tell_report(f, c, e, w, r);
 }
 
 void slower_look(struct fleet *f, struct cluster *c)
