@@ -188,6 +188,17 @@ static void describe(const struct job *j, const struct job_process *p, const str
 			"of pid %u, the same program", again->pid);
 }
 
+/* Of one that memory did not end. */
+static const char *advice_of(const struct ending *e)
+{
+	if (is_request(e->number))
+		return "Find out who asked it to end: `kubectl describe pod`, the scheduler's log";
+	if (e->number == SIGKILL)
+		return "Find out who sent it: an operator, a time limit of the scheduler, a failed liveness probe";
+	return e->number ? "See where it crashed: its last output, `coredumpctl info`"
+			 : "Read its last output: the program ended by itself";
+}
+
 static void report(const struct detector_input *s, const struct job *j, const struct job_process *p,
 	struct incident_list *out)
 {
@@ -212,15 +223,10 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
 	inc->completeness = s->completeness;
 	describe(j, p, &e, inc);
-	if (!e.by_oom && !is_request(e.number) && e.number != SIGKILL) { /* by itself */
+	if (!e.by_oom) {
 		inc->fix_count = 0;
-		incident_fix(inc, "%s",
-			e.number ? "See where it crashed: its last output, `coredumpctl info`"
-				 : "Read its last output: the program ended by itself");
+		incident_fix(inc, "%s", advice_of(&e));
 	}
-	if (e.number == SIGKILL && !e.by_oom)
-		incident_fix(inc,
-			"Find out who sent it: an operator, a time limit of the scheduler, a failed liveness probe");
 	if (p->exit)
 		incident_evidence(inc, p->exit);
 	if (p->oom)

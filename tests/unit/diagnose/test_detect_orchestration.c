@@ -36,7 +36,7 @@ static void test_clean_exit(void **state)
 	assert_int_equal(v.count, 0);
 }
 
-static void expect(uint64_t status, enum severity severity, const char *says)
+static void expect(uint64_t status, enum severity severity, const char *says, const char *advises)
 {
 	SCENE;
 	work(&s, VICTIM, 0);
@@ -47,17 +47,18 @@ static void expect(uint64_t status, enum severity severity, const char *says)
 	assert_non_null(only(&v));
 	assert_int_equal(only(&v)->severity, severity);
 	assert_has(only(&v)->summary, says);
+	assert_has(only(&v)->fixes[0], advises);
 	assert_int_equal(only(&v)->evidence[0], 21);
 }
 
 static void test_ends(void **state)
 {
-	expect(SIGKILL, SEVERITY_MEDIUM, "killed by SIGKILL (9)");
-	expect(SIGSEGV | 0x80, SEVERITY_MEDIUM, "SIGSEGV"); /* with a core file */
-	expect(SIGTERM, SEVERITY_LOW, "SIGTERM");
-	expect(1 << 8, SEVERITY_MEDIUM, "exited with code 1");
-	expect(137 << 8, SEVERITY_MEDIUM, "SIGKILL");
-	expect(143 << 8, SEVERITY_LOW, "SIGTERM");
+	expect(SIGKILL, SEVERITY_MEDIUM, "killed by SIGKILL (9)", "who sent it");
+	expect(SIGSEGV | 0x80, SEVERITY_MEDIUM, "SIGSEGV", "coredumpctl"); /* with a core file */
+	expect(SIGTERM, SEVERITY_LOW, "SIGTERM", "who asked it");
+	expect(1 << 8, SEVERITY_MEDIUM, "exited with code 1", "last output");
+	expect(137 << 8, SEVERITY_MEDIUM, "SIGKILL", "who sent it");
+	expect(143 << 8, SEVERITY_LOW, "SIGTERM", "who asked it");
 }
 
 static void test_oom_and_restart(void **state)
