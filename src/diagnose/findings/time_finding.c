@@ -6,8 +6,8 @@
  * lost time.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
- * compare with or not; so is host code that does not drive the GPU, from 50 % on, or from 15 % if it is known what
- * a library does in it. What is both is told once: as a difference if it more than doubles.
+ * compare with or not; so is host code that does not drive the GPU, from 50 % on, from 40 % if the GPU is
+ * hardly ever waited for, or from 15 % if it is known what a library does in it. What is both is told once: as a difference if it more than doubles.
  *
  * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
  * of what slow ones lost that is known x completeness. */
@@ -185,16 +185,8 @@ static bool is_detour(const struct delay *d)
 	return d->kind == DELAY_BY_HOST && d->end.stack_hash;
 }
 
-/* Unless it is the smaller part of what is all lost. */
-static void keep_detour(const struct recording *rec, const struct step_account *a, struct delay *d)
+static void keep_detour(struct delay *d)
 {
-	struct delay all = *d;
-
-	all.end = (struct resource_use){0};
-	if (d->end.share < THRESHOLD(CHAIN_MOST) && delay_is_waste(rec, a, &all)) {
-		*d = all;
-		return;
-	}
 	d->slow_ns = (uint64_t)(d->end.share * (double)d->slow_ns);
 	d->share *= d->end.share;
 	d->end.share = 1;
@@ -280,7 +272,7 @@ static void find_whole(struct time_findings *all, double completeness)
 
 		chain_follow(all->rec, a, d);
 		if (is_detour(d))
-			keep_detour(all->rec, a, d);
+			keep_detour(d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;

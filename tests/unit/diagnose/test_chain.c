@@ -90,6 +90,14 @@ static void test_a_librarys_work(void **state)
 	for (size_t i = 2; i < s->rec.event_count; i++)
 		s->events[i].stack_hash = i % 3 ? own : query;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	/* It has more, but in the first half alone: a set-up. */
+	for (size_t i = 2; i < s->rec.event_count; i++)
+		s->events[i].stack_hash = i < 50 ? query : own;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	s->events[s->rec.event_count - 1].stack_hash = query;
+	for (size_t i = 60; i < 70; i++)
+		s->events[i].stack_hash = query;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
 	free(s);
 }
 
