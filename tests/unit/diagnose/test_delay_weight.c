@@ -383,6 +383,40 @@ static void test_a_server_that_does_nothing_else(void **state)
 	assert_true(worst(s, "serve.py:31") >= SEVERITY_MEDIUM);
 }
 
+/* What a library does for a server is told from half of its time on, if it is never idle. One that always has something to
+ * do is known by its event loop. */
+static void test_a_server_whose_requests_wait(void **state)
+{
+	for (int idle_ms = 0; idle_ms <= 30; idle_ms += 30) {
+		SCENE;
+		uint64_t at = line_stack(s, "/home/u/serve.py", 31, NULL);
+		struct step_account a = {.origin = STEP_BY_WAIT,
+			.entry_count = 1,
+			.entries = {{.line = ACCOUNT_HOST, .stack_hash = at, .slow_ns = MS(60)}},
+			.ordinary_step_ns = MS(100),
+			.ordinary_ns[ACCOUNT_HOST] = MS(60),
+			.ordinary_ns[ACCOUNT_GPU] = MS((uint64_t)(40 - idle_ms)),
+			.ordinary_ns[ACCOUNT_NETWORK] = MS((uint64_t)idle_ms)};
+		struct delay d = {.kind = DELAY_BY_HOST,
+			.lead = &a.entries[0],
+			.share = 0.6,
+			.end = {.resource = RESOURCE_WORK, .stack_hash = at, .share = 1}};
+		struct stack_frame *frames = s->frames[at - 1];
+		struct recording rec;
+
+		frames[1] = (struct stack_frame){
+			.py_file = "/usr/lib/python3.12/asyncio/base_events.py",
+			.py_func = "_run_once"};
+		s->made[at - 1].count = 2;
+		rec = ledger_recording(s);
+		assert_int_equal(delay_is_waste(&rec, &a, &d), idle_ms == 0);
+		d.share = 0.3; /* of a job's step it would be told */
+		assert_false(delay_is_waste(&rec, &a, &d));
+		frames[1].py_file = "/home/u/main.py";
+		assert_int_equal(delay_is_waste(&rec, &a, &d), idle_ms == 0);
+	}
+}
+
 /* A loop naps after its work, or what it calls does before it has what it is asked for. */
 static void test_naps_of_a_loop(void **state)
 {
@@ -474,6 +508,7 @@ int main(void)
 		cmocka_unit_test(test_a_framework_waits_for_its_own_threads),
 		cmocka_unit_test(test_a_server_has_work_of_its_own),
 		cmocka_unit_test(test_a_server_that_does_nothing_else),
+		cmocka_unit_test(test_a_server_whose_requests_wait),
 		cmocka_unit_test(test_naps_of_a_loop),
 		cmocka_unit_test(test_a_slower_cpu_is_no_line),
 		cmocka_unit_test(test_the_tracer_by_its_program),
