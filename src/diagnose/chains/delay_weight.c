@@ -200,6 +200,13 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
+/* Most units wait for the GPU, and the others hardly: those run ahead of it until its queue is full, as after a pause. */
+static bool runs_ahead(const struct step_account *a)
+{
+	return a->slow_steps > a->ordinary_steps &&
+	       (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * (double)a->ordinary_step_ns;
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(const struct recording *rec, const struct step_account *a,
@@ -212,7 +219,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
@@ -254,10 +261,7 @@ bool delay_is_pause(
 
 	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
 		return false;
-	if (!is_training(a) && is_of_loop(rec, a, l->lead))
-		return true;
-	return l->lead->owner == OWNER_SELF && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
-	       a->slow_step_ns > a->ordinary_step_ns * THRESHOLD(PAUSE);
+	return !is_training(a) && is_of_loop(rec, a, l->lead);
 }
 
 static bool lead_is_asleep(const struct delay *l)
