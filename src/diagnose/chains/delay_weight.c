@@ -397,9 +397,6 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 static bool is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	/* A call that frees memory waits for the work before it: while the GPU is busy nothing is lost in it. */
-	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE);
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
