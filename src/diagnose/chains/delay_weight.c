@@ -407,7 +407,7 @@ static bool is_waste(
 	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
 		return l->share >= THRESHOLD(CHAIN_MOST) &&
 		       gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE);
-	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
+	return l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_SYNC || delay_stands_alone(l->kind);
 }
 
 /* Of the time in all units, also in those that are not compared: what the host does while the GPU is busy

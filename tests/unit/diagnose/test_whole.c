@@ -103,6 +103,28 @@ static void test_one_place_is_one_cause(void **state)
 	assert_false(waste);
 }
 
+/* Hundreds of waits in a step, and the GPU idles for 35 % of it: so much they cost. */
+static void test_many_small_waits(void **state)
+{
+	static const struct {
+		double waits;
+		int64_t busy;
+		uint64_t copies, told;
+	} cases[] = {{800, 65, 9, 35}, {4, 65, 9, 0}, {800, 95, 9, 0}, {800, 65, 20, 0}};
+	bool waste;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct step_account a = job(cases[i].busy);
+
+		a.ordinary_waits = cases[i].waits;
+		put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 40);
+		put(&a, OWNER_SELF, ACCOUNT_COPY, FORWARD, cases[i].copies);
+		put(&a, OWNER_SELF, ACCOUNT_LAUNCH, FORWARD, 60 - cases[i].copies);
+		assert_int_equal(delay_ms(&a, DELAY_BY_SYNC, &waste), cases[i].told);
+		assert_int_equal(waste, cases[i].told > 0);
+	}
+}
+
 static void test_many_small_copies(void **state)
 {
 	struct step_account a = job(50);
@@ -271,6 +293,7 @@ static void test_a_gpu_that_is_never_idle(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many_small_waits),
 		cmocka_unit_test(test_allocating_beside_a_busy_gpu),
 		cmocka_unit_test(test_a_gpu_that_is_never_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),
