@@ -4,7 +4,6 @@
 #include "fanout/fanout_event.h"
 
 #include "base/search.h"
-#include "wire/ids.h"
 
 #define DURATION_MAX_NS (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year */
 #define NAMES_MAX       4096

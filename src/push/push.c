@@ -2,8 +2,6 @@
 /* push.c - words of push.h. */
 #include "push/push.h"
 
-#include <string.h>
-
 #include "base/macros.h"
 
 const char *push_state_id(enum push_state s)

@@ -5,7 +5,6 @@
  * tick is an ordinary one. */
 #include "cluster/cli/service.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "cluster/notify/notice.h"

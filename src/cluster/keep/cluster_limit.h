@@ -5,8 +5,6 @@
  * new. One thread. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 #include "base/idmap.h"
 #include "cluster/store/store.h"

@@ -3,8 +3,6 @@
  * end, all with its id: the newest is what is known. */
 #include "cluster/notify/notice.h"
 
-#include "base/clock.h"
-
 #define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
 #define EVERY_S        60
 

@@ -2,10 +2,6 @@
 /* pusher_calls.c - see pusher_calls.h. */
 #include "node/push/pusher_calls.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 

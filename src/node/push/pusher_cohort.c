@@ -3,7 +3,6 @@
 #include "node/push/pusher_cohort.h"
 
 #include <ctype.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "net/digest.h"

@@ -2,10 +2,6 @@
 /* pusher_counters.c - see pusher_counters.h. */
 #include "node/push/pusher_counters.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "node/push/pusher_signals.h"
 #include "base/array.h"
 #include "wire/op_kind.h"

@@ -3,11 +3,6 @@
  * that computes: running. One that blocks in a driver's ioctl waits for the GPU. */
 #include "node/push/pusher_doing.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <sys/syscall.h>
 
 #include "base/file.h"

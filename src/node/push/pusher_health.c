@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pusher_health.c - from a reading of the recording to what is pushed of the node's health. */
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "node/health/health_baseline.h"

@@ -2,13 +2,9 @@
 /* pusher_mark.c - see pusher_mark.h. */
 #include "node/push/pusher_mark.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"

@@ -13,9 +13,6 @@
  * again, and the receiver knows it. Rows that the recording itself lost with the power are not sent. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "node/push/pusher_recording.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pusher_probe.c - `fleet-push --check`: empty requests to the paths of metrics and logs, which a receiver of OTLP
  * answers and keeps nothing of, and a look at the recording. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "node/push/pusher_private.h"
 #include "base/text.h"

@@ -7,11 +7,7 @@
 #include "node/push/pusher_provider.h"
 
 #include <ctype.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
-
-#include "net/loop.h"
 
 #define LINK_LOCAL "169.254.169.254"
 #define REPLY_MAX  (64u << 10)

@@ -5,11 +5,8 @@
 #include "node/push/pusher_recording.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "node/push/pusher_cohort.h"

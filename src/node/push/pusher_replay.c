@@ -2,9 +2,6 @@
 /* pusher_replay.c - a finished recording, sent at a bounded speed: its collectives as they were, with the times
  * they had, then its incidents. What was delivered is noted as ever, so that a replay that was broken off goes
  * on where it was. */
-#include <errno.h>
-#include <inttypes.h>
-#include <string.h>
 
 #include "base/log.h"
 #include "base/text.h"

@@ -1,9 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* pusher_report.c - why a rank is slow, in the words of the recording's newest incident, and what a rank
  * does that has come to no collective for a second: how a hang is told from a long pause. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/socket_path.h"

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "base/macros.h"
 #include "wire/op_kind.h"
 
 #define LOW_MEMORY     0.05 /* share of the host's memory below which it is short */

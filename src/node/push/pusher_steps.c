@@ -3,12 +3,9 @@
 #include "node/push/pusher_steps.h"
 
 #include <math.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "base/array.h"
-#include "wire/ledger.h"
 
 #define INTERVALS_MIN 3
 #define THREADS_MAX   64 /* of which a median is made */

@@ -2,7 +2,6 @@
 /* balance.c - see balance.h. */
 #include "notify/remediate/balance.h"
 
-#include "base/macros.h"
 #include "wire/op_kind.h"
 
 struct balance_alloc {

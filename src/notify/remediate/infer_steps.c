@@ -4,7 +4,6 @@
 
 #include "base/search.h"
 #include "base/hash.h"
-#include "base/macros.h"
 #include "wire/op_kind.h"
 
 #define STEP_MAX_NS (60 * (int64_t)NS_PER_S)

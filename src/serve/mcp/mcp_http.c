@@ -3,7 +3,6 @@
  * that answers reads them where they are. */
 #include "serve/mcp/mcp_http.h"
 
-#include "base/buf.h"
 #include "serve/serve_private.h"
 
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */

@@ -6,7 +6,6 @@
 #include "base/search.h"
 #include "base/array.h"
 #include "base/hash.h"
-#include "base/idmap.h"
 #include "wire/op_kind.h"
 
 #define SQL_TEXT_MAX 4096
