@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 #include "cluster/tenant/audit.h"
 
 #define NOTICE_BYTES_MAX (1u << 20)

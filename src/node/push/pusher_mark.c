@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pusher_mark.c - see pusher_mark.h. */
-#include "node/push/pusher_mark.h"
+/* pusher_mark.c - what was delivered, on disk: see pusher_private.h. */
+#include "node/push/pusher_private.h"
 
 #include <fcntl.h>
 #include <sys/file.h>

@@ -9,7 +9,7 @@
 #include <libgen.h>
 #include <sys/stat.h>
 
-#include "node/push/pusher_cohort.h"
+#include "node/push/pusher_node.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/write/retention.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* balance.c - see balance.h. */
-#include "notify/remediate/balance.h"
+/* balance.c - see remediate.h. */
+#include "notify/remediate/remediate.h"
 
 #include "wire/op_kind.h"
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer_steps.c - see infer_steps.h. */
-#include "notify/remediate/infer_steps.h"
+/* infer_steps.c - see remediate.h. */
+#include "notify/remediate/remediate.h"
 
 #include "base/search.h"
 #include "base/hash.h"

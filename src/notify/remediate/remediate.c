@@ -3,7 +3,6 @@
 #include "notify/remediate/remediate.h"
 
 #include "base/spawn.h"
-#include "notify/remediate/balance.h"
 
 #define REMEDIATE_PAUSE_NS (30 * (int64_t)NS_PER_S)
 #define REMEDIATE_GPUS_MAX 64

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_http.c - see mcp_http.h. A request's strings stay until it is replied to, so that the thread
+/* mcp_http.c - see mcp_registry.h. A request's strings stay until it is replied to, so that the thread
  * that answers reads them where they are. */
-#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
 
 #include "serve/serve_private.h"
 
