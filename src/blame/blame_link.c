@@ -215,20 +215,30 @@ static float steps_between(
 	return blame_median(room, n);
 }
 
+/* What of the path @n communications are. */
+static double path_of(const struct job *j, const struct taken *t, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (double)j->transfer[t[i].match];
+	return sum;
+}
+
 /* The first @part of @k's communications against the last. */
 static void set_past(
 	const struct job *j, const struct taken *t, size_t part, float *room, struct kind *k)
 {
 	const struct taken *now = t + k->count - part;
-	size_t steps;
-	float before = steps_between(j, t[0].at_ns, t[part - 1].at_ns, room, &steps);
+	size_t steps[2];
+	float before = steps_between(j, t[0].at_ns, t[part - 1].at_ns, room, &steps[0]);
+	float since = steps_between(j, now[0].at_ns, now[part - 1].at_ns, room, &steps[1]);
 
-	k->step_grown_ns =
-		(double)(steps_between(j, now[0].at_ns, now[part - 1].at_ns, room, &steps) -
-			 before);
 	k->past = median_of(t, part, room);
 	k->now = median_of(now, part, room);
-	k->grown_ns = (double)(k->now - k->past) * (double)part / (double)MAX(steps, (size_t)1);
+	k->step_grown_ns = (double)(since - before);
+	k->grown_ns = path_of(j, now, part) / (double)MAX(steps[1], (size_t)1) -
+		      path_of(j, t, part) / (double)MAX(steps[0], (size_t)1);
 }
 
 static int list_kinds(
