@@ -33,7 +33,6 @@
 #define EXCESS_NS     1000000
 #define GROUP_NS      100000 /* Sends and Recvs of one group begin within */
 #define GROUP_NEAR    3      /* calls before and after that are looked at */
-#define STAGE_RATIO   1.1    /* its own time to that of others: it is slow itself */
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
 #define GROWN_MOST    1.25   /* times what steps have grown by */
 
@@ -350,7 +349,7 @@ static bool is_of_slow_stage(const struct job *j, const struct blame_transfer *t
 		return false;
 	for (int32_t s = 0; s < j->stage_count; s++)
 		if ((j->stage[t->from] == s || j->stage[t->to] == s) &&
-			j->stage_ratio[s] >= STAGE_RATIO &&
+			j->stage_ratio[s] >= JOB_STAGE_RATIO &&
 			j->stage_cost_ns[s] >= NAMED_SHARE * span)
 			return true;
 	return false;
