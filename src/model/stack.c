@@ -4,8 +4,6 @@
 #include "model/stack.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "base/search.h"

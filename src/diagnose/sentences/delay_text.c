@@ -440,6 +440,7 @@ static unsigned find_facts(const struct subject *s)
 	facts |= s->inc->period_steps ? IS_PERIODIC : 0;
 	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
 	facts |= e && of_others ? facts_of_line(e) : 0;
+	facts |= e && e->owner == OWNER_THREAD && s->has_wait ? IS_AWAITED : 0;
 	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
 	if (facts & IS_STOPPED && s->end.who[0] &&
 		(s->l->kind == DELAY_BY_STOPPED ||
