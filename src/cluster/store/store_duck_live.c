@@ -296,6 +296,7 @@ static int open_duck(struct store_duck *s, struct errinfo *reterr)
 		{"threads", threads},
 		{"temp_directory", spill},
 		{"preserve_insertion_order", "false"},
+		{"checkpoint_threshold", "1KiB"}, /* else a file's rows are written to its log first */
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"allow_community_extensions", "false"},
