@@ -299,6 +299,7 @@ int account_read_stacks(struct process_account *a, const struct stack_list *stac
 			stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 
 		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
+		key->place ^= (uint64_t)key->making << MAKING_SHIFT; /* read before */
 		key->making = (uint8_t)making_of(key, stacks);
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT;
 	}

@@ -11,11 +11,13 @@
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/chains/delay_weight.h"
+#include "diagnose/chains/host_code.h"
 #include "diagnose/findings/detector.h"
 #include "diagnose/sentences/advice.h"
 #include "diagnose/chains/kernel_type.h"
 #include "diagnose/sentences/delay_sentence.h"
 #include "diagnose/sentences/span_text.h"
+#include "diagnose/thresholds.h"
 #include "model/event.h"
 #include "wire/names.h"
 #include "wire/op_kind.h"
@@ -98,6 +100,31 @@ static const char *unit_of(const struct step_account *a)
 
 /* ---- the place ---- */
 
+static bool drives_gpu(const struct recording *rec, const struct place_weight *w)
+{
+	const struct stack *s = stack_find(rec->stacks, w->hash);
+
+	return s && host_code_drives_gpu(s);
+}
+
+/* What hands work to the GPU is launching: of host code the other stacks are kept, if they have a part worth a word. */
+static size_t keep_host(const struct recording *rec, struct place_weight *w, size_t n)
+{
+	uint64_t all = 0, own = 0;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		all += w[i].ns;
+		own += drives_gpu(rec, &w[i]) ? 0 : w[i].ns;
+	}
+	if ((double)own < THRESHOLD(PART) * (double)all)
+		return n;
+	for (size_t i = 0; i < n; i++)
+		if (!drives_gpu(rec, &w[i]))
+			w[kept++] = w[i];
+	return kept;
+}
+
 /* The stacks of @l, or with @waits those where the steps wait for what others do; rows of the process itself. */
 static size_t weigh(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, bool waits, struct place_weight w[ACCOUNT_ENTRIES])
@@ -111,7 +138,7 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 		if (hash && growth(e) && delay_has(rec, l->kind, e))
 			w[n++] = (struct place_weight){hash, growth(e)};
 	}
-	return n;
+	return l->kind == DELAY_BY_HOST && !waits && rec->stacks ? keep_host(rec, w, n) : n;
 }
 
 static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,

@@ -102,9 +102,29 @@ static void test_too_many_keys(void **state)
 	process_account_done(&a);
 }
 
+/* Stacks may be read again, as for a corpus that is judged with other thresholds: keys stay as they are. */
+static void test_stacks_are_read_again(void **state)
+{
+	const struct stack_frame frames[] = {
+		{.py_file = "/x/jax/_src/compiler.py", .py_func = "backend_compile"},
+		{.py_file = "/home/u/train.py", .py_func = "main", .py_line = 3}};
+	struct stack made = {5, frames, 2, ""}, *items[] = {&made};
+	const struct stack_list stacks = {items, 1};
+	struct tally_part keys[] = {{.line = ACCOUNT_HOST, .stack_hash = 5, .place = 77}};
+	struct process_account a = {.keys = keys, .key_count = 1};
+	uint64_t place;
+
+	assert_int_equal(account_read_stacks(&a, &stacks), 0);
+	place = keys[0].place;
+	assert_int_not_equal(place, 77); /* code is made there */
+	assert_int_equal(account_read_stacks(&a, &stacks), 0);
+	assert_int_equal(keys[0].place, place);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks_are_read_again),
 		cmocka_unit_test(test_parts_add_up),
 		cmocka_unit_test(test_the_largest_piece_names_the_stack),
 		cmocka_unit_test(test_too_many_keys),

@@ -407,9 +407,35 @@ static void a_drift(void **state)
 	free(a.bars);
 }
 
+/* 60 ms lead to launches, 40 ms are the program's own: that is host code, unless it is hardly any. */
+static void test_launching_is_no_place_of_host_code(void **state)
+{
+	static const struct stack_frame driving[] = {
+		{.py_file = "/x/site-packages/torch/nn/modules/linear.py", .py_func = "forward"},
+		{.py_file = "/home/u/train.py", .py_func = "update", .py_line = 72}};
+	static const struct stack_frame own[] = {
+		{.py_file = "/home/u/replay.py", .py_func = "draw", .py_line = 36}};
+	struct stack made[] = {{1, driving, 2, ""}, {2, own, 1, ""}};
+	struct stack *items[] = {&made[0], &made[1]};
+	struct stack_list stacks = {items, 2};
+	struct recording rec = {.stacks = &stacks};
+	struct step_account a = {.entry_count = 2,
+		.entries = {{.line = ACCOUNT_HOST, .stack_hash = 1, .slow_ns = 60 * STEPS_MS},
+			{.line = ACCOUNT_HOST, .stack_hash = 2, .slow_ns = 40 * STEPS_MS}}};
+	struct delay d = {.kind = DELAY_BY_HOST, .lead = &a.entries[0]};
+	struct code_place p;
+
+	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_string_equal(p.func, "draw");
+	a.entries[1].slow_ns = 10 * STEPS_MS;
+	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_string_equal(p.func, "update");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_launching_is_no_place_of_host_code),
 		cmocka_unit_test(each_title_is_the_answer),
 		cmocka_unit_test(allocations_by_call),
 		cmocka_unit_test(the_data_loader),
