@@ -67,10 +67,8 @@ static bool is_explained(const struct fleet *f, const struct cluster *c)
 	for (size_t i = 0; i < f->live_count; i++) {
 		const struct episode *e = f->live[i];
 
-		/* that somebody was late is news at once, that a transfer is slow when it is told */
 		if (e->cluster == c && e->e.problem != FLEET_NODE && !e->is_agents &&
-			(e->told || (e->e.problem == FLEET_STRAGGLER &&
-					    f->now_ns - e->seen_ns < HOLDS_NS)))
+			(e->told || episode_is_late(f, e)))
 			return true;
 	}
 	return false;
