@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/hash.h"
 
+#define LATE_NOW_NS                                                                                \
+	(5 * NS_PER_S) /* after it was seen: one that was late once is not late for ever */
 #define SHOWN_NS (15 * NS_PER_S)
 
 struct episode *episode_find(const struct fleet *f, uint64_t key)
@@ -165,6 +167,12 @@ void episode_end_unseen(
 	}
 }
 
+bool episode_is_late(const struct fleet *f, const struct episode *e)
+{
+	return e->e.problem == FLEET_STRAGGLER &&
+	       (e->told || f->now_ns - e->seen_ns < (int64_t)LATE_NOW_NS);
+}
+
 size_t fleet_late(
 	const struct fleet *f, const char *cluster, const char *node, uint32_t *pids, size_t max)
 {
@@ -174,7 +182,7 @@ size_t fleet_late(
 	for (size_t i = 0; i < f->live_count && n < max; i++) {
 		const struct fleet_episode *e = &f->live[i]->e;
 
-		if (e->problem == FLEET_STRAGGLER && e->pid && !strcmp(e->node, node) &&
+		if (episode_is_late(f, f->live[i]) && e->pid && !strcmp(e->node, node) &&
 			!strcmp(e->cluster, cluster))
 			pids[n++] = e->pid;
 	}

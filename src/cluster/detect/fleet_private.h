@@ -112,6 +112,8 @@ struct episode *episode_find(const struct fleet *f, uint64_t key);
 /* episode_of_node - one of @problem that lasts on @node; NULL: none. */
 struct episode *episode_of_node(
 	const struct fleet *f, enum fleet_problem problem, const char *cluster, const char *node);
+/* episode_is_late - it is of a rank that is late now: told of, or seen a moment ago. */
+bool episode_is_late(const struct fleet *f, const struct episode *e);
 /* episode_account - adds what was lost since the last tick. */
 void episode_account(struct fleet *f, uint64_t elapsed_ns);
 void episode_sort(struct fleet *f);

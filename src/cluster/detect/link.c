@@ -98,7 +98,7 @@ static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j
 		if (share < SHARE_STILL)
 			return;
 	}
-	if (!e && t->by_past &&
+	if ((!e || !e->told) && t->by_past &&
 		(is_told_by_another(f, c, key) || is_waited_for(f, c, workers, count)))
 		return;
 	e = episode_get(f, c, t->from == UINT32_MAX ? FLEET_COLLECTIVE : FLEET_LINK, key);

@@ -68,7 +68,7 @@ static bool is_explained(const struct fleet *f, const struct cluster *c)
 		const struct episode *e = f->live[i];
 
 		if (e->cluster == c && e->e.problem != FLEET_NODE && !e->is_agents &&
-			(e->told || f->now_ns - e->seen_ns < HOLDS_NS))
+			(e->told || episode_is_late(f, e)))
 			return true;
 	}
 	return false;

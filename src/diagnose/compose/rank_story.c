@@ -29,13 +29,13 @@ bool rank_story_is_wait(enum delay_kind kind)
 }
 
 /* How well @f says why its rank is late: 0: not at all. What the rank waits for itself says less than what it does, and why
- * ranks wait for their GPUs is said where no host is late. */
+ * ranks wait for their GPUs is said where no host is late. More work of its GPU is no fault of a rank whose host is. */
 static double weight(
 	const struct incident *story, const struct time_findings *of, const struct time_finding *f)
 {
 	bool is_host = !strcmp(story->unit ? story->unit : "", RANK_LATE_UNIT);
 
-	if (!story->excess_ns || (!is_host && f->delay.kind == DELAY_BY_GPU) ||
+	if (!story->excess_ns || (f->delay.kind == DELAY_BY_GPU && (!is_host || f->is_harmless)) ||
 		f->delay.kind == DELAY_BY_COLLECTIVE || f->delay.kind == DELAY_BY_UNKNOWN ||
 		(f->delay.kind == DELAY_BY_GPU && f->contrast == CONTRAST_SLOW &&
 			of->gpu.reason == GPU_BY_NOTHING) ||

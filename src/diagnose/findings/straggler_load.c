@@ -110,6 +110,10 @@ static void write_work(const struct straggler_work *w, char *out, size_t size)
 		snprintf(out, size, "kernels that no other rank runs (%.40s)", name);
 	} else if (w->launches > 0)
 		snprintf(out, size, "%.0f launches a step instead of %.0f", w->launches, w->usual);
+	else if (w->received > 0)
+		snprintf(out, size, "%s received from other ranks a step instead of %s",
+			text_format_bytes(more, (uint64_t)w->received),
+			text_format_bytes(usual, (uint64_t)w->usual_received));
 	else
 		snprintf(out, size, "%s copied a step instead of %s",
 			text_format_bytes(more, (uint64_t)w->bytes),

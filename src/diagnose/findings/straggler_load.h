@@ -16,6 +16,8 @@ struct straggler_work {
 	double launches,
 		usual; /* of a step: its own, and before or of its peers; 0: it is not these */
 	double bytes, usual_bytes; /* likewise copied */
+	double received,
+		usual_received; /* likewise of other ranks: the one with the expert that most is sent to */
 	const char *
 		kernel; /* the one most launched of those that it alone runs since then; NULL: none */
 	struct straggler_extra { /* collectives that steps did not have before */
@@ -51,6 +53,7 @@ struct work_rank {
 	uint32_t worker;
 	double launches[2]; /* of ordinary and slow steps; 0: not known */
 	double bytes[2];
+	double received[2]; /* bytes of Recvs, on average */
 };
 
 /* work_step_of - the step of @a that @ns lies in; SIZE_MAX: none. */

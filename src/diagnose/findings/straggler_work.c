@@ -3,7 +3,7 @@
  * end together: only what ranks launch and copy tells.
  *
  * A rank whose steps have more launches, or copy more, since they are slow, while those of its peers do not, has the
- * late GPU; where no step is slow, one that has more than all its peers. Load moves if steps are as long as the largest input of all ranks is large, and that is
+ * late GPU, and so has the one that is sent more by the others, as the tokens of a favoured expert; where no step is slow, one that has more than all its peers. Load moves if steps are as long as the largest input of all ranks is large, and that is
  * another rank's in every step. */
 #include "diagnose/findings/straggler_load.h"
 
@@ -23,6 +23,7 @@
 #define MORE_SHARE    0.01
 #define LEVEL_SHARE   0.05 /* where there is nothing before to compare with */
 #define MORE_BYTES    0.1
+#define MORE_RECEIVED 0.25
 #define CLEARLY       4 /* times what any peer has more */
 #define MOVES_STEPS   20
 #define ABOVE         1.01 /* times the median: an input that is the largest */
@@ -74,13 +75,31 @@ static double usual_in_step(const struct step_account *a, bool is_slow, const ui
 	return (double)list[values ? n * 4 / 5 : n / 2];
 }
 
-static int fill_rank(const struct recording *rec, struct work_rank *r)
+/* What the Recvs of a step bring. */
+static void sum_received(const struct straggler_job *j, struct work_rank *r)
+{
+	for (size_t i = 0; i < j->call_count; i++) {
+		const struct push_call *c = &j->calls[i].c;
+		size_t at = j->calls[i].worker == r->worker && c->op == NCCL_RECV
+				    ? work_step_of(r->a, c->enter_ns)
+				    : SIZE_MAX;
+
+		if (at != SIZE_MAX)
+			r->received[r->a->marks[at].is_slow] += (double)c->bytes;
+	}
+	r->received[0] /= MAX(r->a->ordinary_steps, 1U);
+	r->received[1] /= MAX(r->a->slow_steps, 1U);
+}
+
+static int fill_rank(
+	const struct recording *rec, const struct straggler_job *j, struct work_rank *r)
 {
 	_cleanup_free_ uint64_t *sums = calloc(r->a->mark_count + 1, sizeof(*sums));
 
 	if (!sums)
 		return -ENOMEM;
 	sum_launches(rec, r->a, sums);
+	sum_received(j, r);
 	for (int slow = 0; slow < 2; slow++) {
 		r->launches[slow] = usual_in_step(r->a, slow, sums);
 		r->bytes[slow] = usual_in_step(r->a, slow, NULL);
@@ -161,6 +180,24 @@ static bool differences(
 	return true;
 }
 
+/* Who is sent more in slow steps than in ordinary ones; the others are sent less then. */
+static size_t find_receiver(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
+{
+	double more[RANKS_MAX], before = 0;
+	size_t at;
+
+	for (size_t i = 0; i < n; i++) {
+		more[i] = MAX(ranks[i].received[1] - ranks[i].received[0], 0.0);
+		before += ranks[i].received[0] / (double)n;
+	}
+	at = before > 0 ? work_outlier(more, n, MORE_RECEIVED * before) : n;
+	if (at < n) {
+		ret->received = ranks[at].received[1];
+		ret->usual_received = ranks[at].received[0];
+	}
+	return at;
+}
+
 static void find_late(const struct work_rank *ranks, size_t n, struct straggler_work *ret)
 {
 	bool has_slow = ret->lost_ns > 0;
@@ -184,6 +221,8 @@ static void find_late(const struct work_rank *ranks, size_t n, struct straggler_
 			ret->usual_bytes = ret->bytes - more[at];
 		}
 	}
+	if (at == n && has_slow)
+		at = find_receiver(ranks, n, ret);
 	if (at == n)
 		return;
 	ret->late = ranks[at].worker;
@@ -265,7 +304,7 @@ int straggler_work_find(const struct recording *rec, const struct step_report *a
 	if (n < 2 || n < j->worker_count)
 		return 0;
 	for (size_t i = 0; r == 0 && i < n; i++)
-		r = fill_rank(rec, &ranks[i]);
+		r = fill_rank(rec, j, &ranks[i]);
 	if (r < 0)
 		return r;
 	find_lost(ranks, n, ret);

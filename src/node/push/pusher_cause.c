@@ -70,7 +70,9 @@ static void put_cause(const struct incident *i, struct push_report *r)
 	*r = (struct push_report){.pid = i->pid,
 		.step_ns = i->unit_ns ? i->unit_ns : i->slow_p50_ns,
 		.ordinary_ns = i->unit_ns ? i->fixed_ns : i->baseline_ns,
-		.confidence = i->confidence};
+		/* What is LOW is a guess: a better one is looked for. */
+		.confidence =
+			i->severity > SEVERITY_LOW ? i->confidence : MIN(i->confidence, SURE / 2)};
 	snprintf(r->cause, sizeof(r->cause), "%.*s", len, from);
 	snprintf(r->fix, sizeof(r->fix), "%s", i->fix_count ? i->fixes[0] : "");
 	snprintf(r->place, sizeof(r->place), "%s", i->place);
@@ -118,10 +120,14 @@ int pusher_cause_find(const char *db, const uint32_t *pids, size_t count, int64_
 
 bool pusher_cause_is_whole(const struct push_report *found, int found_count, size_t asked)
 {
-	for (int i = 0; i < found_count; i++)
+	size_t sure = 0;
+
+	for (int i = 0; i < found_count; i++) {
+		sure += found[i].confidence >= SURE;
 		if (found[i].line[0] && found[i].confidence >= SURE)
 			return true;
-	return found_count > 0 && (size_t)found_count == asked;
+	}
+	return sure > 0 && sure == asked;
 }
 
 static void find(struct aside_work *w _unused_, void *arg)

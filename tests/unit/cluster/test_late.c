@@ -34,6 +34,7 @@ struct made { /* a job, and what becomes of it */
 	uint32_t every;          /* so many steps; 0: each */
 	int64_t by;              /* so much */
 	bool all_longer; /* in these steps nobody comes late, but all take longer by that: the GPU of one does */
+	uint32_t once;             /* in this step rank 1 is late by that; 0: never */
 	uint32_t untraced;         /* ranks, as bits */
 	bool is_sharded, one_each; /* layers gathered and scattered; a node for each rank */
 	uint32_t renumbered;       /* from this step on rank r is rank RANKS - 1 - r; 0: never */
@@ -65,6 +66,8 @@ static void begin(struct stage *s, const struct made *a, const struct made *b)
 
 static bool is_late(const struct made *m, uint32_t rank, uint32_t step)
 {
+	if (m->once && step == m->once && rank == 1)
+		return true;
 	return rank == m->late && !m->all_longer && step >= m->from && step < m->to &&
 	       (!m->every || step % m->every == 0);
 }
@@ -340,6 +343,27 @@ static void test_slower(void **state _unused_)
 	}
 }
 
+/* Somebody was late once, long before: agents are asked of the whole job nonetheless. */
+static void test_slower_after_one_was_late(void **state _unused_)
+{
+	struct made m = PLAIN;
+	struct fleet_episode e;
+	struct stage s;
+	uint32_t pids[8];
+
+	m.once = 50;
+	m.all_longer = true;
+	m.from = 60;
+	m.by = 40 * MS;
+	begin(&s, &m, NULL);
+	play(&s, 54);
+	assert_true(only(&s, &e)); /* it is shown */
+	assert_int_equal(fleet_late(s.fleet, "c", "n", pids, 8), 1);
+	play(&s, 110);
+	assert_int_equal(fleet_late(s.fleet, "c", "n", pids, 8), RANKS);
+	fleet_free(s.fleet);
+}
+
 /* Likewise, where all ranks have the same to do: nobody is named, neither for the collectives nor for load that moves. */
 static void test_slower_link(void **state _unused_)
 {
@@ -510,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_not_material),
 		cmocka_unit_test(test_cause),
 		cmocka_unit_test(test_slower),
+		cmocka_unit_test(test_slower_after_one_was_late),
 		cmocka_unit_test(test_slower_link),
 		cmocka_unit_test(test_untraced),
 		cmocka_unit_test(test_agents_restart),

@@ -95,6 +95,37 @@ static void test_gpu_with_more_work(void **state)
 	assert_int_equal(m.work.late, UINT32_MAX);
 }
 
+/* In slow steps most is sent to rank 2, as tokens to a favoured expert; if all are sent as much as before it is nobody. */
+static void test_rank_that_is_sent_most(void **state)
+{
+	static struct made m;
+	struct blame_call calls[RANKS * STEPS];
+
+	for (int is_hot = 0; is_hot < 2; is_hot++) {
+		make(&m);
+		memset(calls, 0, sizeof(calls));
+		for (uint32_t r = 0; r < RANKS; r++)
+			for (uint32_t k = 0; k < STEPS; k++) {
+				uint64_t bytes = !is_hot || k < STEPS / 2 ? 1 << 20
+						 : r == 2                 ? 3 << 20
+									  : 1 << 18;
+
+				calls[r * STEPS + k] = (struct blame_call){.worker = r,
+					.c = {.comm = 1,
+						.op = NCCL_RECV,
+						.bytes = bytes,
+						.nranks = RANKS,
+						.enter_ns = m.accounts[r].marks[k].start.ns + MS}};
+			}
+		m.job.calls = calls;
+		m.job.call_count = RANKS * STEPS;
+		find(&m);
+		assert_int_equal(m.work.late, is_hot ? 2 : UINT32_MAX);
+		if (is_hot)
+			assert_int_equal((int)m.work.received, 3 << 20);
+	}
+}
+
 /* Kernels: all run the first two; rank 2 alone a third one, which is new. Launches are a sample. */
 static void test_kernels_that_one_runs(void **state)
 {
@@ -402,6 +433,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_gpu_with_more_work),
+		cmocka_unit_test(test_rank_that_is_sent_most),
 		cmocka_unit_test(test_kernels_that_one_runs),
 		cmocka_unit_test(test_collectives_that_came),
 		cmocka_unit_test(test_gpus_that_wait),

@@ -124,7 +124,7 @@ static void test_line(void **state)
 	assert_string_equal(pusher_cause_line(&i), "");
 }
 
-/* Who is asked about four ranks and knows of one has to look again, unless that says what the job waits for. */
+/* Who is asked about four ranks and knows of one, or guesses, has to look again, unless that says what the job waits for. */
 static void test_whole(void **state)
 {
 	struct push_report found[2] = {
@@ -133,7 +133,8 @@ static void test_whole(void **state)
 	assert_false(pusher_cause_is_whole(found, -EIO, 1));
 	assert_false(pusher_cause_is_whole(found, 0, 0));
 	assert_false(pusher_cause_is_whole(found, 1, 4));
-	assert_true(pusher_cause_is_whole(found, 2, 2));
+	assert_false(pusher_cause_is_whole(found, 2, 2));
+	assert_true(pusher_cause_is_whole(found, 1, 1));
 	strcpy(found[1].line, PUSH_LINE_LATE);
 	assert_false(pusher_cause_is_whole(found, 2, 4));
 	found[1].confidence = 0.6;
