@@ -4,12 +4,7 @@
  * It takes entries in order and commits when there are enough rows, or when no entry waits. A store that
  * fails is tried again from where it says it is, each time later, up to RETRY_MAX_NS; nothing is skipped
  * but an entry that no store can take, which is logged with its position. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "cluster/keep/keeper_private.h"
 #include "base/log.h"
