@@ -104,19 +104,27 @@ static int read_all(int fd, size_t max, struct buf *b)
 	}
 }
 
-int file_read(const char *path, size_t max, struct buf *b)
+int file_open_regular(const char *path)
 {
 	/* O_NONBLOCK: a named pipe planted under a well-known name must not stop the caller. */
 	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;
+	int r;
 
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) < 0)
+	if (fd < 0 || fstat(fd, &st) < 0)
 		return -errno;
 	if (!S_ISREG(st.st_mode))
 		return -EINVAL;
-	return read_all(fd, max, b);
+	r = fd;
+	fd = -1;
+	return r;
+}
+
+int file_read(const char *path, size_t max, struct buf *b)
+{
+	_cleanup_fd_ int fd = file_open_regular(path);
+
+	return fd < 0 ? fd : read_all(fd, max, b);
 }
 
 int file_read_at(const char *root, const char *path, size_t max, struct buf *b)

@@ -13,6 +13,10 @@
 /* file_join - writes root + path to @out. -ENAMETOOLONG if it does not fit @size. */
 int file_join(char *out, size_t size, const char *root, const char *path);
 
+/* file_open_regular - to be read; a link is followed. -EINVAL if it is not a regular file: neither a pipe, which would make
+ * the caller wait, nor a device without an end is opened in its place. */
+int file_open_regular(const char *path);
+
 /* file_read - appends the content of the regular file @path to @b.
  * -EFBIG if it holds more than @max bytes (the first @max are in @b); -EINVAL if it is not a
  * regular file; b->err if @b could not hold it; else what open(2) or read(2) gave. Never blocks on

@@ -7,6 +7,7 @@
 #include <openssl/hmac.h>
 #include <openssl/sha.h>
 
+#include "base/file.h"
 #include "base/macros.h"
 
 #define READ_BYTES (256u << 10)
@@ -62,9 +63,9 @@ int digest_sha256_fd(int fd, digest_pace *pace, void *arg, char ret[DIGEST_HEX])
 
 int digest_sha256_file(const char *path, char ret[DIGEST_HEX])
 {
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC);
+	_cleanup_fd_ int fd = file_open_regular(path);
 
-	return fd < 0 ? -errno : digest_sha256_fd(fd, NULL, NULL, ret);
+	return fd < 0 ? fd : digest_sha256_fd(fd, NULL, NULL, ret);
 }
 
 int digest_hmac(

@@ -30,7 +30,7 @@ static int open_mark(const char *folder, int flags)
 		path = NULL;
 		return -1;
 	}
-	return open(path, flags | O_CLOEXEC | O_NOFOLLOW, 0600);
+	return open(path, flags | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
 }
 
 static uint32_t mark_crc(const struct mark *m)
@@ -83,6 +83,8 @@ static int add_file(struct journal *j, const char *name)
 		return 0;
 	if (fstatat(j->folder, name, &st, AT_SYMLINK_NOFOLLOW) < 0)
 		return -errno;
+	if (!S_ISREG(st.st_mode)) /* a pipe would make every reader wait */
+		return -EINVAL;
 	r = ARRAY_RESERVE(j->segments, j->segment_room, j->segment_count + 1, SEGMENTS_MAX);
 	if (r < 0)
 		return r;

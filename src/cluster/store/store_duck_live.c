@@ -356,7 +356,7 @@ static int attach_part(struct store_duck *s, struct part *p, struct errinfo *ret
 
 	if (r < 0)
 		return r;
-	if (stat(path, &st) == 0 && (uint64_t)st.st_size == p->bytes) {
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) && (uint64_t)st.st_size == p->bytes) {
 		r = part_attach(s, s->write, p, &e);
 		if (r == 0 || r == -ENOMEM)
 			return r;

@@ -87,6 +87,10 @@ int part_check(const struct store_duck *s, const struct part *p, char why[PART_W
 		snprintf(why, PART_WHY_MAX, "%s", strerror(errno));
 		return errno == ENOENT ? 1 : -errno;
 	}
+	if (!S_ISREG(st.st_mode)) {
+		snprintf(why, PART_WHY_MAX, "it is not a regular file");
+		return 1;
+	}
 	if ((uint64_t)st.st_size != p->bytes) {
 		snprintf(why, PART_WHY_MAX, "it has %llu bytes and not %llu",
 			(unsigned long long)st.st_size, (unsigned long long)p->bytes);

@@ -291,11 +291,11 @@ static int copy_bytes(int from, int to)
 
 int store_copy_file(const char *from, const char *to)
 {
-	_cleanup_fd_ int in = open(from, O_RDONLY | O_CLOEXEC);
+	_cleanup_fd_ int in = file_open_regular(from);
 	_cleanup_fd_ int out = -1;
 
 	if (in < 0)
-		return -errno;
+		return in;
 	out = open(to, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
 	return out < 0 ? -errno : copy_bytes(in, out);
 }
