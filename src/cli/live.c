@@ -99,8 +99,9 @@ void live_command_header(struct buf *b, char *const *argv, uint32_t pid, const c
 void live_command_end(struct buf *b, const struct tracer_view *v, const char *db_path)
 {
 	if (!live_has_calls(v))
-		buf_puts(
-			b, "ingero: no CUDA calls were recorded, so there is nothing to explain\n");
+		buf_printf(b,
+			"ingero: no CUDA calls were recorded%s, so there is nothing to explain\n",
+			v->libraries ? "" : " (no process loaded a CUDA library)");
 	else if (!db_path)
 		live_table(b, v, (struct live_style){0});
 }

@@ -181,6 +181,19 @@ static void without_calls_it_says_so(void **state)
 	assert_true(live_has_calls(&v));
 }
 
+static void a_command_without_calls_is_told_why(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct tracer_view v = {0};
+
+	live_command_end(&b, &v, NULL);
+	assert_contains(buf_str(&b), "(no process loaded a CUDA library)");
+	buf_clear(&b);
+	v.libraries = 1;
+	live_command_end(&b, &v, NULL);
+	assert_contains(buf_str(&b), "no CUDA calls were recorded, so");
+}
+
 static void troubles_are_told(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
@@ -356,6 +369,7 @@ int main(void)
 		cmocka_unit_test(table_shows_every_op),
 		cmocka_unit_test(counts_of_any_size_keep_the_columns),
 		cmocka_unit_test(without_calls_it_says_so),
+		cmocka_unit_test(a_command_without_calls_is_told_why),
 		cmocka_unit_test(troubles_are_told),
 		cmocka_unit_test(screen_always_fits),
 		cmocka_unit_test(screen_gives_up_rules_then_rows),
