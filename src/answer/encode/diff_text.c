@@ -63,7 +63,7 @@ static void put_side(struct buf *b, const char *name, const struct diff_time *t)
 		text_format_duration(length, (uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
 		text_format_plural(n, t->calls, "calls"));
 	if (t->calls > t->rows && t->rows)
-		buf_printf(b, ", %s of them stored one by one",
+		buf_printf(b, ", %s of them stored individually",
 			text_format_percent(share, (double)t->rows / (double)t->calls));
 	buf_putc(b, '\n');
 }
@@ -169,7 +169,7 @@ static void put_promise(struct buf *b, const struct diff_promise *p)
 
 	span_text_gain(promised, (uint64_t)p->before_ns, (uint64_t)MAX(p->promised_ns, 0.0),
 		(uint64_t)MAX(p->least_ns, 0.0), (uint64_t)MAX(p->most_ns, 0.0));
-	buf_printf(&text, "%s. Promised without it: steps %s; B's take %s: %s.", p->what, promised,
+	buf_printf(&text, "%s. Predicted without it: steps %s; B's take %s: %s.", p->what, promised,
 		span_text_one(given, (uint64_t)p->given_ns), words[p->outcome]);
 	paragraph_put(b, PARAGRAPH_WIDTH, "  ", buf_str(&text));
 }
@@ -285,7 +285,7 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	put_gauges(b, a, color);
 	put_facts(b, a, color);
 	if (a->truncated)
-		buf_puts(b, "\nThere is more than was looked at: give shorter times.\n");
+		buf_puts(b, "\nNot everything was examined: choose shorter time ranges.\n");
 }
 
 /* ---- and /api/v1/diff. What ends in 2 is B's ---- */
