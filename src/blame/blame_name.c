@@ -7,7 +7,8 @@
  * that are about as slow as the costliest are named with it and share its cost: had it been the only
  * one, the others would have kept the job waiting just as long.
  *
- * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
+ * A stage is named if it costs more than its workers do. One that was as slow in all steps that are known is how work is
+ * divided among the stages: it is named if there is nobody else, and said to be so. If many cost a little, each in its turn, the
  * load moves and no worker is named; a stage may be slow besides. */
 #include "blame/blame_job.h"
 #include "blame/comm_join.h"
@@ -31,6 +32,7 @@
 #define TOGETHER      0.5
 #define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
+#define STAGE_BEFORE  8 /* steps, before and since it is slow */
 #define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
@@ -49,10 +51,11 @@
 struct naming {
 	struct job *j;
 	double span_ns;
-	bool *named;        /* by worker */
-	double *late_peers; /* by group: late steps of all its members */
-	double *late_ns;    /* likewise what these cost */
-	uint32_t *peers;    /* by group: members */
+	bool *named;         /* by worker */
+	double *late_peers;  /* by group: late steps of all its members */
+	double *late_ns;     /* likewise what these cost */
+	uint32_t *peers;     /* by group: members */
+	size_t *stage_since; /* by stage: the step from which on it is slow */
 };
 
 static void naming_done(struct naming *n)
@@ -61,6 +64,7 @@ static void naming_done(struct naming *n)
 	free(n->late_peers);
 	free(n->late_ns);
 	free(n->peers);
+	free(n->stage_since);
 }
 
 static int naming_init(struct naming *n, struct job *j)
@@ -71,7 +75,8 @@ static int naming_init(struct naming *n, struct job *j)
 	n->late_peers = calloc((size_t)j->group_count + 1, sizeof(*n->late_peers));
 	n->late_ns = calloc((size_t)j->group_count + 1, sizeof(*n->late_ns));
 	n->peers = calloc((size_t)j->group_count + 1, sizeof(*n->peers));
-	if (!n->named || !n->late_peers || !n->late_ns || !n->peers)
+	n->stage_since = calloc((size_t)MAX(j->stage_count, 0) + 1, sizeof(*n->stage_since));
+	if (!n->named || !n->late_peers || !n->late_ns || !n->peers || !n->stage_since)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		n->late_peers[j->group[w]] += j->costs[w].late;
@@ -297,6 +302,54 @@ static bool stage_is_slow(const struct naming *n, int32_t s)
 	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
 }
 
+/* Own time of @stage in @step against that of all others. */
+static float stage_against(const struct job *j, int32_t stage, size_t step)
+{
+	double own[2] = {0}, workers[2] = {0};
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		own[j->stage[w] == stage] += (double)j->own[w * j->step_count + step];
+		workers[j->stage[w] == stage]++;
+	}
+	return own[0] > 0 && workers[1] > 0 ? (float)(own[1] / workers[1] / (own[0] / workers[0]))
+					    : 1;
+}
+
+static float median_of(const float *values, size_t n, float *room)
+{
+	memcpy(room, values, n * sizeof(*values));
+	return blame_median(room, n);
+}
+
+/* The step from which on @stage is slower than before, by as much as makes one slow; 0: it always was. Found where the
+ * most of the steps before are below the median of all, and of those after above it. */
+static int stage_since(const struct job *j, int32_t stage, size_t *ret)
+{
+	size_t n = j->step_count;
+	_cleanup_free_ float *against = calloc(2 * n + 1, sizeof(*against));
+	float *room = against + n, middle;
+	int64_t sum = 0, least = 0;
+
+	*ret = 0;
+	if (!against)
+		return -ENOMEM;
+	for (size_t s = 0; s < n; s++)
+		against[s] = stage_against(j, stage, s);
+	middle = median_of(against, n, room);
+	for (size_t s = 0; s < n; s++) {
+		sum += (against[s] > middle) - (against[s] < middle);
+		if (sum < least) {
+			least = sum;
+			*ret = s + 1;
+		}
+	}
+	if (*ret < STAGE_BEFORE || *ret + STAGE_BEFORE > n ||
+		(double)median_of(against + *ret, n - *ret, room) <
+			STAGE_RATIO * (double)median_of(against, *ret, room))
+		*ret = 0;
+	return 0;
+}
+
 static int list_stages(const struct naming *n, struct blame *b)
 {
 	const struct job *j = n->j;
@@ -314,12 +367,33 @@ static int list_stages(const struct naming *n, struct blame *b)
 		found.lag_ns = found.own_ns - found.peer_own_ns;
 		found.late = found.seen;
 		found.period = 1;
-		found.since_ns = j->cuts[0];
+		found.by_design = n->stage_since[s] == 0;
+		found.since_ns = j->cuts[n->stage_since[s]];
 		keep_costliest(b, &found);
 	}
 	for (size_t i = 0; i < b->suspect_count; i++)
 		b->suspects[i].cause = (uint32_t)i;
 	b->kind = BLAME_STAGE;
+	return 0;
+}
+
+/* What slow stages cost; *ret_became: of that, those that were not so from the beginning. */
+static int find_slow_stages(const struct naming *n, double *ret_all, double *ret_became)
+{
+	const struct job *j = n->j;
+
+	*ret_all = *ret_became = 0;
+	for (int32_t s = 0; j->stage_count > 1 && s < j->stage_count; s++) {
+		int r;
+
+		if (!stage_is_slow(n, s))
+			continue;
+		r = stage_since(j, s, &n->stage_since[s]);
+		if (r < 0)
+			return r;
+		*ret_all += j->stage_cost_ns[s];
+		*ret_became += n->stage_since[s] ? j->stage_cost_ns[s] : 0;
+	}
 	return 0;
 }
 
@@ -383,7 +457,7 @@ static void weigh_confidence(const struct job *j, struct blame *b)
 int blame_name(struct job *j, struct blame *b)
 {
 	_cleanup_(naming_done) struct naming n = {0};
-	double workers = 0, stages = 0;
+	double workers = 0, stages, became;
 	int r = naming_init(&n, j);
 
 	if (r < 0)
@@ -394,8 +468,9 @@ int blame_name(struct job *j, struct blame *b)
 		return r;
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
-	for (int32_t s = 0; s < j->stage_count; s++)
-		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
+	r = find_slow_stages(&n, &stages, &became);
+	if (r < 0)
+		return r;
 	if (load_moves(&n, &j->recent, workers))
 		b->uneven_recent = load_cost_ns(&j->recent) / j->recent.span_ns;
 	if (load_moves(&n, &j->load, workers)) {
@@ -404,7 +479,7 @@ int blame_name(struct job *j, struct blame *b)
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));
 		workers = 0;
 	}
-	if (workers > 0 && workers >= stages)
+	if (workers > 0 && workers >= became)
 		r = list_workers(&n, b);
 	else if (stages > 0)
 		r = list_stages(&n, b);

@@ -305,16 +305,20 @@ static bool is_regular(const struct blame *b, const struct blame_suspect *s)
 	       (double)s->lag_ns >= LAG_REGULAR * (double)b->step_ns;
 }
 
-/* Whether what @s costs is worth somebody's time; @e NULL: it was not told yet. */
+/* Whether what @s costs is worth somebody's time; @e NULL: it was not told yet. A stage that became slow longer ago than
+ * calls are kept looks like one that always was. */
 static bool is_material(
 	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
 {
+	bool is_told = e && e->told;
 	double least = b->kind == BLAME_STAGE     ? MATERIAL_STAGE
 		       : s->lag_ns < SUDDEN_LEAST ? MATERIAL_SMALL
 						  : MATERIAL;
 	double share = (double)s->lost_ns / (double)since_began(b, s, e);
 
-	return share >= (e && e->told ? MATERIAL_STILL * least : least) || is_regular(b, s);
+	if (s->by_design && !is_told)
+		return false;
+	return share >= (is_told ? MATERIAL_STILL * least : least) || is_regular(b, s);
 }
 
 /* Late in nearly all of the steps there are, by much: it is shown, though these are too few to wake anybody. */

@@ -296,6 +296,7 @@ static int write_file(struct writing *w, size_t rows, struct errinfo *reterr)
 
 	if (r < 0)
 		return r;
+	store_duck_at("part begun");
 	r = write_tables(w, reterr);
 	detached = duck_exec(w->s->write, "DETACH w", r == 0 ? reterr : NULL);
 	r = r < 0 ? r : detached;
@@ -329,6 +330,7 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 {
 	_cleanup_(part_freep) struct part *p = calloc(1, sizeof(*p));
 	struct writing w = {s, p, sources, source_count, derive, ""};
+	struct ask all = {.connection = s->write, .deadline_ns = UINT64_MAX};
 	int r;
 
 	if (!p || !(p->cluster = strdup(cluster)))
@@ -340,8 +342,12 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 		r = part_path(s, p, ".tmp", w.tmp, reterr);
 	if (r < 0)
 		return r;
+	if (atomic_load(&s->is_hurried))
+		return -ECANCELED;
 	remove_tmp(w.tmp);
+	ask_begin(s->asking, &all);
 	r = write_file(&w, rows, reterr);
+	ask_end(s->asking, &all);
 	if (r < 0) {
 		remove_tmp(w.tmp);
 		return r;

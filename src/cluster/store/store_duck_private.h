@@ -205,8 +205,19 @@ int ask_once(struct store_duck *s, ask_fn *fn, const struct store_scope *scope,
 	const char *question, const struct store_limits *limits, struct sql_table *ret,
 	struct errinfo *reterr);
 
+struct ask { /* statements that run, one at a time */
+	struct ask *next;
+	struct duck_connection *connection;
+	uint64_t deadline_ns;
+	bool late;
+};
+
 int asking_new(struct asking **ret);
-void asking_free(struct asking *a); /* nobody asks any more */
+void asking_free(struct asking *a);  /* nobody asks any more */
+void asking_hurry(struct asking *a); /* whoever asks is late from now on */
+/* ask_begin, ask_end - between them, what runs on the connection is interrupted when it is late. */
+void ask_begin(struct asking *a, struct ask *k);
+void ask_end(struct asking *a, struct ask *k);
 void asking_disconnect(struct store_duck *s);
 /* reading_begin - the parts and generations that may hold rows of @scope. */
 int reading_begin(struct store_duck *s, const struct store_scope *scope, struct reading *ret);

@@ -200,6 +200,13 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
+/* Most units wait for the GPU, and the others hardly: those run ahead of it until its queue is full, as after a pause. */
+static bool runs_ahead(const struct step_account *a)
+{
+	return a->slow_steps > a->ordinary_steps &&
+	       (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * (double)a->ordinary_step_ns;
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(const struct recording *rec, const struct step_account *a,
@@ -212,7 +219,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
@@ -254,10 +261,7 @@ bool delay_is_pause(
 
 	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
 		return false;
-	if (!is_training(a) && is_of_loop(rec, a, l->lead))
-		return true;
-	return l->lead->owner == OWNER_SELF && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
-	       a->slow_step_ns > a->ordinary_step_ns * THRESHOLD(PAUSE);
+	return !is_training(a) && is_of_loop(rec, a, l->lead);
 }
 
 static bool lead_is_asleep(const struct delay *l)
@@ -340,9 +344,26 @@ static double host_share(
 	return (double)ns / (double)unit;
 }
 
-static bool is_server(const struct step_account *a)
+/* One that has always something to do never waits for the network: then its frames tell. */
+static bool is_server(const struct recording *rec, const struct step_account *a)
 {
-	return !is_training(a) && a->ordinary_ns[ACCOUNT_NETWORK] > 0;
+	if (is_training(a))
+		return false;
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct stack *s = stack_of(rec, a->entries[i].stack_hash);
+
+		if (s && a->entries[i].owner <= OWNER_THREAD && place_is_server(s))
+			return true;
+	}
+	return a->ordinary_ns[ACCOUNT_NETWORK] > 0;
+}
+
+/* Whether it is busy all the time, so that requests wait for each other. */
+static bool is_saturated(const struct step_account *a)
+{
+	uint64_t idle = a->ordinary_ns[ACCOUNT_NETWORK] + a->ordinary_ns[ACCOUNT_ASLEEP];
+
+	return (double)idle < THRESHOLD(LITTLE) * (double)a->ordinary_step_ns;
 }
 
 /* A server unpacks what it is asked and packs what it answers: that is its work, unless hardly anything else is done and
@@ -353,7 +374,7 @@ static bool is_host_waste(const struct recording *rec, const struct step_account
 	bool bound = (double)a->ordinary_ns[ACCOUNT_GPU] <
 		     THRESHOLD(WASTE) * (double)a->ordinary_step_ns;
 
-	if (is_server(a))
+	if (is_server(rec, a))
 		return one_place >= THRESHOLD(HOST_SERVER);
 	return share >= (bound ? THRESHOLD(HOST_BOUND) : THRESHOLD(HOST_WASTE));
 }
@@ -383,7 +404,8 @@ static bool is_waste(
 		return false;
 	if (is_input(l->kind))
 		return is_training(a) || is_paced(a);
-	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
+	if (l->kind == DELAY_BY_GIL &&
+		is_server(rec, a)) /* one request waits for another: its load */
 		return l->share >= THRESHOLD(CHAIN_MOST);
 	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
 		return l->share >= THRESHOLD(CHAIN_MOST) &&
@@ -419,10 +441,12 @@ bool delay_is_waste(
 {
 	double least = least_waste(l);
 
-	/* What it is is known: a library's work, something on the way. A server parses what it is asked. */
-	if (l->kind == DELAY_BY_HOST && l->end.stack_hash && !is_server(a))
+	/* What it is is known: a library's work, something on the way. A server parses what it is asked, and has somebody else
+	 * do it once that is what requests wait for. */
+	if (l->kind == DELAY_BY_HOST && l->end.stack_hash && !is_server(rec, a))
 		return l->share >= least;
 	if (l->kind == DELAY_BY_HOST)
-		return is_host_waste(rec, a);
+		return is_host_waste(rec, a) ||
+		       (l->end.stack_hash && is_saturated(a) && l->share >= THRESHOLD(HOST_WASTE));
 	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }

@@ -200,18 +200,42 @@ static void join_places(const struct recording *rec, struct step_account *a)
 
 /* ---- launch after launch ---- */
 
+struct gpu_use { /* by the driver's readings in the time of the units */
+	size_t readings;
+	double busy; /* on average, 0..1 */
+	bool is_shared;
+};
+
+static struct gpu_use use_of_gpu(const struct recording *rec, const struct step_account *a)
+{
+	struct gpu_use use = {0};
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		const struct gpu_sample *s = &rec->gpus[i];
+
+		if (s->time.ns < a->first.ns || s->time.ns > a->last.ns || s->util_gpu_pct < 0)
+			continue;
+		use.busy += (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
+		use.is_shared = use.is_shared || s->processes > 1;
+		use.readings++;
+	}
+	use.busy /= (double)MAX(use.readings, (size_t)1);
+	return use;
+}
+
 double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 {
-	double sum = 0;
-	size_t n = 0;
+	struct gpu_use use = use_of_gpu(rec, a);
 
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
-			rec->gpus[i].util_gpu_pct >= 0) {
-			sum += (double)rec->gpus[i].util_gpu_pct;
-			n++;
-		}
-	return n >= THRESHOLD(LEAST) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
+	return (double)use.readings >= THRESHOLD(LEAST) ? 1 - use.busy : 0;
+}
+
+bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost)
+{
+	struct gpu_use use = use_of_gpu(rec, a);
+
+	return (double)use.readings >= THRESHOLD(LEAST) && !use.is_shared &&
+	       !a->total_ns[ACCOUNT_COLLECTIVE] && 1 - use.busy < THRESHOLD(LITTLE) * lost;
 }
 
 /* Kernels that a unit launches: counted in it, else what the process launched in all. */

@@ -13,3 +13,7 @@ void step_account_whole(
 
 /* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
+
+/* gpu_is_never_idle - whether the GPU has work for the job nearly all of the time, so that @lost, a share of that, is not
+ * lost: whatever the host does or waits for, it is in time. False where others use the GPU, or kernels wait for other ranks. */
+bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost);

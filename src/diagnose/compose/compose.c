@@ -584,6 +584,20 @@ static bool is_one_cause(const struct delay *f, const struct delay *g)
 	}
 }
 
+/* Whether both are time of another thread of the program that the units wait for at the same place. */
+static bool is_same_awaited(
+	const struct recording *rec, const struct delay *f, const struct delay *g)
+{
+	const struct stack *p, *q;
+
+	if (!f->lead || !g->lead || f->lead->owner != OWNER_THREAD ||
+		g->lead->owner != OWNER_THREAD || !rec->stacks)
+		return false;
+	p = stack_find(rec->stacks, f->lead->wait_hash);
+	q = stack_find(rec->stacks, g->lead->wait_hash);
+	return p && q && place_key(p) == place_key(q);
+}
+
 /* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another
  * way of the same process. */
 static bool is_part_of(
@@ -602,6 +616,8 @@ static bool is_part_of(
 	if (g->is_harmless || f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
 		return false;
 	if (f->delay.end.resource == g->delay.end.resource && is_one_cause(&f->delay, &g->delay))
+		return true;
+	if (is_same_awaited(all->rec, &f->delay, &g->delay))
 		return true;
 	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
 	       culprit_of(all, f) == culprit_of(all, g) &&

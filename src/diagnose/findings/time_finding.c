@@ -81,13 +81,15 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	}
 }
 
-/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. */
+/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. Those that are taken
+ * together are seen once. */
 static double confidence_of(const struct step_account *a, double evidence, uint32_t units,
 	double unknown, double completeness)
 {
-	return evidence * sqrt(a->confidence) * (double)units /
-	       ((double)units + THRESHOLD(UNITS_HALF)) * (1 - unknown) *
-	       completeness_weight(completeness);
+	double seen = (double)units / MAX(a->group, 1u);
+
+	return evidence * sqrt(a->confidence) * seen / (seen + THRESHOLD(UNITS_HALF)) *
+	       (1 - unknown) * completeness_weight(completeness);
 }
 
 static void add(struct time_findings *all, const struct time_finding *f)
@@ -123,6 +125,15 @@ static bool is_unexplained(const struct delay *d, const struct gpu_change *gpu)
 		       d->end.resource == RESOURCE_NONE);
 }
 
+/* Whether it costs nothing because the GPU has enough to do all the time. What the GPU itself takes, and what frees its
+ * memory, is not told by how busy it is. */
+static bool is_hidden(const struct recording *rec, const struct step_account *a,
+	const struct delay *d, double share)
+{
+	return d->kind != DELAY_BY_GPU && d->kind != DELAY_BY_ALLOCATION &&
+	       gpu_is_never_idle(rec, a, share);
+}
+
 static void find_slow(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = all->account;
@@ -139,7 +150,8 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.delay = *d;
 		f.share = (double)f.lost_ns / judged_ns(a);
 		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
-		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d);
+		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
+				is_hidden(all->rec, a, d, f.share);
 		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
 			all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
@@ -281,8 +293,9 @@ static void find_whole(struct time_findings *all, double completeness)
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
-		f.is_harmless =
-			delay_is_of_tracer(d) || is_choice(d) || delay_is_pause(all->rec, a, d);
+		f.is_harmless = delay_is_of_tracer(d) || is_choice(d) ||
+				delay_is_pause(all->rec, a, d) ||
+				is_hidden(all->rec, a, d, f.share);
 		/* What the rest of a unit goes into need not be known. */
 		f.confidence =
 			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);

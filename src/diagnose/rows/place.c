@@ -95,13 +95,30 @@ bool place_is_interpreter_lock(const struct stack *s)
 	return false;
 }
 
-bool place_is_loader(const struct stack *s)
+static bool has_file(const struct stack *s, const char *const *parts)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (stack_frame_is_python(&s->frames[i]) &&
-			strstr(s->frames[i].py_file, "torch/utils/data/"))
-			return true;
+		for (const char *const *p = parts; stack_frame_is_python(&s->frames[i]) && *p; p++)
+			if (strstr(s->frames[i].py_file, *p))
+				return true;
 	return false;
+}
+
+bool place_is_loader(const struct stack *s)
+{
+	static const char *const files[] = {"torch/utils/data/", NULL};
+
+	return has_file(s, files);
+}
+
+bool place_is_server(const struct stack *s)
+{
+	static const char *const files[] = {"/asyncio/base_events.py", "/uvloop/", "/tornado/",
+		"/socketserver.py", "/http/server.py", "/wsgiref/", "/werkzeug/", "/gunicorn/",
+		"/uvicorn/", "/starlette/", "/aiohttp/web", "/grpc/_server.py", "/twisted/",
+		"/gevent/", "/ray/serve/", NULL};
+
+	return has_file(s, files);
 }
 
 bool place_is_loader_thread(const char *comm)

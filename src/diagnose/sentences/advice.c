@@ -174,6 +174,8 @@ const struct advice_row advice_rows[] =
 			"Keep large buffers and reuse them, instead of allocating and freeing them in each step"},
 		{ANY_KIND, RESOURCE_FRESH_MEMORY, 0, 0,
 			"Let malloc keep what is freed: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ above the largest buffer, or jemalloc"},
+		{DELAY_BY_HOST, ANY_RESOURCE, IS_AWAITED, STARTS_PROCESSES,
+			"Do this work outside of the lock, or take its result a step later: the thread that feeds the GPU waits for it"},
 		{ANY_KIND, RESOURCE_WORK, HAS_LOADER, 0,
 			"Move this work into the loader's workers, do it once before training, or less often"},
 		{ANY_KIND, RESOURCE_WORK, 0, HAS_LOADER,

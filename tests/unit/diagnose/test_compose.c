@@ -490,10 +490,66 @@ static void test_one_line_is_one_cause(void **state)
 	}
 }
 
+/* A thread that holds a lock while it computes and writes is one incident; if the units wait for it at two places, two. */
+static void test_one_thread_that_is_waited_for(void **state)
+{
+	for (int places = 1; places <= 2; places++) {
+		MADE;
+		struct step_account *a = calloc(1, sizeof(*a));
+		uint64_t wait[2];
+		struct composed *c;
+
+		wait[0] = line_stack(&m->scene, "/home/u/train.py", 20, NULL);
+		wait[1] =
+			places == 1 ? wait[0] : line_stack(&m->scene, "/home/u/train.py", 30, NULL);
+		*a = (struct step_account){.pid = JOB,
+			.steps = 100,
+			.ordinary_steps = 100,
+			.ordinary_step_ns = MS(100),
+			.first.ns = LEDGER_T0,
+			.last.ns = LEDGER_T0 + (int64_t)MS(10000),
+			.entry_count = 2};
+		m->times[0] = (struct time_findings){.rec = &m->rec, .account = a, .count = 2};
+		for (int i = 0; i < 2; i++) {
+			uint64_t at = line_stack(&m->scene, "/home/u/export.py", i ? 8 : 7, NULL);
+
+			a->entries[i] =
+				(struct account_entry){.line = i ? ACCOUNT_DISK : ACCOUNT_HOST,
+					.owner = OWNER_THREAD,
+					.stack_hash = at,
+					.wait_hash = wait[i],
+					.slow_ns = i ? MS(30) : MS(50)};
+			m->times[0].items[i] = (struct time_finding){.contrast = CONTRAST_WHOLE,
+				.problem = PROBLEM_GOODPUT,
+				.lost_ns = 100 * a->entries[i].slow_ns,
+				.units = 100,
+				.share = i ? 0.3 : 0.5,
+				.confidence = 0.9,
+				.delay = {.kind = i ? DELAY_BY_DISK : DELAY_BY_HOST,
+					.lead = &a->entries[i],
+					.slow_ns = a->entries[i].slow_ns,
+					.share = i ? 0.3 : 0.5}};
+		}
+		m->rec = ledger_recording(&m->scene);
+		m->times[0].whole = *a;
+		m->count = 1;
+		c = composed(m);
+		assert_int_equal(c->list.count, places);
+		if (places == 1) {
+			assert_non_null(strstr(c->items[0].summary, "Host code of another thread"));
+			assert_non_null(strstr(c->items[0].summary, "export.py:7"));
+			assert_non_null(strstr(c->items[0].root_cause, "train.py:20"));
+		}
+		free(c);
+		free(a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_line_is_one_cause),
+		cmocka_unit_test(test_one_thread_that_is_waited_for),
 		cmocka_unit_test(test_the_order_does_not_matter),
 		cmocka_unit_test(test_two_that_hold_each_other_up),
 		cmocka_unit_test(test_two_that_lose_as_much),

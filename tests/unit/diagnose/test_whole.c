@@ -224,9 +224,29 @@ static void test_operations_one_by_one(void **state)
 	assert_false(waste);
 }
 
+/* What the host loses is none of the job's where the GPU has work all the time; who else uses it, and kernels that wait for other
+ * ranks, make it look so. */
+static void test_a_gpu_that_is_never_idle(void **state)
+{
+	struct step_account a = job(100);
+
+	assert_true(gpu_is_never_idle(&rec, &a, 0.2));
+	readings[3].processes = 2;
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	readings[3].processes = 1;
+	a.total_ns[ACCOUNT_COLLECTIVE] = 1;
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	a = job(90);
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	a = job(100);
+	a.last.ns = (int64_t)NS_PER_S; /* one reading says nothing */
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_gpu_that_is_never_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),
 		cmocka_unit_test(test_many_small_copies),
 		cmocka_unit_test(test_a_process_and_its_wait),
