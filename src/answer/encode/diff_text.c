@@ -327,11 +327,7 @@ static void json_put_job(struct json_writer *w, const struct diff_job *j)
 {
 	json_begin_object(w);
 	json_string_member(w, "name", j->comm);
-	json_key(w, "rank");
-	if (j->rank < 0)
-		json_put_null(w);
-	else
-		json_put_int(w, j->rank);
+	json_known_member(w, "rank", j->rank >= 0, j->rank);
 	json_uint_member(w, "pid", j->pid[0]);
 	json_uint_member(w, "pid2", j->pid[1]);
 	json_uint_member(w, "steps", j->steps[0]);

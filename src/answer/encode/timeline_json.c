@@ -51,10 +51,8 @@ static void put_process(
 	json_string_member(w, "name", p ? p->command[0] ? p->command : p->comm : t->e.comm);
 	if (t->e.place.known & PLACEMENT_RANK)
 		json_int_member(w, "rank", t->e.place.rank);
-	else if (p && p->rank >= 0)
-		json_int_member(w, "rank", p->rank);
 	else
-		json_null_member(w, "rank");
+		json_known_member(w, "rank", p && p->rank >= 0, p ? p->rank : -1);
 	json_end_object(w);
 	json_begin_object_member(w, "thread");
 	json_int_member(w, "tid", t->e.tid);
@@ -72,10 +70,8 @@ static void timeline_event_json_put_times(
 	json_string_member(w, "timestamp_ns", text);
 	json_int_member(w, "start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns));
 	json_uint_member(w, "dur", t->e.dur_ns);
-	if (t->has_collective && t->collective.c.wait_ns >= 0)
-		json_int_member(w, "wait", t->collective.c.wait_ns);
-	else
-		json_null_member(w, "wait");
+	json_known_member(w, "wait", t->has_collective && t->collective.c.wait_ns >= 0,
+		t->collective.c.wait_ns);
 }
 
 static void put_step(
@@ -209,10 +205,7 @@ static void timeline_put_group(
 	json_string_member(w, "node", ix->nodes[p->node]);
 	json_int_member(w, "pid", p->pid);
 	json_string_member(w, "name", p->command[0] ? p->command : p->comm);
-	if (p->rank >= 0)
-		json_int_member(w, "rank", p->rank);
-	else
-		json_null_member(w, "rank");
+	json_known_member(w, "rank", p->rank >= 0, p->rank);
 }
 
 /* timeline_track_id - appends the name by which a track is asked for again. */
