@@ -30,9 +30,7 @@
 #define STALL_STEPS   10 /* that one late step takes as long as: once is enough */
 #define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
 #define TOGETHER      0.5
-#define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
-#define STAGE_BEFORE  8 /* steps, before and since it is slow */
 #define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
@@ -51,11 +49,10 @@
 struct naming {
 	struct job *j;
 	double span_ns;
-	bool *named;         /* by worker */
-	double *late_peers;  /* by group: late steps of all its members */
-	double *late_ns;     /* likewise what these cost */
-	uint32_t *peers;     /* by group: members */
-	size_t *stage_since; /* by stage: the step from which on it is slow */
+	bool *named;        /* by worker */
+	double *late_peers; /* by group: late steps of all its members */
+	double *late_ns;    /* likewise what these cost */
+	uint32_t *peers;    /* by group: members */
 };
 
 static void naming_done(struct naming *n)
@@ -64,7 +61,6 @@ static void naming_done(struct naming *n)
 	free(n->late_peers);
 	free(n->late_ns);
 	free(n->peers);
-	free(n->stage_since);
 }
 
 static int naming_init(struct naming *n, struct job *j)
@@ -75,8 +71,7 @@ static int naming_init(struct naming *n, struct job *j)
 	n->late_peers = calloc((size_t)j->group_count + 1, sizeof(*n->late_peers));
 	n->late_ns = calloc((size_t)j->group_count + 1, sizeof(*n->late_ns));
 	n->peers = calloc((size_t)j->group_count + 1, sizeof(*n->peers));
-	n->stage_since = calloc((size_t)MAX(j->stage_count, 0) + 1, sizeof(*n->stage_since));
-	if (!n->named || !n->late_peers || !n->late_ns || !n->peers || !n->stage_since)
+	if (!n->named || !n->late_peers || !n->late_ns || !n->peers)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		n->late_peers[j->group[w]] += j->costs[w].late;
@@ -298,56 +293,8 @@ static uint32_t worst_of(const struct job *j, int32_t stage)
 
 static bool stage_is_slow(const struct naming *n, int32_t s)
 {
-	return !n->j->is_guessed && n->j->stage_ratio[s] >= STAGE_RATIO &&
+	return !n->j->is_guessed && n->j->stage_ratio[s] >= JOB_STAGE_RATIO &&
 	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
-}
-
-/* Own time of @stage in @step against that of all others. */
-static float stage_against(const struct job *j, int32_t stage, size_t step)
-{
-	double own[2] = {0}, workers[2] = {0};
-
-	for (uint32_t w = 0; w < j->worker_count; w++) {
-		own[j->stage[w] == stage] += (double)j->own[w * j->step_count + step];
-		workers[j->stage[w] == stage]++;
-	}
-	return own[0] > 0 && workers[1] > 0 ? (float)(own[1] / workers[1] / (own[0] / workers[0]))
-					    : 1;
-}
-
-static float median_of(const float *values, size_t n, float *room)
-{
-	memcpy(room, values, n * sizeof(*values));
-	return blame_median(room, n);
-}
-
-/* The step from which on @stage is slower than before, by as much as makes one slow; 0: it always was. Found where the
- * most of the steps before are below the median of all, and of those after above it. */
-static int stage_since(const struct job *j, int32_t stage, size_t *ret)
-{
-	size_t n = j->step_count;
-	_cleanup_free_ float *against = calloc(2 * n + 1, sizeof(*against));
-	float *room = against + n, middle;
-	int64_t sum = 0, least = 0;
-
-	*ret = 0;
-	if (!against)
-		return -ENOMEM;
-	for (size_t s = 0; s < n; s++)
-		against[s] = stage_against(j, stage, s);
-	middle = median_of(against, n, room);
-	for (size_t s = 0; s < n; s++) {
-		sum += (against[s] > middle) - (against[s] < middle);
-		if (sum < least) {
-			least = sum;
-			*ret = s + 1;
-		}
-	}
-	if (*ret < STAGE_BEFORE || *ret + STAGE_BEFORE > n ||
-		(double)median_of(against + *ret, n - *ret, room) <
-			STAGE_RATIO * (double)median_of(against, *ret, room))
-		*ret = 0;
-	return 0;
 }
 
 static int list_stages(const struct naming *n, struct blame *b)
@@ -367,8 +314,8 @@ static int list_stages(const struct naming *n, struct blame *b)
 		found.lag_ns = found.own_ns - found.peer_own_ns;
 		found.late = found.seen;
 		found.period = 1;
-		found.by_design = n->stage_since[s] == 0;
-		found.since_ns = j->cuts[n->stage_since[s]];
+		found.by_design = j->stage_since[s] == 0;
+		found.since_ns = j->cuts[j->stage_since[s]];
 		keep_costliest(b, &found);
 	}
 	for (size_t i = 0; i < b->suspect_count; i++)
@@ -378,23 +325,19 @@ static int list_stages(const struct naming *n, struct blame *b)
 }
 
 /* What slow stages cost; *ret_became: of that, those that were not so from the beginning. */
-static int find_slow_stages(const struct naming *n, double *ret_all, double *ret_became)
+static double slow_stages_ns(const struct naming *n, double *ret_became)
 {
 	const struct job *j = n->j;
+	double all = 0;
 
-	*ret_all = *ret_became = 0;
+	*ret_became = 0;
 	for (int32_t s = 0; j->stage_count > 1 && s < j->stage_count; s++) {
-		int r;
-
 		if (!stage_is_slow(n, s))
 			continue;
-		r = stage_since(j, s, &n->stage_since[s]);
-		if (r < 0)
-			return r;
-		*ret_all += j->stage_cost_ns[s];
-		*ret_became += n->stage_since[s] ? j->stage_cost_ns[s] : 0;
+		all += j->stage_cost_ns[s];
+		*ret_became += j->stage_since[s] ? j->stage_cost_ns[s] : 0;
 	}
-	return 0;
+	return all;
 }
 
 /* Load that moves makes all workers late in their turn: it is more than those who are named for @named_ns in all. */
@@ -468,9 +411,7 @@ int blame_name(struct job *j, struct blame *b)
 		return r;
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
-	r = find_slow_stages(&n, &stages, &became);
-	if (r < 0)
-		return r;
+	stages = slow_stages_ns(&n, &became);
 	if (load_moves(&n, &j->recent, workers))
 		b->uneven_recent = load_cost_ns(&j->recent) / j->recent.span_ns;
 	if (load_moves(&n, &j->load, workers)) {

@@ -158,6 +158,26 @@ int part_attach(struct store_duck *s, struct duck_connection *c, const struct pa
 	return duck_exec(c, buf_str(&text), reterr);
 }
 
+int parts_strange(struct duck_connection *c, char ret[STORE_ALIAS_MAX], struct errinfo *reterr)
+{
+	static const struct duck_limits limits = {.rows_max = 1, .bytes_max = 4096};
+	struct sql_table found;
+	int r = duck_select(c,
+		"SELECT name FROM (SELECT database_name AS name FROM duckdb_views() WHERE NOT internal UNION ALL "
+		"SELECT database_name FROM duckdb_tables() WHERE contains(lower(sql), 'generated always')) "
+		"WHERE regexp_full_match(name, '(p|saved)[0-9]+') LIMIT 1",
+		&limits, &found, reterr);
+
+	if (r < 0)
+		return r;
+	r = found.row_count > 0;
+	if (r)
+		snprintf(ret, STORE_ALIAS_MAX, "%s",
+			sql_table_bytes(&found, sql_table_cell(&found, 0, 0)));
+	sql_table_done(&found);
+	return r;
+}
+
 /* ---- writing ---- */
 
 struct writing {

@@ -262,6 +262,10 @@ int part_path(const struct store_duck *s, const struct part *p, const char *suff
 	char out[STORE_PATH_MAX], struct errinfo *reterr);
 int part_attach(struct store_duck *s, struct duck_connection *c, const struct part *p,
 	struct errinfo *reterr);
+/* parts_strange - 1, and the alias of one that is attached and holds what no part does: views or computed columns, which
+ * would run a stranger's SQL with our rights when they are read. 0: there is none. */
+int parts_strange(struct duck_connection *c, char ret[STORE_ALIAS_MAX], struct errinfo *reterr);
+#define PART_STRANGE "it holds a view or a computed column, which no part does"
 /* part_write - the rows of @cluster in @sources (schemas or catalogs, with the tables in them) as a new
  * file, synced under its final name. @rows: about how many they are. @derive: node_metrics from events, not from node_metrics. */
 int part_write(struct store_duck *s, const char *cluster, const char *const *sources,

@@ -397,9 +397,6 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 static bool is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	/* A call that frees memory waits for the work before it: while the GPU is busy nothing is lost in it. */
-	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE);
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
@@ -410,7 +407,7 @@ static bool is_waste(
 	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
 		return l->share >= THRESHOLD(CHAIN_MOST) &&
 		       gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE);
-	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
+	return l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_SYNC || delay_stands_alone(l->kind);
 }
 
 /* Of the time in all units, also in those that are not compared: what the host does while the GPU is busy

@@ -230,6 +230,41 @@ double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 	return (double)use.readings >= THRESHOLD(LEAST) ? 1 - use.busy : 0;
 }
 
+static bool is_free(const struct aggregate *g)
+{
+	return g->source == SOURCE_CUDA ? g->op == CUDA_FREE || g->op == CUDA_HOST_FREE
+					: g->op == DRIVER_FREE || g->op == DRIVER_HOST_FREE;
+}
+
+/* Calls that all take as long as the usual one; of those that free the usual one may wait for the GPU, unless others take far
+ * longer. */
+static double own_ns(const struct aggregate *g)
+{
+	double sum = (double)g->sketch.sum;
+	double usual = (double)g->sketch.count * (double)sketch_quantile(&g->sketch, 0.5);
+
+	return is_free(g) && THRESHOLD(FAR_MORE) * usual > sum ? 0 : MIN(usual, sum);
+}
+
+double allocating_own_share(const struct recording *rec, const struct step_account *a)
+{
+	double own = 0, all = 0;
+
+	if (gpu_idle_share(rec, a) >= THRESHOLD(WASTE))
+		return 1;
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+
+		if (g->pid != a->pid || g->flags & WIRE_NESTED || !op_kind_is_cuda(g->source) ||
+			g->bucket.ns < a->first.ns || g->bucket.ns > a->last.ns ||
+			op_kind_line(g->source, g->op) != LEDGER_ALLOC)
+			continue;
+		all += (double)g->sketch.sum;
+		own += own_ns(g);
+	}
+	return all > 0 ? own / all : 0;
+}
+
 bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost)
 {
 	struct gpu_use use = use_of_gpu(rec, a);

@@ -373,6 +373,20 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 	return false;
 }
 
+/* Whether calls of a rank failed because the collectives of its job do not come together any more. */
+static bool is_abandoned(const struct rank_jobs *jobs, const struct incident *failed,
+	const struct incident *all, size_t n)
+{
+	if (failed->problem != PROBLEM_DEVICE_ASSERT || failed->source != SOURCE_NCCL)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].problem == PROBLEM_NCCL_HANG && all[i].severity >= SEVERITY_MEDIUM &&
+			(all[i].pid == failed->pid ||
+				rank_jobs_meet(jobs, all[i].pid, failed->pid)))
+			return true;
+	return false;
+}
+
 /* Whether transfers that take long "though all ranks are in time" are waits for a rank of the same job that is told to be
  * late: its host came in time, its GPU did not. */
 static bool is_waited(const struct rank_jobs *jobs, const struct incident *slow,
@@ -397,6 +411,7 @@ static void settle(const struct rank_jobs *jobs, struct incident_list *l)
 	for (size_t i = 0; i < l->count; i++)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count) ||
+			     is_abandoned(jobs, &l->items[i], l->items, l->count) ||
 			     is_waited(jobs, &l->items[i], l->items, l->count);
 	for (size_t i = 0; i < l->count; i++) {
 		struct incident *inc = &l->items[i];

@@ -3,7 +3,7 @@
  * incident for each cause that blame/ found, with the job's rank, its stage, and what the process did in its
  * own time. Ranks that are late in the same steps are one cause.
  *
- * Severity: HIGH if the job stands still for at least 10 % of its time, MEDIUM from 3 %, LOW from 1 %, nothing
+ * Severity: HIGH if the job stands still for at least 10 % of its time, MEDIUM from 5 %, LOW from 1 %, nothing
  * below unless it comes at regular distances. Stages do different work, and nobody divides it evenly: one that has become slow is HIGH
  * from 20 %, MEDIUM from 10 %, one that always was is LOW. What ranks that wait lose is this incident's, so unexplained
  * slow calls of theirs are dropped.
@@ -25,7 +25,7 @@
 #include "wire/names.h"
 
 #define HIGH_SHARE   0.10
-#define MEDIUM_SHARE 0.03
+#define MEDIUM_SHARE 0.05 /* as the cluster's service has it */
 #define LOW_SHARE    0.01
 #define CLEARED      4 /* named */
 #define NAMED        3 /* ranks that are late together */

@@ -191,17 +191,18 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 	return false;
 }
 
-/* Of code that does something on the way, or has a library do something, no more than that counts. */
-static bool is_detour(const struct delay *d)
+/* Of code that does something on the way, or has a library do something, no more than that counts; of calls that wait for the
+ * GPU as well, their own time. */
+static void keep_own(const struct recording *rec, const struct step_account *a, struct delay *d)
 {
-	return d->kind == DELAY_BY_HOST && d->end.stack_hash;
-}
+	bool is_detour = d->kind == DELAY_BY_HOST && d->end.stack_hash;
+	double own = is_detour                        ? d->end.share
+		     : d->kind == DELAY_BY_ALLOCATION ? allocating_own_share(rec, a)
+						      : 1;
 
-static void keep_detour(struct delay *d)
-{
-	d->slow_ns = (uint64_t)(d->end.share * (double)d->slow_ns);
-	d->share *= d->end.share;
-	d->end.share = 1;
+	d->slow_ns = (uint64_t)(own * (double)d->slow_ns);
+	d->share *= own;
+	d->end.share = is_detour ? 1 : d->end.share;
 }
 
 /* The part of @d, which is in every unit, that is lost: all of it where it is waste; of a wait for the GPU what its
@@ -283,8 +284,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		double lost;
 
 		chain_follow(all->rec, a, d);
-		if (is_detour(d))
-			keep_detour(d);
+		keep_own(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;

@@ -167,6 +167,8 @@ const struct delay_sentence delay_sentences[] = {
 	/* What others do for the job. */
 	{DELAY_BY_LOADER, ANY, IS_STOPPED, "Data loader worker stopped[: {worker}]",
 		"The worker is stopped (SIGSTOP, a debugger), so its batches do not come"},
+	{DELAY_BY_LOADER, RESOURCE_LOCK, 0, "Data loader workers take turns at a lock[ {at}]",
+		"One worker holds the lock while it works, and the others wait for it"},
 	{DELAY_BY_LOADER, RESOURCE_NONE, STARTS_PROCESSES, "Starting data loader workers[ {at}]",
 		"The {units} wait until new workers are up and have made their first batch"},
 	{DELAY_BY_LOADER, RESOURCE_CPU_PROGRAM, 0,
@@ -196,6 +198,8 @@ const struct delay_sentence delay_sentences[] = {
 	{DELAY_BY_LOADER, ANY, BY_HOST, "Data loader: work[ {at}]",
 		"The loader's workers take longer for a batch than the GPU: it waits for them"},
 	{DELAY_BY_LOADER, ANY, 0, "Data loader[ {at}]", "The GPU waits for the next batch"},
+	{DELAY_BY_PROCESS, RESOURCE_LOCK, 0, "{who} take turns at a lock[ {at}]",
+		"One of them holds the lock while it works, and the others wait for it; the {units} wait for what they make[ {wait}]"},
 	{DELAY_BY_PROCESS, RESOURCE_PROCESS, STARTS_PROCESSES,
 		"Starting {who} again and again[ {wait}]",
 		"The {units} wait for new processes, one after the other[; {detail}]"},

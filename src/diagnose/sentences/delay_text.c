@@ -539,6 +539,9 @@ static void put_counts(const struct subject *s, struct delay_values *v)
 	if (is_slow(a) && a->slow_waits >= a->ordinary_waits + 1)
 		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s instead of %.*f",
 			a->slow_waits, unit_of(a), a->ordinary_waits < 2, a->ordinary_waits);
+	else if (!is_slow(a) && s->l->kind == DELAY_BY_SYNC)
+		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s", a->ordinary_waits,
+			unit_of(a));
 }
 
 /* Calls that come in every unit: fewer are those of a pool that grows. */

@@ -338,6 +338,26 @@ static void test_transfers_that_wait_for_a_rank(void **state)
 		}
 }
 
+/* NCCL's errors on ranks of a job whose collectives do not come together are part of that; those of another job are not. */
+static void test_errors_of_a_mismatch(void **state)
+{
+	for (int apart = 0; apart < 2; apart++) {
+		MADE;
+		_cleanup_free_ struct composed *c = NULL;
+
+		add_state(m, PROBLEM_DEVICE_ASSERT, 100, SEVERITY_MEDIUM)->source = SOURCE_NCCL;
+		add_state(m, PROBLEM_NCCL_HANG, 200, SEVERITY_MEDIUM);
+		job(&m->scene, 100, 0, 0, MS(12));
+		find(m);
+		meet(m, 100, 7);
+		meet(m, 200, apart ? 8 : 7);
+		m->times[0].rec = &m->rec;
+		c = composed(m);
+		assert_int_equal(of(c, PROBLEM_DEVICE_ASSERT, 100) != NULL, apart);
+		assert_non_null(of(c, PROBLEM_NCCL_HANG, 200));
+	}
+}
+
 /* A hang explains also that who waits has no CPU; a straggler does not. */
 static void test_what_a_hang_explains(void **state)
 {
@@ -558,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_notes_that_are_refuted),
 		cmocka_unit_test(test_victims_of_a_rank),
 		cmocka_unit_test(test_transfers_that_wait_for_a_rank),
+		cmocka_unit_test(test_errors_of_a_mismatch),
 		cmocka_unit_test(test_what_a_hang_explains),
 		cmocka_unit_test(test_what_a_state_covers),
 		cmocka_unit_test(test_states_are_as_severe_as_they_are_sure),
