@@ -311,7 +311,7 @@ static int receiver_open(struct loop *l, struct receiver *r, struct errinfo *ret
 		      : 0;
 	if (n >= (int)sizeof(r->authorization))
 		return errinfo_set(
-			reterr, -EINVAL, "the bearer for %s is too long", r->stats.shown);
+			reterr, -EINVAL, "the bearer token for %s is too long", r->stats.shown);
 	err = sender_new(l, &sender, &r->sender, reterr);
 	if (err == 0)
 		err = loop_timer_new(l, on_minute, r, &r->minute);

@@ -5,8 +5,7 @@
 #include <fcntl.h>
 #include <sys/mman.h>
 
-#include "record/annotate/client.h"
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 #include "base/socket_path.h"
 #include "base/text.h"
 #include "cli/commands.h"

@@ -69,10 +69,10 @@ static void cert_say_issued(const struct ca_issued *i, const struct ca_request *
 	if (brief)
 		return;
 	if (i->row.client && q->bundle)
-		printf("Unpack it where you ask from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
+		printf("Unpack it where you query from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
 			i->place);
 	else if (i->row.client)
-		printf("To ask nodes with it, in ~/.config/ingero/ingero.yaml:\n"
+		printf("To query nodes with it, add to ~/.config/ingero/ingero.yaml:\n"
 		       "  fleet:\n"
 		       "    ca_cert: %s/ca.pem\n"
 		       "    client_cert: %s/cert.pem\n"
@@ -254,7 +254,7 @@ static const struct option_row cert_options[] = {
 		"issue, rotate: further DNS names and IP addresses of the node; may be repeated", 0,
 		0, false},
 	{"client", 0, OPTION_FLAG, OPTION(client), NULL,
-		"issue: only for asking nodes, not for being one", 0, 0, false},
+		"issue: for a client that queries nodes, not for a node", 0, 0, false},
 	{"out", 0, OPTION_STRING, OPTION(out), "DIR",
 		"issue, rotate: put ca.pem, cert.pem and key.pem into this new folder (default: below --dir)",
 		0, 0, false},
@@ -338,8 +338,8 @@ static int init(const struct cert_settings *s, const char *dir, struct errinfo *
 
 		ca_authorities(ca, list);
 		printf("CA: %s, until %s, SHA-256 %s\n"
-		       "Its key is %s/ca.key: whoever has it can be any node. Keep a copy of the folder\n"
-		       "where only you can read it. Next, for each node and for whoever asks them:\n"
+		       "Its key is %s/ca.key: whoever has it can impersonate any node. Keep a copy of the folder\n"
+		       "where only you can read it. Next, for each node and each client:\n"
 		       "  ingero cert issue gpu-node-01 --bundle gpu-node-01.tar\n"
 		       "  ingero cert issue me --client --out me\n",
 			ca_dir(ca), date_of(date, list[0].until_s), list[0].fingerprint,

@@ -87,7 +87,7 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 	text_escape_terminal(&b, t->sources[source]);
 	buf_puts(&b, ": ");
 	if (r->is_again)
-		buf_puts(&b, "same file again, skipped\n");
+		buf_puts(&b, "duplicate file, skipped\n");
 	else
 		put_report(&b, r);
 	const struct {

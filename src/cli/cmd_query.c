@@ -404,7 +404,7 @@ static int check_words(int argc, char **argv, struct errinfo *reterr)
 	for (int i = 0; !is_sql && i < argc; i++)
 		if (access(argv[i], F_OK) == 0)
 			return errinfo_set(reterr, -EINVAL,
-				"query: unexpected argument '%.100s': a recording is given with --db",
+				"query: unexpected argument '%.100s': use --db to name a recording",
 				argv[i]);
 	return argc < 2
 		       ? 0

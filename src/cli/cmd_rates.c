@@ -4,6 +4,7 @@
  * There is no address to fetch from by default: list prices travel in the program, and whose others
  * are right is the operator's to say. */
 #include <limits.h>
+#include <math.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -101,10 +102,7 @@ static void show_json(const struct rates_settings *s, const struct rates *rates,
 		json_double_member(&w, "hourly", r.hourly);
 		json_string_member(&w, "currency", r.currency);
 		json_bool_member(&w, "is_contract", r.is_contract);
-		if (r.watts > 0)
-			json_double_member(&w, "watts", r.watts);
-		else
-			json_null_member(&w, "watts");
+		json_double_member(&w, "watts", r.watts > 0 ? r.watts : NAN);
 		json_end_object(&w);
 	}
 	json_end_array(&w);

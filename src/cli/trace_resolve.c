@@ -8,7 +8,7 @@
 #include "command/config_file.h"
 #include "config.h"
 #include "notify/remediate/remediate.h"
-#include "record/annotate/client.h"
+#include "record/annotate/annotate.h"
 #include "record/discover/identity.h"
 #include "record/gpu/child.h"
 #include "record/probe/probe.h"

@@ -290,7 +290,7 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 			*ret_first = i + 1;
 			return left > 1 ? 0
 					: errinfo_set(reterr, -EINVAL,
-						  "%s: no command stands behind --", c->name);
+						  "%s: no command given after --", c->name);
 		}
 		if (strcmp(argv[i], "--") == 0) {
 			/* what follows is positional, behind those moved to the end already */
@@ -320,8 +320,8 @@ int option_parse(const struct command *c, int argc, char **argv, void *settings,
 		return errinfo_set(reterr, -EINVAL, "%s: unexpected argument '%.100s'%s", c->name,
 			buf_str(&b),
 			is_recording(c, argv[argc - args + c->max_args])
-				? ": a recording is given with --db"
-			: c->runs_command ? ": a command to run stands behind --"
+				? ": use --db to name a recording"
+			: c->runs_command ? ": put the command to run after --"
 					  : "");
 	}
 	*ret_first = argc - args;

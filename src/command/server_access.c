@@ -105,7 +105,7 @@ static bool ask_one(const struct tls_stranger *s)
 	tls_pin_text(&s->pin, hex);
 	text_escape_terminal(&node, s->node);
 	fprintf(stderr,
-		"The certificate of %s is not known, and no trusted CA has signed it.\n"
+		"The certificate of %s is unknown, and no trusted CA has signed it.\n"
 		"  SHA-256 %s\n"
 		"The node prints this when its dashboard starts. Trust it from now on? [yes/no] ",
 		buf_str(&node), hex);

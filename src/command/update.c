@@ -184,8 +184,8 @@ static int ask(const struct config *c, uint64_t timeout_ns, char ret[UPDATE_VERS
 	if (r < 0)
 		return r;
 	r = update_parse(buf_str(&b), ret);
-	return r < 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, r,
-			       "%s does not answer with a version", c->update_url)
+	return r < 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, r, "%s did not return a version",
+			       c->update_url)
 		     : 0;
 }
 

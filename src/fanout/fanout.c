@@ -148,7 +148,7 @@ static void time_done(void *arg, const struct http_response *r, int err, const s
 	}
 	if (err < 0)
 		snprintf(leg->clock_why, sizeof(leg->clock_why), "%s",
-			why.text[0] ? why.text : "it does not report its time");
+			why.text[0] ? why.text : "it did not report its time");
 	call_over(leg->run);
 }
 

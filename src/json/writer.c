@@ -301,6 +301,12 @@ MEMBER(thousandths, int64_t)
 MEMBER(double, double)
 MEMBER(bool, bool)
 
+void json_known_member(struct json_writer *w, const char *key, bool is_known, int64_t v)
+{
+	json_key(w, key);
+	is_known ? json_put_int(w, v) : json_put_null(w);
+}
+
 void json_null_member(struct json_writer *w, const char *key)
 {
 	json_key(w, key);

@@ -51,6 +51,8 @@ void json_put_null(struct json_writer *w);
 /* A key and its value in one call. */
 void json_string_member(struct json_writer *w, const char *key, const char *v);
 void json_int_member(struct json_writer *w, const char *key, int64_t v);
+/* json_known_member - null unless it @is_known; a real number is null as NAN. */
+void json_known_member(struct json_writer *w, const char *key, bool is_known, int64_t v);
 void json_uint_member(struct json_writer *w, const char *key, uint64_t v);
 void json_thousandths_member(struct json_writer *w, const char *key, int64_t v);
 void json_double_member(struct json_writer *w, const char *key, double v);

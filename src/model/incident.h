@@ -43,11 +43,9 @@ struct incident_cause {
 	enum cause cause;
 	uint32_t culprit_pid;   /* 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
-	uint64_t culprit_home;  /* its container or control group (home.h); 0: not known */
 	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
 	uint64_t ns;            /* excess it accounts for */
 	uint32_t calls;         /* slow calls it touched */
-	bool is_many;           /* of several culprits, too many to list; culprit_pid is 0 */
 };
 
 struct incident_stack { /* from where slow calls were made */

@@ -165,29 +165,6 @@ const char *pb_string(struct pb_reader *r, const struct pb_field *f, size_t *ret
 	return s;
 }
 
-size_t pb_packed(struct pb_reader *r, const struct pb_field *f)
-{
-	if (f->type == PB_FIXED64)
-		return 1;
-	if (!is_type(r, f, PB_BYTES))
-		return 0;
-	if (f->len % 8) {
-		fault(r, -EBADMSG);
-		return 0;
-	}
-	return f->len / 8;
-}
-
-uint64_t pb_packed_at(const struct pb_field *f, size_t i)
-{
-	uint64_t le;
-
-	if (f->type == PB_FIXED64)
-		return f->value;
-	memcpy(&le, f->data + 8 * i, sizeof(le));
-	return le64toh(le);
-}
-
 /* ---- writing
  *
  * Invariants:
@@ -229,11 +206,6 @@ void pb_put_varint(struct buf *b, uint32_t field, uint64_t v)
 	size_t n = varint_encode(bytes, (uint64_t)field << 3 | TYPE_VARINT);
 
 	buf_append(b, bytes, n + varint_encode(bytes + n, v));
-}
-
-void pb_put_sint(struct buf *b, uint32_t field, int64_t v)
-{
-	pb_put_varint(b, field, ((uint64_t)v << 1) ^ (uint64_t)(v >> 63));
 }
 
 static void put_little(struct buf *b, uint64_t v, size_t size)

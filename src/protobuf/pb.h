@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pb.h - reads foreign protobuf messages, field by field, without copying.
+/* pb.h - protobuf: reading foreign messages, field by field, without copying; writing, below.
  *
  *	struct pb_reader r = pb_reader_of(data, len);
  *	struct pb_field f;
@@ -64,11 +64,6 @@ double pb_double(struct pb_reader *r, const struct pb_field *f);
 /* pb_string - *ret_len bytes that are valid UTF-8; NULL (and a fault) otherwise. */
 const char *pb_string(struct pb_reader *r, const struct pb_field *f, size_t *ret_len);
 
-/* pb_packed - how many eight-byte values @f holds: packed ones, or the one of an unpacked field.
- * pb_packed_at() gives them. */
-size_t pb_packed(struct pb_reader *r, const struct pb_field *f);
-uint64_t pb_packed_at(const struct pb_field *f, size_t i);
-
 /* ---- writing messages of protocol buffers, without knowing any of them.
  *
  * Fields are appended to a struct buf in the order of the calls; numbers of fields and their types
@@ -78,7 +73,6 @@ uint64_t pb_packed_at(const struct pb_field *f, size_t i);
 
 /* pb_put_varint - uint32, uint64, enum, bool; int32 and int64 as uint64_t of the same value. */
 void pb_put_varint(struct buf *b, uint32_t field, uint64_t v);
-void pb_put_sint(struct buf *b, uint32_t field, int64_t v);     /* sint32, sint64 */
 void pb_put_fixed64(struct buf *b, uint32_t field, uint64_t v); /* fixed64, sfixed64 */
 void pb_put_fixed32(struct buf *b, uint32_t field, uint32_t v);
 void pb_put_double(struct buf *b, uint32_t field, double v);

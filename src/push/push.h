@@ -79,7 +79,7 @@ struct push_straggler { /* a node's own verdict on itself */
 
 struct push_span { /* an episode of a node, for who shows traces */
 	struct push_who who;
-	bool is_straggler; /* else it was degraded: a signal below half of its long average */
+	bool is_straggler; /* else it was degraded: a signal below half of its long-term average */
 	int64_t start_ns, end_ns;
 	bool resolved; /* it was over; false: the agent ended before */
 	char event[PUSH_EVENT_MAX];

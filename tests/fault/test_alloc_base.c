@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 #include "base/buf.h"
 #include "base/idmap.h"
 #include "protobuf/pb.h"

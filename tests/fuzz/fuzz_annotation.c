@@ -4,7 +4,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 #include "fuzz.h"
 
 static const wall_time now = {1700000000000000000};

@@ -41,9 +41,6 @@ static void walk(struct pb_reader *r)
 		probe = *r;
 		if (pb_string(&probe, &f, &len))
 			MUST(len == f.len);
-		probe = *r;
-		for (size_t i = 0, n = pb_packed(&probe, &f); i < n; i++)
-			pb_packed_at(&f, i);
 		if (f.type != PB_BYTES)
 			continue;
 		inner = pb_enter(r, &f);

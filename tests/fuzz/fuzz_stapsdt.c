@@ -2,7 +2,7 @@
 /* The section of static probes: each note lies behind the one before and ends inside. */
 #include <errno.h>
 
-#include "record/discover/stapsdt.h"
+#include "record/discover/elfsym.h"
 #include "fuzz.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)

@@ -9,7 +9,7 @@
 #include <sys/un.h>
 
 #include "base/socket_path.h"
-#include "record/annotate/server.h"
+#include "record/annotate/annotate.h"
 
 struct annotate_bench {
 	char path[SOCKET_PATH_MAX];

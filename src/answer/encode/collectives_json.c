@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* collectives_json.c - /api/v1/collectives. */
+#include <math.h>
 
 #include "answer/answer.h"
 #include "answer/collectives.h"
@@ -53,15 +54,6 @@ static void put_ops(struct json_writer *w, const struct collective_comm *c)
 	json_end_array(w);
 }
 
-static void put_number(struct json_writer *w, const char *key, int64_t v, bool known)
-{
-	json_key(w, key);
-	if (known)
-		json_put_int(w, v);
-	else
-		json_put_null(w);
-}
-
 /* So many of the ranks of @c were later than @r in all. */
 static size_t later_than(const struct collective_comm *c, const struct collective_rank *r)
 {
@@ -82,15 +74,15 @@ static void put_ranks(struct json_writer *w, const struct collective_comm *c, bo
 		if (brief && c->rank_count > RANKS_FEW && later_than(c, r) >= RANKS_FEW)
 			continue;
 		json_begin_object(w);
-		put_number(w, "rank", r->row->c.rank, r->row->c.rank >= 0);
+		json_known_member(w, "rank", r->row->c.rank >= 0, r->row->c.rank);
 		json_string_member(w, "node", r->row->node);
 		json_uint_member(w, "pid", r->row->pid);
 		json_int_member(w, "device", r->row->device);
 		json_uint_member(w, "calls", r->calls);
 		json_uint_member(w, "bytes", r->bytes);
-		put_number(w, "last", (int64_t)r->last, c->judged > 0);
-		put_number(w, "late_ns", (int64_t)r->late_ns, c->judged > 0);
-		put_number(w, "late_max_ns", (int64_t)r->late_max_ns, c->judged > 0);
+		json_known_member(w, "last", c->judged > 0, (int64_t)r->last);
+		json_known_member(w, "late_ns", c->judged > 0, (int64_t)r->late_ns);
+		json_known_member(w, "late_max_ns", c->judged > 0, (int64_t)r->late_max_ns);
 		json_uint_member(w, "wait_ns", r->waits.ns);
 		json_uint_member(w, "wait_max_ns", r->waits.max_ns);
 		json_uint_member(w, "errors", r->errors);
@@ -127,7 +119,7 @@ static void put_comm(struct json_writer *w, const struct collective_comm *c, boo
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%" PRId64, (int64_t)c->hash);
 	json_string_member(w, "comm", text);
-	put_number(w, "nranks", c->nranks, c->nranks >= 0);
+	json_known_member(w, "nranks", c->nranks >= 0, c->nranks);
 	json_uint_member(w, "ranks_seen", c->rank_count);
 	json_bool_member(w, "one_clock", c->one_clock);
 	json_uint_member(w, "calls", c->calls);
@@ -209,11 +201,8 @@ void put_completeness(struct json_writer *w, const struct completeness *c)
 	buf_clear(&why);
 	if (accounting_put_launches(&c->books, &why))
 		json_string_member(w, "launches", buf_str(&why));
-	json_key(w, "completeness"); /* null: unknown */
-	if (completeness_share(c) < 0)
-		json_put_null(w);
-	else
-		json_put_double(w, completeness_share(c));
+	json_double_member(
+		w, "completeness", completeness_share(c) < 0 ? NAN : completeness_share(c));
 }
 
 static void put_sums(struct json_writer *w, const struct completeness *c)

@@ -63,7 +63,7 @@ static void put_side(struct buf *b, const char *name, const struct diff_time *t)
 		text_format_duration(length, (uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
 		text_format_plural(n, t->calls, "calls"));
 	if (t->calls > t->rows && t->rows)
-		buf_printf(b, ", %s of them stored one by one",
+		buf_printf(b, ", %s of them stored individually",
 			text_format_percent(share, (double)t->rows / (double)t->calls));
 	buf_putc(b, '\n');
 }
@@ -169,7 +169,7 @@ static void put_promise(struct buf *b, const struct diff_promise *p)
 
 	span_text_gain(promised, (uint64_t)p->before_ns, (uint64_t)MAX(p->promised_ns, 0.0),
 		(uint64_t)MAX(p->least_ns, 0.0), (uint64_t)MAX(p->most_ns, 0.0));
-	buf_printf(&text, "%s. Promised without it: steps %s; B's take %s: %s.", p->what, promised,
+	buf_printf(&text, "%s. Predicted without it: steps %s; B's take %s: %s.", p->what, promised,
 		span_text_one(given, (uint64_t)p->given_ns), words[p->outcome]);
 	paragraph_put(b, PARAGRAPH_WIDTH, "  ", buf_str(&text));
 }
@@ -285,12 +285,12 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	put_gauges(b, a, color);
 	put_facts(b, a, color);
 	if (a->truncated)
-		buf_puts(b, "\nThere is more than was looked at: give shorter times.\n");
+		buf_puts(b, "\nNot everything was examined: choose shorter time ranges.\n");
 }
 
 /* ---- and /api/v1/diff. What ends in 2 is B's ---- */
 
-static const char *verdict_id(enum compare_verdict v)
+static const char *verdict_id(unsigned v)
 {
 	static const char *const ids[] = {[COMPARE_UNKNOWN] = "unknown",
 		[COMPARE_NOISE] = "noise",
@@ -323,24 +323,28 @@ static void json_put_line(struct json_writer *w, const struct diff_line *l)
 	json_end_object(w);
 }
 
+/* clang-format off */
+/* A's value and B's. */
+#define PAIR(s, key, member, ...) ROW(s, key, member[0], ##__VA_ARGS__), ROW(s, key "2", member[1], ##__VA_ARGS__)
+#define OF(key, member, ...) \
+	ROW(struct diff_op, key, of[0].member, ##__VA_ARGS__), ROW(struct diff_op, key "2", of[1].member, ##__VA_ARGS__)
+/* clang-format on */
+
+static const struct row_field job_fields[] = {
+	ROW(struct diff_job, "name", comm),
+	ROW(struct diff_job, "rank", rank, 0, ROW_NULLS),
+	PAIR(struct diff_job, "pid", pid),
+	PAIR(struct diff_job, "steps", steps),
+	PAIR(struct diff_job, "slow_steps", slow_steps),
+	PAIR(struct diff_job, "step_ns", step.ns),
+	ROW_NAMED(struct diff_job, "verdict", step.verdict, verdict_id),
+	ROW_END,
+};
+
 static void json_put_job(struct json_writer *w, const struct diff_job *j)
 {
 	json_begin_object(w);
-	json_string_member(w, "name", j->comm);
-	json_key(w, "rank");
-	if (j->rank < 0)
-		json_put_null(w);
-	else
-		json_put_int(w, j->rank);
-	json_uint_member(w, "pid", j->pid[0]);
-	json_uint_member(w, "pid2", j->pid[1]);
-	json_uint_member(w, "steps", j->steps[0]);
-	json_uint_member(w, "steps2", j->steps[1]);
-	json_uint_member(w, "slow_steps", j->slow_steps[0]);
-	json_uint_member(w, "slow_steps2", j->slow_steps[1]);
-	json_double_member(w, "step_ns", j->step.ns[0]);
-	json_double_member(w, "step_ns2", j->step.ns[1]);
-	json_string_member(w, "verdict", verdict_id(j->step.verdict));
+	row_json(w, job_fields, j, 0);
 	json_begin_array_member(w, "lines");
 	for (int i = 0; i < j->line_count; i++)
 		json_put_line(w, &j->lines[i]);
@@ -348,32 +352,21 @@ static void json_put_job(struct json_writer *w, const struct diff_job *j)
 	json_end_object(w);
 }
 
-static void json_put_op(struct json_writer *w, const struct diff_op *o)
-{
-	const struct op_stat *a = &o->of[0], *b = &o->of[1];
-	char name[32];
-
-	json_begin_object(w);
-	json_string_member(w, "operation", wire_op_name(o->source, o->op, name));
-	json_string_member(w, "source", wire_source_name(o->source));
-	json_bool_member(w, "nested", o->nested);
-	json_uint_member(w, "count", a->calls);
-	json_uint_member(w, "count2", b->calls);
-	json_double_member(w, "calls_s", o->calls_s[0]);
-	json_double_member(w, "calls_s2", o->calls_s[1]);
-	put_us(w, "p50_us", (double)a->p50_ns);
-	put_us(w, "p50_us2", (double)b->p50_ns);
-	put_us(w, "p99_us", (double)a->p99_ns);
-	put_us(w, "p99_us2", (double)b->p99_ns);
-	put_us(w, "avg_us", a->avg_ns);
-	put_us(w, "avg_us2", b->avg_ns);
-	put_us(w, "total_us", (double)a->sum_ns);
-	put_us(w, "total_us2", (double)b->sum_ns);
-	put_us(w, "lost_us_s", o->lost_ns_s);
-	json_string_member(w, "duration", verdict_id(o->dur));
-	json_string_member(w, "calls", verdict_id(o->calls));
-	json_end_object(w);
-}
+static const struct row_field op_fields[] = {
+	ROW_OP_NAMED(struct diff_op, "operation"),
+	ROW_NAMED(struct diff_op, "source", source, wire_source_name),
+	ROW(struct diff_op, "nested", nested),
+	OF("count", calls),
+	PAIR(struct diff_op, "calls_s", calls_s),
+	OF("p50_us", p50_ns, ROW_US),
+	OF("p99_us", p99_ns, ROW_US),
+	OF("avg_us", avg_ns, ROW_US),
+	OF("total_us", sum_ns, ROW_US),
+	ROW(struct diff_op, "lost_us_s", lost_ns_s, ROW_US),
+	ROW_NAMED(struct diff_op, "duration", dur, verdict_id),
+	ROW_NAMED(struct diff_op, "calls", calls, verdict_id),
+	ROW_END,
+};
 
 static void json_put_stack(struct json_writer *w, const struct diff_stack *s)
 {
@@ -390,18 +383,15 @@ static void json_put_stack(struct json_writer *w, const struct diff_stack *s)
 	json_end_object(w);
 }
 
-static void put_gauge(struct json_writer *w, const struct diff_gauge *g)
-{
-	json_begin_object(w);
-	json_int_member(w, "gpu", g->gpu);
-	json_string_member(w, "field", g->column);
-	json_string_member(w, "title", g->title);
-	json_string_member(w, "unit", g->unit);
-	json_double_member(w, "mean", g->mean[0]);
-	json_double_member(w, "mean2", g->mean[1]);
-	json_string_member(w, "verdict", verdict_id(g->verdict));
-	json_end_object(w);
-}
+static const struct row_field gauge_fields[] = {
+	ROW(struct diff_gauge, "gpu", gpu),
+	ROW(struct diff_gauge, "field", column),
+	ROW(struct diff_gauge, "title", title),
+	ROW(struct diff_gauge, "unit", unit),
+	PAIR(struct diff_gauge, "mean", mean),
+	ROW_NAMED(struct diff_gauge, "verdict", verdict, verdict_id),
+	ROW_END,
+};
 
 static void put_fact(struct json_writer *w, const struct diff_fact *f)
 {
@@ -449,9 +439,9 @@ void diff_put(struct json_writer *w, const struct diff_answer *a, size_t limit)
 	put_time(w, "b", &a->time[1]);
 	PUT_ALL("promises", json_put_promise, a->promises, a->promise_count);
 	PUT_ALL("steps", json_put_job, a->jobs, a->job_count);
-	PUT_ALL("ops", json_put_op, a->ops, MIN(a->op_count, limit));
+	row_json_list(w, "ops", op_fields, a->ops, sizeof(*a->ops), MIN(a->op_count, limit), 0);
 	PUT_ALL("stacks", json_put_stack, a->stacks, a->stack_count);
-	PUT_ALL("gpus", put_gauge, a->gauges, a->gauge_count);
+	row_json_list(w, "gpus", gauge_fields, a->gauges, sizeof(*a->gauges), a->gauge_count, 0);
 	PUT_ALL("recordings", put_fact, a->facts, a->fact_count);
 }
 

@@ -271,24 +271,15 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	json_finish(w);
 }
 
-static void put_known(struct json_writer *w, const char *key, int64_t v)
-{
-	json_key(w, key);
-	if (v == GPU_UNKNOWN)
-		json_put_null(w);
-	else
-		json_put_int(w, v);
-}
-
 void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const char *node)
 {
 	json_begin_object(w);
 	put_head(w, s->time, node, "gpu", "sample");
-	put_known(w, "gpu_id", s->index);
+	json_known_member(w, "gpu_id", s->index != GPU_UNKNOWN, s->index);
 	json_string_member(w, "uuid", s->uuid);
 	json_string_member(w, "name", s->name);
 	json_string_member(w, "pci", s->pci);
-#define X(field, meaning) put_known(w, #field, s->field);
+#define X(field, meaning) json_known_member(w, #field, s->field != GPU_UNKNOWN, s->field);
 	GPU_FIELDS(X)
 #undef X
 	json_begin_array_member(w, "throttle");
@@ -323,11 +314,7 @@ void event_json_incident(struct json_writer *w, const struct incident *i, const 
 	if (i->source)
 		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
 	report_json_fields(w, i, INCIDENT_LINE);
-	json_key(w, "resolved_at_ns");
-	if (i->resolved.ns)
-		json_put_int(w, i->resolved.ns);
-	else
-		json_put_null(w);
+	json_known_member(w, "resolved_at_ns", i->resolved.ns, i->resolved.ns);
 	json_end_object(w);
 	json_finish(w);
 }

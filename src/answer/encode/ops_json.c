@@ -319,13 +319,10 @@ static void step_put(struct json_writer *w, const struct step *s)
 	json_begin_object(w);
 	json_int_member(w, "timestamp", s->time_ns);
 	for (size_t i = 0; i < SHOWN; i++) {
-		bool mean = shown[i].fold == FOLD_MEAN;
+		bool mean = shown[i].fold == FOLD_MEAN && s->known[i];
 
-		json_key(w, shown[i].name);
-		if (s->known[i])
-			json_put_int(w, mean ? s->value[i] / (int64_t)s->known[i] : s->value[i]);
-		else
-			json_put_null(w);
+		json_known_member(w, shown[i].name, s->known[i],
+			mean ? s->value[i] / (int64_t)s->known[i] : s->value[i]);
 	}
 	json_end_object(w);
 }

@@ -138,7 +138,7 @@ void say_collectives(struct buf *b, const struct collectives_answer *a)
 		buf_printf(b, "No straggler found in %s of NCCL.",
 			text_format_plural(n, a->calls, "calls"));
 	else
-		buf_puts(b, "No NCCL call is in the recording.");
+		buf_puts(b, "The recording has no NCCL calls.");
 	if (a->without)
 		buf_printf(b, " %s without communicator id.",
 			text_format_plural(n, a->without, "collectives"));
@@ -182,7 +182,7 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 
 	if (!a->total.known) {
 		buf_puts(b,
-			"What was lost is unknown: the program that recorded this did not count.");
+			"Losses are unknown: the program that recorded this did not count them.");
 		return;
 	}
 	text_format_plural(n, a->total.hits, "events");
@@ -192,7 +192,7 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 	else if (completeness_share(&a->total) >= 0)
 		buf_printf(b, "All of %s are in the recording.", n);
 	else
-		buf_puts(b, "Not known how complete the recording is.");
+		buf_puts(b, "It is not known how complete the recording is.");
 	if (a->unseen.row_count)
 		buf_printf(b, " %s could not be seen by any probe.",
 			text_format_plural(n, a->unseen.row_count, "kinds of calls"));
@@ -204,8 +204,8 @@ void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const st
 	char t[TEXT_MAX], n[TEXT_PLURAL_MAX], scratch[32];
 
 	if (!s) {
-		buf_puts(b, a->rows ? "No call of this selection was recorded with its stack."
-				    : "No call was recorded in this time.");
+		buf_puts(b, a->rows ? "None of the selected calls was recorded with its stack."
+				    : "No calls were recorded in this time range.");
 		return;
 	}
 	buf_printf(b, "Most time (%s, %s of %s): ",

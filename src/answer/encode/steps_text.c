@@ -219,7 +219,7 @@ static void put_course(struct buf *b, const struct step_account *a, size_t width
 	if (!a->slow_steps)
 		return;
 	if (a->is_drift)
-		buf_printf(&text, "little by little, from %s to %s, ",
+		buf_printf(&text, "gradually, from %s to %s, ",
 			text_format_duration(from, a->drift_from_ns),
 			text_format_duration(to, a->drift_to_ns));
 	else if (a->period_steps)

@@ -4,6 +4,7 @@
  * be cut in JavaScript. */
 
 #include "answer/encode/event_json.h"
+#include "answer/row.h"
 #include "answer/timeline/timeline.h"
 
 /* One event of a time line as JSON: names, times and units, no ids that a
@@ -51,10 +52,8 @@ static void put_process(
 	json_string_member(w, "name", p ? p->command[0] ? p->command : p->comm : t->e.comm);
 	if (t->e.place.known & PLACEMENT_RANK)
 		json_int_member(w, "rank", t->e.place.rank);
-	else if (p && p->rank >= 0)
-		json_int_member(w, "rank", p->rank);
 	else
-		json_null_member(w, "rank");
+		json_known_member(w, "rank", p && p->rank >= 0, p ? p->rank : -1);
 	json_end_object(w);
 	json_begin_object_member(w, "thread");
 	json_int_member(w, "tid", t->e.tid);
@@ -72,11 +71,23 @@ static void timeline_event_json_put_times(
 	json_string_member(w, "timestamp_ns", text);
 	json_int_member(w, "start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns));
 	json_uint_member(w, "dur", t->e.dur_ns);
-	if (t->has_collective && t->collective.c.wait_ns >= 0)
-		json_int_member(w, "wait", t->collective.c.wait_ns);
-	else
-		json_null_member(w, "wait");
+	json_known_member(w, "wait", t->has_collective && t->collective.c.wait_ns >= 0,
+		t->collective.c.wait_ns);
 }
+
+#define INCIDENT_PLACE 1 /* when and where: not told of the incidents that an event lies in */
+
+static const struct row_field incident_row[] = {
+	ROW(struct timeline_incident, "id", id),
+	ROW(struct timeline_incident, "start", start_ns, 0, INCIDENT_PLACE),
+	ROW(struct timeline_incident, "dur", dur_ns, 0, INCIDENT_PLACE),
+	ROW(struct timeline_incident, "severity", severity),
+	ROW(struct timeline_incident, "title", title),
+	ROW(struct timeline_incident, "node", node, 0, INCIDENT_PLACE),
+	ROW(struct timeline_incident, "pid", pid, 0, INCIDENT_PLACE),
+	ROW(struct timeline_incident, "active", active, 0, INCIDENT_PLACE),
+	ROW_END,
+};
 
 static void put_step(
 	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
@@ -118,15 +129,8 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 	timeline_event_json_put_times(w, &t, ix);
 	put_args(w, &t.args);
 	event_json_frames(w, t.stack);
-	json_begin_array_member(w, "incidents");
-	for (size_t i = 0; i < t.incident_count; i++) {
-		json_begin_object(w);
-		json_string_member(w, "id", t.incidents[i].id);
-		json_string_member(w, "severity", t.incidents[i].severity);
-		json_string_member(w, "title", t.incidents[i].title);
-		json_end_object(w);
-	}
-	json_end_array(w);
+	row_json_list(w, "incidents", incident_row, t.incidents, sizeof(*t.incidents),
+		t.incident_count, INCIDENT_PLACE);
 	put_step(w, &t, ix);
 	json_string_member(w, "sql", t.sql);
 	put_window(q, w);
@@ -209,10 +213,7 @@ static void timeline_put_group(
 	json_string_member(w, "node", ix->nodes[p->node]);
 	json_int_member(w, "pid", p->pid);
 	json_string_member(w, "name", p->command[0] ? p->command : p->comm);
-	if (p->rank >= 0)
-		json_int_member(w, "rank", p->rank);
-	else
-		json_null_member(w, "rank");
+	json_known_member(w, "rank", p->rank >= 0, p->rank);
 }
 
 /* timeline_track_id - appends the name by which a track is asked for again. */
@@ -398,26 +399,6 @@ static void put_steps(
 	json_end_array(w);
 }
 
-static void put_incidents(struct json_writer *w, const struct timeline_answer *a)
-{
-	json_begin_array_member(w, "incidents");
-	for (size_t i = 0; i < a->incident_count; i++) {
-		const struct timeline_incident *n = &a->incidents[i];
-
-		json_begin_object(w);
-		json_string_member(w, "id", n->id);
-		json_int_member(w, "start", n->start_ns);
-		json_uint_member(w, "dur", n->dur_ns);
-		json_string_member(w, "severity", n->severity);
-		json_string_member(w, "title", n->title);
-		json_string_member(w, "node", n->node);
-		json_int_member(w, "pid", n->pid);
-		json_bool_member(w, "active", n->active);
-		json_end_object(w);
-	}
-	json_end_array(w);
-}
-
 static void put_gpus(struct json_writer *w, const struct timeline_answer *a)
 {
 	json_begin_array_member(w, "gpu");
@@ -474,7 +455,8 @@ static void put_all(
 	}
 	json_end_array(w);
 	put_steps(w, a, ix);
-	put_incidents(w, a);
+	row_json_list(w, "incidents", incident_row, a->incidents, sizeof(*a->incidents),
+		a->incident_count, 0);
 	put_gpus(w, a);
 }
 

@@ -2,6 +2,8 @@
 /* fleet_json.c - thresholds, clusters, cost, nodes, version, and what all answers have in common. */
 #include "cluster/answer/fleet_json.h"
 
+#include <math.h>
+
 #include "config.h"
 
 void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm)
@@ -15,18 +17,6 @@ void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t com
 void fleet_json_text(struct json_writer *w, const char *key, const char *text)
 {
 	json_string_member(w, key, text[0] ? text : NULL);
-}
-
-void fleet_json_int(struct json_writer *w, const char *key, bool is_known, int64_t v)
-{
-	json_key(w, key);
-	is_known ? json_put_int(w, v) : json_put_null(w);
-}
-
-void fleet_json_real(struct json_writer *w, const char *key, bool is_known, double v)
-{
-	json_key(w, key);
-	is_known ? json_put_double(w, v) : json_put_null(w);
 }
 
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
@@ -110,12 +100,12 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 {
 	bool has_price = c->currency[0];
 
-	fleet_json_real(w, "cost_per_hour", has_price, c->per_hour);
-	fleet_json_real(w, "cost_total", has_price, c->total);
+	json_double_member(w, "cost_per_hour", has_price ? c->per_hour : NAN);
+	json_double_member(w, "cost_total", has_price ? c->total : NAN);
 	json_string_member(w, "currency", has_price ? c->currency : NULL);
 	json_string_member(w, "symbol", has_price ? c->symbol : NULL);
 	json_bool_member(w, "priced", c->priced);
-	fleet_json_real(w, "gpu_hour", c->gpu_hour > 0, c->gpu_hour);
+	json_double_member(w, "gpu_hour", c->gpu_hour > 0 ? c->gpu_hour : NAN);
 	json_string_member(w, "price_is",
 		!has_price     ? NULL
 		: c->is_guess  ? "middle of list prices, provider unknown"
@@ -123,7 +113,7 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 			       : "provider's");
 	json_string_member(w, "unpriced_model", c->unpriced[0] ? c->unpriced : NULL);
 	json_double_member(w, "lost_gpu_seconds", c->gpu_seconds);
-	fleet_json_real(w, "lost_watt_hours", c->watt_hours > 0, c->watt_hours);
+	json_double_member(w, "lost_watt_hours", c->watt_hours > 0 ? c->watt_hours : NAN);
 }
 
 static void put_cost(struct json_writer *w, const struct fleet *f, const char *cluster)
@@ -236,7 +226,7 @@ int fleet_json_cost(struct json_writer *w, struct fleet *f, const struct fleet_j
 			json_uint_member(w, "episode", e.id);
 			json_string_member(w, "problem", fleet_problem_id(e.problem));
 			json_string_member(w, "node", e.node[0] ? e.node : NULL);
-			fleet_json_int(w, "rank", e.rank >= 0, e.rank);
+			json_known_member(w, "rank", e.rank >= 0, e.rank);
 			json_string_member(w, "cause", e.cause[0] ? e.cause : NULL);
 			fleet_json_cost_members(w, &e.cost);
 			json_end_object(w);
@@ -285,10 +275,10 @@ static void put_node(struct json_writer *w, const struct node_view *v, int64_t n
 	json_begin_object(w);
 	json_string_member(w, "cluster_id", h->who.cluster);
 	json_string_member(w, "node", h->who.node);
-	fleet_json_int(w, "rank", h->who.rank >= 0, h->who.rank);
+	json_known_member(w, "rank", h->who.rank >= 0, h->who.rank);
 	json_string_member(w, "state", push_state_id(h->state));
 	json_double_member(w, "score", h->score);
-	fleet_json_real(w, "threshold", v->threshold > 0, v->threshold);
+	json_double_member(w, "threshold", v->threshold > 0 ? v->threshold : NAN);
 	json_double_member(w, "throughput", h->throughput);
 	json_double_member(w, "compute", h->compute);
 	json_double_member(w, "memory", h->memory);

@@ -78,10 +78,8 @@ int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch);
 /* fleet_json_limit - how many rows: what is asked for, at most @max. */
 size_t fleet_json_limit(const struct fleet_json_query *q, size_t max);
 
-/* fleet_json_text - null for "". fleet_json_int, fleet_json_real - null unless it @is_known. */
+/* fleet_json_text - null for "". */
 void fleet_json_text(struct json_writer *w, const char *key, const char *text);
-void fleet_json_int(struct json_writer *w, const char *key, bool is_known, int64_t v);
-void fleet_json_real(struct json_writer *w, const char *key, bool is_known, double v);
 
 /* ---- who the workers of a cluster are ---- */
 

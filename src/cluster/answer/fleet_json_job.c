@@ -370,8 +370,8 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	json_string_member(w, "cluster_id", e->cluster);
 	json_string_member(w, "problem", fleet_problem_id(e->problem));
 	fleet_json_text(w, "node", e->node);
-	fleet_json_int(w, "rank", e->rank >= 0, e->rank);
-	fleet_json_int(w, "stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage);
+	json_known_member(w, "rank", e->rank >= 0, e->rank);
+	json_known_member(w, "stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage);
 	json_double_member(w, "confidence", e->confidence);
 	json_bool_member(w, "provisional", e->provisional);
 	if (is_about_calls(e->problem)) {
@@ -392,7 +392,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 	fleet_json_text(w, "cause", e->cause);
 	fleet_json_text(w, "fix", e->fix);
 	put_fields(w, e);
-	fleet_json_int(w, "until_ns", e->until_ns, e->until_ns);
+	json_known_member(w, "until_ns", e->until_ns, e->until_ns);
 	json_int_member(w, "lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns);
 	fleet_json_cost_members(w, &e->cost);
 	json_end_object(w);

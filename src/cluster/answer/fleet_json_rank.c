@@ -22,7 +22,7 @@ static void put_who(struct json_writer *w, const struct worker_directory *p, uin
 
 	if (!who)
 		return;
-	fleet_json_int(w, "rank", who->rank >= 0, who->rank);
+	json_known_member(w, "rank", who->rank >= 0, who->rank);
 	json_string_member(w, "node", who->node);
 	json_uint_member(w, "pid", who->pid);
 }
@@ -39,10 +39,10 @@ static void put_account(struct json_writer *w, const struct push_report *r)
 	json_int_member(w, "sent_ns", r->sent_ns);
 	json_string_member(w, "doing", push_doing_id(r->doing));
 	fleet_json_text(w, "doing_where", r->doing_where);
-	fleet_json_int(w, "step_ns", r->step_ns, (int64_t)r->step_ns);
-	fleet_json_int(w, "ordinary_ns", r->ordinary_ns, (int64_t)r->ordinary_ns);
+	json_known_member(w, "step_ns", r->step_ns, (int64_t)r->step_ns);
+	json_known_member(w, "ordinary_ns", r->ordinary_ns, (int64_t)r->ordinary_ns);
 	fleet_json_text(w, "line", r->line);
-	fleet_json_int(w, "line_ns", r->line_ns, (int64_t)r->line_ns);
+	json_known_member(w, "line_ns", r->line_ns, (int64_t)r->line_ns);
 	fleet_json_text(w, "cause", r->cause);
 	fleet_json_text(w, "fix", r->fix);
 	fleet_json_text(w, "incident", r->incident);
@@ -53,7 +53,7 @@ static void put_account(struct json_writer *w, const struct push_report *r)
 static void put_worker(struct json_writer *w, const char *cluster, const struct worker_view *v)
 {
 	json_string_member(w, "cluster_id", cluster);
-	fleet_json_int(w, "rank", v->world_rank >= 0, v->world_rank);
+	json_known_member(w, "rank", v->world_rank >= 0, v->world_rank);
 	json_string_member(w, "node", v->node);
 	json_uint_member(w, "pid", v->pid);
 	json_uint_member(w, "calls", v->calls);
@@ -65,7 +65,7 @@ static void put_worker(struct json_writer *w, const char *cluster, const struct 
 	json_int_member(w, "last_ns", v->last_ns);
 	json_begin_object_member(w, "clock");
 	json_int_member(w, "offset_ns", v->offset_ns);
-	fleet_json_int(w, "error_ns", v->error_ns != UINT64_MAX, (int64_t)v->error_ns);
+	json_known_member(w, "error_ns", v->error_ns != UINT64_MAX, (int64_t)v->error_ns);
 	json_double_member(w, "drift_ppm", v->drift_ppm);
 	json_end_object(w);
 }
@@ -258,7 +258,7 @@ static void put_hang(struct json_writer *w, const char *cluster, const struct wo
 		int32_t rank = who && who->rank >= 0 ? who->rank : h->missing_rank[i];
 
 		json_begin_object(w);
-		fleet_json_int(w, "rank", rank >= 0, rank);
+		json_known_member(w, "rank", rank >= 0, rank);
 		json_string_member(w, "node", who ? who->node : NULL);
 		json_bool_member(w, "ever_seen", who);
 		json_end_object(w);

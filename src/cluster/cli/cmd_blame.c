@@ -77,7 +77,7 @@ static int check_status(
 	if (status == 401)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			has_token
-				? "%s refused the token: it is not one of those that the service was given"
+				? "%s refused the token: it is not one of the tokens that the service accepts"
 				: "%s requires a token: give --token-file or $" TOKEN_VARIABLE,
 			f->endpoint);
 	if (status == 403)

@@ -266,22 +266,21 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 /* ---- the command ---- */
 
 static const struct echo_typed defaults = {
-	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8081"},
+	.at = LISTEN_DEFAULTS("127.0.0.1:8081"),
 	.echo = ECHO_FLAGS_DEFAULTS,
 };
 
 #define OPTION(field) offsetof(struct echo_typed, field)
+#define AT(field)     offsetof(struct echo_typed, at.field)
 #define ECHO(field)   offsetof(struct echo_typed, echo.field)
+#define ACCESS(field) offsetof(struct echo_typed, echo.access.field)
 static const struct option_row echo_options[] = {
-	OPTION_ROW(STRING, "otlp-addr", OPTION(at.grpc), "HOST:PORT",
-		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
-	OPTION_ALIAS(STRING, "grpc-addr", OPTION(at.grpc), "HOST:PORT", "as --otlp-addr"),
-	OPTION_ROW(STRING, "http-addr", OPTION(at.http), "HOST:PORT",
-		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
-	OPTION_ROW(STRING, "mcp-addr", OPTION(at.api), "HOST:PORT",
-		"address of MCP, the API and /metrics (default: 127.0.0.1:8081; '': none)"),
-	OPTION_ALIAS(STRING, "api-addr", OPTION(at.api), "HOST:PORT", "as --mcp-addr"),
-	ECHO_FLAGS_OPTIONS(ECHO),
+	LISTEN_GRPC_OPTION(AT, "otlp-addr"),
+	OPTION_ALIAS(STRING, "grpc-addr", AT(grpc), "HOST:PORT", "as --otlp-addr"),
+	LISTEN_HTTP_OPTION(AT),
+	LISTEN_API_OPTION(AT, "mcp-addr", "MCP, the API and /metrics", "127.0.0.1:8081"),
+	OPTION_ALIAS(STRING, "api-addr", AT(api), "HOST:PORT", "as --mcp-addr"),
+	ECHO_FLAGS_OPTIONS(ECHO, ACCESS),
 	OPTION_ROW(STRING, "cluster-id", OPTION(cluster), "NAME",
 		"of `export`: only this cluster (default: all)"),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},

@@ -25,6 +25,18 @@ bool listen_address_any_low(
 /* listen_address_widest - the one that most people can reach: its needs are those of all. */
 const char *listen_address_widest(const struct listen_addresses *a);
 
+/* clang-format off */
+#define LISTEN_DEFAULTS(address) {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = address}
+
+/* Rows of a table of options; AT(field) is the offset of that field of a listen_addresses. */
+#define LISTEN_GRPC_OPTION(AT, name) \
+	OPTION_ROW(STRING, name, AT(grpc), "HOST:PORT", "address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)")
+#define LISTEN_HTTP_OPTION(AT) \
+	OPTION_ROW(STRING, "http-addr", AT(http), "HOST:PORT", "address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)")
+#define LISTEN_API_OPTION(AT, name, what, address) \
+	OPTION_ROW(STRING, name, AT(api), "HOST:PORT", "address of " what " (default: " address "; '': none)")
+/* clang-format on */
+
 /* ---- who may come ---- */
 
 #define TOKEN_VARIABLE "INGERO_TOKEN"
@@ -34,6 +46,19 @@ struct access_flags {
 	bool no_tls, no_token;
 	struct option_strings names;
 };
+
+/* clang-format off */
+/* Rows that the services share; AT(field) is the offset of that field of an access_flags. */
+#define ACCESS_TOKEN_FILE_OPTION(AT) \
+	OPTION_ROW(STRING, "token-file", AT(token_file), "PATH", \
+		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE "; else one is generated; you and root need none)")
+#define ACCESS_KEY_OPTIONS(AT) \
+	OPTION_ROW(STRING, "tls-key", AT(key), "PEM", "private key of the certificate, readable only by its owner"), \
+	OPTION_ROW(STRING, "client-ca", AT(client_ca), "PEM", "require client certificates signed by this CA (mTLS)")
+#define ACCESS_HOST_OPTION(AT) \
+	OPTION_ROW(STRINGS, "allow-host", AT(names), "NAME", \
+		"accept this host name too, besides those in --tls-cert; may be repeated")
+/* clang-format on */
 
 /* access_flags_options - who may reach @address, the one that most people can reach. */
 struct server_access_options access_flags_options(
@@ -119,8 +144,8 @@ struct echo_flags {
 	{.engine = "duckdb", .retention_ns = 30 * 86400 * NS_PER_S, .journal_bytes = 8ULL << 30, \
 		.memory_bytes = 512ULL << 20, .clickhouse_database = "ingero", .clickhouse_user = "default"}
 
-/* Rows of a table of options; AT(field) is the offset of that field of an echo_flags. */
-#define ECHO_FLAGS_OPTIONS(AT) \
+/* Rows of a table of options; AT(field) is the offset of that field of an echo_flags, ACCESS(field) of its access. */
+#define ECHO_FLAGS_OPTIONS(AT, ACCESS) \
 	OPTION_ROW(STRING, "health-addr", AT(health), "HOST:PORT", \
 		"additional address for /livez, /readyz and /healthz only, without TLS and token (default: none)"), \
 	OPTION_ROW(STRING, "db-path", AT(folder), "FOLDER", \
@@ -153,26 +178,21 @@ struct echo_flags {
 		"file with its password (default: none)"), \
 	OPTION_ROW(FLAG, "no-audit", AT(no_audit), NULL, \
 		"write no audit log (default: audit.log in the folder)"), \
-	OPTION_ROW(STRING, "bearer-acl-file", AT(access.acl), "PATH", \
+	OPTION_ROW(STRING, "bearer-acl-file", ACCESS(acl), "PATH", \
 		"YAML or JSON file of tokens, each with its clusters and verbs"), \
-	OPTION_ROW(STRING, "token-file", AT(access.token_file), "PATH", \
-		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE "; else one is generated; you and root need none)"), \
+	ACCESS_TOKEN_FILE_OPTION(ACCESS), \
 	OPTION_REFUSED_SECRET("auth-token", TOKEN_VARIABLE), \
 	OPTION_ALIAS(REFUSED, "trust-proxy-headers", 0, NULL, \
 		"limits apply per token and per connecting address; use the proxy's own limits"), \
-	OPTION_ALIAS(STRING, "auth-token-file", AT(access.token_file), "PATH", "as --token-file"), \
-	OPTION_ROW(FLAG, "no-token", AT(access.no_token), NULL, \
+	OPTION_ALIAS(STRING, "auth-token-file", ACCESS(token_file), "PATH", "as --token-file"), \
+	OPTION_ROW(FLAG, "no-token", ACCESS(no_token), NULL, \
 		"require no token: any local user can send and read; loopback only"), \
-	OPTION_ROW(STRING, "tls-cert", AT(access.cert), "PEM", \
+	OPTION_ROW(STRING, "tls-cert", ACCESS(cert), "PEM", \
 		"server certificate (default: a self-signed one, kept in ~/.ingero/tls; root: in /var/lib/ingero-cluster/tls)"), \
-	OPTION_ROW(STRING, "tls-key", AT(access.key), "PEM", \
-		"private key of the certificate, readable only by its owner"), \
-	OPTION_ROW(STRING, "client-ca", AT(access.client_ca), "PEM", \
-		"require client certificates signed by this CA (mTLS)"), \
-	OPTION_ROW(FLAG, "insecure-no-tls", AT(access.no_tls), NULL, "plain text; loopback only"), \
-	OPTION_ALIAS(FLAG, "no-tls", AT(access.no_tls), NULL, "as --insecure-no-tls"), \
-	OPTION_ROW(STRINGS, "allow-host", AT(access.names), "NAME", \
-		"accept this host name too, besides those in --tls-cert; may be repeated"), \
+	ACCESS_KEY_OPTIONS(ACCESS), \
+	OPTION_ROW(FLAG, "insecure-no-tls", ACCESS(no_tls), NULL, "plain text; loopback only"), \
+	OPTION_ALIAS(FLAG, "no-tls", ACCESS(no_tls), NULL, "as --insecure-no-tls"), \
+	ACCESS_HOST_OPTION(ACCESS), \
 	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE)
 /* clang-format on */
 

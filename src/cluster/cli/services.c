@@ -377,25 +377,23 @@ struct all_flags {
 };
 
 static const struct all_flags all_flag_defaults = {
-	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
+	.at = LISTEN_DEFAULTS("127.0.0.1:8080"),
 	.fleet = FLEET_FLAGS_DEFAULTS,
 	.echo = ECHO_FLAGS_DEFAULTS,
 };
 
-#define OPTION(field) offsetof(struct all_flags, field)
+#define AT(field)     offsetof(struct all_flags, at.field)
 #define FLEET(field)  offsetof(struct all_flags, fleet.field)
 #define ECHO(field)   offsetof(struct all_flags, echo.field)
+#define ACCESS(field) offsetof(struct all_flags, echo.access.field)
 static const struct option_row all_options[] = {
-	OPTION_ROW(STRING, "grpc-addr", OPTION(at.grpc), "HOST:PORT",
-		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
-	OPTION_ALIAS(STRING, "otlp-addr", OPTION(at.grpc), "HOST:PORT", "as --grpc-addr"),
-	OPTION_ROW(STRING, "http-addr", OPTION(at.http), "HOST:PORT",
-		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
-	OPTION_ROW(STRING, "api-addr", OPTION(at.api), "HOST:PORT",
-		"address of the page, the APIs, MCP and /metrics (default: 127.0.0.1:8080; '': none)"),
-	OPTION_ALIAS(STRING, "mcp-addr", OPTION(at.api), "HOST:PORT", "as --api-addr"),
+	LISTEN_GRPC_OPTION(AT, "grpc-addr"),
+	OPTION_ALIAS(STRING, "otlp-addr", AT(grpc), "HOST:PORT", "as --grpc-addr"),
+	LISTEN_HTTP_OPTION(AT),
+	LISTEN_API_OPTION(AT, "api-addr", "the page, the APIs, MCP and /metrics", "127.0.0.1:8080"),
+	OPTION_ALIAS(STRING, "mcp-addr", AT(api), "HOST:PORT", "as --api-addr"),
 	FLEET_FLAGS_OPTIONS(FLEET),
-	ECHO_FLAGS_OPTIONS(ECHO),
+	ECHO_FLAGS_OPTIONS(ECHO, ACCESS),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -432,35 +430,27 @@ struct fleet_typed { /* the flags */
 };
 
 static const struct fleet_typed fleet_flag_defaults = {
-	.at = {.grpc = "127.0.0.1:4317", .http = "127.0.0.1:4318", .api = "127.0.0.1:8080"},
+	.at = LISTEN_DEFAULTS("127.0.0.1:8080"),
 	.core = FLEET_FLAGS_DEFAULTS,
 };
 
-#define TYPED(field) offsetof(struct fleet_typed, field)
-#define CORE(field)  offsetof(struct fleet_typed, core.field)
+#define TYPED_AT(field)     offsetof(struct fleet_typed, at.field)
+#define TYPED_ACCESS(field) offsetof(struct fleet_typed, access.field)
+#define CORE(field)         offsetof(struct fleet_typed, core.field)
 static const struct option_row fleet_options[] = {
-	OPTION_ROW(STRING, "grpc-addr", TYPED(at.grpc), "HOST:PORT",
-		"address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)"),
-	OPTION_ROW(STRING, "http-addr", TYPED(at.http), "HOST:PORT",
-		"address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)"),
-	OPTION_ROW(STRING, "api-addr", TYPED(at.api), "HOST:PORT",
-		"address of the API, the page and /metrics (default: 127.0.0.1:8080; '': none)"),
+	LISTEN_GRPC_OPTION(TYPED_AT, "grpc-addr"),
+	LISTEN_HTTP_OPTION(TYPED_AT),
+	LISTEN_API_OPTION(TYPED_AT, "api-addr", "the API, the page and /metrics", "127.0.0.1:8080"),
 	FLEET_FLAGS_OPTIONS(CORE),
-	OPTION_ROW(STRING, "tls-cert", TYPED(access.cert), "PEM",
+	OPTION_ROW(STRING, "tls-cert", TYPED_ACCESS(cert), "PEM",
 		"server certificate (default: none, plain on loopback)"),
-	OPTION_ROW(STRING, "tls-key", TYPED(access.key), "PEM",
-		"private key of the certificate, readable only by its owner"),
-	OPTION_ROW(STRING, "client-ca", TYPED(access.client_ca), "PEM",
-		"require client certificates signed by this CA (mTLS)"),
-	OPTION_ROW(FLAG, "no-tls", TYPED(access.no_tls), NULL,
+	ACCESS_KEY_OPTIONS(TYPED_ACCESS),
+	OPTION_ROW(FLAG, "no-tls", TYPED_ACCESS(no_tls), NULL,
 		"no TLS beyond loopback either: traffic can be read and changed on the way"),
-	OPTION_ROW(STRING, "token-file", TYPED(access.token_file), "PATH",
-		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
-		"; else one is generated; you and root need none)"),
-	OPTION_ROW(FLAG, "no-token", TYPED(access.no_token), NULL,
+	ACCESS_TOKEN_FILE_OPTION(TYPED_ACCESS),
+	OPTION_ROW(FLAG, "no-token", TYPED_ACCESS(no_token), NULL,
 		"require no token: any local user can push and read; loopback only"),
-	OPTION_ROW(STRINGS, "allow-host", TYPED(access.names), "NAME",
-		"accept this host name too, besides those in --tls-cert; may be repeated"),
+	ACCESS_HOST_OPTION(TYPED_ACCESS),
 	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };

@@ -72,7 +72,7 @@ static int read_token(struct reading *p, const struct yaml_value *v)
 	int r;
 
 	if (v->kind != YAML_TEXT)
-		return yaml_fail(p->tree, v, p->reterr, "token must be a text");
+		return yaml_fail(p->tree, v, p->reterr, "token must be a string");
 	r = token_hash_of("the entry", v->text, strlen(v->text), &p->entry->hash, &e);
 	return r == -EINVAL ? yaml_fail(p->tree, v, p->reterr, "%s", e.text) : r;
 }
@@ -247,7 +247,7 @@ static int check_share(struct reading *p, const struct yaml_value *entry)
 
 	return e->share_percent && (!e->tenant.clusters || !(e->tenant.verbs & TENANT_INGEST))
 		       ? yaml_fail(p->tree, entry, p->reterr,
-				 "max_size_percent is of clusters: it needs allowed_clusters and the verb ingest")
+				 "max_size_percent applies to clusters: it needs allowed_clusters and the verb ingest")
 		       : 0;
 }
 

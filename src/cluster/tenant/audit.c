@@ -137,8 +137,8 @@ static int go_on(struct audit *a, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	if (span.is_torn) {
-		log_warning("the audit file %s ends in a line that is incomplete: it is removed",
-			a->path);
+		log_warning(
+			"the audit file %s ends in an incomplete line, which is removed", a->path);
 		if (ftruncate(a->fd, (off_t)span.bytes) < 0)
 			return errinfo_set(reterr, -errno, "cannot write the audit file %s: %s",
 				a->path, strerror(errno));
@@ -338,7 +338,7 @@ struct link { /* what a line says of its place */
 static int fail_at(const struct chain *c, const char *what)
 {
 	return errinfo_set_exit(c->reterr, EXIT_BAD_DATA, -EBADMSG,
-		"%s: line %llu %s: keep the file as evidence and look at who could write to it",
+		"%s: line %llu %s: keep the file as evidence and find out who could write to it",
 		c->path, (unsigned long long)c->lines, what);
 }
 
@@ -395,7 +395,7 @@ static int take_line(struct chain *c, const char *line, size_t len)
 		return fail_at(c, "does not have the number after that of the line before it");
 	} else if (strcmp(l.prev, s->head) != 0) {
 		return fail_at(
-			c, "does not follow from the line before it, one of them was changed");
+			c, "does not follow from the line before it: one of them was changed");
 	}
 	s->last = (uint64_t)l.seq;
 	s->bytes += len + 1;

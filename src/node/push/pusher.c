@@ -145,7 +145,7 @@ static void on_stop(void *arg)
 	if (p->settings->replay) { /* the next one goes on here */
 		p->stopping = true;
 		p->result = errinfo_set_exit(&p->why, EXIT_PARTIAL, -EINTR,
-			"broken off: the same command goes on from here");
+			"interrupted: the same command continues from here");
 		loop_stop(p->loop);
 		return;
 	}
@@ -166,7 +166,7 @@ static void on_tick(void *arg)
 		pusher_jitter(p->settings->push_interval_ns, TICK_JITTER, pusher_random(p)));
 	if (p->under_way) { /* the fleet is slow: the next reading says more than this one */
 		p->skipped++;
-		log_warning("the last push is still under way: this one is left out");
+		log_warning("the last push is still in progress: this one is skipped");
 		return;
 	}
 	is_to_send = pusher_health_step(p, &verdict, &has_verdict);

@@ -122,14 +122,14 @@ static void take_reading(struct pusher *p, bool failed, struct health_output *re
 		log_info("state %s", push_state_id(p->monitor.state.now));
 	p->has_mode |= p->monitor.mode != HEALTH_MODE_NONE;
 	if (mode != p->monitor.mode)
-		log_info("detection mode %s, before %s", health_mode_id(p->monitor.mode),
+		log_info("detection mode %s, was %s", health_mode_id(p->monitor.mode),
 			health_mode_id(mode));
 	if (was_straggler != p->monitor.classifier.is_straggler)
 		log_info("%s: score %.3f, threshold %.3f",
-			was_straggler ? "not a straggler any more" : "straggler", ret->score,
+			was_straggler ? "no longer a straggler" : "straggler", ret->score,
 			ret->threshold);
 	if (ret->degraded && !p->was_degraded)
-		log_warning("a signal has fallen below half of its long average");
+		log_warning("a signal has fallen below half of its long-term average");
 	p->was_degraded = ret->degraded;
 	say_anomalies(&ret->anomalies);
 }

@@ -67,13 +67,13 @@ void pusher_replay_say(const struct pusher *p)
 
 	if (!c->collectives && !c->lost && !c->incidents && p->mark.has_note)
 		log_info(
-			"everything in %s was delivered to %s before, as %s notes: with --mark '' it is sent again",
+			"everything in %s was already delivered to %s, according to %s: --mark '' sends it again",
 			p->settings->db, p->settings->endpoint.shown, p->settings->mark);
 	else
 		log_info("sent %s to %s: %s, %s%s", p->settings->db, p->settings->endpoint.shown,
 			text_format_plural(of[0], c->collectives, "collectives"),
 			text_format_plural(of[1], c->incidents, "incidents"),
-			c->lost ? "; some collectives were left out, as nobody could match them"
+			c->lost ? "; some collectives were skipped because they cannot be matched"
 				: "");
 }
 
@@ -95,7 +95,7 @@ static void take(struct pusher *p, const struct pusher_note *n, struct buf *batc
 	pusher_recording_resume(&p->recording, &n->at);
 	if (batch->len)
 		buf_append(&p->batch.body, batch->data, batch->len);
-	log_info("goes on where the last run was, which had sent %s with collectives%s",
+	log_info("continuing after the last run, which had sent %s of collectives%s",
 		text_format_plural(sent, n->number, "requests"),
 		batch->len ? "; the last is sent again" : "");
 }
@@ -216,7 +216,7 @@ static int probe_endpoint(struct probe *x, struct buf *out, struct errinfo *rete
 		return r;
 	buf_printf(out, "Endpoint: %s answers in %s%s\n", p->settings->endpoint.shown,
 		text_format_duration(took, x->took_ns),
-		p->settings->token ? ", and takes the token" : "; no token is sent");
+		p->settings->token ? ", and accepts the token" : "; no token is sent");
 	return 0;
 }
 

@@ -92,7 +92,7 @@ const char *pusher_reason(const struct pusher *p, char out[256], const struct ht
 	else if (r->status == 401)
 		snprintf(out, 256, "%s",
 			p->settings->token
-				? "the fleet refused the token (401): it is not one of those that it was given"
+				? "the fleet refused the token (401): it is not one of the tokens that the fleet accepts"
 				: "the fleet requires a token (401): give --token-file or $INGERO_FLEET_TOKEN");
 	else if (r->status == 404)
 		snprintf(out, 256,
@@ -110,7 +110,7 @@ static void take_threshold(struct pusher *p, enum pusher_hint hint, const char *
 {
 	if (hint == PUSHER_HINT_REFUSED)
 		log_warning(
-			"the threshold in the %s is not a number of %g to %g: the one before stays",
+			"the threshold in the %s is not a number from %g to %g: the previous one stays in use",
 			from, HEALTH_THRESHOLD_MIN, HEALTH_THRESHOLD_MAX);
 }
 
@@ -356,7 +356,7 @@ static void batch_make(struct pusher *p)
 	r = p->batch.body.err ? 0 : pusher_resume_note(p, &p->batch.body);
 	if (r < 0) {
 		pusher_complain(p,
-			"what was delivered cannot be noted, so that after a restart calls may come twice",
+			"cannot save what was delivered: after a restart calls may be sent twice",
 			strerror(-r));
 		p->batch.stream = p->mark.has_note ? (uint64_t)wall_now().ns : p->batch.stream;
 		p->batch.number = p->mark.has_note ? 0 : p->batch.number - 1;
@@ -403,7 +403,8 @@ static void on_poll(void *arg, const struct http_response *r, int err, const str
 				r->body, r->body_len, (int64_t)mono_now().ns, &p->threshold),
 			"answer");
 	else
-		log_warning("the threshold was not told: %s", pusher_reason(p, why, r, err, e));
+		log_warning("the fleet did not send the threshold: %s",
+			pusher_reason(p, why, r, err, e));
 	if (err == 0 && r->status == 429 && !asked)
 		wait *= 2;
 	else if (err == 0 && (r->status == 429 || r->status >= 500))

@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* client.c - see client.h. Input and socket are watched together, so that a writer that is fed line
+/* client.c - see annotate.h. Input and socket are watched together, so that a writer that is fed line
  * by line through a pipe sees its answers while the pipe is still open. At most WINDOW lines are
  * unanswered at a time, fewer than the tracer takes before it stops reading, so neither side can
  * wait for the other. */
-#include "record/annotate/client.h"
 
 #include <poll.h>
 #include <sys/socket.h>
 
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 #include "base/socket_path.h"
 
 #define WINDOW    128

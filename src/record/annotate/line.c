@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* line.c - see line.h. Lines come from any process that may open the socket: every key is known or
+/* line.c - see annotate.h. Lines come from any process that may open the socket: every key is known or
  * refused, every value has a type, a range and a length, and labels are written anew, so that what
  * is stored is always a JSON object of strings. */
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 
 #include <jansson.h>
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* server.c - connections of the annotation socket. See server.h.
+/* server.c - connections of the annotation socket. See annotate.h.
  *
  * Invariants:
  *  1. Every line taken from a connection has a place in its list of answers, and answers leave in
@@ -9,12 +9,11 @@
  *     read for 5 s is dropped.
  *  3. A line that names a process is stored only if the process exists, is of the sender's user
  *     (root may name any), and started when the line says. */
-#include "record/annotate/server.h"
 
 #include <sys/epoll.h>
 #include <sys/socket.h>
 
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 #include "record/discover/discover.h"
 
 #define ANSWERS_MAX    256

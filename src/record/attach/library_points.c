@@ -10,7 +10,7 @@
 
 #include "base/log.h"
 #include "record/attach/accessor.h"
-#include "record/discover/stapsdt.h"
+#include "record/discover/elfsym.h"
 #include "record/probe/function.h"
 
 /* Where in a file the places of a mark_library are. */

@@ -24,7 +24,7 @@ static const struct capability {
 	{"CAP_SYS_PTRACE", 19, 19, false, "processes of other users may not be found"},
 	{"CAP_DAC_READ_SEARCH", 2, 1, false, "libraries in private directories cannot be opened"},
 	{"CAP_CHECKPOINT_RESTORE", 40, 21, false,
-		"libraries that were deleted or lie in some containers cannot be opened"},
+		"libraries that were deleted, or are in some containers, cannot be opened"},
 };
 
 static void check_capabilities(const struct check_context *c, struct check_row *row)
@@ -165,8 +165,8 @@ static void check_programs(const struct check_context *c, struct check_row *row)
 		DETAIL(row, "%s", t->why);
 		ADVICE(row, t->load == -EPERM
 				    ? "see above: what is missing is named there"
-				    : "`ingero trace -v` shows what the kernel said of each "
-				      "program; docs/kernels.md lists those that were tried");
+				    : "`ingero trace -v` shows what the kernel reported for "
+				      "each program; docs/kernels.md lists the tested kernels");
 	} else if (t->fire < 0) {
 		row->state = t->fire == -EPERM || t->fire == -EACCES ? CHECK_NO_PRIVILEGE
 								     : CHECK_NO_FEATURE;

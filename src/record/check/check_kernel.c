@@ -82,7 +82,7 @@ void check_gpu(const struct check_context *c, struct check_row *row)
 	if (c->report->has_driver)
 		ADVICE(row,
 			"the driver shows no GPU: look for Xid or \"fallen off the bus\" in dmesg, "
-			"and whether this container was given one");
+			"and check that this container has access to one");
 }
 
 void check_libraries(const struct check_context *c, struct check_row *row)
@@ -100,7 +100,7 @@ void check_libraries(const struct check_context *c, struct check_row *row)
 	}
 	row->state = CHECK_OPTIONAL;
 	VALUE(row, "none in the usual places");
-	ADVICE(row, "nothing to do if they lie elsewhere: a library is probed as soon as a process "
+	ADVICE(row, "nothing to do if they are elsewhere: a library is probed as soon as a process "
 		    "maps it; `trace --library` names one in advance");
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* stapsdt.c - see stapsdt.h. A note (SystemTap's layout, version 3):
+/* stapsdt.c - see elfsym.h. A note (SystemTap's layout, version 3):
  *
  *   u32 name size 8, u32 size of the rest, u32 type 3, "stapsdt\0"
  *   u64 address of the instruction, u64 base, u64 address of the semaphore or 0
@@ -7,7 +7,7 @@
  *
  * Addresses were written when the section .stapsdt.base was at `base`; what moved it since (prelink)
  * moved them too. The file is foreign: no size of it is used before it was compared. */
-#include "record/discover/stapsdt.h"
+#include "record/discover/elfsym.h"
 
 #include "record/discover/elfsym_private.h"
 

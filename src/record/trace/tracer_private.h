@@ -8,7 +8,7 @@
 #pragma once
 
 #include "base/socket_path.h"
-#include "record/annotate/server.h"
+#include "record/annotate/annotate.h"
 #include "record/attach/uprobe.h"
 #include "record/attach/coverage.h"
 #include "record/attach/feature.h"

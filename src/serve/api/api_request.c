@@ -22,7 +22,8 @@ const struct param api_params[] = {
 		"only this library", true},
 	{API_OP, "op", NULL, PARAM_TEXT, 0, 64, NULL, "only this operation: cudaMemcpyAsync",
 		false},
-	{API_LIMIT, "limit", "top_n", PARAM_INTEGER, -1, 10000, NULL, "how many at most", false},
+	{API_LIMIT, "limit", "top_n", PARAM_INTEGER, -1, 10000, NULL, "maximum number of rows",
+		false},
 	{API_POINTS, "points", NULL, PARAM_INTEGER, 1, 10000, NULL,
 		"maximum number of points in time", true},
 	{API_NODES, "nodes", NULL, PARAM_INTEGER, 1, 10000, NULL,
@@ -35,9 +36,9 @@ const struct param api_params[] = {
 		"skip this many tracks at the beginning", true},
 	{API_TRACKS, "kinds", NULL, PARAM_TEXT, 0, 127, NULL,
 		"only these: process, rank, thread, stream, host, gpu", true},
-	{API_REF, "ref", NULL, PARAM_TEXT, 0, 127, NULL, "the event, as /api/v1/timeline calls it",
+	{API_REF, "ref", NULL, PARAM_TEXT, 0, 127, NULL, "ref of the event, from /api/v1/timeline",
 		true},
-	{API_TEXT, "q", NULL, PARAM_TEXT, 0, 127, NULL, "what to look for", true},
+	{API_TEXT, "q", NULL, PARAM_TEXT, 0, 127, NULL, "text to search for", true},
 	{API_TIME2, "from2", NULL, PARAM_TEXT, 0, 127, NULL,
 		"start of the time range to compare with", true},
 	{API_TIME2, "to2", NULL, PARAM_TEXT, 0, 127, NULL, "end of the time range to compare with",
@@ -125,7 +126,7 @@ static int set_rank(const char *v, struct answer_request *w, struct errinfo *ret
 	const char *end = take_number(v, 0, INT32_MAX, &n);
 
 	if (!end || *end)
-		return errinfo_set(reterr, -EINVAL, "rank: give a number from 0 on");
+		return errinfo_set(reterr, -EINVAL, "rank: must be a number, 0 or more");
 	w->has_rank = true;
 	w->rank = (int32_t)n;
 	return 0;
@@ -136,8 +137,8 @@ static int set_source(const char *v, struct answer_request *w, struct errinfo *r
 	for (const struct wire_source_row *s = wire_sources; s->json; s++)
 		if (!strcmp(s->json, v)) {
 			if (w->op && w->source != s->id)
-				return errinfo_set(
-					reterr, -EINVAL, "source: the op is not one of it");
+				return errinfo_set(reterr, -EINVAL,
+					"source: the op belongs to another source");
 			w->source = s->id;
 			return 0;
 		}
@@ -153,7 +154,7 @@ static int set_op(const char *v, struct answer_request *w, struct errinfo *reter
 		return errinfo_set(reterr, -EINVAL,
 			"op: unknown; use for example cudaLaunchKernel, cudaStreamSync or ncclAllReduce");
 	if (w->source && w->source != row->source)
-		return errinfo_set(reterr, -EINVAL, "op: it is not one of that source");
+		return errinfo_set(reterr, -EINVAL, "op: belongs to another source");
 	w->source = row->source;
 	w->op = row->op;
 	return 0;
@@ -179,7 +180,7 @@ static int check_kinds(const char *v, struct answer_request *w, struct errinfo *
 			i++;
 		if (i == ARRAY_SIZE(known))
 			return errinfo_set(reterr, -EINVAL,
-				"kinds: choose of process, rank, thread, stream, host and gpu, "
+				"kinds: choose from process, rank, thread, stream, host and gpu, "
 				"separated by commas");
 		p += len + (p[len] == ',');
 	}
@@ -243,9 +244,10 @@ static int set_param(size_t i, const char *v, struct answer_request *w, struct e
 		return 0;
 	}
 	if (s->high == UINT32_MAX)
-		return errinfo_set(reterr, -EINVAL, "%s: give a number from %u on", name, s->low);
+		return errinfo_set(
+			reterr, -EINVAL, "%s: must be a number, %u or more", name, s->low);
 	return errinfo_set(
-		reterr, -EINVAL, "%s: give a number from %u to %u", name, s->low, s->high);
+		reterr, -EINVAL, "%s: must be a number from %u to %u", name, s->low, s->high);
 }
 
 /* One "name=value" of @len bytes. */

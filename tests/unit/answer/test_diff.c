@@ -220,7 +220,7 @@ static void promises(void **state)
 			fail_msg("row %zu: %d", i, (int)a.promises[0].outcome);
 		diff_text(&b, &a, 10, false);
 		assert_contains(
-			buf_str(&b), "Host code in collate. Promised without it: steps 158 → ");
+			buf_str(&b), "Host code in collate. Predicted without it: steps 158 → ");
 		inc.severity = SEVERITY_LOW; /* nobody was told to mend it */
 		diff_answer_done(&a);
 		assert_int_equal(diff_compare(sides, &a), 0);

@@ -299,7 +299,7 @@ static void drift(void **state)
 	m.report.items[0].drift_from_ns = 100 * STEPS_MS;
 	m.report.items[0].drift_to_ns = 160 * STEPS_MS;
 	steps_text(&b, &m.a, 0, false);
-	assert_contains(b.data, "  Slow: little by little, from 100ms to 160ms, from 2026-03-21");
+	assert_contains(b.data, "  Slow: gradually, from 100ms to 160ms, from 2026-03-21");
 	tree = encode(&m.a, SIZE_MAX, STEPS_FULL);
 	account = json_array_get(json_object_get(tree, "accounts"), 0);
 	assert_int_equal(number(account, "drift_from_ns"), 100 * STEPS_MS);

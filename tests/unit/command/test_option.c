@@ -136,11 +136,11 @@ static void a_command_keeps_its_words(void **state)
 	assert_int_equal(option_parse(&runs, 2, words, &got, &first, &err), 0);
 	assert_int_equal(first, 2);
 	assert_int_equal(option_parse(&runs, 3, words, &got, &first, &err), -EINVAL);
-	assert_string_equal(err.text, "test: no command stands behind --");
+	assert_string_equal(err.text, "test: no command given after --");
 	words[1] = (char *)"python";
 	assert_int_equal(option_parse(&runs, 4, words, &got, &first, &err), -EINVAL);
 	assert_string_equal(
-		err.text, "test: unexpected argument 'python': a command to run stands behind --");
+		err.text, "test: unexpected argument 'python': put the command to run after --");
 }
 
 static void numbers_have_a_range(void **state)
@@ -189,7 +189,7 @@ static void positionals_keep_their_order(void **state)
 	assert_string_equal(err.text, "test: unexpected argument 'd'");
 	assert_int_equal(parse("a b c /"), -EINVAL); /* there is such a file, and a --db */
 	assert_string_equal(
-		err.text, "test: unexpected argument '/': a recording is given with --db");
+		err.text, "test: unexpected argument '/': use --db to name a recording");
 	/* a flag at the end must not take a positional argument that stood before it */
 	assert_int_equal(parse("one --db"), -EINVAL);
 	assert_string_equal(err.text, "--db needs a value: PATH");

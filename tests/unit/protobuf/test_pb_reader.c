@@ -45,11 +45,11 @@ static void test_values(void **state)
 	assert_true(pb_next(&r, &f) && f.number == 4);
 	assert_memory_equal(pb_string(&r, &f, &len), "gr\xc3\xbc\xc3\x9f", 6);
 	assert_int_equal(len, 6);
-	assert_true(pb_next(&r, &f) && f.number == 5 && pb_packed(&r, &f) == 2);
-	assert_true(pb_packed_at(&f, 1) == UINT64_MAX);
-	assert_true(pb_next(&r, &f) && f.number == 6 && pb_packed(&r, &f) == 2);
-	bits = pb_packed_at(&f, 1);
-	memcpy(&d, &bits, sizeof(d));
+	assert_true(pb_next(&r, &f) && f.number == 5 && f.type == PB_BYTES && f.len == 16);
+	memcpy(&bits, f.data + 8, sizeof(bits));
+	assert_true(bits == UINT64_MAX);
+	assert_true(pb_next(&r, &f) && f.number == 6 && f.type == PB_BYTES && f.len == 16);
+	memcpy(&d, f.data + 8, sizeof(d)); /* little-endian, as both architectures are */
 	assert_true(d == -1e300);
 	assert_true(pb_next(&r, &f) && f.number == 15);
 	inner = pb_enter(&r, &f);
@@ -149,10 +149,6 @@ static void test_a_wrong_type_is_a_fault_that_stays(void **state)
 	assert_true(pb_next(&r, &f));
 	assert_null(pb_string(&r, &f, &len)); /* not UTF-8 */
 	assert_int_equal(r.err, -EBADMSG);
-	r = pb_reader_of("\x0a\x01\x41", 3);
-	assert_true(pb_next(&r, &f));
-	assert_int_equal(pb_packed(&r, &f), 0); /* not a multiple of 8 */
-	assert_int_equal(r.err, -EBADMSG);
 }
 
 /* Walks everything that can be entered, as deep as it goes. */
@@ -168,9 +164,6 @@ static void walk(struct pb_reader *r, uint64_t *sum)
 		*sum += f.number + f.value + f.len;
 		if (f.type != PB_BYTES)
 			continue;
-		for (size_t i = 0, n = pb_packed(&copy, &f); i < n; i++)
-			*sum += pb_packed_at(&f, i);
-		copy = *r;
 		if (pb_string(&copy, &f, &len))
 			*sum += len;
 		inner = pb_enter(r, &f);

@@ -6,7 +6,7 @@
 #include <stdatomic.h>
 #include <sys/mman.h>
 
-#include "record/annotate/client.h"
+#include "record/annotate/annotate.h"
 #include "base/buf.h"
 
 struct party {

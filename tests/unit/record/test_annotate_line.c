@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "record/annotate/line.h"
+#include "record/annotate/annotate.h"
 
 #define NOW ((wall_time){1234})
 

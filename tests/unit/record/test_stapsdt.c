@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "record/discover/stapsdt.h"
+#include "record/discover/elfsym.h"
 #include "base/macros.h"
 
 #define FOUND_MAX 4
