@@ -131,6 +131,8 @@ static struct account_part *first_of(const struct process_account *a, size_t uni
 static enum code_making making_of(const struct tally_part *key, const struct stack_list *stacks)
 {
 	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
+	const struct stack *own =
+		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 	const char *name = NULL;
 
 	for (size_t i = 0; stacks && !name && i < ARRAY_SIZE(hashes); i++) {
@@ -140,6 +142,8 @@ static enum code_making making_of(const struct tally_part *key, const struct sta
 	}
 	if (!name && key->owner > OWNER_THREAD)
 		name = compiler_of_process(key->comm);
+	if (!name && own && compiler_builds_model(own))
+		return MAKING_MODEL;
 	return compiler_making(name);
 }
 
@@ -203,6 +207,21 @@ static bool are_varied(const struct process_account *a, struct sleeps *s)
 	return (double)spread >= THRESHOLD(PAUSE_SPREAD) * (double)robust_median(s->ns, s->count);
 }
 
+/* Whether they are rare and each far longer than a unit: what comes between two runs of units. */
+static bool are_between(const struct process_account *a, struct sleeps *s, uint64_t *lengths)
+{
+	uint64_t usual;
+
+	if (!s->count || (double)s->count * THRESHOLD(PAUSE) > (double)a->unit_count)
+		return false;
+	for (size_t i = 0; i < a->unit_count; i++)
+		lengths[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
+	robust_sort(lengths, a->unit_count);
+	usual = robust_median(lengths, a->unit_count);
+	robust_sort(s->ns, s->count);
+	return (double)robust_median(s->ns, s->count) >= THRESHOLD(PAUSE) * (double)usual;
+}
+
 /* Whether what a unit is longer the next is shorter: where each begins when it is due nothing adds up, where one begins when
  * the last is done all does. By deviations from the median, of which wild ones count as far as any. */
 static bool lengths_make_up(const struct process_account *a, uint64_t *scratch)
@@ -246,12 +265,13 @@ static bool are_pauses(const struct process_account *a, bool of_process, uint64_
 	if ((double)a->unit_count < THRESHOLD(DRIFT_UNITS) || is_rank(a))
 		return false;
 	sum_sleeps(a, of_process, &s);
-	return (a->is_clocked && !of_process) || (a->origin > STEP_BY_LOADER && are_varied(a, &s));
+	return (!of_process && (a->is_clocked || are_between(a, &s, scratch + a->unit_count))) ||
+	       (a->origin > STEP_BY_LOADER && are_varied(a, &s));
 }
 
 static int find_pauses(struct process_account *a, const struct stack_list *stacks)
 {
-	_cleanup_free_ uint64_t *scratch = calloc(a->unit_count + 1, sizeof(*scratch));
+	_cleanup_free_ uint64_t *scratch = calloc(2 * a->unit_count + 1, sizeof(*scratch));
 
 	if (!scratch)
 		return -ENOMEM;
