@@ -7,6 +7,7 @@
 #include "diagnose/chains/whole.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
+#include "wire/op_kind.h"
 
 static bool is_training(const struct step_account *a)
 {
@@ -200,6 +201,19 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
+/* Whether steps wait for the GPU now, and then for a while do not, again and again: after a pause the host is ahead of it
+ * until its queue is full. How long the GPU takes is seen only in those that wait. */
+static bool runs_ahead(const struct step_account *a)
+{
+	uint32_t stretches = 0;
+
+	for (size_t i = 1; i < a->mark_count; i++)
+		stretches += a->marks[i].is_slow && !a->marks[i - 1].is_slow;
+	return stretches >= THRESHOLD(AGAIN) &&
+	       (double)a->ordinary_ns[ACCOUNT_GPU] <
+		       THRESHOLD(FEW) * (double)a->slow_ns[ACCOUNT_GPU];
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(const struct recording *rec, const struct step_account *a,
@@ -212,7 +226,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
@@ -254,10 +268,7 @@ bool delay_is_pause(
 
 	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
 		return false;
-	if (!is_training(a) && is_of_loop(rec, a, l->lead))
-		return true;
-	return l->lead->owner == OWNER_SELF && a->slow_steps * THRESHOLD(PAUSE) <= a->steps &&
-	       a->slow_step_ns > a->ordinary_step_ns * THRESHOLD(PAUSE);
+	return !is_training(a) && is_of_loop(rec, a, l->lead);
 }
 
 static bool lead_is_asleep(const struct delay *l)
@@ -311,6 +322,20 @@ bool delay_stands_alone(enum delay_kind kind)
 	case DELAY_BY_COMPILE:
 	case DELAY_BY_LOADER: return true;
 	default: return false;
+	}
+}
+
+bool delay_idles_gpu(enum delay_kind kind)
+{
+	switch (kind) {
+	case DELAY_BY_GPU:
+	case DELAY_BY_COPY:
+	case DELAY_BY_ALLOCATION:
+	case DELAY_BY_GRAPH:
+	case DELAY_BY_COLLECTIVE:
+	case DELAY_BY_SYNC:
+	case DELAY_BY_UNKNOWN: return false;
+	default: return true;
 	}
 }
 
@@ -373,12 +398,40 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 	       (l->lead->owner == OWNER_THREAD || !(wait && stack_user_frame(wait)));
 }
 
+/* Whether a call of it waits for the work before it, while which nothing is lost. */
+static bool is_free(const struct aggregate *g)
+{
+	return g->source == SOURCE_CUDA ? g->op == CUDA_FREE || g->op == CUDA_HOST_FREE
+					: g->op == DRIVER_FREE || g->op == DRIVER_HOST_FREE ||
+						  g->op == DRIVER_MEM_UNMAP;
+}
+
+/* The share of the time that allocating and freeing take by themselves. What freeing takes is known where most calls are
+ * far shorter than the mean: of a row the first waits, the next find nothing to wait for. */
+static double allocating_share(const struct recording *rec, const struct step_account *a)
+{
+	double ns = 0;
+
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+		double usual;
+
+		if (g->pid != a->pid || g->flags & WIRE_NESTED || !op_kind_is_cuda(g->source) ||
+			op_kind_line(g->source, g->op) != LEDGER_ALLOC)
+			continue;
+		usual = (double)sketch_quantile(&g->sketch, 0.5) * (double)g->sketch.count;
+		if (!is_free(g) || usual * THRESHOLD(FAR_MORE) <= (double)g->sketch.sum)
+			ns += usual;
+	}
+	return ns / (double)MAX(a->last.ns - a->first.ns, INT64_C(1));
+}
+
 static bool is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	/* A call that frees memory waits for the work before it: while the GPU is busy nothing is lost in it. */
 	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE);
+		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE) ||
+		       allocating_share(rec, a) >= THRESHOLD(WASTE);
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))

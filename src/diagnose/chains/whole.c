@@ -211,7 +211,18 @@ double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 			sum += (double)rec->gpus[i].util_gpu_pct;
 			n++;
 		}
-	return n >= THRESHOLD(LEAST) ? 1 - MIN(sum / (double)n, 100.0) / 100 : 0;
+	return n >= THRESHOLD(LEAST) ? 1 - MIN(sum / (double)n, 100.0) / 100 : -1;
+}
+
+double gpu_idle_share_alone(const struct recording *rec, const struct step_account *a)
+{
+	if (a->ordinary_ns[ACCOUNT_COLLECTIVE] || a->slow_ns[ACCOUNT_COLLECTIVE])
+		return -1;
+	for (size_t i = 0; i < rec->gpu_count; i++)
+		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
+			rec->gpus[i].processes != 1)
+			return -1;
+	return gpu_idle_share(rec, a);
 }
 
 /* Kernels that a unit launches: counted in it, else what the process launched in all. */

@@ -11,5 +11,8 @@
 void step_account_whole(
 	const struct recording *rec, const struct step_account *a, struct step_account *ret);
 
-/* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
+/* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; negative: too few.
+ * gpu_idle_share_alone - likewise, negative also where it may be busy with something else than the process's work:
+ * another process's, or waiting for other ranks. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
+double gpu_idle_share_alone(const struct recording *rec, const struct step_account *a);

@@ -81,13 +81,15 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	}
 }
 
-/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. */
+/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. Steps that are
+ * taken together were seen once. */
 static double confidence_of(const struct step_account *a, double evidence, uint32_t units,
 	double unknown, double completeness)
 {
-	return evidence * sqrt(a->confidence) * (double)units /
-	       ((double)units + THRESHOLD(UNITS_HALF)) * (1 - unknown) *
-	       completeness_weight(completeness);
+	double seen = (double)units / (double)MAX(a->group, 1u);
+
+	return evidence * sqrt(a->confidence) * seen / (seen + THRESHOLD(UNITS_HALF)) *
+	       (1 - unknown) * completeness_weight(completeness);
 }
 
 static void add(struct time_findings *all, const struct time_finding *f)
@@ -123,6 +125,18 @@ static bool is_unexplained(const struct delay *d, const struct gpu_change *gpu)
 		       d->end.resource == RESOURCE_NONE);
 }
 
+/* What the host takes longer for is lost as far as the GPU idles: while that has work queued, nobody waits. */
+static uint64_t lost_in_slow(const struct time_findings *all, const struct delay *d)
+{
+	const struct step_account *a = all->account;
+	double lost = d->share * (double)a->lost_ns, idle;
+
+	if (!delay_idles_gpu(d->kind))
+		return (uint64_t)lost;
+	idle = gpu_idle_share_alone(all->rec, a);
+	return (uint64_t)(idle < 0 ? lost : MIN(lost, idle * judged_ns(a)));
+}
+
 static void find_slow(struct time_findings *all, double completeness)
 {
 	const struct step_account *a = all->account;
@@ -130,7 +144,7 @@ static void find_slow(struct time_findings *all, double completeness)
 	for (int i = 0; a->lost_ns && i < all->slow_delays.count; i++) {
 		struct delay *d = &all->slow_delays.items[i];
 		struct time_finding f = {.contrast = CONTRAST_SLOW,
-			.lost_ns = (uint64_t)(d->share * (double)a->lost_ns),
+			.lost_ns = lost_in_slow(all, d),
 			.units = a->slow_steps};
 
 		if (!is_large(a, &all->slow_delays, i, f.lost_ns))

@@ -16,15 +16,14 @@
 #define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
 #define STEPS 160
 
-/* What is said of @s: the worst there is, -1 for nothing; its texts hold @text. */
-static int worst(struct ledger_scene *s, const char *text)
+/* What is said of @rec: the worst there is, -1 for nothing; its texts hold @text. */
+static int worst_of(const struct recording *rec, const char *text)
 {
-	struct recording rec = ledger_recording(s);
 	_cleanup_free_ struct incident *list = NULL;
 	size_t count = 0;
 
-	assert_int_equal(diagnose_run(&rec, &list, &count), 0);
-	identity_check(&rec, list, count);
+	assert_int_equal(diagnose_run(rec, &list, &count), 0);
+	identity_check(rec, list, count);
 	if (!count)
 		return -1;
 	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
@@ -34,6 +33,13 @@ static int worst(struct ledger_scene *s, const char *text)
 		strlen(strstr(list[0].root_cause, "waited for")) == strlen("waited for"))
 		fail_msg("\"%s\" does not say where", list[0].root_cause);
 	return (int)list[0].severity;
+}
+
+static int worst(struct ledger_scene *s, const char *text)
+{
+	struct recording rec = ledger_recording(s);
+
+	return worst_of(&rec, text);
 }
 
 /* 20 ms that end with @end: an optimizer's step, or a graph of a program that does not train. */
@@ -189,7 +195,197 @@ static void test_a_pause_on_purpose(void **state)
 	SCENE;
 
 	sleeping(s, 1500, 40, 0);
-	assert_int_equal(worst(s, "train.py:25"), SEVERITY_LOW);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+/* Of what recurs within a run of steps it is not known that it is meant. */
+static void test_a_sleep_every_few_steps_is_no_pause(void **state)
+{
+	SCENE;
+
+	sleeping(s, 1500, 10, 0);
+	assert_int_equal(worst(s, "train.py:25"), SEVERITY_HIGH);
+}
+
+static void test_a_short_sleep_is_no_pause(void **state)
+{
+	SCENE;
+
+	sleeping(s, 300, 40, 0);
+	assert_int_equal(worst(s, "train.py:25"), SEVERITY_MEDIUM);
+}
+
+/* Every so many steps 300 ms of host code, below @library. */
+static void rebuilding(struct ledger_scene *s, const char *library, int every)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/trial.py", 10, NULL);
+	struct stack_frame *frames = s->frames[stack - 1];
+
+	frames[s->made[stack - 1].count++] = frames[0];
+	frames[0] = (struct stack_frame){
+		.ip = 1, .py_file = library, .py_func = "Linear.__init__", .py_line = 112};
+	for (int i = 0; i < STEPS; i++) {
+		for (int k = 0; i % every == every - 1 && k < 30; k++) {
+			sample(s, JOB, MAIN, t.at + 1, stack);
+			spend(&t, LEDGER_RUN, MS(10));
+			mark(&t, MARK_TICK);
+		}
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_a_model_built_between_runs(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 40);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+static void test_other_code_between_runs(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/functional.py", 40);
+	assert_int_equal(worst(s, "trial.py:10"), SEVERITY_MEDIUM);
+}
+
+static void test_a_model_built_every_few_steps(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 4);
+	assert_int_equal(worst(s, "trial.py:10"), SEVERITY_HIGH);
+}
+
+/* After each pause the host is ahead of the GPU for @ahead steps, then waits for it in each of @each. */
+static void bursts(struct ledger_scene *s, int bursts, int each, int ahead)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t look = line_stack(s, "/home/u/main.py", 14, "clock_nanosleep");
+	uint64_t fit = line_stack(s, "/home/u/cells.py", 19, "cudaLaunchKernel");
+
+	for (int b = 0; b < bursts; b++) {
+		if (b)
+			stay(&t, LEDGER_SLEEP, MS(900 + 100 * (uint64_t)b), 0, 0, 0)->stack_hash =
+				look;
+		for (int i = 0; i < each; i++) {
+			spend(&t, LEDGER_RUN, MS(2));
+			t.row.launches = 10;
+			if (i >= ahead)
+				spend(&t, LEDGER_GPU_WAIT, MS(12));
+			mark(&t, MARK_WAIT)->stack_hash = fit;
+			mark(&t, MARK_OPTIMIZER);
+		}
+	}
+}
+
+static void test_a_host_that_runs_ahead_after_pauses(void **state)
+{
+	SCENE;
+
+	bursts(s, 4, 60, 15);
+	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
+}
+
+/* Once is a change. */
+static void test_a_gpu_that_is_waited_for_since_a_moment(void **state)
+{
+	SCENE;
+
+	bursts(s, 1, 240, 60);
+	assert_int_equal(worst(s, "the GPU takes longer"), SEVERITY_MEDIUM);
+}
+
+/* The GPU is waited for once in 16 steps; in @slow such groups one step has 300 ms of host code. */
+static int groups(int slow)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 25, NULL);
+
+	for (int i = 0; i < 40 * 16; i++) {
+		for (int k = 0; i % 64 == 40 && i < slow * 64 && k < 30; k++) {
+			sample(s, JOB, MAIN, t.at + 1, stack);
+			spend(&t, LEDGER_RUN, MS(10));
+			mark(&t, MARK_TICK);
+		}
+		spend(&t, LEDGER_RUN, MS(2));
+		if (i % 16 == 15)
+			spend(&t, LEDGER_GPU_WAIT, MS(80));
+		mark(&t, MARK_WAIT);
+		mark(&t, MARK_OPTIMIZER);
+	}
+	return worst(s, "train.py:25");
+}
+
+/* Sixteen steps that are taken together were slow once, not sixteen times. */
+static void test_steps_taken_together_are_seen_once(void **state)
+{
+	assert_int_equal(groups(1), SEVERITY_LOW);
+	assert_int_equal(groups(10), SEVERITY_MEDIUM);
+}
+
+/* Every 8th step is longer by 60 ms of host code while the GPU, with @processes, is @busy percent busy. */
+static int late_host(int busy, int processes)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 25, NULL);
+
+	for (int i = 0; i < STEPS; i++) {
+		if (i % 8 == 7) {
+			for (int k = 0; k < 6; k++) {
+				sample(s, JOB, MAIN, t.at + 1, stack);
+				spend(&t, LEDGER_RUN, MS(10));
+				mark(&t, MARK_TICK);
+			}
+			s->gpus[s->gpu_count++] = (struct gpu_sample){
+				.time.ns = t.at, .util_gpu_pct = busy, .processes = processes};
+		}
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+	return worst(s, "");
+}
+
+static void test_a_late_host_beside_a_busy_gpu(void **state)
+{
+	assert_int_equal(late_host(100, 1), -1);
+	assert_int_equal(late_host(75, 1), SEVERITY_HIGH);
+	assert_int_equal(late_host(100, 2), SEVERITY_HIGH); /* busy with another's work */
+}
+
+/* Each step has 40 ms of freeing; one of @row calls waits, the others take 100 us. */
+static int freeing(uint64_t row)
+{
+	SCENE;
+	struct aggregate frees = {.pid = JOB, .source = SOURCE_CUDA, .op = CUDA_FREE};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/pool.py", 14, "cudaFree");
+	struct recording rec;
+
+	for (int i = 0; i < STEPS; i++) {
+		spend(&t, LEDGER_RUN, MS(1));
+		spend(&t, LEDGER_ALLOC, MS(40));
+		t.row.allocs = (uint32_t)row;
+		t.row.stack_hash = stack;
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+	sketch_add(&frees.sketch, MS(40) - (row - 1) * US(100), STEPS);
+	if (row > 1)
+		sketch_add(&frees.sketch, US(100), STEPS * (row - 1));
+	rec = ledger_recording(s);
+	rec.aggregates = &frees;
+	rec.aggregate_count = 1;
+	return worst_of(&rec, "");
+}
+
+/* Where nobody knows whether the GPU idles: a call that waits for it loses nothing, a hundred that do not wait do. */
+static void test_freeing_by_itself(void **state)
+{
+	assert_int_equal(freeing(1), -1);
+	assert_int_equal(freeing(97), SEVERITY_HIGH);
 }
 
 static void test_sleep_in_every_step(void **state)
@@ -462,6 +658,16 @@ int main(void)
 		cmocka_unit_test(test_longer_without_more_work_is_not),
 		cmocka_unit_test(test_host_and_gpu_of_all_lengths_are_the_work),
 		cmocka_unit_test(test_a_pause_on_purpose),
+		cmocka_unit_test(test_a_sleep_every_few_steps_is_no_pause),
+		cmocka_unit_test(test_a_short_sleep_is_no_pause),
+		cmocka_unit_test(test_a_model_built_between_runs),
+		cmocka_unit_test(test_other_code_between_runs),
+		cmocka_unit_test(test_a_model_built_every_few_steps),
+		cmocka_unit_test(test_a_host_that_runs_ahead_after_pauses),
+		cmocka_unit_test(test_a_gpu_that_is_waited_for_since_a_moment),
+		cmocka_unit_test(test_steps_taken_together_are_seen_once),
+		cmocka_unit_test(test_a_late_host_beside_a_busy_gpu),
+		cmocka_unit_test(test_freeing_by_itself),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),
 		cmocka_unit_test(test_input_of_a_child),
