@@ -201,17 +201,28 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
-/* Whether steps wait for the GPU now, and then for a while do not, again and again: after a pause the host is ahead of it
- * until its queue is full. How long the GPU takes is seen only in those that wait. */
-static bool runs_ahead(const struct step_account *a)
+/* Whether stretches of slow units and of ordinary ones follow each other again and again, and are other work: that of a
+ * program that does not train, with models in turn; or bursts of steps, at the beginning of which the host is ahead of the
+ * GPU, and hardly waits, until its queue is full. */
+static bool comes_and_goes(const struct step_account *a)
 {
-	uint32_t stretches = 0;
+	bool is_ahead = (double)a->ordinary_ns[ACCOUNT_GPU] <
+			THRESHOLD(FEW) * (double)a->slow_ns[ACCOUNT_GPU];
+	double row = 1, before = 0;
+	int begins = 0;
 
-	for (size_t i = 1; i < a->mark_count; i++)
-		stretches += a->marks[i].is_slow && !a->marks[i - 1].is_slow;
-	return stretches >= THRESHOLD(AGAIN) &&
-	       (double)a->ordinary_ns[ACCOUNT_GPU] <
-		       THRESHOLD(FEW) * (double)a->slow_ns[ACCOUNT_GPU];
+	if (is_training(a) && !is_ahead)
+		return false;
+
+	for (size_t i = 1; i < a->mark_count; i++) {
+		bool is_same = a->marks[i].is_slow == a->marks[i - 1].is_slow;
+
+		before = is_same ? before : row;
+		row = is_same ? row + 1 : 1;
+		begins += a->marks[i].is_slow && row == THRESHOLD(IN_A_ROW) &&
+			  before >= THRESHOLD(IN_A_ROW);
+	}
+	return begins >= THRESHOLD(AGAIN);
 }
 
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
@@ -226,7 +237,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || comes_and_goes(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||

@@ -101,7 +101,7 @@ static void test_the_host_alone_is_not(void **state)
 }
 
 /* Steps in which the GPU is waited for along a wave of 8 to 48 ms, five times; or it is one of these two. */
-static void waves(struct ledger_scene *s, bool gradual)
+static void waves(struct ledger_scene *s, bool gradual, enum wire_mark end)
 {
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
 
@@ -112,7 +112,8 @@ static void waves(struct ledger_scene *s, bool gradual)
 			part = part < 8 ? 0 : 15;
 		spend(&t, LEDGER_RUN, MS(2));
 		spend(&t, LEDGER_GPU_WAIT, MS(8) + MS(40) / 15 * (uint64_t)part);
-		mark(&t, MARK_OPTIMIZER);
+		t.row.launches = t.row.waits = 1;
+		mark(&t, end);
 	}
 }
 
@@ -120,7 +121,7 @@ static void test_work_that_comes_and_goes(void **state)
 {
 	SCENE;
 
-	waves(s, true);
+	waves(s, true, MARK_OPTIMIZER);
 	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
 }
 
@@ -128,8 +129,16 @@ static void test_a_state_that_comes_and_goes(void **state)
 {
 	SCENE;
 
-	waves(s, false);
+	waves(s, false, MARK_OPTIMIZER);
 	assert_int_equal(worst(s, "Cause unknown: the GPU takes longer"), SEVERITY_MEDIUM);
+}
+
+static void test_models_in_turn(void **state)
+{
+	SCENE;
+
+	waves(s, false, MARK_GRAPH);
+	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
 }
 
 static void calls_framework(struct ledger_scene *s, uint64_t stack)
@@ -654,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_the_host_alone_is_not),
 		cmocka_unit_test(test_work_that_comes_and_goes),
 		cmocka_unit_test(test_a_state_that_comes_and_goes),
+		cmocka_unit_test(test_models_in_turn),
 		cmocka_unit_test(test_more_of_the_same_is_the_work),
 		cmocka_unit_test(test_longer_without_more_work_is_not),
 		cmocka_unit_test(test_host_and_gpu_of_all_lengths_are_the_work),
