@@ -164,7 +164,7 @@ TARGET  ?=
 .PHONY: fuzz
 fuzz: ## Look for inputs that break a parser: SECONDS=60 for each target, or TARGET=name for one
 	$(call deps,build fuzz)
-	$(call configure,build-fuzz,-Dfuzz=true -Dwerror=false -Db_sanitize=address$(,)undefined -Db_lundef=false,CC=clang)
+	$(call configure,build-fuzz,-Dfuzz=true -Dwerror=false -Db_sanitize=address$(,)undefined -Db_lundef=false,CC="$$(command -v ccache) clang")
 	@$(NINJA) -C build-fuzz fuzz-programs
 	@tools/fuzz --build build-fuzz --seconds $(SECONDS) $(TARGET)
 

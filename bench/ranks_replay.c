@@ -20,7 +20,7 @@
 #include "cluster/detect/fleet.h"
 #include "json/writer.h"
 #include "node/push/pusher_private.h"
-#include "push/push_haste.h"
+#include "push/push.h"
 #include "store/read/nodedb_recent.h"
 
 #define NODES_MAX  16

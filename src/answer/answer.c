@@ -7,7 +7,6 @@
 
 #include "store/lock.h"
 #include "base/text.h"
-#include "base/clock.h"
 
 #define NODES_MAX   1024
 #define NAMES_BYTES 1024 /* of a sentence */

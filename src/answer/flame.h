@@ -2,10 +2,6 @@
 /* flame.h - call stacks added up into one tree, outermost frame at the root. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/idmap.h"
 #include "model/stack.h"
 

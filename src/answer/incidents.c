@@ -5,10 +5,8 @@
 #include <ctype.h>
 #include <jansson.h>
 
-#include "answer/answer.h"
 #include "answer/ops.h"
 #include "answer/steps.h"
-#include "base/macros.h"
 #include "base/search.h"
 
 #define WHERE_STACKS 4096 /* the heaviest are enough to say where; 0.1 ms each to read */

@@ -10,7 +10,6 @@
 #include "answer/ops.h"
 
 #include "base/search.h"
-#include "base/macros.h"
 #include "base/text.h"
 #include "diagnose/chains/kernel_type.h"
 

@@ -3,7 +3,6 @@
 #include "answer/stacks.h"
 
 #include "base/search.h"
-#include "base/macros.h"
 #include "wire/op_kind.h"
 #include "base/text.h"
 

@@ -50,6 +50,7 @@ void blame_job_done(struct job *j)
 	free(j->costs);
 	free(j->stage_cost_ns);
 	free(j->stage_ratio);
+	free(j->stage_since);
 	*j = (struct job){0};
 }
 

@@ -24,9 +24,10 @@
 #include "blame/blame.h"
 #include "wire/ids.h"
 
-#define JOB_NONE      UINT32_MAX
-#define JOB_CALLS_MAX (UINT32_C(1) << 27)
-#define JOB_CELLS_MAX (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
+#define JOB_NONE        UINT32_MAX
+#define JOB_STAGE_RATIO 1.1 /* of a stage to the others, or to what it was: it is slow */
+#define JOB_CALLS_MAX   (UINT32_C(1) << 27)
+#define JOB_CELLS_MAX   (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
 
 struct job_item { /* a call on the common clock */
 	int64_t enter_ns, start_ns, leave_ns;
@@ -109,6 +110,8 @@ struct job {
 	float *sigma;  /* by group: ordinary distance from the median of the peers, robust */
 	struct job_cost *costs;              /* by worker */
 	double *stage_cost_ns, *stage_ratio; /* by stage; its own time to that of the others */
+	uint32_t *
+		stage_since; /* by stage: the step from which on it is slower than before; 0: it always was so */
 	float *uneven; /* by step: on the path, more than the peers, by whomever */
 	struct job_load {
 		double uneven_ns;                   /* of that what an ordinary step has, in all */

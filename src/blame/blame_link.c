@@ -7,7 +7,8 @@
  * nodes alike, and communicators of the same size that do the same with as many bytes. Who has no peers, or is
  * like them, is compared with its own past. Nobody is blamed for it.
  *
- * Nor is a link slow that leads to or from a stage which is slow itself.
+ * Nor is a link slow that leads to or from a stage which is slow itself. A collective that is slower than before makes steps
+ * longer by as much: where it seems to take more, hosts have come to be further ahead of their GPUs, and wait for their work in it.
  *
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
@@ -32,8 +33,8 @@
 #define EXCESS_NS     1000000
 #define GROUP_NS      100000 /* Sends and Recvs of one group begin within */
 #define GROUP_NEAR    3      /* calls before and after that are looked at */
-#define STAGE_RATIO   1.1    /* its own time to that of others: it is slow itself */
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
+#define GROWN_MOST    1.25   /* times what steps have grown by */
 
 struct taken { /* one communication */
 	uint32_t kind;
@@ -48,6 +49,8 @@ struct kind { /* communications that should take equally long: taken[first .. fi
 	uint64_t role, looser; /* peers have the same; looser where too few do */
 	double path_ns;
 	float median, past, now;
+	double grown_ns,
+		step_grown_ns; /* from past to now, in a step: all of its communications, and the step */
 	uint64_t error_ns;
 };
 
@@ -198,10 +201,49 @@ static float median_of(const struct taken *t, size_t n, float *room)
 	return blame_median(room, n);
 }
 
+/* Median length of the steps from @from_ns to @to_ns, and how many there are. @room has room for all. */
+static float steps_between(
+	const struct job *j, int64_t from_ns, int64_t to_ns, float *room, size_t *ret_count)
+{
+	size_t n = 0;
+
+	for (size_t s = 0; s < j->step_count; s++)
+		if (j->cuts[s + 1] > from_ns && j->cuts[s] <= to_ns)
+			room[n++] = (float)(j->cuts[s + 1] - j->cuts[s]);
+	*ret_count = n;
+	return blame_median(room, n);
+}
+
+/* What of the path @n communications are. */
+static double path_of(const struct job *j, const struct taken *t, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += (double)j->transfer[t[i].match];
+	return sum;
+}
+
+/* The first @part of @k's communications against the last. */
+static void set_past(
+	const struct job *j, const struct taken *t, size_t part, float *room, struct kind *k)
+{
+	const struct taken *now = t + k->count - part;
+	size_t steps[2];
+	float before = steps_between(j, t[0].at_ns, t[part - 1].at_ns, room, &steps[0]);
+	float since = steps_between(j, now[0].at_ns, now[part - 1].at_ns, room, &steps[1]);
+
+	k->past = median_of(t, part, room);
+	k->now = median_of(now, part, room);
+	k->step_grown_ns = (double)(since - before);
+	k->grown_ns = path_of(j, now, part) / (double)MAX(steps[1], (size_t)1) -
+		      path_of(j, t, part) / (double)MAX(steps[0], (size_t)1);
+}
+
 static int list_kinds(
 	const struct job *j, struct taken *t, size_t n, struct kind **ret, size_t *ret_count)
 {
-	_cleanup_free_ float *room = calloc(n + 1, sizeof(*room));
+	_cleanup_free_ float *room = calloc(MAX(n, j->step_count) + 1, sizeof(*room));
 	_cleanup_free_ struct kind *list = calloc(n + 1, sizeof(*list));
 	size_t count = 0, next;
 
@@ -222,10 +264,8 @@ static int list_kinds(
 			continue;
 		part = k.count / PAST_PARTS;
 		k.median = median_of(t + i, k.count, room);
-		if (part >= SAMPLES_LEAST) {
-			k.past = median_of(t + i, part, room);
-			k.now = median_of(t + i + k.count - part, part, room);
-		}
+		if (part >= SAMPLES_LEAST)
+			set_past(j, t + i, part, room, &k);
 		set_roles(j, &k);
 		list[count++] = k;
 	}
@@ -291,7 +331,8 @@ static void compare(const struct taken *t, const struct kind *list, size_t n, co
 	s->is_slow = is_slow(t, k, 0, k->median, usual, peers < PEERS_FEW ? FACTOR_ALONE : FACTOR);
 	if (s->is_slow || k->now <= 0)
 		return;
-	s->is_slow = is_slow(t, k, past, k->now, k->past, FACTOR);
+	s->is_slow = is_slow(t, k, past, k->now, k->past, FACTOR) &&
+		     (s->from != UINT32_MAX || k->grown_ns <= GROWN_MOST * k->step_grown_ns);
 	s->by_past = s->is_slow || usual <= 0;
 	if (!s->by_past)
 		return;
@@ -308,7 +349,7 @@ static bool is_of_slow_stage(const struct job *j, const struct blame_transfer *t
 		return false;
 	for (int32_t s = 0; s < j->stage_count; s++)
 		if ((j->stage[t->from] == s || j->stage[t->to] == s) &&
-			j->stage_ratio[s] >= STAGE_RATIO &&
+			j->stage_ratio[s] >= JOB_STAGE_RATIO &&
 			j->stage_cost_ns[s] >= NAMED_SHARE * span)
 			return true;
 	return false;

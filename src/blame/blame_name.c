@@ -7,7 +7,8 @@
  * that are about as slow as the costliest are named with it and share its cost: had it been the only
  * one, the others would have kept the job waiting just as long.
  *
- * A stage is named if it costs more than its workers do. If many cost a little, each in its turn, the
+ * A stage is named if it costs more than its workers do. One that was as slow in all steps that are known is how work is
+ * divided among the stages: it is named if there is nobody else, and said to be so. If many cost a little, each in its turn, the
  * load moves and no worker is named; a stage may be slow besides. */
 #include "blame/blame_job.h"
 #include "blame/comm_join.h"
@@ -29,7 +30,6 @@
 #define STALL_STEPS   10 /* that one late step takes as long as: once is enough */
 #define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
 #define TOGETHER      0.5
-#define STAGE_RATIO   1.1
 #define STAGE_SHARE   0.03
 #define UNEVEN_SPREAD 0.025
 #define UNEVEN_SHARE  0.03
@@ -293,7 +293,7 @@ static uint32_t worst_of(const struct job *j, int32_t stage)
 
 static bool stage_is_slow(const struct naming *n, int32_t s)
 {
-	return !n->j->is_guessed && n->j->stage_ratio[s] >= STAGE_RATIO &&
+	return !n->j->is_guessed && n->j->stage_ratio[s] >= JOB_STAGE_RATIO &&
 	       n->j->stage_cost_ns[s] >= STAGE_SHARE * n->span_ns;
 }
 
@@ -314,13 +314,30 @@ static int list_stages(const struct naming *n, struct blame *b)
 		found.lag_ns = found.own_ns - found.peer_own_ns;
 		found.late = found.seen;
 		found.period = 1;
-		found.since_ns = j->cuts[0];
+		found.by_design = j->stage_since[s] == 0;
+		found.since_ns = j->cuts[j->stage_since[s]];
 		keep_costliest(b, &found);
 	}
 	for (size_t i = 0; i < b->suspect_count; i++)
 		b->suspects[i].cause = (uint32_t)i;
 	b->kind = BLAME_STAGE;
 	return 0;
+}
+
+/* What slow stages cost; *ret_became: of that, those that were not so from the beginning. */
+static double slow_stages_ns(const struct naming *n, double *ret_became)
+{
+	const struct job *j = n->j;
+	double all = 0;
+
+	*ret_became = 0;
+	for (int32_t s = 0; j->stage_count > 1 && s < j->stage_count; s++) {
+		if (!stage_is_slow(n, s))
+			continue;
+		all += j->stage_cost_ns[s];
+		*ret_became += j->stage_since[s] ? j->stage_cost_ns[s] : 0;
+	}
+	return all;
 }
 
 /* Load that moves makes all workers late in their turn: it is more than those who are named for @named_ns in all. */
@@ -383,7 +400,7 @@ static void weigh_confidence(const struct job *j, struct blame *b)
 int blame_name(struct job *j, struct blame *b)
 {
 	_cleanup_(naming_done) struct naming n = {0};
-	double workers = 0, stages = 0;
+	double workers = 0, stages, became;
 	int r = naming_init(&n, j);
 
 	if (r < 0)
@@ -394,8 +411,7 @@ int blame_name(struct job *j, struct blame *b)
 		return r;
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
-	for (int32_t s = 0; s < j->stage_count; s++)
-		stages += j->stage_count > 1 && stage_is_slow(&n, s) ? j->stage_cost_ns[s] : 0;
+	stages = slow_stages_ns(&n, &became);
 	if (load_moves(&n, &j->recent, workers))
 		b->uneven_recent = load_cost_ns(&j->recent) / j->recent.span_ns;
 	if (load_moves(&n, &j->load, workers)) {
@@ -404,7 +420,7 @@ int blame_name(struct job *j, struct blame *b)
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));
 		workers = 0;
 	}
-	if (workers > 0 && workers >= stages)
+	if (workers > 0 && workers >= became)
 		r = list_workers(&n, b);
 	else if (stages > 0)
 		r = list_stages(&n, b);

@@ -13,7 +13,8 @@
  * A worker without peers, as in a pipeline of one rank a stage, is compared with its own ordinary steps.
  *
  * What a worker's peers need as well but other stages do not is the stage's: path x (1 - what is more than its
- * peers' in the same step, its own part or load that moves) x (1 - median of the other stages / its own median). So the parts never add up to more than
+ * peers' in the same step, its own part or load that moves) x (1 - median of the other stages / its own median), since the
+ * step from which on it is slower than before. So the parts never add up to more than
  * the path. Fill and drain of a pipeline are waits, and nobody's. */
 #include "blame/blame_job.h"
 
@@ -37,7 +38,8 @@
 #define MAD_TO_SIGMA 1.4826
 #define RECENT                                                                                     \
 	((size_t)48) /* steps, or this part of them: load that has begun to move is not seen in all */
-#define RECENT_PART 4
+#define RECENT_PART  4
+#define STAGE_BEFORE 8 /* steps, before and since a stage is slow */
 
 /* Members of each group, one after the other. */
 struct crowd {
@@ -443,15 +445,101 @@ static int weigh_groups(struct job *j)
 	return 0;
 }
 
-/* Median own time of a stage's workers, in all steps. */
-static double stage_own(const struct job *j, int32_t stage, float *room)
+/* Own time of @stage in @step against that of all others. */
+static float stage_against(const struct job *j, int32_t stage, size_t step)
+{
+	double own[2] = {0}, workers[2] = {0};
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		own[j->stage[w] == stage] += (double)j->own[w * j->step_count + step];
+		workers[j->stage[w] == stage]++;
+	}
+	return own[0] > 0 && workers[1] > 0 ? (float)(own[1] / workers[1] / (own[0] / workers[0]))
+					    : 1;
+}
+
+static float median_of(const float *values, size_t n, float *room)
+{
+	memcpy(room, values, n * sizeof(*values));
+	return blame_median(room, n);
+}
+
+/* The step from which on @stage is slower than before, by as much as makes one slow; 0: it always was. Found where the
+ * most of the steps before are below the median of all, and of those after above it. */
+static int stage_since(const struct job *j, int32_t stage, uint32_t *ret)
+{
+	size_t n = j->step_count;
+	_cleanup_free_ float *against = calloc(2 * n + 1, sizeof(*against));
+	float *room = against + n, middle;
+	int64_t sum = 0, least = 0;
+
+	*ret = 0;
+	if (!against)
+		return -ENOMEM;
+	for (size_t s = 0; s < n; s++)
+		against[s] = stage_against(j, stage, s);
+	middle = median_of(against, n, room);
+	for (size_t s = 0; s < n; s++) {
+		sum += (against[s] > middle) - (against[s] < middle);
+		if (sum < least) {
+			least = sum;
+			*ret = (uint32_t)(s + 1);
+		}
+	}
+	if (*ret < STAGE_BEFORE || *ret + STAGE_BEFORE > n ||
+		(double)median_of(against + *ret, n - *ret, room) <
+			JOB_STAGE_RATIO * (double)median_of(against, *ret, room))
+		*ret = 0;
+	return 0;
+}
+
+/* Median own time of a stage's workers, in all steps from @from on. */
+static double stage_own(const struct job *j, int32_t stage, size_t from, float *room)
 {
 	size_t n = 0;
 
-	for (uint32_t w = 0; w < j->worker_count; w++)
-		if (j->stage[w] == stage)
-			room[n++] = (float)j->costs[w].own_ns;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		if (j->stage[w] != stage)
+			continue;
+		room[n] = 0;
+		for (size_t s = from; s < j->step_count; s++)
+			room[n] += j->own[w * j->step_count + s];
+		n++;
+	}
 	return (double)blame_median(room, n);
+}
+
+/* What @stage costs since it is slow. */
+static int weigh_stage(struct job *j, int32_t stage, struct room *m, float *room)
+{
+	size_t n = (size_t)j->stage_count, from;
+	int r = stage_since(j, stage, &j->stage_since[stage]);
+
+	if (r < 0)
+		return r;
+	from = j->stage_since[stage];
+	for (size_t s = 0; s < n; s++)
+		m->values[s] = (float)stage_own(j, (int32_t)s, from, room);
+	medians_of_others(m->values, n, m->sorted, m->medians);
+	j->stage_ratio[stage] =
+		m->medians[stage] > 0 ? (double)(m->values[stage] / m->medians[stage]) : 1;
+	if (j->stage_ratio[stage] <= 1)
+		return 0;
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		double path = 0, all = 0, more = MAX(j->costs[w].lost_ns, j->costs[w].uneven_ns);
+
+		if (j->stage[w] != stage)
+			continue;
+		for (size_t i = 0; i < j->step_count; i++) {
+			double p = (double)j->path[w * j->step_count + i];
+
+			all += p;
+			path += i >= from ? p : 0;
+		}
+		path = MAX(path - (all > 0 ? more * path / all : 0), 0.0);
+		j->stage_cost_ns[stage] += path * (1 - 1 / j->stage_ratio[stage]);
+	}
+	return 0;
 }
 
 static int weigh_stages(struct job *j)
@@ -459,29 +547,16 @@ static int weigh_stages(struct job *j)
 	size_t n = (size_t)j->stage_count;
 	_cleanup_free_ float *room = calloc(j->worker_count + 1, sizeof(*room));
 	_cleanup_(room_done) struct room m = {0};
+	int r = room ? room_init(&m, n) : -ENOMEM;
 
 	j->stage_cost_ns = calloc(n + 1, sizeof(*j->stage_cost_ns));
 	j->stage_ratio = calloc(n + 1, sizeof(*j->stage_ratio));
-	if (!room || !j->stage_cost_ns || !j->stage_ratio || room_init(&m, n) < 0)
+	j->stage_since = calloc(n + 1, sizeof(*j->stage_since));
+	if (r < 0 || !j->stage_cost_ns || !j->stage_ratio || !j->stage_since)
 		return -ENOMEM;
-	if (n < 2)
-		return 0;
-	for (size_t s = 0; s < n; s++)
-		m.values[s] = (float)stage_own(j, (int32_t)s, room);
-	medians_of_others(m.values, n, m.sorted, m.medians);
-	for (size_t s = 0; s < n; s++)
-		j->stage_ratio[s] = m.medians[s] > 0 ? (double)(m.values[s] / m.medians[s]) : 1;
-	for (uint32_t w = 0; w < j->worker_count; w++) {
-		int32_t s = j->stage[w];
-		double path = 0, more = MAX(j->costs[w].lost_ns, j->costs[w].uneven_ns);
-
-		if (s < 0 || j->stage_ratio[s] <= 1)
-			continue;
-		for (size_t i = 0; i < j->step_count; i++)
-			path += (double)j->path[w * j->step_count + i];
-		j->stage_cost_ns[s] += MAX(path - more, 0.0) * (1 - 1 / j->stage_ratio[s]);
-	}
-	return 0;
+	for (int32_t s = 0; r == 0 && n > 1 && s < j->stage_count; s++)
+		r = weigh_stage(j, s, &m, room);
+	return r;
 }
 
 int blame_weigh(struct job *j)

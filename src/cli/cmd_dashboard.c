@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <time.h>
 
-#include "serve/mcp/mcp_http.h"
 #include "net/address.h"
 #include "serve/mcp/mcp_registry.h"
 #include "serve/serve.h"

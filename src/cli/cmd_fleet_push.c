@@ -5,7 +5,7 @@
 #include <strings.h>
 
 #include "node/push/pusher.h"
-#include "node/push/pusher_provider.h"
+#include "node/push/pusher_node.h"
 #include "base/confine_thread.h"
 #include "base/path_user.h"
 #include "base/hash.h"

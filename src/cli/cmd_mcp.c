@@ -20,7 +20,6 @@
 #include "command/server_access.h"
 #include "config.h"
 #include "net/address.h"
-#include "serve/mcp/mcp_http.h"
 #include "serve/mcp/mcp_registry.h"
 #include "serve/serve.h"
 

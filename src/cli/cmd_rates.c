@@ -14,7 +14,7 @@
 #include "command/config_file.h"
 #include "command/program.h"
 #include "json/writer.h"
-#include "net/client/https_fetch.h"
+#include "net/client/client.h"
 #include "rates/rates.h"
 
 #define FETCH_NS (30 * NS_PER_S)

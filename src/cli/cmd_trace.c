@@ -22,7 +22,6 @@
 #include "cli/live.h"
 #include "cli/trace_command.h"
 #include "cli/trace_settings.h"
-#include "cli/trace_stream.h"
 #include "config.h"
 #include "wire/names.h"
 

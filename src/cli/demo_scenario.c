@@ -10,8 +10,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
-
 /* Recorded runs that travel inside the program, for nodedb_read_packed(). */
 
 extern const struct nodedb_packed recording_incident, recording_cold_start,

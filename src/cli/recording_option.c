@@ -4,15 +4,12 @@
 #include <signal.h>
 #include <strings.h>
 
-#include "base/clock.h"
 #include "base/path_user.h"
 #include "base/text.h"
 #include "cli/progress.h"
 #include "sql/sql_guard.h"
-#include "sql/sql_table.h"
 #include "store/lock.h"
 #include "store/merge/nodedb_merge.h"
-#include "store/read/nodedb_snapshot.h"
 #include "store/write/retention.h"
 #include "wire/op_kind.h"
 

@@ -15,8 +15,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 
-#include "base/buf.h"
-#include "base/macros.h"
 #include "base/text.h"
 
 /* In the new process: waits until it is held, becomes the user, executes. Tells @report what failed. */

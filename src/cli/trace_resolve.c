@@ -7,7 +7,7 @@
 #include "cli/trace_settings.h"
 #include "command/config_file.h"
 #include "config.h"
-#include "notify/remediate/balance.h"
+#include "notify/remediate/remediate.h"
 #include "record/annotate/client.h"
 #include "record/discover/identity.h"
 #include "record/gpu/child.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "cli/trace_settings.h"
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "record/probe/sample/sample.h"
 #include "store/read/nodedb_snapshot.h"

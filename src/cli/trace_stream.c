@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* trace_stream.c - see trace_stream.h. */
-#include "cli/trace_stream.h"
+/* trace_stream.c - see trace_settings.h. */
+#include "cli/trace_settings.h"
 
 #include <math.h>
 

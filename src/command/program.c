@@ -8,7 +8,6 @@
 #include <signal.h>
 
 #include "base/log.h"
-#include "base/macros.h"
 #include "base/notify.h"
 #include "base/text.h"
 #include "command/config_file.h"

@@ -18,7 +18,7 @@
 #include "config.h"
 #include "json/reader.h"
 #include "json/writer.h"
-#include "net/client/https_fetch.h"
+#include "net/client/client.h"
 
 /* `version` of each program: what it is and what it runs on. */
 

@@ -9,9 +9,7 @@
  * counted. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 

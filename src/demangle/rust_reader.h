@@ -6,10 +6,6 @@
  * written, so that the productions need not look at it one by one. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "demangle/demangle.h"
 
 #define RUST_DEPTH_MAX 200   /* productions inside one another, back references included */

@@ -108,6 +108,8 @@
 		"from one wait to the next, while the GPU idles: a step of a usual model has up to 1,700") \
 	X(EXECUTES_MANY, 32, "starts",                                                                     \
 		"of what JAX has compiled, in a step: compiled whole it has few")                          \
+	X(SYNCS_MANY, 32, "waits",                                                                         \
+		"for the GPU in a unit while it idles: a usual step has some for its loss and its norms")  \
 	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
 	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
 	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \

@@ -14,7 +14,6 @@
 #include "base/path_user.h"
 #include "base/spawn.h"
 #include "base/text.h"
-#include "sql/sql_worker_wire.h"
 
 static struct sql_worker_kind kind =
 	SQL_WORKER_KIND(DUCK_WORKER_NAME, DUCK_WORKER_AT_ONCE, .keeps_spare = true);

@@ -3,7 +3,6 @@
 #include "export/export.h"
 
 #include "answer/stacks.h"
-#include "base/macros.h"
 #include "base/text.h"
 
 /* One <g> a frame: its text as <title>, which browsers show, a

@@ -6,7 +6,7 @@
 #include "base/buf.h"
 #include "base/output.h"
 #include "store/nodedb.h"
-#include "store/read/nodedb_stream.h"
+#include "store/read/nodedb_reader.h"
 #include "wire/names.h"
 
 enum export_format { EXPORT_FLAMEGRAPH, EXPORT_FOLDED };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* perfetto.c - takes a recording piece by piece (nodedb_stream.h), gives every piece its process
+/* perfetto.c - takes a recording piece by piece (nodedb_reader.h), gives every piece its process
  * and line in the viewer and hands it to the format. */
 #include "export/export.h"
 

@@ -9,7 +9,7 @@
  * packet clears what a reader knows. The clock is told to be the wall clock. */
 
 #include "base/hash.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 #include "export/perfetto_private.h"
 
 /* Numbers of fields, as Perfetto's public .proto files give them. */

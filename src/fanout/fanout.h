@@ -8,13 +8,14 @@
  * Nothing is printed here. Texts in results came from nodes: escape them for where they go. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/errinfo.h"
+#include "model/event.h"
+#include "model/incident.h"
+#include "net/client/client.h"
 #include "net/loop.h"
 #include "net/pki/tls.h"
 #include "sql/sql_table.h"
-#include "net/client/client.h"
-#include "base/buf.h"
-#include "model/incident.h"
 
 /* Which nodes are asked: addresses, in the order they were named. */
 
@@ -236,3 +237,40 @@ enum exit_code fanout_verdict(const struct fanout_result *r);
  * is said once. The exit code is EXIT_USAGE if every node found the question itself wrong, else
  * EXIT_FAILED. */
 void fanout_why(const struct fanout_result *r, struct errinfo *ret);
+
+/* ---- events of many nodes as the structs that everything else works with.
+ *
+ * Asked for by SQL (fanout_event_sql() with FANOUT_SQL, apart), because nodes of every version know
+ * that. Columns are found by their names, so that recordings of any schema will do. */
+
+struct fanout_event_request {
+	uint64_t since_ns; /* so long before a node's newest event; 0: no limit */
+	const uint32_t *pids;
+	size_t pid_count; /* 0: all */
+};
+
+/* fanout_event_sql - appends the statement. It gives the newest first: with a limit on rows the
+ * oldest are those that are missing. */
+void fanout_event_sql(struct buf *b, const struct fanout_event_request *w);
+
+struct fanout_event {
+	size_t node; /* in fanout_events.names */
+	struct event event;
+};
+
+struct fanout_events { /* in order of their start, once sorted */
+	struct fanout_event *items;
+	size_t count;
+	char **names; /* of nodes */
+	size_t name_count;
+	size_t skipped; /* rows that make no sense */
+};
+void fanout_events_done(struct fanout_events *l);
+
+/* fanout_event_read - appends the rows of @t, one node's answer, to @l; rows that do not say of
+ * which node they are belong to @name. -EPROTO if @t has not the columns of the statement; -ENOMEM.
+ */
+int fanout_event_read(const struct sql_table *t, const char *name, struct fanout_events *l);
+
+/* fanout_event_sort - puts them in order. */
+void fanout_event_sort(struct fanout_events *l);

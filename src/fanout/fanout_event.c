@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* fanout_event.c - see fanout_event.h. A row that lacks what every event has, or holds numbers that
+/* fanout_event.c - see fanout.h. A row that lacks what every event has, or holds numbers that
  * cannot be, is left out and counted: nodes are strangers. */
-#include "fanout/fanout_event.h"
+#include "fanout/fanout.h"
 
 #include "base/search.h"
-#include "wire/ids.h"
 
 #define DURATION_MAX_NS (366LL * 24 * 3600 * (int64_t)NS_PER_S) /* a year */
 #define NAMES_MAX       4096

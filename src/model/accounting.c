@@ -2,14 +2,9 @@
 /* accounting.c - see accounting.h: what the books cannot say, in words. */
 #include "model/accounting.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <time.h>
 
 #include "base/buf.h"
-#include "base/clock.h"
-#include "base/macros.h"
 #include "base/text.h"
 
 /* account_in_flight - hits of which nothing more is known. */

@@ -10,10 +10,6 @@
  * that only count) and by capture (records it folded); lost by whoever dropped something. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/event.h"
 #include "wire/ids.h"

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/collective.h"
 
-#include "wire/ids.h"
-
 double bandwidth_size(unsigned op, uint64_t bytes, int32_t nranks)
 {
 	switch (op) {

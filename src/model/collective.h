@@ -2,9 +2,6 @@
 /* collective.h - what an NCCL call has beyond an event. A value it does not have is -1. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "model/event.h"
 
 #define COLLECTIVE_TAG WIRE_NCCL_TAG

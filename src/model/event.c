@@ -3,11 +3,6 @@
 #include "model/event.h"
 
 #include <arpa/inet.h>
-#include <stddef.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/macros.h"
 
 /* The table of copies. */
 

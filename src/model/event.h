@@ -5,9 +5,6 @@
  * A plain value: copied, never owned. Times are wall clock; start is the start for every source. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/macros.h"
 #include "stat/sketch.h"

@@ -6,10 +6,6 @@
  * unknown text is "". */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/event.h"
 

@@ -3,9 +3,7 @@
 #include "model/incident.h"
 
 #include <math.h>
-#include <string.h>
 
-#include "base/macros.h"
 #include "model/problem.h"
 #include "wire/names.h"
 

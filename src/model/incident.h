@@ -6,10 +6,6 @@
  * traced processes: whoever prints escapes them (base/text.h). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/event.h"
 

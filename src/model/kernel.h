@@ -3,9 +3,7 @@
  * texts that are stored once. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 

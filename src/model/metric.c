@@ -6,8 +6,6 @@
  * changes nothing else. */
 #include "model/metric.h"
 
-#include <string.h>
-
 #include "base/text.h"
 
 #define PIECE_BYTES (64u << 10)

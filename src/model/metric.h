@@ -7,10 +7,6 @@
  * with a unit beside them, and Prometheus's with the unit inside. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/macros.h"
 #include "stat/sketch.h"

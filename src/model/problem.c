@@ -3,8 +3,6 @@
  * detector that knows better says so instead. */
 #include "model/problem.h"
 
-#include <stddef.h>
-
 /* One sentence a line reads better than a paragraph of string pieces. */
 /* clang-format off */
 static const struct problem_text texts[PROBLEM_COUNT] = {

@@ -2,9 +2,7 @@
 /* sample.h - one reading of the host, once a second. */
 #pragma once
 
-#include <stdbool.h>
 #include <stddef.h>
-#include <stdint.h>
 
 #include "base/clock.h"
 

@@ -4,8 +4,6 @@
 #include "model/stack.h"
 
 #include <ctype.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "base/macros.h"
 #include "base/search.h"
@@ -156,6 +154,12 @@ bool stack_frame_is_user(const struct stack_frame *f)
 	       !is_made(f->py_file);
 }
 
+bool stack_frame_is_begin(const struct stack_frame *f)
+{
+	return stack_frame_is_python(f) && f->py_func && strstr(f->py_func, "_bootstrap") &&
+	       strstr(f->py_file, "/multiprocessing/process.py");
+}
+
 const struct stack_frame *stack_user_frame(const struct stack *s)
 {
 	const struct stack_frame *made = NULL;
@@ -163,6 +167,8 @@ const struct stack_frame *stack_user_frame(const struct stack *s)
 	for (size_t i = 0; i < s->count; i++) {
 		const struct stack_frame *f = &s->frames[i];
 
+		if (stack_frame_is_begin(f))
+			break;
 		if (!stack_frame_is_python(f) || !f->py_file[0] || is_of_library(f->py_file))
 			continue;
 		if (!is_made(f->py_file))

@@ -49,8 +49,12 @@ bool stack_has_names(const struct stack *s);
  * the innermost with a name that is not the CUDA or NCCL library's own; NULL if there is none. */
 const struct stack_frame *stack_place(const struct stack *s);
 
+/* stack_frame_is_begin - whether it is what a process that Python has started runs first: frames beyond it are of who
+ * forked it. */
+bool stack_frame_is_begin(const struct stack_frame *f);
+
 /* stack_user_frame - the innermost Python frame of the program's own files: not of the standard
- * library, of installed packages or of PyTorch; NULL if there is none. */
+ * library, of installed packages or of PyTorch, nor of who forked the process; NULL if there is none. */
 const struct stack_frame *stack_user_frame(const struct stack *s);
 
 /* stack_frame_is_user - whether it is a Python frame of such a file. */

@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/step_account.h"
 
-#include <stdlib.h>
-
-#include "base/macros.h"
-
 static const char *const line_ids[] = {
 #define X(NAME, id, title) [ACCOUNT_##NAME] = id,
 	ACCOUNT_LINES_LIST(X)

@@ -6,10 +6,6 @@
  * Made from a recording by diagnose, written by answer. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "model/event.h"
 #include "wire/ledger.h"

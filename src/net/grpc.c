@@ -7,7 +7,7 @@
 #include <strings.h>
 
 #include "base/clock.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 void grpc_frame(unsigned char out[GRPC_FRAME], size_t len, bool gzip)
 {

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_json.c - see otlp_json.h. Invariant: a text that is handed out is either bytes of the request
+/* otlp_json.c - see otlp_read_private.h. Invariant: a text that is handed out is either bytes of the request
  * or a copy on the list of kept ones, which is a stack: who leaves a level releases what it kept. */
-#include "otlp/otlp_json.h"
 
 #include <math.h>
 

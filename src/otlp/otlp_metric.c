@@ -3,7 +3,7 @@
 #include "otlp/otlp_metric.h"
 
 #include "otlp/otlp_fields.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 #include "json/writer.h"
 
 static void put_attribute(

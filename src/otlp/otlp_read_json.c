@@ -6,7 +6,6 @@
  * later): each token is looked at once for each level at most. Writers put the description first. */
 
 #include "otlp/otlp_fields.h"
-#include "otlp/otlp_json.h"
 #include "otlp/otlp_read_private.h"
 
 struct reading {

@@ -5,7 +5,7 @@
 
 #include "otlp/otlp_fields.h"
 #include "otlp/otlp_read_private.h"
-#include "protobuf/pb_reader.h"
+#include "protobuf/pb.h"
 
 static void fail(struct pb_reader *r, int err)
 {

@@ -6,10 +6,9 @@
 #include <jansson.h>
 
 #include "json/writer.h"
-#include "protobuf/pb_writer.h"
 #include "base/text.h"
 #include "otlp/otlp_metric.h"
-#include "protobuf/pb_reader.h"
+#include "protobuf/pb.h"
 
 static const struct {
 	const char *id, *http_path, *grpc_path, *rejected_key;

@@ -5,7 +5,7 @@
 #include <math.h>
 
 #include "otlp/otlp_fields.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 #define EXACT_MAX (INT64_C(1) << 53)
 

@@ -15,8 +15,6 @@
  * Recv, which count for each peer; the last entry is the call's before. Differences are modulo 2^64,
  * so that every value survives and none overflows: a wait that is not known (UINT64_MAX) is 0. */
 #include <endian.h>
-#include <errno.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/hash.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push_metrics.c - a node's health as the published metrics, in their order: those of the score, of the
  * agent, of the node, counters; then raw signals, which only we know. */
-#include <string.h>
 
 #include "push/push_private.h"
 

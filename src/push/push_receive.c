@@ -6,9 +6,7 @@
  * end, so that one that is broken has no effect. Two agents with one name stay two, for the cluster to
  * refuse. Invariant: order[] holds the indexes of nodes[] by cluster, name and boot, without a hash
  * that a sender could aim at. */
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "base/search.h"

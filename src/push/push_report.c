@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* push_report.c - an agent's account of its rank as a log record with attributes, and back. The body
  * says the cause once more, for receivers that show only that. */
-#include <string.h>
 
 #include "push/push_private.h"
 

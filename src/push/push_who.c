@@ -3,10 +3,7 @@
  *
  * Names are keys of tables in the cluster: one that is too long is refused, never cut, because two
  * nodes with one beginning would become one. */
-#include <errno.h>
 #include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/text.h"

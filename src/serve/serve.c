@@ -11,7 +11,6 @@
 #include <limits.h>
 #include <linux/capability.h>
 
-#include "base/confine_thread.h"
 #include "base/path_user.h"
 #include "serve/serve_private.h"
 #include "sql/sql_worker.h"

@@ -258,7 +258,7 @@ struct nodedb_content { /* what a reader loaded; arrays in order of time */
 	struct annotation_label *labels; /* of annotations up to the range's end, by their time */
 	size_t label_count;
 	uint64_t older_labels;      /* beyond the newest NODEDB_LABELS_MAX */
-	struct name_book *names;    /* read/name_book.h; NULL: not asked for */
+	struct name_book *names;    /* read/nodedb_reader.h; NULL: not asked for */
 	struct kernel_use *kernels; /* by pid, function and since; those that have a name */
 	size_t kernel_count;
 	struct intern kernel_names;

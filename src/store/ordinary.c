@@ -7,8 +7,6 @@
 #include "store/ordinary.h"
 
 #include "base/search.h"
-#include "base/clock.h"
-#include "base/macros.h"
 #include "wire/op_kind.h"
 #include "stat/robust.h"
 

@@ -4,8 +4,6 @@
  * nobody wakes us by talking. That it has gone is noticed in stream_poll() or with the next line. */
 #include "stream/stream.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>

@@ -3,10 +3,8 @@
  * its own condition where it is optional, in the order in which the keys are published. */
 #include "stream/stream_message.h"
 
-#include <errno.h>
 #include <math.h>
 
-#include "base/clock.h"
 #include "json/writer.h"
 
 static const char *const ids[] = {

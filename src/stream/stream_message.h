@@ -6,10 +6,6 @@
  * Every line also has "contract_version"; who reads ignores types and keys that he does not know. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 #include "base/clock.h"
 

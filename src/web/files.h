@@ -16,6 +16,7 @@
 	X(icon, "/icon.svg", "icon.svg", WEB_SVG)                                                  \
 	X(address, "/js/address.js", "js/address.js", WEB_JS)                                      \
 	X(app, "/js/app.js", "js/app.js", WEB_JS)                                                  \
+	X(boot, "/js/boot.js", "js/boot.js", WEB_JS)                                               \
 	X(chart, "/js/chart.js", "js/chart.js", WEB_JS)                                            \
 	X(choices, "/js/choices.js", "js/choices.js", WEB_JS)                                      \
 	X(client, "/js/client.js", "js/client.js", WEB_JS)                                         \

@@ -43,4 +43,13 @@ await withBrowser(async (browser) => {
 	await other.goto(url);
 	await other.waitForSelector("#token:not([hidden])");
 	check("token: another tab has to be told anew", await other.isHidden("main"));
+
+	const cut = await open(browser);
+	let cuts = 0;
+	await cut.route("**/js/steps.js", (r) => cuts++ ? r.continue() : r.abort());
+	await cut.goto(url);
+	await cut.waitForSelector("#banner:not([hidden])");
+	check("cut: a part that did not come is said", /could not be loaded.*Retrying/.test(await cut.innerText("#banner")), await cut.innerText("#banner"));
+	await cut.waitForSelector("#token:not([hidden])");
+	check("cut: and the page comes up all the same", cuts === 2 && await cut.isHidden("#banner"), cuts);
 });

@@ -14,7 +14,7 @@
 #include "record/annotate/line.h"
 #include "base/buf.h"
 #include "base/idmap.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 #include "fault.h"
 #include "json/reader.h"
 #include "json/writer.h"

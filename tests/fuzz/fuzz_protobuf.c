@@ -1,11 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Protobuf of a receiver: a message that is read whole can be written from its fields and reads the
  * same; and what an OTLP receiver answers, in both encodings. */
-#include "protobuf/pb_writer.h"
 #include "base/text.h"
 #include "fuzz.h"
 #include "otlp/otlp_metric.h"
-#include "protobuf/pb_reader.h"
+#include "protobuf/pb.h"
 
 /* copy - writes every field of the message again. 0, or the reader's fault. */
 static int copy(const void *data, size_t size, struct buf *out)

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
 #include "mcp/http_transport.h"
 
 #define NOTHING "{\"type\":\"object\",\"properties\":{}}"

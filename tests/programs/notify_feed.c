@@ -14,8 +14,7 @@
 #include <string.h>
 
 #include "base/socket_path.h"
-#include "cluster/notify/notice.h"
-#include "cluster/notify/notify_config.h"
+#include "cluster/notify/notify.h"
 #include "json/writer.h"
 #include "stream/stream.h"
 

@@ -7,7 +7,6 @@
 
 #include "answer/encode/report_json.h"
 #include "answer/row.h"
-#include "base/clock.h"
 #include "base/text.h"
 #include "wire/names.h"
 

@@ -10,7 +10,7 @@
 #include "answer/incidents.h"
 #include "base/clock.h"
 #include "base/text.h"
-#include "store/read/name_book.h"
+#include "store/read/nodedb_reader.h"
 #include "wire/names.h"
 
 /* What a published agent found and stored, in its own layout. */

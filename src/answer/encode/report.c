@@ -10,8 +10,6 @@
 
 #include "base/text.h"
 #include "answer/encode/report_json.h"
-#include "answer/stacks.h"
-#include "answer/incidents.h"
 #include "diagnose/sentences/span_text.h"
 
 #define BOLD  "\033[1m"

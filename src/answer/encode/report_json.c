@@ -3,7 +3,6 @@
  * detected_at) keep their names; everything else an incident knows is there too. */
 #include "answer/encode/report_json.h"
 
-#include "answer/row.h"
 #include "answer/encode/say.h"
 #include "diagnose/compose/diagnose.h"
 

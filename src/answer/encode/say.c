@@ -5,7 +5,6 @@
 #include "answer/encode/report.h"
 #include "base/text.h"
 #include "diagnose/accounts/account.h"
-#include "wire/names.h"
 
 #define OPS_SAID    3
 #define FRAMES_SAID 3

@@ -3,7 +3,6 @@
  * questions[], a row in docs/fleet.md. */
 #include "cluster/answer/api_server.h"
 
-#include "base/clock.h"
 #include "cluster/answer/fleet_json.h"
 #include "prometheus/prometheus.h"
 #include "web/web.h"

@@ -5,7 +5,6 @@
 #include <math.h>
 #include <stdarg.h>
 
-#include "base/clock.h"
 #include "base/text.h"
 #include "cluster/answer/tool_private.h"
 

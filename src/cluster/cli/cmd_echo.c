@@ -3,6 +3,7 @@
  * of its store. */
 #include <libgen.h>
 
+#include "base/log.h"
 #include "base/text.h"
 #include "cluster/cli/commands.h"
 #include "cluster/cli/flags.h"
@@ -63,9 +64,13 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 
 /* ---- damage ---- */
 
+/* Names in it are of the manifest, which may be a stranger's. */
 static void tell_line(void *arg _unused_, const char *sentence)
 {
-	printf("%s\n", sentence);
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+	text_escape_terminal(&b, sentence);
+	printf("%s\n", buf_str(&b));
 }
 
 /* The journal of a store; a backup has none. */
@@ -206,7 +211,8 @@ static int find_table(const char *name, enum store_table *ret, struct errinfo *r
 
 /* The service may have the store open: what is read is a second store of the same files. */
 static int export_linked(struct echo_prepared *p, const char *linked, const char *cluster,
-	enum store_table t, const char *path, uint64_t *ret_rows, struct errinfo *reterr)
+	enum store_table t, const char *path, uint64_t *ret_rows, struct store_missing *ret_missing,
+	struct errinfo *reterr)
 {
 	_cleanup_(store_freep) struct store *s = NULL;
 	struct store_scope scope = {
@@ -217,7 +223,11 @@ static int export_linked(struct echo_prepared *p, const char *linked, const char
 	p->settings.duck.retention_ns = 0; /* looking changes nothing */
 	p->settings.duck.bytes_max = 0;
 	r = store_duck_open(&p->settings.duck, &s, reterr);
-	return r < 0 ? r : store_duck_export(s, t, &scope, path, ret_rows, reterr);
+	if (r == 0)
+		r = store_duck_export(s, t, &scope, path, ret_rows, reterr);
+	if (r == 0)
+		store_missing(s, &scope, ret_missing);
+	return r;
 }
 
 static int export_table(const struct echo_typed *t, char **words, struct errinfo *reterr)
@@ -229,6 +239,7 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	enum store_table which = TABLE_EVENTS;
 	char n[TEXT_PLURAL_MAX];
 	uint64_t rows = 0;
+	struct store_missing missing = {0};
 	int r = find_table(table, &which, reterr);
 
 	if (asprintf(&linked, "%s.store", path) < 0) {
@@ -241,10 +252,14 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 		r = store_duck_link(p.folder, linked, reterr);
 	if (r < 0)
 		return r;
-	r = export_linked(&p, linked, t->cluster, which, path, &rows, reterr);
+	r = export_linked(&p, linked, t->cluster, which, path, &rows, &missing, reterr);
 	store_duck_unlink(linked);
 	if (r == 0)
 		printf("Wrote %s of %s to %s\n", text_format_plural(n, rows, "rows"), table, path);
+	if (missing.parts || missing.requests)
+		log_warning("incomplete: %" PRIu64 " rows of all tables, and those of %" PRIu64
+			    " requests, are damaged and missing from it",
+			missing.rows, missing.requests);
 	return r;
 }
 

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/text.h"
 #include "cluster/cli/commands.h"
-#include "cluster/simulate/verdict.h"
+#include "cluster/simulate/play.h"
 #include "command/program.h"
 #include "stat/robust.h"
 

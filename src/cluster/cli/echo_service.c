@@ -8,13 +8,11 @@
 
 #include <sys/stat.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 #include "cluster/tenant/audit.h"
-#include "duck/duck.h"
 
 #define NOTICE_BYTES_MAX (1u << 20)
 

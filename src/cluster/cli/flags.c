@@ -2,9 +2,7 @@
 /* flags.c - see flags.h. */
 #include "cluster/cli/flags.h"
 
-#include "base/path_user.h"
 #include "net/address.h"
-#include "net/server/token.h"
 
 /* ---- addresses ---- */
 

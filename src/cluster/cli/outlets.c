@@ -5,8 +5,7 @@
 #include "base/log.h"
 #include "base/socket_path.h"
 #include "base/text.h"
-#include "cluster/notify/notice.h"
-#include "cluster/notify/notify_config.h"
+#include "cluster/notify/notify.h"
 #include "stream/stream.h"
 
 #define SPOOL_BYTES (1ULL << 30)

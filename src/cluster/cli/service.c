@@ -5,10 +5,9 @@
  * tick is an ordinary one. */
 #include "cluster/cli/service.h"
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 
 #define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)

@@ -9,8 +9,7 @@
 #include "duck/duck.h"
 #include "net/address.h"
 
-#define DRAIN_NS      (5 * NS_PER_S)
-#define DRAIN_ECHO_NS (25 * NS_PER_S) /* sealing takes its time; 5 s less than Kubernetes gives */
+#define DRAIN_NS (5 * NS_PER_S)
 
 struct run {
 	const struct services_settings *settings;
@@ -309,7 +308,7 @@ static int run(struct run *c, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	c->life = (struct server_life){.loop = c->loop,
-		.patience_ns = echo ? DRAIN_ECHO_NS : DRAIN_NS,
+		.patience_ns = DRAIN_NS,
 		.drain = drain,
 		.reload = reload,
 		.ready = ready,

@@ -5,7 +5,6 @@
  * second attempt, and a duplicate, are the same request. */
 #include "cluster/cli/stress.h"
 
-#include "base/clock.h"
 #include "deliver/backlog.h"
 #include "net/grpc.h"
 #include "otlp/otlp_metric.h"

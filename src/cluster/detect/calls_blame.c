@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "cluster/detect/calls_core.h"
-#include "cluster/detect/call_rhythm.h"
+#include "blame/call_rhythm.h"
 #include "wire/ids.h"
 
 /* 80 bytes and 0.7 us each: blame takes a third of a second at most. */

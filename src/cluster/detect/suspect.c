@@ -208,12 +208,21 @@ static int64_t since_began(
 	return b->span_ns ? MIN(late_ns, (int64_t)b->span_ns) : late_ns;
 }
 
-static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job *j,
-	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w)
+/* Whether it is a stage of several ranks: one of its own is told as that rank, with its cause. */
+static bool is_stage(const struct blame *b, const struct blame_suspect *s, size_t workers)
 {
-	return b->kind == BLAME_STAGE
-		       ? episode_key(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
-		       : straggler_key(c, w);
+	size_t ranks = 0;
+
+	for (size_t i = 0; b->kind == BLAME_STAGE && i < workers; i++)
+		ranks += b->stage_of[i] == s->stage;
+	return ranks > 1;
+}
+
+static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job *j,
+	const struct blame_suspect *s, const struct blame_worker *w, bool is_stage)
+{
+	return is_stage ? episode_key(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
+			: straggler_key(c, w);
 }
 
 /* Not @sure: it is shown at most. @count ranks has the job. */
@@ -221,9 +230,9 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
 	size_t count, const struct price *p, bool sure)
 {
-	bool stage = b->kind == BLAME_STAGE;
+	bool stage = is_stage(b, s, count);
 	enum fleet_problem problem = stage ? FLEET_STAGE : FLEET_STRAGGLER;
-	struct episode *e = episode_get(f, c, problem, key_of_suspect(c, j, b, s, w));
+	struct episode *e = episode_get(f, c, problem, key_of_suspect(c, j, s, w, stage));
 	int64_t late_ns;
 	bool tells;
 
@@ -295,6 +304,9 @@ static bool holds(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 	}
 	if (b->kind == BLAME_WORKERS)
 		return b->steps >= STEPS_LEAST;
+	if (b->kind == BLAME_STAGE &&
+		!b->suspects[0].by_design) /* known by whole steps before and since */
+		return b->steps >= STEPS_SHAPE;
 	return b->steps >= STEPS_SHAPE && now_ns - j->kind_ns >= HOLDS_STEPS * (int64_t)b->step_ns;
 }
 
@@ -305,16 +317,20 @@ static bool is_regular(const struct blame *b, const struct blame_suspect *s)
 	       (double)s->lag_ns >= LAG_REGULAR * (double)b->step_ns;
 }
 
-/* Whether what @s costs is worth somebody's time; @e NULL: it was not told yet. */
+/* Whether what @s costs is worth somebody's time; @e NULL: it was not told yet. A stage that became slow longer ago than
+ * calls are kept looks like one that always was. */
 static bool is_material(
 	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
 {
+	bool is_told = e && e->told;
 	double least = b->kind == BLAME_STAGE     ? MATERIAL_STAGE
 		       : s->lag_ns < SUDDEN_LEAST ? MATERIAL_SMALL
 						  : MATERIAL;
 	double share = (double)s->lost_ns / (double)since_began(b, s, e);
 
-	return share >= (e && e->told ? MATERIAL_STILL * least : least) || is_regular(b, s);
+	if (s->by_design && !is_told)
+		return false;
+	return share >= (is_told ? MATERIAL_STILL * least : least) || is_regular(b, s);
 }
 
 /* Late in nearly all of the steps there are, by much: it is shown, though these are too few to wake anybody. */
@@ -428,8 +444,8 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 			continue;
 		if (who->confidence < SURE || who->late < LATE_LEAST ||
 			!is_material(b, who,
-				episode_find(
-					f, key_of_suspect(c, j, b, who, &workers[who->worker]))))
+				episode_find(f, key_of_suspect(c, j, who, &workers[who->worker],
+							is_stage(b, who, count)))))
 			continue;
 		take_suspect(f, c, j, b, who, &workers[who->worker], count, &p,
 			who->lost_ns >= MATERIAL_NS);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* cluster_limit.c - see cluster_limit.h. */
-#include "cluster/keep/cluster_limit.h"
+/* cluster_limit.c - see keeper_private.h. */
+#include "cluster/keep/keeper_private.h"
 
 #include "base/hash.h"
 

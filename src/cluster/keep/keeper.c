@@ -6,10 +6,6 @@
  * all requests of the last KEEPER_SEEN_NS are always in it. */
 #include "cluster/keep/keeper.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 
 #include "cluster/keep/keeper_private.h"

@@ -4,12 +4,7 @@
  * It takes entries in order and commits when there are enough rows, or when no entry waits. A store that
  * fails is tried again from where it says it is, each time later, up to RETRY_MAX_NS; nothing is skipped
  * but an entry that no store can take, which is logged with its position. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include "cluster/keep/keeper_private.h"
 #include "base/log.h"
@@ -213,7 +208,11 @@ static void finish(struct filling *x)
 	struct keeper_fill *f = x->f;
 	struct errinfo e = {0};
 
-	if (f->store->ops->seal(f->store, &e) < 0)
+	int r = f->store->ops->seal(f->store, &e);
+
+	if (r == -ECANCELED)
+		log_info("%s: the next start reads the rest from the journal", e.text);
+	else if (r < 0)
 		set_why(f, e.text); /* the journal has it */
 	note_durable(f);
 }
@@ -222,17 +221,21 @@ static void *run(void *arg)
 {
 	struct filling x = {.f = arg};
 	struct keeper_fill *f = x.f;
+	bool is_nice = false;
 
-	/* Who asks goes first: what is filled later is on disk already. */
-	setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE);
 	while (!f->stop && !has_all(f)) {
 		struct errinfo e = {0};
 		int r = x.reader ? 0 : begin_again(&x, &e);
 
 		if (r == 0)
 			r = step(&x, &e);
+		/* Who asks goes first, once there are answers: what is filled later is on disk already. */
+		if (!is_nice && f->visible >= f->replay_until)
+			is_nice = setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE) == 0;
 		if (r >= 0)
 			continue;
+		if (r == -ECANCELED && f->stop)
+			break;
 		set_why(f, *e.text ? e.text : strerror(-r));
 		if (f->finish)
 			break;

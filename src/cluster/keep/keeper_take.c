@@ -4,9 +4,6 @@
  *
  * Invariant: whether a request or a part of it has come before is decided on the loop's thread, in the turn in
  * which it is appended: of two at once one is the duplicate. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/keep/keeper_private.h"
 #include "cluster/keep/rows.h"

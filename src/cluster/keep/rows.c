@@ -3,12 +3,8 @@
  * something of itself is worked out on its own. */
 #include "cluster/keep/rows.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
-#include "base/clock.h"
 #include "cluster/keep/rows_private.h"
 #include "json/writer.h"
 

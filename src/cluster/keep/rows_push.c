@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* rows_push.c - what our agents push besides events: batches of calls, reports, causal chains. A batch
  * counts once by (cluster, node, boot, number), an incident that is told again in the same words once. */
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/array.h"
 #include "cluster/keep/rows_private.h"

@@ -3,9 +3,6 @@
  * their first bytes serve as the hash. */
 #include "cluster/keep/seen.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "net/digest.h"
 
 #define SLOTS_MIN 1024

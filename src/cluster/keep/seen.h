@@ -5,10 +5,6 @@
  * younger is full or old enough. One thread. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 #define SEEN_KEYS_MAX 1000000 /* of a generation */

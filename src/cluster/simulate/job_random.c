@@ -108,6 +108,8 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 	case JOB_STAGE:
 		s->stage = (int32_t)pick(state, 0, s->pipeline - 1);
 		s->amount = between(state, 0.25, 0.8);
+		s->from_step =
+			s->steps / 3; /* what is so from the beginning is how work is divided */
 		break;
 	case JOB_MOVING: s->amount = between(state, 0.2, 0.35); break;
 	case JOB_LINK: draw_link(state, s); break;
@@ -229,6 +231,10 @@ void job_spec_harden(struct job_spec *s)
 		s->met_ns = (uint64_t)between(&state, 5, 20) * step_ns;
 		s->met_for_ns = (uint64_t)(between(&state, 0.5, 3) * (double)NS_PER_S);
 	}
+	/* Nobody divides layers evenly. Who is a bit slower than its peers in a stage that has time makes nobody wait. */
+	if (s->pipeline > 1 &&
+		(s->fault == JOB_NONE || s->fault == JOB_LATE || s->fault == JOB_HANG))
+		s->last_extra = between(&state, 0, 0.5);
 }
 
 /* What a rank counts by itself: calls of each of its communicators, of Sends and Recvs those to each peer. */

@@ -3,7 +3,7 @@
  * faults. Deterministic: the same settings give the same messages. Virtual time, no I/O.
  *
  * The calls of the ranks come from the caller (job.h makes them); agents send them every second, each at
- * its own time, or sooner if a rank was held up (push_haste.h), and the health of their node every
+ * its own time, or sooner if a rank was held up (push.h), and the health of their node every
  * push_ns. */
 #pragma once
 

@@ -3,7 +3,7 @@
  *
  * Right is: a faulty rank is named, or its stage, or that the load moves, and nobody else. Several ranks
  * that are slow together may be told as their stage if they are all of it. */
-#include "cluster/simulate/verdict.h"
+#include "cluster/simulate/play.h"
 
 #include "base/clock.h"
 #include "base/hash.h"

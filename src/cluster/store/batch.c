@@ -5,8 +5,6 @@
 #include <assert.h>
 #include <math.h>
 
-#include "base/macros.h"
-
 #define HEAD 5 /* table and bits */
 
 void batch_row(struct batch *b, enum store_table t)

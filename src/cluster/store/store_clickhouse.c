@@ -5,7 +5,6 @@
 
 #include <ctype.h>
 
-#include "base/clock.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define SETTLE_NS (60 * NS_PER_S) /* Linux writes what is older than 30 s, every 5 s */

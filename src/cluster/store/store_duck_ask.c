@@ -11,18 +11,11 @@
 #define SUSPECT_NS                                                                                 \
 	(60 * NS_PER_S) /* a sum that was right is not looked at again by whoever makes errors */
 
-struct ask { /* a statement that runs */
-	struct ask *next;
-	struct duck_connection *connection;
-	uint64_t deadline_ns;
-	bool late;
-};
-
 struct asking {
 	pthread_mutex_t mutex;
 	pthread_cond_t changed;
 	pthread_t thread;
-	bool started, end;
+	bool started, end, is_hurried;
 	struct ask *running;
 	struct duck_connection *idle[IDLE_MAX];
 	size_t idle_count;
@@ -36,7 +29,7 @@ static uint64_t interrupt_late(struct asking *a, uint64_t now)
 	uint64_t next = UINT64_MAX;
 
 	for (struct ask *k = a->running; k; k = k->next) {
-		if (k->deadline_ns <= now) {
+		if (a->is_hurried || k->deadline_ns <= now) {
 			k->late = true;
 			duck_interrupt(k->connection);
 			next = MIN(next, now + AGAIN_NS);
@@ -128,7 +121,15 @@ void asking_disconnect(struct store_duck *s)
 		duck_disconnect(s->asking->idle[--s->asking->idle_count]);
 }
 
-static void ask_begin(struct asking *a, struct ask *k)
+void asking_hurry(struct asking *a)
+{
+	pthread_mutex_lock(&a->mutex);
+	a->is_hurried = true;
+	pthread_cond_signal(&a->changed);
+	pthread_mutex_unlock(&a->mutex);
+}
+
+void ask_begin(struct asking *a, struct ask *k)
 {
 	pthread_mutex_lock(&a->mutex);
 	k->next = a->running;
@@ -137,7 +138,7 @@ static void ask_begin(struct asking *a, struct ask *k)
 	pthread_mutex_unlock(&a->mutex);
 }
 
-static void ask_end(struct asking *a, struct ask *k)
+void ask_end(struct asking *a, struct ask *k)
 {
 	pthread_mutex_lock(&a->mutex);
 	for (struct ask **p = &a->running; *p; p = &(*p)->next)

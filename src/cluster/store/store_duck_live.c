@@ -296,6 +296,8 @@ static int open_duck(struct store_duck *s, struct errinfo *reterr)
 		{"threads", threads},
 		{"temp_directory", spill},
 		{"preserve_insertion_order", "false"},
+		{"checkpoint_threshold",
+			"1KiB"}, /* else a file's rows are written to its log first */
 		{"autoinstall_known_extensions", "false"},
 		{"autoload_known_extensions", "false"},
 		{"allow_community_extensions", "false"},
@@ -366,6 +368,25 @@ static int attach_part(struct store_duck *s, struct part *p, struct errinfo *ret
 		damaged < 0 ? strerror(-damaged) : e.text);
 }
 
+/* Parts that another has written are set aside. */
+static int refuse_strange(struct store_duck *s, struct errinfo *reterr)
+{
+	char alias[STORE_ALIAS_MAX], own[STORE_ALIAS_MAX];
+	int r;
+
+	while ((r = parts_strange(s->write, alias, reterr)) == 1) {
+		size_t i = 0;
+
+		while (strcmp(part_alias(s->parts.items[i], own), alias) != 0)
+			i++;
+		r = part_quarantine(s, s->parts.items[i], PART_STRANGE, reterr);
+		if (r < 0)
+			return r;
+		set_sweep(s);
+	}
+	return r;
+}
+
 int instance_open(struct store_duck *s, struct errinfo *reterr)
 {
 	int r = open_duck(s, reterr);
@@ -373,6 +394,8 @@ int instance_open(struct store_duck *s, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
 		if (!s->parts.items[i]->gone)
 			r = attach_part(s, s->parts.items[i], reterr);
+	if (r == 0)
+		r = refuse_strange(s, reterr);
 	if (r == 0)
 		r = generation_new(s, s->fill, s->next_id++, &s->current, reterr);
 	if (r == 0)

@@ -158,6 +158,26 @@ int part_attach(struct store_duck *s, struct duck_connection *c, const struct pa
 	return duck_exec(c, buf_str(&text), reterr);
 }
 
+int parts_strange(struct duck_connection *c, char ret[STORE_ALIAS_MAX], struct errinfo *reterr)
+{
+	static const struct duck_limits limits = {.rows_max = 1, .bytes_max = 4096};
+	struct sql_table found;
+	int r = duck_select(c,
+		"SELECT name FROM (SELECT database_name AS name FROM duckdb_views() WHERE NOT internal UNION ALL "
+		"SELECT database_name FROM duckdb_tables() WHERE contains(lower(sql), 'generated always')) "
+		"WHERE regexp_full_match(name, '(p|saved)[0-9]+') LIMIT 1",
+		&limits, &found, reterr);
+
+	if (r < 0)
+		return r;
+	r = found.row_count > 0;
+	if (r)
+		snprintf(ret, STORE_ALIAS_MAX, "%s",
+			sql_table_bytes(&found, sql_table_cell(&found, 0, 0)));
+	sql_table_done(&found);
+	return r;
+}
+
 /* ---- writing ---- */
 
 struct writing {
@@ -296,6 +316,7 @@ static int write_file(struct writing *w, size_t rows, struct errinfo *reterr)
 
 	if (r < 0)
 		return r;
+	store_duck_at("part begun");
 	r = write_tables(w, reterr);
 	detached = duck_exec(w->s->write, "DETACH w", r == 0 ? reterr : NULL);
 	r = r < 0 ? r : detached;
@@ -329,6 +350,7 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 {
 	_cleanup_(part_freep) struct part *p = calloc(1, sizeof(*p));
 	struct writing w = {s, p, sources, source_count, derive, ""};
+	struct ask all = {.connection = s->write, .deadline_ns = UINT64_MAX};
 	int r;
 
 	if (!p || !(p->cluster = strdup(cluster)))
@@ -340,8 +362,12 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 		r = part_path(s, p, ".tmp", w.tmp, reterr);
 	if (r < 0)
 		return r;
+	if (atomic_load(&s->is_hurried))
+		return -ECANCELED;
 	remove_tmp(w.tmp);
+	ask_begin(s->asking, &all);
 	r = write_file(&w, rows, reterr);
+	ask_end(s->asking, &all);
 	if (r < 0) {
 		remove_tmp(w.tmp);
 		return r;

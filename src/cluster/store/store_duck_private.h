@@ -205,8 +205,19 @@ int ask_once(struct store_duck *s, ask_fn *fn, const struct store_scope *scope,
 	const char *question, const struct store_limits *limits, struct sql_table *ret,
 	struct errinfo *reterr);
 
+struct ask { /* statements that run, one at a time */
+	struct ask *next;
+	struct duck_connection *connection;
+	uint64_t deadline_ns;
+	bool late;
+};
+
 int asking_new(struct asking **ret);
-void asking_free(struct asking *a); /* nobody asks any more */
+void asking_free(struct asking *a);  /* nobody asks any more */
+void asking_hurry(struct asking *a); /* whoever asks is late from now on */
+/* ask_begin, ask_end - between them, what runs on the connection is interrupted when it is late. */
+void ask_begin(struct asking *a, struct ask *k);
+void ask_end(struct asking *a, struct ask *k);
 void asking_disconnect(struct store_duck *s);
 /* reading_begin - the parts and generations that may hold rows of @scope. */
 int reading_begin(struct store_duck *s, const struct store_scope *scope, struct reading *ret);
@@ -251,6 +262,10 @@ int part_path(const struct store_duck *s, const struct part *p, const char *suff
 	char out[STORE_PATH_MAX], struct errinfo *reterr);
 int part_attach(struct store_duck *s, struct duck_connection *c, const struct part *p,
 	struct errinfo *reterr);
+/* parts_strange - 1, and the alias of one that is attached and holds what no part does: views or computed columns, which
+ * would run a stranger's SQL with our rights when they are read. 0: there is none. */
+int parts_strange(struct duck_connection *c, char ret[STORE_ALIAS_MAX], struct errinfo *reterr);
+#define PART_STRANGE "it holds a view or a computed column, which no part does"
 /* part_write - the rows of @cluster in @sources (schemas or catalogs, with the tables in them) as a new
  * file, synced under its final name. @rows: about how many they are. @derive: node_metrics from events, not from node_metrics. */
 int part_write(struct store_duck *s, const char *cluster, const char *const *sources,

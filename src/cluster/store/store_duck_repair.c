@@ -183,6 +183,7 @@ static int write_pieces(struct repairing *x, const struct part *missing, const s
 	struct part **ret, struct errinfo *reterr)
 {
 	char aliases[PIECES_MAX + 1][STORE_ALIAS_MAX], text[STORE_ALIAS_MAX + 32];
+	char strange[STORE_ALIAS_MAX];
 	const char *sources[PIECES_MAX + 1];
 	struct generation *g = NULL;
 	int r = generation_new(x->s, x->s->write, x->s->next_id++, &g, reterr);
@@ -197,6 +198,11 @@ static int write_pieces(struct repairing *x, const struct part *missing, const s
 		if (r == 0)
 			r = attach_saved(x, p->saved[i], sources[i + 1], reterr);
 	}
+	if (r == 0)
+		r = parts_strange(x->s->write, strange, reterr);
+	if (r == 1)
+		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
+			"a part of %s is none of this program's: " PART_STRANGE, x->backup);
 	if (r == 0)
 		r = part_write(x->s, missing->cluster, sources, p->count + 1, part_rows(missing),
 			true, ret, reterr);

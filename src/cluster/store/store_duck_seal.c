@@ -109,12 +109,10 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 		size_t rows = (size_t)sql_table_cell(&clusters, i, 1)->i;
 		_cleanup_(part_freep) struct part *p = NULL;
 
-		if (atomic_load(
-			    &s->is_hurried)) /* a file for each of many clusters takes minutes */
+		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
+		if (r < 0 && atomic_load(&s->is_hurried))
 			r = errinfo_set(
 				reterr, -ECANCELED, "the end came before all rows were sealed");
-		else
-			r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
 		if (r == 0) {
 			p->first = s->durable + 1;
 			p->last = s->frozen->position;
@@ -132,7 +130,10 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 
 void seal_hurry(struct store *store)
 {
-	atomic_store(&((struct store_duck *)store)->is_hurried, true);
+	struct store_duck *s = (struct store_duck *)store;
+
+	atomic_store(&s->is_hurried, true);
+	asking_hurry(s->asking);
 }
 
 static int seal_frozen(struct store_duck *s, struct errinfo *reterr)

@@ -144,10 +144,16 @@ static int check_part(struct store_duck *s, struct duck_connection *c, const str
 	}
 	if (r == 0)
 		r = part_attach(s, c, p, reterr);
+	if (r == 0)
+		r = parts_strange(c, alias, reterr);
 	if (r < 0)
 		return r;
-	if (check_tables(c, p, &why) < 0)
+	if (r == 1) {
+		snprintf(damaged.why, sizeof(damaged.why), PART_STRANGE);
+		report_missing(report, &damaged, "damaged");
+	} else if (check_tables(c, p, &why) < 0) {
 		report_tell(report, "damaged: %s", why.text);
+	}
 	snprintf(text, sizeof(text), "DETACH %s", part_alias(p, alias));
 	duck_exec(c, text, NULL);
 	return 0;
@@ -157,7 +163,9 @@ static int check_parts(struct store_duck *s, struct store_report *report, struct
 {
 	_cleanup_(duck_closep) struct duck *d = NULL;
 	_cleanup_(duck_disconnectp) struct duck_connection *c = NULL;
-	int r = duck_open(NULL, NULL, &d, reterr);
+	static const struct duck_setting settings[] = {{"autoinstall_known_extensions", "false"},
+		{"autoload_known_extensions", "false"}, {NULL, NULL}};
+	int r = duck_open(NULL, settings, &d, reterr);
 
 	if (r == 0)
 		r = duck_connect(d, &c, reterr);

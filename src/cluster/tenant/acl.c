@@ -6,7 +6,6 @@
 #include <ctype.h>
 
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/search.h"
 #include "base/text.h"
 #include "net/secret_file.h"

@@ -207,19 +207,16 @@ static bool are_varied(const struct process_account *a, struct sleeps *s)
 	return (double)spread >= THRESHOLD(PAUSE_SPREAD) * (double)robust_median(s->ns, s->count);
 }
 
-/* Whether they are rare and each far longer than a unit: what comes between two runs of units. */
-static bool are_between(const struct process_account *a, struct sleeps *s, uint64_t *lengths)
+/* Whether they are rare, and far longer than units: somebody looks at a result, or waits before the next run. */
+static bool are_breaks(const struct process_account *a, const struct sleeps *s, uint64_t *scratch)
 {
-	uint64_t usual;
-
 	if (!s->count || (double)s->count * THRESHOLD(PAUSE) > (double)a->unit_count)
 		return false;
 	for (size_t i = 0; i < a->unit_count; i++)
-		lengths[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
-	robust_sort(lengths, a->unit_count);
-	usual = robust_median(lengths, a->unit_count);
-	robust_sort(s->ns, s->count);
-	return (double)robust_median(s->ns, s->count) >= THRESHOLD(PAUSE) * (double)usual;
+		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
+	robust_sort(scratch, a->unit_count);
+	return (double)s->sum_ns / (double)s->count >=
+	       THRESHOLD(PAUSE) * (double)robust_median(scratch, a->unit_count);
 }
 
 /* Whether what a unit is longer the next is shorter: where each begins when it is due nothing adds up, where one begins when
@@ -265,13 +262,13 @@ static bool are_pauses(const struct process_account *a, bool of_process, uint64_
 	if ((double)a->unit_count < THRESHOLD(DRIFT_UNITS) || is_rank(a))
 		return false;
 	sum_sleeps(a, of_process, &s);
-	return (!of_process && (a->is_clocked || are_between(a, &s, scratch + a->unit_count))) ||
+	return (!of_process && (a->is_clocked || are_breaks(a, &s, scratch))) ||
 	       (a->origin > STEP_BY_LOADER && are_varied(a, &s));
 }
 
 static int find_pauses(struct process_account *a, const struct stack_list *stacks)
 {
-	_cleanup_free_ uint64_t *scratch = calloc(2 * a->unit_count + 1, sizeof(*scratch));
+	_cleanup_free_ uint64_t *scratch = calloc(a->unit_count + 1, sizeof(*scratch));
 
 	if (!scratch)
 		return -ENOMEM;

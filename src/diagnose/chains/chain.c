@@ -107,6 +107,10 @@ void chain_follow(const struct recording *rec, const struct step_account *a, str
 	/* Whatever a compiler does or waits for is compiling. */
 	if (d->kind != DELAY_BY_CHECKPOINT)
 		found = chain_compile(&c, &use) || chain_pickle(&c, &use);
+	if (!found && (d->kind == DELAY_BY_PROCESS || d->kind == DELAY_BY_LOADER)) {
+		use = (struct resource_use){0};
+		found = chain_turns(&c, &use);
+	}
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];
 

@@ -385,3 +385,66 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 	ret->share = (double)held / (double)MAX(all, UINT64_C(1));
 	return true;
 }
+
+/* ---- processes that take turns ---- */
+
+static bool has_pid(const struct program *p, uint32_t pid)
+{
+	for (uint32_t i = 0; i < p->pid_count; i++)
+		if (p->pids[i] == pid)
+			return true;
+	return false;
+}
+
+/* The time of @r in which a process of @p waits for a lock that another of them lets go of. Where the program's own line is not
+ * what asks for the lock it is idle: a library's queue has one, too. */
+static uint64_t turn_ns(const struct chain *c, const struct program *p, const struct ledger_row *r)
+{
+	const struct stack *s =
+		r->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, r->stack_hash) : NULL;
+	int64_t end = MIN(ledger_end_ns(r), c->to_ns);
+	int64_t start = MAX(ledger_end_ns(r) - (int64_t)r->stay_ns, c->from_ns);
+	size_t i = 0;
+
+	if (!s || end <= start || r->mark != MARK_STAY || r->stay_line != LEDGER_LOCK ||
+		r->tid != r->pid || r->waker != WAKER_TASK || r->waker_pid == r->pid ||
+		!has_pid(p, r->pid) || !has_pid(p, r->waker_pid))
+		return 0;
+	while (i < s->count && (!stack_frame_is_python(&s->frames[i]) ||
+				       strstr(s->frames[i].py_file, "/synchronize.py")))
+		i++;
+	return i < s->count && stack_frame_is_user(&s->frames[i]) ? (uint64_t)(end - start) : 0;
+}
+
+bool chain_turns(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct program_sums *s = calloc(1, sizeof(*s));
+	uint64_t all = 0, longest = 0;
+	struct program *p = NULL;
+
+	for (int i = 0; s && i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+
+		if (e->owner > OWNER_THREAD && e->pid && delay_has(c->rec, c->d->kind, e))
+			p = program_get(c->rec, s, e->pid, e->comm);
+	}
+	if (!p || s->count > 1 || p->pid_count < 2)
+		return false;
+	for (size_t i = 0; i < c->rec->ledger_count; i++) {
+		const struct ledger_row *r = &c->rec->ledger[i];
+		uint64_t ns = turn_ns(c, p, r);
+
+		all += ns;
+		if (ns <= longest)
+			continue;
+		longest = ns;
+		ret->stack_hash = r->stack_hash;
+	}
+	if ((double)all <
+		THRESHOLD(CHAIN_MOST) * (double)p->pid_count * (double)(c->to_ns - c->from_ns))
+		return false;
+	ret->resource = RESOURCE_LOCK;
+	ret->share = 1;
+	program_name(p, ret);
+	return true;
+}

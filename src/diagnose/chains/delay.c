@@ -2,6 +2,7 @@
 #include "diagnose/chains/delay.h"
 
 #include "diagnose/chains/chain.h"
+#include "diagnose/chains/whole.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -217,6 +218,27 @@ static void apply_sync(const struct step_account *a, struct sums *s)
 		move(s, along[i], DELAY_BY_SYNC);
 }
 
+/* Hundreds of waits in every unit, each for little (an item() for each parameter, say), and the GPU idles between them: they
+ * cost what is waited and copied, as far as the GPU idles. Copies that are much by themselves are told as such. */
+static void apply_many_syncs(
+	const struct recording *rec, const struct step_account *a, struct sums *s)
+{
+	double least = THRESHOLD(PART) * (double)a->ordinary_step_ns;
+	double copies = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_COPY];
+	double own = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_GPU] + copies;
+	double idle = gpu_idle_share(rec, a) * (double)a->ordinary_step_ns;
+	uint64_t rest;
+
+	if (a->ordinary_waits < THRESHOLD(SYNCS_MANY) || idle < least || own < least ||
+		copies >= THRESHOLD(WASTE) * (double)a->ordinary_step_ns)
+		return;
+	move(s, DELAY_BY_GPU, DELAY_BY_SYNC);
+	move(s, DELAY_BY_COPY, DELAY_BY_SYNC);
+	rest = s->slow_ns[DELAY_BY_SYNC] - MIN(s->slow_ns[DELAY_BY_SYNC], (uint64_t)idle);
+	s->slow_ns[DELAY_BY_GPU] = rest;
+	s->slow_ns[DELAY_BY_SYNC] -= rest;
+}
+
 bool delay_has(const struct recording *rec, enum delay_kind kind, const struct account_entry *e)
 {
 	if (kind == DELAY_BY_CHECKPOINT || kind == DELAY_BY_COMPILE)
@@ -275,6 +297,8 @@ void delays_find(const struct recording *rec, const struct step_account *a, stru
 	if (has_slow) {
 		apply_writing(rec, a, &s);
 		apply_sync(a, &s);
+	} else {
+		apply_many_syncs(rec, a, &s);
 	}
 	for (int k = 0; k < DELAY_KINDS; k++) {
 		if (s.slow_ns[k] <= s.ordinary_ns[k])

@@ -7,7 +7,6 @@
 #include "diagnose/chains/whole.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
-#include "wire/op_kind.h"
 
 static bool is_training(const struct step_account *a)
 {
@@ -201,20 +200,21 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
-/* Whether stretches of slow units and of ordinary ones follow each other again and again, and are other work: that of a
- * program that does not train, with models in turn; or bursts of steps, at the beginning of which the host is ahead of the
- * GPU, and hardly waits, until its queue is full. */
-static bool comes_and_goes(const struct step_account *a)
+/* Most units wait for the GPU, and the others hardly: those run ahead of it until its queue is full, as after a pause. */
+static bool runs_ahead(const struct step_account *a)
 {
-	bool is_ahead = (double)a->ordinary_ns[ACCOUNT_GPU] <
-			THRESHOLD(FEW) * (double)a->slow_ns[ACCOUNT_GPU];
+	return a->slow_steps > a->ordinary_steps &&
+	       (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * (double)a->ordinary_step_ns;
+}
+
+/* Whether stretches of slow units and of ordinary ones follow each other again and again in a program that does not train:
+ * models in turn. */
+static bool takes_turns(const struct step_account *a)
+{
 	double row = 1, before = 0;
 	int begins = 0;
 
-	if (is_training(a) && !is_ahead)
-		return false;
-
-	for (size_t i = 1; i < a->mark_count; i++) {
+	for (size_t i = 1; !is_training(a) && i < a->mark_count; i++) {
 		bool is_same = a->marks[i].is_slow == a->marks[i - 1].is_slow;
 
 		before = is_same ? before : row;
@@ -237,7 +237,8 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a) || comes_and_goes(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a) ||
+				       takes_turns(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
@@ -336,20 +337,6 @@ bool delay_stands_alone(enum delay_kind kind)
 	}
 }
 
-bool delay_idles_gpu(enum delay_kind kind)
-{
-	switch (kind) {
-	case DELAY_BY_GPU:
-	case DELAY_BY_COPY:
-	case DELAY_BY_ALLOCATION:
-	case DELAY_BY_GRAPH:
-	case DELAY_BY_COLLECTIVE:
-	case DELAY_BY_SYNC:
-	case DELAY_BY_UNKNOWN: return false;
-	default: return true;
-	}
-}
-
 /* Host code of the thread that feeds the GPU, which does something else: its share of a unit, and that of the function
  * with most of it. */
 static double host_share(
@@ -376,9 +363,26 @@ static double host_share(
 	return (double)ns / (double)unit;
 }
 
-static bool is_server(const struct step_account *a)
+/* One that has always something to do never waits for the network: then its frames tell. */
+static bool is_server(const struct recording *rec, const struct step_account *a)
 {
-	return !is_training(a) && a->ordinary_ns[ACCOUNT_NETWORK] > 0;
+	if (is_training(a))
+		return false;
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct stack *s = stack_of(rec, a->entries[i].stack_hash);
+
+		if (s && a->entries[i].owner <= OWNER_THREAD && place_is_server(s))
+			return true;
+	}
+	return a->ordinary_ns[ACCOUNT_NETWORK] > 0;
+}
+
+/* Whether it is busy all the time, so that requests wait for each other. */
+static bool is_saturated(const struct step_account *a)
+{
+	uint64_t idle = a->ordinary_ns[ACCOUNT_NETWORK] + a->ordinary_ns[ACCOUNT_ASLEEP];
+
+	return (double)idle < THRESHOLD(LITTLE) * (double)a->ordinary_step_ns;
 }
 
 /* A server unpacks what it is asked and packs what it answers: that is its work, unless hardly anything else is done and
@@ -389,7 +393,7 @@ static bool is_host_waste(const struct recording *rec, const struct step_account
 	bool bound = (double)a->ordinary_ns[ACCOUNT_GPU] <
 		     THRESHOLD(WASTE) * (double)a->ordinary_step_ns;
 
-	if (is_server(a))
+	if (is_server(rec, a))
 		return one_place >= THRESHOLD(HOST_SERVER);
 	return share >= (bound ? THRESHOLD(HOST_BOUND) : THRESHOLD(HOST_WASTE));
 }
@@ -409,50 +413,20 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 	       (l->lead->owner == OWNER_THREAD || !(wait && stack_user_frame(wait)));
 }
 
-/* Whether a call of it waits for the work before it, while which nothing is lost. */
-static bool is_free(const struct aggregate *g)
-{
-	return g->source == SOURCE_CUDA ? g->op == CUDA_FREE || g->op == CUDA_HOST_FREE
-					: g->op == DRIVER_FREE || g->op == DRIVER_HOST_FREE ||
-						  g->op == DRIVER_MEM_UNMAP;
-}
-
-/* The share of the time that allocating and freeing take by themselves. What freeing takes is known where most calls are
- * far shorter than the mean: of a row the first waits, the next find nothing to wait for. */
-static double allocating_share(const struct recording *rec, const struct step_account *a)
-{
-	double ns = 0;
-
-	for (size_t i = 0; i < rec->aggregate_count; i++) {
-		const struct aggregate *g = &rec->aggregates[i];
-		double usual;
-
-		if (g->pid != a->pid || g->flags & WIRE_NESTED || !op_kind_is_cuda(g->source) ||
-			op_kind_line(g->source, g->op) != LEDGER_ALLOC)
-			continue;
-		usual = (double)sketch_quantile(&g->sketch, 0.5) * (double)g->sketch.count;
-		if (!is_free(g) || usual * THRESHOLD(FAR_MORE) <= (double)g->sketch.sum)
-			ns += usual;
-	}
-	return ns / (double)MAX(a->last.ns - a->first.ns, INT64_C(1));
-}
-
 static bool is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	if (l->kind == DELAY_BY_ALLOCATION)
-		return gpu_idle_share(rec, a) >= THRESHOLD(WASTE) ||
-		       allocating_share(rec, a) >= THRESHOLD(WASTE);
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
 		return is_training(a) || is_paced(a);
-	if (l->kind == DELAY_BY_GIL && is_server(a)) /* one request waits for another: its load */
+	if (l->kind == DELAY_BY_GIL &&
+		is_server(rec, a)) /* one request waits for another: its load */
 		return l->share >= THRESHOLD(CHAIN_MOST);
 	if (l->kind == DELAY_BY_LAUNCH) /* of a process that does hardly anything else */
 		return l->share >= THRESHOLD(CHAIN_MOST) &&
 		       gpu_idle_share(rec, a) >= THRESHOLD(HOST_WASTE);
-	return l->kind == DELAY_BY_COPY || delay_stands_alone(l->kind);
+	return l->kind == DELAY_BY_COPY || l->kind == DELAY_BY_SYNC || delay_stands_alone(l->kind);
 }
 
 /* Of the time in all units, also in those that are not compared: what the host does while the GPU is busy
@@ -483,10 +457,12 @@ bool delay_is_waste(
 {
 	double least = least_waste(l);
 
-	/* What it is is known: a library's work, something on the way. A server parses what it is asked. */
-	if (l->kind == DELAY_BY_HOST && l->end.stack_hash && !is_server(a))
+	/* What it is is known: a library's work, something on the way. A server parses what it is asked, and has somebody else
+	 * do it once that is what requests wait for. */
+	if (l->kind == DELAY_BY_HOST && l->end.stack_hash && !is_server(rec, a))
 		return l->share >= least;
 	if (l->kind == DELAY_BY_HOST)
-		return is_host_waste(rec, a);
+		return is_host_waste(rec, a) ||
+		       (l->end.stack_hash && is_saturated(a) && l->share >= THRESHOLD(HOST_WASTE));
 	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }

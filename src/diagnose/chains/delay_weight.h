@@ -37,9 +37,6 @@ bool delay_is_slowed(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
 bool delay_stands_alone(enum delay_kind kind);
 
-/* delay_idles_gpu - whether the GPU can have nothing to do meanwhile but what was queued before. */
-bool delay_idles_gpu(enum delay_kind kind);
-
 /* delay_is_waste - whether it is waste by itself, in every unit of @a: nothing of the job's own work is
  * done in it, and it has a part of the job's time that matters. */
 bool delay_is_waste(

@@ -65,10 +65,28 @@ bool host_code_drives_gpu(const struct stack *s)
 	return drives;
 }
 
-static bool is_sample(const struct chain *c, const struct event *e)
+/* The place of another thread of the program whose code the units wait for; 0: it is that of their own thread. */
+static uint64_t awaited_place(const struct chain *c)
 {
-	return e->source == SOURCE_HOST && e->op == HOST_CPU_SAMPLE && e->pid == c->a->pid &&
-	       e->tid == c->a->tid && e->stack_hash;
+	const struct account_entry *lead = c->d->lead;
+	const struct stack *s = lead && lead->owner == OWNER_THREAD && lead->stack_hash
+					? stack_find(c->rec->stacks, lead->stack_hash)
+					: NULL;
+
+	return s ? place_key(s) : 0;
+}
+
+static bool is_sample(const struct chain *c, uint64_t awaited, const struct event *e)
+{
+	const struct stack *s;
+
+	if (e->source != SOURCE_HOST || e->op != HOST_CPU_SAMPLE || e->pid != c->a->pid ||
+		!e->stack_hash)
+		return false;
+	if (e->tid == c->a->tid)
+		return true;
+	s = awaited ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+	return s && place_key(s) == awaited;
 }
 
 /* Work that a line of the program has others do for it, or that is done on the way to other work: known by a frame. To add
@@ -211,10 +229,11 @@ static void add_samples(const struct chain *c, struct work_sums *w)
 	int64_t from = c->a->first.ns, to = c->a->last.ns;
 	size_t first = LOWER_BOUND(i, c->rec->event_count, c->rec->events[i].start.ns < from);
 	bool is_read = gpu_idle_share(c->rec, c->a) > 0, is_ahead = false;
+	uint64_t awaited = awaited_place(c);
 	size_t n = 0, at = 0;
 
 	for (size_t i = first; i < c->rec->event_count && c->rec->events[i].start.ns < to; i++)
-		n += is_sample(c, &c->rec->events[i]);
+		n += is_sample(c, awaited, &c->rec->events[i]);
 	for (size_t i = first; n && i < c->rec->event_count; i++) {
 		const struct event *e = &c->rec->events[i];
 		const struct stack *s;
@@ -226,7 +245,7 @@ static void add_samples(const struct chain *c, struct work_sums *w)
 			is_ahead = !is_read && !c->has_slow;
 		if (e->tid == c->a->tid && op_kind_is_gpu_wait(e->source, e->op))
 			is_ahead = false;
-		if (!is_sample(c, e) || at++ % (n / WORK_SAMPLES + 1))
+		if (!is_sample(c, awaited, e) || at++ % (n / WORK_SAMPLES + 1))
 			continue;
 		s = stack_find(c->rec->stacks, e->stack_hash);
 		k = s ? work_of(s) : WORK_OTHER;

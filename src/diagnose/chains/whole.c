@@ -200,29 +200,77 @@ static void join_places(const struct recording *rec, struct step_account *a)
 
 /* ---- launch after launch ---- */
 
-double gpu_idle_share(const struct recording *rec, const struct step_account *a)
-{
-	double sum = 0;
-	size_t n = 0;
+struct gpu_use { /* by the driver's readings in the time of the units */
+	size_t readings;
+	double busy; /* on average, 0..1 */
+	bool is_shared;
+};
 
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
-			rec->gpus[i].util_gpu_pct >= 0) {
-			sum += (double)rec->gpus[i].util_gpu_pct;
-			n++;
-		}
-	return n >= THRESHOLD(LEAST) ? 1 - MIN(sum / (double)n, 100.0) / 100 : -1;
+static struct gpu_use use_of_gpu(const struct recording *rec, const struct step_account *a)
+{
+	struct gpu_use use = {0};
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		const struct gpu_sample *s = &rec->gpus[i];
+
+		if (s->time.ns < a->first.ns || s->time.ns > a->last.ns || s->util_gpu_pct < 0)
+			continue;
+		use.busy += (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
+		use.is_shared = use.is_shared || s->processes > 1;
+		use.readings++;
+	}
+	use.busy /= (double)MAX(use.readings, (size_t)1);
+	return use;
 }
 
-double gpu_idle_share_alone(const struct recording *rec, const struct step_account *a)
+double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 {
-	if (a->ordinary_ns[ACCOUNT_COLLECTIVE] || a->slow_ns[ACCOUNT_COLLECTIVE])
-		return -1;
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (rec->gpus[i].time.ns >= a->first.ns && rec->gpus[i].time.ns <= a->last.ns &&
-			rec->gpus[i].processes != 1)
-			return -1;
-	return gpu_idle_share(rec, a);
+	struct gpu_use use = use_of_gpu(rec, a);
+
+	return (double)use.readings >= THRESHOLD(LEAST) ? 1 - use.busy : 0;
+}
+
+static bool is_free(const struct aggregate *g)
+{
+	return g->source == SOURCE_CUDA ? g->op == CUDA_FREE || g->op == CUDA_HOST_FREE
+					: g->op == DRIVER_FREE || g->op == DRIVER_HOST_FREE;
+}
+
+/* Calls that all take as long as the usual one; of those that free the usual one may wait for the GPU, unless others take far
+ * longer. */
+static double own_ns(const struct aggregate *g)
+{
+	double sum = (double)g->sketch.sum;
+	double usual = (double)g->sketch.count * (double)sketch_quantile(&g->sketch, 0.5);
+
+	return is_free(g) && THRESHOLD(FAR_MORE) * usual > sum ? 0 : MIN(usual, sum);
+}
+
+double allocating_own_share(const struct recording *rec, const struct step_account *a)
+{
+	double own = 0, all = 0;
+
+	if (gpu_idle_share(rec, a) >= THRESHOLD(WASTE))
+		return 1;
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+
+		if (g->pid != a->pid || g->flags & WIRE_NESTED || !op_kind_is_cuda(g->source) ||
+			g->bucket.ns < a->first.ns || g->bucket.ns > a->last.ns ||
+			op_kind_line(g->source, g->op) != LEDGER_ALLOC)
+			continue;
+		all += (double)g->sketch.sum;
+		own += own_ns(g);
+	}
+	return all > 0 ? own / all : 0;
+}
+
+bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost)
+{
+	struct gpu_use use = use_of_gpu(rec, a);
+
+	return (double)use.readings >= THRESHOLD(LEAST) && !use.is_shared &&
+	       !a->total_ns[ACCOUNT_COLLECTIVE] && 1 - use.busy < THRESHOLD(LITTLE) * lost;
 }
 
 /* Kernels that a unit launches: counted in it, else what the process launched in all. */

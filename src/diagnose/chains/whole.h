@@ -11,8 +11,14 @@
 void step_account_whole(
 	const struct recording *rec, const struct step_account *a, struct step_account *ret);
 
-/* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; negative: too few.
- * gpu_idle_share_alone - likewise, negative also where it may be busy with something else than the process's work:
- * another process's, or waiting for other ranks. */
+/* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
-double gpu_idle_share_alone(const struct recording *rec, const struct step_account *a);
+
+/* allocating_own_share - the part of the time in calls that allocate and free GPU memory that they take themselves: all of it,
+ * unless the GPU is busy. Then one that frees waits for the work before it, and those that follow it do not: the usual
+ * call has nothing to wait for. */
+double allocating_own_share(const struct recording *rec, const struct step_account *a);
+
+/* gpu_is_never_idle - whether the GPU has work for the job nearly all of the time, so that @lost, a share of that, is not
+ * lost: whatever the host does or waits for, it is in time. False where others use the GPU, or kernels wait for other ranks. */
+bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost);

@@ -373,6 +373,20 @@ static bool is_consequence(const struct incident *end, const struct incident *al
 	return false;
 }
 
+/* Whether calls of a rank failed because the collectives of its job do not come together any more. */
+static bool is_abandoned(const struct rank_jobs *jobs, const struct incident *failed,
+	const struct incident *all, size_t n)
+{
+	if (failed->problem != PROBLEM_DEVICE_ASSERT || failed->source != SOURCE_NCCL)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		if (all[i].problem == PROBLEM_NCCL_HANG && all[i].severity >= SEVERITY_MEDIUM &&
+			(all[i].pid == failed->pid ||
+				rank_jobs_meet(jobs, all[i].pid, failed->pid)))
+			return true;
+	return false;
+}
+
 /* Whether transfers that take long "though all ranks are in time" are waits for a rank of the same job that is told to be
  * late: its host came in time, its GPU did not. */
 static bool is_waited(const struct rank_jobs *jobs, const struct incident *slow,
@@ -397,6 +411,7 @@ static void settle(const struct rank_jobs *jobs, struct incident_list *l)
 	for (size_t i = 0; i < l->count; i++)
 		dropped[i] = is_refuted(&l->items[i], l->items, l->count) ||
 			     is_consequence(&l->items[i], l->items, l->count) ||
+			     is_abandoned(jobs, &l->items[i], l->items, l->count) ||
 			     is_waited(jobs, &l->items[i], l->items, l->count);
 	for (size_t i = 0; i < l->count; i++) {
 		struct incident *inc = &l->items[i];
@@ -584,6 +599,20 @@ static bool is_one_cause(const struct delay *f, const struct delay *g)
 	}
 }
 
+/* Whether both are time of another thread of the program that the units wait for at the same place. */
+static bool is_same_awaited(
+	const struct recording *rec, const struct delay *f, const struct delay *g)
+{
+	const struct stack *p, *q;
+
+	if (!f->lead || !g->lead || f->lead->owner != OWNER_THREAD ||
+		g->lead->owner != OWNER_THREAD || !rec->stacks)
+		return false;
+	p = stack_find(rec->stacks, f->lead->wait_hash);
+	q = stack_find(rec->stacks, g->lead->wait_hash);
+	return p && q && place_key(p) == place_key(q);
+}
+
 /* Whether @g is the same cause as @f, and the smaller part: spent on another thing at the same line, or waited for in another
  * way of the same process. */
 static bool is_part_of(
@@ -602,6 +631,8 @@ static bool is_part_of(
 	if (g->is_harmless || f->lost_ns < g->lost_ns || (f->lost_ns == g->lost_ns && f > g))
 		return false;
 	if (f->delay.end.resource == g->delay.end.resource && is_one_cause(&f->delay, &g->delay))
+		return true;
+	if (is_same_awaited(all->rec, &f->delay, &g->delay))
 		return true;
 	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
 	       culprit_of(all, f) == culprit_of(all, g) &&

@@ -3,9 +3,9 @@
  * incident for each cause that blame/ found, with the job's rank, its stage, and what the process did in its
  * own time. Ranks that are late in the same steps are one cause.
  *
- * Severity: HIGH if the job stands still for at least 10 % of its time, MEDIUM from 3 %, LOW from 1 %, nothing
- * below unless it comes at regular distances. Stages do different work, and nobody divides it evenly: a slow one is HIGH
- * from 20 %, MEDIUM from 10 %. What ranks that wait lose is this incident's, so unexplained
+ * Severity: HIGH if the job stands still for at least 10 % of its time, MEDIUM from 5 %, LOW from 1 %, nothing
+ * below unless it comes at regular distances. Stages do different work, and nobody divides it evenly: one that has become slow is HIGH
+ * from 20 %, MEDIUM from 10 %, one that always was is LOW. What ranks that wait lose is this incident's, so unexplained
  * slow calls of theirs are dropped.
  *
  * explained is the part of the others' waiting that its lateness accounts for; excess_ns the time the job
@@ -25,7 +25,7 @@
 #include "wire/names.h"
 
 #define HIGH_SHARE   0.10
-#define MEDIUM_SHARE 0.03
+#define MEDIUM_SHARE 0.05 /* as the cluster's service has it */
 #define LOW_SHARE    0.01
 #define CLEARED      4 /* named */
 #define NAMED        3 /* ranks that are late together */
@@ -327,10 +327,13 @@ static uint32_t late_since(const struct straggler_job *j, const struct blame_sus
 			  (int64_t)MAX(j->blame.step_ns, UINT64_C(1)));
 }
 
-static enum severity severity_of(const struct blame *b, double share)
+static enum severity severity_of(const struct blame *b, const struct culprits *c)
 {
 	bool is_stage = b->kind == BLAME_STAGE;
+	double share = c->share;
 
+	if (c->worst->by_design)
+		return SEVERITY_LOW;
 	return share >= (is_stage ? 2 * HIGH_SHARE : HIGH_SHARE) ? SEVERITY_HIGH
 	       : share >= (is_stage ? HIGH_SHARE : MEDIUM_SHARE) ? SEVERITY_MEDIUM
 								 : SEVERITY_LOW;
@@ -344,7 +347,7 @@ static void fill(const struct detector_input *in, const struct straggler_job *j,
 	double others = (double)(j->worker_count - MIN(c->count, j->worker_count));
 
 	inc->last.ns = MAX(row->start.ns, s->since_ns);
-	inc->severity = severity_of(&j->blame, c->share);
+	inc->severity = severity_of(&j->blame, c);
 	inc->source = SOURCE_NCCL;
 	inc->op = row->op;
 	inc->calls = j->call_count;

@@ -3,7 +3,7 @@
  *
  * Kernels that one rank alone runs, and nobody ran before, tell most. Where some or all make more collectives than before
  * it is these. A rank whose threads wait for CPUs is late with its part of the collectives. If nothing of the kind is seen
- * and the GPUs' memory is less busy than before, they wait for each other: what carries the collectives is slow. */
+ * and the GPUs' memory is less busy than before and they draw less power, they wait for each other: what carries the collectives is slow. */
 #include "diagnose/findings/straggler_load.h"
 
 #include <errno.h>
@@ -14,18 +14,19 @@
 #include "base/idmap.h"
 #include "base/macros.h"
 
-#define RANKS_MAX      WORK_RANKS_MAX
-#define COUNTED_LEAST  WORK_STEPS_LEAST
-#define NAMES_MAX      16384
-#define ONLY_SHARE     0.02 /* of its launches, of kernels that it alone runs */
-#define KINDS_MAX      1024 /* communicators and operations */
-#define EXTRA_CALLS    0.5  /* a step, of those that ordinary ones do not make */
-#define NONE_SHARE     0.1  /* of them, in ordinary ones */
-#define SAMPLES_LEAST  3    /* of GPUs, before and since */
-#define IDLE_FACTOR    0.8  /* of how busy their memory was */
-#define ALIKE_SHARE    0.9  /* of what the middle one waits longer: all do, so that none is late */
-#define STARVED_SHARE  0.2  /* of the time, by which threads of a rank wait longer for a CPU */
-#define STARVED_FACTOR 2    /* likewise, times what they did before */
+#define RANKS_MAX     WORK_RANKS_MAX
+#define COUNTED_LEAST WORK_STEPS_LEAST
+#define NAMES_MAX     16384
+#define ONLY_SHARE    0.02 /* of its launches, of kernels that it alone runs */
+#define KINDS_MAX     1024 /* communicators and operations */
+#define EXTRA_CALLS   0.5  /* a step, of those that ordinary ones do not make */
+#define NONE_SHARE    0.1  /* of them, in ordinary ones */
+#define SAMPLES_LEAST 3    /* of GPUs, before and since */
+#define IDLE_FACTOR                                                                                \
+	0.8 /* of how busy their memory was, and of the power they drew: products of matrices need little memory */
+#define ALIKE_SHARE    0.9 /* of what the middle one waits longer: all do, so that none is late */
+#define STARVED_SHARE  0.2 /* of the time, by which threads of a rank wait longer for a CPU */
+#define STARVED_FACTOR 2   /* likewise, times what they did before */
 
 struct name { /* of kernels, all ranks together */
 	int64_t first_ns;
@@ -192,7 +193,7 @@ static bool all_are_here(const struct straggler_job *j)
 static bool is_idle(const struct recording *rec, const struct work_rank *ranks, size_t n,
 	const struct step_account *a, uint64_t lost_ns)
 {
-	double busy[2] = {0}, samples[2] = {0};
+	double busy[2] = {0}, power[2] = {0}, samples[2] = {0};
 
 	for (size_t i = 0; i < n; i++) {
 		const struct step_account *o = ranks[i].a;
@@ -210,10 +211,12 @@ static bool is_idle(const struct recording *rec, const struct work_rank *ranks, 
 		if (g->util_mem_pct < 0 || g->time.ns < a->first.ns || g->time.ns > a->slow_last.ns)
 			continue;
 		busy[since] += (double)g->util_mem_pct;
+		power[since] += (double)MAX(g->power_mw, INT64_C(0));
 		samples[since]++;
 	}
 	return samples[0] >= SAMPLES_LEAST && samples[1] >= SAMPLES_LEAST &&
-	       busy[1] / samples[1] <= IDLE_FACTOR * busy[0] / samples[0];
+	       busy[1] / samples[1] <= IDLE_FACTOR * busy[0] / samples[0] &&
+	       power[1] / samples[1] <= IDLE_FACTOR * power[0] / samples[0];
 }
 
 /* The rank whose threads wait for a CPU far more since steps are slow, which its peers' do not: those among them that carry

@@ -20,6 +20,7 @@
 #include "diagnose/rows/home.h"
 #include "base/idmap.h"
 #include "base/macros.h"
+#include "blame/call_rhythm.h"
 #include "blame/ends.h"
 #include "stat/robust.h"
 
@@ -196,6 +197,20 @@ static void job_done(struct straggler_job *j)
 	*j = (struct straggler_job){0};
 }
 
+/* Where no rank's marks say where its steps end, the order of its calls says how long they are. */
+static int set_rhythm(struct straggler_job *j)
+{
+	uint64_t step_ns = 0;
+	int r = call_rhythm_step(j->calls, j->call_count, 0, &step_ns);
+
+	for (size_t w = 0; w < j->worker_count; w++)
+		if (j->workers[w].step_ns)
+			return r;
+	for (size_t w = 0; w < j->worker_count; w++)
+		j->workers[w].step_ns = step_ns;
+	return r;
+}
+
 /* One that is too large to be looked at is blamed for nothing. */
 static int blame_job(struct straggler_job *j)
 {
@@ -203,7 +218,8 @@ static int blame_job(struct straggler_job *j)
 
 	if (j->worker_count < 2)
 		return 0;
-	r = blame_find(j->workers, j->worker_count, j->calls, j->call_count, &j->blame);
+	r = set_rhythm(j);
+	r = r < 0 ? r : blame_find(j->workers, j->worker_count, j->calls, j->call_count, &j->blame);
 	return r == -ENOMEM ? r : 0;
 }
 

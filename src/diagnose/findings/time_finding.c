@@ -81,12 +81,12 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	}
 }
 
-/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. Steps that are
- * taken together were seen once. */
+/* Units that are cut wrongly blur a difference, they do not make one: half of their doubt counts. Those that are taken
+ * together are seen once. */
 static double confidence_of(const struct step_account *a, double evidence, uint32_t units,
 	double unknown, double completeness)
 {
-	double seen = (double)units / (double)MAX(a->group, 1u);
+	double seen = (double)units / MAX(a->group, 1u);
 
 	return evidence * sqrt(a->confidence) * seen / (seen + THRESHOLD(UNITS_HALF)) *
 	       (1 - unknown) * completeness_weight(completeness);
@@ -125,16 +125,13 @@ static bool is_unexplained(const struct delay *d, const struct gpu_change *gpu)
 		       d->end.resource == RESOURCE_NONE);
 }
 
-/* What the host takes longer for is lost as far as the GPU idles: while that has work queued, nobody waits. */
-static uint64_t lost_in_slow(const struct time_findings *all, const struct delay *d)
+/* Whether it costs nothing because the GPU has enough to do all the time. What the GPU itself takes, and what frees its
+ * memory, is not told by how busy it is. */
+static bool is_hidden(const struct recording *rec, const struct step_account *a,
+	const struct delay *d, double share)
 {
-	const struct step_account *a = all->account;
-	double lost = d->share * (double)a->lost_ns, idle;
-
-	if (!delay_idles_gpu(d->kind))
-		return (uint64_t)lost;
-	idle = gpu_idle_share_alone(all->rec, a);
-	return (uint64_t)(idle < 0 ? lost : MIN(lost, idle * judged_ns(a)));
+	return d->kind != DELAY_BY_GPU && d->kind != DELAY_BY_ALLOCATION &&
+	       gpu_is_never_idle(rec, a, share);
 }
 
 static void find_slow(struct time_findings *all, double completeness)
@@ -144,7 +141,7 @@ static void find_slow(struct time_findings *all, double completeness)
 	for (int i = 0; a->lost_ns && i < all->slow_delays.count; i++) {
 		struct delay *d = &all->slow_delays.items[i];
 		struct time_finding f = {.contrast = CONTRAST_SLOW,
-			.lost_ns = lost_in_slow(all, d),
+			.lost_ns = (uint64_t)(d->share * (double)a->lost_ns),
 			.units = a->slow_steps};
 
 		if (!is_large(a, &all->slow_delays, i, f.lost_ns))
@@ -153,7 +150,8 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.delay = *d;
 		f.share = (double)f.lost_ns / judged_ns(a);
 		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
-		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d);
+		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
+				is_hidden(all->rec, a, d, f.share);
 		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
 			all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
@@ -193,17 +191,18 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 	return false;
 }
 
-/* Of code that does something on the way, or has a library do something, no more than that counts. */
-static bool is_detour(const struct delay *d)
+/* Of code that does something on the way, or has a library do something, no more than that counts; of calls that wait for the
+ * GPU as well, their own time. */
+static void keep_own(const struct recording *rec, const struct step_account *a, struct delay *d)
 {
-	return d->kind == DELAY_BY_HOST && d->end.stack_hash;
-}
+	bool is_detour = d->kind == DELAY_BY_HOST && d->end.stack_hash;
+	double own = is_detour                        ? d->end.share
+		     : d->kind == DELAY_BY_ALLOCATION ? allocating_own_share(rec, a)
+						      : 1;
 
-static void keep_detour(struct delay *d)
-{
-	d->slow_ns = (uint64_t)(d->end.share * (double)d->slow_ns);
-	d->share *= d->end.share;
-	d->end.share = 1;
+	d->slow_ns = (uint64_t)(own * (double)d->slow_ns);
+	d->share *= own;
+	d->end.share = is_detour ? 1 : d->end.share;
 }
 
 /* The part of @d, which is in every unit, that is lost: all of it where it is waste; of a wait for the GPU what its
@@ -285,8 +284,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		double lost;
 
 		chain_follow(all->rec, a, d);
-		if (is_detour(d))
-			keep_detour(d);
+		keep_own(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
@@ -295,8 +293,9 @@ static void find_whole(struct time_findings *all, double completeness)
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
-		f.is_harmless =
-			delay_is_of_tracer(d) || is_choice(d) || delay_is_pause(all->rec, a, d);
+		f.is_harmless = delay_is_of_tracer(d) || is_choice(d) ||
+				delay_is_pause(all->rec, a, d) ||
+				is_hidden(all->rec, a, d, f.share);
 		/* What the rest of a unit goes into need not be known. */
 		f.confidence =
 			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);

@@ -95,13 +95,30 @@ bool place_is_interpreter_lock(const struct stack *s)
 	return false;
 }
 
-bool place_is_loader(const struct stack *s)
+static bool has_file(const struct stack *s, const char *const *parts)
 {
 	for (size_t i = 0; i < s->count; i++)
-		if (stack_frame_is_python(&s->frames[i]) &&
-			strstr(s->frames[i].py_file, "torch/utils/data/"))
-			return true;
+		for (const char *const *p = parts; stack_frame_is_python(&s->frames[i]) && *p; p++)
+			if (strstr(s->frames[i].py_file, *p))
+				return true;
 	return false;
+}
+
+bool place_is_loader(const struct stack *s)
+{
+	static const char *const files[] = {"torch/utils/data/", NULL};
+
+	return has_file(s, files);
+}
+
+bool place_is_server(const struct stack *s)
+{
+	static const char *const files[] = {"/asyncio/base_events.py", "/uvloop/", "/tornado/",
+		"/socketserver.py", "/http/server.py", "/wsgiref/", "/werkzeug/", "/gunicorn/",
+		"/uvicorn/", "/starlette/", "/aiohttp/web", "/grpc/_server.py", "/twisted/",
+		"/gevent/", "/ray/serve/", NULL};
+
+	return has_file(s, files);
 }
 
 bool place_is_loader_thread(const char *comm)
@@ -162,7 +179,6 @@ bool place_is_start(const struct stack *s)
 		"/multiprocessing/popen_spawn_posix.py", "/multiprocessing/popen_forkserver.py",
 		"/subprocess.py", NULL};
 	static const char *const functions[] = {"_launch", "_execute_child", NULL};
-	static const char begun[] = "/multiprocessing/process.py";
 	const struct stack_frame *user = stack_user_frame(s);
 
 	/* Beyond the user's frame, and what a forked one runs first, it is how this process began. */
@@ -172,7 +188,7 @@ bool place_is_start(const struct stack *s)
 
 		if (!stack_frame_is_python(f) || !f->py_file || !f->py_func)
 			continue;
-		if (strstr(f->py_func, "_bootstrap") && strstr(f->py_file, begun))
+		if (stack_frame_is_begin(f))
 			return false;
 		for (const char *const *n = functions; *n; n++)
 			is_function |= strstr(f->py_func, *n) != NULL;
@@ -302,7 +318,7 @@ static bool add_stack(struct functions *l, const struct stack *s, uint64_t ns, s
 {
 	bool is_any = false;
 
-	for (size_t k = 0; k < s->count; k++) {
+	for (size_t k = 0; k < s->count && !stack_frame_is_begin(&s->frames[k]); k++) {
 		struct function *at;
 
 		if (!is_candidate(&s->frames[k], l->is_native))

@@ -17,6 +17,9 @@ bool place_is_interpreter_lock(const struct stack *s);
 bool place_is_loader(const struct stack *s);
 bool place_is_loader_thread(const char *comm);
 
+/* place_is_server - whether a server's event loop, or what hands requests to their handlers, calls it. */
+bool place_is_server(const struct stack *s);
+
 /* place_is_driver_thread - a thread that the CUDA driver has started: it sleeps until the GPU has something to
  * tell. */
 bool place_is_driver_thread(const char *comm);

@@ -440,10 +440,12 @@ static unsigned find_facts(const struct subject *s)
 	facts |= s->inc->period_steps ? IS_PERIODIC : 0;
 	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
 	facts |= e && of_others ? facts_of_line(e) : 0;
+	facts |= e && e->owner == OWNER_THREAD && s->has_wait ? IS_AWAITED : 0;
 	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
-	if (facts & IS_STOPPED && s->l->kind == DELAY_BY_PROCESS && s->end.who[0] &&
-		s->end.resource == RESOURCE_PROCESS)
-		facts |= BY_STOPPER;
+	if (facts & IS_STOPPED && s->end.who[0] &&
+		(s->l->kind == DELAY_BY_STOPPED ||
+			(s->l->kind == DELAY_BY_PROCESS && s->end.resource == RESOURCE_PROCESS)))
+		facts |= BY_STOPPER; /* it is not the one that stands still */
 	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
 	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
 	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;
@@ -537,6 +539,9 @@ static void put_counts(const struct subject *s, struct delay_values *v)
 	if (is_slow(a) && a->slow_waits >= a->ordinary_waits + 1)
 		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s instead of %.*f",
 			a->slow_waits, unit_of(a), a->ordinary_waits < 2, a->ordinary_waits);
+	else if (!is_slow(a) && s->l->kind == DELAY_BY_SYNC)
+		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s", a->ordinary_waits,
+			unit_of(a));
 }
 
 /* Calls that come in every unit: fewer are those of a pool that grows. */

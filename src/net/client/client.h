@@ -5,6 +5,7 @@
  * exactly once: with a response, or with a sentence why there is none. */
 #pragma once
 
+#include "base/buf.h"
 #include "base/errinfo.h"
 #include "net/http.h"
 #include "net/loop.h"
@@ -93,3 +94,13 @@ typedef void grpc_done(void *arg, int status, const char *message, const void *r
 /* grpc_ask - one unary call over HTTP/2, by TLS with ALPN h2 or in the clear with prior knowledge.
  * @a->path is "/package.Service/Method", @a->body one message without its frame. */
 int grpc_ask(struct http_client *c, const struct http_ask *a, grpc_done *done, void *arg);
+
+/* ---- fetches one small file by https, in a loop of its own ---- */
+
+#define HTTPS_FETCH_REDIRECTS 10
+
+/* https_fetch - appends what @url holds to @b, whose ceiling is the largest file. Only https is asked, also after redirects, of which
+ * there may be HTTPS_FETCH_REDIRECTS; @timeout_ns is for all of it. @ca: PEM of authorities to trust;
+ * NULL: the system's. A sentence that names the URL says what went wrong. */
+int https_fetch(const char *url, const char *ca, uint64_t timeout_ns, struct buf *b,
+	struct errinfo *reterr);

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* https_fetch.c - see https_fetch.h. A loop that lives for one fetch: asks, and asks again where a
+/* https_fetch.c - see client.h. A loop that lives for one fetch: asks, and asks again where a
  * redirect points to, until there is a body or a reason why not. */
-#include "net/client/https_fetch.h"
 
 #include <strings.h>
 

@@ -9,7 +9,6 @@
 #include <sys/file.h>
 #include <sys/stat.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/path_user.h"
 

@@ -10,7 +10,6 @@
 #include <strings.h>
 #include <time.h>
 
-#include "base/buf.h"
 #include "base/file.h"
 #include "base/path_user.h"
 #include "net/pki/cert.h"

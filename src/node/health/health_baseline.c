@@ -2,12 +2,8 @@
 /* health_baseline.c - see health_baseline.h. */
 #include "node/health/health_baseline.h"
 
-#include <errno.h>
-#include <inttypes.h>
 #include <libgen.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 

@@ -9,9 +9,6 @@
  * part goes when the program does. Otherwise a neighbour that ends would leave a node that looks slow. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "base/errinfo.h"
 

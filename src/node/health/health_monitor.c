@@ -2,13 +2,7 @@
 /* health_monitor.c - see health_monitor.h. */
 #include "node/health/health_monitor.h"
 
-#include <errno.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include "base/clock.h"
-#include "base/macros.h"
 
 #define HEALTH_UNREACHABLE 3 /* failed pushes in a row */
 

@@ -7,9 +7,6 @@
  * program did that has ended is taken out of it, and nothing is decided while a reading still has some of it. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "node/health/health_baseline.h"
 #include "push/push.h"

@@ -2,16 +2,12 @@
 /* pusher.c - see pusher.h: the life of the pusher, its timers and its end. */
 #include "node/push/pusher_private.h"
 
-#include <errno.h>
 #include <signal.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/notify.h"
 #include "base/text.h"
-#include "net/client/client.h"
 
 #define TICK_JITTER  0.1
 #define SECOND_NS    NS_PER_S

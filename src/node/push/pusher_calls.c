@@ -1,10 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pusher_calls.c - see pusher_calls.h. */
-#include "node/push/pusher_calls.h"
-
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
+/* pusher_calls.c - calls to push: see pusher_recording.h. */
+#include "node/push/pusher_recording.h"
 
 #include "base/array.h"
 #include "base/hash.h"

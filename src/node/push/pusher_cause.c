@@ -4,10 +4,6 @@
  * more while all is well.
  *
  * In its first late steps a rank may not be understood yet: it is looked at again soon, then more and more seldom. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 
 #include "answer/incidents.h"
 #include "base/log.h"

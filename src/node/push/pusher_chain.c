@@ -4,8 +4,6 @@
  * by which a receiver that keeps them knows them. */
 #include "node/push/pusher_private.h"
 
-#include <string.h>
-
 #include "base/hash.h"
 
 #define ROWS_MAX 256                      /* that are looked at */

@@ -1,14 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* pusher_mark.c - see pusher_mark.h. */
-#include "node/push/pusher_mark.h"
+/* pusher_mark.c - what was delivered, on disk: see pusher_private.h. */
+#include "node/push/pusher_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/file.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 #include "base/log.h"

@@ -2,15 +2,126 @@
 /* pusher_private.h - shared by the files of the pusher. One loop, one thread. */
 #pragma once
 
+#include "base/buf.h"
+#include "base/errinfo.h"
 #include "model/incident.h"
+#include "net/http.h"
 #include "node/health/health_monitor.h"
 #include "node/push/pusher.h"
-#include "node/push/pusher_chain.h"
-#include "node/push/pusher_mark.h"
 #include "node/push/pusher_recording.h"
-#include "node/push/pusher_reply.h"
+#include "push/push.h"
 #include "push/push_wire.h"
 #include "stream/stream.h"
+
+/* ---- what has been delivered of a recording, in a file beside it: an agent that is started
+ * again, also after kill -9, goes on where it was, so that no call is missing and none comes twice.
+ *
+ * Before a batch is sent for the first time it is written down whole, with its number and the row it ends
+ * with; once it was answered, that there is none. What a start finds is sent again, the same bytes under the
+ * same number: the receiver knows whether it had it.
+ *
+ *	file    slot[2], PUSHER_MARK_SLOT bytes apart; a slot is a head and the batch
+ *
+ * Slots are written in turn, so that one of them is whole whenever the writer ends; a checksum tells which.
+ * A batch is on the disk before it is sent. That it was answered is not synced: after a power cut it is sent
+ * again, and the receiver knows it. Rows that the recording itself lost with the power are not sent. */
+
+#define PUSHER_MARK_SLOT (16u << 20)
+
+struct pusher_note {
+	uint64_t stream;           /* what the numbers count: the boot that batches carry */
+	uint64_t number;           /* of the last batch */
+	uint64_t count;            /* its calls */
+	uint64_t lost;             /* calls that the next batch is to tell of */
+	int64_t chain_ns;          /* incidents last seen before were told */
+	struct pusher_position at; /* the last row of that batch */
+};
+
+struct pusher_mark {
+	int fd; /* -1: none is kept */
+	uint64_t serial;
+	bool has_note; /* of this stream, on disk */
+};
+
+/* pusher_mark_open - makes the file if there is none. -EBUSY: another agent has it, also after @wait_ns.
+ * Returns 1 and fills in *ret and @ret_batch (empty: nothing was under way); 0: nothing is known, or it is
+ * damaged; else why it cannot be used, with a sentence. */
+int pusher_mark_open(struct pusher_mark *m, const char *path, uint64_t wait_ns,
+	struct pusher_note *ret, struct buf *ret_batch, struct errinfo *reterr);
+void pusher_mark_close(struct pusher_mark *m);
+
+/* pusher_mark_peek - the same without touching anything: for who only wants to know. */
+int pusher_mark_peek(const char *path, struct pusher_note *ret, struct errinfo *reterr);
+
+/* pusher_mark_write - 0, also if none is kept; or what pwrite(2) or fdatasync(2) gave: then the note before may be what
+ * the next start finds. */
+int pusher_mark_write(struct pusher_mark *m, const struct pusher_note *n, const struct buf *batch);
+
+/* ---- which of the recording's incidents the fleet knows, and as what. Pure.
+ *
+ * One is told when it is found, when its words, severity or end change, and while it goes on once in
+ * PUSHER_CHAIN_AGAIN_NS. */
+
+#define PUSHER_CHAINS_MAX       16  /* of a request */
+#define PUSHER_CHAINS_KNOWN     512 /* further ones push out the one that was told longest ago */
+#define PUSHER_CHAIN_AGAIN_NS   (60 * UINT64_C(1000000000))
+#define PUSHER_CHAIN_OVERLAP_NS (120 * INT64_C(1000000000))
+
+struct pusher_chain {     /* as it was told */
+	uint64_t id;      /* hash of it */
+	uint64_t words;   /* hash of what is told at once when it changes */
+	uint64_t extent;  /* hash of what may wait: count, last seen */
+	uint64_t told_ns; /* monotonic */
+};
+
+struct pusher_chains {
+	struct pusher_chain known[PUSHER_CHAINS_KNOWN];
+	size_t count;
+	struct pusher_chain sent[PUSHER_CHAINS_MAX]; /* under way */
+	size_t sent_count;
+	int64_t from_ns; /* those last seen before are told */
+};
+
+/* pusher_chains_want - whether it is to be told now. pusher_chains_note - it was. */
+bool pusher_chains_want(const struct pusher_chains *c, const struct pusher_chain *x);
+void pusher_chains_note(struct pusher_chains *c, const struct pusher_chain *x);
+
+/* ---- what the fleet's replies say: the threshold, by header fields or as JSON, and when to
+ * come again. Pure. */
+
+enum pusher_hint {
+	PUSHER_HINT_MISSING, /* no threshold with the reply: it must be asked for */
+	PUSHER_HINT_TAKEN,
+	PUSHER_HINT_REFUSED, /* malformed or out of bounds: the one before stays */
+};
+
+/* pusher_reply_fields - X-Ingero-Threshold and X-Ingero-Quorum-Met of a reply with any status. A fleet
+ * below its quorum says 0 and false: that is taken. */
+enum pusher_hint pusher_reply_fields(
+	const struct http_head *h, int64_t now_ns, struct health_threshold *t);
+
+/* pusher_reply_body - {"threshold":x,"quorum_met":b}. */
+#define PUSHER_BODY_MAX 8192
+enum pusher_hint pusher_reply_body(
+	const char *text, size_t len, int64_t now_ns, struct health_threshold *t);
+
+/* pusher_jitter - @ns changed by up to @share of it either way. */
+uint64_t pusher_jitter(uint64_t ns, double share, uint64_t random);
+
+/* ---- what the main thread of a process is doing now, by /proc: a few small reads ---- */
+
+struct pusher_doing {
+	enum push_doing doing;
+	bool is_elsewhere; /* it is blocked, and neither by its GPU nor by a collective: asleep, a file, a peer */
+	char where[96]; /* "in futex (futex_wait_queue)"; "": not known */
+};
+
+/* pusher_doing_read - @root is "" but in tests. A pid that another process has meanwhile (@start_ticks
+ * differs, unless 0) is gone. */
+void pusher_doing_read(
+	const char *root, uint32_t pid, uint64_t start_ticks, struct pusher_doing *ret);
+
+/* ---- the pusher ---- */
 
 #define PUSHER_REPORTS_MAX 64 /* under way; further ones wait for the next second */
 #define PUSHER_BODY_BYTES  (8u << 20)

@@ -5,14 +5,11 @@
 #include "node/push/pusher_recording.h"
 
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <libgen.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 
-#include "node/push/pusher_cohort.h"
+#include "node/push/pusher_node.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "store/write/retention.h"

@@ -4,9 +4,6 @@
  * The push of an interval is tried again once, after 200 ms, if the network failed; an answer, whatever
  * its status, is an answer. A batch of calls is sent until it is acknowledged or refused, with the same
  * number, so that a receiver that had it already can tell. Verdicts and reports are sent once. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "node/push/pusher_private.h"
 #include "deliver/backlog.h"

@@ -7,7 +7,6 @@
 #include <stdatomic.h>
 
 #include "base/hash.h"
-#include "base/idmap.h"
 #include "base/log.h"
 #include "model/problem.h"
 

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* balance.c - see balance.h. */
-#include "notify/remediate/balance.h"
+/* balance.c - see remediate.h. */
+#include "notify/remediate/remediate.h"
 
-#include "base/macros.h"
 #include "wire/op_kind.h"
 
 struct balance_alloc {

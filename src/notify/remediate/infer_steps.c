@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* infer_steps.c - see infer_steps.h. */
-#include "notify/remediate/infer_steps.h"
+/* infer_steps.c - see remediate.h. */
+#include "notify/remediate/remediate.h"
 
 #include "base/search.h"
 #include "base/hash.h"
-#include "base/macros.h"
 #include "wire/op_kind.h"
 
 #define STEP_MAX_NS (60 * (int64_t)NS_PER_S)

@@ -2,10 +2,7 @@
 /* remediate.c - see remediate.h. */
 #include "notify/remediate/remediate.h"
 
-#include "base/macros.h"
 #include "base/spawn.h"
-#include "notify/remediate/balance.h"
-#include "wire/ids.h"
 
 #define REMEDIATE_PAUSE_NS (30 * (int64_t)NS_PER_S)
 #define REMEDIATE_GPUS_MAX 64

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* scrape.c - see scrape.h. Invariant: an exchange is in `waiting` or has been replied to. */
-#include "notify/telemetry/scrape.h"
+/* scrape.c - see telemetry.h. Invariant: an exchange is in `waiting` or has been replied to. */
+#include "notify/telemetry/telemetry.h"
 
 #include <ctype.h>
 

@@ -8,7 +8,6 @@
 
 #include "base/log.h"
 #include "deliver/sender.h"
-#include "net/http.h"
 
 DEFINE_CLEANUP(struct push *, push_free)
 

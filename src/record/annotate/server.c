@@ -16,7 +16,6 @@
 
 #include "record/annotate/line.h"
 #include "record/discover/discover.h"
-#include "base/clock.h"
 
 #define ANSWERS_MAX    256
 #define LINES_PER_POLL 200

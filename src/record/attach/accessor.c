@@ -24,8 +24,6 @@
 
 #include <elf.h>
 
-#include "base/macros.h"
-
 #define MIN_OFFSET 64
 #define MAX_OFFSET (64 << 20)
 #define X86_WINDOW 16 /* bytes between load and store */

@@ -16,7 +16,6 @@
 #include <sys/wait.h>
 #include <time.h>
 
-#include "base/clock.h"
 #include "base/file.h"
 #include "base/search.h"
 #include "record/probe/link.h"

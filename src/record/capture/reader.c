@@ -7,7 +7,6 @@
 #include <limits.h>
 #include <poll.h>
 
-#include "base/macros.h"
 #include "record/probe/ring.h"
 
 DEFINE_CLEANUP(struct reader *, reader_free)

@@ -66,6 +66,8 @@ static const char *const python_prefixes[] = {
 };
 #define PACKAGES "/lib*/python*/*-packages"
 static const char *const package_places[] = {"/nvidia/*/lib", "/torch/lib"};
+/* Where wheels bring copies of their own, as libcudart.faf08d9a.so.13 in torchvision.libs. */
+static const char *const packed_place = "/*.libs";
 /* Where files of other names hold a runtime: looked into for a program that is about to run. */
 static const char *const embedded_places[] = {"/cupy/*", "/cupy_backends/cuda/*", "/xgboost/lib"};
 
@@ -195,6 +197,8 @@ static void add_packages(
 			(int)sizeof(pattern))
 			add_pattern(f, root, folder, pattern);
 	f->by_symbols = false;
+	if (snprintf(pattern, sizeof(pattern), "%s%s", below, packed_place) < (int)sizeof(pattern))
+		add_pattern(f, root, folder, pattern);
 }
 
 void disk_add_prefix(struct disk_search *f, const char *root, const char *prefix)

@@ -17,7 +17,6 @@
 #include "record/discover/elfsym.h"
 #include "record/discover/maps.h"
 #include "base/array.h"
-#include "base/clock.h"
 #include "base/hash.h"
 #include "base/idmap.h"
 #include "base/log.h"

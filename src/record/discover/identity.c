@@ -13,7 +13,6 @@
 
 #include "base/bounded.h"
 #include "base/file.h"
-#include "base/macros.h"
 #include "base/text.h"
 #include "record/discover/discover.h"
 

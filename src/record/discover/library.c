@@ -29,13 +29,18 @@ static const char *const stems[] = {
 #undef X
 };
 
-/* Behind the stem: ".so" and a version, or "-HASH.so" and a version. */
+/* Behind the stem: ".so" and a version, which "-HASH" or ".HASH" of a wheel that brings its own copy may precede. */
 static bool is_library_suffix(const char *p, const char *end)
 {
-	if (p < end && *p == '-')
-		for (p++; p < end && *p != '.'; p++)
-			if (!((*p >= '0' && *p <= '9') || (*p >= 'a' && *p <= 'f')))
-				return false;
+	const char *hash = p;
+
+	if (hash < end && (*hash == '-' || *hash == '.'))
+		do
+			hash++;
+		while (hash < end &&
+			((*hash >= '0' && *hash <= '9') || (*hash >= 'a' && *hash <= 'f')));
+	if (end - hash >= 3 && memcmp(hash, ".so", 3) == 0)
+		p = hash;
 	if (end - p < 3 || memcmp(p, ".so", 3) != 0)
 		return false;
 	for (p += 3; p < end; p++)

@@ -7,8 +7,6 @@
  * be ended (a call stuck in the kernel) is waited for. */
 #pragma once
 
-#include <stdbool.h>
-
 #include "base/clock.h"
 #include "model/sample.h"
 

@@ -12,7 +12,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "base/macros.h"
 #include "record/symbol/handles.h"
 #include "record/symbol/unwind_table.h"
 

@@ -14,7 +14,6 @@
 #include <sys/syscall.h>
 
 #include "base/confine.h"
-#include "base/macros.h"
 #include "record/symbol/answer.h"
 #include "record/symbol/protocol.h"
 

@@ -14,9 +14,6 @@
  * as much as was planned, which is cut. Pure: the tracer measures, attaches and detaches. */
 #pragma once
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/clock.h"
 #include "stat/compare.h"
 #include "stat/sketch.h"

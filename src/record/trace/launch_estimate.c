@@ -180,6 +180,22 @@ static double too_low(double share)
 	return fmin(share, OFF_MAX) / (1 - fmin(share, OFF_MAX));
 }
 
+/* By how much the launches of all gaps from wait to wait disagree with what whole windows say, beyond chance. */
+static double steps_unlike(const struct launch_estimate *e)
+{
+	const struct launch_whole *w = &e->whole;
+	double rate, square, gap;
+
+	if (w->count < 2 || !(w->waits > 0) || !(w->launches > 0))
+		return INFINITY;
+	rate = w->launches / w->waits;
+	gap = rate * w->gap_waits;
+	square = fmax(w->launches_2 - 2 * rate * w->products + rate * rate * w->waits_2, 0) *
+		 w->count / (w->count - 1);
+	return fmax(
+		fabs(e->by[LAUNCH_BY_WAITS].launches - gap) - gap * sqrt(square) / w->launches, 0);
+}
+
 /* What does not become less with more windows. Where time and CPU time disagree, time is right for who has slack. */
 static double bias_of(const struct launch_estimate *e, enum launch_measure m)
 {
@@ -194,6 +210,8 @@ static double bias_of(const struct launch_estimate *e, enum launch_measure m)
 				too_low(2 * work.error * work.is * busy(s) / time)) *
 				(e->by[m].launches - e->by[m].by_cpu) +
 			(1 - slack(e)) * fabs(filled(e, LAUNCH_BY_TIME) - filled(e, LAUNCH_BY_CPU));
+	if (m == LAUNCH_BY_WAITS)
+		bias += steps_unlike(e);
 	return bias;
 }
 
@@ -203,7 +221,8 @@ static double variance_of(const struct launch_estimate *e, enum launch_measure m
 
 	if (m != LAUNCH_BY_WAITS)
 		return e->by[m].variance;
-	return e->by[m].variance + k->one_sided * (k->spreads ? k->spread / k->spreads : 0.25);
+	return e->by[m].variance +
+	       (k->one_sided + pow(k->alone, 2)) * (k->spreads ? k->spread / k->spreads : 0.25);
 }
 
 static double relative_error(const struct launch_estimate *e, enum launch_measure m)
@@ -297,7 +316,7 @@ static void fill_steps(struct launch_estimate *e, struct launch_mark to, double 
 		f.variance = pow(steps * (rate - m->rate), 2) / 2;
 	} else if (rate >= 0 || m->rate >= 0) {
 		f.launches = steps * fmax(rate, m->rate) - counted;
-		m->one_sided += pow(f.launches, 2);
+		m->alone += f.launches;
 	}
 	f.variance += pow(fmax(rate, m->rate), 2) /
 		      12; /* a job may wait in the middle of a step for once */
@@ -323,10 +342,37 @@ static void marks_end(struct launch_estimate *e)
 		m->spread += pow((rate - m->rate) / fmax(rate, m->rate), 2);
 		m->spreads++;
 	}
-	if (rate >= 0)
+	if (rate >= 0) {
 		m->rate = rate;
+		m->one_sided += pow(m->alone, 2);
+		m->alone = 0;
+	}
 	m->kept = m->last;
 	m->has_gap = false;
+}
+
+static void whole_begin(struct launch_estimate *e)
+{
+	if (!e->whole.is_open)
+		e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
+	e->whole.is_open = true;
+}
+
+static void whole_end(struct launch_estimate *e)
+{
+	struct launch_whole *w = &e->whole;
+	double launches = (double)(e->last.launches - w->began.launches);
+	double waits = (double)(e->last.waits - w->began.waits);
+
+	if (!w->is_open)
+		return;
+	w->is_open = false;
+	w->launches += launches;
+	w->waits += waits;
+	w->launches_2 += launches * launches;
+	w->waits_2 += waits * waits;
+	w->products += launches * waits;
+	w->count++;
 }
 
 /* The window is over, or is long: what follows is compared with its last part. */
@@ -344,8 +390,6 @@ static void read_open(struct launch_estimate *e, const struct launch_stretch *s)
 {
 	stretch_add(&e->window, s);
 	stretch_add(&e->all, s);
-	e->counted += s->launches;
-	e->counted_since += s->launches;
 	if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
 		fill_gap(e);
 	if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
@@ -413,6 +457,10 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 	bool is_counted = phase == LAUNCH_COUNTED;
 
 	learn_factor(e, hit_ns);
+	if (e->has_last) { /* some in the moment in which the phase was turned, too */
+		e->counted += s.launches;
+		e->counted_since += s.launches;
+	}
 	s.hits = s.launches - gain(now->nested, e->last.nested) / 2;
 	s.send_ns = gain(now->send_ns, e->last.send_ns);
 	s.probe_ns = s.hits * hit_ns * e->hit_factor + s.send_ns;
@@ -430,8 +478,11 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 				e->marks.first = e->marks.last;
 			e->marks.has_first = true;
 		}
+		whole_begin(e);
 		read_open(e, &s);
 	} else {
+		whole_end(e);
+		e->whole.gap_waits += gain(now->waits, e->last.waits);
 		read_gap(e, s.work);
 		if (phase == LAUNCH_AWAY) {
 			away_add(&e->away, &s);
@@ -443,11 +494,15 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 
 void launch_estimate_end(struct launch_estimate *e)
 {
+	struct launch_mark end = {e->last.waits, e->last.launches};
+
 	fill_gap(e);
 	marks_end(e);
+	whole_end(e);
 	if (e->marks.has_gap)
-		fill_steps(e, (struct launch_mark){e->last.waits, e->last.launches}, -1);
+		fill_steps(e, end, -1);
 	e->marks.has_gap = false;
+	e->marks.kept = end; /* more readings may come, and another end */
 	e->chosen = choose(e);
 }
 

@@ -5,7 +5,9 @@
  * waits for the GPU, which are always counted, and how long it took. So a gap is filled with launches at the rates
  * (launches from one wait to the next, a nanosecond of CPU, a nanosecond) of the windows at its two ends. A burst or
  * a pause between windows shows in CPU time and waits. Most jobs make as many launches from one wait to the next,
- * which is their step: from the last wait in a window to the first in the next one, these are whole steps.
+ * which is their step: from the last wait in a window to the first in the next one, these are whole steps. Of steps of
+ * several lengths a window holds the short ones whole, so all windows may agree on a rate that is wrong: the launches
+ * and waits of whole windows, wherever in a step these begin and end, tell by how much.
  * CPU time that the probes took themselves is taken off a window's first. Three things tell how much that is: what a
  * hit costs the agent, which is little beside what it costs a program with caches of its own; of a process
  * that makes as many launches without probes as with them, its additional CPU time; and the share of its CPU time
@@ -77,8 +79,17 @@ struct launch_estimate {
 		double rate;      /* launches from one wait to the next there; < 0: not known */
 		double spread;    /* of the rates of windows: squares of differences, as shares, */
 		unsigned spreads; /* of so many */
-		double one_sided; /* squares of launches in gaps with a rate at one end only */
+		double one_sided; /* squares of launches in gaps with a rate at one end only: */
+		double alone;     /* all those with the present one have the same error */
 	} marks;
+	struct launch_whole { /* windows from their beginning to their end, wherever waits are */
+		struct launch_mark began; /* the present one, */
+		bool is_open;
+		double launches, waits; /* in all, and their squares and products, of so many */
+		double launches_2, waits_2, products;
+		unsigned count;
+		double gap_waits; /* between them */
+	} whole;
 	double hit_ns;     /* what a hit costs the agent, */
 	double hit_factor; /* and the process so many times that */
 	bool knows_factor;

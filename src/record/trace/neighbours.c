@@ -8,9 +8,6 @@
 
 #include <limits.h>
 
-#include "base/clock.h"
-#include "base/idmap.h"
-#include "base/macros.h"
 #include "base/socket_path.h"
 #include "record/discover/identity.h"
 #include "record/discover/discover.h"

@@ -11,7 +11,6 @@
 
 #include "record/discover/discover.h"
 #include "record/discover/identity.h"
-#include "base/idmap.h"
 #include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384

@@ -50,8 +50,10 @@ static void window_open(struct tracer *t)
 static void window_close(struct tracer *t, wall_time now)
 {
 	trial_close(t, now);
-	probe_launches_enable(t->probe, false);
+	/* First: if this thread lost its CPU in between, waits would be taken for those of the window, and the launches
+	 * before them be missing. */
 	phase_begin(t, LAUNCH_GOING);
+	probe_launches_enable(t->probe, false);
 	coverage_launches(t->coverage, false);
 }
 

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* mcp_http.c - see mcp_http.h. A request's strings stay until it is replied to, so that the thread
+/* mcp_http.c - see mcp_registry.h. A request's strings stay until it is replied to, so that the thread
  * that answers reads them where they are. */
-#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
 
-#include "base/buf.h"
 #include "serve/serve_private.h"
 
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */

@@ -2,7 +2,6 @@
 /* mcp_registry.c - see mcp_registry.h. */
 #include "serve/mcp/mcp_registry.h"
 
-#include "mcp/rpc.h"
 #include "serve/mcp/mcp_tool.h"
 #include "sql/sql_worker.h"
 

@@ -2,13 +2,10 @@
 /* mcp_tool.c - see mcp_tool.h. */
 #include "serve/mcp/mcp_tool.h"
 
-#include <pthread.h>
 #include <strings.h>
 #include <time.h>
 
-#include "base/macros.h"
 #include "base/text.h"
-#include "mcp/registry.h"
 
 /* ---- the recording ---- */
 

@@ -6,8 +6,7 @@
 
 #include "store/merge/nodedb_merge_private.h"
 
-#define SQL_TEXT_MAX (16 << 10)
-#define TEXT_MOST    (1 << 20) /* bytes: a longer text cannot be meant */
+#define TEXT_MOST (1 << 20) /* bytes: a longer text cannot be meant */
 
 size_t merge_columns(const struct table *t, struct column ret[TABLE_COLUMNS_MAX])
 {

@@ -7,8 +7,6 @@
 #include "store/read/nodedb_reader.h"
 #include "wire/names.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 /* Sessions that were at work in the time that is asked for. One without a clean end lasted until the next of its node
  * began. Of a recording asked for as a whole, and where the sessions' own times make no sense, all of them. */
 static int put_sessions(

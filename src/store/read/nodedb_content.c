@@ -6,9 +6,8 @@
 #include "store/read/nodedb_reader.h"
 #include "base/array.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-#define FINE_NS      ((int64_t)NODEDB_BUCKET_FINE)
-#define COARSE_NS    ((int64_t)NODEDB_BUCKET_COARSE)
+#define FINE_NS   ((int64_t)NODEDB_BUCKET_FINE)
+#define COARSE_NS ((int64_t)NODEDB_BUCKET_COARSE)
 
 bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 {

@@ -12,8 +12,7 @@
 #include "store/schema/event_column.h"
 #include "store/read/nodedb_reader.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-#define NAMES_MAX    65536
+#define NAMES_MAX 65536
 /* Rows that published files stamp with their end: io, net, sched_switch. */
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
 STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);

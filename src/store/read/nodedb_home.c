@@ -8,8 +8,6 @@
 #include "base/array.h"
 #include "store/read/nodedb_reader.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 static bool read_home(sql_stmt *stmt, struct process_home *h)
 {
 	char path[TARGET_PATH_MAX], command[TARGET_CMDLINE_MAX];
@@ -85,9 +83,8 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 
 /* ---- which kernels the processes of a recording launched, and how often ---- */
 
-#define KERNELS_SQL_TEXT_MAX 4096
-#define KERNELS_MAX          65536
-#define NAMES_BYTES          (16u << 20)
+#define KERNELS_MAX 65536
+#define NAMES_BYTES (16u << 20)
 
 static void read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *ret)
 {
@@ -108,7 +105,7 @@ ORDER(by_function, struct kernel_use, ASCENDING(pid) ?: ASCENDING(function) ?: A
 int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(KERNELS_SQL_TEXT_MAX);
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t room = 0;
 	int res = r->filter->kernels ? schema_has_table(r->sql, "kernels", reterr) : 0;
@@ -138,8 +135,6 @@ int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 
 /* loads annotations, one row a label, and what was pruned. Both are tables that
  * other files may lack; then nothing is loaded. */
-
-#define LABEL_SQL_TEXT_MAX 4096
 
 static bool read_label(sql_stmt *stmt, struct annotation_label *l)
 {
@@ -180,7 +175,7 @@ static bool is_step_name(const char *name)
 static int load_ranges(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(LABEL_SQL_TEXT_MAX);
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	size_t room = c->label_count, first = c->label_count;
 	int res = r->kind == SCHEMA_OURS ? schema_has_table(r->sql, "names", reterr) : 0;
@@ -225,7 +220,7 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 int reader_load_labels(struct reader *r, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(LABEL_SQL_TEXT_MAX);
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	/* No lower bound: a label holds until it is set again. */
 	struct scope until = {.to_ns = r->filter->scope.to_ns, .node = r->filter->scope.node};

@@ -5,8 +5,6 @@
 #include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 struct list_column {
 	const char *key;       /* name in the result */
 	const char *column;    /* which has to be there for `what` */

@@ -11,7 +11,6 @@
 #include "base/clock.h"
 #include "store/lock.h"
 #include "store/nodedb.h"
-#include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
 
 /* Recordings that travel inside the program: SQL texts are eight times smaller packed. */
@@ -60,7 +59,6 @@ int nodedb_read_packed(const struct nodedb_packed *p, const struct nodedb_filter
 	return nodedb_read_sql(text, f, ret, reterr);
 }
 
-#define SQL_TEXT_MAX  (64 << 10)
 #define TEXT_MAX      (1 << 20)
 #define MAKING_NS     (5 * NS_PER_S) /* most that a recorder may take to make its tables */
 #define MAKING_NAP_NS (20 * NS_PER_MS)

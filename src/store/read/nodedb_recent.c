@@ -7,7 +7,6 @@
 
 #include "store/read/nodedb_reader.h"
 #include "json/reader.h"
-#include "model/incident.h"
 #include "wire/op_kind.h"
 
 #define OUT_OF_MEMORY 2 /* cudaErrorMemoryAllocation, CUDA_ERROR_OUT_OF_MEMORY */

@@ -18,8 +18,6 @@
 #include "base/search.h"
 #include "sql/sql_pages.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 struct half {
 	sql_db *sql;
 	bool frozen;

@@ -6,8 +6,6 @@
 #include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 /* The columns of EVENT_COLUMNS that are taken: numbers, then, after the row's own number, the others. The stack is
  * for the search. */
 #define SLICE_NUMBERS_OF(X)                                                                        \

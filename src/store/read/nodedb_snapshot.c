@@ -2,8 +2,7 @@
 /* nodedb_snapshot.c - see nodedb_snapshot.h; the lists are in nodedb_list.c. */
 #include "store/read/nodedb_reader.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-#define COUNT_EXACT  100000 /* rows that are counted one by one: some milliseconds */
+#define COUNT_EXACT 100000 /* rows that are counted one by one: some milliseconds */
 
 struct visiting {
 	nodedb_snapshot_fn *fn;

@@ -1,20 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* nodedb_stream.c - see nodedb_stream.h.
+/* nodedb_stream.c - see nodedb_reader.h.
  *
  * Events come one row at a time, in the order of their start, which is what a reader needs to see
  * which call lies within which. The index on time gives it, so that nothing is sorted; published
  * files, which stamp some rows with their end, are. What is loaded at once is bounded by the
  * ceilings of nodedb.h. A file that a trace is writing is read as of one moment. */
-#include "store/read/nodedb_stream.h"
 
 #include "base/search.h"
 #include "store/lock.h"
-#include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
 #include "base/array.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-#define TRACKS_MAX   65536
+#define TRACKS_MAX 65536
 
 #define RANKS_ENVIRONMENT      INT32_MAX /* above every communicator */
 #define RANKS_ENVIRONMENT_TEXT "2147483647"

@@ -10,8 +10,6 @@
 #include "base/array.h"
 #include "wire/names.h"
 
-#define SQL_TEXT_MAX (64 << 10)
-
 /* reader_select_of - SELECT of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
 static int reader_select_of(struct reader *r, const struct table *t, const char *also,
 	struct buf *sql, struct errinfo *reterr)

@@ -7,7 +7,6 @@
 #include "sql/sql_worker.h"
 
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
-#define SQL_TEXT_MAX (64 << 10)
 
 static int visit_open(sql_db *sql, const char *path, const struct nodedb_filter *f,
 	reader_visitor visit, void *arg, struct errinfo *reterr)

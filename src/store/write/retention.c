@@ -15,7 +15,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "base/macros.h"
 
 #define BUSY_RETRY_NS   NS_PER_S
 #define FAILED_RETRY_NS (30 * NS_PER_S)

@@ -138,23 +138,50 @@ static void test_drain_is_nobodys(void **state)
 	}
 }
 
-/* The slow last stage is named, not those at the other end that wait for it. */
+/* The slow last stage is named, not those at the other end that wait for it: as one that has become slow, or as one that
+ * always was, which is how work is divided. */
 static void test_slow_stage(void **state)
 {
-	struct job_spec s = plain(2);
+	for (uint32_t from = 0; from <= 100; from += 100) {
+		struct job_spec s = plain(2);
+		struct job_trace t;
+		struct blame b;
+
+		s.pipeline = 4;
+		s.microbatches = 8;
+		s.clips = true;
+		s.fault = JOB_STAGE;
+		s.stage = 3;
+		s.amount = 0.5;
+		s.from_step = from;
+		run(&s, &t, &b);
+		assert_int_equal(b.kind, BLAME_STAGE);
+		assert_int_equal(b.suspect_count, 1);
+		assert_int_equal(b.suspects[0].stage, 3);
+		assert_int_equal(b.suspects[0].by_design, from == 0);
+		end(&t, &b);
+	}
+}
+
+/* Beside a stage that has more to do than the others, from the beginning, a slow worker is who is named. */
+static void test_slow_beside_uneven_stages(void **state)
+{
+	struct job_spec s = plain(4);
 	struct job_trace t;
 	struct blame b;
 
-	s.pipeline = 4;
-	s.microbatches = 8;
+	s.pipeline = 3;
+	s.microbatches = 6;
 	s.clips = true;
-	s.fault = JOB_STAGE;
-	s.stage = 3;
-	s.amount = 0.5;
+	s.last_extra = 0.6;
+	s.fault = JOB_SLOW;
+	s.amount = 0.2;
+	s.faulty[0] = 9; /* of the last stage */
+	s.faulty_count = 1;
 	run(&s, &t, &b);
-	assert_int_equal(b.kind, BLAME_STAGE);
+	assert_int_equal(b.kind, BLAME_WORKERS);
 	assert_int_equal(b.suspect_count, 1);
-	assert_int_equal(b.suspects[0].stage, 3);
+	assert_int_equal(b.suspects[0].worker, 9);
 	end(&t, &b);
 }
 
@@ -418,6 +445,7 @@ int main(void)
 		cmocka_unit_test(test_four_times_slower),
 		cmocka_unit_test(test_drain_is_nobodys),
 		cmocka_unit_test(test_slow_stage),
+		cmocka_unit_test(test_slow_beside_uneven_stages),
 		cmocka_unit_test(test_victims_are_cleared),
 		cmocka_unit_test(test_alone_in_its_stage),
 		cmocka_unit_test(test_load_that_moves),

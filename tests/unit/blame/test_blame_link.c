@@ -229,6 +229,37 @@ static void of_a_host_that_runs_ahead_nothing_is_said(void **state)
 	job_trace_done(&t);
 }
 
+/* From half-way on all hosts come 100 ms sooner to the last collective of a step, which ends when it did: it is their GPUs that
+ * they wait for in it. If it ends 100 ms later instead, and all that follows, it is slow. */
+static void hosts_that_come_sooner_make_no_collective_slow(void **state)
+{
+	for (int is_slow = 0; is_slow < 2; is_slow++) {
+		struct job_spec s = job(4, 1, 1);
+		int64_t seen[4] = {0};
+		struct job_trace t;
+		struct blame b;
+
+		s.buckets = 1;
+		s.clips = false;
+		assert_int_equal(job_run(&s, &t), 0);
+		for (size_t i = 0; i < t.call_count; i++) {
+			struct push_call *c = &t.calls[i].c;
+			int64_t late =
+				is_slow ? MAX(seen[t.calls[i].worker] - 30, 0) * 100 * MS : 0;
+
+			if (seen[t.calls[i].worker]++ >= 30) {
+				c->enter_ns += late - (is_slow ? 0 : 100 * MS);
+				c->leave_ns += late + (is_slow ? 100 * MS : 0);
+				c->wait_ns += 100 * MS;
+			}
+		}
+		b = look(&t);
+		assert_int_equal(slow_of(&b) != NULL, is_slow);
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
 /* Recvs that are posted under compute by calls that do not say how much of them was waited: neither stages nor links can be
  * compared, though a stage in the middle seems to compute for longer. Where calls say it a slow stage is found. */
 static void posted_ahead_nothing_is_said(void **state)
@@ -263,6 +294,7 @@ int main(void)
 		cmocka_unit_test(healthy_transfers_are_ordinary),
 		cmocka_unit_test(exchanges_are_not_links),
 		cmocka_unit_test(of_a_host_that_runs_ahead_nothing_is_said),
+		cmocka_unit_test(hosts_that_come_sooner_make_no_collective_slow),
 		cmocka_unit_test(posted_ahead_nothing_is_said),
 	};
 

@@ -421,6 +421,35 @@ static void a_slow_link_is_nobodys_fault(void **state)
 	scene_end(&s);
 }
 
+/* A stage with more layers than the others is how work is divided; one that becomes slower is told, and as long as it lasts,
+ * though its past has left the window. */
+static void a_stage_is_told_if_it_becomes_slow(void **state)
+{
+	for (int becomes = 0; becomes < 2; becomes++) {
+		struct scene s = {
+			.s = {.job = job_of(2, 200 * MS, 500), .agents = agents_of(8)},
+		};
+
+		s.s.job.pipeline = 4;
+		s.s.job.microbatches = 8;
+		s.s.job.clips = true;
+		s.s.job.fault = JOB_STAGE;
+		s.s.job.stage = 1;
+		s.s.job.amount = 0.8;
+		s.s.job.from_step = becomes ? 100 : 0;
+		scene_begin(&s);
+		scene_run(&s);
+		assert_int_equal(s.began, becomes);
+		assert_int_equal(s.ended, 0);
+		if (becomes) {
+			assert_int_equal(s.first.episode.problem, FLEET_STAGE);
+			assert_int_equal(s.first.episode.stage, 1);
+			assert_true(s.shown_ns > START + 100 * 200 * (int64_t)MS);
+		}
+		scene_end(&s);
+	}
+}
+
 /* All ranks of a communicator wait for the network since a while; it is told as long as it lasts, though its past
  * has left the window. */
 static void a_slow_collective_is_nobodys_fault(void **state)
@@ -493,6 +522,7 @@ int main(void)
 		cmocka_unit_test(test_provider_unknown),
 		cmocka_unit_test(a_clock_that_jumps_is_nobodys_lateness),
 		cmocka_unit_test(a_slow_link_is_nobodys_fault),
+		cmocka_unit_test(a_stage_is_told_if_it_becomes_slow),
 		cmocka_unit_test(a_slow_collective_is_nobodys_fault),
 	};
 

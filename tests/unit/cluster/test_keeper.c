@@ -4,7 +4,7 @@
 #include "journal_fixture.h"
 
 #include "base/hash.h"
-#include "cluster/keep/cluster_limit.h"
+#include "cluster/keep/keeper_private.h"
 #include "cluster/keep/keeper.h"
 #include "memory_store.h"
 #include "otlp/otlp_write.h"

@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 
 static void every_field_arrives(void **state)
 {

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/macros.h"
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 
 #define S 1000000000LL
 

@@ -2,7 +2,7 @@
 /* test_notice_stream.c - an episode has one event id in all of its messages, also for rank 0. */
 #include "notice_fixture.h"
 
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 
 static void test_messages(void **state)
 {

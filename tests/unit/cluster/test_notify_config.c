@@ -3,7 +3,7 @@
  * secret is in a sentence. */
 #include "store_fixture.h"
 
-#include "cluster/notify/notify_config.h"
+#include "cluster/notify/notify.h"
 
 #define SECRET "s3cr3t-words"
 

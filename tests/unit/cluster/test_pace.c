@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "cluster/detect/fleet_private.h"
-#include "cluster/simulate/verdict.h"
+#include "cluster/simulate/play.h"
 
 static void test_steps_that_are_known(void **state)
 {

@@ -87,6 +87,46 @@ static void test_a_hurried_seal(void **state)
 	assert_filled(s->store, 80);
 }
 
+static struct store *hurried;
+
+static void hurry_at_part(const char *place)
+{
+	if (hurried && !strcmp(place, "part begun"))
+		hurried->ops->hurry(hurried);
+}
+
+static void take_many(struct store *s, uint64_t position)
+{
+	struct batch b = {.bytes = BUF_INIT(8u << 20)};
+
+	for (int64_t i = 0; i < 20000; i++)
+		put_event(&b, "red", "n1", (int64_t)position * 20000 + i);
+	assert_int_equal(take_batch(s, position, &b), 0);
+	assert_int_equal(store_commit(s, NULL), 0);
+}
+
+/* A part that is being written when the end comes is given up, whatever its rows are. */
+static void test_a_part_under_way_is_given_up(void **state)
+{
+	struct scratch_store *s = *state;
+
+	for (int is_hurried = 1; is_hurried >= 0; is_hurried--) {
+		store_begin(s);
+		for (uint64_t i = 1; i <= 6; i++)
+			take_many(s->store, i);
+		hurried = is_hurried ? s->store : NULL;
+		store_duck_at = hurry_at_part;
+		assert_int_equal(s->store->ops->seal(s->store, NULL), is_hurried ? -ECANCELED : 0);
+		hurried = NULL;
+		assert_int_equal(store_durable(s->store), is_hurried ? 0 : 6);
+		store_end(s);
+	}
+	store_begin(s);
+	assert_int_equal(
+		ask_number(s->store, NULL, "SELECT count(DISTINCT value_int) FROM {events}"),
+		120000);
+}
+
 /* ---- beside each other ---- */
 
 static atomic_bool asking_ends;
@@ -289,6 +329,7 @@ int main(int argc, char **argv)
 		T(test_what_is_no_batch_changes_nothing),
 		T(test_sealed_rows_survive),
 		T(test_a_hurried_seal),
+		T(test_a_part_under_way_is_given_up),
 		T(test_questions_see_every_row_once_while_parts_change),
 		T(test_a_question_ends_at_its_deadline),
 		T(test_scope_shows_only_its_clusters_and_times),

@@ -168,6 +168,77 @@ static void test_what_neither_has_stays_missing(void **state)
 	repair_merged(*state, 24, 40, -EBADMSG);
 }
 
+/* ---- files that another has written ---- */
+
+/* rewrite_part - @sql is run on the newest part of red, and the manifest has the new sum: nothing but what the file
+ * holds tells that it is none of ours. */
+static void rewrite_part(const char *folder, const char *const *sql)
+{
+	struct manifest m = {0};
+	struct duck *d;
+	struct duck_connection *c;
+	struct part *p = NULL;
+	struct stat st;
+
+	find_newest_part(folder);
+	assert_int_equal(duck_open(part_file, NULL, &d, NULL), 0);
+	assert_int_equal(duck_connect(d, &c, NULL), 0);
+	for (; *sql; sql++)
+		assert_int_equal(duck_exec(c, *sql, NULL), 0);
+	duck_disconnect(c);
+	duck_close(d);
+	assert_int_equal(manifest_read(folder, &m, NULL), 0);
+	for (size_t i = 0; i < m.parts.count; i++)
+		if (strstr(part_file, m.parts.items[i]->folder))
+			p = m.parts.items[i];
+	assert_non_null(p);
+	assert_int_equal(stat(part_file, &st), 0);
+	p->bytes = (uint64_t)st.st_size;
+	assert_int_equal(digest_sha256_file(part_file, p->sha256), 0);
+	assert_int_equal(manifest_write(folder, &m, NULL), 0);
+	manifest_done(&m);
+}
+
+static void assert_refused(struct scratch_store *s, const char *const *sql, bool refused)
+{
+	static const char *const names[] = {"red"};
+	struct store_scope red = {.clusters = names, .cluster_count = 1};
+	struct store_report report = {0};
+	struct store_missing m;
+
+	snprintf(s->folder, sizeof(s->folder), "%s/store%p", s->root, (const void *)sql);
+	store_begin(s);
+	fill_up_to(s->store, 9);
+	assert_int_equal(s->store->ops->seal(s->store, NULL), 0);
+	store_end(s);
+	rewrite_part(s->folder, sql);
+	assert_int_equal(store_duck_verify(s->folder, &report, NULL), refused ? -EBADMSG : 0);
+	assert_int_equal(report.findings, refused);
+	store_begin(s);
+	store_missing(s->store, &red, &m);
+	assert_int_equal(m.rows, refused ? 18 : 0);
+	assert_int_equal(
+		ask_number(s->store, NULL, "SELECT count(*) FROM {events}"), refused ? 9 : 27);
+	assert_int_equal(ask_number(s->store, NULL,
+				 "SELECT count(*) FROM {events} WHERE metric_name LIKE '%root%'"),
+		0);
+	store_end(s);
+}
+
+static void test_a_stranger_s_sql_in_a_part_is_not_run(void **state)
+{
+	static const char *const view[] = {"ALTER TABLE events RENAME TO real",
+		"CREATE VIEW events AS SELECT * REPLACE ((SELECT content FROM read_text('/etc/passwd')) AS metric_name) FROM real",
+		NULL};
+	static const char *const computed[] = {
+		"CREATE TABLE more (a INT, b INT GENERATED ALWAYS AS (a + 1))", NULL};
+	static const char *const control[] = {"CREATE TABLE more (a INT, b INT)", NULL};
+
+	assert_refused(*state, view, true);
+	assert_refused(*state, computed, true);
+	assert_refused(*state, control, false);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -177,6 +248,7 @@ int main(void)
 		T(test_a_second_store_of_the_same_files),
 		T(test_pieces_of_backup_and_journal_are_put_together),
 		T(test_what_neither_has_stays_missing),
+		T(test_a_stranger_s_sql_in_a_part_is_not_run),
 #undef T
 	};
 

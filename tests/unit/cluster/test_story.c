@@ -14,7 +14,7 @@
 #include "base/macros.h"
 #include "base/text.h"
 #include "cluster/detect/fleet.h"
-#include "cluster/notify/notice.h"
+#include "cluster/notify/notify.h"
 #include "wire/ids.h"
 
 #define MS INT64_C(1000000)

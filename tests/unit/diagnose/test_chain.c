@@ -101,6 +101,39 @@ static void test_a_librarys_work(void **state)
 	free(s);
 }
 
+/* Another thread compresses at the place that the units wait for: its samples count, not what it does elsewhere. */
+static void test_work_of_a_thread_that_is_waited_for(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, true);
+	const struct stack_frame user = {
+		.py_file = "/home/u/export.py", .py_func = "archive", .py_line = 7};
+	const struct stack_frame packing[] = {{.symbol = "deflate", .file = "libz.so.1"}, user};
+	const struct stack_frame elsewhere[] = {{.symbol = "deflate", .file = "libz.so.1"},
+		{.py_file = "/home/u/export.py", .py_func = "idle", .py_line = 30}};
+	uint64_t pack = chain_stack(s, packing, 2), other = chain_stack(s, elsewhere, 2);
+	uint64_t plain = chain_stack(s, &user, 1);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_THREAD);
+
+	e->stack_hash = plain;
+	for (int i = CHAIN_SLOW; i < CHAIN_STEPS; i++) {
+		struct event *row =
+			chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB);
+
+		row->tid = CHAIN_JOB + 1;
+		row->stack_hash = i % 5 ? pack : plain;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	assert_string_equal(s->delay.end.who, "Compression");
+	assert_int_equal(s->delay.end.stack_hash, pack);
+	e->owner = OWNER_SELF;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	e->owner = OWNER_THREAD;
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].stack_hash = other;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 /* What slow steps have more of counts, not what all have. */
 static void test_work_that_is_new(void **state)
 {
@@ -128,6 +161,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_a_delay_without_a_chain),
 		cmocka_unit_test(test_a_detour),
+		cmocka_unit_test(test_work_of_a_thread_that_is_waited_for),
 		cmocka_unit_test(test_a_librarys_work),
 		cmocka_unit_test(test_work_that_is_new),
 	};

@@ -191,9 +191,64 @@ static void test_who_stopped_it(void **state)
 	free(s);
 }
 
+/* Three processes make what the job waits for, and each waits at a lock until the one before lets go of it: at the program's own
+ * line, or in a library's queue, where who has nothing to do waits as well. */
+static void test_processes_that_take_turns(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, false);
+	const struct stack_frame lock = {
+		.py_file = "/usr/lib/python3.12/multiprocessing/synchronize.py",
+		.py_func = "SemLock.__enter__"};
+	const struct stack_frame user = {
+		.py_file = "/home/u/producers.py", .py_func = "make_batch", .py_line = 43};
+	const struct stack_frame queue = {
+		.py_file = "/usr/lib/python3.12/multiprocessing/queues.py", .py_func = "get"};
+	const struct stack_frame own[] = {lock, user}, idle[] = {lock, queue, user};
+	uint64_t at = chain_stack(s, own, 2), waiting = chain_stack(s, idle, 3);
+
+	for (uint32_t k = 0; k < 3; k++) {
+		struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+		e->pid = 201 + k;
+		chain_home(s, e->pid, "python3", "make.py");
+		for (int i = 0; i < CHAIN_STEPS; i++)
+			s->ledger[s->rec.ledger_count++ % ARRAY_SIZE(s->ledger)] =
+				(struct ledger_row){.start.ns = chain_at(i),
+					.dur_ns = (uint64_t)CHAIN_STEP,
+					.pid = e->pid,
+					.tid = e->pid,
+					.mark = MARK_STAY,
+					.stay_line = LEDGER_LOCK,
+					.stay_ns = (uint64_t)CHAIN_STEP * 9 / 10,
+					.waker = WAKER_TASK,
+					.waker_pid = 201 + (k + 1) % 3,
+					.stack_hash = at};
+	}
+	s->rec.ledger_count = ARRAY_SIZE(s->ledger);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_LOCK);
+	assert_string_equal(s->delay.end.who, "make.py");
+	assert_int_equal(s->delay.end.count, 3);
+	assert_int_equal(s->delay.end.stack_hash, at);
+	for (size_t i = 0; i < s->rec.ledger_count; i++)
+		s->ledger[i].waker_pid = CHAIN_JOB; /* it gives them their work */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	for (size_t i = 0; i < s->rec.ledger_count; i++) {
+		s->ledger[i].waker_pid = s->ledger[i].pid == 201 ? 202 : 201;
+		s->ledger[i].stack_hash = waiting;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	for (size_t i = 0; i < s->rec.ledger_count; i++) {
+		s->ledger[i].stay_ns /= 3; /* now and then */
+		s->ledger[i].stack_hash = at;
+	}
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_processes_that_take_turns),
 		cmocka_unit_test(test_a_remote_address),
 		cmocka_unit_test(test_this_machine),
 		cmocka_unit_test(test_a_local_process),

@@ -128,6 +128,34 @@ static void test_sleeps_that_cost(void **state)
 	assert_false(sleeps_are_pauses(SLEEP_POLLS, STEP_BY_WAIT));
 }
 
+/* One in 40 units of a training is a second longer, as its author looks at the result; in one of four it is none, nor is
+ * what is as short as a unit. */
+static void test_breaks_between_runs(void **state)
+{
+	static const struct {
+		size_t every;
+		uint64_t ms;
+		bool is_pause;
+	} runs[] = {{40, 1000, true}, {4, 1000, false}, {40, 10, false}};
+	static struct run r;
+
+	for (size_t k = 0; k < ARRAY_SIZE(runs); k++) {
+		begin(&r, UNITS);
+		r.account.origin = STEP_BY_OPTIMIZER;
+		fill(&r, SLEEP_FIXED);
+		for (size_t i = 0; i < UNITS; i++) {
+			bool sleeps = i % runs[k].every == 0;
+
+			r.parts[2 * i + 1].ns = sleeps ? runs[k].ms * NS_PER_MS : 0;
+			r.parts[2 * i + 1].stack_ns = (uint32_t)r.parts[2 * i + 1].ns;
+			r.units[i].start_ns = i ? r.units[i - 1].end_ns : 0;
+			r.units[i].end_ns = r.units[i].start_ns +
+					    (int64_t)(r.parts[2 * i].ns + r.parts[2 * i + 1].ns);
+		}
+		assert_int_equal(are_pauses(&r), runs[k].is_pause);
+	}
+}
+
 /* Somebody waits for a rank that sleeps; few units show nothing; a stay that is no sleep is none. */
 static void test_no_pause(void **state)
 {
@@ -173,6 +201,7 @@ int main(void)
 		cmocka_unit_test(test_by_the_clock),
 		cmocka_unit_test(test_as_asked),
 		cmocka_unit_test(test_sleeps_that_cost),
+		cmocka_unit_test(test_breaks_between_runs),
 		cmocka_unit_test(test_no_pause),
 		cmocka_unit_test(test_of_another_process),
 	};

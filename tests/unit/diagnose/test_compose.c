@@ -338,6 +338,26 @@ static void test_transfers_that_wait_for_a_rank(void **state)
 		}
 }
 
+/* NCCL's errors on ranks of a job whose collectives do not come together are part of that; those of another job are not. */
+static void test_errors_of_a_mismatch(void **state)
+{
+	for (int apart = 0; apart < 2; apart++) {
+		MADE;
+		_cleanup_free_ struct composed *c = NULL;
+
+		add_state(m, PROBLEM_DEVICE_ASSERT, 100, SEVERITY_MEDIUM)->source = SOURCE_NCCL;
+		add_state(m, PROBLEM_NCCL_HANG, 200, SEVERITY_MEDIUM);
+		job(&m->scene, 100, 0, 0, MS(12));
+		find(m);
+		meet(m, 100, 7);
+		meet(m, 200, apart ? 8 : 7);
+		m->times[0].rec = &m->rec;
+		c = composed(m);
+		assert_int_equal(of(c, PROBLEM_DEVICE_ASSERT, 100) != NULL, apart);
+		assert_non_null(of(c, PROBLEM_NCCL_HANG, 200));
+	}
+}
+
 /* A hang explains also that who waits has no CPU; a straggler does not. */
 static void test_what_a_hang_explains(void **state)
 {
@@ -490,10 +510,66 @@ static void test_one_line_is_one_cause(void **state)
 	}
 }
 
+/* A thread that holds a lock while it computes and writes is one incident; if the units wait for it at two places, two. */
+static void test_one_thread_that_is_waited_for(void **state)
+{
+	for (int places = 1; places <= 2; places++) {
+		MADE;
+		struct step_account *a = calloc(1, sizeof(*a));
+		uint64_t wait[2];
+		struct composed *c;
+
+		wait[0] = line_stack(&m->scene, "/home/u/train.py", 20, NULL);
+		wait[1] =
+			places == 1 ? wait[0] : line_stack(&m->scene, "/home/u/train.py", 30, NULL);
+		*a = (struct step_account){.pid = JOB,
+			.steps = 100,
+			.ordinary_steps = 100,
+			.ordinary_step_ns = MS(100),
+			.first.ns = LEDGER_T0,
+			.last.ns = LEDGER_T0 + (int64_t)MS(10000),
+			.entry_count = 2};
+		m->times[0] = (struct time_findings){.rec = &m->rec, .account = a, .count = 2};
+		for (int i = 0; i < 2; i++) {
+			uint64_t at = line_stack(&m->scene, "/home/u/export.py", i ? 8 : 7, NULL);
+
+			a->entries[i] =
+				(struct account_entry){.line = i ? ACCOUNT_DISK : ACCOUNT_HOST,
+					.owner = OWNER_THREAD,
+					.stack_hash = at,
+					.wait_hash = wait[i],
+					.slow_ns = i ? MS(30) : MS(50)};
+			m->times[0].items[i] = (struct time_finding){.contrast = CONTRAST_WHOLE,
+				.problem = PROBLEM_GOODPUT,
+				.lost_ns = 100 * a->entries[i].slow_ns,
+				.units = 100,
+				.share = i ? 0.3 : 0.5,
+				.confidence = 0.9,
+				.delay = {.kind = i ? DELAY_BY_DISK : DELAY_BY_HOST,
+					.lead = &a->entries[i],
+					.slow_ns = a->entries[i].slow_ns,
+					.share = i ? 0.3 : 0.5}};
+		}
+		m->rec = ledger_recording(&m->scene);
+		m->times[0].whole = *a;
+		m->count = 1;
+		c = composed(m);
+		assert_int_equal(c->list.count, places);
+		if (places == 1) {
+			assert_non_null(strstr(c->items[0].summary, "Host code of another thread"));
+			assert_non_null(strstr(c->items[0].summary, "export.py:7"));
+			assert_non_null(strstr(c->items[0].root_cause, "train.py:20"));
+		}
+		free(c);
+		free(a);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_line_is_one_cause),
+		cmocka_unit_test(test_one_thread_that_is_waited_for),
 		cmocka_unit_test(test_the_order_does_not_matter),
 		cmocka_unit_test(test_two_that_hold_each_other_up),
 		cmocka_unit_test(test_two_that_lose_as_much),
@@ -502,6 +578,7 @@ int main(void)
 		cmocka_unit_test(test_notes_that_are_refuted),
 		cmocka_unit_test(test_victims_of_a_rank),
 		cmocka_unit_test(test_transfers_that_wait_for_a_rank),
+		cmocka_unit_test(test_errors_of_a_mismatch),
 		cmocka_unit_test(test_what_a_hang_explains),
 		cmocka_unit_test(test_what_a_state_covers),
 		cmocka_unit_test(test_states_are_as_severe_as_they_are_sure),

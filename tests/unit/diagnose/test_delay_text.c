@@ -323,6 +323,18 @@ static void a_worker_that_is_stopped(void **state)
 	assert_false(advises(&inc, "workers"));
 }
 
+/* Who stopped it is not who is to be resumed. */
+static void a_rank_that_somebody_stops(void **state)
+{
+	struct incident inc = {0};
+
+	tell(&(struct story){.kind = DELAY_BY_STOPPED,
+		     .who = SELF(ACCOUNT_STOPPED, .culprit_pid = 3, .culprit = "slurmstepd")},
+		&inc);
+	assert_true(advises(&inc, "Keep slurmstepd (pid 3) from stopping it"));
+	assert_false(advises(&inc, "kill -CONT"));
+}
+
 /* Time of another process is known by where the steps wait for it. */
 static void another_process(void **state)
 {
@@ -403,6 +415,7 @@ int main(void)
 		cmocka_unit_test(the_data_loader),
 		cmocka_unit_test(most_steps_are_slow),
 		cmocka_unit_test(a_worker_that_is_stopped),
+		cmocka_unit_test(a_rank_that_somebody_stops),
 		cmocka_unit_test(another_process),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(whose_the_cpu_is),

@@ -16,14 +16,15 @@
 #define SCENE _cleanup_free_ struct ledger_scene *s = calloc(1, sizeof(*s))
 #define STEPS 160
 
-/* What is said of @rec: the worst there is, -1 for nothing; its texts hold @text. */
-static int worst_of(const struct recording *rec, const char *text)
+/* What is said of @s: the worst there is, -1 for nothing; its texts hold @text. */
+static int worst(struct ledger_scene *s, const char *text)
 {
+	struct recording rec = ledger_recording(s);
 	_cleanup_free_ struct incident *list = NULL;
 	size_t count = 0;
 
-	assert_int_equal(diagnose_run(rec, &list, &count), 0);
-	identity_check(rec, list, count);
+	assert_int_equal(diagnose_run(&rec, &list, &count), 0);
+	identity_check(&rec, list, count);
 	if (!count)
 		return -1;
 	if (!strstr(list[0].summary, text) && !strstr(list[0].root_cause, text))
@@ -33,13 +34,6 @@ static int worst_of(const struct recording *rec, const char *text)
 		strlen(strstr(list[0].root_cause, "waited for")) == strlen("waited for"))
 		fail_msg("\"%s\" does not say where", list[0].root_cause);
 	return (int)list[0].severity;
-}
-
-static int worst(struct ledger_scene *s, const char *text)
-{
-	struct recording rec = ledger_recording(s);
-
-	return worst_of(&rec, text);
 }
 
 /* 20 ms that end with @end: an optimizer's step, or a graph of a program that does not train. */
@@ -268,45 +262,6 @@ static void test_a_model_built_every_few_steps(void **state)
 	assert_int_equal(worst(s, "trial.py:10"), SEVERITY_HIGH);
 }
 
-/* After each pause the host is ahead of the GPU for @ahead steps, then waits for it in each of @each. */
-static void bursts(struct ledger_scene *s, int bursts, int each, int ahead)
-{
-	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
-	uint64_t look = line_stack(s, "/home/u/main.py", 14, "clock_nanosleep");
-	uint64_t fit = line_stack(s, "/home/u/cells.py", 19, "cudaLaunchKernel");
-
-	for (int b = 0; b < bursts; b++) {
-		if (b)
-			stay(&t, LEDGER_SLEEP, MS(900 + 100 * (uint64_t)b), 0, 0, 0)->stack_hash =
-				look;
-		for (int i = 0; i < each; i++) {
-			spend(&t, LEDGER_RUN, MS(2));
-			t.row.launches = 10;
-			if (i >= ahead)
-				spend(&t, LEDGER_GPU_WAIT, MS(12));
-			mark(&t, MARK_WAIT)->stack_hash = fit;
-			mark(&t, MARK_OPTIMIZER);
-		}
-	}
-}
-
-static void test_a_host_that_runs_ahead_after_pauses(void **state)
-{
-	SCENE;
-
-	bursts(s, 4, 60, 15);
-	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
-}
-
-/* Once is a change. */
-static void test_a_gpu_that_is_waited_for_since_a_moment(void **state)
-{
-	SCENE;
-
-	bursts(s, 1, 240, 60);
-	assert_int_equal(worst(s, "the GPU takes longer"), SEVERITY_MEDIUM);
-}
-
 /* The GPU is waited for once in 16 steps; in @slow such groups one step has 300 ms of host code. */
 static int groups(int slow)
 {
@@ -334,67 +289,6 @@ static void test_steps_taken_together_are_seen_once(void **state)
 {
 	assert_int_equal(groups(1), SEVERITY_LOW);
 	assert_int_equal(groups(10), SEVERITY_MEDIUM);
-}
-
-/* Every 8th step is longer by 60 ms of host code while the GPU, with @processes, is @busy percent busy. */
-static int late_host(int busy, int processes)
-{
-	SCENE;
-	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
-	uint64_t stack = line_stack(s, "/home/u/train.py", 25, NULL);
-
-	for (int i = 0; i < STEPS; i++) {
-		if (i % 8 == 7) {
-			for (int k = 0; k < 6; k++) {
-				sample(s, JOB, MAIN, t.at + 1, stack);
-				spend(&t, LEDGER_RUN, MS(10));
-				mark(&t, MARK_TICK);
-			}
-			s->gpus[s->gpu_count++] = (struct gpu_sample){
-				.time.ns = t.at, .util_gpu_pct = busy, .processes = processes};
-		}
-		ordinary(&t, MARK_OPTIMIZER);
-	}
-	return worst(s, "");
-}
-
-static void test_a_late_host_beside_a_busy_gpu(void **state)
-{
-	assert_int_equal(late_host(100, 1), -1);
-	assert_int_equal(late_host(75, 1), SEVERITY_HIGH);
-	assert_int_equal(late_host(100, 2), SEVERITY_HIGH); /* busy with another's work */
-}
-
-/* Each step has 40 ms of freeing; one of @row calls waits, the others take 100 us. */
-static int freeing(uint64_t row)
-{
-	SCENE;
-	struct aggregate frees = {.pid = JOB, .source = SOURCE_CUDA, .op = CUDA_FREE};
-	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
-	uint64_t stack = line_stack(s, "/home/u/pool.py", 14, "cudaFree");
-	struct recording rec;
-
-	for (int i = 0; i < STEPS; i++) {
-		spend(&t, LEDGER_RUN, MS(1));
-		spend(&t, LEDGER_ALLOC, MS(40));
-		t.row.allocs = (uint32_t)row;
-		t.row.stack_hash = stack;
-		ordinary(&t, MARK_OPTIMIZER);
-	}
-	sketch_add(&frees.sketch, MS(40) - (row - 1) * US(100), STEPS);
-	if (row > 1)
-		sketch_add(&frees.sketch, US(100), STEPS * (row - 1));
-	rec = ledger_recording(s);
-	rec.aggregates = &frees;
-	rec.aggregate_count = 1;
-	return worst_of(&rec, "");
-}
-
-/* Where nobody knows whether the GPU idles: a call that waits for it loses nothing, a hundred that do not wait do. */
-static void test_freeing_by_itself(void **state)
-{
-	assert_int_equal(freeing(1), -1);
-	assert_int_equal(freeing(97), SEVERITY_HIGH);
 }
 
 static void test_sleep_in_every_step(void **state)
@@ -551,6 +445,38 @@ static void test_host_code_beside_a_busy_gpu(void **state)
 	assert_int_equal(worst(s, ""), -1);
 }
 
+/* Where the launching thread runs ahead of the GPU, as after each pause, few units wait for it; where nearly all do not
+ * wait and some come to, the GPU takes longer. */
+static void test_units_that_run_ahead(void **state)
+{
+	SCENE;
+	struct recording rec = ledger_recording(s);
+	struct gpu_change gpu = {.reason = GPU_BY_NOTHING};
+	struct account_bar bars[10];
+	struct step_account a = {.origin = STEP_BY_OPTIMIZER,
+		.steps = 100,
+		.ordinary_steps = 20,
+		.slow_steps = 80,
+		.ordinary_step_ns = MS(2),
+		.slow_step_ns = MS(16),
+		.ordinary_waits = 1,
+		.lost_ns = 80 * MS(14),
+		.slow_ns[ACCOUNT_GPU] = MS(14),
+		.bars = bars,
+		.bar_count = ARRAY_SIZE(bars)};
+	struct delay d = {.kind = DELAY_BY_GPU, .slow_ns = MS(14), .share = 1};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i] = (struct account_bar){.steps = 10, .slow_steps = i < 2 ? 0 : 10};
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.ordinary_ns[ACCOUNT_GPU] = MS(1);
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.ordinary_ns[ACCOUNT_GPU] = 0;
+	a.ordinary_steps = 80;
+	a.slow_steps = 20;
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+}
+
 /* A server's requests: @first_ms in one function and @second_ms in another, then the GPU for 1 ms. */
 static void requests(struct ledger_scene *s, uint64_t first_ms, uint64_t second_ms)
 {
@@ -586,6 +512,40 @@ static void test_a_server_that_does_nothing_else(void **state)
 
 	requests(s, 40, 1);
 	assert_true(worst(s, "serve.py:31") >= SEVERITY_MEDIUM);
+}
+
+/* What a library does for a server is told from half of its time on, if it is never idle. One that always has something to
+ * do is known by its event loop. */
+static void test_a_server_whose_requests_wait(void **state)
+{
+	for (int idle_ms = 0; idle_ms <= 30; idle_ms += 30) {
+		SCENE;
+		uint64_t at = line_stack(s, "/home/u/serve.py", 31, NULL);
+		struct step_account a = {.origin = STEP_BY_WAIT,
+			.entry_count = 1,
+			.entries = {{.line = ACCOUNT_HOST, .stack_hash = at, .slow_ns = MS(60)}},
+			.ordinary_step_ns = MS(100),
+			.ordinary_ns[ACCOUNT_HOST] = MS(60),
+			.ordinary_ns[ACCOUNT_GPU] = MS((uint64_t)(40 - idle_ms)),
+			.ordinary_ns[ACCOUNT_NETWORK] = MS((uint64_t)idle_ms)};
+		struct delay d = {.kind = DELAY_BY_HOST,
+			.lead = &a.entries[0],
+			.share = 0.6,
+			.end = {.resource = RESOURCE_WORK, .stack_hash = at, .share = 1}};
+		struct stack_frame *frames = s->frames[at - 1];
+		struct recording rec;
+
+		frames[1] = (struct stack_frame){
+			.py_file = "/usr/lib/python3.12/asyncio/base_events.py",
+			.py_func = "_run_once"};
+		s->made[at - 1].count = 2;
+		rec = ledger_recording(s);
+		assert_int_equal(delay_is_waste(&rec, &a, &d), idle_ms == 0);
+		d.share = 0.3; /* of a job's step it would be told */
+		assert_false(delay_is_waste(&rec, &a, &d));
+		frames[1].py_file = "/home/u/main.py";
+		assert_int_equal(delay_is_waste(&rec, &a, &d), idle_ms == 0);
+	}
 }
 
 /* A loop naps after its work, or what it calls does before it has what it is asked for. */
@@ -673,11 +633,7 @@ int main(void)
 		cmocka_unit_test(test_a_model_built_between_runs),
 		cmocka_unit_test(test_other_code_between_runs),
 		cmocka_unit_test(test_a_model_built_every_few_steps),
-		cmocka_unit_test(test_a_host_that_runs_ahead_after_pauses),
-		cmocka_unit_test(test_a_gpu_that_is_waited_for_since_a_moment),
 		cmocka_unit_test(test_steps_taken_together_are_seen_once),
-		cmocka_unit_test(test_a_late_host_beside_a_busy_gpu),
-		cmocka_unit_test(test_freeing_by_itself),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),
 		cmocka_unit_test(test_input_of_a_child),
@@ -689,7 +645,9 @@ int main(void)
 		cmocka_unit_test(test_waste_of_all_steps_is),
 		cmocka_unit_test(test_a_framework_waits_for_its_own_threads),
 		cmocka_unit_test(test_a_server_has_work_of_its_own),
+		cmocka_unit_test(test_units_that_run_ahead),
 		cmocka_unit_test(test_a_server_that_does_nothing_else),
+		cmocka_unit_test(test_a_server_whose_requests_wait),
 		cmocka_unit_test(test_naps_of_a_loop),
 		cmocka_unit_test(test_a_slower_cpu_is_no_line),
 		cmocka_unit_test(test_the_tracer_by_its_program),

@@ -181,6 +181,7 @@ static void test_gpus_that_wait(void **state)
 	for (int i = 0; i < 16; i++) {
 		gpus[i].time.ns = i * 450 * MS;
 		gpus[i].util_mem_pct = gpus[i].time.ns < STEPS / 2 * 100 * MS ? 30 : 18;
+		gpus[i].power_mw = 10000 * gpus[i].util_mem_pct;
 	}
 	find(&m);
 	assert_false(m.work.is_idle); /* not known */
@@ -188,6 +189,12 @@ static void test_gpus_that_wait(void **state)
 	m.rec.gpu_count = 16;
 	find(&m);
 	assert_true(m.work.is_idle);
+	for (int i = 0; i < 16; i++)
+		gpus[i].power_mw = 350000;
+	find(&m);
+	assert_false(m.work.is_idle); /* one of them works, without much memory */
+	for (int i = 0; i < 16; i++)
+		gpus[i].power_mw = 10000 * gpus[i].util_mem_pct;
 	m.job.calls = &(struct blame_call){.worker = 0, .c = {.comm = 1, .nranks = RANKS + 1}};
 	m.job.call_count = 1; /* one more rank, which is not traced */
 	find(&m);

@@ -99,19 +99,27 @@ static void the_slow_worker_alone_is_named(void **state)
 	assert_true(inc->evidence_count > 0);
 }
 
+/* One that has become slow; what was so from the beginning is how work is divided. */
 static void the_slow_stage_is_named(void **state)
 {
-	struct job_spec s = pipeline();
-	const struct incident *inc;
-	JOB;
+	for (int becomes = 0; becomes < 2; becomes++) {
+		struct job_spec s = pipeline();
+		const struct incident *inc;
+		JOB;
 
-	s.fault = JOB_STAGE;
-	s.stage = 3;
-	s.amount = 0.5;
-	ANSWER a = ask(&j, &s);
-	assert_int_equal(stragglers(&a), 1);
-	inc = answer_of(&a, PROBLEM_STRAGGLER);
-	assert_non_null(strstr(inc->summary, "stage 3 (ranks 12, 13 and 2 more) keeps"));
+		s.fault = JOB_STAGE;
+		s.stage = 3;
+		s.amount = 0.5;
+		s.from_step = becomes ? s.steps / 2 : 0;
+		ANSWER a = ask(&j, &s);
+		assert_int_equal(stragglers(&a), 1);
+		inc = answer_of(&a, PROBLEM_STRAGGLER);
+		assert_non_null(strstr(inc->summary, "stage 3 (ranks 12, 13 and 2 more) keeps"));
+		if (becomes)
+			assert_true(inc->severity >= SEVERITY_MEDIUM && inc->since.ns > 0);
+		else
+			assert_int_equal(inc->severity, SEVERITY_LOW);
+	}
 }
 
 static void a_drain_is_nobodys_fault(void **state)

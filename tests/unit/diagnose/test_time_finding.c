@@ -109,6 +109,41 @@ static void test_new_host_code(void **state)
 	assert_true(inc->since.ns > 0);
 }
 
+/* The same beside a GPU that is never idle: steps take turns in being late, and none of it is lost. */
+static void test_host_code_that_the_gpu_hides(void **state)
+{
+	SCENE;
+	struct recording rec;
+	uint64_t usual, late;
+	struct ledger_thread t = job(s, &usual);
+
+	late = line_stack(s, "/home/u/train.py", 71, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i % 6)
+			continue;
+		sample(s, JOB, MAIN, t.at + 1, late);
+		spend(&t, LEDGER_RUN, MS(40));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	rec = ledger_recording(s);
+	for (int busy = 0; busy <= 100; busy += 50) {
+		struct gpu_sample gpus[10];
+
+		for (int i = 0; i < 10; i++) {
+			gpu_sample_init(&gpus[i]);
+			gpus[i].time.ns = LEDGER_T0 + (t.at - LEDGER_T0) / 11 * (i + 1);
+			gpus[i].util_gpu_pct = busy;
+		}
+		rec.gpus = gpus;
+		rec.gpu_count = 10;
+		ANSWER = explain(rec);
+		only(&a, PROBLEM_GOODPUT, busy == 100 ? SEVERITY_LOW : SEVERITY_HIGH,
+			"train.py:71");
+	}
+}
+
 /* Half a minute of a fault is 0.8 % of what 25 minutes of steps take, and an answer with its times; half a second is
  * none. */
 static void test_a_fault_that_is_over(void **state)
@@ -925,6 +960,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_nothing_is_wrong),
 		cmocka_unit_test(test_new_host_code),
+		cmocka_unit_test(test_host_code_that_the_gpu_hides),
 		cmocka_unit_test(test_a_fault_that_is_over),
 		cmocka_unit_test(test_stopped_by_another),
 		cmocka_unit_test(test_evenly_slower),

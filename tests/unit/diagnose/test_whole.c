@@ -103,6 +103,28 @@ static void test_one_place_is_one_cause(void **state)
 	assert_false(waste);
 }
 
+/* Hundreds of waits in a step, and the GPU idles for 35 % of it: so much they cost. */
+static void test_many_small_waits(void **state)
+{
+	static const struct {
+		double waits;
+		int64_t busy;
+		uint64_t copies, told;
+	} cases[] = {{800, 65, 9, 35}, {4, 65, 9, 0}, {800, 95, 9, 0}, {800, 65, 20, 0}};
+	bool waste;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct step_account a = job(cases[i].busy);
+
+		a.ordinary_waits = cases[i].waits;
+		put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 40);
+		put(&a, OWNER_SELF, ACCOUNT_COPY, FORWARD, cases[i].copies);
+		put(&a, OWNER_SELF, ACCOUNT_LAUNCH, FORWARD, 60 - cases[i].copies);
+		assert_int_equal(delay_ms(&a, DELAY_BY_SYNC, &waste), cases[i].told);
+		assert_int_equal(waste, cases[i].told > 0);
+	}
+}
+
 static void test_many_small_copies(void **state)
 {
 	struct step_account a = job(50);
@@ -224,9 +246,56 @@ static void test_operations_one_by_one(void **state)
 	assert_false(waste);
 }
 
+/* Of five calls that free one waits for the GPU: what the others and the allocations take is their own. Where each waits, or
+ * the GPU idles, nothing is told apart. */
+static void test_allocating_beside_a_busy_gpu(void **state)
+{
+	struct step_account a = job(97);
+	struct aggregate rows[2] = {
+		{.pid = 7, .source = SOURCE_CUDA, .op = CUDA_FREE, .bucket.ns = 1},
+		{.pid = 7, .source = SOURCE_CUDA, .op = CUDA_MALLOC, .bucket.ns = 1}};
+	struct recording of = rec;
+
+	of.aggregates = rows;
+	of.aggregate_count = 2;
+	for (int i = 0; i < 100; i++) {
+		sketch_add(&rows[0].sketch, i % 5 ? 100 * NS_PER_US : 2100 * NS_PER_US, 1);
+		sketch_add(&rows[1].sketch, 100 * NS_PER_US, 1);
+	}
+	assert_float_equal(allocating_own_share(&of, &a), 1 / 3.0, 0.02); /* 10 + 10 of 60 ms */
+	a = job(50);
+	assert_float_equal(allocating_own_share(&of, &a), 1, 1e-9);
+	a = job(97);
+	for (int i = 0; i < 400; i++)
+		sketch_add(&rows[0].sketch, 2100 * NS_PER_US, 1);
+	assert_true(allocating_own_share(&of, &a) < 0.02);
+}
+
+/* What the host loses is none of the job's where the GPU has work all the time; who else uses it, and kernels that wait for other
+ * ranks, make it look so. */
+static void test_a_gpu_that_is_never_idle(void **state)
+{
+	struct step_account a = job(100);
+
+	assert_true(gpu_is_never_idle(&rec, &a, 0.2));
+	readings[3].processes = 2;
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	readings[3].processes = 1;
+	a.total_ns[ACCOUNT_COLLECTIVE] = 1;
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	a = job(90);
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+	a = job(100);
+	a.last.ns = (int64_t)NS_PER_S; /* one reading says nothing */
+	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_many_small_waits),
+		cmocka_unit_test(test_allocating_beside_a_busy_gpu),
+		cmocka_unit_test(test_a_gpu_that_is_never_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),
 		cmocka_unit_test(test_many_small_copies),
 		cmocka_unit_test(test_a_process_and_its_wait),

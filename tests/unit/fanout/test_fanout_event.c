@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "fanout/fanout_event.h"
+#include "fanout/fanout.h"
 #include "fanout/fanout_private.h"
 #include "sql/sql_guard.h"
 

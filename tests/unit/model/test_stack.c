@@ -117,6 +117,25 @@ static void the_users_frame(void **state)
 	assert_null(stack_user_frame(&s));
 }
 
+/* What a worker does is not the line that forked it. */
+static void who_forked_is_beyond(void **state)
+{
+	struct stack_frame f[] = {
+		{.py_func = "collate", .py_file = "/w/site-packages/torch/utils/data/collate.py"},
+		{.py_func = "BaseProcess._bootstrap",
+			.py_file = "/usr/lib/python3.12/multiprocessing/process.py"},
+		{.py_func = "train", .py_file = "/w/train.py"},
+	};
+	struct stack s = {.frames = f, .count = ARRAY_SIZE(f)};
+
+	assert_null(stack_user_frame(&s));
+	f[0].py_file = "/w/tiles.py";
+	assert_ptr_equal(stack_user_frame(&s), &f[0]);
+	f[0].py_file = "/usr/lib/python3.12/zipfile.py";
+	f[1].py_func = "BaseProcess.start"; /* the parent itself */
+	assert_ptr_equal(stack_user_frame(&s), &f[2]);
+}
+
 static void base_names(void **state)
 {
 	assert_string_equal(stack_base_name("/a/b/train.py"), "train.py");
@@ -167,6 +186,7 @@ int main(void)
 		cmocka_unit_test(found_by_hash),
 		cmocka_unit_test(a_place_is_python_or_outside_cuda),
 		cmocka_unit_test(names),
+		cmocka_unit_test(who_forked_is_beyond),
 		cmocka_unit_test(base_names),
 		cmocka_unit_test(the_users_frame),
 		cmocka_unit_test(copies_stand_alone),

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_calls.h"
+#include "node/push/pusher_recording.h"
 
 static const wall_time NOW = {1000 * (int64_t)NS_PER_S};
 

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_chain.h"
+#include "node/push/pusher_private.h"
 
 #define SECOND UINT64_C(1000000000)
 

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_cohort.h"
+#include "node/push/pusher_node.h"
 
 static void hash(const char *workload, const char *job, const char *cgroup, char ret[PUSH_HASH_MAX])
 {

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_counters.h"
+#include "node/push/pusher_recording.h"
 #include "wire/ids.h"
 
 #define S      ((int64_t)NS_PER_S)

@@ -16,7 +16,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "node/push/pusher_doing.h"
+#include "node/push/pusher_private.h"
 #include "base/file.h"
 
 static char root[64];

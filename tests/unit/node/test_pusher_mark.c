@@ -4,7 +4,7 @@
 
 #include <unistd.h>
 
-#include "node/push/pusher_mark.h"
+#include "node/push/pusher_private.h"
 
 static char *on_disk; /* what a power cut leaves: all that was written before the last sync */
 static size_t on_disk_len;

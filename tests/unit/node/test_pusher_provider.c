@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_provider.h"
+#include "node/push/pusher_node.h"
 
 #define OK "HTTP/1.1 200 OK\r\nConnection: close\r\n"
 

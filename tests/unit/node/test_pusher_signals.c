@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_signals.h"
+#include "node/push/pusher_recording.h"
 #include "wire/ids.h"
 
 #define BUCKET ((int64_t)NODEDB_BUCKET_FINE)

@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-#include "node/push/pusher_steps.h"
+#include "node/push/pusher_recording.h"
 #include "wire/ledger.h"
 
 #define MS ((int64_t)NS_PER_MS)

@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "notify/remediate/balance.h"
+#include "notify/remediate/remediate.h"
 #include "wire/ids.h"
 
 #define ALLOCS_MAX 4

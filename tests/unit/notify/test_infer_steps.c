@@ -7,7 +7,7 @@
 
 #include <string.h>
 
-#include "notify/remediate/infer_steps.h"
+#include "notify/remediate/remediate.h"
 #include "base/macros.h"
 #include "wire/ids.h"
 

@@ -13,7 +13,7 @@
 
 #include "notify/telemetry/telemetry.h"
 #include "net/server/server.h"
-#include "protobuf/pb_reader.h"
+#include "protobuf/pb.h"
 
 #define READINGS 8
 

@@ -4,7 +4,6 @@
 
 #include <sys/socket.h>
 
-#include "notify/remediate/balance.h"
 #include "notify/remediate/remediate.h"
 #include "base/socket_path.h"
 #include "wire/ids.h"

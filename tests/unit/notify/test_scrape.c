@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "prometheus/prometheus.h"
-#include "notify/telemetry/scrape.h"
+#include "notify/telemetry/telemetry.h"
 #include "net/client/client.h"
 
 static const struct metric_desc hits = {.otlp = "hits",

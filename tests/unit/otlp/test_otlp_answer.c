@@ -12,7 +12,7 @@
 
 #include "base/text.h"
 #include "otlp/otlp_metric.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 static void test_protobuf(void **state)
 {

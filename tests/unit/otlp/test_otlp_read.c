@@ -16,7 +16,7 @@
 #include "base/buf.h"
 #include "otlp/otlp_read.h"
 #include "otlp/otlp_write.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 static const char metrics_hex[] =
 	"0a83030a5e0a170a0e696e6765726f2e6e6f64652e696412050a036ec3a90a100a0169120b18fdff"

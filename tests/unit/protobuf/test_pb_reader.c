@@ -12,8 +12,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "protobuf/pb_reader.h"
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 #define MUTATIONS 20000
 

@@ -9,7 +9,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "protobuf/pb_writer.h"
+#include "protobuf/pb.h"
 
 static void check(const struct buf *b, const char *bytes, size_t len)
 {

@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "push/push_haste.h"
+#include "push/push.h"
 
 #define MS INT64_C(1000000)
 

@@ -48,6 +48,9 @@ static void copies_are_found_once(void **state)
 		"d");
 	tree_write(
 		root, "/home/me/venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so", "e");
+	tree_write(root,
+		"/home/me/venv/lib/python3.11/site-packages/torchvision.libs/libcudart.faf08d9a.so.13",
+		"g");
 	tree_write(root, "/odd/place/libcudart.so.11.0", "f");
 	memcpy(cache,
 		"glibc-ld.so.cache1.1\0libcudart.so.11.0\0/odd/place/libcudart.so.11.0\0/gone/"
@@ -55,13 +58,15 @@ static void copies_are_found_once(void **state)
 		84);
 	tree_write_len(root, "/etc/ld.so.cache", cache, 84);
 	n = discover_library_files(root, NULL, &rows);
-	assert_int_equal(n, 5);
+	assert_int_equal(n, 6);
 	/* of a file's names the one that is no link in the end */
 	assert_non_null(find(rows, n, "/usr/local/cuda/lib64/libcudart.so.12.4.127"));
 	assert_int_equal(
 		find(rows, n, "/usr/lib/x86_64-linux-gnu/libcuda.so.535.1")->kind, TARGET_CUDA);
 	assert_non_null(find(rows, n,
 		"/home/me/venv/lib/python3.11/site-packages/nvidia/nccl/lib/libnccl.so.2"));
+	assert_non_null(find(rows, n,
+		"/home/me/venv/lib/python3.11/site-packages/torchvision.libs/libcudart.faf08d9a.so.13"));
 	assert_int_equal(
 		find(rows, n,
 			"/home/me/venv/lib/python3.11/site-packages/torch/lib/libtorch_cuda.so")

@@ -163,6 +163,16 @@ static struct work steps(double second)
 		.cpu_ns = on ? TICK_NS * (0.3 + 0.7 * chance()) : 0};
 }
 
+/* Steps of 10 ms and of 90 ms in turn, each with a wait at its end: a window holds none but the short ones whole. */
+static struct work unlike(double second)
+{
+	long at = lrint(second * 1000 * NS_PER_MS / TICK_NS) % 200;
+
+	return (struct work){.launches = at < 20 ? 80 : 320,
+		.waits = at == 0 || at == 20,
+		.cpu_ns = TICK_NS * (0.3 + 0.7 * chance())};
+}
+
 /* One of 150 ms, in a process that does nothing else. */
 static struct work single(double second)
 {
@@ -243,6 +253,8 @@ static void the_error_holds_where_little_is_known(void **state)
 {
 	double far;
 
+	assert_true(holds(unlike, 40, 900, HIT_NS, &far) >= 95);
+	assert_true(far < 0.1);
 	assert_true(holds(periodic, 40, 400, HIT_NS, &far) >= 95);
 	assert_true(holds(single, 40, 400, HIT_NS, &far) >= 95);
 }
@@ -314,6 +326,48 @@ static void weights_make_up_for_what_is_read_late(void **state)
 	assert_true(off / RUNS < 0.002);
 }
 
+/* Launches that are met in the moment in which windows are turned are in the tables: they count. */
+static void what_is_counted_beside_windows_counts(void **state)
+{
+	struct launch_estimate e = {0};
+	struct launch_reading now = {.launches = 7};
+
+	launch_estimate_read(&e, &now, LAUNCH_AWAY, HIT_NS);
+	assert_true(launch_estimate_total(&e) == 0); /* from before it was watched */
+	now.launches = 20;
+	launch_estimate_read(&e, &now, LAUNCH_COUNTED, HIT_NS);
+	now.launches = 24;
+	launch_estimate_read(&e, &now, LAUNCH_GOING, HIT_NS);
+	assert_true(launch_estimate_total(&e) == 17);
+}
+
+/* Tracing ends, and then it is heard that the process has. */
+static void the_last_gap_is_filled_once(void **state)
+{
+	struct launch_estimate e = {0};
+	struct launch_reading now = {0};
+	double ended;
+
+	launch_estimate_read(&e, &now, LAUNCH_COUNTED, HIT_NS);
+	for (int step = 0; step < 400; step++) {
+		enum launch_phase phase = step % 40 < 10 ? LAUNCH_COUNTED : LAUNCH_AWAY;
+
+		now.launches += phase == LAUNCH_COUNTED ? 100 : 0;
+		now.cpu_ns += 10 * NS_PER_MS;
+		now.time_ns += 10 * NS_PER_MS;
+		now.waits++;
+		now.at_wait = now.launches;
+		launch_estimate_read(&e, &now, phase, 0);
+	}
+	launch_estimate_end(&e);
+	ended = launch_estimate_total(&e);
+	assert_true(fabs(ended - 400 * 100) < 100);
+	launch_estimate_read(&e, &now, LAUNCH_AWAY, 0);
+	launch_estimate_end(&e);
+	assert_true(e.chosen == LAUNCH_BY_WAITS);
+	assert_true(fabs(launch_estimate_total(&e) - ended) < 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -325,6 +379,8 @@ int main(void)
 		cmocka_unit_test(probes_that_slow_their_caller_do_not_hide_launches),
 		cmocka_unit_test(ticks_tell_what_probes_cost),
 		cmocka_unit_test(a_busy_machine_is_within_the_error),
+		cmocka_unit_test(what_is_counted_beside_windows_counts),
+		cmocka_unit_test(the_last_gap_is_filled_once),
 		cmocka_unit_test(weights_add_up_to_the_estimate),
 		cmocka_unit_test(weights_make_up_for_what_is_read_late),
 	};

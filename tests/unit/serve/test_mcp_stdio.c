@@ -8,7 +8,7 @@
 
 #include <sys/wait.h>
 
-#include "serve/mcp/mcp_http.h"
+#include "serve/mcp/mcp_registry.h"
 #include "mcp_fixture.h"
 
 /* What is answered to @len bytes of @text that come in pieces of @piece; the caller frees it. */

@@ -3,7 +3,6 @@
  * of. */
 #include "store_fixture.h"
 
-#include "store/read/name_book.h"
 #include "store/read/nodedb_reader.h"
 
 #define T0 INT64_C(1700000000000000000)

@@ -2,7 +2,7 @@
 /* test_nodedb_stream.c - a recording piece by piece: order, tracks, filters, stacks, early ends. */
 #include "store_fixture.h"
 
-#include "store/read/nodedb_stream.h"
+#include "store/read/nodedb_reader.h"
 
 #define T0 INT64_C(1700000000000000000)
 

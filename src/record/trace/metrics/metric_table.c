@@ -2,8 +2,6 @@
 /* metric_table.c - see metric_table.h. */
 #include "record/trace/metrics/metric_table.h"
 
-#include "base/clock.h"
-
 #define GAUGE(otlp, prometheus, unit, help, ...)                                                   \
 	{                                                                                          \
 		otlp, prometheus, unit, METRIC_GAUGE, false, 0, help,                              \

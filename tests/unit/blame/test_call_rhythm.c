@@ -8,7 +8,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "cluster/detect/call_rhythm.h"
+#include "blame/call_rhythm.h"
 
 #define MS INT64_C(1000000)
 

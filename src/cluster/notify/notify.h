@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* notify_config.h - the YAML file that says who is told: `alerts:` and `forward:`, two lists.
+/* notify.h - who is told, and what.
+ *
+ * Who: a YAML file, `alerts:` and `forward:`, two lists.
  *
  *   alerts: …                              # alert/alert_config.h
  *   forward:
@@ -13,8 +15,12 @@
  * environment (X_env), never from this file. Paths are relative to the folder of the file. */
 #pragma once
 
+#include "alert/alert_body.h"
 #include "alert/alert_config.h"
+#include "cluster/detect/fleet.h"
 #include "cluster/notify/forward.h"
+#include "cluster/store/batch.h"
+#include "stream/stream_message.h"
 
 struct notify_config;
 
@@ -30,3 +36,19 @@ DEFINE_CLEANUP(struct notify_config *, notify_config_free)
 const struct alert_receiver *notify_config_alerts(const struct notify_config *c, size_t *ret_count);
 const struct forward_target *notify_config_forward(
 	const struct notify_config *c, size_t *ret_count);
+
+/* ---- what the cluster finds, as an alert, as a message of the remediation stream and as a row of the table
+ * incidents. Pure. */
+
+void notice_alert(const struct fleet_notice *n, struct alert_notice *ret);
+
+/* notice_stream - the message for @n at @now; false: the stream has none for it, because it is about
+ * no single node. Texts of *ret are of @n. The event id is the episode's, the same in all of its
+ * messages. */
+bool notice_stream(const struct fleet_notice *n, wall_time now, struct stream_message *ret);
+
+void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns);
+
+/* notice_row_is_due - whether an incident that lasts is to have a row again at @now_ns, after @before_ns: 1, 2,
+ * 4 … s after its beginning, from a minute on every minute. */
+bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t now_ns);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_rhythm.c - see call_rhythm.h. Of all distances at which calls are of the same kind again, the shortest that is about as
  * good as the best: twice a step is as good as a step, and layers that are alike are not. */
-#include "cluster/detect/call_rhythm.h"
+#include "blame/call_rhythm.h"
 
 #include <errno.h>
 #include <stdlib.h>

@@ -1,0 +1,339 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* notify.c - see notify.h. */
+#include "cluster/notify/notify.h"
+
+#define SPOOL_BYTES (1ULL << 30)
+#define OF_FORWARD  1u
+
+struct notify_config {
+	struct alert_values values;
+	struct alert_list alerts;
+	struct forward_target targets[FORWARD_TARGETS_MAX];
+	struct endpoint endpoints[FORWARD_TARGETS_MAX];
+	struct endpoint_fields fields[FORWARD_TARGETS_MAX];
+	size_t target_count;
+};
+
+static const struct alert_key rows[] = {
+	{"ca_cert", OF_FORWARD, 0},
+	{"insecure", OF_FORWARD, 0},
+	{"endpoint", OF_FORWARD, 0},
+	{"protocol", OF_FORWARD, 0},
+	{"headers", OF_FORWARD, OF_FORWARD},
+	{"client_cert", OF_FORWARD, 0},
+	{"client_key", OF_FORWARD, 0},
+	{"spool", OF_FORWARD, 0},
+	{"spool_size", OF_FORWARD, 0},
+};
+
+void notify_config_free(struct notify_config *c)
+{
+	for (size_t i = 0; i < FORWARD_TARGETS_MAX; i++)
+		endpoint_fields_done(&c->fields[i]);
+	alert_values_done(&c->values);
+	free(c);
+}
+
+/* ---- forwarding ---- */
+
+static int take_endpoint(
+	struct notify_config *c, const struct yaml_value *entry, struct forward_target *t)
+{
+	struct endpoint_options o = {.name = "endpoint"};
+	const struct yaml_value *insecure = yaml_member(entry, "insecure");
+	struct errinfo e = {0};
+	int r = alert_get_text(&c->values, entry, "endpoint", &o.text);
+
+	if (r == 0)
+		r = alert_get_text(&c->values, entry, "protocol", &o.protocol);
+	if (r == 0 && insecure)
+		r = yaml_bool(c->values.tree, insecure, &t->insecure_far, c->values.reterr);
+	if (r < 0)
+		return r;
+	if (!o.text)
+		return yaml_fail(c->values.tree, entry, c->values.reterr,
+			"a target of forward needs endpoint");
+	o.insecure_far = t->insecure_far;
+	r = endpoint_parse(&o, &c->endpoints[c->target_count], &e);
+	if (r == -EPERM)
+		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
+			"the endpoint is not encrypted: use https, or add `insecure: true`");
+	if (r < 0)
+		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
+			"%s", e.text);
+	t->endpoint = &c->endpoints[c->target_count];
+	return 0;
+}
+
+static int take_fields(
+	struct notify_config *c, const struct yaml_value *entry, struct forward_target *t)
+{
+	const char *text = NULL;
+	struct errinfo e = {0};
+	int r = alert_get_secret(&c->values, entry, "headers", &text);
+
+	if (r == 0 && endpoint_fields_parse(text, "headers", &c->fields[c->target_count], &e) < 0)
+		r = yaml_fail(c->values.tree, entry, c->values.reterr, "%s", e.text);
+	t->fields = &c->fields[c->target_count];
+	return r;
+}
+
+static int take_target(void *arg, const struct yaml_value *entry)
+{
+	struct notify_config *c = arg;
+	struct forward_target *t = &c->targets[c->target_count];
+	const struct yaml_value *size = yaml_member(entry, "spool_size");
+	int r = alert_check_keys(&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD);
+
+	t->spool_bytes = SPOOL_BYTES;
+	if (r == 0)
+		r = take_endpoint(c, entry, t);
+	if (r == 0)
+		r = take_fields(c, entry, t);
+	if (r == 0)
+		r = alert_get_path(&c->values, entry, "spool", &t->spool);
+	if (r == 0 && size)
+		r = yaml_size(c->values.tree, size, &t->spool_bytes, c->values.reterr);
+	if (r == 0 && size && t->spool_bytes < SPOOL_BYTES_MIN)
+		r = yaml_fail(
+			c->values.tree, size, c->values.reterr, "spool_size must be at least 1m");
+	if (r == 0)
+		r = alert_get_path(&c->values, entry, "ca_cert", &t->ca);
+	if (r == 0)
+		r = alert_get_path(&c->values, entry, "client_cert", &t->cert);
+	if (r == 0)
+		r = alert_get_path(&c->values, entry, "client_key", &t->key);
+	if (r == 0 && !t->cert != !t->key)
+		r = yaml_fail(c->values.tree, entry, c->values.reterr,
+			"client_cert and client_key must be given together");
+	c->target_count += r == 0;
+	return r;
+}
+
+/* ---- the file ---- */
+
+static int take_file(struct notify_config *c)
+{
+	const struct yaml_value *root = yaml_tree_root(c->values.tree);
+	int r = 0;
+
+	if (root->kind != YAML_MAP && root->kind != YAML_NOTHING)
+		return yaml_fail(c->values.tree, root, c->values.reterr,
+			"expected `alerts:` or `forward:` here");
+	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
+		if (!strcmp(v->key, "alerts"))
+			r = alert_config_take(&c->alerts, v);
+		else if (!strcmp(v->key, "forward"))
+			r = alert_take_list(&c->values, v, FORWARD_TARGETS_MAX, take_target, c);
+		else
+			r = yaml_fail(c->values.tree, v, c->values.reterr,
+				"unknown key '%.60s': expected alerts or forward", v->key);
+	return r;
+}
+
+int notify_config_read(const char *path, const char *text, size_t len, struct notify_config **ret,
+	struct errinfo *reterr)
+{
+	_cleanup_(notify_config_freep) struct notify_config *c = calloc(1, sizeof(*c));
+	int r;
+
+	if (!c)
+		return -ENOMEM;
+	c->alerts.values = &c->values;
+	r = alert_values_read(&c->values, path, text, len, reterr);
+	if (r == 0)
+		r = take_file(c);
+	if (r == -ENOMEM)
+		return errinfo_set(reterr, r, "not enough memory to read %s", path);
+	if (r < 0)
+		return r;
+	c->values.reterr = NULL;
+	*ret = TAKE(c);
+	return 0;
+}
+
+const struct alert_receiver *notify_config_alerts(const struct notify_config *c, size_t *ret_count)
+{
+	*ret_count = c->alerts.count;
+	return c->alerts.receivers;
+}
+
+const struct forward_target *notify_config_forward(const struct notify_config *c, size_t *ret_count)
+{
+	*ret_count = c->target_count;
+	return c->targets;
+}
+
+/* ---- notices. An episode has rows for its beginning, each change, now and then while it lasts, and its
+ * end, all with its id: the newest is what is known. */
+
+#define COPY(to, from) snprintf(to, sizeof(to), "%s", from)
+#define EVERY_S        60
+
+/* ---- alerts ---- */
+
+static enum alert_kind kind_of(enum fleet_notice_kind k)
+{
+	switch (k) {
+	case FLEET_NOTICE_BEGAN: return ALERT_BEGAN;
+	case FLEET_NOTICE_CHANGED: return ALERT_CHANGED;
+	case FLEET_NOTICE_ENDED: break;
+	}
+	return ALERT_ENDED;
+}
+
+void notice_alert(const struct fleet_notice *n, struct alert_notice *ret)
+{
+	const struct fleet_episode *e = &n->episode;
+	const struct fleet_cost *c = &e->cost;
+	struct alert_matter *m = &ret->matter;
+
+	*ret = (struct alert_notice){.kind = kind_of(n->kind),
+		.matter = {.id = e->id,
+			.name = "IngeroStraggler",
+			.class = "gpu_straggler",
+			.problem = fleet_problem_id(e->problem),
+			.rank = e->rank,
+			.stage = e->stage,
+			.is_job = true,
+			.share = e->share,
+			.confidence = e->confidence,
+			.lag_ns = e->lag_ns,
+			.period = e->period,
+			.late = e->late,
+			.seen = e->seen,
+			.waiting = e->waiting,
+			.waited_ns = e->waited_ns,
+			.score = e->score,
+			.threshold = e->threshold,
+			.since_ns = e->since_ns,
+			.until_ns = e->until_ns,
+			.cost = {.priced = c->priced,
+				.per_hour = c->per_hour,
+				.total = c->total,
+				.gpu_seconds = c->gpu_seconds,
+				.watt_hours = c->watt_hours}}};
+	COPY(m->event, e->event);
+	COPY(m->cluster, e->cluster);
+	COPY(m->node, e->node);
+	COPY(m->signal, e->signal);
+	COPY(m->text, e->text);
+	COPY(m->cause, e->cause);
+	COPY(m->fix, e->fix);
+	COPY(m->place, e->place);
+	for (const struct fleet_field *f = fleet_fields; f->name; f++) {
+		struct fleet_value v;
+
+		if (f->form != FLEET_FORM_OP)
+			continue;
+		fleet_field_get(f, e, &v);
+		COPY(m->op, v.text);
+	}
+	COPY(m->cost.currency, c->currency);
+	COPY(m->cost.symbol, c->symbol);
+	COPY(m->cost.unpriced, c->unpriced);
+}
+
+/* ---- messages of the remediation stream ---- */
+
+bool notice_stream(const struct fleet_notice *n, wall_time now, struct stream_message *ret)
+{
+	const struct fleet_episode *e = &n->episode;
+	struct stream_node node = {.node_id = e->node,
+		.cluster_id = e->cluster,
+		.time = now,
+		.event_id = e->event[0] ? e->event : NULL,
+		.rank = e->rank};
+
+	if (!e->node[0])
+		return false;
+	if (n->kind == FLEET_NOTICE_ENDED)
+		*ret = (struct stream_message){
+			.type = STREAM_STRAGGLER_RESOLVED, .resolved = {node}};
+	else
+		*ret = (struct stream_message){.type = STREAM_STRAGGLER_STATE,
+			.state = {.node = node,
+				.score = e->score,
+				.threshold = e->threshold,
+				.detection_mode = "fleet",
+				.dominant_signal =
+					e->signal[0] ? e->signal : fleet_problem_id(e->problem),
+				.problem = fleet_problem_id(e->problem),
+				.summary = e->text,
+				.cause = e->cause,
+				.fix = e->fix,
+				.place = e->place,
+				.lag_ns = e->lag_ns,
+				.period_steps = e->period,
+				.waiting_ranks = e->waiting,
+				.waited_ns = e->waited_ns}};
+	return true;
+}
+
+/* ---- rows of the table incidents ---- */
+
+/* Of the time since it began, the share that the job lost. */
+static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
+{
+	int64_t until = e->until_ns ? e->until_ns : now_ns;
+
+	return until > e->since_ns ? (int64_t)((double)(until - e->since_ns) * e->share) : 0;
+}
+
+/* INCIDENTS_PID is the first of those that model/episode_field.h lists. */
+static void put_fields(struct batch *b, const struct fleet_episode *e)
+{
+	for (int i = 0; fleet_fields[i].name; i++) {
+		struct fleet_value v;
+
+		fleet_field_get(&fleet_fields[i], e, &v);
+		if (!v.known)
+			continue;
+		if (v.text)
+			batch_text_of(b, INCIDENTS_PID + i, v.text);
+		else if (v.is_real)
+			batch_real(b, INCIDENTS_PID + i, v.d);
+		else
+			batch_int(b, INCIDENTS_PID + i, v.i);
+	}
+}
+
+void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
+{
+	const struct fleet_episode *e = &n->episode;
+
+	batch_row(b, TABLE_INCIDENTS);
+	batch_int(b, INCIDENTS_TS, now_ns);
+	batch_int(b, INCIDENTS_RECEIVED, now_ns);
+	batch_text_of(b, INCIDENTS_CLUSTER, e->cluster);
+	batch_text_of(b, INCIDENTS_NODE, e->node);
+	batch_text_of(b, INCIDENTS_ID, e->event);
+	batch_text_of(b, INCIDENTS_SOURCE, "fleet");
+	batch_text_of(b, INCIDENTS_KIND, fleet_problem_id(e->problem));
+	if (e->rank >= 0)
+		batch_int(b, INCIDENTS_RANK, e->rank);
+	batch_text_of(b, INCIDENTS_SUMMARY, e->text);
+	batch_text_of(b, INCIDENTS_CAUSE, e->cause);
+	batch_text_of(b, INCIDENTS_FIX, e->fix);
+	batch_real(b, INCIDENTS_CONFIDENCE, e->confidence);
+	batch_int(b, INCIDENTS_LOST, lost_ns(e, now_ns));
+	if (e->cost.priced)
+		batch_real(b, INCIDENTS_COST, e->cost.total);
+	batch_int(b, INCIDENTS_RESOLVED, n->kind == FLEET_NOTICE_ENDED);
+	put_fields(b, e);
+}
+
+/* How many rows it has had @age_ns after its beginning. */
+static int64_t rows_by(int64_t age_ns)
+{
+	int64_t s = age_ns / (int64_t)NS_PER_S, n = s / EVERY_S;
+
+	for (int64_t power = 1; power < EVERY_S && power <= s; power *= 2)
+		n++;
+	return age_ns < 0 ? 0 : n;
+}
+
+bool notice_row_is_due(const struct fleet_episode *e, int64_t before_ns, int64_t now_ns)
+{
+	return rows_by(now_ns - e->since_ns) > rows_by(before_ns - e->since_ns);
+}
