@@ -96,6 +96,7 @@ static bool has_making(const struct step_facts *s, enum code_making how)
 
 struct making { /* of a row of units */
 	double all_ns, made_ns, units, makers;
+	double stretches; /* of makers, with others between them */
 };
 
 static struct making sum_making(
@@ -107,6 +108,8 @@ static struct making sum_making(
 		m.all_ns += (double)steps[i].dur_ns;
 		m.made_ns += (double)steps[i].made_ns[how];
 		m.makers += has_making(&steps[i], how);
+		m.stretches += has_making(&steps[i], how) &&
+			       (i == from || !has_making(&steps[i - 1], how));
 	}
 	return m;
 }
@@ -120,6 +123,15 @@ static size_t late_unit(const struct step_facts *steps, size_t n, double all_ns)
 	while (i && late < THRESHOLD(COMPILE_LATE) * all_ns)
 		late += (double)steps[--i].dur_ns;
 	return i;
+}
+
+/* Too few units have it to say whether they get rarer: whether it takes most of the time, and does to the end, though units
+ * without it have come between. */
+static bool is_mostly_making(const struct making *all, const struct making *late)
+{
+	return all->makers < THRESHOLD(LEAST) && all->stretches >= 2 &&
+	       all->made_ns >= THRESHOLD(CHAIN_MOST) * all->all_ns &&
+	       late->made_ns >= THRESHOLD(CHAIN_MOST) * late->all_ns;
 }
 
 /* Whether as much code is made at the end as since it was first made, by the time and by the number of units that have it. What
@@ -138,6 +150,8 @@ static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_m
 	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
 	by_units = sum_making(
 		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);
+	if (how == MAKING_CODE && is_mostly_making(&all, &by_time))
+		return true;
 	return all.makers >= THRESHOLD(LEAST) && by_time.makers * 2 >= THRESHOLD(LEAST) &&
 	       by_time.made_ns * all.all_ns >=
 		       THRESHOLD(CHAIN_MOST) * all.made_ns * by_time.all_ns &&

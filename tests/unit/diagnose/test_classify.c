@@ -311,6 +311,24 @@ static void test_code_that_ever_fewer_units_need_is_set_up(void **state)
 	free(r);
 }
 
+/* Ten short units, of which few make code for hundreds of times as long: again after others, or once. */
+static void test_code_that_takes_most_of_a_short_run(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (int again = 0; again < 2; again++) {
+		for (size_t i = 0; i < 10; i++) {
+			bool makes = i == 3 || (again && i == 7);
+
+			put(r, i, makes ? 300.0 : 1.0);
+			r->steps[i].made_ns[MAKING_CODE] = makes ? 299 * (uint64_t)UNIT_NS : 0;
+		}
+		classify(r, 10);
+		assert_int_equal(r->found.is_setup[MAKING_CODE], !again);
+	}
+	free(r);
+}
+
 /* Libraries make a plan for each new shape: within a minute that is a warm-up, later it is said. */
 static void test_plans_of_libraries_are_warm_up_at_first(void **state)
 {
@@ -340,6 +358,7 @@ static void test_models_that_are_built_now_and_then_are_set_up(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_code_that_takes_most_of_a_short_run),
 		cmocka_unit_test(test_jitter_is_not_slow),
 		cmocka_unit_test(test_drift_is_drift),
 		cmocka_unit_test(test_a_drift_has_a_price),
