@@ -131,6 +131,8 @@ static struct account_part *first_of(const struct process_account *a, size_t uni
 static enum code_making making_of(const struct tally_part *key, const struct stack_list *stacks)
 {
 	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
+	const struct stack *own =
+		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
 	const char *name = NULL;
 
 	for (size_t i = 0; stacks && !name && i < ARRAY_SIZE(hashes); i++) {
@@ -140,6 +142,8 @@ static enum code_making making_of(const struct tally_part *key, const struct sta
 	}
 	if (!name && key->owner > OWNER_THREAD)
 		name = compiler_of_process(key->comm);
+	if (!name && own && compiler_builds_model(own))
+		return MAKING_MODEL;
 	return compiler_making(name);
 }
 

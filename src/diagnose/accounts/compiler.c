@@ -217,6 +217,19 @@ const char *compiler_of_stack(const struct stack *s)
 	return makes_plans(s) ? CUDNN : compiler;
 }
 
+bool compiler_builds_model(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		if (stack_frame_is_python(f) && (strstr(f->py_file, "torch/nn/init.py") ||
+							(strstr(f->py_file, "torch/nn/modules/") &&
+								strstr(f->py_func, "__init__"))))
+			return true;
+	}
+	return false;
+}
+
 enum code_making compiler_making(const char *name)
 {
 	if (!name)

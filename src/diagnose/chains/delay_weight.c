@@ -207,6 +207,24 @@ static bool runs_ahead(const struct step_account *a)
 	       (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * (double)a->ordinary_step_ns;
 }
 
+/* Whether stretches of slow units and of ordinary ones follow each other again and again in a program that does not train:
+ * models in turn. */
+static bool takes_turns(const struct step_account *a)
+{
+	double row = 1, before = 0;
+	int begins = 0;
+
+	for (size_t i = 1; !is_training(a) && i < a->mark_count; i++) {
+		bool is_same = a->marks[i].is_slow == a->marks[i - 1].is_slow;
+
+		before = is_same ? before : row;
+		row = is_same ? row + 1 : 1;
+		begins += a->marks[i].is_slow && row == THRESHOLD(IN_A_ROW) &&
+			  before >= THRESHOLD(IN_A_ROW);
+	}
+	return begins >= THRESHOLD(AGAIN);
+}
+
 /* More work is not a fault, and a mixture of longer and shorter steps that only the GPU knows of, or in which the
  * host and the GPU take longer together, is most likely the work's own. */
 static bool is_own_work(const struct recording *rec, const struct step_account *a,
@@ -219,7 +237,8 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 		       (gpu->reason >= GPU_BY_VARIETY && does_other_work(a)) ||
 		       gpu->reason == GPU_BY_VARIETY ||
 		       ((gpu->reason == GPU_BY_NOTHING || gpu->reason == GPU_BY_KERNELS) &&
-			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a)));
+			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a) ||
+				       takes_turns(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
 		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||

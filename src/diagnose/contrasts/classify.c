@@ -145,6 +145,8 @@ static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_m
 	while (first < n && !has_making(&steps[first], how))
 		first++;
 	all = sum_making(steps, first, n, how);
+	if (how == MAKING_MODEL) /* what nearly every unit does is its own */
+		return all.makers * THRESHOLD(RARELY) > (double)n;
 	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
 	by_units = sum_making(
 		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);

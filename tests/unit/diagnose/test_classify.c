@@ -342,6 +342,19 @@ static void test_plans_of_libraries_are_warm_up_at_first(void **state)
 	free(r);
 }
 
+static void test_models_that_are_built_now_and_then_are_set_up(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	make_code(r, MAKING_MODEL, 200, 0, 200, 10);
+	assert_true(r->found.is_setup[MAKING_MODEL]);
+	assert_int_equal(r->found.slow, 0);
+	make_code(r, MAKING_MODEL, 200, 0, 200, 5);
+	assert_false(r->found.is_setup[MAKING_MODEL]);
+	assert_true(r->found.slow > 0);
+	free(r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +370,7 @@ int main(void)
 		cmocka_unit_test(test_code_that_is_made_once_is_set_up),
 		cmocka_unit_test(test_code_that_ever_fewer_units_need_is_set_up),
 		cmocka_unit_test(test_plans_of_libraries_are_warm_up_at_first),
+		cmocka_unit_test(test_models_that_are_built_now_and_then_are_set_up),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

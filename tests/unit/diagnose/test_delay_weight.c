@@ -95,7 +95,7 @@ static void test_the_host_alone_is_not(void **state)
 }
 
 /* Steps in which the GPU is waited for along a wave of 8 to 48 ms, five times; or it is one of these two. */
-static void waves(struct ledger_scene *s, bool gradual)
+static void waves(struct ledger_scene *s, bool gradual, enum wire_mark end)
 {
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
 
@@ -106,7 +106,8 @@ static void waves(struct ledger_scene *s, bool gradual)
 			part = part < 8 ? 0 : 15;
 		spend(&t, LEDGER_RUN, MS(2));
 		spend(&t, LEDGER_GPU_WAIT, MS(8) + MS(40) / 15 * (uint64_t)part);
-		mark(&t, MARK_OPTIMIZER);
+		t.row.launches = t.row.waits = 1;
+		mark(&t, end);
 	}
 }
 
@@ -114,7 +115,7 @@ static void test_work_that_comes_and_goes(void **state)
 {
 	SCENE;
 
-	waves(s, true);
+	waves(s, true, MARK_OPTIMIZER);
 	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
 }
 
@@ -122,8 +123,16 @@ static void test_a_state_that_comes_and_goes(void **state)
 {
 	SCENE;
 
-	waves(s, false);
+	waves(s, false, MARK_OPTIMIZER);
 	assert_int_equal(worst(s, "Cause unknown: the GPU takes longer"), SEVERITY_MEDIUM);
+}
+
+static void test_models_in_turn(void **state)
+{
+	SCENE;
+
+	waves(s, false, MARK_GRAPH);
+	assert_true(worst(s, "") <= (int)SEVERITY_LOW);
 }
 
 static void calls_framework(struct ledger_scene *s, uint64_t stack)
@@ -190,6 +199,96 @@ static void test_a_pause_on_purpose(void **state)
 
 	sleeping(s, 1500, 40, 0);
 	assert_int_equal(worst(s, ""), -1);
+}
+
+/* Of what recurs within a run of steps it is not known that it is meant. */
+static void test_a_sleep_every_few_steps_is_no_pause(void **state)
+{
+	SCENE;
+
+	sleeping(s, 1500, 10, 0);
+	assert_int_equal(worst(s, "train.py:25"), SEVERITY_HIGH);
+}
+
+static void test_a_short_sleep_is_no_pause(void **state)
+{
+	SCENE;
+
+	sleeping(s, 300, 40, 0);
+	assert_int_equal(worst(s, "train.py:25"), SEVERITY_MEDIUM);
+}
+
+/* Every so many steps 300 ms of host code, below @library. */
+static void rebuilding(struct ledger_scene *s, const char *library, int every)
+{
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/trial.py", 10, NULL);
+	struct stack_frame *frames = s->frames[stack - 1];
+
+	frames[s->made[stack - 1].count++] = frames[0];
+	frames[0] = (struct stack_frame){
+		.ip = 1, .py_file = library, .py_func = "Linear.__init__", .py_line = 112};
+	for (int i = 0; i < STEPS; i++) {
+		for (int k = 0; i % every == every - 1 && k < 30; k++) {
+			sample(s, JOB, MAIN, t.at + 1, stack);
+			spend(&t, LEDGER_RUN, MS(10));
+			mark(&t, MARK_TICK);
+		}
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+}
+
+static void test_a_model_built_between_runs(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 40);
+	assert_int_equal(worst(s, ""), -1);
+}
+
+static void test_other_code_between_runs(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/functional.py", 40);
+	assert_int_equal(worst(s, "trial.py:10"), SEVERITY_MEDIUM);
+}
+
+static void test_a_model_built_every_few_steps(void **state)
+{
+	SCENE;
+
+	rebuilding(s, "/usr/lib/python3/dist-packages/torch/nn/modules/linear.py", 4);
+	assert_int_equal(worst(s, "trial.py:10"), SEVERITY_HIGH);
+}
+
+/* The GPU is waited for once in 16 steps; in @slow such groups one step has 300 ms of host code. */
+static int groups(int slow)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 25, NULL);
+
+	for (int i = 0; i < 40 * 16; i++) {
+		for (int k = 0; i % 64 == 40 && i < slow * 64 && k < 30; k++) {
+			sample(s, JOB, MAIN, t.at + 1, stack);
+			spend(&t, LEDGER_RUN, MS(10));
+			mark(&t, MARK_TICK);
+		}
+		spend(&t, LEDGER_RUN, MS(2));
+		if (i % 16 == 15)
+			spend(&t, LEDGER_GPU_WAIT, MS(80));
+		mark(&t, MARK_WAIT);
+		mark(&t, MARK_OPTIMIZER);
+	}
+	return worst(s, "train.py:25");
+}
+
+/* Sixteen steps that are taken together were slow once, not sixteen times. */
+static void test_steps_taken_together_are_seen_once(void **state)
+{
+	assert_int_equal(groups(1), SEVERITY_LOW);
+	assert_int_equal(groups(10), SEVERITY_MEDIUM);
 }
 
 static void test_sleep_in_every_step(void **state)
@@ -524,10 +623,17 @@ int main(void)
 		cmocka_unit_test(test_the_host_alone_is_not),
 		cmocka_unit_test(test_work_that_comes_and_goes),
 		cmocka_unit_test(test_a_state_that_comes_and_goes),
+		cmocka_unit_test(test_models_in_turn),
 		cmocka_unit_test(test_more_of_the_same_is_the_work),
 		cmocka_unit_test(test_longer_without_more_work_is_not),
 		cmocka_unit_test(test_host_and_gpu_of_all_lengths_are_the_work),
 		cmocka_unit_test(test_a_pause_on_purpose),
+		cmocka_unit_test(test_a_sleep_every_few_steps_is_no_pause),
+		cmocka_unit_test(test_a_short_sleep_is_no_pause),
+		cmocka_unit_test(test_a_model_built_between_runs),
+		cmocka_unit_test(test_other_code_between_runs),
+		cmocka_unit_test(test_a_model_built_every_few_steps),
+		cmocka_unit_test(test_steps_taken_together_are_seen_once),
 		cmocka_unit_test(test_sleep_in_every_step),
 		cmocka_unit_test(test_output_that_nobody_takes),
 		cmocka_unit_test(test_input_of_a_child),
