@@ -12,40 +12,28 @@
 #include "stat/robust.h"
 #include "diagnose/recording.h"
 
-/* 
- * A reading holds until the next one, for 3 s at most. It is one of lowered clocks if it names a
- * reason which slows the GPU (gpu_throttles: `slows`), or if the GPU is busy (in use for half of
- * the time or more, or that is not known, and not said to be idle) at less than 85 % of its usual
- * clock, the 90th percentile of busy readings: clocks that somebody has locked come without a
- * reason. Of an idle GPU the clock says nothing. */
-
-struct throttle_span { /* one reading with lowered clocks */
-	int64_t start_ns, end_ns;
-};
+/* A reading holds until the next one, for 3 s at most. It is one of lowered clocks if it names a reason which slows the GPU
+ * (gpu_throttles: `slows`). A GPU with much to do is at its power limit most of the time: that is worth a note only where its
+ * clock is far below the highest that it has or, where that is not known, below the one that it has without a reason. */
 
 struct gpu_throttle_spans {
 	int64_t index;
-	struct throttle_span *throttle_spans; /* ascending, disjoint */
-	size_t count, readings;
-	uint64_t bits;                       /* reasons of them all; 0: none was given */
-	int64_t ns;                          /* all together */
+	size_t count, readings;       /* with a reason, and all */
+	uint64_t bits;                /* reasons of them all */
+	int64_t ns, start_ns, end_ns; /* with a reason: all together, and from when to when */
 	int64_t clock_inside, clock_outside; /* median of busy readings, MHz; -1: not known */
-	double busy;                         /* mean use of the GPU inside, 0..1; 1: not known */
+	int64_t clock_max;
 	int64_t first_ns, last_ns;
 };
 
-#define HOLDS_NS     ((int64_t)(3 * NS_PER_S))
-#define BUSY_PCT     50
-#define USUAL        0.9
-#define LOWERED      0.85
-#define REASON_IDLE  1
-#define READINGS_MIN 3 /* busy ones, to know the usual clock */
+#define HOLDS_NS    ((int64_t)(3 * NS_PER_S))
+#define BUSY_PCT    50
+#define LOWERED     0.85
+#define REASON_IDLE 1
 
 struct clocks { /* of busy readings, MHz */
 	uint64_t *in, *out;
 	size_t in_count, out_count;
-	double use;
-	size_t use_count;
 };
 
 static void clocks_done(struct clocks *c)
@@ -77,39 +65,24 @@ static bool is_busy(const struct gpu_sample *s)
 	       (s->util_gpu_pct == GPU_UNKNOWN || s->util_gpu_pct >= BUSY_PCT);
 }
 
-/* 0: not known. @scratch has room for all readings. */
-static double usual_clock(const struct recording *rec, int64_t index, uint64_t *scratch)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->gpu_count; i++)
-		if (is_sane(&rec->gpus[i], index) && is_busy(&rec->gpus[i]))
-			scratch[n++] = (uint64_t)rec->gpus[i].sm_clock_mhz;
-	robust_sort(scratch, n);
-	return n < READINGS_MIN ? 0 : (double)robust_quantile(scratch, n, USUAL);
-}
-
-static void add_reading(struct gpu_throttle_spans *g, struct clocks *c, const struct gpu_sample *s,
-	int64_t until, double usual)
+static void add_reading(
+	struct gpu_throttle_spans *g, struct clocks *c, const struct gpu_sample *s, int64_t until)
 {
 	uint64_t bits = slowing(s);
-	bool is_lowered = bits || (is_busy(s) && (double)s->sm_clock_mhz < LOWERED * usual);
 
 	g->readings++;
 	g->first_ns = g->readings == 1 ? s->time.ns : g->first_ns;
 	g->last_ns = until;
-	if (is_busy(s) && is_lowered)
+	g->clock_max = MAX(g->clock_max, s->sm_clock_max_mhz);
+	if (is_busy(s) && bits)
 		c->in[c->in_count++] = (uint64_t)s->sm_clock_mhz;
 	else if (is_busy(s))
 		c->out[c->out_count++] = (uint64_t)s->sm_clock_mhz;
-	if (!is_lowered)
+	if (!bits)
 		return;
-	if (s->util_gpu_pct != GPU_UNKNOWN) {
-		c->use += (double)s->util_gpu_pct / 100;
-		c->use_count++;
-	}
 	g->bits |= bits;
-	g->throttle_spans[g->count++] = (struct throttle_span){s->time.ns, until};
+	g->start_ns = g->count++ ? g->start_ns : s->time.ns;
+	g->end_ns = until;
 	g->ns += until - s->time.ns;
 }
 
@@ -117,15 +90,12 @@ static int throttle_find(const struct recording *rec, int64_t index, struct gpu_
 {
 	_cleanup_(clocks_done) struct clocks c = {0};
 	const struct gpu_sample *last = NULL;
-	double usual;
 
 	*ret = (struct gpu_throttle_spans){.index = index};
-	ret->throttle_spans = calloc(rec->gpu_count + 1, sizeof(*ret->throttle_spans));
 	c.in = calloc(rec->gpu_count + 1, sizeof(*c.in));
 	c.out = calloc(rec->gpu_count + 1, sizeof(*c.out));
-	if (!ret->throttle_spans || !c.in || !c.out)
+	if (!c.in || !c.out)
 		return -ENOMEM;
-	usual = usual_clock(rec, index, c.in);
 	for (size_t i = 0; i <= rec->gpu_count; i++) {
 		const struct gpu_sample *s = i < rec->gpu_count ? &rec->gpus[i] : NULL;
 
@@ -134,21 +104,26 @@ static int throttle_find(const struct recording *rec, int64_t index, struct gpu_
 		if (last)
 			add_reading(ret, &c, last,
 				s ? MIN(s->time.ns, last->time.ns + HOLDS_NS)
-				  : last->time.ns + (int64_t)NS_PER_S,
-				usual);
+				  : last->time.ns + (int64_t)NS_PER_S);
 		last = s;
 	}
 	robust_sort(c.in, c.in_count);
 	robust_sort(c.out, c.out_count);
 	ret->clock_inside = c.in_count ? (int64_t)robust_median(c.in, c.in_count) : -1;
 	ret->clock_outside = c.out_count ? (int64_t)robust_median(c.out, c.out_count) : -1;
-	ret->busy = c.use_count ? MIN(c.use / (double)c.use_count, 1.0) : 1;
 	return 0;
 }
 
-static void throttle_done(struct gpu_throttle_spans *g)
+/* The clock that it would have; -1: not known. */
+static int64_t full_clock(const struct gpu_throttle_spans *g)
 {
-	free(g->throttle_spans);
+	return g->clock_max > 0 ? g->clock_max : g->clock_outside;
+}
+
+static bool is_lowered(const struct gpu_throttle_spans *g)
+{
+	return g->clock_inside < 0 || full_clock(g) < 0 ||
+	       (double)g->clock_inside < LOWERED * (double)full_clock(g);
 }
 
 #define GPUS_MAX 64
@@ -157,29 +132,18 @@ static void describe(const struct gpu_throttle_spans *g, struct incident *inc)
 {
 	char names[96], dur[TEXT_MAX], readings[TEXT_PLURAL_MAX], clocks[96] = "";
 
-	if (g->bits)
-		gpu_throttle_text(g->bits, names, sizeof(names));
-	else
-		snprintf(names, sizeof(names), "no reason given");
-	if (g->clock_inside > 0 && g->clock_outside > 0)
+	gpu_throttle_text(g->bits, names, sizeof(names));
+	if (g->clock_inside > 0 && full_clock(g) > 0)
 		snprintf(clocks, sizeof(clocks), ", clock %lld MHz instead of %lld",
-			(long long)g->clock_inside, (long long)g->clock_outside);
+			(long long)g->clock_inside, (long long)full_clock(g));
 	snprintf(inc->summary, sizeof(inc->summary),
 		"GPU %lld throttled for %s (%s%s); no traced process is known to be slower because of it",
 		(long long)g->index, text_format_duration(dur, (uint64_t)g->ns), names, clocks);
-	if (g->bits)
-		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"throttling: the driver lowered the clocks (%s)", names);
-	else
-		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"lowered clock: the GPU was busy at %lld MHz instead of %lld; the driver gives no reason, as with locked clocks",
-			(long long)g->clock_inside, (long long)g->clock_outside);
-	if (!g->bits)
-		incident_fix(inc,
-			"Look for locked clocks: `nvidia-smi -q -d CLOCK`; `nvidia-smi -rgc` unlocks them");
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"throttling: the driver lowered the clocks (%s)", names);
 	inc->count = g->count;
 	inc->unit = "throttled readings";
-	incident_step(inc, g->throttle_spans[0].start_ns, (uint64_t)g->ns, "GPU", "throttle",
+	incident_step(inc, g->start_ns, (uint64_t)g->ns, "GPU", "throttle",
 		"GPU %lld: %s%s, in %zu of %s", (long long)g->index, names, clocks, g->count,
 		text_format_plural(readings, g->readings, "readings"));
 	incident_sql(inc,
@@ -191,17 +155,17 @@ static void describe(const struct gpu_throttle_spans *g, struct incident *inc)
 
 static int judge_gpu(const struct detector_input *s, int64_t index, struct incident_list *out)
 {
-	_cleanup_(throttle_done) struct gpu_throttle_spans g = {0};
+	struct gpu_throttle_spans g;
 	int r = throttle_find(s->rec, index, &g);
 	struct incident *inc;
 
-	if (r < 0 || !g.count || !g.bits)
+	if (r < 0 || !g.count || !is_lowered(&g))
 		return r;
 	inc = incident_begin(out, PROBLEM_THROTTLE);
 	if (!inc)
 		return 0;
-	incident_id(inc, 0, g.throttle_spans[0].start_ns);
-	inc->last.ns = g.throttle_spans[g.count - 1].end_ns;
+	incident_id(inc, 0, g.start_ns);
+	inc->last.ns = g.end_ns;
 	describe(&g, inc);
 	snprintf(inc->explanation, sizeof(inc->explanation), "The GPU is sampled once a second.");
 	inc->severity = SEVERITY_LOW;
