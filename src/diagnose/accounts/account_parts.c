@@ -130,18 +130,10 @@ static struct account_part *first_of(const struct process_account *a, size_t uni
 
 static enum code_making making_of(const struct tally_part *key, const struct stack_list *stacks)
 {
-	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
-	const struct stack *own =
-		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
-	const char *name = NULL;
+	const struct stack *own = stack_find(stacks, key->stack_hash);
+	const char *name = compiler_of_part(stacks, key->wait_hash, key->stack_hash,
+		key->owner > OWNER_THREAD ? key->comm : NULL);
 
-	for (size_t i = 0; stacks && !name && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(stacks, hashes[i]) : NULL;
-
-		name = s ? compiler_of_stack(s) : NULL;
-	}
-	if (!name && key->owner > OWNER_THREAD)
-		name = compiler_of_process(key->comm);
 	if (!name && own && compiler_builds_model(own))
 		return MAKING_MODEL;
 	return compiler_making(name);
@@ -156,7 +148,7 @@ static bool is_sleep(const struct tally_part *key, const struct stack_list *stac
 				 ? key->line == ACCOUNT_NETWORK
 				 : key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD;
 	const struct stack *s =
-		is_asleep && stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+		is_asleep ? stack_find(stacks, key->stack_hash) : NULL;
 
 	return s && place_is_sleep(s);
 }
@@ -300,7 +292,7 @@ int account_read_stacks(struct process_account *a, const struct stack_list *stac
 	for (size_t i = 0; i < a->key_count; i++) {
 		struct tally_part *key = &a->keys[i];
 		const struct stack *s =
-			stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+			stack_find(stacks, key->stack_hash);
 
 		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT; /* read before */

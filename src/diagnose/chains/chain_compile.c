@@ -13,16 +13,8 @@
 
 const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e)
 {
-	const uint64_t hashes[] = {e->wait_hash, e->stack_hash};
-
-	for (size_t i = 0; rec->stacks && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(rec->stacks, hashes[i]) : NULL;
-		const char *name = s ? compiler_of_stack(s) : NULL;
-
-		if (name)
-			return name;
-	}
-	return e->owner > OWNER_THREAD ? compiler_of_process(e->comm) : NULL;
+	return compiler_of_part(rec->stacks, e->wait_hash, e->stack_hash,
+		e->owner > OWNER_THREAD ? e->comm : NULL);
 }
 
 #define COMPILERS_MAX 16
@@ -36,16 +28,11 @@ struct compiling {
 static const struct stack_frame *user_line(
 	const struct recording *rec, const struct account_entry *e)
 {
-	const uint64_t hashes[] = {e->wait_hash, e->stack_hash};
+	const struct stack *wait = stack_find(rec->stacks, e->wait_hash);
+	const struct stack *own = stack_find(rec->stacks, e->stack_hash);
+	const struct stack_frame *f = wait ? stack_user_frame(wait) : NULL;
 
-	for (size_t i = 0; rec->stacks && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(rec->stacks, hashes[i]) : NULL;
-		const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
-
-		if (f)
-			return f;
-	}
-	return NULL;
+	return f || !own ? f : stack_user_frame(own);
 }
 
 /* For each stack of the recording whether it is a compiler's, found out once: 0 not yet, 1 no, 2 yes. */

@@ -300,10 +300,9 @@ bool chain_pickle(const struct chain *c, struct resource_use *ret)
 {
 	uint64_t all = 0, packing = 0;
 
-	for (int i = 0; c->rec->stacks && i < c->a->entry_count; i++) {
+	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		const struct stack *s =
-			e->stack_hash ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+		const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
 
 		if (e->slow_ns <= e->ordinary_ns || !delay_has(c->rec, c->d->kind, e))
 			continue;
@@ -325,7 +324,7 @@ bool chain_pickle(const struct chain *c, struct resource_use *ret)
 /* "train.py:42 (collate)", or the native function; "": the stack says nothing. */
 static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t size)
 {
-	const struct stack *s = hash && c->rec->stacks ? stack_find(c->rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, hash);
 	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
 
 	if (s && !f)
@@ -341,8 +340,7 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 /* Who lets go of a file is not always seen; what the thread asked for is. */
 static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 {
-	const struct stack *s =
-		e->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
 
 	for (size_t i = 0; s && i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
 		const char *name = s->frames[i].symbol ?: "";
@@ -400,8 +398,7 @@ static bool has_pid(const struct program *p, uint32_t pid)
  * what asks for the lock it is idle: a library's queue has one, too. */
 static uint64_t turn_ns(const struct chain *c, const struct program *p, const struct ledger_row *r)
 {
-	const struct stack *s =
-		r->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, r->stack_hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, r->stack_hash);
 	int64_t end = MIN(ledger_end_ns(r), c->to_ns);
 	int64_t start = MAX(ledger_end_ns(r) - (int64_t)r->stay_ns, c->from_ns);
 	size_t i = 0;

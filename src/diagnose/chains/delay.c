@@ -79,7 +79,7 @@ static enum delay_kind purpose_of(const struct recording *rec, const struct acco
 		"torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/", NULL};
 	static const char *const saver_functions[] = {"save_checkpoint", "checkpoint_save", NULL};
 	const struct stack *s =
-		rec->stacks && e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
+		stack_find(rec->stacks, e->stack_hash);
 
 	if (chain_compiler_of(rec, e))
 		return DELAY_BY_COMPILE;

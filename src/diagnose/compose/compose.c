@@ -606,7 +606,7 @@ static bool is_same_awaited(
 	const struct stack *p, *q;
 
 	if (!f->lead || !g->lead || f->lead->owner != OWNER_THREAD ||
-		g->lead->owner != OWNER_THREAD || !rec->stacks)
+		g->lead->owner != OWNER_THREAD)
 		return false;
 	p = stack_find(rec->stacks, f->lead->wait_hash);
 	q = stack_find(rec->stacks, g->lead->wait_hash);

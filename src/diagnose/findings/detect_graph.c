@@ -216,7 +216,7 @@ static void find_place(const struct recording *rec, struct incident *inc, char *
 
 	for (int i = 0; i < inc->stack_count; i++)
 		w[i] = (struct place_weight){inc->stacks[i].hash, inc->stacks[i].ns};
-	if (!inc->stack_count || !rec->stacks ||
+	if (!inc->stack_count ||
 		!place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
 		return;
 	place_format(&place, inc->place, sizeof(inc->place));

@@ -138,19 +138,18 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 		if (hash && growth(e) && delay_has(rec, l->kind, e))
 			w[n++] = (struct place_weight){hash, growth(e)};
 	}
-	return l->kind == DELAY_BY_HOST && !waits && rec->stacks ? keep_host(rec, w, n) : n;
+	return l->kind == DELAY_BY_HOST && !waits ? keep_host(rec, w, n) : n;
 }
 
 static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,
 	bool waits, struct code_place *ret)
 {
 	struct place_weight w[ACCOUNT_ENTRIES];
-	size_t n = rec->stacks ? weigh(rec, a, l, waits, w) : 0;
+	size_t n = weigh(rec, a, l, waits, w);
 
-	if (!n && !waits && rec->stacks && l->lead && l->lead->stack_hash) {
+	if (!n && !waits && l->lead && l->lead->stack_hash)
 		w[n++] = (struct place_weight){
 			l->lead->stack_hash, MAX(growth(l->lead), UINT64_C(1))};
-	}
 	return n && place_cover(rec->stacks, w, n, ret);
 }
 
@@ -158,13 +157,12 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret)
 {
-	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
-		gpu->call.stack_hash &&
+	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && gpu->call.stack_hash &&
 		place_cover(rec->stacks, &(struct place_weight){gpu->call.stack_hash, 1}, 1, ret))
 		return true;
 	if (l->kind == DELAY_BY_STOPPED || l->kind == DELAY_BY_UNKNOWN)
 		return false;
-	if (l->end.stack_hash && rec->stacks &&
+	if (l->end.stack_hash &&
 		place_cover(rec->stacks, &(struct place_weight){l->end.stack_hash, 1}, 1, ret))
 		return true;
 	if (l->kind == DELAY_BY_PROCESS)
@@ -201,10 +199,10 @@ static void put_stacks(const struct subject *s, struct incident *inc)
 /* The file with which the program begins: "train.py". */
 static const char *script_name(const struct recording *rec, const struct step_account *a)
 {
-	for (int i = 0; rec->stacks && i < a->entry_count; i++) {
+	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
 		uint64_t hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
-		const struct stack *s = hash ? stack_find(rec->stacks, hash) : NULL;
+		const struct stack *s = stack_find(rec->stacks, hash);
 		const char *script = s ? place_script(s) : NULL;
 
 		if (script)
@@ -412,7 +410,7 @@ static struct allocating allocating_of(const struct recording *rec, const struct
 
 static bool is_loader_stack(const struct recording *rec, uint64_t hash)
 {
-	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, hash);
 
 	return s && place_is_loader(s);
 }
@@ -433,9 +431,9 @@ static bool has_loader(const struct recording *rec, const struct step_account *a
 static bool starts_processes(const struct recording *rec, const struct account_entry *e)
 {
 	const struct stack *at =
-		e && e->stack_hash && rec->stacks ? stack_find(rec->stacks, e->stack_hash) : NULL;
+		e ? stack_find(rec->stacks, e->stack_hash) : NULL;
 	const struct stack *wait =
-		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
+		e ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
 	return (e && e->owner > OWNER_THREAD && !e->pid) || (at && place_is_start(at)) ||
 	       (wait && place_is_start(wait));
