@@ -2,7 +2,7 @@
 /* gpu_change.h - what was different about the GPU while steps were slow. */
 #pragma once
 
-#include "diagnose/chains/kernel_added.h"
+#include "diagnose/chains/call_added.h"
 #include "diagnose/chains/gpu_other.h"
 #include "diagnose/chains/kernel_change.h"
 #include "diagnose/recording.h"

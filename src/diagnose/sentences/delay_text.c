@@ -485,7 +485,7 @@ static unsigned find_facts(const struct subject *s)
 
 /* ---- values ---- */
 
-static void put_kernel(const char *name, char out[KERNEL_SHOWN + 8])
+static void put_kernel(const char *name, char *out)
 {
 	char brief[KERNEL_SHORT_MAX];
 
@@ -496,18 +496,11 @@ static void put_kernel(const char *name, char out[KERNEL_SHOWN + 8])
 
 static void put_kernels(const struct kernel_change *k, struct delay_values *v)
 {
-	char added[KERNEL_SHOWN + 8] = "", gone[KERNEL_SHOWN + 8] = "";
-
 	if (k->from != KERNEL_OF_UNKNOWN)
 		snprintf(v->types, sizeof(v->types), "%s instead of %s", kernel_type_text(k->to),
 			kernel_type_text(k->from));
-	if (!k->added_count)
-		return;
-	put_kernel(k->added[0].name, added);
-	if (k->gone.rows)
-		put_kernel(k->gone.name, gone);
-	snprintf(v->kernels, sizeof(v->kernels), "%s%s%s", added, gone[0] ? " instead of " : "",
-		gone);
+	if (k->added_count)
+		put_kernel(k->added[0].name, v->kernels);
 }
 
 /* What is not counted, or is the same, is not said. */
@@ -698,17 +691,10 @@ static void put_kernel_figures(const struct kernel_change *k, struct buf *b)
 {
 	char name[KERNEL_SHOWN + 8];
 
-	if (k->new_rows)
-		buf_printf(b,
-			" %u of %u launches examined are of kernels that ordinary steps do not run:",
-			k->new_rows, k->slow_rows);
-	else
-		buf_puts(b, " First launched when it became slow:");
+	buf_puts(b, " First launched when it became slow:");
 	for (int i = 0; i < k->added_count; i++) {
 		put_kernel(k->added[i].name, name);
-		buf_printf(b, "%s %s", i ? "," : "", name);
-		if (k->added[i].in_step >= 0.5)
-			buf_printf(b, " (about %.0f each)", k->added[i].in_step);
+		buf_printf(b, "%s %s (about %.0f each)", i ? "," : "", name, k->added[i].in_step);
 	}
 	buf_puts(b, ".");
 }
