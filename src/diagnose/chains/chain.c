@@ -65,13 +65,14 @@ static enum account_line line_of(const struct delay *d)
 	return d->lead ? d->lead->line : ACCOUNT_UNKNOWN;
 }
 
-static struct chain chain_init(
-	const struct recording *rec, const struct step_account *a, const struct delay *d)
+static struct chain chain_init(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *d)
 {
 	bool has_slow = a->lost_ns > 0 && a->slow_steps > 0;
 	struct chain c = {.rec = rec,
 		.a = a,
 		.d = d,
+		.gpu = gpu,
 		.line = line_of(d),
 		.has_slow = has_slow,
 		.from_ns = has_slow && a->slow_first.ns ? a->slow_first.ns : a->first.ns,
@@ -98,9 +99,10 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_STOPPED] = {chain_peer},
 };
 
-void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d)
+void chain_follow(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, struct delay *d)
 {
-	struct chain c = chain_init(rec, a, d);
+	struct chain c = chain_init(rec, a, gpu, d);
 	struct resource_use use = {0};
 	bool found = false;
 

@@ -28,11 +28,8 @@
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
 #define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
-#define SHOWN_RATE       5e8 /* bytes/s: less is nothing to a link */
 #define MOST_BYTES       0.7 /* of what is copied: then it is that direction */
 #define KERNEL_SHOWN     40 /* bytes of a kernel's short name: its beginning tells it from others */
-#define THROTTLE_POWER   (4u | 128u)
-#define THROTTLE_HEAT    (32u | 64u)
 
 struct subject { /* all that is known, for the functions below */
 	const struct recording *rec;
@@ -220,37 +217,6 @@ static void name_end(struct resource_use *end, enum resource r, const char *who,
 	end->pid = pid;
 }
 
-static void end_at_clock(const struct gpu_change *g, struct resource_use *end)
-{
-	end->resource = g->reasons & THROTTLE_HEAT    ? RESOURCE_GPU_HEAT
-			: g->reasons & THROTTLE_POWER ? RESOURCE_GPU_POWER
-						      : RESOURCE_GPU_CLOCK;
-	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw) {
-		end->resource = RESOURCE_GPU_POWER;
-		snprintf(end->detail, sizeof(end->detail), "%.0f W instead of %.0f",
-			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
-	}
-}
-
-/* One, several of one name, or one and others. */
-static void end_at_others(const struct gpu_others *o, struct resource_use *end)
-{
-	bool is_one_name = true;
-
-	name_end(end, RESOURCE_GPU_PROCESS, o->count ? o->named[0].comm : "",
-		o->count == 1 ? o->named[0].pid : 0);
-	for (int i = 1; i < MIN(o->count, GPU_OTHERS_NAMED); i++)
-		is_one_name = is_one_name && !strcmp(o->named[i].comm, o->named[0].comm);
-	if (is_one_name)
-		end->count = (uint32_t)MAX(o->count, 0);
-	else
-		snprintf(end->who, sizeof(end->who), "%s (pid %u) and %d other%s", o->named[0].comm,
-			o->named[0].pid, o->count - 1, o->count > 2 ? "s" : "");
-	if (o->rate >= SHOWN_RATE)
-		snprintf(end->detail, sizeof(end->detail), "%.1f GB/s are copied by %s",
-			o->rate / 1e9, o->count > 1 ? "them" : "it");
-}
-
 /* What the account alone says of it, where no chain was followed. */
 static void find_end(const struct subject *s, struct resource_use *end)
 {
@@ -259,14 +225,6 @@ static void find_end(const struct subject *s, struct resource_use *end)
 	*end = s->l->end;
 	if (end->resource == RESOURCE_CPU_MASK && !end->who[0] && e && e->line == ACCOUNT_CPU)
 		name_end(end, RESOURCE_CPU_MASK, e->culprit, e->culprit_pid);
-	if (end->resource != RESOURCE_NONE)
-		return;
-	if (s->gpu && s->gpu->reason == GPU_BY_CLOCK && s->l->kind == DELAY_BY_GPU)
-		end_at_clock(s->gpu, end);
-	else if (s->gpu && s->gpu->reason == GPU_BY_NEIGHBOUR &&
-		 (s->l->kind == DELAY_BY_GPU ||
-			 (s->l->kind == DELAY_BY_COPY && gpu_change_holds_copies(s->a, s->gpu))))
-		end_at_others(&s->gpu->others, end);
 	if (end->resource != RESOURCE_NONE || !e)
 		return;
 	if (s->l->kind == DELAY_BY_PROCESS)
