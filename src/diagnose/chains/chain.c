@@ -14,22 +14,25 @@
 
 #define READING_NS ((int64_t)(1200 * NS_PER_MS)) /* readings are a second apart */
 
-size_t chain_first_event(const struct chain *c)
-{
-	return LOWER_BOUND(i, c->rec->event_count, c->rec->events[i].start.ns < c->from_ns);
-}
-
 bool chain_time(const struct chain *c, int64_t ns)
 {
-	const struct step_account *a = c->a;
-	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
-	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
-
 	if (ns < c->from_ns || ns >= c->to_ns)
 		return false;
-	if (!c->has_slow || !a->mark_count)
-		return true;
-	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
+	return !c->has_slow || !c->a->mark_count || step_account_is_slow(c->a, ns);
+}
+
+const struct event *chain_event(
+	const struct chain *c, enum wire_source source, const struct event *last)
+{
+	const struct event *events = c->rec->events, *end = events + c->rec->event_count;
+	const struct event *e = last ? last + 1
+				     : events + LOWER_BOUND(i, c->rec->event_count,
+						       events[i].start.ns < c->from_ns);
+
+	for (; e < end && e->start.ns < c->to_ns; e++)
+		if (e->source == source && chain_time(c, e->start.ns))
+			return e;
+	return NULL;
 }
 
 bool chain_around(const struct chain *c, int64_t ns)

@@ -63,16 +63,15 @@ static uint32_t steps_with(const struct chain *c)
 	const struct step_account *a = c->a;
 	_cleanup_free_ uint8_t *known =
 		calloc(c->rec->stacks ? c->rec->stacks->count + 1 : 1, sizeof(*known));
+	const struct event *events = c->rec->events;
+	size_t first = LOWER_BOUND(k, c->rec->event_count, events[k].start.ns < c->from_ns);
 	uint32_t steps = 0;
 	size_t last = SIZE_MAX;
 
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-		size_t at;
+	for (size_t i = first; i < c->rec->event_count && events[i].start.ns < c->to_ns; i++) {
+		const struct event *e = &events[i];
+		size_t at = LOWER_BOUND(k, a->mark_count, a->marks[k].start.ns <= e->start.ns);
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		at = LOWER_BOUND(k, a->mark_count, a->marks[k].start.ns <= e->start.ns);
 		if (!at || at == last || !is_evidence(c, known, e))
 			continue;
 		last = at;

@@ -47,14 +47,12 @@ static struct peer *peer_get(struct peers *p, const struct event *e)
 /* Sends and receives of the job: a wait in poll() is followed by a receive that does not wait. */
 static void add_transfers(const struct chain *c, struct peers *p)
 {
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
+	const struct event *e = NULL;
+
+	while ((e = chain_event(c, SOURCE_NET, e))) {
 		struct peer *x;
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source != SOURCE_NET || e->pid != c->a->pid || !e->family ||
-			!chain_time(c, e->start.ns))
+		if (e->pid != c->a->pid || !e->family)
 			continue;
 		x = peer_get(p, e);
 		p->wait_ns += e->wait_ns;
