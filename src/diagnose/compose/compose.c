@@ -298,8 +298,6 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	struct gain_facts facts;
 	struct gain worth;
 
-	if (!inc)
-		return;
 	inc->completeness = completeness;
 	put_figures(all, f, inc);
 	put_cause(all, f, inc);

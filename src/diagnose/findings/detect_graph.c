@@ -232,8 +232,6 @@ static int report_recapture(
 	if (p->late < LATE_LEAST || (each >= LAUNCHES_TO_PAY && share < COST_SHARE))
 		return 0;
 	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return 0;
 	incident_process(inc, p->first_late, p->first_late->start.ns, p->last_late->start.ns);
 	inc->severity = share >= HIGH_SHARE    ? SEVERITY_HIGH
 			: share < TRIFLE_SHARE ? SEVERITY_LOW
@@ -287,8 +285,6 @@ static void report_failed(
 	if (!p->failed)
 		return;
 	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return;
 	row = error_find(e->source, e->ret);
 	incident_process(inc, e, e->start.ns, e->start.ns);
 	snprintf(inc->id, sizeof(inc->id), "graph-capture-failed-%u-%lld", e->pid,

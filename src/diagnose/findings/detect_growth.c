@@ -309,8 +309,6 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
-	if (!inc)
-		return 0;
 	until_s = room < 0 ? -1 : (double)room / f->bytes_per_s;
 	incident_process(inc, row, f->growth.first_ns, f->growth.last_ns);
 	snprintf(inc->comm, sizeof(inc->comm), "%s", name_of_process(s->rec, row));
