@@ -9,6 +9,7 @@
 
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/thresholds.h"
+#include "base/search.h"
 #include "base/macros.h"
 
 #define SECTORS_MAX (UINT64_C(1) << 32)
@@ -260,13 +261,7 @@ static const struct account_entry *lead_of(
 	return largest;
 }
 
-static int by_growth(const void *a, const void *b)
-{
-	const struct delay *x = a, *y = b;
-	uint64_t gx = x->slow_ns - x->ordinary_ns, gy = y->slow_ns - y->ordinary_ns;
-
-	return (gx < gy) - (gx > gy);
-}
+ORDER(by_growth, struct delay, COMPARE(y->slow_ns - y->ordinary_ns, x->slow_ns - x->ordinary_ns))
 
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret)
 {
