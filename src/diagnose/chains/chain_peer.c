@@ -277,14 +277,9 @@ static bool is_pickling(const struct stack *s)
 {
 	static const char *const files[] = {"multiprocessing/connection.py",
 		"multiprocessing/reduction.py", "multiprocessing/queues.py", "/pickle.py",
-		"/cloudpickle/", "torch/multiprocessing/reductions.py"};
+		"/cloudpickle/", "torch/multiprocessing/reductions.py", NULL};
 
-	for (size_t i = 0; i < s->count; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(files); k++)
-			if (stack_frame_is_python(&s->frames[i]) &&
-				strstr(s->frames[i].py_file, files[k]))
-				return true;
-	return false;
+	return place_has_file(s, files);
 }
 
 /* Who waits for a pipe does no packing. */

@@ -35,10 +35,8 @@ static uint32_t kinds_of_problem(enum problem p)
 		       BIT(COMPILE);
 	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
 	case PROBLEM_NCCL_HANG: /* who waits for ever spins, sleeps and is preempted: no matter */
-		return kinds_of_problem(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
-	case PROBLEM_STRAGGLER:
-		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
-		       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
+		return rank_story_waits() | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
+	case PROBLEM_STRAGGLER: return rank_story_waits();
 	default: return 0;
 	}
 }
