@@ -109,8 +109,7 @@ static bool is_sleep(const struct tally_part *key, const struct stack_list *stac
 	bool is_asleep = key->owner == OWNER_PROCESS
 				 ? key->line == ACCOUNT_NETWORK
 				 : key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD;
-	const struct stack *s =
-		is_asleep ? stack_find(stacks, key->stack_hash) : NULL;
+	const struct stack *s = is_asleep ? stack_find(stacks, key->stack_hash) : NULL;
 
 	return s && place_is_sleep(s);
 }
@@ -253,8 +252,7 @@ int account_read_stacks(struct process_account *a, const struct stack_list *stac
 {
 	for (size_t i = 0; i < a->key_count; i++) {
 		struct tally_part *key = &a->keys[i];
-		const struct stack *s =
-			stack_find(stacks, key->stack_hash);
+		const struct stack *s = stack_find(stacks, key->stack_hash);
 
 		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT; /* read before */

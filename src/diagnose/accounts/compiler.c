@@ -245,8 +245,8 @@ const char *compiler_of_process(const char *comm)
 	return NULL;
 }
 
-const char *compiler_of_part(const struct stack_list *stacks, uint64_t wait_hash,
-	uint64_t stack_hash, const char *comm)
+const char *compiler_of_part(
+	const struct stack_list *stacks, uint64_t wait_hash, uint64_t stack_hash, const char *comm)
 {
 	const struct stack *wait = stack_find(stacks, wait_hash);
 	const struct stack *own = stack_find(stacks, stack_hash);

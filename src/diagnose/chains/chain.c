@@ -27,7 +27,7 @@ const struct event *chain_event(
 	const struct event *events = c->rec->events, *end = events + c->rec->event_count;
 	const struct event *e = last ? last + 1
 				     : events + LOWER_BOUND(i, c->rec->event_count,
-						       events[i].start.ns < c->from_ns);
+							events[i].start.ns < c->from_ns);
 
 	for (; e < end && e->start.ns < c->to_ns; e++)
 		if (e->source == source && chain_time(c, e->start.ns))

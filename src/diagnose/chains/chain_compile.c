@@ -13,8 +13,8 @@
 
 const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e)
 {
-	return compiler_of_part(rec->stacks, e->wait_hash, e->stack_hash,
-		e->owner > OWNER_THREAD ? e->comm : NULL);
+	return compiler_of_part(
+		rec->stacks, e->wait_hash, e->stack_hash, e->owner > OWNER_THREAD ? e->comm : NULL);
 }
 
 #define COMPILERS_MAX 16

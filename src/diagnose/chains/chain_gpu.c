@@ -220,8 +220,7 @@ bool chain_gpu(const struct chain *c, struct resource_use *ret)
 	struct gpu_others others;
 
 	if (c->has_slow) {
-		if (!c->gpu ||
-			(c->line == ACCOUNT_COPY && !gpu_change_holds_copies(c->a, c->gpu)))
+		if (!c->gpu || (c->line == ACCOUNT_COPY && !gpu_change_holds_copies(c->a, c->gpu)))
 			return false;
 		if (c->gpu->reason == GPU_BY_NEIGHBOUR)
 			return by_others(c, &c->gpu->others, ret);

@@ -9,8 +9,8 @@ struct chain {
 	const struct step_account *a;
 	const struct delay *d;
 	const struct gpu_change *gpu; /* NULL: no unit is slow */
-	enum account_line line; /* that the delay is on: of its lead, where it is several */
-	int64_t from_ns, to_ns; /* of the first slow step to that of the last */
+	enum account_line line;       /* that the delay is on: of its lead, where it is several */
+	int64_t from_ns, to_ns;       /* of the first slow step to that of the last */
 	bool has_slow;
 };
 

@@ -78,8 +78,7 @@ static enum delay_kind purpose_of(const struct recording *rec, const struct acco
 	static const char *const saver_files[] = {
 		"torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/", NULL};
 	static const char *const saver_functions[] = {"save_checkpoint", "checkpoint_save", NULL};
-	const struct stack *s =
-		stack_find(rec->stacks, e->stack_hash);
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 
 	if (chain_compiler_of(rec, e))
 		return DELAY_BY_COMPILE;
@@ -156,7 +155,8 @@ static bool is_writing(const struct recording *rec, const struct step_account *a
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (e->source != SOURCE_IO || e->pid != a->pid || !step_account_is_slow(a, e->start.ns))
+		if (e->source != SOURCE_IO || e->pid != a->pid ||
+			!step_account_is_slow(a, e->start.ns))
 			continue;
 		written += e->op == IO_WRITE ? MIN(e->arg0, SECTORS_MAX) : 0;
 		read += e->op == IO_READ ? MIN(e->arg0, SECTORS_MAX) : 0;

@@ -106,7 +106,7 @@ static void find_others(const struct recording *rec, const struct step_account *
 		const struct ledger_row *r = &rec->ledger[i];
 		/* times of a stranger's recording may be beyond all bounds */
 		int64_t at = (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2);
-		enum pace pace = !is_whole ? pace_at(a, at)
+		enum pace pace = !is_whole                              ? pace_at(a, at)
 				 : at < a->first.ns || at >= a->last.ns ? PACE_MIXED
 									: PACE_SLOW;
 		struct gpu_other *o;

@@ -36,7 +36,7 @@
 #define TRIFLE_SHARE    0.0005
 #define LATE_HALF       3.0
 #define CAPTURE_MAX_NS  ((int64_t)(600 * NS_PER_S)) /* longer: its end was lost */
-#define EVENTS_MAX      (1u << 20) /* graph events of one process */
+#define EVENTS_MAX      (1u << 20)                  /* graph events of one process */
 
 struct graph_process {
 	uint32_t pid;
@@ -204,8 +204,7 @@ static void find_place(const struct recording *rec, struct incident *inc, char *
 
 	for (int i = 0; i < inc->stack_count; i++)
 		w[i] = (struct place_weight){inc->stacks[i].hash, inc->stacks[i].ns};
-	if (!inc->stack_count ||
-		!place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
+	if (!inc->stack_count || !place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
 		return;
 	place_format(&place, inc->place, sizeof(inc->place));
 	place_at(&place, at, size);

@@ -150,8 +150,8 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.problem = pattern_problem(all->rec, a, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
 				is_hidden(all->rec, a, d, f.share);
-		f.confidence = confidence_of(a, evidence_of(d), a->slow_steps,
-			all->slow_delays.unknown, completeness);
+		f.confidence = confidence_of(
+			a, evidence_of(d), a->slow_steps, all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
 			f.confidence = confidence_of(
 				a, THRESHOLD(SURE_MEASURED), a->slow_steps, 0, completeness);
@@ -295,8 +295,7 @@ static void find_whole(struct time_findings *all, double completeness)
 				delay_is_pause(all->rec, a, d) ||
 				is_hidden(all->rec, a, d, f.share);
 		/* What the rest of a unit goes into need not be known. */
-		f.confidence =
-			confidence_of(a, evidence_of(d), a->ordinary_steps, 0, completeness);
+		f.confidence = confidence_of(a, evidence_of(d), a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d) || may_be_start(a, d))
 			f.confidence *= THRESHOLD(DOUBT);
 		add(all, &f);

@@ -388,10 +388,8 @@ static bool has_loader(const struct recording *rec, const struct step_account *a
 /* Processes without a number of their own come one after the other. */
 static bool starts_processes(const struct recording *rec, const struct account_entry *e)
 {
-	const struct stack *at =
-		e ? stack_find(rec->stacks, e->stack_hash) : NULL;
-	const struct stack *wait =
-		e ? stack_find(rec->stacks, e->wait_hash) : NULL;
+	const struct stack *at = e ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *wait = e ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
 	return (e && e->owner > OWNER_THREAD && !e->pid) || (at && place_is_start(at)) ||
 	       (wait && place_is_start(wait));

@@ -95,11 +95,11 @@ static void test_neighbours(void **state)
 		const struct delay d = {.kind = kinds[i], .slow_ns = 100, .lead = &lead};
 		struct recording rec = {.homes = homes, .home_count = ARRAY_SIZE(homes)};
 
-		assert_int_equal(pattern_problem(&rec, &a, CONTRAST_SLOW, &d),
-			PROBLEM_NOISY_NEIGHBOUR);
+		assert_int_equal(
+			pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_NOISY_NEIGHBOUR);
 		rec.home_count = 1;
-		assert_int_not_equal(pattern_problem(&rec, &a, CONTRAST_SLOW, &d),
-			PROBLEM_NOISY_NEIGHBOUR);
+		assert_int_not_equal(
+			pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_NOISY_NEIGHBOUR);
 	}
 }
 

@@ -526,7 +526,8 @@ static void test_other_kernels_are_the_reason(void **state)
 	ANSWER = explain(other_kernels(s, 1980, 1000000, 2));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
 		"Another precision is used than before: cutlass_80_simt_sgemm_128x256");
-	assert_non_null(strstr(inc->explanation, "First launched when it became slow: cutlass_80_simt_sgemm_128x256"));
+	assert_non_null(strstr(inc->explanation,
+		"First launched when it became slow: cutlass_80_simt_sgemm_128x256"));
 	assert_non_null(strstr(inc->fixes[0], "torch.autocast"));
 	assert_non_null(strstr(inc->evidence_sql, "JOIN kernels"));
 }
