@@ -85,6 +85,10 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	struct errinfo *reterr);
 void explanation_done(struct explanation *e);
 
+/* explanation_keep - only what is about the processes of @s: their incidents, those of no process in particular, and
+ * their accounts. Delays of others are loaded too, so that accounts of processes that were not asked for may be there. */
+void explanation_keep(struct explanation *e, const struct scope *s);
+
 /* explain_severity - of a stored verdict, by its name; -1: not known. */
 int explain_severity(const char *name);
 

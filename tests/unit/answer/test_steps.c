@@ -365,6 +365,24 @@ static void json(void **state)
 	json_decref(tree);
 }
 
+/* "No problems found in 512 steps" of another process is no all-clear for the one that was asked for. */
+static void only_asked(void **state)
+{
+	const uint32_t second = STEPS_PID + 1, stranger = 1;
+	struct explanation e = {0};
+
+	assert_int_equal(steps_fill_report(&e.accounts), 0);
+	e.accounts.items[1].pid = second;
+	explanation_keep(&e, &(struct scope){0}); /* control: nobody in particular, all stay */
+	assert_int_equal(e.scope.accounts.count, 2);
+	explanation_keep(&e, &(struct scope){.pids = &second, .pid_count = 1});
+	assert_int_equal(e.scope.accounts.count, 1);
+	assert_int_equal(e.scope.accounts.items[0].pid, second);
+	explanation_keep(&e, &(struct scope){.pids = &stranger, .pid_count = 1});
+	assert_int_equal(e.scope.accounts.count, 0);
+	explanation_done(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +397,7 @@ int main(void)
 		cmocka_unit_test(none),
 		cmocka_unit_test(drift),
 		cmocka_unit_test(json),
+		cmocka_unit_test(only_asked),
 	};
 
 	return cmocka_run_group_tests(tests, use_utc, NULL);
