@@ -101,7 +101,8 @@ void explain_sort_chains(struct nodedb_content *c);
 
 /* Who used the GPU how much: `explain --per-process`. */
 
-/* usage_text - processes by calls, each with its operations, and a note if several used CUDA. */
+/* usage_text - processes that used CUDA and the first ones of the others, by calls, each with its operations, and a note if
+ * several used CUDA. */
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count);
 
 /* usage_json - an array of {pid, op, count, avg_ns, max_ns} as published, and comm, source and
