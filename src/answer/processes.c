@@ -103,7 +103,7 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 
 /* ---- who used the GPU how much ---- */
 
-#define PIDS_NAMED 8
+#define PIDS_NAMED   8
 #define OTHERS_SHOWN 5 /* processes without CUDA calls, those with most */
 
 static uint64_t average(const struct nodedb_usage *u)

@@ -30,7 +30,8 @@ static bool is_in_path(const char *name)
 		size_t len = strcspn(path, ":");
 		int n = snprintf(file, sizeof(file), "%.*s/%s", (int)len, path, name);
 
-		if (n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 && S_ISREG(st.st_mode))
+		if (n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 &&
+			S_ISREG(st.st_mode))
 			return true;
 		path = path[len] ? path + len + 1 : NULL;
 	}

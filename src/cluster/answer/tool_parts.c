@@ -339,8 +339,7 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 	json_array_foreach (clusters, i, c) {
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));
-		buf_printf(text,
-			": %s, %.0f silent, %.0f with a low score, %s, %.0f of them open.",
+		buf_printf(text, ": %s, %.0f silent, %.0f with a low score, %s, %.0f of them open.",
 			text_format_plural(nodes, (uint64_t)member_real(c, "nodes"), "nodes"),
 			member_real(c, "silent_nodes"), member_real(c, "low_nodes"),
 			text_format_plural(
