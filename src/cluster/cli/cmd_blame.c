@@ -63,9 +63,9 @@ struct asking {
 
 static void asking_done(struct asking *a)
 {
-	http_client_free(a->client);
-	tls_free(a->tls);
-	loop_free(a->loop);
+	http_client_freep(&a->client);
+	tls_freep(&a->tls);
+	loop_freep(&a->loop);
 	free(a->bearer);
 	free(a->known);
 	free(a->own);
