@@ -59,7 +59,7 @@ static void say_account(struct buf *b, const struct steps_row *row)
 	int count = steps_lines(a, lines);
 
 	buf_printf(b, "%s%.15s (PID %u): %s, %s each", b->len ? "\n" : "", a->comm, a->pid,
-		text_format_plural(n, a->steps, "steps"),
+		text_format_plural(n, a->steps, step_origin_units(a->origin)),
 		text_format_duration(t, steps_mean_ns(a)));
 	if (steps_comparable(a))
 		buf_printf(b, "; %s take %s instead of %s",
