@@ -20,7 +20,7 @@ static void put_point(
 static void put_gauge(struct out *o, const char *name, const char *unit, struct otlp_value v,
 	const struct otlp_attributes *a)
 {
-	otlp_write_metric(&o->w, name, unit, OTLP_GAUGE);
+	otlp_write_metric(&o->w, name, NULL, unit, OTLP_GAUGE);
 	put_point(o, a, 0, v);
 	otlp_write_metric_end(&o->w);
 }
@@ -98,7 +98,7 @@ static void put_sum(struct out *o, const struct push_metrics *m, const char *nam
 {
 	struct otlp_attributes a;
 
-	otlp_write_metric(&o->w, name, unit, OTLP_SUM);
+	otlp_write_metric(&o->w, name, NULL, unit, OTLP_SUM);
 	for (size_t i = 0; i < m->counter_count; i++) {
 		const struct push_counters *c = &m->counters[i];
 		uint64_t v;
@@ -117,7 +117,7 @@ static void put_copied(struct out *o, const struct push_metrics *m)
 	struct otlp_attributes a;
 
 	STATIC_ASSERT(ARRAY_SIZE(directions) == ARRAY_SIZE(m->counters->copied_bytes));
-	otlp_write_metric(&o->w, PUSH_METRIC_COPIED, "By", OTLP_SUM);
+	otlp_write_metric(&o->w, PUSH_METRIC_COPIED, NULL, "By", OTLP_SUM);
 	for (size_t i = 0; i < m->counter_count; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(directions); k++) {
 			if (!m->counters[i].copied_bytes[k])
@@ -166,7 +166,7 @@ static void put_straggler(struct out *o, const struct push_straggler *s)
 	put_int(o, PUSH_METRIC_STRAGGLER, !s->resolved, &a);
 }
 
-static void put_metrics(struct buf *b, const struct push_metrics *m, bool json)
+void push_metrics_write(struct buf *b, const struct push_metrics *m, bool json)
 {
 	struct out o = {.time_ns = (uint64_t)m->health->sent_ns, .start_ns = m->start_ns};
 	struct otlp_attributes resource;
@@ -184,14 +184,4 @@ static void put_metrics(struct buf *b, const struct push_metrics *m, bool json)
 		put_signals(&o, m->health);
 	}
 	otlp_write_end(&o.w);
-}
-
-void push_metrics_json(struct buf *b, const struct push_metrics *m)
-{
-	put_metrics(b, m, true);
-}
-
-void push_metrics_protobuf(struct buf *b, const struct push_metrics *m)
-{
-	put_metrics(b, m, false);
 }

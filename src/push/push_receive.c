@@ -270,8 +270,7 @@ int push_receive_metrics(const void *data, size_t len, bool json, const struct p
 	struct otlp_walk walk;
 	int r;
 
-	r = json ? otlp_read_metrics_json(data, len, &visitor, &walk, reterr)
-		 : otlp_read_metrics_protobuf(data, len, &visitor, &walk, reterr);
+	r = otlp_read(OTLP_METRICS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0) {
@@ -368,8 +367,7 @@ int push_receive_logs(const void *data, size_t len, bool json, const struct push
 	struct otlp_walk walk;
 	int r;
 
-	r = json ? otlp_read_logs_json(data, len, &visitor, &walk, reterr)
-		 : otlp_read_logs_protobuf(data, len, &visitor, &walk, reterr);
+	r = otlp_read(OTLP_LOGS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0)

@@ -50,7 +50,7 @@ static void put_attributes(struct otlp_attributes *a, const struct push_report *
 	otlp_put_double(a, KEY_CONFIDENCE, r->confidence);
 }
 
-static void put_report(struct buf *b, const struct push_report *r, bool json)
+void push_report_write(struct buf *b, const struct push_report *r, bool json)
 {
 	struct otlp_attributes resource, a;
 	struct otlp_writer w;
@@ -69,16 +69,6 @@ static void put_report(struct buf *b, const struct push_report *r, bool json)
 	otlp_write_begin(&w, b, json, true, &resource, PUSH_SCOPE_REPORT, PUSH_SCOPE_VERSION);
 	otlp_write_record(&w, &record);
 	otlp_write_end(&w);
-}
-
-void push_report_json(struct buf *b, const struct push_report *r)
-{
-	put_report(b, r, true);
-}
-
-void push_report_protobuf(struct buf *b, const struct push_report *r)
-{
-	put_report(b, r, false);
 }
 
 static uint64_t get_time(const struct otlp_attributes *a, const char *key)

@@ -29,12 +29,10 @@ struct push_metrics { /* one request */
 	const struct push_straggler *straggler; /* its own request: then the rest is left out */
 };
 
-/* push_X_json/_protobuf - append an Export…ServiceRequest; failures stick in @b. */
-void push_metrics_json(struct buf *b, const struct push_metrics *m);
-void push_metrics_protobuf(struct buf *b, const struct push_metrics *m);
+/* push_X_write, push_X_protobuf - append an Export…ServiceRequest; failures stick in @b. */
+void push_metrics_write(struct buf *b, const struct push_metrics *m, bool json);
 void push_calls_protobuf(struct buf *b, const struct push_calls *c);
-void push_report_json(struct buf *b, const struct push_report *r);
-void push_report_protobuf(struct buf *b, const struct push_report *r);
+void push_report_write(struct buf *b, const struct push_report *r, bool json);
 void push_span_protobuf(struct buf *b, const struct push_span *s);
 void push_chains_protobuf(
 	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count);

@@ -118,12 +118,14 @@ static void memory_watch(void *arg, const struct simulation_message *message)
 	switch (message->kind) {
 	case SIMULATION_HEALTH:
 		q.signal = OTLP_METRICS;
-		push_metrics_protobuf(&b, &(struct push_metrics){.health = message->health,
-						  .detection_mode = "fleet",
-						  .fleet_reachable = true});
+		push_metrics_write(&b,
+			&(struct push_metrics){.health = message->health,
+				.detection_mode = "fleet",
+				.fleet_reachable = true},
+			false);
 		break;
 	case SIMULATION_CALLS: push_calls_protobuf(&b, message->calls); break;
-	case SIMULATION_REPORT: push_report_protobuf(&b, message->report); break;
+	case SIMULATION_REPORT: push_report_write(&b, message->report, false); break;
 	}
 	q.data = b.data;
 	q.len = b.len;

@@ -114,7 +114,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 	buf_clear(&w->body);
 	otlp_write_begin(&o, &w->body, s->endpoint->protocol == OTLP_HTTP_JSON, false, &resource,
 		"ingero.stress", "1");
-	otlp_write_metric(&o, s->metric, "1", OTLP_GAUGE);
+	otlp_write_metric(&o, s->metric, NULL, "1", OTLP_GAUGE);
 	for (uint64_t k = 0; k < count; k++)
 		put_event(&o, s, node, from + k);
 	otlp_write_metric_end(&o);

@@ -357,26 +357,6 @@ static int take_span(void *arg, const struct otlp_span *s)
 
 /* ---- requests ---- */
 
-static int walk(struct rows_walk *x, struct otlp_walk *ret, struct errinfo *reterr)
-{
-	typedef int read_fn(const void *data, size_t len, const struct otlp_visitor *v,
-		struct otlp_walk *ret, struct errinfo *reterr);
-	static read_fn *const protobuf[] = {[OTLP_METRICS] = otlp_read_metrics_protobuf,
-		[OTLP_LOGS] = otlp_read_logs_protobuf,
-		[OTLP_TRACES] = otlp_read_traces_protobuf};
-	const struct keeper_request *q = x->q;
-	const struct otlp_visitor v = {
-		.arg = x, .point = take_point, .record = take_record, .span = take_span};
-
-	if (!q->json)
-		return protobuf[q->signal](q->data, q->len, &v, ret, reterr);
-	switch (q->signal) {
-	case OTLP_METRICS: return otlp_read_metrics_json(q->data, q->len, &v, ret, reterr);
-	case OTLP_LOGS: return otlp_read_logs_json(q->data, q->len, &v, ret, reterr);
-	default: return otlp_read_traces_json(q->data, q->len, &v, ret, reterr);
-	}
-}
-
 int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen *seen,
 	struct rows *ret, struct errinfo *reterr)
 {
@@ -385,8 +365,10 @@ int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen 
 		.seen = seen,
 		.rows = ret,
 		.json = BUF_INIT(BATCH_TEXT_MAX)};
+	const struct otlp_visitor v = {
+		.arg = &x, .point = take_point, .record = take_record, .span = take_span};
 	struct otlp_walk walked;
-	int r = walk(&x, &walked, reterr);
+	int r = otlp_read(q->signal, q->json, q->data, q->len, &v, &walked, reterr);
 
 	buf_done(&x.json);
 	if (r == 0 && x.pushed)

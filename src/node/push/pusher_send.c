@@ -170,7 +170,7 @@ void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
 	const struct push_metrics m = {.health = &h, .straggler = s, .detection_mode = s->mode};
 	int r;
 
-	push_metrics_json(&body, &m);
+	push_metrics_write(&body, &m, true);
 	r = post(p, p->metrics_path, NULL, &body, on_straggler);
 	if (r < 0)
 		log_warning("a straggler event was not sent: %s", strerror(-r));
@@ -196,7 +196,7 @@ void pusher_send_report(struct pusher *p, const struct push_report *report)
 
 	if (p->reports == PUSHER_REPORTS_MAX)
 		return;
-	push_report_protobuf(&body, report);
+	push_report_write(&body, report, false);
 	if (post(p, p->logs_path, TYPE_PROTOBUF, &body, on_report) == 0)
 		p->reports++;
 }

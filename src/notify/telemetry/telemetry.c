@@ -152,8 +152,7 @@ void push_give(struct push *p, const struct metric_set *s)
 	struct buf *body = p->settings.gzip ? &packed : &b;
 	struct backlog_batch batch = {0};
 
-	batch.points = (is_json(p) ? otlp_metric_json : otlp_metric_protobuf)(
-		&b, s, &p->settings.resource);
+	batch.points = otlp_metric_write(&b, is_json(p), s, &p->settings.resource);
 	if (p->settings.gzip && !b.err)
 		inflate_undo(b.data, b.len, &packed);
 	batch.len = body->len;
