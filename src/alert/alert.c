@@ -280,12 +280,9 @@ void alerts_free(struct alerts *a)
 	for (size_t i = 0; i < a->count; i++) {
 		struct receiver *r = &a->receivers[i];
 
-		if (r->sender)
-			sender_free(r->sender);
-		if (r->minute)
-			loop_timer_free(r->minute);
-		if (r->repeat)
-			loop_timer_free(r->repeat);
+		sender_freep(&r->sender);
+		loop_timer_freep(&r->minute);
+		loop_timer_freep(&r->repeat);
 		alert_queue_done(&r->queue);
 		explicit_bzero(r->authorization, sizeof(r->authorization));
 	}

@@ -188,8 +188,7 @@ void late_done(struct late *l)
 	if (l->workers)
 		blame_done(&l->blame);
 	free(l->workers);
-	if (l->calls)
-		calls_free(l->calls);
+	calls_freep(&l->calls);
 }
 
 /* ---- ranks ---- */

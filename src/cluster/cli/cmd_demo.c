@@ -68,8 +68,7 @@ static int remove_one(const char *path, const struct stat *st _unused_, int kind
 
 static void memory_free(struct demo_memory *m)
 {
-	if (m->service)
-		echo_service_free(m->service);
+	echo_service_freep(&m->service);
 	if (m->is_ours && m->folder)
 		nftw(m->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	free(m->folder);
@@ -149,20 +148,13 @@ struct demo {
 
 static void demo_done(struct demo *d)
 {
-	if (d->memory)
-		memory_free(d->memory);
-	if (d->api)
-		api_server_free(d->api);
-	if (d->timer)
-		loop_timer_free(d->timer);
-	if (d->play)
-		play_free(d->play);
-	if (d->fleet)
-		fleet_free(d->fleet);
-	if (d->rates)
-		rates_free(d->rates);
-	if (d->loop)
-		loop_free(d->loop);
+	memory_freep(&d->memory);
+	api_server_freep(&d->api);
+	loop_timer_freep(&d->timer);
+	play_freep(&d->play);
+	fleet_freep(&d->fleet);
+	rates_freep(&d->rates);
+	loop_freep(&d->loop);
 	path_user_leave(&d->before);
 }
 

@@ -117,14 +117,10 @@ struct run {
 
 static void run_done(struct run *c)
 {
-	if (c->client)
-		http_client_free(c->client);
-	if (c->stranger)
-		http_client_free(c->stranger);
-	if (c->tls)
-		tls_free(c->tls);
-	if (c->loop)
-		loop_free(c->loop);
+	http_client_freep(&c->client);
+	http_client_freep(&c->stranger);
+	tls_freep(&c->tls);
+	loop_freep(&c->loop);
 	free(c->bearer);
 	free(c->ca);
 }

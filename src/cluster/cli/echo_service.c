@@ -301,20 +301,13 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 
 void echo_service_free(struct echo_service *s)
 {
-	if (s->receiver)
-		receiver_free(s->receiver);
-	if (s->health)
-		http_server_free(s->health);
-	if (s->api)
-		echo_server_free(s->api);
-	if (s->keeper)
-		keeper_free(s->keeper);
-	if (s->journal)
-		journal_free(s->journal);
-	if (s->audit)
-		audit_free(s->audit);
-	if (s->store)
-		store_free(s->store);
+	receiver_freep(&s->receiver);
+	http_server_freep(&s->health);
+	echo_server_freep(&s->api);
+	keeper_freep(&s->keeper);
+	journal_freep(&s->journal);
+	audit_freep(&s->audit);
+	store_freep(&s->store);
 	free(s->routes);
 	free(s);
 }

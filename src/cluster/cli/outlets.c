@@ -133,12 +133,9 @@ void outlets_free(struct outlets *o)
 		(void)path_user_enter(o->socket, &before, NULL);
 		stream_close(o->stream);
 	}
-	if (o->alerts)
-		alerts_free(o->alerts);
-	if (o->forward)
-		forward_free(o->forward);
-	if (o->config)
-		notify_config_free(o->config);
+	alerts_freep(&o->alerts);
+	forward_freep(&o->forward);
+	notify_config_freep(&o->config);
 	free(o);
 }
 

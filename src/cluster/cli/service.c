@@ -317,16 +317,11 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 
 void service_free(struct service *s)
 {
-	if (s->tick)
-		loop_timer_free(s->tick);
-	if (s->receiver)
-		receiver_free(s->receiver);
-	if (s->api)
-		api_server_free(s->api);
-	if (s->fleet)
-		fleet_free(s->fleet);
-	if (s->rates)
-		rates_free(s->rates);
+	loop_timer_freep(&s->tick);
+	receiver_freep(&s->receiver);
+	api_server_freep(&s->api);
+	fleet_freep(&s->fleet);
+	rates_freep(&s->rates);
 	free(s);
 }
 

@@ -27,20 +27,14 @@ struct run {
 
 static void run_done(struct run *c)
 {
-	if (c->fleet)
-		service_free(c->fleet);
-	if (c->outlets)
-		outlets_free(c->outlets);
-	if (c->echo)
-		echo_service_free(c->echo);
+	service_freep(&c->fleet);
+	outlets_freep(&c->outlets);
+	echo_service_freep(&c->echo);
 	server_life_done(&c->life);
-	if (c->tenants)
-		tenants_free(c->tenants);
+	tenants_freep(&c->tenants);
 	server_access_done(&c->access);
-	if (c->tls)
-		tls_free(c->tls);
-	if (c->loop)
-		loop_free(c->loop);
+	tls_freep(&c->tls);
+	loop_freep(&c->loop);
 	echo_prepared_done(&c->prepared);
 	path_user_leave(&c->before);
 }

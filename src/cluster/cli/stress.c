@@ -390,8 +390,7 @@ static void on_timer(void *arg)
 static void stress_done(struct stress *t)
 {
 	for (uint64_t i = 0; t->writers && i < t->s->writers; i++) {
-		if (t->writers[i].timer)
-			loop_timer_free(t->writers[i].timer);
+		loop_timer_freep(&t->writers[i].timer);
 		buf_done(&t->writers[i].body);
 	}
 	free(t->writers);

@@ -42,8 +42,7 @@ int fleet_new(const struct fleet_settings *s, struct fleet **ret)
 static void cluster_free(struct cluster *c)
 {
 	reports_done(c);
-	if (c->calls)
-		calls_free(c->calls);
+	calls_freep(&c->calls);
 	free(c);
 }
 DEFINE_CLEANUP(struct cluster *, cluster_free)
@@ -56,8 +55,7 @@ void fleet_free(struct fleet *f)
 		cluster_free(c);
 	idmap_done(&f->clusters);
 	episodes_done(f);
-	if (f->nodes)
-		nodes_free(f->nodes);
+	nodes_freep(&f->nodes);
 	free(f);
 }
 

@@ -124,10 +124,8 @@ static int clickhouse_error(const char *where, const char *said, size_t len, str
 
 static void session_free(struct session *s)
 {
-	if (s->client)
-		http_client_free(s->client);
-	if (s->loop)
-		loop_free(s->loop);
+	http_client_freep(&s->client);
+	loop_freep(&s->loop);
 	free(s);
 }
 DEFINE_CLEANUP(struct session *, session_free)
@@ -173,8 +171,7 @@ static void session_put(struct clickhouse *c, struct session *s)
 		s = NULL;
 	}
 	pthread_mutex_unlock(&c->lock);
-	if (s)
-		session_free(s);
+	session_freep(&s);
 }
 
 int clickhouse_new(

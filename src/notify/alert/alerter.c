@@ -270,12 +270,9 @@ static void alerter_free(struct alerter *a)
 	while ((m = idmap_next(&a->open, &cursor, &id)))
 		free(m);
 	idmap_done(&a->open);
-	if (a->alerts)
-		alerts_free(a->alerts);
-	if (a->patience)
-		loop_timer_free(a->patience);
-	if (a->loop)
-		loop_free(a->loop);
+	alerts_freep(&a->alerts);
+	loop_timer_freep(&a->patience);
+	loop_freep(&a->loop);
 	free(a);
 }
 DEFINE_CLEANUP(struct alerter *, alerter_free)

@@ -83,8 +83,7 @@ struct push {
 
 void push_free(struct push *p)
 {
-	if (p->sender)
-		sender_free(p->sender);
+	sender_freep(&p->sender);
 	free(p);
 }
 
@@ -289,8 +288,7 @@ static int hand_over(struct telemetry *t, struct metric_set *s, bool is_last)
 	}
 	if (r < 0) {
 		free(h);
-		if (s)
-			metric_set_free(s);
+		metric_set_freep(&s);
 	}
 	return r;
 }
@@ -311,16 +309,11 @@ void telemetry_give(struct telemetry *t, struct metric_set *s)
 
 static void telemetry_free(struct telemetry *t)
 {
-	if (t->scrape)
-		scrape_free(t->scrape);
-	if (t->push)
-		push_free(t->push);
-	if (t->tick)
-		loop_timer_free(t->tick);
-	if (t->patience)
-		loop_timer_free(t->patience);
-	if (t->loop)
-		loop_free(t->loop);
+	scrape_freep(&t->scrape);
+	push_freep(&t->push);
+	loop_timer_freep(&t->tick);
+	loop_timer_freep(&t->patience);
+	loop_freep(&t->loop);
 	free(t);
 }
 DEFINE_CLEANUP(struct telemetry *, telemetry_free)
