@@ -294,15 +294,6 @@ struct log_receiving {
 	struct push_who who;
 };
 
-/* By the event's name; a pipeline that knows no such field leaves the scope's. */
-static bool is_event(const struct otlp_record *r, const char *name)
-{
-	const char *text = r->event_len ? r->event : r->scope;
-	size_t len = r->event_len ? r->event_len : r->scope_len;
-
-	return len == strlen(name) && memcmp(text, name, len) == 0;
-}
-
 static int log_taken(struct log_receiving *x, int r)
 {
 	if (r < 0)
@@ -340,9 +331,9 @@ static int take_report(struct log_receiving *x, const struct otlp_record *r)
 static int take_record(void *arg, const struct otlp_record *r)
 {
 	struct log_receiving *x = arg;
-	bool calls =
-		x->handler->calls && (is_event(r, PUSH_SCOPE_CALLS) || is_event(r, PUSH_SCOPE_OWN));
-	bool report = x->handler->report && is_event(r, PUSH_SCOPE_REPORT);
+	bool calls = x->handler->calls &&
+		     (push_record_is(r, PUSH_SCOPE_CALLS) || push_record_is(r, PUSH_SCOPE_OWN));
+	bool report = x->handler->report && push_record_is(r, PUSH_SCOPE_REPORT);
 
 	if (x->err)
 		return x->err;
