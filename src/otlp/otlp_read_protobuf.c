@@ -255,15 +255,6 @@ static void read_span(struct otlp_reading *s, struct pb_reader *outer, const str
 	pb_leave(outer, &r);
 }
 
-static void read_item(struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
-{
-	switch (s->signal) {
-	case OTLP_METRICS: read_metric(s, outer, item); break;
-	case OTLP_LOGS: read_record(s, outer, item); break;
-	default: read_span(s, outer, item);
-	}
-}
-
 static void read_scope_item(
 	struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
 {
@@ -276,8 +267,13 @@ static void read_scope_item(
 			read_scope(s, &again, &f);
 	pb_leave(&r, &again);
 	while (pb_next(&r, &f))
-		if (f.number == SCOPE_ITEM_ITEMS)
-			read_item(s, &r, &f);
+		if (f.number == SCOPE_ITEM_ITEMS) {
+			switch (s->signal) {
+			case OTLP_METRICS: read_metric(s, &r, &f); break;
+			case OTLP_LOGS: read_record(s, &r, &f); break;
+			default: read_span(s, &r, &f);
+			}
+		}
 	pb_leave(outer, &r);
 }
 

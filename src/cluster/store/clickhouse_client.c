@@ -161,19 +161,6 @@ static int session_get(struct clickhouse *c, struct session **ret, struct errinf
 	return 0;
 }
 
-static void session_put(struct clickhouse *c, struct session *s)
-{
-	pthread_mutex_lock(&c->lock);
-	if (c->idle_count < SESSIONS_KEPT) {
-		s->next = c->idle;
-		c->idle = s;
-		c->idle_count++;
-		s = NULL;
-	}
-	pthread_mutex_unlock(&c->lock);
-	session_freep(&s);
-}
-
 int clickhouse_new(
 	const char *const *shards, size_t count, struct clickhouse **ret, struct errinfo *reterr)
 {
@@ -342,7 +329,15 @@ int clickhouse_ask_all(
 		session_free(s);
 		return errinfo_set(reterr, r, "cannot wait for ClickHouse's answers");
 	}
-	session_put(c, s);
+	pthread_mutex_lock(&c->lock);
+	if (c->idle_count < SESSIONS_KEPT) {
+		s->next = c->idle;
+		c->idle = s;
+		c->idle_count++;
+		s = NULL;
+	}
+	pthread_mutex_unlock(&c->lock);
+	session_freep(&s);
 	for (size_t i = 0; i < count; i++)
 		if (asks[i].err < 0) {
 			if (reterr)

@@ -31,15 +31,6 @@ static char *make_path(const char *path, const char *cluster)
 	return buf_take(&b);
 }
 
-static void warn_of_age(const struct tls *tls)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(16384);
-
-	tls_expiry(tls, &b);
-	if (b.len)
-		log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
-}
-
 int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 {
 	const struct pusher_settings *s = p->settings;
@@ -54,8 +45,13 @@ int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 	if (s->endpoint.endpoint.tls || s->threshold.tls || (s->spans && s->spans->endpoint.tls))
 		r = tls_client_new(&s->tls, &p->tls, reterr);
 	client.tls = p->tls;
-	if (p->tls)
-		warn_of_age(p->tls);
+	if (p->tls) {
+		_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+		tls_expiry(p->tls, &b);
+		if (b.len)
+			log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
+	}
 	if (r == 0)
 		r = http_client_new(p->loop, &client, &p->client, reterr);
 	if (r < 0 || !s->spans)

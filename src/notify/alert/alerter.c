@@ -242,23 +242,6 @@ void alerter_tell(struct alerter *a, const struct incident *i)
 	}
 }
 
-static void end_all(struct alerter *a)
-{
-	struct alert_notice n = {.kind = ALERT_ENDED};
-	struct alert_matter *m;
-	size_t cursor = 0;
-	uint64_t id;
-
-	while ((m = idmap_next(&a->open, &cursor, &id))) {
-		n.matter = *m;
-		n.matter.until_ns = wall_now().ns;
-		snprintf(n.matter.text, sizeof(n.matter.text),
-			"Tracing ended while it lasted: %.*s", (int)sizeof(n.matter.text) - 64,
-			m->text);
-		(void)hand_over(a, &n);
-	}
-}
-
 /* ---- life ---- */
 
 static void alerter_free(struct alerter *a)
@@ -307,8 +290,19 @@ struct alerter_stats alerter_stop(struct alerter *a)
 {
 	struct alerter_stats all = {0};
 	struct alert_stats s;
+	struct alert_notice n = {.kind = ALERT_ENDED};
+	struct alert_matter *m;
+	size_t cursor = 0;
+	uint64_t id;
 
-	end_all(a);
+	while ((m = idmap_next(&a->open, &cursor, &id))) {
+		n.matter = *m;
+		n.matter.until_ns = wall_now().ns;
+		snprintf(n.matter.text, sizeof(n.matter.text),
+			"Tracing ended while it lasted: %.*s", (int)sizeof(n.matter.text) - 64,
+			m->text);
+		(void)hand_over(a, &n);
+	}
 	if (hand_over(a, NULL) < 0)
 		loop_stop(a->loop);
 	pthread_join(a->thread, NULL);

@@ -230,41 +230,20 @@ static void on_end(void *arg)
 
 /* ---- readings ---- */
 
-static void complete(struct telemetry *t, struct metric_set *s)
-{
-	struct push_stats f;
-
-	if (t->push) {
-		f = push_stats(t->push);
-		export_metric_push(s, t->started, &f);
-	}
-	if (t->scrape)
-		export_metric_scrapes(s, t->started, scrape_count(t->scrape));
-}
-
-static void finish(struct telemetry *t)
-{
-	loop_timer_clear(t->tick);
-	loop_timer_set(t->patience, TELEMETRY_FLUSH_NS);
-	t->ends = 1; /* this one, so that the others may come at once */
-	if (t->scrape) {
-		t->ends++;
-		scrape_drain(t->scrape, on_end, t);
-	}
-	if (t->push) {
-		t->ends++;
-		push_finish(t->push, on_end, t);
-	}
-	on_end(t);
-}
-
 static void take(void *arg)
 {
 	struct handover *h = arg;
 	struct telemetry *t = h->telemetry;
 
 	if (h->set) {
-		complete(t, h->set);
+		struct push_stats f;
+
+		if (t->push) {
+			f = push_stats(t->push);
+			export_metric_push(h->set, t->started, &f);
+		}
+		if (t->scrape)
+			export_metric_scrapes(h->set, t->started, scrape_count(t->scrape));
 		if (t->scrape)
 			scrape_give(t->scrape, h->set);
 		if (t->push && (t->push_due || h->is_last))
@@ -272,8 +251,20 @@ static void take(void *arg)
 		t->push_due = false;
 		metric_set_free(h->set);
 	}
-	if (h->is_last)
-		finish(t);
+	if (h->is_last) {
+		loop_timer_clear(t->tick);
+		loop_timer_set(t->patience, TELEMETRY_FLUSH_NS);
+		t->ends = 1; /* this one, so that the others may come at once */
+		if (t->scrape) {
+			t->ends++;
+			scrape_drain(t->scrape, on_end, t);
+		}
+		if (t->push) {
+			t->ends++;
+			push_finish(t->push, on_end, t);
+		}
+		on_end(t);
+	}
 	free(h);
 }
 
