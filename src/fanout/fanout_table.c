@@ -67,11 +67,6 @@ static int read_columns(struct json_reader *r, struct columns *c, struct errinfo
 	return 0;
 }
 
-static void read_name(const struct json_reader *r, char *out, size_t size)
-{
-	snprintf(out, size, "%s", buf_str(&r->text));
-}
-
 /* What stands beside the rows. */
 static int read_frame(struct json_reader *r, struct columns *c, struct fanout_rows *out,
 	bool *ret_said, struct errinfo *reterr)
@@ -93,7 +88,7 @@ static int read_frame(struct json_reader *r, struct columns *c, struct fanout_ro
 			continue;
 		t = json_read(r);
 		if (node && t == JSON_READ_STRING)
-			read_name(r, out->name, sizeof(out->name));
+			snprintf(out->name, sizeof(out->name), "%s", buf_str(&r->text));
 		if (truncated && t == JSON_READ_BOOL) {
 			out->truncated = r->b;
 			*ret_said = true;

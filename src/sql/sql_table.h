@@ -52,6 +52,14 @@ static inline const struct sql_cell *sql_table_cell(
 	return &t->cells[row * (size_t)t->column_count + (size_t)column];
 }
 
+/* sql_table_int - 0: it is none. */
+static inline int64_t sql_table_int(const struct sql_table *t, size_t row, int column)
+{
+	const struct sql_cell *c = sql_table_cell(t, row, column);
+
+	return c->type == SQL_INT ? c->i : 0;
+}
+
 /* sql_table_bytes - of a text or blob; texts may hold NULs. */
 static inline const char *sql_table_bytes(const struct sql_table *t, const struct sql_cell *c)
 {

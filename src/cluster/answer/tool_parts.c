@@ -194,13 +194,6 @@ struct summary {
 	json_t *clusters, *nodes; /* objects by name */
 };
 
-static void see(json_t *node, int64_t ts_ns)
-{
-	json_int_t seen = json_integer_value(json_object_get(node, "last_ns"));
-
-	json_object_set_new(node, "last_ns", json_integer(MAX(seen, (json_int_t)ts_ns)));
-}
-
 enum { CLUSTER, NODE, COUNT, SEEN, RATED, LEAST, NEWEST };
 
 /* What nodes have sent, a row each. Points and scores in one question: minutes that are not sealed yet are made
@@ -233,8 +226,12 @@ static int add_sent(struct summary *u, size_t which)
 			member_node(u->nodes, tool_text(&t, i, CLUSTER), tool_text(&t, i, NODE));
 
 		member_add_int(n, sent[which].counted, tool_int(&t, i, COUNT));
-		if (t.column_count > SEEN)
-			see(n, tool_int(&t, i, SEEN));
+		if (t.column_count > SEEN) {
+			json_int_t seen = json_integer_value(json_object_get(n, "last_ns"));
+
+			json_object_set_new(n, "last_ns",
+				json_integer(MAX(seen, (json_int_t)tool_int(&t, i, SEEN))));
+		}
 		if (t.column_count <= RATED || !tool_int(&t, i, RATED))
 			continue;
 		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, LEAST)));

@@ -120,15 +120,6 @@ static const struct copy_metric *copy_metric(const char *name)
 	return NULL;
 }
 
-static void direction_name(const struct sql_table *t, size_t row, char out[WORD_BYTES])
-{
-	growth_attribute(t, row, "ingero.memcpy.direction", out, WORD_BYTES);
-	if (!out[0])
-		growth_attribute(t, row, "direction", out, WORD_BYTES);
-	if (!out[0])
-		snprintf(out, WORD_BYTES, "unknown");
-}
-
 /* One node's bytes and times may be told twice, by different names: the better name counts. */
 static void add_copy(json_t *copies, const struct sql_table *t, size_t row)
 {
@@ -136,7 +127,11 @@ static void add_copy(json_t *copies, const struct sql_table *t, size_t row)
 	char direction[WORD_BYTES], node[512];
 	json_t *o;
 
-	direction_name(t, row, direction);
+	growth_attribute(t, row, "ingero.memcpy.direction", direction, WORD_BYTES);
+	if (!direction[0])
+		growth_attribute(t, row, "direction", direction, WORD_BYTES);
+	if (!direction[0])
+		snprintf(direction, WORD_BYTES, "unknown");
 	snprintf(node, sizeof(node), "%s\n%s", tool_text(t, row, GROWTH_NODE), direction);
 	o = member_node(copies, tool_text(t, row, GROWTH_CLUSTER), node);
 	json_object_set_new(o, "node_id", tool_json_text(tool_text(t, row, GROWTH_NODE)));

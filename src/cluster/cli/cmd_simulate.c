@@ -150,16 +150,6 @@ static double at_most(uint32_t n)
 	return k * pow(1 - 1 / (9 * k) + 1.645 / (3 * sqrt(k)), 3);
 }
 
-/* The same clusters by what made them hard; one may have several. */
-static void print_traits(const struct table *t)
-{
-	for (int i = 0; i < JOB_TRAIT_COUNT; i++)
-		if (t->trait[i].total)
-			printf("  %-22s %u of %u right, %u others blamed\n",
-				job_trait_id((enum job_trait)i), t->trait[i].right,
-				t->trait[i].total, t->trait[i].alarms);
-}
-
 static void print_table(struct table *t, uint64_t took_ns)
 {
 	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX], delay[2 * TEXT_MAX];
@@ -177,7 +167,12 @@ static void print_table(struct table *t, uint64_t took_ns)
 		total += t->row[i].total;
 		alarms += t->row[i].alarms;
 	}
-	print_traits(t);
+	/* The same clusters by what made them hard; one may have several. */
+	for (int i = 0; i < JOB_TRAIT_COUNT; i++)
+		if (t->trait[i].total)
+			printf("  %-22s %u of %u right, %u others blamed\n",
+				job_trait_id((enum job_trait)i), t->trait[i].right,
+				t->trait[i].total, t->trait[i].alarms);
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)

@@ -22,18 +22,6 @@
 #define SURE         0.5
 #define LATE_NS      (15 * (int64_t)NS_PER_S)
 
-static void mark_members(struct calls *c, const struct comm *m)
-{
-	for (size_t i = 0; i < m->member_count; i++) {
-		struct worker *w = c->workers.items[m->members[i].worker];
-
-		w->slower_since_ns = m->slower_since_ns;
-		w->slower = m->slower;
-		w->slower_until_ns = c->now_ns + HOLDS_NS;
-	}
-	c->slower_until_ns = c->now_ns + HOLDS_NS;
-}
-
 void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
 {
 	double each;
@@ -55,7 +43,14 @@ void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
 		m->usual_each += USUAL_ALPHA * (each - m->usual_each);
 		m->slower_since_ns = 0;
 	} else {
-		mark_members(c, m);
+		for (size_t i = 0; i < m->member_count; i++) {
+			struct worker *w = c->workers.items[m->members[i].worker];
+
+			w->slower_since_ns = m->slower_since_ns;
+			w->slower = m->slower;
+			w->slower_until_ns = c->now_ns + HOLDS_NS;
+		}
+		c->slower_until_ns = c->now_ns + HOLDS_NS;
 	}
 	m->paced = 0;
 	m->paced_ns = at_ns;

@@ -385,18 +385,6 @@ static bool is_whole_node(const struct blame *b, const struct blame_worker *work
 	return suspects >= 2 && suspects == ranks && ranks < count && is_material(b, ret, NULL);
 }
 
-/* The ranks of a node that is told of as a whole are not told of one by one. */
-static void end_ranks(struct fleet *f, const struct cluster *c, const char *node)
-{
-	for (size_t i = f->live_count; i-- > 0;) {
-		struct episode *e = f->live[i];
-
-		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
-			strcmp(e->e.node, node) == 0)
-			episode_end(f, e);
-	}
-}
-
 static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *who, const struct blame_worker *workers,
 	size_t count, const struct price *p)
@@ -410,7 +398,13 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 		return false;
 	node.rank = -1;
 	node.pid = 0;
-	end_ranks(f, c, node.node);
+	/* The ranks of a node that is told of as a whole are not told of one by one. */
+	for (size_t i = f->live_count; i-- > 0;) {
+		e = f->live[i];
+		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
+			strcmp(e->e.node, node.node) == 0)
+			episode_end(f, e);
+	}
 	e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, &node));
 	if (!e || (e->e.ranks && e->seen_ns == f->now_ns && e->looked_at_ns == f->now_ns))
 		return true; /* told with the first of its ranks */

@@ -36,13 +36,7 @@ double job_draw_factor(uint64_t *state, double sigma)
 
 const char *job_fault_id(enum job_fault f)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [JOB_##NAME] = id,
-		JOB_FAULTS(X)
-#undef X
-	};
-
-	return ids[f];
+	return LIST_IDS(JOB_FAULTS)[f];
 }
 
 void job_trace_done(struct job_trace *t)

@@ -168,13 +168,7 @@ void job_spec_stretch(struct job_spec *s, uint32_t times)
 
 const char *job_trait_id(enum job_trait t)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [JOB_TRAIT_##NAME] = id,
-		JOB_TRAITS(X)
-#undef X
-	};
-
-	return ids[t];
+	return LIST_IDS(JOB_TRAITS)[t];
 }
 
 static void draw_trait(uint64_t *state, struct job_spec *s, enum job_trait t, double chance)

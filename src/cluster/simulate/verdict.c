@@ -115,24 +115,6 @@ static void judge_shown(const struct job_trace *t, const struct job_spec *j, con
 	}
 }
 
-/* The ranks of a node have one clock: what the job would do to each is done to its node. */
-static void set_clocks(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
-{
-	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
-	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
-
-	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
-		i++) {
-		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
-
-		faults[i] = (struct simulation_fault){
-			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
-		s->agents.fault_count = i + 1;
-	}
-	s->agents.faults = faults;
-	s->job.clock_error_ns = 0;
-}
-
 /* A GPU is late because its clock is low, or because it has more to do: its node tells either. */
 static void set_gpu(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
 {
@@ -227,8 +209,20 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	_cleanup_(play_freep) struct play *p = NULL;
 	struct simulation_fault faults[FAULTS_MAX];
 	int r;
+	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
+	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
 
-	set_clocks(s, faults);
+	/* The ranks of a node have one clock: what the job would do to each is done to its node. */
+	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
+		i++) {
+		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
+
+		faults[i] = (struct simulation_fault){
+			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
+		s->agents.fault_count = i + 1;
+	}
+	s->agents.faults = faults;
+	s->job.clock_error_ns = 0;
 	set_gpu(s, faults);
 	r = play_new(s, &p);
 	if (r < 0)
