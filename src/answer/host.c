@@ -280,10 +280,8 @@ static void put_quantiles(struct json_writer *w, const char *key, const struct s
 
 static void put_line(struct json_writer *w, const struct series *s, const struct line *l)
 {
-	char scratch[32];
-
 	json_begin_object(w);
-	json_string_member(w, "operation", wire_op_name(l->source, l->op, scratch));
+	json_string_member(w, "operation", WIRE_OP_NAME(l->source, l->op));
 	json_string_member(w, "source", wire_source_name(l->source));
 	json_bool_member(w, "nested", l->nested);
 	json_begin_array_member(w, "count");

@@ -120,7 +120,7 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 
 static void judge_data(struct health *h, const struct question *q, double completeness)
 {
-	char text[128], n[TEXT_MAX];
+	char text[128];
 	int64_t age = wall_now().ns - q->range.last_ns;
 
 	if (!q->range.last_ns) {
@@ -133,12 +133,11 @@ static void judge_data(struct health *h, const struct question *q, double comple
 			"known");
 	else if (completeness < COMPLETE) {
 		snprintf(text, sizeof(text), "only %s of what happened is recorded",
-			text_format_percent(n, completeness));
+			TEXT_PERCENT(completeness));
 		because(h, STATE_WARNING, text);
 	}
 	if (q->live && age > STALE_NS) {
-		snprintf(text, sizeof(text), "nothing new for %s",
-			text_format_duration(n, (uint64_t)age));
+		snprintf(text, sizeof(text), "nothing new for %s", TEXT_DURATION((uint64_t)age));
 		because(h, STATE_WARNING, text);
 	}
 }

@@ -112,7 +112,6 @@ static uint64_t average(const struct nodedb_usage *u)
 
 static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n)
 {
-	char text[TEXT_PLURAL_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -123,15 +122,13 @@ static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n
 		text_escape_terminal(b, rows->comm);
 		buf_puts(b, ")");
 	}
-	buf_printf(b, ": %s\n", text_format_plural(text, total, "calls"));
+	buf_printf(b, ": %s\n", TEXT_PLURAL(total, "calls"));
 	for (size_t i = 0; i < n; i++) {
-		buf_printf(b, "    %-27s %13s call%s",
-			wire_op_name(rows[i].source, rows[i].op, scratch),
-			text_format_count(text, rows[i].count), rows[i].count == 1 ? " " : "s");
+		buf_printf(b, "    %-27s %13s call%s", WIRE_OP_NAME(rows[i].source, rows[i].op),
+			TEXT_COUNT(rows[i].count), rows[i].count == 1 ? " " : "s");
 		if (rows[i].max_ns)
-			buf_printf(b, "   avg %s   max %s",
-				text_format_duration(avg, average(&rows[i])),
-				text_format_duration(max, rows[i].max_ns));
+			buf_printf(b, "   avg %s   max %s", TEXT_DURATION(average(&rows[i])),
+				TEXT_DURATION(rows[i].max_ns));
 		buf_puts(b, rows[i].nested ? "   inside runtime calls\n" : "\n");
 	}
 }
@@ -148,7 +145,6 @@ static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_
 
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
-	char text[TEXT_PLURAL_MAX];
 	uint32_t gpu_pids[PIDS_NAMED];
 	size_t processes = 0, gpu = 0;
 	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
@@ -170,7 +166,7 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 		processes++;
 	}
 	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
-		text_format_plural(text, processes, "processes"), gpu);
+		TEXT_PLURAL(processes, "processes"), gpu);
 	buf_append(b, buf_str(&list), list.len);
 	put_contention(b, gpu_pids, gpu);
 }
@@ -178,7 +174,6 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
 	struct json_writer w = json_writer_to_buf(b);
-	char scratch[32];
 
 	w.indent = true;
 	json_begin_array(&w);
@@ -187,7 +182,7 @@ void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 		json_uint_member(&w, "pid", rows[i].pid);
 		json_string_member(&w, "comm", rows[i].comm);
 		json_string_member(&w, "source", wire_source_name(rows[i].source));
-		json_string_member(&w, "op", wire_op_name(rows[i].source, rows[i].op, scratch));
+		json_string_member(&w, "op", WIRE_OP_NAME(rows[i].source, rows[i].op));
 		json_uint_member(&w, "count", rows[i].count);
 		json_uint_member(&w, "avg_ns", average(&rows[i]));
 		json_uint_member(&w, "max_ns", rows[i].max_ns);

@@ -120,13 +120,12 @@ void row_text(
 		else {
 			_cleanup_buf_ struct buf cell = BUF_INIT(1 << 12);
 			struct row_value v;
-			char text[TEXT_MAX];
 
 			read_member(f, row, &v);
 			if (f->form == ROW_COUNT)
-				buf_puts(&cell, text_format_count(text, v.u));
+				buf_puts(&cell, TEXT_COUNT(v.u));
 			else if (f->form == ROW_US)
-				buf_puts(&cell, text_format_duration(text, v.u));
+				buf_puts(&cell, TEXT_DURATION(v.u));
 			else if (f->form == ROW_PERCENT)
 				buf_printf(&cell, "%.1f%%", 100 * number_of(&v));
 			else if (f->form >= ROW_NAME || v.type == ROW_TEXT)

@@ -301,7 +301,7 @@ const struct command cmd_explain = {
 static void put_extent(struct buf *b, const struct fanout_result *r)
 {
 	size_t known = 0, lossy = 0, silent = 0;
-	char n[TEXT_PLURAL_MAX], share[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 	uint64_t events = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
@@ -331,7 +331,7 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 			break;
 		}
 		buf_printf(b, "%s%s of ", told == 1 ? "; lost: " : ", ",
-			text_format_percent(share, 1 - e->completeness));
+			TEXT_PERCENT(1 - e->completeness));
 		text_escape_terminal(b, r->answers[i].name);
 	}
 	buf_putc(b, '\n');
@@ -341,11 +341,9 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 {
 	const struct fanout_incidents *l = &r->incidents;
 	size_t shown = MIN(l->count, (size_t)SHOWN);
-	char chains[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
 
-	buf_printf(b, "FLEET CAUSAL CHAINS - %s from %s\n",
-		text_format_plural(chains, l->count, "chains"),
-		text_format_plural(nodes, r->ok_count, "nodes"));
+	buf_printf(b, "FLEET CAUSAL CHAINS - %s from %s\n", TEXT_PLURAL(l->count, "chains"),
+		TEXT_PLURAL(r->ok_count, "nodes"));
 	put_extent(b, r);
 	if (!l->count)
 		buf_puts(b, "  No incidents on any node.\n");
@@ -362,7 +360,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 	}
 	if (l->count > shown)
 		buf_printf(b, "\n%s not shown; --json has them all\n",
-			text_format_plural(chains, l->count - shown, "smaller incidents"));
+			TEXT_PLURAL(l->count - shown, "smaller incidents"));
 }
 
 void explain_fleet_json(const struct fanout_result *r)

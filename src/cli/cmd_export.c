@@ -101,27 +101,24 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	const struct export_stats *stats, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
 
 	if (c->skipped_stacks)
 		buf_printf(&b, "ingero: %s omitted: damaged or over 64 KiB\n",
-			text_format_plural(n, c->skipped_stacks, "call stacks"));
+			TEXT_PLURAL(c->skipped_stacks, "call stacks"));
 	if (c->other_stacks || stats->left_out)
 		buf_puts(&b, "ingero: too many stacks: those with the least time are omitted\n");
 	if (c->older_events)
-		buf_printf(&b, "ingero: %s omitted\n",
-			text_format_plural(n, c->older_events, "older events"));
+		buf_printf(
+			&b, "ingero: %s omitted\n", TEXT_PLURAL(c->older_events, "older events"));
 	if (stats->without_stack)
-		buf_printf(&b, "ingero: %s of %s %s no stack\n",
-			text_format_count(n, stats->without_stack),
-			text_format_plural(of, stats->calls, "calls"),
+		buf_printf(&b, "ingero: %s of %s %s no stack\n", TEXT_COUNT(stats->without_stack),
+			TEXT_PLURAL(stats->calls, "calls"),
 			stats->without_stack == 1 ? "has" : "have");
 	if (s->output && strcmp(s->output, "-") != 0) {
-		buf_printf(&b, "Exported %s of %s to ",
-			text_format_plural(n, stats->stacks, "stacks"),
-			text_format_plural(of, stats->calls, "calls"));
+		buf_printf(&b, "Exported %s of %s to ", TEXT_PLURAL(stats->stacks, "stacks"),
+			TEXT_PLURAL(stats->calls, "calls"));
 		text_escape_terminal(&b, s->output);
-		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
+		buf_printf(&b, " (%s)\n", TEXT_SIZE(bytes));
 	}
 	fputs(buf_str(&b), stderr);
 }

@@ -86,13 +86,10 @@ static void print_path(const char *before, const char *path, const char *after)
 
 static void print_result(const struct merge_report *r)
 {
-	char e[TEXT_PLURAL_MAX], c[TEXT_PLURAL_MAX], s[TEXT_PLURAL_MAX], n[TEXT_PLURAL_MAX];
-
-	printf("%s, %s, %s.", text_format_plural(e, r->events.copied, "events"),
-		text_format_plural(c, r->chains.copied, "chains"),
-		text_format_plural(s, r->stacks.copied, "stacks"));
+	printf("%s, %s, %s.", TEXT_PLURAL(r->events.copied, "events"),
+		TEXT_PLURAL(r->chains.copied, "chains"), TEXT_PLURAL(r->stacks.copied, "stacks"));
 	if (r->skipped)
-		printf(" %s left out.", text_format_plural(n, r->skipped, "damaged rows"));
+		printf(" %s left out.", TEXT_PLURAL(r->skipped, "damaged rows"));
 	printf(" The original is unchanged.\n");
 }
 

@@ -97,18 +97,16 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 /* What lines of events do not say of themselves. */
 static void print_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	if (last && !s->limit && c->event_count == last)
 		fprintf(stderr,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
-			text_format_count(n, last));
+			TEXT_COUNT(last));
 	if (s->json && c->skipped_rows)
 		fprintf(stderr, "ingero: %s omitted\n",
-			text_format_plural(n, c->skipped_rows, "damaged rows"));
+			TEXT_PLURAL(c->skipped_rows, "damaged rows"));
 	if (s->json && c->older_events)
 		fprintf(stderr, "ingero: %s omitted\n",
-			text_format_plural(n, c->older_events, "older events"));
+			TEXT_PLURAL(c->older_events, "older events"));
 }
 
 static int print_node(const struct query_settings *s, const char *path,
@@ -344,7 +342,7 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char rows[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
+	char rows[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r == 0)
@@ -362,7 +360,7 @@ static int run_fleet(
 	if (result.ok_count) {
 		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
 			text_format_plural(rows, result.table.row_count, "rows"),
-			text_format_plural(nodes, result.ok_count, "nodes"));
+			TEXT_PLURAL(result.ok_count, "nodes"));
 		print_selection(text);
 	}
 	return r;

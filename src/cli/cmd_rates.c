@@ -159,12 +159,10 @@ static int show(const struct rates_settings *s, struct errinfo *reterr)
 static void print_counts(const char *what, const struct rates *rates, const char *source)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	char providers[TEXT_PLURAL_MAX], models[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, source);
-	printf("%s: %s, %s, from %s\n", what,
-		text_format_plural(providers, rates_provider_count(rates), "providers"),
-		text_format_plural(models, rates_model_count(rates), "GPU models"), buf_str(&b));
+	printf("%s: %s, %s, from %s\n", what, TEXT_PLURAL(rates_provider_count(rates), "providers"),
+		TEXT_PLURAL(rates_model_count(rates), "GPU models"), buf_str(&b));
 }
 
 static int validate(const char *path, struct errinfo *reterr)

@@ -199,7 +199,7 @@ struct range_note range_note_of(const struct question *q)
 
 void range_print(const struct range_note *note)
 {
-	char since[WHEN_UTC_MAX], runs[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX];
 
 	if (note->writer)
 		fprintf(stderr,
@@ -208,7 +208,7 @@ void range_print(const struct range_note *note)
 	if (note->runs)
 		fprintf(stderr,
 			"ingero: this file holds %s of ingero trace: showing the newest, since %.19sZ; use --all for all of them\n",
-			text_format_plural(runs, note->runs, "runs"),
+			TEXT_PLURAL(note->runs, "runs"),
 			when_utc(since, (wall_time){note->run_ns}));
 }
 
@@ -397,13 +397,12 @@ static int merge(const struct rollover_list *files, const char *path, const stru
 int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
 {
 	_cleanup_(rollover_list_done) struct rollover_list files = {0};
-	char n[TEXT_PLURAL_MAX];
 	int r = rollover_list(path, &files, reterr);
 
 	if (r < 0)
 		return r;
 	fprintf(stderr, "ingero: %s and the present one\n",
-		text_format_plural(n, files.count, "rolled-over recordings"));
+		TEXT_PLURAL(files.count, "rolled-over recordings"));
 	if (snprintf(ret->path, sizeof(ret->path), "%s", path) >= (int)sizeof(ret->path))
 		return -ENAMETOOLONG;
 	if (!files.count)

@@ -20,7 +20,7 @@ static int look(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 
 void trace_earlier(struct buf *b, const char *path)
 {
-	char events[TEXT_PLURAL_MAX], runs[TEXT_PLURAL_MAX], since[WHEN_UTC_MAX];
+	char since[WHEN_UTC_MAX];
 	struct found f = {0};
 	struct errinfo e = {0};
 
@@ -29,9 +29,8 @@ void trace_earlier(struct buf *b, const char *path)
 		return;
 	buf_printf(b,
 		"  Already in it: %s%s of %s, since %.19sZ; `ingero explain` shows the newest run, `--all` all of them\n",
-		f.totals.events_exact ? "" : "about ",
-		text_format_plural(events, f.totals.events, "events"),
-		text_format_plural(runs, f.totals.sessions, "runs"),
+		f.totals.events_exact ? "" : "about ", TEXT_PLURAL(f.totals.events, "events"),
+		TEXT_PLURAL(f.totals.sessions, "runs"),
 		when_utc(since, (wall_time){f.range.first_ns}));
 }
 

@@ -21,11 +21,9 @@ static void put_host(struct json_writer *w, const struct host_sample *h)
 
 static void put_op(struct json_writer *w, const struct tracer_op *o)
 {
-	char scratch[32];
-
 	json_begin_object(w);
 	json_string_member(w, "source", wire_source_name(o->source));
-	json_string_member(w, "op", wire_op_name(o->source, o->op, scratch));
+	json_string_member(w, "op", WIRE_OP_NAME(o->source, o->op));
 	json_bool_member(w, "nested", o->nested);
 	json_uint_member(w, "count", o->count);
 	if (o->sketch.count) { /* else an event without a duration */
@@ -122,7 +120,6 @@ static void print_outlier(void *arg, const struct stream_message *m)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(STREAM_LINE_MAX);
 	const struct stream_inference_outlier *o = &m->outlier;
-	char step[TEXT_MAX], usual[TEXT_MAX];
 	struct trace_stream *t = arg;
 	uint64_t now = mono_now().ns;
 
@@ -138,8 +135,8 @@ static void print_outlier(void *arg, const struct stream_message *m)
 		printf("\x1b[%dA\r\x1b[J", *t->drawn_lines);
 	*t->drawn_lines = 0;
 	printf("  Inference: a step of process %u took %s; 95 %% take at most %s (%s)\n", o->of.pid,
-		text_format_duration(step, o->step_duration_ns),
-		text_format_duration(usual, o->baseline_p95_ns), o->of.bucket);
+		TEXT_DURATION(o->step_duration_ns), TEXT_DURATION(o->baseline_p95_ns),
+		o->of.bucket);
 	fflush(stdout);
 }
 
@@ -206,12 +203,9 @@ void trace_stream_serve(struct trace_stream *t, struct tracer *tracer, bool is_s
 
 static void say_steps(const struct infer_steps *s, FILE *out)
 {
-	char count[TEXT_PLURAL_MAX];
-
 	fprintf(out,
 		"  Inference: %s; %llu took over 1.5 times their p95, %llu over 2, %llu over %g\n",
-		text_format_plural(count, s->steps, "steps"),
-		(unsigned long long)s->outliers[INFER_1_5X],
+		TEXT_PLURAL(s->steps, "steps"), (unsigned long long)s->outliers[INFER_1_5X],
 		(unsigned long long)s->outliers[INFER_2X],
 		(unsigned long long)s->outliers[INFER_RATIO], s->settings.ratio);
 }

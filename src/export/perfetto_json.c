@@ -156,9 +156,8 @@ static void slice(struct perfetto *p, const struct perfetto_line *l, const struc
 	/* a published duration is rounded by itself, not as the difference of two moments */
 	int64_t dur_ns = p->is_published ? told(p, s->end_ns - s->start_ns)
 					 : told(p, s->end_ns) - told(p, s->start_ns);
-	char scratch[32];
 
-	open_event(p, s->name ? s->name : wire_op_name(s->source, s->op, scratch),
+	open_event(p, s->name ? s->name : WIRE_OP_NAME(s->source, s->op),
 		perfetto_category(s->source), dur_ns ? "X" : "i", s->start_ns);
 	if (dur_ns)
 		json_thousandths_member(w, "dur", dur_ns);

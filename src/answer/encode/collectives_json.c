@@ -37,13 +37,12 @@ static void put_ops(struct json_writer *w, const struct collective_comm *c)
 	json_begin_array_member(w, "ops");
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
 		const struct collective_op *o = &c->ops[op];
-		char scratch[32];
 
 		if (!o->calls)
 			continue;
 		json_begin_object(w);
 		/* as the table `collectives` has it: without "nccl" */
-		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch) + 4);
+		json_string_member(w, "op", WIRE_OP_NAME(SOURCE_NCCL, op) + 4);
 		json_uint_member(w, "calls", o->calls);
 		json_uint_member(w, "bytes", o->bytes);
 		put_us(w, "avg_us", o->ns / (double)o->calls);
@@ -93,15 +92,13 @@ static void put_ranks(struct json_writer *w, const struct collective_comm *c, bo
 
 static void put_worst(struct json_writer *w, const struct collective_comm *c)
 {
-	char scratch[32];
-
 	json_begin_array_member(w, "worst");
 	for (size_t i = 0; i < c->worst_count; i++) {
 		const struct lateness *l = &c->worst[i];
 
 		json_begin_object(w);
 		json_uint_member(w, "seq", l->row->c.seq);
-		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, l->row->op, scratch) + 4);
+		json_string_member(w, "op", WIRE_OP_NAME(SOURCE_NCCL, l->row->op) + 4);
 		json_int_member(w, "timestamp", l->row->start.ns);
 		json_int_member(w, "last_rank", l->row->c.rank);
 		json_string_member(w, "last_node", l->row->node);
@@ -159,16 +156,13 @@ int collectives_json(const struct question *q, struct json_writer *w, struct err
 
 static void put_op(struct buf *b, unsigned op, const struct collective_op *o)
 {
-	char scratch[32], calls[TEXT_MAX];
-
 	for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
 		const struct collective_speed *s = &o->speeds[i];
 
 		if (s->calls)
 			buf_printf(b, "  %-20s %-16s %9s %12.2f %12.2f %12.2f\n",
-				wire_op_name(SOURCE_NCCL, op, scratch), bandwidth_class_name(i),
-				text_format_count(calls, s->calls),
-				collective_algorithm_bandwidth(s) / 1e9,
+				WIRE_OP_NAME(SOURCE_NCCL, op), bandwidth_class_name(i),
+				TEXT_COUNT(s->calls), collective_algorithm_bandwidth(s) / 1e9,
 				collective_bus_bandwidth(s) / 1e9, s->best / 1e9);
 	}
 }

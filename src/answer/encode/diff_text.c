@@ -55,16 +55,15 @@ static const char *line_verdict(enum compare_verdict v)
 
 static void put_side(struct buf *b, const char *name, const struct diff_time *t)
 {
-	char n[TEXT_PLURAL_MAX], length[TEXT_MAX], share[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
 	buf_printf(b, "  %s  ", name);
 	report_date(b, t->from_ns);
-	buf_printf(b, ", %s, %s",
-		text_format_duration(length, (uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
+	buf_printf(b, ", %s, %s", TEXT_DURATION((uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
 		text_format_plural(n, t->calls, "calls"));
 	if (t->calls > t->rows && t->rows)
 		buf_printf(b, ", %s of them stored individually",
-			text_format_percent(share, (double)t->rows / (double)t->calls));
+			TEXT_PERCENT((double)t->rows / (double)t->calls));
 	buf_putc(b, '\n');
 }
 
@@ -82,7 +81,6 @@ static void put_line(struct buf *b, const char *title, const struct diff_line *l
 static void put_job(struct buf *b, const struct diff_job *j, bool color)
 {
 	_cleanup_buf_ struct buf title = BUF_INIT(1024);
-	char one[TEXT_MAX], two[TEXT_MAX];
 
 	buf_puts(&title, "Steps of ");
 	text_escape_terminal_len(&title, j->comm, strnlen(j->comm, sizeof(j->comm)));
@@ -92,8 +90,7 @@ static void put_job(struct buf *b, const struct diff_job *j, bool color)
 		buf_printf(&title, " (PID %u%s", j->pid[0], j->pid[0] == j->pid[1] ? ")" : "");
 	if (j->rank < 0 && j->pid[0] != j->pid[1])
 		buf_printf(&title, " and %u)", j->pid[1]);
-	buf_printf(&title, ": %s in A, %s in B", text_format_count(one, j->steps[0]),
-		text_format_count(two, j->steps[1]));
+	buf_printf(&title, ": %s in A, %s in B", TEXT_COUNT(j->steps[0]), TEXT_COUNT(j->steps[1]));
 	put_title(b, buf_str(&title), color);
 	buf_printf(b, "  %-37s %9s %9s %10s\n", "ms of a step", "A", "B", "difference");
 	for (int i = 0; i < j->line_count; i++)
@@ -104,13 +101,11 @@ static void put_job(struct buf *b, const struct diff_job *j, bool color)
 
 static void put_jobs(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	for (size_t i = 0; i < MIN(a->job_count, limit); i++)
 		put_job(b, &a->jobs[i], color);
 	if (a->job_count > limit)
 		buf_printf(b, "  %s with steps: --limit, --rank\n",
-			text_format_plural(n, a->job_count - limit, "more processes"));
+			TEXT_PLURAL(a->job_count - limit, "more processes"));
 	if (!a->job_count)
 		buf_puts(b, "\nSteps: not found in both A and B.\n");
 }
@@ -195,7 +190,7 @@ static bool reads_same(const struct diff_stack *x, const struct diff_stack *y)
 static void put_stack(struct buf *b, const struct diff_answer *a, size_t at)
 {
 	const struct diff_stack *s = &a->stacks[at];
-	char name[32], one[TEXT_MAX], change[TEXT_MAX];
+	char one[TEXT_MAX], change[TEXT_MAX];
 	double ns_s[2] = {0};
 	int count = 0;
 
@@ -210,7 +205,7 @@ static void put_stack(struct buf *b, const struct diff_answer *a, size_t at)
 		}
 	buf_printf(b, "  %9s ms/s (%s in A)  %s in %s%s", format_change(change, ns_s[1] - ns_s[0]),
 		format_ms(one, ns_s[0]),
-		s->source == SOURCE_HOST ? "CPU time" : wire_op_name(s->source, s->op, name),
+		s->source == SOURCE_HOST ? "CPU time" : WIRE_OP_NAME(s->source, s->op),
 		s->place[0] ? s->place : "?", s->moved ? " (lines differ from A's)" : "");
 	buf_printf(b, count > 1 ? ", %d stacks\n" : "\n", count);
 }
@@ -262,8 +257,6 @@ static void put_facts(struct buf *b, const struct diff_answer *a, bool color)
 
 void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	buf_puts(b, color ? BOLD : "");
 	paragraph_put(b, PARAGRAPH_WIDTH, "", a->summary);
 	buf_puts(b, color ? RESET : "");
@@ -279,8 +272,8 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	for (size_t i = 0; i < MIN(a->op_count, limit); i++)
 		put_op(b, &a->ops[i]);
 	if (a->op_count > limit)
-		buf_printf(b, "  %s: --limit\n",
-			text_format_plural(n, a->op_count - limit, "more operations"));
+		buf_printf(
+			b, "  %s: --limit\n", TEXT_PLURAL(a->op_count - limit, "more operations"));
 	put_stacks(b, a, color);
 	put_gauges(b, a, color);
 	put_facts(b, a, color);
@@ -370,11 +363,9 @@ static const struct row_field op_fields[] = {
 
 static void json_put_stack(struct json_writer *w, const struct diff_stack *s)
 {
-	char name[32];
-
 	json_begin_object(w);
 	json_string_member(w, "source", wire_source_name(s->source));
-	json_string_member(w, "op", wire_op_name(s->source, s->op, name));
+	json_string_member(w, "op", WIRE_OP_NAME(s->source, s->op));
 	put_us(w, "us_s", s->ns_s[0]);
 	put_us(w, "us_s2", s->ns_s[1]);
 	json_string_member(w, "place", s->place);

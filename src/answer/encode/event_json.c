@@ -141,11 +141,9 @@ static const struct row_field call_fields[] = {
 
 void event_json_call(struct json_writer *w, const struct event *e, const struct stack *stack)
 {
-	char duration[TEXT_MAX];
-
 	event_json_time(w, e->start);
 	row_json(w, call_fields, e, 0);
-	json_string_member(w, "duration", text_format_duration(duration, e->dur_ns));
+	json_string_member(w, "duration", TEXT_DURATION(e->dur_ns));
 	json_begin_array_member(w, "args");
 	json_put_uint(w, e->arg0);
 	json_put_uint(w, e->arg1);
@@ -305,14 +303,12 @@ void event_json_gpu_state(
 void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
 	wall_time now, const char *node)
 {
-	char scratch[32];
-
 	json_begin_object(w);
 	put_head(w, now, node, "ingero", "incident");
 	json_string_member(w, "state", state);
 	json_string_member(w, "process_name", i->comm);
 	if (i->source)
-		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
+		json_string_member(w, "call", WIRE_OP_NAME(i->source, i->op));
 	report_json_fields(w, i, INCIDENT_LINE);
 	json_known_member(w, "resolved_at_ns", i->resolved.ns, i->resolved.ns);
 	json_end_object(w);

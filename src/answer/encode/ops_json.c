@@ -128,14 +128,13 @@ static void put_event(struct json_writer *w, const struct sql_table *e, size_t i
 	unsigned op = (unsigned)table_int(e, i, table_column(e, "op"));
 	const char *comm = table_text(e, i, table_column(e, "comm"));
 	struct graph_handles h = graph_handles_of(e, i);
-	char scratch[32];
 
 	json_begin_object(w);
 	json_int_member(w, "timestamp", table_int(e, i, table_column(e, "timestamp")));
 	json_int_member(w, "pid", table_int(e, i, table_column(e, "pid")));
 	if (comm[0])
 		json_string_member(w, "comm", comm);
-	json_string_member(w, "op", wire_op_name(SOURCE_GRAPH, op, scratch));
+	json_string_member(w, "op", WIRE_OP_NAME(SOURCE_GRAPH, op));
 	put_us(w, "duration_us", table_real(e, i, table_column(e, "duration")));
 	put_handle(w, "stream_handle", h.stream);
 	put_handle(w, "graph_handle", h.graph);

@@ -46,7 +46,7 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
 	_cleanup_free_ struct stack *stack = NULL;
-	char scratch[32], text[24];
+	char text[24];
 	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
@@ -57,8 +57,7 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	snprintf(text, sizeof(text), "%lld", (long long)hash);
 	json_string_member(w, "hash", text);
 	json_string_member(w, "source", wire_source_name(source));
-	json_string_member(
-		w, "op", wire_op_name(source, (unsigned)table_int(s, i, STACKS_OP), scratch));
+	json_string_member(w, "op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP)));
 	json_int_member(w, "n", n);
 	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
 	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
@@ -300,40 +299,34 @@ static void put_rest(struct buf *b, const struct incident *inc, int shown, uint6
 {
 	uint64_t more_ns = inc->stack_ns - MIN(shown_ns, inc->stack_ns);
 	uint64_t none_ns = inc->excess_ns - MIN(inc->stack_ns, inc->excess_ns);
-	char share[TEXT_MAX];
 
 	if (inc->stack_total > (uint32_t)shown)
 		buf_printf(b, "  %s: %" PRIu32 " more stacks; --json has the %d heaviest\n",
-			text_format_percent(share, share_of(more_ns, inc->excess_ns)),
+			TEXT_PERCENT(share_of(more_ns, inc->excess_ns)),
 			inc->stack_total - (uint32_t)shown, INCIDENT_STACKS);
 	if (none_ns)
 		buf_printf(b, "  %s: of the time without a stack\n",
-			text_format_percent(share, share_of(none_ns, inc->excess_ns)));
+			TEXT_PERCENT(share_of(none_ns, inc->excess_ns)));
 }
 
 /* What has no slow calls of one operation: slow steps, or a leak, which is no matter of time. */
 static void put_counted(struct buf *b, const struct incident *inc, const struct incident_stack *s)
 {
-	char share[TEXT_MAX], excess[TEXT_MAX], n[TEXT_PLURAL_MAX];
-
 	if (inc->excess_ns)
-		buf_printf(b, "  %s of %s lost",
-			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
-			text_format_duration(excess, inc->excess_ns));
+		buf_printf(b, "  %s of %s lost", TEXT_PERCENT(share_of(s->ns, inc->excess_ns)),
+			TEXT_DURATION(inc->excess_ns));
 	else
-		buf_printf(b, "  %s",
-			text_format_plural(n, s->calls, inc->unit ? inc->unit : "calls"));
+		buf_printf(b, "  %s", TEXT_PLURAL(s->calls, inc->unit ? inc->unit : "calls"));
 	buf_printf(b, ", stack %" PRId64 "\n", (int64_t)s->hash);
 }
 
 static void put_incident(struct buf *b, const struct incident *inc, const struct stack_report *r)
 {
-	char name[32], share[TEXT_MAX], excess[TEXT_MAX], calls[TEXT_MAX], of[TEXT_PLURAL_MAX];
 	uint64_t shown_ns = 0;
 	int shown = MIN(inc->stack_count, INCIDENT_SHOWN);
 
 	buf_printf(b, "\n[%s] %s by ", severity_name(inc->severity),
-		wire_op_name(inc->source, inc->op, name));
+		WIRE_OP_NAME(inc->source, inc->op));
 	text_escape_terminal(b, inc->comm);
 	buf_printf(b, " (pid %" PRIu32 ")\n", inc->pid);
 	for (int i = 0; i < shown; i++) {
@@ -341,11 +334,9 @@ static void put_incident(struct buf *b, const struct incident *inc, const struct
 
 		if (inc->excess_ns && inc->slow_calls)
 			buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
-				text_format_percent(share, share_of(s->ns, inc->excess_ns)),
-				text_format_duration(excess, inc->excess_ns),
-				text_format_count(calls, s->calls),
-				text_format_plural(of, inc->slow_calls, "slow calls"),
-				(int64_t)s->hash);
+				TEXT_PERCENT(share_of(s->ns, inc->excess_ns)),
+				TEXT_DURATION(inc->excess_ns), TEXT_COUNT(s->calls),
+				TEXT_PLURAL(inc->slow_calls, "slow calls"), (int64_t)s->hash);
 		else
 			put_counted(b, inc, s);
 		put_stack(b, r, s->hash);
@@ -365,7 +356,6 @@ static uint64_t sum_ns(const struct stack_report *r)
 
 static void put_totals(struct buf *b, const struct stack_report *r)
 {
-	char share[TEXT_MAX], time[TEXT_MAX], calls[TEXT_MAX], name[32];
 	uint64_t all = sum_ns(r);
 	size_t shown = 0, stacks = 0;
 
@@ -376,9 +366,8 @@ static void put_totals(struct buf *b, const struct stack_report *r)
 		if (!t->hash || shown == TOTALS_SHOWN)
 			continue;
 		buf_printf(b, "\n%zu. %s, %s of the time of recorded calls: %s %s", ++shown,
-			text_format_duration(time, t->ns),
-			text_format_percent(share, share_of(t->ns, all)),
-			text_format_count(calls, t->calls), wire_op_name(t->source, t->op, name));
+			TEXT_DURATION(t->ns), TEXT_PERCENT(share_of(t->ns, all)),
+			TEXT_COUNT(t->calls), WIRE_OP_NAME(t->source, t->op));
 		buf_printf(b, ", stack %" PRId64 "\n", (int64_t)t->hash);
 		put_stack(b, r, t->hash);
 	}
@@ -443,7 +432,6 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 {
 	uint64_t all = sum_ns(r);
 	size_t shown = 0;
-	char name[32];
 
 	json_begin_array(w);
 	for (size_t i = 0; i < r->total_count && shown < TOTALS_JSON; i++) {
@@ -455,7 +443,7 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 		json_begin_object(w);
 		json_int_member(w, "hash", (int64_t)t->hash);
 		json_string_member(w, "source", wire_source_name(t->source));
-		json_string_member(w, "op", wire_op_name(t->source, t->op, name));
+		json_string_member(w, "op", WIRE_OP_NAME(t->source, t->op));
 		json_uint_member(w, "ns", t->ns);
 		json_double_member(w, "share", share_of(t->ns, all));
 		json_uint_member(w, "calls", t->calls);

@@ -112,14 +112,13 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 	_cleanup_(timeline_event_done) struct timeline_event t = {0};
 	int r = answer_timeline_event(q, &t, reterr);
 	const struct wire_op_row *op;
-	char scratch[32];
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_string_member(w, "ref", q->request->text);
 	op = wire_op_find(t.e.source, t.e.op);
-	json_string_member(w, "name", wire_op_name(t.e.source, t.e.op, scratch));
+	json_string_member(w, "name", WIRE_OP_NAME(t.e.source, t.e.op));
 	json_string_member(w, "source", wire_source_name(t.e.source));
 	json_string_member(w, "description", op ? op->description : "");
 	json_bool_member(w, "nested", t.e.flags & WIRE_NESTED);

@@ -187,14 +187,13 @@ static void reply_table(struct answer *a, const struct sql_table *t, uint64_t ns
 	_cleanup_buf_ struct buf say = BUF_INIT(256);
 	struct json_builder tree = mcp_builder();
 	struct json_writer w = json_writer_to_tree(&tree);
-	char n[TEXT_PLURAL_MAX];
 
 	json_begin_object(&w);
 	table_put_arrays(&w, t, BLOB_SHOWN);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	json_finish(&w);
-	buf_printf(&say, "%s.%s", text_format_plural(n, t->row_count, "rows"),
+	buf_printf(&say, "%s.%s", TEXT_PLURAL(t->row_count, "rows"),
 		t->truncated
 			? " There are more rows: raise `limit`, or let SQL count and group them."
 			: "");
