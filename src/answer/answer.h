@@ -110,7 +110,7 @@ int64_t table_int(const struct sql_table *t, size_t row, int column);
 double table_real(const struct sql_table *t, size_t row, int column);
 const char *table_text(const struct sql_table *t, size_t row, int column);
 
-void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
+#define JSON_US(key, ns) JSON_R(key, (ns) / (double)NS_PER_US)
 
 answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;

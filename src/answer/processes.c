@@ -47,8 +47,8 @@ static int find_calls(const struct sql_table *p, size_t row, const struct sql_ta
 
 static void put_calls(struct json_writer *w, const struct sql_table *calls, int row)
 {
-	json_int_member(w, "calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1));
-	put_us(w, "gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2));
+	JSON_PUT(w, JSON_I("calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1)),
+		JSON_US("gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2)));
 }
 
 static void put_row(struct json_writer *w, const struct sql_table *p, size_t row,
@@ -178,16 +178,11 @@ void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; i < count; i++) {
-		json_begin_object(&w);
-		json_uint_member(&w, "pid", rows[i].pid);
-		json_string_member(&w, "comm", rows[i].comm);
-		json_string_member(&w, "source", wire_source_name(rows[i].source));
-		json_string_member(&w, "op", WIRE_OP_NAME(rows[i].source, rows[i].op));
-		json_uint_member(&w, "count", rows[i].count);
-		json_uint_member(&w, "avg_ns", average(&rows[i]));
-		json_uint_member(&w, "max_ns", rows[i].max_ns);
-		json_bool_member(&w, "nested", rows[i].nested);
-		json_end_object(&w);
+		JSON_PUT_OBJECT(&w, JSON_U("pid", rows[i].pid), JSON_S("comm", rows[i].comm),
+			JSON_S("source", wire_source_name(rows[i].source)),
+			JSON_S("op", WIRE_OP_NAME(rows[i].source, rows[i].op)),
+			JSON_U("count", rows[i].count), JSON_U("avg_ns", average(&rows[i])),
+			JSON_U("max_ns", rows[i].max_ns), JSON_B("nested", rows[i].nested));
 	}
 	json_end_array(&w);
 	json_finish(&w);

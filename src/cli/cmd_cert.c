@@ -146,15 +146,11 @@ static void list_one(struct json_writer *w, const struct list_row *r, size_t *ex
 	*expired += !strcmp(r->state, "expired");
 	if (w) {
 		json_begin_object(w);
-		json_string_member(w, "name", r->name);
-		json_string_member(w, "kind", r->kind);
-		json_string_member(w, "state", r->state);
-		json_string_member(w, "fingerprint", r->fingerprint);
-		json_string_member(w, "serial", r->serial);
-		json_int_member(w, "not_before", r->from_s);
-		json_int_member(w, "not_after", r->until_s);
-		json_int_member(w, "days_left", days_left(r->until_s));
-		json_uint_member(w, "ca", r->generation);
+		JSON_PUT(w, JSON_S("name", r->name), JSON_S("kind", r->kind),
+			JSON_S("state", r->state), JSON_S("fingerprint", r->fingerprint),
+			JSON_S("serial", r->serial), JSON_I("not_before", r->from_s),
+			JSON_I("not_after", r->until_s), JSON_I("days_left", days_left(r->until_s)),
+			JSON_U("ca", r->generation));
 		if (r->names)
 			put_names(w, r->names);
 		json_end_object(w);

@@ -124,8 +124,7 @@ static void put_json(struct json_writer *to, const struct check_report *r, enum 
 		all &= r->rows[i].state == CHECK_PASS;
 	w.indent = true;
 	json_begin_object(&w);
-	json_bool_member(&w, "all_passed", all);
-	json_bool_member(&w, "ready", code == EXIT_OK);
+	JSON_PUT(&w, JSON_B("all_passed", all), JSON_B("ready", code == EXIT_OK));
 	json_begin_array_member(&w, "checks");
 	for (size_t i = 0; i < r->count; i++) {
 		const struct check_row *row = &r->rows[i];

@@ -90,20 +90,15 @@ static void show_json(const struct rates_settings *s, const struct rates *rates,
 
 	w.indent = true;
 	json_begin_object(&w);
-	json_string_member(&w, "source", source);
-	json_string_member(&w, "as_of", rates_as_of(rates));
+	JSON_PUT(&w, JSON_S("source", source), JSON_S("as_of", rates_as_of(rates)));
 	json_begin_array_member(&w, "rates");
 	for (size_t i = 0; rates_at(rates, i, &r); i++) {
 		if (!is_asked(s, &r))
 			continue;
-		json_begin_object(&w);
-		json_string_member(&w, "provider", r.provider);
-		json_string_member(&w, "gpu_model", r.model);
-		json_double_member(&w, "hourly", r.hourly);
-		json_string_member(&w, "currency", r.currency);
-		json_bool_member(&w, "is_contract", r.is_contract);
-		json_double_member(&w, "watts", r.watts > 0 ? r.watts : NAN);
-		json_end_object(&w);
+		JSON_PUT_OBJECT(&w, JSON_S("provider", r.provider), JSON_S("gpu_model", r.model),
+			JSON_R("hourly", r.hourly), JSON_S("currency", r.currency),
+			JSON_B("is_contract", r.is_contract),
+			JSON_R("watts", r.watts > 0 ? r.watts : NAN));
 	}
 	json_end_array(&w);
 	json_end_object(&w);

@@ -264,20 +264,15 @@ static void put_process_json(struct json_writer *w, const struct step_account *a
 	int n = top_lines(a, lines);
 
 	json_begin_object(w);
-	json_uint_member(w, "pid", a->pid);
-	json_string_member(w, "comm", a->comm);
-	json_uint_member(w, "units", a->steps);
-	json_string_member(w, "origin", step_origin_id(a->origin));
-	json_string_member(w, "boundary", step_origin_text(a->origin));
-	json_double_member(w, "confidence", a->confidence);
-	json_uint_member(w, "length_ns", total_of(a));
+	JSON_PUT(w, JSON_U("pid", a->pid), JSON_S("comm", a->comm), JSON_U("units", a->steps),
+		JSON_S("origin", step_origin_id(a->origin)),
+		JSON_S("boundary", step_origin_text(a->origin)),
+		JSON_R("confidence", a->confidence), JSON_U("length_ns", total_of(a)));
 	json_begin_array_member(w, "lines");
 	for (int i = 0; i < n; i++) {
-		json_begin_object(w);
-		json_string_member(w, "line", account_line_id(lines[i].line));
-		json_string_member(w, "title", account_line_title(lines[i].line));
-		json_double_member(w, "share", lines[i].share);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(lines[i].line)),
+			JSON_S("title", account_line_title(lines[i].line)),
+			JSON_R("share", lines[i].share));
 	}
 	json_end_array(w);
 	json_end_object(w);
@@ -291,10 +286,10 @@ void all_clear_json(struct json_writer *w, const struct report_scope *s)
 	for (size_t i = 0; i < s->accounts.count; i++)
 		put_process_json(w, &s->accounts.items[i]);
 	json_end_array(w);
-	json_uint_member(w, "calls", s->examined.calls);
-	json_uint_member(w, "off_cpu_intervals", s->examined.stays);
-	json_uint_member(w, "gpu_readings", s->examined.readings);
-	json_uint_member(w, "collectives", s->examined.collectives);
+	JSON_PUT(w, JSON_U("calls", s->examined.calls),
+		JSON_U("off_cpu_intervals", s->examined.stays),
+		JSON_U("gpu_readings", s->examined.readings),
+		JSON_U("collectives", s->examined.collectives));
 	json_begin_array_member(w, "not_judged");
 	tell_missing(put_string, w, s);
 	json_end_array(w);
@@ -380,10 +375,8 @@ void report_looked_at(struct buf *b, const struct report_scope *s, size_t width)
 void report_looked_at_json(struct json_writer *w, const struct report_scope *s)
 {
 	json_begin_object_member(w, "data");
-	json_int_member(w, "first_ns", s->first_ns);
-	json_int_member(w, "last_ns", s->last_ns);
-	json_uint_member(w, "events", s->events);
-	json_uint_member(w, "calls", s->calls);
+	JSON_PUT(w, JSON_I("first_ns", s->first_ns), JSON_I("last_ns", s->last_ns),
+		JSON_U("events", s->events), JSON_U("calls", s->calls));
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
 		json_uint_member(w, left_out[i].key, left_out_of(s, i));
 	json_uint_member(w, "pruned_rows", s->pruned_rows);

@@ -295,25 +295,16 @@ static const char *verdict_id(unsigned v)
 
 static void put_time(struct json_writer *w, const char *key, const struct diff_time *t)
 {
-	json_begin_object_member(w, key);
-	json_int_member(w, "from_ns", t->from_ns);
-	json_int_member(w, "to_ns", t->to_ns);
-	json_uint_member(w, "calls", t->calls);
-	json_uint_member(w, "rows", t->rows);
-	json_end_object(w);
+	JSON_PUT_INTO(w, key, JSON_I("from_ns", t->from_ns), JSON_I("to_ns", t->to_ns),
+		JSON_U("calls", t->calls), JSON_U("rows", t->rows));
 }
 
 static void json_put_line(struct json_writer *w, const struct diff_line *l)
 {
-	json_begin_object(w);
-	json_string_member(w, "line", account_line_id(l->line));
-	json_string_member(w, "title", account_line_title(l->line));
-	json_double_member(w, "ns", l->ns[0]);
-	json_double_member(w, "ns2", l->ns[1]);
-	json_double_member(w, "difference_ns", l->ns[1] - l->ns[0]);
-	json_string_member(w, "verdict", verdict_id(l->verdict));
-	json_string_member(w, "place", l->place);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(l->line)),
+		JSON_S("title", account_line_title(l->line)), JSON_R("ns", l->ns[0]),
+		JSON_R("ns2", l->ns[1]), JSON_R("difference_ns", l->ns[1] - l->ns[0]),
+		JSON_S("verdict", verdict_id(l->verdict)), JSON_S("place", l->place));
 }
 
 /* clang-format off */
@@ -364,12 +355,9 @@ static const struct row_field op_fields[] = {
 static void json_put_stack(struct json_writer *w, const struct diff_stack *s)
 {
 	json_begin_object(w);
-	json_string_member(w, "source", wire_source_name(s->source));
-	json_string_member(w, "op", WIRE_OP_NAME(s->source, s->op));
-	put_us(w, "us_s", s->ns_s[0]);
-	put_us(w, "us_s2", s->ns_s[1]);
-	json_string_member(w, "place", s->place);
-	json_bool_member(w, "moved", s->moved);
+	JSON_PUT(w, JSON_S("source", wire_source_name(s->source)),
+		JSON_S("op", WIRE_OP_NAME(s->source, s->op)), JSON_US("us_s", s->ns_s[0]),
+		JSON_US("us_s2", s->ns_s[1]), JSON_S("place", s->place), JSON_B("moved", s->moved));
 	event_json_frames(w, s->stack);
 	json_end_object(w);
 }
@@ -386,12 +374,8 @@ static const struct row_field gauge_fields[] = {
 
 static void put_fact(struct json_writer *w, const struct diff_fact *f)
 {
-	json_begin_object(w);
-	json_string_member(w, "name", f->name);
-	json_string_member(w, "a", f->of[0]);
-	json_string_member(w, "b", f->of[1]);
-	json_bool_member(w, "different", strcmp(f->of[0], f->of[1]) != 0);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("name", f->name), JSON_S("a", f->of[0]), JSON_S("b", f->of[1]),
+		JSON_B("different", strcmp(f->of[0], f->of[1]) != 0));
 }
 
 static void json_put_promise(struct json_writer *w, const struct diff_promise *p)
@@ -402,16 +386,10 @@ static void json_put_promise(struct json_writer *w, const struct diff_promise *p
 #undef X
 	};
 
-	json_begin_object(w);
-	json_string_member(w, "summary", p->what);
-	json_uint_member(w, "pid", p->pid);
-	json_double_member(w, "step_ns", p->before_ns);
-	json_double_member(w, "promised_ns", p->promised_ns);
-	json_double_member(w, "promised_least_ns", p->least_ns);
-	json_double_member(w, "promised_most_ns", p->most_ns);
-	json_double_member(w, "given_ns", p->given_ns);
-	json_string_member(w, "outcome", ids[p->outcome]);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("summary", p->what), JSON_U("pid", p->pid),
+		JSON_R("step_ns", p->before_ns), JSON_R("promised_ns", p->promised_ns),
+		JSON_R("promised_least_ns", p->least_ns), JSON_R("promised_most_ns", p->most_ns),
+		JSON_R("given_ns", p->given_ns), JSON_S("outcome", ids[p->outcome]));
 }
 
 #define PUT_ALL(key, put, items, count)                                                            \
@@ -424,8 +402,7 @@ static void json_put_promise(struct json_writer *w, const struct diff_promise *p
 
 void diff_put(struct json_writer *w, const struct diff_answer *a, size_t limit)
 {
-	json_string_member(w, "summary", a->summary);
-	json_bool_member(w, "different", a->different);
+	JSON_PUT(w, JSON_S("summary", a->summary), JSON_B("different", a->different));
 	put_time(w, "a", &a->time[0]);
 	put_time(w, "b", &a->time[1]);
 	PUT_ALL("promises", json_put_promise, a->promises, a->promise_count);

@@ -55,15 +55,12 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 		say_stacks(q->request->say, a, i, stack);
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%lld", (long long)hash);
-	json_string_member(w, "hash", text);
-	json_string_member(w, "source", wire_source_name(source));
-	json_string_member(w, "op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP)));
-	json_int_member(w, "n", n);
-	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
-	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
-	put_us(w, "max_us", table_real(s, i, STACKS_LONGEST));
-	put_us(w, "total_us", ns);
-	json_double_member(w, "share", a->ns > 0 ? ns / a->ns : 0);
+	JSON_PUT(w, JSON_S("hash", text), JSON_S("source", wire_source_name(source)),
+		JSON_S("op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP))),
+		JSON_I("n", n), JSON_US("avg_us", n > 0 ? ns / (double)n : 0),
+		JSON_US("min_us", table_real(s, i, STACKS_MIN)),
+		JSON_US("max_us", table_real(s, i, STACKS_LONGEST)), JSON_US("total_us", ns),
+		JSON_R("share", a->ns > 0 ? ns / a->ns : 0));
 	put_processes(w, table_text(s, i, STACKS_PROCESSES));
 	event_json_frames(w, stack);
 	json_end_object(w);
@@ -87,9 +84,8 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 			shown++;
 		}
 	json_end_array(w);
-	json_int_member(w, "rows", a.rows);
-	json_int_member(w, "without_stack", a.without);
-	json_bool_member(w, "truncated", i < s->row_count || s->truncated);
+	JSON_PUT(w, JSON_I("rows", a.rows), JSON_I("without_stack", a.without),
+		JSON_B("truncated", i < s->row_count || s->truncated));
 	if (!shown && q->request->say)
 		say_stacks(q->request->say, &a, 0, NULL);
 	if (!shown)
@@ -154,14 +150,13 @@ static void put_node(
 		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
 
 	json_begin_object(w);
-	json_int_member(w, "parent", parent);
-	json_string_member(w, "name", node ? flame_name_of(f, node)->text : "all");
-	json_string_member(w, "kind", node ? kinds[flame_name_of(f, node)->kind] : "root");
-	json_uint_member(w, "self", f->nodes[node].self);
-	json_uint_member(w, "total", f->nodes[node].total);
+	JSON_PUT(w, JSON_I("parent", parent),
+		JSON_S("name", node ? flame_name_of(f, node)->text : "all"),
+		JSON_S("kind", node ? kinds[flame_name_of(f, node)->kind] : "root"),
+		JSON_U("self", f->nodes[node].self), JSON_U("total", f->nodes[node].total));
 	if (compared) {
-		json_uint_member(w, "self2", f->nodes[node].self2);
-		json_uint_member(w, "total2", f->nodes[node].total2);
+		JSON_PUT(w, JSON_U("self2", f->nodes[node].self2),
+			JSON_U("total2", f->nodes[node].total2));
 	}
 	json_end_object(w);
 }
@@ -199,8 +194,7 @@ static int put_flame(
 	places = r == 0 ? calloc(f->count + 1, sizeof(*places)) : NULL;
 	if (!places)
 		return r < 0 ? r : -ENOMEM;
-	json_string_member(w, "unit", "ns");
-	json_uint_member(w, "total", f->count ? f->nodes[0].total : 0);
+	JSON_PUT(w, JSON_S("unit", "ns"), JSON_U("total", f->count ? f->nodes[0].total : 0));
 	if (compared)
 		json_uint_member(w, "total2", f->count ? f->nodes[0].total2 : 0);
 	json_begin_array_member(w, "nodes");
@@ -258,12 +252,9 @@ int flame_diff_json(const struct question *q, struct json_writer *w, struct erri
 	truncated = a.totals.truncated || b.totals.truncated;
 	json_begin_object(w);
 	r = put_flame(w, &f, max, true, &truncated);
-	json_int_member(w, "rows", a.rows);
-	json_int_member(w, "rows2", b.rows);
-	json_begin_object_member(w, "window2");
-	json_int_member(w, "from_ns", second.scope.from_ns);
-	json_int_member(w, "to_ns", second.scope.to_ns);
-	json_end_object(w);
+	JSON_PUT(w, JSON_I("rows", a.rows), JSON_I("rows2", b.rows));
+	JSON_PUT_INTO(w, "window2", JSON_I("from_ns", second.scope.from_ns),
+		JSON_I("to_ns", second.scope.to_ns));
 	return r < 0 ? r : answer_end(q, w, truncated);
 }
 
@@ -418,10 +409,9 @@ void stack_report_incident(
 		const struct incident_stack *s = &inc->stacks[i];
 
 		json_begin_object(w);
-		json_int_member(w, "hash", (int64_t)s->hash);
-		json_uint_member(w, "ns", s->ns);
-		json_double_member(w, "share", share_of(s->ns, inc->excess_ns));
-		json_uint_member(w, "calls", s->calls);
+		JSON_PUT(w, JSON_I("hash", (int64_t)s->hash), JSON_U("ns", s->ns),
+			JSON_R("share", share_of(s->ns, inc->excess_ns)),
+			JSON_U("calls", s->calls));
 		event_json_frames(w, stack_find(stacks, s->hash));
 		json_end_object(w);
 	}
@@ -441,12 +431,10 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 			continue;
 		shown++;
 		json_begin_object(w);
-		json_int_member(w, "hash", (int64_t)t->hash);
-		json_string_member(w, "source", wire_source_name(t->source));
-		json_string_member(w, "op", WIRE_OP_NAME(t->source, t->op));
-		json_uint_member(w, "ns", t->ns);
-		json_double_member(w, "share", share_of(t->ns, all));
-		json_uint_member(w, "calls", t->calls);
+		JSON_PUT(w, JSON_I("hash", (int64_t)t->hash),
+			JSON_S("source", wire_source_name(t->source)),
+			JSON_S("op", WIRE_OP_NAME(t->source, t->op)), JSON_U("ns", t->ns),
+			JSON_R("share", share_of(t->ns, all)), JSON_U("calls", t->calls));
 		event_json_frames(w, stack_find(r->stacks, t->hash));
 		json_end_object(w);
 	}
