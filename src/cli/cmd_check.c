@@ -132,9 +132,8 @@ static void put_json(struct json_writer *to, const struct check_report *r, enum 
 		json_begin_object(&w);
 		put_text(&w, "name", row->name);
 		json_bool_member(&w, "pass", row->state == CHECK_PASS);
-		if (row->optional || row->state == CHECK_OPTIONAL) {
+		if (row->optional || row->state == CHECK_OPTIONAL)
 			json_bool_member(&w, "optional", true);
-		}
 		put_text(&w, "value", row->value);
 		put_text(&w, "detail", row->detail);
 		put_text(&w, "recommendation", row->advice);

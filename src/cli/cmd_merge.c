@@ -19,17 +19,15 @@ static const struct merge_settings defaults = {.threshold_ns = 100 * NS_PER_MS};
 
 #define OPTION(field) offsetof(struct merge_settings, field)
 static const struct option_row merge_options[] = {
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH", "path of the merged file", 0, 0,
-		false},
-	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "overwrite the output if it exists", 0, 0,
-		false},
-	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
-		"node that the file was recorded on (older files do not contain it)", 0, 0, false},
-	{"align", 0, OPTION_FLAG, OPTION(align), NULL,
-		"correct the times of each node by its measured clock offset", 0, 0, false},
-	{"clock-skew-threshold", 0, OPTION_DURATION, OPTION(threshold_ns), "TIME",
-		"warn if clocks differ by more (default: 100ms)", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH", "path of the merged file"),
+	OPTION_SHORT(FLAG, "force", 'f', OPTION(force), NULL, "overwrite the output if it exists"),
+	OPTION_ROW(STRING, "force-node", OPTION(force_node), "NAME",
+		"node that the file was recorded on (older files do not contain it)"),
+	OPTION_ROW(FLAG, "align", OPTION(align), NULL,
+		"correct the times of each node by its measured clock offset"),
+	OPTION_ROW(DURATION, "clock-skew-threshold", OPTION(threshold_ns), "TIME",
+		"warn if clocks differ by more (default: 100ms)"),
+	OPTION_END,
 };
 
 static volatile sig_atomic_t stopped;

@@ -30,21 +30,20 @@ static const struct rates_settings defaults = {.timeout_ns = FETCH_NS};
 
 #define OPTION(field) offsetof(struct rates_settings, field)
 static const struct option_row rates_options[] = {
-	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
-		"show: only prices of this provider, such as aws or lambda", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "show: print one JSON object", 0, 0, false},
-	{"url", 0, OPTION_STRING, OPTION(url), "URL",
-		"update: fetch from this https URL (default: rates.url of ingero.yaml)", 0, 0,
-		false},
-	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "PATH",
-		"update: trust the authorities in this file instead of the system's", 0, 0, false},
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH",
-		"update: write the fetched prices to this file (default: as --file)", 0, 0, false},
-	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"update: give up after this time (default: 30s)", 1, 0, false},
-	{"file", 0, OPTION_STRING, OPTION(file), "PATH",
-		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(STRING, "provider", OPTION(provider), "NAME",
+		"show: only prices of this provider, such as aws or lambda"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "show: print one JSON object"),
+	OPTION_ROW(STRING, "url", OPTION(url), "URL",
+		"update: fetch from this https URL (default: rates.url of ingero.yaml)"),
+	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "PATH",
+		"update: trust the authorities in this file instead of the system's"),
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH",
+		"update: write the fetched prices to this file (default: as --file)"),
+	OPTION_WITHIN(DURATION, "timeout", OPTION(timeout_ns), "TIME", 1, 0,
+		"update: give up after this time (default: 30s)"),
+	OPTION_ROW(STRING, "file", OPTION(file), "PATH",
+		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)"),
+	OPTION_END,
 };
 
 /* The user's own file; "" where there is no home. */

@@ -87,7 +87,7 @@ static int keep_pids(const struct question *q, void *arg, struct errinfo *reterr
 	return 0;
 }
 
-int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
+static int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
 	struct errinfo *reterr)
 {
 	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
@@ -185,6 +185,14 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 		return 0; /* the recording names nobody: what follows says so */
 	return errinfo_set(reterr, -ESRCH, "process %u is not in this recording, which has %s",
 		pids->pid[0], buf_str(&list));
+}
+
+int range_processes(const char *path, struct option_pids *pids, int64_t rank, const char *node,
+	struct errinfo *reterr)
+{
+	int r = range_pids(path, pids, reterr);
+
+	return r < 0 ? r : range_rank(path, rank, node, pids, reterr);
 }
 
 struct range_note range_note_of(const struct question *q)
@@ -394,7 +402,7 @@ static int merge(const struct rollover_list *files, const char *path, const stru
 	return nodedb_merge(&options, &result, reterr);
 }
 
-int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
+static int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
 {
 	_cleanup_(rollover_list_done) struct rollover_list files = {0};
 	int r = rollover_list(path, &files, reterr);
@@ -420,6 +428,19 @@ int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
 	if (stopped)
 		on_signal(stopped);
 	return r;
+}
+
+int rolled_option(bool asked, struct rolled *r, struct time_request *range, const char **path,
+	struct errinfo *reterr)
+{
+	int res = asked ? rolled_open(*path, r, reterr) : 0;
+
+	if (!asked || res < 0)
+		return res;
+	*path = r->path;
+	/* each of its files begins a run of its own */
+	range->all = range->all || time_request_is_empty(range);
+	return 0;
 }
 
 void rolled_done(struct rolled *r)
