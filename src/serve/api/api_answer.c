@@ -198,9 +198,8 @@ static void put_worker(struct json_writer *w)
 	const char *weakness = sql_worker_weakness();
 
 	json_begin_object_member(w, "sql_worker");
-	if (f.known) {
+	if (f.known)
 		JSON_PUT(w, JSON_B("landlock", f.landlock > 0), JSON_B("seccomp", f.seccomp));
-	}
 	JSON_PUT(w, JSON_U("running", f.running), JSON_U("started", f.started),
 		JSON_U("killed", f.killed));
 	if (weakness)

@@ -54,10 +54,9 @@ static void put_node(struct json_writer *w, const struct fanout_answer *n)
 		JSON_B("answered", n->ok));
 	if (!n->ok)
 		json_string_member(w, "why", n->why);
-	if (n->clock.known) {
+	if (n->clock.known)
 		JSON_PUT(w, JSON_I("clock_offset_ns", n->clock.offset_ns),
 			JSON_U("clock_error_ns", n->clock.error_ns));
-	}
 	json_end_object(w);
 }
 
