@@ -189,11 +189,10 @@ void incident_json_causes(const struct incident *i, struct buf *out)
 		JSON_PUT(&w, JSON_S("cause", cause_name(c->cause)),
 			JSON_S("layer", cause_layer(c->cause)), JSON_U("ns", c->ns),
 			JSON_U("calls", c->calls));
-		if (c->culprit_pid || c->culprit[0]) {
+		if (c->culprit_pid || c->culprit[0])
 			JSON_PUT(&w, JSON_U("culprit_pid", c->culprit_pid),
 				JSON_S("culprit", c->culprit),
 				JSON_R("culprit_share", c->culprit_share));
-		}
 		json_end_object(&w);
 	}
 	finish(&w, out);
