@@ -263,15 +263,20 @@ void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, in
 	}
 }
 
+void table_put_row(struct json_writer *w, const struct sql_table *t, size_t row, int first, int end)
+{
+	for (int c = first; c < end; c++) {
+		json_key(w, sql_table_name(t, c));
+		table_cell(w, t, row, c);
+	}
+}
+
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t)
 {
 	json_begin_array_member(w, key);
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_object(w);
-		for (int c = 0; c < t->column_count; c++) {
-			json_key(w, sql_table_name(t, c));
-			table_cell(w, t, i, c);
-		}
+		table_put_row(w, t, i, 0, t->column_count);
 		json_end_object(w);
 	}
 	json_end_array(w);

@@ -103,6 +103,9 @@ void table_put(struct json_writer *w, const char *key, const struct sql_table *t
  * of them, or, if @blob_max is not 0, of so many bytes and written as SQL does. */
 void table_put_arrays(struct json_writer *w, const struct sql_table *t, size_t blob_max);
 void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, int column);
+/* table_put_row - the columns from @first to before @end as members. */
+void table_put_row(
+	struct json_writer *w, const struct sql_table *t, size_t row, int first, int end);
 
 /* Values of a list by their column's name; what is not there or no number reads as 0, "". */
 int table_column(const struct sql_table *t, const char *name); /* -1: none */

@@ -27,10 +27,7 @@ static void put_coverage(struct json_writer *w, const struct sql_table *p, size_
 			strcmp(table_text(coverage, i, 1), table_text(p, row, 0)) != 0)
 			continue;
 		json_begin_object(w);
-		for (int c = layer; c < coverage->column_count; c++) {
-			json_key(w, sql_table_name(coverage, c));
-			table_cell(w, coverage, i, c);
-		}
+		table_put_row(w, coverage, i, layer, coverage->column_count);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -55,10 +52,7 @@ static void put_row(struct json_writer *w, const struct sql_table *p, size_t row
 	const struct sql_table *calls, const struct sql_table *coverage)
 {
 	json_begin_object(w);
-	for (int c = 0; c < p->column_count; c++) {
-		json_key(w, sql_table_name(p, c));
-		table_cell(w, p, row, c);
-	}
+	table_put_row(w, p, row, 0, p->column_count);
 	put_calls(w, calls, find_calls(p, row, calls));
 	put_coverage(w, p, row, coverage);
 	json_end_object(w);
@@ -177,13 +171,12 @@ void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 
 	w.indent = true;
 	json_begin_array(&w);
-	for (size_t i = 0; i < count; i++) {
+	for (size_t i = 0; i < count; i++)
 		JSON_PUT_OBJECT(&w, JSON_U("pid", rows[i].pid), JSON_S("comm", rows[i].comm),
 			JSON_S("source", wire_source_name(rows[i].source)),
 			JSON_S("op", WIRE_OP_NAME(rows[i].source, rows[i].op)),
 			JSON_U("count", rows[i].count), JSON_U("avg_ns", average(&rows[i])),
 			JSON_U("max_ns", rows[i].max_ns), JSON_B("nested", rows[i].nested));
-	}
 	json_end_array(&w);
 	json_finish(&w);
 }

@@ -56,10 +56,9 @@ static int print_json(const struct utsname *u, const char *newest)
 	json_begin_object(&w);
 	JSON_PUT(&w, JSON_S("version", INGERO_VERSION), JSON_S("arch", BUILD_ARCH),
 		JSON_S("kernel", u->release));
-	if (newest) {
+	if (newest)
 		JSON_PUT(&w, JSON_S("newest", newest),
 			JSON_B("update_available", update_is_newer(newest, INGERO_VERSION)));
-	}
 	json_end_object(&w);
 	json_finish(&w); /* a failed stdout is reported once, at exit */
 	return EXIT_OK;

@@ -176,12 +176,11 @@ static void put_rest(struct buf *b, const struct examined *e, size_t width)
 	} rows[] = {{e->calls, "calls"}, {e->stays, "off-CPU intervals"},
 		{e->readings, "readings of the GPU"}, {e->collectives, "collectives"}};
 	_cleanup_buf_ struct buf list = BUF_INIT(1024);
-	char text[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
 			buf_printf(&list, "%s%s", list.len ? ", " : "",
-				text_format_plural(text, rows[i].n, rows[i].what));
+				TEXT_PLURAL(rows[i].n, rows[i].what));
 	if (list.len)
 		paragraph_put(b, width, "  Also: ", buf_str(&list));
 }
@@ -269,11 +268,10 @@ static void put_process_json(struct json_writer *w, const struct step_account *a
 		JSON_S("boundary", step_origin_text(a->origin)),
 		JSON_R("confidence", a->confidence), JSON_U("length_ns", total_of(a)));
 	json_begin_array_member(w, "lines");
-	for (int i = 0; i < n; i++) {
+	for (int i = 0; i < n; i++)
 		JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(lines[i].line)),
 			JSON_S("title", account_line_title(lines[i].line)),
 			JSON_R("share", lines[i].share));
-	}
 	json_end_array(w);
 	json_end_object(w);
 }

@@ -261,14 +261,13 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 static void put_cpus(struct json_writer *w, const struct sql_table *t)
 {
 	json_begin_array_member(w, "by_cpu");
-	for (size_t i = 0; i < t->row_count; i++) {
+	for (size_t i = 0; i < t->row_count; i++)
 		JSON_PUT_OBJECT(w, JSON_I("session", table_int(t, i, LOSSES_SESSION)),
 			JSON_S("source",
 				wire_source_name((unsigned)table_int(t, i, LOSSES_SOURCE))),
 			JSON_S("reason", table_text(t, i, LOSSES_REASON)),
 			JSON_I("cpu", table_int(t, i, LOSSES_CPU)),
 			JSON_I("count", table_int(t, i, LOSSES_CPU_COUNT)));
-	}
 	json_end_array(w);
 }
 

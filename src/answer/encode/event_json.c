@@ -32,21 +32,18 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 		json_uint_member(w, "wait_ns", e->wait_ns);
 	if (e->source == SOURCE_TCP || (e->source == SOURCE_NET && e->family))
 		json_string_member(w, "peer", event_peer(e, peer));
-	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
+	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH)
 		JSON_PUT(w, JSON_U("stream", e->stream), JSON_B("nested", e->flags & WIRE_NESTED));
-	}
-	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
 		JSON_PUT(w,
 			JSON_S("state", e->flags & WIRE_PREEMPTED         ? "preempted"
 					: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
 									  : "sleeping"),
 			JSON_U("wait_ns", e->wait_ns), JSON_U("peer_pid", e->peer_pid),
 			JSON_S("peer_comm", e->peer_comm));
-	}
-	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS) {
+	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS)
 		JSON_PUT(w, JSON_U("blocked_ns", e->arg1), JSON_U("peer_pid", e->peer_pid),
 			JSON_S("peer_comm", e->peer_comm));
-	}
 	if (e->source == SOURCE_IO) {
 		char dev[32];
 
@@ -218,12 +215,11 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 	}
 	json_end_object(w);
 	json_begin_array_member(w, "lost_by_cpu");
-	for (uint32_t i = 0; cpu_losses && i < cpu_losses->count; i++) {
+	for (uint32_t i = 0; cpu_losses && i < cpu_losses->count; i++)
 		JSON_PUT_OBJECT(w, JSON_S("source", wire_source_name(cpu_losses->rows[i].source)),
 			JSON_S("reason", wire_losses[cpu_losses->rows[i].reason].name),
 			JSON_U("cpu", cpu_losses->rows[i].cpu),
 			JSON_U("count", cpu_losses->rows[i].count));
-	}
 	json_end_array(w);
 	if (accounting_put_launches(books, &launches))
 		json_string_member(w, "launches", buf_str(&launches));
@@ -243,11 +239,10 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 	JSON_PUT(w, JSON_U("pid", pid), JSON_S("process_name", comm),
 		JSON_B("complete", !layer_has_gap(l)));
 	json_begin_object_member(w, "layers");
-	for (int i = 0; i < LAYER_COUNT; i++) {
+	for (int i = 0; i < LAYER_COUNT; i++)
 		JSON_PUT_INTO(w, layer_name((enum layer)i),
 			JSON_S("state", layer_state_name(l->rows[i].state)),
 			JSON_S("detail", l->rows[i].detail));
-	}
 	json_end_object(w);
 	json_end_object(w);
 	json_finish(w);

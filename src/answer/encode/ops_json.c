@@ -64,14 +64,7 @@ int kernels_json(const struct question *q, struct json_writer *w, struct errinfo
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_begin_array_member(w, "kernels");
-	for (size_t i = 0; i < k.row_count; i++) {
-		JSON_PUT_OBJECT(w, JSON_S("name", table_text(&k, i, table_column(&k, "name"))),
-			JSON_S("origin", table_text(&k, i, table_column(&k, "origin"))),
-			JSON_I("launches", table_int(&k, i, table_column(&k, "launches"))),
-			JSON_I("processes", table_int(&k, i, table_column(&k, "processes"))));
-	}
-	json_end_array(w);
+	table_put(w, "kernels", &k);
 	json_uint_member(w, "sampled_one_in", 16);
 	return answer_end(q, w, k.truncated);
 }
@@ -336,10 +329,7 @@ static void put_last(struct json_writer *w, const struct sql_table *t, size_t ro
 {
 	json_begin_object_member(w, "last");
 	json_int_member(w, "timestamp", table_int(t, row, GPUS_TIME));
-	for (int c = GPUS_PCI + 1; c < t->column_count; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, row, c);
-	}
+	table_put_row(w, t, row, GPUS_PCI + 1, t->column_count);
 	put_throttle(w, table_int(t, row, table_column(t, "throttle_reasons")));
 	json_end_object(w);
 }
@@ -373,10 +363,7 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t g
 		columns[i] = table_column(t, shown[i].name);
 	json_begin_object(w);
 	json_string_member(w, "node", table_text(t, newest, GPUS_NODE));
-	for (int c = GPUS_GPU; c <= GPUS_PCI; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, newest, c);
-	}
+	table_put_row(w, t, newest, GPUS_GPU, GPUS_PCI + 1);
 	put_last(w, t, newest);
 	put_gauges(w, a, gpu);
 	if (brief) {

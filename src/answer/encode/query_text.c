@@ -319,10 +319,9 @@ static void put_event(struct json_writer *w, const struct query_view *v, const s
 	}
 	if (e->source == SOURCE_HOST && (e->op == HOST_SCHED_SWITCH || e->op == HOST_SHORT_STAYS)) {
 		json_uint_member(w, "wait_ns", e->wait_ns);
-		if (e->peer_pid) {
+		if (e->peer_pid)
 			JSON_PUT(w, JSON_U("peer_pid", e->peer_pid),
 				JSON_S("peer_comm", e->peer_comm));
-		}
 	}
 	name = name_book_find(v->content->names, e, v->node, v->node ? strlen(v->node) : 0);
 	if (name)

@@ -32,8 +32,6 @@ void say_incident(struct buf *b, const struct incident *i)
 
 void say_incidents(struct buf *b, const struct incidents_answer *a, size_t limit)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	for (size_t i = 0; !a->count && i < a->node_count; i++) {
 		if (i)
 			buf_putc(b, ' ');
@@ -41,7 +39,7 @@ void say_incidents(struct buf *b, const struct incidents_answer *a, size_t limit
 	}
 	if (!a->count)
 		return;
-	buf_printf(b, "%s%s:", text_format_plural(n, a->count, "incidents"),
+	buf_printf(b, "%s%s:", TEXT_PLURAL(a->count, "incidents"),
 		a->count > 1 ? ", worst first" : "");
 	for (size_t i = 0; i < MIN(a->count, limit); i++) {
 		buf_putc(b, '\n');

@@ -154,10 +154,9 @@ static void put_node(
 		JSON_S("name", node ? flame_name_of(f, node)->text : "all"),
 		JSON_S("kind", node ? kinds[flame_name_of(f, node)->kind] : "root"),
 		JSON_U("self", f->nodes[node].self), JSON_U("total", f->nodes[node].total));
-	if (compared) {
+	if (compared)
 		JSON_PUT(w, JSON_U("self2", f->nodes[node].self2),
 			JSON_U("total2", f->nodes[node].total2));
-	}
 	json_end_object(w);
 }
 

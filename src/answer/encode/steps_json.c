@@ -96,10 +96,9 @@ static void put_counts(struct json_writer *w, const struct step_account *a)
 		JSON_U("ordinary_steps", a->ordinary_steps), JSON_U("slow_steps", a->slow_steps),
 		JSON_U("other_steps", a->other_steps), JSON_U("group", a->group),
 		JSON_U("period_steps", a->period_steps));
-	if (a->is_drift) {
+	if (a->is_drift)
 		JSON_PUT(w, JSON_U("drift_from_ns", a->drift_from_ns),
 			JSON_U("drift_to_ns", a->drift_to_ns));
-	}
 	JSON_PUT(w, JSON_I("first_ns", a->first.ns), JSON_I("last_ns", a->last.ns),
 		JSON_I("slow_first_ns", a->slow_first.ns), JSON_I("slow_last_ns", a->slow_last.ns),
 		JSON_U("mean_step_ns", steps_mean_ns(a)),
