@@ -56,7 +56,8 @@ static void say_account(struct buf *b, const struct steps_row *row)
 	int count = steps_lines(a, lines);
 
 	buf_printf(b, "%s%.15s (PID %u): %s, %s each", b->len ? "\n" : "", a->comm, a->pid,
-		TEXT_PLURAL(a->steps, "steps"), TEXT_DURATION(steps_mean_ns(a)));
+		TEXT_PLURAL(a->steps, step_origin_units(a->origin)),
+		TEXT_DURATION(steps_mean_ns(a)));
 	if (steps_comparable(a))
 		buf_printf(b, "; %s take %s instead of %s", TEXT_PLURAL(a->slow_steps, "slow ones"),
 			TEXT_DURATION(a->slow_step_ns), TEXT_DURATION(a->ordinary_step_ns));
@@ -190,16 +191,22 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const struct stack *s)
 {
 	unsigned source = (unsigned)table_int(&a->totals, i, STACKS_SOURCE);
+	const struct stack_frame *own = s ? stack_user_frame(s) : NULL;
 
 	if (!s) {
 		buf_puts(b, a->rows ? "None of the selected calls was recorded with its stack."
 				    : "No calls were recorded in this time range.");
 		return;
 	}
-	buf_printf(b, "Most time (%s, %s of %s): ",
+	buf_printf(b, "Most time (%s, %s of %s)",
 		TEXT_DURATION((uint64_t)table_real(&a->totals, i, STACKS_NS)),
 		TEXT_PLURAL((uint64_t)table_int(&a->totals, i, STACKS_CALLS), "calls"),
 		WIRE_OP_NAME(source, (unsigned)table_int(&a->totals, i, STACKS_OP)));
+	if (own && own - s->frames >= FRAMES_SAID) { /* it would be cut off below */
+		buf_puts(b, " in ");
+		stack_text_place(b, own);
+	}
+	buf_puts(b, ": ");
 	for (size_t k = 0; k < MIN(s->count, (size_t)FRAMES_SAID); k++) {
 		buf_puts(b, k ? " < " : "");
 		stack_text_place(b, &s->frames[k]);
