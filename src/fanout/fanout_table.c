@@ -171,7 +171,7 @@ static int read_rows(
 	while (err == 0 && (t = json_read(r)) == JSON_READ_ARRAY) {
 		err = read_row(r, values, out->table.column_count, &text, reterr);
 		if (err == 0 && out->table.row_count < limit && !out->table.truncated)
-			err = sql_build_row(&out->table, values);
+			err = sql_table_put(&out->table, values);
 		else if (err == 0)
 			out->table.truncated = true;
 		if (err == -ENOBUFS) {
@@ -372,7 +372,7 @@ static int append(struct sql_table *ret, const struct sql_table *t, const char *
 
 			values[n] = i == own && empty ? SQL_S(name) : value_of(t, c);
 		}
-		r = sql_build_row(ret, values);
+		r = sql_table_put(ret, values);
 	}
 	return r;
 }

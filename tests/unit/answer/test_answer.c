@@ -111,7 +111,7 @@ static void record(const char *path)
 	for (int i = 0; i < 20; i++) {
 		host.time.ns = T0 + i * S;
 		host.cpu_pct = i == 13 ? 99 : 10;
-		assert_int_equal(nodedb_put_sample(db, &host, &e), 0);
+		assert_int_equal(nodedb_put(db, &host, &e), 0);
 	}
 	for (uint64_t seq = 1; seq <= 5; seq++) {
 		put_collective(db, T0 + (int64_t)seq * S, 0, seq, 5000000);
