@@ -193,8 +193,8 @@ static double load_of(
 static double tokens_of(
 	const struct job_spec *s, const struct worker *w, uint32_t step, uint32_t pass)
 {
-	uint64_t state = hash_number(s->seed ^ hash_number((uint64_t)step << 40 |
-							   (uint64_t)pass << 20 | w->rank));
+	uint64_t state = hash_number(
+		s->seed ^ hash_number((uint64_t)step << 40 | (uint64_t)pass << 20 | w->rank));
 	bool is_hot = s->fault == JOB_EXPERT && step >= s->from_step && is_faulty(s, w->rank);
 
 	return job_draw_factor(&state, s->routing) * (is_hot ? 1 + s->amount : 1);

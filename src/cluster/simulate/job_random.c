@@ -228,16 +228,17 @@ static void draw_aside(uint64_t *state, struct job_spec *s)
 {
 	double chance = s->fault == JOB_NONE ? 0.3 : s->fault == JOB_HANG ? 0 : 0.1;
 
-	draw_trait(state, s, JOB_TRAIT_ALONE, chance);
+	/* While a step takes seconds, who is alone for several of them cannot be told from one that hangs. */
+	draw_trait(state, s, JOB_TRAIT_ALONE, job_has(s, JOB_TRAIT_LONG) ? 0 : chance);
 	draw_trait(state, s, JOB_TRAIT_SNAPSHOT, job_has(s, JOB_TRAIT_ALONE) ? 0 : chance);
 	if (job_has(s, JOB_TRAIT_ALONE) || job_has(s, JOB_TRAIT_SNAPSHOT)) {
 		s->aside_every = pick(state, 20, 40);
-		s->aside = job_has(s, JOB_TRAIT_ALONE) ? between(state, 1.5, 8)
+		s->aside = job_has(s, JOB_TRAIT_ALONE) ? between(state, 2.5, 8)
 						       : between(state, 0.5, 3);
 	}
 	if (job_has(s, JOB_TRAIT_ROUTED))
 		s->routing = between(state, 0.05, 0.12);
-	if (s->fault == JOB_MOVING && job_draw(state) < 0.5)
+	if (s->fault == JOB_MOVING && job_draw(state) < 0.5 && !job_has(s, JOB_TRAIT_LONG))
 		s->from_step = s->steps / 3;
 }
 
