@@ -103,7 +103,8 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 
 /* ---- who used the GPU how much ---- */
 
-#define PIDS_NAMED 8
+#define PIDS_NAMED   8
+#define OTHERS_SHOWN 5 /* processes without CUDA calls, those with most */
 
 static uint64_t average(const struct nodedb_usage *u)
 {
@@ -150,8 +151,8 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
 	char text[TEXT_PLURAL_MAX];
 	uint32_t gpu_pids[PIDS_NAMED];
-	size_t processes = 0, gpu = 0;
-	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
+	size_t processes = 0, gpu = 0, others = 0;
+	_cleanup_buf_ struct buf list = BUF_INIT(b->max), rest = BUF_INIT(b->max);
 
 	if (!count) {
 		buf_puts(b, "No per-process data: the recording holds no counts of all calls "
@@ -163,7 +164,8 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 
 		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
 			on_gpu |= op_kind_is_gpu(rows[i + n].source);
-		put_process(&list, &rows[i], n);
+		if (on_gpu || others++ < OTHERS_SHOWN)
+			put_process(on_gpu ? &list : &rest, &rows[i], n);
 		if (on_gpu && gpu < PIDS_NAMED)
 			gpu_pids[gpu] = rows[i].pid;
 		gpu += on_gpu;
@@ -172,6 +174,10 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
 		text_format_plural(text, processes, "processes"), gpu);
 	buf_append(b, buf_str(&list), list.len);
+	buf_append(b, buf_str(&rest), rest.len);
+	if (others > OTHERS_SHOWN)
+		buf_printf(b, "\n  %s without CUDA calls: --json lists them\n",
+			text_format_plural(text, others - OTHERS_SHOWN, "more processes"));
 	put_contention(b, gpu_pids, gpu);
 }
 

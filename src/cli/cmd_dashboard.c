@@ -131,8 +131,11 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 {
 	struct server_access_options access = access_options(s);
 	struct tls_server_settings tls = tls_settings(s);
-	int r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
+	union address parsed;
+	int r = address_parse(s->addr, &parsed, reterr);
 
+	if (r == 0)
+		r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (s->no_tls && !address_text_is_loopback(s->addr))

@@ -11,6 +11,7 @@
 #include "answer/incidents.h"
 #include "answer/steps.h"
 #include "base/buf.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/explain.h"
@@ -104,8 +105,15 @@ static int print_steps(const struct explain_settings *s, const char *path,
 	return r < 0 ? r : explain_steps(&a, style, reterr);
 }
 
+struct node_report { /* of a recording of several */
+	struct buf text;
+	int worst;    /* severity; -1: no incident */
+	size_t place; /* among the nodes */
+};
+
 static int explain_node(const struct explain_settings *s, const char *path,
-	const struct nodedb_filter *f, struct json_writer *into, struct errinfo *reterr)
+	const struct nodedb_filter *f, struct json_writer *into, struct node_report *ret,
+	struct errinfo *reterr)
 {
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
@@ -118,10 +126,13 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.verbose = s->verbose;
 	style.progress = &progress;
 	style.into = into;
+	style.text = ret ? &ret->text : NULL;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
 	r = incidents_load(path, f, s->stacks, &a, reterr);
 	if (r < 0)
 		return r;
+	if (ret && !s->chains && a.nodes[0].e.count)
+		ret->worst = (int)a.nodes[0].e.incidents[0].severity;
 	explain_sort_chains(&a.nodes[0].content);
 	return s->chains ? explain_chains(&a.nodes[0].content, style, reterr)
 			 : explain_print(&a.nodes[0].e, &a.nodes[0].content, style, reterr);
@@ -197,6 +208,38 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 	return fleet_print(&result);
 }
 
+static void node_reports_done(struct node_report **list)
+{
+	for (struct node_report *p = *list; p && p->place; p++)
+		buf_done(&p->text);
+	free(*list);
+}
+
+ORDER(worst_node_first, struct node_report, DESCENDING(worst) ?: ASCENDING(place))
+
+/* The node that all others wait for would else stand somewhere among them. */
+static int explain_each(const struct explain_settings *s, const char *path, struct nodedb_filter *f,
+	const struct nodedb_node *nodes, size_t count, struct errinfo *reterr)
+{
+	_cleanup_(node_reports_done) struct node_report *list = calloc(count + 1, sizeof(*list));
+	int r = list ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < count; i++) {
+		list[i] = (struct node_report){BUF_INIT(64 << 20), -1, i + 1};
+		f->scope.node = nodes[i].name;
+		r = explain_node(s, path, f, NULL, &list[i], reterr);
+		if (r >= 0 && list[i].text.err)
+			r = errinfo_set(
+				reterr, list[i].text.err, "the report is too large to print");
+	}
+	if (r < 0)
+		return r;
+	qsort(list, count, sizeof(*list), worst_node_first);
+	for (size_t i = 0; i < count; i++)
+		printf("%s%s", i ? "\n" : "", buf_str(&list[i].text));
+	return 0;
+}
+
 /* Process ids of different nodes have nothing in common, so that each is explained by itself. */
 static int explain_file(const struct explain_settings *s, const char *path,
 	const struct nodedb_filter *f, struct errinfo *reterr)
@@ -210,16 +253,18 @@ static int explain_file(const struct explain_settings *s, const char *path,
 
 	if (r < 0 || count < 2) {
 		one.scope.node = s->node;
-		return r < 0 ? r : explain_node(s, path, &one, NULL, reterr);
+		return r < 0 ? r : explain_node(s, path, &one, NULL, NULL, reterr);
 	}
+	if (!s->json)
+		return explain_each(s, path, &one, nodes, count, reterr);
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; r >= 0 && i < count; i++) {
 		one.scope.node = nodes[i].name;
-		r = explain_node(s, path, &one, s->json ? &w : NULL, reterr);
+		r = explain_node(s, path, &one, &w, NULL, reterr);
 	}
 	json_end_array(&w);
-	if (r < 0 || !s->json)
+	if (r < 0)
 		return r;
 	if (json_finish(&w) < 0)
 		return errinfo_set(reterr, w.err, "the report is too large to print");
@@ -393,7 +438,10 @@ static int print(const struct buf *b, struct explain_style style, struct errinfo
 		return errinfo_set(reterr, b->err, "the report is too large to print");
 	if (style.progress)
 		progress_done(style.progress);
-	fputs(buf_str(b), stdout);
+	if (style.text)
+		buf_append(style.text, buf_str(b), b->len);
+	else
+		fputs(buf_str(b), stdout);
 	return 0;
 }
 

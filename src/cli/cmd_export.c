@@ -30,7 +30,7 @@ struct export_settings {
 #define OPTION(field) offsetof(struct export_settings, field)
 static const struct option_row export_options[] = {
 	{"format", 'f', OPTION_STRING, OPTION(format), "NAME",
-		"perfetto (JSON), perfetto-proto (the same, smaller), flamegraph (SVG) or folded (input of flame graph tools)",
+		"perfetto (JSON), perfetto-proto (the same, smaller), flamegraph (SVG) or folded (input of flame graph tools) (default: by the end of --output)",
 		0, 0, false},
 	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
 		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
@@ -168,15 +168,28 @@ static bool ends_with(const char *text, const char *end)
 	return len >= n && !strcmp(text + len - n, end);
 }
 
+/* What the end of the output's name says; NULL: nothing. */
+static const char *format_of_name(const char *output)
+{
+	static const char *const ends[][2] = {{".json", "perfetto"}, {".pftrace", "perfetto-proto"},
+		{".svg", "flamegraph"}, {".folded", "folded"}};
+
+	for (size_t i = 0; output && i < ARRAY_SIZE(ends); i++)
+		if (ends_with(output, ends[i][0]))
+			return ends[i][1];
+	return NULL;
+}
+
 /* 1 if the wish is a trace for a viewer, of which *ret_proto says the form. */
 static int is_trace(const struct export_settings *s, bool *ret_proto, struct errinfo *reterr)
 {
-	bool named = s->output && ends_with(s->output, ".pftrace");
-
-	if (!s->format && !named)
-		return errinfo_set(reterr, -EINVAL, "--format is required: " FORMATS);
-	*ret_proto = named || !strcmp(s->format, "perfetto-proto");
-	return !s->format || !strcmp(s->format, "perfetto") || *ret_proto;
+	if (!s->format)
+		return errinfo_set(reterr, -EINVAL,
+			"--format is required: " FORMATS
+			"; or an --output that ends in .json, .pftrace, .svg or .folded");
+	*ret_proto = !strcmp(s->format, "perfetto-proto") ||
+		     (s->output && ends_with(s->output, ".pftrace"));
+	return !strcmp(s->format, "perfetto") || *ret_proto;
 }
 
 static int write_trace(
@@ -249,9 +262,13 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	struct errinfo e = {0};
 	struct export_options options = {0};
 	bool proto = false;
-	int trace = is_trace(s, &proto, &e);
 	_cleanup_(fleet_done) struct fleet fleet = {0};
-	int r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
+	int trace, r;
+
+	if (!s->format)
+		s->format = format_of_name(s->output);
+	trace = is_trace(s, &proto, &e);
+	r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
 
 	if (r == 0 && (trace || s->fleet.nodes.count)) /* stacks are of recordings alone */
 		r = fleet_open(&s->fleet, s->db, &fleet, &e);
@@ -274,7 +291,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 
 const struct command cmd_export = {
 	.name = "export",
-	.synopsis = "export --format NAME [flags]",
+	.synopsis = "export [--format NAME] [flags]",
 	.summary = "Write a trace for Perfetto, or a flame graph of the call stacks",
 	.details = "  ingero export --format perfetto -o trace.json    open it in ui.perfetto.dev\n"
 		   "  ingero export -o trace.pftrace                   the same, smaller\n"

@@ -220,7 +220,8 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 		r = put_other_ops(q, &b, reterr);
 	if (r < 0)
 		return r;
-	if (!q->scope.source)
+	/* Of processes, whatever the time: nothing where nothing was called in it. */
+	if (!q->scope.source && head.calls)
 		kernels_text(&b, &kernels);
 	r = put_collectives(q, s, &b, reterr) ?: print(&b, reterr);
 	if (r == 0)

@@ -205,11 +205,12 @@ void range_print(const struct range_note *note)
 		fprintf(stderr,
 			"ingero: process %ld is recording to this file: showing the last 5m; use --all for all of it\n",
 			(long)note->writer);
-	if (note->runs)
+	if (note->runs) {
+		when_utc(since, (wall_time){note->run_ns});
 		fprintf(stderr,
-			"ingero: this file holds %s of ingero trace: showing the newest, since %.19sZ; use --all for all of them\n",
-			text_format_plural(runs, note->runs, "runs"),
-			when_utc(since, (wall_time){note->run_ns}));
+			"ingero: showing the newest of %s in this file, from %.10s %.8s UTC; --all shows all of them\n",
+			text_format_plural(runs, note->runs, "runs"), since, since + 11);
+	}
 }
 
 /* Of ingero-trace.service. Its folder is closed to others; it is nobody's own, so it is never taken unasked. */

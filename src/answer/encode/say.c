@@ -59,7 +59,7 @@ static void say_account(struct buf *b, const struct steps_row *row)
 	int count = steps_lines(a, lines);
 
 	buf_printf(b, "%s%.15s (PID %u): %s, %s each", b->len ? "\n" : "", a->comm, a->pid,
-		text_format_plural(n, a->steps, "steps"),
+		text_format_plural(n, a->steps, step_origin_units(a->origin)),
 		text_format_duration(t, steps_mean_ns(a)));
 	if (steps_comparable(a))
 		buf_printf(b, "; %s take %s instead of %s",
@@ -201,6 +201,7 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const struct stack *s)
 {
 	unsigned source = (unsigned)table_int(&a->totals, i, STACKS_SOURCE);
+	const struct stack_frame *own = s ? stack_user_frame(s) : NULL;
 	char t[TEXT_MAX], n[TEXT_PLURAL_MAX], scratch[32];
 
 	if (!s) {
@@ -208,10 +209,15 @@ void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const st
 				    : "No calls were recorded in this time range.");
 		return;
 	}
-	buf_printf(b, "Most time (%s, %s of %s): ",
+	buf_printf(b, "Most time (%s, %s of %s)",
 		text_format_duration(t, (uint64_t)table_real(&a->totals, i, STACKS_NS)),
 		text_format_plural(n, (uint64_t)table_int(&a->totals, i, STACKS_CALLS), "calls"),
 		wire_op_name(source, (unsigned)table_int(&a->totals, i, STACKS_OP), scratch));
+	if (own && own - s->frames >= FRAMES_SAID) { /* it would be cut off below */
+		buf_puts(b, " in ");
+		stack_text_place(b, own);
+	}
+	buf_puts(b, ": ");
 	for (size_t k = 0; k < MIN(s->count, (size_t)FRAMES_SAID); k++) {
 		buf_puts(b, k ? " < " : "");
 		stack_text_place(b, &s->frames[k]);

@@ -68,10 +68,10 @@ static void say_bill(struct buf *text, const struct bill *b)
 	buf_printf(text, "%s cost %.1f s of the jobs' time.",
 		text_format_plural(n, b->priced + b->unpriced, "incidents"), b->lost_ns / 1e9);
 	if (b->priced)
-		buf_printf(text, " %zu have a price: %.2f USD together.", b->priced, b->total);
+		buf_printf(text, " Priced: %zu, %.2f USD together.", b->priced, b->total);
 	if (b->unpriced)
 		buf_printf(text,
-			" %zu are unpriced (`ingero rates` says how to add a price), so the sum is too low.",
+			" Unpriced: %zu (`ingero rates` says how to add a price), so the sum is too low.",
 			b->unpriced);
 }
 

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_parts.c - parts of several tools' answers: see tool_private.h. */
+#include "base/text.h"
 #include "cluster/answer/tool_private.h"
 
 #define KEY_MAX 512 /* of cluster and node together */
@@ -328,6 +329,7 @@ static void say_worst(struct buf *text, const json_t *worst)
 
 static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 {
+	char nodes[TEXT_PLURAL_MAX], incidents[TEXT_PLURAL_MAX];
 	const json_t *c;
 	size_t i;
 
@@ -337,12 +339,12 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 	json_array_foreach (clusters, i, c) {
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));
-		buf_printf(text,
-			": %.0f nodes, %.0f silent, %.0f with a low score, %.0f open of %.0f "
-			"incidents.",
-			member_real(c, "nodes"), member_real(c, "silent_nodes"),
-			member_real(c, "low_nodes"), member_real(c, "open_incidents"),
-			member_real(c, "incidents"));
+		buf_printf(text, ": %s, %.0f silent, %.0f with a low score, %s, %.0f of them open.",
+			text_format_plural(nodes, (uint64_t)member_real(c, "nodes"), "nodes"),
+			member_real(c, "silent_nodes"), member_real(c, "low_nodes"),
+			text_format_plural(
+				incidents, (uint64_t)member_real(c, "incidents"), "incidents"),
+			member_real(c, "open_incidents"));
 	}
 	say_worst(text, worst);
 	if (json_array_size(clusters))

@@ -268,7 +268,7 @@ static int say(struct demo *d, bool json)
 	int r = blame_json(d, &body);
 
 	if (r == 0 && !json)
-		r = blame_text(&text, buf_str(&body), body.len);
+		r = blame_text(&text, buf_str(&body), body.len, NULL);
 	if (r < 0)
 		return r;
 	if (json) {

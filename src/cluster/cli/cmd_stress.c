@@ -15,7 +15,8 @@
 
 #define DEFAULT_ENDPOINT "127.0.0.1:4317"
 #define TOKEN_VARIABLE   "INGERO_TOKEN"
-#define API_PORT         8081
+#define API_PORT         8081 /* of `echo` */
+#define ALL_PORT         8080 /* of `all` */
 #define EVENTS_PER_CHAIN 25
 #define ASK_NS           (10 * NS_PER_S)
 #define ASK_PAUSE_NS     (200 * NS_PER_MS)
@@ -167,24 +168,18 @@ static int find_endpoints(struct run *c, struct errinfo *reterr)
 	return f->api ? http_endpoint_parse(f->api, c->api.tls, API_PORT, &c->api, reterr) : 0;
 }
 
-/* A server on this machine that made its certificate itself keeps it where this user's are. */
 static int find_trust(struct run *c, struct errinfo *reterr)
 {
-	_cleanup_free_ char *folder = NULL;
 	struct tls_client_settings t = {.ca = c->flags->ca_cert,
 		.pins = c->flags->fingerprints.value,
 		.pin_count = c->flags->fingerprints.count};
+	int r = 0;
 
-	if (!t.ca && !t.pin_count && endpoint_is_near(&c->endpoint.endpoint) &&
-		state_folder(&folder, NULL) == 0) {
-		if (asprintf(&c->ca, "%s/tls/cert.pem", folder) < 0) {
-			c->ca = NULL;
-			return -ENOMEM;
-		}
-		if (access(c->ca, R_OK) == 0)
-			t.ca = c->ca;
+	if (!t.ca && !t.pin_count) {
+		r = question_own_ca(&c->endpoint.endpoint, &c->ca);
+		t.ca = c->ca;
 	}
-	return tls_client_new(&t, &c->tls, reterr);
+	return r < 0 ? r : tls_client_new(&t, &c->tls, reterr);
 }
 
 static int open_clients(struct run *c, struct errinfo *reterr)
@@ -283,7 +278,7 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 			error ? ": " : "", error ? json_string_value(error) : "");
 }
 
-static void ask_once(const struct question *q, struct stored *ret)
+static int ask_once(const struct question *q, struct stored *ret)
 {
 	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
 	struct errinfo e = {0};
@@ -294,6 +289,7 @@ static void ask_once(const struct question *q, struct stored *ret)
 		snprintf(ret->why, sizeof(ret->why), "%.250s", e.text);
 	else
 		read_stored(ret, status, &answer);
+	return r;
 }
 
 /* What was acknowledged is visible a moment later: it is asked for as long as there is more of it each
@@ -313,7 +309,8 @@ static void ask_stored(struct run *c)
 	put_query(&query, c);
 	q.body = buf_str(&query);
 	for (;;) {
-		ask_once(&q, &s);
+		if (ask_once(&q, &s) == -ECONNREFUSED && !c->flags->api)
+			c->api.port = c->api.port == API_PORT ? ALL_PORT : API_PORT;
 		if (s.known && (!c->stored.known || s.rows > c->stored.rows))
 			end = mono_now().ns + ASK_NS;
 		c->stored = s;

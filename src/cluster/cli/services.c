@@ -327,8 +327,11 @@ static int check_access(const struct access_flags *f, const char *address, struc
 {
 	struct server_access_options access = access_flags_options(f, address);
 	struct tls_server_settings tls = access_flags_tls(f);
-	int r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
+	union address parsed;
+	int r = address_parse(address, &parsed, reterr);
 
+	if (r == 0)
+		r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (f->client_ca && !f->cert)

@@ -260,8 +260,9 @@ static void exec(void *arg, struct process_entry *p, wall_time at)
 {
 	struct entry *e = entry_of(p);
 
-	if (e)
-		entry_read(arg, e, 0, at);
+	/* Ended before it could be read again: who it was before says nothing of the new program. */
+	if (e && !entry_read(arg, e, 0, at))
+		e->is_known = false;
 }
 
 uint64_t roster_found_start(const struct event *e)

@@ -435,6 +435,28 @@ static void a_call_of_one_that_was_never_read_tells_of_it(void **state)
 	assert_int_equal(told.count, 1);
 }
 
+/* Entered between fork and exec, it was its parent's program: that it was read then is not said of the one that made the call. */
+static void one_that_ends_after_exec_is_not_what_it_was_before(void **state)
+{
+	struct scratch *s = *state;
+	struct store_writer *w = open_store(s->path);
+
+	put(7, 100, "A=1");
+	enter(7, 0, 1000);
+	at(7, 1100);
+	assert_int_equal(told.count, 0); /* control: it is known */
+	gone(7);
+	process_table_exec(table, 7, (wall_time){2000});
+	leave(7, 2200);
+	at(7, 2100);
+	assert_int_equal(told.count, 1);
+	assert_int_equal(told.layers.rows[LAYER_IDENTITY].state, LAYER_FAILED);
+	close_store(w);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM coverage WHERE pid = 7 AND"
+					      " layer = 'identity' AND state = 'failed'"),
+		1);
+}
+
 static void many_processes_come_and_go(void **state)
 {
 	for (uint32_t pid = 1000; pid < 2000; pid++)
@@ -466,6 +488,7 @@ int main(void)
 		TEST(an_unreadable_environment_is_a_gap),
 		TEST(what_the_kernel_says_of_the_dead_is_told),
 		TEST(a_call_of_one_that_was_never_read_tells_of_it),
+		TEST(one_that_ends_after_exec_is_not_what_it_was_before),
 		TEST(many_processes_come_and_go),
 	};
 
