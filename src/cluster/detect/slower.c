@@ -83,14 +83,22 @@ size_t slower_pids(const struct fleet *f, const struct cluster *c, const char *n
 	return n;
 }
 
-/* Somebody is late by far now and then: that is not load that moves. */
+/* One rank is late by far now and then: that is not load that moves, while several that were only shown are. */
 static bool has_late(const struct fleet *f, const struct cluster *c)
 {
-	for (size_t i = 0; i < f->live_count; i++)
-		if (f->live[i]->cluster == c && f->live[i]->e.problem == FLEET_STRAGGLER &&
-			f->now_ns - f->live[i]->seen_ns < LATE_NS)
+	size_t shown = 0;
+
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER ||
+			f->now_ns - e->seen_ns >= LATE_NS)
+			continue;
+		shown++;
+		if (e->told)
 			return true;
-	return false;
+	}
+	return shown == 1;
 }
 
 struct episode *uneven_take(

@@ -103,7 +103,7 @@ static void compute(struct run *r, struct worker *w, const struct op *o)
 {
 	double host_share = r->host_share;
 
-	if (r->spec->fault == JOB_GPU && o->delays)
+	if ((r->spec->fault == JOB_GPU || r->spec->fault == JOB_EXPERT) && o->delays)
 		host_share /= 1 + r->spec->amount; /* it is the GPU that is slow */
 	w->posted_ns = w->host_ns;
 	if (!r->spec->async) {
@@ -244,6 +244,7 @@ static int end_collective(struct run *r, struct comm *m)
 					continue;
 				c.peer = (int32_t)(k / 2);
 				c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+				c.bytes = m->bytes[k % 2 ? i : k / 2];
 				e = finish_call(r, w, &c, enter, end + end_behind(r, m, i));
 			}
 		} else {
@@ -268,6 +269,7 @@ static int collective(struct run *r, struct worker *w, const struct op *o)
 	while (m->workers[place] != w->rank)
 		place++;
 	m->arrived_ns[place] = arrival(w);
+	m->bytes[place] = o->bytes;
 	w->held = true;
 	if (++m->arrived < m->size)
 		return 1;
@@ -385,6 +387,7 @@ static int emit_group(
 			continue;
 		c.peer = (int32_t)(k / 2);
 		c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+		c.bytes = m->bytes[k % 2 ? (uint32_t)c.rank : k / 2];
 		e = emit(r, w, &c);
 	}
 	return e;
@@ -437,6 +440,7 @@ static void run_done(struct run *r)
 	for (uint32_t i = 0; i < r->comm_count; i++) {
 		free(r->comms[i].workers);
 		free(r->comms[i].arrived_ns);
+		free(r->comms[i].bytes);
 	}
 	for (uint32_t i = 0; r->channels && i < r->channel_count; i++) {
 		free(r->channels[i].ready_ns);

@@ -67,6 +67,7 @@ static bool fits(const struct job_trace *t, const struct job_spec *j, const stru
 	case JOB_MOVING: return e->problem == FLEET_UNEVEN;
 	case JOB_HANG: return e->problem == FLEET_HANG && is_faulty(j, e->rank);
 	case JOB_LINK: return is_link(t, j, e);
+	case JOB_EXPERT:
 	case JOB_GPU:
 		return (e->problem == FLEET_STRAGGLER || e->problem == FLEET_NODE) &&
 		       names_faulty(j, e);
