@@ -517,7 +517,7 @@ static void test_other_kernels_are_the_reason(void **state)
 
 	ANSWER = explain(other_kernels(s, 1980, 1000000, 2));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
-		"Another precision is used than before: cutlass_80_simt_sgemm_128x256 instead of gemm");
+		"The precision has changed: cutlass_80_simt_sgemm_128x256 instead of gemm");
 	assert_non_null(strstr(inc->explanation, "ordinary steps do not run"));
 	assert_non_null(strstr(inc->fixes[0], "torch.autocast"));
 	assert_non_null(strstr(inc->evidence_sql, "JOIN kernels"));
@@ -583,7 +583,7 @@ static void test_a_thread_that_waits_for_the_gpu(void **state)
 	SCENE;
 	ANSWER = held_by(s, "stats");
 
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Thread stats keeps the steps waiting");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Thread stats blocks the steps");
 }
 
 static void test_autograd_waits_in_its_place(void **state)
