@@ -279,7 +279,7 @@ static int report_recapture(
 		return -ENOMEM;
 	find_place(s->rec, inc, at, sizeof(at));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"CUDA graphs captured again and again%s%s: %s after warm-up, for every %s; %s "
+		"CUDA graphs captured repeatedly%s%s: %s after warm-up, once for every %s; %s "
 		"each, %s in all (%s of the time)",
 		at[0] ? " " : "", at, text_format_plural(times, p->late, "times"),
 		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"), one, cost,
@@ -418,7 +418,7 @@ static void report_unused(
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"graphs for shapes that do not occur: they cost start-up time and memory");
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All launches of the process (%llu) are stored rows, and none names %s.",
+		"All launches of the process (%llu) are stored, and none is of %s.",
 		(unsigned long long)p->launches, n == 1 ? "this graph" : "these graphs");
 	incident_step(inc, first->start.ns, first->dur_ns, "GRAPH", "graphInstantiate",
 		"executable graph 0x%llx", (unsigned long long)first->arg1);
