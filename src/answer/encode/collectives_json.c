@@ -185,7 +185,7 @@ void collectives_text(struct buf *b, const struct collectives_answer *a)
 	if (b->len > before)
 		buf_puts(b, "  At least: a call's end is seen when its stream is waited for.\n");
 	else
-		buf_puts(b, "  not known: when the calls ended was not recorded\n");
+		buf_puts(b, "  unknown: when the calls ended was not recorded\n");
 }
 
 /* ---- /api/v1/losses, and the accounting in the overview ---- */

@@ -82,7 +82,7 @@ static void say_account(struct buf *b, const struct steps_row *row)
 void say_steps(struct buf *b, const struct steps_answer *a)
 {
 	if (!a->count)
-		buf_printf(b, "No steps were found: %s.", a->reason);
+		buf_printf(b, "No steps found: %s.", a->reason);
 	for (size_t i = 0; i < MIN(a->count, (size_t)3); i++)
 		say_account(b, &a->rows[i]);
 }
@@ -129,13 +129,13 @@ void say_collectives(struct buf *b, const struct collectives_answer *a)
 	}
 	if (worst)
 		buf_printf(b,
-			"Straggler: rank %d on %s (PID %u) came last to %llu of %zu collectives, by up to %s; the others waited %s in all.",
+			"Straggler: rank %d on %s (PID %u) arrived last at %llu of %zu collectives, by up to %s; the others waited %s in all.",
 			worst->row->c.rank, worst->row->node, worst->row->pid,
 			(unsigned long long)worst->last, comm->judged,
 			text_format_duration(t, worst->late_max_ns),
 			text_format_duration(n, worst->late_ns));
 	else if (a->calls)
-		buf_printf(b, "No straggler found in %s of NCCL.",
+		buf_printf(b, "No straggler found in %s to NCCL.",
 			text_format_plural(n, a->calls, "calls"));
 	else
 		buf_puts(b, "The recording has no NCCL calls.");
@@ -190,11 +190,11 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 		buf_printf(b, "All but %s of %s are in the recording.",
 			text_format_count(lost, a->total.lost), n);
 	else if (completeness_share(&a->total) >= 0)
-		buf_printf(b, "All of %s are in the recording.", n);
+		buf_printf(b, "All %s are in the recording.", n);
 	else
-		buf_puts(b, "It is not known how complete the recording is.");
+		buf_puts(b, "How complete the recording is, is unknown.");
 	if (a->unseen.row_count)
-		buf_printf(b, " %s could not be seen by any probe.",
+		buf_printf(b, " No probe could see %s.",
 			text_format_plural(n, a->unseen.row_count, "kinds of calls"));
 }
 

@@ -92,10 +92,10 @@ static void put_table(struct buf *b, const struct step_account *a)
 	int n = steps_lines(a, lines);
 
 	if (steps_comparable(a))
-		buf_printf(b, "\n  %-37s %9s %9s %11s %8s\n", "ms of a step", "ordinary", "slow",
+		buf_printf(b, "\n  %-37s %9s %9s %11s %8s\n", "ms per step", "ordinary", "slow",
 			"difference", "share");
 	else
-		buf_printf(b, "\n  %-37s %9s %8s\n", "ms of a step", "mean", "share");
+		buf_printf(b, "\n  %-37s %9s %8s\n", "ms per step", "mean", "share");
 	for (int i = 0; i < n; i++)
 		if (is_shown(&t, &lines[i], &whole))
 			put_row(b, &t, account_line_title(lines[i].line), &lines[i]);
@@ -180,7 +180,8 @@ static void put_origin(struct buf *b, const struct step_account *a, size_t width
 	buf_printf(&text, " (%s)", text_format_percent(sure, a->confidence));
 	if (a->group > 1)
 		buf_printf(&text,
-			", %" PRIu32 " at a time: the GPU is waited for once in %" PRIu32 " steps",
+			", %" PRIu32 " at a time: the program waits for the GPU once in %" PRIu32
+			" steps",
 			a->group, a->group);
 	paragraph_put(b, width, "  Step boundary: ", buf_str(&text));
 	buf_clear(&text);
@@ -269,7 +270,7 @@ static void put_owner(struct buf *b, const struct account_entry *e)
 	if (e->pid)
 		buf_printf(b, " (PID %" PRIu32 ")", e->pid);
 	else
-		buf_puts(b, " (one process after the other)");
+		buf_puts(b, " (one process after another)");
 }
 
 /* Who had what the line waited for. */
@@ -361,7 +362,7 @@ static void put_account(
 	put_table(b, a);
 	put_owners(b, a, width);
 	if (a->total_ns[ACCOUNT_UNKNOWN] && a->unknown_reason && a->unknown_reason[0])
-		paragraph_put(b, width, "  Not known: ", a->unknown_reason);
+		paragraph_put(b, width, "  Unknown: ", a->unknown_reason);
 	put_entries(b, row, width, color);
 }
 
@@ -382,7 +383,7 @@ void steps_text(struct buf *b, const struct steps_answer *a, int columns, bool c
 	if (a->count)
 		buf_printf(b, "STEPS - %s", text_format_plural(text, a->count, "processes"));
 	else
-		buf_puts(b, "No account of steps");
+		buf_puts(b, "No steps found");
 	buf_puts(b, color ? RESET "\n" : "\n");
 	if (!a->count)
 		paragraph_put(b, width, "  ", a->reason);

@@ -27,7 +27,7 @@
 	X(NETWORK, "waiting for the network")                                                      \
 	X(ASLEEP, "asleep")                                                                        \
 	X(STOPPED, "stopped by a signal, a debugger or a frozen container")                        \
-	X(UNKNOWN, "not known")                                                                    \
+	X(UNKNOWN, "unknown")                                                                      \
 	X(LOADER, "waiting for the data loader")                                                   \
 	X(PROCESS, "waiting for another process")                                                  \
 	X(CHECKPOINT, "writing a checkpoint")                                                      \
