@@ -47,8 +47,8 @@ static const struct option_row explain_options[] = {
 		"print the incidents stored in the file instead", 0, 0, false},
 	{"per-process", 0, OPTION_FLAG, OPTION(per_process), NULL,
 		"print the call counts of each process instead", 0, 0, false},
-	{"steps", 0, OPTION_FLAG, OPTION(steps), NULL,
-		"print where the time of the job's steps went instead", 0, 0, false},
+	{"steps", 0, OPTION_FLAG, OPTION(steps), NULL, "print where the time of steps went instead",
+		0, 0, false},
 	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
 		"show the labels (`ingero annotate`) in effect during each incident", 0, 0, false},
 	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
@@ -161,7 +161,7 @@ static int check_fleet_flags(const struct explain_settings *s, struct errinfo *r
 			"--last, --per-process, --steps and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
 	if (s->rolled)
 		return errinfo_set(reterr, -EINVAL,
-			"--include-rolled reads files of this machine and does not go with --nodes");
+			"--include-rolled reads files of this machine and cannot be combined with --nodes");
 	if (s->stacks && !s->json)
 		return errinfo_set(reterr, -EINVAL, "--stacks with --nodes requires --json");
 	if (s->chains && s->pids.count)

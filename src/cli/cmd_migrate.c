@@ -30,7 +30,7 @@ static const struct option_row migrate_options[] = {
 		false},
 	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
 		"node that the file was recorded on (older files do not contain it)", 0, 0, false},
-	{"dry-run", 0, OPTION_FLAG, OPTION(dry_run), NULL, "only say what would be done", 0, 0,
+	{"dry-run", 0, OPTION_FLAG, OPTION(dry_run), NULL, "only show what would be done", 0, 0,
 		false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
@@ -150,7 +150,7 @@ const struct command cmd_migrate = {
 	.summary = "Copy an older recording into the present schema",
 	.details =
 		"  ingero migrate --db old.db                writes old.migrated.db\n"
-		"  ingero migrate --db old.db --dry-run      only says what it would do\n"
+		"  ingero migrate --db old.db --dry-run      only shows what it would do\n"
 		"Never changes the original. All commands also read older recordings as they are;\n"
 		"the copy is for SQL that names the present columns.",
 	.options = migrate_options,

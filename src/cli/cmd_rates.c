@@ -41,7 +41,7 @@ static const struct option_row rates_options[] = {
 	{"output", 'o', OPTION_STRING, OPTION(output), "PATH",
 		"update: write the fetched prices to this file (default: as --file)", 0, 0, false},
 	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"update: give up after this time (default: 30s)", 1, 0, false},
+		"update: timeout (default: 30s)", 1, 0, false},
 	{"file", 0, OPTION_STRING, OPTION(file), "PATH",
 		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)", 0, 0, false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
@@ -146,7 +146,7 @@ static int show(const struct rates_settings *s, struct errinfo *reterr)
 	for (size_t i = 0; !any && rates_at(rates, i, &r); i++)
 		any = is_asked(s, &r);
 	if (!any)
-		return errinfo_set(reterr, -ENOENT, "there are no prices of '%s'", s->provider);
+		return errinfo_set(reterr, -ENOENT, "there are no prices for '%s'", s->provider);
 	if (s->json)
 		show_json(s, rates, source);
 	else
