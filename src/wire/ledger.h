@@ -46,7 +46,7 @@ enum wire_ledger_line {
 /* X(id, NAME, name, what ended the row): stored by number. */
 #define WIRE_MARKS(X)                                                                              \
 	X(0, TICK, "tick", "nothing: the row was long enough")                                     \
-	X(1, STAY, "stay", "a stay off the CPU of 1 ms or more ended")                             \
+	X(1, STAY, "stay", "an off-CPU interval of 1 ms or more ended")                            \
 	X(2, WAIT, "wait", "a call that waits for the GPU returned")                               \
 	X(3, GRAPH, "graph", "a CUDA graph was launched")                                          \
 	X(4, COLLECTIVE, "collective", "a collective was called")                                  \
