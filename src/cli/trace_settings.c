@@ -44,7 +44,7 @@ void trace_earlier(struct buf *b, const char *path)
 	}
 #define PHASES(name)                                                                               \
 	REFUSED(name,                                                                              \
-		"launches are sampled, so a step's phase is not known; label phases with `ingero annotate`")
+		"launches are sampled, so a step's phase is unknown; label phases with `ingero annotate`")
 #define SCRAPES(name)                                                                              \
 	REFUSED(name,                                                                              \
 		"engines are not asked for their metrics; let Prometheus scrape them beside `trace --prometheus`")

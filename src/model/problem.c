@@ -43,7 +43,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"tokens and requests are not traced",
 		{"Batch requests of several agents together",
 		 "Reuse the prefix: keep the KV cache between calls of one agent"},
-		"ask for the share of time between bursts and what was waited for"},
+		"ask for the share of time between bursts and what the thread waited for"},
 	[PROBLEM_KV_CACHE] = {
 		"a process that uses the network: allocations that fail and are retried, or are made and freed while memory is over 95 % full",
 		"indirect evidence: a cache inside one large allocation is not visible, only its effects",
@@ -120,7 +120,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Spread the load: neighbours in the same chassis heat each other"},
 		"ask for clocks, power and temperature over time"},
 	[PROBLEM_NOISY_NEIGHBOUR] = {
-		"processes of another container that had the CPU or the disk while a unit waited for it",
+		"processes of another container that used the CPU or the disk while a unit waited for it",
 		"",
 		{"Reserve CPUs for the job (cpuset, guaranteed QoS)",
 		 "Limit the neighbour: cpu.max, io.max"},
@@ -152,7 +152,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for the bytes written in the gaps and how often they come"},
 	[PROBLEM_PCIE] = {
 		"the account of every unit of work: time in calls that copy, without what they wait for the GPU or the disk",
-		"copies from pinned memory that run beside kernels show no time of their own",
+		"copies from pinned memory that overlap kernels take no visible time",
 		{"Copy from pinned memory and overlap it: pin_memory=True, non_blocking=True",
 		 "Copy less: convert and crop on the GPU, send uint8 instead of float",
 		 "Check the width of the link: `nvidia-smi -q -d PCIE`"},

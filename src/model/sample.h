@@ -59,9 +59,9 @@ struct host_sample {
 	X(sm_clock_max_mhz, "maximum clock of the multiprocessors")                                \
 	X(power_default_mw, "default power limit")                                                 \
 	X(process_1, "id of a process with a compute context; NULL: none")                         \
-	X(process_2, "likewise of a second one")                                                   \
-	X(process_3, "likewise of a third one")                                                    \
-	X(process_4, "likewise of a fourth one")                                                   \
+	X(process_2, "the same for a second one")                                                  \
+	X(process_3, "the same for a third one")                                                   \
+	X(process_4, "the same for a fourth one")                                                  \
 	X(nvml_error, "error that NVML returned for a supported value; 0: none")
 
 struct gpu_sample {

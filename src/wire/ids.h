@@ -64,7 +64,7 @@
 	X(33, PREFETCH, "cudaMemPrefetchAsync",                                                    \
 		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
 	X(34, PREFETCH_BATCH, "cudaMemPrefetchBatchAsync",                                         \
-		"likewise of several ranges; arg0 how many")                                       \
+		"the same for several ranges; arg0 how many")                                      \
 	X(35, HOST_REGISTER, "cudaHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")   \
 	X(36, HOST_UNREGISTER, "cudaHostUnregister", "host memory no longer pinned; arg0 pointer")
 
@@ -138,7 +138,7 @@
 	X(40, PREFETCH, "cuMemPrefetchAsync",                                                      \
 		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
 	X(41, PREFETCH_BATCH, "cuMemPrefetchBatchAsync",                                           \
-		"likewise of several ranges; arg0 how many")                                       \
+		"the same for several ranges; arg0 how many")                                      \
 	X(42, HOST_REGISTER, "cuMemHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")  \
 	X(43, HOST_UNREGISTER, "cuMemHostUnregister",                                              \
 		"host memory no longer pinned; arg0 pointer")                                      \

@@ -119,7 +119,7 @@ enum stack_record { STACK_RECORD_STACK = 1, STACK_RECORD_CODE };
 #define STACK_STOPS(X)                                                                             \
 	X(OUTERMOST, "")                                                                           \
 	X(DEPTH, "deeper than can be walked")                                                      \
-	X(NO_MAPPINGS, "the process was not known yet")                                            \
+	X(NO_MAPPINGS, "the process was still unknown")                                            \
 	X(NO_TABLE, "no unwind table of the file yet")                                             \
 	X(UNKNOWN_CODE, "code outside any file")                                                   \
 	X(NO_RULE, "its unwind rule cannot be expressed")                                          \

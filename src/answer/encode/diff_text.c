@@ -43,7 +43,7 @@ static void put_title(struct buf *b, const char *title, bool color)
 
 static const char *line_verdict(enum compare_verdict v)
 {
-	static const char *const words[] = {[COMPARE_UNKNOWN] = "too little to tell",
+	static const char *const words[] = {[COMPARE_UNKNOWN] = "too little data",
 		[COMPARE_NOISE] = "within noise",
 		[COMPARE_MORE] = "more",
 		[COMPARE_LESS] = "less"};

@@ -6,7 +6,7 @@ import {nsOf, spanOf, spanText, stamp, state} from "./address.js";
 import * as f from "./format.js";
 
 const OPS = 12, LEAST = 0.001; // a line with less of a step is left out
-const WORDS = {more: "\u25b2 more", less: "\u25bc less", noise: "within noise", unknown: "too little to tell"};
+const WORDS = {more: "\u25b2 more", less: "\u25bc less", noise: "within noise", unknown: "too little data"};
 const button = (act, text, more = {}) => el("button", {type: "button", class: "small", "data-act": act, ...more}, text);
 
 // timeOf - the range that is looked at, in ns; @w: of what is chosen by its length.

@@ -120,7 +120,7 @@ function meta(i) {
 function stored(d) {
 	return d && d.chains.length ? el("details", {class: "more", "data-open": "chains"}, el("summary", {}, `${f.counted(d.chains.length, "incident")} stored while recording`),
 		table([{title: "When", cell: (c) => f.clock(c.detected_at)}, {title: "Severity", cell: (c) => badge(c.severity)},
-			{title: "Verdict", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored incidents")) : null;
+			{title: "Incident", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored incidents")) : null;
 }
 
 export function view(ctx) {
