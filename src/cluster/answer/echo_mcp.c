@@ -18,7 +18,7 @@
 #define SCHEMA_BYTES 16384
 
 static const char instructions[] =
-	"This is the memory of one or more GPU clusters: health scores, collectives, incidents and "
+	"This is the history of one or more GPU clusters: health scores, collectives, incidents and "
 	"events that node agents have sent. Begin with fleet_cluster_summary, then "
 	"fleet_cluster_find_stragglers; if it finds none, fleet_cluster_find_outlier_nodes. They "
 	"say where; why is known by the agent on the node that was found (its tool explain). Times "
