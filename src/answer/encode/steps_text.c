@@ -403,7 +403,7 @@ void steps_text_short(struct buf *b, const struct steps_row *row, size_t indent)
 	put_head(b, row, false);
 	buf_putc(b, '\n');
 	for (int i = 0; i < MIN(n, SHORT_LINES) && lines[i].share >= ENTRY_MIN; i++)
-		buf_printf(b, "%*s  %8s ms a step (%s)  %s\n", (int)indent, "",
+		buf_printf(b, "%*s  %8s ms per step (%s)  %s\n", (int)indent, "",
 			steps_comparable(a) ? format_change(ms, &t, lines[i].difference_ns)
 					    : format_ms(ms, &t, (double)lines[i].mean_ns),
 			format_share(share, lines[i].share), account_line_title(lines[i].line));

@@ -211,9 +211,9 @@ static void test_no_incidents(void **state)
 	assert_string_equal(buf_str(&b),
 		"No incidents\n"
 		"  Cannot tell whether time was lost: no process used a GPU for long enough.\n"
-		"  Not judged: delays by CPUs and disks (no off-CPU intervals recorded); clocks, memory and errors\n"
-		"              of the GPU (no readings); limits of containers (no control group could be read);\n"
-		"              ranks (no collectives recorded)\n"
+		"  Not judged: delays by CPUs and disks (no off-CPU intervals recorded); clocks, memory and errors of\n"
+		"              the GPU (no readings); limits of containers (no control group could be read); ranks\n"
+		"              (no collectives recorded)\n"
 		"  3,284 events analysed; losses unknown\n");
 	buf_clear(&b);
 	scope.events = 0;

@@ -238,8 +238,8 @@ static void short_text(void **state)
 	steps_text_short(&b, &m.rows[0], 2);
 	assert_string_equal(b.data,
 		"  python3 (PID 4821): 512 steps, 31 slow: lost 4.2s of 55s (7.6 %)\n"
-		"      +127.0 ms a step (93 %)  host code\n"
-		"        +7.0 ms a step (5.1 %)  waiting for a CPU\n");
+		"      +127.0 ms per step (93 %)  host code\n"
+		"        +7.0 ms per step (5.1 %)  waiting for a CPU\n");
 }
 
 static void none(void **state)

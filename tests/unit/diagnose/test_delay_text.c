@@ -114,7 +114,7 @@ static void each_title_is_the_answer(void **state)
 	} rows[] = {
 		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &clock, .lasts = true},
 			"GPU clock at 544 MHz instead of 1905: steps take 236 ms instead of 100 (train.py)",
-			"locked clock"},
+			"clocks are locked"},
 		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &hot, .lasts = true},
 			"GPU too hot (clock at 900 MHz instead of 1905): steps take 236 ms",
 			"temperature"},

@@ -632,7 +632,7 @@ static void test_calls_that_came_with_slow_steps(void **state)
 	ANSWER = fills_since(s, MS(5));
 
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
-		"cudaMemsetAsync, about 18 a step, in work (debug.py:77)");
+		"cudaMemsetAsync, about 18 per step, in work (debug.py:77)");
 }
 
 static void test_calls_that_came_before(void **state)
