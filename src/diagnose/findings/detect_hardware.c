@@ -145,7 +145,6 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 					 : SEVERITY_LOW;
 	const char *kind = uncorrected ? "uncorrected" : "corrected";
 	char seen[TEXT_PLURAL_MAX];
-	char seen[TEXT_PLURAL_MAX];
 	struct incident *inc;
 
 	if (c->grown <= 0)
