@@ -252,7 +252,7 @@ void all_clear_put(struct buf *b, const struct report_scope *s, size_t width)
 	buf_clear(&text);
 	tell_missing(put_listed, &text, s);
 	if (text.len)
-		paragraph_put(b, width, "  Not checked: ", buf_str(&text));
+		paragraph_put(b, width, "  Not judged: ", buf_str(&text));
 }
 
 /* ---- JSON ---- */
