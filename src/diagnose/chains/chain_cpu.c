@@ -273,7 +273,7 @@ static bool by_stopped_group(const struct chain *c, const struct waits *w, struc
 	ret->resource = RESOURCE_CPU_QUOTA;
 	ret->pid = c->a->pid;
 	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
-	snprintf(ret->detail, sizeof(ret->detail), "kept off idle CPUs");
+	snprintf(ret->detail, sizeof(ret->detail), "not run although CPUs are idle");
 	ret->share = (double)w->nobody_long_ns / (double)MAX(all, UINT64_C(1));
 	return true;
 }

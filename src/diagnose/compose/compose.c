@@ -580,7 +580,7 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 	}
 	len = strlen(inc->explanation);
 	snprintf(inc->explanation + len, sizeof(inc->explanation) - len,
-		" %d other rank%s of the job wait%s likewise.", alike, alike == 1 ? "" : "s",
+		" %d other rank%s of the job wait%s too.", alike, alike == 1 ? "" : "s",
 		alike == 1 ? "s" : "");
 }
 

@@ -42,11 +42,11 @@ static void test_what_was_examined(void **state)
 	assert_string_equal(buf_str(&b),
 		"  No problems found in 512 steps and 200 windows of time of 2 processes.\n"
 		"  Examined: python3 (PID 4821): 512 steps in 55s. Step boundary: optimizer.step (95 %). Time:\n"
-		"            waiting for the GPU 74 %, host code 16 %. GPU-bound: only less or faster work on the GPU\n"
-		"            makes it shorter.\n"
+		"            waiting for the GPU 74 %, host code 16 %. GPU-bound: only less or faster GPU work makes\n"
+		"            it shorter.\n"
 		"            infer\\x1b[2J (PID 4822): 200 windows of time in 4.0s. Step boundary: none found, equal\n"
 		"            windows of time (67 %). Time: waiting for the GPU 75 %, launching kernels 20 %.\n"
-		"            GPU-bound: only less or faster work on the GPU makes it shorter.\n"
+		"            GPU-bound: only less or faster GPU work makes it shorter.\n"
 		"  Also: 3,000 calls, 200 off-CPU intervals, 52 readings of the GPU\n"
 		"  Not judged: ranks (no collectives recorded)\n");
 }
@@ -84,8 +84,8 @@ static void test_nothing_to_look_at(void **state)
 	strcpy(s.examined.brief[0].comm, "probe");
 	all_clear_put(&b, &s, 1000);
 	assert_null(strstr(buf_str(&b), "No problems"));
-	assert_has(buf_str(&b), "Whether time was lost cannot be said");
-	assert_has(buf_str(&b), "Not judged: probe (PID 77) (used a GPU for too short a time");
+	assert_has(buf_str(&b), "Cannot tell whether time was lost");
+	assert_has(buf_str(&b), "Not judged: probe (PID 77) (used a GPU too briefly");
 }
 
 static void test_time_that_is_not_known(void **state)

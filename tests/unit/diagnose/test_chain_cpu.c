@@ -231,7 +231,7 @@ static void test_kept_off_idle_cpus(void **state)
 	for (size_t i = 0; i < s->rec.event_count; i++)
 		s->events[i].wait_ns = 60 * NS_PER_MS;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_QUOTA);
-	assert_string_equal(s->delay.end.detail, "kept off idle CPUs");
+	assert_string_equal(s->delay.end.detail, "not run although CPUs are idle");
 	for (size_t i = 0; i < s->rec.event_count; i++)
 		s->events[i].wait_ns = NS_PER_MS;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
