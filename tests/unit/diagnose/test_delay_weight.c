@@ -574,7 +574,7 @@ static void test_naps_of_a_loop(void **state)
 }
 
 /* One line is nearly all of the host's code, and takes twice as long: as the rest does now and then, or while CPUs are
- * waited for; or since a moment, or it alone. */
+ * waited for; or every so many steps, little by little, or it alone. */
 static void test_a_slower_cpu_is_no_line(void **state)
 {
 	const struct recording rec = {0};
@@ -595,9 +595,14 @@ static void test_a_slower_cpu_is_no_line(void **state)
 		.line = ACCOUNT_HOST, .stack_hash = 1, .ordinary_ns = MS(3), .slow_ns = MS(6)};
 	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
 	a.is_varied = false;
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.period_steps = 2;
 	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
 	a.slow_ns[ACCOUNT_CPU] = MS(1);
 	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.is_drift = true;
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.is_drift = false;
 	a.entries[0].ordinary_ns = MS(2);
 	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
 }

@@ -100,7 +100,7 @@ function ways(i, w, overview) {
 }
 
 function body(ctx, i) {
-	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i), ways(i, ctx.data.incidents.window, ctx.data.overview),
+	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.root_cause || i.explanation)), i.root_cause && i.explanation ? el("p", {class: "reason"}, el("bdi", {}, i.explanation)) : null, labels(i), ways(i, ctx.data.incidents.window, ctx.data.overview),
 		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i))), evidence.view(i, ctx.again));
 }
 
