@@ -205,6 +205,9 @@ static void put_cause(
 	}
 	if (is_process(f->delay.end.resource) && f->delay.end.who[0]) {
 		c->culprit_pid = f->delay.end.pid;
+		if (!c->culprit_pid && lead &&
+			!strncmp(lead->culprit, f->delay.end.who, COMM_LEN - 1))
+			c->culprit_pid = lead->culprit_pid; /* one of several */
 		snprintf(c->culprit, sizeof(c->culprit), "%s", f->delay.end.who);
 	} else if (lead && lead->culprit[0]) {
 		c->culprit_pid = lead->culprit_pid;
