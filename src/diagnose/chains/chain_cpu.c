@@ -209,17 +209,11 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 
 static void add_waits(const struct chain *c, struct waits *w)
 {
-	const struct recording *rec = c->rec;
+	const struct event *e = NULL;
 
-	for (size_t i = chain_first_event(c); i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH && e->wait_ns &&
-			is_waiting(c, e) && chain_time(c, e->start.ns))
+	while ((e = chain_event(c, SOURCE_HOST, e)))
+		if (e->op == HOST_SCHED_SWITCH && e->wait_ns && is_waiting(c, e))
 			add_wait(c, e, w);
-	}
 }
 
 /* How busy all CPUs were; negative: not known. */
@@ -366,8 +360,8 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 	program_name(most, ret);
 	ret->who_share = (double)most->ns[side] / (double)(side ? w->other_ns : w->own_ns);
 	if (side && w->programs.count > 1)
-		snprintf(ret->detail, sizeof(ret->detail), "%.40s for %.0f %% of that time",
-			most->name, 100 * ret->who_share);
+		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
+			100 * (double)most->ns[side] / (double)known);
 	else if (!side && siblings(c, most) > 1)
 		snprintf(ret->detail, sizeof(ret->detail),
 			"%" PRIu32 " processes of %.40s share %" PRIu32 " CPU%s", siblings(c, most),
@@ -404,15 +398,10 @@ bool chain_crowd(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct crowd *w = calloc(1, sizeof(*w));
 	uint32_t cpus = cpus_allowed(c);
+	const struct event *e = NULL;
 
-	for (size_t i = w ? chain_first_event(c) : c->rec->event_count; i < c->rec->event_count;
-		i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source != SOURCE_HOST || e->op != HOST_SCHED_SWITCH || !e->wait_ns ||
-			e->pid != c->a->pid || !chain_time(c, e->start.ns))
+	while (w && (e = chain_event(c, SOURCE_HOST, e))) {
+		if (e->op != HOST_SCHED_SWITCH || !e->wait_ns || e->pid != c->a->pid)
 			continue;
 		crowd_note(w, e);
 		w->wait_ns += e->wait_ns;
