@@ -9,7 +9,7 @@
 
 #define PROCESSES_SHOWN 4
 #define LINES_SHOWN     2
-#define GPU_BOUND       0.5  /* of the time, and more */
+#define GPU_BOUND       0.9  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
 #define COVER_TOLD      0.5 /* of the time between the first unit and the last: more needs no mention */
 

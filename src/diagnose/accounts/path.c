@@ -140,6 +140,14 @@ bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const str
 	return timeline_of(w->t, waker->tid).count > 0;
 }
 
+/* A thread of a pool that waits for its next task is no place of the program: who it waits for has one. */
+static bool is_told(const struct walk *w, uint64_t hash)
+{
+	const struct stack *s = path_stack(w, hash);
+
+	return s && stack_user_frame(s);
+}
+
 /* Follows @waker, which ended the stay of @r. */
 static int follow(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	int64_t from_ns, int64_t to_ns)
@@ -148,7 +156,8 @@ static int follow(struct walk *w, const struct ledger_row *r, const struct waker
 	bool over_socket = w->over_socket;
 	int ret;
 
-	if (w->depth == 1)
+	if (w->depth == 1 ||
+		(r->pid == w->path->pid && is_told(w, r->stack_hash) && !is_told(w, waited)))
 		w->waited = r->stack_hash;
 	w->over_socket |= r->stay_line == LEDGER_SOCKET || r->stay_line == LEDGER_POLL;
 	ret = walk_back(w, waker->tid, from_ns, to_ns);

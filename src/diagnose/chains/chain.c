@@ -89,8 +89,9 @@ typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
 /* By line, what to look at in turn; the first that finds something ends the chain. A limit of memory stops threads
  * wherever they are, so that it shows on several lines. */
 static follow_fn *const by_line[ACCOUNT_LINES][3] = {
-	[ACCOUNT_GPU] = {chain_gpu, chain_precision},
+	[ACCOUNT_GPU] = {chain_gpu, chain_ranks, chain_precision},
 	[ACCOUNT_COPY] = {chain_gpu, chain_disk_of_copy},
+	[ACCOUNT_COLLECTIVE] = {chain_ranks},
 	[ACCOUNT_HOST] = {chain_work},
 	[ACCOUNT_CPU] = {chain_cpu},
 	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
@@ -114,7 +115,7 @@ void chain_follow(const struct recording *rec, const struct step_account *a,
 		found = chain_compile(&c, &use) || chain_pickle(&c, &use);
 	if (!found && (d->kind == DELAY_BY_PROCESS || d->kind == DELAY_BY_LOADER)) {
 		use = (struct resource_use){0};
-		found = chain_turns(&c, &use);
+		found = chain_file_lock(&c, &use) || chain_turns(&c, &use);
 	}
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];
@@ -201,6 +202,29 @@ static void note_pid(struct program *p, uint32_t pid)
 		p->pids[p->pid_count++] = pid;
 }
 
+/* What the main thread of @pid is called. */
+static const char *own_name(const struct recording *rec, uint32_t pid)
+{
+	for (size_t i = rec->ledger_count; i--;)
+		if (rec->ledger[i].pid == pid && rec->ledger[i].tid == pid)
+			return rec->ledger[i].comm;
+	return "";
+}
+
+/* Processes of the job all run its script: if one has a name of its own, that tells it from the others. */
+static void tell_apart(
+	const struct recording *rec, uint32_t job, uint32_t pid, char name[PROCESS_WORDS_MAX])
+{
+	const struct process_home *of = home_of(rec, job), *h = home_of(rec, pid);
+	const char *own;
+
+	if (!of || !h || !h->script[0] || strcmp(of->script, h->script) != 0)
+		return;
+	own = own_name(rec, pid);
+	if (own[0] && strcmp(own, own_name(rec, job)) != 0)
+		snprintf(name, PROCESS_WORDS_MAX, "%s", own);
+}
+
 struct program *program_get(
 	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm)
 {
@@ -209,6 +233,8 @@ struct program *program_get(
 	int k = 0;
 
 	process_words(rec, pid, comm, name);
+	if (s->job && s->job != pid)
+		tell_apart(rec, s->job, pid, name);
 	while (k < s->count && strcmp(s->items[k].name, name) != 0)
 		k++;
 	if (k == PROGRAMS_MAX)

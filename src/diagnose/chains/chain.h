@@ -53,6 +53,8 @@ struct program {
 };
 
 struct program_sums {
+	uint32_t
+		job; /* processes that run its script are told by names of their own; 0: all by scripts */
 	struct program items[PROGRAMS_MAX];
 	int count;
 };

@@ -63,6 +63,9 @@ const struct advice_row advice_rows[] =
 		{DELAY_BY_GPU, RESOURCE_NONE, MORE_WORK, 0,
 			"Check whether the extra work is intended: larger batches or sequences, extra evaluation, retries"},
 
+		{ANY_KIND, RESOURCE_RANKS, 0, 0,
+			"Find the late rank: `ingero merge` the recordings of all nodes and explain the result, or ask the cluster service (`ingero-cluster blame`)"},
+
 		/* Synchronisation and copies. */
 		{DELAY_BY_SYNC, ANY_RESOURCE, HAS_TORCH, 0,
 			"Avoid a sync in every step (.item(), .cpu(), print, `if tensor`): keep values on the GPU and read them every N steps"},
@@ -202,7 +205,11 @@ const struct advice_row advice_rows[] =
 			"Hold the lock only while shared values are read or written, and do the work outside it"},
 		{DELAY_BY_LOCK, RESOURCE_LOCK, 0, 0,
 			"Hold the lock for less time: move slow work out of it, or give each thread its own data"},
-		{DELAY_BY_LOCK, RESOURCE_FILE_LOCK, 0, 0,
+		{DELAY_BY_PROCESS, RESOURCE_READER, 0, IS_STOPPED,
+			"Let {name} read faster, or write less or from a background thread (logging.handlers.QueueHandler)"},
+		{DELAY_BY_PROCESS, RESOURCE_FILE_LOCK, 0, 0,
+			"Let {name} hold the lock for less time: do slow work before taking it, or replace the file in one step (rename)"},
+		{ANY_KIND, RESOURCE_FILE_LOCK, 0, 0,
 			"Find its holder (`lslocks`); write to a separate file, less often, or in a background thread"},
 		{DELAY_BY_GC, ANY_RESOURCE, 0, 0,
 			"Call gc.freeze() after set-up and gc.disable() in the loop, with gc.collect() where a pause does not matter"},

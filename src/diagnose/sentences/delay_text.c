@@ -678,7 +678,7 @@ static void put_explanation(const struct subject *s, struct incident *inc)
 	if (is_slow(a) && a->is_proportional)
 		buf_printf(&b, " The work of a %s varies: longer ones do more of the same.",
 			unit_of(a));
-	if (delay_is_idle(a, s->l))
+	if (delay_is_idle(s->rec, a, s->l))
 		buf_puts(&b, " A program with nothing to do waits in the same way.");
 	else if (delay_is_pause(s->rec, a, s->l))
 		buf_puts(&b, " The program sleeps there on purpose.");
