@@ -95,7 +95,7 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_LOCK] = {chain_crowd, chain_peer, chain_lock},
 	[ACCOUNT_GIL] = {chain_crowd, chain_lock},
 	[ACCOUNT_ASLEEP] = {chain_memory_limit},
-	[ACCOUNT_STOPPED] = {chain_peer},
+	[ACCOUNT_STOPPED] = {chain_stop, chain_peer},
 };
 
 void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d)

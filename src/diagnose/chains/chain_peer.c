@@ -97,7 +97,7 @@ static void add_wakers(const struct chain *c, struct program_sums *s)
 			r->waker != WAKER_TASK || !r->waker_pid || r->waker_pid == r->pid ||
 			!is_pipe_or_socket(r->stay_line) || !chain_time(c, ledger_end_ns(r) - 1))
 			continue;
-		p = program_get(c->rec, s, r->waker_pid, r->waker_comm);
+		p = program_get_last(c->rec, s, r->waker_pid, r->waker_comm);
 		if (p)
 			p->ns[0] += r->stay_ns;
 	}
@@ -108,9 +108,7 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 {
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		/* who stopped a process is to be named, not the one that stands still */
-		bool is_stopped = e->line == ACCOUNT_STOPPED && e->culprit_pid;
-		bool is_other = e->owner == OWNER_PROCESS && e->pid && !is_stopped;
+		bool is_other = e->owner == OWNER_PROCESS && e->pid;
 		uint32_t pid = is_other ? e->pid : e->culprit_pid;
 		const char *comm = is_other ? e->comm : e->culprit;
 		struct program *p;
@@ -118,13 +116,12 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 		if (e->slow_ns <= e->ordinary_ns || !pid || pid == c->a->pid || !comm[0] ||
 			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS &&
 				c->d->kind != DELAY_BY_LOADER) ||
-			(!is_other && !is_stopped && e->owner != OWNER_SELF &&
-				e->owner != OWNER_THREAD) ||
+			(!is_other && e->owner != OWNER_SELF && e->owner != OWNER_THREAD) ||
 			kernel_thread_is(comm))
 			continue;
-		p = program_get(c->rec, s, pid, comm);
+		p = program_get_last(c->rec, s, pid, comm);
 		if (p)
-			p->ns[1] += (e->slow_ns - e->ordinary_ns);
+			p->ns[1] += e->slow_ns - e->ordinary_ns;
 	}
 }
 
@@ -141,6 +138,80 @@ static const struct program *program_most(const struct program_sums *s, int by, 
 	return most;
 }
 
+static uint64_t grown_of(const struct chain *c, uint32_t pid)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+
+		if (e->owner == OWNER_PROCESS && e->pid == pid)
+			ns += e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+	}
+	return ns;
+}
+
+/* Of several processes of one name those count that have more than a little of what the one with most has. */
+static void keep_awaited(const struct chain *c, struct resource_use *ret, const struct program *p)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->pid_count; i++)
+		most = MAX(most, grown_of(c, p->pids[i]));
+	ret->count = 0;
+	for (uint32_t i = 0; i < p->pid_count; i++) {
+		uint64_t ns = grown_of(c, p->pids[i]);
+
+		if ((double)ns < THRESHOLD(LITTLE) * (double)most)
+			continue;
+		ret->count++;
+		ret->pid = p->pids[i];
+	}
+	ret->pid = ret->count == 1 ? ret->pid : 0;
+}
+
+/* In which call the job's threads wait until a process of @p lets them go on, where most of it is for a file's lock or in a
+ * pipe: nobody is asked for anything then. */
+static enum resource waited_in(const struct chain *c, const struct program *p)
+{
+	static const enum resource calls[] = {
+		RESOURCE_FILE_LOCK, RESOURCE_PIPE_FULL, RESOURCE_PIPE_EMPTY};
+	uint64_t ns[ARRAY_SIZE(calls)] = {0}, all = 0;
+
+	for (size_t i = 0; c->rec->stacks && i < c->rec->ledger_count; i++) {
+		const struct ledger_row *r = &c->rec->ledger[i];
+		const struct stack *s;
+
+		if (r->pid != c->a->pid || r->mark != MARK_STAY || r->waker != WAKER_TASK ||
+			!program_has(p, r->waker_pid) || !chain_time(c, ledger_end_ns(r) - 1))
+			continue;
+		s = r->stack_hash ? stack_find(c->rec->stacks, r->stack_hash) : NULL;
+		all += r->stay_ns;
+		if (s && place_is_file_lock(s))
+			ns[0] += r->stay_ns;
+		else if (s && r->stay_line == LEDGER_PIPE)
+			ns[place_is_output(s) ? 1 : 2] += r->stay_ns;
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
+		if (all && (double)ns[i] >= THRESHOLD(CHAIN_MOST) * (double)all)
+			return calls[i];
+	return RESOURCE_PROCESS;
+}
+
+static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t size);
+
+/* What it does meanwhile, if it is one and its line is known. */
+static void put_doing(const struct chain *c, struct resource_use *ret)
+{
+	const struct account_entry *e = c->d->lead;
+	char at[80] = "";
+
+	if (e && e->owner == OWNER_PROCESS && e->pid == ret->pid)
+		frame_text(c, e->stack_hash, at, sizeof(at));
+	if (at[0])
+		snprintf(ret->detail, sizeof(ret->detail), "meanwhile it is at %s", at);
+}
+
 static bool by_process(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct program_sums *s = calloc(1, sizeof(*s));
@@ -149,19 +220,69 @@ static bool by_process(const struct chain *c, struct resource_use *ret)
 
 	if (!s)
 		return false;
+	ret->resource = RESOURCE_PROCESS;
 	add_entries(c, s);
 	most = program_most(s, 1, &all);
 	if (most && (double)all >= THRESHOLD(CHAIN_MOST) * (double)grown) {
 		ret->share = MIN((double)most->ns[1] / (double)MAX(grown, UINT64_C(1)), 1.0);
-	} else {
-		add_wakers(c, s);
-		most = program_most(s, 0, &all);
-		if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
-			return false;
-		ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
+		ret->resource = waited_in(c, most);
+		program_name(most, ret);
+		if (ret->count > 1)
+			keep_awaited(c, ret, most);
+		if (ret->resource != RESOURCE_PROCESS)
+			put_doing(c, ret);
+		return true;
 	}
-	ret->resource = RESOURCE_PROCESS;
+	add_wakers(c, s);
+	most = program_most(s, 0, &all);
+	if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
+		return false;
+	ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
 	program_name(most, ret);
+	return true;
+}
+
+/* Who is stopped, and by whom: both are to be named. */
+bool chain_stop(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct program_sums *s = calloc(2, sizeof(*s));
+	uint64_t grown = c->d->slow_ns - MIN(c->d->slow_ns, c->d->ordinary_ns), known, all;
+	const struct program *by, *on;
+
+	for (int i = 0; s && i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+		struct program *p[2] = {NULL, NULL};
+
+		if (e->line != ACCOUNT_STOPPED || !ns || !delay_has(c->rec, c->d->kind, e))
+			continue;
+		if (e->culprit_pid)
+			p[0] = program_get_last(c->rec, &s[0], e->culprit_pid, e->culprit);
+		if (e->pid && e->pid != c->a->pid)
+			p[1] = program_get_last(c->rec, &s[1], e->pid, e->comm);
+		for (int k = 0; k < 2; k++)
+			if (p[k])
+				p[k]->ns[0] += ns;
+	}
+	by = s ? program_most(&s[0], 0, &known) : NULL;
+	on = s ? program_most(&s[1], 0, &all) : NULL;
+	if (by && (double)known >= THRESHOLD(CHAIN_MOST) * (double)grown) {
+		if (on) {
+			program_name(on, ret);
+			memcpy(ret->on, ret->who, sizeof(ret->on));
+			ret->on_pid = ret->pid;
+			ret->on_count = ret->count;
+		}
+		program_name(by, ret);
+		ret->resource = RESOURCE_STOPPER;
+		ret->share = MIN((double)by->ns[0] / (double)MAX(grown, UINT64_C(1)), 1.0);
+		return true;
+	}
+	if (!on || (double)all < THRESHOLD(CHAIN_MOST) * (double)grown)
+		return false;
+	program_name(on, ret);
+	ret->resource = RESOURCE_PROCESS;
+	ret->share = MIN((double)on->ns[0] / (double)MAX(grown, UINT64_C(1)), 1.0);
 	return true;
 }
 
@@ -179,7 +300,7 @@ static bool by_address(const struct chain *c, struct resource_use *ret)
 	ret->resource = most->pid ? RESOURCE_PROCESS : RESOURCE_ADDRESS;
 	ret->pid = most->pid;
 	if (most->pid)
-		process_words(c->rec, most->pid, "", ret->who);
+		process_words_last(c->rec, most->pid, "", ret->who);
 	if (!ret->who[0])
 		snprintf(ret->who, sizeof(ret->who), "%s", most->address);
 	snprintf(ret->detail, sizeof(ret->detail), "%s%s%.1f MB in that time",
@@ -344,13 +465,7 @@ static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 	const struct stack *s =
 		e->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
 
-	for (size_t i = 0; s && i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
-		const char *name = s->frames[i].symbol ?: "";
-
-		if (!strcmp(name, "flock") || !strncmp(name, "lockf", 5) || strstr(name, "fcntl"))
-			return true;
-	}
-	return false;
+	return s && place_is_file_lock(s);
 }
 
 bool chain_lock(const struct chain *c, struct resource_use *ret)
@@ -388,14 +503,6 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 
 /* ---- processes that take turns ---- */
 
-static bool has_pid(const struct program *p, uint32_t pid)
-{
-	for (uint32_t i = 0; i < p->pid_count; i++)
-		if (p->pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* The time of @r in which a process of @p waits for a lock that another of them lets go of. Where the program's own line is not
  * what asks for the lock it is idle: a library's queue has one, too. */
 static uint64_t turn_ns(const struct chain *c, const struct program *p, const struct ledger_row *r)
@@ -408,7 +515,7 @@ static uint64_t turn_ns(const struct chain *c, const struct program *p, const st
 
 	if (!s || end <= start || r->mark != MARK_STAY || r->stay_line != LEDGER_LOCK ||
 		r->tid != r->pid || r->waker != WAKER_TASK || r->waker_pid == r->pid ||
-		!has_pid(p, r->pid) || !has_pid(p, r->waker_pid))
+		!program_has(p, r->pid) || !program_has(p, r->waker_pid))
 		return 0;
 	while (i < s->count && (!stack_frame_is_python(&s->frames[i]) ||
 				       strstr(s->frames[i].py_file, "/synchronize.py")))

@@ -36,6 +36,7 @@ bool chain_memory(const struct chain *c, struct resource_use *ret);
 bool chain_memory_limit(
 	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
 bool chain_peer(const struct chain *c, struct resource_use *ret);
+bool chain_stop(const struct chain *c, struct resource_use *ret);
 bool chain_crowd(const struct chain *c,
 	struct resource_use *ret); /* too many threads, whatever they wait for */
 bool chain_pickle(const struct chain *c, struct resource_use *ret);

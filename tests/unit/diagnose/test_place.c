@@ -172,11 +172,14 @@ static void calls_that_block(void **state)
 /* With debug symbols functions of the C library have names of their own. */
 static void calls_by_any_name(void **state)
 {
-	static const char *const outputs[] = {"write", "__write", "__libc_write", "__GI___libc_write"};
-	static const char *const locks[] = {"flock", "__GI___flock", "lockf64", "__fcntl64_nocancel"};
+	static const char *const outputs[] = {
+		"write", "__write", "__libc_write", "__GI___libc_write"};
+	static const char *const locks[] = {
+		"flock", "__GI___flock", "lockf64", "__fcntl64_nocancel"};
 
 	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
-		const struct stack_frame output = {.symbol = outputs[i]}, lock = {.symbol = locks[i]};
+		const struct stack_frame output = {.symbol = outputs[i]},
+					 lock = {.symbol = locks[i]};
 
 		assert_true(place_is_output(&(struct stack){1, &output, 1, ""}));
 		assert_false(place_is_file_lock(&(struct stack){1, &output, 1, ""}));
