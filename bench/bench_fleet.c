@@ -274,7 +274,7 @@ static void make_request(struct load *l)
 	fill_health(&h, l->next % l->nodes, l->next);
 	h.who.world_size = (uint32_t)l->nodes * GPUS;
 	buf_clear(&l->body);
-	push_metrics_json(&l->body, &m);
+	push_metrics_write(&l->body, &m, true);
 	buf_clear(&l->request);
 	buf_printf(&l->request,
 		"POST /v1/metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\nContent-Length: %zu\r\n\r\n",

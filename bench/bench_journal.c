@@ -57,7 +57,7 @@ static void make_request(struct buf *b)
 		a.count = 0;
 		otlp_put_text(&a, "gpu", "3");
 		otlp_put_text(&a, "causal_chain_id", "chain-000017");
-		otlp_write_metric(&w, name, "ms", OTLP_GAUGE);
+		otlp_write_metric(&w, name, NULL, "ms", OTLP_GAUGE);
 		otlp_write_point(&w, &(struct otlp_point){.attributes = &a,
 					     .time_ns = (uint64_t)T0 + (uint64_t)i,
 					     .value = {.kind = OTLP_DOUBLE, .d = i * 0.125}});

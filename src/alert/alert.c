@@ -50,19 +50,6 @@ static void put_request(struct receiver *r, struct buf *b, size_t notices)
 	sender_put(r->sender, batch);
 }
 
-static void put_one(struct receiver *r, const struct alert_notice *n)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
-
-	if (r->settings.type == ALERT_SLACK)
-		alert_slack(&b, &r->settings.look, n);
-	else if (r->settings.type == ALERT_PAGERDUTY)
-		alert_pagerduty(&b, &r->settings.look, n);
-	else
-		alert_webhook(&b, n);
-	put_request(r, &b, 1);
-}
-
 /* Everything that waits, in one request. */
 static void put_digest(struct receiver *r)
 {
@@ -98,24 +85,6 @@ static void put_alerts(struct receiver *r, const struct alert_episode *episodes,
 
 	alert_alertmanager(&b, &r->settings.look, episodes, count, until);
 	put_request(r, &b, count);
-}
-
-/* As many of those that wait as one request takes. */
-static void put_waiting_alerts(struct receiver *r)
-{
-	struct alert_episode episodes[AT_ONCE];
-	struct alert_item *items[AT_ONCE];
-	size_t count = 0;
-
-	while (count < AT_ONCE && (items[count] = alert_queue_take(&r->queue))) {
-		episodes[count] =
-			(struct alert_episode){&items[count]->first, &items[count]->notice.matter};
-		count++;
-	}
-	if (count)
-		put_alerts(r, episodes, count);
-	for (size_t i = 0; i < count; i++)
-		free(items[i]);
 }
 
 /* What lasts, once more; not while earlier requests wait, of which it would only be a copy. */
@@ -169,14 +138,36 @@ static void pump(struct receiver *r)
 	while (r->queue.count && sender_backlog(r->sender)->count < WITH_SENDER && has_budget(r)) {
 		r->used++;
 		if (r->settings.type == ALERT_ALERTMANAGER) {
-			put_waiting_alerts(r);
+			struct alert_episode episodes[AT_ONCE];
+			struct alert_item *items[AT_ONCE];
+			size_t count = 0;
+
+			/* As many of those that wait as one request takes. */
+			while (count < AT_ONCE && (items[count] = alert_queue_take(&r->queue))) {
+				episodes[count] = (struct alert_episode){
+					&items[count]->first, &items[count]->notice.matter};
+				count++;
+			}
+			if (count)
+				put_alerts(r, episodes, count);
+			for (size_t i = 0; i < count; i++)
+				free(items[i]);
 		} else if (has_digests && r->used == per_minute(r) && r->queue.count > 1) {
 			put_digest(r);
 		} else {
 			struct alert_item *i = alert_queue_take(&r->queue);
 
-			if (i)
-				put_one(r, &i->notice);
+			if (i) {
+				_cleanup_buf_ struct buf b = BUF_INIT(ALERT_BODY_MAX);
+
+				if (r->settings.type == ALERT_SLACK)
+					alert_slack(&b, &r->settings.look, &i->notice);
+				else if (r->settings.type == ALERT_PAGERDUTY)
+					alert_pagerduty(&b, &r->settings.look, &i->notice);
+				else
+					alert_webhook(&b, &i->notice);
+				put_request(r, &b, 1);
+			}
 			free(i);
 		}
 	}
@@ -280,12 +271,9 @@ void alerts_free(struct alerts *a)
 	for (size_t i = 0; i < a->count; i++) {
 		struct receiver *r = &a->receivers[i];
 
-		if (r->sender)
-			sender_free(r->sender);
-		if (r->minute)
-			loop_timer_free(r->minute);
-		if (r->repeat)
-			loop_timer_free(r->repeat);
+		sender_freep(&r->sender);
+		loop_timer_freep(&r->minute);
+		loop_timer_freep(&r->repeat);
 		alert_queue_done(&r->queue);
 		explicit_bzero(r->authorization, sizeof(r->authorization));
 	}

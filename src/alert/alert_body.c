@@ -24,13 +24,7 @@ const char *alert_type_id(enum alert_type t)
 
 static const char *alert_kind_id(enum alert_kind k)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) id,
-		ALERT_KINDS(X)
-#undef X
-	};
-
-	return ids[k];
+	return LIST_IDS(ALERT_KINDS)[k];
 }
 
 static void finish(struct json_writer *w, struct buf *b)

@@ -18,8 +18,7 @@ void alert_values_done(struct alert_values *c)
 		explicit_bzero(c->kept[i], strlen(c->kept[i]));
 		free(c->kept[i]);
 	}
-	if (c->tree)
-		yaml_tree_free(c->tree);
+	yaml_tree_freep(&c->tree);
 }
 
 static const char *alert_keep(struct alert_values *c, const char *text);

@@ -204,19 +204,11 @@ size_t answer_limit(size_t request, size_t otherwise, size_t max)
 	return MIN(request ? request : otherwise, max);
 }
 
-void put_us(struct json_writer *w, const char *key, double ns)
-{
-	json_double_member(w, key, ns / (double)NS_PER_US);
-}
-
 void put_window(const struct question *q, struct json_writer *w)
 {
-	json_begin_object_member(w, "window");
-	json_int_member(w, "from_ns", q->scope.from_ns);
-	json_int_member(w, "to_ns", q->scope.to_ns);
-	json_bool_member(w, "live", q->live);
-	json_bool_member(w, "default", q->by_default);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "window", JSON_I("from_ns", q->scope.from_ns),
+		JSON_I("to_ns", q->scope.to_ns), JSON_B("live", q->live),
+		JSON_B("default", q->by_default));
 }
 
 int answer_end(const struct question *q, struct json_writer *w, bool truncated)
@@ -271,15 +263,20 @@ void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, in
 	}
 }
 
+void table_put_row(struct json_writer *w, const struct sql_table *t, size_t row, int first, int end)
+{
+	for (int c = first; c < end; c++) {
+		json_key(w, sql_table_name(t, c));
+		table_cell(w, t, row, c);
+	}
+}
+
 void table_put(struct json_writer *w, const char *key, const struct sql_table *t)
 {
 	json_begin_array_member(w, key);
 	for (size_t i = 0; i < t->row_count; i++) {
 		json_begin_object(w);
-		for (int c = 0; c < t->column_count; c++) {
-			json_key(w, sql_table_name(t, c));
-			table_cell(w, t, i, c);
-		}
+		table_put_row(w, t, i, 0, t->column_count);
 		json_end_object(w);
 	}
 	json_end_array(w);

@@ -103,6 +103,9 @@ void table_put(struct json_writer *w, const char *key, const struct sql_table *t
  * of them, or, if @blob_max is not 0, of so many bytes and written as SQL does. */
 void table_put_arrays(struct json_writer *w, const struct sql_table *t, size_t blob_max);
 void table_cell(struct json_writer *w, const struct sql_table *t, size_t row, int column);
+/* table_put_row - the columns from @first to before @end as members. */
+void table_put_row(
+	struct json_writer *w, const struct sql_table *t, size_t row, int first, int end);
 
 /* Values of a list by their column's name; what is not there or no number reads as 0, "". */
 int table_column(const struct sql_table *t, const char *name); /* -1: none */
@@ -110,7 +113,7 @@ int64_t table_int(const struct sql_table *t, size_t row, int column);
 double table_real(const struct sql_table *t, size_t row, int column);
 const char *table_text(const struct sql_table *t, size_t row, int column);
 
-void put_us(struct json_writer *w, const char *key, double ns); /* ns as microseconds */
+#define JSON_US(key, ns) JSON_R(key, (ns) / (double)NS_PER_US)
 
 answer_fn overview_json, nodes_json, sessions_json, processes_json, capabilities_json;
 answer_fn ops_json, series_json, graph_metrics_json, graph_events_json, kernels_json;

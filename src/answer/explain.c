@@ -253,6 +253,43 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	return errinfo_set(reterr, r, "not enough memory to explain %zu events", c->event_count);
 }
 
+static bool is_asked(uint32_t pid, const struct scope *s)
+{
+	for (size_t k = 0; k < s->pid_count; k++)
+		if (pid == s->pids[k])
+			return true;
+	return !s->pid_count;
+}
+
+static void keep_accounts(struct step_report *r, const struct scope *s)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < r->count; i++) {
+		struct step_account *a = &r->items[i];
+
+		if (!is_asked(a->pid, s)) {
+			free(a->bars);
+			free(a->marks);
+		} else if (kept++ != i) {
+			r->items[kept - 1] = *a;
+		}
+	}
+	r->count = kept;
+}
+
+void explanation_keep(struct explanation *e, const struct scope *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < e->count; i++)
+		if (!e->incidents[i].pid || is_asked(e->incidents[i].pid, s))
+			e->incidents[n++] = e->incidents[i];
+	e->count = n;
+	keep_accounts(&e->accounts, s);
+	e->scope.accounts = e->accounts;
+}
+
 void explanation_done(struct explanation *e)
 {
 	free(e->incidents);

@@ -85,6 +85,10 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	struct errinfo *reterr);
 void explanation_done(struct explanation *e);
 
+/* explanation_keep - only what is about the processes of @s: their incidents, those of no process in particular, and
+ * their accounts. Delays of others are loaded too, so that accounts of processes that were not asked for may be there. */
+void explanation_keep(struct explanation *e, const struct scope *s);
+
 /* explain_severity - of a stored verdict, by its name; -1: not known. */
 int explain_severity(const char *name);
 
@@ -97,7 +101,8 @@ void explain_sort_chains(struct nodedb_content *c);
 
 /* Who used the GPU how much: `explain --per-process`. */
 
-/* usage_text - processes by calls, each with its operations, and a note if several used CUDA. */
+/* usage_text - processes that used CUDA and the first ones of the others, by calls, each with its operations, and a note if
+ * several used CUDA. */
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count);
 
 /* usage_json - an array of {pid, op, count, avg_ns, max_ns} as published, and comm, source and

@@ -280,12 +280,9 @@ static void put_quantiles(struct json_writer *w, const char *key, const struct s
 
 static void put_line(struct json_writer *w, const struct series *s, const struct line *l)
 {
-	char scratch[32];
-
 	json_begin_object(w);
-	json_string_member(w, "operation", wire_op_name(l->source, l->op, scratch));
-	json_string_member(w, "source", wire_source_name(l->source));
-	json_bool_member(w, "nested", l->nested);
+	JSON_PUT(w, JSON_S("operation", WIRE_OP_NAME(l->source, l->op)),
+		JSON_S("source", wire_source_name(l->source)), JSON_B("nested", l->nested));
 	json_begin_array_member(w, "count");
 	for (size_t i = 0; i < s->points; i++)
 		json_put_uint(w, l->points[i].count);
@@ -325,9 +322,8 @@ int series_json(const struct question *q, struct json_writer *w, struct errinfo 
 	if (s.line_count)
 		qsort(s.lines, s.line_count, sizeof(*s.lines), by_time);
 	json_begin_object(w);
-	json_int_member(w, "bucket_ns", s.step_ns);
-	json_int_member(w, "first_bucket_ns", s.first_ns);
-	json_uint_member(w, "points", s.points);
+	JSON_PUT(w, JSON_I("bucket_ns", s.step_ns), JSON_I("first_bucket_ns", s.first_ns),
+		JSON_U("points", s.points));
 	json_begin_array_member(w, "series");
 	for (size_t i = 0; i < MIN(s.line_count, limit); i++)
 		put_line(w, &s, &s.lines[i]);

@@ -22,25 +22,6 @@ struct nodedb_filter incidents_filter(const struct scope *s, bool stacks)
 		.stacks_max = stacks ? 0 : WHERE_STACKS};
 }
 
-static bool is_asked(const struct incident *i, const struct scope *s)
-{
-	for (size_t k = 0; k < s->pid_count; k++)
-		if (i->pid == s->pids[k])
-			return true;
-	return !s->pid_count || !i->pid;
-}
-
-/* Incidents of no process in particular stay. */
-static void keep_asked(struct explanation *e, const struct scope *s)
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < e->count; i++)
-		if (is_asked(&e->incidents[i], s))
-			e->incidents[n++] = e->incidents[i];
-	e->count = n;
-}
-
 ORDER(worst_first, struct incidents_row,
 	DESCENDING(incident->severity) ?: DESCENDING(incident->excess_ns)
 		?: strcmp(x->incident->id, y->incident->id))
@@ -74,7 +55,7 @@ static int explain_nodes(
 		r = explain_find(&a->nodes[i].content, stacks, &a->nodes[i].e, reterr);
 		if (r < 0)
 			break;
-		keep_asked(&a->nodes[i].e, asked);
+		explanation_keep(&a->nodes[i].e, asked);
 		kernel_names_put(&a->nodes[i].content, &a->nodes[i].e);
 	}
 	return r == 0 ? list_rows(a) : r;

@@ -33,7 +33,7 @@ double completeness_share(const struct completeness *c)
 
 void completeness_text(struct buf *b, const struct completeness *c)
 {
-	char text[TEXT_MAX], of[TEXT_PLURAL_MAX], unseen[CALL_GAP_SENTENCE_MAX];
+	char unseen[CALL_GAP_SENTENCE_MAX];
 
 	if (!c->known) {
 		buf_puts(b, "losses unknown");
@@ -41,8 +41,8 @@ void completeness_text(struct buf *b, const struct completeness *c)
 	}
 	if (accounting_put_unclean(&c->books, b))
 		return;
-	buf_printf(b, "%s of %s lost", c->lost ? text_format_count(text, c->lost) : "none",
-		text_format_plural(of, c->hits, "events"));
+	buf_printf(b, "%s of %s lost", c->lost ? TEXT_COUNT(c->lost) : "none",
+		TEXT_PLURAL(c->hits, "events"));
 	if (c->books.launch_error > 0) {
 		buf_puts(b, "; ");
 		accounting_put_launches(&c->books, b);

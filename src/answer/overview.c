@@ -68,13 +68,9 @@ static int put_gpu(const struct question *q, struct json_writer *w, struct errin
 
 		if (!model[0])
 			continue;
-		json_begin_object_member(w, "gpu");
-		json_string_member(w, "model", model);
-		json_string_member(
-			w, "driver_version", table_text(&s, i, table_column(&s, "gpu_driver")));
-		json_string_member(
-			w, "cuda_version", table_text(&s, i, table_column(&s, "cuda_ver")));
-		json_end_object(w);
+		JSON_PUT_INTO(w, "gpu", JSON_S("model", model),
+			JSON_S("driver_version", table_text(&s, i, table_column(&s, "gpu_driver"))),
+			JSON_S("cuda_version", table_text(&s, i, table_column(&s, "cuda_ver"))));
 		break;
 	}
 	return r;
@@ -120,7 +116,7 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 
 static void judge_data(struct health *h, const struct question *q, double completeness)
 {
-	char text[128], n[TEXT_MAX];
+	char text[128];
 	int64_t age = wall_now().ns - q->range.last_ns;
 
 	if (!q->range.last_ns) {
@@ -133,12 +129,11 @@ static void judge_data(struct health *h, const struct question *q, double comple
 			"known");
 	else if (completeness < COMPLETE) {
 		snprintf(text, sizeof(text), "only %s of what happened is recorded",
-			text_format_percent(n, completeness));
+			TEXT_PERCENT(completeness));
 		because(h, STATE_WARNING, text);
 	}
 	if (q->live && age > STALE_NS) {
-		snprintf(text, sizeof(text), "nothing new for %s",
-			text_format_duration(n, (uint64_t)age));
+		snprintf(text, sizeof(text), "nothing new for %s", TEXT_DURATION((uint64_t)age));
 		because(h, STATE_WARNING, text);
 	}
 }
@@ -188,10 +183,9 @@ static int put_counts(const struct question *q, struct json_writer *w, struct er
 			q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
 	if (r < 0)
 		return r;
-	json_uint_member(w, "event_count", totals.events);
-	json_bool_member(w, "event_count_exact", totals.events_exact);
-	json_uint_member(w, "chain_count", totals.chains);
-	json_uint_member(w, "session_count", totals.sessions);
+	JSON_PUT(w, JSON_U("event_count", totals.events),
+		JSON_B("event_count_exact", totals.events_exact),
+		JSON_U("chain_count", totals.chains), JSON_U("session_count", totals.sessions));
 	put_severities(w, "chains_by_severity", &severities);
 	return 0;
 }
@@ -213,10 +207,8 @@ int overview_json(const struct question *q, struct json_writer *w, struct errinf
 	json_end_array(w);
 	if (q->request->version)
 		json_string_member(w, "version", q->request->version);
-	json_string_member(w, "schema", nodedb_snapshot_schema(q->snapshot));
-	json_bool_member(w, "live", q->live);
-	json_int_member(w, "first_ns", q->range.first_ns);
-	json_int_member(w, "last_ns", q->range.last_ns);
+	JSON_PUT(w, JSON_S("schema", nodedb_snapshot_schema(q->snapshot)), JSON_B("live", q->live),
+		JSON_I("first_ns", q->range.first_ns), JSON_I("last_ns", q->range.last_ns));
 	r = put_counts(q, w, reterr);
 	if (r == 0)
 		r = put_books(q, w, &completeness, reterr);
@@ -242,9 +234,8 @@ int nodes_json(const struct question *q, struct json_writer *w, struct errinfo *
 		return r;
 	json_begin_object(w);
 	table_put(w, "nodes", &nodes);
-	json_string_member(w, "node", q->node);
-	json_bool_member(w, "merged", nodes.row_count > 1);
-	json_bool_member(w, "truncated", nodes.truncated);
+	JSON_PUT(w, JSON_S("node", q->node), JSON_B("merged", nodes.row_count > 1),
+		JSON_B("truncated", nodes.truncated));
 	json_end_object(w);
 	return 0;
 }
@@ -260,8 +251,7 @@ int sessions_json(const struct question *q, struct json_writer *w, struct errinf
 		return r;
 	json_begin_object(w);
 	table_put(w, "sessions", &s);
-	json_bool_member(w, "live", q->live);
-	json_bool_member(w, "truncated", s.truncated);
+	JSON_PUT(w, JSON_B("live", q->live), JSON_B("truncated", s.truncated));
 	json_end_object(w);
 	return 0;
 }
@@ -313,9 +303,8 @@ int capabilities_json(const struct question *q, struct json_writer *w, struct er
 		if (r < 0)
 			break;
 		json_begin_object(w);
-		json_string_member(w, "id", c->id);
-		json_string_member(w, "label", c->label);
-		json_bool_member(w, "available", r > 0);
+		JSON_PUT(w, JSON_S("id", c->id), JSON_S("label", c->label),
+			JSON_B("available", r > 0));
 		if (c->table)
 			json_string_member(w, "source", c->table);
 		if (r == 0)

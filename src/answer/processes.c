@@ -27,10 +27,7 @@ static void put_coverage(struct json_writer *w, const struct sql_table *p, size_
 			strcmp(table_text(coverage, i, 1), table_text(p, row, 0)) != 0)
 			continue;
 		json_begin_object(w);
-		for (int c = layer; c < coverage->column_count; c++) {
-			json_key(w, sql_table_name(coverage, c));
-			table_cell(w, coverage, i, c);
-		}
+		table_put_row(w, coverage, i, layer, coverage->column_count);
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -47,18 +44,15 @@ static int find_calls(const struct sql_table *p, size_t row, const struct sql_ta
 
 static void put_calls(struct json_writer *w, const struct sql_table *calls, int row)
 {
-	json_int_member(w, "calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1));
-	put_us(w, "gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2));
+	JSON_PUT(w, JSON_I("calls", row < 0 ? 0 : table_int(calls, (size_t)row, 1)),
+		JSON_US("gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2)));
 }
 
 static void put_row(struct json_writer *w, const struct sql_table *p, size_t row,
 	const struct sql_table *calls, const struct sql_table *coverage)
 {
 	json_begin_object(w);
-	for (int c = 0; c < p->column_count; c++) {
-		json_key(w, sql_table_name(p, c));
-		table_cell(w, p, row, c);
-	}
+	table_put_row(w, p, row, 0, p->column_count);
 	put_calls(w, calls, find_calls(p, row, calls));
 	put_coverage(w, p, row, coverage);
 	json_end_object(w);
@@ -103,7 +97,8 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 
 /* ---- who used the GPU how much ---- */
 
-#define PIDS_NAMED 8
+#define PIDS_NAMED   8
+#define OTHERS_SHOWN 5 /* processes without CUDA calls, those with most */
 
 static uint64_t average(const struct nodedb_usage *u)
 {
@@ -112,7 +107,6 @@ static uint64_t average(const struct nodedb_usage *u)
 
 static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n)
 {
-	char text[TEXT_PLURAL_MAX], avg[TEXT_MAX], max[TEXT_MAX], scratch[32];
 	uint64_t total = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -123,15 +117,13 @@ static void put_process(struct buf *b, const struct nodedb_usage *rows, size_t n
 		text_escape_terminal(b, rows->comm);
 		buf_puts(b, ")");
 	}
-	buf_printf(b, ": %s\n", text_format_plural(text, total, "calls"));
+	buf_printf(b, ": %s\n", TEXT_PLURAL(total, "calls"));
 	for (size_t i = 0; i < n; i++) {
-		buf_printf(b, "    %-27s %13s call%s",
-			wire_op_name(rows[i].source, rows[i].op, scratch),
-			text_format_count(text, rows[i].count), rows[i].count == 1 ? " " : "s");
+		buf_printf(b, "    %-27s %13s call%s", WIRE_OP_NAME(rows[i].source, rows[i].op),
+			TEXT_COUNT(rows[i].count), rows[i].count == 1 ? " " : "s");
 		if (rows[i].max_ns)
-			buf_printf(b, "   avg %s   max %s",
-				text_format_duration(avg, average(&rows[i])),
-				text_format_duration(max, rows[i].max_ns));
+			buf_printf(b, "   avg %s   max %s", TEXT_DURATION(average(&rows[i])),
+				TEXT_DURATION(rows[i].max_ns));
 		buf_puts(b, rows[i].nested ? "   inside runtime calls\n" : "\n");
 	}
 }
@@ -148,10 +140,9 @@ static void put_contention(struct buf *b, const uint32_t pids[PIDS_NAMED], size_
 
 void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
-	char text[TEXT_PLURAL_MAX];
 	uint32_t gpu_pids[PIDS_NAMED];
-	size_t processes = 0, gpu = 0;
-	_cleanup_buf_ struct buf list = BUF_INIT(b->max);
+	size_t processes = 0, gpu = 0, others = 0;
+	_cleanup_buf_ struct buf list = BUF_INIT(b->max), rest = BUF_INIT(b->max);
 
 	if (!count) {
 		buf_puts(b, "No per-process data: the recording holds no counts of all calls "
@@ -163,37 +154,35 @@ void usage_text(struct buf *b, const struct nodedb_usage *rows, size_t count)
 
 		for (n = 0; i + n < count && rows[i + n].pid == rows[i].pid; n++)
 			on_gpu |= op_kind_is_gpu(rows[i + n].source);
-		put_process(&list, &rows[i], n);
+		if (on_gpu || others++ < OTHERS_SHOWN)
+			put_process(on_gpu ? &list : &rest, &rows[i], n);
 		if (on_gpu && gpu < PIDS_NAMED)
 			gpu_pids[gpu] = rows[i].pid;
 		gpu += on_gpu;
 		processes++;
 	}
 	buf_printf(b, "PER PROCESS - %s, %zu with CUDA calls\n",
-		text_format_plural(text, processes, "processes"), gpu);
+		TEXT_PLURAL(processes, "processes"), gpu);
 	buf_append(b, buf_str(&list), list.len);
+	buf_append(b, buf_str(&rest), rest.len);
+	if (others > OTHERS_SHOWN)
+		buf_printf(b, "\n  %s without CUDA calls: --json lists them\n",
+			TEXT_PLURAL(others - OTHERS_SHOWN, "more processes"));
 	put_contention(b, gpu_pids, gpu);
 }
 
 void usage_json(struct buf *b, const struct nodedb_usage *rows, size_t count)
 {
 	struct json_writer w = json_writer_to_buf(b);
-	char scratch[32];
 
 	w.indent = true;
 	json_begin_array(&w);
-	for (size_t i = 0; i < count; i++) {
-		json_begin_object(&w);
-		json_uint_member(&w, "pid", rows[i].pid);
-		json_string_member(&w, "comm", rows[i].comm);
-		json_string_member(&w, "source", wire_source_name(rows[i].source));
-		json_string_member(&w, "op", wire_op_name(rows[i].source, rows[i].op, scratch));
-		json_uint_member(&w, "count", rows[i].count);
-		json_uint_member(&w, "avg_ns", average(&rows[i]));
-		json_uint_member(&w, "max_ns", rows[i].max_ns);
-		json_bool_member(&w, "nested", rows[i].nested);
-		json_end_object(&w);
-	}
+	for (size_t i = 0; i < count; i++)
+		JSON_PUT_OBJECT(&w, JSON_U("pid", rows[i].pid), JSON_S("comm", rows[i].comm),
+			JSON_S("source", wire_source_name(rows[i].source)),
+			JSON_S("op", WIRE_OP_NAME(rows[i].source, rows[i].op)),
+			JSON_U("count", rows[i].count), JSON_U("avg_ns", average(&rows[i])),
+			JSON_U("max_ns", rows[i].max_ns), JSON_B("nested", rows[i].nested));
 	json_end_array(&w);
 	json_finish(&w);
 }

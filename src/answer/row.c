@@ -6,82 +6,65 @@
 #include "wire/names.h"
 
 /* The member as it is: a number or a text. */
-static void read_member(const struct row_field *f, const void *row, struct row_value *v)
+static struct json_member read_member(const struct row_field *f, const void *row)
 {
 	const void *m = (const char *)row + f->offset;
 
-	v->type = f->type;
 	switch ((enum row_type)f->type) {
-	case ROW_U8: v->u = *(const uint8_t *)m; break;
-	case ROW_U16: v->u = *(const uint16_t *)m; break;
-	case ROW_U32: v->u = *(const uint32_t *)m; break;
-	case ROW_U64: v->u = *(const uint64_t *)m; break;
-	case ROW_I32: v->i = *(const int32_t *)m; break;
-	case ROW_I64: v->i = *(const int64_t *)m; break;
-	case ROW_REAL: v->d = *(const double *)m; break;
-	case ROW_BOOL: v->u = *(const bool *)m; break;
-	case ROW_TEXT: v->s = *(const char *const *)m; break;
-	case ROW_CHARS: v->s = m; break;
+	case ROW_U8: return JSON_U(f->key, *(const uint8_t *)m);
+	case ROW_U16: return JSON_U(f->key, *(const uint16_t *)m);
+	case ROW_U32: return JSON_U(f->key, *(const uint32_t *)m);
+	case ROW_U64: return JSON_U(f->key, *(const uint64_t *)m);
+	case ROW_I32: return JSON_I(f->key, *(const int32_t *)m);
+	case ROW_I64: return JSON_I(f->key, *(const int64_t *)m);
+	case ROW_REAL: return JSON_R(f->key, *(const double *)m);
+	case ROW_BOOL: return JSON_B(f->key, *(const bool *)m);
+	case ROW_TEXT: return JSON_S(f->key, *(const char *const *)m);
+	case ROW_CHARS: break;
 	}
-	v->type = f->type < ROW_U64      ? ROW_U64
-		  : f->type == ROW_I32   ? ROW_I64
-		  : f->type == ROW_CHARS ? ROW_TEXT
-					 : v->type;
+	return JSON_S(f->key, m);
 }
 
-static double number_of(const struct row_value *v)
+static double number_of(const struct json_member *v)
 {
-	return v->type == ROW_REAL ? v->d : v->type == ROW_I64 ? (double)v->i : (double)v->u;
+	return v->type == JSON_MEMBER_REAL  ? v->d
+	       : v->type == JSON_MEMBER_INT ? (double)v->i
+					    : (double)v->u;
 }
 
-static bool is_left_out(const struct row_field *f, const struct row_value *v)
+static bool is_left_out(const struct row_field *f, const struct json_member *v)
 {
-	if (v->type == ROW_TEXT)
+	if (v->type == JSON_MEMBER_TEXT)
 		return f->groups & ROW_SET && (!v->s || !v->s[0]);
-	return (f->groups & ROW_SET && !v->u) || (f->groups & ROW_KNOWN && number_of(v) < 0);
+	return (f->groups & ROW_SET && (v->type == JSON_MEMBER_BOOL ? !v->b : !v->u)) ||
+	       (f->groups & ROW_KNOWN && number_of(v) < 0);
 }
 
-static const char *name_of(const struct row_field *f, const void *row, struct row_value *v)
+static const char *name_of(
+	const struct row_field *f, const void *row, const struct json_member *v, char scratch[32])
 {
 	if (f->form == ROW_NAME)
 		return f->name((unsigned)v->u);
-	return wire_op_name(((const uint8_t *)row)[f->source], (unsigned)v->u, v->scratch);
-}
-
-/* row_get - the value of a field; false: it is left out. */
-static bool row_get(
-	const struct row_field *f, const void *row, uint32_t leave_out, struct row_value *v)
-{
-	read_member(f, row, v);
-	if (f->groups & leave_out || is_left_out(f, v))
-		return false;
-	if (f->groups & ROW_NULLS && number_of(v) < 0) {
-		v->s = NULL;
-		v->type = ROW_TEXT;
-	} else if (f->form == ROW_US || f->form == ROW_PERCENT) {
-		v->d = f->form == ROW_US ? number_of(v) / (double)NS_PER_US : 100 * number_of(v);
-		v->type = ROW_REAL;
-	} else if (f->form >= ROW_NAME) {
-		v->s = name_of(f, row, v);
-		v->type = ROW_TEXT;
-	}
-	return true;
+	return wire_op_name(((const uint8_t *)row)[f->source], (unsigned)v->u, scratch);
 }
 
 void row_json(struct json_writer *w, const struct row_field *f, const void *row, uint32_t leave_out)
 {
-	struct row_value v;
-
 	for (; f->key; f++) {
-		if (!row_get(f, row, leave_out, &v))
+		struct json_member v = read_member(f, row);
+		char scratch[32];
+
+		if (f->groups & leave_out || is_left_out(f, &v))
 			continue;
-		switch (v.type) {
-		case ROW_I64: json_int_member(w, f->key, v.i); break;
-		case ROW_REAL: json_double_member(w, f->key, v.d); break;
-		case ROW_BOOL: json_bool_member(w, f->key, v.u); break;
-		case ROW_TEXT: json_string_member(w, f->key, v.s); break;
-		default: json_uint_member(w, f->key, v.u);
-		}
+		if (f->groups & ROW_NULLS && number_of(&v) < 0)
+			v.type = JSON_MEMBER_NULL;
+		else if (f->form == ROW_US)
+			v = JSON_R(f->key, number_of(&v) / (double)NS_PER_US);
+		else if (f->form == ROW_PERCENT)
+			v = JSON_R(f->key, 100 * number_of(&v));
+		else if (f->form >= ROW_NAME)
+			v = JSON_S(f->key, name_of(f, row, &v, scratch));
+		JSON_PUT(w, v);
 	}
 }
 
@@ -119,19 +102,19 @@ void row_text(
 			put_cell(b, "-", f->width);
 		else {
 			_cleanup_buf_ struct buf cell = BUF_INIT(1 << 12);
-			struct row_value v;
-			char text[TEXT_MAX];
+			struct json_member v = read_member(f, row);
+			char text[32];
 
-			read_member(f, row, &v);
 			if (f->form == ROW_COUNT)
-				buf_puts(&cell, text_format_count(text, v.u));
+				buf_puts(&cell, TEXT_COUNT(v.u));
 			else if (f->form == ROW_US)
-				buf_puts(&cell, text_format_duration(text, v.u));
+				buf_puts(&cell, TEXT_DURATION(v.u));
 			else if (f->form == ROW_PERCENT)
 				buf_printf(&cell, "%.1f%%", 100 * number_of(&v));
-			else if (f->form >= ROW_NAME || v.type == ROW_TEXT)
-				text_escape_terminal(
-					&cell, v.type == ROW_TEXT ? v.s : name_of(f, row, &v));
+			else if (f->form >= ROW_NAME || v.type == JSON_MEMBER_TEXT)
+				text_escape_terminal(&cell, v.type == JSON_MEMBER_TEXT
+								    ? v.s
+								    : name_of(f, row, &v, text));
 			else
 				buf_printf(&cell, "%" PRId64, v.i);
 			put_cell(b, buf_str(&cell), f->width);

@@ -61,17 +61,6 @@ struct row_field {
 #define ROW_OP_NAMED(s, key, ...)                                                                  \
 	ROW_FIELD(s, key, op, offsetof(s, source), NULL, ROW_OP, ##__VA_ARGS__, 0, 0, 0)
 
-struct row_value {          /* what JSON shows of a field */
-	enum row_type type; /* ROW_U64, ROW_I64, ROW_REAL, ROW_BOOL or ROW_TEXT: NULL is null */
-	union {
-		uint64_t u;
-		int64_t i;
-		double d;
-		const char *s;
-	};
-	char scratch[32];
-};
-
 /* row_json - the fields as members of an open object, without those of the groups @leave_out. */
 void row_json(
 	struct json_writer *w, const struct row_field *f, const void *row, uint32_t leave_out);

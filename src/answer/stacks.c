@@ -250,14 +250,12 @@ static void put_frames(
 
 void stack_text(struct buf *b, const struct stack *s, size_t indent, size_t width)
 {
-	char text[TEXT_PLURAL_MAX];
-
 	if (s->count <= FRAMES_SHOWN) {
 		put_frames(b, s, 0, s->count, indent, width);
 	} else {
 		put_frames(b, s, 0, FRAMES_SHOWN - FRAMES_OUTER, indent, width);
 		buf_printf(b, "%*s" ELLIPSIS " %s in between; --json has them all\n", (int)indent,
-			"", text_format_plural(text, s->count - FRAMES_SHOWN, "frames"));
+			"", TEXT_PLURAL(s->count - FRAMES_SHOWN, "frames"));
 		put_frames(b, s, s->count - FRAMES_OUTER, s->count, indent, width);
 	}
 	if (!s->count)

@@ -220,7 +220,7 @@ struct steps_line steps_entry(const struct step_account *a, const struct account
 
 struct steps_place steps_place(const struct stack_list *stacks, const struct account_entry *e)
 {
-	const struct stack *s = e->stack_hash ? stack_find(stacks, e->stack_hash) : NULL;
+	const struct stack *s = stack_find(stacks, e->stack_hash);
 	const struct stack_frame *place = s ? stack_place(s) : NULL;
 	const struct stack_frame *user = s ? stack_user_frame(s) : NULL;
 

@@ -95,6 +95,13 @@ void idmap_done(struct idmap *m)
 	*m = IDMAP_INIT(m->max);
 }
 
+void idmap_clear(struct idmap *m)
+{
+	if (m->used)
+		memset(m->slots, 0, m->capacity * sizeof(*m->slots));
+	m->used = 0;
+}
+
 /* splitmix64's finisher: neighbouring ids (pids) must not form runs. */
 static size_t slot_of(const struct idmap *m, uint64_t id)
 {

@@ -13,6 +13,7 @@ struct idmap {
 #define IDMAP_INIT(max_entries) ((struct idmap){.max = (max_entries)})
 
 void idmap_done(struct idmap *m);
+void idmap_clear(struct idmap *m); /* keeps the memory */
 void *idmap_get(const struct idmap *m, uint64_t id);
 
 /* idmap_put - enter or replace; @value must not be NULL. -ENOBUFS at the ceiling, -ENOMEM. */

@@ -46,6 +46,10 @@
 		take_v_;                                                                           \
 	})
 
+/* LIST_IDS - the ids of an enum whose values are listed as X(NAME, id, …), in their order. */
+#define LIST_ID(NAME, id, ...) id,
+#define LIST_IDS(LIST)         ((const char *const[]){LIST(LIST_ID)})
+
 /* DEFINE_CLEANUP(type, free_fn) - makes free_fnp(), the form _cleanup_ wants. */
 #define DEFINE_CLEANUP(type, free_fn)                                                              \
 	static inline _unused_ void free_fn##p(type *p)                                            \

@@ -47,6 +47,14 @@ const char *text_format_percent(char out[TEXT_MAX], double share);
 /* text_format_ratio - "8.5" below 100, "340" above. */
 const char *text_format_ratio(char out[TEXT_MAX], double ratio);
 
+/* The same as expressions, for the arguments of a call: each text lives until its block ends. */
+#define TEXT_DURATION(ns)    text_format_duration((char[TEXT_MAX]){0}, ns)
+#define TEXT_COUNT(n)        text_format_count((char[TEXT_MAX]){0}, n)
+#define TEXT_PLURAL(n, what) text_format_plural((char[TEXT_PLURAL_MAX]){0}, n, what)
+#define TEXT_SIZE(n)         text_format_bytes((char[TEXT_MAX]){0}, n)
+#define TEXT_PERCENT(share)  text_format_percent((char[TEXT_MAX]){0}, share)
+#define TEXT_RATIO(ratio)    text_format_ratio((char[TEXT_MAX]){0}, ratio)
+
 /* text_format_double - the shortest text that reads back equal; "NaN", "+Inf", "-Inf". */
 const char *text_format_double(char out[TEXT_MAX], double v);
 

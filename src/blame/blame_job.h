@@ -10,6 +10,7 @@
  *   blame_path.c   own time of each worker in each step, and what of it lies on the critical path
  *   blame_weigh.c  what of that is more than the peers need
  *   blame_sudden.c who is far too late right now
+ *   blame_received.c who is sent more than before
  *   blame_name.c   who is named for it
  *   blame_describe.c what is told of one that is named
  *   blame_link.c   communications that take long themselves
@@ -146,6 +147,13 @@ int blame_link(const struct job *j, struct blame *b);
 /* blame_sudden - 1 if somebody was late in the last steps by what nobody else ever is (who, and when), 0 or
  * -ENOMEM. */
 int blame_sudden(const struct job *j, uint32_t *ret_worker, size_t *ret_step);
+
+/* blame_received - 1 if some worker is sent more than before and steps are longer since (who, and what that costs), 0 or
+ * -ENOMEM. */
+int blame_received(const struct job *j, uint32_t *ret_worker, struct blame_suspect *ret);
+/* blame_since - the step from which on @series, a value a step, is JOB_STAGE_RATIO times what it was; 0: it always was so. @room
+ * has room for them. */
+uint32_t blame_since(const float *series, size_t n, float *room);
 
 /* blame_waits - clocks are set. */
 void blame_waits(struct job *j);

@@ -28,7 +28,8 @@
 #define LATE_OFTEN    4 /* while peers hardly ever are */
 #define LATE_FACTOR   3
 #define STALL_STEPS   10 /* that one late step takes as long as: once is enough */
-#define LATE_DEARER   20 /* its late steps cost so much more than a peer's */
+#define LATE_ALIKE                                                                                 \
+	0.5 /* of its lateness: a peer that is late by less is so for reasons of its own */
 #define TOGETHER      0.5
 #define STAGE_SHARE   0.03
 #define UNEVEN_SPREAD 0.025
@@ -45,22 +46,43 @@
 #define GAP_STALLS    1.5
 #define STEPS_HALF    4.0
 #define LATE_HALF     1.0
+#define LATE_BITS     6.0 /* of evidence that it takes, where one is late now and then: load may move */
 
 struct naming {
 	struct job *j;
 	double span_ns;
-	bool *named;        /* by worker */
-	double *late_peers; /* by group: late steps of all its members */
-	double *late_ns;    /* likewise what these cost */
-	uint32_t *peers;    /* by group: members */
+	bool *named; /* by worker */
+	uint32_t *
+		late; /* by group: late steps of all its members, by size_of() what they are late by */
+	uint32_t *peers; /* by group: members */
 };
 
 static void naming_done(struct naming *n)
 {
 	free(n->named);
-	free(n->late_peers);
-	free(n->late_ns);
+	free(n->late);
 	free(n->peers);
+}
+
+/* Half octaves. */
+#define SIZES 128
+static uint32_t size_of(double ns)
+{
+	return ns > 1 ? MIN((uint32_t)(2 * log2(ns)), SIZES - 1U) : 0;
+}
+
+/* Adds the steps that @worker is late in to @sizes. What it is late by in all of them. */
+static double count_late(const struct job *j, uint32_t worker, uint32_t sizes[SIZES])
+{
+	double sum = 0;
+
+	for (size_t at = worker * j->step_count; at < (worker + 1) * j->step_count; at++) {
+		if (!j->late[at])
+			continue;
+		sizes[size_of((double)j->excess[at])]++;
+		sum += (double)j->excess[at];
+	}
+	return sum;
 }
 
 static int naming_init(struct naming *n, struct job *j)
@@ -68,30 +90,31 @@ static int naming_init(struct naming *n, struct job *j)
 	n->j = j;
 	n->span_ns = (double)(j->cuts[j->step_count] - j->cuts[0]);
 	n->named = calloc(j->worker_count + 1, sizeof(*n->named));
-	n->late_peers = calloc((size_t)j->group_count + 1, sizeof(*n->late_peers));
-	n->late_ns = calloc((size_t)j->group_count + 1, sizeof(*n->late_ns));
+	n->late = calloc(((size_t)j->group_count + 1) * SIZES, sizeof(*n->late));
 	n->peers = calloc((size_t)j->group_count + 1, sizeof(*n->peers));
-	if (!n->named || !n->late_peers || !n->late_ns || !n->peers)
+	if (!n->named || !n->late || !n->peers)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
-		n->late_peers[j->group[w]] += j->costs[w].late;
-		n->late_ns[j->group[w]] += j->costs[w].late_ns;
+		count_late(j, w, n->late + (size_t)j->group[w] * SIZES);
 		n->peers[j->group[w]]++;
 	}
 	return 0;
 }
 
-/* Its late steps are its own: its peers have far fewer, or theirs cost next to nothing. */
+/* Its late steps are its own: its peers are far more seldom as late. */
 static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t least)
 {
-	const struct job_cost *c = &n->j->costs[worker];
-	uint32_t g = n->j->group[worker];
-	double peers = MAX(n->peers[g] - 1.0, 1.0);
-	double others = (n->late_peers[g] - c->late) / peers;
-	double cost = (n->late_ns[g] - c->late_ns) / peers;
+	const struct job *j = n->j;
+	uint32_t own[SIZES] = {0}, g = j->group[worker], late = 0, others = 0;
+	double sum = count_late(j, worker, own);
 
-	return c->late >= least &&
-	       (c->late >= LATE_FACTOR * others + LATE_MIN || c->late_ns >= LATE_DEARER * cost);
+	if (j->costs[worker].late < least)
+		return false;
+	for (uint32_t i = size_of(LATE_ALIKE * sum / j->costs[worker].late); i < SIZES; i++) {
+		late += own[i];
+		others += n->late[(size_t)g * SIZES + i] - own[i];
+	}
+	return late >= LATE_FACTOR * others / MAX(n->peers[g] - 1.0, 1.0) + LATE_MIN;
 }
 
 /* How long it kept the job waiting at once, if that was the time of many steps; else 0. */
@@ -383,6 +406,46 @@ static int list_cleared(const struct naming *n, struct blame *b)
 	return 0;
 }
 
+/* Who is sent more than before: what makes one late that is named, or the only one whose GPU is known to have more to do. */
+static int list_received(const struct naming *n, struct blame *b)
+{
+	struct blame_suspect found, *s = NULL;
+	uint32_t worker = 0;
+	int r = blame_received(n->j, &worker, &found);
+
+	if (r <= 0)
+		return r;
+	for (size_t i = 0; b->kind == BLAME_WORKERS && i < b->suspect_count; i++)
+		if (b->suspects[i].worker == worker)
+			s = &b->suspects[i];
+	if (s)
+		s->received = found.received;
+	if (b->kind == BLAME_WORKERS || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
+		return 0;
+	r = blame_describe(n->j, worker, (double)found.lost_ns, &b->suspects[0]);
+	s = &b->suspects[0];
+	s->received = found.received;
+	s->late = found.late;
+	s->seen = found.seen;
+	s->lag_ns = found.lag_ns;
+	s->period = found.period;
+	s->since_ns = found.since_ns;
+	s->cause = 0;
+	b->suspect_count = 1;
+	b->kind = BLAME_WORKERS;
+	return r;
+}
+
+/* Late steps that make one half sure: of few peers, each is the latest by chance in many steps. */
+static double late_half(const struct job *j, const struct blame_suspect *s)
+{
+	double peers = 0;
+
+	for (uint32_t w = 0; w < j->worker_count; w++)
+		peers += j->group[w] == j->group[s->worker];
+	return s->period || peers < 2 ? LATE_HALF : LATE_HALF * MAX(LATE_BITS / log2(peers), 1.0);
+}
+
 static void weigh_confidence(const struct job *j, struct blame *b)
 {
 	b->confidence = sureness(j, 0, false);
@@ -391,7 +454,7 @@ static void weigh_confidence(const struct job *j, struct blame *b)
 		double stall = b->kind == BLAME_WORKERS ? stall_ns(j, s->worker) : 0;
 
 		s->confidence = sureness(j, stall, false) *
-				(stall > 0 ? 1 : s->late / (s->late + LATE_HALF));
+				(stall > 0 ? 1 : s->late / (s->late + late_half(j, s)));
 	}
 	if (b->suspect_count)
 		b->confidence = b->suspects[0].confidence;
@@ -426,6 +489,7 @@ int blame_name(struct job *j, struct blame *b)
 		r = list_stages(&n, b);
 	else if (b->uneven_ns)
 		b->kind = BLAME_UNEVEN;
+	r = r < 0 ? r : list_received(&n, b);
 	b->lost_ns = b->uneven_ns;
 	for (size_t i = 0; i < b->suspect_count; i++)
 		b->lost_ns += b->suspects[i].lost_ns;

@@ -2,14 +2,17 @@
 /* blame_sudden.c - who is far too late right now: one step is enough if it is far beyond all chance.
  *
  * A worker whose own time in one of the last steps exceeds its peers' by SIGMAS of their ordinary
- * distances and a good part of a step, and most of that excess lies on the path: the job did wait for it.
+ * distances and a good part of a step, and most of that excess lies on the path: the job did wait for it. If it was late in
+ * the steps before as well, chance averages out: of n of them the mean takes SIGMAS / sqrt(n).
  * It must have taken longer than in its other steps: of the newest step not all may be known yet of the
  * peers, and then it is they who seem to have taken less.
+ * Where its peers take longer as well in that step, all of them do something else just then, as a snapshot, each in its own time.
  * Where its peers had such steps too, load moves or all of them pause now and then, and nobody is told
  * apart by one step. */
 #include "blame/blame_job.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,22 +42,45 @@ static size_t count_peers(const struct job *j, uint32_t worker, double excess, s
 	return n;
 }
 
-/* Median own time of @worker in a step. */
-static float usual_own(const struct job *j, uint32_t worker, float *room)
+/* What @worker, and what its peers take longer in @step than in their median step. */
+static void find_longer(const struct job *j, uint32_t worker, size_t step, float *room,
+	double *ret_own, double *ret_peers)
 {
-	memcpy(room, j->own + worker * j->step_count, j->step_count * sizeof(*room));
-	return blame_median(room, j->step_count);
+	const float *own = j->own + worker * j->step_count;
+	const float *excess = j->excess + worker * j->step_count;
+
+	memcpy(room, own, j->step_count * sizeof(*room));
+	*ret_own = (double)(own[step] - blame_median(room, j->step_count));
+	for (size_t s = 0; s < j->step_count; s++)
+		room[s] = own[s] - excess[s];
+	*ret_peers = (double)(own[step] - excess[step] - blame_median(room, j->step_count));
+}
+
+/* The excess of @worker in @step and the late ones before it, as far beyond chance as one step's: sum / sqrt(n). */
+static double excess_in_row(const struct job *j, uint32_t worker, size_t step)
+{
+	size_t first = worker * j->step_count, at = first + step;
+	double sum = 0, n = 0;
+
+	for (; at + 1 > first && j->late[at]; at--) {
+		sum += (double)j->excess[at];
+		n++;
+	}
+	return n > 0 ? sum / sqrt(n) : 0;
 }
 
 static bool is_sudden(const struct job *j, uint32_t worker, size_t step, float *room)
 {
 	size_t at = worker * j->step_count + step, cells, alike;
-	double excess = (double)j->excess[at];
+	double excess = (double)j->excess[at], longer, peers;
 
-	if (!j->late[at] || excess < SIGMAS * (double)j->sigma[j->group[worker]] ||
+	if (!j->late[at] ||
+		excess_in_row(j, worker, step) < SIGMAS * (double)j->sigma[j->group[worker]] ||
 		excess < STEP_SHARE * (double)j->step_ns ||
-		(double)j->path[at] < PATH_SHARE * excess ||
-		(double)(j->own[at] - usual_own(j, worker, room)) < LONGER_SHARE * excess)
+		(double)j->path[at] < PATH_SHARE * excess)
+		return false;
+	find_longer(j, worker, step, room, &longer, &peers);
+	if (longer < LONGER_SHARE * excess || peers > PEERS_HALF * excess)
 		return false;
 	alike = count_peers(j, worker, PEERS_HALF * excess, &cells);
 	return cells >= CELLS_LEAST && (double)alike <= PEERS_SHARE * (double)cells;

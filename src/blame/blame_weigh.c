@@ -464,32 +464,37 @@ static float median_of(const float *values, size_t n, float *room)
 	return blame_median(room, n);
 }
 
-/* The step from which on @stage is slower than before, by as much as makes one slow; 0: it always was. Found where the
- * most of the steps before are below the median of all, and of those after above it. */
-static int stage_since(const struct job *j, int32_t stage, uint32_t *ret)
+/* Found where the most of the steps before are below the median of all, and of those after above it. */
+uint32_t blame_since(const float *series, size_t n, float *room)
 {
-	size_t n = j->step_count;
-	_cleanup_free_ float *against = calloc(2 * n + 1, sizeof(*against));
-	float *room = against + n, middle;
+	float middle = median_of(series, n, room);
 	int64_t sum = 0, least = 0;
+	uint32_t since = 0;
 
-	*ret = 0;
-	if (!against)
-		return -ENOMEM;
-	for (size_t s = 0; s < n; s++)
-		against[s] = stage_against(j, stage, s);
-	middle = median_of(against, n, room);
 	for (size_t s = 0; s < n; s++) {
-		sum += (against[s] > middle) - (against[s] < middle);
+		sum += (series[s] > middle) - (series[s] < middle);
 		if (sum < least) {
 			least = sum;
-			*ret = (uint32_t)(s + 1);
+			since = (uint32_t)(s + 1);
 		}
 	}
-	if (*ret < STAGE_BEFORE || *ret + STAGE_BEFORE > n ||
-		(double)median_of(against + *ret, n - *ret, room) <
-			JOB_STAGE_RATIO * (double)median_of(against, *ret, room))
-		*ret = 0;
+	if (since < STAGE_BEFORE || since + STAGE_BEFORE > n ||
+		(double)median_of(series + since, n - since, room) <
+			JOB_STAGE_RATIO * (double)median_of(series, since, room))
+		return 0;
+	return since;
+}
+
+/* The step from which on @stage is slower than before; 0: it always was. */
+static int stage_since(const struct job *j, int32_t stage, uint32_t *ret)
+{
+	_cleanup_free_ float *against = calloc(2 * j->step_count + 1, sizeof(*against));
+
+	if (!against)
+		return -ENOMEM;
+	for (size_t s = 0; s < j->step_count; s++)
+		against[s] = stage_against(j, stage, s);
+	*ret = blame_since(against, j->step_count, against + j->step_count);
 	return 0;
 }
 

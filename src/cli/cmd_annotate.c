@@ -19,17 +19,15 @@ struct annotate_settings {
 
 #define OPTION(field) offsetof(struct annotate_settings, field)
 static const struct option_row annotate_options[] = {
-	{"label", 'l', OPTION_STRINGS, OPTION(labels), "KEY=VALUE",
-		"label to add, such as phase=eval or step=1200; may be repeated", 0, 0, false},
+	OPTION_SHORT(STRINGS, "label", 'l', OPTION(labels), "KEY=VALUE",
+		"label to add, such as phase=eval or step=1200; may be repeated"),
 	{"pid", 'p', OPTION_INT, OPTION(pid), "N",
 		"process that the labels apply to (default: the whole trace)", 0, 4194304, false},
-	{"from-file", 0, OPTION_STRING, OPTION(file), "PATH",
-		"read lines of JSON from this file; - is standard input (default)", 0, 0, false},
-	{"socket", 0, OPTION_STRING, OPTION(socket), "PATH",
-		"socket of `ingero trace` (default: /run/ingero/annotate.sock, or below "
-		"$XDG_RUNTIME_DIR)",
-		0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(STRING, "from-file", OPTION(file), "PATH",
+		"read lines of JSON from this file; - is standard input (default)"),
+	OPTION_ROW(STRING, "socket", OPTION(socket), "PATH",
+		"socket of `ingero trace` (default: /run/ingero/annotate.sock, or below $XDG_RUNTIME_DIR)"),
+	OPTION_END,
 };
 
 /* The line of the labels as a file to read from. */

@@ -146,15 +146,11 @@ static void list_one(struct json_writer *w, const struct list_row *r, size_t *ex
 	*expired += !strcmp(r->state, "expired");
 	if (w) {
 		json_begin_object(w);
-		json_string_member(w, "name", r->name);
-		json_string_member(w, "kind", r->kind);
-		json_string_member(w, "state", r->state);
-		json_string_member(w, "fingerprint", r->fingerprint);
-		json_string_member(w, "serial", r->serial);
-		json_int_member(w, "not_before", r->from_s);
-		json_int_member(w, "not_after", r->until_s);
-		json_int_member(w, "days_left", days_left(r->until_s));
-		json_uint_member(w, "ca", r->generation);
+		JSON_PUT(w, JSON_S("name", r->name), JSON_S("kind", r->kind),
+			JSON_S("state", r->state), JSON_S("fingerprint", r->fingerprint),
+			JSON_S("serial", r->serial), JSON_I("not_before", r->from_s),
+			JSON_I("not_after", r->until_s), JSON_I("days_left", days_left(r->until_s)),
+			JSON_U("ca", r->generation));
 		if (r->names)
 			put_names(w, r->names);
 		json_end_object(w);
@@ -242,34 +238,28 @@ struct cert_settings {
 
 #define OPTION(field) offsetof(struct cert_settings, field)
 static const struct option_row cert_options[] = {
-	{"dir", 0, OPTION_STRING, OPTION(dir), "DIR", "folder of the CA (default: ~/.ingero/ca)", 0,
-		0, false},
-	{"days", 0, OPTION_INT, OPTION(days), "N",
-		"validity (default: of a CA 3650, of a node 365, rotated as before)", 1,
-		CA_DAYS_MAX, false},
-	{"permit", 0, OPTION_STRINGS, OPTION(permit), "NAME",
-		"init: sign only for names below this domain, or in this network (10.0.0.0/8); may be repeated",
-		0, 0, false},
-	{"san", 0, OPTION_STRINGS, OPTION(names), "NAME",
-		"issue, rotate: further DNS names and IP addresses of the node; may be repeated", 0,
-		0, false},
-	{"client", 0, OPTION_FLAG, OPTION(client), NULL,
-		"issue: for a client that queries nodes, not for a node", 0, 0, false},
-	{"out", 0, OPTION_STRING, OPTION(out), "DIR",
-		"issue, rotate: put ca.pem, cert.pem and key.pem into this new folder (default: below --dir)",
-		0, 0, false},
-	{"bundle", 0, OPTION_STRING, OPTION(bundle), "FILE",
-		"issue, rotate: put them into this tar archive", 0, 0, false},
-	{"all", 0, OPTION_FLAG, OPTION(all), NULL,
-		"rotate: every node whose certificate has not expired", 0, 0, false},
-	{"ca", 0, OPTION_FLAG, OPTION(ca), NULL, "rotate: the CA; both are trusted until --finish",
-		0, 0, false},
-	{"finish", 0, OPTION_FLAG, OPTION(finish), NULL,
-		"rotate --ca: the old CA is no longer trusted", 0, 0, false},
-	{"force", 0, OPTION_FLAG, OPTION(force), NULL,
-		"rotate --ca --finish: even if nodes still have certificates of it", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "list: print JSON", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(STRING, "dir", OPTION(dir), "DIR", "folder of the CA (default: ~/.ingero/ca)"),
+	OPTION_WITHIN(INT, "days", OPTION(days), "N", 1, CA_DAYS_MAX,
+		"validity (default: of a CA 3650, of a node 365, rotated as before)"),
+	OPTION_ROW(STRINGS, "permit", OPTION(permit), "NAME",
+		"init: sign only for names below this domain, or in this network (10.0.0.0/8); may be repeated"),
+	OPTION_ROW(STRINGS, "san", OPTION(names), "NAME",
+		"issue, rotate: further DNS names and IP addresses of the node; may be repeated"),
+	OPTION_ROW(FLAG, "client", OPTION(client), NULL,
+		"issue: for a client that queries nodes, not for a node"),
+	OPTION_ROW(STRING, "out", OPTION(out), "DIR",
+		"issue, rotate: put ca.pem, cert.pem and key.pem into this new folder (default: below --dir)"),
+	OPTION_ROW(STRING, "bundle", OPTION(bundle), "FILE",
+		"issue, rotate: put them into this tar archive"),
+	OPTION_ROW(FLAG, "all", OPTION(all), NULL,
+		"rotate: every node whose certificate has not expired"),
+	OPTION_ROW(FLAG, "ca", OPTION(ca), NULL, "rotate: the CA; both are trusted until --finish"),
+	OPTION_ROW(FLAG, "finish", OPTION(finish), NULL,
+		"rotate --ca: the old CA is no longer trusted"),
+	OPTION_ROW(FLAG, "force", OPTION(force), NULL,
+		"rotate --ca --finish: even if nodes still have certificates of it"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "list: print JSON"),
+	OPTION_END,
 };
 
 /* ---- what goes with what ---- */

@@ -124,8 +124,7 @@ static void put_json(struct json_writer *to, const struct check_report *r, enum 
 		all &= r->rows[i].state == CHECK_PASS;
 	w.indent = true;
 	json_begin_object(&w);
-	json_bool_member(&w, "all_passed", all);
-	json_bool_member(&w, "ready", code == EXIT_OK);
+	JSON_PUT(&w, JSON_B("all_passed", all), JSON_B("ready", code == EXIT_OK));
 	json_begin_array_member(&w, "checks");
 	for (size_t i = 0; i < r->count; i++) {
 		const struct check_row *row = &r->rows[i];
@@ -133,9 +132,8 @@ static void put_json(struct json_writer *to, const struct check_report *r, enum 
 		json_begin_object(&w);
 		put_text(&w, "name", row->name);
 		json_bool_member(&w, "pass", row->state == CHECK_PASS);
-		if (row->optional || row->state == CHECK_OPTIONAL) {
+		if (row->optional || row->state == CHECK_OPTIONAL)
 			json_bool_member(&w, "optional", true);
-		}
 		put_text(&w, "value", row->value);
 		put_text(&w, "detail", row->detail);
 		put_text(&w, "recommendation", row->advice);

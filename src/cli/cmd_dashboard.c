@@ -38,32 +38,27 @@ struct dashboard_settings {
 
 #define OPTION(field) offsetof(struct dashboard_settings, field)
 static const struct option_row dashboard_options[] = {
-	{"addr", 0, OPTION_STRING, OPTION(addr), "HOST:PORT",
+	OPTION_ROW(STRING, "addr", OPTION(addr), "HOST:PORT",
 		"address to listen on (default: " DEFAULT_ADDR
-		"); any other than loopback needs a token or --client-ca",
-		0, 0, false},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
-		"recording to show (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"tls-cert", 0, OPTION_STRING, OPTION(cert), "PEM",
-		"server certificate (default: a self-signed one, kept in ~/.ingero/tls)", 0, 0,
-		false},
-	{"tls-key", 0, OPTION_STRING, OPTION(key), "PEM",
-		"private key of the certificate, readable only by its owner", 0, 0, false},
-	{"client-ca", 0, OPTION_STRING, OPTION(client_ca), "PEM",
-		"require client certificates signed by this CA (mTLS)", 0, 0, false},
-	{"no-tls", 0, OPTION_FLAG, OPTION(no_tls), NULL, "plain HTTP; loopback only", 0, 0, false},
-	{"token-file", 0, OPTION_STRING, OPTION(token_file), "PATH",
+		"); any other than loopback needs a token or --client-ca"),
+	OPTION_ROW(STRING, "db", OPTION(db), "PATH",
+		"recording to show (default: $INGERO_DB, else ~/.ingero/ingero.db)"),
+	OPTION_ROW(STRING, "tls-cert", OPTION(cert), "PEM",
+		"server certificate (default: a self-signed one, kept in ~/.ingero/tls)"),
+	OPTION_ROW(STRING, "tls-key", OPTION(key), "PEM",
+		"private key of the certificate, readable only by its owner"),
+	OPTION_ROW(STRING, "client-ca", OPTION(client_ca), "PEM",
+		"require client certificates signed by this CA (mTLS)"),
+	OPTION_ROW(FLAG, "no-tls", OPTION(no_tls), NULL, "plain HTTP; loopback only"),
+	OPTION_ROW(STRING, "token-file", OPTION(token_file), "PATH",
 		"require one of the tokens in this file, one per line (default: $" TOKEN_VARIABLE
-		"; else one is generated, which you and root do not need)",
-		0, 0, false},
-	{"no-token", 0, OPTION_FLAG, OPTION(no_token), NULL,
-		"require no token: any local user can read the recording; loopback only", 0, 0,
-		false},
-	{"allow-host", 0, OPTION_STRINGS, OPTION(names), "NAME",
-		"accept this host name too, besides those in --tls-cert; may be repeated", 0, 0,
-		false},
+		"; else one is generated, which you and root do not need)"),
+	OPTION_ROW(FLAG, "no-token", OPTION(no_token), NULL,
+		"require no token: any local user can read the recording; loopback only"),
+	OPTION_ROW(STRINGS, "allow-host", OPTION(names), "NAME",
+		"accept this host name too, besides those in --tls-cert; may be repeated"),
 	OPTION_REFUSED_SECRET("token", TOKEN_VARIABLE),
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_END,
 };
 
 struct dashboard { /* a run */
@@ -131,8 +126,11 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 {
 	struct server_access_options access = access_options(s);
 	struct tls_server_settings tls = tls_settings(s);
-	int r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
+	union address parsed;
+	int r = address_parse(s->addr, &parsed, reterr);
 
+	if (r == 0)
+		r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (s->no_tls && !address_text_is_loopback(s->addr))

@@ -43,23 +43,23 @@ struct demo_settings {
 
 #define OPTION(field) offsetof(struct demo_settings, field)
 static const struct option_row demo_options[] = {
-	{"no-gpu", 0, OPTION_FLAG, OPTION(no_gpu), NULL,
-		"explain recorded runs; needs neither root nor a GPU", 0, 0, false},
-	{"gpu", 0, OPTION_FLAG, OPTION(gpu), NULL,
-		"run the scenario on this machine; fail instead of using a recording", 0, 0, false},
-	{"speed", 0, OPTION_STRING, OPTION(speed), "N",
-		"run N times as fast, 0.1 to 10 (default: 1)", 0, 0, false},
-	{"duration", 'd', OPTION_DURATION, OPTION(duration_ns), "TIME",
-		"total duration of the scenario", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL,
-		"print a JSON array: scenario, measured effect, incidents", 0, 0, false},
-	{"stack", 0, OPTION_FLAG, OPTION(stack), NULL,
-		"record the call stack of each call (default: true)", 0, 0, false},
-	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL,
-		"also print figures, timelines, evidence and the call stacks", 0, 0, false},
-	{"db", 0, OPTION_STRING, OPTION(db), "PATH",
-		"keep the recording in this file (one scenario only)", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(FLAG, "no-gpu", OPTION(no_gpu), NULL,
+		"explain recorded runs; needs neither root nor a GPU"),
+	OPTION_ROW(FLAG, "gpu", OPTION(gpu), NULL,
+		"run the scenario on this machine; fail instead of using a recording"),
+	OPTION_ROW(
+		STRING, "speed", OPTION(speed), "N", "run N times as fast, 0.1 to 10 (default: 1)"),
+	OPTION_SHORT(DURATION, "duration", 'd', OPTION(duration_ns), "TIME",
+		"total duration of the scenario"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL,
+		"print a JSON array: scenario, measured effect, incidents"),
+	OPTION_ROW(FLAG, "stack", OPTION(stack), NULL,
+		"record the call stack of each call (default: true)"),
+	OPTION_SHORT(FLAG, "verbose", 'v', OPTION(verbose), NULL,
+		"also print figures, timelines, evidence and the call stacks"),
+	OPTION_ROW(STRING, "db", OPTION(db), "PATH",
+		"keep the recording in this file (one scenario only)"),
+	OPTION_END,
 };
 
 static const struct demo_settings demo_defaults = {.stack = true};

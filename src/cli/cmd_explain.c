@@ -11,6 +11,7 @@
 #include "answer/incidents.h"
 #include "answer/steps.h"
 #include "base/buf.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "cli/commands.h"
 #include "cli/explain.h"
@@ -34,35 +35,31 @@ struct explain_settings {
 
 #define OPTION(field) offsetof(struct explain_settings, field)
 static const struct option_row explain_options[] = {
-	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
-		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	DB_OPTION(struct explain_settings, db),
+	OPTION_SHORT(PIDS, "pid", 'p', OPTION(pids), "N", "only these process ids"),
 	RANK_OPTION(struct explain_settings, rank),
-	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
-		"only this node of a merged recording (default: each separately)", 0, 0, false},
+	OPTION_ROW(STRING, "node", OPTION(node), "NAME",
+		"only this node of a merged recording (default: each separately)"),
 	RANGE_OPTIONS(struct explain_settings, range),
-	{"last", 0, OPTION_INT, OPTION(last), "N", "only the newest N events", 0, INT32_MAX, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print a JSON array", 0, 0, false},
-	{"chains", 0, OPTION_FLAG, OPTION(chains), NULL,
-		"print the incidents stored in the file instead", 0, 0, false},
-	{"per-process", 0, OPTION_FLAG, OPTION(per_process), NULL,
-		"print the call counts of each process instead", 0, 0, false},
-	{"steps", 0, OPTION_FLAG, OPTION(steps), NULL,
-		"print where the time of the job's steps went instead", 0, 0, false},
-	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
-		"show the labels (`ingero annotate`) in effect during each incident", 0, 0, false},
-	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
-		"print the call stacks of the slow calls, or those with the most time", 0, 0,
-		false},
-	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL,
-		"also print the figures, timeline and evidence of each incident", 0, 0, false},
-	{"include-rolled", 0, OPTION_FLAG, OPTION(rolled), NULL,
-		"also read the recording's rolled-over databases (`trace --db-rollover-size`)", 0,
-		0, false},
-	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: timeout for each (default: 5s)", 1, 0, false},
+	OPTION_WITHIN(INT, "last", OPTION(last), "N", 0, INT32_MAX, "only the newest N events"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "print a JSON array"),
+	OPTION_ROW(FLAG, "chains", OPTION(chains), NULL,
+		"print the incidents stored in the file instead"),
+	OPTION_ROW(FLAG, "per-process", OPTION(per_process), NULL,
+		"print the call counts of each process instead"),
+	OPTION_ROW(FLAG, "steps", OPTION(steps), NULL,
+		"print where the time of the job's steps went instead"),
+	OPTION_ROW(FLAG, "annotations", OPTION(annotations), NULL,
+		"show the labels (`ingero annotate`) in effect during each incident"),
+	OPTION_ROW(FLAG, "stacks", OPTION(stacks), NULL,
+		"print the call stacks of the slow calls, or those with the most time"),
+	OPTION_SHORT(FLAG, "verbose", 'v', OPTION(verbose), NULL,
+		"also print the figures, timeline and evidence of each incident"),
+	ROLLED_OPTION(struct explain_settings, rolled),
+	OPTION_WITHIN(DURATION, "timeout", OPTION(fleet.timeout_ns), "TIME", 1, 0,
+		"nodes: timeout for each (default: 5s)"),
 	FLEET_OPTIONS(struct explain_settings, fleet),
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_END,
 };
 
 static int print_usage(
@@ -104,8 +101,15 @@ static int print_steps(const struct explain_settings *s, const char *path,
 	return r < 0 ? r : explain_steps(&a, style, reterr);
 }
 
+struct node_report { /* of a recording of several */
+	struct buf text;
+	int worst;    /* severity; -1: no incident */
+	size_t place; /* among the nodes */
+};
+
 static int explain_node(const struct explain_settings *s, const char *path,
-	const struct nodedb_filter *f, struct json_writer *into, struct errinfo *reterr)
+	const struct nodedb_filter *f, struct json_writer *into, struct node_report *ret,
+	struct errinfo *reterr)
 {
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
@@ -118,10 +122,13 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.verbose = s->verbose;
 	style.progress = &progress;
 	style.into = into;
+	style.text = ret ? &ret->text : NULL;
 	progress_begin(&progress, STDERR_FILENO, "explaining the recording");
 	r = incidents_load(path, f, s->stacks, &a, reterr);
 	if (r < 0)
 		return r;
+	if (ret && !s->chains && a.nodes[0].e.count)
+		ret->worst = (int)a.nodes[0].e.incidents[0].severity;
 	explain_sort_chains(&a.nodes[0].content);
 	return s->chains ? explain_chains(&a.nodes[0].content, style, reterr)
 			 : explain_print(&a.nodes[0].e, &a.nodes[0].content, style, reterr);
@@ -197,6 +204,38 @@ static int explain_nodes(const struct explain_settings *s, struct fleet *f, stru
 	return fleet_print(&result);
 }
 
+static void node_reports_done(struct node_report **list)
+{
+	for (struct node_report *p = *list; p && p->place; p++)
+		buf_done(&p->text);
+	free(*list);
+}
+
+ORDER(worst_node_first, struct node_report, DESCENDING(worst) ?: ASCENDING(place))
+
+/* The node that all others wait for would else stand somewhere among them. */
+static int explain_each(const struct explain_settings *s, const char *path, struct nodedb_filter *f,
+	const struct nodedb_node *nodes, size_t count, struct errinfo *reterr)
+{
+	_cleanup_(node_reports_done) struct node_report *list = calloc(count + 1, sizeof(*list));
+	int r = list ? 0 : -ENOMEM;
+
+	for (size_t i = 0; r >= 0 && i < count; i++) {
+		list[i] = (struct node_report){BUF_INIT(64 << 20), -1, i + 1};
+		f->scope.node = nodes[i].name;
+		r = explain_node(s, path, f, NULL, &list[i], reterr);
+		if (r >= 0 && list[i].text.err)
+			r = errinfo_set(
+				reterr, list[i].text.err, "the report is too large to print");
+	}
+	if (r < 0)
+		return r;
+	qsort(list, count, sizeof(*list), worst_node_first);
+	for (size_t i = 0; i < count; i++)
+		printf("%s%s", i ? "\n" : "", buf_str(&list[i].text));
+	return 0;
+}
+
 /* Process ids of different nodes have nothing in common, so that each is explained by itself. */
 static int explain_file(const struct explain_settings *s, const char *path,
 	const struct nodedb_filter *f, struct errinfo *reterr)
@@ -210,16 +249,18 @@ static int explain_file(const struct explain_settings *s, const char *path,
 
 	if (r < 0 || count < 2) {
 		one.scope.node = s->node;
-		return r < 0 ? r : explain_node(s, path, &one, NULL, reterr);
+		return r < 0 ? r : explain_node(s, path, &one, NULL, NULL, reterr);
 	}
+	if (!s->json)
+		return explain_each(s, path, &one, nodes, count, reterr);
 	w.indent = true;
 	json_begin_array(&w);
 	for (size_t i = 0; r >= 0 && i < count; i++) {
 		one.scope.node = nodes[i].name;
-		r = explain_node(s, path, &one, s->json ? &w : NULL, reterr);
+		r = explain_node(s, path, &one, &w, NULL, reterr);
 	}
 	json_end_array(&w);
-	if (r < 0 || !s->json)
+	if (r < 0)
 		return r;
 	if (json_finish(&w) < 0)
 		return errinfo_set(reterr, w.err, "the report is too large to print");
@@ -253,16 +294,10 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	}
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
-	if (r == 0 && s->rolled) {
-		r = rolled_open(path, &rolled, &e);
-		path = rolled.path;
-		/* each of its files begins a run of its own */
-		s->range.all = s->range.all || time_request_is_empty(&s->range);
-	}
 	if (r == 0)
-		r = range_pids(path, &s->pids, &e);
+		r = rolled_option(s->rolled, &rolled, &s->range, &path, &e);
 	if (r == 0)
-		r = range_rank(path, s->rank, s->node, &s->pids, &e);
+		r = range_processes(path, &s->pids, s->rank, s->node, &e);
 	f.scope.pid_count = s->pids.count;
 	f.last = (size_t)s->last;
 	if (r == 0)
@@ -301,7 +336,6 @@ const struct command cmd_explain = {
 static void put_extent(struct buf *b, const struct fanout_result *r)
 {
 	size_t known = 0, lossy = 0, silent = 0;
-	char n[TEXT_PLURAL_MAX], share[TEXT_MAX];
 	uint64_t events = 0;
 
 	for (size_t i = 0; i < r->count; i++) {
@@ -316,9 +350,9 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 	}
 	if (!known)
 		return;
-	buf_printf(b, "  %s analysed", text_format_plural(n, events, "events"));
+	buf_printf(b, "  %s analysed", TEXT_PLURAL(events, "events"));
 	if (silent)
-		buf_printf(b, "; losses unknown on %s", text_format_plural(n, silent, "nodes"));
+		buf_printf(b, "; losses unknown on %s", TEXT_PLURAL(silent, "nodes"));
 	else if (!lossy)
 		buf_puts(b, "; nothing lost");
 	for (size_t i = 0, told = 0; lossy && i < r->count; i++) {
@@ -331,7 +365,7 @@ static void put_extent(struct buf *b, const struct fanout_result *r)
 			break;
 		}
 		buf_printf(b, "%s%s of ", told == 1 ? "; lost: " : ", ",
-			text_format_percent(share, 1 - e->completeness));
+			TEXT_PERCENT(1 - e->completeness));
 		text_escape_terminal(b, r->answers[i].name);
 	}
 	buf_putc(b, '\n');
@@ -341,11 +375,9 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 {
 	const struct fanout_incidents *l = &r->incidents;
 	size_t shown = MIN(l->count, (size_t)SHOWN);
-	char chains[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
 
-	buf_printf(b, "FLEET CAUSAL CHAINS - %s from %s\n",
-		text_format_plural(chains, l->count, "chains"),
-		text_format_plural(nodes, r->ok_count, "nodes"));
+	buf_printf(b, "FLEET CAUSAL CHAINS - %s from %s\n", TEXT_PLURAL(l->count, "chains"),
+		TEXT_PLURAL(r->ok_count, "nodes"));
 	put_extent(b, r);
 	if (!l->count)
 		buf_puts(b, "  No incidents on any node.\n");
@@ -362,7 +394,7 @@ void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct exp
 	}
 	if (l->count > shown)
 		buf_printf(b, "\n%s not shown; --json has them all\n",
-			text_format_plural(chains, l->count - shown, "smaller incidents"));
+			TEXT_PLURAL(l->count - shown, "smaller incidents"));
 }
 
 void explain_fleet_json(const struct fanout_result *r)
@@ -393,7 +425,10 @@ static int print(const struct buf *b, struct explain_style style, struct errinfo
 		return errinfo_set(reterr, b->err, "the report is too large to print");
 	if (style.progress)
 		progress_done(style.progress);
-	fputs(buf_str(b), stdout);
+	if (style.text)
+		buf_append(style.text, buf_str(b), b->len);
+	else
+		fputs(buf_str(b), stdout);
 	return 0;
 }
 

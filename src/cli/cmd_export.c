@@ -29,32 +29,27 @@ struct export_settings {
 
 #define OPTION(field) offsetof(struct export_settings, field)
 static const struct option_row export_options[] = {
-	{"format", 'f', OPTION_STRING, OPTION(format), "NAME",
-		"perfetto (JSON), perfetto-proto (the same, smaller), flamegraph (SVG) or folded (input of flame graph tools)",
-		0, 0, false},
-	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
-		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"output", 'o', OPTION_STRING, OPTION(output), "FILE",
-		"output file; - is standard output (default for flamegraph and folded)", 0, 0,
-		false},
-	{"limit", 0, OPTION_INT, OPTION(limit), "N",
-		"perfetto: only the newest N events, -1: all (default: 1000000; 10000 per node)",
-		-1, INT32_MAX, false},
-	{"stacks", 0, OPTION_FLAG, OPTION(stacks), NULL,
-		"perfetto: include the call stack of each call", 0, 0, false},
-	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
-		"only this node of a merged recording (default: all)", 0, 0, false},
-	{"value", 0, OPTION_STRING, OPTION(value), "NAME",
-		"width of a frame: time or count of calls (default: time)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	OPTION_SHORT(STRING, "format", 'f', OPTION(format), "NAME",
+		"perfetto (JSON), perfetto-proto (the same, smaller), flamegraph (SVG) or folded (input of flame graph tools) (default: by the end of --output)"),
+	DB_OPTION(struct export_settings, db),
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "FILE",
+		"output file; - is standard output (default for flamegraph and folded)"),
+	OPTION_WITHIN(INT, "limit", OPTION(limit), "N", -1, INT32_MAX,
+		"perfetto: only the newest N events, -1: all (default: 1000000; 10000 per node)"),
+	OPTION_ROW(FLAG, "stacks", OPTION(stacks), NULL,
+		"perfetto: include the call stack of each call"),
+	OPTION_ROW(STRING, "node", OPTION(node), "NAME",
+		"only this node of a merged recording (default: all)"),
+	OPTION_ROW(STRING, "value", OPTION(value), "NAME",
+		"width of a frame: time or count of calls (default: time)"),
+	OPTION_SHORT(PIDS, "pid", 'p', OPTION(pids), "N", "only these process ids"),
 	RANK_OPTION(struct export_settings, rank),
-	{"op", 0, OPTION_STRING, OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync", 0,
-		0, false},
+	OPTION_ROW(STRING, "op", OPTION(op), "NAME", "only this operation, like cudaMemcpyAsync"),
 	RANGE_OPTIONS(struct export_settings, range),
-	{"timeout", 0, OPTION_DURATION, OPTION(fleet.timeout_ns), "TIME",
-		"nodes: timeout for each (default: 10s)", 1, 0, false},
+	OPTION_WITHIN(DURATION, "timeout", OPTION(fleet.timeout_ns), "TIME", 1, 0,
+		"nodes: timeout for each (default: 10s)"),
 	FLEET_OPTIONS(struct export_settings, fleet),
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_END,
 };
 
 static int resolve(
@@ -101,27 +96,24 @@ static void print_notes(const struct export_settings *s, const struct nodedb_con
 	const struct export_stats *stats, size_t bytes)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_PLURAL_MAX], of[TEXT_PLURAL_MAX];
 
 	if (c->skipped_stacks)
 		buf_printf(&b, "ingero: %s omitted: damaged or over 64 KiB\n",
-			text_format_plural(n, c->skipped_stacks, "call stacks"));
+			TEXT_PLURAL(c->skipped_stacks, "call stacks"));
 	if (c->other_stacks || stats->left_out)
 		buf_puts(&b, "ingero: too many stacks: those with the least time are omitted\n");
 	if (c->older_events)
-		buf_printf(&b, "ingero: %s omitted\n",
-			text_format_plural(n, c->older_events, "older events"));
+		buf_printf(
+			&b, "ingero: %s omitted\n", TEXT_PLURAL(c->older_events, "older events"));
 	if (stats->without_stack)
-		buf_printf(&b, "ingero: %s of %s %s no stack\n",
-			text_format_count(n, stats->without_stack),
-			text_format_plural(of, stats->calls, "calls"),
+		buf_printf(&b, "ingero: %s of %s %s no stack\n", TEXT_COUNT(stats->without_stack),
+			TEXT_PLURAL(stats->calls, "calls"),
 			stats->without_stack == 1 ? "has" : "have");
 	if (s->output && strcmp(s->output, "-") != 0) {
-		buf_printf(&b, "Exported %s of %s to ",
-			text_format_plural(n, stats->stacks, "stacks"),
-			text_format_plural(of, stats->calls, "calls"));
+		buf_printf(&b, "Exported %s of %s to ", TEXT_PLURAL(stats->stacks, "stacks"),
+			TEXT_PLURAL(stats->calls, "calls"));
 		text_escape_terminal(&b, s->output);
-		buf_printf(&b, " (%s)\n", text_format_bytes(n, bytes));
+		buf_printf(&b, " (%s)\n", TEXT_SIZE(bytes));
 	}
 	fputs(buf_str(&b), stderr);
 }
@@ -168,15 +160,28 @@ static bool ends_with(const char *text, const char *end)
 	return len >= n && !strcmp(text + len - n, end);
 }
 
+/* What the end of the output's name says; NULL: nothing. */
+static const char *format_of_name(const char *output)
+{
+	static const char *const ends[][2] = {{".json", "perfetto"}, {".pftrace", "perfetto-proto"},
+		{".svg", "flamegraph"}, {".folded", "folded"}};
+
+	for (size_t i = 0; output && i < ARRAY_SIZE(ends); i++)
+		if (ends_with(output, ends[i][0]))
+			return ends[i][1];
+	return NULL;
+}
+
 /* 1 if the wish is a trace for a viewer, of which *ret_proto says the form. */
 static int is_trace(const struct export_settings *s, bool *ret_proto, struct errinfo *reterr)
 {
-	bool named = s->output && ends_with(s->output, ".pftrace");
-
-	if (!s->format && !named)
-		return errinfo_set(reterr, -EINVAL, "--format is required: " FORMATS);
-	*ret_proto = named || !strcmp(s->format, "perfetto-proto");
-	return !s->format || !strcmp(s->format, "perfetto") || *ret_proto;
+	if (!s->format)
+		return errinfo_set(reterr, -EINVAL,
+			"--format is required: " FORMATS
+			"; or an --output that ends in .json, .pftrace, .svg or .folded");
+	*ret_proto = !strcmp(s->format, "perfetto-proto") ||
+		     (s->output && ends_with(s->output, ".pftrace"));
+	return !strcmp(s->format, "perfetto") || *ret_proto;
 }
 
 static int write_trace(
@@ -249,9 +254,13 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	struct errinfo e = {0};
 	struct export_options options = {0};
 	bool proto = false;
-	int trace = is_trace(s, &proto, &e);
 	_cleanup_(fleet_done) struct fleet fleet = {0};
-	int r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
+	int trace, r;
+
+	if (!s->format)
+		s->format = format_of_name(s->output);
+	trace = is_trace(s, &proto, &e);
+	r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
 
 	if (r == 0 && (trace || s->fleet.nodes.count)) /* stacks are of recordings alone */
 		r = fleet_open(&s->fleet, s->db, &fleet, &e);
@@ -264,9 +273,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	if (r == 0 && s->node)
 		r = check_node(path, s->node, &e);
 	if (r == 0)
-		r = range_pids(path, &s->pids, &e);
-	if (r == 0)
-		r = range_rank(path, s->rank, s->node, &s->pids, &e);
+		r = range_processes(path, &s->pids, s->rank, s->node, &e);
 	if (r == 0)
 		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
@@ -274,7 +281,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 
 const struct command cmd_export = {
 	.name = "export",
-	.synopsis = "export --format NAME [flags]",
+	.synopsis = "export [--format NAME] [flags]",
 	.summary = "Write a trace for Perfetto, or a flame graph of the call stacks",
 	.details = "  ingero export --format perfetto -o trace.json    open it in ui.perfetto.dev\n"
 		   "  ingero export -o trace.pftrace                   the same, smaller\n"

@@ -19,17 +19,15 @@ static const struct merge_settings defaults = {.threshold_ns = 100 * NS_PER_MS};
 
 #define OPTION(field) offsetof(struct merge_settings, field)
 static const struct option_row merge_options[] = {
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH", "path of the merged file", 0, 0,
-		false},
-	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "overwrite the output if it exists", 0, 0,
-		false},
-	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
-		"node that the file was recorded on (older files do not contain it)", 0, 0, false},
-	{"align", 0, OPTION_FLAG, OPTION(align), NULL,
-		"correct the times of each node by its measured clock offset", 0, 0, false},
-	{"clock-skew-threshold", 0, OPTION_DURATION, OPTION(threshold_ns), "TIME",
-		"warn if clocks differ by more (default: 100ms)", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH", "path of the merged file"),
+	OPTION_SHORT(FLAG, "force", 'f', OPTION(force), NULL, "overwrite the output if it exists"),
+	OPTION_ROW(STRING, "force-node", OPTION(force_node), "NAME",
+		"node that the file was recorded on (older files do not contain it)"),
+	OPTION_ROW(FLAG, "align", OPTION(align), NULL,
+		"correct the times of each node by its measured clock offset"),
+	OPTION_ROW(DURATION, "clock-skew-threshold", OPTION(threshold_ns), "TIME",
+		"warn if clocks differ by more (default: 100ms)"),
+	OPTION_END,
 };
 
 static volatile sig_atomic_t stopped;
@@ -48,9 +46,8 @@ static bool report(void *arg, size_t source, uint64_t events)
 {
 	struct verbose *t = arg;
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_PLURAL_MAX];
 
-	buf_printf(&b, "%s of ", text_format_plural(n, events, "events"));
+	buf_printf(&b, "%s of ", TEXT_PLURAL(events, "events"));
 	text_escape_terminal(&b, t->sources[source]);
 	progress_say(&t->progress, buf_str(&b));
 	return !stopped;
@@ -59,10 +56,8 @@ static bool report(void *arg, size_t source, uint64_t events)
 /* "200 events, 1 chain, 8 stacks". */
 static void put_counts(struct buf *b, uint64_t events, uint64_t chains, uint64_t stacks)
 {
-	char e[TEXT_PLURAL_MAX], c[TEXT_PLURAL_MAX], s[TEXT_PLURAL_MAX];
-
-	buf_printf(b, "%s, %s, %s", text_format_plural(e, events, "events"),
-		text_format_plural(c, chains, "chains"), text_format_plural(s, stacks, "stacks"));
+	buf_printf(b, "%s, %s, %s", TEXT_PLURAL(events, "events"), TEXT_PLURAL(chains, "chains"),
+		TEXT_PLURAL(stacks, "stacks"));
 }
 
 /* What was there already stands behind. */
@@ -115,16 +110,15 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t threshold_ns)
 {
 	uint64_t off = (uint64_t)(c->offset_ns < 0 ? -c->offset_ns : c->offset_ns);
-	char by[TEXT_MAX], error[TEXT_MAX], n[TEXT_PLURAL_MAX];
 
 	if (!c->collectives)
 		return;
 	buf_puts(b, off > threshold_ns ? "WARNING: the clock of " : "  the clock of ");
 	text_escape_terminal(b, c->node);
-	buf_printf(b, " is %s (± %s) %s that of ", text_format_duration(by, off),
-		text_format_duration(error, c->error_ns), c->offset_ns < 0 ? "behind" : "ahead of");
+	buf_printf(b, " is %s (± %s) %s that of ", TEXT_DURATION(off), TEXT_DURATION(c->error_ns),
+		c->offset_ns < 0 ? "behind" : "ahead of");
 	text_escape_terminal(b, c->reference);
-	buf_printf(b, ", by %s%s\n", text_format_plural(n, c->collectives, "collectives"),
+	buf_printf(b, ", by %s%s\n", TEXT_PLURAL(c->collectives, "collectives"),
 		c->applied           ? ": corrected"
 		: off > threshold_ns ? ": --align corrects it"
 				     : "");
@@ -133,7 +127,6 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 static void print_result(const struct merge_settings *s, const struct merge_result *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
-	char n[TEXT_PLURAL_MAX];
 	size_t unknown;
 
 	unknown = 0;
@@ -149,7 +142,7 @@ static void print_result(const struct merge_settings *s, const struct merge_resu
 			unknown == 1 ? "is" : "are");
 	buf_puts(&b, "Merged into ");
 	text_escape_terminal(&b, s->output);
-	buf_printf(&b, ", %s: ", text_format_plural(n, r->nodes, "nodes"));
+	buf_printf(&b, ", %s: ", TEXT_PLURAL(r->nodes, "nodes"));
 	put_report(&b, &r->total);
 	fputs(buf_str(&b), stderr);
 }

@@ -21,18 +21,15 @@ struct migrate_settings {
 
 #define OPTION(field) offsetof(struct migrate_settings, field)
 static const struct option_row migrate_options[] = {
-	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
-		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"db-path", 0, OPTION_STRING, OPTION(db_path), "PATH", "as --db", 0, 0, false},
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH",
-		"path of the copy (default: NAME.migrated.db beside NAME.db)", 0, 0, false},
-	{"force", 'f', OPTION_FLAG, OPTION(force), NULL, "overwrite the copy if it exists", 0, 0,
-		false},
-	{"force-node", 0, OPTION_STRING, OPTION(force_node), "NAME",
-		"node that the file was recorded on (older files do not contain it)", 0, 0, false},
-	{"dry-run", 0, OPTION_FLAG, OPTION(dry_run), NULL, "only say what would be done", 0, 0,
-		false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	DB_OPTION(struct migrate_settings, db),
+	OPTION_ROW(STRING, "db-path", OPTION(db_path), "PATH", "as --db"),
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH",
+		"path of the copy (default: NAME.migrated.db beside NAME.db)"),
+	OPTION_SHORT(FLAG, "force", 'f', OPTION(force), NULL, "overwrite the copy if it exists"),
+	OPTION_ROW(STRING, "force-node", OPTION(force_node), "NAME",
+		"node that the file was recorded on (older files do not contain it)"),
+	OPTION_ROW(FLAG, "dry-run", OPTION(dry_run), NULL, "only say what would be done"),
+	OPTION_END,
 };
 
 struct found {
@@ -86,13 +83,10 @@ static void print_path(const char *before, const char *path, const char *after)
 
 static void print_result(const struct merge_report *r)
 {
-	char e[TEXT_PLURAL_MAX], c[TEXT_PLURAL_MAX], s[TEXT_PLURAL_MAX], n[TEXT_PLURAL_MAX];
-
-	printf("%s, %s, %s.", text_format_plural(e, r->events.copied, "events"),
-		text_format_plural(c, r->chains.copied, "chains"),
-		text_format_plural(s, r->stacks.copied, "stacks"));
+	printf("%s, %s, %s.", TEXT_PLURAL(r->events.copied, "events"),
+		TEXT_PLURAL(r->chains.copied, "chains"), TEXT_PLURAL(r->stacks.copied, "stacks"));
 	if (r->skipped)
-		printf(" %s left out.", text_format_plural(n, r->skipped, "damaged rows"));
+		printf(" %s left out.", TEXT_PLURAL(r->skipped, "damaged rows"));
 	printf(" The original is unchanged.\n");
 }
 

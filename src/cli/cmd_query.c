@@ -40,30 +40,25 @@ struct query_settings {
 
 #define OPTION(field) offsetof(struct query_settings, field)
 static const struct option_row query_options[] = {
-	{"db", 'd', OPTION_STRING, OPTION(db), "PATH",
-		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)", 0, 0, false},
-	{"pid", 'p', OPTION_PIDS, OPTION(pids), "N", "only these process ids", 0, 0, false},
+	DB_OPTION(struct query_settings, db),
+	OPTION_SHORT(PIDS, "pid", 'p', OPTION(pids), "N", "only these process ids"),
 	RANK_OPTION(struct query_settings, rank),
-	{"op", 0, OPTION_STRING, OPTION(op), "NAME",
-		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc", 0, 0, false},
-	{"node", 0, OPTION_STRING, OPTION(node), "NAME",
-		"only this node of a merged recording (default: all)", 0, 0, false},
+	OPTION_ROW(STRING, "op", OPTION(op), "NAME",
+		"only this operation: cudaMemcpyAsync, or driver:cuMemAlloc"),
+	OPTION_ROW(STRING, "node", OPTION(node), "NAME",
+		"only this node of a merged recording (default: all)"),
 	RANGE_OPTIONS(struct query_settings, range),
-	{"limit", 0, OPTION_INT, OPTION(limit), "N",
-		"only the newest N events, -1: all (default: all in tables, 10000 in lists); SQL: at most N rows (default: 1000, maximum: 10000)",
-		-1, INT32_MAX, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "print one JSON object per line", 0, 0, false},
-	{"csv", 0, OPTION_FLAG, OPTION(csv), NULL, "SQL only: print comma-separated values", 0, 0,
-		false},
-	{"annotations", 0, OPTION_FLAG, OPTION(annotations), NULL,
-		"list events with the labels (`ingero annotate`) in effect", 0, 0, false},
-	{"include-rolled", 0, OPTION_FLAG, OPTION(rolled), NULL,
-		"also read the recording's rolled-over databases (`trace --db-rollover-size`)", 0,
-		0, false},
-	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"SQL only: timeout (default: 10s; 5s per node)", 1, 0, false},
+	OPTION_WITHIN(INT, "limit", OPTION(limit), "N", -1, INT32_MAX,
+		"only the newest N events, -1: all (default: all in tables, 10000 in lists); SQL: at most N rows (default: 1000, maximum: 10000)"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "print one JSON object per line"),
+	OPTION_ROW(FLAG, "csv", OPTION(csv), NULL, "SQL only: print comma-separated values"),
+	OPTION_ROW(FLAG, "annotations", OPTION(annotations), NULL,
+		"list events with the labels (`ingero annotate`) in effect"),
+	ROLLED_OPTION(struct query_settings, rolled),
+	OPTION_WITHIN(DURATION, "timeout", OPTION(timeout_ns), "TIME", 1, 0,
+		"SQL only: timeout (default: 10s; 5s per node)"),
 	FLEET_OPTIONS(struct query_settings, fleet),
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_END,
 };
 
 static int print(const struct buf *b, struct errinfo *reterr)
@@ -97,18 +92,16 @@ static int print_events(const struct query_settings *s, const struct nodedb_cont
 /* What lines of events do not say of themselves. */
 static void print_rest(const struct query_settings *s, const struct nodedb_content *c, size_t last)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	if (last && !s->limit && c->event_count == last)
 		fprintf(stderr,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
-			text_format_count(n, last));
+			TEXT_COUNT(last));
 	if (s->json && c->skipped_rows)
 		fprintf(stderr, "ingero: %s omitted\n",
-			text_format_plural(n, c->skipped_rows, "damaged rows"));
+			TEXT_PLURAL(c->skipped_rows, "damaged rows"));
 	if (s->json && c->older_events)
 		fprintf(stderr, "ingero: %s omitted\n",
-			text_format_plural(n, c->older_events, "older events"));
+			TEXT_PLURAL(c->older_events, "older events"));
 }
 
 static int print_node(const struct query_settings *s, const char *path,
@@ -172,14 +165,13 @@ static int put_other_ops(const struct question *q, struct buf *b, struct errinfo
 {
 	_cleanup_(ops_answer_done) struct ops_answer a = {0};
 	struct question all = *q;
-	char name[32];
 	int r;
 
 	all.scope.source = all.scope.op = 0;
 	r = answer_ops(&all, &a, reterr);
 	for (size_t i = 0; r == 0 && i < MIN(a.count, (size_t)OPS_NAMED); i++)
 		buf_printf(b, "%s%s", i ? ", " : "  Operations that it has: ",
-			wire_op_name(a.rows[i].source, a.rows[i].op, name));
+			WIRE_OP_NAME(a.rows[i].source, a.rows[i].op));
 	if (r == 0 && a.count)
 		buf_puts(b, a.count > OPS_NAMED ? ", …\n" : "\n");
 	return r;
@@ -220,7 +212,8 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 		r = put_other_ops(q, &b, reterr);
 	if (r < 0)
 		return r;
-	if (!q->scope.source)
+	/* Of processes, whatever the time: nothing where nothing was called in it. */
+	if (!q->scope.source && head.calls)
 		kernels_text(&b, &kernels);
 	r = put_collectives(q, s, &b, reterr) ?: print(&b, reterr);
 	if (r == 0)
@@ -344,7 +337,7 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char rows[TEXT_PLURAL_MAX], nodes[TEXT_PLURAL_MAX];
+	char rows[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r == 0)
@@ -362,7 +355,7 @@ static int run_fleet(
 	if (result.ok_count) {
 		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
 			text_format_plural(rows, result.table.row_count, "rows"),
-			text_format_plural(nodes, result.ok_count, "nodes"));
+			TEXT_PLURAL(result.ok_count, "nodes"));
 		print_selection(text);
 	}
 	return r;
@@ -450,20 +443,15 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 		return code;
 	if (r == 0)
 		r = db_option_path(s->db, &default_path, &path, &e);
-	if (r == 0 && s->rolled) {
-		r = rolled_open(path, &rolled, &e);
-		path = rolled.path;
-		/* each of its files begins a run of its own */
-		s->range.all = s->range.all || time_request_is_empty(&s->range);
-	}
+	if (r == 0)
+		r = rolled_option(s->rolled, &rolled, &s->range, &path, &e);
 	if (r == 0 && argc && strncmp(argv[0], "/api/", 5) == 0)
 		r = run_question(s, path, argv[0], &e);
 	else if (r == 0 && argc)
 		r = run_sql(s, path, argv[0], &hint, &e);
 	else if (r == 0 && (s->csv || s->timeout_ns))
 		r = errinfo_set(&e, -EINVAL, "--csv and --timeout require an SQL statement");
-	else if (r == 0 && (r = range_pids(path, &s->pids, &e)) == 0 &&
-		 (r = range_rank(path, s->rank, s->node, &s->pids, &e)) == 0)
+	else if (r == 0 && (r = range_processes(path, &s->pids, s->rank, s->node, &e)) == 0)
 		r = run_filters(s, path, &e);
 	if (r >= 0) {
 		fflush(stdout); /* rows first, then what is said about them */

@@ -30,21 +30,20 @@ static const struct rates_settings defaults = {.timeout_ns = FETCH_NS};
 
 #define OPTION(field) offsetof(struct rates_settings, field)
 static const struct option_row rates_options[] = {
-	{"provider", 0, OPTION_STRING, OPTION(provider), "NAME",
-		"show: only prices of this provider, such as aws or lambda", 0, 0, false},
-	{"json", 0, OPTION_FLAG, OPTION(json), NULL, "show: print one JSON object", 0, 0, false},
-	{"url", 0, OPTION_STRING, OPTION(url), "URL",
-		"update: fetch from this https URL (default: rates.url of ingero.yaml)", 0, 0,
-		false},
-	{"ca-cert", 0, OPTION_STRING, OPTION(ca_cert), "PATH",
-		"update: trust the authorities in this file instead of the system's", 0, 0, false},
-	{"output", 'o', OPTION_STRING, OPTION(output), "PATH",
-		"update: write the fetched prices to this file (default: as --file)", 0, 0, false},
-	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"update: give up after this time (default: 30s)", 1, 0, false},
-	{"file", 0, OPTION_STRING, OPTION(file), "PATH",
-		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)", 0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(STRING, "provider", OPTION(provider), "NAME",
+		"show: only prices of this provider, such as aws or lambda"),
+	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "show: print one JSON object"),
+	OPTION_ROW(STRING, "url", OPTION(url), "URL",
+		"update: fetch from this https URL (default: rates.url of ingero.yaml)"),
+	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "PATH",
+		"update: trust the authorities in this file instead of the system's"),
+	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH",
+		"update: write the fetched prices to this file (default: as --file)"),
+	OPTION_WITHIN(DURATION, "timeout", OPTION(timeout_ns), "TIME", 1, 0,
+		"update: give up after this time (default: 30s)"),
+	OPTION_ROW(STRING, "file", OPTION(file), "PATH",
+		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)"),
+	OPTION_END,
 };
 
 /* The user's own file; "" where there is no home. */
@@ -90,20 +89,15 @@ static void show_json(const struct rates_settings *s, const struct rates *rates,
 
 	w.indent = true;
 	json_begin_object(&w);
-	json_string_member(&w, "source", source);
-	json_string_member(&w, "as_of", rates_as_of(rates));
+	JSON_PUT(&w, JSON_S("source", source), JSON_S("as_of", rates_as_of(rates)));
 	json_begin_array_member(&w, "rates");
 	for (size_t i = 0; rates_at(rates, i, &r); i++) {
 		if (!is_asked(s, &r))
 			continue;
-		json_begin_object(&w);
-		json_string_member(&w, "provider", r.provider);
-		json_string_member(&w, "gpu_model", r.model);
-		json_double_member(&w, "hourly", r.hourly);
-		json_string_member(&w, "currency", r.currency);
-		json_bool_member(&w, "is_contract", r.is_contract);
-		json_double_member(&w, "watts", r.watts > 0 ? r.watts : NAN);
-		json_end_object(&w);
+		JSON_PUT_OBJECT(&w, JSON_S("provider", r.provider), JSON_S("gpu_model", r.model),
+			JSON_R("hourly", r.hourly), JSON_S("currency", r.currency),
+			JSON_B("is_contract", r.is_contract),
+			JSON_R("watts", r.watts > 0 ? r.watts : NAN));
 	}
 	json_end_array(&w);
 	json_end_object(&w);
@@ -159,12 +153,10 @@ static int show(const struct rates_settings *s, struct errinfo *reterr)
 static void print_counts(const char *what, const struct rates *rates, const char *source)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	char providers[TEXT_PLURAL_MAX], models[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, source);
-	printf("%s: %s, %s, from %s\n", what,
-		text_format_plural(providers, rates_provider_count(rates), "providers"),
-		text_format_plural(models, rates_model_count(rates), "GPU models"), buf_str(&b));
+	printf("%s: %s, %s, from %s\n", what, TEXT_PLURAL(rates_provider_count(rates), "providers"),
+		TEXT_PLURAL(rates_model_count(rates), "GPU models"), buf_str(&b));
 }
 
 static int validate(const char *path, struct errinfo *reterr)

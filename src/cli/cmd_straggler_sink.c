@@ -31,22 +31,17 @@ static const struct sink_settings sink_defaults = {.listen = ":9464",
 
 #define OPTION(field) offsetof(struct sink_settings, field)
 static const struct option_row sink_options[] = {
-	{"socket-path", 0, OPTION_STRING, OPTION(socket_path), "PATH",
-		"socket of the remediation stream (default: /run/ingero/remediate.sock, or below "
-		"$XDG_RUNTIME_DIR)",
-		0, 0, false},
-	{"listen", 0, OPTION_STRING, OPTION(listen), "ADDRESS",
-		"where to serve /metrics, /healthz and /readyz (default: :9464)", 0, 0, false},
-	{"reconnect-delay", 0, OPTION_DURATION, OPTION(reconnect_delay_ns), "DURATION",
-		"pause before connecting again (default: 2s)", 1, 0, false},
-	{"max-tracked-nodes", 0, OPTION_INT, OPTION(max_tracked_nodes), "N",
-		"stragglers to remember; beyond that the oldest is forgotten (default: 10000)", 1,
-		100000, false},
-	{"readiness-window", 0, OPTION_DURATION, OPTION(readiness_window_ns), "DURATION",
-		"how long after the last message /readyz says yes without a connection "
-		"(default: 60s)",
-		0, 0, false},
-	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
+	OPTION_ROW(STRING, "socket-path", OPTION(socket_path), "PATH",
+		"socket of the remediation stream (default: /run/ingero/remediate.sock, or below $XDG_RUNTIME_DIR)"),
+	OPTION_ROW(STRING, "listen", OPTION(listen), "ADDRESS",
+		"where to serve /metrics, /healthz and /readyz (default: :9464)"),
+	OPTION_WITHIN(DURATION, "reconnect-delay", OPTION(reconnect_delay_ns), "DURATION", 1, 0,
+		"pause before connecting again (default: 2s)"),
+	OPTION_WITHIN(INT, "max-tracked-nodes", OPTION(max_tracked_nodes), "N", 1, 100000,
+		"stragglers to remember; beyond that the oldest is forgotten (default: 10000)"),
+	OPTION_ROW(DURATION, "readiness-window", OPTION(readiness_window_ns), "DURATION",
+		"how long after the last message /readyz says yes without a connection (default: 60s)"),
+	OPTION_END,
 };
 
 struct service {

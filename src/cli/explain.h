@@ -15,6 +15,7 @@ struct explain_style {
 	bool verbose;              /* with timeline, figures and evidence */
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
+	struct buf *text;          /* to append to, instead of printing; may be NULL */
 	struct json_writer *into;  /* with json: an open array to add to, instead of printing */
 	struct progress *progress; /* ended before anything is printed; may be NULL */
 };

@@ -137,11 +137,10 @@ static int connect_nodes(const struct fleet_options *w, struct fleet *f,
 static void print_origin(const struct fleet *f)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	char nodes[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, f->config->path);
 	fprintf(stderr, "ingero: querying the %s in %s; use --db to read a local recording\n",
-		text_format_plural(nodes, f->node_count, "nodes"), buf_str(&b));
+		TEXT_PLURAL(f->node_count, "nodes"), buf_str(&b));
 }
 
 int fleet_open(
@@ -192,17 +191,14 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 		r = fanout_wait(f->fanout, q, ret, reterr);
 	}
 	if (r == 0) {
-		char off[TEXT_MAX], error[TEXT_MAX];
-
 		for (size_t i = 0; i < ret->count; i++) {
 			const struct fanout_answer *a = &ret->answers[i];
 
 			if (a->clock.known)
 				log_debug("node %s: clock offset %s%s ± %s", a->address,
 					a->clock.offset_ns < 0 ? "-" : "+",
-					text_format_duration(
-						off, (uint64_t)llabs(a->clock.offset_ns)),
-					text_format_duration(error, a->clock.error_ns));
+					TEXT_DURATION((uint64_t)llabs(a->clock.offset_ns)),
+					TEXT_DURATION(a->clock.error_ns));
 		}
 	}
 	return r;

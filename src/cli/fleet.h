@@ -26,39 +26,29 @@ struct fleet_options {
 
 /* The rows of a command's option table for the field @wish of its struct @settings. --timeout is
  * the command's own. */
-#define FLEET_OPTIONS(settings, options)                                                           \
-	{"nodes", 0, OPTION_STRINGS, offsetof(settings, options.nodes), "LIST",                    \
-		"query these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: "     \
-		"fleet.nodes in ingero.yaml)",                                                     \
-		0, 0, false},                                                                      \
-		{"ca-cert", 0, OPTION_STRING, offsetof(settings, options.ca_cert), "FILE",         \
-			"nodes: CA certificates to trust (default: the system's)", 0, 0, false},   \
-		{"client-cert", 0, OPTION_STRING, offsetof(settings, options.client_cert), "FILE", \
-			"nodes: client certificate (mTLS)", 0, 0, false},                          \
-		{"client-key", 0, OPTION_STRING, offsetof(settings, options.client_key), "FILE",   \
-			"nodes: private key of the client certificate", 0, 0, false},              \
-		{"fingerprint", 0, OPTION_STRINGS, offsetof(settings, options.fingerprints),       \
-			"[NODE=]HEX",                                                              \
-			"nodes: trust only this SHA-256, of NODE or of any; may be repeated", 0,   \
-			0, false},                                                                 \
-		{"trust-on-first-use", 0, OPTION_FLAG, offsetof(settings, options.first_use),      \
-			NULL,                                                                      \
-			"nodes: trust unknown certificates, and remember them in "                 \
-			"~/.ingero/known_nodes",                                                   \
-			0, 0, false},                                                              \
-		{"token-file", 0, OPTION_STRING, offsetof(settings, options.token_file), "FILE",   \
-			"nodes: file with the bearer token (default: $INGERO_FLEET_TOKEN)", 0, 0,  \
-			false},                                                                    \
-		{"clock-skew-threshold", 0, OPTION_DURATION, offsetof(settings, options.skew_ns),  \
-			"TIME", "nodes: warn if clocks differ by more (default: 10ms)", 0, 0,      \
-			false},                                                                    \
-		{"no-tls", 0, OPTION_FLAG, offsetof(settings, options.no_tls), NULL,               \
-			"nodes: use plain HTTP", 0, 0, false},                                     \
-	{                                                                                          \
-		"fleet-require-tls", 0, OPTION_FLAG, offsetof(settings, options.require_tls),      \
-			NULL, "nodes: refuse plain HTTP to other machines (default: true)", 0, 0,  \
-			false                                                                      \
-	}
+/* clang-format off */
+#define FLEET_OPTIONS(settings, options) \
+	OPTION_ROW(STRINGS, "nodes", offsetof(settings, options.nodes), "LIST", \
+		"query these nodes instead: gpu-1:8080,gpu-2:8080; may be repeated (default: fleet.nodes in ingero.yaml)"), \
+	OPTION_ROW(STRING, "ca-cert", offsetof(settings, options.ca_cert), "FILE", \
+		"nodes: CA certificates to trust (default: the system's)"), \
+	OPTION_ROW(STRING, "client-cert", offsetof(settings, options.client_cert), "FILE", \
+		"nodes: client certificate (mTLS)"), \
+	OPTION_ROW(STRING, "client-key", offsetof(settings, options.client_key), "FILE", \
+		"nodes: private key of the client certificate"), \
+	OPTION_ROW(STRINGS, "fingerprint", offsetof(settings, options.fingerprints), "[NODE=]HEX", \
+		"nodes: trust only this SHA-256, of NODE or of any; may be repeated"), \
+	OPTION_ROW(FLAG, "trust-on-first-use", offsetof(settings, options.first_use), NULL, \
+		"nodes: trust unknown certificates, and remember them in ~/.ingero/known_nodes"), \
+	OPTION_ROW(STRING, "token-file", offsetof(settings, options.token_file), "FILE", \
+		"nodes: file with the bearer token (default: $INGERO_FLEET_TOKEN)"), \
+	OPTION_ROW(DURATION, "clock-skew-threshold", offsetof(settings, options.skew_ns), "TIME", \
+		"nodes: warn if clocks differ by more (default: 10ms)"), \
+	OPTION_ROW(FLAG, "no-tls", offsetof(settings, options.no_tls), NULL, \
+		"nodes: use plain HTTP"), \
+	OPTION_ROW(FLAG, "fleet-require-tls", offsetof(settings, options.require_tls), NULL, \
+		"nodes: refuse plain HTTP to other machines (default: true)")
+/* clang-format on */
 
 struct fleet {
 	struct config *config;

@@ -202,12 +202,9 @@ static void incident_subject(struct buf *b, const struct incident *i)
 
 void live_incident(struct buf *b, const struct incident *i)
 {
-	char text[TEXT_MAX];
-
 	if (i->resolved.ns) {
 		buf_printf(b, "  [RESOLVED, %s ago] ",
-			text_format_duration(
-				text, (uint64_t)MAX(i->resolved.ns - i->last.ns, INT64_C(0))));
+			TEXT_DURATION((uint64_t)MAX(i->resolved.ns - i->last.ns, INT64_C(0))));
 	} else {
 		buf_printf(b, "  [%s] ", severity_name(i->severity));
 	}
@@ -234,7 +231,6 @@ void live_gpus(struct buf *b, const struct tracer_view *v)
 static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source, int reason)
 {
 	int shown = 0;
-	char n[TEXT_MAX];
 
 	for (uint32_t i = 0; l && i < l->count && shown <= LOSS_CPUS_SHOWN; i++) {
 		if (l->rows[i].source != source || l->rows[i].reason != reason)
@@ -243,7 +239,7 @@ static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source
 			buf_puts(b, ", …");
 		else
 			buf_printf(b, "%s CPU %u: %s", shown > 1 ? "," : ";", l->rows[i].cpu,
-				text_format_count(n, l->rows[i].count));
+				TEXT_COUNT(l->rows[i].count));
 	}
 }
 
@@ -251,17 +247,14 @@ static void loss_cpus(struct buf *b, const struct cpu_losses *l, unsigned source
 static void live_losses(
 	struct buf *b, const struct accounting *books, const struct cpu_losses *cpu_losses)
 {
-	char n[TEXT_MAX], of[TEXT_MAX];
-
 	for (unsigned s = 0; s < WIRE_SOURCE_MAX; s++) {
 		const struct account *a = &books->source[s];
 
 		for (int i = 0; i < LOSS_COUNT; i++) {
 			if (!a->lost[i])
 				continue;
-			buf_printf(b, "  lost: %s of %s %s events, %s (%s)",
-				text_format_count(n, a->lost[i]), text_format_count(of, a->hits),
-				wire_source_name(s), wire_losses[i].name,
+			buf_printf(b, "  lost: %s of %s %s events, %s (%s)", TEXT_COUNT(a->lost[i]),
+				TEXT_COUNT(a->hits), wire_source_name(s), wire_losses[i].name,
 				wire_losses[i].description);
 			loss_cpus(b, cpu_losses, s, i);
 			buf_puts(b, "\n");
@@ -302,29 +295,25 @@ bool live_has_calls(const struct tracer_view *v)
 /* What is known, as what it is: measured, between two bounds, or reckoned and nothing hides it. */
 static void overhead_lines(struct buf *b, const struct tracer_view *v)
 {
-	char t[TEXT_MAX];
-
 	if (v->overhead_pairs) {
-		buf_printf(b, "  Overhead: %s", text_format_percent(t, v->overhead));
-		buf_printf(b, " (%s to ", text_format_percent(t, v->overhead_low));
-		buf_printf(b, "%s) of the busiest process (",
-			text_format_percent(t, v->overhead_high));
+		buf_printf(b, "  Overhead: %s", TEXT_PERCENT(v->overhead));
+		buf_printf(b, " (%s to ", TEXT_PERCENT(v->overhead_low));
+		buf_printf(b, "%s) of the busiest process (", TEXT_PERCENT(v->overhead_high));
 		buf_printf(b, "its steps with and without probes, compared %s times",
-			text_format_count(t, v->overhead_pairs));
+			TEXT_COUNT(v->overhead_pairs));
 	} else if (v->overhead_low < HIDDEN_FROM * v->overhead_high) {
-		buf_printf(b, "  Overhead: %s to ", text_format_percent(t, v->overhead_low));
-		buf_printf(
-			b, "%s of the busiest process (", text_format_percent(t, v->overhead_high));
+		buf_printf(b, "  Overhead: %s to ", TEXT_PERCENT(v->overhead_low));
+		buf_printf(b, "%s of the busiest process (", TEXT_PERCENT(v->overhead_high));
 		buf_printf(b, "CPU time of calls x %.1fµs, which its waits for the GPU may hide",
 			v->hit_ns / 1000);
 	} else {
 		buf_printf(b, "  Overhead: about %s of the busiest process (",
-			text_format_percent(t, v->overhead));
+			TEXT_PERCENT(v->overhead));
 		buf_printf(b, "calls x %.1fµs, not compared with steps without probes yet",
 			v->hit_ns / 1000);
 	}
 	if (v->overhead_budget > 0)
-		buf_printf(b, "; budget %s", text_format_percent(t, v->overhead_budget));
+		buf_printf(b, "; budget %s", TEXT_PERCENT(v->overhead_budget));
 	buf_puts(b, ")\n");
 }
 
@@ -342,21 +331,20 @@ static void stack_lines(struct buf *b, const struct tracer_view *v)
 {
 	const struct stacks_report *s = &v->stacks;
 	uint64_t lost = s->dropped;
-	char t[TEXT_PLURAL_MAX];
 
 	for (int i = 0; i < STACK_LOSS_COUNT; i++)
 		lost += s->tally.lost[i];
 	if (!v->has_stacks || !s->tally.taken)
 		return;
-	buf_printf(b, "  Stacks: %s distinct", text_format_count(t, s->handed_on));
+	buf_printf(b, "  Stacks: %s distinct", TEXT_COUNT(s->handed_on));
 	buf_printf(b, ", %.0f%% of %s stacks complete",
 		100.0 * (double)s->tally.complete / (double)s->tally.taken,
-		text_format_count(t, s->tally.taken));
+		TEXT_COUNT(s->tally.taken));
 	buf_printf(b, " | %.1fµs each | unwind tables %s",
 		(double)s->tally.taken_ns / (double)s->tally.taken / 1000,
-		text_format_bytes(t, s->table_bytes));
+		TEXT_SIZE(s->table_bytes));
 	if (lost)
-		buf_printf(b, " | Lost: %s", text_format_count(t, lost));
+		buf_printf(b, " | Lost: %s", TEXT_COUNT(lost));
 	buf_puts(b, "\n");
 	if (s->python_refused[0]) {
 		buf_puts(b, "  No Python frames: ");
@@ -384,7 +372,7 @@ static void unseen_line(struct buf *b, const struct call_gap_sum *s)
 static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 {
 	uint64_t hits = 0, stored = 0, counted = 0, lost = 0;
-	char t[TEXT_PLURAL_MAX], u[TEXT_MAX];
+	char t[TEXT_PLURAL_MAX];
 
 	for (unsigned i = 0; i < WIRE_SOURCE_MAX; i++) {
 		hits += v->books.source[i].hits;
@@ -395,7 +383,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	if (!live_has_calls(v))
 		buf_puts(b, "  No CUDA calls yet: waiting for a CUDA program.\n");
 	text_format_duration(t, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S);
-	buf_printf(b, "  Wall: %s | Events: %s | ", t, text_format_count(u, hits));
+	buf_printf(b, "  Wall: %s | Events: %s | ", t, TEXT_COUNT(hits));
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);
 	launches_line(b, v);
@@ -407,7 +395,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	if (v->db_bytes) {
 		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));
 		buf_printf(b, "%s more as counts | Database: %s\n", text_format_count(t, counted),
-			text_format_bytes(u, v->db_bytes));
+			TEXT_SIZE(v->db_bytes));
 	}
 	overhead_lines(b, v);
 	if (!brief)

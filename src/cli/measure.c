@@ -70,11 +70,9 @@ static bool calls_span(const struct recording *rec, int64_t *ret_first, int64_t 
 
 static void put_slower(struct buf *out, uint16_t op, uint64_t usual_ns, uint64_t slow_ns)
 {
-	char scratch[32], ratio[TEXT_MAX], before[TEXT_MAX], after[TEXT_MAX];
-
-	buf_printf(out, "%s %sx slower (%s -> %s)", wire_op_name(SOURCE_CUDA, op, scratch),
-		text_format_ratio(ratio, (double)slow_ns / (double)usual_ns),
-		text_format_duration(before, usual_ns), text_format_duration(after, slow_ns));
+	buf_printf(out, "%s %sx slower (%s -> %s)", WIRE_OP_NAME(SOURCE_CUDA, op),
+		TEXT_RATIO((double)slow_ns / (double)usual_ns), TEXT_DURATION(usual_ns),
+		TEXT_DURATION(slow_ns));
 }
 
 static uint64_t switches_of(const struct recording *rec, uint32_t pid)
@@ -102,7 +100,6 @@ static bool put_slowdown(
 {
 	const struct incident *worst = NULL;
 	const char *neighbour;
-	char text[TEXT_PLURAL_MAX], before[TEXT_MAX], after[TEXT_MAX];
 
 	for (size_t i = 0; i < count; i++) {
 		const struct incident *k = &list[i];
@@ -113,13 +110,12 @@ static bool put_slowdown(
 	}
 	if (!worst)
 		return false;
-	buf_printf(out, "%s take %s instead of %s", worst->unit,
-		text_format_duration(after, worst->slow_p50_ns),
-		text_format_duration(before, worst->baseline_ns));
+	buf_printf(out, "%s take %s instead of %s", worst->unit, TEXT_DURATION(worst->slow_p50_ns),
+		TEXT_DURATION(worst->baseline_ns));
 	neighbour = neighbour_of(list, count, worst->pid);
 	if (neighbour)
 		buf_printf(out, " beside %s, %s", neighbour,
-			text_format_plural(text, switches_of(rec, worst->pid), "context switches"));
+			TEXT_PLURAL(switches_of(rec, worst->pid), "context switches"));
 	return true;
 }
 
@@ -129,7 +125,6 @@ static bool put_first_calls(struct buf *out, const struct recording *rec)
 	const struct event *worst = NULL;
 	double worst_ratio = FIRST_FACTOR;
 	uint64_t worst_usual = 0;
-	char scratch[32], text[TEXT_MAX], ratio[TEXT_MAX], usual_text[TEXT_MAX];
 	bool seen[WIRE_OP_MAX] = {0};
 
 	for (size_t i = 0; i < rec->event_count; i++) {
@@ -152,9 +147,8 @@ static bool put_first_calls(struct buf *out, const struct recording *rec)
 	if (!worst)
 		return false;
 	buf_printf(out, "the first %s took %s, %sx a later one (%s)",
-		wire_op_name(SOURCE_CUDA, worst->op, scratch),
-		text_format_duration(text, worst->dur_ns), text_format_ratio(ratio, worst_ratio),
-		text_format_duration(usual_text, worst_usual));
+		WIRE_OP_NAME(SOURCE_CUDA, worst->op), TEXT_DURATION(worst->dur_ns),
+		TEXT_RATIO(worst_ratio), TEXT_DURATION(worst_usual));
 	return true;
 }
 
@@ -176,7 +170,6 @@ static bool is_copy(uint16_t op)
 static bool put_copies(struct buf *out, const struct recording *rec)
 {
 	uint64_t ns = 0, bytes = 0, calls = 0;
-	char share[TEXT_MAX], size[TEXT_MAX], count[TEXT_PLURAL_MAX], wall[TEXT_MAX];
 	int64_t first, last;
 
 	for (size_t i = 0; i < rec->aggregate_count; i++) {
@@ -191,9 +184,9 @@ static bool put_copies(struct buf *out, const struct recording *rec)
 	if (!calls || !calls_span(rec, &first, &last))
 		return false;
 	buf_printf(out, "%s of wall time (%s) in %s of %s together",
-		text_format_percent(share, fmin(1, (double)ns / (double)(last - first))),
-		text_format_duration(wall, (uint64_t)(last - first)),
-		text_format_plural(count, calls, "copies"), text_format_bytes(size, bytes));
+		TEXT_PERCENT(fmin(1, (double)ns / (double)(last - first))),
+		TEXT_DURATION((uint64_t)(last - first)), TEXT_PLURAL(calls, "copies"),
+		TEXT_SIZE(bytes));
 	return true;
 }
 

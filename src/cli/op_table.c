@@ -191,7 +191,6 @@ static int shown_ops(const struct tracer_view *v, int most)
 void op_table_list(struct buf *b, const struct tracer_view *v, struct live_style style, int most)
 {
 	int hidden = shown_ops(v, INT_MAX) - shown_ops(v, most);
-	char text[TEXT_PLURAL_MAX];
 
 	table_head(b, style, false);
 	for (size_t i = 0; i < ARRAY_SIZE(sections); i++) {
@@ -207,5 +206,5 @@ void op_table_list(struct buf *b, const struct tracer_view *v, struct live_style
 	}
 	if (hidden)
 		buf_printf(b, "  and %s, shown at the end\n",
-			text_format_plural(text, (uint64_t)hidden, "more operations"));
+			TEXT_PLURAL((uint64_t)hidden, "more operations"));
 }

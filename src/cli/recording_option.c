@@ -87,7 +87,7 @@ static int keep_pids(const struct question *q, void *arg, struct errinfo *reterr
 	return 0;
 }
 
-int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
+static int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
 	struct errinfo *reterr)
 {
 	_cleanup_free_ struct answer_request *request = calloc(1, sizeof(*request));
@@ -187,6 +187,14 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 		pids->pid[0], buf_str(&list));
 }
 
+int range_processes(const char *path, struct option_pids *pids, int64_t rank, const char *node,
+	struct errinfo *reterr)
+{
+	int r = range_pids(path, pids, reterr);
+
+	return r < 0 ? r : range_rank(path, rank, node, pids, reterr);
+}
+
 struct range_note range_note_of(const struct question *q)
 {
 	return (struct range_note){
@@ -199,17 +207,18 @@ struct range_note range_note_of(const struct question *q)
 
 void range_print(const struct range_note *note)
 {
-	char since[WHEN_UTC_MAX], runs[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX];
 
 	if (note->writer)
 		fprintf(stderr,
 			"ingero: process %ld is recording to this file: showing the last 5m; use --all for all of it\n",
 			(long)note->writer);
-	if (note->runs)
+	if (note->runs) {
+		when_utc(since, (wall_time){note->run_ns});
 		fprintf(stderr,
-			"ingero: this file holds %s of ingero trace: showing the newest, since %.19sZ; use --all for all of them\n",
-			text_format_plural(runs, note->runs, "runs"),
-			when_utc(since, (wall_time){note->run_ns}));
+			"ingero: showing the newest of %s in this file, from %.10s %.8s UTC; --all shows all of them\n",
+			TEXT_PLURAL(note->runs, "runs"), since, since + 11);
+	}
 }
 
 /* Of ingero-trace.service. Its folder is closed to others; it is nobody's own, so it is never taken unasked. */
@@ -394,16 +403,15 @@ static int merge(const struct rollover_list *files, const char *path, const stru
 	return nodedb_merge(&options, &result, reterr);
 }
 
-int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
+static int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
 {
 	_cleanup_(rollover_list_done) struct rollover_list files = {0};
-	char n[TEXT_PLURAL_MAX];
 	int r = rollover_list(path, &files, reterr);
 
 	if (r < 0)
 		return r;
 	fprintf(stderr, "ingero: %s and the present one\n",
-		text_format_plural(n, files.count, "rolled-over recordings"));
+		TEXT_PLURAL(files.count, "rolled-over recordings"));
 	if (snprintf(ret->path, sizeof(ret->path), "%s", path) >= (int)sizeof(ret->path))
 		return -ENAMETOOLONG;
 	if (!files.count)
@@ -421,6 +429,19 @@ int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr)
 	if (stopped)
 		on_signal(stopped);
 	return r;
+}
+
+int rolled_option(bool asked, struct rolled *r, struct time_request *range, const char **path,
+	struct errinfo *reterr)
+{
+	int res = asked ? rolled_open(*path, r, reterr) : 0;
+
+	if (!asked || res < 0)
+		return res;
+	*path = r->path;
+	/* each of its files begins a run of its own */
+	range->all = range->all || time_request_is_empty(range);
+	return 0;
 }
 
 void rolled_done(struct rolled *r)

@@ -17,20 +17,29 @@
  * answers as it did then. */
 
 /* The rows of a command's option table for the field @asked of its struct @settings. */
-#define RANGE_OPTIONS(settings, asked)                                                               \
-	{"from", 0, OPTION_STRING, offsetof(settings, asked.from), "TIME",                           \
-		"only from this time on: 2026-03-24T13:48:44Z, '2026-03-24 13:48:44', 13:48, epoch", \
-		0, 0, false},                                                                        \
-		{"to", 0, OPTION_STRING, offsetof(settings, asked.to), "TIME",                       \
-			"only up to this time; times without a zone are local", 0, 0, false},        \
-		{"since", 0, OPTION_DURATION, offsetof(settings, asked.since_ns), "TIME",            \
-			"only this long before the end of the recording (default: the newest run)",  \
-			0, 0, false},                                                                \
-	{                                                                                            \
-		"all", 0, OPTION_FLAG, offsetof(settings, asked.all), NULL,                          \
-			"the whole recording: all runs in it, even while it is being written", 0,    \
-			0, false                                                                     \
-	}
+/* clang-format off */
+#define RANGE_OPTIONS(settings, asked) \
+	OPTION_ROW(STRING, "from", offsetof(settings, asked.from), "TIME", \
+		"only from this time on: 2026-03-24T13:48:44Z, '2026-03-24 13:48:44', 13:48, epoch"), \
+	OPTION_ROW(STRING, "to", offsetof(settings, asked.to), "TIME", \
+		"only up to this time; times without a zone are local"), \
+	OPTION_ROW(DURATION, "since", offsetof(settings, asked.since_ns), "TIME", \
+		"only this long before the end of the recording (default: the newest run)"), \
+	OPTION_ROW(FLAG, "all", offsetof(settings, asked.all), NULL, \
+		"the whole recording: all runs in it, even while it is being written")
+
+/* RANK_OPTION - the row of --rank; the field's default is -1. DB_OPTION, ROLLED_OPTION - of --db and
+ * --include-rolled. */
+#define RANK_OPTION(settings, rank) \
+	OPTION_WITHIN(INT, "rank", offsetof(settings, rank), "N", 0, INT32_MAX, \
+		"only the process with this rank of a distributed job")
+#define DB_OPTION(settings, db) \
+	OPTION_SHORT(STRING, "db", 'd', offsetof(settings, db), "PATH", \
+		"recording to read (default: $INGERO_DB, else ~/.ingero/ingero.db)")
+#define ROLLED_OPTION(settings, rolled) \
+	OPTION_ROW(FLAG, "include-rolled", offsetof(settings, rolled), NULL, \
+		"also read the recording's rolled-over databases (`trace --db-rollover-size`)")
+/* clang-format on */
 
 struct range_note { /* why less than the whole recording is shown although no time was asked for */
 	pid_t writer;   /* it is being written: the last five minutes; 0: it is not */
@@ -47,16 +56,9 @@ int range_request(const struct time_request *asked, const struct nodedb_filter *
 int range_resolve(const char *path, const struct time_request *asked, struct nodedb_filter *f,
 	struct range_note *ret_note, struct errinfo *reterr);
 
-/* RANK_OPTION - the row of --rank; the field's default is -1. */
-#define RANK_OPTION(settings, rank)                                                                \
-	{                                                                                          \
-		"rank", 0, OPTION_INT, offsetof(settings, rank), "N",                              \
-			"only the process with this rank of a distributed job", 0, INT32_MAX,      \
-			false                                                                      \
-	}
-
-/* range_rank - the processes of @rank (below 0: not asked for) into @pids. -ESRCH: there are none. */
-int range_rank(const char *path, int64_t rank, const char *node, struct option_pids *pids,
+/* range_processes - --pid and --rank: the processes of @rank (below 0: not asked for) are @pids then. -ESRCH with a
+ * sentence if there are none of them. */
+int range_processes(const char *path, struct option_pids *pids, int64_t rank, const char *node,
 	struct errinfo *reterr);
 
 /* range_pids - -ESRCH with the processes that there are if the recording has none of @pids. */
@@ -96,7 +98,8 @@ struct rolled {
 	char path[PATH_MAX];   /* what to read: the merged file, or the recording itself */
 };
 
-/* rolled_open - *ret is to be given back by rolled_done(). Without rolled files it is the recording
- * itself. Tells on stderr what is read. */
-int rolled_open(const char *path, struct rolled *ret, struct errinfo *reterr);
+/* rolled_option - if it is @asked for, *path becomes what to read: its rolled files and itself in one, or without
+ * such files itself. Without a time all of it is meant. Tells on stderr what is read; rolled_done() gives it back. */
+int rolled_option(bool asked, struct rolled *r, struct time_request *range, const char **path,
+	struct errinfo *reterr);
 void rolled_done(struct rolled *r);

@@ -13,9 +13,30 @@
 #include <stdarg.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 
 #include "base/text.h"
+
+/* Whether a folder of PATH holds @name. execvp() says EACCES also of a folder that may not be looked into, where shells say
+ * that the command was not found. */
+static bool is_in_path(const char *name)
+{
+	const char *path = getenv("PATH");
+	struct stat st;
+
+	while (path) {
+		char file[PATH_MAX];
+		size_t len = strcspn(path, ":");
+		int n = snprintf(file, sizeof(file), "%.*s/%s", (int)len, path, name);
+
+		if (n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 &&
+			S_ISREG(st.st_mode))
+			return true;
+		path = path[len] ? path + len + 1 : NULL;
+	}
+	return false;
+}
 
 /* In the new process: waits until it is held, becomes the user, executes. Tells @report what failed. */
 _Noreturn static void become(
@@ -35,6 +56,8 @@ _Noreturn static void become(
 		environ = c->envp;
 		execvp(argv[0], argv);
 		r = -errno;
+		if (r == -EACCES && !strchr(argv[0], '/') && !is_in_path(argv[0]))
+			r = -ENOENT;
 	}
 	if (write(report, &r, sizeof(r)) < 0)
 		_exit(LAUNCH_NOT_EXECUTABLE);

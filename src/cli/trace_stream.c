@@ -10,30 +10,22 @@
 
 static void put_host(struct json_writer *w, const struct host_sample *h)
 {
-	json_begin_object_member(w, "system");
-	json_double_member(w, "cpu_pct", h->cpu_pct);
-	json_double_member(w, "mem_pct", h->mem_pct);
-	json_uint_member(w, "mem_avail_mb", h->mem_avail_mb);
-	json_uint_member(w, "swap_mb", h->swap_mb);
-	json_double_member(w, "load_avg", h->load1);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "system", JSON_R("cpu_pct", h->cpu_pct), JSON_R("mem_pct", h->mem_pct),
+		JSON_U("mem_avail_mb", h->mem_avail_mb), JSON_U("swap_mb", h->swap_mb),
+		JSON_R("load_avg", h->load1));
 }
 
 static void put_op(struct json_writer *w, const struct tracer_op *o)
 {
-	char scratch[32];
-
 	json_begin_object(w);
-	json_string_member(w, "source", wire_source_name(o->source));
-	json_string_member(w, "op", wire_op_name(o->source, o->op, scratch));
-	json_bool_member(w, "nested", o->nested);
-	json_uint_member(w, "count", o->count);
+	JSON_PUT(w, JSON_S("source", wire_source_name(o->source)),
+		JSON_S("op", WIRE_OP_NAME(o->source, o->op)), JSON_B("nested", o->nested),
+		JSON_U("count", o->count));
 	if (o->sketch.count) { /* else an event without a duration */
-		json_uint_member(w, "p50_ns", sketch_quantile(&o->sketch, 0.50));
-		json_uint_member(w, "p95_ns", sketch_quantile(&o->sketch, 0.95));
-		json_uint_member(w, "p99_ns", sketch_quantile(&o->sketch, 0.99));
-		json_uint_member(w, "max_ns", o->sketch.max);
-		json_uint_member(w, "sum_ns", o->sketch.sum);
+		JSON_PUT(w, JSON_U("p50_ns", sketch_quantile(&o->sketch, 0.50)),
+			JSON_U("p95_ns", sketch_quantile(&o->sketch, 0.95)),
+			JSON_U("p99_ns", sketch_quantile(&o->sketch, 0.99)),
+			JSON_U("max_ns", o->sketch.max), JSON_U("sum_ns", o->sketch.sum));
 	}
 	json_end_object(w);
 }
@@ -44,17 +36,13 @@ static void put_stacks(struct json_writer *w, const struct stacks_report *s)
 
 	for (int i = 0; i < STACK_LOSS_COUNT; i++)
 		lost += s->tally.lost[i];
-	json_begin_object_member(w, "stacks");
-	json_uint_member(w, "taken", s->tally.taken);
-	json_uint_member(w, "taken_ns", s->tally.taken_ns);
-	json_uint_member(w, "distinct", s->handed_on);
-	json_uint_member(w, "complete", s->tally.complete);
-	json_uint_member(w, "lost", lost);
-	json_uint_member(w, "table_bytes", s->table_bytes);
-	json_uint_member(w, "python_processes", s->python_processes);
-	json_string_member(w, "python_refused", s->python_refused);
-	json_uint_member(w, "symbol_process_ended", s->symbols.deaths);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "stacks", JSON_U("taken", s->tally.taken),
+		JSON_U("taken_ns", s->tally.taken_ns), JSON_U("distinct", s->handed_on),
+		JSON_U("complete", s->tally.complete), JSON_U("lost", lost),
+		JSON_U("table_bytes", s->table_bytes),
+		JSON_U("python_processes", s->python_processes),
+		JSON_S("python_refused", s->python_refused),
+		JSON_U("symbol_process_ended", s->symbols.deaths));
 }
 
 static void put_missing(struct json_writer *w, const struct parts_missing *missing)
@@ -63,12 +51,8 @@ static void put_missing(struct json_writer *w, const struct parts_missing *missi
 	for (size_t i = 0; missing && i < missing->count; i++) {
 		const struct probe_part_row *part = &probe_parts[missing->rows[i].part];
 
-		json_begin_object(w);
-		json_string_member(w, "part", part->name);
-		json_string_member(w, "without", part->without);
-		json_string_member(w, "since", part->since);
-		json_string_member(w, "why", missing->rows[i].why);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_S("part", part->name), JSON_S("without", part->without),
+			JSON_S("since", part->since), JSON_S("why", missing->rows[i].why));
 	}
 	json_end_array(w);
 }
@@ -77,16 +61,12 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 {
 	json_begin_object(w);
 	event_json_time(w, v->now);
-	json_string_member(w, "node", node);
-	json_string_member(w, "source", "ingero");
-	json_string_member(w, "op", "table");
-	json_bool_member(w, "final", final);
-	json_uint_member(w, "duration_ns", (uint64_t)(v->now.ns - v->started.ns));
-	json_uint_member(w, "processes", v->processes);
-	json_uint_member(w, "libraries", v->libraries);
-	json_uint_member(w, "runtime_probes", v->runtime_probes);
-	json_uint_member(w, "driver_probes", v->driver_probes);
-	json_string_member(w, "method", v->method);
+	JSON_PUT(w, JSON_S("node", node), JSON_S("source", "ingero"), JSON_S("op", "table"),
+		JSON_B("final", final),
+		JSON_U("duration_ns", (uint64_t)(v->now.ns - v->started.ns)),
+		JSON_U("processes", v->processes), JSON_U("libraries", v->libraries),
+		JSON_U("runtime_probes", v->runtime_probes),
+		JSON_U("driver_probes", v->driver_probes), JSON_S("method", v->method));
 	put_missing(w, v->missing);
 	if (v->has_host)
 		put_host(w, &v->host);
@@ -94,21 +74,18 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	for (size_t i = 0; i < v->op_count; i++)
 		put_op(w, &v->ops[i]);
 	json_end_array(w);
-	json_uint_member(w, "db_bytes", v->db_bytes);
-	json_string_member(w, "store_error", v->store_error);
-	json_uint_member(w, "clock_steps", v->clock_steps);
-	json_double_member(w, "overhead", v->overhead);
-	json_double_member(w, "overhead_low", v->overhead_low);
-	json_double_member(w, "overhead_high", v->overhead_high);
-	json_uint_member(w, "overhead_pairs", v->overhead_pairs);
-	json_double_member(w, "overhead_budget", v->overhead_budget);
-	json_uint_member(w, "launch_weight", (uint64_t)lrint(1 / fmax(v->launches.watched, 1e-3)));
-	json_double_member(w, "launches", v->launches.launches);
-	json_double_member(w, "launches_error", v->launches.error);
-	json_double_member(w, "launches_watched", v->launches.watched);
-	json_uint_member(w, "launches_windows", v->launches.windows);
-	json_uint_member(w, "names_lost", v->names_lost);
-	json_uint_member(w, "coverage_gaps", v->gap_count + v->gaps_more);
+	JSON_PUT(w, JSON_U("db_bytes", v->db_bytes), JSON_S("store_error", v->store_error),
+		JSON_U("clock_steps", v->clock_steps), JSON_R("overhead", v->overhead),
+		JSON_R("overhead_low", v->overhead_low), JSON_R("overhead_high", v->overhead_high),
+		JSON_U("overhead_pairs", v->overhead_pairs),
+		JSON_R("overhead_budget", v->overhead_budget),
+		JSON_U("launch_weight", (uint64_t)lrint(1 / fmax(v->launches.watched, 1e-3))),
+		JSON_R("launches", v->launches.launches),
+		JSON_R("launches_error", v->launches.error),
+		JSON_R("launches_watched", v->launches.watched),
+		JSON_U("launches_windows", v->launches.windows),
+		JSON_U("names_lost", v->names_lost),
+		JSON_U("coverage_gaps", v->gap_count + v->gaps_more));
 	if (v->has_stacks)
 		put_stacks(w, &v->stacks);
 	json_end_object(w);
@@ -122,7 +99,6 @@ static void print_outlier(void *arg, const struct stream_message *m)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(STREAM_LINE_MAX);
 	const struct stream_inference_outlier *o = &m->outlier;
-	char step[TEXT_MAX], usual[TEXT_MAX];
 	struct trace_stream *t = arg;
 	uint64_t now = mono_now().ns;
 
@@ -138,8 +114,8 @@ static void print_outlier(void *arg, const struct stream_message *m)
 		printf("\x1b[%dA\r\x1b[J", *t->drawn_lines);
 	*t->drawn_lines = 0;
 	printf("  Inference: a step of process %u took %s; 95 %% take at most %s (%s)\n", o->of.pid,
-		text_format_duration(step, o->step_duration_ns),
-		text_format_duration(usual, o->baseline_p95_ns), o->of.bucket);
+		TEXT_DURATION(o->step_duration_ns), TEXT_DURATION(o->baseline_p95_ns),
+		o->of.bucket);
 	fflush(stdout);
 }
 
@@ -206,12 +182,9 @@ void trace_stream_serve(struct trace_stream *t, struct tracer *tracer, bool is_s
 
 static void say_steps(const struct infer_steps *s, FILE *out)
 {
-	char count[TEXT_PLURAL_MAX];
-
 	fprintf(out,
 		"  Inference: %s; %llu took over 1.5 times their p95, %llu over 2, %llu over %g\n",
-		text_format_plural(count, s->steps, "steps"),
-		(unsigned long long)s->outliers[INFER_1_5X],
+		TEXT_PLURAL(s->steps, "steps"), (unsigned long long)s->outliers[INFER_1_5X],
 		(unsigned long long)s->outliers[INFER_2X],
 		(unsigned long long)s->outliers[INFER_RATIO], s->settings.ratio);
 }

@@ -45,6 +45,12 @@ struct option_row {
 /* clang-format off */
 /* OPTION_ROW - a row without a letter and limits: OPTION_ROW(STRING, "rates", offset, "FILE", "prices of GPUs"). */
 #define OPTION_ROW(KIND, name, offset, value, help) {name, 0, OPTION_##KIND, offset, value, help, 0, 0, false}
+/* OPTION_SHORT - with a letter too; OPTION_WITHIN - a number within limits. */
+#define OPTION_SHORT(KIND, name, letter, offset, value, help) \
+	{name, letter, OPTION_##KIND, offset, value, help, 0, 0, false}
+#define OPTION_WITHIN(KIND, name, offset, value, min, max, help) \
+	{name, 0, OPTION_##KIND, offset, value, help, min, max, false}
+#define OPTION_END {.name = NULL}
 /* OPTION_ALIAS - another name of an option, not in --help. */
 #define OPTION_ALIAS(KIND, name, offset, value, help) {name, 0, OPTION_##KIND, offset, value, help, 0, 0, true}
 /* OPTION_REFUSED_SECRET - a row for @name, whose value would be a secret that can be had from a file or @variable. */

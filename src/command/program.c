@@ -127,7 +127,7 @@ static int print_commands(const struct program *p)
 	for (const struct command *const *c = p->commands; *c; c++)
 		printf("  %-*s  %s\n", (int)width, (*c)->name, (*c)->summary);
 	printf("  %-*s  %s\n\n`%s COMMAND --help` lists the flags of a command.\n", (int)width,
-		"help", "show this list, or the help of a command", p->name);
+		"help", "Show this list, or the help of a command", p->name);
 	return EXIT_OK;
 }
 

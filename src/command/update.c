@@ -54,13 +54,11 @@ static int print_json(const struct utsname *u, const char *newest)
 
 	w.indent = true;
 	json_begin_object(&w);
-	json_string_member(&w, "version", INGERO_VERSION);
-	json_string_member(&w, "arch", BUILD_ARCH);
-	json_string_member(&w, "kernel", u->release);
-	if (newest) {
-		json_string_member(&w, "newest", newest);
-		json_bool_member(&w, "update_available", update_is_newer(newest, INGERO_VERSION));
-	}
+	JSON_PUT(&w, JSON_S("version", INGERO_VERSION), JSON_S("arch", BUILD_ARCH),
+		JSON_S("kernel", u->release));
+	if (newest)
+		JSON_PUT(&w, JSON_S("newest", newest),
+			JSON_B("update_available", update_is_newer(newest, INGERO_VERSION)));
 	json_end_object(&w);
 	json_finish(&w); /* a failed stdout is reported once, at exit */
 	return EXIT_OK;

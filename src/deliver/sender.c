@@ -24,12 +24,9 @@ static void send_next(struct sender *s);
 
 void sender_free(struct sender *s)
 {
-	if (s->client)
-		http_client_free(s->client);
-	if (s->timer)
-		loop_timer_free(s->timer);
-	if (s->tls)
-		tls_free(s->tls);
+	http_client_freep(&s->client);
+	loop_timer_freep(&s->timer);
+	tls_freep(&s->tls);
 	backlog_done(&s->backlog);
 	free(s);
 }

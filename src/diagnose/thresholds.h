@@ -32,8 +32,7 @@
 		"work of units of another kind; slow ones where a period makes fewer")              \
 	X(BEYOND, 5.0, "standard deviations",                                                       \
 		"lengths beyond the bulk, rows of slow ones beyond chance")                         \
-	X(CHANCE, 0.05, "probability",                                                              \
-		"of a period by any order, of a kernel that was only missed")                       \
+	X(CHANCE, 0.05, "probability", "of a period by any order")                                  \
 	X(CHANCE_SURE, 0.001, "probability", "likewise, where nothing else tells")
 
 #define THRESHOLDS_CONTRASTS(X)                                                                      \

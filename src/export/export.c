@@ -101,14 +101,12 @@ static void put_cut(struct buf *b, const char *s, size_t letters)
 /* "203µs, < 0.1 %" */
 static void put_value(struct buf *b, const struct flamegraph *g, uint64_t value, double share)
 {
-	char text[TEXT_PLURAL_MAX];
-
 	if (g->is_count)
-		buf_puts(b, text_format_plural(text, value, "calls"));
+		buf_puts(b, TEXT_PLURAL(value, "calls"));
 	else
-		buf_puts(b, text_format_duration(text, value));
+		buf_puts(b, TEXT_DURATION(value));
 	buf_puts(b, ", ");
-	put_xml(b, text_format_percent(text, share));
+	put_xml(b, TEXT_PERCENT(share));
 }
 
 /* ---- which frames ---- */
@@ -292,7 +290,6 @@ static unsigned deepest(const struct flame *f, uint64_t least)
 int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph *g)
 {
 	double x[STACK_FRAMES_MAX + 4], narrowest;
-	char count[TEXT_MAX];
 	uint64_t least;
 	size_t left_out;
 	int r, height;
@@ -308,7 +305,7 @@ int flamegraph_svg(struct buf *b, const struct flame *f, const struct flamegraph
 	if (left_out)
 		buf_printf(b,
 			"<text class=\"plain\" x=\"%d\" y=\"%d\">%s frames narrower than %.1f pixels are not drawn</text>\n",
-			MARGIN, height - 12, text_format_count(count, left_out), narrowest);
+			MARGIN, height - 12, TEXT_COUNT(left_out), narrowest);
 	buf_puts(b, "<script><![CDATA[\n");
 	buf_puts(b, flamegraph_js);
 	buf_puts(b, "]]></script>\n</svg>\n");
@@ -344,7 +341,6 @@ static int draw(struct buf *b, const struct flame *f, const struct export_option
 {
 	_cleanup_buf_ struct buf title = BUF_INIT(1 << 14), sub = BUF_INIT(1 << 14);
 	struct flamegraph g = {.is_count = options->count};
-	char calls[TEXT_PLURAL_MAX], time[TEXT_MAX];
 
 	buf_printf(&title, "%s calls by call stack", options->op ? options->op->name : "GPU");
 	if (options->name) {
@@ -352,12 +348,10 @@ static int draw(struct buf *b, const struct flame *f, const struct export_option
 		text_escape_terminal(&title, options->name);
 	}
 	buf_printf(&sub, "%s, %s on the host. Width is %s; callers are above.",
-		text_format_plural(calls, stats->calls, "recorded calls"),
-		text_format_duration(time, stats->ns),
+		TEXT_PLURAL(stats->calls, "recorded calls"), TEXT_DURATION(stats->ns),
 		options->count ? "the number of calls" : "their time");
 	if (stats->without_stack)
-		buf_printf(&sub, " %s %s no stack.",
-			text_format_plural(calls, stats->without_stack, "calls"),
+		buf_printf(&sub, " %s %s no stack.", TEXT_PLURAL(stats->without_stack, "calls"),
 			stats->without_stack == 1 ? "has" : "have");
 	g.title = buf_str(&title);
 	g.subtitle = buf_str(&sub);

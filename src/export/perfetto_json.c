@@ -48,15 +48,11 @@ static void put_name(struct perfetto *p, const char *what, const struct perfetto
 	struct json_writer *w = writer(p);
 
 	json_begin_object(w);
-	json_string_member(w, "name", what);
-	json_string_member(w, "ph", "M");
-	json_int_member(w, "ts", 0);
-	json_int_member(w, "pid", t->number);
+	JSON_PUT(w, JSON_S("name", what), JSON_S("ph", "M"), JSON_I("ts", 0),
+		JSON_I("pid", t->number));
 	if (tid >= 0)
 		json_int_member(w, "tid", tid);
-	json_begin_object_member(w, "args");
-	json_string_member(w, "name", name);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "args", JSON_S("name", name));
 	json_end_object(w);
 }
 
@@ -97,16 +93,13 @@ static void open_event(
 	struct json_writer *w = writer(p);
 
 	json_begin_object(w);
-	json_string_member(w, "name", name);
-	json_string_member(w, "cat", cat);
-	json_string_member(w, "ph", ph);
+	JSON_PUT(w, JSON_S("name", name), JSON_S("cat", cat), JSON_S("ph", ph));
 	json_thousandths_member(w, "ts", told(p, ns));
 }
 
 static void put_place(struct perfetto *p, const struct perfetto_track *t, uint32_t tid)
 {
-	json_int_member(writer(p), "pid", t->number);
-	json_int_member(writer(p), "tid", tid);
+	JSON_PUT(writer(p), JSON_I("pid", t->number), JSON_I("tid", tid));
 }
 
 static void put_args(struct json_writer *w, const struct perfetto_slice *s)
@@ -156,9 +149,8 @@ static void slice(struct perfetto *p, const struct perfetto_line *l, const struc
 	/* a published duration is rounded by itself, not as the difference of two moments */
 	int64_t dur_ns = p->is_published ? told(p, s->end_ns - s->start_ns)
 					 : told(p, s->end_ns) - told(p, s->start_ns);
-	char scratch[32];
 
-	open_event(p, s->name ? s->name : wire_op_name(s->source, s->op, scratch),
+	open_event(p, s->name ? s->name : WIRE_OP_NAME(s->source, s->op),
 		perfetto_category(s->source), dur_ns ? "X" : "i", s->start_ns);
 	if (dur_ns)
 		json_thousandths_member(w, "dur", dur_ns);
@@ -205,13 +197,11 @@ static void chain(struct perfetto *p, const struct perfetto_track *t, const stru
 
 	snprintf(name, sizeof(name), "%s: %s", c->severity, c->summary);
 	open_event(p, name, "causal_chain", "i", c->detected_ns);
-	json_int_member(w, "pid", t->number);
-	json_string_member(w, "s", "g");
+	JSON_PUT(w, JSON_I("pid", t->number), JSON_S("s", "g"));
 	if (colour(c->severity))
 		json_string_member(w, "cname", colour(c->severity));
 	json_begin_object_member(w, "args");
-	json_string_member(w, "severity", c->severity);
-	json_string_member(w, "root_cause", c->root_cause);
+	JSON_PUT(w, JSON_S("severity", c->severity), JSON_S("root_cause", c->root_cause));
 	put_fixes(w, c->fixes);
 	json_end_object(w);
 	json_end_object(w);
@@ -226,9 +216,7 @@ static void counter(
 	snprintf(name, sizeof(name), "%s (%s)", c->name, c->unit);
 	open_event(p, name, "counter", "C", c->time_ns);
 	json_int_member(w, "pid", t->number);
-	json_begin_object_member(w, "args");
-	json_double_member(w, c->unit, round(c->value * 1000) / 1000);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "args", JSON_R(c->unit, round(c->value * 1000) / 1000));
 	json_end_object(w);
 }
 

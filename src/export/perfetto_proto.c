@@ -239,7 +239,6 @@ static void intern_op(struct perfetto *p, unsigned source, unsigned op)
 {
 	struct state *s = state_of(p);
 	uint64_t iid = op_iid(source, op);
-	char scratch[32];
 	size_t mark;
 
 	if (s->named[iid - 1] && s->grouped[source])
@@ -248,7 +247,7 @@ static void intern_op(struct perfetto *p, unsigned source, unsigned op)
 	if (!s->grouped[source])
 		intern_one(p, INTERNED_CATEGORIES, source + 1, perfetto_category(source));
 	if (!s->named[iid - 1])
-		intern_one(p, INTERNED_NAMES, iid, wire_op_name(source, op, scratch));
+		intern_one(p, INTERNED_NAMES, iid, WIRE_OP_NAME(source, op));
 	pb_put_end(&p->out, mark);
 	s->named[iid - 1] = s->grouped[source] = true;
 }

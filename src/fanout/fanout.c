@@ -174,13 +174,6 @@ static void leg_failed(struct fanout_leg *leg, int err, const struct errinfo *e)
 		e->text[0] ? without_place(e->text, a->address) : strerror(-err));
 }
 
-static void take_status(struct fanout_answer *a, const struct http_response *r)
-{
-	a->status = r->status;
-	free(a->hint);
-	a->hint = r->status == 200 ? NULL : fanout_reply_hint(r);
-}
-
 static int take_json(struct fanout_answer *a, const struct http_response *r, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(FANOUT_ANSWER_MAX);
@@ -228,7 +221,11 @@ static void question_done(
 
 	leg->call = NULL;
 	if (err == 0) {
-		take_status(&run->result.answers[leg->index], r);
+		struct fanout_answer *a = &run->result.answers[leg->index];
+
+		a->status = r->status;
+		free(a->hint);
+		a->hint = r->status == 200 ? NULL : fanout_reply_hint(r);
 		err = fanout_reply_check(r, run->f->with_token, &why);
 	} else {
 		why = *e;

@@ -150,19 +150,6 @@ static int merge_rows(struct fanout_run *run)
 	return err;
 }
 
-static void finish_apart(struct fanout_run *run)
-{
-	for (size_t i = 0; i < run->result.count; i++) {
-		struct fanout_answer *a = &run->result.answers[i];
-		struct fanout_rows *rows = &run->legs[i].rows;
-
-		a->table = rows->table;
-		rows->table = (struct sql_table){0};
-		a->rows = a->table.row_count;
-		a->truncated = rows->truncated || rows->maybe_more;
-	}
-}
-
 static void finish_table(struct fanout_run *run)
 {
 	struct fanout_result *r = &run->result;
@@ -252,10 +239,19 @@ void fanout_result_finish(struct fanout_run *run)
 	struct fanout_result *r = &run->result;
 
 	set_names(run);
-	if (run->kind == FANOUT_SQL && run->apart)
-		finish_apart(run);
-	else if (run->kind == FANOUT_SQL)
+	if (run->kind == FANOUT_SQL && run->apart) {
+		for (size_t i = 0; i < run->result.count; i++) {
+			struct fanout_answer *a = &run->result.answers[i];
+			struct fanout_rows *rows = &run->legs[i].rows;
+
+			a->table = rows->table;
+			rows->table = (struct sql_table){0};
+			a->rows = a->table.row_count;
+			a->truncated = rows->truncated || rows->maybe_more;
+		}
+	} else if (run->kind == FANOUT_SQL) {
 		finish_table(run);
+	}
 	fanout_incident_sort(&r->incidents);
 	for (size_t i = 0; i < r->count; i++)
 		r->ok_count += r->answers[i].ok;
@@ -350,35 +346,33 @@ static bool is_strange(int status)
 	return status == 404 || status == 405 || status == 501;
 }
 
-static int refuse(const struct http_response *r, bool with_token, struct errinfo *reterr)
-{
-	char said[ERROR_MAX];
-
-	read_said(r, "error", said, sizeof(said));
-	if (r->status >= 300 && r->status < 400)
-		return errinfo_set(
-			reterr, -EPROTO, "redirects are not followed (HTTP %d)", r->status);
-	if (r->status == 401)
-		return errinfo_set(reterr, -EPROTO,
-			with_token
-				? "invalid token (HTTP 401): set another with --token-file or INGERO_FLEET_TOKEN"
-				: "a token is required (HTTP 401): set one with --token-file or INGERO_FLEET_TOKEN");
-	if (r->status == 408) /* its own words are about the API, which nobody here speaks */
-		return errinfo_set(reterr, -EPROTO,
-			"the SQL timed out (HTTP 408): select less, or raise --timeout (fleet.timeout in ingero.yaml)");
-	if (!said[0] && is_strange(r->status))
-		return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO,
-			"unknown request (HTTP %d): is it an `ingero dashboard`?", r->status);
-	return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO, "%s%s(HTTP %d)", said,
-		said[0] ? " " : "it refused ", r->status);
-}
-
 int fanout_reply_check(const struct http_response *r, bool with_token, struct errinfo *reterr)
 {
 	const char *type = http_head_get(&r->head, "content-type");
 
-	if (r->status != 200)
-		return refuse(r, with_token, reterr);
+	if (r->status != 200) {
+		char said[ERROR_MAX];
+
+		read_said(r, "error", said, sizeof(said));
+		if (r->status >= 300 && r->status < 400)
+			return errinfo_set(
+				reterr, -EPROTO, "redirects are not followed (HTTP %d)", r->status);
+		if (r->status == 401)
+			return errinfo_set(reterr, -EPROTO,
+				with_token
+					? "invalid token (HTTP 401): set another with --token-file or INGERO_FLEET_TOKEN"
+					: "a token is required (HTTP 401): set one with --token-file or INGERO_FLEET_TOKEN");
+		/* Its own words are about the API, which nobody here speaks. */
+		if (r->status == 408)
+			return errinfo_set(reterr, -EPROTO,
+				"the SQL timed out (HTTP 408): select less, or raise --timeout (fleet.timeout in ingero.yaml)");
+		if (!said[0] && is_strange(r->status))
+			return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO,
+				"unknown request (HTTP %d): is it an `ingero dashboard`?",
+				r->status);
+		return errinfo_set(reterr, r->status == 404 ? -ENOENT : -EPROTO, "%s%s(HTTP %d)",
+			said, said[0] ? " " : "it refused ", r->status);
+	}
 	if (!is_json(r))
 		return errinfo_set(reterr, -EPROTO,
 			"it answered with %.60s instead of JSON: is it an `ingero dashboard`?",

@@ -67,11 +67,6 @@ static int read_columns(struct json_reader *r, struct columns *c, struct errinfo
 	return 0;
 }
 
-static void read_name(const struct json_reader *r, char *out, size_t size)
-{
-	snprintf(out, size, "%s", buf_str(&r->text));
-}
-
 /* What stands beside the rows. */
 static int read_frame(struct json_reader *r, struct columns *c, struct fanout_rows *out,
 	bool *ret_said, struct errinfo *reterr)
@@ -93,7 +88,7 @@ static int read_frame(struct json_reader *r, struct columns *c, struct fanout_ro
 			continue;
 		t = json_read(r);
 		if (node && t == JSON_READ_STRING)
-			read_name(r, out->name, sizeof(out->name));
+			snprintf(out->name, sizeof(out->name), "%s", buf_str(&r->text));
 		if (truncated && t == JSON_READ_BOOL) {
 			out->truncated = r->b;
 			*ret_said = true;
@@ -176,7 +171,7 @@ static int read_rows(
 	while (err == 0 && (t = json_read(r)) == JSON_READ_ARRAY) {
 		err = read_row(r, values, out->table.column_count, &text, reterr);
 		if (err == 0 && out->table.row_count < limit && !out->table.truncated)
-			err = sql_build_row(&out->table, values);
+			err = sql_table_put(&out->table, values);
 		else if (err == 0)
 			out->table.truncated = true;
 		if (err == -ENOBUFS) {
@@ -377,7 +372,7 @@ static int append(struct sql_table *ret, const struct sql_table *t, const char *
 
 			values[n] = i == own && empty ? SQL_S(name) : value_of(t, c);
 		}
-		r = sql_build_row(ret, values);
+		r = sql_table_put(ret, values);
 	}
 	return r;
 }

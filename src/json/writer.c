@@ -333,6 +333,30 @@ static void flush_lines(struct json_writer *w)
 		w->err = errno ? -errno : -EIO;
 }
 
+void json_put_members(struct json_writer *w, const struct json_member *m)
+{
+	for (; m->key; m++) {
+		json_key(w, m->key);
+		switch (m->type) {
+		case JSON_MEMBER_TEXT: json_put_string(w, m->s); break;
+		case JSON_MEMBER_INT: json_put_int(w, m->i); break;
+		case JSON_MEMBER_UINT: json_put_uint(w, m->u); break;
+		case JSON_MEMBER_REAL: json_put_double(w, m->d); break;
+		case JSON_MEMBER_BOOL: json_put_bool(w, m->b); break;
+		case JSON_MEMBER_NULL: json_put_null(w); break;
+		}
+	}
+}
+
+void json_put_object(struct json_writer *w, const char *key, const struct json_member *m)
+{
+	if (key)
+		json_key(w, key);
+	json_begin_object(w);
+	json_put_members(w, m);
+	json_end_object(w);
+}
+
 int json_finish(struct json_writer *w)
 {
 	if (!w->err && (w->depth > 0 || !w->level[0].has_member))

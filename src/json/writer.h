@@ -61,6 +61,43 @@ void json_null_member(struct json_writer *w, const char *key);
 void json_begin_object_member(struct json_writer *w, const char *key);
 void json_begin_array_member(struct json_writer *w, const char *key);
 
+/* Several members in one call: JSON_PUT(w, JSON_S("name", n), JSON_U("count", c)). */
+struct json_member {
+	const char *key; /* NULL ends a list */
+	enum {
+		JSON_MEMBER_TEXT,
+		JSON_MEMBER_INT,
+		JSON_MEMBER_UINT,
+		JSON_MEMBER_REAL,
+		JSON_MEMBER_BOOL,
+		JSON_MEMBER_NULL
+	} type;
+	union {
+		const char *s; /* NULL is null */
+		int64_t i;
+		uint64_t u;
+		double d;
+		bool b;
+	};
+};
+#define JSON_S(key_, v) ((struct json_member){.key = (key_), .type = JSON_MEMBER_TEXT, .s = (v)})
+#define JSON_I(key_, v) ((struct json_member){.key = (key_), .type = JSON_MEMBER_INT, .i = (v)})
+#define JSON_U(key_, v) ((struct json_member){.key = (key_), .type = JSON_MEMBER_UINT, .u = (v)})
+#define JSON_R(key_, v) ((struct json_member){.key = (key_), .type = JSON_MEMBER_REAL, .d = (v)})
+#define JSON_B(key_, v) ((struct json_member){.key = (key_), .type = JSON_MEMBER_BOOL, .b = (v)})
+#define JSON_KNOWN(key_, known, v)                                                                 \
+	((struct json_member){                                                                     \
+		.key = (key_), .type = (known) ? JSON_MEMBER_INT : JSON_MEMBER_NULL, .i = (v)})
+
+/* json_put_members - members of an open object. */
+void json_put_members(struct json_writer *w, const struct json_member *m);
+/* json_put_object - an object of these alone: the member @key, or an element if that is NULL. */
+void json_put_object(struct json_writer *w, const char *key, const struct json_member *m);
+#define JSON_LIST(...)             ((const struct json_member[]){__VA_ARGS__, {.key = NULL}})
+#define JSON_PUT(w, ...)           json_put_members(w, JSON_LIST(__VA_ARGS__))
+#define JSON_PUT_OBJECT(w, ...)    json_put_object(w, NULL, JSON_LIST(__VA_ARGS__))
+#define JSON_PUT_INTO(w, key, ...) json_put_object(w, key, JSON_LIST(__VA_ARGS__))
+
 /* json_finish - ends the document with a newline. Returns 0, or the first error; -EINVAL too if
  * something is still open or nothing was written. The writer may then be used for the next
  * document, so that one value a line is a loop over json_finish(). */

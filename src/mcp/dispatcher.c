@@ -357,16 +357,6 @@ static void adorn(const struct registry *o, const struct method *m, json_t *resu
 	json_object_set_new(result, "cacheScope", json_string("private"));
 }
 
-static void tell(
-	const struct registry *o, const struct rpc_message *m, const json_t *result, uint64_t ns)
-{
-	const char *name = json_string_value(json_object_get(m->params, "name"));
-	const char *uri = json_string_value(json_object_get(m->params, "uri"));
-
-	o->answered(o->arg, m->method, name ? name : uri, ns,
-		!result || json_is_true(json_object_get(result, "isError")));
-}
-
 json_t *dispatcher_answer(const struct dispatcher *t, const struct call *c,
 	const struct rpc_message *m, const struct revision **ret_agreed, struct rpc_error *e)
 {
@@ -391,8 +381,14 @@ json_t *dispatcher_answer(const struct dispatcher *t, const struct call *c,
 	result = method->run(&turn, e);
 	if (!result && !e->code)
 		rpc_fail(e, RPC_INTERNAL, "not enough memory");
-	if (t->registry->answered)
-		tell(t->registry, m, result, mono_now().ns - begin.ns);
+	if (t->registry->answered) {
+		const char *name = json_string_value(json_object_get(m->params, "name"));
+		const char *uri = json_string_value(json_object_get(m->params, "uri"));
+
+		t->registry->answered(t->registry->arg, m->method, name ? name : uri,
+			mono_now().ns - begin.ns,
+			!result || json_is_true(json_object_get(result, "isError")));
+	}
 	if (result && c->revision->stateless)
 		adorn(t->registry, method, result);
 	if (ret_agreed && turn.agreed)

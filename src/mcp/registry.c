@@ -19,18 +19,6 @@ const char *param_type_name(const struct param *p, bool in_url)
 	return "string";
 }
 
-static void put_choices(struct json_writer *w, const char *choices)
-{
-	json_begin_array_member(w, "enum");
-	while (*choices) {
-		size_t len = strcspn(choices, " ");
-
-		json_put_string_len(w, choices, len);
-		choices += len + (choices[len] == ' ');
-	}
-	json_end_array(w);
-}
-
 static void put_number(struct json_writer *w, const char *key, double v)
 {
 	json_key(w, key);
@@ -67,10 +55,20 @@ static void put_param(struct json_writer *w, const struct param *p, bool listed)
 	} else {
 		json_string_member(w, "type", param_type_name(p, false));
 	}
-	if (p->choices)
-		put_choices(w, p->choices);
-	else if (p->most > 0 && !listed)
+	if (p->choices) {
+		const char *choices = p->choices;
+
+		json_begin_array_member(w, "enum");
+		while (*choices) {
+			size_t len = strcspn(choices, " ");
+
+			json_put_string_len(w, choices, len);
+			choices += len + (choices[len] == ' ');
+		}
+		json_end_array(w);
+	} else if (p->most > 0 && !listed) {
 		put_limits(w, p);
+	}
 	json_string_member(w, "description", p->about);
 	json_end_object(w);
 }

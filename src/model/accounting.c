@@ -108,7 +108,6 @@ static void put_moment(struct buf *b, int64_t ns)
 
 bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 {
-	char text[TEXT_MAX];
 	uint64_t in_flight = 0;
 
 	if (!books->unclean)
@@ -124,8 +123,7 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 	put_moment(b, books->unclean_ns);
 	buf_puts(b, ": events after the last commit are missing");
 	if (in_flight)
-		buf_printf(
-			b, ", and so are %s events in flight", text_format_count(text, in_flight));
+		buf_printf(b, ", and so are %s events in flight", TEXT_COUNT(in_flight));
 	buf_puts(b, "; completeness unknown");
 	return true;
 }
@@ -134,15 +132,12 @@ bool accounting_put_unclean(const struct accounting *books, struct buf *b)
 
 bool accounting_put_launches(const struct accounting *books, struct buf *b)
 {
-	char text[TEXT_MAX];
-
 	if (books->launch_error <= 0)
 		return false;
 	buf_printf(b, "launches were counted %s of the time and estimated between, ",
-		text_format_percent(text, books->launch_watched));
+		TEXT_PERCENT(books->launch_watched));
 	if (books->launch_error < 1)
-		buf_printf(
-			b, "±%s", text_format_percent(text, MAX(books->launch_error, ERROR_SHOWN)));
+		buf_printf(b, "±%s", TEXT_PERCENT(MAX(books->launch_error, ERROR_SHOWN)));
 	else
 		buf_puts(b, "too little was seen to say how many there were");
 	return true;

@@ -95,6 +95,14 @@ struct metric_point *metric_put_double(struct metric_set *s, const struct metric
 struct metric_point *metric_put_sketch(struct metric_set *s, const struct metric_desc *d,
 	wall_time start, const struct sketch *value, const struct metric_attribute *attributes);
 
+/* metric_put_count - a whole number, from a start that is not known, with its one label; NULL: it has none. */
+static inline void metric_put_count(
+	struct metric_set *s, const struct metric_desc *d, const char *label, uint64_t value)
+{
+	metric_put_int(
+		s, d, (wall_time){0}, (int64_t)value, label ? METRIC_OF(METRIC_TEXT(label)) : NULL);
+}
+
 const struct metric *metric_first(const struct metric_set *s); /* in the order of first points */
 wall_time metric_set_time(const struct metric_set *s);
 size_t metric_set_points(const struct metric_set *s);

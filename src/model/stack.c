@@ -10,7 +10,7 @@
 
 const struct stack *stack_find(const struct stack_list *l, uint64_t hash)
 {
-	size_t count = l ? l->count : 0;
+	size_t count = l && hash ? l->count : 0;
 	size_t at = LOWER_BOUND(i, count, l->items[i]->hash < hash);
 
 	return at < count && l->items[at]->hash == hash ? l->items[at] : NULL;

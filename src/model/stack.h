@@ -35,7 +35,7 @@ struct stack_list { /* by hash, ascending */
 	size_t count;
 };
 
-/* stack_find - the stack of @hash; NULL if it is not in @l. */
+/* stack_find - the stack of @hash; NULL if it is not in @l, which may be NULL, or is 0. */
 const struct stack *stack_find(const struct stack_list *l, uint64_t hash);
 
 /* stack_copy - a copy with its texts, one block for the caller to free(); NULL: no memory. ret_bytes

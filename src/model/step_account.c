@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/step_account.h"
 
+#include "base/search.h"
+
 static const char *const line_ids[] = {
 #define X(NAME, id, title) [ACCOUNT_##NAME] = id,
 	ACCOUNT_LINES_LIST(X)
@@ -71,4 +73,12 @@ const char *step_origin_units(enum step_origin o)
 	if (o == STEP_BY_REQUEST)
 		return "requests";
 	return o == STEP_BY_TIME ? "windows of time" : "steps";
+}
+
+bool step_account_is_slow(const struct step_account *a, int64_t ns)
+{
+	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
+	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
+
+	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
 }

@@ -160,6 +160,9 @@ const char *step_origin_units(enum step_origin o); /* what they are called: "ste
 
 void step_report_done(struct step_report *r);
 
+/* step_account_is_slow - whether @ns lies in a step that is slow. */
+bool step_account_is_slow(const struct step_account *a, int64_t ns);
+
 /* What one thread spent its time on between two of its marks (wire/ledger.h). Rows of a
  * thread follow each other without a gap unless one was lost. */
 

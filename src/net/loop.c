@@ -106,8 +106,7 @@ void loop_free(struct loop *l)
 {
 	struct loop_task *t = l->first;
 
-	if (l->pulse)
-		loop_timer_free(l->pulse);
+	loop_timer_freep(&l->pulse);
 	while (l->watches) {
 		struct watch *w = l->watches;
 

@@ -28,11 +28,10 @@ struct otlp_resource {       /* whose metrics these are; a NULL or "" is left ou
 size_t otlp_resource_rows(
 	const struct otlp_resource *r, struct otlp_resource_row ret[OTLP_RESOURCE_ROWS]);
 
-/* otlp_metric_protobuf/_json - append the request. Metrics without an OTLP name are left out. The
+/* otlp_metric_write - appends the request, as JSON or protobuf. Metrics without an OTLP name are left out. The
  * number of data points is returned; failures stick in @b. */
-size_t otlp_metric_protobuf(
-	struct buf *b, const struct metric_set *s, const struct otlp_resource *r);
-size_t otlp_metric_json(struct buf *b, const struct metric_set *s, const struct otlp_resource *r);
+size_t otlp_metric_write(
+	struct buf *b, bool json, const struct metric_set *s, const struct otlp_resource *r);
 
 #define OTLP_MESSAGE_MAX 256
 

@@ -14,22 +14,6 @@ const struct otlp_value *otlp_attribute_get(const struct otlp_attributes *a, con
 	return NULL;
 }
 
-void otlp_reading_begin(
-	struct otlp_reading *s, const struct otlp_visitor *v, enum otlp_signal signal)
-{
-	/* The attributes' items are as large as a page and are valid up to their count only. */
-	s->visitor = v;
-	s->done = (struct otlp_walk){0};
-	s->signal = signal;
-	s->why = NULL;
-	s->resource.count = s->attributes.count = 0;
-	s->point = (struct otlp_point){
-		.resource = &s->resource, .attributes = &s->attributes, .name = "", .unit = ""};
-	s->record = (struct otlp_record){.resource = &s->resource, .attributes = &s->attributes};
-	s->span = (struct otlp_span){.resource = &s->resource, .attributes = &s->attributes};
-	otlp_reading_scope(s, "", 0);
-}
-
 void otlp_reading_resource(struct otlp_reading *s)
 {
 	s->resource.count = 0;
@@ -94,24 +78,18 @@ struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otl
 	return item;
 }
 
-static int visit(struct otlp_reading *s)
-{
-	const struct otlp_visitor *v = s->visitor;
-
-	switch (s->signal) {
-	case OTLP_METRICS: return v->point(v->arg, &s->point);
-	case OTLP_LOGS: return v->record(v->arg, &s->record);
-	default: return v->span(v->arg, &s->span);
-	}
-}
-
 int otlp_reading_visit(struct otlp_reading *s)
 {
+	const struct otlp_visitor *v = s->visitor;
 	int r;
 
 	if (s->done.taken + s->done.rejected == OTLP_POINTS_MAX)
 		return too_much(s, "it has too many points, records or spans");
-	r = visit(s);
+	switch (s->signal) {
+	case OTLP_METRICS: r = v->point(v->arg, &s->point); break;
+	case OTLP_LOGS: r = v->record(v->arg, &s->record); break;
+	default: r = v->span(v->arg, &s->span);
+	}
 	if (r < 0)
 		s->done.rejected++;
 	else
@@ -119,27 +97,41 @@ int otlp_reading_visit(struct otlp_reading *s)
 	return 0;
 }
 
-int otlp_reading_end(const struct otlp_reading *s, int err, const char *encoding,
-	struct otlp_walk *ret, struct errinfo *reterr)
+struct otlp_value otlp_text_value(const char *s, size_t len)
 {
-	const char *what = otlp_signal_id(s->signal);
+	if (len && memchr(s, 0, len))
+		return (struct otlp_value){0};
+	return (struct otlp_value){.kind = OTLP_TEXT, .text = s, .len = len};
+}
 
+int otlp_read(enum otlp_signal signal, bool json, const void *data, size_t len,
+	const struct otlp_visitor *v, struct otlp_walk *ret, struct errinfo *reterr)
+{
+	const char *what = otlp_signal_id(signal);
+	struct otlp_reading s;
+	int err;
+
+	/* The attributes' items are as large as a page and are valid up to their count only. */
+	s.visitor = v;
+	s.done = (struct otlp_walk){0};
+	s.signal = signal;
+	s.why = NULL;
+	s.resource.count = s.attributes.count = 0;
+	s.point = (struct otlp_point){
+		.resource = &s.resource, .attributes = &s.attributes, .name = "", .unit = ""};
+	s.record = (struct otlp_record){.resource = &s.resource, .attributes = &s.attributes};
+	s.span = (struct otlp_span){.resource = &s.resource, .attributes = &s.attributes};
+	otlp_reading_scope(&s, "", 0);
+	err = json ? otlp_reading_json(&s, data, len) : otlp_reading_protobuf(&s, data, len);
 	if (err == 0) {
-		*ret = s->done;
+		*ret = s.done;
 		return 0;
 	}
 	if (err == -ENOMEM)
 		return errinfo_set(reterr, err, "out of memory while reading OTLP %s", what);
 	if (err == -E2BIG)
 		return errinfo_set(reterr, err, "the request of OTLP %s is too large: %s", what,
-			s->why ? s->why : "its messages are nested too deeply");
-	return errinfo_set(
-		reterr, -EBADMSG, "the body is not a request of OTLP %s in %s", what, encoding);
-}
-
-struct otlp_value otlp_text_value(const char *s, size_t len)
-{
-	if (len && memchr(s, 0, len))
-		return (struct otlp_value){0};
-	return (struct otlp_value){.kind = OTLP_TEXT, .text = s, .len = len};
+			s.why ? s.why : "its messages are nested too deeply");
+	return errinfo_set(reterr, -EBADMSG, "the body is not a request of OTLP %s in %s", what,
+		json ? "JSON" : "protobuf");
 }

@@ -99,16 +99,6 @@ struct otlp_walk {
 	size_t taken, rejected;
 };
 
-/* otlp_read_X - 0; -EBADMSG, -E2BIG or -ENOMEM with a sentence for the sender, *ret untouched. */
-int otlp_read_metrics_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
-int otlp_read_metrics_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
-int otlp_read_logs_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
-int otlp_read_logs_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
-int otlp_read_traces_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
-int otlp_read_traces_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr);
+/* otlp_read - 0; -EBADMSG, -E2BIG or -ENOMEM with a sentence for the sender, *ret untouched. */
+int otlp_read(enum otlp_signal signal, bool json, const void *data, size_t len,
+	const struct otlp_visitor *v, struct otlp_walk *ret, struct errinfo *reterr);

@@ -9,7 +9,7 @@
 #include "otlp/otlp_read_private.h"
 
 struct reading {
-	struct otlp_reading s;
+	struct otlp_reading *s;
 	struct otlp_json j;
 };
 
@@ -33,7 +33,7 @@ static bool key_is(const struct reading *d, const char *key)
 
 static void read_attribute(struct reading *d, struct otlp_attributes *a)
 {
-	struct otlp_attribute *item = otlp_reading_attribute(&d->s, a);
+	struct otlp_attribute *item = otlp_reading_attribute(d->s, a);
 
 	if (!item) {
 		d->j.r.err = -E2BIG;
@@ -64,7 +64,7 @@ static void read_resource(struct reading *d)
 		return;
 	while (otlp_json_member(&d->j)) {
 		if (key_is(d, "attributes"))
-			read_attributes(d, &d->s.resource);
+			read_attributes(d, &d->s->resource);
 		else
 			otlp_json_skip(&d->j);
 	}
@@ -83,26 +83,26 @@ static void read_scope(struct reading *d)
 			continue;
 		}
 		name = otlp_json_text(&d->j, &len);
-		otlp_reading_scope(&d->s, name, len);
+		otlp_reading_scope(d->s, name, len);
 	}
 }
 
 static void visit(struct reading *d)
 {
 	if (!d->j.r.err)
-		d->j.r.err = otlp_reading_visit(&d->s);
+		d->j.r.err = otlp_reading_visit(d->s);
 }
 
 static void read_point(struct reading *d)
 {
 	struct otlp_kept *mark = d->j.kept;
-	struct otlp_point *p = &d->s.point;
+	struct otlp_point *p = &d->s->point;
 	bool number = p->kind == OTLP_GAUGE || p->kind == OTLP_SUM;
 
-	otlp_reading_point(&d->s);
+	otlp_reading_point(d->s);
 	while (otlp_json_member(&d->j)) {
 		if (key_is(d, "attributes"))
-			read_attributes(d, &d->s.attributes);
+			read_attributes(d, &d->s->attributes);
 		else if (key_is(d, "timeUnixNano"))
 			p->time_ns = otlp_json_uint(&d->j);
 		else if (key_is(d, "startTimeUnixNano"))
@@ -131,7 +131,7 @@ static void read_points(struct reading *d)
 /* What is inside a gauge, sum or histogram. */
 static void read_data(struct reading *d, enum otlp_point_kind kind)
 {
-	struct otlp_point *p = &d->s.point;
+	struct otlp_point *p = &d->s->point;
 	struct later points = {0};
 	struct json_place end;
 
@@ -178,7 +178,7 @@ static bool data_kind(const struct reading *d, enum otlp_point_kind *ret)
 static void read_metric(struct reading *d)
 {
 	struct otlp_kept *mark = d->j.kept;
-	struct otlp_point *p = &d->s.point;
+	struct otlp_point *p = &d->s->point;
 	enum otlp_point_kind kind = OTLP_OTHER, later_kind = OTLP_OTHER;
 	bool named = false, has_unit = false;
 	struct later data = {0};
@@ -214,9 +214,9 @@ static void read_metric(struct reading *d)
 static void read_record(struct reading *d)
 {
 	struct otlp_kept *mark = d->j.kept;
-	struct otlp_record *l = &d->s.record;
+	struct otlp_record *l = &d->s->record;
 
-	otlp_reading_record(&d->s);
+	otlp_reading_record(d->s);
 	while (otlp_json_member(&d->j)) {
 		if (key_is(d, "timeUnixNano"))
 			l->time_ns = otlp_json_uint(&d->j);
@@ -227,7 +227,7 @@ static void read_record(struct reading *d)
 		else if (key_is(d, "body"))
 			l->body = otlp_json_any(&d->j);
 		else if (key_is(d, "attributes"))
-			read_attributes(d, &d->s.attributes);
+			read_attributes(d, &d->s->attributes);
 		else if (key_is(d, "eventName"))
 			l->event = otlp_json_text(&d->j, &l->event_len);
 		else
@@ -275,9 +275,9 @@ static int read_status(struct reading *d)
 static void read_span(struct reading *d)
 {
 	struct otlp_kept *mark = d->j.kept;
-	struct otlp_span *p = &d->s.span;
+	struct otlp_span *p = &d->s->span;
 
-	otlp_reading_span(&d->s);
+	otlp_reading_span(d->s);
 	while (otlp_json_member(&d->j)) {
 		if (key_is(d, "traceId"))
 			read_id(d, p->trace, sizeof(p->trace));
@@ -294,7 +294,7 @@ static void read_span(struct reading *d)
 		else if (key_is(d, "endTimeUnixNano"))
 			p->end_ns = otlp_json_uint(&d->j);
 		else if (key_is(d, "attributes"))
-			read_attributes(d, &d->s.attributes);
+			read_attributes(d, &d->s->attributes);
 		else if (key_is(d, "status"))
 			p->status = read_status(d);
 		else
@@ -312,7 +312,7 @@ static void read_scope_content(struct reading *d)
 	if (!otlp_json_array(&d->j))
 		return;
 	while (otlp_json_element(&d->j))
-		readers[d->s.signal](d);
+		readers[d->s->signal](d);
 }
 
 /* A level of resources or of scopes: what describes it, and a list of what is inside. */
@@ -333,7 +333,7 @@ static void read_level(struct reading *d, const struct level *level)
 		if (key_is(d, level->head)) {
 			level->read_head(d);
 			described = true;
-		} else if (!key_is(d, level->content[d->s.signal])) {
+		} else if (!key_is(d, level->content[d->s->signal])) {
 			otlp_json_skip(&d->j);
 		} else if (described) {
 			level->read_content(d);
@@ -358,7 +358,7 @@ static void read_scopes(struct reading *d)
 	if (!otlp_json_array(&d->j))
 		return;
 	while (otlp_json_element(&d->j)) {
-		otlp_reading_scope(&d->s, "", 0);
+		otlp_reading_scope(d->s, "", 0);
 		read_level(d, &level);
 	}
 }
@@ -371,26 +371,24 @@ static void read_resources(struct reading *d)
 	if (!otlp_json_array(&d->j))
 		return;
 	while (otlp_json_element(&d->j)) {
-		otlp_reading_resource(&d->s);
+		otlp_reading_resource(d->s);
 		read_level(d, &level);
 	}
 }
 
-static int read_request(const char *text, size_t len, const struct otlp_visitor *v,
-	enum otlp_signal signal, struct otlp_walk *ret, struct errinfo *reterr)
+int otlp_reading_json(struct otlp_reading *s, const char *text, size_t len)
 {
 	static const char *const keys[] = {[OTLP_METRICS] = "resourceMetrics",
 		[OTLP_LOGS] = "resourceLogs",
 		[OTLP_TRACES] = "resourceSpans"};
-	struct reading d;
+	struct reading d = {.s = s};
 	int err;
 
-	otlp_reading_begin(&d.s, v, signal);
 	otlp_json_init(&d.j, text, len);
 	if (json_read(&d.j.r) != JSON_READ_OBJECT && !d.j.r.err)
 		d.j.r.err = -EBADMSG;
 	while (otlp_json_member(&d.j)) {
-		if (key_is(&d, keys[signal]))
+		if (key_is(&d, keys[s->signal]))
 			read_resources(&d);
 		else
 			otlp_json_skip(&d.j);
@@ -398,23 +396,5 @@ static int read_request(const char *text, size_t len, const struct otlp_visitor 
 	json_read(&d.j.r); /* nothing may follow */
 	err = d.j.r.err;
 	otlp_json_done(&d.j);
-	return otlp_reading_end(&d.s, err, "JSON", ret, reterr);
-}
-
-int otlp_read_metrics_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(text, len, v, OTLP_METRICS, ret, reterr);
-}
-
-int otlp_read_logs_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(text, len, v, OTLP_LOGS, ret, reterr);
-}
-
-int otlp_read_traces_json(const char *text, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(text, len, v, OTLP_TRACES, ret, reterr);
+	return err;
 }

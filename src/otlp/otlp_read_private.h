@@ -17,9 +17,9 @@ struct otlp_reading {
 	struct otlp_span span;
 };
 
-/* otlp_reading_begin - whatever was in *s is gone. */
-void otlp_reading_begin(
-	struct otlp_reading *s, const struct otlp_visitor *v, enum otlp_signal signal);
+/* otlp_reading_json/_protobuf - walks a request. 0, -EBADMSG, -E2BIG, -ENOMEM. */
+int otlp_reading_json(struct otlp_reading *s, const char *text, size_t len);
+int otlp_reading_protobuf(struct otlp_reading *s, const void *data, size_t len);
 
 /* otlp_reading_resource/_scope - another one begins: nothing is known of it yet. */
 void otlp_reading_resource(struct otlp_reading *s);
@@ -36,10 +36,6 @@ struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otl
 
 /* otlp_reading_visit - gives the point, record or span to the visitor. 0 or -E2BIG. */
 int otlp_reading_visit(struct otlp_reading *s);
-
-/* otlp_reading_end - the sentence for @err (0: none), which is returned. */
-int otlp_reading_end(const struct otlp_reading *s, int err, const char *encoding,
-	struct otlp_walk *ret, struct errinfo *reterr);
 
 /* otlp_text_value - of bytes that are UTF-8; a NUL inside makes it nothing. */
 struct otlp_value otlp_text_value(const char *s, size_t len);

@@ -255,15 +255,6 @@ static void read_span(struct otlp_reading *s, struct pb_reader *outer, const str
 	pb_leave(outer, &r);
 }
 
-static void read_item(struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
-{
-	switch (s->signal) {
-	case OTLP_METRICS: read_metric(s, outer, item); break;
-	case OTLP_LOGS: read_record(s, outer, item); break;
-	default: read_span(s, outer, item);
-	}
-}
-
 static void read_scope_item(
 	struct otlp_reading *s, struct pb_reader *outer, const struct pb_field *item)
 {
@@ -276,8 +267,13 @@ static void read_scope_item(
 			read_scope(s, &again, &f);
 	pb_leave(&r, &again);
 	while (pb_next(&r, &f))
-		if (f.number == SCOPE_ITEM_ITEMS)
-			read_item(s, &r, &f);
+		if (f.number == SCOPE_ITEM_ITEMS) {
+			switch (s->signal) {
+			case OTLP_METRICS: read_metric(s, &r, &f); break;
+			case OTLP_LOGS: read_record(s, &r, &f); break;
+			default: read_span(s, &r, &f);
+			}
+		}
 	pb_leave(outer, &r);
 }
 
@@ -298,34 +294,13 @@ static void read_resource_item(
 	pb_leave(outer, &r);
 }
 
-static int read_request(const void *data, size_t len, const struct otlp_visitor *v,
-	enum otlp_signal signal, struct otlp_walk *ret, struct errinfo *reterr)
+int otlp_reading_protobuf(struct otlp_reading *s, const void *data, size_t len)
 {
 	struct pb_reader r = pb_reader_of(data, len);
-	struct otlp_reading s;
 	struct pb_field f;
 
-	otlp_reading_begin(&s, v, signal);
 	while (pb_next(&r, &f))
 		if (f.number == REQUEST_RESOURCES)
-			read_resource_item(&s, &r, &f);
-	return otlp_reading_end(&s, r.err, "protobuf", ret, reterr);
-}
-
-int otlp_read_metrics_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(data, len, v, OTLP_METRICS, ret, reterr);
-}
-
-int otlp_read_logs_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(data, len, v, OTLP_LOGS, ret, reterr);
-}
-
-int otlp_read_traces_protobuf(const void *data, size_t len, const struct otlp_visitor *v,
-	struct otlp_walk *ret, struct errinfo *reterr)
-{
-	return read_request(data, len, v, OTLP_TRACES, ret, reterr);
+			read_resource_item(s, &r, &f);
+	return r.err;
 }

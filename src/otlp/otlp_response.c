@@ -36,30 +36,25 @@ bool otlp_signal_of_path(const char *path, enum otlp_signal *ret)
 	return false;
 }
 
-static void put_json(struct buf *b, enum otlp_signal s, uint64_t rejected, const char *why)
-{
-	struct json_writer w = json_writer_to_buf(b);
-	char number[24];
-
-	json_begin_object(&w);
-	if (rejected || *why) {
-		snprintf(number, sizeof(number), "%" PRIu64, rejected);
-		json_begin_object_member(&w, "partialSuccess");
-		json_string_member(&w, signals[s].rejected_key, number);
-		json_string_member(&w, "errorMessage", why);
-		json_end_object(&w);
-	}
-	json_end_object(&w);
-	json_finish(&w);
-}
-
 void otlp_response_put(
 	struct buf *b, enum otlp_signal s, bool json, uint64_t rejected, const char *why)
 {
 	size_t partial;
 
 	if (json) {
-		put_json(b, s, rejected, why);
+		struct json_writer w = json_writer_to_buf(b);
+		char number[24];
+
+		json_begin_object(&w);
+		if (rejected || *why) {
+			snprintf(number, sizeof(number), "%" PRIu64, rejected);
+			json_begin_object_member(&w, "partialSuccess");
+			json_string_member(&w, signals[s].rejected_key, number);
+			json_string_member(&w, "errorMessage", why);
+			json_end_object(&w);
+		}
+		json_end_object(&w);
+		json_finish(&w);
 		return;
 	}
 	if (!rejected && !*why)

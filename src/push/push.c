@@ -7,13 +7,7 @@
 
 const char *push_state_id(enum push_state s)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [PUSH_##NAME] = id,
-		PUSH_STATES(X)
-#undef X
-	};
-
-	return ids[s];
+	return LIST_IDS(PUSH_STATES)[s];
 }
 
 static const struct {
@@ -35,11 +29,7 @@ bool push_signal_more_is_better(enum push_signal s)
 	return signals[s].more_is_better;
 }
 
-static const char *const doings[] = {
-#define X(NAME, id) [PUSH_DOING_##NAME] = id,
-	PUSH_DOINGS(X)
-#undef X
-};
+static const char *const doings[] = {PUSH_DOINGS(LIST_ID)};
 
 const char *push_doing_id(enum push_doing d)
 {

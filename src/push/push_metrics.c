@@ -20,7 +20,7 @@ static void put_point(
 static void put_gauge(struct out *o, const char *name, const char *unit, struct otlp_value v,
 	const struct otlp_attributes *a)
 {
-	otlp_write_metric(&o->w, name, unit, OTLP_GAUGE);
+	otlp_write_metric(&o->w, name, NULL, unit, OTLP_GAUGE);
 	put_point(o, a, 0, v);
 	otlp_write_metric_end(&o->w);
 }
@@ -98,7 +98,7 @@ static void put_sum(struct out *o, const struct push_metrics *m, const char *nam
 {
 	struct otlp_attributes a;
 
-	otlp_write_metric(&o->w, name, unit, OTLP_SUM);
+	otlp_write_metric(&o->w, name, NULL, unit, OTLP_SUM);
 	for (size_t i = 0; i < m->counter_count; i++) {
 		const struct push_counters *c = &m->counters[i];
 		uint64_t v;
@@ -111,13 +111,17 @@ static void put_sum(struct out *o, const struct push_metrics *m, const char *nam
 	otlp_write_metric_end(&o->w);
 }
 
-static void put_copied(struct out *o, const struct push_metrics *m)
+static void put_counters(struct out *o, const struct push_metrics *m)
 {
 	static const char *const directions[] = {"h2h", "h2d", "d2h", "d2d", "unknown"};
 	struct otlp_attributes a;
 
+	if (!m->counter_count)
+		return;
+	put_sum(o, m, PUSH_METRIC_LAUNCHES, "1", offsetof(struct push_counters, launches));
+	put_sum(o, m, PUSH_METRIC_STALL, "ns", offsetof(struct push_counters, stall_ns));
 	STATIC_ASSERT(ARRAY_SIZE(directions) == ARRAY_SIZE(m->counters->copied_bytes));
-	otlp_write_metric(&o->w, PUSH_METRIC_COPIED, "By", OTLP_SUM);
+	otlp_write_metric(&o->w, PUSH_METRIC_COPIED, NULL, "By", OTLP_SUM);
 	for (size_t i = 0; i < m->counter_count; i++)
 		for (size_t k = 0; k < ARRAY_SIZE(directions); k++) {
 			if (!m->counters[i].copied_bytes[k])
@@ -128,15 +132,6 @@ static void put_copied(struct out *o, const struct push_metrics *m)
 			put_count(o, &a, m->counters[i].copied_bytes[k]);
 		}
 	otlp_write_metric_end(&o->w);
-}
-
-static void put_counters(struct out *o, const struct push_metrics *m)
-{
-	if (!m->counter_count)
-		return;
-	put_sum(o, m, PUSH_METRIC_LAUNCHES, "1", offsetof(struct push_counters, launches));
-	put_sum(o, m, PUSH_METRIC_STALL, "ns", offsetof(struct push_counters, stall_ns));
-	put_copied(o, m);
 }
 
 static void put_signals(struct out *o, const struct push_health *h)
@@ -152,21 +147,7 @@ static void put_signals(struct out *o, const struct push_health *h)
 			put_double(o, push_signal_metric(i), units[i], h->signals[i], NULL);
 }
 
-static void put_straggler(struct out *o, const struct push_straggler *s)
-{
-	struct otlp_attributes a;
-
-	a.count = 0;
-	otlp_put_text(&a, PUSH_KEY_MODE, s->mode);
-	otlp_put_double(&a, PUSH_KEY_THRESHOLD, s->threshold);
-	otlp_put_double(&a, PUSH_KEY_SCORE, s->score);
-	otlp_put_text(&a, PUSH_KEY_DOMINANT, s->dominant);
-	if (s->event[0])
-		otlp_put_text(&a, PUSH_KEY_EVENT, s->event);
-	put_int(o, PUSH_METRIC_STRAGGLER, !s->resolved, &a);
-}
-
-static void put_metrics(struct buf *b, const struct push_metrics *m, bool json)
+void push_metrics_write(struct buf *b, const struct push_metrics *m, bool json)
 {
 	struct out o = {.time_ns = (uint64_t)m->health->sent_ns, .start_ns = m->start_ns};
 	struct otlp_attributes resource;
@@ -175,7 +156,16 @@ static void put_metrics(struct buf *b, const struct push_metrics *m, bool json)
 	push_who_put(&resource, &m->health->who);
 	otlp_write_begin(&o.w, b, json, false, &resource, PUSH_SCOPE_HEALTH, PUSH_SCOPE_VERSION);
 	if (m->straggler) {
-		put_straggler(&o, m->straggler);
+		struct otlp_attributes a;
+
+		a.count = 0;
+		otlp_put_text(&a, PUSH_KEY_MODE, m->straggler->mode);
+		otlp_put_double(&a, PUSH_KEY_THRESHOLD, m->straggler->threshold);
+		otlp_put_double(&a, PUSH_KEY_SCORE, m->straggler->score);
+		otlp_put_text(&a, PUSH_KEY_DOMINANT, m->straggler->dominant);
+		if (m->straggler->event[0])
+			otlp_put_text(&a, PUSH_KEY_EVENT, m->straggler->event);
+		put_int(&o, PUSH_METRIC_STRAGGLER, !m->straggler->resolved, &a);
 	} else {
 		put_score(&o, m->health);
 		put_agent(&o, m);
@@ -184,14 +174,4 @@ static void put_metrics(struct buf *b, const struct push_metrics *m, bool json)
 		put_signals(&o, m->health);
 	}
 	otlp_write_end(&o.w);
-}
-
-void push_metrics_json(struct buf *b, const struct push_metrics *m)
-{
-	put_metrics(b, m, true);
-}
-
-void push_metrics_protobuf(struct buf *b, const struct push_metrics *m)
-{
-	put_metrics(b, m, false);
 }

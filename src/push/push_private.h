@@ -6,14 +6,6 @@
 #include "otlp/otlp_write.h"
 #include "push/push_wire.h"
 
-#define PUSH_SCOPE_HEALTH "ingero.health"
-#define PUSH_SCOPE_CALLS  "ingero.collectives" /* also the event's name, as of the next */
-#define PUSH_SCOPE_OWN                                                                             \
-	"ingero.collectives.unnumbered" /* calls of which all ranks do not know the number */
-#define PUSH_SCOPE_REPORT  "ingero.report"
-#define PUSH_SCOPE_CHAIN   "ingero.causal_chain"
-#define PUSH_SCOPE_VERSION "0.10.0"
-
 /* Of the resource. */
 #define PUSH_KEY_NODE     "ingero.node.id"
 #define PUSH_KEY_CLUSTER  "ingero.cluster.id"
@@ -70,6 +62,3 @@ bool push_report_get(const struct otlp_record *r, struct push_report *ret);
 
 /* push_reject - counts; the first reason is kept. Returns -EINVAL. */
 int push_reject(struct push_taken *t, size_t count, const char *fmt, ...) _printf_(3, 4);
-
-/* push_time - of OTLP as ours: a time beyond what fits is the last one. */
-int64_t push_time(uint64_t ns);

@@ -270,8 +270,7 @@ int push_receive_metrics(const void *data, size_t len, bool json, const struct p
 	struct otlp_walk walk;
 	int r;
 
-	r = json ? otlp_read_metrics_json(data, len, &visitor, &walk, reterr)
-		 : otlp_read_metrics_protobuf(data, len, &visitor, &walk, reterr);
+	r = otlp_read(OTLP_METRICS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0) {
@@ -294,15 +293,6 @@ struct log_receiving {
 	const char *why; /* its records are refused */
 	struct push_who who;
 };
-
-/* By the event's name; a pipeline that knows no such field leaves the scope's. */
-static bool is_event(const struct otlp_record *r, const char *name)
-{
-	const char *text = r->event_len ? r->event : r->scope;
-	size_t len = r->event_len ? r->event_len : r->scope_len;
-
-	return len == strlen(name) && memcmp(text, name, len) == 0;
-}
 
 static int log_taken(struct log_receiving *x, int r)
 {
@@ -341,9 +331,9 @@ static int take_report(struct log_receiving *x, const struct otlp_record *r)
 static int take_record(void *arg, const struct otlp_record *r)
 {
 	struct log_receiving *x = arg;
-	bool calls =
-		x->handler->calls && (is_event(r, PUSH_SCOPE_CALLS) || is_event(r, PUSH_SCOPE_OWN));
-	bool report = x->handler->report && is_event(r, PUSH_SCOPE_REPORT);
+	bool calls = x->handler->calls &&
+		     (push_record_is(r, PUSH_SCOPE_CALLS) || push_record_is(r, PUSH_SCOPE_OWN));
+	bool report = x->handler->report && push_record_is(r, PUSH_SCOPE_REPORT);
 
 	if (x->err)
 		return x->err;
@@ -368,8 +358,7 @@ int push_receive_logs(const void *data, size_t len, bool json, const struct push
 	struct otlp_walk walk;
 	int r;
 
-	r = json ? otlp_read_logs_json(data, len, &visitor, &walk, reterr)
-		 : otlp_read_logs_protobuf(data, len, &visitor, &walk, reterr);
+	r = otlp_read(OTLP_LOGS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0)

@@ -32,25 +32,7 @@ static void put_time(struct otlp_attributes *a, const char *key, uint64_t ns)
 		otlp_put_int(a, key, push_time(ns));
 }
 
-static void put_attributes(struct otlp_attributes *a, const struct push_report *r)
-{
-	otlp_put_int(a, KEY_PID, r->pid);
-	if (r->world_rank >= 0)
-		otlp_put_int(a, KEY_WORLD_RANK, r->world_rank);
-	otlp_put_text(a, KEY_DOING, push_doing_id(r->doing));
-	put_text(a, KEY_WHERE, r->doing_where);
-	put_time(a, KEY_STEP, r->step_ns);
-	put_time(a, KEY_ORDINARY, r->ordinary_ns);
-	put_text(a, KEY_LINE, r->line);
-	put_time(a, KEY_LINE_NS, r->line_ns);
-	put_text(a, KEY_CAUSE, r->cause);
-	put_text(a, KEY_FIX, r->fix);
-	put_text(a, KEY_PLACE, r->place);
-	put_text(a, KEY_INCIDENT, r->incident);
-	otlp_put_double(a, KEY_CONFIDENCE, r->confidence);
-}
-
-static void put_report(struct buf *b, const struct push_report *r, bool json)
+void push_report_write(struct buf *b, const struct push_report *r, bool json)
 {
 	struct otlp_attributes resource, a;
 	struct otlp_writer w;
@@ -62,23 +44,26 @@ static void put_report(struct buf *b, const struct push_report *r, bool json)
 
 	resource.count = a.count = 0;
 	push_who_put(&resource, &r->who);
-	put_attributes(&a, r);
+	otlp_put_int(&a, KEY_PID, r->pid);
+	if (r->world_rank >= 0)
+		otlp_put_int(&a, KEY_WORLD_RANK, r->world_rank);
+	otlp_put_text(&a, KEY_DOING, push_doing_id(r->doing));
+	put_text(&a, KEY_WHERE, r->doing_where);
+	put_time(&a, KEY_STEP, r->step_ns);
+	put_time(&a, KEY_ORDINARY, r->ordinary_ns);
+	put_text(&a, KEY_LINE, r->line);
+	put_time(&a, KEY_LINE_NS, r->line_ns);
+	put_text(&a, KEY_CAUSE, r->cause);
+	put_text(&a, KEY_FIX, r->fix);
+	put_text(&a, KEY_PLACE, r->place);
+	put_text(&a, KEY_INCIDENT, r->incident);
+	otlp_put_double(&a, KEY_CONFIDENCE, r->confidence);
 	if (r->cause[0])
 		record.body = (struct otlp_value){
 			.kind = OTLP_TEXT, .text = r->cause, .len = strlen(r->cause)};
 	otlp_write_begin(&w, b, json, true, &resource, PUSH_SCOPE_REPORT, PUSH_SCOPE_VERSION);
 	otlp_write_record(&w, &record);
 	otlp_write_end(&w);
-}
-
-void push_report_json(struct buf *b, const struct push_report *r)
-{
-	put_report(b, r, true);
-}
-
-void push_report_protobuf(struct buf *b, const struct push_report *r)
-{
-	put_report(b, r, false);
 }
 
 static uint64_t get_time(const struct otlp_attributes *a, const char *key)
@@ -159,21 +144,6 @@ void push_span_protobuf(struct buf *b, const struct push_span *s)
 
 #define SEVERITY_WARN 13
 
-static void put_chain_attributes(struct otlp_attributes *a, const struct push_chain *c)
-{
-	for (size_t i = 0; i < c->attribute_count; i++) {
-		const struct push_attribute *p = &c->attributes[i];
-
-		if (p->kind == PUSH_TEXT && p->text[0])
-			otlp_put_text(a, p->key, p->text);
-		else if (p->kind == PUSH_INT && p->i)
-			otlp_put_int(a, p->key, p->i);
-		else if (p->kind == PUSH_REAL && p->d > 0)
-			otlp_put_double(a, p->key, p->d);
-	}
-	otlp_put_text(a, "causal_chain_id", c->id); /* the event's, too */
-}
-
 void push_chains_protobuf(
 	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count)
 {
@@ -187,7 +157,17 @@ void push_chains_protobuf(
 		const struct push_chain *c = &chains[i];
 
 		a.count = 0;
-		put_chain_attributes(&a, c);
+		for (size_t k = 0; k < c->attribute_count; k++) {
+			const struct push_attribute *p = &c->attributes[k];
+
+			if (p->kind == PUSH_TEXT && p->text[0])
+				otlp_put_text(&a, p->key, p->text);
+			else if (p->kind == PUSH_INT && p->i)
+				otlp_put_int(&a, p->key, p->i);
+			else if (p->kind == PUSH_REAL && p->d > 0)
+				otlp_put_double(&a, p->key, p->d);
+		}
+		otlp_put_text(&a, "causal_chain_id", c->id); /* the event's, too */
 		otlp_write_record(&w, &(struct otlp_record){.attributes = &a,
 					      .time_ns = (uint64_t)c->detected_ns,
 					      .severity = SEVERITY_WARN,

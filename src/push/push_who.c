@@ -23,7 +23,7 @@ void push_who_put(struct otlp_attributes *a, const struct push_who *who)
 		otlp_put_int(a, PUSH_KEY_BOOT, (int64_t)who->boot);
 }
 
-static bool is_plain(const char *s, size_t len)
+bool push_is_plain(const char *s, size_t len)
 {
 	uint32_t cp;
 
@@ -44,7 +44,7 @@ bool push_word_get(const struct otlp_attributes *a, const char *key, char *ret, 
 	ret[0] = 0;
 	if (!v)
 		return true;
-	if (v->kind != OTLP_TEXT || v->len >= size || !is_plain(v->text, v->len))
+	if (v->kind != OTLP_TEXT || v->len >= size || !push_is_plain(v->text, v->len))
 		return false;
 	memcpy(ret, v->text, v->len);
 	ret[v->len] = 0;
@@ -171,4 +171,12 @@ int push_reject(struct push_taken *t, size_t count, const char *fmt, ...)
 int64_t push_time(uint64_t ns)
 {
 	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
+}
+
+bool push_record_is(const struct otlp_record *r, const char *name)
+{
+	const char *text = r->event_len ? r->event : r->scope;
+	size_t len = r->event_len ? r->event_len : r->scope_len;
+
+	return len == strlen(name) && memcmp(text, name, len) == 0;
 }

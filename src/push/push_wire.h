@@ -14,6 +14,14 @@
 #include "otlp/otlp_read.h"
 #include "push/push.h"
 
+#define PUSH_SCOPE_HEALTH "ingero.health"
+#define PUSH_SCOPE_CALLS  "ingero.collectives" /* also the event's name, as of the next */
+#define PUSH_SCOPE_OWN                                                                             \
+	"ingero.collectives.unnumbered" /* calls of which all ranks do not know the number */
+#define PUSH_SCOPE_REPORT  "ingero.report"
+#define PUSH_SCOPE_CHAIN   "ingero.causal_chain"
+#define PUSH_SCOPE_VERSION "0.10.0"
+
 struct push_counters { /* since the agent's start, of one control group */
 	const char *cohort;
 	uint64_t launches, stall_ns, copied_bytes[5]; /* h2h, h2d, d2h, d2d, unknown */
@@ -29,12 +37,10 @@ struct push_metrics { /* one request */
 	const struct push_straggler *straggler; /* its own request: then the rest is left out */
 };
 
-/* push_X_json/_protobuf - append an Export…ServiceRequest; failures stick in @b. */
-void push_metrics_json(struct buf *b, const struct push_metrics *m);
-void push_metrics_protobuf(struct buf *b, const struct push_metrics *m);
+/* push_X_write, push_X_protobuf - append an Export…ServiceRequest; failures stick in @b. */
+void push_metrics_write(struct buf *b, const struct push_metrics *m, bool json);
 void push_calls_protobuf(struct buf *b, const struct push_calls *c);
-void push_report_json(struct buf *b, const struct push_report *r);
-void push_report_protobuf(struct buf *b, const struct push_report *r);
+void push_report_write(struct buf *b, const struct push_report *r, bool json);
 void push_span_protobuf(struct buf *b, const struct push_span *s);
 void push_chains_protobuf(
 	struct buf *b, const struct push_who *who, const struct push_chain *chains, size_t count);
@@ -45,6 +51,13 @@ void push_chains_protobuf(
 #define PUSH_CALLS_MAX 200000
 void push_calls_pack(struct buf *b, const struct push_calls *c);
 int push_calls_unpack(const void *data, size_t len, struct push_calls *ret);
+
+/* push_record_is - by the event's name; a pipeline that knows no such field leaves the scope's. */
+bool push_record_is(const struct otlp_record *r, const char *name);
+/* push_is_plain - UTF-8 without control characters. */
+bool push_is_plain(const char *s, size_t len);
+/* push_time - of OTLP as ours: a time beyond what fits is the last one. */
+int64_t push_time(uint64_t ns);
 
 /* push_handler - who is told what a request holds; other points and records are counted and left
  * alone, and so is what a NULL would be told. */

@@ -6,7 +6,9 @@
 #include "sql/sql.h"
 
 #include <fcntl.h>
+#include <inttypes.h>
 #include <sqlite3.h>
+#include <sys/stat.h>
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
 {
@@ -49,9 +51,36 @@ static const char *unpacker_of(const char *path)
 	return NULL;
 }
 
+static uint32_t big_endian(const unsigned char *p, int n)
+{
+	uint32_t v = 0;
+
+	for (int i = 0; i < n; i++)
+		v = v << 8 | p[i];
+	return v;
+}
+
+/* Whether the file at @path has fewer bytes than its first ones say, as a copy that was broken off. */
+static bool is_cut_short(const char *path, uint64_t *ret_has, uint64_t *ret_wants)
+{
+	unsigned char head[32];
+	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+	struct stat st;
+	uint32_t page;
+
+	if (fd < 0 || fstat(fd, &st) < 0 || read(fd, head, sizeof(head)) != sizeof(head))
+		return false;
+	page = big_endian(head + 16, 2);
+	*ret_has = (uint64_t)st.st_size;
+	*ret_wants = (uint64_t)(page == 1 ? 65536 : page) * big_endian(head + 28, 4);
+	return *ret_has < *ret_wants;
+}
+
 int sql_code_error(
 	int code, int system_err, const char *path, const char *what, struct errinfo *reterr)
 {
+	uint64_t has, wants;
+
 	switch (code & 0xff) {
 	case SQLITE_OK:
 	case SQLITE_ROW:
@@ -64,6 +93,11 @@ int sql_code_error(
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is not a SQLite database: give an ingero recording", path);
 	case SQLITE_CORRUPT:
+		if (is_cut_short(path, &has, &wants))
+			return errinfo_set(reterr, -EBADMSG,
+				"%s is cut short: it has %" PRIu64 " of %" PRIu64
+				" bytes: copy it again",
+				path, has, wants);
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",
 			path, what);

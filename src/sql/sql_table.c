@@ -47,7 +47,7 @@ static int add_bytes(struct sql_table *t, struct sql_cell *c, const void *data, 
 {
 	c->offset = t->text.len;
 	c->len = len;
-	if (len + 1 > t->bytes_max - MIN(t->bytes_max, t->text.len))
+	if (len >= t->bytes_max - MIN(t->bytes_max, t->text.len))
 		return -ENOBUFS;
 	buf_append(&t->text, data ? data : "", len);
 	buf_append(&t->text, "", 1);
@@ -67,45 +67,34 @@ static int add_cell(struct sql_table *t, const struct sql_value *v, struct sql_c
 	return 0;
 }
 
-/* Of the statement's current row; texts and blobs stay its own. */
-static struct sql_value value_of(sql_stmt *stmt, int column)
-{
-	struct sql_value v = {.type = sql_column_type(stmt, column)};
-
-	switch (v.type) {
-	case SQL_INT: v.i = sql_column_int(stmt, column); break;
-	case SQL_REAL: v.d = sql_column_real(stmt, column); break;
-	case SQL_TEXT: v.p = sql_column_text(stmt, column, &v.len); break;
-	case SQL_BLOB: v.p = sql_column_blob(stmt, column, &v.len); break;
-	case SQL_NULL: break;
-	}
-	return v;
-}
-
 int sql_table_put(struct sql_table *t, const struct sql_value *row)
 {
-	size_t first = t->row_count * (size_t)t->column_count;
+	size_t first = t->row_count * (size_t)t->column_count, before = t->text.len;
 	int r = make_room(t);
 
 	for (int i = 0; r == 0 && i < t->column_count; i++)
 		r = add_cell(t, &row[i], &t->cells[first + (size_t)i]);
 	if (r == 0)
 		t->row_count++;
+	else
+		t->text.len = before;
 	return r;
 }
 
 int sql_table_add(struct sql_table *t, sql_stmt *stmt)
 {
-	size_t first = t->row_count * (size_t)t->column_count;
+	size_t first = t->row_count * (size_t)t->column_count, before = t->text.len;
 	int r = make_room(t);
 
 	for (int i = 0; r == 0 && i < t->column_count; i++) {
-		struct sql_value v = value_of(stmt, i);
+		struct sql_value v = sql_column_value(stmt, i);
 
 		r = add_cell(t, &v, &t->cells[first + (size_t)i]);
 	}
 	if (r == 0)
 		t->row_count++;
+	else
+		t->text.len = before;
 	return r;
 }
 
@@ -117,73 +106,11 @@ void sql_table_done(struct sql_table *t)
 	*t = (struct sql_table){0};
 }
 
-/* Keeps the invariants of sql_table.c: cells refer to texts by
- * offset, and cells and texts together stay below bytes_max. */
-
 int sql_build_begin(struct sql_table *t, const char *const *names, int count, size_t bytes_max)
 {
-	*t = (struct sql_table){
-		.column_count = count,
-		.bytes_max = bytes_max,
-		.text = BUF_INIT(bytes_max + 64),
-	};
-	t->names = calloc((size_t)MAX(count, 1), sizeof(*t->names));
-	if (!t->names)
-		return -ENOMEM;
-	for (int i = 0; i < count; i++) {
-		t->names[i] = t->text.len;
-		buf_append(&t->text, names[i], strlen(names[i]) + 1);
-	}
-	return t->text.err;
-}
+	int r = sql_table_open(t, count, bytes_max);
 
-/* Bytes that the row takes; SIZE_MAX if they cannot be counted. */
-static size_t row_bytes(const struct sql_table *t, const struct sql_value *values)
-{
-	size_t n = (size_t)t->column_count * sizeof(*t->cells);
-
-	for (int i = 0; i < t->column_count; i++)
-		if (values[i].type == SQL_TEXT || values[i].type == SQL_BLOB)
-			n = values[i].len > SIZE_MAX / 2 - n ? SIZE_MAX : n + values[i].len + 1;
-	return n;
-}
-
-static int build_make_room(struct sql_table *t, const struct sql_value *values)
-{
-	size_t columns = (size_t)t->column_count, need = (t->row_count + 1) * columns;
-	size_t used = t->row_count * columns * sizeof(*t->cells) + t->text.len;
-	size_t row = row_bytes(t, values);
-
-	if (used > t->bytes_max || row > t->bytes_max - used)
-		return -ENOBUFS;
-	return ARRAY_RESERVE(t->cells, t->capacity, need, t->bytes_max / sizeof(*t->cells));
-}
-
-int sql_build_row(struct sql_table *t, const struct sql_value *values)
-{
-	int r = build_make_room(t, values);
-	struct sql_cell *c;
-
-	if (r < 0)
-		return r;
-	c = t->cells + t->row_count * (size_t)t->column_count;
-	for (int i = 0; i < t->column_count; i++, c++) {
-		*c = (struct sql_cell){.type = values[i].type};
-		switch (c->type) {
-		case SQL_NULL: break;
-		case SQL_INT: c->i = values[i].i; break;
-		case SQL_REAL: c->d = values[i].d; break;
-		case SQL_TEXT:
-		case SQL_BLOB:
-			c->offset = t->text.len;
-			c->len = values[i].len;
-			buf_append(&t->text, values[i].p, values[i].len);
-			buf_append(&t->text, "", 1);
-			break;
-		}
-	}
-	if (t->text.err)
-		return t->text.err;
-	t->row_count++;
-	return 0;
+	for (int i = 0; r == 0 && i < count; i++)
+		r = sql_table_set_name(t, i, names[i]);
+	return r;
 }

@@ -36,6 +36,9 @@ int sql_table_open(struct sql_table *t, int column_count, size_t bytes_max);
 int sql_table_set_name(struct sql_table *t, int column, const char *name);
 int sql_table_put(struct sql_table *t, const struct sql_value *row);
 
+/* sql_build_begin - opens it and names @count columns; done with sql_table_done(). */
+int sql_build_begin(struct sql_table *t, const char *const *names, int count, size_t bytes_max);
+
 /* sql_table_add - keeps the current row of @stmt. 0; -ENOBUFS if it does not fit into bytes_max
  * (then nothing is kept of it); -ENOMEM. */
 int sql_table_add(struct sql_table *t, sql_stmt *stmt);
@@ -52,15 +55,16 @@ static inline const struct sql_cell *sql_table_cell(
 	return &t->cells[row * (size_t)t->column_count + (size_t)column];
 }
 
+/* sql_table_int - 0: it is none. */
+static inline int64_t sql_table_int(const struct sql_table *t, size_t row, int column)
+{
+	const struct sql_cell *c = sql_table_cell(t, row, column);
+
+	return c->type == SQL_INT ? c->i : 0;
+}
+
 /* sql_table_bytes - of a text or blob; texts may hold NULs. */
 static inline const char *sql_table_bytes(const struct sql_table *t, const struct sql_cell *c)
 {
 	return buf_str(&t->text) + c->offset;
 }
-
-/* sql_build_begin - a table with these columns and no rows; done with sql_table_done(). */
-int sql_build_begin(struct sql_table *t, const char *const *names, int count, size_t bytes_max);
-
-/* sql_build_row - adds one row of t->column_count values. 0; -ENOBUFS if it does not fit into
- * bytes_max (then nothing is kept of it); -ENOMEM. */
-int sql_build_row(struct sql_table *t, const struct sql_value *values);

@@ -122,12 +122,29 @@ int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)
 /* nodedb_add_aggregate - adds to the bucket's row (never replaces): call with what is new. */
 int nodedb_add_aggregate(
 	struct nodedb *db, bool coarse, const struct aggregate *a, struct errinfo *reterr);
-int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr);
-int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr);
-int nodedb_put_container_sample(
-	struct nodedb *db, const struct container_sample *s, struct errinfo *reterr);
+
+/* nodedb_put - a row that is all in its struct; of a control group only what was not known of it yet is new. */
+enum nodedb_row {
+	NODEDB_ROW_HOST,
+	NODEDB_ROW_GPU,
+	NODEDB_ROW_CONTAINER,
+	NODEDB_ROW_OVERHEAD,
+	NODEDB_ROW_CGROUP,
+	NODEDB_ROW_TEXT
+};
+#define NODEDB_ROW(row)                                                                            \
+	_Generic(*(row), struct host_sample                                                        \
+		 : NODEDB_ROW_HOST, struct gpu_sample                                              \
+		 : NODEDB_ROW_GPU, struct container_sample                                         \
+		 : NODEDB_ROW_CONTAINER, struct overhead                                           \
+		 : NODEDB_ROW_OVERHEAD, struct cgroup_row                                          \
+		 : NODEDB_ROW_CGROUP, struct text_row                                              \
+		 : NODEDB_ROW_TEXT)
+#define nodedb_put(db, row, reterr) nodedb_put_of(db, NODEDB_ROW(row), row, reterr)
+int nodedb_put_of(
+	struct nodedb *db, enum nodedb_row which, const void *row, struct errinfo *reterr);
+
 int nodedb_put_ledger(struct nodedb *db, const struct ledger_row *row, struct errinfo *reterr);
-int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr);
 int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct collective *c,
 	struct errinfo *reterr);
 
@@ -136,14 +153,10 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 int nodedb_put_process(
 	struct nodedb *db, const struct process *p, const char *cmdline, struct errinfo *reterr);
 
-/* nodedb_put_cgroup - adds what was not known of the group yet. */
-int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr);
-
 /* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
 /* nodedb_put_kernel - launches are added to what is there; a name replaces an unknown one. Names are
  * demangled here. */
 int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct errinfo *reterr);
-int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr);
 int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr);
 
 /* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */

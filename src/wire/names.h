@@ -32,6 +32,7 @@ const struct wire_op_row *wire_op_find(unsigned source, unsigned op);
 
 /* wire_op_name - its name, or "unknown(n)" in @scratch (32 bytes). */
 const char *wire_op_name(unsigned source, unsigned op, char scratch[32]);
+#define WIRE_OP_NAME(source, op) wire_op_name(source, op, (char[32]){0}) /* until its block ends */
 
 /* wire_source_name - the JSON name ("cuda"); "unknown" if there is no such source. */
 const char *wire_source_name(unsigned source);

@@ -36,16 +36,17 @@ async function incidents(page, said) {
 		if (n)
 			await cards.nth(n).locator(":scope > summary").click();
 		const t = await text(cards.nth(n)), w = i.where;
-		check(`incident ${i.problem}: explanation, fixes, figures`, t.includes(plain(i.explanation).slice(0, 80)) && i.fixes.every((x) => t.includes(plain(x).replaceAll("`", ""))) &&
+		check(`incident ${i.problem}: root cause, explanation, fixes, figures`, t.includes(plain(i.root_cause).slice(0, 80)) && t.includes(plain(i.explanation).slice(0, 80)) && i.fixes.every((x) => t.includes(plain(x).replaceAll("`", ""))) &&
 			(!i.excess_ns || t.includes(took(i.excess_ns))), [t, i.fixes]);
 		check(`incident ${i.problem}: timeline`, i.timeline.every((s) => t.includes(plain(s.detail)) && (!s.duration_ns || t.includes(took(s.duration_ns)))), [t, i.timeline]);
 		check(`incident ${i.problem}: causes and culprits`, i.causes.slice(0, 2).every((c) => t.includes(took(c.ns)) && (!c.culprit || t.includes(`${c.culprit} (${c.culprit_pid})`))), [t, i.causes]);
-		check(`incident ${i.problem}: the line in the program, or that none is known`, w && w.py_file ? t.includes(`${w.py_file}:${w.py_line}`) : w ? t.includes(w.symbol) : t.includes("No call stack was recorded"), [t, w]);
+		check(`incident ${i.problem}: the line in the program, or that none is known`, w && w.py_file ? t.includes(`${w.py_file}:${w.py_line}`) : w ? t.includes(w.symbol) : t.includes("No line of the program is known"), [t, w]);
 		check(`incident ${i.problem}: its evidence as SQL`, plain(await cards.nth(n).textContent()).includes(plain(i.evidence_sql)), t);
 		await page.waitForFunction((k) => document.querySelectorAll("details.incident")[k].querySelector("[aria-label='Rows that show it']"), n);
 		const rows = cards.nth(n).getByRole("region", {name: "Rows that show it"}), cells = await rows.locator("td").allInnerTexts(), titles = (await rows.locator("th").allInnerTexts()).map(plain);
 		check(`incident ${i.problem}: evidence has names, times and units, no raw ids`, cells.length > 3 && cells.every((c) => !/^-?\d{7,}$/.test(c) && !/^(source|op) \d+$/.test(c)) &&
 			titles.every((x, k) => !["Operation", "Source"].includes(x) || cells.filter((_, m) => m % titles.length === k).every((c) => /^[a-zA-Z_]/.test(c))) &&
+			["run", "gpu wait", "cpu wait"].every((x) => cells.filter((_, m) => titles[m % titles.length] === x).every((c) => /^[\d.,]+\s*(ns|µs|ms|s)$/.test(c))) &&
 			(!titles.includes("When") || /^(\d{4}-\d\d-\d\d )?\d\d:\d\d:\d\d\.\d{3} UTC$/.test(cells[titles.indexOf("When")])), [titles, cells.slice(0, 16)]);
 	}
 	const chains = await api(page, "chains?since=all&limit=200");

@@ -50,7 +50,7 @@ static int write_rows(struct nodedb *db, struct errinfo *err)
 	if (r == 0)
 		r = nodedb_put_ledger(db, &spent, err);
 	if (r == 0)
-		r = nodedb_put_container_sample(db, &group, err);
+		r = nodedb_put(db, &group, err);
 	if (r == 0)
 		return nodedb_batch_commit(db, err);
 	nodedb_batch_rollback(db);

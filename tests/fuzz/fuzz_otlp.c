@@ -66,7 +66,7 @@ static int copy_point(void *arg, const struct otlp_point *p)
 	MUST(p->value.kind == OTLP_NONE || p->value.kind == OTLP_INT ||
 		p->value.kind == OTLP_DOUBLE);
 	otlp_write_begin(&w, &c->out, false, false, p->resource, "s", "1");
-	otlp_write_metric(&w, name, unit, p->kind == OTLP_SUM ? OTLP_SUM : OTLP_GAUGE);
+	otlp_write_metric(&w, name, NULL, unit, p->kind == OTLP_SUM ? OTLP_SUM : OTLP_GAUGE);
 	otlp_write_point(&w, p);
 	otlp_write_metric_end(&w);
 	otlp_write_end(&w);
@@ -98,12 +98,7 @@ static int walk(const void *data, size_t size, bool logs, bool json, struct copy
 	struct otlp_walk done = {.taken = 7};
 	int r;
 
-	if (logs)
-		r = (json ? otlp_read_logs_json(data, size, &v, &done, NULL)
-			  : otlp_read_logs_protobuf(data, size, &v, &done, NULL));
-	else
-		r = (json ? otlp_read_metrics_json(data, size, &v, &done, NULL)
-			  : otlp_read_metrics_protobuf(data, size, &v, &done, NULL));
+	r = otlp_read(logs ? OTLP_LOGS : OTLP_METRICS, json, data, size, &v, &done, NULL);
 	MUST(r == 0 || r == -EBADMSG || r == -E2BIG || r == -ENOMEM);
 	MUST(r == 0 ? done.taken + done.rejected == c->seen : done.taken == 7);
 	return r;

@@ -46,7 +46,7 @@ static void put_scene(struct nodedb *db, struct errinfo *e)
 		MUST(nodedb_put_event(db, &s.events[i], e) == 0);
 	for (size_t i = 0; i < s.aggregate_count; i++)
 		MUST(nodedb_add_aggregate(db, false, &s.aggregates[i], e) == 0);
-	MUST(nodedb_put_sample(db, &s.samples[0], e) == 0);
+	MUST(nodedb_put(db, &s.samples[0], e) == 0);
 	MUST(nodedb_put_stack(db, &row, e) == 0);
 	MUST(nodedb_batch_commit(db, e) == 0);
 	scene_done(&s);
@@ -86,8 +86,8 @@ static void put_rest(struct nodedb *db, struct errinfo *e)
 	MUST(nodedb_put_incident(db, &i, (wall_time){SCENE_T0_NS}, e) == 0);
 	MUST(nodedb_put_event(db, &call, e) == 0);
 	MUST(nodedb_put_collective(db, &call, &c, e) == 0);
-	MUST(nodedb_put_gpu_sample(db, &g, e) == 0);
-	MUST(nodedb_put_container_sample(db, &group, e) == 0);
+	MUST(nodedb_put(db, &g, e) == 0);
+	MUST(nodedb_put(db, &group, e) == 0);
 	MUST(nodedb_put_ledger(db, &row, e) == 0);
 	MUST(nodedb_put_annotation(db, a, &id, e) == 0);
 }

@@ -112,14 +112,8 @@ static void forward(void *arg, const struct receiver_request *q)
 	json_bool_member(&w, "json", q->json);
 	json_uint_member(&w, "bytes", q->len);
 	json_begin_array_member(&w, "names");
-	if (q->signal == OTLP_METRICS && q->json)
-		otlp_read_metrics_json(q->data, q->len, &v, &walk, NULL);
-	else if (q->signal == OTLP_METRICS)
-		otlp_read_metrics_protobuf(q->data, q->len, &v, &walk, NULL);
-	else if (q->signal == OTLP_LOGS && q->json)
-		otlp_read_logs_json(q->data, q->len, &v, &walk, NULL);
-	else if (q->signal == OTLP_LOGS)
-		otlp_read_logs_protobuf(q->data, q->len, &v, &walk, NULL);
+	if (q->signal == OTLP_METRICS || q->signal == OTLP_LOGS)
+		otlp_read(q->signal, q->json, q->data, q->len, &v, &walk, NULL);
 	json_end_array(&w);
 	line_end(&w);
 }

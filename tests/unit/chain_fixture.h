@@ -140,7 +140,10 @@ static inline struct event *chain_event(
 
 static inline const struct resource_use *chain_end(struct chain_scene *s)
 {
-	chain_follow(&s->rec, &s->account, &s->delay);
+	struct gpu_change gpu;
+
+	assert_int_equal(gpu_change_find(&s->rec, &s->account, &gpu), 0);
+	chain_follow(&s->rec, &s->account, &gpu, &s->delay);
 	return &s->delay.end;
 }
 

@@ -237,33 +237,30 @@ static void put_lengths(struct buf *b, const struct diff_job *j)
 /* Steps that are not surely different, before what is. */
 static void put_same_steps(struct buf *b, const struct diff_job *j)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	if (fabs(j->step.ns[1] - j->step.ns[0]) < DIFF_SHARE * j->step.ns[0]) {
 		buf_puts(b, "Steps take the same time");
 		return;
 	}
 	put_lengths(b, j);
 	buf_printf(b, " on average, but that is within noise: A has %s",
-		text_format_plural(n, j->slow_steps[0], "slow steps"));
+		TEXT_PLURAL(j->slow_steps[0], "slow steps"));
 	buf_printf(b, ", B %u", j->slow_steps[1]);
 }
 
 static void put_op(struct buf *b, const struct diff_op *o)
 {
-	char name[32], ms[TEXT_MAX], one[TEXT_MAX], two[TEXT_MAX];
+	char ms[TEXT_MAX];
 
 	if (!is_change(o->dur)) {
 		buf_printf(b, "B calls %s %.*f times a second instead of %.*f (%s%s ms a second)",
-			wire_op_name(o->source, o->op, name), o->calls_s[1] < 10, o->calls_s[1],
+			WIRE_OP_NAME(o->source, o->op), o->calls_s[1] < 10, o->calls_s[1],
 			o->calls_s[0]<10, o->calls_s[0], o->lost_ns_s> 0 ? "+" : "",
 			format_ms(ms, o->lost_ns_s));
 		return;
 	}
 	buf_printf(b, "a call of %s takes %s in B instead of %s on average",
-		wire_op_name(o->source, o->op, name),
-		text_format_duration(two, (uint64_t)o->of[1].avg_ns),
-		text_format_duration(one, (uint64_t)o->of[0].avg_ns));
+		WIRE_OP_NAME(o->source, o->op), TEXT_DURATION((uint64_t)o->of[1].avg_ns),
+		TEXT_DURATION((uint64_t)o->of[0].avg_ns));
 	put_change(b, (double[]){o->of[0].avg_ns, o->of[1].avg_ns});
 }
 

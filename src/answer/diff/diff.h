@@ -168,6 +168,7 @@ struct diff_stack_row {
 	uint16_t op;
 	uint64_t key;   /* of the operation and all frames */
 	uint64_t loose; /* the same without lines */
+	uint64_t lines; /* of the operation and the Python frames alone; 0: it has none */
 	double ns, rows;
 	struct stack *stack;
 };
@@ -206,6 +207,8 @@ int diff_samples_finish(struct diff_side *s, int64_t width_ns, const struct node
 
 /* diff_stack_key - of the texts of all frames; without lines if @loose. */
 uint64_t diff_stack_key(const struct stack *s, unsigned source, unsigned op, bool loose);
+/* diff_stack_lines - of its Python lines alone; 0: there are none. */
+uint64_t diff_stack_lines(const struct stack *s, unsigned source, unsigned op);
 
 /* diff_stacks_join - puts stacks in order, rows with one key become one. */
 void diff_stacks_join(struct diff_side *s);

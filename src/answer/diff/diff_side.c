@@ -275,12 +275,54 @@ uint64_t diff_stack_key(const struct stack *s, unsigned source, unsigned op, boo
 	return key;
 }
 
+uint64_t diff_stack_lines(const struct stack *s, unsigned source, unsigned op)
+{
+	uint64_t key = source << 16 | op;
+	bool any = false;
+
+	for (size_t i = 0; i < s->count; i++) {
+		const struct stack_frame *f = &s->frames[i];
+
+		for (const char *p = f->py_file; p && *p; p++)
+			key = (key ^ (unsigned char)*p) * 0x100000001b3ULL;
+		if (f->py_file)
+			key = (key ^ f->py_line) * 0x100000001b3ULL;
+		any |= f->py_file != NULL;
+	}
+	return any ? key : 0;
+}
+
 ORDER(by_key, struct diff_stack_row, ASCENDING(key))
+
+/* A walk may have ended early, until the unwind tables of a file were there: its Python frames say which of the whole
+ * stacks it is. Otherwise the beginning of one run would be compared with nothing. */
+static void join_cut(struct diff_side *s)
+{
+	for (size_t i = 0; i < s->stack_count; i++) {
+		struct diff_stack_row *cut = &s->stacks[i];
+		const struct diff_stack_row *whole = NULL;
+
+		if (!cut->lines || !cut->stack->stop[0])
+			continue;
+		for (size_t k = 0; k < s->stack_count; k++) {
+			const struct diff_stack_row *row = &s->stacks[k];
+
+			if (row->lines == cut->lines && !row->stack->stop[0] &&
+				(!whole || row->ns > whole->ns))
+				whole = row;
+		}
+		if (whole) {
+			cut->key = whole->key;
+			cut->loose = whole->loose;
+		}
+	}
+}
 
 void diff_stacks_join(struct diff_side *s)
 {
 	size_t n = 0;
 
+	join_cut(s);
 	if (s->stack_count)
 		qsort(s->stacks, s->stack_count, sizeof(*s->stacks), by_key);
 	for (size_t i = 0; i < s->stack_count; i++) {
@@ -323,6 +365,7 @@ static int add_stacks(const struct question *q, struct diff_side *s, struct erri
 			continue;
 		row.key = diff_stack_key(row.stack, row.source, row.op, false);
 		row.loose = diff_stack_key(row.stack, row.source, row.op, true);
+		row.lines = diff_stack_lines(row.stack, row.source, row.op);
 		s->stacks[s->stack_count++] = row;
 	}
 	return r;

@@ -32,7 +32,6 @@ static uint64_t total_of(const struct step_account *a)
 static void put_cover(struct buf *b, const struct report_scope *s)
 {
 	uint64_t covered = 0, lasted = 0;
-	char part[TEXT_MAX], all[TEXT_MAX];
 
 	for (size_t i = 0; i < s->accounts.count; i++) {
 		const struct step_account *a = &s->accounts.items[i];
@@ -41,14 +40,13 @@ static void put_cover(struct buf *b, const struct report_scope *s)
 		lasted += (uint64_t)(a->last.ns - a->first.ns);
 	}
 	if ((double)covered < COVER_TOLD * (double)lasted)
-		buf_printf(b, ", which take %s of %s", text_format_duration(part, covered),
-			text_format_duration(all, lasted));
+		buf_printf(
+			b, ", which take %s of %s", TEXT_DURATION(covered), TEXT_DURATION(lasted));
 }
 
 void all_clear_verdict(struct buf *b, const struct report_scope *s)
 {
 	uint64_t steps = 0, windows = 0;
-	char text[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < s->accounts.count; i++) {
 		const struct step_account *a = &s->accounts.items[i];
@@ -62,11 +60,11 @@ void all_clear_verdict(struct buf *b, const struct report_scope *s)
 	}
 	buf_puts(b, "No problems found in ");
 	if (steps)
-		buf_puts(b, text_format_plural(text, steps, "steps"));
+		buf_puts(b, TEXT_PLURAL(steps, "steps"));
 	if (windows)
-		buf_printf(b, "%s%s", steps ? " and " : "",
-			text_format_plural(text, windows, "windows of time"));
-	buf_printf(b, " of %s", text_format_plural(text, s->accounts.count, "processes"));
+		buf_printf(
+			b, "%s%s", steps ? " and " : "", TEXT_PLURAL(windows, "windows of time"));
+	buf_printf(b, " of %s", TEXT_PLURAL(s->accounts.count, "processes"));
 	put_cover(b, s);
 	buf_puts(b, ".");
 }
@@ -130,19 +128,17 @@ static bool is_gpu_bound(const struct report_scope *s, const struct top_line *to
 /* "python3 (PID 4821): 512 steps in 61s. Step boundary: optimizer.step (92 %). Time: host code 71 %, …" */
 static void put_process(struct buf *b, const struct report_scope *s, const struct step_account *a)
 {
-	char one[TEXT_PLURAL_MAX], two[TEXT_MAX], sure[TEXT_MAX];
 	struct top_line lines[LINES_SHOWN];
 	int n = top_lines(a, lines);
 
 	put_name(b, a->comm, a->pid);
-	buf_printf(b, ": %s in %s.",
-		text_format_plural(one, a->steps, step_origin_units(a->origin)),
-		text_format_duration(two, total_of(a)));
+	buf_printf(b, ": %s in %s.", TEXT_PLURAL(a->steps, step_origin_units(a->origin)),
+		TEXT_DURATION(total_of(a)));
 	buf_printf(b, " Step boundary: %s (%s).", step_origin_text(a->origin),
-		text_format_percent(sure, a->confidence));
+		TEXT_PERCENT(a->confidence));
 	for (int i = 0; i < n; i++) {
 		buf_printf(b, "%s%s %s", i ? ", " : " Time: ", account_line_title(lines[i].line),
-			text_format_percent(two, lines[i].share));
+			TEXT_PERCENT(lines[i].share));
 		if (!i)
 			put_line_place(b, &s->stacks, a, lines[i].line);
 	}
@@ -155,7 +151,6 @@ void all_clear_processes(struct buf *b, const struct report_scope *s, size_t wid
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 	const char *label = "  Examined: ";
-	char more[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < MIN(s->accounts.count, (size_t)PROCESSES_SHOWN); i++) {
 		buf_clear(&text);
@@ -167,7 +162,7 @@ void all_clear_processes(struct buf *b, const struct report_scope *s, size_t wid
 		return;
 	buf_clear(&text);
 	buf_printf(&text, "and %s: `ingero explain --steps` shows them",
-		text_format_plural(more, s->accounts.count - PROCESSES_SHOWN, "more processes"));
+		TEXT_PLURAL(s->accounts.count - PROCESSES_SHOWN, "more processes"));
 	paragraph_put(b, width, label, buf_str(&text));
 }
 
@@ -181,12 +176,11 @@ static void put_rest(struct buf *b, const struct examined *e, size_t width)
 	} rows[] = {{e->calls, "calls"}, {e->stays, "off-CPU intervals"},
 		{e->readings, "readings of the GPU"}, {e->collectives, "collectives"}};
 	_cleanup_buf_ struct buf list = BUF_INIT(1024);
-	char text[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
 			buf_printf(&list, "%s%s", list.len ? ", " : "",
-				text_format_plural(text, rows[i].n, rows[i].what));
+				TEXT_PLURAL(rows[i].n, rows[i].what));
 	if (list.len)
 		paragraph_put(b, width, "  Also: ", buf_str(&list));
 }
@@ -200,11 +194,10 @@ static void tell_unknown(put_item *put, void *to, const struct step_account *a)
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 	uint64_t all = total_of(a);
 	double share = all ? (double)a->total_ns[ACCOUNT_UNKNOWN] / (double)all : 0;
-	char percent[TEXT_MAX];
 
 	if (share < UNKNOWN_TOLD)
 		return;
-	buf_printf(&text, "%s of the time of ", text_format_percent(percent, share));
+	buf_printf(&text, "%s of the time of ", TEXT_PERCENT(share));
 	put_name(&text, a->comm, a->pid);
 	buf_printf(&text, " (%s)",
 		a->unknown_reason && a->unknown_reason[0] ? a->unknown_reason : "not recorded");
@@ -270,21 +263,15 @@ static void put_process_json(struct json_writer *w, const struct step_account *a
 	int n = top_lines(a, lines);
 
 	json_begin_object(w);
-	json_uint_member(w, "pid", a->pid);
-	json_string_member(w, "comm", a->comm);
-	json_uint_member(w, "units", a->steps);
-	json_string_member(w, "origin", step_origin_id(a->origin));
-	json_string_member(w, "boundary", step_origin_text(a->origin));
-	json_double_member(w, "confidence", a->confidence);
-	json_uint_member(w, "length_ns", total_of(a));
+	JSON_PUT(w, JSON_U("pid", a->pid), JSON_S("comm", a->comm), JSON_U("units", a->steps),
+		JSON_S("origin", step_origin_id(a->origin)),
+		JSON_S("boundary", step_origin_text(a->origin)),
+		JSON_R("confidence", a->confidence), JSON_U("length_ns", total_of(a)));
 	json_begin_array_member(w, "lines");
-	for (int i = 0; i < n; i++) {
-		json_begin_object(w);
-		json_string_member(w, "line", account_line_id(lines[i].line));
-		json_string_member(w, "title", account_line_title(lines[i].line));
-		json_double_member(w, "share", lines[i].share);
-		json_end_object(w);
-	}
+	for (int i = 0; i < n; i++)
+		JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(lines[i].line)),
+			JSON_S("title", account_line_title(lines[i].line)),
+			JSON_R("share", lines[i].share));
 	json_end_array(w);
 	json_end_object(w);
 }
@@ -297,10 +284,10 @@ void all_clear_json(struct json_writer *w, const struct report_scope *s)
 	for (size_t i = 0; i < s->accounts.count; i++)
 		put_process_json(w, &s->accounts.items[i]);
 	json_end_array(w);
-	json_uint_member(w, "calls", s->examined.calls);
-	json_uint_member(w, "off_cpu_intervals", s->examined.stays);
-	json_uint_member(w, "gpu_readings", s->examined.readings);
-	json_uint_member(w, "collectives", s->examined.collectives);
+	JSON_PUT(w, JSON_U("calls", s->examined.calls),
+		JSON_U("off_cpu_intervals", s->examined.stays),
+		JSON_U("gpu_readings", s->examined.readings),
+		JSON_U("collectives", s->examined.collectives));
 	json_begin_array_member(w, "not_judged");
 	tell_missing(put_string, w, s);
 	json_end_array(w);
@@ -336,20 +323,18 @@ static uint64_t left_out_of(const struct report_scope *s, size_t i)
 
 static void put_looked_at(struct buf *b, const struct report_scope *s)
 {
-	char text[TEXT_PLURAL_MAX];
-
 	if (s->node && s->node[0]) {
 		buf_puts(b, "Node ");
 		text_escape_terminal(b, s->node);
 		buf_puts(b, ": ");
 	}
-	buf_printf(b, "%s analysed", text_format_plural(text, s->events, "events"));
+	buf_printf(b, "%s analysed", TEXT_PLURAL(s->events, "events"));
 	if (s->calls)
-		buf_printf(b, ", %s%s", text_format_plural(text, s->calls, "calls"),
+		buf_printf(b, ", %s%s", TEXT_PLURAL(s->calls, "calls"),
 			s->mixed ? " and host events" : "");
 	if (s->host_events)
 		buf_printf(b, "%s%s", s->calls ? " and " : ", no calls, ",
-			text_format_plural(text, s->host_events, "host events"));
+			TEXT_PLURAL(s->host_events, "host events"));
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++) {
 		if (i == COMPLETENESS_AT) {
 			buf_puts(b, "; ");
@@ -358,8 +343,7 @@ static void put_looked_at(struct buf *b, const struct report_scope *s)
 		if (!left_out_of(s, i))
 			continue;
 		buf_printf(b, "; %s%s%s", left_out[i].before,
-			text_format_plural(text, left_out_of(s, i), left_out[i].noun),
-			left_out[i].after);
+			TEXT_PLURAL(left_out_of(s, i), left_out[i].noun), left_out[i].after);
 	}
 	if (s->last_ns) {
 		buf_puts(b, "\nFrom ");
@@ -370,8 +354,7 @@ static void put_looked_at(struct buf *b, const struct report_scope *s)
 	if (s->pruned_before) {
 		buf_puts(b, "\nEvents before ");
 		report_date(b, s->pruned_before);
-		buf_printf(
-			b, " were pruned (%s)", text_format_plural(text, s->pruned_rows, "rows"));
+		buf_printf(b, " were pruned (%s)", TEXT_PLURAL(s->pruned_rows, "rows"));
 	}
 }
 
@@ -390,10 +373,8 @@ void report_looked_at(struct buf *b, const struct report_scope *s, size_t width)
 void report_looked_at_json(struct json_writer *w, const struct report_scope *s)
 {
 	json_begin_object_member(w, "data");
-	json_int_member(w, "first_ns", s->first_ns);
-	json_int_member(w, "last_ns", s->last_ns);
-	json_uint_member(w, "events", s->events);
-	json_uint_member(w, "calls", s->calls);
+	JSON_PUT(w, JSON_I("first_ns", s->first_ns), JSON_I("last_ns", s->last_ns),
+		JSON_U("events", s->events), JSON_U("calls", s->calls));
 	for (size_t i = 0; i < ARRAY_SIZE(left_out); i++)
 		json_uint_member(w, left_out[i].key, left_out_of(s, i));
 	json_uint_member(w, "pruned_rows", s->pruned_rows);

@@ -21,13 +21,11 @@ static void put_speeds(struct json_writer *w, const struct collective_op *o)
 
 		if (!s->calls)
 			continue;
-		json_begin_object(w);
-		json_string_member(w, "size", bandwidth_class_name(i));
-		json_uint_member(w, "calls", s->calls);
-		json_double_member(w, "algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9);
-		json_double_member(w, "bus_gb_s", collective_bus_bandwidth(s) / 1e9);
-		json_double_member(w, "best_bus_gb_s", s->best / 1e9);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_S("size", bandwidth_class_name(i)),
+			JSON_U("calls", s->calls),
+			JSON_R("algorithm_gb_s", collective_algorithm_bandwidth(s) / 1e9),
+			JSON_R("bus_gb_s", collective_bus_bandwidth(s) / 1e9),
+			JSON_R("best_bus_gb_s", s->best / 1e9));
 	}
 	json_end_array(w);
 }
@@ -37,17 +35,15 @@ static void put_ops(struct json_writer *w, const struct collective_comm *c)
 	json_begin_array_member(w, "ops");
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
 		const struct collective_op *o = &c->ops[op];
-		char scratch[32];
 
 		if (!o->calls)
 			continue;
 		json_begin_object(w);
 		/* as the table `collectives` has it: without "nccl" */
-		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch) + 4);
-		json_uint_member(w, "calls", o->calls);
-		json_uint_member(w, "bytes", o->bytes);
-		put_us(w, "avg_us", o->ns / (double)o->calls);
-		put_us(w, "max_us", (double)o->max_ns);
+		JSON_PUT(w, JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, op) + 4),
+			JSON_U("calls", o->calls), JSON_U("bytes", o->bytes),
+			JSON_US("avg_us", o->ns / (double)o->calls),
+			JSON_US("max_us", (double)o->max_ns));
 		put_speeds(w, o);
 		json_end_object(w);
 	}
@@ -73,41 +69,30 @@ static void put_ranks(struct json_writer *w, const struct collective_comm *c, bo
 
 		if (brief && c->rank_count > RANKS_FEW && later_than(c, r) >= RANKS_FEW)
 			continue;
-		json_begin_object(w);
-		json_known_member(w, "rank", r->row->c.rank >= 0, r->row->c.rank);
-		json_string_member(w, "node", r->row->node);
-		json_uint_member(w, "pid", r->row->pid);
-		json_int_member(w, "device", r->row->device);
-		json_uint_member(w, "calls", r->calls);
-		json_uint_member(w, "bytes", r->bytes);
-		json_known_member(w, "last", c->judged > 0, (int64_t)r->last);
-		json_known_member(w, "late_ns", c->judged > 0, (int64_t)r->late_ns);
-		json_known_member(w, "late_max_ns", c->judged > 0, (int64_t)r->late_max_ns);
-		json_uint_member(w, "wait_ns", r->waits.ns);
-		json_uint_member(w, "wait_max_ns", r->waits.max_ns);
-		json_uint_member(w, "errors", r->errors);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_KNOWN("rank", r->row->c.rank >= 0, r->row->c.rank),
+			JSON_S("node", r->row->node), JSON_U("pid", r->row->pid),
+			JSON_I("device", r->row->device), JSON_U("calls", r->calls),
+			JSON_U("bytes", r->bytes),
+			JSON_KNOWN("last", c->judged > 0, (int64_t)r->last),
+			JSON_KNOWN("late_ns", c->judged > 0, (int64_t)r->late_ns),
+			JSON_KNOWN("late_max_ns", c->judged > 0, (int64_t)r->late_max_ns),
+			JSON_U("wait_ns", r->waits.ns), JSON_U("wait_max_ns", r->waits.max_ns),
+			JSON_U("errors", r->errors));
 	}
 	json_end_array(w);
 }
 
 static void put_worst(struct json_writer *w, const struct collective_comm *c)
 {
-	char scratch[32];
-
 	json_begin_array_member(w, "worst");
 	for (size_t i = 0; i < c->worst_count; i++) {
 		const struct lateness *l = &c->worst[i];
 
-		json_begin_object(w);
-		json_uint_member(w, "seq", l->row->c.seq);
-		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, l->row->op, scratch) + 4);
-		json_int_member(w, "timestamp", l->row->start.ns);
-		json_int_member(w, "last_rank", l->row->c.rank);
-		json_string_member(w, "last_node", l->row->node);
-		json_uint_member(w, "late_ns", l->gap_ns);
-		json_uint_member(w, "lost_ns", l->lost_ns);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_U("seq", l->row->c.seq),
+			JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, l->row->op) + 4),
+			JSON_I("timestamp", l->row->start.ns), JSON_I("last_rank", l->row->c.rank),
+			JSON_S("last_node", l->row->node), JSON_U("late_ns", l->gap_ns),
+			JSON_U("lost_ns", l->lost_ns));
 	}
 	json_end_array(w);
 }
@@ -118,17 +103,12 @@ static void put_comm(struct json_writer *w, const struct collective_comm *c, boo
 
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%" PRId64, (int64_t)c->hash);
-	json_string_member(w, "comm", text);
-	json_known_member(w, "nranks", c->nranks >= 0, c->nranks);
-	json_uint_member(w, "ranks_seen", c->rank_count);
-	json_bool_member(w, "one_clock", c->one_clock);
-	json_uint_member(w, "calls", c->calls);
-	json_uint_member(w, "collectives", c->collectives);
-	json_uint_member(w, "complete", c->complete);
-	json_uint_member(w, "judged", c->judged);
-	json_uint_member(w, "bytes", c->bytes);
-	json_int_member(w, "first_ns", c->first_ns);
-	json_int_member(w, "last_ns", c->last_ns);
+	JSON_PUT(w, JSON_S("comm", text), JSON_KNOWN("nranks", c->nranks >= 0, c->nranks),
+		JSON_U("ranks_seen", c->rank_count), JSON_B("one_clock", c->one_clock),
+		JSON_U("calls", c->calls), JSON_U("collectives", c->collectives),
+		JSON_U("complete", c->complete), JSON_U("judged", c->judged),
+		JSON_U("bytes", c->bytes), JSON_I("first_ns", c->first_ns),
+		JSON_I("last_ns", c->last_ns));
 	put_ops(w, c);
 	put_ranks(w, c, brief);
 	if (!brief)
@@ -159,16 +139,13 @@ int collectives_json(const struct question *q, struct json_writer *w, struct err
 
 static void put_op(struct buf *b, unsigned op, const struct collective_op *o)
 {
-	char scratch[32], calls[TEXT_MAX];
-
 	for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
 		const struct collective_speed *s = &o->speeds[i];
 
 		if (s->calls)
 			buf_printf(b, "  %-20s %-16s %9s %12.2f %12.2f %12.2f\n",
-				wire_op_name(SOURCE_NCCL, op, scratch), bandwidth_class_name(i),
-				text_format_count(calls, s->calls),
-				collective_algorithm_bandwidth(s) / 1e9,
+				WIRE_OP_NAME(SOURCE_NCCL, op), bandwidth_class_name(i),
+				TEXT_COUNT(s->calls), collective_algorithm_bandwidth(s) / 1e9,
 				collective_bus_bandwidth(s) / 1e9, s->best / 1e9);
 	}
 }
@@ -207,10 +184,8 @@ void put_completeness(struct json_writer *w, const struct completeness *c)
 
 static void put_sums(struct json_writer *w, const struct completeness *c)
 {
-	json_uint_member(w, "hits", c->hits);
-	json_uint_member(w, "stored", c->stored);
-	json_uint_member(w, "aggregated", c->aggregated);
-	json_uint_member(w, "lost", c->lost);
+	JSON_PUT(w, JSON_U("hits", c->hits), JSON_U("stored", c->stored),
+		JSON_U("aggregated", c->aggregated), JSON_U("lost", c->lost));
 	put_completeness(w, c);
 }
 
@@ -243,8 +218,8 @@ static void put_reasons(struct json_writer *w, const struct losses_answer *a, si
 				table_text(books, row, LOSSES_NODE)) != 0)
 			continue;
 		json_begin_object(w);
-		json_string_member(w, "reason", table_text(losses, i, LOSSES_REASON));
-		json_int_member(w, "count", table_int(losses, i, LOSSES_COUNT));
+		JSON_PUT(w, JSON_S("reason", table_text(losses, i, LOSSES_REASON)),
+			JSON_I("count", table_int(losses, i, LOSSES_COUNT)));
 		for (int k = 0; k < LOSS_COUNT; k++)
 			if (!strcmp(wire_losses[k].name, table_text(losses, i, LOSSES_REASON)))
 				json_string_member(w, "meaning", wire_losses[k].description);
@@ -270,10 +245,10 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 		if (!is_used(books, i))
 			continue;
 		json_begin_object(w);
-		json_int_member(w, "session", table_int(books, i, LOSSES_SESSION));
-		json_string_member(w, "node", table_text(books, i, LOSSES_NODE));
-		json_string_member(w, "source",
-			wire_source_name((unsigned)table_int(books, i, LOSSES_SOURCE)));
+		JSON_PUT(w, JSON_I("session", table_int(books, i, LOSSES_SESSION)),
+			JSON_S("node", table_text(books, i, LOSSES_NODE)),
+			JSON_S("source",
+				wire_source_name((unsigned)table_int(books, i, LOSSES_SOURCE))));
 		for (int c = LOSSES_HITS; c <= LOSSES_LOST; c++)
 			json_int_member(w, sql_table_name(books, c), table_int(books, i, c));
 		json_bool_member(w, "balances", losses_balance(books, i));
@@ -286,16 +261,13 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 static void put_cpus(struct json_writer *w, const struct sql_table *t)
 {
 	json_begin_array_member(w, "by_cpu");
-	for (size_t i = 0; i < t->row_count; i++) {
-		json_begin_object(w);
-		json_int_member(w, "session", table_int(t, i, LOSSES_SESSION));
-		json_string_member(
-			w, "source", wire_source_name((unsigned)table_int(t, i, LOSSES_SOURCE)));
-		json_string_member(w, "reason", table_text(t, i, LOSSES_REASON));
-		json_int_member(w, "cpu", table_int(t, i, LOSSES_CPU));
-		json_int_member(w, "count", table_int(t, i, LOSSES_CPU_COUNT));
-		json_end_object(w);
-	}
+	for (size_t i = 0; i < t->row_count; i++)
+		JSON_PUT_OBJECT(w, JSON_I("session", table_int(t, i, LOSSES_SESSION)),
+			JSON_S("source",
+				wire_source_name((unsigned)table_int(t, i, LOSSES_SOURCE))),
+			JSON_S("reason", table_text(t, i, LOSSES_REASON)),
+			JSON_I("cpu", table_int(t, i, LOSSES_CPU)),
+			JSON_I("count", table_int(t, i, LOSSES_CPU_COUNT)));
 	json_end_array(w);
 }
 
@@ -318,9 +290,8 @@ int losses_json(const struct question *q, struct json_writer *w, struct errinfo 
 		say_losses(q->request->say, &a);
 	table_put(w, "unseen", &a.unseen);
 	table_put(w, "pruned", &a.pruned);
-	json_bool_member(w, "recorded", a.total.known);
-	json_bool_member(w, "live", q->live);
-	json_bool_member(w, "truncated", a.truncated);
+	JSON_PUT(w, JSON_B("recorded", a.total.known), JSON_B("live", q->live),
+		JSON_B("truncated", a.truncated));
 	json_end_object(w);
 	return 0;
 }

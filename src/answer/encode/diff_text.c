@@ -55,16 +55,13 @@ static const char *line_verdict(enum compare_verdict v)
 
 static void put_side(struct buf *b, const char *name, const struct diff_time *t)
 {
-	char n[TEXT_PLURAL_MAX], length[TEXT_MAX], share[TEXT_MAX];
-
 	buf_printf(b, "  %s  ", name);
 	report_date(b, t->from_ns);
-	buf_printf(b, ", %s, %s",
-		text_format_duration(length, (uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
-		text_format_plural(n, t->calls, "calls"));
+	buf_printf(b, ", %s, %s", TEXT_DURATION((uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
+		TEXT_PLURAL(t->calls, "calls"));
 	if (t->calls > t->rows && t->rows)
 		buf_printf(b, ", %s of them stored individually",
-			text_format_percent(share, (double)t->rows / (double)t->calls));
+			TEXT_PERCENT((double)t->rows / (double)t->calls));
 	buf_putc(b, '\n');
 }
 
@@ -82,7 +79,6 @@ static void put_line(struct buf *b, const char *title, const struct diff_line *l
 static void put_job(struct buf *b, const struct diff_job *j, bool color)
 {
 	_cleanup_buf_ struct buf title = BUF_INIT(1024);
-	char one[TEXT_MAX], two[TEXT_MAX];
 
 	buf_puts(&title, "Steps of ");
 	text_escape_terminal_len(&title, j->comm, strnlen(j->comm, sizeof(j->comm)));
@@ -92,8 +88,7 @@ static void put_job(struct buf *b, const struct diff_job *j, bool color)
 		buf_printf(&title, " (PID %u%s", j->pid[0], j->pid[0] == j->pid[1] ? ")" : "");
 	if (j->rank < 0 && j->pid[0] != j->pid[1])
 		buf_printf(&title, " and %u)", j->pid[1]);
-	buf_printf(&title, ": %s in A, %s in B", text_format_count(one, j->steps[0]),
-		text_format_count(two, j->steps[1]));
+	buf_printf(&title, ": %s in A, %s in B", TEXT_COUNT(j->steps[0]), TEXT_COUNT(j->steps[1]));
 	put_title(b, buf_str(&title), color);
 	buf_printf(b, "  %-37s %9s %9s %10s\n", "ms of a step", "A", "B", "difference");
 	for (int i = 0; i < j->line_count; i++)
@@ -104,13 +99,11 @@ static void put_job(struct buf *b, const struct diff_job *j, bool color)
 
 static void put_jobs(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	for (size_t i = 0; i < MIN(a->job_count, limit); i++)
 		put_job(b, &a->jobs[i], color);
 	if (a->job_count > limit)
 		buf_printf(b, "  %s with steps: --limit, --rank\n",
-			text_format_plural(n, a->job_count - limit, "more processes"));
+			TEXT_PLURAL(a->job_count - limit, "more processes"));
 	if (!a->job_count)
 		buf_puts(b, "\nSteps: not found in both A and B.\n");
 }
@@ -195,7 +188,7 @@ static bool reads_same(const struct diff_stack *x, const struct diff_stack *y)
 static void put_stack(struct buf *b, const struct diff_answer *a, size_t at)
 {
 	const struct diff_stack *s = &a->stacks[at];
-	char name[32], one[TEXT_MAX], change[TEXT_MAX];
+	char one[TEXT_MAX], change[TEXT_MAX];
 	double ns_s[2] = {0};
 	int count = 0;
 
@@ -210,7 +203,7 @@ static void put_stack(struct buf *b, const struct diff_answer *a, size_t at)
 		}
 	buf_printf(b, "  %9s ms/s (%s in A)  %s in %s%s", format_change(change, ns_s[1] - ns_s[0]),
 		format_ms(one, ns_s[0]),
-		s->source == SOURCE_HOST ? "CPU time" : wire_op_name(s->source, s->op, name),
+		s->source == SOURCE_HOST ? "CPU time" : WIRE_OP_NAME(s->source, s->op),
 		s->place[0] ? s->place : "?", s->moved ? " (lines differ from A's)" : "");
 	buf_printf(b, count > 1 ? ", %d stacks\n" : "\n", count);
 }
@@ -262,8 +255,6 @@ static void put_facts(struct buf *b, const struct diff_answer *a, bool color)
 
 void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool color)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	buf_puts(b, color ? BOLD : "");
 	paragraph_put(b, PARAGRAPH_WIDTH, "", a->summary);
 	buf_puts(b, color ? RESET : "");
@@ -279,8 +270,8 @@ void diff_text(struct buf *b, const struct diff_answer *a, size_t limit, bool co
 	for (size_t i = 0; i < MIN(a->op_count, limit); i++)
 		put_op(b, &a->ops[i]);
 	if (a->op_count > limit)
-		buf_printf(b, "  %s: --limit\n",
-			text_format_plural(n, a->op_count - limit, "more operations"));
+		buf_printf(
+			b, "  %s: --limit\n", TEXT_PLURAL(a->op_count - limit, "more operations"));
 	put_stacks(b, a, color);
 	put_gauges(b, a, color);
 	put_facts(b, a, color);
@@ -302,25 +293,16 @@ static const char *verdict_id(unsigned v)
 
 static void put_time(struct json_writer *w, const char *key, const struct diff_time *t)
 {
-	json_begin_object_member(w, key);
-	json_int_member(w, "from_ns", t->from_ns);
-	json_int_member(w, "to_ns", t->to_ns);
-	json_uint_member(w, "calls", t->calls);
-	json_uint_member(w, "rows", t->rows);
-	json_end_object(w);
+	JSON_PUT_INTO(w, key, JSON_I("from_ns", t->from_ns), JSON_I("to_ns", t->to_ns),
+		JSON_U("calls", t->calls), JSON_U("rows", t->rows));
 }
 
 static void json_put_line(struct json_writer *w, const struct diff_line *l)
 {
-	json_begin_object(w);
-	json_string_member(w, "line", account_line_id(l->line));
-	json_string_member(w, "title", account_line_title(l->line));
-	json_double_member(w, "ns", l->ns[0]);
-	json_double_member(w, "ns2", l->ns[1]);
-	json_double_member(w, "difference_ns", l->ns[1] - l->ns[0]);
-	json_string_member(w, "verdict", verdict_id(l->verdict));
-	json_string_member(w, "place", l->place);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(l->line)),
+		JSON_S("title", account_line_title(l->line)), JSON_R("ns", l->ns[0]),
+		JSON_R("ns2", l->ns[1]), JSON_R("difference_ns", l->ns[1] - l->ns[0]),
+		JSON_S("verdict", verdict_id(l->verdict)), JSON_S("place", l->place));
 }
 
 /* clang-format off */
@@ -370,15 +352,10 @@ static const struct row_field op_fields[] = {
 
 static void json_put_stack(struct json_writer *w, const struct diff_stack *s)
 {
-	char name[32];
-
 	json_begin_object(w);
-	json_string_member(w, "source", wire_source_name(s->source));
-	json_string_member(w, "op", wire_op_name(s->source, s->op, name));
-	put_us(w, "us_s", s->ns_s[0]);
-	put_us(w, "us_s2", s->ns_s[1]);
-	json_string_member(w, "place", s->place);
-	json_bool_member(w, "moved", s->moved);
+	JSON_PUT(w, JSON_S("source", wire_source_name(s->source)),
+		JSON_S("op", WIRE_OP_NAME(s->source, s->op)), JSON_US("us_s", s->ns_s[0]),
+		JSON_US("us_s2", s->ns_s[1]), JSON_S("place", s->place), JSON_B("moved", s->moved));
 	event_json_frames(w, s->stack);
 	json_end_object(w);
 }
@@ -395,12 +372,8 @@ static const struct row_field gauge_fields[] = {
 
 static void put_fact(struct json_writer *w, const struct diff_fact *f)
 {
-	json_begin_object(w);
-	json_string_member(w, "name", f->name);
-	json_string_member(w, "a", f->of[0]);
-	json_string_member(w, "b", f->of[1]);
-	json_bool_member(w, "different", strcmp(f->of[0], f->of[1]) != 0);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("name", f->name), JSON_S("a", f->of[0]), JSON_S("b", f->of[1]),
+		JSON_B("different", strcmp(f->of[0], f->of[1]) != 0));
 }
 
 static void json_put_promise(struct json_writer *w, const struct diff_promise *p)
@@ -411,16 +384,10 @@ static void json_put_promise(struct json_writer *w, const struct diff_promise *p
 #undef X
 	};
 
-	json_begin_object(w);
-	json_string_member(w, "summary", p->what);
-	json_uint_member(w, "pid", p->pid);
-	json_double_member(w, "step_ns", p->before_ns);
-	json_double_member(w, "promised_ns", p->promised_ns);
-	json_double_member(w, "promised_least_ns", p->least_ns);
-	json_double_member(w, "promised_most_ns", p->most_ns);
-	json_double_member(w, "given_ns", p->given_ns);
-	json_string_member(w, "outcome", ids[p->outcome]);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("summary", p->what), JSON_U("pid", p->pid),
+		JSON_R("step_ns", p->before_ns), JSON_R("promised_ns", p->promised_ns),
+		JSON_R("promised_least_ns", p->least_ns), JSON_R("promised_most_ns", p->most_ns),
+		JSON_R("given_ns", p->given_ns), JSON_S("outcome", ids[p->outcome]));
 }
 
 #define PUT_ALL(key, put, items, count)                                                            \
@@ -433,8 +400,7 @@ static void json_put_promise(struct json_writer *w, const struct diff_promise *p
 
 void diff_put(struct json_writer *w, const struct diff_answer *a, size_t limit)
 {
-	json_string_member(w, "summary", a->summary);
-	json_bool_member(w, "different", a->different);
+	JSON_PUT(w, JSON_S("summary", a->summary), JSON_B("different", a->different));
 	put_time(w, "a", &a->time[0]);
 	put_time(w, "b", &a->time[1]);
 	PUT_ALL("promises", json_put_promise, a->promises, a->promise_count);

@@ -21,9 +21,7 @@ static void put_head(
 	struct json_writer *w, wall_time t, const char *node, const char *source, const char *op)
 {
 	event_json_time(w, t);
-	json_string_member(w, "node", node);
-	json_string_member(w, "source", source);
-	json_string_member(w, "op", op);
+	JSON_PUT(w, JSON_S("node", node), JSON_S("source", source), JSON_S("op", op));
 }
 
 static void put_kind_fields(struct json_writer *w, const struct event *e)
@@ -34,24 +32,18 @@ static void put_kind_fields(struct json_writer *w, const struct event *e)
 		json_uint_member(w, "wait_ns", e->wait_ns);
 	if (e->source == SOURCE_TCP || (e->source == SOURCE_NET && e->family))
 		json_string_member(w, "peer", event_peer(e, peer));
-	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH) {
-		json_uint_member(w, "stream", e->stream);
-		json_bool_member(w, "nested", e->flags & WIRE_NESTED);
-	}
-	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH) {
-		json_string_member(w, "state",
-			e->flags & WIRE_PREEMPTED         ? "preempted"
-			: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
-							  : "sleeping");
-		json_uint_member(w, "wait_ns", e->wait_ns);
-		json_uint_member(w, "peer_pid", e->peer_pid);
-		json_string_member(w, "peer_comm", e->peer_comm);
-	}
-	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS) {
-		json_uint_member(w, "blocked_ns", e->arg1);
-		json_uint_member(w, "peer_pid", e->peer_pid);
-		json_string_member(w, "peer_comm", e->peer_comm);
-	}
+	if (e->source == SOURCE_CUDA || e->source == SOURCE_DRIVER || e->source == SOURCE_GRAPH)
+		JSON_PUT(w, JSON_U("stream", e->stream), JSON_B("nested", e->flags & WIRE_NESTED));
+	if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH)
+		JSON_PUT(w,
+			JSON_S("state", e->flags & WIRE_PREEMPTED         ? "preempted"
+					: e->flags & WIRE_UNINTERRUPTIBLE ? "blocked"
+									  : "sleeping"),
+			JSON_U("wait_ns", e->wait_ns), JSON_U("peer_pid", e->peer_pid),
+			JSON_S("peer_comm", e->peer_comm));
+	if (e->source == SOURCE_HOST && e->op == HOST_SHORT_STAYS)
+		JSON_PUT(w, JSON_U("blocked_ns", e->arg1), JSON_U("peer_pid", e->peer_pid),
+			JSON_S("peer_comm", e->peer_comm));
 	if (e->source == SOURCE_IO) {
 		char dev[32];
 
@@ -71,16 +63,14 @@ static void put_nccl(struct json_writer *w, const struct event *e, const struct 
 	char hash[32];
 
 	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
-	json_string_member(w, "comm", hash);
-	json_uint_member(w, "stream", e->stream);
+	JSON_PUT(w, JSON_S("comm", hash), JSON_U("stream", e->stream));
 	put_present(w, "comm_rank", c->rank);
 	put_present(w, "comm_size", c->nranks);
 	if (!collective_is_one(e))
 		return;
 	if (e->op != NCCL_SEND && e->op != NCCL_RECV)
 		json_uint_member(w, "seq", c->seq);
-	json_uint_member(w, "bytes", c->bytes);
-	json_uint_member(w, "count", c->count);
+	JSON_PUT(w, JSON_U("bytes", c->bytes), JSON_U("count", c->count));
 	put_present(w, "datatype", c->datatype);
 	put_present(w, "reduce_op", c->reduce_op);
 	put_present(w, "root", c->root);
@@ -141,11 +131,9 @@ static const struct row_field call_fields[] = {
 
 void event_json_call(struct json_writer *w, const struct event *e, const struct stack *stack)
 {
-	char duration[TEXT_MAX];
-
 	event_json_time(w, e->start);
 	row_json(w, call_fields, e, 0);
-	json_string_member(w, "duration", text_format_duration(duration, e->dur_ns));
+	json_string_member(w, "duration", TEXT_DURATION(e->dur_ns));
 	json_begin_array_member(w, "args");
 	json_put_uint(w, e->arg0);
 	json_put_uint(w, e->arg1);
@@ -165,10 +153,8 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 {
 	json_begin_object(w);
 	event_json_call(w, e, stack);
-	json_string_member(w, "node", node);
-	json_string_member(w, "process_name", e->comm);
-	json_int_member(w, "gpu_id", e->device);
-	json_int_member(w, "return_code", e->ret);
+	JSON_PUT(w, JSON_S("node", node), JSON_S("process_name", e->comm),
+		JSON_I("gpu_id", e->device), JSON_I("return_code", e->ret));
 	if (container_id[0])
 		json_string_member(w, "container_id", container_id);
 	if (e->place.known & PLACEMENT_RANK)
@@ -177,9 +163,8 @@ void event_json(struct json_writer *w, const struct event *e, const struct colle
 		json_uint_member(w, "local_rank", (uint64_t)e->place.local_rank);
 	if (e->place.known & PLACEMENT_WORLD_SIZE)
 		json_uint_member(w, "world_size", (uint64_t)e->place.world_size);
-	json_uint_member(w, "cpu", e->cpu);
-	json_bool_member(w, "anomaly", e->flags & WIRE_SLOW);
-	json_bool_member(w, "sample", e->flags & WIRE_SAMPLE);
+	JSON_PUT(w, JSON_U("cpu", e->cpu), JSON_B("anomaly", e->flags & WIRE_SLOW),
+		JSON_B("sample", e->flags & WIRE_SAMPLE));
 	put_kind_fields(w, e);
 	if (c)
 		put_nccl(w, e, c);
@@ -192,8 +177,7 @@ void event_json_new_stack(
 {
 	json_begin_object(w);
 	put_head(w, now, node, "ingero", "stack");
-	json_int_member(w, "stack_hash", (int64_t)s->hash);
-	json_string_member(w, "stop", s->stop);
+	JSON_PUT(w, JSON_I("stack_hash", (int64_t)s->hash), JSON_S("stop", s->stop));
 	json_key(w, "stack");
 	event_json_stack(w, s);
 	json_end_object(w);
@@ -203,9 +187,8 @@ void event_json_new_stack(
 static void put_account(struct json_writer *w, const struct account *a)
 {
 	json_begin_object(w);
-	json_uint_member(w, "hits", a->hits);
-	json_uint_member(w, "stored", a->stored);
-	json_uint_member(w, "aggregated", a->aggregated);
+	JSON_PUT(w, JSON_U("hits", a->hits), JSON_U("stored", a->stored),
+		JSON_U("aggregated", a->aggregated));
 	json_begin_object_member(w, "lost");
 	for (int i = 0; i < LOSS_COUNT; i++)
 		if (a->lost[i])
@@ -232,14 +215,11 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 	}
 	json_end_object(w);
 	json_begin_array_member(w, "lost_by_cpu");
-	for (uint32_t i = 0; cpu_losses && i < cpu_losses->count; i++) {
-		json_begin_object(w);
-		json_string_member(w, "source", wire_source_name(cpu_losses->rows[i].source));
-		json_string_member(w, "reason", wire_losses[cpu_losses->rows[i].reason].name);
-		json_uint_member(w, "cpu", cpu_losses->rows[i].cpu);
-		json_uint_member(w, "count", cpu_losses->rows[i].count);
-		json_end_object(w);
-	}
+	for (uint32_t i = 0; cpu_losses && i < cpu_losses->count; i++)
+		JSON_PUT_OBJECT(w, JSON_S("source", wire_source_name(cpu_losses->rows[i].source)),
+			JSON_S("reason", wire_losses[cpu_losses->rows[i].reason].name),
+			JSON_U("cpu", cpu_losses->rows[i].cpu),
+			JSON_U("count", cpu_losses->rows[i].count));
 	json_end_array(w);
 	if (accounting_put_launches(books, &launches))
 		json_string_member(w, "launches", buf_str(&launches));
@@ -256,16 +236,13 @@ void event_json_coverage(struct json_writer *w, wall_time now, const char *node,
 {
 	json_begin_object(w);
 	put_head(w, now, node, "ingero", "coverage");
-	json_uint_member(w, "pid", pid);
-	json_string_member(w, "process_name", comm);
-	json_bool_member(w, "complete", !layer_has_gap(l));
+	JSON_PUT(w, JSON_U("pid", pid), JSON_S("process_name", comm),
+		JSON_B("complete", !layer_has_gap(l)));
 	json_begin_object_member(w, "layers");
-	for (int i = 0; i < LAYER_COUNT; i++) {
-		json_begin_object_member(w, layer_name((enum layer)i));
-		json_string_member(w, "state", layer_state_name(l->rows[i].state));
-		json_string_member(w, "detail", l->rows[i].detail);
-		json_end_object(w);
-	}
+	for (int i = 0; i < LAYER_COUNT; i++)
+		JSON_PUT_INTO(w, layer_name((enum layer)i),
+			JSON_S("state", layer_state_name(l->rows[i].state)),
+			JSON_S("detail", l->rows[i].detail));
 	json_end_object(w);
 	json_end_object(w);
 	json_finish(w);
@@ -275,10 +252,8 @@ void event_json_gpu(struct json_writer *w, const struct gpu_sample *s, const cha
 {
 	json_begin_object(w);
 	put_head(w, s->time, node, "gpu", "sample");
-	json_known_member(w, "gpu_id", s->index != GPU_UNKNOWN, s->index);
-	json_string_member(w, "uuid", s->uuid);
-	json_string_member(w, "name", s->name);
-	json_string_member(w, "pci", s->pci);
+	JSON_PUT(w, JSON_KNOWN("gpu_id", s->index != GPU_UNKNOWN, s->index),
+		JSON_S("uuid", s->uuid), JSON_S("name", s->name), JSON_S("pci", s->pci));
 #define X(field, meaning) json_known_member(w, #field, s->field != GPU_UNKNOWN, s->field);
 	GPU_FIELDS(X)
 #undef X
@@ -296,8 +271,7 @@ void event_json_gpu_state(
 {
 	json_begin_object(w);
 	put_head(w, now, node, "gpu", "state");
-	json_string_member(w, "state", state);
-	json_string_member(w, "text", text);
+	JSON_PUT(w, JSON_S("state", state), JSON_S("text", text));
 	json_end_object(w);
 	json_finish(w);
 }
@@ -305,14 +279,11 @@ void event_json_gpu_state(
 void event_json_incident(struct json_writer *w, const struct incident *i, const char *state,
 	wall_time now, const char *node)
 {
-	char scratch[32];
-
 	json_begin_object(w);
 	put_head(w, now, node, "ingero", "incident");
-	json_string_member(w, "state", state);
-	json_string_member(w, "process_name", i->comm);
+	JSON_PUT(w, JSON_S("state", state), JSON_S("process_name", i->comm));
 	if (i->source)
-		json_string_member(w, "call", wire_op_name(i->source, i->op, scratch));
+		json_string_member(w, "call", WIRE_OP_NAME(i->source, i->op));
 	report_json_fields(w, i, INCIDENT_LINE);
 	json_known_member(w, "resolved_at_ns", i->resolved.ns, i->resolved.ns);
 	json_end_object(w);

@@ -44,9 +44,8 @@ int ops_json(const struct question *q, struct json_writer *w, struct errinfo *re
 	if (q->request->say)
 		say_ops(q->request->say, &a);
 	r = put_system(q, w, reterr);
-	json_string_member(w, "mode", modes[a.origin]);
-	json_uint_member(w, "total_calls", a.calls);
-	json_uint_member(w, "total_events", a.all_calls);
+	JSON_PUT(w, JSON_S("mode", modes[a.origin]), JSON_U("total_calls", a.calls),
+		JSON_U("total_events", a.all_calls));
 	answer_end(q, w, a.truncated);
 	return r;
 }
@@ -65,16 +64,7 @@ int kernels_json(const struct question *q, struct json_writer *w, struct errinfo
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_begin_array_member(w, "kernels");
-	for (size_t i = 0; i < k.row_count; i++) {
-		json_begin_object(w);
-		json_string_member(w, "name", table_text(&k, i, table_column(&k, "name")));
-		json_string_member(w, "origin", table_text(&k, i, table_column(&k, "origin")));
-		json_int_member(w, "launches", table_int(&k, i, table_column(&k, "launches")));
-		json_int_member(w, "processes", table_int(&k, i, table_column(&k, "processes")));
-		json_end_object(w);
-	}
-	json_end_array(w);
+	table_put(w, "kernels", &k);
 	json_uint_member(w, "sampled_one_in", 16);
 	return answer_end(q, w, k.truncated);
 }
@@ -98,14 +88,14 @@ int graph_metrics_json(const struct question *q, struct json_writer *w, struct e
 	made = a.calls[GRAPH_INSTANTIATE];
 	launches = a.calls[GRAPH_LAUNCH];
 	json_begin_object(w);
-	json_uint_member(w, "captures", captures);
-	json_uint_member(w, "instantiations", made);
-	json_uint_member(w, "launches", launches);
-	json_uint_member(w, "total_events", a.total);
+	JSON_PUT(w, JSON_U("captures", captures), JSON_U("instantiations", made),
+		JSON_U("launches", launches), JSON_U("total_events", a.total));
 	if (captures)
-		put_us(w, "avg_capture_dur_us", a.ns[GRAPH_END_CAPTURE] / (double)captures);
+		JSON_PUT(w,
+			JSON_US("avg_capture_dur_us", a.ns[GRAPH_END_CAPTURE] / (double)captures));
 	if (made)
-		put_us(w, "avg_instantiate_dur_us", a.ns[GRAPH_INSTANTIATE] / (double)made);
+		JSON_PUT(w,
+			JSON_US("avg_instantiate_dur_us", a.ns[GRAPH_INSTANTIATE] / (double)made));
 	if (launches && a.seconds > 0)
 		json_double_member(w, "launch_rate_per_sec", (double)launches / a.seconds);
 	put_window(q, w);
@@ -128,15 +118,14 @@ static void put_event(struct json_writer *w, const struct sql_table *e, size_t i
 	unsigned op = (unsigned)table_int(e, i, table_column(e, "op"));
 	const char *comm = table_text(e, i, table_column(e, "comm"));
 	struct graph_handles h = graph_handles_of(e, i);
-	char scratch[32];
 
 	json_begin_object(w);
-	json_int_member(w, "timestamp", table_int(e, i, table_column(e, "timestamp")));
-	json_int_member(w, "pid", table_int(e, i, table_column(e, "pid")));
+	JSON_PUT(w, JSON_I("timestamp", table_int(e, i, table_column(e, "timestamp"))),
+		JSON_I("pid", table_int(e, i, table_column(e, "pid"))));
 	if (comm[0])
 		json_string_member(w, "comm", comm);
-	json_string_member(w, "op", wire_op_name(SOURCE_GRAPH, op, scratch));
-	put_us(w, "duration_us", table_real(e, i, table_column(e, "duration")));
+	JSON_PUT(w, JSON_S("op", WIRE_OP_NAME(SOURCE_GRAPH, op)),
+		JSON_US("duration_us", table_real(e, i, table_column(e, "duration"))));
 	put_handle(w, "stream_handle", h.stream);
 	put_handle(w, "graph_handle", h.graph);
 	put_handle(w, "exec_handle", h.exec);
@@ -178,11 +167,11 @@ int graph_lifecycle_json(const struct question *q, struct json_writer *w, struct
 	for (size_t i = e.row_count; i-- > 0 && e.row_count - i <= EVENTS_FEW;)
 		put_event(w, &e, i);
 	json_end_array(w);
-	json_uint_member(w, "captures", graphs_captures(&n));
-	json_uint_member(w, "instantiations", n.calls[GRAPH_INSTANTIATE]);
-	json_uint_member(w, "launches", n.calls[GRAPH_LAUNCH]);
-	json_uint_member(w, "updates", n.calls[GRAPH_EXEC_UPDATE]);
-	json_uint_member(w, "destroys", n.calls[GRAPH_DESTROY] + n.calls[GRAPH_EXEC_DESTROY]);
+	JSON_PUT(w, JSON_U("captures", graphs_captures(&n)),
+		JSON_U("instantiations", n.calls[GRAPH_INSTANTIATE]),
+		JSON_U("launches", n.calls[GRAPH_LAUNCH]),
+		JSON_U("updates", n.calls[GRAPH_EXEC_UPDATE]),
+		JSON_U("destroys", n.calls[GRAPH_DESTROY] + n.calls[GRAPH_EXEC_DESTROY]));
 	return answer_end(q, w, e.row_count > EVENTS_FEW);
 }
 
@@ -235,12 +224,11 @@ static void put_execs(struct json_writer *w, const struct execs *x, double secon
 
 		json_begin_object(w);
 		put_handle(w, "exec_handle", x->row[i].handle);
-		json_uint_member(w, "launches", x->row[i].launches);
-		json_double_member(w, "launch_rate_per_sec", rate);
-		json_string_member(w, "class",
-			!x->row[i].launches            ? "never-launched"
-			: rate > median && rate >= 1.0 ? "HOT"
-						       : "cold");
+		JSON_PUT(w, JSON_U("launches", x->row[i].launches),
+			JSON_R("launch_rate_per_sec", rate),
+			JSON_S("class", !x->row[i].launches            ? "never-launched"
+					: rate > median && rate >= 1.0 ? "HOT"
+								       : "cold"));
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -262,9 +250,8 @@ int graph_frequency_json(const struct question *q, struct json_writer *w, struct
 	find_execs(&e, x);
 	json_begin_object(w);
 	put_execs(w, x, n.seconds);
-	json_uint_member(w, "graph_count", x->count);
-	json_uint_member(w, "launches", n.calls[GRAPH_LAUNCH]);
-	json_uint_member(w, "recaptures", graphs_captures(&n) ? graphs_captures(&n) - 1 : 0);
+	JSON_PUT(w, JSON_U("graph_count", x->count), JSON_U("launches", n.calls[GRAPH_LAUNCH]),
+		JSON_U("recaptures", graphs_captures(&n) ? graphs_captures(&n) - 1 : 0));
 	return answer_end(q, w, x->count > EVENTS_FEW);
 }
 
@@ -342,10 +329,7 @@ static void put_last(struct json_writer *w, const struct sql_table *t, size_t ro
 {
 	json_begin_object_member(w, "last");
 	json_int_member(w, "timestamp", table_int(t, row, GPUS_TIME));
-	for (int c = GPUS_PCI + 1; c < t->column_count; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, row, c);
-	}
+	table_put_row(w, t, row, GPUS_PCI + 1, t->column_count);
 	put_throttle(w, table_int(t, row, table_column(t, "throttle_reasons")));
 	json_end_object(w);
 }
@@ -361,11 +345,8 @@ static void put_gauges(struct json_writer *w, const struct gpus_answer *a, size_
 
 		if (!g.samples)
 			continue;
-		json_begin_object_member(w, names[i]);
-		json_int_member(w, "min", g.min);
-		json_int_member(w, "max", g.max);
-		json_double_member(w, "mean", g.mean);
-		json_end_object(w);
+		JSON_PUT_INTO(w, names[i], JSON_I("min", g.min), JSON_I("max", g.max),
+			JSON_R("mean", g.mean));
 	}
 }
 
@@ -382,10 +363,7 @@ static void put_gpu(struct json_writer *w, const struct gpus_answer *a, size_t g
 		columns[i] = table_column(t, shown[i].name);
 	json_begin_object(w);
 	json_string_member(w, "node", table_text(t, newest, GPUS_NODE));
-	for (int c = GPUS_GPU; c <= GPUS_PCI; c++) {
-		json_key(w, sql_table_name(t, c));
-		table_cell(w, t, newest, c);
-	}
+	table_put_row(w, t, newest, GPUS_GPU, GPUS_PCI + 1);
 	put_last(w, t, newest);
 	put_gauges(w, a, gpu);
 	if (brief) {

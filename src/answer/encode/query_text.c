@@ -19,7 +19,6 @@
 static void put_timeline(struct buf *b, const char *lines)
 {
 	struct chain_step step;
-	char text[TEXT_MAX];
 
 	buf_puts(b, "    Timeline:\n");
 	while ((lines = chain_step_next(lines, &step))) {
@@ -28,7 +27,7 @@ static void put_timeline(struct buf *b, const char *lines)
 		buf_puts(b, "]  ");
 		text_escape_terminal_len(b, step.detail, step.detail_len);
 		if (step.us && step.us < UINT64_MAX / NS_PER_US)
-			buf_printf(b, " (%s)", text_format_duration(text, step.us * NS_PER_US));
+			buf_printf(b, " (%s)", TEXT_DURATION(step.us * NS_PER_US));
 		buf_putc(b, '\n');
 	}
 }
@@ -63,10 +62,9 @@ static void put_chain(struct buf *b, const struct incident_row *row)
 /* "4 stored incidents of node a (2 HIGH, 2 MEDIUM)"; severities as the file names them. */
 static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 {
-	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
-	buf_printf(b, "\n  %s", text_format_plural(text, c->chain_count, "stored incidents"));
+	buf_printf(b, "\n  %s", TEXT_PLURAL(c->chain_count, "stored incidents"));
 	if (c->node[0]) {
 		buf_puts(b, " of node ");
 		text_escape_terminal(b, c->node);
@@ -83,8 +81,7 @@ static void put_chains_title(struct buf *b, const struct nodedb_content *c)
 	}
 	buf_puts(b, comma[0] == ',' ? ")\n" : "\n");
 	if (c->skipped_rows)
-		buf_printf(b, "  %s omitted\n",
-			text_format_plural(text, c->skipped_rows, "damaged rows"));
+		buf_printf(b, "  %s omitted\n", TEXT_PLURAL(c->skipped_rows, "damaged rows"));
 }
 
 void stored_incidents_text(struct buf *b, const struct nodedb_content *c)
@@ -138,23 +135,20 @@ void paragraph_put(struct buf *b, size_t width, const char *label, const char *t
 static void put_header(struct buf *b, const struct query_head *h)
 {
 	uint64_t span_ns = h->last_ns > h->first_ns ? (uint64_t)(h->last_ns - h->first_ns) : 0;
-	char text[TEXT_PLURAL_MAX];
 
 	buf_printf(b, "  %s%s", h->since_ns ? "last " : "",
-		text_format_duration(text, h->since_ns ? h->since_ns : span_ns));
+		TEXT_DURATION(h->since_ns ? h->since_ns : span_ns));
 	for (size_t i = 0; i < h->pid_count; i++)
 		buf_printf(b, "%s%u", i ? ", " : " | PID ", h->pids[i]);
-	buf_printf(b, " | %s", text_format_plural(text, h->events, "events"));
+	buf_printf(b, " | %s", TEXT_PLURAL(h->events, "events"));
 	if (h->calls > h->events && !h->limit)
-		buf_printf(b, " (%s total, selective storage)", text_format_count(text, h->calls));
+		buf_printf(b, " (%s total, selective storage)", TEXT_COUNT(h->calls));
 	if (h->limit && h->events == h->limit)
 		buf_puts(b, ", the newest");
 	if (h->skipped_rows)
-		buf_printf(b, "; %s omitted",
-			text_format_plural(text, h->skipped_rows, "damaged rows"));
+		buf_printf(b, "; %s omitted", TEXT_PLURAL(h->skipped_rows, "damaged rows"));
 	if (h->older_events)
-		buf_printf(b, "; %s omitted",
-			text_format_plural(text, h->older_events, "older events"));
+		buf_printf(b, "; %s omitted", TEXT_PLURAL(h->older_events, "older events"));
 	buf_putc(b, '\n');
 	if (!h->events && !h->calls) {
 		buf_puts(b, "  No matching events in the recording.\n");
@@ -325,10 +319,9 @@ static void put_event(struct json_writer *w, const struct query_view *v, const s
 	}
 	if (e->source == SOURCE_HOST && (e->op == HOST_SCHED_SWITCH || e->op == HOST_SHORT_STAYS)) {
 		json_uint_member(w, "wait_ns", e->wait_ns);
-		if (e->peer_pid) {
-			json_uint_member(w, "peer_pid", e->peer_pid);
-			json_string_member(w, "peer_comm", e->peer_comm);
-		}
+		if (e->peer_pid)
+			JSON_PUT(w, JSON_U("peer_pid", e->peer_pid),
+				JSON_S("peer_comm", e->peer_comm));
 	}
 	name = name_book_find(v->content->names, e, v->node, v->node ? strlen(v->node) : 0);
 	if (name)

@@ -68,7 +68,6 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	const struct report_scope *s, bool color)
 {
 	size_t per[SEVERITY_COUNT] = {0};
-	char text[TEXT_PLURAL_MAX];
 	const char *comma = " (";
 
 	if (color)
@@ -76,7 +75,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	if (!n)
 		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
 	else
-		buf_printf(b, "INCIDENTS - %s", text_format_plural(text, n, "incidents"));
+		buf_printf(b, "INCIDENTS - %s", TEXT_PLURAL(n, "incidents"));
 	for (size_t i = 0; i < n; i++)
 		per[list[i].severity]++;
 	for (int k = SEVERITY_COUNT - 1; k >= SEVERITY_LOW; k--) {
@@ -102,8 +101,6 @@ static size_t paragraph_width(const struct report_scope *s)
 
 static void put_timeline(struct buf *b, const struct incident *inc, size_t width)
 {
-	char dur[TEXT_MAX];
-
 	buf_puts(b, "  Timeline:\n");
 	for (int i = 0; i < inc->step_count; i++) {
 		const struct incident_step *s = &inc->timeline[i];
@@ -116,7 +113,7 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 		}
 		buf_puts(&text, s->detail);
 		if (s->dur_ns)
-			buf_printf(&text, " (%s)", text_format_duration(dur, s->dur_ns));
+			buf_printf(&text, " (%s)", TEXT_DURATION(s->dur_ns));
 		paragraph_wrap(
 			b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
 	}
@@ -137,10 +134,9 @@ static bool is_unexplained(const struct incident *inc)
 static void put_confidence(struct buf *b, const struct incident *inc, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(256);
-	char sure[TEXT_MAX];
 
 	buf_printf(&text, "%s, %s%s", confidence_word(inc->confidence),
-		text_format_percent(sure, inc->confidence),
+		TEXT_PERCENT(inc->confidence),
 		is_unexplained(inc) ? " that this time was lost; cause unknown" : "");
 	paragraph_put(b, width, "  Confidence: ", buf_str(&text));
 }
@@ -149,7 +145,7 @@ static void put_confidence(struct buf *b, const struct incident *inc, size_t wid
 static void put_gain(struct buf *b, const struct incident *inc, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(512);
-	char gain[SPAN_GAIN_MAX], lost[SPAN_TEXT_MAX], n[TEXT_PLURAL_MAX];
+	char gain[SPAN_GAIN_MAX], lost[SPAN_TEXT_MAX];
 
 	if (inc->unit_ns && inc->fixed_ns < inc->unit_ns) {
 		buf_printf(&text, "%s %s", inc->unit ? inc->unit : "calls",
@@ -158,30 +154,29 @@ static void put_gain(struct buf *b, const struct incident *inc, size_t width)
 		paragraph_put(b, width, "  Without it: ", buf_str(&text));
 	} else if (inc->excess_ns) {
 		buf_printf(&text, "%s lost in %s", span_text_one(lost, inc->excess_ns),
-			inc->unit ? text_format_plural(n, inc->count, inc->unit)
-				  : text_format_plural(n, inc->slow_calls, "slow calls"));
+			inc->unit ? TEXT_PLURAL(inc->count, inc->unit)
+				  : TEXT_PLURAL(inc->slow_calls, "slow calls"));
 		paragraph_put(b, width, "  Cost: ", buf_str(&text));
 	}
 }
 
 static void put_stats(struct buf *b, const struct incident *inc, size_t width)
 {
-	char share[TEXT_MAX], excess[TEXT_MAX], slow[TEXT_MAX], calls[TEXT_PLURAL_MAX];
+	char share[TEXT_MAX];
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
 	if (inc->unit) {
-		buf_puts(&text, text_format_plural(calls, inc->count, inc->unit));
+		buf_puts(&text, TEXT_PLURAL(inc->count, inc->unit));
 		if (inc->excess_ns)
 			buf_printf(&text, ", %s lost, %s of it explained",
-				text_format_duration(excess, inc->excess_ns),
+				TEXT_DURATION(inc->excess_ns),
 				explained_text(share, inc->explained));
 		paragraph_put(b, width, "  Measured: ", buf_str(&text));
 		return;
 	}
 	buf_printf(&text, "%s of %s extra time in %s slow of %s",
-		explained_text(share, inc->explained), text_format_duration(excess, inc->excess_ns),
-		text_format_count(slow, inc->slow_calls),
-		text_format_plural(calls, inc->calls, "calls"));
+		explained_text(share, inc->explained), TEXT_DURATION(inc->excess_ns),
+		TEXT_COUNT(inc->slow_calls), TEXT_PLURAL(inc->calls, "calls"));
 	paragraph_put(b, width, "  Explained: ", buf_str(&text));
 }
 
@@ -192,7 +187,6 @@ static void put_where(
 	_cleanup_buf_ struct buf text = BUF_INIT(1 << 14);
 	const struct incident *inc = e->incident;
 	double part = e->where_share;
-	char share[TEXT_MAX];
 	struct where w;
 
 	if (inc->place[0]) {
@@ -208,7 +202,7 @@ static void put_where(
 	} else {
 		return;
 	}
-	buf_printf(&text, ", %s of the %s", text_format_percent(share, part),
+	buf_printf(&text, ", %s of the %s", TEXT_PERCENT(part),
 		inc->excess_ns || !inc->unit ? "extra time" : inc->unit);
 	paragraph_put(b, width, "  Where: ", buf_str(&text));
 }
@@ -386,12 +380,10 @@ void report_incident(struct buf *b, const struct report_entry *e, int columns, b
 /* "Waited for rank 1 of node b, 17s in all: see there" */
 static void put_late(struct buf *b, const struct report_scope *s)
 {
-	char text[TEXT_MAX];
-
 	buf_printf(b, "  Waited for rank %d of node ", s->late_rank);
 	text_escape_terminal(b, s->late_node);
 	if (s->late_ns)
-		buf_printf(b, ", %s in all", text_format_duration(text, s->late_ns));
+		buf_printf(b, ", %s in all", TEXT_DURATION(s->late_ns));
 	buf_puts(b, ": see there\n");
 }
 
@@ -425,10 +417,8 @@ static void put_nothing(struct buf *b, const struct report_scope *s)
 
 static void put_hidden(struct buf *b, size_t n)
 {
-	char text[TEXT_PLURAL_MAX];
-
 	buf_printf(b, "\n%s %s not shown; --json has them all\n",
-		text_format_plural(text, n, "smaller incidents"), n == 1 ? "is" : "are");
+		TEXT_PLURAL(n, "smaller incidents"), n == 1 ? "is" : "are");
 }
 
 /* What is LOW beside something louder is a line, unless all is asked for. The loudest stands first. */
@@ -448,10 +438,8 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 		put_nothing(b, scope);
 	put_past(b, scope, paragraph_width(scope));
 	if (!count && !scope->past_count && scope->stored_verdicts) {
-		char text[TEXT_PLURAL_MAX];
-
 		buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
-			text_format_plural(text, scope->stored_verdicts, "incidents"),
+			TEXT_PLURAL(scope->stored_verdicts, "incidents"),
 			scope->stored_verdicts == 1 ? "was" : "were",
 			scope->stored_verdicts == 1 ? "it" : "them");
 	}

@@ -79,16 +79,14 @@ static void put_where(
 	}
 	json_begin_object(w);
 	if (stack_frame_is_python(where.frame)) {
-		json_string_member(w, "py_file", where.frame->py_file);
-		json_string_member(w, "py_func", where.frame->py_func);
-		json_uint_member(w, "py_line", where.frame->py_line);
+		JSON_PUT(w, JSON_S("py_file", where.frame->py_file),
+			JSON_S("py_func", where.frame->py_func),
+			JSON_U("py_line", where.frame->py_line));
 	} else {
-		json_string_member(w, "symbol", where.frame->symbol);
-		json_string_member(w, "file", where.frame->file);
-		json_uint_member(w, "line", where.frame->line);
+		JSON_PUT(w, JSON_S("symbol", where.frame->symbol),
+			JSON_S("file", where.frame->file), JSON_U("line", where.frame->line));
 	}
-	json_uint_member(w, "ns", where.ns);
-	json_double_member(w, "share", where.share);
+	JSON_PUT(w, JSON_U("ns", where.ns), JSON_R("share", where.share));
 	json_end_object(w);
 }
 

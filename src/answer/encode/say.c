@@ -32,8 +32,6 @@ void say_incident(struct buf *b, const struct incident *i)
 
 void say_incidents(struct buf *b, const struct incidents_answer *a, size_t limit)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	for (size_t i = 0; !a->count && i < a->node_count; i++) {
 		if (i)
 			buf_putc(b, ' ');
@@ -41,7 +39,7 @@ void say_incidents(struct buf *b, const struct incidents_answer *a, size_t limit
 	}
 	if (!a->count)
 		return;
-	buf_printf(b, "%s%s:", text_format_plural(n, a->count, "incidents"),
+	buf_printf(b, "%s%s:", TEXT_PLURAL(a->count, "incidents"),
 		a->count > 1 ? ", worst first" : "");
 	for (size_t i = 0; i < MIN(a->count, limit); i++) {
 		buf_putc(b, '\n');
@@ -55,23 +53,20 @@ static void say_account(struct buf *b, const struct steps_row *row)
 {
 	const struct step_account *a = row->account;
 	struct steps_line lines[ACCOUNT_LINES];
-	char n[TEXT_PLURAL_MAX], t[TEXT_MAX], o[TEXT_MAX];
 	int count = steps_lines(a, lines);
 
 	buf_printf(b, "%s%.15s (PID %u): %s, %s each", b->len ? "\n" : "", a->comm, a->pid,
-		text_format_plural(n, a->steps, "steps"),
-		text_format_duration(t, steps_mean_ns(a)));
+		TEXT_PLURAL(a->steps, step_origin_units(a->origin)),
+		TEXT_DURATION(steps_mean_ns(a)));
 	if (steps_comparable(a))
-		buf_printf(b, "; %s take %s instead of %s",
-			text_format_plural(n, a->slow_steps, "slow ones"),
-			text_format_duration(t, a->slow_step_ns),
-			text_format_duration(o, a->ordinary_step_ns));
+		buf_printf(b, "; %s take %s instead of %s", TEXT_PLURAL(a->slow_steps, "slow ones"),
+			TEXT_DURATION(a->slow_step_ns), TEXT_DURATION(a->ordinary_step_ns));
 	if (count && steps_comparable(a) && lines[0].difference_ns > 0)
 		buf_printf(b, ", most of it %s (+%s)", account_line_title(lines[0].line),
-			text_format_duration(t, (uint64_t)lines[0].difference_ns));
+			TEXT_DURATION((uint64_t)lines[0].difference_ns));
 	else if (count)
 		buf_printf(b, ", most of it %s (%s)", account_line_title(lines[0].line),
-			text_format_duration(t, lines[0].mean_ns));
+			TEXT_DURATION(lines[0].mean_ns));
 	if (a->entry_count && steps_place(row->stacks, &a->entries[0]).user) {
 		buf_puts(b, " at ");
 		stack_text_place(b, steps_place(row->stacks, &a->entries[0]).user);
@@ -96,18 +91,16 @@ static bool is_of_gpu(const struct op_stat *o)
 
 void say_ops(struct buf *b, const struct ops_answer *a)
 {
-	char n[TEXT_PLURAL_MAX], m[TEXT_PLURAL_MAX], t[TEXT_MAX], p[TEXT_MAX], scratch[32];
-
-	buf_printf(b, "%s of %s", text_format_plural(n, a->calls, "calls"),
-		text_format_plural(m, a->count, "operations"));
+	buf_printf(
+		b, "%s of %s", TEXT_PLURAL(a->calls, "calls"), TEXT_PLURAL(a->count, "operations"));
 	for (size_t i = 0, said = 0; i < a->count && said < OPS_SAID; i++) {
 		const struct op_stat *o = &a->rows[i];
 
 		if (!is_of_gpu(o) || o->nested)
 			continue;
 		buf_printf(b, "%s%s %s of wall time (p99 %s)",
-			said++ ? ", " : "; most time: ", wire_op_name(o->source, o->op, scratch),
-			text_format_percent(p, o->share), text_format_duration(t, o->p99_ns));
+			said++ ? ", " : "; most time: ", WIRE_OP_NAME(o->source, o->op),
+			TEXT_PERCENT(o->share), TEXT_DURATION(o->p99_ns));
 	}
 	buf_puts(b, ".");
 }
@@ -117,7 +110,6 @@ void say_collectives(struct buf *b, const struct collectives_answer *a)
 {
 	const struct collective_rank *worst = NULL;
 	const struct collective_comm *comm = NULL;
-	char n[TEXT_PLURAL_MAX], t[TEXT_MAX];
 
 	for (size_t i = 0; i < a->count; i++) {
 		const struct collective_rank *r = collectives_straggler(&a->comms[i]);
@@ -132,16 +124,14 @@ void say_collectives(struct buf *b, const struct collectives_answer *a)
 			"Straggler: rank %d on %s (PID %u) came last to %llu of %zu collectives, by up to %s; the others waited %s in all.",
 			worst->row->c.rank, worst->row->node, worst->row->pid,
 			(unsigned long long)worst->last, comm->judged,
-			text_format_duration(t, worst->late_max_ns),
-			text_format_duration(n, worst->late_ns));
+			TEXT_DURATION(worst->late_max_ns), TEXT_DURATION(worst->late_ns));
 	else if (a->calls)
-		buf_printf(b, "No straggler found in %s of NCCL.",
-			text_format_plural(n, a->calls, "calls"));
+		buf_printf(b, "No straggler found in %s of NCCL.", TEXT_PLURAL(a->calls, "calls"));
 	else
 		buf_puts(b, "The recording has no NCCL calls.");
 	if (a->without)
-		buf_printf(b, " %s without communicator id.",
-			text_format_plural(n, a->without, "collectives"));
+		buf_printf(
+			b, " %s without communicator id.", TEXT_PLURAL(a->without, "collectives"));
 }
 
 void say_gpus(struct buf *b, const struct gpus_answer *a)
@@ -178,7 +168,7 @@ void say_gpus(struct buf *b, const struct gpus_answer *a)
 
 void say_losses(struct buf *b, const struct losses_answer *a)
 {
-	char n[TEXT_PLURAL_MAX], lost[TEXT_MAX];
+	char n[TEXT_PLURAL_MAX];
 
 	if (!a->total.known) {
 		buf_puts(b,
@@ -187,8 +177,8 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 	}
 	text_format_plural(n, a->total.hits, "events");
 	if (completeness_share(&a->total) >= 0 && a->total.lost)
-		buf_printf(b, "All but %s of %s are in the recording.",
-			text_format_count(lost, a->total.lost), n);
+		buf_printf(
+			b, "All but %s of %s are in the recording.", TEXT_COUNT(a->total.lost), n);
 	else if (completeness_share(&a->total) >= 0)
 		buf_printf(b, "All of %s are in the recording.", n);
 	else
@@ -201,17 +191,22 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const struct stack *s)
 {
 	unsigned source = (unsigned)table_int(&a->totals, i, STACKS_SOURCE);
-	char t[TEXT_MAX], n[TEXT_PLURAL_MAX], scratch[32];
+	const struct stack_frame *own = s ? stack_user_frame(s) : NULL;
 
 	if (!s) {
 		buf_puts(b, a->rows ? "None of the selected calls was recorded with its stack."
 				    : "No calls were recorded in this time range.");
 		return;
 	}
-	buf_printf(b, "Most time (%s, %s of %s): ",
-		text_format_duration(t, (uint64_t)table_real(&a->totals, i, STACKS_NS)),
-		text_format_plural(n, (uint64_t)table_int(&a->totals, i, STACKS_CALLS), "calls"),
-		wire_op_name(source, (unsigned)table_int(&a->totals, i, STACKS_OP), scratch));
+	buf_printf(b, "Most time (%s, %s of %s)",
+		TEXT_DURATION((uint64_t)table_real(&a->totals, i, STACKS_NS)),
+		TEXT_PLURAL((uint64_t)table_int(&a->totals, i, STACKS_CALLS), "calls"),
+		WIRE_OP_NAME(source, (unsigned)table_int(&a->totals, i, STACKS_OP)));
+	if (own && own - s->frames >= FRAMES_SAID) { /* it would be cut off below */
+		buf_puts(b, " in ");
+		stack_text_place(b, own);
+	}
+	buf_puts(b, ": ");
 	for (size_t k = 0; k < MIN(s->count, (size_t)FRAMES_SAID); k++) {
 		buf_puts(b, k ? " < " : "");
 		stack_text_place(b, &s->frames[k]);
@@ -221,9 +216,6 @@ void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const st
 
 void say_graphs(struct buf *b, const struct graphs_answer *a)
 {
-	char n[TEXT_PLURAL_MAX], m[TEXT_PLURAL_MAX];
-
-	buf_printf(b, "%s of CUDA graphs, %s.",
-		text_format_plural(n, a->calls[GRAPH_LAUNCH], "launches"),
-		text_format_plural(m, graphs_captures(a), "captures"));
+	buf_printf(b, "%s of CUDA graphs, %s.", TEXT_PLURAL(a->calls[GRAPH_LAUNCH], "launches"),
+		TEXT_PLURAL(graphs_captures(a), "captures"));
 }

@@ -46,7 +46,7 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
 	_cleanup_free_ struct stack *stack = NULL;
-	char scratch[32], text[24];
+	char text[24];
 	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
@@ -55,16 +55,12 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 		say_stacks(q->request->say, a, i, stack);
 	json_begin_object(w);
 	snprintf(text, sizeof(text), "%lld", (long long)hash);
-	json_string_member(w, "hash", text);
-	json_string_member(w, "source", wire_source_name(source));
-	json_string_member(
-		w, "op", wire_op_name(source, (unsigned)table_int(s, i, STACKS_OP), scratch));
-	json_int_member(w, "n", n);
-	put_us(w, "avg_us", n > 0 ? ns / (double)n : 0);
-	put_us(w, "min_us", table_real(s, i, STACKS_MIN));
-	put_us(w, "max_us", table_real(s, i, STACKS_LONGEST));
-	put_us(w, "total_us", ns);
-	json_double_member(w, "share", a->ns > 0 ? ns / a->ns : 0);
+	JSON_PUT(w, JSON_S("hash", text), JSON_S("source", wire_source_name(source)),
+		JSON_S("op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP))),
+		JSON_I("n", n), JSON_US("avg_us", n > 0 ? ns / (double)n : 0),
+		JSON_US("min_us", table_real(s, i, STACKS_MIN)),
+		JSON_US("max_us", table_real(s, i, STACKS_LONGEST)), JSON_US("total_us", ns),
+		JSON_R("share", a->ns > 0 ? ns / a->ns : 0));
 	put_processes(w, table_text(s, i, STACKS_PROCESSES));
 	event_json_frames(w, stack);
 	json_end_object(w);
@@ -88,9 +84,8 @@ int stacks_json(const struct question *q, struct json_writer *w, struct errinfo 
 			shown++;
 		}
 	json_end_array(w);
-	json_int_member(w, "rows", a.rows);
-	json_int_member(w, "without_stack", a.without);
-	json_bool_member(w, "truncated", i < s->row_count || s->truncated);
+	JSON_PUT(w, JSON_I("rows", a.rows), JSON_I("without_stack", a.without),
+		JSON_B("truncated", i < s->row_count || s->truncated));
 	if (!shown && q->request->say)
 		say_stacks(q->request->say, &a, 0, NULL);
 	if (!shown)
@@ -155,15 +150,13 @@ static void put_node(
 		[FLAME_NATIVE] = "native", [FLAME_PYTHON] = "python", [FLAME_CALL] = "call"};
 
 	json_begin_object(w);
-	json_int_member(w, "parent", parent);
-	json_string_member(w, "name", node ? flame_name_of(f, node)->text : "all");
-	json_string_member(w, "kind", node ? kinds[flame_name_of(f, node)->kind] : "root");
-	json_uint_member(w, "self", f->nodes[node].self);
-	json_uint_member(w, "total", f->nodes[node].total);
-	if (compared) {
-		json_uint_member(w, "self2", f->nodes[node].self2);
-		json_uint_member(w, "total2", f->nodes[node].total2);
-	}
+	JSON_PUT(w, JSON_I("parent", parent),
+		JSON_S("name", node ? flame_name_of(f, node)->text : "all"),
+		JSON_S("kind", node ? kinds[flame_name_of(f, node)->kind] : "root"),
+		JSON_U("self", f->nodes[node].self), JSON_U("total", f->nodes[node].total));
+	if (compared)
+		JSON_PUT(w, JSON_U("self2", f->nodes[node].self2),
+			JSON_U("total2", f->nodes[node].total2));
 	json_end_object(w);
 }
 
@@ -200,8 +193,7 @@ static int put_flame(
 	places = r == 0 ? calloc(f->count + 1, sizeof(*places)) : NULL;
 	if (!places)
 		return r < 0 ? r : -ENOMEM;
-	json_string_member(w, "unit", "ns");
-	json_uint_member(w, "total", f->count ? f->nodes[0].total : 0);
+	JSON_PUT(w, JSON_S("unit", "ns"), JSON_U("total", f->count ? f->nodes[0].total : 0));
 	if (compared)
 		json_uint_member(w, "total2", f->count ? f->nodes[0].total2 : 0);
 	json_begin_array_member(w, "nodes");
@@ -259,12 +251,9 @@ int flame_diff_json(const struct question *q, struct json_writer *w, struct erri
 	truncated = a.totals.truncated || b.totals.truncated;
 	json_begin_object(w);
 	r = put_flame(w, &f, max, true, &truncated);
-	json_int_member(w, "rows", a.rows);
-	json_int_member(w, "rows2", b.rows);
-	json_begin_object_member(w, "window2");
-	json_int_member(w, "from_ns", second.scope.from_ns);
-	json_int_member(w, "to_ns", second.scope.to_ns);
-	json_end_object(w);
+	JSON_PUT(w, JSON_I("rows", a.rows), JSON_I("rows2", b.rows));
+	JSON_PUT_INTO(w, "window2", JSON_I("from_ns", second.scope.from_ns),
+		JSON_I("to_ns", second.scope.to_ns));
 	return r < 0 ? r : answer_end(q, w, truncated);
 }
 
@@ -300,40 +289,34 @@ static void put_rest(struct buf *b, const struct incident *inc, int shown, uint6
 {
 	uint64_t more_ns = inc->stack_ns - MIN(shown_ns, inc->stack_ns);
 	uint64_t none_ns = inc->excess_ns - MIN(inc->stack_ns, inc->excess_ns);
-	char share[TEXT_MAX];
 
 	if (inc->stack_total > (uint32_t)shown)
 		buf_printf(b, "  %s: %" PRIu32 " more stacks; --json has the %d heaviest\n",
-			text_format_percent(share, share_of(more_ns, inc->excess_ns)),
+			TEXT_PERCENT(share_of(more_ns, inc->excess_ns)),
 			inc->stack_total - (uint32_t)shown, INCIDENT_STACKS);
 	if (none_ns)
 		buf_printf(b, "  %s: of the time without a stack\n",
-			text_format_percent(share, share_of(none_ns, inc->excess_ns)));
+			TEXT_PERCENT(share_of(none_ns, inc->excess_ns)));
 }
 
 /* What has no slow calls of one operation: slow steps, or a leak, which is no matter of time. */
 static void put_counted(struct buf *b, const struct incident *inc, const struct incident_stack *s)
 {
-	char share[TEXT_MAX], excess[TEXT_MAX], n[TEXT_PLURAL_MAX];
-
 	if (inc->excess_ns)
-		buf_printf(b, "  %s of %s lost",
-			text_format_percent(share, share_of(s->ns, inc->excess_ns)),
-			text_format_duration(excess, inc->excess_ns));
+		buf_printf(b, "  %s of %s lost", TEXT_PERCENT(share_of(s->ns, inc->excess_ns)),
+			TEXT_DURATION(inc->excess_ns));
 	else
-		buf_printf(b, "  %s",
-			text_format_plural(n, s->calls, inc->unit ? inc->unit : "calls"));
+		buf_printf(b, "  %s", TEXT_PLURAL(s->calls, inc->unit ? inc->unit : "calls"));
 	buf_printf(b, ", stack %" PRId64 "\n", (int64_t)s->hash);
 }
 
 static void put_incident(struct buf *b, const struct incident *inc, const struct stack_report *r)
 {
-	char name[32], share[TEXT_MAX], excess[TEXT_MAX], calls[TEXT_MAX], of[TEXT_PLURAL_MAX];
 	uint64_t shown_ns = 0;
 	int shown = MIN(inc->stack_count, INCIDENT_SHOWN);
 
 	buf_printf(b, "\n[%s] %s by ", severity_name(inc->severity),
-		wire_op_name(inc->source, inc->op, name));
+		WIRE_OP_NAME(inc->source, inc->op));
 	text_escape_terminal(b, inc->comm);
 	buf_printf(b, " (pid %" PRIu32 ")\n", inc->pid);
 	for (int i = 0; i < shown; i++) {
@@ -341,11 +324,9 @@ static void put_incident(struct buf *b, const struct incident *inc, const struct
 
 		if (inc->excess_ns && inc->slow_calls)
 			buf_printf(b, "  %s of %s extra time, %s of %s, stack %" PRId64 "\n",
-				text_format_percent(share, share_of(s->ns, inc->excess_ns)),
-				text_format_duration(excess, inc->excess_ns),
-				text_format_count(calls, s->calls),
-				text_format_plural(of, inc->slow_calls, "slow calls"),
-				(int64_t)s->hash);
+				TEXT_PERCENT(share_of(s->ns, inc->excess_ns)),
+				TEXT_DURATION(inc->excess_ns), TEXT_COUNT(s->calls),
+				TEXT_PLURAL(inc->slow_calls, "slow calls"), (int64_t)s->hash);
 		else
 			put_counted(b, inc, s);
 		put_stack(b, r, s->hash);
@@ -365,7 +346,6 @@ static uint64_t sum_ns(const struct stack_report *r)
 
 static void put_totals(struct buf *b, const struct stack_report *r)
 {
-	char share[TEXT_MAX], time[TEXT_MAX], calls[TEXT_MAX], name[32];
 	uint64_t all = sum_ns(r);
 	size_t shown = 0, stacks = 0;
 
@@ -376,9 +356,8 @@ static void put_totals(struct buf *b, const struct stack_report *r)
 		if (!t->hash || shown == TOTALS_SHOWN)
 			continue;
 		buf_printf(b, "\n%zu. %s, %s of the time of recorded calls: %s %s", ++shown,
-			text_format_duration(time, t->ns),
-			text_format_percent(share, share_of(t->ns, all)),
-			text_format_count(calls, t->calls), wire_op_name(t->source, t->op, name));
+			TEXT_DURATION(t->ns), TEXT_PERCENT(share_of(t->ns, all)),
+			TEXT_COUNT(t->calls), WIRE_OP_NAME(t->source, t->op));
 		buf_printf(b, ", stack %" PRId64 "\n", (int64_t)t->hash);
 		put_stack(b, r, t->hash);
 	}
@@ -429,10 +408,9 @@ void stack_report_incident(
 		const struct incident_stack *s = &inc->stacks[i];
 
 		json_begin_object(w);
-		json_int_member(w, "hash", (int64_t)s->hash);
-		json_uint_member(w, "ns", s->ns);
-		json_double_member(w, "share", share_of(s->ns, inc->excess_ns));
-		json_uint_member(w, "calls", s->calls);
+		JSON_PUT(w, JSON_I("hash", (int64_t)s->hash), JSON_U("ns", s->ns),
+			JSON_R("share", share_of(s->ns, inc->excess_ns)),
+			JSON_U("calls", s->calls));
 		event_json_frames(w, stack_find(stacks, s->hash));
 		json_end_object(w);
 	}
@@ -443,7 +421,6 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 {
 	uint64_t all = sum_ns(r);
 	size_t shown = 0;
-	char name[32];
 
 	json_begin_array(w);
 	for (size_t i = 0; i < r->total_count && shown < TOTALS_JSON; i++) {
@@ -453,12 +430,10 @@ void stack_report_totals(struct json_writer *w, const struct stack_report *r)
 			continue;
 		shown++;
 		json_begin_object(w);
-		json_int_member(w, "hash", (int64_t)t->hash);
-		json_string_member(w, "source", wire_source_name(t->source));
-		json_string_member(w, "op", wire_op_name(t->source, t->op, name));
-		json_uint_member(w, "ns", t->ns);
-		json_double_member(w, "share", share_of(t->ns, all));
-		json_uint_member(w, "calls", t->calls);
+		JSON_PUT(w, JSON_I("hash", (int64_t)t->hash),
+			JSON_S("source", wire_source_name(t->source)),
+			JSON_S("op", WIRE_OP_NAME(t->source, t->op)), JSON_U("ns", t->ns),
+			JSON_R("share", share_of(t->ns, all)), JSON_U("calls", t->calls));
 		event_json_frames(w, stack_find(r->stacks, t->hash));
 		json_end_object(w);
 	}

@@ -11,12 +11,10 @@
 /* What a line and an entry have in common; @w is in their object. */
 static void put_times(struct json_writer *w, const struct steps_line *l)
 {
-	json_string_member(w, "line", account_line_id(l->line));
-	json_string_member(w, "title", account_line_title(l->line));
-	json_uint_member(w, "ordinary_ns", l->ordinary_ns);
-	json_uint_member(w, "slow_ns", l->slow_ns);
-	json_int_member(w, "difference_ns", l->difference_ns);
-	json_double_member(w, "share", l->share);
+	JSON_PUT(w, JSON_S("line", account_line_id(l->line)),
+		JSON_S("title", account_line_title(l->line)), JSON_U("ordinary_ns", l->ordinary_ns),
+		JSON_U("slow_ns", l->slow_ns), JSON_I("difference_ns", l->difference_ns),
+		JSON_R("share", l->share));
 }
 
 /* Whose time it is, of those that have any. */
@@ -28,14 +26,10 @@ static void put_owners(struct json_writer *w, const struct step_account *a)
 
 		if (!l.ordinary_ns && !l.slow_ns)
 			continue;
-		json_begin_object(w);
-		json_string_member(w, "owner", account_owner_id((enum account_owner)i));
-		json_string_member(w, "title", steps_owner_title((enum account_owner)i));
-		json_uint_member(w, "ordinary_ns", l.ordinary_ns);
-		json_uint_member(w, "slow_ns", l.slow_ns);
-		json_int_member(w, "difference_ns", l.difference_ns);
-		json_double_member(w, "share", l.share);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_S("owner", account_owner_id((enum account_owner)i)),
+			JSON_S("title", steps_owner_title((enum account_owner)i)),
+			JSON_U("ordinary_ns", l.ordinary_ns), JSON_U("slow_ns", l.slow_ns),
+			JSON_I("difference_ns", l.difference_ns), JSON_R("share", l.share));
 	}
 	json_end_array(w);
 }
@@ -69,11 +63,9 @@ static void put_entry(struct json_writer *w, const struct steps_row *row,
 	put_times(w, &l);
 	if (!row->account->slow_steps)
 		json_uint_member(w, "mean_ns", l.mean_ns);
-	json_string_member(w, "owner", account_owner_id(e->owner));
-	json_uint_member(w, "pid", e->pid);
-	json_string_member(w, "comm", e->comm);
-	json_uint_member(w, "culprit_pid", e->culprit_pid);
-	json_string_member(w, "culprit", e->culprit);
+	JSON_PUT(w, JSON_S("owner", account_owner_id(e->owner)), JSON_U("pid", e->pid),
+		JSON_S("comm", e->comm), JSON_U("culprit_pid", e->culprit_pid),
+		JSON_S("culprit", e->culprit));
 	snprintf(hash, sizeof(hash), "%lld", (long long)e->stack_hash);
 	json_string_member(w, "stack_hash", e->stack_hash ? hash : NULL);
 	put_frame(w, "where", place.user);
@@ -86,10 +78,8 @@ static void put_entry(struct json_writer *w, const struct steps_row *row,
 static void put_bar(struct json_writer *w, const struct account_bar *bar)
 {
 	json_begin_object(w);
-	json_int_member(w, "start_ns", bar->start.ns);
-	json_uint_member(w, "dur_ns", bar->dur_ns);
-	json_uint_member(w, "steps", bar->steps);
-	json_uint_member(w, "slow_steps", bar->slow_steps);
+	JSON_PUT(w, JSON_I("start_ns", bar->start.ns), JSON_U("dur_ns", bar->dur_ns),
+		JSON_U("steps", bar->steps), JSON_U("slow_steps", bar->slow_steps));
 	json_begin_object_member(w, "ns");
 	for (int i = 0; i < ACCOUNT_LINES; i++)
 		if (bar->ns[i])
@@ -100,32 +90,24 @@ static void put_bar(struct json_writer *w, const struct account_bar *bar)
 
 static void put_counts(struct json_writer *w, const struct step_account *a)
 {
-	json_string_member(w, "origin", step_origin_id(a->origin));
-	json_string_member(w, "origin_text", step_origin_text(a->origin));
-	json_double_member(w, "confidence", a->confidence);
-	json_uint_member(w, "steps", a->steps);
-	json_uint_member(w, "ordinary_steps", a->ordinary_steps);
-	json_uint_member(w, "slow_steps", a->slow_steps);
-	json_uint_member(w, "other_steps", a->other_steps);
-	json_uint_member(w, "group", a->group);
-	json_uint_member(w, "period_steps", a->period_steps);
-	if (a->is_drift) {
-		json_uint_member(w, "drift_from_ns", a->drift_from_ns);
-		json_uint_member(w, "drift_to_ns", a->drift_to_ns);
-	}
-	json_int_member(w, "first_ns", a->first.ns);
-	json_int_member(w, "last_ns", a->last.ns);
-	json_int_member(w, "slow_first_ns", a->slow_first.ns);
-	json_int_member(w, "slow_last_ns", a->slow_last.ns);
-	json_uint_member(w, "mean_step_ns", steps_mean_ns(a));
-	json_uint_member(w, "ordinary_step_ns", a->ordinary_step_ns);
-	json_uint_member(w, "slow_step_ns", a->slow_step_ns);
-	json_uint_member(w, "lost_ns", a->lost_ns);
-	json_double_member(w, "ordinary_launches", a->ordinary_launches);
-	json_double_member(w, "slow_launches", a->slow_launches);
-	json_double_member(w, "ordinary_bytes", a->ordinary_bytes);
-	json_double_member(w, "slow_bytes", a->slow_bytes);
-	json_string_member(w, "unknown_reason", a->unknown_reason ? a->unknown_reason : "");
+	JSON_PUT(w, JSON_S("origin", step_origin_id(a->origin)),
+		JSON_S("origin_text", step_origin_text(a->origin)),
+		JSON_R("confidence", a->confidence), JSON_U("steps", a->steps),
+		JSON_U("ordinary_steps", a->ordinary_steps), JSON_U("slow_steps", a->slow_steps),
+		JSON_U("other_steps", a->other_steps), JSON_U("group", a->group),
+		JSON_U("period_steps", a->period_steps));
+	if (a->is_drift)
+		JSON_PUT(w, JSON_U("drift_from_ns", a->drift_from_ns),
+			JSON_U("drift_to_ns", a->drift_to_ns));
+	JSON_PUT(w, JSON_I("first_ns", a->first.ns), JSON_I("last_ns", a->last.ns),
+		JSON_I("slow_first_ns", a->slow_first.ns), JSON_I("slow_last_ns", a->slow_last.ns),
+		JSON_U("mean_step_ns", steps_mean_ns(a)),
+		JSON_U("ordinary_step_ns", a->ordinary_step_ns),
+		JSON_U("slow_step_ns", a->slow_step_ns), JSON_U("lost_ns", a->lost_ns),
+		JSON_R("ordinary_launches", a->ordinary_launches),
+		JSON_R("slow_launches", a->slow_launches),
+		JSON_R("ordinary_bytes", a->ordinary_bytes), JSON_R("slow_bytes", a->slow_bytes),
+		JSON_S("unknown_reason", a->unknown_reason ? a->unknown_reason : ""));
 }
 
 void steps_put_account(struct json_writer *w, const struct steps_row *row, enum steps_detail detail)
@@ -136,18 +118,16 @@ void steps_put_account(struct json_writer *w, const struct steps_row *row, enum 
 	int n;
 
 	json_begin_object(w);
-	json_string_member(w, "node", row->node);
-	json_uint_member(w, "pid", a->pid);
-	json_uint_member(w, "tid", a->tid);
-	json_string_member(w, "comm", a->comm);
+	JSON_PUT(w, JSON_S("node", row->node), JSON_U("pid", a->pid), JSON_U("tid", a->tid),
+		JSON_S("comm", a->comm));
 	put_counts(w, a);
 	n = steps_lines(a, lines);
 	json_begin_array_member(w, "lines");
 	for (int i = 0; i < n; i++) {
 		json_begin_object(w);
 		put_times(w, &lines[i]);
-		json_uint_member(w, "mean_ns", lines[i].mean_ns);
-		json_uint_member(w, "total_ns", a->total_ns[lines[i].line]);
+		JSON_PUT(w, JSON_U("mean_ns", lines[i].mean_ns),
+			JSON_U("total_ns", a->total_ns[lines[i].line]));
 		json_end_object(w);
 	}
 	json_end_array(w);

@@ -48,13 +48,11 @@ static const char *format_change(char out[TEXT_MAX], const struct table *t, int6
 /* As text_format_percent(), of a part that may have shrunk. */
 static const char *format_share(char out[TEXT_MAX], double share)
 {
-	char text[TEXT_MAX];
-
 	if (fabs(share) < SHARE_MIN)
 		return text_format_percent(out, 0);
 	if (share > 0)
 		return text_format_percent(out, share);
-	snprintf(out, TEXT_MAX, "-%s", text_format_percent(text, -share));
+	snprintf(out, TEXT_MAX, "-%s", TEXT_PERCENT(-share));
 	return out;
 }
 
@@ -136,19 +134,17 @@ static uint64_t span_ns(const struct step_account *a)
 
 static void put_loss(struct buf *b, const struct step_account *a)
 {
-	char lost[TEXT_MAX], all[TEXT_MAX], share[TEXT_MAX], slow[TEXT_MAX];
 	uint64_t span = span_ns(a);
 
-	buf_printf(b, ", %s slow: lost %s of %s (%s)", text_format_count(slow, a->slow_steps),
-		text_format_duration(lost, a->lost_ns), text_format_duration(all, span),
-		text_format_percent(share, span ? (double)a->lost_ns / (double)span : 0));
+	buf_printf(b, ", %s slow: lost %s of %s (%s)", TEXT_COUNT(a->slow_steps),
+		TEXT_DURATION(a->lost_ns), TEXT_DURATION(span),
+		TEXT_PERCENT(span ? (double)a->lost_ns / (double)span : 0));
 }
 
 /* "python3 (PID 4821): 512 steps, 31 slow: lost 4.2s of 61s (6.9 %)" */
 static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 {
 	const struct step_account *a = row->account;
-	char steps[TEXT_PLURAL_MAX], length[TEXT_MAX];
 
 	if (with_node) {
 		text_escape_terminal(b, row->node);
@@ -156,11 +152,11 @@ static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 	}
 	text_escape_terminal(b, a->comm[0] ? a->comm : "process");
 	buf_printf(b, " (PID %" PRIu32 "): %s", a->pid,
-		text_format_plural(steps, a->steps, step_origin_units(a->origin)));
+		TEXT_PLURAL(a->steps, step_origin_units(a->origin)));
 	if (a->slow_steps)
 		put_loss(b, a);
 	else
-		buf_printf(b, " of %s, none slow", text_format_duration(length, steps_mean_ns(a)));
+		buf_printf(b, " of %s, none slow", TEXT_DURATION(steps_mean_ns(a)));
 }
 
 static void put_span(struct buf *b, wall_time first, wall_time last)
@@ -174,10 +170,9 @@ static void put_span(struct buf *b, wall_time first, wall_time last)
 static void put_origin(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
-	char sure[TEXT_MAX];
 
 	buf_puts(&text, step_origin_text(a->origin));
-	buf_printf(&text, " (%s)", text_format_percent(sure, a->confidence));
+	buf_printf(&text, " (%s)", TEXT_PERCENT(a->confidence));
 	if (a->group > 1)
 		buf_printf(&text,
 			", %" PRIu32 " at a time: the GPU is waited for once in %" PRIu32 " steps",
@@ -191,22 +186,21 @@ static void put_origin(struct buf *b, const struct step_account *a, size_t width
 static void put_lengths(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
-	char length[TEXT_MAX], count[TEXT_MAX];
 	const char *comma = "";
 
 	if (a->ordinary_steps) {
-		buf_printf(&text, "%s ordinary (%s)", text_format_count(count, a->ordinary_steps),
-			text_format_duration(length, a->ordinary_step_ns));
+		buf_printf(&text, "%s ordinary (%s)", TEXT_COUNT(a->ordinary_steps),
+			TEXT_DURATION(a->ordinary_step_ns));
 		comma = ", ";
 	}
 	if (a->slow_steps) {
-		buf_printf(&text, "%s%s slow (%s)", comma, text_format_count(count, a->slow_steps),
-			text_format_duration(length, a->slow_step_ns));
+		buf_printf(&text, "%s%s slow (%s)", comma, TEXT_COUNT(a->slow_steps),
+			TEXT_DURATION(a->slow_step_ns));
 		comma = ", ";
 	}
 	if (a->other_steps)
 		buf_printf(&text, "%s%s with other work (not compared)", comma,
-			text_format_count(count, a->other_steps));
+			TEXT_COUNT(a->other_steps));
 	if (text.len)
 		paragraph_put(b, width, "  Steps: ", buf_str(&text));
 }
@@ -214,14 +208,12 @@ static void put_lengths(struct buf *b, const struct step_account *a, size_t widt
 static void put_course(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
-	char from[TEXT_MAX], to[TEXT_MAX];
 
 	if (!a->slow_steps)
 		return;
 	if (a->is_drift)
-		buf_printf(&text, "gradually, from %s to %s, ",
-			text_format_duration(from, a->drift_from_ns),
-			text_format_duration(to, a->drift_to_ns));
+		buf_printf(&text, "gradually, from %s to %s, ", TEXT_DURATION(a->drift_from_ns),
+			TEXT_DURATION(a->drift_to_ns));
 	else if (a->period_steps)
 		buf_printf(&text, "one in %" PRIu32 " steps, ", a->period_steps);
 	put_span(&text, a->slow_first, a->slow_last);
@@ -238,7 +230,6 @@ static void put_work(struct buf *b, const struct steps_row *row, size_t width)
 {
 	const struct step_account *a = row->account;
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
-	char one[TEXT_MAX], two[TEXT_MAX];
 
 	if (!steps_comparable(a) || !row->is_complete)
 		return;
@@ -248,8 +239,7 @@ static void put_work(struct buf *b, const struct steps_row *row, size_t width)
 			a->slow_launches, a->ordinary_launches);
 	if (is_different(a->ordinary_bytes, a->slow_bytes, BYTES_MIN))
 		buf_printf(&text, "%sslow steps copy %s, ordinary ones %s", text.len ? "; " : "",
-			text_format_bytes(two, (uint64_t)a->slow_bytes),
-			text_format_bytes(one, (uint64_t)a->ordinary_bytes));
+			TEXT_SIZE((uint64_t)a->slow_bytes), TEXT_SIZE((uint64_t)a->ordinary_bytes));
 	if (text.len)
 		paragraph_put(b, width, "  Work: ", buf_str(&text));
 }
@@ -376,11 +366,10 @@ static bool has_several_nodes(const struct steps_answer *a)
 void steps_text(struct buf *b, const struct steps_answer *a, int columns, bool color)
 {
 	size_t width = columns ? (size_t)MIN(MAX(columns, 60), PARAGRAPH_WIDTH) : PARAGRAPH_WIDTH;
-	char text[TEXT_PLURAL_MAX];
 
 	buf_puts(b, color ? BOLD : "");
 	if (a->count)
-		buf_printf(b, "STEPS - %s", text_format_plural(text, a->count, "processes"));
+		buf_printf(b, "STEPS - %s", TEXT_PLURAL(a->count, "processes"));
 	else
 		buf_puts(b, "No account of steps");
 	buf_puts(b, color ? RESET "\n" : "\n");

@@ -48,17 +48,14 @@ static void put_process(
 				!ix->nodes[ix->processes[i].node][0]))
 			p = &ix->processes[i];
 	json_begin_object_member(w, "process");
-	json_int_member(w, "pid", t->e.pid);
-	json_string_member(w, "name", p ? p->command[0] ? p->command : p->comm : t->e.comm);
+	JSON_PUT(w, JSON_I("pid", t->e.pid),
+		JSON_S("name", p ? p->command[0] ? p->command : p->comm : t->e.comm));
 	if (t->e.place.known & PLACEMENT_RANK)
 		json_int_member(w, "rank", t->e.place.rank);
 	else
 		json_known_member(w, "rank", p && p->rank >= 0, p ? p->rank : -1);
 	json_end_object(w);
-	json_begin_object_member(w, "thread");
-	json_int_member(w, "tid", t->e.tid);
-	json_string_member(w, "name", t->e.comm);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "thread", JSON_I("tid", t->e.tid), JSON_S("name", t->e.comm));
 }
 
 static void timeline_event_json_put_times(
@@ -68,11 +65,11 @@ static void timeline_event_json_put_times(
 
 	event_json_time(w, t->e.start);
 	snprintf(text, sizeof(text), "%" PRId64, t->e.start.ns);
-	json_string_member(w, "timestamp_ns", text);
-	json_int_member(w, "start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns));
-	json_uint_member(w, "dur", t->e.dur_ns);
-	json_known_member(w, "wait", t->has_collective && t->collective.c.wait_ns >= 0,
-		t->collective.c.wait_ns);
+	JSON_PUT(w, JSON_S("timestamp_ns", text),
+		JSON_I("start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns)),
+		JSON_U("dur", t->e.dur_ns),
+		JSON_KNOWN("wait", t->has_collective && t->collective.c.wait_ns >= 0,
+			t->collective.c.wait_ns));
 }
 
 #define INCIDENT_PLACE 1 /* when and where: not told of the incidents that an event lies in */
@@ -99,11 +96,8 @@ static void put_step(
 		json_null_member(w, "step");
 		return;
 	}
-	json_begin_object_member(w, "step");
-	json_int_member(w, "start", s->start_ns - ix->lanes.origin_ns);
-	json_uint_member(w, "dur", s->dur_ns);
-	json_bool_member(w, "slow", s->is_slow);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "step", JSON_I("start", s->start_ns - ix->lanes.origin_ns),
+		JSON_U("dur", s->dur_ns), JSON_B("slow", s->is_slow));
 }
 
 int timeline_event_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
@@ -112,19 +106,17 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 	_cleanup_(timeline_event_done) struct timeline_event t = {0};
 	int r = answer_timeline_event(q, &t, reterr);
 	const struct wire_op_row *op;
-	char scratch[32];
 
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_string_member(w, "ref", q->request->text);
 	op = wire_op_find(t.e.source, t.e.op);
-	json_string_member(w, "name", wire_op_name(t.e.source, t.e.op, scratch));
-	json_string_member(w, "source", wire_source_name(t.e.source));
-	json_string_member(w, "description", op ? op->description : "");
-	json_bool_member(w, "nested", t.e.flags & WIRE_NESTED);
-	json_bool_member(w, "slow", t.e.flags & WIRE_SLOW);
-	json_string_member(w, "node", t.node);
+	JSON_PUT(w, JSON_S("name", WIRE_OP_NAME(t.e.source, t.e.op)),
+		JSON_S("source", wire_source_name(t.e.source)),
+		JSON_S("description", op ? op->description : ""),
+		JSON_B("nested", t.e.flags & WIRE_NESTED), JSON_B("slow", t.e.flags & WIRE_SLOW),
+		JSON_S("node", t.node));
 	put_process(w, &t, ix);
 	timeline_event_json_put_times(w, &t, ix);
 	put_args(w, &t.args);
@@ -150,16 +142,10 @@ static void put_hit(
 	if (ix && timeline_index_has_nodes(ix) && h->node[0])
 		buf_printf(&id, "@%s", h->node);
 	snprintf(ref, sizeof(ref), "e%" PRId64, h->row);
-	json_begin_object(w);
-	json_string_member(w, "track", buf_str(&id));
-	json_int_member(w, "start", h->start_ns - (ix ? ix->lanes.origin_ns : 0));
-	json_uint_member(w, "dur", h->dur_ns);
-	json_string_member(w, "name", h->name);
-	json_string_member(w, "ref", ref);
-	json_string_member(w, "node", h->node);
-	json_int_member(w, "pid", h->pid);
-	json_int_member(w, "tid", h->tid);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("track", buf_str(&id)),
+		JSON_I("start", h->start_ns - (ix ? ix->lanes.origin_ns : 0)),
+		JSON_U("dur", h->dur_ns), JSON_S("name", h->name), JSON_S("ref", ref),
+		JSON_S("node", h->node), JSON_I("pid", h->pid), JSON_I("tid", h->tid));
 }
 
 static void timeline_put_group(
@@ -179,8 +165,7 @@ int timeline_search_json(const struct question *q, struct json_writer *w, struct
 		return r;
 	snprintf(origin, sizeof(origin), "%" PRId64, ix ? ix->lanes.origin_ns : 0);
 	json_begin_object(w);
-	json_string_member(w, "q", q->request->text);
-	json_string_member(w, "origin", origin);
+	JSON_PUT(w, JSON_S("q", q->request->text), JSON_S("origin", origin));
 	json_begin_array_member(w, "hits");
 	for (size_t i = 0; i < h.count; i++)
 		put_hit(w, &h.items[i], ix);
@@ -192,10 +177,9 @@ int timeline_search_json(const struct question *q, struct json_writer *w, struct
 
 		timeline_track_id(&id, ix, e);
 		json_begin_object(w);
-		json_string_member(w, "id", buf_str(&id));
-		json_string_member(w, "kind", timeline_track_names[e->kind]);
-		json_string_member(
-			w, "name", e->kind == TRACK_THREAD && e->lane ? e->lane->name : "");
+		JSON_PUT(w, JSON_S("id", buf_str(&id)),
+			JSON_S("kind", timeline_track_names[e->kind]),
+			JSON_S("name", e->kind == TRACK_THREAD && e->lane ? e->lane->name : ""));
 		json_begin_object_member(w, "group");
 		timeline_put_group(w, ix, &ix->processes[e->process]);
 		json_end_object(w);
@@ -210,10 +194,9 @@ int timeline_search_json(const struct question *q, struct json_writer *w, struct
 static void timeline_put_group(
 	struct json_writer *w, const struct timeline_index *ix, const struct timeline_process *p)
 {
-	json_string_member(w, "node", ix->nodes[p->node]);
-	json_int_member(w, "pid", p->pid);
-	json_string_member(w, "name", p->command[0] ? p->command : p->comm);
-	json_known_member(w, "rank", p->rank >= 0, p->rank);
+	JSON_PUT(w, JSON_S("node", ix->nodes[p->node]), JSON_I("pid", p->pid),
+		JSON_S("name", p->command[0] ? p->command : p->comm),
+		JSON_KNOWN("rank", p->rank >= 0, p->rank));
 }
 
 /* timeline_track_id - appends the name by which a track is asked for again. */
@@ -356,14 +339,12 @@ static void put_track(struct json_writer *w, const struct timeline_answer *a,
 
 	timeline_track_id(&id, ix, t->entry);
 	json_begin_object(w);
-	json_string_member(w, "id", buf_str(&id));
-	json_string_member(w, "kind", timeline_track_names[t->kind]);
+	JSON_PUT(w, JSON_S("id", buf_str(&id)), JSON_S("kind", timeline_track_names[t->kind]));
 	json_begin_object_member(w, "group");
 	timeline_put_group(w, ix, t->process);
 	json_end_object(w);
 	put_name(w, t);
-	json_uint_member(w, "total_ns", t->total_ns);
-	json_int_member(w, "bin_ns", INT64_C(1) << t->shift);
+	JSON_PUT(w, JSON_U("total_ns", t->total_ns), JSON_I("bin_ns", INT64_C(1) << t->shift));
 	put_bins(w, t);
 	put_slices(w, a, t);
 	if (t->kind == TRACK_THREAD) {
@@ -406,10 +387,9 @@ static void put_gpus(struct json_writer *w, const struct timeline_answer *a)
 		const struct timeline_series *s = &a->series[i];
 
 		json_begin_object(w);
-		json_string_member(w, "node", s->node);
-		json_int_member(w, "gpu", s->gpu);
-		json_string_member(w, "field", timeline_gpu_fields[s->field].name);
-		json_string_member(w, "unit", timeline_gpu_fields[s->field].unit);
+		JSON_PUT(w, JSON_S("node", s->node), JSON_I("gpu", s->gpu),
+			JSON_S("field", timeline_gpu_fields[s->field].name),
+			JSON_S("unit", timeline_gpu_fields[s->field].unit));
 		json_begin_array_member(w, "points");
 		for (size_t k = 0; k < s->count; k++) {
 			json_begin_array(w);
@@ -429,13 +409,10 @@ static void put_all(
 	char origin[32];
 
 	snprintf(origin, sizeof(origin), "%" PRId64, a->origin_ns);
-	json_string_member(w, "origin", origin);
-	json_int_member(w, "from", a->from_ns);
-	json_int_member(w, "to", a->to_ns);
-	json_int_member(w, "begin", a->begin_ns);
-	json_int_member(w, "end", a->end_ns);
-	json_int_member(w, "bin_ns", INT64_C(1) << a->shift);
-	json_string_member(w, "level", a->is_events ? "events" : "bins");
+	JSON_PUT(w, JSON_S("origin", origin), JSON_I("from", a->from_ns), JSON_I("to", a->to_ns),
+		JSON_I("begin", a->begin_ns), JSON_I("end", a->end_ns),
+		JSON_I("bin_ns", INT64_C(1) << a->shift),
+		JSON_S("level", a->is_events ? "events" : "bins"));
 	json_begin_array_member(w, "names");
 	for (size_t i = 0; i < a->name_count; i++)
 		json_put_string(w, a->names[i]);
@@ -449,8 +426,7 @@ static void put_all(
 	for (size_t i = 0; i < a->count_count; i++) {
 		json_begin_object(w);
 		timeline_put_group(w, ix, a->counts[i].process);
-		json_uint_member(w, "calls", a->counts[i].calls);
-		json_uint_member(w, "rows", a->counts[i].rows);
+		JSON_PUT(w, JSON_U("calls", a->counts[i].calls), JSON_U("rows", a->counts[i].rows));
 		json_end_object(w);
 	}
 	json_end_array(w);
@@ -470,9 +446,9 @@ int timeline_json(const struct question *q, struct json_writer *w, struct errinf
 	if (r < 0)
 		return r;
 	json_begin_object(w);
-	json_bool_member(w, "ready", ix && ix->has_rows);
-	json_double_member(
-		w, "progress", ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0);
+	JSON_PUT(w, JSON_B("ready", ix && ix->has_rows),
+		JSON_R("progress",
+			ix && ix->has_rows ? 1 : q->request->timeline_progress / 1000.0));
 	put_all(w, &a, ix ? ix : &none);
 	return answer_end(q, w, a.truncated);
 }

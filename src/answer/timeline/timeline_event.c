@@ -187,7 +187,6 @@ static int add_hit(void *arg, const struct nodedb_slice *s)
 	struct timeline_hit *hit = &h->items[h->count];
 	size_t len;
 	const char *node = nodedb_slice_node(s, &len);
-	char scratch[32];
 
 	if (h->count == TIMELINE_HITS)
 		return 0;
@@ -197,7 +196,7 @@ static int add_hit(void *arg, const struct nodedb_slice *s)
 		.tid = s->tid,
 		.row = s->row,
 		.off_cpu = s->source == SOURCE_HOST && s->op == HOST_SCHED_SWITCH};
-	snprintf(hit->name, sizeof(hit->name), "%s", wire_op_name(s->source, s->op, scratch));
+	snprintf(hit->name, sizeof(hit->name), "%s", WIRE_OP_NAME(s->source, s->op));
 	snprintf(hit->node, sizeof(hit->node), "%.*s", (int)MIN(len, sizeof(hit->node) - 1), node);
 	h->count++;
 	return 0;

@@ -271,8 +271,7 @@ int api_server_new(struct loop *l, const struct api_server_settings *s, struct a
 
 void api_server_free(struct api_server *a)
 {
-	if (a->http)
-		http_server_free(a->http);
+	http_server_freep(&a->http);
 	free(a->routes);
 	free(a);
 }

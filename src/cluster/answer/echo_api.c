@@ -112,18 +112,6 @@ static const struct param *find_param(const struct tool *t, const char *name, si
 	return NULL;
 }
 
-static int refuse_name(const struct tool *t, const char *name, size_t len, struct errinfo *reterr)
-{
-	_cleanup_buf_ struct buf known = BUF_INIT(512), shown = BUF_INIT(512);
-
-	for (const struct param *p = tool_params; p->name; p++)
-		if (p->bit & t->params)
-			buf_printf(&known, "%s%s", known.len ? ", " : "", p->name);
-	text_escape_terminal_len(&shown, name, MIN(len, (size_t)NAME_SHOWN));
-	return errinfo_set(reterr, -EINVAL, "%s: unknown parameter; valid: %s", buf_str(&shown),
-		buf_str(&known));
-}
-
 /* One "name=value" of @pair. */
 static int read_pair(
 	const struct tool *t, const char *pair, size_t len, json_t *o, struct errinfo *reterr)
@@ -136,8 +124,16 @@ static int read_pair(
 
 	if (!text || !one)
 		return -ENOMEM;
-	if (!p)
-		return refuse_name(t, pair, name_len, reterr);
+	if (!p) {
+		_cleanup_buf_ struct buf known = BUF_INIT(512), shown = BUF_INIT(512);
+
+		for (p = tool_params; p->name; p++)
+			if (p->bit & t->params)
+				buf_printf(&known, "%s%s", known.len ? ", " : "", p->name);
+		text_escape_terminal_len(&shown, pair, MIN(name_len, (size_t)NAME_SHOWN));
+		return errinfo_set(reterr, -EINVAL, "%s: unknown parameter; valid: %s",
+			buf_str(&shown), buf_str(&known));
+	}
 	snprintf(name, sizeof(name), "%.*s", (int)name_len, pair);
 	if (http_query_get(one, name, text, VALUE_MAX, &found) < 0 || !found)
 		return errinfo_set(reterr, -EINVAL, "%s: too long, or invalid encoding", p->name);

@@ -210,21 +210,6 @@ int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)
 
 /* ---- who asks ---- */
 
-static void refuse(struct echo_server *e, struct http_exchange *x, const struct http_request *q,
-	const struct tenant_refusal *no)
-{
-	const struct tenant *t = tenants_find(e->settings.tenants, q->credential, wall_now().ns);
-	char seconds[TEXT_MAX];
-
-	e->denied += no->status == 403;
-	e->limited += no->status == 429;
-	echo_audit_refusal(e, q, t ? t->name : "", no->status, &e->denials);
-	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
-	if (no->retry_s)
-		http_reply_field(x, "retry-after", seconds);
-	echo_reply_error(x, no->status, no->code, "%s", no->text);
-}
-
 bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	const struct http_request *q, const struct tenant **ret)
 {
@@ -237,8 +222,19 @@ bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	}
 	*ret = tenants_admit(
 		e->settings.tenants, q->credential, verb, mono_now().ns, wall_now().ns, &no);
-	if (!*ret)
-		refuse(e, x, q, &no);
+	if (!*ret) {
+		const struct tenant *t =
+			tenants_find(e->settings.tenants, q->credential, wall_now().ns);
+		char seconds[TEXT_MAX];
+
+		e->denied += no.status == 403;
+		e->limited += no.status == 429;
+		echo_audit_refusal(e, q, t ? t->name : "", no.status, &e->denials);
+		snprintf(seconds, sizeof(seconds), "%u", no.retry_s);
+		if (no.retry_s)
+			http_reply_field(x, "retry-after", seconds);
+		echo_reply_error(x, no.status, no.code, "%s", no.text);
+	}
 	return *ret;
 }
 
@@ -354,13 +350,6 @@ static void record(struct echo_call *c, struct echo_tool *tool, const json_t *ar
 			      .ns = ns});
 }
 
-/* What went wrong inside may name files and clusters: it is for the log. */
-static void hide_reason(const char *tool, int r, struct errinfo *e)
-{
-	log_error("%s failed: %s", tool, e->text[0] ? e->text : strerror(-r));
-	errinfo_set(e, r, "the query failed: see the service's log");
-}
-
 int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arguments,
 	json_t **ret, struct buf *ret_text, struct errinfo *reterr)
 {
@@ -380,8 +369,12 @@ int echo_call_ask(struct echo_call *c, struct echo_tool *tool, const json_t *arg
 		r = tool_run(tool->tool, &call, ret, ret_text, reterr);
 	if (r == 0)
 		tool_put_missing(*ret, &missing, ret_text);
-	else if (echo_failure_of(r).status == 500)
-		hide_reason(tool->tool->name, r, reterr);
+	else if (echo_failure_of(r).status == 500) {
+		/* What went wrong inside may name files and clusters: it is for the log. */
+		log_error("%s failed: %s", tool->tool->name,
+			reterr->text[0] ? reterr->text : strerror(-r));
+		errinfo_set(reterr, r, "the query failed: see the service's log");
+	}
 	record(c, tool, arguments, r, mono_now().ns - before.ns,
 		r < 0 ? 0 : json_array_size(json_object_get(*ret, "rows")), ret_text->len);
 	return r;

@@ -426,15 +426,11 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 
 void echo_server_free(struct echo_server *e)
 {
-	if (e->http)
-		http_server_free(e->http);
+	http_server_freep(&e->http);
 	for (int i = 0; i < ECHO_LANES; i++)
-		if (e->lanes[i])
-			pool_free(e->lanes[i]);
-	if (e->dispatcher)
-		dispatcher_free(e->dispatcher);
-	if (e->source_limit)
-		source_limit_free(e->source_limit);
+		pool_freep(&e->lanes[i]);
+	dispatcher_freep(&e->dispatcher);
+	source_limit_freep(&e->source_limit);
 	for (size_t i = 0; i < e->tool_count; i++) {
 		json_decref(e->tools[i].input);
 		free(e->tools[i].listed);

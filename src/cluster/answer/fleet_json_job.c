@@ -7,6 +7,7 @@
  * are in fleet_json_collectives(). */
 #include <math.h>
 
+#include "base/array.h"
 #include "base/search.h"
 #include "cluster/answer/fleet_json.h"
 #include "wire/names.h"
@@ -21,15 +22,8 @@ int worker_directory_list(const struct calls *c, struct worker_directory *ret)
 	struct worker_view v;
 
 	while (calls_worker_next(c, &cursor, &v)) {
-		if (ret->count == room) {
-			struct worker_entry *more;
-
-			room = MAX(room * 2, (size_t)64);
-			more = realloc(ret->who, room * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			ret->who = more;
-		}
+		if (ARRAY_RESERVE(ret->who, room, ret->count + 1, SIZE_MAX / 64) < 0)
+			return -ENOMEM;
 		ret->who[ret->count++] =
 			(struct worker_entry){v.worker, v.pid, v.world_rank, v.node};
 	}

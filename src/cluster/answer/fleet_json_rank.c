@@ -3,6 +3,7 @@
  * disagrees. */
 #include "cluster/answer/fleet_json.h"
 
+#include "base/array.h"
 #include "base/search.h"
 #include "wire/names.h"
 
@@ -50,26 +51,6 @@ static void put_account(struct json_writer *w, const struct push_report *r)
 	json_end_object(w);
 }
 
-static void put_worker(struct json_writer *w, const char *cluster, const struct worker_view *v)
-{
-	json_string_member(w, "cluster_id", cluster);
-	json_known_member(w, "rank", v->world_rank >= 0, v->world_rank);
-	json_string_member(w, "node", v->node);
-	json_uint_member(w, "pid", v->pid);
-	json_uint_member(w, "calls", v->calls);
-	json_uint_member(w, "last_count", v->last_count);
-	json_uint_member(w, "lag_p50_ns", sketch_quantile(&v->lag, 0.5));
-	json_uint_member(w, "lag_p99_ns", sketch_quantile(&v->lag, 0.99));
-	json_uint_member(w, "lag_max_ns", v->lag.max);
-	json_uint_member(w, "waited_ns", v->waited_ns);
-	json_int_member(w, "last_ns", v->last_ns);
-	json_begin_object_member(w, "clock");
-	json_int_member(w, "offset_ns", v->offset_ns);
-	json_known_member(w, "error_ns", v->error_ns != UINT64_MAX, (int64_t)v->error_ns);
-	json_double_member(w, "drift_ppm", v->drift_ppm);
-	json_end_object(w);
-}
-
 struct late {          /* a rank and how late it is */
 	size_t cursor; /* of calls_worker_next() */
 	double ns;     /* in all, about */
@@ -92,15 +73,8 @@ static ssize_t list_late(const struct calls *c, const struct fleet_json_query *q
 	for (size_t at = 0; calls_worker_next(c, &cursor, &v); at = cursor) {
 		if (!is_asked(q, &v))
 			continue;
-		if (n == room) {
-			struct late *more;
-
-			room = MAX(room * 2, (size_t)64);
-			more = realloc(*ret, room * sizeof(*more));
-			if (!more)
-				return -ENOMEM;
-			*ret = more;
-		}
+		if (ARRAY_RESERVE(*ret, room, n + 1, SIZE_MAX / 64) < 0)
+			return -ENOMEM;
 		(*ret)[n++] = (struct late){
 			at, (double)v.last_count * (double)sketch_quantile(&v.lag, 0.99)};
 	}
@@ -122,7 +96,22 @@ static ssize_t put_ranks(struct json_writer *w, const struct fleet *f, const cha
 
 		calls_worker_next(c, &late[i].cursor, &v);
 		json_begin_object(w);
-		put_worker(w, cluster, &v);
+		json_string_member(w, "cluster_id", cluster);
+		json_known_member(w, "rank", v.world_rank >= 0, v.world_rank);
+		json_string_member(w, "node", v.node);
+		json_uint_member(w, "pid", v.pid);
+		json_uint_member(w, "calls", v.calls);
+		json_uint_member(w, "last_count", v.last_count);
+		json_uint_member(w, "lag_p50_ns", sketch_quantile(&v.lag, 0.5));
+		json_uint_member(w, "lag_p99_ns", sketch_quantile(&v.lag, 0.99));
+		json_uint_member(w, "lag_max_ns", v.lag.max);
+		json_uint_member(w, "waited_ns", v.waited_ns);
+		json_int_member(w, "last_ns", v.last_ns);
+		json_begin_object_member(w, "clock");
+		json_int_member(w, "offset_ns", v.offset_ns);
+		json_known_member(w, "error_ns", v.error_ns != UINT64_MAX, (int64_t)v.error_ns);
+		json_double_member(w, "drift_ppm", v.drift_ppm);
+		json_end_object(w);
 		if (q->has_rank || q->node[0])
 			put_account(w, fleet_report(f, cluster, v.node, v.pid, v.world_rank));
 		json_end_object(w);

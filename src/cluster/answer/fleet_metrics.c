@@ -99,23 +99,6 @@ static void put_cohorts(struct metric_set *s, const struct nodes *n)
 
 /* ---- ranks ---- */
 
-static void put_calls(struct metric_set *s, const char *cluster, const struct calls *c)
-{
-	struct calls_stats stats = calls_stats(c);
-	const struct {
-		const char *result;
-		uint64_t count;
-	} rows[] = {{"taken", stats.taken}, {"duplicate", stats.duplicate},
-		{"refused", stats.refused}, {"evicted", stats.evicted},
-		{"unmatched", stats.unmatched}};
-
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		metric_put_int(s, &calls, (wall_time){0}, (int64_t)rows[i].count,
-			METRIC_OF(METRIC_TEXT(cluster), METRIC_TEXT(rows[i].result)));
-	metric_put_int(s, &calls_bytes, (wall_time){0}, (int64_t)stats.bytes,
-		METRIC_OF(METRIC_TEXT(cluster)));
-}
-
 static struct metric_attribute rank_of(int32_t rank)
 {
 	return rank >= 0 ? METRIC_NUMBER(rank) : METRIC_NONE;
@@ -154,8 +137,7 @@ static void put_cost(struct metric_set *s, const struct fleet *f, const char *cl
 			METRIC_OF(METRIC_TEXT(cluster), METRIC_TEXT(cost.currency)));
 	metric_put_double(s, &cluster_lost, (wall_time){0}, cost.gpu_seconds,
 		METRIC_OF(METRIC_TEXT(cluster)));
-	metric_put_int(
-		s, &cluster_priced, (wall_time){0}, cost.priced, METRIC_OF(METRIC_TEXT(cluster)));
+	metric_put_count(s, &cluster_priced, cluster, cost.priced);
 }
 
 static bool is_same_series(const struct fleet_episode *a, const struct fleet_episode *b)
@@ -221,8 +203,21 @@ void fleet_metrics(struct metric_set *s, struct fleet *f)
 	while (fleet_cluster_next(f, &cursor, &cluster)) {
 		const struct calls *c = fleet_calls(f, cluster);
 
-		if (c)
-			put_calls(s, cluster, c);
+		if (c) {
+			struct calls_stats stats = calls_stats(c);
+			const struct {
+				const char *result;
+				uint64_t count;
+			} rows[] = {{"taken", stats.taken}, {"duplicate", stats.duplicate},
+				{"refused", stats.refused}, {"evicted", stats.evicted},
+				{"unmatched", stats.unmatched}};
+
+			for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+				metric_put_int(s, &calls, (wall_time){0}, (int64_t)rows[i].count,
+					METRIC_OF(
+						METRIC_TEXT(cluster), METRIC_TEXT(rows[i].result)));
+			metric_put_count(s, &calls_bytes, cluster, stats.bytes);
+		}
 		put_cost(s, f, cluster);
 	}
 	put_episodes(s, f);

@@ -68,10 +68,10 @@ static void say_bill(struct buf *text, const struct bill *b)
 	buf_printf(text, "%s cost %.1f s of the jobs' time.",
 		text_format_plural(n, b->priced + b->unpriced, "incidents"), b->lost_ns / 1e9);
 	if (b->priced)
-		buf_printf(text, " %zu have a price: %.2f USD together.", b->priced, b->total);
+		buf_printf(text, " Priced: %zu, %.2f USD together.", b->priced, b->total);
 	if (b->unpriced)
 		buf_printf(text,
-			" %zu are unpriced (`ingero rates` says how to add a price), so the sum is too low.",
+			" Unpriced: %zu (`ingero rates` says how to add a price), so the sum is too low.",
 			b->unpriced);
 }
 
@@ -190,33 +190,15 @@ static json_t *newest(const json_t *list, size_t limit)
 	return out;
 }
 
-static void say_anomalies(struct buf *text, const json_t *list)
-{
-	char n[TEXT_PLURAL_MAX];
-	const json_t *o;
-	size_t i;
-
-	buf_printf(text, "%s, newest first.",
-		text_format_plural(n, json_array_size(list), "anomalies"));
-	json_array_foreach (list, i, o) {
-		const char *summary = json_string_value(json_object_get(o, "summary"));
-
-		if (i == 5)
-			break;
-		buf_puts(text, "\n- ");
-		tool_say(text, json_string_value(json_object_get(o, "node_id")));
-		buf_puts(text, ": ");
-		tool_say_text(
-			text, summary ? summary : json_string_value(json_object_get(o, "type")));
-	}
-}
-
 int tool_anomalies(struct tool_call *c)
 {
 	_cleanup_(json_decrefp) json_t *all = json_array();
 	size_t limit = tool_limit(c, TOOL_LIMIT);
 	json_t *list;
 	int r = add_incidents(c, limit, all);
+	char n[TEXT_PLURAL_MAX];
+	const json_t *o;
+	size_t i;
 
 	if (r == 0 && !tool_arg_text(c, "kind"))
 		r = add_chains(c, limit, all);
@@ -225,7 +207,19 @@ int tool_anomalies(struct tool_call *c)
 	if (r < 0)
 		return r;
 	list = newest(all, limit);
-	say_anomalies(c->text, list);
+	buf_printf(c->text, "%s, newest first.",
+		text_format_plural(n, json_array_size(list), "anomalies"));
+	json_array_foreach (list, i, o) {
+		const char *summary = json_string_value(json_object_get(o, "summary"));
+
+		if (i == 5)
+			break;
+		buf_puts(c->text, "\n- ");
+		tool_say(c->text, json_string_value(json_object_get(o, "node_id")));
+		buf_puts(c->text, ": ");
+		tool_say_text(
+			c->text, summary ? summary : json_string_value(json_object_get(o, "type")));
+	}
 	return tool_put(
 		c, "{s:I, s:o}", "count", (json_int_t)json_array_size(list), "anomalies", list);
 }

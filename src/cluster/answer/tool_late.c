@@ -188,8 +188,7 @@ void late_done(struct late *l)
 	if (l->workers)
 		blame_done(&l->blame);
 	free(l->workers);
-	if (l->calls)
-		calls_free(l->calls);
+	calls_freep(&l->calls);
 }
 
 /* ---- ranks ---- */
@@ -250,25 +249,6 @@ static const char *sentence_of(
 	return e->text;
 }
 
-static void put_suspect(json_t *o, const struct late *l, const struct blame_suspect *x)
-{
-	struct fleet_episode e;
-	char comm[20], scratch[32];
-	const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
-
-	snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
-	json_object_update_new(o,
-		json_pack("{s:o, s:f, s:I, s:I, s:f, s:i, s:i, s:i, s:I, s:s, s:I, s:s, s:o}",
-			"text", tool_json_text(sentence_of(&e, l, x)), "share", x->share, "lost_ns",
-			(json_int_t)x->lost_ns, "waited_for_it_ns", (json_int_t)x->waited_ns,
-			"confidence", x->confidence, "late_steps", x->late, "seen_steps", x->seen,
-			"period_steps", x->period, "lag_ns", (json_int_t)x->lag_ns, "comm_id_hash",
-			comm, "op_seq", (json_int_t)x->seq, "op_type",
-			strncmp(op, "nccl", 4) ? op : op + 4, "since", tool_time(x->since_ns)));
-	if (x->stage >= 0)
-		json_object_set_new(o, "stage", json_integer(x->stage));
-}
-
 json_t *late_json(const struct late *l, const struct worker_view *w)
 {
 	const struct blame_suspect *x = late_suspect(l, w);
@@ -284,8 +264,25 @@ json_t *late_json(const struct late *l, const struct worker_view *w)
 			   (json_int_t)sketch_quantile(&w->lag, 0.5), "lag_max_ns",
 			   (json_int_t)w->lag.max, "waited_ns", (json_int_t)w->waited_ns, "blamed",
 			   x != NULL, "cleared", (int)late_is_cleared(l, w)));
-	if (x)
-		put_suspect(o, l, x);
+	if (x) {
+		struct fleet_episode e;
+		char comm[20], scratch[32];
+		const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
+
+		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
+		json_object_update_new(o,
+			json_pack(
+				"{s:o, s:f, s:I, s:I, s:f, s:i, s:i, s:i, s:I, s:s, s:I, s:s, s:o}",
+				"text", tool_json_text(sentence_of(&e, l, x)), "share", x->share,
+				"lost_ns", (json_int_t)x->lost_ns, "waited_for_it_ns",
+				(json_int_t)x->waited_ns, "confidence", x->confidence, "late_steps",
+				x->late, "seen_steps", x->seen, "period_steps", x->period, "lag_ns",
+				(json_int_t)x->lag_ns, "comm_id_hash", comm, "op_seq",
+				(json_int_t)x->seq, "op_type", strncmp(op, "nccl", 4) ? op : op + 4,
+				"since", tool_time(x->since_ns)));
+		if (x->stage >= 0)
+			json_object_set_new(o, "stage", json_integer(x->stage));
+	}
 	return o;
 }
 
@@ -300,15 +297,6 @@ static const char *verdict_id(enum blame_kind k)
 	case BLAME_NONE: break;
 	}
 	return "none";
-}
-
-static void say_suspect(struct buf *text, const struct late *l, const struct blame_suspect *x)
-{
-	struct fleet_episode e;
-
-	buf_putc(text, ' ');
-	tool_say_text(text, sentence_of(&e, l, x));
-	buf_putc(text, '.');
 }
 
 static void say_verdict(struct buf *text, const struct late *l)
@@ -327,8 +315,13 @@ static void say_verdict(struct buf *text, const struct late *l)
 	else if (b->kind == BLAME_UNEVEN)
 		buf_puts(text,
 			" the load moves between the ranks: in every step another one is slowest.");
-	for (size_t i = 0; i < b->suspect_count; i++)
-		say_suspect(text, l, &b->suspects[i]);
+	for (size_t i = 0; i < b->suspect_count; i++) {
+		struct fleet_episode e;
+
+		buf_putc(text, ' ');
+		tool_say_text(text, sentence_of(&e, l, &b->suspects[i]));
+		buf_putc(text, '.');
+	}
 }
 
 /* What the service itself told of @cluster in this time, newest first: the same sentences as everywhere. Returns

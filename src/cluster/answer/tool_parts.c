@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* tool_parts.c - parts of several tools' answers: see tool_private.h. */
+#include "base/text.h"
 #include "cluster/answer/tool_private.h"
 
 #define KEY_MAX 512 /* of cluster and node together */
@@ -193,13 +194,6 @@ struct summary {
 	json_t *clusters, *nodes; /* objects by name */
 };
 
-static void see(json_t *node, int64_t ts_ns)
-{
-	json_int_t seen = json_integer_value(json_object_get(node, "last_ns"));
-
-	json_object_set_new(node, "last_ns", json_integer(MAX(seen, (json_int_t)ts_ns)));
-}
-
 enum { CLUSTER, NODE, COUNT, SEEN, RATED, LEAST, NEWEST };
 
 /* What nodes have sent, a row each. Points and scores in one question: minutes that are not sealed yet are made
@@ -232,8 +226,12 @@ static int add_sent(struct summary *u, size_t which)
 			member_node(u->nodes, tool_text(&t, i, CLUSTER), tool_text(&t, i, NODE));
 
 		member_add_int(n, sent[which].counted, tool_int(&t, i, COUNT));
-		if (t.column_count > SEEN)
-			see(n, tool_int(&t, i, SEEN));
+		if (t.column_count > SEEN) {
+			json_int_t seen = json_integer_value(json_object_get(n, "last_ns"));
+
+			json_object_set_new(n, "last_ns",
+				json_integer(MAX(seen, (json_int_t)tool_int(&t, i, SEEN))));
+		}
 		if (t.column_count <= RATED || !tool_int(&t, i, RATED))
 			continue;
 		json_object_set_new(n, "lowest_score", json_real(tool_real(&t, i, LEAST)));
@@ -328,6 +326,7 @@ static void say_worst(struct buf *text, const json_t *worst)
 
 static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 {
+	char nodes[TEXT_PLURAL_MAX], incidents[TEXT_PLURAL_MAX];
 	const json_t *c;
 	size_t i;
 
@@ -337,12 +336,12 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 	json_array_foreach (clusters, i, c) {
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));
-		buf_printf(text,
-			": %.0f nodes, %.0f silent, %.0f with a low score, %.0f open of %.0f "
-			"incidents.",
-			member_real(c, "nodes"), member_real(c, "silent_nodes"),
-			member_real(c, "low_nodes"), member_real(c, "open_incidents"),
-			member_real(c, "incidents"));
+		buf_printf(text, ": %s, %.0f silent, %.0f with a low score, %s, %.0f of them open.",
+			text_format_plural(nodes, (uint64_t)member_real(c, "nodes"), "nodes"),
+			member_real(c, "silent_nodes"), member_real(c, "low_nodes"),
+			text_format_plural(
+				incidents, (uint64_t)member_real(c, "incidents"), "incidents"),
+			member_real(c, "open_incidents"));
 	}
 	say_worst(text, worst);
 	if (json_array_size(clusters))

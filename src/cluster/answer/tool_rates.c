@@ -2,6 +2,7 @@
 /* tool_rates.c - how much was done: collectives and their bandwidth, copies, kernel launches, calls that change
  * GPU memory. From stored calls (NCCL) and from counters of the agents (the rest). */
 
+#include "base/text.h"
 #include "cluster/answer/tool_private.h"
 
 #define WORD_BYTES 64
@@ -9,12 +10,17 @@
 static void say_first(struct buf *text, const json_t *list, const char *key, const char *unit)
 {
 	const json_t *o = json_array_get(list, 0);
+	double value = member_real(o, key);
+	char count[TEXT_MAX];
 
 	if (!o)
 		return;
 	buf_puts(text, " Most: ");
 	tool_say(text, json_string_value(json_object_get(o, "node_id")));
-	buf_printf(text, ", %.4g %s.", member_real(o, key), unit);
+	if (value >= 1000)
+		buf_printf(text, ", %s %s.", text_format_count(count, (uint64_t)value), unit);
+	else
+		buf_printf(text, ", %.4g %s.", value, unit);
 }
 
 static void say_none(struct buf *text, const char *metric)
@@ -114,15 +120,6 @@ static const struct copy_metric *copy_metric(const char *name)
 	return NULL;
 }
 
-static void direction_name(const struct sql_table *t, size_t row, char out[WORD_BYTES])
-{
-	growth_attribute(t, row, "ingero.memcpy.direction", out, WORD_BYTES);
-	if (!out[0])
-		growth_attribute(t, row, "direction", out, WORD_BYTES);
-	if (!out[0])
-		snprintf(out, WORD_BYTES, "unknown");
-}
-
 /* One node's bytes and times may be told twice, by different names: the better name counts. */
 static void add_copy(json_t *copies, const struct sql_table *t, size_t row)
 {
@@ -130,7 +127,11 @@ static void add_copy(json_t *copies, const struct sql_table *t, size_t row)
 	char direction[WORD_BYTES], node[512];
 	json_t *o;
 
-	direction_name(t, row, direction);
+	growth_attribute(t, row, "ingero.memcpy.direction", direction, WORD_BYTES);
+	if (!direction[0])
+		growth_attribute(t, row, "direction", direction, WORD_BYTES);
+	if (!direction[0])
+		snprintf(direction, WORD_BYTES, "unknown");
 	snprintf(node, sizeof(node), "%s\n%s", tool_text(t, row, GROWTH_NODE), direction);
 	o = member_node(copies, tool_text(t, row, GROWTH_CLUSTER), node);
 	json_object_set_new(o, "node_id", tool_json_text(tool_text(t, row, GROWTH_NODE)));
@@ -308,6 +309,7 @@ int tool_launches(struct tool_call *c)
 		"gpu.kernel.launch.grid_blocks", NULL};
 	_cleanup_(json_decrefp) json_t *nodes = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
+	char many[TEXT_PLURAL_MAX], where[TEXT_PLURAL_MAX];
 	double total = 0;
 	const char *key;
 	json_t *o, *list;
@@ -331,8 +333,9 @@ int tool_launches(struct tool_call *c)
 	}
 	list = member_values(nodes, "launches", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(c->text, "%.0f kernel launches on %zu nodes.", total,
-			json_object_size(nodes));
+		buf_printf(c->text, "%s on %s.",
+			text_format_plural(many, (uint64_t)total, "kernel launches"),
+			text_format_plural(where, json_object_size(nodes), "nodes"));
 		say_first(c->text, list, "launches", "launches");
 	} else {
 		say_none(c->text, metrics[0]);

@@ -20,7 +20,8 @@ struct search {
 	struct tool_call *call;
 	double threshold;
 	json_t *nodes; /* by cluster and node */
-	size_t calls;  /* looked at */
+	size_t scores; /* of so many nodes: looked at, as calls */
+	size_t calls;
 	bool is_cut;
 };
 
@@ -88,6 +89,7 @@ static int add_low(struct search *s)
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	int r = score_ask(s->call, &t);
 
+	s->scores = t.row_count;
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		double least = tool_real(&t, i, SCORE_MIN), last = tool_real(&t, i, SCORE_LAST);
 		json_t *n;
@@ -229,6 +231,9 @@ static int answer(struct search *s)
 	if (json_array_size(found))
 		buf_printf(text, "%s, worst first:",
 			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
+	else if (!s->scores && !s->calls)
+		buf_puts(text,
+			"No data in this time range, so nothing can be said: check cluster_id (summary lists the clusters), use a longer since, or check that agents push.");
 	else
 		buf_printf(text,
 			"No straggler found: no score below %.2f, no rank late in %zu stored calls of "

@@ -6,12 +6,15 @@
 #include "cluster/cli/commands.h"
 #include "command/program.h"
 #include "command/server_access.h"
+#include "deliver/endpoint.h"
 #include "json/tree.h"
 #include "net/server/token.h"
 
-#define DEFAULT_ENDPOINT "http://127.0.0.1:8080"
-#define TOKEN_VARIABLE   "INGERO_TOKEN"
-#define PORT             8080
+#define TOKEN_VARIABLE "INGERO_TOKEN"
+#define PORT           8080
+
+/* Where the services listen by default: `fleet` in plain text, `all` with TLS. */
+static const char *const near_endpoints[] = {"http://127.0.0.1:8080", "https://127.0.0.1:8080"};
 
 struct blame_flags {
 	const char *endpoint, *cluster, *ca_cert, *client_cert, *client_key, *token_file;
@@ -20,18 +23,17 @@ struct blame_flags {
 	bool json, first_use;
 };
 
-static const struct blame_flags defaults = {
-	.endpoint = DEFAULT_ENDPOINT, .timeout_ns = 10 * NS_PER_S};
+static const struct blame_flags defaults = {.timeout_ns = 10 * NS_PER_S};
 
 #define OPTION(field) offsetof(struct blame_flags, field)
 static const struct option_row blame_options[] = {
 	OPTION_ROW(STRING, "endpoint", OPTION(endpoint), "URL",
-		"API address of the service (default: " DEFAULT_ENDPOINT ")"),
+		"API address of the service (default: 127.0.0.1:8080, with TLS or without)"),
 	OPTION_ROW(
 		STRING, "cluster-id", OPTION(cluster), "NAME", "only this cluster (default: all)"),
 	OPTION_ROW(FLAG, "json", OPTION(json), NULL, "print the answer of /api/v1/blame"),
 	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "FILE",
-		"CA certificates to trust (default: the system's)"),
+		"CA certificates to trust (default: the system's; on this machine the one that the service made)"),
 	OPTION_ROW(STRINGS, "fingerprint", OPTION(fingerprints), "HEX",
 		"trust only the certificate with this SHA-256 fingerprint; may be repeated"),
 	OPTION_ROW(FLAG, "trust-on-first-use", OPTION(first_use), NULL,
@@ -46,15 +48,39 @@ static const struct option_row blame_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-static int ask(const struct blame_flags *f, struct question *q, int *ret_status, struct buf *answer,
-	struct errinfo *reterr)
+/* A connection to @text, the service's address. */
+struct asking {
+	const struct blame_flags *flags;
+	const char *text;
+	struct http_endpoint endpoint;
+	struct loop *loop;
+	struct tls *tls;
+	struct http_client *client;
+	char *bearer, *known, *own;
+	int status;
+	struct buf answer;
+};
+
+static void asking_done(struct asking *a)
+{
+	http_client_freep(&a->client);
+	tls_freep(&a->tls);
+	loop_freep(&a->loop);
+	free(a->bearer);
+	free(a->known);
+	free(a->own);
+	buf_done(&a->answer);
+}
+
+static int ask(struct asking *a, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf path = BUF_INIT(4096);
-	struct http_endpoint endpoint;
-	int r = http_endpoint_parse(f->endpoint, false, PORT, &endpoint, reterr);
+	const struct blame_flags *f = a->flags;
+	struct question q = {.loop = a->loop,
+		.client = a->client,
+		.endpoint = &a->endpoint,
+		.timeout_ns = f->timeout_ns};
 
-	if (r < 0)
-		return r;
 	buf_puts(&path, "/api/v1/blame");
 	if (f->cluster) {
 		buf_puts(&path, "?cluster_id=");
@@ -62,61 +88,52 @@ static int ask(const struct blame_flags *f, struct question *q, int *ret_status,
 	}
 	if (path.err)
 		return errinfo_set(reterr, -EINVAL, "--cluster-id: too long");
-	q->endpoint = &endpoint;
-	q->path = buf_str(&path);
-	q->timeout_ns = f->timeout_ns;
-	return question_ask(q, ret_status, answer, reterr);
+	q.path = buf_str(&path);
+	return question_ask(&q, &a->status, &a->answer, reterr);
 }
 
 /* The sentence of a refusal; the service's own words are its. */
-static int check_status(
-	const struct blame_flags *f, int status, bool has_token, struct errinfo *reterr)
+static int check_status(const struct asking *a, struct errinfo *reterr)
 {
-	if (status == 200)
+	if (a->status == 200)
 		return 0;
-	if (status == 401)
+	if (a->status == 401)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			has_token
+			a->bearer
 				? "%s refused the token: it is not one of the tokens that the service accepts"
 				: "%s requires a token: give --token-file or $" TOKEN_VARIABLE,
-			f->endpoint);
-	if (status == 403)
+			a->text);
+	if (a->status == 403)
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
 			"%s refused this: the token is for other clusters, or not for reading",
-			f->endpoint);
+			a->text);
 	return errinfo_set_exit(reterr, EXIT_FAILED, -EPROTO,
 		"%s answered with status %d: is it the API address of `ingero-cluster fleet`?",
-		f->endpoint, status);
+		a->text, a->status);
 }
 
-static int print(const struct blame_flags *f, int status, bool has_token, const struct buf *answer,
-	struct errinfo *reterr)
+static int print(const struct asking *a, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(QUESTION_ANSWER_MAX);
-	int r = check_status(f, status, has_token, reterr);
+	int r = check_status(a, reterr);
 
 	if (r < 0)
 		return r;
-	if (f->json) {
-		fwrite(buf_str(answer), 1, answer->len, stdout);
+	if (a->flags->json) {
+		fwrite(buf_str(&a->answer), 1, a->answer.len, stdout);
 		return 0;
 	}
-	r = blame_text(&b, buf_str(answer), answer->len);
+	r = blame_text(&b, buf_str(&a->answer), a->answer.len, a->flags->cluster);
 	if (r < 0)
 		return errinfo_set_exit(reterr, r == -EBADMSG ? EXIT_FAILED : 0, r,
-			"%s is not a cluster service: its reply cannot be read", f->endpoint);
+			"%s is not a cluster service: its reply cannot be read", a->text);
 	fputs(buf_str(&b), stdout);
 	return 0;
 }
 
-static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
+static int asking_open(struct asking *a, struct errinfo *reterr)
 {
-	_cleanup_(loop_freep) struct loop *loop = NULL;
-	_cleanup_(tls_freep) struct tls *tls = NULL;
-	_cleanup_(http_client_freep) struct http_client *client = NULL;
-	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
-	struct question q = {0};
-	_cleanup_free_ char *bearer = NULL, *known = NULL;
+	const struct blame_flags *f = a->flags;
 	struct tls_client_settings trust = {.ca = f->ca_cert,
 		.cert = f->client_cert,
 		.key = f->client_key,
@@ -124,26 +141,48 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 		.pin_count = f->fingerprints.count,
 		.first_use = f->first_use};
 	struct http_client_settings s = {0};
-	int status = 0, r = token_read(f->token_file, TOKEN_VARIABLE, &bearer, reterr);
+	int r = token_read(f->token_file, TOKEN_VARIABLE, &a->bearer, reterr);
 
 	if (r == 0 && (!f->ca_cert || f->first_use))
-		r = trust_known_path(&known, reterr);
-	trust.known = known;
+		r = trust_known_path(&a->known, reterr);
+	trust.known = a->known;
+	if (r == 0 && !trust.ca && !trust.pin_count) {
+		r = question_own_ca(&a->endpoint, &a->own);
+		trust.ca = a->own;
+	}
 	if (r == 0)
-		r = tls_client_new(&trust, &tls, reterr);
+		r = tls_client_new(&trust, &a->tls, reterr);
 	if (r == 0)
-		r = loop_new(&loop);
-	s.tls = tls;
-	s.bearer = bearer;
+		r = loop_new(&a->loop);
+	s.tls = a->tls;
+	s.bearer = a->bearer;
+	return r < 0 ? r : http_client_new(a->loop, &s, &a->client, reterr);
+}
+
+static int ask_at(const struct blame_flags *f, const char *text, struct errinfo *reterr)
+{
+	_cleanup_(asking_done) struct asking a = {
+		.flags = f, .text = text, .answer = BUF_INIT(QUESTION_ANSWER_MAX)};
+	int r = http_endpoint_parse(text, false, PORT, &a.endpoint, reterr);
+
 	if (r == 0)
-		r = http_client_new(loop, &s, &client, reterr);
-	q.client = client;
-	q.loop = loop;
+		r = asking_open(&a, reterr);
 	if (r == 0)
-		r = ask(f, &q, &status, &answer, reterr);
-	if (r == -EKEYREJECTED && trust_ask(tls, NULL) > 0)
-		r = ask(f, &q, &status, &answer, reterr);
-	return r < 0 ? r : print(f, status, bearer != NULL, &answer, reterr);
+		r = ask(&a, reterr);
+	if (r == -EKEYREJECTED && trust_ask(a.tls, NULL) > 0)
+		r = ask(&a, reterr);
+	return r < 0 ? r : print(&a, reterr);
+}
+
+static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
+{
+	int r;
+
+	if (f->endpoint)
+		return ask_at(f, f->endpoint, reterr);
+	r = ask_at(f, near_endpoints[0], reterr);
+	/* A server that expects TLS hangs up. */
+	return r == -ECONNRESET ? ask_at(f, near_endpoints[1], reterr) : r;
 }
 
 static int blame_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)
@@ -165,14 +204,30 @@ const struct command cmd_blame = {
 	.name = "blame",
 	.synopsis = "blame [--endpoint URL] [--cluster-id NAME] [flags]",
 	.summary = "Show which rank makes the others wait, for what, why, and what it costs",
-	.details = "Asks a running `ingero-cluster fleet`. Exits 0 if it answered, 1 if not.\n"
-		   "  ingero-cluster blame\n"
-		   "  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
+	.details =
+		"Asks a running `ingero-cluster fleet` or `all`. Exits 0 if it answered, 1 if not.\n"
+		"  ingero-cluster blame\n"
+		"  ingero-cluster blame --endpoint https://fleet:8080 --ca-cert ca.pem --json",
 	.options = blame_options,
 	.settings_size = sizeof(struct blame_flags),
 	.defaults = &defaults,
 	.run = blame_run,
 };
+
+int question_own_ca(const struct http_endpoint *e, char **ret)
+{
+	_cleanup_free_ char *folder = NULL, *path = NULL;
+
+	if (!endpoint_is_near(e) || state_folder(&folder, NULL) < 0)
+		return 0;
+	if (asprintf(&path, "%s/tls/cert.pem", folder) < 0) {
+		path = NULL;
+		return -ENOMEM;
+	}
+	if (access(path, R_OK) == 0)
+		*ret = TAKE(path);
+	return 0;
+}
 
 struct reply { /* on its way */
 	struct loop *loop;
@@ -261,13 +316,25 @@ static void put_episode(struct buf *b, const json_t *e, bool named)
 	}
 }
 
-static void put_nothing(struct buf *b, const json_t *examined)
+static void put_nobody(struct buf *b, const char *cluster)
+{
+	if (!cluster) {
+		buf_puts(b,
+			"No agent has pushed anything yet: start `ingero fleet-push` on the nodes.\n");
+		return;
+	}
+	buf_puts(b, "No agent has pushed anything for cluster ");
+	text_escape_terminal(b, cluster);
+	buf_puts(b,
+		": check the name, leave --cluster-id out to see all clusters, or start `ingero fleet-push`.\n");
+}
+
+static void put_nothing(struct buf *b, const json_t *examined, const char *cluster)
 {
 	char nodes[TEXT_PLURAL_MAX], ranks[TEXT_PLURAL_MAX], collectives[TEXT_PLURAL_MAX];
 
 	if (!number(examined, "nodes") && !number(examined, "ranks")) {
-		buf_puts(b,
-			"No agent has pushed anything yet: start `ingero fleet-push` on the nodes.\n");
+		put_nobody(b, cluster);
 		return;
 	}
 	buf_printf(b, "No straggler found. Examined: %s, %s, %s.\n",
@@ -283,7 +350,7 @@ static void put_nothing(struct buf *b, const json_t *examined)
 		buf_puts(b, "No collective has been seen: only the nodes' scores were compared.\n");
 }
 
-int blame_text(struct buf *b, const char *body, size_t len)
+int blame_text(struct buf *b, const char *body, size_t len, const char *cluster)
 {
 	_cleanup_(tree_done) json_t *tree = NULL;
 	const json_t *examined, *episodes, *e;
@@ -298,7 +365,7 @@ int blame_text(struct buf *b, const char *body, size_t len)
 	if (!json_is_object(examined) || !json_is_array(episodes))
 		return -EBADMSG;
 	if (!json_array_size(episodes))
-		put_nothing(b, examined);
+		put_nothing(b, examined, cluster);
 	json_array_foreach (episodes, i, e)
 		put_episode(b, e, number(examined, "clusters") > 1);
 	total = number(tree, "total");

@@ -68,8 +68,7 @@ static int remove_one(const char *path, const struct stat *st _unused_, int kind
 
 static void memory_free(struct demo_memory *m)
 {
-	if (m->service)
-		echo_service_free(m->service);
+	echo_service_freep(&m->service);
 	if (m->is_ours && m->folder)
 		nftw(m->folder, remove_one, 16, FTW_DEPTH | FTW_PHYS | FTW_MOUNT);
 	free(m->folder);
@@ -118,12 +117,14 @@ static void memory_watch(void *arg, const struct simulation_message *message)
 	switch (message->kind) {
 	case SIMULATION_HEALTH:
 		q.signal = OTLP_METRICS;
-		push_metrics_protobuf(&b, &(struct push_metrics){.health = message->health,
-						  .detection_mode = "fleet",
-						  .fleet_reachable = true});
+		push_metrics_write(&b,
+			&(struct push_metrics){.health = message->health,
+				.detection_mode = "fleet",
+				.fleet_reachable = true},
+			false);
 		break;
 	case SIMULATION_CALLS: push_calls_protobuf(&b, message->calls); break;
-	case SIMULATION_REPORT: push_report_protobuf(&b, message->report); break;
+	case SIMULATION_REPORT: push_report_write(&b, message->report, false); break;
 	}
 	q.data = b.data;
 	q.len = b.len;
@@ -147,20 +148,13 @@ struct demo {
 
 static void demo_done(struct demo *d)
 {
-	if (d->memory)
-		memory_free(d->memory);
-	if (d->api)
-		api_server_free(d->api);
-	if (d->timer)
-		loop_timer_free(d->timer);
-	if (d->play)
-		play_free(d->play);
-	if (d->fleet)
-		fleet_free(d->fleet);
-	if (d->rates)
-		rates_free(d->rates);
-	if (d->loop)
-		loop_free(d->loop);
+	memory_freep(&d->memory);
+	api_server_freep(&d->api);
+	loop_timer_freep(&d->timer);
+	play_freep(&d->play);
+	fleet_freep(&d->fleet);
+	rates_freep(&d->rates);
+	loop_freep(&d->loop);
 	path_user_leave(&d->before);
 }
 
@@ -268,7 +262,7 @@ static int say(struct demo *d, bool json)
 	int r = blame_json(d, &body);
 
 	if (r == 0 && !json)
-		r = blame_text(&text, buf_str(&body), body.len);
+		r = blame_text(&text, buf_str(&body), body.len, NULL);
 	if (r < 0)
 		return r;
 	if (json) {

@@ -35,7 +35,7 @@ static const struct option_row simulate_options[] = {
 		"steps last N times as long as usual, which is 0.1 to 0.6 s (default: 1)", 1, 200,
 		false},
 	OPTION_ROW(STRING, "fault", OPTION(fault), "NAME",
-		"only this one: none, slow, late, drift, stage, moving, hang, link; with --hard gpu (default: all)"),
+		"only this one: none, slow, late, drift, stage, moving, hang, link; with --hard gpu, expert (default: all)"),
 	OPTION_ROW(DURATION, "healthy", OPTION(healthy_ns), "DURATION",
 		"instead, healthy clusters for this long each, one job after another"),
 	OPTION_ROW(FLAG, "hard", OPTION(hard), NULL,
@@ -44,7 +44,7 @@ static const struct option_row simulate_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
-#define KINDS (JOB_GPU + 1) /* the last is for hard jobs alone */
+#define KINDS (JOB_EXPERT + 1) /* the last two are for hard jobs alone */
 
 struct row {
 	uint32_t total, right, alarms, shown; /* shown: provisional, and wrong */
@@ -71,7 +71,7 @@ static int fault_of(const char *name, int *ret, struct errinfo *reterr)
 			*ret = i;
 	if (*ret < 0)
 		return errinfo_set(reterr, -EINVAL,
-			"--fault: choose none, slow, late, drift, stage, moving, hang, link or gpu, not '%.40s'",
+			"--fault: choose none, slow, late, drift, stage, moving, hang, link, gpu or expert, not '%.40s'",
 			name);
 	return 0;
 }
@@ -150,16 +150,6 @@ static double at_most(uint32_t n)
 	return k * pow(1 - 1 / (9 * k) + 1.645 / (3 * sqrt(k)), 3);
 }
 
-/* The same clusters by what made them hard; one may have several. */
-static void print_traits(const struct table *t)
-{
-	for (int i = 0; i < JOB_TRAIT_COUNT; i++)
-		if (t->trait[i].total)
-			printf("  %-22s %u of %u right, %u others blamed\n",
-				job_trait_id((enum job_trait)i), t->trait[i].right,
-				t->trait[i].total, t->trait[i].alarms);
-}
-
 static void print_table(struct table *t, uint64_t took_ns)
 {
 	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX], delay[2 * TEXT_MAX];
@@ -177,7 +167,12 @@ static void print_table(struct table *t, uint64_t took_ns)
 		total += t->row[i].total;
 		alarms += t->row[i].alarms;
 	}
-	print_traits(t);
+	/* The same clusters by what made them hard; one may have several. */
+	for (int i = 0; i < JOB_TRAIT_COUNT; i++)
+		if (t->trait[i].total)
+			printf("  %-22s %u of %u right, %u others blamed\n",
+				job_trait_id((enum job_trait)i), t->trait[i].right,
+				t->trait[i].total, t->trait[i].alarms);
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)
@@ -197,8 +192,8 @@ static int simulate_run(
 	uint64_t begun = mono_now().ns;
 	int fault, r = fault_of(f->fault, &fault, &e);
 
-	if (r == 0 && fault == JOB_GPU && !f->hard)
-		r = errinfo_set(&e, -EINVAL, "--fault gpu needs --hard");
+	if (r == 0 && fault >= JOB_GPU && !f->hard)
+		r = errinfo_set(&e, -EINVAL, "--fault %s needs --hard", f->fault);
 	for (int64_t i = f->first; r == 0 && i < f->first + f->clusters; i++)
 		r = play_one(&t, (uint64_t)(f->seed * 1000000 + i),
 			(enum job_fault)(fault < 0 ? i % (f->hard ? KINDS : JOB_GPU) : fault), f);

@@ -15,7 +15,8 @@
 
 #define DEFAULT_ENDPOINT "127.0.0.1:4317"
 #define TOKEN_VARIABLE   "INGERO_TOKEN"
-#define API_PORT         8081
+#define API_PORT         8081 /* of `echo` */
+#define ALL_PORT         8080 /* of `all` */
 #define EVENTS_PER_CHAIN 25
 #define ASK_NS           (10 * NS_PER_S)
 #define ASK_PAUSE_NS     (200 * NS_PER_MS)
@@ -117,14 +118,10 @@ struct run {
 
 static void run_done(struct run *c)
 {
-	if (c->client)
-		http_client_free(c->client);
-	if (c->stranger)
-		http_client_free(c->stranger);
-	if (c->tls)
-		tls_free(c->tls);
-	if (c->loop)
-		loop_free(c->loop);
+	http_client_freep(&c->client);
+	http_client_freep(&c->stranger);
+	tls_freep(&c->tls);
+	loop_freep(&c->loop);
 	free(c->bearer);
 	free(c->ca);
 }
@@ -167,24 +164,18 @@ static int find_endpoints(struct run *c, struct errinfo *reterr)
 	return f->api ? http_endpoint_parse(f->api, c->api.tls, API_PORT, &c->api, reterr) : 0;
 }
 
-/* A server on this machine that made its certificate itself keeps it where this user's are. */
 static int find_trust(struct run *c, struct errinfo *reterr)
 {
-	_cleanup_free_ char *folder = NULL;
 	struct tls_client_settings t = {.ca = c->flags->ca_cert,
 		.pins = c->flags->fingerprints.value,
 		.pin_count = c->flags->fingerprints.count};
+	int r = 0;
 
-	if (!t.ca && !t.pin_count && endpoint_is_near(&c->endpoint.endpoint) &&
-		state_folder(&folder, NULL) == 0) {
-		if (asprintf(&c->ca, "%s/tls/cert.pem", folder) < 0) {
-			c->ca = NULL;
-			return -ENOMEM;
-		}
-		if (access(c->ca, R_OK) == 0)
-			t.ca = c->ca;
+	if (!t.ca && !t.pin_count) {
+		r = question_own_ca(&c->endpoint.endpoint, &c->ca);
+		t.ca = c->ca;
 	}
-	return tls_client_new(&t, &c->tls, reterr);
+	return r < 0 ? r : tls_client_new(&t, &c->tls, reterr);
 }
 
 static int open_clients(struct run *c, struct errinfo *reterr)
@@ -234,22 +225,6 @@ static void set_stress(struct run *c)
 
 /* ---- what is stored ---- */
 
-static void put_query(struct buf *b, const struct run *c)
-{
-	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
-	struct json_writer w = json_writer_to_buf(b);
-
-	buf_printf(&sql,
-		"SELECT count(*), count(DISTINCT event_id), count(DISTINCT node_id), count(DISTINCT causal_chain_id), "
-		"sum(CASE WHEN value_double < 0.4 THEN 1 ELSE 0 END) FROM events WHERE event_id LIKE '%s-%%'",
-		c->settings.run);
-	json_begin_object(&w);
-	json_string_member(&w, "query", buf_str(&sql));
-	json_end_object(&w);
-	if (sql.err)
-		b->err = sql.err;
-}
-
 static void tree_done(json_t **t)
 {
 	json_decref(*t);
@@ -283,19 +258,6 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 			error ? ": " : "", error ? json_string_value(error) : "");
 }
 
-static void ask_once(const struct question *q, struct stored *ret)
-{
-	_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
-	struct errinfo e = {0};
-	int status = 0, r = question_ask(q, &status, &answer, &e);
-
-	*ret = (struct stored){0};
-	if (r < 0)
-		snprintf(ret->why, sizeof(ret->why), "%.250s", e.text);
-	else
-		read_stored(ret, status, &answer);
-}
-
 /* What was acknowledged is visible a moment later: it is asked for as long as there is more of it each
  * time. */
 static void ask_stored(struct run *c)
@@ -309,11 +271,31 @@ static void ask_stored(struct run *c)
 		.timeout_ns = ASK_NS};
 	uint64_t end = mono_now().ns + ASK_NS;
 	struct stored s;
+	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
+	struct json_writer w = json_writer_to_buf(&query);
 
-	put_query(&query, c);
+	buf_printf(&sql,
+		"SELECT count(*), count(DISTINCT event_id), count(DISTINCT node_id), count(DISTINCT causal_chain_id), "
+		"sum(CASE WHEN value_double < 0.4 THEN 1 ELSE 0 END) FROM events WHERE event_id LIKE '%s-%%'",
+		c->settings.run);
+	json_begin_object(&w);
+	json_string_member(&w, "query", buf_str(&sql));
+	json_end_object(&w);
+	if (sql.err)
+		query.err = sql.err;
 	q.body = buf_str(&query);
 	for (;;) {
-		ask_once(&q, &s);
+		_cleanup_buf_ struct buf answer = BUF_INIT(QUESTION_ANSWER_MAX);
+		struct errinfo e = {0};
+		int status = 0, r = question_ask(&q, &status, &answer, &e);
+
+		s = (struct stored){0};
+		if (r < 0)
+			snprintf(s.why, sizeof(s.why), "%.250s", e.text);
+		else
+			read_stored(&s, status, &answer);
+		if (r == -ECONNREFUSED && !c->flags->api)
+			c->api.port = c->api.port == API_PORT ? ALL_PORT : API_PORT;
 		if (s.known && (!c->stored.known || s.rows > c->stored.rows))
 			end = mono_now().ns + ASK_NS;
 		c->stored = s;

@@ -37,7 +37,7 @@ static const struct program_values values[] = {
 	{.option = "protocol", .words = "grpc http/protobuf http/json"},
 	{.command = "simulate",
 		.option = "fault",
-		.words = "none slow late drift stage moving hang"},
+		.words = "none slow late drift stage moving hang link gpu expert"},
 	{0},
 };
 

@@ -35,8 +35,13 @@ struct question {
 int question_ask(
 	const struct question *q, int *ret_status, struct buf *answer, struct errinfo *reterr);
 
+/* question_own_ca - *ret, the caller's, is the certificate that a service of this user's made itself, if @e is on
+ * this machine and there is one; else it is untouched. 0 or -ENOMEM. */
+int question_own_ca(const struct http_endpoint *e, char **ret);
+
 /* The service's answer to /api/v1/blame for people. Pure. */
 
-/* blame_text - appends what the JSON in @body says: a sentence for each episode, or what was examined.
+/* blame_text - appends what the JSON in @body says: a sentence for each episode, or what was examined. @cluster: what was
+ * asked about; NULL: all.
  * Everything foreign is escaped for a terminal. -EBADMSG: it is not such an answer; -ENOMEM. */
-int blame_text(struct buf *b, const char *body, size_t len);
+int blame_text(struct buf *b, const char *body, size_t len, const char *cluster);

@@ -301,20 +301,13 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 
 void echo_service_free(struct echo_service *s)
 {
-	if (s->receiver)
-		receiver_free(s->receiver);
-	if (s->health)
-		http_server_free(s->health);
-	if (s->api)
-		echo_server_free(s->api);
-	if (s->keeper)
-		keeper_free(s->keeper);
-	if (s->journal)
-		journal_free(s->journal);
-	if (s->audit)
-		audit_free(s->audit);
-	if (s->store)
-		store_free(s->store);
+	receiver_freep(&s->receiver);
+	http_server_freep(&s->health);
+	echo_server_freep(&s->api);
+	keeper_freep(&s->keeper);
+	journal_freep(&s->journal);
+	audit_freep(&s->audit);
+	store_freep(&s->store);
 	free(s->routes);
 	free(s);
 }
@@ -333,16 +326,6 @@ static bool may_see(const struct tenant *t, const char *query)
 	       found && tenant_may_see(t, cluster, strlen(cluster));
 }
 
-static void refuse_question(struct http_exchange *x, const struct tenant_refusal *no)
-{
-	char seconds[16];
-
-	snprintf(seconds, sizeof(seconds), "%u", no->retry_s);
-	if (no->retry_s)
-		http_reply_field(x, "retry-after", seconds);
-	http_reply_error(x, no->status, "%s: %s", no->code, no->text);
-}
-
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct echo_service *s = arg;
@@ -355,14 +338,20 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	}
 	t = tenants_admit(
 		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
-	if (!t)
-		refuse_question(x, &no);
-	else if (!may_see(t, q->query))
+	if (!t) {
+		char seconds[16];
+
+		snprintf(seconds, sizeof(seconds), "%u", no.retry_s);
+		if (no.retry_s)
+			http_reply_field(x, "retry-after", seconds);
+		http_reply_error(x, no.status, "%s: %s", no.code, no.text);
+	} else if (!may_see(t, q->query)) {
 		http_reply_error(x, 403,
 			TENANT_REFUSED
 			": this token is limited to some clusters: give one of them as cluster_id");
-	else
+	} else {
 		api_server_answer(s->fleet, x, q);
+	}
 }
 
 /* The fleet's routes, answered through this service. The

@@ -38,47 +38,37 @@ METRIC_ROW(sql_walls, GAUGE, false, "ingero_echo_sql_confined", "1",
 METRIC_ROW(connections, GAUGE, false, "ingero_echo_connections", "{connection}",
 	"Open connections of senders");
 
-static void put(struct metric_set *m, const struct metric_desc *d, uint64_t v)
-{
-	metric_put_int(m, d, (wall_time){0}, (int64_t)v, NULL);
-}
-
 void echo_metrics_keeper(struct metric_set *m, const struct keeper_stats *k)
 {
-	metric_put_int(
-		m, &items, (wall_time){0}, (int64_t)k->points, METRIC_OF(METRIC_TEXT("kept")));
-	metric_put_int(m, &items, (wall_time){0}, (int64_t)k->rejected,
-		METRIC_OF(METRIC_TEXT("rejected")));
-	put(m, &requests, k->requests);
-	put(m, &duplicates, k->duplicates);
-	put(m, &refused, k->refused);
-	put(m, &backlog, k->backlog);
-	put(m, &journal_bytes, k->journal.bytes);
-	put(m, &pending_bytes, k->journal.pending);
-	put(m, &syncs, k->journal.syncs);
-	put(m, &failures, k->journal.failed);
-	put(m, &degraded, k->degraded);
+	metric_put_count(m, &items, "kept", k->points);
+	metric_put_count(m, &items, "rejected", k->rejected);
+	metric_put_count(m, &requests, NULL, k->requests);
+	metric_put_count(m, &duplicates, NULL, k->duplicates);
+	metric_put_count(m, &refused, NULL, k->refused);
+	metric_put_count(m, &backlog, NULL, k->backlog);
+	metric_put_count(m, &journal_bytes, NULL, k->journal.bytes);
+	metric_put_count(m, &pending_bytes, NULL, k->journal.pending);
+	metric_put_count(m, &syncs, NULL, k->journal.syncs);
+	metric_put_count(m, &failures, NULL, k->journal.failed);
+	metric_put_count(m, &degraded, NULL, k->degraded);
 }
 
 void echo_metrics_receiver(struct metric_set *m, const struct receiver_stats *r)
 {
 	for (int i = 0; i < RECEIVER_REASON_COUNT; i++)
-		metric_put_int(m, &otlp_refused, (wall_time){0}, (int64_t)r->refused[i],
-			METRIC_OF(METRIC_TEXT(receiver_reason_id(i))));
-	put(m, &connections, r->http.open_connections);
+		metric_put_count(m, &otlp_refused, receiver_reason_id(i), r->refused[i]);
+	metric_put_count(m, &connections, NULL, r->http.open_connections);
 }
 
 void echo_metrics_sql(struct metric_set *m, const struct sql_worker_stats *s)
 {
-	put(m, &sql_running, s->running);
-	put(m, &sql_started, s->started);
-	put(m, &sql_killed, s->killed);
+	metric_put_count(m, &sql_running, NULL, s->running);
+	metric_put_count(m, &sql_started, NULL, s->started);
+	metric_put_count(m, &sql_killed, NULL, s->killed);
 	if (!s->known) /* none has answered yet */
 		return;
-	metric_put_int(
-		m, &sql_walls, (wall_time){0}, s->landlock > 0, METRIC_OF(METRIC_TEXT("landlock")));
-	metric_put_int(
-		m, &sql_walls, (wall_time){0}, s->seccomp, METRIC_OF(METRIC_TEXT("seccomp")));
+	metric_put_count(m, &sql_walls, "landlock", s->landlock > 0);
+	metric_put_count(m, &sql_walls, "seccomp", s->seccomp);
 }
 
 /* ---- health ---- */

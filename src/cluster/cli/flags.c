@@ -157,8 +157,11 @@ int echo_flags_check(const struct echo_flags *f, const char *address, struct err
 	struct server_access_options access = access_flags_options(a, address);
 	struct tls_server_settings tls = access_flags_tls(a);
 	bool far = !address_text_is_loopback(address);
-	int r = check_tokens(a, reterr);
+	union address parsed;
+	int r = address_parse(address, &parsed, reterr);
 
+	if (r == 0)
+		r = check_tokens(a, reterr);
 	if (r == 0)
 		r = check_engine(f, reterr);
 	if (r == 0)

@@ -133,32 +133,23 @@ void outlets_free(struct outlets *o)
 		(void)path_user_enter(o->socket, &before, NULL);
 		stream_close(o->stream);
 	}
-	if (o->alerts)
-		alerts_free(o->alerts);
-	if (o->forward)
-		forward_free(o->forward);
-	if (o->config)
-		notify_config_free(o->config);
+	alerts_freep(&o->alerts);
+	forward_freep(&o->forward);
+	notify_config_freep(&o->config);
 	free(o);
-}
-
-/* One line a change, for the log. */
-static void say(const struct fleet_notice *n)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(16384);
-
-	text_escape_terminal(&b, n->episode.cluster);
-	buf_printf(&b, ": %s: ", fleet_notice_id(n->kind));
-	text_escape_terminal(&b, n->episode.text);
-	fprintf(stderr, "%s%s\n", log_mark(LOG_LEVEL_WARNING), buf_str(&b));
 }
 
 void outlets_tell(struct outlets *o, const struct fleet_notice *n)
 {
 	struct alert_notice alert;
 	struct stream_message m;
+	_cleanup_buf_ struct buf b = BUF_INIT(16384);
 
-	say(n);
+	/* One line a change, for the log. */
+	text_escape_terminal(&b, n->episode.cluster);
+	buf_printf(&b, ": %s: ", fleet_notice_id(n->kind));
+	text_escape_terminal(&b, n->episode.text);
+	fprintf(stderr, "%s%s\n", log_mark(LOG_LEVEL_WARNING), buf_str(&b));
 	if (o->alerts) {
 		notice_alert(n, &alert);
 		alerts_give(o->alerts, &alert);
@@ -247,17 +238,14 @@ void outlets_metrics(const struct outlets *o, struct metric_set *s)
 				metric_put_int(s, &forwarded, (wall_time){0}, (int64_t)t.lost[k],
 					METRIC_OF(METRIC_TEXT(t.shown),
 						METRIC_TEXT(forward_loss_id(k))));
-			metric_put_int(s, &forward_waiting, (wall_time){0},
-				(int64_t)t.waiting_bytes, METRIC_OF(METRIC_TEXT(t.shown)));
+			metric_put_count(s, &forward_waiting, t.shown, t.waiting_bytes);
 		}
 	}
 	if (o->stream) {
 		struct stream_stats t = stream_stats(o->stream);
 
-		metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.messages,
-			METRIC_OF(METRIC_TEXT("sent")));
+		metric_put_count(s, &stream_messages, "sent", t.messages);
 		for (int k = 0; k < STREAM_DROP_COUNT; k++)
-			metric_put_int(s, &stream_messages, (wall_time){0}, (int64_t)t.dropped[k],
-				METRIC_OF(METRIC_TEXT(stream_drop_id(k))));
+			metric_put_count(s, &stream_messages, stream_drop_id(k), t.dropped[k]);
 	}
 }

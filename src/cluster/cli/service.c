@@ -131,19 +131,6 @@ static void take_notices(struct service *s)
 	}
 }
 
-/* What lasts is remembered as it is by now: what it has cost. */
-static void renew_rows(struct service *s, int64_t now_ns)
-{
-	struct fleet_notice n = {.kind = FLEET_NOTICE_CHANGED};
-	size_t cursor = 0;
-
-	while (s->settings.keeping.tell &&
-		fleet_episode_next(s->fleet, NULL, &cursor, &n.episode) && !n.episode.until_ns)
-		if (!n.episode.provisional && notice_row_is_due(&n.episode, s->renewed_ns, now_ns))
-			s->settings.keeping.tell(s->settings.keeping.arg, &n, now_ns);
-	s->renewed_ns = now_ns;
-}
-
 static int save_snapshot(struct service *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SNAPSHOT_BYTES_MAX);
@@ -179,10 +166,17 @@ static void on_tick(void *arg)
 {
 	struct service *s = arg;
 	int64_t now = service_now(s);
+	struct fleet_notice n = {.kind = FLEET_NOTICE_CHANGED};
+	size_t cursor = 0;
 
 	fleet_tick(s->fleet, now);
 	take_notices(s);
-	renew_rows(s, now);
+	/* What lasts is remembered as it is by now: what it has cost. */
+	while (s->settings.keeping.tell &&
+		fleet_episode_next(s->fleet, NULL, &cursor, &n.episode) && !n.episode.until_ns)
+		if (!n.episode.provisional && notice_row_is_due(&n.episode, s->renewed_ns, now))
+			s->settings.keeping.tell(s->settings.keeping.arg, &n, now);
+	s->renewed_ns = now;
 	if (now - s->saved_ns >= (int64_t)SNAPSHOT_NS) {
 		s->saved_ns = now;
 		keep_snapshot(s);
@@ -210,19 +204,14 @@ static void put_metrics(void *arg, struct metric_set *m)
 	if (!s->receiver)
 		return;
 	stats = receiver_stats(s->receiver);
-	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.taken,
-		METRIC_OF(METRIC_TEXT("taken")));
-	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.rejected,
-		METRIC_OF(METRIC_TEXT("rejected")));
-	metric_put_int(m, &otlp_items, (wall_time){0}, (int64_t)stats.foreign,
-		METRIC_OF(METRIC_TEXT("foreign")));
+	metric_put_count(m, &otlp_items, "taken", stats.taken);
+	metric_put_count(m, &otlp_items, "rejected", stats.rejected);
+	metric_put_count(m, &otlp_items, "foreign", stats.foreign);
 	for (int i = 0; i < OTLP_SIGNAL_COUNT; i++)
-		metric_put_int(m, &otlp_requests, (wall_time){0}, (int64_t)stats.requests[i],
-			METRIC_OF(METRIC_TEXT(otlp_signal_id(i))));
+		metric_put_count(m, &otlp_requests, otlp_signal_id(i), stats.requests[i]);
 	for (int i = 0; i < RECEIVER_REASON_COUNT; i++)
-		metric_put_int(m, &otlp_refused, (wall_time){0}, (int64_t)stats.refused[i],
-			METRIC_OF(METRIC_TEXT(receiver_reason_id(i))));
-	metric_put_int(m, &connections, (wall_time){0}, (int64_t)stats.http.open_connections, NULL);
+		metric_put_count(m, &otlp_refused, receiver_reason_id(i), stats.refused[i]);
+	metric_put_count(m, &connections, NULL, stats.http.open_connections);
 }
 
 /* ---- life ---- */
@@ -317,16 +306,11 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 
 void service_free(struct service *s)
 {
-	if (s->tick)
-		loop_timer_free(s->tick);
-	if (s->receiver)
-		receiver_free(s->receiver);
-	if (s->api)
-		api_server_free(s->api);
-	if (s->fleet)
-		fleet_free(s->fleet);
-	if (s->rates)
-		rates_free(s->rates);
+	loop_timer_freep(&s->tick);
+	receiver_freep(&s->receiver);
+	api_server_freep(&s->api);
+	fleet_freep(&s->fleet);
+	rates_freep(&s->rates);
 	free(s);
 }
 

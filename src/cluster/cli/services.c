@@ -27,20 +27,14 @@ struct run {
 
 static void run_done(struct run *c)
 {
-	if (c->fleet)
-		service_free(c->fleet);
-	if (c->outlets)
-		outlets_free(c->outlets);
-	if (c->echo)
-		echo_service_free(c->echo);
+	service_freep(&c->fleet);
+	outlets_freep(&c->outlets);
+	echo_service_freep(&c->echo);
 	server_life_done(&c->life);
-	if (c->tenants)
-		tenants_free(c->tenants);
+	tenants_freep(&c->tenants);
 	server_access_done(&c->access);
-	if (c->tls)
-		tls_free(c->tls);
-	if (c->loop)
-		loop_free(c->loop);
+	tls_freep(&c->tls);
+	loop_freep(&c->loop);
 	echo_prepared_done(&c->prepared);
 	path_user_leave(&c->before);
 }
@@ -237,26 +231,6 @@ static int take_rights(struct run *c, struct errinfo *reterr)
 
 /* ---- what is said ---- */
 
-static void announce_addresses(const struct run *c)
-{
-	const char *scheme = c->tls ? "https" : "http";
-	struct service_addresses a = addresses(c);
-
-	if (a.grpc)
-		printf("OTLP over gRPC: %s%s\n", a.grpc, c->tls ? " (TLS)" : "");
-	if (a.http)
-		printf("OTLP over HTTP: %s://%s\n", scheme, a.http);
-	if (a.api && c->fleet)
-		printf("Page and API: %s://%s/\n", scheme, a.api);
-	if (a.api && !c->echo)
-		printf("Metrics: %s://%s/metrics\n", scheme, a.api);
-	if (a.api && c->echo)
-		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, a.api,
-			scheme, a.api);
-	if (a.health)
-		printf("Health: http://%s/readyz\n", a.health);
-}
-
 static void announce_access(const struct run *c)
 {
 	const struct access_flags *f = c->settings->access;
@@ -284,8 +258,22 @@ static void announce_access(const struct run *c)
 static void announce(const struct run *c)
 {
 	_cleanup_buf_ struct buf store = BUF_INIT(4096);
+	const char *scheme = c->tls ? "https" : "http";
+	struct service_addresses a = addresses(c);
 
-	announce_addresses(c);
+	if (a.grpc)
+		printf("OTLP over gRPC: %s%s\n", a.grpc, c->tls ? " (TLS)" : "");
+	if (a.http)
+		printf("OTLP over HTTP: %s://%s\n", scheme, a.http);
+	if (a.api && c->fleet)
+		printf("Page and API: %s://%s/\n", scheme, a.api);
+	if (a.api && !c->echo)
+		printf("Metrics: %s://%s/metrics\n", scheme, a.api);
+	if (a.api && c->echo)
+		printf("API: %s://%s/api/v2/openapi.json\nMCP: %s://%s/mcp\n", scheme, a.api,
+			scheme, a.api);
+	if (a.health)
+		printf("Health: http://%s/readyz\n", a.health);
 	if (c->echo) {
 		echo_service_describe(c->echo, &store);
 		printf("Store: %s\n", buf_str(&store));
@@ -327,8 +315,11 @@ static int check_access(const struct access_flags *f, const char *address, struc
 {
 	struct server_access_options access = access_flags_options(f, address);
 	struct tls_server_settings tls = access_flags_tls(f);
-	int r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
+	union address parsed;
+	int r = address_parse(address, &parsed, reterr);
 
+	if (r == 0)
+		r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (f->client_ca && !f->cert)

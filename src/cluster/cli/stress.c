@@ -80,26 +80,6 @@ static bool is_low(const struct stress_settings *s, uint64_t i)
 	return (i + 1) * s->low / s->events != i * s->low / s->events;
 }
 
-static void put_event(
-	struct otlp_writer *o, const struct stress_settings *s, uint64_t node, uint64_t k)
-{
-	uint64_t i = k * s->nodes + node;
-	char id[80], chain[80];
-	struct otlp_attributes a = {0};
-	struct otlp_point p = {.attributes = &a,
-		.time_ns = (uint64_t)wall_now().ns,
-		.value = {.kind = OTLP_DOUBLE,
-			.d = is_low(s, i) ? STRESS_LOW_SCORE : 0.9 + (double)(i % 100) / 1000}};
-
-	snprintf(id, sizeof(id), "%s-%" PRIu64, s->run, i);
-	otlp_put_text(&a, "event_id", id);
-	if (s->chains) {
-		snprintf(chain, sizeof(chain), "%s-chain-%" PRIu64, s->run, i % s->chains);
-		otlp_put_text(&a, "causal_chain_id", chain);
-	}
-	otlp_write_point(o, &p);
-}
-
 static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t count)
 {
 	const struct stress_settings *s = w->stress->s;
@@ -114,9 +94,25 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 	buf_clear(&w->body);
 	otlp_write_begin(&o, &w->body, s->endpoint->protocol == OTLP_HTTP_JSON, false, &resource,
 		"ingero.stress", "1");
-	otlp_write_metric(&o, s->metric, "1", OTLP_GAUGE);
-	for (uint64_t k = 0; k < count; k++)
-		put_event(&o, s, node, from + k);
+	otlp_write_metric(&o, s->metric, NULL, "1", OTLP_GAUGE);
+	for (uint64_t k = 0; k < count; k++) {
+		uint64_t i = (from + k) * s->nodes + node;
+		char id[80], chain[80];
+		struct otlp_attributes a = {0};
+		struct otlp_point p = {.attributes = &a,
+			.time_ns = (uint64_t)wall_now().ns,
+			.value = {.kind = OTLP_DOUBLE,
+				.d = is_low(s, i) ? STRESS_LOW_SCORE
+						  : 0.9 + (double)(i % 100) / 1000}};
+
+		snprintf(id, sizeof(id), "%s-%" PRIu64, s->run, i);
+		otlp_put_text(&a, "event_id", id);
+		if (s->chains) {
+			snprintf(chain, sizeof(chain), "%s-chain-%" PRIu64, s->run, i % s->chains);
+			otlp_put_text(&a, "causal_chain_id", chain);
+		}
+		otlp_write_point(&o, &p);
+	}
 	otlp_write_metric_end(&o);
 	otlp_write_end(&o);
 	w->events = count;
@@ -153,15 +149,6 @@ static void stress_fail(struct stress *t, int err, const struct errinfo *e)
 			*t->reterr = *e;
 	}
 	loop_stop(t->loop);
-}
-
-static void writer_again(struct writer *w)
-{
-	uint64_t wait = AGAIN_FIRST_NS << MIN(w->failures, 6U);
-
-	w->failures++;
-	w->stress->result.retries++;
-	loop_timer_set(w->timer, MIN(wait, AGAIN_LAST_NS));
 }
 
 static void writer_taken(struct writer *w, uint64_t rejected)
@@ -215,10 +202,15 @@ static void writer_end(struct writer *w, enum backlog_outcome outcome, uint64_t 
 		t->gave_up = true;
 	if (outcome == BACKLOG_SENT)
 		writer_taken(w, rejected);
-	else if (outcome == BACKLOG_AGAIN && !t->gave_up && !is_fault)
-		writer_again(w);
-	else
+	else if (outcome == BACKLOG_AGAIN && !t->gave_up && !is_fault) {
+		uint64_t wait = AGAIN_FIRST_NS << MIN(w->failures, 6U);
+
+		w->failures++;
+		w->stress->result.retries++;
+		loop_timer_set(w->timer, MIN(wait, AGAIN_LAST_NS));
+	} else {
 		writer_refused(w, err, e);
+	}
 }
 
 /* A receiver that has never answered is not waited for. */
@@ -390,8 +382,7 @@ static void on_timer(void *arg)
 static void stress_done(struct stress *t)
 {
 	for (uint64_t i = 0; t->writers && i < t->s->writers; i++) {
-		if (t->writers[i].timer)
-			loop_timer_free(t->writers[i].timer);
+		loop_timer_freep(&t->writers[i].timer);
 		buf_done(&t->writers[i].body);
 	}
 	free(t->writers);

@@ -300,24 +300,6 @@ static bool is_old(const struct calls *c, const struct collective *x)
 				       c->now_ns - x->comm->last_ns > window);
 }
 
-/* What is older than the window leaves. Ranks that wait in it keep a collective: a hang is longer than
- * any window. It is given up as a whole: those who wait for who waited in it are not to be blamed next. */
-static void expire(struct calls *c)
-{
-	struct collective *x;
-
-	while ((x = TAILQ_FIRST(&c->comms.by_age)) && is_old(c, x)) {
-		bool is_hang = x->is_in_open && hangs_is_waited_in(x);
-
-		if (is_hang && c->now_ns - x->first_ns >= HANG_KEPT_NS)
-			c->hang_over_ns = MAX(c->hang_over_ns, x->first_ns + calls_window(c));
-		if (is_hang && x->first_ns > c->hang_over_ns)
-			comms_keep(&c->comms, x, c->now_ns);
-		else
-			comms_drop(&c->comms, x);
-	}
-}
-
 /* No more than SWEEP_MAX at a time: what is left has time until the next sweep. */
 static void sweep_comms(struct calls *c, struct idmap *map, int64_t idle_ns)
 {
@@ -329,40 +311,6 @@ static void sweep_comms(struct calls *c, struct idmap *map, int64_t idle_ns)
 			idle[n++] = m;
 	for (size_t i = 0; i < n; i++)
 		comms_remove(&c->comms, idle[i], &c->workers);
-}
-
-static void sweep_senders(struct calls *c, int64_t idle_ns)
-{
-	size_t removed = 0;
-
-	for (size_t i = 0; i < c->senders.count && removed < SWEEP_MAX; i++) {
-		struct sender *x = c->senders.items[i];
-
-		if (!x || x->workers > 0 || c->now_ns - x->last_ns <= idle_ns)
-			continue;
-		clocks_forget(c->clocks, x->index);
-		senders_remove(&c->senders, x);
-		removed++;
-	}
-}
-
-/* What has not been heard of for long is forgotten, from communicators down to nodes. */
-static void sweep(struct calls *c)
-{
-	int64_t idle_ns = calls_window(c) * IDLE_WINDOWS;
-
-	sweep_comms(c, &c->comms.comms, idle_ns);
-	sweep_comms(c, &c->comms.pairs, idle_ns);
-	for (size_t i = 0; i < c->workers.count; i++) {
-		struct worker *w = c->workers.items[i];
-
-		if (!w || w->members > 0 || c->now_ns - w->last_ns <= idle_ns)
-			continue;
-		c->senders.items[w->node]->workers--;
-		joins_forget(&c->joins, w->id);
-		workers_remove(&c->workers, w);
-	}
-	sweep_senders(c, idle_ns);
 }
 
 /* What can be brought together with calls of other ranks goes to its place. */
@@ -383,12 +331,48 @@ static void join_late(struct calls *c)
 
 void calls_tick(struct calls *c, int64_t now_ns)
 {
+	struct collective *x;
+
 	c->now_ns = MAX(c->now_ns, now_ns);
 	join_late(c);
 	(void)lags_fold(c); /* without memory some lags are not counted; the calls stay for blame */
-	expire(c);
+	/* What is older than the window leaves. Ranks that wait in it keep a collective: a hang is longer than
+	 * any window. It is given up as a whole: those who wait for who waited in it are not to be blamed next. */
+	while ((x = TAILQ_FIRST(&c->comms.by_age)) && is_old(c, x)) {
+		bool is_hang = x->is_in_open && hangs_is_waited_in(x);
+
+		if (is_hang && c->now_ns - x->first_ns >= HANG_KEPT_NS)
+			c->hang_over_ns = MAX(c->hang_over_ns, x->first_ns + calls_window(c));
+		if (is_hang && x->first_ns > c->hang_over_ns)
+			comms_keep(&c->comms, x, c->now_ns);
+		else
+			comms_drop(&c->comms, x);
+	}
 	if (c->now_ns - c->swept_ns > SWEEP_NS) {
-		sweep(c);
+		int64_t idle_ns = calls_window(c) * IDLE_WINDOWS;
+		size_t removed = 0;
+
+		/* What has not been heard of for long is forgotten, from communicators down to nodes. */
+		sweep_comms(c, &c->comms.comms, idle_ns);
+		sweep_comms(c, &c->comms.pairs, idle_ns);
+		for (size_t i = 0; i < c->workers.count; i++) {
+			struct worker *w = c->workers.items[i];
+
+			if (!w || w->members > 0 || c->now_ns - w->last_ns <= idle_ns)
+				continue;
+			c->senders.items[w->node]->workers--;
+			joins_forget(&c->joins, w->id);
+			workers_remove(&c->workers, w);
+		}
+		for (size_t i = 0; i < c->senders.count && removed < SWEEP_MAX; i++) {
+			struct sender *s = c->senders.items[i];
+
+			if (!s || s->workers > 0 || c->now_ns - s->last_ns <= idle_ns)
+				continue;
+			clocks_forget(c->clocks, s->index);
+			senders_remove(&c->senders, s);
+			removed++;
+		}
 		c->swept_ns = c->now_ns;
 	}
 	hangs_find(c);

@@ -151,11 +151,5 @@ struct calls_stats calls_stats(const struct calls *c)
 
 const char *calls_mismatch_id(enum calls_mismatch m)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [CALLS_MISMATCH_##NAME] = id,
-		CALLS_MISMATCHES(X)
-#undef X
-	};
-
-	return ids[m];
+	return LIST_IDS(CALLS_MISMATCHES)[m];
 }

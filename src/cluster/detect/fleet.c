@@ -42,8 +42,7 @@ int fleet_new(const struct fleet_settings *s, struct fleet **ret)
 static void cluster_free(struct cluster *c)
 {
 	reports_done(c);
-	if (c->calls)
-		calls_free(c->calls);
+	calls_freep(&c->calls);
 	free(c);
 }
 DEFINE_CLEANUP(struct cluster *, cluster_free)
@@ -56,8 +55,7 @@ void fleet_free(struct fleet *f)
 		cluster_free(c);
 	idmap_done(&f->clusters);
 	episodes_done(f);
-	if (f->nodes)
-		nodes_free(f->nodes);
+	nodes_freep(&f->nodes);
 	free(f);
 }
 
@@ -140,22 +138,6 @@ int fleet_take_calls(
 	return calls_take(c->calls, b, now_ns, ret);
 }
 
-/* Why a rank is late is added as soon as it is told. */
-static void explain_late(struct fleet *f, const struct cluster *c, const struct push_report *r)
-{
-	for (size_t i = 0; i < f->live_count; i++) {
-		struct episode *e = f->live[i];
-
-		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER || e->e.pid != r->pid ||
-			strcmp(e->e.node, r->who.node) != 0 || !episode_explain(f, e))
-			continue;
-		if (e->told)
-			episode_tell(f, e);
-		else
-			fleet_sentence(&e->e);
-	}
-}
-
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns)
 {
 	struct cluster *c;
@@ -165,8 +147,21 @@ int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_
 		return err;
 	f->stats.reports++;
 	err = report_keep(c, r, now_ns);
-	if (err == 0 && r->cause[0])
-		explain_late(f, c, r);
+	if (err == 0 && r->cause[0]) {
+		/* Why a rank is late is added as soon as it is told. */
+		for (size_t i = 0; i < f->live_count; i++) {
+			struct episode *e = f->live[i];
+
+			if (e->cluster != c || e->e.problem != FLEET_STRAGGLER ||
+				e->e.pid != r->pid || strcmp(e->e.node, r->who.node) != 0 ||
+				!episode_explain(f, e))
+				continue;
+			if (e->told)
+				episode_tell(f, e);
+			else
+				fleet_sentence(&e->e);
+		}
+	}
 	return err;
 }
 

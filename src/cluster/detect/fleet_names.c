@@ -11,24 +11,12 @@
 
 const char *fleet_problem_id(enum fleet_problem p)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [FLEET_##NAME] = id,
-		FLEET_PROBLEMS(X)
-#undef X
-	};
-
-	return ids[p];
+	return LIST_IDS(FLEET_PROBLEMS)[p];
 }
 
 const char *fleet_notice_id(enum fleet_notice_kind k)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [FLEET_NOTICE_##NAME] = id,
-		FLEET_NOTICES(X)
-#undef X
-	};
-
-	return ids[k];
+	return LIST_IDS(FLEET_NOTICES)[k];
 }
 
 const struct fleet_field fleet_fields[] = {

@@ -148,14 +148,6 @@ static bool is_old(const struct calls *c, const struct collective *x)
 	       c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
 }
 
-/* Who waits anywhere, however short a time. */
-static void mark_waiting(struct calls *c, const struct collective *x)
-{
-	for (uint32_t i = 0; i < x->room; i++)
-		if (is_waiting(x, i))
-			c->workers.items[x->comm->members[i].worker]->waiting = c->hangs.round;
-}
-
 static bool is_idle(const struct calls *c, uint32_t worker)
 {
 	return worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round;
@@ -201,8 +193,13 @@ void hangs_find(struct calls *c)
 	h->round++;
 	h->count = 0;
 	TAILQ_FOREACH (x, &c->comms.open, open)
-		if (is_old(c, x))
-			mark_waiting(c, x);
+		if (is_old(c, x)) {
+			/* Who waits anywhere, however short a time. */
+			for (uint32_t i = 0; i < x->room; i++)
+				if (is_waiting(x, i))
+					c->workers.items[x->comm->members[i].worker]->waiting =
+						c->hangs.round;
+		}
 	TAILQ_FOREACH (x, &c->comms.open, open)
 		if (is_old(c, x) && h->count < HANGS_MAX && hang_of(c, x, &h->items[h->count]))
 			h->count++;

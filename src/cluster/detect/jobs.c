@@ -34,23 +34,6 @@ static void join_all(const struct idmap *comms, uint32_t *of)
 			join(of, m->members[0].worker, m->members[i].worker);
 }
 
-/* Sets become numbers from 0, in the order of their lowest workers, which are seen first. */
-static void number(const struct calls *c, struct calls_jobs *j)
-{
-	for (uint32_t i = 0; i < j->worker_count; i++) {
-		const struct worker *w = c->workers.items[i];
-		uint32_t root = j->of[i];
-
-		if (!w || !w->members) {
-			j->of[i] = CALLS_NO_JOB;
-			continue;
-		}
-		j->of[i] = root == i ? (uint32_t)j->count++ : j->of[root];
-		j->items[j->of[i]].ranks++;
-		j->items[j->of[i]].last_ns = MAX(j->items[j->of[i]].last_ns, w->last_ns);
-	}
-}
-
 static void name(const struct calls *c, struct calls_jobs *j)
 {
 	size_t cursor = 0;
@@ -85,7 +68,19 @@ int calls_jobs(const struct calls *c, struct calls_jobs *ret)
 	join_all(&c->comms.pairs, j.of);
 	for (uint32_t i = 0; i < j.worker_count; i++)
 		j.of[i] = root_of(j.of, i);
-	number(c, &j);
+	/* Sets become numbers from 0, in the order of their lowest workers, which are seen first. */
+	for (uint32_t i = 0; i < j.worker_count; i++) {
+		const struct worker *w = c->workers.items[i];
+		uint32_t root = j.of[i];
+
+		if (!w || !w->members) {
+			j.of[i] = CALLS_NO_JOB;
+			continue;
+		}
+		j.of[i] = root == i ? (uint32_t)j.count++ : j.of[root];
+		j.items[j.of[i]].ranks++;
+		j.items[j.of[i]].last_ns = MAX(j.items[j.of[i]].last_ns, w->last_ns);
+	}
 	name(c, &j);
 	*ret = j;
 	return 0;

@@ -65,22 +65,20 @@ bool joins_name(struct joins *j, uint32_t worker, struct push_call *call)
 	return true;
 }
 
-static void drop_oldest(struct joins *j, size_t n)
-{
-	j->given_up += n;
-	j->count -= n;
-	j->tried -= MIN(j->tried, n);
-	memmove(j->held, j->held + n, j->count * sizeof(*j->held));
-}
-
 int joins_hold(struct joins *j, uint32_t worker, const struct push_call *call, int64_t received_ns)
 {
 	int r;
 
 	if (comm_join_number(call) <= 2 * COMM_JOIN_PAIRS)
 		j->failures = 0;
-	if (j->count == JOINS_HELD_MAX)
-		drop_oldest(j, JOINS_HELD_MAX / 4);
+	if (j->count == JOINS_HELD_MAX) {
+		size_t n = JOINS_HELD_MAX / 4;
+
+		j->given_up += n;
+		j->count -= n;
+		j->tried -= MIN(j->tried, n);
+		memmove(j->held, j->held + n, j->count * sizeof(*j->held));
+	}
 	r = ARRAY_RESERVE(j->held, j->room, j->count + 1, JOINS_HELD_MAX);
 	if (r == 0)
 		j->held[j->count++] =

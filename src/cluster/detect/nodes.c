@@ -53,13 +53,7 @@ uint64_t nodes_refused(const struct nodes *n, enum nodes_refusal r)
 
 const char *nodes_reason_id(enum nodes_reason r)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [NODES_##NAME##_REASON] = id,
-		NODES_REASONS(X)
-#undef X
-	};
-
-	return ids[r];
+	return LIST_IDS(NODES_REASONS)[r];
 }
 
 static bool settings_are_sound(const struct nodes_settings *s)

@@ -198,25 +198,21 @@ int node_join(struct nodes *n, struct node *d)
 	return r;
 }
 
-static void node_free(struct nodes *n, struct node *d)
-{
-	/* the cluster's cohort last: the others are listed in it */
-	for (int kind = COHORT_KIND_COUNT - 1; kind >= 0; kind--)
-		node_leave(n, d, kind);
-	CHAIN_REMOVE(&n->by_name, d, same_hash);
-	token_drop(n, d->token);
-	free(d);
-}
-
 void nodes_forget_gone(struct nodes *n)
 {
 	size_t kept = 0;
 
 	for (size_t i = 0; i < n->count; i++) {
-		if (n->order[i]->is_gone)
-			node_free(n, n->order[i]);
-		else
+		if (n->order[i]->is_gone) {
+			/* the cluster's cohort last: the others are listed in it */
+			for (int kind = COHORT_KIND_COUNT - 1; kind >= 0; kind--)
+				node_leave(n, n->order[i], kind);
+			CHAIN_REMOVE(&n->by_name, n->order[i], same_hash);
+			token_drop(n, n->order[i]->token);
+			free(n->order[i]);
+		} else {
 			n->order[kept++] = n->order[i];
+		}
 	}
 	n->count = kept;
 }

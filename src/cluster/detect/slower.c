@@ -22,18 +22,6 @@
 #define SURE         0.5
 #define LATE_NS      (15 * (int64_t)NS_PER_S)
 
-static void mark_members(struct calls *c, const struct comm *m)
-{
-	for (size_t i = 0; i < m->member_count; i++) {
-		struct worker *w = c->workers.items[m->members[i].worker];
-
-		w->slower_since_ns = m->slower_since_ns;
-		w->slower = m->slower;
-		w->slower_until_ns = c->now_ns + HOLDS_NS;
-	}
-	c->slower_until_ns = c->now_ns + HOLDS_NS;
-}
-
 void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
 {
 	double each;
@@ -55,7 +43,14 @@ void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
 		m->usual_each += USUAL_ALPHA * (each - m->usual_each);
 		m->slower_since_ns = 0;
 	} else {
-		mark_members(c, m);
+		for (size_t i = 0; i < m->member_count; i++) {
+			struct worker *w = c->workers.items[m->members[i].worker];
+
+			w->slower_since_ns = m->slower_since_ns;
+			w->slower = m->slower;
+			w->slower_until_ns = c->now_ns + HOLDS_NS;
+		}
+		c->slower_until_ns = c->now_ns + HOLDS_NS;
 	}
 	m->paced = 0;
 	m->paced_ns = at_ns;
@@ -88,14 +83,22 @@ size_t slower_pids(const struct fleet *f, const struct cluster *c, const char *n
 	return n;
 }
 
-/* Somebody is late by far now and then: that is not load that moves. */
+/* One rank is late by far now and then: that is not load that moves, while several that were only shown are. */
 static bool has_late(const struct fleet *f, const struct cluster *c)
 {
-	for (size_t i = 0; i < f->live_count; i++)
-		if (f->live[i]->cluster == c && f->live[i]->e.problem == FLEET_STRAGGLER &&
-			f->now_ns - f->live[i]->seen_ns < LATE_NS)
+	size_t shown = 0;
+
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER ||
+			f->now_ns - e->seen_ns >= LATE_NS)
+			continue;
+		shown++;
+		if (e->told)
 			return true;
-	return false;
+	}
+	return shown == 1;
 }
 
 struct episode *uneven_take(

@@ -113,28 +113,13 @@ static void take_hang(
 		episode_tell(f, e);
 }
 
-static void say_mismatch(struct episode *e, const struct mismatch_view *m)
-{
-	char a[32], b[32];
-
-	if (m->what == CALLS_MISMATCH_OP)
-		snprintf(e->e.cause, sizeof(e->e.cause), "it calls %s where another rank calls %s",
-			wire_op_name(SOURCE_NCCL, (unsigned)m->value, a),
-			wire_op_name(SOURCE_NCCL, (unsigned)m->other_value, b));
-	else
-		snprintf(e->e.cause, sizeof(e->e.cause),
-			"its %s is %llu where another rank has %llu", calls_mismatch_id(m->what),
-			(unsigned long long)m->value, (unsigned long long)m->other_value);
-	snprintf(e->e.fix, sizeof(e->e.fix),
-		"All ranks must make the same calls in the same order: look for a branch that depends on the rank");
-}
-
 static void take_mismatch(struct fleet *f, struct cluster *c, const struct mismatch_view *m)
 {
 	uint64_t key = hash_number(m->comm ^ hash_number(m->worker * 64ULL + FLEET_MISMATCH)) ^
 		       hash_bytes(c->name, strlen(c->name));
 	struct worker_view w;
 	struct episode *e;
+	char a[32], b[32];
 
 	if (m->is_tied && f->now_ns - m->at_ns < (int64_t)TIED_NS)
 		return; /* the others' calls say who it is */
@@ -147,7 +132,16 @@ static void take_mismatch(struct fleet *f, struct cluster *c, const struct misma
 	e->e.comm = m->comm;
 	e->e.seq = m->seq;
 	e->e.confidence = 1;
-	say_mismatch(e, m);
+	if (m->what == CALLS_MISMATCH_OP)
+		snprintf(e->e.cause, sizeof(e->e.cause), "it calls %s where another rank calls %s",
+			wire_op_name(SOURCE_NCCL, (unsigned)m->value, a),
+			wire_op_name(SOURCE_NCCL, (unsigned)m->other_value, b));
+	else
+		snprintf(e->e.cause, sizeof(e->e.cause),
+			"its %s is %llu where another rank has %llu", calls_mismatch_id(m->what),
+			(unsigned long long)m->value, (unsigned long long)m->other_value);
+	snprintf(e->e.fix, sizeof(e->e.fix),
+		"All ranks must make the same calls in the same order: look for a branch that depends on the rank");
 	episode_tell(f, e);
 }
 

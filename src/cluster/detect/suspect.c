@@ -145,6 +145,14 @@ static bool sightings_are_material(
 					    lag >= LAG_MANY * (double)b->step_ns * e->sightings);
 }
 
+/* Rank 0 evaluates, logs and saves while the others wait: what it is away for whole steps for is how the job is written,
+ * unless its agent knows of something else. */
+static bool is_its_own(
+	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
+{
+	return e->e.rank == 0 && !e->told && s->lag_ns >= b->step_ns && !e->e.cause[0];
+}
+
 /* It is shown; what is known of it already says more. */
 static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_worker *w, const struct price *p)
@@ -163,6 +171,9 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	if (e->told)
 		return;
 	set_who(e, w);
+	episode_explain(f, e);
+	if (is_its_own(b, s, e))
+		return;
 	if (!e->e.provisional)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
 	e->e.provisional = true;
@@ -180,7 +191,6 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	e->e.seq = s->seq;
 	e->e.op = s->op;
 	episode_waits(e, 0, p);
-	episode_explain(f, e);
 	if (is_sure)
 		episode_tell(f, e);
 	else
@@ -225,6 +235,18 @@ static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job
 			: straggler_key(c, w);
 }
 
+/* What its calls tell of the cause. */
+static void explain_received(struct episode *e, const struct blame_suspect *s)
+{
+	if (s->received <= 0 || e->e.place[0])
+		return;
+	snprintf(e->e.cause, sizeof(e->e.cause),
+		"its GPU has more to do: the others send it %.1f times as much as before",
+		s->received);
+	snprintf(e->e.fix, sizeof(e->e.fix),
+		"Balance what is sent to each rank: an expert's capacity, or a loss for uneven routing");
+}
+
 /* Not @sure: it is shown at most. @count ranks has the job. */
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
@@ -265,8 +287,11 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 				   f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
 	/* what is not told yet costs nothing yet */
 	episode_waits(e, tells && late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
+	explain_received(e, s);
 	episode_explain(f, e);
 	c->is_settled &= e->told;
+	if (is_its_own(b, s, e))
+		return;
 	if (tells) {
 		episode_tell(f, e);
 	} else if (!stage) {
@@ -345,7 +370,7 @@ static bool is_time(const struct fleet *f, const struct cluster *c)
 {
 	uint64_t every = EVERY_NS * (1 + calls_stats(c->calls).kept / CALLS_AT_ONCE);
 
-	if (!calls_is_late(c->calls) && !calls_is_slow(c->calls))
+	if (!calls_is_late(c->calls) && !calls_is_slow(c->calls) && !calls_is_slower(c->calls))
 		return false;
 	every = MIN(c->is_settled ? SETTLED * every : every, EVERY_MAX_NS);
 	if (!calls_is_late(c->calls))
@@ -385,18 +410,6 @@ static bool is_whole_node(const struct blame *b, const struct blame_worker *work
 	return suspects >= 2 && suspects == ranks && ranks < count && is_material(b, ret, NULL);
 }
 
-/* The ranks of a node that is told of as a whole are not told of one by one. */
-static void end_ranks(struct fleet *f, const struct cluster *c, const char *node)
-{
-	for (size_t i = f->live_count; i-- > 0;) {
-		struct episode *e = f->live[i];
-
-		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
-			strcmp(e->e.node, node) == 0)
-			episode_end(f, e);
-	}
-}
-
 static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *who, const struct blame_worker *workers,
 	size_t count, const struct price *p)
@@ -410,7 +423,13 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 		return false;
 	node.rank = -1;
 	node.pid = 0;
-	end_ranks(f, c, node.node);
+	/* The ranks of a node that is told of as a whole are not told of one by one. */
+	for (size_t i = f->live_count; i-- > 0;) {
+		e = f->live[i];
+		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
+			strcmp(e->e.node, node.node) == 0)
+			episode_end(f, e);
+	}
 	e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, &node));
 	if (!e || (e->e.ranks && e->seen_ns == f->now_ns && e->looked_at_ns == f->now_ns))
 		return true; /* told with the first of its ranks */

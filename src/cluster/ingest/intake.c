@@ -104,16 +104,6 @@ static void reply_refusal(
 	http_reply(in->x, status, type_of(in), b.data, b.len);
 }
 
-static void reply_response(struct intake *in, size_t rejected, const char *why)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
-
-	say_threshold(in);
-	say_late(in);
-	otlp_response_put(&b, in->signal, in->json, rejected, rejected ? why : "");
-	http_reply(in->x, 200, type_of(in), b.data, b.len);
-}
-
 /* ---- what a request holds ---- */
 
 static void note_cluster(struct intake *in, const struct push_who *who)
@@ -216,18 +206,6 @@ static struct push_handler handler_of(struct intake *in)
 	};
 }
 
-static void refuse_undecoded(struct intake *in, int r, const struct errinfo *e)
-{
-	const char *why = *e->text ? e->text : "not an OTLP request";
-
-	if (r == -E2BIG)
-		reply_refusal(in, 413, RECEIVER_TOO_COMPLEX, why);
-	else if (r == -ENOMEM)
-		reply_refusal(in, 503, RECEIVER_BUSY, "out of memory for this request");
-	else
-		reply_refusal(in, 400, RECEIVER_MALFORMED, why);
-}
-
 /* decoded - the fleet has been told what it holds. False: it has been refused, and answered. */
 static bool decoded(struct intake *in, int r, const struct errinfo *e)
 {
@@ -235,7 +213,14 @@ static bool decoded(struct intake *in, int r, const struct errinfo *e)
 	const struct push_taken *t = &in->taken;
 
 	if (r < 0) {
-		refuse_undecoded(in, r, e);
+		const char *why = *e->text ? e->text : "not an OTLP request";
+
+		if (r == -E2BIG)
+			reply_refusal(in, 413, RECEIVER_TOO_COMPLEX, why);
+		else if (r == -ENOMEM)
+			reply_refusal(in, 503, RECEIVER_BUSY, "out of memory for this request");
+		else
+			reply_refusal(in, 400, RECEIVER_MALFORMED, why);
 		return false;
 	}
 	stats->taken += t->taken;
@@ -264,12 +249,16 @@ static void finish(struct intake *in, size_t rejected, const char *why)
 {
 	const struct receiver_sink *s = &in->receiver->sink;
 	const struct receiver_request q = request_of(in);
+	_cleanup_buf_ struct buf b = BUF_INIT(RESPONSE);
 
 	in->receiver->stats.requests[in->signal]++;
 	in->receiver->stats.bytes += q.len;
 	if (s->forward && !in->receiver->closed)
 		s->forward(s->arg, &q);
-	reply_response(in, rejected, why);
+	say_threshold(in);
+	say_late(in);
+	otlp_response_put(&b, in->signal, in->json, rejected, rejected ? why : "");
+	http_reply(in->x, 200, type_of(in), b.data, b.len);
 }
 
 /* ---- keeping ---- */

@@ -85,10 +85,8 @@ int receiver_new(struct loop *l, const struct receiver_settings *s, struct recei
 
 void receiver_free(struct receiver *r)
 {
-	if (r->grpc)
-		http_server_free(r->grpc);
-	if (r->http)
-		http_server_free(r->http);
+	http_server_freep(&r->grpc);
+	http_server_freep(&r->http);
 	r->grpc = r->http = NULL;
 	r->closed = true;
 	if (r->decoder)

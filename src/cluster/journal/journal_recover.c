@@ -243,35 +243,6 @@ static void _printf_(2, 3) say(struct verifying *v, const char *fmt, ...)
 	v->tell(v->arg, text);
 }
 
-static void check_heads(struct verifying *v, const struct journal *j)
-{
-	for (size_t i = 0; i < j->segment_count; i++) {
-		_cleanup_(window_done) struct window w = {.fd = -1};
-		char name[SEGMENT_NAME];
-		_cleanup_fd_ int fd = -1;
-
-		segment_name(name, j->segments[i].first);
-		w.fd = fd = openat(j->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-		if (fd >= 0 && segment_check(&w, j->segments[i].first) == -EBADMSG)
-			say(v, "damaged: the head of %s/%s: its entries are still read", v->folder,
-				name);
-	}
-}
-
-static void tell_gap(struct verifying *v, const struct journal_entry *e)
-{
-	if (e->first <= v->sealed)
-		say(v,
-			"damaged: entries %" PRIu64 " to %" PRIu64
-			" of the journal %s, whose rows are in the store already",
-			e->first, MIN(e->position, v->sealed), v->folder);
-	if (e->position > v->sealed)
-		say(v,
-			"missing: requests %" PRIu64 " to %" PRIu64
-			" of the journal %s, which were acknowledged: they are damaged or gone",
-			MAX(e->first, v->sealed + 1), e->position, v->folder);
-}
-
 static int check_entries(struct verifying *v, struct journal *j, struct errinfo *reterr)
 {
 	_cleanup_(journal_reader_freep) struct journal_reader *reader = NULL;
@@ -280,8 +251,18 @@ static int check_entries(struct verifying *v, struct journal *j, struct errinfo 
 	int r = journal_reader_new(j, first, &reader, reterr);
 
 	while (r >= 0 && (r = journal_next(reader, 0, &e, reterr)) == 1)
-		if (!e.data)
-			tell_gap(v, &e);
+		if (!e.data) {
+			if (e.first <= v->sealed)
+				say(v,
+					"damaged: entries %" PRIu64 " to %" PRIu64
+					" of the journal %s, whose rows are in the store already",
+					e.first, MIN(e.position, v->sealed), v->folder);
+			if (e.position > v->sealed)
+				say(v,
+					"missing: requests %" PRIu64 " to %" PRIu64
+					" of the journal %s, which were acknowledged: they are damaged or gone",
+					MAX(e.first, v->sealed + 1), e.position, v->folder);
+		}
 	return r;
 }
 
@@ -296,7 +277,17 @@ int journal_verify(const char *folder, uint64_t sealed,
 	if (r == 0 && mark_read(folder, &mark) < 0)
 		say(&v, "damaged: %s.acknowledged: the next request writes it again", folder);
 	if (r == 0) {
-		check_heads(&v, j);
+		for (size_t i = 0; i < j->segment_count; i++) {
+			_cleanup_(window_done) struct window w = {.fd = -1};
+			char name[SEGMENT_NAME];
+			_cleanup_fd_ int fd = -1;
+
+			segment_name(name, j->segments[i].first);
+			w.fd = fd = openat(j->folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+			if (fd >= 0 && segment_check(&w, j->segments[i].first) == -EBADMSG)
+				say(&v, "damaged: the head of %s/%s: its entries are still read",
+					v.folder, name);
+		}
 		r = check_entries(&v, j, reterr);
 	}
 	return r < 0 ? r : v.told;

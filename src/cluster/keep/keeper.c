@@ -195,11 +195,9 @@ void keeper_free(struct keeper *k)
 	struct pending *p, *next;
 
 	keeper_fill_stop(&k->fill);
-	if (k->aside)
-		aside_free(k->aside);
+	aside_freep(&k->aside);
 	keeper_give_up(k);
-	if (k->timer)
-		loop_timer_free(k->timer);
+	loop_timer_freep(&k->timer);
 	if (k->finished_fd >= 0) {
 		loop_watch(k->loop, k->finished_fd, NULL, NULL);
 		close(k->finished_fd);
@@ -210,8 +208,7 @@ void keeper_free(struct keeper *k)
 		if (p->done)
 			keeper_tell(p->done, p->arg, &p->result, -ECANCELED);
 	}
-	if (k->seen)
-		seen_free(k->seen);
+	seen_freep(&k->seen);
 	cluster_limit_done(&k->clusters);
 	pthread_mutex_destroy(&k->fill.lock);
 	free(k);

@@ -176,8 +176,7 @@ static int begin_again(struct filling *x, struct errinfo *reterr)
 {
 	struct store_stats s;
 
-	if (x->reader)
-		journal_reader_free(x->reader);
+	journal_reader_freep(&x->reader);
 	x->reader = NULL;
 	x->taken = 0;
 	x->bytes = 0;
@@ -240,14 +239,12 @@ static void *run(void *arg)
 		if (f->finish)
 			break;
 		wait_to_retry(&x);
-		if (x.reader)
-			journal_reader_free(x.reader);
+		journal_reader_freep(&x.reader);
 		x.reader = NULL;
 	}
 	if (has_all(f))
 		finish(&x);
-	if (x.reader)
-		journal_reader_free(x.reader);
+	journal_reader_freep(&x.reader);
 	if (f->finish)
 		f->finished(f->arg);
 	return NULL;

@@ -7,14 +7,10 @@
 
 #include "cluster/keep/rows_private.h"
 #include "json/writer.h"
+#include "push/push_wire.h"
 
 #define AHEAD_NS (24 * 3600 * (int64_t)NS_PER_S)
 #define KEY_MAX  256 /* bytes of an attribute's name in attrs; the rest is cut */
-
-#define CHAIN_EVENT  "ingero.causal_chain"
-#define CALLS_EVENT  "ingero.collectives"
-#define OWN_EVENT    "ingero.collectives.unnumbered"
-#define REPORT_EVENT "ingero.report"
 
 void rows_done(struct rows *r)
 {
@@ -30,11 +26,6 @@ static int rows_reject(struct rows *r, const char *why)
 	if (!r->why[0])
 		snprintf(r->why, sizeof(r->why), "%s", why);
 	return -EINVAL;
-}
-
-int64_t rows_time(uint64_t ns)
-{
-	return ns > INT64_MAX ? INT64_MAX : (int64_t)ns;
 }
 
 /* ---- attrs ---- */
@@ -203,15 +194,25 @@ static void put_body(struct batch *b, const struct otlp_value *v)
 	batch_text_of(b, EVENTS_BODY, number);
 }
 
+STATIC_ASSERT(EVENTS_RECEIVED == 1 && EVENTS_CLUSTER == 2 && EVENTS_NODE == 3 && CHAINS_NODE == 3 &&
+	      COLLECTIVES_NODE == 3 && INCIDENTS_NODE == 3 && STEPS_NODE == 3);
+
+void rows_begin(struct rows_walk *x, enum store_table t, int64_t ts_ns, const struct who *who)
+{
+	struct batch *b = &x->rows->batch;
+
+	batch_row(b, t);
+	batch_int(b, EVENTS_TS, ts_ns);
+	batch_int(b, EVENTS_RECEIVED, x->now_ns);
+	batch_text(b, EVENTS_CLUSTER, who->cluster, who->cluster_len);
+	batch_text(b, EVENTS_NODE, who->node, who->node_len);
+}
+
 static void put_event(struct rows_walk *x, const struct who *w, const struct item *i, int64_t ts)
 {
 	struct batch *b = &x->rows->batch;
 
-	batch_row(b, TABLE_EVENTS);
-	batch_int(b, EVENTS_TS, ts);
-	batch_int(b, EVENTS_RECEIVED, x->now_ns);
-	batch_text(b, EVENTS_CLUSTER, w->cluster, w->cluster_len);
-	batch_text(b, EVENTS_NODE, w->node, w->node_len);
+	rows_begin(x, TABLE_EVENTS, ts, w);
 	put_role(b, w, ROLE_RANK, EVENTS_RANK);
 	put_role(b, w, ROLE_NRANKS, EVENTS_NRANKS);
 	batch_text(b, EVENTS_NAME, i->name, i->name_len);
@@ -232,7 +233,7 @@ static void put_event(struct rows_walk *x, const struct who *w, const struct ite
 /* take_item - 0 and *ret_who; a negative errno: it is rejected. */
 static int take_item(struct rows_walk *x, const struct item *i, struct who *ret_who)
 {
-	int64_t ts = i->time_ns ? rows_time(i->time_ns) : x->now_ns;
+	int64_t ts = i->time_ns ? push_time(i->time_ns) : x->now_ns;
 
 	if (x->err)
 		return x->err;
@@ -261,7 +262,7 @@ static int take_point(void *arg, const struct otlp_point *p)
 {
 	struct rows_walk *x = arg;
 	bool many = p->kind == OTLP_HISTOGRAM || p->kind == OTLP_OTHER;
-	int64_t integer = many ? rows_time(p->count) : p->value.i;
+	int64_t integer = many ? push_time(p->count) : p->value.i;
 	struct item i = {.resource = p->resource,
 		.resource_number = p->resource_number,
 		.attributes = p->attributes,
@@ -285,14 +286,6 @@ static int take_point(void *arg, const struct otlp_point *p)
 		return rows_reject(x->rows, "its value is not a finite number");
 	}
 	return take_item(x, &i, &who);
-}
-
-static bool is_event(const struct otlp_record *r, const char *name)
-{
-	const char *text = r->event_len ? r->event : r->scope;
-	size_t len = r->event_len ? r->event_len : r->scope_len;
-
-	return len == strlen(name) && memcmp(text, name, len) == 0;
 }
 
 static int take_record(void *arg, const struct otlp_record *r)
@@ -319,7 +312,8 @@ static int take_record(void *arg, const struct otlp_record *r)
 		i.name = event->text;
 		i.name_len = event->len;
 	}
-	if (is_event(r, CHAIN_EVENT) || is_event(r, CALLS_EVENT) || is_event(r, REPORT_EVENT)) {
+	if (push_record_is(r, PUSH_SCOPE_CHAIN) || push_record_is(r, PUSH_SCOPE_CALLS) ||
+		push_record_is(r, PUSH_SCOPE_REPORT)) {
 		who = who_of(x, &i);
 		if (!who.why && i.time_ns && !rows_record_is_new(x, &who, r))
 			return x->err;
@@ -327,9 +321,9 @@ static int take_record(void *arg, const struct otlp_record *r)
 	err = take_item(x, &i, &who);
 	if (err < 0)
 		return err;
-	x->pushed = x->pushed || is_event(r, CALLS_EVENT) || is_event(r, OWN_EVENT) ||
-		    is_event(r, REPORT_EVENT);
-	if (is_event(r, CHAIN_EVENT))
+	x->pushed = x->pushed || push_record_is(r, PUSH_SCOPE_CALLS) ||
+		    push_record_is(r, PUSH_SCOPE_OWN) || push_record_is(r, PUSH_SCOPE_REPORT);
+	if (push_record_is(r, PUSH_SCOPE_CHAIN))
 		rows_chain(x, &who, r);
 	return 0;
 }
@@ -357,26 +351,6 @@ static int take_span(void *arg, const struct otlp_span *s)
 
 /* ---- requests ---- */
 
-static int walk(struct rows_walk *x, struct otlp_walk *ret, struct errinfo *reterr)
-{
-	typedef int read_fn(const void *data, size_t len, const struct otlp_visitor *v,
-		struct otlp_walk *ret, struct errinfo *reterr);
-	static read_fn *const protobuf[] = {[OTLP_METRICS] = otlp_read_metrics_protobuf,
-		[OTLP_LOGS] = otlp_read_logs_protobuf,
-		[OTLP_TRACES] = otlp_read_traces_protobuf};
-	const struct keeper_request *q = x->q;
-	const struct otlp_visitor v = {
-		.arg = x, .point = take_point, .record = take_record, .span = take_span};
-
-	if (!q->json)
-		return protobuf[q->signal](q->data, q->len, &v, ret, reterr);
-	switch (q->signal) {
-	case OTLP_METRICS: return otlp_read_metrics_json(q->data, q->len, &v, ret, reterr);
-	case OTLP_LOGS: return otlp_read_logs_json(q->data, q->len, &v, ret, reterr);
-	default: return otlp_read_traces_json(q->data, q->len, &v, ret, reterr);
-	}
-}
-
 int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen *seen,
 	struct rows *ret, struct errinfo *reterr)
 {
@@ -385,8 +359,10 @@ int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen 
 		.seen = seen,
 		.rows = ret,
 		.json = BUF_INIT(BATCH_TEXT_MAX)};
+	const struct otlp_visitor v = {
+		.arg = &x, .point = take_point, .record = take_record, .span = take_span};
 	struct otlp_walk walked;
-	int r = walk(&x, &walked, reterr);
+	int r = otlp_read(q->signal, q->json, q->data, q->len, &v, &walked, reterr);
 
 	buf_done(&x.json);
 	if (r == 0 && x.pushed)

@@ -44,8 +44,8 @@ bool who_int(const struct who *w, enum role role, int64_t *ret);
 /* value_int - a whole number, also one in a text. */
 bool value_int(const struct otlp_value *v, int64_t *ret);
 
-/* rows_time - of OTLP as ours; 0: not told, or it makes no sense. */
-int64_t rows_time(uint64_t ns);
+/* rows_begin - a row of any table but node_metrics: all begin with a time, that of reception, cluster and node. */
+void rows_begin(struct rows_walk *x, enum store_table t, int64_t ts_ns, const struct who *who);
 
 /* rows_push - batches of calls and reports; one that cannot be read is rejected. */
 int rows_push(struct rows_walk *x, struct errinfo *reterr);

@@ -6,7 +6,6 @@
 #include "cluster/keep/rows_private.h"
 #include "push/push_wire.h"
 #include "wire/names.h"
-#include "base/text.h"
 
 #define KEYS_MAX 100000 /* of a request */
 
@@ -43,6 +42,16 @@ static bool may_write(const struct rows_walk *x, const struct push_who *w)
 	       q->may_write(q->may_write_arg, q->sender, w->cluster, strlen(w->cluster));
 }
 
+static void begin_row(
+	struct rows_walk *x, enum store_table t, int64_t ts_ns, const struct push_who *w)
+{
+	rows_begin(x, t, ts_ns,
+		&(struct who){.cluster = w->cluster,
+			.node = w->node,
+			.cluster_len = strlen(w->cluster),
+			.node_len = strlen(w->node)});
+}
+
 /* ---- collectives ---- */
 
 static const char *op_type(uint16_t op, char scratch[32])
@@ -58,17 +67,13 @@ static void put_call(struct rows_walk *x, const struct push_who *who, const stru
 	char comm[17], scratch[32];
 
 	snprintf(comm, sizeof(comm), "%016" PRIx64, c->comm);
-	batch_row(b, TABLE_COLLECTIVES);
-	batch_int(b, COLLECTIVES_TS, c->enter_ns);
-	batch_int(b, COLLECTIVES_RECEIVED, x->now_ns);
-	batch_text_of(b, COLLECTIVES_CLUSTER, who->cluster);
-	batch_text_of(b, COLLECTIVES_NODE, who->node);
+	begin_row(x, TABLE_COLLECTIVES, c->enter_ns, who);
 	if (c->leave_ns)
 		batch_int(b, COLLECTIVES_LEAVE, c->leave_ns);
 	if (c->wait_ns <= INT64_MAX)
 		batch_int(b, COLLECTIVES_WAIT, (int64_t)c->wait_ns);
 	batch_text_of(b, COLLECTIVES_COMM, comm);
-	batch_int(b, COLLECTIVES_SEQ, rows_time(c->seq));
+	batch_int(b, COLLECTIVES_SEQ, push_time(c->seq));
 	batch_text_of(b, COLLECTIVES_OP, op_type(c->op, scratch));
 	if (c->rank >= 0)
 		batch_int(b, COLLECTIVES_RANK, c->rank);
@@ -78,7 +83,7 @@ static void put_call(struct rows_walk *x, const struct push_who *who, const stru
 		batch_int(b, COLLECTIVES_WORLD, c->world_rank);
 	if (c->peer >= 0)
 		batch_int(b, COLLECTIVES_PEER, c->peer);
-	batch_int(b, COLLECTIVES_BYTES, rows_time(c->bytes));
+	batch_int(b, COLLECTIVES_BYTES, push_time(c->bytes));
 	if (c->pid)
 		batch_int(b, COLLECTIVES_PID, c->pid);
 }
@@ -110,22 +115,18 @@ static void put_step(struct rows_walk *x, const struct push_report *r)
 {
 	struct batch *b = &x->rows->batch;
 
-	batch_row(b, TABLE_STEPS);
-	batch_int(b, STEPS_TS, r->sent_ns ? r->sent_ns : x->now_ns);
-	batch_int(b, STEPS_RECEIVED, x->now_ns);
-	batch_text_of(b, STEPS_CLUSTER, r->who.cluster);
-	batch_text_of(b, STEPS_NODE, r->who.node);
+	begin_row(x, TABLE_STEPS, r->sent_ns ? r->sent_ns : x->now_ns, &r->who);
 	if (r->world_rank >= 0)
 		batch_int(b, STEPS_RANK, r->world_rank);
 	if (r->pid)
 		batch_int(b, STEPS_PID, r->pid);
 	if (r->step_ns)
-		batch_int(b, STEPS_STEP, rows_time(r->step_ns));
+		batch_int(b, STEPS_STEP, push_time(r->step_ns));
 	if (r->ordinary_ns)
-		batch_int(b, STEPS_ORDINARY, rows_time(r->ordinary_ns));
+		batch_int(b, STEPS_ORDINARY, push_time(r->ordinary_ns));
 	batch_text_of(b, STEPS_LINE, r->line);
 	if (r->line[0])
-		batch_int(b, STEPS_GREW, rows_time(r->line_ns));
+		batch_int(b, STEPS_GREW, push_time(r->line_ns));
 	batch_text_of(b, STEPS_DOING, push_doing_id(r->doing));
 	batch_text_of(b, STEPS_WHERE, r->doing_where);
 }
@@ -135,11 +136,7 @@ static void put_incident(struct rows_walk *x, const struct push_report *r)
 	struct batch *b = &x->rows->batch;
 	bool grew = r->step_ns > r->ordinary_ns && r->ordinary_ns;
 
-	batch_row(b, TABLE_INCIDENTS);
-	batch_int(b, INCIDENTS_TS, r->sent_ns ? r->sent_ns : x->now_ns);
-	batch_int(b, INCIDENTS_RECEIVED, x->now_ns);
-	batch_text_of(b, INCIDENTS_CLUSTER, r->who.cluster);
-	batch_text_of(b, INCIDENTS_NODE, r->who.node);
+	begin_row(x, TABLE_INCIDENTS, r->sent_ns ? r->sent_ns : x->now_ns, &r->who);
 	batch_text_of(b, INCIDENTS_ID, r->incident);
 	batch_text_of(b, INCIDENTS_SOURCE, "node");
 	batch_text_of(b, INCIDENTS_KIND, "slow");
@@ -150,7 +147,7 @@ static void put_incident(struct rows_walk *x, const struct push_report *r)
 	batch_text_of(b, INCIDENTS_FIX, r->fix);
 	batch_real(b, INCIDENTS_CONFIDENCE, r->confidence);
 	if (grew)
-		batch_int(b, INCIDENTS_LOST, rows_time(r->step_ns - r->ordinary_ns));
+		batch_int(b, INCIDENTS_LOST, push_time(r->step_ns - r->ordinary_ns));
 	batch_int(b, INCIDENTS_RESOLVED, 0);
 }
 
@@ -196,37 +193,9 @@ int rows_push(struct rows_walk *x, struct errinfo *reterr)
 
 /* ---- causal chains ---- */
 
-static void put_column(struct batch *b, int column, const struct otlp_value *v)
-{
-	const struct table_column *c = &store_tables[TABLE_CHAINS].columns[column];
-
-	if (c->type == COLUMN_TEXT && v->kind == OTLP_TEXT)
-		batch_text(b, column, v->text, v->len);
-	else if (c->type == COLUMN_INT && v->kind == OTLP_INT)
-		batch_int(b, column, v->i);
-	else if (c->type == COLUMN_REAL && v->kind == OTLP_DOUBLE)
-		batch_real(b, column, v->d);
-	else if (c->type == COLUMN_REAL && v->kind == OTLP_INT)
-		batch_real(b, column, (double)v->i);
-}
-
 static bool is_attribute(const struct otlp_attribute *a, const char *key)
 {
 	return a->key_len == strlen(key) && memcmp(a->key, key, a->key_len) == 0;
-}
-
-static void put_value(struct buf *b, const struct otlp_attribute *a)
-{
-	const struct otlp_value *v = &a->value;
-
-	buf_append(b, a->key, a->key_len);
-	buf_printf(b, "%c%d", 0, v->kind);
-	if (v->kind == OTLP_TEXT || v->kind == OTLP_BYTES)
-		buf_append(b, v->text, v->len);
-	else if (v->kind == OTLP_DOUBLE)
-		buf_append(b, &v->d, sizeof(v->d));
-	else
-		buf_append(b, &v->i, sizeof(v->i));
 }
 
 /* key_is_new - of what @who says of an incident: of all of it, or of what is a row of causal_chains again. */
@@ -248,8 +217,18 @@ static bool key_is_new(struct rows_walk *x, const struct who *who, const struct 
 		const struct otlp_attribute *a = &r->attributes->item[i];
 
 		if (is_all || is_attribute(a, "id") || is_attribute(a, "severity") ||
-			is_attribute(a, "root_cause"))
-			put_value(&b, a);
+			is_attribute(a, "root_cause")) {
+			const struct otlp_value *v = &a->value;
+
+			buf_append(&b, a->key, a->key_len);
+			buf_printf(&b, "%c%d", 0, v->kind);
+			if (v->kind == OTLP_TEXT || v->kind == OTLP_BYTES)
+				buf_append(&b, v->text, v->len);
+			else if (v->kind == OTLP_DOUBLE)
+				buf_append(&b, &v->d, sizeof(v->d));
+			else
+				buf_append(&b, &v->i, sizeof(v->i));
+		}
 	}
 	err = b.err == -ENOMEM ? -ENOMEM : seen_key_of(kind, b.data, b.len, &k);
 	if (err < 0)
@@ -286,11 +265,7 @@ static void put_state(struct rows_walk *x, const struct who *who, const struct o
 				*sure = otlp_attribute_get(a, "confidence");
 	struct batch *b = &x->rows->batch;
 
-	batch_row(b, TABLE_INCIDENTS);
-	batch_int(b, INCIDENTS_TS, last->kind == OTLP_INT ? last->i : x->now_ns);
-	batch_int(b, INCIDENTS_RECEIVED, x->now_ns);
-	batch_text(b, INCIDENTS_CLUSTER, who->cluster, who->cluster_len);
-	batch_text(b, INCIDENTS_NODE, who->node, who->node_len);
+	rows_begin(x, TABLE_INCIDENTS, last->kind == OTLP_INT ? last->i : x->now_ns, who);
 	put_text(b, INCIDENTS_ID, a, "id");
 	batch_text_of(b, INCIDENTS_SOURCE, "node");
 	batch_text_of(b, INCIDENTS_KIND, "slow");
@@ -314,19 +289,25 @@ void rows_chain(struct rows_walk *x, const struct who *who, const struct otlp_re
 		if (!key_is_new(x, who, r, "chain", false))
 			return;
 	}
-	batch_row(b, TABLE_CHAINS);
-	batch_int(b, CHAINS_TS, r->time_ns ? rows_time(r->time_ns) : x->now_ns);
-	batch_int(b, CHAINS_RECEIVED, x->now_ns);
-	batch_text(b, CHAINS_CLUSTER, who->cluster, who->cluster_len);
-	batch_text(b, CHAINS_NODE, who->node, who->node_len);
+	rows_begin(x, TABLE_CHAINS, r->time_ns ? push_time(r->time_ns) : x->now_ns, who);
 	for (int i = CHAINS_ID; i < CHAINS_COLUMN_COUNT; i++) {
 		const struct otlp_value *v = otlp_attribute_get(
 			r->attributes, store_tables[TABLE_CHAINS].columns[i].name);
 
 		if (!v && i == CHAINS_ID)
 			v = who->told[ROLE_CHAIN];
-		if (v)
-			put_column(b, i, v);
+		if (v) {
+			const struct table_column *c = &store_tables[TABLE_CHAINS].columns[i];
+
+			if (c->type == COLUMN_TEXT && v->kind == OTLP_TEXT)
+				batch_text(b, i, v->text, v->len);
+			else if (c->type == COLUMN_INT && v->kind == OTLP_INT)
+				batch_int(b, i, v->i);
+			else if (c->type == COLUMN_REAL && v->kind == OTLP_DOUBLE)
+				batch_real(b, i, v->d);
+			else if (c->type == COLUMN_REAL && v->kind == OTLP_INT)
+				batch_real(b, i, (double)v->i);
+		}
 	}
 }
 
@@ -434,18 +415,7 @@ bool value_int(const struct otlp_value *v, int64_t *ret)
 /* A name is a key of tables, a folder perhaps, and shown: plain text that is not cut. */
 static bool is_name(const struct otlp_value *v)
 {
-	uint32_t cp;
-
-	if (v->len >= ROWS_NODE_MAX)
-		return false;
-	for (size_t i = 0; i < v->len;) {
-		int n = text_utf8_next(v->text + i, v->len - i, &cp);
-
-		if (n < 0 || cp < 0x20 || (cp >= 0x7f && cp < 0xa0))
-			return false;
-		i += (size_t)n;
-	}
-	return true;
+	return v->len < ROWS_NODE_MAX && push_is_plain(v->text, v->len);
 }
 
 void who_check(struct who *w, const struct keeper_request *q)

@@ -276,14 +276,11 @@ void forward_free(struct forward *f)
 	for (size_t i = 0; i < f->count; i++) {
 		struct target *t = &f->targets[i];
 
-		if (t->sender)
-			sender_free(t->sender);
-		if (t->spool)
-			spool_close(t->spool);
+		sender_freep(&t->sender);
+		spool_closep(&t->spool);
 		buf_done(&t->open);
 	}
-	if (f->sync)
-		loop_timer_free(f->sync);
+	loop_timer_freep(&f->sync);
 	free(f);
 }
 

@@ -280,24 +280,6 @@ static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
 	return until > e->since_ns ? (int64_t)((double)(until - e->since_ns) * e->share) : 0;
 }
 
-/* INCIDENTS_PID is the first of those that model/episode_field.h lists. */
-static void put_fields(struct batch *b, const struct fleet_episode *e)
-{
-	for (int i = 0; fleet_fields[i].name; i++) {
-		struct fleet_value v;
-
-		fleet_field_get(&fleet_fields[i], e, &v);
-		if (!v.known)
-			continue;
-		if (v.text)
-			batch_text_of(b, INCIDENTS_PID + i, v.text);
-		else if (v.is_real)
-			batch_real(b, INCIDENTS_PID + i, v.d);
-		else
-			batch_int(b, INCIDENTS_PID + i, v.i);
-	}
-}
-
 void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
 {
 	const struct fleet_episode *e = &n->episode;
@@ -320,7 +302,20 @@ void notice_row(struct batch *b, const struct fleet_notice *n, int64_t now_ns)
 	if (e->cost.priced)
 		batch_real(b, INCIDENTS_COST, e->cost.total);
 	batch_int(b, INCIDENTS_RESOLVED, n->kind == FLEET_NOTICE_ENDED);
-	put_fields(b, e);
+	/* INCIDENTS_PID is the first of those that model/episode_field.h lists. */
+	for (int i = 0; fleet_fields[i].name; i++) {
+		struct fleet_value v;
+
+		fleet_field_get(&fleet_fields[i], e, &v);
+		if (!v.known)
+			continue;
+		if (v.text)
+			batch_text_of(b, INCIDENTS_PID + i, v.text);
+		else if (v.is_real)
+			batch_real(b, INCIDENTS_PID + i, v.d);
+		else
+			batch_int(b, INCIDENTS_PID + i, v.i);
+	}
 }
 
 /* How many rows it has had @age_ns after its beginning. */

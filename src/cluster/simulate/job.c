@@ -36,13 +36,7 @@ double job_draw_factor(uint64_t *state, double sigma)
 
 const char *job_fault_id(enum job_fault f)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [JOB_##NAME] = id,
-		JOB_FAULTS(X)
-#undef X
-	};
-
-	return ids[f];
+	return LIST_IDS(JOB_FAULTS)[f];
 }
 
 void job_trace_done(struct job_trace *t)
@@ -109,7 +103,7 @@ static void compute(struct run *r, struct worker *w, const struct op *o)
 {
 	double host_share = r->host_share;
 
-	if (r->spec->fault == JOB_GPU && o->delays)
+	if ((r->spec->fault == JOB_GPU || r->spec->fault == JOB_EXPERT) && o->delays)
 		host_share /= 1 + r->spec->amount; /* it is the GPU that is slow */
 	w->posted_ns = w->host_ns;
 	if (!r->spec->async) {
@@ -250,6 +244,7 @@ static int end_collective(struct run *r, struct comm *m)
 					continue;
 				c.peer = (int32_t)(k / 2);
 				c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+				c.bytes = m->bytes[k % 2 ? i : k / 2];
 				e = finish_call(r, w, &c, enter, end + end_behind(r, m, i));
 			}
 		} else {
@@ -274,6 +269,7 @@ static int collective(struct run *r, struct worker *w, const struct op *o)
 	while (m->workers[place] != w->rank)
 		place++;
 	m->arrived_ns[place] = arrival(w);
+	m->bytes[place] = o->bytes;
 	w->held = true;
 	if (++m->arrived < m->size)
 		return 1;
@@ -391,6 +387,7 @@ static int emit_group(
 			continue;
 		c.peer = (int32_t)(k / 2);
 		c.op = k % 2 ? NCCL_RECV : NCCL_SEND;
+		c.bytes = m->bytes[k % 2 ? (uint32_t)c.rank : k / 2];
 		e = emit(r, w, &c);
 	}
 	return e;
@@ -443,6 +440,7 @@ static void run_done(struct run *r)
 	for (uint32_t i = 0; i < r->comm_count; i++) {
 		free(r->comms[i].workers);
 		free(r->comms[i].arrived_ns);
+		free(r->comms[i].bytes);
 	}
 	for (uint32_t i = 0; r->channels && i < r->channel_count; i++) {
 		free(r->channels[i].ready_ns);

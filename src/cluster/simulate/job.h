@@ -19,7 +19,8 @@
 	X(MOVING, "moving") /* the load moves: sequences of uneven length, @amount */                       \
 	X(HANG, "hang")     /* never comes to the communications of step @from_step */                      \
 	X(LINK, "link") /* messages between two stages take @link_ns longer; without stages a collective */ \
-	X(GPU, "gpu") /* a GPU slower by @amount behind a host that runs ahead; only of hard jobs */
+	X(GPU, "gpu") /* a GPU slower by @amount behind a host that runs ahead; only of hard jobs */        \
+	X(EXPERT, "expert") /* a rank is sent @amount more tokens than the others, likewise */
 
 enum job_fault {
 #define X(NAME, ...) JOB_##NAME,
@@ -36,10 +37,13 @@ enum job_fault {
 	X(BARRIER, "hidden barriers")    /* at the end of steps, and nobody records them */        \
 	X(ENDS, "ends over 2 ms apart")                                                            \
 	X(LONG, "steps over 5 s")                                                                  \
-	X(MET_LATE, "met late")   /* agents came while it ran, each at its own time */             \
-	X(NAMELESS, "nameless")   /* likewise, and without communicators */                        \
-	X(ONE_EACH, "one a node") /* workers */                                                    \
-	X(BESIDE, "shared nodes") /* with another job of the same ranks */
+	X(MET_LATE, "met late")      /* agents came while it ran, each at its own time */          \
+	X(NAMELESS, "nameless")      /* likewise, and without communicators */                     \
+	X(ONE_EACH, "one a node")    /* workers */                                                 \
+	X(BESIDE, "shared nodes")    /* with another job of the same ranks */                      \
+	X(ALONE, "rank 0 evaluates") /* now and then, for some steps, while the others wait */     \
+	X(SNAPSHOT, "snapshots")     /* of all ranks at once, each of which takes its own time */  \
+	X(ROUTED, "uneven routing")  /* experts get more and fewer tokens in turn */
 
 enum job_trait {
 #define X(NAME, ...) JOB_TRAIT_##NAME,
@@ -83,7 +87,9 @@ struct job_spec {
 	double tail;       /* share of the computations that take up to twice as long */
 	uint64_t ends_ns;  /* ends of a collective are up to so far apart */
 	uint64_t met_ns;   /* agents came this long after the job's beginning, and up to ... */
-	uint64_t met_for_ns; /* ... this much later, node by node */
+	uint64_t met_for_ns;   /* ... this much later, node by node */
+	uint32_t aside_every;  /* steps, with ALONE and SNAPSHOT, that last @aside of a step */
+	double aside, routing; /* routing: lognormal, of what an expert is sent */
 };
 
 struct job_trace {

@@ -21,6 +21,7 @@ struct comm {
 	uint64_t id, seq;
 	uint32_t *workers;
 	int64_t *arrived_ns;
+	uint64_t *bytes; /* that each is sent, of one that exchanges */
 	uint32_t size, arrived;
 	bool exchanges;
 };

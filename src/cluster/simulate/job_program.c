@@ -15,6 +15,9 @@
 #define EMBED_BYTES  (64 << 20)
 #define BACKWARD     2.0  /* passes, of a forward pass */
 #define OPTIMIZER    0.05 /* of a step */
+#define EXPERT_PART  0.4  /* of a pass, where there are experts */
+#define TOKEN_BYTES  (4 << 20)
+#define ASIDE_SPREAD 0.3 /* lognormal, of what ranks take for a snapshot */
 
 static int add_comm(struct run *r, uint64_t kind, uint32_t index, uint32_t size)
 {
@@ -22,10 +25,11 @@ static int add_comm(struct run *r, uint64_t kind, uint32_t index, uint32_t size)
 
 	m->workers = calloc(size, sizeof(*m->workers));
 	m->arrived_ns = calloc(size, sizeof(*m->arrived_ns));
+	m->bytes = calloc(size, sizeof(*m->bytes));
 	r->comm_count++;
 	m->size = size;
 	m->id = hash_number(r->spec->seed * 31 + kind * 65537 + index + 1) | 1;
-	return m->workers && m->arrived_ns ? 0 : -ENOMEM;
+	return m->workers && m->arrived_ns && m->bytes ? 0 : -ENOMEM;
 }
 
 /* Communicators of one kind: @count of them, of @size workers each. */
@@ -180,9 +184,20 @@ static double load_of(
 		hash_number(s->seed ^ ((uint64_t)step << 40 | (uint64_t)w->replica << 20));
 	uint64_t of_batch = hash_number(of_step + batch + 1);
 
-	if (s->fault != JOB_MOVING)
+	if (s->fault != JOB_MOVING || step < s->from_step)
 		return 1;
 	return job_draw_factor(&of_step, s->amount / 2) * job_draw_factor(&of_batch, s->amount / 2);
+}
+
+/* What the expert of @w is sent in a pass, of what it would be if all were sent the same. */
+static double tokens_of(
+	const struct job_spec *s, const struct worker *w, uint32_t step, uint32_t pass)
+{
+	uint64_t state = hash_number(
+		s->seed ^ hash_number((uint64_t)step << 40 | (uint64_t)pass << 20 | w->rank));
+	bool is_hot = s->fault == JOB_EXPERT && step >= s->from_step && is_faulty(s, w->rank);
+
+	return job_draw_factor(&state, s->routing) * (is_hot ? 1 + s->amount : 1);
 }
 
 /* One pass over the layers of a stage. */
@@ -192,7 +207,11 @@ static int add_pass(struct run *r, struct worker *w, uint32_t step, uint32_t bat
 	uint32_t parts = s->tensor > 1 ? MAX(s->layers, 1U) : 1;
 	double ns = (double)s->step_ns * passes / (1 + BACKWARD) / s->microbatches;
 	bool is_delayed = fault_factor(s, w, step) > 1;
+	double tokens = s->experts ? tokens_of(s, w, step, 2 * batch + (passes > 1)) : 1;
 	int e = 0;
+
+	is_delayed |= s->fault == JOB_EXPERT && step >= s->from_step && is_faulty(s, w->rank);
+	ns *= 1 + EXPERT_PART * (tokens - 1);
 
 	ns *= w->factor * fault_factor(s, w, step) * load_of(s, w, step, batch);
 	ns *= w->stage == 0 ? 1 + s->first_extra : 1;
@@ -213,7 +232,8 @@ static int add_pass(struct run *r, struct worker *w, uint32_t step, uint32_t bat
 	}
 	if (e == 0 && s->experts && s->data > 1)
 		e = add_op(w, (struct op){.what = OP_COLLECTIVE,
-				      .comm = r->expert_comm + w->stage * s->tensor + w->place});
+				      .comm = r->expert_comm + w->stage * s->tensor + w->place,
+				      .bytes = (uint64_t)(TOKEN_BYTES * tokens)});
 	return e;
 }
 
@@ -302,6 +322,19 @@ static int add_evaluation(struct run *r, struct worker *w)
 	return e;
 }
 
+/* What ranks do apart from training: nobody's fault. */
+static int add_aside(const struct job_spec *s, struct worker *w, uint32_t step)
+{
+	bool alone = job_has(s, JOB_TRAIT_ALONE);
+	double ns = s->aside * (double)s->step_ns;
+
+	if (!s->aside_every || step % s->aside_every != s->aside_every - 1 ||
+		(alone && w->rank != 0))
+		return 0;
+	ns *= alone ? 1 : job_draw_factor(&w->state, ASIDE_SPREAD);
+	return add_op(w, (struct op){.what = OP_PAUSE, .dur_ns = (int64_t)ns});
+}
+
 int job_program(struct run *r, struct worker *w, uint32_t step)
 {
 	const struct job_spec *s = r->spec;
@@ -320,6 +353,7 @@ int job_program(struct run *r, struct worker *w, uint32_t step)
 		e = add_evaluation(r, w);
 	if (e == 0 && s->async)
 		e = add_op(w, (struct op){.what = OP_SYNC});
+	e = e < 0 ? e : add_aside(s, w, step);
 	if (e == 0 && job_has(s, JOB_TRAIT_BARRIER))
 		e = add_op(w,
 			(struct op){

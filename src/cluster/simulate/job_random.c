@@ -118,6 +118,10 @@ static void draw_fault(uint64_t *state, struct job_spec *s)
 		s->amount = between(state, 0.2, 0.8);
 		s->from_step = job_draw(state) < 0.5 ? s->steps / 3 : 0;
 		break;
+	case JOB_EXPERT:
+		s->amount = between(state, 0.6, 2.0);
+		s->from_step = s->steps / 3;
+		break;
 	default: break;
 	}
 }
@@ -168,13 +172,7 @@ void job_spec_stretch(struct job_spec *s, uint32_t times)
 
 const char *job_trait_id(enum job_trait t)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [JOB_TRAIT_##NAME] = id,
-		JOB_TRAITS(X)
-#undef X
-	};
-
-	return ids[t];
+	return LIST_IDS(JOB_TRAITS)[t];
 }
 
 static void draw_trait(uint64_t *state, struct job_spec *s, enum job_trait t, double chance)
@@ -199,14 +197,52 @@ static void lengthen(uint64_t *state, struct job_spec *s)
 static bool can_run_ahead(const struct job_spec *s)
 {
 	return s->fault == JOB_NONE || s->fault == JOB_LATE || s->fault == JOB_HANG ||
-	       s->fault == JOB_GPU;
+	       s->fault == JOB_GPU || s->fault == JOB_EXPERT;
+}
+
+/* Of jobs like these in which real runs were judged wrong: experts, and a GPU that is late in a grid of 2x2. */
+static void harden_shape(uint64_t *state, struct job_spec *s)
+{
+	bool routed = s->fault == JOB_NONE && job_draw(state) < 0.25;
+
+	if (s->fault == JOB_EXPERT || routed) {
+		s->tensor = s->pipeline = 1;
+		s->data = pick(state, 4, 8);
+		s->experts = true;
+	} else if (s->fault == JOB_GPU && job_draw(state) < 0.3) {
+		s->data = s->tensor = 2;
+		s->pipeline = 1;
+	}
+	s->faulty[0] %= s->data * s->tensor * s->pipeline;
+	s->traits |= (uint32_t)(routed || s->fault == JOB_EXPERT) << JOB_TRAIT_ROUTED;
+}
+
+/* Work that is no fault, which ranks do beside. */
+static void draw_aside(uint64_t *state, struct job_spec *s)
+{
+	double chance = s->fault == JOB_NONE ? 0.3 : s->fault == JOB_HANG ? 0 : 0.1;
+
+	/* While a step takes seconds, who is alone for several of them cannot be told from one that hangs. */
+	draw_trait(state, s, JOB_TRAIT_ALONE, job_has(s, JOB_TRAIT_LONG) ? 0 : chance);
+	draw_trait(state, s, JOB_TRAIT_SNAPSHOT, job_has(s, JOB_TRAIT_ALONE) ? 0 : chance);
+	if (job_has(s, JOB_TRAIT_ALONE) || job_has(s, JOB_TRAIT_SNAPSHOT)) {
+		s->aside_every = pick(state, 20, 40);
+		s->aside = job_has(s, JOB_TRAIT_ALONE) ? between(state, 2.5, 8)
+						       : between(state, 0.5, 3);
+	}
+	if (job_has(s, JOB_TRAIT_ROUTED))
+		s->routing = between(state, 0.05, 0.12);
+	if (s->fault == JOB_MOVING && job_draw(state) < 0.5 && !job_has(s, JOB_TRAIT_LONG))
+		s->from_step = s->steps / 3;
 }
 
 void job_spec_harden(struct job_spec *s)
 {
 	uint64_t state = hash_number(s->seed ^ 0x68617264);
+	uint64_t shape = hash_number(s->seed ^ 0x7368617065);
 	uint64_t step_ns;
 
+	harden_shape(&shape, s);
 	draw_trait(&state, s, JOB_TRAIT_AHEAD, can_run_ahead(s) ? 0.6 : 0);
 	s->async |= job_has(s, JOB_TRAIT_AHEAD);
 	s->clips |= s->async;
@@ -235,6 +271,7 @@ void job_spec_harden(struct job_spec *s)
 	if (s->pipeline > 1 &&
 		(s->fault == JOB_NONE || s->fault == JOB_LATE || s->fault == JOB_HANG))
 		s->last_extra = between(&state, 0, 0.5);
+	draw_aside(&shape, s);
 }
 
 /* What a rank counts by itself: calls of each of its communicators, of Sends and Recvs those to each peer. */

@@ -144,8 +144,7 @@ void play_free(struct play *p)
 {
 	job_trace_done(&p->job);
 	job_trace_done(&p->beside);
-	if (p->agents)
-		simulation_free(p->agents);
+	simulation_freep(&p->agents);
 	free(p->calls);
 	free(p->ranks);
 	free(p->reports);

@@ -291,17 +291,6 @@ static int send_calls(struct simulation *s, uint32_t node, int64_t until_ns)
 		until_ns);
 }
 
-/* An agent that is silent has nothing of that time to send later. */
-static void skip_calls(struct simulation *s, uint32_t node, int64_t until_ns)
-{
-	for (size_t r = s->agents[node].first; r < s->agents[node].end; r++) {
-		const struct simulation_rank *rank = &s->s.ranks[r];
-
-		while (s->sent[r] < rank->count && due_ns(&rank->calls[s->sent[r]]) < until_ns)
-			s->sent[r]++;
-	}
-}
-
 static void restart_if_due(struct simulation *s, uint32_t node, int64_t from_ns, int64_t to_ns)
 {
 	for (size_t i = 0; i < s->s.fault_count; i++) {
@@ -367,10 +356,18 @@ static int advance(struct simulation *s)
 		bool due = is_due(s, node, at_ns);
 
 		restart_if_due(s, node, from_ns, to_ns);
-		if (silent)
-			skip_calls(s, node, at_ns);
-		else if (s->s.rank_count && (due || to_ns >= s->s.end_ns))
+		if (silent) {
+			/* An agent that is silent has nothing of that time to send later. */
+			for (size_t k = s->agents[node].first; k < s->agents[node].end; k++) {
+				const struct simulation_rank *rank = &s->s.ranks[k];
+
+				while (s->sent[k] < rank->count &&
+					due_ns(&rank->calls[s->sent[k]]) < at_ns)
+					s->sent[k]++;
+			}
+		} else if (s->s.rank_count && (due || to_ns >= s->s.end_ns)) {
 			r = send_calls(s, node, at_ns);
+		}
 		while (r == 0 && s->s.push_ns && a->health_ns < to_ns) {
 			if (!silent)
 				r = send_health(s, node, a->health_ns);

@@ -67,6 +67,7 @@ static bool fits(const struct job_trace *t, const struct job_spec *j, const stru
 	case JOB_MOVING: return e->problem == FLEET_UNEVEN;
 	case JOB_HANG: return e->problem == FLEET_HANG && is_faulty(j, e->rank);
 	case JOB_LINK: return is_link(t, j, e);
+	case JOB_EXPERT:
 	case JOB_GPU:
 		return (e->problem == FLEET_STRAGGLER || e->problem == FLEET_NODE) &&
 		       names_faulty(j, e);
@@ -113,24 +114,6 @@ static void judge_shown(const struct job_trace *t, const struct job_spec *j, con
 			v->shown_ns = now_ns - START;
 		}
 	}
-}
-
-/* The ranks of a node have one clock: what the job would do to each is done to its node. */
-static void set_clocks(struct play_settings *s, struct simulation_fault faults[FAULTS_MAX])
-{
-	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
-	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
-
-	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
-		i++) {
-		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
-
-		faults[i] = (struct simulation_fault){
-			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
-		s->agents.fault_count = i + 1;
-	}
-	s->agents.faults = faults;
-	s->job.clock_error_ns = 0;
 }
 
 /* A GPU is late because its clock is low, or because it has more to do: its node tells either. */
@@ -227,8 +210,20 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	_cleanup_(play_freep) struct play *p = NULL;
 	struct simulation_fault faults[FAULTS_MAX];
 	int r;
+	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
+	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
 
-	set_clocks(s, faults);
+	/* The ranks of a node have one clock: what the job would do to each is done to its node. */
+	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
+		i++) {
+		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
+
+		faults[i] = (struct simulation_fault){
+			SIMULATION_CLOCK_STEP, i, s->agents.start_ns, INT64_MAX, at * error};
+		s->agents.fault_count = i + 1;
+	}
+	s->agents.faults = faults;
+	s->job.clock_error_ns = 0;
 	set_gpu(s, faults);
 	r = play_new(s, &p);
 	if (r < 0)

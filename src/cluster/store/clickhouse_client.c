@@ -124,10 +124,8 @@ static int clickhouse_error(const char *where, const char *said, size_t len, str
 
 static void session_free(struct session *s)
 {
-	if (s->client)
-		http_client_free(s->client);
-	if (s->loop)
-		loop_free(s->loop);
+	http_client_freep(&s->client);
+	loop_freep(&s->loop);
 	free(s);
 }
 DEFINE_CLEANUP(struct session *, session_free)
@@ -161,20 +159,6 @@ static int session_get(struct clickhouse *c, struct session **ret, struct errinf
 		return session_new(ret, reterr);
 	*ret = s;
 	return 0;
-}
-
-static void session_put(struct clickhouse *c, struct session *s)
-{
-	pthread_mutex_lock(&c->lock);
-	if (c->idle_count < SESSIONS_KEPT) {
-		s->next = c->idle;
-		c->idle = s;
-		c->idle_count++;
-		s = NULL;
-	}
-	pthread_mutex_unlock(&c->lock);
-	if (s)
-		session_free(s);
 }
 
 int clickhouse_new(
@@ -345,7 +329,15 @@ int clickhouse_ask_all(
 		session_free(s);
 		return errinfo_set(reterr, r, "cannot wait for ClickHouse's answers");
 	}
-	session_put(c, s);
+	pthread_mutex_lock(&c->lock);
+	if (c->idle_count < SESSIONS_KEPT) {
+		s->next = c->idle;
+		c->idle = s;
+		c->idle_count++;
+		s = NULL;
+	}
+	pthread_mutex_unlock(&c->lock);
+	session_freep(&s);
 	for (size_t i = 0; i < count; i++)
 		if (asks[i].err < 0) {
 			if (reterr)

@@ -418,18 +418,6 @@ static int by_text(const void *a, const void *b)
 	return strcmp(*(const char *const *)a, *(const char *const *)b);
 }
 
-/* "__" stands between clusters; in them, "_" is always followed by two digits. */
-static void put_name(struct buf *b, const char *cluster)
-{
-	buf_puts(b, "__");
-	for (; *cluster; cluster++) {
-		if (isalnum((unsigned char)*cluster))
-			buf_putc(b, *cluster);
-		else
-			buf_printf(b, "_%02x", (unsigned char)*cluster);
-	}
-}
-
 int clickhouse_guard_name(
 	const char *base, const struct store_scope *scope, struct buf *ret, struct errinfo *reterr)
 {
@@ -446,8 +434,18 @@ int clickhouse_guard_name(
 	memcpy(sorted, scope->clusters, scope->cluster_count * sizeof(*sorted));
 	qsort(sorted, scope->cluster_count, sizeof(*sorted), by_text);
 	for (size_t i = 0; i < scope->cluster_count; i++)
-		if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0)
-			put_name(ret, sorted[i]);
+		if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0) {
+			const char *cluster = sorted[i];
+
+			/* "__" stands between clusters; in them, "_" is always followed by two digits. */
+			buf_puts(ret, "__");
+			for (; *cluster; cluster++) {
+				if (isalnum((unsigned char)*cluster))
+					buf_putc(ret, *cluster);
+				else
+					buf_printf(ret, "_%02x", (unsigned char)*cluster);
+			}
+		}
 	if (ret->err || ret->len > CLICKHOUSE_NAME_MAX)
 		return errinfo_set(
 			reterr, -E2BIG, "SQL cannot query so many clusters at once: give fewer");

@@ -56,20 +56,6 @@ static void put_clusters(struct buf *b, const struct store_scope *scope)
 
 /* ---- statements ---- */
 
-static void put_local(
-	struct buf *b, const struct clickhouse_names *n, enum store_table t, bool synced)
-{
-	const struct table_desc *d = &store_tables[t];
-
-	buf_printf(b, "CREATE TABLE IF NOT EXISTS %s.%s_local (", n->database, d->name);
-	put_definitions(b, t);
-	buf_printf(b,
-		", journal_day UInt16, journal_seq UInt64) ENGINE = MergeTree PARTITION BY "
-		"journal_day ORDER BY (cluster_id, node_id, %s) SETTINGS index_granularity = 8192%s",
-		d->columns[d->time].name,
-		synced ? ", fsync_after_insert = 1, fsync_part_directory = 1" : "");
-}
-
 #define VALUE "coalesce(value_double, toFloat64(value_int))"
 
 /* What node_metrics is, of the points in @events: one level deep, so that shards select and group their
@@ -88,13 +74,6 @@ static void put_metrics(struct buf *b, const char *database, const char *events)
 }
 
 static const char metrics_groups[] = " GROUP BY bucket_ns, cluster_id, node_id, metric_name, kind";
-
-static void put_metrics_view(struct buf *b, const struct clickhouse_names *n)
-{
-	buf_printf(b, "CREATE VIEW IF NOT EXISTS %s.node_metrics_local AS ", n->database);
-	put_metrics(b, n->database, "events_local");
-	buf_puts(b, metrics_groups);
-}
 
 /* What reads one table on all shards, by the name @suffix there. */
 static void put_distributed(struct buf *b, const struct clickhouse_names *n, const char *database,
@@ -126,10 +105,24 @@ bool clickhouse_schema_next(struct buf *b, const struct clickhouse_names *n, boo
 			"ENGINE = ReplacingMergeTree(position) ORDER BY key",
 			n->database);
 	} else if (i < 2 + TABLE_COUNT) {
-		if (i - 2 == TABLE_METRICS)
-			put_metrics_view(b, n);
-		else
-			put_local(b, n, i - 2, synced);
+		if (i - 2 == TABLE_METRICS) {
+			buf_printf(b, "CREATE VIEW IF NOT EXISTS %s.node_metrics_local AS ",
+				n->database);
+			put_metrics(b, n->database, "events_local");
+			buf_puts(b, metrics_groups);
+		} else {
+			enum store_table t = i - 2;
+			const struct table_desc *d = &store_tables[t];
+
+			buf_printf(b, "CREATE TABLE IF NOT EXISTS %s.%s_local (", n->database,
+				d->name);
+			put_definitions(b, t);
+			buf_printf(b,
+				", journal_day UInt16, journal_seq UInt64) ENGINE = MergeTree PARTITION BY "
+				"journal_day ORDER BY (cluster_id, node_id, %s) SETTINGS index_granularity = 8192%s",
+				d->columns[d->time].name,
+				synced ? ", fsync_after_insert = 1, fsync_part_directory = 1" : "");
+		}
 	} else if (i < 2 + 2 * TABLE_COUNT) {
 		if (n->cluster)
 			put_distributed(b, n, n->database, "_local", i - 2 - TABLE_COUNT);
@@ -264,18 +257,6 @@ int clickhouse_day(const struct batch_row *row)
 	return (int)(day < 0 ? 0 : MIN(day, (int64_t)CLICKHOUSE_DAY_MAX));
 }
 
-static void put_text(struct buf *b, const struct sql_value *v)
-{
-	size_t len = v->len;
-
-	while (len >= 0x80) {
-		buf_putc(b, (char)(len | 0x80));
-		len >>= 7;
-	}
-	buf_putc(b, (char)len);
-	buf_append(b, v->p, v->len);
-}
-
 void clickhouse_put_row(struct buf *b, const struct batch_row *row, uint64_t seq)
 {
 	const struct table_desc *d = &store_tables[row->table];
@@ -287,12 +268,20 @@ void clickhouse_put_row(struct buf *b, const struct batch_row *row, uint64_t seq
 
 		if (!is_key(d, i))
 			buf_putc(b, v->type == SQL_NULL);
-		if (v->type == SQL_TEXT)
-			put_text(b, v);
-		else if (v->type != SQL_NULL)
+		if (v->type == SQL_TEXT) {
+			size_t len = v->len;
+
+			while (len >= 0x80) {
+				buf_putc(b, (char)(len | 0x80));
+				len >>= 7;
+			}
+			buf_putc(b, (char)len);
+			buf_append(b, v->p, v->len);
+		} else if (v->type != SQL_NULL) {
 			buf_append(b, &v->i, sizeof(v->i)); /* reals too: both have 8 bytes */
-		else if (is_key(d, i))
+		} else if (is_key(d, i)) {
 			buf_append(b, &none, sizeof(none)); /* a row without a time */
+		}
 	}
 	buf_append(b, &day, sizeof(day));
 	buf_append(b, &seq, sizeof(seq));

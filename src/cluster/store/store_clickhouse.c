@@ -211,8 +211,7 @@ static void clickhouse_store_free(struct store *store)
 	free(s->scopes);
 	for (size_t i = 0; i < ARRAY_SIZE(s->texts); i++)
 		free(s->texts[i]);
-	if (s->client)
-		clickhouse_free(s->client);
+	clickhouse_freep(&s->client);
 	pthread_mutex_destroy(&s->lock);
 	free(s);
 }

@@ -19,13 +19,6 @@ static int table_of(const char *local, size_t len)
 	return -1;
 }
 
-static int64_t cell_int(const struct sql_table *t, size_t row, int column)
-{
-	const struct sql_cell *c = sql_table_cell(t, row, column);
-
-	return c->type == SQL_INT ? c->i : 0;
-}
-
 static int count_shard(
 	struct store_clickhouse *s, size_t shard, struct store_stats *sum, struct errinfo *reterr)
 {
@@ -41,13 +34,13 @@ static int count_shard(
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
 		const struct sql_cell *name = sql_table_cell(&t, i, 0);
 		int table = table_of(sql_table_bytes(&t, name), name->len);
-		int64_t oldest = cell_int(&t, i, 4) * CLICKHOUSE_DAY_NS;
+		int64_t oldest = sql_table_int(&t, i, 4) * CLICKHOUSE_DAY_NS;
 
 		if (table < 0)
 			continue;
-		sum->rows[table] += (uint64_t)cell_int(&t, i, 1);
-		sum->bytes += (uint64_t)cell_int(&t, i, 2);
-		sum->parts += (uint64_t)cell_int(&t, i, 3);
+		sum->rows[table] += (uint64_t)sql_table_int(&t, i, 1);
+		sum->bytes += (uint64_t)sql_table_int(&t, i, 2);
+		sum->parts += (uint64_t)sql_table_int(&t, i, 3);
 		if (!sum->oldest_ns || oldest < sum->oldest_ns)
 			sum->oldest_ns = oldest;
 	}
@@ -102,11 +95,11 @@ static int drop_one(struct store_clickhouse *s, size_t shard, int64_t day, struc
 	name = sql_table_cell(&t, 0, 0);
 	if (table_of(sql_table_bytes(&t, name), name->len) < 0)
 		return 0;
-	r = drop_partition(s, shard, sql_table_bytes(&t, name), cell_int(&t, 0, 1), reterr);
+	r = drop_partition(s, shard, sql_table_bytes(&t, name), sql_table_int(&t, 0, 1), reterr);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->lock);
-	s->stats.dropped_rows += (uint64_t)cell_int(&t, 0, 2);
+	s->stats.dropped_rows += (uint64_t)sql_table_int(&t, 0, 2);
 	pthread_mutex_unlock(&s->lock);
 	return 1;
 }
@@ -207,15 +200,6 @@ static size_t answer_max(const struct store_limits *l)
 	return l->bytes_max * 2 + (1u << 20); /* a text's escapes double it at most */
 }
 
-/* Nobody waits for @id any more. */
-static void kill_query(struct store_clickhouse *s, const char *id)
-{
-	_cleanup_buf_ struct buf q = BUF_INIT(256);
-
-	buf_printf(&q, "KILL QUERY WHERE query_id = '%s' ASYNC", id);
-	(void)clickhouse_store_run(s, 0, buf_str(&q), NULL, NULL);
-}
-
 static int ask(struct store_clickhouse *s, struct clickhouse_ask *a, struct buf *settings,
 	const struct store_limits *limits, struct sql_table *ret, struct errinfo *reterr)
 {
@@ -235,8 +219,13 @@ static int ask(struct store_clickhouse *s, struct clickhouse_ask *a, struct buf 
 	if (r == 0)
 		r = clickhouse_tsv_read(
 			a->answer.data ? a->answer.data : "", a->answer.len, limits, ret, reterr);
-	else if (r == -ETIMEDOUT)
-		kill_query(s, id);
+	else if (r == -ETIMEDOUT) {
+		_cleanup_buf_ struct buf q = BUF_INIT(256);
+
+		/* Nobody waits for it any more. */
+		buf_printf(&q, "KILL QUERY WHERE query_id = '%s' ASYNC", id);
+		(void)clickhouse_store_run(s, 0, buf_str(&q), NULL, NULL);
+	}
 	clickhouse_ask_done(a);
 	return r;
 }

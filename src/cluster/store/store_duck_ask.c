@@ -111,8 +111,7 @@ void connection_put(struct asking *a, struct duck_connection *c)
 	if (a->idle_count < IDLE_MAX)
 		a->idle[a->idle_count++] = TAKE(c);
 	pthread_mutex_unlock(&a->mutex);
-	if (c)
-		duck_disconnect(c);
+	duck_disconnectp(&c);
 }
 
 void asking_disconnect(struct store_duck *s)

@@ -230,13 +230,6 @@ static int write_table(struct writing *w, enum store_table t, struct errinfo *re
 	return text.err ? text.err : duck_exec(w->s->write, buf_str(&text), reterr);
 }
 
-static int64_t int_at(const struct sql_table *t, int column)
-{
-	const struct sql_cell *c = sql_table_cell(t, 0, column);
-
-	return c->type == SQL_INT ? c->i : 0;
-}
-
 /* How many rows, their times, when the newest came in. */
 static int count_table(struct writing *w, enum store_table t, struct errinfo *reterr)
 {
@@ -253,11 +246,11 @@ static int count_table(struct writing *w, enum store_table t, struct errinfo *re
 	r = duck_select(w->s->write, text, &limits, &found, reterr);
 	if (r < 0)
 		return r;
-	p->rows[t] = (uint64_t)int_at(&found, 0);
-	p->first_ns[t] = int_at(&found, 1);
-	p->last_ns[t] = int_at(&found, 2);
+	p->rows[t] = (uint64_t)sql_table_int(&found, 0, 0);
+	p->first_ns[t] = sql_table_int(&found, 0, 1);
+	p->last_ns[t] = sql_table_int(&found, 0, 2);
 	if (t != TABLE_METRICS)
-		p->received_ns = MAX(p->received_ns, int_at(&found, 3));
+		p->received_ns = MAX(p->received_ns, sql_table_int(&found, 0, 3));
 	sql_table_done(&found);
 	return 0;
 }

@@ -35,8 +35,7 @@ static int take_back(struct repairing *x, struct part *missing, struct part *p, 
 	if (r < 0) {
 		if (!add.count)
 			part_free(p);
-		if (rest)
-			part_free(rest);
+		part_freep(&rest);
 	}
 	parts_done(&add);
 	if (r < 0)
@@ -257,8 +256,7 @@ static int from_pieces(struct repairing *x, struct part *missing, struct errinfo
 		if (part_path(x->s, written, "", path, NULL) == 0)
 			unlink(path);
 		part_free(written);
-		if (rest)
-			part_free(rest);
+		part_freep(&rest);
 		return 0;
 	}
 	if (p.whole) {

@@ -214,15 +214,6 @@ static void widen(struct store_missing *m, int64_t since_ns, int64_t until_ns)
 	m->until_ns = MAX(m->until_ns, until_ns);
 }
 
-static void add_part(const struct part *p, struct store_missing *ret)
-{
-	ret->parts++;
-	ret->rows += part_rows(p);
-	for (int t = 0; t < TABLE_COUNT; t++)
-		if (t != TABLE_METRICS && p->rows[t])
-			widen(ret, p->first_ns[t], p->last_ns[t]);
-}
-
 /* Rows are seldom of a later time than that at which they came in. */
 static bool loss_meets(const struct store_loss *l, const struct store_scope *scope)
 {
@@ -232,9 +223,17 @@ static bool loss_meets(const struct store_loss *l, const struct store_scope *sco
 void missing_count(
 	const struct store_duck *s, const struct store_scope *scope, struct store_missing *ret)
 {
-	for (size_t i = 0; i < s->missing.count; i++)
-		if (part_meets(s->missing.items[i], scope))
-			add_part(s->missing.items[i], ret);
+	for (size_t i = 0; i < s->missing.count; i++) {
+		const struct part *p = s->missing.items[i];
+
+		if (!part_meets(p, scope))
+			continue;
+		ret->parts++;
+		ret->rows += part_rows(p);
+		for (int t = 0; t < TABLE_COUNT; t++)
+			if (t != TABLE_METRICS && p->rows[t])
+				widen(ret, p->first_ns[t], p->last_ns[t]);
+	}
 	for (size_t i = 0; i < s->losses.count; i++) {
 		const struct store_loss *l = &s->losses.items[i];
 

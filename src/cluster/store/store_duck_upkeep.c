@@ -358,27 +358,6 @@ static int copy_all(struct copying *c, struct errinfo *reterr)
 	return r;
 }
 
-/* What was copied so far of a copy that failed. */
-static void remove_copied(struct copying *c)
-{
-	char path[STORE_PATH_MAX + 128];
-
-	for (size_t i = 0; i < c->manifest.parts.count; i++) {
-		const struct part *p = c->manifest.parts.items[i];
-
-		snprintf(path, sizeof(path), "%s/%s/%06" PRIu64 ".duckdb", c->partial, p->folder,
-			p->id);
-		unlink(path);
-		snprintf(path, sizeof(path), "%s/%s", c->partial, p->folder);
-		rmdir(path); /* the last one of it succeeds */
-	}
-	snprintf(path, sizeof(path), "%s/" STORE_MANIFEST_NAME, c->partial);
-	unlink(path);
-	snprintf(path, sizeof(path), "%s/" STORE_MANIFEST_COPY, c->partial);
-	unlink(path);
-	rmdir(c->partial);
-}
-
 static int copy_store(struct copying *c, struct errinfo *reterr)
 {
 	int r;
@@ -395,8 +374,25 @@ static int copy_store(struct copying *c, struct errinfo *reterr)
 	c->sums = BUF_INIT(SUMS_MAX);
 	r = copy_all(c, reterr);
 	buf_done(&c->sums);
-	if (r < 0)
-		remove_copied(c);
+	if (r < 0) {
+		char path[STORE_PATH_MAX + 128];
+
+		/* What was copied so far of a copy that failed. */
+		for (size_t i = 0; i < c->manifest.parts.count; i++) {
+			const struct part *p = c->manifest.parts.items[i];
+
+			snprintf(path, sizeof(path), "%s/%s/%06" PRIu64 ".duckdb", c->partial,
+				p->folder, p->id);
+			unlink(path);
+			snprintf(path, sizeof(path), "%s/%s", c->partial, p->folder);
+			rmdir(path); /* the last one of it succeeds */
+		}
+		snprintf(path, sizeof(path), "%s/" STORE_MANIFEST_NAME, c->partial);
+		unlink(path);
+		snprintf(path, sizeof(path), "%s/" STORE_MANIFEST_COPY, c->partial);
+		unlink(path);
+		rmdir(c->partial);
+	}
 	return r;
 }
 

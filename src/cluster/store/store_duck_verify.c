@@ -310,27 +310,6 @@ static int pace(void *arg, size_t bytes)
 	return scrub_wait(x, bytes * NS_PER_S / s->settings.scrub_bytes_s) ? -ECANCELED : 0;
 }
 
-static void scrub_check_part(struct scrub *x, struct part *p)
-{
-	char path[STORE_PATH_MAX], sum[DIGEST_HEX] = "";
-	int r = part_path(x->store, p, "", path, NULL);
-
-	if (r == 0) {
-		x->at = 0;
-		x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-		r = x->fd < 0 ? -errno : digest_sha256_fd(x->fd, pace, x, sum);
-		if (x->fd >= 0)
-			close(x->fd);
-	}
-	pthread_mutex_lock(&x->store->set_mutex);
-	if (r == 0 && strcmp(sum, p->sha256) == 0)
-		p->scrubbed = mono_now();
-	else if (r != -ECANCELED)
-		p->suspect = true;
-	p->users--;
-	pthread_mutex_unlock(&x->store->set_mutex);
-}
-
 static void *scrub_run(void *arg)
 {
 	struct scrub *x = arg;
@@ -338,10 +317,27 @@ static void *scrub_run(void *arg)
 	while (!scrub_wait(x, 0)) {
 		struct part *p = part_begin(x->store);
 
-		if (p)
-			scrub_check_part(x, p);
-		else
+		if (p) {
+			char path[STORE_PATH_MAX], sum[DIGEST_HEX] = "";
+			int r = part_path(x->store, p, "", path, NULL);
+
+			if (r == 0) {
+				x->at = 0;
+				x->fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+				r = x->fd < 0 ? -errno : digest_sha256_fd(x->fd, pace, x, sum);
+				if (x->fd >= 0)
+					close(x->fd);
+			}
+			pthread_mutex_lock(&x->store->set_mutex);
+			if (r == 0 && strcmp(sum, p->sha256) == 0)
+				p->scrubbed = mono_now();
+			else if (r != -ECANCELED)
+				p->suspect = true;
+			p->users--;
+			pthread_mutex_unlock(&x->store->set_mutex);
+		} else {
 			scrub_wait(x, IDLE_NS);
+		}
 	}
 	return NULL;
 }

@@ -245,25 +245,19 @@ static void put_name(struct json_writer *w, const char *key, const char *text)
 	json_put_string_len(w, text ? text : "", text ? strnlen(text, NAME_MAX_BYTES) : 0);
 }
 
-static void put_hash(struct json_writer *w, uint64_t credential)
-{
-	char hex[9];
-
-	snprintf(hex, sizeof(hex), "%08x", (unsigned)(credential >> 32));
-	json_string_member(w, "bearer_hash", credential ? hex : "");
-}
-
 static int put_line(struct buf *b, const struct audit *a, const struct audit_entry *e)
 {
 	struct json_writer w = json_writer_to_buf(b);
 	char time[WHEN_UTC_MAX];
 	int r;
+	char hex[9];
 
 	json_begin_object(&w);
 	json_uint_member(&w, "seq", a->seq + 1);
 	json_string_member(&w, "time", when_utc(time, (wall_time){e->wall_ns}));
 	put_name(&w, "bearer_key_name", e->key_name);
-	put_hash(&w, e->credential);
+	snprintf(hex, sizeof(hex), "%08x", (unsigned)(e->credential >> 32));
+	json_string_member(&w, "bearer_hash", e->credential ? hex : "");
 	put_name(&w, "peer", e->peer);
 	put_name(&w, "action", e->action);
 	if (e->text)

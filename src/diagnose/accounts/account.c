@@ -48,7 +48,7 @@ static int account_process(const struct timeline *t, const struct step_table *wa
 		.unit_count = spans.count};
 	memcpy(ret->comm, spans.comm, COMM_LEN);
 	r = account_units(t, ret);
-	account_keys_settle(ret);
+	idmap_done(&ret->key_numbers);
 	return r < 0 ? r : 1;
 }
 
@@ -84,7 +84,7 @@ void process_account_done(struct process_account *a)
 	free(a->part_end);
 	free(a->parts);
 	free(a->keys);
-	free(a->key_slots);
+	idmap_done(&a->key_numbers);
 	*a = (struct process_account){0};
 }
 

@@ -10,6 +10,7 @@
 #include "diagnose/accounts/compiler.h"
 #include "diagnose/accounts/tally.h"
 #include "diagnose/units/boundaries.h"
+#include "base/idmap.h"
 
 #define ACCOUNTS_MAX 64 /* processes */
 /* Of one process. Beyond so many keys a part has only its line and owner, beyond so many parts a unit has
@@ -39,8 +40,7 @@ struct process_account {
 	size_t part_count, part_room;
 	struct tally_part *keys; /* their times are 0 */
 	size_t key_count, key_room;
-	uint32_t *key_slots; /* hash table: 1 + index in keys; 0: free */
-	size_t key_slot_count;
+	struct idmap key_numbers; /* 1 + index in keys, while units are added */
 };
 
 struct account_set {
@@ -58,9 +58,6 @@ void process_account_done(struct process_account *a);
 /* account_end_unit - the time of unit @unit, the one after the last that was ended, went where @t says: it
  * becomes parts. a->part_end has room for it. 0 or -ENOMEM. */
 int account_end_unit(struct process_account *a, size_t unit, const struct tally *t);
-
-/* account_keys_settle - no more units will be ended: what was needed to find keys is released. */
-void account_keys_settle(struct process_account *a);
 
 /* account_read_stacks - what keys' stacks say: tells parts in which code is made from others of the same place,
  * which block there, and which are pauses: the program sleeps between units by a timetable of its own, until the

@@ -8,18 +8,19 @@
 #include "diagnose/accounts/compiler.h"
 #include "diagnose/rows/place.h"
 #include "base/array.h"
+#include "base/hash.h"
 #include "base/macros.h"
 #include "diagnose/thresholds.h"
 #include "stat/robust.h"
 
-#define FIRST_SLOTS  64
+#define KEYS_ROOM    (ACCOUNT_KEYS_MAX + ACCOUNT_LINES * ACCOUNT_OWNERS)
 #define MAKING_SHIFT 62 /* of a place: time in which code is made is none of the line's */
 
 static struct tally_part key_of(const struct tally_part *p)
 {
 	struct tally_part key;
 
-	memset(&key, 0, sizeof(key)); /* padding too: keys are hashed and compared as bytes */
+	memset(&key, 0, sizeof(key)); /* padding too: keys are hashed as bytes */
 	key.line = p->line;
 	key.owner = p->owner;
 	key.pid = p->pid;
@@ -33,60 +34,26 @@ static struct tally_part key_of(const struct tally_part *p)
 	return key;
 }
 
-static size_t slot_of(const struct process_account *a, const struct tally_part *key)
-{
-	const unsigned char *bytes = (const unsigned char *)key;
-	uint64_t h = UINT64_C(0xcbf29ce484222325);
-	size_t i;
-
-	for (size_t k = 0; k < sizeof(*key); k++)
-		h = (h ^ bytes[k]) * UINT64_C(0x100000001b3);
-	for (i = (h ^ h >> 32) & (a->key_slot_count - 1);
-		a->key_slots[i] && memcmp(&a->keys[a->key_slots[i] - 1], key, sizeof(*key));
-		i = (i + 1) & (a->key_slot_count - 1))
-		;
-	return i;
-}
-
-static int grow_slots(struct process_account *a)
-{
-	size_t n = a->key_slot_count ? a->key_slot_count * 2 : FIRST_SLOTS;
-	uint32_t *slots;
-
-	if (a->key_count * 2 < a->key_slot_count)
-		return 0;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(a->key_slots);
-	a->key_slots = slots;
-	a->key_slot_count = n;
-	for (size_t i = 0; i < a->key_count; i++)
-		a->key_slots[slot_of(a, &a->keys[i])] = (uint32_t)i + 1;
-	return 0;
-}
-
 /* The number of @p's key in @a, which it is added to; where there are too many, that of its line and owner. */
 static int intern_key(struct process_account *a, const struct tally_part *p, uint32_t *ret)
 {
 	struct tally_part key = key_of(p);
-	size_t slot;
+	uint64_t id = hash_bytes(&key, sizeof(key));
+	size_t at = (size_t)(uintptr_t)idmap_get(&a->key_numbers, id); /* + 1 */
 
-	if (grow_slots(a) < 0)
-		return -ENOMEM;
-	slot = slot_of(a, &key);
-	if (!a->key_slots[slot] && a->key_count >= ACCOUNT_KEYS_MAX) {
+	if (!at && a->key_count >= ACCOUNT_KEYS_MAX) {
 		key = key_of(&(struct tally_part){.line = p->line, .owner = p->owner});
-		slot = slot_of(a, &key);
+		id = hash_bytes(&key, sizeof(key));
+		at = (size_t)(uintptr_t)idmap_get(&a->key_numbers, id);
 	}
-	if (!a->key_slots[slot]) {
-		if (ARRAY_RESERVE(a->keys, a->key_room, a->key_count + 1,
-			    ACCOUNT_KEYS_MAX + ACCOUNT_LINES * ACCOUNT_OWNERS) < 0)
+	if (!at) {
+		if (ARRAY_RESERVE(a->keys, a->key_room, a->key_count + 1, KEYS_ROOM) < 0 ||
+			idmap_put(&a->key_numbers, id, (void *)(uintptr_t)(a->key_count + 1)) < 0)
 			return -ENOMEM;
 		a->keys[a->key_count++] = key;
-		a->key_slots[slot] = (uint32_t)a->key_count;
+		at = a->key_count;
 	}
-	*ret = a->key_slots[slot] - 1;
+	*ret = (uint32_t)at - 1;
 	return 0;
 }
 
@@ -108,6 +75,7 @@ int account_end_unit(struct process_account *a, size_t unit, const struct tally 
 	bool is_plain = a->part_count + t->count > ACCOUNT_PARTS_MAX;
 	int r = 0;
 
+	a->key_numbers.max = KEYS_ROOM;
 	for (size_t i = 0; r == 0 && !is_plain && i < t->count; i++)
 		r = add_part(a, &t->parts[i]);
 	for (uint8_t i = 0; r == 0 && is_plain && i < ACCOUNT_LINES; i++)
@@ -117,12 +85,6 @@ int account_end_unit(struct process_account *a, size_t unit, const struct tally 
 	return r;
 }
 
-void account_keys_settle(struct process_account *a)
-{
-	free(TAKE(a->key_slots));
-	a->key_slot_count = 0;
-}
-
 static struct account_part *first_of(const struct process_account *a, size_t unit)
 {
 	return a->parts + (unit ? a->part_end[unit - 1] : 0);
@@ -130,18 +92,10 @@ static struct account_part *first_of(const struct process_account *a, size_t uni
 
 static enum code_making making_of(const struct tally_part *key, const struct stack_list *stacks)
 {
-	const uint64_t hashes[] = {key->wait_hash, key->stack_hash};
-	const struct stack *own =
-		stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
-	const char *name = NULL;
+	const struct stack *own = stack_find(stacks, key->stack_hash);
+	const char *name = compiler_of_part(stacks, key->wait_hash, key->stack_hash,
+		key->owner > OWNER_THREAD ? key->comm : NULL);
 
-	for (size_t i = 0; stacks && !name && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(stacks, hashes[i]) : NULL;
-
-		name = s ? compiler_of_stack(s) : NULL;
-	}
-	if (!name && key->owner > OWNER_THREAD)
-		name = compiler_of_process(key->comm);
 	if (!name && own && compiler_builds_model(own))
 		return MAKING_MODEL;
 	return compiler_making(name);
@@ -155,8 +109,7 @@ static bool is_sleep(const struct tally_part *key, const struct stack_list *stac
 	bool is_asleep = key->owner == OWNER_PROCESS
 				 ? key->line == ACCOUNT_NETWORK
 				 : key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD;
-	const struct stack *s =
-		is_asleep && stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+	const struct stack *s = is_asleep ? stack_find(stacks, key->stack_hash) : NULL;
 
 	return s && place_is_sleep(s);
 }
@@ -299,8 +252,7 @@ int account_read_stacks(struct process_account *a, const struct stack_list *stac
 {
 	for (size_t i = 0; i < a->key_count; i++) {
 		struct tally_part *key = &a->keys[i];
-		const struct stack *s =
-			stacks && key->stack_hash ? stack_find(stacks, key->stack_hash) : NULL;
+		const struct stack *s = stack_find(stacks, key->stack_hash);
 
 		key->blocks = s && key->line == ACCOUNT_HOST ? place_blocks(s) : 0;
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT; /* read before */

@@ -244,3 +244,15 @@ const char *compiler_of_process(const char *comm)
 			return processes[i].compiler;
 	return NULL;
 }
+
+const char *compiler_of_part(
+	const struct stack_list *stacks, uint64_t wait_hash, uint64_t stack_hash, const char *comm)
+{
+	const struct stack *wait = stack_find(stacks, wait_hash);
+	const struct stack *own = stack_find(stacks, stack_hash);
+	const char *name = wait ? compiler_of_stack(wait) : NULL;
+
+	if (!name && own)
+		name = compiler_of_stack(own);
+	return name || !comm ? name : compiler_of_process(comm);
+}

@@ -21,3 +21,8 @@ bool compiler_builds_model(const struct stack *s);
 
 /* compiler_of_process - likewise of a process, by its name. */
 const char *compiler_of_process(const char *comm);
+
+/* compiler_of_part - likewise of a part of an account: by its stack, by where it was waited for, by the name of the process
+ * that it is of (NULL: the job's own). */
+const char *compiler_of_part(
+	const struct stack_list *stacks, uint64_t wait_hash, uint64_t stack_hash, const char *comm);

@@ -76,7 +76,7 @@ struct tally_part path_part(
 
 const struct stack *path_stack(const struct walk *w, uint64_t hash)
 {
-	return hash && w->t->rec->stacks ? stack_find(w->t->rec->stacks, hash) : NULL;
+	return stack_find(w->t->rec->stacks, hash);
 }
 
 int path_add(struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns)

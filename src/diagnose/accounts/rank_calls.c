@@ -45,15 +45,10 @@ static bool is_sane(const struct collective_row *r)
 		       (r->op >= NCCL_REDUCE && r->op <= NCCL_SCATTER));
 }
 
-uint64_t rank_calls_key(const char *node, uint32_t pid)
-{
-	return hash_number(hash_bytes(node, strnlen(node, NODE_LEN)) ^ pid) | 1;
-}
-
 /* The number of the process; -ENOBUFS: there are too many. */
 static int worker_of(struct gathering *g, const struct collective_row *r, uint32_t *ret)
 {
-	uint64_t key = rank_calls_key(r->node, r->pid);
+	uint64_t key = hash_number(hash_bytes(r->node, strnlen(r->node, NODE_LEN)) ^ r->pid) | 1;
 	size_t n = (size_t)(uintptr_t)idmap_get(g->numbers, key);
 	int e;
 

@@ -29,6 +29,3 @@ void rank_calls_done(struct rank_calls *c);
 /* rank_calls_row - which of the recording's rows @row, one of @c's, is. */
 size_t rank_calls_row(
 	const struct recording *rec, const struct rank_calls *c, const struct collective_row *row);
-
-/* rank_calls_key - a process; never 0. */
-uint64_t rank_calls_key(const char *node, uint32_t pid);

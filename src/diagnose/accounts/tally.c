@@ -17,83 +17,54 @@ static uint64_t mix(uint64_t h, uint64_t v)
 /* Culprits of one name are one: 48 hogs are a crowd, not 48 causes. */
 static uint64_t hash_of(const struct tally_part *p)
 {
-	uint64_t h = mix(p->line, p->owner), name[2] = {0};
+	uint64_t h = mix(1, p->line | (uint64_t)p->owner << 8), name[2] = {0};
 
 	memcpy(name, p->culprit, sizeof(p->culprit));
 	h = mix(mix(h, p->pid), p->place);
 	return mix(mix(h, name[0]), name[1]);
 }
 
-static bool is_same(const struct tally_part *a, const struct tally_part *b)
-{
-	return a->line == b->line && a->owner == b->owner && a->pid == b->pid &&
-	       a->place == b->place && !memcmp(a->culprit, b->culprit, COMM_LEN);
-}
-
 STATIC_ASSERT(COMM_LEN == 2 * sizeof(uint64_t));
 
-static size_t slot_of(const struct tally *t, const struct tally_part *p)
+static size_t find(const struct tally *t, uint64_t id) /* + 1; 0: there is none */
 {
-	size_t i = hash_of(p) & (t->slot_count - 1);
-
-	while (t->slots[i] && !is_same(&t->parts[t->slots[i] - 1], p))
-		i = (i + 1) & (t->slot_count - 1);
-	return i;
-}
-
-static int grow(struct tally *t)
-{
-	size_t n = t->slot_count ? t->slot_count * 2 : 64;
-	uint32_t *slots;
-
-	if (t->count * 2 < t->slot_count)
-		return 0;
-	slots = calloc(n, sizeof(*slots));
-	if (!slots)
-		return -ENOMEM;
-	free(t->slots);
-	t->slots = slots;
-	t->slot_count = n;
-	for (size_t i = 0; i < t->count; i++)
-		t->slots[slot_of(t, &t->parts[i])] = (uint32_t)i + 1;
-	return 0;
+	return (size_t)(uintptr_t)idmap_get(&t->numbers, id);
 }
 
 const struct tally_part *tally_find(const struct tally *t, const struct tally_part *p)
 {
-	size_t slot;
+	size_t at = find(t, hash_of(p));
 
-	if (!t->slot_count)
-		return NULL;
-	slot = slot_of(t, p);
-	return t->slots[slot] ? &t->parts[t->slots[slot] - 1] : NULL;
+	return at ? &t->parts[at - 1] : NULL;
 }
 
 int tally_merge(struct tally *t, const struct tally_part *p)
 {
 	struct tally_part plain = *p, *to;
-	size_t slot;
+	uint64_t id = hash_of(p);
+	size_t at = find(t, id);
 
 	if (!p->ns)
 		return 0;
-	if (grow(t) < 0)
-		return -ENOMEM;
-	slot = slot_of(t, &plain);
-	if (!t->slots[slot] && t->count >= TALLY_PARTS_MAX) {
+	if (!at && t->count >= TALLY_PARTS_MAX) {
 		plain.place = plain.stack_hash = 0;
 		plain.culprit_pid = 0;
 		memset(plain.culprit, 0, COMM_LEN);
-		slot = slot_of(t, &plain);
+		id = hash_of(&plain);
+		at = find(t, id);
 	}
-	if (!t->slots[slot]) {
-		if (ARRAY_RESERVE(t->parts, t->room, t->count + 1, RECORDING_ROWS_MAX) < 0)
+	if (!at) {
+		at = t->count + 1;
+		t->numbers.max = RECORDING_ROWS_MAX;
+		if (ARRAY_RESERVE(t->parts, t->room, at, RECORDING_ROWS_MAX) < 0 ||
+			idmap_put(&t->numbers, id, (void *)(uintptr_t)at) < 0)
 			return -ENOMEM;
 		t->parts[t->count] = plain;
 		t->parts[t->count].ns = t->parts[t->count].stack_ns = t->parts[t->count].wait_ns =
 			0;
-		t->slots[slot] = (uint32_t)++t->count;
+		t->count = at;
 	}
-	to = &t->parts[t->slots[slot] - 1];
+	to = &t->parts[at - 1];
 	to->ns += p->ns;
 	to->blocks |= p->blocks;
 	if (p->stack_hash && p->stack_ns > to->stack_ns) {
@@ -120,14 +91,13 @@ int tally_add(struct tally *t, const struct tally_part *p)
 void tally_clear(struct tally *t)
 {
 	t->count = 0;
-	if (t->slots)
-		memset(t->slots, 0, t->slot_count * sizeof(*t->slots));
+	idmap_clear(&t->numbers);
 	memset(t->ns, 0, sizeof(t->ns));
 }
 
 void tally_done(struct tally *t)
 {
 	free(t->parts);
-	free(t->slots);
+	idmap_done(&t->numbers);
 	*t = (struct tally){0};
 }

@@ -2,6 +2,7 @@
 /* tally.h - sums of time by line, owner, culprit and place. */
 #pragma once
 
+#include "base/idmap.h"
 #include "diagnose/recording.h"
 #include "model/step_account.h"
 
@@ -30,8 +31,7 @@ struct tally_part {
 struct tally {
 	struct tally_part *parts;
 	size_t count, room;
-	uint32_t *slots; /* hash table: 1 + index in parts; 0: free */
-	size_t slot_count;
+	struct idmap numbers; /* 1 + index in parts */
 	uint64_t ns[ACCOUNT_LINES];
 };
 

@@ -22,18 +22,9 @@ struct piece { /* of a thread's time */
 	int64_t start_ns, end_ns;
 };
 
-static int by_thread_and_time(const void *a, const void *b)
-{
-	const struct piece *x = a, *y = b;
-
-	if (x->tid != y->tid)
-		return x->tid < y->tid ? -1 : 1;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	if (x->end_ns != y->end_ns) /* what contains comes first */
-		return x->end_ns > y->end_ns ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
-}
+/* What contains comes first. */
+ORDER(by_thread_and_time, struct piece,
+	ASCENDING(tid) ?: ASCENDING(start_ns) ?: DESCENDING(end_ns) ?: ASCENDING(event))
 
 static bool is_wanted(const struct event *e)
 {

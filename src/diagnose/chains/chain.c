@@ -14,22 +14,25 @@
 
 #define READING_NS ((int64_t)(1200 * NS_PER_MS)) /* readings are a second apart */
 
-size_t chain_first_event(const struct chain *c)
-{
-	return LOWER_BOUND(i, c->rec->event_count, c->rec->events[i].start.ns < c->from_ns);
-}
-
 bool chain_time(const struct chain *c, int64_t ns)
 {
-	const struct step_account *a = c->a;
-	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
-	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
-
 	if (ns < c->from_ns || ns >= c->to_ns)
 		return false;
-	if (!c->has_slow || !a->mark_count)
-		return true;
-	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
+	return !c->has_slow || !c->a->mark_count || step_account_is_slow(c->a, ns);
+}
+
+const struct event *chain_event(
+	const struct chain *c, enum wire_source source, const struct event *last)
+{
+	const struct event *events = c->rec->events, *end = events + c->rec->event_count;
+	const struct event *e = last ? last + 1
+				     : events + LOWER_BOUND(i, c->rec->event_count,
+							events[i].start.ns < c->from_ns);
+
+	for (; e < end && e->start.ns < c->to_ns; e++)
+		if (e->source == source && chain_time(c, e->start.ns))
+			return e;
+	return NULL;
 }
 
 bool chain_around(const struct chain *c, int64_t ns)
@@ -65,13 +68,14 @@ static enum account_line line_of(const struct delay *d)
 	return d->lead ? d->lead->line : ACCOUNT_UNKNOWN;
 }
 
-static struct chain chain_init(
-	const struct recording *rec, const struct step_account *a, const struct delay *d)
+static struct chain chain_init(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, const struct delay *d)
 {
 	bool has_slow = a->lost_ns > 0 && a->slow_steps > 0;
 	struct chain c = {.rec = rec,
 		.a = a,
 		.d = d,
+		.gpu = gpu,
 		.line = line_of(d),
 		.has_slow = has_slow,
 		.from_ns = has_slow && a->slow_first.ns ? a->slow_first.ns : a->first.ns,
@@ -98,9 +102,10 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_STOPPED] = {chain_stop, chain_peer},
 };
 
-void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d)
+void chain_follow(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, struct delay *d)
 {
-	struct chain c = chain_init(rec, a, d);
+	struct chain c = chain_init(rec, a, gpu, d);
 	struct resource_use use = {0};
 	bool found = false;
 

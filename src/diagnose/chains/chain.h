@@ -6,10 +6,13 @@
 #pragma once
 
 #include "diagnose/chains/delay.h"
+#include "diagnose/chains/gpu_change.h"
 #include "diagnose/recording.h"
 
-/* chain_follow - fills d->end; the rest of @d, which is one of the delays of @a, is only read. */
-void chain_follow(const struct recording *rec, const struct step_account *a, struct delay *d);
+/* chain_follow - fills d->end; the rest of @d, which is one of the delays of @a, is only read. @gpu: what was different about
+ * the GPU while units of @a were slow; NULL where none is. */
+void chain_follow(const struct recording *rec, const struct step_account *a,
+	const struct gpu_change *gpu, struct delay *d);
 
 /* chain_compiler_of - the compiler that was at work in a part of an account: by its stack, by where it was waited for, by
  * the name of the process that it is of. NULL: none. */

@@ -13,16 +13,8 @@
 
 const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e)
 {
-	const uint64_t hashes[] = {e->wait_hash, e->stack_hash};
-
-	for (size_t i = 0; rec->stacks && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(rec->stacks, hashes[i]) : NULL;
-		const char *name = s ? compiler_of_stack(s) : NULL;
-
-		if (name)
-			return name;
-	}
-	return e->owner > OWNER_THREAD ? compiler_of_process(e->comm) : NULL;
+	return compiler_of_part(
+		rec->stacks, e->wait_hash, e->stack_hash, e->owner > OWNER_THREAD ? e->comm : NULL);
 }
 
 #define COMPILERS_MAX 16
@@ -36,16 +28,11 @@ struct compiling {
 static const struct stack_frame *user_line(
 	const struct recording *rec, const struct account_entry *e)
 {
-	const uint64_t hashes[] = {e->wait_hash, e->stack_hash};
+	const struct stack *wait = stack_find(rec->stacks, e->wait_hash);
+	const struct stack *own = stack_find(rec->stacks, e->stack_hash);
+	const struct stack_frame *f = wait ? stack_user_frame(wait) : NULL;
 
-	for (size_t i = 0; rec->stacks && i < ARRAY_SIZE(hashes); i++) {
-		const struct stack *s = hashes[i] ? stack_find(rec->stacks, hashes[i]) : NULL;
-		const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
-
-		if (f)
-			return f;
-	}
-	return NULL;
+	return f || !own ? f : stack_user_frame(own);
 }
 
 /* For each stack of the recording whether it is a compiler's, found out once: 0 not yet, 1 no, 2 yes. */
@@ -76,16 +63,15 @@ static uint32_t steps_with(const struct chain *c)
 	const struct step_account *a = c->a;
 	_cleanup_free_ uint8_t *known =
 		calloc(c->rec->stacks ? c->rec->stacks->count + 1 : 1, sizeof(*known));
+	const struct event *events = c->rec->events;
+	size_t first = LOWER_BOUND(k, c->rec->event_count, events[k].start.ns < c->from_ns);
 	uint32_t steps = 0;
 	size_t last = SIZE_MAX;
 
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-		size_t at;
+	for (size_t i = first; i < c->rec->event_count && events[i].start.ns < c->to_ns; i++) {
+		const struct event *e = &events[i];
+		size_t at = LOWER_BOUND(k, a->mark_count, a->marks[k].start.ns <= e->start.ns);
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		at = LOWER_BOUND(k, a->mark_count, a->marks[k].start.ns <= e->start.ns);
 		if (!at || at == last || !is_evidence(c, known, e))
 			continue;
 		last = at;

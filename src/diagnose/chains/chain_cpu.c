@@ -209,17 +209,11 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 
 static void add_waits(const struct chain *c, struct waits *w)
 {
-	const struct recording *rec = c->rec;
+	const struct event *e = NULL;
 
-	for (size_t i = chain_first_event(c); i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source == SOURCE_HOST && e->op == HOST_SCHED_SWITCH && e->wait_ns &&
-			is_waiting(c, e) && chain_time(c, e->start.ns))
+	while ((e = chain_event(c, SOURCE_HOST, e)))
+		if (e->op == HOST_SCHED_SWITCH && e->wait_ns && is_waiting(c, e))
 			add_wait(c, e, w);
-	}
 }
 
 /* How busy all CPUs were; negative: not known. */
@@ -401,15 +395,10 @@ bool chain_crowd(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct crowd *w = calloc(1, sizeof(*w));
 	uint32_t cpus = cpus_allowed(c);
+	const struct event *e = NULL;
 
-	for (size_t i = w ? chain_first_event(c) : c->rec->event_count; i < c->rec->event_count;
-		i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source != SOURCE_HOST || e->op != HOST_SCHED_SWITCH || !e->wait_ns ||
-			e->pid != c->a->pid || !chain_time(c, e->start.ns))
+	while (w && (e = chain_event(c, SOURCE_HOST, e))) {
+		if (e->op != HOST_SCHED_SWITCH || !e->wait_ns || e->pid != c->a->pid)
 			continue;
 		crowd_note(w, e);
 		w->wait_ns += e->wait_ns;

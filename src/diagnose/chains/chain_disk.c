@@ -34,8 +34,7 @@ struct requests {
 
 static bool is_request(const struct event *e)
 {
-	return e->source == SOURCE_IO &&
-	       (e->op == IO_READ || e->op == IO_WRITE || e->op == IO_FLUSH);
+	return e->op == IO_READ || e->op == IO_WRITE || e->op == IO_FLUSH;
 }
 
 static uint64_t bytes_of(const struct event *e)
@@ -73,17 +72,12 @@ static bool is_own(const struct chain *c, uint32_t pid)
 static const struct device *device_of(const struct chain *c, struct requests *q)
 {
 	const struct device *best = NULL;
+	const struct event *e = NULL;
 	bool has_own = false;
 
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-		struct device *v;
+	while ((e = chain_event(c, SOURCE_IO, e))) {
+		struct device *v = is_request(e) ? device_get(q, e) : NULL;
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (!is_request(e) || !chain_time(c, e->start.ns))
-			continue;
-		v = device_get(q, e);
 		if (!v)
 			continue;
 		v->work += bytes_of(e) + REQUEST_WORK;
@@ -104,14 +98,13 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 
 static void add_requests(const struct chain *c, uint32_t dev, struct requests *q)
 {
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
+	const struct event *e = NULL;
+
+	while ((e = chain_event(c, SOURCE_IO, e))) {
 		int side = e->op == IO_READ ? READS : WRITES;
 		struct program *p;
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (!is_request(e) || e->dev != dev || !chain_time(c, e->start.ns))
+		if (!is_request(e) || e->dev != dev)
 			continue;
 		p = program_get(c->rec, &q->programs, e->pid, e->comm);
 		if (!p)
@@ -222,16 +215,11 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 /* Pages of a file that a copy reads are brought in while the copy waits for them. */
 bool chain_disk_of_copy(const struct chain *c, struct resource_use *ret)
 {
+	const struct event *e = NULL;
 	uint64_t own = 0;
 
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (is_request(e) && e->pid == c->a->pid && chain_time(c, e->start.ns))
-			own += e->dur_ns;
-	}
+	while ((e = chain_event(c, SOURCE_IO, e)))
+		own += is_request(e) && e->pid == c->a->pid ? e->dur_ns : 0;
 	return (double)own >= THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c) &&
 	       chain_disk(c, ret);
 }

@@ -8,7 +8,6 @@
 #include "base/macros.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/chains/chain_private.h"
-#include "diagnose/chains/gpu_change.h"
 #include "diagnose/rows/rank_jobs.h"
 #include "diagnose/thresholds.h"
 
@@ -218,17 +217,14 @@ static bool by_others(const struct chain *c, const struct gpu_others *o, struct 
 
 bool chain_gpu(const struct chain *c, struct resource_use *ret)
 {
-	struct gpu_change g;
 	struct gpu_others others;
 
 	if (c->has_slow) {
-		if (gpu_change_find(c->rec, c->a, &g) < 0)
+		if (!c->gpu || (c->line == ACCOUNT_COPY && !gpu_change_holds_copies(c->a, c->gpu)))
 			return false;
-		if (c->line == ACCOUNT_COPY && !gpu_change_holds_copies(c->a, &g))
-			return false;
-		if (g.reason == GPU_BY_NEIGHBOUR)
-			return by_others(c, &g.others, ret);
-		return g.reason == GPU_BY_CLOCK && by_lower_clock(c, &g, ret);
+		if (c->gpu->reason == GPU_BY_NEIGHBOUR)
+			return by_others(c, &c->gpu->others, ret);
+		return c->gpu->reason == GPU_BY_CLOCK && by_lower_clock(c, c->gpu, ret);
 	}
 	if (c->line == ACCOUNT_COPY)
 		return false;

@@ -88,18 +88,13 @@ bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 /* The job's own rows of reclaim and compaction, and how long they took. */
 static uint64_t reclaim_ns(const struct chain *c)
 {
+	const struct event *e = NULL;
 	uint64_t ns = 0;
 
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source == SOURCE_HOST && e->pid == c->a->pid &&
-			(e->op == HOST_DIRECT_RECLAIM || e->op == HOST_COMPACTION) &&
-			chain_time(c, e->start.ns))
+	while ((e = chain_event(c, SOURCE_HOST, e)))
+		if (e->pid == c->a->pid &&
+			(e->op == HOST_DIRECT_RECLAIM || e->op == HOST_COMPACTION))
 			ns += e->dur_ns;
-	}
 	return ns;
 }
 

@@ -47,14 +47,12 @@ static struct peer *peer_get(struct peers *p, const struct event *e)
 /* Sends and receives of the job: a wait in poll() is followed by a receive that does not wait. */
 static void add_transfers(const struct chain *c, struct peers *p)
 {
-	for (size_t i = chain_first_event(c); i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
+	const struct event *e = NULL;
+
+	while ((e = chain_event(c, SOURCE_NET, e))) {
 		struct peer *x;
 
-		if (e->start.ns >= c->to_ns)
-			break;
-		if (e->source != SOURCE_NET || e->pid != c->a->pid || !e->family ||
-			!chain_time(c, e->start.ns))
+		if (e->pid != c->a->pid || !e->family)
 			continue;
 		x = peer_get(p, e);
 		p->wait_ns += e->wait_ns;
@@ -400,14 +398,9 @@ static bool is_pickling(const struct stack *s)
 {
 	static const char *const files[] = {"multiprocessing/connection.py",
 		"multiprocessing/reduction.py", "multiprocessing/queues.py", "/pickle.py",
-		"/cloudpickle/", "torch/multiprocessing/reductions.py"};
+		"/cloudpickle/", "torch/multiprocessing/reductions.py", NULL};
 
-	for (size_t i = 0; i < s->count; i++)
-		for (size_t k = 0; k < ARRAY_SIZE(files); k++)
-			if (stack_frame_is_python(&s->frames[i]) &&
-				strstr(s->frames[i].py_file, files[k]))
-				return true;
-	return false;
+	return place_has_file(s, files);
 }
 
 /* Who waits for a pipe does no packing. */
@@ -421,10 +414,9 @@ bool chain_pickle(const struct chain *c, struct resource_use *ret)
 {
 	uint64_t all = 0, packing = 0;
 
-	for (int i = 0; c->rec->stacks && i < c->a->entry_count; i++) {
+	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		const struct stack *s =
-			e->stack_hash ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+		const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
 
 		if (e->slow_ns <= e->ordinary_ns || !delay_has(c->rec, c->d->kind, e))
 			continue;
@@ -446,7 +438,7 @@ bool chain_pickle(const struct chain *c, struct resource_use *ret)
 /* "train.py:42 (collate)", or the native function; "": the stack says nothing. */
 static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t size)
 {
-	const struct stack *s = hash && c->rec->stacks ? stack_find(c->rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, hash);
 	const struct stack_frame *f = s ? stack_user_frame(s) : NULL;
 
 	if (s && !f)
@@ -462,8 +454,7 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 /* Who lets go of a file is not always seen; what the thread asked for is. */
 static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 {
-	const struct stack *s =
-		e->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, e->stack_hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
 
 	return s && place_is_file_lock(s);
 }
@@ -507,8 +498,7 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
  * what asks for the lock it is idle: a library's queue has one, too. */
 static uint64_t turn_ns(const struct chain *c, const struct program *p, const struct ledger_row *r)
 {
-	const struct stack *s =
-		r->stack_hash && c->rec->stacks ? stack_find(c->rec->stacks, r->stack_hash) : NULL;
+	const struct stack *s = stack_find(c->rec->stacks, r->stack_hash);
 	int64_t end = MIN(ledger_end_ns(r), c->to_ns);
 	int64_t start = MAX(ledger_end_ns(r) - (int64_t)r->stay_ns, c->from_ns);
 	size_t i = 0;

@@ -8,13 +8,15 @@ struct chain {
 	const struct recording *rec;
 	const struct step_account *a;
 	const struct delay *d;
-	enum account_line line; /* that the delay is on: of its lead, where it is several */
-	int64_t from_ns, to_ns; /* of the first slow step to that of the last */
+	const struct gpu_change *gpu; /* NULL: no unit is slow */
+	enum account_line line;       /* that the delay is on: of its lead, where it is several */
+	int64_t from_ns, to_ns;       /* of the first slow step to that of the last */
 	bool has_slow;
 };
 
-/* chain_first_event - the first row from c->from_ns on. Those before c->to_ns may be in steps that count. */
-size_t chain_first_event(const struct chain *c);
+/* chain_event - the row of @source after @last (NULL: the first) that lies in a step that counts; NULL: there is none. */
+const struct event *chain_event(
+	const struct chain *c, enum wire_source source, const struct event *last);
 
 /* chain_time - whether @ns lies in a step that counts: a slow one or, where none is slow, any. */
 bool chain_time(const struct chain *c, int64_t ns);

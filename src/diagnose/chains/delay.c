@@ -9,8 +9,8 @@
 
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/thresholds.h"
-#include "base/macros.h"
 #include "base/search.h"
+#include "base/macros.h"
 
 #define SECTORS_MAX (UINT64_C(1) << 32)
 
@@ -78,8 +78,7 @@ static enum delay_kind purpose_of(const struct recording *rec, const struct acco
 	static const char *const saver_files[] = {
 		"torch/serialization.py", "torch/distributed/checkpoint/", "safetensors/", NULL};
 	static const char *const saver_functions[] = {"save_checkpoint", "checkpoint_save", NULL};
-	const struct stack *s =
-		rec->stacks && e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 
 	if (chain_compiler_of(rec, e))
 		return DELAY_BY_COMPILE;
@@ -147,14 +146,6 @@ static void apply_compiling(
 	}
 }
 
-static bool is_in_slow_step(const struct step_account *a, int64_t ns)
-{
-	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= ns);
-	const struct step_mark *m = after ? &a->marks[after - 1] : NULL;
-
-	return m && m->is_slow && ns < m->start.ns + (int64_t)m->dur_ns;
-}
-
 /* Whether the process wrote to the disk in slow steps, and more than it read. Writes of others in its name are not
  * seen, but who waits for them asks for them. */
 static bool is_writing(const struct recording *rec, const struct step_account *a)
@@ -164,7 +155,8 @@ static bool is_writing(const struct recording *rec, const struct step_account *a
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (e->source != SOURCE_IO || e->pid != a->pid || !is_in_slow_step(a, e->start.ns))
+		if (e->source != SOURCE_IO || e->pid != a->pid ||
+			!step_account_is_slow(a, e->start.ns))
 			continue;
 		written += e->op == IO_WRITE ? MIN(e->arg0, SECTORS_MAX) : 0;
 		read += e->op == IO_READ ? MIN(e->arg0, SECTORS_MAX) : 0;
@@ -269,13 +261,7 @@ static const struct account_entry *lead_of(
 	return largest;
 }
 
-static int by_growth(const void *a, const void *b)
-{
-	const struct delay *x = a, *y = b;
-	uint64_t gx = x->slow_ns - x->ordinary_ns, gy = y->slow_ns - y->ordinary_ns;
-
-	return (gx < gy) - (gx > gy);
-}
+ORDER(by_growth, struct delay, COMPARE(y->slow_ns - y->ordinary_ns, x->slow_ns - x->ordinary_ns))
 
 void delays_find(const struct recording *rec, const struct step_account *a, struct delay_list *ret)
 {

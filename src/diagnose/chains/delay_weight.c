@@ -81,15 +81,10 @@ static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind
 	return ns;
 }
 
-static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
-{
-	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
-}
-
 /* Whether it is the time in which a framework hands its work to the GPU. */
 static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
 {
-	const struct stack *s = e ? stack_of(rec, e->stack_hash) : NULL;
+	const struct stack *s = e ? stack_find(rec->stacks, e->stack_hash) : NULL;
 
 	return s && host_code_drives_gpu(s);
 }
@@ -257,13 +252,13 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 static bool is_of_loop(
 	const struct recording *rec, const struct step_account *a, const struct account_entry *e)
 {
-	const struct stack *s = stack_of(rec, e->stack_hash);
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 
 	if (e->owner == OWNER_THREAD)
 		return place_is_outermost(s);
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *work = &a->entries[i];
-		const struct stack *t = stack_of(rec, work->stack_hash);
+		const struct stack *t = stack_find(rec->stacks, work->stack_hash);
 
 		if (work->owner == OWNER_SELF && t && place_calls(t, s) &&
 			(work->line == ACCOUNT_GPU || work->line == ACCOUNT_COPY ||
@@ -276,7 +271,7 @@ static bool is_of_loop(
 bool delay_is_pause(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
+	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->stack_hash) : NULL;
 
 	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
 		return false;
@@ -307,7 +302,7 @@ static bool is_paced(const struct step_account *a)
 bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	const struct stack *s = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
+	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
 
 	return is_input(l->kind) && !is_training(a) && !is_paced(a) && lead_is_asleep(l) &&
 	       !(s && place_is_output(s));
@@ -349,7 +344,7 @@ static double host_share(
 
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
-		const struct stack *s = stack_of(rec, e->stack_hash);
+		const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 
 		if (e->line != ACCOUNT_HOST || e->owner > OWNER_THREAD || !s ||
 			host_code_drives_gpu(s) || compiler_of_stack(s))
@@ -369,7 +364,7 @@ static bool is_server(const struct recording *rec, const struct step_account *a)
 	if (is_training(a))
 		return false;
 	for (int i = 0; i < a->entry_count; i++) {
-		const struct stack *s = stack_of(rec, a->entries[i].stack_hash);
+		const struct stack *s = stack_find(rec->stacks, a->entries[i].stack_hash);
 
 		if (s && a->entries[i].owner <= OWNER_THREAD && place_is_server(s))
 			return true;
@@ -402,8 +397,8 @@ static bool is_host_waste(const struct recording *rec, const struct step_account
  * why. So it is where a framework waits for its own threads: backward() for autograd's, an array for XLA's. */
 static bool is_internal(const struct recording *rec, const struct delay *l)
 {
-	const struct stack *s = l->lead ? stack_of(rec, l->lead->stack_hash) : NULL;
-	const struct stack *wait = l->lead ? stack_of(rec, l->lead->wait_hash) : NULL;
+	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->stack_hash) : NULL;
+	const struct stack *wait = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
 
 	if (l->kind != DELAY_BY_LOCK || !l->lead)
 		return false;

@@ -59,13 +59,10 @@ static void compare_readings(const struct recording *rec, const struct step_acco
 		if (g->util_gpu_pct == 0 || gpu_sample_is_idle(g))
 			continue;
 		take(&clocks[pace], g->sm_clock_mhz);
-		*(pace == PACE_SLOW ? &ret->slow_limit_mw : &ret->ordinary_limit_mw) =
-			g->power_limit_mw;
-		if (pace != PACE_SLOW)
-			continue;
-		ret->readings++;
-		if (g->throttle_reasons > 0)
-			ret->reasons |= (uint64_t)g->throttle_reasons;
+		if (pace == PACE_SLOW)
+			ret->readings++;
+		else
+			ret->ordinary_limit_mw = g->power_limit_mw;
 	}
 	ret->ordinary_clock_mhz = value_of(&clocks[PACE_ORDINARY]);
 	ret->slow_clock_mhz = value_of(&clocks[PACE_SLOW]);
@@ -214,7 +211,7 @@ int gpu_change_find(
 {
 	int r;
 
-	*ret = (struct gpu_change){.ordinary_limit_mw = -1, .slow_limit_mw = -1};
+	*ret = (struct gpu_change){.ordinary_limit_mw = -1};
 	compare_gpus(rec, a, ret);
 	gpu_others_find(rec, a, &ret->others);
 	call_added_find(rec, a, &ret->call);

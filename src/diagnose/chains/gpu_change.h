@@ -2,7 +2,7 @@
 /* gpu_change.h - what was different about the GPU while steps were slow. */
 #pragma once
 
-#include "diagnose/chains/kernel_added.h"
+#include "diagnose/chains/call_added.h"
 #include "diagnose/chains/gpu_other.h"
 #include "diagnose/chains/kernel_change.h"
 #include "diagnose/recording.h"
@@ -23,8 +23,7 @@ enum gpu_reason {         /* why the GPU kept steps waiting longer */
 struct gpu_change {
 	enum gpu_reason reason;
 	double ordinary_clock_mhz, slow_clock_mhz; /* means; 0: not known */
-	uint64_t reasons;                          /* why clocks were low, while steps were slow */
-	int64_t ordinary_limit_mw, slow_limit_mw;  /* of power; -1: not known */
+	int64_t ordinary_limit_mw;                 /* of power; -1: not known */
 	double ordinary_processes,
 		slow_processes;      /* on the GPU, the fewest and on average; 0: not known */
 	double ordinary_mw, slow_mw; /* of power that it draws, means */

@@ -86,7 +86,6 @@ static void add(const struct gpu_other *o, struct gpu_others *ret)
 	int at = MIN(ret->count, GPU_OTHERS_NAMED);
 
 	ret->count++;
-	ret->rate += o->rate[PACE_SLOW];
 	while (at && calls_more(&ret->named[at - 1]) < calls_more(o)) {
 		if (at < GPU_OTHERS_NAMED)
 			ret->named[at] = ret->named[at - 1];
@@ -96,25 +95,20 @@ static void add(const struct gpu_other *o, struct gpu_others *ret)
 		ret->named[at] = *o;
 }
 
-void gpu_others_find(
-	const struct recording *rec, const struct step_account *a, struct gpu_others *ret)
+/* Of the steps of @a by their pace, or with @is_whole of all of them as if they were slow; @passed is how long they took. */
+static void find_others(const struct recording *rec, const struct step_account *a, bool is_whole,
+	const double passed[2], struct gpu_others *ret)
 {
 	struct others others = {0};
-	double passed[2] = {0};
 
-	*ret = (struct gpu_others){0};
 	rank_jobs_find(rec, &others.jobs);
-	for (size_t i = 0; i < a->bar_count; i++) {
-		enum pace pace = pace_at(a, a->bars[i].start.ns);
-
-		if (pace != PACE_MIXED)
-			passed[pace] += (double)a->bars[i].dur_ns;
-	}
-	if (!(passed[PACE_ORDINARY] > 0 && passed[PACE_SLOW] > 0))
-		return;
 	for (size_t i = 0; i < rec->ledger_count; i++) {
 		const struct ledger_row *r = &rec->ledger[i];
-		enum pace pace = pace_at(a, (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2));
+		/* times of a stranger's recording may be beyond all bounds */
+		int64_t at = (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2);
+		enum pace pace = !is_whole                              ? pace_at(a, at)
+				 : at < a->first.ns || at >= a->last.ns ? PACE_MIXED
+									: PACE_SLOW;
 		struct gpu_other *o;
 
 		o = pace == PACE_MIXED ? NULL : other_get(rec, a, &others, r);
@@ -126,6 +120,22 @@ void gpu_others_find(
 	for (int k = 0; k < others.used; k++)
 		if (uses_more(&others.items[k]))
 			add(&others.items[k], ret);
+}
+
+void gpu_others_find(
+	const struct recording *rec, const struct step_account *a, struct gpu_others *ret)
+{
+	double passed[2] = {0};
+
+	*ret = (struct gpu_others){0};
+	for (size_t i = 0; i < a->bar_count; i++) {
+		enum pace pace = pace_at(a, a->bars[i].start.ns);
+
+		if (pace != PACE_MIXED)
+			passed[pace] += (double)a->bars[i].dur_ns;
+	}
+	if (passed[PACE_ORDINARY] > 0 && passed[PACE_SLOW] > 0)
+		find_others(rec, a, false, passed, ret);
 	ret->is_new = ret->count && is_new(&ret->named[0]);
 }
 
@@ -148,26 +158,9 @@ static bool is_alone(const struct recording *rec, const struct step_account *a)
 void gpu_others_all(
 	const struct recording *rec, const struct step_account *a, struct gpu_others *ret)
 {
-	struct others others = {0};
-	double passed = (double)(a->last.ns - a->first.ns);
+	const double passed[2] = {[PACE_SLOW] = (double)(a->last.ns - a->first.ns)};
 
 	*ret = (struct gpu_others){0};
-	rank_jobs_find(rec, &others.jobs);
-	if (!(passed > 0) || is_alone(rec, a))
-		return;
-	for (size_t i = 0; i < rec->ledger_count; i++) {
-		const struct ledger_row *r = &rec->ledger[i];
-		/* times of a stranger's recording may be beyond all bounds */
-		int64_t at = (int64_t)((uint64_t)r->start.ns + r->dur_ns / 2);
-		struct gpu_other *o;
-
-		o = at < a->first.ns || at >= a->last.ns ? NULL : other_get(rec, a, &others, r);
-		if (!o)
-			continue;
-		o->calls[PACE_SLOW] += (double)in_calls(r) / passed;
-		o->rate[PACE_SLOW] += (double)r->copy_bytes / passed * (double)NS_PER_S;
-	}
-	for (int k = 0; k < others.used; k++)
-		if (uses_more(&others.items[k]))
-			add(&others.items[k], ret);
+	if (passed[PACE_SLOW] > 0 && !is_alone(rec, a))
+		find_others(rec, a, true, passed, ret);
 }

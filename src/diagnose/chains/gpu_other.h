@@ -23,8 +23,7 @@ struct gpu_other {
 struct gpu_others {
 	struct gpu_other named[GPU_OTHERS_NAMED]; /* who uses it most beyond what it did, first */
 	int count;                                /* all of them */
-	double rate; /* bytes/s that all of them copy while steps are slow */
-	bool is_new; /* the first one hardly used it before */
+	bool is_new;                              /* the first one hardly used it before */
 };
 
 /* gpu_others_all - likewise over all steps of @a, none of which is slow: their use is in calls[PACE_SLOW]. None, if the

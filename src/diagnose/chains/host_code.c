@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "diagnose/chains/host_code.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
-#include "base/idmap.h"
 #include "base/macros.h"
 #include "base/search.h"
 #include "diagnose/chains/chain_private.h"
@@ -322,121 +319,4 @@ bool chain_work(const struct chain *c, struct resource_use *ret)
 	ret->stack_hash = largest_place(w->places[k])->hash;
 	snprintf(ret->who, sizeof(ret->who), "%s", works[k].name);
 	return true;
-}
-
-/* 
- * Rows with stacks are a sample of what a program does: samples on the CPU and some of its calls. A
- * function is known by its file and name; any frame of an earlier stack makes it known, but only the
- * program's own innermost frame can be new. Of several new ones it is the one that has more than half of
- * their rows: what is rarely seen is new by chance. O(rows log stacks + frames). */
-
-#define FUNCTIONS_MAX  (1u << 20)
-#define CANDIDATES_MAX 64
-
-struct seen { /* a stack, by its place in the recording's list */
-	bool before;
-	uint32_t since; /* rows */
-};
-
-struct candidate {
-	uint64_t key;
-	const struct stack_frame *frame;
-	uint64_t rows;
-};
-
-static uint64_t key_of(const struct stack_frame *f)
-{
-	return hash_bytes(f->py_func, strlen(f->py_func)) * 31 +
-	       hash_bytes(f->py_file, strlen(f->py_file));
-}
-
-/* Whether there are at least as many rows before as since. */
-static bool count_rows(
-	const struct recording *rec, uint32_t pid, int64_t since_ns, struct seen *seen)
-{
-	struct stack *const *items = rec->stacks->items;
-	size_t before = 0, since = 0;
-
-	for (size_t i = 0; i < rec->event_count; i++) {
-		const struct event *e = &rec->events[i];
-		size_t at;
-
-		if (e->pid != pid || !e->stack_hash)
-			continue;
-		at = LOWER_BOUND(k, rec->stacks->count, items[k]->hash < e->stack_hash);
-		if (at == rec->stacks->count || items[at]->hash != e->stack_hash)
-			continue;
-		if (e->start.ns < since_ns) {
-			seen[at].before = true;
-			before++;
-		} else {
-			seen[at].since++;
-			since++;
-		}
-	}
-	return before >= since;
-}
-
-static int note_known(const struct recording *rec, const struct seen *seen, struct idmap *known)
-{
-	for (size_t i = 0; i < rec->stacks->count; i++) {
-		const struct stack *s = rec->stacks->items[i];
-
-		for (size_t k = 0; seen[i].before && k < s->count; k++)
-			if (stack_frame_is_python(&s->frames[k]) &&
-				idmap_put(known, key_of(&s->frames[k]), (void *)s) < 0)
-				return -ENOMEM;
-	}
-	return 0;
-}
-
-/* Rows of the new functions, by function; more than fit are none: nothing stands out. */
-static size_t list_new(const struct recording *rec, const struct seen *seen,
-	const struct idmap *known, struct candidate list[CANDIDATES_MAX])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->stacks->count; i++) {
-		const struct stack_frame *f =
-			seen[i].since ? stack_user_frame(rec->stacks->items[i]) : NULL;
-		size_t at = 0;
-
-		if (!f || idmap_get(known, key_of(f)))
-			continue;
-		while (at < n && list[at].key != key_of(f))
-			at++;
-		if (at == CANDIDATES_MAX)
-			return 0;
-		if (at == n)
-			list[n++] = (struct candidate){.key = key_of(f), .frame = f};
-		list[at].rows += seen[i].since;
-	}
-	return n;
-}
-
-int new_code_find(const struct recording *rec, uint32_t pid, int64_t since_ns, struct new_code *ret)
-{
-	_cleanup_(idmap_done) struct idmap known = IDMAP_INIT(FUNCTIONS_MAX);
-	_cleanup_free_ struct seen *seen = NULL;
-	struct candidate list[CANDIDATES_MAX];
-	uint64_t rows = 0;
-	size_t n;
-
-	*ret = (struct new_code){0};
-	if (!rec->stacks)
-		return 0;
-	seen = calloc(rec->stacks->count + 1, sizeof(*seen));
-	if (!seen)
-		return -ENOMEM;
-	if (!count_rows(rec, pid, since_ns, seen))
-		return 0;
-	if (note_known(rec, seen, &known) < 0)
-		return -ENOMEM;
-	n = list_new(rec, seen, &known, list);
-	for (size_t i = 0; i < n; i++)
-		rows += list[i].rows;
-	for (size_t i = 0; i < n; i++)
-		if (2 * list[i].rows > rows)
-			*ret = (struct new_code){list[i].frame, list[i].rows};
-	return 0;
 }

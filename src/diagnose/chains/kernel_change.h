@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* kernel_change.h - whether slow steps run other kernels than ordinary ones. */
+/* kernel_change.h - kernels that a process runs only since its steps are slow. */
 #pragma once
 
 #include "diagnose/chains/kernel_type.h"
@@ -9,25 +9,19 @@
 #define KERNELS_NAMED 3
 
 struct kernel_share {
-	const char *name; /* of the recording's; NULL: not known */
-	uint32_t rows;    /* of its launches that were seen, in slow steps or in ordinary ones */
-	double in_step;   /* about so many launches in a slow step; 0: not known */
+	const char *name; /* of the recording's */
+	double in_step;   /* about so many launches in a slow step */
 };
 
 struct kernel_change {
-	uint32_t slow_rows; /* launches of slow steps that were picked by chance */
-	uint32_t
-		new_rows; /* of those: of kernels that ordinary steps do not run; 0: the mix is the same */
-	/* The most telling first. Without new_rows: kernels that came to the same others (kernel_added.h). */
-	struct kernel_share added[KERNELS_NAMED];
+	struct kernel_share added[KERNELS_NAMED]; /* most launches first */
 	int added_count;
-	struct kernel_share gone; /* what slow steps do not run any more; rows 0: none is sure */
-	enum kernel_type from,
-		to; /* numbers of another type; both KERNEL_OF_UNKNOWN: not known to be */
+	/* Matrix products came that compute with numbers of another type than all before; both KERNEL_OF_UNKNOWN: not known to. */
+	enum kernel_type from, to;
 };
 
-/* kernel_change_find - compares the launches of slow steps with those of ordinary ones. Rows of launches are
- * a small selection: where they are too few to tell, or the recording has no names, *ret says that the mix
- * is the same. 0 or -ENOMEM. */
+/* kernel_change_find - kernels that were launched for the first time in the first seconds of slow steps and belong to
+ * these since then, by when each kernel was launched first. Shapes choose among kernels of one template, and among matrix
+ * products of one type: those are not told. Where the recording has no names nothing is. 0 or -ENOMEM. */
 int kernel_change_find(
 	const struct recording *rec, const struct step_account *a, struct kernel_change *ret);

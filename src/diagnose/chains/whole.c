@@ -52,25 +52,20 @@ static void mix_units(const struct step_account *a, struct step_account *ret)
 	qsort(ret->entries, (size_t)ret->entry_count, sizeof(ret->entries[0]), by_slow);
 }
 
-static const struct stack *stack_of(const struct recording *rec, uint64_t hash)
-{
-	return hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
-}
-
 /* ---- one place, one cause ---- */
 
 /* Where the thread of the units was, by a line of the program's own; 0: not known. */
 static uint64_t place_of(const struct recording *rec, const struct account_entry *e)
 {
 	uint64_t hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
-	const struct stack *s = e->owner <= OWNER_PROCESS ? stack_of(rec, hash) : NULL;
+	const struct stack *s = e->owner <= OWNER_PROCESS ? stack_find(rec->stacks, hash) : NULL;
 
 	return s && stack_user_frame(s) && !compiler_of_stack(s) ? place_key(s) : 0;
 }
 
 static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
 {
-	const struct stack *s = stack_of(rec, e->stack_hash);
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 
 	return s && host_code_drives_gpu(s);
 }

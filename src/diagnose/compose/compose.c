@@ -35,10 +35,8 @@ static uint32_t kinds_of_problem(enum problem p)
 		       BIT(COMPILE);
 	case PROBLEM_GPU_MEMORY: return BIT(ALLOCATION);
 	case PROBLEM_NCCL_HANG: /* who waits for ever spins, sleeps and is preempted: no matter */
-		return kinds_of_problem(PROBLEM_STRAGGLER) | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
-	case PROBLEM_STRAGGLER:
-		return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
-		       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
+		return rank_story_waits() | BIT(CPU) | BIT(HOST) | BIT(ASLEEP);
+	case PROBLEM_STRAGGLER: return rank_story_waits();
 	default: return 0;
 	}
 }
@@ -299,8 +297,6 @@ static void add(const struct time_findings *all, const struct time_finding *f, d
 	struct gain_facts facts;
 	struct gain worth;
 
-	if (!inc)
-		return;
 	inc->completeness = completeness;
 	put_figures(all, f, inc);
 	put_cause(all, f, inc);
@@ -611,7 +607,7 @@ static bool is_same_awaited(
 	const struct stack *p, *q;
 
 	if (!f->lead || !g->lead || f->lead->owner != OWNER_THREAD ||
-		g->lead->owner != OWNER_THREAD || !rec->stacks)
+		g->lead->owner != OWNER_THREAD)
 		return false;
 	p = stack_find(rec->stacks, f->lead->wait_hash);
 	q = stack_find(rec->stacks, g->lead->wait_hash);

@@ -12,6 +12,7 @@
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/compose/compose.h"
+#include "base/search.h"
 #include "base/macros.h"
 
 struct engine {
@@ -90,22 +91,10 @@ static int find_times(struct engine *g)
 	return r;
 }
 
-static int by_weight(const void *a, const void *b)
-{
-	const struct incident *x = a, *y = b;
-
-	if (x->severity != y->severity)
-		return x->severity > y->severity ? -1 : 1;
-	if (tracer_is_blamed(x) != tracer_is_blamed(y))
-		return tracer_is_blamed(x) ? 1 : -1;
-	if (x->excess_ns != y->excess_ns)
-		return x->excess_ns > y->excess_ns ? -1 : 1;
-	if (x->first.ns != y->first.ns)
-		return x->first.ns < y->first.ns ? -1 : 1;
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	return strcmp(x->id, y->id);
-}
+ORDER(by_weight, struct incident,
+	DESCENDING(severity) ?: COMPARE(tracer_is_blamed(x), tracer_is_blamed(y))
+			     ?: DESCENDING(excess_ns) ?: ASCENDING(first.ns) ?: ASCENDING(pid)
+			     ?: strcmp(x->id, y->id))
 
 int diagnose_run(const struct recording *rec, struct incident **ret, size_t *ret_count)
 {

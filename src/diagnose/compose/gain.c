@@ -204,7 +204,7 @@ static bool is_frame_of(const struct stack_frame *f, const struct code_place *p,
 static bool passes(
 	const struct recording *rec, uint64_t hash, const struct code_place *p, uint32_t line)
 {
-	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, hash);
 
 	for (size_t i = 0; s && i < s->count; i++)
 		if (is_frame_of(&s->frames[i], p, line))
@@ -222,7 +222,7 @@ static bool is_under(const struct recording *rec, const struct account_entry *e,
 static bool is_called(
 	const struct recording *rec, const struct account_entry *e, const struct code_place *p)
 {
-	const struct stack *s = e->stack_hash ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
 	const struct stack_frame *inner = s ? stack_user_frame(s) : NULL;
 
 	return inner && !is_frame_of(inner, p, 0) && passes(rec, e->stack_hash, p, 0) &&

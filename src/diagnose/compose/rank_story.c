@@ -8,6 +8,7 @@
 #include "diagnose/findings/straggler_job.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/sentences/delay_text.h"
+#include "stat/robust.h"
 
 #define COVERED_SHARE 0.5 /* of what a rank lost by waiting: then who is late is the reason */
 #define CAUSE_SHARE                                                                                \
@@ -20,12 +21,10 @@
 
 #define BIT(NAME) (UINT32_C(1) << DELAY_BY_##NAME)
 
-bool rank_story_is_wait(enum delay_kind kind)
+uint32_t rank_story_waits(void)
 {
-	const uint32_t waits = BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) |
-			       BIT(NETWORK) | BIT(PROCESS) | BIT(UNKNOWN);
-
-	return waits >> kind & 1;
+	return BIT(GPU) | BIT(SYNC) | BIT(COLLECTIVE) | BIT(COPY) | BIT(LOCK) | BIT(NETWORK) |
+	       BIT(PROCESS) | BIT(UNKNOWN);
 }
 
 /* How well @f says why its rank is late: 0: not at all. What the rank waits for itself says less than what it does, and why
@@ -109,18 +108,11 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	}
 }
 
-/* Median over the job's other ranks of what a step of theirs has; scratch has room for PEERS_MAX. */
+/* Over the job's other ranks, of what a step of theirs has. */
 static uint64_t median(uint64_t *values, size_t n)
 {
-	for (size_t i = 1; i < n; i++) {
-		uint64_t x = values[i];
-		size_t at = i;
-
-		for (; at && values[at - 1] > x; at--)
-			values[at] = values[at - 1];
-		values[at] = x;
-	}
-	return n ? values[(n - 1) / 2] : 0;
+	robust_sort(values, n);
+	return robust_median(values, n);
 }
 
 static size_t list_peers(const struct rank_jobs *jobs, uint32_t pid,

@@ -25,8 +25,13 @@ bool rank_story_peers(const struct rank_jobs *jobs, const struct step_account *l
 bool rank_story_tells(const struct rank_jobs *jobs, const struct incident *story, uint32_t pid,
 	const struct time_finding *f);
 
-/* rank_story_is_wait - whether a process that waits for another rank may lose its time to @kind. */
-bool rank_story_is_wait(enum delay_kind kind);
+/* rank_story_waits - what a process that waits for another rank may lose its time to: bits of kinds of delays. */
+uint32_t rank_story_waits(void);
+
+static inline bool rank_story_is_wait(enum delay_kind kind)
+{
+	return rank_story_waits() >> kind & 1;
+}
 
 /* rank_story_together - whether most of what is slow of @a is while @b is slow. */
 bool rank_story_together(const struct step_account *a, const struct step_account *b);

@@ -154,18 +154,13 @@ static uint64_t mean(uint64_t ns, size_t steps)
 	return steps ? ns / steps : 0;
 }
 
-static int by_growth(const void *a, const void *b)
+static int64_t growth(const struct account_entry *e)
 {
-	const struct account_entry *x = a, *y = b;
-	int64_t gx = (int64_t)x->slow_ns - (int64_t)x->ordinary_ns;
-	int64_t gy = (int64_t)y->slow_ns - (int64_t)y->ordinary_ns;
-
-	if (gx != gy)
-		return gx > gy ? -1 : 1;
-	if (x->line != y->line)
-		return x->line < y->line ? -1 : 1;
-	return (x->pid > y->pid) - (x->pid < y->pid);
+	return (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
 }
+
+ORDER(by_growth, struct account_entry,
+	COMPARE(growth(y), growth(x)) ?: ASCENDING(line) ?: ASCENDING(pid))
 
 ORDER(by_ordinary, struct account_entry, DESCENDING(ordinary_ns) ?: by_growth(x, y))
 
@@ -404,12 +399,7 @@ int contrast(const struct process_account *a, struct step_account *ret)
 	return contrast_units(&whole, ret);
 }
 
-static int by_length(const void *a, const void *b)
-{
-	uint64_t x = length(a), y = length(b);
-
-	return (x < y) - (x > y);
-}
+ORDER(by_length, struct step_account, COMPARE(length(y), length(x)))
 
 int contrast_all(const struct account_set *s, struct step_report *ret)
 {

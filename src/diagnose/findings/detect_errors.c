@@ -187,8 +187,6 @@ static void report(
 	};
 	struct incident *inc = incident_begin(out, problems[g->row->class]);
 
-	if (!inc)
-		return;
 	incident_process(inc, g->first, g->first->start.ns, g->last_ns);
 	inc->severity = is_loud(s->rec, g) ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	inc->count = g->calls;

@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* detect_graph.c - CUDA graphs that are captured again and again, captures that fail, graphs that
- * nobody launches.
+/* detect_graph.c - CUDA graphs that are captured again and again, and captures that fail.
  *
  * Captures, instantiations and updates are all stored; launches are counted by aggregates. A graph
  * pays when it is launched often. Graphs made during warm-up (before the first tenth of the
@@ -12,11 +11,9 @@
  * the time. LOW: less than 0.05 %. Else MEDIUM. Confidence = n/(n+3) x completeness, n the late
  * instantiations.
  *
- * Of the five published rules: a failed capture is MEDIUM, HIGH if it failed for want of GPU memory
- * (how full the host's memory was proves nothing and is not used); a capture open for 5 s or more
- * is told as LOW, because something initialises inside it; a graph not launched for 30 s after it
- * was made is LOW, and only said when all launches are stored rows; delays of launches by
- * contention and a falling rate of launches are found for all calls alike, by overlap and by steps.
+ * A failed capture is MEDIUM, HIGH if it failed for want of GPU memory (how full the host's memory was proves nothing and
+ * is not used). A capture that is open for long, and launches that are delayed, are time of the steps that wait for them:
+ * their accounts tell.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -38,24 +35,19 @@
 #define HIGH_SHARE      0.10
 #define TRIFLE_SHARE    0.0005
 #define LATE_HALF       3.0
-#define CAPTURE_LONG_NS ((int64_t)(5 * NS_PER_S))
 #define CAPTURE_MAX_NS  ((int64_t)(600 * NS_PER_S)) /* longer: its end was lost */
-#define UNUSED_NS       ((int64_t)(30 * NS_PER_S))
-#define EVENTS_MAX      (1u << 20) /* graph events of one process */
+#define EVENTS_MAX      (1u << 20)                  /* graph events of one process */
 
 struct graph_process {
 	uint32_t pid;
 	const struct event **events; /* of SOURCE_GRAPH, by time */
 	size_t count;
-	uint64_t launches;        /* by aggregates, else by rows */
-	uint64_t launches_stored; /* rows */
+	uint64_t launches; /* by aggregates, else by rows */
 	int64_t first_ns, last_ns, warm_ns;
 	uint64_t instantiated, late, updated;
 	uint64_t cost_ns; /* of late ones */
 	uint64_t failed;
 	const struct event *first_failed, *first_late, *last_late, *dearest;
-	const struct event *longest; /* begin of the longest capture */
-	int64_t longest_ns;
 };
 
 ORDER_OF_POINTERS(by_time, struct event, ASCENDING(start.ns) ?: ASCENDING(seq) ?: ASCENDING(op))
@@ -83,7 +75,7 @@ static int process_load(const struct recording *rec, uint32_t pid, struct graph_
 			p->events[p->count++] = &rec->events[i];
 	qsort(p->events, p->count, sizeof(*p->events), by_time);
 	for (size_t i = 0; i < p->count; i++)
-		p->launches_stored += p->events[i]->op == GRAPH_LAUNCH;
+		p->launches += p->events[i]->op == GRAPH_LAUNCH;
 	for (size_t i = 0; i < rec->aggregate_count; i++) {
 		const struct aggregate *a = &rec->aggregates[i];
 
@@ -93,7 +85,7 @@ static int process_load(const struct recording *rec, uint32_t pid, struct graph_
 		by_aggregates += a->sketch.count;
 		p->last_ns = MAX(p->last_ns, a->bucket.ns);
 	}
-	p->launches = MAX(by_aggregates, p->launches_stored);
+	p->launches = MAX(by_aggregates, p->launches);
 	return 0;
 }
 
@@ -148,10 +140,6 @@ static void read_capture_end(struct graph_process *p, size_t at, int64_t *captur
 
 	if (e->ret)
 		note_failure(p, e);
-	if (begin && ns > p->longest_ns) {
-		p->longest_ns = ns;
-		p->longest = begin;
-	}
 	*capture_ns = ns;
 }
 
@@ -216,8 +204,7 @@ static void find_place(const struct recording *rec, struct incident *inc, char *
 
 	for (int i = 0; i < inc->stack_count; i++)
 		w[i] = (struct place_weight){inc->stacks[i].hash, inc->stacks[i].ns};
-	if (!inc->stack_count || !rec->stacks ||
-		!place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
+	if (!inc->stack_count || !place_cover(rec->stacks, w, (size_t)inc->stack_count, &place))
 		return;
 	place_format(&place, inc->place, sizeof(inc->place));
 	place_at(&place, at, size);
@@ -244,8 +231,6 @@ static int report_recapture(
 	if (p->late < LATE_LEAST || (each >= LAUNCHES_TO_PAY && share < COST_SHARE))
 		return 0;
 	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return 0;
 	incident_process(inc, p->first_late, p->first_late->start.ns, p->last_late->start.ns);
 	inc->severity = share >= HIGH_SHARE    ? SEVERITY_HIGH
 			: share < TRIFLE_SHARE ? SEVERITY_LOW
@@ -299,8 +284,6 @@ static void report_failed(
 	if (!p->failed)
 		return;
 	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return;
 	row = error_find(e->source, e->ret);
 	incident_process(inc, e, e->start.ns, e->start.ns);
 	snprintf(inc->id, sizeof(inc->id), "graph-capture-failed-%u-%lld", e->pid,
@@ -331,102 +314,6 @@ static void report_failed(
 	incident_keep(out, inc);
 }
 
-static void report_long(
-	const struct detector_input *s, const struct graph_process *p, struct incident_list *out)
-{
-	struct incident *inc;
-	char dur[TEXT_MAX];
-
-	if (p->longest_ns < CAPTURE_LONG_NS)
-		return;
-	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return;
-	incident_process(inc, p->longest, p->longest->start.ns, p->longest->start.ns);
-	snprintf(inc->id, sizeof(inc->id), "graph-capture-long-%u-%lld", p->pid,
-		(long long)p->longest->start.ns);
-	inc->severity = SEVERITY_LOW;
-	inc->count = 1;
-	inc->unit = "long captures";
-	inc->confidence = 0.6;
-	inc->completeness = s->completeness;
-	snprintf(inc->summary, sizeof(inc->summary), "a graph capture of %s was open for %s",
-		p->longest->comm, text_format_duration(dur, (uint64_t)p->longest_ns));
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"initialisation or a wait inside a capture");
-	snprintf(inc->explanation, sizeof(inc->explanation),
-		"Recording a launch takes microseconds; the capture does not show what else took the time.");
-	incident_step(inc, p->longest->start.ns, (uint64_t)p->longest_ns, "GRAPH", "capture",
-		"by thread %u", p->longest->tid);
-	incident_evidence(inc, p->longest);
-	sql_of(p, inc);
-	incident_keep(out, inc);
-}
-
-/* An executable graph that nothing launched, updated or destroyed since it was made. */
-static bool is_unused(const struct graph_process *p, size_t at)
-{
-	const struct event *made = p->events[at];
-
-	if (made->op != GRAPH_INSTANTIATE || made->ret || !made->arg1 ||
-		p->last_ns - made->start.ns < UNUSED_NS)
-		return false;
-	for (size_t i = 0; i < p->count; i++) {
-		const struct event *e = p->events[i];
-
-		if (e->op == GRAPH_LAUNCH && e->arg0 == made->arg1)
-			return false;
-		if (e->op == GRAPH_EXEC_DESTROY && e->arg0 == made->arg1 &&
-			e->start.ns < made->start.ns + UNUSED_NS)
-			return false;
-	}
-	return true;
-}
-
-static void report_unused(
-	const struct detector_input *s, const struct graph_process *p, struct incident_list *out)
-{
-	const struct event *first = NULL;
-	struct incident *inc;
-	char text[TEXT_PLURAL_MAX];
-	uint64_t n = 0;
-
-	if (p->launches != p->launches_stored || p->instantiated > 1024)
-		return;
-	for (size_t i = 0; i < p->count; i++) {
-		if (!is_unused(p, i))
-			continue;
-		first = first ? first : p->events[i];
-		n++;
-	}
-	if (!n)
-		return;
-	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
-	if (!inc)
-		return;
-	incident_process(inc, first, first->start.ns, first->start.ns);
-	snprintf(inc->id, sizeof(inc->id), "graph-never-launched-%u-%lld", p->pid,
-		(long long)first->start.ns);
-	inc->severity = SEVERITY_LOW;
-	inc->count = n;
-	inc->unit = "graphs never launched";
-	inc->confidence = 0.9 * completeness_weight(s->completeness);
-	inc->completeness = s->completeness;
-	snprintf(inc->summary, sizeof(inc->summary),
-		"%s of %s %s created and not launched within 30 s",
-		text_format_plural(text, n, "graphs"), first->comm, n == 1 ? "was" : "were");
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"graphs for shapes that do not occur: they cost start-up time and memory");
-	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All launches of the process (%llu) are stored rows, and none names %s.",
-		(unsigned long long)p->launches, n == 1 ? "this graph" : "these graphs");
-	incident_step(inc, first->start.ns, first->dur_ns, "GRAPH", "graphInstantiate",
-		"executable graph 0x%llx", (unsigned long long)first->arg1);
-	incident_evidence(inc, first);
-	sql_of(p, inc);
-	incident_keep(out, inc);
-}
-
 int detect_graph(const struct detector_input *s, struct incident_list *out)
 {
 	uint32_t pids[PROCESSES_MAX];
@@ -452,8 +339,6 @@ int detect_graph(const struct detector_input *s, struct incident_list *out)
 		process_span(s, &p);
 		process_read(&p);
 		report_failed(s, &p, out);
-		report_long(s, &p, out);
-		report_unused(s, &p, out);
 		r = report_recapture(s, &p, out);
 	}
 	return r;

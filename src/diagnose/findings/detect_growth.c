@@ -13,9 +13,6 @@
  * it is no leak unless 8 kernels are launched for each allocation that stays, and if graphs are
  * instantiated in half as many readings as rise.
  *
- * Where memory is kept a pool does not tell. A function of the program that is first seen when the
- * growth begins is named beside the stacks of the allocations.
- *
  * HIGH: it ran out of memory, or will within an hour; free memory not known: from 10 MiB/s. Else
  * MEDIUM; LOW if more than 10 % of the calls were lost. Confidence = straightness of the growth x the
  * share that the allocations account for x n/(n+1) of readings that rise x completeness. */
@@ -25,7 +22,6 @@
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/findings/growth_find.h"
 #include "diagnose/findings/leak_allocs.h"
-#include "diagnose/chains/host_code.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
@@ -40,7 +36,6 @@
 #define LOSSY             0.9
 #define SURE_STEPS        0.4
 #define STEPS_MIN         4
-#define POOL_NS           ((int64_t)(2 * NS_PER_S)) /* a pool has something left at first */
 #define READINGS_SHOWN    6
 #define GPUS_MAX          16
 #define PROCESSES_MAX     256
@@ -52,7 +47,6 @@ struct finding {
 	double bytes_per_s;
 	double bytes_per_step;   /* 0: steps are not known */
 	enum step_origin origin; /* of the steps */
-	struct new_code began;   /* a function that began when it did */
 };
 
 /* The part of a bucket that lies within the growth. */
@@ -191,8 +185,6 @@ static int measure(const struct detector_input *s, uint32_t pid, struct finding 
 	const struct memory_growth *g = &f->growth;
 	int r = account_get(s->rec, &own, &accounts);
 
-	if (r == 0)
-		r = new_code_find(s->rec, pid, g->first_ns - POOL_NS, &f->began);
 	f->bytes_per_s = (double)g->bytes / ((double)(g->last_ns - g->first_ns) / 1e9);
 	for (size_t i = 0; r == 0 && i < accounts->count; i++) {
 		const struct step_account *a = &accounts->items[i];
@@ -226,31 +218,22 @@ static void judge(const struct detector_input *s, const struct finding *f, doubl
 static void describe_cause(const struct finding *f, struct incident *inc)
 {
 	const struct leak_allocs *a = &f->allocs;
-	const struct stack_frame *began = f->began.frame;
-	char each[TEXT_MAX], place[160] = "";
+	char each[TEXT_MAX];
 
-	if (began)
-		snprintf(place, sizeof(place), "; first seen when it began: %.60s() at %.60s:%u",
-			began->py_func, stack_base_name(began->py_file), began->py_line);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"memory leak: %s (pid %u) allocates %s at a time and does not free it%s", inc->comm,
-		inc->pid, text_format_bytes(each, a->left_bytes / a->left), place);
+		"memory leak: %s (pid %u) allocates %s at a time and does not free it", inc->comm,
+		inc->pid, text_format_bytes(each, a->left_bytes / a->left));
 }
 
 static void explain(const struct finding *f, struct incident *inc)
 {
 	const struct memory_growth *g = &f->growth;
 	_cleanup_buf_ struct buf b = BUF_INIT(sizeof(inc->explanation));
-	char n[TEXT_PLURAL_MAX];
 
 	buf_printf(&b,
 		"By the driver, memory in use on GPU %lld grew in %zu readings%s, and was still growing at the end. Allocations of the process in that time that were never freed are %.0f %% of it. A framework's pool asks the driver where it finds itself empty, which need not be where memory is kept.",
 		(long long)f->gpu, g->rises, g->after_level ? " after it had stood still" : "",
 		100 * (double)f->allocs.left_bytes / (double)g->bytes);
-	if (f->began.frame)
-		buf_printf(&b, " %.60s() is in %s since then and in none before: a hint, no proof.",
-			f->began.frame->py_func,
-			text_format_plural(n, f->began.rows, "recorded stacks"));
 	buf_puts(&b, " Work that needs more memory with every step looks the same.");
 	if (f->bytes_per_step > 0)
 		buf_printf(&b, " Steps were found from %s.", step_origin_text(f->origin));
@@ -326,8 +309,6 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
-	if (!inc)
-		return 0;
 	until_s = room < 0 ? -1 : (double)room / f->bytes_per_s;
 	incident_process(inc, row, f->growth.first_ns, f->growth.last_ns);
 	snprintf(inc->comm, sizeof(inc->comm), "%s", name_of_process(s->rec, row));

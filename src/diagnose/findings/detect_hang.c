@@ -254,8 +254,6 @@ static int report(const struct detector_input *s, const struct hang *h, struct i
 	struct incident *inc;
 
 	inc = incident_begin(out, PROBLEM_NCCL_HANG);
-	if (!inc)
-		return 0;
 	set_stats(s, h, inc);
 	if (h->kind == HANG_MISMATCH)
 		write_mismatch(&words, h, inc);

@@ -121,8 +121,6 @@ static struct incident *begin(const struct gpu_history *h, const char *sign, enu
 {
 	struct incident *inc = incident_begin(out, problem);
 
-	if (!inc)
-		return NULL;
 	incident_id(inc, 0, first_ns);
 	/* Several signs of one GPU may begin in the same reading. */
 	snprintf(inc->id, sizeof(inc->id), "%s-gpu%lld-%s-%lld", problem_row(problem)->id,
@@ -152,8 +150,6 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 		return;
 	inc = begin(h, "ecc", uncorrected ? PROBLEM_CORRUPTION : PROBLEM_HARDWARE_DRIFT, severity,
 		c->first_ns, c->last_ns, out);
-	if (!inc)
-		return;
 	inc->count = (uint64_t)c->grown;
 	inc->unit = "memory errors";
 	snprintf(inc->summary, sizeof(inc->summary),
@@ -189,8 +185,6 @@ static void report_xid(
 	row = row ? row : &unknown;
 	snprintf(sign, sizeof(sign), "xid%lld", (long long)x->number);
 	inc = begin(h, sign, row->problem, row->severity, x->ns, x->ns, out);
-	if (!inc)
-		return;
 	inc->count = x->count;
 	inc->unit = "XID errors";
 	snprintf(inc->summary, sizeof(inc->summary), "GPU %lld (%s): XID %lld, %s",
@@ -216,8 +210,6 @@ static void report_link(const struct gpu_history *h, const struct link *l, const
 	if (l->longest < LINK_READINGS)
 		return;
 	inc = begin(h, what, PROBLEM_HARDWARE_DRIFT, SEVERITY_MEDIUM, l->first_ns, l->last_ns, out);
-	if (!inc)
-		return;
 	inc->confidence = 0.8;
 	inc->count = (uint64_t)l->longest;
 	inc->unit = "readings";

@@ -151,8 +151,6 @@ static struct incident *begin(const struct series *s, enum problem problem, enum
 {
 	struct incident *inc = incident_begin(out, problem);
 
-	if (!inc)
-		return NULL;
 	incident_id(inc, s->pid, at->time_ns);
 	snprintf(inc->id, sizeof(inc->id), "%s-%.24s-%u-%lld", problem_row(problem)->id, s->key,
 		s->pid, (long long)at->time_ns);
@@ -178,8 +176,6 @@ static void report_spikes(const struct series *s, struct incident_list *out)
 	if (!s->spikes)
 		return;
 	inc = begin(s, PROBLEM_LOSS_SPIKE, SEVERITY_LOW, s->worst, s->spikes, "spikes", out);
-	if (!inc)
-		return;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s rose to %.60s, %.1f times the median of the 16 values before (%.4g); %llu such "
 		"values of %zu",
@@ -200,8 +196,6 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 		inc = begin(s, PROBLEM_AMP,
 			s->longest >= NANS_HIGH ? SEVERITY_HIGH : SEVERITY_MEDIUM, s->first_nan,
 			s->nans, "values that are not numbers", out);
-		if (!inc)
-			return;
 		snprintf(inc->summary, sizeof(inc->summary),
 			"%s is %.60s: %llu of %s %s not numbers, %llu in a row", s->key,
 			s->first_nan->value, (unsigned long long)s->nans,
@@ -215,8 +209,6 @@ static void report_unstable(const struct series *s, struct incident_list *out)
 		return;
 	inc = begin(s, PROBLEM_AMP, s->last < 1 ? SEVERITY_HIGH : SEVERITY_MEDIUM, s->first_drop,
 		s->drops, "reductions", out);
-	if (!inc)
-		return;
 	snprintf(inc->summary, sizeof(inc->summary), "%s was lowered %s in %zu values, to %.60s",
 		s->key, text_format_plural(n, s->drops, "times"), s->values, s->last_drop->value);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),

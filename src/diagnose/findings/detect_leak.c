@@ -152,8 +152,6 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	const struct event *row = &s->rec->events[l->entries[g->allocs.newest].event];
 	struct incident *inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
 
-	if (!inc)
-		return 0;
 	incident_process(inc, row, g->warm_ns, g->allocs.last_ns);
 	inc->count = g->allocs.left;
 	inc->unit = "allocations never freed";

@@ -256,8 +256,6 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 		     serves_network(s->rec, l->entries[from].pid);
 	struct incident *inc = incident_begin(out, cache ? PROBLEM_KV_CACHE : PROBLEM_GPU_MEMORY);
 
-	if (!inc)
-		return 0;
 	incident_process(inc, &s->rec->events[l->entries[f->entry].event],
 		l->entries[all->first].ns, l->entries[all->last].ns);
 	inc->severity = recovered ? SEVERITY_MEDIUM : SEVERITY_CRITICAL;
@@ -326,8 +324,6 @@ static void report_churn(const struct detector_input *s, const struct device_all
 		!serves_network(s->rec, row->pid))
 		return;
 	inc = incident_begin(out, PROBLEM_KV_CACHE);
-	if (!inc)
-		return;
 	incident_process(inc, row, first, last);
 	inc->severity = SEVERITY_MEDIUM;
 	inc->count = n;

@@ -208,8 +208,6 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	if ((!p->exit && !p->oom) || (!e.by_oom && !e.number && !e.code))
 		return;
 	inc = incident_begin(out, PROBLEM_ORCHESTRATION);
-	if (!inc)
-		return;
 	incident_process(inc, p->call, p->exit ? p->exit->start.ns : p->oom->start.ns,
 		p->exit ? p->exit->start.ns : p->oom->start.ns);
 	inc->source = SOURCE_HOST;
@@ -245,8 +243,6 @@ static void report_pod(
 	bool evicted = e->op == HOST_POD_EVICTION;
 	struct incident *inc = incident_begin(out, PROBLEM_ORCHESTRATION);
 
-	if (!inc)
-		return;
 	incident_process(inc, e, e->start.ns, e->start.ns);
 	inc->severity = SEVERITY_HIGH;
 	inc->count = 1;
@@ -274,8 +270,6 @@ static void report_foreign(
 	if (!e)
 		return;
 	inc = incident_begin(out, PROBLEM_ORCHESTRATION);
-	if (!inc)
-		return;
 	incident_id(inc, (uint32_t)e->arg1, e->start.ns);
 	inc->last.ns = e->start.ns;
 	inc->source = e->source;

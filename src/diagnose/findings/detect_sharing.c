@@ -28,8 +28,6 @@ static void note(
 {
 	struct incident *inc = incident_begin(out, PROBLEM_GPU_SHARING);
 
-	if (!inc)
-		return;
 	incident_id(inc, 0, g->time.ns);
 	inc->last = g->time;
 	inc->severity = SEVERITY_LOW;

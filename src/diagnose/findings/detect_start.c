@@ -224,8 +224,6 @@ static void report(const struct detector_input *s, const struct start *p, struct
 	double span = (double)MAX(process->last_ns - process->first_ns, INT64_C(1));
 	struct incident *inc = incident_begin(out, PROBLEM_COLD_START);
 
-	if (!inc)
-		return;
 	incident_process(inc, dearest(p)->event, p->first->start.ns, dearest(p)->event->start.ns);
 	inc->severity = seen && p->ns >= MEDIUM_NS && (double)p->ns >= MEDIUM_SHARE * span
 				? SEVERITY_MEDIUM

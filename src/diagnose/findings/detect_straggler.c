@@ -379,8 +379,6 @@ static int report_cause(const struct detector_input *in, const struct straggler_
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_STRAGGLER);
-	if (!inc)
-		return 0;
 	incident_id(inc, row->pid, c->worst->since_ns);
 	fill(in, j, c, row, inc);
 	write_words(j, c, doing, inc);

@@ -162,8 +162,6 @@ static int judge_gpu(const struct detector_input *s, int64_t index, struct incid
 	if (r < 0 || !g.count || !is_lowered(&g))
 		return r;
 	inc = incident_begin(out, PROBLEM_THROTTLE);
-	if (!inc)
-		return 0;
 	incident_id(inc, 0, g.start_ns);
 	inc->last.ns = g.end_ns;
 	describe(&g, inc);

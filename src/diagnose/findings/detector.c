@@ -14,13 +14,8 @@
 struct incident *incident_begin(struct incident_list *l, enum problem problem)
 {
 	const struct problem_text *text = problem_row(problem)->text;
-	struct incident *i;
+	struct incident *i = l->count < l->max ? &l->items[l->count] : &l->spare;
 
-	if (l->count == l->max) {
-		l->left_out++;
-		return NULL;
-	}
-	i = &l->items[l->count];
 	*i = (struct incident){.problem = (uint8_t)problem, .culprit_rank = -1, .completeness = -1};
 	for (int k = 0; k < INCIDENT_FIXES && text->fixes[k]; k++)
 		snprintf(i->fixes[i->fix_count++], sizeof(i->fixes[0]), "%s", text->fixes[k]);
@@ -116,7 +111,9 @@ double completeness_of_sources(const struct accounting *books, unsigned sources)
 
 void incident_keep(struct incident_list *l, struct incident *i)
 {
-	if (i == &l->items[l->count])
+	if (i == &l->spare)
+		l->left_out++;
+	else if (i == &l->items[l->count])
 		l->count++;
 }
 

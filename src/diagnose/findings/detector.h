@@ -42,11 +42,12 @@ double completeness_of_sources(const struct accounting *books, unsigned sources)
 struct incident_list {
 	struct incident *items;
 	size_t count, max;
-	uint64_t left_out; /* beyond the ceiling */
+	uint64_t left_out;     /* beyond the ceiling */
+	struct incident spare; /* what is begun there */
 };
 
-/* incident_begin - a new incident of @problem, its fixes from the catalogue; NULL beyond the
- * ceiling (counted). It is in the list only after incident_keep(). */
+/* incident_begin - a new incident of @problem, its fixes from the catalogue. It is in the list only after incident_keep(),
+ * beyond the ceiling not even then (counted). */
 struct incident *incident_begin(struct incident_list *l, enum problem problem);
 
 /* incident_id - "starvation-4821-1700000000000000000": stable for the same data. */

@@ -113,20 +113,9 @@ static bool entry_read(const struct event *e, size_t event, struct device_allocs
 	       ret->bytes <= BYTES_MAX;
 }
 
-static int by_process_and_time(const void *a, const void *b)
-{
-	const struct device_allocs_entry *x = a, *y = b;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->ns != y->ns)
-		return x->ns < y->ns ? -1 : 1;
-	if (x->kind != y->kind)
-		return (int)x->kind - (int)y->kind;
-	if (x->pointer != y->pointer)
-		return x->pointer < y->pointer ? -1 : 1;
-	return (x->event > y->event) - (x->event < y->event);
-}
+ORDER(by_process_and_time, struct device_allocs_entry,
+	ASCENDING(pid) ?: ASCENDING(ns) ?: ASCENDING(kind) ?: ASCENDING(pointer)
+			?: ASCENDING(event))
 
 static int balance_process(struct device_allocs_entry *entries, size_t n)
 {

@@ -17,6 +17,7 @@
 #include <stdlib.h>
 
 #include "diagnose/accounts/lineage.h"
+#include "base/search.h"
 #include "base/array.h"
 #include "wire/op_kind.h"
 
@@ -49,42 +50,16 @@ static bool is_error(const struct event *e)
 	return class != ERROR_EXPECTED && !is_told_elsewhere(e, class);
 }
 
-static int by_time(const struct event *x, const struct event *y)
-{
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	if (x->seq != y->seq)
-		return x->seq < y->seq ? -1 : 1;
-	return (x > y) - (x < y);
-}
+ORDER(by_process, struct failure,
+	ASCENDING(event->pid) ?: ASCENDING(event->start.ns) ?: ASCENDING(event->seq)
+					?: ASCENDING(event))
 
-static int by_process(const void *a, const void *b)
-{
-	return by_time(((const struct failure *)a)->event, ((const struct failure *)b)->event);
-}
+/* Equal are two that are told together. */
+ORDER(by_mistake_alone, struct failure,
+	ASCENDING(family) ?: COMPARE(failure_is_nccl(x->event), failure_is_nccl(y->event))
+			  ?: ASCENDING(event->ret) ?: COMPARE(!x->forked_from, !y->forked_from))
 
-/* 0: the two are told together. */
-static int compare_mistake(const struct failure *x, const struct failure *y)
-{
-	bool nccl_x = failure_is_nccl(x->event), nccl_y = failure_is_nccl(y->event);
-
-	if (x->family != y->family)
-		return x->family < y->family ? -1 : 1;
-	if (nccl_x != nccl_y)
-		return nccl_x ? 1 : -1;
-	if (x->event->ret != y->event->ret)
-		return x->event->ret < y->event->ret ? -1 : 1;
-	return !x->forked_from - !y->forked_from;
-}
-
-static int by_mistake(const void *a, const void *b)
-{
-	int r = compare_mistake(a, b);
-
-	return r ? r : by_process(a, b);
-}
+ORDER(by_mistake, struct failure, by_mistake_alone(x, y) ?: by_process(x, y))
 
 static int collect(const struct recording *rec, struct failure_list *ret)
 {
@@ -105,19 +80,11 @@ static int collect(const struct recording *rec, struct failure_list *ret)
 /* Whether CUDA could not be initialised in @pid itself: its calls are no use of CUDA. */
 static bool is_uninitialised(const struct failure_list *l, uint32_t pid)
 {
-	size_t low = 0, high = l->count;
+	size_t at = LOWER_BOUND(i, l->count, l->items[i].event->pid < pid);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->items[middle].event->pid < pid)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < l->count && l->items[low].event->pid == pid; low++)
-		if (!failure_is_nccl(l->items[low].event) &&
-			l->items[low].event->ret == CODE_NOT_INITIALIZED)
+	for (; at < l->count && l->items[at].event->pid == pid; at++)
+		if (!failure_is_nccl(l->items[at].event) &&
+			l->items[at].event->ret == CODE_NOT_INITIALIZED)
 			return true;
 	return false;
 }
@@ -198,7 +165,7 @@ struct error_group failures_group(const struct failure *items, const struct fail
 	struct error_group g = {.items = items, .first = items->event, .last_ns = INT64_MIN};
 
 	g.row = error_find(items->event->source, items->event->ret);
-	for (; items + g.count < end && !compare_mistake(items, items + g.count); g.count++) {
+	for (; items + g.count < end && !by_mistake_alone(items, items + g.count); g.count++) {
 		const struct event *e = items[g.count].event;
 
 		g.calls += MAX(e->weight, 1U);

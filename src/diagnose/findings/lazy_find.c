@@ -20,6 +20,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/search.h"
 #include "base/array.h"
 #include "base/text.h"
 #include "wire/names.h"
@@ -56,19 +57,9 @@ static const struct op_group *group_of(const struct op_table *ops, const struct 
 	return &ops->groups[at];
 }
 
-static int by_function_and_time(const void *a, const void *b)
-{
-	const struct event *x = ((const struct launch *)a)->event;
-	const struct event *y = ((const struct launch *)b)->event;
-
-	if (x->pid != y->pid)
-		return x->pid < y->pid ? -1 : 1;
-	if (x->arg0 != y->arg0)
-		return x->arg0 < y->arg0 ? -1 : 1;
-	if (x->start.ns != y->start.ns)
-		return x->start.ns < y->start.ns ? -1 : 1;
-	return (x->seq > y->seq) - (x->seq < y->seq);
-}
+ORDER(by_function_and_time, struct launch,
+	ASCENDING(event->pid) ?: ASCENDING(event->arg0) ?: ASCENDING(event->start.ns)
+					?: ASCENDING(event->seq))
 
 static int launches_collect(const struct detector_input *s, struct launch **ret, size_t *ret_count)
 {
@@ -233,8 +224,6 @@ void lazy_report(
 	struct incident *inc;
 
 	inc = incident_begin(out, PROBLEM_COLD_START);
-	if (!inc)
-		return;
 	incident_process(inc, z->longest[0], z->first_ns, z->last_ns);
 	snprintf(inc->id, sizeof(inc->id), "lazy-loading-%u-%lld", z->pid, (long long)z->first_ns);
 	inc->severity = z->ns >= MEDIUM_NS && (double)z->ns >= MEDIUM_SHARE * span ? SEVERITY_MEDIUM

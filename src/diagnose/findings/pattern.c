@@ -12,7 +12,6 @@
 struct evidence {
 	const struct recording *rec;
 	const struct step_account *account;
-	const struct gpu_change *gpu;
 	enum time_contrast contrast;
 	const struct delay *delay;
 };
@@ -25,26 +24,16 @@ struct pattern {
 	enum problem problem;
 };
 
-/* The GPU is why it grew: copies wait for it, too. */
-static bool is_of_gpu(const struct evidence *e)
-{
-	return e->gpu && (e->delay->kind == DELAY_BY_GPU ||
-				 (e->delay->kind == DELAY_BY_COPY &&
-					 gpu_change_holds_copies(e->account, e->gpu)));
-}
-
 static bool is_clock(const struct evidence *e)
 {
 	enum resource r = e->delay->end.resource;
 
-	return (is_of_gpu(e) && e->gpu->reason == GPU_BY_CLOCK) || r == RESOURCE_GPU_CLOCK ||
-	       r == RESOURCE_GPU_POWER || r == RESOURCE_GPU_HEAT;
+	return r == RESOURCE_GPU_CLOCK || r == RESOURCE_GPU_POWER || r == RESOURCE_GPU_HEAT;
 }
 
 static bool is_sharing(const struct evidence *e)
 {
-	return (is_of_gpu(e) && e->gpu->reason == GPU_BY_NEIGHBOUR) ||
-	       e->delay->end.resource == RESOURCE_GPU_PROCESS;
+	return e->delay->end.resource == RESOURCE_GPU_PROCESS;
 }
 
 /* Many times the ordinary bytes go to the GPU in slow units: another model is loaded. */
@@ -147,9 +136,9 @@ static const struct pattern patterns[] = {
 };
 
 enum problem pattern_problem(const struct recording *rec, const struct step_account *a,
-	const struct gpu_change *gpu, enum time_contrast contrast, const struct delay *d)
+	enum time_contrast contrast, const struct delay *d)
 {
-	const struct evidence e = {rec, a, gpu, contrast, d};
+	const struct evidence e = {rec, a, contrast, d};
 
 	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
 		if ((patterns[i].kind == ANY_KIND || patterns[i].kind == d->kind) &&

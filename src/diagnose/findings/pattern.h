@@ -4,6 +4,6 @@
 
 #include "diagnose/findings/time_finding.h"
 
-/* pattern_problem - the first row of the table that fits. @gpu: NULL where nothing is compared. */
+/* pattern_problem - the first row of the table that fits. @d's chain was followed. */
 enum problem pattern_problem(const struct recording *rec, const struct step_account *a,
-	const struct gpu_change *gpu, enum time_contrast contrast, const struct delay *d);
+	enum time_contrast contrast, const struct delay *d);

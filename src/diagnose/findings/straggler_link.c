@@ -80,8 +80,6 @@ static void report(const struct detector_input *in, const struct straggler_job *
 	if (!row)
 		return;
 	inc = incident_begin(out, PROBLEM_STRAGGLER);
-	if (!inc)
-		return;
 	incident_id(inc, row->pid, t->since_ns);
 	inc->last.ns = MAX(row->start.ns, t->since_ns);
 	inc->severity = t->share >= HIGH_SHARE ? SEVERITY_HIGH : SEVERITY_MEDIUM;

@@ -27,8 +27,6 @@ static struct incident *begin(const struct detector_input *in, const struct stra
 	struct incident *inc = incident_begin(out, PROBLEM_STRAGGLER);
 	char op[32];
 
-	if (!inc)
-		return NULL;
 	incident_id(inc, row->pid, since_ns ? since_ns : row->start.ns);
 	inc->last.ns = j->rows[j->call_count - 1]->start.ns;
 	inc->source = SOURCE_NCCL;
@@ -58,8 +56,6 @@ static void report_uneven(const struct detector_input *in, const struct straggle
 	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
 		return;
 	inc = begin(in, j, j->rows[0], 0, b->confidence, out);
-	if (!inc)
-		return;
 	inc->severity = share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	inc->count = b->steps;
 	inc->excess_ns = ns;

@@ -49,10 +49,8 @@ static bool adds_up(const struct step_account *a)
 
 /* How often such evidence is right: that somebody else had what was waited for is seen; that a call or a wait took its
  * time is measured, but may be how the program works; of the program's own code it is least known whether it had to run. */
-static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
+static double evidence_of(const struct delay *d)
 {
-	bool is_seen = gpu && (gpu->reason == GPU_BY_CLOCK || gpu->others.count);
-
 	switch (d->end.resource) {
 	case RESOURCE_COMPILER:
 	case RESOURCE_PRECISION:
@@ -69,7 +67,7 @@ static double evidence_of(const struct delay *d, const struct gpu_change *gpu)
 	default: return THRESHOLD(SURE_SEEN);
 	}
 	switch (d->kind) {
-	case DELAY_BY_GPU: return is_seen ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
+	case DELAY_BY_GPU:
 	case DELAY_BY_HOST:
 	case DELAY_BY_LAUNCH:
 	case DELAY_BY_CALL:
@@ -146,14 +144,14 @@ static void find_slow(struct time_findings *all, double completeness)
 
 		if (!is_large(a, &all->slow_delays, i, f.lost_ns))
 			continue;
-		chain_follow(all->rec, a, d);
+		chain_follow(all->rec, a, &all->gpu, d);
 		f.delay = *d;
 		f.share = (double)f.lost_ns / judged_ns(a);
-		f.problem = pattern_problem(all->rec, a, &all->gpu, CONTRAST_SLOW, d);
+		f.problem = pattern_problem(all->rec, a, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
 				is_hidden(all->rec, a, d, f.share);
-		f.confidence = confidence_of(a, evidence_of(d, &all->gpu), a->slow_steps,
-			all->slow_delays.unknown, completeness);
+		f.confidence = confidence_of(
+			a, evidence_of(d), a->slow_steps, all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
 			f.confidence = confidence_of(
 				a, THRESHOLD(SURE_MEASURED), a->slow_steps, 0, completeness);
@@ -288,7 +286,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
 		double lost;
 
-		chain_follow(all->rec, a, d);
+		chain_follow(all->rec, a, NULL, d);
 		keep_own(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
@@ -297,13 +295,12 @@ static void find_whole(struct time_findings *all, double completeness)
 			(has_slow(all) && is_of_slow(all, d)))
 			continue;
 		f.delay = *d;
-		f.problem = pattern_problem(all->rec, a, NULL, CONTRAST_WHOLE, d);
+		f.problem = pattern_problem(all->rec, a, CONTRAST_WHOLE, d);
 		f.is_harmless = delay_is_of_tracer(d) || is_choice(d) ||
 				delay_is_pause(all->rec, a, d) ||
 				is_hidden(all->rec, a, d, f.share);
 		/* What the rest of a unit goes into need not be known. */
-		f.confidence =
-			confidence_of(a, evidence_of(d, NULL), a->ordinary_steps, 0, completeness);
+		f.confidence = confidence_of(a, evidence_of(d), a->ordinary_steps, 0, completeness);
 		if (delay_may_be_idle(all->rec, a, d) || may_be_start(a, d))
 			f.confidence *= THRESHOLD(DOUBT);
 		add(all, &f);

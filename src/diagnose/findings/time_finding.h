@@ -45,9 +45,3 @@ static inline const struct step_account *time_finding_account(
 {
 	return f->contrast == CONTRAST_SLOW ? all->account : &all->whole;
 }
-
-static inline const struct delay_list *time_finding_delays(
-	const struct time_findings *all, const struct time_finding *f)
-{
-	return f->contrast == CONTRAST_SLOW ? &all->slow_delays : &all->whole_delays;
-}

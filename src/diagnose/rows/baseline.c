@@ -105,7 +105,8 @@ static int group_find(
 	return 0;
 }
 
-int baseline_find(struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags, uint16_t op,
+/* The group a call belongs to, made if need be. 0 or -ENOMEM. */
+static int group_get(struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags, uint16_t op,
 	uint32_t *ret)
 {
 	bool nested = source == SOURCE_DRIVER && (flags & WIRE_NESTED);
@@ -158,7 +159,7 @@ static int scan_events(struct op_table *t, const struct recording *rec)
 		}
 		if (!op_kind_is_cuda(e->source))
 			continue;
-		if (baseline_find(t, e->pid, e->source, e->flags, e->op, &at) < 0)
+		if (group_get(t, e->pid, e->source, e->flags, e->op, &at) < 0)
 			return -ENOMEM;
 		g = &t->groups[at];
 		if (e->start.ns < g->first_ns) {
@@ -189,7 +190,7 @@ static int scan_aggregates(struct op_table *t, const struct recording *rec,
 		if (!op_kind_is_cuda(a->source) || !a->sketch.count || a->bucket.ns < 0 ||
 			a->bucket.ns > INT64_C(1) << 62)
 			continue;
-		if (baseline_find(t, a->pid, a->source, a->flags, a->op, &at) < 0)
+		if (group_get(t, a->pid, a->source, a->flags, a->op, &at) < 0)
 			return -ENOMEM;
 		g = &t->groups[at];
 		if (!g->from_aggregates)
@@ -279,7 +280,7 @@ static int baselines_from_rows(struct op_table *t, const struct recording *rec)
 
 		if (!op_kind_is_cuda(e->source) || !baseline_is_sane(e))
 			continue;
-		if (baseline_find(t, e->pid, e->source, e->flags, e->op, &at) < 0)
+		if (group_get(t, e->pid, e->source, e->flags, e->op, &at) < 0)
 			return -ENOMEM;
 		if (!t->groups[at].from_aggregates)
 			values[t->groups[at].durations++] = e->dur_ns;

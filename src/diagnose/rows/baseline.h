@@ -39,11 +39,7 @@ struct op_table {
 int baseline_run(const struct recording *rec, struct op_table *ret);
 void baseline_done(struct op_table *t);
 
-/* baseline_find - the group a call belongs to, made if need be. 0 or -ENOMEM. */
-int baseline_find(struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags, uint16_t op,
-	uint32_t *ret);
-
-/* baseline_lookup - the same without making one; false if there is none. */
+/* baseline_lookup - the group a call belongs to; false if there is none. */
 bool baseline_lookup(const struct op_table *t, uint32_t pid, uint8_t source, uint16_t flags,
 	uint16_t op, uint32_t *ret);
 

@@ -3,21 +3,15 @@
 #include "diagnose/rows/home.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
-static int by_pid(const void *key, const void *row)
-{
-	uint32_t pid = *(const uint32_t *)key, other = ((const struct process_home *)row)->pid;
-
-	return (pid > other) - (pid < other);
-}
+#include "base/search.h"
 
 const struct process_home *home_of(const struct recording *rec, uint32_t pid)
 {
-	if (!rec->home_count)
-		return NULL;
-	return bsearch(&pid, rec->homes, rec->home_count, sizeof(*rec->homes), by_pid);
+	size_t at = LOWER_BOUND(i, rec->home_count, rec->homes[i].pid < pid);
+
+	return at < rec->home_count && rec->homes[at].pid == pid ? &rec->homes[at] : NULL;
 }
 
 bool home_is_mps_server(const struct recording *rec, uint32_t pid)

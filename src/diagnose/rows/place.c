@@ -95,7 +95,7 @@ bool place_is_interpreter_lock(const struct stack *s)
 	return false;
 }
 
-static bool has_file(const struct stack *s, const char *const *parts)
+bool place_has_file(const struct stack *s, const char *const *parts)
 {
 	for (size_t i = 0; i < s->count; i++)
 		for (const char *const *p = parts; stack_frame_is_python(&s->frames[i]) && *p; p++)
@@ -108,7 +108,7 @@ bool place_is_loader(const struct stack *s)
 {
 	static const char *const files[] = {"torch/utils/data/", NULL};
 
-	return has_file(s, files);
+	return place_has_file(s, files);
 }
 
 bool place_is_server(const struct stack *s)
@@ -118,7 +118,7 @@ bool place_is_server(const struct stack *s)
 		"/uvicorn/", "/starlette/", "/aiohttp/web", "/grpc/_server.py", "/twisted/",
 		"/gevent/", "/ray/serve/", NULL};
 
-	return has_file(s, files);
+	return place_has_file(s, files);
 }
 
 bool place_is_loader_thread(const char *comm)

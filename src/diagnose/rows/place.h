@@ -13,6 +13,9 @@ uint64_t place_key(const struct stack *s);
  * lock. */
 bool place_is_interpreter_lock(const struct stack *s);
 
+/* place_has_file - whether a Python frame of it is in a file whose path has one of @parts, which end with NULL. */
+bool place_has_file(const struct stack *s, const char *const *parts);
+
 /* place_is_loader - whether it is in PyTorch's data loader; and whether a thread is a loader's by its name. */
 bool place_is_loader(const struct stack *s);
 bool place_is_loader_thread(const char *comm);

@@ -419,7 +419,7 @@ static unsigned of_frame(const struct stack_frame *f)
 
 static unsigned of_stack(const struct recording *rec, uint64_t hash)
 {
-	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, hash);
 	unsigned found = 0;
 
 	for (size_t i = 0; s && i < s->count; i++)

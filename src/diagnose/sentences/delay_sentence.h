@@ -22,7 +22,7 @@
 	X(units)    /* "steps" */                                                                  \
 	X(unit)     /* "step" */                                                                   \
 	X(worker)   /* name of the thread or process whose time it is */                           \
-	X(kernels)  /* "sgemm instead of bf16_gemm" */                                             \
+	X(kernels)  /* "softmax_warp_forward" */                                                   \
 	X(types)    /* "fp32 instead of bf16" */                                                   \
 	X(call)     /* "cudaMemsetAsync, about 18 a step" */                                       \
 	X(work)     /* "640 launches a step instead of 320" */                                     \

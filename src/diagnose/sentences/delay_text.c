@@ -30,11 +30,8 @@
 #define MORE_WAITS_RATIO 2.0
 #define MORE_WAITS       8
 #define SHOWN_BYTES      1e5 /* less is "0.0 MB" */
-#define SHOWN_RATE       5e8 /* bytes/s: less is nothing to a link */
 #define MOST_BYTES       0.7 /* of what is copied: then it is that direction */
 #define KERNEL_SHOWN     40 /* bytes of a kernel's short name: its beginning tells it from others */
-#define THROTTLE_POWER   (4u | 128u)
-#define THROTTLE_HEAT    (32u | 64u)
 
 struct subject { /* all that is known, for the functions below */
 	const struct recording *rec;
@@ -140,19 +137,18 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 		if (hash && growth(e) && delay_has(rec, l->kind, e))
 			w[n++] = (struct place_weight){hash, growth(e)};
 	}
-	return l->kind == DELAY_BY_HOST && !waits && rec->stacks ? keep_host(rec, w, n) : n;
+	return l->kind == DELAY_BY_HOST && !waits ? keep_host(rec, w, n) : n;
 }
 
 static bool cover(const struct recording *rec, const struct step_account *a, const struct delay *l,
 	bool waits, struct code_place *ret)
 {
 	struct place_weight w[ACCOUNT_ENTRIES];
-	size_t n = rec->stacks ? weigh(rec, a, l, waits, w) : 0;
+	size_t n = weigh(rec, a, l, waits, w);
 
-	if (!n && !waits && rec->stacks && l->lead && l->lead->stack_hash) {
+	if (!n && !waits && l->lead && l->lead->stack_hash)
 		w[n++] = (struct place_weight){
 			l->lead->stack_hash, MAX(growth(l->lead), UINT64_C(1))};
-	}
 	return n && place_cover(rec->stacks, w, n, ret);
 }
 
@@ -160,13 +156,12 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 bool delay_text_place(const struct recording *rec, const struct step_account *a,
 	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret)
 {
-	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && rec->stacks &&
-		gpu->call.stack_hash &&
+	if (l->kind == DELAY_BY_GPU && gpu && gpu->reason == GPU_BY_CALLS && gpu->call.stack_hash &&
 		place_cover(rec->stacks, &(struct place_weight){gpu->call.stack_hash, 1}, 1, ret))
 		return true;
 	if (l->kind == DELAY_BY_STOPPED || l->kind == DELAY_BY_UNKNOWN)
 		return false;
-	if (l->end.stack_hash && rec->stacks &&
+	if (l->end.stack_hash &&
 		place_cover(rec->stacks, &(struct place_weight){l->end.stack_hash, 1}, 1, ret))
 		return true;
 	if (l->kind == DELAY_BY_PROCESS)
@@ -203,10 +198,10 @@ static void put_stacks(const struct subject *s, struct incident *inc)
 /* The file with which the program begins: "train.py". */
 static const char *script_name(const struct recording *rec, const struct step_account *a)
 {
-	for (int i = 0; rec->stacks && i < a->entry_count; i++) {
+	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
 		uint64_t hash = e->owner == OWNER_SELF ? e->stack_hash : e->wait_hash;
-		const struct stack *s = hash ? stack_find(rec->stacks, hash) : NULL;
+		const struct stack *s = stack_find(rec->stacks, hash);
 		const char *script = s ? place_script(s) : NULL;
 
 		if (script)
@@ -224,37 +219,6 @@ static void name_end(struct resource_use *end, enum resource r, const char *who,
 	end->pid = pid;
 }
 
-static void end_at_clock(const struct gpu_change *g, struct resource_use *end)
-{
-	end->resource = g->reasons & THROTTLE_HEAT    ? RESOURCE_GPU_HEAT
-			: g->reasons & THROTTLE_POWER ? RESOURCE_GPU_POWER
-						      : RESOURCE_GPU_CLOCK;
-	if (g->slow_limit_mw > 0 && g->slow_limit_mw < g->ordinary_limit_mw) {
-		end->resource = RESOURCE_GPU_POWER;
-		snprintf(end->detail, sizeof(end->detail), "%.0f W instead of %.0f",
-			(double)g->slow_limit_mw / 1000, (double)g->ordinary_limit_mw / 1000);
-	}
-}
-
-/* One, several of one name, or one and others. */
-static void end_at_others(const struct gpu_others *o, struct resource_use *end)
-{
-	bool is_one_name = true;
-
-	name_end(end, RESOURCE_GPU_PROCESS, o->count ? o->named[0].comm : "",
-		o->count == 1 ? o->named[0].pid : 0);
-	for (int i = 1; i < MIN(o->count, GPU_OTHERS_NAMED); i++)
-		is_one_name = is_one_name && !strcmp(o->named[i].comm, o->named[0].comm);
-	if (is_one_name)
-		end->count = (uint32_t)MAX(o->count, 0);
-	else
-		snprintf(end->who, sizeof(end->who), "%s (pid %u) and %d other%s", o->named[0].comm,
-			o->named[0].pid, o->count - 1, o->count > 2 ? "s" : "");
-	if (o->rate >= SHOWN_RATE)
-		snprintf(end->detail, sizeof(end->detail), "%.1f GB/s are copied by %s",
-			o->rate / 1e9, o->count > 1 ? "them" : "it");
-}
-
 /* What the account alone says of it, where no chain was followed. */
 static void find_end(const struct subject *s, struct resource_use *end)
 {
@@ -263,14 +227,6 @@ static void find_end(const struct subject *s, struct resource_use *end)
 	*end = s->l->end;
 	if (end->resource == RESOURCE_CPU_MASK && !end->who[0] && e && e->line == ACCOUNT_CPU)
 		name_end(end, RESOURCE_CPU_MASK, e->culprit, e->culprit_pid);
-	if (end->resource != RESOURCE_NONE)
-		return;
-	if (s->gpu && s->gpu->reason == GPU_BY_CLOCK && s->l->kind == DELAY_BY_GPU)
-		end_at_clock(s->gpu, end);
-	else if (s->gpu && s->gpu->reason == GPU_BY_NEIGHBOUR &&
-		 (s->l->kind == DELAY_BY_GPU ||
-			 (s->l->kind == DELAY_BY_COPY && gpu_change_holds_copies(s->a, s->gpu))))
-		end_at_others(&s->gpu->others, end);
 	if (end->resource != RESOURCE_NONE || !e)
 		return;
 	if (s->l->kind == DELAY_BY_PROCESS)
@@ -456,7 +412,7 @@ static struct allocating allocating_of(const struct recording *rec, const struct
 
 static bool is_loader_stack(const struct recording *rec, uint64_t hash)
 {
-	const struct stack *s = hash && rec->stacks ? stack_find(rec->stacks, hash) : NULL;
+	const struct stack *s = stack_find(rec->stacks, hash);
 
 	return s && place_is_loader(s);
 }
@@ -476,10 +432,8 @@ static bool has_loader(const struct recording *rec, const struct step_account *a
 /* Processes without a number of their own come one after the other. */
 static bool starts_processes(const struct recording *rec, const struct account_entry *e)
 {
-	const struct stack *at =
-		e && e->stack_hash && rec->stacks ? stack_find(rec->stacks, e->stack_hash) : NULL;
-	const struct stack *wait =
-		e && e->wait_hash && rec->stacks ? stack_find(rec->stacks, e->wait_hash) : NULL;
+	const struct stack *at = e ? stack_find(rec->stacks, e->stack_hash) : NULL;
+	const struct stack *wait = e ? stack_find(rec->stacks, e->wait_hash) : NULL;
 
 	return (e && e->owner > OWNER_THREAD && !e->pid) || (at && place_is_start(at)) ||
 	       (wait && place_is_start(wait));
@@ -538,7 +492,7 @@ static unsigned find_facts(const struct subject *s)
 
 /* ---- values ---- */
 
-static void put_kernel(const char *name, char out[KERNEL_SHOWN + 8])
+static void put_kernel(const char *name, char *out)
 {
 	char brief[KERNEL_SHORT_MAX];
 
@@ -549,18 +503,11 @@ static void put_kernel(const char *name, char out[KERNEL_SHOWN + 8])
 
 static void put_kernels(const struct kernel_change *k, struct delay_values *v)
 {
-	char added[KERNEL_SHOWN + 8] = "", gone[KERNEL_SHOWN + 8] = "";
-
 	if (k->from != KERNEL_OF_UNKNOWN)
 		snprintf(v->types, sizeof(v->types), "%s instead of %s", kernel_type_text(k->to),
 			kernel_type_text(k->from));
-	if (!k->added_count)
-		return;
-	put_kernel(k->added[0].name, added);
-	if (k->gone.rows)
-		put_kernel(k->gone.name, gone);
-	snprintf(v->kernels, sizeof(v->kernels), "%s%s%s", added, gone[0] ? " instead of " : "",
-		gone);
+	if (k->added_count)
+		put_kernel(k->added[0].name, v->kernels);
 }
 
 /* What is not counted, or is the same, is not said. */
@@ -755,17 +702,10 @@ static void put_kernel_figures(const struct kernel_change *k, struct buf *b)
 {
 	char name[KERNEL_SHOWN + 8];
 
-	if (k->new_rows)
-		buf_printf(b,
-			" %u of %u launches examined are of kernels that ordinary steps do not run:",
-			k->new_rows, k->slow_rows);
-	else
-		buf_puts(b, " First launched when it became slow:");
+	buf_puts(b, " First launched when it became slow:");
 	for (int i = 0; i < k->added_count; i++) {
 		put_kernel(k->added[i].name, name);
-		buf_printf(b, "%s %s", i ? "," : "", name);
-		if (k->added[i].in_step >= 0.5)
-			buf_printf(b, " (about %.0f each)", k->added[i].in_step);
+		buf_printf(b, "%s %s (about %.0f each)", i ? "," : "", name, k->added[i].in_step);
 	}
 	buf_puts(b, ".");
 }

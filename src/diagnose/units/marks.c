@@ -46,7 +46,7 @@ static void moments_done(struct moments *m)
 static uint64_t place_of(const struct timeline *t, const struct ledger_row *r)
 {
 	const struct stack_list *stacks = t->rec->stacks;
-	const struct stack *s = stacks && r->stack_hash ? stack_find(stacks, r->stack_hash) : NULL;
+	const struct stack *s = stack_find(stacks, r->stack_hash);
 
 	return s && stack_user_frame(s) ? place_key(s) : 0;
 }

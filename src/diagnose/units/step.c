@@ -69,7 +69,8 @@ struct kind { /* of one thread's waits */
 	double ahead_ns; /* mean time to the next wait */
 };
 
-bool step_is_wait(const struct event *e)
+/* Whether @e waits for the GPU, and is not part of another call. */
+static bool is_wait(const struct event *e)
 {
 	return !(e->flags & WIRE_NESTED) && op_kind_is_gpu_wait(e->source, e->op);
 }
@@ -107,7 +108,7 @@ static int waits_collect(const struct recording *rec, struct wait **ret, size_t 
 	for (size_t i = 0; i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (!step_is_wait(e) || !baseline_is_sane(e))
+		if (!is_wait(e) || !baseline_is_sane(e))
 			continue;
 		if (ARRAY_RESERVE(waits, room, n + 1, RECORDING_ROWS_MAX) < 0)
 			return -ENOMEM;
@@ -129,7 +130,7 @@ static bool is_whole(const struct recording *rec, uint32_t pid)
 		const struct aggregate *a = &rec->aggregates[i];
 		const struct event as = {.source = a->source, .op = a->op, .flags = a->flags};
 
-		if (a->pid != pid || !step_is_wait(&as))
+		if (a->pid != pid || !is_wait(&as))
 			continue;
 		calls += a->sketch.count;
 		stored += a->stored;
@@ -435,11 +436,4 @@ const struct step_list *steps_of(const struct step_table *t, uint32_t pid)
 	size_t at = LOWER_BOUND(i, t->count, t->lists[i].pid < pid);
 
 	return at < t->count && t->lists[at].pid == pid ? &t->lists[at] : NULL;
-}
-
-size_t step_at(const struct step_list *l, int64_t ns)
-{
-	size_t at = LOWER_BOUND(i, l->count, l->items[i].end_ns <= ns);
-
-	return at < l->count && l->items[at].start_ns <= ns ? at : SIZE_MAX;
 }

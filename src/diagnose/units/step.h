@@ -34,9 +34,3 @@ void steps_done(struct step_table *t);
 
 /* steps_of - the steps of @pid; NULL: none are known. */
 const struct step_list *steps_of(const struct step_table *t, uint32_t pid);
-
-/* step_at - the step in which @ns lies; SIZE_MAX: before the first or after the last. */
-size_t step_at(const struct step_list *l, int64_t ns);
-
-/* step_is_wait - whether @e waits for the GPU, and is not part of another call. */
-bool step_is_wait(const struct event *e);

@@ -106,12 +106,10 @@ void http_client_free(struct http_client *c)
 	calls_free(&c->waiting);
 	calls_free(&c->ended);
 	closed_free(c);
-	if (c->names)
-		client_names_free(c->names);
+	client_names_freep(&c->names);
 	if (c->run_ended)
 		event_free(c->run_ended);
-	if (c->own_tls)
-		tls_free(c->own_tls);
+	tls_freep(&c->own_tls);
 	if (c->bearer)
 		explicit_bzero(c->bearer, strlen(c->bearer));
 	free(c->bearer);

@@ -218,19 +218,6 @@ static int stage(
 	return r < 0 ? r : ca_output_folder(&m->output, place, &m->ca, &m->cert, &m->key, reterr);
 }
 
-/* forget_expired - certificates that were replaced and have expired, with their folders. */
-static void forget_expired(struct ca *ca)
-{
-	for (size_t i = ca->index.count; i-- > 0;) {
-		const struct ca_row *row = &ca->index.rows[i];
-
-		if (ca_index_is_current(&ca->index, i) || row->until_s > time(NULL))
-			continue;
-		ca_output_remove(ca->dir, row->name, row->serial);
-		ca_index_remove(&ca->index, i);
-	}
-}
-
 /* write_down - into the index, then to its place. If that fails, it is taken out again. */
 static int write_down(
 	struct ca *ca, const struct ca_request *q, struct making *m, struct errinfo *reterr)
@@ -239,7 +226,15 @@ static int write_down(
 
 	if (r < 0)
 		return errinfo_set(reterr, r, "the CA has issued too many certificates");
-	forget_expired(ca);
+	/* Those that were replaced and have expired are forgotten, with their folders. */
+	for (size_t i = ca->index.count; i-- > 0;) {
+		const struct ca_row *row = &ca->index.rows[i];
+
+		if (ca_index_is_current(&ca->index, i) || row->until_s > time(NULL))
+			continue;
+		ca_output_remove(ca->dir, row->name, row->serial);
+		ca_index_remove(&ca->index, i);
+	}
 	r = ca_save_index(ca, reterr);
 	if (r < 0)
 		return r;
@@ -293,9 +288,10 @@ int ca_issue(
 			real     ? real
 			: q->out ? q->out
 				 : q->bundle);
-	} else
+	} else {
 		snprintf(ret->place, sizeof(ret->place), "%.3900s/nodes/%s/current", ca->dir,
 			q->name);
+	}
 	return 0;
 }
 

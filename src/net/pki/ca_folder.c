@@ -188,22 +188,11 @@ int ca_init(const char *dir, const char *const *permit, int days, struct errinfo
 
 /* ---- opening ---- */
 
-static int check_folder(const char *dir, int fd, struct errinfo *reterr)
-{
-	struct stat st;
-
-	if (fstat(fd, &st) < 0)
-		return -errno;
-	if ((st.st_mode & 077) || (st.st_uid != path_user_now() && st.st_uid != geteuid()))
-		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"the folder %s of the CA is not its owner's alone: run `chmod 700 %s` as its owner",
-			dir, dir);
-	return 0;
-}
-
 /* One who reads and one who reads may do so at once. */
 static int lock_folder(struct ca *ca, bool write, struct errinfo *reterr)
 {
+	struct stat st;
+
 	ca->lock = open(ca->dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (ca->lock < 0 && (errno == ENOENT || errno == ENOTDIR))
 		return errinfo_set_exit(reterr, EXIT_NO_INPUT, -ENOENT,
@@ -211,7 +200,13 @@ static int lock_folder(struct ca *ca, bool write, struct errinfo *reterr)
 	if (ca->lock < 0 || flock(ca->lock, write ? LOCK_EX : LOCK_SH) < 0)
 		return errinfo_set(
 			reterr, -errno, "cannot use the folder %s: %s", ca->dir, strerror(errno));
-	return check_folder(ca->dir, ca->lock, reterr);
+	if (fstat(ca->lock, &st) < 0)
+		return -errno;
+	if ((st.st_mode & 077) || (st.st_uid != path_user_now() && st.st_uid != geteuid()))
+		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
+			"the folder %s of the CA is not its owner's alone: run `chmod 700 %s` as its owner",
+			ca->dir, ca->dir);
+	return 0;
 }
 
 static int read_signer(struct ca *ca, struct errinfo *reterr)

@@ -252,14 +252,6 @@ bool cert_is_name(const char *s)
 
 /* ---- extensions ---- */
 
-/* san_text - "DNS:localhost,IP:127.0.0.1". */
-static void san_text(char *const *names, struct buf *b)
-{
-	for (; *names; names++)
-		buf_printf(b, "%s%s:%s", b->len ? "," : "", cert_is_address(*names) ? "IP" : "DNS",
-			*names);
-}
-
 static int add_extension(X509 *cert, X509 *issuer, int nid, const char *value)
 {
 	X509V3_CTX ctx;
@@ -313,12 +305,16 @@ static int add_extensions(X509 *cert, X509 *issuer, const struct cert_spec *s)
 {
 	_cleanup_buf_ struct buf san = BUF_INIT(NAMES_TEXT_MAX);
 	int r = add_usage(cert, issuer, s->kind);
+	char *const *names = s->names;
 
 	if (r == 0)
 		r = add_permit(cert, issuer, s);
 	if (r < 0 || !s->names || !s->names[0])
 		return r;
-	san_text(s->names, &san);
+	/* "DNS:localhost,IP:127.0.0.1" */
+	for (; *names; names++)
+		buf_printf(&san, "%s%s:%s", san.len ? "," : "",
+			cert_is_address(*names) ? "IP" : "DNS", *names);
 	return san.err ? san.err : add_extension(cert, issuer, NID_subject_alt_name, buf_str(&san));
 }
 

@@ -31,8 +31,7 @@ void tls_free(struct tls *t)
 	known_nodes_done(&t->known);
 	free(t->strangers);
 	free(t->state_dir);
-	if (t->names)
-		cert_names_free(t->names);
+	cert_names_freep(&t->names);
 	free(t);
 }
 

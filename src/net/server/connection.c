@@ -281,17 +281,6 @@ static void on_write(struct bufferevent *bev _unused_, void *arg)
 	connection_leave(c);
 }
 
-/* on_end - the peer sends no more. It may have closed its sending half only and still read, but not
- * within TLS: libevent stops writing too when it has seen TLS's end. */
-static void on_end(struct connection *c)
-{
-	c->eof = true;
-	if (c->tls || c->phase == PHASE_LINGER || (c->closing && !connection_pending(c)))
-		connection_close(c);
-	else if (!c->closing && (c->protocol || choose_protocol(c)))
-		c->protocol->readable(c);
-}
-
 /* What has happened since the last turn comes together: a peer that has asked, closed and reset is
  * one call. */
 static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
@@ -309,8 +298,15 @@ static void on_event(struct bufferevent *bev _unused_, short what, void *arg)
 		else
 			connection_phase(c, PHASE_HEAD);
 	}
-	if (what & BEV_EVENT_EOF && !c->dead)
-		on_end(c);
+	if (what & BEV_EVENT_EOF && !c->dead) {
+		/* The peer sends no more. It may have closed its sending half only and still read, but not
+		 * within TLS: libevent stops writing too when it has seen TLS's end. */
+		c->eof = true;
+		if (c->tls || c->phase == PHASE_LINGER || (c->closing && !connection_pending(c)))
+			connection_close(c);
+		else if (!c->closing && (c->protocol || choose_protocol(c)))
+			c->protocol->readable(c);
+	}
 	connection_leave(c);
 }
 

@@ -75,26 +75,22 @@ static bool output_is_stuck(struct connection *c, uint64_t now_ns, uint64_t *due
 	return false;
 }
 
-static void arm(struct connection *c, uint64_t now_ns, uint64_t due_ns)
-{
-	uint64_t after = due_ns > now_ns ? due_ns - now_ns : 1;
-	struct timeval tv = {
-		.tv_sec = (time_t)(after / NS_PER_S),
-		.tv_usec = (suseconds_t)(after % NS_PER_S / NS_PER_US) + 1,
-	};
-
-	if (tv.tv_usec > 999999) {
-		tv.tv_sec++;
-		tv.tv_usec = 0;
-	}
-	event_add(c->timer, &tv);
-	c->look_ns = now_ns + after;
-}
-
 void connection_look_by(struct connection *c, uint64_t now_ns, uint64_t due_ns)
 {
-	if (due_ns < c->look_ns)
-		arm(c, now_ns, due_ns);
+	if (due_ns < c->look_ns) {
+		uint64_t after = due_ns > now_ns ? due_ns - now_ns : 1;
+		struct timeval tv = {
+			.tv_sec = (time_t)(after / NS_PER_S),
+			.tv_usec = (suseconds_t)(after % NS_PER_S / NS_PER_US) + 1,
+		};
+
+		if (tv.tv_usec > 999999) {
+			tv.tv_sec++;
+			tv.tv_usec = 0;
+		}
+		event_add(c->timer, &tv);
+		c->look_ns = now_ns + after;
+	}
 }
 
 void connection_look_soon(struct connection *c)

@@ -29,18 +29,6 @@ static const char *encoding_field(const struct http_exchange *x)
 	return x->q.grpc ? "grpc-encoding" : "content-encoding";
 }
 
-static void refuse_encoding(struct http_exchange *x)
-{
-	bool gzip = x->route->inflated_max;
-
-	exchange_refuse(x, 415, "the body's encoding is not supported: %s",
-		gzip ? "use gzip or none" : "use none");
-	if (x->q.grpc)
-		http_reply_field(x, "grpc-accept-encoding", gzip ? "identity,gzip" : "identity");
-	else
-		http_reply_field(x, "accept-encoding", gzip ? "gzip" : "identity");
-}
-
 void exchange_admit_body(struct http_exchange *x)
 {
 	const char *encoding = http_head_get(&x->q.head, encoding_field(x));
@@ -56,7 +44,15 @@ void exchange_admit_body(struct http_exchange *x)
 		x->gzip = r->inflated_max && (strcasecmp(encoding, "gzip") == 0 ||
 						     strcasecmp(encoding, "x-gzip") == 0);
 		if (!x->gzip) {
-			refuse_encoding(x);
+			bool gzip = x->route->inflated_max;
+
+			exchange_refuse(x, 415, "the body's encoding is not supported: %s",
+				gzip ? "use gzip or none" : "use none");
+			if (x->q.grpc)
+				http_reply_field(x, "grpc-accept-encoding",
+					gzip ? "identity,gzip" : "identity");
+			else
+				http_reply_field(x, "accept-encoding", gzip ? "gzip" : "identity");
 			return;
 		}
 	}

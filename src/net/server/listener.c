@@ -46,15 +46,6 @@ static void resume(evutil_socket_t fd _unused_, short what _unused_, void *arg)
 	event_add(l->readable, NULL);
 }
 
-static void pause_for_a_while(struct listener *l)
-{
-	struct timeval tv = {.tv_usec = PAUSE_MICROS};
-
-	l->paused = true;
-	event_del(l->readable);
-	event_add(l->pause, &tv);
-}
-
 void listener_room(struct listener *l)
 {
 	if (l->paused)
@@ -94,8 +85,13 @@ static void on_readable(evutil_socket_t fd, short what _unused_, void *arg)
 			admit(l->server, peer, &remote);
 			continue;
 		}
-		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM)
-			pause_for_a_while(l);
+		if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+			struct timeval tv = {.tv_usec = PAUSE_MICROS};
+
+			l->paused = true;
+			event_del(l->readable);
+			event_add(l->pause, &tv);
+		}
 		if (errno != EINTR && errno != ECONNABORTED)
 			return;
 	}

@@ -132,10 +132,8 @@ void http_server_free(struct http_server *s)
 	for_each_connection(s, disown);
 	TAILQ_FOREACH (x, &s->orphans, link)
 		x->server = NULL;
-	if (s->allow)
-		allow_free(s->allow);
-	if (s->peers)
-		peers_free(s->peers);
+	allow_freep(&s->allow);
+	peers_freep(&s->peers);
 	free(s->routes);
 	free(s);
 }

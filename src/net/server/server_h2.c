@@ -270,18 +270,6 @@ static void h2_writable(struct connection *c)
 	h2_readable(c); /* which may have waited for room */
 }
 
-static void set_callbacks(nghttp2_session_callbacks *cb)
-{
-	nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
-	nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
-	nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
-	nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
-	nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
-	nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
-	nghttp2_session_callbacks_set_on_frame_send_callback(cb, h2_on_frame_send);
-	nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
-}
-
 static int h2_begin(struct connection *c)
 {
 	static const nghttp2_settings_entry settings[] = {
@@ -295,7 +283,14 @@ static int h2_begin(struct connection *c)
 
 	if (h && nghttp2_session_callbacks_new(&cb) == 0) {
 		h->conn = c;
-		set_callbacks(cb);
+		nghttp2_session_callbacks_set_on_begin_frame_callback(cb, on_begin_frame);
+		nghttp2_session_callbacks_set_on_begin_headers_callback(cb, on_begin_headers);
+		nghttp2_session_callbacks_set_on_header_callback(cb, on_header);
+		nghttp2_session_callbacks_set_on_invalid_header_callback(cb, on_invalid_header);
+		nghttp2_session_callbacks_set_on_data_chunk_recv_callback(cb, on_data);
+		nghttp2_session_callbacks_set_on_frame_recv_callback(cb, on_frame_recv);
+		nghttp2_session_callbacks_set_on_frame_send_callback(cb, h2_on_frame_send);
+		nghttp2_session_callbacks_set_on_stream_close_callback(cb, on_stream_close);
 		r = nghttp2_session_server_new(&h->session, cb, h);
 	}
 	nghttp2_session_callbacks_del(cb);

@@ -23,13 +23,7 @@ const char *health_signal_key(enum health_signal s); /* "Throughput" */
 
 const char *health_load_id(enum health_load l)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [HEALTH_LOAD_##NAME] = id,
-		HEALTH_LOADS(X)
-#undef X
-	};
-
-	return ids[l];
+	return LIST_IDS(HEALTH_LOADS)[l];
 }
 
 /* ---- reading ---- */

@@ -75,13 +75,7 @@ const char *health_dominant_signal(const struct health_baseline *b,
 
 const char *health_mode_id(enum health_mode m)
 {
-	static const char *const ids[] = {
-#define X(NAME, id) [HEALTH_MODE_##NAME] = id,
-		HEALTH_MODES(X)
-#undef X
-	};
-
-	return ids[m];
+	return LIST_IDS(HEALTH_MODES)[m];
 }
 
 bool health_mode_find(const char *id, enum health_mode *ret)
@@ -154,13 +148,6 @@ static void calibrate(struct health_state *h)
 	h->without_launch = 0;
 }
 
-/* A reading while calibrating, also the one that made it so. */
-static void warm_up(struct health_state *h, const struct health_state_settings *s)
-{
-	if (++h->warm >= s->warmup)
-		h->now = PUSH_ACTIVE;
-}
-
 static void observe_good(struct health_state *h, const struct health_state_settings *s,
 	int64_t launches, struct health_step *step)
 {
@@ -174,10 +161,13 @@ static void observe_good(struct health_state *h, const struct health_state_setti
 		step->push = false;
 	}
 	h->without_launch = launches > 0 ? 0 : MIN(h->without_launch + 1, s->idle_intervals);
-	if (h->now == PUSH_CALIBRATING)
-		warm_up(h, s);
-	else if (h->now == PUSH_ACTIVE && h->without_launch >= s->idle_intervals)
+	if (h->now == PUSH_CALIBRATING) {
+		/* A reading while calibrating, also the one that made it so. */
+		if (++h->warm >= s->warmup)
+			h->now = PUSH_ACTIVE;
+	} else if (h->now == PUSH_ACTIVE && h->without_launch >= s->idle_intervals) {
 		h->now = PUSH_IDLE;
+	}
 	/* Without a launch it may be on its way to idle: that is no straggler. */
 	step->classify = h->now == PUSH_ACTIVE && launches > 0;
 }
@@ -236,18 +226,6 @@ static double choose_mode(struct health_monitor *m, const struct health_input *i
 	return threshold;
 }
 
-static void measure(
-	const struct health_monitor *m, const struct health_input *in, struct health_output *o)
-{
-	memcpy(o->values, in->raw, sizeof(o->values));
-	if (!in->is_ratio)
-		o->values[HEALTH_THROUGHPUT] = health_baseline_ratio(&m->baseline,
-			&m->baseline_settings, HEALTH_THROUGHPUT, in->raw[HEALTH_THROUGHPUT]);
-	o->score = health_score(&m->score_settings, o->values, &o->anomalies);
-	for (int i = 0; i < HEALTH_SIGNAL_COUNT; i++)
-		o->values[i] = isfinite(o->values[i]) ? fmin(fmax(o->values[i], 0), 1) : 0;
-}
-
 static bool has_just_ended(const struct health_input *in)
 {
 	for (size_t i = 0; i < in->program_count; i++)
@@ -282,7 +260,14 @@ void health_monitor_take(
 	o.threshold = choose_mode(m, in);
 	if (o.step.is_good) {
 		health_baseline_keep(&m->baseline, in->programs, in->program_count);
-		measure(m, in, &o);
+		memcpy(o.values, in->raw, sizeof(o.values));
+		if (!in->is_ratio)
+			o.values[HEALTH_THROUGHPUT] =
+				health_baseline_ratio(&m->baseline, &m->baseline_settings,
+					HEALTH_THROUGHPUT, in->raw[HEALTH_THROUGHPUT]);
+		o.score = health_score(&m->score_settings, o.values, &o.anomalies);
+		for (int i = 0; i < HEALTH_SIGNAL_COUNT; i++)
+			o.values[i] = isfinite(o.values[i]) ? fmin(fmax(o.values[i], 0), 1) : 0;
 		judge(m, in, &o);
 		if (!m->classifier.is_straggler ||
 			m->baseline.samples < m->baseline_settings.warmup) {

@@ -284,12 +284,9 @@ void pusher_done(struct pusher *p)
 
 	pusher_stream_close(p);
 	pusher_cause_close(p);
-	if (p->client)
-		http_client_free(p->client);
-	if (p->spans)
-		http_client_free(p->spans);
-	if (p->tls)
-		tls_free(p->tls);
+	http_client_freep(&p->client);
+	http_client_freep(&p->spans);
+	tls_freep(&p->tls);
 	for (size_t i = 0; i < ARRAY_SIZE(timers); i++)
 		if (timers[i])
 			loop_timer_free(timers[i]);
@@ -300,8 +297,7 @@ void pusher_done(struct pusher *p)
 	free(p->metrics_path);
 	free(p->logs_path);
 	free(p->threshold_path);
-	if (p->loop)
-		loop_free(p->loop);
+	loop_freep(&p->loop);
 }
 
 /* New connections show the certificate that is there now. */

@@ -58,13 +58,6 @@ static int visit_chains(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 	return nodedb_recent_chains(l, x->from_ns, ROWS_MAX, &x->rows, reterr);
 }
 
-static int64_t int_at(const struct sql_table *t, size_t row, int column)
-{
-	const struct sql_cell *c = sql_table_cell(t, row, column);
-
-	return c->type == SQL_INT ? c->i : 0;
-}
-
 static void put_attribute(
 	struct push_chain *chain, const struct sql_table *t, size_t row, int column)
 {
@@ -126,7 +119,7 @@ static struct pusher_chain known_as(const struct push_chain *c)
 static bool chain_of(const struct sql_table *t, size_t row, struct push_chain *ret)
 {
 	*ret = (struct push_chain){
-		.detected_ns = int_at(t, row, COLUMN_DETECTED), .id = "", .summary = ""};
+		.detected_ns = sql_table_int(t, row, COLUMN_DETECTED), .id = "", .summary = ""};
 	for (int i = COLUMN_RESOLVED; i < t->column_count; i++)
 		put_attribute(ret, t, row, i);
 	return ret->id[0] != 0;

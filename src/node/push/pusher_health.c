@@ -190,7 +190,7 @@ static void write_request(struct pusher *p, struct push_health *h)
 	m.counter_count = count;
 	buf_clear(&p->body);
 	h->sent_ns = wall_now().ns;
-	push_metrics_json(&p->body, &m);
+	push_metrics_write(&p->body, &m, true);
 }
 
 bool pusher_health_step(

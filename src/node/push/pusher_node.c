@@ -103,23 +103,14 @@ static void on_azure(void *arg, const struct http_response *r, int err, const st
 	answered(arg, is_it ? "azure" : NULL);
 }
 
-static void ask_all(struct detection *d)
-{
-	const struct http_field aws = {"x-aws-ec2-metadata-token-ttl-seconds", "60"};
-	const struct http_field gcp = {"metadata-flavor", "Google"};
-	const struct http_field azure = {"metadata", "true"};
-
-	ask(d, &d->where->aws, "PUT", "/latest/api/token", &aws, on_aws_token);
-	ask(d, &d->where->gcp, "GET", "/computeMetadata/v1/instance/id", &gcp, on_gcp);
-	ask(d, &d->where->azure, "GET", "/metadata/instance?api-version=2021-02-01", &azure,
-		on_azure);
-}
-
 void pusher_provider_ask(const struct provider_endpoints *where, char ret[PROVIDER_MAX])
 {
 	const struct http_client_settings s = {0};
 	_cleanup_(loop_freep) struct loop *loop = NULL;
 	struct detection d = {.where = where};
+	const struct http_field aws = {"x-aws-ec2-metadata-token-ttl-seconds", "60"};
+	const struct http_field gcp = {"metadata-flavor", "Google"};
+	const struct http_field azure = {"metadata", "true"};
 
 	ret[0] = 0;
 	if (loop_new(&loop) < 0)
@@ -127,7 +118,10 @@ void pusher_provider_ask(const struct provider_endpoints *where, char ret[PROVID
 	d.loop = loop;
 	if (http_client_new(loop, &s, &d.client, NULL) < 0)
 		return;
-	ask_all(&d);
+	ask(&d, &d.where->aws, "PUT", "/latest/api/token", &aws, on_aws_token);
+	ask(&d, &d.where->gcp, "GET", "/computeMetadata/v1/instance/id", &gcp, on_gcp);
+	ask(&d, &d.where->azure, "GET", "/metadata/instance?api-version=2021-02-01", &azure,
+		on_azure);
 	if (d.open)
 		(void)loop_run(loop);
 	if (d.found)
@@ -178,19 +172,6 @@ static bool is_instance(const char *s, size_t len)
 	return len && has_digit;
 }
 
-static void put_general(struct buf *b, const char *path)
-{
-	while (*path) {
-		size_t len = strcspn(path, "/-_.:");
-
-		if (!is_instance(path, len))
-			buf_append(b, path, len);
-		path += len;
-		if (*path)
-			buf_putc(b, *path++);
-	}
-}
-
 void pusher_cohort_hash(
 	const char *workload, const char *job, const char *cgroup, char ret[PUSH_HASH_MAX])
 {
@@ -200,8 +181,19 @@ void pusher_cohort_hash(
 	if (!*job && !*cgroup)
 		return;
 	buf_printf(&key, "%s\n%s\n", workload, job);
-	if (!*job)
-		put_general(&key, cgroup);
+	if (!*job) {
+		const char *path = cgroup;
+
+		while (*path) {
+			size_t len = strcspn(path, "/-_.:");
+
+			if (!is_instance(path, len))
+				buf_append(&key, path, len);
+			path += len;
+			if (*path)
+				buf_putc(&key, *path++);
+		}
+	}
 	if (!key.err)
 		hash_text(key.data, key.len, ret);
 }

@@ -77,16 +77,6 @@ static void report_incident(struct pusher *p)
 	pusher_send_report(p, &r);
 }
 
-static void report_quiet(struct pusher *p, struct pusher_process *process)
-{
-	struct push_report r;
-
-	pusher_report_begin(p, process->pid, &r);
-	put_doing(p, process->pid, &r);
-	process->told_gone = r.doing == PUSH_DOING_GONE;
-	pusher_send_report(p, &r);
-}
-
 void pusher_report_step(struct pusher *p)
 {
 	int64_t now = (int64_t)mono_now().ns;
@@ -95,8 +85,14 @@ void pusher_report_step(struct pusher *p)
 
 	while ((process = idmap_next(&p->recording.processes, &cursor, NULL)))
 		if (process->last_call_ns && now - process->last_call_ns >= QUIET_NS &&
-			now - process->last_call_ns < FORGET_NS && !process->told_gone)
-			report_quiet(p, process);
+			now - process->last_call_ns < FORGET_NS && !process->told_gone) {
+			struct push_report r;
+
+			pusher_report_begin(p, process->pid, &r);
+			put_doing(p, process->pid, &r);
+			process->told_gone = r.doing == PUSH_DOING_GONE;
+			pusher_send_report(p, &r);
+		}
 	if (p->seconds % INCIDENT_SECONDS == 0) {
 		report_incident(p);
 		pusher_chain_step(p);

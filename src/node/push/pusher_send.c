@@ -31,15 +31,6 @@ static char *make_path(const char *path, const char *cluster)
 	return buf_take(&b);
 }
 
-static void warn_of_age(const struct tls *tls)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(16384);
-
-	tls_expiry(tls, &b);
-	if (b.len)
-		log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
-}
-
 int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 {
 	const struct pusher_settings *s = p->settings;
@@ -54,8 +45,13 @@ int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 	if (s->endpoint.endpoint.tls || s->threshold.tls || (s->spans && s->spans->endpoint.tls))
 		r = tls_client_new(&s->tls, &p->tls, reterr);
 	client.tls = p->tls;
-	if (p->tls)
-		warn_of_age(p->tls);
+	if (p->tls) {
+		_cleanup_buf_ struct buf b = BUF_INIT(16384);
+
+		tls_expiry(p->tls, &b);
+		if (b.len)
+			log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
+	}
 	if (r == 0)
 		r = http_client_new(p->loop, &client, &p->client, reterr);
 	if (r < 0 || !s->spans)
@@ -170,7 +166,7 @@ void pusher_send_straggler(struct pusher *p, const struct push_straggler *s)
 	const struct push_metrics m = {.health = &h, .straggler = s, .detection_mode = s->mode};
 	int r;
 
-	push_metrics_json(&body, &m);
+	push_metrics_write(&body, &m, true);
 	r = post(p, p->metrics_path, NULL, &body, on_straggler);
 	if (r < 0)
 		log_warning("a straggler event was not sent: %s", strerror(-r));
@@ -196,7 +192,7 @@ void pusher_send_report(struct pusher *p, const struct push_report *report)
 
 	if (p->reports == PUSHER_REPORTS_MAX)
 		return;
-	push_report_protobuf(&body, report);
+	push_report_write(&body, report, false);
 	if (post(p, p->logs_path, TYPE_PROTOBUF, &body, on_report) == 0)
 		p->reports++;
 }

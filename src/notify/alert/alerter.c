@@ -242,23 +242,6 @@ void alerter_tell(struct alerter *a, const struct incident *i)
 	}
 }
 
-static void end_all(struct alerter *a)
-{
-	struct alert_notice n = {.kind = ALERT_ENDED};
-	struct alert_matter *m;
-	size_t cursor = 0;
-	uint64_t id;
-
-	while ((m = idmap_next(&a->open, &cursor, &id))) {
-		n.matter = *m;
-		n.matter.until_ns = wall_now().ns;
-		snprintf(n.matter.text, sizeof(n.matter.text),
-			"Tracing ended while it lasted: %.*s", (int)sizeof(n.matter.text) - 64,
-			m->text);
-		(void)hand_over(a, &n);
-	}
-}
-
 /* ---- life ---- */
 
 static void alerter_free(struct alerter *a)
@@ -270,12 +253,9 @@ static void alerter_free(struct alerter *a)
 	while ((m = idmap_next(&a->open, &cursor, &id)))
 		free(m);
 	idmap_done(&a->open);
-	if (a->alerts)
-		alerts_free(a->alerts);
-	if (a->patience)
-		loop_timer_free(a->patience);
-	if (a->loop)
-		loop_free(a->loop);
+	alerts_freep(&a->alerts);
+	loop_timer_freep(&a->patience);
+	loop_freep(&a->loop);
 	free(a);
 }
 DEFINE_CLEANUP(struct alerter *, alerter_free)
@@ -310,8 +290,19 @@ struct alerter_stats alerter_stop(struct alerter *a)
 {
 	struct alerter_stats all = {0};
 	struct alert_stats s;
+	struct alert_notice n = {.kind = ALERT_ENDED};
+	struct alert_matter *m;
+	size_t cursor = 0;
+	uint64_t id;
 
-	end_all(a);
+	while ((m = idmap_next(&a->open, &cursor, &id))) {
+		n.matter = *m;
+		n.matter.until_ns = wall_now().ns;
+		snprintf(n.matter.text, sizeof(n.matter.text),
+			"Tracing ended while it lasted: %.*s", (int)sizeof(n.matter.text) - 64,
+			m->text);
+		(void)hand_over(a, &n);
+	}
 	if (hand_over(a, NULL) < 0)
 		loop_stop(a->loop);
 	pthread_join(a->thread, NULL);

@@ -220,28 +220,6 @@ static void tell_straggle(void *arg, const struct straggle_verdict *v)
 	stream_publish(r->stream, &m);
 }
 
-static void tell_memory(struct remediate *r)
-{
-	const struct balance_process *p;
-	size_t cursor = 0;
-
-	while ((p = balance_next(&r->balance, &cursor))) {
-		uint64_t total = gpu_of(r, p->device)->total_bytes;
-		const struct stream_message m = {.type = STREAM_MEMORY,
-			.memory = {.pid = p->pid,
-				.gpu_id = (uint32_t)MAX(p->device, 0),
-				.allocated_bytes = p->bytes,
-				.total_vram = total,
-				.last_alloc_size = p->last_bytes,
-				.utilization_pct =
-					total ? 100.0 * (double)p->bytes / (double)total : 0,
-				.comm = p->comm[0] ? p->comm : NULL,
-				.timestamp_ns = (uint64_t)wall_now().ns}};
-
-		stream_publish(r->stream, &m);
-	}
-}
-
 static void put_throttles(const struct gpu *g, struct stream_inference_outlier *o)
 {
 	for (const struct gpu_throttle *t = gpu_throttles; g->is_known && t->bit; t++)
@@ -315,8 +293,25 @@ void remediate_incident(struct remediate *r, uint32_t pid, wall_time now)
 
 void remediate_second(struct remediate *r, wall_time now)
 {
+	const struct balance_process *p;
+	size_t cursor = 0;
+
 	straggle_second(&r->straggle, now, tell_straggle, r);
-	tell_memory(r);
+	while ((p = balance_next(&r->balance, &cursor))) {
+		uint64_t total = gpu_of(r, p->device)->total_bytes;
+		const struct stream_message m = {.type = STREAM_MEMORY,
+			.memory = {.pid = p->pid,
+				.gpu_id = (uint32_t)MAX(p->device, 0),
+				.allocated_bytes = p->bytes,
+				.total_vram = total,
+				.last_alloc_size = p->last_bytes,
+				.utilization_pct =
+					total ? 100.0 * (double)p->bytes / (double)total : 0,
+				.comm = p->comm[0] ? p->comm : NULL,
+				.timestamp_ns = (uint64_t)wall_now().ns}};
+
+		stream_publish(r->stream, &m);
+	}
 }
 
 void remediate_poll(struct remediate *r)

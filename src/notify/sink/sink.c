@@ -286,24 +286,11 @@ static void put_head(struct buf *b, const char *name, const char *type, const ch
 		b, "# HELP ingero_sink_%s %s\n# TYPE ingero_sink_%s %s\n", name, help, name, type);
 }
 
-static void put_active(const struct sink *s, struct buf *b)
-{
-	const struct straggler *of;
-	const void *cursor = NULL;
-
-	put_head(b, "active_stragglers", "gauge", "Nodes that are stragglers now");
-	while ((of = straggler_table_next(s->active, &cursor))) {
-		buf_puts(b, "ingero_sink_active_stragglers{cluster_id=\"");
-		prometheus_escape(b, of->cluster);
-		buf_puts(b, "\",node_id=\"");
-		prometheus_escape(b, of->node);
-		buf_puts(b, "\"} 1\n");
-	}
-}
-
 void sink_metrics(const struct sink *s, struct buf *b)
 {
 	char text[TEXT_MAX];
+	const struct straggler *of;
+	const void *cursor = NULL;
 
 	put_head(b, "events_total", "counter", "Messages of the stream, by type");
 	for (unsigned t = 0; t <= UNKNOWN; t++)
@@ -322,5 +309,12 @@ void sink_metrics(const struct sink *s, struct buf *b)
 		"When the last message came; 0 if none has");
 	buf_printf(b, "ingero_sink_last_event_timestamp_seconds %s\n",
 		text_format_double(text, (double)s->last.ns / (double)NS_PER_S));
-	put_active(s, b);
+	put_head(b, "active_stragglers", "gauge", "Nodes that are stragglers now");
+	while ((of = straggler_table_next(s->active, &cursor))) {
+		buf_puts(b, "ingero_sink_active_stragglers{cluster_id=\"");
+		prometheus_escape(b, of->cluster);
+		buf_puts(b, "\",node_id=\"");
+		prometheus_escape(b, of->node);
+		buf_puts(b, "\"} 1\n");
+	}
 }

@@ -37,12 +37,9 @@ static void refuse_waiting(struct scrape *l)
 void scrape_free(struct scrape *l)
 {
 	refuse_waiting(l);
-	if (l->server)
-		http_server_free(l->server);
-	if (l->patience)
-		loop_timer_free(l->patience);
-	if (l->tokens)
-		token_set_free(l->tokens);
+	http_server_freep(&l->server);
+	loop_timer_freep(&l->patience);
+	token_set_freep(&l->tokens);
 	buf_done(&l->text);
 	free(l);
 }

@@ -83,8 +83,7 @@ struct push {
 
 void push_free(struct push *p)
 {
-	if (p->sender)
-		sender_free(p->sender);
+	sender_freep(&p->sender);
 	free(p);
 }
 
@@ -152,8 +151,7 @@ void push_give(struct push *p, const struct metric_set *s)
 	struct buf *body = p->settings.gzip ? &packed : &b;
 	struct backlog_batch batch = {0};
 
-	batch.points = (is_json(p) ? otlp_metric_json : otlp_metric_protobuf)(
-		&b, s, &p->settings.resource);
+	batch.points = otlp_metric_write(&b, is_json(p), s, &p->settings.resource);
 	if (p->settings.gzip && !b.err)
 		inflate_undo(b.data, b.len, &packed);
 	batch.len = body->len;
@@ -232,41 +230,20 @@ static void on_end(void *arg)
 
 /* ---- readings ---- */
 
-static void complete(struct telemetry *t, struct metric_set *s)
-{
-	struct push_stats f;
-
-	if (t->push) {
-		f = push_stats(t->push);
-		export_metric_push(s, t->started, &f);
-	}
-	if (t->scrape)
-		export_metric_scrapes(s, t->started, scrape_count(t->scrape));
-}
-
-static void finish(struct telemetry *t)
-{
-	loop_timer_clear(t->tick);
-	loop_timer_set(t->patience, TELEMETRY_FLUSH_NS);
-	t->ends = 1; /* this one, so that the others may come at once */
-	if (t->scrape) {
-		t->ends++;
-		scrape_drain(t->scrape, on_end, t);
-	}
-	if (t->push) {
-		t->ends++;
-		push_finish(t->push, on_end, t);
-	}
-	on_end(t);
-}
-
 static void take(void *arg)
 {
 	struct handover *h = arg;
 	struct telemetry *t = h->telemetry;
 
 	if (h->set) {
-		complete(t, h->set);
+		struct push_stats f;
+
+		if (t->push) {
+			f = push_stats(t->push);
+			export_metric_push(h->set, t->started, &f);
+		}
+		if (t->scrape)
+			export_metric_scrapes(h->set, t->started, scrape_count(t->scrape));
 		if (t->scrape)
 			scrape_give(t->scrape, h->set);
 		if (t->push && (t->push_due || h->is_last))
@@ -274,8 +251,20 @@ static void take(void *arg)
 		t->push_due = false;
 		metric_set_free(h->set);
 	}
-	if (h->is_last)
-		finish(t);
+	if (h->is_last) {
+		loop_timer_clear(t->tick);
+		loop_timer_set(t->patience, TELEMETRY_FLUSH_NS);
+		t->ends = 1; /* this one, so that the others may come at once */
+		if (t->scrape) {
+			t->ends++;
+			scrape_drain(t->scrape, on_end, t);
+		}
+		if (t->push) {
+			t->ends++;
+			push_finish(t->push, on_end, t);
+		}
+		on_end(t);
+	}
 	free(h);
 }
 
@@ -290,8 +279,7 @@ static int hand_over(struct telemetry *t, struct metric_set *s, bool is_last)
 	}
 	if (r < 0) {
 		free(h);
-		if (s)
-			metric_set_free(s);
+		metric_set_freep(&s);
 	}
 	return r;
 }
@@ -312,16 +300,11 @@ void telemetry_give(struct telemetry *t, struct metric_set *s)
 
 static void telemetry_free(struct telemetry *t)
 {
-	if (t->scrape)
-		scrape_free(t->scrape);
-	if (t->push)
-		push_free(t->push);
-	if (t->tick)
-		loop_timer_free(t->tick);
-	if (t->patience)
-		loop_timer_free(t->patience);
-	if (t->loop)
-		loop_free(t->loop);
+	scrape_freep(&t->scrape);
+	push_freep(&t->push);
+	loop_timer_freep(&t->tick);
+	loop_timer_freep(&t->patience);
+	loop_freep(&t->loop);
 	free(t);
 }
 DEFINE_CLEANUP(struct telemetry *, telemetry_free)

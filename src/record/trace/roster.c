@@ -136,7 +136,7 @@ static void save_group(struct roster *r, struct entry *e)
 	copy_text(row.path, sizeof(row.path), e->cgroup_path);
 	copy_text(row.pod, sizeof(row.pod), e->pod);
 	copy_text(row.namespace, sizeof(row.namespace), e->namespace);
-	if (!store_writer_push_cgroup(r->store, &row))
+	if (!store_writer_push_row(r->store, &row))
 		e->unsaved = true;
 	else
 		(void)idmap_put(&r->groups, e->cgroup_id, (void *)(had | has)); /* full: again */

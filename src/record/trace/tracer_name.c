@@ -46,7 +46,7 @@ static void take_text(struct tracer *t, const struct name_record *n)
 	}
 	row->hash = n->key;
 	snprintf(row->text, sizeof(row->text), "%s", n->text);
-	if (t->store && !store_writer_push_text(t->store, row)) {
+	if (t->store && !store_writer_push_row(t->store, row)) {
 		t->names->texts_dropped++;
 		log_warning("the store's queue is full: names of ranges are lost");
 	}
@@ -229,7 +229,7 @@ void tracer_renew_names(struct tracer *t)
 
 	kernel_table_renew(t->names->kernels);
 	while (t->store && (row = idmap_next(&t->names->texts, &cursor, NULL)))
-		if (!store_writer_push_text(t->store, row))
+		if (!store_writer_push_row(t->store, row))
 			log_warning("the store's queue is full: names of ranges are lost");
 }
 

@@ -208,7 +208,7 @@ static void write_down(struct tracer *t, wall_time now, bool is_last)
 	if (!t->store || (first && !is_last))
 		return;
 	o.db_bytes = store_writer_size(t->store);
-	if (!store_writer_push_overhead(t->store, &o))
+	if (!store_writer_push_row(t->store, &o))
 		log_warning("the store's queue is full: a row about tracing overhead is lost");
 }
 

@@ -44,7 +44,7 @@ static void tracer_read_containers(struct tracer *t, wall_time now)
 			continue;
 		explainer_container(t->explainer, &s);
 		if (t->store)
-			is_full = !store_writer_push_container(t->store, &s) || is_full;
+			is_full = !store_writer_push_row(t->store, &s) || is_full;
 	}
 	if (is_full)
 		log_warning("the store's queue is full: samples of control groups are lost");
@@ -285,7 +285,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	if (t->has_host)
 		explainer_sample(t->explainer, &t->host_now);
 	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
-		store_writer_push_sample(t->store, &t->host_now);
+		store_writer_push_row(t->store, &t->host_now);
 	tracer_read_containers(t, now);
 	tracer_cpu_losses(t);
 	if (t->store) {
@@ -314,7 +314,7 @@ static void take_gpu_sample(void *arg, const struct gpu_sample *s)
 	if (t->metric_state)
 		metric_state_gpu(t->metric_state, s);
 	neighbours_share(t->neighbours, s, t->processes, t->store);
-	if (t->store && !store_writer_push_gpu_sample(t->store, s))
+	if (t->store && !store_writer_push_row(t->store, s))
 		log_warning("the store's queue is full: GPU samples are lost");
 }
 

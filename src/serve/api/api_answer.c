@@ -66,18 +66,14 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 
 	json_begin_object_member(w, r->path);
 	json_begin_object_member(w, post ? "post" : "get");
-	json_string_member(w, "operationId", id_of(r->path, id));
-	json_string_member(w, "summary", r->summary);
+	JSON_PUT(w, JSON_S("operationId", id_of(r->path, id)), JSON_S("summary", r->summary));
 	json_begin_array_member(w, "parameters");
 	for (const struct param *p = api_params; p->name; p++)
 		if (r->params & p->bit) {
 			json_begin_object(w);
-			json_string_member(w, "name", p->name);
-			json_string_member(w, "in", "query");
-			json_string_member(w, "description", p->about);
-			json_begin_object_member(w, "schema");
-			json_string_member(w, "type", param_type_name(p, true));
-			json_end_object(w);
+			JSON_PUT(w, JSON_S("name", p->name), JSON_S("in", "query"),
+				JSON_S("description", p->about));
+			JSON_PUT_INTO(w, "schema", JSON_S("type", param_type_name(p, true)));
 			json_end_object(w);
 		}
 	json_end_array(w);
@@ -98,9 +94,7 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 
 static void put_property(struct json_writer *w, const char *name, const char *type)
 {
-	json_begin_object_member(w, name);
-	json_string_member(w, "type", type);
-	json_end_object(w);
+	JSON_PUT_INTO(w, name, JSON_S("type", type));
 }
 
 static void put_schema(struct json_writer *w, const char *name, const char *const *properties,
@@ -130,10 +124,7 @@ static void put_components(struct json_writer *w)
 	put_schema(w, "Error", error, "error");
 	json_end_object(w);
 	json_begin_object_member(w, "securitySchemes");
-	json_begin_object_member(w, "bearer");
-	json_string_member(w, "type", "http");
-	json_string_member(w, "scheme", "bearer");
-	json_end_object(w);
+	JSON_PUT_INTO(w, "bearer", JSON_S("type", "http"), JSON_S("scheme", "bearer"));
 	json_end_object(w);
 	json_end_object(w);
 }
@@ -142,10 +133,7 @@ static void put_document(struct json_writer *w, const char *version)
 {
 	json_begin_object(w);
 	json_string_member(w, "openapi", "3.1.0");
-	json_begin_object_member(w, "info");
-	json_string_member(w, "title", "ingero");
-	json_string_member(w, "version", version);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "info", JSON_S("title", "ingero"), JSON_S("version", version));
 	json_begin_array_member(w, "security");
 	json_begin_object(w);
 	json_begin_array_member(w, "bearer");
@@ -200,9 +188,7 @@ void api_time(void *arg, struct http_exchange *x, const struct http_request *q)
 	struct json_writer w = json_writer_to_buf(&b);
 
 	(void)q;
-	json_begin_object(&w);
-	json_int_member(&w, "timestamp_ns", wall_now().ns);
-	json_end_object(&w);
+	JSON_PUT_OBJECT(&w, JSON_I("timestamp_ns", wall_now().ns));
 	reply_json(arg, x, 200, &w, &b);
 }
 
@@ -212,13 +198,10 @@ static void put_worker(struct json_writer *w)
 	const char *weakness = sql_worker_weakness();
 
 	json_begin_object_member(w, "sql_worker");
-	if (f.known) {
-		json_bool_member(w, "landlock", f.landlock > 0);
-		json_bool_member(w, "seccomp", f.seccomp);
-	}
-	json_uint_member(w, "running", f.running);
-	json_uint_member(w, "started", f.started);
-	json_uint_member(w, "killed", f.killed);
+	if (f.known)
+		JSON_PUT(w, JSON_B("landlock", f.landlock > 0), JSON_B("seccomp", f.seccomp));
+	JSON_PUT(w, JSON_U("running", f.running), JSON_U("started", f.started),
+		JSON_U("killed", f.killed));
 	if (weakness)
 		json_string_member(w, "warning", weakness);
 	json_end_object(w);
@@ -238,16 +221,14 @@ void api_health(void *arg, struct http_exchange *x, const struct http_request *q
 	for (int i = 0; i < LANE_COUNT; i++)
 		load += pool_load(s->lanes[i]);
 	json_begin_object(&w);
-	json_string_member(&w, "status", readable ? "ok" : "no recording");
-	json_string_member(&w, "version", s->settings.version ? s->settings.version : "");
+	JSON_PUT(&w, JSON_S("status", readable ? "ok" : "no recording"),
+		JSON_S("version", s->settings.version ? s->settings.version : ""));
 	if (!readable)
 		json_string_member(&w, "reason",
 			"the recording is missing or unreadable: create one with `sudo ingero trace`");
 	put_worker(&w);
-	json_uint_member(&w, "requests", f.requests);
-	json_uint_member(&w, "rejected", f.rejected);
-	json_uint_member(&w, "connections", f.open_connections);
-	json_uint_member(&w, "queue", load);
+	JSON_PUT(&w, JSON_U("requests", f.requests), JSON_U("rejected", f.rejected),
+		JSON_U("connections", f.open_connections), JSON_U("queue", load));
 	json_end_object(&w);
 	reply_json(s, x, readable ? 200 : 503, &w, &b);
 }

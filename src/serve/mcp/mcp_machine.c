@@ -50,15 +50,13 @@ static void put_query(struct buf *b, const json_t *arguments)
 static void put_node(struct json_writer *w, const struct fanout_answer *n)
 {
 	json_begin_object(w);
-	json_string_member(w, "node", n->name);
-	json_string_member(w, "address", n->address);
-	json_bool_member(w, "answered", n->ok);
+	JSON_PUT(w, JSON_S("node", n->name), JSON_S("address", n->address),
+		JSON_B("answered", n->ok));
 	if (!n->ok)
 		json_string_member(w, "why", n->why);
-	if (n->clock.known) {
-		json_int_member(w, "clock_offset_ns", n->clock.offset_ns);
-		json_uint_member(w, "clock_error_ns", n->clock.error_ns);
-	}
+	if (n->clock.known)
+		JSON_PUT(w, JSON_I("clock_offset_ns", n->clock.offset_ns),
+			JSON_U("clock_error_ns", n->clock.error_ns));
 	json_end_object(w);
 }
 
@@ -187,14 +185,13 @@ static void reply_table(struct answer *a, const struct sql_table *t, uint64_t ns
 	_cleanup_buf_ struct buf say = BUF_INIT(256);
 	struct json_builder tree = mcp_builder();
 	struct json_writer w = json_writer_to_tree(&tree);
-	char n[TEXT_PLURAL_MAX];
 
 	json_begin_object(&w);
 	table_put_arrays(&w, t, BLOB_SHOWN);
 	json_double_member(&w, "duration_ms", (double)ns / (double)NS_PER_MS);
 	json_end_object(&w);
 	json_finish(&w);
-	buf_printf(&say, "%s.%s", text_format_plural(n, t->row_count, "rows"),
+	buf_printf(&say, "%s.%s", TEXT_PLURAL(t->row_count, "rows"),
 		t->truncated
 			? " There are more rows: raise `limit`, or let SQL count and group them."
 			: "");
@@ -302,8 +299,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 		report_json_incident(&w, l.incidents.rows[i].incident, l.incidents.rows[i].scope,
 			request.brief ? INCIDENT_BRIEF : INCIDENT_FULL);
 	json_end_array(&w);
-	json_uint_member(&w, "total", total);
-	json_string_member(&w, "origin", origin_of(&l.incidents, stored));
+	JSON_PUT(&w, JSON_U("total", total), JSON_S("origin", origin_of(&l.incidents, stored)));
 	json_end_object(&w);
 	if (!stored)
 		say_incidents(&say, &l.incidents, SAID);
@@ -351,8 +347,7 @@ void mcp_demo_run(const struct call *c, const json_t *arguments, struct answer *
 	request.say = &say;
 	buf_printf(&say, "Demonstration: %s. ", demo->title);
 	json_begin_object(&w);
-	json_string_member(&w, "scenario", demo->name);
-	json_string_member(&w, "title", demo->title);
+	JSON_PUT(&w, JSON_S("scenario", demo->name), JSON_S("title", demo->title));
 	incidents_put(&w, &found, &request);
 	json_end_object(&w);
 	json_finish(&w);
@@ -375,9 +370,8 @@ static const char *state_word(enum check_state s)
 static void put_check(struct json_writer *w, const struct check_row *row, bool full)
 {
 	json_begin_object(w);
-	json_string_member(w, "name", row->name);
-	json_string_member(w, "state", state_word(row->state));
-	json_string_member(w, "value", row->value);
+	JSON_PUT(w, JSON_S("name", row->name), JSON_S("state", state_word(row->state)),
+		JSON_S("value", row->value));
 	if (full || row->state != CHECK_PASS)
 		json_string_member(w, "detail", row->detail);
 	if (row->advice[0])

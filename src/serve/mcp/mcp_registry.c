@@ -42,69 +42,38 @@ static int fail(struct rpc_error *e, const struct errinfo *why)
 		e, RPC_INTERNAL, "%s", b.len ? buf_str(&b) : "the recording could not be read");
 }
 
-/* What @row answers to @request, written to a tree. */
-struct reading {
-	answer_fn *fn;
-	json_t *made;
-};
-
-static int make(const struct question *q, void *arg, struct errinfo *reterr)
+/* What @fn answers to @request, as the whole of a resource. */
+static int put_answer(const struct call *c, const struct answer_request *request, answer_fn *fn,
+	const char *uri, json_t *contents, struct rpc_error *e)
 {
-	struct reading *reading = arg;
-	struct json_builder tree = mcp_builder();
-	struct json_writer w = json_writer_to_tree(&tree);
-	int r = reading->fn(q, &w, reterr);
+	_cleanup_buf_ struct buf said = BUF_INIT(TEXT_BYTES);
+	struct errinfo why = {0};
+	json_t *made = NULL;
 
-	json_decref(reading->made); /* of a first try */
-	reading->made = NULL;
-	if (r == 0)
-		r = json_finish(&w);
-	if (r == 0)
-		reading->made = tree.root;
-	else
-		json_builder_done(&tree);
-	return r;
-}
-
-static int read_answer(const struct call *c, const struct answer_request *request, answer_fn *fn,
-	json_t **ret, struct errinfo *why)
-{
-	struct reading reading = {.fn = fn};
-	int r = mcp_turn_take(why);
-
-	if (r < 0)
-		return r;
-	r = answer_ask(mcp_settings_of(c)->db, request, 0, make, &reading, why);
-	mcp_turn_give();
-	if (r < 0)
-		json_decref(reading.made);
-	else
-		*ret = reading.made;
-	return r;
+	if (mcp_ask(c, request, fn, true, &said, &made, &why) < 0)
+		return fail(e, &why);
+	return put_contents(contents, uri, made, e);
 }
 
 static int read_incidents(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
 	static const struct answer_request all = {.brief = true};
-	struct errinfo why = {0};
-	json_t *made = NULL;
 
-	if (read_answer(c, &all, incidents_json, &made, &why) < 0)
-		return fail(e, &why);
-	return put_contents(contents, uri, made, e);
+	return put_answer(c, &all, incidents_json, uri, contents, e);
 }
 
 static int read_incident(const struct call *c, const char *uri, const char *variable,
 	json_t *contents, struct rpc_error *e)
 {
+	_cleanup_buf_ struct buf said = BUF_INIT(TEXT_BYTES);
 	struct answer_request one = {0};
 	struct errinfo why = {0};
 	json_t *made = NULL;
 	int r;
 
 	snprintf(one.text, sizeof(one.text), "%s", variable);
-	r = read_answer(c, &one, incidents_json, &made, &why);
+	r = mcp_ask(c, &one, incidents_json, true, &said, &made, &why);
 	if (r == -ENOENT)
 		return r;
 	if (r < 0)
@@ -136,12 +105,8 @@ static int read_stacks(const struct call *c, const char *uri, const char *variab
 	json_t *contents, struct rpc_error *e)
 {
 	static const struct answer_request all = {.limit = STACKS_SHOWN};
-	struct errinfo why = {0};
-	json_t *made = NULL;
 
-	if (read_answer(c, &all, stacks_json, &made, &why) < 0)
-		return fail(e, &why);
-	return put_contents(contents, uri, made, e);
+	return put_answer(c, &all, stacks_json, uri, contents, e);
 }
 
 /* {"events": ["timestamp INTEGER", …], …} */

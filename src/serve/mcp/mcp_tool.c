@@ -210,7 +210,7 @@ static int check_pids(const struct question *q, struct errinfo *reterr)
 	return 0;
 }
 
-int mcp_turn_take(struct errinfo *reterr)
+static int turn_take(struct errinfo *reterr)
 {
 	struct timespec end;
 	int r = 0;
@@ -229,7 +229,7 @@ int mcp_turn_take(struct errinfo *reterr)
 				MCP_READS_MAX);
 }
 
-void mcp_turn_give(void)
+static void turn_give(void)
 {
 	pthread_mutex_lock(&reads.mutex);
 	reads.running--;
@@ -241,7 +241,7 @@ void mcp_loaded_done(struct mcp_loaded *l)
 {
 	incidents_answer_done(&l->incidents);
 	if (l->turn)
-		mcp_turn_give();
+		turn_give();
 	l->turn = false;
 }
 
@@ -272,7 +272,7 @@ static int load(const struct question *q, void *arg, struct errinfo *reterr)
 int mcp_load(const char *db, const struct answer_request *request, struct mcp_loaded *ret,
 	struct errinfo *reterr)
 {
-	int r = mcp_turn_take(reterr);
+	int r = turn_take(reterr);
 
 	if (r < 0)
 		return r;
@@ -312,32 +312,43 @@ static int make(const struct question *q, void *arg, struct errinfo *reterr)
 	return 0;
 }
 
+int mcp_ask(const struct call *c, const struct answer_request *request, answer_fn *fn,
+	bool is_heavy, struct buf *say, json_t **ret, struct errinfo *reterr)
+{
+	struct answering answering = {.fn = fn, .say = say};
+	int r = is_heavy ? turn_take(reterr) : 0;
+
+	if (r < 0)
+		return r;
+	r = answer_ask(mcp_settings_of(c)->db, request, 0, make, &answering, reterr);
+	if (is_heavy)
+		turn_give();
+	if (r < 0)
+		json_decref(answering.made);
+	else
+		*ret = answering.made;
+	return r;
+}
+
 void mcp_question(const struct call *c, const json_t *arguments, struct answer *a)
 {
 	_cleanup_buf_ struct buf say = BUF_INIT(SAY_BYTES);
 	const struct api_row *row = mcp_row(c);
-	struct answering answering = {.fn = row->answer, .say = &say};
-	bool is_heavy = row->lane == LANE_HEAVY;
 	struct answer_request request;
 	struct errinfo e = {0};
+	json_t *made = NULL;
 	int r = api_request_json(row, arguments, &request, &e);
 
-	if (r == 0 && is_heavy)
-		r = mcp_turn_take(&e);
 	if (r == 0) {
 		request.say = &say;
 		call_progress(c, 0, 2, "reading the recording");
-		r = answer_ask(mcp_settings_of(c)->db, &request, 0, make, &answering, &e);
+		r = mcp_ask(c, &request, row->answer, row->lane == LANE_HEAVY, &say, &made, &e);
 		call_progress(c, 1, 2, "writing the answer");
-		if (is_heavy)
-			mcp_turn_give();
 	}
-	if (r == 0) {
-		mcp_reply(a, answering.made, &say);
-		return;
-	}
-	json_decref(answering.made);
-	mcp_reply_error(a, r, &e);
+	if (r < 0)
+		mcp_reply_error(a, r, &e);
+	else
+		mcp_reply(a, made, &say);
 }
 
 /* ---- answers ---- */

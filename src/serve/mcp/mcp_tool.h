@@ -27,8 +27,10 @@ json_int_t mcp_arg_int(const json_t *arguments, const char *key, json_int_t othe
 const char *mcp_arg_text(const json_t *arguments, const char *key); /* NULL: not there */
 /* mcp_row - the question that the tool of @c is. */
 const struct api_row *mcp_row(const struct call *c);
-int mcp_turn_take(struct errinfo *reterr);
-void mcp_turn_give(void);
+
+/* mcp_ask - what @fn answers to @request, and in @say what is said of it; one that is heavy waits for its turn. */
+int mcp_ask(const struct call *c, const struct answer_request *request, answer_fn *fn,
+	bool is_heavy, struct buf *say, json_t **ret, struct errinfo *reterr);
 
 struct mcp_loaded {
 	struct incidents_answer incidents;

@@ -62,7 +62,6 @@ static int add_worker(struct gathering *g, const struct merge_node *node, uint32
 static int select_syncs(struct merge *m, const struct column *columns, size_t count, sql_stmt **ret,
 	struct errinfo *reterr)
 {
-	struct reader_column names[TABLE_COLUMNS_MAX];
 	_cleanup_buf_ struct buf sql = BUF_INIT(4096);
 	struct reader *reader = &m->source.reader;
 	int r = schema_has_table(reader->sql, "events", reterr);
@@ -70,9 +69,7 @@ static int select_syncs(struct merge *m, const struct column *columns, size_t co
 	*ret = NULL;
 	if (r <= 0)
 		return r;
-	for (size_t i = 0; i < count; i++)
-		names[i] = (struct reader_column){columns[i].name, columns[i].otherwise};
-	r = reader_select(reader, "events", names, count, &sql, reterr);
+	r = reader_select_of(reader, "events", columns, count, NULL, &sql, reterr);
 	buf_printf(&sql,
 		" WHERE (source = %d AND op IN (%d, %d)) OR (source = %d AND op IN (%d, %d))",
 		SOURCE_CUDA, CUDA_STREAM_SYNC, CUDA_DEVICE_SYNC, SOURCE_DRIVER, DRIVER_STREAM_SYNC,

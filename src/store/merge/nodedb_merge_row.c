@@ -22,18 +22,14 @@ size_t merge_columns(const struct table *t, struct column ret[TABLE_COLUMNS_MAX]
 int merge_select(struct merge *m, const char *table, const struct column *columns, size_t count,
 	sql_stmt **ret_stmt, struct errinfo *reterr)
 {
-	struct reader_column names[TABLE_COLUMNS_MAX];
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct reader *r = &m->source.reader;
 	int res = schema_has_table(r->sql, table, reterr);
 
 	*ret_stmt = NULL;
-	if (res <= 0)
-		return res;
-	for (size_t i = 0; i < count; i++)
-		names[i] = (struct reader_column){columns[i].name, columns[i].otherwise};
-	res = reader_select(r, table, names, count, &sql, reterr);
-	return res < 0 ? res : reader_prepare(r, &sql, ret_stmt, reterr);
+	if (res > 0)
+		res = reader_select_of(r, table, columns, count, NULL, &sql, reterr);
+	return res < 0 || !sql.len ? res : reader_prepare(r, &sql, ret_stmt, reterr);
 }
 
 int merge_insert(struct merge *m, const char *table, const struct column *columns, size_t count,

@@ -237,20 +237,12 @@ int merge_node(struct merge *m, const char *name, size_t len, struct merge_node 
 static int session_nodes(
 	struct merge *m, size_t *ret_count, struct merge_node **ret, struct errinfo *reterr)
 {
-	static const struct reader_column column[] = {{"node", "''"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(1024);
-	struct reader *r = &m->source.reader;
-	int res = reader_select(r, "sessions", column, 1, &sql, reterr);
+	char name[MERGE_NODE_LEN];
+	int res = reader_query(&m->source.reader, &reader_nodes, &stmt, reterr);
 
 	*ret_count = 0;
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " GROUP BY 1 ORDER BY min(rowid) LIMIT %d", MERGE_NODES_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
-		char name[MERGE_NODE_LEN];
-
+	while (res >= 0 && stmt && (res = sql_step(stmt, reterr)) > 0) {
 		if (!reader_text(stmt, 0, name, sizeof(name)) || !name[0])
 			continue;
 		res = merge_node(m, name, strlen(name), ret, reterr);
@@ -262,17 +254,13 @@ static int session_nodes(
 /* Whether the first event says its node. */
 static int events_say(struct merge *m, struct errinfo *reterr)
 {
-	static const struct reader_column column[] = {{"node", "''"}};
+	static const struct reader_column node[] = {{"node", "''"}, {NULL, NULL}};
+	static const struct reader_query first = {
+		.table = "events", .columns = node, .rest = " LIMIT 1"};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(1024);
 	char name[MERGE_NODE_LEN] = "x";
-	struct reader *r = &m->source.reader;
-	int res = reader_select(r, "events", column, 1, &sql, reterr);
+	int res = reader_query(&m->source.reader, &first, &stmt, reterr);
 
-	if (res < 0)
-		return res;
-	buf_puts(&sql, " LIMIT 1");
-	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
 		res = sql_step(stmt, reterr);
 	if (res <= 0)

@@ -223,7 +223,7 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
-/* Of the sessions, the one whose launches are known least: what it said last. */
+/* Of the sessions that are asked for, the one whose launches are known least: what it said last. */
 int reader_load_launches(struct reader *r, struct accounting *books, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
@@ -232,8 +232,12 @@ int reader_load_launches(struct reader *r, struct accounting *books, struct erri
 
 	if (res <= 0)
 		return res; /* an earlier file of ours */
+	buf_puts(&sql, "SELECT o.launch_watched, o.launch_error FROM (SELECT * FROM sessions");
+	res = books_where(r, "sessions", &sql, reterr);
+	if (res < 0)
+		return res;
 	buf_puts(&sql,
-		"SELECT o.launch_watched, o.launch_error FROM sessions s JOIN overhead o ON o.timestamp ="
+		") s JOIN overhead o ON o.timestamp ="
 		" (SELECT max(timestamp) FROM overhead WHERE timestamp >= s.started_at AND (s.stopped_at ="
 		" 0 OR timestamp <= s.stopped_at)) ORDER BY o.launch_error DESC LIMIT 1");
 	res = reader_prepare(r, &sql, &stmt, reterr);

@@ -4,10 +4,10 @@
 #include <math.h>
 
 #include "store/read/nodedb_reader.h"
-#include "base/array.h"
 
-#define FINE_NS   ((int64_t)NODEDB_BUCKET_FINE)
-#define COARSE_NS ((int64_t)NODEDB_BUCKET_COARSE)
+#define FINE_NS      ((int64_t)NODEDB_BUCKET_FINE)
+#define COARSE_NS    ((int64_t)NODEDB_BUCKET_COARSE)
+#define NEWEST_FIRST " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC"
 
 bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 {
@@ -40,75 +40,54 @@ bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a)
 	return true;
 }
 
+static bool read_aggregate(sql_stmt *stmt, void *arg, void *row)
+{
+	return reader_aggregate_row(stmt, row);
+}
+
 static int load_fine(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
-	int res;
-
-	buf_puts(&sql, "SELECT " READER_AGGREGATE " FROM event_aggregates_5s");
-	res = reader_where(r, "event_aggregates_5s",
-		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = FINE_NS}, &sql,
+	int res = reader_load(r,
+		&(struct reader_query){.table = "event_aggregates_5s",
+			.select = "SELECT " READER_AGGREGATE,
+			.by = {.time = "bucket", .pid = "pid", .width_ns = FINE_NS},
+			/* those of published files in a merged one have no distribution */
+			.rest = r->merged ? " AND sketch IS NOT NULL" NEWEST_FIRST : NEWEST_FIRST},
+		&(struct reader_rows){READER_INTO(c->aggregates, c->aggregate_count),
+			.max = NODEDB_AGGREGATES_MAX, .read = read_aggregate,
+			.skipped = &c->skipped_rows, .older = &c->older_aggregates},
 		reterr);
-	if (res < 0)
-		return res;
-	if (r->merged) /* those of published files have no distribution */
-		buf_puts(&sql, " AND sketch IS NOT NULL");
-	buf_puts(&sql, " ORDER BY bucket DESC, source DESC, op DESC, pid DESC, nested DESC");
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		if (c->aggregate_count == NODEDB_AGGREGATES_MAX) {
-			c->older_aggregates++;
-			continue;
-		}
-		res = ARRAY_RESERVE(
-			c->aggregates, capacity, c->aggregate_count + 1, NODEDB_AGGREGATES_MAX);
-		if (res < 0)
-			return res;
-		if (reader_aggregate_row(stmt, &c->aggregates[c->aggregate_count]))
-			c->aggregate_count++;
-		else
-			c->skipped_rows++;
-	}
+
 	reader_reverse(c->aggregates, c->aggregate_count, sizeof(*c->aggregates));
 	return res;
 }
 
 int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 {
-	const char *table = r->kind == SCHEMA_OURS ? "event_aggregates_5s" : "event_aggregates";
-	int64_t width = r->kind == SCHEMA_OURS ? FINE_NS : COARSE_NS;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	bool ours = r->kind == SCHEMA_OURS;
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	double total = 0;
-	int res;
+	double total;
+	int res = reader_query(r,
+		&(struct reader_query){.table = ours ? "event_aggregates_5s" : "event_aggregates",
+			/* total() and not sum(): absurd numbers must not end in an overflow error. */
+			.select = "SELECT total(count)",
+			.by = {.time = "bucket",
+				.pid = "pid",
+				.width_ns = ours ? FINE_NS : COARSE_NS},
+			.rest = ours ? " AND NOT nested"
+				     : NULL}, /* calls inside others are part of them */
+		&stmt, reterr);
 
-	res = schema_has_table(r->sql, table, reterr);
+	if (res == 0 && stmt)
+		res = sql_step(stmt, reterr);
 	if (res <= 0)
-		return res;
-	/* total() and not sum(): absurd numbers must not end in an overflow error. */
-	buf_printf(&sql, "SELECT total(count) FROM %s", table);
-	res = reader_where(r, table,
-		(struct scope_columns){.time = "bucket", .pid = "pid", .width_ns = width}, &sql,
-		reterr);
-	if (r->kind == SCHEMA_OURS) /* calls inside others are part of them */
-		buf_puts(&sql, " AND NOT nested");
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	res = sql_step(stmt, reterr);
-	if (res < 0)
 		return res;
 	total = sql_column_real(stmt, 0);
 	/* Published files lose counts of late calls: there are at least as many as rows. */
 	if (total >= 1 && total < 9e18)
 		r->content->total_calls = MAX(r->content->total_calls, (uint64_t)total);
-	return r->kind == SCHEMA_OURS ? load_fine(r, reterr) : 0;
+	return ours ? load_fine(r, reterr) : 0;
 }
 
 /* A JSON text's array as lines; what is no array is nothing. */
@@ -126,8 +105,10 @@ int reader_load_aggregates(struct reader *r, struct errinfo *reterr)
 								"value, '$.dur_us') AS "           \
 								"INTEGER), '') END"
 
-static bool read_chain(sql_stmt *stmt, struct incident_row *row)
+static bool read_chain(sql_stmt *stmt, void *arg, void *ret)
 {
+	struct incident_row *row = ret;
+
 	*row = (struct incident_row){0};
 	if (!reader_text(stmt, 0, row->id, sizeof(row->id)) ||
 		sql_column_type(stmt, 1) != SQL_INT ||
@@ -177,11 +158,10 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 		{"severity", NULL}, {"summary", NULL}, {"root_cause", NULL},
 		{"explanation", "'' AS explanation"}, {"recommendations", "'' AS recommendations"},
 		{"timeline", "'' AS timeline"}, {"tail_ratio", "0 AS tail_ratio"},
-		{"cuda_op", "'' AS cuda_op"}};
+		{"cuda_op", "'' AS cuda_op"}, {NULL, NULL}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
 	int res;
 
 	buf_puts(&sql,
@@ -192,58 +172,35 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " FROM (");
-	res = reader_select(r, "causal_chains", columns, ARRAY_SIZE(columns), &sql, reterr);
-	if (res < 0)
-		return res;
-	res = reader_where(
-		r, "causal_chains", (struct scope_columns){.time = "detected_at"}, &sql, reterr);
-	if (res < 0)
-		return res;
+	res = reader_select(r, "causal_chains", columns, &sql, reterr);
+	if (res == 0)
+		res = reader_where(r, "causal_chains",
+			(struct scope_columns){.time = "detected_at"}, &sql, reterr);
 	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u) c", NODEDB_CHAINS_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		res = ARRAY_RESERVE(c->chains, capacity, c->chain_count + 1, NODEDB_CHAINS_MAX);
-		if (res < 0)
-			return res;
-		if (read_chain(stmt, &c->chains[c->chain_count]))
-			c->chain_count++;
-		else
-			c->skipped_rows++;
-	}
+	if (res == 0)
+		res = reader_prepare(r, &sql, &stmt, reterr);
+	if (res == 0)
+		res = reader_collect(stmt,
+			&(struct reader_rows){READER_INTO(c->chains, c->chain_count),
+				.max = NODEDB_CHAINS_MAX, .read = read_chain,
+				.skipped = &c->skipped_rows},
+			reterr);
 	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
 	return res;
 }
 
 int reader_load_node(struct reader *r, struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {{"node", "''"}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	char *out = r->content->node;
+	char *out = r->content->node, node[256];
 	size_t room = sizeof(r->content->node), len = 0;
-	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
+	int res = reader_query(r, &reader_nodes, &stmt, reterr);
 
-	if (res < 0)
-		return res;
-	res = reader_where(r, "sessions", (struct scope_columns){0}, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_puts(&sql, " GROUP BY 1 ORDER BY min(rowid)");
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		char node[256];
-
-		if (!reader_text(stmt, 0, node, sizeof(node))) {
+	while (res >= 0 && stmt && (res = sql_step(stmt, reterr)) > 0)
+		if (!reader_text(stmt, 0, node, sizeof(node)))
 			r->content->skipped_rows++;
-			continue;
-		}
-		if (node[0] && len + strlen(node) + 2 < room)
+		else if (node[0] && len + strlen(node) + 2 < room)
 			len += (size_t)snprintf(
 				out + len, room - len, "%s%s", len ? "," : "", node);
-	}
 	return res;
 }

@@ -34,38 +34,24 @@ void reader_names_done(struct pid_names *n)
 	free(n->rows);
 }
 
+static bool read_name(sql_stmt *stmt, void *arg, void *row)
+{
+	struct pid_name *n = row;
+
+	*n = (struct pid_name){.pid = sql_column_int(stmt, 0)};
+	return sql_column_type(stmt, 0) == SQL_INT &&
+	       reader_text(stmt, 1, n->name, sizeof(n->name));
+}
+
 int reader_load_names(struct reader *r, struct pid_names *ret, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	size_t capacity = 0;
-	int res = schema_has_table(r->sql, "process_names", reterr);
-
-	if (res <= 0)
-		return res;
-	buf_puts(&sql, "SELECT pid, name FROM process_names");
-	res = reader_where(r, "process_names", (struct scope_columns){0}, &sql, reterr);
-	if (res == 0) {
-		buf_puts(&sql, " ORDER BY pid");
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	}
-	if (res < 0)
-		return res;
-	while (ret->count < NAMES_MAX && (res = sql_step(stmt, reterr)) > 0) {
-		struct pid_name row = {0};
-
-		if (sql_column_type(stmt, 0) != SQL_INT ||
-			!reader_text(stmt, 1, row.name, sizeof(row.name))) {
-			r->content->skipped_rows++;
-			continue;
-		}
-		row.pid = sql_column_int(stmt, 0);
-		res = ARRAY_RESERVE(ret->rows, capacity, ret->count + 1, NAMES_MAX);
-		if (res < 0)
-			return res;
-		ret->rows[ret->count++] = row;
-	}
-	return MIN(res, 0);
+	return reader_load(r,
+		&(struct reader_query){.table = "process_names",
+			.select = "SELECT pid, name",
+			.rest = " ORDER BY pid"},
+		&(struct reader_rows){READER_INTO(ret->rows, ret->count), .max = NAMES_MAX,
+			.read = read_name, .skipped = &r->content->skipped_rows},
+		reterr);
 }
 
 ORDER(by_pid, struct pid_name, ASCENDING(pid))
@@ -180,12 +166,8 @@ const char *reader_name_of(const struct pid_names *names, uint32_t pid)
 
 int reader_event_select(struct reader *r, bool node, struct buf *sql, struct errinfo *reterr)
 {
-	const struct column *columns = node_tables[TABLE_EVENTS].columns;
-	struct reader_column names[COL_COUNT];
-
-	for (int i = 0; i < COL_COUNT; i++)
-		names[i] = (struct reader_column){columns[i].name, columns[i].otherwise};
-	return reader_select(r, "events", names, node ? COL_COUNT : COL_NODE, sql, reterr);
+	return reader_select_of(r, "events", node_tables[TABLE_EVENTS].columns,
+		node ? COL_COUNT : COL_NODE, NULL, sql, reterr);
 }
 
 const char *reader_event_node(sql_stmt *stmt, size_t *ret_len)

@@ -8,8 +8,9 @@
 #include "base/array.h"
 #include "store/read/nodedb_reader.h"
 
-static bool read_home(sql_stmt *stmt, struct process_home *h)
+static bool read_home(sql_stmt *stmt, void *arg, void *row)
 {
+	struct process_home *h = row;
 	char path[TARGET_PATH_MAX], command[TARGET_CMDLINE_MAX];
 	int64_t pid = sql_column_int(stmt, 0), rank, cpus;
 	size_t len;
@@ -43,41 +44,25 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 {
 	static const struct reader_column columns[] = {{"pid", NULL}, {"container_id", "''"},
 		{"pod", "''"}, {"cgroup_path", "''"}, {"rank", "NULL"}, {"comm", "''"},
-		{"script", "''"}, {"cmdline", "''"}, {"cpus", "NULL"}};
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+		{"script", "''"}, {"cmdline", "''"}, {"cpus", "NULL"}, {NULL, NULL}};
 	struct nodedb_content *c = r->content;
-	size_t capacity = 0;
-	int res = schema_has_table(r->sql, "processes", reterr);
+	size_t kept = 0;
+	int res = r->kind != SCHEMA_OURS
+			  ? 0
+			  : reader_load(r,
+				    &(struct reader_query){.table = "processes",
+					    .columns = columns,
+					    .rest = " ORDER BY pid, last_seen"},
+				    &(struct reader_rows){READER_INTO(c->homes, c->home_count),
+					    .max = NODEDB_HOMES_MAX, .read = read_home,
+					    .skipped = &c->skipped_rows},
+				    reterr);
 
-	if (res <= 0 || r->kind != SCHEMA_OURS)
-		return MIN(res, 0);
-	res = reader_select(r, "processes", columns, ARRAY_SIZE(columns), &sql, reterr);
-	if (res < 0)
-		return res;
-	res = reader_where(r, "processes", (struct scope_columns){0}, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " ORDER BY pid, last_seen LIMIT %u", NODEDB_HOMES_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		struct process_home h;
-
-		if (!read_home(stmt, &h)) {
-			c->skipped_rows++;
-			continue;
-		}
-		if (c->home_count && c->homes[c->home_count - 1].pid == h.pid) {
-			c->homes[c->home_count - 1] = h;
-			continue;
-		}
-		res = ARRAY_RESERVE(c->homes, capacity, c->home_count + 1, NODEDB_HOMES_MAX);
-		if (res < 0)
-			return res;
-		c->homes[c->home_count++] = h;
+	for (size_t i = 0; i < c->home_count; i++) {
+		kept -= kept && c->homes[kept - 1].pid == c->homes[i].pid;
+		c->homes[kept++] = c->homes[i];
 	}
+	c->home_count = kept;
 	return res;
 }
 
@@ -86,17 +71,18 @@ int reader_load_homes(struct reader *r, struct errinfo *reterr)
 #define KERNELS_MAX 65536
 #define NAMES_BYTES (16u << 20)
 
-static void read_row(sql_stmt *stmt, struct intern *names, struct kernel_use *ret)
+static bool read_kernel(sql_stmt *stmt, void *names, void *row)
 {
 	char name[KERNEL_NAME_MAX];
 	bool is_named = reader_text(stmt, 4, name, sizeof(name)) && name[0];
 
-	*ret = (struct kernel_use){.pid = (uint32_t)sql_column_int(stmt, 0),
+	*(struct kernel_use *)row = (struct kernel_use){.pid = (uint32_t)sql_column_int(stmt, 0),
 		.function = (uint64_t)sql_column_int(stmt, 1),
 		.since.ns = sql_column_int(stmt, 2),
 		.launches = (uint64_t)MAX(sql_column_int(stmt, 3), INT64_C(0)),
 		.first.ns = sql_column_int(stmt, 5),
 		.name = is_named ? intern(names, name) : NULL};
+	return true;
 }
 
 /* The order is that of numbers without a sign. */
@@ -104,40 +90,32 @@ ORDER(by_function, struct kernel_use, ASCENDING(pid) ?: ASCENDING(function) ?: A
 
 int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	static const struct reader_column columns[] = {{"pid", NULL}, {"function", NULL},
+		{"since", NULL}, {"launches", NULL},
+		{"", "CASE origin WHEN 'unknown' THEN '' ELSE name END"}, {"first_launch", "0"},
+		{NULL, NULL}};
 	struct nodedb_content *c = r->content;
-	size_t room = 0;
-	int res = r->filter->kernels ? schema_has_table(r->sql, "kernels", reterr) : 0;
-	int has_first = res > 0 ? reader_has_column(r, "kernels", "first_launch", reterr) : 0;
+	int res;
 
-	if (res <= 0 || has_first < 0)
-		return MIN(res, has_first);
+	if (!r->filter->kernels)
+		return 0;
 	c->kernel_names = INTERN_INIT(NAMES_BYTES);
-	buf_printf(&sql,
-		"SELECT pid, function, since, launches, CASE origin WHEN 'unknown' THEN '' ELSE name END, "
-		"%s FROM kernels",
-		has_first ? "first_launch" : "0");
-	res = reader_where(r, "kernels", (struct scope_columns){.pid = "pid"}, &sql, reterr);
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " LIMIT %d", KERNELS_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
-		res = ARRAY_RESERVE(c->kernels, room, c->kernel_count + 1, KERNELS_MAX);
-		if (res == 0)
-			read_row(stmt, &c->kernel_names, &c->kernels[c->kernel_count++]);
-	}
+	res = reader_load(r,
+		&(struct reader_query){.table = "kernels", .columns = columns, .by.pid = "pid"},
+		&(struct reader_rows){READER_INTO(c->kernels, c->kernel_count), .max = KERNELS_MAX,
+			.read = read_kernel, .arg = &c->kernel_names},
+		reterr);
 	if (c->kernel_count)
 		qsort(c->kernels, c->kernel_count, sizeof(*c->kernels), by_function);
-	return MIN(res, 0);
+	return res;
 }
 
 /* loads annotations, one row a label, and what was pruned. Both are tables that
  * other files may lack; then nothing is loaded. */
 
-static bool read_label(sql_stmt *stmt, struct annotation_label *l)
+static bool read_label(sql_stmt *stmt, void *arg, void *row)
 {
+	struct annotation_label *l = row;
 	int64_t pid = sql_column_int(stmt, 3);
 
 	*l = (struct annotation_label){0};
@@ -171,13 +149,23 @@ static bool is_step_name(const char *name)
 	return false;
 }
 
+static bool read_range(sql_stmt *stmt, void *arg, void *row)
+{
+	struct annotation_label *l = row;
+
+	if (!read_label(stmt, arg, row))
+		return false;
+	if (is_step_name(l->value))
+		snprintf(l->key, sizeof(l->key), "step");
+	return true;
+}
+
 /* NVTX ranges are labels of their process while they last: "nvtx", or "step" if their name says so. */
 static int load_ranges(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
-	size_t room = c->label_count, first = c->label_count;
+	size_t first = c->label_count;
+	char rest[160];
 	int res = r->kind == SCHEMA_OURS ? schema_has_table(r->sql, "names", reterr) : 0;
 	int64_t ranges = 0;
 
@@ -188,30 +176,19 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 			&ranges, reterr);
 	if (res < 0 || ranges <= 0)
 		return res < 0 ? res : 0;
-	buf_puts(&sql, "SELECT timestamp, timestamp, timestamp + duration, pid, 0, 'nvtx',"
-		       " (SELECT name FROM names WHERE hash = arg1) FROM events");
-	res = reader_where(r, "events", (struct scope_columns){.time = "timestamp", .pid = "pid"},
-		&sql, reterr);
-	if (res < 0)
-		return res;
-	buf_printf(&sql,
+	snprintf(rest, sizeof(rest),
 		" AND source = %d AND op = %d AND duration > 0 ORDER BY timestamp DESC LIMIT %u",
 		SOURCE_NVTX, NVTX_RANGE, NODEDB_LABELS_MAX / 2);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && c->label_count < NODEDB_LABELS_MAX &&
-		(res = sql_step(stmt, reterr)) > 0) {
-		struct annotation_label *l;
-
-		res = ARRAY_RESERVE(c->labels, room, c->label_count + 1, NODEDB_LABELS_MAX);
-		if (res < 0)
-			return res;
-		l = &c->labels[c->label_count];
-		if (!read_label(stmt, l))
-			continue;
-		if (is_step_name(l->value))
-			snprintf(l->key, sizeof(l->key), "step");
-		c->label_count++;
-	}
+	res = reader_load(r,
+		&(struct reader_query){.table = "events",
+			.select =
+				"SELECT timestamp, timestamp, timestamp + duration, pid, 0, 'nvtx',"
+				" (SELECT name FROM names WHERE hash = arg1)",
+			.by = {.time = "timestamp", .pid = "pid"},
+			.rest = rest},
+		&(struct reader_rows){READER_INTO(c->labels, c->label_count),
+			.max = NODEDB_LABELS_MAX, .read = read_range},
+		reterr);
 	if (c->label_count > first)
 		qsort(c->labels, c->label_count, sizeof(*c->labels), by_time);
 	return res;
@@ -219,44 +196,26 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 
 int reader_load_labels(struct reader *r, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
 	/* No lower bound: a label holds until it is set again. */
 	struct scope until = {.to_ns = r->filter->scope.to_ns, .node = r->filter->scope.node};
-	size_t capacity = 0;
 	int res;
 
 	if (!r->filter->labels)
 		return 0;
-	res = schema_has_table(r->sql, "annotations", reterr);
-	if (res <= 0)
-		return res < 0 ? res : load_ranges(r, reterr);
-	buf_puts(&sql, "SELECT timestamp, span_start, span_end, pid, start_time, j.key,"
-		       " CAST(j.value AS TEXT) FROM annotations, json_each(CASE WHEN"
-		       " json_valid(labels) AND json_type(labels) = 'object' THEN labels"
-		       " ELSE '{}' END) j");
-	res = reader_where_of(r, &until, "annotations", (struct scope_columns){.time = "timestamp"},
-		&sql, reterr);
-	if (res < 0)
-		return res;
-	buf_puts(&sql, " ORDER BY timestamp DESC, annotations.rowid DESC");
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	while ((res = sql_step(stmt, reterr)) > 0) {
-		if (c->label_count == NODEDB_LABELS_MAX) {
-			c->older_labels++;
-			continue;
-		}
-		res = ARRAY_RESERVE(c->labels, capacity, c->label_count + 1, NODEDB_LABELS_MAX);
-		if (res < 0)
-			return res;
-		if (read_label(stmt, &c->labels[c->label_count]))
-			c->label_count++;
-		else
-			c->skipped_rows++;
-	}
+	res = reader_load(r,
+		&(struct reader_query){.table = "annotations",
+			.beside = ", json_each(CASE WHEN json_valid(labels) AND json_type(labels) ="
+				  " 'object' THEN labels ELSE '{}' END) j",
+			.select = "SELECT timestamp, span_start, span_end, pid, start_time, j.key,"
+				  " CAST(j.value AS TEXT)",
+			.scope = &until,
+			.by.time = "timestamp",
+			.rest = " ORDER BY timestamp DESC, annotations.rowid DESC"},
+		&(struct reader_rows){READER_INTO(c->labels, c->label_count),
+			.max = NODEDB_LABELS_MAX, .read = read_label, .skipped = &c->skipped_rows,
+			.older = &c->older_labels},
+		reterr);
 	reader_reverse(c->labels, c->label_count, sizeof(*c->labels));
 	return res < 0 ? res : load_ranges(r, reterr);
 }

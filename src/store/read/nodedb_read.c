@@ -8,6 +8,7 @@
 #include <time.h>
 #include <zlib.h>
 
+#include "base/array.h"
 #include "base/clock.h"
 #include "store/lock.h"
 #include "store/nodedb.h"
@@ -78,20 +79,21 @@ int reader_has_column(struct reader *r, const char *table, const char *name, str
 }
 
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
-	size_t count, struct buf *sql, struct errinfo *reterr)
+	struct buf *sql, struct errinfo *reterr)
 {
-	buf_puts(sql, "SELECT ");
-	for (size_t i = 0; i < count; i++) {
-		int found = reader_has_column(r, table, columns[i].name, reterr);
+	const char *comma = "SELECT ";
+
+	for (const struct reader_column *c = columns; c->name; c++) {
+		int found = reader_has_column(r, table, c->name, reterr);
 
 		if (found < 0)
 			return found;
-		if (!found && !columns[i].otherwise)
+		if (!found && !c->otherwise)
 			return errinfo_set(reterr, -EBADMSG,
 				"%s is not an ingero database (table %s has no column %s)", r->path,
-				table, columns[i].name);
-		buf_printf(
-			sql, "%s%s", i ? ", " : "", found ? columns[i].name : columns[i].otherwise);
+				table, c->name);
+		buf_printf(sql, "%s%s", comma, found ? c->name : c->otherwise);
+		comma = ", ";
 	}
 	buf_printf(sql, " FROM %s", table);
 	return 0;
@@ -121,6 +123,59 @@ int reader_prepare(
 	if (sql->err)
 		return sql->err;
 	return sql_prepare(r->sql, buf_str(sql), ret_stmt, reterr);
+}
+
+int reader_query(
+	struct reader *r, const struct reader_query *q, sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
+	int res = schema_has_table(r->sql, q->table, reterr);
+
+	if (res <= 0)
+		return res;
+	res = 0;
+	if (q->select)
+		buf_printf(&sql, "%s FROM %s%s", q->select, q->table, q->beside ? q->beside : "");
+	else
+		res = reader_select(r, q->table, q->columns, &sql, reterr);
+	if (res == 0)
+		res = reader_where_of(
+			r, q->scope ? q->scope : &r->filter->scope, q->table, q->by, &sql, reterr);
+	buf_puts(&sql, q->rest ? q->rest : "");
+	return res < 0 ? res : reader_prepare(r, &sql, ret_stmt, reterr);
+}
+
+int reader_collect(sql_stmt *stmt, const struct reader_rows *to, struct errinfo *reterr)
+{
+	size_t room = *to->count;
+	int res = 0;
+
+	while (stmt && (res = sql_step(stmt, reterr)) > 0) {
+		if (*to->count == to->max) {
+			if (!to->older)
+				return 0;
+			++*to->older;
+			continue;
+		}
+		if (*to->count == room)
+			res = array_grow(to->items, &room, room + 1, to->bytes, to->max);
+		if (res < 0)
+			return res;
+		if (to->read(stmt, to->arg, *(char **)to->items + *to->count * to->bytes))
+			++*to->count;
+		else if (to->skipped)
+			++*to->skipped;
+	}
+	return res;
+}
+
+int reader_load(struct reader *r, const struct reader_query *q, const struct reader_rows *to,
+	struct errinfo *reterr)
+{
+	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	int res = reader_query(r, q, &stmt, reterr);
+
+	return res < 0 ? res : reader_collect(stmt, to, reterr);
 }
 
 void reader_reverse(void *array, size_t count, size_t element_bytes)

@@ -22,7 +22,7 @@ struct reader {
 	struct nodedb_content *content;
 };
 
-struct reader_column {
+struct reader_column { /* an array of them ends with a name of NULL */
 	const char *name;
 	const char *otherwise; /* what to select if the table lacks it; NULL: it must be there */
 };
@@ -33,7 +33,12 @@ int reader_has_column(
 
 /* reader_select - appends "SELECT <columns> FROM <table>" to @sql. */
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
-	size_t count, struct buf *sql, struct errinfo *reterr);
+	struct buf *sql, struct errinfo *reterr);
+
+/* reader_select_of - the same of described columns, without those that are only declared, and of @also ("rowid";
+ * NULL: nothing). */
+int reader_select_of(struct reader *r, const char *table, const struct column *columns,
+	size_t count, const char *also, struct buf *sql, struct errinfo *reterr);
 
 /* reader_where - scope_where() of the filter's scope on @table; its node counts if the table has the
  * column. */
@@ -47,6 +52,39 @@ int reader_where_of(struct reader *r, const struct scope *s, const char *table,
 /* reader_prepare - compiles @sql; a text over its ceiling (too many pids) is -E2BIG. */
 int reader_prepare(
 	struct reader *r, const struct buf *sql, sql_stmt **ret_stmt, struct errinfo *reterr);
+
+/* reader_query - compiles a statement: what of @table, which rows, in which order. *ret is untouched where the file
+ * has no such table. */
+struct reader_query {
+	const char *table;
+	const struct reader_column *columns; /* or @select: "SELECT …" without FROM */
+	const char *select;
+	const char *beside;        /* ", …": what else is in FROM; NULL: nothing */
+	struct scope_columns by;   /* of the filter's scope; or @scope, if it is another */
+	const struct scope *scope; /* NULL: the filter's */
+	const char *rest;          /* further conditions (" AND …"), the order; NULL: none */
+};
+int reader_query(struct reader *r, const struct reader_query *q, sql_stmt **ret_stmt,
+	struct errinfo *reterr);
+
+/* The nodes of the sessions, one each, the first one first. */
+extern const struct reader_query reader_nodes;
+
+/* reader_collect - the rows of @stmt (NULL: none) behind those that are in an array already. Those over @max are
+ * counted in @older, or end it if that is NULL; those of which @read says that they make no sense in @skipped. */
+struct reader_rows {
+	void *items; /* the address of the array's pointer */
+	size_t *count, bytes, max;
+	bool (*read)(sql_stmt *stmt, void *arg, void *row);
+	void *arg;
+	uint64_t *skipped, *older; /* may be NULL */
+};
+#define READER_INTO(array, n) .items = &(array), .count = &(n), .bytes = sizeof(*(array))
+int reader_collect(sql_stmt *stmt, const struct reader_rows *to, struct errinfo *reterr);
+
+/* reader_load - both: the rows of a query. */
+int reader_load(struct reader *r, const struct reader_query *q, const struct reader_rows *to,
+	struct errinfo *reterr);
 
 /* reader_load_rows - the newest rows of TABLE_SAMPLES, _GPU_SAMPLES, _CONTAINERS, _COLLECTIVES or _LEDGER whose
  * `timestamp` the scope selects, oldest first, into r->content; what makes no sense is in skipped_rows. A table that
@@ -154,6 +192,9 @@ int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *ret
 /* reader_load_thinned - the rows that ordinary.h keeps into r->content, in any order. Ours only,
  * after the aggregates (nodedb_scan.c). */
 int reader_load_thinned(struct reader *r, const struct pid_names *names, struct errinfo *reterr);
+
+/* The stack of the hash ?1. */
+extern const struct reader_query reader_stack;
 
 /* reader_stack_prepare - the statement that reader_stack_read() needs; *ret stays NULL if stacks
  * cannot be found by their hash here. */

@@ -40,17 +40,26 @@ static double real_or_unknown(sql_stmt *stmt, int i)
 	return isfinite(v) && v >= 0 ? v : -1;
 }
 
+/* start - the statement with its parameters, of which one that it does not have is left out. */
+static int start(struct nodedb_snapshot *l, const char *text, int64_t first, size_t second,
+	sql_stmt **ret, struct errinfo *reterr)
+{
+	int r = prepare(l, text, ret, reterr);
+
+	return r < 0 ? r
+		     : sql_bind(*ret, (const struct sql_value[]){SQL_I(first), SQL_I(second)},
+			       (size_t)sql_parameters(*ret), reterr);
+}
+
 int nodedb_recent_calls(struct nodedb_snapshot *l, int64_t from_ns, recent_calls_fn *fn, void *arg,
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = start(l,
 		"SELECT bucket, pid, source, op, nested, count, sum_dur, sum_arg0 FROM"
 		" event_aggregates_5s WHERE bucket >= ?1 AND " OP_KIND_GPU_SQL " ORDER BY bucket",
-		&stmt, reterr);
+		from_ns, 0, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns));
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		struct recent_calls c = {.bucket_ns = sql_column_int(stmt, 0),
 			.pid = (uint32_t)number(stmt, 1, UINT32_MAX),
@@ -62,8 +71,6 @@ int nodedb_recent_calls(struct nodedb_snapshot *l, int64_t from_ns, recent_calls
 			.bytes = number(stmt, 7, UINT64_MAX)};
 
 		r = fn(arg, &c);
-		if (r < 0)
-			return r;
 	}
 	return r;
 }
@@ -74,13 +81,11 @@ int nodedb_recent_processes(
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	struct recent_process p;
 	int64_t rank;
-	int r = prepare(l,
+	int r = start(l,
 		"SELECT pid, start_time, last_seen, rank, world_size, job, cgroup_path, comm FROM"
 		" processes ORDER BY last_seen DESC, start_time DESC LIMIT ?1",
-		&stmt, reterr);
+		NODEDB_RECENT_PROCESSES, 0, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(NODEDB_RECENT_PROCESSES));
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		p = (struct recent_process){.pid = (uint32_t)number(stmt, 0, UINT32_MAX),
 			.start_ticks = number(stmt, 1, UINT64_MAX),
@@ -94,8 +99,6 @@ int nodedb_recent_processes(
 			!reader_text(stmt, 7, p.comm, sizeof(p.comm)) || !p.pid)
 			continue;
 		r = fn(arg, &p);
-		if (r < 0)
-			return r;
 	}
 	return r;
 }
@@ -104,13 +107,11 @@ int nodedb_recent_marks(struct nodedb_snapshot *l, int64_t after, size_t max, re
 	void *arg, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = start(l,
 		"SELECT rowid, timestamp + duration, pid, tid, mark, cpu_wait + cpu_wait_gpu FROM"
 		" ledger WHERE rowid > ?1 ORDER BY rowid LIMIT ?2",
-		&stmt, reterr);
+		after, max, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(after), SQL_I(max));
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		struct recent_mark m = {.row = sql_column_int(stmt, 0),
 			.end_ns = sql_column_int(stmt, 1),
@@ -120,8 +121,6 @@ int nodedb_recent_marks(struct nodedb_snapshot *l, int64_t after, size_t max, re
 			.stall_ns = number(stmt, 5, UINT64_MAX)};
 
 		r = fn(arg, &m);
-		if (r < 0)
-			return r;
 	}
 	return r;
 }
@@ -190,13 +189,11 @@ int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_po
 	void *arg, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = start(l,
 		"SELECT pid, comm, op = 'Send', peer, count(*) FROM collectives WHERE rowid <= ?1"
 		" AND op IN ('Send', 'Recv') GROUP BY 1, 2, 3, 4",
-		&stmt, reterr);
+		up_to_row, 0, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(up_to_row));
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		struct recent_points p = {.pid = (uint32_t)number(stmt, 0, UINT32_MAX),
 			.comm = (uint64_t)sql_column_int(stmt, 1),
@@ -205,8 +202,6 @@ int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_po
 			.count = number(stmt, 4, UINT64_MAX)};
 
 		r = fn(arg, &p);
-		if (r < 0)
-			return r;
 	}
 	return r;
 }
@@ -217,10 +212,8 @@ int nodedb_recent_points(struct nodedb_snapshot *l, int64_t up_to_row, recent_po
 static int first_since(struct nodedb_snapshot *l, const char *text, int64_t from_ns, sql_stmt **ret,
 	struct errinfo *reterr)
 {
-	int r = prepare(l, text, ret, reterr);
+	int r = start(l, text, from_ns, 0, ret, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(*ret, reterr, SQL_I(from_ns));
 	return r == 0 ? sql_step(*ret, reterr) : r;
 }
 
@@ -358,18 +351,14 @@ int nodedb_recent_incident(struct nodedb_snapshot *l, int64_t from_ns, struct re
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int r = prepare(l,
+	int r = first_since(l,
 		"SELECT id, pid, last_seen, resolved_at, confidence, baseline_ns, slow_p50_ns, count,"
 		" summary, root_cause, causes, coalesce((SELECT recommendations FROM causal_chains c"
 		" WHERE c.id = incidents.id), '') FROM incidents WHERE last_seen >= ?1 ORDER BY"
 		" resolved_at <> 0, CASE severity WHEN 'CRITICAL' THEN 0 WHEN 'HIGH' THEN 1 WHEN"
 		" 'MEDIUM' THEN 2 ELSE 3 END, excess_ns DESC, id LIMIT 1",
-		&stmt, reterr);
+		from_ns, &stmt, reterr);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns));
-	if (r == 0)
-		r = sql_step(stmt, reterr);
 	return r <= 0 ? r : read_incident(stmt, ret);
 }
 
@@ -437,9 +426,7 @@ int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,
 	int r = put_chains(l, &sql, reterr);
 
 	if (r == 0)
-		r = prepare(l, buf_str(&sql), &stmt, reterr);
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_I(from_ns), SQL_I(max));
+		r = start(l, buf_str(&sql), from_ns, max, &stmt, reterr);
 	if (r == 0)
 		r = sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)

@@ -38,7 +38,7 @@ static const enum event_column taken[SLICE_COUNT] = {
 
 static int select_slices(struct nodedb_snapshot *l, struct buf *sql, struct errinfo *reterr)
 {
-	struct reader_column columns[SLICE_COUNT];
+	struct reader_column columns[SLICE_COUNT + 1];
 
 	for (int i = 0; i < SLICE_COUNT; i++) {
 		const struct column *c = &node_tables[TABLE_EVENTS].columns[taken[i]];
@@ -47,7 +47,8 @@ static int select_slices(struct nodedb_snapshot *l, struct buf *sql, struct erri
 	}
 	/* no column of the list, but of every table */
 	columns[SLICE_ROW] = (struct reader_column){"rowid", "rowid"};
-	return reader_select(&l->reader, "events", columns, SLICE_COUNT, sql, reterr);
+	columns[SLICE_COUNT].name = NULL;
+	return reader_select(&l->reader, "events", columns, sql, reterr);
 }
 
 static void take_text(const struct nodedb_slice *s, int column, char out[COMM_LEN])
@@ -170,7 +171,8 @@ int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices
 /* ---- buckets ---- */
 
 static const struct reader_column bucket_columns[] = {{"bucket", NULL}, {"pid", NULL},
-	{"source", NULL}, {"op", NULL}, {"count", NULL}, {"sum_dur", NULL}, {"node", "''"}};
+	{"source", NULL}, {"op", NULL}, {"count", NULL}, {"sum_dur", NULL}, {"node", "''"},
+	{NULL, NULL}};
 
 static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 {
@@ -198,36 +200,31 @@ static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_bucket_fn *fn,
 	void *arg, int64_t *ret_width_ns, struct errinfo *reterr)
 {
+	static const struct scope all;
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_range range = {0};
 	bool ours = nodedb_snapshot_is_ours(l);
 	int64_t width;
-	const char *table;
 	int r = nodedb_snapshot_range(l, &range, reterr);
 
 	width = ours && range.last_ns - range.first_ns <= fine_ns ? (int64_t)NODEDB_BUCKET_FINE
 								  : (int64_t)NODEDB_BUCKET_COARSE;
-	table = scope_bucket_table(width);
-	*ret_width_ns = 0;
 	if (r == 0)
-		r = schema_has_table(l->reader.sql, table, reterr);
-	if (r <= 0)
-		return r;
-	r = reader_select(
-		&l->reader, table, bucket_columns, ARRAY_SIZE(bucket_columns), &sql, reterr);
-	if (r < 0)
-		return r;
-	buf_printf(&sql, " WHERE " OP_KIND_GPU_SQL "%s ORDER BY bucket",
-		ours ? " AND nested = 0" : "");
-	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
-	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
+		r = reader_query(&l->reader,
+			&(struct reader_query){.table = scope_bucket_table(width),
+				.columns = bucket_columns,
+				.scope = &all,
+				.rest = ours ? " AND " OP_KIND_GPU_SQL
+					       " AND nested = 0 ORDER BY bucket"
+					     : " AND " OP_KIND_GPU_SQL " ORDER BY bucket"},
+			&stmt, reterr);
+	*ret_width_ns = stmt ? width : 0;
+	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
 		struct nodedb_bucket b;
 
 		if (read_bucket(stmt, &b))
 			r = fn(arg, &b);
 	}
-	*ret_width_ns = width;
 	return MIN(r, 0);
 }
 

@@ -236,32 +236,10 @@ int nodedb_snapshot_collectives(struct nodedb_snapshot *l, const struct scope *s
 int nodedb_snapshot_stack(
 	struct nodedb_snapshot *l, uint64_t hash, struct stack **ret, struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {
-		{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}};
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	size_t bytes;
-	int r;
+	int r = l->stack ? 0 : reader_query(&l->reader, &reader_stack, &l->stack, reterr);
 
 	*ret = NULL;
-	if (!l->stack) {
-		r = schema_has_table(l->reader.sql, "stack_traces", reterr);
-		if (r <= 0)
-			return r;
-		r = reader_select(
-			&l->reader, "stack_traces", columns, ARRAY_SIZE(columns), &sql, reterr);
-		if (r < 0)
-			return r;
-		buf_puts(&sql, " WHERE hash = ?1");
-		r = reader_prepare(&l->reader, &sql, &l->stack, reterr);
-		if (r < 0)
-			return r;
-	}
-	r = SQL_BIND(l->stack, reterr, SQL_I(hash));
-	if (r == 0)
-		r = sql_step(l->stack, reterr);
-	if (r <= 0)
-		return r;
-	r = reader_stack_row(l->reader.kind, l->stack, ret, &bytes);
-	sql_reset(l->stack);
-	return r == -ENOMEM ? r : 0;
+	if (r == 0 && l->stack)
+		r = reader_stack_read(&l->reader, l->stack, hash, ret, reterr);
+	return MIN(r, 0);
 }

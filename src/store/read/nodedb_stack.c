@@ -15,10 +15,12 @@
 #include "store/read/nodedb_reader.h"
 #include "wire/op_kind.h"
 
-enum { COL_HASH, COL_IPS, COL_FRAMES, COL_STOP, COL_COUNT };
+enum { COL_HASH, COL_IPS, COL_FRAMES, COL_STOP };
 
-static const struct reader_column columns[COL_COUNT] = {
-	{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}};
+static const struct reader_column columns[] = {
+	{"hash", NULL}, {"ips", "''"}, {"frames", "''"}, {"stop", "''"}, {NULL, NULL}};
+const struct reader_query reader_stack = {
+	.table = "stack_traces", .columns = columns, .rest = " AND hash = ?1"};
 
 struct usage {
 	uint64_t hash, ns;
@@ -230,24 +232,16 @@ ORDER_OF_POINTERS(by_stack_hash, struct stack, ASCENDING(hash))
 
 int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 {
+	static const struct reader_query all = {.table = "stack_traces", .columns = columns};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	bool used = r->filter->stacks == NODEDB_STACKS_USED;
 	struct loader l = {.reader = r};
 	int res;
 
 	if (r->filter->stacks == NODEDB_STACKS_NONE)
 		return 0;
-	res = schema_has_table(r->sql, "stack_traces", reterr);
-	if (res <= 0)
-		return res;
-	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
-	if (res < 0)
-		return res;
-	if (used)
-		buf_puts(&sql, " WHERE hash = ?1");
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
+	res = reader_query(r, used ? &reader_stack : &all, &stmt, reterr);
+	if (res < 0 || !stmt)
 		return res;
 	res = used ? load_used(&l, stmt, reterr) : load_all(&l, stmt, reterr);
 	if (r->content->stacks.count)
@@ -258,16 +252,9 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 
 int reader_stack_prepare(struct reader *r, sql_stmt **ret, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res = schema_has_table(r->sql, "stack_traces", reterr);
+	int res = has_key(r, reterr);
 
-	if (res > 0)
-		res = has_key(r, reterr);
-	if (res <= 0)
-		return res;
-	res = reader_select(r, "stack_traces", columns, COL_COUNT, &sql, reterr);
-	buf_puts(&sql, " WHERE hash = ?1");
-	return res < 0 ? res : reader_prepare(r, &sql, ret, reterr);
+	return res <= 0 ? res : reader_query(r, &reader_stack, ret, reterr);
 }
 
 int reader_stack_read(
@@ -302,7 +289,7 @@ struct book_row {
 
 struct book_list {
 	struct book_row *rows;
-	size_t count, room;
+	size_t count;
 };
 
 struct name_book {
@@ -322,41 +309,39 @@ void name_book_free(struct name_book *b)
 
 ORDER(by_key, struct book_row, ASCENDING(key) ?: ASCENDING(pid) ?: ASCENDING(since))
 
+static bool read_book_row(sql_stmt *stmt, void *arg, void *ret)
+{
+	char text[2048 + 32], where[2048];
+	size_t len;
+	const char *node = sql_column_text(stmt, 0, &len);
+	struct book_row *row = ret;
+	bool known = sql_column_int(stmt, 5);
+
+	*row = (struct book_row){.node = node && len ? hash_bytes(node, len) : 0,
+		.key = (uint64_t)sql_column_int(stmt, 1),
+		.pid = (uint32_t)sql_column_int(stmt, 2),
+		.since = sql_column_int(stmt, 3)};
+	if (!reader_text(stmt, 4, where, sizeof(where)) || !where[0])
+		return false;
+	snprintf(text, sizeof(text), "%s%s", known ? "" : "unknown kernel at ", where);
+	row->name = intern(arg, text);
+	return row->name;
+}
+
 /* Columns: node, key, pid, since, name, whether the name is known. */
 static int load_list(struct reader *r, struct name_book *b, const char *table, const char *select,
 	struct book_list *list, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res = schema_has_table(r->sql, table, reterr);
+	static const struct scope all;
+	int res = reader_load(r,
+		&(struct reader_query){.table = table, .select = select, .scope = &all},
+		&(struct reader_rows){READER_INTO(list->rows, list->count), .max = NAME_BOOK_ROWS,
+			.read = read_book_row, .arg = &b->texts},
+		reterr);
 
-	if (res <= 0)
-		return res;
-	buf_printf(&sql, "%s FROM %s LIMIT %d", select, table, NAME_BOOK_ROWS);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
-		char text[2048 + 32], where[2048];
-		size_t len;
-		const char *node = sql_column_text(stmt, 0, &len);
-		struct book_row row = {.node = node && len ? hash_bytes(node, len) : 0,
-			.key = (uint64_t)sql_column_int(stmt, 1),
-			.pid = (uint32_t)sql_column_int(stmt, 2),
-			.since = sql_column_int(stmt, 3)};
-		bool known = sql_column_int(stmt, 5);
-
-		if (!reader_text(stmt, 4, where, sizeof(where)) || !where[0])
-			continue;
-		snprintf(text, sizeof(text), "%s%s", known ? "" : "unknown kernel at ", where);
-		row.name = intern(&b->texts, text);
-		if (!row.name)
-			break;
-		res = ARRAY_RESERVE(list->rows, list->room, list->count + 1, NAME_BOOK_ROWS);
-		if (res == 0)
-			list->rows[list->count++] = row;
-	}
 	if (list->count)
 		qsort(list->rows, list->count, sizeof(*list->rows), by_key);
-	return res < 0 ? res : 0;
+	return res;
 }
 
 int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *reterr)

@@ -33,9 +33,9 @@ struct nodedb_stream {
 	struct nodedb_content content;
 	const struct nodedb_sink *sink;
 	struct track *tracks;
-	size_t track_count, track_room;
+	size_t track_count;
 	struct claim *claims; /* by node, pid, the largest communicator first */
-	size_t claim_count, claim_room;
+	size_t claim_count;
 	sql_stmt *stack;
 	struct name_book *book; /* NULL: not loaded yet */
 	struct pid_names names;
@@ -54,45 +54,38 @@ static void stream_done(struct nodedb_stream *s)
 
 /* ---- whose tracks there are ---- */
 
+static bool read_track(sql_stmt *stmt, void *arg, void *row)
+{
+	struct track *t = row;
+	int64_t rank;
+
+	*t = (struct track){.rank = -1};
+	if (sql_column_is_int(stmt, 1, &rank) && rank >= 0 && rank <= INT32_MAX)
+		t->rank = (int32_t)rank;
+	return reader_text(stmt, 0, t->node, sizeof(t->node));
+}
+
 static int add_tracks(struct nodedb_stream *s, const char *table, struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {{"node", "''"}, {"rank", "NULL"}};
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int r = schema_has_table(s->reader.sql, table, reterr);
+	static const struct reader_column columns[] = {
+		{"node", "''"}, {"rank", "NULL"}, {NULL, NULL}};
 
-	if (r <= 0)
-		return r;
-	r = reader_select(&s->reader, table, columns, ARRAY_SIZE(columns), &sql, reterr);
-	if (r < 0)
-		return r;
-	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
-	buf_printf(&sql, " GROUP BY 1, 2 LIMIT %d", TRACKS_MAX);
-	if (r == 0)
-		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
-	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
-		struct track t = {.rank = -1};
-		int64_t rank;
-
-		if (sql_column_is_int(stmt, 1, &rank) && rank >= 0 && rank <= INT32_MAX)
-			t.rank = (int32_t)rank;
-		if (!reader_text(stmt, 0, t.node, sizeof(t.node))) {
-			s->stats.skipped_rows++;
-			continue;
-		}
-		r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
-		if (r == 0)
-			s->tracks[s->track_count++] = t;
-	}
-	return r;
+	return reader_load(&s->reader,
+		&(struct reader_query){
+			.table = table, .columns = columns, .rest = " GROUP BY 1, 2"},
+		&(struct reader_rows){READER_INTO(s->tracks, s->track_count),
+			.max = s->track_count + TRACKS_MAX, .read = read_track,
+			.skipped = &s->stats.skipped_rows},
+		reterr);
 }
 
 ORDER(by_node, struct track, strcmp(x->node, y->node) ?: ASCENDING(rank))
 
 /* ---- which process has which rank ---- */
 
-static bool read_claim(sql_stmt *stmt, struct claim *c)
+static bool read_claim(sql_stmt *stmt, void *arg, void *row)
 {
+	struct claim *c = row;
 	int64_t rank, ranks;
 
 	*c = (struct claim){0};
@@ -107,30 +100,14 @@ static bool read_claim(sql_stmt *stmt, struct claim *c)
 }
 
 static int add_claims(struct nodedb_stream *s, const char *table,
-	const struct reader_column columns[5], struct errinfo *reterr)
+	const struct reader_column *columns, struct errinfo *reterr)
 {
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	struct claim c;
-	int r = schema_has_table(s->reader.sql, table, reterr);
-
-	if (r <= 0)
-		return r;
-	r = reader_select(&s->reader, table, columns, 5, &sql, reterr);
-	if (r < 0)
-		return r;
-	r = reader_where(&s->reader, table, (struct scope_columns){0}, &sql, reterr);
-	buf_printf(&sql, " GROUP BY 1, 2, 3, 4, 5 LIMIT %d", TRACKS_MAX);
-	if (r == 0)
-		r = reader_prepare(&s->reader, &sql, &stmt, reterr);
-	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
-		if (!read_claim(stmt, &c))
-			continue;
-		r = ARRAY_RESERVE(s->claims, s->claim_room, s->claim_count + 1, 2 * TRACKS_MAX);
-		if (r == 0)
-			s->claims[s->claim_count++] = c;
-	}
-	return r;
+	return reader_load(&s->reader,
+		&(struct reader_query){
+			.table = table, .columns = columns, .rest = " GROUP BY 1, 2, 3, 4, 5"},
+		&(struct reader_rows){READER_INTO(s->claims, s->claim_count),
+			.max = s->claim_count + TRACKS_MAX, .read = read_claim},
+		reterr);
 }
 
 ORDER(by_process, struct claim,
@@ -149,28 +126,18 @@ static size_t valid_claims(const struct claim *c, size_t count)
 	return c[0].ranks == RANKS_ENVIRONMENT ? 1 : n;
 }
 
-static int add_track(struct nodedb_stream *s, const struct claim *c)
-{
-	struct track *t;
-	int r = ARRAY_RESERVE(s->tracks, s->track_room, s->track_count + 1, TRACKS_MAX);
-
-	if (r < 0)
-		return r;
-	t = &s->tracks[s->track_count++];
-	t->rank = c->rank;
-	memcpy(t->node, c->node, sizeof(t->node));
-	return 0;
-}
-
 /* Keeps the claims that say which one rank a process has; the tracks of all that hold are added. */
 static int settle_claims(struct nodedb_stream *s)
 {
-	size_t kept = 0, end;
-	int r = 0;
+	size_t kept = 0, end, room = s->track_count;
+	int r = ARRAY_RESERVE(
+		s->tracks, room, s->track_count + s->claim_count, 4 * (size_t)TRACKS_MAX);
 
+	if (r < 0)
+		return r;
 	if (s->claim_count)
 		qsort(s->claims, s->claim_count, sizeof(*s->claims), by_process);
-	for (size_t i = 0; r == 0 && i < s->claim_count; i = end) {
+	for (size_t i = 0; i < s->claim_count; i = end) {
 		const struct claim *c = &s->claims[i];
 		size_t valid;
 
@@ -178,22 +145,26 @@ static int settle_claims(struct nodedb_stream *s)
 			if (s->claims[end].pid != c->pid || strcmp(s->claims[end].node, c->node))
 				break;
 		valid = valid_claims(c, end - i);
-		for (size_t k = 0; r == 0 && k < valid; k++)
-			r = add_track(s, &c[k]);
+		for (size_t k = 0; k < valid; k++) {
+			struct track *track = &s->tracks[s->track_count++];
+
+			track->rank = c[k].rank;
+			memcpy(track->node, c[k].node, sizeof(track->node));
+		}
 		if (valid == 1)
 			s->claims[kept++] = *c;
 	}
 	s->claim_count = kept;
-	return r;
+	return 0;
 }
 
 /* Ranks of our files are said by `processes` (environment) and `collectives`. */
 static int find_ranks(struct nodedb_stream *s, struct errinfo *reterr)
 {
 	static const struct reader_column by_environment[] = {{"node", "''"}, {"pid", NULL},
-		{"rank", "NULL"}, {"", RANKS_ENVIRONMENT_TEXT}, {"", "0"}};
-	static const struct reader_column by_collectives[] = {
-		{"node", "''"}, {"pid", NULL}, {"rank", "NULL"}, {"nranks", "0"}, {"comm", NULL}};
+		{"rank", "NULL"}, {"", RANKS_ENVIRONMENT_TEXT}, {"", "0"}, {NULL, NULL}};
+	static const struct reader_column by_collectives[] = {{"node", "''"}, {"pid", NULL},
+		{"rank", "NULL"}, {"nranks", "0"}, {"comm", NULL}, {NULL, NULL}};
 	int r = add_claims(s, "processes", by_environment, reterr);
 
 	if (r == 0)

@@ -7,21 +7,20 @@
 
 #include "store/read/nodedb_reader.h"
 #include "store/read/nodedb_recent.h"
-#include "base/array.h"
 #include "wire/names.h"
 
-/* reader_select_of - SELECT of all columns of a table, in their order, and of @also ("rowid"; NULL: nothing). */
-static int reader_select_of(struct reader *r, const struct table *t, const char *also,
-	struct buf *sql, struct errinfo *reterr)
+int reader_select_of(struct reader *r, const char *table, const struct column *columns,
+	size_t count, const char *also, struct buf *sql, struct errinfo *reterr)
 {
-	struct reader_column columns[TABLE_COLUMNS_MAX];
-	size_t count = 0;
+	struct reader_column names[TABLE_COLUMNS_MAX + 2];
+	size_t n = 0;
 
-	for_each_column (c, t)
-		columns[count++] = (struct reader_column){c->name, c->otherwise};
-	if (also)
-		columns[count++] = (struct reader_column){also, also};
-	return reader_select(r, t->name, columns, count, sql, reterr);
+	for (size_t i = 0; i < count; i++)
+		if (columns[i].kind != COLUMN_DECLARED)
+			names[n++] = (struct reader_column){columns[i].name, columns[i].otherwise};
+	names[n++] = (struct reader_column){also, also};
+	names[n] = (struct reader_column){NULL, NULL};
+	return reader_select(r, table, names, sql, reterr);
 }
 
 static bool read_real(const struct column *c, sql_stmt *stmt, int i, double *ret)
@@ -185,7 +184,8 @@ static int select_newest(
 	const struct scope_columns by_time = {.time = "timestamp"};
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	const struct table *table = &node_tables[t->table];
-	int res = reader_select_of(r, table, NULL, &sql, reterr);
+	int res =
+		reader_select_of(r, table->name, table->columns, table->count, NULL, &sql, reterr);
 
 	if (res < 0)
 		return res;
@@ -199,46 +199,52 @@ static int select_newest(
 	return reader_prepare(r, &sql, ret, reterr);
 }
 
+struct loading {
+	const struct loaded *what;
+	int places[2]; /* of what->given */
+};
+
+static bool read_loaded(sql_stmt *stmt, void *arg, void *row)
+{
+	const struct loading *l = arg;
+
+	memset(row, 0, l->what->row_bytes);
+	return reader_row(&node_tables[l->what->table], stmt, row) &&
+	       (!l->what->finish || l->what->finish(stmt, l->places, row));
+}
+
 int reader_load_rows(struct reader *r, enum node_table table, struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
+	const struct table *described = &node_tables[table];
 	const struct loaded *t = loaded;
-	size_t count = 0, room = 0;
-	void *items, *row;
-	uint64_t older = 0;
-	int places[ARRAY_SIZE(t->given)], res;
+	char *content = (char *)r->content;
+	struct loading loading;
+	uint64_t older;
+	int res;
 
 	while (t->table != table)
 		t++;
 	if (t->is_asked_for && !r->filter->ledger)
 		return 0;
-	items = (char *)r->content + t->items;
-	res = schema_has_table(r->sql, node_tables[table].name, reterr);
+	loading = (struct loading){
+		t, {table_place(described, t->given[0]), table_place(described, t->given[1])}};
+	res = schema_has_table(r->sql, described->name, reterr);
 	if (res > 0)
 		res = select_newest(r, t, &stmt, reterr);
-	for (size_t i = 0; i < ARRAY_SIZE(places); i++)
-		places[i] = table_place(&node_tables[table], t->given[i]);
-	while (res >= 0 && stmt && (res = sql_step(stmt, reterr)) > 0) {
-		if (count == t->max) {
-			older++;
-			continue;
-		}
-		if (count == room)
-			res = array_grow(items, &room, count + 1, t->row_bytes, t->max);
-		if (res < 0)
-			break;
-		row = *(char **)items + count * t->row_bytes;
-		memset(row, 0, t->row_bytes);
-		if (reader_row(&node_tables[table], stmt, row) &&
-			(!t->finish || t->finish(stmt, places, row)))
-			count++;
-		else
-			r->content->skipped_rows++;
-	}
-	reader_reverse(*(char **)items, count, t->row_bytes);
-	*(size_t *)((char *)r->content + t->count) = count;
-	if (t->older)
-		*(uint64_t *)((char *)r->content + t->older) = older;
+	if (res >= 0)
+		res = reader_collect(stmt,
+			&(struct reader_rows){.items = content + t->items,
+				.count = (size_t *)(content + t->count),
+				.bytes = t->row_bytes,
+				.max = t->max,
+				.read = read_loaded,
+				.arg = &loading,
+				.skipped = &r->content->skipped_rows,
+				.older = t->older ? (uint64_t *)(content + t->older) : &older},
+			reterr);
+	reader_reverse(
+		*(char **)(content + t->items), *(size_t *)(content + t->count), t->row_bytes);
 	return res;
 }
 
@@ -253,7 +259,7 @@ int nodedb_recent_collectives(struct nodedb_snapshot *l, int64_t after, size_t m
 
 	if (!nodedb_snapshot_is_ours(l))
 		return -ENOTSUP;
-	r = reader_select_of(&l->reader, t, "rowid", &sql, reterr);
+	r = reader_select_of(&l->reader, t->name, t->columns, t->count, "rowid", &sql, reterr);
 	if (r < 0)
 		return r;
 	buf_printf(&sql, " WHERE rowid > %lld ORDER BY rowid LIMIT %zu", (long long)after, max);

@@ -3,7 +3,6 @@
  * per process, an SQL statement. Read-only, also on read-only media; see nodedb_read.c. */
 
 #include "store/read/nodedb_reader.h"
-#include "base/array.h"
 #include "sql/sql_worker.h"
 
 #define DURATION_MAX (366LL * 24 * 3600 * (int64_t)NS_PER_S)
@@ -50,13 +49,13 @@ int reader_visit(const char *path, const struct nodedb_filter *f, reader_visitor
 static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64_t *ret_end,
 	struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {
-		{"timestamp", NULL}, {"duration", NULL}, {"source", NULL}, {"op", NULL}};
+	static const struct reader_column columns[] = {{"timestamp", NULL}, {"duration", NULL},
+		{"source", NULL}, {"op", NULL}, {NULL, NULL}};
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int64_t time, duration, source;
 	bool at_end;
-	int res = reader_select(r, "events", columns, ARRAY_SIZE(columns), &sql, reterr);
+	int res = reader_select(r, "events", columns, &sql, reterr);
 
 	*ret_start = *ret_end = 0;
 	if (res < 0)
@@ -110,8 +109,9 @@ struct usage_list {
 	size_t count;
 };
 
-static bool read_usage(sql_stmt *stmt, struct nodedb_usage *u)
+static bool read_usage(sql_stmt *stmt, void *arg, void *row)
 {
+	struct nodedb_usage *u = row;
 	int64_t v[6];
 
 	for (int i = 0; i < 6; i++) {
@@ -170,7 +170,6 @@ static int visit_usage(struct reader *r, void *arg, struct errinfo *reterr)
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct usage_list *list = arg;
-	size_t capacity = 0;
 	int res = usage_sql(r, &sql, reterr);
 
 	free(list->rows);
@@ -178,17 +177,11 @@ static int visit_usage(struct reader *r, void *arg, struct errinfo *reterr)
 	if (res <= 0)
 		return res;
 	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
-		struct nodedb_usage u;
-
-		if (!read_usage(stmt, &u))
-			continue;
-		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_USAGE_MAX);
-		if (res < 0)
-			return res;
-		list->rows[list->count++] = u;
-	}
-	return res;
+	return res < 0 ? res
+		       : reader_collect(stmt,
+				 &(struct reader_rows){READER_INTO(list->rows, list->count),
+					 .max = NODEDB_USAGE_MAX, .read = read_usage},
+				 reterr);
 }
 
 int nodedb_usage(const char *path, const struct nodedb_filter *f, struct nodedb_usage **ret,
@@ -211,31 +204,27 @@ struct node_list {
 	size_t count;
 };
 
+const struct reader_query reader_nodes = {.table = "sessions",
+	.columns = (const struct reader_column[]){{"node", "''"}, {NULL, NULL}},
+	.rest = " GROUP BY 1 ORDER BY min(rowid)"};
+
+static bool read_node(sql_stmt *stmt, void *arg, void *row)
+{
+	struct nodedb_node *n = row;
+
+	return reader_text(stmt, 0, n->name, sizeof(n->name)) && n->name[0];
+}
+
 static int visit_nodes(struct reader *r, void *arg, struct errinfo *reterr)
 {
-	static const struct reader_column columns[] = {{"node", "''"}};
-	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct node_list *list = arg;
-	size_t capacity = 0;
-	int res = reader_select(r, "sessions", columns, 1, &sql, reterr);
 
 	free(list->rows);
 	*list = (struct node_list){0};
-	if (res < 0)
-		return res;
-	buf_printf(&sql, " GROUP BY 1 ORDER BY min(rowid) LIMIT %d", NODEDB_NODES_MAX);
-	res = reader_prepare(r, &sql, &stmt, reterr);
-	while (res >= 0 && (res = sql_step(stmt, reterr)) > 0) {
-		struct nodedb_node node;
-
-		if (!reader_text(stmt, 0, node.name, sizeof(node.name)) || !node.name[0])
-			continue;
-		res = ARRAY_RESERVE(list->rows, capacity, list->count + 1, NODEDB_NODES_MAX);
-		if (res == 0)
-			list->rows[list->count++] = node;
-	}
-	return res;
+	return reader_load(r, &reader_nodes,
+		&(struct reader_rows){READER_INTO(list->rows, list->count), .max = NODEDB_NODES_MAX,
+			.read = read_node},
+		reterr);
 }
 
 int nodedb_nodes(

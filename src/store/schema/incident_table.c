@@ -186,15 +186,13 @@ void incident_json_causes(const struct incident *i, struct buf *out)
 		const struct incident_cause *c = &i->causes[n];
 
 		json_begin_object(&w);
-		json_string_member(&w, "cause", cause_name(c->cause));
-		json_string_member(&w, "layer", cause_layer(c->cause));
-		json_uint_member(&w, "ns", c->ns);
-		json_uint_member(&w, "calls", c->calls);
-		if (c->culprit_pid || c->culprit[0]) {
-			json_uint_member(&w, "culprit_pid", c->culprit_pid);
-			json_string_member(&w, "culprit", c->culprit);
-			json_double_member(&w, "culprit_share", c->culprit_share);
-		}
+		JSON_PUT(&w, JSON_S("cause", cause_name(c->cause)),
+			JSON_S("layer", cause_layer(c->cause)), JSON_U("ns", c->ns),
+			JSON_U("calls", c->calls));
+		if (c->culprit_pid || c->culprit[0])
+			JSON_PUT(&w, JSON_U("culprit_pid", c->culprit_pid),
+				JSON_S("culprit", c->culprit),
+				JSON_R("culprit_share", c->culprit_share));
 		json_end_object(&w);
 	}
 	finish(&w, out);
@@ -220,9 +218,8 @@ void incident_json_timeline(const struct incident *i, struct buf *out)
 		const struct incident_step *s = &i->timeline[n];
 
 		json_begin_object(&w);
-		json_string_member(&w, "layer", s->layer);
-		json_string_member(&w, "op", s->op);
-		json_string_member(&w, "detail", s->detail);
+		JSON_PUT(&w, JSON_S("layer", s->layer), JSON_S("op", s->op),
+			JSON_S("detail", s->detail));
 		if (s->dur_ns)
 			json_uint_member(&w, "dur_us", s->dur_ns / NS_PER_US);
 		json_int_member(&w, "timestamp", s->time.ns);

@@ -143,35 +143,16 @@ int nodedb_add_aggregate(
 	return nodedb_atomically(db, write_aggregate, &args, reterr);
 }
 
-int nodedb_put_sample(struct nodedb *db, const struct host_sample *s, struct errinfo *reterr)
+int nodedb_put_of(struct nodedb *db, enum nodedb_row which, const void *row, struct errinfo *reterr)
 {
-	return nodedb_put_row(db, TABLE_SAMPLES, s, NULL, reterr);
-}
+	static const enum node_table tables[] = {[NODEDB_ROW_HOST] = TABLE_SAMPLES,
+		[NODEDB_ROW_GPU] = TABLE_GPU_SAMPLES,
+		[NODEDB_ROW_CONTAINER] = TABLE_CONTAINERS,
+		[NODEDB_ROW_OVERHEAD] = TABLE_OVERHEAD,
+		[NODEDB_ROW_CGROUP] = TABLE_GROUPS,
+		[NODEDB_ROW_TEXT] = TABLE_NAMES};
 
-int nodedb_put_overhead(struct nodedb *db, const struct overhead *o, struct errinfo *reterr)
-{
-	return nodedb_put_row(db, TABLE_OVERHEAD, o, NULL, reterr);
-}
-
-int nodedb_put_gpu_sample(struct nodedb *db, const struct gpu_sample *s, struct errinfo *reterr)
-{
-	return nodedb_put_row(db, TABLE_GPU_SAMPLES, s, NULL, reterr);
-}
-
-int nodedb_put_container_sample(
-	struct nodedb *db, const struct container_sample *s, struct errinfo *reterr)
-{
-	return nodedb_put_row(db, TABLE_CONTAINERS, s, NULL, reterr);
-}
-
-int nodedb_put_cgroup(struct nodedb *db, const struct cgroup_row *c, struct errinfo *reterr)
-{
-	return nodedb_put_row(db, TABLE_GROUPS, c, NULL, reterr);
-}
-
-int nodedb_put_text(struct nodedb *db, const struct text_row *t, struct errinfo *reterr)
-{
-	return nodedb_put_row(db, TABLE_NAMES, t, NULL, reterr);
+	return nodedb_put_row(db, tables[which], row, NULL, reterr);
 }
 
 int nodedb_put_event(struct nodedb *db, struct event *e, struct errinfo *reterr)

@@ -322,7 +322,6 @@ static int delete_until(
 
 static void say_if_small(struct prune *p, int64_t moment)
 {
-	char size[TEXT_MAX];
 	int64_t newest;
 
 	if (p->said_small ||
@@ -333,20 +332,18 @@ static void say_if_small(struct prune *p, int64_t moment)
 	p->said_small = true;
 	log_warning(
 		"the database limit of %s is less than a minute of events at this rate: older events are deleted; raise --max-db",
-		text_format_bytes(size, p->limit_bytes));
+		TEXT_SIZE(p->limit_bytes));
 }
 
 static void say_stuck(struct prune *p)
 {
-	char size[TEXT_MAX];
-
 	p->stuck_until_ns = mono_now().ns + STUCK_REST_NS;
 	if (p->said_stuck)
 		return;
 	p->said_stuck = true;
 	log_warning(
 		"cannot keep the database below %s: all remaining rows belong to this session; raise --max-db",
-		text_format_bytes(size, p->limit_bytes));
+		TEXT_SIZE(p->limit_bytes));
 }
 
 /* One moment further, in all tables. Returns the number of rows deleted. */

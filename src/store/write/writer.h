@@ -31,14 +31,15 @@ bool store_writer_push(struct store_writer *w, const struct event *e);
 /* store_writer_push_aggregate - the gain of a 5 s bucket; its minute gets it in the same
  * transaction. */
 bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate *a);
-bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s);
-bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s);
-bool store_writer_push_container(struct store_writer *w, const struct container_sample *s);
+
+/* store_writer_push_row - a row of nodedb_put(). Texts have the room that stacks have. */
+#define store_writer_push_row(w, row) store_writer_push_of(w, NODEDB_ROW(row), row, sizeof(*(row)))
+bool store_writer_push_of(
+	struct store_writer *w, enum nodedb_row which, const void *row, size_t bytes);
 
 /* store_writer_push_ledger - a record of source HOST: it ends in store_writer_stored() or _failed()
  * like an event. Together with stacks it gets half of the room that messages have. */
 bool store_writer_push_ledger(struct store_writer *w, const struct ledger_row *row);
-bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o);
 
 /* store_writer_push_gpu - what the driver says of itself, for the session's row. */
 bool store_writer_push_gpu(
@@ -47,16 +48,13 @@ bool store_writer_push_collective(
 	struct store_writer *w, const struct event *e, const struct collective *c);
 bool store_writer_push_process(
 	struct store_writer *w, const struct process *p, const char *cmdline);
-bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c);
 
 /* store_writer_push_stack - its texts are copied. Stacks get half of the room that messages have,
  * so that a flood of them cannot displace counts. */
 bool store_writer_push_stack(struct store_writer *w, const struct stack *s);
 
-/* store_writer_push_kernel - its name and how many more launches it had; push_text - likewise with the
- * room that stacks have. */
+/* store_writer_push_kernel - its name and how many more launches it had, with the room that stacks have. */
 bool store_writer_push_kernel(struct store_writer *w, const struct kernel_row *k);
-bool store_writer_push_text(struct store_writer *w, const struct text_row *t);
 bool store_writer_push_layers(
 	struct store_writer *w, uint32_t pid, uint64_t start_ticks, const struct process_layers *l);
 bool store_writer_push_place(struct store_writer *w, struct placement place); /* of the session */

@@ -15,18 +15,13 @@
 
 enum message_kind {
 	MESSAGE_AGGREGATE,
-	MESSAGE_SAMPLE,
+	MESSAGE_ROW, /* of nodedb_put() */
 	MESSAGE_COLLECTIVE,
-	MESSAGE_GPU_SAMPLE,
-	MESSAGE_CONTAINER,
 	MESSAGE_LEDGER,
-	MESSAGE_OVERHEAD,
 	MESSAGE_GPU,
 	MESSAGE_PROCESS,
-	MESSAGE_CGROUP,
 	MESSAGE_STACK,
 	MESSAGE_KERNEL,
-	MESSAGE_TEXT,
 	MESSAGE_LAYERS,
 	MESSAGE_CALL_GAP,
 	MESSAGE_PLACE,
@@ -50,7 +45,7 @@ struct message {
 			uint8_t source, flags;
 			uint64_t stored, sum_arg0, count, sum, min, max;
 		} aggregate;
-		struct host_sample sample;
+		enum nodedb_row row;
 		struct {
 			struct event event;
 			struct collective nccl;

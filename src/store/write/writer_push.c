@@ -40,7 +40,8 @@ static struct message *message_new(enum message_kind kind, const void *data, siz
 static bool push_message(struct store_writer *w, struct message *m)
 {
 	bool is_bulk = m && (m->kind == MESSAGE_STACK || m->kind == MESSAGE_LEDGER ||
-				    m->kind == MESSAGE_KERNEL || m->kind == MESSAGE_TEXT);
+				    m->kind == MESSAGE_KERNEL ||
+				    (m->kind == MESSAGE_ROW && m->row == NODEDB_ROW_TEXT));
 	size_t max = is_bulk ? WRITER_BULK_BYTES : WRITER_MESSAGE_BYTES, before;
 	bool room, wake = false;
 
@@ -88,33 +89,19 @@ bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate 
 	return push_message(w, m);
 }
 
-bool store_writer_push_sample(struct store_writer *w, const struct host_sample *s)
+bool store_writer_push_of(
+	struct store_writer *w, enum nodedb_row which, const void *row, size_t bytes)
 {
-	struct message *m = message_new(MESSAGE_SAMPLE, NULL, 0);
+	struct message *m = message_new(MESSAGE_ROW, row, bytes);
 
 	if (m)
-		m->sample = *s;
+		m->row = which;
 	return push_message(w, m);
-}
-
-bool store_writer_push_gpu_sample(struct store_writer *w, const struct gpu_sample *s)
-{
-	return push_message(w, message_new(MESSAGE_GPU_SAMPLE, s, sizeof(*s)));
-}
-
-bool store_writer_push_container(struct store_writer *w, const struct container_sample *s)
-{
-	return push_message(w, message_new(MESSAGE_CONTAINER, s, sizeof(*s)));
 }
 
 bool store_writer_push_ledger(struct store_writer *w, const struct ledger_row *row)
 {
 	return push_message(w, message_new(MESSAGE_LEDGER, row, sizeof(*row)));
-}
-
-bool store_writer_push_overhead(struct store_writer *w, const struct overhead *o)
-{
-	return push_message(w, message_new(MESSAGE_OVERHEAD, o, sizeof(*o)));
 }
 
 bool store_writer_push_gpu(
@@ -151,11 +138,6 @@ bool store_writer_push_process(struct store_writer *w, const struct process *p, 
 	if (len)
 		memcpy(m->data + sizeof(*p), cmdline, len);
 	return push_message(w, m);
-}
-
-bool store_writer_push_cgroup(struct store_writer *w, const struct cgroup_row *c)
-{
-	return push_message(w, message_new(MESSAGE_CGROUP, c, sizeof(*c)));
 }
 
 bool store_writer_push_stack(struct store_writer *w, const struct stack *s)
@@ -198,11 +180,6 @@ bool store_writer_push_kernel(struct store_writer *w, const struct kernel_row *k
 	size_t len = offsetof(struct kernel_row, name) + strnlen(k->name, sizeof(k->name) - 1);
 
 	return push_message(w, message_new(MESSAGE_KERNEL, k, len));
-}
-
-bool store_writer_push_text(struct store_writer *w, const struct text_row *t)
-{
-	return push_message(w, message_new(MESSAGE_TEXT, t, sizeof(*t)));
 }
 
 bool store_writer_push_renewed(struct store_writer *w, uint64_t generation)
@@ -384,22 +361,16 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 {
 	switch (m->kind) {
 	case MESSAGE_AGGREGATE: return write_aggregate(w, m, reterr);
-	case MESSAGE_SAMPLE: return nodedb_put_sample(w->db, &m->sample, reterr);
+	case MESSAGE_ROW: return nodedb_put_of(w->db, m->row, m->data, reterr);
 	case MESSAGE_COLLECTIVE:
 		return nodedb_put_collective(
 			w->db, &m->collective.event, &m->collective.nccl, reterr);
-	case MESSAGE_GPU_SAMPLE: return nodedb_put_gpu_sample(w->db, (const void *)m->data, reterr);
-	case MESSAGE_CONTAINER:
-		return nodedb_put_container_sample(w->db, (const void *)m->data, reterr);
 	case MESSAGE_LEDGER: return nodedb_put_ledger(w->db, (const void *)m->data, reterr);
-	case MESSAGE_OVERHEAD: return nodedb_put_overhead(w->db, (const void *)m->data, reterr);
 	case MESSAGE_PROCESS:
 		return nodedb_put_process(w->db, (const void *)m->data,
 			(const char *)m->data + sizeof(struct process), reterr);
-	case MESSAGE_CGROUP: return nodedb_put_cgroup(w->db, (const void *)m->data, reterr);
 	case MESSAGE_STACK: return write_stack(w, m, reterr);
 	case MESSAGE_KERNEL: return write_kernel(w, m, reterr);
-	case MESSAGE_TEXT: return nodedb_put_text(w->db, (const void *)m->data, reterr);
 	case MESSAGE_GPU:
 	case MESSAGE_LAYERS:
 	case MESSAGE_CALL_GAP:

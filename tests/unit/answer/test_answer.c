@@ -111,7 +111,7 @@ static void record(const char *path)
 	for (int i = 0; i < 20; i++) {
 		host.time.ns = T0 + i * S;
 		host.cpu_pct = i == 13 ? 99 : 10;
-		assert_int_equal(nodedb_put_sample(db, &host, &e), 0);
+		assert_int_equal(nodedb_put(db, &host, &e), 0);
 	}
 	for (uint64_t seq = 1; seq <= 5; seq++) {
 		put_collective(db, T0 + (int64_t)seq * S, 0, seq, 5000000);
@@ -182,6 +182,21 @@ static void test_ops(void **state)
 	assert_int_equal(int_at(json_array_get(json_object_get(one, "ops"), 0), "count"), 5);
 	late = answer_of(s, ops_json, &(struct answer_request){.since_ns = 4 * NS_PER_S});
 	assert_int_equal(int_at(json_array_get(json_object_get(late, "ops"), 0), "count"), 10);
+}
+
+/* The sentence is about the program: its line is named though libraries lie between it and the call. */
+static void test_stacks_say_the_line(void **state)
+{
+	_cleanup_buf_ struct buf said = BUF_INIT(4096);
+	_cleanup_(json_decrefp) json_t *root = NULL;
+	struct scratch *s = *state;
+
+	record(s->path);
+	scratch_sql(s->path,
+		"UPDATE stack_traces SET frames = '[{\"s\":\"cudaStreamSynchronize\"},{\"s\":\"ffi_call\"},{\"s\":\"callproc\"},"
+		"{\"pf\":\"/home/u/train.py\",\"pfn\":\"train_step\",\"pl\":100},{\"s\":\"main\"}]'");
+	root = answer_of(s, stacks_json, &(struct answer_request){.all = true, .say = &said});
+	assert_non_null(strstr(buf_str(&said), " in train_step() at train.py:100: cudaStreamSync"));
 }
 
 static void test_series(void **state)
@@ -379,6 +394,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_ops),
 		TEST(test_series),
+		TEST(test_stacks_say_the_line),
 		TEST(test_overview_and_chains),
 		TEST(test_an_unclean_end),
 		TEST(test_collectives),

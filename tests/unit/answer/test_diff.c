@@ -283,15 +283,19 @@ static void ranks(void **state)
 
 /* ---- stacks ---- */
 
-static void add_stack(struct diff_side *s, uint64_t ip, uint32_t line, double ms, double rows)
+static void add_walk(
+	struct diff_side *s, uint64_t ip, uint32_t line, double ms, double rows, const char *stop)
 {
 	struct stack_frame frames[] = {{.ip = ip, .symbol = "launch", .file = "libtorch.so"},
-		{.py_file = "/home/u/train.py", .py_func = "forward", .py_line = line}};
-	struct stack stack = {.hash = ip, .frames = frames, .count = 2, .stop = ""};
+		{.py_file = "/home/u/train.py", .py_func = "forward", .py_line = line},
+		{.symbol = "main", .file = "python3"}};
+	struct stack stack = {
+		.hash = ip, .frames = frames, .count = stop[0] ? 2 : 3, .stop = (char *)stop};
 	struct diff_stack_row row = {.source = SOURCE_CUDA,
 		.op = LAUNCH,
 		.key = diff_stack_key(&stack, SOURCE_CUDA, LAUNCH, false),
 		.loose = diff_stack_key(&stack, SOURCE_CUDA, LAUNCH, true),
+		.lines = diff_stack_lines(&stack, SOURCE_CUDA, LAUNCH),
 		.ns = ms * (double)NS_PER_MS,
 		.rows = rows,
 		.stack = stack_copy(&stack, NULL)};
@@ -302,6 +306,31 @@ static void add_stack(struct diff_side *s, uint64_t ip, uint32_t line, double ms
 	s->stacks[s->stack_count++] = row;
 	s->ops_ns = NS_PER_S;
 	s->time = (struct diff_time){1, 1 + (int64_t)NS_PER_S, 0, 0};
+}
+
+static void add_stack(struct diff_side *s, uint64_t ip, uint32_t line, double ms, double rows)
+{
+	add_walk(s, ip, line, ms, rows, "");
+}
+
+/* Walks of one run that ended early are no stacks that the other run lacks. */
+static void cut_stacks(void **state)
+{
+	static const char why[] = "no unwind table of the file yet: libtorch.so";
+	struct diff_side sides[2] = {0};
+	struct diff_answer a = {0};
+
+	add_stack(&sides[0], 0x1000, 41, 300, 1000);
+	add_walk(&sides[1], 0x9000, 41, 200, 1000, why);
+	add_stack(&sides[1], 0x9000, 41, 100, 1000);
+	add_walk(&sides[1], 0x9200, 50, 70, 1000, why); /* control: none is whole, it stays */
+	diff_stacks_join(&sides[0]);
+	diff_stacks_join(&sides[1]);
+	assert_int_equal(sides[1].stack_count, 2);
+	assert_int_equal(diff_compare(sides, &a), 0);
+	assert_int_equal(a.stack_count, 1);
+	assert_string_equal(a.stacks[0].place, "forward() at train.py:50");
+	done(sides, &a);
 }
 
 static void stacks(void **state)
@@ -356,6 +385,7 @@ int main(void)
 		cmocka_unit_test(a_promise_that_was_not_kept),
 		cmocka_unit_test(ranks),
 		cmocka_unit_test(stacks),
+		cmocka_unit_test(cut_stacks),
 		cmocka_unit_test(most_grown),
 	};
 

@@ -142,6 +142,29 @@ static void test_json(void **state)
 	assert_true(tiny.err < 0);
 }
 
+/* A machine has hundreds of processes that allocate pages: those that use CUDA come first, and are not drowned. */
+static void test_usage_others(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+	struct nodedb_usage rows[40];
+	const char *gpu, *other;
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = (struct nodedb_usage){.pid = 100 + (uint32_t)i,
+			.source = SOURCE_HOST,
+			.op = HOST_SCHED_SWITCH,
+			.count = 100 - i};
+	rows[39].source = SOURCE_CUDA;
+	rows[39].op = CUDA_MALLOC;
+	usage_text(&b, rows, ARRAY_SIZE(rows));
+	contains(buf_str(&b), "PER PROCESS - 40 processes, 1 with CUDA calls\n");
+	contains(buf_str(&b), "\n  34 more processes without CUDA calls: --json lists them\n");
+	gpu = strstr(buf_str(&b), "PID 139");
+	other = strstr(buf_str(&b), "PID 100");
+	assert_true(gpu && other && gpu < other);
+	assert_null(strstr(buf_str(&b), "PID 105"));
+}
+
 static void test_usage(void **state)
 {
 	static const struct nodedb_usage rows[] = {
@@ -206,6 +229,7 @@ int main(void)
 		cmocka_unit_test(test_list),
 		cmocka_unit_test(test_json),
 		cmocka_unit_test(test_usage),
+		cmocka_unit_test(test_usage_others),
 		cmocka_unit_test(test_op_option),
 	};
 

@@ -11,6 +11,7 @@
 
 #include "answer/encode/report_json.h"
 #include "answer/encode/report.h"
+#include "answer/encode/say.h"
 #include "steps_fixture.h"
 
 struct made {
@@ -365,6 +366,37 @@ static void json(void **state)
 	json_decref(tree);
 }
 
+/* Equal windows of time are no steps of the program. */
+static void said_units(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 12);
+	_cleanup_(made_done) struct made m;
+
+	make(&m);
+	m.report.items[1].origin = STEP_BY_TIME;
+	say_steps(&b, &m.a);
+	assert_contains(buf_str(&b), "(PID 4821): 512 steps, ");
+	assert_contains(buf_str(&b), " windows of time, ");
+}
+
+/* "No problems found in 512 steps" of another process is no all-clear for the one that was asked for. */
+static void only_asked(void **state)
+{
+	const uint32_t second = STEPS_PID + 1, stranger = 1;
+	struct explanation e = {0};
+
+	assert_int_equal(steps_fill_report(&e.accounts), 0);
+	e.accounts.items[1].pid = second;
+	explanation_keep(&e, &(struct scope){0}); /* control: nobody in particular, all stay */
+	assert_int_equal(e.scope.accounts.count, 2);
+	explanation_keep(&e, &(struct scope){.pids = &second, .pid_count = 1});
+	assert_int_equal(e.scope.accounts.count, 1);
+	assert_int_equal(e.scope.accounts.items[0].pid, second);
+	explanation_keep(&e, &(struct scope){.pids = &stranger, .pid_count = 1});
+	assert_int_equal(e.scope.accounts.count, 0);
+	explanation_done(&e);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -379,6 +411,8 @@ int main(void)
 		cmocka_unit_test(none),
 		cmocka_unit_test(drift),
 		cmocka_unit_test(json),
+		cmocka_unit_test(said_units),
+		cmocka_unit_test(only_asked),
 	};
 
 	return cmocka_run_group_tests(tests, use_utc, NULL);

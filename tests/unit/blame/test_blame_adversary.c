@@ -502,6 +502,67 @@ static void test_checkpoint_beside(void **state)
 	assert_quiet(look(&s, slow_down_rank_0));
 }
 
+/* Hosts run ahead, so that calls are in time: only what is sent tells whose GPU has more to do. */
+static void test_hot_expert(void **state)
+{
+	struct job_spec s = job_of(6, 1, 1);
+	struct blame b;
+
+	s.experts = s.async = true;
+	s.host_share = 0.15;
+	s.routing = 0.08;
+	b = look(&s, NULL);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	s.fault = JOB_EXPERT;
+	s.amount = 1.0;
+	s.faulty[0] = 2;
+	s.faulty_count = 1;
+	s.from_step = 30;
+	b = look(&s, NULL);
+	assert_true(b.suspect_count && b.suspects[0].received > 1.5);
+	assert_named(&s, b);
+}
+
+/* In the last step all are busy with something else, each in its own time; or one alone is. */
+static void test_snapshot(void **state)
+{
+	struct job_spec s = job_of(4, 1, 1);
+	struct blame b;
+
+	s.aside_every = s.steps - 1;
+	s.aside = 2;
+	s.traits = 1U << JOB_TRAIT_SNAPSHOT;
+	b = look(&s, NULL);
+	assert_false(b.has_sudden);
+	blame_done(&b);
+	s.traits = 1U << JOB_TRAIT_ALONE;
+	b = look(&s, NULL);
+	assert_true(b.has_sudden && b.sudden.worker == 0);
+	blame_done(&b);
+}
+
+/* What one step does not tell from chance, several in a row do. */
+static void test_late_in_a_row(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+	struct blame b;
+
+	s.fault = JOB_SLOW;
+	s.amount = 0.2;
+	s.jitter = 0.03;
+	s.faulty[0] = 5;
+	s.faulty_count = 1;
+	s.from_step = s.steps - 1;
+	b = look(&s, NULL);
+	assert_false(b.has_sudden);
+	blame_done(&b);
+	s.from_step = s.steps - 5;
+	b = look(&s, NULL);
+	assert_true(b.has_sudden && b.sudden.worker == 5);
+	blame_done(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -526,6 +587,9 @@ int main(void)
 		cmocka_unit_test(test_empty_experts),
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_checkpoint_beside),
+		cmocka_unit_test(test_hot_expert),
+		cmocka_unit_test(test_snapshot),
+		cmocka_unit_test(test_late_in_a_row),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

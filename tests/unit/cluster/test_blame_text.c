@@ -14,7 +14,7 @@
 static int text(const char *body, struct buf *b)
 {
 	buf_clear(b);
-	return blame_text(b, body, strlen(body));
+	return blame_text(b, body, strlen(body), NULL);
 }
 
 static void test_culprits(void **state)
@@ -66,6 +66,17 @@ static void test_nobody(void **state)
 	assert_non_null(strstr(buf_str(&b), "ingero fleet-push"));
 }
 
+/* A name that nobody uses is no all-clear, nor does it say that no agent pushes at all. */
+static void test_unknown_cluster(void **state)
+{
+	static const char body[] = "{\"examined\":{\"clusters\":0},\"episodes\":[]}";
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+	assert_int_equal(blame_text(&b, body, strlen(body), "tr\x1b[2Jain"), 0);
+	assert_non_null(strstr(buf_str(&b), "for cluster tr\\x1b[2Jain: check the name"));
+	assert_null(strstr(buf_str(&b), "yet"));
+}
+
 static void test_something_else(void **state)
 {
 	static const char *const bodies[] = {"", "x", "[]", "{}", "{\"examined\":{}}",
@@ -82,6 +93,7 @@ int main(void)
 		cmocka_unit_test(test_culprits),
 		cmocka_unit_test(test_several_clusters_are_named),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_unknown_cluster),
 		cmocka_unit_test(test_something_else),
 	};
 

@@ -62,7 +62,7 @@ static void put_logs(struct buf *b)
 		c.sent_ns = (int64_t)i + 1;
 		push_calls_protobuf(b, &c);
 		if (i % 10 == 9)
-			push_report_protobuf(b, &report);
+			push_report_write(b, &report, false);
 	}
 	assert_int_equal(b->err, 0);
 }

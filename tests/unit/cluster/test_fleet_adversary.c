@@ -398,6 +398,34 @@ static void experts_whose_load_moves(void **state)
 		assert_int_equal(s.told[i].problem, FLEET_UNEVEN);
 }
 
+/* @who is away for three steps after each 30th. */
+static void play_aside(struct scene *s, int who)
+{
+	struct rank *all[4];
+
+	for (int i = 0; i < 4; i++)
+		all[i] = add_rank(s, (uint32_t)i, 1000 + (uint32_t)i, i);
+	for (uint64_t step = 0; step < 200; step++) {
+		for (int i = 0; i < 4; i++) {
+			work(all[i], 200);
+			pause_for(all[i], i == who && step % 30 == 29 ? 600 : 0);
+		}
+		reduce(all, 4, 0xa, step, 0);
+	}
+	play(s);
+}
+
+/* Rank 0 evaluates while the others wait: nobody's fault. Another rank has no reason to. */
+static void an_evaluation_on_rank_0(void **state)
+{
+	struct scene s = {.late = -1}, other = {.late = 2};
+
+	play_aside(&s, 0);
+	expect_nobody(&s);
+	play_aside(&other, 2);
+	expect_straggler(&other, 2, 1002);
+}
+
 /* Two stages on two nodes, and one of the nodes has its clock set by 50 ms in between. */
 static void a_clock_that_is_set_in_mid_run(void **state)
 {
@@ -552,6 +580,7 @@ int main(void)
 		cmocka_unit_test(communicators_that_are_split_in_between),
 		cmocka_unit_test(a_hang_of_two_that_miss_different_numbers),
 		cmocka_unit_test(experts_whose_load_moves),
+		cmocka_unit_test(an_evaluation_on_rank_0),
 		cmocka_unit_test(a_clock_that_is_set_in_mid_run),
 		cmocka_unit_test(all_are_slow_at_once),
 		cmocka_unit_test(all_are_slow_and_one_is_slower),

@@ -168,7 +168,8 @@ static void test_traits_come_with_the_seed(void **state)
 	uint32_t seen[JOB_TRAIT_COUNT] = {0};
 
 	for (uint64_t seed = 1; seed <= 400; seed++) {
-		struct job_spec s = job_spec_random(seed, (enum job_fault)(seed % (JOB_GPU + 1))),
+		struct job_spec s = job_spec_random(
+					seed, (enum job_fault)(seed % (JOB_EXPERT + 1))),
 				again = s;
 
 		job_spec_harden(&s);

@@ -385,7 +385,7 @@ static int take_report(struct rig *r, int64_t sent_ns, const char *cause)
 		.confidence = 0.5};
 
 	snprintf(report.cause, sizeof(report.cause), "%s", cause);
-	push_report_protobuf(&b, &report);
+	push_report_write(&b, &report, false);
 	take(r, OTLP_LOGS, false, b.data, b.len);
 	loop_run(r->journal->loop);
 	return r->result.err;

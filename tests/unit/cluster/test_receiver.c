@@ -323,9 +323,9 @@ static void put_health(struct buf *b, bool json, const char *node)
 	struct push_metrics m = {.health = health_of(node), .detection_mode = "fleet"};
 
 	if (json)
-		push_metrics_json(b, &m);
+		push_metrics_write(b, &m, true);
 	else
-		push_metrics_protobuf(b, &m);
+		push_metrics_write(b, &m, false);
 }
 
 #define assert_has(text, part)                                                                     \
@@ -484,7 +484,7 @@ static void test_logs_and_what_the_sink_says(void **state)
 	struct rig *r = *state;
 
 	push_calls_protobuf(&b, &calls);
-	push_report_protobuf(&b, &report);
+	push_report_write(&b, &report, false);
 	assert_int_equal(post(r, &(struct question){.path = LOGS, .body = &b}), 200);
 	assert_int_equal(r->batches, 1);
 	assert_int_equal(r->reports, 1);

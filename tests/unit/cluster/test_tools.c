@@ -286,6 +286,13 @@ static void test_low_scores(void **state)
 
 	o = ask(w, "fleet.cluster.find_stragglers", "{\"cluster_id\":\"red\",\"threshold\":0.2}");
 	assert_int_equal(count(o, "stragglers"), 0);
+	assert_non_null(strstr(w->text, "No straggler found"));
+	json_decref(o);
+	/* A cluster that has sent nothing, or whose name is wrong, is not well. */
+	o = ask(w, "fleet.cluster.find_stragglers", "{\"cluster_id\":\"rde\"}");
+	assert_int_equal(count(o, "stragglers"), 0);
+	assert_non_null(strstr(w->text, "nothing can be said: check cluster_id"));
+	assert_null(strstr(w->text, "No straggler"));
 	json_decref(o);
 }
 
@@ -438,7 +445,7 @@ static void test_cost(void **state)
 	assert_true(json_is_null(json_object_get(o, "total"))); /* unpriced is not 0 */
 	assert_true(json_is_null(json_object_get(at(o, "by_node", 0), "cost")));
 	assert_true(number(o, "unpriced_incidents") == 1);
-	assert_non_null(strstr(w->text, "unpriced"));
+	assert_non_null(strstr(w->text, "Unpriced: 1 "));
 	json_decref(o);
 
 	put_incident(w, "n2", "i2", "hang", 4 * SECOND, 1.5, false);
@@ -556,6 +563,7 @@ static void test_counters(void **state)
 	o = ask(w, "fleet.cluster.kernel_launch_summary", "{}");
 	assert_true(number(o, "launches") == 440); /* by one name, not by both */
 	assert_true(number(at(o, "nodes", 0), "launches_per_s") == 110);
+	assert_string_equal(w->text, "440 kernel launches on 1 node. Most: n1, 440 launches.");
 	json_decref(o);
 	o = ask(w, "fleet.cluster.memcpy_bandwidth_summary", "{}");
 	n = at(o, "directions", 0);

@@ -40,7 +40,7 @@ static void test_parts_add_up(void **state)
 	assert_int_equal(a->unit_count, 40);
 	assert_int_equal(a->key_count, 3); /* host without a place, host with one, the GPU */
 	assert_int_equal(a->part_count, a->part_end[39]);
-	assert_null(a->key_slots);
+	assert_null(a->key_numbers.slots);
 	for (size_t i = 0; i < a->unit_count; i++) {
 		_cleanup_(tally_done) struct tally t = {0};
 		uint64_t lines[ACCOUNT_LINES] = {0}, sum = 0;

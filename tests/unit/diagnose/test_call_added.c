@@ -6,7 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "diagnose/chains/kernel_added.h"
+#include "diagnose/chains/call_added.h"
 #include "base/clock.h"
 #include "base/macros.h"
 

@@ -96,34 +96,34 @@ static void each_title_is_the_answer(void **state)
 {
 	static const struct gpu_change clock = {
 		.reason = GPU_BY_CLOCK, .slow_clock_mhz = 544, .ordinary_clock_mhz = 1905};
-	static const struct gpu_change hot = {.reason = GPU_BY_CLOCK,
-		.slow_clock_mhz = 900,
-		.ordinary_clock_mhz = 1905,
-		.reasons = 64};
-	static const struct gpu_change capped = {.reason = GPU_BY_CLOCK,
-		.slow_clock_mhz = 900,
-		.ordinary_clock_mhz = 1905,
-		.ordinary_limit_mw = 700000,
-		.slow_limit_mw = 300000};
-	static const struct gpu_change shared = {.reason = GPU_BY_NEIGHBOUR,
-		.others = {.count = 1, .named = {{.pid = 9, .comm = "python3"}}}};
+	static const struct gpu_change lowered = {
+		.reason = GPU_BY_CLOCK, .slow_clock_mhz = 900, .ordinary_clock_mhz = 1905};
 	static const struct gpu_change nothing = {.reason = GPU_BY_NOTHING};
 	static const struct {
 		struct story story;
 		const char *title, *cause;
 	} rows[] = {
-		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &clock, .lasts = true},
+		{{.kind = DELAY_BY_GPU,
+			 .who = SELF(ACCOUNT_GPU),
+			 .end = {.resource = RESOURCE_GPU_CLOCK},
+			 .gpu = &clock,
+			 .lasts = true},
 			"GPU clock at 544 MHz instead of 1905: steps take 236 ms instead of 100 (train.py)",
 			"locked clock"},
-		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &hot, .lasts = true},
+		{{.kind = DELAY_BY_GPU,
+			 .who = SELF(ACCOUNT_GPU),
+			 .end = {.resource = RESOURCE_GPU_HEAT},
+			 .gpu = &lowered,
+			 .lasts = true},
 			"GPU too hot (clock at 900 MHz instead of 1905): steps take 236 ms",
 			"temperature"},
-		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &capped, .lasts = true},
+		{{.kind = DELAY_BY_GPU,
+			 .who = SELF(ACCOUNT_GPU),
+			 .end = {.resource = RESOURCE_GPU_POWER, .detail = "300 W instead of 700"},
+			 .gpu = &lowered,
+			 .lasts = true},
 			"GPU held back by its power limit (clock at 900 MHz instead of 1905): steps",
 			"300 W instead of 700"},
-		{{.kind = DELAY_BY_GPU, .who = SELF(ACCOUNT_GPU), .gpu = &shared, .lasts = true},
-			"GPU shared with python3 (pid 9): steps take 236 ms instead of 100",
-			"take turns"},
 		{{.kind = DELAY_BY_GPU,
 			 .who = SELF(ACCOUNT_GPU),
 			 .end = {.resource = RESOURCE_GPU_PROCESS, .who = "infer.py", .pid = 9},

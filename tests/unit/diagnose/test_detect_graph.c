@@ -111,42 +111,6 @@ static void test_failed_capture(void **state)
 	assert_int_equal(verdict(&memory, PROBLEM_GRAPH_RECAPTURE)->severity, SEVERITY_HIGH);
 }
 
-static void test_long_capture(void **state)
-{
-	SCENE;
-	capture(&s, 0, 6000000);
-	struct recording rec = scene_recording(&s);
-	VERDICTS v = verdicts_of(&rec);
-
-	assert_int_equal(verdict(&v, PROBLEM_GRAPH_RECAPTURE)->severity, SEVERITY_LOW);
-	assert_has(verdict(&v, PROBLEM_GRAPH_RECAPTURE)->summary, "open for 6");
-}
-
-static void test_never_launched(void **state)
-{
-	SCENE;
-	graph(&s, GRAPH_INSTANTIATE, 0, 500, 0x100, 0x999);
-	graph(&s, GRAPH_INSTANTIATE, 100, 500, 0x100, 0x998);
-	for (int i = 0; i < 40; i++)
-		graph(&s, GRAPH_LAUNCH, i * 1000000, 20, 0x998, 0);
-	struct recording rec = scene_recording(&s);
-	VERDICTS v = verdicts_of(&rec);
-
-	assert_int_equal(verdict(&v, PROBLEM_GRAPH_RECAPTURE)->severity, SEVERITY_LOW);
-	assert_int_equal(verdict(&v, PROBLEM_GRAPH_RECAPTURE)->count, 1);
-
-	/* More launches happened than are stored: it cannot be told. */
-	struct aggregate a = {.pid = VICTIM,
-		.source = SOURCE_GRAPH,
-		.op = GRAPH_LAUNCH,
-		.bucket.ns = SCENE_T0_NS};
-	sketch_add(&a.sketch, 20000, 1000);
-	rec.aggregates = &a;
-	rec.aggregate_count = 1;
-	VERDICTS unsure = verdicts_of(&rec);
-	assert_null(verdict(&unsure, PROBLEM_GRAPH_RECAPTURE));
-}
-
 static void test_hostile(void **state)
 {
 	SCENE;
@@ -171,8 +135,6 @@ int main(void)
 		cmocka_unit_test(test_updated_in_place),
 		cmocka_unit_test(test_many_graphs_in_warm_up),
 		cmocka_unit_test(test_failed_capture),
-		cmocka_unit_test(test_long_capture),
-		cmocka_unit_test(test_never_launched),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -107,7 +107,7 @@ static void test_many(void **state)
 	assert_int_equal(o.named[1].pid, 31);
 	assert_int_equal(o.named[2].pid, 30);
 	assert_string_equal(o.named[0].comm, "p32");
-	assert_float_equal(o.rate, 32e9, 1e6);
+	assert_float_equal(o.named[0].rate[PACE_SLOW], 1e9, 1e6);
 }
 
 static void test_nothing_to_compare_with(void **state)

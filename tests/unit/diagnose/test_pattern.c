@@ -17,7 +17,6 @@ static const struct process_home homes[] = {{.pid = JOB, .container_id = "aaaaaa
 struct row {
 	enum delay_kind kind;
 	enum resource end;
-	enum gpu_reason gpu;
 	enum time_contrast contrast;
 	enum step_origin origin;
 	enum problem want;
@@ -27,11 +26,10 @@ static enum problem problem_of(const struct row *r)
 {
 	const struct recording rec = {0};
 	const struct step_account a = {.pid = JOB, .origin = r->origin};
-	const struct gpu_change gpu = {.reason = r->gpu};
 	const struct delay d = {
 		.kind = r->kind, .slow_ns = 100, .share = 0.9, .end.resource = r->end};
 
-	return pattern_problem(&rec, &a, r->end ? NULL : &gpu, r->contrast, &d);
+	return pattern_problem(&rec, &a, r->contrast, &d);
 }
 
 static void test_rows(void **state)
@@ -41,14 +39,12 @@ static void test_rows(void **state)
 		{DELAY_BY_COMPILE, .want = PROBLEM_KERNEL_COMPILER},
 		{DELAY_BY_HOST, .end = RESOURCE_COMPILER, .want = PROBLEM_KERNEL_COMPILER},
 		{DELAY_BY_PROCESS, .end = RESOURCE_COMPILER, .want = PROBLEM_KERNEL_COMPILER},
-		{DELAY_BY_GPU, .gpu = GPU_BY_CLOCK, .want = PROBLEM_THROTTLE},
 		{DELAY_BY_GPU, .end = RESOURCE_GPU_CLOCK, .want = PROBLEM_THROTTLE},
 		{DELAY_BY_GPU, .end = RESOURCE_GPU_POWER, .want = PROBLEM_THROTTLE},
 		{DELAY_BY_GPU, .end = RESOURCE_GPU_HEAT, .want = PROBLEM_THROTTLE},
-		{DELAY_BY_GPU, .gpu = GPU_BY_NEIGHBOUR, .want = PROBLEM_GPU_SHARING},
 		{DELAY_BY_GPU, .end = RESOURCE_GPU_PROCESS, .want = PROBLEM_GPU_SHARING},
 		{DELAY_BY_COPY, .end = RESOURCE_GPU_PROCESS, .want = PROBLEM_GPU_SHARING},
-		{DELAY_BY_GPU, .gpu = GPU_BY_NOTHING, .want = PROBLEM_GOODPUT},
+		{DELAY_BY_GPU, .want = PROBLEM_GOODPUT},
 		{DELAY_BY_COPY, .want = PROBLEM_PCIE},
 		{DELAY_BY_ALLOCATION, .want = PROBLEM_GPU_MEMORY},
 		{DELAY_BY_CPU, .want = PROBLEM_CPU_CONTENTION},
@@ -99,11 +95,11 @@ static void test_neighbours(void **state)
 		const struct delay d = {.kind = kinds[i], .slow_ns = 100, .lead = &lead};
 		struct recording rec = {.homes = homes, .home_count = ARRAY_SIZE(homes)};
 
-		assert_int_equal(pattern_problem(&rec, &a, NULL, CONTRAST_SLOW, &d),
-			PROBLEM_NOISY_NEIGHBOUR);
+		assert_int_equal(
+			pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_NOISY_NEIGHBOUR);
 		rec.home_count = 1;
-		assert_int_not_equal(pattern_problem(&rec, &a, NULL, CONTRAST_SLOW, &d),
-			PROBLEM_NOISY_NEIGHBOUR);
+		assert_int_not_equal(
+			pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_NOISY_NEIGHBOUR);
 	}
 }
 
@@ -118,13 +114,13 @@ static void test_another_model_is_loaded(void **state)
 		.ordinary_bytes = 1 << 20,
 		.slow_bytes = 1 << 30};
 
-	assert_int_equal(pattern_problem(&rec, &a, NULL, CONTRAST_SLOW, &d), PROBLEM_MODEL_SWAP);
-	assert_int_equal(pattern_problem(&rec, &a, NULL, CONTRAST_WHOLE, &d), PROBLEM_PCIE);
+	assert_int_equal(pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_MODEL_SWAP);
+	assert_int_equal(pattern_problem(&rec, &a, CONTRAST_WHOLE, &d), PROBLEM_PCIE);
 	a.slow_steps = 500; /* no exception any more */
-	assert_int_equal(pattern_problem(&rec, &a, NULL, CONTRAST_SLOW, &d), PROBLEM_PCIE);
+	assert_int_equal(pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_PCIE);
 	a.slow_steps = 5;
 	a.ordinary_bytes = 1 << 29;
-	assert_int_equal(pattern_problem(&rec, &a, NULL, CONTRAST_SLOW, &d), PROBLEM_PCIE);
+	assert_int_equal(pattern_problem(&rec, &a, CONTRAST_SLOW, &d), PROBLEM_PCIE);
 }
 
 int main(void)

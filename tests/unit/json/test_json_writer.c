@@ -45,6 +45,25 @@ static void writes_all_kinds(void **state)
 		"{}]}\n");
 }
 
+static void members_come_in_one_call(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct json_writer w = json_writer_to_buf(&b);
+
+	json_begin_array(&w);
+	JSON_PUT_OBJECT(&w, JSON_S("s", "x"), JSON_S("none", NULL), JSON_I("i", -1),
+		JSON_U("u", UINT64_MAX));
+	json_begin_object(&w);
+	JSON_PUT(&w, JSON_R("r", 0.5), JSON_R("nan", NAN), JSON_B("b", 2));
+	JSON_PUT_INTO(&w, "in", JSON_KNOWN("k", true, 3), JSON_KNOWN("l", false, 3));
+	json_end_object(&w);
+	json_end_array(&w);
+	assert_int_equal(json_finish(&w), 0);
+	assert_string_equal(buf_str(&b),
+		"[{\"s\":\"x\",\"none\":null,\"i\":-1,\"u\":\"18446744073709551615\"},"
+		"{\"r\":0.5,\"nan\":null,\"b\":true,\"in\":{\"k\":3,\"l\":null}}]\n");
+}
+
 static void thousandths_are_exact(void **state)
 {
 	static const int64_t values[] = {0, 1, 250, 1000, -1500, 1700000000000000750, INT64_MIN};
@@ -259,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(writes_all_kinds),
+		cmocka_unit_test(members_come_in_one_call),
 		cmocka_unit_test(thousandths_are_exact),
 		cmocka_unit_test(bad_bytes_become_replacement),
 		cmocka_unit_test(indents),

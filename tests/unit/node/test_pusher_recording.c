@@ -284,7 +284,7 @@ static void nobody_writes(void **state)
 	struct errinfo e = {0};
 
 	pusher_recording_init(&r, s->path, 60 * NS_PER_S);
-	assert_int_equal(nodedb_put_sample(db, &sample, &e), 0);
+	assert_int_equal(nodedb_put(db, &sample, &e), 0);
 	scratch_close(db);
 	now = sample.time;
 	assert_int_equal(pusher_recording_health(&r, now, &reading, &e), 0);

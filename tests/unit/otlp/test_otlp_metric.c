@@ -115,7 +115,7 @@ static void test_protobuf_as_protoc_reads_it(void **state)
 		print_message("# skip: protoc is not here (package protobuf-compiler)\n");
 		skip();
 	}
-	assert_int_equal(otlp_metric_protobuf(&b, s, &resource), 6);
+	assert_int_equal(otlp_metric_write(&b, false, s, &resource), 6);
 	assert_int_equal(b.err, 0);
 	text = decode(&b);
 	assert_non_null(text);
@@ -160,7 +160,7 @@ static void test_protoc_refuses_damage(void **state)
 		print_message("# skip: protoc is not here (package protobuf-compiler)\n");
 		skip();
 	}
-	otlp_metric_protobuf(&b, s, &resource);
+	otlp_metric_write(&b, false, s, &resource);
 	b.len -= 3;
 	text = decode(&b);
 	assert_null(text);
@@ -178,7 +178,7 @@ static void test_json_by_the_mapping(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	json_t *root, *rows, *scope, *point, *metric;
 
-	assert_int_equal(otlp_metric_json(&b, s, &resource), 6);
+	assert_int_equal(otlp_metric_write(&b, true, s, &resource), 6);
 	root = json_loads(buf_str(&b), 0, NULL);
 	assert_non_null(root);
 	rows = at(root, "resourceMetrics", 0);
@@ -223,11 +223,11 @@ static void test_what_is_not_known_is_left_out(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20), small = BUF_INIT(20);
 
 	metric_put_int(s, &hits, (wall_time){0}, 1, NULL); /* since when is not known */
-	otlp_metric_json(&b, s, &(struct otlp_resource){.node = ""});
+	otlp_metric_write(&b, true, s, &(struct otlp_resource){.node = ""});
 	assert_null(strstr(buf_str(&b), "startTimeUnixNano"));
 	assert_null(strstr(buf_str(&b), "ingero.node.id"));
 	assert_null(strstr(buf_str(&b), "version"));
-	otlp_metric_protobuf(&small, s, &resource);
+	otlp_metric_write(&small, false, s, &resource);
 	assert_int_equal(small.err, -ENOBUFS); /* a failure sticks, and nothing is overrun */
 }
 

@@ -156,19 +156,19 @@ static int note_record(void *arg, const struct otlp_record *r)
 typedef int read_fn(
 	const void *data, size_t len, struct notes *n, struct otlp_walk *walk, struct errinfo *e);
 
-#define READER(name, of)                                                                           \
+#define READER(name, signal, json)                                                                 \
 	static int name(const void *data, size_t len, struct notes *n, struct otlp_walk *walk,     \
 		struct errinfo *e)                                                                 \
 	{                                                                                          \
 		const struct otlp_visitor v = {                                                    \
 			.arg = n, .point = note_point, .record = note_record};                     \
                                                                                                    \
-		return of(data, len, &v, walk, e);                                                 \
+		return otlp_read(signal, json, data, len, &v, walk, e);                            \
 	}
-READER(metrics_pb, otlp_read_metrics_protobuf)
-READER(metrics_js, otlp_read_metrics_json)
-READER(logs_pb, otlp_read_logs_protobuf)
-READER(logs_js, otlp_read_logs_json)
+READER(metrics_pb, OTLP_METRICS, false)
+READER(metrics_js, OTLP_METRICS, true)
+READER(logs_pb, OTLP_LOGS, false)
+READER(logs_js, OTLP_LOGS, true)
 
 #define RESOURCE_NOTE "1 {ingero.node.id='n\xc3\xa9' i=-3 d=0.5d b=true y=00ff01 l=-} "
 static const char metrics_notes[] = RESOURCE_NOTE
@@ -415,7 +415,7 @@ static void write_points(struct buf *b, bool json, size_t points, size_t attribu
 	for (size_t i = 0; i < attributes; i++)
 		otlp_put_int(&a, "k", (int64_t)i);
 	otlp_write_begin(&w, b, json, false, &none, "s", "1");
-	otlp_write_metric(&w, "m", "1", OTLP_GAUGE);
+	otlp_write_metric(&w, "m", NULL, "1", OTLP_GAUGE);
 	for (size_t i = 0; i < points; i++)
 		otlp_write_point(&w, &(struct otlp_point){.attributes = &a,
 					     .value = {.kind = OTLP_INT, .i = 1}});
@@ -533,16 +533,17 @@ static void test_spans(void **state)
 	struct errinfo e = {0};
 
 	unhex(&b, hex);
-	assert_int_equal(otlp_read_traces_protobuf(b.data, b.len, &v, &walk, &e), 0);
+	assert_int_equal(otlp_read(OTLP_TRACES, false, b.data, b.len, &v, &walk, &e), 0);
 	assert_int_equal(walk.taken, 1);
 	assert_string_equal(buf_str(&n.text), span);
 	buf_clear(&n.text);
-	assert_int_equal(otlp_read_traces_json(json, strlen(json), &v, &walk, &e), 0);
+	assert_int_equal(otlp_read(OTLP_TRACES, true, json, strlen(json), &v, &walk, &e), 0);
 	assert_int_equal(walk.taken, 2);
 	assert_int_equal(strncmp(buf_str(&n.text), span, strlen(span)), 0);
 	assert_string_equal(buf_str(&n.text) + strlen(span), bare);
 	for (size_t len = 1; len < b.len; len++)
-		assert_int_equal(otlp_read_traces_protobuf(b.data, len, &v, &walk, &e), -EBADMSG);
+		assert_int_equal(
+			otlp_read(OTLP_TRACES, false, b.data, len, &v, &walk, &e), -EBADMSG);
 	assert_non_null(strstr(e.text, "traces"));
 	buf_done(&n.text);
 }

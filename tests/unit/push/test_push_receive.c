@@ -221,7 +221,7 @@ static void test_cut_requests_have_no_effect(void **state)
 
 	for (int json = 0; json < 2; json++) {
 		buf_clear(&b);
-		(json ? push_metrics_json : push_metrics_protobuf)(&b, &m);
+		push_metrics_write(&b, &m, json);
 		for (size_t len = 1; len < b.len - 1; len++) { /* a line break may be missing */
 			struct push_taken t = {.taken = 99};
 			struct seen s = {0};

@@ -68,7 +68,7 @@ static struct seen read_back(const struct push_span *s, struct buf *b)
 
 	push_span_protobuf(b, s);
 	assert_int_equal(b->err, 0);
-	assert_int_equal(otlp_read_traces_protobuf(b->data, b->len, &v, &walk, NULL), 0);
+	assert_int_equal(otlp_read(OTLP_TRACES, false, b->data, b->len, &v, &walk, NULL), 0);
 	assert_int_equal(walk.taken, 1);
 	return seen;
 }

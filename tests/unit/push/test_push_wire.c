@@ -75,7 +75,7 @@ static void test_health_round_trip(void **state)
 		struct seen s = {0};
 		struct push_handler h = handler(&s);
 
-		(json ? push_metrics_json : push_metrics_protobuf)(&b, &m);
+		push_metrics_write(&b, &m, json);
 		assert_int_equal(b.err, 0);
 		assert_int_equal(push_receive_metrics(b.data, b.len, json, &h, &t, NULL), 0);
 		assert_int_equal(s.healths, 1);
@@ -101,7 +101,7 @@ static void test_rank_zero(void **state)
 
 			health.who.rank = rank;
 			health.who.world_size = 0;
-			(json ? push_metrics_json : push_metrics_protobuf)(&b, &m);
+			push_metrics_write(&b, &m, json);
 			assert_int_equal(
 				push_receive_metrics(b.data, b.len, json, &h, &t, NULL), 0);
 			assert_int_equal(s.health[0].who.rank, rank);
@@ -126,7 +126,7 @@ static void test_published_shape(void **state)
 	"{\"name\":\"ingero." name "\",\"unit\":\"1\",\"gauge\":{\"dataPoints\":[{" attributes     \
 	"\"timeUnixNano\":\"1700000000123456789\"," value "}]}}"
 
-	push_metrics_json(&b, &m);
+	push_metrics_write(&b, &m, true);
 	assert_string_equal(buf_str(&b),
 		"{\"resourceMetrics\":[{\"resource\":{\"attributes\":["
 		"{\"key\":\"ingero.node.id\",\"value\":{\"stringValue\":\"n\"}},"
@@ -170,7 +170,7 @@ static void test_straggler_round_trip(void **state)
 		struct push_handler h = handler(&s);
 
 		given.resolved = i & 2;
-		(json ? push_metrics_json : push_metrics_protobuf)(&b, &m);
+		push_metrics_write(&b, &m, json);
 		assert_int_equal(push_receive_metrics(b.data, b.len, json, &h, &t, NULL), 0);
 		assert_int_equal(s.healths, 0);
 		assert_int_equal(s.stragglers, 1);
@@ -240,7 +240,7 @@ static void test_report_round_trip(void **state)
 		struct seen s = {0};
 		struct push_handler h = handler(&s);
 
-		(json ? push_report_json : push_report_protobuf)(&b, &r);
+		push_report_write(&b, &r, json);
 		assert_int_equal(b.err, 0);
 		assert_int_equal(push_receive_logs(b.data, b.len, json, &h, &t, NULL), 0);
 		assert_int_equal(t.taken, 1);

@@ -19,7 +19,7 @@ static void rows_keep_values(void **state)
 	for (int i = 0; i < 10; i++) {
 		struct sql_value v[4] = {SQL_I(i), SQL_R(i / 2.0), SQL_SN("xyz", 2), SQL_NOTHING};
 
-		assert_int_equal(sql_build_row(&t, v), 0);
+		assert_int_equal(sql_table_put(&t, v), 0);
 	}
 	assert_int_equal(t.row_count, 10);
 	assert_string_equal(sql_table_name(&t, 3), "d");
@@ -38,12 +38,12 @@ static void the_ceiling_holds(void **state)
 	size_t n = 0;
 
 	assert_int_equal(sql_build_begin(&t, names, 1, 1000), 0);
-	assert_int_equal(sql_build_row(&t, &large), -ENOBUFS);
-	while (sql_build_row(&t, &small) == 0)
+	assert_int_equal(sql_table_put(&t, &large), -ENOBUFS);
+	while (sql_table_put(&t, &small) == 0)
 		n++;
 	assert_in_range(n, 30, 1000 / sizeof(struct sql_cell));
 	assert_int_equal(t.row_count, n);
-	assert_int_equal(sql_build_row(&t, &small), -ENOBUFS);
+	assert_int_equal(sql_table_put(&t, &small), -ENOBUFS);
 	sql_table_done(&t);
 }
 
@@ -52,7 +52,7 @@ static void no_columns_are_a_table_too(void **state)
 	struct sql_table t;
 
 	assert_int_equal(sql_build_begin(&t, NULL, 0, 100), 0);
-	assert_int_equal(sql_build_row(&t, NULL), 0);
+	assert_int_equal(sql_table_put(&t, NULL), 0);
 	assert_int_equal(t.row_count, 1);
 	sql_table_done(&t);
 }

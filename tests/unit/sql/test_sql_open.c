@@ -171,6 +171,28 @@ static void test_odd_names(void **state)
 	assert_int_equal(scratch_int(path, "SELECT a FROM t"), 3);
 }
 
+/* A copy that was broken off is told from a file whose bytes are wrong. */
+static void test_cut_short(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	struct sql_stamp stamp;
+	sql_db *db = NULL;
+	int64_t v;
+	int r;
+
+	scratch_sql(s->path,
+		"CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100000)); CREATE TABLE u(a);");
+	assert_int_equal(truncate(s->path, 8192), 0);
+	r = sql_open_read(s->path, false, &db, &stamp, &err);
+	if (r == 0)
+		r = sql_get_int(db, "SELECT count(*) FROM t", &v, &err);
+	assert_int_equal(r, -EBADMSG);
+	assert_non_null(strstr(err.text, " is cut short: it has 8192 of "));
+	if (db)
+		sql_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -179,6 +201,7 @@ int main(void)
 		TEST(test_read_is_read_only_and_leaves_nothing),
 		TEST(test_live_writer_is_seen),
 		TEST(test_foreign_triggers_and_views_do_not_run),
+		TEST(test_cut_short),
 		TEST(test_refusals),
 		TEST(test_odd_names),
 	};

@@ -25,7 +25,7 @@ static void put_range(struct nodedb *db, uint64_t hash, const char *text)
 	struct text_row t = {.hash = hash};
 
 	snprintf(t.text, sizeof(t.text), "%s", text);
-	assert_int_equal(nodedb_put_text(db, &t, NULL), 0);
+	assert_int_equal(nodedb_put(db, &t, NULL), 0);
 }
 
 static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)

@@ -16,7 +16,10 @@ static void make_runs(const struct scratch *s)
 			     " (3, 1700000200000000000, 1700000210000000000);"
 			     "INSERT INTO accounting VALUES (1, 'n1', 1, 1000, 1000, 0, 0),"
 			     " (2, 'n1', 1, 200, 195, 0, 5), (3, 'n1', 1, 30, 30, 0, 0);"
-			     "INSERT INTO losses VALUES (2, 'n1', 1, 'ring_full', 5);");
+			     "INSERT INTO losses VALUES (2, 'n1', 1, 'ring_full', 5);"
+			     "INSERT INTO overhead (timestamp, node, launch_watched, launch_error)"
+			     " VALUES (1700000009000000000, 'n1', 0.5, 0.3),"
+			     " (1700000209000000000, 'n1', 1, 0);");
 }
 
 static struct account load(const struct scratch *s, int64_t from, int64_t to, uint32_t *ret_unclean)
@@ -28,6 +31,15 @@ static struct account load(const struct scratch *s, int64_t from, int64_t to, ui
 	assert_true(c.has_books);
 	*ret_unclean = c.books.unclean;
 	return c.books.source[SOURCE_CUDA];
+}
+
+static double load_launch_error(const struct scratch *s, int64_t from, int64_t to)
+{
+	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
+	struct nodedb_filter f = {.scope = {.from_ns = from, .to_ns = to}};
+
+	assert_int_equal(nodedb_read(s->path, &f, &c, NULL), 0);
+	return c.books.launch_error;
 }
 
 static void test_the_run_that_is_asked_for(void **state)
@@ -58,9 +70,21 @@ static void test_the_run_that_is_asked_for(void **state)
 	}
 }
 
+/* An estimate of an earlier run is none of this one's. */
+static void test_launches_of_the_run(void **state)
+{
+	const struct scratch *s = *state;
+
+	make_runs(s);
+	assert_true(load_launch_error(s, T0, T0 + 10 * S) == 0.3);
+	assert_true(load_launch_error(s, 0, 0) == 0.3); /* all: the worst */
+	assert_true(load_launch_error(s, T0 + 200 * S, T0 + 210 * S) == 0);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {TEST(test_the_run_that_is_asked_for)};
+	const struct CMUnitTest tests[] = {
+		TEST(test_the_run_that_is_asked_for), TEST(test_launches_of_the_run)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

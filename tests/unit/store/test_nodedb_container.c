@@ -31,11 +31,11 @@ static void test_samples_come_back_as_they_were(void **state)
 	struct nodedb *db = scratch_open(s->path);
 	struct nodedb_content c;
 
-	assert_int_equal(nodedb_put_container_sample(db, &b, NULL), 0);
-	assert_int_equal(nodedb_put_container_sample(db, &a, NULL), 0);
-	assert_int_equal(nodedb_put_container_sample(db, &d, NULL), 0);
+	assert_int_equal(nodedb_put(db, &b, NULL), 0);
+	assert_int_equal(nodedb_put(db, &a, NULL), 0);
+	assert_int_equal(nodedb_put(db, &d, NULL), 0);
 	b.cpus = 4;
-	assert_int_equal(nodedb_put_container_sample(db, &b, NULL), 0); /* the same moment again */
+	assert_int_equal(nodedb_put(db, &b, NULL), 0); /* the same moment again */
 	scratch_close(db);
 	assert_int_equal(nodedb_read(s->path, &all, &c, NULL), 0);
 	assert_int_equal(c.container_count, 3);
@@ -59,7 +59,7 @@ static void test_damaged_rows_are_counted(void **state)
 	struct nodedb *db = scratch_open(s->path);
 	struct nodedb_content c;
 
-	assert_int_equal(nodedb_put_container_sample(db, &a, NULL), 0);
+	assert_int_equal(nodedb_put(db, &a, NULL), 0);
 	scratch_close(db);
 	scratch_sql(s->path, "INSERT INTO container_samples (node,timestamp,cgroup_id,cpus) VALUES"
 			     " ('n1',1,7,'many'), ('n1',2,7,-1), ('n1','x',7,1), ('n1',3,'x',1),"
@@ -100,7 +100,7 @@ static void test_the_writer_stores_them(void **state)
 
 	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
 	assert_int_equal(store_writer_start(db, session.id, NULL, &w, NULL), 0);
-	assert_true(store_writer_push_container(w, &a));
+	assert_true(store_writer_push_row(w, &a));
 	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, NULL), 0);
 	assert_int_equal(scratch_int(s->path,
 				 "SELECT throttled_us FROM container_samples WHERE cgroup_id = 7"),

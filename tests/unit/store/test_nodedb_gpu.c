@@ -28,11 +28,11 @@ static void test_samples_come_back_as_they_were(void **state)
 	struct gpu_sample a = sample_of(20, 1), b = sample_of(20, 0), d = sample_of(10, 0);
 	struct nodedb *db = scratch_open(s->path);
 
-	assert_int_equal(nodedb_put_gpu_sample(db, &a, &err), 0);
-	assert_int_equal(nodedb_put_gpu_sample(db, &b, &err), 0);
-	assert_int_equal(nodedb_put_gpu_sample(db, &d, &err), 0);
+	assert_int_equal(nodedb_put(db, &a, &err), 0);
+	assert_int_equal(nodedb_put(db, &b, &err), 0);
+	assert_int_equal(nodedb_put(db, &d, &err), 0);
 	b.temperature_c = 83;
-	assert_int_equal(nodedb_put_gpu_sample(db, &b, &err), 0); /* the same moment again */
+	assert_int_equal(nodedb_put(db, &b, &err), 0); /* the same moment again */
 	scratch_close(db);
 	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
 	assert_int_equal(c.gpu_sample_count, 3);
@@ -58,7 +58,7 @@ static void test_damaged_rows_are_left_out(void **state)
 	struct gpu_sample a = sample_of(20, 1);
 	struct nodedb *db = scratch_open(s->path);
 
-	assert_int_equal(nodedb_put_gpu_sample(db, &a, &err), 0);
+	assert_int_equal(nodedb_put(db, &a, &err), 0);
 	scratch_close(db);
 	scratch_sql(s->path,
 		"INSERT INTO gpu_samples (node,timestamp,gpu,uuid,name,pci,power_mw) VALUES"
@@ -83,7 +83,7 @@ static void test_the_writer_stores_both(void **state)
 
 	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
 	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
-	assert_true(store_writer_push_gpu_sample(w, &a));
+	assert_true(store_writer_push_row(w, &a));
 	assert_true(store_writer_push_gpu(w, "NVIDIA H200", "580.65.06", ""));
 	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
 	assert_int_equal(scratch_int(s->path, "SELECT power_mw FROM gpu_samples"), 612345);

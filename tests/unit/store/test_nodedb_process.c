@@ -151,8 +151,8 @@ static void test_a_group_keeps_what_is_known(void **state)
 			  b = {.id = 5, .path = "/p", .pod = "train-0", .namespace = "ml"};
 	char *text;
 
-	assert_int_equal(nodedb_put_cgroup(db, &a, &err), 0);
-	assert_int_equal(nodedb_put_cgroup(db, &b, &err), 0);
+	assert_int_equal(nodedb_put(db, &a, &err), 0);
+	assert_int_equal(nodedb_put(db, &b, &err), 0);
 	scratch_close(db);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM cgroup_metadata"), 1);
 	text = scratch_text(s->path, "SELECT container_id || '|' || cgroup_path || '|' || pod_name"

@@ -91,10 +91,10 @@ static void test_samples(void **state)
 	struct nodedb *db = scratch_open(s->path);
 
 	b.time.ns = 10;
-	assert_int_equal(nodedb_put_sample(db, &a, &err), 0);
-	assert_int_equal(nodedb_put_sample(db, &b, &err), 0);
+	assert_int_equal(nodedb_put(db, &a, &err), 0);
+	assert_int_equal(nodedb_put(db, &b, &err), 0);
 	a.cpu_pct = 99;
-	assert_int_equal(nodedb_put_sample(db, &a, &err), 0); /* the same moment again */
+	assert_int_equal(nodedb_put(db, &a, &err), 0); /* the same moment again */
 	scratch_close(db);
 	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
 	assert_int_equal(c.sample_count, 2);

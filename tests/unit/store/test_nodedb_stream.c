@@ -128,13 +128,13 @@ static void make(const char *path, int events)
 
 		assert_int_equal(nodedb_put_event(db, &e, NULL), 0);
 	}
-	assert_int_equal(nodedb_put_sample(db, &sample, NULL), 0);
+	assert_int_equal(nodedb_put(db, &sample, NULL), 0);
 	assert_int_equal(nodedb_put_process(db, &process, "", NULL), 0);
 	assert_int_equal(nodedb_put_annotation(db, &label, &id, NULL), 0);
 	assert_int_equal(nodedb_put_collective(db, &nccl, &c, NULL), 0);
 	assert_int_equal(nodedb_put_stack(db, &stack, NULL), 0);
 	assert_int_equal(nodedb_put_ledger(db, &row, NULL), 0);
-	assert_int_equal(nodedb_put_container_sample(db, &group, NULL), 0);
+	assert_int_equal(nodedb_put(db, &group, NULL), 0);
 	scratch_close(db);
 }
 

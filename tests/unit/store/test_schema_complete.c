@@ -27,8 +27,8 @@ static void test_an_early_file_is_completed(void **state)
 	assert_int_equal(c.gpu_sample_count, 0);
 	nodedb_content_done(&c);
 	db = scratch_open(s->path);
-	assert_int_equal(nodedb_put_gpu_sample(db, &a, &err), 0);
-	assert_int_equal(nodedb_put_sample(db, &h, &err), 0);
+	assert_int_equal(nodedb_put(db, &a, &err), 0);
+	assert_int_equal(nodedb_put(db, &h, &err), 0);
 	scratch_close(db);
 	assert_int_equal(nodedb_read(s->path, NULL, &c, &err), 0);
 	assert_int_equal(c.gpu_sample_count, 1);

@@ -88,9 +88,9 @@ static void test_everything_pushed_is_stored(void **state)
 		push(w, &t, 1 + (unsigned)n % 5, n);
 	assert_true(store_writer_push_aggregate(w, &a));
 	assert_true(store_writer_push_aggregate(w, &a));
-	assert_true(store_writer_push_sample(w, &sample));
+	assert_true(store_writer_push_row(w, &sample));
 	assert_true(store_writer_push_process(w, &process, "python3 train.py"));
-	assert_true(store_writer_push_cgroup(w, &group));
+	assert_true(store_writer_push_row(w, &group));
 	assert_true(store_writer_push_layers(w, 7, 1, &layers));
 	assert_true(store_writer_push_place(w, process.identity.place));
 	assert_true(store_writer_push_incident(w, &i, (wall_time){9}));
@@ -421,7 +421,7 @@ static void test_stacks_leave_room(void **state)
 		k.hash++;
 	}
 	assert_in_range(taken, 30, 100);
-	assert_true(store_writer_push_sample(w, &sample));
+	assert_true(store_writer_push_row(w, &sample));
 	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM stack_traces"), taken);
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM system_snapshots"), 1);

@@ -7,7 +7,7 @@ import {cellText, names, titleOf} from "./readable.js";
 import * as f from "./format.js";
 
 const AGAIN_MS = 3000, PASSING = new Set([0, 408, 503]);
-const ROWS = 16, CELL = 120, LEFT_OUT = new Set(["id", "node", "arg1"]);
+const ROWS = 16, CELL = 120, LEFT_OUT = new Set(["id", "node", "arg1", "mark"]);
 const found = new Map(); // SQL to {rows} or {error}
 let turn = Promise.resolve();
 

@@ -61,7 +61,7 @@ function proof(i) {
 function program(i) {
 	const stacks = i.stacks || [];
 	if (!i.where && !stacks.length)
-		return group(el("h4", {}, "In the program"), nothing("No call stack was recorded with these calls: record without --stack=false to see the source line."));
+		return group(el("h4", {}, "In the program"), nothing("No line of the program is known for this time. Call stacks are recorded unless --stack=false is given."));
 	return group(el("h4", {}, "In the program"),
 		i.where ? el("p", {class: "where"}, el("code", {}, place(i.where)), ` ${f.share(i.where.share)} of the lost time`) : null,
 		stacks.slice(0, 5).map((s, n) => el("details", {class: "stack", key: `s${s.hash}`, "data-open": `${i.id}/${s.hash}`},
@@ -100,7 +100,7 @@ function ways(i, w, overview) {
 }
 
 function body(ctx, i) {
-	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.explanation || i.root_cause)), labels(i), ways(i, ctx.data.incidents.window, ctx.data.overview),
+	return el("div", {class: "proof"}, el("p", {class: "reason"}, el("bdi", {}, i.root_cause)), i.explanation ? el("p", {class: "dim"}, el("bdi", {}, i.explanation)) : null, labels(i), ways(i, ctx.data.incidents.window, ctx.data.overview),
 		el("div", {class: "columns"}, el("div", {}, remedy(i), causes(i), proof(i)), el("div", {}, timeline(i), program(i))), evidence.view(i, ctx.again));
 }
 

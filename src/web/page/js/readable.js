@@ -59,6 +59,9 @@ const UNITS = [[/^(duration|dur|took)$|_ns$|_dur$/, (v) => f.duration(Number(v))
 	[/^throttle_reasons$/, (v) => throttleText(Number(v)) || "not slowed"], [/^ret_code$/, (v) => v ? `error ${v}` : "ok"],
 	[/^(stack_hash|comm_hash|stream)$/, hex]];
 
+// What a row of the ledger spent on each line of it.
+const LEDGER = /^(run|collect|launch|gpu_wait|copy|alloc|graph|collective|call|cpu_wait|cpu_wait_gpu|lock|poll|sleep|pipe|socket|disk|memory|device|child|blocked|stopped)$/;
+
 // cellText - the value @v of @column for a reader, or null where it is one already. @row: {column: value}.
 export function cellText(column, v, row, sql, dictionary) {
 	if (v === null)
@@ -76,6 +79,8 @@ export function cellText(column, v, row, sql, dictionary) {
 		return v && dictionary.processes.has(v) ? `${dictionary.processes.get(v)} (${v})` : v ? null : "\u2013";
 	if (column === "comm" && /^-?\d{16,}$/.test(v))
 		return f.hex(v);
+	if (typeof v === "number" && LEDGER.test(column) && /\bFROM ledger\b/i.test(sql))
+		return f.duration(v);
 	const unit = typeof v === "number" || /^-?\d+$/.test(v) ? UNITS.find(([name]) => name.test(column)) : null;
 	return unit ? unit[1](typeof v === "number" ? v : Number(v)) : null;
 }
