@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/identity.h"
 
+#include "base/macros.h"
+
 struct words {
 	const char *at, *end;
 	char gap; /* between them: NUL, or a blank where there is no NUL */
@@ -64,6 +66,17 @@ static const struct interpreter *interpreter_of(struct word program)
 		if (len == strlen(i->name) && !memcmp(base.text, i->name, len))
 			return i;
 	return NULL;
+}
+
+bool script_is_runner(const char *comm)
+{
+	/* node's, and what PyTorch calls each process that imports it */
+	static const char *const given[] = {"MainThread", "pt_main_thread"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
+		if (!strcmp(comm, given[i]))
+			return true;
+	return interpreter_of((struct word){comm, strlen(comm)});
 }
 
 const char *script_of(const char *args, size_t len, char out[SCRIPT_MAX])

@@ -18,6 +18,9 @@
  * them, or by spaces, as the store has them. Returns @out. */
 const char *script_of(const char *args, size_t len, char out[SCRIPT_MAX]);
 
+/* script_is_runner - whether @comm is what an interpreter calls every process that runs a script: "python3". */
+bool script_is_runner(const char *comm);
+
 /* Processes that use CUDA and the library files they map: what discover finds, attach
  * probes and check shows. A library is a file, known by (dev, inode); its path is only a name. */
 

@@ -100,7 +100,7 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_LOCK] = {chain_crowd, chain_peer, chain_lock},
 	[ACCOUNT_GIL] = {chain_crowd, chain_lock},
 	[ACCOUNT_ASLEEP] = {chain_memory_limit},
-	[ACCOUNT_STOPPED] = {chain_peer},
+	[ACCOUNT_STOPPED] = {chain_stop, chain_peer},
 };
 
 void chain_follow(const struct recording *rec, const struct step_account *a,
@@ -115,7 +115,7 @@ void chain_follow(const struct recording *rec, const struct step_account *a,
 		found = chain_compile(&c, &use) || chain_pickle(&c, &use);
 	if (!found && (d->kind == DELAY_BY_PROCESS || d->kind == DELAY_BY_LOADER)) {
 		use = (struct resource_use){0};
-		found = chain_file_lock(&c, &use) || chain_turns(&c, &use);
+		found = chain_turns(&c, &use);
 	}
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];
@@ -193,60 +193,51 @@ struct quota_stop quota_find(
 	return stop;
 }
 
-static void note_pid(struct program *p, uint32_t pid)
+bool program_has(const struct program *p, uint32_t pid)
 {
 	for (uint32_t i = 0; i < p->pid_count; i++)
 		if (p->pids[i] == pid)
-			return;
-	if (p->pid_count < PROGRAM_PIDS_MAX)
-		p->pids[p->pid_count++] = pid;
+			return true;
+	return false;
 }
 
-/* What the main thread of @pid is called. */
-static const char *own_name(const struct recording *rec, uint32_t pid)
+static struct program *program_named(struct program_sums *s, uint32_t pid, const char *name)
 {
-	for (size_t i = rec->ledger_count; i--;)
-		if (rec->ledger[i].pid == pid && rec->ledger[i].tid == pid)
-			return rec->ledger[i].comm;
-	return "";
-}
-
-/* Processes of the job all run its script: if one has a name of its own, that tells it from the others. */
-static void tell_apart(
-	const struct recording *rec, uint32_t job, uint32_t pid, char name[PROCESS_WORDS_MAX])
-{
-	const struct process_home *of = home_of(rec, job), *h = home_of(rec, pid);
-	const char *own;
-
-	if (!of || !h || !h->script[0] || strcmp(of->script, h->script) != 0)
-		return;
-	own = own_name(rec, pid);
-	if (own[0] && strcmp(own, own_name(rec, job)) != 0)
-		snprintf(name, PROCESS_WORDS_MAX, "%s", own);
-}
-
-struct program *program_get(
-	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm)
-{
-	char name[PROCESS_WORDS_MAX];
 	struct program *p;
 	int k = 0;
 
-	process_words(rec, pid, comm, name);
-	if (s->job && s->job != pid)
-		tell_apart(rec, s->job, pid, name);
 	while (k < s->count && strcmp(s->items[k].name, name) != 0)
 		k++;
 	if (k == PROGRAMS_MAX)
 		return NULL;
 	p = &s->items[k];
 	if (k == s->count) {
-		memcpy(p->name, name, sizeof(name));
+		snprintf(p->name, sizeof(p->name), "%s", name);
 		p->first_pid = pid;
 		s->count++;
 	}
-	note_pid(p, pid);
+	if (p->pid_count < PROGRAM_PIDS_MAX && !program_has(p, pid))
+		p->pids[p->pid_count++] = pid;
 	return p;
+}
+
+struct program *program_get(
+	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm)
+{
+	char name[PROCESS_WORDS_MAX];
+
+	return program_named(s, pid, process_words(rec, pid, comm, name));
+}
+
+struct program *program_get_last(
+	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm)
+{
+	char name[PROCESS_WORDS_MAX];
+
+	for (int k = 0; k < s->count; k++)
+		if (program_has(&s->items[k], pid))
+			return &s->items[k];
+	return program_named(s, pid, process_words_last(rec, pid, comm, name));
 }
 
 void program_name(const struct program *p, struct resource_use *ret)
@@ -258,14 +249,35 @@ void program_name(const struct program *p, struct resource_use *ret)
 
 /* What a process is called. */
 
+/* Whether @comm says more than the script: it is neither what the interpreter is called, nor the script's beginning. */
+static bool is_own_name(const struct process_home *h, const char *comm)
+{
+	return comm[0] && !script_is_runner(comm) && strncmp(h->script, comm, strlen(comm)) != 0;
+}
+
 const char *process_words(
 	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX])
 {
 	const struct process_home *h = pid ? home_of(rec, pid) : NULL;
 	const char *name = h && h->comm[0] ? h->comm : comm;
 
-	if (h && h->script[0])
+	if (h && h->script[0] && !is_own_name(h, h->comm))
 		name = h->script;
 	snprintf(buf, PROCESS_WORDS_MAX, "%s", tracer_fold(name ? name : ""));
+	return buf;
+}
+
+/* A process takes its name when it has begun, which may be after it was looked at. */
+const char *process_words_last(
+	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX])
+{
+	const struct process_home *h = pid ? home_of(rec, pid) : NULL;
+	size_t i = h && h->script[0] ? rec->ledger_count : 0;
+
+	while (i && (rec->ledger[i - 1].pid != pid || rec->ledger[i - 1].tid != pid))
+		i--;
+	if (!i || !is_own_name(h, rec->ledger[i - 1].comm))
+		return process_words(rec, pid, comm, buf);
+	snprintf(buf, PROCESS_WORDS_MAX, "%s", rec->ledger[i - 1].comm);
 	return buf;
 }

@@ -18,10 +18,14 @@ void chain_follow(const struct recording *rec, const struct step_account *a,
  * the name of the process that it is of. NULL: none. */
 const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e);
 
-/* process_words - what to call process @pid: the script that it runs, else its name, else @comm. Cut to
- * @buf, which is returned. */
+/* process_words - what to call process @pid: the name that it gave itself, else the script that it runs, else its
+ * program's name, else @comm. Cut to @buf, which is returned. */
 #define PROCESS_WORDS_MAX 64
 const char *process_words(
+	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX]);
+
+/* process_words_last - likewise, by the name that its first thread had last, which the whole ledger is searched for. */
+const char *process_words_last(
 	const struct recording *rec, uint32_t pid, const char *comm, char buf[PROCESS_WORDS_MAX]);
 
 /* How long a process's control group was kept from running by its CPU quota. */
@@ -53,8 +57,6 @@ struct program {
 };
 
 struct program_sums {
-	uint32_t
-		job; /* processes that run its script are told by names of their own; 0: all by scripts */
 	struct program items[PROGRAMS_MAX];
 	int count;
 };
@@ -62,6 +64,13 @@ struct program_sums {
 /* program_get - the sums of the program that @pid runs; NULL: there are too many programs. */
 struct program *program_get(
 	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm);
+
+/* program_get_last - likewise, by process_words_last(). */
+struct program *program_get_last(
+	const struct recording *rec, struct program_sums *s, uint32_t pid, const char *comm);
+
+/* program_has - whether @pid is one of @p's. */
+bool program_has(const struct program *p, uint32_t pid);
 
 /* program_name - fills @ret's who, count and pid from @p. */
 void program_name(const struct program *p, struct resource_use *ret);

@@ -244,6 +244,21 @@ static uint32_t cpus_there(const struct chain *c)
 	return last + 1;
 }
 
+/* Whose limit it is: a path is that of the group only where the group itself was read, else it may be of another hierarchy. */
+static void put_group(const struct chain *c, bool is_read, struct resource_use *ret)
+{
+	const struct process_home *h = home_of(c->rec, c->a->pid);
+	char text[sizeof(h->cgroup_path) + 16] = "";
+
+	ret->resource = RESOURCE_CPU_QUOTA;
+	ret->pid = c->a->pid;
+	if (h && (h->container_id[0] || h->pod[0]))
+		home_text(h, text, sizeof(text));
+	else if (h && is_read && h->cgroup_path[1])
+		snprintf(text, sizeof(text), "control group %s", h->cgroup_path);
+	snprintf(ret->who, sizeof(ret->who), "%s", text);
+}
+
 static bool by_quota(const struct chain *c, struct resource_use *ret)
 {
 	struct quota_stop stop = quota_find(c->rec, c->a->pid, c->from_ns, c->to_ns);
@@ -251,10 +266,10 @@ static bool by_quota(const struct chain *c, struct resource_use *ret)
 
 	if ((double)stop.ns < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
-	ret->resource = RESOURCE_CPU_QUOTA;
-	ret->pid = c->a->pid;
-	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
-	if (stop.cpus > 0)
+	put_group(c, true, ret);
+	if (stop.cpus > 0 && stop.cpus < 1)
+		snprintf(ret->detail, sizeof(ret->detail), "%.3g %% of a CPU", 100 * stop.cpus);
+	else if (stop.cpus > 0)
 		snprintf(ret->detail, sizeof(ret->detail), "%.3g CPU%s", stop.cpus,
 			stop.cpus == 1 ? "" : "s");
 	ret->share = MIN((double)stop.ns / (double)lost, 1.0);
@@ -270,9 +285,7 @@ static bool by_stopped_group(const struct chain *c, const struct waits *w, struc
 	if (w->rows < THRESHOLD(LEAST) ||
 		(double)w->nobody_long_ns < THRESHOLD(CHAIN_MOST) * (double)all)
 		return false;
-	ret->resource = RESOURCE_CPU_QUOTA;
-	ret->pid = c->a->pid;
-	process_words(c->rec, c->a->pid, c->a->comm, ret->who);
+	put_group(c, false, ret);
 	snprintf(ret->detail, sizeof(ret->detail), "not run although CPUs are idle");
 	ret->share = (double)w->nobody_long_ns / (double)MAX(all, UINT64_C(1));
 	return true;

@@ -95,7 +95,7 @@ static void add_wakers(const struct chain *c, struct program_sums *s)
 			r->waker != WAKER_TASK || !r->waker_pid || r->waker_pid == r->pid ||
 			!is_pipe_or_socket(r->stay_line) || !chain_time(c, ledger_end_ns(r) - 1))
 			continue;
-		p = program_get(c->rec, s, r->waker_pid, r->waker_comm);
+		p = program_get_last(c->rec, s, r->waker_pid, r->waker_comm);
 		if (p)
 			p->ns[0] += r->stay_ns;
 	}
@@ -106,9 +106,7 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 {
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		/* who stopped a process is to be named, not the one that stands still */
-		bool is_stopped = e->line == ACCOUNT_STOPPED && e->culprit_pid;
-		bool is_other = e->owner == OWNER_PROCESS && e->pid && !is_stopped;
+		bool is_other = e->owner == OWNER_PROCESS && e->pid;
 		uint32_t pid = is_other ? e->pid : e->culprit_pid;
 		const char *comm = is_other ? e->comm : e->culprit;
 		struct program *p;
@@ -116,13 +114,12 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 		if (e->slow_ns <= e->ordinary_ns || !pid || pid == c->a->pid || !comm[0] ||
 			(e->line != c->line && c->d->kind != DELAY_BY_PROCESS &&
 				c->d->kind != DELAY_BY_LOADER) ||
-			(!is_other && !is_stopped && e->owner != OWNER_SELF &&
-				e->owner != OWNER_THREAD) ||
+			(!is_other && e->owner != OWNER_SELF && e->owner != OWNER_THREAD) ||
 			kernel_thread_is(comm))
 			continue;
-		p = program_get(c->rec, s, pid, comm);
+		p = program_get_last(c->rec, s, pid, comm);
 		if (p)
-			p->ns[1] += (e->slow_ns - e->ordinary_ns);
+			p->ns[1] += e->slow_ns - e->ordinary_ns;
 	}
 }
 
@@ -139,6 +136,77 @@ static const struct program *program_most(const struct program_sums *s, int by, 
 	return most;
 }
 
+static uint64_t grown_of(const struct chain *c, uint32_t pid)
+{
+	uint64_t ns = 0;
+
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+
+		if (e->owner == OWNER_PROCESS && e->pid == pid)
+			ns += e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+	}
+	return ns;
+}
+
+/* Of several processes of one name those count that have more than a little of what the one with most has. */
+static void keep_awaited(const struct chain *c, struct resource_use *ret, const struct program *p)
+{
+	uint64_t most = 0;
+
+	for (uint32_t i = 0; i < p->pid_count; i++)
+		most = MAX(most, grown_of(c, p->pids[i]));
+	ret->count = 0;
+	for (uint32_t i = 0; i < p->pid_count; i++) {
+		uint64_t ns = grown_of(c, p->pids[i]);
+
+		if ((double)ns < THRESHOLD(LITTLE) * (double)most)
+			continue;
+		ret->count++;
+		ret->pid = p->pids[i];
+	}
+	ret->pid = ret->count == 1 ? ret->pid : 0;
+}
+
+/* What the job asks for while it waits for processes of @p, by the stacks of these waits: who holds the lock of a file, or
+ * does not read what is written to it, is asked for nothing. */
+static enum resource waited_for(const struct chain *c, const struct program *p)
+{
+	uint64_t locks = 0, writes = 0, all = 0;
+
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+		const struct stack *s;
+
+		if (e->owner != OWNER_PROCESS || !program_has(p, e->pid))
+			continue;
+		s = stack_find(c->rec->stacks, e->wait_hash);
+		all += ns;
+		locks += s && place_is_file_lock(s) ? ns : 0;
+		writes += s && place_is_output(s) ? ns : 0;
+	}
+	if (locks && (double)locks >= THRESHOLD(CHAIN_MOST) * (double)all)
+		return RESOURCE_FILE_LOCK;
+	if (writes && (double)writes >= THRESHOLD(CHAIN_MOST) * (double)all)
+		return RESOURCE_PIPE_FULL;
+	return RESOURCE_PROCESS;
+}
+
+static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t size);
+
+/* What it does meanwhile, if it is one and its line is known. */
+static void put_doing(const struct chain *c, struct resource_use *ret)
+{
+	const struct account_entry *e = c->d->lead;
+	char at[80] = "";
+
+	if (e && e->owner == OWNER_PROCESS && e->pid == ret->pid)
+		frame_text(c, e->stack_hash, at, sizeof(at));
+	if (at[0])
+		snprintf(ret->detail, sizeof(ret->detail), "meanwhile it is at %s", at);
+}
+
 static bool by_process(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct program_sums *s = calloc(1, sizeof(*s));
@@ -147,20 +215,69 @@ static bool by_process(const struct chain *c, struct resource_use *ret)
 
 	if (!s)
 		return false;
-	s->job = c->a->pid;
+	ret->resource = RESOURCE_PROCESS;
 	add_entries(c, s);
 	most = program_most(s, 1, &all);
 	if (most && (double)all >= THRESHOLD(CHAIN_MOST) * (double)grown) {
 		ret->share = MIN((double)most->ns[1] / (double)MAX(grown, UINT64_C(1)), 1.0);
-	} else {
-		add_wakers(c, s);
-		most = program_most(s, 0, &all);
-		if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
-			return false;
-		ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
+		ret->resource = waited_for(c, most);
+		program_name(most, ret);
+		if (ret->count > 1)
+			keep_awaited(c, ret, most);
+		if (ret->resource != RESOURCE_PROCESS)
+			put_doing(c, ret);
+		return true;
 	}
-	ret->resource = RESOURCE_PROCESS;
+	add_wakers(c, s);
+	most = program_most(s, 0, &all);
+	if (!most || (double)all < THRESHOLD(CHAIN_MOST) * (double)chain_lost_ns(c))
+		return false;
+	ret->share = MIN((double)most->ns[0] / (double)chain_lost_ns(c), 1.0);
 	program_name(most, ret);
+	return true;
+}
+
+/* Who is stopped, and by whom: both are to be named. */
+bool chain_stop(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct program_sums *s = calloc(2, sizeof(*s));
+	uint64_t grown = c->d->slow_ns - MIN(c->d->slow_ns, c->d->ordinary_ns), known, all;
+	const struct program *by, *on;
+
+	for (int i = 0; s && i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+		struct program *p[2] = {NULL, NULL};
+
+		if (e->line != ACCOUNT_STOPPED || !ns || !delay_has(c->rec, c->d->kind, e))
+			continue;
+		if (e->culprit_pid)
+			p[0] = program_get_last(c->rec, &s[0], e->culprit_pid, e->culprit);
+		if (e->pid && e->pid != c->a->pid)
+			p[1] = program_get_last(c->rec, &s[1], e->pid, e->comm);
+		for (int k = 0; k < 2; k++)
+			if (p[k])
+				p[k]->ns[0] += ns;
+	}
+	by = s ? program_most(&s[0], 0, &known) : NULL;
+	on = s ? program_most(&s[1], 0, &all) : NULL;
+	if (by && (double)known >= THRESHOLD(CHAIN_MOST) * (double)grown) {
+		if (on) {
+			program_name(on, ret);
+			memcpy(ret->on, ret->who, sizeof(ret->on));
+			ret->on_pid = ret->pid;
+			ret->on_count = ret->count;
+		}
+		program_name(by, ret);
+		ret->resource = RESOURCE_STOPPER;
+		ret->share = MIN((double)by->ns[0] / (double)MAX(grown, UINT64_C(1)), 1.0);
+		return true;
+	}
+	if (!on || (double)all < THRESHOLD(CHAIN_MOST) * (double)grown)
+		return false;
+	program_name(on, ret);
+	ret->resource = RESOURCE_PROCESS;
+	ret->share = MIN((double)on->ns[0] / (double)MAX(grown, UINT64_C(1)), 1.0);
 	return true;
 }
 
@@ -178,7 +295,7 @@ static bool by_address(const struct chain *c, struct resource_use *ret)
 	ret->resource = most->pid ? RESOURCE_PROCESS : RESOURCE_ADDRESS;
 	ret->pid = most->pid;
 	if (most->pid)
-		process_words(c->rec, most->pid, "", ret->who);
+		process_words_last(c->rec, most->pid, "", ret->who);
 	if (!ret->who[0])
 		snprintf(ret->who, sizeof(ret->who), "%s", most->address);
 	snprintf(ret->detail, sizeof(ret->detail), "%s%s%.1f MB in that time",
@@ -257,24 +374,10 @@ static bool by_timer(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
-/* What it is waited for is to read: pipe and socket are full. */
-static bool is_reader(const struct chain *c)
-{
-	const struct account_entry *e = c->d->lead;
-	const struct stack *s = e && e->wait_hash && c->rec->stacks
-					? stack_find(c->rec->stacks, e->wait_hash)
-					: NULL;
-
-	return c->d->kind == DELAY_BY_PROCESS && s && e->line != ACCOUNT_STOPPED &&
-	       place_is_output(s);
-}
-
 bool chain_peer(const struct chain *c, struct resource_use *ret)
 {
 	if (by_process(c, ret)) {
 		by_delayed_ack(c, ret);
-		if (ret->resource == RESOURCE_PROCESS && is_reader(c))
-			ret->resource = RESOURCE_READER;
 		return true;
 	}
 	*ret = (struct resource_use){0};
@@ -348,36 +451,9 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 /* Who lets go of a file is not always seen; what the thread asked for is. */
 static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 {
-	uint64_t hash = e->owner == OWNER_PROCESS ? e->wait_hash : e->stack_hash;
-	const struct stack *s = stack_find(c->rec->stacks, hash);
+	const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
 
-	for (size_t i = 0; s && i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
-		const char *name = s->frames[i].symbol ?: "";
-
-		if (!strcmp(name, "flock") || !strncmp(name, "lockf", 5) || strstr(name, "fcntl"))
-			return true;
-	}
-	return false;
-}
-
-bool chain_file_lock(const struct chain *c, struct resource_use *ret)
-{
-	uint64_t all = 0, of_files = 0;
-
-	for (int i = 0; i < c->a->entry_count; i++) {
-		const struct account_entry *e = &c->a->entries[i];
-
-		if (e->owner != OWNER_PROCESS || e->slow_ns <= e->ordinary_ns)
-			continue;
-		all += e->slow_ns - e->ordinary_ns;
-		of_files += is_file_lock(c, e) ? e->slow_ns - e->ordinary_ns : 0;
-	}
-	if (!of_files || (double)of_files < THRESHOLD(CHAIN_MOST) * (double)all)
-		return false;
-	by_process(c, ret);
-	ret->resource = RESOURCE_FILE_LOCK;
-	ret->share = (double)of_files / (double)all;
-	return true;
+	return s && place_is_file_lock(s);
 }
 
 bool chain_lock(const struct chain *c, struct resource_use *ret)
@@ -415,14 +491,6 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 
 /* ---- processes that take turns ---- */
 
-static bool has_pid(const struct program *p, uint32_t pid)
-{
-	for (uint32_t i = 0; i < p->pid_count; i++)
-		if (p->pids[i] == pid)
-			return true;
-	return false;
-}
-
 /* The time of @r in which a process of @p waits for a lock that another of them lets go of. Where the program's own line is not
  * what asks for the lock it is idle: a library's queue has one, too. */
 static uint64_t turn_ns(const struct chain *c, const struct program *p, const struct ledger_row *r)
@@ -434,7 +502,7 @@ static uint64_t turn_ns(const struct chain *c, const struct program *p, const st
 
 	if (!s || end <= start || r->mark != MARK_STAY || r->stay_line != LEDGER_LOCK ||
 		r->tid != r->pid || r->waker != WAKER_TASK || r->waker_pid == r->pid ||
-		!has_pid(p, r->pid) || !has_pid(p, r->waker_pid))
+		!program_has(p, r->pid) || !program_has(p, r->waker_pid))
 		return 0;
 	while (i < s->count && (!stack_frame_is_python(&s->frames[i]) ||
 				       strstr(s->frames[i].py_file, "/synchronize.py")))

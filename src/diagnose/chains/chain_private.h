@@ -38,6 +38,7 @@ bool chain_memory(const struct chain *c, struct resource_use *ret);
 bool chain_memory_limit(
 	const struct chain *c, struct resource_use *ret); /* on whatever line it shows */
 bool chain_peer(const struct chain *c, struct resource_use *ret);
+bool chain_stop(const struct chain *c, struct resource_use *ret);
 bool chain_crowd(const struct chain *c,
 	struct resource_use *ret); /* too many threads, whatever they wait for */
 bool chain_pickle(const struct chain *c, struct resource_use *ret);
@@ -47,8 +48,6 @@ bool chain_work(const struct chain *c, struct resource_use *ret);
 bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret);
 /* chain_turns - whether the processes that are waited for, or loader workers, hold each other up by a lock most of the time. */
 bool chain_turns(const struct chain *c, struct resource_use *ret);
-/* chain_file_lock - whether another process is waited for because it holds the lock of a file. */
-bool chain_file_lock(const struct chain *c, struct resource_use *ret);
 bool chain_lock(const struct chain *c, struct resource_use *ret);
 bool chain_compile(const struct chain *c, struct resource_use *ret);
 bool chain_gpu(const struct chain *c, struct resource_use *ret);

@@ -23,9 +23,10 @@
 	X(MEMORY_LIMIT, "memory_limit") /* the container's limit is reached */                     \
 	X(MEMORY, "memory")             /* the machine's memory is short: reclaim, swap */         \
 	X(LOCK, "lock")                 /* a thread holds it */                                    \
-	X(FILE_LOCK, "file_lock")       /* of a file: a process holds it, which is not known */    \
+	X(FILE_LOCK, "file_lock")       /* of a file: a process holds it */                        \
+	X(PIPE_FULL, "pipe_full")       /* a process does not read what is written to it */        \
+	X(STOPPER, "stopper")           /* a process stops another, or the job */                  \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
-	X(READER, "reader")             /* likewise, which does not read what is sent */           \
 	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
 	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \
 	X(TRACEBACK, "traceback")       /* stacks that the program takes of itself */              \
@@ -47,9 +48,11 @@ enum resource {
 
 struct resource_use {
 	enum resource resource;
-	char who[64];     /* program, script, device, address, compiler; "": not known */
-	uint32_t pid;     /* of who; 0: of several, or none */
-	uint32_t count;   /* processes of that name; 0: no matter */
+	char who[64];   /* program, script, device, address, compiler; "": not known */
+	uint32_t pid;   /* of who; 0: of several, or none */
+	uint32_t count; /* processes of that name; 0: no matter */
+	char on[64];    /* RESOURCE_STOPPER: whom it stops, as who; "": the job itself */
+	uint32_t on_pid, on_count;
 	char detail[96];  /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
 	double share;     /* of the delay that it explains, 0..1 */
 	double who_share; /* of that, what is who's; 0: all */

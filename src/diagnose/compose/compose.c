@@ -174,9 +174,9 @@ static double culprit_share(const struct delay *d)
 static bool is_process(enum resource r)
 {
 	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
-	       r == RESOURCE_PROCESS || r == RESOURCE_READER || r == RESOURCE_FILE_LOCK ||
-	       r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK || r == RESOURCE_DISK_READ ||
-	       r == RESOURCE_DISK_WRITE;
+	       r == RESOURCE_PROCESS || r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK ||
+	       r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL ||
+	       r == RESOURCE_STOPPER || r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
 }
 
 static bool is_disk(enum resource r)
@@ -589,8 +589,10 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 static bool is_one_cause(const struct delay *f, const struct delay *g)
 {
 	switch (f->end.resource) {
-	case RESOURCE_READER:
-	case RESOURCE_PROCESS: return f->end.who[0] && !strcmp(f->end.who, g->end.who);
+	case RESOURCE_PROCESS:
+	case RESOURCE_FILE_LOCK:
+	case RESOURCE_PIPE_FULL:
+	case RESOURCE_STOPPER: return f->end.who[0] && !strcmp(f->end.who, g->end.who);
 	case RESOURCE_PICKLE:
 	case RESOURCE_RANKS:
 	case RESOURCE_CPU_OWN: return true;

@@ -167,8 +167,12 @@ static void find_slow(struct time_findings *all, double completeness)
 
 /* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
  * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
-static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uint64_t lost_ns)
+static bool is_told_of_slow(struct time_findings *all, const struct delay *whole, uint64_t lost_ns)
 {
+	enum delay_kind kind = whole->kind;
+	/* A limit that stops ordinary units as well is as much theirs, where it costs all of them more. */
+	bool is_standing = whole->end.resource == RESOURCE_CPU_QUOTA;
+
 	for (int i = 0; i < all->count; i++) {
 		struct time_finding *f = &all->items[i];
 		bool is_known;
@@ -183,7 +187,8 @@ static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind, uin
 		if (is_known &&
 			(double)f->delay.slow_ns >=
 				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
-			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns)
+			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns &&
+			!(is_standing && lost_ns > f->lost_ns))
 			return true;
 		*f = all->items[--all->count];
 		return false;
@@ -288,7 +293,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = lost_of(all->rec, a, d);
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d->kind, f.lost_ns) ||
+		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d, f.lost_ns) ||
 			(has_slow(all) && is_of_slow(all, d)))
 			continue;
 		f.delay = *d;

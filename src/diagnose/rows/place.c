@@ -169,12 +169,36 @@ bool place_is_outermost(const struct stack *s)
 	return f;
 }
 
+/* A function of the C library as programs call it: "__GI___libc_write" is write. */
+static const char *plain_name(const struct stack_frame *f)
+{
+	const char *name = f->symbol ? f->symbol : "";
+
+	name += starts_with(name, "__GI_") ? strlen("__GI_") : 0;
+	name += strspn(name, "_");
+	return name + (starts_with(name, "libc_") ? strlen("libc_") : 0);
+}
+
 bool place_is_output(const struct stack *s)
 {
-	static const char *const output[] = {"write", "__write", "__libc_write", "writev",
-		"pwrite64", "send", "__send", "sendto", "sendmsg", "sendfile", NULL};
+	static const char *const output[] = {
+		"write", "writev", "pwrite64", "send", "sendto", "sendmsg", "sendfile"};
 
-	return s->count && is_named(&s->frames[0], output);
+	for (size_t i = 0; s->count && i < ARRAY_SIZE(output); i++)
+		if (!strcmp(plain_name(&s->frames[0]), output[i]))
+			return true;
+	return false;
+}
+
+bool place_is_file_lock(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
+		const char *name = plain_name(&s->frames[i]);
+
+		if (!strcmp(name, "flock") || starts_with(name, "lockf") || strstr(name, "fcntl"))
+			return true;
+	}
+	return false;
 }
 
 bool place_is_start(const struct stack *s)
@@ -221,12 +245,9 @@ uint32_t place_blocks(const struct stack *s)
 		{BLOCKS(LOCK) | BLOCKS(ASLEEP), {"wait4", "waitpid", "waitid", "vfork", "fork"}},
 		{BLOCKS(ASLEEP), {"nanosleep", "clock_nanosleep"}},
 	};
-	const char *symbol = s->count && s->frames[0].symbol ? s->frames[0].symbol : "";
+	const char *symbol = s->count ? plain_name(&s->frames[0]) : "";
 	uint32_t lines = 0;
 
-	if (starts_with(symbol, "__libc_"))
-		symbol += strlen("__libc_");
-	symbol += strspn(symbol, "_");
 	for (size_t i = 0; i < ARRAY_SIZE(calls); i++)
 		for (const char *const *n = calls[i].names; *n; n++)
 			lines |= strcmp(symbol, *n) ? 0 : calls[i].lines;

@@ -28,9 +28,10 @@ bool place_is_server(const struct stack *s);
 bool place_is_driver_thread(const char *comm);
 
 /* place_is_sleep - whether a thread that blocks there, and whom nobody wakes, asked to sleep for a time;
- * place_is_output - whether it wants to write. */
+ * place_is_output - whether it wants to write; place_is_file_lock - whether it wants the lock of a file. */
 bool place_is_sleep(const struct stack *s);
 bool place_is_output(const struct stack *s);
+bool place_is_file_lock(const struct stack *s);
 
 /* place_calls - whether @s goes through the function of the program's own that @caller ends in; place_is_outermost -
  * whether no other function of the program's calls that. */

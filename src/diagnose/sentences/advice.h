@@ -45,6 +45,7 @@ enum advice_fact {
 	TO_GPU = 1 << 13,       /* most bytes are copied to the GPU */
 	FROM_GPU = 1 << 14,     /* most are copied from it */
 	STARTS_PROCESSES = 1 << 15,
+	IN_CONTAINER = 1 << 6, /* the job runs in one, or in a pod */
 	IS_AWAITED =
 		1 << 7, /* it is done by another thread of the program, which the units wait for */
 	BY_HOST = 1 << 16,           /* what the one that is waited for does: its own code */

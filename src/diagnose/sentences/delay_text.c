@@ -10,9 +10,11 @@
 #include "base/text.h"
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/accounts/tracer_name.h"
+#include "diagnose/chains/chain.h"
 #include "diagnose/chains/delay_weight.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/findings/detector.h"
+#include "diagnose/rows/home.h"
 #include "diagnose/sentences/advice.h"
 #include "diagnose/chains/kernel_type.h"
 #include "diagnose/sentences/delay_sentence.h"
@@ -246,9 +248,12 @@ static const char *anybody(const struct subject *s)
 	switch (s->end.resource) {
 	case RESOURCE_CPU_PROGRAM: return "other programs";
 	case RESOURCE_CPU_OWN: return "threads";
+	case RESOURCE_CPU_QUOTA: return "its control group";
 	case RESOURCE_GPU_PROCESS:
 	case RESOURCE_PICKLE:
 	case RESOURCE_DELAYED_ACK:
+	case RESOURCE_PIPE_FULL:
+	case RESOURCE_STOPPER:
 	case RESOURCE_PROCESS: return "another process";
 	case RESOURCE_LOCK: return "another thread";
 	case RESOURCE_ADDRESS: return "a remote address";
@@ -259,24 +264,61 @@ static const char *anybody(const struct subject *s)
 	}
 }
 
-/* "48 × xz", "xz (pid 7)", "thread prefetch" */
+/* Whether @name, of another process that is waited for, is what the job itself is called: then it is one of its own. Who has a
+ * CPU, a disk or the GPU may be another job of the same program. */
+static bool is_jobs_name(const struct subject *s, const char *name, uint32_t pid)
+{
+	char job[PROCESS_WORDS_MAX];
+
+	switch (s->end.resource) {
+	case RESOURCE_PROCESS:
+	case RESOURCE_PICKLE:
+	case RESOURCE_DELAYED_ACK:
+	case RESOURCE_FILE_LOCK:
+	case RESOURCE_PIPE_FULL:
+	case RESOURCE_STOPPER: break;
+	default: return false;
+	}
+	return pid != s->a->pid &&
+	       !strcmp(name, process_words_last(s->rec, s->a->pid, s->a->comm, job));
+}
+
+/* "48 × xz", "xz (pid 7)", "thread prefetch", "another process of train.py (pid 8)" */
+static void put_name(const struct subject *s, const char *name, uint32_t pid, uint32_t count,
+	char out[DELAY_VALUE_MAX])
+{
+	bool is_jobs = is_jobs_name(s, name, pid);
+	int n;
+
+	if (count > 1) {
+		snprintf(out, DELAY_VALUE_MAX, is_jobs ? "%u other processes of %s" : "%u × %s",
+			count, name);
+		return;
+	}
+	if (pid == s->a->pid && pid) {
+		snprintf(out, DELAY_VALUE_MAX, "%s%s", strncmp(name, "thread ", 7) ? "thread " : "",
+			name);
+		return;
+	}
+	n = snprintf(out, DELAY_VALUE_MAX, "%s%s",
+		is_jobs                  ? "another process of "
+		: kernel_thread_is(name) ? "kernel thread "
+					 : "",
+		name);
+	if (pid && !kernel_thread_is(name))
+		snprintf(out + n, DELAY_VALUE_MAX - (size_t)n, " (pid %u)", pid);
+}
+
 static void put_who(const struct subject *s, char out[DELAY_VALUE_MAX])
 {
 	const struct resource_use *end = &s->end;
 
-	if (!end->who[0])
-		snprintf(out, DELAY_VALUE_MAX, "%s", anybody(s));
-	else if (end->count > 1)
-		snprintf(out, DELAY_VALUE_MAX, "%u × %s", end->count, end->who);
-	else if (end->pid == s->a->pid && end->pid)
-		snprintf(out, DELAY_VALUE_MAX, "%s%s",
-			strncmp(end->who, "thread ", 7) ? "thread " : "", end->who);
-	else if (kernel_thread_is(end->who))
-		snprintf(out, DELAY_VALUE_MAX, "kernel thread %s", end->who);
-	else if (end->pid)
-		snprintf(out, DELAY_VALUE_MAX, "%s (pid %u)", end->who, end->pid);
-	else
+	if (end->who[0] && end->resource == RESOURCE_CPU_QUOTA)
 		snprintf(out, DELAY_VALUE_MAX, "%s", end->who);
+	else if (end->who[0])
+		put_name(s, end->who, end->pid, end->count, out);
+	else
+		snprintf(out, DELAY_VALUE_MAX, "%s", anybody(s));
 }
 
 /* ---- facts ---- */
@@ -406,6 +448,13 @@ static unsigned facts_of_line(const struct account_entry *e)
 	}
 }
 
+static unsigned facts_of_home(const struct subject *s)
+{
+	const struct process_home *h = home_of(s->rec, s->a->pid);
+
+	return h && (h->container_id[0] || h->pod[0]) ? IN_CONTAINER : 0;
+}
+
 static unsigned find_facts(const struct subject *s)
 {
 	const struct account_entry *e = s->l->lead;
@@ -417,16 +466,16 @@ static unsigned find_facts(const struct subject *s)
 
 		facts |= done.pinned_ns * 2 > done.all_ns ? PINS_MEMORY : 0;
 	}
+	facts |= facts_of_home(s);
 	facts |= has_loader(s->rec, s->a) ? HAS_LOADER : 0;
 	facts |= s->inc->period_steps ? IS_PERIODIC : 0;
 	facts |= starts_processes(s->rec, e) ? STARTS_PROCESSES : 0;
 	facts |= e && of_others ? facts_of_line(e) : 0;
 	facts |= e && e->owner == OWNER_THREAD && s->has_wait ? IS_AWAITED : 0;
 	facts |= s->l->kind == DELAY_BY_STOPPED ? IS_STOPPED : 0;
-	if (facts & IS_STOPPED && s->end.who[0] &&
-		(s->l->kind == DELAY_BY_STOPPED ||
-			(s->l->kind == DELAY_BY_PROCESS && s->end.resource == RESOURCE_PROCESS)))
-		facts |= BY_STOPPER; /* it is not the one that stands still */
+	if (s->end.resource == RESOURCE_STOPPER ||
+		(s->l->kind == DELAY_BY_STOPPED && s->end.who[0]))
+		facts |= IS_STOPPED | BY_STOPPER; /* it is not the one that stands still */
 	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
 	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
 	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;
@@ -536,6 +585,10 @@ static void find_values(const struct subject *s, struct delay_values *v)
 
 	*v = (struct delay_values){0};
 	put_who(s, v->who);
+	if (s->end.on[0])
+		put_name(s, s->end.on, s->end.on_pid, s->end.on_count, v->stopped);
+	else if (s->end.resource == RESOURCE_STOPPER)
+		snprintf(v->stopped, sizeof(v->stopped), "a process");
 	snprintf(v->detail, sizeof(v->detail), "%s", s->end.detail);
 	if (s->has_place)
 		place_at(&s->place, v->at, DELAY_VALUE_MAX);
@@ -720,7 +773,8 @@ static void put_advice(const struct subject *s, const struct delay_values *v, st
 			   .resource = s->end.resource,
 			   .facts = s->facts,
 			   .who = v->who,
-			   .name = s->end.who,
+			   .name = is_jobs_name(s, s->end.who, s->end.pid) ? "that process"
+									   : s->end.who,
 			   .pid = s->end.pid},
 		inc);
 }

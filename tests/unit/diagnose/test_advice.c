@@ -142,8 +142,11 @@ static void who_has_the_cpu_decides(void **state)
 	assert_true(says(&inc, "affinity") && !says(&inc, "renice"));
 	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_OWN, HAS_TORCH | IS_OWN | HAS_PID);
 	assert_true(says(&inc, "OMP_NUM_THREADS") && !says(&inc, "renice"));
-	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_QUOTA, HAS_TORCH);
-	assert_true(says(&inc, "cpu.max"));
+	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_QUOTA, HAS_TORCH | HAS_PID);
+	assert_true(says(&inc, "/proc/7/cgroup") && says(&inc, "cpu.cfs_quota_us"));
+	assert_false(says(&inc, "container") || says(&inc, "docker"));
+	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_QUOTA, HAS_TORCH | IN_CONTAINER);
+	assert_true(says(&inc, "container") && says(&inc, "cpu.max"));
 	inc = tell(DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, IS_OF_TRACER | HAS_PID);
 	assert_true(says(&inc, "overhead-budget") && !says(&inc, "Stop"));
 	inc = tell(DELAY_BY_LOADER, RESOURCE_CPU_PROGRAM, HAS_TORCH | HAS_LOADER | HAS_PID);

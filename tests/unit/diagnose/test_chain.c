@@ -17,6 +17,29 @@ static void test_words(void **state)
 	free(s);
 }
 
+/* What a process calls itself says more than its script, which may be the job's as well. */
+static void test_own_names(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, false);
+	char buf[PROCESS_WORDS_MAX];
+
+	chain_home(s, 100, "log-shipper", "train.py");
+	chain_home(s, 200, "preprocess_imag", "preprocess_images.sh"); /* cut */
+	chain_home(s, 300, "MainThread", "watch.mjs");
+	chain_home(s, 400, "python3", "train.py");
+	assert_string_equal(process_words(&s->rec, 100, "", buf), "log-shipper");
+	assert_string_equal(process_words(&s->rec, 200, "", buf), "preprocess_images.sh");
+	assert_string_equal(process_words(&s->rec, 300, "", buf), "watch.mjs");
+	assert_string_equal(process_words_last(&s->rec, 400, "", buf), "train.py");
+	s->ledger[0] = (struct ledger_row){.pid = 400, .tid = 400, .comm = "python3"};
+	s->ledger[1] = (struct ledger_row){.pid = 400, .tid = 400, .comm = "compactor"};
+	s->ledger[2] = (struct ledger_row){.pid = 400, .tid = 401, .comm = "helper"};
+	s->rec.ledger_count = 3; /* it took its name later on */
+	assert_string_equal(process_words(&s->rec, 400, "", buf), "train.py");
+	assert_string_equal(process_words_last(&s->rec, 400, "", buf), "compactor");
+	free(s);
+}
+
 static void test_a_delay_without_a_chain(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, true);
@@ -159,6 +182,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_words),
+		cmocka_unit_test(test_own_names),
 		cmocka_unit_test(test_a_delay_without_a_chain),
 		cmocka_unit_test(test_a_detour),
 		cmocka_unit_test(test_work_of_a_thread_that_is_waited_for),

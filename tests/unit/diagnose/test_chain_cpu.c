@@ -157,6 +157,7 @@ static void test_threads_of_the_account(void **state)
 static void test_a_quota(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+	struct process_home *h;
 
 	for (int i = 0; i < 11; i++) {
 		struct container_sample *x = &s->containers[s->rec.container_count++];
@@ -169,8 +170,16 @@ static void test_a_quota(void **state)
 	}
 	waits(s, 40, 2000, 1, "xz", 16);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_QUOTA);
-	assert_string_equal(s->delay.end.detail, "0.6 CPUs");
-	assert_string_equal(s->delay.end.who, "python3");
+	assert_string_equal(s->delay.end.detail, "60 % of a CPU");
+	assert_string_equal(s->delay.end.who, "");
+	h = chain_home(s, CHAIN_JOB, "python3", "train.py");
+	snprintf(h->cgroup_path, sizeof(h->cgroup_path), "/job-100");
+	assert_string_equal(chain_end(s)->who, "control group /job-100");
+	snprintf(h->container_id, sizeof(h->container_id), "0123456789abcdef");
+	assert_string_equal(chain_end(s)->who, "container 0123456789ab");
+	for (size_t i = 0; i < s->rec.container_count; i++)
+		s->containers[i].quota_us = 150000;
+	assert_string_equal(chain_end(s)->detail, "1.5 CPUs");
 	free(s);
 }
 
@@ -246,12 +255,17 @@ static void test_too_many_threads(void **state)
 static void test_kept_off_idle_cpus(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+	struct process_home *h;
 
 	waits(s, 40, 0, 1, "swapper/0", 2);
 	for (size_t i = 0; i < s->rec.event_count; i++)
 		s->events[i].wait_ns = 60 * NS_PER_MS;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_QUOTA);
 	assert_string_equal(s->delay.end.detail, "not run although CPUs are idle");
+	h = chain_home(s, CHAIN_JOB, "python3", "train.py");
+	snprintf(h->cgroup_path, sizeof(h->cgroup_path),
+		"/user.slice"); /* of another hierarchy, maybe */
+	assert_string_equal(chain_end(s)->who, "");
 	for (size_t i = 0; i < s->rec.event_count; i++)
 		s->events[i].wait_ns = NS_PER_MS;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);

@@ -80,26 +80,6 @@ static void test_a_file_that_another_process_locks(void **state)
 	free(s);
 }
 
-/* It writes more than the other end reads. */
-static void test_a_full_pipe(void **state)
-{
-	static const struct stack_frame frames[] = {
-		{.symbol = "__GI___libc_write", .file = "write.c"},
-		{.py_file = "/home/u/train.py", .py_func = "main", .py_line = 41},
-	};
-	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
-	struct account_entry *e = chain_entry(s, ACCOUNT_ASLEEP, OWNER_PROCESS);
-
-	e->pid = 2000;
-	snprintf(e->comm, sizeof(e->comm), "shipper");
-	e->slow_ns = 50 * NS_PER_MS;
-	e->wait_hash = chain_stack(s, frames, ARRAY_SIZE(frames));
-	assert_int_equal(chain_end(s)->resource, RESOURCE_READER);
-	e->line = ACCOUNT_STOPPED;
-	assert_int_not_equal(chain_end(s)->resource, RESOURCE_READER);
-	free(s);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -107,7 +87,6 @@ int main(void)
 		cmocka_unit_test(test_nobody_is_known),
 		cmocka_unit_test(test_a_file),
 		cmocka_unit_test(test_a_file_that_another_process_locks),
-		cmocka_unit_test(test_a_full_pipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -163,6 +163,62 @@ static void test_another_process(void **state)
 	free(s);
 }
 
+/* The call in which the job waits tells whether it asks for anything: who holds a lock, or does not read from a pipe, is not
+ * asked. */
+static void test_what_the_job_waits_in(void **state)
+{
+	static const struct {
+		const char *symbol;
+		enum resource resource;
+	} calls[] = {{"__GI___flock", RESOURCE_FILE_LOCK}, {"fcntl64", RESOURCE_FILE_LOCK},
+		{"__GI___libc_write", RESOURCE_PIPE_FULL}, {"__libc_read", RESOURCE_PROCESS},
+		{"__libc_recv", RESOURCE_PROCESS}, {"__futex_wait", RESOURCE_PROCESS}};
+	static const struct stack_frame doing = {
+		.py_file = "/home/u/train.py", .py_func = "compact", .py_line = 17};
+
+	for (size_t k = 0; k < ARRAY_SIZE(calls); k++) {
+		struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+		struct account_entry *e = chain_entry(s, ACCOUNT_DISK, OWNER_PROCESS);
+		const struct stack_frame frame = {.symbol = calls[k].symbol};
+		uint64_t in = chain_stack(s, &frame, 1);
+		bool is_told = calls[k].resource != RESOURCE_PROCESS;
+
+		e->pid = 700;
+		e->stack_hash = chain_stack(s, &doing, 1);
+		chain_home(s, 700, "compactor", "train.py");
+		e->wait_hash = in;
+		assert_int_equal(chain_end(s)->resource, calls[k].resource);
+		assert_string_equal(s->delay.end.who, "compactor");
+		assert_int_equal(s->delay.end.pid, 700);
+		assert_string_equal(s->delay.end.detail,
+			is_told ? "meanwhile it is at train.py:17 (compact)" : "");
+		e->wait_hash = 0; /* it is not known what for */
+		assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+		free(s);
+	}
+}
+
+/* Of two of one name that are waited for, one has nearly all of it. */
+static void test_who_of_several_is_waited_for(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+
+	for (uint32_t k = 0; k < 2; k++) {
+		struct account_entry *e = chain_entry(s, ACCOUNT_NETWORK, OWNER_PROCESS);
+
+		e->pid = 700 + k;
+		e->slow_ns = (k ? 6 : 44) * NS_PER_MS;
+		chain_home(s, e->pid, "python3", "serve.py");
+	}
+	assert_string_equal(chain_end(s)->who, "serve.py");
+	assert_int_equal(s->delay.end.count, 1);
+	assert_int_equal(s->delay.end.pid, 700);
+	s->account.entries[1].slow_ns = 20 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->count, 2);
+	assert_int_equal(s->delay.end.pid, 0);
+	free(s);
+}
+
 /* A process that is waited for stands still: who stopped it is to be named. */
 static void test_who_stopped_another(void **state)
 {
@@ -174,8 +230,14 @@ static void test_who_stopped_another(void **state)
 	snprintf(e->culprit, sizeof(e->culprit), "python3");
 	chain_home(s, 700, "python3", "worker.py");
 	chain_home(s, 900, "python3", "throttle.py");
-	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_STOPPER);
 	assert_string_equal(s->delay.end.who, "throttle.py");
+	assert_int_equal(s->delay.end.pid, 900);
+	assert_string_equal(s->delay.end.on, "worker.py");
+	assert_int_equal(s->delay.end.on_pid, 700);
+	e->culprit_pid = 0; /* nobody saw who it is */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "worker.py");
 	free(s);
 }
 
@@ -186,8 +248,9 @@ static void test_who_stopped_it(void **state)
 
 	e->culprit_pid = 44;
 	snprintf(e->culprit, sizeof(e->culprit), "gdb");
-	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_STOPPER);
 	assert_string_equal(s->delay.end.who, "gdb");
+	assert_string_equal(s->delay.end.on, "");
 	free(s);
 }
 
@@ -256,6 +319,8 @@ int main(void)
 		cmocka_unit_test(test_a_timer),
 		cmocka_unit_test(test_pickling),
 		cmocka_unit_test(test_another_process),
+		cmocka_unit_test(test_what_the_job_waits_in),
+		cmocka_unit_test(test_who_of_several_is_waited_for),
 		cmocka_unit_test(test_who_stopped_another),
 		cmocka_unit_test(test_who_stopped_it),
 	};

@@ -151,7 +151,7 @@ static void each_title_is_the_answer(void **state)
 			 .who = SELF(ACCOUNT_CPU),
 			 .end = {.resource = RESOURCE_CPU_QUOTA, .detail = "0.6 CPUs"},
 			 .lasts = true},
-			"CPU limit of the container (0.6 CPUs): steps", "control group"},
+			"CPU limit of its control group (0.6 CPUs): steps", "control group"},
 		{{.kind = DELAY_BY_CPU,
 			 .who = SELF(ACCOUNT_CPU),
 			 .end = {.resource = RESOURCE_CPU_MASK, .detail = "1 of 64"},
@@ -353,6 +353,54 @@ static void another_process(void **state)
 	assert_int_equal(inc.stacks[0].hash, WAIT_HASH);
 }
 
+/* Who holds a lock, does not read or stops another is named, with what can be done about it. */
+static void what_another_process_does(void **state)
+{
+	static const struct {
+		struct resource_use end;
+		const char *title, *why, *fix;
+	} rows[] = {
+		{{.resource = RESOURCE_FILE_LOCK, .who = "compactor", .pid = 77},
+			"File lock held by compactor (pid 77) in train (train.py:120): every",
+			"wait in flock() or fcntl()", "Let compactor hold the lock for less time"},
+		{{.resource = RESOURCE_PIPE_FULL, .who = "shipper", .pid = 77},
+			"Pipe or socket to shipper (pid 77) is full in train (train.py:120): every",
+			"wait in write()", "Let shipper read faster"},
+		{{.resource = RESOURCE_STOPPER,
+			 .who = "housekeeperd",
+			 .pid = 78,
+			 .on = "reader",
+			 .on_pid = 77},
+			"Waiting for reader (pid 77), stopped by housekeeperd (pid 78), in train (train.py:120): every",
+			"SIGSTOP", "Keep housekeeperd (pid 78) from stopping it"},
+		{{.resource = RESOURCE_PROCESS, .who = "python3", .pid = 77},
+			"Waiting for another process of python3 (pid 77) in train",
+			"what that process does", "Ask that process ahead"},
+		{{.resource = RESOURCE_PROCESS, .who = "python3", .count = 2},
+			"Waiting for 2 other processes of python3 in train",
+			"what that process does", "Ask that process ahead"},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct incident inc = {0};
+
+		tell(&(struct story){.kind = DELAY_BY_PROCESS,
+			     .who = {.line = ACCOUNT_HOST,
+				     .owner = OWNER_PROCESS,
+				     .pid = 77,
+				     .comm = "python3",
+				     .wait_hash = WAIT_HASH},
+			     .end = rows[i].end},
+			&inc);
+		assert_has(inc.summary, rows[i].title);
+		assert_has(inc.root_cause, rows[i].why);
+		if (!advises(&inc, rows[i].fix))
+			fail_msg("wanted: %s\n   got: %s", rows[i].fix, inc.fixes[0]);
+		if (rows[i].end.resource != RESOURCE_PROCESS)
+			assert_false(advises(&inc, "answer"));
+	}
+}
+
 /* Two item() for every parameter cost more calls than waiting: the advice is the same. */
 static void many_waits_that_are_short(void **state)
 {
@@ -443,6 +491,7 @@ int main(void)
 		cmocka_unit_test(a_worker_that_is_stopped),
 		cmocka_unit_test(a_rank_that_somebody_stops),
 		cmocka_unit_test(another_process),
+		cmocka_unit_test(what_another_process_does),
 		cmocka_unit_test(many_waits_that_are_short),
 		cmocka_unit_test(whose_the_cpu_is),
 		cmocka_unit_test(a_drift),

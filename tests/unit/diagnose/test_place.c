@@ -155,6 +155,7 @@ static void calls_that_block(void **state)
 		enum account_line line;
 		bool blocks;
 	} calls[] = {{"fsync", ACCOUNT_DISK, true}, {"__libc_write", ACCOUNT_DISK, true},
+		{"__GI___libc_write", ACCOUNT_LOCK, true}, {"__GI___poll", ACCOUNT_NETWORK, true},
 		{"__poll", ACCOUNT_NETWORK, true}, {"__vfork", ACCOUNT_ASLEEP, true},
 		{"wait4", ACCOUNT_LOCK, true}, {"fsync", ACCOUNT_NETWORK, false},
 		{"poll", ACCOUNT_DISK, false}, {"malloc", ACCOUNT_DISK, false}};
@@ -166,6 +167,25 @@ static void calls_that_block(void **state)
 		assert_int_equal(place_blocks(&s) >> calls[i].line & 1, calls[i].blocks);
 	}
 	assert_int_equal(place_blocks(&(struct stack){.hash = 1}), 0);
+}
+
+/* With debug symbols functions of the C library have names of their own. */
+static void calls_by_any_name(void **state)
+{
+	static const char *const outputs[] = {
+		"write", "__write", "__libc_write", "__GI___libc_write"};
+	static const char *const locks[] = {
+		"flock", "__GI___flock", "lockf64", "__fcntl64_nocancel"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(outputs); i++) {
+		const struct stack_frame output = {.symbol = outputs[i]},
+					 lock = {.symbol = locks[i]};
+
+		assert_true(place_is_output(&(struct stack){1, &output, 1, ""}));
+		assert_false(place_is_file_lock(&(struct stack){1, &output, 1, ""}));
+		assert_true(place_is_file_lock(&(struct stack){1, &lock, 1, ""}));
+		assert_false(place_is_output(&(struct stack){1, &lock, 1, ""}));
+	}
 }
 
 static void recursion_counts_once(void **state)
@@ -220,6 +240,7 @@ int main(void)
 		cmocka_unit_test(sleeps_of_loops),
 		cmocka_unit_test(libraries_do_not_count),
 		cmocka_unit_test(calls_that_block),
+		cmocka_unit_test(calls_by_any_name),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(a_program_without_python),
 		cmocka_unit_test(the_script_is_the_outermost_file),

@@ -803,7 +803,37 @@ static void test_a_cpu_quota(void **state)
 	rec.containers = groups;
 	rec.container_count = 8;
 	ANSWER = explain(rec);
-	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "CPU limit of the container (0.6 CPUs)");
+	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH,
+		"CPU limit of its control group (60 % of a CPU)");
+}
+
+/* The last steps are stopped for longer, but all are stopped: what the limit costs is not what the longer ones have more. */
+static void test_a_cpu_quota_of_all_steps(void **state)
+{
+	SCENE;
+	struct container_sample groups[8];
+	struct recording rec;
+	uint64_t usual;
+	struct ledger_thread t = job(s, &usual);
+
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		spend(&t, LEDGER_CPU_WAIT, i < STEPS * 3 / 4 ? MS(9) : MS(27));
+		mark(&t, MARK_TICK);
+	}
+	mark(&t, MARK_OPTIMIZER);
+	for (int i = 0; i < 8; i++)
+		groups[i] = (struct container_sample){.time.ns = LEDGER_T0 + i * (int64_t)MS(450),
+			.cgroup_id = 7,
+			.throttled_us = i * 200000,
+			.quota_us = 60000,
+			.period_us = 100000};
+	rec = ledger_recording(s);
+	rec.containers = groups;
+	rec.container_count = 8;
+	ANSWER = explain(rec);
+	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH,
+		"CPU limit of its control group (60 % of a CPU): 14 of 34 ms of every step");
 }
 
 static const struct incident *of(const struct answer *a, enum problem problem)
@@ -995,6 +1025,7 @@ int main(void)
 		cmocka_unit_test(test_copies_that_others_do_not_hold_up),
 		cmocka_unit_test(test_waste_in_every_step),
 		cmocka_unit_test(test_a_cpu_quota),
+		cmocka_unit_test(test_a_cpu_quota_of_all_steps),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),
 		cmocka_unit_test(test_a_smaller_cause_beside_a_large_one),
 		cmocka_unit_test(test_waste_beside_slow_steps),

@@ -47,11 +47,24 @@ static void test_arguments_of_proc(void **state)
 	assert_int_equal(strlen(script_of(longest, strlen(longest), out)), SCRIPT_MAX - 1);
 }
 
+static void test_runners(void **state)
+{
+	static const char *const runners[] = {
+		"python3", "python3.12", "node", "MainThread", "bash"};
+	static const char *const others[] = {"", "pythonic", "compactor", "xz", "pt_data_worker"};
+
+	for (size_t i = 0; i < ARRAY_SIZE(runners); i++) {
+		assert_true(script_is_runner(runners[i]));
+		assert_false(script_is_runner(others[i]));
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_arguments_of_proc),
+		cmocka_unit_test(test_runners),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -152,7 +152,7 @@ static void one_may_be_named(void **state)
 	assert_int_equal(discover_library_file(ENGINE, &l, &e), 0);
 	assert_int_equal(l.kind, TARGET_CUDART);
 	assert_int_equal(discover_library_file(STUBS, &l, &e), -EBADMSG);
-	assert_non_null(strstr(e.text, "holds none"));
+	assert_non_null(strstr(e.text, "contains none"));
 }
 
 int main(void)
