@@ -175,8 +175,8 @@ static bool is_process(enum resource r)
 {
 	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
 	       r == RESOURCE_PROCESS || r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK ||
-	       r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL ||
-	       r == RESOURCE_STOPPER || r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
+	       r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL || r == RESOURCE_STOPPER ||
+	       r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
 }
 
 static bool is_disk(enum resource r)
