@@ -320,7 +320,7 @@ int alerts_new(struct loop *l, const struct alert_receiver *receivers, size_t co
 		return -ENOMEM;
 	if (count > ALERT_RECEIVERS_MAX)
 		return errinfo_set(
-			reterr, -E2BIG, "more than %d receivers of alerts", ALERT_RECEIVERS_MAX);
+			reterr, -E2BIG, "more than %d alert receivers", ALERT_RECEIVERS_MAX);
 	for (size_t i = 0; r == 0 && i < count; i++) {
 		struct receiver *to = &a->receivers[a->count++];
 

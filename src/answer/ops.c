@@ -340,7 +340,7 @@ void kernels_text(struct buf *b, const struct sql_table *k)
 			buf_puts(b, "unknown kernel at ");
 		snprintf(cut, sizeof(cut), "%.*s%s", NAME_COLUMNS, name,
 			strlen(name) > NAME_COLUMNS ? "…" : "");
-		text_escape_terminal(b, name[0] ? cut : "a function in no file");
+		text_escape_terminal(b, name[0] ? cut : "a function outside any file");
 		buf_putc(b, '\n');
 	}
 }

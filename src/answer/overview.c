@@ -125,10 +125,9 @@ static void judge_data(struct health *h, const struct question *q, double comple
 	}
 	if (completeness < 0)
 		because(h, STATE_WARNING,
-			"the recording ended without a clean stop: how complete it is is not "
-			"known");
+			"the recording ended without a clean stop: its completeness is unknown");
 	else if (completeness < COMPLETE) {
-		snprintf(text, sizeof(text), "only %s of what happened is recorded",
+		snprintf(text, sizeof(text), "only %s of the events are recorded",
 			TEXT_PERCENT(completeness));
 		because(h, STATE_WARNING, text);
 	}

@@ -24,9 +24,9 @@ static const char *find_reason(const struct steps_answer *a, const struct steps_
 	if (a->count)
 		return "";
 	if (seen->accounts)
-		return "the processes that were asked for ran no steps in this time";
+		return "the selected processes ran no steps in this time";
 	if (seen->events)
-		return "no process used a GPU for long enough in this time to tell what is usual";
+		return "no process used a GPU for long enough in this time";
 	return "nothing was recorded in this time";
 }
 

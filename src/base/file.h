@@ -66,5 +66,4 @@ enum file_origin {
  * namespace or process 1's; in a user namespace of somebody's every user may be called 0. */
 enum file_origin file_origin_judge(const char *text, uint64_t mount, bool is_ours);
 
-#define FILE_ORIGIN_WHY                                                                            \
-	"its file system is a user's program (FUSE), which could keep the tracer waiting"
+#define FILE_ORIGIN_WHY "its file system is a user's program (FUSE), which could block the tracer"

@@ -69,7 +69,7 @@ static void cert_say_issued(const struct ca_issued *i, const struct ca_request *
 	if (brief)
 		return;
 	if (i->row.client && q->bundle)
-		printf("Unpack it where you query from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
+		printf("Unpack it on the machine you query from: mkdir -m 700 fleet && tar -xf %s -C fleet\n",
 			i->place);
 	else if (i->row.client)
 		printf("To query nodes with it, add to ~/.config/ingero/ingero.yaml:\n"
@@ -82,8 +82,8 @@ static void cert_say_issued(const struct ca_issued *i, const struct ca_request *
 		return;
 	say_copy(i, q);
 	if (q->rotate)
-		printf("  pkill -HUP -f 'ingero dashboard'    # reads it; connections go on\n"
-		       "The one before is valid until it expires.\n");
+		printf("  pkill -HUP -f 'ingero dashboard'    # reloads it; connections continue\n"
+		       "The previous one stays valid until it expires.\n");
 	else
 		printf("  ingero dashboard --addr :8080 --tls-cert " NODE_HOME
 		       "/cert.pem --tls-key " NODE_HOME "/key.pem --client-ca " NODE_HOME
@@ -99,16 +99,16 @@ static void cert_say_rotated(const struct ca *ca, bool finished)
 	printf("CA %u signs, until %s, SHA-256 %s\n", list[0].generation,
 		date_of(date, list[0].until_s), list[0].fingerprint);
 	if (finished) {
-		printf("%s/ca.pem holds it alone. Copy that file to every node and to whoever asks,\n"
+		printf("%s/ca.pem holds only this CA. Copy that file to every node and every client,\n"
 		       "and send SIGHUP: then certificates of the old CA are refused.\n",
 			ca_dir(ca));
 		return;
 	}
 	printf("%s/ca.pem holds %s. In this order, without an outage:\n"
-	       "  1. copy that file over ca.pem on every node and to whoever asks; then there: pkill -HUP -f 'ingero dashboard'\n"
+	       "  1. copy that file over ca.pem on every node and every client; then there: pkill -HUP -f 'ingero dashboard'\n"
 	       "  2. ingero cert rotate --all    and copy each node's files; then there: pkill -HUP -f 'ingero dashboard'\n"
 	       "  3. ingero cert rotate --ca --finish    and copy ca.pem again; then there: pkill -HUP -f 'ingero dashboard'\n",
-		ca_dir(ca), count > 1 ? "both, the new and the old one" : "it alone");
+		ca_dir(ca), count > 1 ? "both the new and the old one" : "only this one");
 }
 
 /* ---- the list ---- */
@@ -295,8 +295,8 @@ static int check_flags(
 			"unknown action '%.60s': use init, issue, list or rotate", action);
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].given && !rows[i].allowed)
-			return errinfo_set(reterr, -EINVAL, "%s does not go with `cert %s%s`",
-				rows[i].name, action,
+			return errinfo_set(reterr, -EINVAL,
+				"%s cannot be combined with `cert %s%s`", rows[i].name, action,
 				s->ca    ? " --ca"
 				: s->all ? " --all"
 					 : "");
@@ -443,7 +443,7 @@ static int cert_run(const struct command *c, void *settings, int argc, char **ar
 
 	(void)c;
 	if (!argc)
-		r = errinfo_set(&e, -EINVAL, "give one of init, issue, list, rotate");
+		r = errinfo_set(&e, -EINVAL, "name an action: init, issue, list or rotate");
 	else
 		r = check_flags(s, argv[0], argc - 1, &e);
 	if (r == 0)
@@ -460,7 +460,7 @@ const struct command cmd_cert = {
 	.details =
 		"  ingero cert init                                   a CA, in ~/.ingero/ca\n"
 		"  ingero cert issue gpu-node-01 --bundle gpu-node-01.tar\n"
-		"  ingero cert issue alice --client --out alice       for whoever asks the nodes\n"
+		"  ingero cert issue alice --client --out alice       for a client of the nodes\n"
 		"  ingero cert list                                   exits 1 if one has expired\n"
 		"  ingero cert rotate gpu-node-01 --bundle gpu-node-01.tar\n"
 		"  ingero cert rotate --ca                            then --all, then --ca --finish\n"

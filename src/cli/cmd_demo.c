@@ -107,7 +107,7 @@ static int hear(int channel, struct errinfo *reterr)
 		n = recv(channel, &told, sizeof(told), MSG_WAITALL);
 	while (n < 0 && errno == EINTR);
 	if (n != sizeof(told))
-		return errinfo_set(reterr, -EIO, "the tracer ended before its time");
+		return errinfo_set(reterr, -EIO, "the tracer ended too early");
 	if (told.r < 0)
 		*reterr = told.error;
 	return told.r;

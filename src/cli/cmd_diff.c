@@ -172,7 +172,7 @@ const struct command cmd_diff = {
 	.name = "diff",
 	.synopsis = "diff A [B] [flags]",
 	.summary = "Compare two recordings, or two times of one: steps, operations, stacks, GPUs",
-	.details = "Differences within noise are called so.\n"
+	.details = "Differences within noise are marked as noise.\n"
 		   "  ingero diff before.db after.db\n"
 		   "  ingero diff run.db --from 13:40 --to 13:45 --from2 13:50 --to2 13:55",
 	.options = diff_options,

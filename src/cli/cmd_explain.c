@@ -47,8 +47,8 @@ static const struct option_row explain_options[] = {
 		"print the incidents stored in the file instead"),
 	OPTION_ROW(FLAG, "per-process", OPTION(per_process), NULL,
 		"print the call counts of each process instead"),
-	OPTION_ROW(FLAG, "steps", OPTION(steps), NULL,
-		"print where the time of the job's steps went instead"),
+	OPTION_ROW(
+		FLAG, "steps", OPTION(steps), NULL, "print where the time of steps went instead"),
 	OPTION_ROW(FLAG, "annotations", OPTION(annotations), NULL,
 		"show the labels (`ingero annotate`) in effect during each incident"),
 	OPTION_ROW(FLAG, "stacks", OPTION(stacks), NULL,
@@ -168,7 +168,7 @@ static int check_fleet_flags(const struct explain_settings *s, struct errinfo *r
 			"--last, --per-process, --steps and --annotations cannot be combined with --nodes: use `ingero query --nodes` with SQL");
 	if (s->rolled)
 		return errinfo_set(reterr, -EINVAL,
-			"--include-rolled reads files of this machine and does not go with --nodes");
+			"--include-rolled reads files of this machine and cannot be combined with --nodes");
 	if (s->stacks && !s->json)
 		return errinfo_set(reterr, -EINVAL, "--stacks with --nodes requires --json");
 	if (s->chains && s->pids.count)

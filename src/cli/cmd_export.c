@@ -287,7 +287,7 @@ const struct command cmd_export = {
 		   "  ingero export -o trace.pftrace                   the same, smaller\n"
 		   "  ingero export --nodes gpu-1,gpu-2 -o trace.pftrace   of many nodes\n"
 		   "  ingero export --format flamegraph -o calls.svg   open it in a browser\n"
-		   "  ingero export --format folded --op cudaMalloc    one line a stack",
+		   "  ingero export --format folded --op cudaMalloc    one line per stack",
 	.options = export_options,
 	.settings_size = sizeof(struct export_settings),
 	.defaults = &(const struct export_settings){.rank = -1,

@@ -245,7 +245,7 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 		r = resolve_token(s, p, reterr);
 	if (r == 0 && s->replay && (s->db || s->stub || s->once))
 		return errinfo_set(reterr, -EINVAL,
-			"--replay names the recording: it goes without --db, --stub and --once");
+			"--replay names the recording: it cannot be combined with --db, --stub and --once");
 	if (r == 0 && !s->db && !s->stub && !s->replay)
 		r = store_default_path(&p->default_db, reterr);
 	ps->db = s->replay ? s->replay : s->db ? s->db : p->default_db;
@@ -345,15 +345,15 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 const struct command cmd_fleet_push = {
 	.name = "fleet-push",
 	.synopsis = "fleet-push --endpoint ENDPOINT --cluster-id NAME [flags]",
-	.summary = "Tell a fleet how this node is doing, from the recording of a running trace",
+	.summary = "Report this node's health to a fleet, from the recording of a running trace",
 	.details =
 		"Reads the recording that `ingero trace` is writing, and sends the node's health, its\n"
-		"collectives and its incidents to `ingero-cluster fleet` or any OTLP receiver. Traced\n"
-		"programs never wait for it. Stops on Ctrl-C or SIGTERM, after saving the baseline and\n"
+		"collectives and its incidents to `ingero-cluster fleet` or any OTLP receiver. It never\n"
+		"delays traced programs. Stops on Ctrl-C or SIGTERM, after saving the baseline and\n"
 		"sending what is left.\n"
 		"  sudo ingero trace &\n"
 		"  sudo ingero fleet-push --endpoint https://fleet:4318 --cluster-id train-1\n"
-		"Started again, also after kill -9, it goes on where it was. --check tries everything and\n"
+		"After a restart, even after kill -9, it continues where it stopped. --check tests everything and\n"
 		"sends nothing; --replay sends a finished recording.",
 	.options = fleet_push_options,
 	.settings_size = sizeof(struct fleet_push_settings),

@@ -100,7 +100,7 @@ static int find_db(
 	*ret_path = given ? given : *ret_default;
 	if (access(*ret_path, F_OK) < 0 && errno == ENOENT)
 		fprintf(stderr,
-			"ingero: %s does not exist yet: questions are answered once it does\n",
+			"ingero: %s does not exist yet: queries are answered once it does\n",
 			*ret_path);
 	return 0;
 }

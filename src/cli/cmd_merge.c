@@ -136,10 +136,8 @@ static void print_result(const struct merge_settings *s, const struct merge_resu
 	}
 	if (unknown)
 		buf_printf(&b,
-			"  how far the clock%s of %zu node%s %s apart from the first's is not "
-			"known: they share no collectives\n",
-			unknown == 1 ? "" : "s", unknown, unknown == 1 ? "" : "s",
-			unknown == 1 ? "is" : "are");
+			"  the clock offset of %zu node%s is unknown: no collectives are shared with the first node\n",
+			unknown, unknown == 1 ? "" : "s");
 	buf_puts(&b, "Merged into ");
 	text_escape_terminal(&b, s->output);
 	buf_printf(&b, ", %s: ", TEXT_PLURAL(r->nodes, "nodes"));

@@ -28,7 +28,7 @@ static const struct option_row migrate_options[] = {
 	OPTION_SHORT(FLAG, "force", 'f', OPTION(force), NULL, "overwrite the copy if it exists"),
 	OPTION_ROW(STRING, "force-node", OPTION(force_node), "NAME",
 		"node that the file was recorded on (older files do not contain it)"),
-	OPTION_ROW(FLAG, "dry-run", OPTION(dry_run), NULL, "only say what would be done"),
+	OPTION_ROW(FLAG, "dry-run", OPTION(dry_run), NULL, "only show what would be done"),
 	OPTION_END,
 };
 
@@ -144,7 +144,7 @@ const struct command cmd_migrate = {
 	.summary = "Copy an older recording into the present schema",
 	.details =
 		"  ingero migrate --db old.db                writes old.migrated.db\n"
-		"  ingero migrate --db old.db --dry-run      only says what it would do\n"
+		"  ingero migrate --db old.db --dry-run      only shows what it would do\n"
 		"Never changes the original. All commands also read older recordings as they are;\n"
 		"the copy is for SQL that names the present columns.",
 	.options = migrate_options,

@@ -324,7 +324,7 @@ static int run_question(const struct query_settings *s, const char *path, const 
 
 	if (check_sql_flags(s, NULL) < 0 || s->limit || s->csv || s->timeout_ns)
 		return errinfo_set(reterr, -EINVAL,
-			"a question of the API takes its parameters behind a question mark, no flags: '/api/v1/ops?since=5m'");
+			"a path of the API takes parameters after a question mark, not flags: '/api/v1/ops?since=5m'");
 	r = serve_ask(path, target, &b, reterr);
 	buf_putc(&b, '\n');
 	return r < 0 ? r : print(&b, reterr);
@@ -377,7 +377,7 @@ static int try_fleet(const struct query_settings *s, const char *text, bool *ret
 		return r;
 	if (s->rolled)
 		return errinfo_set(reterr, -EINVAL,
-			"--include-rolled reads files of this machine and does not go with --nodes");
+			"--include-rolled reads files of this machine and cannot be combined with --nodes");
 	if (!text)
 		return errinfo_set(reterr, -EINVAL,
 			"--nodes needs an SQL statement: ingero query --nodes … \"SELECT …\"");

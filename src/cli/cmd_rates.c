@@ -40,7 +40,7 @@ static const struct option_row rates_options[] = {
 	OPTION_SHORT(STRING, "output", 'o', OPTION(output), "PATH",
 		"update: write the fetched prices to this file (default: as --file)"),
 	OPTION_WITHIN(DURATION, "timeout", OPTION(timeout_ns), "TIME", 1, 0,
-		"update: give up after this time (default: 30s)"),
+		"update: timeout (default: 30s)"),
 	OPTION_ROW(STRING, "file", OPTION(file), "PATH",
 		"the file with prices (default: ~/.config/ingero/gpu_rates.yaml)"),
 	OPTION_END,
@@ -140,7 +140,7 @@ static int show(const struct rates_settings *s, struct errinfo *reterr)
 	for (size_t i = 0; !any && rates_at(rates, i, &r); i++)
 		any = is_asked(s, &r);
 	if (!any)
-		return errinfo_set(reterr, -ENOENT, "there are no prices of '%s'", s->provider);
+		return errinfo_set(reterr, -ENOENT, "there are no prices for '%s'", s->provider);
 	if (s->json)
 		show_json(s, rates, source);
 	else

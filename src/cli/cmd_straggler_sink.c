@@ -40,7 +40,7 @@ static const struct option_row sink_options[] = {
 	OPTION_WITHIN(INT, "max-tracked-nodes", OPTION(max_tracked_nodes), "N", 1, 100000,
 		"stragglers to remember; beyond that the oldest is forgotten (default: 10000)"),
 	OPTION_ROW(DURATION, "readiness-window", OPTION(readiness_window_ns), "DURATION",
-		"how long after the last message /readyz says yes without a connection (default: 60s)"),
+		"how long after the last message /readyz stays ready without a connection (default: 60s)"),
 	OPTION_END,
 };
 
@@ -219,12 +219,12 @@ static int sink_run(
 const struct command cmd_straggler_sink = {
 	.name = "straggler-sink",
 	.synopsis = "straggler-sink [flags]",
-	.summary = "Show the stragglers of the remediation stream to Prometheus",
+	.summary = "Serve the stragglers of the remediation stream to Prometheus",
 	.details =
 		"Reads the stream of `ingero fleet-push`, or of another program that --socket-path\n"
 		"names, and connects again when it ends. /metrics is for Prometheus, /healthz says\n"
-		"that the program runs, /readyz whether it is connected or has heard something\n"
-		"within --readiness-window. The figures are for everybody who reaches the address.",
+		"that the program runs, /readyz whether it is connected or has heard a message\n"
+		"within --readiness-window. Anyone who can reach the address can read them.",
 	.options = sink_options,
 	.settings_size = sizeof(struct sink_settings),
 	.defaults = &sink_defaults,

@@ -263,7 +263,7 @@ static const struct act incident_acts[] = {
 };
 
 static const struct act cold_start_acts[] = {
-	{"a process makes its first CUDA calls and goes on", 5, "sim-train",
+	{"a process makes its first CUDA calls and continues", 5, "sim-train",
 		{"SIM_INIT_NS=40e6", "SIM_MALLOC_NS=100000", TRAIN, "--launches", "8",
 			"--kernel-us", "400", "--malloc-every", "5", NULL},
 		true, true},
@@ -313,12 +313,12 @@ const struct demo_scenario demo_scenarios[] = {
 		MEASURE_SLOWDOWN, &recording_incident},
 	{"cold-start", {NULL}, "first calls pay for initialisation", cold_start_acts, false,
 		MEASURE_FIRST_CALLS, &recording_cold_start},
-	{"memcpy-bottleneck", {NULL}, "copies take the time that kernels should have", memcpy_acts,
-		false, MEASURE_COPIES, &recording_memcpy_bottleneck},
+	{"memcpy-bottleneck", {NULL}, "copies take longer than kernels", memcpy_acts, false,
+		MEASURE_COPIES, &recording_memcpy_bottleneck},
 	{"periodic-spike", {NULL}, "an allocation that is slow now and then", spike_acts, false,
 		MEASURE_PERIOD, &recording_periodic_spike},
-	{"cpu-contention", {NULL}, "others take the CPU that feeds the GPU", cpu_acts, false,
-		MEASURE_SLOWDOWN, &recording_cpu_contention},
+	{"cpu-contention", {NULL}, "other processes take the CPU that feeds the GPU", cpu_acts,
+		false, MEASURE_SLOWDOWN, &recording_cpu_contention},
 	{"gpu-steal", {"gpu-contention", "contention", NULL}, "another process uses the same GPU",
 		steal_acts, false, MEASURE_SLOWDOWN, &recording_gpu_steal},
 	{NULL, {NULL}, NULL, NULL, false, MEASURE_SLOWDOWN, NULL},

@@ -221,7 +221,7 @@ void live_gpus(struct buf *b, const struct tracer_view *v)
 	for (size_t i = 0; i < v->gpu_count; i++)
 		gpu_line(b, &v->gpus[i]);
 	if (worth_a_line) {
-		buf_puts(b, "  gpu state ");
+		buf_puts(b, "  GPU state: ");
 		text_escape_terminal(b, v->gpu_text);
 		buf_putc(b, '\n');
 	}
@@ -322,7 +322,7 @@ static void launches_line(struct buf *b, const struct tracer_view *v)
 {
 	if (v->books.launch_error <= 0)
 		return;
-	buf_puts(b, "  Not watched: ");
+	buf_puts(b, "  Sampled: ");
 	accounting_put_launches(&v->books, b);
 	buf_puts(b, "\n");
 }
@@ -390,7 +390,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	unseen_line(b, &v->books.unseen);
 	if (v->names_lost)
 		buf_printf(b,
-			"  Lost names: %s of kernels or NVTX ranges, for want of room; what they belong to is shown without\n",
+			"  Lost names: %s of kernels or NVTX ranges (out of room); these are shown without a name\n",
 			text_format_count(t, v->names_lost));
 	if (v->db_bytes) {
 		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));

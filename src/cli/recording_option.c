@@ -253,8 +253,7 @@ int db_option_path(
 		return 0;
 	if (access(SERVICE_DB, F_OK) == 0 || errno == EACCES)
 		return errinfo_set(reterr, -ENOENT,
-			"you have no recording of your own (%s does not exist): that of the service is " SERVICE_DB
-			", choose it with --db, with sudo",
+			"you have no recording of your own (%s does not exist): for the service's, use sudo and --db " SERVICE_DB,
 			*ret_path);
 	return errinfo_set(reterr, -ENOENT,
 		"no recording yet (%s does not exist): start one with `sudo ingero trace`, choose another file with --db, or see an example with `ingero demo`",

@@ -112,7 +112,7 @@ typedef void part_fn(const struct support_bundle *s, struct buf *b);
 
 static void put_failure(struct buf *b, const struct errinfo *e, int err)
 {
-	buf_printf(b, "not to be had: %s\n", e->text[0] ? e->text : strerror(-err));
+	buf_printf(b, "not available: %s\n", e->text[0] ? e->text : strerror(-err));
 }
 
 static void put_check(const struct support_bundle *s, struct buf *b)
@@ -250,7 +250,7 @@ static void put_log(const struct support_bundle *s, struct buf *b)
 	size_t n, lines = 0;
 
 	if (!f) {
-		buf_printf(b, "not to be had: %s\n",
+		buf_printf(b, "not available: %s\n",
 			s->log ? strerror(errno)
 			       : "name it with --log, or look at `journalctl -t ingero`");
 		return;

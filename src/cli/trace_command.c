@@ -125,7 +125,7 @@ static int hold(pid_t pid, int held, int report, const char *name, struct errinf
 		return 0;
 	if (read(report, &why, sizeof(why)) == sizeof(why))
 		return cannot_run(name, why, reterr);
-	errinfo_set(reterr, -EINTR, "the command ended before it began");
+	errinfo_set(reterr, -EINTR, "the command ended before it started");
 	reterr->exit_code = launch_exit_code(status);
 	return -EINTR;
 }
@@ -389,7 +389,7 @@ static void look_around(struct watch *w)
 	w->command_ended = waitpid(w->command->pid, &w->status, WNOHANG) == w->command->pid;
 	if (!w->tracer_ended && !w->command_ended && poll(&p, 1, 0) > 0) {
 		finish_tracer(w); /* --duration is over, or it failed and said so */
-		say("tracing has ended; the command goes on");
+		say("tracing has ended; the command continues");
 	}
 }
 

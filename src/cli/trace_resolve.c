@@ -37,7 +37,7 @@ static int trace_resolve_stream_check_companions(
 			"--inference-kvcache-* options require --inference-kvcache-lineage");
 	if (s->inference_phase && strcmp(s->inference_phase, "off") != 0)
 		return errinfo_set(reterr, -EINVAL,
-			"--inference-phase-classifier: only off is accepted: launches are sampled, so a step's phase is not known; label phases with `ingero annotate`");
+			"--inference-phase-classifier: only off is accepted: launches are sampled, so a step's phase is unknown; label phases with `ingero annotate`");
 	return 0;
 }
 

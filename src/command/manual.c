@@ -164,7 +164,7 @@ void manual_page(struct buf *b, const struct program *p, const struct command *c
 	buf_puts(b,
 		".PP\nTimes are written 30s, 500ms, 1h30m; sizes 500m, 10g. A flag that is on by"
 		" default is turned off with \\-\\-flag=false.\n"
-		".SH EXIT STATUS\n0 if it is done");
+		".SH EXIT STATUS\n0 on success");
 	if (asks_nodes(c))
 		buf_puts(b, "; 1 if no node answered, 2 if some nodes did and some did not");
 	buf_puts(b, "; the others are in\n");

@@ -25,7 +25,7 @@
 	X(IN_A_ROW, 5, "units or rows",                                                             \
 		"a longer stretch is a state; fewer leave a gap by chance")                         \
 	X(FAR_MORE, 4, "times as much",                                                             \
-		"new, or somebody else's, where there was or others have so much less")             \
+		"new or foreign work, where there was or others have this much less")               \
 	X(HALF_MORE, 1.5, "times as long",                                                          \
 		"beyond starting, beyond what probes cost, beyond a CPU that is slower everywhere") \
 	X(MORE, 1.3, "times as much",                                                               \
@@ -42,7 +42,7 @@
 	X(COMPILE_LATE, 0.33, "share of the time", "since code was first made: the end of it")       \
 	X(WAIT_SHARE, 0.125, "share of the mean unit",                                               \
 		"a wait for the GPU as long is one for several units")                               \
-	X(SLOW_RATIO, 1.15, "times ordinary", "less is no complaint of anybody")                     \
+	X(SLOW_RATIO, 1.15, "times ordinary", "no user complains of less")                           \
 	X(SLOW_SPREAD, 3.0, "standard deviations",                                                   \
 		"medians of two classes, by the spread of the shorter one")                          \
 	X(FAR, 9.0, "standard deviations",                                                           \
@@ -86,7 +86,7 @@
 	X(KEPT_OFF_NS, 4e6, "ns",                                                                          \
 		"a thread is ready and its CPU idles: a scheduler balances sooner")                        \
 	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
-		"busy less than so, others were free while few CPUs were waited for")                      \
+		"busy less than this, others were free while threads waited for few CPUs")                 \
 	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \
 	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                                \
 	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")                   \
@@ -140,10 +140,10 @@
 	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                                \
 	X(UNITS_HALF, 2, "units", "give half of the confidence of many")                                \
 	X(SURE_SEEN, 0.98, "confidence",                                                                \
-		"somebody else was seen to have it: of 28 such in the corpus 25 right")                 \
+		"another process was seen to have it: of 28 such in the corpus 25 right")               \
 	X(SURE_MEASURED, 0.93, "confidence", "a call or a wait took its time")                          \
 	X(SURE_OWN, 0.8, "confidence", "of code of the program: 5 of 13 right before, all now")         \
-	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is not known: never HIGH")                 \
+	X(UNKNOWN_MOST, 0.55, "confidence", "where the cause is unknown: never HIGH")                   \
 	X(DOUBT, 0.7, "times the confidence",                                                           \
 		"where it may have nothing to do, or have just begun")                                  \
 	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                        \

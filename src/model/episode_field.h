@@ -13,14 +13,14 @@
  * NCCL, with COMM not 0), COMM (16 hex digits). */
 #define EPISODE_FIELDS(X) \
 	X(PID, U32, pid, "pid", "process of the rank") \
-	X(RANKS, U32, ranks, "ranks", "so many ranks, all of the node, are late") \
+	X(RANKS, U32, ranks, "ranks", "number of late ranks, if all ranks of the node are late") \
 	X(OP, OP, op, "op_type", "collective that it is late for: AllReduce, …") \
 	X(COMM, COMM, comm, "comm_id_hash", "its communicator, 16 hex digits") \
-	X(LAG, U64, lag_ns, "lag_ns", "by how much it is late, where it is") \
+	X(LAG, U64, lag_ns, "lag_ns", "how late it is in a late step") \
 	X(LATE, U32, late, "late_steps", "steps in which it was late") \
-	X(SEEN, U32, seen, "seen_steps", "of so many; of a hang: ranks that wait") \
-	X(PERIOD, U32, period, "period_steps", "how many steps lie between two late ones") \
-	X(SHARE, REAL, share, "share", "of the job's time, 0 to 1") \
+	X(SEEN, U32, seen, "seen_steps", "steps examined; for a hang: ranks that wait") \
+	X(PERIOD, U32, period, "period_steps", "period of late steps, in steps") \
+	X(SHARE, REAL, share, "share", "share of the job's time lost, 0 to 1") \
 	X(SINCE, TIME, since_ns, "since_ns", "when it began") \
 	X(WAITING, U32, waiting, "waiting_ranks", "ranks that wait for it") \
 	X(WAITED, U64, waited_ns, "waited_ns", "how long each of them waits in a late step") \

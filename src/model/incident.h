@@ -154,19 +154,19 @@ const char *cause_layer(enum cause c);
 #define INCIDENT_FIRST(X) \
 	X(ID, TEXT, id, "id", "id", KEEP, LINE, NEVER, "", "node:descriptor; the same data give the same id") \
 	X(NODE, GIVEN, id, "node", "node", KEEP, FULL, NEVER, "", "where it was found") \
-	X(FIRST, TIME, first, "first_seen", "first_seen_ns", LEAST, LINE, NEVER, "ns", "its begin") \
+	X(FIRST, TIME, first, "first_seen", "first_seen_ns", LEAST, LINE, NEVER, "ns", "its start") \
 	X(LAST, TIME, last, "last_seen", "last_seen_ns", MOST, LINE, NEVER, "ns", "its end so far") \
-	X(SINCE, TIME, since, NULL, "since_ns", KEEP, BRIEF, ZERO, "ns", "a change that lasts since then") \
-	X(DETECTED, GIVEN, id, "detected_at", "detected_at", KEEP, FULL, NEVER, "ns", "when it was found first") \
-	X(RESOLVED, TIME, resolved, "resolved_at", NULL, LATEST, FULL, NEVER, "ns", "when it was over; 0: it is not, or not known") \
+	X(SINCE, TIME, since, NULL, "since_ns", KEEP, BRIEF, ZERO, "ns", "start of a change that lasts") \
+	X(DETECTED, GIVEN, id, "detected_at", "detected_at", KEEP, FULL, NEVER, "ns", "when it was first found") \
+	X(RESOLVED, TIME, resolved, "resolved_at", NULL, LATEST, FULL, NEVER, "ns", "when it ended; 0: ongoing, or unknown") \
 	X(COUNT, COUNT, count, "count", "count", MOST, LINE, NEVER, "", "slow calls, or what `unit` says in JSON") \
 	X(UNIT, UNIT, unit, NULL, "unit", KEEP, FULL, NEVER, "", "what count counts") \
 	X(CALLS, U64, calls, "calls", "calls", MOST, FULL, NEVER, "", "all calls of the operation by the process") \
-	X(SLOW_CALLS, U64, slow_calls, NULL, "slow_calls", KEEP, FULL, NEVER, "", "the slow ones of them") \
+	X(SLOW_CALLS, U64, slow_calls, NULL, "slow_calls", KEEP, FULL, NEVER, "", "slow ones among them") \
 	X(SEVERITY, SEVERITY, severity, "severity", "severity", LATEST, LINE, NEVER, "", "LOW, MEDIUM, HIGH or CRITICAL") \
-	X(PID, U32, pid, "pid", "pid", KEEP, LINE, NEVER, "", "whose time it cost; 0: no process in particular") \
-	X(PROCESSES, U32, pid_total, NULL, "processes", KEEP, BRIEF, ZERO, "", "how many have it, if several do") \
-	X(PIDS, LIST, pids, NULL, "pids", KEEP, BRIEF, NEVER, "", "the first ones of them") \
+	X(PID, U32, pid, "pid", "pid", KEEP, LINE, NEVER, "", "process that lost the time; 0: none in particular") \
+	X(PROCESSES, U32, pid_total, NULL, "processes", KEEP, BRIEF, ZERO, "", "number of processes affected, if several") \
+	X(PIDS, LIST, pids, NULL, "pids", KEEP, BRIEF, NEVER, "", "the first of those processes") \
 	X(COMM, TEXT, comm, "comm", "comm", LATEST, BRIEF, NEVER, "", "the process's name") \
 	X(SOURCE, SOURCE, source, "source", "source", KEEP, FULL, NEVER, "", "of the slow calls: sources.id") \
 	X(OP, OP, op, "op", "op", KEEP, BRIEF, NEVER, "", "of the slow calls: ops.op_id") \
@@ -175,13 +175,13 @@ const char *cause_layer(enum cause c);
 	X(P99, U64, p99_ns, "p99_ns", "p99_ns", LATEST, FULL, NEVER, "ns", "99th percentile of all calls") \
 	X(SLOW_P50, U64, slow_p50_ns, "slow_p50_ns", "slow_p50_ns", LATEST, BRIEF, NEVER, "ns", "median of the slow calls") \
 	X(TAIL_RATIO, REAL, tail_ratio, "tail_ratio", "tail_ratio", LATEST, FULL, NEVER, "", "slow_p50_ns over baseline_ns") \
-	X(EXCESS, U64, excess_ns, "excess_ns", "excess_ns", MOST, LINE, NEVER, "ns", "time lost; 0: it is not a matter of time") \
-	X(EXPLAINED, SHARE, explained, "explained", "explained", LATEST, LINE, NEVER, "share", "of excess_ns, that causes account for") \
-	X(CONFIDENCE, SHARE, confidence, "confidence", "confidence", LATEST, LINE, NEVER, "share", "how sure the cause is") \
-	X(COMPLETENESS, SHARE, completeness, "completeness", "completeness", LATEST, FULL, NULL_BELOW_0, "share", "of events that were not lost; -1: not known") \
+	X(EXCESS, U64, excess_ns, "excess_ns", "excess_ns", MOST, LINE, NEVER, "ns", "time lost; 0: not about time") \
+	X(EXPLAINED, SHARE, explained, "explained", "explained", LATEST, LINE, NEVER, "share", "share of excess_ns that the causes account for") \
+	X(CONFIDENCE, SHARE, confidence, "confidence", "confidence", LATEST, LINE, NEVER, "share", "confidence in the cause") \
+	X(COMPLETENESS, SHARE, completeness, "completeness", "completeness", LATEST, FULL, NULL_BELOW_0, "share", "share of events that were not lost; -1: unknown") \
 	X(CULPRIT_RANK, I32, culprit_rank, NULL, "culprit_rank", KEEP, BRIEF, BELOW_0, "", "rank of the job that others wait for") \
-	X(PERIOD_STEPS, U32, period_steps, NULL, "period_steps", KEEP, BRIEF, ZERO, "", "how many steps lie between two slow ones") \
-	X(PERIOD_CONFIDENCE, SHARE, period_confidence, NULL, "period_confidence", KEEP, FULL, ZERO, "share", "how sure that is") \
+	X(PERIOD_STEPS, U32, period_steps, NULL, "period_steps", KEEP, BRIEF, ZERO, "", "period of slow steps, in steps") \
+	X(PERIOD_CONFIDENCE, SHARE, period_confidence, NULL, "period_confidence", KEEP, FULL, ZERO, "share", "confidence in that period") \
 	X(SUMMARY, TEXT, summary, "summary", "summary", LATEST, LINE, NEVER, "", "one line") \
 	X(ROOT_CAUSE, TEXT, root_cause, "root_cause", "root_cause", LATEST, LINE, NEVER, "", "why") \
 	X(EXPLANATION, TEXT, explanation, NULL, "explanation", KEEP, FULL, NEVER, "", "in full") \
@@ -194,12 +194,12 @@ const char *cause_layer(enum cause c);
 /* Fields that came later: NULL in rows of before. The cluster gets them too, under the name of the column. */
 #define INCIDENT_ADDED(X) \
 	X(PROBLEM, PROBLEM, problem, "problem", "problem", LATEST, LINE, NEVER, "", "what kind of problem: docs/detections.md") \
-	X(PLACE, TEXT, place, "place", "place", LATEST, LINE, ZERO, "", "the user's own line that it comes from") \
-	X(UNIT_NS, U64, unit_ns, "unit_ns", "unit_ns", LATEST, BRIEF, ZERO, "ns", "what a unit of work (a step, a request) takes") \
-	X(FIXED_NS, U64, fixed_ns, "fixed_ns", "fixed_ns", LATEST, BRIEF, ZERO, "ns", "what it would take without this, about") \
-	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", LATEST, BRIEF, ZERO, "ns", "the least that it would take then") \
-	X(FIXED_MOST_NS, U64, fixed_most_ns, "fixed_most_ns", "fixed_most_ns", LATEST, BRIEF, ZERO, "ns", "the most that it would take then") \
-	X(CULPRIT, TEXT, causes[0].culprit, "culprit", "culprit", LATEST, LINE, ZERO, "", "the process that the largest cause is of")
+	X(PLACE, TEXT, place, "place", "place", LATEST, LINE, ZERO, "", "the line of the user's own code that causes it") \
+	X(UNIT_NS, U64, unit_ns, "unit_ns", "unit_ns", LATEST, BRIEF, ZERO, "ns", "duration of a unit of work (a step, a request)") \
+	X(FIXED_NS, U64, fixed_ns, "fixed_ns", "fixed_ns", LATEST, BRIEF, ZERO, "ns", "its estimated duration without this") \
+	X(FIXED_LEAST_NS, U64, fixed_least_ns, "fixed_least_ns", "fixed_least_ns", LATEST, BRIEF, ZERO, "ns", "lower bound of that") \
+	X(FIXED_MOST_NS, U64, fixed_most_ns, "fixed_most_ns", "fixed_most_ns", LATEST, BRIEF, ZERO, "ns", "upper bound of that") \
+	X(CULPRIT, TEXT, causes[0].culprit, "culprit", "culprit", LATEST, LINE, ZERO, "", "process behind the largest cause")
 /* clang-format on */
 
 #define INCIDENT_FIELDS(X) INCIDENT_FIRST(X) INCIDENT_ADDED(X)

@@ -12,7 +12,7 @@
 
 /* X(NAME, name, what): where the name comes from; the name is stored. */
 #define KERNEL_ORIGINS(X)                                                                          \
-	X(UNKNOWN, "unknown", "nobody told it")                                                    \
+	X(UNKNOWN, "unknown", "unknown")                                                           \
 	X(REGISTERED, "registered", "the program registered the kernel")                           \
 	X(HANDLE, "handle", "the driver was asked for the kernel by name")                         \
 	X(SYMBOL, "symbol", "the function that launches it is called so in its file")

@@ -20,7 +20,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for the last collectives of each rank and the stack of the one that is missing"},
 	[PROBLEM_STARVATION] = {
 		"the account of every unit of work: time that the thread which feeds the GPU spends asleep, reading, or waiting for its data loader's workers, and what these do meanwhile",
-		"a program that has nothing to do waits the same way, so that only loops of a steady pace and training are judged; memory that is read through a mapping shows as copying or host code",
+		"a program with nothing to do waits the same way, so only loops with a steady pace and training are judged; memory that is read through a mapping shows as copying or host code",
 		{"Prepare batches ahead: more DataLoader workers, prefetch_factor, pin_memory",
 		 "Move preprocessing off the training thread",
 		 "Keep the data set closer: page cache, local disk, /dev/shm"},
@@ -43,7 +43,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"tokens and requests are not traced",
 		{"Batch requests of several agents together",
 		 "Reuse the prefix: keep the KV cache between calls of one agent"},
-		"ask for the share of time between bursts and what was waited for"},
+		"ask for the share of time between bursts and what the thread waited for"},
 	[PROBLEM_KV_CACHE] = {
 		"a process that uses the network: allocations that fail and are retried, or are made and freed while memory is over 95 % full",
 		"indirect evidence: a cache inside one large allocation is not visible, only its effects",
@@ -63,19 +63,19 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Reseat the card or its riser if the PCIe link became narrower"},
 		"ask for the GPU's samples over the whole recording"},
 	[PROBLEM_CPU_CONTENTION] = {
-		"the account of every unit of work: time in which a thread that the unit waits for is ready to run without a CPU, or waits for Python's interpreter lock, and who had it",
-		"stays below 50 us have no culprit of their own",
+		"the account of every unit of work: time in which a thread that the unit waits for is ready to run without a CPU, or waits for Python's interpreter lock, and who held them",
+		"waits below 50 µs have no culprit",
 		{NULL},
 		"ask which processes used the CPUs"},
 	[PROBLEM_TOOL_CALLS] = {
-		"the account of every unit of work: waiting for an answer over a socket, and who gives it, a process of this machine or an address",
+		"the account of every unit of work: waiting for an answer over a socket, and who answers: a process of this machine or an address",
 		"individual requests are not identified: payloads are not read",
 		{"Make the calls concurrently, or while the GPU serves other requests",
 		 "Give slow endpoints a timeout and a cache"},
 		"ask for socket waits by process and peer"},
 	[PROBLEM_MEMORY_LEAK] = {
 		"allocations minus frees per process, by address, over time; the driver's readings of memory in use, and who allocated while they grow",
-		"a growing framework pool looks the same; its contents are not traced, so that the line that allocates need not be the one that keeps the memory",
+		"a growing framework pool looks the same; its contents are not traced, so the line that allocates need not be the one that keeps the memory",
 		{"Check the allocating stack: is something held in a list, a closure or a graph?",
 		 "Detach values used for logging: loss.item(), tensor.detach()"},
 		"ask for the stacks of allocations without a free"},
@@ -85,7 +85,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		{"Log the scaler: `ingero annotate --label amp_scale=…` in the training loop"},
 		"ask for annotations with the label amp_scale or loss"},
 	[PROBLEM_GOODPUT] = {
-		"the account of every unit of work: what slow ones have more of than ordinary ones, or all have too much of, where no other row fits: host code by line, garbage collection, locks, waits for another process, more or other work on the GPU",
+		"the account of every unit of work: what slow ones have more of than ordinary ones, or what all have too much of, if no other row fits: host code by line, garbage collection, locks, waits for another process, more or other work on the GPU",
 		"what the GPU does in a unit is not timed; a larger batch is reported as more work, LOW; a rank on another node needs its recording merged",
 		{"See which part of a step grew, whose it is and where: `ingero explain --steps`"},
 		"ask for step durations around the change and for what else changed then"},
@@ -114,13 +114,13 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Or use a build of the framework for an older CUDA"},
 		"ask which libraries the process has mapped"},
 	[PROBLEM_THROTTLE] = {
-		"lowered clocks while units wait longer for the GPU, or from the first one on against the GPU's highest clock, by a limit that was set, by power or by heat",
+		"clocks lowered by a limit, power or heat while units wait longer for the GPU; or, from the first unit on, clocks below the GPU's maximum",
 		"sampled once a second: shorter periods are missed; GPUs are matched by number, which CUDA_VISIBLE_DEVICES may change",
 		{"Check cooling and the power limit: `nvidia-smi -q -d PERFORMANCE,POWER,TEMPERATURE`",
 		 "Spread the load: neighbours in the same chassis heat each other"},
 		"ask for clocks, power and temperature over time"},
 	[PROBLEM_NOISY_NEIGHBOUR] = {
-		"processes of another container that had the CPU or the disk while a unit waited for it",
+		"processes of another container that used the CPU or the disk while a unit waited for it",
 		"",
 		{"Reserve CPUs for the job (cpuset, guaranteed QoS)",
 		 "Limit the neighbour: cpu.max, io.max"},
@@ -133,7 +133,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Keep the driver loaded: nvidia-persistenced"},
 		"ask for the first calls of the process"},
 	[PROBLEM_STRAGGLER] = {
-		"which ranks take longer for the same work than their peers, one or several together, in which steps, by how much, and how long the others waited; of links and collectives that are slow while all ranks are on time that they are, and nobody is named",
+		"which ranks take longer for the same work than their peers, one or several together, in which steps, by how much, and how long the others waited; links and collectives that are slow while all ranks are on time, without naming a rank",
 		"arrival is the call on the host: a rank with a slow GPU looks like the others unless it waits before it calls; ranks on other nodes need their recordings merged, or the cluster service",
 		{"Check the late rank's own incidents: what delayed it",
 		 "Balance the work: the rank with more data is late every time"},
@@ -145,14 +145,14 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		 "Share by design: MPS or MIG"},
 		"ask for operations by process on that GPU"},
 	[PROBLEM_CHECKPOINT] = {
-		"units that save: by their stacks, or because the thread waits for what it writes, now and then or every so many units",
+		"units that save: by their stacks, or because the thread waits for what it writes, occasionally or every N units",
 		"a checkpoint that is written in the background costs nothing here",
 		{"Write checkpoints in the background: torch.distributed.checkpoint.async_save(), or a thread with a copy",
 		 "Write to a faster disk first and move the file afterwards"},
 		"ask for the bytes written in the gaps and how often they come"},
 	[PROBLEM_PCIE] = {
 		"the account of every unit of work: time in calls that copy, without what they wait for the GPU or the disk",
-		"copies from pinned memory that run beside kernels show no time of their own",
+		"copies from pinned memory that overlap kernels take no visible time",
 		{"Copy from pinned memory and overlap it: pin_memory=True, non_blocking=True",
 		 "Copy less: convert and crop on the GPU, send uint8 instead of float",
 		 "Check the width of the link: `nvidia-smi -q -d PCIE`"},

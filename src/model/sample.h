@@ -56,13 +56,13 @@ struct host_sample {
 	X(pcie_gen, "generation of the PCIe link now")                                             \
 	X(pcie_width, "lanes of the PCIe link now")                                                \
 	X(processes, "processes with a compute context")                                           \
-	X(sm_clock_max_mhz, "highest clock of the multiprocessors that there is")                  \
-	X(power_default_mw, "power limit that it was made for")                                    \
+	X(sm_clock_max_mhz, "maximum clock of the multiprocessors")                                \
+	X(power_default_mw, "default power limit")                                                 \
 	X(process_1, "id of a process with a compute context; NULL: none")                         \
-	X(process_2, "likewise of a second one")                                                   \
-	X(process_3, "likewise of a third one")                                                    \
-	X(process_4, "likewise of a fourth one")                                                   \
-	X(nvml_error, "what NVML answered to a value it should have given; 0: nothing amiss")
+	X(process_2, "the same for a second one")                                                  \
+	X(process_3, "the same for a third one")                                                   \
+	X(process_4, "the same for a fourth one")                                                  \
+	X(nvml_error, "error that NVML returned for a supported value; 0: none")
 
 struct gpu_sample {
 	wall_time time;
@@ -126,20 +126,20 @@ void gpu_sample_init(struct gpu_sample *s);
 /* X(field and column, meaning). Totals are those since the group exists. What the kernel does not
  * tell, and a limit that is not set, is -1: NULL in SQL. */
 #define CONTAINER_FIELDS(X)                                                                        \
-	X(throttled_us, "time it was kept from running by its CPU quota")                          \
-	X(throttled_count, "periods in which it was")                                              \
-	X(memory_high, "times it was made to reclaim above memory.high")                           \
-	X(memory_max, "times it was made to reclaim at memory.max")                                \
-	X(oom_kills, "processes killed for want of memory")                                        \
+	X(throttled_us, "time throttled by its CPU quota")                                         \
+	X(throttled_count, "periods in which it was throttled")                                    \
+	X(memory_high, "times it reclaimed memory above memory.high")                              \
+	X(memory_max, "times it reclaimed memory at memory.max")                                   \
+	X(oom_kills, "processes killed by the OOM killer")                                         \
 	X(psi_cpu_us, "time in which some task waited for a CPU")                                  \
 	X(psi_memory_us, "time in which some task waited for memory")                              \
 	X(psi_io_us, "time in which some task waited for a disk")                                  \
-	X(quota_us, "CPU time it may use in each period; NULL: as much as there is")               \
+	X(quota_us, "CPU time it may use in each period; NULL: no limit")                          \
 	X(period_us, "length of a period")                                                         \
 	X(memory_bytes, "memory in use")                                                           \
-	X(memory_limit_bytes, "most it may use; NULL: as much as there is")                        \
+	X(memory_limit_bytes, "memory it may use; NULL: no limit")                                 \
 	X(cpus, "CPUs it may run on")                                                              \
-	X(memory_high_bytes, "above which it is made to reclaim and slowed; NULL: no limit")
+	X(memory_high_bytes, "memory above which it is throttled and must reclaim; NULL: no limit")
 
 struct container_sample {
 	wall_time time;

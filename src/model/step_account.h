@@ -29,7 +29,7 @@
 	X(NETWORK, "network", "network")                                                           \
 	X(ASLEEP, "asleep", "asleep")                                                              \
 	X(STOPPED, "stopped", "stopped")                                                           \
-	X(UNKNOWN, "unknown", "not known")
+	X(UNKNOWN, "unknown", "unknown")
 
 enum account_line {
 #define X(NAME, ...) ACCOUNT_##NAME,

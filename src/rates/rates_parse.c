@@ -62,8 +62,8 @@ static int read_number(struct reading *p, const struct yaml_value *v, const char
 		return yaml_fail(p->tree, v, p->reterr, "%s is %s, more than %g is not believed",
 			what, s, max);
 	if (n <= 0 && !zero_ok)
-		return yaml_fail(p->tree, v, p->reterr,
-			"%s is 0: leave the row out if it is not known", what);
+		return yaml_fail(
+			p->tree, v, p->reterr, "%s is 0: leave the row out if it is unknown", what);
 	*ret = n;
 	return 0;
 }

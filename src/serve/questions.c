@@ -79,7 +79,7 @@ const struct api_row api_rows[] = {
 	{"GET", "/api/v1/flame/diff", "Call stacks of two times as one tree",
 		WINDOW | API_PID | API_OP | API_NODES | API_TIME2, .answer = flame_diff_json,
 		.lane = LANE_HEAVY, .default_ns = ANSWER_DEFAULT_NS},
-	{"GET", "/api/v1/diff", "What is different between two times",
+	{"GET", "/api/v1/diff", "What differs between two times",
 		WINDOW | API_PID | API_OP | API_LIMIT | API_TIME2, .answer = diff_json,
 		.lane = LANE_HEAVY, .default_ns = ANSWER_DEFAULT_NS},
 	{"GET", "/api/v1/graph-metrics", "CUDA graphs: captures, instantiations, launches",

@@ -64,7 +64,7 @@
 	X(33, PREFETCH, "cudaMemPrefetchAsync",                                                    \
 		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
 	X(34, PREFETCH_BATCH, "cudaMemPrefetchBatchAsync",                                         \
-		"likewise of several ranges; arg0 how many")                                       \
+		"the same for several ranges; arg0 how many")                                      \
 	X(35, HOST_REGISTER, "cudaHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")   \
 	X(36, HOST_UNREGISTER, "cudaHostUnregister", "host memory no longer pinned; arg0 pointer")
 
@@ -90,7 +90,7 @@
 	X(34, CPU_SAMPLE, "cpu_sample", "thread on a CPU; arg0 its line of the ledger")            \
 	X(35, LEDGER, "ledger", "rows of table ledger; none in events")                            \
 	X(36, SHORT_STAYS, "short_stays",                                                          \
-		"blocked stays without a row of their own, ended by the same thread; arg0 line of" \
+		"blocked intervals without their own row, ended by the same thread; arg0 line of"  \
 		" the ledger, arg1 ns")
 
 #define WIRE_OPS_DRIVER(X)                                                                         \
@@ -138,7 +138,7 @@
 	X(40, PREFETCH, "cuMemPrefetchAsync",                                                      \
 		"managed memory moved ahead; arg0 bytes, arg1 pointer")                            \
 	X(41, PREFETCH_BATCH, "cuMemPrefetchBatchAsync",                                           \
-		"likewise of several ranges; arg0 how many")                                       \
+		"the same for several ranges; arg0 how many")                                      \
 	X(42, HOST_REGISTER, "cuMemHostRegister", "host memory pinned; arg0 bytes, arg1 pointer")  \
 	X(43, HOST_UNREGISTER, "cuMemHostUnregister",                                              \
 		"host memory no longer pinned; arg0 pointer")                                      \
@@ -167,7 +167,7 @@
 	X(5, DESTROY, "graphDestroy", "graph destroyed; arg0 graph")                               \
 	X(6, EXEC_UPDATE, "graphExecUpdate", "executable graph updated; arg0 graph, arg1 it")      \
 	X(7, EXEC_DESTROY, "graphExecDestroy", "executable graph destroyed; arg0 it")              \
-	X(8, UPLOAD, "graphUpload", "executable graph brought to the GPU; arg0 it")                \
+	X(8, UPLOAD, "graphUpload", "executable graph uploaded to the GPU; arg0 it")               \
 	X(9, NODE_SET_PARAMS, "graphExecNodeSetParams",                                            \
 		"node of an executable graph changed; arg0 node, arg1 it")
 
@@ -217,14 +217,14 @@
 	X(UNWOUND, "unwound", "the call was left by longjmp or an exception")                      \
 	X(THREAD_EXIT, "thread_exit", "the thread ended inside the call")                          \
 	X(COMM_FULL, "comm_full", "the table of communicators was full")                           \
-	X(INFLIGHT_FULL, "inflight_full", "the table of requests under way was full")              \
+	X(INFLIGHT_FULL, "inflight_full", "the table of requests in progress was full")            \
 	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
-	X(RATE_LIMITED, "rate_limited", "more came in a second than are kept")                     \
-	X(GOVERNOR, "governor", "the probe was taken away to keep the budget, inside the call")    \
+	X(RATE_LIMITED, "rate_limited", "more arrived in a second than are kept")                  \
+	X(GOVERNOR, "governor", "the probe was removed inside the call, to keep the budget")       \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \
 	X(QUEUE_FULL, "queue_full", "the queue to the store was full")                             \
 	X(WRITE_FAILED, "write_failed", "the store refused the row")                               \
-	X(AT_STOP, "at_stop", "still under way when tracing stopped")
+	X(AT_STOP, "at_stop", "still in progress when tracing stopped")
 
 enum wire_source {
 #define X(id, NAME, ...) SOURCE_##NAME = id,

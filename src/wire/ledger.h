@@ -46,7 +46,7 @@ enum wire_ledger_line {
 /* X(id, NAME, name, what ended the row): stored by number. */
 #define WIRE_MARKS(X)                                                                              \
 	X(0, TICK, "tick", "nothing: the row was long enough")                                     \
-	X(1, STAY, "stay", "a stay off the CPU of 1 ms or more ended")                             \
+	X(1, STAY, "stay", "an off-CPU interval of 1 ms or more ended")                            \
 	X(2, WAIT, "wait", "a call that waits for the GPU returned")                               \
 	X(3, GRAPH, "graph", "a CUDA graph was launched")                                          \
 	X(4, COLLECTIVE, "collective", "a collective was called")                                  \
@@ -65,7 +65,7 @@ enum wire_mark {
 
 /* Who ended a stay. */
 #define WIRE_WAKERS(X)                                                                             \
-	X(0, NOBODY, "nobody", "it was preempted, or it is not known")                             \
+	X(0, NOBODY, "nobody", "it was preempted, or it is unknown")                               \
 	X(1, TASK, "task", "a thread")                                                             \
 	X(2, TIMER, "timer", "a timer")                                                            \
 	X(3, INTERRUPT, "interrupt", "a device")

@@ -119,15 +119,15 @@ enum stack_record { STACK_RECORD_STACK = 1, STACK_RECORD_CODE };
 #define STACK_STOPS(X)                                                                             \
 	X(OUTERMOST, "")                                                                           \
 	X(DEPTH, "deeper than can be walked")                                                      \
-	X(NO_MAPPINGS, "the process was not known yet")                                            \
+	X(NO_MAPPINGS, "the process was still unknown")                                            \
 	X(NO_TABLE, "no unwind table of the file yet")                                             \
-	X(UNKNOWN_CODE, "code that is in no file")                                                 \
+	X(UNKNOWN_CODE, "code outside any file")                                                   \
 	X(NO_RULE, "its unwind rule cannot be expressed")                                          \
 	X(UNREADABLE, "the stack's memory could not be read")                                      \
 	X(NOT_RISING, "frames do not lead outwards")                                               \
 	X(NO_POINTER, "the frame pointer leads past its caller")                                   \
 	X(GUESSED, "frame pointers were followed, functions may be missing")                       \
-	X(SIGNAL, "a signal interrupted what is further out")
+	X(SIGNAL, "a signal interrupted the outer frames")
 
 enum stack_stop {
 #define X(NAME, text) STACK_STOP_##NAME,

@@ -45,7 +45,7 @@ async function incidents(page) {
 	await page.locator("#incidents details").first().evaluate((d) => { d.open = true; });
 	await page.click('#incidents [data-act="arrivals"]');
 	await page.waitForSelector("#arrivals > *");
-	check("incidents: who came when", /who came when|no longer in the window/.test(await page.innerText("#arrivals")), await page.innerText("#arrivals"));
+	check("incidents: who came when", /: arrivals|this collective is older/.test(await page.innerText("#arrivals")), await page.innerText("#arrivals"));
 }
 
 async function heatmap(page) {

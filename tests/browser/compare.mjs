@@ -26,7 +26,7 @@ async function same(page) {
 	check("operations: the first is the server's first", row.startsWith(first.operation), [row, first]);
 	check("operations: time a second has its sign", row.includes(first.lost_us_s > 0 ? "+" : "\u2212") || first.lost_us_s === 0, row);
 	const wanted = first.duration === "more" ? "slower" : first.duration === "less" ? "faster" : !first.count ? "only now" : !first.count2 ? "only before" :
-		first.calls === "more" || first.calls === "less" ? `${first.calls} often` : first.duration === "noise" ? "within noise" : "too little to tell";
+		first.calls === "more" || first.calls === "less" ? `${first.calls} often` : first.duration === "noise" ? "within noise" : "too little data";
 	check("operations: and the verdict", row.includes(wanted), [row, wanted]);
 	equal("GPUs: all that are read", await page.locator("#compare table").filter({hasText: "SM clock"}).locator("tbody tr").count(), d.gpus.length);
 	check("the times are told", text.includes("Before") && text.includes("Now") && text.includes("calls"), text);

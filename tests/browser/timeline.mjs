@@ -42,7 +42,7 @@ async function first(page) {
 	check("timeline: ranks in their order, then others, GPUs last", ["rank 0", "rank 1", "rank 2", "rank 3"].every((r, i) => labels[i].includes(r)) && labels.at(-1).includes("GPU 1"), labels);
 	check("timeline: something is drawn", await colours(page, "tl-rows") > 8 && await colours(page, "tl-top") > 4, [await colours(page, "tl-rows"), await colours(page, "tl-top")]);
 	const d = await api(page, "timeline?width=500");
-	check("timeline: what is in sight is said", (await page.innerText("#tl-now")).includes(`${((d.to - d.from) / 1e9).toFixed(1)}\u202fs in sight`), await page.innerText("#tl-now"));
+	check("timeline: what is in sight is said", (await page.innerText("#tl-now")).includes(`${((d.to - d.from) / 1e9).toFixed(1)}\u202fs shown`), await page.innerText("#tl-now"));
 }
 
 // From all of it to microseconds: what is asked is what the wheel turned to.
@@ -74,7 +74,7 @@ async function wheel(page) {
 		const q = views(page).at(-1), [from, to] = params(page).get("view").split("~");
 		check(`wheel: ${level}`, spanOf(q) < most && spanOf(q) > most / 20, spanOf(q));
 		await until(`wheel: ${level} are in the address`, () => params(page).get("view"), `${q.get("from")}~${q.get("to")}`);
-		check(`wheel: ${level} on the axis`, (await page.innerText("#tl-now")).includes("in sight"), [from, to]);
+		check(`wheel: ${level} on the axis`, (await page.innerText("#tl-now")).includes("shown"), [from, to]);
 	}
 	const asked = views(page).length;
 	check("wheel: not each turn is asked about", asked < 60, asked);
@@ -174,9 +174,9 @@ async function keyboard(page) {
 	check("keys: Enter opens it", params(page).get("event").startsWith("e"), page.url());
 	await page.keyboard.press("t");
 	await page.waitForSelector("#tl-table table");
-	const rows = await page.getByRole("region", {name: "Events in sight"}).locator("tbody tr").count(), d = await api(page, `timeline?width=968&from=${views(page).at(-1).get("from")}&to=${views(page).at(-1).get("to")}`);
+	const rows = await page.getByRole("region", {name: "Visible events"}).locator("tbody tr").count(), d = await api(page, `timeline?width=968&from=${views(page).at(-1).get("from")}&to=${views(page).at(-1).get("to")}`);
 	check("table: what is in sight, as rows", rows > 10 && rows <= d.tracks.reduce((n, x) => n + x.slices.length, 0), rows);
-	await page.getByRole("region", {name: "Events in sight"}).getByRole("button").first().press("Enter");
+	await page.getByRole("region", {name: "Visible events"}).getByRole("button").first().press("Enter");
 	await until("table: a row opens its event", async () => params(page).get("event") && await page.locator(".tl-event").count() === 1);
 	await page.locator("#tl-area").focus();
 	await page.keyboard.press("t");

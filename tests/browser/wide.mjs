@@ -50,7 +50,7 @@ async function ranks(page) {
 	check("64 ranks: a row each on the time line, in their order", Array.from({length: 64}, (_, n) => at(n)).every((y, n, l) => y >= 0 && (!n || y > l[n - 1])), labels);
 	equal("8 GPUs: a row each", labels.filter((l) => l.includes("GPU ")).length, 8);
 	const now = await page.innerText("#tl-now");
-	check("hours: in sight at once", /3\sh \d+\smin in sight/.test(now), now);
+	check("hours: in sight at once", /3\sh \d+\smin shown/.test(now), now);
 	await page.click("#tl-kinds [data-kind=gpu]");
 	await settle(page);
 	equal("tracks: a kind can be switched off", (await page.locator(".tl-label").allInnerTexts()).filter((l) => l.includes("GPU ")).length, 0);

@@ -85,9 +85,9 @@ struct diff_fact { /* about the recordings themselves */
 
 /* X(NAME, id, what is said of it) */
 #define DIFF_OUTCOMES(X)                                                                           \
-	X(KEPT, "kept", "as promised")                                                             \
-	X(MORE, "more", "more than promised")                                                      \
-	X(PART, "part", "less than promised")                                                      \
+	X(KEPT, "kept", "as predicted")                                                            \
+	X(MORE, "more", "more than predicted")                                                     \
+	X(PART, "part", "less than predicted")                                                     \
 	X(NOTHING, "nothing", "no gain")
 
 enum diff_outcome {

@@ -9,7 +9,7 @@
 
 #define PROCESSES_SHOWN 4
 #define LINES_SHOWN     2
-#define GPU_BOUND       0.5  /* of the time, and more */
+#define GPU_BOUND       0.9  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
 #define COVER_TOLD      0.5 /* of the time between the first unit and the last: more needs no mention */
 
@@ -55,7 +55,7 @@ void all_clear_verdict(struct buf *b, const struct report_scope *s)
 	}
 	if (!steps && !windows) {
 		buf_puts(b,
-			"Whether time was lost cannot be said: no process used a GPU for long enough to tell what is usual.");
+			"Cannot tell whether time was lost: no process used a GPU for long enough.");
 		return;
 	}
 	buf_puts(b, "No problems found in ");
@@ -144,7 +144,7 @@ static void put_process(struct buf *b, const struct report_scope *s, const struc
 	}
 	buf_puts(b, n ? "." : "");
 	if (n && is_gpu_bound(s, &lines[0]))
-		buf_puts(b, " GPU-bound: only less or faster work on the GPU makes it shorter.");
+		buf_puts(b, " GPU-bound: only less or faster GPU work makes it shorter.");
 }
 
 void all_clear_processes(struct buf *b, const struct report_scope *s, size_t width)
@@ -210,7 +210,7 @@ static void tell_missing(put_item *put, void *to, const struct report_scope *s)
 	const struct {
 		bool is_missing;
 		const char *what;
-	} rows[] = {{!e->stays, "delays by CPU and disk (no off-CPU intervals recorded)"},
+	} rows[] = {{!e->stays, "delays by CPUs and disks (no off-CPU intervals recorded)"},
 		{!e->readings, "clocks, memory and errors of the GPU (no readings)"},
 		{!e->groups, "limits of containers (no control group could be read)"},
 		{!e->collectives, "ranks (no collectives recorded)"}};
@@ -219,7 +219,7 @@ static void tell_missing(put_item *put, void *to, const struct report_scope *s)
 		_cleanup_buf_ struct buf text = BUF_INIT(1024);
 
 		put_name(&text, e->brief[i].comm, e->brief[i].pid);
-		buf_puts(&text, " (used a GPU for too short a time to tell what is usual)");
+		buf_puts(&text, " (used a GPU too briefly)");
 		put(to, buf_str(&text));
 	}
 	for (size_t i = 0; i < s->accounts.count; i++)
@@ -305,7 +305,7 @@ static const struct {
 	{"thinned_rows", "", "rows", " of ordinary calls aggregated", AT(thinned_rows)},
 	{"skipped_rows", "", "damaged rows", " omitted", AT(skipped_rows)},
 	{"older_events", "", "older events", " omitted", AT(older_events)},
-	{"older_ledger", "", "older rows", " of the ledger omitted", AT(older_ledger)},
+	{"older_ledger", "", "older ledger rows", " omitted", AT(older_ledger)},
 	{"collectives_without_communicator_id", "", "collectives",
 		" without communicator id, not matched between ranks", AT(nameless)},
 	{"older_labels", "the oldest ", "labels", " omitted", AT(older_labels)},

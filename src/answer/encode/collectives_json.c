@@ -160,9 +160,10 @@ void collectives_text(struct buf *b, const struct collectives_answer *a)
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++)
 		put_op(b, op, &a->ops[op]);
 	if (b->len > before)
-		buf_puts(b, "  At least: a call's end is seen when its stream is waited for.\n");
+		buf_puts(b,
+			"  A lower bound: a call's end is seen when the program waits for its stream.\n");
 	else
-		buf_puts(b, "  not known: when the calls ended was not recorded\n");
+		buf_puts(b, "  unknown: when the calls ended was not recorded\n");
 }
 
 /* ---- /api/v1/losses, and the accounting in the overview ---- */

@@ -43,7 +43,7 @@ static void put_title(struct buf *b, const char *title, bool color)
 
 static const char *line_verdict(enum compare_verdict v)
 {
-	static const char *const words[] = {[COMPARE_UNKNOWN] = "too little to tell",
+	static const char *const words[] = {[COMPARE_UNKNOWN] = "too little data",
 		[COMPARE_NOISE] = "within noise",
 		[COMPARE_MORE] = "more",
 		[COMPARE_LESS] = "less"};
@@ -246,9 +246,9 @@ static void put_facts(struct buf *b, const struct diff_answer *a, bool color)
 			put_title(b, "The recordings differ", color);
 		any = true;
 		buf_printf(b, "  %-8s A: ", f->name);
-		text_escape_terminal(b, f->of[0][0] ? f->of[0] : "not known");
+		text_escape_terminal(b, f->of[0][0] ? f->of[0] : "unknown");
 		buf_puts(b, "; B: ");
-		text_escape_terminal(b, f->of[1][0] ? f->of[1] : "not known");
+		text_escape_terminal(b, f->of[1][0] ? f->of[1] : "unknown");
 		buf_putc(b, '\n');
 	}
 }

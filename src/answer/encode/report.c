@@ -214,7 +214,7 @@ static void put_evidence(struct buf *b, const struct incident *inc, size_t width
 	if (!inc->evidence_count && !inc->evidence_sql[0])
 		return;
 	if (!inc->evidence_count) {
-		paragraph_put(b, width, "  Evidence: ", "the SQL in --json finds it");
+		paragraph_put(b, width, "  Evidence: ", "--json has the SQL that finds it");
 		return;
 	}
 	buf_puts(&text, inc->evidence_count == 1 ? "row" : "rows");
@@ -384,7 +384,7 @@ static void put_late(struct buf *b, const struct report_scope *s)
 	text_escape_terminal(b, s->late_node);
 	if (s->late_ns)
 		buf_printf(b, ", %s in all", TEXT_DURATION(s->late_ns));
-	buf_puts(b, ": see there\n");
+	buf_puts(b, ": see that node\n");
 }
 
 /* Was: [HIGH] Waiting for sha256sum in digest_of (tag.py:23): 11 of 30 ms of every step, until 03:03:40.002 */
@@ -396,11 +396,11 @@ static void put_past(struct buf *b, const struct report_scope *s, size_t width)
 
 		buf_printf(&text, "[%s] %s, until ", row->severity, row->summary);
 		put_clock(&text, row->last_ns);
-		paragraph_put(b, width, i ? "       " : "  Was: ", buf_str(&text));
+		paragraph_put(b, width, i ? "           " : "  Earlier: ", buf_str(&text));
 	}
 	if (s->past_count)
 		buf_puts(b,
-			"       (reported while recording; resolved, or not confirmed by the whole recording: --chains prints more)\n");
+			"           (reported while recording; resolved, or not confirmed by the whole recording: --chains shows more)\n");
 }
 
 static void put_nothing(struct buf *b, const struct report_scope *s)
@@ -438,7 +438,7 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 		put_nothing(b, scope);
 	put_past(b, scope, paragraph_width(scope));
 	if (!count && !scope->past_count && scope->stored_verdicts) {
-		buf_printf(b, "  %s %s stored while recording: --chains prints %s\n",
+		buf_printf(b, "  %s %s stored while recording: --chains shows %s\n",
 			TEXT_PLURAL(scope->stored_verdicts, "incidents"),
 			scope->stored_verdicts == 1 ? "was" : "were",
 			scope->stored_verdicts == 1 ? "it" : "them");

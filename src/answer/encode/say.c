@@ -77,7 +77,7 @@ static void say_account(struct buf *b, const struct steps_row *row)
 void say_steps(struct buf *b, const struct steps_answer *a)
 {
 	if (!a->count)
-		buf_printf(b, "No steps were found: %s.", a->reason);
+		buf_printf(b, "No steps found: %s.", a->reason);
 	for (size_t i = 0; i < MIN(a->count, (size_t)3); i++)
 		say_account(b, &a->rows[i]);
 }
@@ -121,12 +121,12 @@ void say_collectives(struct buf *b, const struct collectives_answer *a)
 	}
 	if (worst)
 		buf_printf(b,
-			"Straggler: rank %d on %s (PID %u) came last to %llu of %zu collectives, by up to %s; the others waited %s in all.",
+			"Straggler: rank %d on %s (PID %u) arrived last at %llu of %zu collectives, by up to %s; the others waited %s in all.",
 			worst->row->c.rank, worst->row->node, worst->row->pid,
 			(unsigned long long)worst->last, comm->judged,
 			TEXT_DURATION(worst->late_max_ns), TEXT_DURATION(worst->late_ns));
 	else if (a->calls)
-		buf_printf(b, "No straggler found in %s of NCCL.", TEXT_PLURAL(a->calls, "calls"));
+		buf_printf(b, "No straggler found in %s to NCCL.", TEXT_PLURAL(a->calls, "calls"));
 	else
 		buf_puts(b, "The recording has no NCCL calls.");
 	if (a->without)
@@ -180,11 +180,11 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 		buf_printf(
 			b, "All but %s of %s are in the recording.", TEXT_COUNT(a->total.lost), n);
 	else if (completeness_share(&a->total) >= 0)
-		buf_printf(b, "All of %s are in the recording.", n);
+		buf_printf(b, "All %s are in the recording.", n);
 	else
-		buf_puts(b, "It is not known how complete the recording is.");
+		buf_puts(b, "How complete the recording is, is unknown.");
 	if (a->unseen.row_count)
-		buf_printf(b, " %s could not be seen by any probe.",
+		buf_printf(b, " No probe could see %s.",
 			text_format_plural(n, a->unseen.row_count, "kinds of calls"));
 }
 

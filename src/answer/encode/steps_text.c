@@ -90,10 +90,10 @@ static void put_table(struct buf *b, const struct step_account *a)
 	int n = steps_lines(a, lines);
 
 	if (steps_comparable(a))
-		buf_printf(b, "\n  %-37s %9s %9s %11s %8s\n", "ms of a step", "ordinary", "slow",
+		buf_printf(b, "\n  %-37s %9s %9s %11s %8s\n", "ms per step", "ordinary", "slow",
 			"difference", "share");
 	else
-		buf_printf(b, "\n  %-37s %9s %8s\n", "ms of a step", "mean", "share");
+		buf_printf(b, "\n  %-37s %9s %8s\n", "ms per step", "mean", "share");
 	for (int i = 0; i < n; i++)
 		if (is_shown(&t, &lines[i], &whole))
 			put_row(b, &t, account_line_title(lines[i].line), &lines[i]);
@@ -175,7 +175,8 @@ static void put_origin(struct buf *b, const struct step_account *a, size_t width
 	buf_printf(&text, " (%s)", TEXT_PERCENT(a->confidence));
 	if (a->group > 1)
 		buf_printf(&text,
-			", %" PRIu32 " at a time: the GPU is waited for once in %" PRIu32 " steps",
+			", %" PRIu32 " at a time: the program waits for the GPU once in %" PRIu32
+			" steps",
 			a->group, a->group);
 	paragraph_put(b, width, "  Step boundary: ", buf_str(&text));
 	buf_clear(&text);
@@ -259,7 +260,7 @@ static void put_owner(struct buf *b, const struct account_entry *e)
 	if (e->pid)
 		buf_printf(b, " (PID %" PRIu32 ")", e->pid);
 	else
-		buf_puts(b, " (one process after the other)");
+		buf_puts(b, " (one process after another)");
 }
 
 /* Who had what the line waited for. */
@@ -351,7 +352,7 @@ static void put_account(
 	put_table(b, a);
 	put_owners(b, a, width);
 	if (a->total_ns[ACCOUNT_UNKNOWN] && a->unknown_reason && a->unknown_reason[0])
-		paragraph_put(b, width, "  Not known: ", a->unknown_reason);
+		paragraph_put(b, width, "  Unknown: ", a->unknown_reason);
 	put_entries(b, row, width, color);
 }
 
@@ -371,7 +372,7 @@ void steps_text(struct buf *b, const struct steps_answer *a, int columns, bool c
 	if (a->count)
 		buf_printf(b, "STEPS - %s", TEXT_PLURAL(a->count, "processes"));
 	else
-		buf_puts(b, "No account of steps");
+		buf_puts(b, "No steps found");
 	buf_puts(b, color ? RESET "\n" : "\n");
 	if (!a->count)
 		paragraph_put(b, width, "  ", a->reason);
@@ -391,7 +392,7 @@ void steps_text_short(struct buf *b, const struct steps_row *row, size_t indent)
 	put_head(b, row, false);
 	buf_putc(b, '\n');
 	for (int i = 0; i < MIN(n, SHORT_LINES) && lines[i].share >= ENTRY_MIN; i++)
-		buf_printf(b, "%*s  %8s ms a step (%s)  %s\n", (int)indent, "",
+		buf_printf(b, "%*s  %8s ms per step (%s)  %s\n", (int)indent, "",
 			steps_comparable(a) ? format_change(ms, &t, lines[i].difference_ns)
 					    : format_ms(ms, &t, (double)lines[i].mean_ns),
 			format_share(share, lines[i].share), account_line_title(lines[i].line));

@@ -45,7 +45,7 @@ static int parse(const char *text, struct reference *ret, struct errinfo *reterr
 	}
 	return good ? 0
 		    : errinfo_set(reterr, -EINVAL,
-			      "ref: give what /api/v1/timeline calls an event: e123, for example");
+			      "ref: give an event's ref from /api/v1/timeline, for example e123");
 }
 
 static int none(const struct question *q, struct errinfo *reterr)
@@ -54,8 +54,8 @@ static int none(const struct question *q, struct errinfo *reterr)
 
 	text_escape_terminal(&b, q->request->text);
 	return errinfo_set(reterr, -ESRCH,
-		"the recording has no event %s: it was deleted to keep the file small, or the name "
-		"is of another recording",
+		"the recording has no event %s: it was deleted to keep the file small, or belongs "
+		"to another recording",
 		buf_str(&b));
 }
 

@@ -181,7 +181,7 @@ METRIC_ROW(missing_requests, GAUGE, false, "ingero_echo_missing_requests", "{req
 METRIC_ROW(checked_bytes, COUNTER, false, "ingero_echo_store_checked_bytes_total", "By",
 	"Bytes of the store that were read again and compared with their checksums");
 METRIC_ROW(clock_ahead, GAUGE, false, "ingero_echo_clock_ahead_seconds", "s",
-	"Retention is paused: seconds by which the clock has jumped ahead");
+	"Seconds by which the clock has jumped ahead while retention is paused");
 METRIC_ROW(
 	waiting, GAUGE, false, "ingero_echo_questions", "{question}", "Queries running or queued");
 

@@ -34,19 +34,19 @@ METRIC_ROW(received, COUNTER, false, "ingero_fleet_received_total", "{item}",
 METRIC_ROW(dropped, COUNTER, false, "ingero_fleet_dropped_total", "{item}",
 	"Items dropped for lack of room", METRIC_LABEL("kind"));
 METRIC_ROW(calls, COUNTER, false, "ingero_fleet_calls_total", "{call}",
-	"Communication calls of ranks, by result", CLUSTER, METRIC_LABEL("result"));
+	"Collective, send and receive calls of ranks, by result", CLUSTER, METRIC_LABEL("result"));
 METRIC_ROW(calls_bytes, GAUGE, false, "ingero_fleet_calls_bytes", "By",
-	"Memory used by the communication calls of ranks", CLUSTER);
+	"Memory used by the collective, send and receive calls of ranks", CLUSTER);
 
 METRIC_ROW(cluster_cost, GAUGE, true, "ingero_fleet_cost_per_hour", "1",
-	"Money lost at barriers in an hour at the present rate", CLUSTER, METRIC_LABEL("currency"));
+	"Money lost at barriers per hour, at the present rate", CLUSTER, METRIC_LABEL("currency"));
 METRIC_ROW(cluster_lost, GAUGE, true, "ingero_fleet_lost_gpu_seconds", "s",
 	"GPU time lost at barriers by ongoing incidents, since they began", CLUSTER);
 METRIC_ROW(cluster_priced, GAUGE, false, "ingero_fleet_priced", "1",
 	"1 if every GPU model of the cluster has a price", CLUSTER);
 METRIC_ROW(episode_cost, GAUGE, true, "ingero_fleet_episode_cost_per_hour", "1",
-	"Money lost because of one node or rank in an hour at the present rate", CLUSTER, NODE,
-	RANK, METRIC_LABEL("problem"), METRIC_LABEL("currency"));
+	"Money lost per hour because of one node or rank, at the present rate", CLUSTER, NODE, RANK,
+	METRIC_LABEL("problem"), METRIC_LABEL("currency"));
 METRIC_ROW(episode_lost, GAUGE, true, "ingero_fleet_episode_lost_gpu_seconds", "s",
 	"GPU time lost because of one node or rank since its incident began", CLUSTER, NODE, RANK,
 	METRIC_LABEL("problem"));

@@ -314,7 +314,7 @@ static void say_verdict(struct buf *text, const struct late *l)
 			text_format_duration(step, b->step_ns));
 	else if (b->kind == BLAME_UNEVEN)
 		buf_puts(text,
-			" the load moves between the ranks: in every step another one is slowest.");
+			" the load moves between the ranks: a different one is slowest in every step.");
 	for (size_t i = 0; i < b->suspect_count; i++) {
 		struct fleet_episode e;
 

@@ -109,11 +109,32 @@ static int add_low(struct search *s)
 
 /* ---- collectives ---- */
 
+/* Whether waiting for others, of whom one is known to be late, is all that the node's score is low for. */
+static bool is_victim(const struct late *l, const struct worker_view *w, const json_t *node)
+{
+	const json_t *score = json_object_get(node, "score");
+	double waited = (double)w->waited_ns / (double)MAX(l->blame.span_ns, UINT64_C(1));
+
+	return score && json_array_size(json_object_get(node, "reasons")) == 1 &&
+	       l->blame.suspect_count && waited >= 1 - member_real(score, "min");
+}
+
+static void drop_victim(struct search *s, const struct late *l, const struct worker_view *w)
+{
+	char key[512];
+
+	snprintf(key, sizeof(key), "%s\n%s", l->cluster, w->node);
+	if (is_victim(l, w, json_object_get(s->nodes, key)))
+		json_object_del(s->nodes, key);
+}
+
 static void add_worker(struct search *s, const struct late *l, const struct worker_view *w)
 {
 	const struct blame_suspect *x = late_suspect(l, w);
 	json_t *n;
 
+	if (!x)
+		drop_victim(s, l, w);
 	if (!x && (!late_is_often_last(w) || late_is_cleared(l, w)))
 		return;
 	n = member_node(s->nodes, l->cluster, w->node);

@@ -16,8 +16,8 @@ enum {
 
 const struct param tool_params[] = {
 	{SCOPE, "cluster_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this cluster", false},
-	{SCOPE, "since", NULL, PARAM_TEXT, 0, 256, NULL, "from then on: 15m, 7d, 2026-03-24T13:48:00Z; 0: all", false},
-	{SCOPE, "until", NULL, PARAM_TEXT, 0, 256, NULL, "until then, likewise (default: now)", true},
+	{SCOPE, "since", NULL, PARAM_TEXT, 0, 256, NULL, "start of the time range: 15m, 7d, 2026-03-24T13:48:00Z; 0: all", false},
+	{SCOPE, "until", NULL, PARAM_TEXT, 0, 256, NULL, "end of the time range, likewise (default: now)", true},
 	{SQL, "sql", "query", PARAM_TEXT, 1, 65536, NULL, "one SELECT", false},
 	{NODE, "node_id", NULL, PARAM_TEXT, 0, 256, NULL, "only this node", false},
 	{LIMIT, "limit", NULL, PARAM_INTEGER, 1, 10000, NULL, "maximum number of rows", false},
@@ -106,8 +106,8 @@ const struct tool cluster_tools[] = {
 	},
 	{
 		.name = "fleet_cluster_find_stragglers", .title = "Find stragglers",
-		.description = "Nodes that hold others up, worst first: by health score below the threshold, by coming "
-			"late to collectives (matched by communicator and sequence number, clocks compared), and "
+		.description = "Nodes that hold others up, worst first: by health score below the threshold, by being "
+			"late at collectives (matched by communicator and sequence number, clocks compared), and "
 			"by incidents.",
 		.params = SCOPE | NODE | LIMIT | LOW,
 		.output = ANSWER(R("threshold") "," R("total") "," R("calls") "," R("cut") "," R("stragglers"),
@@ -125,8 +125,8 @@ const struct tool cluster_tools[] = {
 	},
 	{
 		.name = "fleet_cluster_find_outlier_nodes", .title = "Find outlier nodes",
-		.description = "Nodes whose metric differs most from the median of their cluster: of gauges the mean, of "
-			"counters the growth a second.",
+		.description = "Nodes whose metric differs most from the median of their cluster: for gauges the mean, for "
+			"counters the growth per second.",
 		.params = SCOPE | LIMIT | METRIC | FAR,
 		.output = ANSWER(R("metric") "," R("compared") "," R("threshold") "," R("nodes") "," R("outliers"),
 			S("metric") "," S("compared") "," N("threshold") "," I("nodes") ","
@@ -162,8 +162,8 @@ const struct tool cluster_tools[] = {
 	},
 	{
 		.name = "fleet_cluster_get_cost", .title = "What incidents cost",
-		.description = "Time and money that incidents cost, by node and kind. What has no price is counted as "
-			"unpriced, never as 0.",
+		.description = "Time and money that incidents cost, by node and kind. Incidents without a price are "
+			"counted as unpriced, never as 0.",
 		.params = SCOPE | NODE | LIMIT,
 		.output = ANSWER(R("currency") "," R("total") "," R("complete") "," R("priced_incidents") ","
 			R("unpriced_incidents") "," R("node_incidents") "," R("lost_ns") "," R("by_node") "," R("by_kind"),
@@ -236,9 +236,9 @@ const struct tool cluster_tools[] = {
 		.verb = TENANT_READ, .run = tool_launches, .minutes = 15,
 	},
 	{
-		.name = "fleet_cluster_blame", .title = "Who makes the job wait",
-		.description = "Who makes each cluster's job wait: rank, node, collective, since when, how often, "
-			"cause, line, fix, who waited, cost; and the figures of its collectives.",
+		.name = "fleet_cluster_blame", .title = "Which rank makes the job wait",
+		.description = "Which rank makes each cluster's job wait: rank, node, collective, start, period, "
+			"cause, line, fix, waiting ranks, cost; and the figures of its collectives.",
 		.params = SCOPE,
 		.output = ANSWER(R("incidents") "," R("verdicts"),
 			LIST("incidents", "found by the cluster, newest first", WHO_NEEDS "," R("resolved"), INCIDENT) ","
@@ -250,7 +250,7 @@ const struct tool cluster_tools[] = {
 				N("confidence") "," I("steps") "," I("step_ns") "," I("lost_ns") "," I("calls") "," B("cut")
 				"," SN("since") ","
 				LIST("suspects", "ranks that cost the job time", RANK_NEEDS, RANK) ","
-				LIST("cleared", "ranks that were often last but only waited for others", RANK_NEEDS, RANK))),
+				LIST("cleared", "ranks that were often last, but only because they waited for others", RANK_NEEDS, RANK))),
 		.verb = TENANT_READ, .run = tool_blame, .minutes = 5,
 	},
 	{

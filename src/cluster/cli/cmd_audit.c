@@ -27,7 +27,7 @@ static void print_span(const char *path, const struct audit_span *s)
 		printf("%s: no lines\n", buf_str(&b));
 		return;
 	}
-	printf("%s: %s, numbers %llu to %llu, whole and in order\n", buf_str(&b),
+	printf("%s: %s, numbers %llu to %llu, complete and in order\n", buf_str(&b),
 		text_format_plural(n, s->last - s->first + 1, "lines"),
 		(unsigned long long)s->first, (unsigned long long)s->last);
 	if (s->is_torn)

@@ -43,8 +43,8 @@ static const struct option_row blame_options[] = {
 		"private key of the client certificate"),
 	OPTION_ROW(STRING, "token-file", OPTION(token_file), "FILE",
 		"file with the bearer token (default: $" TOKEN_VARIABLE ")"),
-	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME",
-		"give up after this time (default: 10s)", 1, 0, false},
+	{"timeout", 0, OPTION_DURATION, OPTION(timeout_ns), "TIME", "timeout (default: 10s)", 1, 0,
+		false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
@@ -343,11 +343,11 @@ static void put_nothing(struct buf *b, const json_t *examined, const char *clust
 		text_format_plural(collectives, number(examined, "collectives"), "collectives"));
 	if (number(examined, "without_communicator_id"))
 		buf_printf(b,
-			"%s without communicator id, not matched between ranks: their tracers came late.\n",
+			"%s without communicator id, not matched between ranks: their tracers started late.\n",
 			text_format_plural(collectives, number(examined, "without_communicator_id"),
 				"collectives"));
 	else if (!number(examined, "collectives"))
-		buf_puts(b, "No collective has been seen: only the nodes' scores were compared.\n");
+		buf_puts(b, "No collectives were seen: only the nodes' scores were compared.\n");
 }
 
 int blame_text(struct buf *b, const char *body, size_t len, const char *cluster)

@@ -269,9 +269,9 @@ static int say(struct demo *d, bool json)
 		printf("%s\n", buf_str(&body));
 		return 0;
 	}
-	printf("A made-up cluster: %d ranks on %d nodes with %d H100 each, at Lambda's price. They meet in an\n"
-	       "all-reduce twice a second, but every %dth step takes longer. The agents pushed, and this is\n"
-	       "what `ingero-cluster blame` says:\n\n%s\n",
+	printf("A simulated cluster: %d ranks on %d nodes with %d H100 each, at Lambda's prices. They run an\n"
+	       "all-reduce twice a second, but every %dth step takes longer. Their agents have pushed, and\n"
+	       "`ingero-cluster blame` says:\n\n%s\n",
 		DEMO_RANKS, DEMO_NODES, DEMO_PER_NODE, DEMO_PERIOD, buf_str(&text));
 	return 0;
 }
@@ -418,7 +418,7 @@ static int demo_run(
 const struct command cmd_cluster_demo = {
 	.name = "demo",
 	.synopsis = "demo [flags]",
-	.summary = "Find the straggler of a made-up cluster; no GPU and no root needed",
+	.summary = "Find the straggler of a simulated cluster; no GPU and no root needed",
 	.details = "  ingero-cluster demo          on the terminal, then on a page\n"
 		   "  ingero-cluster demo --once   on the terminal only",
 	.options = demo_options,

@@ -84,7 +84,7 @@ static int verify_journal(const char *folder, uint64_t durable, struct errinfo *
 		return -ENOMEM;
 	}
 	r = journal_verify(path, durable, tell_line, NULL, reterr);
-	return r > 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not whole", folder)
+	return r > 0 ? errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not intact", folder)
 		     : r;
 }
 
@@ -103,7 +103,7 @@ static int verify(const struct echo_typed *t _unused_, char **words, struct erri
 		return r;
 	j = verify_journal(folder, report.durable, reterr);
 	if (r == 0 && j == 0)
-		printf("%s is whole\n", folder);
+		printf("%s is intact\n", folder);
 	return r < 0 ? r : j;
 }
 
@@ -174,7 +174,7 @@ static int repair(const struct echo_typed *t, char **words, struct errinfo *rete
 		return r;
 	j = verify_journal(folder, store_durable(s), reterr);
 	if (r == 0 && j == 0)
-		printf("%s is whole\n", folder);
+		printf("%s is intact\n", folder);
 	return r < 0 ? r : j;
 }
 
@@ -334,7 +334,7 @@ const struct command cmd_echo = {
 		"      --tls-cert cert.pem --tls-key key.pem --bearer-acl-file acl.yaml --db-path /var/lib/echo\n"
 		"  ingero-cluster echo backup FOLDER                      also while the service runs\n"
 		"  ingero-cluster echo verify FOLDER                      a backup, or a store that is not in use\n"
-		"  ingero-cluster echo repair FOLDER [BACKUP]             restores what backup and journal still have\n"
+		"  ingero-cluster echo repair FOLDER [BACKUP]             restore what backup and journal still have\n"
 		"  ingero-cluster echo restore BACKUP FOLDER              into a new folder\n"
 		"  ingero-cluster echo export events events.parquet --cluster-id prod-a",
 	.options = echo_options,

@@ -24,13 +24,12 @@ static const struct simulate_flags defaults = {.clusters = 70, .seed = 1, .stret
 static const struct option_row simulate_options[] = {
 	{"clusters", 'n', OPTION_INT, OPTION(clusters), "N",
 		"number of clusters, divided among the faults (default: 70)", 1, 1000000, false},
-	{"seed", 0, OPTION_INT, OPTION(seed), "N", "other clusters (default: 1)", 0, INT64_MAX,
-		false},
+	{"seed", 0, OPTION_INT, OPTION(seed), "N", "seed of the clusters (default: 1)", 0,
+		INT64_MAX, false},
 	{"first", 0, OPTION_INT, OPTION(first), "N",
 		"start with the Nth cluster, to replay one (default: 0)", 0, 1000000, false},
 	{"begin", 0, OPTION_INT, OPTION(begin), "STEP",
-		"faults begin with this step of their jobs at the earliest (default: 0)", 0, 80,
-		false},
+		"earliest step at which a fault begins (default: 0)", 0, 80, false},
 	{"stretch", 0, OPTION_INT, OPTION(stretch), "N",
 		"steps last N times as long as usual, which is 0.1 to 0.6 s (default: 1)", 1, 200,
 		false},
@@ -40,7 +39,8 @@ static const struct option_row simulate_options[] = {
 		"instead, healthy clusters for this long each, one job after another"),
 	OPTION_ROW(FLAG, "hard", OPTION(hard), NULL,
 		"as in production: attached late, unnamed, hosts ahead, steps of up to 47 s and more"),
-	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "show the wrong answers", 0, 0, false},
+	{"verbose", 'v', OPTION_FLAG, OPTION(verbose), NULL, "also print the wrong answers", 0, 0,
+		false},
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 

@@ -83,7 +83,7 @@ static const struct option_row stress_options[] = {
 		"where to ask what is stored (default: port 8081 of the endpoint's host)"),
 	OPTION_ROW(FLAG, "no-check", OPTION(no_check), NULL, "do not ask what is stored"),
 	{"patience", 0, OPTION_DURATION, OPTION(patience_ns), "TIME",
-		"give up when nothing has been accepted for this long (default: 60s)", 1, 0, false},
+		"give up if nothing is accepted for this long (default: 60s)", 1, 0, false},
 	OPTION_ROW(FLAG, "no-tls", OPTION(no_tls), NULL,
 		"plain text: where the endpoint has no scheme, and to other machines"),
 	OPTION_ROW(STRING, "ca-cert", OPTION(ca_cert), "FILE",
@@ -241,7 +241,7 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 	const json_t *row, *error;
 
 	if (json_tree_read(buf_str(answer), answer->len, 0, &tree, NULL) < 0) {
-		snprintf(s->why, sizeof(s->why), "it answers with status %d", status);
+		snprintf(s->why, sizeof(s->why), "it answered with status %d", status);
 		return;
 	}
 	row = json_array_get(json_object_get(json_object_get(tree, "data"), "rows"), 0);
@@ -254,7 +254,7 @@ static void read_stored(struct stored *s, int status, const struct buf *answer)
 			.chains = number_at(row, 3),
 			.low = number_at(row, 4)};
 	else
-		snprintf(s->why, sizeof(s->why), "it answers with status %d%s%.180s", status,
+		snprintf(s->why, sizeof(s->why), "it answered with status %d%s%.180s", status,
 			error ? ": " : "", error ? json_string_value(error) : "");
 }
 

@@ -113,7 +113,7 @@ struct fleet_flags {
 	OPTION_ROW(STRING, "node-page", AT(node_page), "URL", \
 		"link nodes on the page to their dashboards at this URL: 'https://{node}:8080/'"), \
 	OPTION_ROW(FLAG, "remediate", AT(remediate), NULL, \
-		"report stragglers to local programs over the socket remediate-cluster.sock")
+		"notify local programs of stragglers over the socket remediate-cluster.sock")
 /* clang-format on */
 
 int fleet_flags_check(const struct fleet_flags *f, struct errinfo *reterr);
@@ -157,7 +157,7 @@ struct echo_flags {
 	OPTION_ROW(SIZE, "max-size", AT(bytes_max), "SIZE", \
 		"delete the oldest rows beyond this size (default: 0, no limit)"), \
 	OPTION_ROW(FLAG, "trust-clock", AT(trust_clock), NULL, \
-		"apply --retention at once even if this machine's clock has jumped ahead"), \
+		"apply --retention even if this machine's clock has jumped ahead"), \
 	OPTION_ROW(SIZE, "journal-size", AT(journal_bytes), "SIZE", \
 		"refuse requests, retryably, while the store lags this far behind (default: 8g)"), \
 	OPTION_ROW(SIZE, "memory", AT(memory_bytes), "SIZE", \

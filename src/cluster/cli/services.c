@@ -437,7 +437,7 @@ static const struct option_row fleet_options[] = {
 		"server certificate (default: none, plain on loopback)"),
 	ACCESS_KEY_OPTIONS(TYPED_ACCESS),
 	OPTION_ROW(FLAG, "no-tls", TYPED_ACCESS(no_tls), NULL,
-		"no TLS beyond loopback either: traffic can be read and changed on the way"),
+		"plain HTTP beyond loopback too: traffic can be read and changed in transit"),
 	ACCESS_TOKEN_FILE_OPTION(TYPED_ACCESS),
 	OPTION_ROW(FLAG, "no-token", TYPED_ACCESS(no_token), NULL,
 		"require no token: any local user can push and read; loopback only"),

@@ -317,7 +317,7 @@ static bool next_fault(struct writer *w)
 	} else if (t->malformed_left) {
 		t->malformed_left--;
 		w->doing = WRITER_MALFORMED;
-		buf_puts(&w->body, "this is no OTLP");
+		buf_puts(&w->body, "this is not OTLP");
 	} else {
 		return false;
 	}

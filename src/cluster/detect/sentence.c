@@ -90,7 +90,7 @@ static void put_uneven(struct buf *b, const struct fleet_episode *e)
 	char share[TEXT_MAX];
 
 	buf_printf(b,
-		"the load moves between the ranks: in every step another one is slowest, %s of the job's time",
+		"the load moves between the ranks: a different one is slowest in every step, %s of the job's time",
 		text_format_percent(share, e->share));
 }
 
@@ -119,7 +119,7 @@ static void put_node(struct buf *b, const struct fleet_episode *e)
 {
 	put_who(b, e);
 	buf_printf(b, " is slower than %s: its %s stands out",
-		e->is_own ? "it was, by its own account" : "its peers", e->signal);
+		e->is_own ? "before, by its own report" : "its peers", e->signal);
 	if (e->threshold > 0)
 		buf_printf(b, " (score %.2f, threshold %.2f)", e->score, e->threshold);
 }
@@ -127,7 +127,7 @@ static void put_node(struct buf *b, const struct fleet_episode *e)
 static void put_silent(struct buf *b, const struct fleet_episode *e)
 {
 	put_who(b, e);
-	buf_puts(b, " has stopped reporting while others go on");
+	buf_puts(b, " has stopped reporting while others continue");
 }
 
 static void put_hang(struct buf *b, const struct fleet_episode *e)
@@ -169,8 +169,7 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 				    : "",
 		e->cost.symbol, e->cost.per_hour);
 	if (e->cost.is_middle)
-		buf_printf(b, " at about %s%.2f an hour a GPU, %s", e->cost.symbol,
-			e->cost.gpu_hour,
+		buf_printf(b, " at about %s%.2f per GPU hour, %s", e->cost.symbol, e->cost.gpu_hour,
 			e->cost.is_guess ? "provider unknown" : "the middle of list prices");
 }
 

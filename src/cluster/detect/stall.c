@@ -40,7 +40,8 @@ static void say_doing(struct episode *e, const struct push_report *r, uint32_t m
 		n = snprintf(e->e.cause, sizeof(e->e.cause), "the missing rank ");
 	n = MIN(n, (int)sizeof(e->e.cause) - 1);
 	if (!r || r->doing == PUSH_DOING_UNKNOWN)
-		snprintf(e->e.cause + n, sizeof(e->e.cause) - n, "does not say what it is doing");
+		snprintf(e->e.cause + n, sizeof(e->e.cause) - n,
+			"has not reported what it is doing");
 	else
 		snprintf(e->e.cause + n, sizeof(e->e.cause) - n, "is %s%s%s",
 			r->doing == PUSH_DOING_GPU          ? "waiting for its GPU"

@@ -373,7 +373,7 @@ int rows_read(const struct keeper_request *q, int64_t now_ns, const struct seen 
 		return errinfo_set(reterr, -ENOMEM, "out of memory for this request");
 	if (ret->batch.bytes.err)
 		return errinfo_set(reterr, -E2BIG,
-			"the request becomes more than %u MiB of rows: send it in parts",
+			"the request expands to more than %u MiB of rows: send it in parts",
 			ROWS_BYTES_MAX >> 20);
 	ret->taken = walked.taken - MIN(walked.taken, x.unread);
 	return 0;

@@ -98,7 +98,7 @@ static void say_found(const struct store_duck *s, const struct manifest *m)
 			s->folder);
 	if (m->unsummed)
 		log_warning(
-			"%s was written by a version without checksums of its manifest: it has them from now on",
+			"%s was written by a version without checksums in its manifest: they are added now",
 			s->folder);
 }
 

@@ -101,7 +101,7 @@ static int from_backup(struct repairing *x, struct part *missing, struct errinfo
 	if (!p)
 		return -ENOMEM;
 	p->why[0] = 0;
-	report_missing(x->report, p, "brought back from the backup");
+	report_missing(x->report, p, "restored from the backup");
 	return take_back(x, missing, p, NULL, reterr);
 }
 
@@ -201,7 +201,7 @@ static int write_pieces(struct repairing *x, const struct part *missing, const s
 		r = parts_strange(x->s->write, strange, reterr);
 	if (r == 1)
 		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
-			"a part of %s is none of this program's: " PART_STRANGE, x->backup);
+			"a part of %s was not written by this program: " PART_STRANGE, x->backup);
 	if (r == 0)
 		r = part_write(x->s, missing->cluster, sources, p->count + 1, part_rows(missing),
 			true, ret, reterr);
@@ -264,8 +264,7 @@ static int from_pieces(struct repairing *x, struct part *missing, struct errinfo
 		written->last = missing->last;
 	}
 	report_missing(x->report, written,
-		p.count ? "brought back from the backup and the journal"
-			: "brought back from the journal");
+		p.count ? "restored from the backup and the journal" : "restored from the journal");
 	return take_back(x, missing, written, rest, reterr);
 }
 
@@ -305,7 +304,7 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 
 	if (r == -ENOENT)
 		return errinfo_set_exit(
-			reterr, EXIT_NO_INPUT, r, "%s is no backup: it has no manifest", backup);
+			reterr, EXIT_NO_INPUT, r, "%s is not a backup: it has no manifest", backup);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&s->set_mutex);

@@ -42,7 +42,8 @@ static int freeze(struct store_duck *s, uint64_t *ret_position, struct errinfo *
 	int r = 0;
 
 	if (s->retired_count == ARRAY_SIZE(s->retired))
-		return errinfo_set(reterr, -EBUSY, "too many questions read rows that are sealed");
+		return errinfo_set(
+			reterr, -EBUSY, "too many queries read rows that are being sealed");
 	pthread_mutex_lock(&s->fill_mutex);
 	*ret_position = s->current->position;
 	if (s->current->row_count)
@@ -111,8 +112,8 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 
 		r = part_write(s, cluster, &alias, 1, rows, true, &p, reterr);
 		if (r < 0 && atomic_load(&s->is_hurried))
-			r = errinfo_set(
-				reterr, -ECANCELED, "the end came before all rows were sealed");
+			r = errinfo_set(reterr, -ECANCELED,
+				"the service ended before all rows were sealed");
 		if (r == 0) {
 			p->first = s->durable + 1;
 			p->last = s->frozen->position;

@@ -179,7 +179,7 @@ static void tell_manifest(const char *folder, const struct manifest *m, struct s
 	if (m->was_copy)
 		report_tell(report,
 			"damaged: %s/" STORE_MANIFEST_NAME
-			": its copy is whole, and the next start uses it",
+			": its copy is intact, and the next start uses it",
 			folder);
 	if (m->copy_is_damaged)
 		report_tell(report,
@@ -226,7 +226,7 @@ int store_duck_verify(const char *folder, struct store_report *report, struct er
 		r = manifest_read(folder, &m, reterr);
 	if (r == -ENOENT)
 		return errinfo_set_exit(
-			reterr, EXIT_NO_INPUT, r, "%s is no store: it has no manifest", folder);
+			reterr, EXIT_NO_INPUT, r, "%s is not a store: it has no manifest", folder);
 	if (r < 0)
 		return r;
 	report->durable = m.durable;
@@ -234,7 +234,7 @@ int store_duck_verify(const char *folder, struct store_report *report, struct er
 	s.parts = m.parts;
 	r = check_parts(&s, report, reterr);
 	if (r == 0 && report->findings > before)
-		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not whole", folder);
+		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG, "%s is not intact", folder);
 	return r;
 }
 

@@ -384,9 +384,9 @@ static int take_line(struct chain *c, const char *line, size_t len)
 		s->first = (uint64_t)l.seq;
 		memcpy(s->before, l.prev, sizeof(s->before));
 		if (l.seq == 1 && strcmp(l.prev, AUDIT_ZEROS) != 0)
-			return fail_at(c, "is not the first that was written");
+			return fail_at(c, "is not the first line that was written");
 	} else if ((uint64_t)l.seq != s->last + 1) {
-		return fail_at(c, "does not have the number after that of the line before it");
+		return fail_at(c, "does not continue the numbering of the line before it");
 	} else if (strcmp(l.prev, s->head) != 0) {
 		return fail_at(
 			c, "does not follow from the line before it: one of them was changed");

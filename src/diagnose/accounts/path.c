@@ -65,9 +65,7 @@ struct tally_part path_part(
 		.pid = r->pid,
 		.wait_hash = w->waited,
 		.ns = ns};
-	bool is_asked = p.owner == OWNER_PROCESS && w->asked;
 
-	p.wait_hash = is_asked ? w->asked : p.wait_hash;
 	memcpy(p.comm, r->comm, COMM_LEN);
 	if (p.owner > OWNER_THREAD && is_passing(w, r->pid))
 		p.pid = 0;
@@ -142,23 +140,28 @@ bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const str
 	return timeline_of(w->t, waker->tid).count > 0;
 }
 
+/* A thread of a pool that waits for its next task is no place of the program: who it waits for has one. */
+static bool is_told(const struct walk *w, uint64_t hash)
+{
+	const struct stack *s = path_stack(w, hash);
+
+	return s && stack_user_frame(s);
+}
+
 /* Follows @waker, which ended the stay of @r. */
 static int follow(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	int64_t from_ns, int64_t to_ns)
 {
-	const struct stack *s = path_stack(w, r->stack_hash);
-	uint64_t waited = w->waited, asked = w->asked;
+	uint64_t waited = w->waited;
 	bool over_socket = w->over_socket;
 	int ret;
 
-	if (w->depth == 1)
+	if (w->depth == 1 ||
+		(r->pid == w->path->pid && is_told(w, r->stack_hash) && !is_told(w, waited)))
 		w->waited = r->stack_hash;
-	if (r->pid == w->path->pid && s && stack_user_frame(s))
-		w->asked = r->stack_hash;
 	w->over_socket |= r->stay_line == LEDGER_SOCKET || r->stay_line == LEDGER_POLL;
 	ret = walk_back(w, waker->tid, from_ns, to_ns);
 	w->waited = waited;
-	w->asked = asked;
 	w->over_socket = over_socket;
 	return ret;
 }

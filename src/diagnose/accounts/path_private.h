@@ -33,8 +33,6 @@ struct walk {
 	uint32_t above[PATH_DEPTH_MAX]; /* threads whose wait is being followed */
 	int depth;
 	uint64_t waited; /* stack of the outermost of these waits; 0: not known */
-	uint64_t
-		asked; /* of the innermost in the process's own threads that has a line of the user's */
 	bool over_socket; /* one of them is for an answer: who gives it may sleep, that is its own affair */
 	struct calls_seen
 		calls; /* the last ones that were looked at: each line of a row asks for the same */

@@ -89,8 +89,9 @@ typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
 /* By line, what to look at in turn; the first that finds something ends the chain. A limit of memory stops threads
  * wherever they are, so that it shows on several lines. */
 static follow_fn *const by_line[ACCOUNT_LINES][3] = {
-	[ACCOUNT_GPU] = {chain_gpu, chain_precision},
+	[ACCOUNT_GPU] = {chain_gpu, chain_ranks, chain_precision},
 	[ACCOUNT_COPY] = {chain_gpu, chain_disk_of_copy},
+	[ACCOUNT_COLLECTIVE] = {chain_ranks},
 	[ACCOUNT_HOST] = {chain_work},
 	[ACCOUNT_CPU] = {chain_cpu},
 	[ACCOUNT_DISK] = {chain_memory_limit, chain_disk},
@@ -114,7 +115,7 @@ void chain_follow(const struct recording *rec, const struct step_account *a,
 		found = chain_compile(&c, &use) || chain_pickle(&c, &use);
 	if (!found && (d->kind == DELAY_BY_PROCESS || d->kind == DELAY_BY_LOADER)) {
 		use = (struct resource_use){0};
-		found = chain_turns(&c, &use);
+		found = chain_file_lock(&c, &use) || chain_turns(&c, &use);
 	}
 	for (size_t i = 0; !found && d->kind != DELAY_BY_COMPILE && i < 3; i++) {
 		follow_fn *follow = by_line[c.line][i];

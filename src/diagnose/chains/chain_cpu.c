@@ -86,8 +86,8 @@ static bool is_followed_child(const struct chain *c, uint32_t pid)
 	return is_followed;
 }
 
-/* A process of the job: itself, a worker, a child or another rank. Children that were there before the recording, and
- * ranks, are known by the script that they run. */
+/* A process of the job: itself, a worker, a child, another rank, or a run of the same script in the same container, session
+ * or service. Children that were there before the recording, and ranks, are known by the script that they run. */
 static bool is_own(const struct chain *c, uint32_t pid)
 {
 	const struct process_home *job = home_of(c->rec, c->a->pid), *h = home_of(c->rec, pid);
@@ -97,7 +97,7 @@ static bool is_own(const struct chain *c, uint32_t pid)
 	if (!job || !h || !job->script[0] || strcmp(job->script, h->script) != 0 ||
 		home_apart(job, h))
 		return false;
-	return (job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) ||
+	return (job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) || home_together(job, h) ||
 	       is_followed_child(c, pid);
 }
 
@@ -286,7 +286,7 @@ static bool by_stopped_group(const struct chain *c, const struct waits *w, struc
 		(double)w->nobody_long_ns < THRESHOLD(CHAIN_MOST) * (double)all)
 		return false;
 	put_group(c, false, ret);
-	snprintf(ret->detail, sizeof(ret->detail), "kept off idle CPUs");
+	snprintf(ret->detail, sizeof(ret->detail), "not run although CPUs are idle");
 	ret->share = (double)w->nobody_long_ns / (double)MAX(all, UINT64_C(1));
 	return true;
 }
@@ -340,6 +340,25 @@ static const struct program *program_with_most(const struct waits *w, int side, 
 	return most;
 }
 
+static uint32_t cpus_allowed(const struct chain *c)
+{
+	const struct process_home *h = home_of(c->rec, c->a->pid);
+	uint32_t there = cpus_there(c);
+
+	return h && h->cpus ? MIN(h->cpus, there) : there;
+}
+
+/* How many processes of the program take turns, the waiting one included. */
+static uint32_t siblings(const struct chain *c, const struct program *p)
+{
+	char own[PROCESS_WORDS_MAX];
+	bool is_there = strcmp(p->name, process_words(c->rec, c->a->pid, c->a->comm, own)) != 0;
+
+	for (uint32_t i = 0; i < p->pid_count; i++)
+		is_there = is_there || p->pids[i] == c->a->pid;
+	return p->pid_count + !is_there;
+}
+
 static bool by_program(const struct chain *c, const struct waits *w, struct resource_use *ret)
 {
 	int side = w->own_ns > w->other_ns ? 0 : 1;
@@ -352,9 +371,14 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 		return false;
 	ret->resource = side ? RESOURCE_CPU_PROGRAM : RESOURCE_CPU_OWN;
 	program_name(most, ret);
-	if (w->programs.count > 1 && side)
+	ret->who_share = (double)most->ns[side] / (double)(side ? w->other_ns : w->own_ns);
+	if (side && w->programs.count > 1)
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
 			100 * (double)most->ns[side] / (double)known);
+	else if (!side && siblings(c, most) > 1)
+		snprintf(ret->detail, sizeof(ret->detail),
+			"%" PRIu32 " processes of %.40s share %" PRIu32 " CPU%s", siblings(c, most),
+			most->name, cpus_allowed(c), cpus_allowed(c) == 1 ? "" : "s");
 	return true;
 }
 
@@ -381,14 +405,6 @@ static void crowd_note(struct crowd *w, const struct event *e)
 		}
 		at = (at + 1) % TIDS_MAX;
 	}
-}
-
-static uint32_t cpus_allowed(const struct chain *c)
-{
-	const struct process_home *h = home_of(c->rec, c->a->pid);
-	uint32_t there = cpus_there(c);
-
-	return h && h->cpus ? MIN(h->cpus, there) : there;
 }
 
 bool chain_crowd(const struct chain *c, struct resource_use *ret)

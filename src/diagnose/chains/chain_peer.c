@@ -377,10 +377,24 @@ static bool by_timer(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
+/* What it is waited for is to read: pipe and socket are full. */
+static bool is_reader(const struct chain *c)
+{
+	const struct account_entry *e = c->d->lead;
+	const struct stack *s = e && e->wait_hash && c->rec->stacks
+					? stack_find(c->rec->stacks, e->wait_hash)
+					: NULL;
+
+	return c->d->kind == DELAY_BY_PROCESS && s && e->line != ACCOUNT_STOPPED &&
+	       place_is_output(s);
+}
+
 bool chain_peer(const struct chain *c, struct resource_use *ret)
 {
 	if (by_process(c, ret)) {
 		by_delayed_ack(c, ret);
+		if (ret->resource == RESOURCE_PROCESS && is_reader(c))
+			ret->resource = RESOURCE_READER;
 		return true;
 	}
 	*ret = (struct resource_use){0};
@@ -454,9 +468,30 @@ static void frame_text(const struct chain *c, uint64_t hash, char *out, size_t s
 /* Who lets go of a file is not always seen; what the thread asked for is. */
 static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 {
-	const struct stack *s = stack_find(c->rec->stacks, e->stack_hash);
+	uint64_t hash = e->owner == OWNER_PROCESS ? e->wait_hash : e->stack_hash;
+	const struct stack *s = stack_find(c->rec->stacks, hash);
 
 	return s && place_is_file_lock(s);
+}
+
+bool chain_file_lock(const struct chain *c, struct resource_use *ret)
+{
+	uint64_t all = 0, of_files = 0;
+
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+
+		if (e->owner != OWNER_PROCESS || e->slow_ns <= e->ordinary_ns)
+			continue;
+		all += e->slow_ns - e->ordinary_ns;
+		of_files += is_file_lock(c, e) ? e->slow_ns - e->ordinary_ns : 0;
+	}
+	if (!of_files || (double)of_files < THRESHOLD(CHAIN_MOST) * (double)all)
+		return false;
+	by_process(c, ret);
+	ret->resource = RESOURCE_FILE_LOCK;
+	ret->share = (double)of_files / (double)all;
+	return true;
 }
 
 bool chain_lock(const struct chain *c, struct resource_use *ret)

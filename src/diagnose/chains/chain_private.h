@@ -48,7 +48,11 @@ bool chain_work(const struct chain *c, struct resource_use *ret);
 bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret);
 /* chain_turns - whether the processes that are waited for, or loader workers, hold each other up by a lock most of the time. */
 bool chain_turns(const struct chain *c, struct resource_use *ret);
+/* chain_file_lock - whether another process is waited for because it holds the lock of a file. */
+bool chain_file_lock(const struct chain *c, struct resource_use *ret);
 bool chain_lock(const struct chain *c, struct resource_use *ret);
 bool chain_compile(const struct chain *c, struct resource_use *ret);
 bool chain_gpu(const struct chain *c, struct resource_use *ret);
+/* chain_ranks - whether it waits for ranks of its job that are not in the recording. */
+bool chain_ranks(const struct chain *c, struct resource_use *ret);
 bool chain_precision(const struct chain *c, struct resource_use *ret);

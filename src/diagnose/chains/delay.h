@@ -23,11 +23,11 @@
 	X(LOCK, "waiting for another thread")                                                      \
 	X(CPU, "waiting for a CPU")                                                                \
 	X(DISK, "waiting for the disk")                                                            \
-	X(MEMORY, "waiting for memory of the host")                                                \
+	X(MEMORY, "waiting for host memory")                                                       \
 	X(NETWORK, "waiting for the network")                                                      \
 	X(ASLEEP, "asleep")                                                                        \
 	X(STOPPED, "stopped by a signal, a debugger or a frozen container")                        \
-	X(UNKNOWN, "not known")                                                                    \
+	X(UNKNOWN, "unknown")                                                                      \
 	X(LOADER, "waiting for the data loader")                                                   \
 	X(PROCESS, "waiting for another process")                                                  \
 	X(CHECKPOINT, "writing a checkpoint")                                                      \

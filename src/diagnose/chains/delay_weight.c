@@ -45,10 +45,21 @@ static bool is_regular(const struct step_account *a)
 	       a->slow_steps < THRESHOLD(MORE) * expected;
 }
 
-/* Time of a process that is followed is spent on the program's behalf; of any other it is not known. */
-bool delay_is_idle(const struct step_account *a, const struct delay *l)
+/* It waits to get rid of what it has written, not for somebody to ask. */
+static bool waits_to_write(const struct recording *rec, const struct delay *l)
 {
-	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead);
+	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
+
+	return s && place_is_output(s);
+}
+
+/* Time of a process that is followed is spent on the program's behalf; but one behind a socket that waits itself may be whom
+ * the program works for, and of others it is not known. */
+bool delay_is_idle(const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	bool works = l->lead && l->lead->line != ACCOUNT_NETWORK;
+	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead) &&
+			(works || waits_to_write(rec, l));
 
 	return is_input(l->kind) && !is_training(a) && !is_known && !is_regular(a);
 }
@@ -132,7 +143,8 @@ static bool is_even(
 {
 	double grown = (double)all_growth_ns(a, l->kind);
 
-	if (!is_running((int)l->kind))
+	if (!is_running((int)l->kind) ||
+		a->is_drift) /* a CPU does not become slower little by little */
 		return false;
 	if (l->end.stack_hash && l->end.share >= THRESHOLD(CHAIN_PART)) /* what it is is known */
 		return false;
@@ -141,7 +153,8 @@ static bool is_even(
 	if (l->lead && !drives_gpu(rec, l->lead) &&
 		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(MOST) * grown &&
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS) &&
-		!(is_in_proportion(a, l->lead) && (a->is_varied || cpu_is_busier(a))))
+		!(is_in_proportion(a, l->lead) &&
+			(cpu_is_busier(a) || !(delay_is_lasting(a) || a->period_steps))))
 		return false;
 	return new_places_share(rec, a, l->kind) < THRESHOLD(CHAIN_PART);
 }
@@ -298,21 +311,18 @@ static bool is_paced(const struct step_account *a)
 	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
 }
 
-/* Unless it waits to get rid of what it has written. */
 bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
-
 	return is_input(l->kind) && !is_training(a) && !is_paced(a) && lead_is_asleep(l) &&
-	       !(s && place_is_output(s));
+	       !waits_to_write(rec, l);
 }
 
 bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l)
 {
 	return is_own_work(rec, a, gpu, l) || is_even(rec, a, l) || delay_is_pause(rec, a, l) ||
-	       delay_is_idle(a, l) || delay_is_of_tracer(l);
+	       delay_is_idle(rec, a, l) || delay_is_of_tracer(l);
 }
 
 bool delay_stands_alone(enum delay_kind kind)

@@ -12,7 +12,8 @@
 bool delay_is_lasting(const struct step_account *a);
 
 /* delay_is_idle - whether it is how a program waits that has nothing to do: nobody's fault. */
-bool delay_is_idle(const struct step_account *a, const struct delay *l);
+bool delay_is_idle(
+	const struct recording *rec, const struct step_account *a, const struct delay *l);
 
 /* delay_is_pause - the thread itself asks to sleep, on purpose: now and then for much longer than a step takes, as
  * between two epochs, or in the loop that calls the work of a program that does not train. */

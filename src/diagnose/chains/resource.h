@@ -13,6 +13,7 @@
 	X(GPU_POWER, "gpu_power")       /* its power limit */                                      \
 	X(GPU_HEAT, "gpu_heat")         /* its temperature */                                      \
 	X(GPU_PROCESS, "gpu_process")   /* another process on the GPU */                           \
+	X(RANKS, "ranks")               /* of the same job, not in this recording */               \
 	X(CPU_PROGRAM, "cpu_program")   /* other programs had the CPUs */                          \
 	X(CPU_OWN, "cpu_own")           /* threads of the job itself had them */                   \
 	X(CPU_QUOTA, "cpu_quota")       /* the container's limit */                                \
@@ -27,6 +28,7 @@
 	X(PIPE_EMPTY, "pipe_empty")     /* a process does not write what is to be read */          \
 	X(STOPPER, "stopper")           /* a process stops another, or the job */                  \
 	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
+	X(READER, "reader")             /* likewise, which does not read what is sent */           \
 	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
 	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \
 	X(TRACEBACK, "traceback")       /* stacks that the program takes of itself */              \
@@ -53,7 +55,8 @@ struct resource_use {
 	uint32_t count; /* processes of that name; 0: no matter */
 	char on[64];    /* RESOURCE_STOPPER: whom it stops, as who; "": the job itself */
 	uint32_t on_pid, on_count;
-	char detail[96]; /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
-	double share;    /* of the delay that it explains, 0..1 */
+	char detail[96];  /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
+	double share;     /* of the delay that it explains, 0..1 */
+	double who_share; /* of that, what is who's; 0: all */
 	uint64_t stack_hash; /* where the program asks for it, if that is not where it waits; 0 */
 };

@@ -166,7 +166,7 @@ static double culprit_share(const struct delay *d)
 	double own = d->lead ? (double)d->lead->slow_ns - (double)d->lead->ordinary_ns : 0;
 
 	if (d->end.share > 0)
-		return MIN(d->end.share, 1.0);
+		return MIN(d->end.share, 1.0) * (d->end.who_share > 0 ? d->end.who_share : 1);
 	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
 }
 
@@ -174,9 +174,10 @@ static double culprit_share(const struct delay *d)
 static bool is_process(enum resource r)
 {
 	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
-	       r == RESOURCE_PROCESS || r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK ||
-	       r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL || r == RESOURCE_PIPE_EMPTY ||
-	       r == RESOURCE_STOPPER || r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
+	       r == RESOURCE_PROCESS || r == RESOURCE_READER || r == RESOURCE_PICKLE ||
+	       r == RESOURCE_DELAYED_ACK || r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL ||
+	       r == RESOURCE_PIPE_EMPTY || r == RESOURCE_STOPPER || r == RESOURCE_DISK_READ ||
+	       r == RESOURCE_DISK_WRITE;
 }
 
 static bool is_disk(enum resource r)
@@ -581,7 +582,7 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 	}
 	len = strlen(inc->explanation);
 	snprintf(inc->explanation + len, sizeof(inc->explanation) - len,
-		" %d other rank%s of the job wait%s likewise.", alike, alike == 1 ? "" : "s",
+		" %d other rank%s of the job wait%s too.", alike, alike == 1 ? "" : "s",
 		alike == 1 ? "s" : "");
 }
 
@@ -590,11 +591,13 @@ static bool is_one_cause(const struct delay *f, const struct delay *g)
 {
 	switch (f->end.resource) {
 	case RESOURCE_PROCESS:
+	case RESOURCE_READER:
 	case RESOURCE_FILE_LOCK:
 	case RESOURCE_PIPE_FULL:
 	case RESOURCE_PIPE_EMPTY:
 	case RESOURCE_STOPPER: return f->end.who[0] && !strcmp(f->end.who, g->end.who);
 	case RESOURCE_PICKLE:
+	case RESOURCE_RANKS:
 	case RESOURCE_CPU_OWN: return true;
 	default: return false;
 	}

@@ -92,7 +92,7 @@ static void advise(const struct error_group *g, struct incident *inc)
 	static const char *const spawn[] = {
 		"Use the spawn start method: `multiprocessing.set_start_method(\"spawn\")`, "
 		"`DataLoader(multiprocessing_context=\"spawn\")`",
-		"Or fork before the parent's first CUDA call, and let only the children use CUDA"};
+		"Or fork before the parent's first CUDA call, and use CUDA only in the children"};
 	static const char *const refused[] = {
 		"Check the arguments of that call: `ingero explain --stacks` shows where it is "
 		"made"};

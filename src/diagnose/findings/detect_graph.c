@@ -264,7 +264,7 @@ static int report_recapture(
 		return -ENOMEM;
 	find_place(s->rec, inc, at, sizeof(at));
 	snprintf(inc->summary, sizeof(inc->summary),
-		"CUDA graphs captured again and again%s%s: %s after warm-up, for every %s; %s "
+		"CUDA graphs captured repeatedly%s%s: %s after warm-up, once for every %s; %s "
 		"each, %s in all (%s of the time)",
 		at[0] ? " " : "", at, text_format_plural(times, p->late, "times"),
 		text_format_plural(launches, (uint64_t)(each + 0.5), "launches"), one, cost,

@@ -231,12 +231,12 @@ static void explain(const struct finding *f, struct incident *inc)
 	_cleanup_buf_ struct buf b = BUF_INIT(sizeof(inc->explanation));
 
 	buf_printf(&b,
-		"By the driver, memory in use on GPU %lld grew in %zu readings%s, and was still growing at the end. Allocations of the process in that time that were never freed are %.0f %% of it. A framework's pool asks the driver where it finds itself empty, which need not be where memory is kept.",
-		(long long)f->gpu, g->rises, g->after_level ? " after it had stood still" : "",
+		"The driver reports that memory in use on GPU %lld grew in %zu readings%s, and was still growing at the end. Allocations that the process made in that time and never freed account for %.0f %% of it. A framework's pool allocates when it is empty, which need not be where the memory is kept.",
+		(long long)f->gpu, g->rises, g->after_level ? " after being stable" : "",
 		100 * (double)f->allocs.left_bytes / (double)g->bytes);
 	buf_puts(&b, " Work that needs more memory with every step looks the same.");
 	if (f->bytes_per_step > 0)
-		buf_printf(&b, " Steps were found from %s.", step_origin_text(f->origin));
+		buf_printf(&b, " Step boundary: %s.", step_origin_text(f->origin));
 	if (g->free_bytes < 0)
 		buf_puts(&b, " Free memory is not recorded.");
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));

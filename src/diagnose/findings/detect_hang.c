@@ -113,7 +113,7 @@ static void write_missing(
 	snprintf(inc->summary, sizeof(inc->summary),
 		is_pause(h)
 			? "%s (collective %" PRIu64
-			  ") waits: %s did not arrive by the end of the recording but is at work, the others waited %s"
+			  ") waits: %s is still working and had not arrived by the end of the recording, the others waited %s"
 			: "%s (collective %" PRIu64
 			  ") hangs: %s never arrived, the others waited %s",
 		name, h->seq, buf_str(b), waited);
@@ -123,8 +123,8 @@ static void write_missing(
 		put_last_doing(b, rec, h);
 	} else {
 		buf_printf(b,
-			" did not come to collective %" PRIu64
-			",or the network between them blocks it",
+			" did not enter collective %" PRIu64
+			", or the network between them blocks it",
 			h->seq);
 	}
 	snprintf(inc->root_cause, sizeof(inc->root_cause), "%s", buf_str(b));

@@ -143,7 +143,8 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 				 : c->grown >= DRIFT_ERRORS && c->readings >= DRIFT_READINGS
 					 ? SEVERITY_MEDIUM
 					 : SEVERITY_LOW;
-	const char *kind = uncorrected ? "not corrected" : "corrected";
+	const char *kind = uncorrected ? "uncorrected" : "corrected";
+	char seen[TEXT_PLURAL_MAX];
 	struct incident *inc;
 
 	if (c->grown <= 0)
@@ -153,8 +154,9 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 	inc->count = (uint64_t)c->grown;
 	inc->unit = "memory errors";
 	snprintf(inc->summary, sizeof(inc->summary),
-		"GPU %lld (%s): %lld memory errors %s during the recording, in %lld readings",
-		(long long)h->index, h->name, (long long)c->grown, kind, (long long)c->readings);
+		"GPU %lld (%s): %lld %s memory errors during the recording, seen in %s",
+		(long long)h->index, h->name, (long long)c->grown, kind,
+		text_format_plural(seen, (uint64_t)c->readings, "readings"));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		uncorrected
 			? "data in the memory of GPU %lld is corrupted: results computed from it are wrong"
@@ -167,8 +169,7 @@ static void report_counter(const struct gpu_history *h, const struct counter *c,
 			? "The host cannot see which results are affected."
 			: "Corrected errors do no harm; their growth often precedes a failure. The host cannot see whether a result was wrong.");
 	incident_step(inc, c->first_ns, (uint64_t)(c->last_ns - c->first_ns), "GPU", "ecc",
-		"GPU %lld: +%lld memory errors, %s", (long long)h->index, (long long)c->grown,
-		kind);
+		"GPU %lld: +%lld %s memory errors", (long long)h->index, (long long)c->grown, kind);
 	incident_keep(out, inc);
 }
 

@@ -128,7 +128,7 @@ static void cleared_text(const struct straggler_job *j, char *out, size_t size)
 		len += (size_t)snprintf(out + len, size - len, " and %zu more", n - CLEARED);
 	if (len < size)
 		snprintf(out + len, size - len,
-			" came last to collectives as well, but waited for others: not to blame.");
+			" also entered collectives last, but only after waiting for others.");
 }
 
 /* The process's own time before its calls: ascending, disjoint. */
@@ -200,16 +200,16 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 		part);
 	transfer_text_collective(&what, s->op, s->comm);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"%s %s late in %u of %u steps for %s, by %s of its own time more than %s: %s", who,
+		"%s %s late in %u of %u steps for %s, by %s more of its own time than %s: %s", who,
 		c->count == 1 ? "was" : "were", s->late, s->seen,
 		s->comm ? buf_str(&what) : "others", lag, peers_are, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median)%s. %s need%s %s of its own in a step, %s %s; waiting for others is not counted. "
+		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
+		"over %u steps of %s (median)%s. %s need%s %s per step without waiting for others, %s %s. "
 		"%zu rank%s waited %s in each of %u steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
 		j->call_count, j->worker_count, b->steps, step,
 		j->workers[0].error_ns
-			? ", compared across nodes by clocks that the ends of collectives set"
+			? ", with clocks of different nodes aligned by the ends of collectives"
 			: "",
 		who, c->count == 1 ? "s" : "", own, peers_are, peers, others,
 		others == 1 ? "" : "s", lag, s->late, lost, part, cleared, doing);

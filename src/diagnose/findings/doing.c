@@ -32,7 +32,7 @@ static void describe(const struct tally *t, uint64_t total, char *out, size_t si
 		if (i != ACCOUNT_UNKNOWN && t->ns[i] > t->ns[line])
 			line = i;
 	if (!total || (double)t->ns[line] < TOLD_SHARE * (double)total) {
-		snprintf(out, size, "what its thread did is not known");
+		snprintf(out, size, "what its thread did is unknown");
 		return;
 	}
 	p = largest_part(t, line);

@@ -55,19 +55,19 @@ static void write_words(
 	text_format_duration(step, j->blame.step_ns);
 	snprintf(inc->summary, sizeof(inc->summary), "%s; %s of the job's time", buf_str(&b), part);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"%zu transfers took %s each (median) when all ranks had come, %s %s: no rank is to blame",
+		"%zu transfers took %s each (median) once all ranks had arrived, %s %s: no rank is to blame",
 		t->count, took, t->by_past ? "before" : "on peers", usual);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
-		"over %u steps of %s (median). A transfer is counted from when the last rank had come until it could go on. "
+		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
+		"over %u steps of %s (median). A transfer is timed from the arrival of the last rank until that rank could continue. "
 		"Without the difference the job would have been %s faster, %s of its time.",
 		j->call_count, j->worker_count, j->blame.steps, step, lost, part);
 	if (x.is_link)
 		incident_fix(inc,
-			"Measure that link alone (nccl-tests' sendrecv_perf between these two), and look at its counters: nvidia-smi nvlink -e, ethtool -S, perfquery");
+			"Measure that link alone (nccl-tests' sendrecv_perf between the two ranks), and check its counters: nvidia-smi nvlink -e, ethtool -S, perfquery");
 	else
 		incident_fix(inc,
-			"Measure that collective alone (nccl-tests with the same ranks and size), and look at what shares its network");
+			"Measure that collective alone (nccl-tests with the same ranks and size), and find out what shares its network");
 }
 
 static void report(const struct detector_input *in, const struct straggler_job *j,

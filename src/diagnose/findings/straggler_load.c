@@ -65,17 +65,17 @@ static void report_uneven(const struct detector_input *in, const struct straggle
 	text_format_percent(apart, b->spread_step);
 	text_format_percent(lasting, b->spread_lasting);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"the load moves between %zu ranks: in every step another one is slowest; the job was stalled for %s, %s of the time",
+		"the load moves between %zu ranks: a different one is slowest in every step; the job was stalled for %s, %s of the time",
 		j->worker_count, lost, part);
 	if (by_input)
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
-			"uneven load: steps are as long as the largest input of all ranks is large, and another rank has it in every step: no rank is to blame");
+			"uneven load: the largest input of all ranks decides how long a step takes, and a different rank has it in every step: no rank is to blame");
 	else
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
 			"uneven load: ranks with the same work are %s apart in a step, but only %s over all %u steps: no rank is to blame",
 			apart, lasting, b->steps);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were followed backwards from who waited to who came last, "
+		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
 		"over %u steps of %s (median). What a rank computes in a step differs by far more than ranks differ over time, as with sequences or experts of uneven size.",
 		j->call_count, j->worker_count, b->steps, step);
 	inc->fix_count = 0; /* the catalogue's are about a late rank */
@@ -105,13 +105,14 @@ static void write_work(const struct straggler_work *w, char *out, size_t size)
 		kernel_name_short(w->kernel, name);
 		snprintf(out, size, "kernels that no other rank runs (%.40s)", name);
 	} else if (w->launches > 0)
-		snprintf(out, size, "%.0f launches a step instead of %.0f", w->launches, w->usual);
+		snprintf(
+			out, size, "%.0f launches per step instead of %.0f", w->launches, w->usual);
 	else if (w->received > 0)
-		snprintf(out, size, "%s received from other ranks a step instead of %s",
+		snprintf(out, size, "%s received from other ranks per step instead of %s",
 			text_format_bytes(more, (uint64_t)w->received),
 			text_format_bytes(usual, (uint64_t)w->usual_received));
 	else
-		snprintf(out, size, "%s copied a step instead of %s",
+		snprintf(out, size, "%s copied per step instead of %s",
 			text_format_bytes(more, (uint64_t)w->bytes),
 			text_format_bytes(usual, (uint64_t)MAX(w->usual_bytes, 0.0)));
 }
@@ -156,11 +157,11 @@ static void report_late(const struct detector_input *in, const struct straggler_
 		who->rank, who->pid, others, others == 1 ? "" : "s", others == 1 ? "s" : "", work,
 		w->lost_ns ? "; " : "", cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"The GPU of rank %d has more to do: %s. Its host comes to collectives in time, its GPU does not; no other rank's work has grown",
+		"The GPU of rank %d has more to do: %s. Its host enters collectives on time, its GPU does not; no other rank's work has grown",
 		who->rank, work);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All ranks come to their collectives at about the same time, and wait for their GPUs %s longer in each of %u steps. "
-		"The time of each GPU is not recorded: who is late is inferred from what the ranks launch and copy.",
+		"All ranks enter their collectives at about the same time, and wait for their GPUs %s longer in each of %u steps. "
+		"The time of each GPU is not recorded: the late rank is inferred from what the ranks launch and copy.",
 		each, w->steps);
 	incident_sql(inc,
 		"SELECT k.pid, k.name, k.launches FROM kernels k ORDER BY k.name, k.pid LIMIT 500");
@@ -234,17 +235,16 @@ static void report_extra(const struct detector_input *in, const struct straggler
 	snprintf(calls, sizeof(calls), "%.*f", e->calls < 9.5 ? 1 : 0, e->calls);
 	text_format_bytes(bytes, e->bytes);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"More collectives than before: %s make %s × %s of %s more in a step, in a communicator of %u; %s",
+		"More collectives than before: %s make %s × %s of %s more per step, in a communicator of %u; %s",
 		who, calls, op, bytes, e->workers, cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"Extra %s of %s in communicator %016" PRIx64
-		", %s a step of each that takes part; ranks that do not take part wait for these",
+		", %s per step and member; ranks that are not members wait for them",
 		op, bytes, e->comm, calls);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All ranks come to the job's other collectives in time. Since steps are slow %s call %s in that communicator, which ordinary steps do not.",
+		"All ranks enter the job's other collectives on time. In slow steps %s call %s in that communicator, in ordinary steps they do not.",
 		who, op);
-	incident_fix(
-		inc, "Make these collectives less often, smaller, or beside other work (async_op)");
+	incident_fix(inc, "Make these collectives less often, smaller, or asynchronous (async_op)");
 	incident_sql(inc,
 		"SELECT node, rank, pid, seq, op, bytes, timestamp, wait_ns FROM collectives WHERE comm = %" PRId64
 		" ORDER BY timestamp LIMIT 200",
@@ -270,14 +270,14 @@ static void report_starved(const struct detector_input *in, const struct straggl
 		who->rank, who->pid, 100 * w->starved, 100 * w->starved_before, j->worker_count - 1,
 		j->worker_count == 2 ? "" : "s", j->worker_count == 2 ? "s" : "", cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"Rank %d has too little of its CPUs: other processes, data loader workers among them, run there. NCCL's threads carry collectives on the CPU, and are late with them",
+		"Rank %d gets too little CPU time: other processes, including data loader workers, run on its CPUs. NCCL's threads, which carry out collectives on the CPU, are therefore late",
 		who->rank);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"All ranks come to their collectives at about the same time, and wait for their GPUs longer in each of %u steps. "
-		"Of no other rank the threads wait longer for CPUs than before.",
+		"All ranks enter their collectives at about the same time, and wait for their GPUs longer in each of %u steps. "
+		"No other rank's threads wait longer for CPUs than before.",
 		w->steps);
 	incident_fix(inc,
-		"Leave CPUs to the ranks: fewer loader workers, or CPUs of their own for them (taskset, --cpus-per-task)");
+		"Leave CPUs to the ranks: use fewer loader workers, or reserve CPUs for them (taskset, --cpus-per-task)");
 	incident_sql(inc,
 		"SELECT pid, tid, comm, sum(cpu_wait) / 1e9 AS waited_s, sum(run) / 1e9 AS ran_s FROM ledger GROUP BY pid, tid ORDER BY waited_s DESC LIMIT 50");
 	incident_keep(out, inc);
@@ -297,16 +297,16 @@ static void report_idle(const struct detector_input *in, const struct straggler_
 	text_format_duration(wait, w->wait_ns);
 	text_format_duration(usual, w->usual_wait_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"Slow link between ranks: collectives take longer though all %zu ranks come in time: waits for the GPU %s instead of %s a step; %s",
+		"Slow link between ranks: collectives take longer although all %zu ranks are on time: waits for the GPU take %s instead of %s per step; %s",
 		j->worker_count, wait, usual, cost);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"All ranks come to their collectives in time, launch and copy what they did before, and their GPUs' memory is less busy: they wait for data of each other");
+		"All ranks enter their collectives on time, launch and copy what they did before, and their GPUs' memory is less busy: they wait for each other's data");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Steps are slow on all ranks at once, in %u steps. No rank is late, none has more kernels, launches, copies or collectives than before. "
-		"Which link it is cannot be told from collectives that all take part in.",
+		"Collectives that all ranks take part in cannot show which link it is.",
 		w->steps);
 	incident_fix(inc,
-		"Measure the collective alone (nccl-tests with the same ranks and size), then pairs of ranks (sendrecv_perf), and look at what shares their network");
+		"Measure the collective alone (nccl-tests with the same ranks and size), then pairs of ranks (sendrecv_perf), and find out what shares their network");
 	incident_sql(inc,
 		"SELECT rank, count(*) AS calls, sum(wait_ns) / 1e6 AS waited_ms FROM collectives GROUP BY rank ORDER BY rank");
 	incident_keep(out, inc);

@@ -53,6 +53,7 @@ static double evidence_of(const struct delay *d)
 {
 	switch (d->end.resource) {
 	case RESOURCE_COMPILER:
+	case RESOURCE_RANKS:
 	case RESOURCE_PRECISION:
 	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
 	case RESOURCE_GPU_PROCESS: return d->end.count ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
@@ -97,7 +98,8 @@ static void add(struct time_findings *all, const struct time_finding *f)
 
 /* Whether the @i-th delay has a part of what slow units lost that is worth a word of its own: a large one, or a
  * smaller one of a large loss. */
-static bool is_large(const struct step_account *a, const struct delay_list *l, int i, uint64_t lost)
+static bool is_large(const struct recording *rec, const struct step_account *a,
+	const struct delay_list *l, int i, uint64_t lost)
 {
 	const struct delay *d = &l->items[i];
 	double share = (double)lost / judged_ns(a);
@@ -106,7 +108,7 @@ static bool is_large(const struct step_account *a, const struct delay_list *l, i
 		(d->share < THRESHOLD(FEW) || share < THRESHOLD(OTHER_TIME) ||
 			!delay_stands_alone(d->kind)))
 		return false;
-	if (delay_is_idle(a, d) && !delay_is_lasting(a)) /* requests that come now and then */
+	if (delay_is_idle(rec, a, d) && !delay_is_lasting(a)) /* requests that come now and then */
 		return false;
 	if (d->kind == DELAY_BY_UNKNOWN && (i > 0 || a->slow_steps < THRESHOLD(AGAIN)))
 		return false;
@@ -142,7 +144,7 @@ static void find_slow(struct time_findings *all, double completeness)
 			.lost_ns = (uint64_t)(d->share * (double)a->lost_ns),
 			.units = a->slow_steps};
 
-		if (!is_large(a, &all->slow_delays, i, f.lost_ns))
+		if (!is_large(all->rec, a, &all->slow_delays, i, f.lost_ns))
 			continue;
 		chain_follow(all->rec, a, &all->gpu, d);
 		f.delay = *d;

@@ -53,10 +53,14 @@ static bool starts_with(const char *text, const char *start)
 
 static bool is_named(const struct stack_frame *f, const char *const *names)
 {
-	if (!f->symbol)
+	const char *name = f->symbol;
+
+	if (!name)
 		return false;
+	if (starts_with(name, "__GI_")) /* glibc's own name for what it exports */
+		name += strlen("__GI_");
 	for (; *names; names++)
-		if (!strcmp(f->symbol, *names))
+		if (!strcmp(name, *names))
 			return true;
 	return false;
 }

@@ -260,7 +260,7 @@ static const char *anybody(const struct subject *s)
 	case RESOURCE_ADDRESS: return "a remote address";
 	case RESOURCE_COMPILER: return "a compiler";
 	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return "wide numbers";
+	case RESOURCE_ATTENTION: return "wide types";
 	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
 	}
 }
@@ -518,11 +518,11 @@ static void put_work(const struct subject *s, struct delay_values *v)
 	int n = 0;
 
 	if (a->slow_launches >= a->ordinary_launches + 1 && a->ordinary_launches > 0)
-		n = snprintf(v->work, sizeof(v->work), "%.0f launches a %s instead of %.0f",
+		n = snprintf(v->work, sizeof(v->work), "%.0f launches per %s instead of %.0f",
 			a->slow_launches, unit_of(a), a->ordinary_launches);
 	if (a->slow_bytes >= a->ordinary_bytes + SHOWN_BYTES)
 		snprintf(v->work + n, sizeof(v->work) - (size_t)n,
-			"%s%.1f MB copied a %s instead of %.1f MB", n ? ", " : "",
+			"%s%.1f MB copied per %s instead of %.1f MB", n ? ", " : "",
 			a->slow_bytes / 1e6, unit_of(a), a->ordinary_bytes / 1e6);
 	if (!v->work[0] && a->is_varied)
 		snprintf(v->work, sizeof(v->work), "the work of a %s varies", unit_of(a));
@@ -544,7 +544,7 @@ static void put_gpu(const struct subject *s, struct delay_values *v)
 	if (g->reason == GPU_BY_KERNELS)
 		put_kernels(&g->kernels, v);
 	if (g->reason == GPU_BY_CALLS)
-		snprintf(v->call, sizeof(v->call), "%s, about %.0f a %s",
+		snprintf(v->call, sizeof(v->call), "%s, about %.0f per %s",
 			wire_op_name(g->call.source, g->call.op, op), MAX(g->call.in_step, 1.0),
 			unit_of(s->a));
 	if (g->reason == GPU_BY_THREAD && g->thread)
@@ -562,10 +562,10 @@ static void put_counts(const struct subject *s, struct delay_values *v)
 	if (launches >= 1)
 		snprintf(v->launches, sizeof(v->launches), "%.0f", launches);
 	if (is_slow(a) && a->slow_waits >= a->ordinary_waits + 1)
-		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s instead of %.*f",
+		snprintf(v->waits, sizeof(v->waits), "%.0f times per %s instead of %.*f",
 			a->slow_waits, unit_of(a), a->ordinary_waits < 2, a->ordinary_waits);
 	else if (!is_slow(a) && s->l->kind == DELAY_BY_SYNC)
-		snprintf(v->waits, sizeof(v->waits), "%.0f times a %s", a->ordinary_waits,
+		snprintf(v->waits, sizeof(v->waits), "%.0f times per %s", a->ordinary_waits,
 			unit_of(a));
 }
 
@@ -577,7 +577,7 @@ static void put_calls(const struct subject *s, struct delay_values *v)
 	char op[32];
 
 	if (s->l->kind == DELAY_BY_ALLOCATION && each >= 1)
-		snprintf(v->calls, sizeof(v->calls), "%s about %.0f times a %s",
+		snprintf(v->calls, sizeof(v->calls), "%s about %.0f times per %s",
 			wire_op_name(done.source, done.op, op), each, unit_of(s->a));
 }
 
@@ -644,7 +644,7 @@ static void put_cost(const struct subject *s, const char *script, struct buf *b)
 	}
 	span_text(text, " instead of ", a->slow_step_ns, a->ordinary_step_ns);
 	if (a->is_drift)
-		buf_printf(b, "%s grew little by little to %s", units_of(a),
+		buf_printf(b, "%s grew gradually to %s", units_of(a),
 			span_text(text, " from ", a->drift_to_ns, a->drift_from_ns));
 	else if (s->inc->period_steps > 1 && 2 * a->slow_steps <= a->steps)
 		buf_printf(b, "every %u%s %s takes %s", s->inc->period_steps,
@@ -733,13 +733,13 @@ static void put_explanation(const struct subject *s, struct incident *inc)
 	if (is_slow(a) && a->is_proportional)
 		buf_printf(&b, " The work of a %s varies: longer ones do more of the same.",
 			unit_of(a));
-	if (delay_is_idle(a, s->l))
-		buf_puts(&b, " A program that has nothing to do waits like this, too.");
+	if (delay_is_idle(s->rec, a, s->l))
+		buf_puts(&b, " A program with nothing to do waits in the same way.");
 	else if (delay_is_pause(s->rec, a, s->l))
-		buf_puts(&b, " The program asks to sleep there: a pause on purpose.");
+		buf_puts(&b, " The program sleeps there on purpose.");
 	if (s->has_place && s->place.share < 0.995)
-		buf_printf(&b, " %s of it is at the place named.",
-			text_format_percent(part, s->place.share));
+		buf_printf(
+			&b, " %s of it is spent there.", text_format_percent(part, s->place.share));
 	buf_printf(&b, " %s boundary: %s (%s).", a->origin == STEP_BY_TIME ? "Window" : "Step",
 		step_origin_text(a->origin), text_format_percent(part, a->confidence));
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));

@@ -77,7 +77,7 @@ static int redirect(struct fetch *f, const char *location)
 	int n;
 
 	if (!location || !*location)
-		return errinfo_set(f->reterr, -EPROTO, "%s redirects to nowhere", f->url);
+		return errinfo_set(f->reterr, -EPROTO, "%s redirects without an address", f->url);
 	if (++f->redirects > HTTPS_FETCH_REDIRECTS)
 		return errinfo_set(f->reterr, -ELOOP, "there are more than %d redirects, to %s",
 			HTTPS_FETCH_REDIRECTS, f->url);

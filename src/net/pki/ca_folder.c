@@ -204,7 +204,7 @@ static int lock_folder(struct ca *ca, bool write, struct errinfo *reterr)
 		return -errno;
 	if ((st.st_mode & 077) || (st.st_uid != path_user_now() && st.st_uid != geteuid()))
 		return errinfo_set_exit(reterr, EXIT_NO_PERMISSION, -EPERM,
-			"the folder %s of the CA is not its owner's alone: run `chmod 700 %s` as its owner",
+			"other users can access the CA's folder %s: run `chmod 700 %s` as its owner",
 			ca->dir, ca->dir);
 	return 0;
 }

@@ -297,7 +297,7 @@ void sink_metrics(const struct sink *s, struct buf *b)
 		buf_printf(b, "ingero_sink_events_total{type=\"%s\"} %" PRIu64 "\n",
 			t == UNKNOWN ? "unknown" : stream_type_id((enum stream_type)t),
 			s->events[t]);
-	put_head(b, "parse_errors_total", "counter", "Lines that are no message");
+	put_head(b, "parse_errors_total", "counter", "Lines that are not messages");
 	buf_printf(b, "ingero_sink_parse_errors_total %" PRIu64 "\n", s->parse_errors);
 	put_head(b, "dropped_total", "counter", "Lines and tracked nodes that were dropped");
 	for (unsigned d = 0; d < DROP_COUNT; d++)

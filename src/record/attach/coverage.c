@@ -299,7 +299,7 @@ int coverage_add(
 	}
 	if (!coverage_may_take(c, owner)) {
 		close(fd);
-		return errinfo_set(reterr, -EAGAIN, "the file waits for others of its owner's");
+		return errinfo_set(reterr, -EAGAIN, "other files of its owner are probed first");
 	}
 	at = free_place(c);
 	if (at < 0) {

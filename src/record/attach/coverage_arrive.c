@@ -82,7 +82,8 @@ static struct pool *coverage_pool(struct coverage *c)
 		.threads = THREADS, .queue_max = 8 * COVERAGE_MAX, .leaves_room = true};
 
 	if (!c->pool && !atomic_load(&c->is_stopping) && pool_new(&s, &c->pool) < 0)
-		log_warning("cannot start threads for probes: those of launches stay as they are");
+		log_warning(
+			"cannot start threads for probes: the probes of launches remain unchanged");
 	return c->pool;
 }
 

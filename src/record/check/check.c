@@ -58,7 +58,7 @@ static void check_paranoid(const struct check_context *c, struct check_row *row)
 
 	if (file_read_line(c->root, "/proc/sys/kernel/perf_event_paranoid", level, sizeof(level)) <
 		0) {
-		VALUE(row, "not there");
+		VALUE(row, "missing");
 		return;
 	}
 	VALUE(row, "%s", level);

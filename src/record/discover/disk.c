@@ -337,7 +337,7 @@ int discover_library_file(const char *path, struct target_library *ret, struct e
 			embedded_kind(path, &lib) < 0) ||
 		!target_kind_is_cuda(lib.kind))
 		return errinfo_set(reterr, -EBADMSG,
-			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…), and holds none",
+			"%s is not a CUDA library (libcudart.so…, libcuda.so…, libnccl.so…), and contains none",
 			path);
 	lib.dev = st.st_dev;
 	lib.inode = st.st_ino;

@@ -184,7 +184,7 @@ void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_ob
 	if (!t->plain && (s->old_kernel || !has_variables(btf))) {
 		t->plain = true;
 		part_miss(&t->missing, PART_WAKERS,
-			"this kernel does not tell where its variables are");
+			"this kernel does not export the addresses of its variables");
 	}
 	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++) {
 		const struct hook *h = &hooks[i];

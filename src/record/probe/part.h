@@ -13,18 +13,18 @@
 		"probes are attached one by one, and the overhead budget is not held", "6.6")      \
 	X(STACKS, "call stacks", "no line of code is named", "5.15")                               \
 	X(PYTHON, "Python frames", "no Python line is named", "5.15")                              \
-	X(SAMPLES, "CPU samples", "what runs between calls is not known", "5.15")                  \
+	X(SAMPLES, "CPU samples", "what runs between calls is unknown", "5.15")                    \
 	X(WAKERS, "exact wakers",                                                                  \
-		"some wakes by interrupts are taken for those of the thread that was interrupted", \
+		"some wakeups by interrupts are attributed to the interrupted thread",             \
 		"CONFIG_KALLSYMS_ALL")                                                             \
 	X(MARKS, "marks of the training loop", "steps are found by calls alone", "5.15")           \
 	X(BLOCK, "block I/O", "waits for disks have no device", "5.15")                            \
 	X(MEMORY, "page allocation", "page allocations are not counted", "5.15")                   \
 	X(FAULTS, "file faults", "pages read because a file is mapped are not counted", "6.12")    \
-	X(RECLAIM, "memory reclaim", "waits for free memory are not told from others", "5.15")     \
+	X(RECLAIM, "memory reclaim", "waits for free memory look like other waits", "5.15")        \
 	X(SOCKETS, "sockets", "waits for the network have no address", "5.15")                     \
 	X(RETRANSMITS, "TCP retransmits", "lost packets are not counted", "5.15")                  \
-	X(OOM, "out-of-memory kills", "a killed process is only seen to end", "5.15")
+	X(OOM, "out-of-memory kills", "a killed process only shows as ended", "5.15")
 
 enum probe_part {
 #define X(id, ...) PART_##id,

@@ -351,7 +351,7 @@ int python_layout(const struct python_memory *m, const struct python_symbols *s,
 	}
 	if (!ration.left)
 		return errinfo_set(reterr, -EOPNOTSUPP,
-			"its structures lead on and on: %u reads did not find a thread's frames",
+			"its structures have no end: %u reads did not find a thread's frames",
 			READS_MAX);
 	if (empty)
 		return errinfo_set(reterr, -EAGAIN, "no thread of it runs Python yet");

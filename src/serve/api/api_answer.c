@@ -421,6 +421,6 @@ int serve_ask(const char *db, const char *target, struct buf *out, struct errinf
 		return r < 0 ? r
 			     : answer_run(db, &request, row->answer, row->default_ns, out, reterr);
 	}
-	return errinfo_set(reterr, -EINVAL,
-		"there is no such question; give /api/v1/ and one of %s", buf_str(&known));
+	return errinfo_set(
+		reterr, -EINVAL, "no such path; give /api/v1/ and one of %s", buf_str(&known));
 }

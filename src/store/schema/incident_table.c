@@ -65,7 +65,7 @@ void incident_table_note(struct buf *text)
 		buf_printf(text, "; %s: %s", f->column, f->meaning);
 		if (unit && !says)
 			buf_printf(text, " (%s)", f->unit);
-		buf_puts(text, f->is_added ? "; NULL: not known" : "");
+		buf_puts(text, f->is_added ? "; NULL: unknown" : "");
 	}
 }
 

@@ -77,10 +77,10 @@ static const struct {
 		       "followed a wait for the GPU"},
 	{"wait_note",
 		"sched_switch: wait_ns of duration were spent runnable without a CPU; peer_pid "
-		"and peer_comm had that CPU; stream is the process that woke the thread"},
+		"and peer_comm used that CPU; stream is the process that woke the thread"},
 	{"peer_note",
-		"net_send, net_recv, tcp_retransmit: detail is the other end; of a wait for this machine's own, "
-		"peer_pid is who listens there. Block requests: peer_comm is the device's name"},
+		"net_send, net_recv, tcp_retransmit: detail is the other end; if that is on this machine, "
+		"peer_pid is the process that listens there. Block requests: peer_comm is the device's name"},
 	{"weight_note", "events.weight: how many calls the row stands for"},
 	{"node_note", "events.id is node:seq and is computed; select rows by seq. causal_chains.id "
 		      "and incidents.id are node:descriptor"},
@@ -92,12 +92,12 @@ static const struct {
 				  "stands for the rest. sketch: histogram of durations"},
 	{"event_aggregates_5s_note", "as event_aggregates, in buckets of 5 seconds"},
 	{"losses_by_cpu_note",
-		"what of `losses` happened in the kernel, by CPU, since the trace began "
+		"the part of `losses` that happened in the kernel, by CPU, since the trace began "
 		"(also in a file that follows a rolled one)"},
 	{"accounting_note",
 		"per session and source: hits = stored + aggregated + lost; losses has lost by "
 		"reason. stored counts rows of events and of ledger (source host). While "
-		"sessions.stopped_at is 0, hits may be more: the rest was on its way "
+		"sessions.stopped_at is 0, hits may be more: the rest was in flight "
 		"when the last row was written"},
 	{"pruned_note",
 		"rows deleted to keep --max-db, by the session that deleted them: stored in "
@@ -111,29 +111,29 @@ static const struct {
 		"start_time: clock ticks since boot, so that a reused pid is another row. rank, "
 		"launcher, job, container_id, pod: of the process itself, after its last exec; "
 		"NULL = no rank, 0 = rank 0. script: what an interpreter runs, without its folder; "
-		"cpus: how many its first thread may run on; NULL: not known"},
+		"cpus: how many CPUs its first thread may run on; NULL: unknown"},
 	{"coverage_note",
-		"what of a process was seen: layer runtime, driver, nccl, identity; state covered "
+		"what was seen of a process: layer runtime, driver, nccl, identity; state covered "
 		"(from the time `since` on), absent (not used), not_covered or failed (calls are "
 		"missing from events and aggregates: detail says why)"},
 	{"call_gaps_note",
 		"calls of a process that no probe could see: it had mapped `file` at `timestamp`, "
 		"and the probes were there `duration` later (reason first_seen), or the process "
-		"had ended by then (ended; start_time 0: it was gone). They are in no count"},
+		"had ended by then (ended; start_time 0: unknown). No count includes them"},
 	{"collectives_note",
 		"NCCL collectives and point-to-point calls; (comm, seq) names one "
-		"collective on all ranks; comm 0: the communicator is not known; seq below 0: the rank's own "
+		"collective on all ranks; comm 0: the communicator is unknown; seq below 0: the rank's own "
 		"count, of a communicator that was in use before the trace; wait_ns is the time the host waited for it in "
 		"the synchronisation that followed; span_ns the time from the call to the end of a "
 		"synchronisation that waited for it alone, so at least as long as it took; NULL: "
 		"the call has no such value"},
 	{"kernels_note",
-		"kernels that a process launched: events.arg0 of a launch is function. since: 0, or "
-		"from when on the function or handle is this kernel's. origin: who told the name: "
-		"registered (the program), handle (it was asked for by name), symbol (the launching "
-		"function's own), unknown (name says where the function is). launches: about so "
-		"many, from a sample of one in 16. first_launch: it came within the second before (five, of processes with over a thousand); "
-		"0: not known"},
+		"kernels that a process launched: events.arg0 of a launch is function. since: "
+		"when the function or handle became this kernel's, or 0. origin: where the name comes from: "
+		"registered (the program), handle (the program asked for it by name), symbol (the launching "
+		"function's own), unknown (name says where the function is). launches: an estimate "
+		"from a sample of one in 16. first_launch: it was within the second before (five, for processes with over a thousand kernels); "
+		"0: unknown"},
 	{"names_note",
 		"texts that are stored once: events.arg1 of source nvtx is names.hash, as is stream "
 		"for ranges of a domain with a name"},
@@ -158,28 +158,28 @@ static const struct {
 		"columns below, in ns, add up to duration, and rows of a thread follow each other "
 		"without a gap unless one was lost"},
 	{"ledger_counts",
-		"launches, waits, copies, allocs: calls that ended in the row; stays: stays off "
-		"the CPU that ended in it; launches_off 1: launches were not probed in a part of "
+		"launches, waits, copies, allocs: calls that ended in the row; stays: off-CPU "
+		"intervals that ended in it; launches_off 1: launches were not probed in a part of "
 		"it"},
 	{"ledger_mark", "ledger.mark is what ended the row" WIRE_MARKS(LEDGER_ID_NOTE)},
 	{"ledger_stay",
-		"mark 1: the row ends with a stay off the CPU of stay_ns, the last stay_wait_ns of "
-		"which the thread was able to run; stay_line: the column that has it; stack_hash: "
+		"mark 1: the row ends with an off-CPU interval of stay_ns, in the last stay_wait_ns of "
+		"which the thread was able to run; stay_line: its column; stack_hash: "
 		"where it was. waker_pid, waker_tid, waker_comm: the thread that ended it; "
 		"waker" WIRE_WAKERS(LEDGER_ID_NOTE)},
 	{"overhead_note",
 		"overhead of tracing, every 5 s: overhead: share of its time that the busiest process "
-		"loses to probes (budget: its limit, 0 none); the truth is most likely between "
+		"loses to probes (budget: its limit, 0 none); the true value is most likely between "
 		"overhead_low and overhead_high. pairs: how many pairs of windows with and without "
 		"launch probes were compared; NULL: none yet, then overhead_high is the probes' CPU "
-		"time (hits times hit_ns, of one hit) and overhead what waits for the GPU cannot "
-		"hide of it. launch_weight: one in this many launches was seen; launch_watched: share of "
+		"time (hits times hit_ns, of one hit) and overhead the part of it that waits for the GPU "
+		"cannot hide. launch_weight: one in this many launches was seen; launch_watched: share of "
 		"the time since the start in which launches were counted; launch_error: their number "
-		"since then is an estimate, the truth most likely within this share of it (0: all were "
+		"since then is an estimate, the true number most likely within this share of it (0: all were "
 		"counted); agent_cpu_pct: of one CPU"},
 	{"sessions_note",
 		"one row per `ingero trace`; stopped_at 0: running or killed; missing: what the "
-		"kernel could not do, \"part: why\" on a line each"},
+		"kernel could not do, \"part: why\", one per line"},
 	{"process_names_note",
 		"the last name of each pid; `processes` has reused pids as separate rows"},
 	{"stack_traces_note",

@@ -119,7 +119,7 @@ static const struct column processes[] = {NODE_, PID("pid", M(pid)),
 	TEXT("cgroup_path", M(identity.cgroup_path)), TEXT("exe", M(identity.exe)),
 	TEXT("script", M(script)), SOME("cpus", M(cpus)),
 	COUNT("environ_unreadable", .max = 1, M(identity.environ_unreadable),
-		.meaning = "1: its environment could not be read, so rank and job are not known")};
+		.meaning = "1: its environment could not be read, so rank and job are unknown")};
 #undef OF
 
 static const struct column coverage[] = {SESSION, NODE_, PID("pid"), COUNT("start_time"),

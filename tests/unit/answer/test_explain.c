@@ -208,10 +208,10 @@ static void stored_verdicts_where_nothing_is_found(void **state)
 	assert_null(strstr(caught, "--chains"));
 	c.chain_count = 1;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("\n  1 incident was stored while recording: --chains prints it\n");
+	assert_caught("\n  1 incident was stored while recording: --chains shows it\n");
 	c.chain_count = 2;
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("\n  2 incidents were stored while recording: --chains prints them\n");
+	assert_caught("\n  2 incidents were stored while recording: --chains shows them\n");
 }
 
 /* What was said while recording and is not in the answer is over, or was not confirmed: its line says until when. */
@@ -234,7 +234,7 @@ static void what_was_said_while_recording(void **state)
 		.chains = rows,
 		.chain_count = 2};
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("\n  Was: [HIGH] Waiting for xz, until ");
+	assert_caught("\n  Earlier: [HIGH] Waiting for xz, until ");
 	assert_null(strstr(caught, "Copies"));
 	assert_null(strstr(caught, "stored while recording"));
 }
@@ -280,7 +280,7 @@ static void a_rank_of_another_node(void **state)
 	assert_null(strstr(caught, "Waited for"));
 	c.node[0] = 'c'; /* has no rank in it */
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("Whether time was lost cannot be said");
+	assert_caught("Cannot tell whether time was lost");
 	assert_null(strstr(caught, "Waited for"));
 }
 

@@ -179,7 +179,7 @@ static void test_one_and_several(void **state)
 	assert_contains(b.data,
 		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
 		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; 1 older "
-		"row of the ledger omitted; 1 collective without communicator id, not matched between ranks; "
+		"ledger row omitted; 1 collective without communicator id, not matched between ranks; "
 		"the oldest 1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
 		"little time omitted\n");
 	assert_contains(b.data, " were pruned (1 row)\n");
@@ -210,8 +210,8 @@ static void test_no_incidents(void **state)
 	report_text(&b, NULL, 0, &scope, false);
 	assert_string_equal(buf_str(&b),
 		"No incidents\n"
-		"  Whether time was lost cannot be said: no process used a GPU for long enough to tell what is usual.\n"
-		"  Not judged: delays by CPU and disk (no off-CPU intervals recorded); clocks, memory and errors of\n"
+		"  Cannot tell whether time was lost: no process used a GPU for long enough.\n"
+		"  Not judged: delays by CPUs and disks (no off-CPU intervals recorded); clocks, memory and errors of\n"
 		"              the GPU (no readings); limits of containers (no control group could be read); ranks\n"
 		"              (no collectives recorded)\n"
 		"  3,284 events analysed; losses unknown\n");

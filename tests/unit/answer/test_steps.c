@@ -149,7 +149,7 @@ static void text(void **state)
 		"  Slow: one in 16 steps, from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:40 "
 		"UTC\n\n");
 	assert_contains(b.data,
-		"  ms of a step                           ordinary      slow  difference    "
+		"  ms per step                            ordinary      slow  difference    "
 		"share\n"
 		"  host code                                  10.0     137.0      +127.0     93 %\n"
 		"  waiting for a CPU                           0.0       7.0        +7.0    5.1 %\n");
@@ -157,7 +157,7 @@ static void text(void **state)
 		"  step                                      100.0     236.0      +136.0    100 %\n"
 		"  Of the difference: +7.0 ms in other threads of the process, +129.0 ms in data "
 		"loader workers\n"
-		"  Not known: 3 rows of the ledger were lost\n");
+		"  Unknown: 3 rows of the ledger were lost\n");
 	assert_contains(b.data,
 		"  What grew:\n"
 		"    +129.0 ms  host code, in data loader worker pt_data_worker (PID 4850)\n"
@@ -239,8 +239,8 @@ static void short_text(void **state)
 	steps_text_short(&b, &m.rows[0], 2);
 	assert_string_equal(b.data,
 		"  python3 (PID 4821): 512 steps, 31 slow: lost 4.2s of 55s (7.6 %)\n"
-		"      +127.0 ms a step (93 %)  host code\n"
-		"        +7.0 ms a step (5.1 %)  waiting for a CPU\n");
+		"      +127.0 ms per step (93 %)  host code\n"
+		"        +7.0 ms per step (5.1 %)  waiting for a CPU\n");
 }
 
 static void none(void **state)
@@ -250,7 +250,7 @@ static void none(void **state)
 	struct json_writer w;
 
 	steps_text(&b, &a, 0, false);
-	assert_string_equal(b.data, "No account of steps\n  nothing was recorded in this time\n");
+	assert_string_equal(b.data, "No steps found\n  nothing was recorded in this time\n");
 	buf_clear(&b);
 	w = json_writer_to_buf(&b);
 	json_begin_object(&w);

@@ -121,7 +121,7 @@ static void table_shows_every_op(void **state)
 	assert_contains(buf_str(&b), "nested: made inside a runtime call");
 	assert_contains(buf_str(&b),
 		"  Wall: 2m0s | Events: 2,470,134 | Lost: 7 (0.00%)\n"
-		"  Not watched: launches were counted 25 % of the time and estimated between, ±2.5 %\n"
+		"  Sampled: launches were counted 25 % of the time and estimated between, ±2.5 %\n"
 		"  Stored: 900 events, 2,469,227 more as counts | Database: 3.0 MiB\n"
 		"  Overhead: about 0.4 % of the busiest process (calls x 1.1µs, not compared with "
 		"steps without probes yet; budget 1.0 %)\n"
@@ -310,12 +310,12 @@ static void test_silence_has_a_line(void **state)
 	struct tracer_view v = {.gpu_state = GPU_NO_ANSWER,
 		.gpu_text = "unknown since 12:01:33 (NVML does not respond)"};
 
-	assert_shown(&v, "  gpu state unknown since 12:01:33 (NVML does not respond)\n");
+	assert_shown(&v, "  GPU state: unknown since 12:01:33 (NVML does not respond)\n");
 	v.gpu_state = GPU_ABSENT;
 	snprintf(v.gpu_text, sizeof(v.gpu_text), "absent: libnvidia-ml.so.1 not found");
 	assert_shown(&v, ""); /* a machine without a GPU */
 	v.has_driver = true;
-	assert_shown(&v, "  gpu state absent: libnvidia-ml.so.1 not found\n");
+	assert_shown(&v, "  GPU state: absent: libnvidia-ml.so.1 not found\n");
 	v.gpu_state = GPU_STARTING;
 	assert_shown(&v, "");
 }

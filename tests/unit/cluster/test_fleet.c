@@ -332,7 +332,7 @@ static void test_provider_unknown(void **state)
 	assert_true(e.cost.per_hour > 0 && e.cost.total > 0);
 	assert_string_equal(e.cost.unpriced, "");
 	assert_non_null(strstr(e.text, "that costs about $"));
-	assert_non_null(strstr(e.text, "at about $7.11 an hour a GPU, provider unknown"));
+	assert_non_null(strstr(e.text, "at about $7.11 per GPU hour, provider unknown"));
 	assert_null(strstr(e.text, "unpriced"));
 	scene_end(&s);
 }
@@ -385,7 +385,7 @@ static void test_own_verdict(void **state)
 	e = worst(&s);
 	assert_int_equal(e.problem, FLEET_NODE);
 	assert_string_equal(e.node, "node-1");
-	assert_non_null(strstr(e.text, "by its own account: its compute stands out"));
+	assert_non_null(strstr(e.text, "by its own report: its compute stands out"));
 	own.resolved = true;
 	assert_int_equal(fleet_take_straggler(s.fleet, &who, &own, now), 0);
 	e = worst(&s);

@@ -65,7 +65,7 @@ static void test_the_sentence(void **state _unused_)
 	assert_string_equal(e->text,
 		"rank 2 on nodeA is 57ms late in every step, for AllReduce; 3 ranks wait 56ms each time; "
 		"slow_augment() runs on the host in every step; 28 % of the job's time; that costs about "
-		"$6.02/h at about $7.11 an hour a GPU, provider unknown");
+		"$6.02/h at about $7.11 per GPU hour, provider unknown");
 	e->period = 7;
 	e->waiting = 1;
 	e->cost = (struct fleet_cost){.priced = false, .unpriced = "NVIDIA Z9000"};

@@ -383,6 +383,23 @@ static void test_late_rank(void **state)
 	json_decref(o);
 }
 
+/* Scores fall where others are waited for: by as much as is waited, that is no fault of the node. */
+static void test_waiting_is_no_fault(void **state)
+{
+	struct world *w = *state;
+	json_t *o;
+
+	put_job(w, 60, 1, 30 * MS);
+	put_score(w, "red", "node-00", 0.80, SECOND);
+	put_score(w, "red", "node-01", 0.30, SECOND);
+	commit(w);
+	o = ask(w, "fleet.cluster.find_stragglers", "{\"threshold\":0.9}");
+	assert_int_equal(count(o, "stragglers"), 2);
+	assert_true(has_reason(straggler(o, "node-03"), "blamed"));
+	assert_true(has_reason(straggler(o, "node-01"), "low_score"));
+	json_decref(o);
+}
+
 /* The clocks are as wrong; nobody is late. */
 static void test_nobody_late(void **state)
 {
@@ -702,6 +719,7 @@ int main(void)
 		T(test_low_scores),
 		T(test_summary),
 		T(test_late_rank),
+		T(test_waiting_is_no_fault),
 		T(test_nobody_late),
 		T(test_nccl_summary),
 		T(test_incident_names_a_straggler),

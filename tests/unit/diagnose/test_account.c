@@ -301,6 +301,43 @@ static void test_a_starved_loader_is_followed(void **state)
 	assert_int_equal(a->total_ns[ACCOUNT_LOCK], 0);
 }
 
+/* A thread of a pool waits for its next task, which another thread gives it once a process has answered that: where the
+ * program waits is in the second. */
+static void test_the_first_place_on_the_way(void **state)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	struct ledger_thread loop = thread_at(s, JOB, PIN, "python3", LEDGER_T0);
+	struct ledger_thread names = thread_at(s, WORKER, WORKER, "python3", LEDGER_T0);
+	uint64_t pool = line_stack(s, "/usr/lib/python3.11/concurrent/futures/thread.py", 81, NULL);
+	uint64_t here = line_stack(s, "/home/u/serve.py", 30, "recv");
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t wait = i < 50 ? 0 : MS(40);
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (!wait)
+			continue;
+		stay(&loop, LEDGER_SOCKET, (uint64_t)(t.at - loop.at) + wait - US(100), 0, WORKER,
+			WORKER)
+			->stack_hash = here;
+		spend(&loop, LEDGER_RUN, US(100));
+		spend(&names, LEDGER_RUN, (uint64_t)(t.at - names.at) + wait - US(100));
+		mark(&names, MARK_TICK);
+		stay(&t, LEDGER_LOCK, wait, 0, JOB, PIN)->stack_hash = pool;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	mark(&loop, MARK_STOP);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].line, ACCOUNT_HOST);
+	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
+	assert_int_equal(a->entries[0].wait_hash, here);
+}
+
 /* A program that is started in each step of the second half, and waited for: many that came and went are one,
  * and no data loader. */
 static void test_processes_that_come_and_go(void **state)
@@ -392,37 +429,6 @@ static void test_workers_that_are_made_anew(void **state)
 	assert_int_equal(a->entries[0].stack_hash, load);
 	assert_in_range(a->entries[0].slow_ns, MS(50), MS(56));
 	assert_int_equal(a->slow_by[OWNER_LOADER][ACCOUNT_HOST], MS(56));
-}
-
-/* The thread of a pool, which feeds the GPU, waits for the event loop, and that asks a service in every step of the second half:
- * the line that asks is what to look at, not the pool's. */
-static void test_who_asks_another_process(void **state)
-{
-	SCENE;
-	_cleanup_(step_report_done) struct step_report report = {0};
-	struct ledger_thread t = thread_at(s, JOB, MAIN, "gpu_0", LEDGER_T0);
-	struct ledger_thread loop = thread_at(s, JOB, AUTOGRAD, "python3", LEDGER_T0);
-	struct ledger_thread service = thread_at(s, WORKER, WORKER, "resolver", LEDGER_T0);
-	uint64_t pool = line_stack(s, "/usr/lib/python3.11/concurrent/futures/thread.py", 81, NULL);
-	uint64_t asks = line_stack(s, "/home/u/serve.py", 30, "recv");
-	const struct step_account *a;
-
-	for (int i = 0; i < 100; i++) {
-		mark(&t, MARK_OPTIMIZER);
-		ordinary(&t);
-		if (i < 50)
-			continue;
-		spend(&loop, LEDGER_RUN, (uint64_t)(t.at - loop.at));
-		stay(&loop, LEDGER_SOCKET, MS(30), 0, WORKER, WORKER)->stack_hash = asks;
-		spend(&service, LEDGER_RUN, (uint64_t)(loop.at - service.at));
-		mark(&service, MARK_TICK);
-		stay(&t, LEDGER_LOCK, MS(30), 0, JOB, AUTOGRAD)->stack_hash = pool;
-	}
-	mark(&t, MARK_OPTIMIZER);
-	a = account(s, &report);
-	assert_int_equal(a->entries[0].owner, OWNER_PROCESS);
-	assert_int_equal(a->entries[0].pid, WORKER);
-	assert_int_equal(a->entries[0].wait_hash, asks);
 }
 
 /* Of a process that is not followed it is known that it was waited for, and where. */
@@ -1032,9 +1038,9 @@ int main(void)
 		cmocka_unit_test(test_host_code_that_no_sample_shows),
 		cmocka_unit_test(test_a_drift_has_its_line),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
+		cmocka_unit_test(test_the_first_place_on_the_way),
 		cmocka_unit_test(test_processes_that_come_and_go),
 		cmocka_unit_test(test_workers_that_are_made_anew),
-		cmocka_unit_test(test_who_asks_another_process),
 		cmocka_unit_test(test_a_process_that_is_not_followed),
 		cmocka_unit_test(test_a_stop_is_not_the_gpu),
 		cmocka_unit_test(test_the_interpreter_lock_has_a_holder),

@@ -103,6 +103,26 @@ static void test_a_child_and_a_second_run(void **state)
 	free(s);
 }
 
+/* Three runs that one session started take turns: whoever started them knows, nobody else has the CPUs. */
+static void test_runs_of_one_session(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+
+	chain_home(s, CHAIN_JOB, "python3", "train.py");
+	for (uint32_t i = 0; i < 2; i++) {
+		chain_home(s, 2000 + i, "python3", "train.py");
+		s->ledger[s->rec.ledger_count++] =
+			(struct ledger_row){.pid = 2000 + i, .tid = 2000 + i, .launches = 1};
+	}
+	waits(s, 40, 2000, 2, "python3", 16);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
+	for (size_t i = 0; i < s->rec.home_count; i++)
+		snprintf(s->homes[i].cgroup_path, sizeof(s->homes[i].cgroup_path), "/session-3");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	assert_non_null(strstr(s->delay.end.detail, "3 processes of train.py share "));
+	free(s);
+}
+
 static void test_what_it_starts(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
@@ -241,7 +261,7 @@ static void test_kept_off_idle_cpus(void **state)
 	for (size_t i = 0; i < s->rec.event_count; i++)
 		s->events[i].wait_ns = 60 * NS_PER_MS;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_QUOTA);
-	assert_string_equal(s->delay.end.detail, "kept off idle CPUs");
+	assert_string_equal(s->delay.end.detail, "not run although CPUs are idle");
 	h = chain_home(s, CHAIN_JOB, "python3", "train.py");
 	snprintf(h->cgroup_path, sizeof(h->cgroup_path),
 		"/user.slice"); /* of another hierarchy, maybe */
@@ -260,6 +280,7 @@ int main(void)
 		cmocka_unit_test(test_scripts_have_their_names),
 		cmocka_unit_test(test_the_job_itself),
 		cmocka_unit_test(test_a_child_and_a_second_run),
+		cmocka_unit_test(test_runs_of_one_session),
 		cmocka_unit_test(test_what_it_starts),
 		cmocka_unit_test(test_threads_of_the_account),
 		cmocka_unit_test(test_a_quota),

@@ -55,12 +55,59 @@ static void test_a_file(void **state)
 	free(s);
 }
 
+/* It is seen who lets go of it. */
+static void test_a_file_that_another_process_locks(void **state)
+{
+	static const struct stack_frame frames[] = {
+		{.symbol = "flock", .file = "libc.so.6"},
+		{.py_file = "/home/u/train.py", .py_func = "lookup", .py_line = 29},
+	};
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	chain_home(s, CHAIN_JOB, "python3", "train.py");
+	chain_home(s, 2000, "python3", "train.py");
+	s->ledger[s->rec.ledger_count++] =
+		(struct ledger_row){.pid = 2000, .tid = 2000, .comm = "compactor"};
+	e->pid = 2000;
+	snprintf(e->comm, sizeof(e->comm), "compactor");
+	e->slow_ns = 50 * NS_PER_MS;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	e->wait_hash = chain_stack(s, frames, ARRAY_SIZE(frames));
+	assert_int_equal(chain_end(s)->resource, RESOURCE_FILE_LOCK);
+	assert_string_equal(s->delay.end.who, "compactor");
+	assert_int_equal(s->delay.end.pid, 2000);
+	free(s);
+}
+
+/* It writes more than the other end reads. */
+static void test_a_full_pipe(void **state)
+{
+	static const struct stack_frame frames[] = {
+		{.symbol = "__GI___libc_write", .file = "write.c"},
+		{.py_file = "/home/u/train.py", .py_func = "main", .py_line = 41},
+	};
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_ASLEEP, OWNER_PROCESS);
+
+	e->pid = 2000;
+	snprintf(e->comm, sizeof(e->comm), "shipper");
+	e->slow_ns = 50 * NS_PER_MS;
+	e->wait_hash = chain_stack(s, frames, ARRAY_SIZE(frames));
+	assert_int_equal(chain_end(s)->resource, RESOURCE_READER);
+	e->line = ACCOUNT_STOPPED;
+	assert_int_not_equal(chain_end(s)->resource, RESOURCE_READER);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_the_holder),
 		cmocka_unit_test(test_nobody_is_known),
 		cmocka_unit_test(test_a_file),
+		cmocka_unit_test(test_a_file_that_another_process_locks),
+		cmocka_unit_test(test_a_full_pipe),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

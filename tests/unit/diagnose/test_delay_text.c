@@ -109,7 +109,7 @@ static void each_title_is_the_answer(void **state)
 			 .gpu = &clock,
 			 .lasts = true},
 			"GPU clock at 544 MHz instead of 1905: steps take 236 ms instead of 100 (train.py)",
-			"locked clock"},
+			"clocks are locked"},
 		{{.kind = DELAY_BY_GPU,
 			 .who = SELF(ACCOUNT_GPU),
 			 .end = {.resource = RESOURCE_GPU_HEAT},
@@ -137,7 +137,7 @@ static void each_title_is_the_answer(void **state)
 			 .end = {.resource = RESOURCE_CPU_PROGRAM, .who = "xz", .count = 48},
 			 .lasts = true},
 			"CPU contention from 48 × xz: steps take 236 ms instead of 100 (train.py)",
-			"other programs have the CPUs"},
+			"other programs use the CPUs"},
 		{{.kind = DELAY_BY_CPU,
 			 .who = SELF(ACCOUNT_CPU, .culprit_pid = 99, .culprit = "stress-ng"),
 			 .lasts = true},
@@ -181,7 +181,7 @@ static void each_title_is_the_answer(void **state)
 				 .detail = "96 % of them"},
 			 .every = true},
 			"GPU matrix products in fp32 in collate (train.py:88): 131 of 236 ms of every step",
-			"narrower numbers: 96 % of them are in fp32"},
+			"narrower types: 96 % of them are in fp32"},
 		{{.kind = DELAY_BY_CPU,
 			 .who = SELF(ACCOUNT_CPU, .culprit_pid = 99, .culprit = "stress-ng"),
 			 .end = {.resource = RESOURCE_CPU_MASK, .detail = "1 CPU"}},
@@ -193,7 +193,7 @@ static void each_title_is_the_answer(void **state)
 				 .who = "train.py",
 				 .pid = STEPS_PID}},
 			"Copies from a file on disk in collate (train.py:88): every",
-			"until it is read"},
+			"read from disk"},
 		{{.kind = DELAY_BY_CHECKPOINT, .who = SELF(ACCOUNT_DISK)},
 			"Saving a checkpoint in collate (train.py:88): every", "Training stops"},
 		{{.kind = DELAY_BY_DISK,
@@ -202,7 +202,7 @@ static void each_title_is_the_answer(void **state)
 				 .who = "dd",
 				 .pid = 5,
 				 .detail = "nvme0n1 writes 1.2 GB/s"}},
-			"Disk busy with writes of dd (pid 5): every", "nvme0n1 writes 1.2 GB/s"},
+			"Disk busy with writes by dd (pid 5): every", "nvme0n1 writes 1.2 GB/s"},
 		{{.kind = DELAY_BY_MEMORY,
 			 .who = SELF(ACCOUNT_MEMORY),
 			 .end = {.resource = RESOURCE_MEMORY_LIMIT, .detail = "8 GiB"}},
@@ -226,9 +226,9 @@ static void each_title_is_the_answer(void **state)
 			"pinned"},
 		{{.kind = DELAY_BY_SYNC, .who = SELF(ACCOUNT_GPU), .waits = 40, .lasts = true},
 			"GPU synchronisation in the middle of the step in collate (train.py:88): steps",
-			"40 times a step instead of 4"},
+			"40 times per step instead of 4"},
 		{{.kind = DELAY_BY_LAUNCH, .who = SELF(ACCOUNT_LAUNCH), .every = true},
-			"Launching kernels in collate", "640 kernels are launched in a step"},
+			"Launching kernels in collate", "kernels (640 per step) more slowly"},
 		{{.kind = DELAY_BY_ALLOCATION, .who = SELF(ACCOUNT_ALLOCATION)},
 			"Allocating GPU memory in collate", "allocated again"},
 		{{.kind = DELAY_BY_STOPPED,
@@ -277,7 +277,7 @@ static void allocations_by_call(void **state)
 		free(a.bars);
 	}
 	assert_has(inc[0].summary, "Allocating GPU memory");
-	assert_has(inc[0].root_cause, "cudaFree about 60 times a step; no pool keeps it");
+	assert_has(inc[0].root_cause, "cudaFree about 60 times per step; no pool keeps it");
 	assert_has(inc[1].summary, "Allocating pinned host memory");
 	assert_has(inc[1].fixes[0], "pinned buffers once");
 }
@@ -295,7 +295,7 @@ static void the_data_loader(void **state)
 
 	tell(&(struct story){.kind = DELAY_BY_LOADER, .who = worker}, &inc);
 	assert_has(inc.summary,
-		"Data loader: work in collate (train.py:88): every 16th step takes 236 ms");
+		"Slow data loader in collate (train.py:88): every 16th step takes 236 ms");
 	assert_string_equal(inc.place, "train.py:88 (collate)");
 	assert_true(advises(&inc, "num_workers"));
 	assert_has(inc.explanation, "Step boundary: optimizer.step (95 %).");
@@ -378,10 +378,10 @@ static void what_another_process_does(void **state)
 			"SIGSTOP", "Keep housekeeperd (pid 78) from stopping it"},
 		{{.resource = RESOURCE_PROCESS, .who = "python3", .pid = 77},
 			"Waiting for another process of python3 (pid 77) in train",
-			"what that process does", "Ask that process ahead"},
+			"wait for that process", "Call that process ahead"},
 		{{.resource = RESOURCE_PROCESS, .who = "python3", .count = 2},
 			"Waiting for 2 other processes of python3 in train",
-			"what that process does", "Ask that process ahead"},
+			"wait for that process", "Call that process ahead"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -411,7 +411,7 @@ static void many_waits_that_are_short(void **state)
 
 	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .waits = 245},
 		&many);
-	assert_has(many.root_cause, "waits for the GPU 245 times a step instead of 4");
+	assert_has(many.root_cause, "waits for the GPU 245 times per step instead of 4");
 	assert_true(advises(&many, ".item()"));
 	tell(&(struct story){.kind = DELAY_BY_HOST, .who = SELF(ACCOUNT_HOST), .waits = 6}, &few);
 	assert_false(advises(&few, ".item()"));
@@ -454,7 +454,7 @@ static void a_drift(void **state)
 	a.drift_from_ns = 44 * STEPS_MS;
 	a.drift_to_ns = 90 * STEPS_MS;
 	delay_text_write(&rec, &a, &all, &all.items[0], NULL, &inc);
-	assert_string_equal(inc.summary, "Host code: steps grew little by little to 90 ms from 44");
+	assert_string_equal(inc.summary, "Host code: steps grew gradually to 90 ms from 44");
 	free(a.bars);
 }
 

@@ -356,6 +356,33 @@ static void test_requests_that_come_now_and_then(void **state)
 	assert_int_equal(worst(s, ""), -1);
 }
 
+/* A process behind a socket that waits itself may be a client: until it asks there is nothing to do. One that works, or is
+ * behind a pipe, or does not read what it is sent is none. */
+static void test_clients_of_its_own(void **state)
+{
+	SCENE;
+	struct step_account a = {.origin = STEP_BY_WAIT, .entry_count = 1};
+	struct account_entry *lead = &a.entries[0];
+	const struct delay d = {.kind = DELAY_BY_PROCESS, .lead = lead};
+	uint64_t here = line_stack(s, "/home/u/serve.py", 14, "recv");
+	uint64_t output = line_stack(s, "/home/u/serve.py", 29, "__GI___send");
+	struct recording rec = ledger_recording(s);
+
+	*lead = (struct account_entry){.line = ACCOUNT_NETWORK,
+		.owner = OWNER_PROCESS,
+		.pid = WORKER,
+		.stack_hash = here,
+		.wait_hash = here};
+	assert_true(delay_is_idle(&rec, &a, &d));
+	lead->wait_hash = output;
+	assert_false(delay_is_idle(&rec, &a, &d));
+	lead->wait_hash = here;
+	lead->line = ACCOUNT_ASLEEP;
+	assert_false(delay_is_idle(&rec, &a, &d));
+	lead->line = ACCOUNT_HOST;
+	assert_false(delay_is_idle(&rec, &a, &d));
+}
+
 /* Steps of two networks: those of the first wait for autograd's thread in a fifth of their time, those of
  * the second for the GPU, @gpu_ms, which has the work of all. */
 static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
@@ -574,7 +601,7 @@ static void test_naps_of_a_loop(void **state)
 }
 
 /* One line is nearly all of the host's code, and takes twice as long: as the rest does now and then, or while CPUs are
- * waited for; or since a moment, or it alone. */
+ * waited for; or every so many steps, little by little, or it alone. */
 static void test_a_slower_cpu_is_no_line(void **state)
 {
 	const struct recording rec = {0};
@@ -595,9 +622,14 @@ static void test_a_slower_cpu_is_no_line(void **state)
 		.line = ACCOUNT_HOST, .stack_hash = 1, .ordinary_ns = MS(3), .slow_ns = MS(6)};
 	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
 	a.is_varied = false;
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.period_steps = 2;
 	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
 	a.slow_ns[ACCOUNT_CPU] = MS(1);
 	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.is_drift = true;
+	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
+	a.is_drift = false;
 	a.entries[0].ordinary_ns = MS(2);
 	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
 }
@@ -639,6 +671,7 @@ int main(void)
 		cmocka_unit_test(test_input_of_a_child),
 		cmocka_unit_test(test_input_of_a_stranger),
 		cmocka_unit_test(test_requests_that_come_now_and_then),
+		cmocka_unit_test(test_clients_of_its_own),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),
 		cmocka_unit_test(test_host_code_beside_a_busy_gpu),

@@ -47,7 +47,7 @@ static void test_recapture(void **state)
 	assert_int_equal(i->severity, SEVERITY_MEDIUM);
 	assert_int_equal(i->period_steps, 5);
 	assert_has(i->summary,
-		"again and again: 180 times after warm-up, for every 5 launches; 1.0ms each");
+		"captured repeatedly: 180 times after warm-up, once for every 5 launches; 1.0ms each");
 	assert_in_range(i->excess_ns, 179 * NS_PER_MS, 181 * NS_PER_MS);
 	assert_int_equal(i->stacks[0].hash, 9);
 	assert_true(i->confidence > 0.85); /* 0.95, of a recording that does not say what it lost */

@@ -174,7 +174,7 @@ static void test_few_large_pieces(void **state)
 	assert_has(i.summary, "grows by 768 MiB/s");
 	assert_has(i.summary, "full in 2m");
 	assert_has(i.root_cause, "256 MiB at a time");
-	assert_has(i.explanation, "after it had stood still");
+	assert_has(i.explanation, "after being stable");
 	assert_int_equal(i.stacks[0].hash, 42);
 	assert_int_equal(i.evidence_count, 15);
 	assert_true(i.confidence > 0.6);

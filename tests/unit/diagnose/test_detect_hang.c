@@ -137,7 +137,7 @@ static void a_rank_at_work_is_late(void **state)
 	assert_int_equal(a.count, 1);
 	assert_int_equal(a.list[0].problem, PROBLEM_NCCL_HANG);
 	assert_int_equal(a.list[0].severity, SEVERITY_MEDIUM);
-	assert_non_null(strstr(a.list[0].summary, "is at work"));
+	assert_non_null(strstr(a.list[0].summary, "is still working"));
 }
 
 static void a_job_that_ends(void **state)

@@ -251,7 +251,7 @@ static void nodes_are_compared_by_waits(void **state)
 	inc = answer_of(&a, PROBLEM_STRAGGLER);
 	assert_non_null(inc);
 	assert_int_equal(inc->culprit_rank, 2);
-	assert_non_null(strstr(inc->explanation, "across nodes"));
+	assert_non_null(strstr(inc->explanation, "clocks of different nodes"));
 }
 
 static void what_kept_it_is_named(void **state)

@@ -525,7 +525,7 @@ static void test_other_kernels_are_the_reason(void **state)
 
 	ANSWER = explain(other_kernels(s, 1980, 1000000, 2));
 	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
-		"Another precision is used than before: cutlass_80_simt_sgemm_128x256");
+		"The precision has changed: cutlass_80_simt_sgemm_128x256");
 	assert_non_null(strstr(inc->explanation,
 		"First launched when it became slow: cutlass_80_simt_sgemm_128x256"));
 	assert_non_null(strstr(inc->fixes[0], "torch.autocast"));
@@ -592,7 +592,7 @@ static void test_a_thread_that_waits_for_the_gpu(void **state)
 	SCENE;
 	ANSWER = held_by(s, "stats");
 
-	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Thread stats keeps the steps waiting");
+	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "Thread stats blocks the steps");
 }
 
 static void test_autograd_waits_in_its_place(void **state)
@@ -641,7 +641,7 @@ static void test_calls_that_came_with_slow_steps(void **state)
 	ANSWER = fills_since(s, MS(5));
 
 	only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH,
-		"cudaMemsetAsync, about 18 a step, in work (debug.py:77)");
+		"cudaMemsetAsync, about 18 per step, in work (debug.py:77)");
 }
 
 static void test_calls_that_came_before(void **state)

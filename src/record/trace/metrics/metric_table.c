@@ -106,7 +106,7 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 	[M_STEPS] = TIME("ingero.steps", "ingero_steps_total", "{step}",
 		"Steps of a running process", PID_KEY, COMM_KEY, PLACE_KEYS),
 	[M_SLOW_STEPS] = TIME("ingero.slow_steps", "ingero_slow_steps_total", "{step}",
-		"Of these, slow ones", PID_KEY, COMM_KEY, PLACE_KEYS),
+		"Slow steps of a running process", PID_KEY, COMM_KEY, PLACE_KEYS),
 
 	[M_COPY_BYTES] = COUNTER("gpu.memcpy.bytes_total", "gpu_memcpy_bytes_total", "By",
 		"Bytes requested by memory copies", COPY_KEY),
@@ -142,7 +142,7 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 		NCCL_OP_KEY),
 	[M_COLL_BUS] = SHARE("ingero.nccl.collective.bus_bandwidth",
 		"ingero_nccl_collective_bus_bandwidth_bytes_per_second", "By/s",
-		"Bus bandwidth (as nccl-tests reckons it) of the latest collective that a "
+		"Bus bandwidth (as nccl-tests computes it) of the latest collective that a "
 		"synchronisation waited for alone: a lower bound",
 		NCCL_OP_KEY),
 	[M_COLL_LAST_MS] = SHARE("nccl.collective.duration_ms", NULL, "ms",
@@ -250,11 +250,11 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 	[M_OVERHEAD] = SHARE("ingero.overhead", "ingero_overhead_ratio", "1",
 		"Share of its time that the busiest process loses to probes", NO_KEYS),
 	[M_OVERHEAD_LOW] = SHARE("ingero.overhead.low", "ingero_overhead_low_ratio", "1",
-		"The same, at least: from steps with and without launch probes; before enough were "
+		"Lower bound of it: from steps with and without launch probes; before enough were "
 		"compared, CPU time of probes that waits for the GPU cannot hide",
 		NO_KEYS),
 	[M_OVERHEAD_HIGH] = SHARE("ingero.overhead.high", "ingero_overhead_high_ratio", "1",
-		"The same, at most: from steps with and without launch probes; before enough were "
+		"Upper bound of it: from steps with and without launch probes; before enough were "
 		"compared, all CPU time of probes",
 		NO_KEYS),
 	[M_OVERHEAD_BUDGET] = SHARE("ingero.overhead.budget", "ingero_overhead_budget_ratio", "1",
@@ -266,7 +266,7 @@ const struct metric_desc metric_table[METRIC_COUNT] = {
 	[M_OWN_MEMORY] = GAUGE("process.memory.usage", "process_resident_memory_bytes", "By",
 		"Memory of ingero itself", NO_KEYS),
 	[M_LAUNCH_WEIGHT] = GAUGE("ingero.launch.weight", "ingero_launch_weight", "{launch}",
-		"Launches are counted 1/N of the time, and estimated between", NO_KEYS),
+		"Launches are counted 1/N of the time, and estimated in between", NO_KEYS),
 	[M_PROCESSES] = GAUGE("ingero.processes", "ingero_processes", "{process}",
 		"Running processes that are traced", NO_KEYS),
 	[M_LIBRARIES] = GAUGE("ingero.libraries", "ingero_libraries", "{file}",

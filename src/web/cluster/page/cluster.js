@@ -39,7 +39,7 @@ function ranksView(d) {
 	if (!d.ranks.length)
 		return nothing("No collectives yet: they come from agents that trace a job of several ranks.");
 	if (!late.length)
-		return el("p", {class: "note"}, `${f.counted(d.total, "rank")}; none came last by more than the clocks\u2019 error.`);
+		return el("p", {class: "note"}, `${f.counted(d.total, "rank")}; none arrived last by more than the clocks\u2019 error.`);
 	return group(el("h3", {}, "The latest"), table([
 		{title: "Rank", cell: (r) => el("b", {}, links.rank(r.rank, r.node, r.rank === null ? "?" : String(r.rank)))},
 		{title: "Node", cell: (r) => group(links.node(r.node), el("small", {}, `pid ${r.pid}`))},
@@ -85,14 +85,14 @@ async function arrivals(what) {
 		const row = (i) => here ? heat.rowName(i) : `rank ${i} of the communicator`;
 		const first = Math.min(...d.after_median_ns.filter((v) => v !== null)), most = Math.max(...d.after_median_ns.map((v) => v === null ? 0 : v - first), 1);
 		const late = Math.max(1e6, most / 2), bars = pooled(d.after_median_ns, MOST_BARS);
-		show(place, el("h3", {tabindex: -1}, `${opName(what.op)} ${what.seq}: who came when`),
+		show(place, el("h3", {tabindex: -1}, `${opName(what.op)} ${what.seq}: arrivals`),
 			el("div", {class: "arrivals", role: "img", "aria-label": `Arrivals of ${d.after_median_ns.length} ranks, the last ${f.duration(most)} after the first`},
 				bars.map(([i, v]) => el("span", {class: v === null ? "gone" : v - first >= late ? "late" : null,
 					title: v === null ? `${row(i)}: missing` : `${row(i)}: ${f.duration(v - first)} after the first`,
 					style: {height: v === null ? "100%" : `${(2 + 98 * (v - first) / most).toFixed(1)}%`}}))),
 			el("p", {class: "note"}, `The communicator\u2019s first rank on the left, its last on the right; the highest is ${f.duration(most)} after the first.`));
 	} catch (e) {
-		show(place, nothing(e.status === 404 ? "This collective is no longer in the window of a minute that the service keeps." : `Cannot show it: ${e.message}.`));
+		show(place, nothing(e.status === 404 ? "The service keeps the last minute; this collective is older." : `Cannot show it: ${e.message}.`));
 	}
 }
 

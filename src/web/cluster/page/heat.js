@@ -189,7 +189,7 @@ export class Heat {
 			return;
 		const ns = about(cell), node = this.node(place), row = this.rowName(place);
 		show(this.said, `${opName(c.op)} ${c.seq}, ${clock(c.last_ns)}: ${row}${node ? ` on ${node}` : ""} ` + (ns === null ? "is missing" :
-			ns < 1e3 ? "was on time" : `came about ${duration(ns)} after the median`) + `; the last came ${duration(c.lag_ns)} after the median.`);
+			ns < 1e3 ? "was on time" : `arrived about ${duration(ns)} after the median`) + `; the last arrived ${duration(c.lag_ns)} after the median.`);
 	}
 
 	// The latest of the ranks @from to @to of a column.

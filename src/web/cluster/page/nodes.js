@@ -24,7 +24,7 @@ function silentView(nodes, seats) {
 	return group(el("h3", {class: "alarm"}, `\u2716 ${f.counted(silent.length, "node")} ${silent.length === 1 ? "has" : "have"} fallen silent`),
 		el("ul", {class: "silent"}, silent.slice(0, 50).map((n) => el("li", {key: `s${n.node}`}, links.node(n.node), ` was last heard ${f.duration(n.age_ns)} ago`,
 			seats.has(n.node) ? `; ${links.ranks(seats.get(n.node))} ran there` : "", `. Its score was ${n.score.toFixed(3)}.`))),
-		el("p", {class: "note"}, "The others go on pushing, so it is the node, its agent or its network: ", el("code", {}, "ssh"), " to it and look at ", el("code", {}, "ingero check"), " and the log of ", el("code", {}, "ingero fleet-push"), "."));
+		el("p", {class: "note"}, "The others still push, so the cause is the node, its agent or its network: ", el("code", {}, "ssh"), " to it and look at ", el("code", {}, "ingero check"), " and the log of ", el("code", {}, "ingero fleet-push"), "."));
 }
 
 // ---- by job ----
@@ -48,7 +48,7 @@ function jobView(job, by, episodes) {
 	const bad = list.filter((n) => n.score !== undefined && trouble(n, episodes)).length, model = list.find((n) => n.gpu_model);
 	return el("div", {class: "job", key: `j${job.comm}`},
 		el("h3", {}, `Job of ${f.counted(job.nranks || job.ranks, "rank")} on ${f.counted(job.nodes.length, "node")}`, job.ranks < job.nranks ? ` (${f.count(job.ranks)} seen)` : ""),
-		el("p", {class: "dim"}, bad ? el("b", {class: "alarm"}, `${f.count(bad)} ${bad === 1 ? "is" : "are"} not well. `) : "All nodes are healthy. ",
+		el("p", {class: "dim"}, bad ? el("b", {class: "alarm"}, `${f.count(bad)} ${bad === 1 ? "node is" : "nodes are"} unhealthy. `) : "All nodes are healthy. ",
 			[...new Set(list.map((n) => n.workload).filter(Boolean))].slice(0, 3).map((w) => group(name(w, 40), " \u00b7 ")), model ? group(`${model.gpu_count} \u00d7 `, name(model.gpu_model, 50), " each \u00b7 ") : "",
 			`communicator ${job.comm}`),
 		tiles(list, episodes, seats));
@@ -58,8 +58,8 @@ function jobsView(d, jobs, episodes) {
 	const by = new Map(d.nodes.map((n) => [n.node, n])), placed = new Set(jobs.flatMap((j) => j.nodes.map((n) => n.node)));
 	const idle = d.nodes.filter((n) => !placed.has(n.node));
 	return group(jobs.map((j) => jobView(j, by, episodes)),
-		idle.length ? el("div", {class: "job", key: "idle"}, el("h3", {}, `${f.counted(idle.length, "node")} in no job that is seen`),
-			el("p", {class: "dim"}, "None of their processes has taken part in a collective."), tiles(idle, episodes, new Map())) : null);
+		idle.length ? el("div", {class: "job", key: "idle"}, el("h3", {}, `${f.counted(idle.length, "node")} without a known job`),
+			el("p", {class: "dim"}, "None of their processes has entered a collective."), tiles(idle, episodes, new Map())) : null);
 }
 
 // ---- the table ----

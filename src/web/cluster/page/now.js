@@ -82,11 +82,11 @@ export function costView(c, course) {
 		return nothing("No cost data for this cluster.");
 	const list = c.by.filter((x) => weight(x) > 0).sort((a, b) => weight(b) - weight(a)), perHour = typeof c.cost_per_hour === "number" ? c.cost_per_hour : null;
 	return group(
-		el("p", {class: "line"}, perHour === null ? "No GPU here has a price: `--provider` or `--rates` of the service gives one." :
+		el("p", {class: "line"}, perHour === null ? "No GPU here has a price: set one with the service's `--provider` or `--rates`." :
 			perHour > 0 ? `${money(c)} is lost to waiting; at this rate ${sum({symbol: c.symbol, value: perHour * 24}, 0)} a day.` : "No time is being lost to waiting now."),
 		el("p", {class: "dim"}, [typeof c.cost_total === "number" && c.cost_total > 0 ? `${sum({symbol: c.symbol, value: c.cost_total})} so far` : "", lost(c.lost_gpu_seconds),
 			c.lost_watt_hours > 0 ? `${f.plain(c.lost_watt_hours / 1000)} kWh` : "", c.unpriced_model ? `no price for ${c.unpriced_model}` : ""].filter(Boolean).join(" \u00b7 ")),
 		list.length ? costTable(list) : null,
-		list.length > MOST_COSTS ? el("p", {class: "note"}, `The ${MOST_COSTS} dearest of ${f.count(list.length)}.`) : null,
+		list.length > MOST_COSTS ? el("p", {class: "note"}, `The ${MOST_COSTS} costliest of ${f.count(list.length)}.`) : null,
 		course ? courseOf(course) : null);
 }

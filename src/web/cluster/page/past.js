@@ -48,13 +48,13 @@ function incident(e) {
 		el("div", {class: "proof"}, e.cause ? el("p", {class: "reason"}, el("b", {}, "Why: "), name(e.cause, 500)) : null, e.fix ? el("p", {class: "reason"}, el("b", {}, "Fix: "), name(e.fix, 500)) : null,
 			evidence(e), ways(e),
 			e.collective && Number(e.collective.seq) ? el("p", {class: "note"}, `${opName(e.collective.op)} ${e.collective.seq} of communicator ${e.collective.comm} `,
-				el("button", {type: "button", class: "small", "data-act": "arrivals", "data-comm": e.collective.comm, "data-seq": e.collective.seq, "data-op": e.collective.op}, "Who came when")) : null));
+				el("button", {type: "button", class: "small", "data-act": "arrivals", "data-comm": e.collective.comm, "data-seq": e.collective.seq, "data-op": e.collective.op}, "Arrivals")) : null));
 }
 
 // What the memory has, less what is told above already.
 function before(rows, known, symbol) {
 	const list = (rows || []).filter((r) => !known.has(r.id)).slice(0, MOST);
-	return list.length ? group(el("h3", {}, "Before"), el("p", {class: "lead"}, "From the cluster\u2019s memory."), list.map((r) => el("div", {class: "episode", key: `b${r.node_id}${r.id}${r.ts_ns}`},
+	return list.length ? group(el("h3", {}, "Before"), el("p", {class: "lead"}, "From the cluster\u2019s history."), list.map((r) => el("div", {class: "episode", key: `b${r.node_id}${r.id}${r.ts_ns}`},
 		el("p", {}, el("b", {}, word(r.kind || r.type || "incident")), ": ", sentence(r.summary || "no summary"), r.root_cause && !String(r.summary).includes(r.root_cause) ? group("; ", name(r.root_cause, 300)) : null),
 		el("p", {class: "cost"}, typeof r.cost === "number" ? sum({symbol, value: r.cost}) : r.lost_ns ? f.duration(r.lost_ns) : ""),
 		el("small", {}, `${f.moment(r.ts_ns)}`, r.node_id ? group(", ", links.node(r.node_id)) : "", r.rank !== null && r.rank !== undefined ? group(", ", links.rank(r.rank, r.node_id)) : "", r.fix ? group("; fix: ", name(r.fix, 300)) : null)))) : null;

@@ -11,7 +11,7 @@ import * as f from "./format.js";
 const LINES = {gpu: "waiting for the GPU", copy: "copies to and from the GPU", launch: "launching kernels", allocation: "allocating GPU memory",
 	graph: "CUDA graphs", collective: "collectives", call: "other CUDA calls", host: "host code", gc: "garbage collection",
 	gil: "waiting for Python\u2019s interpreter lock", lock: "waiting for another thread", cpu: "waiting for a CPU", disk: "disk",
-	memory: "page faults and reclaim", network: "network", asleep: "asleep", stopped: "stopped", unknown: "not known"};
+	memory: "page faults and reclaim", network: "network", asleep: "asleep", stopped: "stopped", unknown: "unknown"};
 const DOINGS = {running: "running host code", gpu: "waiting for its GPU", collective: "in a collective, waiting for others",
 	blocked: "blocked: disk, network, a lock or asleep", stopped: "stopped by a signal or a debugger", gone: "gone: the process has ended"};
 const MOST_STEPS = 20, MOST_BARS = 200;
@@ -41,7 +41,7 @@ function account(r, now) {
 		el("dl", {class: "facts"},
 			a.cause ? group(el("dt", {}, "Why"), el("dd", {}, name(a.cause, 500), a.confidence > 0 ? el("small", {}, ` confidence ${f.share(a.confidence)}`) : null)) : null,
 			a.fix ? group(el("dt", {}, "Fix"), el("dd", {}, name(a.fix, 500))) : null,
-			el("dt", {}, "Doing"), el("dd", {}, Object.hasOwn(DOINGS, a.doing) ? DOINGS[a.doing] : "not known", a.doing_where ? group(" at ", name(a.doing_where, 200)) : null),
+			el("dt", {}, "Doing"), el("dd", {}, Object.hasOwn(DOINGS, a.doing) ? DOINGS[a.doing] : "unknown", a.doing_where ? group(" at ", name(a.doing_where, 200)) : null),
 			a.incident ? group(el("dt", {}, "Incident"), el("dd", {}, el("code", {}, name(a.incident, 80)), " on the node")) : null,
 			el("dt", {}, "Told"), el("dd", {}, now - a.sent_ns < 1e9 ? "just now" : `${f.duration(now - a.sent_ns)} ago`, " by the node\u2019s agent")));
 }
@@ -108,7 +108,7 @@ export function rankView(d, rank) {
 }
 
 function nodeFigures(n) {
-	return figures([["State", n.straggler ? n.reason : n.state, n.straggler ? `since ${f.moment(n.since_ns)}` : "by its own account"],
+	return figures([["State", n.straggler ? n.reason : n.state, n.straggler ? `since ${f.moment(n.since_ns)}` : "by its own report"],
 		["Score", n.score.toFixed(3), n.threshold === null ? "no threshold yet" : `threshold ${n.threshold.toFixed(3)}`],
 		["Throughput", f.share(n.throughput), ""], ["Compute", f.share(n.compute), ""], ["Memory", f.share(n.memory), ""], ["CPU", f.share(n.cpu), ""],
 		["Heard", `${f.duration(n.age_ns)} ago`, n.workload || ""],
@@ -116,13 +116,13 @@ function nodeFigures(n) {
 }
 
 export function nodeView(d, node, found) {
-	return el("article", {key: `node-${node}`}, found ? nodeFigures(found) : el("p", {class: "note"}, "It has pushed no health data, or is no longer known."),
+	return el("article", {key: `node-${node}`}, found ? nodeFigures(found) : el("p", {class: "note"}, "It has pushed no health data, or was forgotten."),
 		d.ranks.length ? group(el("h4", {}, "Its ranks"), table([
 			{title: "Rank", cell: (r) => links.rank(r.rank, r.node)},
 			{title: "Last", class: "n", cell: (r) => `${f.count(r.last_count)} of ${f.count(r.calls)}`},
 			{title: "Late, p99", class: "n", cell: (r) => f.duration(r.lag_p99_ns)},
 			{title: "Grew in slow steps", cell: (r) => r.account && r.account.line ? group(el("span", {class: `key ${lineClass(r.account.line)}`}), name(lineName(r.account.line), 40), ` ${f.duration(r.account.line_ns)}`) : "\u2013"},
 			{title: "Doing", class: "wide", cell: (r) => r.account ? name(r.account.doing, 30) : "\u2013"}],
-		d.ranks.slice(0, 64), (r) => r.pid, "Ranks of the node")) : el("p", {class: "note"}, "None of its ranks has taken part in a collective."),
+		d.ranks.slice(0, 64), (r) => r.pid, "Ranks of the node")) : el("p", {class: "note"}, "None of its ranks has entered a collective."),
 		incidentsOf(d.episodes, {node}), reach(d, node));
 }

@@ -6,7 +6,7 @@ import {nsOf, spanOf, spanText, stamp, state} from "./address.js";
 import * as f from "./format.js";
 
 const OPS = 12, LEAST = 0.001; // a line with less of a step is left out
-const WORDS = {more: "\u25b2 more", less: "\u25bc less", noise: "within noise", unknown: "too little to tell"};
+const WORDS = {more: "\u25b2 more", less: "\u25bc less", noise: "within noise", unknown: "too little data"};
 const button = (act, text, more = {}) => el("button", {type: "button", class: "small", "data-act": act, ...more}, text);
 
 // timeOf - the range that is looked at, in ns; @w: of what is chosen by its length.
@@ -101,7 +101,7 @@ function gpuTable(gpus) {
 function offer(ctx) {
 	const o = ctx.data.overview, list = ctx.data.incidents ? ctx.data.incidents.incidents : [], worst = list.find((i) => i.severity !== "LOW" && beforeOf(i, o));
 	return el("div", {class: "nothing"}, el("p", {}, "Nothing is compared. Select a range on the time line (Shift and drag), press \u201cCompare with\u2026\u201d and select another one; or:"),
-		el("div", {class: "row"}, worst ? button("compare-incident", `Since the ${worst.severity} incident, with before`, {"data-id": worst.id}) : null, button("compare-halves", "What is chosen above, with the time before it")),
+		el("div", {class: "row"}, worst ? button("compare-incident", `Since the ${worst.severity} incident, with before`, {"data-id": worst.id}) : null, button("compare-halves", "The range above and the time before it")),
 		el("p", {class: "note"}, "Two recordings: ", el("code", {}, "ingero diff A.db B.db")));
 }
 
@@ -114,5 +114,5 @@ export function view(ctx) {
 		return group(failed ? nothing(`These times cannot be compared: ${failed.message}.`) : el("p", {class: "dim"}, "Comparing\u2026"), tools);
 	return group(el("p", {class: "line"}, el("b", {}, el("bdi", {}, d.summary.replace(/^B's steps/, "Steps").replaceAll(" in B ", " now ")))), el("dl", {class: "figures"}, side("Before", d.a), side("Now", d.b)), tools,
 		d.steps.slice(0, 3).map(stepTable), d.steps.length ? null : el("p", {class: "note"}, "Steps were not found in both times."), d.ops.length ? opTable(d.ops) : null, stackTable(d.stacks), gpuTable(d.gpus),
-		el("p", {class: "note"}, "A difference counts if it is more than 5\u202f% and more than noise." + (d.truncated ? " There is more than was looked at: choose shorter times." : "")));
+		el("p", {class: "note"}, "A difference counts if it is more than 5\u202f% and more than noise." + (d.truncated ? " Not everything was examined: choose shorter times." : "")));
 }

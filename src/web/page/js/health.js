@@ -28,7 +28,7 @@ function verdict(ctx) {
 		return {state: "UNKNOWN", line: "No CUDA or NCCL calls in this time range.",
 			more: "Choose a longer time range, or check under \u201cRecording\u201d which processes are traced."};
 	if (!list.length && incidents.examined && incidents.examined.every((n) => !n.processes.length))
-		return {state: "UNKNOWN", line: "No process used a GPU for long enough to tell what is usual.",
+		return {state: "UNKNOWN", line: "No process used a GPU for long enough.",
 			more: "Choose a longer time range."};
 	return {state: "OK", line: "No problems found.",
 		more: `${f.looked(d)} examined, ${f.span(d.first_ns, d.last_ns)}` +
@@ -41,7 +41,7 @@ function complete(books) {
 
 function lossTile(books) {
 	if (!books)
-		return ["Losses", "not known", "not in this file"];
+		return ["Losses", "unknown", "not in this file"];
 	return ["Losses", books.lost ? `\u25b2 ${f.share(books.lost / books.hits)}` : "none", books.lost ? `${f.count(books.lost)} calls` : "every call is accounted for"];
 }
 

@@ -53,7 +53,7 @@ function proof(i) {
 		!few && ["Count", f.count(i.count), i.unit],
 		i.excess_ns > 0 && ["Time lost", f.duration(i.excess_ns), i.explained > 0 ? `${f.share(i.explained)} of it explained` : null],
 		["Confidence", f.share(i.confidence), "that this is the cause"],
-		["Data", i.completeness === null ? "not known" : f.share(i.completeness), "of the calls recorded"],
+		["Data", i.completeness === null ? "unknown" : f.share(i.completeness), "of the calls recorded"],
 		i.culprit_rank !== undefined && ["Rank", String(i.culprit_rank), "is late"],
 		i.period_steps && ["Period", `${f.count(i.period_steps)} steps`, `${f.share(i.period_confidence)} sure`]]));
 }
@@ -120,16 +120,16 @@ function meta(i) {
 function stored(d) {
 	return d && d.chains.length ? el("details", {class: "more", "data-open": "chains"}, el("summary", {}, `${f.counted(d.chains.length, "incident")} stored while recording`),
 		table([{title: "When", cell: (c) => f.clock(c.detected_at)}, {title: "Severity", cell: (c) => badge(c.severity)},
-			{title: "Verdict", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored incidents")) : null;
+			{title: "Incident", cell: (c) => el("bdi", {}, c.summary)}], d.chains.slice(0, 200), (c) => c.id, "Stored incidents")) : null;
 }
 
 export function view(ctx) {
 	const d = ctx.data.incidents, list = d.incidents;
 	const left = [d.truncated && "The list is truncated.",
-		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were too many to look at.`,
+		d.data.older_events > 0 && `${f.count(d.data.older_events)} older events were not examined.`,
 		d.data.pruned_rows > 0 && `${f.count(d.data.pruned_rows)} events were deleted to keep the file small.`,
 		d.data.skipped_rows > 0 && `${f.count(d.data.skipped_rows)} damaged rows were omitted.`].filter(Boolean).join(" ");
-	return group(state.incident && !find(list, state.incident) ? nothing("The incident of this address is not in this time range: choose \u201call\u201d above, or the recording has been replaced.") : null,
+	return group(state.incident && !find(list, state.incident) ? nothing("The incident in this address is not in this time range: choose \u201call\u201d above, or the recording has been replaced.") : null,
 		list.length ? list.map((i) => el("details", {class: `incident ${i.severity.toLowerCase()}`, key: i.id, "data-open": i.id},
 		el("summary", {}, badge(i.severity), el("span", {class: "what"}, el("b", {}, el("bdi", {}, i.summary)), el("small", {}, meta(i))),
 			i.excess_ns ? el("span", {class: "cost"}, f.duration(i.excess_ns), el("small", {}, "lost")) : el("span", {class: "cost"}, f.count(i.count), el("small", {}, i.unit))),

@@ -63,7 +63,7 @@ function detail(ctx, o, w) {
 		el("div", {class: "row"}, el("button", {type: "button", class: "small", "data-act": "op-flame"}, "Flame graph of it"),
 			el("button", {type: "button", class: "small", "data-act": "op-find", "data-text": o.operation}, "Find on the time line"),
 			el("button", {type: "button", class: "small", "data-act": "sql", "data-text": sql}, "SQL")),
-		el("h4", {}, "Longest calls"), rowsView(sql, ctx.again, {caption: "Longest calls", hide: ["source", "op"], more: {title: "", cell: showButton}, empty: o.stored === 0 ? "None of its calls is stored one by one: all are counted in the totals above." : "No stored call of it in this time range."})));
+		el("h4", {}, "Longest calls"), rowsView(sql, ctx.again, {caption: "Longest calls", hide: ["source", "op"], more: {title: "", cell: showButton}, empty: o.stored === 0 ? "None of its calls is stored individually: all are counted in the totals above." : "No stored call of it in this time range."})));
 }
 
 function row(o, series, wall, most, chosen) {
@@ -101,6 +101,6 @@ export function view(ctx) {
 			el("thead", {}, head(ctx.sort)), el("tbody", {}, shown.map((o) => [row(o, series, wall, most, isChosen(o)), isChosen(o) ? detail(ctx, o, d.window) : null])))),
 	el("p", {class: "note"}, d.mode === "aggregate" ? "Written by an older agent: averages are shown instead of medians, percentiles are unknown. " :
 		ctx.data.overview.books ? `${f.count(d.total_calls)} calls of all sources, stored or not; percentiles are within 3.2\u202f%. Beyond 100\u202f% of wall: several threads at once. ` :
-			`${f.count(d.total_calls)} rows of the file, whose agent did not say what it left out. Beyond 100\u202f% of wall: several threads at once. `,
+			`${f.count(d.total_calls)} rows of the file, whose agent did not report losses. Beyond 100\u202f% of wall: several threads at once. `,
 	state.node ? "All nodes of the file together. " : "", d.truncated ? "The list is truncated." : ""));
 }

@@ -66,7 +66,7 @@ export function view(ctx) {
 	const d = ctx.data.collectives;
 	if (!d.comms.length)
 		return d.calls_without_comm ? nothing(`${f.count(d.calls_without_comm)} NCCL calls belong to communicators made before the trace: start it before the job to see ranks.`) :
-			lacking(ctx, "collectives", "NCCL calls", "a job of one process makes none; of several, `ingero trace` records them where libnccl is loaded.");
+			lacking(ctx, "collectives", "NCCL calls", "a single process makes none; in jobs of several, `ingero trace` records them where libnccl is loaded.");
 	return group(d.comms.map((c) => el("article", {class: "comm", key: c.comm},
 		el("p", {class: "line"}, inWords(c)),
 		el("p", {class: "dim"}, `${c.ranks_seen} of ${c.nranks ?? "?"} ranks seen, ${f.count(c.collectives)} collectives (${f.count(c.complete)} with every rank), ` +

@@ -151,14 +151,14 @@ function account(ctx, a) {
 	const lines = linesOf(a);
 	return el("div", {class: "account", key: `${a.node}/${a.pid}`}, head(a),
 		el("div", {class: "split"}, piles(a, lines), el("div", {}, linesTable(a, lines), owners(a),
-			a.unknown_reason && lines.some((l) => l.line === "unknown") ? el("p", {class: "note"}, `Not known: ${a.unknown_reason}.`) : null)),
+			a.unknown_reason && lines.some((l) => l.line === "unknown") ? el("p", {class: "note"}, `Unknown: ${a.unknown_reason}.`) : null)),
 		course(ctx, a, lines), entries(a));
 }
 
 export function view(ctx) {
 	const d = ctx.data.steps;
 	if (!d.accounts.length)
-		return nothing(`No account of steps: ${d.reason}.`);
+		return nothing(`No steps found: ${d.reason}.`);
 	const [first, ...rest] = d.accounts.slice(0, SHOWN);
 	return group(account(ctx, first), rest.map((a) => el("details", {class: "more", key: `more-${a.node}-${a.pid}`, "data-open": `steps-of/${a.node}/${a.pid}`},
 		el("summary", {}, name(a.comm || "process"), ` (${a.pid}): ${f.counted(a.steps, "step")}` + (a.slow_steps ? `, ${f.duration(a.lost_ns)} lost` : ", none slow")),

@@ -261,7 +261,7 @@ function paint() {
 		body.band(own.base.from, own.base.to, own.colours.s4, 0.14);
 	if (own.sel)
 		body.band(own.sel.from, own.sel.to, own.colours.accent, 0.16);
-	$("tl-now").textContent = `${clockAt(own.origin, own.view.from, 6)} \u2013 ${clockAt(own.origin, own.view.to, 6)} ${f.zone(Number(own.origin))} \u00b7 ${f.duration(own.view.to - own.view.from)} in sight`;
+	$("tl-now").textContent = `${clockAt(own.origin, own.view.from, 6)} \u2013 ${clockAt(own.origin, own.view.to, 6)} ${f.zone(Number(own.origin))} \u00b7 ${f.duration(own.view.to - own.view.from)} shown`;
 }
 
 function paintSoon() {
@@ -294,11 +294,11 @@ function message() {
 	if (!a)
 		return el("p", {class: "dim"}, "Loading\u2026");
 	if (a.tracks.every((t) => !t.bins.length && !t.slices.length && !(t.off || []).length && !(t.off_bins || []).length))
-		return nothing("No events in this time range: choose \u201call\u201d above, take filters back, or record some with `sudo ingero trace` while a CUDA program runs.");
+		return nothing("No events in this time range: choose \u201call\u201d above, remove filters, or record some with `sudo ingero trace` while a CUDA program runs.");
 	const calls = a.groups ? a.groups.reduce((n, g) => n + g.calls, 0) : 0, rows = a.groups ? a.groups.reduce((n, g) => n + g.rows, 0) : 0;
 	const thin = rows < calls && a.to - a.from >= SUMS_NS; // calls are counted in stretches of some seconds
-	return a.more_tracks || a.truncated || thin ? el("p", {class: "note"}, (thin ? `${f.count(rows)} of ${f.count(calls)} calls in sight are stored one by one and drawn; \u201cAll calls\u201d are the sums of every call. ` : "") + (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
-		(a.truncated ? "Some of the events in sight are left out: zoom in." : "")) : null;
+	return a.more_tracks || a.truncated || thin ? el("p", {class: "note"}, (thin ? `${f.count(rows)} of ${f.count(calls)} visible calls are stored one by one and drawn; \u201cAll calls\u201d are the sums of every call. ` : "") + (a.more_tracks ? `${f.counted(a.more_tracks, "further track")} not shown: choose a process above, or fewer kinds of tracks. ` : "") +
+		(a.truncated ? "Some events are left out: zoom in." : "")) : null;
 }
 
 function render() {
@@ -417,7 +417,7 @@ function cursorMove(step) {
 function sliceMove(step) {
 	const row = own.rows[own.cursor], list = row && row.track ? row.track.slices : [];
 	if (!list.length)
-		return say(row ? "Single events are not in sight: zoom in with w." : "Choose a track first: arrow down.");
+		return say(row ? "Single events are not visible: zoom in with w." : "Choose a track first: arrow down.");
 	const now = list.findIndex((s) => s[3] === own.event), middle = list.findIndex((s) => s[0] >= own.view.from);
 	const s = list[Math.min(Math.max(now < 0 ? Math.max(middle, 0) : now + step, 0), list.length - 1)];
 	own.event = s[3];

@@ -45,11 +45,11 @@ export function tableView(answer, rows, view, origin) {
 	const sums = rows.filter((r) => r.kind === "track" && r.track.bins.length).map((row) => ({row, busy: row.track.bins.reduce((n, b) => n + b[1], 0), count: row.track.bins.reduce((n, b) => n + b[2], 0)}));
 	return group(longest.length ? table([{title: "When", cell: ({s}) => clockAt(origin, s[0], 6)}, {title: "Track", cell: ({row}) => name(row.inner ? `${title(row.group, false)}, ${row.label}` : row.label, 80)},
 		{title: "What", cell: ({s}) => name(answer.names[s[2]], 80)}, {title: "Took", class: "n", cell: ({s}) => f.duration(s[1])},
-		{title: "", cell: ({s}) => button("tl-open", "Open", {"data-ref": s[3], "aria-label": `Open ${answer.names[s[2]]} at ${clockAt(origin, s[0], 6)}`})}], longest, null, "Events in sight") : null,
+		{title: "", cell: ({s}) => button("tl-open", "Open", {"data-ref": s[3], "aria-label": `Open ${answer.names[s[2]]} at ${clockAt(origin, s[0], 6)}`})}], longest, null, "Visible events") : null,
 	sums.length ? table([{title: "Track", cell: ({row}) => name(row.inner ? `${title(row.group, false)}, ${row.label}` : row.label, 80)}, {title: "Calls", class: "n", cell: (x) => f.count(x.count)},
-		{title: "In calls", class: "n", cell: (x) => f.duration(x.busy)}, {title: "Of the time", class: "n", cell: (x) => f.share(x.busy / (view.to - view.from))}], sums, null, "Tracks in sight, summed up") : null,
+		{title: "In calls", class: "n", cell: (x) => f.duration(x.busy)}, {title: "Of the time", class: "n", cell: (x) => f.share(x.busy / (view.to - view.from))}], sums, null, "Visible tracks, summed up") : null,
 	all.length > TABLE ? el("p", {class: "note"}, `The ${TABLE} longest of ${f.count(all.length)}; zoom in for the others.`) : null,
-	!all.length && !sums.length ? nothing("Nothing in sight: zoom out (s) or show the whole recording (0).") : null);
+	!all.length && !sums.length ? nothing("Nothing visible: zoom out (s) or show the whole recording (0).") : null);
 }
 
 // rangeView - what can be done with the range that is selected. @base: another one that it is to be compared with.
@@ -57,7 +57,7 @@ export function rangeView(range, origin, base) {
 	const text = (r) => `${clockAt(origin, r.from, 6)} \u2013 ${clockAt(origin, r.to, 6)}`, span = spanText(origin + BigInt(Math.round(range.from)), origin + BigInt(Math.round(range.to)));
 	return el("div", {class: "row tl-range", role: "group", "aria-label": "Selected range"}, el("b", {}, f.duration(range.to - range.from)), el("span", {class: "dim"}, text(range)),
 		button("tl-fit", "Zoom"), button("tl-explain", "Explain this range"), button("tl-flame", "Flame graph of it"),
-		base ? group(button("tl-compare", `Compare with ${text(base)}`), button("tl-base", "Forget that")) : button("tl-base", "Compare with\u2026", {title: "Keeps this range; then select another one"}),
+		base ? group(button("tl-compare", `Compare with ${text(base)}`), button("tl-base", "Forget this range")) : button("tl-base", "Compare with\u2026", {title: "Keeps this range; then select another one"}),
 		copier(link({sel: span}, "timeline"), "Copy link"), button("tl-deselect", "\u2715", {"aria-label": "Deselect"}),
 		base && base.from === range.from ? el("span", {class: "dim"}, "Now select the range to compare it with.") : null);
 }

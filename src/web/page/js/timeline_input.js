@@ -4,7 +4,7 @@
 const STEP = 1.35, SHARE = 0.15, CLICK_PX = 4, LINE_PX = 16;
 
 export const KEYS = [["w or +", "zoom in"], ["s or \u2212", "zoom out"], ["a or \u2190, d or \u2192", "move"], ["\u2191, \u2193", "another track"], [", and .", "the event before, after, in this track"],
-	["Enter", "open the event"], ["m", "select what is in sight"], ["f", "zoom to the selection"], ["0", "the whole recording"], ["/", "search"], ["n, N", "next, previous hit"],
+	["Enter", "open the event"], ["m", "select the visible range"], ["f", "zoom to the selection"], ["0", "the whole recording"], ["/", "search"], ["n, N", "next, previous hit"],
 	["t", "as a table"], ["Esc", "close, deselect"], ["?", "this help"]];
 
 export class Input {
