@@ -375,10 +375,10 @@ static void what_another_process_does(void **state)
 			"SIGSTOP", "Keep housekeeperd (pid 78) from stopping it"},
 		{{.resource = RESOURCE_PROCESS, .who = "python3", .pid = 77},
 			"Waiting for another process of python3 (pid 77) in train",
-			"what that process does", "Ask that process ahead"},
+			"wait for that process", "Call that process ahead"},
 		{{.resource = RESOURCE_PROCESS, .who = "python3", .count = 2},
 			"Waiting for 2 other processes of python3 in train",
-			"what that process does", "Ask that process ahead"},
+			"wait for that process", "Call that process ahead"},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
