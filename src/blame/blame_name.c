@@ -431,6 +431,7 @@ static int list_received(const struct naming *n, struct blame *b)
 	s->period = found.period;
 	s->since_ns = found.since_ns;
 	s->cause = 0;
+	s->on_time = true;
 	b->suspect_count = 1;
 	b->kind = BLAME_WORKERS;
 	return r;

@@ -234,7 +234,7 @@ static const char *sentence_of(
 		.stage = x->stage,
 		.share = x->share,
 		.lag_ns = x->lag_ns,
-		.late = x->late,
+		.late = x->on_time ? 0 : x->late,
 		.seen = x->seen,
 		.period = x->period,
 		.comm = x->comm,
@@ -245,6 +245,7 @@ static const char *sentence_of(
 		e->waiting = (uint32_t)l->worker_count - 1;
 		e->waited_ns = x->waited_ns / x->late / e->waiting;
 	}
+	fleet_received(e, x->received);
 	fleet_sentence(e);
 	return e->text;
 }

@@ -87,7 +87,7 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	double share; /* of the job's time since it began */
 	double confidence;
 	uint64_t lag_ns;
-	uint32_t late, seen, period; /* as blame_suspect */
+	uint32_t late, seen, period; /* as blame_suspect; late 0: its calls are on time */
 	uint64_t comm, seq;
 	uint16_t op;
 	uint32_t waiting;           /* STRAGGLER, STAGE: ranks that wait for it; 0: not known */
@@ -110,6 +110,10 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 
 /* fleet_sentence - sets @e->text from its other fields: what is said of a fault is said here alone. */
 void fleet_sentence(struct fleet_episode *e);
+
+/* fleet_received - what calls tell of the cause, where the others send a rank @times as much as before: sets @e->cause, and
+ * @e->fix. Unless its agent knows better. */
+void fleet_received(struct fleet_episode *e, double times);
 
 /* The fields that model/episode_field.h lists, for whoever writes them down. */
 struct fleet_field {

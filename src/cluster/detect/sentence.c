@@ -50,13 +50,13 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 	char lag[TEXT_MAX], ranks[TEXT_PLURAL_MAX];
 
 	put_who(b, e);
+	if (!e->late) { /* known by its agent, or by what it is sent: its calls are on time */
+		buf_puts(b, " keeps the job waiting");
+		return;
+	}
 	if (e->provisional) {
 		buf_printf(b, " was %s late just now", text_format_duration(lag, e->lag_ns));
 		put_collective(b, e, ", for ");
-		return;
-	}
-	if (!e->late) { /* known by its agent: its calls are in time */
-		buf_puts(b, " keeps the job waiting");
 		return;
 	}
 	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
@@ -171,6 +171,16 @@ static void put_cost(struct buf *b, const struct fleet_episode *e)
 	if (e->cost.is_middle)
 		buf_printf(b, " at about %s%.2f per GPU hour, %s", e->cost.symbol, e->cost.gpu_hour,
 			e->cost.is_guess ? "provider unknown" : "the middle of list prices");
+}
+
+void fleet_received(struct fleet_episode *e, double times)
+{
+	if (times <= 0 || e->place[0])
+		return;
+	snprintf(e->cause, sizeof(e->cause),
+		"its GPU has more to do: the others send it %.1f times as much as before", times);
+	snprintf(e->fix, sizeof(e->fix),
+		"Balance what is sent to each rank: an expert's capacity, or a loss for uneven routing");
 }
 
 void fleet_sentence(struct fleet_episode *e)

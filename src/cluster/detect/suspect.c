@@ -235,18 +235,6 @@ static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job
 			: straggler_key(c, w);
 }
 
-/* What its calls tell of the cause. */
-static void explain_received(struct episode *e, const struct blame_suspect *s)
-{
-	if (s->received <= 0 || e->e.place[0])
-		return;
-	snprintf(e->e.cause, sizeof(e->e.cause),
-		"its GPU has more to do: the others send it %.1f times as much as before",
-		s->received);
-	snprintf(e->e.fix, sizeof(e->e.fix),
-		"Balance what is sent to each rank: an expert's capacity, or a loss for uneven routing");
-}
-
 /* Not @sure: it is shown at most. @count ranks has the job. */
 static void take_suspect(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_suspect *s, const struct blame_worker *w,
@@ -272,7 +260,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	e->e.share = MIN((double)s->lost_ns / (double)late_ns, 1.0);
 	e->e.confidence = s->confidence;
 	e->e.lag_ns = s->lag_ns;
-	e->e.late = s->late;
+	e->e.late = s->on_time ? 0 : s->late;
 	e->e.seen = (uint32_t)MIN(
 		(uint64_t)s->seen, b->step_ns ? (uint64_t)late_ns / b->step_ns : s->seen);
 	e->e.seen = MAX(e->e.seen, s->late);
@@ -287,7 +275,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 				   f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
 	/* what is not told yet costs nothing yet */
 	episode_waits(e, tells && late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
-	explain_received(e, s);
+	fleet_received(&e->e, s->received);
 	episode_explain(f, e);
 	c->is_settled &= e->told;
 	if (is_its_own(b, s, e))

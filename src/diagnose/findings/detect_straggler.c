@@ -398,7 +398,9 @@ static int report_job(
 	for (size_t i = 0; i < j->blame.suspect_count; i++) {
 		struct culprits c = cause_of(&j->blame, i);
 
-		if (c.worst->cause != i || (c.share < LOW_SHARE && c.worst->period < 2))
+		/* a GPU that is late is straggler_load.c's to tell */
+		if (c.worst->on_time || c.worst->cause != i ||
+			(c.share < LOW_SHARE && c.worst->period < 2))
 			continue;
 		r = report_cause(in, j, &c, out);
 		if (r < 0)

@@ -312,9 +312,10 @@ static void report_idle(const struct detector_input *in, const struct straggler_
 	incident_keep(out, inc);
 }
 
+/* Somebody is late on the host: that is detect_straggler.c's to tell. */
 static bool is_told(const struct blame *b)
 {
-	return b->suspect_count && b->suspects[0].share >= MEDIUM_SHARE;
+	return b->suspect_count && !b->suspects[0].on_time && b->suspects[0].share >= MEDIUM_SHARE;
 }
 
 int straggler_load_report(

@@ -520,7 +520,7 @@ static void test_hot_expert(void **state)
 	s.faulty_count = 1;
 	s.from_step = 30;
 	b = look(&s, NULL);
-	assert_true(b.suspect_count && b.suspects[0].received > 1.5);
+	assert_true(b.suspect_count && b.suspects[0].received > 1.5 && b.suspects[0].on_time);
 	assert_named(&s, b);
 }
 

@@ -5,6 +5,7 @@
 
 #include "calls_fixture.h"
 #include "cluster/answer/tool.h"
+#include "cluster/simulate/job.h"
 #include "mcp/registry.h"
 #include "wire/names.h"
 
@@ -101,7 +102,7 @@ static void put_incident(struct world *w, const char *node, const char *id, cons
 /* The calls of @j, pushed at its present time. */
 static void put_calls(struct world *w, struct job *j, const char *cluster)
 {
-	char text[32];
+	char text[32], scratch[32];
 
 	for (size_t i = 0; i < j->count; i++) {
 		const struct push_call *c = &j->items[i].call;
@@ -120,10 +121,12 @@ static void put_calls(struct world *w, struct job *j, const char *cluster)
 		snprintf(text, sizeof(text), "%016llx", (unsigned long long)c->comm);
 		batch_text_of(b, COLLECTIVES_COMM, text);
 		batch_int(b, COLLECTIVES_SEQ, (int64_t)c->seq);
-		batch_text_of(b, COLLECTIVES_OP, "AllReduce");
+		batch_text_of(b, COLLECTIVES_OP, wire_op_name(SOURCE_NCCL, c->op, scratch) + 4);
 		batch_int(b, COLLECTIVES_RANK, c->rank);
 		batch_int(b, COLLECTIVES_NRANKS, c->nranks);
 		batch_int(b, COLLECTIVES_WORLD, c->world_rank);
+		if (c->peer >= 0)
+			batch_int(b, COLLECTIVES_PEER, c->peer);
 		batch_int(b, COLLECTIVES_BYTES, (int64_t)c->bytes);
 		batch_int(b, COLLECTIVES_PID, c->pid);
 	}
@@ -397,6 +400,60 @@ static void test_waiting_is_no_fault(void **state)
 	assert_int_equal(count(o, "stragglers"), 2);
 	assert_true(has_reason(straggler(o, "node-03"), "blamed"));
 	assert_true(has_reason(straggler(o, "node-01"), "low_score"));
+	json_decref(o);
+}
+
+/* A job of hosts that run ahead, whose rank 2 is sent twice as much from the third part on: its GPU is late, its calls are not. */
+static void put_expert(struct world *w)
+{
+	struct job_spec s = {.seed = 11,
+		.data = 6,
+		.tensor = 1,
+		.pipeline = 1,
+		.microbatches = 1,
+		.buckets = 3,
+		.clips = true,
+		.steps = 90,
+		.step_ns = 300 * MS,
+		.jitter = 0.02,
+		.experts = true,
+		.async = true,
+		.host_share = 0.15,
+		.fault = JOB_EXPERT,
+		.amount = 1,
+		.faulty = {2},
+		.faulty_count = 1,
+		.from_step = 30};
+	struct job_trace t;
+	struct job j;
+
+	assert_int_equal(job_run(&s, &t), 0);
+	job_init(&j, 6, 6);
+	for (size_t i = 0; i < t.call_count; i++) {
+		struct push_call c = t.calls[i].c;
+
+		c.enter_ns += BEGIN_NS;
+		c.leave_ns += BEGIN_NS;
+		c.world_rank = (int32_t)t.calls[i].worker;
+		job_add(&j, 0, c);
+	}
+	j.now_ns += (int64_t)t.span_ns;
+	put_calls(w, &j, "red");
+	commit(w);
+	job_done(&j);
+	job_trace_done(&t);
+}
+
+static void test_late_gpu(void **state)
+{
+	json_t *o;
+
+	put_expert(*state);
+	o = ask(*state, "fleet.cluster.blame", "{}");
+	assert_true(number(at(at(o, "verdicts", 0), "suspects", 0), "rank") == 2);
+	print_message("# %s\n", ((struct world *)*state)->text);
+	assert_non_null(strstr(((struct world *)*state)->text,
+		"rank 2 on node-00 keeps the job waiting; its GPU has more to do: the others send it 2.0 times as much as before"));
 	json_decref(o);
 }
 
@@ -720,6 +777,7 @@ int main(void)
 		T(test_summary),
 		T(test_late_rank),
 		T(test_waiting_is_no_fault),
+		T(test_late_gpu),
 		T(test_nobody_late),
 		T(test_nccl_summary),
 		T(test_incident_names_a_straggler),

@@ -95,6 +95,31 @@ static void test_gpu_with_more_work(void **state)
 	assert_int_equal(m.work.late, UINT32_MAX);
 }
 
+/* Blame knows it by what it is sent alone: its host is on time, and the GPU is told of. One that is late is told as that. */
+static void check_report(struct made *m)
+{
+	static struct collective_row row;
+	static const struct collective_row *rows[RANKS * STEPS];
+	static struct incident items[4];
+	const struct detector_input in = {.rec = &m->rec, .accounts = &m->report};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
+		rows[i] = &row;
+	m->job.rows = rows;
+	m->job.blame.kind = BLAME_WORKERS;
+	m->job.blame.suspect_count = 1;
+	for (int on_time = 0; on_time < 2; on_time++) {
+		struct incident_list out = {.items = items, .max = ARRAY_SIZE(items)};
+
+		m->job.blame.suspects[0] = (struct blame_suspect){
+			.worker = 2, .share = 0.2, .received = 3, .on_time = on_time};
+		assert_int_equal(straggler_load_report(&in, &m->job, &out), 0);
+		assert_int_equal(out.count, on_time);
+	}
+	assert_non_null(strstr(items[0].summary,
+		"More GPU work on rank 2 (pid 12) than on the 3 others, which wait for its GPU: 3.0 MiB received"));
+}
+
 /* In slow steps most is sent to rank 2, as tokens to a favoured expert; if all are sent as much as before it is nobody. */
 static void test_rank_that_is_sent_most(void **state)
 {
@@ -124,6 +149,7 @@ static void test_rank_that_is_sent_most(void **state)
 		if (is_hot)
 			assert_int_equal((int)m.work.received, 3 << 20);
 	}
+	check_report(&m);
 }
 
 /* Kernels: all run the first two; rank 2 alone a third one, which is new. Launches are a sample. */

@@ -152,6 +152,27 @@ static void moving_load_names_nobody(void **state)
 }
 
 /* More pairs than incidents are kept for: the costliest is among them. */
+/* Hosts run ahead and are in time: what one is sent makes its GPU late, and no host is called late for it. */
+static void a_hot_expert_is_not_late_itself(void **state)
+{
+	struct job_spec s = pipeline();
+	JOB;
+
+	s.data = 6;
+	s.pipeline = s.microbatches = 1;
+	s.steps = 90;
+	s.experts = s.async = true;
+	s.host_share = 0.15;
+	s.fault = JOB_EXPERT;
+	s.amount = 1.0;
+	s.faulty[0] = 2;
+	s.faulty_count = 1;
+	s.from_step = 30;
+	ANSWER a = ask(&j, &s);
+	for (size_t i = 0; i < a.count; i++)
+		assert_null(strstr(a.list[i].root_cause, " late in "));
+}
+
 static void the_costliest_is_kept(void **state)
 {
 	struct job_spec s = pipeline();
@@ -178,6 +199,7 @@ int main(void)
 		cmocka_unit_test(the_slow_stage_is_named),
 		cmocka_unit_test(a_drain_is_nobodys_fault),
 		cmocka_unit_test(moving_load_names_nobody),
+		cmocka_unit_test(a_hot_expert_is_not_late_itself),
 		cmocka_unit_test(the_costliest_is_kept),
 	};
 
