@@ -406,7 +406,8 @@ static int list_cleared(const struct naming *n, struct blame *b)
 	return 0;
 }
 
-/* Who is sent more than before: what makes one late that is named, or the only one whose GPU is known to have more to do. */
+/* Who is sent more than before: what makes one late that is named; where nothing else was found, the one whose GPU is known to
+ * have more to do. */
 static int list_received(const struct naming *n, struct blame *b)
 {
 	struct blame_suspect found, *s = NULL;
@@ -420,7 +421,7 @@ static int list_received(const struct naming *n, struct blame *b)
 			s = &b->suspects[i];
 	if (s)
 		s->received = found.received;
-	if (b->kind == BLAME_WORKERS || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
+	if (b->kind != BLAME_NONE || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
 		return 0;
 	r = blame_describe(n->j, worker, (double)found.lost_ns, &b->suspects[0]);
 	s = &b->suspects[0];

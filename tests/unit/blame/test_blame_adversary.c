@@ -524,6 +524,53 @@ static void test_hot_expert(void **state)
 	assert_named(&s, b);
 }
 
+#define TURN_STEP 30 /* from about here on it is another job */
+
+/* From then on a worker's Recvs are so many times as large, and all takes longer. */
+static void turn(
+	struct job_trace *t, const struct job_spec *s, uint32_t worker, double sent, double longer)
+{
+	int64_t at = (int64_t)(t->span_ns / s->steps * TURN_STEP);
+
+	for (size_t i = 0; i < t->call_count; i++) {
+		struct push_call *c = &t->calls[i].c;
+
+		if (c->enter_ns >= at && t->calls[i].worker == worker && c->op == NCCL_RECV)
+			c->bytes = (uint64_t)((double)c->bytes * sent);
+		if (c->enter_ns >= at)
+			c->enter_ns = at + (int64_t)(longer * (double)(c->enter_ns - at));
+		if (c->leave_ns >= at)
+			c->leave_ns = at + (int64_t)(longer * (double)(c->leave_ns - at));
+	}
+}
+
+static void send_more(struct job_trace *t, const struct job_spec *s)
+{
+	turn(t, s, 2, 2, 1.4);
+}
+
+/* Another finding stands: a slow stage, and load that moves. */
+static void test_sent_more_beside(void **state)
+{
+	struct job_spec stage = job_of(4, 1, 4), moves = job_of(8, 1, 1);
+	struct blame b;
+
+	stage.fault = JOB_STAGE;
+	stage.stage = 2;
+	stage.amount = 0.5;
+	stage.from_step = TURN_STEP;
+	b = look(&stage, send_more);
+	assert_int_equal(b.kind, BLAME_STAGE);
+	blame_done(&b);
+	moves.experts = true;
+	moves.fault = JOB_MOVING;
+	moves.amount = 0.5;
+	b = look(&moves, send_more);
+	assert_int_equal(b.kind, BLAME_UNEVEN);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+}
+
 /* In the last step all are busy with something else, each in its own time; or one alone is. */
 static void test_snapshot(void **state)
 {
@@ -588,6 +635,7 @@ int main(void)
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_checkpoint_beside),
 		cmocka_unit_test(test_hot_expert),
+		cmocka_unit_test(test_sent_more_beside),
 		cmocka_unit_test(test_snapshot),
 		cmocka_unit_test(test_late_in_a_row),
 	};
