@@ -2,8 +2,9 @@
 /* blame_received.c - which rank the others send more to than before, as the tokens of an expert that most are routed to. Its GPU
  * has that much more to do, which is not to be seen in when its host calls: all end together, and later than before.
  *
- * Known by the bytes of its Recvs against those of its peers, from the step on from which they are JOB_STAGE_RATIO times as
- * many as before, and the steps likewise longer. One that was always sent more is how work is divided. */
+ * Known by the bytes of its Recvs, against those of its peers and by themselves, from the step on from which they are
+ * JOB_STAGE_RATIO times as many as before, and the steps likewise longer, by no more than such a GPU's work grows: else it is
+ * something else. One that was always sent more is how work is divided. */
 #include "blame/blame_job.h"
 
 #include <errno.h>
@@ -57,6 +58,14 @@ static bool has_received(const struct job *j)
 	return false;
 }
 
+/* How many times as high the values are from @since on; 0: they were nothing before. */
+static double growth_of(const float *values, size_t since, size_t n, float *room)
+{
+	double before = (double)median_of(values, since, room);
+
+	return before > 0 ? (double)median_of(values + since, n - since, room) / before : 0;
+}
+
 int blame_received(const struct job *j, uint32_t *ret_worker, struct blame_suspect *ret)
 {
 	size_t n = j->step_count;
@@ -90,9 +99,12 @@ int blame_received(const struct job *j, uint32_t *ret_worker, struct blame_suspe
 			continue;
 		before = median_of(steps, since, room);
 		longer = median_of(steps + since, n - since, room) - before;
-		more = (double)(median_of(series + since, n - since, room) /
-				median_of(series, since, room));
-		if (more <= ret->received || longer < (float)(JOB_STAGE_RATIO - 1) * before)
+		/* where the peers are sent less it stands out, too */
+		more = MIN(growth_of(series, since, n, room),
+			growth_of(received + w * n, since, n, room));
+		if (more < JOB_STAGE_RATIO || more <= ret->received ||
+			longer < (float)(JOB_STAGE_RATIO - 1) * before ||
+			(double)longer > JOB_STAGE_RATIO * (more - 1) * (double)before)
 			continue;
 		*ret_worker = w;
 		*ret = (struct blame_suspect){.received = more,

@@ -549,6 +549,46 @@ static void send_more(struct job_trace *t, const struct job_spec *s)
 	turn(t, s, 2, 2, 1.4);
 }
 
+static void send_a_little_more(struct job_trace *t, const struct job_spec *s)
+{
+	turn(t, s, 2, 1.25, 2);
+}
+
+static void send_the_other_less(struct job_trace *t, const struct job_spec *s)
+{
+	turn(t, s, 1, 0.5, 1.4);
+}
+
+static void send_for_the_first_time(struct job_trace *t, const struct job_spec *s)
+{
+	int64_t at = (int64_t)(t->span_ns / s->steps * TURN_STEP);
+
+	for (size_t i = 0; i < t->call_count; i++)
+		if (t->calls[i].worker == 2 && t->calls[i].c.op == NCCL_RECV &&
+			t->calls[i].c.enter_ns < at)
+			t->calls[i].c.bytes = 0;
+	turn(t, s, 2, 1, 1.4);
+}
+
+/* Steps are longer, but not for what the rank is sent: it grows by far less, it does not grow while its only peer is sent
+ * less, or it was nothing before. */
+static void test_sent_more_for_nothing(void **state)
+{
+	struct job_spec s = job_of(6, 1, 1);
+	struct blame b;
+
+	s.experts = s.async = true;
+	s.host_share = 0.15;
+	b = look(&s, send_more); /* the control */
+	assert_true(b.suspect_count == 1 && b.suspects[0].worker == 2 && b.suspects[0].on_time);
+	assert_true(b.suspects[0].received > 1.9 && b.suspects[0].received < 2.1);
+	blame_done(&b);
+	assert_quiet(look(&s, send_a_little_more));
+	assert_quiet(look(&s, send_for_the_first_time));
+	s.data = 2;
+	assert_quiet(look(&s, send_the_other_less));
+}
+
 /* Another finding stands: a slow stage, and load that moves. */
 static void test_sent_more_beside(void **state)
 {
@@ -635,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_checkpoint_beside),
 		cmocka_unit_test(test_hot_expert),
+		cmocka_unit_test(test_sent_more_for_nothing),
 		cmocka_unit_test(test_sent_more_beside),
 		cmocka_unit_test(test_snapshot),
 		cmocka_unit_test(test_late_in_a_row),
