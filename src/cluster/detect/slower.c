@@ -92,7 +92,7 @@ static bool has_late(const struct fleet *f, const struct cluster *c)
 		const struct episode *e = f->live[i];
 
 		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER ||
-			f->now_ns - e->seen_ns >= LATE_NS)
+			!(e->told || e->e.provisional) || f->now_ns - e->seen_ns >= LATE_NS)
 			continue;
 		shown++;
 		if (e->told)

@@ -34,6 +34,7 @@
 #define SIGHTINGS_GONE 3 /* of the time between two of them, without another: it is over */
 #define SURE           0.5
 #define SURE_SUDDEN    0.4
+#define SURE_OWN       0.5  /* of that, where it may be what the job has rank 0 do */
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
@@ -153,27 +154,45 @@ static bool is_its_own(
 	return e->e.rank == 0 && !e->told && s->lag_ns >= b->step_ns && !e->e.cause[0];
 }
 
+/* It was late by far so often, and by so much, that it is no chance. */
+static bool is_repeated(const struct fleet *f, const struct suspect_job *j, const struct blame *b,
+	const struct episode *e)
+{
+	return e->sightings >= SIGHTINGS && sightings_are_material(f, b, e) &&
+	       pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
+}
+
+/* Once it comes again and again it is shown what rank 0 is away for, as a question; nobody is woken for what may be planned. */
+static void show_its_own(
+	struct fleet *f, const struct suspect_job *j, const struct blame *b, struct episode *e)
+{
+	e->e.provisional = is_repeated(f, j, b, e);
+	if (!e->e.provisional)
+		return;
+	e->e.until_ns = 0;
+	e->e.since_ns = MIN(e->first_sighted_ns, f->now_ns);
+	e->e.confidence *= SURE_OWN;
+	snprintf(e->e.cause, sizeof(e->e.cause),
+		"rank 0 is away for whole steps: evaluation, logging or saving on rank 0?");
+	fleet_sentence(&e->e);
+	e->e.cause[0] = '\0'; /* a guess does not stand for what is known of it */
+}
+
 /* It is shown; what is known of it already says more. */
 static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect_job *j,
 	const struct blame *b, const struct blame_worker *w, const struct price *p)
 {
 	const struct blame_suspect *s = &b->sudden;
 	struct episode *e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, w));
-
 	uint32_t steps = 0;
-	bool is_sure;
 
 	if (!e)
 		return;
 	note_sighting(e, b);
-	is_sure = e->sightings >= SIGHTINGS && sightings_are_material(f, b, e) &&
-		  pace_is_known(j, f->now_ns) && pace_is_steady(j, f->now_ns);
 	if (e->told)
 		return;
 	set_who(e, w);
 	episode_explain(f, e);
-	if (is_its_own(b, s, e))
-		return;
 	if (!e->e.provisional)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
 	e->e.provisional = true;
@@ -191,7 +210,9 @@ static void take_sudden(struct fleet *f, struct cluster *c, const struct suspect
 	e->e.seq = s->seq;
 	e->e.op = s->op;
 	episode_waits(e, 0, p);
-	if (is_sure)
+	if (is_its_own(b, s, e))
+		show_its_own(f, j, b, e);
+	else if (is_repeated(f, j, b, e))
 		episode_tell(f, e);
 	else
 		fleet_sentence(&e->e);
@@ -278,9 +299,9 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	fleet_received(&e->e, s->received);
 	episode_explain(f, e);
 	c->is_settled &= e->told;
-	if (is_its_own(b, s, e))
-		return;
-	if (tells) {
+	if (is_its_own(b, s, e)) {
+		show_its_own(f, j, b, e);
+	} else if (tells) {
 		episode_tell(f, e);
 	} else if (!stage) {
 		e->e.provisional = true;

@@ -45,6 +45,8 @@ struct scene {
 	size_t told_count, ended;
 	char shown[256]; /* provisional, of a rank that the scene does not call late; "": none */
 	int32_t late;    /* that may be shown; -1: nobody */
+	char said[256];  /* of that one, at last */
+	int64_t last_said_ns; /* after the beginning; 0: it never was */
 };
 
 static struct rank *add_rank(struct scene *s, uint32_t node, uint32_t pid, int32_t world)
@@ -134,7 +136,7 @@ static int by_node(const void *a, const void *b)
 	return x->node != y->node ? (x->node < y->node ? -1 : 1) : x->pid < y->pid ? -1 : 1;
 }
 
-static void note(struct scene *s, struct fleet *f)
+static void note(struct scene *s, struct fleet *f, int64_t now_ns)
 {
 	struct fleet_notice n;
 	struct fleet_episode e;
@@ -148,9 +150,14 @@ static void note(struct scene *s, struct fleet *f)
 		assert_true(s->told_count < TOLD_MAX);
 		s->told[s->told_count++] = n.episode;
 	}
-	while (fleet_episode_next(f, NULL, &cursor, &e))
-		if (e.provisional && e.rank != s->late)
-			snprintf(s->shown, sizeof(s->shown), "%.250s", e.text);
+	while (fleet_episode_next(f, NULL, &cursor, &e)) {
+		if (!e.provisional)
+			continue;
+		snprintf(
+			e.rank == s->late ? s->said : s->shown, sizeof(s->shown), "%.250s", e.text);
+		if (e.rank == s->late)
+			s->last_said_ns = now_ns - START;
+	}
 }
 
 /* Plays it to its end; the calls are gone then. */
@@ -194,7 +201,7 @@ static void play(struct scene *s)
 		}
 		now_ns += TICK_NS;
 		fleet_tick(f, now_ns);
-		note(s, f);
+		note(s, f, now_ns);
 	}
 	for (size_t i = 0; i < s->rank_count; i++)
 		free(s->ranks[i].calls);
@@ -373,15 +380,15 @@ static void a_hang_of_two_that_miss_different_numbers(void **state)
 		assert_int_equal(named[i], i == 2 || i == 5);
 }
 
-/* Experts: in each step the tokens go to another rank, which computes longer; all exchange before and after. */
-static void experts_whose_load_moves(void **state)
+/* Experts: in each step the tokens go to another rank, which computes longer; all exchange before and after. Once rank 0 is
+ * @aside_ms away. */
+static void play_experts(struct scene *s, double aside_ms)
 {
-	struct scene s = {.late = -1};
 	struct rank *all[8];
 
 	for (int i = 0; i < 8; i++)
-		all[i] = add_rank(&s, (uint32_t)i / 4, 1000 + (uint32_t)i, i);
-	for (uint64_t step = 0; step < 200; step++) {
+		all[i] = add_rank(s, (uint32_t)i / 4, 1000 + (uint32_t)i, i);
+	for (uint64_t step = 0; step < 95; step++) {
 		for (uint64_t layer = 0; layer < 2; layer++) {
 			uint64_t hot = hash_number(2 * step + layer) % 8;
 
@@ -391,11 +398,22 @@ static void experts_whose_load_moves(void **state)
 						 : 45 + (double)(hash_number(100 * step + i) % 10));
 			reduce(all, 8, 0xe, 2 * step + layer, 0);
 		}
+		pause_for(all[0], step == 15 ? aside_ms : 0);
 		reduce(all, 8, 0xa, step, 0);
 	}
-	play(&s);
-	for (size_t i = 0; i < s.told_count; i++)
-		assert_int_equal(s.told[i].problem, FLEET_UNEVEN);
+	play(s);
+}
+
+/* What nobody was shown does not keep it unsaid. */
+static void experts_whose_load_moves(void **state)
+{
+	for (int i = 0; i < 2; i++) {
+		struct scene s = {.late = -1};
+
+		play_experts(&s, i ? 600 : 0);
+		assert_int_equal(s.told_count, 1);
+		assert_int_equal(s.told[0].problem, FLEET_UNEVEN);
+	}
 }
 
 /* @who is away for three steps after each 30th. */
@@ -415,15 +433,44 @@ static void play_aside(struct scene *s, int who)
 	play(s);
 }
 
-/* Rank 0 evaluates while the others wait: nobody's fault. Another rank has no reason to. */
+/* Rank 0 evaluates while the others wait: nobody's fault, but worth a question once it comes again and again. Another rank has
+ * no reason to. */
 static void an_evaluation_on_rank_0(void **state)
 {
-	struct scene s = {.late = -1}, other = {.late = 2};
+	struct scene s = {.late = 0}, other = {.late = 2};
 
 	play_aside(&s, 0);
 	expect_nobody(&s);
+	print_message("# %s\n", s.said);
+	assert_non_null(strstr(s.said,
+		"; rank 0 is away for whole steps: evaluation, logging or saving on rank 0?"));
 	play_aside(&other, 2);
 	expect_straggler(&other, 2, 1002);
+}
+
+/* Rank 0 is a little late, which is shown, and then away for whole steps: what was shown does not stand. */
+static void what_was_shown_of_rank_0_is_withdrawn(void **state)
+{
+	for (int goes = 0; goes < 2; goes++) {
+		struct scene s = {.late = 0};
+		struct rank *all[4];
+
+		for (int i = 0; i < 4; i++)
+			all[i] = add_rank(&s, (uint32_t)i, 1000 + (uint32_t)i, i);
+		for (uint64_t step = 0; step < 100; step++) {
+			for (int i = 0; i < 4; i++)
+				work(all[i], 200);
+			pause_for(all[0], step == 50 ? 150 : goes && step == 55 ? 600 : 0);
+			reduce(all, 4, 0xa, step, 0);
+		}
+		play(&s);
+		assert_int_equal(s.told_count, 0);
+		assert_non_null(strstr(s.said, "late just now"));
+		if (goes) /* 56 steps, and a second for it to be known */
+			assert_true(s.last_said_ns < (56 * 200 + 750 + 1500) * MS);
+		else
+			assert_true(s.last_said_ns > 16000 * MS);
+	}
 }
 
 /* Two stages on two nodes, and one of the nodes has its clock set by 50 ms in between. */
@@ -581,6 +628,7 @@ int main(void)
 		cmocka_unit_test(a_hang_of_two_that_miss_different_numbers),
 		cmocka_unit_test(experts_whose_load_moves),
 		cmocka_unit_test(an_evaluation_on_rank_0),
+		cmocka_unit_test(what_was_shown_of_rank_0_is_withdrawn),
 		cmocka_unit_test(a_clock_that_is_set_in_mid_run),
 		cmocka_unit_test(all_are_slow_at_once),
 		cmocka_unit_test(all_are_slow_and_one_is_slower),
