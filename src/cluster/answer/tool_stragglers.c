@@ -34,16 +34,22 @@ static json_t *member_array(json_t *o, const char *key)
 	return v;
 }
 
-static void add_reason(json_t *node, const char *reason, double weight)
+static bool has_reason(const json_t *node, const char *reason)
 {
-	json_t *list = member_array(node, "reasons"), *one;
+	const json_t *one;
 	size_t i;
 
-	member_add(node, "weight", weight);
-	json_array_foreach (list, i, one)
+	json_array_foreach (json_object_get(node, "reasons"), i, one)
 		if (!strcmp(json_string_value(one), reason))
-			return;
-	json_array_append_new(list, json_string(reason));
+			return true;
+	return false;
+}
+
+static void add_reason(json_t *node, const char *reason, double weight)
+{
+	member_add(node, "weight", weight);
+	if (!has_reason(node, reason))
+		json_array_append_new(member_array(node, "reasons"), json_string(reason));
 }
 
 /* ---- health ---- */
@@ -109,23 +115,73 @@ static int add_low(struct search *s)
 
 /* ---- collectives ---- */
 
-/* Whether waiting for others, of whom one is known to be late, is all that the node's score is low for. */
-static bool is_victim(const struct late *l, const struct worker_view *w, const json_t *node)
-{
-	const json_t *score = json_object_get(node, "score");
-	double waited = (double)w->waited_ns / (double)MAX(l->blame.span_ns, UINT64_C(1));
-
-	return score && json_array_size(json_object_get(node, "reasons")) == 1 &&
-	       l->blame.suspect_count && waited >= 1 - member_real(score, "min");
-}
-
-static void drop_victim(struct search *s, const struct late *l, const struct worker_view *w)
+/* The node of @w, if its score is all that speaks against it; NULL: it is not, or nothing does. */
+static const json_t *low_only(
+	const struct search *s, const struct late *l, const struct worker_view *w)
 {
 	char key[512];
+	const json_t *n;
 
 	snprintf(key, sizeof(key), "%s\n%s", l->cluster, w->node);
-	if (is_victim(l, w, json_object_get(s->nodes, key)))
-		json_object_del(s->nodes, key);
+	n = json_object_get(s->nodes, key);
+	return json_object_get(n, "score") && json_array_size(json_object_get(n, "reasons")) == 1
+		       ? n
+		       : NULL;
+}
+
+/* Counts by node the ranks, and those that wait by as much as its score fell, for one of their own job that is late.
+ * @has_late by job. */
+static void count_waiting(const struct search *s, const struct late *l,
+	const struct calls_jobs *jobs, const bool *has_late, json_t *ret)
+{
+	struct worker_view w;
+	size_t cursor = 0;
+
+	while (calls_worker_next(l->calls, &cursor, &w)) {
+		const json_t *n = low_only(s, l, &w);
+		uint32_t job = jobs->of[w.worker];
+		json_t *ranks;
+
+		if (!n)
+			continue;
+		ranks = member_node(ret, l->cluster, w.node);
+		member_add(ranks, "ranks", 1);
+		if (job != CALLS_NO_JOB && has_late[job] &&
+			(double)w.waited_ns >=
+				(1 - member_real(json_object_get(n, "score"), "min")) *
+					(double)MAX(l->blame.span_ns, UINT64_C(1)))
+			member_add(ranks, "waiting", 1);
+	}
+}
+
+/* A node whose score is low because all its ranks wait is no straggler; where some do, that is said. */
+static int drop_victims(struct search *s, const struct late *l)
+{
+	_cleanup_(calls_jobs_done) struct calls_jobs jobs = {0};
+	_cleanup_(json_decrefp) json_t *waits = json_object();
+	_cleanup_free_ bool *has_late = NULL;
+	struct worker_view w;
+	size_t cursor = 0;
+	const char *key;
+	json_t *ranks;
+	int r = calls_jobs(l->calls, &jobs);
+
+	has_late = r < 0 ? NULL : calloc(jobs.count + 1, sizeof(*has_late));
+	if (!has_late)
+		return -ENOMEM;
+	while (calls_worker_next(l->calls, &cursor, &w))
+		if (jobs.of[w.worker] != CALLS_NO_JOB && late_suspect(l, &w))
+			has_late[jobs.of[w.worker]] = true;
+	count_waiting(s, l, &jobs, has_late, waits);
+	json_object_foreach (waits, key, ranks) {
+		double waiting = member_real(ranks, "waiting");
+
+		if (waiting >= member_real(ranks, "ranks"))
+			json_object_del(s->nodes, key);
+		else if (waiting > 0)
+			add_reason(json_object_get(s->nodes, key), "waits", 0);
+	}
+	return 0;
 }
 
 static void add_worker(struct search *s, const struct late *l, const struct worker_view *w)
@@ -133,8 +189,6 @@ static void add_worker(struct search *s, const struct late *l, const struct work
 	const struct blame_suspect *x = late_suspect(l, w);
 	json_t *n;
 
-	if (!x)
-		drop_victim(s, l, w);
 	if (!x && (!late_is_often_last(w) || late_is_cleared(l, w)))
 		return;
 	n = member_node(s->nodes, l->cluster, w->node);
@@ -159,6 +213,7 @@ static int add_late(struct search *s)
 		while (r == 0 && calls_worker_next(l.calls, &cursor, &w))
 			if (!node || !strcmp(node, w.node))
 				add_worker(s, &l, &w);
+		r = r < 0 ? r : drop_victims(s, &l);
 		s->calls += l.rows;
 		s->is_cut |= l.is_cut;
 		late_done(&l);
@@ -217,8 +272,9 @@ static void say_node(struct buf *text, const json_t *n)
 	buf_puts(text, "\n- ");
 	tool_say(text, json_string_value(json_object_get(n, "node_id")));
 	if (score) {
-		buf_printf(text, "%shealth score down to %.2f, now %.2f", sep,
-			member_real(score, "min"), member_real(score, "last"));
+		buf_printf(text, "%shealth score down to %.2f, now %.2f%s", sep,
+			member_real(score, "min"), member_real(score, "last"),
+			has_reason(n, "waits") ? ", some of its ranks wait for a late one" : "");
 		sep = "; ";
 	}
 	if (rank) {

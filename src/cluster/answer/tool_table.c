@@ -115,7 +115,7 @@ const struct tool cluster_tools[] = {
 			LIST("stragglers", "worst first", WHO_NEEDS "," R("reasons") "," R("weight"),
 				WHO "," N("weight") ","
 				"\"reasons\":{\"type\":\"array\",\"items\":{\"type\":\"string\",\"enum\":"
-				"[\"low_score\",\"blamed\",\"late\",\"incident\"]}},"
+				"[\"low_score\",\"waits\",\"blamed\",\"late\",\"incident\"]}},"
 				"\"score\":" OUTPUT(R("last") "," R("min"),
 					N("last") "," N("min") "," I("points") "," I("low_points") "," B("low_now") ","
 					SN("since")) ","

@@ -403,6 +403,46 @@ static void test_waiting_is_no_fault(void **state)
 	json_decref(o);
 }
 
+/* Two ranks of another job on nodes @node and the next; both are late in turn by @lag_ns. */
+static void put_other_job(struct world *w, int node, uint64_t comm, int64_t lag_ns)
+{
+	struct job j;
+
+	job_init(&j, 2, 1);
+	job_skew(&j, 20 * MS); /* as in put_job() */
+	for (int i = 0; i < 60; i++)
+		job_step(&j, 100 * MS, lag_ns ? i % 2 : -1, lag_ns);
+	for (size_t i = 0; i < j.count; i++) {
+		j.items[i].node += (uint32_t)node;
+		j.items[i].call.comm = comm;
+		j.items[i].call.pid += 5000;
+	}
+	put_calls(w, &j, "red");
+	commit(w);
+	job_done(&j);
+}
+
+/* One of its processes does not wait, or the late rank is of another job: the score is not explained by that. */
+static void test_waiting_of_some(void **state)
+{
+	struct world *w = *state;
+	json_t *o;
+
+	put_job(w, 60, 1, 30 * MS);
+	put_other_job(w, 0, 0xb, 0);
+	put_other_job(w, 20, 0xc, 20 * MS);
+	put_score(w, "red", "node-00", 0.80, SECOND);
+	put_score(w, "red", "node-02", 0.80, SECOND);
+	put_score(w, "red", "node-20", 0.94, SECOND);
+	commit(w);
+	o = ask(w, "fleet.cluster.find_stragglers", "{\"threshold\":0.95}");
+	assert_true(has_reason(straggler(o, "node-00"), "waits"));
+	assert_true(has_reason(straggler(o, "node-20"), "low_score"));
+	assert_null(straggler(o, "node-02")); /* the control */
+	assert_non_null(strstr(w->text, "some of its ranks wait for a late one"));
+	json_decref(o);
+}
+
 /* A job of hosts that run ahead, whose rank 2 is sent twice as much from the third part on: its GPU is late, its calls are not. */
 static void put_expert(struct world *w)
 {
@@ -777,6 +817,7 @@ int main(void)
 		T(test_summary),
 		T(test_late_rank),
 		T(test_waiting_is_no_fault),
+		T(test_waiting_of_some),
 		T(test_late_gpu),
 		T(test_nobody_late),
 		T(test_nccl_summary),
