@@ -213,11 +213,13 @@ static void node_reports_done(struct node_report **list)
 
 ORDER(worst_node_first, struct node_report, DESCENDING(worst) ?: ASCENDING(place))
 
-/* The node that all others wait for would else stand somewhere among them. */
+/* The worst node comes first: the one that all others wait for would else stand somewhere among them. If one cannot be
+ * explained, those before it are. */
 static int explain_each(const struct explain_settings *s, const char *path, struct nodedb_filter *f,
 	const struct nodedb_node *nodes, size_t count, struct errinfo *reterr)
 {
 	_cleanup_(node_reports_done) struct node_report *list = calloc(count + 1, sizeof(*list));
+	size_t done = 0;
 	int r = list ? 0 : -ENOMEM;
 
 	for (size_t i = 0; r >= 0 && i < count; i++) {
@@ -227,13 +229,14 @@ static int explain_each(const struct explain_settings *s, const char *path, stru
 		if (r >= 0 && list[i].text.err)
 			r = errinfo_set(
 				reterr, list[i].text.err, "the report is too large to print");
+		done += r >= 0;
 	}
-	if (r < 0)
-		return r;
-	qsort(list, count, sizeof(*list), worst_node_first);
-	for (size_t i = 0; i < count; i++)
+	if (done)
+		qsort(list, done, sizeof(*list), worst_node_first);
+	for (size_t i = 0; i < done; i++)
 		printf("%s%s", i ? "\n" : "", buf_str(&list[i].text));
-	return 0;
+	fflush(stdout); /* the reports first, then what is said about them */
+	return MIN(r, 0);
 }
 
 /* Process ids of different nodes have nothing in common, so that each is explained by itself. */

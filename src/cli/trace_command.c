@@ -18,17 +18,21 @@
 
 #include "base/text.h"
 
-/* Whether a folder of PATH holds @name. execvp() says EACCES also of a folder that may not be looked into, where shells say
- * that the command was not found. */
+/* Whether a folder of PATH holds @name; an empty one is the working folder. execvp() says EACCES also of a folder that
+ * may not be looked into, where shells say that the command was not found. Without PATH it looked elsewhere, and is
+ * believed. */
 static bool is_in_path(const char *name)
 {
 	const char *path = getenv("PATH");
 	struct stat st;
 
+	if (!path)
+		return true;
 	while (path) {
 		char file[PATH_MAX];
 		size_t len = strcspn(path, ":");
-		int n = snprintf(file, sizeof(file), "%.*s/%s", (int)len, path, name);
+		int n = snprintf(
+			file, sizeof(file), "%.*s%s/%s", (int)len, path, len ? "" : ".", name);
 
 		if (n > 0 && (size_t)n < sizeof(file) && stat(file, &st) == 0 &&
 			S_ISREG(st.st_mode))

@@ -8,7 +8,6 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <sqlite3.h>
-#include <sys/stat.h>
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)
 {
@@ -60,18 +59,24 @@ static uint32_t big_endian(const unsigned char *p, int n)
 	return v;
 }
 
-/* Whether the file at @path has fewer bytes than its first ones say, as a copy that was broken off. */
-static bool is_cut_short(const char *path, uint64_t *ret_has, uint64_t *ret_wants)
+/* Whether the file of @db has fewer bytes than its header says, as a copy that was broken off. Asked through the
+ * connection: to open and close the file would drop the locks that this process has on it. The number of pages holds
+ * only if who wrote it was the last to change the file. */
+static bool is_cut_short(sqlite3 *db, uint64_t *ret_has, uint64_t *ret_wants)
 {
-	unsigned char head[32];
-	_cleanup_fd_ int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	struct stat st;
+	unsigned char head[96];
+	sqlite3_file *file = NULL;
+	sqlite3_int64 size;
 	uint32_t page;
 
-	if (fd < 0 || fstat(fd, &st) < 0 || read(fd, head, sizeof(head)) != sizeof(head))
+	if (sqlite3_file_control(db, "main", SQLITE_FCNTL_FILE_POINTER, &file) != SQLITE_OK ||
+		!file || !file->pMethods ||
+		file->pMethods->xRead(file, head, sizeof(head), 0) != SQLITE_OK ||
+		file->pMethods->xFileSize(file, &size) != SQLITE_OK ||
+		memcmp(head + 24, head + 92, 4) != 0)
 		return false;
 	page = big_endian(head + 16, 2);
-	*ret_has = (uint64_t)st.st_size;
+	*ret_has = (uint64_t)size;
 	*ret_wants = (uint64_t)(page == 1 ? 65536 : page) * big_endian(head + 28, 4);
 	return *ret_has < *ret_wants;
 }
@@ -79,8 +84,6 @@ static bool is_cut_short(const char *path, uint64_t *ret_has, uint64_t *ret_want
 int sql_code_error(
 	int code, int system_err, const char *path, const char *what, struct errinfo *reterr)
 {
-	uint64_t has, wants;
-
 	switch (code & 0xff) {
 	case SQLITE_OK:
 	case SQLITE_ROW:
@@ -93,11 +96,6 @@ int sql_code_error(
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is not a SQLite database: give an ingero recording", path);
 	case SQLITE_CORRUPT:
-		if (is_cut_short(path, &has, &wants))
-			return errinfo_set(reterr, -EBADMSG,
-				"%s is cut short: it has %" PRIu64 " of %" PRIu64
-				" bytes: copy it again",
-				path, has, wants);
 		return errinfo_set(reterr, -EBADMSG,
 			"%s is damaged (%s): move it away, or recover it with sqlite3's .recover",
 			path, what);
@@ -119,15 +117,26 @@ int sql_code_error(
 	}
 }
 
+int sql_db_error(sql_db *db, int code, int system_err, struct errinfo *reterr)
+{
+	const char *path = sqlite3_db_filename(db, "main");
+	uint64_t has, wants;
+
+	path = path && *path ? path : "the database";
+	if ((code & 0xff) == SQLITE_CORRUPT && is_cut_short(db, &has, &wants))
+		return errinfo_set(reterr, -EBADMSG,
+			"%s is cut short: it has %" PRIu64 " of %" PRIu64 " bytes: copy it again",
+			path, has, wants);
+	return sql_code_error(code, system_err, path, sqlite3_errmsg(db), reterr);
+}
+
 /* SQLite keeps the errno beneath an error of most calls, but not of a COMMIT: that is still in
  * errno, which the callers clear before. */
 static int fail(sql_db *db, int code, struct errinfo *reterr)
 {
-	const char *path = sqlite3_db_filename(db, "main");
 	int left = errno, kept = sqlite3_system_errno(db);
 
-	return sql_code_error(code, kept ? kept : left, path && *path ? path : "the database",
-		sqlite3_errmsg(db), reterr);
+	return sql_db_error(db, code, kept ? kept : left, reterr);
 }
 
 int sql_exec(sql_db *db, const char *sql, struct errinfo *reterr)

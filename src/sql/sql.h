@@ -147,3 +147,5 @@ bool sql_in_batch(sql_db *db);   /* a transaction is open */
  * @what SQLite's own words. Returns 0 for OK, ROW and DONE. */
 int sql_code_error(
 	int code, int system_err, const char *path, const char *what, struct errinfo *reterr);
+/* sql_db_error - the same of the file of @db, in its own words; a copy that was broken off is told. */
+int sql_db_error(sql_db *db, int code, int system_err, struct errinfo *reterr);

@@ -323,7 +323,7 @@ static void limit(sqlite3 *db)
 
 static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 {
-	const char *path = sqlite3_db_filename(db, "main"), *said = sqlite3_errmsg(db);
+	const char *said = sqlite3_errmsg(db);
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
 	char n[TEXT_MAX];
 
@@ -349,9 +349,7 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 	case SQLITE_ERROR:
 		/* ENABLE_VIEW is off: whoever made the file could hide anything behind one. */
 		return errinfo_set(reterr, -EINVAL, "SQL error: %.380s", buf_str(&b));
-	default:
-		return sql_code_error(code, sqlite3_system_errno(db),
-			path && *path ? path : "the database", said, reterr);
+	default: return sql_db_error(db, code, sqlite3_system_errno(db), reterr);
 	}
 }
 

@@ -251,17 +251,14 @@ int sql_close(sql_db *db)
 int sql_checkpoint(sql_db *db, struct errinfo *reterr)
 {
 	int code = sqlite3_wal_checkpoint_v2(db, "main", SQLITE_CHECKPOINT_TRUNCATE, NULL, NULL);
-	const char *path = sqlite3_db_filename(db, "main");
 
 	if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
 		return 0;
-	return sql_code_error(code, sqlite3_system_errno(db), path && *path ? path : "the database",
-		sqlite3_errmsg(db), reterr);
+	return sql_db_error(db, code, sqlite3_system_errno(db), reterr);
 }
 
 int sql_checkpoint_try(sql_db *db, bool *ret_complete, struct errinfo *reterr)
 {
-	const char *path = sqlite3_db_filename(db, "main");
 	int code, again;
 
 	(void)sqlite3_busy_timeout(db, 0);
@@ -270,6 +267,5 @@ int sql_checkpoint_try(sql_db *db, bool *ret_complete, struct errinfo *reterr)
 	*ret_complete = code == SQLITE_OK;
 	if ((code & 0xff) == SQLITE_BUSY || (code & 0xff) == SQLITE_LOCKED)
 		code = again;
-	return sql_code_error(code, sqlite3_system_errno(db), path && *path ? path : "the database",
-		sqlite3_errmsg(db), reterr);
+	return sql_db_error(db, code, sqlite3_system_errno(db), reterr);
 }

@@ -45,9 +45,12 @@ static int make_room(struct sql_table *t)
 
 static int add_bytes(struct sql_table *t, struct sql_cell *c, const void *data, size_t len)
 {
+	/* those of this row too: make_room() has counted them */
+	size_t cells = (t->row_count + 1) * (size_t)t->column_count * sizeof(*t->cells);
+
 	c->offset = t->text.len;
 	c->len = len;
-	if (len >= t->bytes_max - MIN(t->bytes_max, t->text.len))
+	if (len >= t->bytes_max - MIN(t->bytes_max, cells + t->text.len))
 		return -ENOBUFS;
 	buf_append(&t->text, data ? data : "", len);
 	buf_append(&t->text, "", 1);

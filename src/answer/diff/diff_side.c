@@ -326,11 +326,17 @@ void diff_stacks_join(struct diff_side *s)
 	if (s->stack_count)
 		qsort(s->stacks, s->stack_count, sizeof(*s->stacks), by_key);
 	for (size_t i = 0; i < s->stack_count; i++) {
-		struct diff_stack_row *row = &s->stacks[i];
+		struct diff_stack_row *row = &s->stacks[i], *kept = n ? &s->stacks[n - 1] : NULL;
 
-		if (n && s->stacks[n - 1].key == row->key) {
-			s->stacks[n - 1].ns += row->ns;
-			s->stacks[n - 1].rows += row->rows;
+		if (kept && kept->key == row->key) {
+			struct stack *stack = kept->stack;
+
+			kept->ns += row->ns;
+			kept->rows += row->rows;
+			if (stack->stop[0] && !row->stack->stop[0]) { /* the whole one stays */
+				kept->stack = row->stack;
+				row->stack = stack;
+			}
 			free(row->stack);
 		} else {
 			s->stacks[n++] = *row;

@@ -86,8 +86,8 @@ static bool is_followed_child(const struct chain *c, uint32_t pid)
 	return is_followed;
 }
 
-/* A process of the job: itself, a worker, a child, another rank, or a run of the same script in the same container, session
- * or service. Children that were there before the recording, and ranks, are known by the script that they run. */
+/* A process of the job: itself, a worker, a child or another rank. Children that were there before the recording, and
+ * ranks, are known by the script that they run. */
 static bool is_own(const struct chain *c, uint32_t pid)
 {
 	const struct process_home *job = home_of(c->rec, c->a->pid), *h = home_of(c->rec, pid);
@@ -97,7 +97,7 @@ static bool is_own(const struct chain *c, uint32_t pid)
 	if (!job || !h || !job->script[0] || strcmp(job->script, h->script) != 0 ||
 		home_apart(job, h))
 		return false;
-	return (job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) || home_together(job, h) ||
+	return (job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) ||
 	       is_followed_child(c, pid);
 }
 
@@ -364,6 +364,8 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 	int side = w->own_ns > w->other_ns ? 0 : 1;
 	uint64_t known = w->own_ns + w->other_ns;
 	const struct program *most = program_with_most(w, side, side ? w->other_ns : w->own_ns);
+	char own[PROCESS_WORDS_MAX];
+	bool is_same;
 
 	ret->share = (double)(side ? w->other_ns : w->own_ns) /
 		     (double)MAX(known + w->nobody_ns, UINT64_C(1));
@@ -372,10 +374,11 @@ static bool by_program(const struct chain *c, const struct waits *w, struct reso
 	ret->resource = side ? RESOURCE_CPU_PROGRAM : RESOURCE_CPU_OWN;
 	program_name(most, ret);
 	ret->who_share = (double)most->ns[side] / (double)(side ? w->other_ns : w->own_ns);
-	if (side && w->programs.count > 1)
+	is_same = !strcmp(most->name, process_words(c->rec, c->a->pid, c->a->comm, own));
+	if (side && w->programs.count > 1 && !is_same)
 		snprintf(ret->detail, sizeof(ret->detail), "%.0f %% of the waiting",
 			100 * (double)most->ns[side] / (double)known);
-	else if (!side && siblings(c, most) > 1)
+	else if ((!side || is_same) && siblings(c, most) > 1)
 		snprintf(ret->detail, sizeof(ret->detail),
 			"%" PRIu32 " processes of %.40s share %" PRIu32 " CPU%s", siblings(c, most),
 			most->name, cpus_allowed(c), cpus_allowed(c) == 1 ? "" : "s");

@@ -172,8 +172,10 @@ static void keep_awaited(const struct chain *c, struct resource_use *ret, const 
  * does not read what is written to it, is asked for nothing. */
 static enum resource waited_for(const struct chain *c, const struct program *p)
 {
-	uint64_t locks = 0, writes = 0, all = 0;
+	uint64_t locks = 0, writes = 0;
 
+	if (c->d->kind != DELAY_BY_PROCESS && c->d->kind != DELAY_BY_LOCK)
+		return RESOURCE_PROCESS;
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
 		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
@@ -182,13 +184,12 @@ static enum resource waited_for(const struct chain *c, const struct program *p)
 		if (e->owner != OWNER_PROCESS || !program_has(p, e->pid))
 			continue;
 		s = stack_find(c->rec->stacks, e->wait_hash);
-		all += ns;
 		locks += s && place_is_file_lock(s) ? ns : 0;
 		writes += s && place_is_output(s) ? ns : 0;
 	}
-	if (locks && (double)locks >= THRESHOLD(CHAIN_MOST) * (double)all)
+	if (locks && (double)locks >= THRESHOLD(CHAIN_MOST) * (double)p->ns[1])
 		return RESOURCE_FILE_LOCK;
-	if (writes && (double)writes >= THRESHOLD(CHAIN_MOST) * (double)all)
+	if (writes && (double)writes >= THRESHOLD(CHAIN_MOST) * (double)p->ns[1])
 		return RESOURCE_PIPE_FULL;
 	return RESOURCE_PROCESS;
 }
@@ -262,7 +263,7 @@ bool chain_stop(const struct chain *c, struct resource_use *ret)
 	by = s ? program_most(&s[0], 0, &known) : NULL;
 	on = s ? program_most(&s[1], 0, &all) : NULL;
 	if (by && (double)known >= THRESHOLD(CHAIN_MOST) * (double)grown) {
-		if (on) {
+		if (on && (double)all >= THRESHOLD(CHAIN_MOST) * (double)grown) {
 			program_name(on, ret);
 			memcpy(ret->on, ret->who, sizeof(ret->on));
 			ret->on_pid = ret->pid;

@@ -28,6 +28,11 @@ static bool is_comm(const struct collective_row *r, const struct collective_row 
 	return r->c.comm_hash == of->c.comm_hash && r->c.nranks == of->c.nranks;
 }
 
+static bool is_same_process(const struct collective_row *a, const struct collective_row *b)
+{
+	return a->pid == b->pid && !strcmp(a->node, b->node);
+}
+
 static void take(struct comm_wait *w, const struct step_account *a, const struct collective_row *r)
 {
 	size_t after = LOWER_BOUND(i, a->mark_count, a->marks[i].start.ns <= r->start.ns);
@@ -84,7 +89,7 @@ static size_t waiting_members(
 	const struct chain *c, const struct collective_row *comm, double least)
 {
 	struct {
-		uint32_t pid;
+		const struct collective_row *of; /* of several nodes, two may have one pid */
 		struct comm_wait wait;
 	} members[MEMBERS_MAX] = {0};
 	size_t count = 0;
@@ -95,12 +100,12 @@ static size_t waiting_members(
 
 		if (!is_comm(r, comm))
 			continue;
-		while (k < count && members[k].pid != r->pid)
+		while (k < count && !is_same_process(members[k].of, r))
 			k++;
 		if (k == MEMBERS_MAX)
 			return 0;
 		count = MAX(count, k + 1);
-		members[k].pid = r->pid;
+		members[k].of = r;
 		if (has_waited(r))
 			take(&members[k].wait, c->a, r);
 	}
@@ -108,13 +113,6 @@ static size_t waiting_members(
 		if (grown_ns(&members[k].wait, c->a) < least)
 			return 0;
 	return count;
-}
-
-static bool gpu_knows_why(const struct chain *c)
-{
-	struct gpu_change g;
-
-	return gpu_change_find(c->rec, c->a, &g) < 0 || g.reason != GPU_BY_NOTHING;
 }
 
 bool chain_ranks(const struct chain *c, struct resource_use *ret)
@@ -128,7 +126,8 @@ bool chain_ranks(const struct chain *c, struct resource_use *ret)
 	if (!c->has_slow || c->d->kind == DELAY_BY_SYNC || !c->rec->collective_count)
 		return false;
 	w = find_comm(c);
-	if (!w.row || grown_ns(&w, c->a) < THRESHOLD(CHAIN_MOST) * more || gpu_knows_why(c))
+	if (!w.row || grown_ns(&w, c->a) < THRESHOLD(CHAIN_MOST) * more || !c->gpu ||
+		c->gpu->reason != GPU_BY_NOTHING)
 		return false;
 	here = waiting_members(c, w.row, THRESHOLD(CHAIN_MOST) * more);
 	if (!here || here >= (size_t)w.row->c.nranks)

@@ -51,7 +51,7 @@ struct resource_use {
 	char who[64];   /* program, script, device, address, compiler; "": not known */
 	uint32_t pid;   /* of who; 0: of several, or none */
 	uint32_t count; /* processes of that name; 0: no matter */
-	char on[64];    /* RESOURCE_STOPPER: whom it stops, as who; "": the job itself */
+	char on[64]; /* RESOURCE_STOPPER: whom it stops, as who; "": the job itself, or not known */
 	uint32_t on_pid, on_count;
 	char detail[96];  /* "544 instead of 1905 MHz", "0.6 CPUs", "writes 1.2 GB/s"; "": none */
 	double share;     /* of the delay that it explains, 0..1 */

@@ -85,7 +85,7 @@ static const struct error_row cuda_errors[] = {
 	{903, "stream capture unmatched", ERROR_CAPTURE, false, "another stream began it"},
 	{904, "stream capture unjoined", ERROR_CAPTURE, false, "a stream was not joined"},
 	{905, "stream capture isolation", ERROR_CAPTURE, false,
-		"it depends on work outside the capture the capture"},
+		"it depends on work outside the capture"},
 	{906, "stream capture implicit", ERROR_CAPTURE, false, "the default stream was used"},
 	{907, "captured event", ERROR_CAPTURE, false, "an event of a capture was used outside"},
 	{908, "stream capture wrong thread", ERROR_CAPTURE, false, "another thread began it"},

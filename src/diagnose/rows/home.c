@@ -33,12 +33,6 @@ bool home_apart(const struct process_home *a, const struct process_home *b)
 	return is_group(a) && is_group(b) && strcmp(a->cgroup_path, b->cgroup_path) != 0;
 }
 
-bool home_together(const struct process_home *a, const struct process_home *b)
-{
-	return is_group(a) && !strcmp(a->container_id, b->container_id) &&
-	       !strcmp(a->cgroup_path, b->cgroup_path);
-}
-
 void home_text(const struct process_home *h, char *out, size_t size)
 {
 	if (h->pod[0])

@@ -15,8 +15,5 @@ bool home_is_mps_server(const struct recording *rec, uint32_t pid);
  * of one. */
 bool home_apart(const struct process_home *a, const struct process_home *b);
 
-/* home_together - whether they are known to live in the same one, which is not the root group. */
-bool home_together(const struct process_home *a, const struct process_home *b);
-
 /* home_text - "pod train-7", "container 0123456789ab", "group /system.slice/cron". */
 void home_text(const struct process_home *h, char *out, size_t size);

@@ -150,6 +150,8 @@ const struct advice_row advice_rows[] =
 			"Stop {name}, lower its priority (`renice 19 -p {pid}`) or move it to other CPUs (`taskset -cp CPUS {pid}`)"},
 		{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER | IS_OWN | HAS_PID | IS_OF_KERNEL,
 			"Stop {name}, lower its priority (`renice`) or run it on other CPUs (`taskset`) or elsewhere"},
+		{ANY_KIND, RESOURCE_CPU_PROGRAM, IS_OWN, IS_OF_TRACER | IS_OF_KERNEL,
+			"Run fewer processes of {name} at a time, or give each its own CPUs (`taskset`, a cpuset)"},
 		{ANY_KIND, RESOURCE_CPU_PROGRAM,
 			IS_OF_KERNEL, 0, "Keep kernel work off the job's CPUs: interrupt affinity, workqueue cpumasks, isolcpus; see what causes it (disk, network)"},
 		{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER,

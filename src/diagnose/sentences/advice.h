@@ -40,7 +40,7 @@ enum advice_fact {
 	HAS_LOADER = 1 << 8,    /* processes or threads prepare its batches */
 	HAS_PID = 1 << 9,       /* the culprit is one process */
 	IS_PERIODIC = 1 << 10,  /* every so many steps */
-	IS_OWN = 1 << 11,       /* the culprit is the job itself */
+	IS_OWN = 1 << 11,       /* the culprit is the job itself, or runs its script */
 	IS_OF_TRACER = 1 << 12, /* the culprit is the tracer */
 	TO_GPU = 1 << 13,       /* most bytes are copied to the GPU */
 	FROM_GPU = 1 << 14,     /* most are copied from it */

@@ -135,6 +135,8 @@ const struct delay_sentence delay_sentences[] = {
 		"Threads of the job are ready to run, but the tracer uses their CPU"},
 	{DELAY_BY_CPU, RESOURCE_CPU_OWN, 0, "CPU contention from the job's own {who}[ {at}]",
 		"More threads of the job are ready to run than it has CPUs[; {detail}]"},
+	{DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, IS_OWN, "CPU contention from {who}",
+		"More processes of this program are ready to run than there are CPUs[; {detail}]"},
 	{DELAY_BY_CPU, RESOURCE_CPU_PROGRAM, 0, "CPU contention from {who}",
 		"Threads of the job are ready to run, but other programs use the CPUs[; {who} in {detail}]"},
 	{DELAY_BY_CPU, RESOURCE_CPU_QUOTA, 0, "CPU limit of {who}[ ({detail})]",

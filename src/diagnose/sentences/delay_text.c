@@ -264,12 +264,17 @@ static const char *anybody(const struct subject *s)
 	}
 }
 
+static bool is_called_as_job(const struct subject *s, const char *name)
+{
+	char job[PROCESS_WORDS_MAX];
+
+	return !strcmp(name, process_words_last(s->rec, s->a->pid, s->a->comm, job));
+}
+
 /* Whether @name, of another process that is waited for, is what the job itself is called: then it is one of its own. Who has a
  * CPU, a disk or the GPU may be another job of the same program. */
 static bool is_jobs_name(const struct subject *s, const char *name, uint32_t pid)
 {
-	char job[PROCESS_WORDS_MAX];
-
 	switch (s->end.resource) {
 	case RESOURCE_PROCESS:
 	case RESOURCE_PICKLE:
@@ -279,8 +284,7 @@ static bool is_jobs_name(const struct subject *s, const char *name, uint32_t pid
 	case RESOURCE_STOPPER: break;
 	default: return false;
 	}
-	return pid != s->a->pid &&
-	       !strcmp(name, process_words_last(s->rec, s->a->pid, s->a->comm, job));
+	return pid != s->a->pid && is_called_as_job(s, name);
 }
 
 /* "48 × xz", "xz (pid 7)", "thread prefetch", "another process of train.py (pid 8)" */
@@ -479,7 +483,9 @@ static unsigned find_facts(const struct subject *s)
 	facts |= !s->rec->ledger_count && s->l->kind == DELAY_BY_UNKNOWN ? NO_LEDGER : 0;
 	facts |= kernel_thread_is(s->end.who) ? IS_OF_KERNEL : 0;
 	facts |= s->end.pid && s->end.count <= 1 ? HAS_PID : 0;
-	facts |= s->end.pid == s->a->pid || s->end.resource == RESOURCE_CPU_OWN ? IS_OWN : 0;
+	if (s->end.pid == s->a->pid || s->end.resource == RESOURCE_CPU_OWN ||
+		(s->end.resource == RESOURCE_CPU_PROGRAM && is_called_as_job(s, s->end.who)))
+		facts |= IS_OWN;
 	facts |= s->l->kind == DELAY_BY_CPU && tracer_is(s->end.who) ? IS_OF_TRACER : 0;
 	if ((s->l->kind == DELAY_BY_HOST || s->l->kind == DELAY_BY_LAUNCH ||
 		    s->l->kind == DELAY_BY_COPY || s->l->kind == DELAY_BY_CALL) &&
@@ -587,7 +593,7 @@ static void find_values(const struct subject *s, struct delay_values *v)
 	put_who(s, v->who);
 	if (s->end.on[0])
 		put_name(s, s->end.on, s->end.on_pid, s->end.on_count, v->stopped);
-	else if (s->end.resource == RESOURCE_STOPPER)
+	else if (s->end.resource == RESOURCE_STOPPER && s->l->kind == DELAY_BY_PROCESS)
 		snprintf(v->stopped, sizeof(v->stopped), "a process");
 	snprintf(v->detail, sizeof(v->detail), "%s", s->end.detail);
 	if (s->has_place)

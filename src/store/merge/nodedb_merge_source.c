@@ -261,7 +261,7 @@ static int events_say(struct merge *m, struct errinfo *reterr)
 	char name[MERGE_NODE_LEN] = "x";
 	int res = reader_query(&m->source.reader, &first, &stmt, reterr);
 
-	if (res == 0)
+	if (res == 0 && stmt)
 		res = sql_step(stmt, reterr);
 	if (res <= 0)
 		return res < 0 ? res : 1;

@@ -228,18 +228,22 @@ int reader_load_launches(struct reader *r, struct accounting *books, struct erri
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
-	int res = reader_has_column(r, "overhead", "launch_error", reterr);
+	int res = reader_has_column(r, "overhead", "launch_error", reterr), by_node;
 
 	if (res <= 0)
 		return res; /* an earlier file of ours */
+	by_node = r->merged ? reader_has_column(r, "overhead", "node", reterr) : 0;
+	if (by_node < 0)
+		return by_node;
 	buf_puts(&sql, "SELECT o.launch_watched, o.launch_error FROM (SELECT * FROM sessions");
 	res = books_where(r, "sessions", &sql, reterr);
 	if (res < 0)
 		return res;
-	buf_puts(&sql,
+	buf_printf(&sql,
 		") s JOIN overhead o ON o.timestamp ="
-		" (SELECT max(timestamp) FROM overhead WHERE timestamp >= s.started_at AND (s.stopped_at ="
-		" 0 OR timestamp <= s.stopped_at)) ORDER BY o.launch_error DESC LIMIT 1");
+		" (SELECT max(timestamp) FROM overhead p WHERE timestamp >= s.started_at AND (s.stopped_at ="
+		" 0 OR timestamp <= s.stopped_at)%s)%s ORDER BY o.launch_error DESC LIMIT 1",
+		by_node ? " AND p.node = s.node" : "", by_node ? " AND o.node = s.node" : "");
 	res = reader_prepare(r, &sql, &stmt, reterr);
 	if (res == 0)
 		res = sql_step(stmt, reterr);

@@ -177,8 +177,8 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 	if (res < 0 || ranges <= 0)
 		return res < 0 ? res : 0;
 	snprintf(rest, sizeof(rest),
-		" AND source = %d AND op = %d AND duration > 0 ORDER BY timestamp DESC LIMIT %u",
-		SOURCE_NVTX, NVTX_RANGE, NODEDB_LABELS_MAX / 2);
+		" AND source = %d AND op = %d AND duration > 0 ORDER BY timestamp DESC",
+		SOURCE_NVTX, NVTX_RANGE);
 	res = reader_load(r,
 		&(struct reader_query){.table = "events",
 			.select =
@@ -187,7 +187,8 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 			.by = {.time = "timestamp", .pid = "pid"},
 			.rest = rest},
 		&(struct reader_rows){READER_INTO(c->labels, c->label_count),
-			.max = NODEDB_LABELS_MAX, .read = read_range},
+			.max = MIN(first + NODEDB_LABELS_MAX / 2, (size_t)NODEDB_LABELS_MAX),
+			.read = read_range},
 		reterr);
 	if (c->label_count > first)
 		qsort(c->labels, c->label_count, sizeof(*c->labels), by_time);

@@ -26,6 +26,7 @@ struct list_row {
 /* clang-format off */
 #define SAME(name)            {name, name, NULL, NULL}
 #define TEXT(name)            {name, name, NULL, "''"}
+#define CAST_TEXT(name)       {name, name, "coalesce(CAST(" name " AS TEXT), '')", "''"}
 #define MADE(key, name, what) {key, name, what, NULL}
 #define ROW_END               {NULL, NULL, NULL, NULL}
 /* clang-format on */
@@ -63,7 +64,8 @@ static const struct list_column graph_events[] = {SAME("timestamp"), SAME("pid")
 	SAME("op"), SAME("duration"), SAME("arg0"), SAME("arg1"), {"stream", "stream", NULL, "0"},
 	SAME("ret_code"), {"weight", "weight", NULL, "1"}, ROW_END};
 
-static const struct list_column kernels[] = {SAME("name"), SAME("origin"),
+/* Of a foreign file they may be anything. */
+static const struct list_column kernels[] = {CAST_TEXT("name"), CAST_TEXT("origin"),
 	MADE("launches", "launches", "CAST(total(launches) AS INTEGER)"),
 	MADE("processes", "pid", "count(DISTINCT pid)"), ROW_END};
 

@@ -125,8 +125,9 @@ int reader_prepare(
 	return sql_prepare(r->sql, buf_str(sql), ret_stmt, reterr);
 }
 
-int reader_query(
-	struct reader *r, const struct reader_query *q, sql_stmt **ret_stmt, struct errinfo *reterr)
+/* @limit: SIZE_MAX is none. */
+static int query_limited(struct reader *r, const struct reader_query *q, size_t limit,
+	sql_stmt **ret_stmt, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int res = schema_has_table(r->sql, q->table, reterr);
@@ -142,7 +143,15 @@ int reader_query(
 		res = reader_where_of(
 			r, q->scope ? q->scope : &r->filter->scope, q->table, q->by, &sql, reterr);
 	buf_puts(&sql, q->rest ? q->rest : "");
+	if (limit < SIZE_MAX)
+		buf_printf(&sql, " LIMIT %zu", limit);
 	return res < 0 ? res : reader_prepare(r, &sql, ret_stmt, reterr);
+}
+
+int reader_query(
+	struct reader *r, const struct reader_query *q, sql_stmt **ret_stmt, struct errinfo *reterr)
+{
+	return query_limited(r, q, SIZE_MAX, ret_stmt, reterr);
 }
 
 int reader_collect(sql_stmt *stmt, const struct reader_rows *to, struct errinfo *reterr)
@@ -173,7 +182,8 @@ int reader_load(struct reader *r, const struct reader_query *q, const struct rea
 	struct errinfo *reterr)
 {
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-	int res = reader_query(r, q, &stmt, reterr);
+	size_t limit = to->older ? SIZE_MAX : to->max - MIN(to->max, *to->count);
+	int res = query_limited(r, q, limit, &stmt, reterr);
 
 	return res < 0 ? res : reader_collect(stmt, to, reterr);
 }

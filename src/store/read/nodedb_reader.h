@@ -82,7 +82,8 @@ struct reader_rows {
 #define READER_INTO(array, n) .items = &(array), .count = &(n), .bytes = sizeof(*(array))
 int reader_collect(sql_stmt *stmt, const struct reader_rows *to, struct errinfo *reterr);
 
-/* reader_load - both: the rows of a query. */
+/* reader_load - both: the rows of a query. If none are counted in @older, no more than fit below @max are looked at,
+ * those that make no sense among them. */
 int reader_load(struct reader *r, const struct reader_query *q, const struct reader_rows *to,
 	struct errinfo *reterr);
 

@@ -220,7 +220,6 @@ int reader_load_rows(struct reader *r, enum node_table table, struct errinfo *re
 	const struct loaded *t = loaded;
 	char *content = (char *)r->content;
 	struct loading loading;
-	uint64_t older;
 	int res;
 
 	while (t->table != table)
@@ -241,7 +240,7 @@ int reader_load_rows(struct reader *r, enum node_table table, struct errinfo *re
 				.read = read_loaded,
 				.arg = &loading,
 				.skipped = &r->content->skipped_rows,
-				.older = t->older ? (uint64_t *)(content + t->older) : &older},
+				.older = t->older ? (uint64_t *)(content + t->older) : NULL},
 			reterr);
 	reader_reverse(
 		*(char **)(content + t->items), *(size_t *)(content + t->count), t->row_bytes);

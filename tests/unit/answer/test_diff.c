@@ -327,6 +327,9 @@ static void cut_stacks(void **state)
 	diff_stacks_join(&sides[0]);
 	diff_stacks_join(&sides[1]);
 	assert_int_equal(sides[1].stack_count, 2);
+	for (size_t i = 0; i < 2; i++) /* the whole stack is the one that is shown */
+		assert_true((sides[1].stacks[i].stack->stop[0] == 0) ==
+			    (sides[1].stacks[i].stack->frames[1].py_line == 41));
 	assert_int_equal(diff_compare(sides, &a), 0);
 	assert_int_equal(a.stack_count, 1);
 	assert_string_equal(a.stacks[0].place, "forward() at train.py:50");

@@ -9,6 +9,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -117,6 +118,34 @@ static void what_cannot_be_executed(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1); /* nobody is left over */
 }
 
+/* An empty folder in PATH is the working folder. */
+static void a_file_in_the_working_folder(void **state)
+{
+	static const char *const paths[] = {"PATH=", "PATH=:/nowhere", "PATH=/nowhere:"};
+	char folder[] = "/tmp/ingero-test-XXXXXX", name[] = "not-executable", home[512];
+	char *argv[] = {name, NULL};
+	int fd;
+
+	assert_non_null(getcwd(home, sizeof(home)));
+	assert_non_null(mkdtemp(folder));
+	assert_int_equal(chdir(folder), 0);
+	fd = open(name, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
+	assert_true(fd >= 0);
+	close(fd);
+	for (size_t i = 0; i < sizeof(paths) / sizeof(*paths); i++) {
+		char *env[] = {(char *)paths[i], NULL};
+		struct caller c = {.envp = env, .env_count = 1};
+		struct errinfo e = {0};
+		pid_t pid;
+
+		assert_int_equal(launch_begin(argv, &c, STDOUT_FILENO, &pid, &e), -EACCES);
+		assert_int_equal(e.exit_code, LAUNCH_NOT_EXECUTABLE);
+	}
+	unlink(name);
+	assert_int_equal(chdir(home), 0);
+	rmdir(folder);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -125,6 +154,7 @@ int main(void)
 		cmocka_unit_test(ends_are_told_as_shells_do),
 		cmocka_unit_test(its_signals_are_untouched),
 		cmocka_unit_test(what_cannot_be_executed),
+		cmocka_unit_test(a_file_in_the_working_folder),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

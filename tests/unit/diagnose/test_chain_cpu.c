@@ -103,7 +103,7 @@ static void test_a_child_and_a_second_run(void **state)
 	free(s);
 }
 
-/* Three runs that one session started take turns: whoever started them knows, nobody else has the CPUs. */
+/* Three runs of one script take turns. Whether they are one job is not known: two users' notebooks run the same kernel. */
 static void test_runs_of_one_session(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
@@ -116,9 +116,6 @@ static void test_runs_of_one_session(void **state)
 	}
 	waits(s, 40, 2000, 2, "python3", 16);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
-	for (size_t i = 0; i < s->rec.home_count; i++)
-		snprintf(s->homes[i].cgroup_path, sizeof(s->homes[i].cgroup_path), "/session-3");
-	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
 	assert_non_null(strstr(s->delay.end.detail, "3 processes of train.py share "));
 	free(s);
 }

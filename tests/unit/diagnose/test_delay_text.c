@@ -417,6 +417,9 @@ static void many_waits_that_are_short(void **state)
 /* Nobody is told to stop the job's own worker, or the tracer to be stopped as a neighbour. */
 static void whose_the_cpu_is(void **state)
 {
+	static const struct resource_use programs[] = {
+		{.resource = RESOURCE_CPU_PROGRAM, .who = "xz", .count = 2},
+		{.resource = RESOURCE_CPU_PROGRAM, .who = "python3", .count = 2}}; /* as the job */
 	struct incident inc = {0};
 
 	tell(&(struct story){.kind = DELAY_BY_CPU,
@@ -435,6 +438,14 @@ static void whose_the_cpu_is(void **state)
 		&inc);
 	assert_has(inc.summary, "Cost of tracing");
 	assert_true(advises(&inc, "overhead-budget"));
+	for (size_t i = 0; i < ARRAY_SIZE(programs); i++) {
+		tell(
+			&(struct story){
+				.kind = DELAY_BY_CPU, .who = SELF(ACCOUNT_CPU), .end = programs[i]},
+			&inc);
+		assert_int_equal(advises(&inc, "Stop xz"), !i);
+		assert_int_equal(advises(&inc, "Run fewer processes of python3 at a time"), i);
+	}
 }
 
 /* Neither two kinds of steps nor a period: longer and longer. */

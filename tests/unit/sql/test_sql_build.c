@@ -47,6 +47,25 @@ static void the_ceiling_holds(void **state)
 	sql_table_done(&t);
 }
 
+/* Cells and texts count together. */
+static void texts_leave_room_for_cells(void **state)
+{
+	static const char *const names[] = {"a"};
+	static const char text[900];
+	struct sql_value small = {.type = SQL_TEXT, .p = text, .len = 4};
+	struct sql_value large = {.type = SQL_TEXT, .p = text, .len = 800};
+	struct sql_table t;
+
+	assert_int_equal(sql_build_begin(&t, names, 1, 1000), 0);
+	for (int i = 0; i < 10; i++)
+		assert_int_equal(sql_table_put(&t, &small), 0);
+	assert_int_equal(sql_table_put(&t, &large), -ENOBUFS);
+	large.len = 600;
+	assert_int_equal(sql_table_put(&t, &large), 0);
+	assert_true(t.row_count * sizeof(*t.cells) + t.text.len <= t.bytes_max);
+	sql_table_done(&t);
+}
+
 static void no_columns_are_a_table_too(void **state)
 {
 	struct sql_table t;
@@ -62,6 +81,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_keep_values),
 		cmocka_unit_test(the_ceiling_holds),
+		cmocka_unit_test(texts_leave_room_for_cells),
 		cmocka_unit_test(no_columns_are_a_table_too),
 	};
 

@@ -193,6 +193,67 @@ static void test_cut_short(void **state)
 		sql_close(db);
 }
 
+/* Whether this process has a lock on the file: the question of another one. */
+static bool is_locked(const char *path)
+{
+	struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+	int status;
+	pid_t pid = fork();
+
+	if (pid == 0) {
+		int fd = open(path, O_RDWR);
+
+		_exit(fd < 0 || fcntl(fd, F_GETLK, &lock) < 0 ? 2 : lock.l_type != F_UNLCK);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_in_range(WEXITSTATUS(status), 0, 1);
+	return WEXITSTATUS(status) == 1;
+}
+
+/* To find out why a file cannot be read costs no other connection of this process its locks. */
+static void test_cut_short_while_it_is_locked(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *held = NULL, *db = NULL;
+	int64_t v;
+
+	scratch_sql(s->path,
+		"CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100000)); CREATE TABLE u(a);");
+	assert_false(is_locked(s->path));
+	assert_int_equal(sql_open_read(s->path, true, &held, NULL, &err), 0);
+	assert_int_equal(sql_exec(held, "BEGIN", &err), 0);
+	assert_int_equal(sql_get_int(held, "SELECT count(*) FROM u", &v, &err), 0);
+	assert_true(is_locked(s->path));
+	assert_int_equal(truncate(s->path, 8192), 0);
+	assert_int_equal(sql_open_read(s->path, true, &db, NULL, &err), 0);
+	assert_int_equal(sql_get_int(db, "SELECT count(*) FROM t", &v, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, " is cut short: it has 8192 of "));
+	assert_true(is_locked(s->path));
+	sql_close(db);
+	sql_close(held);
+}
+
+/* A number of pages that an old SQLite left behind says nothing of the file. */
+static void test_size_that_does_not_count(void **state)
+{
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	sql_db *db = NULL;
+	int64_t v;
+	int fd;
+
+	scratch_sql(s->path, "CREATE TABLE t(a); INSERT INTO t VALUES (zeroblob(100000));");
+	assert_int_equal(truncate(s->path, 8192), 0);
+	fd = open(s->path, O_WRONLY);
+	assert_int_equal(pwrite(fd, "\xff\xff\xff\xff", 4, 92), 4);
+	close(fd);
+	assert_int_equal(sql_open_read(s->path, false, &db, NULL, &err), 0);
+	assert_int_equal(sql_get_int(db, "SELECT max(hex(a)) FROM t", &v, &err), -EBADMSG);
+	assert_non_null(strstr(err.text, " is damaged ("));
+	sql_close(db);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -202,6 +263,8 @@ int main(void)
 		TEST(test_live_writer_is_seen),
 		TEST(test_foreign_triggers_and_views_do_not_run),
 		TEST(test_cut_short),
+		TEST(test_cut_short_while_it_is_locked),
+		TEST(test_size_that_does_not_count),
 		TEST(test_refusals),
 		TEST(test_odd_names),
 	};

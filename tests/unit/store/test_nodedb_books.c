@@ -33,13 +33,18 @@ static struct account load(const struct scratch *s, int64_t from, int64_t to, ui
 	return c.books.source[SOURCE_CUDA];
 }
 
-static double load_launch_error(const struct scratch *s, int64_t from, int64_t to)
+static double launch_error_of(const struct scratch *s, const char *node, int64_t from, int64_t to)
 {
 	_cleanup_(nodedb_content_done) struct nodedb_content c = {0};
-	struct nodedb_filter f = {.scope = {.from_ns = from, .to_ns = to}};
+	struct nodedb_filter f = {.scope = {.from_ns = from, .to_ns = to, .node = node}};
 
 	assert_int_equal(nodedb_read(s->path, &f, &c, NULL), 0);
 	return c.books.launch_error;
+}
+
+static double load_launch_error(const struct scratch *s, int64_t from, int64_t to)
+{
+	return launch_error_of(s, NULL, from, to);
 }
 
 static void test_the_run_that_is_asked_for(void **state)
@@ -81,10 +86,32 @@ static void test_launches_of_the_run(void **state)
 	assert_true(load_launch_error(s, T0 + 200 * S, T0 + 210 * S) == 0);
 }
 
+/* Two nodes at one time, one of which wrote last, and both at once before. */
+static void test_launches_of_the_node(void **state)
+{
+	const struct scratch *s = *state;
+
+	scratch_close(scratch_open(s->path));
+	scratch_sql(s->path, "CREATE TABLE node_clocks (node TEXT, offset_ns INTEGER);"
+			     "DELETE FROM sessions; DELETE FROM accounting;"
+			     "INSERT INTO sessions (id, node, started_at, stopped_at) VALUES"
+			     " (1, 'a', 1700000000000000000, 1700000010000000000),"
+			     " (2, 'b', 1700000000000000000, 1700000010000000000),"
+			     " (3, 'c', 1700000000000000000, 1700000010000000000);"
+			     "INSERT INTO overhead (timestamp, node, launch_watched, launch_error)"
+			     " VALUES (1700000005000000000, 'a', 0.5, 0.3),"
+			     " (1700000005000000000, 'b', 0.5, 0.2),"
+			     " (1700000009000000000, 'b', 0.5, 0.1);");
+	assert_true(launch_error_of(s, "a", 0, 0) == 0.3);
+	assert_true(launch_error_of(s, "b", 0, 0) == 0.1);
+	assert_true(launch_error_of(s, "c", 0, 0) == 0);
+	assert_true(launch_error_of(s, NULL, 0, 0) == 0.3);
+}
+
 int main(void)
 {
-	const struct CMUnitTest tests[] = {
-		TEST(test_the_run_that_is_asked_for), TEST(test_launches_of_the_run)};
+	const struct CMUnitTest tests[] = {TEST(test_the_run_that_is_asked_for),
+		TEST(test_launches_of_the_run), TEST(test_launches_of_the_node)};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

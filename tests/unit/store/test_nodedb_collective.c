@@ -147,6 +147,26 @@ static void homes_are_by_pid(void **state)
 	nodedb_content_done(&got);
 }
 
+/* Rows that make no sense count towards the ceiling: a file full of them is not read to its end. */
+static void no_more_homes_are_looked_at(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb_content got;
+	char sql[512];
+
+	scratch_close(scratch_open(s->path));
+	snprintf(sql, sizeof(sql),
+		"WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < %u)"
+		" INSERT INTO processes (node,pid,start_time,comm,cmdline,first_seen,last_seen)"
+		" SELECT 'n',-i,1,'','',1,1 FROM n",
+		NODEDB_HOMES_MAX + 100);
+	scratch_sql(s->path, sql);
+	assert_int_equal(nodedb_read(s->path, NULL, &got, NULL), 0);
+	assert_int_equal(got.home_count, 0);
+	assert_int_equal(got.skipped_rows, NODEDB_HOMES_MAX);
+	nodedb_content_done(&got);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -154,6 +174,7 @@ int main(void)
 		TEST(own_numbers_come_back),
 		TEST(damaged_rows_are_counted),
 		TEST(homes_are_by_pid),
+		TEST(no_more_homes_are_looked_at),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

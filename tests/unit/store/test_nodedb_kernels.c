@@ -2,6 +2,9 @@
 /* test_nodedb_kernels.c - kernels of a recording, as they are read for explaining. */
 #include "store_fixture.h"
 
+#include "sql/sql_table.h"
+#include "store/read/nodedb_snapshot.h"
+
 #define T0 INT64_C(1700000000000000000)
 
 static void put_kernel(struct nodedb *db, uint32_t pid, uint64_t function, int64_t since,
@@ -86,12 +89,42 @@ static void test_only_if_asked_for(void **state)
 	assert_int_equal(c.kernel_count, 0);
 }
 
+static int list(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
+{
+	return nodedb_snapshot_list(
+		l, NODEDB_KERNELS, &(struct scope){.source = 0}, 0, arg, reterr);
+}
+
+/* In the list names and origins are texts, also those of a file that has something else there. */
+static void test_names_that_are_none(void **state)
+{
+	struct scratch *s = *state;
+	struct sql_table t = {0};
+
+	scratch_close(scratch_open(s->path));
+	scratch_sql(s->path, "DROP TABLE kernels;"
+			     "CREATE TABLE kernels (pid INTEGER, launches INTEGER, name, origin);"
+			     "INSERT INTO kernels VALUES (7, 3, NULL, 5), (7, 2, 17, NULL),"
+			     " (8, 1, 'gemm', 'registered');");
+	assert_int_equal(nodedb_snapshot_read(s->path, list, &t, NULL), 0);
+	assert_int_equal(t.row_count, 3);
+	for (size_t i = 0; i < t.row_count; i++)
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(sql_table_cell(&t, i, k)->type, SQL_TEXT);
+	assert_string_equal(sql_table_bytes(&t, sql_table_cell(&t, 0, 0)), "");
+	assert_string_equal(sql_table_bytes(&t, sql_table_cell(&t, 0, 1)), "5");
+	assert_string_equal(sql_table_bytes(&t, sql_table_cell(&t, 1, 0)), "17");
+	assert_string_equal(sql_table_bytes(&t, sql_table_cell(&t, 2, 1)), "registered");
+	sql_table_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_they_are_found),
 		TEST(test_those_of_one_process),
 		TEST(test_only_if_asked_for),
+		TEST(test_names_that_are_none),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
