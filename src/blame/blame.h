@@ -55,7 +55,7 @@ struct blame_suspect {
 	uint32_t period;     /* late every so many steps; 0: not regular, 1: always */
 	int64_t since_ns;    /* first late step */
 	uint32_t cause;      /* the same number: late in the same steps, with the same work */
-	double received; /* its peers send it so many times as much as before, and steps are longer since; 0: they do not */
+	double received; /* bytes from its peers, now to before, where steps are longer since; 0: no more than before */
 	bool on_time; /* known by @received alone: its host is as early as the others', @late and @lag_ns are its GPU's */
 	bool by_design; /* a stage that is as slow in all steps: how work is divided, no fault */
 	double confidence;
