@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """page.py - what the tests of pages share: a script of tests/browser in a real browser, and its checks as TAP."""
+import ctypes
 import fcntl
 import json
 import lzma
@@ -7,7 +8,9 @@ import os
 import pathlib
 import re
 import shutil
+import socket
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -16,16 +19,31 @@ from rig import BUILD, INGERO, SOURCE, check, scratch, start
 PEERS = BUILD / "peers"
 NODE = PEERS / "node"
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
+CLONE_NEWNET, SIOCSIFFLAGS, IFF_UP = 0x40000000, 0x8914, 1
+
+
+def leave_network():
+    """Gives this process, and those that it starts from now on, a loopback of their own. When an address of the machine
+    changes, as it does with every network namespace that another test makes, Chromium ends all requests with
+    ERR_NETWORK_CHANGED."""
+    if os.geteuid() != 0:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNET) != 0:
+        raise OSError(ctypes.get_errno(), "unshare")
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        fcntl.ioctl(s, SIOCSIFFLAGS, struct.pack("16sh14x", b"lo", IFF_UP))
 
 
 def need_browser():
-    """Ends the test, as skipped, where no page can be opened."""
+    """Ends the test, as skipped, where no page can be opened; else it goes on in a network of its own."""
     if not NODE.exists() or not (PEERS / "node_modules" / "playwright-core").exists():
         print("the page was not opened: Node and playwright-core are missing; run tools/peers")
         sys.exit(77)
     if not CHROMIUM:
         print("the page was not opened: chromium is missing; run tools/deps check")
         sys.exit(77)
+    leave_network()
 
 
 def browser_run(script, url, env=None, **more):
