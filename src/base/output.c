@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/path_user.h"
 
 #define BLOCK 512
@@ -87,6 +88,9 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 					   (before.shared ? O_NOFOLLOW : 0));
 		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
 	}
+	if (file_is_database(path))
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s is a recording and is not overwritten: give another name", path);
 	n = snprintf(o->temporary, sizeof(o->temporary), "%s.XXXXXX", path);
 	if (n < 0 || (size_t)n >= sizeof(o->temporary)) {
 		o->temporary[0] = 0;

@@ -34,6 +34,14 @@ struct snapshots {
 
 /* ---- snapshots ---- */
 
+/* "12.duckdb", or what DuckDB keeps beside it. */
+static bool is_snapshot(const char *name)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits && strncmp(name + digits, ".duckdb", 7) == 0;
+}
+
 int snapshots_new(struct store_duck *s)
 {
 	char path[STORE_PATH_MAX + 300];
@@ -49,7 +57,7 @@ int snapshots_new(struct store_duck *s)
 	d = opendir(path); /* what another process has left */
 	while (d && (e = readdir(d))) {
 		snprintf(path, sizeof(path), "%s/snapshots/%s", s->folder, e->d_name);
-		if (*e->d_name != '.')
+		if (is_snapshot(e->d_name))
 			unlink(path);
 	}
 	if (d)

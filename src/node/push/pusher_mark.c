@@ -50,6 +50,16 @@ static bool read_slot(int fd, int i, struct head *ret, struct buf *b)
 	return !b->err;
 }
 
+/* Whether @fd is no mark: one that was cut off in its first write begins with its magic or with zeros. */
+static bool is_foreign(int fd)
+{
+	static const char zeros[sizeof(magic)];
+	char start[sizeof(magic)];
+
+	return pread(fd, start, sizeof(start), 0) == sizeof(start) &&
+	       memcmp(start, magic, sizeof(magic)) != 0 && memcmp(start, zeros, sizeof(zeros)) != 0;
+}
+
 static int load(struct pusher_mark *m, const char *path, struct pusher_note *ret, struct buf *batch)
 {
 	_cleanup_buf_ struct buf other = BUF_INIT(PUSHER_MARK_SLOT);
@@ -137,6 +147,9 @@ int pusher_mark_open(struct pusher_mark *m, const char *path, uint64_t wait_ns,
 			path);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot lock %.300s: %s", path, strerror(-r));
+	if (is_foreign(fd))
+		return errinfo_set(
+			reterr, -EEXIST, "%.300s is another file and is not written to", path);
 	m->fd = fd;
 	fd = -1;
 	return load(m, path, ret, ret_batch);
