@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
@@ -320,6 +321,12 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	if (r == 0) {
 		left.timeout_ns -= waited;
 		r = ask_worker(&files, text, &left, ret, reterr);
+		log_debug(
+			"SQL: %llu ms for a copy of %llu unsealed rows, %llu ms to answer from %zu files",
+			(unsigned long long)(waited / NS_PER_MS),
+			(unsigned long long)reading->live_rows,
+			(unsigned long long)((mono_now().ns - began - waited) / NS_PER_MS),
+			files.count);
 	}
 	if (n) {
 		pthread_mutex_lock(&s->snapshots->mutex);
