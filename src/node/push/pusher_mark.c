@@ -50,14 +50,20 @@ static bool read_slot(int fd, int i, struct head *ret, struct buf *b)
 	return !b->err;
 }
 
-/* Whether @fd is no mark: one that was cut off in its first write begins with its magic or with zeros. */
+/* Whether @fd is no mark: a damaged one begins with most of its magic, one that was cut off in its first write with
+ * zeros. */
 static bool is_foreign(int fd)
 {
-	static const char zeros[sizeof(magic)];
 	char start[sizeof(magic)];
+	size_t same = 0, zeros = 0;
 
-	return pread(fd, start, sizeof(start), 0) == sizeof(start) &&
-	       memcmp(start, magic, sizeof(magic)) != 0 && memcmp(start, zeros, sizeof(zeros)) != 0;
+	if (pread(fd, start, sizeof(start), 0) != sizeof(start))
+		return false;
+	for (size_t i = 0; i < sizeof(start); i++) {
+		same += start[i] == magic[i];
+		zeros += start[i] == 0;
+	}
+	return same <= sizeof(start) / 2 && zeros < sizeof(start);
 }
 
 static int load(struct pusher_mark *m, const char *path, struct pusher_note *ret, struct buf *batch)
@@ -67,6 +73,8 @@ static int load(struct pusher_mark *m, const char *path, struct pusher_note *ret
 	bool is_whole[2] = {read_slot(m->fd, 0, &h[0], batch), read_slot(m->fd, 1, &h[1], &other)};
 	int newest = is_whole[1] && (!is_whole[0] || h[1].serial > h[0].serial);
 
+	if (!is_whole[newest] && is_foreign(m->fd))
+		return -EEXIST;
 	if (!is_whole[newest]) {
 		if (lseek(m->fd, 0, SEEK_END) > 0)
 			log_warning(
@@ -152,7 +160,11 @@ int pusher_mark_open(struct pusher_mark *m, const char *path, uint64_t wait_ns,
 			reterr, -EEXIST, "%.300s is another file and is not written to", path);
 	m->fd = fd;
 	fd = -1;
-	return load(m, path, ret, ret_batch);
+	r = load(m, path, ret, ret_batch);
+	if (r != -EEXIST)
+		return r;
+	pusher_mark_close(m);
+	return errinfo_set(reterr, r, "%.300s is another file and is not written to", path);
 }
 
 void pusher_mark_close(struct pusher_mark *m)
