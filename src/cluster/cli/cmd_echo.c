@@ -291,10 +291,10 @@ static const struct echo_typed defaults = {
 #define ACCESS(field) offsetof(struct echo_typed, echo.access.field)
 static const struct option_row echo_options[] = {
 	LISTEN_GRPC_OPTION(AT, "otlp-addr"),
-	OPTION_ALIAS(STRING, "grpc-addr", AT(grpc), "HOST:PORT", "as --otlp-addr"),
+	OPTION_ALIAS(TEXT, "grpc-addr", AT(grpc), "HOST:PORT", "as --otlp-addr"),
 	LISTEN_HTTP_OPTION(AT),
 	LISTEN_API_OPTION(AT, "mcp-addr", "MCP, the API and /metrics", "127.0.0.1:8081"),
-	OPTION_ALIAS(STRING, "api-addr", AT(api), "HOST:PORT", "as --mcp-addr"),
+	OPTION_ALIAS(TEXT, "api-addr", AT(api), "HOST:PORT", "as --mcp-addr"),
 	ECHO_FLAGS_OPTIONS(ECHO, ACCESS),
 	OPTION_ROW(STRING, "cluster-id", OPTION(cluster), "NAME",
 		"of `export`: only this cluster (default: all)"),
