@@ -98,11 +98,27 @@ int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct err
 		"%s changes owners too fast, or is a link: remove it and try again", path);
 }
 
+int store_lock_renew(const char *db_path, struct store_lock *l, struct errinfo *reterr)
+{
+	struct store_lock next = STORE_LOCK_INIT;
+	int r;
+
+	if (l->fd >= 0 && still_named(l->fd, l->path))
+		return 0;
+	r = store_lock_take(db_path, &next, reterr);
+	if (r < 0)
+		return r;
+	store_lock_done(l);
+	*l = next;
+	return 0;
+}
+
 void store_lock_done(struct store_lock *l)
 {
 	if (l->fd < 0)
 		return;
-	unlink(l->path);
+	if (still_named(l->fd, l->path)) /* else it is another's by now */
+		unlink(l->path);
 	close(l->fd);
 	free(l->path);
 	*l = STORE_LOCK_INIT;

@@ -20,6 +20,9 @@ struct store_lock {
 /* store_lock_take - -EBUSY with the holder's pid if another writer has it. */
 int store_lock_take(const char *db_path, struct store_lock *ret_lock, struct errinfo *reterr);
 
+/* store_lock_renew - takes it again if somebody has removed its file. */
+int store_lock_renew(const char *db_path, struct store_lock *l, struct errinfo *reterr);
+
 /* store_lock_done - removes the file and lets go; no-op if not held. */
 void store_lock_done(struct store_lock *l);
 

@@ -30,6 +30,9 @@ static void close_sql(struct nodedb *db)
 			sql_finalize(TAKE(db->statements[i]));
 	if (db->sql)
 		sql_close(TAKE(db->sql));
+	if (db->file >= 0)
+		close(db->file);
+	db->file = -1;
 }
 
 static void nodedb_free(struct nodedb *db)
@@ -172,6 +175,9 @@ static int open_found(struct nodedb *db, enum found found, struct errinfo *reter
 	r = sql_open_write(db->path, &db->sql, reterr);
 	if (r < 0)
 		return r;
+	db->file = open(db->path, O_PATH | O_CLOEXEC);
+	if (db->file < 0)
+		return errinfo_set(reterr, -errno, "%s: %s", db->path, strerror(errno));
 	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
 	if (r == 0)
 		r = check_log(db, reterr); /* again: made by us, or by somebody in between */
@@ -195,6 +201,7 @@ static struct nodedb *nodedb_new(const char *path, const char *node)
 	if (!db)
 		return NULL;
 	db->lock = STORE_LOCK_INIT;
+	db->file = -1;
 	db->path = strdup(path);
 	db->node = strdup(node);
 	if (!db->path || !db->node)
@@ -333,6 +340,58 @@ int nodedb_roll(struct nodedb *db, const char *rolled, struct errinfo *reterr)
 		if (q < 0)
 			close_sql(db);
 	}
+	db->next_seq = next;
+	return r;
+}
+
+int nodedb_has_name(const struct nodedb *db)
+{
+	struct stat named, own;
+
+	if (stat(db->path, &named) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	return fstat(db->file, &own) == 0 && named.st_dev == own.st_dev &&
+			       named.st_ino == own.st_ino
+		       ? 1
+		       : -EEXIST;
+}
+
+/* What its log holds goes into it first, unless it is gone for good: SQLite does not do so for a file of another name. */
+static int leave_file(struct nodedb *db, struct errinfo *reterr)
+{
+	struct stat st;
+	int r = 0;
+
+	if (db->sql && (fstat(db->file, &st) < 0 || st.st_nlink))
+		r = sql_checkpoint(db->sql, reterr);
+	if (r == 0)
+		close_sql(db);
+	return r;
+}
+
+int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
+{
+	uint64_t next = db->next_seq;
+	char name[PATH_MAX];
+	int r = leave_file(db, reterr);
+
+	if (r < 0)
+		return r;
+	r = store_lock_renew(db->path, &db->lock, reterr);
+	if (r < 0)
+		return r;
+	for (size_t i = 1; i < ARRAY_SIZE(suffixes);
+		i++) { /* a reader's would be taken for the new file's */
+		snprintf(name, sizeof(name), "%s%s", db->path, suffixes[i]);
+		unlink(name);
+	}
+	r = create_file(db->path, reterr);
+	if (r == 0)
+		r = open_found(db, FOUND_NOTHING, reterr);
+	if (r == 0)
+		r = note_seq(db, next - 1, reterr);
+	if (r < 0)
+		close_sql(db);
 	db->next_seq = next;
 	return r;
 }

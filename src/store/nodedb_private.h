@@ -19,6 +19,7 @@ enum nodedb_statement {
 struct nodedb {
 	sql_db *sql;
 	char *path, *node;
+	int file; /* O_PATH: closing it drops none of SQLite's locks. -1: none */
 	size_t node_len;
 	bool durable; /* the open batch outlasts a power cut */
 	struct store_lock lock;

@@ -18,6 +18,7 @@
 
 #define BUSY_RETRY_NS   NS_PER_S
 #define FAILED_RETRY_NS (30 * NS_PER_S)
+#define LOOK_NS         NS_PER_S
 
 int retention_init(struct retention *u, struct nodedb *db, int64_t session,
 	const struct retention_config *config, struct errinfo *reterr)
@@ -151,6 +152,49 @@ static int roll(struct retention *u, const struct accounting *books, struct erri
 	return MIN(q, 0);
 }
 
+/* Somebody removed or renamed the file, which goes on filling the disk where nobody finds it: it gets its end, and a
+ * new one its name. */
+static int renew(struct retention *u, const struct accounting *books, struct errinfo *reterr)
+{
+	wall_time now = wall_now();
+	struct accounting run;
+	int r;
+
+	log_warning(
+		"%s was removed or renamed while it was written: recording continues in a new file of that name",
+		nodedb_path(u->db));
+	close_books(books, &run);
+	(void)retention_end(u, &run, now, NULL);
+	u->rolled = run;
+	if (u->prune)
+		prune_free(TAKE(u->prune));
+	u->session_due = true;
+	r = nodedb_renew(u->db, reterr);
+	if (r == 0)
+		r = begin_session(u, now, reterr);
+	if (r == 0 && u->config.max_bytes)
+		r = prune_new(u->db, u->session.id, u->config.max_bytes, &u->prune, reterr);
+	return r;
+}
+
+static int renew_if_gone(
+	struct retention *u, const struct accounting *books, struct errinfo *reterr)
+{
+	uint64_t now = mono_now().ns;
+	int r;
+
+	if (now < u->look_ns)
+		return 0;
+	u->look_ns = now + LOOK_NS;
+	r = nodedb_has_name(u->db);
+	if (r == -EEXIST && !u->said_replaced)
+		log_error(
+			"%s is another file now: what is recorded goes to the one that was removed or renamed. Stop the trace and start it again",
+			nodedb_path(u->db));
+	u->said_replaced = r == -EEXIST;
+	return r ? 0 : renew(u, books, reterr);
+}
+
 static int roll_if_due(struct retention *u, const struct accounting *books, struct errinfo *reterr)
 {
 	uint64_t now = mono_now().ns;
@@ -179,8 +223,10 @@ static int roll_if_due(struct retention *u, const struct accounting *books, stru
 int retention_step(struct retention *u, size_t rows_max, const struct accounting *books,
 	struct errinfo *reterr)
 {
-	int r = 0;
+	int r = renew_if_gone(u, books, reterr);
 
+	if (r < 0)
+		return r;
 	if (u->session_due && mono_now().ns >= u->retry_ns) {
 		r = begin_session(u, wall_now(), reterr);
 		if (r < 0)

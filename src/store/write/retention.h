@@ -22,7 +22,8 @@ struct retention {
 	struct retention_config config;
 	struct session session;
 	bool session_due; /* the new file has no session yet: its disk was full */
-	bool said_busy;
+	bool said_busy, said_replaced;
+	uint64_t look_ns;         /* monotonic: of the next look whether the file has its name */
 	struct prune *prune;      /* NULL: unlimited */
 	struct accounting rolled; /* what the files before this one account for */
 	uint64_t retry_ns;        /* monotonic: not before */

@@ -107,6 +107,69 @@ static void test_rolls_over_with_books(void **state)
 	assert_int_equal(scratch_files(s->folder, false), (int)u.generation + 1);
 }
 
+/* The log's rows too: SQLite leaves them there if the file has lost its name. */
+static void test_goes_on_without_its_name(void **state)
+{
+	struct scratch *s = *state;
+	struct accounting run = {0};
+	struct retention u;
+	struct nodedb *db = start(s, &u, 0, 0);
+	char moved[512], wal[512];
+
+	snprintf(moved, sizeof(moved), "%s.moved", s->path);
+	snprintf(wal, sizeof(wal), "%s-wal", s->path);
+	for (int i = 0; i < 3; i++) {
+		put(db, 100);
+		run.source[1].stored += 100;
+		run.source[1].hits += 100;
+		u.look_ns = 0;
+		assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0);
+		assert_int_equal(u.generation, i); /* control: with its name nothing happens */
+		u.look_ns = 0;
+		if (i == 0)
+			assert_int_equal(rename(s->path, moved), 0);
+		if (i == 1) {
+			assert_int_equal(unlink(s->path), 0);
+			assert_int_equal(unlink(wal), 0);
+		}
+		if (i < 2)
+			assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0);
+	}
+	retention_books(&u, &run, &run);
+	assert_int_equal(nodedb_put_accounting(db, retention_session(&u), &run, NULL), 0);
+	assert_int_equal(nodedb_session_end(db, retention_session(&u), (wall_time){9}, NULL), 0);
+	retention_done(&u);
+	scratch_close(db);
+	assert_int_equal(rows_of(moved), 100);
+	assert_int_equal(rows_of(s->path), 100);
+	assert_int_equal(scratch_int(s->path, "SELECT max(seq) FROM events"), 300);
+	assert_int_equal(scratch_files(s->folder, false), 2);
+}
+
+static void test_another_file_of_its_name_stays(void **state)
+{
+	struct scratch *s = *state;
+	struct accounting run = {0};
+	struct retention u;
+	struct nodedb *db = start(s, &u, 0, 0);
+	char moved[512], text[8] = "";
+
+	snprintf(moved, sizeof(moved), "%s.moved", s->path);
+	assert_int_equal(rename(s->path, moved), 0);
+	scratch_write(s->path, "mine", 5);
+	put(db, 10);
+	assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0);
+	assert_int_equal(u.generation, 0);
+	assert_true(u.said_replaced);
+	retention_done(&u);
+	scratch_close(db);
+	FILE *f = fopen(s->path, "re");
+	assert_int_equal(fread(text, 1, sizeof(text), f), 5);
+	fclose(f);
+	assert_string_equal(text, "mine");
+	assert_int_equal(scratch_int(moved, "SELECT count(*) FROM events"), 10);
+}
+
 static void test_ids_go_on_in_an_empty_file(void **state)
 {
 	struct scratch *s = *state;
@@ -300,6 +363,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_rolls_over_with_books),
+		TEST(test_goes_on_without_its_name),
+		TEST(test_another_file_of_its_name_stays),
 		TEST(test_ids_go_on_in_an_empty_file),
 		TEST(test_keeps_only_so_many),
 		TEST(test_waits_for_a_reader),
