@@ -11,6 +11,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -120,6 +121,14 @@ static void give_up(struct journal *j, uint64_t first)
 	j->fd = -1;
 }
 
+/* A file that somebody has removed is written and synced like any other, and nobody finds it again. */
+static int check_named(int fd)
+{
+	struct stat st;
+
+	return fstat(fd, &st) < 0 ? -errno : st.st_nlink ? 0 : -ENOENT;
+}
+
 /* write_group - all of it is on disk, or none of it counts. Adds the segment that it had to begin. */
 static int write_group(struct journal *j, const struct waiting_list *group, bool *ret_begun)
 {
@@ -143,6 +152,8 @@ static int write_group(struct journal *j, const struct waiting_list *group, bool
 	for (int i = 0; i < count; i++)
 		bytes += v[i].iov_len;
 	r = write_all(j, v, count, j->at);
+	if (r == 0)
+		r = check_named(j->fd);
 	if (r < 0) {
 		give_up(j, j->next);
 		return r;

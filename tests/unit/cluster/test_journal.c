@@ -501,6 +501,28 @@ static void test_full_disk_and_back(void **state)
 	expect_entries(r, 0, 4);
 }
 
+/* What is written to a file that somebody has removed is not acknowledged; in a folder that is still there it goes on. */
+static void test_removed_while_it_is_written(void **state)
+{
+	struct journal_rig *r = *state;
+	char path[160];
+
+	assert_int_equal(open_journal(r, 0, 0), 0);
+	append_many(r, 1, 2); /* control */
+	newest_segment(r, path);
+	assert_int_equal(unlink(path), 0);
+	assert_int_equal(append_and_wait(r, "nowhere"), -ENOENT);
+	assert_int_equal(journal_stats(r->journal).fault, -ENOENT);
+	r->failed = 0;
+	assert_int_equal(append_and_wait(r, "entry 3"), 0);
+	assert_int_equal(r->position, 3);
+	scratch_files(r->folder, true);
+	assert_int_equal(rmdir(r->folder), 0);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(append_and_wait(r, "nowhere"), -ENOENT);
+	close_journal(r);
+}
+
 /* Nobody appends while it is not ready: it finds by itself that there is room again, and, at a start, that there
  * is none. */
 static void test_a_full_disk_is_probed(void **state)
@@ -689,6 +711,7 @@ int main(void)
 		JOURNAL_TEST(test_write_and_sync_faults),
 		JOURNAL_TEST(test_fault_that_cannot_be_cut_off),
 		JOURNAL_TEST(test_full_disk_and_back),
+		JOURNAL_TEST(test_removed_while_it_is_written),
 		JOURNAL_TEST(test_a_full_disk_is_probed),
 		JOURNAL_TEST(test_ceilings),
 		JOURNAL_TEST(test_trim),
