@@ -25,7 +25,6 @@ static struct tally_part key_of(const struct tally_part *p)
 	key.owner = p->owner;
 	key.pid = p->pid;
 	key.culprit_pid = p->culprit_pid;
-	key.culprit_is_worker = p->culprit_is_worker;
 	key.place = p->place;
 	key.stack_hash = p->stack_hash;
 	key.wait_hash = p->wait_hash;

@@ -34,7 +34,7 @@ static bool is_loader(const struct walk *w, const struct ledger_row *r)
 	return w->path->has_loader && (!s || place_is_loader(s));
 }
 
-/* Followed are processes that use a GPU and their children: one that does not is a child. */
+/* Followed are processes that use a GPU, their children and who is waited for: in a loader, one without a GPU is a worker. */
 static enum account_owner owner_of(const struct walk *w, const struct ledger_row *r)
 {
 	if (r->pid == w->path->pid)

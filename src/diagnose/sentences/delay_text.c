@@ -212,6 +212,16 @@ static const char *script_name(const struct recording *rec, const struct step_ac
 
 /* ---- where the chain leads to ---- */
 
+/* Who has a CPU: the job itself, or another program. */
+static enum resource cpu_of(const struct subject *s, uint32_t pid)
+{
+	_cleanup_(lineage_done) struct lineage lines = {0};
+
+	return lineage_build(s->rec, &lines) == 0 && process_is_own(s->rec, s->a, &lines, pid)
+		       ? RESOURCE_CPU_OWN
+		       : RESOURCE_CPU_PROGRAM;
+}
+
 static void name_end(struct resource_use *end, enum resource r, const char *who, uint32_t pid)
 {
 	end->resource = r;
@@ -232,10 +242,7 @@ static void find_end(const struct subject *s, struct resource_use *end)
 	if (s->l->kind == DELAY_BY_PROCESS)
 		name_end(end, RESOURCE_PROCESS, e->comm, e->pid);
 	else if (e->culprit[0] && e->line == ACCOUNT_CPU)
-		name_end(end,
-			e->culprit_pid == s->a->pid || e->culprit_is_worker ? RESOURCE_CPU_OWN
-									    : RESOURCE_CPU_PROGRAM,
-			e->culprit, e->culprit_pid);
+		name_end(end, cpu_of(s, e->culprit_pid), e->culprit, e->culprit_pid);
 	else if (e->culprit[0] && e->line == ACCOUNT_LOCK)
 		name_end(end, RESOURCE_LOCK, e->culprit, e->culprit_pid);
 	else if (e->culprit[0]) /* whose doing it is, of a disk or of a stop, without more */

@@ -420,12 +420,13 @@ static void whose_the_cpu_is(void **state)
 	static const struct resource_use programs[] = {
 		{.resource = RESOURCE_CPU_PROGRAM, .who = "xz", .count = 2},
 		{.resource = RESOURCE_CPU_PROGRAM, .who = "python3", .count = 2}}; /* as the job */
+	struct account_entry crowded = worker;
 	struct incident inc = {0};
 
-	tell(&(struct story){.kind = DELAY_BY_CPU,
-		     .who = SELF(ACCOUNT_CPU, .culprit_pid = STEPS_WORKER,
-			     .culprit = "pt_data_worker", .culprit_is_worker = true)},
-		&inc);
+	crowded.line = ACCOUNT_CPU;
+	crowded.culprit_pid = STEPS_WORKER;
+	snprintf(crowded.culprit, COMM_LEN, "pt_data_worker");
+	tell(&(struct story){.kind = DELAY_BY_CPU, .who = crowded}, &inc);
 	assert_has(inc.summary, "CPU contention from the job's own pt_data_worker (pid ");
 	assert_false(advises(&inc, "Stop"));
 	tell(&(struct story){.kind = DELAY_BY_CPU,
