@@ -96,21 +96,56 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 	return best;
 }
 
+static bool is_before(const struct chain *c, const struct event *e)
+{
+	return c->has_slow && c->a->mark_count && e->start.ns >= c->a->first.ns &&
+	       e->start.ns < c->a->last.ns && !chain_time(c, e->start.ns);
+}
+
+/* The requests of units that count, and of what slow ones are compared with. */
 static void add_requests(const struct chain *c, uint32_t dev, struct requests *q)
 {
-	const struct event *e = NULL;
-
-	while ((e = chain_event(c, SOURCE_IO, e))) {
+	for (size_t i = 0; i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
 		int side = e->op == IO_READ ? READS : WRITES;
 		struct program *p;
 
-		if (!is_request(e) || e->dev != dev)
+		if (e->source != SOURCE_IO || !is_request(e) || e->dev != dev ||
+			!(chain_time(c, e->start.ns) || is_before(c, e)))
 			continue;
 		p = program_get(c->rec, &q->programs, e->pid, e->comm);
 		if (!p)
 			continue;
+		if (is_before(c, e)) {
+			p->before[side] += bytes_of(e) + REQUEST_WORK;
+			continue;
+		}
 		p->work[side] += bytes_of(e) + REQUEST_WORK;
 		p->bytes[side] += bytes_of(e);
+	}
+}
+
+static uint64_t grown_work(const struct program *p, int side, double scale)
+{
+	return p->work[side] - MIN(p->work[side], (uint64_t)(scale * (double)p->before[side]));
+}
+
+/* What each did more of than while units were ordinary is why slow ones wait; where none are, or nobody did more, all of it. A
+ * checkpoint is written back when it is over. */
+static void keep_grown(const struct chain *c, struct requests *q)
+{
+	double slow = (double)chain_elapsed_ns(c), all = (double)(c->a->last.ns - c->a->first.ns);
+	double scale = all > slow ? slow / (all - slow) : 0;
+	struct program *end = q->programs.items + q->programs.count;
+	uint64_t grown = 0;
+
+	for (struct program *p = q->programs.items; p < end; p++)
+		grown += grown_work(p, READS, scale) + grown_work(p, WRITES, scale);
+	if (!grown || c->d->kind == DELAY_BY_CHECKPOINT)
+		return;
+	for (struct program *p = q->programs.items; p < end; p++) {
+		p->work[READS] = grown_work(p, READS, scale);
+		p->work[WRITES] = grown_work(p, WRITES, scale);
 	}
 }
 
@@ -191,6 +226,7 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 	if (!device)
 		return false;
 	add_requests(c, device->dev, q);
+	keep_grown(c, q);
 	for (int i = 0; i < q->programs.count; i++)
 		for (int s = READS; s <= WRITES; s++) {
 			work[s] += q->programs.items[i].work[s];
