@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "diagnose/sentences/delay_subject.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/findings/detector.h"
 #include "steps_fixture.h"
@@ -485,10 +486,10 @@ static void test_launching_is_no_place_of_host_code(void **state)
 	struct delay d = {.kind = DELAY_BY_HOST, .lead = &a.entries[0]};
 	struct code_place p;
 
-	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_true(delay_subject_place(&rec, &a, &d, NULL, &p));
 	assert_string_equal(p.func, "draw");
 	a.entries[1].slow_ns = 10 * STEPS_MS;
-	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_true(delay_subject_place(&rec, &a, &d, NULL, &p));
 	assert_string_equal(p.func, "update");
 }
 
