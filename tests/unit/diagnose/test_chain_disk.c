@@ -116,6 +116,22 @@ static void test_it_reads_more(void **state)
 	free(s);
 }
 
+/* Of ordinary steps no row was kept: who does most is named, in the direction of that one. */
+static void test_who_does_most(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 120, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	requests(s, 100, 900, "hog", IO_WRITE, DISK, 40);
+	requests(s, 50, 900, "hog", IO_READ, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(s->delay.end.who, "hog");
+	requests(s, 40, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "python3");
+	free(s);
+}
+
 /* Nobody does more: it is as it always was. */
 static void test_all_as_before(void **state)
 {
@@ -183,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_it_reads_itself),
 		cmocka_unit_test(test_who_came),
 		cmocka_unit_test(test_it_reads_more),
+		cmocka_unit_test(test_who_does_most),
 		cmocka_unit_test(test_all_as_before),
 		cmocka_unit_test(test_the_kernel_is_nobody),
 		cmocka_unit_test(test_the_page_cache),
