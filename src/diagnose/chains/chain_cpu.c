@@ -10,7 +10,6 @@
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/rows/home.h"
-#include "diagnose/rows/place.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
@@ -91,10 +90,9 @@ static bool is_same_program(const struct process_home *a, const struct process_h
 	return a->comm[0] && !script_is_runner(a->comm) && !strcmp(a->comm, b->comm);
 }
 
-/* Python with a text instead of a script: that is how multiprocessing starts its workers, where it does not fork them. */
 static bool is_spawned(const struct process_home *h)
 {
-	return !h->script[0] && (script_is_runner(h->comm) || place_is_loader_thread(h->comm));
+	return !strncmp(h->script, SCRIPT_SPAWNED, strlen(SCRIPT_SPAWNED));
 }
 
 bool process_is_own(const struct recording *rec, const struct step_account *a,

@@ -150,7 +150,9 @@ static void test_what_it_runs(void **state)
 		{"python3", "evaluate.py", true, false},
 		{"python3", "train.py", false, true}, /* a worker from before the recording */
 		{"pt_data_worker", "train.py", true, true},
-		{"python3", "", true, true}, /* multiprocessing's spawn */
+		{"python3", "multiprocessing.spawn", true, true},
+		{"python3", "multiprocessing.spawn", false, false}, /* another job's */
+		{"python3", "", true, false},                       /* a program as text */
 		{"python3", "", false, false},
 	};
 
