@@ -3,7 +3,8 @@
 """bench/echo_reads.py [SECONDS] [WRITERS] - how long questions to `ingero-cluster echo` take while many write.
 
 `ingero-cluster stress` sends as fast as it is taken; meanwhile two clients ask tools, each 0.1 s after the answer, and
-one asks SQL over all rows, each 0.5 s. Printed: from the request to the last byte, median, p99 and longest."""
+one asks SQL over all rows, each 0.5 s. Printed: from the request to the last byte, median, p99 and longest; of SQL also, as the
+service logs it, what went before the statement began (the copy of rows that are not sealed) and how long its process took."""
 import http.client
 import json
 import os
@@ -43,8 +44,9 @@ def asking(port, until, pause, paths, took):
 def main(seconds, writers):
     with tempfile.TemporaryDirectory(dir="/var/tmp") as folder:
         addresses = [f"--{name}-addr=127.0.0.1:0" for name in ("grpc", "http", "api")]
-        echo = subprocess.Popen([CLUSTER, "echo", "--db-path", f"{folder}/store", "--insecure-no-tls", "--no-token", *addresses],
-                                stdout=subprocess.PIPE, text=True)
+        log = open(f"{folder}/log", "w+")
+        echo = subprocess.Popen([CLUSTER, "--debug", "echo", "--db-path", f"{folder}/store", "--insecure-no-tls", "--no-token", *addresses],
+                                stdout=subprocess.PIPE, stderr=log, text=True)
         said = ""
         while "Token:" not in said:
             said += echo.stdout.readline()
@@ -66,6 +68,12 @@ def main(seconds, writers):
         stress.wait()
         echo.terminate()
         echo.wait()
+        log.seek(0)
+        parts = [tuple(map(int, m)) for m in re.findall(r"SQL: (\d+) ms for a copy of (\d+) unsealed rows, (\d+) ms to answer from (\d+) files", log.read())]
+    took["SQL, before it began"] = [p[0] / 1e3 for p in parts]
+    took["SQL, then"] = [p[2] / 1e3 for p in parts]
+    print(f"unsealed rows: median {sorted(p[1] for p in parts)[len(parts) // 2]:,}, most {max(p[1] for p in parts):,}; "
+          f"files: most {max(p[3] for p in parts)}")
     for name, times in took.items():
         times.sort()
         print(f"{name}: {len(times)} answers, median {times[len(times) // 2] * 1e3:.0f} ms, p99 "

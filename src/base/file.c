@@ -215,12 +215,34 @@ static int sync_directory_of(const char *path)
 	return file_sync(dir);
 }
 
+bool file_is_database(const char *path)
+{
+	static const char magic[16] = "SQLite format 3";
+	_cleanup_fd_ int fd = file_open_regular(path);
+	char start[sizeof(magic)];
+
+	return fd >= 0 && pread(fd, start, sizeof(start), 0) == sizeof(start) &&
+	       !memcmp(start, magic, sizeof(magic));
+}
+
+/* A link is replaced, not what it leads to. */
+static bool may_replace(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
+		return true;
+	return S_ISREG(st.st_mode) && !file_is_database(path);
+}
+
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode)
 {
 	char tmp[PATH_MAX];
 	_cleanup_fd_ int fd = -1;
 	int r = file_join(tmp, sizeof(tmp), path, ".XXXXXX");
 
+	if (r == 0 && !may_replace(path))
+		r = -EEXIST;
 	if (r < 0)
 		return r;
 	fd = mkostemp(tmp, O_CLOEXEC);

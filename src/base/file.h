@@ -37,9 +37,12 @@ int file_open_inside(const char *root, const char *path, int flags, struct stat 
 /* file_read_line - the first line of a file without its newline, cut to @size - 1 bytes. */
 int file_read_line(const char *root, const char *path, char *out, size_t size);
 
+/* file_is_database - whether @path is SQLite's: a recording, which is never written over by anything else. */
+bool file_is_database(const char *path);
+
 /* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same
  * directory, fsync, rename, fsync of the directory. On failure the old file stands and nothing is
- * left over. */
+ * left over. -EEXIST: a database, or what is no file (a device, a pipe, a folder) has the name. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
 /* file_sync - waits until the file or folder @path is on disk. */

@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "base/file.h"
 #include "base/path_user.h"
 #include "base/text.h"
 
@@ -21,6 +22,9 @@ int log_file_open(const char *path, int *ret, struct errinfo *reterr)
 	bool is_new = access(path, F_OK) < 0;
 	int fd, r = path_user_enter(path, &before, reterr);
 
+	if (r == 0 && file_is_database(path))
+		r = errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"--log %s: is a recording: give another name", path);
 	if (r < 0)
 		return r;
 	fd = open(path,
@@ -149,7 +153,8 @@ void log_write(struct log_site *site, enum log_level level, const char *fmt, ...
 	if (!shown && (file_fd < 0 || level > LOG_LEVEL_INFO))
 		return;
 	pthread_mutex_lock(&lock);
-	admitted = log_admit(site, mono_now(), &suppressed);
+	/* whoever asks for these wants them all */
+	admitted = level == LOG_LEVEL_DEBUG || log_admit(site, mono_now(), &suppressed);
 	pthread_mutex_unlock(&lock);
 	if (!admitted)
 		return;

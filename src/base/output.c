@@ -4,11 +4,15 @@
 #include "base/output.h"
 
 #include <fcntl.h>
+#include <libgen.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "base/path_user.h"
 
-#define BLOCK 512
+#define BLOCK       512
+#define NAMES_TRIED 16
 
 struct header { /* as POSIX lays it out: numbers are octal digits with a NUL behind them */
 	char name[100], mode[8], uid[8], gid[8], size[12], mtime[12], checksum[8], type, link[100];
@@ -65,6 +69,36 @@ static int fail(const struct output *o, int r, struct errinfo *reterr)
 		reterr, EXIT_NO_CREATE, r, "cannot write %s: %s", o->path, strerror(-r));
 }
 
+/* A file without a name: whatever ends the program, nothing of it stays. */
+static int open_nameless(const char *path)
+{
+	_cleanup_free_ char *folder = strdup(path);
+
+	return folder ? open(dirname(folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
+}
+
+/* It gets one that nobody has, since a link cannot replace a file. */
+static int give_name(struct output *o)
+{
+	char link[32];
+
+	snprintf(link, sizeof(link), "/proc/self/fd/%d", o->fd);
+	for (int i = 0; i < NAMES_TRIED; i++) {
+		uint32_t random;
+
+		if (getrandom(&random, sizeof(random), 0) != sizeof(random) ||
+			snprintf(o->temporary, sizeof(o->temporary), "%s.%08" PRIx32, o->path,
+				random) >= (int)sizeof(o->temporary))
+			return -ENAMETOOLONG;
+		if (linkat(AT_FDCWD, link, AT_FDCWD, o->temporary, AT_SYMLINK_FOLLOW) == 0)
+			return 0;
+		if (errno != EEXIST)
+			break;
+	}
+	o->temporary[0] = 0;
+	return -errno;
+}
+
 int output_open(struct output *o, const char *path, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
@@ -87,6 +121,14 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 					   (before.shared ? O_NOFOLLOW : 0));
 		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
 	}
+	if (file_is_database(path))
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s is a recording and is not overwritten: give another name", path);
+	o->fd = open_nameless(path);
+	o->is_nameless = o->fd >= 0;
+	if (o->is_nameless)
+		return 0;
+	/* not every file system has such files */
 	n = snprintf(o->temporary, sizeof(o->temporary), "%s.XXXXXX", path);
 	if (n < 0 || (size_t)n >= sizeof(o->temporary)) {
 		o->temporary[0] = 0;
@@ -124,11 +166,15 @@ int output_commit(struct output *o, struct errinfo *reterr)
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = 0;
 
-	if (!o->temporary[0])
+	if (!o->temporary[0] && !o->is_nameless)
 		return 0;
 	r = path_user_enter(o->path, &before, reterr);
 	if (r < 0)
 		return r;
+	if (o->is_nameless)
+		r = give_name(o);
+	if (r < 0)
+		return fail(o, r, reterr);
 	if (fsync(o->fd) < 0 || rename(o->temporary, o->path) < 0)
 		r = fail(o, -errno, reterr);
 	else

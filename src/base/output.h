@@ -12,15 +12,15 @@
 struct output {
 	const char *path; /* for sentences */
 	int fd;
-	bool is_stdout;
-	char temporary[PATH_MAX]; /* "": written directly */
+	bool is_stdout, is_nameless;
+	char temporary[PATH_MAX]; /* "": written directly, or without a name yet */
 	uint64_t bytes;
 };
 
 #define OUTPUT_INIT ((struct output){.fd = -1})
 
-/* output_open - "-" is the standard output. A regular or new file is written under another name in
- * its folder until output_commit(). */
+/* output_open - "-" is the standard output. A regular or new file is written without a name, or where that is
+ * not possible under another one, in its folder until output_commit(). -EEXIST: it is a recording. */
 int output_open(struct output *o, const char *path, struct errinfo *reterr);
 
 /* output_write - all of it. -EPIPE without a sentence if the reader went away. */

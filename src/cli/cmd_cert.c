@@ -426,7 +426,7 @@ static int find_dir(const struct cert_settings *s, bool make, char **ret, struct
 		r = owner_home_file(FOLDER, ret, reterr);
 		return r < 0 || !make ? r : owner_make_folder(*ret, &made, reterr);
 	}
-	*ret = strdup(*s->dir ? s->dir : ".");
+	*ret = strdup(s->dir);
 	if (!*ret)
 		return -ENOMEM;
 	for (size_t len = strlen(*ret); len > 1 && (*ret)[len - 1] == '/'; len--)

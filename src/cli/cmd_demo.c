@@ -450,6 +450,10 @@ static int demo_prepare(
 			: geteuid() ? "tracing needs root"
 			: r < 0     ? "no stand-in GPU here"
 				    : NULL;
+	if (s->db && d->replay_why && !s->gpu)
+		return errinfo_set(reterr, -EINVAL,
+			"--db: nothing is recorded here, a recorded run is explained instead (%s)",
+			d->replay_why);
 	if (s->gpu && geteuid())
 		return errinfo_set(reterr, -EPERM, "--gpu: tracing needs root");
 	return s->gpu ? r : 0;

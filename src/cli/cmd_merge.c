@@ -172,6 +172,7 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 	if (r == 0) {
 		sigaction(SIGINT, &act, NULL); /* nothing half-made stays behind */
 		sigaction(SIGTERM, &act, NULL);
+		sigaction(SIGHUP, &act, NULL);
 		progress_begin(&verbose.progress, STDERR_FILENO, "merging");
 		r = nodedb_merge(&options, &result, &e);
 		progress_done(&verbose.progress);

@@ -379,6 +379,25 @@ static int resolve_telemetry(
 	return r;
 }
 
+/* ~/.ingero is made; a folder that somebody named and that is not there is a mistake more often than a wish. */
+static int resolve_db(const struct trace_settings *s, struct trace_plan *p, struct errinfo *reterr)
+{
+	const char *set = getenv("INGERO_DB"), *named = s->db ? s->db : set && *set ? set : NULL;
+	_cleanup_free_ char *folder = s->record && named ? strdup(named) : NULL;
+	char *slash = folder ? strrchr(folder, '/') : NULL;
+
+	if (!s->record)
+		return 0;
+	if (slash && slash > folder) {
+		*slash = 0;
+		if (access(folder, F_OK) < 0 && errno == ENOENT)
+			return errinfo_set_exit(reterr, EXIT_NO_CREATE, -ENOENT,
+				"folder %s does not exist: create it, or choose another file with --db",
+				folder);
+	}
+	return s->db ? 0 : store_default_path(&p->default_path, reterr);
+}
+
 /* What needs no check. */
 static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 {
@@ -427,8 +446,8 @@ int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct e
 		r = resolve_annotate(s, p, reterr);
 	if (r == 0)
 		r = resolve_telemetry(s, p, reterr);
-	if (r == 0 && s->record && !s->db)
-		r = store_default_path(&p->default_path, reterr);
+	if (r == 0)
+		r = resolve_db(s, p, reterr);
 	resolve_rest(s, p);
 	if (r == 0)
 		r = resolve_period(s->gpu_period_ns, &ts->gpu_period_ns, reterr);

@@ -149,7 +149,7 @@ const struct option_row trace_options[] = {
 		"steps of a stream to learn from before any is judged (default: 30)"),
 	OPTION_WITHIN(NUMBER, "inference-outlier-ratio", OPTION(inference_ratio), "X", 2100, 100000,
 		"steps longer than this many times the p95 are the worst outliers, 2.1 to 100 (default: 3)"),
-	OPTION_ROW(STRING, "inference-pause-on-severity", OPTION(inference_pause), "NAME",
+	OPTION_ROW(TEXT, "inference-pause-on-severity", OPTION(inference_pause), "NAME",
 		"stop learning for 30s after an incident of the process of this severity: LOW, MEDIUM, HIGH; '': always learn (default: HIGH)"),
 	OPTION_ROW(FLAG, "inference-kvcache-lineage", OPTION(kv_lineage), NULL,
 		"report with an outlier how old the process's oldest GPU allocations are"),

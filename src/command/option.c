@@ -146,7 +146,13 @@ static int parse_value(
 
 	switch (o->kind) {
 	case OPTION_FLAG: return parse_flag(o, v, field, reterr);
-	case OPTION_STRING: *(const char **)field = v; return 0;
+	case OPTION_STRING:
+		if (!*v)
+			return errinfo_set(reterr, -EINVAL, "--%s: the value is empty: give %s",
+				o->name, o->value_name);
+		*(const char **)field = v;
+		return 0;
+	case OPTION_TEXT: *(const char **)field = v; return 0;
 	case OPTION_INT: return parse_int(o, v, field, reterr);
 	case OPTION_NUMBER: return parse_number(o, v, field, reterr);
 	case OPTION_DURATION:

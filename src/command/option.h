@@ -8,9 +8,10 @@
 #include "base/errinfo.h"
 
 enum option_kind {
-	OPTION_FLAG,     /* bool; --x, --x=false, --no-x is a row of its own where published */
-	OPTION_STRING,   /* const char * */
-	OPTION_INT,      /* int64_t, checked against min..max */
+	OPTION_FLAG,   /* bool; --x, --x=false, --no-x is a row of its own where published */
+	OPTION_STRING, /* const char *, not empty: a script's variable that is not set is a mistake */
+	OPTION_TEXT,   /* const char *, may be empty: help says what that means */
+	OPTION_INT,    /* int64_t, checked against min..max */
 	OPTION_NUMBER,   /* double, checked against min..max, which are in thousandths */
 	OPTION_DURATION, /* uint64_t ns: "30s", "1h30m", "1w2d", "500ms" */
 	OPTION_SIZE,     /* uint64_t bytes: "10g", "500m", "0" */

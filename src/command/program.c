@@ -112,7 +112,7 @@ int dispatch_flush(int code)
 	if (errno == EPIPE || (poll(&p, 1, 0) == 1 && p.revents & POLLERR))
 		return code;
 	fprintf(stderr, "%s: cannot write the output: %s\n", running->name,
-		strerror(errno ? errno : EIO));
+		errno ? strerror(errno) : "the disk may be full");
 	return code == EXIT_OK ? EXIT_IO : code;
 }
 

@@ -104,21 +104,41 @@ static int add(struct builder *b, yaml_mark_t at, enum yaml_kind kind, const cha
 	return 0;
 }
 
-static int take_key(struct builder *b, yaml_mark_t at, const char *key)
+static int compare_keys(const void *a, const void *b)
 {
-	const struct yaml_value *parent = b->open[b->depth - 1];
+	const struct yaml_value *x = *(const struct yaml_value *const *)a;
+	const struct yaml_value *y = *(const struct yaml_value *const *)b;
+	int r = strcmp(x->key, y->key);
 
-	for (const struct yaml_value *v = parent->first; v; v = v->next)
-		if (!strcmp(v->key, key)) {
-			char what[120];
+	if (r == 0)
+		r = (x->line > y->line) - (x->line < y->line);
+	return r ? r : (x->column > y->column) - (x->column < y->column);
+}
 
-			snprintf(what, sizeof(what), "duplicate key '%.60s', first on line %zu",
-				key, v->line);
-			return fail_at(b, at.line + 1, what);
+/* No key of a map twice: by sorting, since a stranger's file has thousands. */
+static int check_keys(struct builder *b, const struct yaml_value *map)
+{
+	_cleanup_free_ const struct yaml_value **keys = calloc(map->count + 1, sizeof(*keys));
+	const struct yaml_value *first = NULL, *again = NULL;
+	size_t n = 0;
+	char what[120];
+
+	if (!keys)
+		return -ENOMEM;
+	for (const struct yaml_value *v = map->first; v; v = v->next)
+		keys[n++] = v;
+	qsort(keys, n, sizeof(*keys), compare_keys);
+	for (size_t i = 1; i < n; i++)
+		if (!strcmp(keys[i - 1]->key, keys[i]->key) &&
+			(!again || keys[i]->line < again->line)) {
+			first = keys[i - 1];
+			again = keys[i];
 		}
-	b->key = key;
-	b->key_mark = at;
-	return 0;
+	if (!again)
+		return 0;
+	snprintf(what, sizeof(what), "duplicate key '%.60s', first on line %zu", again->key,
+		first->line);
+	return fail_at(b, again->line, what);
 }
 
 static int take_scalar(struct builder *b, const yaml_event_t *e)
@@ -134,8 +154,11 @@ static int take_scalar(struct builder *b, const yaml_event_t *e)
 	if (!text)
 		return -ENOMEM;
 	memcpy(text, value, len + 1);
-	if (b->depth && b->open[b->depth - 1]->kind == YAML_MAP && !b->key)
-		return take_key(b, e->start_mark, text);
+	if (b->depth && b->open[b->depth - 1]->kind == YAML_MAP && !b->key) {
+		b->key = text;
+		b->key_mark = e->start_mark;
+		return 0;
+	}
 	if (is_plain && (!len || !strcmp(text, "~") || !strcmp(text, "null")))
 		return add(b, e->start_mark, YAML_NOTHING, NULL);
 	return add(b, e->start_mark, YAML_TEXT, text);
@@ -169,8 +192,8 @@ static int take_event(struct builder *b, const yaml_event_t *e)
 	case YAML_SCALAR_EVENT: return take_scalar(b, e);
 	case YAML_SEQUENCE_START_EVENT: return add(b, e->start_mark, YAML_LIST, NULL);
 	case YAML_MAPPING_START_EVENT: return add(b, e->start_mark, YAML_MAP, NULL);
-	case YAML_SEQUENCE_END_EVENT:
-	case YAML_MAPPING_END_EVENT: b->depth--; return 0;
+	case YAML_SEQUENCE_END_EVENT: b->depth--; return 0;
+	case YAML_MAPPING_END_EVENT: return check_keys(b, b->open[--b->depth]);
 	default: return 0;
 	}
 }

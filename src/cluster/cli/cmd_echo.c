@@ -146,6 +146,20 @@ static int rows_of_journal(
 	return r < 0 ? r : 0;
 }
 
+/* Else one would be made, and found intact. */
+static bool is_store(const char *folder)
+{
+	static const char *const names[] = {"manifest", "manifest.copy", "journal"};
+	char path[4096];
+
+	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
+		if (access(path, F_OK) == 0)
+			return true;
+	}
+	return false;
+}
+
 static int repair(const struct echo_typed *t, char **words, struct errinfo *reterr)
 {
 	const char *folder = words[0], *from = words[1]; /* NULL: no backup */
@@ -159,7 +173,7 @@ static int repair(const struct echo_typed *t, char **words, struct errinfo *rete
 	char path[4096];
 	int r, j;
 
-	if (access(folder, F_OK) < 0)
+	if (!is_store(folder))
 		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
 	snprintf(path, sizeof(path), "%s/journal", folder);
 	r = service_rights_enter(folders, from ? 2 : 1, &before, reterr);
@@ -255,7 +269,8 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	r = export_linked(&p, linked, t->cluster, which, path, &rows, &missing, reterr);
 	store_duck_unlink(linked);
 	if (r == 0)
-		printf("Wrote %s of %s to %s\n", text_format_plural(n, rows, "rows"), table, path);
+		printf("Wrote %s of %s to %s, as Parquet\n", text_format_plural(n, rows, "rows"),
+			table, path);
 	if (missing.parts || missing.requests)
 		log_warning("incomplete: %" PRIu64 " rows of all tables, and those of %" PRIu64
 			    " requests, are damaged and missing from it",
@@ -276,10 +291,10 @@ static const struct echo_typed defaults = {
 #define ACCESS(field) offsetof(struct echo_typed, echo.access.field)
 static const struct option_row echo_options[] = {
 	LISTEN_GRPC_OPTION(AT, "otlp-addr"),
-	OPTION_ALIAS(STRING, "grpc-addr", AT(grpc), "HOST:PORT", "as --otlp-addr"),
+	OPTION_ALIAS(TEXT, "grpc-addr", AT(grpc), "HOST:PORT", "as --otlp-addr"),
 	LISTEN_HTTP_OPTION(AT),
 	LISTEN_API_OPTION(AT, "mcp-addr", "MCP, the API and /metrics", "127.0.0.1:8081"),
-	OPTION_ALIAS(STRING, "api-addr", AT(api), "HOST:PORT", "as --mcp-addr"),
+	OPTION_ALIAS(TEXT, "api-addr", AT(api), "HOST:PORT", "as --mcp-addr"),
 	ECHO_FLAGS_OPTIONS(ECHO, ACCESS),
 	OPTION_ROW(STRING, "cluster-id", OPTION(cluster), "NAME",
 		"of `export`: only this cluster (default: all)"),

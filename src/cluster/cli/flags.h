@@ -30,11 +30,11 @@ const char *listen_address_widest(const struct listen_addresses *a);
 
 /* Rows of a table of options; AT(field) is the offset of that field of a listen_addresses. */
 #define LISTEN_GRPC_OPTION(AT, name) \
-	OPTION_ROW(STRING, name, AT(grpc), "HOST:PORT", "address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)")
+	OPTION_ROW(TEXT, name, AT(grpc), "HOST:PORT", "address for OTLP over gRPC (default: 127.0.0.1:4317; '': none)")
 #define LISTEN_HTTP_OPTION(AT) \
-	OPTION_ROW(STRING, "http-addr", AT(http), "HOST:PORT", "address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)")
+	OPTION_ROW(TEXT, "http-addr", AT(http), "HOST:PORT", "address for OTLP over HTTP (default: 127.0.0.1:4318; '': none)")
 #define LISTEN_API_OPTION(AT, name, what, address) \
-	OPTION_ROW(STRING, name, AT(api), "HOST:PORT", "address of " what " (default: " address "; '': none)")
+	OPTION_ROW(TEXT, name, AT(api), "HOST:PORT", "address of " what " (default: " address "; '': none)")
 /* clang-format on */
 
 /* ---- who may come ---- */

@@ -12,6 +12,7 @@
 #define TICK_NS            (100 * NS_PER_MS)
 #define SNAPSHOT_NS        (10 * NS_PER_S)
 #define SNAPSHOT_BYTES_MAX (64u << 20)
+#define SNAPSHOT_MAGIC     8u
 
 struct service {
 	struct service_settings settings;
@@ -221,22 +222,36 @@ static int open_rates(const char *path, struct rates **ret, struct errinfo *rete
 	return path ? rates_read(path, ret, reterr) : rates_builtin(ret);
 }
 
-/* A snapshot that is missing or of no use is not in the way of a start. */
-static void restore_snapshot(struct service *s)
+/* Damaged or not: it begins as ours do. */
+static bool is_snapshot(struct service *s, const struct buf *b)
+{
+	_cleanup_buf_ struct buf own = BUF_INIT(SNAPSHOT_BYTES_MAX);
+
+	return nodes_save(fleet_nodes(s->fleet), service_now(s), &own) < 0 || own.err ||
+	       memcmp(buf_str(&own), buf_str(b), MIN(b->len, (size_t)SNAPSHOT_MAGIC)) == 0;
+}
+
+/* A snapshot that is missing or of no use is not in the way of a start; a file of something else is not written over. */
+static int restore_snapshot(struct service *s, struct errinfo *reterr)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SNAPSHOT_BYTES_MAX);
 	int r;
 
 	if (!s->settings.snapshot)
-		return;
+		return 0;
 	r = file_read(s->settings.snapshot, SNAPSHOT_BYTES_MAX, &b);
 	if (r == -ENOENT)
-		return;
+		return 0;
+	if (!is_snapshot(s, &b))
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"--snapshot %s: is another file and is not overwritten: give another name",
+			s->settings.snapshot);
 	if (r >= 0)
 		r = nodes_restore(fleet_nodes(s->fleet), buf_str(&b), b.len, service_now(s));
 	if (r < 0)
 		fprintf(stderr, "%singero-cluster: the snapshot %s is not used: %s\n",
 			log_mark(LOG_LEVEL_WARNING), s->settings.snapshot, strerror(-r));
+	return 0;
 }
 
 static int open_ports(struct service *s, struct errinfo *reterr)
@@ -288,9 +303,10 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 	s->settings.fleet.rates = s->rates;
 	if (r == 0)
 		r = fleet_new(&s->settings.fleet, &s->fleet);
+	if (r == 0)
+		r = restore_snapshot(s, reterr);
 	if (r < 0)
 		return r;
-	restore_snapshot(s);
 	r = loop_timer_new(l, on_tick, s, &s->tick);
 	if (r == 0)
 		r = open_ports(s, reterr);

@@ -379,10 +379,10 @@ static const struct all_flags all_flag_defaults = {
 #define ACCESS(field) offsetof(struct all_flags, echo.access.field)
 static const struct option_row all_options[] = {
 	LISTEN_GRPC_OPTION(AT, "grpc-addr"),
-	OPTION_ALIAS(STRING, "otlp-addr", AT(grpc), "HOST:PORT", "as --grpc-addr"),
+	OPTION_ALIAS(TEXT, "otlp-addr", AT(grpc), "HOST:PORT", "as --grpc-addr"),
 	LISTEN_HTTP_OPTION(AT),
 	LISTEN_API_OPTION(AT, "api-addr", "the page, the APIs, MCP and /metrics", "127.0.0.1:8080"),
-	OPTION_ALIAS(STRING, "mcp-addr", AT(api), "HOST:PORT", "as --api-addr"),
+	OPTION_ALIAS(TEXT, "mcp-addr", AT(api), "HOST:PORT", "as --api-addr"),
 	FLEET_FLAGS_OPTIONS(FLEET),
 	ECHO_FLAGS_OPTIONS(ECHO, ACCESS),
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},

@@ -8,6 +8,7 @@
 #include <dirent.h>
 #include <sys/stat.h>
 
+#include "base/log.h"
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
@@ -34,6 +35,14 @@ struct snapshots {
 
 /* ---- snapshots ---- */
 
+/* "12.duckdb", or what DuckDB keeps beside it. */
+static bool is_snapshot(const char *name)
+{
+	size_t digits = strspn(name, "0123456789");
+
+	return digits && strncmp(name + digits, ".duckdb", 7) == 0;
+}
+
 int snapshots_new(struct store_duck *s)
 {
 	char path[STORE_PATH_MAX + 300];
@@ -49,7 +58,7 @@ int snapshots_new(struct store_duck *s)
 	d = opendir(path); /* what another process has left */
 	while (d && (e = readdir(d))) {
 		snprintf(path, sizeof(path), "%s/snapshots/%s", s->folder, e->d_name);
-		if (*e->d_name != '.')
+		if (is_snapshot(e->d_name))
 			unlink(path);
 	}
 	if (d)
@@ -312,6 +321,12 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 	if (r == 0) {
 		left.timeout_ns -= waited;
 		r = ask_worker(&files, text, &left, ret, reterr);
+		log_debug(
+			"SQL: %llu ms for a copy of %llu unsealed rows, %llu ms to answer from %zu files",
+			(unsigned long long)(waited / NS_PER_MS),
+			(unsigned long long)reading->live_rows,
+			(unsigned long long)((mono_now().ns - began - waited) / NS_PER_MS),
+			files.count);
 	}
 	if (n) {
 		pthread_mutex_lock(&s->snapshots->mutex);

@@ -83,9 +83,23 @@ static bool is_interim(struct client_conn *c, struct http_call *call)
 }
 
 /* The plain text of an alert: what a server that expects TLS sends back. */
-static bool is_tls(const struct http_call *call, const char *data)
+static bool is_alert(const struct http_call *call, const char *data)
 {
 	return http1_is_between(&call->parser) && (data[0] == 0x15 || data[0] == 0x16);
+}
+
+/* Ours says so in HTTP. */
+static bool asks_for_tls(const struct client_conn *c, const struct http1 *p)
+{
+	const char *upgrade = http_head_get(&p->head, "upgrade");
+
+	return !c->endpoint.tls && p->status == 400 && upgrade && !strncmp(upgrade, "TLS/", 4);
+}
+
+static void expects_tls(struct client_conn *c)
+{
+	client_conn_fail(
+		c, -EPROTO, "%s expects TLS: use https://, or remove --no-tls", c->endpoint_text);
 }
 
 static void input(struct client_conn *c, const char *data, size_t len)
@@ -99,9 +113,8 @@ static void input(struct client_conn *c, const char *data, size_t len)
 	}
 	if (!call->response.first_ns)
 		call->response.first_ns = c->socket.received_ns;
-	if (is_tls(call, data)) {
-		client_conn_fail(c, -EPROTO, "%s expects TLS: use https://, or remove --no-tls",
-			c->endpoint_text);
+	if (is_alert(call, data)) {
+		expects_tls(c);
 		return;
 	}
 	for (;;) {
@@ -114,6 +127,10 @@ static void input(struct client_conn *c, const char *data, size_t len)
 			return;
 		if (e == HTTP1_ERROR) {
 			fail(c, call);
+			return;
+		}
+		if (e == HTTP1_HEAD && asks_for_tls(c, p)) {
+			expects_tls(c);
 			return;
 		}
 		if (e == HTTP1_HEAD)

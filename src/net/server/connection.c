@@ -20,6 +20,7 @@
 #include <openssl/ssl.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include "net/loop.h"
 #include "net/pki/tls_private.h"
@@ -90,6 +91,13 @@ static bool tls_chose_h2(const struct connection *c)
 	return len == 2 && memcmp(name, "h2", 2) == 0;
 }
 
+/* Who was given http:// instead of https:// is told so. HTTP/2's preface (PRI) is left to TLS, whose alert a client of
+ * gRPC understands. */
+static bool is_plain_request(const char *start, ssize_t len)
+{
+	return len > 0 && *start && strchr("CDGHOPT", *start) && !(len > 1 && start[1] == 'R');
+}
+
 static void tls_say_goodbye(struct connection *c)
 {
 	if (!c->tls)
@@ -115,6 +123,13 @@ static void connection_free(struct connection *c)
 		peers_leave(s->peers, &c->remote);
 	if (c->protocol)
 		c->protocol->end(c);
+	if (c->first) {
+		int fd = event_get_fd(c->first);
+
+		event_free(c->first);
+		if (!c->bev)
+			close(fd);
+	}
 	if (c->bev)
 		bufferevent_free(c->bev);
 	if (c->timer)
@@ -340,9 +355,6 @@ static int open_buffers(struct connection *c, int fd)
 {
 	struct event_base *base = loop_base(c->server->loop);
 
-	c->timer = event_new(base, -1, 0, connection_on_timer, c);
-	if (!c->timer)
-		return -ENOMEM;
 	c->bev = c->tls ? tls_bufferevent(c, base, fd)
 			: bufferevent_socket_new(
 				  base, fd, BEV_OPT_CLOSE_ON_FREE | BEV_OPT_DEFER_CALLBACKS);
@@ -353,7 +365,42 @@ static int open_buffers(struct connection *c, int fd)
 	bufferevent_setwatermark(c->bev, EV_WRITE, OUTPUT_PAUSE / 2, 0);
 	if (!evbuffer_add_cb(bufferevent_get_output(c->bev), on_output, c))
 		return -ENOMEM;
+	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	return 0;
+}
+
+/* Of a connection that is to speak TLS: its first bytes, which stay where they are. */
+static void on_first(evutil_socket_t fd, short what _unused_, void *arg)
+{
+	struct connection *c = arg;
+	char start[2];
+	ssize_t n = recv(fd, start, sizeof(start), MSG_PEEK | MSG_DONTWAIT);
+
+	if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
+		event_add(c->first, NULL);
+		return;
+	}
+	connection_enter(c);
+	c->tls = !is_plain_request(start, n);
+	if (n <= 0 || open_buffers(c, fd) < 0)
+		connection_close(c);
+	else if (!c->tls && begin_protocol(c, &server_h1) == 0)
+		server_h1_refuse(
+			c, 400, "this port speaks HTTPS: write https:// instead of http://");
+	connection_leave(c);
+}
+
+static int open_connection(struct connection *c, int fd)
+{
+	struct event_base *base = loop_base(c->server->loop);
+
+	c->timer = event_new(base, -1, 0, connection_on_timer, c);
+	if (!c->timer)
+		return -ENOMEM;
+	if (!c->tls)
+		return open_buffers(c, fd);
+	c->first = event_new(base, fd, EV_READ, on_first, c);
+	return c->first && event_add(c->first, NULL) == 0 ? 0 : -ENOMEM;
 }
 
 int connection_new(struct http_server *s, int fd, const union address *remote)
@@ -380,8 +427,8 @@ int connection_new(struct http_server *s, int fd, const union address *remote)
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
 	if (getsockname(fd, &c->local.any, &len) < 0)
 		c->local.any.sa_family = AF_UNSPEC;
-	if (open_buffers(c, fd) < 0) {
-		if (!c->bev)
+	if (open_connection(c, fd) < 0) {
+		if (!c->bev && !c->first)
 			close(fd);
 		connection_free(c);
 		return -ENOMEM;
@@ -390,6 +437,5 @@ int connection_new(struct http_server *s, int fd, const union address *remote)
 	c->look_ns = UINT64_MAX;
 	connection_look_by(c, server_now_ns(), c->age_end_ns);
 	connection_phase(c, c->tls ? PHASE_HANDSHAKE : PHASE_HEAD);
-	bufferevent_enable(c->bev, EV_READ | EV_WRITE);
 	return 0;
 }

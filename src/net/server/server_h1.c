@@ -85,8 +85,7 @@ static void h1_reply(struct http_exchange *x, int status, const void *body, size
 		read_requests(c);
 }
 
-/* fail - the bytes are not a request, or it takes too long: answer @status and close. */
-static void fail(struct connection *c, int status, const char *why)
+void server_h1_refuse(struct connection *c, int status, const char *why)
 {
 	struct h1 *h = c->state;
 
@@ -96,6 +95,8 @@ static void fail(struct connection *c, int status, const char *why)
 		return;
 	}
 	exchange_refuse(h->x, status, "%s", why);
+	if (c->server->tls && !c->tls)
+		http_reply_field(h->x, "upgrade", "TLS/1.3, HTTP/1.1"); /* for programs */
 	h->answering = true;
 	exchange_dispatch(h->x);
 }
@@ -163,7 +164,7 @@ static void take_event(struct connection *c, enum http1_event e)
 		connection_phase(c, PHASE_WORK);
 		exchange_dispatch(h->x);
 		break;
-	case HTTP1_ERROR: fail(c, p->error_status, p->error); break;
+	case HTTP1_ERROR: server_h1_refuse(c, p->error_status, p->error); break;
 	case HTTP1_MORE: break;
 	}
 }
@@ -208,7 +209,7 @@ static void read_end(struct connection *c)
 		connection_finish(c);
 	} else {
 		http1_eof(&h->parser);
-		fail(c, 400, "the connection was closed in the middle of a request");
+		server_h1_refuse(c, 400, "the connection was closed in the middle of a request");
 	}
 }
 
@@ -232,7 +233,7 @@ static void h1_late(struct connection *c)
 	if (h->answering || (c->phase != PHASE_BODY && http1_is_between(&h->parser)))
 		connection_close(c); /* idle, or nothing has ever come: nobody waits for a word */
 	else
-		fail(c, 408,
+		server_h1_refuse(c, 408,
 			c->phase == PHASE_BODY ? "timeout while reading the body"
 					       : "timeout while reading the header");
 }

@@ -90,6 +90,9 @@ struct protocol { /* how requests and replies look */
 };
 extern const struct protocol server_h1, server_h2;
 
+/* server_h1_refuse - answers what comes, or does not come, with @status, and closes. */
+void server_h1_refuse(struct connection *c, int status, const char *why);
+
 /* How much of something has gone through, and since when it should. Counted anew every now and
  * then: a peer that was fast once must not rest on that. */
 struct pace {
@@ -105,7 +108,7 @@ static inline void pace_start(struct pace *p, uint64_t now_ns)
 struct connection {
 	TAILQ_ENTRY(connection) link;
 	struct http_server *server;
-	struct bufferevent *bev;
+	struct bufferevent *bev;         /* NULL: see first */
 	const struct protocol *protocol; /* NULL until it is known */
 	void *state;                     /* the protocol's */
 	TAILQ_HEAD(exchanges, http_exchange) exchanges;
@@ -113,6 +116,8 @@ struct connection {
 	char peer[ADDRESS_TEXT_MAX];
 	char *subject;
 	struct event *timer;
+	struct event
+		*first; /* of TLS: waits for the first bytes; owns the socket while bev is NULL */
 	enum phase phase;
 	uint64_t phase_ns, age_end_ns, look_ns; /* CLOCK_MONOTONIC; look_ns: of the next look */
 	struct pace body, out; /* of the body that is coming; of output that is not sent yet */

@@ -50,6 +50,22 @@ static bool read_slot(int fd, int i, struct head *ret, struct buf *b)
 	return !b->err;
 }
 
+/* Whether @fd is no mark: a damaged one begins with most of its magic, one that was cut off in its first write with
+ * zeros. */
+static bool is_foreign(int fd)
+{
+	char start[sizeof(magic)];
+	size_t same = 0, zeros = 0;
+
+	if (pread(fd, start, sizeof(start), 0) != sizeof(start))
+		return false;
+	for (size_t i = 0; i < sizeof(start); i++) {
+		same += start[i] == magic[i];
+		zeros += start[i] == 0;
+	}
+	return same <= sizeof(start) / 2 && zeros < sizeof(start);
+}
+
 static int load(struct pusher_mark *m, const char *path, struct pusher_note *ret, struct buf *batch)
 {
 	_cleanup_buf_ struct buf other = BUF_INIT(PUSHER_MARK_SLOT);
@@ -57,6 +73,8 @@ static int load(struct pusher_mark *m, const char *path, struct pusher_note *ret
 	bool is_whole[2] = {read_slot(m->fd, 0, &h[0], batch), read_slot(m->fd, 1, &h[1], &other)};
 	int newest = is_whole[1] && (!is_whole[0] || h[1].serial > h[0].serial);
 
+	if (!is_whole[newest] && is_foreign(m->fd))
+		return -EEXIST;
 	if (!is_whole[newest]) {
 		if (lseek(m->fd, 0, SEEK_END) > 0)
 			log_warning(
@@ -137,9 +155,16 @@ int pusher_mark_open(struct pusher_mark *m, const char *path, uint64_t wait_ns,
 			path);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot lock %.300s: %s", path, strerror(-r));
+	if (is_foreign(fd))
+		return errinfo_set(
+			reterr, -EEXIST, "%.300s is another file and is not written to", path);
 	m->fd = fd;
 	fd = -1;
-	return load(m, path, ret, ret_batch);
+	r = load(m, path, ret, ret_batch);
+	if (r != -EEXIST)
+		return r;
+	pusher_mark_close(m);
+	return errinfo_set(reterr, r, "%.300s is another file and is not written to", path);
 }
 
 void pusher_mark_close(struct pusher_mark *m)

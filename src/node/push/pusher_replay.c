@@ -200,6 +200,26 @@ static int probe_path(struct probe *x, const char *path, const char *what, struc
 	return errinfo_set_exit(reterr, exit_code(x), x->err < 0 ? x->err : -EIO, "%s", x->why);
 }
 
+/* Whether the token decides: where a request without it is taken, too, nobody has looked at the token. */
+static int probe_token(struct probe *x, struct errinfo *reterr)
+{
+	struct pusher *p = &x->pusher;
+	const struct http_client_settings bare = {.tls = p->tls};
+	struct http_client *with = p->client;
+	int r = http_client_new(p->loop, &bare, &p->client, reterr);
+
+	if (r < 0)
+		return r;
+	r = probe_path(x, p->metrics_path, "resourceMetrics", reterr);
+	http_client_free(p->client);
+	p->client = with;
+	if (r == 0)
+		return errinfo_set_exit(reterr, EXIT_PARTIAL, -EPERM,
+			"the token was not checked: %s accepts what this user sends from here without one",
+			p->settings->endpoint.shown);
+	return exit_code(x) == EXIT_NO_PERMISSION ? 0 : r;
+}
+
 static int probe_endpoint(struct probe *x, struct buf *out, struct errinfo *reterr)
 {
 	struct pusher *p = &x->pusher;
@@ -214,10 +234,13 @@ static int probe_endpoint(struct probe *x, struct buf *out, struct errinfo *rete
 		r = probe_path(x, p->logs_path, "resourceLogs", reterr);
 	if (r < 0)
 		return r;
-	buf_printf(out, "Endpoint: %s answers in %s%s\n", p->settings->endpoint.shown,
-		text_format_duration(took, x->took_ns),
-		p->settings->token ? ", and accepts the token" : "; no token is sent");
-	return 0;
+	text_format_duration(took, x->took_ns);
+	r = p->settings->token ? probe_token(x, reterr) : 0;
+	buf_printf(out, "Endpoint: %s answers in %s%s\n", p->settings->endpoint.shown, took,
+		!p->settings->token ? "; no token is sent"
+		: r == 0            ? ", and accepts the token"
+				    : "");
+	return r;
 }
 
 static int probe_recording(struct probe *x, struct buf *out, struct errinfo *reterr)

@@ -72,6 +72,34 @@ static void lines_are_filtered_and_escaped(void **state)
 	assert_non_null(strstr(out, "debug: shown\n"));
 }
 
+static void speak_often(void)
+{
+	log_set_level(LOG_LEVEL_DEBUG);
+	for (int i = 0; i < 100; i++) {
+		log_info("often");
+		log_debug("each");
+	}
+	log_set_level(LOG_LEVEL_WARNING);
+}
+
+static unsigned count(const char *text, const char *word)
+{
+	unsigned n = 0;
+
+	for (; (text = strstr(text, word)); text++)
+		n++;
+	return n;
+}
+
+static void debug_lines_are_never_held_back(void **state)
+{
+	static char out[1 << 16];
+
+	assert_true(capture(out, sizeof(out), speak_often) > 0);
+	assert_int_equal(count(out, "debug: each\n"), 100);
+	assert_in_range(count(out, "info: often\n"), 1, 50); /* control */
+}
+
 static void speak_to_journal(void)
 {
 	char stream[64];
@@ -145,6 +173,7 @@ int main(void)
 		cmocka_unit_test(bursts_then_trickles),
 		cmocka_unit_test(lines_go_to_a_file_too),
 		cmocka_unit_test(lines_are_filtered_and_escaped),
+		cmocka_unit_test(debug_lines_are_never_held_back),
 		cmocka_unit_test(the_journal_gets_priorities),
 		cmocka_unit_test(another_stream_is_not_the_journal),
 	};

@@ -2,6 +2,7 @@
 /* test_output.c - a file is there whole or not at all; anything else is written as it comes. */
 #include "store_fixture.h"
 
+#include "base/file.h"
 #include "base/output.h"
 
 static void test_whole_or_not(void **state)
@@ -19,6 +20,8 @@ static void test_whole_or_not(void **state)
 	data = scratch_bytes(s->path, &len);
 	assert_int_equal(len, 3); /* until it is complete */
 	free(data);
+	/* whoever is killed now leaves nothing behind; other file systems have no files without a name */
+	assert_int_equal(scratch_files(s->folder, false), o.is_nameless ? 1 : 2);
 	output_done(&o);
 	assert_int_equal(scratch_files(s->folder, false), 1);
 	assert_int_equal(output_open(&o, s->path, &err), 0);
@@ -32,6 +35,30 @@ static void test_whole_or_not(void **state)
 	assert_int_equal(scratch_files(s->folder, false), 1);
 	assert_int_equal(stat(s->path, &st), 0);
 	assert_int_equal(st.st_mode & 0777, 0600);
+}
+
+/* What is there is looked at: a recording stays, whatever is to be written. */
+static void test_recordings_stay(void **state)
+{
+	static const char text[] = "SQLite format 3\0and its pages",
+			  other[] = "SQLite format 2\0, and so on";
+	struct scratch *s = *state;
+	struct output o = OUTPUT_INIT;
+	struct errinfo err = {0};
+
+	scratch_write(s->path, text, sizeof(text));
+	assert_true(file_is_database(s->path));
+	assert_int_equal(output_open(&o, s->path, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "is a recording"));
+	output_done(&o);
+	assert_int_equal(file_write_atomic(s->path, "x", 1, 0600), -EEXIST);
+	scratch_write(s->path, other, sizeof(other)); /* control */
+	assert_false(file_is_database(s->path));
+	assert_int_equal(file_write_atomic(s->path, text, 8, 0600), 0);
+	assert_false(file_is_database(s->path)); /* too short for one */
+	assert_int_equal(output_open(&o, s->path, &err), 0);
+	assert_int_equal(output_commit(&o, &err), 0);
+	output_done(&o);
 }
 
 static void test_others(void **state)
@@ -66,6 +93,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_or_not),
+		TEST(test_recordings_stay),
 		TEST(test_others),
 	};
 

@@ -13,7 +13,7 @@
 
 struct settings {
 	bool json, record;
-	const char *db;
+	const char *db, *mark;
 	int64_t last;
 	double factor;
 	uint64_t duration_ns, size_bytes;
@@ -26,6 +26,11 @@ static const struct option_row rows[] = {
 	{.name = "json", .letter = 'j', .kind = OPTION_FLAG, AT(json), .help = "JSON"},
 	{.name = "record", .kind = OPTION_FLAG, AT(record), .help = "store (default true)"},
 	{.name = "db", .kind = OPTION_STRING, AT(db), .value_name = "PATH", .help = "database"},
+	{.name = "mark",
+		.kind = OPTION_TEXT,
+		AT(mark),
+		.value_name = "PATH",
+		.help = "empty: none"},
 	{.name = "last",
 		.kind = OPTION_INT,
 		AT(last),
@@ -111,9 +116,14 @@ static void values_in_all_forms(void **state)
 	assert_int_equal(parse("--record=false -jd500ms"), 0);
 	assert_true(got.json && !got.record);
 	assert_int_equal(got.duration_ns, 500000000);
-	assert_int_equal(parse("-d=2s --db _"), 0);
+	assert_int_equal(parse("-d=2s --mark _"), 0);
 	assert_int_equal(got.duration_ns, 2000000000);
-	assert_string_equal(got.db, "");
+	assert_string_equal(got.mark, "");
+	/* what a script's unset variable leaves */
+	for (int i = 0; i < 2; i++) {
+		assert_int_equal(parse(i ? "--db=" : "--db _"), -EINVAL);
+		assert_string_equal(err.text, "--db: the value is empty: give PATH");
+	}
 	assert_int_equal(parse("--db --json"), 0); /* a value is a value */
 	assert_string_equal(got.db, "--json");
 }

@@ -121,6 +121,9 @@ static const struct {
 	{"another protocol unasked", "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", -EPROTO,
 		"unexpected change of protocol", false},
 	{"TLS's alert", "\x15\x03\x03\x02\x02\x28", -EPROTO, "expects TLS", false},
+	{"HTTP that asks for TLS",
+		"HTTP/1.1 400 Bad Request\r\nUpgrade: TLS/1.3, HTTP/1.1\r\nContent-Length: 2\r\n\r\nno",
+		-EPROTO, "expects TLS: use https://", false},
 	{"nothing, and the end", "", -ECONNRESET, "without a reply", true},
 	{"the end within the head", "HTTP/1.1 200 OK\r\nContent-", -ECONNRESET,
 		"in the middle of its reply", true},
@@ -174,6 +177,8 @@ static void test_proper(void **state)
 		 "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok",
 			"ok", 200, false},
 		{"HTTP/1.1 500 Oops\r\nContent-Length: 4\r\n\r\noops", "oops", 500, false},
+		{"HTTP/1.1 400 Bad Request\r\nUpgrade: h2c\r\nContent-Length: 2\r\n\r\nno", "no",
+			400, false},
 		{"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n3;x=y\r\nabc\r\n0\r\nT: "
 		 "1\r\n\r\n",
 			"abc", 200, false},

@@ -360,11 +360,53 @@ static void test_handshakes_have_their_time(void **state)
 	fd = dial(&b);
 	assert_true(hears_end(fd));
 	close(fd);
-	fd = dial(&b);
-	say(fd, "GET / HTTP/1.1\r\n\r\n"); /* and one that speaks plainly is told at once */
-	assert_true(hears_end(fd));
-	close(fd);
 	assert_int_equal(call(&b, &c).status, 200);
+	stop(&b);
+}
+
+/* Who writes http:// is told, whatever the method and however the bytes come; nothing of it reaches a handler. */
+static void test_plain_requests_are_told(void **state)
+{
+	static const char *const requests[] = {"GET /echo HTTP/1.1\r\n" HOST "\r\n", "G",
+		"POST /echo HTTP/1.1\r\n" HOST "Content-Length: 100000\r\n\r\nhalf a body",
+		"OPTIONS * HTTP/1.0\r\n\r\n", "DELETE it"};
+	static const char *const others[] = {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n",
+		"get / HTTP/1.1\r\n\r\n", "\x80\x2e\x01", "hello", "\r\n\r\n"};
+	struct tls_server_settings s = {.cert = server.cert_path, .key = server.key_path};
+	struct caller c = {.ca = ca.cert_path};
+	uint64_t rejected = 0;
+	struct bench b;
+	int fd;
+
+	start(&b, &s);
+	for (size_t i = 0; i < ARRAY_SIZE(requests); i++) {
+		struct response *a;
+
+		fd = dial(&b);
+		say(fd, requests[i]);
+		a = hear(fd);
+		assert_int_equal(a->status, 400);
+		assert_false(a->keep_alive);
+		assert_non_null(strstr(a->body, "this port speaks HTTPS: write https://"));
+		assert_non_null(strstr(a->head, "upgrade: TLS/1.3"));
+		assert_true(hears_end(fd));
+		close(fd);
+		assert_int_equal(bench_figures(&b).rejected, ++rejected);
+	}
+	for (size_t i = 0; i < ARRAY_SIZE(others); i++) {
+		char said[64];
+		size_t n;
+
+		fd = dial(&b);
+		say(fd, others[i]);
+		shutdown(fd, SHUT_WR);
+		n = hear_some(fd, said, sizeof(said));
+		assert_true(n < 4 || memcmp(said, "HTTP", 4) != 0);
+		close(fd);
+	}
+	assert_int_equal(bench_figures(&b).requests, 0);
+	assert_int_equal(bench_figures(&b).rejected, rejected);
+	assert_int_equal(call(&b, &c).status, 200); /* control: the same over TLS */
 	stop(&b);
 }
 
@@ -378,6 +420,7 @@ int main(void)
 		cmocka_unit_test(test_reload),
 		cmocka_unit_test(test_bad_settings),
 		cmocka_unit_test(test_handshakes_have_their_time),
+		cmocka_unit_test(test_plain_requests_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, make_folder, remove_folder);

@@ -87,6 +87,31 @@ static void survives(void **state)
 	expect(s->path, 1, "the first");
 }
 
+/* A path that was mistyped: what is there stays. */
+static void other_files_stay(void **state)
+{
+	static const char text[] = "SQLite format 3, or somebody's thesis";
+	_cleanup_buf_ struct buf b = BUF_INIT(100);
+	struct scratch *s = *state;
+	struct errinfo e = {0};
+	struct pusher_mark m;
+	struct pusher_note n;
+	size_t len;
+	char *now;
+
+	scratch_write(s->path, text, sizeof(text));
+	assert_int_equal(pusher_mark_open(&m, s->path, 0, &n, &b, &e), -EEXIST);
+	assert_non_null(strstr(e.text, "another file"));
+	assert_int_equal(pusher_mark_write(&m, &(struct pusher_note){0}, NULL), 0); /* nowhere */
+	now = scratch_bytes(s->path, &len);
+	assert_int_equal(len, sizeof(text));
+	assert_memory_equal(now, text, len);
+	free(now);
+	scratch_write(s->path, "", 0); /* control */
+	open_new(&m, s->path);
+	pusher_mark_close(&m);
+}
+
 static void newest_counts(void **state)
 {
 	struct scratch *s = *state;
@@ -201,6 +226,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(survives, scratch_setup, scratch_teardown),
+		cmocka_unit_test_setup_teardown(other_files_stay, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(newest_counts, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(one_at_a_time, scratch_setup, scratch_teardown),
 		cmocka_unit_test_setup_teardown(damage, scratch_setup, scratch_teardown),

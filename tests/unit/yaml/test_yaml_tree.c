@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -73,6 +74,8 @@ static void test_refusals(void **state)
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 
 	refuses("a: 1\nb: 2\na: 3\n", "f.yaml: line 3: duplicate key 'a', first on line 1");
+	refuses("a: {x: 1, y: 2, x: 3}\na: 1\n", "line 1: duplicate key 'x', first on line 1");
+	refuses("z: 1\na: 1\na: 2\nz: 3\n", "line 3: duplicate key 'a', first on line 2");
 	refuses("a: &x 1\n", "line 1: anchors");
 	refuses("a: 1\nb: *a\n", "line 2: anchors");
 	refuses("a: !!str 1\n", "line 1: anchors");
@@ -122,12 +125,29 @@ static void test_kinds(void **state)
 	yaml_tree_free(t);
 }
 
+/* CPU time, which others cannot take: comparing each key with all before it took 8 s. */
+static void test_many_keys(void **state)
+{
+	_cleanup_(yaml_tree_freep) struct yaml_tree *t = NULL;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	clock_t began = clock();
+
+	for (int i = 0; i < 40000; i++)
+		buf_printf(&b, "key-%05d: 1\n", i);
+	assert_int_equal(yaml_tree_read("f.yaml", buf_str(&b), b.len, &t, NULL), 0);
+	assert_int_equal(yaml_tree_root(t)->count, 40000);
+	buf_puts(&b, "key-00007: 2\n");
+	refuses(buf_str(&b), "line 40001: duplicate key 'key-00007', first on line 8");
+	assert_true((clock() - began) / CLOCKS_PER_SEC < 4);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_kinds),
+		cmocka_unit_test(test_many_keys),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
