@@ -408,35 +408,45 @@ static int list_cleared(const struct naming *n, struct blame *b)
 	return 0;
 }
 
-/* Who is sent more than before: what makes one late that is named; where nothing else was found, the one whose GPU is known to
- * have more to do. */
+/* Nothing that was found makes most steps longer. */
+static bool is_free(const struct blame *b)
+{
+	for (size_t i = 0; b->kind == BLAME_WORKERS && i < b->suspect_count; i++)
+		if (2 * b->suspects[i].late >= b->suspects[i].seen)
+			return false;
+	return b->kind == BLAME_NONE || b->kind == BLAME_WORKERS;
+}
+
+/* Who is sent more than before: what makes one late that is named; where nothing that was found makes most steps longer, the
+ * one whose GPU is known to have more to do. */
 static int list_received(const struct naming *n, struct blame *b)
 {
-	struct blame_suspect found, *s = NULL;
+	struct blame_suspect found, s;
 	uint32_t worker = 0;
 	int r = blame_received(n->j, &worker, &found);
 
 	if (r <= 0)
 		return r;
 	for (size_t i = 0; b->kind == BLAME_WORKERS && i < b->suspect_count; i++)
-		if (b->suspects[i].worker == worker)
-			s = &b->suspects[i];
-	if (s)
-		s->received = found.received;
-	if (b->kind != BLAME_NONE || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
+		if (b->suspects[i].worker == worker) {
+			b->suspects[i].received = found.received;
+			return 0;
+		}
+	if (!is_free(b) || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
 		return 0;
-	r = blame_describe(n->j, worker, (double)found.lost_ns, &b->suspects[0]);
-	s = &b->suspects[0];
-	s->received = found.received;
-	s->late = found.late;
-	s->seen = found.seen;
-	s->lag_ns = found.lag_ns;
-	s->period = found.period;
-	s->since_ns = found.since_ns;
-	s->cause = 0;
-	s->on_time = true;
-	b->suspect_count = 1;
-	b->kind = BLAME_WORKERS;
+	r = blame_describe(n->j, worker, (double)found.lost_ns, &s);
+	s.received = found.received;
+	s.late = found.late;
+	s.seen = found.seen;
+	s.lag_ns = found.lag_ns;
+	s.period = found.period;
+	s.since_ns = found.since_ns;
+	s.on_time = true;
+	if (r == 0) {
+		b->kind = BLAME_WORKERS;
+		keep_costliest(b, &s);
+		number_causes(n->j, b);
+	}
 	return r;
 }
 

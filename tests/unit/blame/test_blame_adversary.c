@@ -547,6 +547,14 @@ static void test_hot_expert(void **state)
 	b = look(&s, NULL);
 	assert_true(b.suspect_count && b.suspects[0].received > 1.5 && b.suspects[0].on_time);
 	assert_named(&s, b);
+	s.traits = 1U << JOB_TRAIT_ALONE; /* beside rank 0, which is away every 30th step */
+	s.aside_every = 30;
+	s.aside = 6;
+	b = look(&s, NULL);
+	assert_int_equal(b.suspect_count, 2);
+	for (size_t i = 0; i < b.suspect_count; i++)
+		assert_int_equal(b.suspects[i].worker, b.suspects[i].on_time ? 2 : 0);
+	blame_done(&b);
 }
 
 #define TURN_STEP 30 /* from about here on it is another job */
