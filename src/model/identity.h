@@ -100,6 +100,8 @@ struct identity {
 	char pod[IDENTITY_NAME_MAX];
 	char namespace[IDENTITY_NAME_MAX];
 	char cgroup_path[TARGET_PATH_MAX]; /* as the agent sees it; its end if longer */
+	char cpu_group
+		[TARGET_PATH_MAX]; /* likewise of cgroup v1, where that limits CPUs; "": none but the root */
 	char exe[TARGET_PATH_MAX];
 	bool environ_unreadable; /* so that rank and job are not known */
 	bool environ_cut;        /* longer than what is read: rank and job may be missing */

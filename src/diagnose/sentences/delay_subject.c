@@ -310,10 +310,8 @@ static unsigned facts_of_copies(const struct delay_subject *s)
 		return 0;
 	for (size_t i = 0; i < s->rec->event_count; i++) {
 		const struct event *e = &s->rec->events[i];
-		int way = e->pid == s->a->pid ? copy_direction(e->source, e->op) : -1;
+		int way = e->pid == s->a->pid ? event_copy_direction(e) : -1;
 
-		if (way == COPY_UNKNOWN && copy_has_kind(e->source, e->op))
-			way = (int)e->arg1;
 		to += way == COPY_H2D ? (double)e->dur_ns : 0;
 		from += way == COPY_D2H ? (double)e->dur_ns : 0;
 	}

@@ -11,6 +11,7 @@
 #include "base/text.h"
 #include "diagnose/chains/delay_weight.h"
 #include "diagnose/chains/kernel_type.h"
+#include "diagnose/chains/whole.h"
 #include "diagnose/findings/detector.h"
 #include "diagnose/sentences/advice.h"
 #include "diagnose/sentences/delay_sentence.h"
@@ -127,7 +128,7 @@ static void put_counts(const struct delay_subject *s, struct delay_values *v)
 		snprintf(v->waits, sizeof(v->waits), "%.0f times per %s instead of %.*f",
 			a->slow_waits, delay_unit(a), a->ordinary_waits < 2, a->ordinary_waits);
 	else if (!delay_is_slow(a) && s->l->kind == DELAY_BY_SYNC)
-		snprintf(v->waits, sizeof(v->waits), "%.0f times per %s", a->ordinary_waits,
+		snprintf(v->waits, sizeof(v->waits), "%.0f times per %s", gpu_drains_of(s->rec, a),
 			delay_unit(a));
 }
 
