@@ -271,10 +271,7 @@ static char *put_front(const char *rest, const struct fanout_incident *i)
 	_cleanup_buf_ struct buf b = BUF_INIT(FANOUT_INCIDENT_JSON + 8192);
 	struct json_writer w = json_writer_to_buf(&b);
 
-	json_begin_object(&w);
-	json_string_member(&w, "node", i->node);
-	json_string_member(&w, "address", i->address);
-	json_end_object(&w);
+	JSON_PUT_OBJECT(&w, JSON_S("node", i->node), JSON_S("address", i->address));
 	json_finish(&w);
 	if (b.err || b.len < 2)
 		return NULL;

@@ -245,9 +245,8 @@ int health_file_save(const char *path, const struct health_baseline *b,
 	json_begin_object(&w);
 	json_int_member(&w, "schema_version", HEALTH_FILE_SCHEMA);
 	put_time(&w, now);
-	json_uint_member(&w, "sample_count", b->samples);
-	json_double_member(&w, "fast_alpha", s->fast_alpha);
-	json_double_member(&w, "floor_alpha", s->floor_alpha);
+	JSON_PUT(&w, JSON_U("sample_count", b->samples), JSON_R("fast_alpha", s->fast_alpha),
+		JSON_R("floor_alpha", s->floor_alpha));
 	put_signals(&w, "fast_ema", b->fast);
 	put_signals(&w, "hard_floor", b->floor);
 	json_end_object(&w);
