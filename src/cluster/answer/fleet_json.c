@@ -6,12 +6,6 @@
 
 #include "config.h"
 
-const char *fleet_json_comm(char out[17], uint64_t comm)
-{
-	snprintf(out, 17, "%016" PRIx64, comm);
-	return out;
-}
-
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
 	size_t *cursor, const char **ret_cluster)
 {

@@ -6,6 +6,7 @@
  * longer than its limit says how many there are in "total". */
 #pragma once
 
+#include "base/text.h"
 #include "cluster/detect/fleet.h"
 #include "json/writer.h"
 #include "model/metric.h"
@@ -62,10 +63,8 @@ void fleet_metrics(struct metric_set *s, struct fleet *f);
  * has a price. */
 void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c);
 
-/* FLEET_JSON_COMM - a communicator as text, which lives as long as the block. FLEET_JSON_TEXT - null for "". */
-#define FLEET_JSON_COMM(comm) fleet_json_comm((char[17]){0}, comm)
+/* FLEET_JSON_TEXT - null for "". */
 #define FLEET_JSON_TEXT(text) ((text)[0] ? (text) : NULL)
-const char *fleet_json_comm(char out[17], uint64_t comm);
 
 /* fleet_json_next_cluster - walks the clusters that @q asks for. */
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,

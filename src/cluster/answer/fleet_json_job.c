@@ -73,7 +73,7 @@ static void put_job(struct json_writer *w, const char *cluster, const struct job
 	size_t i;
 
 	json_begin_object(w);
-	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", FLEET_JSON_COMM(v->comm)),
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(v->comm)),
 		JSON_I("nranks", v->nranks), JSON_U("ranks", v->ranks),
 		JSON_U("communicators", v->comms), JSON_I("last_ns", v->last_ns));
 	i = 0;
@@ -267,8 +267,8 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 	json_begin_object(w);
 	if (c && choose_comm(c, q, &comm)) {
 		ranks = MIN((size_t)MAX(comm.nranks, 0), (size_t)FLEET_JSON_HEATMAP_RANKS);
-		JSON_PUT(w, JSON_S("comm", FLEET_JSON_COMM(comm.comm)),
-			JSON_I("nranks", comm.nranks), JSON_U("shown_ranks", ranks));
+		JSON_PUT(w, JSON_S("comm", TEXT_HEX(comm.comm)), JSON_I("nranks", comm.nranks),
+			JSON_U("shown_ranks", ranks));
 		r = put_columns(w, c, &comm, q, ranks);
 		if (r == 0)
 			r = put_members(w, c, comm.comm, ranks);
@@ -276,7 +276,7 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		n = 0;
 		json_begin_array_member(w, "communicators");
 		while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
-			JSON_PUT_OBJECT(w, JSON_S("comm", FLEET_JSON_COMM(v.comm)),
+			JSON_PUT_OBJECT(w, JSON_S("comm", TEXT_HEX(v.comm)),
 				JSON_I("nranks", v.nranks), JSON_U("seen_ranks", v.ranks),
 				JSON_U("matched", v.matched), JSON_U("open", v.open),
 				JSON_U("last_seq", v.last_seq));
@@ -346,7 +346,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		JSON_KNOWN("stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage),
 		JSON_R("confidence", e->confidence), JSON_B("provisional", e->provisional));
 	if (is_about_calls(e->problem)) {
-		JSON_PUT_INTO(w, "collective", JSON_S("comm", FLEET_JSON_COMM(e->comm)),
+		JSON_PUT_INTO(w, "collective", JSON_S("comm", TEXT_HEX(e->comm)),
 			JSON_U("seq", e->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, e->op)));
 		if (is_about_transfer(e->problem) && e->took_ns)
 			put_transfer(w, e);

@@ -128,7 +128,7 @@ static void put_collective(
 	struct json_writer *w, const struct worker_directory *p, const struct collective_view *v)
 {
 	json_begin_object(w);
-	JSON_PUT(w, JSON_S("comm", FLEET_JSON_COMM(v->comm)), JSON_U("seq", v->seq),
+	JSON_PUT(w, JSON_S("comm", TEXT_HEX(v->comm)), JSON_U("seq", v->seq),
 		JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, v->op)), JSON_U("bytes", v->bytes),
 		JSON_I("nranks", v->nranks));
 	json_begin_object_member(w, "last");
@@ -171,7 +171,7 @@ static int put_arrivals(
 	n = MIN(n, RANKS_MAX);
 	median = fleet_json_median(at, (size_t)n, scratch);
 	json_begin_object(w);
-	JSON_PUT(w, JSON_S("comm", FLEET_JSON_COMM(q->comm)), JSON_U("seq", q->seq),
+	JSON_PUT(w, JSON_S("comm", TEXT_HEX(q->comm)), JSON_U("seq", q->seq),
 		JSON_I("median_ns", median));
 	json_begin_array_member(w, "after_median_ns");
 	for (int i = 0; i < n; i++)
@@ -213,7 +213,7 @@ static void put_hang(struct json_writer *w, const char *cluster, const struct wo
 	const struct hang_view *h, int64_t now_ns)
 {
 	json_begin_object(w);
-	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", FLEET_JSON_COMM(h->comm)),
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(h->comm)),
 		JSON_U("seq", h->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, h->op)),
 		JSON_I("nranks", h->nranks), JSON_U("waiting", h->waiting),
 		JSON_U("missing_count", h->missing));
@@ -246,7 +246,7 @@ static void put_mismatch(struct json_writer *w, const char *cluster,
 	const struct worker_directory *p, const struct mismatch_view *m)
 {
 	json_begin_object(w);
-	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", FLEET_JSON_COMM(m->comm)),
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(m->comm)),
 		JSON_U("seq", m->seq), JSON_S("what", calls_mismatch_id(m->what)));
 	put_side(w, p, "rank_says", m->worker, m->what, m->value);
 	put_side(w, p, "others_say", m->other, m->what, m->other_value);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/text.h"
 #include "model/event.h"
 
 /* Does @clause speak of the column itself? */
@@ -188,19 +189,9 @@ int table_place(const struct table *t, const char *column)
 
 bool table_copy_text(const struct sql_value *v, char *out, size_t size)
 {
-	const char *text = v->p;
-	size_t len;
-
 	if (v->type != SQL_TEXT || v->len > TEXT_MOST)
 		return false;
-	len = strnlen(text, v->len);
-	if (len >= size) {
-		len = size - 1;
-		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-			len--;
-	}
-	memcpy(out, text, len);
-	out[len] = 0;
+	text_copy(out, size, v->p, strnlen(v->p, v->len));
 	return true;
 }
 
