@@ -16,6 +16,7 @@
 
 #define SLICE_NS    2000000 /* how often a thread looks at the clock */
 #define MAX_THREADS 256
+#define FOR_A_CPU   4 /* threads, where none are said: enough beside whoever else is busy */
 
 static struct settings {
 	uint64_t threads, duration_s;
@@ -25,8 +26,8 @@ static struct settings {
 } settings = {.threads = 1, .duration_s = 10};
 
 static const struct option_row rows[] = {
-	{"threads", OPTION_NUMBER, offsetof(struct settings, threads), "busy threads (1)", 1,
-		MAX_THREADS, 0},
+	{"threads", OPTION_NUMBER, offsetof(struct settings, threads),
+		"busy threads (1; 0: four for each CPU that it may use)", 0, MAX_THREADS, 0},
 	{"duration", OPTION_NUMBER, offsetof(struct settings, duration_s), "seconds (10)", 0, 86400,
 		0},
 	{"nice", OPTION_TEXT, offsetof(struct settings, nice), "nice value, -20 to 19", 0, 0, 0},
@@ -83,6 +84,19 @@ static void place(void)
 	}
 }
 
+static uint64_t threads_wanted(void)
+{
+	cpu_set_t set;
+
+	if (settings.threads)
+		return settings.threads;
+	if (sched_getaffinity(0, sizeof(set), &set) < 0)
+		return FOR_A_CPU;
+	return (uint64_t)CPU_COUNT(&set) * FOR_A_CPU < MAX_THREADS
+		       ? (uint64_t)CPU_COUNT(&set) * FOR_A_CPU
+		       : MAX_THREADS;
+}
+
 static void *burn(void *arg)
 {
 	while (!workload_stopped && workload_now_ns() < end_ns)
@@ -98,6 +112,7 @@ int main(int argc, char **argv)
 
 	options_parse(rows, argc, argv, "threads that do nothing but use the CPU", &settings);
 	place();
+	settings.threads = threads_wanted();
 	workload_catch_signals();
 	workload_gate(settings.wait_start);
 	end_ns = workload_now_ns() + settings.duration_s * 1000000000;

@@ -68,8 +68,7 @@ static void put_cost(struct json_writer *w, const struct alert_cost *c)
 	json_bool_member(w, "priced", c->priced);
 	put_text_if(w, "currency", c->currency);
 	if (c->currency[0]) {
-		json_double_member(w, "per_hour", c->per_hour);
-		json_double_member(w, "total", c->total);
+		JSON_PUT(w, JSON_R("per_hour", c->per_hour), JSON_R("total", c->total));
 	}
 	json_double_member(w, "gpu_seconds", c->gpu_seconds);
 	if (c->watt_hours > 0)
@@ -99,20 +98,17 @@ static void put_matter(struct json_writer *w, const struct alert_matter *e)
 	put_text_if(w, "op_type", e->op);
 	put_text_if(w, "dominant_signal", e->signal);
 	if (e->threshold > 0) {
-		json_double_member(w, "score", e->score);
-		json_double_member(w, "threshold", e->threshold);
+		JSON_PUT(w, JSON_R("score", e->score), JSON_R("threshold", e->threshold));
 	}
 	if (e->lag_ns)
 		json_uint_member(w, "lag_ns", e->lag_ns);
 	if (e->period)
 		json_uint_member(w, "period", e->period);
 	if (e->seen) {
-		json_uint_member(w, "late_steps", e->late);
-		json_uint_member(w, "seen_steps", e->seen);
+		JSON_PUT(w, JSON_U("late_steps", e->late), JSON_U("seen_steps", e->seen));
 	}
 	if (e->waiting) {
-		json_uint_member(w, "waiting_ranks", e->waiting);
-		json_uint_member(w, "waited_ns", e->waited_ns);
+		JSON_PUT(w, JSON_U("waiting_ranks", e->waiting), JSON_U("waited_ns", e->waited_ns));
 	}
 	if (e->is_job)
 		json_double_member(w, "share", e->share);
@@ -240,18 +236,17 @@ void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct 
 
 	snprintf(summary, sizeof(summary), "%s: %s", place_of(e), e->text);
 	json_begin_object(&w);
-	json_string_member(&w, "routing_key", look->routing_key);
-	json_string_member(&w, "event_action", ended ? "resolve" : "trigger");
-	json_string_member(&w, "dedup_key", e->event);
+	JSON_PUT(&w, JSON_S("routing_key", look->routing_key),
+		JSON_S("event_action", ended ? "resolve" : "trigger"),
+		JSON_S("dedup_key", e->event));
 	if (!ended) {
 		json_begin_object_member(&w, "payload");
-		json_string_member(&w, "summary", summary);
-		json_string_member(&w, "source", e->node[0] ? e->node : e->cluster);
-		json_string_member(&w, "severity", severity_of(look, e));
+		JSON_PUT(&w, JSON_S("summary", summary),
+			JSON_S("source", e->node[0] ? e->node : e->cluster),
+			JSON_S("severity", severity_of(look, e)));
 		put_time(&w, "timestamp", e->since_ns);
-		json_string_member(&w, "component", "gpu");
-		json_string_member(&w, "group", place_of(e));
-		json_string_member(&w, "class", e->class);
+		JSON_PUT(&w, JSON_S("component", "gpu"), JSON_S("group", place_of(e)),
+			JSON_S("class", e->class));
 		json_begin_object_member(&w, "custom_details");
 		put_matter(&w, e);
 		json_end_object(&w);
@@ -284,8 +279,7 @@ void alert_webhook_digest(struct buf *b, const struct alert_notice *const *n, si
 	struct json_writer w = json_writer_to_buf(b);
 
 	json_begin_object(&w);
-	json_string_member(&w, "kind", "digest");
-	json_uint_member(&w, "count", count);
+	JSON_PUT(&w, JSON_S("kind", "digest"), JSON_U("count", count));
 	json_begin_array_member(&w, "notices");
 	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++)
 		put_notice(&w, n[i]);
@@ -302,9 +296,8 @@ static void put_labels(
 	char rank[16];
 
 	json_begin_object_member(w, "labels");
-	json_string_member(w, "alertname", first->name);
-	json_string_member(w, "problem", first->problem);
-	json_string_member(w, "severity", severity_of(look, first));
+	JSON_PUT(w, JSON_S("alertname", first->name), JSON_S("problem", first->problem),
+		JSON_S("severity", severity_of(look, first)));
 	put_text_if(w, "cluster_id", first->cluster);
 	put_text_if(w, "node_id", first->node);
 	snprintf(rank, sizeof(rank), "%d", first->rank);

@@ -216,6 +216,12 @@ const char *text_format_percent(char out[TEXT_MAX], double share)
 	return out;
 }
 
+const char *text_format_hex(char out[TEXT_MAX], uint64_t n)
+{
+	snprintf(out, TEXT_MAX, "%016" PRIx64, n);
+	return out;
+}
+
 const char *text_format_ratio(char out[TEXT_MAX], double ratio)
 {
 	snprintf(out, TEXT_MAX, "%.*f", ratio < 99.95 ? 1 : 0, MIN(ratio, 1e18));
@@ -355,6 +361,22 @@ int text_parse_size(const char *s, uint64_t *ret_bytes)
 		return r;
 	*ret_bytes = total;
 	return 0;
+}
+
+size_t text_cut(const char *s, size_t len, size_t max)
+{
+	if (len <= max)
+		return len;
+	while (max && ((unsigned char)s[max] & 0xc0) == 0x80)
+		max--;
+	return max;
+}
+
+void text_copy(char *out, size_t size, const char *s, size_t len)
+{
+	len = text_cut(s, len, size - 1);
+	memcpy(out, s, len);
+	out[len] = 0;
 }
 
 int text_columns(const char *s)

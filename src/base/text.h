@@ -22,6 +22,12 @@ int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 void text_escape_terminal(struct buf *b, const char *s);
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len);
 
+/* text_cut - how many of the @len bytes of @s, at most @max, are whole characters. */
+size_t text_cut(const char *s, size_t len, size_t max);
+
+/* text_copy - as many of them as fit into @out, and a NUL. */
+void text_copy(char *out, size_t size, const char *s, size_t len);
+
 /* text_columns - how many columns @s takes: continuation bytes of UTF-8 take none. */
 int text_columns(const char *s);
 
@@ -47,6 +53,9 @@ const char *text_format_percent(char out[TEXT_MAX], double share);
 /* text_format_ratio - "8.5" below 100, "340" above. */
 const char *text_format_ratio(char out[TEXT_MAX], double ratio);
 
+/* text_format_hex - 16 digits. */
+const char *text_format_hex(char out[TEXT_MAX], uint64_t n);
+
 /* The same as expressions, for the arguments of a call: each text lives until its block ends. */
 #define TEXT_DURATION(ns)    text_format_duration((char[TEXT_MAX]){0}, ns)
 #define TEXT_COUNT(n)        text_format_count((char[TEXT_MAX]){0}, n)
@@ -54,6 +63,7 @@ const char *text_format_ratio(char out[TEXT_MAX], double ratio);
 #define TEXT_SIZE(n)         text_format_bytes((char[TEXT_MAX]){0}, n)
 #define TEXT_PERCENT(share)  text_format_percent((char[TEXT_MAX]){0}, share)
 #define TEXT_RATIO(ratio)    text_format_ratio((char[TEXT_MAX]){0}, ratio)
+#define TEXT_HEX(n)          text_format_hex((char[TEXT_MAX]){0}, n)
 
 /* text_format_double - the shortest text that reads back equal; "NaN", "+Inf", "-Inf". */
 const char *text_format_double(char out[TEXT_MAX], double v);

@@ -92,7 +92,7 @@ struct blame {
 	/* What load that moves from worker to worker costs, also beside a slow stage; 0: it does not. */
 	uint64_t uneven_ns;
 	double uneven_share;
-	double uneven_recent; /* likewise, of the time of the newest steps */
+	double uneven_begun; /* likewise, of the time since it has begun to move */
 	/* One that was far later in the last steps than anybody usually is, once or now again: it is the
 	 * one that all wait for now, whatever becomes of it. Not part of @suspects, @kind or @lost_ns. */
 	bool has_sudden;

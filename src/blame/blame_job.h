@@ -118,7 +118,7 @@ struct job {
 		double uneven_ns;                   /* of that what an ordinary step has, in all */
 		double span_ns, steps;              /* that were looked at */
 		double spread_step, spread_lasting; /* among peers: in a step, and over all */
-	} load, recent;                             /* of the newest steps */
+	} load, begun;                              /* since it has begun to move */
 };
 
 struct job_cost {

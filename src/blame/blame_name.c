@@ -39,7 +39,9 @@
 	32 /* before that it may be the start of the job: code is compiled for each new length */
 #define UNEVEN_NS                                                                                  \
 	(5.0 * NS_PER_MS) /* a step: ranks are apart by less in any job, by their hosts and sockets */
-#define UNEVEN_NAMED  3   /* the moving load costs so much more than who is named */
+#define UNEVEN_NAMED 3    /* the moving load costs so much more than who is named */
+#define UNEVEN_BEGUN                                                                               \
+	10 /* steps, that load which has begun to move costs in all: hosts of one job are apart by some for a while */
 #define CLEARED_SHARE 0.03
 #define CLEARED_MAX   64
 #define GAP_STEPS     3
@@ -364,11 +366,11 @@ static double slow_stages_ns(const struct naming *n, double *ret_became)
 }
 
 /* Load that moves makes all workers late in their turn: it is more than those who are named for @named_ns in all. */
-static bool load_moves(const struct naming *n, const struct job_load *l, double named_ns)
+static bool load_moves(const struct job_load *l, double named_ns)
 {
 	return l->spread_step >= UNEVEN_SPREAD && l->uneven_ns >= UNEVEN_SHARE * l->span_ns &&
 	       l->spread_step >= UNEVEN_FACTOR * l->spread_lasting &&
-	       l->uneven_ns >= UNEVEN_NAMED * named_ns * l->span_ns / n->span_ns;
+	       l->uneven_ns >= UNEVEN_NAMED * named_ns;
 }
 
 /* What that costs, where it can be told. */
@@ -406,35 +408,45 @@ static int list_cleared(const struct naming *n, struct blame *b)
 	return 0;
 }
 
-/* Who is sent more than before: what makes one late that is named; where nothing else was found, the one whose GPU is known to
- * have more to do. */
+/* Nothing that was found makes most steps longer. */
+static bool is_free(const struct blame *b)
+{
+	for (size_t i = 0; b->kind == BLAME_WORKERS && i < b->suspect_count; i++)
+		if (2 * b->suspects[i].late >= b->suspects[i].seen)
+			return false;
+	return b->kind == BLAME_NONE || b->kind == BLAME_WORKERS;
+}
+
+/* Who is sent more than before: what makes one late that is named; where nothing that was found makes most steps longer, the
+ * one whose GPU is known to have more to do. */
 static int list_received(const struct naming *n, struct blame *b)
 {
-	struct blame_suspect found, *s = NULL;
+	struct blame_suspect found, s;
 	uint32_t worker = 0;
 	int r = blame_received(n->j, &worker, &found);
 
 	if (r <= 0)
 		return r;
 	for (size_t i = 0; b->kind == BLAME_WORKERS && i < b->suspect_count; i++)
-		if (b->suspects[i].worker == worker)
-			s = &b->suspects[i];
-	if (s)
-		s->received = found.received;
-	if (b->kind != BLAME_NONE || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
+		if (b->suspects[i].worker == worker) {
+			b->suspects[i].received = found.received;
+			return 0;
+		}
+	if (!is_free(b) || (double)found.lost_ns < NAMED_SHARE * n->span_ns)
 		return 0;
-	r = blame_describe(n->j, worker, (double)found.lost_ns, &b->suspects[0]);
-	s = &b->suspects[0];
-	s->received = found.received;
-	s->late = found.late;
-	s->seen = found.seen;
-	s->lag_ns = found.lag_ns;
-	s->period = found.period;
-	s->since_ns = found.since_ns;
-	s->cause = 0;
-	s->on_time = true;
-	b->suspect_count = 1;
-	b->kind = BLAME_WORKERS;
+	r = blame_describe(n->j, worker, (double)found.lost_ns, &s);
+	s.received = found.received;
+	s.late = found.late;
+	s.seen = found.seen;
+	s.lag_ns = found.lag_ns;
+	s.period = found.period;
+	s.since_ns = found.since_ns;
+	s.on_time = true;
+	if (r == 0) {
+		b->kind = BLAME_WORKERS;
+		keep_costliest(b, &s);
+		number_causes(n->j, b);
+	}
 	return r;
 }
 
@@ -477,9 +489,10 @@ int blame_name(struct job *j, struct blame *b)
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
 	stages = slow_stages_ns(&n, &became);
-	if (load_moves(&n, &j->recent, workers))
-		b->uneven_recent = load_cost_ns(&j->recent) / j->recent.span_ns;
-	if (load_moves(&n, &j->load, workers)) {
+	if (load_moves(&j->begun, workers) &&
+		j->begun.uneven_ns >= UNEVEN_BEGUN * (double)j->step_ns)
+		b->uneven_begun = load_cost_ns(&j->begun) / j->begun.span_ns;
+	if (load_moves(&j->load, workers)) {
 		b->uneven_ns = (uint64_t)load_cost_ns(&j->load);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));

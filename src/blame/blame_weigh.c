@@ -36,9 +36,6 @@
 #define SLOPE_ERRORS 2
 #define VARIES       0.1 /* of its lag: what it takes has to change, to tell whether steps do with it */
 #define MAD_TO_SIGMA 1.4826
-#define RECENT                                                                                     \
-	((size_t)48) /* steps, or this part of them: load that has begun to move is not seen in all */
-#define RECENT_PART  4
 #define STAGE_BEFORE 8 /* steps, before and since a stage is slow */
 
 /* Members of each group, one after the other. */
@@ -439,9 +436,7 @@ static int weigh_groups(struct job *j)
 	if (r < 0)
 		return r;
 	weigh_load(j, &c, 0, &m, &j->load);
-	weigh_load(j, &c,
-		j->step_count - MIN(j->step_count, MAX(RECENT, j->step_count / RECENT_PART)), &m,
-		&j->recent);
+	weigh_load(j, &c, blame_since(j->uneven, j->step_count, lengths), &m, &j->begun);
 	return 0;
 }
 

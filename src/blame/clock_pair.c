@@ -136,8 +136,9 @@ bool clock_pair_add(struct clock_pair *p, struct clock_moment m)
 	}
 	if (p->odd_count > 0 && fabs((double)(m.apart_ns - p->odd[0].apart_ns)) > odd_limit(p) / 2)
 		p->odd_count = 0;
-	p->odd[p->odd_count++] = m;
-	if (p->odd_count < CLOCK_ODD)
+	p->odd_count = MIN(p->odd_count + 1, (uint32_t)CLOCK_ODD);
+	p->odd[p->odd_count - 1] = m;
+	if (p->odd_count < CLOCK_ODD || m.at_ns - p->odd[0].at_ns < p->point_ns)
 		return false;
 	p->set = p->odd[0];
 	p->sample_count = p->point_count = p->point_next = 0;

@@ -2,8 +2,9 @@
 /* clock_pair.h - the distance of two clocks over time, from moments that both have seen. Pure.
  *
  * Differences of about a second (point_ns) become a point, their median; the line through the last 32 points
- * (Theil and Sen) is the estimate. Four differences in a row that agree with each other and not with
- * the line mean that a clock was set: the estimate begins anew. */
+ * (Theil and Sen) is the estimate. Four differences in a row or more that agree with each other and not with
+ * the line, for a point_ns at least, mean that a clock was set: the estimate begins anew. For a moment the ends of
+ * collectives may be as far apart. */
 #pragma once
 
 #include <stdbool.h>

@@ -44,13 +44,12 @@ static void say_copy(const struct ca_issued *i, const struct ca_request *q)
 
 	printf("Copy it, from here:\n");
 	if (q->bundle) {
-		const char *slash = strrchr(i->place, '/');
+		const char *file = basename(i->place);
 
 		printf("  scp %s %s:\n"
 		       "On %s:\n"
 		       "  mkdir -p -m 700 " NODE_HOME " && tar -xf %s -C " NODE_HOME " && rm %s\n",
-			i->place, node, node, slash ? slash + 1 : i->place,
-			slash ? slash + 1 : i->place);
+			i->place, node, node, file, file);
 	} else {
 		printf("  ssh %s mkdir -p -m 700 .ingero/fleet\n"
 		       "  scp -p %s/*.pem %s:.ingero/fleet/\n"

@@ -128,13 +128,12 @@ static int export_file(const struct export_settings *s, struct export_options *o
 	_cleanup_(nodedb_content_done) struct nodedb_content content = {0};
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	const char *slash = strrchr(path, '/');
 	struct export_stats stats;
 	struct range_note note = {0};
 	int r = 0;
 
 	progress_begin(&progress, STDERR_FILENO, "reading the recording");
-	options->name = slash ? slash + 1 : path;
+	options->name = basename(path);
 	if (s->output && is_same_file(s->output, path))
 		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
 	if (r == 0)

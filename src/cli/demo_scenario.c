@@ -255,7 +255,7 @@ static const struct act incident_acts[] = {
 			"1048576", "--data", "%w/dataset", "--cold", NULL},
 		true, true},
 	{"a CPU hog starts beside it", 8, "sim-cpu-hog",
-		{"--threads", "4", "--duration", "60", NULL}, false, false},
+		{"--threads", "0", "--duration", "60", NULL}, false, false},
 	{"the CPU hog is gone; a disk hog starts", 8, "sim-disk-hog",
 		{"--file", "%w/hog", "--duration", "60", "--depth", "16", NULL}, false, false},
 	{"undisturbed again", 3, NULL, {NULL}, false, false},
@@ -292,7 +292,7 @@ static const struct act cpu_acts[] = {
 		{TRAIN, "--launches", "8", "--kernel-us", "400", "--cpu-us", "300", NULL}, true,
 		true},
 	{"more busy threads than CPUs beside it", 5, "sim-cpu-hog",
-		{"--threads", "16", "--duration", "60", NULL}, false, false},
+		{"--threads", "0", "--duration", "60", NULL}, false, false},
 	{"undisturbed again", 2, NULL, {NULL}, false, false},
 	END,
 };

@@ -109,6 +109,8 @@
 		"of what JAX has compiled, in a step: compiled whole it has few")                          \
 	X(SYNCS_MANY, 32, "waits",                                                                         \
 		"for the GPU in a unit while it idles: a usual step has some for its loss and its norms")  \
+	X(PIECE_NS, 2e6, "ns",                                                                             \
+		"from one wait for the GPU to the next, at most: longer ones are worth a wait")            \
 	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
 	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
 	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \

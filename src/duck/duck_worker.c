@@ -143,13 +143,6 @@ int duck_worker_ask(const struct duck_worker_question *q, const struct sql_guard
 
 #define VIEW_MAX (256u << 10)
 
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
-
 /* Each file is open twice, here and by DuckDB; many systems begin with 1,024. */
 static void make_room(size_t count)
 {
@@ -175,7 +168,7 @@ int duck_files_open(struct duck_files *f, struct errinfo *reterr)
 		f->fds[i] = open(f->names[i], O_PATH | O_CLOEXEC);
 		if (f->fds[i] < 0)
 			return errinfo_set(reterr, -errno, "%s: %s: try again",
-				last_part(f->names[i]), strerror(errno));
+				basename(f->names[i]), strerror(errno));
 	}
 	return 0;
 }
@@ -201,10 +194,10 @@ int duck_attach_all(struct duck_connection *c, const struct duck_files *f, struc
 		r = duck_exec(c, text, &e);
 		if (r < 0 && strstr(e.text, "Conflicting lock"))
 			return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EBUSY,
-				"%s is being written: try again", last_part(f->names[i]));
+				"%s is being written: try again", basename(f->names[i]));
 		if (r < 0)
 			return errinfo_set(reterr, r == -ENOMEM ? r : -EBADMSG,
-				"%s cannot be read: %.300s", last_part(f->names[i]), e.text);
+				"%s cannot be read: %.300s", basename(f->names[i]), e.text);
 	}
 	return 0;
 }

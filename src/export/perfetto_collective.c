@@ -62,7 +62,7 @@ int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, s
 static int put_wait(struct perfetto *p, const struct perfetto_track *t,
 	const struct collective_row *row, const struct event_args *args)
 {
-	char scratch[32], name[48], comm[24] = "";
+	char name[48], comm[24] = "";
 	struct perfetto_owner o = {.track = t, .kind = LINE_WAIT, .name = comm};
 	struct perfetto_slice s = {.source = SOURCE_NCCL,
 		.op = row->op,
@@ -70,10 +70,9 @@ static int put_wait(struct perfetto *p, const struct perfetto_track *t,
 		.start_ns = row->start.ns,
 		.end_ns = row->start.ns + row->c.wait_ns,
 		.args = args};
-	const char *op = wire_op_name(SOURCE_NCCL, row->op, scratch);
 
 	o.id = hash_number(row->c.comm_hash ^ hash_number(row->pid)) + (uint64_t)row->c.rank;
-	snprintf(name, sizeof(name), "%s wait", strncmp(op, "nccl", 4) ? op : op + 4);
+	snprintf(name, sizeof(name), "%s wait", WIRE_NCCL_NAME(row->op));
 	if (row->c.comm_hash)
 		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)row->c.comm_hash);
 	return perfetto_slice_put(p, &o, &s);

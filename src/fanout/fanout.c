@@ -275,8 +275,7 @@ static char *make_body(const struct fanout_question *q, size_t limit, uint64_t t
 	struct json_writer w = json_writer_to_buf(&b);
 
 	json_begin_object(&w);
-	json_string_member(&w, "sql", q->sql);
-	json_uint_member(&w, "limit", limit);
+	JSON_PUT(&w, JSON_S("sql", q->sql), JSON_U("limit", limit));
 	/* a little less than we wait, so that the node can still say that it was too slow */
 	json_uint_member(&w, "timeout_ms", MAX(timeout_ns / NS_PER_MS * 9 / 10, UINT64_C(1)));
 	json_end_object(&w);

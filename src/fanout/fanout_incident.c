@@ -10,6 +10,7 @@
 
 #include "base/search.h"
 #include "base/clock.h"
+#include "base/text.h"
 #include "json/reader.h"
 #include "json/tree.h"
 
@@ -33,16 +34,9 @@ static const struct incident_field *find_field(const struct json_reader *r)
 	return incident_field_of_key(buf_str(&r->text));
 }
 
-/* Cut at a whole character. */
 static void set_text(const struct json_reader *r, char *out, size_t size)
 {
-	size_t len = MIN(r->text.len, size - 1);
-	const char *s = buf_str(&r->text);
-
-	while (len && len < r->text.len && ((unsigned char)s[len] & 0xc0) == 0x80)
-		len--;
-	memcpy(out, s, len);
-	out[len] = 0;
+	text_copy(out, size, buf_str(&r->text), r->text.len);
 }
 
 static double finite_or(double v, double other)
@@ -271,10 +265,7 @@ static char *put_front(const char *rest, const struct fanout_incident *i)
 	_cleanup_buf_ struct buf b = BUF_INIT(FANOUT_INCIDENT_JSON + 8192);
 	struct json_writer w = json_writer_to_buf(&b);
 
-	json_begin_object(&w);
-	json_string_member(&w, "node", i->node);
-	json_string_member(&w, "address", i->address);
-	json_end_object(&w);
+	JSON_PUT_OBJECT(&w, JSON_S("node", i->node), JSON_S("address", i->address));
 	json_finish(&w);
 	if (b.err || b.len < 2)
 		return NULL;

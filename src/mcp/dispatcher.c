@@ -48,16 +48,18 @@ int dispatcher_new(const struct registry *o, struct dispatcher **ret, struct err
 		return -ENOMEM;
 	for (t->count = 0; t->count < n; t->count++) {
 		const struct registry_tool *tool = &o->tools[t->count];
-		int r = schema_load(tool->check ? tool->check : tool->input, &t->inputs[t->count]);
-		json_t *output = NULL;
+		_cleanup_json_ json_t *output = NULL;
+		int r = tool->output ? schema_load(tool->output, &output) : 0;
 
-		if (r == 0 && tool->output)
-			r = schema_load(tool->output, &output);
-		json_decref(output);
+		if (r == 0 && tool->input)
+			r = schema_load(tool->input, &t->inputs[t->count]);
+		else if (r == 0)
+			t->inputs[t->count] =
+				param_schema(tool->params, tool->takes, tool->requires, false);
 		if (r == -EINVAL)
 			return errinfo_set(reterr, r, "the schema of %s is not JSON", tool->name);
-		if (r < 0)
-			return r;
+		if (!t->inputs[t->count])
+			return -ENOMEM;
 	}
 	*ret = TAKE(t);
 	return 0;

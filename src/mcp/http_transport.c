@@ -16,10 +16,42 @@
 #define NO_MEMORY                                                                                  \
 	"{\"jsonrpc\":\"2.0\",\"id\":null,\"error\":{\"code\":-32603,\"message\":\"out of memory\"}}"
 
-/* answer_line_one - NULL: none is due, or there is no memory for it. */
-static json_t *answer_line_one(
-	const struct dispatcher *t, struct dispatcher_lines *s, json_t *doc, bool *ret_due)
+/* The replies of @one to the messages of @batch from who speaks @r; NULL: none is due, or @e. */
+static json_t *answer_all(const struct revision *r, json_t *batch,
+	json_t *(*one)(void *arg, json_t *doc), void *arg, struct rpc_error *e)
 {
+	_cleanup_json_ json_t *replies = NULL;
+	json_t *doc;
+	size_t i;
+
+	if (!r || !r->batches)
+		rpc_fail(e, RPC_INVALID_REQUEST, "batches are not part of this protocol version");
+	else if (!json_array_size(batch) || json_array_size(batch) > RPC_BATCH_MAX)
+		rpc_fail(
+			e, RPC_INVALID_REQUEST, "a batch has from 1 to %d messages", RPC_BATCH_MAX);
+	if (e->code)
+		return NULL;
+	replies = json_array();
+	json_array_foreach (batch, i, doc) {
+		json_t *reply = one(arg, doc);
+
+		if (reply)
+			json_array_append_new(replies, reply);
+	}
+	return json_array_size(replies) ? TAKE(replies) : NULL;
+}
+
+struct line { /* being answered */
+	const struct dispatcher *dispatcher;
+	struct dispatcher_lines *session;
+	bool due; /* a reply */
+};
+
+/* answer_line_one - NULL: none is due, or there is no memory for it. */
+static json_t *answer_line_one(void *arg, json_t *doc)
+{
+	struct line *l = arg;
+	struct dispatcher_lines *s = l->session;
 	struct call call = {.revision = s->agreed ? s->agreed : revision_agree(NULL),
 		.notify = s->notify,
 		.notify_arg = s->notify_arg};
@@ -30,42 +62,13 @@ static json_t *answer_line_one(
 
 	if (r == 0 && m.kind != RPC_REQUEST)
 		return NULL;
-	*ret_due = true;
+	l->due = true;
 	if (r == 0 && json_object_get(json_object_get(m.params, "_meta"), DISPATCHER_META_REVISION))
 		r = dispatcher_meta(&m, &call, &e);
 	if (r == 0)
-		result = dispatcher_answer(t, &call, &m, &s->agreed, &e);
+		result = dispatcher_answer(l->dispatcher, &call, &m, &s->agreed, &e);
 	return result ? rpc_result(m.id, result)
 		      : rpc_failure(m.id, call.revision && call.revision->stateless, &e);
-}
-
-static json_t *answer_line_batch(
-	const struct dispatcher *t, struct dispatcher_lines *s, json_t *batch, bool *ret_due)
-{
-	_cleanup_(rpc_error_done) struct rpc_error e = {0};
-	json_t *replies, *one;
-	size_t i;
-
-	if (!s->agreed || !s->agreed->batches)
-		rpc_fail(&e, RPC_INVALID_REQUEST, "batches are not part of this protocol version");
-	else if (!json_array_size(batch) || json_array_size(batch) > RPC_BATCH_MAX)
-		rpc_fail(&e, RPC_INVALID_REQUEST, "a batch has from 1 to %d messages",
-			RPC_BATCH_MAX);
-	if (e.code) {
-		*ret_due = true;
-		return rpc_failure(NULL, false, &e);
-	}
-	replies = json_array();
-	json_array_foreach (batch, i, one) {
-		json_t *reply = answer_line_one(t, s, one, ret_due);
-
-		if (reply)
-			json_array_append_new(replies, reply);
-	}
-	if (json_array_size(replies))
-		return replies;
-	json_decref(replies);
-	return NULL;
 }
 
 void dispatcher_line(const struct dispatcher *t, struct dispatcher_lines *s, const char *text,
@@ -73,20 +76,17 @@ void dispatcher_line(const struct dispatcher *t, struct dispatcher_lines *s, con
 {
 	_cleanup_(rpc_error_done) struct rpc_error e = {0};
 	_cleanup_json_ json_t *doc = NULL, *answer = NULL;
+	struct line l = {t, s, false};
 	const size_t before = reply->len;
-	bool due = false;
 
-	if (rpc_parse(text, len, &doc, &e) < 0) {
-		due = true;
+	if (rpc_parse(text, len, &doc, &e) == 0)
+		answer = json_is_array(doc) ? answer_all(s->agreed, doc, answer_line_one, &l, &e)
+					    : answer_line_one(&l, doc);
+	if (e.code)
 		answer = rpc_failure(NULL, false, &e);
-	} else if (json_is_array(doc)) {
-		answer = answer_line_batch(t, s, doc, &due);
-	} else {
-		answer = answer_line_one(t, s, doc, &due);
-	}
 	if (answer)
 		json_tree_write(answer, RPC_DUMP, reply);
-	else if (due)
+	else if (e.code || l.due)
 		buf_puts(reply, NO_MEMORY);
 	else
 		return;
@@ -330,8 +330,9 @@ static void answer_message(struct exchange *x, json_t *doc)
 		refuse(x, status_of(x), m.id);
 }
 
-static json_t *answer_element(struct exchange *x, json_t *doc)
+static json_t *answer_element(void *arg, json_t *doc)
 {
+	struct exchange *x = arg;
 	struct call call = {.arg = x->request->arg, .revision = x->revision};
 	struct rpc_message m;
 	json_t *reply;
@@ -348,31 +349,14 @@ static json_t *answer_element(struct exchange *x, json_t *doc)
 static void answer_batch(struct exchange *x, json_t *batch)
 {
 	const char *head = field(x, FIELD_REVISION);
-	_cleanup_json_ json_t *replies = json_array();
-	json_t *one;
-	size_t i;
+	_cleanup_json_ json_t *replies = NULL;
 
 	x->revision = head ? revision_find(head) : revision_assumed();
-	if (!x->revision || !x->revision->batches)
-		rpc_fail(&x->error, RPC_INVALID_REQUEST,
-			"batches are not part of this protocol version");
-	else if (!json_array_size(batch) || json_array_size(batch) > RPC_BATCH_MAX)
-		rpc_fail(&x->error, RPC_INVALID_REQUEST, "a batch has from 1 to %d messages",
-			RPC_BATCH_MAX);
-	if (x->error.code) {
+	replies = answer_all(x->revision, batch, answer_element, x, &x->error);
+	if (x->error.code)
 		refuse(x, 400, NULL);
-		return;
-	}
-	json_array_foreach (batch, i, one) {
-		json_t *reply = answer_element(x, one);
-
-		if (reply)
-			json_array_append_new(replies, reply);
-	}
-	if (json_array_size(replies))
-		send(x, 200, replies);
 	else
-		send(x, 202, NULL);
+		send(x, replies ? 200 : 202, replies);
 }
 
 void http_transport_answer(const struct dispatcher *t, const struct http_transport_request *q,

@@ -3,7 +3,7 @@
  * of the next row behind a letter: opaque to clients, and nothing has to be remembered for it. */
 #include "mcp/registry.h"
 
-#include "json/writer.h"
+#include "json/tree.h"
 
 #define REGISTRY_PAGE 50 /* elements of a list in one reply, unless the offer says otherwise */
 
@@ -78,10 +78,10 @@ static bool is_taken(const struct param *p, unsigned takes, bool listed)
 	return p->bit & takes && !(listed && p->is_extra);
 }
 
-void param_schema(
-	struct buf *b, const struct param *table, unsigned takes, unsigned needs, bool listed)
+json_t *param_schema(const struct param *table, unsigned takes, unsigned needs, bool listed)
 {
-	struct json_writer w = json_writer_to_buf(b);
+	struct json_builder tree = {0};
+	struct json_writer w = json_writer_to_tree(&tree);
 
 	json_begin_object(&w);
 	json_string_member(&w, "type", "object");
@@ -99,7 +99,9 @@ void param_schema(
 	}
 	json_bool_member(&w, "additionalProperties", false);
 	json_end_object(&w);
-	json_finish(&w);
+	if (json_finish(&w) < 0)
+		json_builder_done(&tree);
+	return tree.root;
 }
 
 json_t *param_arguments(const struct param *table, unsigned takes, const json_t *given)
@@ -172,10 +174,17 @@ const struct registry_resource *registry_resource_find(
 	return row ? row : find_in(o->templates, uri, variable);
 }
 
-static void put_json(json_t *object, const char *key, const char *text)
+/* What an answer has at its top: a list of tools is read whole before any is used. */
+static json_t *output_top(const char *output)
 {
-	if (text)
-		json_object_set_new(object, key, json_loads(text, 0, NULL));
+	json_t *full = json_loads(output, 0, NULL), *top = json_object(), *one;
+	const char *key;
+
+	json_object_foreach (json_object_get(full, "properties"), key, one)
+		json_object_set_new(
+			top, key, json_pack("{s:O}", "type", json_object_get(one, "type")));
+	json_object_set_new(full, "properties", top);
+	return full;
 }
 
 static void put_text(json_t *object, const char *key, const char *text)
@@ -193,9 +202,13 @@ static json_t *tool_row(const struct registry *o, size_t i)
 		return NULL;
 	row = json_pack("{s:s, s:s}", "name", t->name, "description", t->description);
 	put_text(row, "title", t->title);
-	put_json(row, "inputSchema", t->input);
-	put_json(row, "outputSchema", t->output);
-	put_json(row, "annotations", t->annotations);
+	json_object_set_new(row, "inputSchema",
+		t->input ? json_loads(t->input, 0, NULL)
+			 : param_schema(t->params, t->takes, t->requires, true));
+	if (t->output)
+		json_object_set_new(row, "outputSchema", output_top(t->output));
+	if (t->annotations)
+		json_object_set_new(row, "annotations", json_loads(t->annotations, 0, NULL));
 	return row;
 }
 

@@ -35,11 +35,10 @@ struct param {
 /* param_type_name - of JSON Schema; an INTEGERS is a string in a URL. */
 const char *param_type_name(const struct param *p, bool in_url);
 
-/* param_schema - appends the JSON Schema of an object with those of @table that @takes has; of @needs the first of each bit is
- * required.
+/* param_schema - the JSON Schema of an object with those of @table that @takes has; of @needs the first of each bit is
+ * required. The caller's; NULL: no memory.
  * @listed: for a list, without what is_extra and without limits, which errors tell. */
-void param_schema(
-	struct buf *b, const struct param *table, unsigned takes, unsigned needs, bool listed);
+json_t *param_schema(const struct param *table, unsigned takes, unsigned needs, bool listed);
 
 /* param_arguments - a copy of @given with aliases replaced by names; NULL: no memory. */
 json_t *param_arguments(const struct param *table, unsigned takes, const json_t *given);
@@ -51,14 +50,14 @@ struct registry_tool {
 	const char *alias; /* may be called by that name, too; NULL: by none */
 	const char *title;
 	const char *description;
-	const char *input; /* JSON Schema of the arguments: enforced before run(), if there is no */
-	const char *check; /* the same with all that is accepted; NULL: that is the same */
-	const struct param *params; /* whose aliases are accepted; NULL: none has any */
-	unsigned takes;             /* of them */
-	const char *output;         /* of answer->structured; NULL: there is none */
-	const char *annotations;    /* a JSON object of hints; NULL: none */
-	bool is_extra;              /* can be called, but is not listed */
-	const char *needs; /* capability of the client without which it cannot run, or NULL */
+	/* The arguments, which are checked before run(): parameters, or a JSON Schema. */
+	const struct param *params;
+	unsigned takes, requires; /* of them; those that must be there */
+	const char *input;
+	const char *output;      /* JSON Schema of answer->structured; NULL: there is none */
+	const char *annotations; /* a JSON object of hints; NULL: none */
+	bool is_extra;           /* can be called, but is not listed */
+	const char *needs;       /* capability of the client without which it cannot run, or NULL */
 	void (*run)(const struct call *c, const json_t *arguments, struct answer *a);
 };
 

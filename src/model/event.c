@@ -59,6 +59,16 @@ bool copy_has_kind(unsigned source, unsigned op)
 	return false;
 }
 
+int event_copy_direction(const struct event *e)
+{
+	int direction = copy_direction(e->source, e->op);
+
+	if (direction == COPY_UNKNOWN && copy_has_kind(e->source, e->op) &&
+		e->arg1 < COPY_DIRECTION_COUNT)
+		direction = (int)e->arg1;
+	return direction;
+}
+
 const char *event_peer(const struct event *e, char out[EVENT_PEER_MAX])
 {
 	char text[INET6_ADDRSTRLEN];

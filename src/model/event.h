@@ -101,6 +101,9 @@ int copy_direction(unsigned source, unsigned op);
 /* copy_has_kind - whether the direction is an argument of the call: its aggregates have a kind. */
 bool copy_has_kind(unsigned source, unsigned op);
 
+/* event_copy_direction - of the copy that @e is, by its op or its argument; COPY_UNKNOWN where neither tells, -1: it is none. */
+int event_copy_direction(const struct event *e);
+
 /* All calls of one process and op in one time bucket, stored or not. */
 
 struct aggregate {

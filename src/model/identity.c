@@ -79,6 +79,22 @@ bool script_is_runner(const char *comm)
 	return interpreter_of((struct word){comm, strlen(comm)});
 }
 
+/* A program given as text has no name; one is known by how it begins, "from multiprocessing.spawn import …": with it
+ * multiprocessing starts its workers. Of other texts nothing is kept. */
+static void name_of_text(struct word text, struct words *rest, char out[SCRIPT_MAX])
+{
+	struct words words = {text.text, text.text + text.len, ' '};
+	struct words *of = rest->gap ? rest : &words;
+	struct word w = text;
+
+	if (!rest->gap && !word_next(&words, &w))
+		return;
+	if (w.len == strlen("from") && !memcmp(w.text, "from", w.len) && word_next(of, &w) &&
+		w.len > strlen(SCRIPT_SPAWNED) &&
+		!memcmp(w.text, SCRIPT_SPAWNED, strlen(SCRIPT_SPAWNED)))
+		snprintf(out, SCRIPT_MAX, "%.*s", (int)w.len, w.text);
+}
+
 const char *script_of(const char *args, size_t len, char out[SCRIPT_MAX])
 {
 	struct words words = {args, args + len, memchr(args, 0, len) ? 0 : ' '};
@@ -99,8 +115,11 @@ const char *script_of(const char *args, size_t len, char out[SCRIPT_MAX])
 		}
 		if (w.text[1] == '-' || !option)
 			continue;
-		if (option == i->text)
+		if (option == i->text) {
+			if (word_next(&words, &w))
+				name_of_text(w, &words, out);
 			return out;
+		}
 		if (option == i->module && word_next(&words, &w)) {
 			snprintf(out, SCRIPT_MAX, "%.*s", (int)w.len, w.text);
 			return out;

@@ -12,9 +12,11 @@
 /* What an interpreter runs, by its command line: "train.py" says more than "python3". */
 
 #define SCRIPT_MAX 64
+#define SCRIPT_SPAWNED                                                                             \
+	"multiprocessing." /* what the name of a worker of Python's begins with that was not forked */
 
 /* script_of - the script or module that the arguments of a process name, without its folder; "" if the program is no
- * interpreter, or runs no file. Nothing else of a command line is kept. @args: ended by NUL each, as /proc has
+ * interpreter, or runs no file; "multiprocessing.spawn" for a worker of Python's that was not forked. Nothing else of a command line is kept. @args: ended by NUL each, as /proc has
  * them, or by spaces, as the store has them. Returns @out. */
 const char *script_of(const char *args, size_t len, char out[SCRIPT_MAX]);
 
@@ -98,6 +100,8 @@ struct identity {
 	char pod[IDENTITY_NAME_MAX];
 	char namespace[IDENTITY_NAME_MAX];
 	char cgroup_path[TARGET_PATH_MAX]; /* as the agent sees it; its end if longer */
+	char cpu_group
+		[TARGET_PATH_MAX]; /* likewise of cgroup v1, where that limits CPUs; "": none but the root */
 	char exe[TARGET_PATH_MAX];
 	bool environ_unreadable; /* so that rank and job are not known */
 	bool environ_cut;        /* longer than what is read: rank and job may be missing */

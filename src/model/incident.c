@@ -4,6 +4,7 @@
 
 #include <math.h>
 
+#include "base/text.h"
 #include "model/problem.h"
 #include "wire/names.h"
 
@@ -126,16 +127,6 @@ void incident_field_get(const struct incident_field *f, const struct incident *i
 
 /* ---- writing ---- */
 
-static void copy_text(char *out, size_t size, const char *s)
-{
-	size_t len = strlen(s), n = MIN(len, size - 1);
-
-	while (n && n < len && ((unsigned char)s[n] & 0xc0) == 0x80)
-		n--;
-	memcpy(out, s, n);
-	out[n] = 0;
-}
-
 static void copy_severity(struct incident *i, const char *name)
 {
 	for (int s = SEVERITY_LOW; s < SEVERITY_COUNT; s++)
@@ -153,7 +144,7 @@ static void copy_problem(struct incident *i, const char *id)
 static void set_named(const struct incident_field *f, struct incident *i, const char *s)
 {
 	if (f->form == INCIDENT_FORM_TEXT)
-		copy_text((char *)i + f->offset, f->size, s);
+		text_copy((char *)i + f->offset, f->size, s, strlen(s));
 	else if (f->form == INCIDENT_FORM_SEVERITY)
 		copy_severity(i, s);
 	else if (f->form == INCIDENT_FORM_PROBLEM)

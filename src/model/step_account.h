@@ -79,7 +79,7 @@ struct account_entry {
 	char comm[COMM_LEN];    /* its thread's name */
 	uint32_t culprit_pid;   /* who had the CPU, the disk, the lock; 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
-	bool culprit_is_worker; /* it is a followed process without a GPU: a child of a job */
+	bool by_clock;          /* asleep until a time of its own choice */
 	uint64_t stack_hash;    /* the stack that had most of it; 0: none */
 	uint64_t wait_hash;     /* of another's time: where the steps waited for it; 0: not known */
 	uint64_t ordinary_ns;   /* in an ordinary step, on average; 0 where none is ordinary */

@@ -233,7 +233,7 @@ static int base64_digit(char c)
 }
 
 /* Of either alphabet, with or without padding, as the mapping allows. */
-static struct otlp_value bytes_value(struct otlp_json *j)
+struct otlp_value otlp_json_bytes_value(struct otlp_json *j)
 {
 	enum json_read token = json_read(&j->r);
 	const char *text = buf_str(&j->r.text);
@@ -260,39 +260,4 @@ static struct otlp_value bytes_value(struct otlp_json *j)
 			data[out++] = (char)(bits >> (6 - 2 * (i % 4)));
 	}
 	return (struct otlp_value){.kind = OTLP_BYTES, .text = data, .len = out};
-}
-
-static bool read_any_member(struct otlp_json *j, struct otlp_value *ret)
-{
-	const struct json_reader *r = &j->r;
-	const char *text;
-	size_t len;
-
-	if (json_read_is(r, "stringValue")) {
-		text = otlp_json_text(j, &len);
-		*ret = otlp_text_value(text, len);
-	} else if (json_read_is(r, "intValue")) {
-		*ret = otlp_json_int_value(j);
-	} else if (json_read_is(r, "doubleValue")) {
-		*ret = otlp_json_double_value(j);
-	} else if (json_read_is(r, "boolValue")) {
-		*ret = (struct otlp_value){.kind = OTLP_BOOL, .i = otlp_json_bool(j)};
-	} else if (json_read_is(r, "bytesValue")) {
-		*ret = bytes_value(j);
-	} else {
-		return false;
-	}
-	return true;
-}
-
-struct otlp_value otlp_json_any(struct otlp_json *j)
-{
-	struct otlp_value v = {0};
-
-	if (!otlp_json_object(j))
-		return v;
-	while (otlp_json_member(j))
-		if (!read_any_member(j, &v))
-			otlp_json_skip(j); /* a list, a map, or a kind of a later version */
-	return v;
 }

@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* otlp_read_private.h - what the two readers of requests share: the point or record that is being
- * filled (or span), and handing it to the visitor under the ceilings. */
+/* otlp_read_private.h - what the two readers of requests share: OTLP's messages, each described once by its
+ * fields, the point, record or span that is being filled, and handing it to the visitor under the ceilings.
+ *
+ * To read another field: a member where it is kept, and a line in its message in otlp_read.c. */
 #pragma once
 
 #include "json/reader.h"
@@ -15,27 +17,55 @@ struct otlp_reading {
 	struct otlp_point point;
 	struct otlp_record record;
 	struct otlp_span span;
+	const char *scope;
+	size_t scope_len;
 };
+
+enum otlp_type {
+	OTLP_LIST,       /* of messages */
+	OTLP_MESSAGE,    /* whose fields are of what this one lies in */
+	OTLP_ANY,        /* a struct otlp_value that is a message of its own */
+	OTLP_ATTRIBUTES, /* a list into struct otlp_attributes */
+	OTLP_STRING,     /* a text and, behind it, its length */
+	OTLP_TIME,       /* uint64_t, of 8 bytes in protobuf */
+	OTLP_NUMBER,     /* int */
+	OTLP_FLAG,       /* bool */
+	OTLP_IS_DELTA,   /* bool: a temporality */
+	OTLP_ID,         /* bytes, in hexadecimal digits in JSON */
+	OTLP_VALUE_TEXT, /* struct otlp_value */
+	OTLP_VALUE_INT,
+	OTLP_VALUE_FIXED, /* likewise, of 8 bytes in protobuf */
+	OTLP_VALUE_DOUBLE,
+	OTLP_VALUE_BOOL,
+	OTLP_VALUE_BYTES,
+};
+
+struct otlp_field {
+	uint32_t number; /* in protobuf */
+	enum otlp_type type;
+	const char *key; /* in JSON */
+	size_t offset, size;
+	const struct otlp_message *message; /* of LIST and MESSAGE */
+};
+
+struct otlp_message {
+	const struct otlp_field *fields;
+	/* So many of the first describe the others, and are read before them; of all. */
+	unsigned heads, count;
+	/* A new one: nothing is known of it. It is over: 0 or -E2BIG. NULL: nothing to do. */
+	void (*begin)(struct otlp_reading *s, const struct otlp_message *m);
+	int (*end)(struct otlp_reading *s);
+	enum otlp_point_kind kind; /* of its points */
+	bool keeps;                /* its texts are needed when it is over */
+};
+extern const struct otlp_message otlp_requests[OTLP_SIGNAL_COUNT], otlp_key_value, otlp_any_value;
 
 /* otlp_reading_json/_protobuf - walks a request. 0, -EBADMSG, -E2BIG, -ENOMEM. */
 int otlp_reading_json(struct otlp_reading *s, const char *text, size_t len);
 int otlp_reading_protobuf(struct otlp_reading *s, const void *data, size_t len);
 
-/* otlp_reading_resource/_scope - another one begins: nothing is known of it yet. */
-void otlp_reading_resource(struct otlp_reading *s);
-void otlp_reading_scope(struct otlp_reading *s, const char *name, size_t len);
-
-/* otlp_reading_point/_record/_span - what is told of a single one is forgotten; its metric, scope and
- * resource stay. */
-void otlp_reading_point(struct otlp_reading *s);
-void otlp_reading_record(struct otlp_reading *s);
-void otlp_reading_span(struct otlp_reading *s);
-
 /* otlp_reading_attribute - the next free one of @a; NULL: -E2BIG. */
 struct otlp_attribute *otlp_reading_attribute(struct otlp_reading *s, struct otlp_attributes *a);
-
-/* otlp_reading_visit - gives the point, record or span to the visitor. 0 or -E2BIG. */
-int otlp_reading_visit(struct otlp_reading *s);
 
 /* otlp_text_value - of bytes that are UTF-8; a NUL inside makes it nothing. */
 struct otlp_value otlp_text_value(const char *s, size_t len);
@@ -72,5 +102,4 @@ uint64_t otlp_json_uint(struct otlp_json *j);
 struct otlp_value otlp_json_int_value(struct otlp_json *j);
 struct otlp_value otlp_json_double_value(struct otlp_json *j);
 bool otlp_json_bool(struct otlp_json *j);
-/* otlp_json_any - an AnyValue. */
-struct otlp_value otlp_json_any(struct otlp_json *j);
+struct otlp_value otlp_json_bytes_value(struct otlp_json *j);

@@ -48,10 +48,8 @@ void otlp_response_put(
 		json_begin_object(&w);
 		if (rejected || *why) {
 			snprintf(number, sizeof(number), "%" PRIu64, rejected);
-			json_begin_object_member(&w, "partialSuccess");
-			json_string_member(&w, signals[s].rejected_key, number);
-			json_string_member(&w, "errorMessage", why);
-			json_end_object(&w);
+			JSON_PUT_INTO(&w, "partialSuccess", JSON_S(signals[s].rejected_key, number),
+				JSON_S("errorMessage", why));
 		}
 		json_end_object(&w);
 		json_finish(&w);
@@ -76,10 +74,7 @@ void otlp_status_put(struct buf *b, bool json, int code, const char *why)
 		return;
 	}
 	w = json_writer_to_buf(b);
-	json_begin_object(&w);
-	json_int_member(&w, "code", code);
-	json_string_member(&w, "message", why);
-	json_end_object(&w);
+	JSON_PUT_OBJECT(&w, JSON_I("code", code), JSON_S("message", why));
 	json_finish(&w);
 }
 

@@ -9,6 +9,7 @@
 
 #include <jansson.h>
 
+#include "base/text.h"
 #include "demangle/demangle.h"
 #include "json/tree.h"
 #include "json/writer.h"
@@ -34,9 +35,7 @@ static void put_name(struct json_writer *w, const char *key, const char *name, s
 		json_put_string_len(w, name, len);
 		return;
 	}
-	len = max;
-	while (len && ((unsigned char)name[len] & 0xc0) == 0x80)
-		len--;
+	len = text_cut(name, len, max);
 	memcpy(cut, name, len);
 	memcpy(cut + len, ELLIPSIS, sizeof(ELLIPSIS));
 	json_put_string(w, cut);

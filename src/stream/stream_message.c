@@ -84,13 +84,11 @@ static void put_inference_if(struct json_writer *w, const struct stream_inferenc
 
 static void put_memory(struct json_writer *w, const struct stream_memory *m)
 {
-	json_uint_member(w, "pid", m->pid);
-	json_uint_member(w, "gpu_id", m->gpu_id);
-	json_uint_member(w, "allocated_bytes", m->allocated_bytes);
-	json_uint_member(w, "total_vram", m->total_vram);
+	JSON_PUT(w, JSON_U("pid", m->pid), JSON_U("gpu_id", m->gpu_id),
+		JSON_U("allocated_bytes", m->allocated_bytes), JSON_U("total_vram", m->total_vram));
 	put_number(w, "utilization_pct", m->utilization_pct);
-	json_uint_member(w, "last_alloc_size", m->last_alloc_size);
-	json_uint_member(w, "timestamp_ns", m->timestamp_ns);
+	JSON_PUT(w, JSON_U("last_alloc_size", m->last_alloc_size),
+		JSON_U("timestamp_ns", m->timestamp_ns));
 	put_text_if(w, "comm", m->comm);
 }
 
@@ -103,8 +101,7 @@ static void put_straggle(struct json_writer *w, const struct stream_straggle *s)
 	for (size_t i = 0; i < s->preempting_count && i < STREAM_PREEMPTORS; i++)
 		json_put_uint(w, s->preempting_pids[i]);
 	json_end_array(w);
-	json_uint_member(w, "timestamp_ns", s->timestamp_ns);
-	json_bool_member(w, "sustained", s->sustained);
+	JSON_PUT(w, JSON_U("timestamp_ns", s->timestamp_ns), JSON_B("sustained", s->sustained));
 	put_text_if(w, "comm", s->comm);
 	put_text_if(w, "event_id", s->event_id);
 	put_rank_if(w, s->rank, s->world_size);
@@ -132,9 +129,8 @@ static void put_state(struct json_writer *w, const struct stream_straggler_state
 static void put_outlier(struct json_writer *w, const struct stream_inference_outlier *o)
 {
 	put_node(w, &o->node);
-	json_uint_member(w, "pid", o->of.pid);
-	json_uint_member(w, "step_duration_ns", o->step_duration_ns);
-	json_uint_member(w, "baseline_p95_ns", o->baseline_p95_ns);
+	JSON_PUT(w, JSON_U("pid", o->of.pid), JSON_U("step_duration_ns", o->step_duration_ns),
+		JSON_U("baseline_p95_ns", o->baseline_p95_ns));
 	put_text(w, "bucket", o->of.bucket);
 	put_node_if(w, &o->node);
 	put_inference_if(w, &o->of);

@@ -3,6 +3,7 @@
 #include "wire/names.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <strings.h>
 
 const struct wire_source_row wire_sources[] = {
@@ -66,6 +67,13 @@ const char *wire_op_name(unsigned source, unsigned op, char scratch[32])
 		return r->name;
 	snprintf(scratch, 32, "unknown(%u)", op);
 	return scratch;
+}
+
+const char *wire_nccl_name(unsigned op, char scratch[32])
+{
+	const char *name = wire_op_name(SOURCE_NCCL, op, scratch);
+
+	return strncmp(name, "nccl", 4) ? name : name + 4;
 }
 
 const char *wire_source_name(unsigned source)

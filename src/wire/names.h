@@ -34,6 +34,10 @@ const struct wire_op_row *wire_op_find(unsigned source, unsigned op);
 const char *wire_op_name(unsigned source, unsigned op, char scratch[32]);
 #define WIRE_OP_NAME(source, op) wire_op_name(source, op, (char[32]){0}) /* until its block ends */
 
+/* wire_nccl_name - of a collective as people say it: "AllReduce". */
+const char *wire_nccl_name(unsigned op, char scratch[32]);
+#define WIRE_NCCL_NAME(op) wire_nccl_name(op, (char[32]){0})
+
 /* wire_source_name - the JSON name ("cuda"); "unknown" if there is no such source. */
 const char *wire_source_name(unsigned source);
 

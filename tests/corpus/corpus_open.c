@@ -134,6 +134,19 @@ static int open_units(const struct corpus *c, const struct corpus_account *from,
 	return open_parts(c, at, quantum_ns, a);
 }
 
+/* Of a file from before it was kept: by the name of the C library's function. */
+static bool sleeps_by_clock(const struct corpus *c, const struct tally_part *key)
+{
+	static const char *const names[] = {"nanosleep", "timedwait", "clockwait", "abstimed"};
+	const struct stack *s = stack_find(c->rec.stacks, key->stack_hash);
+
+	for (size_t i = 0; s && i < s->count && !stack_frame_is_python(&s->frames[i]); i++)
+		for (size_t k = 0; s->frames[i].symbol && k < ARRAY_SIZE(names); k++)
+			if (strstr(s->frames[i].symbol, names[k]))
+				return key->line == ACCOUNT_ASLEEP || key->line == ACCOUNT_NETWORK;
+	return false;
+}
+
 static int open_account(struct corpus *c, const struct corpus_account *from, struct cursor *at,
 	struct process_account *a)
 {
@@ -154,8 +167,10 @@ static int open_account(struct corpus *c, const struct corpus_account *from, str
 	memcpy(a->comm, from->comm, COMM_LEN);
 	if (!a->units || !a->part_end || !a->keys)
 		return -ENOMEM;
-	for (size_t i = 0; i < a->key_count; i++)
+	for (size_t i = 0; i < a->key_count; i++) {
 		a->keys[i] = ((const struct tally_part *)ROWS(c, KEY))[at->keys + i];
+		a->keys[i].by_clock |= sleeps_by_clock(c, &a->keys[i]);
+	}
 	r = open_units(c, from, at, a);
 	at->units += from->units;
 	at->keys += from->keys;

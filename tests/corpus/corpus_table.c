@@ -27,8 +27,8 @@ static const struct corpus_column unit_columns[] = {C(UINT, gap), C(UINT, length
 
 #define C(kind, field) COLUMN(struct tally_part, kind, field)
 static const struct corpus_column key_columns[] = {C(UINT, line), C(UINT, owner), C(UINT, pid),
-	C(CHARS, comm), C(UINT, culprit_pid), C(CHARS, culprit), C(UINT, culprit_is_worker),
-	C(UINT, place), C(UINT, stack_hash), C(UINT, wait_hash), END_OF_COLUMNS};
+	C(CHARS, comm), C(UINT, culprit_pid), C(CHARS, culprit), C(UINT, by_clock), C(UINT, place),
+	C(UINT, stack_hash), C(UINT, wait_hash), END_OF_COLUMNS};
 #undef C
 
 #define C(kind, field) COLUMN(struct corpus_part, kind, field)

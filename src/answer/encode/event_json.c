@@ -60,10 +60,7 @@ static void put_present(struct json_writer *w, const char *key, int64_t v)
 
 static void put_nccl(struct json_writer *w, const struct event *e, const struct collective *c)
 {
-	char hash[32];
-
-	snprintf(hash, sizeof(hash), "%016llx", (unsigned long long)c->comm_hash);
-	JSON_PUT(w, JSON_S("comm", hash), JSON_U("stream", e->stream));
+	JSON_PUT(w, JSON_S("comm", TEXT_HEX(c->comm_hash)), JSON_U("stream", e->stream));
 	put_present(w, "comm_rank", c->rank);
 	put_present(w, "comm_size", c->nranks);
 	if (!collective_is_one(e))

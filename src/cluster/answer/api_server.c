@@ -48,65 +48,54 @@ static const struct metric_desc request_duration = {
 
 /* ---- what is asked ---- */
 
-static int parse_number(
-	const char *text, const char *name, int base, uint64_t *ret, struct errinfo *reterr)
-{
-	const char *digits = base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+/* Texts, and numbers of a base, of which a member says whether they were given. */
+#define MEMBER(member) offsetof(struct fleet_json_query, member)
+static const struct parameter {
+	const char *name;
+	int base; /* 0: a text */
+	size_t at, size, has;
+} parameters[] = {
+	{"cluster_id", 0, MEMBER(cluster), PUSH_ID_MAX, 0},
+	{"cgroup_path_hash", 0, MEMBER(cohort), PUSH_ID_MAX, 0},
+	{"comm", 16, MEMBER(comm), 0, MEMBER(has_comm)},
+	{"seq", 10, MEMBER(seq), 0, MEMBER(has_seq)},
+	{"node", 0, MEMBER(node), PUSH_ID_MAX, 0},
+	{"rank", 10, MEMBER(rank), 0, MEMBER(has_rank)},
+	{"after", 10, MEMBER(after), 0, MEMBER(has_after)},
+	{"limit", 10, MEMBER(limit), 0, MEMBER(has_limit)},
+};
 
-	errno = 0;
-	*ret = strtoull(text, NULL, base);
-	if (!text[0] || strspn(text, digits) != strlen(text) || errno)
-		return errinfo_set(reterr, -EINVAL, "%s: not a number", name);
-	return 0;
-}
-
-static int get_text(const char *query, const char *name, char *out, size_t size, bool *ret_found,
+static int get_parameter(const char *query, const struct parameter *p, struct fleet_json_query *ret,
 	struct errinfo *reterr)
 {
-	int r = http_query_get(query, name, out, size, ret_found);
+	char number[32], *text = p->base ? number : (char *)ret + p->at;
+	const char *digits = p->base == 16 ? "0123456789abcdefABCDEF" : "0123456789";
+	bool found;
+	int r = http_query_get(query, p->name, text, p->base ? sizeof(number) : p->size, &found);
 
 	if (r < 0)
-		return errinfo_set(
-			reterr, r, "%s: %s", name, r == -ENOBUFS ? "too long" : "invalid encoding");
-	if (!*ret_found)
-		out[0] = 0;
+		return errinfo_set(reterr, r, "%s: %s", p->name,
+			r == -ENOBUFS ? "too long" : "invalid encoding");
+	if (!found)
+		text[0] = 0;
+	if (!found || !p->base)
+		return 0;
+	errno = 0;
+	*(uint64_t *)((char *)ret + p->at) = strtoull(text, NULL, p->base);
+	*(bool *)((char *)ret + p->has) = true;
+	if (!text[0] || strspn(text, digits) != strlen(text) || errno)
+		return errinfo_set(reterr, -EINVAL, "%s: not a number", p->name);
 	return 0;
-}
-
-static int get_number(const char *query, const char *name, int base, uint64_t *ret, bool *ret_found,
-	struct errinfo *reterr)
-{
-	char text[32];
-	int r = get_text(query, name, text, sizeof(text), ret_found, reterr);
-
-	*ret = 0;
-	return r < 0 || !*ret_found ? r : parse_number(text, name, base, ret, reterr);
 }
 
 static int parse_query(const char *query, struct fleet_json_query *ret, struct errinfo *reterr)
 {
-	uint64_t limit = 0;
-	bool found;
-	int r = get_text(query, "cluster_id", ret->cluster, sizeof(ret->cluster), &found, reterr);
+	int r = 0;
 
-	if (r == 0)
-		r = get_text(query, "cgroup_path_hash", ret->cohort, sizeof(ret->cohort), &found,
-			reterr);
-	if (r == 0)
-		r = get_number(query, "comm", 16, &ret->comm, &ret->has_comm, reterr);
-	if (r == 0)
-		r = get_number(query, "seq", 10, &ret->seq, &ret->has_seq, reterr);
-	if (r == 0)
-		r = get_text(query, "node", ret->node, sizeof(ret->node), &found, reterr);
-	if (r == 0)
-		r = get_number(query, "rank", 10, &ret->rank, &ret->has_rank, reterr);
-	if (r == 0)
-		r = get_number(query, "after", 10, &ret->after, &ret->has_after, reterr);
-	if (r == 0)
-		r = get_number(query, "limit", 10, &limit, &found, reterr);
-	if (r == 0 && found && !limit)
+	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(parameters); i++)
+		r = get_parameter(query, &parameters[i], ret, reterr);
+	if (r == 0 && ret->has_limit && !ret->limit)
 		return errinfo_set(reterr, -EINVAL, "limit must be at least 1");
-	ret->limit = (size_t)limit;
 	return r;
 }
 

@@ -15,7 +15,6 @@
 #include "net/rate.h"
 
 #define ANSWER_BYTES (4u << 20)
-#define SCHEMA_BYTES 16384
 
 static const char instructions[] =
 	"This is the history of one or more GPU clusters: health scores, collectives, incidents and "
@@ -60,56 +59,25 @@ static void run_tool(const struct call *call, const json_t *arguments, struct an
 	answer_text(a, text.len ? buf_str(&text) : "Nothing found in this time range.");
 }
 
-/* What an answer has at its top: a list of tools is read whole before any is used. All of it is in openapi.json. */
-static char *shape_of(const char *output)
-{
-	_cleanup_json_ json_t *full = json_loads(output, 0, NULL);
-	_cleanup_json_ json_t *top = json_object();
-	const json_t *one;
-	const char *key;
-
-	json_object_foreach (json_object_get(full, "properties"), key, one)
-		json_object_set_new(
-			top, key, json_pack("{s:O}", "type", json_object_get(one, "type")));
-	json_object_set(full, "properties", top);
-	return json_dumps(full, RPC_DUMP);
-}
-
-static char *schema_of(const struct tool *t, bool listed)
-{
-	struct buf b = BUF_INIT(SCHEMA_BYTES);
-
-	param_schema(&b, tool_params, t->params, t->needs, listed);
-	if (b.err)
-		buf_done(&b);
-	return b.data;
-}
-
-static int make_tools(struct echo_server *e)
+static void make_tools(struct echo_server *e)
 {
 	for (size_t i = 0; i < e->tool_count; i++) {
 		struct echo_tool *x = &e->tools[i];
+		const struct tool *t = x->tool;
 
-		x->listed = schema_of(x->tool, true);
-		x->check = schema_of(x->tool, false);
-		x->shape = shape_of(x->tool->output);
-		if (!x->listed || !x->check || !x->shape)
-			return -ENOMEM;
 		snprintf(x->dotted, sizeof(x->dotted), TOOL_DOTTED "%s",
-			x->tool->name + strlen(TOOL_PREFIX));
-		e->registry_tools[i] = (struct registry_tool){.name = x->tool->name,
+			t->name + strlen(TOOL_PREFIX));
+		e->registry_tools[i] = (struct registry_tool){.name = t->name,
 			.alias = x->dotted,
-			.title = x->tool->title,
-			.description = x->tool->description,
-			.input = x->listed,
-			.check = x->check,
+			.title = t->title,
+			.description = t->description,
 			.params = tool_params,
-			.takes = x->tool->params,
-			.output = x->shape,
+			.takes = t->params,
+			.requires = t->needs,
+			.output = t->output,
 			.annotations = "{\"readOnlyHint\":true}",
 			.run = run_tool};
 	}
-	return 0;
 }
 
 /* ---- the prompt ---- */
@@ -180,11 +148,7 @@ void echo_on_mcp(void *arg, struct http_exchange *x, const struct http_request *
 
 int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)
 {
-	e->registry_tools = calloc(e->tool_count + 1, sizeof(*e->registry_tools));
-	if (!e->registry_tools)
-		return -ENOMEM;
-	if (make_tools(e) < 0)
-		return -ENOMEM;
+	make_tools(e);
 	e->registry = (struct registry){.name = "ingero-echo",
 		.title = "Ingero Echo",
 		.version = INGERO_VERSION,

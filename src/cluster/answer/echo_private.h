@@ -39,9 +39,8 @@ enum echo_lane { ECHO_TOOLS, ECHO_SQL, ECHO_MCP, ECHO_LANES };
 
 struct echo_tool { /* what the server knows of each row of cluster_tools */
 	const struct tool *tool;
-	json_t *input;                /* its schema */
-	char dotted[TOOL_ID_MAX];     /* as it was called before */
-	char *listed, *check, *shape; /* schemas for assistants: see echo_mcp.c */
+	json_t *input;            /* its schema */
+	char dotted[TOOL_ID_MAX]; /* as it was called before */
 	struct sketch took;
 	uint64_t calls, failed;
 };
@@ -54,7 +53,7 @@ struct echo_server {
 	struct echo_tool tools[ECHO_TOOLS_MAX];
 	size_t tool_count;
 	struct registry registry;
-	struct registry_tool *registry_tools;
+	struct registry_tool registry_tools[ECHO_TOOLS_MAX + 1];
 	struct dispatcher *dispatcher;
 	struct source_limit *source_limit;
 	struct buf tools_list, openapi; /* made once */

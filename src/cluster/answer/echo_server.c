@@ -18,7 +18,6 @@
 #define METRIC_BYTES (4u << 20)
 #define MADE_BYTES   (1u << 20) /* of the list of tools and the description */
 #define WHY_MAX      256
-#define SCHEMA_BYTES 16384
 
 /* ---- versions and health ---- */
 
@@ -331,14 +330,12 @@ static int load_tools(struct echo_server *e, struct errinfo *reterr)
 {
 	for (const struct tool *t = cluster_tools; t->name; t++) {
 		struct echo_tool *x = &e->tools[e->tool_count];
-		_cleanup_buf_ struct buf b = BUF_INIT(SCHEMA_BYTES);
-		int r = e->tool_count == ECHO_TOOLS_MAX ? -ENOBUFS : 0;
 
-		param_schema(&b, tool_params, t->params, t->needs, false);
-		if (r == 0)
-			r = b.err ? b.err : json_tree_read(buf_str(&b), b.len, 0, &x->input, NULL);
-		if (r < 0)
-			return errinfo_set(reterr, r, "%s: cannot build its schema", t->name);
+		if (e->tool_count == ECHO_TOOLS_MAX)
+			return errinfo_set(reterr, -ENOBUFS, "%s: too many tools", t->name);
+		x->input = param_schema(tool_params, t->params, t->needs, false);
+		if (!x->input)
+			return -ENOMEM;
 		x->tool = t;
 		e->tool_count++;
 	}
@@ -431,15 +428,10 @@ void echo_server_free(struct echo_server *e)
 		pool_freep(&e->lanes[i]);
 	dispatcher_freep(&e->dispatcher);
 	source_limit_freep(&e->source_limit);
-	for (size_t i = 0; i < e->tool_count; i++) {
+	for (size_t i = 0; i < e->tool_count; i++)
 		json_decref(e->tools[i].input);
-		free(e->tools[i].listed);
-		free(e->tools[i].check);
-		free(e->tools[i].shape);
-	}
 	if (e->has_lock)
 		pthread_mutex_destroy(&e->lock);
-	free(e->registry_tools);
 	buf_done(&e->tools_list);
 	buf_done(&e->openapi);
 	free(e);

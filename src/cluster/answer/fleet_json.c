@@ -6,19 +6,6 @@
 
 #include "config.h"
 
-void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm)
-{
-	char text[17];
-
-	snprintf(text, sizeof(text), "%016" PRIx64, comm);
-	json_string_member(w, key, text);
-}
-
-void fleet_json_text(struct json_writer *w, const char *key, const char *text)
-{
-	json_string_member(w, key, text[0] ? text : NULL);
-}
-
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
 	size_t *cursor, const char **ret_cluster)
 {
@@ -47,14 +34,10 @@ size_t fleet_json_limit(const struct fleet_json_query *q, size_t max)
 
 static void put_threshold(struct json_writer *w, const struct threshold *t)
 {
-	json_double_member(w, "threshold", t->value);
-	json_bool_member(w, "quorum_met", t->quorum_met);
-	json_double_member(w, "median", t->median);
-	json_double_member(w, "mad", t->mad);
-	json_uint_member(w, "active_nodes", t->active);
-	json_uint_member(w, "known_nodes", t->known);
-	json_bool_member(w, "half_bad", t->half_bad);
-	json_bool_member(w, "coverage_low", t->coverage_low);
+	JSON_PUT(w, JSON_R("threshold", t->value), JSON_B("quorum_met", t->quorum_met),
+		JSON_R("median", t->median), JSON_R("mad", t->mad),
+		JSON_U("active_nodes", t->active), JSON_U("known_nodes", t->known),
+		JSON_B("half_bad", t->half_bad), JSON_B("coverage_low", t->coverage_low));
 }
 
 static void put_cohorts(struct json_writer *w, struct fleet *f, const char *cluster)
@@ -100,20 +83,18 @@ void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c)
 {
 	bool has_price = c->currency[0];
 
-	json_double_member(w, "cost_per_hour", has_price ? c->per_hour : NAN);
-	json_double_member(w, "cost_total", has_price ? c->total : NAN);
-	json_string_member(w, "currency", has_price ? c->currency : NULL);
-	json_string_member(w, "symbol", has_price ? c->symbol : NULL);
-	json_bool_member(w, "priced", c->priced);
-	json_double_member(w, "gpu_hour", c->gpu_hour > 0 ? c->gpu_hour : NAN);
-	json_string_member(w, "price_is",
-		!has_price     ? NULL
-		: c->is_guess  ? "middle of list prices, provider unknown"
-		: c->is_middle ? "middle of list prices"
-			       : "provider's");
-	json_string_member(w, "unpriced_model", c->unpriced[0] ? c->unpriced : NULL);
-	json_double_member(w, "lost_gpu_seconds", c->gpu_seconds);
-	json_double_member(w, "lost_watt_hours", c->watt_hours > 0 ? c->watt_hours : NAN);
+	JSON_PUT(w, JSON_R("cost_per_hour", has_price ? c->per_hour : NAN),
+		JSON_R("cost_total", has_price ? c->total : NAN),
+		JSON_S("currency", has_price ? c->currency : NULL),
+		JSON_S("symbol", has_price ? c->symbol : NULL), JSON_B("priced", c->priced),
+		JSON_R("gpu_hour", c->gpu_hour > 0 ? c->gpu_hour : NAN),
+		JSON_S("price_is", !has_price     ? NULL
+				   : c->is_guess  ? "middle of list prices, provider unknown"
+				   : c->is_middle ? "middle of list prices"
+						  : "provider's"),
+		JSON_S("unpriced_model", c->unpriced[0] ? c->unpriced : NULL),
+		JSON_R("lost_gpu_seconds", c->gpu_seconds),
+		JSON_R("lost_watt_hours", c->watt_hours > 0 ? c->watt_hours : NAN));
 }
 
 static void put_cost(struct json_writer *w, const struct fleet *f, const char *cluster)
@@ -149,17 +130,11 @@ static void put_counts(struct json_writer *w, const struct calls *c)
 	cursor = 0;
 	while (calls_comm_next(c, &cursor, &comm))
 		comms++;
-	json_uint_member(w, "ranks", workers);
-	json_uint_member(w, "communicators", comms);
-	json_begin_object_member(w, "calls");
-	json_uint_member(w, "taken", s.taken);
-	json_uint_member(w, "duplicate", s.duplicate);
-	json_uint_member(w, "refused", s.refused);
-	json_uint_member(w, "evicted", s.evicted);
-	json_uint_member(w, "unmatched", s.unmatched);
-	json_uint_member(w, "joined", s.joined);
-	json_uint_member(w, "without_communicator_id", s.held + s.given_up);
-	json_end_object(w);
+	JSON_PUT(w, JSON_U("ranks", workers), JSON_U("communicators", comms));
+	JSON_PUT_INTO(w, "calls", JSON_U("taken", s.taken), JSON_U("duplicate", s.duplicate),
+		JSON_U("refused", s.refused), JSON_U("evicted", s.evicted),
+		JSON_U("unmatched", s.unmatched), JSON_U("joined", s.joined),
+		JSON_U("without_communicator_id", s.held + s.given_up));
 }
 
 static size_t count_episodes(const struct fleet *f, const char *cluster)
@@ -188,10 +163,9 @@ int fleet_json_clusters(struct json_writer *w, struct fleet *f, const struct fle
 		count_nodes(fleet_nodes(f), cluster, &nodes, &stragglers);
 		nodes_threshold(fleet_nodes(f), cluster, "", &t);
 		json_begin_object(w);
-		json_string_member(w, "cluster_id", cluster);
-		json_uint_member(w, "nodes", nodes);
-		json_uint_member(w, "stragglers", stragglers);
-		json_uint_member(w, "episodes", count_episodes(f, cluster));
+		JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_U("nodes", nodes),
+			JSON_U("stragglers", stragglers),
+			JSON_U("episodes", count_episodes(f, cluster)));
 		put_threshold(w, &t);
 		if (calls)
 			put_counts(w, calls);
@@ -223,11 +197,11 @@ int fleet_json_cost(struct json_writer *w, struct fleet *f, const struct fleet_j
 			if (e.until_ns)
 				continue;
 			json_begin_object(w);
-			json_uint_member(w, "episode", e.id);
-			json_string_member(w, "problem", fleet_problem_id(e.problem));
-			json_string_member(w, "node", e.node[0] ? e.node : NULL);
-			json_known_member(w, "rank", e.rank >= 0, e.rank);
-			json_string_member(w, "cause", e.cause[0] ? e.cause : NULL);
+			JSON_PUT(w, JSON_U("episode", e.id),
+				JSON_S("problem", fleet_problem_id(e.problem)),
+				JSON_S("node", e.node[0] ? e.node : NULL),
+				JSON_KNOWN("rank", e.rank >= 0, e.rank),
+				JSON_S("cause", e.cause[0] ? e.cause : NULL));
 			fleet_json_cost_members(w, &e.cost);
 			json_end_object(w);
 		}
@@ -242,12 +216,8 @@ int fleet_json_cost(struct json_writer *w, struct fleet *f, const struct fleet_j
 int fleet_json_version(
 	struct json_writer *w, struct fleet *f _unused_, const struct fleet_json_query *q)
 {
-	json_begin_object(w);
-	json_string_member(w, "program", "ingero-cluster");
-	json_string_member(w, "version", INGERO_VERSION);
-	json_string_member(w, "node_page", q->node_page);
-	json_int_member(w, "now_ns", q->now_ns);
-	json_end_object(w);
+	JSON_PUT_OBJECT(w, JSON_S("program", "ingero-cluster"), JSON_S("version", INGERO_VERSION),
+		JSON_S("node_page", q->node_page), JSON_I("now_ns", q->now_ns));
 	return 0;
 }
 
@@ -258,13 +228,11 @@ static void put_straggler(struct json_writer *w, const struct node_view *v)
 	json_bool_member(w, "straggler", v->straggler);
 	if (!v->straggler)
 		return;
-	json_string_member(w, "reason", nodes_reason_id(v->reason));
-	fleet_json_text(w, "signal", v->dominant);
-	json_int_member(w, "since_ns", v->since_ns);
+	JSON_PUT(w, JSON_S("reason", nodes_reason_id(v->reason)),
+		JSON_S("signal", FLEET_JSON_TEXT(v->dominant)), JSON_I("since_ns", v->since_ns));
 	if (v->robust_z != 0) {
-		json_double_member(w, "robust_z", v->robust_z);
-		json_double_member(w, "value", v->value);
-		json_double_member(w, "peer_median", v->peer_median);
+		JSON_PUT(w, JSON_R("robust_z", v->robust_z), JSON_R("value", v->value),
+			JSON_R("peer_median", v->peer_median));
 	}
 }
 
@@ -273,30 +241,26 @@ static void put_node(struct json_writer *w, const struct node_view *v, int64_t n
 	const struct push_health *h = v->last;
 
 	json_begin_object(w);
-	json_string_member(w, "cluster_id", h->who.cluster);
-	json_string_member(w, "node", h->who.node);
-	json_known_member(w, "rank", h->who.rank >= 0, h->who.rank);
-	json_string_member(w, "state", push_state_id(h->state));
-	json_double_member(w, "score", h->score);
-	json_double_member(w, "threshold", v->threshold > 0 ? v->threshold : NAN);
-	json_double_member(w, "throughput", h->throughput);
-	json_double_member(w, "compute", h->compute);
-	json_double_member(w, "memory", h->memory);
-	json_double_member(w, "cpu", h->cpu);
-	json_bool_member(w, "degraded", h->degraded);
+	JSON_PUT(w, JSON_S("cluster_id", h->who.cluster), JSON_S("node", h->who.node),
+		JSON_KNOWN("rank", h->who.rank >= 0, h->who.rank),
+		JSON_S("state", push_state_id(h->state)), JSON_R("score", h->score),
+		JSON_R("threshold", v->threshold > 0 ? v->threshold : NAN),
+		JSON_R("throughput", h->throughput), JSON_R("compute", h->compute),
+		JSON_R("memory", h->memory), JSON_R("cpu", h->cpu),
+		JSON_B("degraded", h->degraded));
 	put_straggler(w, v);
-	fleet_json_text(w, "cgroup_path_hash", h->cohort);
-	fleet_json_text(w, "workload", h->workload);
-	fleet_json_text(w, "provider", h->who.provider);
-	fleet_json_text(w, "gpu_model", h->gpu_model);
-	json_uint_member(w, "gpu_count", h->gpu_count);
+	JSON_PUT(w, JSON_S("cgroup_path_hash", FLEET_JSON_TEXT(h->cohort)),
+		JSON_S("workload", FLEET_JSON_TEXT(h->workload)),
+		JSON_S("provider", FLEET_JSON_TEXT(h->who.provider)),
+		JSON_S("gpu_model", FLEET_JSON_TEXT(h->gpu_model)),
+		JSON_U("gpu_count", h->gpu_count));
 	json_begin_object_member(w, "signals");
 	for (unsigned i = 0; i < PUSH_SIGNAL_COUNT; i++)
 		if (h->signals[i] >= 0)
 			json_double_member(w, push_signal_metric(i), h->signals[i]);
 	json_end_object(w);
-	json_int_member(w, "first_ns", v->first_ns);
-	json_int_member(w, "age_ns", MAX(now_ns - v->last_ns, (int64_t)0));
+	JSON_PUT(w, JSON_I("first_ns", v->first_ns),
+		JSON_I("age_ns", MAX(now_ns - v->last_ns, (int64_t)0)));
 	json_end_object(w);
 }
 

@@ -6,6 +6,7 @@
  * longer than its limit says how many there are in "total". */
 #pragma once
 
+#include "base/text.h"
 #include "cluster/detect/fleet.h"
 #include "json/writer.h"
 #include "model/metric.h"
@@ -28,8 +29,8 @@ struct fleet_json_query {
 	char node[PUSH_ID_MAX]; /* ranks: only of this node; "": of all */
 	uint64_t rank;          /* ranks: only this one, in the job */
 	uint64_t after;         /* heatmap: only collectives with a higher number */
-	bool has_rank, has_after;
-	size_t limit; /* 0: the answer's own */
+	bool has_rank, has_after, has_limit;
+	uint64_t limit; /* 0: the answer's own */
 	int64_t now_ns;
 	const char
 		*node_page; /* version: address of a node's own page, with {node}; NULL: not told */
@@ -62,8 +63,8 @@ void fleet_metrics(struct metric_set *s, struct fleet *f);
  * has a price. */
 void fleet_json_cost_members(struct json_writer *w, const struct fleet_cost *c);
 
-/* fleet_json_comm_member - a communicator as text. */
-void fleet_json_comm_member(struct json_writer *w, const char *key, uint64_t comm);
+/* FLEET_JSON_TEXT - null for "". */
+#define FLEET_JSON_TEXT(text) ((text)[0] ? (text) : NULL)
 
 /* fleet_json_next_cluster - walks the clusters that @q asks for. */
 bool fleet_json_next_cluster(const struct fleet *f, const struct fleet_json_query *q,
@@ -77,9 +78,6 @@ int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch);
 
 /* fleet_json_limit - how many rows: what is asked for, at most @max. */
 size_t fleet_json_limit(const struct fleet_json_query *q, size_t max);
-
-/* fleet_json_text - null for "". */
-void fleet_json_text(struct json_writer *w, const char *key, const char *text);
 
 /* ---- who the workers of a cluster are ---- */
 

@@ -73,12 +73,9 @@ static void put_job(struct json_writer *w, const char *cluster, const struct job
 	size_t i;
 
 	json_begin_object(w);
-	json_string_member(w, "cluster_id", cluster);
-	fleet_json_comm_member(w, "comm", v->comm);
-	json_int_member(w, "nranks", v->nranks);
-	json_uint_member(w, "ranks", v->ranks);
-	json_uint_member(w, "communicators", v->comms);
-	json_int_member(w, "last_ns", v->last_ns);
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(v->comm)),
+		JSON_I("nranks", v->nranks), JSON_U("ranks", v->ranks),
+		JSON_U("communicators", v->comms), JSON_I("last_ns", v->last_ns));
 	i = 0;
 	json_begin_array_member(w, "nodes");
 	while (i < count) {
@@ -178,15 +175,12 @@ static void put_column(struct json_writer *w, const struct collective_view *v, i
 	size_t ranks, char *text)
 {
 	int64_t median = fleet_json_median(at, ranks, at + ranks);
-	char scratch[32];
 
 	for (size_t i = 0; i < ranks; i++)
 		text[i] = cell(at[i], median);
 	json_begin_object(w);
-	json_uint_member(w, "seq", v->seq);
-	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, v->op, scratch));
-	json_int_member(w, "last_ns", v->last_ns);
-	json_uint_member(w, "lag_ns", v->lag_ns);
+	JSON_PUT(w, JSON_U("seq", v->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, v->op)),
+		JSON_I("last_ns", v->last_ns), JSON_U("lag_ns", v->lag_ns));
 	json_key(w, "cells");
 	json_put_string_len(w, text, ranks);
 	json_end_object(w);
@@ -234,10 +228,7 @@ static void put_places(struct json_writer *w, const struct worker_directory *p,
 		if (before && strcmp(before, node) == 0)
 			continue;
 		before = node;
-		json_begin_object(w);
-		json_uint_member(w, "from", i);
-		json_string_member(w, "node", who ? node : NULL);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_U("from", i), JSON_S("node", who ? node : NULL));
 	}
 	json_end_array(w);
 }
@@ -276,9 +267,8 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 	json_begin_object(w);
 	if (c && choose_comm(c, q, &comm)) {
 		ranks = MIN((size_t)MAX(comm.nranks, 0), (size_t)FLEET_JSON_HEATMAP_RANKS);
-		fleet_json_comm_member(w, "comm", comm.comm);
-		json_int_member(w, "nranks", comm.nranks);
-		json_uint_member(w, "shown_ranks", ranks);
+		JSON_PUT(w, JSON_S("comm", TEXT_HEX(comm.comm)), JSON_I("nranks", comm.nranks),
+			JSON_U("shown_ranks", ranks));
 		r = put_columns(w, c, &comm, q, ranks);
 		if (r == 0)
 			r = put_members(w, c, comm.comm, ranks);
@@ -286,14 +276,10 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		n = 0;
 		json_begin_array_member(w, "communicators");
 		while (n++ < FLEET_JSON_COLLECTIVES_MAX && calls_comm_next(c, &cursor, &v)) {
-			json_begin_object(w);
-			fleet_json_comm_member(w, "comm", v.comm);
-			json_int_member(w, "nranks", v.nranks);
-			json_uint_member(w, "seen_ranks", v.ranks);
-			json_uint_member(w, "matched", v.matched);
-			json_uint_member(w, "open", v.open);
-			json_uint_member(w, "last_seq", v.last_seq);
-			json_end_object(w);
+			JSON_PUT_OBJECT(w, JSON_S("comm", TEXT_HEX(v.comm)),
+				JSON_I("nranks", v.nranks), JSON_U("seen_ranks", v.ranks),
+				JSON_U("matched", v.matched), JSON_U("open", v.open),
+				JSON_U("last_seq", v.last_seq));
 		}
 		json_end_array(w);
 	}
@@ -334,10 +320,7 @@ static bool is_about_transfer(enum fleet_problem p)
 
 static void put_end(struct json_writer *w, const char *key, int32_t rank, const char *node)
 {
-	json_begin_object_member(w, key);
-	json_int_member(w, "rank", rank);
-	json_string_member(w, "node", node);
-	json_end_object(w);
+	JSON_PUT_INTO(w, key, JSON_I("rank", rank), JSON_S("node", node));
 }
 
 /* How long one takes. */
@@ -348,46 +331,34 @@ static void put_transfer(struct json_writer *w, const struct fleet_episode *e)
 		put_end(w, "from", e->from_rank, e->from_node);
 		put_end(w, "to", e->to_rank, e->to_node);
 	}
-	json_uint_member(w, "bytes", e->bytes);
-	json_uint_member(w, "took_ns", e->took_ns);
-	json_uint_member(w, "usual_ns", e->usual_ns);
-	json_string_member(w, "usual_is", e->by_past ? "past" : "peers");
+	JSON_PUT(w, JSON_U("bytes", e->bytes), JSON_U("took_ns", e->took_ns),
+		JSON_U("usual_ns", e->usual_ns), JSON_S("usual_is", e->by_past ? "past" : "peers"));
 	json_end_object(w);
 }
 
 static void put_episode(struct json_writer *w, const struct fleet_episode *e, int64_t now_ns)
 {
 	json_begin_object(w);
-	json_string_member(w, "text", e->text);
-	json_uint_member(w, "id", e->id);
-	fleet_json_text(w, "event_id", e->event);
-	json_string_member(w, "cluster_id", e->cluster);
-	json_string_member(w, "problem", fleet_problem_id(e->problem));
-	fleet_json_text(w, "node", e->node);
-	json_known_member(w, "rank", e->rank >= 0, e->rank);
-	json_known_member(w, "stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage);
-	json_double_member(w, "confidence", e->confidence);
-	json_bool_member(w, "provisional", e->provisional);
+	JSON_PUT(w, JSON_S("text", e->text), JSON_U("id", e->id),
+		JSON_S("event_id", FLEET_JSON_TEXT(e->event)), JSON_S("cluster_id", e->cluster),
+		JSON_S("problem", fleet_problem_id(e->problem)),
+		JSON_S("node", FLEET_JSON_TEXT(e->node)), JSON_KNOWN("rank", e->rank >= 0, e->rank),
+		JSON_KNOWN("stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage),
+		JSON_R("confidence", e->confidence), JSON_B("provisional", e->provisional));
 	if (is_about_calls(e->problem)) {
-		char scratch[32];
-
-		json_begin_object_member(w, "collective");
-		fleet_json_comm_member(w, "comm", e->comm);
-		json_uint_member(w, "seq", e->seq);
-		json_string_member(w, "op", wire_op_name(SOURCE_NCCL, e->op, scratch));
-		json_end_object(w);
+		JSON_PUT_INTO(w, "collective", JSON_S("comm", TEXT_HEX(e->comm)),
+			JSON_U("seq", e->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, e->op)));
 		if (is_about_transfer(e->problem) && e->took_ns)
 			put_transfer(w, e);
 	} else {
-		fleet_json_text(w, "signal", e->signal);
-		json_double_member(w, "score", e->score);
-		json_double_member(w, "threshold", e->threshold);
+		JSON_PUT(w, JSON_S("signal", FLEET_JSON_TEXT(e->signal)), JSON_R("score", e->score),
+			JSON_R("threshold", e->threshold));
 	}
-	fleet_json_text(w, "cause", e->cause);
-	fleet_json_text(w, "fix", e->fix);
+	JSON_PUT(w, JSON_S("cause", FLEET_JSON_TEXT(e->cause)),
+		JSON_S("fix", FLEET_JSON_TEXT(e->fix)));
 	put_fields(w, e);
-	json_known_member(w, "until_ns", e->until_ns, e->until_ns);
-	json_int_member(w, "lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns);
+	JSON_PUT(w, JSON_KNOWN("until_ns", e->until_ns, e->until_ns),
+		JSON_I("lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns));
 	fleet_json_cost_members(w, &e->cost);
 	json_end_object(w);
 }
@@ -448,13 +419,9 @@ static void put_examined(struct json_writer *w, struct fleet *f, const struct fl
 	cursor = 0;
 	while (nodes_next(fleet_nodes(f), q->cluster[0] ? q->cluster : NULL, &cursor, &node))
 		nodes++;
-	json_begin_object_member(w, "examined");
-	json_uint_member(w, "clusters", clusters);
-	json_uint_member(w, "nodes", nodes);
-	json_uint_member(w, "ranks", ranks);
-	json_uint_member(w, "collectives", collectives);
-	json_uint_member(w, "without_communicator_id", nameless);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "examined", JSON_U("clusters", clusters), JSON_U("nodes", nodes),
+		JSON_U("ranks", ranks), JSON_U("collectives", collectives),
+		JSON_U("without_communicator_id", nameless));
 }
 
 int fleet_json_blame(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
@@ -470,8 +437,7 @@ int fleet_json_blame(struct json_writer *w, struct fleet *f, const struct fleet_
 	json_string_member(w, "text", found ? e.text : NULL);
 	put_examined(w, f, q);
 	total = put_episodes(w, f, q, false, fleet_json_limit(q, FLEET_JSON_BLAME_MAX));
-	json_uint_member(w, "total", total);
-	json_int_member(w, "now_ns", q->now_ns);
+	JSON_PUT(w, JSON_U("total", total), JSON_I("now_ns", q->now_ns));
 	json_end_object(w);
 	return 0;
 }

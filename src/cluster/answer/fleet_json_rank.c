@@ -9,13 +9,6 @@
 
 #define RANKS_MAX 65536 /* of a communicator, whose arrivals are told */
 
-static void put_op(struct json_writer *w, uint16_t op)
-{
-	char scratch[32];
-
-	json_string_member(w, "op", wire_op_name(SOURCE_NCCL, op, scratch));
-}
-
 /* The members of @worker into an object that is open; nothing if it has been forgotten. */
 static void put_who(struct json_writer *w, const struct worker_directory *p, uint32_t worker)
 {
@@ -23,32 +16,27 @@ static void put_who(struct json_writer *w, const struct worker_directory *p, uin
 
 	if (!who)
 		return;
-	json_known_member(w, "rank", who->rank >= 0, who->rank);
-	json_string_member(w, "node", who->node);
-	json_uint_member(w, "pid", who->pid);
+	JSON_PUT(w, JSON_KNOWN("rank", who->rank >= 0, who->rank), JSON_S("node", who->node),
+		JSON_U("pid", who->pid));
 }
 
 /* What its agent says of it: what it does, where its slow steps lose their time, and why. */
 static void put_account(struct json_writer *w, const struct push_report *r)
 {
-	json_key(w, "account");
 	if (!r) {
-		json_put_null(w);
+		json_null_member(w, "account");
 		return;
 	}
-	json_begin_object(w);
-	json_int_member(w, "sent_ns", r->sent_ns);
-	json_string_member(w, "doing", push_doing_id(r->doing));
-	fleet_json_text(w, "doing_where", r->doing_where);
-	json_known_member(w, "step_ns", r->step_ns, (int64_t)r->step_ns);
-	json_known_member(w, "ordinary_ns", r->ordinary_ns, (int64_t)r->ordinary_ns);
-	fleet_json_text(w, "line", r->line);
-	json_known_member(w, "line_ns", r->line_ns, (int64_t)r->line_ns);
-	fleet_json_text(w, "cause", r->cause);
-	fleet_json_text(w, "fix", r->fix);
-	fleet_json_text(w, "incident", r->incident);
-	json_double_member(w, "confidence", r->confidence);
-	json_end_object(w);
+	JSON_PUT_INTO(w, "account", JSON_I("sent_ns", r->sent_ns),
+		JSON_S("doing", push_doing_id(r->doing)),
+		JSON_S("doing_where", FLEET_JSON_TEXT(r->doing_where)),
+		JSON_KNOWN("step_ns", r->step_ns, (int64_t)r->step_ns),
+		JSON_KNOWN("ordinary_ns", r->ordinary_ns, (int64_t)r->ordinary_ns),
+		JSON_S("line", FLEET_JSON_TEXT(r->line)),
+		JSON_KNOWN("line_ns", r->line_ns, (int64_t)r->line_ns),
+		JSON_S("cause", FLEET_JSON_TEXT(r->cause)), JSON_S("fix", FLEET_JSON_TEXT(r->fix)),
+		JSON_S("incident", FLEET_JSON_TEXT(r->incident)),
+		JSON_R("confidence", r->confidence));
 }
 
 struct late {          /* a rank and how late it is */
@@ -96,22 +84,17 @@ static ssize_t put_ranks(struct json_writer *w, const struct fleet *f, const cha
 
 		calls_worker_next(c, &late[i].cursor, &v);
 		json_begin_object(w);
-		json_string_member(w, "cluster_id", cluster);
-		json_known_member(w, "rank", v.world_rank >= 0, v.world_rank);
-		json_string_member(w, "node", v.node);
-		json_uint_member(w, "pid", v.pid);
-		json_uint_member(w, "calls", v.calls);
-		json_uint_member(w, "last_count", v.last_count);
-		json_uint_member(w, "lag_p50_ns", sketch_quantile(&v.lag, 0.5));
-		json_uint_member(w, "lag_p99_ns", sketch_quantile(&v.lag, 0.99));
-		json_uint_member(w, "lag_max_ns", v.lag.max);
-		json_uint_member(w, "waited_ns", v.waited_ns);
-		json_int_member(w, "last_ns", v.last_ns);
-		json_begin_object_member(w, "clock");
-		json_int_member(w, "offset_ns", v.offset_ns);
-		json_known_member(w, "error_ns", v.error_ns != UINT64_MAX, (int64_t)v.error_ns);
-		json_double_member(w, "drift_ppm", v.drift_ppm);
-		json_end_object(w);
+		JSON_PUT(w, JSON_S("cluster_id", cluster),
+			JSON_KNOWN("rank", v.world_rank >= 0, v.world_rank), JSON_S("node", v.node),
+			JSON_U("pid", v.pid), JSON_U("calls", v.calls),
+			JSON_U("last_count", v.last_count),
+			JSON_U("lag_p50_ns", sketch_quantile(&v.lag, 0.5)),
+			JSON_U("lag_p99_ns", sketch_quantile(&v.lag, 0.99)),
+			JSON_U("lag_max_ns", v.lag.max), JSON_U("waited_ns", v.waited_ns),
+			JSON_I("last_ns", v.last_ns));
+		JSON_PUT_INTO(w, "clock", JSON_I("offset_ns", v.offset_ns),
+			JSON_KNOWN("error_ns", v.error_ns != UINT64_MAX, (int64_t)v.error_ns),
+			JSON_R("drift_ppm", v.drift_ppm));
 		if (q->has_rank || q->node[0])
 			put_account(w, fleet_report(f, cluster, v.node, v.pid, v.world_rank));
 		json_end_object(w);
@@ -145,17 +128,14 @@ static void put_collective(
 	struct json_writer *w, const struct worker_directory *p, const struct collective_view *v)
 {
 	json_begin_object(w);
-	fleet_json_comm_member(w, "comm", v->comm);
-	json_uint_member(w, "seq", v->seq);
-	put_op(w, v->op);
-	json_uint_member(w, "bytes", v->bytes);
-	json_int_member(w, "nranks", v->nranks);
+	JSON_PUT(w, JSON_S("comm", TEXT_HEX(v->comm)), JSON_U("seq", v->seq),
+		JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, v->op)), JSON_U("bytes", v->bytes),
+		JSON_I("nranks", v->nranks));
 	json_begin_object_member(w, "last");
 	put_who(w, p, v->last_worker);
 	json_end_object(w);
-	json_uint_member(w, "lag_ns", v->lag_ns);
-	json_uint_member(w, "waited_ns", v->waited_ns);
-	json_int_member(w, "last_ns", v->last_ns);
+	JSON_PUT(w, JSON_U("lag_ns", v->lag_ns), JSON_U("waited_ns", v->waited_ns),
+		JSON_I("last_ns", v->last_ns));
 	json_end_object(w);
 }
 
@@ -191,9 +171,8 @@ static int put_arrivals(
 	n = MIN(n, RANKS_MAX);
 	median = fleet_json_median(at, (size_t)n, scratch);
 	json_begin_object(w);
-	fleet_json_comm_member(w, "comm", q->comm);
-	json_uint_member(w, "seq", q->seq);
-	json_int_member(w, "median_ns", median);
+	JSON_PUT(w, JSON_S("comm", TEXT_HEX(q->comm)), JSON_U("seq", q->seq),
+		JSON_I("median_ns", median));
 	json_begin_array_member(w, "after_median_ns");
 	for (int i = 0; i < n; i++)
 		at[i] == INT64_MIN ? json_put_null(w) : json_put_int(w, at[i] - median);
@@ -234,27 +213,20 @@ static void put_hang(struct json_writer *w, const char *cluster, const struct wo
 	const struct hang_view *h, int64_t now_ns)
 {
 	json_begin_object(w);
-	json_string_member(w, "cluster_id", cluster);
-	fleet_json_comm_member(w, "comm", h->comm);
-	json_uint_member(w, "seq", h->seq);
-	put_op(w, h->op);
-	json_int_member(w, "nranks", h->nranks);
-	json_uint_member(w, "waiting", h->waiting);
-	json_uint_member(w, "missing_count", h->missing);
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(h->comm)),
+		JSON_U("seq", h->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, h->op)),
+		JSON_I("nranks", h->nranks), JSON_U("waiting", h->waiting),
+		JSON_U("missing_count", h->missing));
 	json_begin_array_member(w, "missing");
 	for (uint32_t i = 0; i < MIN(h->missing, ARRAY_SIZE(h->first_missing)); i++) {
 		const struct worker_entry *who = worker_directory_find(p, h->first_missing[i]);
 		int32_t rank = who && who->rank >= 0 ? who->rank : h->missing_rank[i];
 
-		json_begin_object(w);
-		json_known_member(w, "rank", rank >= 0, rank);
-		json_string_member(w, "node", who ? who->node : NULL);
-		json_bool_member(w, "ever_seen", who);
-		json_end_object(w);
+		JSON_PUT_OBJECT(w, JSON_KNOWN("rank", rank >= 0, rank),
+			JSON_S("node", who ? who->node : NULL), JSON_B("ever_seen", who));
 	}
 	json_end_array(w);
-	json_int_member(w, "since_ns", h->since_ns);
-	json_int_member(w, "lasts_ns", now_ns - h->since_ns);
+	JSON_PUT(w, JSON_I("since_ns", h->since_ns), JSON_I("lasts_ns", now_ns - h->since_ns));
 	json_end_object(w);
 }
 
@@ -264,7 +236,7 @@ static void put_side(struct json_writer *w, const struct worker_directory *p, co
 	json_begin_object_member(w, key);
 	put_who(w, p, worker);
 	if (what == CALLS_MISMATCH_OP)
-		put_op(w, (uint16_t)value);
+		json_string_member(w, "op", WIRE_OP_NAME(SOURCE_NCCL, (uint16_t)value));
 	else
 		json_uint_member(w, "value", value);
 	json_end_object(w);
@@ -274,10 +246,8 @@ static void put_mismatch(struct json_writer *w, const char *cluster,
 	const struct worker_directory *p, const struct mismatch_view *m)
 {
 	json_begin_object(w);
-	json_string_member(w, "cluster_id", cluster);
-	fleet_json_comm_member(w, "comm", m->comm);
-	json_uint_member(w, "seq", m->seq);
-	json_string_member(w, "what", calls_mismatch_id(m->what));
+	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(m->comm)),
+		JSON_U("seq", m->seq), JSON_S("what", calls_mismatch_id(m->what)));
 	put_side(w, p, "rank_says", m->worker, m->what, m->value);
 	put_side(w, p, "others_say", m->other, m->what, m->other_value);
 	json_int_member(w, "at_ns", m->at_ns);

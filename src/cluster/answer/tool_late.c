@@ -267,10 +267,7 @@ json_t *late_json(const struct late *l, const struct worker_view *w)
 			   x != NULL, "cleared", (int)late_is_cleared(l, w)));
 	if (x) {
 		struct fleet_episode e;
-		char comm[20], scratch[32];
-		const char *op = wire_op_name(SOURCE_NCCL, x->op, scratch);
 
-		snprintf(comm, sizeof(comm), "%016llx", (unsigned long long)x->comm);
 		json_object_update_new(o,
 			json_pack(
 				"{s:o, s:f, s:I, s:I, s:f, s:i, s:i, s:i, s:I, s:s, s:I, s:s, s:o}",
@@ -278,9 +275,9 @@ json_t *late_json(const struct late *l, const struct worker_view *w)
 				"lost_ns", (json_int_t)x->lost_ns, "waited_for_it_ns",
 				(json_int_t)x->waited_ns, "confidence", x->confidence, "late_steps",
 				x->late, "seen_steps", x->seen, "period_steps", x->period, "lag_ns",
-				(json_int_t)x->lag_ns, "comm_id_hash", comm, "op_seq",
-				(json_int_t)x->seq, "op_type", strncmp(op, "nccl", 4) ? op : op + 4,
-				"since", tool_time(x->since_ns)));
+				(json_int_t)x->lag_ns, "comm_id_hash", TEXT_HEX(x->comm), "op_seq",
+				(json_int_t)x->seq, "op_type", WIRE_NCCL_NAME(x->op), "since",
+				tool_time(x->since_ns)));
 		if (x->stage >= 0)
 			json_object_set_new(o, "stage", json_integer(x->stage));
 	}

@@ -278,9 +278,7 @@ static void ask_stored(struct run *c)
 		"SELECT count(*), count(DISTINCT event_id), count(DISTINCT node_id), count(DISTINCT causal_chain_id), "
 		"sum(CASE WHEN value_double < 0.4 THEN 1 ELSE 0 END) FROM events WHERE event_id LIKE '%s-%%'",
 		c->settings.run);
-	json_begin_object(&w);
-	json_string_member(&w, "query", buf_str(&sql));
-	json_end_object(&w);
+	JSON_PUT_OBJECT(&w, JSON_S("query", buf_str(&sql)));
 	if (sql.err)
 		query.err = sql.err;
 	q.body = buf_str(&query);
@@ -385,25 +383,22 @@ static void print_json(const struct run *c)
 	struct json_writer w = json_writer_to_buf(&b);
 
 	json_begin_object(&w);
-	json_string_member(&w, "run", c->settings.run);
-	json_int_member(&w, "sent", (int64_t)r->events);
-	json_int_member(&w, "requests", (int64_t)r->requests);
-	json_int_member(&w, "acknowledged", (int64_t)r->acknowledged);
-	json_int_member(&w, "rejected", (int64_t)r->rejected);
-	json_int_member(&w, "given_up", (int64_t)r->given_up);
-	json_int_member(&w, "retries", (int64_t)r->retries);
-	json_int_member(&w, "duplicates", (int64_t)r->duplicates);
-	json_int_member(&w, "faults_refused", (int64_t)r->faults_refused);
-	json_int_member(&w, "faults_taken", (int64_t)r->faults_taken);
-	json_int_member(&w, "dur_ns", (int64_t)r->ns);
-	json_int_member(&w, "p50_ns", (int64_t)sketch_quantile(&r->took, 0.5));
-	json_int_member(&w, "p99_ns", (int64_t)sketch_quantile(&r->took, 0.99));
+	JSON_PUT(&w, JSON_S("run", c->settings.run), JSON_I("sent", (int64_t)r->events),
+		JSON_I("requests", (int64_t)r->requests),
+		JSON_I("acknowledged", (int64_t)r->acknowledged),
+		JSON_I("rejected", (int64_t)r->rejected), JSON_I("given_up", (int64_t)r->given_up),
+		JSON_I("retries", (int64_t)r->retries),
+		JSON_I("duplicates", (int64_t)r->duplicates),
+		JSON_I("faults_refused", (int64_t)r->faults_refused),
+		JSON_I("faults_taken", (int64_t)r->faults_taken), JSON_I("dur_ns", (int64_t)r->ns),
+		JSON_I("p50_ns", (int64_t)sketch_quantile(&r->took, 0.5)),
+		JSON_I("p99_ns", (int64_t)sketch_quantile(&r->took, 0.99)));
 	if (c->stored.known) {
-		json_int_member(&w, "stored", c->stored.rows);
-		json_int_member(&w, "stored_events", c->stored.events);
-		json_int_member(&w, "stored_nodes", c->stored.nodes);
-		json_int_member(&w, "stored_chains", c->stored.chains);
-		json_int_member(&w, "stored_low", c->stored.low);
+		JSON_PUT(&w, JSON_I("stored", c->stored.rows),
+			JSON_I("stored_events", c->stored.events),
+			JSON_I("stored_nodes", c->stored.nodes),
+			JSON_I("stored_chains", c->stored.chains),
+			JSON_I("stored_low", c->stored.low));
 	}
 	json_end_object(&w);
 	printf("%s\n", buf_str(&b));

@@ -207,10 +207,14 @@ static int take(
 		return r;
 	from->workers += r > 0;
 	w->last_ns = received_ns;
+	if (call->enter_ns >= w->inside_ns)
+		w->inside_ns = 0;
 	if (push_call_is_numbered(call) || joins_name(&c->joins, w->id, &named))
 		return place(c, w, &named, received_ns);
-	if (call->leave_ns == 0)
+	if (call->leave_ns == 0) {
+		w->inside_ns = MAX(w->inside_ns, call->enter_ns);
 		return 0; /* it comes again when it has left */
+	}
 	w->enter_ns = MAX(w->enter_ns, call->enter_ns);
 	if (call->world_rank >= 0)
 		w->world_rank = call->world_rank;

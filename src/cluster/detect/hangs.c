@@ -56,14 +56,24 @@ static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)
 	h->missing++;
 }
 
+/* It waits in a call of which nobody knows whether it is this one; or it did not come to the one before either, which the
+ * others have left: then it was brought together with those of another communicator. */
+static bool may_have_come(const struct calls *c, const struct collective *x, uint32_t slot)
+{
+	const struct member *m = &x->comm->members[slot];
+
+	return c->workers.items[m->worker]->inside_ns != 0 ||
+	       (x->seq >= COMM_JOIN_MADE_UP && m->next_seq != x->seq);
+}
+
 /* Those that are known first: something can be said of them. */
-static void find_missing(const struct collective *x, struct hang_view *h)
+static void find_missing(const struct calls *c, const struct collective *x, struct hang_view *h)
 {
 	const struct comm *m = x->comm;
 	uint32_t unseen = 0;
 
 	for (uint32_t i = 0; i < m->member_count; i++)
-		if (!has_come(x, i))
+		if (!has_come(x, i) && !may_have_come(c, x, i))
 			add_missing(h, m->members[i].worker, m->members[i].rank);
 	/* What was brought together by when calls ended may be a part of a communicator. */
 	if ((size_t)m->places > m->member_count && x->seq < COMM_JOIN_MADE_UP)
@@ -133,7 +143,7 @@ static bool hang_of(struct calls *c, const struct collective *x, struct hang_vie
 	}
 	if (h.waiting == 0 || c->now_ns - h.since_ns <= (int64_t)c->s.hang_ns)
 		return false;
-	find_missing(x, &h);
+	find_missing(c, x, &h);
 	if (h.missing == 0 || c->now_ns - h.since_ns <= hang_after(c, m, &h) ||
 		(x->seq >= COMM_JOIN_MADE_UP && goes_on(c, &h)))
 		return false;

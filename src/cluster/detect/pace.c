@@ -64,7 +64,8 @@ bool pace_is_known(const struct suspect_job *j, int64_t now_ns)
 
 void pace_set(struct fleet *f, struct cluster *c)
 {
-	uint64_t step_ns = 0, span_ns = 0, every = KNOWN_NS;
+	uint64_t step_ns = 0, span_ns = 0, every;
+	bool any = false, all_known = true;
 
 	for (size_t i = 0; i < ARRAY_SIZE(c->jobs); i++) {
 		const struct suspect_job *j = &c->jobs[i];
@@ -74,9 +75,10 @@ void pace_set(struct fleet *f, struct cluster *c)
 			continue;
 		step_ns = MAX(step_ns, j->step_ns);
 		span_ns = MAX(span_ns, j->span_ns);
-		if (j->steps < STEPS_ENOUGH)
-			every = YOUNG_NS;
+		any = true;
+		all_known &= j->steps >= STEPS_ENOUGH;
 	}
+	every = any && all_known ? KNOWN_NS : YOUNG_NS; /* one may begin at any moment */
 	every *= 1 + calls_stats(c->calls).kept / CALLS_ENOUGH;
 	c->pace_due_ns = f->now_ns + (int64_t)MAX(every, step_ns);
 	calls_set_step(c->calls, step_ns);

@@ -10,6 +10,7 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "blame/comm_join.h"
 #include "wire/names.h"
 
 #define PATIENCE_NS    (60 * NS_PER_S)
@@ -152,10 +153,11 @@ void stall_look(struct fleet *f, struct cluster *c)
 	struct hang_view h;
 	size_t cursor = 0;
 
-	/* The others wait for those who wait. Without a root they all wait for each other. */
+	/* The others wait for those who wait. Without a root they all wait for each other, where it is known with whom. */
 	if (calls_hang_next(c->calls, &cursor, &h) &&
-		(h.is_root || f->now_ns - h.since_ns >
-				      calls_lasting(c->calls, DEADLOCK_NS, DEADLOCK_STEPS))) {
+		(h.is_root || (h.seq < COMM_JOIN_MADE_UP &&
+				      f->now_ns - h.since_ns > calls_lasting(c->calls, DEADLOCK_NS,
+								       DEADLOCK_STEPS)))) {
 		struct price p = price_of(f, c->name);
 
 		do

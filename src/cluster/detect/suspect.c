@@ -39,9 +39,7 @@
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
 #define MATERIAL_SMALL 0.10              /* likewise, where it is late by less than SUDDEN_LEAST */
-#define MATERIAL_STAGE 0.10 /* likewise: neither layers nor batches can be divided evenly */
-#define UNEVEN_RECENT                                                                              \
-	0.20 /* likewise, of the newest steps: hosts of one job are apart by up to half of that for a while */
+#define MATERIAL_STAGE 0.10  /* likewise: neither layers nor batches can be divided evenly */
 #define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
 #define LATE_REGULAR   4     /* in so many steps, */
@@ -453,7 +451,7 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j,
 	const struct blame *b, const struct blame_worker *workers, size_t count)
 {
-	double uneven = b->uneven_recent >= UNEVEN_RECENT ? b->uneven_recent : b->uneven_share;
+	double uneven = MAX(b->uneven_share, b->uneven_begun);
 	struct price p = price_of(f, c->name);
 	bool sure = holds(j, b, f->now_ns);
 

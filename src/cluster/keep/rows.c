@@ -5,6 +5,7 @@
 
 #include <math.h>
 
+#include "base/text.h"
 #include "cluster/keep/rows_private.h"
 #include "json/writer.h"
 #include "push/push_wire.h"
@@ -33,12 +34,8 @@ static int rows_reject(struct rows *r, const char *why)
 static void put_key(struct json_writer *w, const struct otlp_attribute *a)
 {
 	char key[KEY_MAX];
-	size_t len = MIN(a->key_len, sizeof(key) - 1);
 
-	while (len && len < a->key_len && ((unsigned char)a->key[len] & 0xc0) == 0x80)
-		len--; /* whole characters only */
-	memcpy(key, a->key, len);
-	key[len] = 0;
+	text_copy(key, sizeof(key), a->key, a->key_len);
 	json_key(w, key);
 }
 

@@ -3,6 +3,7 @@
  * counts once by (cluster, node, boot, number), an incident that is told again in the same words once. */
 
 #include "base/array.h"
+#include "base/text.h"
 #include "cluster/keep/rows_private.h"
 #include "push/push_wire.h"
 #include "wire/names.h"
@@ -54,27 +55,18 @@ static void begin_row(
 
 /* ---- collectives ---- */
 
-static const char *op_type(uint16_t op, char scratch[32])
-{
-	const char *name = wire_op_name(SOURCE_NCCL, op, scratch);
-
-	return strncmp(name, "nccl", 4) == 0 ? name + 4 : name;
-}
-
 static void put_call(struct rows_walk *x, const struct push_who *who, const struct push_call *c)
 {
 	struct batch *b = &x->rows->batch;
-	char comm[17], scratch[32];
 
-	snprintf(comm, sizeof(comm), "%016" PRIx64, c->comm);
 	begin_row(x, TABLE_COLLECTIVES, c->enter_ns, who);
 	if (c->leave_ns)
 		batch_int(b, COLLECTIVES_LEAVE, c->leave_ns);
 	if (c->wait_ns <= INT64_MAX)
 		batch_int(b, COLLECTIVES_WAIT, (int64_t)c->wait_ns);
-	batch_text_of(b, COLLECTIVES_COMM, comm);
+	batch_text_of(b, COLLECTIVES_COMM, TEXT_HEX(c->comm));
 	batch_int(b, COLLECTIVES_SEQ, push_time(c->seq));
-	batch_text_of(b, COLLECTIVES_OP, op_type(c->op, scratch));
+	batch_text_of(b, COLLECTIVES_OP, WIRE_NCCL_NAME(c->op));
 	if (c->rank >= 0)
 		batch_int(b, COLLECTIVES_RANK, c->rank);
 	if (c->nranks > 0)

@@ -5,6 +5,8 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/text.h"
+
 #define HEAD 5 /* table and bits */
 
 void batch_row(struct batch *b, enum store_table t)
@@ -43,20 +45,10 @@ void batch_real(struct batch *b, int column, double v)
 		put(b, column, &v, sizeof(v));
 }
 
-static size_t whole_characters(const char *text, size_t len)
-{
-	if (len <= BATCH_TEXT_MAX)
-		return len;
-	len = BATCH_TEXT_MAX;
-	while (len && ((unsigned char)text[len] & 0xc0) == 0x80)
-		len--;
-	return len;
-}
-
 void batch_text(struct batch *b, int column, const char *text, size_t len)
 {
 	const struct table_desc *d = &store_tables[b->table];
-	uint32_t n = (uint32_t)(text ? whole_characters(text, len) : 0);
+	uint32_t n = (uint32_t)(text ? text_cut(text, len, BATCH_TEXT_MAX) : 0);
 
 	if (n == 0 && column != d->cluster && column != d->node)
 		return;

@@ -27,12 +27,9 @@
 static void put_part(struct json_writer *w, const struct part *p)
 {
 	json_begin_object(w);
-	json_uint_member(w, "id", p->id);
-	json_string_member(w, "cluster", p->cluster);
-	json_string_member(w, "folder", p->folder);
-	json_uint_member(w, "bytes", p->bytes);
-	json_string_member(w, "sha256", p->sha256);
-	json_int_member(w, "received_ns", p->received_ns);
+	JSON_PUT(w, JSON_U("id", p->id), JSON_S("cluster", p->cluster), JSON_S("folder", p->folder),
+		JSON_U("bytes", p->bytes), JSON_S("sha256", p->sha256),
+		JSON_I("received_ns", p->received_ns));
 	json_key(w, "positions");
 	json_begin_array(w);
 	json_put_uint(w, p->first);
@@ -103,12 +100,9 @@ int manifest_write(const char *folder, const struct manifest *m, struct errinfo 
 	int r;
 
 	json_begin_object(&w);
-	json_int_member(&w, "format", FORMAT);
-	json_string_member(&w, "id", m->id);
-	json_uint_member(&w, "durable", m->durable);
-	json_uint_member(&w, "next_id", m->next_id);
-	json_uint_member(&w, "dropped_rows", m->dropped_rows);
-	json_int_member(&w, "clock_ns", m->clock_ns);
+	JSON_PUT(&w, JSON_I("format", FORMAT), JSON_S("id", m->id), JSON_U("durable", m->durable),
+		JSON_U("next_id", m->next_id), JSON_U("dropped_rows", m->dropped_rows),
+		JSON_I("clock_ns", m->clock_ns));
 	put_parts(&w, "parts", &m->parts);
 	put_parts(&w, "missing", &m->missing);
 	put_losses(&w, &m->losses);

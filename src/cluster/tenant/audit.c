@@ -253,8 +253,8 @@ static int put_line(struct buf *b, const struct audit *a, const struct audit_ent
 	char hex[9];
 
 	json_begin_object(&w);
-	json_uint_member(&w, "seq", a->seq + 1);
-	json_string_member(&w, "time", when_utc(time, (wall_time){e->wall_ns}));
+	JSON_PUT(&w, JSON_U("seq", a->seq + 1),
+		JSON_S("time", when_utc(time, (wall_time){e->wall_ns})));
 	put_name(&w, "bearer_key_name", e->key_name);
 	snprintf(hex, sizeof(hex), "%08x", (unsigned)(e->credential >> 32));
 	json_string_member(&w, "bearer_hash", e->credential ? hex : "");
@@ -262,10 +262,8 @@ static int put_line(struct buf *b, const struct audit *a, const struct audit_ent
 	put_name(&w, "action", e->action);
 	if (e->text)
 		put_text(&w, e->text);
-	json_int_member(&w, "status", e->status);
-	json_uint_member(&w, "rows", e->rows);
-	json_uint_member(&w, "bytes", e->bytes);
-	json_uint_member(&w, "duration_ns", e->ns);
+	JSON_PUT(&w, JSON_I("status", e->status), JSON_U("rows", e->rows),
+		JSON_U("bytes", e->bytes), JSON_U("duration_ns", e->ns));
 	if (a->lost)
 		json_uint_member(&w, "lost", a->lost);
 	json_string_member(&w, "prev", a->head);

@@ -25,7 +25,7 @@ static struct tally_part key_of(const struct tally_part *p)
 	key.owner = p->owner;
 	key.pid = p->pid;
 	key.culprit_pid = p->culprit_pid;
-	key.culprit_is_worker = p->culprit_is_worker;
+	key.by_clock = p->by_clock;
 	key.place = p->place;
 	key.stack_hash = p->stack_hash;
 	key.wait_hash = p->wait_hash;
@@ -104,14 +104,10 @@ static enum code_making making_of(const struct tally_part *key, const struct sta
 /* ---- pauses ---- */
 
 /* Of another process that is waited for, sleep is its answer that does not come. */
-static bool is_sleep(const struct tally_part *key, const struct stack_list *stacks)
+static bool is_sleep(const struct tally_part *key)
 {
-	bool is_asleep = key->owner == OWNER_PROCESS
-				 ? key->line == ACCOUNT_NETWORK
-				 : key->line == ACCOUNT_ASLEEP && key->owner <= OWNER_THREAD;
-	const struct stack *s = is_asleep ? stack_find(stacks, key->stack_hash) : NULL;
-
-	return s && place_is_sleep(s);
+	return key->by_clock && (key->owner == OWNER_PROCESS ? key->line == ACCOUNT_NETWORK
+							     : key->owner <= OWNER_THREAD);
 }
 
 /* Whether it is a sleep of another process, or of the program itself. */
@@ -219,7 +215,7 @@ static bool are_pauses(const struct process_account *a, bool of_process, uint64_
 	       (a->origin > STEP_BY_LOADER && are_varied(a, &s));
 }
 
-static int find_pauses(struct process_account *a, const struct stack_list *stacks)
+static int find_pauses(struct process_account *a)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(a->unit_count + 1, sizeof(*scratch));
 
@@ -228,7 +224,7 @@ static int find_pauses(struct process_account *a, const struct stack_list *stack
 	a->is_clocked =
 		(double)a->unit_count >= THRESHOLD(DRIFT_UNITS) && lengths_make_up(a, scratch);
 	for (size_t i = 0; i < a->key_count; i++)
-		a->keys[i].is_pause = is_sleep(&a->keys[i], stacks);
+		a->keys[i].is_pause = is_sleep(&a->keys[i]);
 	for (int of_process = 0; of_process < 2; of_process++) {
 		bool keep = are_pauses(a, of_process, scratch);
 
@@ -259,7 +255,7 @@ int account_read_stacks(struct process_account *a, const struct stack_list *stac
 		key->making = (uint8_t)making_of(key, stacks);
 		key->place ^= (uint64_t)key->making << MAKING_SHIFT;
 	}
-	return find_pauses(a, stacks);
+	return find_pauses(a);
 }
 
 void account_made_ns(const struct process_account *a, size_t unit, uint64_t ns[MAKINGS])

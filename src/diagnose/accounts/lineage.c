@@ -93,6 +93,14 @@ static bool has_exec(const struct lineage *l, uint32_t pid, int64_t from_ns, int
 	return low < l->exec_count && l->execs[low].pid == pid && l->execs[low].ns <= to_ns;
 }
 
+/* The fork that made @pid what it still is at @ns; NULL: it is not known, or has become another program since. */
+static const struct fork_row *fork_kept(const struct lineage *l, uint32_t pid, int64_t ns)
+{
+	const struct fork_row *f = fork_of(l, pid, ns);
+
+	return f && !has_exec(l, pid, f->ns, ns) ? f : NULL;
+}
+
 uint32_t lineage_root(const struct lineage *l, uint32_t pid, int64_t ns)
 {
 	const struct fork_row *f;
@@ -116,9 +124,7 @@ bool lineage_forked_after_use(const struct lineage *l, const struct op_table *op
 {
 	const struct fork_row *f;
 
-	for (int i = 0; i < GENERATIONS_MAX && (f = fork_of(l, pid, ns)); i++) {
-		if (has_exec(l, pid, f->ns, ns))
-			return false;
+	for (int i = 0; i < GENERATIONS_MAX && (f = fork_kept(l, pid, ns)); i++) {
 		if (has_used_cuda(ops, f->parent, f->ns)) {
 			*ret_ancestor = f->parent;
 			return true;
@@ -127,4 +133,19 @@ bool lineage_forked_after_use(const struct lineage *l, const struct op_table *op
 		ns = f->ns;
 	}
 	return false;
+}
+
+bool lineage_is_from(
+	const struct lineage *l, uint32_t pid, uint32_t ancestor, int64_t ns, bool is_unchanged)
+{
+	const struct fork_row *f;
+
+	for (int i = 0; i < GENERATIONS_MAX && pid != ancestor; i++) {
+		f = is_unchanged ? fork_kept(l, pid, ns) : fork_of(l, pid, ns);
+		if (!f)
+			return false;
+		pid = f->parent;
+		ns = f->ns;
+	}
+	return pid == ancestor;
 }

@@ -35,3 +35,8 @@ uint32_t lineage_root(const struct lineage *l, uint32_t pid, int64_t ns);
  * one. @ops are the calls of the recording. */
 bool lineage_forked_after_use(const struct lineage *l, const struct op_table *ops, uint32_t pid,
 	int64_t ns, uint32_t *ret_ancestor);
+
+/* lineage_is_from - whether @pid, as it was at @ns, was forked by @ancestor or by a process that was. @is_unchanged: and none of
+ * them has become another program since. */
+bool lineage_is_from(
+	const struct lineage *l, uint32_t pid, uint32_t ancestor, int64_t ns, bool is_unchanged);

@@ -34,7 +34,7 @@ static bool is_loader(const struct walk *w, const struct ledger_row *r)
 	return w->path->has_loader && (!s || place_is_loader(s));
 }
 
-/* Followed are processes that use a GPU and their children: one that does not is a child. */
+/* Followed are processes that use a GPU, their children and who is waited for: in a loader, one without a GPU is a worker. */
 static enum account_owner owner_of(const struct walk *w, const struct ledger_row *r)
 {
 	if (r->pid == w->path->pid)
@@ -199,8 +199,9 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 	if (line == LEDGER_COPY)
 		return path_copy_add(w, r, (uint64_t)(to_ns - from_ns));
 	p = path_part(w, r, path_line_plain(r, line), (uint64_t)(to_ns - from_ns));
-	if (line == LEDGER_LOCK && waker->kind == WAKER_TIMER && s && place_is_sleep(s))
+	if (line == LEDGER_LOCK && waker->kind == WAKER_TIMER)
 		p.line = ACCOUNT_ASLEEP; /* it waited for nobody, or in vain */
+	p.by_clock = p.line == ACCOUNT_ASLEEP && line != LEDGER_BLOCKED;
 	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK || p.line == ACCOUNT_STOPPED) {
 		if (waker->kind == WAKER_TASK) {
 			p.culprit_pid = waker->pid;

@@ -83,12 +83,9 @@ static int add_cpu(
 		p.culprit_pid = e->peer_pid;
 		if (e->peer_pid)
 			snprintf(p.culprit, COMM_LEN, "%s", tracer_fold(e->peer_comm));
-		if (!w->t->is_derived && timeline_follows(w->t, e->peer_pid)) {
-			p.culprit_is_worker =
-				e->peer_pid != r->pid && !timeline_uses_gpu(w->t, e->peer_pid);
-			if (e->wait_ns >= PLACED_STAY_NS)
-				p.stack_hash = path_rival_stack(w, r, e, &p.place);
-		}
+		if (!w->t->is_derived && e->wait_ns >= PLACED_STAY_NS &&
+			timeline_follows(w->t, e->peer_pid))
+			p.stack_hash = path_rival_stack(w, r, e, &p.place);
 		left -= p.ns;
 		if (tally_add(w->out, &p) < 0)
 			return -ENOMEM;

@@ -67,6 +67,7 @@ int tally_merge(struct tally *t, const struct tally_part *p)
 	to = &t->parts[at - 1];
 	to->ns += p->ns;
 	to->blocks |= p->blocks;
+	to->by_clock &= p->by_clock;
 	if (p->stack_hash && p->stack_ns > to->stack_ns) {
 		to->stack_hash = p->stack_hash;
 		to->stack_ns = p->stack_ns;

@@ -15,9 +15,9 @@ struct tally_part {
 	char comm[COMM_LEN];
 	uint32_t culprit_pid;
 	char culprit[COMM_LEN];
-	bool culprit_is_worker; /* as in struct account_entry; goes with the culprit */
-	uint8_t making;         /* enum code_making (compiler.h); goes with the place */
-	bool is_pause;          /* none of the work's time (account_read_stacks()); likewise */
+	uint8_t making;  /* enum code_making (compiler.h); goes with the place */
+	bool by_clock;   /* asleep until a time of its own choice; goes with the line */
+	bool is_pause;   /* none of the work's time (account_read_stacks()); goes with the place */
 	uint32_t blocks; /* lines on which it blocks there (place_blocks()); goes with the stack */
 	uint64_t place;  /* place.h; 0: none */
 	uint64_t stack_hash; /* a stack of that place, of the most time seen at once */

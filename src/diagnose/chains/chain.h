@@ -5,6 +5,7 @@
  * no evidence leads to stays RESOURCE_NONE: a chain never guesses. */
 #pragma once
 
+#include "diagnose/accounts/lineage.h"
 #include "diagnose/chains/delay.h"
 #include "diagnose/chains/gpu_change.h"
 #include "diagnose/recording.h"
@@ -17,6 +18,11 @@ void chain_follow(const struct recording *rec, const struct step_account *a,
 /* chain_compiler_of - the compiler that was at work in a part of an account: by its stack, by where it was waited for, by
  * the name of the process that it is of. NULL: none. */
 const char *chain_compiler_of(const struct recording *rec, const struct account_entry *e);
+
+/* process_is_own - whether @pid is of the job that @a is the account of: itself, another rank of it or a worker: a process that
+ * runs for it what it runs itself. One that has become another program is that program, whoever started it. */
+bool process_is_own(const struct recording *rec, const struct step_account *a,
+	const struct lineage *lines, uint32_t pid);
 
 /* process_words - what to call process @pid: the name that it gave itself, else the script that it runs, else its
  * program's name, else @comm. Cut to @buf, which is returned. */
@@ -54,6 +60,7 @@ struct program {
 	uint32_t pid_count;
 	uint32_t first_pid;                /* of the process with the first row */
 	uint64_t ns[2], bytes[2], work[2]; /* of two sides, as the caller names them */
+	uint64_t before[2];                /* of that work, in units that do not count */
 };
 
 struct program_sums {

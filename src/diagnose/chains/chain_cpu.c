@@ -28,8 +28,7 @@ struct waits {
 		bool is_own;
 	} known[PROGRAM_PIDS_MAX];
 	int known_count;
-	uint32_t children[PROGRAM_PIDS_MAX];
-	int child_count;
+	struct lineage lines;
 	struct {
 		uint32_t cpu;
 		uint64_t ns;
@@ -56,26 +55,23 @@ static bool is_waiting(const struct chain *c, const struct event *e)
 	return !named && e->pid == c->a->pid;
 }
 
-static bool is_worker(const struct chain *c, uint32_t pid)
+/* A worker of a data loader, by the account. */
+static bool is_loader(const struct step_account *a, uint32_t pid)
 {
-	for (int i = 0; i < c->a->entry_count; i++) {
-		const struct account_entry *x = &c->a->entries[i];
-
-		if (x->culprit_pid == pid && x->culprit_is_worker)
+	for (int i = 0; i < a->entry_count; i++)
+		if (a->entries[i].pid == pid && a->entries[i].owner == OWNER_LOADER)
 			return true;
-		if (x->pid == pid && x->owner == OWNER_LOADER)
-			return true;
-	}
 	return false;
 }
 
-/* Followed are processes that use a GPU and their children: one that does not is a child. */
-static bool is_followed_child(const struct chain *c, uint32_t pid)
+/* Followed are processes that use a GPU, their children, and who is waited for: one that runs what the job runs and
+ * uses no GPU is a child. */
+static bool is_followed_child(const struct recording *rec, uint32_t pid)
 {
 	bool is_followed = false;
 
-	for (size_t i = 0; i < c->rec->ledger_count; i++) {
-		const struct ledger_row *r = &c->rec->ledger[i];
+	for (size_t i = 0; i < rec->ledger_count; i++) {
+		const struct ledger_row *r = &rec->ledger[i];
 
 		if (r->pid != pid)
 			continue;
@@ -86,50 +82,33 @@ static bool is_followed_child(const struct chain *c, uint32_t pid)
 	return is_followed;
 }
 
-/* A process of the job: itself, a worker, a child or another rank. Children that were there before the recording, and
- * ranks, are known by the script that they run. */
-static bool is_own(const struct chain *c, uint32_t pid)
+/* Whether they are the same program: by the script, of programs that are none by the name. */
+static bool is_same_program(const struct process_home *a, const struct process_home *b)
 {
-	const struct process_home *job = home_of(c->rec, c->a->pid), *h = home_of(c->rec, pid);
+	if (a->script[0] || b->script[0])
+		return !strcmp(a->script, b->script);
+	return a->comm[0] && !script_is_runner(a->comm) && !strcmp(a->comm, b->comm);
+}
 
-	if (pid == c->a->pid || is_worker(c, pid))
+static bool is_spawned(const struct process_home *h)
+{
+	return !strncmp(h->script, SCRIPT_SPAWNED, strlen(SCRIPT_SPAWNED));
+}
+
+bool process_is_own(const struct recording *rec, const struct step_account *a,
+	const struct lineage *lines, uint32_t pid)
+{
+	const struct process_home *job = home_of(rec, a->pid), *h = home_of(rec, pid);
+
+	if (is_loader(a, pid) || lineage_is_from(lines, pid, a->pid, a->last.ns, true))
 		return true;
-	if (!job || !h || !job->script[0] || strcmp(job->script, h->script) != 0 ||
-		home_apart(job, h))
+	if (!job || !h || home_apart(job, h))
 		return false;
-	return (job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) ||
-	       is_followed_child(c, pid);
-}
-
-static bool is_child(const struct waits *w, uint32_t pid)
-{
-	for (int i = 0; i < w->child_count; i++)
-		if (w->children[i] == pid)
-			return true;
-	return false;
-}
-
-static void drop_child(struct waits *w, uint32_t pid)
-{
-	for (int i = 0; i < w->child_count; i++)
-		if (w->children[i] == pid)
-			w->children[i] = w->children[--w->child_count];
-}
-
-/* Whoever the job has forked while it was recorded, and that did not become another program. */
-static void add_children(const struct chain *c, struct waits *w)
-{
-	for (size_t i = 0; i < c->rec->event_count; i++) {
-		const struct event *e = &c->rec->events[i];
-
-		if (e->source != SOURCE_HOST || e->flags & WIRE_THREAD)
-			continue;
-		if (e->op == HOST_PROCESS_EXEC)
-			drop_child(w, e->pid);
-		if (e->op == HOST_PROCESS_FORK && e->pid == c->a->pid &&
-			w->child_count < PROGRAM_PIDS_MAX)
-			w->children[w->child_count++] = e->peer_pid;
-	}
+	if (is_spawned(h) && lineage_is_from(lines, pid, a->pid, a->last.ns, false))
+		return true;
+	return is_same_program(job, h) &&
+	       ((job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) ||
+		       is_followed_child(rec, pid));
 }
 
 /* Found out once for a process. */
@@ -140,10 +119,10 @@ static bool is_own_known(const struct chain *c, struct waits *w, uint32_t pid)
 	while (k < w->known_count && w->known[k].pid != pid)
 		k++;
 	if (k == PROGRAM_PIDS_MAX)
-		return is_child(w, pid);
+		return lineage_is_from(&w->lines, pid, c->a->pid, c->a->last.ns, true);
 	if (k == w->known_count) {
 		w->known[k].pid = pid;
-		w->known[k].is_own = is_child(w, pid) || is_own(c, pid);
+		w->known[k].is_own = process_is_own(c->rec, c->a, &w->lines, pid);
 		w->known_count++;
 	}
 	return w->known[k].is_own;
@@ -439,11 +418,14 @@ bool chain_crowd(const struct chain *c, struct resource_use *ret)
 bool chain_cpu(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct waits *w = calloc(1, sizeof(*w));
+	bool found;
 
 	if (!w)
 		return false;
-	add_children(c, w);
-	add_waits(c, w);
-	return by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||
-	       by_program(c, w, ret);
+	if (lineage_build(c->rec, &w->lines) == 0)
+		add_waits(c, w);
+	found = by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||
+		by_program(c, w, ret);
+	lineage_done(&w->lines);
+	return found;
 }

@@ -96,21 +96,56 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 	return best;
 }
 
+static bool is_before(const struct chain *c, const struct event *e)
+{
+	return c->has_slow && c->a->mark_count && e->start.ns >= c->a->first.ns &&
+	       e->start.ns < c->a->last.ns && !chain_time(c, e->start.ns);
+}
+
+/* The requests of units that count, and of what slow ones are compared with. */
 static void add_requests(const struct chain *c, uint32_t dev, struct requests *q)
 {
-	const struct event *e = NULL;
-
-	while ((e = chain_event(c, SOURCE_IO, e))) {
+	for (size_t i = 0; i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
 		int side = e->op == IO_READ ? READS : WRITES;
 		struct program *p;
 
-		if (!is_request(e) || e->dev != dev)
+		if (e->source != SOURCE_IO || !is_request(e) || e->dev != dev ||
+			!(chain_time(c, e->start.ns) || is_before(c, e)))
 			continue;
 		p = program_get(c->rec, &q->programs, e->pid, e->comm);
 		if (!p)
 			continue;
+		if (is_before(c, e)) {
+			p->before[side] += bytes_of(e) + REQUEST_WORK;
+			continue;
+		}
 		p->work[side] += bytes_of(e) + REQUEST_WORK;
 		p->bytes[side] += bytes_of(e);
+	}
+}
+
+static uint64_t grown_work(const struct program *p, int side, double scale)
+{
+	return p->work[side] - MIN(p->work[side], (uint64_t)(scale * (double)p->before[side]));
+}
+
+/* What each did more of than while units were ordinary is why slow ones wait; where none are, or nobody did more, all of it. A
+ * checkpoint is written back when it is over. */
+static void keep_grown(const struct chain *c, struct requests *q)
+{
+	double slow = (double)chain_elapsed_ns(c), all = (double)(c->a->last.ns - c->a->first.ns);
+	double scale = all > slow ? slow / (all - slow) : 0;
+	struct program *end = q->programs.items + q->programs.count;
+	uint64_t grown = 0;
+
+	for (struct program *p = q->programs.items; p < end; p++)
+		grown += grown_work(p, READS, scale) + grown_work(p, WRITES, scale);
+	if (!grown || c->d->kind == DELAY_BY_CHECKPOINT)
+		return;
+	for (struct program *p = q->programs.items; p < end; p++) {
+		p->work[READS] = grown_work(p, READS, scale);
+		p->work[WRITES] = grown_work(p, WRITES, scale);
 	}
 }
 
@@ -130,42 +165,51 @@ static void rate_text(double bytes_per_s, char *out, size_t size)
 		snprintf(out, size, "%.*f MB/s", bytes_per_s < 1e7, bytes_per_s / 1e6);
 }
 
-static const struct program *most_of(const struct requests *q, int side)
+static uint64_t work_of(const struct program *p)
 {
-	const struct program *most = NULL;
+	return p->work[READS] + p->work[WRITES];
+}
+
+static bool is_programs(const struct chain *c, const struct program *p)
+{
+	for (uint32_t k = 0; k < p->pid_count; k++)
+		if (is_own(c, p->pids[k]))
+			return true;
+	return false;
+}
+
+static int side_of(const uint64_t work[2])
+{
+	return work[READS] >= work[WRITES] ? READS : WRITES;
+}
+
+/* Who holds the device up. The job's own work is enough if it is the most, or a good part of all in the same direction. A
+ * checkpoint is its own whoever writes it back. NULL: only the kernel has asked for anything. */
+static const struct program *holder_of(const struct chain *c, const struct requests *q)
+{
+	const struct program *who = NULL, *own = NULL;
+	uint64_t all[2] = {0};
+	int side;
 
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
+		const struct program **most = is_programs(c, p) ? &own : &who;
 
-		if (p->work[side] && !kernel_thread_is(p->name) &&
-			(!most || p->work[side] > most->work[side]))
-			most = p;
+		all[READS] += p->work[READS];
+		all[WRITES] += p->work[WRITES];
+		if (work_of(p) && !kernel_thread_is(p->name) &&
+			(!*most || work_of(p) > work_of(*most)))
+			*most = p;
 	}
-	return most;
-}
-
-static const struct program *program_of(const struct chain *c, const struct requests *q)
-{
-	for (int i = 0; i < q->programs.count; i++)
-		for (uint32_t k = 0; k < q->programs.items[i].pid_count; k++)
-			if (is_own(c, q->programs.items[i].pids[k]))
-				return &q->programs.items[i];
-	return NULL;
-}
-
-/* Who holds the device up. The job's own work is enough if it is a good part of all, and a checkpoint is its own
- * whoever writes it back. */
-static const struct program *holder_of(
-	const struct chain *c, const struct requests *q, int side, uint64_t all)
-{
-	const struct program *who = most_of(q, side), *own = program_of(c, q);
-
-	if (c->d->kind == DELAY_BY_CHECKPOINT)
+	if (c->d->kind == DELAY_BY_CHECKPOINT || !who)
 		return own;
-	if (own && (double)own->work[side] >= THRESHOLD(CHAIN_PART) * (double)all &&
-		own->work[side] * 2 >= who->work[side])
-		return own;
-	return who;
+	side = side_of(who->work);
+	if (!own || work_of(own) >= work_of(who))
+		return own ? own : who;
+	return (double)own->work[side] >= THRESHOLD(CHAIN_PART) * (double)all[side] &&
+			       own->work[side] * 2 >= who->work[side]
+		       ? own
+		       : who;
 }
 
 static void describe(const struct chain *c, const struct device *dev, int side, uint64_t bytes,
@@ -184,23 +228,26 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct requests *q = calloc(1, sizeof(*q));
 	const struct device *device = q ? device_of(c, q) : NULL;
-	uint64_t work[2] = {0}, bytes[2] = {0};
+	uint64_t all[2] = {0}, bytes[2] = {0};
 	const struct program *who;
+	const uint64_t *work;
 	int side;
 
 	if (!device)
 		return false;
 	add_requests(c, device->dev, q);
+	keep_grown(c, q);
 	for (int i = 0; i < q->programs.count; i++)
 		for (int s = READS; s <= WRITES; s++) {
-			work[s] += q->programs.items[i].work[s];
+			all[s] += q->programs.items[i].work[s];
 			bytes[s] += q->programs.items[i].bytes[s];
 		}
-	side = work[READS] >= work[WRITES] && c->d->kind != DELAY_BY_CHECKPOINT ? READS : WRITES;
-	if (!work[side])
+	who = holder_of(c, q);
+	work = who ? who->work : all;
+	side = c->d->kind == DELAY_BY_CHECKPOINT ? WRITES : side_of(work);
+	if (!all[side])
 		return false; /* it went no further than the page cache */
 	ret->resource = side == READS ? RESOURCE_DISK_READ : RESOURCE_DISK_WRITE;
-	who = holder_of(c, q, side, work[side]);
 	if (who)
 		program_name(who, ret);
 	if (!who && c->d->kind == DELAY_BY_CHECKPOINT) {
@@ -208,7 +255,7 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 		process_words(c->rec, c->a->pid, c->a->comm, ret->who);
 	}
 	describe(c, device, side, bytes[side], ret);
-	ret->share = (double)work[side] / (double)(work[READS] + work[WRITES]);
+	ret->share = (double)all[side] / (double)(all[READS] + all[WRITES]);
 	return true;
 }
 

@@ -210,19 +210,35 @@ static void apply_sync(const struct step_account *a, struct sums *s)
 		move(s, along[i], DELAY_BY_SYNC);
 }
 
-/* Hundreds of waits in every unit, each for little (an item() for each parameter, say), and the GPU idles between them: they
- * cost what is waited and copied, as far as the GPU idles. Copies that are much by themselves are told as such. */
+/* How long the GPU idles in a unit that waits for it again and again: by its readings; without any it is known to where it gets
+ * its work in pieces. */
+static double idle_between_waits(const struct recording *rec, const struct step_account *a)
+{
+	const uint64_t *own = a->ordinary_by[OWNER_SELF];
+	bool in_pieces = gpu_gets_pieces(rec, a);
+	double idle = gpu_idle_share(rec, a) * (double)a->ordinary_step_ns, least;
+
+	if (!in_pieces && a->ordinary_waits < THRESHOLD(SYNCS_MANY))
+		return 0;
+	if (in_pieces && !rec->gpu_count)
+		idle = (double)(own[ACCOUNT_HOST] + own[ACCOUNT_LAUNCH] + own[ACCOUNT_CALL]);
+	least = in_pieces ? THRESHOLD(WASTE) : THRESHOLD(PART);
+	return idle >= least * (double)a->ordinary_step_ns ? idle : 0;
+}
+
+/* Hundreds of waits in every unit, each for little (an item() for each parameter, a result for each row), and the GPU idles
+ * between them: they cost what is waited and copied, as far as the GPU idles. Copies that are much by themselves are told as
+ * such. */
 static void apply_many_syncs(
 	const struct recording *rec, const struct step_account *a, struct sums *s)
 {
 	double least = THRESHOLD(PART) * (double)a->ordinary_step_ns;
 	double copies = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_COPY];
 	double own = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_GPU] + copies;
-	double idle = gpu_idle_share(rec, a) * (double)a->ordinary_step_ns;
+	double idle = idle_between_waits(rec, a);
 	uint64_t rest;
 
-	if (a->ordinary_waits < THRESHOLD(SYNCS_MANY) || idle < least || own < least ||
-		copies >= THRESHOLD(WASTE) * (double)a->ordinary_step_ns)
+	if (idle <= 0 || own < least || copies >= THRESHOLD(WASTE) * (double)a->ordinary_step_ns)
 		return;
 	move(s, DELAY_BY_GPU, DELAY_BY_SYNC);
 	move(s, DELAY_BY_COPY, DELAY_BY_SYNC);

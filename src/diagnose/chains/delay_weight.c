@@ -284,9 +284,8 @@ static bool is_of_loop(
 bool delay_is_pause(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->stack_hash) : NULL;
-
-	if (l->kind != DELAY_BY_ASLEEP || !s || l->lead->owner > OWNER_THREAD || !place_is_sleep(s))
+	if (l->kind != DELAY_BY_ASLEEP || !l->lead || l->lead->owner > OWNER_THREAD ||
+		!l->lead->by_clock)
 		return false;
 	return !is_training(a) && is_of_loop(rec, a, l->lead);
 }

@@ -296,6 +296,37 @@ static bool is_launch_bound(const struct recording *rec, const struct step_accou
 			       THRESHOLD(LAUNCHES_MANY) * MAX(a->ordinary_waits, 1.0));
 }
 
+double gpu_drains_of(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t copies = 0, rows = 0, to_host = 0;
+
+	for (size_t i = 0; i < rec->ledger_count; i++)
+		if (rec->ledger[i].tid == a->tid && rec->ledger[i].start.ns >= a->first.ns &&
+			rec->ledger[i].start.ns < a->last.ns)
+			copies += rec->ledger[i].copies;
+	for (size_t i = 0; copies && i < rec->event_count; i++) {
+		const struct event *e = &rec->events[i];
+
+		if (e->tid != a->tid || e->flags & WIRE_NESTED ||
+			op_kind_line(e->source, e->op) != LEDGER_COPY)
+			continue;
+		rows++;
+		to_host += event_copy_direction(e) == COPY_D2H;
+	}
+	return a->ordinary_waits + (double)copies / (double)MAX(a->steps, 1u) * (double)to_host /
+					   (double)MAX(rows, UINT64_C(1));
+}
+
+bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a)
+{
+	double drains = gpu_drains_of(rec, a), launches = launches_of(rec, a);
+
+	return drains >= THRESHOLD(SYNCS_MANY) &&
+	       (double)a->ordinary_step_ns <= THRESHOLD(PIECE_NS) * drains &&
+	       launches >= THRESHOLD(CHAIN_MOST) * drains && /* fewer are not all counted */
+	       launches <= THRESHOLD(LEAST) * drains;
+}
+
 static void join_launching(const struct recording *rec, struct step_account *a)
 {
 	a->ordinary_launches = launches_of(rec, a);

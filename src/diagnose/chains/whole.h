@@ -14,6 +14,13 @@ void step_account_whole(
 /* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
 
+/* gpu_drains_of - how often a unit waits until the GPU has nothing left to do: calls that wait for it, and copies to the host. */
+double gpu_drains_of(const struct recording *rec, const struct step_account *a);
+
+/* gpu_gets_pieces - whether it is given some launches at a time, all for little, and waited for after each: while the code between
+ * runs it is idle. */
+bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a);
+
 /* allocating_own_share - the part of the time in calls that allocate and free GPU memory that they take themselves: all of it,
  * unless the GPU is busy. Then one that frees waits for the work before it, and those that follow it do not: the usual
  * call has nothing to wait for. */

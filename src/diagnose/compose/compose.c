@@ -11,6 +11,7 @@
 #include "diagnose/compose/gain.h"
 #include "diagnose/compose/rank_story.h"
 #include "diagnose/compose/severity.h"
+#include "diagnose/sentences/delay_subject.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/sentences/span_text.h"
 #include "diagnose/thresholds.h"
@@ -502,8 +503,8 @@ static bool is_stalled_by(const struct time_findings *of_f, const struct time_fi
 	struct code_place p, q;
 
 	return rank_story_is_stall(of_f->account) && rank_story_is_stall(of_g->account) &&
-	       !(delay_text_place(of_f->rec, of_f->account, &f->delay, NULL, &p) &&
-		       delay_text_place(of_g->rec, of_g->account, &g->delay, NULL, &q) &&
+	       !(delay_subject_place(of_f->rec, of_f->account, &f->delay, NULL, &p) &&
+		       delay_subject_place(of_g->rec, of_g->account, &g->delay, NULL, &q) &&
 		       is_same_place(&p, &q)) &&
 	       rank_story_first(of_g->rec, jobs, of_g->account) == of_g->account->pid;
 }
@@ -637,8 +638,8 @@ static bool is_part_of(
 		return true;
 	return line_time_is_own(f->delay.kind) && line_time_is_own(g->delay.kind) &&
 	       culprit_of(all, f) == culprit_of(all, g) &&
-	       delay_text_place(all->rec, a, &f->delay, NULL, &p) &&
-	       delay_text_place(all->rec, a, &g->delay, NULL, &q) && is_same_place(&p, &q);
+	       delay_subject_place(all->rec, a, &f->delay, NULL, &p) &&
+	       delay_subject_place(all->rec, a, &g->delay, NULL, &q) && is_same_place(&p, &q);
 }
 
 /* One cause is one finding, with all that it costs. */

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "diagnose/chains/delay_weight.h"
-#include "diagnose/sentences/delay_text.h"
+#include "diagnose/sentences/delay_subject.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
@@ -162,7 +162,7 @@ void gain_find(const struct recording *rec, const struct step_account *a, const 
 
 	*ret = (struct gain_facts){.here = 1};
 	find_busy(rec, a, ret);
-	if (!line_time_is_own(l->kind) || !delay_text_place(rec, a, l, NULL, &p))
+	if (!line_time_is_own(l->kind) || !delay_subject_place(rec, a, l, NULL, &p))
 		return;
 	ret->here = p.share;
 	ret->beside_ns = line_time_ns(rec, a, &p, kinds, &ret->unplaced_ns);

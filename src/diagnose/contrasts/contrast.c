@@ -170,7 +170,7 @@ static struct account_entry entry_of(const struct tally_part *p)
 		.owner = (enum account_owner)p->owner,
 		.pid = p->pid,
 		.culprit_pid = p->culprit_pid,
-		.culprit_is_worker = p->culprit_is_worker,
+		.by_clock = p->by_clock,
 		.stack_hash = p->stack_hash,
 		.wait_hash = p->wait_hash};
 

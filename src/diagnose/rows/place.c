@@ -136,17 +136,6 @@ bool place_is_driver_thread(const char *comm)
 }
 
 /* A wait with a limit is a sleep where nothing but the limit ended it, which the caller knows. */
-bool place_is_sleep(const struct stack *s)
-{
-	static const char *const names[] = {"nanosleep", "timedwait", "clockwait", "abstimed"};
-
-	for (size_t i = 0; i < s->count && !stack_frame_is_python(&s->frames[i]); i++)
-		for (size_t k = 0; s->frames[i].symbol && k < ARRAY_SIZE(names); k++)
-			if (strstr(s->frames[i].symbol, names[k]))
-				return true;
-	return false;
-}
-
 bool place_calls(const struct stack *s, const struct stack *caller)
 {
 	const struct stack_frame *by = stack_user_frame(caller);

@@ -27,9 +27,8 @@ bool place_is_server(const struct stack *s);
  * tell. */
 bool place_is_driver_thread(const char *comm);
 
-/* place_is_sleep - whether a thread that blocks there, and whom nobody wakes, asked to sleep for a time;
- * place_is_output - whether it wants to write; place_is_file_lock - whether it wants the lock of a file. */
-bool place_is_sleep(const struct stack *s);
+/* place_is_output - whether a thread that blocks there wants to write; place_is_file_lock - whether it wants the lock of a
+ * file. */
 bool place_is_output(const struct stack *s);
 bool place_is_file_lock(const struct stack *s);
 

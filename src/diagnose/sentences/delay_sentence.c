@@ -50,8 +50,11 @@ const struct delay_sentence delay_sentences[] = {
 	/* CUDA calls. */
 	{DELAY_BY_SYNC, ANY, 0, "GPU synchronisation in the middle of the {unit}[ {at}]",
 		"The program waits for the GPU[ {waits}], so the CPU no longer prepares work ahead"},
-	{DELAY_BY_COPY, RESOURCE_DISK_READ, 0, "Copies from a file on disk[ {at}]",
+	{DELAY_BY_COPY, RESOURCE_DISK_READ, IS_OWN, "Copies from a file on disk[ {at}]",
 		"The data is not in memory yet: the copy waits until it has been read from disk[; {detail}]"},
+	{DELAY_BY_COPY, RESOURCE_DISK_READ, 0,
+		"Copies from a file on a disk that is busy[ with reads by {who}][ {at}]",
+		"The data is not in memory yet: the copy waits until it has been read from disk, behind other reads[; {detail}]"},
 	{DELAY_BY_COPY, RESOURCE_DISK_WRITE, 0,
 		"Copies from a file on a disk that is busy[ with writes by {who}][ {at}]",
 		"The data is not in memory yet: the copy waits until it has been read from disk, behind the writes[; {detail}]"},

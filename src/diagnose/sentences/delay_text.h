@@ -5,7 +5,6 @@
  * explanation has the figures. */
 #pragma once
 
-#include "diagnose/rows/place.h"
 #include "diagnose/chains/delay.h"
 #include "diagnose/chains/gpu_change.h"
 #include "model/incident.h"
@@ -16,11 +15,6 @@
 void delay_text_write(const struct recording *rec, const struct step_account *a,
 	const struct delay_list *all, const struct delay *l, const struct gpu_change *gpu,
 	struct incident *inc);
-
-/* delay_text_place - the program's own function that covers @l, or makes the calls that @gpu (or NULL) has found; false:
- * there is none. */
-bool delay_text_place(const struct recording *rec, const struct step_account *a,
-	const struct delay *l, const struct gpu_change *gpu, struct code_place *ret);
 
 /* delay_cause - the cause that stands for @k in lists of causes. */
 enum cause delay_cause(enum delay_kind k);

@@ -204,18 +204,6 @@ static void put_signals(
 	json_end_object(w);
 }
 
-static void put_time(struct json_writer *w, wall_time now)
-{
-	time_t seconds = now.ns / (int64_t)NS_PER_S;
-	char date[32], text[64];
-	struct tm tm;
-
-	gmtime_r(&seconds, &tm);
-	strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
-	snprintf(text, sizeof(text), "%s.%09dZ", date, (int)(now.ns % (int64_t)NS_PER_S));
-	json_string_member(w, "saved_at", text);
-}
-
 static int make_folder(const char *path, struct errinfo *reterr)
 {
 	_cleanup_free_ char *copy = strdup(path);
@@ -235,6 +223,7 @@ int health_file_save(const char *path, const struct health_baseline *b,
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(64 << 10);
 	struct json_writer w = json_writer_to_buf(&text);
+	char date[WHEN_UTC_MAX];
 	int r;
 
 	if (b->samples < s->warmup)
@@ -243,11 +232,9 @@ int health_file_save(const char *path, const struct health_baseline *b,
 			b->samples, s->warmup);
 	w.indent = true;
 	json_begin_object(&w);
-	json_int_member(&w, "schema_version", HEALTH_FILE_SCHEMA);
-	put_time(&w, now);
-	json_uint_member(&w, "sample_count", b->samples);
-	json_double_member(&w, "fast_alpha", s->fast_alpha);
-	json_double_member(&w, "floor_alpha", s->floor_alpha);
+	JSON_PUT(&w, JSON_I("schema_version", HEALTH_FILE_SCHEMA),
+		JSON_S("saved_at", when_utc(date, now)), JSON_U("sample_count", b->samples),
+		JSON_R("fast_alpha", s->fast_alpha), JSON_R("floor_alpha", s->floor_alpha));
 	put_signals(&w, "fast_ema", b->fast);
 	put_signals(&w, "hard_floor", b->floor);
 	json_end_object(&w);

@@ -139,22 +139,27 @@ static void read_cpus(struct group g, struct container_sample *s)
 static bool read_throttling(const struct group *g, struct container_sample *s)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(KEYED_MAX + 1);
+	int64_t v1_ns;
 
 	if (!read_keyed(g, "cpu.stat", &text))
 		return false;
-	s->throttled_us = keyed(&text, "throttled_usec");
+	v1_ns = keyed(&text, "throttled_time");
+	s->throttled_us = v1_ns < 0 ? keyed(&text, "throttled_usec") : v1_ns / 1000;
 	s->throttled_count = keyed(&text, "nr_throttled");
 	return s->throttled_us >= 0;
 }
 
-/* "200000 100000" or "max 100000". */
+/* "200000 100000" or "max 100000"; in v1 two files, with -1 for no limit. */
 static bool read_quota(const struct group *g, int64_t *ret_quota, int64_t *ret_period)
 {
 	char line[LINE_BYTES];
 	const char *space;
 
-	if (!read_first_line(g, "cpu.max", line, sizeof(line)))
-		return false;
+	if (!read_first_line(g, "cpu.max", line, sizeof(line))) {
+		*ret_quota = read_count(g, "cpu.cfs_quota_us");
+		*ret_period = read_count(g, "cpu.cfs_period_us");
+		return *ret_period > 0;
+	}
 	space = strchr(line, ' ');
 	*ret_quota = count_of(line);
 	*ret_period = space ? count_of(space) : CONTAINER_UNKNOWN;
@@ -230,8 +235,9 @@ int container_read(const char *root, const struct group_folder *folder, uint64_t
 	struct container_sample s;
 	char line[LINE_BYTES];
 
-	if (!read_first_line(&g, "cgroup.controllers", line, sizeof(line)))
-		return -ENOENT; /* every group of v2 has it */
+	if (!read_first_line(&g, "cgroup.controllers", line, sizeof(line)) &&
+		!read_first_line(&g, "cpu.cfs_period_us", line, sizeof(line)))
+		return -ENOENT; /* every group of v2, or of v1 for CPUs, has one of them */
 	container_sample_init(&s, now, cgroup_id);
 	read_cpu(g, &s);
 	read_memory(g, &s);
@@ -243,13 +249,12 @@ int container_read(const char *root, const struct group_folder *folder, uint64_t
 	return 0;
 }
 
-#define MOUNT          "/sys/fs/cgroup"
-#define FOLDERS_MAX    8192
-#define DEPTH_MAX      16
-#define KNOWN_MAX      256
-#define MOUNTINFO_MAX  (1 << 20)
-#define AGAIN_CALLS    60 /* a call a second */
-#define MOUNTINFO_TYPE " - cgroup2 "
+#define MOUNT         "/sys/fs/cgroup"
+#define FOLDERS_MAX   8192
+#define DEPTH_MAX     16
+#define KNOWN_MAX     256
+#define MOUNTINFO_MAX (1 << 20)
+#define AGAIN_CALLS   60 /* a call a second */
 
 struct group_folders {
 	char *root;
@@ -302,14 +307,14 @@ void group_folders_free(struct group_folders *f)
 	free(f);
 }
 
-/* The mount point of a line of mountinfo, its fifth word; empty if there is none. */
-static void mount_point(const char *line, size_t len, char *out, size_t size)
+/* A word of a line of mountinfo: the fourth is what of the file system is mounted, the fifth where; empty if there is none. */
+static void mount_word(const char *line, size_t len, int number, char *out, size_t size)
 {
 	const char *end = line + len, *p = line;
 	const char *space;
 
 	out[0] = 0;
-	for (int word = 1; word < 5; word++) {
+	for (int word = 1; word < number; word++) {
 		p = memchr(p, ' ', (size_t)(end - p));
 		if (!p)
 			return;
@@ -322,9 +327,32 @@ static void mount_point(const char *line, size_t len, char *out, size_t size)
 	}
 }
 
-/* Where @process ("self", "1") sees control groups of v2: the last mount at MOUNT or below it that
+/* Whether a line of mountinfo is of control groups: of v2, or of v1's hierarchy for CPUs, by the options at its end. */
+static bool is_of_groups(const char *line, size_t len, bool is_v1)
+{
+	static const char v1[] = " - cgroup ", v2[] = " - cgroup2 ";
+	const char *end = line + len, *p;
+
+	if (!is_v1)
+		return memmem(line, len, v2, strlen(v2));
+	p = memmem(line, len, v1, strlen(v1)) ? (const char *)memrchr(line, ' ', len) + 1 : end;
+	for (const char *word = p; word < end; word = p + 1) {
+		p = memchr(word, ',', (size_t)(end - word));
+		p = p ? p : end;
+		if (p - word == 3 && !memcmp(word, "cpu", 3))
+			return true;
+	}
+	return false;
+}
+
+struct mount {
+	char group[PATH_MAX]; /* of the hierarchy, that is seen at its top */
+	char point[PATH_MAX];
+};
+
+/* Where @process ("self", "1") sees control groups: the last mount at MOUNT or below it that
  * nothing else was mounted over. */
-static bool find_mount(const char *root, const char *process, char *out, size_t size)
+static bool find_mount(const char *root, const char *process, bool is_v1, struct mount *ret)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(MOUNTINFO_MAX + 1);
 	char path[64], point[PATH_MAX];
@@ -334,15 +362,20 @@ static bool find_mount(const char *root, const char *process, char *out, size_t 
 	if (file_read_at(root, path, MOUNTINFO_MAX, &text) < 0)
 		return false;
 	for (const char *line = buf_str(&text), *end; *line; line = *end ? end + 1 : end) {
+		size_t len;
+
 		end = strchrnul(line, '\n');
-		mount_point(line, (size_t)(end - line), point, sizeof(point));
+		len = (size_t)(end - line);
+		mount_word(line, len, 5, point, sizeof(point));
 		if (strncmp(point, MOUNT, strlen(MOUNT)) != 0)
 			continue;
-		if (memmem(line, (size_t)(end - line), MOUNTINFO_TYPE, strlen(MOUNTINFO_TYPE))) {
-			found = snprintf(out, size, "%s", point) < (int)size;
+		if (is_of_groups(line, len, is_v1)) {
+			memcpy(ret->point, point, sizeof(point));
+			mount_word(line, len, 4, ret->group, sizeof(ret->group));
+			found = true;
 			continue;
 		}
-		if (found && !strncmp(out, point, strlen(point)))
+		if (found && !strncmp(ret->point, point, strlen(point)))
 			found = false;
 	}
 	return found;
@@ -406,25 +439,47 @@ static bool find_below(
 	return found;
 }
 
+/* A group of v1: what of its name is below the group that is mounted leads to it. */
+static bool find_named(struct walk *w, const char *point, const char *group, const char *told,
+	struct group_folder *ret)
+{
+	size_t len = strcmp(group, "/") ? strlen(group) : 0;
+	struct stat st;
+
+	if (strncmp(told, group, len) != 0 || (told[len] && told[len] != '/') ||
+		strstr(told + len, "/..") ||
+		snprintf(w->full + w->prefix, sizeof(w->full) - w->prefix, "%s%s", point,
+			told + len) >= (int)(sizeof(w->full) - w->prefix) ||
+		stat(w->full, &st) < 0 || !S_ISDIR(st.st_mode))
+		return false;
+	snprintf(ret->path, sizeof(ret->path), "%s", w->full + w->prefix);
+	ret->top = strlen(point);
+	return true;
+}
+
 static bool look(struct group_folders *f, const struct group_asked *asked, struct group_folder *ret)
 {
 	struct walk w = {.prefix = strlen(f->root), .id = asked->id};
-	char pid[16], mount[PATH_MAX], path[PATH_MAX];
-	const char *const others[] = {"1", pid};
+	char pid[16], point[PATH_MAX];
+	char below[PATH_MAX] = "";
+	const char *const seen_by[] = {"self", "1", pid};
+	struct mount m;
 
 	if (w.prefix >= sizeof(w.full))
 		return false;
 	memcpy(w.full, f->root, w.prefix + 1);
-	if (find_mount(f->root, "self", mount, sizeof(mount)) &&
-		find_below(&w, mount, asked->path, ret))
-		return true;
 	snprintf(pid, sizeof(pid), "%" PRIu32, asked->pid);
-	for (size_t i = 0; i < ARRAY_SIZE(others); i++)
-		if (find_mount(f->root, others[i], mount, sizeof(mount)) &&
-			snprintf(path, sizeof(path), "/proc/%s/root%s", others[i], mount) <
-				(int)sizeof(path) &&
-			find_below(&w, path, asked->path, ret))
+	for (size_t i = 0; i < ARRAY_SIZE(seen_by); i++) {
+		if (i) /* as that process sees it */
+			snprintf(below, sizeof(below), "/proc/%s/root", seen_by[i]);
+		if (!find_mount(f->root, seen_by[i], asked->is_v1, &m) ||
+			snprintf(point, sizeof(point), "%s%s", below, m.point) >=
+				(int)sizeof(point))
+			continue;
+		if (asked->is_v1 ? find_named(&w, point, m.group, asked->path, ret)
+				 : find_below(&w, point, asked->path, ret))
 			return true;
+	}
 	return false;
 }
 

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* group_folder.h - in which folder the files of a control group (cgroup v2) can be read.
+/* group_folder.h - in which folder the files of a control group can be read.
  *
  * /proc/PID/cgroup names a group as seen from the reader's cgroup namespace, and a container with
  * one of its own sees, at /sys/fs/cgroup, its own group and nothing beside it: there the name says
- * "/../4f1c…" and leads nowhere. What is the same from everywhere is the group's number, which is
- * its folder's inode. */
+ * "/../4f1c…" and leads nowhere. What is the same from everywhere is the group's number, which in cgroup v2 is
+ * its folder's inode. A group of v1 has none, but its name and that of what is mounted, which is its own group in a
+ * container, are seen from the same place. */
 #pragma once
 
 #include <limits.h>
@@ -20,7 +21,8 @@ struct group_folder {
 struct group_asked {
 	uint64_t id;
 	uint32_t pid;     /* a process in it */
-	const char *path; /* as /proc/PID/cgroup names it; tried first, and may be wrong */
+	const char *path; /* as /proc/PID/cgroup names it; in v2 tried first, and may be wrong */
+	bool is_v1;       /* of the hierarchy that limits CPUs; id is no folder's */
 };
 
 struct group_folders;
@@ -36,13 +38,13 @@ void group_folders_free(struct group_folders *f);
 const struct group_folder *group_folders_find(
 	struct group_folders *f, const struct group_asked *asked);
 
-/* Readings of a control group (cgroup v2). */
+/* Readings of a control group: of v2, or of v1's hierarchy for CPUs, which has their quota and nothing else. */
 
 #define CONTAINER_GROUPS_MAX 64 /* read in a second; 20 files each */
 
 /* container_read - the group whose files are in @folder. @root is a prefix, "" for the real one. A limit may sit on a group above it: quota and throttling are those of the tightest
  * quota on the way up, memory and its events those of the lowest limit; without any they are of the
  * innermost group that tells.
- * 0; -ENOENT if the group is gone, or it is not of cgroup v2. */
+ * 0; -ENOENT if the group is gone, or it is of another hierarchy of v1. */
 int container_read(const char *root, const struct group_folder *folder, uint64_t cgroup_id,
 	wall_time now, struct container_sample *ret);

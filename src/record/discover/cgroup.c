@@ -149,6 +149,22 @@ static void parse_path(struct span path, struct cgroup *ret)
 	}
 }
 
+/* Whether @word is one of @list, which has commas between them. */
+static bool has_word(struct span list, const char *word)
+{
+	size_t len = strlen(word);
+
+	for (const char *p = list.p, *end = p + list.len; p < end;) {
+		const char *comma = memchr(p, ',', (size_t)(end - p));
+		size_t n = (size_t)((comma ? comma : end) - p);
+
+		if (n == len && !memcmp(p, word, len))
+			return true;
+		p += n + 1;
+	}
+	return false;
+}
+
 /* One line "hierarchy:controllers:path"; false if it is not one. */
 static bool parse_line(struct span line, struct cgroup *ret, bool *ret_unified)
 {
@@ -169,12 +185,15 @@ static bool parse_line(struct span line, struct cgroup *ret, bool *ret_unified)
 		path.len -= deleted;
 	*ret_unified = second == first + 1;
 	parse_path(path, ret);
+	if (path.len > 1 && has_word((struct span){first + 1, (size_t)(second - first - 1)}, "cpu"))
+		memcpy(ret->cpu_path, ret->path, sizeof(ret->path));
 	return true;
 }
 
 void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 {
 	const char *end = text + len;
+	char cpu_path[TARGET_PATH_MAX] = "";
 	size_t best = 0;
 
 	*ret = (struct cgroup){0};
@@ -191,13 +210,18 @@ void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 		score = strlen(c.path);
 		if (unified && score > 1) /* "/" of a hybrid machine says nothing */
 			score += 1 * TARGET_PATH_MAX;
-		if (c.container_id[0])
+		if (c.cpu_path[0]) {
+			memcpy(cpu_path, c.cpu_path, sizeof(cpu_path));
 			score += 2 * TARGET_PATH_MAX;
+		}
+		if (c.container_id[0])
+			score += 4 * TARGET_PATH_MAX;
 		if (score > best) {
 			best = score;
 			*ret = c;
 		}
 	}
+	memcpy(ret->cpu_path, cpu_path, sizeof(cpu_path));
 }
 
 int cgroup_read(const char *root, uint32_t pid, struct cgroup *ret)

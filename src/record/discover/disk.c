@@ -325,8 +325,7 @@ int discover_library_files(
 
 int discover_library_file(const char *path, struct target_library *ret, struct errinfo *reterr)
 {
-	const char *slash = strrchr(path, '/');
-	const char *name = slash ? slash + 1 : path;
+	const char *name = basename(path);
 	struct target_library lib = {0};
 	struct stat st;
 

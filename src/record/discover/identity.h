@@ -44,7 +44,8 @@ const char *variables_get(const struct variables *v, const char *key);
 /* Container, pod and ECS task of a process, by the name of its control group. */
 
 struct cgroup {
-	char path[TARGET_PATH_MAX]; /* the last part of it if it is longer */
+	char path[TARGET_PATH_MAX];     /* the last part of it if it is longer */
+	char cpu_path[TARGET_PATH_MAX]; /* likewise where version 1 limits CPUs; "": the root */
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char pod_uid[IDENTITY_UID_MAX];
 	char ecs_task[IDENTITY_JOB_MAX];
@@ -52,7 +53,8 @@ struct cgroup {
 };
 
 /* cgroup_parse - from the text of /proc/PID/cgroup, of either version. Of several lines the one
- * that names a container counts, else that of version 2, else the longest path. */
+ * that names a container counts, else that of version 1 by which CPUs are limited, else that of version 2, else the longest
+ * path. The root says nothing. */
 void cgroup_parse(const char *text, size_t len, struct cgroup *ret);
 
 /* cgroup_read - of @pid. -ESRCH if it is gone; else of open(2) and read(2). */

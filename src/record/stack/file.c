@@ -322,7 +322,6 @@ struct stack_file *stack_files_find(struct stack_files *fs, uint64_t dev, uint64
 
 static struct stack_file *enter_file(struct stack_files *fs, const char *path)
 {
-	const char *slash = strrchr(path, '/');
 	struct stack_file *f;
 
 	if (fs->count == STACK_FILES_MAX) {
@@ -333,7 +332,7 @@ static struct stack_file *enter_file(struct stack_files *fs, const char *path)
 	if (!f)
 		return NULL;
 	f->names = IDMAP_INIT(STACK_NAMES_MAX);
-	snprintf(f->name, sizeof(f->name), "%s", slash ? slash + 1 : path);
+	snprintf(f->name, sizeof(f->name), "%s", basename(path));
 	fs->all[fs->count++] = f;
 	return f;
 }

@@ -17,7 +17,6 @@
 static void read_name(const char *root, uint32_t dev, char out[COMM_LEN])
 {
 	char path[PATH_MAX], target[PATH_MAX];
-	const char *slash;
 	ssize_t n = -1;
 
 	out[0] = 0;
@@ -27,8 +26,7 @@ static void read_name(const char *root, uint32_t dev, char out[COMM_LEN])
 	if (n <= 0)
 		return;
 	target[n] = 0;
-	slash = strrchr(target, '/');
-	snprintf(out, COMM_LEN, "%s", slash ? slash + 1 : target);
+	snprintf(out, COMM_LEN, "%s", basename(target));
 }
 
 void disks_name(struct disks *d, const char *root, struct event *e)

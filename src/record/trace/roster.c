@@ -9,23 +9,27 @@
  *  4. The session has a place as long as all processes with a rank have the same one. */
 #include "record/trace/roster.h"
 
+#include "base/hash.h"
 #include "record/discover/discover.h"
 #include "record/discover/identity.h"
 #include "wire/op_kind.h"
 
 #define GROUPS_MAX 16384
-#define ROOT_GROUP 1 /* everybody's */
+#define ROOT_GROUP 1                   /* everybody's */
+#define V1_GROUP   (UINT64_C(1) << 52) /* whoever reads JSON has 53 bits */
 
 struct entry {
 	struct process_entry *process;
 	bool is_known;      /* from /proc, or by the kernel's word */
-	uint64_t cgroup_id; /* by its records; 0 until the first */
+	uint64_t kernel_id; /* of its group, by its records; 0 until the first */
+	uint64_t cgroup_id; /* of its group as it is stored (roster_groups()); likewise */
 	wall_time seen;     /* when it was last read */
 	wall_time since;
 	struct placement place, before;
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
+	char *cpu_group;                     /* of v1; NULL: none */
 	char *pod_uid, *job, *exe, *script;  /* likewise; for its own */
 	uint32_t cpus;
 	const char *launcher;
@@ -91,6 +95,7 @@ static void drop(void *arg, struct process_entry *p)
 	if (!e)
 		return;
 	free(e->cgroup_path);
+	free(e->cpu_group);
 	free(e->pod);
 	free(e->namespace);
 	free(e->pod_uid);
@@ -117,6 +122,13 @@ static void set_text(char **at, const char *text)
 static void copy_text(char *out, size_t size, const char *text)
 {
 	snprintf(out, size, "%s", text ? text : "");
+}
+
+static void number_group(struct entry *e)
+{
+	e->cgroup_id = e->kernel_id;
+	if (e->kernel_id && e->cpu_group)
+		e->cgroup_id = V1_GROUP | hash_bytes(e->cpu_group, strlen(e->cpu_group)) % V1_GROUP;
 }
 
 /* A group's row is written once its number is known, which the first call brings, and again when a
@@ -198,6 +210,8 @@ static void entry_take(struct entry *e, const struct process *p)
 	memcpy(e->comm, p->comm, sizeof(e->comm));
 	memcpy(e->container_id, p->identity.container_id, sizeof(e->container_id));
 	set_text(&e->cgroup_path, p->identity.cgroup_path);
+	set_text(&e->cpu_group, p->identity.cpu_group);
+	number_group(e);
 	set_text(&e->pod, p->identity.pod);
 	set_text(&e->namespace, p->identity.namespace);
 	set_text(&e->pod_uid, p->identity.pod_uid);
@@ -274,9 +288,10 @@ uint64_t roster_found_start(const struct event *e)
  * ended nobody knows it. */
 static void group_change(struct roster *r, struct entry *x, const struct event *e)
 {
-	bool moved = x->cgroup_id != 0;
+	bool moved = x->kernel_id != 0;
 
-	x->cgroup_id = e->cgroup_id;
+	x->kernel_id = e->cgroup_id;
+	number_group(x);
 	if (!moved)
 		save_group(r, x);
 	else if (!x->process->ended)
@@ -414,9 +429,9 @@ const char *roster_place(struct roster *r, struct event *e)
 	if (op_kind_is_gpu(e->source) && !x->is_known && x->process->start_ticks)
 		take_word(r, x, e, x->process->start_ticks);
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
-	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->cgroup_id)
+	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->kernel_id)
 		group_change(r, x, e);
-	else if (!e->cgroup_id)
+	if (!e->cgroup_id || x->cpu_group)
 		e->cgroup_id = x->cgroup_id;
 	return x->container_id;
 }
@@ -463,9 +478,19 @@ size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t ma
 
 		if (e && !p->ended && e->cgroup_id > ROOT_GROUP && e->cgroup_path &&
 			!has_group(ret, count, e->cgroup_id))
-			ret[count++] = (struct roster_group){e->cgroup_id, e->cgroup_path, p->pid};
+			ret[count++] = (struct roster_group){e->cgroup_id,
+				e->cpu_group ? e->cpu_group : e->cgroup_path, e->cpu_group != NULL,
+				p->pid};
 	}
 	return count;
+}
+
+static bool was_moved(const struct roster *r, const struct entry *e)
+{
+	struct cgroup c;
+
+	return e->kernel_id && cgroup_read(r->root, e->process->pid, &c) == 0 &&
+	       strcmp(c.cpu_path, e->cpu_group ? e->cpu_group : "") != 0;
 }
 
 void roster_tick(struct roster *r)
@@ -475,7 +500,7 @@ void roster_tick(struct roster *r)
 	while ((p = process_table_next(r->table, p))) {
 		struct entry *e = entry_of(p);
 
-		if (e && e->unsaved && !p->ended)
+		if (e && !p->ended && (e->unsaved || was_moved(r, e)))
 			entry_read(r, e, 0, e->seen);
 	}
 	session_save(r);

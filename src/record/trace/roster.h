@@ -67,15 +67,20 @@ struct roster_home roster_home(const struct roster *r, uint32_t pid);
 void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *l);
 
 /* roster_groups - the control groups of the processes that run, each once, of those that are known
- * and are not the root. Paths are valid until the roster changes. Returns how many, @max at most. */
+ * and are not the root. Paths are valid until the roster changes. Returns how many, @max at most.
+ *
+ * The kernel's number of a group is that of cgroup v2. Where v1 limits CPUs, which is another tree, a process's group is
+ * the one of v1, unless that is the root: its number is made of its path, and larger than any of the kernel's. */
 struct roster_group {
 	uint64_t cgroup_id;
 	const char *path; /* as /proc names it, seen from here */
+	bool is_v1;       /* path is that of the CPUs' hierarchy */
 	uint32_t pid;     /* one of them */
 };
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max);
 
-/* roster_tick - once a second: write again what the store had no room for. */
+/* roster_tick - once a second: write again what the store had no room for, and see who was moved to another group of v1,
+ * which the kernel's number does not tell. */
 void roster_tick(struct roster *r);
 
 /* roster_renew - the store is a new one, or has forgotten rows: write again what is written once.

@@ -36,7 +36,7 @@ static void tracer_read_containers(struct tracer *t, wall_time now)
 
 	for (size_t i = 0; i < count; i++) {
 		const struct group_asked asked = {
-			groups[i].cgroup_id, groups[i].pid, groups[i].path};
+			groups[i].cgroup_id, groups[i].pid, groups[i].path, groups[i].is_v1};
 		const struct group_folder *folder = group_folders_find(t->group_folders, &asked);
 		struct container_sample s;
 

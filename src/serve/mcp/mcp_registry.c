@@ -207,18 +207,12 @@ const struct registry_prompt mcp_prompts[] = {
 	{NULL, NULL, NULL, NULL, NULL, NULL},
 };
 
-#define TOOLS_MAX    32
-#define SCHEMA_BYTES 8192
-
-struct mcp_tool_row {
-	char *listed, *check; /* schemas of its arguments */
-};
+#define TOOLS_MAX 32
 
 struct mcp_server {
 	struct mcp_settings settings;
 	struct registry registry;
 	struct registry_tool tools[TOOLS_MAX + 1];
-	struct mcp_tool_row rows[TOOLS_MAX];
 	struct dispatcher *dispatcher;
 };
 
@@ -233,38 +227,21 @@ static const char instructions[] =
 #define READ_ONLY  "{\"readOnlyHint\":true}"
 #define READ_FLEET "{\"readOnlyHint\":true,\"openWorldHint\":true}"
 
-static char *schema_of(const struct api_row *row, bool listed)
-{
-	struct buf b = BUF_INIT(SCHEMA_BYTES);
-
-	param_schema(&b, api_params, api_tool_takes(row), row->needs, listed);
-	if (b.err)
-		buf_done(&b);
-	return b.data;
-}
-
 static int make_tools(struct mcp_server *s)
 {
 	size_t n = 0;
 
 	for (const struct api_row *r = api_rows; r->summary; r++) {
-		struct mcp_tool_row *t = &s->rows[n];
-
 		if (!r->tool)
 			continue;
 		if (n == TOOLS_MAX)
 			return -E2BIG;
-		t->listed = schema_of(r, true);
-		t->check = schema_of(r, false);
-		if (!t->listed || !t->check)
-			return -ENOMEM;
 		s->tools[n++] = (struct registry_tool){.name = r->tool,
 			.title = r->summary,
 			.description = r->about,
-			.input = t->listed,
-			.check = t->check,
 			.params = api_params,
 			.takes = api_tool_takes(r),
+			.requires = r->needs,
 			.annotations = r->is_fleet ? READ_FLEET : READ_ONLY,
 			.is_extra = r->is_extra,
 			.run = r->run ? r->run : mcp_question};
@@ -314,10 +291,6 @@ void mcp_server_free(struct mcp_server *s)
 	if (!s)
 		return;
 	dispatcher_free(s->dispatcher);
-	for (size_t i = 0; i < TOOLS_MAX; i++) {
-		free(s->rows[i].listed);
-		free(s->rows[i].check);
-	}
 	free(s);
 }
 

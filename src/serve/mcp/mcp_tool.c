@@ -91,7 +91,6 @@ static void spoil_marks(char *s)
 void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool lines)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT(4 * max + 64);
-	size_t end = max;
 
 	/* No more is looked at than could be left: of four bytes at least one. */
 	put_visible(&clean, s, MIN(len, 4 * max), lines);
@@ -102,9 +101,7 @@ void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool li
 		buf_append(b, clean.data, clean.len);
 		return;
 	}
-	while (end && ((unsigned char)clean.data[end] & 0xc0) == 0x80)
-		end--;
-	buf_append(b, clean.data, end);
+	buf_append(b, clean.data, text_cut(clean.data, clean.len, max));
 	buf_puts(b, "…");
 }
 

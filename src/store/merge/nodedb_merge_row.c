@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <math.h>
 
+#include "base/text.h"
 #include "store/merge/nodedb_merge_private.h"
 
 #define TEXT_MOST (1 << 20) /* bytes: a longer text cannot be meant */
@@ -109,12 +110,7 @@ static bool text_value(const struct column *c, sql_stmt *stmt, int i, struct sql
 	text = sql_column_text(stmt, i, &len);
 	if (len > TEXT_MOST || (c->kind == COLUMN_JSON && len > (size_t)c->max))
 		return false;
-	len = strnlen(text, len);
-	if (len > (size_t)c->max) {
-		len = (size_t)c->max;
-		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-			len--;
-	}
+	len = text_cut(text, strnlen(text, len), (size_t)c->max);
 	*v = (struct sql_value){.type = SQL_TEXT, .p = text, .len = len};
 	return true;
 }

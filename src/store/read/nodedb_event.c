@@ -17,18 +17,6 @@
 #define STAMPED_AT_END "(source IN (5, 7) OR (source = 3 AND op = 1))"
 STATIC_ASSERT(SOURCE_IO == 5 && SOURCE_NET == 7 && SOURCE_HOST == 3 && HOST_SCHED_SWITCH == 1);
 
-bool event_core_makes_sense(const struct event_core *c)
-{
-	return event_in_range(c->timestamp, 1, WALL_NS_MAX) &&
-	       event_in_range(c->duration, 0, EVENT_DURATION_MAX) &&
-	       event_in_range(c->pid, 0, UINT32_MAX) && event_in_range(c->tid, 0, UINT32_MAX) &&
-	       event_in_range(c->source, 1, WIRE_SOURCE_MAX - 1) &&
-	       event_in_range(c->op, 0, WIRE_OP_MAX - 1) &&
-	       event_in_range(c->flags, 0, UINT16_MAX) &&
-	       event_in_range(c->weight, 0, UINT32_MAX) &&
-	       event_in_range(c->peer_pid, 0, UINT32_MAX);
-}
-
 void reader_names_done(struct pid_names *n)
 {
 	free(n->rows);
@@ -73,84 +61,31 @@ static uint64_t seq_of(const struct sql_value *v)
 	return strtoull(text, NULL, 10);
 }
 
-/* NULL is no rank; a value that cannot be one is none either. */
-static struct placement read_place(const struct sql_value *v)
-{
-	struct placement p = {0};
-	int32_t *const values[] = {&p.rank, &p.local_rank, &p.world_size};
-
-	for (int i = 0; i < 3; i++) {
-		if (v[i].type != SQL_INT || !event_in_range(v[i].i, 0, INT32_MAX))
-			continue;
-		*values[i] = (int32_t)v[i].i;
-		p.known |= 1u << i;
-	}
-	return p;
-}
-
 /* The other end of a connection, which is stored as text. */
 static void read_peer(const struct sql_value *v, struct event *e)
 {
 	char text[EVENT_PEER_MAX];
 
 	if ((e->source == SOURCE_NET || e->source == SOURCE_TCP) &&
-		reader_text_of(v, text, sizeof(text)) && text[0])
+		table_copy_text(v, text, sizeof(text)) && text[0])
 		event_peer_set(e, text);
 }
 
 /* The row as an event; false if it makes no sense. */
 static bool read_row(enum schema_kind kind, const struct sql_value *values, struct event *e)
 {
-	int64_t v[COL_RANK];
-
-	for (int i = 0; i < COL_RANK; i++) {
-		if (i == COL_COMM || i == COL_PEER_COMM || i == COL_DETAIL || i == COL_ID)
-			continue;
-		if (values[i].type != SQL_INT)
-			return false;
-		v[i] = values[i].i;
-	}
-	if (!event_core_makes_sense(&(struct event_core){v[COL_TIMESTAMP], v[COL_DURATION],
-		    v[COL_PID], v[COL_TID], v[COL_SOURCE], v[COL_OP], v[COL_FLAGS], v[COL_WEIGHT],
-		    v[COL_PEER_PID]}) ||
-		!event_in_range(v[COL_DEV], 0, UINT32_MAX) ||
-		!event_in_range(v[COL_CPU], 0, UINT32_MAX) ||
-		!event_in_range(v[COL_RET], INT32_MIN, INT32_MAX) ||
-		!event_in_range(v[COL_GPU], INT32_MIN, INT32_MAX))
+	*e = (struct event){0};
+	if (!table_read(&node_tables[TABLE_EVENTS], values, e) || !e->source ||
+		!event_in_range(e->start.ns, 1, WALL_NS_MAX) ||
+		!table_copy_text(&values[COL_PEER_COMM], e->peer_comm, sizeof(e->peer_comm)))
 		return false;
-	*e = (struct event){
-		.start.ns = v[COL_TIMESTAMP],
-		.dur_ns = (uint64_t)v[COL_DURATION],
-		.seq = seq_of(&values[COL_ID]),
-		.pid = (uint32_t)v[COL_PID],
-		.tid = (uint32_t)v[COL_TID],
-		.source = (uint8_t)v[COL_SOURCE],
-		.op = (uint16_t)v[COL_OP],
-		.flags = (uint16_t)v[COL_FLAGS],
-		.cpu = (uint32_t)v[COL_CPU],
-		.weight = (uint32_t)v[COL_WEIGHT],
-		.ret = (int32_t)v[COL_RET],
-		.device = (int32_t)v[COL_GPU],
-		.arg0 = (uint64_t)v[COL_ARG0],
-		.arg1 = (uint64_t)v[COL_ARG1],
-		.stream = (uint64_t)v[COL_STREAM],
-		.cgroup_id = (uint64_t)v[COL_CGROUP],
-		.stack_hash = (uint64_t)v[COL_STACK],
-		.wait_ns = (uint64_t)v[COL_WAIT],
-		.peer_pid = (uint32_t)v[COL_PEER_PID],
-		.dev = (uint32_t)v[COL_DEV],
-	};
-	e->place = read_place(&values[COL_RANK]);
-	if (!reader_text_of(&values[COL_COMM], e->comm, sizeof(e->comm)) ||
-		!reader_text_of(&values[COL_PEER_COMM], e->peer_comm, sizeof(e->peer_comm)))
-		return false;
+	e->seq = seq_of(&values[COL_ID]);
 	read_peer(&values[COL_DETAIL], e);
 	if (kind == SCHEMA_PUBLISHED) {
 		if (event_stamped_at_end(e->source, e->op))
-			e->start.ns -= v[COL_DURATION];
-		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK &&
-			event_in_range(v[COL_ARG1], 0, UINT32_MAX))
-			e->peer_pid = (uint32_t)v[COL_ARG1];
+			e->start.ns -= (int64_t)e->dur_ns;
+		if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK && e->arg1 <= UINT32_MAX)
+			e->peer_pid = (uint32_t)e->arg1;
 	}
 	return e->start.ns > 0;
 }

@@ -60,7 +60,6 @@ int nodedb_read_packed(const struct nodedb_packed *p, const struct nodedb_filter
 	return nodedb_read_sql(text, f, ret, reterr);
 }
 
-#define TEXT_MAX      (1 << 20)
 #define MAKING_NS     (5 * NS_PER_S) /* most that a recorder may take to make its tables */
 #define MAKING_NAP_NS (20 * NS_PER_MS)
 
@@ -216,25 +215,7 @@ bool reader_text(sql_stmt *stmt, int column, char *out, size_t size)
 {
 	struct sql_value v = sql_column_value(stmt, column);
 
-	return reader_text_of(&v, out, size);
-}
-
-bool reader_text_of(const struct sql_value *v, char *out, size_t size)
-{
-	const char *text = v->p;
-	size_t len;
-
-	if (v->type != SQL_TEXT || v->len > TEXT_MAX)
-		return false;
-	len = strnlen(text, v->len);
-	if (len >= size) {
-		len = size - 1;
-		while (len > 0 && ((unsigned char)text[len] & 0xc0) == 0x80)
-			len--;
-	}
-	memcpy(out, text, len);
-	out[len] = 0;
-	return true;
+	return table_copy_text(&v, out, size);
 }
 
 int reader_identify(struct reader *r, struct errinfo *reterr)

@@ -107,7 +107,6 @@ bool reader_count_at(sql_stmt *stmt, int column, uint64_t *ret);
 /* reader_text - copies text to @out, cut at a character's border. False if it is no text, or so
  * long (1 MiB) that the row cannot be meant. */
 bool reader_text(sql_stmt *stmt, int column, char *out, size_t size);
-bool reader_text_of(const struct sql_value *v, char *out, size_t size);
 
 /* reader_visit - opens @path read-only as nodedb_read() does, identifies it and calls @visit inside
  * one transaction. If a writer came in between, once more: @visit starts afresh at each call. */
@@ -121,12 +120,6 @@ static inline bool event_in_range(int64_t v, int64_t low, int64_t high)
 {
 	return v >= low && v <= high;
 }
-
-/* What readers of whole rows and of parts of them check, and so skip alike. */
-struct event_core {
-	int64_t timestamp, duration, pid, tid, source, op, flags, weight, peer_pid;
-};
-bool event_core_makes_sense(const struct event_core *c);
 
 /* event_stamped_at_end - whether published files (0.8 to 0.10) stamp such rows with their end. */
 static inline bool event_stamped_at_end(unsigned source, unsigned op)

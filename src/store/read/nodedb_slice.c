@@ -85,11 +85,10 @@ static bool read_slice(enum schema_kind kind, sql_stmt *stmt, struct nodedb_slic
 	int64_t v[SLICE_NUMBERS];
 
 	for (int i = 0; i < SLICE_NUMBERS; i++)
-		if (!sql_column_is_int(stmt, i, &v[i]))
+		if (!sql_column_is_int(stmt, i, &v[i]) ||
+			!table_takes(&node_tables[TABLE_EVENTS].columns[taken[i]], v[i]))
 			return false;
-	if (!event_core_makes_sense(&(struct event_core){v[SLICE_TIMESTAMP], v[SLICE_DURATION],
-		    v[SLICE_PID], v[SLICE_TID], v[SLICE_SOURCE], v[SLICE_OP], v[SLICE_FLAGS],
-		    v[SLICE_WEIGHT], v[SLICE_PEER_PID]}))
+	if (!event_in_range(v[SLICE_TIMESTAMP], 1, WALL_NS_MAX) || !v[SLICE_SOURCE])
 		return false;
 	*s = (struct nodedb_slice){.start_ns = v[SLICE_TIMESTAMP],
 		.dur_ns = (uint64_t)v[SLICE_DURATION],

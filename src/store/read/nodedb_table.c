@@ -3,8 +3,6 @@
  *
  * Collectives, ledger and control groups are not selected by the filter's pids: who came last shows only beside
  * the other ranks, and what a thread waited for is in the rows of others. */
-#include <math.h>
-
 #include "store/read/nodedb_reader.h"
 #include "store/read/nodedb_recent.h"
 #include "wire/names.h"
@@ -23,64 +21,17 @@ int reader_select_of(struct reader *r, const char *table, const struct column *c
 	return reader_select(r, table, names, sql, reterr);
 }
 
-static bool read_real(const struct column *c, sql_stmt *stmt, int i, double *ret)
-{
-	enum sql_type type = sql_column_type(stmt, i);
-	double v = sql_column_real(stmt, i);
-	bool is_sound = (type == SQL_REAL || type == SQL_INT) && isfinite(v);
-
-	*ret = c->may_lack && !(is_sound && v >= 0) ? -1 : v;
-	return is_sound || c->may_lack;
-}
-
-static bool read_number(const struct column *c, sql_stmt *stmt, int i, void *m)
-{
-	static const int64_t most[] = {[COLUMN_U8] = UINT8_MAX,
-		[COLUMN_U16] = UINT16_MAX,
-		[COLUMN_U32] = UINT32_MAX,
-		[COLUMN_I32] = INT32_MAX,
-		[COLUMN_U64] = INT64_MAX,
-		[COLUMN_I64] = INT64_MAX};
-	int64_t v = 0, max = c->max ? MIN(c->max, most[c->type]) : most[c->type];
-	bool is_sound =
-		sql_column_is_int(stmt, i, &v) && (c->kind == COLUMN_INT || (v >= 0 && v <= max));
-
-	if (!is_sound && !(c->may_lack && sql_column_type(stmt, i) == SQL_NULL))
-		return false;
-	if (!is_sound)
-		v = c->type == COLUMN_I32 || c->type == COLUMN_I64 ? -1 : 0;
-	switch (c->type) {
-	case COLUMN_U8: *(uint8_t *)m = (uint8_t)v; break;
-	case COLUMN_U16: *(uint16_t *)m = (uint16_t)v; break;
-	case COLUMN_U32:
-	case COLUMN_I32: *(uint32_t *)m = (uint32_t)v; break;
-	default: *(int64_t *)m = v; break;
-	}
-	return true;
-}
-
-/* reader_row - the members of @row from the columns of reader_select_of(); NULL, and a share that makes no sense, is
- * not known where a column may lack it. Columns that the struct does not have are left to the caller. False: the row makes
- * no sense. */
+/* reader_row - table_read() of the columns of reader_select_of(). */
 static bool reader_row(const struct table *t, sql_stmt *stmt, void *row)
 {
-	int i = -1;
+	struct sql_value values[TABLE_COLUMNS_MAX];
+	int i = 0;
 
 	for_each_column (c, t) {
-		void *m = (char *)row + c->offset;
-		bool is_sound = true;
-
+		values[i] = sql_column_value(stmt, i);
 		i++;
-		if (c->type == COLUMN_CHARS)
-			is_sound = reader_text(stmt, i, m, c->size);
-		else if (c->type == COLUMN_DOUBLE)
-			is_sound = read_real(c, stmt, i, m);
-		else if (c->type != COLUMN_GIVEN)
-			is_sound = read_number(c, stmt, i, m);
-		if (!is_sound)
-			return false;
 	}
-	return true;
+	return table_read(t, values, row);
 }
 
 /* comm is the communicator's hash, which all its ranks share. 0 for a seq of NULL; a rank's own are negative. */

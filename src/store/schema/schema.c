@@ -150,9 +150,9 @@ static const struct {
 	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
 	{"container_samples_note",
 		"each control group of traced processes once a second while recording (the kernel's "
-		"cgroup v2); cgroup_metadata names it. Totals since the group exists; NULL: the "
-		"kernel has no such value, or no limit is set. Quota and throttling are those of the "
-		"ancestor with the tightest quota"},
+		"cgroup v2; of v1 the CPU quota and throttling alone); cgroup_metadata names it. "
+		"Totals since the group exists; NULL: the kernel has no such value, or no limit is "
+		"set. Quota and throttling are those of the ancestor with the tightest quota"},
 	{"ledger_note",
 		"what a thread of a traced process spent its time on between two marks: the "
 		"columns below, in ns, add up to duration, and rows of a thread follow each other "
@@ -189,7 +189,9 @@ static const struct {
 		"line; pf, pfn, pl file, function and line of a Python frame; i address where "
 		"there is no s. ips: the addresses, if nothing has a name. stop: where the walk "
 		"ended early and why; '' if it is complete"},
-	{"cgroup_metadata_note", "events.cgroup_id refers to cgroup_metadata.cgroup_id"},
+	{"cgroup_metadata_note",
+		"events.cgroup_id refers to cgroup_metadata.cgroup_id: the kernel's number of a group of "
+		"cgroup v2; from 2^52 on of one of v1 that limits CPUs, made of its path"},
 	{"example_query", "SELECT e.id, s.name AS source, o.name AS op, e.duration/1000 AS dur_us, "
 			  "e.pid FROM "
 			  "events e JOIN sources s ON e.source = s.id JOIN ops o ON e.source = "

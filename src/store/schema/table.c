@@ -2,6 +2,9 @@
 /* table.c - see space.h. */
 #include "store/schema/table.h"
 
+#include <math.h>
+
+#include "base/text.h"
 #include "model/event.h"
 
 /* Does @clause speak of the column itself? */
@@ -178,4 +181,87 @@ int table_place(const struct table *t, const char *column)
 		n++;
 	}
 	return n;
+}
+
+/* ---- and back ---- */
+
+#define TEXT_MOST (1u << 20) /* bytes: more cannot be meant */
+
+bool table_copy_text(const struct sql_value *v, char *out, size_t size)
+{
+	if (v->type != SQL_TEXT || v->len > TEXT_MOST)
+		return false;
+	text_copy(out, size, v->p, strnlen(v->p, v->len));
+	return true;
+}
+
+static bool read_real(const struct column *c, const struct sql_value *v, double *ret)
+{
+	double d = v->type == SQL_INT ? (double)v->i : v->type == SQL_REAL ? v->d : NAN;
+	bool is_sound = isfinite(d);
+
+	*ret = c->may_lack && !(is_sound && d >= 0) ? -1 : d;
+	return is_sound || c->may_lack;
+}
+
+static void read_rank(const struct column *c, const struct sql_value *v, struct placement *p)
+{
+	int32_t *const values[] = {&p->rank, &p->local_rank, &p->world_size};
+
+	if (v->type != SQL_INT || v->i < 0 || v->i > INT32_MAX)
+		return;
+	*values[c->size] = (int32_t)v->i;
+	p->known |= 1u << c->size;
+}
+
+bool table_takes(const struct column *c, int64_t v)
+{
+	static const int64_t most[] = {[COLUMN_U8] = UINT8_MAX,
+		[COLUMN_U16] = UINT16_MAX,
+		[COLUMN_U32] = UINT32_MAX,
+		[COLUMN_I32] = INT32_MAX,
+		[COLUMN_U64] = INT64_MAX,
+		[COLUMN_I64] = INT64_MAX};
+
+	if (c->kind == COLUMN_INT)
+		return c->type != COLUMN_I32 || (v >= INT32_MIN && v <= INT32_MAX);
+	return v >= 0 && v <= (c->max ? MIN(c->max, most[c->type]) : most[c->type]);
+}
+
+static bool read_number(const struct column *c, const struct sql_value *v, void *m)
+{
+	bool is_lacking = c->may_lack && v->type == SQL_NULL;
+	int64_t n = !is_lacking ? v->i : c->type == COLUMN_I32 || c->type == COLUMN_I64 ? -1 : 0;
+
+	if (!is_lacking && (v->type != SQL_INT || !table_takes(c, n)))
+		return false;
+	switch (c->type) {
+	case COLUMN_U8: *(uint8_t *)m = (uint8_t)n; break;
+	case COLUMN_U16: *(uint16_t *)m = (uint16_t)n; break;
+	case COLUMN_U32:
+	case COLUMN_I32: *(uint32_t *)m = (uint32_t)n; break;
+	default: *(int64_t *)m = n; break;
+	}
+	return true;
+}
+
+bool table_read(const struct table *t, const struct sql_value *values, void *row)
+{
+	for_each_column (c, t) {
+		const struct sql_value *v = values++;
+		void *m = (char *)row + c->offset;
+		bool is_sound = true;
+
+		if (c->type == COLUMN_CHARS)
+			is_sound = table_copy_text(v, m, c->size);
+		else if (c->type == COLUMN_DOUBLE)
+			is_sound = read_real(c, v, m);
+		else if (c->type == COLUMN_RANK)
+			read_rank(c, v, m);
+		else if (c->type != COLUMN_GIVEN)
+			is_sound = read_number(c, v, m);
+		if (!is_sound)
+			return false;
+	}
+	return true;
 }

@@ -129,6 +129,16 @@ void table_insert(const struct table *t, struct buf *sql);
 size_t table_values(const struct table *t, const char *node, const void *row,
 	const struct sql_value *given, struct sql_value ret[TABLE_COLUMNS_MAX]);
 
+/* table_read - the other way: the members of @row, which is all 0, from values in that order. NULL, and a share that makes
+ * no sense, is not known where a column may lack it. Columns that the struct does not have are left to the caller. False:
+ * the row makes no sense. */
+bool table_read(const struct table *t, const struct sql_value *values, void *row);
+/* table_takes - the column's number may be @v. */
+bool table_takes(const struct column *c, int64_t v);
+/* table_copy_text - copies text to @out, cut at a character's border. False if it is no text, or so long (1 MiB) that the row
+ * cannot be meant. */
+bool table_copy_text(const struct sql_value *v, char *out, size_t size);
+
 /* table_rank - the number @which of a place in a job: rank, rank of its node, size of the world. */
 struct placement;
 struct sql_value table_rank(const struct placement *p, unsigned which);

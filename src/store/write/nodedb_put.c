@@ -190,13 +190,11 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 		.stream = e->stream,
 		.c = *c};
 	bool is_point = e->op == NCCL_SEND || e->op == NCCL_RECV;
-	char scratch[32];
-	const char *name = wire_op_name(SOURCE_NCCL, e->op, scratch);
 
 	row.c.span_ns = MAX(c->span_ns, INT64_C(0));
 	return NODEDB_PUT(db, TABLE_COLLECTIVES, &row, reterr,
 		is_point && (int64_t)c->seq >= 0 ? SQL_NOTHING : SQL_I(c->seq),
-		SQL_S(name + (strncmp(name, "nccl", 4) ? 0 : 4)));
+		SQL_S(WIRE_NCCL_NAME(e->op)));
 }
 
 struct process_args {

@@ -256,7 +256,7 @@ int retention_step(struct retention *u, size_t rows_max, const struct accounting
 /* Length of the base name of @path without ".db". */
 static size_t stem_of(const char *path, const char **ret_base)
 {
-	const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+	const char *base = basename(path);
 	size_t len = strlen(base);
 
 	*ret_base = base;

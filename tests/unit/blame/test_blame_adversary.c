@@ -388,6 +388,31 @@ static void test_pauses_in_turn(void **state)
 	blame_done(&b);
 }
 
+/* The load begins to move late in what is kept: what it costs is of the time since then. For a few steps hosts are apart anyway. */
+static void test_load_begins_to_move(void **state)
+{
+	struct job_spec s = job_of(8, 1, 1);
+	struct blame b;
+
+	s.steps = 160;
+	s.fault = JOB_MOVING;
+	s.amount = 0.3;
+	s.from_step = 90;
+	b = look(&s, NULL);
+	assert_true(b.uneven_share < 0.1);
+	assert_true(b.uneven_begun >= 0.1 && b.uneven_begun < 0.3);
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+	for (int control = 0; control < 2; control++) {
+		s.fault = control ? JOB_NONE : JOB_MOVING;
+		s.amount = 0.2;
+		s.from_step = 125;
+		b = look(&s, NULL);
+		assert_true(b.uneven_begun == 0);
+		blame_done(&b);
+	}
+}
+
 /* Three of eight, each as slow as the others, or late in the same steps. */
 static void test_three_of_eight(void **state)
 {
@@ -522,6 +547,14 @@ static void test_hot_expert(void **state)
 	b = look(&s, NULL);
 	assert_true(b.suspect_count && b.suspects[0].received > 1.5 && b.suspects[0].on_time);
 	assert_named(&s, b);
+	s.traits = 1U << JOB_TRAIT_ALONE; /* beside rank 0, which is away every 30th step */
+	s.aside_every = 30;
+	s.aside = 6;
+	b = look(&s, NULL);
+	assert_int_equal(b.suspect_count, 2);
+	for (size_t i = 0; i < b.suspect_count; i++)
+		assert_int_equal(b.suspects[i].worker, b.suspects[i].on_time ? 2 : 0);
+	blame_done(&b);
 }
 
 #define TURN_STEP 30 /* from about here on it is another job */
@@ -670,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_young_job),
 		cmocka_unit_test(test_sudden),
 		cmocka_unit_test(test_pauses_in_turn),
+		cmocka_unit_test(test_load_begins_to_move),
 		cmocka_unit_test(test_three_of_eight),
 		cmocka_unit_test(test_empty_experts),
 		cmocka_unit_test(test_elastic),

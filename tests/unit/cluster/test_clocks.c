@@ -333,7 +333,7 @@ static void test_ended_before(void **state)
 		calls_tick(c, j.now_ns + 2 * MS);
 		if (is_set)
 			j.skew_ns[1] += 13 * MS;
-		for (int i = 0; i < 20; i++) {
+		for (int i = 0; i < 30; i++) {
 			job_step(&j, 50 * MS, -1, 0);
 			job_push(&j, c);
 			calls_tick(c, j.now_ns + 2 * MS);
@@ -365,10 +365,27 @@ static void test_ends_are_no_moment(void **state)
 		}
 		assert_int_equal(set, 0);
 		assert_in_range(clock_pair_spread(&p), 1000000, 15000000);
-		for (uint32_t i = 0; i < 8; i++, at += step_ns)
+		for (uint32_t i = 0; i < 16; i++, at += step_ns)
 			set += clock_pair_add(&p, (struct clock_moment){at, 400000000});
 		assert_int_equal(set, 1);
 	}
+}
+
+/* Those of one communicator are no more apart than a microsecond, those of another by 8 ms in all of a step: who looks at the
+ * first alone for a while takes the second for a clock that was set. A clock that was set stays so. */
+static void test_ends_of_two_kinds(void **state)
+{
+	struct clock_pair p = CLOCK_PAIR_INIT(0, 1, SECOND);
+	unsigned set = 0;
+	int64_t at = BEGIN_NS;
+
+	for (uint32_t i = 0; i < 400; i++, at += 20 * MS)
+		set += clock_pair_add(
+			&p, (struct clock_moment){at, i % 40 >= 32 ? 8 * MS : i % 2 * 1000});
+	assert_int_equal(set, 0);
+	for (uint32_t i = 0; i < 100; i++, at += 20 * MS)
+		set += clock_pair_add(&p, (struct clock_moment){at, 8 * MS});
+	assert_int_equal(set, 1);
 }
 
 static void test_pair_alone(void **state)
@@ -401,6 +418,7 @@ int main(void)
 		cmocka_unit_test(test_set_unseen),
 		cmocka_unit_test(test_ended_before),
 		cmocka_unit_test(test_ends_are_no_moment),
+		cmocka_unit_test(test_ends_of_two_kinds),
 		cmocka_unit_test(test_pair_alone),
 	};
 

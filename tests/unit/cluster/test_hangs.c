@@ -192,6 +192,62 @@ static void test_made_up(void **state)
 	}
 }
 
+/* A rank that was in none of the last ones that the others have left was brought together with ranks of another communicator:
+ * it is not known to be missing. By numbers of NCCL's it is. */
+static void test_joined_wrongly(void **state)
+{
+	for (int made_up = 0; made_up < 2; made_up++) {
+		struct calls *c = calls_made();
+		struct hang_view h;
+		struct job j;
+
+		job_init(&j, 8, 2);
+		j.seq = made_up ? COMM_JOIN_MADE_UP : 0;
+		for (int i = 0; i < 20; i++)
+			job_step(&j, 100 * MS, -1, 0);
+		for (int i = 0; i < 3; i++) {
+			j.now_ns += 100 * MS;
+			for (int rank = 0; rank < 8; rank++)
+				if (rank != 5)
+					job_add(&j, job_node(&j, rank),
+						job_call(&j, rank, j.now_ns, j.now_ns + MS));
+			j.seq++;
+		}
+		wait_inside(&j, c, 1 << 5);
+		calls_tick(c, j.now_ns + 4 * SECOND);
+		assert_int_equal(hangs_of(c, &h) > 0, !made_up);
+		job_done(&j);
+		calls_free(c);
+	}
+}
+
+/* A rank that is inside a call of a communicator that is not known may be inside this one; once it has left it is missing. */
+static void test_inside_an_unknown_call(void **state)
+{
+	struct push_call unknown;
+	struct hang_view h;
+	struct calls *c;
+	struct job j;
+
+	begin(&j, &c, 8);
+	wait_inside(&j, c, 1 << 5);
+	unknown = job_call(&j, 5, j.now_ns, 0);
+	unknown.comm = 0;
+	unknown.seq = -((UINT64_C(1) << 40) | 7);
+	job_add(&j, job_node(&j, 5), unknown);
+	job_push(&j, c);
+	calls_tick(c, j.now_ns + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 0);
+	unknown.leave_ns = unknown.enter_ns + SECOND;
+	job_add(&j, job_node(&j, 5), unknown);
+	job_push(&j, c);
+	calls_tick(c, j.now_ns + 4 * SECOND);
+	assert_int_equal(hangs_of(c, &h), 1);
+	assert_int_equal(h.missing_rank[0], 5);
+	job_done(&j);
+	calls_free(c);
+}
+
 /* The complete form may overtake the open one. */
 static void test_overtaken(void **state)
 {
@@ -352,6 +408,8 @@ int main(void)
 		cmocka_unit_test(test_first_steps),
 		cmocka_unit_test(test_never_seen),
 		cmocka_unit_test(test_made_up),
+		cmocka_unit_test(test_joined_wrongly),
+		cmocka_unit_test(test_inside_an_unknown_call),
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_lost_call),
 		cmocka_unit_test(test_chain),

@@ -139,7 +139,6 @@ static json_t *try_tool(struct world *w, const char *name, const char *arguments
 {
 	const struct tool *t = tool_find(name);
 	_cleanup_buf_ struct buf text = BUF_INIT(1u << 20), why = BUF_INIT(1024);
-	_cleanup_buf_ struct buf input = BUF_INIT(1u << 16);
 	json_t *args = json_loads(arguments, 0, NULL), *schema, *data = NULL;
 	struct errinfo e = {0};
 	struct tool_call c = {.store = w->scratch->store,
@@ -150,8 +149,7 @@ static json_t *try_tool(struct world *w, const char *name, const char *arguments
 
 	assert_non_null(t);
 	assert_non_null(args);
-	param_schema(&input, tool_params, t->params, t->needs, false);
-	schema = json_loads(buf_str(&input), 0, NULL);
+	schema = param_schema(tool_params, t->params, t->needs, false);
 	assert_non_null(schema);
 	assert_int_equal(schema_check(schema, args, &why), 0);
 	json_decref(schema);

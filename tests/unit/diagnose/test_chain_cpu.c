@@ -137,6 +137,58 @@ static void test_what_it_starts(void **state)
 	free(s);
 }
 
+/* Whoever is waited for is followed as well: it is the job's only if it runs what the job runs. */
+static void test_what_it_runs(void **state)
+{
+	static const struct {
+		const char *comm, *script;
+		bool forked, is_own;
+	} rows[] = {
+		{"sim-cpu-hog", "", false, false}, /* followed, and that is all */
+		{"ffmpeg", "", true, false},       /* a decoder that the loader has started */
+		{"bash", "prepare.sh", true, false},
+		{"python3", "evaluate.py", true, false},
+		{"python3", "train.py", false, true}, /* a worker from before the recording */
+		{"pt_data_worker", "train.py", true, true},
+		{"python3", "multiprocessing.spawn", true, true},
+		{"python3", "multiprocessing.spawn", false, false}, /* another job's */
+		{"python3", "", true, false},                       /* a program as text */
+		{"python3", "", false, false},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+
+		chain_home(s, CHAIN_JOB, "python3", "train.py");
+		chain_home(s, 2000, rows[i].comm, rows[i].script);
+		s->ledger[s->rec.ledger_count++] = (struct ledger_row){.pid = 2000, .tid = 2000};
+		if (rows[i].forked) {
+			chain_event(s, CHAIN_T0, SOURCE_HOST, HOST_PROCESS_FORK, CHAIN_JOB)
+				->peer_pid = 2000;
+			chain_event(s, CHAIN_T0 + 1, SOURCE_HOST, HOST_PROCESS_EXEC, 2000);
+		}
+		waits(s, 40, 2000, 1, rows[i].comm, 16);
+		assert_int_equal(chain_end(s)->resource,
+			rows[i].is_own ? RESOURCE_CPU_OWN : RESOURCE_CPU_PROGRAM);
+		free(s);
+	}
+}
+
+/* A program without an interpreter is known by its name. */
+static void test_a_native_worker(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+
+	chain_home(s, CHAIN_JOB, "trainer", "");
+	chain_home(s, 2000, "trainer", "");
+	s->ledger[s->rec.ledger_count++] = (struct ledger_row){.pid = 2000, .tid = 2000};
+	waits(s, 40, 2000, 1, "trainer", 16);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	snprintf(s->homes[1].comm, sizeof(s->homes[1].comm), "hog");
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_PROGRAM);
+	free(s);
+}
+
 /* The account says whose waits count: a busy helper thread's do not. */
 static void test_threads_of_the_account(void **state)
 {
@@ -279,6 +331,8 @@ int main(void)
 		cmocka_unit_test(test_a_child_and_a_second_run),
 		cmocka_unit_test(test_runs_of_one_session),
 		cmocka_unit_test(test_what_it_starts),
+		cmocka_unit_test(test_what_it_runs),
+		cmocka_unit_test(test_a_native_worker),
 		cmocka_unit_test(test_threads_of_the_account),
 		cmocka_unit_test(test_a_quota),
 		cmocka_unit_test(test_a_mask),

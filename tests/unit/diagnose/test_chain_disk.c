@@ -72,6 +72,79 @@ static void test_it_reads_itself(void **state)
 	free(s);
 }
 
+/* @count MiB in ordinary steps as well. */
+static void before(struct chain_scene *s, int count, uint32_t pid, const char *comm)
+{
+	for (int i = 0; i < count; i++) {
+		struct event *e =
+			chain_event(s, chain_at(i * CHAIN_SLOW / count), SOURCE_IO, IO_READ, pid);
+
+		e->dur_ns = NS_PER_MS;
+		e->dev = DISK;
+		e->arg0 = 2048;
+		snprintf(e->comm, sizeof(e->comm), "%s", comm);
+	}
+}
+
+/* The job reads as much as ever, and most of all; what came is another who writes and reads. */
+static void test_who_came(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	before(s, 200, CHAIN_JOB, "python3");
+	requests(s, 200, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	requests(s, 100, 900, "hog", IO_WRITE, DISK, 40);
+	requests(s, 50, 900, "hog", IO_READ, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(s->delay.end.who, "hog");
+	assert_int_equal(s->delay.end.pid, 900);
+	free(s);
+}
+
+/* The other one has always been there: the job itself reads more. */
+static void test_it_reads_more(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	before(s, 150, 900, "scrub");
+	before(s, 20, CHAIN_JOB, "python3");
+	requests(s, 150, 900, "scrub", IO_READ, DISK, 40);
+	requests(s, 100, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "python3");
+	assert_int_equal(s->delay.end.pid, CHAIN_JOB);
+	free(s);
+}
+
+/* Of ordinary steps no row was kept: who does most is named, in the direction of that one. */
+static void test_who_does_most(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	requests(s, 120, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	requests(s, 100, 900, "hog", IO_WRITE, DISK, 40);
+	requests(s, 50, 900, "hog", IO_READ, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_WRITE);
+	assert_string_equal(s->delay.end.who, "hog");
+	requests(s, 40, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "python3");
+	free(s);
+}
+
+/* Nobody does more: it is as it always was. */
+static void test_all_as_before(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	before(s, 200, 900, "scrub");
+	before(s, 60, CHAIN_JOB, "python3");
+	requests(s, 200, 900, "scrub", IO_READ, DISK, 40);
+	requests(s, 60, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	assert_string_equal(chain_end(s)->who, "scrub");
+	free(s);
+}
+
 /* What the kernel writes back has no program's name. */
 static void test_the_kernel_is_nobody(void **state)
 {
@@ -124,6 +197,10 @@ int main(void)
 		cmocka_unit_test(test_a_victim_is_not_named),
 		cmocka_unit_test(test_somebody_elses_disk),
 		cmocka_unit_test(test_it_reads_itself),
+		cmocka_unit_test(test_who_came),
+		cmocka_unit_test(test_it_reads_more),
+		cmocka_unit_test(test_who_does_most),
+		cmocka_unit_test(test_all_as_before),
 		cmocka_unit_test(test_the_kernel_is_nobody),
 		cmocka_unit_test(test_the_page_cache),
 		cmocka_unit_test(test_nothing_is_known),

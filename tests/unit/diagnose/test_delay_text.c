@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "diagnose/sentences/delay_subject.h"
 #include "diagnose/sentences/delay_text.h"
 #include "diagnose/findings/detector.h"
 #include "steps_fixture.h"
@@ -420,12 +421,13 @@ static void whose_the_cpu_is(void **state)
 	static const struct resource_use programs[] = {
 		{.resource = RESOURCE_CPU_PROGRAM, .who = "xz", .count = 2},
 		{.resource = RESOURCE_CPU_PROGRAM, .who = "python3", .count = 2}}; /* as the job */
+	struct account_entry crowded = worker;
 	struct incident inc = {0};
 
-	tell(&(struct story){.kind = DELAY_BY_CPU,
-		     .who = SELF(ACCOUNT_CPU, .culprit_pid = STEPS_WORKER,
-			     .culprit = "pt_data_worker", .culprit_is_worker = true)},
-		&inc);
+	crowded.line = ACCOUNT_CPU;
+	crowded.culprit_pid = STEPS_WORKER;
+	snprintf(crowded.culprit, COMM_LEN, "pt_data_worker");
+	tell(&(struct story){.kind = DELAY_BY_CPU, .who = crowded}, &inc);
 	assert_has(inc.summary, "CPU contention from the job's own pt_data_worker (pid ");
 	assert_false(advises(&inc, "Stop"));
 	tell(&(struct story){.kind = DELAY_BY_CPU,
@@ -484,10 +486,10 @@ static void test_launching_is_no_place_of_host_code(void **state)
 	struct delay d = {.kind = DELAY_BY_HOST, .lead = &a.entries[0]};
 	struct code_place p;
 
-	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_true(delay_subject_place(&rec, &a, &d, NULL, &p));
 	assert_string_equal(p.func, "draw");
 	a.entries[1].slow_ns = 10 * STEPS_MS;
-	assert_true(delay_text_place(&rec, &a, &d, NULL, &p));
+	assert_true(delay_subject_place(&rec, &a, &d, NULL, &p));
 	assert_string_equal(p.func, "update");
 }
 

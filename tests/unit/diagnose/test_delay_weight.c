@@ -389,11 +389,14 @@ static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
 {
 	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
 	uint64_t stack = line_stack(s, "/home/u/train.py", 40, "pthread_cond_wait");
+	struct ledger_row *waited;
 
 	for (int i = 0; i < 5 * STEPS; i++) {
 		mark(&t, MARK_BACKWARD);
 		spend(&t, LEDGER_RUN, MS(4));
-		stay(&t, LEDGER_LOCK, MS(1), 0, 0, 0)->stack_hash = stack;
+		waited = stay(&t, LEDGER_LOCK, MS(1), 0, 0, 0);
+		waited->stack_hash = stack;
+		waited->waker = WAKER_NOBODY;
 		if (i % 5 == 4) {
 			mark(&t, MARK_BACKWARD);
 			spend(&t, LEDGER_GPU_WAIT, MS(gpu_ms));
@@ -590,7 +593,8 @@ static void test_naps_of_a_loop(void **state)
 		if (s->frames[callee - 1][k].py_func)
 			s->frames[callee - 1][k].py_func = "fetch";
 	rec = ledger_recording(s);
-	a.entries[0] = (struct account_entry){.line = ACCOUNT_ASLEEP, .stack_hash = loop};
+	a.entries[0] = (struct account_entry){
+		.line = ACCOUNT_ASLEEP, .by_clock = true, .stack_hash = loop};
 	a.entries[1] = (struct account_entry){.line = ACCOUNT_GPU, .stack_hash = work};
 	assert_true(delay_is_pause(&rec, &a, &d));
 	a.entries[0].stack_hash = callee;

@@ -71,6 +71,29 @@ static void test_forked_after_use(void **state)
 	baseline_done(&ops);
 }
 
+static void test_is_from(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {0};
+	_cleanup_(lineage_done) struct lineage l = {0};
+
+	scene_fork(&s, 1, 2, 1000);
+	scene_fork(&s, 2, 3, 2000);
+	scene_fork(&s, 1, 4, 3000);
+	scene_add(&s, SOURCE_HOST, HOST_PROCESS_EXEC, 4, 4, 3500, 0);
+	scene_fork(&s, 4, 5, 4000);
+	l = lineage_of(&s);
+	assert_true(lineage_is_from(&l, 1, 1, at(9000), true));
+	assert_true(lineage_is_from(&l, 3, 1, at(9000), true));
+	assert_false(lineage_is_from(&l, 3, 1, at(1500), true)); /* not forked yet */
+	assert_true(lineage_is_from(&l, 4, 1, at(3200), true));
+	assert_false(lineage_is_from(&l, 4, 1, at(9000), true)); /* another program by then */
+	assert_false(lineage_is_from(&l, 5, 1, at(9000), true)); /* and that one's child */
+	assert_true(lineage_is_from(&l, 5, 4, at(9000), true));
+	assert_true(lineage_is_from(&l, 5, 1, at(9000), false));
+	assert_false(lineage_is_from(&l, 1, 3, at(9000), false));
+	assert_false(lineage_is_from(&l, 7, 1, at(9000), false));
+}
+
 /* Rows that no kernel writes: circles, a process that forked itself, times without sense. */
 static void test_hostile(void **state)
 {
@@ -91,6 +114,7 @@ static void test_hostile(void **state)
 	assert_int_equal(lineage_root(&l, 5, at(2000)), 5);
 	assert_int_equal(lineage_root(&l, 0, INT64_MAX), 0);
 	assert_false(lineage_forked_after_use(&l, &ops, 1, at(2000), &ancestor));
+	assert_false(lineage_is_from(&l, 1, 77, at(2000), true));
 }
 
 int main(void)
@@ -98,6 +122,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_root),
 		cmocka_unit_test(test_forked_after_use),
+		cmocka_unit_test(test_is_from),
 		cmocka_unit_test(test_hostile),
 	};
 

@@ -130,8 +130,6 @@ static void sleeps_of_loops(void **state)
 	const struct stack of_loop = {20, pause, ARRAY_SIZE(pause), ""};
 	const struct stack of_callee = {21, retry, ARRAY_SIZE(retry), ""};
 
-	assert_true(place_is_sleep(&of_loop) && place_is_sleep(&of_callee));
-	assert_false(place_is_sleep(&stacks[0]));
 	assert_true(place_calls(&stacks[7], &of_loop));
 	assert_false(place_calls(&stacks[7], &of_callee));
 	assert_true(place_is_outermost(&of_loop));

@@ -125,6 +125,55 @@ static void test_many_small_waits(void **state)
 	}
 }
 
+/* A result is read for each launch, 80 times in a step: while the code between runs the GPU has nothing to do, whether or not
+ * anybody reads how busy it is. */
+static void test_a_result_for_each_launch(void **state)
+{
+	static const struct {
+		double launches;
+		uint64_t copies, gpu, told;
+		uint32_t kind;
+		int64_t busy; /* 0: not read */
+	} cases[] = {
+		{80, 80, 78, 22, COPY_D2H, 0},
+		{80, 80, 78, 0, COPY_H2D, 0},   /* that waits for nothing */
+		{2000, 80, 78, 0, COPY_D2H, 0}, /* 25 launches for each: an ordinary small model */
+		{0, 80, 78, 0, COPY_D2H, 0},    /* not counted */
+		{10, 80, 78, 0, COPY_D2H, 0},   /* not all of them */
+		{40, 40, 78, 0, COPY_D2H, 0},   /* each for 2.5 ms */
+		{80, 80, 90, 0, COPY_D2H, 0},   /* GPU-bound */
+		{80, 80, 78, 20, COPY_D2H, 80},
+		{80, 80, 78, 0, COPY_D2H, 99}, /* another thread gives it work */
+	};
+	bool waste;
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		struct step_account a = job(cases[i].busy);
+		struct ledger_row row = {.pid = 7,
+			.tid = 7,
+			.start.ns = 1,
+			.copies = (uint32_t)(100 * cases[i].copies)};
+		struct event copy = {.pid = 7,
+			.tid = 7,
+			.source = SOURCE_CUDA,
+			.op = CUDA_MEMCPY,
+			.arg1 = cases[i].kind};
+
+		rec.ledger = &row;
+		rec.events = &copy;
+		rec.ledger_count = rec.event_count = 1;
+		rec.gpu_count = cases[i].busy ? ARRAY_SIZE(readings) : 0;
+		a.tid = 7;
+		a.ordinary_launches = cases[i].launches;
+		put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, cases[i].gpu);
+		put(&a, OWNER_SELF, ACCOUNT_HOST, FORWARD, 100 - cases[i].gpu);
+		assert_int_equal(delay_ms(&a, DELAY_BY_SYNC, &waste), cases[i].told);
+		assert_int_equal(waste, cases[i].told > 0);
+	}
+	rec.ledger_count = rec.event_count = 0;
+	rec.gpu_count = ARRAY_SIZE(readings);
+}
+
 static void test_many_small_copies(void **state)
 {
 	struct step_account a = job(50);
@@ -294,6 +343,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_many_small_waits),
+		cmocka_unit_test(test_a_result_for_each_launch),
 		cmocka_unit_test(test_allocating_beside_a_busy_gpu),
 		cmocka_unit_test(test_a_gpu_that_is_never_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),

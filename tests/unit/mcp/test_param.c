@@ -25,11 +25,8 @@ static const struct param table[] = {
 
 static json_t *schema(unsigned takes, unsigned needs, bool listed)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	json_t *o;
+	json_t *o = param_schema(table, takes, needs, listed);
 
-	param_schema(&b, table, takes, needs, listed);
-	o = json_loads(buf_str(&b), 0, NULL);
 	assert_non_null(o);
 	return o;
 }

@@ -21,6 +21,9 @@ static void test_names(void **state)
 		{"python -m torch.distributed.run train.py", "torch.distributed.run"},
 		{"python3 -um pkg.train secret", "pkg.train"},
 		{"python3 -c import secret", ""},
+		{"python3 -c from secret import multiprocessing.spawn", ""},
+		{"python3 -c from multiprocessing.spawn import spawn_main; spawn_main(5)",
+			"multiprocessing.spawn"},
 		{"python3 -X dev --version", ""},
 		{"python3 -", ""},
 		{"python3", ""},
@@ -40,9 +43,12 @@ static void test_names(void **state)
 static void test_arguments_of_proc(void **state)
 {
 	static const char args[] = "python3\0-u\0/home/u/my work/train it.py\0--x\0";
+	static const char spawned[] =
+		"python3\0-c\0from multiprocessing.spawn import spawn_main; spawn_main(5)\0--x\0";
 	char out[SCRIPT_MAX], longest[400] = "python3 ";
 
 	assert_string_equal(script_of(args, sizeof(args) - 1, out), "train it.py");
+	assert_string_equal(script_of(spawned, sizeof(spawned) - 1, out), "multiprocessing.spawn");
 	memset(longest + 8, 'a', sizeof(longest) - 9);
 	assert_int_equal(strlen(script_of(longest, strlen(longest), out)), SCRIPT_MAX - 1);
 }

@@ -70,6 +70,32 @@ static void names_that_runtimes_make(void **state)
 	}
 }
 
+/* Where version 1 limits CPUs, that group is the one. */
+static void group_of_cpus(void **state)
+{
+	static const struct {
+		const char *text, *cpu, *path;
+	} rows[] = {
+		{"9:name=systemd:/\n4:memory:/longer/path\n1:cpu:/job\n0::/\n", "/job", "/job"},
+		{"3:cpuacct,cpu:/job\n0::/user.slice/session.scope\n", "/job", "/job"},
+		{"3:cpu,cpuacct:/\n0::/user.slice\n", "", "/user.slice"},
+		{"3:cpuset:/few\n2:cpuacct:/x\n0::/\n", "", "/few"},
+		{"5:cpu:/docker/" ID "\n4:memory:/docker/" ID "\n0::/\n", "/docker/" ID,
+			"/docker/" ID},
+		{"5:cpu:/slurm/job7\n4:memory:/docker/" ID "\n0::/\n", "/slurm/job7",
+			"/docker/" ID},
+		{"0::/docker/" ID "\n", "", "/docker/" ID},
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		struct cgroup c;
+
+		cgroup_parse(rows[i].text, strlen(rows[i].text), &c);
+		assert_string_equal(c.cpu_path, rows[i].cpu);
+		assert_string_equal(c.path, rows[i].path);
+	}
+}
+
 static void hostile_text(void **state)
 {
 	static const char *const texts[] = {"", "\n\n\n", ":", "::", "0::", "0:::", "x",
@@ -112,6 +138,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(names_that_runtimes_make),
+		cmocka_unit_test(group_of_cpus),
 		cmocka_unit_test(hostile_text),
 		cmocka_unit_test(of_a_process),
 	};

@@ -160,6 +160,32 @@ static void test_the_top_of_a_mount_has_limits(void **state)
 	assert_int_equal(s.throttled_us, 40);
 }
 
+/* Of v1 there is what limits CPUs, on whichever group above. */
+static void test_of_version_1(void **state)
+{
+	struct group_folder folder = {.path = TOP "/cpu/pod/abc", .top = strlen(TOP "/cpu")};
+	struct container_sample s;
+
+	tree_write(root, TOP "/cpu/pod/abc/cpu.cfs_quota_us", "-1\n");
+	tree_write(root, TOP "/cpu/pod/abc/cpu.cfs_period_us", "100000\n");
+	tree_write(root, TOP "/cpu/pod/abc/cpu.stat",
+		"nr_periods 9\nnr_throttled 0\nthrottled_time 0\n");
+	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(s.quota_us, -1);
+	assert_int_equal(s.throttled_us, 0);
+	tree_write(root, TOP "/cpu/pod/cpu.cfs_quota_us", "60000\n");
+	tree_write(root, TOP "/cpu/pod/cpu.cfs_period_us", "100000\n");
+	tree_write(root, TOP "/cpu/pod/cpu.stat",
+		"nr_periods 9\nnr_throttled 7\nthrottled_time 123456789\n");
+	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(s.quota_us, 60000);
+	assert_int_equal(s.period_us, 100000);
+	assert_int_equal(s.throttled_count, 7);
+	assert_int_equal(s.throttled_us, 123456);
+	assert_int_equal(s.memory_limit_bytes, -1);
+	assert_int_equal(s.cpus, -1);
+}
+
 static void test_groups_that_cannot_be_read(void **state)
 {
 	static const struct group_folder folders[] = {
@@ -203,6 +229,7 @@ int main(void)
 		RUN(test_limits_of_groups_above),
 		RUN(test_the_innermost_that_tells),
 		RUN(test_the_top_of_a_mount_has_limits),
+		RUN(test_of_version_1),
 		RUN(test_groups_that_cannot_be_read),
 		RUN(test_nonsense),
 	};

@@ -145,6 +145,55 @@ static void test_many_groups(void **state)
 	}
 }
 
+#define V1(group, point, options)                                                                  \
+	"40 34 0:29 " group " " point " rw - cgroup cgroup rw," options "\n"
+
+static const struct group_folder *find_v1(const char *told)
+{
+	static uint64_t id = UINT64_C(1) << 62;
+	const struct group_asked asked = {.id = ++id, .pid = 77, .path = told, .is_v1 = true};
+
+	return group_folders_find(folders, &asked);
+}
+
+static void assert_v1(const char *told, const char *path, const char *mount)
+{
+	const struct group_folder *f = find_v1(told);
+
+	assert_non_null(f);
+	assert_string_equal(f->path, path);
+	assert_int_equal(f->top, strlen(mount));
+}
+
+/* The hierarchy that limits CPUs has a mount of its own, alone or with their accounting. */
+static void test_of_version_1(void **state)
+{
+	tree_write(root, TOP "/cpu,cpuacct/docker/abc/cpu.cfs_quota_us", "-1\n");
+	tree_write(root, TOP "/cpuset/docker/abc/cpuset.cpus", "0\n");
+	tree_write(root, "/proc/self/mountinfo",
+		OTHER V1("/", TOP "/cpuset", "cpuset") V1("/", TOP "/cpu,cpuacct", "cpu,cpuacct")
+			V2(TOP "/unified"));
+	assert_v1("/docker/abc", TOP "/cpu,cpuacct/docker/abc", TOP "/cpu,cpuacct");
+	assert_null(find_v1("/docker/def"));
+	assert_null(find_v1("/docker/../docker/abc"));
+	tree_write(root, "/proc/self/mountinfo", OTHER V1("/", TOP "/cpuset", "cpuset"));
+	assert_null(find_v1("/docker/abc"));
+}
+
+/* In a container its own group is at the top of the mount. */
+static void test_of_version_1_in_a_container(void **state)
+{
+	tree_write(root, TOP "/cpu/cpu.cfs_quota_us", "-1\n");
+	tree_write(root, TOP "/cpu/job/cpu.cfs_quota_us", "50000\n");
+	tree_write(root, "/proc/self/mountinfo", OTHER V1("/docker/abc", TOP "/cpu", "cpu"));
+	assert_v1("/docker/abc/job", TOP "/cpu/job", TOP "/cpu");
+	assert_v1("/docker/abc", TOP "/cpu", TOP "/cpu");
+	assert_null(find_v1("/docker/abcd"));
+	tree_write(root, MACHINE "/cpu/docker/def/cpu.cfs_quota_us", "50000\n");
+	tree_write(root, "/proc/1/mountinfo", V1("/", TOP "/cpu", "cpu"));
+	assert_v1("/docker/def", MACHINE "/cpu/docker/def", MACHINE "/cpu");
+}
+
 static void test_nonsense(void **state)
 {
 	tree_write(root, "/proc/self/mountinfo", "\n \n1 2 3\n- cgroup2 \n1 2 3 4 " TOP "\n");
@@ -165,6 +214,8 @@ int main(void)
 		RUN(test_a_covered_mount_is_not_looked_at),
 		RUN(test_not_found_is_asked_again_later),
 		RUN(test_many_groups),
+		RUN(test_of_version_1),
+		RUN(test_of_version_1_in_a_container),
 		RUN(test_nonsense),
 	};
 

@@ -204,6 +204,46 @@ static void groups_are_listed_once(void **state)
 	assert_int_equal(roster_groups(r, groups, 4), 1);
 }
 
+static void move(uint32_t pid, const char *groups)
+{
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/%u/cgroup", pid);
+	tree_write(root, path, groups);
+}
+
+/* To the kernel's number all are in the root; and who is moved is noticed. */
+static void groups_of_version_1(void **state)
+{
+	struct event e = {.pid = 12, .start.ns = 5, .source = SOURCE_CUDA, .cgroup_id = 1};
+	struct roster_group groups[4];
+	uint64_t first;
+
+	for (uint32_t pid = 12; pid <= 14; pid++) {
+		put(pid, 100, "RANK=6");
+		move(pid, pid == 14 ? "1:cpu:/\n0::/\n" : "1:cpu:/job-1\n0::/\n");
+		enter(pid, 0, 1);
+		e = (struct event){
+			.pid = pid, .start.ns = 5, .source = SOURCE_CUDA, .cgroup_id = 1};
+		roster_place(r, &e);
+		assert_true(pid == 14 ? e.cgroup_id == 1 : e.cgroup_id > UINT32_MAX);
+	}
+	assert_int_equal(roster_groups(r, groups, 4), 1);
+	first = groups[0].cgroup_id;
+	assert_string_equal(groups[0].path, "/job-1");
+	assert_true(groups[0].is_v1);
+	move(13, "1:cpu:/job-2\n0::/\n");
+	tick();
+	assert_int_equal(roster_groups(r, groups, 4), 2);
+	e = (struct event){.pid = 13, .start.ns = 6, .source = SOURCE_CUDA, .cgroup_id = 1};
+	roster_place(r, &e);
+	assert_int_not_equal(e.cgroup_id, first);
+	assert_int_equal(e.cgroup_id, groups[groups[0].cgroup_id == first].cgroup_id);
+	move(13, "1:cpu:/\n0::/\n");
+	tick();
+	assert_int_equal(roster_groups(r, groups, 4), 1);
+}
+
 static struct store_writer *open_store(const char *path)
 {
 	struct session session = {.started.ns = 1};
@@ -480,6 +520,7 @@ int main(void)
 		TEST(a_child_is_what_its_parent_was),
 		TEST(calls_bring_in_who_was_missed),
 		TEST(groups_are_listed_once),
+		TEST(groups_of_version_1),
 		TEST(what_is_known_is_stored),
 		TEST(a_new_store_is_told_again),
 		TEST(the_dead_are_in_a_new_store_too),

@@ -108,10 +108,11 @@ static void damaged_rows_are_counted(void **state)
 		" ('n',4,-1,1,5,1,'AllReduce',0,2,0,4,1,7,0,NULL,NULL,0,1,NULL,0),"
 		" ('n',5,1,1,5,1,'AllReduce',99999999999,2,0,4,1,7,0,NULL,NULL,0,1,NULL,0),"
 		" ('n',6,1,1,5,1,'AllReduce',0,2,0,4,1,7,0,NULL,NULL,0,-1,NULL,0),"
+		" ('n',8,1,1,5,1,'AllReduce',0,2,99999999999,4,1,7,0,NULL,NULL,0,1,NULL,0),"
 		" (x'00',7,1,1,5,1,'AllReduce',0,2,0,4,1,7,0,NULL,NULL,0,1,NULL,0)");
 	assert_int_equal(nodedb_read(s->path, NULL, &got, &err), 0);
 	assert_int_equal(got.collective_count, 1);
-	assert_int_equal(got.skipped_rows, 6);
+	assert_int_equal(got.skipped_rows, 7);
 	nodedb_content_done(&got);
 }
 

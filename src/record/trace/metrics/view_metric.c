@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "base/text.h"
 #include "record/trace/metrics/metric_table.h"
 #include "wire/names.h"
 
@@ -141,16 +142,6 @@ static void view_metric_gpu(const struct reading *r, struct metric_set *s)
 }
 
 /* The points of collectives and of the processes that use NCCL. */
-#define PREFIX "nccl"
-
-/* "AllReduce". */
-static const char *op_type(unsigned op, char scratch[32])
-{
-	const char *name = wire_op_name(SOURCE_NCCL, op, scratch);
-
-	return strncmp(name, PREFIX, strlen(PREFIX)) ? name : name + strlen(PREFIX);
-}
-
 static bool is_collective(unsigned op)
 {
 	struct event e = {.source = SOURCE_NCCL, .op = (uint16_t)op};
@@ -166,11 +157,10 @@ static void put_totals(const struct reading *r, struct metric_set *s)
 	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
 		const struct sketch *wait =
 			r->metric_state->waits[op] ? r->metric_state->waits[op] : &none;
-		char scratch[32];
 
 		if (!is_collective(op))
 			continue;
-		const struct metric_attribute name[] = {METRIC_TEXT(op_type(op, scratch))};
+		const struct metric_attribute name[] = {METRIC_TEXT(WIRE_NCCL_NAME(op))};
 
 		metric_put_int(
 			s, ROW(M_COLL_COUNT), start, (int64_t)r->collectives[op].count, name);
@@ -203,12 +193,9 @@ static void put_last(const struct metric_state_collective *l, struct metric_set 
 	static const char *const types[] = {"int8", "uint8", "int32", "uint32", "int64", "uint64",
 		"float16", "float32", "float64", "bfloat16", "float8e4m3", "float8e5m2"};
 	static const char *const operations[] = {"sum", "prod", "max", "min", "avg"};
-	char hash[17], scratch[32];
-
-	snprintf(hash, sizeof(hash), "%016" PRIx64, l->c.comm_hash);
-	const struct metric_attribute names[] = {METRIC_TEXT(op_type(l->op, scratch)),
-		METRIC_TEXT(hash), number_or_none(l->c.rank), number_or_none(l->c.nranks),
-		name_or_none(types, ARRAY_SIZE(types), l->c.datatype),
+	const struct metric_attribute names[] = {METRIC_TEXT(WIRE_NCCL_NAME(l->op)),
+		METRIC_TEXT(TEXT_HEX(l->c.comm_hash)), number_or_none(l->c.rank),
+		number_or_none(l->c.nranks), name_or_none(types, ARRAY_SIZE(types), l->c.datatype),
 		name_or_none(operations, ARRAY_SIZE(operations), l->c.reduce_op),
 		number_or_none(l->c.peer)};
 
