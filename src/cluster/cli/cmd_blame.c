@@ -181,8 +181,8 @@ static int run_blame(const struct blame_flags *f, struct errinfo *reterr)
 	if (f->endpoint)
 		return ask_at(f, f->endpoint, reterr);
 	r = ask_at(f, near_endpoints[0], reterr);
-	/* A server that expects TLS hangs up. */
-	return r == -ECONNRESET ? ask_at(f, near_endpoints[1], reterr) : r;
+	/* A server that expects TLS says so or hangs up. */
+	return r == -EPROTOTYPE || r == -ECONNRESET ? ask_at(f, near_endpoints[1], reterr) : r;
 }
 
 static int blame_run(const struct command *cmd _unused_, void *settings, int argc, char **argv)

@@ -173,10 +173,12 @@ static int repair(const struct echo_typed *t, char **words, struct errinfo *rete
 	char path[4096];
 	int r, j;
 
-	if (!is_store(folder))
+	if (access(folder, F_OK) < 0)
 		return errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
 	snprintf(path, sizeof(path), "%s/journal", folder);
 	r = service_rights_enter(folders, from ? 2 : 1, &before, reterr);
+	if (r == 0 && !is_store(folder))
+		r = errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
 	if (r == 0)
 		r = store_duck_open(&settings, &s, reterr);
 	if (r == 0)

@@ -54,7 +54,8 @@ struct http_response {
 
 /* @err 0 and @r, or a negative errno and a sentence that names host and port: -ETIMEDOUT,
  * -ECONNREFUSED, -EHOSTUNREACH, -ECONNRESET (closed too early), -ENOENT (no such host), -EPROTO
- * (not HTTP, or TLS on one side only), -EKEYREJECTED (TLS: not trusted), -EMSGSIZE (over body_max),
+ * (not HTTP, or TLS on our side only), -EPROTOTYPE (TLS on its side only), -EKEYREJECTED (TLS: not
+ * trusted), -EMSGSIZE (over body_max),
  * -EPERM (the bearer would travel in the clear), …
  *
  * @r is valid during the call. A connection that was kept from an earlier call and turns out to be

@@ -98,8 +98,8 @@ static bool asks_for_tls(const struct client_conn *c, const struct http1 *p)
 
 static void expects_tls(struct client_conn *c)
 {
-	client_conn_fail(
-		c, -EPROTO, "%s expects TLS: use https://, or remove --no-tls", c->endpoint_text);
+	client_conn_fail(c, -EPROTOTYPE, "%s expects TLS: use https://, or remove --no-tls",
+		c->endpoint_text);
 }
 
 static void input(struct client_conn *c, const char *data, size_t len)
