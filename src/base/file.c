@@ -226,13 +226,15 @@ bool file_is_database(const char *path)
 }
 
 /* A link is replaced, not what it leads to. */
-static bool may_replace(const char *path)
+static int check_replaced(const char *path)
 {
 	struct stat st;
 
 	if (lstat(path, &st) < 0 || S_ISLNK(st.st_mode))
-		return true;
-	return S_ISREG(st.st_mode) && !file_is_database(path);
+		return 0;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	return S_ISREG(st.st_mode) && !file_is_database(path) ? 0 : -EEXIST;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode)
@@ -241,8 +243,8 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 	_cleanup_fd_ int fd = -1;
 	int r = file_join(tmp, sizeof(tmp), path, ".XXXXXX");
 
-	if (r == 0 && !may_replace(path))
-		r = -EEXIST;
+	if (r == 0)
+		r = check_replaced(path);
 	if (r < 0)
 		return r;
 	fd = mkostemp(tmp, O_CLOEXEC);

@@ -42,7 +42,7 @@ bool file_is_database(const char *path);
 
 /* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same
  * directory, fsync, rename, fsync of the directory. On failure the old file stands and nothing is
- * left over. -EEXIST: a database, or what is no file (a device, a pipe, a folder) has the name. */
+ * left over. -EEXIST: a database, a device or a pipe has the name; -EISDIR. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
 /* file_sync - waits until the file or folder @path is on disk. */
