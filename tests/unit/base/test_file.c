@@ -167,8 +167,8 @@ static void write_replaces_and_leaves_nothing(void **state)
 	assert_int_equal(st.st_mode & 0777, 0640);
 	snprintf(gone, sizeof(gone), "%s/no/f", (char *)*state);
 	assert_int_equal(file_write_atomic(gone, "x", 1, 0600), -ENOENT);
-	/* the target is a directory: rename fails and the temporary file goes */
-	assert_int_equal(file_write_atomic(*state, "x", 1, 0600), -EISDIR);
+	/* a directory is not replaced, and nothing is left beside it */
+	assert_int_equal(file_write_atomic(*state, "x", 1, 0600), -EEXIST);
 	snprintf(gone, sizeof(gone),
 		"rm %s/f && rmdir %s && ls %s.* 2>/dev/null | wc -l | grep -qx 0", (char *)*state,
 		(char *)*state, (char *)*state);
