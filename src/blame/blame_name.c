@@ -208,6 +208,21 @@ static double told_of(const struct job_comm *c)
 	return c->first_seq >= COMM_JOIN_MADE_UP ? told * told / c->members : told;
 }
 
+/* What of all waiting nobody knows for whom: a few calls of communicators that are not known may be most of it. */
+static double unknown_share(const struct job *j)
+{
+	double all = 0, unknown = 0;
+
+	for (size_t i = 0; i < j->item_count; i++) {
+		const struct job_item *t = &j->items[i];
+		double waited = (double)(t->leave_ns - t->start_ns);
+
+		all += waited;
+		unknown += t->match == JOB_NONE ? waited : 0;
+	}
+	return all > 0 ? unknown / all : 0;
+}
+
 /* Few steps, workers that are missing, calls without a partner and time that no call explains make
  * all figures less sure. @stall_ns of it is explained by one who did not come; @is_shown: nobody is told. */
 static double sureness(const struct job *j, double stall_ns, bool is_shown)
@@ -225,7 +240,7 @@ static double sureness(const struct job *j, double stall_ns, bool is_shown)
 				 : told_of(&j->comms[i]);
 	}
 	sure *= told > 0 ? seen / told : 1;
-	sure *= 1 - MIN((double)j->unmatched / all, 1.0);
+	sure *= 1 - MAX(MIN((double)j->unmatched / all, 1.0), unknown_share(j));
 	if (j->gap_ns > GAP_STEPS * j->step_ns && (double)j->gap_ns > GAP_STALLS * stall_ns)
 		sure *= 1 - MIN((double)j->gap_ns / (double)(j->end_ns - j->begin_ns), 0.5);
 	return sure;

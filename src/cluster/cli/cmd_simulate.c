@@ -48,7 +48,7 @@ static const struct option_row simulate_options[] = {
 
 struct row {
 	uint32_t total, right, alarms, shown; /* shown: provisional, and wrong */
-	uint64_t *delays; /* from the first late collective until it was named */
+	uint64_t *delays; /* from the first late collective until it was shown */
 	size_t named, room;
 };
 
@@ -128,7 +128,7 @@ static int play_one(
 	return r;
 }
 
-/* "0.6s / 1.2s": half of them, and 95 of 100, were named by then; "" if none was. */
+/* "0.6s / 1.2s": half of them, and 95 of 100, were shown by then; "" if none was. */
 static const char *delay_text(char out[2 * TEXT_MAX], struct row *w)
 {
 	char half[TEXT_MAX], most[TEXT_MAX];
@@ -156,7 +156,7 @@ static void print_table(struct table *t, uint64_t took_ns)
 	uint32_t right = 0, total = 0, alarms = 0;
 
 	printf("%-8s %8s %8s %14s %14s   %s\n", "fault", "played", "right", "others blamed",
-		"wrongly shown", "named after (p50 / p95)");
+		"wrongly shown", "shown after (p50 / p95)");
 	for (int i = 0; i < KINDS; i++) {
 		if (!t->row[i].total)
 			continue;

@@ -209,8 +209,12 @@ static int take(
 	w->last_ns = received_ns;
 	if (call->enter_ns >= w->inside_ns)
 		w->inside_ns = 0;
-	if (push_call_is_numbered(call) || joins_name(&c->joins, w->id, &named))
-		return place(c, w, &named, received_ns);
+	if (push_call_is_numbered(call) || joins_name(&c->joins, w->id, &named)) {
+		r = place(c, w, &named, received_ns);
+		if (r < 0 && call->leave_ns == 0)
+			w->inside_ns = MAX(w->inside_ns, call->enter_ns);
+		return r;
+	}
 	if (call->leave_ns == 0) {
 		w->inside_ns = MAX(w->inside_ns, call->enter_ns);
 		return 0; /* it comes again when it has left */

@@ -15,7 +15,7 @@ struct worker {
 	uint32_t members; /* of communicators that name it */
 	int64_t last_ns;  /* when its last call came */
 	int64_t enter_ns; /* of its newest call, its node's clock */
-	int64_t inside_ns; /* it entered a call of a communicator that is not known, and has not left; 0: none */
+	int64_t inside_ns; /* it entered a call of which nobody knows where it belongs, and has not left; 0: none */
 	uint64_t made; /* calls, Sends and Recvs included */
 	uint64_t calls, last_count, waited_ns;
 	struct sketch *lag;                       /* NULL: never last */

@@ -557,6 +557,46 @@ static void test_hot_expert(void **state)
 	blame_done(&b);
 }
 
+/* Of the calls of the first two ranks those with others have no communicator that anybody else is known to have. */
+static void forget_others(struct job_trace *t, const struct job_spec *s)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < t->call_count; i++) {
+		struct blame_call c = t->calls[i];
+
+		if (c.worker > 1)
+			continue;
+		if (c.c.nranks > 2)
+			c.c.comm = 1 + c.worker + 2 * i;
+		t->calls[n++] = c;
+	}
+	t->call_count = n;
+}
+
+/* Most of what they wait is for somebody who is not known: few calls, and what is said of the others is not sure. */
+static void test_waits_for_unknown(void **state)
+{
+	struct job_spec s = job_of(8, 2, 1);
+	struct blame b;
+
+	s.microbatches = 6; /* many calls of the two with each other */
+	s.clips = false;
+	s.fault = JOB_SLOW;
+	s.amount = 0.8;
+	s.faulty[0] = 5;
+	s.faulty_count = 1;
+	b = look(&s, NULL);
+	assert_true(b.confidence > 0.8);
+	blame_done(&b);
+	b = look(&s, forget_others);
+	assert_true(b.unmatched * 10 < b.calls);
+	assert_true(b.steps > 20);
+	print_message("# confidence %.2f\n", b.confidence);
+	assert_true(b.confidence < 0.5);
+	blame_done(&b);
+}
+
 #define TURN_STEP 30 /* from about here on it is another job */
 
 /* From then on a worker's Recvs are so many times as large, and all takes longer. */
@@ -709,6 +749,7 @@ int main(void)
 		cmocka_unit_test(test_elastic),
 		cmocka_unit_test(test_checkpoint_beside),
 		cmocka_unit_test(test_hot_expert),
+		cmocka_unit_test(test_waits_for_unknown),
 		cmocka_unit_test(test_sent_more_for_nothing),
 		cmocka_unit_test(test_sent_more_beside),
 		cmocka_unit_test(test_snapshot),

@@ -248,6 +248,37 @@ static void test_inside_an_unknown_call(void **state)
 	calls_free(c);
 }
 
+/* Likewise inside one that has no place, because it contradicts those of the others. */
+static void test_inside_a_refused_call(void **state)
+{
+	for (int refused = 0; refused < 2; refused++) {
+		struct calls *c;
+		struct hang_view h;
+		struct job j;
+
+		begin(&j, &c, 8);
+		for (int rank = 0; rank < 4; rank++) {
+			struct push_call other = job_call(&j, rank, j.now_ns, j.now_ns + MS);
+
+			other.comm++;
+			other.nranks = 4;
+			job_add(&j, job_node(&j, rank), other);
+		}
+		wait_inside(&j, c, 1 << 5);
+		if (refused) {
+			struct push_call other = job_call(&j, 5, j.now_ns, 0);
+
+			other.comm++;
+			job_add(&j, job_node(&j, 5), other);
+			assert_int_equal(job_push(&j, c).refused, 1);
+		}
+		calls_tick(c, j.now_ns + 4 * SECOND);
+		assert_int_equal(hangs_of(c, &h), !refused);
+		job_done(&j);
+		calls_free(c);
+	}
+}
+
 /* The complete form may overtake the open one. */
 static void test_overtaken(void **state)
 {
@@ -410,6 +441,7 @@ int main(void)
 		cmocka_unit_test(test_made_up),
 		cmocka_unit_test(test_joined_wrongly),
 		cmocka_unit_test(test_inside_an_unknown_call),
+		cmocka_unit_test(test_inside_a_refused_call),
 		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_lost_call),
 		cmocka_unit_test(test_chain),
