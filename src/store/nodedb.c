@@ -360,13 +360,21 @@ int nodedb_has_name(const struct nodedb *db)
 static int leave_file(struct nodedb *db, struct errinfo *reterr)
 {
 	struct stat st;
-	int r = 0;
+	int r = 1;
 
 	if (db->sql && (fstat(db->file, &st) < 0 || st.st_nlink))
-		r = sql_checkpoint(db->sql, reterr);
-	if (r == 0)
-		close_sql(db);
-	return r;
+		r = nodedb_roll_ready(db, reterr);
+	if (r < 0)
+		return r;
+	if (!r)
+		return errinfo_set(reterr, -EAGAIN, "what was %s is being read", db->path);
+	close_sql(db);
+	return 0;
+}
+
+int nodedb_renew_ready(struct nodedb *db, struct errinfo *reterr)
+{
+	return db->sql ? nodedb_roll_ready(db, reterr) : 1;
 }
 
 int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
@@ -386,12 +394,15 @@ int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
 		unlink(name);
 	}
 	r = create_file(db->path, reterr);
-	if (r == 0)
-		r = open_found(db, FOUND_NOTHING, reterr);
+	if (r < 0)
+		return r;
+	r = open_found(db, FOUND_NOTHING, reterr);
 	if (r == 0)
 		r = note_seq(db, next - 1, reterr);
-	if (r < 0)
+	if (r < 0) {
 		close_sql(db);
+		undo(db->path, FOUND_NOTHING, true, false);
+	}
 	db->next_seq = next;
 	return r;
 }

@@ -203,8 +203,10 @@ int nodedb_roll(struct nodedb *db, const char *rolled, struct errinfo *reterr);
 const char *nodedb_path(const struct nodedb *db);
 
 /* nodedb_has_name - whether the file that is written still has its name: 1; 0: nothing has; -EEXIST: another has.
- * nodedb_renew - as nodedb_roll() where nothing has: what was written is where somebody else has put it. */
+ * nodedb_renew - as nodedb_roll() where nothing has: what was written is where somebody else has put it. After a failure it
+ * can be tried again; nodedb_renew_ready() as nodedb_roll_ready(). */
 int nodedb_has_name(const struct nodedb *db);
+int nodedb_renew_ready(struct nodedb *db, struct errinfo *reterr);
 int nodedb_renew(struct nodedb *db, struct errinfo *reterr);
 
 /* nodedb_size - bytes of the file, -wal and -shm together. */

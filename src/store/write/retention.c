@@ -192,7 +192,10 @@ static int renew_if_gone(
 			"%s is another file now: what is recorded goes to the one that was removed or renamed. Stop the trace and start it again",
 			nodedb_path(u->db));
 	u->said_replaced = r == -EEXIST;
-	return r ? 0 : renew(u, books, reterr);
+	if (r)
+		return 0;
+	r = nodedb_renew_ready(u->db, reterr); /* a reader's snapshot keeps rows in the log */
+	return r > 0 ? renew(u, books, reterr) : r;
 }
 
 static int roll_if_due(struct retention *u, const struct accounting *books, struct errinfo *reterr)

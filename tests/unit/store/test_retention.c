@@ -146,6 +146,39 @@ static void test_goes_on_without_its_name(void **state)
 	assert_int_equal(scratch_files(s->folder, false), 2);
 }
 
+/* Its log is not left behind while somebody reads it: nothing would find the rows there again. */
+static void test_a_reader_of_a_file_without_its_name(void **state)
+{
+	struct scratch *s = *state;
+	struct accounting run = {0};
+	sql_db *reader = NULL;
+	char moved[512];
+	struct retention u;
+	struct nodedb *db = start(s, &u, 0, 0);
+	int64_t n;
+
+	put(db, 10);
+	assert_int_equal(sql_open_read(s->path, true, &reader, NULL, NULL), 0);
+	assert_int_equal(sql_exec(reader, "BEGIN", NULL), 0);
+	assert_int_equal(sql_get_int(reader, "SELECT count(*) FROM events", &n, NULL), 0);
+	put(db, 5);
+	run.source[1].stored = run.source[1].hits = 15;
+	snprintf(moved, sizeof(moved), "%s.moved", s->path);
+	assert_int_equal(rename(s->path, moved), 0);
+	u.look_ns = 0;
+	assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0);
+	assert_int_equal(u.generation, 0);
+	assert_int_equal(sql_close(reader), 0);
+	u.look_ns = 0;
+	assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0);
+	assert_int_equal(u.generation, 1);
+	put(db, 3);
+	retention_done(&u);
+	scratch_close(db);
+	assert_int_equal(rows_of(moved), 15);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM events"), 3);
+}
+
 static void test_another_file_of_its_name_stays(void **state)
 {
 	struct scratch *s = *state;
@@ -364,6 +397,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_rolls_over_with_books),
 		TEST(test_goes_on_without_its_name),
+		TEST(test_a_reader_of_a_file_without_its_name),
 		TEST(test_another_file_of_its_name_stays),
 		TEST(test_ids_go_on_in_an_empty_file),
 		TEST(test_keeps_only_so_many),
