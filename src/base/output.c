@@ -116,14 +116,15 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 	n = path_user_enter(path, &before, reterr);
 	if (n < 0)
 		return n;
+	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
+		file_is_database(path)) /* behind a link too */
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s is a recording and is not overwritten: give another name", path);
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY |
 					   (before.shared ? O_NOFOLLOW : 0));
 		return o->fd < 0 ? fail(o, -errno, reterr) : 0;
 	}
-	if (file_is_database(path))
-		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
-			"%s is a recording and is not overwritten: give another name", path);
 	o->fd = open_nameless(path);
 	o->is_nameless = o->fd >= 0;
 	if (o->is_nameless)

@@ -37,6 +37,15 @@ static void on_signal(int number)
 	stopped = number;
 }
 
+/* One that whoever started the program has it ignore (nohup) stays so. */
+static void stop_by(int number, const struct sigaction *act)
+{
+	struct sigaction before;
+
+	if (sigaction(number, NULL, &before) == 0 && before.sa_handler != SIG_IGN)
+		sigaction(number, act, NULL);
+}
+
 struct verbose { /* what is shown while it goes on */
 	struct progress progress;
 	char **sources;
@@ -170,9 +179,9 @@ static int merge_run(const struct command *cmd, void *settings, int argc, char *
 	else if (!s->output)
 		r = errinfo_set(&e, -EINVAL, "--output is required: the path of the merged file");
 	if (r == 0) {
-		sigaction(SIGINT, &act, NULL); /* nothing half-made stays behind */
-		sigaction(SIGTERM, &act, NULL);
-		sigaction(SIGHUP, &act, NULL);
+		stop_by(SIGINT, &act); /* nothing half-made stays behind */
+		stop_by(SIGTERM, &act);
+		stop_by(SIGHUP, &act);
 		progress_begin(&verbose.progress, STDERR_FILENO, "merging");
 		r = nodedb_merge(&options, &result, &e);
 		progress_done(&verbose.progress);
