@@ -155,9 +155,6 @@ int pusher_mark_open(struct pusher_mark *m, const char *path, uint64_t wait_ns,
 			path);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot lock %.300s: %s", path, strerror(-r));
-	if (is_foreign(fd))
-		return errinfo_set(
-			reterr, -EEXIST, "%.300s is another file and is not written to", path);
 	m->fd = fd;
 	fd = -1;
 	r = load(m, path, ret, ret_batch);
