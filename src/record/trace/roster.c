@@ -431,7 +431,7 @@ const char *roster_place(struct roster *r, struct event *e)
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
 	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->kernel_id)
 		group_change(r, x, e);
-	if (!e->cgroup_id || x->cpu_group)
+	if (x->cgroup_id && (!e->cgroup_id || x->cpu_group))
 		e->cgroup_id = x->cgroup_id;
 	return x->container_id;
 }
