@@ -146,7 +146,7 @@ struct echo_flags {
 
 /* Rows of a table of options; AT(field) is the offset of that field of an echo_flags, ACCESS(field) of its access. */
 #define ECHO_FLAGS_OPTIONS(AT, ACCESS) \
-	OPTION_ROW(STRING, "health-addr", AT(health), "HOST:PORT", \
+	OPTION_ROW(TEXT, "health-addr", AT(health), "HOST:PORT", \
 		"additional address for /livez, /readyz and /healthz only, without TLS and token (default: none)"), \
 	OPTION_ROW(STRING, "db-path", AT(folder), "FOLDER", \
 		"folder of the store (default: ~/.ingero/echo; root: /var/lib/ingero-cluster/echo)"), \
