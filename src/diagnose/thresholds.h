@@ -111,6 +111,8 @@
 		"for the GPU in a unit while it idles: a usual step has some for its loss and its norms")  \
 	X(PIECE_NS, 2e6, "ns",                                                                             \
 		"from one wait for the GPU to the next, at most: longer ones are worth a wait")            \
+	X(PIECE_LAUNCHES, 4, "launches", "between two such waits, at most: more are a model's")            \
+	X(PIECE_COUNTED, 0.5, "launches", "likewise at least: fewer are not all counted")                  \
 	X(WORK_RATIO, 1.1, "times ordinary", "launches or bytes: slow steps have more to do")              \
 	X(WORK_BYTES, 65536, "bytes", "of a step, beyond the ratio: less is bookkeeping")                  \
 	X(WORK_LAUNCHES, 2, "launches", "so few more are of a step that was cut elsewhere")                \

@@ -104,7 +104,8 @@ bool process_is_own(const struct recording *rec, const struct step_account *a,
 		return true;
 	if (!job || !h || home_apart(job, h))
 		return false;
-	if (is_spawned(h) && lineage_is_from(lines, pid, a->pid, a->last.ns, false))
+	if (is_spawned(h) && (lineage_is_from(lines, pid, a->pid, a->last.ns, false) ||
+				     is_followed_child(rec, pid)))
 		return true;
 	return is_same_program(job, h) &&
 	       ((job->rank >= 0 && h->rank >= 0 && job->rank != h->rank) ||

@@ -130,18 +130,21 @@ static uint64_t grown_work(const struct program *p, int side, double scale)
 	return p->work[side] - MIN(p->work[side], (uint64_t)(scale * (double)p->before[side]));
 }
 
-/* What each did more of than while units were ordinary is why slow ones wait; where none are, or nobody did more, all of it. A
+/* What each did more of than while units were ordinary is why slow ones wait; where none are, or little was more, all of it. A
  * checkpoint is written back when it is over. */
 static void keep_grown(const struct chain *c, struct requests *q)
 {
 	double slow = (double)chain_elapsed_ns(c), all = (double)(c->a->last.ns - c->a->first.ns);
 	double scale = all > slow ? slow / (all - slow) : 0;
 	struct program *end = q->programs.items + q->programs.count;
-	uint64_t grown = 0;
+	uint64_t grown = 0, work = 0;
 
-	for (struct program *p = q->programs.items; p < end; p++)
+	for (struct program *p = q->programs.items; p < end; p++) {
 		grown += grown_work(p, READS, scale) + grown_work(p, WRITES, scale);
-	if (!grown || c->d->kind == DELAY_BY_CHECKPOINT)
+		work += p->work[READS] + p->work[WRITES];
+	}
+	if ((double)grown < THRESHOLD(CHAIN_PART) * (double)work || !grown ||
+		c->d->kind == DELAY_BY_CHECKPOINT)
 		return;
 	for (struct program *p = q->programs.items; p < end; p++) {
 		p->work[READS] = grown_work(p, READS, scale);

@@ -323,8 +323,8 @@ bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a)
 
 	return drains >= THRESHOLD(SYNCS_MANY) &&
 	       (double)a->ordinary_step_ns <= THRESHOLD(PIECE_NS) * drains &&
-	       launches >= THRESHOLD(CHAIN_MOST) * drains && /* fewer are not all counted */
-	       launches <= THRESHOLD(LEAST) * drains;
+	       launches >= THRESHOLD(PIECE_COUNTED) * drains &&
+	       launches <= THRESHOLD(PIECE_LAUNCHES) * drains;
 }
 
 static void join_launching(const struct recording *rec, struct step_account *a)

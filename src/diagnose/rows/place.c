@@ -135,7 +135,6 @@ bool place_is_driver_thread(const char *comm)
 	return starts_with(comm, "cuda-EvtHandlr") || starts_with(comm, "cuda0");
 }
 
-/* A wait with a limit is a sleep where nothing but the limit ended it, which the caller knows. */
 bool place_calls(const struct stack *s, const struct stack *caller)
 {
 	const struct stack_frame *by = stack_user_frame(caller);

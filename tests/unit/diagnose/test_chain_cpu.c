@@ -151,8 +151,8 @@ static void test_what_it_runs(void **state)
 		{"python3", "train.py", false, true}, /* a worker from before the recording */
 		{"pt_data_worker", "train.py", true, true},
 		{"python3", "multiprocessing.spawn", true, true},
-		{"python3", "multiprocessing.spawn", false, false}, /* another job's */
-		{"python3", "", true, false},                       /* a program as text */
+		{"python3", "multiprocessing.spawn", false, true}, /* from before the recording */
+		{"python3", "", true, false},                      /* a program as text */
 		{"python3", "", false, false},
 	};
 
