@@ -16,7 +16,7 @@
 
 #define SLICE_NS    2000000 /* how often a thread looks at the clock */
 #define MAX_THREADS 256
-#define FOR_A_CPU   4 /* threads, where none are said: enough beside whoever else is busy */
+#define FOR_A_CPU   8 /* threads, where none are said: enough beside whoever else is busy */
 
 static struct settings {
 	uint64_t threads, duration_s;
@@ -27,7 +27,7 @@ static struct settings {
 
 static const struct option_row rows[] = {
 	{"threads", OPTION_NUMBER, offsetof(struct settings, threads),
-		"busy threads (1; 0: four for each CPU that it may use)", 0, MAX_THREADS, 0},
+		"busy threads (1; 0: eight for each CPU that it may use)", 0, MAX_THREADS, 0},
 	{"duration", OPTION_NUMBER, offsetof(struct settings, duration_s), "seconds (10)", 0, 86400,
 		0},
 	{"nice", OPTION_TEXT, offsetof(struct settings, nice), "nice value, -20 to 19", 0, 0, 0},

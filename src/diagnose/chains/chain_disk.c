@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/macros.h"
+#include "base/search.h"
 #include "diagnose/accounts/kernel_thread.h"
 #include "diagnose/chains/chain_private.h"
 #include "diagnose/chains/chain.h"
@@ -105,7 +106,10 @@ static bool is_before(const struct chain *c, const struct event *e)
 /* The requests of units that count, and of what slow ones are compared with. */
 static void add_requests(const struct chain *c, uint32_t dev, struct requests *q)
 {
-	for (size_t i = 0; i < c->rec->event_count; i++) {
+	int64_t from = MIN(c->a->first.ns, c->from_ns), to = MAX(c->a->last.ns, c->to_ns);
+	size_t i = LOWER_BOUND(k, c->rec->event_count, c->rec->events[k].start.ns < from);
+
+	for (; i < c->rec->event_count && c->rec->events[i].start.ns < to; i++) {
 		const struct event *e = &c->rec->events[i];
 		int side = e->op == IO_READ ? READS : WRITES;
 		struct program *p;

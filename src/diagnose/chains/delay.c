@@ -235,10 +235,12 @@ static void apply_many_syncs(
 	double least = THRESHOLD(PART) * (double)a->ordinary_step_ns;
 	double copies = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_COPY];
 	double own = (double)a->ordinary_by[OWNER_SELF][ACCOUNT_GPU] + copies;
-	double idle = idle_between_waits(rec, a);
+	double idle = 0;
 	uint64_t rest;
 
-	if (idle <= 0 || own < least || copies >= THRESHOLD(WASTE) * (double)a->ordinary_step_ns)
+	if (own >= least && copies < THRESHOLD(WASTE) * (double)a->ordinary_step_ns)
+		idle = idle_between_waits(rec, a);
+	if (idle <= 0)
 		return;
 	move(s, DELAY_BY_GPU, DELAY_BY_SYNC);
 	move(s, DELAY_BY_COPY, DELAY_BY_SYNC);

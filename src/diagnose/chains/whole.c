@@ -296,25 +296,40 @@ static bool is_launch_bound(const struct recording *rec, const struct step_accou
 			       THRESHOLD(LAUNCHES_MANY) * MAX(a->ordinary_waits, 1.0));
 }
 
-double gpu_drains_of(const struct recording *rec, const struct step_account *a)
-{
-	uint64_t copies = 0, rows = 0, to_host = 0;
+#define COPIES_SEEN 4096 /* rows: more say no more of which way copies go */
 
-	for (size_t i = 0; i < rec->ledger_count; i++)
-		if (rec->ledger[i].tid == a->tid && rec->ledger[i].start.ns >= a->first.ns &&
-			rec->ledger[i].start.ns < a->last.ns)
-			copies += rec->ledger[i].copies;
-	for (size_t i = 0; copies && i < rec->event_count; i++) {
+static double share_to_host(const struct recording *rec, const struct step_account *a)
+{
+	size_t i = LOWER_BOUND(k, rec->event_count, rec->events[k].start.ns < a->first.ns);
+	uint64_t rows = 0, to_host = 0;
+
+	for (; i < rec->event_count && rows < COPIES_SEEN; i++) {
 		const struct event *e = &rec->events[i];
 
+		if (e->start.ns >= a->last.ns)
+			break;
 		if (e->tid != a->tid || e->flags & WIRE_NESTED ||
 			op_kind_line(e->source, e->op) != LEDGER_COPY)
 			continue;
 		rows++;
 		to_host += event_copy_direction(e) == COPY_D2H;
 	}
-	return a->ordinary_waits + (double)copies / (double)MAX(a->steps, 1u) * (double)to_host /
-					   (double)MAX(rows, UINT64_C(1));
+	return (double)to_host / (double)MAX(rows, UINT64_C(1));
+}
+
+double gpu_drains_of(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t copies = 0;
+	double each;
+
+	for (size_t i = 0; i < rec->ledger_count; i++)
+		if (rec->ledger[i].tid == a->tid && rec->ledger[i].start.ns >= a->first.ns &&
+			rec->ledger[i].start.ns < a->last.ns)
+			copies += rec->ledger[i].copies;
+	each = (double)copies / (double)MAX(a->steps, 1u);
+	/* Most loops have few: which way they go is not looked for then. */
+	return a->ordinary_waits +
+	       (each >= THRESHOLD(SYNCS_MANY) ? each * share_to_host(rec, a) : 0);
 }
 
 bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a)

@@ -14,7 +14,8 @@ void step_account_whole(
 /* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
 
-/* gpu_drains_of - how often a unit waits until the GPU has nothing left to do: calls that wait for it, and copies to the host. */
+/* gpu_drains_of - how often a unit waits until the GPU has nothing left to do: calls that wait for it, and copies to the host where
+ * there are many. */
 double gpu_drains_of(const struct recording *rec, const struct step_account *a);
 
 /* gpu_gets_pieces - whether it is given some launches at a time, all for little, and waited for after each: while the code between
