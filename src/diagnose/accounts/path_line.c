@@ -186,12 +186,18 @@ static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
 }
 
 /* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
+/* Whether the wait for the GPU that @r ends in went on: ends of short ones have no row, and the next one's stay may be in the
+ * row that follows. */
 static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
 {
 	const struct ledger_row *next = timeline_next(w->t, r);
+	uint64_t waited, later;
 
-	return next && next->mark == MARK_WAIT &&
-	       next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU] < LAST_STAY_NS;
+	if (!next || (next->mark != MARK_WAIT && !next->waits))
+		return false;
+	waited = next->ns[LEDGER_GPU_WAIT] + next->ns[LEDGER_CPU_WAIT_GPU];
+	later = next->mark == MARK_STAY && next->stay_line == LEDGER_GPU_WAIT ? next->stay_ns : 0;
+	return waited - MIN(waited, later) < LAST_STAY_NS;
 }
 
 /* How much of the time without a CPU inside a wait for the GPU delayed its return: only the last stay

@@ -1057,6 +1057,38 @@ static void test_circles_end(void **state)
 	assert_int_equal(a->ordinary_ns[ACCOUNT_LOCK], MS(9));
 }
 
+/* Who is told that the GPU is done and has no CPU waits for that, also where the wait's end has no row of its own; who then
+ * waits on for the GPU has lost nothing. */
+static void test_no_cpu_at_the_end_of_a_gpu_wait(void **state)
+{
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		SCENE;
+		_cleanup_(step_report_done) struct step_report report = {0};
+		struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+		const struct step_account *a;
+
+		for (int i = 0; i < 50; i++) {
+			mark(&t, MARK_OPTIMIZER);
+			spend(&t, LEDGER_LAUNCH, MS(1));
+			spend(&t, LEDGER_GPU_WAIT, MS(3));
+			spend(&t, LEDGER_CPU_WAIT_GPU, MS(2));
+			t.row.stay_line = LEDGER_GPU_WAIT;
+			t.row.stay_ns = MS(5);
+			t.row.stay_wait_ns = MS(2);
+			mark(&t, MARK_STAY);
+			if (goes_on)
+				spend(&t, LEDGER_GPU_WAIT, MS(1));
+			else
+				t.row.waits = 1;
+			spend(&t, LEDGER_RUN, MS(1));
+		}
+		mark(&t, MARK_OPTIMIZER);
+		a = account(s, &report);
+		assert_int_equal(a->ordinary_ns[ACCOUNT_CPU], goes_on ? 0 : MS(2));
+		assert_int_equal(a->ordinary_ns[ACCOUNT_GPU], goes_on ? MS(6) : MS(3));
+	}
+}
+
 /* A wait on a lock until a time of its own choice is a sleep, whatever the C library's function is called (most are
  * stripped); what does not end it is not asked. A stay of which nobody knows what it is may be a wait for anything. */
 static void test_a_wait_with_a_time_limit_is_a_sleep(void **state)
@@ -1128,6 +1160,7 @@ int main(void)
 		cmocka_unit_test(test_an_evaluation_is_no_slow_step),
 		cmocka_unit_test(test_a_wait_in_every_fourth_step),
 		cmocka_unit_test(test_noise_is_not_slow),
+		cmocka_unit_test(test_no_cpu_at_the_end_of_a_gpu_wait),
 		cmocka_unit_test(test_a_wait_with_a_time_limit_is_a_sleep),
 		cmocka_unit_test(test_what_the_tracer_costs_is_not_slow),
 		cmocka_unit_test(test_what_it_does_not_cost_is),
