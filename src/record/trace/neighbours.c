@@ -3,10 +3,12 @@
  *
  * A pid is read once, at most so many a second and so many in all: on a busy machine everybody has
  * the CPU at some time, and only who keeps a traced thread waiting for a while matters. A pid that
- * could not be read in one second is tried again when it is next met. */
+ * could not be read in one second is tried again when it is next met, and so is one that has just begun: until it calls
+ * exec() it is its parent's program. */
 #include "record/trace/neighbours.h"
 
 #include <limits.h>
+#include <time.h>
 
 #include "base/socket_path.h"
 #include "record/discover/identity.h"
@@ -85,6 +87,8 @@ bool waited_for_add(struct waited_for *w, uint32_t pid, uint64_t ns)
 
 #define NEIGHBOURS_MAX 4096
 #define READS_A_SECOND 32
+#define YOUNG_S        2 /* and a fork's exec() is behind it */
+#define KNOWN          UINTPTR_MAX
 #define WAIT_MIN_NS    NS_PER_MS /* a shorter wait is how a scheduler shares */
 #define PORTS_MAX      64
 
@@ -99,8 +103,9 @@ struct neighbours {
 	struct port ports[PORTS_MAX];
 	int port_count;
 	bool has_looked;    /* for a port in this second */
-	struct idmap known; /* pid -> itself */
-	unsigned reads;     /* in this second */
+	struct idmap known; /* pid -> the second it was read in; KNOWN: once and for all */
+	uintptr_t second;
+	unsigned reads; /* in it */
 };
 
 int neighbours_new(const char *root, struct neighbours **ret)
@@ -110,6 +115,7 @@ int neighbours_new(const char *root, struct neighbours **ret)
 	if (!n)
 		return -ENOMEM;
 	n->root = root;
+	n->second = 1;
 	n->known = IDMAP_INIT(NEIGHBOURS_MAX);
 	*ret = n;
 	return 0;
@@ -176,12 +182,22 @@ static bool read_home(const struct neighbours *n, uint32_t pid, struct process *
 	return true;
 }
 
+static bool is_young(const struct process *p)
+{
+	struct timespec up = {0};
+	uint64_t hz = (uint64_t)sysconf(_SC_CLK_TCK);
+
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return p->start_ticks + YOUNG_S * hz > (uint64_t)up.tv_sec * hz;
+}
+
 static void meet(struct neighbours *n, uint32_t pid, wall_time when,
 	const struct process_table *traced, struct store_writer *w)
 {
 	_cleanup_free_ struct process *p = NULL;
+	uintptr_t read_in = (uintptr_t)idmap_get(&n->known, pid), until = KNOWN;
 
-	if (!pid || !w || n->reads >= READS_A_SECOND || idmap_get(&n->known, pid) ||
+	if (!pid || !w || n->reads >= READS_A_SECOND || read_in == KNOWN || read_in == n->second ||
 		process_table_has(traced, pid, 0))
 		return;
 	n->reads++;
@@ -192,8 +208,10 @@ static void meet(struct neighbours *n, uint32_t pid, wall_time when,
 		p->seen = when;
 		if (!store_writer_push_process(w, p, NULL))
 			return; /* no room now: at the next sight */
+		until = is_young(p) ? n->second : KNOWN;
 	}
-	(void)idmap_put(&n->known, pid, n); /* full: whoever comes later stays unknown */
+	(void)idmap_put(
+		&n->known, pid, (void *)until); /* full: whoever comes later stays unknown */
 }
 
 void neighbours_see(struct neighbours *n, struct event *e, const struct process_table *traced,
@@ -220,5 +238,6 @@ void neighbours_renew(struct neighbours *n)
 void neighbours_tick(struct neighbours *n)
 {
 	n->reads = 0;
+	n->second++;
 	n->has_looked = false;
 }

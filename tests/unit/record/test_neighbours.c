@@ -3,6 +3,8 @@
  * else of it; traced processes, kernel threads and short waits do not. */
 #include "store_fixture.h"
 
+#include <time.h>
+
 #include "record/trace/neighbours.h"
 #include "tree.h"
 
@@ -162,12 +164,58 @@ static void so_many_a_second(void **state)
 	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM processes WHERE pid = 139"), 1);
 }
 
+static void put_as(uint32_t pid, const char *comm, uint64_t start_ticks)
+{
+	char path[64], text[256];
+
+	put(pid, 4096);
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	snprintf(text, sizeof(text),
+		"%u (%s) S 1 1 1 0 -1 0 1 0 0 0 3 4 0 0 20 0 1 0 %" PRIu64 " 4096 42\n", pid, comm,
+		start_ticks);
+	tree_write(root, path, text);
+}
+
+/* One that has just been forked is read again when it is met in another second: it has become another program. */
+static void a_young_one_is_read_again(void **state)
+{
+	struct scratch *s = *state;
+	struct session session = {.started.ns = 1};
+	struct nodedb *db = scratch_open(s->path);
+	struct store_writer *w = NULL;
+	struct errinfo err = {0};
+	struct timespec up = {0};
+	uint64_t now;
+
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	now = ((uint64_t)up.tv_sec + 1) * (uint64_t)sysconf(_SC_CLK_TCK);
+	assert_int_equal(nodedb_session_begin(db, &session, &err), 0);
+	assert_int_equal(store_writer_start(db, session.id, NULL, &w, &err), 0);
+	put_as(10, "launcher", now);
+	put_as(11, "launcher", 100);
+	see(w, 10, 2000000);
+	see(w, 11, 2000000);
+	put_as(10, "hog", now);
+	put_as(11, "hog", 100); /* control: an old one is what it was */
+	neighbours_tick(n);
+	see(w, 10, 2000000);
+	see(w, 11, 2000000);
+	put_as(10, "other", now);
+	see(w, 10, 2000000); /* in the same second */
+	assert_int_equal(store_writer_stop(w, NULL, NULL, (wall_time){9}, &err), 0);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT comm = 'hog' FROM processes WHERE pid = 10"), 1);
+	assert_int_equal(
+		scratch_int(s->path, "SELECT comm = 'launcher' FROM processes WHERE pid = 11"), 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(rows_of_those_who_matter, setup, teardown),
 		cmocka_unit_test_setup_teardown(who_listens, setup, teardown),
 		cmocka_unit_test_setup_teardown(so_many_a_second, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_young_one_is_read_again, setup, teardown),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
