@@ -77,7 +77,7 @@ static int open_nameless(const char *path)
 	return folder ? open(dirname(folder), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600) : -1;
 }
 
-/* It gets one that nobody has, since a link cannot replace a file. */
+/* It gets an unused one first, since a link cannot replace a file. */
 static int give_name(struct output *o)
 {
 	char link[32];

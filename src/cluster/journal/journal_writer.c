@@ -121,7 +121,7 @@ static void give_up(struct journal *j, uint64_t first)
 	j->fd = -1;
 }
 
-/* A file that somebody has removed is written and synced like any other, and nobody finds it again. */
+/* A removed file can be written and synced like any other, and is lost all the same. */
 static int check_named(int fd)
 {
 	struct stat st;

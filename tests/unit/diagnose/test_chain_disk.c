@@ -145,6 +145,20 @@ static void test_all_as_before(void **state)
 	free(s);
 }
 
+/* A little more is as before: who writes a line to a log is not whom the steps wait for. */
+static void test_a_little_more_is_as_before(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	before(s, 200, 900, "scrub");
+	before(s, 60, CHAIN_JOB, "python3");
+	requests(s, 200, 900, "scrub", IO_READ, DISK, 40);
+	requests(s, 60, CHAIN_JOB, "python3", IO_READ, DISK, 5);
+	requests(s, 2, 901, "journald", IO_WRITE, DISK, 1);
+	assert_string_equal(chain_end(s)->who, "scrub");
+	free(s);
+}
+
 /* What the kernel writes back has no program's name. */
 static void test_the_kernel_is_nobody(void **state)
 {
@@ -201,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_it_reads_more),
 		cmocka_unit_test(test_who_does_most),
 		cmocka_unit_test(test_all_as_before),
+		cmocka_unit_test(test_a_little_more_is_as_before),
 		cmocka_unit_test(test_the_kernel_is_nobody),
 		cmocka_unit_test(test_the_page_cache),
 		cmocka_unit_test(test_nothing_is_known),

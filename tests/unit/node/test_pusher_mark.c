@@ -150,7 +150,7 @@ static void damage(void **state)
 {
 	struct scratch *s = *state;
 	struct pusher_mark m;
-	char byte;
+	char byte, start[16];
 	int fd;
 
 	open_new(&m, s->path);
@@ -167,6 +167,10 @@ static void damage(void **state)
 		assert_int_equal(pwrite(fd, &byte, 1, at), 1);
 	}
 	expect(s->path, 2, "last"); /* control */
+	assert_int_equal(pread(fd, start, sizeof(start), 0), sizeof(start));
+	assert_int_equal(pwrite(fd, "no mark begins so", sizeof(start), 0), sizeof(start));
+	expect(s->path, 1, "first"); /* the other slot is whole */
+	assert_int_equal(pwrite(fd, start, sizeof(start), 0), sizeof(start));
 	assert_int_equal(ftruncate(fd, 50), 0);
 	expect(s->path, 0, "");
 	close(fd);
