@@ -208,7 +208,7 @@ static double told_of(const struct job_comm *c)
 	return c->first_seq >= COMM_JOIN_MADE_UP ? told * told / c->members : told;
 }
 
-/* What of all waiting nobody knows for whom: a few calls of communicators that are not known may be most of it. */
+/* The share of all waiting whose cause is unknown: a few calls of unknown communicators may be most of it. */
 static double unknown_share(const struct job *j)
 {
 	double all = 0, unknown = 0;

@@ -56,7 +56,7 @@ static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)
 	h->missing++;
 }
 
-/* It waits in a call of which nobody knows whether it is this one; or it did not come to the one before either, which the
+/* It waits in a call that may be this one; or it did not come to the one before either, which the
  * others have left: then it was brought together with those of another communicator. */
 static bool may_have_come(const struct calls *c, const struct collective *x, uint32_t slot)
 {

@@ -15,8 +15,8 @@ struct worker {
 	uint32_t members; /* of communicators that name it */
 	int64_t last_ns;  /* when its last call came */
 	int64_t enter_ns; /* of its newest call, its node's clock */
-	int64_t inside_ns; /* it entered a call of which nobody knows where it belongs, and has not left; 0: none */
-	uint64_t made; /* calls, Sends and Recvs included */
+	int64_t inside_ns; /* it entered a call of an unknown communicator and has not left; 0: none */
+	uint64_t made;     /* calls, Sends and Recvs included */
 	uint64_t calls, last_count, waited_ns;
 	struct sketch *lag;                       /* NULL: never last */
 	int64_t late_since_ns, late_ns;           /* first and last time, cluster's clock */
