@@ -220,7 +220,6 @@ static int add_unit(struct reduction *r, size_t unit)
 	end = MAX(end, start);
 	made = (struct corpus_unit){.gap = (uint32_t)(start - r->end),
 		.length = (uint32_t)(end - start),
-		.wait = (uint32_t)in_quanta(r, s->wait_ns),
 		.probed = (uint32_t)in_quanta(r, s->probed_ns),
 		.launches = s->launches,
 		.copy_bytes = s->copy_bytes,

@@ -11,7 +11,7 @@ enum step_class { STEP_ORDINARY, STEP_SLOW, STEP_OTHER };
 
 struct step_facts {
 	uint64_t dur_ns;
-	uint64_t wait_ns;          /* of it, in calls that wait for the GPU */
+	uint64_t wait_ns;          /* of it, for the GPU */
 	uint64_t made_ns[MAKINGS]; /* of it, by how code was made (compiler.h) */
 	uint32_t backwards, loads;
 	double probed; /* share of it in which launches were, which costs time */

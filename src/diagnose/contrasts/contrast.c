@@ -37,10 +37,12 @@ static int put_facts(struct builder *b)
 		return -ENOMEM;
 	for (size_t i = 0; i < b->account->unit_count; i++) {
 		const struct step_span *s = &b->account->units[i];
+		uint64_t lines[ACCOUNT_LINES] = {0};
 
+		account_lines(b->account, i, lines);
 		b->facts[i] = (struct step_facts){.dur_ns = (uint64_t)(s->end_ns - s->start_ns) -
 							    account_pause_ns(b->account, i),
-			.wait_ns = s->wait_ns,
+			.wait_ns = lines[ACCOUNT_GPU],
 			.backwards = s->backwards,
 			.loads = s->loads,
 			.probed = (double)s->probed_ns /

@@ -57,7 +57,6 @@ static void add_unit(struct step_span *to, const struct step_span *u)
 	to->launches += u->launches;
 	to->copy_bytes += u->copy_bytes;
 	to->waits += u->waits;
-	to->wait_ns += u->wait_ns;
 	to->launches_off |= u->launches_off;
 	to->probed_ns += u->probed_ns;
 	to->backwards += u->backwards;

@@ -225,9 +225,6 @@ static void count_work(const struct timeline *t, struct step_spans *s)
 				p->copy_bytes += share(r, r->copy_bytes, p->start_ns, p->end_ns);
 				p->waits += share(r, r->waits, p->start_ns, p->end_ns);
 				if (own)
-					p->wait_ns += share(
-						r, r->ns[LEDGER_GPU_WAIT], p->start_ns, p->end_ns);
-				if (own)
 					p->probed_ns +=
 						share(r, probed_ns(r), p->start_ns, p->end_ns);
 				if (!own || end <= p->start_ns || end > p->end_ns)

@@ -329,6 +329,49 @@ static void test_code_that_takes_most_of_a_short_run(void **state)
 	free(r);
 }
 
+/* Four times in 450 units: once in a hundred goes on, ever rarer does not. */
+static void test_code_that_is_made_every_so_many_units(void **state)
+{
+	static const size_t regular[] = {90, 190, 290, 390}, rarer[] = {10, 30, 100, 390};
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (int k = 0; k < 2; k++) {
+		for (size_t i = 0; i < 450; i++)
+			put(r, i, 1.0 + 0.01 * (double)(i % 3));
+		for (size_t m = 0; m < ARRAY_SIZE(regular); m++) {
+			struct step_facts *f = &r->steps[k ? rarer[m] : regular[m]];
+
+			f->dur_ns = 80 * (uint64_t)UNIT_NS;
+			f->made_ns[MAKING_CODE] = 79 * (uint64_t)UNIT_NS;
+		}
+		classify(r, 450);
+		assert_int_equal(r->found.is_setup[MAKING_CODE], k);
+		assert_int_equal(r->found.slow, k ? 0 : 4);
+	}
+	free(r);
+}
+
+/* Since a moment all units are a third longer, and one of them is twelve times as long: what delayed that one is not
+ * what made the others longer. */
+static void test_one_long_unit_since_a_change(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (size_t i = 0; i < 100; i++)
+		put(r, i, (i < 40 ? 1.0 : 1.3) + 0.01 * (double)(i % 7));
+	put(r, 70, 16);
+	classify(r, 100);
+	assert_int_equal(r->found.trend.since, 40);
+	assert_int_equal(r->found.slow, 59);
+	assert_int_equal(r->found.other, 1);
+	assert_int_equal(r->steps[70].class, STEP_OTHER);
+	for (size_t i = 50; i < 90; i += 10)
+		put(r, i, 16);
+	classify(r, 100);
+	assert_int_equal(r->found.other, 0); /* four are no chance */
+	free(r);
+}
+
 /* Libraries make a plan for each new shape: within a minute that is a warm-up, later it is said. */
 static void test_plans_of_libraries_are_warm_up_at_first(void **state)
 {
@@ -359,6 +402,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_code_that_takes_most_of_a_short_run),
+		cmocka_unit_test(test_code_that_is_made_every_so_many_units),
+		cmocka_unit_test(test_one_long_unit_since_a_change),
 		cmocka_unit_test(test_jitter_is_not_slow),
 		cmocka_unit_test(test_drift_is_drift),
 		cmocka_unit_test(test_a_drift_has_a_price),
