@@ -16,6 +16,7 @@
 #define PLACES_MAX    64
 #define KNOWN_SHARE   0.5 /* of the marks have a place, else none of them counts */
 #define ROUND_REGULAR 0.7 /* of the distances between marks that close a round are the same */
+#define ROUNDS_MIN    12  /* fewer long ones are of a log, an evaluation or a compiler */
 #define ROUND_WHOLE   0.1 /* rounds of that length are all of the marks, give or take this share */
 #define LASTS_MARKS   0.5
 #define LASTS_TIME    0.25
@@ -210,13 +211,14 @@ static bool are_phases(const struct moments *m)
 	return (double)changes <= PHASE_SHARE * (double)m->count;
 }
 
-/* Those at @place; of unknown ones those that come where the next is due (@round 0: all). */
+/* Those at @place; of unknown ones those that come where the next is due (@round 0: all since the first: what comes
+ * before sets the program up). */
 static void keep_place(struct moments *m, uint64_t place, size_t round)
 {
 	size_t kept = 0, last = SIZE_MAX;
 
 	for (size_t i = 0; i < m->count; i++) {
-		bool is_due = !round || (last != SIZE_MAX && i - last == round);
+		bool is_due = last != SIZE_MAX && (!round || i - last == round);
 
 		if (m->items[i].place != place && (m->items[i].place || !is_due))
 			continue;
@@ -240,6 +242,8 @@ static int close_rounds(struct moments *m)
 		size_t round = round_of(m, &places[i], scratch);
 
 		known += places[i].count;
+		if (round > ROUNDS_MIN && places[i].count < ROUNDS_MIN)
+			round = 0;
 		places[i].round = round;
 		if (round > 1 && (!closing || round > closing->round))
 			closing = &places[i];
@@ -287,7 +291,7 @@ static int keep_rounds(struct moments *m, bool phases)
 		if (!busiest || is_busier(&places[i], busiest))
 			busiest = &places[i];
 	}
-	if (n > 1 && (double)known >= KNOWN_SHARE * (double)m->count && (!phases || !are_phases(m)))
+	if (n && (double)known >= KNOWN_SHARE * (double)m->count && (!phases || !are_phases(m)))
 		keep_place(m, busiest->place, 0);
 	return 0;
 }
