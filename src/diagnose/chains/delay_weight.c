@@ -248,7 +248,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 			       (!delay_is_lasting(a) || !knows_work(a) || runs_ahead(a) ||
 				       takes_turns(a)));
 	if (l->kind == DELAY_BY_COMPILE) /* other shapes come with their own kernels */
-		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a);
+		return gpu->reason == GPU_BY_WORK && !delay_is_lasting(a) && !a->period_steps;
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC ||
 		l->kind == DELAY_BY_LOCK)
 		if (does_other_work(a) && !delay_is_lasting(a) && !a->period_steps)

@@ -134,6 +134,25 @@ static bool is_mostly_making(const struct making *all, const struct making *late
 	       late->made_ns >= THRESHOLD(CHAIN_MOST) * late->all_ns;
 }
 
+/* Whether stretches of it come every so many units, to the end: of few that are near each other, chance may be that regular. */
+static bool is_making_regularly(const struct step_facts *steps, size_t n)
+{
+	size_t least = SIZE_MAX, most = 0, count = 0, last = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		if (!has_making(&steps[i], MAKING_CODE) ||
+			(i && has_making(&steps[i - 1], MAKING_CODE)))
+			continue;
+		if (count++) {
+			least = MIN(least, i - last);
+			most = MAX(most, i - last);
+		}
+		last = i;
+	}
+	return (double)count >= THRESHOLD(LEAST) && (double)least >= THRESHOLD(RARELY) &&
+	       (double)MAX(most, n - last) <= THRESHOLD(HALF_MORE) * (double)least;
+}
+
 /* Whether as much code is made at the end as since it was first made, by the time and by the number of units that have it. What
  * each kernel needs once, or each new size of the work, gets rarer. Plans of libraries may be for many sizes: what
  * is over within a minute is no complaint. */
@@ -150,7 +169,8 @@ static bool making_goes_on(const struct step_facts *steps, size_t n, enum code_m
 	by_time = sum_making(steps, late_unit(steps, n, all.all_ns), n, how);
 	by_units = sum_making(
 		steps, n - (size_t)(THRESHOLD(COMPILE_LATE) * (double)(n - first)), n, how);
-	if (how == MAKING_CODE && is_mostly_making(&all, &by_time))
+	if (how == MAKING_CODE &&
+		(is_mostly_making(&all, &by_time) || is_making_regularly(steps, n)))
 		return true;
 	return all.makers >= THRESHOLD(LEAST) && by_time.makers * 2 >= THRESHOLD(LEAST) &&
 	       by_time.made_ns * all.all_ns >=
@@ -291,6 +311,27 @@ static void set_class(struct step_facts *steps, const struct unit *units, size_t
 			steps[units[u].first + i].class = class;
 }
 
+/* Beside a difference that most units have, what happened to a few of them only is another matter: they are compared with
+ * nothing. */
+static void leave_out_few(struct step_facts *steps, const struct unit *units, size_t from, size_t n,
+	uint64_t *scratch)
+{
+	size_t far = 0;
+	double limit;
+
+	for (size_t u = from; u < n; u++)
+		scratch[u - from] = units[u].per_step_ns;
+	robust_sort(scratch, n - from);
+	limit = THRESHOLD(FAR_MORE) * (double)robust_median(scratch, n - from);
+	for (size_t u = from; u < n; u++)
+		far += (double)units[u].per_step_ns > limit;
+	if ((double)far >= THRESHOLD(LEAST))
+		return;
+	for (size_t u = from; u < n; u++)
+		if ((double)units[u].per_step_ns > limit)
+			set_class(steps, units, u, u + 1, STEP_OTHER);
+}
+
 /* Slow are the units from a length on. */
 static void set_long(struct step_facts *steps, const struct unit *units, size_t n, uint64_t limit,
 	enum step_class class)
@@ -351,11 +392,12 @@ static int mark_units(struct step_facts *steps, size_t step_count, const struct 
 	if (separate_find(sorted, n, &found) < 0 ||
 		trend_find(lengths, n, found.low && found.is_sure, &ret->trend) < 0)
 		return -ENOMEM;
-	if (ret->trend.is_drift)
-		set_class(steps, units, n / DRIFT_ORDINARY, n, STEP_SLOW);
-	else if (ret->trend.since != SIZE_MAX)
-		set_class(steps, units, ret->trend.since, n, STEP_SLOW);
-	else if (found.low)
+	if (ret->trend.is_drift || ret->trend.since != SIZE_MAX) {
+		size_t from = ret->trend.is_drift ? n / DRIFT_ORDINARY : ret->trend.since;
+
+		set_class(steps, units, from, n, STEP_SLOW);
+		leave_out_few(steps, units, from, n, sorted);
+	} else if (found.low)
 		return mark_slow(steps, step_count, units, n, sorted, &found, ret->group);
 	return 0;
 }
