@@ -259,13 +259,28 @@ static void add_samples(const struct chain *c, struct work_sums *w)
 	}
 }
 
-/* Samples of kind @k in a unit that slow ones have more, or that all have. */
+static double share_of(const double samples[WORK_KINDS], size_t k)
+{
+	double all = 0;
+
+	for (size_t i = 0; i < WORK_KINDS; i++)
+		all += samples[i];
+	return all > 0 ? samples[k] / all : 0;
+}
+
+static double running_ns(const uint64_t ns[ACCOUNT_LINES])
+{
+	return (double)(ns[ACCOUNT_HOST] + ns[ACCOUNT_LAUNCH] + ns[ACCOUNT_CALL]);
+}
+
+/* The time of kind @k in a unit that slow ones have more, or that all have: samples say its share, since a program that has run
+ * for a while is sampled less often. */
 static double grown(const struct chain *c, const struct work_sums *w, size_t k)
 {
-	double slow = w->slow[k] / MAX(c->has_slow ? c->a->slow_steps : c->a->steps, 1u);
-	double ordinary = c->has_slow ? w->ordinary[k] / MAX(c->a->ordinary_steps, 1u) : 0;
+	double slow = share_of(w->slow, k) * running_ns(c->a->slow_ns);
+	double ordinary = share_of(w->ordinary, k) * running_ns(c->a->ordinary_ns);
 
-	return MAX(slow - ordinary, 0.0);
+	return c->has_slow ? MAX(slow - ordinary, 0.0) : share_of(w->slow, k);
 }
 
 #define HALF_LEAST 0.1 /* of what every unit has, in either half of the time */
@@ -290,7 +305,8 @@ static const struct work_place *largest_place(const struct work_place places[WOR
 }
 
 /* Samples say how much of a thread's code it is: the account has one stack for all at a place. What has half of the code
- * that is there for something else than the GPU is named; of what is done on the way less will do. */
+ * that is there for something else than the GPU is named, and a good part of what slow units have more; of what is done on
+ * the way less will do. */
 bool chain_work(const struct chain *c, struct resource_use *ret)
 {
 	_cleanup_free_ struct work_sums *w = c->rec->stacks ? calloc(1, sizeof(*w)) : NULL;
@@ -311,6 +327,7 @@ bool chain_work(const struct chain *c, struct resource_use *ret)
 	if (w->looked < THRESHOLD(IN_A_ROW) || most <= 0 || !goes_on(c, w, k) ||
 		most / all * c->d->share < THRESHOLD(WASTE) ||
 		(works[k].where != AROUND && most < THRESHOLD(CHAIN_MOST) * other) ||
+		(c->has_slow && most < THRESHOLD(CHAIN_PART) * all) ||
 		(works[k].resource == RESOURCE_FRESH_MEMORY &&
 			!chain_fresh_memory(c, most / all, ret)))
 		return false;

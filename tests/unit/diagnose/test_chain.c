@@ -138,6 +138,7 @@ static void test_work_of_a_thread_that_is_waited_for(void **state)
 	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_THREAD);
 
 	e->stack_hash = plain;
+	s->account.slow_ns[ACCOUNT_HOST] = 5 * NS_PER_MS;
 	for (int i = CHAIN_SLOW; i < CHAIN_STEPS; i++) {
 		struct event *row =
 			chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB);
@@ -166,6 +167,8 @@ static void test_work_that_is_new(void **state)
 	const struct stack_frame regex = {.symbol = "sre_ucs1_match", .file = "_sre.c"};
 	uint64_t always = chain_stack(s, &json, 1), since = chain_stack(s, &regex, 1);
 
+	s->account.ordinary_ns[ACCOUNT_HOST] = 10 * NS_PER_MS;
+	s->account.slow_ns[ACCOUNT_HOST] = 15 * NS_PER_MS;
 	for (int i = 0; i < 100; i++) {
 		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
 			always;
@@ -175,6 +178,17 @@ static void test_work_that_is_new(void **state)
 	}
 	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
 	assert_string_equal(s->delay.end.who, "Regular expressions");
+	assert_float_equal(s->delay.end.share, 1, 0.05);
+	/* Twice as many samples in ordinary steps are of the same time. */
+	for (int i = 0; i < CHAIN_SLOW; i++)
+		chain_event(s, chain_at(i) + 2, SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)
+			->stack_hash = always;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	/* There is more of all of it: no work has become more. */
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].stack_hash = i % 50 ? always : since;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_WORK);
+	assert_string_equal(s->delay.end.who, "JSON");
 	free(s);
 }
 
