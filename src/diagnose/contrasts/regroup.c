@@ -8,12 +8,20 @@
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-/* Launches are counted in a part of the units alone, waits in all. */
+/* It copies a model: a checkpoint is written, or another model is loaded. */
+static bool moves_model(const struct step_account *a)
+{
+	return a->slow_bytes >= THRESHOLD(SWAP_BYTES) &&
+	       a->slow_bytes >= THRESHOLD(SWAP_RATIO) * a->ordinary_bytes;
+}
+
+/* Launches are counted in a part of the units alone, waits in all; those for a model's copies are no work. */
 static bool has_more_work(const struct step_account *a)
 {
 	return (a->ordinary_launches > 0 &&
 		       a->slow_launches > THRESHOLD(MORE) * a->ordinary_launches + 1) ||
-	       a->slow_waits > THRESHOLD(MORE) * a->ordinary_waits + THRESHOLD(REGROUP_WAITS);
+	       (!moves_model(a) && a->slow_waits > THRESHOLD(MORE) * a->ordinary_waits +
+							   THRESHOLD(REGROUP_WAITS));
 }
 
 /* They take turns: long rows of either are states. */

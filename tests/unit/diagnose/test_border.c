@@ -82,12 +82,36 @@ static void test_what_is_left_alone(void **state)
 	assert_int_equal(c.slow, 0);
 }
 
+/* Every 15th step waits 200 times more: it is the last piece of a unit, unless what it waits for are the copies of a model. */
+static void test_a_checkpoint_ends_no_unit(void **state)
+{
+	struct step_account a = {.origin = STEP_BY_OPTIMIZER,
+		.steps = 120,
+		.mark_count = 120,
+		.ordinary_steps = 112,
+		.slow_steps = 8,
+		.ordinary_step_ns = 30 * NS_PER_MS,
+		.slow_step_ns = 800 * NS_PER_MS,
+		.period_steps = 15,
+		.period_confidence = 1,
+		.ordinary_waits = 1,
+		.slow_waits = 200,
+		.slow_bytes = 1e5};
+
+	assert_true(regroup_is_needed(&a));
+	a.slow_bytes = 8e8;
+	assert_false(regroup_is_needed(&a));
+	a.ordinary_bytes = 4e8; /* each moves one */
+	assert_true(regroup_is_needed(&a));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_drift_before_a_change),
 		cmocka_unit_test(test_a_hiccup_is_not_the_change),
 		cmocka_unit_test(test_what_is_left_alone),
+		cmocka_unit_test(test_a_checkpoint_ends_no_unit),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
