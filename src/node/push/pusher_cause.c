@@ -3,7 +3,8 @@
  * last seconds of the recording, by a thread. Nobody is asked about who is not late, so that an agent costs nothing
  * more while all is well.
  *
- * In its first late steps a rank may not be understood yet: it is looked at again soon, then more and more seldom. */
+ * In its first late steps a rank may not be understood yet, or be late for another reason than later: it is looked at again
+ * soon, then more and more seldom. */
 
 #include "answer/incidents.h"
 #include "base/log.h"
@@ -14,7 +15,7 @@
 #define LATE_MAX  16
 #define BACK_NS   (10 * (int64_t)NS_PER_S) /* ordinary steps to compare with, and late ones */
 #define AGAIN_NS  NS_PER_S
-#define KNOWN_NS  (10 * NS_PER_S) /* until a cause that is known is looked at again */
+#define KNOWN_NS  (10 * NS_PER_S) /* a cause that is known is looked at again by then */
 #define REST      4               /* times what it took */
 #define DOUBLINGS 5u
 #define SURE      0.5             /* as the fleet has it (cluster/detect/slower.c) */
@@ -24,8 +25,8 @@ struct pusher_causes {
 	struct pusher *pusher;
 	struct aside *aside;
 	bool under_way;
-	unsigned fruitless; /* looks in a row */
-	uint64_t due_ns;    /* monotonic */
+	unsigned looks;  /* at these ranks */
+	uint64_t due_ns; /* monotonic */
 	/* The thread's while it is under way. */
 	uint32_t pids[LATE_MAX];
 	size_t count;
@@ -143,7 +144,7 @@ static void find(struct aside_work *w _unused_, void *arg)
 static void on_found(void *arg, bool canceled)
 {
 	struct pusher_causes *c = arg;
-	uint64_t wait = KNOWN_NS;
+	uint64_t wait = AGAIN_NS << MIN(c->looks++, DOUBLINGS);
 
 	c->under_way = false;
 	if (canceled)
@@ -157,10 +158,8 @@ static void on_found(void *arg, bool canceled)
 		c->found[i].world_rank = r.world_rank;
 		pusher_send_report(c->pusher, &c->found[i]);
 	}
-	if (!pusher_cause_is_whole(c->found, c->found_count, c->count))
-		wait = AGAIN_NS << MIN(c->fruitless++, DOUBLINGS);
-	else
-		c->fruitless = 0;
+	if (pusher_cause_is_whole(c->found, c->found_count, c->count))
+		wait = MIN(wait, KNOWN_NS);
 	c->due_ns = mono_now().ns + MAX(wait, REST * c->took_ns);
 }
 
@@ -216,7 +215,7 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 	for (size_t i = 0; i < n; i++)
 		is_new |= !is_known(c, late[i]);
 	if (is_new)
-		c->fruitless = 0;
+		c->looks = 0;
 	else if (mono_now().ns < c->due_ns)
 		return;
 	memcpy(c->pids, late, n * sizeof(*late));
