@@ -16,6 +16,7 @@
 #define BLAME_WORKERS_MAX   65536
 #define BLAME_SUSPECTS_MAX  16
 #define BLAME_TRANSFERS_MAX 8
+#define BLAME_SMALL_NS      UINT64_C(10000000) /* late by less, healthy ranks are, too */
 
 struct blame_worker {
 	int32_t rank;     /* in the job; -1: not known */

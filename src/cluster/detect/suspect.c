@@ -38,7 +38,7 @@
 #define MATERIAL       0.05 /* of the job's time since it began: less is not worth waking anybody */
 #define MATERIAL_NS    (300 * NS_PER_MS) /* in all, likewise */
 #define SUDDEN_LEAST   (10 * NS_PER_MS)  /* late just now: less is not shown */
-#define MATERIAL_SMALL 0.10              /* likewise, where it is late by less than SUDDEN_LEAST */
+#define MATERIAL_SMALL 0.10              /* likewise, where it is late by little (BLAME_SMALL_NS) */
 #define MATERIAL_STAGE 0.10  /* likewise: neither layers nor batches can be divided evenly */
 #define MATERIAL_STILL 0.5   /* part of that, of what was told: it is not over */
 #define SHARE_REGULAR  0.003 /* likewise, of one that is late again and again, its peers never, */
@@ -355,9 +355,9 @@ static bool is_material(
 	const struct blame *b, const struct blame_suspect *s, const struct episode *e)
 {
 	bool is_told = e && e->told;
-	double least = b->kind == BLAME_STAGE     ? MATERIAL_STAGE
-		       : s->lag_ns < SUDDEN_LEAST ? MATERIAL_SMALL
-						  : MATERIAL;
+	double least = b->kind == BLAME_STAGE       ? MATERIAL_STAGE
+		       : s->lag_ns < BLAME_SMALL_NS ? MATERIAL_SMALL
+						    : MATERIAL;
 	double share = (double)s->lost_ns / (double)since_began(b, s, e);
 
 	if (s->by_design && !is_told)

@@ -327,15 +327,16 @@ static uint32_t late_since(const struct straggler_job *j, const struct blame_sus
 			  (int64_t)MAX(j->blame.step_ns, UINT64_C(1)));
 }
 
+/* Stages cannot be divided evenly, and ranks differ by some milliseconds without a fault: that has to cost more. */
 static enum severity severity_of(const struct blame *b, const struct culprits *c)
 {
-	bool is_stage = b->kind == BLAME_STAGE;
+	bool is_usual = b->kind == BLAME_STAGE || c->worst->lag_ns < BLAME_SMALL_NS;
 	double share = c->share;
 
 	if (c->worst->by_design)
 		return SEVERITY_LOW;
-	return share >= (is_stage ? 2 * HIGH_SHARE : HIGH_SHARE) ? SEVERITY_HIGH
-	       : share >= (is_stage ? HIGH_SHARE : MEDIUM_SHARE) ? SEVERITY_MEDIUM
+	return share >= (is_usual ? 2 * HIGH_SHARE : HIGH_SHARE) ? SEVERITY_HIGH
+	       : share >= (is_usual ? HIGH_SHARE : MEDIUM_SHARE) ? SEVERITY_MEDIUM
 								 : SEVERITY_LOW;
 }
 

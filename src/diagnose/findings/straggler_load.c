@@ -56,7 +56,9 @@ static void report_uneven(const struct detector_input *in, const struct straggle
 	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE || share < MEDIUM_SHARE)
 		return;
 	inc = begin(in, j, j->rows[0], 0, b->confidence, out);
-	inc->severity = share >= HIGH_SHARE ? SEVERITY_MEDIUM : SEVERITY_LOW;
+	/* Where nothing shows that their work differs, ranks that take turns may do so by chance. */
+	inc->severity =
+		share >= (by_input ? HIGH_SHARE : 2 * HIGH_SHARE) ? SEVERITY_MEDIUM : SEVERITY_LOW;
 	inc->count = b->steps;
 	inc->excess_ns = ns;
 	text_format_duration(lost, ns);
