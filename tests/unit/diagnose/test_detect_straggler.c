@@ -79,6 +79,32 @@ static void a_regular_one_has_its_period(void **state)
 	assert_non_null(strstr(inc->summary, "every 10 steps"));
 }
 
+/* 7 or 8 % of the time: by 4 ms in all steps, which healthy ranks are, too, or by 35 ms in one of ten. */
+static void what_is_little_each_time_is_worth_less(void **state)
+{
+	static const struct {
+		uint64_t every, of;
+		int64_t late_us;
+		enum severity severity;
+	} cases[] = {{10, 10, 4000, SEVERITY_LOW}, {1, 10, 35000, SEVERITY_MEDIUM}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(cases); i++) {
+		const struct incident *inc;
+		struct recording rec;
+		JOB;
+
+		for (uint64_t seq = 1; seq <= 300; seq++)
+			job_step_at(&j, seq, (int64_t)seq * 5 * STEP_US,
+				seq % cases[i].of < cases[i].every ? 1 : -1, cases[i].late_us);
+		rec = job_recording(&j);
+		ANSWER a = answer_to(&rec);
+		inc = answer_of(&a, PROBLEM_STRAGGLER);
+		assert_non_null(inc);
+		assert_int_equal(inc->culprit_rank, 1);
+		assert_int_equal(inc->severity, cases[i].severity);
+	}
+}
+
 static void turns_are_nobodys_fault(void **state)
 {
 	const struct incident *inc;
@@ -343,6 +369,7 @@ int main(void)
 		cmocka_unit_test(two_are_late_together),
 		cmocka_unit_test(a_regular_one_has_its_period),
 		cmocka_unit_test(turns_are_nobodys_fault),
+		cmocka_unit_test(what_is_little_each_time_is_worth_less),
 		cmocka_unit_test(another_job_is_not_mixed_in),
 		cmocka_unit_test(waits_that_nobody_knows_are_supposed),
 		cmocka_unit_test(an_end_that_is_known_stays),
