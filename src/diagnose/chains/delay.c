@@ -14,6 +14,13 @@
 
 #define SECTORS_MAX (UINT64_C(1) << 32)
 
+const struct resource_row resource_rows[] = {
+#define X(NAME, anybody, evidence, traits)                                                         \
+	[RESOURCE_##NAME] = {anybody, EVIDENCE_##evidence, traits},
+	RESOURCES(X)
+#undef X
+};
+
 static const char *const texts[] = {
 #define X(NAME, text) [DELAY_BY_##NAME] = text,
 	DELAYS(X)

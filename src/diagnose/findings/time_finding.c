@@ -51,22 +51,11 @@ static bool adds_up(const struct step_account *a)
  * time is measured, but may be how the program works; of the program's own code it is least known whether it had to run. */
 static double evidence_of(const struct delay *d)
 {
-	switch (d->end.resource) {
-	case RESOURCE_COMPILER:
-	case RESOURCE_RANKS:
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
-	case RESOURCE_GPU_PROCESS: return d->end.count ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
-	case RESOURCE_NONE:
-	case RESOURCE_LOCK:
-	case RESOURCE_PICKLE:
-	case RESOURCE_CALLBACK:
-	case RESOURCE_TRACEBACK:
-	case RESOURCE_WORK:
-	case RESOURCE_FRESH_MEMORY:
-	case RESOURCE_TIMER: break;
-	default: return THRESHOLD(SURE_SEEN);
-	}
+	enum resource_evidence by = resource_rows[d->end.resource].evidence;
+	bool is_guess = d->end.resource == RESOURCE_GPU_PROCESS && !d->end.count;
+
+	if (by != EVIDENCE_KIND)
+		return by == EVIDENCE_OWN || is_guess ? THRESHOLD(SURE_OWN) : THRESHOLD(SURE_SEEN);
 	switch (d->kind) {
 	case DELAY_BY_GPU:
 	case DELAY_BY_HOST:
@@ -217,17 +206,10 @@ static double lost_of(
 {
 	if (delay_is_waste(rec, a, d))
 		return 1;
-	if (d->kind != DELAY_BY_GPU || d->share < THRESHOLD(CHAIN_PART))
-		return 0;
-	switch (d->end.resource) {
-	case RESOURCE_GPU_CLOCK:
-	case RESOURCE_GPU_POWER:
-	case RESOURCE_GPU_HEAT:
-	case RESOURCE_GPU_PROCESS:
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return d->end.share;
-	default: return 0;
-	}
+	return d->kind == DELAY_BY_GPU && d->share >= THRESHOLD(CHAIN_PART) &&
+			       resource_is(d->end.resource, RESOURCE_IN_ALL)
+		       ? d->end.share
+		       : 0;
 }
 
 /* A job that is content with 32 bits may have its reasons. */

@@ -195,23 +195,9 @@ static void find_end(const struct delay_subject *s, struct resource_use *end)
 /* Where it is known what had it, and not whose that is. */
 static const char *anybody(const struct delay_subject *s)
 {
-	switch (s->end.resource) {
-	case RESOURCE_CPU_PROGRAM: return "other programs";
-	case RESOURCE_CPU_OWN: return "threads";
-	case RESOURCE_CPU_QUOTA: return "its control group";
-	case RESOURCE_GPU_PROCESS:
-	case RESOURCE_PICKLE:
-	case RESOURCE_DELAYED_ACK:
-	case RESOURCE_PIPE_FULL:
-	case RESOURCE_STOPPER:
-	case RESOURCE_PROCESS: return "another process";
-	case RESOURCE_LOCK: return "another thread";
-	case RESOURCE_ADDRESS: return "a remote address";
-	case RESOURCE_COMPILER: return "a compiler";
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return "wide types";
-	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
-	}
+	const char *who = resource_rows[s->end.resource].anybody;
+
+	return !who[0] && s->l->kind == DELAY_BY_PROCESS ? "another process" : who;
 }
 
 static bool is_called_as_job(const struct delay_subject *s, const char *name)
@@ -225,16 +211,8 @@ static bool is_called_as_job(const struct delay_subject *s, const char *name)
  * CPU, a disk or the GPU may be another job of the same program. */
 bool delay_subject_is_jobs(const struct delay_subject *s, const char *name, uint32_t pid)
 {
-	switch (s->end.resource) {
-	case RESOURCE_PROCESS:
-	case RESOURCE_PICKLE:
-	case RESOURCE_DELAYED_ACK:
-	case RESOURCE_FILE_LOCK:
-	case RESOURCE_PIPE_FULL:
-	case RESOURCE_STOPPER: break;
-	default: return false;
-	}
-	return pid != s->a->pid && is_called_as_job(s, name);
+	return resource_is(s->end.resource, RESOURCE_IS_AWAITED) && pid != s->a->pid &&
+	       is_called_as_job(s, name);
 }
 
 /* "48 × xz", "xz (pid 7)", "thread prefetch", "another process of train.py (pid 8)" */
