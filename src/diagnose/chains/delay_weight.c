@@ -290,6 +290,29 @@ bool delay_is_pause(
 	return !is_training(a) && is_of_loop(rec, a, l->lead);
 }
 
+/* As many slow units in one half of the time as in the other, more or less. */
+static bool is_of_both_halves(const struct step_account *a)
+{
+	double slow[2] = {0};
+
+	for (size_t i = 0; i < a->bar_count; i++)
+		slow[i >= a->bar_count / 2] += a->bars[i].slow_steps;
+	return MAX(slow[0], slow[1]) <= THRESHOLD(VARIED_HALVES) * MIN(slow[0], slow[1]);
+}
+
+bool delay_is_routine(const struct step_account *a, const struct delay *l)
+{
+	bool is_others = resource_rows[l->end.resource].evidence != EVIDENCE_KIND &&
+			 l->end.pid != a->pid;
+	bool is_asked_for = l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_COPY ||
+			    l->kind == DELAY_BY_SYNC || l->kind == DELAY_BY_DISK;
+
+	if (l->kind != DELAY_BY_CHECKPOINT && !(is_asked_for && !is_others && a->period_steps))
+		return false;
+	return !delay_is_lasting(a) && !a->is_drift && is_of_both_halves(a) &&
+	       (!l->lead || l->lead->owner <= OWNER_THREAD);
+}
+
 static bool lead_is_asleep(const struct delay *l)
 {
 	return l->lead && l->lead->line == ACCOUNT_ASLEEP;

@@ -237,7 +237,8 @@ static void put_figures(
 		inc->since = a->slow_first;
 	inc->confidence = f->confidence;
 	inc->severity =
-		f->is_harmless ? SEVERITY_LOW : severity_of(f->share, f->confidence, !is_slow);
+		f->is_harmless ? SEVERITY_LOW
+			       : severity_of(f->share, f->confidence, !is_slow || f->is_routine);
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 }
 
@@ -567,7 +568,7 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 		/* Once is enough where a whole job stood still for it. */
 		if (f->contrast == CONTRAST_SLOW && rank_story_is_stall(list[at].account)) {
 			inc->confidence = MAX(inc->confidence, STALL_SURE);
-			inc->severity = severity_of(f->share, inc->confidence, false);
+			inc->severity = severity_of(f->share, inc->confidence, f->is_routine);
 		}
 		return;
 	}

@@ -3,7 +3,8 @@
  *
  * Slow units: what grew from ordinary to slow ones is what they lost their time to; each cause that has a quarter
  * of the growth, or is one by itself and has a tenth that costs 5 % of the time, is a finding with its share of the
- * lost time.
+ * lost time. What the program does by itself every so many units, from the beginning on, is as good as in all units,
+ * and judged as that.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
  * compare with or not; so is host code that does not drive the GPU, from 50 % on, from 40 % if the GPU is
@@ -141,6 +142,7 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.problem = pattern_problem(all->rec, a, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
 				is_hidden(all->rec, a, d, f.share);
+		f.is_routine = delay_is_routine(a, d);
 		f.confidence = confidence_of(
 			a, evidence_of(d), a->slow_steps, all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
