@@ -188,11 +188,9 @@ static void report(
 	struct incident *inc = incident_begin(out, problems[g->row->class]);
 
 	incident_process(inc, g->first, g->first->start.ns, g->last_ns);
-	inc->severity = is_loud(s->rec, g) ? SEVERITY_MEDIUM : SEVERITY_LOW;
-	inc->count = g->calls;
-	inc->unit = "failed calls";
-	inc->completeness = s->completeness;
-	inc->confidence = (g->row->sticky ? 0.7 : 0.95) * completeness_weight(s->completeness);
+	incident_weigh(inc, is_loud(s->rec, g) ? SEVERITY_MEDIUM : SEVERITY_LOW,
+		g->row->sticky ? 0.7 : 0.95, g->calls, "failed calls");
+	incident_complete(inc, s->completeness);
 	describe(g, inc);
 	advise(g, inc);
 	add_processes(g, inc);

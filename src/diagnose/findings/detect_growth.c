@@ -13,8 +13,7 @@
  * it is no leak unless 8 kernels are launched for each allocation that stays, and if graphs are
  * instantiated in half as many readings as rise.
  *
- * HIGH: it ran out of memory, or will within an hour; free memory not known: from 10 MiB/s. Else
- * MEDIUM; LOW if more than 10 % of the calls were lost. Confidence = straightness of the growth x the
+ * Severity: leak_allocs_judge(). Confidence = straightness of the growth x the
  * share that the allocations account for x n/(n+1) of readings that rise x completeness. */
 #include <errno.h>
 #include <stdio.h>
@@ -31,13 +30,9 @@
 #define LAUNCHES_AN_ALLOC 8
 #define LAUNCHES_A_GRAPH  64 /* a graph stands for many */
 #define BUCKET_NS         ((int64_t)(5 * NS_PER_S))
-#define SOON_S            3600.0
-#define FAST_BYTES_S      (10.0 * (1 << 20))
-#define LOSSY             0.9
 #define SURE_STEPS        0.4
 #define STEPS_MIN         4
 #define READINGS_SHOWN    6
-#define GPUS_MAX          16
 #define PROCESSES_MAX     256
 
 struct finding {
@@ -130,26 +125,11 @@ static int grows_by(const struct detector_input *s, const struct device_allocs *
 	       2 * graphs_made_in(s->rec, pid, &f->growth) < f->growth.rises;
 }
 
-static size_t list_gpus(const struct recording *rec, int64_t ret[GPUS_MAX])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->gpu_count && n < GPUS_MAX; i++) {
-		size_t k = 0;
-
-		while (k < n && ret[k] != rec->gpus[i].index)
-			k++;
-		if (k == n)
-			ret[n++] = rec->gpus[i].index;
-	}
-	return n;
-}
-
 static int find(const struct detector_input *s, const struct device_allocs *l, struct finding *f)
 {
 	int64_t own = MAX(s->rec->events[l->entries[f->allocs.end - 1].event].device, 0);
-	int64_t gpus[GPUS_MAX];
-	size_t n = list_gpus(s->rec, gpus);
+	int64_t gpus[DETECTOR_GPUS_MAX];
+	size_t n = detector_gpus(s->rec, gpus);
 	int r;
 
 	f->gpu = own;
@@ -199,32 +179,6 @@ static int measure(const struct detector_input *s, uint32_t pid, struct finding 
 	return r;
 }
 
-static void judge(const struct detector_input *s, const struct finding *f, double until_s,
-	struct incident *inc)
-{
-	double share = (double)f->allocs.left_bytes / (double)f->growth.bytes;
-	double n = (double)f->growth.rises;
-
-	if (f->allocs.ran_out || (until_s < 0 ? f->bytes_per_s >= FAST_BYTES_S : until_s < SOON_S))
-		inc->severity = SEVERITY_HIGH;
-	else
-		inc->severity = SEVERITY_MEDIUM;
-	if (s->completeness >= 0 && s->completeness < LOSSY)
-		inc->severity = SEVERITY_LOW;
-	inc->confidence = (1 - f->growth.bend) * MIN(share, 1.0) * n / (n + 1) *
-			  completeness_weight(s->completeness);
-}
-
-static void describe_cause(const struct finding *f, struct incident *inc)
-{
-	const struct leak_allocs *a = &f->allocs;
-	char each[TEXT_MAX];
-
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"memory leak: %s (pid %u) allocates %s at a time and does not free it", inc->comm,
-		inc->pid, text_format_bytes(each, a->left_bytes / a->left));
-}
-
 static void explain(const struct finding *f, struct incident *inc)
 {
 	const struct memory_growth *g = &f->growth;
@@ -242,17 +196,15 @@ static void explain(const struct finding *f, struct incident *inc)
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 }
 
-static void describe(const struct finding *f, double until_s, struct incident *inc)
+static void describe(const struct detector_input *s, const struct finding *f, struct incident *inc)
 {
 	const struct memory_growth *g = &f->growth;
 	char rate[TEXT_MAX], step[TEXT_MAX], from[TEXT_MAX], to[TEXT_MAX], took[TEXT_MAX];
-	char n[TEXT_PLURAL_MAX], until[TEXT_MAX], full[64] = "", per_step[64] = "";
+	char count[TEXT_PLURAL_MAX], full[LEAK_FULL_MAX], per_step[64] = "";
+	double share = (double)f->allocs.left_bytes / (double)g->bytes, n = (double)g->rises;
 
-	if (f->allocs.ran_out)
-		snprintf(full, sizeof(full), "; it ran out of memory");
-	else if (until_s >= 0 && until_s < 1e9)
-		snprintf(full, sizeof(full), "; full in %s",
-			text_format_duration(until, (uint64_t)(until_s * 1e9)));
+	leak_allocs_judge(s, &f->allocs, f->bytes_per_s, g->free_bytes,
+		(1 - g->bend) * MIN(share, 1.0) * n / (n + 1), inc, full);
 	if (f->bytes_per_step > 0)
 		snprintf(per_step, sizeof(per_step), ", %s a step",
 			text_format_bytes(step, (uint64_t)f->bytes_per_step));
@@ -262,8 +214,7 @@ static void describe(const struct finding *f, double until_s, struct incident *i
 		text_format_bytes(from, g->start_bytes),
 		text_format_bytes(to, g->start_bytes + g->bytes),
 		text_format_duration(took, (uint64_t)(g->last_ns - g->first_ns)),
-		text_format_plural(n, f->allocs.left, "allocations"), full);
-	describe_cause(f, inc);
+		text_format_plural(count, f->allocs.left, "allocations"), full);
 	explain(f, inc);
 }
 
@@ -301,22 +252,15 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	struct incident_list *out)
 {
 	const struct event *row = &s->rec->events[l->entries[f->allocs.newest].event];
-	int64_t room = f->growth.free_bytes;
 	struct incident *inc;
-	double until_s;
 	int r = measure(s, row->pid, f);
 
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
-	until_s = room < 0 ? -1 : (double)room / f->bytes_per_s;
 	incident_process(inc, row, f->growth.first_ns, f->growth.last_ns);
 	snprintf(inc->comm, sizeof(inc->comm), "%s", name_of_process(s->rec, row));
-	inc->count = f->allocs.left;
-	inc->unit = "allocations never freed";
-	inc->completeness = s->completeness;
-	judge(s, f, until_s, inc);
-	describe(f, until_s, inc);
+	describe(s, f, inc);
 	add_readings(s->rec, f, inc);
 	r = leak_allocs_put(s->rec, l, &f->allocs, inc);
 	if (r == 0)

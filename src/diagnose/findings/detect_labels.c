@@ -155,10 +155,7 @@ static struct incident *begin(const struct series *s, enum problem problem, enum
 	snprintf(inc->id, sizeof(inc->id), "%s-%.24s-%u-%lld", problem_row(problem)->id, s->key,
 		s->pid, (long long)at->time_ns);
 	inc->last.ns = s->newest->time_ns;
-	inc->severity = severity;
-	inc->count = count;
-	inc->unit = unit;
-	inc->confidence = 0.9;
+	incident_weigh(inc, severity, 0.9, count, unit);
 	incident_step(inc, at->time_ns, 0, "LABEL", "annotation", "%s=%.100s", s->key, at->value);
 	incident_sql(inc,
 		"SELECT timestamp, pid, json_extract(labels, '$.\"%s\"') AS value FROM annotations "

@@ -34,8 +34,6 @@
 #define LATER_CALLS   8
 #define START_NS      ((int64_t)(60 * NS_PER_S))
 #define LEAST_NS      (5 * NS_PER_MS) /* below that nobody would look for it */
-#define MEDIUM_NS     (500 * NS_PER_MS)
-#define MEDIUM_SHARE  0.1
 
 struct cold_call {
 	const struct event *event;
@@ -225,15 +223,11 @@ static void report(const struct detector_input *s, const struct start *p, struct
 	struct incident *inc = incident_begin(out, PROBLEM_COLD_START);
 
 	incident_process(inc, dearest(p)->event, p->first->start.ns, dearest(p)->event->start.ns);
-	inc->severity = seen && p->ns >= MEDIUM_NS && (double)p->ns >= MEDIUM_SHARE * span
-				? SEVERITY_MEDIUM
-				: SEVERITY_LOW;
-	inc->count = (uint64_t)p->count;
-	inc->unit = "first calls";
+	incident_weigh(inc, seen ? lazy_severity(p->ns, span) : SEVERITY_LOW, seen ? 0.9 : 0.6,
+		(uint64_t)p->count, "first calls");
+	incident_complete(inc, s->completeness);
 	inc->excess_ns = p->ns;
 	inc->explained = 1;
-	inc->completeness = s->completeness;
-	inc->confidence = (seen ? 0.9 : 0.6) * completeness_weight(s->completeness);
 	describe(p, seen, inc);
 	incident_keep(out, inc);
 }

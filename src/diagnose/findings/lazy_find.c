@@ -217,24 +217,26 @@ static void describe_lazy(const struct lazy_loads *z, struct incident *inc)
 		z->pid, z->longest[0]->source, z->longest[0]->op);
 }
 
+enum severity lazy_severity(uint64_t ns, double span_ns)
+{
+	return ns >= MEDIUM_NS && (double)ns >= MEDIUM_SHARE * span_ns ? SEVERITY_MEDIUM
+								       : SEVERITY_LOW;
+}
+
 void lazy_report(
 	const struct detector_input *s, const struct lazy_loads *z, struct incident_list *out)
 {
-	double n = (double)z->functions, span = (double)op_span_ns(s->ops, z->op);
-	struct incident *inc;
+	struct incident *inc = incident_begin(out, PROBLEM_COLD_START);
+	double n = (double)z->functions;
 
-	inc = incident_begin(out, PROBLEM_COLD_START);
 	incident_process(inc, z->longest[0], z->first_ns, z->last_ns);
 	snprintf(inc->id, sizeof(inc->id), "lazy-loading-%u-%lld", z->pid, (long long)z->first_ns);
-	inc->severity = z->ns >= MEDIUM_NS && (double)z->ns >= MEDIUM_SHARE * span ? SEVERITY_MEDIUM
-										   : SEVERITY_LOW;
-	inc->count = z->functions;
-	inc->unit = "first launches";
+	incident_weigh(inc, lazy_severity(z->ns, (double)op_span_ns(s->ops, z->op)),
+		(double)z->ns / (double)(z->ns + z->repeats_ns) * n / (n + FUNCTIONS_HALF),
+		z->functions, "first launches");
+	incident_complete(inc, s->completeness);
 	inc->excess_ns = z->ns;
 	inc->explained = 1;
-	inc->completeness = s->completeness;
-	inc->confidence = (double)z->ns / (double)(z->ns + z->repeats_ns) * n /
-			  (n + FUNCTIONS_HALF) * completeness_weight(s->completeness);
 	describe_lazy(z, inc);
 	incident_keep(out, inc);
 }

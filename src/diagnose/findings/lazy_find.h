@@ -31,6 +31,9 @@ void lazy_done(struct lazy_list *l);
 /* lazy_tells - whether lazy_report() tells of slow first calls of @g. */
 bool lazy_tells(const struct lazy_list *l, const struct op_group *g);
 
+/* lazy_severity - of starting that cost @ns of the @span_ns that the process was observed. */
+enum severity lazy_severity(uint64_t ns, double span_ns);
+
 /* lazy_report - an incident for @z; unexplained slow launches of the process are dropped for it. */
 void lazy_report(
 	const struct detector_input *s, const struct lazy_loads *z, struct incident_list *out);
