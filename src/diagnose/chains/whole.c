@@ -65,13 +65,6 @@ static uint64_t place_of(const struct recording *rec, const struct account_entry
 	return s && stack_user_frame(s) && !compiler_of_stack(s) ? place_key(s) : 0;
 }
 
-static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
-{
-	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
-
-	return s && host_code_drives_gpu(s);
-}
-
 /* Time that the thread need not have spent there. What waits for the GPU, a CPU or a lock has its reason elsewhere. */
 static bool may_join(const struct account_entry *e)
 {
@@ -90,7 +83,7 @@ static bool may_join(const struct account_entry *e)
 /* Host code that hands work to the GPU is not what a place is about. */
 static bool may_lead(const struct recording *rec, const struct account_entry *e)
 {
-	return may_join(e) && !(e->line == ACCOUNT_HOST && drives_gpu(rec, e));
+	return may_join(e) && !(e->line == ACCOUNT_HOST && host_code_drives(rec, e));
 }
 
 /* @e becomes time of @owner's @line, and the sums with it. */
@@ -166,7 +159,7 @@ static bool joins(const struct recording *rec, const struct account_entry *e,
 
 	if (!may_join(e) || is_of(e, lead) || (is_host && is_input(lead)))
 		return false;
-	return !(is_host && drives_gpu(rec, e) && e->slow_ns > lead_ns);
+	return !(is_host && host_code_drives(rec, e) && e->slow_ns > lead_ns);
 }
 
 static void join_places(const struct recording *rec, struct step_account *a)
@@ -197,7 +190,8 @@ static void join_places(const struct recording *rec, struct step_account *a)
 
 /* ---- launch after launch ---- */
 
-static struct gpu_use use_of(const struct recording *rec, const struct step_account *a, int64_t index)
+static struct gpu_use use_of(
+	const struct recording *rec, const struct step_account *a, int64_t index)
 {
 	struct gpu_use use = {0};
 	double squares = 0, n;
@@ -371,7 +365,7 @@ static void join_launching(const struct recording *rec, struct step_account *a)
 		struct account_entry *e = &a->entries[i], to = *e;
 
 		to.line = ACCOUNT_LAUNCH;
-		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && drives_gpu(rec, e))
+		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && host_code_drives(rec, e))
 			move(a, e, &to);
 	}
 }
