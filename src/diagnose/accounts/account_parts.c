@@ -165,9 +165,8 @@ static bool are_breaks(const struct process_account *a, const struct sleeps *s, 
 		return false;
 	for (size_t i = 0; i < a->unit_count; i++)
 		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
-	robust_sort(scratch, a->unit_count);
 	return (double)s->sum_ns / (double)s->count >=
-	       THRESHOLD(PAUSE) * (double)robust_median(scratch, a->unit_count);
+	       THRESHOLD(PAUSE) * (double)robust_median_of(scratch, a->unit_count);
 }
 
 /* Whether what a unit is longer the next is shorter: where each begins when it is due nothing adds up, where one begins when
@@ -179,8 +178,7 @@ static bool lengths_make_up(const struct process_account *a, uint64_t *scratch)
 
 	for (size_t i = 0; i < a->unit_count; i++)
 		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
-	robust_sort(scratch, a->unit_count);
-	median = robust_median(scratch, a->unit_count);
+	median = robust_median_of(scratch, a->unit_count);
 	mad = MAX(robust_mad(scratch, a->unit_count), UINT64_C(1));
 	for (size_t i = 0; i < a->unit_count; i++) {
 		double x = (double)(a->units[i].end_ns - a->units[i].start_ns) - (double)median;

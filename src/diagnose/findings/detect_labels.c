@@ -103,8 +103,7 @@ static void judge_spike(struct series *s, const struct annotation_label *l, doub
 		return;
 	for (int i = 0; i < BEFORE; i++)
 		sorted[i] = (uint64_t)(s->window[i] * SCALED);
-	robust_sort(sorted, BEFORE);
-	median = robust_median(sorted, BEFORE);
+	median = robust_median_of(sorted, BEFORE);
 	mad = robust_mad(sorted, BEFORE);
 	m = (double)median / SCALED;
 	if (m <= 0 || value < m * (1 + SPIKE_SHARE) ||

@@ -50,8 +50,7 @@ static uint64_t step_length(const struct step_report *accounts, uint32_t pid)
 			continue;
 		for (size_t k = 0; k < n; k++)
 			lengths[k] = a->marks[k * a->mark_count / n].dur_ns;
-		robust_sort(lengths, n);
-		return robust_median(lengths, n);
+		return robust_median_of(lengths, n);
 	}
 	return 0;
 }

@@ -190,8 +190,7 @@ static size_t round_of(const struct moments *m, const struct mark_place *p, uint
 	}
 	if (!n || !is_lasting(m, p))
 		return 0;
-	robust_sort(scratch, n);
-	usual = robust_median(scratch, n);
+	usual = robust_median_of(scratch, n);
 	for (size_t i = 0; i < n; i++)
 		same += scratch[i] == usual;
 	whole = (double)usual * (double)n;
@@ -340,8 +339,7 @@ static struct usual_unit usual_of(
 			u.backwards)
 			scratch[n++] = (uint64_t)(m->items[i].ns - backwards->items[last - 1].ns);
 	}
-	robust_sort(scratch, n);
-	u.after_ns = n ? (int64_t)robust_median(scratch, n) : 0;
+	u.after_ns = (int64_t)robust_median_of(scratch, n);
 	return u;
 }
 
@@ -400,8 +398,7 @@ static int is_thinned(const struct moments *m, int64_t every_ns)
 		return 0;
 	for (size_t i = 1; i < m->count; i++)
 		scratch[i - 1] = (uint64_t)(m->items[i].ns - m->items[i - 1].ns);
-	robust_sort(scratch, m->count - 1);
-	return (double)robust_median(scratch, m->count - 1) <= THINNED * (double)every_ns;
+	return (double)robust_median_of(scratch, m->count - 1) <= THINNED * (double)every_ns;
 }
 
 /* Leaves the marks with which rounds of places begin. 1: done, 0: there are none, or -ENOMEM. */
