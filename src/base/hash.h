@@ -4,6 +4,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
 /* hash_number - splitmix64's finisher: every bit of @v changes half of the result's. */
 static inline uint64_t hash_number(uint64_t v)
@@ -11,6 +12,18 @@ static inline uint64_t hash_number(uint64_t v)
 	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
 	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
 	return v ^ (v >> 31);
+}
+
+/* hash_words - of @len bytes, a multiple of eight, on this machine alone. */
+static inline uint64_t hash_words(const void *data, size_t len)
+{
+	uint64_t h = len, word;
+
+	for (size_t i = 0; i + sizeof(word) <= len; i += sizeof(word)) {
+		memcpy(&word, (const char *)data + i, sizeof(word));
+		h = hash_number(h ^ word);
+	}
+	return h;
 }
 
 /* hash_bytes - FNV-1a. */

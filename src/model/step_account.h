@@ -86,6 +86,18 @@ struct account_entry {
 	uint64_t slow_ns;       /* in a slow step, on average; where none is, in any step */
 };
 
+/* account_entry_growth - what slow steps have more of it than ordinary ones; account_entry_more - likewise, 0 where that is
+ * below 0. */
+static inline int64_t account_entry_growth(const struct account_entry *e)
+{
+	return (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
+}
+
+static inline uint64_t account_entry_more(const struct account_entry *e)
+{
+	return e->slow_ns > e->ordinary_ns ? e->slow_ns - e->ordinary_ns : 0;
+}
+
 #define ACCOUNT_ENTRIES 24
 
 struct account_bar { /* some steps that followed each other, for drawings */

@@ -125,7 +125,7 @@ static int read_header(sql_db *db, struct sql_pages *p)
 	p->page_count = (uint32_t)MIN(bytes / p->page_bytes, (int64_t)UINT32_MAX);
 	p->block_bytes = READ_BYTES; /* a multiple of every page's size */
 	p->block_start = -1;
-	p->block = malloc(p->block_bytes + sizeof(uint64_t)); /* get_int() */
+	p->block = malloc(p->block_bytes + sizeof(uint64_t)); /* stored_int() */
 	return p->block ? 0 : -ENOMEM;
 }
 
@@ -274,7 +274,7 @@ static int find_leaves(struct sql_pages *p, int64_t low, int64_t high, struct pa
 
 /* The bytes of a number, by its type. */
 static const uint8_t number_bytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
-#define TYPE_REAL  7
+#define TYPE_REAL  7          /* those before it, but 0, are integers of so many bytes */
 #define TYPE_ONE   9
 #define TYPE_BYTES 12         /* the first that is a blob (even) or a text (odd) */
 #define TYPE_ROW   UINT16_MAX /* ours: the row's number */
@@ -296,7 +296,8 @@ static int shape_read(
 		types = get_varint(types, end, &type);
 		if (!types || type >= TYPE_ROW || ret->body_bytes > UINT16_MAX || n == p->stored)
 			return NOT_PLAIN;
-		stored[n] = (struct sql_place){(uint16_t)ret->body_bytes, (uint16_t)type};
+		stored[n] = (struct sql_place){(uint16_t)ret->body_bytes, (uint16_t)type,
+			type && type < TYPE_REAL ? (uint8_t)(64 - 8 * number_bytes[type]) : 0};
 		ret->body_bytes +=
 			type < TYPE_BYTES ? number_bytes[type] : (uint32_t)(type - TYPE_BYTES) / 2;
 	}
@@ -395,45 +396,56 @@ static bool is_int(uint32_t type)
 	return type != 0 && type != TYPE_REAL && type <= TYPE_ONE;
 }
 
-/* A number of 0 to 8 bytes. Reads eight: the block has room behind its last page. */
-static int64_t get_int(const uint8_t *p, uint32_t type)
+static uint64_t word_at(const uint8_t *p)
 {
-	unsigned bytes = number_bytes[type];
-	uint64_t v;
+	uint64_t word;
 
-	if (!bytes)
-		return type == TYPE_ONE;
-	memcpy(&v, p, sizeof(v));
-	return (int64_t)be64toh(v) >> (64 - 8 * bytes);
+	memcpy(&word, p, sizeof(word));
+	return word;
+}
+
+/* Whether it is a number of so many bytes in the row; not one that its type alone says. */
+static bool is_stored_int(const struct sql_place *at)
+{
+	return at->type - 1u < TYPE_REAL - 1;
+}
+
+/* Eight bytes are read: the block has room behind its last page. */
+static int64_t stored_int(const uint8_t *body, const struct sql_place *at)
+{
+	return (int64_t)be64toh(word_at(body + at->offset)) >> at->shift;
 }
 
 bool sql_record_ints(const struct sql_record *r, size_t first, size_t count, int64_t *ret)
 {
+	const struct sql_place *at = &r->places[first];
 	bool all = true;
 
-	for (size_t i = 0; i < count; i++) {
-		const struct sql_place *at = &r->places[first + i];
-
-		if (is_int(at->type)) {
-			ret[i] = get_int(r->body + at->offset, at->type);
-		} else {
-			all = all && at->type == TYPE_ROW;
-			ret[i] = at->type == TYPE_ROW ? r->row : 0;
+	for (const struct sql_place *end = at + count; at < end; at++, ret++) {
+		if (is_stored_int(at)) {
+			*ret = stored_int(r->body, at);
+			continue;
 		}
+		*ret = at->type == TYPE_ROW ? r->row : at->type == TYPE_ONE;
+		all = all && (at->type == TYPE_ROW || is_int(at->type));
 	}
 	return all;
 }
 
-static struct sql_value value_of(const uint8_t *p, uint32_t type)
+static struct sql_value value_of(const struct sql_record *r, const struct sql_place *at)
 {
-	if (is_int(type))
-		return SQL_I(get_int(p, type));
-	if (type >= TYPE_BYTES)
-		return (struct sql_value){.type = type % 2 ? SQL_TEXT : SQL_BLOB,
+	const uint8_t *p = r->body + at->offset;
+
+	if (is_stored_int(at))
+		return SQL_I(stored_int(r->body, at));
+	if (is_int(at->type) || at->type == TYPE_ROW)
+		return SQL_I(at->type == TYPE_ROW ? r->row : at->type == TYPE_ONE);
+	if (at->type >= TYPE_BYTES)
+		return (struct sql_value){.type = at->type % 2 ? SQL_TEXT : SQL_BLOB,
 			.p = p,
-			.len = (type - TYPE_BYTES) / 2};
-	if (type == TYPE_REAL) {
-		int64_t bits = get_int(p, type);
+			.len = (size_t)(at->type - TYPE_BYTES) / 2};
+	if (at->type == TYPE_REAL) {
+		uint64_t bits = be64toh(word_at(p));
 		double d;
 
 		memcpy(&d, &bits, sizeof(d));
@@ -445,10 +457,6 @@ static struct sql_value value_of(const uint8_t *p, uint32_t type)
 void sql_record_values(
 	const struct sql_record *r, size_t first, size_t count, struct sql_value *ret)
 {
-	for (size_t i = 0; i < count; i++) {
-		const struct sql_place *at = &r->places[first + i];
-
-		ret[i] = at->type == TYPE_ROW ? SQL_I(r->row)
-					      : value_of(r->body + at->offset, at->type);
-	}
+	for (size_t i = 0; i < count; i++)
+		ret[i] = value_of(r, &r->places[first + i]);
 }

@@ -17,6 +17,7 @@ struct sql_pages;
 /* Where a value is in a row, by the row's shape. */
 struct sql_place {
 	uint16_t offset, type; /* as the file says it */
+	uint8_t shift;         /* of eight bytes there, for an integer */
 };
 
 /* A row, while its callback runs. */

@@ -99,6 +99,12 @@ uint64_t robust_median(const uint64_t *sorted, size_t n)
 
 /* The distances grow outwards from the median on both sides, so the k-th smallest is found by
  * walking outwards k steps, each time on the nearer side. */
+uint64_t robust_median_of(uint64_t *values, size_t n)
+{
+	robust_sort(values, n);
+	return robust_median(values, n);
+}
+
 uint64_t robust_mad(const uint64_t *sorted, size_t n)
 {
 	uint64_t median = robust_median(sorted, n), distance = 0;

@@ -15,6 +15,9 @@ void robust_sort(uint64_t *values, size_t n);
 uint64_t robust_quantile(const uint64_t *sorted, size_t n, double q);
 uint64_t robust_median(const uint64_t *sorted, size_t n);
 
+/* robust_median_of - sorts @values; 0 if there are none. */
+uint64_t robust_median_of(uint64_t *values, size_t n);
+
 /* robust_mad - the median of the distances from the median. Times 1.4826 it estimates the standard
  * deviation of normal data. */
 uint64_t robust_mad(const uint64_t *sorted, size_t n);

@@ -186,11 +186,11 @@ bool ordinary_keeps(struct ordinary *o, const int64_t row[ORDINARY_COUNT])
 
 	if (!op_kind_is_cuda((unsigned)source) || row[ORDINARY_RET] != 0)
 		return true;
-	/* What makes no sense is kept, so that the reader sees and counts it. */
-	if (row[ORDINARY_OP] < 0 || row[ORDINARY_OP] >= WIRE_OP_MAX || row[ORDINARY_PID] < 0 ||
-		row[ORDINARY_PID] > UINT32_MAX || row[ORDINARY_DURATION] < 0 || start_ns < 1 ||
-		start_ns > TIME_MAX_NS || row[ORDINARY_FLAGS] < 0 ||
-		row[ORDINARY_FLAGS] > UINT16_MAX)
+	/* What makes no sense is kept, so that the reader sees and counts it. (A number below 0 is above all others
+	 * without its sign.) */
+	if ((uint64_t)row[ORDINARY_OP] >= WIRE_OP_MAX || (uint64_t)row[ORDINARY_PID] > UINT32_MAX ||
+		row[ORDINARY_DURATION] < 0 || start_ns < 1 || start_ns > TIME_MAX_NS ||
+		(uint64_t)row[ORDINARY_FLAGS] > UINT16_MAX)
 		return true;
 	if (row[ORDINARY_FLAGS] & WIRE_AFTER_GAP) /* a pause shows in it alone */
 		return true;

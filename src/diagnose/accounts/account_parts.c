@@ -16,11 +16,13 @@
 #define KEYS_ROOM    (ACCOUNT_KEYS_MAX + ACCOUNT_LINES * ACCOUNT_OWNERS)
 #define MAKING_SHIFT 62 /* of a place: time in which code is made is none of the line's */
 
+STATIC_ASSERT(sizeof(struct tally_part) % sizeof(uint64_t) == 0);
+
 static struct tally_part key_of(const struct tally_part *p)
 {
 	struct tally_part key;
 
-	memset(&key, 0, sizeof(key)); /* padding too: keys are hashed as bytes */
+	memset(&key, 0, sizeof(key)); /* padding too: keys are hashed as words */
 	key.line = p->line;
 	key.owner = p->owner;
 	key.pid = p->pid;
@@ -38,12 +40,12 @@ static struct tally_part key_of(const struct tally_part *p)
 static int intern_key(struct process_account *a, const struct tally_part *p, uint32_t *ret)
 {
 	struct tally_part key = key_of(p);
-	uint64_t id = hash_bytes(&key, sizeof(key));
+	uint64_t id = hash_words(&key, sizeof(key));
 	size_t at = (size_t)(uintptr_t)idmap_get(&a->key_numbers, id); /* + 1 */
 
 	if (!at && a->key_count >= ACCOUNT_KEYS_MAX) {
 		key = key_of(&(struct tally_part){.line = p->line, .owner = p->owner});
-		id = hash_bytes(&key, sizeof(key));
+		id = hash_words(&key, sizeof(key));
 		at = (size_t)(uintptr_t)idmap_get(&a->key_numbers, id);
 	}
 	if (!at) {
@@ -163,9 +165,8 @@ static bool are_breaks(const struct process_account *a, const struct sleeps *s, 
 		return false;
 	for (size_t i = 0; i < a->unit_count; i++)
 		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
-	robust_sort(scratch, a->unit_count);
 	return (double)s->sum_ns / (double)s->count >=
-	       THRESHOLD(PAUSE) * (double)robust_median(scratch, a->unit_count);
+	       THRESHOLD(PAUSE) * (double)robust_median_of(scratch, a->unit_count);
 }
 
 /* Whether what a unit is longer the next is shorter: where each begins when it is due nothing adds up, where one begins when
@@ -177,8 +178,7 @@ static bool lengths_make_up(const struct process_account *a, uint64_t *scratch)
 
 	for (size_t i = 0; i < a->unit_count; i++)
 		scratch[i] = (uint64_t)(a->units[i].end_ns - a->units[i].start_ns);
-	robust_sort(scratch, a->unit_count);
-	median = robust_median(scratch, a->unit_count);
+	median = robust_median_of(scratch, a->unit_count);
 	mad = MAX(robust_mad(scratch, a->unit_count), UINT64_C(1));
 	for (size_t i = 0; i < a->unit_count; i++) {
 		double x = (double)(a->units[i].end_ns - a->units[i].start_ns) - (double)median;

@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <stdlib.h>
 
+#include "base/array.h"
 #include "base/search.h"
 
 #define GENERATIONS_MAX 64
@@ -15,42 +16,40 @@ ORDER(by_child, struct fork_row, ASCENDING(child) ?: ASCENDING(ns) ?: ASCENDING(
 
 ORDER(by_process, struct exec_row, ASCENDING(pid) ?: ASCENDING(ns))
 
-static bool is_fork(const struct event *e)
+static int add_row(struct lineage *l, const struct event *e, size_t *fork_room, size_t *exec_room)
 {
-	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK && e->peer_pid &&
-	       e->peer_pid != e->pid && !(e->flags & WIRE_THREAD) && baseline_is_sane(e);
-}
+	bool is_fork = e->op == HOST_PROCESS_FORK && e->peer_pid && e->peer_pid != e->pid &&
+		       !(e->flags & WIRE_THREAD);
 
-static bool is_exec(const struct event *e)
-{
-	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXEC && baseline_is_sane(e);
+	if (is_fork) {
+		if (ARRAY_RESERVE(l->forks, *fork_room, l->fork_count + 1, RECORDING_ROWS_MAX) < 0)
+			return -ENOMEM;
+		l->forks[l->fork_count++] = (struct fork_row){e->peer_pid, e->pid, e->start.ns};
+	} else if (e->op == HOST_PROCESS_EXEC) {
+		if (ARRAY_RESERVE(l->execs, *exec_room, l->exec_count + 1, RECORDING_ROWS_MAX) < 0)
+			return -ENOMEM;
+		l->execs[l->exec_count++] = (struct exec_row){e->pid, e->start.ns};
+	}
+	return 0;
 }
 
 int lineage_build(const struct recording *rec, struct lineage *ret)
 {
-	size_t forks = 0, execs = 0;
+	size_t fork_room = 0, exec_room = 0;
+	int r = 0;
 
 	*ret = (struct lineage){0};
-	for (size_t i = 0; i < rec->event_count; i++) {
-		forks += is_fork(&rec->events[i]);
-		execs += is_exec(&rec->events[i]);
-	}
-	ret->forks = calloc(forks + 1, sizeof(*ret->forks));
-	ret->execs = calloc(execs + 1, sizeof(*ret->execs));
-	if (!ret->forks || !ret->execs)
-		return -ENOMEM;
-	for (size_t i = 0; i < rec->event_count; i++) {
+	for (size_t i = 0; r == 0 && i < rec->event_count; i++) {
 		const struct event *e = &rec->events[i];
 
-		if (is_fork(e))
-			ret->forks[ret->fork_count++] =
-				(struct fork_row){e->peer_pid, e->pid, e->start.ns};
-		else if (is_exec(e))
-			ret->execs[ret->exec_count++] = (struct exec_row){e->pid, e->start.ns};
+		if (e->source == SOURCE_HOST && baseline_is_sane(e))
+			r = add_row(ret, e, &fork_room, &exec_room);
 	}
-	qsort(ret->forks, forks, sizeof(*ret->forks), by_child);
-	qsort(ret->execs, execs, sizeof(*ret->execs), by_process);
-	return 0;
+	if (ret->fork_count)
+		qsort(ret->forks, ret->fork_count, sizeof(*ret->forks), by_child);
+	if (ret->exec_count)
+		qsort(ret->execs, ret->exec_count, sizeof(*ret->execs), by_process);
+	return r;
 }
 
 void lineage_done(struct lineage *l)
@@ -64,33 +63,17 @@ void lineage_done(struct lineage *l)
 static const struct fork_row *fork_of(const struct lineage *l, uint32_t pid, int64_t ns)
 {
 	const struct fork_row key = {pid, UINT32_MAX, ns};
-	size_t low = 0, high = l->fork_count;
+	size_t after = LOWER_BOUND(i, l->fork_count, by_child(&l->forks[i], &key) <= 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_child(&l->forks[middle], &key) <= 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low && l->forks[low - 1].child == pid ? &l->forks[low - 1] : NULL;
+	return after && l->forks[after - 1].child == pid ? &l->forks[after - 1] : NULL;
 }
 
 static bool has_exec(const struct lineage *l, uint32_t pid, int64_t from_ns, int64_t to_ns)
 {
 	const struct exec_row key = {pid, from_ns};
-	size_t low = 0, high = l->exec_count;
+	size_t at = LOWER_BOUND(i, l->exec_count, by_process(&l->execs[i], &key) < 0);
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_process(&l->execs[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low < l->exec_count && l->execs[low].pid == pid && l->execs[low].ns <= to_ns;
+	return at < l->exec_count && l->execs[at].pid == pid && l->execs[at].ns <= to_ns;
 }
 
 /* The fork that made @pid what it still is at @ns; NULL: it is not known, or has become another program since. */

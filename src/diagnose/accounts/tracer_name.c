@@ -6,7 +6,7 @@
 
 #include "base/macros.h"
 
-#define BLAMED_SHARE 0.25 /* as in lead.c */
+#define BLAMED_SHARE 0.25 /* of what the incident costs */
 
 bool tracer_is(const char *comm)
 {

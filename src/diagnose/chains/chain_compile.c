@@ -123,8 +123,8 @@ bool chain_compile(const struct chain *c, struct resource_use *ret)
 		while (k < COMPILERS_MAX - 1 && found[k].name && strcmp(found[k].name, name) != 0)
 			k++;
 		found[k].name = found[k].name ? found[k].name : name;
-		found[k].ns += e->slow_ns - e->ordinary_ns;
-		all += e->slow_ns - e->ordinary_ns;
+		found[k].ns += account_entry_more(e);
+		all += account_entry_more(e);
 		best = found[k].ns > found[best].ns ? k : best;
 		if (!largest || (user_line(c->rec, e) && !user_line(c->rec, largest)))
 			largest = e;

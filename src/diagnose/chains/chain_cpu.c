@@ -23,12 +23,7 @@ struct waits {
 	uint64_t own_ns, other_ns, nobody_ns;
 	uint64_t nobody_long_ns; /* of nobody_ns, in waits that no scheduler makes by itself */
 	struct program *own;     /* the program of the job with most of own_ns */
-	struct {
-		uint32_t pid;
-		bool is_own;
-	} known[PROGRAM_PIDS_MAX];
-	int known_count;
-	struct lineage lines;
+	struct own_pids own_pids;
 	struct {
 		uint32_t cpu;
 		uint64_t ns;
@@ -112,21 +107,20 @@ bool process_is_own(const struct recording *rec, const struct step_account *a,
 		       is_followed_child(rec, pid));
 }
 
-/* Found out once for a process. */
-static bool is_own_known(const struct chain *c, struct waits *w, uint32_t pid)
+bool own_pids_has(struct own_pids *o, const struct chain *c, uint32_t pid)
 {
 	int k = 0;
 
-	while (k < w->known_count && w->known[k].pid != pid)
+	while (k < o->count && o->known[k].pid != pid)
 		k++;
 	if (k == PROGRAM_PIDS_MAX)
-		return lineage_is_from(&w->lines, pid, c->a->pid, c->a->last.ns, true);
-	if (k == w->known_count) {
-		w->known[k].pid = pid;
-		w->known[k].is_own = process_is_own(c->rec, c->a, &w->lines, pid);
-		w->known_count++;
+		return lineage_is_from(&o->lines, pid, c->a->pid, c->a->last.ns, true);
+	if (k == o->count) {
+		o->known[k].pid = pid;
+		o->known[k].is_own = process_is_own(c->rec, c->a, &o->lines, pid);
+		o->count++;
 	}
-	return w->known[k].is_own;
+	return o->known[k].is_own;
 }
 
 static void note_cpu(struct waits *w, uint32_t cpu, uint64_t ns)
@@ -174,7 +168,7 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 		return;
 	}
 	p = program_get(c->rec, &w->programs, e->peer_pid, e->peer_comm);
-	if (is_own_known(c, w, e->peer_pid)) {
+	if (own_pids_has(&w->own_pids, c, e->peer_pid)) {
 		w->own_ns += e->wait_ns;
 		if (p)
 			p->ns[0] += e->wait_ns;
@@ -423,10 +417,10 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 
 	if (!w)
 		return false;
-	if (lineage_build(c->rec, &w->lines) == 0)
+	if (lineage_build(c->rec, &w->own_pids.lines) == 0)
 		add_waits(c, w);
 	found = by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||
 		by_program(c, w, ret);
-	lineage_done(&w->lines);
+	lineage_done(&w->own_pids.lines);
 	return found;
 }

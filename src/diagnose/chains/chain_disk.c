@@ -31,6 +31,7 @@ struct requests {
 	struct device devices[DEVICES_MAX];
 	int device_count;
 	struct program_sums programs;
+	struct own_pids own;
 };
 
 static bool is_request(const struct event *e)
@@ -57,17 +58,6 @@ static struct device *device_get(struct requests *q, const struct event *e)
 	return &q->devices[k];
 }
 
-/* Whose requests the steps wait for: the job's and its workers'. */
-static bool is_own(const struct chain *c, uint32_t pid)
-{
-	if (pid == c->a->pid)
-		return true;
-	for (int i = 0; i < c->a->entry_count; i++)
-		if (c->a->entries[i].pid == pid && c->a->entries[i].line == ACCOUNT_DISK)
-			return true;
-	return false;
-}
-
 /* The device that the job waits for; where it asks for nothing itself, the busiest one of which the kernel asks for
  * something. NULL: nothing says that it waits for a device. */
 static const struct device *device_of(const struct chain *c, struct requests *q)
@@ -82,7 +72,7 @@ static const struct device *device_of(const struct chain *c, struct requests *q)
 		if (!v)
 			continue;
 		v->work += bytes_of(e) + REQUEST_WORK;
-		v->own_ns += is_own(c, e->pid) ? e->dur_ns : 0;
+		v->own_ns += own_pids_has(&q->own, c, e->pid) ? e->dur_ns : 0;
 		v->is_kernels |= kernel_thread_is(e->comm);
 		has_own |= v->own_ns > 0;
 	}
@@ -177,10 +167,10 @@ static uint64_t work_of(const struct program *p)
 	return p->work[READS] + p->work[WRITES];
 }
 
-static bool is_programs(const struct chain *c, const struct program *p)
+static bool is_own(const struct chain *c, struct requests *q, const struct program *p)
 {
 	for (uint32_t k = 0; k < p->pid_count; k++)
-		if (is_own(c, p->pids[k]))
+		if (own_pids_has(&q->own, c, p->pids[k]))
 			return true;
 	return false;
 }
@@ -192,7 +182,7 @@ static int side_of(const uint64_t work[2])
 
 /* Who holds the device up. The job's own work is enough if it is the most, or a good part of all in the same direction. A
  * checkpoint is its own whoever writes it back. NULL: only the kernel has asked for anything. */
-static const struct program *holder_of(const struct chain *c, const struct requests *q)
+static const struct program *holder_of(const struct chain *c, struct requests *q)
 {
 	const struct program *who = NULL, *own = NULL;
 	uint64_t all[2] = {0};
@@ -200,7 +190,7 @@ static const struct program *holder_of(const struct chain *c, const struct reque
 
 	for (int i = 0; i < q->programs.count; i++) {
 		const struct program *p = &q->programs.items[i];
-		const struct program **most = is_programs(c, p) ? &own : &who;
+		const struct program **most = is_own(c, q, p) ? &own : &who;
 
 		all[READS] += p->work[READS];
 		all[WRITES] += p->work[WRITES];
@@ -231,10 +221,9 @@ static void describe(const struct chain *c, const struct device *dev, int side, 
 		side == READS ? "reads" : "writes", rate);
 }
 
-bool chain_disk(const struct chain *c, struct resource_use *ret)
+static bool by_device(const struct chain *c, struct requests *q, struct resource_use *ret)
 {
-	_cleanup_free_ struct requests *q = calloc(1, sizeof(*q));
-	const struct device *device = q ? device_of(c, q) : NULL;
+	const struct device *device = device_of(c, q);
 	uint64_t all[2] = {0}, bytes[2] = {0};
 	const struct program *who;
 	const uint64_t *work;
@@ -264,6 +253,16 @@ bool chain_disk(const struct chain *c, struct resource_use *ret)
 	describe(c, device, side, bytes[side], ret);
 	ret->share = (double)all[side] / (double)(all[READS] + all[WRITES]);
 	return true;
+}
+
+bool chain_disk(const struct chain *c, struct resource_use *ret)
+{
+	_cleanup_free_ struct requests *q = calloc(1, sizeof(*q));
+	bool found = q && lineage_build(c->rec, &q->own.lines) == 0 && by_device(c, q, ret);
+
+	if (q)
+		lineage_done(&q->own.lines);
+	return found;
 }
 
 /* Pages of a file that a copy reads are brought in while the copy waits for them. */

@@ -119,7 +119,7 @@ static void add_entries(const struct chain *c, struct program_sums *s)
 			continue;
 		p = program_get_last(c->rec, s, pid, comm);
 		if (p)
-			p->ns[1] += e->slow_ns - e->ordinary_ns;
+			p->ns[1] += account_entry_more(e);
 	}
 }
 
@@ -144,7 +144,7 @@ static uint64_t grown_of(const struct chain *c, uint32_t pid)
 		const struct account_entry *e = &c->a->entries[i];
 
 		if (e->owner == OWNER_PROCESS && e->pid == pid)
-			ns += e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+			ns += account_entry_more(e);
 	}
 	return ns;
 }
@@ -178,7 +178,7 @@ static enum resource waited_for(const struct chain *c, const struct program *p)
 		return RESOURCE_PROCESS;
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+		uint64_t ns = account_entry_more(e);
 		const struct stack *s;
 
 		if (e->owner != OWNER_PROCESS || !program_has(p, e->pid))
@@ -247,7 +247,7 @@ bool chain_stop(const struct chain *c, struct resource_use *ret)
 
 	for (int i = 0; s && i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
-		uint64_t ns = e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
+		uint64_t ns = account_entry_more(e);
 		struct program *p[2] = {NULL, NULL};
 
 		if (e->line != ACCOUNT_STOPPED || !ns || !delay_has(c->rec, c->d->kind, e))
@@ -418,9 +418,9 @@ bool chain_pickle(const struct chain *c, struct resource_use *ret)
 
 		if (e->slow_ns <= e->ordinary_ns || !delay_has(c->rec, c->d->kind, e))
 			continue;
-		all += e->slow_ns - e->ordinary_ns;
+		all += account_entry_more(e);
 		if (s && is_busy(e->line) && is_pickling(s))
-			packing += e->slow_ns - e->ordinary_ns;
+			packing += account_entry_more(e);
 	}
 	if (!packing || (double)packing < THRESHOLD(CHAIN_MOST) * (double)all)
 		return false;
@@ -467,12 +467,12 @@ bool chain_lock(const struct chain *c, struct resource_use *ret)
 
 		if (e->line != c->line || e->slow_ns <= e->ordinary_ns)
 			continue;
-		all += e->slow_ns - e->ordinary_ns;
-		of_files += is_file_lock(c, e) ? e->slow_ns - e->ordinary_ns : 0;
+		all += account_entry_more(e);
+		of_files += is_file_lock(c, e) ? account_entry_more(e) : 0;
 		if (!e->culprit[0] || kernel_thread_is(e->culprit))
 			continue;
-		held += e->slow_ns - e->ordinary_ns;
-		if (!most || e->slow_ns - e->ordinary_ns > most->slow_ns - most->ordinary_ns)
+		held += account_entry_more(e);
+		if (!most || account_entry_more(e) > account_entry_more(most))
 			most = e;
 	}
 	if (of_files > held) {

@@ -24,6 +24,18 @@ bool chain_time(const struct chain *c, int64_t ns);
 /* chain_around - likewise of what is read once a second: in the time of these steps or just before or after. */
 bool chain_around(const struct chain *c, int64_t ns);
 
+/* own_pids - process_is_own() of many rows, found out once for a process. Begun with lineage_build(), released with
+ * lineage_done(). */
+struct own_pids {
+	struct lineage lines;
+	struct {
+		uint32_t pid;
+		bool is_own;
+	} known[PROGRAM_PIDS_MAX];
+	int count;
+};
+bool own_pids_has(struct own_pids *o, const struct chain *c, uint32_t pid);
+
 /* chain_lost_ns - what all steps that count lost to the delay. */
 uint64_t chain_lost_ns(const struct chain *c);
 

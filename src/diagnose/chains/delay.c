@@ -14,6 +14,13 @@
 
 #define SECTORS_MAX (UINT64_C(1) << 32)
 
+const struct resource_row resource_rows[] = {
+#define X(NAME, anybody, evidence, traits)                                                         \
+	[RESOURCE_##NAME] = {anybody, EVIDENCE_##evidence, traits},
+	RESOURCES(X)
+#undef X
+};
+
 static const char *const texts[] = {
 #define X(NAME, text) [DELAY_BY_##NAME] = text,
 	DELAYS(X)
@@ -92,11 +99,6 @@ static enum delay_kind purpose_of(const struct recording *rec, const struct acco
 	return DELAY_KINDS;
 }
 
-static int64_t growth_of(const struct account_entry *e)
-{
-	return (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
-}
-
 struct sums {
 	uint64_t ordinary_ns[DELAY_KINDS], slow_ns[DELAY_KINDS];
 };
@@ -120,7 +122,7 @@ static void apply_purpose(const struct recording *rec, const struct step_account
 			grown += s->slow_ns[k] - s->ordinary_ns[k];
 	for (int i = 0; i < a->entry_count; i++)
 		if (purpose_of(rec, &a->entries[i]) == purpose)
-			of_purpose += growth_of(&a->entries[i]);
+			of_purpose += account_entry_growth(&a->entries[i]);
 	if (of_purpose <= 0 || (double)of_purpose < THRESHOLD(CHAIN_PART) * (double)grown)
 		return;
 	for (; *along != DELAY_KINDS; along++)
@@ -203,7 +205,7 @@ static void apply_sync(const struct step_account *a, struct sums *s)
 		return;
 	for (int i = 0; i < a->entry_count; i++)
 		if (waits_anew(&a->entries[i]))
-			anew += growth_of(&a->entries[i]);
+			anew += account_entry_growth(&a->entries[i]);
 	if ((double)anew < THRESHOLD(CHAIN_PART) * lost)
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
@@ -264,14 +266,15 @@ static const struct account_entry *lead_of(
 {
 	const struct account_entry *largest = NULL;
 
-	for (int i = 0; i < a->entry_count && growth_of(&a->entries[i]) > 0; i++) {
+	for (int i = 0; i < a->entry_count && account_entry_growth(&a->entries[i]) > 0; i++) {
 		const struct account_entry *e = &a->entries[i];
 
 		if (!delay_has(rec, kind, e))
 			continue;
 		if (!largest)
 			largest = e;
-		if ((double)growth_of(e) < THRESHOLD(LITTLE) * (double)growth_of(largest))
+		if ((double)account_entry_growth(e) <
+			THRESHOLD(LITTLE) * (double)account_entry_growth(largest))
 			break;
 		if (e->stack_hash)
 			return e;

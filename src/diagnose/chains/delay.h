@@ -7,45 +7,73 @@
 #include "model/problem.h"
 #include "model/step_account.h"
 
-/* Where a delay leads to: what was waited for, and who had it meanwhile. X(NAME, id) */
-#define RESOURCES(X)                                                                               \
-	X(NONE, "")                     /* nothing beyond the delay itself is known */             \
-	X(GPU_CLOCK, "gpu_clock")       /* a limit that somebody set */                            \
-	X(GPU_POWER, "gpu_power")       /* its power limit */                                      \
-	X(GPU_HEAT, "gpu_heat")         /* its temperature */                                      \
-	X(GPU_PROCESS, "gpu_process")   /* another process on the GPU */                           \
-	X(RANKS, "ranks")               /* of the same job, not in this recording */               \
-	X(CPU_PROGRAM, "cpu_program")   /* other programs had the CPUs */                          \
-	X(CPU_OWN, "cpu_own")           /* threads of the job itself had them */                   \
-	X(CPU_QUOTA, "cpu_quota")       /* the container's limit */                                \
-	X(CPU_MASK, "cpu_mask")         /* it may use few CPUs */                                  \
-	X(DISK_READ, "disk_read")       /* who holds the device up, by reading */                  \
-	X(DISK_WRITE, "disk_write")     /* likewise by writing */                                  \
-	X(MEMORY_LIMIT, "memory_limit") /* the container's limit is reached */                     \
-	X(MEMORY, "memory")             /* the machine's memory is short: reclaim, swap */         \
-	X(LOCK, "lock")                 /* a thread holds it */                                    \
-	X(FILE_LOCK, "file_lock")       /* of a file: a process holds it */                        \
-	X(PIPE_FULL, "pipe_full")       /* a process does not read what is written to it */        \
-	X(STOPPER, "stopper")           /* a process stops another, or the job */                  \
-	X(PROCESS, "process")           /* the process at the other end of a pipe or socket */     \
-	X(PICKLE, "pickle")             /* what processes hand to each other is packed and sent */ \
-	X(CALLBACK, "callback")         /* compiled code that calls Python */                      \
-	X(TRACEBACK, "traceback")       /* stacks that the program takes of itself */              \
-	X(WORK, "work")                 /* that the program has a library do; which, who says */   \
-	X(FRESH_MEMORY, "fresh_memory") /* pages that are touched for the first time */            \
-	X(DELAYED_ACK, "delayed_ack")   /* a small packet waits for an acknowledgement */          \
-	X(TIMER, "timer")               /* of an event loop: nobody else ends the wait */          \
-	X(ADDRESS, "address")           /* a remote address */                                     \
-	X(COMPILER, "compiler")         /* which one */                                            \
-	X(PRECISION, "precision")       /* numbers wider than the work needs */                    \
-	X(ATTENTION, "attention")       /* likewise in attention alone */
+/* Where a delay leads to: what was waited for, and who had it meanwhile.
+ * X(NAME, who had it, where no more is known, how it is known, traits) */
+/* clang-format off: a table */
+#define RESOURCES(X) \
+	X(NONE, "", KIND, 0)                                                            /* nothing beyond the delay itself is known */ \
+	X(GPU_CLOCK, "", SEEN, RESOURCE_IN_ALL)                                         /* a limit that somebody set */ \
+	X(GPU_POWER, "", SEEN, RESOURCE_IN_ALL)                                         /* its power limit */ \
+	X(GPU_HEAT, "", SEEN, RESOURCE_IN_ALL)                                          /* its temperature */ \
+	X(GPU_PROCESS, "another process", SEEN, RESOURCE_IN_ALL + RESOURCE_HAS_PROCESS) /* another process on the GPU */ \
+	X(RANKS, "", OWN, RESOURCE_IS_ONE)                                              /* of the same job, not in this recording */ \
+	X(CPU_PROGRAM, "other programs", SEEN, RESOURCE_HAS_PROCESS)                    /* other programs had the CPUs */ \
+	X(CPU_OWN, "threads", SEEN, RESOURCE_HAS_PROCESS + RESOURCE_IS_ONE)             /* threads of the job itself had them */ \
+	X(CPU_QUOTA, "its control group", SEEN, 0)                                      /* the container's limit */ \
+	X(CPU_MASK, "", SEEN, 0)                                                        /* it may use few CPUs */ \
+	X(DISK_READ, "", SEEN, RESOURCE_HAS_PROCESS)                                    /* who holds the device up, by reading */ \
+	X(DISK_WRITE, "", SEEN, RESOURCE_HAS_PROCESS)                                   /* likewise by writing */ \
+	X(MEMORY_LIMIT, "", SEEN, 0)                                                    /* the container's limit is reached */ \
+	X(MEMORY, "", SEEN, 0)                                                          /* the machine's memory is short: reclaim, swap */ \
+	X(LOCK, "another thread", KIND, 0)                                              /* a thread holds it */ \
+	X(FILE_LOCK, "", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)                /* of a file: a process holds it */ \
+	X(PIPE_FULL, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF) /* a process does not read what is written to it */ \
+	X(STOPPER, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)   /* a process stops another, or the job */ \
+	X(PROCESS, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)   /* the process at the other end of a pipe or socket */ \
+	X(PICKLE, "another process", KIND, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE)       /* what processes hand to each other is packed and sent */ \
+	X(CALLBACK, "", KIND, 0)                                                        /* compiled code that calls Python */ \
+	X(TRACEBACK, "", KIND, 0)                                                       /* stacks that the program takes of itself */ \
+	X(WORK, "", KIND, 0)                                                            /* that the program has a library do; which, who says */ \
+	X(FRESH_MEMORY, "", KIND, 0)                                                    /* pages that are touched for the first time */ \
+	X(DELAYED_ACK, "another process", SEEN, RESOURCE_IS_AWAITED)                    /* a small packet waits for an acknowledgement */ \
+	X(TIMER, "", KIND, 0)                                                           /* of an event loop: nobody else ends the wait */ \
+	X(ADDRESS, "a remote address", SEEN, 0)                                         /* a remote address */ \
+	X(COMPILER, "a compiler", OWN, 0)                                               /* which one */ \
+	X(PRECISION, "wide types", OWN, RESOURCE_IN_ALL)                                /* numbers wider than the work needs */ \
+	X(ATTENTION, "wide types", OWN, RESOURCE_IN_ALL)                                /* likewise in attention alone */
+/* clang-format on */
+
+/* Traits. */
+#define RESOURCE_HAS_PROCESS 1  /* who has it is a process, or several of one name */
+#define RESOURCE_IS_AWAITED  3  /* likewise, and waited for: it may be one of the job's own */
+#define RESOURCE_IS_ONE      4  /* one cause however it shows */
+#define RESOURCE_IS_ONE_OF   8  /* likewise, where it is the same who */
+#define RESOURCE_IN_ALL      16 /* its share of what all units wait for the GPU is lost */
 
 enum resource {
-#define X(NAME, id) RESOURCE_##NAME,
+#define X(NAME, ...) RESOURCE_##NAME,
 	RESOURCES(X)
 #undef X
 		RESOURCE_COUNT
 };
+
+enum resource_evidence { /* how often it is right */
+	EVIDENCE_KIND, /* as the delay's kind is */
+	EVIDENCE_OWN,  /* as that of the program's own code */
+	EVIDENCE_SEEN, /* that somebody or something else had it was seen */
+};
+
+extern const struct resource_row {
+	const char *anybody;
+	enum resource_evidence evidence;
+	unsigned traits;
+} resource_rows[RESOURCE_COUNT];
+
+/* resource_is - whether it has all of @traits. */
+static inline bool resource_is(enum resource r, unsigned traits)
+{
+	return (resource_rows[r].traits & traits) == traits;
+}
 
 struct resource_use {
 	enum resource resource;

@@ -85,19 +85,10 @@ static uint64_t all_growth_ns(const struct step_account *a, enum delay_kind kind
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
 
-		if ((int)e->line == (int)kind && e->owner <= OWNER_THREAD &&
-			e->slow_ns > e->ordinary_ns)
-			ns += e->slow_ns - e->ordinary_ns;
+		if ((int)e->line == (int)kind && e->owner <= OWNER_THREAD)
+			ns += account_entry_more(e);
 	}
 	return ns;
-}
-
-/* Whether it is the time in which a framework hands its work to the GPU. */
-static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
-{
-	const struct stack *s = e ? stack_find(rec->stacks, e->stack_hash) : NULL;
-
-	return s && host_code_drives_gpu(s);
 }
 
 /* The share of new places in what @kind grew by. Launches and other calls are made by host code and
@@ -112,11 +103,11 @@ static double new_places_share(
 		const struct account_entry *e = &a->entries[i];
 
 		if (!(kind == DELAY_BY_HOST ? e->line == ACCOUNT_HOST : is_running((int)e->line)) ||
-			e->owner > OWNER_THREAD || e->slow_ns <= e->ordinary_ns)
+			e->owner > OWNER_THREAD)
 			continue;
-		all += e->slow_ns - e->ordinary_ns;
-		if (is_new_place(a, e) && !drives_gpu(rec, e))
-			fresh += e->slow_ns - e->ordinary_ns;
+		all += account_entry_more(e);
+		if (is_new_place(a, e) && !host_code_drives(rec, e))
+			fresh += account_entry_more(e);
 	}
 	return all ? (double)fresh / (double)all : 0;
 }
@@ -150,7 +141,7 @@ static bool is_even(
 		return false;
 	if ((double)a->slow_step_ns > THRESHOLD(HALF_MORE) * (double)a->ordinary_step_ns)
 		return false;
-	if (l->lead && !drives_gpu(rec, l->lead) &&
+	if (l->lead && !host_code_drives(rec, l->lead) &&
 		(double)(l->lead->slow_ns - l->lead->ordinary_ns) > THRESHOLD(MOST) * grown &&
 		l->lead->slow_ns * a->slow_steps > THRESHOLD(SAMPLED_NS) &&
 		!(is_in_proportion(a, l->lead) &&
@@ -256,7 +247,7 @@ static bool is_own_work(const struct recording *rec, const struct step_account *
 	if (l->kind == DELAY_BY_LAUNCH || l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_SYNC)
 		return (gpu->reason == GPU_BY_WORK || gpu_grows_too(a)) && !delay_is_lasting(a) &&
 		       (!a->period_steps ||
-			       (gpu->reason == GPU_BY_WORK && drives_gpu(rec, l->lead)));
+			       (gpu->reason == GPU_BY_WORK && host_code_drives(rec, l->lead)));
 	return false;
 }
 
@@ -288,6 +279,29 @@ bool delay_is_pause(
 		!l->lead->by_clock)
 		return false;
 	return !is_training(a) && is_of_loop(rec, a, l->lead);
+}
+
+/* As many slow units in one half of the time as in the other, more or less. */
+static bool is_of_both_halves(const struct step_account *a)
+{
+	double slow[2] = {0};
+
+	for (size_t i = 0; i < a->bar_count; i++)
+		slow[i >= a->bar_count / 2] += a->bars[i].slow_steps;
+	return MAX(slow[0], slow[1]) <= THRESHOLD(VARIED_HALVES) * MIN(slow[0], slow[1]);
+}
+
+bool delay_is_routine(const struct step_account *a, const struct delay *l)
+{
+	bool is_others =
+		resource_rows[l->end.resource].evidence != EVIDENCE_KIND && l->end.pid != a->pid;
+	bool is_asked_for = l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_COPY ||
+			    l->kind == DELAY_BY_SYNC || l->kind == DELAY_BY_DISK;
+
+	if (l->kind != DELAY_BY_CHECKPOINT && !(is_asked_for && !is_others && a->period_steps))
+		return false;
+	return !delay_is_lasting(a) && !a->is_drift && is_of_both_halves(a) &&
+	       (!l->lead || l->lead->owner <= OWNER_THREAD);
 }
 
 static bool lead_is_asleep(const struct delay *l)
@@ -411,7 +425,7 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 
 	if (l->kind != DELAY_BY_LOCK || !l->lead)
 		return false;
-	if ((s && host_code_drives_gpu(s)) || (wait && host_code_drives_gpu(wait)))
+	if (host_code_drives_gpu(s) || host_code_drives_gpu(wait))
 		return true;
 	return !(s && stack_user_frame(s)) &&
 	       (l->lead->owner == OWNER_THREAD || !(wait && stack_user_frame(wait)));

@@ -25,6 +25,10 @@ bool delay_is_pause(
 bool delay_is_harmless(const struct recording *rec, const struct step_account *a,
 	const struct gpu_change *gpu, const struct delay *l);
 
+/* delay_is_routine - what the program does by itself every so many units, from the beginning on: an evaluation, a checkpoint, a
+ * log. That is how it was written, as what it does in every unit is. @l's chain was followed. */
+bool delay_is_routine(const struct step_account *a, const struct delay *l);
+
 /* delay_may_be_idle - a program that does not train may wait for another because it has nothing to do. */
 bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);

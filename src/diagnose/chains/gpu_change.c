@@ -146,7 +146,7 @@ static const struct account_entry *find_thread(const struct step_account *a)
 
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
-		int64_t more = (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
+		int64_t more = account_entry_growth(e);
 
 		if (e->line == ACCOUNT_GPU && e->owner == OWNER_THREAD && 2 * more > grown &&
 			(double)e->ordinary_ns * THRESHOLD(FAR_MORE) < (double)e->slow_ns &&

@@ -41,11 +41,11 @@ static bool has_any(const char *text, const char *const *parts)
 
 bool host_code_drives_gpu(const struct stack *s)
 {
-	const struct stack_frame *user = stack_user_frame(s);
+	const struct stack_frame *user = s ? stack_user_frame(s) : NULL;
 	bool drives = false;
 
 	/* Beyond the user's frame is who called the user. */
-	for (size_t i = 0; i < s->count && &s->frames[i] != user; i++) {
+	for (size_t i = 0; s && i < s->count && &s->frames[i] != user; i++) {
 		const struct stack_frame *f = &s->frames[i];
 
 		if (stack_frame_is_python(f)) {
@@ -60,6 +60,11 @@ bool host_code_drives_gpu(const struct stack *s)
 		}
 	}
 	return drives;
+}
+
+bool host_code_drives(const struct recording *rec, const struct account_entry *e)
+{
+	return e && host_code_drives_gpu(stack_find(rec->stacks, e->stack_hash));
 }
 
 /* The place of another thread of the program whose code the units wait for; 0: it is that of their own thread. */

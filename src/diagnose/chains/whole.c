@@ -3,11 +3,13 @@
  * pieces, written and synced, or asked of a process that is started for it, takes the CPU's time at the same place, too. */
 #include "diagnose/chains/whole.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/search.h"
 #include "diagnose/accounts/compiler.h"
+#include "diagnose/chains/gpu_change.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/rows/place.h"
 #include "diagnose/thresholds.h"
@@ -63,13 +65,6 @@ static uint64_t place_of(const struct recording *rec, const struct account_entry
 	return s && stack_user_frame(s) && !compiler_of_stack(s) ? place_key(s) : 0;
 }
 
-static bool drives_gpu(const struct recording *rec, const struct account_entry *e)
-{
-	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
-
-	return s && host_code_drives_gpu(s);
-}
-
 /* Time that the thread need not have spent there. What waits for the GPU, a CPU or a lock has its reason elsewhere. */
 static bool may_join(const struct account_entry *e)
 {
@@ -88,7 +83,7 @@ static bool may_join(const struct account_entry *e)
 /* Host code that hands work to the GPU is not what a place is about. */
 static bool may_lead(const struct recording *rec, const struct account_entry *e)
 {
-	return may_join(e) && !(e->line == ACCOUNT_HOST && drives_gpu(rec, e));
+	return may_join(e) && !(e->line == ACCOUNT_HOST && host_code_drives(rec, e));
 }
 
 /* @e becomes time of @owner's @line, and the sums with it. */
@@ -164,7 +159,7 @@ static bool joins(const struct recording *rec, const struct account_entry *e,
 
 	if (!may_join(e) || is_of(e, lead) || (is_host && is_input(lead)))
 		return false;
-	return !(is_host && drives_gpu(rec, e) && e->slow_ns > lead_ns);
+	return !(is_host && host_code_drives(rec, e) && e->slow_ns > lead_ns);
 }
 
 static void join_places(const struct recording *rec, struct step_account *a)
@@ -195,32 +190,53 @@ static void join_places(const struct recording *rec, struct step_account *a)
 
 /* ---- launch after launch ---- */
 
-struct gpu_use { /* by the driver's readings in the time of the units */
-	size_t readings;
-	double busy; /* on average, 0..1 */
-	bool is_shared;
-};
-
-static struct gpu_use use_of_gpu(const struct recording *rec, const struct step_account *a)
+static struct gpu_use use_of(
+	const struct recording *rec, const struct step_account *a, int64_t index)
 {
 	struct gpu_use use = {0};
+	double squares = 0, n;
 
 	for (size_t i = 0; i < rec->gpu_count; i++) {
 		const struct gpu_sample *s = &rec->gpus[i];
+		double busy = (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
 
-		if (s->time.ns < a->first.ns || s->time.ns > a->last.ns || s->util_gpu_pct < 0)
+		if (s->index != index || s->time.ns < a->first.ns || s->time.ns > a->last.ns ||
+			busy < 0)
 			continue;
-		use.busy += (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
-		use.is_shared = use.is_shared || s->processes > 1;
+		for (int k = 0; k < GPU_PROCESSES_NAMED; k++)
+			use.is_jobs |= gpu_sample_process(s, k) == a->pid;
+		use.busy += busy;
+		squares += busy * busy;
+		use.is_shared |= s->processes > 1;
 		use.readings++;
 	}
-	use.busy /= (double)MAX(use.readings, (size_t)1);
+	n = (double)MAX(use.readings, (size_t)1);
+	use.busy /= n;
+	use.error = sqrt(MAX(squares / n - use.busy * use.busy, 0.0) / n);
 	return use;
+}
+
+struct gpu_use gpu_use_of(const struct recording *rec, const struct step_account *a)
+{
+	struct gpu_use most = {0};
+	int count = 0;
+
+	for (int64_t k = gpu_change_gpus(rec); k-- > 0;) {
+		struct gpu_use use = use_of(rec, a, k);
+
+		if ((double)use.readings < THRESHOLD(AGAIN))
+			continue;
+		count++;
+		if (use.is_jobs != most.is_jobs ? use.is_jobs : use.busy >= most.busy)
+			most = use;
+	}
+	most.is_jobs |= count == 1;
+	return most;
 }
 
 double gpu_idle_share(const struct recording *rec, const struct step_account *a)
 {
-	struct gpu_use use = use_of_gpu(rec, a);
+	struct gpu_use use = gpu_use_of(rec, a);
 
 	return (double)use.readings >= THRESHOLD(LEAST) ? 1 - use.busy : 0;
 }
@@ -262,9 +278,9 @@ double allocating_own_share(const struct recording *rec, const struct step_accou
 
 bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a, double lost)
 {
-	struct gpu_use use = use_of_gpu(rec, a);
+	struct gpu_use use = gpu_use_of(rec, a);
 
-	return (double)use.readings >= THRESHOLD(LEAST) && !use.is_shared &&
+	return (double)use.readings >= THRESHOLD(LEAST) && use.is_jobs && !use.is_shared &&
 	       !a->total_ns[ACCOUNT_COLLECTIVE] && 1 - use.busy < THRESHOLD(LITTLE) * lost;
 }
 
@@ -349,7 +365,7 @@ static void join_launching(const struct recording *rec, struct step_account *a)
 		struct account_entry *e = &a->entries[i], to = *e;
 
 		to.line = ACCOUNT_LAUNCH;
-		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && drives_gpu(rec, e))
+		if (e->line == ACCOUNT_HOST && e->owner <= OWNER_THREAD && host_code_drives(rec, e))
 			move(a, e, &to);
 	}
 }

@@ -11,6 +11,16 @@
 void step_account_whole(
 	const struct recording *rec, const struct step_account *a, struct step_account *ret);
 
+/* gpu_use_of - by the driver's readings in the time of the units, of the GPU that the process is on; where that is not known, of the
+ * busiest: that the others idle says nothing of the job. */
+struct gpu_use {
+	size_t readings;    /* 0: too few */
+	double busy, error; /* on average, 0..1, and its standard error */
+	bool is_jobs;       /* it is known to be the job's */
+	bool is_shared;
+};
+struct gpu_use gpu_use_of(const struct recording *rec, const struct step_account *a);
+
 /* gpu_idle_share - the share of the time in which the GPU is idle, by the driver's readings; 0: too few. */
 double gpu_idle_share(const struct recording *rec, const struct step_account *a);
 

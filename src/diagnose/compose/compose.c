@@ -171,15 +171,6 @@ static double culprit_share(const struct delay *d)
 	return grown > 0 && own > 0 ? MIN(own / grown, 1.0) : 1;
 }
 
-/* Who had it is a process, or several of one name. */
-static bool is_process(enum resource r)
-{
-	return r == RESOURCE_GPU_PROCESS || r == RESOURCE_CPU_PROGRAM || r == RESOURCE_CPU_OWN ||
-	       r == RESOURCE_PROCESS || r == RESOURCE_PICKLE || r == RESOURCE_DELAYED_ACK ||
-	       r == RESOURCE_FILE_LOCK || r == RESOURCE_PIPE_FULL || r == RESOURCE_STOPPER ||
-	       r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
-}
-
 static bool is_disk(enum resource r)
 {
 	return r == RESOURCE_DISK_READ || r == RESOURCE_DISK_WRITE;
@@ -202,7 +193,7 @@ static void put_cause(
 		put_others(&all->gpu.others, inc);
 		return;
 	}
-	if (is_process(f->delay.end.resource) && f->delay.end.who[0]) {
+	if (resource_is(f->delay.end.resource, RESOURCE_HAS_PROCESS) && f->delay.end.who[0]) {
 		c->culprit_pid = f->delay.end.pid;
 		if (!c->culprit_pid && lead &&
 			!strncmp(lead->culprit, f->delay.end.who, COMM_LEN - 1))
@@ -246,7 +237,8 @@ static void put_figures(
 		inc->since = a->slow_first;
 	inc->confidence = f->confidence;
 	inc->severity =
-		f->is_harmless ? SEVERITY_LOW : severity_of(f->share, f->confidence, !is_slow);
+		f->is_harmless ? SEVERITY_LOW
+			       : severity_of(f->share, f->confidence, !is_slow || f->is_routine);
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 }
 
@@ -576,7 +568,7 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 		/* Once is enough where a whole job stood still for it. */
 		if (f->contrast == CONTRAST_SLOW && rank_story_is_stall(list[at].account)) {
 			inc->confidence = MAX(inc->confidence, STALL_SURE);
-			inc->severity = severity_of(f->share, inc->confidence, false);
+			inc->severity = severity_of(f->share, inc->confidence, f->is_routine);
 		}
 		return;
 	}
@@ -589,16 +581,9 @@ static void tell(const struct time_findings *list, size_t n, size_t at,
 /* What has one cause however it shows: a process, packing for processes, too many threads. */
 static bool is_one_cause(const struct delay *f, const struct delay *g)
 {
-	switch (f->end.resource) {
-	case RESOURCE_PROCESS:
-	case RESOURCE_FILE_LOCK:
-	case RESOURCE_PIPE_FULL:
-	case RESOURCE_STOPPER: return f->end.who[0] && !strcmp(f->end.who, g->end.who);
-	case RESOURCE_PICKLE:
-	case RESOURCE_RANKS:
-	case RESOURCE_CPU_OWN: return true;
-	default: return false;
-	}
+	return resource_is(f->end.resource, RESOURCE_IS_ONE) ||
+	       (resource_is(f->end.resource, RESOURCE_IS_ONE_OF) && f->end.who[0] &&
+		       !strcmp(f->end.who, g->end.who));
 }
 
 /* Whether both are time of another thread of the program that the units wait for at the same place. */

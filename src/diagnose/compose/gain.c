@@ -3,10 +3,10 @@
  * may or may not belong to the delay, and work of the GPU may lie hidden beneath it. What is not known cannot be mended. */
 #include "diagnose/compose/gain.h"
 
-#include <math.h>
 #include <string.h>
 
 #include "diagnose/chains/delay_weight.h"
+#include "diagnose/chains/whole.h"
 #include "diagnose/sentences/delay_subject.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
@@ -110,58 +110,16 @@ void gain_of(const struct step_account *a, const struct delay *l, double told,
 		of_every(a, l, facts, ret);
 }
 
-struct busy { /* of one GPU: readings, from 0 to 1 */
-	int64_t index;
-	double sum, squares;
-	size_t count;
-};
-
-static void put_busy(const struct busy *b, const struct step_account *a, struct gain_facts *ret)
-{
-	double n = (double)b->count, mean = b->sum / n, unit = (double)a->ordinary_step_ns;
-	double variance = MAX(b->squares / n - mean * mean, 0.0);
-
-	if (mean * unit < (double)ret->busy_ns)
-		return;
-	ret->busy_ns = (uint64_t)(mean * unit);
-	ret->busy_error_ns = (uint64_t)(sqrt(variance / n) * unit);
-}
-
-static void find_busy(
-	const struct recording *rec, const struct step_account *a, struct gain_facts *ret)
-{
-	struct busy gpus[16] = {0};
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->gpu_count; i++) {
-		const struct gpu_sample *s = &rec->gpus[i];
-		double busy = (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
-		size_t k = 0;
-
-		if (s->util_gpu_pct < 0 || s->time.ns < a->first.ns || s->time.ns > a->last.ns)
-			continue;
-		while (k < n && gpus[k].index != s->index)
-			k++;
-		if (k == ARRAY_SIZE(gpus))
-			continue;
-		if (k == n)
-			gpus[n++].index = s->index;
-		gpus[k].sum += busy;
-		gpus[k].squares += busy * busy;
-		gpus[k].count++;
-	}
-	for (size_t k = 0; k < n; k++)
-		if (gpus[k].count >= THRESHOLD(AGAIN))
-			put_busy(&gpus[k], a, ret);
-}
-
 void gain_find(const struct recording *rec, const struct step_account *a, const struct delay *l,
 	uint32_t kinds, struct gain_facts *ret)
 {
+	struct gpu_use use = gpu_use_of(rec, a);
+	double unit = (double)a->ordinary_step_ns;
 	struct code_place p;
 
-	*ret = (struct gain_facts){.here = 1};
-	find_busy(rec, a, ret);
+	*ret = (struct gain_facts){.here = 1,
+		.busy_ns = (uint64_t)(use.busy * unit),
+		.busy_error_ns = (uint64_t)(use.error * unit)};
 	if (!line_time_is_own(l->kind) || !delay_subject_place(rec, a, l, NULL, &p))
 		return;
 	ret->here = p.share;

@@ -108,13 +108,6 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	}
 }
 
-/* Over the job's other ranks, of what a step of theirs has. */
-static uint64_t median(uint64_t *values, size_t n)
-{
-	robust_sort(values, n);
-	return robust_median(values, n);
-}
-
 static size_t list_peers(const struct rank_jobs *jobs, uint32_t pid,
 	const struct time_findings *findings, size_t n, const struct step_account **ret)
 {
@@ -141,7 +134,7 @@ bool rank_story_peers(const struct rank_jobs *jobs, const struct step_account *l
 		for (size_t i = 0; i < count; i++)
 			values[i] = peers[i]->ordinary_ns[l];
 		ret->slow_ns[l] = late->ordinary_ns[l];
-		ret->ordinary_ns[l] = median(values, count);
+		ret->ordinary_ns[l] = robust_median_of(values, count);
 		grown += ret->slow_ns[l] > ret->ordinary_ns[l]
 				 ? ret->slow_ns[l] - ret->ordinary_ns[l]
 				 : 0;
@@ -149,7 +142,7 @@ bool rank_story_peers(const struct rank_jobs *jobs, const struct step_account *l
 			for (size_t i = 0; i < count; i++)
 				values[i] = peers[i]->ordinary_by[o][l];
 			ret->slow_by[o][l] = late->ordinary_by[o][l];
-			ret->ordinary_by[o][l] = median(values, count);
+			ret->ordinary_by[o][l] = robust_median_of(values, count);
 		}
 	}
 	for (int i = 0; i < ret->entry_count; i++) {

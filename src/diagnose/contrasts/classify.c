@@ -72,8 +72,7 @@ static uint64_t median_of(const struct step_facts *steps, size_t n, uint64_t *sc
 	for (size_t i = 0; i < n; i++)
 		if (steps[i].class != STEP_OTHER)
 			scratch[k++] = steps[i].dur_ns;
-	robust_sort(scratch, k);
-	return k ? robust_median(scratch, k) : 0;
+	return robust_median_of(scratch, k);
 }
 
 static void mark_warmup(struct step_facts *steps, size_t n, uint64_t median)
@@ -321,8 +320,7 @@ static void leave_out_few(struct step_facts *steps, const struct unit *units, si
 
 	for (size_t u = from; u < n; u++)
 		scratch[u - from] = units[u].per_step_ns;
-	robust_sort(scratch, n - from);
-	limit = THRESHOLD(FAR_MORE) * (double)robust_median(scratch, n - from);
+	limit = THRESHOLD(FAR_MORE) * (double)robust_median_of(scratch, n - from);
 	for (size_t u = from; u < n; u++)
 		far += (double)units[u].per_step_ns > limit;
 	if ((double)far >= THRESHOLD(LEAST))
@@ -425,8 +423,7 @@ int classify_steps(struct step_facts *steps, size_t n, struct classification *re
 		mean += steps[i].dur_ns / n;
 		scratch[i] = steps[i].wait_ns;
 	}
-	robust_sort(scratch, n);
-	median_wait = n ? robust_median(scratch, n) : 0;
+	median_wait = robust_median_of(scratch, n);
 	ret->group = find_group(steps, n, mean, median_wait);
 	if (probe_cost_find(steps, n, &cost) < 0)
 		return -ENOMEM;
@@ -465,8 +462,7 @@ static uint64_t probe_median_of(
 	for (size_t i = from; i < to; i++)
 		if (probed ? is_probed(&steps[i]) : is_plain(&steps[i]))
 			scratch[n++] = steps[i].dur_ns;
-	robust_sort(scratch, n);
-	return n ? robust_median(scratch, n) : 0;
+	return robust_median_of(scratch, n);
 }
 
 /* The probed steps in [from, to) as a multiple of those beside them, in parts; 0: nothing to compare
@@ -513,8 +509,7 @@ int probe_cost_find(const struct step_facts *steps, size_t n, double *ret)
 	}
 	if ((double)count < THRESHOLD(LEAST))
 		return 0;
-	robust_sort(ratios, count);
-	cost = (double)robust_median(ratios, count) / PARTS;
+	cost = (double)robust_median_of(ratios, count) / PARTS;
 	*ret = MIN(MAX(cost, 1.0), THRESHOLD(HALF_MORE));
 	return 0;
 }

@@ -156,13 +156,8 @@ static uint64_t mean(uint64_t ns, size_t steps)
 	return steps ? ns / steps : 0;
 }
 
-static int64_t growth(const struct account_entry *e)
-{
-	return (int64_t)e->slow_ns - (int64_t)e->ordinary_ns;
-}
-
 ORDER(by_growth, struct account_entry,
-	COMPARE(growth(y), growth(x)) ?: ASCENDING(line) ?: ASCENDING(pid))
+	COMPARE(account_entry_growth(y), account_entry_growth(x)) ?: ASCENDING(line) ?: ASCENDING(pid))
 
 ORDER(by_ordinary, struct account_entry, DESCENDING(ordinary_ns) ?: by_growth(x, y))
 

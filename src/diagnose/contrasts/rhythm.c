@@ -109,8 +109,7 @@ static int find_period(const struct order *o, uint32_t group, double chance, str
 		return 0;
 	for (size_t i = 0; i < n; i++)
 		distances[i] = o->starts[i + 1] - o->starts[i];
-	robust_sort(distances, n);
-	usual = robust_median(distances, n);
+	usual = robust_median_of(distances, n);
 	stretch = (double)o->slow / (double)o->stretches;
 	if (usual <= 2 || (stretch > THRESHOLD(IN_A_ROW) * group &&
 				  stretch > THRESHOLD(PART) * (double)usual))
@@ -133,8 +132,7 @@ static uint64_t median_of(
 	for (size_t i = 0; i < n; i++)
 		if (facts[i].class == class)
 			scratch[k++] = MAX(facts[i].dur_ns, UINT64_C(1));
-	robust_sort(scratch, k);
-	return k ? robust_median(scratch, k) : 0;
+	return robust_median_of(scratch, k);
 }
 
 static bool is_of_both_halves(const struct step_facts *facts, size_t n)

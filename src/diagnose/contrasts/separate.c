@@ -179,8 +179,7 @@ static int find_moment(const uint64_t *lengths, size_t n, double most, size_t *r
 static uint64_t median_of(const uint64_t *lengths, size_t n, uint64_t *scratch)
 {
 	memcpy(scratch, lengths, n * sizeof(*scratch));
-	robust_sort(scratch, n);
-	return robust_median(scratch, n);
+	return robust_median_of(scratch, n);
 }
 
 /* Logarithms without what is far out. */

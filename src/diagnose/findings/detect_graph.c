@@ -232,16 +232,15 @@ static int report_recapture(
 		return 0;
 	inc = incident_begin(out, PROBLEM_GRAPH_RECAPTURE);
 	incident_process(inc, p->first_late, p->first_late->start.ns, p->last_late->start.ns);
-	inc->severity = share >= HIGH_SHARE    ? SEVERITY_HIGH
-			: share < TRIFLE_SHARE ? SEVERITY_LOW
-					       : SEVERITY_MEDIUM;
-	inc->count = p->late;
-	inc->unit = "instantiations after warm-up";
+	incident_weigh(inc,
+		share >= HIGH_SHARE    ? SEVERITY_HIGH
+		: share < TRIFLE_SHARE ? SEVERITY_LOW
+				       : SEVERITY_MEDIUM,
+		(double)p->late / ((double)p->late + LATE_HALF), p->late,
+		"instantiations after warm-up");
+	incident_complete(inc, s->completeness);
 	inc->excess_ns = p->cost_ns;
 	inc->explained = 1;
-	inc->completeness = s->completeness;
-	inc->confidence = (double)p->late / ((double)p->late + LATE_HALF) *
-			  completeness_weight(s->completeness);
 	inc->period_steps = each >= 1 && each < 1e6 ? (uint32_t)(each + 0.5) : 0;
 	inc->period_confidence = inc->period_steps ? 0.5 : 0;
 	text_format_duration(cost, p->cost_ns);
@@ -288,11 +287,9 @@ static void report_failed(
 	incident_process(inc, e, e->start.ns, e->start.ns);
 	snprintf(inc->id, sizeof(inc->id), "graph-capture-failed-%u-%lld", e->pid,
 		(long long)e->start.ns);
-	inc->severity = row->class == ERROR_MEMORY ? SEVERITY_HIGH : SEVERITY_MEDIUM;
-	inc->count = p->failed;
-	inc->unit = "failed captures";
-	inc->confidence = 0.95 * completeness_weight(s->completeness);
-	inc->completeness = s->completeness;
+	incident_weigh(inc, row->class == ERROR_MEMORY ? SEVERITY_HIGH : SEVERITY_MEDIUM, 0.95,
+		p->failed, "failed captures");
+	incident_complete(inc, s->completeness);
 	snprintf(inc->summary, sizeof(inc->summary), "%s of %s failed%s error %d (%s)",
 		text_format_plural(n, p->failed,
 			p->failed == 1 ? "graph captures or instantiation"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* detect_growth.c - a leak seen by the driver: memory of a GPU grows steadily to the end
- * (growth_find.c says what that is), and a traced process allocates it.
+ * (growth_find() says what that is), and a traced process allocates it.
  *
  * A framework with a pool of its own asks the driver for few large pieces, and its warm-up is larger
  * than what leaks within seconds: detect_leak.c, which goes by allocations alone, cannot tell that
@@ -13,31 +13,208 @@
  * it is no leak unless 8 kernels are launched for each allocation that stays, and if graphs are
  * instantiated in half as many readings as rise.
  *
- * HIGH: it ran out of memory, or will within an hour; free memory not known: from 10 MiB/s. Else
- * MEDIUM; LOW if more than 10 % of the calls were lost. Confidence = straightness of the growth x the
+ * Severity: leak_allocs_judge(). Confidence = straightness of the growth x the
  * share that the allocations account for x n/(n+1) of readings that rise x completeness. */
+#include "diagnose/findings/leak_allocs.h"
+
 #include <errno.h>
+#include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "diagnose/contrasts/account_task.h"
-#include "diagnose/findings/growth_find.h"
-#include "diagnose/findings/leak_allocs.h"
 #include "base/buf.h"
 #include "base/text.h"
 #include "wire/op_kind.h"
+#include "diagnose/recording.h"
+#include "base/macros.h"
+
+/* The growth is the longest stretch up to the last reading in which memory follows a straight line:
+ *   no reading is further from the line between its ends than 20 % of the growth (one jump, a few
+ *   jumps, doubling and a level that is reached are all further away),
+ *   its last fifth, two readings at least, has half of its share (a pool that approaches its level
+ *   has not),
+ *   at least 5 readings are above the one before, 10 where memory never stood still before: until
+ *   then it may be the warm-up,
+ *   it is 1 GiB or 5 % of the GPU's memory, whichever is less, and at least half of it is above what
+ *   was in use at any time before (the teeth of a saw are not).
+ * Readings that stood still at the start are left out of the stretch. Where readings are missing for
+ * 10 s, what happened is not known: only what is after that counts, and it must reach to_ns.
+ *
+ * The last half hour is looked at: O(n^2) of 1800 readings at worst, since most beginnings are given
+ * up at their first readings. */
+
+struct memory_growth {
+	int64_t first_ns, last_ns; /* the reading before the first rise, and the last reading */
+	uint64_t start_bytes;      /* in use at first_ns */
+	uint64_t bytes;            /* more at last_ns */
+	int64_t free_bytes;        /* at last_ns; -1: not known */
+	size_t rises;              /* readings above the one before */
+	double bend;               /* largest distance from a straight line, as a share of bytes */
+	bool after_level;          /* memory stood still before */
+};
+
+#define READINGS_MAX   1800
+#define BEND_MAX       0.2
+#define END_SHARE      0.2
+#define END_READINGS   2
+#define STILL_GROWING  0.5
+#define RISES_MIN      5
+#define RISES_UNLEVEL  10
+#define LEVEL_READINGS 3
+#define FLAT_SHARE     0.25 /* of the mean rate: as good as none */
+#define NEW_SHARE      0.5
+#define LEAST_BYTES    ((double)(UINT64_C(1) << 30))
+#define LEAST_SHARE    0.05
+#define HOLE_S         10.0
+
+struct reading {
+	double s; /* since from_ns */
+	double used;
+	const struct gpu_sample *sample;
+};
+
+static double least_of(const struct gpu_sample *g)
+{
+	return g->mem_total_bytes > 0 ? MIN(LEAST_BYTES, LEAST_SHARE * (double)g->mem_total_bytes)
+				      : LEAST_BYTES;
+}
+
+static bool growth_is_possible(const struct recording *rec)
+{
+	int64_t low = INT64_MAX, high = -1;
+	double least = LEAST_BYTES;
+
+	for (size_t i = 0; i < rec->gpu_count; i++) {
+		if (rec->gpus[i].mem_used_bytes < 0)
+			continue;
+		low = MIN(low, rec->gpus[i].mem_used_bytes);
+		high = MAX(high, rec->gpus[i].mem_used_bytes);
+		least = MIN(least, least_of(&rec->gpus[i]));
+	}
+	return high >= 0 && (double)high - (double)low >= least;
+}
+
+/* The newest readings of @gpu in the time, in its order. */
+static size_t take_readings(const struct recording *rec, int64_t gpu, int64_t from_ns,
+	int64_t to_ns, struct reading *ret)
+{
+	size_t n = 0;
+
+	for (size_t i = rec->gpu_count; i-- > 0 && n < READINGS_MAX;) {
+		const struct gpu_sample *g = &rec->gpus[i];
+
+		if (g->index == gpu && g->mem_used_bytes >= 0 && g->time.ns >= from_ns &&
+			g->time.ns <= to_ns)
+			ret[READINGS_MAX - ++n] = (struct reading){
+				(double)(g->time.ns - from_ns) / 1e9, (double)g->mem_used_bytes, g};
+	}
+	return n;
+}
+
+static double rate_of(const struct reading *a, const struct reading *b)
+{
+	return (b->used - a->used) / MAX(b->s - a->s, 1e-3);
+}
+
+/* More than BEND_MAX: not a straight line. */
+static double bend_of(const struct reading *r, size_t n)
+{
+	double rate = rate_of(&r[0], &r[n - 1]), growth = r[n - 1].used - r[0].used, bend = 0;
+
+	for (size_t i = 1; i < n && bend <= BEND_MAX; i++)
+		bend = MAX(bend, fabs(r[i].used - r[0].used - rate * (r[i].s - r[0].s)) / growth);
+	return bend;
+}
+
+static bool is_still_growing(const struct reading *r, size_t n)
+{
+	const struct reading *last = &r[n - 1], *since = &r[n - MIN(n, (size_t)END_READINGS + 1)];
+
+	while (since > r && last->s - since->s < END_SHARE * (last->s - r[0].s))
+		since--;
+	return rate_of(since, last) >= STILL_GROWING * rate_of(&r[0], last);
+}
+
+static size_t rises_of(const struct reading *r, size_t n)
+{
+	size_t rises = 0;
+
+	for (size_t i = 1; i < n; i++)
+		rises += r[i].used > r[i - 1].used;
+	return rises;
+}
+
+/* Whether memory stood still in the readings before @at, against growth by @rate. */
+static bool is_level_before(const struct reading *r, size_t at, double rate)
+{
+	return at >= LEVEL_READINGS &&
+	       fabs(rate_of(&r[at - LEVEL_READINGS], &r[at])) <= FLAT_SHARE * rate;
+}
+
+/* Judges the stretch of @r from @at to the last of @n. */
+static bool grows_from(const struct reading *r, size_t at, size_t n, struct memory_growth *ret)
+{
+	const struct reading *last = &r[n - 1];
+	double bend, peak = 0;
+	size_t rises;
+	bool level;
+
+	if (last->used - r[at].used < least_of(last->sample) || bend_of(&r[at], n - at) > BEND_MAX)
+		return false;
+	while (at + 2 < n && rate_of(&r[at], &r[at + 1]) <= FLAT_SHARE * rate_of(&r[at], last))
+		at++;
+	for (size_t i = 0; i <= at; i++)
+		peak = MAX(peak, r[i].used);
+	bend = bend_of(&r[at], n - at);
+	rises = rises_of(&r[at], n - at);
+	level = is_level_before(r, at, rate_of(&r[at], last));
+	if (rises < (level ? RISES_MIN : RISES_UNLEVEL) || bend > BEND_MAX ||
+		!is_still_growing(&r[at], n - at) ||
+		last->used - r[at].used < least_of(last->sample) ||
+		last->used - peak < NEW_SHARE * (last->used - r[at].used))
+		return false;
+	*ret = (struct memory_growth){.first_ns = r[at].sample->time.ns,
+		.last_ns = last->sample->time.ns,
+		.start_bytes = (uint64_t)r[at].used,
+		.bytes = (uint64_t)(last->used - r[at].used),
+		.free_bytes = last->sample->mem_free_bytes,
+		.rises = rises,
+		.bend = bend,
+		.after_level = level};
+	return true;
+}
+
+static int growth_find(const struct recording *rec, int64_t gpu, int64_t from_ns, int64_t to_ns,
+	struct memory_growth *ret)
+{
+	_cleanup_free_ struct reading *all = calloc(READINGS_MAX, sizeof(*all));
+	const struct reading *r;
+	size_t n, first = 0;
+
+	if (!all)
+		return -ENOMEM;
+	n = take_readings(rec, gpu, from_ns, to_ns, all);
+	r = all + READINGS_MAX - n;
+	if (n < 2 || (double)(to_ns - r[n - 1].sample->time.ns) / 1e9 > HOLE_S)
+		return 0;
+	for (size_t i = 1; i < n; i++)
+		if (r[i].s - r[i - 1].s > HOLE_S)
+			first = i;
+	for (size_t at = first; at + RISES_MIN < n; at++)
+		if (grows_from(r, at, n, ret))
+			return 1;
+	return 0;
+}
 
 #define OWN_SHARE         0.5
 #define OTHER_SHARE_MAX   1.5 /* of a GPU with another number */
 #define LAUNCHES_AN_ALLOC 8
 #define LAUNCHES_A_GRAPH  64 /* a graph stands for many */
 #define BUCKET_NS         ((int64_t)(5 * NS_PER_S))
-#define SOON_S            3600.0
-#define FAST_BYTES_S      (10.0 * (1 << 20))
-#define LOSSY             0.9
 #define SURE_STEPS        0.4
 #define STEPS_MIN         4
 #define READINGS_SHOWN    6
-#define GPUS_MAX          16
 #define PROCESSES_MAX     256
 
 struct finding {
@@ -130,26 +307,11 @@ static int grows_by(const struct detector_input *s, const struct device_allocs *
 	       2 * graphs_made_in(s->rec, pid, &f->growth) < f->growth.rises;
 }
 
-static size_t list_gpus(const struct recording *rec, int64_t ret[GPUS_MAX])
-{
-	size_t n = 0;
-
-	for (size_t i = 0; i < rec->gpu_count && n < GPUS_MAX; i++) {
-		size_t k = 0;
-
-		while (k < n && ret[k] != rec->gpus[i].index)
-			k++;
-		if (k == n)
-			ret[n++] = rec->gpus[i].index;
-	}
-	return n;
-}
-
 static int find(const struct detector_input *s, const struct device_allocs *l, struct finding *f)
 {
 	int64_t own = MAX(s->rec->events[l->entries[f->allocs.end - 1].event].device, 0);
-	int64_t gpus[GPUS_MAX];
-	size_t n = list_gpus(s->rec, gpus);
+	int64_t gpus[DETECTOR_GPUS_MAX];
+	size_t n = detector_gpus(s->rec, gpus);
 	int r;
 
 	f->gpu = own;
@@ -199,32 +361,6 @@ static int measure(const struct detector_input *s, uint32_t pid, struct finding 
 	return r;
 }
 
-static void judge(const struct detector_input *s, const struct finding *f, double until_s,
-	struct incident *inc)
-{
-	double share = (double)f->allocs.left_bytes / (double)f->growth.bytes;
-	double n = (double)f->growth.rises;
-
-	if (f->allocs.ran_out || (until_s < 0 ? f->bytes_per_s >= FAST_BYTES_S : until_s < SOON_S))
-		inc->severity = SEVERITY_HIGH;
-	else
-		inc->severity = SEVERITY_MEDIUM;
-	if (s->completeness >= 0 && s->completeness < LOSSY)
-		inc->severity = SEVERITY_LOW;
-	inc->confidence = (1 - f->growth.bend) * MIN(share, 1.0) * n / (n + 1) *
-			  completeness_weight(s->completeness);
-}
-
-static void describe_cause(const struct finding *f, struct incident *inc)
-{
-	const struct leak_allocs *a = &f->allocs;
-	char each[TEXT_MAX];
-
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"memory leak: %s (pid %u) allocates %s at a time and does not free it", inc->comm,
-		inc->pid, text_format_bytes(each, a->left_bytes / a->left));
-}
-
 static void explain(const struct finding *f, struct incident *inc)
 {
 	const struct memory_growth *g = &f->growth;
@@ -242,17 +378,15 @@ static void explain(const struct finding *f, struct incident *inc)
 	snprintf(inc->explanation, sizeof(inc->explanation), "%s", buf_str(&b));
 }
 
-static void describe(const struct finding *f, double until_s, struct incident *inc)
+static void describe(const struct detector_input *s, const struct finding *f, struct incident *inc)
 {
 	const struct memory_growth *g = &f->growth;
 	char rate[TEXT_MAX], step[TEXT_MAX], from[TEXT_MAX], to[TEXT_MAX], took[TEXT_MAX];
-	char n[TEXT_PLURAL_MAX], until[TEXT_MAX], full[64] = "", per_step[64] = "";
+	char count[TEXT_PLURAL_MAX], full[LEAK_FULL_MAX], per_step[64] = "";
+	double share = (double)f->allocs.left_bytes / (double)g->bytes, n = (double)g->rises;
 
-	if (f->allocs.ran_out)
-		snprintf(full, sizeof(full), "; it ran out of memory");
-	else if (until_s >= 0 && until_s < 1e9)
-		snprintf(full, sizeof(full), "; full in %s",
-			text_format_duration(until, (uint64_t)(until_s * 1e9)));
+	leak_allocs_judge(s, &f->allocs, f->bytes_per_s, g->free_bytes,
+		(1 - g->bend) * MIN(share, 1.0) * n / (n + 1), inc, full);
 	if (f->bytes_per_step > 0)
 		snprintf(per_step, sizeof(per_step), ", %s a step",
 			text_format_bytes(step, (uint64_t)f->bytes_per_step));
@@ -262,8 +396,7 @@ static void describe(const struct finding *f, double until_s, struct incident *i
 		text_format_bytes(from, g->start_bytes),
 		text_format_bytes(to, g->start_bytes + g->bytes),
 		text_format_duration(took, (uint64_t)(g->last_ns - g->first_ns)),
-		text_format_plural(n, f->allocs.left, "allocations"), full);
-	describe_cause(f, inc);
+		text_format_plural(count, f->allocs.left, "allocations"), full);
 	explain(f, inc);
 }
 
@@ -301,22 +434,15 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	struct incident_list *out)
 {
 	const struct event *row = &s->rec->events[l->entries[f->allocs.newest].event];
-	int64_t room = f->growth.free_bytes;
 	struct incident *inc;
-	double until_s;
 	int r = measure(s, row->pid, f);
 
 	if (r < 0)
 		return r;
 	inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
-	until_s = room < 0 ? -1 : (double)room / f->bytes_per_s;
 	incident_process(inc, row, f->growth.first_ns, f->growth.last_ns);
 	snprintf(inc->comm, sizeof(inc->comm), "%s", name_of_process(s->rec, row));
-	inc->count = f->allocs.left;
-	inc->unit = "allocations never freed";
-	inc->completeness = s->completeness;
-	judge(s, f, until_s, inc);
-	describe(f, until_s, inc);
+	describe(s, f, inc);
 	add_readings(s->rec, f, inc);
 	r = leak_allocs_put(s->rec, l, &f->allocs, inc);
 	if (r == 0)

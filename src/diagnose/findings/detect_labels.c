@@ -103,8 +103,7 @@ static void judge_spike(struct series *s, const struct annotation_label *l, doub
 		return;
 	for (int i = 0; i < BEFORE; i++)
 		sorted[i] = (uint64_t)(s->window[i] * SCALED);
-	robust_sort(sorted, BEFORE);
-	median = robust_median(sorted, BEFORE);
+	median = robust_median_of(sorted, BEFORE);
 	mad = robust_mad(sorted, BEFORE);
 	m = (double)median / SCALED;
 	if (m <= 0 || value < m * (1 + SPIKE_SHARE) ||
@@ -155,10 +154,7 @@ static struct incident *begin(const struct series *s, enum problem problem, enum
 	snprintf(inc->id, sizeof(inc->id), "%s-%.24s-%u-%lld", problem_row(problem)->id, s->key,
 		s->pid, (long long)at->time_ns);
 	inc->last.ns = s->newest->time_ns;
-	inc->severity = severity;
-	inc->count = count;
-	inc->unit = unit;
-	inc->confidence = 0.9;
+	incident_weigh(inc, severity, 0.9, count, unit);
 	incident_step(inc, at->time_ns, 0, "LABEL", "annotation", "%s=%.100s", s->key, at->value);
 	incident_sql(inc,
 		"SELECT timestamp, pid, json_extract(labels, '$.\"%s\"') AS value FROM annotations "

@@ -11,9 +11,7 @@
  * Frees of memory allocated before the recording are no growth, but a process that makes as many of
  * them as it leaves allocations is replacing memory, not leaking it: nothing is said.
  *
- * HIGH: it ran out of memory, will within an hour (by the last reading of its GPU), or grows by
- * 10 MiB/s or more. Else MEDIUM; LOW if more than 10 % of the calls were lost, since lost frees
- * look like a leak. Confidence = share of growing windows x n/(n+8) x completeness, n the
+ * Severity: leak_allocs_judge(), by the last reading of its GPU. Confidence = share of growing windows x n/(n+8) x completeness, n the
  * allocations that were left. */
 #include <errno.h>
 #include <stdio.h>
@@ -29,9 +27,6 @@
 #define LEAST_SHARE   0.05
 #define LEAST_ALLOCS  16
 #define LEAST_SPAN_NS ((int64_t)NS_PER_S)
-#define FAST_BYTES_S  (10.0 * (1 << 20))
-#define SOON_S        3600.0
-#define LOSSY         0.9
 #define ALLOCS_HALF   8.0
 #define PROCESSES_MAX 256 /* looked at */
 
@@ -105,36 +100,19 @@ static void describe(const struct detector_input *s, const struct device_allocs 
 {
 	const struct event *row = &s->rec->events[l->entries[g->allocs.newest].event];
 	int64_t room = free_at(s->rec, row->device, g->allocs.last_ns);
-	double until_s = room < 0 ? -1 : (double)room / g->bytes_per_s;
-	char bytes[TEXT_MAX], rate[TEXT_MAX], each[TEXT_MAX], n[TEXT_PLURAL_MAX], until[TEXT_MAX];
-	char full[64] = "";
+	double n = (double)g->allocs.left;
+	char bytes[TEXT_MAX], rate[TEXT_MAX], count[TEXT_PLURAL_MAX], full[LEAK_FULL_MAX];
 
-	text_format_bytes(rate, (uint64_t)g->bytes_per_s);
-	if (g->allocs.ran_out)
-		snprintf(full, sizeof(full), "; it ran out of memory");
-	else if (until_s >= 0 && until_s < 1e9)
-		snprintf(full, sizeof(full), "; full in %s",
-			text_format_duration(until, (uint64_t)(until_s * 1e9)));
+	leak_allocs_judge(s, &g->allocs, g->bytes_per_s, room, g->growing * n / (n + ALLOCS_HALF),
+		inc, full);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"GPU memory of %s grows by %s/s: %s more after warm-up in %s never freed%s",
-		row->comm, rate, text_format_bytes(bytes, g->bytes),
-		text_format_plural(n, g->allocs.left, "allocations"), full);
-	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"memory leak: %s (pid %u) allocates %s at a time and does not free it", row->comm,
-		row->pid, text_format_bytes(each, g->allocs.left_bytes / g->allocs.left));
+		row->comm, text_format_bytes(rate, (uint64_t)g->bytes_per_s),
+		text_format_bytes(bytes, g->bytes),
+		text_format_plural(count, g->allocs.left, "allocations"), full);
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Allocations minus frees, by address. Memory in use, without temporary allocations, grew in %.0f %% of the windows after the first quarter of the time, and was still growing at the end. A growing framework pool looks the same: its contents are not traced.%s",
 		100 * g->growing, room < 0 ? " Free memory is not recorded." : "");
-	if (g->allocs.ran_out || g->bytes_per_s >= FAST_BYTES_S ||
-		(until_s >= 0 && until_s < SOON_S))
-		inc->severity = SEVERITY_HIGH;
-	else
-		inc->severity = SEVERITY_MEDIUM;
-	if (s->completeness >= 0 && s->completeness < LOSSY)
-		inc->severity = SEVERITY_LOW;
-	inc->confidence = g->growing * (double)g->allocs.left /
-			  ((double)g->allocs.left + ALLOCS_HALF) *
-			  completeness_weight(s->completeness);
 }
 
 static void add_steps(const struct growth *g, struct incident *inc)
@@ -153,9 +131,6 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	struct incident *inc = incident_begin(out, PROBLEM_MEMORY_LEAK);
 
 	incident_process(inc, row, g->warm_ns, g->allocs.last_ns);
-	inc->count = g->allocs.left;
-	inc->unit = "allocations never freed";
-	inc->completeness = s->completeness;
 	describe(s, l, g, inc);
 	add_steps(g, inc);
 	if (leak_allocs_put(s->rec, l, &g->allocs, inc) < 0)

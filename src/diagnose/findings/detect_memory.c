@@ -258,27 +258,25 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 
 	incident_process(inc, &s->rec->events[l->entries[f->entry].event],
 		l->entries[all->first].ns, l->entries[all->last].ns);
-	inc->severity = recovered ? SEVERITY_MEDIUM : SEVERITY_CRITICAL;
-	inc->count = all->count;
-	inc->unit = "failed allocations";
-	inc->completeness = s->completeness;
-	inc->confidence = f->by_peak && f->by_sample ? 0.95
-			  : f->by_sample             ? 0.9
-			  : f->by_peak               ? 0.85
-						     : 0.6;
+	incident_weigh(inc, recovered ? SEVERITY_MEDIUM : SEVERITY_CRITICAL,
+		cache                         ? 0.5
+		: f->by_peak && f->by_sample  ? 0.95
+		: f->by_sample                ? 0.9
+		: f->by_peak                  ? 0.85
+					      : 0.6,
+		all->count, "failed allocations");
+	incident_complete(inc, s->completeness);
 	describe_reason(f, &l->entries[f->entry], inc);
 	describe_failures(s->rec, l, from, end, all, inc);
 	if (cache) {
 		char refused[TEXT_PLURAL_MAX];
 
-		inc->confidence = 0.5;
 		snprintf(inc->root_cause, sizeof(inc->root_cause),
 			"probable KV cache pressure: %s of a process that serves the network failed and "
 			"%s retried",
 			text_format_plural(refused, all->count, "allocations"),
 			all->count == 1 ? "was" : "were");
 	}
-	inc->confidence *= completeness_weight(s->completeness);
 	if (add_stacks(s->rec, l, from, end, inc) < 0)
 		return -ENOMEM;
 	incident_keep(out, inc);
@@ -325,11 +323,8 @@ static void report_churn(const struct detector_input *s, const struct device_all
 		return;
 	inc = incident_begin(out, PROBLEM_KV_CACHE);
 	incident_process(inc, row, first, last);
-	inc->severity = SEVERITY_MEDIUM;
-	inc->count = n;
-	inc->unit = "allocations while full";
-	inc->confidence = 0.5 * completeness_weight(s->completeness);
-	inc->completeness = s->completeness;
+	incident_weigh(inc, SEVERITY_MEDIUM, 0.5, n, "allocations while full");
+	incident_complete(inc, s->completeness);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s allocated and freed %zu times in %.1f s while GPU memory was over 95 %% full",
 		row->comm, n, (double)(last - first) / 1e9);

@@ -212,13 +212,12 @@ static void report(const struct detector_input *s, const struct job *j, const st
 		p->exit ? p->exit->start.ns : p->oom->start.ns);
 	inc->source = SOURCE_HOST;
 	inc->op = p->exit ? p->exit->op : p->oom->op;
-	inc->severity = e.by_oom               ? SEVERITY_HIGH
-			: is_request(e.number) ? SEVERITY_LOW
-					       : SEVERITY_MEDIUM;
-	inc->count = 1;
-	inc->unit = "ends";
+	incident_weigh(inc,
+		e.by_oom               ? SEVERITY_HIGH
+		: is_request(e.number) ? SEVERITY_LOW
+				       : SEVERITY_MEDIUM,
+		e.by_oom || e.number ? 0.95 : 0.7, 1, "ends");
 	inc->is_willed = !e.by_oom && (e.number == SIGKILL || is_request(e.number));
-	inc->confidence = e.by_oom || e.number ? 0.95 : 0.7;
 	inc->completeness = s->completeness;
 	describe(j, p, &e, inc);
 	if (!e.by_oom) {
@@ -244,10 +243,7 @@ static void report_pod(
 	struct incident *inc = incident_begin(out, PROBLEM_ORCHESTRATION);
 
 	incident_process(inc, e, e->start.ns, e->start.ns);
-	inc->severity = SEVERITY_HIGH;
-	inc->count = 1;
-	inc->unit = evicted ? "evictions" : "restarts";
-	inc->confidence = 0.9;
+	incident_weigh(inc, SEVERITY_HIGH, 0.9, 1, evicted ? "evictions" : "restarts");
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary), "a pod was %s",
 		evicted ? "evicted" : "restarted");
@@ -274,10 +270,7 @@ static void report_foreign(
 	inc->last.ns = e->start.ns;
 	inc->source = e->source;
 	inc->op = e->op;
-	inc->severity = SEVERITY_LOW;
-	inc->count = j->foreign_ooms;
-	inc->unit = "OOM kills";
-	inc->confidence = 0.9;
+	incident_weigh(inc, SEVERITY_LOW, 0.9, j->foreign_ooms, "OOM kills");
 	inc->completeness = s->completeness;
 	snprintf(inc->summary, sizeof(inc->summary),
 		"the OOM killer killed pid %u, which made no CUDA calls in this recording",

@@ -9,8 +9,6 @@
 #include "base/macros.h"
 #include "base/text.h"
 
-#define GPUS_MAX 64
-
 /* The reading of GPU @index with most processes; NULL: there is none. */
 static const struct gpu_sample *fullest(const struct recording *rec, int64_t index)
 {
@@ -30,11 +28,8 @@ static void note(
 
 	incident_id(inc, 0, g->time.ns);
 	inc->last = g->time;
-	inc->severity = SEVERITY_LOW;
-	inc->completeness = s->completeness;
-	inc->confidence = completeness_weight(s->completeness);
-	inc->count = (uint64_t)g->processes;
-	inc->unit = "processes on the GPU";
+	incident_weigh(inc, SEVERITY_LOW, 1, (uint64_t)g->processes, "processes on the GPU");
+	incident_complete(inc, s->completeness);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%lld processes use GPU %lld; no traced process is known to be slower because of it",
 		(long long)g->processes, (long long)g->index);
@@ -64,16 +59,12 @@ static int64_t most_ranks(const struct recording *rec)
 int detect_sharing(const struct detector_input *s, struct incident_list *out)
 {
 	int64_t ranks = s->rec->gpu_count ? most_ranks(s->rec) : 1;
-	bool seen[GPUS_MAX] = {0};
+	int64_t gpus[DETECTOR_GPUS_MAX];
+	size_t count = detector_gpus(s->rec, gpus);
 
-	for (size_t i = 0; i < s->rec->gpu_count; i++) {
-		int64_t index = s->rec->gpus[i].index;
-		const struct gpu_sample *g;
+	for (size_t i = 0; i < count; i++) {
+		const struct gpu_sample *g = fullest(s->rec, gpus[i]);
 
-		if (index < 0 || index >= GPUS_MAX || seen[index])
-			continue;
-		seen[index] = true;
-		g = fullest(s->rec, index);
 		if (rank_jobs_processes(s->rec, g, ranks) > 1)
 			note(s, g, out);
 	}

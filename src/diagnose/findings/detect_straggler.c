@@ -16,10 +16,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/findings/straggler_link.h"
 #include "diagnose/findings/straggler_load.h"
 #include "diagnose/findings/detector.h"
-#include "diagnose/findings/doing.h"
 #include "base/text.h"
 #include "blame/transfer_text.h"
 #include "wire/names.h"

@@ -126,8 +126,6 @@ static bool is_lowered(const struct gpu_throttle_spans *g)
 	       (double)g->clock_inside < LOWERED * (double)full_clock(g);
 }
 
-#define GPUS_MAX 64
-
 static void describe(const struct gpu_throttle_spans *g, struct incident *inc)
 {
 	char names[96], dur[TEXT_MAX], readings[TEXT_PLURAL_MAX], clocks[96] = "";
@@ -141,8 +139,6 @@ static void describe(const struct gpu_throttle_spans *g, struct incident *inc)
 		(long long)g->index, text_format_duration(dur, (uint64_t)g->ns), names, clocks);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"throttling: the driver lowered the clocks (%s)", names);
-	inc->count = g->count;
-	inc->unit = "throttled readings";
 	incident_step(inc, g->start_ns, (uint64_t)g->ns, "GPU", "throttle",
 		"GPU %lld: %s%s, in %zu of %s", (long long)g->index, names, clocks, g->count,
 		text_format_plural(readings, g->readings, "readings"));
@@ -166,8 +162,7 @@ static int judge_gpu(const struct detector_input *s, int64_t index, struct incid
 	inc->last.ns = g.end_ns;
 	describe(&g, inc);
 	snprintf(inc->explanation, sizeof(inc->explanation), "The GPU is sampled once a second.");
-	inc->severity = SEVERITY_LOW;
-	inc->confidence = 0.9;
+	incident_weigh(inc, SEVERITY_LOW, 0.9, g.count, "throttled readings");
 	inc->completeness = s->completeness;
 	incident_keep(out, inc);
 	return 0;
@@ -175,18 +170,11 @@ static int judge_gpu(const struct detector_input *s, int64_t index, struct incid
 
 int detect_throttle(const struct detector_input *s, struct incident_list *out)
 {
-	int64_t seen[GPUS_MAX];
-	int count = 0, r = 0;
+	int64_t gpus[DETECTOR_GPUS_MAX];
+	size_t count = detector_gpus(s->rec, gpus);
+	int r = 0;
 
-	for (size_t i = 0; i < s->rec->gpu_count && count < GPUS_MAX; i++) {
-		int k = 0;
-
-		while (k < count && seen[k] != s->rec->gpus[i].index)
-			k++;
-		if (k == count)
-			seen[count++] = s->rec->gpus[i].index;
-	}
-	for (int i = 0; r == 0 && i < count; i++)
-		r = judge_gpu(s, seen[i], out);
+	for (size_t i = 0; r == 0 && i < count; i++)
+		r = judge_gpu(s, gpus[i], out);
 	return r;
 }

@@ -81,6 +81,36 @@ void incident_process(struct incident *i, const struct event *e, int64_t first_n
 	i->comm[COMM_LEN - 1] = 0;
 }
 
+void incident_weigh(struct incident *i, enum severity severity, double confidence, uint64_t count,
+	const char *unit)
+{
+	i->severity = severity;
+	i->confidence = confidence;
+	i->count = count;
+	i->unit = unit;
+}
+
+void incident_complete(struct incident *i, double completeness)
+{
+	i->completeness = completeness;
+	i->confidence *= completeness_weight(completeness);
+}
+
+size_t detector_gpus(const struct recording *rec, int64_t ret[DETECTOR_GPUS_MAX])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < rec->gpu_count && n < DETECTOR_GPUS_MAX; i++) {
+		size_t k = 0;
+
+		while (k < n && ret[k] != rec->gpus[i].index)
+			k++;
+		if (k == n)
+			ret[n++] = rec->gpus[i].index;
+	}
+	return n;
+}
+
 void incident_sql(struct incident *i, const char *fmt, ...)
 {
 	va_list ap;

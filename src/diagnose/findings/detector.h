@@ -66,6 +66,13 @@ void incident_fix(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 /* incident_process - whose it is, by a row of that process: pid, name and id. */
 void incident_process(struct incident *i, const struct event *e, int64_t first_ns, int64_t last_ns);
 
+/* incident_weigh - how bad it is, how sure what is seen makes it, and how much of it there is. */
+void incident_weigh(struct incident *i, enum severity severity, double confidence, uint64_t count,
+	const char *unit);
+
+/* incident_complete - the recording has @completeness of what there was, -1: not known. That counts in the confidence. */
+void incident_complete(struct incident *i, double completeness);
+
 /* incident_sql - the query that shows it, cut to nothing if it does not fit. */
 void incident_sql(struct incident *i, const char *fmt, ...) _printf_(2, 3);
 
@@ -95,6 +102,10 @@ typedef int detector(const struct detector_input *s, struct incident_list *out);
 #define X(function) detector function;
 DETECTORS(X)
 #undef X
+
+/* detector_gpus - the numbers of the GPUs that @rec has readings of, each once; how many. */
+#define DETECTOR_GPUS_MAX 64
+size_t detector_gpus(const struct recording *rec, int64_t ret[DETECTOR_GPUS_MAX]);
 
 /* From which call stacks the calls of an incident came. */
 

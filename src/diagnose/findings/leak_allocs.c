@@ -2,10 +2,11 @@
 #include "diagnose/findings/leak_allocs.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 
-#include "diagnose/findings/detector.h"
 #include "base/buf.h"
+#include "base/text.h"
 
 /* The process itself; it has a group, since it has calls. */
 static const struct op_group *group_of(const struct detector_input *s, uint32_t pid)
@@ -72,6 +73,36 @@ void leak_allocs_count(
 		a->left_bytes += e->bytes;
 		a->newest = i;
 	}
+}
+
+#define FAST_BYTES_S (10.0 * (1 << 20))
+#define SOON_S       3600.0
+#define LOSSY        0.9
+
+void leak_allocs_judge(const struct detector_input *s, const struct leak_allocs *a,
+	double bytes_per_s, int64_t free_bytes, double confidence, struct incident *inc,
+	char full[LEAK_FULL_MAX])
+{
+	double until_s = free_bytes < 0 ? -1 : (double)free_bytes / bytes_per_s;
+	bool is_high = a->ran_out ||
+		       (until_s < 0 ? bytes_per_s >= FAST_BYTES_S : until_s < SOON_S);
+	char each[TEXT_MAX], until[TEXT_MAX];
+
+	incident_weigh(inc,
+		s->completeness >= 0 && s->completeness < LOSSY ? SEVERITY_LOW
+		: is_high                                       ? SEVERITY_HIGH
+								: SEVERITY_MEDIUM,
+		confidence, a->left, "allocations never freed");
+	incident_complete(inc, s->completeness);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"memory leak: %s (pid %u) allocates %s at a time and does not free it", inc->comm,
+		inc->pid, text_format_bytes(each, a->left_bytes / a->left));
+	full[0] = 0;
+	if (a->ran_out)
+		snprintf(full, LEAK_FULL_MAX, "; it ran out of memory");
+	else if (until_s >= 0 && until_s < 1e9)
+		snprintf(full, LEAK_FULL_MAX, "; full in %s",
+			text_format_duration(until, (uint64_t)(until_s * 1e9)));
 }
 
 static void put_sql(const struct event *row, const struct leak_allocs *a, struct incident *inc)

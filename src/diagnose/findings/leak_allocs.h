@@ -25,6 +25,16 @@ void leak_allocs_of(const struct detector_input *s, const struct device_allocs *
 void leak_allocs_count(
 	const struct device_allocs *l, int64_t since_ns, int64_t until_ns, struct leak_allocs *a);
 
+/* leak_allocs_judge - how bad it is that memory grows by @bytes_per_s with @free_bytes left (-1: not known), its cause, and
+ * in @full when it is full: "; full in 12 min".
+ *
+ * HIGH: it ran out of memory, or will within an hour; free memory not known: from 10 MiB/s. Else MEDIUM; LOW if more than
+ * 10 % of the calls were lost, since lost frees look like a leak. */
+#define LEAK_FULL_MAX 64
+void leak_allocs_judge(const struct detector_input *s, const struct leak_allocs *a,
+	double bytes_per_s, int64_t free_bytes, double confidence, struct incident *inc,
+	char full[LEAK_FULL_MAX]);
+
 /* leak_allocs_put - the counted ones into @inc: rows, stacks by bytes and the query. 0 or -ENOMEM. */
 int leak_allocs_put(const struct recording *rec, const struct device_allocs *l,
 	const struct leak_allocs *a, struct incident *inc);

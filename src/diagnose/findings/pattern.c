@@ -7,7 +7,8 @@
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 
-#define ANY_KIND DELAY_KINDS
+#define ANY_KIND     DELAY_KINDS
+#define ANY_RESOURCE RESOURCE_COUNT
 
 struct evidence {
 	const struct recording *rec;
@@ -19,22 +20,11 @@ struct evidence {
 typedef bool condition(const struct evidence *e);
 
 struct pattern {
-	enum delay_kind kind; /* ANY_KIND: whatever it is */
-	condition *holds;     /* NULL: always */
+	enum delay_kind kind;   /* ANY_KIND: whatever it is */
+	enum resource resource; /* ANY_RESOURCE: wherever it leads */
+	condition *holds;       /* NULL: always */
 	enum problem problem;
 };
-
-static bool is_clock(const struct evidence *e)
-{
-	enum resource r = e->delay->end.resource;
-
-	return r == RESOURCE_GPU_CLOCK || r == RESOURCE_GPU_POWER || r == RESOURCE_GPU_HEAT;
-}
-
-static bool is_sharing(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_GPU_PROCESS;
-}
 
 /* Many times the ordinary bytes go to the GPU in slow units: another model is loaded. */
 static bool is_swap(const struct evidence *e)
@@ -53,11 +43,6 @@ static bool is_apart(const struct evidence *e)
 	const struct process_home *other = pid ? home_of(e->rec, pid) : NULL;
 
 	return own && other && home_apart(own, other);
-}
-
-static bool is_compiling(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_COMPILER;
 }
 
 static bool is_training(const struct evidence *e)
@@ -83,56 +68,34 @@ static bool is_input(const struct evidence *e)
 	       e->delay->ordinary_ns * 2 > e->delay->slow_ns; /* more of what there always is */
 }
 
-static bool is_crowded(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_CPU_OWN;
-}
-
-static bool is_pickling(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_PICKLE;
-}
-
-static bool is_timer(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_TIMER;
-}
-
-static bool is_reading(const struct evidence *e)
-{
-	return e->delay->end.resource == RESOURCE_DISK_READ;
-}
-
-static bool is_disk(const struct evidence *e)
-{
-	return is_reading(e) || e->delay->end.resource == RESOURCE_DISK_WRITE;
-}
-
 static const struct pattern patterns[] = {
-	{DELAY_BY_CHECKPOINT, NULL, PROBLEM_CHECKPOINT},
-	{ANY_KIND, is_pickling, PROBLEM_GOODPUT},
-	{ANY_KIND, is_timer, PROBLEM_GOODPUT},
-	{ANY_KIND, is_compiling, PROBLEM_KERNEL_COMPILER},
-	{DELAY_BY_COMPILE, NULL, PROBLEM_KERNEL_COMPILER},
-	{ANY_KIND, is_swap, PROBLEM_MODEL_SWAP},
-	{DELAY_BY_GPU, is_sharing, PROBLEM_GPU_SHARING},
-	{DELAY_BY_GPU, is_clock, PROBLEM_THROTTLE},
-	{DELAY_BY_COPY, is_sharing, PROBLEM_GPU_SHARING},
-	{DELAY_BY_COPY, is_disk, PROBLEM_STARVATION},
-	{DELAY_BY_COPY, NULL, PROBLEM_PCIE},
-	{DELAY_BY_ALLOCATION, NULL, PROBLEM_GPU_MEMORY},
-	{DELAY_BY_CPU, is_apart, PROBLEM_NOISY_NEIGHBOUR},
-	{DELAY_BY_DISK, is_apart, PROBLEM_NOISY_NEIGHBOUR},
-	{DELAY_BY_CPU, NULL, PROBLEM_CPU_CONTENTION},
-	{DELAY_BY_LOCK, is_crowded, PROBLEM_CPU_CONTENTION},
-	{DELAY_BY_GIL, NULL, PROBLEM_CPU_CONTENTION},
-	{DELAY_BY_LOADER, NULL, PROBLEM_STARVATION},
-	{DELAY_BY_NETWORK, is_agent, PROBLEM_AGENT_COST},
-	{DELAY_BY_NETWORK, NULL, PROBLEM_TOOL_CALLS},
-	{DELAY_BY_PROCESS, waits_for_network, PROBLEM_TOOL_CALLS},
-	{DELAY_BY_ASLEEP, is_input, PROBLEM_STARVATION},
-	{DELAY_BY_DISK, is_reading, PROBLEM_STARVATION},
-	{ANY_KIND, NULL, PROBLEM_GOODPUT},
+	{DELAY_BY_CHECKPOINT, ANY_RESOURCE, NULL, PROBLEM_CHECKPOINT},
+	{ANY_KIND, RESOURCE_PICKLE, NULL, PROBLEM_GOODPUT},
+	{ANY_KIND, RESOURCE_TIMER, NULL, PROBLEM_GOODPUT},
+	{ANY_KIND, RESOURCE_COMPILER, NULL, PROBLEM_KERNEL_COMPILER},
+	{DELAY_BY_COMPILE, ANY_RESOURCE, NULL, PROBLEM_KERNEL_COMPILER},
+	{ANY_KIND, ANY_RESOURCE, is_swap, PROBLEM_MODEL_SWAP},
+	{DELAY_BY_GPU, RESOURCE_GPU_PROCESS, NULL, PROBLEM_GPU_SHARING},
+	{DELAY_BY_GPU, RESOURCE_GPU_CLOCK, NULL, PROBLEM_THROTTLE},
+	{DELAY_BY_GPU, RESOURCE_GPU_POWER, NULL, PROBLEM_THROTTLE},
+	{DELAY_BY_GPU, RESOURCE_GPU_HEAT, NULL, PROBLEM_THROTTLE},
+	{DELAY_BY_COPY, RESOURCE_GPU_PROCESS, NULL, PROBLEM_GPU_SHARING},
+	{DELAY_BY_COPY, RESOURCE_DISK_READ, NULL, PROBLEM_STARVATION},
+	{DELAY_BY_COPY, RESOURCE_DISK_WRITE, NULL, PROBLEM_STARVATION},
+	{DELAY_BY_COPY, ANY_RESOURCE, NULL, PROBLEM_PCIE},
+	{DELAY_BY_ALLOCATION, ANY_RESOURCE, NULL, PROBLEM_GPU_MEMORY},
+	{DELAY_BY_CPU, ANY_RESOURCE, is_apart, PROBLEM_NOISY_NEIGHBOUR},
+	{DELAY_BY_DISK, ANY_RESOURCE, is_apart, PROBLEM_NOISY_NEIGHBOUR},
+	{DELAY_BY_CPU, ANY_RESOURCE, NULL, PROBLEM_CPU_CONTENTION},
+	{DELAY_BY_LOCK, RESOURCE_CPU_OWN, NULL, PROBLEM_CPU_CONTENTION},
+	{DELAY_BY_GIL, ANY_RESOURCE, NULL, PROBLEM_CPU_CONTENTION},
+	{DELAY_BY_LOADER, ANY_RESOURCE, NULL, PROBLEM_STARVATION},
+	{DELAY_BY_NETWORK, ANY_RESOURCE, is_agent, PROBLEM_AGENT_COST},
+	{DELAY_BY_NETWORK, ANY_RESOURCE, NULL, PROBLEM_TOOL_CALLS},
+	{DELAY_BY_PROCESS, ANY_RESOURCE, waits_for_network, PROBLEM_TOOL_CALLS},
+	{DELAY_BY_ASLEEP, ANY_RESOURCE, is_input, PROBLEM_STARVATION},
+	{DELAY_BY_DISK, RESOURCE_DISK_READ, NULL, PROBLEM_STARVATION},
+	{ANY_KIND, ANY_RESOURCE, NULL, PROBLEM_GOODPUT},
 };
 
 enum problem pattern_problem(const struct recording *rec, const struct step_account *a,
@@ -140,9 +103,10 @@ enum problem pattern_problem(const struct recording *rec, const struct step_acco
 {
 	const struct evidence e = {rec, a, contrast, d};
 
-	for (size_t i = 0; i < ARRAY_SIZE(patterns); i++)
-		if ((patterns[i].kind == ANY_KIND || patterns[i].kind == d->kind) &&
-			(!patterns[i].holds || patterns[i].holds(&e)))
-			return patterns[i].problem;
+	for (const struct pattern *p = patterns; p < patterns + ARRAY_SIZE(patterns); p++)
+		if ((p->kind == ANY_KIND || p->kind == d->kind) &&
+			(p->resource == ANY_RESOURCE || p->resource == d->end.resource) &&
+			(!p->holds || p->holds(&e)))
+			return p->problem;
 	return PROBLEM_GOODPUT;
 }

@@ -14,12 +14,16 @@
 #include "diagnose/findings/straggler_job.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "diagnose/accounts/path.h"
+#include "diagnose/chains/delay.h"
 #include "diagnose/rows/home.h"
 #include "base/idmap.h"
 #include "base/macros.h"
+#include "base/text.h"
 #include "blame/call_rhythm.h"
 #include "blame/ends.h"
 #include "stat/robust.h"
@@ -46,8 +50,7 @@ static uint64_t step_length(const struct step_report *accounts, uint32_t pid)
 			continue;
 		for (size_t k = 0; k < n; k++)
 			lengths[k] = a->marks[k * a->mark_count / n].dur_ns;
-		robust_sort(lengths, n);
-		return robust_median(lengths, n);
+		return robust_median_of(lengths, n);
 	}
 	return 0;
 }
@@ -295,4 +298,59 @@ void straggler_jobs_done(struct straggler_jobs *j)
 	free(j->items);
 	rank_calls_done(&j->calls);
 	*j = (struct straggler_jobs){0};
+}
+
+/* ---- what a rank does in its own time ---- */
+
+#define TOLD_SHARE 0.3 /* of the time: less says nothing */
+
+static const struct tally_part *largest_part(const struct tally *t, int line)
+{
+	const struct tally_part *best = NULL;
+
+	for (size_t i = 0; i < t->count; i++)
+		if (t->parts[i].line == line && t->parts[i].culprit[0] &&
+			(!best || t->parts[i].ns > best->ns))
+			best = &t->parts[i];
+	return best;
+}
+
+static void describe_doing(const struct tally *t, uint64_t total, char *out, size_t size)
+{
+	const struct tally_part *p;
+	char share[TEXT_MAX], who[64] = "";
+	int line = 0;
+
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		if (i != ACCOUNT_UNKNOWN && t->ns[i] > t->ns[line])
+			line = i;
+	if (!total || (double)t->ns[line] < TOLD_SHARE * (double)total) {
+		snprintf(out, size, "what its thread did is unknown");
+		return;
+	}
+	p = largest_part(t, line);
+	if (p && p->culprit_pid && (line == ACCOUNT_CPU || line == ACCOUNT_DISK))
+		snprintf(who, sizeof(who), "%s %.15s (pid %u)",
+			line == ACCOUNT_CPU ? " used by" : " behind", p->culprit, p->culprit_pid);
+	snprintf(out, size, "its thread was %s%s for %s of that", delay_text((enum delay_kind)line),
+		who, text_format_percent(share, (double)t->ns[line] / (double)total));
+}
+
+int doing_describe(const struct recording *rec, uint32_t pid, const struct window *windows,
+	size_t n, char *out, size_t size)
+{
+	_cleanup_(timeline_done) struct timeline t = {0};
+	_cleanup_(tally_done) struct tally sum = {0};
+	uint64_t total = 0;
+	int r = timeline_make(rec, &t);
+
+	for (size_t i = 0; r == 0 && i < n; i++) {
+		struct path path = {.timeline = &t, .pid = pid, .tid = windows[i].tid};
+
+		total += (uint64_t)(windows[i].end_ns - windows[i].start_ns);
+		r = path_account(&path, windows[i].start_ns, windows[i].end_ns, &sum);
+	}
+	if (r == 0)
+		describe_doing(&sum, total, out, size);
+	return r;
 }

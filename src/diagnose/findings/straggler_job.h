@@ -28,3 +28,13 @@ struct straggler_jobs {
 int straggler_jobs_find(const struct recording *rec, const struct step_report *accounts,
 	struct straggler_jobs *ret);
 void straggler_jobs_done(struct straggler_jobs *j);
+
+struct window { /* of a thread's time */
+	int64_t start_ns, end_ns;
+	uint32_t tid;
+};
+
+/* doing_describe - "its thread was waiting for a CPU used by hog (pid 7) for 81 % of that": the largest line of the
+ * account of @windows (ascending, disjoint) of threads of @pid. 0 or -ENOMEM. */
+int doing_describe(const struct recording *rec, uint32_t pid, const struct window *windows,
+	size_t n, char *out, size_t size);

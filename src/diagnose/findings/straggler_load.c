@@ -3,19 +3,21 @@
  *
  * Severity: of load that moves MEDIUM if it costs at least 10 % of the time, LOW from 3 %. Of a GPU that is late, whose
  * time is not measured but inferred from what its rank gives it to do: HIGH from 10 %, MEDIUM from 3 %, LOW where it is
- * not known what it costs. */
+ * not known what it costs. Of a link or a collective, which blame says are slow (blame_link.c): HIGH from 10 %, MEDIUM from 3 %,
+ * nothing below. */
 #include <inttypes.h>
 #include <stdio.h>
 
 #include "diagnose/findings/straggler_load.h"
 #include "diagnose/chains/kernel_type.h"
 #include "base/text.h"
+#include "blame/transfer_text.h"
 #include "wire/names.h"
 
 #define HIGH_SHARE    0.10
 #define MEDIUM_SHARE  0.03
 #define MEMBERS_NAMED 3
-#define UNEVEN_STEPS  20
+#define UNEVEN_STEPS  20 /* that tell of uneven load, or of slow transfers */
 #define UNEVEN_SURE   0.5
 #define WORK_SURE     0.75 /* that who has more work is who is late */
 #define LEVEL_SURE    0.45 /* likewise, where it has always had more */
@@ -343,4 +345,99 @@ int straggler_load_report(
 	else if (!told && w.is_idle && !j->blame.transfer_count) /* else they are named */
 		report_idle(in, j, &w, out);
 	return 0;
+}
+
+/* ---- links and collectives ---- */
+
+/* The call that took longest of those the job waited in. */
+static const struct collective_row *longest_row(
+	const struct straggler_job *j, const struct blame_transfer *t)
+{
+	const struct collective_row *row = NULL;
+	int64_t longest = -1;
+
+	for (size_t i = 0; i < j->call_count; i++) {
+		const struct push_call *c = &j->calls[i].c;
+		bool is_end = t->from == UINT32_MAX
+				      ? c->bytes == t->bytes
+				      : j->calls[i].worker == t->to && c->op == NCCL_RECV &&
+						j->workers[t->from].rank == c->peer;
+
+		if (c->comm != t->comm || !is_end || c->leave_ns - c->enter_ns <= longest)
+			continue;
+		longest = c->leave_ns - c->enter_ns;
+		row = j->rows[i];
+	}
+	return row;
+}
+
+static void write_transfer(
+	const struct straggler_job *j, const struct blame_transfer *t, struct incident *inc)
+{
+	const struct transfer_text x = transfer_text_of(t, j->workers);
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+	char lost[TEXT_MAX], part[TEXT_MAX], took[TEXT_MAX], usual[TEXT_MAX], step[TEXT_MAX];
+
+	transfer_text_put(&b, &x);
+	text_format_percent(part, t->share);
+	text_format_duration(lost, t->lost_ns);
+	text_format_duration(took, t->took_ns);
+	text_format_duration(usual, t->usual_ns);
+	text_format_duration(step, j->blame.step_ns);
+	snprintf(inc->summary, sizeof(inc->summary), "%s; %s of the job's time", buf_str(&b), part);
+	snprintf(inc->root_cause, sizeof(inc->root_cause),
+		"%zu transfers took %s each (median) once all ranks had arrived, %s %s: no rank is to blame",
+		t->count, took, t->by_past ? "before" : "on peers", usual);
+	snprintf(inc->explanation, sizeof(inc->explanation),
+		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
+		"over %u steps of %s (median). A transfer is timed from the arrival of the last rank until that rank could continue. "
+		"Without the difference the job would have been %s faster, %s of its time.",
+		j->call_count, j->worker_count, j->blame.steps, step, lost, part);
+	if (x.is_link)
+		incident_fix(inc,
+			"Measure that link alone (nccl-tests' sendrecv_perf between the two ranks), and check its counters: nvidia-smi nvlink -e, ethtool -S, perfquery");
+	else
+		incident_fix(inc,
+			"Measure that collective alone (nccl-tests with the same ranks and size), and find out what shares its network");
+}
+
+static void report_transfer(const struct detector_input *in, const struct straggler_job *j,
+	const struct blame_transfer *t, struct incident_list *out)
+{
+	const struct collective_row *row = longest_row(j, t);
+	struct incident *inc =
+		row ? begin(in, j, row, t->since_ns, j->blame.confidence, out) : NULL;
+
+	if (!inc)
+		return;
+	inc->last.ns = MAX(row->start.ns, t->since_ns);
+	inc->severity = t->share >= HIGH_SHARE ? SEVERITY_HIGH : SEVERITY_MEDIUM;
+	inc->count = t->count;
+	inc->unit = "transfers";
+	inc->excess_ns = t->lost_ns;
+	write_transfer(j, t, inc);
+	incident_sql(inc,
+		"SELECT node, rank, peer, pid, seq, op, timestamp, wait_ns FROM collectives WHERE comm = "
+		"%" PRId64 " ORDER BY wait_ns DESC LIMIT 20",
+		(int64_t)t->comm);
+	incident_keep(out, inc);
+}
+
+/* Where all have become slower than before there is one cause: it is told by the costliest. */
+void straggler_link_report(
+	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out)
+{
+	const struct blame *b = &j->blame;
+	bool has_past = false;
+
+	if (b->steps < UNEVEN_STEPS || b->confidence < UNEVEN_SURE)
+		return;
+	for (size_t i = 0; i < b->transfer_count; i++) {
+		const struct blame_transfer *t = &b->transfers[i];
+
+		if (!t->is_slow || t->share < MEDIUM_SHARE || (t->by_past && has_past))
+			continue;
+		has_past |= t->by_past;
+		report_transfer(in, j, t, out);
+	}
 }

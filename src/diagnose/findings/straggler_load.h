@@ -10,6 +10,11 @@
 int straggler_load_report(
 	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out);
 
+/* straggler_link_report - an incident for each link and collective that the job waits for though all its ranks are on time; it
+ * names no rank. */
+void straggler_link_report(
+	const struct detector_input *in, const struct straggler_job *j, struct incident_list *out);
+
 /* What the ranks' steps say about the work that they give their GPUs (straggler_work.c). */
 struct straggler_work {
 	uint32_t late; /* worker with more of it than its peers; UINT32_MAX: none */

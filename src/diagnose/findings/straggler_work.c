@@ -137,8 +137,7 @@ static void find_lost(const struct work_rank *ranks, size_t n, struct straggler_
 
 		lost[i] = grown * a->slow_steps;
 	}
-	robust_sort(lost, n);
-	ret->lost_ns = robust_median(lost, n);
+	ret->lost_ns = robust_median_of(lost, n);
 }
 
 size_t work_outlier(const double *values, size_t n, double least)
@@ -162,8 +161,7 @@ static double usual_of(const struct work_rank *ranks, size_t n, size_t but, bool
 		if (i != but)
 			list[count++] =
 				(uint64_t)(is_bytes ? ranks[i].bytes[0] : ranks[i].launches[0]);
-	robust_sort(list, count);
-	return (double)robust_median(list, count);
+	return (double)robust_median_of(list, count);
 }
 
 /* How much more of it each rank has in slow steps than in ordinary ones, or than its peers; false: not known. */

@@ -3,7 +3,8 @@
  *
  * Slow units: what grew from ordinary to slow ones is what they lost their time to; each cause that has a quarter
  * of the growth, or is one by itself and has a tenth that costs 5 % of the time, is a finding with its share of the
- * lost time.
+ * lost time. What the program does by itself every so many units, from the beginning on, is as good as in all units,
+ * and judged as that.
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
  * compare with or not; so is host code that does not drive the GPU, from 50 % on, from 40 % if the GPU is
@@ -51,22 +52,11 @@ static bool adds_up(const struct step_account *a)
  * time is measured, but may be how the program works; of the program's own code it is least known whether it had to run. */
 static double evidence_of(const struct delay *d)
 {
-	switch (d->end.resource) {
-	case RESOURCE_COMPILER:
-	case RESOURCE_RANKS:
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return THRESHOLD(SURE_OWN);
-	case RESOURCE_GPU_PROCESS: return d->end.count ? THRESHOLD(SURE_SEEN) : THRESHOLD(SURE_OWN);
-	case RESOURCE_NONE:
-	case RESOURCE_LOCK:
-	case RESOURCE_PICKLE:
-	case RESOURCE_CALLBACK:
-	case RESOURCE_TRACEBACK:
-	case RESOURCE_WORK:
-	case RESOURCE_FRESH_MEMORY:
-	case RESOURCE_TIMER: break;
-	default: return THRESHOLD(SURE_SEEN);
-	}
+	enum resource_evidence by = resource_rows[d->end.resource].evidence;
+	bool is_guess = d->end.resource == RESOURCE_GPU_PROCESS && !d->end.count;
+
+	if (by != EVIDENCE_KIND)
+		return by == EVIDENCE_OWN || is_guess ? THRESHOLD(SURE_OWN) : THRESHOLD(SURE_SEEN);
 	switch (d->kind) {
 	case DELAY_BY_GPU:
 	case DELAY_BY_HOST:
@@ -152,6 +142,7 @@ static void find_slow(struct time_findings *all, double completeness)
 		f.problem = pattern_problem(all->rec, a, CONTRAST_SLOW, d);
 		f.is_harmless = delay_is_harmless(all->rec, a, &all->gpu, d) ||
 				is_hidden(all->rec, a, d, f.share);
+		f.is_routine = delay_is_routine(a, d);
 		f.confidence = confidence_of(
 			a, evidence_of(d), a->slow_steps, all->slow_delays.unknown, completeness);
 		if (d->kind == DELAY_BY_UNKNOWN) /* no more is claimed than that they are slow */
@@ -217,17 +208,10 @@ static double lost_of(
 {
 	if (delay_is_waste(rec, a, d))
 		return 1;
-	if (d->kind != DELAY_BY_GPU || d->share < THRESHOLD(CHAIN_PART))
-		return 0;
-	switch (d->end.resource) {
-	case RESOURCE_GPU_CLOCK:
-	case RESOURCE_GPU_POWER:
-	case RESOURCE_GPU_HEAT:
-	case RESOURCE_GPU_PROCESS:
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return d->end.share;
-	default: return 0;
-	}
+	return d->kind == DELAY_BY_GPU && d->share >= THRESHOLD(CHAIN_PART) &&
+			       resource_is(d->end.resource, RESOURCE_IN_ALL)
+		       ? d->end.share
+		       : 0;
 }
 
 /* A job that is content with 32 bits may have its reasons. */

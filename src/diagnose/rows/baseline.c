@@ -292,8 +292,7 @@ static int baselines_from_rows(struct op_table *t, const struct recording *rec)
 		if (g->from_aggregates || !g->rows)
 			continue;
 		first = values + g->durations - g->rows; /* durations is now one past its range */
-		robust_sort(first, g->rows);
-		g->baseline_ns = g->p50_ns = robust_median(first, g->rows);
+		g->baseline_ns = g->p50_ns = robust_median_of(first, g->rows);
 		g->p99_ns = robust_quantile(first, g->rows, 0.99);
 	}
 	return 0;

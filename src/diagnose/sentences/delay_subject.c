@@ -21,11 +21,6 @@
 #define MORE_WAITS       8
 #define MOST_BYTES       0.7 /* of what is copied: then it is that direction */
 
-static uint64_t growth(const struct account_entry *e)
-{
-	return e->slow_ns - MIN(e->slow_ns, e->ordinary_ns);
-}
-
 const char *delay_units(const struct step_account *a)
 {
 	if (a->origin == STEP_BY_REQUEST)
@@ -42,13 +37,6 @@ const char *delay_unit(const struct step_account *a)
 
 /* ---- the place ---- */
 
-static bool drives_gpu(const struct recording *rec, const struct place_weight *w)
-{
-	const struct stack *s = stack_find(rec->stacks, w->hash);
-
-	return s && host_code_drives_gpu(s);
-}
-
 /* What hands work to the GPU is launching: of host code the other stacks are kept, if they have a part worth a word. */
 static size_t keep_host(const struct recording *rec, struct place_weight *w, size_t n)
 {
@@ -57,12 +45,12 @@ static size_t keep_host(const struct recording *rec, struct place_weight *w, siz
 
 	for (size_t i = 0; i < n; i++) {
 		all += w[i].ns;
-		own += drives_gpu(rec, &w[i]) ? 0 : w[i].ns;
+		own += host_code_drives_gpu(stack_find(rec->stacks, w[i].hash)) ? 0 : w[i].ns;
 	}
 	if ((double)own < THRESHOLD(PART) * (double)all)
 		return n;
 	for (size_t i = 0; i < n; i++)
-		if (!drives_gpu(rec, &w[i]))
+		if (!host_code_drives_gpu(stack_find(rec->stacks, w[i].hash)))
 			w[kept++] = w[i];
 	return kept;
 }
@@ -77,8 +65,8 @@ static size_t weigh(const struct recording *rec, const struct step_account *a,
 		const struct account_entry *e = &a->entries[i];
 		uint64_t hash = waits ? e->wait_hash : e->stack_hash;
 
-		if (hash && growth(e) && delay_has(rec, l->kind, e))
-			w[n++] = (struct place_weight){hash, growth(e)};
+		if (hash && account_entry_more(e) && delay_has(rec, l->kind, e))
+			w[n++] = (struct place_weight){hash, account_entry_more(e)};
 	}
 	return l->kind == DELAY_BY_HOST && !waits ? keep_host(rec, w, n) : n;
 }
@@ -91,7 +79,7 @@ static bool cover(const struct recording *rec, const struct step_account *a, con
 
 	if (!n && !waits && l->lead && l->lead->stack_hash)
 		w[n++] = (struct place_weight){
-			l->lead->stack_hash, MAX(growth(l->lead), UINT64_C(1))};
+			l->lead->stack_hash, MAX(account_entry_more(l->lead), UINT64_C(1))};
 	return n && place_cover(rec->stacks, w, n, ret);
 }
 
@@ -195,23 +183,9 @@ static void find_end(const struct delay_subject *s, struct resource_use *end)
 /* Where it is known what had it, and not whose that is. */
 static const char *anybody(const struct delay_subject *s)
 {
-	switch (s->end.resource) {
-	case RESOURCE_CPU_PROGRAM: return "other programs";
-	case RESOURCE_CPU_OWN: return "threads";
-	case RESOURCE_CPU_QUOTA: return "its control group";
-	case RESOURCE_GPU_PROCESS:
-	case RESOURCE_PICKLE:
-	case RESOURCE_DELAYED_ACK:
-	case RESOURCE_PIPE_FULL:
-	case RESOURCE_STOPPER:
-	case RESOURCE_PROCESS: return "another process";
-	case RESOURCE_LOCK: return "another thread";
-	case RESOURCE_ADDRESS: return "a remote address";
-	case RESOURCE_COMPILER: return "a compiler";
-	case RESOURCE_PRECISION:
-	case RESOURCE_ATTENTION: return "wide types";
-	default: return s->l->kind == DELAY_BY_PROCESS ? "another process" : "";
-	}
+	const char *who = resource_rows[s->end.resource].anybody;
+
+	return !who[0] && s->l->kind == DELAY_BY_PROCESS ? "another process" : who;
 }
 
 static bool is_called_as_job(const struct delay_subject *s, const char *name)
@@ -225,16 +199,8 @@ static bool is_called_as_job(const struct delay_subject *s, const char *name)
  * CPU, a disk or the GPU may be another job of the same program. */
 bool delay_subject_is_jobs(const struct delay_subject *s, const char *name, uint32_t pid)
 {
-	switch (s->end.resource) {
-	case RESOURCE_PROCESS:
-	case RESOURCE_PICKLE:
-	case RESOURCE_DELAYED_ACK:
-	case RESOURCE_FILE_LOCK:
-	case RESOURCE_PIPE_FULL:
-	case RESOURCE_STOPPER: break;
-	default: return false;
-	}
-	return pid != s->a->pid && is_called_as_job(s, name);
+	return resource_is(s->end.resource, RESOURCE_IS_AWAITED) && pid != s->a->pid &&
+	       is_called_as_job(s, name);
 }
 
 /* "48 × xz", "xz (pid 7)", "thread prefetch", "another process of train.py (pid 8)" */

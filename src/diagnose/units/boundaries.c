@@ -5,9 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "diagnose/units/marks.h"
-#include "diagnose/units/requests.h"
-#include "diagnose/units/windows.h"
+#include "diagnose/units/unit_finder.h"
 #include "base/array.h"
 #include "base/macros.h"
 
@@ -18,13 +16,14 @@
 #define STEPS_HALF    2.0
 #define WINDOWS_HALF  1.0
 
-static int span_add(struct step_spans *s, int64_t start_ns, int64_t end_ns)
+int unit_add(struct step_spans *s, int64_t start_ns, int64_t end_ns, uint32_t tid)
 {
 	if (end_ns <= start_ns)
 		return 0;
 	if (ARRAY_RESERVE(s->items, s->room, s->count + 1, RECORDING_ROWS_MAX) < 0)
 		return -ENOMEM;
-	s->items[s->count++] = (struct step_span){.start_ns = start_ns, .end_ns = end_ns};
+	s->items[s->count++] =
+		(struct step_span){.start_ns = start_ns, .end_ns = end_ns, .tid = tid};
 	return 0;
 }
 
@@ -53,27 +52,8 @@ static bool is_covering(const struct timeline *t, const struct step_spans *s)
 	return (double)covered >= COVERED_SHARE * (double)seen;
 }
 
-static double confidence(double sure, size_t n, double half)
-{
-	return sure * (double)n / ((double)n + half);
-}
-
-struct unit_search {
-	const struct timeline *timeline;
-	const struct step_table *waits;
-};
-
-struct unit_finder { /* one way to find units */
-	enum step_origin origin;
-	int (*find)(const struct unit_finder *f, const struct unit_search *in,
-		struct step_spans *s); /* adds them to @s: its thread, spans and confidence */
-	enum wire_mark mark;
-	double sure;
-};
-
 /* Labels named "step" of the process, one after the other. */
-static int from_labels(
-	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
+static int labels_find(const struct unit_search *in, struct step_spans *s)
 {
 	const struct recording *rec = in->timeline->rec;
 	int64_t last = 0;
@@ -83,26 +63,12 @@ static int from_labels(
 
 		if (l->pid != s->pid || strcmp(l->key, "step"))
 			continue;
-		if (last && l->time_ns > last && span_add(s, last, l->time_ns) < 0)
+		if (last && unit_add(s, last, l->time_ns, 0) < 0)
 			return -ENOMEM;
 		last = l->time_ns;
 	}
 	s->tid = s->pid;
-	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
 	return 0;
-}
-
-static int from_marks(
-	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
-{
-	_cleanup_(mark_times_done) struct mark_times m = {0};
-	int r = marks_find(in->timeline, s->pid, f->mark, &m);
-
-	for (size_t i = 1; r == 0 && i < m.count; i++)
-		r = span_add(s, m.items[i - 1], m.items[i]);
-	s->tid = m.tid;
-	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
-	return r;
 }
 
 static bool process_feeds(const struct timeline *t, uint32_t pid)
@@ -114,8 +80,7 @@ static bool process_feeds(const struct timeline *t, uint32_t pid)
 }
 
 /* Of a thread that only waits, while another one gives the GPU its work, the waits say nothing. */
-static int from_waits(
-	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
+static int waits_find(const struct unit_search *in, struct step_spans *s)
 {
 	const struct step_list *l = steps_of(in->waits, s->pid);
 	const struct timeline *t = in->timeline;
@@ -123,54 +88,30 @@ static int from_waits(
 	if (!l || (!timeline_feeds(t, l->tid) && process_feeds(t, s->pid)))
 		return 0;
 	for (size_t i = 0; i < l->count; i++)
-		if (span_add(s, l->items[i].start_ns, l->items[i].end_ns) < 0)
+		if (unit_add(s, l->items[i].start_ns, l->items[i].end_ns, 0) < 0)
 			return -ENOMEM;
 	s->tid = l->tid;
-	s->confidence = l->confidence * f->sure;
+	s->confidence = l->confidence;
 	return 0;
 }
 
-static int from_requests(
-	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
-{
-	_cleanup_(requests_done) struct requests q = {0};
-	int r = requests_find(in->timeline, s->pid, &q);
-
-	for (size_t i = 0; r == 0 && i < q.count; i++) {
-		r = span_add(s, q.items[i].start_ns, q.items[i].end_ns);
-		if (r == 0)
-			s->items[s->count - 1].tid = q.items[i].tid;
-	}
-	s->tid = q.count ? q.items[q.count - 1].tid : 0;
-	s->confidence = confidence(f->sure, s->count, STEPS_HALF);
-	return r;
-}
-
-static int from_time(
-	const struct unit_finder *f, const struct unit_search *in, struct step_spans *s)
-{
-	_cleanup_(windows_done) struct windows w = {0};
-	int r = windows_find(in->timeline, s->pid, &w);
-
-	for (size_t i = 0; r == 0 && i < w.count; i++)
-		r = span_add(s, w.starts[i], w.starts[i] + (int64_t)w.each_ns);
-	s->tid = w.tid;
-	s->confidence = confidence(f->sure, s->count, WINDOWS_HALF);
-	return r;
-}
-
 /* The surest first. A further kind of unit is a row here. */
-static const struct unit_finder finders[] = {
-	{STEP_BY_ANNOTATION, from_labels, MARK_TICK, 1},
-	{STEP_BY_OPTIMIZER, from_marks, MARK_OPTIMIZER, SURE_MARKS},
-	{STEP_BY_BACKWARD, from_marks, MARK_BACKWARD, SURE_MARKS},
-	{STEP_BY_EXECUTE, from_marks, MARK_EXECUTE, LIKELY_MARKS},
-	{STEP_BY_LOADER, from_marks, MARK_LOADER, LIKELY_MARKS},
-	{STEP_BY_WAIT, from_waits, MARK_TICK, LIKELY_MARKS},
-	{STEP_BY_GRAPH, from_marks, MARK_GRAPH, LIKELY_MARKS},
-	{STEP_BY_COLLECTIVE, from_marks, MARK_COLLECTIVE, LIKELY_MARKS},
-	{STEP_BY_REQUEST, from_requests, MARK_TICK, SURE_WINDOWS},
-	{STEP_BY_TIME, from_time, MARK_TICK, SURE_WINDOWS},
+static const struct unit_finder {
+	enum step_origin origin;
+	unit_find *find;
+	enum wire_mark mark;
+	double sure, half; /* so many units give half of that */
+} finders[] = {
+	{STEP_BY_ANNOTATION, labels_find, MARK_TICK, 1, STEPS_HALF},
+	{STEP_BY_OPTIMIZER, marks_find, MARK_OPTIMIZER, SURE_MARKS, STEPS_HALF},
+	{STEP_BY_BACKWARD, marks_find, MARK_BACKWARD, SURE_MARKS, STEPS_HALF},
+	{STEP_BY_EXECUTE, marks_find, MARK_EXECUTE, LIKELY_MARKS, STEPS_HALF},
+	{STEP_BY_LOADER, marks_find, MARK_LOADER, LIKELY_MARKS, STEPS_HALF},
+	{STEP_BY_WAIT, waits_find, MARK_TICK, LIKELY_MARKS, 0},
+	{STEP_BY_GRAPH, marks_find, MARK_GRAPH, LIKELY_MARKS, STEPS_HALF},
+	{STEP_BY_COLLECTIVE, marks_find, MARK_COLLECTIVE, LIKELY_MARKS, STEPS_HALF},
+	{STEP_BY_REQUEST, requests_find, MARK_TICK, SURE_WINDOWS, STEPS_HALF},
+	{STEP_BY_TIME, windows_find, MARK_TICK, SURE_WINDOWS, WINDOWS_HALF},
 };
 
 /* The share of @r that lies in [from, to). */
@@ -248,18 +189,21 @@ static void name_thread(const struct timeline *t, struct step_spans *s)
 int boundaries_find(const struct timeline *t, const struct step_table *waits, uint32_t pid,
 	struct step_spans *ret)
 {
-	const struct unit_search in = {t, waits};
 	bool found = false;
 
 	*ret = (struct step_spans){.pid = pid};
 	for (size_t i = 0; !found && i < ARRAY_SIZE(finders); i++) {
+		const struct unit_finder *f = &finders[i];
 		int r;
 
 		ret->count = 0;
-		ret->origin = finders[i].origin;
-		r = finders[i].find(&finders[i], &in, ret);
+		ret->tid = 0;
+		ret->origin = f->origin;
+		ret->confidence = 1;
+		r = f->find(&(struct unit_search){t, waits, f->mark}, ret);
 		if (r < 0)
 			return r;
+		ret->confidence *= f->sure * (double)ret->count / MAX((double)ret->count + f->half, 1.0);
 		found = is_covering(t, ret);
 	}
 	if (!found)

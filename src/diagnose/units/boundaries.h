@@ -2,10 +2,9 @@
 /* boundaries.h - where the steps of a process begin and end.
  *
  * By the surest sign there is: the job's own step labels, PyTorch's optimizer, its backward passes, what
- * JAX has compiled, the batches of a data loader (marks.h says how marks become units), a wait for the GPU, a CUDA
- * graph or a collective that recurs (step.h), requests that threads take (requests.h); else equal windows of time
- * (windows.h). Every process that
- * gave the GPU work for a while has units. */
+ * JAX has compiled, the batches of a data loader, a wait for the GPU (step.h), a CUDA
+ * graph or a collective that recurs, requests that threads take; else equal windows of time (unit_finder.h). Every process
+ * that gave the GPU work for a while has units. */
 #pragma once
 
 #include "diagnose/rows/timeline.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* marks.c - see marks.h. O(n log n) in the marks of a thread for each of at most 64 places. */
-#include "diagnose/units/marks.h"
+/* marks.c - see unit_finder.h. O(n log n) in the marks of a thread for each of at most 64 places. */
+#include "diagnose/units/unit_finder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -190,8 +190,7 @@ static size_t round_of(const struct moments *m, const struct mark_place *p, uint
 	}
 	if (!n || !is_lasting(m, p))
 		return 0;
-	robust_sort(scratch, n);
-	usual = robust_median(scratch, n);
+	usual = robust_median_of(scratch, n);
 	for (size_t i = 0; i < n; i++)
 		same += scratch[i] == usual;
 	whole = (double)usual * (double)n;
@@ -340,8 +339,7 @@ static struct usual_unit usual_of(
 			u.backwards)
 			scratch[n++] = (uint64_t)(m->items[i].ns - backwards->items[last - 1].ns);
 	}
-	robust_sort(scratch, n);
-	u.after_ns = n ? (int64_t)robust_median(scratch, n) : 0;
+	u.after_ns = (int64_t)robust_median_of(scratch, n);
 	return u;
 }
 
@@ -400,8 +398,7 @@ static int is_thinned(const struct moments *m, int64_t every_ns)
 		return 0;
 	for (size_t i = 1; i < m->count; i++)
 		scratch[i - 1] = (uint64_t)(m->items[i].ns - m->items[i - 1].ns);
-	robust_sort(scratch, m->count - 1);
-	return (double)robust_median(scratch, m->count - 1) <= THINNED * (double)every_ns;
+	return (double)robust_median_of(scratch, m->count - 1) <= THINNED * (double)every_ns;
 }
 
 /* Leaves the marks with which rounds of places begin. 1: done, 0: there are none, or -ENOMEM. */
@@ -450,45 +447,30 @@ static int units_of_steps(struct moments *m, const struct moments *backwards)
 	return r == 0 && m->count > 1 ? split_units(m, backwards, &all) : r;
 }
 
-static int put_times(const struct moments *m, struct mark_times *ret)
-{
-	ret->items = calloc(m->count + 1, sizeof(*ret->items));
-	if (!ret->items)
-		return -ENOMEM;
-	for (size_t i = 0; i < m->count; i++)
-		ret->items[i] = m->items[i].ns;
-	ret->count = m->count;
-	return 0;
-}
-
-int marks_find(const struct timeline *t, uint32_t pid, enum wire_mark mark, struct mark_times *ret)
+int marks_find(const struct unit_search *in, struct step_spans *s)
 {
 	_cleanup_(moments_done) struct moments m = {0}, backwards = {0};
-	const struct timeline_thread *th = busiest_thread(t, pid, mark);
+	const struct timeline *t = in->timeline;
+	const struct timeline_thread *th = busiest_thread(t, s->pid, in->mark);
+	int64_t every_ns = recorded_every(in->mark);
 	int r;
 
-	*ret = (struct mark_times){0};
 	if (!th)
 		return 0;
-	ret->tid = th->tid;
-	r = collect(t, th, mark, &m);
-	if (r == 0 && mark == MARK_OPTIMIZER)
+	s->tid = th->tid;
+	r = collect(t, th, in->mark, &m);
+	if (r == 0 && in->mark == MARK_OPTIMIZER)
 		r = collect(t, th, MARK_BACKWARD, &backwards);
 	if (r == 0)
-		r = is_thinned(&m, recorded_every(mark)) > 0 ? keep_runs(&m, recorded_every(mark))
-							     : 0;
+		r = is_thinned(&m, every_ns) > 0 ? keep_runs(&m, every_ns) : 0;
 	if (r == 0)
 		r = are_beside(&backwards, &m) ? units_of_steps(&m, &backwards)
-					       : keep_rounds(&m, mark == MARK_BACKWARD);
+					       : keep_rounds(&m, in->mark == MARK_BACKWARD);
 	if (r >= 0)
-		r = is_thinned(&m, recorded_every(mark));
+		r = is_thinned(&m, every_ns);
 	if (r > 0)
-		join_fast(&m, recorded_every(mark));
-	return r >= 0 ? put_times(&m, ret) : r;
-}
-
-void mark_times_done(struct mark_times *m)
-{
-	free(m->items);
-	*m = (struct mark_times){0};
+		join_fast(&m, every_ns);
+	for (size_t i = 1; r >= 0 && i < m.count; i++)
+		r = unit_add(s, m.items[i - 1].ns, m.items[i].ns, 0);
+	return MIN(r, 0);
 }

@@ -1,12 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* requests.c - see requests.h. O(n log n) in the rows of the process. */
-#include "diagnose/units/requests.h"
+/* requests.c - see unit_finder.h. O(n log n) in the rows of the process. */
+#include "diagnose/units/unit_finder.h"
 
 #include <errno.h>
 #include <stdlib.h>
 
 #include "base/search.h"
-#include "base/array.h"
 #include "base/macros.h"
 
 #define REQUESTS_MIN 12
@@ -18,19 +17,9 @@ static bool uses_gpu(const struct ledger_row *r)
 	       r->ns[LEDGER_GPU_WAIT] || r->ns[LEDGER_COPY] || r->ns[LEDGER_GRAPH];
 }
 
-static int request_add(struct requests *ret, int64_t start_ns, int64_t end_ns, uint32_t tid)
-{
-	if (end_ns <= start_ns)
-		return 0;
-	if (ARRAY_RESERVE(ret->items, ret->room, ret->count + 1, RECORDING_ROWS_MAX) < 0)
-		return -ENOMEM;
-	ret->items[ret->count++] = (struct request){start_ns, end_ns, tid};
-	return 0;
-}
-
 /* The lives of @th in which it used the GPU and that have ended: a number is used again. */
 static int add_lives(
-	const struct timeline *t, const struct timeline_thread *th, struct requests *ret)
+	const struct timeline *t, const struct timeline_thread *th, struct step_spans *ret)
 {
 	int64_t start = t->rows[th->first]->start.ns;
 	bool used = false;
@@ -41,7 +30,7 @@ static int add_lives(
 		used |= uses_gpu(r);
 		if (r->mark != MARK_EXIT)
 			continue;
-		if (used && request_add(ret, start, ledger_end_ns(r), th->tid) < 0)
+		if (used && unit_add(ret, start, ledger_end_ns(r), th->tid) < 0)
 			return -ENOMEM;
 		start = k + 1 < th->first + th->count ? t->rows[k + 1]->start.ns : start;
 		used = false;
@@ -49,17 +38,17 @@ static int add_lives(
 	return 0;
 }
 
-ORDER(by_end, struct request, ASCENDING(end_ns) ?: ASCENDING(tid))
+ORDER(by_end, struct step_span, ASCENDING(end_ns) ?: ASCENDING(tid))
 
-/* Puts them one after the other, as requests.h says. */
-static void put_in_line(struct requests *r)
+/* Puts them one after the other. */
+static void put_in_line(struct step_spans *r)
 {
 	size_t kept = 0;
 
 	if (r->count)
 		qsort(r->items, r->count, sizeof(*r->items), by_end);
 	for (size_t i = 0; i < r->count; i++) {
-		struct request q = r->items[i];
+		struct step_span q = r->items[i];
 
 		q.start_ns = kept ? MAX(q.start_ns, r->items[kept - 1].end_ns) : q.start_ns;
 		if (q.end_ns > q.start_ns)
@@ -69,7 +58,7 @@ static void put_in_line(struct requests *r)
 }
 
 /* Whether most of what @pid does on the GPU since the first of them is in one. */
-static bool is_inside(const struct timeline *t, uint32_t pid, const struct requests *q)
+static bool is_inside(const struct timeline *t, const struct step_spans *q)
 {
 	size_t all = 0, inside = 0;
 
@@ -77,7 +66,7 @@ static bool is_inside(const struct timeline *t, uint32_t pid, const struct reque
 		const struct timeline_thread *th = &t->threads[i];
 		size_t at = 0;
 
-		for (size_t k = th->first; th->pid == pid && k < th->first + th->count; k++) {
+		for (size_t k = th->first; th->pid == q->pid && k < th->first + th->count; k++) {
 			int64_t end = ledger_end_ns(t->rows[k]);
 
 			if (!uses_gpu(t->rows[k]) || end <= q->items[0].start_ns)
@@ -91,23 +80,19 @@ static bool is_inside(const struct timeline *t, uint32_t pid, const struct reque
 	return (double)inside >= INSIDE_SHARE * (double)all;
 }
 
-int requests_find(const struct timeline *t, uint32_t pid, struct requests *ret)
+int requests_find(const struct unit_search *in, struct step_spans *s)
 {
-	*ret = (struct requests){.count = 0};
+	const struct timeline *t = in->timeline;
+
 	for (size_t i = 0; !t->is_derived && i < t->thread_count; i++) {
 		const struct timeline_thread *th = &t->threads[i];
 
-		if (th->pid == pid && th->tid != pid && th->feeds && add_lives(t, th, ret) < 0)
+		if (th->pid == s->pid && th->tid != s->pid && th->feeds && add_lives(t, th, s) < 0)
 			return -ENOMEM;
 	}
-	put_in_line(ret);
-	if (ret->count < REQUESTS_MIN || !is_inside(t, pid, ret))
-		ret->count = 0;
+	put_in_line(s);
+	if (s->count < REQUESTS_MIN || !is_inside(t, s))
+		s->count = 0;
+	s->tid = s->count ? s->items[s->count - 1].tid : 0;
 	return 0;
-}
-
-void requests_done(struct requests *r)
-{
-	free(r->items);
-	*r = (struct requests){0};
 }

@@ -60,8 +60,7 @@ static int64_t distance_of(const int64_t *at, size_t n, uint64_t *scratch)
 		return 0;
 	for (size_t i = 1; i < n; i++)
 		scratch[i - 1] = (uint64_t)(at[i] - at[i - 1]);
-	robust_sort(scratch, n - 1);
-	usual = robust_median(scratch, n - 1);
+	usual = robust_median_of(scratch, n - 1);
 	for (size_t i = 0; i + 1 < n; i++) {
 		bool is_near = (double)scratch[i] <= NEAR * (double)usual &&
 			       (double)usual <= NEAR * (double)scratch[i];

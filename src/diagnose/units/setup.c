@@ -52,8 +52,7 @@ static uint64_t usual_launches(const uint64_t *launches, size_t n, uint64_t *roo
 	for (size_t i = 0; i < n; i++)
 		if (launches[i])
 			room[some++] = launches[i];
-	robust_sort(room, some);
-	return some ? robust_median(room, some) : 0;
+	return robust_median_of(room, some);
 }
 
 size_t setup_count(const struct recording *rec, uint32_t pid, uint32_t tid,

@@ -200,8 +200,7 @@ static double regularity(const struct wait *w, size_t n, const struct kind *k, u
 	}
 	if (!count || !is_lasting(w, n, first, last, pause))
 		return 0;
-	robust_sort(scratch, count);
-	median = robust_median(scratch, count);
+	median = robust_median_of(scratch, count);
 	for (size_t i = 0; i < count; i++)
 		same += scratch[i] == median;
 	return (double)same / (double)count;
@@ -335,8 +334,7 @@ static int list_make(const struct recording *rec, struct wait *w, size_t n, stru
 	ret->count = bursts_join(out, steps_cut(w, n, k.kind, out));
 	for (size_t i = 0; i < ret->count; i++)
 		scratch[i] = (uint64_t)(out[i].end_ns - out[i].start_ns);
-	robust_sort(scratch, ret->count);
-	ret->ordinary_ns = robust_median(scratch, ret->count);
+	ret->ordinary_ns = robust_median_of(scratch, ret->count);
 	ret->confidence = k.regular * (double)ret->count / ((double)ret->count + STEPS_HALF);
 	return ret->count >= STEPS_MIN;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* windows.c - see windows.h. */
-#include "diagnose/units/windows.h"
+/* windows.c - see unit_finder.h. */
+#include "diagnose/units/unit_finder.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -128,14 +128,14 @@ static uint64_t rest_ns(const struct ledger_row *r)
 	       r->ns[LEDGER_SOCKET] + r->ns[LEDGER_CHILD] + r->ns[LEDGER_BLOCKED];
 }
 
-static void use_add(const struct windows *w, size_t all, const struct ledger_row *r, bool own,
-	struct window_use *uses)
+static void use_add(
+	const struct step_spans *w, const struct ledger_row *r, bool own, struct window_use *uses)
 {
-	int64_t from = MAX(r->start.ns - w->starts[0], INT64_C(0)), each = (int64_t)w->each_ns;
-	int64_t to = ledger_end_ns(r) - w->starts[0];
+	int64_t first = w->items[0].start_ns, each = w->items[0].end_ns - first;
+	int64_t from = MAX(r->start.ns - first, INT64_C(0)), to = ledger_end_ns(r) - first;
 	uint64_t rest = MIN(rest_ns(r), r->dur_ns), busy = r->dur_ns - rest;
 
-	for (size_t i = (size_t)(from / each); to > 0 && i < all && (int64_t)i * each < to; i++) {
+	for (size_t i = (size_t)(from / each); to > 0 && i < w->count && (int64_t)i * each < to; i++) {
 		int64_t start = MAX(from, (int64_t)i * each),
 			end = MIN(to, (int64_t)(i + 1) * each);
 		uint64_t part = end > start ? (uint64_t)((__uint128_t)busy *
@@ -147,8 +147,8 @@ static void use_add(const struct windows *w, size_t all, const struct ledger_row
 	}
 }
 
-/* Leaves out the windows in which @pid rested. */
-static int drop_rests(const struct timeline *t, uint32_t pid, struct windows *w)
+/* Leaves out the windows in which the process rested. */
+static int drop_rests(const struct timeline *t, struct step_spans *w)
 {
 	_cleanup_free_ struct window_use *uses = calloc(w->count + 1, sizeof(*uses));
 	size_t kept = 0;
@@ -158,41 +158,36 @@ static int drop_rests(const struct timeline *t, uint32_t pid, struct windows *w)
 	for (size_t i = 0; w->count && i < t->thread_count; i++) {
 		const struct timeline_thread *th = &t->threads[i];
 
-		if (th->pid != pid && timeline_uses_gpu(t, th->pid))
+		if (th->pid != w->pid && timeline_uses_gpu(t, th->pid))
 			continue;
 		for (size_t k = th->first; k < th->first + th->count; k++)
-			use_add(w, w->count, t->rows[k], th->pid == pid, uses);
+			use_add(w, t->rows[k], th->pid == w->pid, uses);
 	}
-	for (size_t i = 0; i < w->count; i++)
-		if (uses[i].is_used || (double)uses[i].own_ns > REST_OWN * (double)w->each_ns ||
-			(double)uses[i].helper_ns > REST_HELPER * (double)w->each_ns)
-			w->starts[kept++] = w->starts[i];
+	for (size_t i = 0; i < w->count; i++) {
+		double each = (double)(w->items[i].end_ns - w->items[i].start_ns);
+
+		if (uses[i].is_used || (double)uses[i].own_ns > REST_OWN * each ||
+			(double)uses[i].helper_ns > REST_HELPER * each)
+			w->items[kept++] = w->items[i];
+	}
 	w->count = kept;
 	return 0;
 }
 
-int windows_find(const struct timeline *t, uint32_t pid, struct windows *ret)
+int windows_find(const struct unit_search *in, struct step_spans *s)
 {
-	const struct timeline_thread *th = feeding_thread(t, pid);
-	int64_t start, end;
+	const struct timeline *t = in->timeline;
+	const struct timeline_thread *th = feeding_thread(t, s->pid);
+	int64_t start, end, each;
+	int r = 0;
 
-	*ret = (struct windows){0};
 	if (!th || !span_of(t, th, &start, &end))
 		return 0;
-	ret->tid = th->tid;
-	ret->each_ns = each_of((uint64_t)(end - start));
-	ret->count =
-		MIN((size_t)((uint64_t)(end - start) / ret->each_ns), (size_t)RECORDING_ROWS_MAX);
-	ret->starts = calloc(ret->count + 1, sizeof(*ret->starts));
-	if (!ret->starts)
-		return -ENOMEM;
-	for (size_t i = 0; i < ret->count; i++)
-		ret->starts[i] = start + (int64_t)(i * ret->each_ns);
-	return is_rank(t, th) ? 0 : drop_rests(t, pid, ret);
-}
-
-void windows_done(struct windows *w)
-{
-	free(w->starts);
-	*w = (struct windows){0};
+	s->tid = th->tid;
+	each = (int64_t)each_of((uint64_t)(end - start));
+	for (int64_t n = MIN((end - start) / each, (int64_t)RECORDING_ROWS_MAX); r == 0 && n > 0; n--) {
+		r = unit_add(s, start, start + each, 0);
+		start += each;
+	}
+	return r < 0 || is_rank(t, th) ? r : drop_rests(t, s);
 }

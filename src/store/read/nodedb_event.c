@@ -197,12 +197,13 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 }
 
 struct order { /* of one event */
-	int64_t start_ns;
+	uint32_t start_high, start_low; /* halves of its start, which is above 0 */
 	uint64_t seq;
 	size_t at; /* where it is */
 };
 
-ORDER(by_start, struct order, ASCENDING(start_ns) ?: ASCENDING(seq) ?: DESCENDING(at))
+ORDER(by_start, struct order,
+	ASCENDING(start_high) ?: ASCENDING(start_low) ?: ASCENDING(seq) ?: DESCENDING(at))
 
 /* Moves every event to its place, cycle by cycle: no second array of them. */
 static void permute(struct event *events, struct order *keys, size_t n)
@@ -237,7 +238,6 @@ static bool is_in_order(const struct event *events, size_t n)
 int reader_event_sort(struct event *events, size_t n)
 {
 	_cleanup_free_ struct order *keys = NULL;
-	bool ordered = true;
 
 	if (is_in_order(events, n))
 		return 0;
@@ -247,11 +247,11 @@ int reader_event_sort(struct event *events, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct event *e = &events[n - 1 - i];
 
-		keys[i] = (struct order){e->start.ns, e->seq, n - 1 - i};
-		ordered = ordered && (i == 0 || by_start(&keys[i - 1], &keys[i]) < 0);
+		keys[i] = (struct order){(uint32_t)(e->start.ns >> 32), (uint32_t)e->start.ns,
+			e->seq, n - 1 - i};
 	}
-	if (!ordered)
-		qsort(keys, n, sizeof(*keys), by_start);
+	SORT_DEALT(keys, n, by_start, offsetof(struct order, start_high),
+		offsetof(struct order, start_low));
 	permute(events, keys, n);
 	return 0;
 }

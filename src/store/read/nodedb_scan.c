@@ -22,7 +22,7 @@ struct half {
 	sql_db *sql;
 	bool frozen;
 	const char *path, *text;   /* the statement, with ?1 <= seq <= ?2 */
-	const struct scope *scope; /* what it selects, too */
+	const struct scope *scope; /* what it selects, too; NULL: everything */
 	const struct pid_names *names;
 	int64_t low, high;
 	struct ordinary ordinary;
@@ -86,12 +86,12 @@ static int take_record(void *arg, const struct sql_record *r)
 	struct half *h = arg;
 	bool is_whole = sql_record_ints(r, 0, ORDINARY_COUNT, row);
 
-	if (!is_whole && (h->scope->from_ns || h->scope->to_ns || h->scope->pid_count))
-		return -ENOTSUP; /* how SQLite compares such a value is its own affair */
-	if (is_whole && (!scope_accepts(h->scope, row[ORDINARY_TIMESTAMP], row[ORDINARY_PID]) ||
-				!ordinary_keeps(&h->ordinary, row)))
+	if (!is_whole)
+		/* How SQLite compares such a value is its own affair. */
+		return h->scope ? -ENOTSUP : keep_record(h, r);
+	if (h->scope && !scope_accepts(h->scope, row[ORDINARY_TIMESTAMP], row[ORDINARY_PID]))
 		return 0;
-	return keep_record(h, r);
+	return ordinary_keeps(&h->ordinary, row) ? keep_record(h, r) : 0;
 }
 
 /* Without SQL: a fifth of the time. -ENOTSUP if the file is not plain enough for it. */
@@ -320,6 +320,7 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 {
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	struct nodedb_content *c = r->content;
+	const struct scope *s = &r->filter->scope;
 	struct half halves[2] = {{.sql = r->sql}};
 	int count = r->frozen ? 2 : 1;
 	int64_t low, high;
@@ -341,7 +342,7 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 		res = ordinary_clone(&halves[1].ordinary, &halves[0].ordinary);
 	for (int i = 0; i < count; i++) {
 		halves[i].frozen = r->frozen;
-		halves[i].scope = &r->filter->scope;
+		halves[i].scope = s->from_ns || s->to_ns || s->pid_count ? s : NULL;
 		halves[i].path = r->path;
 		halves[i].text = buf_str(&sql);
 		halves[i].names = names;

@@ -224,8 +224,8 @@ bool table_takes(const struct column *c, int64_t v)
 		[COLUMN_I64] = INT64_MAX};
 
 	if (c->kind == COLUMN_INT)
-		return c->type != COLUMN_I32 || (v >= INT32_MIN && v <= INT32_MAX);
-	return v >= 0 && v <= (c->max ? MIN(c->max, most[c->type]) : most[c->type]);
+		return c->type != COLUMN_I32 || v == (int32_t)v;
+	return v >= 0 && v <= most[c->type] && (!c->max || v <= c->max);
 }
 
 static bool read_number(const struct column *c, const struct sql_value *v, void *m)
@@ -252,14 +252,13 @@ bool table_read(const struct table *t, const struct sql_value *values, void *row
 		void *m = (char *)row + c->offset;
 		bool is_sound = true;
 
-		if (c->type == COLUMN_CHARS)
-			is_sound = table_copy_text(v, m, c->size);
-		else if (c->type == COLUMN_DOUBLE)
-			is_sound = read_real(c, v, m);
-		else if (c->type == COLUMN_RANK)
-			read_rank(c, v, m);
-		else if (c->type != COLUMN_GIVEN)
-			is_sound = read_number(c, v, m);
+		switch (c->type) {
+		case COLUMN_GIVEN: break;
+		case COLUMN_CHARS: is_sound = table_copy_text(v, m, c->size); break;
+		case COLUMN_DOUBLE: is_sound = read_real(c, v, m); break;
+		case COLUMN_RANK: read_rank(c, v, m); break;
+		default: is_sound = read_number(c, v, m);
+		}
 		if (!is_sound)
 			return false;
 	}

@@ -204,6 +204,33 @@ static void test_of_a_loader(void **state)
 	free(s);
 }
 
+/* What is the job's own is the same here as it is of CPUs: what it has forked, unless that runs another program since. */
+static void test_what_it_has_forked_is_its_own(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	chain_event(s, CHAIN_T0, SOURCE_HOST, HOST_PROCESS_FORK, CHAIN_JOB)->peer_pid = 2000;
+	chain_event(s, CHAIN_T0 + 1, SOURCE_HOST, HOST_PROCESS_EXIT, 2000);
+	requests(s, 100, 2000, "reader", IO_READ, DISK, 40);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	assert_string_equal(s->delay.end.who, "reader");
+	s->events[1].op = HOST_PROCESS_EXEC;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE); /* somebody else's */
+	free(s);
+}
+
+/* Another program that is waited for is no part of the job because it reads. */
+static void test_who_is_waited_for_is_another(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+
+	*chain_entry(s, ACCOUNT_DISK, OWNER_PROCESS) = (struct account_entry){
+		.line = ACCOUNT_DISK, .owner = OWNER_PROCESS, .pid = 900, .slow_ns = NS_PER_S};
+	requests(s, 100, 900, "postgres", IO_READ, DISK, 40);
+	assert_int_not_equal(chain_end(s)->resource, RESOURCE_DISK_READ);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -220,6 +247,8 @@ int main(void)
 		cmocka_unit_test(test_the_page_cache),
 		cmocka_unit_test(test_nothing_is_known),
 		cmocka_unit_test(test_of_a_loader),
+		cmocka_unit_test(test_what_it_has_forked_is_its_own),
+		cmocka_unit_test(test_who_is_waited_for_is_another),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

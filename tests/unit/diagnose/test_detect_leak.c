@@ -59,6 +59,27 @@ static void test_leak(void **state)
 	assert_true(i->evidence_count > 0);
 }
 
+/* As fast, with room for three hours: how soon it is full counts where that is known. */
+static void test_a_leak_with_much_room(void **state)
+{
+	SCENE;
+	train(&s, MIB, 200);
+	struct recording rec = scene_recording(&s);
+	struct gpu_sample g;
+
+	gpu_sample_init(&g);
+	g.time.ns = SCENE_T0_NS;
+	g.index = 0;
+	g.mem_free_bytes = (int64_t)(200 * 1024 * MIB);
+	rec.gpus = &g;
+	for (rec.gpu_count = 0; rec.gpu_count <= 1; rec.gpu_count++) {
+		VERDICTS v = verdicts_of(&rec);
+
+		assert_int_equal(verdict(&v, PROBLEM_MEMORY_LEAK)->severity,
+			rec.gpu_count ? SEVERITY_MEDIUM : SEVERITY_HIGH);
+	}
+}
+
 static bool sql_has(const struct incident *i, unsigned op, int arg)
 {
 	char text[64];
@@ -217,6 +238,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_leak),
+		cmocka_unit_test(test_a_leak_with_much_room),
 		cmocka_unit_test(test_query_knows_what_frees),
 		cmocka_unit_test(test_slow_leak_is_medium),
 		cmocka_unit_test(test_pool_that_reaches_its_level),

@@ -123,7 +123,7 @@ static void test_host_code_that_the_gpu_hides(void **state)
 		if (i % 6)
 			continue;
 		sample(s, JOB, MAIN, t.at + 1, late);
-		spend(&t, LEDGER_RUN, MS(40));
+		spend(&t, LEDGER_RUN, MS(60)); /* a third of all time */
 		mark(&t, MARK_TICK);
 	}
 	mark(&t, MARK_OPTIMIZER);
@@ -243,6 +243,35 @@ static void test_a_wait_for_the_disk_every_20_steps(void **state)
 	ANSWER = explain(ledger_recording(s));
 	inc = only(&a, PROBLEM_CHECKPOINT, SEVERITY_HIGH, "every 20th step");
 	assert_int_equal(inc->period_steps, 20);
+}
+
+/* Every @every-th step from @from on takes @ms longer because it saves. */
+static enum severity severity_of_saving(int from, int every, uint64_t ms)
+{
+	SCENE;
+	uint64_t usual, save;
+	struct ledger_thread t = job(s, &usual);
+
+	save = line_stack(s, "/usr/lib/python3/dist-packages/torch/serialization.py", 900, NULL);
+	for (int i = 0; i < STEPS; i++) {
+		ordinary(&t, usual);
+		if (i >= from && i % every == every / 2)
+			stay(&t, LEDGER_DISK, MS(ms), 0, 0, 0)->stack_hash = save;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	ANSWER = explain(ledger_recording(s));
+	assert_int_equal(a.count, 1);
+	assert_int_equal(a.list[0].problem, PROBLEM_CHECKPOINT);
+	return a.list[0].severity;
+}
+
+/* What a program does at its own rhythm from the beginning on is how it was written: 7 % of its time are no complaint, a
+ * fifth is. What has come meanwhile is a difference. */
+static void test_a_routine_of_its_own(void **state)
+{
+	assert_int_equal(severity_of_saving(0, 20, 30), SEVERITY_LOW);
+	assert_int_equal(severity_of_saving(STEPS / 2, 10, 30), SEVERITY_MEDIUM);
+	assert_int_equal(severity_of_saving(0, 20, 100), SEVERITY_MEDIUM);
 }
 
 /* An epoch ends when the loader is asked once more than it has batches: the step in which the next begins,
@@ -1004,6 +1033,7 @@ int main(void)
 		cmocka_unit_test(test_stopped_by_another),
 		cmocka_unit_test(test_evenly_slower),
 		cmocka_unit_test(test_a_wait_for_the_disk_every_20_steps),
+		cmocka_unit_test(test_a_routine_of_its_own),
 		cmocka_unit_test(test_short_epochs),
 		cmocka_unit_test(test_host_code_between_waits),
 		cmocka_unit_test(test_what_changed_is_told),

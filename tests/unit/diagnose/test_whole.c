@@ -339,6 +339,24 @@ static void test_a_gpu_that_is_never_idle(void **state)
 	assert_false(gpu_is_never_idle(&rec, &a, 0.2));
 }
 
+/* Of several GPUs it is the job's that counts, where that is known; else the busiest: that others idle is no sign of the job. */
+static void test_other_gpus_idle(void **state)
+{
+	struct step_account a = job(96);
+
+	for (size_t i = 0; i < ARRAY_SIZE(readings); i += 2) {
+		readings[i].index = 1;
+		readings[i].util_gpu_pct = 4;
+	}
+	assert_float_equal(gpu_idle_share(&rec, &a), 0.04, 1e-9);
+	assert_false(gpu_is_never_idle(&rec, &a, 0.5)); /* it may be another's that is busy */
+	readings[1].process_1 = a.pid;
+	assert_true(gpu_is_never_idle(&rec, &a, 0.5));
+	readings[1].process_1 = 0;
+	readings[0].process_1 = a.pid;
+	assert_float_equal(gpu_idle_share(&rec, &a), 0.96, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -346,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_a_result_for_each_launch),
 		cmocka_unit_test(test_allocating_beside_a_busy_gpu),
 		cmocka_unit_test(test_a_gpu_that_is_never_idle),
+		cmocka_unit_test(test_other_gpus_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),
 		cmocka_unit_test(test_many_small_copies),
 		cmocka_unit_test(test_a_process_and_its_wait),
