@@ -274,7 +274,7 @@ static int find_leaves(struct sql_pages *p, int64_t low, int64_t high, struct pa
 
 /* The bytes of a number, by its type. */
 static const uint8_t number_bytes[] = {0, 1, 2, 3, 4, 6, 8, 8, 0, 0, 0, 0};
-#define TYPE_REAL  7          /* those before it, but 0, are integers of so many bytes */
+#define TYPE_REAL  7 /* those before it, but 0, are integers of so many bytes */
 #define TYPE_ONE   9
 #define TYPE_BYTES 12         /* the first that is a blob (even) or a text (odd) */
 #define TYPE_ROW   UINT16_MAX /* ours: the row's number */

@@ -9,7 +9,7 @@
 
 /* Where a delay leads to: what was waited for, and who had it meanwhile.
  * X(NAME, who had it, where no more is known, how it is known, traits) */
-/* clang-format off: a table */
+/* clang-format off */
 #define RESOURCES(X) \
 	X(NONE, "", KIND, 0)                                                            /* nothing beyond the delay itself is known */ \
 	X(GPU_CLOCK, "", SEEN, RESOURCE_IN_ALL)                                         /* a limit that somebody set */ \
@@ -58,9 +58,9 @@ enum resource {
 };
 
 enum resource_evidence { /* how often it is right */
-	EVIDENCE_KIND, /* as the delay's kind is */
-	EVIDENCE_OWN,  /* as that of the program's own code */
-	EVIDENCE_SEEN, /* that somebody or something else had it was seen */
+	EVIDENCE_KIND,   /* as the delay's kind is */
+	EVIDENCE_OWN,    /* as that of the program's own code */
+	EVIDENCE_SEEN,   /* that somebody or something else had it was seen */
 };
 
 extern const struct resource_row {

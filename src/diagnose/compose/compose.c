@@ -236,9 +236,9 @@ static void put_figures(
 	if (is_slow && delay_is_lasting(a))
 		inc->since = a->slow_first;
 	inc->confidence = f->confidence;
-	inc->severity =
-		f->is_harmless ? SEVERITY_LOW
-			       : severity_of(f->share, f->confidence, !is_slow || f->is_routine);
+	inc->severity = f->is_harmless
+				? SEVERITY_LOW
+				: severity_of(f->share, f->confidence, !is_slow || f->is_routine);
 	inc->severity = MIN(inc->severity, problem_row(inc->problem)->worst);
 }
 

@@ -103,8 +103,8 @@ static void describe(const struct detector_input *s, const struct device_allocs 
 	double n = (double)g->allocs.left;
 	char bytes[TEXT_MAX], rate[TEXT_MAX], count[TEXT_PLURAL_MAX], full[LEAK_FULL_MAX];
 
-	leak_allocs_judge(s, &g->allocs, g->bytes_per_s, room, g->growing * n / (n + ALLOCS_HALF),
-		inc, full);
+	leak_allocs_judge(
+		s, &g->allocs, g->bytes_per_s, room, g->growing * n / (n + ALLOCS_HALF), inc, full);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"GPU memory of %s grows by %s/s: %s more after warm-up in %s never freed%s",
 		row->comm, text_format_bytes(rate, (uint64_t)g->bytes_per_s),

@@ -259,11 +259,11 @@ static int report(const struct detector_input *s, const struct device_allocs *l,
 	incident_process(inc, &s->rec->events[l->entries[f->entry].event],
 		l->entries[all->first].ns, l->entries[all->last].ns);
 	incident_weigh(inc, recovered ? SEVERITY_MEDIUM : SEVERITY_CRITICAL,
-		cache                         ? 0.5
-		: f->by_peak && f->by_sample  ? 0.95
-		: f->by_sample                ? 0.9
-		: f->by_peak                  ? 0.85
-					      : 0.6,
+		cache                        ? 0.5
+		: f->by_peak && f->by_sample ? 0.95
+		: f->by_sample               ? 0.9
+		: f->by_peak                 ? 0.85
+					     : 0.6,
 		all->count, "failed allocations");
 	incident_complete(inc, s->completeness);
 	describe_reason(f, &l->entries[f->entry], inc);

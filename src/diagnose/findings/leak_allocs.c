@@ -84,8 +84,7 @@ void leak_allocs_judge(const struct detector_input *s, const struct leak_allocs 
 	char full[LEAK_FULL_MAX])
 {
 	double until_s = free_bytes < 0 ? -1 : (double)free_bytes / bytes_per_s;
-	bool is_high = a->ran_out ||
-		       (until_s < 0 ? bytes_per_s >= FAST_BYTES_S : until_s < SOON_S);
+	bool is_high = a->ran_out || (until_s < 0 ? bytes_per_s >= FAST_BYTES_S : until_s < SOON_S);
 	char each[TEXT_MAX], until[TEXT_MAX];
 
 	incident_weigh(inc,

@@ -21,8 +21,8 @@ struct time_finding {
 	uint32_t units;   /* in which it was lost */
 	double share;     /* of the time in units */
 	double confidence;
-	uint32_t with; /* bits of kinds of delays that compose has put into it: the same cause */
-	bool is_routine;  /* of slow units: judged as what all units have */
+	uint32_t with;   /* bits of kinds of delays that compose has put into it: the same cause */
+	bool is_routine; /* of slow units: judged as what all units have */
 	bool is_harmless; /* more work, a pause on purpose, a program that has nothing to do, the tracer */
 };
 

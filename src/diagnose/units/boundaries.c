@@ -203,7 +203,8 @@ int boundaries_find(const struct timeline *t, const struct step_table *waits, ui
 		r = f->find(&(struct unit_search){t, waits, f->mark}, ret);
 		if (r < 0)
 			return r;
-		ret->confidence *= f->sure * (double)ret->count / MAX((double)ret->count + f->half, 1.0);
+		ret->confidence *=
+			f->sure * (double)ret->count / MAX((double)ret->count + f->half, 1.0);
 		found = is_covering(t, ret);
 	}
 	if (!found)

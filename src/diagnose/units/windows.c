@@ -135,7 +135,8 @@ static void use_add(
 	int64_t from = MAX(r->start.ns - first, INT64_C(0)), to = ledger_end_ns(r) - first;
 	uint64_t rest = MIN(rest_ns(r), r->dur_ns), busy = r->dur_ns - rest;
 
-	for (size_t i = (size_t)(from / each); to > 0 && i < w->count && (int64_t)i * each < to; i++) {
+	for (size_t i = (size_t)(from / each); to > 0 && i < w->count && (int64_t)i * each < to;
+		i++) {
 		int64_t start = MAX(from, (int64_t)i * each),
 			end = MIN(to, (int64_t)(i + 1) * each);
 		uint64_t part = end > start ? (uint64_t)((__uint128_t)busy *
@@ -185,7 +186,8 @@ int windows_find(const struct unit_search *in, struct step_spans *s)
 		return 0;
 	s->tid = th->tid;
 	each = (int64_t)each_of((uint64_t)(end - start));
-	for (int64_t n = MIN((end - start) / each, (int64_t)RECORDING_ROWS_MAX); r == 0 && n > 0; n--) {
+	for (int64_t n = MIN((end - start) / each, (int64_t)RECORDING_ROWS_MAX); r == 0 && n > 0;
+		n--) {
 		r = unit_add(s, start, start + each, 0);
 		start += each;
 	}

@@ -196,7 +196,7 @@ static int count_older(struct reader *r, struct errinfo *reterr)
 	return res;
 }
 
-struct order { /* of one event */
+struct order {                          /* of one event */
 	uint32_t start_high, start_low; /* halves of its start, which is above 0 */
 	uint64_t seq;
 	size_t at; /* where it is */
@@ -247,8 +247,8 @@ int reader_event_sort(struct event *events, size_t n)
 	for (size_t i = 0; i < n; i++) {
 		const struct event *e = &events[n - 1 - i];
 
-		keys[i] = (struct order){(uint32_t)(e->start.ns >> 32), (uint32_t)e->start.ns,
-			e->seq, n - 1 - i};
+		keys[i] = (struct order){
+			(uint32_t)(e->start.ns >> 32), (uint32_t)e->start.ns, e->seq, n - 1 - i};
 	}
 	SORT_DEALT(keys, n, by_start, offsetof(struct order, start_high),
 		offsetof(struct order, start_low));
