@@ -176,20 +176,33 @@ static double slope_of(const struct clock_point *v, uint32_t n, int64_t point_ns
 	return fabs(s) <= SLOPE_MAX ? s : 0;
 }
 
-/* How wrong the line may be: three standard errors of what scatters more, points or the samples in
- * them, over what cannot be seen. */
+/* How far from 0, their median, that of @n more values like these may be: 95 of 100 are within sqrt(n) places of the
+ * middle, whatever these are distributed like. Sorts them. */
+static double reach_of(double *v, uint32_t n)
+{
+	uint32_t places = MIN((uint32_t)ceil(sqrt(n)), n / 2);
+
+	qsort(v, n, sizeof(*v), doubles_ascend);
+	return MAX(fabs(v[n / 2 - places]), fabs(v[MIN(n / 2 + places, n - 1)]));
+}
+
+/* How wrong the line may be, over what cannot be seen: three standard errors of what scatters more, points or the
+ * samples in them; where points are of two kinds, as far as the other kind. @distance of points from the line: is
+ * changed. */
 static uint64_t error_of(const struct clock_point *v, uint32_t n, double *distance)
 {
-	double mads[CLOCK_POINTS + 1], spread, inner;
+	double mads[CLOCK_POINTS + 1], spread, inner, scatter, reach = reach_of(distance, n);
 	uint64_t samples = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		mads[i] = (double)v[i].mad_ns;
 		samples += v[i].samples;
+		distance[i] = fabs(distance[i]);
 	}
 	spread = median(distance, n) / sqrt(n);
 	inner = median(mads, n) / sqrt((double)samples);
-	return (uint64_t)(FLOOR_NS + 3 * 1.4826 * MAX(spread, inner) +
+	scatter = 3 * 1.4826 * MAX(spread, inner);
+	return (uint64_t)(FLOOR_NS + MAX(scatter, reach) +
 			  (samples < FEW_SAMPLES ? FEW_NS / (double)samples : 0));
 }
 
@@ -237,8 +250,8 @@ void clock_pair_fit(struct clock_pair *p)
 	mid = median(distance, n);
 	p->line.apart_ns += llround(mid);
 	for (uint32_t i = 0; i < n; i++)
-		distance[i] = fabs(
-			(double)(v[i].m.apart_ns - p->line.apart_ns) - line_at(p, v[i].m.at_ns));
+		distance[i] =
+			(double)(v[i].m.apart_ns - p->line.apart_ns) - line_at(p, v[i].m.at_ns);
 	p->error_ns = error_of(v, n, distance);
 	p->is_fitted = true;
 	p->is_stale = false;

@@ -404,6 +404,30 @@ static void test_pair_alone(void **state)
 	assert_int_equal(p.points[0].samples >= 32, 1);
 }
 
+/* Two jobs on the same nodes of which one sees ends by @of_second later: which of them is right is not known, and the
+ * error says so. */
+static uint64_t error_of_two(int64_t of_second)
+{
+	struct clock_pair p = CLOCK_PAIR_INIT(0, 1, SECOND);
+
+	for (int i = 0; i < 40; i++)
+		assert_false(
+			clock_pair_add(&p, (struct clock_moment){BEGIN_NS + i * SECOND,
+						   i % 7 * MS / 10 + (i % 2 ? of_second : 0)}));
+	clock_pair_fit(&p);
+	assert_true(p.is_fitted);
+	for (int i = 0; i < 2 && of_second; i++) /* the middle of either kind */
+		assert_true(llabs(p.line.apart_ns - 3 * MS / 10 - i * of_second) <=
+			    (int64_t)p.error_ns + 6 * MS / 10);
+	return p.error_ns;
+}
+
+static void test_error_holds_for_both_of_two(void **state)
+{
+	assert_true(error_of_two(12 * MS) >= (uint64_t)5 * MS);
+	assert_true(error_of_two(0) < (uint64_t)MS / 4); /* positive control */
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -420,6 +444,7 @@ int main(void)
 		cmocka_unit_test(test_ends_are_no_moment),
 		cmocka_unit_test(test_ends_of_two_kinds),
 		cmocka_unit_test(test_pair_alone),
+		cmocka_unit_test(test_error_holds_for_both_of_two),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
