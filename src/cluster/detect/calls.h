@@ -8,6 +8,7 @@
 
 #include "blame/blame.h"
 #include "base/macros.h"
+#include "cluster/detect/nodes.h"
 #include "stat/sketch.h"
 
 struct calls_settings {
@@ -93,6 +94,7 @@ struct job_view {       /* ranks that meet in communicators, directly or through
 	int32_t nranks; /* of that one, as told */
 	uint32_t ranks, comms; /* seen */
 	int64_t last_ns;       /* a call came */
+	bool is_waiting;       /* one of them, as of the last tick, for another */
 };
 #define CALLS_NO_JOB UINT32_MAX
 struct calls_jobs {
@@ -101,6 +103,8 @@ struct calls_jobs {
 	struct job_view *items;
 	size_t count;
 };
+/* calls_work - what has become of the work of @node's ranks. All are reckoned at once, so that asking for many is cheap. */
+enum nodes_work calls_work(struct calls *c, const char *node);
 /* calls_jobs - *ret is released with calls_jobs_done(). -ENOMEM, or 0. */
 int calls_jobs(const struct calls *c, struct calls_jobs *ret);
 void calls_jobs_done(struct calls_jobs *j);

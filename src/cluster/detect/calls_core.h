@@ -23,6 +23,7 @@ struct calls {
 	struct hangs hangs;
 	struct mismatches mismatches;
 	int64_t now_ns, swept_ns;
+	int64_t worked_ns; /* calls_work() was reckoned */
 	int64_t hang_over_ns; /* collectives that ranks wait in since before are not looked at any more */
 	int64_t slower_until_ns; /* some job is */
 	uint64_t step_ns;        /* calls_set_step() */

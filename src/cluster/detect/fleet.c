@@ -18,6 +18,13 @@
 
 const struct fleet_settings fleet_defaults = {.clusters_max = 256};
 
+static enum nodes_work work_of(void *arg, const char *cluster, const char *node)
+{
+	const struct cluster *c = cluster_find(arg, cluster);
+
+	return c ? calls_work(c->calls, node) : NODES_WORK_GOES_ON;
+}
+
 int fleet_new(const struct fleet_settings *s, struct fleet **ret)
 {
 	_cleanup_(fleet_freep) struct fleet *f = calloc(1, sizeof(*f));
@@ -35,6 +42,7 @@ int fleet_new(const struct fleet_settings *s, struct fleet **ret)
 	r = nodes_new(&s->nodes, &f->nodes);
 	if (r < 0)
 		return r;
+	nodes_set_work(f->nodes, work_of, f);
 	*ret = TAKE(f);
 	return 0;
 }

@@ -6,6 +6,9 @@
 
 #include "cluster/detect/calls_core.h"
 
+#define PAUSE_NS    INT64_C(5000000000) /* so long after each other ranks make their last calls, */
+#define PAUSE_STEPS 2                   /* or so much */
+
 static uint32_t root_of(uint32_t *of, uint32_t worker)
 {
 	while (of[worker] != worker) {
@@ -80,10 +83,48 @@ int calls_jobs(const struct calls *c, struct calls_jobs *ret)
 		j.of[i] = root == i ? (uint32_t)j.count++ : j.of[root];
 		j.items[j.of[i]].ranks++;
 		j.items[j.of[i]].last_ns = MAX(j.items[j.of[i]].last_ns, w->last_ns);
+		j.items[j.of[i]].is_waiting |= w->waiting && w->waiting == c->hangs.round;
 	}
 	name(c, &j);
 	*ret = j;
 	return 0;
+}
+
+/* The work of each node is that of its worst rank: one that others wait for, or that they went on without. */
+static void find_work(struct calls *c, const struct calls_jobs *j)
+{
+	int64_t pause_ns = calls_lasting(c, PAUSE_NS, PAUSE_STEPS);
+
+	for (size_t i = 0; i < c->senders.count; i++)
+		if (c->senders.items[i])
+			c->senders.items[i]->work = NODES_WORK_ENDED;
+	for (size_t i = 0; i < j->worker_count; i++) {
+		const struct worker *w = c->workers.items[i];
+		const struct job_view *v = w && w->members ? &j->items[j->of[i]] : NULL;
+		enum nodes_work work = NODES_WORK_GOES_ON;
+
+		if (!w)
+			continue;
+		if (v && !v->is_waiting && v->last_ns - w->last_ns <= pause_ns)
+			work = c->now_ns - v->last_ns <= pause_ns ? NODES_WORK_PAUSES
+								  : NODES_WORK_ENDED;
+		c->senders.items[w->node]->work = MIN(c->senders.items[w->node]->work, work);
+	}
+}
+
+enum nodes_work calls_work(struct calls *c, const char *node)
+{
+	const struct sender *s = senders_find(&c->senders, node);
+	struct calls_jobs jobs;
+
+	if (!s || !s->workers)
+		return NODES_WORK_GOES_ON;
+	if (c->worked_ns != c->now_ns && calls_jobs(c, &jobs) == 0) {
+		find_work(c, &jobs);
+		calls_jobs_done(&jobs);
+		c->worked_ns = c->now_ns;
+	}
+	return c->worked_ns == c->now_ns ? s->work : NODES_WORK_GOES_ON;
 }
 
 void calls_jobs_done(struct calls_jobs *j)

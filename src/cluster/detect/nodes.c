@@ -313,6 +313,12 @@ bool nodes_find(const struct nodes *n, const char *cluster, const char *node, st
 	return d;
 }
 
+void nodes_set_work(struct nodes *n, nodes_work_fn *fn, void *arg)
+{
+	n->work = fn;
+	n->work_arg = arg;
+}
+
 /* Each cohort has one member that is the first in its list: at that one it is shown. */
 static const struct cohort *cohort_at(const struct nodes *n, size_t i, enum cohort_kind kind)
 {

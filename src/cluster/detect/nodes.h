@@ -81,6 +81,14 @@ struct node_view { /* what is known of a node; texts are the table's, until the 
 	double threshold;
 };
 
+/* What has become of a node's work by the calls of its ranks, as the caller knows it. */
+enum nodes_work {
+	NODES_WORK_GOES_ON, /* or nothing is known of it */
+	NODES_WORK_PAUSES, /* nobody has called since it did: it cannot be told yet whether that is the end */
+	NODES_WORK_ENDED, /* with all others of their jobs */
+};
+typedef enum nodes_work nodes_work_fn(void *arg, const char *cluster, const char *node);
+
 struct nodes;
 
 int nodes_new(const struct nodes_settings *s, struct nodes **ret);
@@ -98,6 +106,10 @@ void nodes_tick(struct nodes *n, int64_t now_ns);
 /* nodes_threshold - of @cohort ("": of the cluster); false: no such cluster. */
 bool nodes_threshold(
 	const struct nodes *n, const char *cluster, const char *cohort, struct threshold *ret);
+
+/* nodes_set_work - who knows what nodes work on: one that goes silent when its work has ended is forgotten as if it had
+ * said goodbye. Without it all go on. */
+void nodes_set_work(struct nodes *n, nodes_work_fn *fn, void *arg);
 
 /* nodes_next - walks nodes (of @cluster, NULL: all) by cluster and name; start with *cursor = 0. */
 bool nodes_next(const struct nodes *n, const char *cluster, size_t *cursor, struct node_view *ret);

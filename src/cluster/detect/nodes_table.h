@@ -114,7 +114,9 @@ struct nodes {
 	struct change *shown; /* what nodes_change() gave last */
 	uint64_t changes_lost, episodes;
 	uint64_t refused[NODES_REFUSAL_COUNT];
-	int64_t ticked_ns; /* INT64_MIN: never */
+	int64_t ticked_ns;   /* INT64_MIN: never */
+	nodes_work_fn *work; /* NULL: nobody knows */
+	void *work_arg;
 };
 
 static inline uint64_t nodes_ttl_ns(const struct nodes *n)

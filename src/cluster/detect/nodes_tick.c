@@ -24,6 +24,12 @@ static bool others_go_on(const struct nodes *n, const struct cohort *cluster, in
 	return heard > 0 && 2 * heard >= all && now_ns >= cluster->deaf_ns;
 }
 
+static enum nodes_work work_of(const struct nodes *n, const struct node *d)
+{
+	return n->work ? n->work(n->work_arg, d->last.who.cluster, d->last.who.node)
+		       : NODES_WORK_GOES_ON;
+}
+
 static void expire(struct nodes *n, struct cohort *cluster, int64_t now_ns)
 {
 	bool go_on = others_go_on(n, cluster, now_ns);
@@ -32,13 +38,17 @@ static void expire(struct nodes *n, struct cohort *cluster, int64_t now_ns)
 	LIST_FOREACH(d, &cluster->members, with[COHORT_CLUSTER])
 	{
 		int64_t quiet_ns = now_ns - d->last_ns;
+		bool is_silent = d->reasons & 1u << NODES_SILENT_REASON;
+		enum nodes_work work;
 
 		if (quiet_ns <= (int64_t)nodes_ttl_ns(n) || now_ns < cluster->deaf_ns)
 			continue;
-		if (d->last.state != PUSH_ACTIVE || quiet_ns > FORGET_NS) {
+		work = is_silent ? NODES_WORK_GOES_ON : work_of(n, d);
+		if (d->last.state != PUSH_ACTIVE || quiet_ns > FORGET_NS ||
+			work == NODES_WORK_ENDED) {
 			node_end_all(n, d);
 			d->is_gone = true;
-		} else if (go_on && !(d->reasons & 1u << NODES_SILENT_REASON)) {
+		} else if (go_on && !is_silent && work == NODES_WORK_GOES_ON) {
 			node_end_all(n, d); /* what it was before is another episode */
 			node_begin(n, d, NODES_SILENT_REASON, now_ns);
 		}

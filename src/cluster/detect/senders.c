@@ -44,24 +44,31 @@ static int place(struct senders *s, struct sender *x)
 	return 0;
 }
 
+struct sender *senders_find(const struct senders *s, const char *name)
+{
+	struct sender *x = idmap_get(&s->by_key, hash_bytes(name, strlen(name)));
+
+	while (x && strcmp(x->name, name) != 0)
+		x = x->same_key;
+	return x;
+}
+
 int senders_get(struct senders *s, const char *name, struct sender **ret, bool *ret_new)
 {
-	uint64_t key = hash_bytes(name, strlen(name));
 	_cleanup_free_ struct sender *made = NULL;
-	struct sender *x;
+	struct sender *x = senders_find(s, name);
 	int r;
 
-	for (x = idmap_get(&s->by_key, key); x; x = x->same_key)
-		if (strcmp(x->name, name) == 0) {
-			*ret = x;
-			*ret_new = false;
-			return 0;
-		}
+	if (x) {
+		*ret = x;
+		*ret_new = false;
+		return 0;
+	}
 	made = calloc(1, sizeof(*made));
 	if (!made)
 		return -ENOMEM;
 	snprintf(made->name, sizeof(made->name), "%s", name);
-	made->key = key;
+	made->key = hash_bytes(name, strlen(name));
 	r = place(s, made);
 	if (r < 0)
 		return r;

@@ -7,6 +7,7 @@
 #include <stdint.h>
 
 #include "base/idmap.h"
+#include "cluster/detect/nodes.h"
 #include "push/push.h"
 
 #define SENDER_BATCHES 1024 /* so many numbers below the highest are remembered */
@@ -20,7 +21,8 @@ struct sender {
 	char name[PUSH_ID_MAX];
 	uint64_t key; /* hash of the name */
 	uint32_t index;
-	uint32_t workers; /* that name it */
+	uint32_t workers;     /* that name it */
+	enum nodes_work work; /* of these: jobs.c */
 	int64_t last_ns;
 	struct sender_boot boots[2]; /* the one that came last first */
 	struct sender *same_key;
@@ -36,6 +38,8 @@ struct senders {
 void senders_init(struct senders *s, uint32_t max);
 void senders_done(struct senders *s);
 
+/* senders_find - NULL: there is none of that name. */
+struct sender *senders_find(const struct senders *s, const char *name);
 /* senders_get - the one of that name, made if there is none: *ret_new. -ENOBUFS, -ENOMEM. */
 int senders_get(struct senders *s, const char *name, struct sender **ret, bool *ret_new);
 void senders_remove(struct senders *s, struct sender *x);

@@ -272,6 +272,41 @@ static void test_silent_node(void **state)
 	scene_end(&s);
 }
 
+/* A job of three nodes beside one of two: the third node says nothing any more from @silent_s on, without a goodbye. */
+static void play_third_node(struct scene *s, int64_t silent_s)
+{
+	struct simulation_fault silence = {
+		SIMULATION_SILENCE, 2, START + silent_s * (int64_t)NS_PER_S, INT64_MAX, 0};
+
+	*s = (struct scene){.s = {.job = job_of(24, 200 * MS, 100),
+				    .beside = job_of(16, 200 * MS, 600),
+				    .agents = agents_of(8)}};
+	s->s.beside.seed = 8;
+	s->s.beside.first_pid = 500000;
+	s->s.agents.faults = &silence;
+	s->s.agents.fault_count = 1;
+	scene_begin(s);
+	scene_run(s);
+}
+
+/* A smaller job goes on where a larger one has ended: the node that it lacks is missed by nobody. */
+static void test_node_whose_job_ended(void **state)
+{
+	struct scene s;
+	struct node_view v;
+
+	play_third_node(&s, 22);
+	assert_int_equal(s.began, 0);
+	assert_false(nodes_find(fleet_nodes(s.fleet), "c1", "node-2", &v));
+	assert_true(nodes_find(fleet_nodes(s.fleet), "c1", "node-1", &v));
+	scene_end(&s);
+	play_third_node(&s, 10); /* positive control: while its job goes on */
+	assert_true(s.began > 0);
+	assert_true(nodes_find(fleet_nodes(s.fleet), "c1", "node-2", &v));
+	assert_true(v.straggler && v.reason == NODES_SILENT_REASON);
+	scene_end(&s);
+}
+
 static void test_hang(void **state)
 {
 	struct scene s = {.s = {.job = job_of(16, 200 * MS, 50), .agents = agents_of(8)}};
@@ -515,6 +550,7 @@ int main(void)
 		cmocka_unit_test(test_faults_of_the_network),
 		cmocka_unit_test(test_slow_from_boot),
 		cmocka_unit_test(test_silent_node),
+		cmocka_unit_test(test_node_whose_job_ended),
 		cmocka_unit_test(test_whole_node),
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
