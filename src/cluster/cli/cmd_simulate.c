@@ -44,6 +44,7 @@ static const struct option_row simulate_options[] = {
 	{NULL, 0, OPTION_FLAG, 0, NULL, NULL, 0, 0, false},
 };
 
+#define CHEAP 0.02             /* of the job's time: nobody is to be woken for that */
 #define KINDS (JOB_EXPERT + 1) /* the last two are for hard jobs alone */
 
 struct row {
@@ -54,6 +55,7 @@ struct row {
 
 struct table {
 	struct row row[KINDS];
+	uint32_t cheap, cheap_right; /* faults that cost less than CHEAP */
 	struct {
 		uint32_t total, right, alarms;
 	} trait[JOB_TRAIT_COUNT];
@@ -111,6 +113,10 @@ static int play_one(
 		t->trait[i].right += v.right;
 		t->trait[i].alarms += v.false_alarms;
 	}
+	if (v.fault != JOB_NONE && v.cost < CHEAP) {
+		t->cheap++;
+		t->cheap_right += v.right;
+	}
 	t->row[v.fault].total++;
 	t->row[v.fault].right += v.right;
 	t->row[v.fault].alarms += v.false_alarms;
@@ -121,9 +127,10 @@ static int play_one(
 	if (v.fault == JOB_NONE)
 		t->hours += (double)v.span_ns / (3600.0 * (double)NS_PER_S);
 	if (f->verbose && (!v.right || v.false_alarms))
-		printf("cluster %llu, %s (%s; %s), after %.1f of %.0f s: %s\n",
-			(unsigned long long)seed, job_fault_id(v.fault), v.truth, v.shape,
-			(double)v.said_ns / (double)NS_PER_S, (double)v.span_ns / (double)NS_PER_S,
+		printf("cluster %llu, %s (%s; costs %.1f %%; %s), after %.1f of %.0f s: %s\n",
+			(unsigned long long)seed, job_fault_id(v.fault), v.truth, 100 * v.cost,
+			v.shape, (double)v.said_ns / (double)NS_PER_S,
+			(double)v.span_ns / (double)NS_PER_S,
 			v.said[0] ? v.said : "nothing was reported");
 	return r;
 }
@@ -173,6 +180,9 @@ static void print_table(struct table *t, uint64_t took_ns)
 			printf("  %-22s %u of %u right, %u others blamed\n",
 				job_trait_id((enum job_trait)i), t->trait[i].right,
 				t->trait[i].total, t->trait[i].alarms);
+	if (t->cheap)
+		printf("  cost less than %.0f %%      %u of %u right\n", 100 * CHEAP,
+			t->cheap_right, t->cheap);
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
 		text_format_percent(share, total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)

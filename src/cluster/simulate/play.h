@@ -48,7 +48,8 @@ struct play_counts play_counts(const struct play *p);
 struct verdict {
 	enum job_fault fault; /* what was played: a shape may not have every fault */
 	uint32_t traits;      /* of a hard job: bits of enum job_trait */
-	bool right; /* the worst episode names it; without a fault: nothing was reported */
+	bool right;  /* the worst episode names it; without a fault: nothing was reported */
+	double cost; /* of the job's time since the fault begins */
 	uint32_t false_alarms; /* episodes about others */
 	uint64_t span_ns, messages, calls;
 	int64_t first_late_ns; /* from the beginning: a faulty rank came late to a collective; -1: never */

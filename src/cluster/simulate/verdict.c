@@ -151,6 +151,26 @@ static void say_truth(const struct job_spec *j, char *ret, size_t size)
 	}
 }
 
+/* What the fault costs, of the time since it begins: the same job is played without it. A rank that never comes costs all
+ * of it. */
+static int find_cost(const struct job_spec *j, uint64_t span_ns, double *ret)
+{
+	_cleanup_(job_trace_done) struct job_trace without = {0};
+	struct job_spec healthy = *j;
+	int r;
+
+	*ret = j->fault == JOB_HANG ? 1 : 0;
+	if (j->fault == JOB_HANG || j->fault == JOB_NONE)
+		return 0;
+	healthy.fault = JOB_NONE;
+	r = job_run(&healthy, &without);
+	if (r == 0 && span_ns > without.span_ns)
+		*ret = (double)(span_ns - without.span_ns) /
+		       ((double)span_ns -
+			       (double)without.span_ns * j->from_step / MAX(j->steps, 1U));
+	return r;
+}
+
 static struct play_settings settings_of(
 	uint64_t seed, enum job_fault fault, int64_t start_ns, const struct verdict_how *how)
 {
@@ -236,6 +256,7 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	} while (r > 0);
 	v->first_late_ns = play_first_late(p) < 0 ? -1 : play_first_late(p) - START;
 	v->span_ns = (uint64_t)(play_end(p) - START);
+	r = r < 0 ? r : find_cost(&s->job, play_job(p)->span_ns, &v->cost);
 	v->messages += play_counts(p).messages;
 	v->calls += play_counts(p).calls;
 	*ret_end = play_end(p);
