@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/search.h"
 
@@ -19,6 +20,7 @@
 #define EDGE_NS     20000  /* a call that begins so soon before the end of one comes after it */
 #define SORT_MOVES  8      /* for each item, in sort_items() */
 #define BESIDE_MIN  3      /* Sends: fewer may be times that are wrong */
+#define ERROR_MAX   (UINT64_C(1) << 40) /* of a clock that is not known at all */
 
 void blame_job_done(struct job *j)
 {
@@ -207,4 +209,18 @@ int blame_load(struct job *j)
 	}
 	drop_send_waits(j, beside);
 	return 0;
+}
+
+bool blame_is_one_node(const struct job *j, uint32_t a, uint32_t b)
+{
+	const char *x = j->workers[a].node, *y = j->workers[b].node;
+
+	return a == b || (x && y && *x && (x == y || strcmp(x, y) == 0));
+}
+
+uint64_t blame_error(const struct job *j, uint32_t a, uint32_t b)
+{
+	if (blame_is_one_node(j, a, b))
+		return 0;
+	return MIN(j->error_ns[a], ERROR_MAX) + MIN(j->error_ns[b], ERROR_MAX);
 }

@@ -181,6 +181,11 @@ static inline uint32_t job_item_worker(const struct job *j, uint32_t item)
 	return j->items[item].worker;
 }
 
+/* blame_is_one_node - both are on it, and have its clock; false where a node is not known. */
+bool blame_is_one_node(const struct job *j, uint32_t a, uint32_t b);
+/* blame_error - how wrong the time between something of @a and something of @b may be. */
+uint64_t blame_error(const struct job *j, uint32_t a, uint32_t b);
+
 /* blame_is_pair - a Send or Recv. */
 static inline bool blame_is_pair(uint16_t op)
 {

@@ -85,14 +85,6 @@ static bool is_grouped(const struct job *j, uint32_t item)
 	return false;
 }
 
-static uint64_t error_of(const struct job *j, const struct job_match *m)
-{
-	uint64_t a = j->error_ns[job_item_worker(j, m->last)];
-	uint64_t b = j->error_ns[job_item_worker(j, end_of(j, m))];
-
-	return m->last == end_of(j, m) ? 0 : MIN(a, UINT64_C(1) << 40) + MIN(b, UINT64_C(1) << 40);
-}
-
 /* What the transfer took, as far as somebody waited for it; 0: not known. */
 static float took(const struct job *j, const struct job_match *m)
 {
@@ -122,20 +114,13 @@ static uint64_t key_of(const struct job *j, const struct job_match *m)
 	return hash_number(key ^ ((uint64_t)(uint32_t)c->rank << 32 | (uint32_t)c->peer));
 }
 
-static bool is_same_node(const struct job *j, uint32_t a, uint32_t b)
-{
-	const char *x = j->workers[a].node, *y = j->workers[b].node;
-
-	return x == y || (x && y && strcmp(x, y) == 0);
-}
-
 /* How many changes of the node there are from member to member. */
 static uint32_t node_changes(const struct job *j, const struct job_match *m)
 {
 	uint32_t n = 0;
 
 	for (uint32_t k = 1; k < m->count; k++)
-		n += !is_same_node(j, job_item_worker(j, j->members[m->first + k]),
+		n += !blame_is_one_node(j, job_item_worker(j, j->members[m->first + k]),
 			job_item_worker(j, j->members[m->first + k - 1]));
 	return n;
 }
@@ -168,8 +153,7 @@ static bool runs_ahead(const struct job *j)
 		if (t->match == JOB_NONE || t->op == NCCL_SEND)
 			continue;
 		m = &j->matches[t->match];
-		error = MIN(j->error_ns[t->worker], UINT64_C(1) << 40) +
-			MIN(j->error_ns[job_item_worker(j, m->last)], UINT64_C(1) << 40);
+		error = blame_error(j, t->worker, job_item_worker(j, m->last));
 		all++;
 		ahead += t->leave_ns + (int64_t)error < m->arrival_ns;
 	}
@@ -254,8 +238,12 @@ static int list_kinds(
 		size_t part;
 
 		for (next = i; next < n && t[next].kind == t[i].kind; next++) {
+			const struct job_match *m = &j->matches[t[next].match];
+			uint64_t error = blame_error(
+				j, job_item_worker(j, m->last), job_item_worker(j, end_of(j, m)));
+
 			k.path_ns += (double)j->transfer[t[next].match];
-			k.error_ns = MAX(k.error_ns, error_of(j, &j->matches[t[next].match]));
+			k.error_ns = MAX(k.error_ns, error);
 		}
 		k.count = next - i;
 		if (is_message(j, &j->matches[k.match]))

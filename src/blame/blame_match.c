@@ -334,9 +334,8 @@ static size_t join_by_seq(struct job *j, const struct pair_call *sends, size_t n
 			found += j->items[receives[k].item].leave_ns >=
 				 j->items[sends[i].item].enter_ns -
 					 (int64_t)MIN(
-						 j->error_ns[job_item_worker(j, sends[i].item)] +
-							 j->error_ns[job_item_worker(
-								 j, receives[k].item)],
+						 blame_error(j, job_item_worker(j, sends[i].item),
+							 job_item_worker(j, receives[k].item)),
 						 (uint64_t)INT32_MAX);
 			if (doing)
 				join(j, &sends[i], &receives[k]);

@@ -38,8 +38,7 @@ static struct job_pause pause_of(const struct job *j, uint32_t worker, const str
 		return p;
 	m = &j->matches[t->match];
 	last = job_item_worker(j, m->last);
-	error = MIN(j->error_ns[worker], (uint64_t)INT32_MAX) +
-		MIN(j->error_ns[last], (uint64_t)INT32_MAX);
+	error = MIN(blame_error(j, worker, last), 2 * (uint64_t)INT32_MAX);
 	/* Who had left before the last one came did not wait for it: the host ran ahead. */
 	if (last == worker || m->arrival_ns <= t->start_ns + (int64_t)error ||
 		m->arrival_ns > t->leave_ns + (int64_t)error)

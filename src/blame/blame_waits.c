@@ -133,8 +133,7 @@ static void suppose_wait(const struct job *j, uint32_t item, struct supposed *s)
 {
 	const struct job_item *t = &j->items[item];
 	const struct job_match *m = &j->matches[t->match];
-	uint64_t error =
-		capped_sum(j->error_ns[t->worker], j->error_ns[job_item_worker(j, m->last)]);
+	uint64_t error = blame_error(j, t->worker, job_item_worker(j, m->last));
 	int64_t start;
 
 	if (job_item_worker(j, m->last) == t->worker || m->arrival_ns <= t->leave_ns ||
