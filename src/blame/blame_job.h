@@ -115,7 +115,7 @@ struct job {
 		stage_since; /* by stage: the step from which on it is slower than before; 0: it always was so */
 	float *uneven; /* by step: on the path, more than the peers, by whomever */
 	struct job_load {
-		double uneven_ns;                   /* of that what an ordinary step has, in all */
+		double uneven_ns;                   /* in all, pauses of a few steps left out */
 		double span_ns, steps;              /* that were looked at */
 		double spread_step, spread_lasting; /* among peers: in a step, and over all */
 	} load, begun;                              /* since it has begun to move */

@@ -391,11 +391,13 @@ static void add_spread(const struct job *j, const uint32_t *workers, size_t n, s
 	ret->spread_lasting += spread_of(m->values, n) * (double)n / (double)j->worker_count;
 }
 
-/* Load that moves does so in most steps: what somebody pauses for now and then is none. */
+/* Load that moves does so in most steps, by more and less: of what somebody pauses for now and then no more counts than
+ * OUTLIER ordinary steps lose. */
 static void weigh_load(const struct job *j, const struct crowd *c, size_t from, struct room *m,
 	struct job_load *ret)
 {
 	size_t steps = j->step_count - from;
+	double most;
 
 	*ret = (struct job_load){.steps = (double)steps,
 		.span_ns = (double)(j->cuts[j->step_count] - j->cuts[from])};
@@ -404,7 +406,9 @@ static void weigh_load(const struct job *j, const struct crowd *c, size_t from, 
 			add_spread(j, c->workers + c->first[g], c->first[g + 1] - c->first[g], from,
 				m, ret);
 	memcpy(m->values, j->uneven + from, steps * sizeof(*m->values));
-	ret->uneven_ns = (double)blame_median(m->values, steps) * (double)steps;
+	most = OUTLIER * (double)blame_median(m->values, steps);
+	for (size_t s = 0; s < steps; s++)
+		ret->uneven_ns += MIN((double)m->values[s], most);
 }
 
 static int weigh_groups(struct job *j)

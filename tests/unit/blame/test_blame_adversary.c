@@ -388,6 +388,65 @@ static void test_pauses_in_turn(void **state)
 	blame_done(&b);
 }
 
+/* What load that moves is said to cost is what steps would be shorter by without it, also where few replicas share it: the
+ * heaviest of three is ahead of the middle by far in some steps and by little in others. */
+static void test_moving_costs_what_it_costs(void **state)
+{
+	struct job_spec s = job_of(3, 4, 1);
+	struct job_trace with = {0}, without = {0};
+	struct blame b;
+	double cost;
+
+	s.fault = JOB_MOVING;
+	s.amount = 0.29;
+	assert_int_equal(job_run(&s, &with), 0);
+	b = look(&s, NULL);
+	s.fault = JOB_NONE;
+	assert_int_equal(job_run(&s, &without), 0);
+	cost = 1 - (double)without.span_ns / (double)with.span_ns;
+	print_message("# costs %.3f, said %.3f\n", cost, b.uneven_share);
+	assert_true(b.uneven_share >= 0.8 * cost && b.uneven_share <= 1.2 * cost);
+	job_trace_done(&with);
+	job_trace_done(&without);
+	blame_done(&b);
+}
+
+/* Nothing ties the nodes' clocks, which may be off by 5 ms each: those of one node are one clock all the same. */
+static const char *const eight_nodes[] = {"a", "b", "c", "d", "e", "f", "g", "h"};
+
+static void put_on_nodes(struct job_trace *t, const struct job_spec *s)
+{
+	for (size_t i = 0; i < t->worker_count; i++) {
+		t->workers[i].node = eight_nodes[i / s->tensor];
+		t->workers[i].error_ns = 5 * MS;
+	}
+}
+
+static void put_across_nodes(struct job_trace *t, const struct job_spec *s)
+{
+	for (size_t i = 0; i < t->worker_count; i++) {
+		t->workers[i].node = eight_nodes[i % s->tensor];
+		t->workers[i].error_ns = 5 * MS;
+	}
+}
+
+static void test_one_node_is_one_clock(void **state)
+{
+	struct job_spec s = job_of(4, 8, 1);
+	struct blame b;
+
+	s.waits_unknown = true;
+	s.microbatches = 3;
+	s.fault = JOB_SLOW;
+	s.amount = 0.16;
+	s.faulty[0] = 20;
+	s.faulty_count = 1;
+	assert_named(&s, look(&s, put_on_nodes));
+	b = look(&s, put_across_nodes); /* control: each wait is shorter than clocks are known */
+	assert_int_equal(b.suspect_count, 0);
+	blame_done(&b);
+}
+
 /* The load begins to move late in what is kept: what it costs is of the time since then. For a few steps hosts are apart anyway. */
 static void test_load_begins_to_move(void **state)
 {
@@ -744,6 +803,8 @@ int main(void)
 		cmocka_unit_test(test_sudden),
 		cmocka_unit_test(test_pauses_in_turn),
 		cmocka_unit_test(test_load_begins_to_move),
+		cmocka_unit_test(test_moving_costs_what_it_costs),
+		cmocka_unit_test(test_one_node_is_one_clock),
 		cmocka_unit_test(test_three_of_eight),
 		cmocka_unit_test(test_empty_experts),
 		cmocka_unit_test(test_elastic),
