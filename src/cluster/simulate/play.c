@@ -103,11 +103,20 @@ static int deal_reports(
 	return 0;
 }
 
+/* The ranks of a node have one clock, whichever job they are of: it is the agents' to be wrong. */
+static int run_job(const struct job_spec *s, struct job_trace *ret)
+{
+	struct job_spec on_nodes = *s;
+
+	on_nodes.clock_error_ns = 0;
+	return s->steps ? job_run(&on_nodes, ret) : 0;
+}
+
 int play_new(const struct play_settings *s, struct play **ret)
 {
 	_cleanup_(play_freep) struct play *p = calloc(1, sizeof(*p));
 	struct simulation_settings a = s->agents;
-	int r = 0;
+	int r;
 
 	if (!p)
 		return -ENOMEM;
@@ -115,10 +124,9 @@ int play_new(const struct play_settings *s, struct play **ret)
 	p->watch_arg = s->watch_arg;
 	a.gpus_per_node = MAX(a.gpus_per_node, 1U);
 	p->start_ns = p->now_ns = a.start_ns;
-	if (s->job.steps)
-		r = job_run(&s->job, &p->job);
-	if (r == 0 && s->beside.steps)
-		r = job_run(&s->beside, &p->beside);
+	r = run_job(&s->job, &p->job);
+	if (r == 0)
+		r = run_job(&s->beside, &p->beside);
 	if (r < 0)
 		return r;
 	job_trace_meet(&p->job, &s->job, a.gpus_per_node);

@@ -10,7 +10,7 @@
 #define PLAY_TICK_NS 100000000 /* of the core */
 
 struct play_settings {
-	struct job_spec job;    /* steps 0: no job, only nodes */
+	struct job_spec job; /* steps 0: no job, only nodes; clocks are its nodes': agents.faults */
 	struct job_spec beside; /* another one on the same nodes; steps 0: none */
 	/* Nodes 0: as many as the job's ranks need. Ranks and reports are the play's own. */
 	struct simulation_settings agents;

@@ -233,8 +233,7 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 	uint32_t ranks = s->job.data * s->job.tensor * s->job.pipeline;
 	double error = (double)s->job.clock_error_ns / (double)NS_PER_S;
 
-	/* The ranks of a node have one clock, whichever job they are of: what the job would do to each is done to its
-	 * node. */
+	/* What the job would do to the clock of each of its ranks is done to their node's. */
 	for (uint32_t i = 0; error > 0 && i < FAULTS_MAX - 1 && i * s->agents.gpus_per_node < ranks;
 		i++) {
 		double at = (double)(hash_number(s->job.seed + i) >> 11) / (double)(1ULL << 52) - 1;
@@ -244,7 +243,6 @@ static int play_all(struct play_settings *s, struct fleet *f, struct verdict *v,
 		s->agents.fault_count = i + 1;
 	}
 	s->agents.faults = faults;
-	s->job.clock_error_ns = s->beside.clock_error_ns = 0;
 	set_gpu(s, faults);
 	r = play_new(s, &p);
 	if (r < 0)

@@ -289,6 +289,44 @@ static void play_third_node(struct scene *s, int64_t silent_s)
 	scene_run(s);
 }
 
+static void add_times(void *arg, const struct simulation_message *m)
+{
+	uint64_t *sum = arg;
+
+	for (size_t i = 0; m->kind == SIMULATION_CALLS && i < m->calls->count; i++)
+		*sum += (uint64_t)m->calls->items[i].enter_ns;
+}
+
+static uint64_t times_of(struct play_settings s)
+{
+	struct scene scene = {.s = s};
+	uint64_t sum = 0;
+
+	scene.s.watch = add_times;
+	scene.s.watch_arg = &sum;
+	scene_begin(&scene);
+	scene_run(&scene);
+	scene_end(&scene);
+	return sum;
+}
+
+/* Of two jobs on a node neither brings a clock of its own; the node's is the agents'. */
+static void test_jobs_on_a_node_have_its_clock(void **state)
+{
+	struct simulation_fault ahead = {SIMULATION_CLOCK_STEP, 1, START, INT64_MAX, 0.02};
+	struct play_settings s = {.job = job_of(4, 200 * MS, 5),
+		.beside = job_of(4, 150 * MS, 5),
+		.agents = agents_of(2)};
+	uint64_t right = times_of(s);
+
+	assert_true(right > 0);
+	s.job.clock_error_ns = s.beside.clock_error_ns = 20 * MS;
+	assert_true(times_of(s) == right);
+	s.agents.faults = &ahead; /* positive control */
+	s.agents.fault_count = 1;
+	assert_true(times_of(s) > right);
+}
+
 /* A smaller job goes on where a larger one has ended: the node that it lacks is missed by nobody. */
 static void test_node_whose_job_ended(void **state)
 {
@@ -551,6 +589,7 @@ int main(void)
 		cmocka_unit_test(test_slow_from_boot),
 		cmocka_unit_test(test_silent_node),
 		cmocka_unit_test(test_node_whose_job_ended),
+		cmocka_unit_test(test_jobs_on_a_node_have_its_clock),
 		cmocka_unit_test(test_whole_node),
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
