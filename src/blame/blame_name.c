@@ -27,7 +27,8 @@
 #define LATE_MIN      2
 #define LATE_OFTEN    4 /* while peers hardly ever are */
 #define LATE_FACTOR   3
-#define STALL_STEPS   10 /* that one late step takes as long as: once is enough */
+#define LATE_CHANCE   1e-3 /* that one of the group is: it is looked at again and again */
+#define STALL_STEPS   10   /* that one late step takes as long as: once is enough */
 #define LATE_ALIKE                                                                                 \
 	0.5 /* of its lateness: a peer that is late by less is so for reasons of its own */
 #define TOGETHER      0.5
@@ -103,12 +104,21 @@ static int naming_init(struct naming *n, struct job *j)
 	return 0;
 }
 
-/* Its late steps are its own: its peers are far more seldom as late. */
+/* How likely one of @n workers is late in @late steps or more if each is in @usual: Poisson's tail, of which the first
+ * term is most. */
+static double chance_of(uint32_t late, double usual, double n)
+{
+	if (usual <= 0 || usual >= late)
+		return usual <= 0 ? 0 : 1;
+	return n * exp(late * log(usual) - usual - lgamma(late + 1.0)) / (1 - usual / (late + 1.0));
+}
+
+/* Its late steps are its own: its peers are far more seldom as late, and of so many none is by chance as often. */
 static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t least)
 {
 	const struct job *j = n->j;
 	uint32_t own[SIZES] = {0}, g = j->group[worker], late = 0, others = 0;
-	double sum = count_late(j, worker, own);
+	double sum = count_late(j, worker, own), usual;
 
 	if (j->costs[worker].late < least)
 		return false;
@@ -116,7 +126,9 @@ static bool is_late_alone(const struct naming *n, uint32_t worker, uint32_t leas
 		late += own[i];
 		others += n->late[(size_t)g * SIZES + i] - own[i];
 	}
-	return late >= LATE_FACTOR * others / MAX(n->peers[g] - 1.0, 1.0) + LATE_MIN;
+	usual = others / MAX(n->peers[g] - 1.0, 1.0);
+	return late >= LATE_FACTOR * usual + LATE_MIN &&
+	       chance_of(late, usual, n->peers[g]) <= LATE_CHANCE;
 }
 
 /* How long it kept the job waiting at once, if that was the time of many steps; else 0. */

@@ -388,6 +388,39 @@ static void test_pauses_in_turn(void **state)
 	blame_done(&b);
 }
 
+/* In fifty computations one takes up to twice as long: of many ranks some one is late by far again and again, by chance. Of
+ * 300 such jobs somebody was named in these. */
+static void test_of_many_some_one_is_late(void **state)
+{
+	static const struct {
+		uint64_t seed;
+		uint32_t ranks, steps;
+		double tail;
+	} jobs[] = {{82, 30, 40, 0.02}, {125, 30, 40, 0.02}, {108, 48, 90, 0.01}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(jobs); i++) {
+		struct job_spec s = job_of(jobs[i].ranks, 1, 1);
+		struct blame b;
+
+		s.seed = jobs[i].seed;
+		s.steps = jobs[i].steps;
+		s.tail = jobs[i].tail;
+		s.first_extra = s.last_extra = 0;
+		s.traits = 1U << JOB_TRAIT_SNAPSHOT;
+		s.aside_every = 20;
+		s.aside = 2;
+		b = look(&s, NULL);
+		assert_int_equal(b.suspect_count, 0);
+		blame_done(&b);
+		s.fault = JOB_LATE; /* positive control */
+		s.late_ns = 150 * MS;
+		s.period = 3;
+		s.faulty[0] = 9;
+		s.faulty_count = 1;
+		assert_named(&s, look(&s, NULL));
+	}
+}
+
 /* What load that moves is said to cost is what steps would be shorter by without it, also where few replicas share it: the
  * heaviest of three is ahead of the middle by far in some steps and by little in others. */
 static void test_moving_costs_what_it_costs(void **state)
@@ -803,6 +836,7 @@ int main(void)
 		cmocka_unit_test(test_sudden),
 		cmocka_unit_test(test_pauses_in_turn),
 		cmocka_unit_test(test_load_begins_to_move),
+		cmocka_unit_test(test_of_many_some_one_is_late),
 		cmocka_unit_test(test_moving_costs_what_it_costs),
 		cmocka_unit_test(test_one_node_is_one_clock),
 		cmocka_unit_test(test_three_of_eight),
