@@ -146,6 +146,8 @@ const struct advice_row advice_rows[] =
 			"Compile every shape while warming up, and keep the compiler's cache between runs"},
 
 		/* CPUs. */
+		{ANY_KIND, RESOURCE_CPU_PROGRAM, AMONG_OTHERS, IS_OF_TRACER,
+			"Reserve CPUs for the job: a cpuset, `taskset`, or a Guaranteed pod with the static CPU manager"},
 		{ANY_KIND, RESOURCE_CPU_PROGRAM, HAS_PID, IS_OF_TRACER | IS_OWN | IS_OF_KERNEL,
 			"Stop {name}, lower its priority (`renice 19 -p {pid}`) or move it to other CPUs (`taskset -cp CPUS {pid}`)"},
 		{ANY_KIND, RESOURCE_CPU_PROGRAM, 0, IS_OF_TRACER | IS_OWN | HAS_PID | IS_OF_KERNEL,

@@ -63,6 +63,7 @@ enum advice_fact {
 	IS_OF_KERNEL = 1 << 28,      /* the culprit is a thread of the kernel */
 	BY_STOPPER = 1 << 29,        /* the culprit is who stops it */
 	PINS_MEMORY = 1 << 30,       /* what is allocated is pinned memory of the host */
+	AMONG_OTHERS = 1u << 31,     /* the culprit has less of it than the others together */
 };
 
 struct advice_row {

@@ -14,6 +14,7 @@
 /* X(name): all are texts, "": not known. */
 #define DELAY_VALUES(X)                                                                            \
 	X(who)      /* "48 × xz", "xz (pid 7)" */                                                 \
+	X(others)   /* " and other programs", where {who} has less of it than they */              \
 	X(stopped)  /* whom {who} stops */                                                         \
 	X(detail)   /* of the resource: "0.6 CPUs" */                                              \
 	X(at)       /* "in step (train.py:71)", "at train.py:71" */                                \

@@ -396,6 +396,9 @@ static unsigned find_facts(const struct delay_subject *s)
 		(s->end.resource == RESOURCE_CPU_PROGRAM && is_called_as_job(s, s->end.who)))
 		facts |= IS_OWN;
 	facts |= s->l->kind == DELAY_BY_CPU && tracer_is(s->end.who) ? IS_OF_TRACER : 0;
+	if (s->end.resource == RESOURCE_CPU_PROGRAM && s->end.who_share > 0 &&
+		s->end.who_share < THRESHOLD(CHAIN_MOST))
+		facts |= AMONG_OTHERS;
 	if ((s->l->kind == DELAY_BY_HOST || s->l->kind == DELAY_BY_LAUNCH ||
 		    s->l->kind == DELAY_BY_COPY || s->l->kind == DELAY_BY_CALL) &&
 		waits_often(s->a))

@@ -150,6 +150,8 @@ static void find_values(const struct delay_subject *s, struct delay_values *v)
 
 	*v = (struct delay_values){0};
 	delay_subject_who(s, v->who);
+	if (s->facts & AMONG_OTHERS)
+		snprintf(v->others, sizeof(v->others), " and other programs");
 	if (s->end.on[0])
 		delay_subject_name(s, s->end.on, s->end.on_pid, s->end.on_count, v->stopped);
 	else if (s->end.resource == RESOURCE_STOPPER && s->l->kind == DELAY_BY_PROCESS)
@@ -336,12 +338,19 @@ static void put_sql(const struct delay_subject *s, struct incident *inc)
 static void put_advice(
 	const struct delay_subject *s, const struct delay_values *v, struct incident *inc)
 {
+	char name[sizeof(s->end.who) + 32];
+
+	/* Who stops a program by its name would stop the job with it. */
+	snprintf(name, sizeof(name), "%s", s->end.who);
+	if (delay_subject_is_jobs(s, s->end.who, s->end.pid))
+		snprintf(name, sizeof(name), "that process");
+	else if (name[0] && !(s->facts & IS_OWN) && !strncmp(s->end.who, s->a->comm, COMM_LEN))
+		snprintf(name, sizeof(name), "%s (not the job, PID %u)", s->end.who, s->a->pid);
 	advice_put(&(struct advice_case){.kind = s->l->kind,
 			   .resource = s->end.resource,
 			   .facts = s->facts,
 			   .who = v->who,
-			   .name = delay_subject_is_jobs(s, s->end.who, s->end.pid) ? "that process"
-										    : s->end.who,
+			   .name = name,
 			   .pid = s->end.pid},
 		inc);
 }

@@ -29,17 +29,25 @@ struct story { /* slow steps that lost most of their time to one delay */
 	const struct gpu_change *gpu;
 	double waits, share;
 	bool lasts, every, no_period, mostly;
+	const char *script; /* that the job runs; NULL: not known */
 };
 
 static void tell(const struct story *t, struct incident *inc)
 {
 	struct stack *items[] = {&wait_stack, &steps_stack};
 	struct stack_list stacks = {items, 2};
-	struct recording rec = {.stacks = &stacks, .ledger_count = 1};
+	struct process_home home = {.pid = STEPS_PID, .comm = "python3"};
+	struct ledger_row row = {.pid = STEPS_WORKER};
+	struct recording rec = {.stacks = &stacks,
+		.ledger = &row,
+		.ledger_count = 1,
+		.homes = &home,
+		.home_count = t->script ? 1 : 0};
 	struct delay_list all = {.count = 1};
 	struct incident_list list = {.items = inc, .max = 1};
 	struct step_account a;
 
+	snprintf(home.script, sizeof(home.script), "%s", t->script ? t->script : "");
 	steps_fill(&a);
 	a.entries[0] = t->who;
 	a.entries[0].slow_ns = 131 * STEPS_MS;
@@ -139,6 +147,25 @@ static void each_title_is_the_answer(void **state)
 			 .lasts = true},
 			"CPU contention from 48 × xz: steps take 236 ms instead of 100 (train.py)",
 			"other programs use the CPUs"},
+		{{.kind = DELAY_BY_CPU,
+			 .who = SELF(ACCOUNT_CPU),
+			 .end = {.resource = RESOURCE_CPU_PROGRAM,
+				 .who = "xz",
+				 .pid = 7,
+				 .who_share = 0.6,
+				 .detail = "60 % of the waiting"},
+			 .lasts = true},
+			"CPU contention from xz (pid 7): steps", "xz (pid 7) in 60 %"},
+		{{.kind = DELAY_BY_CPU,
+			 .who = SELF(ACCOUNT_CPU),
+			 .end = {.resource = RESOURCE_CPU_PROGRAM,
+				 .who = "xz",
+				 .pid = 7,
+				 .who_share = 0.16,
+				 .detail = "16 % of the waiting"},
+			 .lasts = true},
+			"CPU contention from xz (pid 7) and other programs: steps",
+			"xz (pid 7) in 16 %"},
 		{{.kind = DELAY_BY_CPU,
 			 .who = SELF(ACCOUNT_CPU, .culprit_pid = 99, .culprit = "stress-ng"),
 			 .lasts = true},
@@ -250,6 +277,30 @@ static void each_title_is_the_answer(void **state)
 			fail_msg("wanted: %s\n   got: %s", rows[i].title, inc.summary);
 		assert_has(inc.root_cause, rows[i].cause);
 	}
+}
+
+/* Where the one that is named has a small part, stopping it is not the first thing to do; of a program that is called as
+ * the job is, it is said which process is the job. */
+static void advice_names_whom_to_stop(void **state)
+{
+	struct story t = {.kind = DELAY_BY_CPU,
+		.who = SELF(ACCOUNT_CPU),
+		.end = {.resource = RESOURCE_CPU_PROGRAM, .who = "xz", .pid = 7, .who_share = 0.6},
+		.lasts = true};
+	struct incident inc = {0};
+
+	tell(&t, &inc);
+	assert_has(inc.fixes[0], "Stop xz, lower its priority (`renice 19 -p 7`)");
+	t.end.who_share = 0.16;
+	tell(&t, &inc);
+	assert_has(inc.fixes[0], "Reserve CPUs");
+	assert_has(inc.fixes[1], "Stop xz, ");
+	assert_int_equal(inc.fix_count, 2);
+	t.end = (struct resource_use){
+		.resource = RESOURCE_CPU_PROGRAM, .who = "python3", .count = 34, .who_share = 1};
+	t.script = "train.py";
+	tell(&t, &inc);
+	assert_has(inc.fixes[0], "Stop python3 (not the job, PID 4821), lower");
 }
 
 /* Which call allocates, and how often; pinned memory has its own name and advice. */
@@ -498,6 +549,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_launching_is_no_place_of_host_code),
 		cmocka_unit_test(each_title_is_the_answer),
+		cmocka_unit_test(advice_names_whom_to_stop),
 		cmocka_unit_test(allocations_by_call),
 		cmocka_unit_test(the_data_loader),
 		cmocka_unit_test(most_steps_are_slow),
