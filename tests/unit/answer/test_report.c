@@ -132,6 +132,17 @@ static void test_short_and_verbose(void **state)
 	assert_contains(b.data, "\n  Confidence: likely, 83 %\n"
 				"  Without it: steps 174 → about 46 ms (44–52)\n");
 	assert_null(strstr(b.data, "fix 2"));
+	inc.source = SOURCE_HOST;
+	inc.op = HOST_LEDGER;
+	inc.excess_ns = 31 * UINT64_C(114000000); /* of the 128 ms that are promised */
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_contains(b.data,
+		"\n  Without it: steps 174 → about 46 ms (44–52); 60 ms if only this part goes\n");
+	inc.excess_ns = 4000000000;
+	buf_clear(&b);
+	report_text(&b, &inc, 1, &scope, false);
+	assert_null(strstr(b.data, "only this part"));
 	scope.verbose = true;
 	buf_clear(&b);
 	report_text(&b, &inc, 1, &scope, false);
