@@ -307,6 +307,24 @@ static const struct diff_job *find_job(const struct diff_answer *a)
 	return a->job_count && a->jobs[0].step.verdict == COMPARE_NOISE ? &a->jobs[0] : NULL;
 }
 
+/* The sentence where nothing differs. Without GPU calls on both sides nothing was compared. */
+static const char *no_difference(const struct diff_answer *a)
+{
+	bool has[2] = {false};
+
+	for (size_t i = 0; i < a->op_count; i++)
+		for (int k = 0; k < 2; k++)
+			has[k] = has[k] ||
+				 (op_kind_is_gpu(a->ops[i].source) && a->ops[i].of[k].calls > 0);
+	if (!a->job_count && !(has[0] && has[1]))
+		return has[0]   ? "Cannot compare: B has no GPU calls"
+		       : has[1] ? "Cannot compare: A has no GPU calls"
+				: "Cannot compare: neither A nor B has GPU calls";
+	return is_any_other(a)
+		       ? "No difference of steps, GPU calls or GPUs beyond noise; operations of the host differ"
+		       : "No difference beyond noise";
+}
+
 /* The sentence, of all that was compared. */
 static void diff_summarize(struct diff_answer *a)
 {
@@ -332,10 +350,7 @@ static void diff_summarize(struct diff_answer *a)
 		buf_printf(&b, "GPU %lld: %s %.4g %s in B instead of %.4g %s", (long long)g->gpu,
 			g->title, g->mean[1], g->unit, g->mean[0], g->unit);
 	if (!b.len)
-		buf_puts(&b,
-			is_any_other(a)
-				? "No difference of steps, GPU calls or GPUs beyond noise; operations of the host differ"
-				: "No difference beyond noise");
+		buf_puts(&b, no_difference(a));
 	buf_puts(&b, ".");
 	snprintf(a->summary, sizeof(a->summary), "%s", buf_str(&b));
 	if (a->summary[0] == 'a') /* a call of … */

@@ -58,7 +58,7 @@ static void put_side(struct buf *b, const char *name, const struct diff_time *t)
 	buf_printf(b, "  %s  ", name);
 	report_date(b, t->from_ns);
 	buf_printf(b, ", %s, %s", TEXT_DURATION((uint64_t)MAX(t->to_ns - t->from_ns, INT64_C(0))),
-		TEXT_PLURAL(t->calls, "calls"));
+		TEXT_PLURAL(t->calls, "events"));
 	if (t->calls > t->rows && t->rows)
 		buf_printf(b, ", %s of them stored individually",
 			TEXT_PERCENT((double)t->rows / (double)t->calls));

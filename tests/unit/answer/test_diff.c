@@ -112,6 +112,7 @@ static void one_sided(void **state)
 	assert_int_equal(a.ops[0].of[0].calls, 30000);
 	assert_int_equal(a.ops[0].of[1].calls, 0);
 	assert_true(a.ops[0].lost_ns_s < 0);
+	assert_string_equal(a.summary, "Cannot compare: B has no GPU calls.");
 	diff_text(&b, &a, 10, false);
 	assert_contains(buf_str(&b), "only in A");
 	done(sides, &a);
