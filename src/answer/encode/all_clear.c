@@ -44,6 +44,15 @@ static void put_cover(struct buf *b, const struct report_scope *s)
 			b, ", which take %s of %s", TEXT_DURATION(covered), TEXT_DURATION(lasted));
 }
 
+bool all_clear_is_known(const struct report_scope *s)
+{
+	uint64_t steps = 0;
+
+	for (size_t i = 0; i < s->accounts.count; i++)
+		steps += s->accounts.items[i].steps;
+	return steps > 0;
+}
+
 void all_clear_verdict(struct buf *b, const struct report_scope *s)
 {
 	uint64_t steps = 0, windows = 0;
@@ -53,7 +62,7 @@ void all_clear_verdict(struct buf *b, const struct report_scope *s)
 
 		*(a->origin == STEP_BY_TIME ? &windows : &steps) += a->steps;
 	}
-	if (!steps && !windows) {
+	if (!all_clear_is_known(s)) {
 		buf_puts(b,
 			"Cannot tell whether time was lost: no process used a GPU for long enough.");
 		return;
@@ -245,7 +254,10 @@ void all_clear_put(struct buf *b, const struct report_scope *s, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(16 << 10);
 
-	all_clear_verdict(&text, s);
+	if (all_clear_is_known(s))
+		all_clear_verdict(&text, s);
+	else
+		buf_puts(&text, "No process used a GPU for long enough.");
 	paragraph_put(b, width, "  ", buf_str(&text));
 	all_clear_processes(b, s, width);
 	put_rest(b, &s->examined, width);

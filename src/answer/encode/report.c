@@ -65,6 +65,18 @@ static void put_clock(struct buf *b, int64_t ns)
 		buf_printf(b, "(time %lld)", (long long)ns);
 }
 
+/* What was not looked at is no all-clear. */
+static const char *title_of_none(const struct report_scope *s)
+{
+	if (s->late_node)
+		return "No incidents on this node";
+	if (!s->events)
+		return "No events to explain";
+	if (s->no_gpu_calls)
+		return "No CUDA calls to explain";
+	return all_clear_is_known(s) ? "No incidents" : "Cannot tell whether time was lost";
+}
+
 static void put_title(struct buf *b, const struct incident *list, size_t n,
 	const struct report_scope *s, bool color)
 {
@@ -74,7 +86,7 @@ static void put_title(struct buf *b, const struct incident *list, size_t n,
 	if (color)
 		buf_puts(b, BOLD);
 	if (!n)
-		buf_puts(b, s->late_node ? "No incidents on this node" : "No incidents");
+		buf_puts(b, title_of_none(s));
 	else
 		buf_printf(b, "INCIDENTS - %s", TEXT_PLURAL(n, "incidents"));
 	for (size_t i = 0; i < n; i++)
@@ -424,10 +436,10 @@ static void put_nothing(struct buf *b, const struct report_scope *s)
 {
 	if (!s->events)
 		buf_puts(b,
-			"  No events to explain: record while a CUDA program runs, and select a time range and processes that were recorded.\n");
+			"  Record while a CUDA program runs, and select a time range and processes that were recorded.\n");
 	else if (s->no_gpu_calls)
 		buf_puts(b,
-			"  No CUDA call ended in this recording: the traced processes made none, or hang in a call\n  that began before it (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n");
+			"  The traced processes made none, or hang in a call that began before the recording\n  (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n");
 	else
 		all_clear_put(b, s, paragraph_width(s));
 }

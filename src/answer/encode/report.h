@@ -54,6 +54,9 @@ void stored_incidents_text(struct buf *b, const struct nodedb_content *c);
  * judged. Nobody is told that there are no problems because nothing was found to look at. A recording of several
  * nodes has one of each. */
 
+/* all_clear_is_known - whether a process used a GPU for long enough to be judged. */
+bool all_clear_is_known(const struct report_scope *s);
+
 /* all_clear_verdict - the sentence alone: "No problems found in 512 steps of 1 process." Where there are
  * incidents, nobody asks for it. */
 void all_clear_verdict(struct buf *b, const struct report_scope *s);

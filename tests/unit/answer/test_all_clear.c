@@ -87,7 +87,7 @@ static void test_nothing_to_look_at(void **state)
 	strcpy(s.examined.brief[0].comm, "probe");
 	all_clear_put(&b, &s, 1000);
 	assert_null(strstr(buf_str(&b), "No problems"));
-	assert_has(buf_str(&b), "Cannot tell whether time was lost");
+	assert_has(buf_str(&b), "No process used a GPU for long enough.");
 	assert_has(buf_str(&b), "Not judged: probe (PID 77) (used a GPU too briefly");
 }
 

@@ -220,8 +220,8 @@ static void test_no_incidents(void **state)
 
 	report_text(&b, NULL, 0, &scope, false);
 	assert_string_equal(buf_str(&b),
-		"No incidents\n"
-		"  Cannot tell whether time was lost: no process used a GPU for long enough.\n"
+		"Cannot tell whether time was lost\n"
+		"  No process used a GPU for long enough.\n"
 		"  Not judged: delays by CPUs and disks (no off-CPU intervals recorded); clocks, memory and errors of\n"
 		"              the GPU (no readings); limits of containers (no control group could be read); ranks\n"
 		"              (no collectives recorded)\n"
@@ -229,7 +229,12 @@ static void test_no_incidents(void **state)
 	buf_clear(&b);
 	scope.events = 0;
 	report_text(&b, NULL, 0, &scope, false);
-	assert_contains(buf_str(&b), "No events to explain");
+	assert_memory_equal(buf_str(&b), "No events to explain\n", 21);
+	buf_clear(&b);
+	scope.events = 200;
+	scope.no_gpu_calls = true;
+	report_text(&b, NULL, 0, &scope, false);
+	assert_memory_equal(buf_str(&b), "No CUDA calls to explain\n", 25);
 }
 
 static void test_labels_and_pruned_rows(void **state)
