@@ -252,6 +252,8 @@ void pusher_stream_tell(struct pusher *p, const struct push_straggler *s);
 /* ---- pusher_report.c: why a rank is slow, what it is doing ---- */
 
 void pusher_report_step(struct pusher *p);
+/* pusher_report_cause - what is sent as the cause of the incident @i. */
+void pusher_report_cause(const struct recent_incident *i, char *out, size_t size);
 
 /* ---- pusher_cause.c: why ranks that the fleet calls late are late ---- */
 

@@ -53,6 +53,20 @@ static void put_doing(struct pusher *p, uint32_t pid, struct push_report *r)
 	snprintf(r->doing_where, sizeof(r->doing_where), "%s", d.where);
 }
 
+/* That a rank is late, and for which collectives, is the cluster's own finding: of a verdict about that only why is sent,
+ * "Host code in load (train.py:41)" or "its thread was asleep for 100 % of that". */
+void pusher_report_cause(const struct recent_incident *i, char *out, size_t size)
+{
+	const char *head = strstr(i->summary, ": rank "), *why = strstr(i->root_cause, ": ");
+
+	if (head)
+		snprintf(out, size, "%.*s", (int)(head - i->summary), i->summary);
+	else if (why && !strncmp(i->summary, "rank ", strlen("rank ")))
+		snprintf(out, size, "%s", why + strlen(": "));
+	else
+		snprintf(out, size, "%s", i->root_cause[0] ? i->root_cause : i->summary);
+}
+
 static void report_incident(struct pusher *p)
 {
 	wall_time now = wall_now();
@@ -70,7 +84,7 @@ static void report_incident(struct pusher *p)
 	r.ordinary_ns = i.ordinary_ns;
 	snprintf(r.line, sizeof(r.line), "%s", line_of(i.cause));
 	r.line_ns = i.slow_count ? i.cause_ns / i.slow_count : 0;
-	snprintf(r.cause, sizeof(r.cause), "%s", i.root_cause[0] ? i.root_cause : i.summary);
+	pusher_report_cause(&i, r.cause, sizeof(r.cause));
 	snprintf(r.fix, sizeof(r.fix), "%s", i.fix);
 	snprintf(r.incident, sizeof(r.incident), "%s", i.id);
 	r.confidence = i.confidence;
