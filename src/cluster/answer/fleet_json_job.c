@@ -424,6 +424,24 @@ static void put_examined(struct json_writer *w, struct fleet *f, const struct fl
 		JSON_U("without_communicator_id", nameless));
 }
 
+/* Who is alerted asks later: the incident that ended last, or null. */
+static void put_last(struct json_writer *w, const struct fleet *f, const struct fleet_json_query *q)
+{
+	const char *cluster = q->cluster[0] ? q->cluster : NULL;
+	struct fleet_episode e, last = {0};
+	size_t cursor = 0;
+
+	while (fleet_episode_next(f, cluster, &cursor, &e))
+		if (!e.provisional && e.until_ns > last.until_ns)
+			last = e;
+	if (!last.until_ns) {
+		json_null_member(w, "last");
+		return;
+	}
+	json_key(w, "last");
+	put_episode(w, &last, q->now_ns);
+}
+
 int fleet_json_blame(struct json_writer *w, struct fleet *f, const struct fleet_json_query *q)
 {
 	const char *cluster = q->cluster[0] ? q->cluster : NULL;
@@ -435,6 +453,7 @@ int fleet_json_blame(struct json_writer *w, struct fleet *f, const struct fleet_
 		found = e.until_ns == 0;
 	json_begin_object(w);
 	json_string_member(w, "text", found ? e.text : NULL);
+	put_last(w, f, q);
 	put_examined(w, f, q);
 	total = put_episodes(w, f, q, false, fleet_json_limit(q, FLEET_JSON_BLAME_MAX));
 	JSON_PUT(w, JSON_U("total", total), JSON_I("now_ns", q->now_ns));

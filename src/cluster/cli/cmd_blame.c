@@ -296,16 +296,21 @@ static uint64_t number(const json_t *object, const char *key)
 	return n > 0 ? (uint64_t)n : 0;
 }
 
-static void put_episode(struct buf *b, const json_t *e, bool named)
+static void put_name(struct buf *b, const json_t *e, bool named)
 {
-	const json_t *fix = json_object_get(e, "fix");
-	char text[TEXT_MAX];
-
 	if (named) {
 		put_escaped(b, json_object_get(e, "cluster_id"));
 		buf_puts(b, ": ");
 	}
 	put_escaped(b, json_object_get(e, "text"));
+}
+
+static void put_episode(struct buf *b, const json_t *e, bool named)
+{
+	const json_t *fix = json_object_get(e, "fix");
+	char text[TEXT_MAX];
+
+	put_name(b, e, named);
 	buf_printf(b, "\n  for %s", text_format_duration(text, number(e, "lasts_ns")));
 	buf_printf(b, ", confidence %s\n",
 		text_format_percent(text, json_number_value(json_object_get(e, "confidence"))));
@@ -327,6 +332,20 @@ static void put_nobody(struct buf *b, const char *cluster)
 	text_escape_terminal(b, cluster);
 	buf_puts(b,
 		": check the name, leave --cluster-id out to see all clusters, or start `ingero fleet-push`.\n");
+}
+
+static void put_last(struct buf *b, const json_t *tree, bool named)
+{
+	const json_t *last = json_object_get(tree, "last");
+	char ago[TEXT_MAX], lasted[TEXT_MAX];
+
+	if (!json_is_object(last))
+		return;
+	buf_printf(b, "The last incident ended %s ago, after %s: ",
+		text_format_duration(ago, number(tree, "now_ns") - number(last, "until_ns")),
+		text_format_duration(lasted, number(last, "lasts_ns")));
+	put_name(b, last, named);
+	buf_putc(b, '\n');
 }
 
 static void put_nothing(struct buf *b, const json_t *examined, const char *cluster)
@@ -364,8 +383,10 @@ int blame_text(struct buf *b, const char *body, size_t len, const char *cluster)
 	episodes = json_object_get(tree, "episodes");
 	if (!json_is_object(examined) || !json_is_array(episodes))
 		return -EBADMSG;
-	if (!json_array_size(episodes))
+	if (!json_array_size(episodes)) {
 		put_nothing(b, examined, cluster);
+		put_last(b, tree, number(examined, "clusters") > 1);
+	}
 	json_array_foreach (episodes, i, e)
 		put_episode(b, e, number(examined, "clusters") > 1);
 	total = number(tree, "total");

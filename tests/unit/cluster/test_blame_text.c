@@ -66,6 +66,28 @@ static void test_nobody(void **state)
 	assert_non_null(strstr(buf_str(&b), "ingero fleet-push"));
 }
 
+/* Who was alerted and asks when it is over is told what it was. */
+static void test_the_last_one(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
+
+	assert_int_equal(
+		text("{\"examined\":{\"nodes\":8,\"ranks\":64,\"collectives\":9},\"episodes\":[],\"now_ns\":150000000000,"
+		     "\"last\":{\"text\":\"rank 5 is late\",\"until_ns\":100000000000,\"lasts_ns\":22000000000}}",
+			&b),
+		0);
+	assert_string_equal(buf_str(&b),
+		"No straggler found. Examined: 8 nodes, 64 ranks, 9 collectives.\n"
+		"The last incident ended 50s ago, after 22s: rank 5 is late\n");
+	assert_int_equal(text("{\"examined\":{\"nodes\":8},\"episodes\":[],\"last\":null}", &b), 0);
+	assert_null(strstr(buf_str(&b), "last incident"));
+	assert_int_equal(
+		text("{\"examined\":{\"nodes\":8},\"episodes\":[{\"text\":\"t\"}],\"last\":{\"text\":\"u\"}}",
+			&b),
+		0);
+	assert_null(strstr(buf_str(&b), "last incident"));
+}
+
 /* A name that nobody uses is no all-clear, nor does it say that no agent pushes at all. */
 static void test_unknown_cluster(void **state)
 {
@@ -93,6 +115,7 @@ int main(void)
 		cmocka_unit_test(test_culprits),
 		cmocka_unit_test(test_several_clusters_are_named),
 		cmocka_unit_test(test_nobody),
+		cmocka_unit_test(test_the_last_one),
 		cmocka_unit_test(test_unknown_cluster),
 		cmocka_unit_test(test_something_else),
 	};

@@ -333,6 +333,27 @@ static void test_blame(void **state)
 	json_decref(tree);
 }
 
+/* Over: nobody is named, and the one that was is still said. */
+static void test_blame_afterwards(void **state)
+{
+	struct fleet *f = fleet_told();
+	json_t *tree = ask(f, fleet_json_blame, (struct fleet_json_query){0});
+
+	assert_true(json_is_null(json_object_get(tree, "last")));
+	json_decref(tree);
+	for (int64_t end = now + 3600 * (int64_t)NS_PER_S; now < end; now += NS_PER_S)
+		fleet_tick(f, now);
+	tree = ask(f, fleet_json_blame, (struct fleet_json_query){0});
+	assert_true(json_is_null(json_object_get(tree, "text")));
+	assert_int_equal(number(json_object_get(tree, "last"), "rank"), 5);
+	assert_in_range(number(json_object_get(tree, "last"), "until_ns"), 1, now);
+	json_decref(tree);
+	tree = ask(f, fleet_json_blame, (struct fleet_json_query){.cluster = "another"});
+	assert_true(json_is_null(json_object_get(tree, "last")));
+	json_decref(tree);
+	fleet_freep(&f);
+}
+
 static void test_others(void **state)
 {
 	struct fleet *f = *state;
@@ -405,6 +426,7 @@ int main(void)
 		cmocka_unit_test(test_collectives),
 		cmocka_unit_test(test_heatmap),
 		cmocka_unit_test(test_blame),
+		cmocka_unit_test(test_blame_afterwards),
 		cmocka_unit_test(test_others),
 		cmocka_unit_test(test_metrics),
 	};
