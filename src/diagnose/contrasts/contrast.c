@@ -345,8 +345,8 @@ static int put_account(struct builder *b, struct step_account *a)
 	if (a->total_ns[ACCOUNT_UNKNOWN] * UNKNOWN_PARTS > length(a))
 		a->unknown_reason =
 			b->account->is_derived
-				? "this recording has no ledger, only some of the calls: record again to find out"
-				: "rows of the ledger are missing";
+				? "this recording does not say what threads did between calls: record again to find out"
+				: "records of what threads did are missing";
 	put_owners(o, a->ordinary_steps, a->ordinary_by);
 	put_owners(s, a->slow_steps, a->slow_by);
 	put_work(b, a);

@@ -298,7 +298,7 @@ const struct advice_row advice_rows[] =
 		{DELAY_BY_ASLEEP, ANY_RESOURCE, 0, STARTS_PROCESSES,
 			"Remove the sleep, or wait for the event instead of polling"},
 		{ANY_KIND, ANY_RESOURCE, NO_LEDGER, 0,
-			"Record again with `sudo ingero trace`: this file does not say what threads did between their calls"},
+			"Record again with `sudo ingero trace`"},
 		{DELAY_BY_UNKNOWN, ANY_RESOURCE, 0, NO_LEDGER,
 			"See where the time of the steps goes: `ingero explain --steps`"},
 		{ANY_KIND, ANY_RESOURCE, 0, 0, NULL},
