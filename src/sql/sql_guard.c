@@ -220,7 +220,7 @@ static void sql_allow_hint(
 	if (!strncmp(said, "integer overflow", 16))
 		buf_puts(hint, "sum() of large integers overflows; total() does not");
 	if (!strncmp(said, "no such table", 13)) {
-		buf_puts(hint, "there are");
+		buf_puts(hint, "Tables:");
 		for (size_t i = 0; i < MIN(a->tables.count, (size_t)HINT_COLUMNS_MAX); i++) {
 			buf_puts(hint, i ? ", " : " ");
 			text_escape_terminal(hint, a->tables.items[i]);

@@ -369,7 +369,7 @@ static void test_hints(void **state)
 	assert_string_equal(buf_str(&hint), "events has id, pid, op, duration, comm");
 	buf_clear(&hint);
 	assert_int_equal(ask(s->path, "SELECT * FROM calls", &t, &hint, &err), -EINVAL);
-	assert_int_equal(strncmp(buf_str(&hint), "there are events, stack_traces, ", 32), 0);
+	assert_int_equal(strncmp(buf_str(&hint), "Tables: events, stack_traces, ", 30), 0);
 	assert_null(strstr(buf_str(&hint), "search,")); /* which is no real table */
 	buf_clear(&hint);
 	assert_int_equal(ask(s->path,
