@@ -52,10 +52,10 @@ struct blame_suspect {
 	uint64_t lag_ns;                       /* median of what it is late by, where it is late */
 	uint64_t comm, seq;                    /* the communication that it was latest for */
 	uint16_t op;
-	uint32_t late, seen; /* steps in which it was late, of steps looked at */
-	uint32_t period;     /* late every so many steps; 0: not regular, 1: always */
-	int64_t since_ns;    /* first late step */
-	uint32_t cause;      /* the same number: late in the same steps, with the same work */
+	uint32_t late, seen;        /* steps in which it was late, of steps looked at */
+	uint32_t period;            /* late every so many steps; 0: not regular, 1: always */
+	int64_t since_ns, until_ns; /* from the first late step to the end of the last one */
+	uint32_t cause; /* the same number: late in the same steps, with the same work */
 	double received; /* bytes from its peers, now to before, where steps are longer since; 0: no more than before */
 	bool on_time; /* known by @received alone: its host is as early as the others', @late and @lag_ns are its GPU's */
 	bool by_design; /* a stage that is as slow in all steps: how work is divided, no fault */
@@ -75,7 +75,7 @@ struct blame_transfer { /* a link or a collective that the job waits for when al
 	uint64_t path_ns; /* on the path, in all */
 	uint64_t lost_ns; /* of the job's time */
 	double share;
-	int64_t since_ns;
+	int64_t since_ns, until_ns; /* from the first slow one to the last */
 };
 
 struct blame {

@@ -90,6 +90,7 @@ static int describe_steps(const struct job *j, uint32_t worker, struct blame_sus
 			continue;
 		if (!n)
 			s->since_ns = j->cuts[i];
+		s->until_ns = j->cuts[i + 1];
 		at[n] = i + 1;
 		lag[n++] = (uint64_t)MAX(j->excess[worker * j->step_count + i], 0.0F);
 	}

@@ -276,14 +276,19 @@ static float usual_of_peers(const struct kind *list, size_t n, const struct kind
 	return blame_median(room, count);
 }
 
-/* From where on most are long: what follows has the most long ones beyond short ones. */
+/* From where on most are long: what follows has the most long ones beyond short ones; up to the last long one. */
 static void set_since(const struct taken *t, const struct kind *k, struct blame_transfer *s)
 {
 	long score = 0, best = 0;
 
 	s->since_ns = t[k->first].at_ns;
+	s->until_ns = 0;
 	for (size_t i = k->first + k->count; i-- > k->first;) {
-		score += (double)t[i].ns >= LASTING * (double)s->usual_ns ? 1 : -1;
+		bool is_long = (double)t[i].ns >= LASTING * (double)s->usual_ns;
+
+		score += is_long ? 1 : -1;
+		if (is_long && !s->until_ns)
+			s->until_ns = t[i].at_ns;
 		if (score <= best)
 			continue;
 		best = score;

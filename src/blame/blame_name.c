@@ -273,6 +273,7 @@ static int describe_sudden(const struct naming *n, struct blame *b)
 		return r;
 	s.lag_ns = (uint64_t)j->excess[worker * j->step_count + step];
 	s.since_ns = j->cuts[step];
+	s.until_ns = j->cuts[step + 1];
 	s.confidence = sureness(j, 0, true);
 	b->sudden = s;
 	b->has_sudden = true;
@@ -368,6 +369,7 @@ static int list_stages(const struct naming *n, struct blame *b)
 		found.period = 1;
 		found.by_design = j->stage_since[s] == 0;
 		found.since_ns = j->cuts[j->stage_since[s]];
+		found.until_ns = j->cuts[j->step_count];
 		keep_costliest(b, &found);
 	}
 	for (size_t i = 0; i < b->suspect_count; i++)
@@ -468,6 +470,7 @@ static int list_received(const struct naming *n, struct blame *b)
 	s.lag_ns = found.lag_ns;
 	s.period = found.period;
 	s.since_ns = found.since_ns;
+	s.until_ns = n->j->cuts[n->j->step_count];
 	s.on_time = true;
 	if (r == 0) {
 		b->kind = BLAME_WORKERS;

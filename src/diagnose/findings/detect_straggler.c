@@ -345,7 +345,7 @@ static void fill(const struct detector_input *in, const struct straggler_job *j,
 	double waited = (double)others_waited(j, c);
 	double others = (double)(j->worker_count - MIN(c->count, j->worker_count));
 
-	inc->last.ns = MAX(row->start.ns, s->since_ns);
+	inc->last.ns = MAX(s->until_ns, s->since_ns);
 	inc->severity = severity_of(&j->blame, c);
 	inc->source = SOURCE_NCCL;
 	inc->op = row->op;

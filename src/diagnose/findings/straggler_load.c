@@ -410,7 +410,7 @@ static void report_transfer(const struct detector_input *in, const struct stragg
 
 	if (!inc)
 		return;
-	inc->last.ns = MAX(row->start.ns, t->since_ns);
+	inc->last.ns = MAX(t->until_ns, t->since_ns);
 	inc->severity = t->share >= HIGH_SHARE ? SEVERITY_HIGH : SEVERITY_MEDIUM;
 	inc->count = t->count;
 	inc->unit = "transfers";

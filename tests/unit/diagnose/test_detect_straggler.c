@@ -30,6 +30,22 @@ static void one_rank_is_late_every_time(void **state)
 	assert_non_null(strstr(inc->evidence_sql, "comm = -9223372036854773060"));
 }
 
+/* The time of an incident is that of all late steps, wherever the worst one is. */
+static void it_lasts_until_the_last_late_step(void **state)
+{
+	const struct incident *inc;
+	struct recording rec;
+	JOB;
+
+	for (uint64_t seq = 1; seq <= 300; seq++)
+		job_step(&j, seq, seq % 10 == 0 ? 1 : -1, seq == 100 ? 9000 : 6000);
+	rec = job_recording(&j);
+	ANSWER a = answer_to(&rec);
+	inc = answer_of(&a, PROBLEM_STRAGGLER);
+	assert_non_null(inc);
+	assert_in_range((inc->last.ns - inc->first.ns) / (int64_t)NS_PER_MS, 2890, 2930);
+}
+
 /* Ranks 2 and 3 share what delays them: the one comes @apart_us after the other. */
 static void two_are_late_together(void **state)
 {
@@ -366,6 +382,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(one_rank_is_late_every_time),
+		cmocka_unit_test(it_lasts_until_the_last_late_step),
 		cmocka_unit_test(two_are_late_together),
 		cmocka_unit_test(a_regular_one_has_its_period),
 		cmocka_unit_test(turns_are_nobodys_fault),
