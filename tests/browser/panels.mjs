@@ -253,5 +253,10 @@ await withBrowser(async (browser) => {
 	await incidents(page, said);
 	for (const part of [steps, operations, charts, ranks, graphs, flame, agent, sql, windows])
 		await part(page);
+	check("no backquotes are shown", !(await page.innerText("main")).includes("`"));
+	equal("commands in sentences are set apart", await page.evaluate(async () => {
+		const said = (await import("/js/parts.js")).nothing("Run `ingero check` there.");
+		return [said.textContent, said.querySelector("code").textContent];
+	}), ["Run ingero check there.", "ingero check"]);
 	quiet("panels", page);
 });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // now.js - who makes the others wait now, the cluster in numbers, and what the waiting costs.
 import {el, group, name} from "./dom.js";
-import {badge, bar, figures, nothing} from "./parts.js";
+import {badge, bar, commands, figures, nothing} from "./parts.js";
 import {spark} from "./chart.js";
 import * as links from "./links.js";
 import * as f from "./format.js";
@@ -38,7 +38,7 @@ export function verdict(d) {
 	return group(el("div", {class: `verdict ${level.toLowerCase()}`, key: "worst"}, badge(level),
 		el("p", {class: "line"}, sentence(head)), details.map((part, i) => el("p", {class: "more", key: `d${i}`}, sentence(part))),
 		el("p", {class: "more"}, `Since ${f.moment(worst.since_ns)} (${f.duration(worst.lasts_ns)}), confidence ${f.share(worst.confidence)}. ${lost(worst.lost_gpu_seconds)}`),
-		worst.fix ? el("p", {class: "more"}, el("b", {}, "Fix: "), name(worst.fix, 500)) : null, ways(worst)),
+		worst.fix ? el("p", {class: "more"}, el("b", {}, "Fix: "), commands(worst.fix)) : null, ways(worst)),
 	rest.length ? el("ul", {class: "others"}, rest.map((e) => el("li", {key: `o${e.id}`, class: severity(e.problem).toLowerCase()}, sentence(e.text), el("small", {}, ` ${f.duration(e.lasts_ns)}`), ways(e)))) : null,
 	d.total > d.episodes.length ? el("p", {class: "note"}, `${f.count(d.total - d.episodes.length)} more below.`) : null);
 }
@@ -82,7 +82,7 @@ export function costView(c, course) {
 		return nothing("No cost data for this cluster.");
 	const list = c.by.filter((x) => weight(x) > 0).sort((a, b) => weight(b) - weight(a)), perHour = typeof c.cost_per_hour === "number" ? c.cost_per_hour : null;
 	return group(
-		el("p", {class: "line"}, perHour === null ? "No GPU here has a price: set one with the service's `--provider` or `--rates`." :
+		el("p", {class: "line"}, perHour === null ? commands("No GPU here has a price: set one with the service's `--provider` or `--rates`.") :
 			perHour > 0 ? `${money(c)} is lost to waiting; at this rate ${sum({symbol: c.symbol, value: perHour * 24}, 0)} a day.` : "No time is being lost to waiting now."),
 		el("p", {class: "dim"}, [typeof c.cost_total === "number" && c.cost_total > 0 ? `${sum({symbol: c.symbol, value: c.cost_total})} so far` : "", lost(c.lost_gpu_seconds),
 			c.lost_watt_hours > 0 ? `${f.plain(c.lost_watt_hours / 1000)} kWh` : "", c.unpriced_model ? `no price for ${c.unpriced_model}` : ""].filter(Boolean).join(" \u00b7 ")),

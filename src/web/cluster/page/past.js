@@ -2,7 +2,7 @@
 // past.js - incidents: hangs and mismatches as they are now, what lasts and what is over with its evidence, and what
 // the cluster's memory has from before.
 import {el, group, name} from "./dom.js";
-import {badge, figures, nothing} from "./parts.js";
+import {badge, commands, figures, nothing} from "./parts.js";
 import {lost, money, sentence, severity, sum, ways} from "./now.js";
 import {opName} from "./heat.js";
 import * as links from "./links.js";
@@ -45,7 +45,7 @@ function incident(e) {
 			el("span", {class: "what"}, el("b", {}, word(e.problem)), ": ", sentence(e.text),
 				el("small", {}, e.until_ns ? `${f.span(e.since_ns, e.until_ns)} (${f.duration(e.lasts_ns)})` : `since ${f.moment(e.since_ns)} (${f.duration(e.lasts_ns)})`)),
 			el("span", {class: "cost"}, e.lost_gpu_seconds > 0 ? group(e.until_ns ? (typeof e.cost_total === "number" ? sum({symbol: e.symbol, value: e.cost_total}) : "unpriced") : money(e), el("small", {}, lost(e.lost_gpu_seconds))) : "")),
-		el("div", {class: "proof"}, e.cause ? el("p", {class: "reason"}, el("b", {}, "Why: "), name(e.cause, 500)) : null, e.fix ? el("p", {class: "reason"}, el("b", {}, "Fix: "), name(e.fix, 500)) : null,
+		el("div", {class: "proof"}, e.cause ? el("p", {class: "reason"}, el("b", {}, "Why: "), name(e.cause, 500)) : null, e.fix ? el("p", {class: "reason"}, el("b", {}, "Fix: "), commands(e.fix)) : null,
 			evidence(e), ways(e),
 			e.collective && Number(e.collective.seq) ? el("p", {class: "note"}, `${opName(e.collective.op)} ${e.collective.seq} of communicator ${e.collective.comm} `,
 				el("button", {type: "button", class: "small", "data-act": "arrivals", "data-comm": e.collective.comm, "data-seq": e.collective.seq, "data-op": e.collective.op}, "Arrivals")) : null));

@@ -2,7 +2,7 @@
 // rank.js - one rank, or the ranks of one node: how late it is, where its slow steps lose their time in its agent's
 // words, what happened before, and the way to the node itself.
 import {el, group, name} from "./dom.js";
-import {figures, nothing, table} from "./parts.js";
+import {commands, figures, nothing, table} from "./parts.js";
 import {about, opName} from "./heat.js";
 import * as links from "./links.js";
 import * as f from "./format.js";
@@ -40,7 +40,7 @@ function account(r, now) {
 		a.step_ns && a.ordinary_ns ? stepBars(a) : el("p", {class: "dim"}, "No slow steps so far."),
 		el("dl", {class: "facts"},
 			a.cause ? group(el("dt", {}, "Why"), el("dd", {}, name(a.cause, 500), a.confidence > 0 ? el("small", {}, ` confidence ${f.share(a.confidence)}`) : null)) : null,
-			a.fix ? group(el("dt", {}, "Fix"), el("dd", {}, name(a.fix, 500))) : null,
+			a.fix ? group(el("dt", {}, "Fix"), el("dd", {}, commands(a.fix))) : null,
 			el("dt", {}, "Doing"), el("dd", {}, Object.hasOwn(DOINGS, a.doing) ? DOINGS[a.doing] : "unknown", a.doing_where ? group(" at ", name(a.doing_where, 200)) : null),
 			a.incident ? group(el("dt", {}, "Incident"), el("dd", {}, el("code", {}, name(a.incident, 80)), " on the node")) : null,
 			el("dt", {}, "Told"), el("dd", {}, now - a.sent_ns < 1e9 ? "just now" : `${f.duration(now - a.sent_ns)} ago`, " by the node\u2019s agent")));

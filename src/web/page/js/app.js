@@ -89,7 +89,7 @@ function bannerText() {
 	if (refusal && refusal.status !== 401 && !isEmpty())
 		return (refusal.status === 0 ? `The server cannot be reached (${refusal.message}). ` : `The server reports: ${refusal.message}.  `) +
 			(answeredAt ? `Data shown is from ${clock(answeredAt * 1e6)}, ${duration((Date.now() - answeredAt) * 1e6)} old. Retrying.` :
-				"Check that `ingero dashboard` is running and that the address is correct. Retrying.");
+				"Check that ingero dashboard is running and that the address is correct. Retrying.");
 	if (o && o.live && w && o.event_count && w.to_ns - o.last_ns > QUIET_NS)
 		return `No event for ${duration(w.to_ns - o.last_ns)}: the last one is from ${moment(o.last_ns)}. The traced programs are idle or have ended.`;
 	return "";

@@ -6,6 +6,6 @@ const AGAIN_MS = 3000;
 import("./app.js").catch((e) => {
 	const banner = document.getElementById("banner");
 	banner.hidden = false;
-	banner.textContent = `A part of this page could not be loaded (${e.message}). Check that \`ingero dashboard\` is running. Retrying.`;
+	banner.textContent = `A part of this page could not be loaded (${e.message}). Check that ingero dashboard is running. Retrying.`;
 	setTimeout(() => location.reload(), AGAIN_MS);
 });

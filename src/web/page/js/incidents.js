@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // incidents.js - what went wrong, worst first; each opens to its timeline, proof and fix.
 import {el, group, name} from "./dom.js";
-import {badge, bar, copier, figures, frames, nothing, place, table} from "./parts.js";
+import {badge, bar, commands, copier, figures, frames, nothing, place, table} from "./parts.js";
 import * as evidence from "./evidence.js";
 import {beforeOf} from "./compare.js";
 import {link, spanText, stamp, state} from "./address.js";
@@ -67,11 +67,6 @@ function program(i) {
 		stacks.slice(0, 5).map((s, n) => el("details", {class: "stack", key: `s${s.hash}`, "data-open": `${i.id}/${s.hash}`},
 			el("summary", {}, `Stack ${n + 1}: ${f.share(s.share)} of the lost time, ${f.counted(s.calls, "call")}`),
 			frames(s.frames))));
-}
-
-// What stands in backquotes is typed: it is set apart, and one click selects it.
-function commands(text) {
-	return text.split("`").map((part, n, all) => n % 2 && n < all.length - 1 ? el("code", {}, part) : el("bdi", {}, part));
 }
 
 function remedy(i) {

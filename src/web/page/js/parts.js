@@ -26,8 +26,13 @@ export function table(columns, rows, key, caption) {
 export const bar = (x) => el("span", {class: "bar", "aria-hidden": "true"},
 	el("span", {style: {width: `${Math.min(100, Math.max(0, x * 100)).toFixed(1)}%`}}));
 
+// commands - @text, with what stands in backquotes set apart: that is typed, and one click selects it.
+export function commands(text) {
+	return text.split("\u0060").map((part, n, all) => n % 2 && n < all.length - 1 ? el("code", {class: "typed"}, part) : el("bdi", {}, part));
+}
+
 // nothing - what a panel without data says: why, and what to do.
-export const nothing = (text) => el("p", {class: "nothing"}, text);
+export const nothing = (text) => el("p", {class: "nothing"}, typeof text === "string" ? commands(text) : text);
 
 // copier - a button that copies @text; what it did is said in its own label.
 export const copier = (text, label = "Copy") => el("button", {type: "button", class: "small", "data-act": "copy", "data-text": text}, label);

@@ -2,7 +2,7 @@
 // steps.js - where a step's time went: ordinary steps beside slow ones, line by line, and over time. A line leads to
 // whose time it is, the call stacks and the events.
 import {el, group, name} from "./dom.js";
-import {bar, frames, marks, nothing, place, table} from "./parts.js";
+import {bar, commands, frames, marks, nothing, place, table} from "./parts.js";
 import {chart} from "./chart.js";
 import * as f from "./format.js";
 
@@ -163,5 +163,5 @@ export function view(ctx) {
 	return group(account(ctx, first), rest.map((a) => el("details", {class: "more", key: `more-${a.node}-${a.pid}`, "data-open": `steps-of/${a.node}/${a.pid}`},
 		el("summary", {}, name(a.comm || "process"), ` (${a.pid}): ${f.counted(a.steps, "step")}` + (a.slow_steps ? `, ${f.duration(a.lost_ns)} lost` : ", none slow")),
 		account(ctx, a))),
-	d.accounts.length > SHOWN ? el("p", {class: "note"}, `${d.accounts.length - SHOWN} more are not shown; \`ingero explain --steps\` prints them all.`) : null);
+	d.accounts.length > SHOWN ? el("p", {class: "note"}, commands(`${d.accounts.length - SHOWN} more are not shown; \`ingero explain --steps\` prints them all.`)) : null);
 }
