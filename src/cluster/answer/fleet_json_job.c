@@ -358,7 +358,7 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		JSON_S("fix", FLEET_JSON_TEXT(e->fix)));
 	put_fields(w, e);
 	JSON_PUT(w, JSON_KNOWN("until_ns", e->until_ns, e->until_ns),
-		JSON_I("lasts_ns", (e->until_ns ? e->until_ns : now_ns) - e->since_ns));
+		JSON_I("lasts_ns", fleet_episode_end(e, now_ns) - e->since_ns));
 	fleet_json_cost_members(w, &e->cost);
 	json_end_object(w);
 }

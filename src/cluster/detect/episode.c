@@ -128,6 +128,13 @@ void episode_tell(struct fleet *f, struct episode *e)
 	e->told_cause = cause;
 }
 
+int64_t fleet_episode_end(const struct fleet_episode *e, int64_t now_ns)
+{
+	if (e->until_ns)
+		return e->until_ns;
+	return e->late_ns > e->since_ns ? MIN(e->late_ns, now_ns) : now_ns;
+}
+
 void episode_end(struct fleet *f, struct episode *e)
 {
 	size_t i = 0;
@@ -138,7 +145,7 @@ void episode_end(struct fleet *f, struct episode *e)
 	if (e->cluster)
 		e->cluster->episodes--;
 	e->cluster = NULL;
-	e->e.until_ns = f->now_ns;
+	e->e.until_ns = fleet_episode_end(&e->e, f->now_ns);
 	e->e.cost.per_hour = 0;
 	if (e->told)
 		notice(f, FLEET_NOTICE_ENDED, e);
@@ -191,12 +198,16 @@ size_t fleet_late(
 
 void episode_account(struct fleet *f, uint64_t elapsed_ns)
 {
-	double seconds = (double)elapsed_ns / NS_PER_S;
-
 	for (size_t i = 0; i < f->live_count; i++) {
 		struct episode *e = f->live[i];
-		double lost = e->lost_rate * seconds;
+		int64_t to = fleet_episode_end(&e->e, f->now_ns);
+		int64_t from = e->paid_ns     ? e->paid_ns
+			       : e->e.late_ns ? e->e.since_ns
+					      : to - (int64_t)elapsed_ns;
+		double lost = e->lost_rate * (double)MAX(to - from, INT64_C(0)) / NS_PER_S;
 
+		if (e->lost_rate > 0)
+			e->paid_ns = MAX(to, from);
 		e->e.cost.gpu_seconds += lost;
 		e->e.cost.per_hour = e->lost_rate * e->rate_hourly;
 		e->e.cost.total += lost / 3600 * e->rate_hourly;

@@ -101,12 +101,17 @@ struct fleet_episode {              /* one incident of the cluster, from its beg
 	bool is_own;      /* NODE: it says so of itself, by its own past */
 	bool provisional; /* it happened just now; nobody is told before it happens again */
 	int64_t since_ns, until_ns; /* until_ns 0: it lasts */
-	char text[1024];            /* one sentence: who, what for, why, what it costs */
-	char cause[PUSH_TEXT_MAX];  /* the agent's own words; "": not told */
+	int64_t late_ns; /* STRAGGLER, STAGE: the end of its last late step; 0: not known */
+	char text[1024]; /* one sentence: who, what for, why, what it costs */
+	char cause[PUSH_TEXT_MAX]; /* the agent's own words; "": not told */
 	char fix[PUSH_TEXT_MAX];
 	char place[PUSH_TEXT_MAX]; /* line of code of the late rank; "": not told */
 	struct fleet_cost cost;
 };
+
+/* fleet_episode_end - up to when it is known of: when it ended, the last late step that was seen of it, or @now_ns. A
+ * recording that is sent afterwards, or a job that ends, is not late until somebody notices. */
+int64_t fleet_episode_end(const struct fleet_episode *e, int64_t now_ns);
 
 /* fleet_sentence - sets @e->text from its other fields: what is said of a fault is said here alone. */
 void fleet_sentence(struct fleet_episode *e);

@@ -27,6 +27,7 @@ struct episode {
 	struct cluster *cluster;
 	int64_t born_ns;    /* when it was first found */
 	int64_t seen_ns;    /* and last */
+	int64_t paid_ns;    /* up to when what it costs is counted; 0: nothing yet */
 	double lost_rate;   /* GPU-seconds lost a second */
 	double rate_hourly; /* of a GPU that waits; 0: unpriced */
 	double watts;

@@ -129,6 +129,7 @@ static void note_sighting(struct episode *e, const struct blame *b)
 	else
 		e->first_sighted_ns = s->since_ns;
 	e->sighted_ns = s->since_ns;
+	e->e.late_ns = MAX(e->e.late_ns, s->until_ns);
 	e->sightings_lag_ns += s->lag_ns;
 	e->sightings++;
 }
@@ -275,6 +276,7 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 	}
 	if (!e->told && s->since_ns > 0)
 		e->e.since_ns = MIN(s->since_ns, f->now_ns);
+	e->e.late_ns = MAX(e->e.late_ns, s->until_ns);
 	e->e.stage = s->stage;
 	e->e.share = MIN((double)s->lost_ns / (double)late_ns, 1.0);
 	e->e.confidence = s->confidence;

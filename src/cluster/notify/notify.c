@@ -275,7 +275,7 @@ bool notice_stream(const struct fleet_notice *n, wall_time now, struct stream_me
 /* Of the time since it began, the share that the job lost. */
 static int64_t lost_ns(const struct fleet_episode *e, int64_t now_ns)
 {
-	int64_t until = e->until_ns ? e->until_ns : now_ns;
+	int64_t until = fleet_episode_end(e, now_ns);
 
 	return until > e->since_ns ? (int64_t)((double)(until - e->since_ns) * e->share) : 0;
 }
