@@ -43,9 +43,11 @@ struct incident_cause {
 	enum cause cause;
 	uint32_t culprit_pid;   /* 0: nobody in particular */
 	char culprit[COMM_LEN]; /* "" likewise */
-	double culprit_share;   /* of ns: the part this culprit had, 0..1 */
-	uint64_t ns;            /* excess it accounts for */
-	uint32_t calls;         /* slow calls it touched */
+	uint32_t
+		culprit_count; /* processes of that name, of which culprit_pid is one; 0: it is alone */
+	double culprit_share; /* of ns: the part this culprit had, 0..1; of several: all of them */
+	uint64_t ns;          /* excess it accounts for */
+	uint32_t calls;       /* slow calls it touched */
 };
 
 struct incident_stack { /* from where slow calls were made */

@@ -12,6 +12,7 @@ static const struct row_field cause_fields[] = {
 	ROW_NAMED(struct incident_cause, "layer", cause, cause_layer),
 	OF_CAUSE("culprit_pid", culprit_pid),
 	OF_CAUSE("culprit", culprit),
+	OF_CAUSE("culprit_count", culprit_count),
 	OF_CAUSE("culprit_share", culprit_share),
 	OF_CAUSE("ns", ns),
 	OF_CAUSE("calls", calls),

@@ -198,6 +198,7 @@ static void put_cause(
 		if (!c->culprit_pid && lead &&
 			!strncmp(lead->culprit, f->delay.end.who, COMM_LEN - 1))
 			c->culprit_pid = lead->culprit_pid; /* one of several */
+		c->culprit_count = f->delay.end.count > 1 ? f->delay.end.count : 0;
 		snprintf(c->culprit, sizeof(c->culprit), "%s", f->delay.end.who);
 	} else if (lead && lead->culprit[0]) {
 		c->culprit_pid = lead->culprit_pid;

@@ -510,6 +510,54 @@ static void test_one_line_is_one_cause(void **state)
 	}
 }
 
+/* One of several hogs is named with how many they are: the share is that of all of them. */
+static void test_one_of_several(void **state)
+{
+	for (uint32_t hogs = 1; hogs <= 34; hogs += 33) {
+		MADE;
+		struct step_account *a = calloc(1, sizeof(*a));
+		const struct incident_cause *cause;
+		struct composed *c;
+
+		m->rec = ledger_recording(&m->scene);
+		*a = (struct step_account){.pid = JOB,
+			.steps = 100,
+			.ordinary_steps = 100,
+			.ordinary_step_ns = MS(100),
+			.entries = {{.line = ACCOUNT_CPU,
+				.slow_ns = MS(50),
+				.culprit_pid = 537,
+				.culprit = "xz"}},
+			.entry_count = 1};
+		m->times[0] = (struct time_findings){.rec = &m->rec,
+			.account = a,
+			.items = {{.contrast = CONTRAST_WHOLE,
+				.problem = PROBLEM_CPU_CONTENTION,
+				.lost_ns = 100 * MS(50),
+				.units = 100,
+				.share = 0.5,
+				.confidence = 0.9,
+				.delay = {.kind = DELAY_BY_CPU,
+					.slow_ns = MS(50),
+					.share = 0.5,
+					.lead = &a->entries[0],
+					.end = {.resource = RESOURCE_CPU_PROGRAM,
+						.who = "xz",
+						.pid = hogs == 1 ? 537 : 0,
+						.count = hogs}}}},
+			.count = 1};
+		m->times[0].whole = *a;
+		m->count = 1;
+		c = composed(m);
+		assert_int_equal(c->list.count, 1);
+		cause = &c->items[0].causes[0];
+		assert_int_equal(cause->culprit_pid, 537);
+		assert_int_equal(cause->culprit_count, hogs == 1 ? 0 : 34);
+		free(c);
+		free(a);
+	}
+}
+
 /* A thread that holds a lock while it computes and writes is one incident; if the units wait for it at two places, two. */
 static void test_one_thread_that_is_waited_for(void **state)
 {
@@ -569,6 +617,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_line_is_one_cause),
+		cmocka_unit_test(test_one_of_several),
 		cmocka_unit_test(test_one_thread_that_is_waited_for),
 		cmocka_unit_test(test_the_order_does_not_matter),
 		cmocka_unit_test(test_two_that_hold_each_other_up),

@@ -48,7 +48,7 @@ export function rowsView(sql, again, {more, empty, hide = [], caption = "Rows th
 	if (!got.data.rows.length)
 		return nothing(empty || "Its rows are no longer in the recording: older events are deleted to keep the file small.");
 	const objects = got.data.rows.slice(0, ROWS).map((r) => Object.fromEntries(got.data.columns.map((c, i) => [c, r[i]])));
-	const columns = got.data.columns.filter((c) => !LEFT_OUT.has(c) && !hide.includes(c)).map((c) => ({title: titleOf(c), cell: (r) => cell(c, r[c], r, sql, got.names)}));
+	const columns = got.data.columns.filter((c) => !LEFT_OUT.has(c) && !hide.includes(c)).map((c) => ({title: titleOf(c), class: c === "arg0" ? "args" : null, cell: (r) => cell(c, r[c], r, sql, got.names)}));
 	return group(table([...columns, ...(more ? [more] : [])], objects, null, caption),
 		got.data.rows.length > ROWS || got.data.truncated ? el("p", {class: "note"}, `The first ${ROWS}; Run shows them all.`) : null);
 }

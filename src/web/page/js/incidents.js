@@ -27,7 +27,7 @@ function causes(i) {
 			i.causes.map((c, n) => el("span", {class: `c${n % 6}${c.cause === "unexplained" ? " blank" : ""}`, title: `${CAUSES[c.cause] || c.cause}: ${f.share(c.share)}`,
 				style: {width: `${(c.share * 100).toFixed(2)}%`}}))),
 		table([{title: "Cause", cell: (c) => c.rest ? `${f.count(c.rest)} smaller ones` : CAUSES[c.cause] || c.cause},
-			{title: "Culprit", cell: (c) => c.culprit ? group(name(c.culprit), c.culprit_pid ? ` (${c.culprit_pid})` : "",
+			{title: "Culprit", cell: (c) => c.culprit ? group(c.culprit_count ? `${f.count(c.culprit_count)} \u00d7 ` : "", name(c.culprit), c.culprit_pid && !c.culprit_count ? ` (${c.culprit_pid})` : "",
 				c.culprit_share > 0 && c.culprit_share < 0.995 ? `, ${f.share(c.culprit_share)} of it` : "") : "\u2013"},
 			{title: "Share", class: "n", cell: (c) => f.share(c.share)},
 			{title: "Time", class: "n", cell: (c) => f.duration(c.ns)},
