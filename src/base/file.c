@@ -215,7 +215,7 @@ static int sync_directory_of(const char *path)
 	return file_sync(dir);
 }
 
-bool file_is_database(const char *path)
+static bool is_database(const char *path)
 {
 	static const char magic[16] = "SQLite format 3";
 	_cleanup_fd_ int fd = file_open_regular(path);
@@ -223,6 +223,28 @@ bool file_is_database(const char *path)
 
 	return fd >= 0 && pread(fd, start, sizeof(start), 0) == sizeof(start) &&
 	       !memcmp(start, magic, sizeof(magic));
+}
+
+bool file_is_beside_recording(const char *path)
+{
+	static const char *const suffixes[] = {"-wal", "-shm", "-journal", ".lock"};
+	char database[PATH_MAX];
+
+	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
+		size_t len = strlen(path), end = strlen(suffixes[i]);
+
+		if (len <= end || len >= sizeof(database) || strcmp(path + len - end, suffixes[i]))
+			continue;
+		memcpy(database, path, len - end);
+		database[len - end] = 0;
+		return is_database(database);
+	}
+	return false;
+}
+
+bool file_is_recording(const char *path)
+{
+	return is_database(path) || file_is_beside_recording(path);
 }
 
 /* A link is replaced, not what it leads to. */
@@ -234,7 +256,7 @@ static int check_replaced(const char *path)
 		return 0;
 	if (S_ISDIR(st.st_mode))
 		return -EISDIR;
-	return S_ISREG(st.st_mode) && !file_is_database(path) ? 0 : -EEXIST;
+	return S_ISREG(st.st_mode) && !file_is_recording(path) ? 0 : -EEXIST;
 }
 
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode)

@@ -37,8 +37,12 @@ int file_open_inside(const char *root, const char *path, int flags, struct stat 
 /* file_read_line - the first line of a file without its newline, cut to @size - 1 bytes. */
 int file_read_line(const char *root, const char *path, char *out, size_t size);
 
-/* file_is_database - whether @path is SQLite's: a recording, which is never written over by anything else. */
-bool file_is_database(const char *path);
+/* file_is_beside_recording - whether @path has the name of what SQLite and the tracer keep beside an SQLite database
+ * (log, journal, lock): nothing else is written there, whether such a file exists or not. */
+bool file_is_beside_recording(const char *path);
+
+/* file_is_recording - that, or a database itself, which is never written over by anything else. */
+bool file_is_recording(const char *path);
 
 /* file_write_atomic - replaces @path by @data with mode @mode: temporary file in the same
  * directory, fsync, rename, fsync of the directory. On failure the old file stands and nothing is

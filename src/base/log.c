@@ -22,7 +22,7 @@ int log_file_open(const char *path, int *ret, struct errinfo *reterr)
 	bool is_new = access(path, F_OK) < 0;
 	int fd, r = path_user_enter(path, &before, reterr);
 
-	if (r == 0 && file_is_database(path))
+	if (r == 0 && file_is_recording(path))
 		r = errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
 			"--log %s: is a recording: give another name", path);
 	if (r < 0)

@@ -116,10 +116,10 @@ int output_open(struct output *o, const char *path, struct errinfo *reterr)
 	n = path_user_enter(path, &before, reterr);
 	if (n < 0)
 		return n;
-	if (stat(path, &st) == 0 && S_ISREG(st.st_mode) &&
-		file_is_database(path)) /* behind a link too */
+	if (file_is_recording(path)) /* behind a link too */
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
-			"%s is a recording and is not overwritten: give another name", path);
+			"%s is a recording, or belongs to one, and is not overwritten: give another name",
+			path);
 	if (lstat(path, &st) == 0 && !S_ISREG(st.st_mode)) {
 		o->fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC | O_NOCTTY |
 					   (before.shared ? O_NOFOLLOW : 0));

@@ -51,7 +51,8 @@ _Noreturn static void become(
 	int r;
 
 	sigemptyset(&none);
-	signal(SIGPIPE, SIG_DFL); /* ours ignores it */
+	signal(SIGPIPE, SIG_DFL); /* ours ignores both */
+	signal(SIGXFSZ, SIG_DFL);
 	sigprocmask(SIG_SETMASK, &none, NULL);
 	if (read(held, &byte, 1) != 1 || dup2(stdout_fd, STDOUT_FILENO) < 0)
 		_exit(LAUNCH_NOT_EXECUTABLE);

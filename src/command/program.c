@@ -246,5 +246,6 @@ int dispatch_main(const struct program *p, int argc, char **argv)
 	if (open_standard_fds() != EXIT_OK)
 		return EXIT_FAILED;
 	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
 	return dispatch_flush(dispatch_run(p, argc, argv));
 }

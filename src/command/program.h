@@ -53,7 +53,8 @@ int suggest_is_near(const char *typed, const char *name, unsigned *ret_distance)
 
 /* dispatch_main - the main() of a program: dispatch_run() in a process that is set up for it.
  *
- * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly. File
+ * SIGPIPE is ignored: a closed stdout shows as EPIPE, and dispatch_flush() ends quietly. SIGXFSZ too: a file that
+ * may not grow further (`ulimit -f`) is EFBIG, told as a full disk is. File
  * descriptors 0 to 2 always exist, so that a file opened later never becomes stdout. */
 int dispatch_main(const struct program *p, int argc, char **argv);
 

@@ -112,8 +112,10 @@ struct aggregate {
 	uint8_t source;
 	uint8_t flags; /* WIRE_NESTED or 0 */
 	uint16_t op;
-	uint64_t stored;      /* of sketch.count, kept as rows of their own */
-	uint64_t sum_arg0;    /* bytes, where arg0 is a byte count */
+	uint64_t stored; /* of sketch.count, kept as rows of their own */
+	uint64_t
+		estimated; /* likewise, made while no probe watched: no hits (model/accounting.h) */
+	uint64_t sum_arg0; /* bytes, where arg0 is a byte count */
 	struct sketch sketch; /* count, sum, min, max and the distribution of durations */
 };
 

@@ -103,8 +103,14 @@ int sql_code_error(
 	case SQLITE_LOCKED:
 		return errinfo_set(reterr, -EBUSY,
 			"%s is locked by another program: try again when it is done", path);
+	case SQLITE_READONLY:
+		if (code == SQLITE_READONLY_ROLLBACK)
+			return errinfo_set(reterr, -EBADMSG,
+				"%s was left within a change, which %s-journal would undo: if you trust both files, open it "
+				"once with sqlite3",
+				path, path);
+		return from_system(EROFS, path, what, reterr);
 	case SQLITE_FULL: return from_system(ENOSPC, path, what, reterr);
-	case SQLITE_READONLY: return from_system(EROFS, path, what, reterr);
 	case SQLITE_PERM:
 	case SQLITE_AUTH: return from_system(EACCES, path, what, reterr);
 	case SQLITE_CANTOPEN:

@@ -369,8 +369,10 @@ static int copy_store(struct copying *c, struct errinfo *reterr)
 		(int)sizeof(c->partial))
 		return errinfo_set(reterr, -ENAMETOOLONG, "the name %.100s is too long", c->to);
 	if (mkdir(c->partial, 0700) < 0)
-		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno, "%s cannot be made: %s",
-			c->partial, strerror(errno));
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -errno, "%s cannot be made: %s%s",
+			c->partial, strerror(errno),
+			errno == EEXIST ? ": remove it, unless a copy is being made there now"
+					: "");
 	c->sums = BUF_INIT(SUMS_MAX);
 	r = copy_all(c, reterr);
 	buf_done(&c->sums);

@@ -182,7 +182,7 @@ enum health_load health_file_load(const char *path, const struct health_baseline
 
 	if (r == -ENOENT)
 		return HEALTH_LOAD_MISSING;
-	if ((r < 0 && r != -EFBIG) || file_is_database(path))
+	if ((r < 0 && r != -EFBIG) || file_is_recording(path))
 		return HEALTH_LOAD_UNREADABLE;
 	load = r == -EFBIG ? HEALTH_LOAD_CORRUPT
 			   : health_file_parse(buf_str(&b), b.len, s, age_ns, now, ret);

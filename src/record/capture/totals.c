@@ -264,6 +264,7 @@ static int take_gain(struct totals *t, struct total *v, struct total_kind *kind,
 	if (r < 0)
 		return r;
 	v->hits += hits;
+	v->bucket_hits += hits;
 	v->bucket_stored += now->sent - before.sent;
 	total_seen_set(seen, now, &counts);
 	return 0;
@@ -383,6 +384,7 @@ int totals_add(struct totals *t, const struct event *e)
 	memcpy(v->comm, e->comm, sizeof(v->comm));
 	sketch_add(&one, e->dur_ns, 1);
 	r = total_gain(v, kind, &one, e->flags & WIRE_BYTES ? e->arg0 : 0);
+	v->bucket_hits += r == 0;
 	v->bucket_stored += r == 0;
 	return r;
 }
@@ -426,6 +428,7 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 			.op = v->key.op,
 			.flags = v->key.flags,
 			.stored = v->bucket_stored,
+			.estimated = v->bucket.count - MIN(v->bucket_hits, v->bucket.count),
 			.sum_arg0 = v->bucket_bytes};
 
 		if (!v->bucket.count)
@@ -435,7 +438,7 @@ int totals_flush(struct totals *t, wall_time bucket, totals_sink *sink, void *ar
 			refused++;
 			continue;
 		}
-		v->bucket_stored = v->bucket_bytes = 0;
+		v->bucket_hits = v->bucket_stored = v->bucket_bytes = 0;
 		sparse_done(&v->bucket);
 	}
 	r = fold_ended(t);

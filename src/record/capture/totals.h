@@ -33,7 +33,8 @@ struct total {
 	struct sparse all;                    /* since the start */
 	uint64_t bytes;                       /* likewise, where arg0 is a byte count */
 	struct sparse bucket;                 /* since the last totals_flush() */
-	uint64_t bucket_stored;               /* of it, kept as rows of their own */
+	uint64_t bucket_hits;                 /* of it, counted: the rest is estimated */
+	uint64_t bucket_stored;               /* of these, kept as rows of their own */
 	uint64_t bucket_bytes;                /* likewise, as bytes */
 	struct total_seen seen;               /* last reading */
 	uint64_t hits;                        /* counted, each once */

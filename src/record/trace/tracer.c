@@ -196,6 +196,9 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 
 	int r;
 
+	if (access("/proc/self", F_OK) < 0)
+		return errinfo_set(reterr, -EOPNOTSUPP,
+			"/proc is not mounted here, so no process can be found: mount it (`mount -t proc proc /proc`)");
 	if (!feature_host_pids(""))
 		log_warning(
 			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);

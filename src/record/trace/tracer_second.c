@@ -217,7 +217,7 @@ int tracer_flush_rest(struct tracer *t)
 		r = flush_bucket(t);
 	}
 	while (r > 0 && (v = totals_next(t->totals, &cursor))) {
-		uint64_t bare = v->bucket.count - v->bucket_stored;
+		uint64_t bare = v->bucket_hits - v->bucket_stored;
 
 		t->own.source[v->key.source].aggregated -= bare;
 		t->own.source[v->key.source].lost[LOSS_QUEUE_FULL] += bare;

@@ -13,6 +13,7 @@
 
 #include "store/lock.h"
 #include "store/merge/nodedb_merge_private.h"
+#include "base/file.h"
 #include "base/path_user.h"
 
 struct identity_of_file {
@@ -85,6 +86,9 @@ static int check_sources(struct run *run, struct errinfo *reterr)
 		if (stat(w->sources[i], &st) == 0) /* else opening it will say why */
 			run->files[i] = (struct identity_of_file){st.st_dev, st.st_ino};
 	}
+	if (file_is_beside_recording(w->output))
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s belongs to a recording: write to another with --output", w->output);
 	if (stat(w->output, &st) < 0)
 		return 0;
 	for (size_t i = 0; i < w->source_count; i++)

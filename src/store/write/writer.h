@@ -88,7 +88,7 @@ bool store_writer_push_renewed(struct store_writer *w, uint64_t generation);
 uint64_t store_writer_stored(const struct store_writer *w, unsigned source); /* committed */
 uint64_t store_writer_failed(const struct store_writer *w, unsigned source); /* LOSS_WRITE_FAILED */
 
-/* store_writer_unaggregated - calls that only an aggregate stood for (5 s buckets, count - stored)
+/* store_writer_unaggregated - calls that only an aggregate stood for (5 s buckets, count - stored - estimated)
  * which could not be written: they are no longer `aggregated` but LOSS_WRITE_FAILED too. */
 uint64_t store_writer_unaggregated(const struct store_writer *w, unsigned source);
 

@@ -43,7 +43,7 @@ struct message {
 			uint32_t pid;
 			uint16_t op;
 			uint8_t source, flags;
-			uint64_t stored, sum_arg0, count, sum, min, max;
+			uint64_t stored, estimated, sum_arg0, count, sum, min, max;
 		} aggregate;
 		enum nodedb_row row;
 		struct {

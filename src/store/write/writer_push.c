@@ -81,6 +81,7 @@ bool store_writer_push_aggregate(struct store_writer *w, const struct aggregate 
 	m->aggregate.source = a->source;
 	m->aggregate.flags = a->flags;
 	m->aggregate.stored = a->stored;
+	m->aggregate.estimated = a->estimated;
 	m->aggregate.sum_arg0 = a->sum_arg0;
 	m->aggregate.count = a->sketch.count;
 	m->aggregate.sum = a->sketch.sum;
@@ -387,7 +388,9 @@ int writer_message_write(struct store_writer *w, struct message *m, struct errin
 
 uint64_t writer_message_calls(const struct message *m)
 {
-	return m->aggregate.count - MIN(m->aggregate.stored, m->aggregate.count);
+	uint64_t not_counted = m->aggregate.stored + m->aggregate.estimated;
+
+	return m->aggregate.count - MIN(not_counted, m->aggregate.count);
 }
 
 /* ---- counters ---- */

@@ -47,18 +47,51 @@ static void test_recordings_stay(void **state)
 	struct errinfo err = {0};
 
 	scratch_write(s->path, text, sizeof(text));
-	assert_true(file_is_database(s->path));
+	assert_true(file_is_recording(s->path));
 	assert_int_equal(output_open(&o, s->path, &err), -EEXIST);
 	assert_non_null(strstr(err.text, "is a recording"));
 	output_done(&o);
 	assert_int_equal(file_write_atomic(s->path, "x", 1, 0600), -EEXIST);
 	scratch_write(s->path, other, sizeof(other)); /* control */
-	assert_false(file_is_database(s->path));
+	assert_false(file_is_recording(s->path));
 	assert_int_equal(file_write_atomic(s->path, text, 8, 0600), 0);
-	assert_false(file_is_database(s->path)); /* too short for one */
+	assert_false(file_is_recording(s->path)); /* too short for one */
 	assert_int_equal(output_open(&o, s->path, &err), 0);
 	assert_int_equal(output_commit(&o, &err), 0);
 	output_done(&o);
+}
+
+/* What SQLite and the tracer keep beside a recording, there or not: in its place anything else destroys the recording. */
+static void test_what_belongs_to_recordings_stays(void **state)
+{
+	static const struct {
+		const char *suffix;
+		bool stays;
+	} names[] = {{"-wal", true}, {"-shm", true}, {"-journal", true}, {".lock", true},
+		{".json", false}, {"-wal.json", false}};
+	static const char text[] = "SQLite format 3\0and its pages";
+	struct scratch *s = *state;
+	struct output o = OUTPUT_INIT;
+	struct errinfo err = {0};
+	char path[256];
+
+	for (int there = 0; there < 2; there++) {
+		for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
+			bool stays = names[i].stays;
+
+			snprintf(path, sizeof(path), "%s%s", s->path, names[i].suffix);
+			if (there)
+				scratch_write(path, "x", 1);
+			scratch_write(s->path, text, sizeof(text));
+			assert_int_equal(file_is_beside_recording(path), stays);
+			assert_int_equal(output_open(&o, path, &err), stays ? -EEXIST : 0);
+			output_done(&o);
+			scratch_write(s->path, text + 1,
+				sizeof(text) - 1); /* control: beside no recording */
+			assert_int_equal(output_open(&o, path, &err), 0);
+			output_done(&o);
+		}
+	}
 }
 
 static void test_others(void **state)
@@ -94,6 +127,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(test_whole_or_not),
 		TEST(test_recordings_stay),
+		TEST(test_what_belongs_to_recordings_stays),
 		TEST(test_others),
 	};
 

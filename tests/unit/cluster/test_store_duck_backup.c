@@ -18,6 +18,14 @@ static void test_a_backup_is_verified_and_restored(void **state)
 	fill_up_to(s->store, 50); /* not durable: not in the backup */
 	assert_int_equal(store_duck_backup(s->folder, backup, NULL), 0);
 	assert_int_equal(store_duck_backup(s->folder, backup, &err), -EEXIST);
+	/* what a copy that was killed has left: it may be one that is being made */
+	snprintf(restored, sizeof(restored), "%s/again.partial", s->root);
+	assert_int_equal(mkdir(restored, 0700), 0);
+	snprintf(restored, sizeof(restored), "%s/again", s->root);
+	assert_int_equal(store_duck_backup(s->folder, restored, &err), -EEXIST);
+	assert_non_null(strstr(err.text, "again.partial"));
+	assert_non_null(strstr(err.text, "remove it"));
+	snprintf(restored, sizeof(restored), "%s/restored", s->root);
 	assert_int_equal(store_duck_verify(s->folder, &report, &err), -EAGAIN); /* it is in use */
 	store_end(s);
 	assert_int_equal(store_duck_verify(s->folder, &report, NULL), 0);

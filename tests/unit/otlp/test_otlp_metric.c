@@ -107,7 +107,7 @@ static unsigned count(const char *text, const char *part)
 
 static void test_protobuf_as_protoc_reads_it(void **state)
 {
-	_cleanup_(metric_set_freep) struct metric_set *s = made();
+	_cleanup_(metric_set_freep) struct metric_set *s = NULL;
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	_cleanup_free_ char *text = NULL;
 
@@ -115,6 +115,7 @@ static void test_protobuf_as_protoc_reads_it(void **state)
 		print_message("# skip: protoc is not here (package protobuf-compiler)\n");
 		skip();
 	}
+	s = made();
 	assert_int_equal(otlp_metric_write(&b, false, s, &resource), 6);
 	assert_int_equal(b.err, 0);
 	text = decode(&b);
@@ -152,7 +153,7 @@ static void test_protobuf_as_protoc_reads_it(void **state)
 /* The control: protoc does refuse what is not such a message. */
 static void test_protoc_refuses_damage(void **state)
 {
-	_cleanup_(metric_set_freep) struct metric_set *s = made();
+	_cleanup_(metric_set_freep) struct metric_set *s = NULL;
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
 	_cleanup_free_ char *text = NULL;
 
@@ -160,6 +161,7 @@ static void test_protoc_refuses_damage(void **state)
 		print_message("# skip: protoc is not here (package protobuf-compiler)\n");
 		skip();
 	}
+	s = made();
 	otlp_metric_write(&b, false, s, &resource);
 	b.len -= 3;
 	text = decode(&b);

@@ -147,6 +147,57 @@ static void test_refusals(void **state)
 	}
 }
 
+/* A journal can name a file that SQLite removes once it has undone the change: reading leaves both alone, and says so. */
+static void test_a_journal_is_not_undone(void **state)
+{
+	static const unsigned char magic[] = {0xd9, 0xd5, 0x05, 0xf9, 0x20, 0xa1, 0x63, 0xd7};
+	struct scratch *s = *state;
+	struct errinfo err = {0};
+	char path[128], victim[128];
+	unsigned char journal[1024] = {0}, *p = journal + 512;
+	uint32_t sum = 0, len;
+	sql_db *db = NULL;
+	int64_t v;
+
+	snprintf(path, sizeof(path), "%s-journal", s->path);
+	snprintf(victim, sizeof(victim), "%s/victim", s->folder);
+	scratch_sql(s->path, "CREATE TABLE t(a); INSERT INTO t VALUES (5)");
+	for (int trusting = 0; trusting < 2; trusting++) {
+		scratch_write(victim, "precious", 8);
+		/* no pages; then the journal that is above this one, as SQLite's "super-journal" */
+		memcpy(journal, magic, 8);
+		journal[19] = 3;    /* pages of the database */
+		journal[22] = 2;    /* 512 bytes a sector */
+		journal[26] = 0x10; /* 4,096 a page */
+		len = (uint32_t)strlen(victim);
+		p = journal + 512;
+		memcpy(p, (unsigned char[]){0x00, 0x04, 0x00, 0x01},
+			4); /* the page that holds the lock */
+		memcpy(p + 4, victim, len);
+		sum = 0;
+		for (uint32_t i = 0; i < len; i++)
+			sum += (uint32_t)victim[i];
+		p += 4 + len;
+		for (int i = 0; i < 4; i++) {
+			p[i] = (unsigned char)(len >> (24 - 8 * i));
+			p[4 + i] = (unsigned char)(sum >> (24 - 8 * i));
+		}
+		memcpy(p + 8, magic, 8);
+		scratch_write(path, (char *)journal, (size_t)(p + 16 - journal));
+		if (trusting) { /* control: who may write undoes it */
+			scratch_sql(s->path, "INSERT INTO t VALUES (6)");
+			assert_int_equal(access(victim, F_OK), -1);
+			continue;
+		}
+		assert_int_equal(sql_open_read(s->path, false, &db, NULL, &err), 0);
+		assert_int_equal(sql_get_int(db, "SELECT count(*) FROM t", &v, &err), -EBADMSG);
+		assert_non_null(strstr(err.text, "-journal"));
+		assert_int_equal(sql_close(db), 0);
+		assert_int_equal(access(victim, F_OK), 0);
+		assert_int_equal(access(path, F_OK), 0);
+	}
+}
+
 static void test_odd_names(void **state)
 {
 	static const char *const names[] = {
@@ -266,6 +317,7 @@ int main(void)
 		TEST(test_cut_short_while_it_is_locked),
 		TEST(test_size_that_does_not_count),
 		TEST(test_refusals),
+		TEST(test_a_journal_is_not_undone),
 		TEST(test_odd_names),
 	};
 
