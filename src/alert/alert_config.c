@@ -109,8 +109,7 @@ int alert_get_secret(
 		return yaml_fail(
 			c->tree, env, c->reterr, "give either %s_file or %s_env", key, key);
 	r = alert_get_path(c, entry, name, &path);
-	if (r == 0)
-		r = read_secret(c, file, path, env, &b);
+	r = r ?: read_secret(c, file, path, env, &b);
 	if (r < 0)
 		return r;
 	while (b.len && strchr(" \t\r\n", b.data[b.len - 1]))
@@ -244,8 +243,7 @@ static int take_place(
 	if (r == 0 && !url)
 		r = yaml_fail(c->tree, entry, c->reterr, "%s needs %s", alert_type_id(a->type),
 			a->type == ALERT_SLACK ? "url_file or url_env" : "url");
-	if (r == 0)
-		r = set_url(c, entry, a, url);
+	r = r ?: set_url(c, entry, a, url);
 	if (r < 0 || !add)
 		return r;
 	for (len = strlen(a->path); len && a->path[len - 1] == '/';)
@@ -313,29 +311,19 @@ static int take_alert(void *arg, const struct yaml_value *entry)
 	struct alert_receiver *a = &l->receivers[l->count];
 	int r = take_type(c, entry, &a->type);
 
-	if (r == 0)
-		r = alert_check_keys(c, entry, rows, ARRAY_SIZE(rows), 1u << a->type);
-	if (r == 0)
-		r = take_numbers(c, entry, a);
-	if (r == 0)
-		r = take_place(c, entry, a);
-	if (r == 0)
-		r = take_severity(c, entry, a);
-	if (r == 0)
-		r = alert_get_text(c, entry, "channel", &a->look.channel);
-	if (r == 0)
-		r = alert_get_text(c, entry, "username", &a->look.username);
-	if (r == 0)
-		r = alert_get_secret(c, entry, "routing_key", &a->look.routing_key);
+	r = r ?: alert_check_keys(c, entry, rows, ARRAY_SIZE(rows), 1u << a->type);
+	r = r ?: take_numbers(c, entry, a);
+	r = r ?: take_place(c, entry, a);
+	r = r ?: take_severity(c, entry, a);
+	r = r ?: alert_get_text(c, entry, "channel", &a->look.channel);
+	r = r ?: alert_get_text(c, entry, "username", &a->look.username);
+	r = r ?: alert_get_secret(c, entry, "routing_key", &a->look.routing_key);
 	if (r == 0 && a->type == ALERT_PAGERDUTY && !a->look.routing_key)
 		r = yaml_fail(c->tree, entry, c->reterr,
 			"pagerduty needs routing_key_file or routing_key_env");
-	if (r == 0)
-		r = alert_get_secret(c, entry, "bearer", &a->bearer);
-	if (r == 0)
-		r = alert_get_secret(c, entry, "secret", &a->sign_secret);
-	if (r == 0)
-		r = alert_get_path(c, entry, "ca_cert", &a->ca);
+	r = r ?: alert_get_secret(c, entry, "bearer", &a->bearer);
+	r = r ?: alert_get_secret(c, entry, "secret", &a->sign_secret);
+	r = r ?: alert_get_path(c, entry, "ca_cert", &a->ca);
 	l->count += r == 0;
 	return r;
 }

@@ -137,18 +137,16 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		.live = store_lock_holder(nodedb_snapshot_path(l)) != 0};
 	int r = nodedb_snapshot_range(l, &t.range, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
-	if (r == 0)
-		r = find_node(&t, &nodes, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
+	r = r ?: find_node(&t, &nodes, reterr);
 	if (r == 0 && t.request->has_rank)
 		r = find_rank(&t, &nodes, pids, reterr);
-	if (r == 0)
-		r = find_time(&t, asking->default_ns, reterr);
+	r = r ?: find_time(&t, asking->default_ns, reterr);
 	if (r == 0 && !asking->default_ns)
 		r = find_run(&t, nodes.row_count, reterr);
-	return r == 0 ? asking->fn(&t, asking->arg, reterr) : r;
+	return r ?: asking->fn(&t, asking->arg, reterr);
 }
 
 int answer_ask(const char *path, const struct answer_request *request, uint64_t default_ns,
@@ -196,7 +194,7 @@ int answer_run(const char *path, const struct answer_request *request, answer_fn
 	if (r == 0)
 		buf_append(out, buf_str(&writing.made), writing.made.len);
 	buf_done(&writing.made);
-	return r == 0 ? out->err : r;
+	return r ?: out->err;
 }
 
 size_t answer_limit(size_t request, size_t otherwise, size_t max)
@@ -342,8 +340,7 @@ int time_request_resolve(const struct time_request *t, const struct time_end *en
 	uint64_t since = t->since_ns;
 	int r = parse("from", t->from, end, false, &from, reterr);
 
-	if (r == 0)
-		r = parse("to", t->to, end, true, &to, reterr);
+	r = r ?: parse("to", t->to, end, true, &to, reterr);
 	if (r < 0)
 		return r;
 	if (to && from > to)

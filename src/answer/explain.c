@@ -234,10 +234,8 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	account_task_begin(&accounts, &rec, true);
 	ret->scope = scope_of(c);
 	r = diagnose_run(&rec, &ret->incidents, &ret->count);
-	if (r == 0)
-		r = count_nameless(&rec, &ret->scope.nameless);
-	if (r == 0)
-		r = take_accounts(&accounts, ret);
+	r = r ?: count_nameless(&rec, &ret->scope.nameless);
+	r = r ?: take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);
 	if (r == 0 && stacks) {

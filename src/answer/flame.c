@@ -99,8 +99,7 @@ static int descend(struct flame *f, uint32_t *node, const char *text, enum flame
 	if (f->count == FLAME_NODES_MAX)
 		return -ENOBUFS;
 	r = make_room((void **)&f->nodes, f->count, &f->capacity, sizeof(*f->nodes));
-	if (r == 0)
-		r = idmap_put(&f->children, id, (void *)(uintptr_t)f->count);
+	r = r ?: idmap_put(&f->children, id, (void *)(uintptr_t)f->count);
 	if (r < 0)
 		return r;
 	f->nodes[f->count] = (struct flame_node){

@@ -81,8 +81,7 @@ static int from_rows(const struct question *q, struct ops_answer *a, struct erri
 	if (!filter.scope.op)
 		filter.scope.source = 0; /* rows are selected by an operation or not at all */
 	r = nodedb_read(nodedb_snapshot_path(q->snapshot), &filter, &c, reterr);
-	if (r == 0)
-		r = op_stat_run(c.events, c.event_count, &a->rows, &a->count);
+	r = r ?: op_stat_run(c.events, c.event_count, &a->rows, &a->count);
 	if (r < 0)
 		return r;
 	a->damaged_rows = c.skipped_rows;

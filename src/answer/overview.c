@@ -177,9 +177,9 @@ static int put_counts(const struct question *q, struct json_writer *w, struct er
 	struct nodedb_totals totals = {0};
 	int r = nodedb_snapshot_totals(q->snapshot, &totals, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
 	if (r < 0)
 		return r;
 	JSON_PUT(w, JSON_U("event_count", totals.events),
@@ -209,16 +209,11 @@ int overview_json(const struct question *q, struct json_writer *w, struct errinf
 	JSON_PUT(w, JSON_S("schema", nodedb_snapshot_schema(q->snapshot)), JSON_B("live", q->live),
 		JSON_I("first_ns", q->range.first_ns), JSON_I("last_ns", q->range.last_ns));
 	r = put_counts(q, w, reterr);
-	if (r == 0)
-		r = put_books(q, w, &completeness, reterr);
-	if (r == 0)
-		r = put_health(q, w, completeness, reterr);
-	if (r == 0)
-		r = put_system(q, w, reterr);
-	if (r == 0)
-		r = put_top_chain(q, w, reterr);
-	if (r == 0)
-		r = put_gpu(q, w, reterr);
+	r = r ?: put_books(q, w, &completeness, reterr);
+	r = r ?: put_health(q, w, completeness, reterr);
+	r = r ?: put_system(q, w, reterr);
+	r = r ?: put_top_chain(q, w, reterr);
+	r = r ?: put_gpu(q, w, reterr);
 	json_end_object(w);
 	return r;
 }

@@ -77,11 +77,8 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 
 	scope.from_ns = 0;
 	r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
+	r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
+	r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);

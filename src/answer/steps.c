@@ -99,8 +99,7 @@ int steps_load(
 
 	f.scope.pid_count = 0;
 	r = contents_load(path, &f, &a.contents, reterr);
-	if (r == 0)
-		r = add_nodes(&a, a.contents.items, a.contents.count, s, reterr);
+	r = r ?: add_nodes(&a, a.contents.items, a.contents.count, s, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;

@@ -243,8 +243,7 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 	_cleanup_fd_ int fd = -1;
 	int r = file_join(tmp, sizeof(tmp), path, ".XXXXXX");
 
-	if (r == 0)
-		r = check_replaced(path);
+	r = r ?: check_replaced(path);
 	if (r < 0)
 		return r;
 	fd = mkostemp(tmp, O_CLOEXEC);

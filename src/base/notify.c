@@ -93,8 +93,7 @@ int notify_open(void)
 	if (!name || !name[0])
 		return 0;
 	r = parse_pulse(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), &pulse_ns);
-	if (r == 0)
-		r = connect_to(name, &fd);
+	r = r ?: connect_to(name, &fd);
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");

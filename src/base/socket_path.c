@@ -330,9 +330,7 @@ int socket_path_bind(const char *path, gid_t group, int *ret_fd, struct errinfo 
 			"%s: the socket needs its own folder; give a full path", path);
 	*slash = 0;
 	r = make_folder(folder, path, reterr);
-	if (r == 0)
-		r = prepare_folder(folder, group, &lock, reterr);
-	if (r == 0)
-		r = clear_socket_path(&address, reterr);
+	r = r ?: prepare_folder(folder, group, &lock, reterr);
+	r = r ?: clear_socket_path(&address, reterr);
 	return r < 0 ? r : bind_here(&address, group, ret_fd, reterr);
 }

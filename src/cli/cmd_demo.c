@@ -276,10 +276,8 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 	struct tracing t = {0};
 	int r = sc->dataset ? stage_make_dataset(stage, reterr) : 0, q;
 
-	if (r == 0)
-		r = start_traced(stage, sc, pids, &ts.pid_count, reterr);
-	if (r == 0)
-		r = tracing_begin(&t, &ts, reterr);
+	r = r ?: start_traced(stage, sc, pids, &ts.pid_count, reterr);
+	r = r ?: tracing_begin(&t, &ts, reterr);
 	if (r < 0)
 		return r;
 	r = play_acts(d, sc, stage, &t, reterr);
@@ -299,8 +297,7 @@ static int make_content(const struct demo *d, const struct demo_scenario *sc,
 		return r;
 	snprintf(db, sizeof(db), "%s/demo.db", stage.work_dir);
 	r = record(d, sc, &stage, d->settings->db ? d->settings->db : db, reterr);
-	if (r == 0)
-		r = nodedb_read(d->settings->db ? d->settings->db : db, &all, ret, reterr);
+	r = r ?: nodedb_read(d->settings->db ? d->settings->db : db, &all, ret, reterr);
 	stage_close(&stage);
 	return r;
 }
@@ -370,8 +367,7 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 		return print_json(d, sc, c, buf_str(&sentence), reterr);
 	printf("\n");
 	r = explain_content(c, d->style, reterr);
-	if (r == 0)
-		r = print_steps(c, reterr);
+	r = r ?: print_steps(c, reterr);
 	if (r < 0)
 		return r;
 	text_escape_terminal(&safe, sentence.len ? buf_str(&sentence) : NOT_MEASURED);

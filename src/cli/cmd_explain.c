@@ -289,22 +289,17 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	else if (s->steps && s->last)
 		r = errinfo_set(&e, -EINVAL,
 			"--last cannot be combined with --steps: give a time (--since, --from, --to)");
-	if (r == 0)
-		r = fleet_open(&s->fleet, s->db, &fleet, &e);
+	r = r ?: fleet_open(&s->fleet, s->db, &fleet, &e);
 	if (r == 0 && fleet.fanout) {
 		r = explain_nodes(s, &fleet, &e);
 		return r < 0 ? dispatch_fail(&e, r) : r;
 	}
-	if (r == 0)
-		r = db_option_path(s->db, &default_path, &path, &e);
-	if (r == 0)
-		r = rolled_option(s->rolled, &rolled, &s->range, &path, &e);
-	if (r == 0)
-		r = range_processes(path, &s->pids, s->rank, s->node, &e);
+	r = r ?: db_option_path(s->db, &default_path, &path, &e);
+	r = r ?: rolled_option(s->rolled, &rolled, &s->range, &path, &e);
+	r = r ?: range_processes(path, &s->pids, s->rank, s->node, &e);
 	f.scope.pid_count = s->pids.count;
 	f.last = (size_t)s->last;
-	if (r == 0)
-		r = range_resolve(path, &s->range, &f, &note, &e);
+	r = r ?: range_resolve(path, &s->range, &f, &note, &e);
 	if (r == 0) {
 		range_print(&note);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)

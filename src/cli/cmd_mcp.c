@@ -188,26 +188,21 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 
 	if (r == 0 && !o->no_tls)
 		r = server_tls_open(&tls, &w.tls, reterr);
-	if (r == 0)
-		r = server_access_open(&access, &w.access, reterr);
+	r = r ?: server_access_open(&access, &w.access, reterr);
 	if (r == 0)
 		serve_confine(confine);
-	if (r == 0)
-		r = mcp_http_new(t, w.loop, &w.http);
+	r = r ?: mcp_http_new(t, w.loop, &w.http);
 	s.tls = w.tls;
 	s.tokens = w.access.tokens;
 	s.owners = w.access.owners;
 	s.owner_count = w.access.owner_count;
 	s.arg = w.http;
-	if (r == 0)
-		r = http_server_new(w.loop, &s, &w.server, reterr);
+	r = r ?: http_server_new(w.loop, &s, &w.server, reterr);
 	if (r < 0)
 		return r;
 	r = loop_signal(w.loop, SIGINT, on_stop, &w);
-	if (r == 0)
-		r = loop_signal(w.loop, SIGTERM, on_stop, &w);
-	if (r == 0)
-		r = loop_signal(w.loop, SIGHUP, on_reload, &w);
+	r = r ?: loop_signal(w.loop, SIGTERM, on_stop, &w);
+	r = r ?: loop_signal(w.loop, SIGHUP, on_reload, &w);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 	say_where(&w);
@@ -230,8 +225,7 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	int r = check_options(o, &e);
 
 	mcp_demos_list(demos);
-	if (r == 0)
-		r = find_db(o->db, &default_path, &s.db, &e);
+	r = r ?: find_db(o->db, &default_path, &s.db, &e);
 	confine.db = s.db;
 	if (r == 0 && o->log)
 		r = mcp_log_open(o->log, &log, &e);
@@ -239,11 +233,10 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 		s.answered = mcp_log_line;
 		s.answered_arg = &log;
 	}
-	if (r == 0)
-		r = mcp_server_new(&s, &server, &e);
-	if (r == 0)
-		r = o->http ? run_web(o, mcp_server_dispatcher(server), &confine, &e)
-			    : run_stdio(mcp_server_dispatcher(server), &confine, &e);
+	r = r ?: mcp_server_new(&s, &server, &e);
+	r = r
+		    ?: o->http ? run_web(o, mcp_server_dispatcher(server), &confine, &e)
+			       : run_stdio(mcp_server_dispatcher(server), &confine, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

@@ -102,10 +102,8 @@ static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 	if (s->db && s->db_path)
 		return errinfo_set(reterr, -EINVAL, "give either --db or --db-path, not both");
 	r = db_option_path(s->db ? s->db : s->db_path, &default_path, &path, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_read(path, look, &found, reterr);
-	if (r == 0)
-		r = copy_path(s->output, path, to, reterr);
+	r = r ?: nodedb_snapshot_read(path, look, &found, reterr);
+	r = r ?: copy_path(s->output, path, to, reterr);
 	if (r < 0)
 		return r;
 	if (found.is_ours) {

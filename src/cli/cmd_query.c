@@ -193,10 +193,8 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	struct host_answer host = {0};
 	int r = answer_ops(q, &a, reterr);
 
-	if (r == 0)
-		r = answer_host(q, &host, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &head.events, reterr);
+	r = r ?: answer_host(q, &host, reterr);
+	r = r ?: nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &head.events, reterr);
 	if (r < 0)
 		return r;
 	if (head.limit)
@@ -235,16 +233,14 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 
 	if (!request)
 		return -ENOMEM;
-	if (r == 0)
-		r = node_option_list(path, s->node, &nodes, &count, reterr);
+	r = r ?: node_option_list(path, s->node, &nodes, &count, reterr);
 	if (r == 0 && op) {
 		f.scope.source = op->source;
 		f.scope.op = op->op;
 	}
 	if (r == 0 && (s->json || s->annotations))
 		return print_lists(s, path, &f, nodes, count, reterr);
-	if (r == 0)
-		r = range_request(&s->range, &f, request, reterr);
+	r = r ?: range_request(&s->range, &f, request, reterr);
 	return r < 0 ? r : answer_ask(path, request, 0, print_table, (void *)s, reterr);
 }
 
@@ -340,8 +336,7 @@ static int run_fleet(
 	char rows[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
-	if (r == 0)
-		r = fleet_ask(f, &q, &result, reterr);
+	r = r ?: fleet_ask(f, &q, &result, reterr);
 	if (r < 0)
 		return r;
 	if (result.ok_count) {
@@ -437,14 +432,11 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	struct errinfo e = {0};
 	int r = check_words(argc, argv, &e);
 
-	if (r == 0)
-		r = try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
+	r = r ?: try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
 	if (r == 0 && asked)
 		return code;
-	if (r == 0)
-		r = db_option_path(s->db, &default_path, &path, &e);
-	if (r == 0)
-		r = rolled_option(s->rolled, &rolled, &s->range, &path, &e);
+	r = r ?: db_option_path(s->db, &default_path, &path, &e);
+	r = r ?: rolled_option(s->rolled, &rolled, &s->range, &path, &e);
 	if (r == 0 && argc && strncmp(argv[0], "/api/", 5) == 0)
 		r = run_question(s, path, argv[0], &e);
 	else if (r == 0 && argc)

@@ -53,15 +53,13 @@ int export_trace(
 		return errinfo_set(reterr, -EINVAL,
 			"--output is required: a file for the trace, or - for standard output");
 	r = range_resolve(path, options->range, &f, &note, reterr);
-	if (r == 0)
-		r = output_open(&output, options->output, reterr);
+	r = r ?: output_open(&output, options->output, reterr);
 	if (r < 0)
 		return r;
 	f.last = options->limit < 0 ? 0 : options->limit ? (size_t)options->limit : TRACE_EVENTS;
 	progress_begin(&progress, STDERR_FILENO, "exporting");
 	r = perfetto_export(path, &f, &options->form, &output, &stats, reterr);
-	if (r == 0)
-		r = output_commit(&output, reterr);
+	r = r ?: output_commit(&output, reterr);
 	progress_done(&progress);
 	if (r == -EPIPE && output.is_stdout)
 		return 0; /* the reader has seen enough */
@@ -226,10 +224,8 @@ static int write_trace(struct haul *h, const struct export_trace_options *w, str
 	struct perfetto_stats stats;
 	int r = output_open(&output, w->output, reterr);
 
-	if (r == 0)
-		r = perfetto_write(give, h, last_moment(h), &w->form, &output, &stats, reterr);
-	if (r == 0)
-		r = output_commit(&output, reterr);
+	r = r ?: perfetto_write(give, h, last_moment(h), &w->form, &output, &stats, reterr);
+	r = r ?: output_commit(&output, reterr);
 	if (r == -EPIPE && output.is_stdout)
 		return 0;
 	if (r == 0) {
@@ -253,8 +249,7 @@ int export_fleet(
 	r = ask_events(f, options, &events, &h, reterr);
 	if (r == 0 && !events.ok_count)
 		return fleet_print(&events);
-	if (r == 0)
-		r = ask_chains(f, options, &chains, reterr);
+	r = r ?: ask_chains(f, options, &chains, reterr);
 	if (r < 0)
 		return r;
 	h.chains = &chains.incidents;

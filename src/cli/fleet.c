@@ -183,8 +183,7 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 	progress_begin(&progress, STDERR_FILENO, "querying the nodes");
 	r = fanout_wait(f->fanout, q, ret, reterr);
 	progress_done(&progress);
-	if (r == 0)
-		r = trust_ask(fanout_tls(f->fanout), reterr);
+	r = r ?: trust_ask(fanout_tls(f->fanout), reterr);
 	if (r > 0) {
 		fanout_result_done(ret);
 		*ret = (struct fanout_result){0};

@@ -67,8 +67,7 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 	struct resolved found = {0};
 	int r = request ? range_request(asked, f, request, reterr) : -ENOMEM;
 
-	if (r == 0)
-		r = answer_ask(path, request, 0, keep_scope, &found, reterr);
+	r = r ?: answer_ask(path, request, 0, keep_scope, &found, reterr);
 	if (r < 0)
 		return r;
 	f->scope.from_ns = found.scope.from_ns;
@@ -171,8 +170,7 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 	if (!pids->count || !request)
 		return pids->count ? -ENOMEM : 0;
 	r = range_request(&(const struct time_request){.all = true}, &f, request, reterr);
-	if (r == 0)
-		r = answer_ask(path, request, 0, count_events, &events, reterr);
+	r = r ?: answer_ask(path, request, 0, count_events, &events, reterr);
 	if (r == 0 && !events)
 		r = nodedb_usage(path, &all, &rows, &count, reterr);
 	if (r < 0 || events)

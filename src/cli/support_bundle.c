@@ -197,8 +197,7 @@ static void put_config(const struct support_bundle *s _unused_, struct buf *b)
 		buf_puts(b, "# there is no ingero.yaml\n");
 		return;
 	}
-	if (r == 0)
-		r = file_read(c->path, CONFIG_BYTES_MAX, &text);
+	r = r ?: file_read(c->path, CONFIG_BYTES_MAX, &text);
 	if (r < 0) {
 		buf_puts(b, "# ");
 		put_failure(b, &e, r);
@@ -313,8 +312,7 @@ int support_bundle_write(const struct support_bundle *s, struct errinfo *reterr)
 		(void)tar_put(&tar, parts[i].name, 0600, now, buf_str(&b), b.len);
 	}
 	r = tar_end(&tar);
-	if (r == 0)
-		r = path_user_enter(s->path, &before, reterr);
+	r = r ?: path_user_enter(s->path, &before, reterr);
 	if (r == 0) {
 		r = file_write_atomic(s->path, tar.data, tar.len, 0600);
 		if (r < 0)

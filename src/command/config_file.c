@@ -273,10 +273,8 @@ int config_file_read(
 			: r == -EINVAL ? "it is not a regular file"
 				       : strerror(-r));
 	r = yaml_tree_read(path, text, len, &tree, reterr);
-	if (r == 0)
-		r = read_root(&(struct reading){tree, path, c, reterr});
-	if (r == 0)
-		r = set_text(&c->path, path);
+	r = r ?: read_root(&(struct reading){tree, path, c, reterr});
+	r = r ?: set_text(&c->path, path);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)

@@ -54,10 +54,8 @@ int sender_new(struct loop *l, const struct sender_settings *settings, struct se
 	if (s->endpoint.tls)
 		r = tls_client_new(&tls, &s->tls, reterr);
 	client.tls = s->tls;
-	if (r == 0)
-		r = http_client_new(l, &client, &s->client, reterr);
-	if (r == 0)
-		r = loop_timer_new(l, on_timer, s, &s->timer);
+	r = r ?: http_client_new(l, &client, &s->client, reterr);
+	r = r ?: loop_timer_new(l, on_timer, s, &s->timer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

@@ -171,8 +171,7 @@ int duck_open(const char *path, const struct duck_setting *settings, struct duck
 		return -ENOMEM;
 	r = open_configured(path, settings, config, &d->handle, reterr);
 	duck_api.destroy_config(&config);
-	if (r == 0)
-		r = check_opened(d, settings, reterr);
+	r = r ?: check_opened(d, settings, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(d);

@@ -74,8 +74,7 @@ static int ask(const struct question *q, struct sql_wire_result *res, struct err
 	int r = sql_worker_call(&kind, &call, res, reterr);
 	char n[TEXT_MAX];
 
-	if (r == 0)
-		r = sql_wire_judge(res, reterr);
+	r = r ?: sql_wire_judge(res, reterr);
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less",
@@ -350,8 +349,7 @@ static int open_empty(struct duck **ret, struct duck_connection **ret_c, struct 
 	r = duck_load(e);
 	clearenv(); /* whose names and paths DuckDB would tell */
 	tzset();    /* reads a file that is out of reach afterwards */
-	if (r == 0)
-		r = duck_open(NULL, settings, ret, e);
+	r = r ?: duck_open(NULL, settings, ret, e);
 	return r < 0 ? r : duck_connect(*ret, ret_c, e);
 }
 
@@ -371,10 +369,8 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 	struct duck_limits limits = {q->head.rules.rows_max, q->head.rules.bytes_max};
 	int r = duck_attach_all(c, &q->files, &ret->err);
 
-	if (r == 0)
-		r = duck_make_views(c, &q->files, q->tables, q->head.table_count, &ret->err);
-	if (r == 0)
-		r = duck_shut(c, &ret->err);
+	r = r ?: duck_make_views(c, &q->files, q->tables, q->head.table_count, &ret->err);
+	r = r ?: duck_shut(c, &ret->err);
 	if (r < 0)
 		return r;
 	r = duck_select_stranger(c, q->text, &limits, &ret->table, &ret->err);
@@ -400,8 +396,7 @@ static int run(struct asked *q, struct duck_connection *c, struct sql_wire_resul
 	uint64_t now;
 	int r = duck_files_open(&q->files, &ret->err);
 
-	if (r == 0)
-		r = bound_memory(c, q->head.rules.memory_bytes, &ret->err);
+	r = r ?: bound_memory(c, q->head.rules.memory_bytes, &ret->err);
 	if (r < 0)
 		return r;
 	now = mono_now().ns;
@@ -446,10 +441,8 @@ static int give_up_privileges(const struct duck_files *f, uint64_t left_ns)
 		r = confine_reader(duck_file_path(f, 0, first));
 	else
 		r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(SPAWN_SOCKET);
+	r = r ?: confine_capabilities();
+	r = r ?: confine_life(SPAWN_SOCKET);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
 	confine_limits(&(struct confine_limits){
@@ -465,10 +458,8 @@ int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duc
 {
 	int r = give_up_privileges(f, left_ns);
 
-	if (r == 0)
-		r = confine_paths(f->fds, f->count, &ret->landlock);
-	if (r == 0)
-		r = sql_worker_forbid_calls(true);
+	r = r ?: confine_paths(f->fds, f->count, &ret->landlock);
+	r = r ?: sql_worker_forbid_calls(true);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;

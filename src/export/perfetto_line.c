@@ -150,12 +150,9 @@ int perfetto_content_put(struct perfetto *p, const char *node, const struct node
 		p->stats.chains++;
 		r = perfetto_flush(p, PERFETTO_FLUSH_BYTES);
 	}
-	if (r == 0)
-		r = put_samples(p, t, c);
-	if (r == 0)
-		r = put_gpu_samples(p, t, c);
-	if (r == 0)
-		r = put_labels(p, t, c);
+	r = r ?: put_samples(p, t, c);
+	r = r ?: put_gpu_samples(p, t, c);
+	r = r ?: put_labels(p, t, c);
 	return r < 0 || !p->options->steps || p->is_published ? r : perfetto_steps_put(p, node);
 }
 

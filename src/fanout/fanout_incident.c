@@ -344,8 +344,7 @@ static int read_list(struct json_reader *r, const struct fanout_source *who, boo
 			continue;
 		}
 		err = read_one(r, who, stored, &i);
-		if (err == 0)
-			err = keep(list, i);
+		err = err ?: keep(list, i);
 		if (err < 0)
 			return err;
 		i = NULL;

@@ -145,8 +145,7 @@ int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct 
 				"'%.100s': separate nodes with commas: gpu-1:8080,gpu-2:8080",
 				text);
 		r = http_endpoint_parse(text, tls, FANOUT_PORT, &endpoint, reterr);
-		if (r == 0)
-			r = add(n, &endpoint, reterr);
+		r = r ?: add(n, &endpoint, reterr);
 		if (r < 0)
 			return r;
 	}

@@ -149,8 +149,7 @@ void push_calls_pack(struct buf *b, const struct push_calls *c)
 	uint8_t head[64], *at = head;
 	int r = c->count > PUSH_CALLS_MAX ? -ENOBUFS : dictionary_init(&p.comms, c->count);
 
-	if (r == 0)
-		r = dictionary_init(&p.lines, c->count);
+	r = r ?: dictionary_init(&p.lines, c->count);
 	if (r < 0 && !b->err)
 		b->err = r;
 	memcpy(at, magic, sizeof(magic));
@@ -260,8 +259,7 @@ static int get_line(struct unpacking *u)
 	if (comm > u->comm_count)
 		return -EBADMSG;
 	r = comm == u->comm_count ? get_comm(u) : 0;
-	if (r == 0)
-		r = ARRAY_RESERVE(u->lines, u->line_room, u->line_count + 1, PUSH_CALLS_MAX);
+	r = r ?: ARRAY_RESERVE(u->lines, u->line_room, u->line_count + 1, PUSH_CALLS_MAX);
 	if (r < 0)
 		return r;
 	l = &u->lines[u->line_count++];

@@ -47,8 +47,7 @@ static int node_add(struct receiving *x, const struct push_who *who, size_t at)
 	int r;
 
 	r = ARRAY_RESERVE(x->nodes, x->node_room, x->count + 1, NODES_MAX);
-	if (r == 0)
-		r = ARRAY_RESERVE(x->order, x->order_room, x->count + 1, NODES_MAX);
+	r = r ?: ARRAY_RESERVE(x->order, x->order_room, x->count + 1, NODES_MAX);
 	if (r < 0)
 		return r;
 	memmove(x->order + at + 1, x->order + at, (x->count - at) * sizeof(*x->order));

@@ -47,8 +47,7 @@ int rates_row_compare(const void *a, const void *b)
 	const struct rates_row *x = a, *y = b;
 	int r = strcmp(x->provider, y->provider);
 
-	if (r == 0)
-		r = strcmp(x->model, y->model);
+	r = r ?: strcmp(x->model, y->model);
 	return r ? r : (int)y->is_contract - (int)x->is_contract;
 }
 

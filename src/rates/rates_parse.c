@@ -106,10 +106,8 @@ static int read_rows(struct reading *p, const struct yaml_value *v, const char *
 		struct rates_row row = *like;
 
 		r = take_text(p, m, "a model's name", m->key, row.model, sizeof(row.model));
-		if (r == 0)
-			r = read_number(p, m, what, false, max, &row.value);
-		if (r == 0)
-			r = row_add(p, m, l, &row);
+		r = r ?: read_number(p, m, what, false, max, &row.value);
+		r = r ?: row_add(p, m, l, &row);
 	}
 	return r;
 }
@@ -124,8 +122,7 @@ static int read_prices(struct reading *p, const struct yaml_value *v, bool is_co
 
 		r = take_text(p, m, "a provider's name", id ? id : m->key, like.provider,
 			sizeof(like.provider));
-		if (r == 0)
-			r = read_rows(p, m, "a price", PRICE_MAX, &p->rates->prices, &like);
+		r = r ?: read_rows(p, m, "a price", PRICE_MAX, &p->rates->prices, &like);
 	}
 	return r;
 }
@@ -219,8 +216,7 @@ int rates_parse_named(
 	snprintf(rates->symbol, sizeof(rates->symbol), "$");
 	r = yaml_tree_read(name, text, len, &tree, &e);
 	p.tree = tree;
-	if (r == 0)
-		r = read_root(&p);
+	r = r ?: read_root(&p);
 	if (r == -EINVAL) /* it is data, not configuration */
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, r, "%s", e.text);
 	if (r < 0)

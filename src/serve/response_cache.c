@@ -234,7 +234,7 @@ static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 	r = nodedb_snapshot_totals(l, &totals, reterr);
 	if (r == 0 && totals.events > LARGE)
 		r = make(k, l, false, reterr); /* something to look at meanwhile */
-	return r == 0 ? make(k, l, true, reterr) : r;
+	return r ?: make(k, l, true, reterr);
 }
 
 /* Steps of training: costly, so that those who ask are not kept waiting for them, and not at every

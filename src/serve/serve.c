@@ -370,10 +370,8 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	s->is_nameless = !find_node(settings->db, s->node);
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
 		r = pool_new(&lanes[i], &s->lanes[i]);
-	if (r == 0)
-		r = response_cache_new(&s->response_cache);
-	if (r == 0)
-		r = timeline_keeper_new(settings->db, &s->timeline);
+	r = r ?: response_cache_new(&s->response_cache);
+	r = r ?: timeline_keeper_new(settings->db, &s->timeline);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot start threads: %s", strerror(-r));
 	r = http_server_new(l, &http, &s->http, reterr);

@@ -109,13 +109,12 @@ static int sql_allow_new(sql_db *db, struct sql_allow **ret, struct errinfo *ret
 	if (!a)
 		return -ENOMEM;
 	r = name_list_load(&a->tables, db, "SELECT name FROM sqlite_schema WHERE " REAL, reterr);
-	if (r == 0)
-		r = name_list_load(&a->modules, db,
-			"SELECT name FROM pragma_module_list UNION ALL SELECT name FROM"
-			" sqlite_schema WHERE type IN ('table', 'view') AND NOT (" REAL ")",
-			reterr);
-	if (r == 0)
-		r = use_once(db, reterr);
+	r = r
+		    ?: name_list_load(&a->modules, db,
+			       "SELECT name FROM pragma_module_list UNION ALL SELECT name FROM"
+			       " sqlite_schema WHERE type IN ('table', 'view') AND NOT (" REAL ")",
+			       reterr);
+	r = r ?: use_once(db, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);

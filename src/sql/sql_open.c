@@ -100,8 +100,7 @@ static int open_there(const char *path, sqlite3 **ret_db, struct errinfo *reterr
 	struct stat st;
 	int r = stat_file(path, &st, reterr);
 
-	if (r == 0)
-		r = open_uri(path, "", SQLITE_OPEN_READWRITE, ret_db, reterr);
+	r = r ?: open_uri(path, "", SQLITE_OPEN_READWRITE, ret_db, reterr);
 	if (r < 0)
 		return r;
 	if (sqlite3_db_readonly(*ret_db, "main") == 1) {

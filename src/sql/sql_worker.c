@@ -306,10 +306,8 @@ static int give_up_privileges(const struct asked *q, uint64_t left_ns)
 	(void)prctl(PR_SET_NAME, SQL_WORKER_NAME, 0, 0, 0);
 	confine_bounding_set();
 	r = confine_reader(q->path);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(SPAWN_SOCKET);
+	r = r ?: confine_capabilities();
+	r = r ?: confine_life(SPAWN_SOCKET);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
 	return r;
@@ -340,12 +338,10 @@ static int shut_doors(const struct asked *q, uint64_t left_ns, struct sql_wire_a
 	tzset(); /* 'localtime' reads a file that is out of reach afterwards */
 	count = find_files(q->path, files);
 	r = give_up_privileges(q, left_ns);
-	if (r == 0)
-		r = confine_paths(files, count, &ret->landlock);
+	r = r ?: confine_paths(files, count, &ret->landlock);
 	for (size_t i = 0; i < count; i++)
 		close(files[i]);
-	if (r == 0)
-		r = sql_worker_forbid_calls(false);
+	r = r ?: sql_worker_forbid_calls(false);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;
@@ -359,8 +355,7 @@ static int answer(const struct asked *q, uint64_t left_ns, struct sql_wire_resul
 	struct sql_stamp stamp;
 	int r = sql_open_read(q->path, false, &db, &stamp, &ret->err);
 
-	if (r == 0)
-		r = sql_exec(db, "BEGIN", &ret->err); /* guard and statement see one moment */
+	r = r ?: sql_exec(db, "BEGIN", &ret->err); /* guard and statement see one moment */
 	if (r < 0)
 		return sql_stamp_changed(q->path, &stamp) ? -EAGAIN : r;
 	rules.timeout_ns = left_ns;
@@ -387,9 +382,7 @@ void sql_worker_main(void)
 		errinfo_set(&res.err, r, "the SQL process cannot drop its privileges: %s",
 			strerror(-r));
 	now = mono_now().ns;
-	if (r == 0)
-		r = now < q.head.deadline_ns ? answer(&q, q.head.deadline_ns - now, &res)
-					     : -ETIMEDOUT;
+	r = r ?: now < q.head.deadline_ns ? answer(&q, q.head.deadline_ns - now, &res) : -ETIMEDOUT;
 	res.head.err = MIN(r, 0);
 	r = sql_wire_send(SPAWN_SOCKET, &res);
 	/* At once: all it has goes with it, and sanitizers look for leaks for seconds. */
@@ -459,8 +452,7 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 		if (res->hint)
 			buf_clear(res->hint);
 		r = sql_worker_call(&kind, &call, res, reterr);
-		if (r == 0)
-			r = sql_wire_judge(res, reterr);
+		r = r ?: sql_wire_judge(res, reterr);
 	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,

@@ -179,8 +179,7 @@ static int open_found(struct nodedb *db, enum found found, struct errinfo *reter
 	if (db->file < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", db->path, strerror(errno));
 	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
-	if (r == 0)
-		r = check_log(db, reterr); /* again: made by us, or by somebody in between */
+	r = r ?: check_log(db, reterr); /* again: made by us, or by somebody in between */
 	if (r < 0)
 		return r;
 	/* The note is in files that follow a rolled one: ids go on, also if it has no event yet. */
@@ -304,10 +303,8 @@ static int replace_file(
 			strerror(errno));
 	undo(db->path, FOUND_NOTHING, true, false); /* an empty log that a reader holds open */
 	r = create_file(db->path, reterr);
-	if (r == 0)
-		r = open_found(db, FOUND_NOTHING, reterr);
-	if (r == 0)
-		r = note_seq(db, last, reterr);
+	r = r ?: open_found(db, FOUND_NOTHING, reterr);
+	r = r ?: note_seq(db, last, reterr);
 	if (r < 0) {
 		close_sql(db);
 		undo(db->path, FOUND_NOTHING, true, false);
@@ -397,8 +394,7 @@ int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	r = open_found(db, FOUND_NOTHING, reterr);
-	if (r == 0)
-		r = note_seq(db, next - 1, reterr);
+	r = r ?: note_seq(db, next - 1, reterr);
 	if (r < 0) {
 		close_sql(db);
 		undo(db->path, FOUND_NOTHING, true, false);

@@ -110,8 +110,7 @@ static int compare_keys(const void *a, const void *b)
 	const struct yaml_value *y = *(const struct yaml_value *const *)b;
 	int r = strcmp(x->key, y->key);
 
-	if (r == 0)
-		r = (x->line > y->line) - (x->line < y->line);
+	r = r ?: (x->line > y->line) - (x->line < y->line);
 	return r ? r : (x->column > y->column) - (x->column < y->column);
 }
 

@@ -352,14 +352,10 @@ int diff_compare(const struct diff_side sides[2], struct diff_answer *ret)
 		ret->time[i] = sides[i].time;
 	ret->truncated = sides[0].truncated || sides[1].truncated;
 	r = diff_compare_ops(sides, ret);
-	if (r == 0)
-		r = diff_compare_steps(sides, ret);
-	if (r == 0)
-		r = diff_compare_stacks(sides, ret);
-	if (r == 0)
-		r = compare_gpus(sides, ret);
-	if (r == 0)
-		r = compare_facts(sides, ret);
+	r = r ?: diff_compare_steps(sides, ret);
+	r = r ?: diff_compare_stacks(sides, ret);
+	r = r ?: compare_gpus(sides, ret);
+	r = r ?: compare_facts(sides, ret);
 	if (r == 0) {
 		diff_compare_promises(sides, ret);
 		diff_summarize(ret);
@@ -390,10 +386,8 @@ int answer_diff(const struct question *a, const struct question *b, struct diff_
 				"of what was asked for",
 				i ? "B, the second time," : "A, the first time,");
 	}
-	if (r == 0)
-		r = diff_side_explain(a, &d.sides[0], reterr);
-	if (r == 0)
-		r = diff_compare(d.sides, &d);
+	r = r ?: diff_side_explain(a, &d.sides[0], reterr);
+	r = r ?: diff_compare(d.sides, &d);
 	if (r < 0)
 		return r;
 	*ret = d;

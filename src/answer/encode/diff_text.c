@@ -418,8 +418,7 @@ int diff_json(const struct question *q, struct json_writer *w, struct errinfo *r
 	struct question second = *q;
 	int r = answer_second_time(q, &second.scope, reterr);
 
-	if (r == 0)
-		r = answer_diff(q, &second, &a, reterr);
+	r = r ?: answer_diff(q, &second, &a, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);

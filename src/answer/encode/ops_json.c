@@ -156,8 +156,7 @@ int graph_lifecycle_json(const struct question *q, struct json_writer *w, struct
 	struct graphs_answer n;
 	int r = answer_graphs(q, &n, reterr);
 
-	if (r == 0)
-		r = answer_graph_events(q, 0, &e, reterr);
+	r = r ?: answer_graph_events(q, 0, &e, reterr);
 	if (r < 0)
 		return r;
 	if (q->request->say)
@@ -241,8 +240,7 @@ int graph_frequency_json(const struct question *q, struct json_writer *w, struct
 	struct graphs_answer n;
 	int r = x ? answer_graphs(q, &n, reterr) : -ENOMEM;
 
-	if (r == 0)
-		r = answer_graph_events(q, 0, &e, reterr);
+	r = r ?: answer_graph_events(q, 0, &e, reterr);
 	if (r < 0)
 		return r;
 	if (q->request->say)

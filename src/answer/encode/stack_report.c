@@ -114,10 +114,10 @@ static int grow(const struct question *q, const struct sql_table *s, flame_adder
 		if (table_int(s, i, STACKS_HASH))
 			r = nodedb_snapshot_stack(q->snapshot,
 				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
-		if (r == 0)
-			r = add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
-				(unsigned)table_int(s, i, STACKS_OP),
-				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
+		r = r
+			    ?: add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
+				       (unsigned)table_int(s, i, STACKS_OP),
+				       ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
 	}
 	return r;
 }
@@ -212,10 +212,8 @@ int flame_json(const struct question *q, struct json_writer *w, struct errinfo *
 	bool truncated;
 	int r = answer_stacks(q, &a, reterr);
 
-	if (r == 0)
-		r = grow(q, &a.totals, flame_add, &f, reterr);
-	if (r == 0)
-		r = flame_finish(&f);
+	r = r ?: grow(q, &a.totals, flame_add, &f, reterr);
+	r = r ?: flame_finish(&f);
 	if (r < 0)
 		return r;
 	truncated = a.totals.truncated;
@@ -236,16 +234,11 @@ int flame_diff_json(const struct question *q, struct json_writer *w, struct erri
 	bool truncated;
 	int r = answer_second_time(q, &second.scope, reterr);
 
-	if (r == 0)
-		r = answer_stacks(q, &a, reterr);
-	if (r == 0)
-		r = answer_stacks(&second, &b, reterr);
-	if (r == 0)
-		r = grow(q, &a.totals, flame_add, &f, reterr);
-	if (r == 0)
-		r = grow(q, &b.totals, flame_add_second, &f, reterr);
-	if (r == 0)
-		r = flame_finish(&f);
+	r = r ?: answer_stacks(q, &a, reterr);
+	r = r ?: answer_stacks(&second, &b, reterr);
+	r = r ?: grow(q, &a.totals, flame_add, &f, reterr);
+	r = r ?: grow(q, &b.totals, flame_add_second, &f, reterr);
+	r = r ?: flame_finish(&f);
 	if (r < 0)
 		return r;
 	truncated = a.totals.truncated || b.totals.truncated;

@@ -109,8 +109,7 @@ int timeline_list_entries(struct timeline_index *ix)
 	for (size_t i = 0; r == 0 && i < ix->lanes.count; i++)
 		if (make_entry(ix, &processes, ix->lanes.list[i], &list[n]))
 			n++;
-	if (r == 0)
-		r = add_process_tracks(ix, &processes, list, &n);
+	r = r ?: add_process_tracks(ix, &processes, list, &n);
 	if (r == 0) {
 		qsort(list, n, sizeof(*list), by_process);
 		free(ix->entries);

@@ -210,10 +210,8 @@ static void run_tool(struct echo_call *c)
 	struct errinfo e = {0};
 	int r = read_arguments(c, &arguments, &e);
 
-	if (r == 0)
-		r = check_arguments(c, &arguments, &e);
-	if (r == 0)
-		r = echo_call_ask(c, c->tool, arguments, &data, &text, &e);
+	r = r ?: check_arguments(c, &arguments, &e);
+	r = r ?: echo_call_ask(c, c->tool, arguments, &data, &text, &e);
 	if (r == 0) {
 		echo_put_data(&c->out, data, buf_str(&text));
 		return;

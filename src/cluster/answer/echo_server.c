@@ -382,16 +382,12 @@ static int prepare(struct echo_server *e, struct errinfo *reterr)
 	if (r > 0)
 		return -r;
 	r = load_tools(e, reterr);
-	if (r == 0)
-		r = make_list(e);
+	r = r ?: make_list(e);
 	e->openapi = BUF_INIT(MADE_BYTES);
-	if (r == 0)
-		r = openapi_write(e, &e->openapi);
-	if (r == 0)
-		r = echo_mcp_init(e, reterr);
-	if (r == 0)
-		r = source_limit_new(&e->source_limit);
-	return r == 0 ? start_lanes(e) : r;
+	r = r ?: openapi_write(e, &e->openapi);
+	r = r ?: echo_mcp_init(e, reterr);
+	r = r ?: source_limit_new(&e->source_limit);
+	return r ?: start_lanes(e);
 }
 
 int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct echo_server **ret,

@@ -270,8 +270,7 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		JSON_PUT(w, JSON_S("comm", TEXT_HEX(comm.comm)), JSON_I("nranks", comm.nranks),
 			JSON_U("shown_ranks", ranks));
 		r = put_columns(w, c, &comm, q, ranks);
-		if (r == 0)
-			r = put_members(w, c, comm.comm, ranks);
+		r = r ?: put_members(w, c, comm.comm, ranks);
 		cursor = 0;
 		n = 0;
 		json_begin_array_member(w, "communicators");

@@ -90,8 +90,7 @@ static int read_scope(struct tool_call *c, int64_t since_ns)
 		s->cluster_count = 1;
 	}
 	r = read_time(c, "since", &s->since_ns);
-	if (r == 0)
-		r = read_time(c, "until", &s->until_ns);
+	r = r ?: read_time(c, "until", &s->until_ns);
 	if (r == 0 && s->until_ns && s->until_ns <= s->since_ns)
 		return errinfo_set(c->err, -EINVAL, "until must be after since");
 	return r;
@@ -118,8 +117,7 @@ int tool_run(const struct tool *t, const struct tool_call *asked, json_t **ret,
 	r = read_scope(&c, t->minutes * TOOL_MINUTE_NS);
 	if (r == 0 && t->minutes)
 		r = tool_put(&c, "{s:o}", "window", window_json(&c));
-	if (r == 0)
-		r = t->run(&c);
+	r = r ?: t->run(&c);
 	if (r < 0)
 		json_decref(c.answer);
 	else
@@ -223,8 +221,7 @@ int tool_ask(const struct tool_call *c, const struct tool_question *q, struct sq
 	if (b.err)
 		return errinfo_set(c->err, b.err, "the query is too long: give shorter arguments");
 	r = tool_limit_time(c, &left);
-	if (r == 0)
-		r = store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);
+	r = r ?: store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);
 	if (r == 0)
 		tool_note_missing(c, &scope);
 	return r;

@@ -361,8 +361,7 @@ int tool_analysis(struct tool_call *c)
 	char n[TEXT_PLURAL_MAX];
 	int r = tool_limit_time(c, &limits);
 
-	if (r == 0)
-		r = store_sql(c->store, &c->scope, tool_arg_text(c, "sql"), &limits, &t, c->err);
+	r = r ?: store_sql(c->store, &c->scope, tool_arg_text(c, "sql"), &limits, &t, c->err);
 	if (r < 0)
 		return r;
 	tool_note_missing(c, &c->scope);

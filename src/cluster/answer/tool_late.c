@@ -176,10 +176,8 @@ int late_load(struct late *l, const struct tool_call *c, const char *cluster, si
 		&t);
 	l->rows = t.row_count;
 	l->is_cut |= t.truncated;
-	if (r == 0)
-		r = calls_new(&settings, &l->calls);
-	if (r == 0)
-		r = take_rows(l, &t);
+	r = r ?: calls_new(&settings, &l->calls);
+	r = r ?: take_rows(l, &t);
 	return r < 0 ? r : calls_blame(l->calls, &l->workers, &l->worker_count, &l->blame);
 }
 
@@ -382,8 +380,7 @@ int tool_blame(struct tool_call *c)
 	_cleanup_(json_decrefp) json_t *verdicts = json_array(), *incidents = json_array();
 	int r = late_clusters(c, &clusters);
 
-	if (r == 0)
-		r = incident_ask(c, TOLD_MAX, &told);
+	r = r ?: incident_ask(c, TOLD_MAX, &told);
 	for (size_t i = 0; r == 0 && i < clusters.row_count; i++) {
 		const char *cluster = tool_text(&clusters, i, 0);
 		struct late l;

@@ -371,7 +371,6 @@ int tool_summary(struct tool_call *c)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sent); i++)
 		r = add_sent(&u, i);
-	if (r == 0)
-		r = add_incidents(&u);
-	return r == 0 ? fold(&u) : r;
+	r = r ?: add_incidents(&u);
+	return r ?: fold(&u);
 }

@@ -110,7 +110,7 @@ static int add_low(struct search *s)
 				(int)(last < s->threshold)));
 		add_reason(n, "low_score", (1 - least) * (last < s->threshold ? 1 : 0.5));
 	}
-	return r == 0 ? count_low(s) : r;
+	return r ?: count_low(s);
 }
 
 /* ---- collectives ---- */
@@ -334,11 +334,9 @@ int tool_stragglers(struct tool_call *c)
 		.nodes = nodes};
 	int r = add_low(&s);
 
-	if (r == 0)
-		r = add_late(&s);
-	if (r == 0)
-		r = add_incidents(&s);
-	return r == 0 ? answer(&s) : r;
+	r = r ?: add_late(&s);
+	r = r ?: add_incidents(&s);
+	return r ?: answer(&s);
 }
 
 /* Nodes that differ from their cluster by a metric: the distance from the median, in units of
@@ -500,8 +498,7 @@ int tool_outliers(struct tool_call *c)
 
 	if (has_rates)
 		r = ask(c, &counters, metric, &rates);
-	if (r == 0)
-		r = load(&f, has_rates ? &rates : &means);
+	r = r ?: load(&f, has_rates ? &rates : &means);
 	if (r < 0)
 		return r;
 	list = member_values(found, "weight", tool_limit(c, TOOL_LIMIT));

@@ -55,8 +55,7 @@ static int verify(const struct audit_flags *f, int count, char **paths, struct e
 	for (int i = 0; i < count; i++) {
 		int r = audit_verify(paths[i], f->noted, &s, reterr);
 
-		if (r == 0)
-			r = check_joint(paths[i], &last, &s, reterr);
+		r = r ?: check_joint(paths[i], &last, &s, reterr);
 		if (r < 0)
 			return r;
 		print_span(paths[i], &s);

@@ -150,10 +150,8 @@ static int asking_open(struct asking *a, struct errinfo *reterr)
 		r = question_own_ca(&a->endpoint, &a->own);
 		trust.ca = a->own;
 	}
-	if (r == 0)
-		r = tls_client_new(&trust, &a->tls, reterr);
-	if (r == 0)
-		r = loop_new(&a->loop);
+	r = r ?: tls_client_new(&trust, &a->tls, reterr);
+	r = r ?: loop_new(&a->loop);
 	s.tls = a->tls;
 	s.bearer = a->bearer;
 	return r < 0 ? r : http_client_new(a->loop, &s, &a->client, reterr);
@@ -165,10 +163,8 @@ static int ask_at(const struct blame_flags *f, const char *text, struct errinfo 
 		.flags = f, .text = text, .answer = BUF_INIT(QUESTION_ANSWER_MAX)};
 	int r = http_endpoint_parse(text, false, PORT, &a.endpoint, reterr);
 
-	if (r == 0)
-		r = asking_open(&a, reterr);
-	if (r == 0)
-		r = ask(&a, reterr);
+	r = r ?: asking_open(&a, reterr);
+	r = r ?: ask(&a, reterr);
 	if (r == -EKEYREJECTED && trust_ask(a.tls, NULL) > 0)
 		r = ask(&a, reterr);
 	return r < 0 ? r : print(&a, reterr);
@@ -263,8 +259,7 @@ int question_ask(
 		.body_max = QUESTION_ANSWER_MAX};
 	int r = http_ask(q->client, &a, on_answer, &y, NULL);
 
-	if (r == 0)
-		r = loop_run(q->loop);
+	r = r ?: loop_run(q->loop);
 	if (r < 0)
 		return r;
 	if (y.err < 0) {

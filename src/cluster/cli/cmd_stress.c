@@ -183,14 +183,11 @@ static int open_clients(struct run *c, struct errinfo *reterr)
 	struct http_client_settings s = {.plain_ok = c->flags->no_tls};
 	int r = token_read(c->flags->token_file, TOKEN_VARIABLE, &c->bearer, reterr);
 
-	if (r == 0)
-		r = find_trust(c, reterr);
-	if (r == 0)
-		r = loop_new(&c->loop);
+	r = r ?: find_trust(c, reterr);
+	r = r ?: loop_new(&c->loop);
 	s.tls = c->tls;
 	s.bearer = c->bearer;
-	if (r == 0)
-		r = http_client_new(c->loop, &s, &c->client, reterr);
+	r = r ?: http_client_new(c->loop, &s, &c->client, reterr);
 	s.bearer = "0000000000000000000000000000000000000000000000000000000000000000";
 	if (r == 0 && c->flags->wrong_tokens)
 		r = http_client_new(c->loop, &s, &c->stranger, reterr);
@@ -408,10 +405,8 @@ static int run_stress(struct run *c, struct errinfo *reterr)
 {
 	int r = check_flags(c->flags, reterr);
 
-	if (r == 0)
-		r = find_endpoints(c, reterr);
-	if (r == 0)
-		r = open_clients(c, reterr);
+	r = r ?: find_endpoints(c, reterr);
+	r = r ?: open_clients(c, reterr);
 	if (r < 0)
 		return r;
 	set_stress(c);

@@ -276,14 +276,10 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 	s->settings = *settings;
 	s->loop = l;
 	r = make_folder(settings->folder, reterr);
-	if (r == 0)
-		r = open_store(s, reterr);
-	if (r == 0)
-		r = echo_service_share(s);
-	if (r == 0)
-		r = open_journal(s, reterr);
-	if (r == 0)
-		r = open_audit(s, reterr);
+	r = r ?: open_store(s, reterr);
+	r = r ?: echo_service_share(s);
+	r = r ?: open_journal(s, reterr);
+	r = r ?: open_audit(s, reterr);
 	if (r < 0)
 		return r;
 	r = journal_stats(s->journal).fault;

@@ -422,10 +422,8 @@ int stress_run(struct loop *l, const struct stress_settings *s, struct stress_re
 		.reterr = reterr};
 	int r = begin(&t);
 
-	if (r == 0)
-		r = loop_run(l);
-	if (r == 0)
-		r = t.err;
+	r = r ?: loop_run(l);
+	r = r ?: t.err;
 	if (r < 0)
 		return r;
 	t.result.ns = mono_now().ns - t.begin_ns;

@@ -187,10 +187,8 @@ int node_join(struct nodes *n, struct node *d)
 	snprintf(peers, sizeof(peers), "%s\x1f%s\x1f%" PRIu32, h->workload, h->gpu_model,
 		h->who.world_size);
 	r = node_enter(n, d, COHORT_CLUSTER, "");
-	if (r == 0)
-		r = node_enter(n, d, COHORT_WORKLOAD, workload);
-	if (r == 0)
-		r = node_enter(n, d, COHORT_PEERS, peers);
+	r = r ?: node_enter(n, d, COHORT_WORKLOAD, workload);
+	r = r ?: node_enter(n, d, COHORT_PEERS, peers);
 	if (r == 0 && h->cohort[0])
 		r = node_enter(n, d, COHORT_HASH, h->cohort);
 	else if (r == 0)

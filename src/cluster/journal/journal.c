@@ -211,8 +211,7 @@ static int start(struct journal *j, struct errinfo *reterr)
 	if (j->results_fd < 0)
 		return errinfo_set(reterr, -errno, "cannot start the journal: %s", strerror(errno));
 	r = loop_watch(j->loop, j->results_fd, on_results, j);
-	if (r == 0)
-		r = -pthread_create(&j->thread, NULL, journal_writer_run, j);
+	r = r ?: -pthread_create(&j->thread, NULL, journal_writer_run, j);
 	j->has_thread = r == 0;
 	return r < 0 ? errinfo_set(reterr, r, "cannot start the journal: %s", strerror(-r)) : 0;
 }
@@ -251,8 +250,7 @@ int journal_open_with(struct loop *l, const struct journal_settings *s, const st
 	if (!j->path)
 		return -ENOMEM;
 	r = take_folder(j, reterr);
-	if (r == 0)
-		r = journal_recover(j, reterr);
+	r = r ?: journal_recover(j, reterr);
 	if (r < 0)
 		return r;
 	r = skip_to(j, s->first);

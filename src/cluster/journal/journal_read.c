@@ -188,8 +188,7 @@ int journal_next(struct journal_reader *r, uint64_t timeout_ns, struct journal_e
 		err = open_segment(r, segment);
 	if (err == -ENOENT)
 		return give_gap(r, r->ends, 0, ret);
-	if (err == 0)
-		err = read_entry(r, ret);
+	err = err ?: read_entry(r, ret);
 	if (err < 0)
 		return errinfo_set(reterr, err,
 			"cannot read the journal's file %s/%020" PRIu64 ".journal: %s", j->path,

@@ -76,8 +76,7 @@ static int take_entry(struct filling *x, const struct journal_entry *e, struct e
 	struct entry entry = {0};
 	int r = entry_get(e->data, e->len, &entry);
 
-	if (r == 0)
-		r = store_take(s, e->position, entry.batch, entry.len, reterr);
+	r = r ?: store_take(s, e->position, entry.batch, entry.len, reterr);
 	if (r == -EBADMSG) {
 		log_error("entry %" PRIu64 " of the journal holds no readable rows: it is skipped",
 			e->position);
@@ -226,8 +225,7 @@ static void *run(void *arg)
 		struct errinfo e = {0};
 		int r = x.reader ? 0 : begin_again(&x, &e);
 
-		if (r == 0)
-			r = step(&x, &e);
+		r = r ?: step(&x, &e);
 		/* Who asks goes first, once there are answers: what is filled later is on disk already. */
 		if (!is_nice && f->visible >= f->replay_until)
 			is_nice = setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE) == 0;

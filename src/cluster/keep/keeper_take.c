@@ -64,8 +64,7 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		p->result = *result;
 		r = add_key(rows, p, key);
 	}
-	if (r == 0)
-		r = keeper_append(k, p, &rows->batch);
+	r = r ?: keeper_append(k, p, &rows->batch);
 	if (r < 0)
 		keeper_refuse(k, done, arg, r, keeper_reason(r));
 	else

@@ -25,8 +25,7 @@ static bool is_new(struct rows_walk *x, const struct seen_key *k)
 		return false;
 	r->known.max = KEYS_MAX;
 	err = ARRAY_RESERVE(r->keys, r->key_room, r->key_count + 1, KEYS_MAX);
-	if (err == 0)
-		err = idmap_put(&r->known, id, r);
+	err = err ?: idmap_put(&r->known, id, r);
 	if (err < 0) {
 		x->err = -ENOMEM;
 		return false;

@@ -44,8 +44,7 @@ static int take_endpoint(
 	struct errinfo e = {0};
 	int r = alert_get_text(&c->values, entry, "endpoint", &o.text);
 
-	if (r == 0)
-		r = alert_get_text(&c->values, entry, "protocol", &o.protocol);
+	r = r ?: alert_get_text(&c->values, entry, "protocol", &o.protocol);
 	if (r == 0 && insecure)
 		r = yaml_bool(c->values.tree, insecure, &t->insecure_far, c->values.reterr);
 	if (r < 0)
@@ -86,23 +85,17 @@ static int take_target(void *arg, const struct yaml_value *entry)
 	int r = alert_check_keys(&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD);
 
 	t->spool_bytes = SPOOL_BYTES;
-	if (r == 0)
-		r = take_endpoint(c, entry, t);
-	if (r == 0)
-		r = take_fields(c, entry, t);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "spool", &t->spool);
+	r = r ?: take_endpoint(c, entry, t);
+	r = r ?: take_fields(c, entry, t);
+	r = r ?: alert_get_path(&c->values, entry, "spool", &t->spool);
 	if (r == 0 && size)
 		r = yaml_size(c->values.tree, size, &t->spool_bytes, c->values.reterr);
 	if (r == 0 && size && t->spool_bytes < SPOOL_BYTES_MIN)
 		r = yaml_fail(
 			c->values.tree, size, c->values.reterr, "spool_size must be at least 1m");
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "ca_cert", &t->ca);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "client_cert", &t->cert);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "client_key", &t->key);
+	r = r ?: alert_get_path(&c->values, entry, "ca_cert", &t->ca);
+	r = r ?: alert_get_path(&c->values, entry, "client_cert", &t->cert);
+	r = r ?: alert_get_path(&c->values, entry, "client_key", &t->key);
 	if (r == 0 && !t->cert != !t->key)
 		r = yaml_fail(c->values.tree, entry, c->values.reterr,
 			"client_cert and client_key must be given together");
@@ -141,8 +134,7 @@ int notify_config_read(const char *path, const char *text, size_t len, struct no
 		return -ENOMEM;
 	c->alerts.values = &c->values;
 	r = alert_values_read(&c->values, path, text, len, reterr);
-	if (r == 0)
-		r = take_file(c);
+	r = r ?: take_file(c);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)

@@ -277,8 +277,7 @@ int verdict_of_random(
 		s.agents.end_ns =
 			START + (int64_t)(3 * s.job.steps * s.job.step_ns) + 10 * (int64_t)NS_PER_S;
 	r = core_new(seed, &f);
-	if (r == 0)
-		r = play_all(&s, f, ret, &end_ns);
+	r = r ?: play_all(&s, f, ret, &end_ns);
 	if (ret->shown_ns < 0 || (ret->named_ns >= 0 && ret->named_ns < ret->shown_ns))
 		ret->shown_ns = ret->named_ns;
 	if (s.job.fault == JOB_NONE)

@@ -265,19 +265,13 @@ int store_clickhouse_open(
 	pthread_mutex_init(&s->lock, NULL);
 	store = &s->store;
 	r = clickhouse_new(from->shards, from->shard_count, &s->client, reterr);
-	if (r == 0)
-		r = prepare(s, from);
-	if (r == 0)
-		r = learn_features(s, reterr);
+	r = r ?: prepare(s, from);
+	r = r ?: learn_features(s, reterr);
 	s->settle_ns = from->settle_ns ? from->settle_ns : s->synced ? NS_PER_S : SETTLE_NS;
-	if (r == 0)
-		r = make_tables(s, reterr);
-	if (r == 0)
-		r = learn_position(s, reterr);
-	if (r == 0)
-		r = clickhouse_upkeep_count(s, reterr);
-	if (r == 0)
-		r = clickhouse_fill_learn(s, reterr);
+	r = r ?: make_tables(s, reterr);
+	r = r ?: learn_position(s, reterr);
+	r = r ?: clickhouse_upkeep_count(s, reterr);
+	r = r ?: clickhouse_fill_learn(s, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(store);

@@ -58,8 +58,7 @@ static int learn_table(struct store_clickhouse *s, int table, struct errinfo *re
 		s->names.database, store_tables[table].name);
 	r = clickhouse_store_run_all(s, buf_str(&q), t, reterr);
 	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-		if (r == 0)
-			r = keep_reached(slot_of(s, shard, table), &t[shard]);
+		r = r ?: keep_reached(slot_of(s, shard, table), &t[shard]);
 		sql_table_done(&t[shard]);
 	}
 	return r;
@@ -112,8 +111,7 @@ int clickhouse_fill_learn(struct store_clickhouse *s, struct errinfo *reterr)
 	for (int t = 0; r == 0 && t < TABLE_COUNT; t++)
 		if (t != TABLE_METRICS)
 			r = learn_table(s, t, reterr);
-	if (r == 0)
-		r = open_gates(s, reterr);
+	r = r ?: open_gates(s, reterr);
 	s->reached_known = r == 0;
 	return r;
 }
@@ -260,8 +258,7 @@ int clickhouse_fill_take(struct store *store, uint64_t position, const void *bat
 		return 0;
 	if (!s->reached_known)
 		r = clickhouse_fill_learn(s, &e);
-	if (r == 0)
-		r = take_rows(s, position, batch, len, &e);
+	r = r ?: take_rows(s, position, batch, len, &e);
 	if (r < 0) {
 		if (reterr)
 			*reterr = e;

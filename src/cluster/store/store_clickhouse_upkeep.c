@@ -179,8 +179,7 @@ int clickhouse_grow(
 			if (t == TABLE_METRICS)
 				continue; /* computed */
 			r = grow_table(s, shard, database, rows, t, &columns, reterr);
-			if (r == 0)
-				r = grow_table(s, shard, database, "", t, &columns, reterr);
+			r = r ?: grow_table(s, shard, database, "", t, &columns, reterr);
 		}
 	}
 	return r;
@@ -338,10 +337,8 @@ int clickhouse_ask_sql(struct store *store, const struct store_scope *scope, con
 		return errinfo_set(reterr, -EPERM,
 			"SQL of some clusters only needs the name of the servers' cluster: see docs/clickhouse.md");
 	r = clickhouse_guard_check(text, reterr);
-	if (r == 0)
-		r = clickhouse_guard_name(s->names.database, scope, &database, reterr);
-	if (r == 0)
-		r = clickhouse_guard_name(s->reader.user, scope, &user, reterr);
+	r = r ?: clickhouse_guard_name(s->names.database, scope, &database, reterr);
+	r = r ?: clickhouse_guard_name(s->reader.user, scope, &user, reterr);
 	if (r == 0 && scoped)
 		r = make_scope(s, scope, buf_str(&database), reterr);
 	if (r < 0)

@@ -300,18 +300,12 @@ int store_duck_open(
 	struct store_duck *s = NULL;
 	int r = duck_load(reterr);
 
-	if (r == 0)
-		r = store_new(settings, &s);
-	if (r == 0)
-		r = open_folder(s, reterr);
-	if (r == 0)
-		r = asking_new(&s->asking);
-	if (r == 0)
-		r = snapshots_new(s);
-	if (r == 0)
-		r = instance_open(s, reterr);
-	if (r == 0)
-		r = scrub_new(s);
+	r = r ?: store_new(settings, &s);
+	r = r ?: open_folder(s, reterr);
+	r = r ?: asking_new(&s->asking);
+	r = r ?: snapshots_new(s);
+	r = r ?: instance_open(s, reterr);
+	r = r ?: scrub_new(s);
 	if (r < 0) {
 		if (s)
 			store_duck_free(&s->store);

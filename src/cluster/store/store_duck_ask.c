@@ -296,8 +296,7 @@ static int ask_reading(struct store_duck *s, struct reading *reading,
 	struct duck_connection *c;
 	int r = reading_expand(reading, question, scope, &text, reterr);
 
-	if (r == 0)
-		r = connection_get(s, &c, reterr);
+	r = r ?: connection_get(s, &c, reterr);
 	if (r < 0)
 		return r;
 	r = ask_run(s, c, buf_str(&text), limits, ret, reterr);

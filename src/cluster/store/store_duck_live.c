@@ -201,8 +201,7 @@ static int fill_rows(struct duck_connection *c, const struct generation *g, cons
 
 		if (!f->appenders[row.table])
 			r = fill_open(c, g, f, row.table, reterr);
-		if (r == 0)
-			r = duck_append(f->appenders[row.table], row.cells, reterr);
+		r = r ?: duck_append(f->appenders[row.table], row.cells, reterr);
 		f->rows[row.table]++;
 		if (row.table == TABLE_EVENTS && time->type == SQL_INT &&
 			(f->oldest_ns == 0 || time->i < f->oldest_ns))
@@ -225,8 +224,7 @@ static int fill_transaction(struct duck_connection *c, const struct generation *
 	for (int t = 0; t < TABLE_COUNT; t++)
 		duck_appender_freep(&f->appenders[t]);
 	memset(f->appenders, 0, sizeof(f->appenders));
-	if (r == 0)
-		r = duck_exec(c, "COMMIT", reterr);
+	r = r ?: duck_exec(c, "COMMIT", reterr);
 	if (r < 0)
 		duck_exec(c, "ROLLBACK", NULL);
 	return r;
@@ -310,9 +308,8 @@ static int open_duck(struct store_duck *s, struct errinfo *reterr)
 	snprintf(threads, sizeof(threads), "%d", s->settings.threads);
 	snprintf(spill, sizeof(spill), "%s/spill", s->folder);
 	r = duck_open(NULL, settings, &s->duck, reterr);
-	if (r == 0)
-		r = duck_connect(s->duck, &s->fill, reterr);
-	return r == 0 ? duck_connect(s->duck, &s->write, reterr) : r;
+	r = r ?: duck_connect(s->duck, &s->fill, reterr);
+	return r ?: duck_connect(s->duck, &s->write, reterr);
 }
 
 /* A damaged part is moved away, with a name that says what it was. */
@@ -394,10 +391,8 @@ int instance_open(struct store_duck *s, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
 		if (!s->parts.items[i]->gone)
 			r = attach_part(s, s->parts.items[i], reterr);
-	if (r == 0)
-		r = refuse_strange(s, reterr);
-	if (r == 0)
-		r = generation_new(s, s->fill, s->next_id++, &s->current, reterr);
+	r = r ?: refuse_strange(s, reterr);
+	r = r ?: generation_new(s, s->fill, s->next_id++, &s->current, reterr);
 	if (r == 0)
 		set_sweep(s);
 	return r;

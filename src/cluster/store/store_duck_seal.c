@@ -118,10 +118,8 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 			p->first = s->durable + 1;
 			p->last = s->frozen->position;
 		}
-		if (r == 0)
-			r = part_attach(s, s->write, p, reterr);
-		if (r == 0)
-			r = parts_add(&s->sealed, p);
+		r = r ?: part_attach(s, s->write, p, reterr);
+		r = r ?: parts_add(&s->sealed, p);
 		if (r == 0)
 			p = NULL;
 	}
@@ -143,9 +141,8 @@ static int seal_frozen(struct store_duck *s, struct errinfo *reterr)
 	char alias[STORE_ALIAS_MAX];
 	int r = check_space(s, s->frozen->bytes / 2, reterr);
 
-	if (r == 0)
-		r = write_parts(s, generation_alias(s->frozen, alias), reterr);
-	return r == 0 ? set_change(s, &change, reterr) : r;
+	r = r ?: write_parts(s, generation_alias(s->frozen, alias), reterr);
+	return r ?: set_change(s, &change, reterr);
 }
 
 /* Positions without rows: only the manifest says so. */
@@ -164,8 +161,7 @@ static int seal_step(struct store_duck *s, struct errinfo *reterr)
 	set_sweep(s);
 	if (!s->frozen)
 		r = freeze(s, &position, reterr);
-	if (r == 0)
-		r = s->frozen ? seal_frozen(s, reterr) : seal_position(s, position, reterr);
+	r = r ?: s->frozen ? seal_frozen(s, reterr) : seal_position(s, position, reterr);
 	set_sweep(s);
 	return r;
 }
@@ -279,9 +275,9 @@ static int make_room(struct store_duck *s, size_t count)
 
 	pthread_mutex_lock(&s->set_mutex);
 	r = ARRAY_RESERVE(s->parts.items, s->parts.room, s->parts.count + count, STORE_PARTS_MAX);
-	if (r == 0)
-		r = ARRAY_RESERVE(
-			s->missing.items, s->missing.room, s->missing.count + 1, STORE_PARTS_MAX);
+	r = r
+		    ?: ARRAY_RESERVE(s->missing.items, s->missing.room, s->missing.count + 1,
+			       STORE_PARTS_MAX);
 	pthread_mutex_unlock(&s->set_mutex);
 	return r;
 }
@@ -307,10 +303,8 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 	int r = make_room(s, c->add ? c->add->count : 0);
 
 	memcpy(m.id, s->id, sizeof(m.id));
-	if (r == 0)
-		r = next_parts(s, c, &m.parts);
-	if (r == 0)
-		r = next_missing(s, c, &m.missing);
+	r = r ?: next_parts(s, c, &m.parts);
+	r = r ?: next_missing(s, c, &m.missing);
 	if (r == 0) {
 		store_duck_at("before the manifest");
 		r = manifest_write(s->folder, &m, reterr);

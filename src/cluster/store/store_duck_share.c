@@ -339,8 +339,7 @@ static int copy_rows(struct store_duck *s, struct reading *reading, enum store_t
 	buf_puts(&text, ") TO ");
 	duck_quote(&text, path);
 	buf_puts(&text, " (FORMAT parquet, COMPRESSION zstd)");
-	if (r == 0)
-		r = text.err ? text.err : connection_get(s, &c, reterr);
+	r = r ?: text.err ? text.err : connection_get(s, &c, reterr);
 	if (r < 0)
 		return r;
 	r = duck_select(c, buf_str(&text), &limits, &done, reterr);

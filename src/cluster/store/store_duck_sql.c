@@ -167,8 +167,7 @@ static int copy_tables(struct store_duck *s, struct duck_connection *c,
 	r = r < 0 ? r : text.err ? text.err : duck_exec(c, buf_str(&text), reterr);
 	if (r < 0)
 		duck_exec(c, "ROLLBACK", NULL);
-	if (r == 0)
-		r = duck_exec(c, "CHECKPOINT snapshot", reterr);
+	r = r ?: duck_exec(c, "CHECKPOINT snapshot", reterr);
 	duck_exec(c, "DETACH DATABASE IF EXISTS snapshot", NULL);
 	return r;
 }
@@ -282,8 +281,7 @@ static int ask_worker(const struct files *files, const char *text,
 		tables[t] = (struct duck_worker_table){store_tables[t].name, buf_str(&columns[t])};
 		r = r < 0 ? r : columns[t].err;
 	}
-	if (r == 0)
-		r = duck_worker_ask(&q, &rules, ret, NULL, reterr);
+	r = r ?: duck_worker_ask(&q, &rules, ret, NULL, reterr);
 	if (r == -ENOMEM) /* which would be so the next time, too */
 		r = errinfo_set(reterr, -ENOBUFS,
 			"the statement needs more than the %u MiB of memory that one may have: group, filter or limit earlier",
@@ -313,8 +311,7 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 		r = snapshot_begin(s, scope, reading, tables, &n, reterr);
 	if (r == -ENOSPC)
 		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
-	if (r == 0)
-		r = list_files(s, reading, n, &files);
+	r = r ?: list_files(s, reading, n, &files);
 	waited = mono_now().ns - began; /* for others' snapshots, and its own */
 	if (r == 0 && waited >= left.timeout_ns)
 		r = errinfo_set(reterr, -ETIMEDOUT, "the statement timed out while it was queued");

@@ -127,10 +127,8 @@ static int write_merged(struct store_duck *s, struct merge *m, struct errinfo *r
 		r = errinfo_set(reterr, -EBADMSG,
 			"merged parts have %" PRIu64 " rows and not %" PRIu64, part_rows(p),
 			m->rows);
-	if (r == 0)
-		r = part_attach(s, s->write, p, reterr);
-	if (r == 0)
-		r = set_change(s, &change, reterr);
+	r = r ?: part_attach(s, s->write, p, reterr);
+	r = r ?: set_change(s, &change, reterr);
 	parts_done(&add);
 	return r;
 }
@@ -226,12 +224,9 @@ static int step(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
 {
 	int r = check_suspect(s, reterr);
 
-	if (r == 0)
-		r = keep_clock(s, &now_ns, reterr);
-	if (r == 0)
-		r = expire(s, now_ns, reterr);
-	if (r == 0)
-		r = merge(s, reterr);
+	r = r ?: keep_clock(s, &now_ns, reterr);
+	r = r ?: expire(s, now_ns, reterr);
+	r = r ?: merge(s, reterr);
 	set_sweep(s);
 	return r;
 }
@@ -244,8 +239,7 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr)
 	pthread_mutex_lock(&s->write_mutex);
 	if (seal_is_due(s))
 		r = seal_now(s, reterr);
-	if (r == 0)
-		r = instance_use(s, reterr);
+	r = r ?: instance_use(s, reterr);
 	if (r == 0) {
 		r = step(s, now_ns, reterr);
 		instance_leave(s);
@@ -313,8 +307,7 @@ static int copy_part(struct copying *c, const struct part *p, struct errinfo *re
 	if (c->links && link(from, to) == 0)
 		return 0;
 	r = store_copy_file(from, to);
-	if (r == 0)
-		r = digest_sha256_file(to, sum);
+	r = r ?: digest_sha256_file(to, sum);
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "%s cannot be copied to %s: %s", from, to, strerror(-r));
@@ -348,10 +341,8 @@ static int copy_all(struct copying *c, struct errinfo *reterr)
 
 	for (size_t i = 0; r == 0 && i < c->manifest.parts.count; i++)
 		r = copy_part(c, c->manifest.parts.items[i], reterr);
-	if (r == 0)
-		r = manifest_write(c->partial, &c->manifest, reterr);
-	if (r == 0)
-		r = write_sums(c, reterr);
+	r = r ?: manifest_write(c->partial, &c->manifest, reterr);
+	r = r ?: write_sums(c, reterr);
 	if (r == 0 && rename(c->partial, c->to) < 0)
 		r = errinfo_set(
 			reterr, -errno, "%s cannot be renamed: %s", c->partial, strerror(errno));
@@ -406,8 +397,7 @@ static int copy_folder(struct copying *c, struct errinfo *reterr)
 		r = manifest_read(c->from, &c->manifest, reterr);
 		if (r == -ENOENT)
 			return errinfo_set(reterr, r, "there is no store in %s", c->from);
-		if (r == 0)
-			r = copy_store(c, reterr);
+		r = r ?: copy_store(c, reterr);
 		manifest_done(&c->manifest);
 		c->manifest = (struct manifest){0};
 	}
@@ -443,8 +433,7 @@ int store_duck_restore(const char *from, const char *to, struct errinfo *reterr)
 
 	if (r == -EBADMSG && none.findings && none.findings == none.known)
 		r = 0; /* what was missing then is missing in it */
-	if (r == 0)
-		r = manifest_read(from, &c.manifest, reterr);
+	r = r ?: manifest_read(from, &c.manifest, reterr);
 	if (r < 0)
 		return r;
 	manifest_new_id(c.manifest.id); /* it goes another way than the store that it is of */

@@ -142,10 +142,8 @@ static int check_part(struct store_duck *s, struct duck_connection *c, const str
 		report_missing(report, &damaged, "damaged");
 		return 0;
 	}
-	if (r == 0)
-		r = part_attach(s, c, p, reterr);
-	if (r == 0)
-		r = parts_strange(c, alias, reterr);
+	r = r ?: part_attach(s, c, p, reterr);
+	r = r ?: parts_strange(c, alias, reterr);
 	if (r < 0)
 		return r;
 	if (r == 1) {
@@ -167,8 +165,7 @@ static int check_parts(struct store_duck *s, struct store_report *report, struct
 		{"autoload_known_extensions", "false"}, {NULL, NULL}};
 	int r = duck_open(NULL, settings, &d, reterr);
 
-	if (r == 0)
-		r = duck_connect(d, &c, reterr);
+	r = r ?: duck_connect(d, &c, reterr);
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
 		r = check_part(s, c, s->parts.items[i], report, reterr);
 	return r;
@@ -220,10 +217,8 @@ int store_duck_verify(const char *folder, struct store_report *report, struct er
 	if (!name)
 		return -ENOMEM;
 	r = lock_if_store(folder, &lock, reterr);
-	if (r == 0)
-		r = check_sums(folder, report, reterr);
-	if (r == 0)
-		r = manifest_read(folder, &m, reterr);
+	r = r ?: check_sums(folder, report, reterr);
+	r = r ?: manifest_read(folder, &m, reterr);
 	if (r == -ENOENT)
 		return errinfo_set_exit(
 			reterr, EXIT_NO_INPUT, r, "%s is not a store: it has no manifest", folder);

@@ -296,8 +296,7 @@ static int read_entry(struct reading *p, const struct yaml_value *entry)
 
 		r = v ? keys[i].read(p, v) : 0;
 	}
-	if (r == 0)
-		r = check_share(p, entry);
+	r = r ?: check_share(p, entry);
 	p->entry->tenant.credential = token_hash_number(&p->entry->hash);
 	for (size_t i = 0; i + 1 < p->acl->count && r == 0; i++)
 		if (p->acl->entries[i].tenant.credential == p->entry->tenant.credential)
@@ -404,11 +403,10 @@ int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
 
 	if (r == 0 && strlen(buf_str(&b)) != b.len)
 		r = errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL, "%s is not a text file", path);
-	if (r == 0)
-		r = digest_sha256(buf_str(&b), b.len, a->digest);
-	if (r == 0)
-		r = is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
-					 : read_plain(a, path, &b, reterr);
+	r = r ?: digest_sha256(buf_str(&b), b.len, a->digest);
+	r = r
+		    ?: is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
+					    : read_plain(a, path, &b, reterr);
 	if (b.data)
 		explicit_bzero(b.data, b.len);
 	if (r == -ENOMEM)

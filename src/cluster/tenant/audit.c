@@ -176,8 +176,7 @@ static int start(struct audit *a)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	r = -pthread_cond_init(&a->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	if (r == 0)
-		r = -pthread_create(&a->thread, NULL, run, a);
+	r = r ?: -pthread_create(&a->thread, NULL, run, a);
 	a->has_thread = r == 0;
 	return r;
 }
@@ -194,12 +193,9 @@ int audit_open(const char *path, struct audit **ret, struct errinfo *reterr)
 	a->path = strdup(path);
 	a->fd = a->path ? open_file(path, reterr) : -ENOMEM;
 	r = MIN(a->fd, 0);
-	if (r == 0)
-		r = go_on(a, reterr);
-	if (r == 0)
-		r = go_on_from_older(a, reterr);
-	if (r == 0)
-		r = start(a);
+	r = r ?: go_on(a, reterr);
+	r = r ?: go_on_from_older(a, reterr);
+	r = r ?: start(a);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);
@@ -293,10 +289,8 @@ int audit_write(struct audit *a, const struct audit_entry *e)
 
 	pthread_mutex_lock(&a->lock);
 	r = put_line(&b, a, e);
-	if (r == 0)
-		r = digest_sha256(b.data, b.len - 1, sum);
-	if (r == 0)
-		r = append(a, &b);
+	r = r ?: digest_sha256(b.data, b.len - 1, sum);
+	r = r ?: append(a, &b);
 	if (r == 0) {
 		memcpy(a->head, sum, sizeof(a->head));
 		a->seq++;

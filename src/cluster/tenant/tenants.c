@@ -131,10 +131,8 @@ int tenants_reload(struct tenants *t, uint64_t now_ns, struct errinfo *reterr)
 		return 0;
 	if (forget(t, now_ns) >= OLDER_MAX)
 		r = -ENOBUFS;
-	if (r == 0)
-		r = collect(t, fresh, now_ns, &l);
-	if (r == 0)
-		r = token_set_replace(t->tokens, l.items, l.count);
+	r = r ?: collect(t, fresh, now_ns, &l);
+	r = r ?: token_set_replace(t->tokens, l.items, l.count);
 	if (r == -ENOBUFS)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
 			"%s has changed too often in ten minutes: reload again later", t->path);
@@ -156,8 +154,7 @@ int tenants_read(const char *path, struct tenants **ret, struct errinfo *reterr)
 	r = t->path ? acl_read(path, &t->newest, reterr) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < t->newest->count; i++)
 		r = hash_list_add(&l, &t->newest->entries[i].hash, 0);
-	if (r == 0)
-		r = token_set_of_hashes(l.items, l.count, &t->tokens);
+	r = r ?: token_set_of_hashes(l.items, l.count, &t->tokens);
 	if (r < 0)
 		return r;
 	*ret = TAKE(t);

@@ -166,8 +166,7 @@ static int add_line(
 	size_t line;
 	int r = read_text(path, &b, reterr);
 
-	if (r == 0)
-		r = known_nodes_parse(path, buf_str(&b), b.len, &k, reterr);
+	r = r ?: known_nodes_parse(path, buf_str(&b), b.len, &k, reterr);
 	if (r < 0 || known_nodes_judge(&k, node, pin, &line) == KNOWN_MATCH)
 		return r;
 	if (b.len && b.data[b.len - 1] != '\n')

@@ -395,8 +395,7 @@ int token_keep(int dir, const char *name, int (*give)(int fd), char **ret, struc
 
 	if (r == -ENOENT) {
 		r = token_make(&fresh);
-		if (r == 0)
-			r = write_new(dir, name, fresh, give);
+		r = r ?: write_new(dir, name, fresh, give);
 		if (r == 0)
 			*ret = TAKE(fresh);
 		else if (r == -EEXIST)

@@ -239,8 +239,7 @@ int health_file_save(const char *path, const struct health_baseline *b,
 	put_signals(&w, "hard_floor", b->floor);
 	json_end_object(&w);
 	r = json_finish(&w);
-	if (r == 0)
-		r = make_folder(path, reterr);
+	r = r ?: make_folder(path, reterr);
 	if (r < 0)
 		return r;
 	r = file_write_atomic(path, text.data, text.len, 0644);

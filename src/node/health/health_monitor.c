@@ -206,10 +206,8 @@ int health_monitor_check(const struct health_monitor *m, struct errinfo *reterr)
 {
 	int r = health_score_check(&m->score_settings, reterr);
 
-	if (r == 0)
-		r = health_baseline_check(&m->baseline_settings, reterr);
-	if (r == 0)
-		r = health_state_check(&m->state_settings, reterr);
+	r = r ?: health_baseline_check(&m->baseline_settings, reterr);
+	r = r ?: health_state_check(&m->state_settings, reterr);
 	return r < 0 ? r : health_classifier_check(&m->classifier_settings, reterr);
 }
 

@@ -66,8 +66,7 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr)
 {
 	int r = check_name("--cluster-id", s->cluster, reterr);
 
-	if (r == 0)
-		r = check_name("--node-id", s->node, reterr);
+	r = r ?: check_name("--node-id", s->node, reterr);
 	if (r < 0)
 		return r;
 	if (s->push_interval_ns < INTERVAL_MIN)
@@ -316,20 +315,13 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 {
 	int r = loop_timer_new(p->loop, on_tick, p, &p->tick);
 
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_look, p, &p->look);
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_poll_due, p, &p->poll);
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_retry, p, &p->retry);
-	if (r == 0)
-		r = loop_timer_new(p->loop, stop, p, &p->patience);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGTERM, on_stop, p);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGINT, on_stop, p);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGHUP, on_hangup, p);
+	r = r ?: loop_timer_new(p->loop, on_look, p, &p->look);
+	r = r ?: loop_timer_new(p->loop, on_poll_due, p, &p->poll);
+	r = r ?: loop_timer_new(p->loop, on_retry, p, &p->retry);
+	r = r ?: loop_timer_new(p->loop, stop, p, &p->patience);
+	r = r ?: loop_signal(p->loop, SIGTERM, on_stop, p);
+	r = r ?: loop_signal(p->loop, SIGINT, on_stop, p);
+	r = r ?: loop_signal(p->loop, SIGHUP, on_hangup, p);
 	return r == 0 ? 0
 		      : errinfo_set(
 				reterr, r, "cannot set up timers and signals: %s", strerror(-r));
@@ -389,23 +381,17 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 
 	pusher_recording_init(&p.recording, s->db ? s->db : "", s->window_ns);
 	r = loop_new(&p.loop);
-	if (r == 0)
-		r = open_timers(&p, reterr);
-	if (r == 0)
-		r = pusher_send_open(&p, reterr);
-	if (r == 0)
-		r = pusher_health_begin(&p, reterr);
-	if (r == 0)
-		r = pusher_stream_open(&p, reterr);
-	if (r == 0)
-		r = pusher_resume(&p, reterr);
+	r = r ?: open_timers(&p, reterr);
+	r = r ?: pusher_send_open(&p, reterr);
+	r = r ?: pusher_health_begin(&p, reterr);
+	r = r ?: pusher_stream_open(&p, reterr);
+	r = r ?: pusher_resume(&p, reterr);
 	if (r < 0)
 		return r;
 	begin(&p);
 	r = loop_notify(p.loop);
 	pusher_say_ready(&p);
-	if (r == 0)
-		r = loop_run(p.loop);
+	r = r ?: loop_run(p.loop);
 	if (p.result == 0 && s->replay)
 		pusher_replay_say(&p);
 	else if (p.result == 0)

@@ -275,8 +275,7 @@ static int begin_calls(struct nodedb_snapshot *l, struct visit *v, struct errinf
 		return 0;
 	}
 	res = resume_row(l, r, &row, reterr);
-	if (res == 0)
-		res = nodedb_recent_points(l, row, take_points, v, reterr);
+	res = res ?: nodedb_recent_points(l, row, take_points, v, reterr);
 	if (res < 0)
 		return res;
 	r->at.row = row;
@@ -293,8 +292,7 @@ static int visit_calls(struct nodedb_snapshot *l, void *arg, struct errinfo *ret
 	int res = begin_calls(l, v, reterr);
 
 	v->rows = 0;
-	if (res == 0)
-		res = nodedb_recent_stopped(l, &stopped, reterr);
+	res = res ?: nodedb_recent_stopped(l, &stopped, reterr);
 	r->is_over = stopped != 0;
 	if (res == 0 && !r->processes.used)
 		res = nodedb_recent_processes(l, take_process, v, reterr);
@@ -323,15 +321,10 @@ static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 	r->world_size = 0;
 	r->job[0] = r->cgroup[0] = 0;
 	res = begin_ledger(l, r, reterr);
-	if (res == 0)
-		res = nodedb_recent_processes(l, take_process, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_calls(l, MIN(counted, from), take_calls, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_readings(l, from, &v->readings, reterr);
-	return res;
+	res = res ?: nodedb_recent_processes(l, take_process, v, reterr);
+	res = res ?: nodedb_recent_calls(l, MIN(counted, from), take_calls, v, reterr);
+	res = res ?: nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
+	return res ?: nodedb_recent_readings(l, from, &v->readings, reterr);
 }
 
 static int visit_incident(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
@@ -538,8 +531,7 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 	struct visit v = {.recording = r, .now = now};
 	int res = follow_file(r, now, reterr);
 
-	if (res == 0)
-		res = nodedb_snapshot_read(r->path, visit_health, &v, reterr);
+	res = res ?: nodedb_snapshot_read(r->path, visit_health, &v, reterr);
 	if (res < 0)
 		return res;
 	pusher_counters_end(&r->counters, now.ns);

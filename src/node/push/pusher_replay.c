@@ -191,8 +191,7 @@ static int probe_path(struct probe *x, const char *path, const char *what, struc
 	a.body = body.data;
 	a.body_len = body.len;
 	r = http_ask(p->client, &a, on_reply, x, NULL);
-	if (r == 0)
-		r = loop_run(p->loop);
+	r = r ?: loop_run(p->loop);
 	if (r < 0)
 		return r;
 	if (x->err == 0 && x->status / 100 == 2)
@@ -226,12 +225,9 @@ static int probe_endpoint(struct probe *x, struct buf *out, struct errinfo *rete
 	char took[TEXT_MAX];
 	int r = loop_new(&p->loop);
 
-	if (r == 0)
-		r = pusher_send_open(p, reterr);
-	if (r == 0)
-		r = probe_path(x, p->metrics_path, "resourceMetrics", reterr);
-	if (r == 0)
-		r = probe_path(x, p->logs_path, "resourceLogs", reterr);
+	r = r ?: pusher_send_open(p, reterr);
+	r = r ?: probe_path(x, p->metrics_path, "resourceMetrics", reterr);
+	r = r ?: probe_path(x, p->logs_path, "resourceLogs", reterr);
 	if (r < 0)
 		return r;
 	text_format_duration(took, x->took_ns);
@@ -259,8 +255,7 @@ static int probe_recording(struct probe *x, struct buf *out, struct errinfo *ret
 	if (s->mark && pusher_mark_peek(s->mark, &n, NULL) > 0)
 		pusher_recording_resume(r, &n.at);
 	res = pusher_recording_health(r, wall_now(), &reading, reterr);
-	if (res == 0)
-		res = pusher_recording_calls(r, wall_now(), reterr);
+	res = res ?: pusher_recording_calls(r, wall_now(), reterr);
 	if (res < 0 && reterr && !reterr->exit_code)
 		reterr->exit_code = EXIT_NO_INPUT;
 	if (res < 0)

@@ -184,8 +184,7 @@ int pusher_stream_open(struct pusher *p, struct errinfo *reterr)
 		r = errinfo_set(reterr, -EINVAL, "--remediate-socket: the path is too long");
 	else
 		snprintf(path, sizeof(path), "%s", p->settings->stream_path);
-	if (r == 0)
-		r = stream_open(path, p->settings->stream_group, &p->stream, reterr);
+	r = r ?: stream_open(path, p->settings->stream_group, &p->stream, reterr);
 	if (r < 0)
 		return r;
 	r = loop_watch(p->loop, stream_fd(p->stream), on_stream, p);

@@ -67,8 +67,7 @@ int alert_file_read(const char *path, const char *text, size_t len, struct alert
 	f->alerts.values = &f->values;
 	f->least = SEVERITY_MEDIUM;
 	r = alert_values_read(&f->values, path, text, len, reterr);
-	if (r == 0)
-		r = take_file(f);
+	r = r ?: take_file(f);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
@@ -272,11 +271,10 @@ int alerter_start(const struct alerter_settings *s, struct alerter **ret, struct
 	a->node = s->node;
 	a->begin = s->begin;
 	r = loop_new(&a->loop);
-	if (r == 0)
-		r = alerts_new(a->loop, s->file->alerts.receivers, s->file->alerts.count,
-			&a->alerts, reterr);
-	if (r == 0)
-		r = loop_timer_new(a->loop, on_end, a, &a->patience);
+	r = r
+		    ?: alerts_new(a->loop, s->file->alerts.receivers, s->file->alerts.count,
+			       &a->alerts, reterr);
+	r = r ?: loop_timer_new(a->loop, on_end, a, &a->patience);
 	if (r < 0)
 		return r;
 	r = -pthread_create(&a->thread, NULL, thread_main, a);

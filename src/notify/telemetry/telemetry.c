@@ -332,11 +332,8 @@ static int open_ends(
 		r = scrape_new(t->loop, &scrape, &t->scrape, reterr);
 	if (r == 0 && s->push.endpoint)
 		r = push_new(t->loop, &s->push, &t->push, reterr);
-	if (r == 0)
-		r = loop_timer_new(t->loop, on_tick, t, &t->tick);
-	if (r == 0)
-		r = loop_timer_new(t->loop, on_patience, t, &t->patience);
-	return r;
+	r = r ?: loop_timer_new(t->loop, on_tick, t, &t->tick);
+	return r ?: loop_timer_new(t->loop, on_patience, t, &t->patience);
 }
 
 int telemetry_start(
@@ -351,8 +348,7 @@ int telemetry_start(
 	t->begin = s->begin;
 	t->interval_ns = s->interval_ns ? s->interval_ns : TELEMETRY_INTERVAL_NS;
 	r = loop_new(&t->loop);
-	if (r == 0)
-		r = open_ends(t, s, reterr);
+	r = r ?: open_ends(t, s, reterr);
 	if (r < 0)
 		return r;
 	if (t->push)

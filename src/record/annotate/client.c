@@ -212,8 +212,7 @@ int annotate_client_send(int fd, int input_fd, struct annotate_result *ret, stru
 	c->result = ret;
 	while (r == 0 && (!c->at_end || c->in_len || c->waiting)) {
 		r = wait_for_either(c, reterr);
-		if (r == 0)
-			r = send_lines(c, reterr);
+		r = r ?: send_lines(c, reterr);
 	}
 	return r;
 }

@@ -161,8 +161,7 @@ static void take_line(struct annotate_server *s, struct connection *c, const cha
 	struct errinfo e = {0};
 	int r = annotate_line_parse(line, len, wall_now(), a, &e);
 
-	if (r == 0)
-		r = check_process(s, &c->peer, a, &e);
+	r = r ?: check_process(s, &c->peer, a, &e);
 	if (r == 0) {
 		a->peer_uid = c->peer.uid;
 		a->peer_gid = c->peer.gid;

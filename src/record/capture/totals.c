@@ -106,8 +106,7 @@ int total_fold(struct total *to, struct total *from)
 		if (!kind)
 			continue;
 		there = total_kind_of(to, i << WIRE_AGG_KIND, &r);
-		if (r == 0)
-			r = sparse_fold(&there->all, &kind->all);
+		r = r ?: sparse_fold(&there->all, &kind->all);
 		if (r < 0)
 			return r;
 		sparse_done(&kind->all);

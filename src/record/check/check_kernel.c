@@ -157,8 +157,7 @@ void check_processes(const struct check_context *c, struct check_row *row)
 		return;
 	}
 	r = discover_scanner_new(c->root, &s);
-	if (r == 0)
-		r = discover_scan(s, &found);
+	r = r ?: discover_scan(s, &found);
 	if (r < 0) {
 		row->state = CHECK_OPTIONAL;
 		VALUE(row, "unknown: %s", strerror(-r));

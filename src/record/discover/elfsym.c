@@ -390,8 +390,7 @@ int elfsym_mentions(struct elfsym *e, const char *name)
 	_cleanup_(search_done) struct search s;
 	int r = search_init(&s, &name, 1);
 
-	if (r == 0)
-		r = find_strings(e, &e->dynamic, &s);
+	r = r ?: find_strings(e, &e->dynamic, &s);
 	return r < 0 ? r : s.hit_count > 0;
 }
 

@@ -253,8 +253,7 @@ int discover_scanner_new(const char *root, struct discover_scanner **ret)
 	if (!s)
 		return -ENOMEM;
 	r = file_join(s->root, sizeof(s->root), root, "");
-	if (r == 0)
-		r = embedded_new(&s->embedded);
+	r = r ?: embedded_new(&s->embedded);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

@@ -309,8 +309,7 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	if (r < 0)
 		return load_failed(r, reterr);
 	r = make_common_entries(p);
-	if (r == 0)
-		r = map_uses(p);
+	r = r ?: map_uses(p);
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "cannot make the probes' table of counts: %s", strerror(-r));

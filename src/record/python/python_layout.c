@@ -190,8 +190,7 @@ static int code_check(const struct trial *t, uint64_t code)
 	r = type_check(t, code, t->s->code_type);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(texts); i++) {
 		r = python_u64(t->m, code + texts[i], &text);
-		if (r == 0)
-			r = type_check(t, text, t->s->unicode_type);
+		r = r ?: type_check(t, text, t->s->unicode_type);
 	}
 	if (r < 0)
 		return r;

@@ -298,12 +298,9 @@ static int table_file(const struct unwind_table *t)
 	if (fd < 0)
 		return -errno;
 	r = write_all(fd, &head, sizeof(head));
-	if (r == 0)
-		r = write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
-	if (r == 0)
-		r = write_all(fd, t->address, t->count * sizeof(t->address[0]));
-	if (r == 0)
-		r = write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
+	r = r ?: write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
+	r = r ?: write_all(fd, t->address, t->count * sizeof(t->address[0]));
+	r = r ?: write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, PROTOCOL_SEALS) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -319,8 +316,7 @@ static int build_table_file(int fd, const char **ret_text, struct errinfo *reter
 	struct unwind_table t = {0};
 	int r = image_open(fd, &image, reterr);
 
-	if (r == 0)
-		r = unwind_table_build(image, &t, reterr);
+	r = r ?: unwind_table_build(image, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret_text = t.cut ? "its table was too long and was truncated" : "";
@@ -355,10 +351,8 @@ void answer_handles(struct answer *a, int fd)
 	struct errinfo e = {0};
 	int r = image_open(fd, &image, &e), count = 0;
 
-	if (r == 0)
-		r = image_text(image, 0, &text);
-	if (r == 0)
-		r = image_offset(image, text.vaddr, &h.text_offset);
+	r = r ?: image_text(image, 0, &text);
+	r = r ?: image_offset(image, text.vaddr, &h.text_offset);
 	if (r == 0)
 		r = count = handles_list(image, &vaddrs);
 	if (r < 0) {

@@ -240,8 +240,7 @@ int image_section_linked(const struct image *i, const char *name, struct image_r
 		return -EBADMSG;
 	l = section_header(i, s.sh_link);
 	r = section_range(i, &s, &range);
-	if (r == 0)
-		r = section_range(i, &l, &linked);
+	r = r ?: section_range(i, &l, &linked);
 	if (r < 0)
 		return r;
 	*ret = range;

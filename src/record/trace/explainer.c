@@ -297,8 +297,7 @@ static int look(struct explainer *x, const struct accounting *books)
 		r = count_steps(x, &accounts, now);
 		rec.accounts = &accounts;
 	}
-	if (r == 0)
-		r = diagnose_run(&rec, &found, &count);
+	r = r ?: diagnose_run(&rec, &found, &count);
 	if (r < 0)
 		return r;
 	return incident_tracker_update(&x->book, found, count, now,

@@ -330,8 +330,7 @@ int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
 	if (r == 0 && lib.kind != TARGET_NCCL)
 		return errinfo_set(reterr, -EINVAL, "--nccl-lib %.300s is not a libnccl",
 			t->settings.nccl_lib);
-	if (r == 0)
-		r = cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
+	r = r ?: cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
 	if (r == 0)
 		coverage_close_kind(t->coverage, TARGET_NCCL);
 	return r;

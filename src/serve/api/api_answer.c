@@ -275,8 +275,7 @@ static int read_question(const json_t *root, struct statement **ret, struct erri
 		return -ENOMEM;
 	memcpy(q->sql, json_string_value(sql), json_string_length(sql) + 1);
 	r = get_int(root, "limit", ROWS, SQL_WORKER_ROWS_MAX, &q->limit, reterr);
-	if (r == 0)
-		r = get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+	r = r ?: get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
 	if (r == 0)
 		*ret = TAKE(q);
 	return r;

@@ -166,9 +166,9 @@ static int name_pids(const struct question *q, struct buf *b, struct errinfo *re
 	struct scope any = {.node = q->scope.node};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &any, PIDS_NAMED, &calls, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_PROCESSES, &any, PIDS_NAMED, &all, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       q->snapshot, NODEDB_PROCESSES, &any, PIDS_NAMED, &all, reterr);
 	for (size_t i = 0; r == 0 && i < calls.row_count; i++)
 		buf_printf(b, "%s%lld", b->len ? ", " : "", (long long)table_int(&calls, i, 0));
 	for (size_t i = 0; r == 0 && !calls.row_count && i < all.row_count; i++)
@@ -189,9 +189,7 @@ static int check_pids(const struct question *q, struct errinfo *reterr)
 		uint64_t events = 0;
 		int r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &one, 1, &rows, reterr);
 
-		if (r == 0)
-			r = nodedb_snapshot_list(
-				q->snapshot, NODEDB_CALLS, &one, 1, &calls, reterr);
+		r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &one, 1, &calls, reterr);
 		if (r == 0 && !rows.row_count && !calls.row_count)
 			r = nodedb_snapshot_count(q->snapshot, &one, 1, &events, reterr);
 		if (r < 0)
@@ -294,10 +292,8 @@ static int make(const struct question *q, void *arg, struct errinfo *reterr)
 	int r = check_pids(q, reterr);
 
 	buf_clear(answering->say); /* of a first try */
-	if (r == 0)
-		r = answering->fn(q, &w, reterr);
-	if (r == 0)
-		r = json_finish(&w);
+	r = r ?: answering->fn(q, &w, reterr);
+	r = r ?: json_finish(&w);
 	if (r < 0) {
 		json_builder_done(&tree);
 		return r;

@@ -122,8 +122,7 @@ static int make_temporary(struct run *run, struct errinfo *reterr)
 	fd = mkostemp(run->temporary, O_CLOEXEC);
 	r = fd < 0 ? -errno : 0;
 	run->made = fd >= 0;
-	if (r == 0)
-		r = owner_give(fd);
+	r = r ?: owner_give(fd);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
@@ -316,10 +315,8 @@ int nodedb_merge(
 	if (!run->files)
 		return -ENOMEM;
 	r = check_sources(run, reterr);
-	if (r == 0)
-		r = make_temporary(run, reterr);
-	if (r == 0)
-		r = fill(run, reterr);
+	r = r ?: make_temporary(run, reterr);
+	r = r ?: fill(run, reterr);
 	if (r >= 0)
 		r = give_name(run, reterr);
 	if (r < 0)

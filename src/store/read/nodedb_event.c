@@ -358,8 +358,7 @@ int reader_load_events(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	res = res ? reader_load_thinned(r, &names, reterr) : load_newest(r, &names, reterr);
-	if (res == 0)
-		res = put_in_order(c);
+	res = res ?: put_in_order(c);
 	if (!c->total_calls)
 		c->total_calls = c->event_count + c->older_events + c->thinned_rows;
 	return res;

@@ -324,10 +324,8 @@ int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const
 		return 0;
 	}
 	r = totals ? put_stack_totals(l, s, &sql, reterr) : put_list(l, row, s, &sql, reterr);
-	if (r == 0)
-		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
-	if (r == 0)
-		r = collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
+	r = r ?: reader_prepare(&l->reader, &sql, &stmt, reterr);
+	r = r ?: collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret = t;

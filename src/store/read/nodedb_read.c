@@ -138,9 +138,9 @@ static int query_limited(struct reader *r, const struct reader_query *q, size_t 
 		buf_printf(&sql, "%s FROM %s%s", q->select, q->table, q->beside ? q->beside : "");
 	else
 		res = reader_select(r, q->table, q->columns, &sql, reterr);
-	if (res == 0)
-		res = reader_where_of(
-			r, q->scope ? q->scope : &r->filter->scope, q->table, q->by, &sql, reterr);
+	res = res
+		      ?: reader_where_of(r, q->scope ? q->scope : &r->filter->scope, q->table,
+				 q->by, &sql, reterr);
 	buf_puts(&sql, q->rest ? q->rest : "");
 	if (limit < SIZE_MAX)
 		buf_printf(&sql, " LIMIT %zu", limit);
@@ -240,8 +240,7 @@ static bool is_unmade(const char *path)
 	enum schema_kind kind;
 	int r = sql_open_read(path, true, &sql, NULL, NULL);
 
-	if (r == 0)
-		r = schema_identify(sql, path, &kind, NULL, NULL);
+	r = r ?: schema_identify(sql, path, &kind, NULL, NULL);
 	return r == -ENOENT || (r == 0 && kind == SCHEMA_EMPTY);
 }
 

@@ -214,7 +214,7 @@ static int first_since(struct nodedb_snapshot *l, const char *text, int64_t from
 {
 	int r = start(l, text, from_ns, 0, ret, reterr);
 
-	return r == 0 ? sql_step(*ret, reterr) : r;
+	return r ?: sql_step(*ret, reterr);
 }
 
 static int read_host(struct nodedb_snapshot *l, int64_t from_ns, struct recent_readings *ret,
@@ -280,10 +280,8 @@ int nodedb_recent_readings(struct nodedb_snapshot *l, int64_t from_ns, struct re
 		.sm_clock_mhz = -1};
 	int r = read_host(l, from_ns, &got, reterr);
 
-	if (r == 0)
-		r = read_gpus(l, from_ns, &got, reterr);
-	if (r == 0)
-		r = read_failures(l, from_ns, &got, reterr);
+	r = r ?: read_gpus(l, from_ns, &got, reterr);
+	r = r ?: read_failures(l, from_ns, &got, reterr);
 	if (r == 0)
 		*ret = got;
 	return r;
@@ -425,10 +423,8 @@ int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	int r = put_chains(l, &sql, reterr);
 
-	if (r == 0)
-		r = start(l, buf_str(&sql), from_ns, max, &stmt, reterr);
-	if (r == 0)
-		r = sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
+	r = r ?: start(l, buf_str(&sql), from_ns, max, &stmt, reterr);
+	r = r ?: sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
 		r = sql_table_add(&t, stmt);
 	if (r < 0)

@@ -264,8 +264,7 @@ int reader_stack_read(
 	size_t bytes = 0;
 	int res = SQL_BIND(stmt, reterr, SQL_I(hash));
 
-	if (res == 0)
-		res = sql_step(stmt, reterr);
+	res = res ?: sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
 	res = reader_stack_row(r->kind, stmt, &s, &bytes);
@@ -355,9 +354,7 @@ int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *ret
 	res = load_list(r, b, "kernels",
 		"SELECT node, function, pid, since, name, origin <> 'unknown'", &b->kernels,
 		reterr);
-	if (res == 0)
-		res = load_list(
-			r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
+	res = res ?: load_list(r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
 	if (res < 0)
 		return res;
 	*ret = TAKE(b);

@@ -281,8 +281,7 @@ int schema_create_merged(sql_db *db, struct errinfo *reterr)
 {
 	int r = create_tables(db, true, reterr);
 
-	if (r == 0)
-		r = schema_describe(db, reterr);
+	r = r ?: schema_describe(db, reterr);
 	return r < 0 ? r : sql_exec(db, merged, reterr);
 }
 

@@ -422,9 +422,9 @@ static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
 
 	snprintf(id, sizeof(id), "%s%s%s", has_node ? "" : db->node, has_node ? "" : ":", i->id);
 	r = nodedb_statement(db, STATEMENT_INCIDENT, &stmt, reterr);
-	if (r == 0)
-		r = incident_table_put(
-			stmt, i, &(struct incident_origin){id, db->node, args->detected}, reterr);
+	r = r
+		    ?: incident_table_put(stmt, i,
+			       &(struct incident_origin){id, db->node, args->detected}, reterr);
 	if (r < 0)
 		return r;
 	return write_chain_row(db, i, id, args->detected, reterr);

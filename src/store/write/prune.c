@@ -440,8 +440,7 @@ static int vacuum_step(struct prune *p, struct errinfo *reterr)
 	do {
 		before = file;
 		r = sql_exec(p->db->sql, "PRAGMA incremental_vacuum(" VACUUM_PAGES ")", reterr);
-		if (r == 0)
-			r = read_pages(p, &file, &used, reterr);
+		r = r ?: read_pages(p, &file, &used, reterr);
 		if (r < 0)
 			return r;
 	} while (file < before && file > p->part_bytes && file > used && has_time_left(began));

@@ -117,8 +117,7 @@ int retention_end(
 		retention_books(u, run, &part);
 		r = nodedb_put_accounting(u->db, u->session.id, &part, reterr);
 	}
-	if (r == 0)
-		r = nodedb_session_end(u->db, u->session.id, now, reterr);
+	r = r ?: nodedb_session_end(u->db, u->session.id, now, reterr);
 	if (r < 0) {
 		nodedb_batch_rollback(u->db);
 		return r;
@@ -170,8 +169,7 @@ static int renew(struct retention *u, const struct accounting *books, struct err
 		prune_free(TAKE(u->prune));
 	u->session_due = true;
 	r = nodedb_renew(u->db, reterr);
-	if (r == 0)
-		r = begin_session(u, now, reterr);
+	r = r ?: begin_session(u, now, reterr);
 	if (r == 0 && u->config.max_bytes)
 		r = prune_new(u->db, u->session.id, u->config.max_bytes, &u->prune, reterr);
 	return r;
