@@ -100,17 +100,15 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 		int state;
 	} rules[] = {{"CRITICAL", STATE_CRITICAL}, {"HIGH", STATE_CRITICAL},
 		{"MEDIUM", STATE_WARNING}, {"LOW", STATE_OK}};
-	char text[128];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		int64_t n = severity_count(active, rules[i].severity);
 
 		if (!n)
 			continue;
-		snprintf(text, sizeof(text), "%lld %s incident%s%s", (long long)n,
-			rules[i].severity, n == 1 ? "" : "s",
-			live ? " in the last 5m" : " in the recording");
-		because(h, rules[i].state, text);
+		because(h, rules[i].state,
+			FORMATTED(128, "%lld %s incident%s%s", (long long)n, rules[i].severity,
+				n == 1 ? "" : "s", live ? " in the last 5m" : " in the recording"));
 	}
 }
 

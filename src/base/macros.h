@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -70,6 +71,20 @@ static inline void fd_closep(int *fd)
 }
 #define _cleanup_free_ _cleanup_(freep)
 #define _cleanup_fd_   _cleanup_(fd_closep)
+
+/* FORMATTED(size, fmt, …) - a text as an expression, for the arguments of a call: as many bytes of it as fit. It lives
+ * until its block ends. */
+#define FORMATTED(size, ...) format_text((char[size]){0}, size, __VA_ARGS__)
+
+static inline _printf_(3, 4) const char *format_text(char *out, size_t size, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(out, size, fmt, args);
+	va_end(args);
+	return out;
+}
 
 /* Sums and products that stay at the highest number instead of beginning anew. */
 

@@ -6,7 +6,6 @@
  * arrive, waits SEND_SECONDS at most. */
 #include "base/notify.h"
 
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -135,7 +134,7 @@ static int tell(const char *text, int flags)
 /* A line feed would begin another assignment. */
 static void tell_status(const char *before, const char *fmt, va_list ap)
 {
-	char message[STATUS_MAX + 64], text[STATUS_MAX];
+	char text[STATUS_MAX];
 
 	if (manager.fd < 0)
 		return;
@@ -143,8 +142,7 @@ static void tell_status(const char *before, const char *fmt, va_list ap)
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			*s = ' ';
-	snprintf(message, sizeof(message), "%sSTATUS=%s", before, text);
-	(void)tell(message, 0);
+	(void)tell(FORMATTED(STATUS_MAX + 64, "%sSTATUS=%s", before, text), 0);
 }
 
 void notify_ready(const char *fmt, ...)
@@ -167,11 +165,9 @@ void notify_status(const char *fmt, ...)
 
 void notify_reloading(void)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
-		(unsigned long long)(mono_now().ns / NS_PER_US));
-	(void)tell(text, 0);
+	(void)tell(FORMATTED(96, "RELOADING=1\nMONOTONIC_USEC=%llu",
+			   (unsigned long long)(mono_now().ns / NS_PER_US)),
+		0);
 }
 
 void notify_stopping(void)

@@ -73,11 +73,10 @@ static uint64_t find_socket(const char *root, uint32_t inside, uint16_t port)
 static bool holds(const char *root, const char *pid, const char *name)
 {
 	_cleanup_(dir_closep) DIR *d = NULL;
-	char path[PATH_MAX], fds[64], target[64];
+	char path[PATH_MAX], target[64];
 	struct dirent *e;
 
-	snprintf(fds, sizeof(fds), "/proc/%.16s/fd", pid);
-	if (file_join(path, sizeof(path), root, fds) < 0)
+	if (file_join(path, sizeof(path), root, FORMATTED(64, "/proc/%.16s/fd", pid)) < 0)
 		return false;
 	d = opendir(path);
 	for (int i = 0; d && i < LINKS_MAX && (e = readdir(d)); i++) {

@@ -135,10 +135,7 @@ int caller_take_assignments(struct caller *c, const char *sudo, size_t len, size
 
 static int read_process(pid_t pid, const char *name, struct buf *b)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return file_read(path, ENVIRON_MAX, b);
+	return file_read(FORMATTED(64, "/proc/%d/%s", (int)pid, name), ENVIRON_MAX, b);
 }
 
 /* Whether process @pid is sudo, called by user @uid. */

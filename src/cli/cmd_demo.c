@@ -242,12 +242,10 @@ static int play_acts(const struct demo *d, const struct demo_scenario *sc, struc
 	for (const struct act *a = sc->acts; a->says; a++) {
 		double seconds = act_seconds(d, sc, a);
 		int actor = -1;
-		char gate[16];
 
 		if (a->traced) {
 			actor = traced++;
-			snprintf(gate, sizeof(gate), "go%d", actor);
-			stage_touch(stage, gate);
+			stage_touch(stage, FORMATTED(16, "go%d", actor));
 		} else if (a->program) {
 			actor = stage_start(stage, a->program, a->args, reterr);
 			if (actor < 0)

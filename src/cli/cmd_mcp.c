@@ -163,11 +163,9 @@ static void on_reload(void *arg)
 
 static void say_where(const struct web *w)
 {
-	char url[128];
-
-	snprintf(url, sizeof(url), "%s://%s%s", w->tls ? "https" : "http",
-		http_server_address(w->server), MCP_HTTP_PATH);
-	fprintf(stderr, "ingero: MCP at %s\n", url);
+	fprintf(stderr, "ingero: MCP at %s\n",
+		FORMATTED(128, "%s://%s%s", w->tls ? "https" : "http",
+			http_server_address(w->server), MCP_HTTP_PATH));
 	if (w->tls && tls_is_self_signed(w->tls))
 		fprintf(stderr, "ingero: self-signed certificate %s, SHA-256 %s\n",
 			tls_cert_path(w->tls), tls_fingerprint(w->tls));

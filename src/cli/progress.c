@@ -19,7 +19,6 @@ static void show(const struct progress *p, const char *text)
 static void *run(void *arg)
 {
 	struct progress *p = arg;
-	char line[192];
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,9 +29,8 @@ static void *run(void *arg)
 			;
 		if (p->stop)
 			break;
-		snprintf(line, sizeof(line), ERASE "  %.*s, %ds", text_clip(p->what, 100), p->what,
-			seconds);
-		show(p, line);
+		show(p, FORMATTED(192, ERASE "  %.*s, %ds", text_clip(p->what, 100), p->what,
+				seconds));
 	}
 	pthread_mutex_unlock(&p->mutex);
 	show(p, ERASE);

@@ -76,13 +76,12 @@ static int parse_number(
 	const struct option_row *o, const char *v, double *ret, struct errinfo *reterr)
 {
 	double min = (double)o->min / 1000, max = (double)o->max / 1000;
-	char want[96], *end;
+	char *end;
 	double n = strtod(v, &end);
 
 	/* "0x1p3", "inf" and "nan" are numbers for strtod() */
 	if (end == v || *end || strspn(v, "0123456789.-") != strlen(v) || !(n >= min && n <= max)) {
-		snprintf(want, sizeof(want), "a number from %g to %g", min, max);
-		return bad_value(o, v, want, reterr);
+		return bad_value(o, v, FORMATTED(96, "a number from %g to %g", min, max), reterr);
 	}
 	*ret = n;
 	return 0;

@@ -384,10 +384,8 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 
 static int bound_memory(struct duck_connection *c, uint64_t bytes, struct errinfo *e)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "SET memory_limit = '%uKiB'", (unsigned)(bytes >> 10));
-	return duck_exec(c, text, e);
+	return duck_exec(
+		c, FORMATTED(64, "SET memory_limit = '%uKiB'", (unsigned)(bytes >> 10)), e);
 }
 
 static int run(struct asked *q, struct duck_connection *c, struct sql_wire_result *ret)

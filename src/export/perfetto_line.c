@@ -63,14 +63,11 @@ static int put_gpu_samples(
 			{"SM clock", "MHz", s->sm_clock_mhz, 1}};
 
 		for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
-			char name[64];
-
 			if (rows[k].value < 0)
 				continue;
-			snprintf(name, sizeof(name), "GPU %lld %s", (long long)s->index,
-				rows[k].what);
-			put_counter(p, t, name, rows[k].unit, s->time.ns,
-				(double)rows[k].value * rows[k].scale);
+			put_counter(p, t,
+				FORMATTED(64, "GPU %lld %s", (long long)s->index, rows[k].what),
+				rows[k].unit, s->time.ns, (double)rows[k].value * rows[k].scale);
 		}
 		r = perfetto_flush(p, PERFETTO_FLUSH_BYTES);
 	}

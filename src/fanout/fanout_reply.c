@@ -2,7 +2,6 @@
 /* fanout_reply.c - see fanout_private.h. */
 #include "fanout/fanout_private.h"
 
-#include <stdarg.h>
 #include <strings.h>
 
 #include "base/text.h"

@@ -279,7 +279,6 @@ static json_t *page(const struct registry *o, const char *key, size_t count,
 {
 	size_t size = o->page ? o->page : REGISTRY_PAGE, first;
 	json_t *list, *result;
-	char next[32];
 
 	if (!read_cursor(cursor, count, &first)) {
 		rpc_fail(e, RPC_INVALID_PARAMS, "invalid cursor");
@@ -294,8 +293,7 @@ static json_t *page(const struct registry *o, const char *key, size_t count,
 	}
 	result = json_pack("{s:o}", key, list);
 	if (first + size < count) {
-		snprintf(next, sizeof(next), "n%zu", first + size);
-		put_text(result, "nextCursor", next);
+		put_text(result, "nextCursor", FORMATTED(32, "n%zu", first + size));
 	}
 	return result;
 }

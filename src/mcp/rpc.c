@@ -3,8 +3,6 @@
  * matter of how it was compiled. */
 #include "mcp/rpc.h"
 
-#include <stdarg.h>
-
 #include "base/buf.h"
 #include "json/tree.h"
 

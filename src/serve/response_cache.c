@@ -18,13 +18,11 @@ struct file_mark file_mark(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal"};
 	struct file_mark m = {{0}};
-	char name[4200];
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
 		struct stat st;
 
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		if (stat(name, &st) < 0)
+		if (stat(FORMATTED(4200, "%s%s", path, suffixes[i]), &st) < 0)
 			continue;
 		m.value[3 * i] = (uint64_t)st.st_ino;
 		m.value[3 * i + 1] = (uint64_t)st.st_size;

@@ -82,10 +82,8 @@ static int use_once(sql_db *db, struct errinfo *reterr)
 
 	for (const char *const *name = harmless_tables; r == 0 && *name; name++) {
 		_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-		char sql[64];
 
-		snprintf(sql, sizeof(sql), "SELECT 1 FROM %s", *name);
-		r = sql_prepare(db, sql, &stmt, reterr);
+		r = sql_prepare(db, FORMATTED(64, "SELECT 1 FROM %s", *name), &stmt, reterr);
 	}
 	return r;
 }

@@ -281,12 +281,11 @@ static int receive(struct asked *q)
 static size_t find_files(const char *path, int files[3])
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
-	char name[SQL_WIRE_PATH_MAX + 8];
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		files[count] = open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+		files[count] = open(FORMATTED(SQL_WIRE_PATH_MAX + 8, "%s%s", path, suffixes[i]),
+			O_PATH | O_CLOEXEC | O_NOFOLLOW);
 		count += files[count] >= 0;
 	}
 	return count;

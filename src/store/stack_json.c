@@ -43,10 +43,7 @@ static void put_name(struct json_writer *w, const char *key, const char *name, s
 
 static void put_ip(struct json_writer *w, uint64_t ip)
 {
-	char text[IP_TEXT];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, ip);
-	json_put_string(w, text);
+	json_put_string(w, FORMATTED(IP_TEXT, "0x%" PRIx64, ip));
 }
 
 static void put_frame(struct json_writer *w, const struct stack_frame *f, size_t name_max)

@@ -99,11 +99,9 @@ static void put_worst(struct json_writer *w, const struct collective_comm *c)
 
 static void put_comm(struct json_writer *w, const struct collective_comm *c, bool brief)
 {
-	char text[24];
-
 	json_begin_object(w);
-	snprintf(text, sizeof(text), "%" PRId64, (int64_t)c->hash);
-	JSON_PUT(w, JSON_S("comm", text), JSON_KNOWN("nranks", c->nranks >= 0, c->nranks),
+	JSON_PUT(w, JSON_S("comm", FORMATTED(24, "%" PRId64, (int64_t)c->hash)),
+		JSON_KNOWN("nranks", c->nranks >= 0, c->nranks),
 		JSON_U("ranks_seen", c->rank_count), JSON_B("one_clock", c->one_clock),
 		JSON_U("calls", c->calls), JSON_U("collectives", c->collectives),
 		JSON_U("complete", c->complete), JSON_U("judged", c->judged),

@@ -105,12 +105,9 @@ int graph_metrics_json(const struct question *q, struct json_writer *w, struct e
 
 static void put_handle(struct json_writer *w, const char *key, uint64_t handle)
 {
-	char text[24];
-
 	if (!handle)
 		return;
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)handle);
-	json_string_member(w, key, text);
+	json_string_member(w, key, FORMATTED(24, "0x%llx", (unsigned long long)handle));
 }
 
 static void put_event(struct json_writer *w, const struct sql_table *e, size_t i)

@@ -46,7 +46,6 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
 	_cleanup_free_ struct stack *stack = NULL;
-	char text[24];
 	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
@@ -54,8 +53,8 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	if (q->request->say && !q->request->say->len)
 		say_stacks(q->request->say, a, i, stack);
 	json_begin_object(w);
-	snprintf(text, sizeof(text), "%lld", (long long)hash);
-	JSON_PUT(w, JSON_S("hash", text), JSON_S("source", wire_source_name(source)),
+	JSON_PUT(w, JSON_S("hash", FORMATTED(24, "%lld", (long long)hash)),
+		JSON_S("source", wire_source_name(source)),
 		JSON_S("op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP))),
 		JSON_I("n", n), JSON_US("avg_us", n > 0 ? ns / (double)n : 0),
 		JSON_US("min_us", table_real(s, i, STACKS_MIN)),

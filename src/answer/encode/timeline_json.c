@@ -61,11 +61,8 @@ static void put_process(
 static void timeline_event_json_put_times(
 	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
 {
-	char text[32];
-
 	event_json_time(w, t->e.start);
-	snprintf(text, sizeof(text), "%" PRId64, t->e.start.ns);
-	JSON_PUT(w, JSON_S("timestamp_ns", text),
+	JSON_PUT(w, JSON_S("timestamp_ns", FORMATTED(32, "%" PRId64, t->e.start.ns)),
 		JSON_I("start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns)),
 		JSON_U("dur", t->e.dur_ns),
 		JSON_KNOWN("wait", t->has_collective && t->collective.c.wait_ns >= 0,

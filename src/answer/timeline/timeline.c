@@ -50,14 +50,12 @@ int timeline_op_name(struct timeline_view *v, unsigned name)
 
 int timeline_peer_name(struct timeline_view *v, unsigned peer)
 {
-	char text[64];
-
 	if (!peer || peer >= v->ix->peer_count)
 		return -1;
-	snprintf(text, sizeof(text), "%s %u",
-		v->ix->peers[peer].comm[0] ? v->ix->peers[peer].comm : "process",
-		v->ix->peers[peer].pid);
-	return timeline_name(v, text);
+	return timeline_name(
+		v, FORMATTED(64, "%s %u",
+			   v->ix->peers[peer].comm[0] ? v->ix->peers[peer].comm : "process",
+			   v->ix->peers[peer].pid));
 }
 
 /* ---- which tracks ---- */

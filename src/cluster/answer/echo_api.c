@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* echo_api.c - /api/v2: every reply is the envelope {"ok", "data" or "error"}. Arguments of a tool are the
  * body of a POST, or the query of a GET, read as the tool's schema says. */
-#include <stdarg.h>
 
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"

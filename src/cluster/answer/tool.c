@@ -3,7 +3,6 @@
 #include "cluster/answer/tool.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/text.h"
 #include "cluster/answer/tool_private.h"

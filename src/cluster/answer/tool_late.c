@@ -62,11 +62,9 @@ static int find_begin(
 static uint16_t op_of(const char *name)
 {
 	const struct wire_op_row *row = wire_op_by_name(name);
-	char full[64];
 
 	if (!row) {
-		snprintf(full, sizeof(full), "nccl%s", name);
-		row = wire_op_by_name(full);
+		row = wire_op_by_name(FORMATTED(64, "nccl%s", name));
 	}
 	return row && row->source == SOURCE_NCCL ? row->op : 0;
 }

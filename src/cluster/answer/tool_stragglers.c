@@ -119,11 +119,9 @@ static int add_low(struct search *s)
 static const json_t *low_only(
 	const struct search *s, const struct late *l, const struct worker_view *w)
 {
-	char key[512];
 	const json_t *n;
 
-	snprintf(key, sizeof(key), "%s\n%s", l->cluster, w->node);
-	n = json_object_get(s->nodes, key);
+	n = json_object_get(s->nodes, FORMATTED(512, "%s\n%s", l->cluster, w->node));
 	return json_object_get(n, "score") && json_array_size(json_object_get(n, "reasons")) == 1
 		       ? n
 		       : NULL;
@@ -247,12 +245,11 @@ static int add_incidents(struct search *s)
 				"incident",
 				tool_int(&t, i, INCIDENT_RESOLVED) ? OVER_WEIGHT : INCIDENT_WEIGHT);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
-		char key[512];
 		json_t *n;
 
-		snprintf(key, sizeof(key), "%s\n%s", tool_text(&t, i, INCIDENT_CLUSTER),
-			tool_text(&t, i, INCIDENT_NODE));
-		n = json_object_get(s->nodes, key);
+		n = json_object_get(
+			s->nodes, FORMATTED(512, "%s\n%s", tool_text(&t, i, INCIDENT_CLUSTER),
+					  tool_text(&t, i, INCIDENT_NODE)));
 		if (n)
 			json_array_append_new(member_array(n, "incidents"), incident_json(&t, i));
 	}

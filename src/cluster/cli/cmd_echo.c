@@ -147,11 +147,9 @@ static int rows_of_journal(
 static bool is_store(const char *folder)
 {
 	static const char *const names[] = {"manifest", "manifest.copy", "journal"};
-	char path[4096];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		if (access(path, F_OK) == 0)
+		if (access(FORMATTED(4096, "%s/%s", folder, names[i]), F_OK) == 0)
 			return true;
 	}
 	return false;

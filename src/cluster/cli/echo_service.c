@@ -86,10 +86,8 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
 		wall_now().ns, &no);
 	if (!t) {
-		char why[160];
-
-		snprintf(why, sizeof(why), "%s: %s", no.code, no.text);
-		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES, why);
+		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES,
+			FORMATTED(160, "%s: %s", no.code, no.text));
 		return;
 	}
 	kept = malloc(sizeof(*kept));
@@ -335,11 +333,8 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	t = tenants_admit(
 		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
 	if (!t) {
-		char seconds[16];
-
-		snprintf(seconds, sizeof(seconds), "%u", no.retry_s);
 		if (no.retry_s)
-			http_reply_field(x, "retry-after", seconds);
+			http_reply_field(x, "retry-after", FORMATTED(16, "%u", no.retry_s));
 		http_reply_error(x, no.status, "%s: %s", no.code, no.text);
 	} else if (!may_see(t, q->query)) {
 		http_reply_error(x, 403,

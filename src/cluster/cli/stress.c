@@ -97,7 +97,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 	otlp_write_metric(&o, s->metric, NULL, "1", OTLP_GAUGE);
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t i = (from + k) * s->nodes + node;
-		char id[80], chain[80];
+		char chain[80];
 		struct otlp_attributes a = {0};
 		struct otlp_point p = {.attributes = &a,
 			.time_ns = (uint64_t)wall_now().ns,
@@ -105,8 +105,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 				.d = is_low(s, i) ? STRESS_LOW_SCORE
 						  : 0.9 + (double)(i % 100) / 1000}};
 
-		snprintf(id, sizeof(id), "%s-%" PRIu64, s->run, i);
-		otlp_put_text(&a, "event_id", id);
+		otlp_put_text(&a, "event_id", FORMATTED(80, "%s-%" PRIu64, s->run, i));
 		if (s->chains) {
 			snprintf(chain, sizeof(chain), "%s-chain-%" PRIu64, s->run, i % s->chains);
 			otlp_put_text(&a, "causal_chain_id", chain);

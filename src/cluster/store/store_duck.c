@@ -28,13 +28,11 @@ void (*store_duck_at)(const char *place) = nothing_at;
 
 static bool is_named(const struct store_duck *s, const char *folder, const char *file)
 {
-	char name[64];
-
 	for (size_t i = 0; i < s->parts.count; i++) {
 		const struct part *p = s->parts.items[i];
 
-		snprintf(name, sizeof(name), "%06" PRIu64 ".duckdb", p->id);
-		if (!strcmp(p->folder, folder) && !strcmp(name, file))
+		if (!strcmp(p->folder, folder) &&
+			!strcmp(FORMATTED(64, "%06" PRIu64 ".duckdb", p->id), file))
 			return true;
 	}
 	return false;
@@ -45,7 +43,6 @@ static size_t each_part_file(struct store_duck *s,
 	void (*fn)(struct store_duck *s, const char *folder, const char *file))
 {
 	DIR *folders = opendir(s->folder);
-	char path[STORE_PATH_MAX + 256];
 	struct dirent *e, *f;
 	size_t count = 0;
 
@@ -54,8 +51,7 @@ static size_t each_part_file(struct store_duck *s,
 
 		if (!part_folder_is(e->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", s->folder, e->d_name);
-		files = opendir(path);
+		files = opendir(FORMATTED(STORE_PATH_MAX + 256, "%s/%s", s->folder, e->d_name));
 		while (files && (f = readdir(files)))
 			if (strstr(f->d_name, ".duckdb")) {
 				count++;
@@ -72,12 +68,9 @@ static size_t each_part_file(struct store_duck *s,
 
 static void remove_unnamed(struct store_duck *s, const char *folder, const char *file)
 {
-	char path[STORE_PATH_MAX + 512];
-
 	if (is_named(s, folder, file))
 		return;
-	snprintf(path, sizeof(path), "%s/%s/%s", s->folder, folder, file);
-	unlink(path);
+	unlink(FORMATTED(STORE_PATH_MAX + 512, "%s/%s/%s", s->folder, folder, file));
 }
 
 /* ---- opening ---- */

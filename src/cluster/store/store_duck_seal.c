@@ -321,10 +321,7 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 
 static void detach(struct store_duck *s, const char *alias)
 {
-	char text[STORE_ALIAS_MAX + 16];
-
-	snprintf(text, sizeof(text), "DETACH %s", alias);
-	duck_exec(s->write, text, NULL);
+	duck_exec(s->write, FORMATTED(STORE_ALIAS_MAX + 16, "DETACH %s", alias), NULL);
 }
 
 static struct generation *next_generation(struct store_duck *s)

@@ -330,12 +330,11 @@ static int copy_rows(struct store_duck *s, struct reading *reading, enum store_t
 	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
 	struct duck_connection *c;
 	struct sql_table done;
-	char question[64];
 	int r;
 
 	buf_puts(&text, "COPY (");
-	snprintf(question, sizeof(question), "SELECT * FROM {%s}", store_tables[t].name);
-	r = reading_expand(reading, question, scope, &text, reterr);
+	r = reading_expand(reading, FORMATTED(64, "SELECT * FROM {%s}", store_tables[t].name),
+		scope, &text, reterr);
 	buf_puts(&text, ") TO ");
 	duck_quote(&text, path);
 	buf_puts(&text, " (FORMAT parquet, COMPRESSION zstd)");

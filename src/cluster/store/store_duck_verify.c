@@ -2,7 +2,6 @@
 /* store_duck_verify.c - whether a folder holds what its manifest says: sums, rows, clusters. All that is
  * wrong is told, not only the first. */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -192,11 +191,9 @@ static void tell_manifest(const char *folder, const struct manifest *m, struct s
 /* A backup has no lock, and may lie where nothing can be written. */
 static int lock_if_store(const char *folder, int *ret_fd, struct errinfo *reterr)
 {
-	char path[STORE_PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/lock", folder);
-	if (access(path, F_OK) < 0)
+	if (access(FORMATTED(STORE_PATH_MAX, "%s/lock", folder), F_OK) < 0)
 		return 0;
 	fd = store_lock(folder, reterr);
 	if (fd < 0)

@@ -246,14 +246,13 @@ static int put_line(struct buf *b, const struct audit *a, const struct audit_ent
 	struct json_writer w = json_writer_to_buf(b);
 	char time[WHEN_UTC_MAX];
 	int r;
-	char hex[9];
 
 	json_begin_object(&w);
 	JSON_PUT(&w, JSON_U("seq", a->seq + 1),
 		JSON_S("time", when_utc(time, (wall_time){e->wall_ns})));
 	put_name(&w, "bearer_key_name", e->key_name);
-	snprintf(hex, sizeof(hex), "%08x", (unsigned)(e->credential >> 32));
-	json_string_member(&w, "bearer_hash", e->credential ? hex : "");
+	json_string_member(&w, "bearer_hash",
+		e->credential ? FORMATTED(9, "%08x", (unsigned)(e->credential >> 32)) : "");
 	put_name(&w, "peer", e->peer);
 	put_name(&w, "action", e->action);
 	if (e->text)

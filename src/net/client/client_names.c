@@ -234,7 +234,6 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 	struct evdns_getaddrinfo_request *request;
 	struct client_addresses a = {};
 	struct client_lookup *l;
-	char service[8];
 	int r;
 
 	*ret = NULL;
@@ -254,9 +253,8 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 		return -ENOMEM;
 	}
 	n->under_way++;
-	snprintf(service, sizeof(service), "%u", port);
 	/* NULL: on_answer() has run, and @l is gone. */
-	request = evdns_getaddrinfo(n->dns, host, service, &hints, on_answer, l);
+	request = evdns_getaddrinfo(n->dns, host, FORMATTED(8, "%u", port), &hints, on_answer, l);
 	if (request) {
 		l->request = request;
 		*ret = l;

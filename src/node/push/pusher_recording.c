@@ -100,10 +100,7 @@ static const char *group_of(struct pusher_recording *r, uint32_t pid)
 
 static bool is_alive(uint32_t pid)
 {
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return access(path, F_OK) == 0;
+	return access(FORMATTED(32, "/proc/%u", pid), F_OK) == 0;
 }
 
 /* The last seen comes first, so that an older process of the same pid does not replace it. */

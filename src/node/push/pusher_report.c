@@ -280,10 +280,7 @@ static bool parse_stat(const char *line, char *ret_state, uint64_t *ret_start)
 
 static int read_of(const char *root, uint32_t pid, const char *name, char *out, size_t size)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-	return file_read_line(root, path, out, size);
+	return file_read_line(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, name), out, size);
 }
 
 static void read_blocked(const char *root, uint32_t pid, char state, struct pusher_doing *ret)

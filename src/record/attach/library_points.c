@@ -38,11 +38,10 @@ static int note_points(struct elfsym *elf, const struct mark_place *place, struc
 {
 	struct stapsdt_probe probes[POINTS_OF_PLACE];
 	const char *colon = strchr(place->note, ':');
-	char provider[32];
 	int n;
 
-	snprintf(provider, sizeof(provider), "%.*s", (int)(colon - place->note), place->note);
-	n = stapsdt_find(elf, provider, colon + 1, probes, POINTS_OF_PLACE);
+	n = stapsdt_find(elf, FORMATTED(32, "%.*s", (int)(colon - place->note), place->note),
+		colon + 1, probes, POINTS_OF_PLACE);
 	for (int i = 0; i < n; i++)
 		out[i] = (struct uprobe_point){.offset = probes[i].offset,
 			.cookie = place->hook,

@@ -144,7 +144,7 @@ static int open_regular(int dir, const char *path, uint64_t resolve, const char 
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
 	_cleanup_fd_ int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	char again[32], mounts[PATH_MAX];
+	char mounts[PATH_MAX];
 	struct statx st;
 	int r;
 
@@ -156,8 +156,7 @@ static int open_regular(int dir, const char *path, uint64_t resolve, const char 
 		return r;
 	if (!S_ISREG(st.stx_mode))
 		return -ENOENT;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	r = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	r = open(FORMATTED(32, "/proc/self/fd/%d", fd), O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return r < 0 ? -errno : r;
 }
 

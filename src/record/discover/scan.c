@@ -25,11 +25,9 @@
 
 static int read_proc(const char *root, uint32_t pid, const char *file, struct buf *b)
 {
-	char path[64];
 	int r;
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, file);
-	r = file_read_at(root, path, b->max, b);
+	r = file_read_at(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, file), b->max, b);
 	return r == -ENOENT ? -ESRCH : r == -EFBIG ? 0 : r;
 }
 

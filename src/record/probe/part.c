@@ -110,10 +110,8 @@ _Static_assert(ARRAY_SIZE(hooks) <= 64, "left_out has a bit for each");
 
 static bool has_tracepoint(const struct btf *btf, const char *name)
 {
-	char type[64];
-
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	return btf && btf__find_by_name_kind(
+			      btf, FORMATTED(64, "btf_trace_%s", name), BTF_KIND_TYPEDEF) > 0;
 }
 
 static bool is_group_wanted(
@@ -163,16 +161,14 @@ static bool has_variables(const struct btf *btf)
 /* Is the tracepoint of @h there? The lengths of sockets have a substitute, which is not worse. */
 static bool is_there(struct parts *t, const struct hook *h, const struct btf *btf, bool has_sockets)
 {
-	char why[96];
-
 	if (!h->tracepoint)
 		return true;
 	if (strstr(h->tracepoint, "_length"))
 		return has_sockets;
 	if (has_tracepoint(btf, h->tracepoint))
 		return true;
-	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", h->tracepoint);
-	part_miss(&t->missing, h->part, why);
+	part_miss(&t->missing, h->part,
+		FORMATTED(96, "this kernel has no tracepoint %s", h->tracepoint));
 	return false;
 }
 

@@ -6,7 +6,6 @@
  * few that everything stands on nothing is loaded. */
 #include "record/probe/probe.h"
 
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 

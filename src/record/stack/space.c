@@ -136,10 +136,8 @@ static uint32_t own_tid(uint32_t pid, uint32_t tid)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(16384);
 	const char *at, *end;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	if (file_read(path, 16384, &text) < 0)
+	if (file_read(FORMATTED(64, "/proc/%u/task/%u/status", pid, tid), 16384, &text) < 0)
 		return tid;
 	at = strstr(buf_str(&text), "\nNSpid:");
 	if (!at)

@@ -377,13 +377,11 @@ static void watch_clock(struct symbol_service *s, uint64_t now)
 {
 	struct reader *r = &s->reader;
 	uint64_t since = r->ready ? s->head_since_ns : r->started_ns;
-	char why[64];
 
 	if ((r->ready && !s->sent_count) || now < since || now - since < s->settings.patience_ns)
 		return;
-	snprintf(why, sizeof(why), "it did not answer within %llu ms",
-		(unsigned long long)(s->settings.patience_ns / NS_PER_MS));
-	reader_condemn(r, why);
+	reader_condemn(r, FORMATTED(64, "it did not answer within %llu ms",
+				  (unsigned long long)(s->settings.patience_ns / NS_PER_MS)));
 }
 
 /* ---- files that were closed ---- */

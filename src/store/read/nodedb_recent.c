@@ -376,7 +376,6 @@ static int put_added(struct nodedb_snapshot *l, struct buf *sql, struct errinfo 
 {
 	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
 		const struct incident_field *f = &incident_fields[n];
-		char value[64];
 		int r;
 
 		if (!f->is_added)
@@ -384,9 +383,8 @@ static int put_added(struct nodedb_snapshot *l, struct buf *sql, struct errinfo 
 		r = reader_has_column(&l->reader, "incidents", f->column, reterr);
 		if (r < 0)
 			return r;
-		snprintf(value, sizeof(value), "i.%s", f->column);
 		if (r > 0)
-			put_told(sql, value, f->column);
+			put_told(sql, FORMATTED(64, "i.%s", f->column), f->column);
 	}
 	return 0;
 }

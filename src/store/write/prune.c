@@ -15,8 +15,6 @@
  *  4. Every deleted row is counted in `pruned`, in the same transaction. */
 #include "store/write/prune.h"
 
-#include <stdarg.h>
-
 #include "store/schema/schema.h"
 #include "base/log.h"
 #include "base/text.h"
