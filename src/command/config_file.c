@@ -3,7 +3,6 @@
 #include "command/config_file.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -138,7 +137,7 @@ static int set_value(struct reading *p, const struct row *row, const struct yaml
 	case TEXT: return set_text(field, v->text);
 	case FILE_PATH: return set_path(p, v, field);
 	case BOOL:
-		if (yaml_bool(p->tree, v, field, NULL) < 0)
+		if (yaml_bool(v, field) < 0)
 			return fail(p, v, "%s.%s must be true or false", row->section, row->key);
 		return 0;
 	case DURATION:

@@ -22,37 +22,33 @@ void alert_file_free(struct alert_file *f)
 static int take_severity(struct alert_file *f, const struct yaml_value *v)
 {
 	const char *word = "";
-	int r = yaml_text(f->values.tree, v, &word, f->values.reterr);
+	int r = yaml_text(v, &word);
 
 	for (int s = SEVERITY_LOW; r == 0 && s < SEVERITY_COUNT; s++)
 		if (!strcmp(word, severity_name((enum severity)s))) {
 			f->least = (enum severity)s;
 			return 0;
 		}
-	return r < 0 ? r
-		     : yaml_fail(f->values.tree, v, f->values.reterr,
-			       "min_severity must be LOW, MEDIUM, HIGH or CRITICAL");
+	return r < 0 ? r : yaml_fail(v, "min_severity must be LOW, MEDIUM, HIGH or CRITICAL");
 }
 
 static int take_file(struct alert_file *f)
 {
 	const struct yaml_value *root = yaml_tree_root(f->values.tree);
-	struct errinfo *reterr = f->values.reterr;
 	int r = 0;
 
 	if (root->kind != YAML_MAP)
-		return yaml_fail(f->values.tree, root, reterr, "expected `alerts:` here");
+		return yaml_fail(root, "expected `alerts:` here");
 	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
 		if (!strcmp(v->key, "alerts"))
 			r = alert_config_take(&f->alerts, v);
 		else if (!strcmp(v->key, "min_severity"))
 			r = take_severity(f, v);
 		else
-			r = yaml_fail(f->values.tree, v, reterr,
-				"unknown key '%.60s': expected alerts or min_severity", v->key);
+			r = yaml_fail(
+				v, "unknown key '%.60s': expected alerts or min_severity", v->key);
 	if (r == 0 && !f->alerts.count)
-		r = yaml_fail(
-			f->values.tree, root, reterr, "no receiver: list them below `alerts:`");
+		r = yaml_fail(root, "no receiver: list them below `alerts:`");
 	return r;
 }
 
@@ -72,7 +68,6 @@ int alert_file_read(const char *path, const char *text, size_t len, struct alert
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
 		return r;
-	f->values.reterr = NULL;
 	*ret = TAKE(f);
 	return 0;
 }
