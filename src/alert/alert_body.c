@@ -22,11 +22,6 @@ const char *alert_type_id(enum alert_type t)
 	return type_ids[t];
 }
 
-static const char *alert_kind_id(enum alert_kind k)
-{
-	return LIST_IDS(ALERT_KINDS)[k];
-}
-
 static void finish(struct json_writer *w, struct buf *b)
 {
 	int r = json_finish(w);
@@ -261,7 +256,7 @@ void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct 
 static void put_notice(struct json_writer *w, const struct alert_notice *n)
 {
 	json_begin_object(w);
-	json_string_member(w, "kind", alert_kind_id(n->kind));
+	json_string_member(w, "kind", LIST_IDS(ALERT_KINDS)[n->kind]);
 	put_matter(w, &n->matter);
 	json_end_object(w);
 }

@@ -40,15 +40,10 @@ static int make_room(void **array, size_t count, size_t *capacity, size_t elemen
 	return 0;
 }
 
-static uint64_t hash_of(const char *text, enum flame_kind kind)
-{
-	return hash_bytes(text, strlen(text)) + (uint64_t)kind;
-}
-
 /* The number of the name; -ENOBUFS at the ceiling, -ENOMEM. Texts of one hash take the next ids. */
 static int name_put(struct flame *f, const char *text, enum flame_kind kind, uint32_t *ret)
 {
-	uint64_t id = hash_of(text, kind);
+	uint64_t id = hash_bytes(text, strlen(text)) + (uint64_t)kind;
 	size_t len = strlen(text);
 	struct flame_name *name;
 	void *found;

@@ -215,11 +215,6 @@ struct sample {
 
 ORDER(by_op_and_duration, struct sample, ASCENDING(op) ?: ASCENDING(dur_ns))
 
-static uint64_t time_of(const struct sample *s)
-{
-	return capped_product(s->dur_ns, s->weight);
-}
-
 /* ceil(percent / 100 * calls) without rounding. */
 static uint64_t rank_of(uint64_t calls, unsigned percent)
 {
@@ -239,7 +234,7 @@ static struct op_stat stats_of(const struct sample *s, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		t.calls = MIN(t.calls + s[i].weight, CALLS_MAX);
-		t.sum_ns = capped_sum(t.sum_ns, time_of(&s[i]));
+		t.sum_ns = capped_sum(t.sum_ns, capped_product(s[i].dur_ns, s[i].weight));
 	}
 	t.p50_ns = t.p95_ns = t.p99_ns = t.max_ns;
 	for (size_t i = n; i-- > 0;) { /* downwards: the least duration that reaches a rank stays */

@@ -11,17 +11,12 @@
 #define COMPLETE     0.99                     /* below, conclusions may be wrong */
 #define STALE_NS     (30 * (int64_t)NS_PER_S) /* nothing new for so long while recording */
 
-static bool is_severity(const char *text, const char *name)
-{
-	return !strcmp(text, name);
-}
-
 static int64_t severity_count(const struct sql_table *t, const char *name)
 {
 	int64_t n = 0;
 
 	for (size_t i = 0; i < t->row_count; i++)
-		if (is_severity(table_text(t, i, 0), name))
+		if (!strcmp(table_text(t, i, 0), name))
 			n += table_int(t, i, 1);
 	return n;
 }

@@ -43,17 +43,6 @@ static int add_node(struct steps_answer *a, const struct nodedb_content *c, stru
 	return 0;
 }
 
-static void add_row(
-	struct steps_answer *a, const struct step_account *account, const struct nodedb_content *c)
-{
-	struct steps_row *row = &a->rows[a->count++];
-
-	*row = (struct steps_row){.account = account,
-		.stacks = &c->stacks,
-		.is_complete = explain_recording(c).ledger_count > 0};
-	snprintf(row->node, sizeof(row->node), "%s", c->node);
-}
-
 static int add_nodes(struct steps_answer *a, const struct nodedb_content *nodes, size_t count,
 	const struct scope *asked, struct errinfo *reterr)
 {
@@ -71,8 +60,15 @@ static int add_nodes(struct steps_answer *a, const struct nodedb_content *nodes,
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for the account of steps");
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < a->reports[i].count; k++)
-			if (is_asked(&a->reports[i].items[k], asked))
-				add_row(a, &a->reports[i].items[k], &nodes[i]);
+			if (is_asked(&a->reports[i].items[k], asked)) {
+				struct steps_row *row = &a->rows[a->count++];
+
+				*row = (struct steps_row){.account = &a->reports[i].items[k],
+					.stacks = &nodes[i].stacks,
+					.is_complete =
+						explain_recording(&nodes[i]).ledger_count > 0};
+				snprintf(row->node, sizeof(row->node), "%s", nodes[i].node);
+			}
 	a->reason = find_reason(a, &seen);
 	return 0;
 }

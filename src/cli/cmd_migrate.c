@@ -81,15 +81,6 @@ static void print_path(const char *before, const char *path, const char *after)
 	printf("%s%s%s", before, buf_str(&b), after);
 }
 
-static void print_result(const struct merge_report *r)
-{
-	printf("%s, %s, %s.", TEXT_PLURAL(r->events.copied, "events"),
-		TEXT_PLURAL(r->chains.copied, "chains"), TEXT_PLURAL(r->stacks.copied, "stacks"));
-	if (r->skipped)
-		printf(" %s left out.", TEXT_PLURAL(r->skipped, "damaged rows"));
-	printf(" The original is unchanged.\n");
-}
-
 static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 {
 	_cleanup_(merge_result_done) struct merge_result result = {0};
@@ -124,7 +115,12 @@ static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 	print_path("", path, " (schema ");
 	printf("%s) is copied ", found.schema);
 	print_path("to ", to, " (schema " NODEDB_SCHEMA_TEXT "): ");
-	print_result(&result.total);
+	printf("%s, %s, %s.", TEXT_PLURAL(result.total.events.copied, "events"),
+		TEXT_PLURAL(result.total.chains.copied, "chains"),
+		TEXT_PLURAL(result.total.stacks.copied, "stacks"));
+	if (result.total.skipped)
+		printf(" %s left out.", TEXT_PLURAL(result.total.skipped, "damaged rows"));
+	printf(" The original is unchanged.\n");
 	return 0;
 }
 

@@ -110,11 +110,6 @@ struct track {
 
 ORDER(by_track, struct track, strcmp(x->node, y->node) ?: ASCENDING(rank))
 
-static int32_t rank_of(const struct event *e)
-{
-	return e->place.known & PLACEMENT_RANK ? e->place.rank : -1;
-}
-
 static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 {
 	size_t n = h->events.count + h->chains->count, count = 0;
@@ -126,7 +121,8 @@ static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 	for (size_t i = 0; i < h->events.count; i++) {
 		const struct fanout_event *e = &h->events.items[i];
 
-		list[count++] = (struct track){h->events.names[e->node], rank_of(&e->event)};
+		list[count++] = (struct track){h->events.names[e->node],
+			e->event.place.known & PLACEMENT_RANK ? e->event.place.rank : -1};
 	}
 	for (size_t i = 0; i < h->chains->count; i++)
 		list[count++] = (struct track){h->chains->items[i]->node, -1};

@@ -372,26 +372,15 @@ int completion_command(const struct command *cmd, void *settings, int argc, char
 	return EXIT_OK;
 }
 
-static void put_commands(const struct program *p, struct buf *b)
-{
-	for (const struct command *const *c = p->commands; *c; c++)
-		program_put_word(b, (*c)->name);
-}
-
 static bool is_same(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool is_end(const struct program_values *v)
-{
-	return !v->words && !v->put && !v->files;
-}
-
 static enum completion_kind put_values(
 	const struct program *p, const char *command, const char *option, struct buf *words)
 {
-	for (const struct program_values *v = p->values; !is_end(v); v++) {
+	for (const struct program_values *v = p->values; v->words || v->put || v->files; v++) {
 		if ((v->command && !is_same(v->command, command)) || !is_same(v->option, option))
 			continue;
 		if (v->files)
@@ -428,7 +417,8 @@ enum completion_kind completion_argument(
 	const struct program *p, const char *command, struct buf *words)
 {
 	if (is_same(command, "help"))
-		put_commands(p, words);
+		for (const struct command *const *c = p->commands; *c; c++)
+			program_put_word(words, (*c)->name);
 	else if (is_same(command, "completion"))
 		program_put_word(words, "bash zsh fish");
 	else

@@ -39,15 +39,10 @@ static void set_text(const struct json_reader *r, char *out, size_t size)
 	text_copy(out, size, buf_str(&r->text), r->text.len);
 }
 
-static double finite_or(double v, double other)
-{
-	return isfinite(v) ? v : other;
-}
-
 /* A share of something, or -1: not known. */
 static double share_of(double v)
 {
-	return MIN(MAX(finite_or(v, 0), -1.0), 1.0);
+	return MIN(MAX(isfinite(v) ? v : 0, -1.0), 1.0);
 }
 
 /* Published agents write their times as text. */

@@ -95,18 +95,15 @@ size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint6
 	return skewed;
 }
 
-static bool is_same(const struct http_endpoint *a, const struct http_endpoint *b)
-{
-	return a->tls == b->tls && a->port == b->port && strcasecmp(a->host, b->host) == 0;
-}
-
 static int add(struct fanout_nodes *n, const struct http_endpoint *endpoint, struct errinfo *reterr)
 {
 	bool v6 = strchr(endpoint->host, ':') != NULL;
 	struct fanout_node *p;
 
 	for (size_t i = 0; i < n->count; i++)
-		if (is_same(&n->items[i].endpoint, endpoint))
+		if (n->items[i].endpoint.tls == endpoint->tls &&
+			n->items[i].endpoint.port == endpoint->port &&
+			strcasecmp(n->items[i].endpoint.host, endpoint->host) == 0)
 			return 0;
 	if (n->count == FANOUT_NODES_MAX)
 		return errinfo_set(reterr, -E2BIG, "more than %d nodes", FANOUT_NODES_MAX);

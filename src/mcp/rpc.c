@@ -177,18 +177,14 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 	return 0;
 }
 
-static bool is_id(const json_t *id)
-{
-	return json_is_string(id) || json_is_integer(id);
-}
-
 int rpc_read(json_t *doc, struct rpc_message *ret, struct rpc_error *e)
 {
 	json_t *id = json_object_get(doc, "id"), *method = json_object_get(doc, "method");
 	json_t *params = json_object_get(doc, "params");
 	const char *version = json_string_value(json_object_get(doc, "jsonrpc"));
 
-	*ret = (struct rpc_message){.id = is_id(id) ? id : NULL, .params = params};
+	*ret = (struct rpc_message){
+		.id = json_is_string(id) || json_is_integer(id) ? id : NULL, .params = params};
 	if (!json_is_object(doc))
 		return rpc_fail(e, RPC_INVALID_REQUEST, "a message must be a JSON object");
 	if (!version || strcmp(version, "2.0"))

@@ -217,11 +217,6 @@ static void put_little(struct buf *b, uint64_t v, size_t size)
 	buf_append(b, bytes, size);
 }
 
-static void put_fixed64(struct buf *b, uint64_t v)
-{
-	put_little(b, v, 8);
-}
-
 static void put_double(struct buf *b, double v)
 {
 	uint64_t bits;
@@ -321,7 +316,7 @@ void pb_put_packed_fixed64(struct buf *b, uint32_t field, const uint64_t *v, siz
 	put_key(b, field, TYPE_LENGTH);
 	put_varint(b, count * sizeof(*v));
 	for (size_t i = 0; i < count; i++)
-		put_fixed64(b, v[i]);
+		put_little(b, v[i], 8);
 }
 
 void pb_put_packed_double(struct buf *b, uint32_t field, const double *v, size_t count)

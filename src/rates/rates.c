@@ -263,17 +263,13 @@ const char *rates_as_of(const struct rates *r)
 	return r->as_of;
 }
 
-static bool is_first_of_provider(const struct rates_list *l, size_t i)
-{
-	return i == 0 || strcmp(l->rows[i].provider, l->rows[i - 1].provider) != 0;
-}
-
 size_t rates_provider_count(const struct rates *r)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->prices.count; i++)
-		count += is_first_of_provider(&r->prices, i);
+		count += i == 0 ||
+			 strcmp(r->prices.rows[i].provider, r->prices.rows[i - 1].provider) != 0;
 	return count;
 }
 

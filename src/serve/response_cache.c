@@ -80,13 +80,6 @@ void response_cache_free(struct response_cache *k)
 	free(k);
 }
 
-static bool is_good(
-	const struct response_cache_slot *s, const struct file_mark *now, uint64_t age_ns)
-{
-	return age_ns < RESPONSE_CACHE_NS ||
-	       (age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, now));
-}
-
 static struct response_cache_slot *find(struct response_cache *k, const char *key)
 {
 	for (size_t i = 0; i < RESPONSE_CACHE_SLOTS; i++)
@@ -124,7 +117,8 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 		pthread_cond_wait(&k->made, &k->mutex);
 	if (s) {
 		*ret_age_ns = mono_now().ns - s->made_ns;
-		hit = is_good(s, &now, *ret_age_ns);
+		hit = *ret_age_ns < RESPONSE_CACHE_NS ||
+		      (*ret_age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, &now));
 	}
 	if (hit) {
 		buf_append(out, buf_str(&s->answer), s->answer.len);

@@ -129,11 +129,6 @@ static int read_header(sql_db *db, struct sql_pages *p)
 	return p->block ? 0 : -ENOMEM;
 }
 
-static bool is_plain_type(const char *type)
-{
-	return !strcasecmp(type, "INTEGER") || !strcasecmp(type, "TEXT");
-}
-
 /* What @columns are in a stored row. A column that is computed on reading is not in it, and the one
  * that is the row's number is empty there. */
 static int find_columns(sql_db *db, const char *table, const char *const *columns, size_t count,
@@ -155,7 +150,8 @@ static int find_columns(sql_db *db, const char *table, const char *const *column
 
 		for (size_t i = 0; i < count; i++)
 			if (!strcmp(name, columns[i])) {
-				if (!is_stored || !is_plain_type(type))
+				if (!is_stored || !(!strcasecmp(type, "INTEGER") ||
+							  !strcasecmp(type, "TEXT")))
 					return NOT_PLAIN;
 				p->at[i] = (uint8_t)p->stored;
 				found++;

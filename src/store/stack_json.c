@@ -213,11 +213,6 @@ static int read_frame(struct block *b, const json_t *frame, struct stack_frame *
 	return 0;
 }
 
-static bool is_mangled(const char *name)
-{
-	return name && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
-}
-
 /* @name as people wrote it; "+0x…", where in the function, is no part of it and stays behind. */
 static void put_readable(const char *name, struct buf *out)
 {
@@ -240,7 +235,7 @@ static void demangle_names(json_t *list)
 	json_array_foreach (list, i, frame) {
 		const char *name = json_string_value(json_object_get(frame, "s"));
 
-		if (!is_mangled(name))
+		if (!name || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 			continue;
 		buf_clear(&readable);
 		put_readable(name, &readable);

@@ -363,11 +363,6 @@ int diff_compare(const struct diff_side sides[2], struct diff_answer *ret)
 	return r;
 }
 
-static bool is_empty(const struct diff_side *s)
-{
-	return !s->ops.count && !s->steps.count && !s->stack_count && !s->gpus.count;
-}
-
 int answer_diff(const struct question *a, const struct question *b, struct diff_answer *ret,
 	struct errinfo *reterr)
 {
@@ -380,7 +375,8 @@ int answer_diff(const struct question *a, const struct question *b, struct diff_
 		return -ENOMEM;
 	for (int i = 0; r == 0 && i < 2; i++) {
 		r = diff_side_load(questions[i], &d.sides[i], reterr);
-		if (r == 0 && is_empty(&d.sides[i]))
+		if (r == 0 && !d.sides[i].ops.count && !d.sides[i].steps.count &&
+			!d.sides[i].stack_count && !d.sides[i].gpus.count)
 			r = errinfo_set(reterr, -ESRCH,
 				"nothing to compare: %s has no calls, steps, stacks or GPU readings "
 				"of what was asked for",

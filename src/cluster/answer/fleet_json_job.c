@@ -288,11 +288,6 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 
 /* ---- what is wrong, and what was: the core's episodes, worst first ---- */
 
-static bool is_about_calls(enum fleet_problem p)
-{
-	return p != FLEET_NODE && p != FLEET_SILENT;
-}
-
 /* What model/episode_field.h lists; null: not told. */
 static void put_fields(struct json_writer *w, const struct fleet_episode *e)
 {
@@ -310,11 +305,6 @@ static void put_fields(struct json_writer *w, const struct fleet_episode *e)
 		else
 			json_put_null(w);
 	}
-}
-
-static bool is_about_transfer(enum fleet_problem p)
-{
-	return p == FLEET_LINK || p == FLEET_COLLECTIVE;
 }
 
 static void put_end(struct json_writer *w, const char *key, int32_t rank, const char *node)
@@ -344,10 +334,10 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		JSON_S("node", FLEET_JSON_TEXT(e->node)), JSON_KNOWN("rank", e->rank >= 0, e->rank),
 		JSON_KNOWN("stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage),
 		JSON_R("confidence", e->confidence), JSON_B("provisional", e->provisional));
-	if (is_about_calls(e->problem)) {
+	if (e->problem != FLEET_NODE && e->problem != FLEET_SILENT) {
 		JSON_PUT_INTO(w, "collective", JSON_S("comm", TEXT_HEX(e->comm)),
 			JSON_U("seq", e->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, e->op)));
-		if (is_about_transfer(e->problem) && e->took_ns)
+		if ((e->problem == FLEET_LINK || e->problem == FLEET_COLLECTIVE) && e->took_ns)
 			put_transfer(w, e);
 	} else {
 		JSON_PUT(w, JSON_S("signal", FLEET_JSON_TEXT(e->signal)), JSON_R("score", e->score),

@@ -64,19 +64,14 @@ void calls_free(struct calls *c)
 	free(c);
 }
 
-static bool op_is_known(uint16_t op)
-{
-	return (op >= NCCL_ALL_REDUCE && op <= NCCL_RECV) ||
-	       (op >= NCCL_REDUCE && op <= NCCL_SCATTER);
-}
-
 static bool call_is_sound(const struct calls *c, const struct push_call *x, int64_t received_ns)
 {
 	int64_t latest = received_ns + (int64_t)c->s.future_ns;
 	bool is_pair = x->op == NCCL_SEND || x->op == NCCL_RECV;
 
 	if ((x->comm == 0 && x->seq <= INT64_MAX) || x->seq == UINT64_C(1) << 63 ||
-		!op_is_known(x->op))
+		((x->op < NCCL_ALL_REDUCE || x->op > NCCL_RECV) &&
+			(x->op < NCCL_REDUCE || x->op > NCCL_SCATTER)))
 		return false;
 	if (x->nranks < 1 || (uint32_t)x->nranks > c->s.workers_max || x->rank < 0 ||
 		x->rank >= x->nranks || x->world_rank < -1)

@@ -71,11 +71,6 @@ static uint64_t pair_id(uint64_t comm, int32_t src, int32_t dst)
 	return hash_number(comm ^ hash_number((uint64_t)(uint32_t)src << 32 | (uint32_t)dst));
 }
 
-static bool is_pair_op(uint16_t op)
-{
-	return op == NCCL_SEND || op == NCCL_RECV;
-}
-
 struct comm *comms_find(const struct comms *m, uint64_t comm)
 {
 	return idmap_get(&m->comms, comm);
@@ -83,7 +78,7 @@ struct comm *comms_find(const struct comms *m, uint64_t comm)
 
 int comms_get(struct comms *m, const struct push_call *c, struct comm **ret)
 {
-	bool is_pair = is_pair_op(c->op);
+	bool is_pair = c->op == NCCL_SEND || c->op == NCCL_RECV;
 	int32_t src = !is_pair ? -1 : c->op == NCCL_SEND ? c->rank : c->peer;
 	int32_t dst = !is_pair ? -1 : c->op == NCCL_SEND ? c->peer : c->rank;
 	struct idmap *map = is_pair ? &m->pairs : &m->comms;

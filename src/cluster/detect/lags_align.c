@@ -36,12 +36,6 @@ static int room_for(const struct calls *c, const struct collective *x)
 	return ARRAY_RESERVE(l->sorted, l->sorted_room, MAX((size_t)x->room, nodes), SIZE_MAX / 2);
 }
 
-static bool op_makes_all_wait(uint16_t op)
-{
-	return op == NCCL_ALL_REDUCE || op == NCCL_ALL_GATHER || op == NCCL_REDUCE_SCATTER ||
-	       op == NCCL_ALL_TO_ALL;
-}
-
 static void add_silent(struct lag_node *n, const struct arrival *a)
 {
 	if (!n->silent++) {
@@ -65,7 +59,9 @@ static bool left_together(const struct lag_node *n)
 /* The nodes that take part, each with its first rank to leave. */
 static void gather_nodes(const struct calls *c, const struct collective *x)
 {
-	bool all_wait = op_makes_all_wait(x->op) && !comms_is_pair(x->comm);
+	bool all_wait = (x->op == NCCL_ALL_REDUCE || x->op == NCCL_ALL_GATHER ||
+				x->op == NCCL_REDUCE_SCATTER || x->op == NCCL_ALL_TO_ALL) &&
+			!comms_is_pair(x->comm);
 	struct lags *l = c->lags;
 
 	l->round++;

@@ -47,11 +47,6 @@ const char *forward_loss_id(enum forward_loss l)
 
 /* ---- tags ---- */
 
-static uint32_t tag_of(enum otlp_signal signal, enum forward_encoding encoding)
-{
-	return (uint32_t)signal | (uint32_t)encoding << 8;
-}
-
 static enum otlp_signal tag_signal(uint32_t tag)
 {
 	return (enum otlp_signal)MIN(tag & 255, (uint32_t)OTLP_SIGNAL_COUNT - 1);
@@ -200,7 +195,7 @@ static void give_to_memory(struct target *t, uint32_t tag, const void *data, siz
 void forward_give(struct forward *f, enum otlp_signal signal, enum forward_encoding encoding,
 	const void *data, size_t len)
 {
-	uint32_t tag = tag_of(signal, encoding);
+	uint32_t tag = (uint32_t)signal | (uint32_t)encoding << 8;
 
 	for (size_t i = 0; i < f->count; i++) {
 		struct target *t = &f->targets[i];

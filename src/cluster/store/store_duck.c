@@ -84,17 +84,6 @@ static int64_t newest_received(const struct store_duck *s)
 	return newest;
 }
 
-static void say_found(const struct store_duck *s, const struct manifest *m)
-{
-	if (m->was_copy)
-		log_warning("the manifest of %s is damaged: its copy is used, and nothing is lost",
-			s->folder);
-	if (m->unsummed)
-		log_warning(
-			"%s was written by a version without checksums in its manifest: they are added now",
-			s->folder);
-}
-
 static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 {
 	struct manifest m = {.next_id = 1};
@@ -123,7 +112,13 @@ static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 	if (!s->settings.trust_clock)
 		s->clock.now_ns = m.clock_ns ? m.clock_ns : newest_received(s);
 	s->clock_saved_ns = m.clock_ns;
-	say_found(s, &m);
+	if (m.was_copy)
+		log_warning("the manifest of %s is damaged: its copy is used, and nothing is lost",
+			s->folder);
+	if (m.unsummed)
+		log_warning(
+			"%s was written by a version without checksums in its manifest: they are added now",
+			s->folder);
 	/* Both manifests name the same parts before a file that neither names is removed. */
 	if (m.was_copy || m.is_alone)
 		r = manifest_write(s->folder, &m, &why);

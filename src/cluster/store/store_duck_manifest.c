@@ -163,11 +163,6 @@ static bool read_tables(const json_t *o, struct part *p)
 	return json_is_object(tables);
 }
 
-static bool folder_is_plain(const char *folder)
-{
-	return *folder && *folder != '.' && !strchr(folder, '/');
-}
-
 static int read_part(const json_t *o, struct parts *ret)
 {
 	_cleanup_(part_freep) struct part *p = calloc(1, sizeof(*p));
@@ -180,7 +175,7 @@ static int read_part(const json_t *o, struct parts *ret)
 		return -ENOMEM;
 	if (!cluster || !read_uint(o, "id", &p->id) || !read_uint(o, "bytes", &p->bytes) ||
 		!read_text(o, "folder", p->folder, sizeof(p->folder)) ||
-		!folder_is_plain(p->folder) ||
+		!(*p->folder && *p->folder != '.' && !strchr(p->folder, '/')) ||
 		!read_text(o, "sha256", p->sha256, sizeof(p->sha256)) || !read_tables(o, p))
 		return -EBADMSG;
 	p->received_ns = json_integer_value(json_object_get(o, "received_ns"));

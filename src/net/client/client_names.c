@@ -142,11 +142,6 @@ static enum reach reach_v4(uint32_t a)
 	return REACH_FAR;
 }
 
-static uint32_t v4_at(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static enum reach reach_of(const struct sockaddr_storage *a)
 {
 	static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b};
@@ -157,7 +152,8 @@ static enum reach reach_of(const struct sockaddr_storage *a)
 	if (a->ss_family == AF_INET)
 		return reach_v4(ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr));
 	if (IN6_IS_ADDR_V4MAPPED(v6) || !memcmp(p, nat64, sizeof(nat64)))
-		return reach_v4(v4_at(p + 12));
+		return reach_v4((uint32_t)p[12] << 24 | (uint32_t)p[13] << 16 |
+				(uint32_t)p[14] << 8 | p[15]);
 	if (IN6_IS_ADDR_LINKLOCAL(v6) || IN6_ARE_ADDR_EQUAL(v6, &ec2))
 		return REACH_LINK;
 	return IN6_IS_ADDR_LOOPBACK(v6) || IN6_IS_ADDR_UNSPECIFIED(v6) || (p[0] & 0xfe) == 0xfc

@@ -54,11 +54,6 @@ static int authority_parse(const char *text, struct authority *ret)
 	return 0;
 }
 
-static bool is_origin(const char *name)
-{
-	return strstr(name, "://") != NULL;
-}
-
 static int add_name(struct allow *a, const char *name, struct errinfo *reterr)
 {
 	const char *host = strstr(name, "://");
@@ -174,7 +169,7 @@ bool allow_origin(const struct allow *a, const char *origin, const union address
 	struct authority parsed;
 
 	for (size_t i = 0; i < a->count; i++)
-		if (is_origin(a->names[i]) && strcasecmp(origin, a->names[i]) == 0)
+		if (strstr(a->names[i], "://") && strcasecmp(origin, a->names[i]) == 0)
 			return true;
 	if (strncasecmp(origin, scheme, strlen(scheme)) != 0)
 		return false;

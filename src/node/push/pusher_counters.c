@@ -242,11 +242,6 @@ void pusher_steps_done(struct pusher_steps *s)
 	*s = (struct pusher_steps){0};
 }
 
-static bool is_step_mark(uint8_t mark)
-{
-	return memchr(kinds, mark, sizeof(kinds)) != NULL;
-}
-
 /* Half is dropped at once, so that a full array costs little. */
 static void halve(void *items, size_t *count, size_t size)
 {
@@ -260,7 +255,7 @@ int pusher_steps_mark(struct pusher_steps *s, const struct recent_mark *m)
 {
 	int r;
 
-	if (!is_step_mark(m->mark))
+	if (!memchr(kinds, m->mark, sizeof(kinds)))
 		return 0;
 	if (m->mark == MARK_OPTIMIZER || m->mark == MARK_BACKWARD)
 		s->is_training = true;

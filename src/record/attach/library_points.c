@@ -129,11 +129,6 @@ static bool is_push(const uint8_t *code)
 	return code[0] == 0x41 && (code[1] & 0xf8) == 0x50;
 }
 
-static bool is_je(const uint8_t *code)
-{
-	return code[0] == 0x74 || (code[0] == 0x0f && code[1] == 0x84);
-}
-
 unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])
 {
 	static const uint8_t endbr64[] = {0xf3, 0x0f, 0x1e, 0xfa};
@@ -142,7 +137,8 @@ unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])
 		return 0;
 	if (!memcmp(code, endbr64, sizeof(endbr64)) && is_push(code + 4))
 		return 4;
-	if (code[0] == 0x81 && code[1] == 0x3d && is_je(code + 10))
+	if (code[0] == 0x81 && code[1] == 0x3d &&
+		(code[10] == 0x74 || (code[10] == 0x0f && code[11] == 0x84)))
 		return 10;
 	return 0;
 }

@@ -152,12 +152,6 @@ static bool has_variable(const struct btf *btf, const char *name)
 	return fd >= 0;
 }
 
-static bool has_variables(const struct btf *btf)
-{
-	return has_variable(btf, "__preempt_count") && has_variable(btf, "pcpu_hot") &&
-	       has_variable(btf, "hrtimer_bases");
-}
-
 /* Is the tracepoint of @h there? The lengths of sockets have a substitute, which is not worse. */
 static bool is_there(struct parts *t, const struct hook *h, const struct btf *btf, bool has_sockets)
 {
@@ -177,7 +171,9 @@ void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_ob
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !s->old_kernel;
 
-	if (!t->plain && (s->old_kernel || !has_variables(btf))) {
+	if (!t->plain && (s->old_kernel || !(has_variable(btf, "__preempt_count") &&
+						   has_variable(btf, "pcpu_hot") &&
+						   has_variable(btf, "hrtimer_bases")))) {
 		t->plain = true;
 		part_miss(&t->missing, PART_WAKERS,
 			"this kernel does not export the addresses of its variables");

@@ -125,12 +125,6 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	return true;
 }
 
-static bool is_same(const struct stack_space *s, const struct scan *n)
-{
-	return s->count == n->count && (!n->count || memcmp(s->mappings, n->mappings,
-							     n->count * sizeof(*n->mappings)) == 0);
-}
-
 /* A thread's id in its own namespace is the last of the list. */
 static uint32_t own_tid(uint32_t pid, uint32_t tid)
 {
@@ -194,7 +188,9 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 	/* Between the two looks it may have become another process. */
 	if (r >= 0 && !is_still_it(s))
 		r = -ESRCH;
-	if (r < 0 || is_same(s, &n)) {
+	if (r < 0 || (s->count == n.count &&
+			     (!n.count || memcmp(s->mappings, n.mappings,
+						  n.count * sizeof(*n.mappings)) == 0))) {
 		free(n.mappings);
 		return r < 0 ? r : 0;
 	}

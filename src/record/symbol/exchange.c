@@ -352,20 +352,15 @@ static void answer_all(struct symbol_service *s, int err, const char *text)
 
 /* ---- the child's end ---- */
 
-static void blame(struct symbol_service *s, struct question_file *f)
-{
-	if (++f->deaths == DEATHS_MAX) {
-		f->given_up = true;
-		s->given_up++;
-	}
-}
-
 static void child_gone(struct symbol_service *s, uint64_t now)
 {
 	reader_bury(&s->reader, s->sent_count > 0, now);
 	buf_clear(&s->answer);
 	if (s->sent_count)
-		blame(s, s->sent[0]->file);
+		if (++s->sent[0]->file->deaths == DEATHS_MAX) {
+			s->sent[0]->file->given_up = true;
+			s->given_up++;
+		}
 	while (s->sent_count) {
 		struct question *q = s->sent[--s->sent_count];
 

@@ -351,13 +351,6 @@ static void marks_end(struct launch_estimate *e)
 	m->has_gap = false;
 }
 
-static void whole_begin(struct launch_estimate *e)
-{
-	if (!e->whole.is_open)
-		e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
-	e->whole.is_open = true;
-}
-
 static void whole_end(struct launch_estimate *e)
 {
 	struct launch_whole *w = &e->whole;
@@ -478,7 +471,9 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 				e->marks.first = e->marks.last;
 			e->marks.has_first = true;
 		}
-		whole_begin(e);
+		if (!e->whole.is_open)
+			e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
+		e->whole.is_open = true;
 		read_open(e, &s);
 	} else {
 		whole_end(e);

@@ -13,11 +13,6 @@
 
 #define ID_MAX 64
 
-static bool is_described(const struct api_row *r)
-{
-	return r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz"));
-}
-
 static void put_content(struct json_writer *w, const char *ref)
 {
 	json_begin_object_member(w, "content");
@@ -36,14 +31,6 @@ static void put_response(
 	json_begin_object_member(w, status);
 	json_string_member(w, "description", about);
 	put_content(w, ref);
-	json_end_object(w);
-}
-
-static void put_body(struct json_writer *w)
-{
-	json_begin_object_member(w, "requestBody");
-	json_bool_member(w, "required", true);
-	put_content(w, "#/components/schemas/Query");
 	json_end_object(w);
 }
 
@@ -77,8 +64,12 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 			json_end_object(w);
 		}
 	json_end_array(w);
-	if (post)
-		put_body(w);
+	if (post) {
+		json_begin_object_member(w, "requestBody");
+		json_bool_member(w, "required", true);
+		put_content(w, "#/components/schemas/Query");
+		json_end_object(w);
+	}
 	if (r->open) {
 		json_begin_array_member(w, "security");
 		json_end_array(w);
@@ -92,11 +83,6 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	json_end_object(w);
 }
 
-static void put_property(struct json_writer *w, const char *name, const char *type)
-{
-	JSON_PUT_INTO(w, name, JSON_S("type", type));
-}
-
 static void put_schema(struct json_writer *w, const char *name, const char *const *properties,
 	const char *required)
 {
@@ -107,7 +93,7 @@ static void put_schema(struct json_writer *w, const char *name, const char *cons
 	json_end_array(w);
 	json_begin_object_member(w, "properties");
 	for (; *properties; properties += 2)
-		put_property(w, properties[0], properties[1]);
+		JSON_PUT_INTO(w, properties[0], JSON_S("type", properties[1]));
 	json_end_object(w);
 	json_end_object(w);
 }
@@ -142,7 +128,7 @@ static void put_document(struct json_writer *w, const char *version)
 	json_end_array(w);
 	json_begin_object_member(w, "paths");
 	for (const struct api_row *r = api_rows; r->summary; r++)
-		if (is_described(r))
+		if (r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz")))
 			put_route(w, r);
 	json_end_object(w);
 	put_components(w);

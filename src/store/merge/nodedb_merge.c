@@ -71,11 +71,6 @@ static int check_options(const struct merge_options *w, struct errinfo *reterr)
 	return 0;
 }
 
-static bool is_same(const struct identity_of_file *f, const struct stat *st)
-{
-	return f->dev == st->st_dev && f->ino == st->st_ino;
-}
-
 static int check_sources(struct run *run, struct errinfo *reterr)
 {
 	const struct merge_options *w = run->merge.options;
@@ -88,7 +83,7 @@ static int check_sources(struct run *run, struct errinfo *reterr)
 	if (stat(w->output, &st) < 0)
 		return 0;
 	for (size_t i = 0; i < w->source_count; i++)
-		if (is_same(&run->files[i], &st))
+		if (run->files[i].dev == st.st_dev && run->files[i].ino == st.st_ino)
 			return errinfo_set(reterr, -EINVAL,
 				"%s is one of the files to merge: write to another with --output",
 				w->output);

@@ -81,11 +81,6 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 	return 0;
 }
 
-static bool is_interpreter(const struct stack_frame *f)
-{
-	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
-}
-
 void reader_stack_order(struct stack *s)
 {
 	struct stack_frame *frames = (struct stack_frame *)s->frames;
@@ -93,7 +88,9 @@ void reader_stack_order(struct stack *s)
 
 	while (python < s->count && stack_frame_is_python(&frames[python]))
 		python++;
-	if (!python || python == s->count || is_interpreter(&frames[python]))
+	if (!python || python == s->count ||
+		(frames[python].file && (strstr(frames[python].file, "libpython") ||
+						strstr(frames[python].file, "python3."))))
 		return;
 	for (size_t i = python; i < s->count; i++)
 		if (stack_frame_is_python(&frames[i]))

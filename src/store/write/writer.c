@@ -152,13 +152,6 @@ static void flush_events(struct store_writer *w)
 	w->batch_count = 0;
 }
 
-static void acknowledge(struct store_writer *w, uint64_t ticket, int64_t id)
-{
-	pthread_mutex_lock(&w->mutex);
-	w->acks[w->ack_count++] = (struct store_ack){.ticket = ticket, .id = id};
-	pthread_mutex_unlock(&w->mutex);
-}
-
 static void drop_pending(struct store_writer *w, bool lost)
 {
 	size_t bytes = 0;
@@ -175,8 +168,12 @@ static void drop_pending(struct store_writer *w, bool lost)
 			w->aggregated[writer_slot(m->aggregate.source)] += writer_message_calls(m);
 		if (m->kind == MESSAGE_LEDGER)
 			count_row(lost || m->refused ? w->failed : w->stored, SOURCE_HOST);
-		if (m->kind == MESSAGE_ANNOTATION)
-			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
+		if (m->kind == MESSAGE_ANNOTATION) {
+			pthread_mutex_lock(&w->mutex);
+			w->acks[w->ack_count++] = (struct store_ack){.ticket = m->annotation.ticket,
+				.id = lost ? -EIO : m->annotation.id};
+			pthread_mutex_unlock(&w->mutex);
+		}
 		if (m->kind == MESSAGE_RENEWED)
 			w->renewed = m->generation;
 		free(m);
