@@ -12,13 +12,9 @@
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
-	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (op_kind_is_gpu(c->aggregates[i].source))
-			return true;
-	for (size_t i = 0; i < c->event_count; i++)
-		if (op_kind_is_gpu(c->events[i].source))
-			return true;
-	return false;
+	if (EXISTS(i, c->aggregate_count, op_kind_is_gpu(c->aggregates[i].source)))
+		return true;
+	return EXISTS(i, c->event_count, op_kind_is_gpu(c->events[i].source));
 }
 
 /* How many of total_calls are host events; false where only a part of them is loaded. */
@@ -166,18 +162,12 @@ static void keep_own(const struct nodedb_content *c, struct explanation *e)
 
 static bool has_account(const struct step_report *r, uint32_t pid)
 {
-	for (size_t i = 0; i < r->count; i++)
-		if (r->items[i].pid == pid)
-			return true;
-	return false;
+	return EXISTS(i, r->count, r->items[i].pid == pid);
 }
 
 static bool is_brief(const struct examined *e, uint32_t pid)
 {
-	for (size_t i = 0; i < e->brief_count; i++)
-		if (e->brief[i].pid == pid)
-			return true;
-	return false;
+	return EXISTS(i, e->brief_count, e->brief[i].pid == pid);
 }
 
 /* Processes that used a GPU and have no account. */
@@ -253,10 +243,7 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 
 static bool is_asked(uint32_t pid, const struct scope *s)
 {
-	for (size_t k = 0; k < s->pid_count; k++)
-		if (pid == s->pids[k])
-			return true;
-	return !s->pid_count;
+	return !s->pid_count || EXISTS(k, s->pid_count, pid == s->pids[k]);
 }
 
 static void keep_accounts(struct step_report *r, const struct scope *s)

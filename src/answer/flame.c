@@ -236,10 +236,7 @@ static int add_stack(struct flame *f, const struct stack *s, unsigned source, un
 			return r;
 		f->nodes[f->count++] = (struct flame_node){0};
 	}
-	if (s && s->count)
-		r = add_frames(f, s, &node);
-	else
-		r = descend(f, &node, NO_STACK, FLAME_NATIVE);
+	r = s && s->count ? add_frames(f, s, &node) : descend(f, &node, NO_STACK, FLAME_NATIVE);
 	if (r == 0 && !(s && s->count && is_op(&s->frames[0], source, op)))
 		r = descend(f, &node, wire_op_name(source, op, name), FLAME_CALL);
 	if (r == -ENOBUFS) {

@@ -9,10 +9,7 @@
 
 static bool is_asked(const struct step_account *a, const struct scope *s)
 {
-	for (size_t i = 0; i < s->pid_count; i++)
-		if (a->pid == s->pids[i])
-			return true;
-	return !s->pid_count;
+	return !s->pid_count || EXISTS(i, s->pid_count, a->pid == s->pids[i]);
 }
 
 struct steps_seen { /* what the accounts could have been made of */

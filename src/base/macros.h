@@ -51,6 +51,43 @@
 #define LIST_ID(NAME, id, ...) id,
 #define LIST_IDS(LIST)         ((const char *const[]){LIST(LIST_ID)})
 
+/* EXISTS(i, count, condition) - whether @condition, an expression of the index @i, holds for one below @count.
+ * FIND(x, items, count, condition) - the first element of an array for which @condition, an expression of the pointer
+ * @x to it, holds; NULL: there is none. FIND_ROW - likewise of a table that ends with a row without @member, or is NULL.
+ *
+ *	return EXISTS(i, list->count, list->pids[i] == pid);
+ *	return FIND(x, list->items, list->count, x->id == id);
+ *	return FIND_ROW(x, commands, name, !strcmp(x->name, name)); */
+#define EXISTS(i, count, condition)                                                                \
+	({                                                                                         \
+		__typeof__((count) + 0) i = 0, exists_end_ = (count);                              \
+                                                                                                   \
+		while (i < exists_end_ && !(condition))                                            \
+			i++;                                                                       \
+		i < exists_end_;                                                                   \
+	})
+#define FIND(x, items, count, condition)                                                           \
+	({                                                                                         \
+		__typeof__((items) + 0) find_found_ = NULL;                                        \
+                                                                                                   \
+		for (size_t find_i_ = 0, find_end_ = (count); !find_found_ && find_i_ < find_end_; \
+			find_i_++) {                                                               \
+			__typeof__(find_found_) x = &(items)[find_i_];                             \
+                                                                                                   \
+			if (condition)                                                             \
+				find_found_ = x;                                                   \
+		}                                                                                  \
+		find_found_;                                                                       \
+	})
+#define FIND_ROW(x, table, member, condition)                                                      \
+	({                                                                                         \
+		__typeof__((table) + 0) x = (table);                                               \
+                                                                                                   \
+		while (x && x->member && !(condition))                                             \
+			x++;                                                                       \
+		x && x->member ? x : NULL;                                                         \
+	})
+
 /* DEFINE_CLEANUP(type, free_fn) - makes free_fnp(), the form _cleanup_ wants. */
 #define DEFINE_CLEANUP(type, free_fn)                                                              \
 	static inline _unused_ void free_fn##p(type *p)                                            \

@@ -60,10 +60,7 @@ static bool is_deceptive(uint32_t cp)
 		{0xe0000, 0xe0fff}, /* tags and more selectors */
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
-		if (cp >= ranges[i].first && cp <= ranges[i].last)
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(ranges), cp >= ranges[i].first && cp <= ranges[i].last);
 }
 
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len)

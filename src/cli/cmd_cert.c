@@ -440,10 +440,8 @@ static int cert_run(const struct command *c, void *settings, int argc, char **ar
 	int r, code = EXIT_OK;
 
 	(void)c;
-	if (!argc)
-		r = errinfo_set(&e, -EINVAL, "name an action: init, issue, list or rotate");
-	else
-		r = check_flags(s, argv[0], argc - 1, &e);
+	r = !argc ? errinfo_set(&e, -EINVAL, "name an action: init, issue, list or rotate")
+		  : check_flags(s, argv[0], argc - 1, &e);
 	r = r ?: find_dir(s, !strcmp(argv[0], "init"), &dir, &e);
 	r = r ?: act(s, argv[0], argc > 1 ? argv[1] : NULL, dir, &code, &e);
 	return r < 0 ? dispatch_fail(&e, r) : code;

@@ -108,10 +108,7 @@ static int count_events(const struct question *q, void *arg, struct errinfo *ret
 
 static bool has_pid(const struct nodedb_usage *u, const struct option_pids *pids)
 {
-	for (size_t i = 0; i < pids->count; i++)
-		if (u->pid == pids->pid[i])
-			return true;
-	return false;
+	return EXISTS(i, pids->count, u->pid == pids->pid[i]);
 }
 
 /* The busiest, those that use a GPU or all; false: there are none. */
@@ -175,9 +172,8 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 		r = nodedb_usage(path, &all, &rows, &count, reterr);
 	if (r < 0 || events)
 		return r;
-	for (size_t i = 0; i < count; i++)
-		if (has_pid(&rows[i], pids))
-			return 0;
+	if (EXISTS(i, count, has_pid(&rows[i], pids)))
+		return 0;
 	if (!list_processes(&list, rows, count, true) &&
 		!list_processes(&list, rows, count, false) && !list_callers(&list, path))
 		return 0; /* the recording names nobody: what follows says so */

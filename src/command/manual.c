@@ -126,10 +126,7 @@ static void put_head(struct buf *b, const char *name)
 
 static bool asks_nodes(const struct command *c)
 {
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (!strcmp(o->name, "nodes"))
-			return true;
-	return false;
+	return FIND_ROW(o, c->options, name, !strcmp(o->name, "nodes"));
 }
 
 /* A page of the program, in bold, as roff's .BR begins. */

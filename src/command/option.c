@@ -18,18 +18,13 @@
 
 static const struct option_row *find_long(const struct command *c, const char *name, size_t len)
 {
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (strlen(o->name) == len && strncmp(o->name, name, len) == 0)
-			return o;
-	return NULL;
+	return FIND_ROW(
+		o, c->options, name, strlen(o->name) == len && strncmp(o->name, name, len) == 0);
 }
 
 static const struct option_row *find_letter(const struct command *c, char letter)
 {
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (o->letter == letter)
-			return o;
-	return NULL;
+	return FIND_ROW(o, c->options, name, o->letter == letter);
 }
 
 static int bad_value(
@@ -90,9 +85,8 @@ static int parse_number(
 static int add_pid(
 	const struct option_row *o, uint32_t pid, struct option_pids *list, struct errinfo *reterr)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (list->pid[i] == pid)
-			return 0;
+	if (EXISTS(i, list->count, list->pid[i] == pid))
+		return 0;
 	if (list->count == ARRAY_SIZE(list->pid))
 		return errinfo_set(reterr, -EINVAL, "--%s: more than %zu processes", o->name,
 			ARRAY_SIZE(list->pid));

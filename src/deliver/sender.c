@@ -161,10 +161,8 @@ static void send_next(struct sender *s)
 	ask.body = batch->data;
 	ask.body_len = batch->len;
 	s->settings.ops->describe(s->settings.arg, batch, &ask);
-	if (s->settings.is_grpc)
-		r = grpc_ask(s->client, &ask, on_grpc, s);
-	else
-		r = http_ask(s->client, &ask, on_http, s, NULL);
+	r = s->settings.is_grpc ? grpc_ask(s->client, &ask, on_grpc, s)
+				: http_ask(s->client, &ask, on_http, s, NULL);
 	if (r < 0) /* from the loop, because this may be called by attempt_end() */
 		backlog_end(&s->backlog, mono_now(), BACKLOG_AGAIN, 0);
 	if (r < 0)

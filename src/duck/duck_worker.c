@@ -435,10 +435,8 @@ static int give_up_privileges(const struct duck_files *f, uint64_t left_ns)
 
 	(void)prctl(PR_SET_NAME, DUCK_WORKER_NAME, 0, 0, 0);
 	confine_bounding_set();
-	if (f->count)
-		r = confine_reader(duck_file_path(f, 0, first));
-	else
-		r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
+	r = f->count ? confine_reader(duck_file_path(f, 0, first))
+		     : confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
 	r = r ?: confine_capabilities();
 	r = r ?: confine_life(SPAWN_SOCKET);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)

@@ -439,10 +439,7 @@ static int check_plain(
 
 static bool needs_tls(const struct fanout *f)
 {
-	for (size_t i = 0; i < f->nodes.count; i++)
-		if (f->nodes.items[i].endpoint.tls)
-			return true;
-	return false;
+	return EXISTS(i, f->nodes.count, f->nodes.items[i].endpoint.tls);
 }
 
 int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **ret,

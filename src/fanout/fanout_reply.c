@@ -48,18 +48,13 @@ static void warn(struct fanout_result *r, enum fanout_note note, const char *fmt
 
 static bool is_told_twice(const struct fanout_run *run, size_t i)
 {
-	for (size_t k = 0; k < run->result.count; k++)
-		if (k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0)
-			return true;
-	return false;
+	return EXISTS(
+		k, run->result.count, k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0);
 }
 
 static bool is_told_before(const struct fanout_run *run, size_t i)
 {
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(run->legs[i].told, run->legs[k].told) == 0)
-			return true;
-	return false;
+	return EXISTS(k, i, strcmp(run->legs[i].told, run->legs[k].told) == 0);
 }
 
 static void rename_incidents(struct fanout_run *run, size_t i)

@@ -21,10 +21,7 @@ const struct revision revisions[] = {
 
 const struct revision *revision_find(const char *name)
 {
-	for (const struct revision *r = revisions; name && r->name; r++)
-		if (!strcmp(r->name, name))
-			return r;
-	return NULL;
+	return name ? FIND_ROW(r, revisions, name, !strcmp(r->name, name)) : NULL;
 }
 
 const struct revision *revision_agree(const char *asked)

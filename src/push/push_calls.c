@@ -340,9 +340,8 @@ int push_calls_unpack(const void *data, size_t len, struct push_calls *ret)
 
 static const char *event_of(const struct push_calls *c)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (!push_call_is_numbered(&c->items[i]))
-			return PUSH_SCOPE_OWN;
+	if (EXISTS(i, c->count, !push_call_is_numbered(&c->items[i])))
+		return PUSH_SCOPE_OWN;
 	return PUSH_SCOPE_CALLS;
 }
 

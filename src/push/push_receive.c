@@ -202,10 +202,8 @@ static const struct metric_row rows[] = {
 
 static const struct metric_row *row_find(const char *name, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
-			return &rows[i];
-	return NULL;
+	return FIND(x, rows, ARRAY_SIZE(rows),
+		strlen(x->name) == len && memcmp(x->name, name, len) == 0);
 }
 
 static int take_point(void *arg, const struct otlp_point *p)

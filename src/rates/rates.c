@@ -109,10 +109,8 @@ static bool is_idle_word(const char *word, size_t len)
 
 	if (len == 4 && strncasecmp(word, "SXM", 3) == 0)
 		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
-		if (strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0)
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(idle),
+		strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0);
 }
 
 static bool is_form(const char *word, size_t len, char form[8])

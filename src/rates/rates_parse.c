@@ -53,9 +53,8 @@ static int row_add(const struct yaml_value *at, struct rates_list *l, const stru
 {
 	int r;
 
-	for (size_t i = 0; i < l->count; i++)
-		if (rates_row_compare(&l->rows[i], row) == 0)
-			return yaml_fail(at, "%s: %s stands twice", row->provider, row->model);
+	if (EXISTS(i, l->count, rates_row_compare(&l->rows[i], row) == 0))
+		return yaml_fail(at, "%s: %s stands twice", row->provider, row->model);
 	r = ARRAY_RESERVE(l->rows, l->room, l->count + 1, RATES_ROWS_MAX);
 	if (r == -ENOBUFS)
 		return yaml_fail(at, "there are more than %d rows", RATES_ROWS_MAX);

@@ -82,10 +82,7 @@ void response_cache_free(struct response_cache *k)
 
 static struct response_cache_slot *find(struct response_cache *k, const char *key)
 {
-	for (size_t i = 0; i < RESPONSE_CACHE_SLOTS; i++)
-		if (!strcmp(k->slots[i].key, key))
-			return &k->slots[i];
-	return NULL;
+	return FIND(x, k->slots, RESPONSE_CACHE_SLOTS, !strcmp(x->key, key));
 }
 
 /* A free one, or the oldest. */

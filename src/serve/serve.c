@@ -278,10 +278,8 @@ static const struct api_row *find_row(const struct http_request *q)
 {
 	const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
 
-	for (const struct api_row *r = api_rows; r->summary; r++)
-		if (r->path && !strcmp(r->path, q->path) && !strcmp(r->method, method))
-			return r;
-	return NULL;
+	return FIND_ROW(r, api_rows, summary,
+		r->path && !strcmp(r->path, q->path) && !strcmp(r->method, method));
 }
 
 /* Of every row that takes time. */

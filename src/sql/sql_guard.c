@@ -42,10 +42,7 @@ static void name_list_done(struct name_list *l)
 
 static bool name_list_has(const struct name_list *l, const char *name)
 {
-	for (size_t i = 0; i < l->count; i++)
-		if (!strcasecmp(l->items[i], name))
-			return true;
-	return false;
+	return EXISTS(i, l->count, !strcasecmp(l->items[i], name));
 }
 
 static int name_list_load(struct name_list *l, sql_db *db, const char *sql, struct errinfo *reterr)

@@ -121,9 +121,8 @@ static bool table_fits(const struct sql_table *t)
 {
 	const char *text = buf_str(&t->text);
 
-	for (int i = 0; i < t->column_count; i++)
-		if (t->names[i] >= t->text.len)
-			return false;
+	if (EXISTS(i, t->column_count, t->names[i] >= t->text.len))
+		return false;
 	for (size_t i = 0; i < t->row_count * (size_t)t->column_count; i++) {
 		const struct sql_cell *c = &t->cells[i];
 

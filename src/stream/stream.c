@@ -53,10 +53,7 @@ static bool is_in_group(int fd, const struct ucred *peer, gid_t group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
 		return false;
-	for (size_t i = 0; i < len / sizeof(groups[0]); i++)
-		if (groups[i] == group)
-			return true;
-	return false;
+	return EXISTS(i, len / sizeof(groups[0]), groups[i] == group);
 }
 
 static bool is_ours(uid_t user)

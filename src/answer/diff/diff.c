@@ -284,19 +284,14 @@ static const struct diff_op *find_op(const struct diff_answer *a)
 
 static const struct diff_gauge *find_gauge(const struct diff_answer *a)
 {
-	for (size_t i = 0; i < a->gauge_count; i++)
-		if (is_change(a->gauges[i].verdict))
-			return &a->gauges[i];
-	return NULL;
+	return FIND(x, a->gauges, a->gauge_count, is_change(x->verdict));
 }
 
 /* Whether an operation differs that find_op() passes over. */
 static bool is_any_other(const struct diff_answer *a)
 {
-	for (size_t i = 0; i < a->op_count; i++)
-		if (is_change(a->ops[i].dur) && fabs(a->ops[i].lost_ns_s) >= LOST_NS_S)
-			return true;
-	return false;
+	return EXISTS(
+		i, a->op_count, is_change(a->ops[i].dur) && fabs(a->ops[i].lost_ns_s) >= LOST_NS_S);
 }
 
 static const struct diff_job *find_job(const struct diff_answer *a)

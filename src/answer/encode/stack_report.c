@@ -362,13 +362,9 @@ static void put_totals(struct buf *b, const struct stack_report *r)
 
 static bool has_stacks(const struct incident *incidents, size_t count, const struct stack_report *r)
 {
-	for (size_t i = 0; i < count; i++)
-		if (incidents[i].stack_count)
-			return true;
-	for (size_t i = 0; !count && i < r->total_count; i++)
-		if (r->totals[i].hash)
-			return true;
-	return false;
+	if (EXISTS(i, count, incidents[i].stack_count))
+		return true;
+	return !count && EXISTS(i, r->total_count, r->totals[i].hash);
 }
 
 void stack_report_text(

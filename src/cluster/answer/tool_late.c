@@ -196,18 +196,13 @@ static bool is_same(const struct blame_worker *b, const struct worker_view *w)
 
 const struct blame_suspect *late_suspect(const struct late *l, const struct worker_view *w)
 {
-	for (size_t i = 0; i < l->blame.suspect_count; i++)
-		if (is_same(&l->workers[l->blame.suspects[i].worker], w))
-			return &l->blame.suspects[i];
-	return NULL;
+	return FIND(
+		x, l->blame.suspects, l->blame.suspect_count, is_same(&l->workers[x->worker], w));
 }
 
 bool late_is_cleared(const struct late *l, const struct worker_view *w)
 {
-	for (size_t i = 0; i < l->blame.cleared_count; i++)
-		if (is_same(&l->workers[l->blame.cleared[i]], w))
-			return true;
-	return false;
+	return EXISTS(i, l->blame.cleared_count, is_same(&l->workers[l->blame.cleared[i]], w));
 }
 
 bool late_is_often_last(const struct worker_view *w)

@@ -114,10 +114,7 @@ static const struct copy_metric {
 
 static const struct copy_metric *copy_metric(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(copy_metrics); i++)
-		if (!strcmp(copy_metrics[i].name, name))
-			return &copy_metrics[i];
-	return NULL;
+	return FIND(x, copy_metrics, ARRAY_SIZE(copy_metrics), !strcmp(x->name, name));
 }
 
 /* One node's bytes and times may be told twice, by different names: the better name counts. */

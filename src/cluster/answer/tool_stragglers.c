@@ -225,10 +225,7 @@ static bool is_straggling(const char *kind)
 {
 	static const char *const kinds[] = {"straggler", "slow", "slow_node", "slow_stage", "hang"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(kind, kinds[i]))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(kinds), !strcmp(kind, kinds[i]));
 }
 
 /* An incident of another kind makes nobody a straggler, but says why one is. */

@@ -129,10 +129,7 @@ static bool has_other_user(const char *const *paths, size_t count)
 {
 	uid_t uid;
 
-	for (size_t i = 0; i < count; i++)
-		if (path_user_find(paths[i], &uid, NULL) < 0 || uid != path_user_now())
-			return true;
-	return false;
+	return EXISTS(i, count, path_user_find(paths[i], &uid, NULL) < 0 || uid != path_user_now());
 }
 
 /* CAP_KILL ends a process for SQL, which is another user's. */

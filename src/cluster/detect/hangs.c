@@ -25,10 +25,7 @@ static bool is_waiting(const struct collective *x, uint32_t slot)
 
 bool hangs_is_waited_in(const struct collective *x)
 {
-	for (uint32_t i = 0; i < x->room; i++)
-		if (is_waiting(x, i))
-			return true;
-	return false;
+	return EXISTS(i, x->room, is_waiting(x, i));
 }
 
 static bool has_come(const struct collective *x, uint32_t slot)
@@ -41,9 +38,8 @@ static bool has_come(const struct collective *x, uint32_t slot)
 
 bool hangs_is_passed(const struct collective *x)
 {
-	for (uint32_t i = 0; i < x->comm->member_count; i++)
-		if (!has_come(x, i))
-			return false;
+	if (EXISTS(i, x->comm->member_count, !has_come(x, i)))
+		return false;
 	return (size_t)x->comm->places <= x->comm->member_count;
 }
 

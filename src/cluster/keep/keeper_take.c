@@ -254,10 +254,7 @@ static void make_rows(struct aside_work *w, void *arg)
 /* Whether part of it has come before: then its rows are other ones. */
 static bool is_known_in_part(const struct keeper *k, const struct rows *rows)
 {
-	for (size_t i = 0; i < rows->key_count; i++)
-		if (seen_find(k->seen, &rows->keys[i]) != SEEN_NOT)
-			return true;
-	return false;
+	return EXISTS(i, rows->key_count, seen_find(k->seen, &rows->keys[i]) != SEEN_NOT);
 }
 
 static void on_made(void *arg, bool canceled _unused_)

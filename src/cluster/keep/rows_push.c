@@ -341,10 +341,8 @@ static const struct name {
 
 static const struct name *find_name(const struct otlp_attribute *a)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].len == a->key_len && memcmp(names[i].key, a->key, a->key_len) == 0)
-			return &names[i];
-	return NULL;
+	return FIND(x, names, ARRAY_SIZE(names),
+		x->len == a->key_len && memcmp(x->key, a->key, a->key_len) == 0);
 }
 
 static bool is_told(const struct otlp_value *v, enum role role)

@@ -18,10 +18,7 @@
 
 static bool is_faulty(const struct job_spec *j, int32_t rank)
 {
-	for (uint32_t i = 0; i < j->faulty_count; i++)
-		if ((int32_t)j->faulty[i] == rank)
-			return true;
-	return false;
+	return EXISTS(i, j->faulty_count, (int32_t)j->faulty[i] == rank);
 }
 
 /* Of a node that is told of as a whole all ranks must be faulty. */

@@ -132,10 +132,8 @@ static bool text_is(const struct sql_table *t, size_t row, int column, const cha
 /* @columns has a row for each: its table and its name. @name NULL: any. */
 static bool has_column(const struct sql_table *columns, const char *table, const char *name)
 {
-	for (size_t i = 0; i < columns->row_count; i++)
-		if (text_is(columns, i, 0, table) && (!name || text_is(columns, i, 1, name)))
-			return true;
-	return false;
+	return EXISTS(i, columns->row_count,
+		text_is(columns, i, 0, table) && (!name || text_is(columns, i, 1, name)));
 }
 
 static int grow_table(struct store_clickhouse *s, size_t shard, const char *database,

@@ -402,10 +402,7 @@ bool scope_has(const struct store_scope *scope, const char *cluster)
 {
 	if (!scope || !scope->clusters)
 		return true;
-	for (size_t i = 0; i < scope->cluster_count; i++)
-		if (!strcmp(scope->clusters[i], cluster))
-			return true;
-	return false;
+	return EXISTS(i, scope->cluster_count, !strcmp(scope->clusters[i], cluster));
 }
 
 static void put_clusters(struct buf *b, const struct store_scope *scope)

@@ -161,10 +161,7 @@ bool part_meets(const struct part *p, const struct store_scope *scope)
 {
 	if (p->gone || !scope_has(scope, p->cluster))
 		return false;
-	for (int t = 0; t < TABLE_COUNT; t++)
-		if (p->rows[t] && table_meets(p, t, scope))
-			return true;
-	return false;
+	return EXISTS(t, TABLE_COUNT, p->rows[t] && table_meets(p, t, scope));
 }
 
 int reading_begin(struct store_duck *s, const struct store_scope *scope, struct reading *ret)

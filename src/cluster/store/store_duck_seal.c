@@ -218,10 +218,7 @@ int seal_all(struct store *store, struct errinfo *reterr)
 
 static bool is_among(const struct part *p, struct part *const *list, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (list[i] == p)
-			return true;
-	return false;
+	return EXISTS(i, count, list[i] == p);
 }
 
 /* The parts that the next manifest names; they stay whose they are. */

@@ -255,10 +255,8 @@ void missing_of(struct store *store, const struct store_scope *scope, struct sto
 
 static bool is_known(const struct store_duck *s, const struct store_loss *l)
 {
-	for (size_t i = 0; i < s->losses.count; i++)
-		if (s->losses.items[i].first <= l->first && l->last <= s->losses.items[i].last)
-			return true;
-	return false;
+	return EXISTS(i, s->losses.count,
+		s->losses.items[i].first <= l->first && l->last <= s->losses.items[i].last);
 }
 
 int missing_lose(struct store *store, const struct store_loss *l, struct errinfo *reterr)

@@ -103,9 +103,8 @@ static unsigned tables_named(const char *text)
 	static const char *const any[] = {"query", "execute", "\\"};
 	unsigned tables = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(any); i++)
-		if (strcasestr(text, any[i]))
-			return (1u << TABLE_COUNT) - 1;
+	if (EXISTS(i, ARRAY_SIZE(any), strcasestr(text, any[i])))
+		return (1u << TABLE_COUNT) - 1;
 	for (int t = 0; t < TABLE_COUNT; t++)
 		tables |= strcasestr(text, store_tables[t].name) ? 1u << t : 0;
 	return tables;

@@ -341,10 +341,7 @@ static bool is_list(const char *text)
 
 	for (text += strspn(text, " \t\r\n"); *text == '#'; text += strspn(text, " \t\r\n"))
 		text += strcspn(text, "\n");
-	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
-		if (!strncmp(text, begins[i], strlen(begins[i])))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(begins), !strncmp(text, begins[i], strlen(begins[i])));
 }
 
 ORDER(compare_entries, struct acl_entry, ASCENDING(tenant.credential))

@@ -51,10 +51,7 @@ static int hash_list_add(struct hash_list *l, const struct token_hash *h, uint64
 
 static bool hash_list_has(const struct hash_list *l, uint64_t credential)
 {
-	for (size_t i = 0; i < l->count; i++)
-		if (token_hash_number(&l->items[i]) == credential)
-			return true;
-	return false;
+	return EXISTS(i, l->count, token_hash_number(&l->items[i]) == credential);
 }
 
 /* collect - what counts once @fresh is the newest reading. */
@@ -207,10 +204,8 @@ bool tenant_may_see(const struct tenant *t, const char *cluster, size_t len)
 {
 	if (!t || !t->clusters)
 		return t;
-	for (size_t i = 0; i < t->cluster_count; i++)
-		if (strlen(t->clusters[i]) == len && !memcmp(t->clusters[i], cluster, len))
-			return true;
-	return false;
+	return EXISTS(i, t->cluster_count,
+		strlen(t->clusters[i]) == len && !memcmp(t->clusters[i], cluster, len));
 }
 
 static bool take(struct rate *used, unsigned rate, uint64_t now_ns, uint64_t *ret_ns)

@@ -305,10 +305,7 @@ static bool is_ours(const char *name)
 	static const char *const names[] = {"host", "content-length", "transfer-encoding",
 		"connection", "upgrade", "te", "trailer", "expect", "content-type"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcasecmp(name, names[i]))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(names), !strcasecmp(name, names[i]));
 }
 
 static int copy_fields(struct http_call *call, const struct http_ask *a)

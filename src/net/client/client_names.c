@@ -163,10 +163,7 @@ static enum reach reach_of(const struct sockaddr_storage *a)
 
 static bool has_been_far(const struct client_names *n, const char *host)
 {
-	for (size_t i = 0; i < n->far_count; i++)
-		if (!strcasecmp(n->far[i], host))
-			return true;
-	return false;
+	return EXISTS(i, n->far_count, !strcasecmp(n->far[i], host));
 }
 
 /* Leaves of @a what @host may lead to. */

@@ -25,10 +25,7 @@ static bool is_node(const char *s, size_t len)
 {
 	if (!len || len >= TLS_NODE_MAX)
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (s[i] <= ' ' || s[i] > '~' || s[i] == '#')
-			return false;
-	return true;
+	return !EXISTS(i, len, s[i] <= ' ' || s[i] > '~' || s[i] == '#');
 }
 
 static int add(

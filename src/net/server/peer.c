@@ -65,10 +65,7 @@ static struct peer *find(struct peers *p, uint64_t key)
 {
 	struct peer *set = set_of(p, key);
 
-	for (int i = 0; i < WAYS; i++)
-		if (set[i].key == key)
-			return &set[i];
-	return NULL;
+	return FIND(x, set, WAYS, x->key == key);
 }
 
 /* obtain - the place of @key, if need be that of the address that failed longest ago. */

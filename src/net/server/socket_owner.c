@@ -113,8 +113,5 @@ bool socket_owner_is_one_of(
 	if (!count || !address_is_loopback(remote) || !address_is_loopback(local) ||
 		socket_owner(remote, local, &uid) < 0 || uid == UNKNOWN_USER)
 		return false;
-	for (size_t i = 0; i < count; i++)
-		if (users[i] == uid)
-			return true;
-	return false;
+	return EXISTS(i, count, users[i] == uid);
 }

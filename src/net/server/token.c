@@ -54,11 +54,9 @@ static int check_token(const char *from, const char *s, size_t len, struct errin
 	if (len > TOKEN_BYTES)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
 			"a token in %s has more than %d characters", from, TOKEN_BYTES);
-	for (size_t i = 0; i < len; i++)
-		if (!isgraph((unsigned char)s[i]))
-			return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-				"a token in %s contains blanks or characters not allowed in HTTP",
-				from);
+	if (EXISTS(i, len, !isgraph((unsigned char)s[i])))
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
+			"a token in %s contains blanks or characters not allowed in HTTP", from);
 	return 0;
 }
 

@@ -417,10 +417,7 @@ static void share_out(struct health_baseline *b, const struct health_program *li
 
 static bool is_listed(uint64_t id, const struct health_program *list, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (list[i].id == id)
-			return true;
-	return false;
+	return EXISTS(i, count, list[i].id == id);
 }
 
 void health_baseline_keep(

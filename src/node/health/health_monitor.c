@@ -226,10 +226,7 @@ static double choose_mode(struct health_monitor *m, const struct health_input *i
 
 static bool has_just_ended(const struct health_input *in)
 {
-	for (size_t i = 0; i < in->program_count; i++)
-		if (in->programs[i].is_over)
-			return true;
-	return false;
+	return EXISTS(i, in->program_count, in->programs[i].is_over);
 }
 
 static void judge(struct health_monitor *m, const struct health_input *in, struct health_output *o)

@@ -165,10 +165,7 @@ static void on_found(void *arg, bool canceled)
 
 static bool is_known(const struct pusher_causes *c, uint32_t pid)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (c->pids[i] == pid)
-			return true;
-	return false;
+	return EXISTS(i, c->count, c->pids[i] == pid);
 }
 
 static size_t parse(const char *text, uint32_t pids[LATE_MAX])

@@ -176,18 +176,12 @@ static const struct mark_library *names_of(enum target_library_kind kind)
 
 static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
 {
-	for (size_t i = 0; i < n; i++)
-		if (points[i].offset == offset)
-			return true;
-	return false;
+	return EXISTS(i, n, points[i].offset == offset);
 }
 
 static bool has_name(const char *name, const char *const *names, const uint64_t *offsets, size_t n)
 {
-	for (size_t i = 0; i < n; i++)
-		if (offsets[i] && !strcmp(names[i], name))
-			return true;
-	return false;
+	return EXISTS(i, n, offsets[i] && !strcmp(names[i], name));
 }
 
 /* Whether the names are there on which the row depends; they are functions of the table, too. */

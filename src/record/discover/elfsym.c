@@ -401,10 +401,7 @@ uint64_t elfsym_names_bytes(const struct elfsym *e)
 
 bool elfsym_is_program(const struct elfsym *e)
 {
-	for (size_t i = 0; i < e->segment_count; i++)
-		if (e->segments[i].p_type == PT_INTERP)
-			return true;
-	return false;
+	return EXISTS(i, e->segment_count, e->segments[i].p_type == PT_INTERP);
 }
 
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset)

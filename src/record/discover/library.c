@@ -130,10 +130,7 @@ int discover_libraries(
 
 bool discover_uses_cuda(const struct target_library *libraries, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (target_kind_is_cuda(libraries[i].kind))
-			return true;
-	return false;
+	return EXISTS(i, count, target_kind_is_cuda(libraries[i].kind));
 }
 
 /* ---- the file itself ---- */

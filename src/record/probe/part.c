@@ -190,10 +190,7 @@ void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_ob
 
 static const struct hook *hook_of(const char *program)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (!strcmp(hooks[i].program, program))
-			return &hooks[i];
-	return NULL;
+	return FIND(x, hooks, ARRAY_SIZE(hooks), !strcmp(x->program, program));
 }
 
 bool parts_leave_out(struct parts *t, const char *program, const char *why)

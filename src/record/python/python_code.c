@@ -377,10 +377,7 @@ static const struct stack_python rows[] = {
 
 const struct stack_python *python_table(unsigned minor)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].minor == minor)
-			return &rows[i];
-	return NULL;
+	return FIND(x, rows, ARRAY_SIZE(rows), x->minor == minor);
 }
 
 static const char *skip_digits(const char *s)

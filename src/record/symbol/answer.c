@@ -47,10 +47,7 @@ void image_cache_done(struct image_cache *s)
 
 static struct image_cache_item *find(struct image_cache *s, uint32_t file)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->items[i].file == file)
-			return &s->items[i];
-	return NULL;
+	return FIND(x, s->items, s->count, x->file == file);
 }
 
 void image_cache_forget(struct image_cache *s, uint32_t file)
@@ -415,10 +412,8 @@ static uint8_t frames_at(const struct image_cache_item *item, const struct proto
 		out[0] = (struct names_frame){.function = name, .from_start = from_start};
 		return name ? 1 : 0;
 	}
-	if (o->offset & SYMBOL_HANDLE)
-		n = names_handle(item->names, o->offset & ~SYMBOL_HANDLE, out);
-	else
-		n = names_at(item->names, o->offset, o->is_return, out);
+	n = o->offset & SYMBOL_HANDLE ? names_handle(item->names, o->offset & ~SYMBOL_HANDLE, out)
+				      : names_at(item->names, o->offset, o->is_return, out);
 	return (uint8_t)MAX(0, MIN(n, NAMES_INLINE_MAX));
 }
 

@@ -49,10 +49,7 @@ static int copy_segments(struct image *i, const Elf64_Ehdr *h)
 		Elf64_Phdr *p = &i->segments[n];
 
 		p->p_filesz = MIN(p->p_filesz, p->p_memsz);
-		if (p->p_offset >= i->size)
-			p->p_filesz = 0;
-		else
-			p->p_filesz = MIN(p->p_filesz, i->size - p->p_offset);
+		p->p_filesz = p->p_offset >= i->size ? 0 : MIN(p->p_filesz, i->size - p->p_offset);
 		if (p->p_vaddr + p->p_filesz < p->p_vaddr)
 			p->p_filesz = 0;
 	}

@@ -462,10 +462,7 @@ const struct process_stage roster_stage = {
 
 static bool has_group(const struct roster_group *groups, size_t count, uint64_t id)
 {
-	for (size_t i = 0; i < count; i++)
-		if (groups[i].cgroup_id == id)
-			return true;
-	return false;
+	return EXISTS(i, count, groups[i].cgroup_id == id);
 }
 
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max)

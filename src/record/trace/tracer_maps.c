@@ -359,10 +359,7 @@ static void judge(struct tracer *t, const struct map_watch_mapping *first)
  * looked at once for all of them. */
 static bool is_first(const struct tracer *t, const bool *wanted, size_t at)
 {
-	for (size_t i = 0; i < at; i++)
-		if (wanted[i] && t->mappings[i].pid == t->mappings[at].pid)
-			return false;
-	return true;
+	return !EXISTS(i, at, wanted[i] && t->mappings[i].pid == t->mappings[at].pid);
 }
 
 static void judge_again(struct tracer *t, uint32_t pid)

@@ -55,9 +55,8 @@ static const struct {
 
 static bool is_invisible(uint32_t cp)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(invisible); i++)
-		if (cp >= invisible[i].first && cp <= invisible[i].last)
-			return true;
+	if (EXISTS(i, ARRAY_SIZE(invisible), cp >= invisible[i].first && cp <= invisible[i].last))
+		return true;
 	return (cp & 0xfffe) == 0xfffe; /* the last two of every plane */
 }
 

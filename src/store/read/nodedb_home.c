@@ -119,9 +119,8 @@ static bool read_label(sql_stmt *stmt, void *arg, void *row)
 	int64_t pid = sql_column_int(stmt, 3);
 
 	*l = (struct annotation_label){0};
-	for (int i = 0; i < 5; i++)
-		if (sql_column_type(stmt, i) != SQL_INT)
-			return false;
+	if (EXISTS(i, 5, sql_column_type(stmt, i) != SQL_INT))
+		return false;
 	l->time_ns = sql_column_int(stmt, 0);
 	l->span_start_ns = sql_column_int(stmt, 1);
 	l->span_end_ns = sql_column_int(stmt, 2);

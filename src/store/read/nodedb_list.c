@@ -186,10 +186,7 @@ static int put_column(struct nodedb_snapshot *l, const char *table, const struct
 /* What @row says of the column @key of its table; NULL: nothing. */
 static const struct list_column *find_column(const struct list_row *row, const char *key)
 {
-	for (const struct list_column *c = row->columns; c && c->key; c++)
-		if (!strcmp(c->key, key))
-			return c;
-	return NULL;
+	return FIND_ROW(c, row->columns, key, !strcmp(c->key, key));
 }
 
 static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,

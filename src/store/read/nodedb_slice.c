@@ -176,9 +176,8 @@ static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 {
 	int64_t v[6];
 
-	for (int i = 0; i < 6; i++)
-		if (!sql_column_is_int(stmt, i, &v[i]))
-			return false;
+	if (EXISTS(i, 6, !sql_column_is_int(stmt, i, &v[i])))
+		return false;
 	if (!event_in_range(v[0], 1, WALL_NS_MAX) || !event_in_range(v[1], 0, UINT32_MAX) ||
 		!event_in_range(v[2], 1, WIRE_SOURCE_MAX - 1) ||
 		!event_in_range(v[3], 0, WIRE_OP_MAX - 1) || v[4] < 0 || v[5] < 0)

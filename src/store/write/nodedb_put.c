@@ -310,10 +310,7 @@ struct accounting_args {
 
 static bool is_known_source(unsigned source)
 {
-	for (const struct wire_source_row *s = wire_sources; s->json; s++)
-		if (s->id == source)
-			return true;
-	return false;
+	return FIND_ROW(s, wire_sources, json, s->id == source);
 }
 
 static int write_account(struct nodedb *db, int64_t session, unsigned source,
