@@ -211,12 +211,11 @@ int answer_collectives(
 	r = r ?: gather(a.rows, count, &a);
 	if (r < 0)
 		return r;
-	if (a.count)
-		qsort(a.comms, a.count, sizeof(*a.comms), by_calls);
+	SORT(a.comms, a.count, by_calls);
 	for (size_t i = 0; i < a.count; i++) {
 		struct collective_comm *c = &a.comms[i];
 
-		qsort(c->ranks, c->rank_count, sizeof(*c->ranks), by_rank);
+		SORT(c->ranks, c->rank_count, by_rank);
 		a.truncated = a.truncated || c->more_ranks;
 	}
 	*ret = a;

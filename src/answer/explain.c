@@ -322,6 +322,5 @@ ORDER(worst_first, struct incident_row,
 
 void explain_sort_chains(struct nodedb_content *c)
 {
-	if (c->chain_count)
-		qsort(c->chains, c->chain_count, sizeof(*c->chains), worst_first);
+	SORT(c->chains, c->chain_count, worst_first);
 }

@@ -41,7 +41,7 @@ static int list_rows(struct incidents_answer *a)
 			a->rows[a->count++] = (struct incidents_row){
 				&a->nodes[i].e.incidents[k], &a->nodes[i].e.scope};
 	if (a->node_count > 1)
-		qsort(a->rows, a->count, sizeof(*a->rows), worst_first);
+		SORT(a->rows, a->count, worst_first);
 	return 0;
 }
 

@@ -160,8 +160,7 @@ ORDER(by_time, struct op_stat,
 /* Most time first, then by ids. */
 static void op_stat_sort(struct op_stat *stats, size_t count)
 {
-	if (count)
-		qsort(stats, count, sizeof(*stats), by_time);
+	SORT(stats, count, by_time);
 }
 
 void ops_sum_up(struct ops_answer *a)
@@ -264,7 +263,7 @@ int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, 
 			.op = (uint32_t)events[i].source << 24 | (uint32_t)events[i].op << 8 |
 			      !!(events[i].flags & WIRE_NESTED),
 			.weight = MAX(events[i].weight, 1u)};
-	qsort(samples, count, sizeof(*samples), by_op_and_duration);
+	SORT(samples, count, by_op_and_duration);
 	for (size_t i = 0; i < count; i++)
 		ops += i == 0 || samples[i].op != samples[i - 1].op;
 	stats = calloc(MAX(ops, (size_t)1), sizeof(*stats));

@@ -173,7 +173,7 @@ int steps_lines(const struct step_account *a, struct steps_line ret[ACCOUNT_LINE
 			ret[n++] = make_line(a, (enum account_line)i,
 				a->steps ? a->total_ns[i] / a->steps : 0, a->ordinary_ns[i],
 				a->slow_ns[i]);
-	qsort(ret, (size_t)n, sizeof(*ret), by_growth);
+	SORT(ret, (size_t)n, by_growth);
 	return n;
 }
 

@@ -231,8 +231,7 @@ static int explain_each(const struct explain_settings *s, const char *path, stru
 				reterr, list[i].text.err, "the report is too large to print");
 		done += r >= 0;
 	}
-	if (done)
-		qsort(list, done, sizeof(*list), worst_node_first);
+	SORT(list, done, worst_node_first);
 	for (size_t i = 0; i < done; i++)
 		printf("%s%s", i ? "\n" : "", buf_str(&list[i].text));
 	fflush(stdout); /* the reports first, then what is said about them */

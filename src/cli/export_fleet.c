@@ -126,7 +126,7 @@ static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 	}
 	for (size_t i = 0; i < h->chains->count; i++)
 		list[count++] = (struct track){h->chains->items[i]->node, -1};
-	qsort(list, count, sizeof(*list), by_track);
+	SORT(list, count, by_track);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (!i || by_track(&list[i - 1], &list[i]) != 0)
 			r = sink->track(sink->arg, list[i].node, list[i].rank);

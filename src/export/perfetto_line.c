@@ -131,7 +131,7 @@ static int put_labels(
 	int r = labels ? resolve_labels(c, p->last_ns, labels) : -ENOMEM;
 
 	if (r == 0)
-		qsort(labels, c->label_count, sizeof(*labels), by_start);
+		SORT(labels, c->label_count, by_start);
 	for (size_t i = 0; r == 0 && i < c->label_count; i++)
 		r = put_label(p, t, &labels[i]);
 	return r;

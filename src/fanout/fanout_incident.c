@@ -430,6 +430,5 @@ ORDER_OF_POINTERS(by_weight, struct fanout_incident,
 
 void fanout_incident_sort(struct fanout_incidents *l)
 {
-	if (l->count)
-		qsort(l->items, l->count, sizeof(*l->items), by_weight);
+	SORT(l->items, l->count, by_weight);
 }

@@ -41,7 +41,7 @@ struct fanout_clock fanout_clock_median(const struct fanout_clock_sample *sample
 		return (struct fanout_clock){0};
 	if (n == 2)
 		return found[found[1].error_ns < found[0].error_ns];
-	qsort(found, n, sizeof(*found), by_offset);
+	SORT(found, n, by_offset);
 	return found[n / 2];
 }
 
@@ -76,7 +76,7 @@ size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint6
 			list[n++] = (struct candidate){i, clocks[i]};
 	if (!n)
 		return 0;
-	qsort(list, n, sizeof(*list), by_clock);
+	SORT(list, n, by_clock);
 	middle = &list[(n - 1) / 2];
 	for (size_t i = 0; i <= n; i++) {
 		const struct candidate *c = i < n ? &list[i] : middle;
@@ -89,7 +89,7 @@ size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint6
 		if ((us || c != middle) && is_skewed(&s, threshold_ns))
 			found[skewed++] = s;
 	}
-	qsort(found, skewed, sizeof(*found), by_size);
+	SORT(found, skewed, by_size);
 	for (size_t i = 0; i < MIN(skewed, max); i++)
 		ret[i] = found[i];
 	return skewed;

@@ -185,7 +185,7 @@ static struct found find_rows(const struct rates_list *l, const char *provider, 
 		best = fit;
 		values[f.count++] = row->value;
 	}
-	qsort(values, f.count, sizeof(*values), by_value);
+	SORT(values, f.count, by_value);
 	if (f.count)
 		f.middle = (values[(f.count - 1) / 2] + values[f.count / 2]) / 2;
 	return f;

@@ -4,6 +4,7 @@
  * stands twice are errors with their line. */
 
 #include "base/array.h"
+#include "base/search.h"
 #include "base/text.h"
 #include "rates/rates_table.h"
 #include "yaml/yaml_tree.h"
@@ -175,8 +176,7 @@ int rates_parse_named(
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, r, "%s", e.text);
 	if (r < 0)
 		return errinfo_set(reterr, r, "%s", e.text[0] ? e.text : "not enough memory");
-	qsort(rates->prices.rows, rates->prices.count, sizeof(*rates->prices.rows),
-		rates_row_compare);
+	SORT(rates->prices.rows, rates->prices.count, rates_row_compare);
 	*ret = TAKE(rates);
 	return 0;
 }

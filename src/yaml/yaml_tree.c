@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/path_user.h"
+#include "base/search.h"
 #include "base/text.h"
 
 struct chunk { /* one value or text; freed with the tree */
@@ -123,7 +124,7 @@ static int check_keys(struct builder *b, const struct yaml_value *map)
 		return -ENOMEM;
 	for (const struct yaml_value *v = map->first; v; v = v->next)
 		keys[n++] = v;
-	qsort(keys, n, sizeof(*keys), compare_keys);
+	SORT(keys, n, compare_keys);
 	for (size_t i = 1; i < n; i++)
 		if (!strcmp(keys[i - 1]->key, keys[i]->key) &&
 			(!again || keys[i]->line < again->line)) {

@@ -96,7 +96,7 @@ static int diff_compare_ops(const struct diff_side sides[2], struct diff_answer 
 				ret->ops[n++] = o;
 		}
 	ret->op_count = n;
-	qsort(ret->ops, n, sizeof(*ret->ops), by_loss);
+	SORT(ret->ops, n, by_loss);
 	return 0;
 }
 

@@ -323,8 +323,7 @@ void diff_stacks_join(struct diff_side *s)
 	size_t n = 0;
 
 	join_cut(s);
-	if (s->stack_count)
-		qsort(s->stacks, s->stack_count, sizeof(*s->stacks), by_key);
+	SORT(s->stacks, s->stack_count, by_key);
 	for (size_t i = 0; i < s->stack_count; i++) {
 		struct diff_stack_row *row = &s->stacks[i], *kept = n ? &s->stacks[n - 1] : NULL;
 

@@ -137,7 +137,7 @@ static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->count; i++)
 		totals[i] = MAX(f->nodes[i].total, f->nodes[i].total2);
-	qsort(totals, f->count, sizeof(*totals), by_total);
+	SORT(totals, f->count, by_total);
 	*ret = totals[max] + 1; /* of equals all or none */
 	return 0;
 }

@@ -202,8 +202,7 @@ static int sum_slices(struct timeline_view *v, struct timeline_list *l, bool pee
 
 static int finish_list(struct timeline_view *v, struct timeline_list *l, bool peers, bool nests)
 {
-	if (l->slice_count)
-		qsort(l->slices, l->slice_count, sizeof(*l->slices), by_start);
+	SORT(l->slices, l->slice_count, by_start);
 	if (nests)
 		nest(l);
 	if (l->slice_count <= MAX((size_t)TRACK_SLICES, 2 * v->width) &&

@@ -111,7 +111,7 @@ int timeline_list_entries(struct timeline_index *ix)
 			n++;
 	r = r ?: add_process_tracks(ix, &processes, list, &n);
 	if (r == 0) {
-		qsort(list, n, sizeof(*list), by_process);
+		SORT(list, n, by_process);
 		free(ix->entries);
 		ix->entries = TAKE(list);
 		ix->entry_count = n;
@@ -216,7 +216,7 @@ int timeline_load_processes(
 	r = add_lanes(ix, list, &count);
 	if (r < 0)
 		return r;
-	qsort(list, count, sizeof(*list), by_use);
+	SORT(list, count, by_use);
 	free(ix->processes);
 	ix->processes = reallocarray(list, count + 1, sizeof(*list));
 	ix->processes = ix->processes ? ix->processes : list;
@@ -277,8 +277,7 @@ int timeline_steps_load(const struct timeline_index *ix, const char *path,
 		free(s.items);
 		return r;
 	}
-	if (s.count)
-		qsort(s.items, s.count, sizeof(*s.items), by_start);
+	SORT(s.items, s.count, by_start);
 	*ret = s;
 	return 0;
 }

@@ -120,7 +120,7 @@ static void settle(struct timeline_lanes *s, struct timeline_lane *l)
 {
 	if (l->sorted == l->count)
 		return;
-	qsort(l->cells, l->count, sizeof(*l->cells), by_bin);
+	SORT(l->cells, l->count, by_bin);
 	join(s, l);
 }
 

@@ -27,8 +27,7 @@ int worker_directory_list(const struct calls *c, struct worker_directory *ret)
 		ret->who[ret->count++] =
 			(struct worker_entry){v.worker, v.pid, v.world_rank, v.node};
 	}
-	if (ret->count)
-		qsort(ret->who, ret->count, sizeof(*ret->who), compare_workers);
+	SORT(ret->who, ret->count, compare_workers);
 	return 0;
 }
 
@@ -62,8 +61,7 @@ static size_t list_seats(
 	for (size_t i = 0; i < p->count; i++)
 		if (j->of[p->who[i].worker] != CALLS_NO_JOB)
 			ret[n++] = (struct seat){j->of[p->who[i].worker], &p->who[i]};
-	if (n)
-		qsort(ret, n, sizeof(*ret), compare_seats);
+	SORT(ret, n, compare_seats);
 	return n;
 }
 

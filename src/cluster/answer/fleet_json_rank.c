@@ -66,8 +66,7 @@ static ssize_t list_late(const struct calls *c, const struct fleet_json_query *q
 		(*ret)[n++] = (struct late){
 			at, (double)v.last_count * (double)sketch_quantile(&v.lag, 0.99)};
 	}
-	if (n)
-		qsort(*ret, n, sizeof(**ret), compare_late);
+	SORT(*ret, n, compare_late);
 	return (ssize_t)n;
 }
 
@@ -150,7 +149,7 @@ int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch)
 			scratch[n++] = at[i];
 	if (!n)
 		return 0;
-	qsort(scratch, n, sizeof(*scratch), compare_times);
+	SORT(scratch, n, compare_times);
 	return scratch[(n - 1) / 2];
 }
 

@@ -353,7 +353,7 @@ ORDER(compare_doubles, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare_doubles);
+	SORT(v, n, compare_doubles);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -456,7 +456,7 @@ static int load(struct result *f, const struct sql_table *t)
 				.v = tool_real(t, i, 2),
 				.points = tool_int(t, i, 3)};
 	r = 0;
-	qsort(v, n, sizeof(*v), compare_values);
+	SORT(v, n, compare_values);
 	for (size_t i = 0, end; r == 0 && i < n; i = end) {
 		double mid = 0, spread = 0;
 

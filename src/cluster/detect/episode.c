@@ -209,7 +209,7 @@ ORDER_OF_POINTERS(by_weight, struct episode,
 
 void episode_sort(struct fleet *f)
 {
-	qsort(f->live, f->live_count, sizeof(*f->live), by_weight);
+	SORT(f->live, f->live_count, by_weight);
 }
 
 /* What has happened once is news for a while only, though it is remembered for longer. */

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/search.h"
 #include "blame/comm_join.h"
 #include "cluster/detect/calls_core.h"
 
@@ -209,7 +210,7 @@ void hangs_find(struct calls *c)
 	TAILQ_FOREACH (x, &c->comms.open, open)
 		if (is_old(c, x) && h->count < HANGS_MAX && hang_of(c, x, &h->items[h->count]))
 			h->count++;
-	qsort(h->items, h->count, sizeof(*h->items), compare_since);
+	SORT(h->items, h->count, compare_since);
 	for (size_t i = 0; i < h->count; i++)
 		if (put_idle_first(c, &h->items[i]) > 0) {
 			struct hang_view root = h->items[i];

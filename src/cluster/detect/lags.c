@@ -260,7 +260,7 @@ int lags_fold(struct calls *c)
 	for (size_t i = 0; i < n; i++)
 		m->ready[i]->last_ns = newest_enter(m->ready[i]);
 	if (n > 0)
-		qsort(m->ready, n, sizeof(*m->ready), compare_ready);
+		SORT(m->ready, n, compare_ready);
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = lags_teach(c, m->ready[i]);
 	if (n > 0 || c->now_ns - l->solved_ns >= EPOCH_NS) {

@@ -68,8 +68,7 @@ ORDER(by_value, double, COMPARE(*x, *y))
 
 void spread_sort(double *values, size_t n)
 {
-	if (n)
-		qsort(values, n, sizeof(*values), by_value);
+	SORT(values, n, by_value);
 }
 
 double spread_median(const double *sorted, size_t n)

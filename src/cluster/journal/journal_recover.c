@@ -105,8 +105,7 @@ static int list_segments(struct journal *j)
 	closedir(d);
 	if (r < 0)
 		return r;
-	if (j->segment_count)
-		qsort(j->segments, j->segment_count, sizeof(*j->segments), compare);
+	SORT(j->segments, j->segment_count, compare);
 	for (size_t i = 0; i < j->segment_count; i++) {
 		j->stats.bytes += j->segments[i].bytes;
 		if (i > 0)

@@ -4,6 +4,7 @@
  * The text is cut into words, literals and signs as ClickHouse does. Where it could be read in two ways
  * (escapes in quoted names, `$`) it is refused. Then every place is found where a table can be named, after FROM, JOIN,
  * their commas and IN: there only our tables stand, without a database, and queries. Every function is a known one. */
+#include "base/search.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #include <ctype.h>
@@ -424,7 +425,7 @@ int clickhouse_guard_name(
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, scope->clusters, scope->cluster_count * sizeof(*sorted));
-	qsort(sorted, scope->cluster_count, sizeof(*sorted), by_text);
+	SORT(sorted, scope->cluster_count, by_text);
 	for (size_t i = 0; i < scope->cluster_count; i++)
 		if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0) {
 			const char *cluster = sorted[i];

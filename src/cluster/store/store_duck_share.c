@@ -33,7 +33,7 @@ static size_t unite(struct store_share *list, size_t count)
 {
 	size_t n = 0;
 
-	qsort(list, count, sizeof(*list), compare_owners);
+	SORT(list, count, compare_owners);
 	for (size_t i = 0; i < count; i++)
 		if (n && !strcmp(list[n - 1].cluster, list[i].cluster))
 			free((char *)list[i].cluster);

@@ -364,7 +364,7 @@ int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
 		return r;
-	qsort(a->entries, a->count, sizeof(*a->entries), compare_entries);
+	SORT(a->entries, a->count, compare_entries);
 	*ret = TAKE(a);
 	return 0;
 }

@@ -306,7 +306,7 @@ ORDER(compare_numbers, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare_numbers);
+	SORT(v, n, compare_numbers);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -344,7 +344,7 @@ static bool kind_step(const struct pusher_steps *s, struct recent_mark *m, size_
 	double steps[THREADS_MAX], own[THREADS_MAX];
 	size_t threads = 0, end;
 
-	qsort(m, n, sizeof(*m), compare_marks);
+	SORT(m, n, compare_marks);
 	for (size_t i = 0; i < n && threads < THREADS_MAX; i = end) {
 		for (end = i + 1; end < n && m[end].tid == m[i].tid;)
 			end++;

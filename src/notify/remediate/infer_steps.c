@@ -99,7 +99,7 @@ static void learn(struct infer_stream *st, uint64_t step_ns)
 	if (st->count > INFER_WINDOW && st->count % P95_EVERY)
 		return;
 	memcpy(sorted, st->window, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare);
+	SORT(sorted, n, compare);
 	st->p95_ns = sorted[(n * 95 + 99) / 100 - 1];
 }
 

@@ -318,7 +318,7 @@ int elfsym_find(struct elfsym *e, const struct elfsym_table *t, struct elfsym_hi
 
 	if (!symbols)
 		return -ENOMEM;
-	qsort(hits, count, sizeof(*hits), compare_hit);
+	SORT(hits, count, compare_hit);
 	for (uint64_t at = 0; at < t->symbols_size;) {
 		size_t len = (size_t)MIN(piece, t->symbols_size - at);
 		int r = elfsym_read(e, t->symbols + at, symbols, len);

@@ -424,8 +424,7 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
 		if (r < 0)
 			return r;
 	}
-	if (next.count)
-		qsort(next.entries, next.count, sizeof(*next.entries), compare_pid);
+	SORT(next.entries, next.count, compare_pid);
 	list_done(&s->known);
 	s->known = next;
 	next = (struct list){0};

@@ -470,8 +470,7 @@ static void read_handles(struct stack_space *s)
 				m->start + (f->text_offset - m->offset) - f->text_vaddr, at,
 				window);
 	}
-	if (s->handle_count)
-		qsort(s->handles, s->handle_count, sizeof(*s->handles), compare_handle);
+	SORT(s->handles, s->handle_count, compare_handle);
 }
 
 const struct space_handle *space_handle(struct stack_space *s, struct stack_files *fs,

@@ -152,7 +152,7 @@ static int edges_set(struct perfmap *p)
 		p->edge[2 * i] = p->entries[i].start;
 		p->edge[2 * i + 1] = p->entries[i].start + p->entries[i].size;
 	}
-	qsort(p->edge, 2 * p->count, sizeof(*p->edge), compare_edges);
+	SORT(p->edge, 2 * p->count, compare_edges);
 	for (size_t i = 1; i < 2 * p->count; i++)
 		if (p->edge[i] != p->edge[kept - 1])
 			p->edge[kept++] = p->edge[i];

@@ -152,7 +152,7 @@ static void functions_settle(struct symtab *t)
 {
 	size_t kept = 0;
 
-	qsort(t->functions, t->count, sizeof(*t->functions), compare_functions);
+	SORT(t->functions, t->count, compare_functions);
 	for (size_t i = 0; i < t->count; i++) {
 		struct function f = t->functions[i];
 

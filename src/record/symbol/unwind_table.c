@@ -323,7 +323,7 @@ static int collect_entries(struct builder *b, uint64_t first_function, struct er
 	if (r < 0)
 		return r;
 	if (!b->sorted)
-		qsort(b->entries, b->entry_count, sizeof(*b->entries), entry_compare);
+		SORT(b->entries, b->entry_count, entry_compare);
 	return 0;
 }
 

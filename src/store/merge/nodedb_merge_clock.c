@@ -238,8 +238,7 @@ static int gather(struct gathering *g, struct errinfo *reterr)
 
 	for (size_t i = 0; r >= 0 && i < g->m->node_count; i++) /* the first is the reference */
 		r = add_worker(g, g->m->nodes[i], 0);
-	if (g->m->sync_count)
-		qsort(g->m->syncs, g->m->sync_count, sizeof(*g->m->syncs), by_process);
+	SORT(g->m->syncs, g->m->sync_count, by_process);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
 		r = take_row(g, stmt, reterr);
 	return r < 0 ? r : end_process(g);

@@ -440,8 +440,6 @@ int merge_sessions(struct merge *m, struct errinfo *reterr)
 		if (r > 0)
 			r = put_session(m, put, find, end, values, count, reterr);
 	}
-	if (m->source.session_count)
-		qsort(m->source.sessions, m->source.session_count, sizeof(*m->source.sessions),
-			by_from);
+	SORT(m->source.sessions, m->source.session_count, by_from);
 	return r;
 }

@@ -105,8 +105,7 @@ int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 		&(struct reader_rows){READER_INTO(c->kernels, c->kernel_count), .max = KERNELS_MAX,
 			.read = read_kernel, .arg = &c->kernel_names},
 		reterr);
-	if (c->kernel_count)
-		qsort(c->kernels, c->kernel_count, sizeof(*c->kernels), by_function);
+	SORT(c->kernels, c->kernel_count, by_function);
 	return res;
 }
 
@@ -190,7 +189,7 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 			.read = read_range},
 		reterr);
 	if (c->label_count > first)
-		qsort(c->labels, c->label_count, sizeof(*c->labels), by_time);
+		SORT(c->labels, c->label_count, by_time);
 	return res;
 }
 

@@ -74,8 +74,7 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 	}
 	if (r < 0)
 		return r;
-	if (l.count)
-		qsort(l.items, l.count, sizeof(*l.items), by_time);
+	SORT(l.items, l.count, by_time);
 	*ret = TAKE(l.items);
 	*ret_count = l.count;
 	return 0;
@@ -241,9 +240,7 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 	if (res < 0 || !stmt)
 		return res;
 	res = used ? load_used(&l, stmt, reterr) : load_all(&l, stmt, reterr);
-	if (r->content->stacks.count)
-		qsort(r->content->stacks.items, r->content->stacks.count,
-			sizeof(*r->content->stacks.items), by_stack_hash);
+	SORT(r->content->stacks.items, r->content->stacks.count, by_stack_hash);
 	return res;
 }
 
@@ -335,8 +332,7 @@ static int load_list(struct reader *r, struct name_book *b, const char *table, c
 			.read = read_book_row, .arg = &b->texts},
 		reterr);
 
-	if (list->count)
-		qsort(list->rows, list->count, sizeof(*list->rows), by_key);
+	SORT(list->rows, list->count, by_key);
 	return res;
 }
 

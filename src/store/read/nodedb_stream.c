@@ -135,8 +135,7 @@ static int settle_claims(struct nodedb_stream *s)
 
 	if (r < 0)
 		return r;
-	if (s->claim_count)
-		qsort(s->claims, s->claim_count, sizeof(*s->claims), by_process);
+	SORT(s->claims, s->claim_count, by_process);
 	for (size_t i = 0; i < s->claim_count; i = end) {
 		const struct claim *c = &s->claims[i];
 		size_t valid;
@@ -185,8 +184,7 @@ static int find_tracks(struct nodedb_stream *s, struct errinfo *reterr)
 		r = find_ranks(s, reterr);
 	if (r < 0)
 		return r;
-	if (s->track_count)
-		qsort(s->tracks, s->track_count, sizeof(*s->tracks), by_node);
+	SORT(s->tracks, s->track_count, by_node);
 	for (size_t i = 0; i < s->track_count; i++)
 		if (!kept || by_node(&s->tracks[kept - 1], &s->tracks[i]) != 0)
 			s->tracks[kept++] = s->tracks[i];

@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/search.h"
 
 #define BUSY_RETRY_NS   NS_PER_S
 #define FAILED_RETRY_NS (30 * NS_PER_S)
@@ -320,7 +321,7 @@ static int list_names(DIR *d, const char *path, char **names)
 			return n;
 		n++;
 	}
-	qsort(names, (size_t)n, sizeof(*names), compare_names);
+	SORT(names, (size_t)n, compare_names);
 	return n;
 }
 
