@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "base/text.h"
 
 #define ERASE "\r\033[K"
@@ -61,9 +62,8 @@ void progress_say(struct progress *p, const char *what)
 {
 	if (!p->running)
 		return;
-	pthread_mutex_lock(&p->mutex);
+	MUTEX_HELD(&p->mutex);
 	snprintf(p->what, sizeof(p->what), "%s", what);
-	pthread_mutex_unlock(&p->mutex);
 }
 
 void progress_done(struct progress *p)

@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "duck/duck_api.h"
 
 struct duck {
@@ -291,13 +291,13 @@ static int load_library(struct errinfo *reterr)
 
 int duck_load(struct errinfo *reterr)
 {
-	pthread_mutex_lock(&load.mutex);
+	MUTEX_HELD(&load.mutex);
+
 	if (!load.tried)
 		load.result = load_library(&load.err);
 	load.tried = true;
 	if (load.result < 0 && reterr)
 		*reterr = load.err;
-	pthread_mutex_unlock(&load.mutex);
 	return load.result;
 }
 

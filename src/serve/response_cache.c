@@ -3,6 +3,7 @@
  *
  * Invariant: a slot that somebody is making is neither given away nor taken for another key; it is
  * made by one caller, who calls response_cache_end(). */
+#include "base/mutex.h"
 #include "serve/serve_private.h"
 
 #include <sys/stat.h>
@@ -109,7 +110,7 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 	*ret_slot = NULL;
 	if (!key[0] || strlen(key) >= KEY_MAX)
 		return false;
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	while ((s = find(k, key)) && s->being_made)
 		pthread_cond_wait(&k->made, &k->mutex);
 	if (s) {
@@ -128,7 +129,6 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 			*ret_slot = s;
 		}
 	}
-	pthread_mutex_unlock(&k->mutex);
 	return hit;
 }
 
@@ -137,7 +137,7 @@ void response_cache_end(
 {
 	if (!slot)
 		return;
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	buf_done(&slot->answer);
 	slot->answer = BUF_INIT(BYTES_MAX);
 	if (made)
@@ -147,7 +147,6 @@ void response_cache_end(
 	slot->made_ns = mono_now().ns;
 	slot->being_made = false;
 	pthread_cond_broadcast(&k->made);
-	pthread_mutex_unlock(&k->mutex);
 }
 
 /* See serve_private.h.

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/confine.h"
+#include "base/mutex.h"
 #include "base/spawn.h"
 #include "base/text.h"
 
@@ -38,12 +39,9 @@ void sql_worker_watch(int fd)
 
 struct sql_worker_stats sql_worker_kind_stats(struct sql_worker_kind *k)
 {
-	struct sql_worker_stats f;
+	MUTEX_HELD(&k->mutex);
 
-	pthread_mutex_lock(&k->mutex);
-	f = k->stats;
-	pthread_mutex_unlock(&k->mutex);
-	return f;
+	return k->stats;
 }
 
 /* A turn before @until_ns, or -EBUSY. */
@@ -73,7 +71,8 @@ static int turn_take(struct sql_worker_kind *k, uint64_t until_ns, struct errinf
 
 static void turn_give(struct sql_worker_kind *k, const struct sql_wire_answer *a, bool was_killed)
 {
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
+
 	k->stats.running--;
 	k->stats.killed += was_killed;
 	if (a->magic) {
@@ -82,7 +81,6 @@ static void turn_give(struct sql_worker_kind *k, const struct sql_wire_answer *a
 		k->stats.seccomp = a->seccomp;
 	}
 	pthread_cond_signal(&k->freed);
-	pthread_mutex_unlock(&k->mutex);
 }
 
 /* Why a worker that gave no answer ended. */
@@ -130,11 +128,10 @@ static pid_t spare_take(struct sql_worker_kind *k, int *ret_socket)
 {
 	pid_t pid;
 
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	pid = k->spare;
 	*ret_socket = k->spare_socket;
 	k->spare = 0;
-	pthread_mutex_unlock(&k->mutex);
 	return pid;
 }
 
@@ -166,12 +163,9 @@ static int worker_take(struct sql_worker_kind *k, pid_t *ret_pid, int *ret_socke
 
 static bool wants_spare(struct sql_worker_kind *k)
 {
-	bool wants;
+	MUTEX_HELD(&k->mutex);
 
-	pthread_mutex_lock(&k->mutex);
-	wants = k->keeps_spare && !k->spare;
-	pthread_mutex_unlock(&k->mutex);
-	return wants;
+	return k->keeps_spare && !k->spare;
 }
 
 static void spare_make(struct sql_worker_kind *k)

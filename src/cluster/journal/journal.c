@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal.c - see journal.h: its life, and what the loop asks of it. */
+#include "base/mutex.h"
 #include "cluster/journal/journal_private.h"
 
 #include <errno.h>
@@ -95,10 +96,9 @@ void journal_finish(struct journal *j, loop_fn *done, void *arg)
 {
 	j->finished = done;
 	j->finished_arg = arg;
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	waiting_list_add(&j->queue, &j->finish_mark);
 	pthread_cond_signal(&j->work);
-	pthread_mutex_unlock(&j->lock);
 }
 
 void journal_trim(struct journal *j, uint64_t position)
@@ -106,7 +106,7 @@ void journal_trim(struct journal *j, uint64_t position)
 	char name[SEGMENT_NAME];
 	size_t gone = 0;
 
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	while (gone + 1 < j->segment_count && j->segments[gone].last <= position) {
 		segment_name(name, j->segments[gone].first);
 		if (unlinkat(j->folder, name, 0) < 0 && errno != ENOENT)
@@ -117,19 +117,17 @@ void journal_trim(struct journal *j, uint64_t position)
 	j->segment_count -= gone;
 	if (gone)
 		memmove(j->segments, j->segments + gone, j->segment_count * sizeof(*j->segments));
-	pthread_mutex_unlock(&j->lock);
 }
 
 struct journal_stats journal_stats(struct journal *j)
 {
 	struct journal_stats s;
 
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	s = j->stats;
 	s.first = j->segment_count && j->next > j->segments[0].first ? j->segments[0].first : 0;
 	s.durable = j->next - 1;
 	s.segments = j->segment_count;
-	pthread_mutex_unlock(&j->lock);
 	return s;
 }
 

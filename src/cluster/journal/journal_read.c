@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal_read.c - entries in order, from files, as far as they are on disk. A reader holds the file that
  * it reads: one that is trimmed meanwhile stays readable to its end. */
+#include "base/mutex.h"
 #include "cluster/journal/journal_private.h"
 
 #include <errno.h>
@@ -198,10 +199,10 @@ int journal_next(struct journal_reader *r, uint64_t timeout_ns, struct journal_e
 
 void journal_wake(struct journal *j)
 {
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
+
 	j->wakes++;
 	pthread_cond_broadcast(&j->news);
-	pthread_mutex_unlock(&j->lock);
 }
 
 void journal_preserve(struct journal *j, uint64_t position)

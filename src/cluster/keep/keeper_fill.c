@@ -6,6 +6,7 @@
  * but an entry that no store can take, which is logged with its position. */
 #include <sys/resource.h>
 
+#include "base/mutex.h"
 #include "cluster/keep/keeper_private.h"
 #include "base/log.h"
 #include "cluster/keep/keeper.h"
@@ -30,18 +31,18 @@ struct filling { /* the thread's alone */
 
 static void set_why(struct keeper_fill *f, const char *why)
 {
-	pthread_mutex_lock(&f->lock);
+	MUTEX_HELD(&f->lock);
+
 	if (*why && !*f->why)
 		log_error("cannot write to the store: %s", why);
 	snprintf(f->why, sizeof(f->why), "%s", why);
-	pthread_mutex_unlock(&f->lock);
 }
 
 bool keeper_fill_why(struct keeper_fill *f, char *ret, size_t size)
 {
-	pthread_mutex_lock(&f->lock);
+	MUTEX_HELD(&f->lock);
+
 	snprintf(ret, size, "%s", f->why);
-	pthread_mutex_unlock(&f->lock);
 	return *ret;
 }
 

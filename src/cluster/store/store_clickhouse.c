@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define SETTLE_NS (60 * NS_PER_S) /* Linux writes what is older than 30 s, every 5 s */
@@ -219,21 +220,17 @@ static void clickhouse_store_free(struct store *store)
 static uint64_t clickhouse_store_durable(struct store *store)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
-	uint64_t position;
 
-	pthread_mutex_lock(&s->lock);
-	position = s->stats.durable;
-	pthread_mutex_unlock(&s->lock);
-	return position;
+	MUTEX_HELD(&s->lock);
+	return s->stats.durable;
 }
 
 static void clickhouse_store_stats(struct store *store, struct store_stats *ret)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
 
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	*ret = s->stats;
-	pthread_mutex_unlock(&s->lock);
 }
 
 static const struct store_ops clickhouse_ops = {

@@ -23,6 +23,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define INSERT_BYTES (16u << 20) /* rows of a table on a shard that go at once */
@@ -128,10 +129,10 @@ static bool is_there(const struct clickhouse_slot *slot, int day, uint64_t seq)
 
 static void tell(struct store_clickhouse *s, int err, const char *text)
 {
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
+
 	s->stats.fault = err;
 	snprintf(s->stats.fault_text, sizeof(s->stats.fault_text), "%s", err ? text : "");
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* What waits is the journal's again; what was sent may be there or not. */
@@ -280,9 +281,8 @@ static int write_position(struct store_clickhouse *s, uint64_t position, struct 
 	r = clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	s->stats.durable = position;
-	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 

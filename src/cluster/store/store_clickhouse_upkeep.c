@@ -2,6 +2,7 @@
 /* store_clickhouse_upkeep.c - retention, a day at a time, and what the servers hold. Merging is theirs. */
 #include <stdatomic.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -57,12 +58,11 @@ int clickhouse_upkeep_count(struct store_clickhouse *s, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	memcpy(s->stats.rows, sum.rows, sizeof(sum.rows));
 	s->stats.bytes = sum.bytes;
 	s->stats.parts = sum.parts;
 	s->stats.oldest_ns = sum.oldest_ns;
-	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
@@ -98,9 +98,8 @@ static int drop_one(struct store_clickhouse *s, size_t shard, int64_t day, struc
 	r = drop_partition(s, shard, sql_table_bytes(&t, name), sql_table_int(&t, 0, 1), reterr);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	s->stats.dropped_rows += (uint64_t)sql_table_int(&t, 0, 2);
-	pthread_mutex_unlock(&s->lock);
 	return 1;
 }
 
@@ -270,10 +269,8 @@ static bool scope_is_made(struct store_clickhouse *s, const char *name)
 {
 	bool is = false;
 
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->scope_count && !is; i++)
-		is = !strcmp(s->scopes[i], name);
-	pthread_mutex_unlock(&s->lock);
+	MUTEX_HELD(&s->lock);
+	is = EXISTS(i, s->scope_count, !strcmp(s->scopes[i], name));
 	return is;
 }
 

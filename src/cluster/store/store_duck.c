@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 
 #define MEMORY_BYTES   (512ull << 20)
@@ -197,9 +198,8 @@ static uint64_t store_duck_durable(struct store *store)
 	struct store_duck *s = (struct store_duck *)store;
 	uint64_t durable;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	durable = s->durable;
-	pthread_mutex_unlock(&s->set_mutex);
 	return durable;
 }
 
@@ -231,7 +231,7 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 {
 	struct store_duck *s = (struct store_duck *)store;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	*ret = (struct store_stats){.visible = s->visible,
 		.durable = s->durable,
 		.dropped_rows = s->dropped_rows,
@@ -244,7 +244,6 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 		count_part(s->parts.items[i], ret);
 	count_live(s->frozen, ret);
 	count_live(s->current, ret);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 static const struct store_ops duck_ops = {

@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "cluster/store/store_duck_private.h"
 
@@ -82,14 +83,11 @@ static void seal_if_due(struct store_duck *s)
 static bool has_room(struct store_duck *s, size_t len)
 {
 	uint64_t live = s->pending.len + len, room = s->settings.memory_bytes / 4;
-	bool fits;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	live += s->current ? s->current->bytes : 0;
 	live += s->frozen ? s->frozen->bytes : 0;
-	fits = live <= room || live == len;
-	pthread_mutex_unlock(&s->set_mutex);
-	return fits;
+	return live <= room || live == len;
 }
 
 static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
@@ -108,12 +106,9 @@ static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
 
 static uint64_t visible_position(struct store_duck *s)
 {
-	uint64_t position;
+	MUTEX_HELD(&s->set_mutex);
 
-	pthread_mutex_lock(&s->set_mutex);
-	position = s->visible;
-	pthread_mutex_unlock(&s->set_mutex);
-	return position;
+	return s->visible;
 }
 
 static void drop_pending(struct store_duck *s)

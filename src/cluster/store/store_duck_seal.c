@@ -7,6 +7,7 @@
  * again. Meanwhile the current generation grows, as far as memory allows. */
 #include <sys/statvfs.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 #include "base/array.h"
 
@@ -24,14 +25,13 @@ bool seal_is_due(struct store_duck *s)
 	const struct generation *g;
 	bool due;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	g = s->current;
 	if (s->sql_asked.ns && now - s->sql_asked.ns < ASKED_NS)
 		rows = MIN(rows, ASKED_ROWS);
 	due = !g || s->frozen || g->row_count >= rows || g->bytes >= s->settings.memory_bytes / 8 ||
 	      (g->row_count && now - g->begun.ns >= s->settings.seal_ns);
 	due = due && now >= s->seal_after.ns;
-	pthread_mutex_unlock(&s->set_mutex);
 	return due;
 }
 
@@ -168,10 +168,10 @@ static int seal_step(struct store_duck *s, struct errinfo *reterr)
 
 void store_fault(struct store_duck *s, int err, const struct errinfo *why)
 {
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
+
 	s->fault = err;
 	snprintf(s->fault_text, sizeof(s->fault_text), "%s", err == 0 ? "" : why->text);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 int seal_now(struct store_duck *s, struct errinfo *reterr)
@@ -204,12 +204,11 @@ int seal_all(struct store *store, struct errinfo *reterr)
 	bool was_frozen;
 	int r;
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	was_frozen = s->frozen;
 	r = seal_now(s, reterr);
 	if (r == 0 && was_frozen)
 		r = seal_now(s, reterr);
-	pthread_mutex_unlock(&s->write_mutex);
 	return r;
 }
 
@@ -270,12 +269,11 @@ static int make_room(struct store_duck *s, size_t count)
 {
 	int r;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	r = ARRAY_RESERVE(s->parts.items, s->parts.room, s->parts.count + count, STORE_PARTS_MAX);
 	r = r
 		    ?: ARRAY_RESERVE(s->missing.items, s->missing.room, s->missing.count + 1,
 			       STORE_PARTS_MAX);
-	pthread_mutex_unlock(&s->set_mutex);
 	return r;
 }
 
@@ -325,13 +323,12 @@ static struct generation *next_generation(struct store_duck *s)
 {
 	struct generation *g = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !g && i < s->retired_count; i++)
 		if (s->retired[i]->users == 0) {
 			g = s->retired[i];
 			s->retired[i] = s->retired[--s->retired_count];
 		}
-	pthread_mutex_unlock(&s->set_mutex);
 	return g;
 }
 
@@ -339,14 +336,13 @@ static struct part *next_gone(struct store_duck *s)
 {
 	struct part *p = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !p && i < s->parts.count; i++)
 		if (s->parts.items[i]->gone && s->parts.items[i]->users == 0) {
 			p = s->parts.items[i];
 			memmove(&s->parts.items[i], &s->parts.items[i + 1],
 				(--s->parts.count - i) * sizeof(*s->parts.items));
 		}
-	pthread_mutex_unlock(&s->set_mutex);
 	return p;
 }
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include "base/mutex.h"
 #include "base/search.h"
 #include "cluster/store/store_duck_private.h"
 #include "base/clock.h"
@@ -74,13 +75,12 @@ bool parts_have(struct store *store, const char *cluster, size_t len)
 	struct store_duck *s = (struct store_duck *)store;
 	bool found = false;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !found && i < s->parts.count; i++) {
 		const struct part *p = s->parts.items[i];
 
 		found = !p->gone && strlen(p->cluster) == len && !memcmp(p->cluster, cluster, len);
 	}
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 
@@ -132,7 +132,7 @@ struct part *shares_find_over(struct store_duck *s)
 	struct part *found = NULL;
 	uint32_t count = 1;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; i < s->share_count; i++)
 		count = MAX(count, s->shares[i].owner + 1);
 	owners = calloc(count, sizeof(*owners));
@@ -150,7 +150,6 @@ struct part *shares_find_over(struct store_duck *s)
 	}
 	if (owners)
 		found = choose(owners, count, s->settings.bytes_max);
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 
@@ -248,9 +247,8 @@ void missing_of(struct store *store, const struct store_scope *scope, struct sto
 {
 	struct store_duck *s = (struct store_duck *)store;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	missing_count(s, scope, ret);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 static bool is_known(const struct store_duck *s, const struct store_loss *l)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
@@ -216,7 +217,7 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&all->mutex);
+	MUTEX_HELD(&all->mutex);
 	for (n = all->first; n; n = n->next)
 		if (is_same(n, &key, tables, reading) &&
 			(n->position == reading->position ||
@@ -229,7 +230,6 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 		*ret = n;
 	}
 	drop_old(all);
-	pthread_mutex_unlock(&all->mutex);
 	return r;
 }
 

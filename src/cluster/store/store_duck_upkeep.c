@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 
 #define MERGE_COUNT                                                                                \
@@ -157,11 +158,10 @@ static struct part *next_suspect(struct store_duck *s)
 {
 	struct part *p = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !p && i < s->parts.count; i++)
 		if (s->parts.items[i]->suspect && !s->parts.items[i]->gone)
 			p = s->parts.items[i];
-	pthread_mutex_unlock(&s->set_mutex);
 	return p;
 }
 
@@ -182,10 +182,9 @@ static int check_suspect(struct store_duck *s, struct errinfo *reterr)
 			strerror(-r));
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	p->suspect = false;
 	p->scrubbed = mono_now();
-	pthread_mutex_unlock(&s->set_mutex);
 	return 1;
 }
 
@@ -193,14 +192,13 @@ void suspects_check(struct store_duck *s)
 {
 	struct errinfo e = {0};
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	if (instance_use(s, NULL) == 0) {
 		while (check_suspect(s, &e) > 0)
 			;
 		set_sweep(s);
 		instance_leave(s);
 	}
-	pthread_mutex_unlock(&s->write_mutex);
 }
 
 /* ---- a step ---- */
@@ -236,7 +234,7 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr)
 	struct store_duck *s = (struct store_duck *)store;
 	int r = 0;
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	if (seal_is_due(s))
 		r = seal_now(s, reterr);
 	r = r ?: instance_use(s, reterr);
@@ -244,7 +242,6 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr)
 		r = step(s, now_ns, reterr);
 		instance_leave(s);
 	}
-	pthread_mutex_unlock(&s->write_mutex);
 	return r;
 }
 

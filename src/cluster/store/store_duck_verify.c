@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "cluster/store/store_duck_private.h"
 
@@ -258,11 +259,10 @@ static bool scrub_wait(struct scrub *x, uint64_t ns)
 	bool end;
 	int r = 0;
 
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	while (!x->end && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&x->ends, &x->mutex, &t);
 	end = x->end;
-	pthread_mutex_unlock(&x->mutex);
 	return end;
 }
 
@@ -272,7 +272,7 @@ static struct part *part_begin(struct store_duck *s)
 	uint64_t now = mono_now().ns;
 	struct part *found = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; i < s->parts.count; i++) {
 		struct part *p = s->parts.items[i];
 		bool is_due = !p->scrubbed.ns || now - p->scrubbed.ns >= EVERY_NS;
@@ -283,7 +283,6 @@ static struct part *part_begin(struct store_duck *s)
 	}
 	if (found)
 		found->users++;
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 

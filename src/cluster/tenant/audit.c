@@ -9,12 +9,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "json/writer.h"
 #include "base/path_user.h"
 #include "json/reader.h"
@@ -112,7 +112,7 @@ static void *run(void *arg)
 {
 	struct audit *a = arg;
 
-	pthread_mutex_lock(&a->lock);
+	MUTEX_HELD(&a->lock);
 	while (!a->stopping) {
 		struct timespec until;
 		uint64_t at_ns = mono_now().ns + SYNC_NS;
@@ -124,7 +124,6 @@ static void *run(void *arg)
 			tend(a);
 	}
 	tend(a);
-	pthread_mutex_unlock(&a->lock);
 	return NULL;
 }
 

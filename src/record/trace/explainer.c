@@ -10,10 +10,10 @@
  * Rows have no number before they are stored, so the evidence of a live incident is its query. */
 #include "record/trace/explainer.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/live/live_window.h"
@@ -219,14 +219,13 @@ static void find(
 {
 	struct explainer *x = arg;
 
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	if (!x->findings)
 		x->findings = calloc(EXPLAINER_FINDINGS_MAX, sizeof(*x->findings));
 	if (x->findings && x->finding_count < EXPLAINER_FINDINGS_MAX)
 		x->findings[x->finding_count++] = (struct explainer_finding){*i, detected, change};
 	else
 		x->dropped_findings++;
-	pthread_mutex_unlock(&x->mutex);
 }
 
 /* What is left when memory runs out is freed here: the list owns it no more. */
@@ -272,9 +271,8 @@ static int count_steps(struct explainer *x, struct account_task *accounts, wall_
 	if (r < 0)
 		return r;
 	step_counter_update(&x->step_counter, &accounts->report, now, LIVE_WINDOW_NS);
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	x->steps = x->step_counter;
-	pthread_mutex_unlock(&x->mutex);
 	return 0;
 }
 
@@ -327,16 +325,13 @@ int explainer_step(struct explainer *x)
 static bool wait_for_work(struct explainer *x)
 {
 	struct timespec until;
-	bool is_last;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	if (!x->check_due && !x->stop_due)
 		pthread_cond_timedwait(&x->wake, &x->mutex, &until);
-	is_last = x->stop_due;
-	pthread_mutex_unlock(&x->mutex);
-	return is_last;
+	return x->stop_due;
 }
 
 static void *run(void *arg)

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "base/text.h"
 
 /* ---- the recording ---- */
@@ -225,10 +226,10 @@ static int turn_take(struct errinfo *reterr)
 
 static void turn_give(void)
 {
-	pthread_mutex_lock(&reads.mutex);
+	MUTEX_HELD(&reads.mutex);
+
 	reads.running--;
 	pthread_cond_signal(&reads.freed);
-	pthread_mutex_unlock(&reads.mutex);
 }
 
 void mcp_loaded_done(struct mcp_loaded *l)

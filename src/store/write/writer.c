@@ -25,6 +25,7 @@
 
 #include <time.h>
 
+#include "base/mutex.h"
 #include "store/write/writer_private.h"
 #include "base/courtesy.h"
 #include "base/path_user.h"
@@ -37,10 +38,10 @@
 
 static void keep_error(struct store_writer *w, const struct errinfo *err)
 {
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
+
 	w->error = *err;
 	w->has_error = true;
-	pthread_mutex_unlock(&w->mutex);
 }
 
 /* ---- the thread ---- */
@@ -124,12 +125,9 @@ static int write_batch(struct store_writer *w, struct errinfo *reterr)
 
 static bool should_retry(struct store_writer *w)
 {
-	bool retry;
+	MUTEX_HELD(&w->mutex);
 
-	pthread_mutex_lock(&w->mutex);
-	retry = !w->draining && w->count <= w->ring_size / 2;
-	pthread_mutex_unlock(&w->mutex);
-	return retry;
+	return !w->draining && w->count <= w->ring_size / 2;
 }
 
 static void flush_events(struct store_writer *w)
@@ -252,10 +250,9 @@ static struct timespec deadline_in(unsigned ms)
 static bool take_work(struct store_writer *w)
 {
 	struct timespec deadline = deadline_in(w->batch_ms);
-	bool go_on;
 	int r = 0;
 
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
 	while (!w->stopping && r == 0 && !w->urgent && (w->retrying || w->count < w->wake_at))
 		r = pthread_cond_timedwait(&w->wake, &w->mutex, &deadline);
 	while (w->count && w->batch_count < w->batch_max) {
@@ -276,9 +273,7 @@ static bool take_work(struct store_writer *w)
 	w->urgent = false;
 	w->busy = w->count >= w->wake_at;
 	w->draining = w->stopping;
-	go_on = !w->stopping || w->batch_count || w->pending;
-	pthread_mutex_unlock(&w->mutex);
-	return go_on;
+	return !w->stopping || w->batch_count || w->pending;
 }
 
 /* Returns whether there is more to do at once. */
@@ -319,12 +314,12 @@ static int finish(struct store_writer *w, const struct writer_end *e)
 /* The final books are made by whoever stops the writer, once everything is stored or has failed. */
 static struct writer_end *wait_for_books(struct store_writer *w)
 {
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
+
 	w->drained = true;
 	pthread_cond_signal(&w->is_drained);
 	while (!w->end_due)
 		pthread_cond_wait(&w->wake, &w->mutex);
-	pthread_mutex_unlock(&w->mutex);
 	return w->end_due;
 }
 
