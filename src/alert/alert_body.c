@@ -11,15 +11,9 @@
 #define LINE_MAX_BYTES    8192
 #define PAGERDUTY_SUMMARY 1024 /* what it takes */
 
-static const char *const type_ids[] = {
-#define X(NAME, id) id,
-	ALERT_TYPES(X)
-#undef X
-};
-
 const char *alert_type_id(enum alert_type t)
 {
-	return type_ids[t];
+	return LIST_IDS(ALERT_TYPES)[t];
 }
 
 static void finish(struct json_writer *w, struct buf *b)
@@ -208,9 +202,8 @@ void alert_slack_digest(struct buf *b, const struct alert_look *look,
 	const struct alert_notice *const *n, size_t count)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
-	char notices[TEXT_PLURAL_MAX];
 
-	buf_printf(&words, "%s at once:", text_format_plural(notices, count, "notices"));
+	buf_printf(&words, "%s at once:", TEXT_PLURAL(count, "notices"));
 	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++) {
 		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]), n[i]->matter.problem);
 		put_place(&words, &n[i]->matter);

@@ -80,7 +80,6 @@ static int open_input(const struct annotate_settings *s, int *ret_fd, struct err
 static int report(const struct annotate_result *result, bool by_label, struct errinfo *reterr)
 {
 	const char *why = result->first_error.text;
-	char lines[TEXT_PLURAL_MAX];
 
 	if (!result->refused)
 		return 0;
@@ -88,8 +87,8 @@ static int report(const struct annotate_result *result, bool by_label, struct er
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL, "refused: %s", why);
 	return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL,
 		"%s rejected, %llu stored; line %llu: %.350s",
-		text_format_plural(lines, result->refused, "lines"),
-		(unsigned long long)result->stored, (unsigned long long)result->first_line, why);
+		TEXT_PLURAL(result->refused, "lines"), (unsigned long long)result->stored,
+		(unsigned long long)result->first_line, why);
 }
 
 /* `annotate step=12` is what everybody types. */

@@ -285,7 +285,6 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(sql_table_done) struct sql_table table = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char n[TEXT_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r < 0)
@@ -296,7 +295,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less, or raise --timeout",
-			text_format_duration(n, rules.timeout_ns));
+			TEXT_DURATION(rules.timeout_ns));
 	if (r < 0)
 		return r;
 	sql_output_write(&b, &table, sql_form(s), isatty(STDOUT_FILENO));
@@ -333,7 +332,6 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char rows[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	r = r ?: fleet_ask(f, &q, &result, reterr);
@@ -349,7 +347,7 @@ static int run_fleet(
 	r = fleet_print(&result);
 	if (result.ok_count) {
 		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
-			text_format_plural(rows, result.table.row_count, "rows"),
+			TEXT_PLURAL(result.table.row_count, "rows"),
 			TEXT_PLURAL(result.ok_count, "nodes"));
 		print_selection(text);
 	}

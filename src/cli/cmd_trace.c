@@ -206,7 +206,7 @@ static void say_status(struct trace *t, void (*say)(const char *fmt, ...))
 		lost += account_lost(&v.books.source[s]);
 	}
 	say("CUDA processes: %zu, probes: %zu, events: %s, lost: %s", v.processes,
-		v.runtime_probes + v.driver_probes, text_format_count(of[0], hits),
+		v.runtime_probes + v.driver_probes, TEXT_COUNT(hits),
 		text_format_count(of[1], lost));
 }
 

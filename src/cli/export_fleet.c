@@ -22,20 +22,18 @@ static void export_trace_print(const struct export_trace_options *w, const struc
 		{f->stream.older_collectives, "older collectives omitted"},
 	};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
-			buf_printf(&b, "ingero: %s %s\n", text_format_count(n, rows[i].n),
-				rows[i].text);
+			buf_printf(&b, "ingero: %s %s\n", TEXT_COUNT(rows[i].n), rows[i].text);
 	if (f->stream.is_limited && !w->limit)
 		buf_printf(&b,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
-			text_format_count(n, TRACE_EVENTS));
-	buf_printf(&b, "Exported %s + %s to ", text_format_plural(n, f->stream.events, "events"),
+			TEXT_COUNT(TRACE_EVENTS));
+	buf_printf(&b, "Exported %s + %s to ", TEXT_PLURAL(f->stream.events, "events"),
 		TEXT_PLURAL(f->chains, "chains"));
 	text_escape_terminal(&b, strcmp(w->output, "-") != 0 ? w->output : "the standard output");
-	buf_printf(&b, " (%s)\n", text_format_bytes(n, f->bytes));
+	buf_printf(&b, " (%s)\n", TEXT_SIZE(f->bytes));
 	fputs(buf_str(&b), stderr);
 }
 

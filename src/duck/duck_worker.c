@@ -72,13 +72,12 @@ static int ask(const struct question *q, struct sql_wire_result *res, struct err
 {
 	struct sql_worker_call call = {send_question, q, q->head.deadline_ns, &q->head.rules};
 	int r = sql_worker_call(&kind, &call, res, reterr);
-	char n[TEXT_MAX];
 
 	r = r ?: sql_wire_judge(res, reterr);
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, q->head.rules.timeout_ns));
+			TEXT_DURATION(q->head.rules.timeout_ns));
 	return r;
 }
 

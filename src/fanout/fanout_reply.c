@@ -190,16 +190,15 @@ static void warn_failures(struct fanout_run *run)
 
 static void warn_skew(struct fanout_run *run, const struct fanout_skew *s)
 {
-	char by[TEXT_MAX], error[TEXT_MAX], limit[TEXT_MAX];
 	struct fanout_result *r = &run->result;
 	bool us = s->other == SIZE_MAX;
 
 	warn(r, FANOUT_NOTE_CLOCK,
 		"clock skew: node %s is %s ± %s %s %s%s (threshold %s): times of these nodes are not comparable",
-		r->answers[s->node].name, text_format_duration(by, (uint64_t)llabs(s->by_ns)),
-		text_format_duration(error, s->error_ns), s->by_ns > 0 ? "ahead of" : "behind",
+		r->answers[s->node].name, TEXT_DURATION((uint64_t)llabs(s->by_ns)),
+		TEXT_DURATION(s->error_ns), s->by_ns > 0 ? "ahead of" : "behind",
 		us ? "this machine" : "node ", us ? "" : r->answers[s->other].name,
-		text_format_duration(limit, run->f->skew_ns));
+		TEXT_DURATION(run->f->skew_ns));
 }
 
 static void judge_clocks(struct fanout_run *run)

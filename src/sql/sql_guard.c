@@ -319,7 +319,6 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 {
 	const char *said = sqlite3_errmsg(db);
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX];
 
 	text_escape_terminal(&b, said);
 	snprintf(g->said, sizeof(g->said), "%s", said);
@@ -331,11 +330,11 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 	case SQLITE_INTERRUPT:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ETIMEDOUT,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, g->rules->timeout_ns));
+			TEXT_DURATION(g->rules->timeout_ns));
 	case SQLITE_NOMEM:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ENOMEM,
 			"the SQL needs more memory than %s: select less",
-			text_format_bytes(n, g->rules->memory_bytes));
+			TEXT_SIZE(g->rules->memory_bytes));
 	case SQLITE_TOOBIG:
 		return errinfo_set_exit(reterr, EXIT_USAGE, -E2BIG,
 			"the SQL or one of its values is too long (a value: %d bytes)",

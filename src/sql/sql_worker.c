@@ -438,7 +438,6 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 {
 	struct question q = {path, text, mono_now().ns + rules->timeout_ns, rules};
 	struct sql_worker_call call = {send_question, &q, q.deadline_ns, rules};
-	char n[TEXT_MAX];
 	int r = -EAGAIN;
 
 	for (int i = 0; r == -EAGAIN && i < TRIES; i++) {
@@ -450,7 +449,7 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, rules->timeout_ns));
+			TEXT_DURATION(rules->timeout_ns));
 	if (r == -EAGAIN)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, r,
 			"%s is being opened and closed by a writer: try again", path);

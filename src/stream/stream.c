@@ -13,15 +13,9 @@
 #define LISTENER        STREAM_CONSUMERS_MAX /* its number among the events */
 #define PEER_GROUPS_MAX 256
 
-static const char *const drop_ids[] = {
-#define X(NAME, id) id,
-	STREAM_DROPS(X)
-#undef X
-};
-
 const char *stream_drop_id(enum stream_drop d)
 {
-	return drop_ids[d];
+	return LIST_IDS(STREAM_DROPS)[d];
 }
 
 struct stream {

@@ -169,17 +169,15 @@ json_t *tool_missing_json(const struct store_missing *m)
 
 void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf *text)
 {
-	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX];
-
 	if (!m->parts && !m->requests)
 		return;
 	json_object_set_new(answer, "missing", tool_missing_json(m));
 	buf_printf(text, "%sIncomplete: ", text->len ? " " : "");
 	if (m->parts)
-		buf_puts(text, text_format_plural(rows, m->rows, "rows"));
+		buf_puts(text, TEXT_PLURAL(m->rows, "rows"));
 	if (m->requests)
 		buf_printf(text, "%s%s", m->parts ? " and " : "",
-			text_format_plural(requests, m->requests, "requests"));
+			TEXT_PLURAL(m->requests, "requests"));
 	buf_puts(text, " of this time range are damaged and missing from the answer.");
 }
 

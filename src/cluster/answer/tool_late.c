@@ -291,7 +291,6 @@ static const char *verdict_id(enum blame_kind k)
 static void say_verdict(struct buf *text, const struct late *l)
 {
 	const struct blame *b = &l->blame;
-	char step[TEXT_MAX];
 
 	buf_puts(text, text->len ? "\nCluster " : "Cluster ");
 	tool_say(text, l->cluster);
@@ -300,7 +299,7 @@ static void say_verdict(struct buf *text, const struct late *l)
 		buf_puts(text, " too few steps to tell which rank is late: use a longer since.");
 	else if (b->kind == BLAME_NONE)
 		buf_printf(text, " no straggler found in %u steps of %s.", b->steps,
-			text_format_duration(step, b->step_ns));
+			TEXT_DURATION(b->step_ns));
 	else if (b->kind == BLAME_UNEVEN)
 		buf_puts(text,
 			" the load moves between the ranks: a different one is slowest in every step.");

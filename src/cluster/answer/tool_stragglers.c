@@ -296,12 +296,11 @@ static int answer(struct search *s)
 {
 	json_t *found = member_values(s->nodes, "weight", tool_limit(s->call, 20)), *n;
 	struct buf *text = s->call->text;
-	char count[TEXT_PLURAL_MAX];
 	size_t i;
 
 	if (json_array_size(found))
-		buf_printf(text, "%s, worst first:",
-			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
+		buf_printf(text,
+			"%s, worst first:", TEXT_PLURAL(json_object_size(s->nodes), "stragglers"));
 	else if (!s->scores && !s->calls)
 		buf_puts(text,
 			"No data in this time range, so nothing can be said: check cluster_id (summary lists the clusters), use a longer since, or check that agents push.");

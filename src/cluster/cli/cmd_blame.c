@@ -294,16 +294,15 @@ static uint64_t number(const json_t *object, const char *key)
 static void put_episode(struct buf *b, const json_t *e, bool named)
 {
 	const json_t *fix = json_object_get(e, "fix");
-	char text[TEXT_MAX];
 
 	if (named) {
 		put_escaped(b, json_object_get(e, "cluster_id"));
 		buf_puts(b, ": ");
 	}
 	put_escaped(b, json_object_get(e, "text"));
-	buf_printf(b, "\n  for %s", text_format_duration(text, number(e, "lasts_ns")));
+	buf_printf(b, "\n  for %s", TEXT_DURATION(number(e, "lasts_ns")));
 	buf_printf(b, ", confidence %s\n",
-		text_format_percent(text, json_number_value(json_object_get(e, "confidence"))));
+		TEXT_PERCENT(json_number_value(json_object_get(e, "confidence"))));
 	if (json_is_string(fix)) {
 		buf_puts(b, "  fix: ");
 		put_escaped(b, fix);
@@ -326,21 +325,18 @@ static void put_nobody(struct buf *b, const char *cluster)
 
 static void put_nothing(struct buf *b, const json_t *examined, const char *cluster)
 {
-	char nodes[TEXT_PLURAL_MAX], ranks[TEXT_PLURAL_MAX], collectives[TEXT_PLURAL_MAX];
-
 	if (!number(examined, "nodes") && !number(examined, "ranks")) {
 		put_nobody(b, cluster);
 		return;
 	}
 	buf_printf(b, "No straggler found. Examined: %s, %s, %s.\n",
-		text_format_plural(nodes, number(examined, "nodes"), "nodes"),
-		text_format_plural(ranks, number(examined, "ranks"), "ranks"),
-		text_format_plural(collectives, number(examined, "collectives"), "collectives"));
+		TEXT_PLURAL(number(examined, "nodes"), "nodes"),
+		TEXT_PLURAL(number(examined, "ranks"), "ranks"),
+		TEXT_PLURAL(number(examined, "collectives"), "collectives"));
 	if (number(examined, "without_communicator_id"))
 		buf_printf(b,
 			"%s without communicator id, not matched between ranks: their tracers started late.\n",
-			text_format_plural(collectives, number(examined, "without_communicator_id"),
-				"collectives"));
+			TEXT_PLURAL(number(examined, "without_communicator_id"), "collectives"));
 	else if (!number(examined, "collectives"))
 		buf_puts(b, "No collectives were seen: only the nodes' scores were compared.\n");
 }

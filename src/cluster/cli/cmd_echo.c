@@ -244,7 +244,6 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_free_ char *linked = NULL;
 	enum store_table which = TABLE_EVENTS;
-	char n[TEXT_PLURAL_MAX];
 	uint64_t rows = 0;
 	struct store_missing missing = {0};
 	int r = find_table(table, &which, reterr);
@@ -260,8 +259,8 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	r = export_linked(&p, linked, t->cluster, which, path, &rows, &missing, reterr);
 	store_duck_unlink(linked);
 	if (r == 0)
-		printf("Wrote %s of %s to %s, as Parquet\n", text_format_plural(n, rows, "rows"),
-			table, path);
+		printf("Wrote %s of %s to %s, as Parquet\n", TEXT_PLURAL(rows, "rows"), table,
+			path);
 	if (missing.parts || missing.requests)
 		log_warning("incomplete: %" PRIu64 " rows of all tables, and those of %" PRIu64
 			    " requests, are damaged and missing from it",

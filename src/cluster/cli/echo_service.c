@@ -196,7 +196,6 @@ void echo_service_describe(const struct echo_service *s, struct buf *b)
 {
 	struct store_stats t = {0};
 	uint64_t rows = 0;
-	char n[TEXT_MAX], bytes[TEXT_MAX], files[TEXT_PLURAL_MAX];
 
 	s->store->ops->stats(s->store, &t);
 	for (int i = 0; i < TABLE_COUNT; i++)
@@ -209,9 +208,8 @@ void echo_service_describe(const struct echo_service *s, struct buf *b)
 	if (!rows)
 		buf_puts(b, ", empty");
 	else
-		buf_printf(b, ", %s rows in %s, %s", text_format_count(n, rows),
-			text_format_plural(files, t.parts, "files"),
-			text_format_bytes(bytes, t.bytes));
+		buf_printf(b, ", %s rows in %s, %s", TEXT_COUNT(rows),
+			TEXT_PLURAL(t.parts, "files"), TEXT_SIZE(t.bytes));
 }
 
 /* ---- the store ---- */

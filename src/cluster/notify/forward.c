@@ -34,15 +34,9 @@ struct forward {
 	size_t unfinished;
 };
 
-static const char *const loss_ids[] = {
-#define X(NAME, id) id,
-	FORWARD_LOSSES(X)
-#undef X
-};
-
 const char *forward_loss_id(enum forward_loss l)
 {
-	return loss_ids[l];
+	return LIST_IDS(FORWARD_LOSSES)[l];
 }
 
 /* ---- tags ---- */

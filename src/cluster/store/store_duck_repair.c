@@ -292,7 +292,6 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 	struct repairing x = {
 		.s = s, .backup = backup, .source = source, .arg = arg, .report = report};
 	struct store_missing left;
-	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX];
 	int r = backup ? manifest_read(backup, &x.saved, reterr) : 0;
 
 	if (r == -ENOENT)
@@ -319,8 +318,8 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 	if (!left.parts && !left.requests)
 		return 0;
 	return errinfo_set_exit(reterr, x.back ? EXIT_PARTIAL : EXIT_BAD_DATA, -EBADMSG,
-		"%s and %s are gone: %s", text_format_plural(rows, left.rows, "rows"),
-		text_format_plural(requests, left.requests, "requests"),
+		"%s and %s are gone: %s", TEXT_PLURAL(left.rows, "rows"),
+		TEXT_PLURAL(left.requests, "requests"),
 		backup ? "neither the backup nor the journal has them"
 		       : "the journal does not have them; name a backup that may");
 }

@@ -27,7 +27,7 @@ void report_tell(struct store_report *r, const char *fmt, ...)
 
 void report_missing(struct store_report *r, const struct part *p, const char *what)
 {
-	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", rows[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?";
 	int64_t first = 0, last = 0;
 
 	for (int t = 0; t < TABLE_COUNT; t++) {
@@ -39,13 +39,13 @@ void report_missing(struct store_report *r, const struct part *p, const char *wh
 	when_utc(since, (wall_time){first});
 	when_utc(until, (wall_time){last});
 	report_tell(r, "%s: %s of cluster %.60s from %s to %s, in %s/%06" PRIu64 ".duckdb%s%s",
-		what, text_format_plural(rows, part_rows(p), "rows"), p->cluster, since, until,
-		p->folder, p->id, *p->why ? ": " : "", p->why);
+		what, TEXT_PLURAL(part_rows(p), "rows"), p->cluster, since, until, p->folder, p->id,
+		*p->why ? ": " : "", p->why);
 }
 
 void report_loss(struct store_report *r, const struct store_loss *l)
 {
-	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", n[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?";
 
 	if (l->since_ns)
 		when_utc(since, (wall_time){l->since_ns});
@@ -54,8 +54,7 @@ void report_loss(struct store_report *r, const struct store_loss *l)
 	report_tell(r,
 		"missing: %s that came in between %s and %s, journal entries %" PRIu64
 		" to %" PRIu64 ": they were damaged or gone before their rows were sealed",
-		text_format_plural(n, l->last - l->first + 1, "requests"), since, until, l->first,
-		l->last);
+		TEXT_PLURAL(l->last - l->first + 1, "requests"), since, until, l->first, l->last);
 }
 
 /* The list of a backup, but for the parts, whose sums the manifest has; a store that is in use has none. */

@@ -353,7 +353,7 @@ static void begin(struct pusher *p)
 static void say_pushed(const struct pusher *p)
 {
 	const struct pusher_counts *c = &p->pushed;
-	char of[5][TEXT_PLURAL_MAX], nameless[TEXT_PLURAL_MAX + 40] = "";
+	char nameless[TEXT_PLURAL_MAX + 40] = "";
 
 	if (!c->readings && p->complaint[0]) {
 		log_warning("nothing was accepted by %s: %s", p->settings->endpoint.shown,
@@ -362,13 +362,12 @@ static void say_pushed(const struct pusher *p)
 	}
 	if (p->recording.calls.nameless)
 		snprintf(nameless, sizeof(nameless), " (%s without communicator id)",
-			text_format_plural(of[0], p->recording.calls.nameless, "collectives"));
+			TEXT_PLURAL(p->recording.calls.nameless, "collectives"));
 	log_info("pushed to %s: %s, %s%s, %s, %s%s%s", p->settings->endpoint.shown,
-		text_format_plural(of[0], c->readings, "readings"),
-		text_format_plural(of[1], c->collectives, "collectives"), nameless,
-		text_format_plural(of[2], c->incidents, "incidents"),
-		text_format_plural(of[3], c->reports, "reports"), p->settings->spans ? ", " : "",
-		p->settings->spans ? text_format_plural(of[4], c->spans, "spans") : "");
+		TEXT_PLURAL(c->readings, "readings"), TEXT_PLURAL(c->collectives, "collectives"),
+		nameless, TEXT_PLURAL(c->incidents, "incidents"),
+		TEXT_PLURAL(c->reports, "reports"), p->settings->spans ? ", " : "",
+		p->settings->spans ? TEXT_PLURAL(c->spans, "spans") : "");
 }
 
 int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)

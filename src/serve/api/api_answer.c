@@ -302,7 +302,6 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 	struct sql_guard_rules rules = {
 		.timeout_ns = is_cut ? SERVE_BRIEF_NS : left_ns, .rows_max = (size_t)q->limit};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	char n[TEXT_MAX];
 	int r = nodedb_ask(serve_db(c->serve), q->sql, &rules, &t, hint, e);
 
 	if (r == -ETIMEDOUT && is_cut) {
@@ -312,7 +311,7 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 	if (r == -ETIMEDOUT)
 		return errinfo_set(e, r,
 			"the SQL timed out after %s: select less, or raise timeout_ms (up to %d)",
-			text_format_duration(n, (uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
+			TEXT_DURATION((uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
 	if (r == -ENOMEM)
 		r = -EMSGSIZE; /* of the statement, not of this process */
 	if (r < 0)
