@@ -15,7 +15,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/macros.h"
 #include "base/path_user.h"
 
 /* The kernel lists sockets by number, and each process what it has

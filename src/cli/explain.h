@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
-#include "fanout/fanout.h"
 
 struct explain_style {
 	bool json;

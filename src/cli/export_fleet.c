@@ -6,7 +6,6 @@
 #include "base/search.h"
 #include "base/text.h"
 #include "cli/progress.h"
-#include "fanout/fanout.h"
 
 #define TRACE_EVENTS 1000000 /* unless --limit says otherwise: viewers hold them in memory */
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/identity.h"
 
-#include "base/macros.h"
-
 struct words {
 	const char *at, *end;
 	char gap; /* between them: NUL, or a blank where there is no NUL */

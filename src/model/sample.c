@@ -3,9 +3,6 @@
 
 #include "base/macros.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* The names of throttle reasons, and the empty sample. */
 
 const struct gpu_throttle gpu_throttles[] = {

@@ -4,12 +4,8 @@
  * counted (lags.c), what is old leaves, and ranks that do not come are looked for (hangs.c). */
 #include "cluster/detect/calls.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "cluster/detect/calls_core.h"
-#include "wire/ids.h"
 
 #define READY_MAX    (128u << 10) /* calls that are complete wait for the next tick, but no more */
 #define SWEEP_NS     INT64_C(5000000000)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls_view.c - what calls.h lets one see. Cursors hold a place in a table, or the address of the
  * collective that was shown last: nothing may change meanwhile. */
-#include <errno.h>
 
 #include "cluster/detect/calls_core.h"
 

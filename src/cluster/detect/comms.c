@@ -5,13 +5,9 @@
  * a collective is in open while some rank has come and not all have; in ready once, while READY. */
 #include "cluster/detect/comms.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/macros.h"
-#include "wire/ids.h"
 
 #define PAIRS_PER_COMM 4
 #define VOTES_MAX      1024

@@ -3,9 +3,6 @@
  * is told of when it begins, when its cause is another, and when it ends. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/hash.h"

@@ -3,10 +3,6 @@
  * one table. What comes in is handed on; the tick looks for what has begun and what has ended. */
 #include "cluster/detect/fleet.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "cluster/detect/fleet_private.h"

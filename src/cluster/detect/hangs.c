@@ -4,8 +4,6 @@
  * is no hang. */
 #include "cluster/detect/hangs.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
 #include "base/search.h"
 #include "blame/comm_join.h"

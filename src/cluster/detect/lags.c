@@ -5,9 +5,6 @@
  * the median of the others by more than the clocks' error: of two that are late together both count. */
 #include "cluster/detect/lags.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "base/macros.h"
 #include "cluster/detect/calls_core.h"

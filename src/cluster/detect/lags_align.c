@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lags_align.c - the end of a collective is one moment for all its nodes: what the times at which they left say
  * about their clocks. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/macros.h"

@@ -3,9 +3,7 @@
  * nodes_tick(). A refused push changes nothing but its counter. */
 #include "cluster/detect/nodes.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "cluster/detect/nodes_table.h"

@@ -4,10 +4,6 @@
  * time (nanoseconds, any clock that does not go back). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 #include "push/push.h"
 

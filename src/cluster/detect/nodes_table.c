@@ -3,11 +3,6 @@
  * whose hashes are the same are chained. See nodes_table.h for the invariants. */
 #include "cluster/detect/nodes_table.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/search.h"

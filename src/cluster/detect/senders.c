@@ -3,10 +3,6 @@
  * of another. Two boots are remembered, because the last batches of the one before may come late. */
 #include "cluster/detect/senders.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/macros.h"

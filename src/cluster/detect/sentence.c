@@ -4,9 +4,6 @@
  * Names in it came from agents: whoever prints escapes them. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/text.h"
 #include "blame/comm_join.h"

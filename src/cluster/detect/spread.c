@@ -10,7 +10,6 @@
 #include "cluster/detect/spread.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/macros.h"

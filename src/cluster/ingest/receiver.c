@@ -2,8 +2,6 @@
 /* receiver.c - the two ports, their life and death. See receiver.h. */
 #include "cluster/ingest/receiver_private.h"
 
-#include <errno.h>
-
 const char *receiver_reason_id(enum receiver_reason r)
 {
 	return LIST_IDS(RECEIVER_REASONS)[r];

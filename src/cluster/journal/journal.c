@@ -3,10 +3,7 @@
 #include "base/mutex.h"
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>

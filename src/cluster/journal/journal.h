@@ -15,8 +15,6 @@
  * syncs; readers may be used by any thread, each by one. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "net/loop.h"

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 

@@ -2,13 +2,8 @@
 /* journal_recover.c - what a journal finds of its former life. Only the newest segment is read: the end of
  * any other is where the next one begins, and its entries are checked when they are read. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/search.h"
 #include "cluster/journal/journal_private.h"

@@ -2,13 +2,8 @@
 /* journal_segment.c - segments as files: their names, heads and entries. See journal_private.h. */
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 

@@ -9,11 +9,9 @@
  *     the page cache is not known. */
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 

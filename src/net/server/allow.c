@@ -3,10 +3,7 @@
  * patterns (but those of a certificate), no trailing dot. */
 #include "net/server/allow.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define NAMES_MAX  64

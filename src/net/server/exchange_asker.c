@@ -11,9 +11,6 @@
  *  3. q.asker is made of what has been verified, so that nobody is many askers by writing fields. */
 #include "net/server/server_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "net/server/socket_owner.h"
 

@@ -9,8 +9,6 @@
  *     together have a ceiling, however many connections share it. A window for inflating counts. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
-#include <string.h>
 #include <strings.h>
 
 #define RETRY_S "1" /* in which other bodies are likely to have been dealt with */

@@ -3,8 +3,6 @@
  * aim at a set. 4096 sets hold the 12,000 connections of 12,000 addresses with room to spare. */
 #include "net/server/peer.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/hash.h"

@@ -2,10 +2,6 @@
 /* server.c - settings of a server, its life and death. See server.h and server_private.h. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "net/pki/tls_private.h"
 
 uint64_t server_now_ns(void)

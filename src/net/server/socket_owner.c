@@ -11,15 +11,9 @@
  *  3. The number that stands for all users that this user namespace does not know is nobody's. */
 #include "net/server/socket_owner.h"
 
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/macros.h"
 
 #define UNKNOWN_USER 65534 /* of every namespace, unless kernel.overflowuid was changed */
 

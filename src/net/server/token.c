@@ -4,12 +4,9 @@
 #include "net/server/token.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>

@@ -6,10 +6,6 @@
  * same time whatever is compared. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 struct token_set;

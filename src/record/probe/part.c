@@ -6,7 +6,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "base/macros.h"
 #include "record/probe/function.h"
 #include "record/probe/probe.h"
 

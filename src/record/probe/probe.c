@@ -13,7 +13,6 @@
 #include <bpf/libbpf.h>
 
 #include "record/probe/link.h"
-#include "base/clock.h"
 #include "probe.skel.h"
 #include "wire/names.h"
 
