@@ -55,6 +55,48 @@ static const struct option_row mcp_rows[] = {
 	OPTION_END,
 };
 
+/* Who asked what: a line in a file for every request that was answered. Names come from clients, so they are escaped. */
+
+#define LINE_MAX_BYTES 1024
+#define NAME_SHOWN     128
+
+struct mcp_log {
+	int fd; /* -1: none */
+};
+#define MCP_LOG_NONE ((struct mcp_log){.fd = -1})
+
+/* Appends to @path, which is made with mode 0600 if it is not there. */
+static int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
+{
+	return log_file_open(path, &ret->fd, reterr);
+}
+
+static void mcp_log_close(struct mcp_log *l)
+{
+	fd_closep(&l->fd);
+}
+
+/* One write for one line, so that threads do not mix; @arg is the log. */
+static void mcp_log_line(void *arg, const char *method, const char *name, uint64_t ns, bool failed)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	const struct mcp_log *l = arg;
+	time_t now = time(NULL);
+	char when[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	buf_printf(&b, "%s %s ", when, failed ? "failed" : "ok");
+	text_escape_terminal_len(&b, method, strnlen(method, NAME_SHOWN));
+	buf_putc(&b, ' ');
+	text_escape_terminal_len(&b, name ? name : "-", strnlen(name ? name : "-", NAME_SHOWN));
+	buf_printf(&b, " %llu ms\n", (unsigned long long)(ns / NS_PER_MS));
+	/* A log that cannot be written does not keep anybody from being answered. */
+	if (!b.err && write(l->fd, b.data, b.len) < 0)
+		return;
+}
+
 static struct server_access_options access_options(const struct mcp_options *o)
 {
 	return (struct server_access_options){.address = o->http,
@@ -274,39 +316,4 @@ int mcp_fleet_ask(
 		return errinfo_set(reterr, -ENOENT,
 			"no other nodes are configured: list them under fleet.nodes in ingero.yaml");
 	return fanout_wait(fleet.fanout, q, ret, reterr);
-}
-
-/* Names come from clients, so they are escaped. */
-
-#define LINE_MAX_BYTES 1024
-#define NAME_SHOWN     128
-
-int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
-{
-	return log_file_open(path, &ret->fd, reterr);
-}
-
-void mcp_log_close(struct mcp_log *l)
-{
-	fd_closep(&l->fd);
-}
-
-void mcp_log_line(void *arg, const char *method, const char *name, uint64_t ns, bool failed)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
-	const struct mcp_log *l = arg;
-	time_t now = time(NULL);
-	char when[32] = "";
-	struct tm tm;
-
-	if (gmtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	buf_printf(&b, "%s %s ", when, failed ? "failed" : "ok");
-	text_escape_terminal_len(&b, method, strnlen(method, NAME_SHOWN));
-	buf_putc(&b, ' ');
-	text_escape_terminal_len(&b, name ? name : "-", strnlen(name ? name : "-", NAME_SHOWN));
-	buf_printf(&b, " %llu ms\n", (unsigned long long)(ns / NS_PER_MS));
-	/* A log that cannot be written does not keep anybody from being answered. */
-	if (!b.err && write(l->fd, b.data, b.len) < 0)
-		return;
 }

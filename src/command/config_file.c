@@ -242,7 +242,7 @@ void config_free(struct config *c)
 	free(c);
 }
 
-struct config *config_new(void)
+static struct config *config_new(void)
 {
 	struct config *c = calloc(1, sizeof(*c));
 

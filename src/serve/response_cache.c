@@ -15,7 +15,7 @@
 #define RESPONSE_CACHE_NS      (5 * NS_PER_S)
 #define RESPONSE_CACHE_SAME_NS (60 * NS_PER_S) /* files unchanged: only the clock goes on */
 
-struct file_mark file_mark(const char *path)
+static struct file_mark file_mark(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal"};
 	struct file_mark m = {{0}};
@@ -33,12 +33,13 @@ struct file_mark file_mark(const char *path)
 	return m;
 }
 
-bool file_mark_same(const struct file_mark *a, const struct file_mark *b)
+static bool file_mark_same(const struct file_mark *a, const struct file_mark *b)
 {
 	return !memcmp(a, b, sizeof(*a));
 }
 
-bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b)
+/* Both are of one file, whatever was written into it meanwhile. */
+static bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b)
 {
 	return a->value[0] && a->value[0] == b->value[0];
 }

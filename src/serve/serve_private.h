@@ -153,11 +153,6 @@ struct file_mark {
 	uint64_t value[6]; /* inode, size and time of the file and of its log */
 };
 
-struct file_mark file_mark(const char *path);
-bool file_mark_same(const struct file_mark *a, const struct file_mark *b);
-/* file_mark_is_of - both are of one file, whatever was written into it meanwhile. */
-bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b);
-
 /* The index of the recording's time line (answer/timeline/timeline_index.h), kept while a
  * server runs: made on a thread of its own at the first question, extended while the recording
  * grows, made anew when the file is another one. Safe from any thread. */

@@ -26,7 +26,7 @@ const struct tool *tool_find(const char *name)
 
 /* ---- arguments ---- */
 
-json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t otherwise)
+static json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t otherwise)
 {
 	const json_t *v = json_object_get(c->arguments, key);
 

@@ -127,9 +127,6 @@ struct window {
 };
 void window_done(struct window *w);
 
-/* window_get - @len bytes at @offset, valid until the next call; -ENODATA: the file ends before. */
-int window_get(struct window *w, uint64_t offset, size_t len, const char **ret);
-
 /* segment_name - of the one that begins at @first. segment_parse - false: it is no segment's name. */
 void segment_name(char out[SEGMENT_NAME], uint64_t first);
 bool segment_parse(const char *name, uint64_t *ret_first);

@@ -42,7 +42,8 @@ static int window_read(struct window *w, uint64_t offset, size_t len)
 	return 0;
 }
 
-int window_get(struct window *w, uint64_t offset, size_t len, const char **ret)
+/* @len bytes at @offset, valid until the next call; -ENODATA: the file ends before. */
+static int window_get(struct window *w, uint64_t offset, size_t len, const char **ret)
 {
 	int r;
 

@@ -366,8 +366,6 @@ int store_copy_file(const char *from, const char *to);
 
 /* ---- store_duck_verify.c ---- */
 
-/* report_tell - counts it, too. */
-void report_tell(struct store_report *r, const char *fmt, ...) _printf_(2, 3);
 /* report_missing - what is missing with @p, in words. */
 void report_missing(struct store_report *r, const struct part *p, const char *what);
 void report_loss(struct store_report *r, const struct store_loss *l);

@@ -12,7 +12,8 @@
 
 #define SUMS_MAX (64u << 20)
 
-void report_tell(struct store_report *r, const char *fmt, ...)
+/* Counts it, too. */
+static void report_tell(struct store_report *r, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;

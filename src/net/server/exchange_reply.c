@@ -33,7 +33,9 @@ static size_t find_field(const struct http_exchange *x, const char *name)
 	return i;
 }
 
-void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace)
+/* Of the reply; one that is there already stays unless @replace. */
+static void exchange_set_field(
+	struct http_exchange *x, const char *name, const char *value, bool replace)
 {
 	size_t i = find_field(x, name);
 	char *copy;
@@ -59,7 +61,7 @@ void exchange_set_field(struct http_exchange *x, const char *name, const char *v
 	x->field_count++;
 }
 
-const char *exchange_get_field(const struct http_exchange *x, const char *name)
+static const char *exchange_get_field(const struct http_exchange *x, const char *name)
 {
 	size_t i = find_field(x, name);
 

@@ -217,10 +217,6 @@ void exchange_drop_body(struct http_exchange *x); /* its memory is needed no mor
 
 /* ---- exchange_reply.c ---- */
 
-/* exchange_set_field - of the reply; one that is there already stays unless @replace. */
-void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace);
-const char *exchange_get_field(const struct http_exchange *x, const char *name); /* NULL: none */
-
 /* ---- exchange_reply.c: gRPC ---- */
 
 /* exchange_reply_grpc - status 200: the message @body; else an error with that of gRPC and @text. */

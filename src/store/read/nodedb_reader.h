@@ -176,10 +176,6 @@ bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
 	"sketch"
 bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a);
 
-/* reader_stack_row - the stack in the row that @stmt stands on, of hash, ips, frames and stop; the
- * caller frees it. -ENOMEM, or another error if it makes no sense. */
-int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes);
-
 /* reader_range - see nodedb_range(). */
 int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *reterr);
 

@@ -124,7 +124,10 @@ static size_t stack_bytes(const struct stack *s, const struct stack_row *row)
 	return bytes;
 }
 
-int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
+/* The stack in the row that @stmt stands on, of hash, ips, frames and stop; the
+ * caller frees it. -ENOMEM, or another error if it makes no sense. */
+static int reader_stack_row(
+	enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
 {
 	struct stack_row row;
 	struct stack *s = NULL;

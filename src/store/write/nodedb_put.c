@@ -38,7 +38,8 @@ static int prepare(struct nodedb *db, unsigned which, sql_stmt **ret, struct err
 	return sql_prepare_buf(db->sql, &sql, ret, reterr);
 }
 
-int nodedb_statement(
+/* The compiled statement, the store's. */
+static int nodedb_statement(
 	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
 {
 	int r = db->statements[which] ? 0 : prepare(db, which, &db->statements[which], reterr);
