@@ -160,16 +160,6 @@ static void keep_own(const struct nodedb_content *c, struct explanation *e)
 	e->count = kept;
 }
 
-static bool has_account(const struct step_report *r, uint32_t pid)
-{
-	return EXISTS(i, r->count, r->items[i].pid == pid);
-}
-
-static bool is_brief(const struct examined *e, uint32_t pid)
-{
-	return EXISTS(i, e->brief_count, e->brief[i].pid == pid);
-}
-
 /* Processes that used a GPU and have no account. */
 static void find_brief(
 	const struct recording *rec, const struct step_report *accounts, struct examined *e)
@@ -182,7 +172,8 @@ static void find_brief(
 		if (!op_kind_is_gpu(v->source) || v->pid == last)
 			continue;
 		last = v->pid;
-		if (is_brief(e, v->pid) || has_account(accounts, v->pid))
+		if (EXISTS(k, e->brief_count, e->brief[k].pid == v->pid) ||
+			EXISTS(k, accounts->count, accounts->items[k].pid == v->pid))
 			continue;
 		e->brief[e->brief_count].pid = v->pid;
 		memcpy(e->brief[e->brief_count++].comm, v->comm, COMM_LEN);

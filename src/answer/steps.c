@@ -7,11 +7,6 @@
 #include "answer/incidents.h"
 #include "diagnose/contrasts/account_task.h"
 
-static bool is_asked(const struct step_account *a, const struct scope *s)
-{
-	return !s->pid_count || EXISTS(i, s->pid_count, a->pid == s->pids[i]);
-}
-
 struct steps_seen { /* what the accounts could have been made of */
 	size_t events, accounts;
 };
@@ -57,7 +52,9 @@ static int add_nodes(struct steps_answer *a, const struct nodedb_content *nodes,
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for the account of steps");
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < a->reports[i].count; k++)
-			if (is_asked(&a->reports[i].items[k], asked)) {
+			if (!asked->pid_count ||
+				EXISTS(p, asked->pid_count,
+					a->reports[i].items[k].pid == asked->pids[p])) {
 				struct steps_row *row = &a->rows[a->count++];
 
 				*row = (struct steps_row){.account = &a->reports[i].items[k],

@@ -437,11 +437,6 @@ static int check_plain(
 	return 0;
 }
 
-static bool needs_tls(const struct fanout *f)
-{
-	return EXISTS(i, f->nodes.count, f->nodes.items[i].endpoint.tls);
-}
-
 int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **ret,
 	struct errinfo *reterr)
 {
@@ -457,7 +452,7 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	f->with_token = s->bearer != NULL;
 	r = copy_nodes(f, s, reterr);
 	r = r ?: check_plain(f, s, reterr);
-	if (r == 0 && needs_tls(f))
+	if (r == 0 && EXISTS(i, f->nodes.count, f->nodes.items[i].endpoint.tls))
 		r = tls_client_new(&s->tls, &f->tls, reterr);
 	cs.tls = f->tls;
 	r = r ?: http_client_new(l, &cs, &f->client, reterr);

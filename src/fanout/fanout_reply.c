@@ -46,17 +46,6 @@ static void warn(struct fanout_result *r, enum fanout_note note, const char *fmt
 
 /* ---- names ---- */
 
-static bool is_told_twice(const struct fanout_run *run, size_t i)
-{
-	return EXISTS(
-		k, run->result.count, k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0);
-}
-
-static bool is_told_before(const struct fanout_run *run, size_t i)
-{
-	return EXISTS(k, i, strcmp(run->legs[i].told, run->legs[k].told) == 0);
-}
-
 static void rename_incidents(struct fanout_run *run, size_t i)
 {
 	const char *told = run->legs[i].told, *name = run->result.answers[i].name;
@@ -87,13 +76,14 @@ static void set_names(struct fanout_run *run)
 		const char *told = run->legs[i].told;
 
 		snprintf(a->name, sizeof(a->name), "%s", told);
-		if (!is_told_twice(run, i))
+		if (!EXISTS(k, run->result.count,
+			    k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0))
 			continue;
 		snprintf(a->name, sizeof(a->name), "%.*s (%s)",
 			(int)(sizeof(a->name) - 1 - strnlen(a->address, 200) - 3), told,
 			a->address);
 		rename_incidents(run, i);
-		if (!is_told_before(run, i))
+		if (!EXISTS(k, i, strcmp(run->legs[i].told, run->legs[k].told) == 0))
 			warn(r, FANOUT_NOTE_NAME,
 				"several nodes have the name %s (one is %s): set names with `ingero trace --node`",
 				told, a->address);

@@ -273,11 +273,6 @@ static size_t find_model(const struct fanout_rows *nodes, size_t count)
 	return there > 1 && most == 1 ? count : best;
 }
 
-static bool has_column(const struct sql_table *t, const char *name)
-{
-	return EXISTS(i, t->column_count, strcmp(sql_table_name(t, i), name) == 0);
-}
-
 /* "it has a, b, c and 4 more"; nothing if @other has all of @t's. */
 static void put_more(
 	struct buf *b, const char *verb, const struct sql_table *t, const struct sql_table *other)
@@ -287,7 +282,7 @@ static void put_more(
 	for (int i = 0; i < t->column_count; i++) {
 		const char *name = sql_table_name(t, i);
 
-		if (has_column(other, name))
+		if (EXISTS(k, other->column_count, strcmp(sql_table_name(other, k), name) == 0))
 			continue;
 		if (n == 0)
 			buf_printf(b, "%sit %s ", b->len ? "; " : "", verb);

@@ -153,11 +153,6 @@ static bool is_old(const struct calls *c, const struct collective *x)
 	       c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
 }
 
-static bool is_idle(const struct calls *c, uint32_t worker)
-{
-	return worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round;
-}
-
 /* Of those that are named the ones that are not themselves waiting come first; how many these are. */
 static size_t put_idle_first(const struct calls *c, struct hang_view *h)
 {
@@ -167,7 +162,7 @@ static size_t put_idle_first(const struct calls *c, struct hang_view *h)
 		uint32_t worker = h->first_missing[i];
 		int32_t rank = h->missing_rank[i];
 
-		if (!is_idle(c, worker))
+		if (!(worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round))
 			continue;
 		for (size_t j = i; j > idle; j--) {
 			h->first_missing[j] = h->first_missing[j - 1];

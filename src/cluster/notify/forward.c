@@ -41,11 +41,6 @@ const char *forward_loss_id(enum forward_loss l)
 
 /* ---- tags ---- */
 
-static enum otlp_signal tag_signal(uint32_t tag)
-{
-	return (enum otlp_signal)MIN(tag & 255, (uint32_t)OTLP_SIGNAL_COUNT - 1);
-}
-
 static bool tag_is_json(uint32_t tag)
 {
 	return tag >> 8 & 1;
@@ -115,7 +110,8 @@ static void describe(void *arg, const struct backlog_batch *b, struct http_ask *
 {
 	const struct target *t = arg;
 
-	ask->path = t->settings.endpoint->path[tag_signal(b->tag)];
+	ask->path = t->settings.endpoint->path[(enum otlp_signal)MIN(
+		b->tag & 255, (uint32_t)OTLP_SIGNAL_COUNT - 1)];
 	ask->type = tag_is_json(b->tag) ? "application/json" : "application/x-protobuf";
 	if (t->settings.fields) {
 		ask->fields = t->settings.fields->field;

@@ -215,11 +215,6 @@ int seal_all(struct store *store, struct errinfo *reterr)
 /* changes of the set of parts: first on disk, then in memory, and what is gone is
  * removed when the last question that reads it is done. */
 
-static bool is_among(const struct part *p, struct part *const *list, size_t count)
-{
-	return EXISTS(i, count, list[i] == p);
-}
-
 /* The parts that the next manifest names; they stay whose they are. */
 static int next_parts(const struct store_duck *s, const struct change *c, struct parts *ret)
 {
@@ -228,7 +223,7 @@ static int next_parts(const struct store_duck *s, const struct change *c, struct
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++) {
 		struct part *p = s->parts.items[i];
 
-		if (!p->gone && !is_among(p, c->remove, c->remove_count))
+		if (!p->gone && !EXISTS(k, c->remove_count, c->remove[k] == p))
 			r = parts_add(ret, p);
 	}
 	for (size_t i = 0; r == 0 && c->add && i < c->add->count; i++)

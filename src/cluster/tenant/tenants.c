@@ -49,11 +49,6 @@ static int hash_list_add(struct hash_list *l, const struct token_hash *h, uint64
 	return 0;
 }
 
-static bool hash_list_has(const struct hash_list *l, uint64_t credential)
-{
-	return EXISTS(i, l->count, token_hash_number(&l->items[i]) == credential);
-}
-
 /* collect - what counts once @fresh is the newest reading. */
 static int collect(struct tenants *t, const struct acl *fresh, uint64_t now_ns, struct hash_list *l)
 {
@@ -67,7 +62,9 @@ static int collect(struct tenants *t, const struct acl *fresh, uint64_t now_ns, 
 			uint64_t until_ns =
 				a->retired_ns ? e->hash.until_ns : now_ns + TENANTS_GRACE_NS;
 
-			if (until_ns > now_ns && !hash_list_has(l, e->tenant.credential))
+			if (until_ns > now_ns &&
+				!EXISTS(k, l->count,
+					token_hash_number(&l->items[k]) == e->tenant.credential))
 				r = hash_list_add(l, &e->hash, until_ns);
 		}
 	return r;

@@ -161,15 +161,10 @@ static enum reach reach_of(const struct sockaddr_storage *a)
 		       : REACH_FAR;
 }
 
-static bool has_been_far(const struct client_names *n, const char *host)
-{
-	return EXISTS(i, n->far_count, !strcasecmp(n->far[i], host));
-}
-
 /* Leaves of @a what @host may lead to. */
 static void sift(struct client_names *n, const char *host, struct client_addresses *a)
 {
-	bool is_far = has_been_far(n, host), was_far = is_far;
+	bool is_far = EXISTS(i, n->far_count, !strcasecmp(n->far[i], host)), was_far = is_far;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < a->count; i++)

@@ -240,9 +240,7 @@ int health_file_save(const char *path, const struct health_baseline *b,
 	json_end_object(&w);
 	r = json_finish(&w);
 	r = r ?: make_folder(path, reterr);
-	if (r < 0)
-		return r;
-	r = file_write_atomic(path, text.data, text.len, 0644);
+	r = r ?: file_write_atomic(path, text.data, text.len, 0644);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot write %.300s: %s", path, strerror(-r));
 }
 
@@ -415,11 +413,6 @@ static void share_out(struct health_baseline *b, const struct health_program *li
 	}
 }
 
-static bool is_listed(uint64_t id, const struct health_program *list, size_t count)
-{
-	return EXISTS(i, count, list[i].id == id);
-}
-
 void health_baseline_keep(
 	struct health_baseline *b, const struct health_program *list, size_t count)
 {
@@ -430,7 +423,7 @@ void health_baseline_keep(
 	for (uint32_t i = b->part_count; i-- > 0;) {
 		const struct health_part p = b->parts[i];
 
-		if (is_listed(p.id, list, count))
+		if (EXISTS(k, count, list[k].id == p.id))
 			continue;
 		b->fast[HEALTH_THROUGHPUT] = fmax(b->fast[HEALTH_THROUGHPUT] - p.fast, 0);
 		b->floor[HEALTH_THROUGHPUT] = fmax(b->floor[HEALTH_THROUGHPUT] - p.floor, 0);

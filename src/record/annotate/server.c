@@ -327,11 +327,6 @@ static void accept_all(struct annotate_server *s)
 	}
 }
 
-static bool is_over(const struct connection *c)
-{
-	return c->broken || (c->ended && !c->in_len && !c->count && c->sent == c->out.len);
-}
-
 void annotate_server_poll(struct annotate_server *s)
 {
 	struct epoll_event events[ANNOTATE_CONNECTIONS_MAX + 1];
@@ -356,7 +351,7 @@ void annotate_server_poll(struct annotate_server *s)
 		if (!s->refusing)
 			lines -= take_lines(s, c, lines);
 		flush(c);
-		if (is_over(c))
+		if (c->broken || (c->ended && !c->in_len && !c->count && c->sent == c->out.len))
 			drop(s, slot);
 	}
 }

@@ -174,22 +174,13 @@ static const struct mark_library *names_of(enum target_library_kind kind)
 	return kind == TARGET_CUDART || kind == TARGET_EXECUTABLE ? &mark_cudart_names : NULL;
 }
 
-static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
-{
-	return EXISTS(i, n, points[i].offset == offset);
-}
-
-static bool has_name(const char *name, const char *const *names, const uint64_t *offsets, size_t n)
-{
-	return EXISTS(i, n, offsets[i] && !strcmp(names[i], name));
-}
-
 /* Whether the names are there on which the row depends; they are functions of the table, too. */
 static bool has_condition(
 	const struct probe_function *f, const char *const *names, const uint64_t *offsets, size_t n)
 {
 	for (int v = 0; v < FUNCTION_VARIANTS && f->symbols[v]; v++)
-		if (f->symbols[v][0] == '+' && !has_name(f->symbols[v] + 1, names, offsets, n))
+		if (f->symbols[v][0] == '+' &&
+			!EXISTS(i, n, offsets[i] && !strcmp(names[i], (f->symbols[v] + 1))))
 			return false;
 	return true;
 }
@@ -266,7 +257,7 @@ static int resolve_functions(int fd, const char *name, const struct probe_librar
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
 		if (at && has_condition(&lib->functions[rows[i]], names, offsets, n) &&
-			!has_offset(ret->points, found, at))
+			!EXISTS(k, found, ret->points[k].offset == at))
 			ret->points[found++] = (struct uprobe_point){
 				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
 	}

@@ -379,16 +379,6 @@ static void window_end(struct launch_estimate *e)
 	marks_end(e);
 }
 
-static void read_open(struct launch_estimate *e, const struct launch_stretch *s)
-{
-	stretch_add(&e->window, s);
-	stretch_add(&e->all, s);
-	if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
-		fill_gap(e);
-	if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
-		window_end(e);
-}
-
 static bool is_empty(const struct launch_stretch *s)
 {
 	return !(s->launches > 0) && !(s->work[LAUNCH_BY_CPU] > 0);
@@ -474,7 +464,12 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 		if (!e->whole.is_open)
 			e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
 		e->whole.is_open = true;
-		read_open(e, &s);
+		stretch_add(&e->window, &s);
+		stretch_add(&e->all, &s);
+		if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
+			fill_gap(e);
+		if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
+			window_end(e);
 	} else {
 		whole_end(e);
 		e->whole.gap_waits += gain(now->waits, e->last.waits);

@@ -80,14 +80,6 @@ static void put_visible(struct buf *b, const char *s, size_t len, bool lines)
 	}
 }
 
-static void spoil_marks(char *s)
-{
-	while ((s = strcasestr(s, MCP_CLEAN_MARK))) {
-		s[strlen("traced")] = '_';
-		s++;
-	}
-}
-
 void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool lines)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT(4 * max + 64);
@@ -96,7 +88,8 @@ void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool li
 	put_visible(&clean, s, MIN(len, 4 * max), lines);
 	if (!clean.len)
 		return;
-	spoil_marks(clean.data);
+	for (char *at = clean.data; (at = strcasestr(at, MCP_CLEAN_MARK)); at++)
+		at[strlen("traced")] = '_';
 	if (clean.len <= max) {
 		buf_append(b, clean.data, clean.len);
 		return;

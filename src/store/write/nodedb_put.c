@@ -98,9 +98,7 @@ static int add_stored_sketch(struct nodedb *db, const struct aggregate_args *arg
 
 	r = nodedb_statement(
 		db, args->coarse ? STATEMENT_COARSE_GET : STATEMENT_FINE_GET, &get, reterr);
-	if (r < 0)
-		return r;
-	r = sql_bind(get, key, 5, reterr);
+	r = r ?: sql_bind(get, key, 5, reterr);
 	if (r < 0)
 		return r;
 	r = sql_step(get, reterr);
@@ -298,21 +296,15 @@ int nodedb_session_place(
 	sql_stmt *stmt;
 	int r = nodedb_statement(db, STATEMENT_SESSION_PLACE, &stmt, reterr);
 
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(session), table_rank(&place, 0), table_rank(&place, 1),
-		table_rank(&place, 2));
+	return r
+		       ?: SQL_PUT(stmt, reterr, SQL_I(session), table_rank(&place, 0),
+				  table_rank(&place, 1), table_rank(&place, 2));
 }
 
 struct accounting_args {
 	int64_t session;
 	const struct accounting *books;
 };
-
-static bool is_known_source(unsigned source)
-{
-	return FIND_ROW(s, wire_sources, json, s->id == source);
-}
 
 static int write_account(struct nodedb *db, int64_t session, unsigned source,
 	const struct account *a, struct errinfo *reterr)
@@ -321,7 +313,8 @@ static int write_account(struct nodedb *db, int64_t session, unsigned source,
 	int r;
 
 	/* Known sources have a row even if nothing happened: its absence means a killed session. */
-	if (!a->hits && !a->stored && !a->aggregated && !lost && !is_known_source(source))
+	if (!a->hits && !a->stored && !a->aggregated && !lost &&
+		!(FIND_ROW(s, wire_sources, json, s->id == source)))
 		return 0;
 	r = NODEDB_PUT(db, TABLE_ACCOUNTING, a, reterr, SQL_I(session), SQL_I(source),
 		SQL_I(a->hits), SQL_I(a->stored), SQL_I(a->aggregated), SQL_I(lost));
