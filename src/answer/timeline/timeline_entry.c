@@ -7,6 +7,7 @@
 #include "answer/answer.h"
 #include "answer/steps.h"
 #include "base/array.h"
+#include "base/search.h"
 
 static struct timeline_lane *lane_of(
 	const struct timeline_index *ix, struct timeline_key key, enum timeline_kind kind)
@@ -293,17 +294,7 @@ void timeline_index_steps(struct timeline_index *ix, struct timeline_steps *step
 
 static size_t first_after(const struct timeline_index *ix, int64_t ns)
 {
-	size_t low = 0, high = ix->step_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ix->steps[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, ix->step_count, ix->steps[i].start_ns <= ns);
 }
 
 const struct timeline_step *timeline_index_step(

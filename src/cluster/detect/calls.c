@@ -164,9 +164,7 @@ static int place(
 	if (!comms_is_pair(m) && call->rank >= m->places)
 		return -EINVAL;
 	r = comm_member(&c->comms, m, call, &c->workers, w, &slot);
-	if (r < 0)
-		return r;
-	r = find_place(c, m, call->seq, slot, received_ns, &x, &is_new);
+	r = r ?: find_place(c, m, call->seq, slot, received_ns, &x, &is_new);
 	if (r < 0)
 		return r;
 	if (is_new) {

@@ -158,9 +158,7 @@ static int member_add(struct comms *m, struct comm *x, struct member member)
 	size_t room = x->member_room;
 	int r = slots_grow(x);
 
-	if (r < 0)
-		return r;
-	r = ARRAY_RESERVE(x->members, x->member_room, x->member_count + 1, SIZE_MAX / 2);
+	r = r ?: ARRAY_RESERVE(x->members, x->member_room, x->member_count + 1, SIZE_MAX / 2);
 	if (r < 0)
 		return r;
 	m->member_room += x->member_room - room;

@@ -26,9 +26,7 @@ static int room_for(const struct calls *c, const struct collective *x)
 	for (size_t i = had; i < l->node_room; i++)
 		l->nodes[i] = (struct lag_node){0};
 	r = ARRAY_RESERVE(l->touched, l->touched_room, nodes, SIZE_MAX / 2);
-	if (r < 0)
-		return r;
-	r = ARRAY_RESERVE(l->arrivals, l->arrival_room, (size_t)x->room, SIZE_MAX / 2);
+	r = r ?: ARRAY_RESERVE(l->arrivals, l->arrival_room, (size_t)x->room, SIZE_MAX / 2);
 	if (r < 0)
 		return r;
 	return ARRAY_RESERVE(l->sorted, l->sorted_room, MAX((size_t)x->room, nodes), SIZE_MAX / 2);

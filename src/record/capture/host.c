@@ -191,9 +191,7 @@ int host_read(struct host_reader *h, wall_time now, struct host_sample *ret)
 	_cleanup_(file_closep) FILE *f = NULL;
 	int r = read_cpu(h, &s);
 
-	if (r < 0)
-		return r;
-	r = read_memory(h->root, &s);
+	r = r ?: read_memory(h->root, &s);
 	if (r < 0)
 		return r;
 	f = open_under(h->root, "/proc/loadavg");

@@ -208,12 +208,8 @@ int perfmap_read(int fd, struct perfmap **ret)
 		return -ENOMEM;
 	p->text = BUF_INIT(PERFMAP_BYTES_MAX);
 	r = read_text(fd, &p->text);
-	if (r < 0)
-		return r;
-	r = p->text.len > 0 ? lines_add(p) : 0;
-	if (r < 0)
-		return r;
-	r = cells_paint(p);
+	r = r ?: p->text.len > 0 ? lines_add(p) : 0;
+	r = r ?: cells_paint(p);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p);

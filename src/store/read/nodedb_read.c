@@ -69,12 +69,8 @@ int reader_has_column(struct reader *r, const char *table, const char *name, str
 	int res = sql_prepare(r->sql,
 		"SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2 LIMIT 1", &stmt, reterr);
 
-	if (res < 0)
-		return res;
-	res = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(name));
-	if (res < 0)
-		return res;
-	return sql_step(stmt, reterr);
+	res = res ?: SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(name));
+	return res ?: sql_step(stmt, reterr);
 }
 
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
@@ -352,12 +348,8 @@ int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct noded
 	_cleanup_(sql_closep) sql_db *db = NULL;
 	int r = sql_open_memory(&db, reterr);
 
-	if (r < 0)
-		return r;
-	r = sql_exec(db, sql, reterr);
-	if (r < 0)
-		return r;
-	return load(db, "the recording", false, f, ret, reterr);
+	r = r ?: sql_exec(db, sql, reterr);
+	return r ?: load(db, "the recording", false, f, ret, reterr);
 }
 
 void nodedb_content_done(struct nodedb_content *c)

@@ -361,20 +361,13 @@ int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *ret
 static const char *find(
 	const struct book_list *list, uint64_t node, uint64_t key, uint32_t pid, int64_t at)
 {
-	size_t low = 0, high = list->count;
 	const char *name = NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct book_row *r = &list->rows[middle];
-
-		if (r->key < key || (r->key == key && r->pid < pid))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < list->count; low++) {
-		const struct book_row *r = &list->rows[low];
+	for (size_t i = LOWER_BOUND(k, list->count,
+		     list->rows[k].key < key ||
+			     (list->rows[k].key == key && list->rows[k].pid < pid));
+		i < list->count; i++) {
+		const struct book_row *r = &list->rows[i];
 
 		if (r->key != key || r->pid != pid || (name && r->since > at))
 			break;
