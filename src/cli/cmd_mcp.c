@@ -177,18 +177,11 @@ static void web_done(struct web *w)
 	loop_freep(&w->loop);
 }
 
-static void stopped(void *arg)
-{
-	struct web *w = arg;
-
-	loop_stop(w->loop);
-}
-
 static void on_stop(void *arg)
 {
 	struct web *w = arg;
 
-	http_server_drain(w->server, stopped, w);
+	http_server_drain(w->server, loop_stop, w->loop);
 }
 
 static void on_reload(void *arg)

@@ -133,13 +133,6 @@ static void on_ready(void *arg, struct http_exchange *x, const struct http_reque
 
 /* ---- life ---- */
 
-static void on_stop(void *arg)
-{
-	struct service *p = arg;
-
-	loop_stop(p->loop);
-}
-
 static void service_done(struct service *p)
 {
 	if (p->server)
@@ -175,8 +168,8 @@ static int service_open(struct service *p, struct errinfo *reterr)
 	r = r ?: loop_new(&p->loop);
 	r = r ?: loop_timer_new(p->loop, connect_stream, p, &p->again);
 	r = r ?: http_server_new(p->loop, &server, &p->server, reterr);
-	r = r ?: loop_signal(p->loop, SIGTERM, on_stop, p);
-	return r ?: loop_signal(p->loop, SIGINT, on_stop, p);
+	r = r ?: loop_signal(p->loop, SIGTERM, loop_stop, p->loop);
+	return r ?: loop_signal(p->loop, SIGINT, loop_stop, p->loop);
 }
 
 /* Before the first line of the stream and the first request: it listens already and opens no file. A socket is no file to

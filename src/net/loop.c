@@ -146,8 +146,10 @@ int loop_run(struct loop *l)
 	return r < 0 ? -EIO : 0;
 }
 
-void loop_stop(struct loop *l)
+void loop_stop(void *loop)
 {
+	struct loop *l = loop;
+
 	pthread_mutex_lock(&l->lock);
 	l->stopping = true;
 	pthread_mutex_unlock(&l->lock);

@@ -17,7 +17,7 @@ DEFINE_CLEANUP(struct loop *, loop_free)
 
 /* loop_run - until loop_stop(). 0 or a negative errno. */
 int loop_run(struct loop *l);
-void loop_stop(struct loop *l); /* from any thread */
+void loop_stop(void *loop); /* from any thread; a loop_fn, too, of the loop that it is given */
 
 /* loop_call - @fn runs once on the loop's thread, soon; from any thread. 0 or -ENOMEM. */
 int loop_call(struct loop *l, loop_fn *fn, void *arg);

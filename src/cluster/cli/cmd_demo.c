@@ -294,13 +294,6 @@ static void go_on(void *arg)
 	loop_timer_set(d->timer, REFRESH_NS);
 }
 
-static void on_stop(void *arg)
-{
-	struct demo *d = arg;
-
-	loop_stop(d->loop);
-}
-
 /* One address for all: the memory's, if there is one, with the fleet's answers beside its own. */
 static int listen_on(struct demo *d, const char *address, struct errinfo *reterr)
 {
@@ -375,8 +368,8 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
 	r = loop_new(&d->loop);
 	if (r == 0) /* from here on: what is temporary is removed */
-		r = loop_signal(d->loop, SIGINT, on_stop, d);
-	r = r ?: loop_signal(d->loop, SIGTERM, on_stop, d);
+		r = loop_signal(d->loop, SIGINT, loop_stop, d->loop);
+	r = r ?: loop_signal(d->loop, SIGTERM, loop_stop, d->loop);
 	if (r < 0)
 		return r;
 	r = duck_load(&e);

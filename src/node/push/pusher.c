@@ -102,13 +102,6 @@ static void read_calls(struct pusher *p)
 
 /* ---- the end ---- */
 
-static void stop(void *arg)
-{
-	struct pusher *p = arg;
-
-	loop_stop(p->loop);
-}
-
 static void stop_if_done(struct pusher *p)
 {
 	if (p->stopping && !p->under_way && !p->batch.under_way && !p->reports)
@@ -318,7 +311,7 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 	r = r ?: loop_timer_new(p->loop, on_look, p, &p->look);
 	r = r ?: loop_timer_new(p->loop, on_poll_due, p, &p->poll);
 	r = r ?: loop_timer_new(p->loop, on_retry, p, &p->retry);
-	r = r ?: loop_timer_new(p->loop, stop, p, &p->patience);
+	r = r ?: loop_timer_new(p->loop, loop_stop, p->loop, &p->patience);
 	r = r ?: loop_signal(p->loop, SIGTERM, on_stop, p);
 	r = r ?: loop_signal(p->loop, SIGINT, on_stop, p);
 	r = r ?: loop_signal(p->loop, SIGHUP, on_hangup, p);

@@ -129,13 +129,6 @@ struct handover {
 
 /* ---- the loop's thread ---- */
 
-static void on_end(void *arg)
-{
-	struct alerter *a = arg;
-
-	loop_stop(a->loop);
-}
-
 static void take(void *arg)
 {
 	struct handover *h = arg;
@@ -143,7 +136,7 @@ static void take(void *arg)
 
 	if (h->is_last) {
 		loop_timer_set(a->patience, ALERTER_FLUSH_NS);
-		alerts_finish(a->alerts, on_end, a);
+		alerts_finish(a->alerts, loop_stop, a->loop);
 	} else {
 		alerts_give(a->alerts, &h->notice);
 	}
@@ -269,7 +262,7 @@ int alerter_start(const struct alerter_settings *s, struct alerter **ret, struct
 	r = r
 		    ?: alerts_new(a->loop, s->file->alerts.receivers, s->file->alerts.count,
 			       &a->alerts, reterr);
-	r = r ?: loop_timer_new(a->loop, on_end, a, &a->patience);
+	r = r ?: loop_timer_new(a->loop, loop_stop, a->loop, &a->patience);
 	if (r < 0)
 		return r;
 	r = -pthread_create(&a->thread, NULL, thread_main, a);

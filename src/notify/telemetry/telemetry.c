@@ -213,13 +213,6 @@ static void on_tick(void *arg)
 	loop_timer_set(t->tick, t->interval_ns);
 }
 
-static void on_patience(void *arg)
-{
-	struct telemetry *t = arg;
-
-	loop_stop(t->loop);
-}
-
 static void on_end(void *arg)
 {
 	struct telemetry *t = arg;
@@ -333,7 +326,7 @@ static int open_ends(
 	if (r == 0 && s->push.endpoint)
 		r = push_new(t->loop, &s->push, &t->push, reterr);
 	r = r ?: loop_timer_new(t->loop, on_tick, t, &t->tick);
-	return r ?: loop_timer_new(t->loop, on_patience, t, &t->patience);
+	return r ?: loop_timer_new(t->loop, loop_stop, t->loop, &t->patience);
 }
 
 int telemetry_start(
