@@ -21,7 +21,15 @@ void alert_values_done(struct alert_values *c)
 	yaml_tree_freep(&c->tree);
 }
 
-static const char *alert_keep(struct alert_values *c, const char *text);
+/* alert_keep - a copy of @text that lives as long as the values; NULL: no memory. */
+static const char *alert_keep(struct alert_values *c, const char *text)
+{
+	char *copy = c->kept_count < ALERT_KEPT_MAX ? strdup(text) : NULL;
+
+	if (copy)
+		c->kept[c->kept_count++] = copy;
+	return copy;
+}
 
 int alert_values_read(struct alert_values *c, const char *path, const char *text, size_t len,
 	struct errinfo *reterr)
@@ -32,16 +40,6 @@ int alert_values_read(struct alert_values *c, const char *path, const char *text
 		return r;
 	c->path = alert_keep(c, path);
 	return c->path ? 0 : -ENOMEM;
-}
-
-/* alert_keep - a copy of @text that lives as long as the values; NULL: no memory. */
-static const char *alert_keep(struct alert_values *c, const char *text)
-{
-	char *copy = c->kept_count < ALERT_KEPT_MAX ? strdup(text) : NULL;
-
-	if (copy)
-		c->kept[c->kept_count++] = copy;
-	return copy;
 }
 
 /* A relative path begins at the folder of the file. */

@@ -63,7 +63,17 @@ static const char zsh_tail[] = "}\n"
 			       "\tcompdef _" ID " " NAME "\n"
 			       "fi\n";
 
-static void completion_text(struct buf *b, const struct program *p, const char *text);
+static void completion_text(struct buf *b, const struct program *p, const char *text)
+{
+	for (; *text; text++) {
+		if (*text != COMPLETION_NAME[0] && *text != COMPLETION_ID[0]) {
+			buf_putc(b, *text);
+			continue;
+		}
+		for (const char *c = p->name; *c; c++)
+			buf_putc(b, *c == '-' && *text == COMPLETION_ID[0] ? '_' : *c);
+	}
+}
 
 static void put_answer(
 	struct buf *b, const struct program *p, enum completion_kind kind, const struct buf *words)
@@ -424,18 +434,6 @@ enum completion_kind completion_argument(
 	else
 		return put_values(p, command, NULL, words);
 	return COMPLETION_WORDS;
-}
-
-static void completion_text(struct buf *b, const struct program *p, const char *text)
-{
-	for (; *text; text++) {
-		if (*text != COMPLETION_NAME[0] && *text != COMPLETION_ID[0]) {
-			buf_putc(b, *text);
-			continue;
-		}
-		for (const char *c = p->name; *c; c++)
-			buf_putc(b, *c == '-' && *text == COMPLETION_ID[0] ? '_' : *c);
-	}
 }
 
 int completion_script(struct buf *b, const struct program *p, const char *shell)

@@ -16,7 +16,11 @@
 
 #define TEXT_BYTES_MAX (128 << 10)
 
-static void fanout_incident_free(struct fanout_incident *i);
+static void fanout_incident_free(struct fanout_incident *i)
+{
+	free(i->json);
+	free(i);
+}
 
 DEFINE_CLEANUP(struct fanout_incident *, fanout_incident_free)
 
@@ -214,12 +218,6 @@ static void fanout_incident_fields(struct fanout_incident *i, const char *json, 
 		else if (f)
 			set_scalar(&r, t, f, i);
 	}
-}
-
-static void fanout_incident_free(struct fanout_incident *i)
-{
-	free(i->json);
-	free(i);
 }
 
 void fanout_incidents_done(struct fanout_incidents *l)

@@ -51,7 +51,10 @@ json_t *revision_names(void)
 
 #define SENTENCE_MAX 1024
 
-static json_t *rpc_notification(const char *method, json_t *params);
+static json_t *rpc_notification(const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+}
 
 void call_progress(const struct call *c, double done, double total, const char *message)
 {
@@ -218,9 +221,4 @@ json_t *rpc_failure(json_t *id, bool omit, const struct rpc_error *e)
 	if (e->data)
 		json_object_set(json_object_get(reply, "error"), "data", e->data);
 	return reply;
-}
-
-static json_t *rpc_notification(const char *method, json_t *params)
-{
-	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
 }
