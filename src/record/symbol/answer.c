@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "record/symbol/handles.h"
 #include "record/symbol/unwind_table.h"
 
@@ -265,23 +266,6 @@ void answer_identity(struct answer *a, int fd)
 
 /* ---- unwind table ---- */
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *at = data;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			at += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 /* The table as a file that nobody can change any more. */
 static int table_file(const struct unwind_table *t)
 {
@@ -292,10 +276,10 @@ static int table_file(const struct unwind_table *t)
 
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, &head, sizeof(head));
-	r = r ?: write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
-	r = r ?: write_all(fd, t->address, t->count * sizeof(t->address[0]));
-	r = r ?: write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
+	r = file_write_all(fd, &head, sizeof(head));
+	r = r ?: file_write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
+	r = r ?: file_write_all(fd, t->address, t->count * sizeof(t->address[0]));
+	r = r ?: file_write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, PROTOCOL_SEALS) < 0)
 		r = -errno;
 	if (r < 0) {
