@@ -96,6 +96,11 @@
 			free_fn(*p);                                                               \
 	}
 
+/* DECLARE_FREE(type, free_fn) - free_fn(), which frees a @type, and free_fnp(). */
+#define DECLARE_FREE(type, free_fn)                                                                \
+	void free_fn(type *);                                                                      \
+	DEFINE_CLEANUP(type *, free_fn)
+
 static inline void freep(void *p)
 {
 	free(*(void **)p);

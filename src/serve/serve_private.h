@@ -135,8 +135,7 @@ struct response_cache;
 struct response_cache_slot;
 
 int response_cache_new(struct response_cache **ret);
-void response_cache_free(struct response_cache *k);
-DEFINE_CLEANUP(struct response_cache *, response_cache_free)
+DECLARE_FREE(struct response_cache, response_cache_free)
 
 /* response_cache_begin - true: the answer to @key about the recording @path was appended to @out, *ret_age_ns
  * old. False: the caller makes it and calls response_cache_end() with *ret_slot, which may be NULL. */
@@ -161,8 +160,7 @@ struct timeline_keeper;
 
 /* timeline_keeper_new - @path stays the caller's and outlives it. */
 int timeline_keeper_new(const char *path, struct timeline_keeper **ret);
-void timeline_keeper_free(struct timeline_keeper *k); /* waits for what is being made */
-DEFINE_CLEANUP(struct timeline_keeper *, timeline_keeper_free)
+DECLARE_FREE(struct timeline_keeper, timeline_keeper_free) /* waits for what is being made */
 
 /* timeline_keeper_begin - the index, which stays as it is until timeline_keeper_end(). NULL: it is
  * being made, and *ret_progress of 1000 are done; of a small recording it is waited for.

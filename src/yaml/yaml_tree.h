@@ -37,8 +37,7 @@ struct yaml_value {
  * read. */
 int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_tree **ret,
 	struct errinfo *reterr);
-void yaml_tree_free(struct yaml_tree *t);
-DEFINE_CLEANUP(struct yaml_tree *, yaml_tree_free)
+DECLARE_FREE(struct yaml_tree, yaml_tree_free)
 
 const struct yaml_value *yaml_tree_root(const struct yaml_tree *t); /* YAML_NOTHING: empty file */
 

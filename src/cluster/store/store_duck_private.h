@@ -243,8 +243,7 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 
 /* ---- store_duck_part.c ---- */
 
-void part_free(struct part *p);
-DEFINE_CLEANUP(struct part *, part_free)
+DECLARE_FREE(struct part, part_free)
 bool part_folder_is(const char *name); /* a name of such a folder */
 int parts_add(struct parts *p, struct part *part);
 /* parts_insert - where the journal has its rows. */

@@ -30,7 +30,6 @@ struct acl {
 };
 
 int acl_read(const char *path, struct acl **ret, struct errinfo *reterr);
-void acl_free(struct acl *a); /* not the older ones */
-DEFINE_CLEANUP(struct acl *, acl_free)
+DECLARE_FREE(struct acl, acl_free) /* not the older ones */
 
 struct acl_entry *acl_find(const struct acl *a, uint64_t credential);

@@ -229,8 +229,7 @@ struct nodedb_snapshot {
 struct name_book;
 
 int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *reterr);
-void name_book_free(struct name_book *b);
-DEFINE_CLEANUP(struct name_book *, name_book_free)
+DECLARE_FREE(struct name_book, name_book_free)
 
 /* name_book_find - the name of @e on @node (NULL: any); NULL: it has none, or nobody told it. An
  * unknown kernel is called "unknown kernel at libx.so+0x10" where that is known. Valid as long as
