@@ -321,15 +321,13 @@ static int parse(const char *name, const char *text, const struct time_end *end,
 	int64_t *ret_ns, struct errinfo *reterr)
 {
 	struct when_span span = {end->range.first_ns, end->range.last_ns};
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 	if (!text || !text[0] || when_parse(text, &span, is_end, ret_ns) == 0)
 		return 0;
-	text_escape_terminal(&b, text);
 	return errinfo_set(reterr, -EINVAL,
 		"%s%s: '%.100s' is not a time: give 2026-03-24T13:48:44Z, '2026-03-24 13:48:44' or "
 		"13:48:44 (local), or seconds, ms or ns since 1970",
-		end->flag, name, buf_str(&b));
+		end->flag, name, TEXT_SHOWN(text));
 }
 
 int time_request_resolve(const struct time_request *t, const struct time_end *end,

@@ -12,9 +12,8 @@
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
-	if (EXISTS(i, c->aggregate_count, op_kind_is_gpu(c->aggregates[i].source)))
-		return true;
-	return EXISTS(i, c->event_count, op_kind_is_gpu(c->events[i].source));
+	return EXISTS(i, c->aggregate_count, op_kind_is_gpu(c->aggregates[i].source)) ||
+	       EXISTS(i, c->event_count, op_kind_is_gpu(c->events[i].source));
 }
 
 /* How many of total_calls are host events; false where only a part of them is loaded. */

@@ -134,11 +134,8 @@ int bounded_post(struct bounded_job *j)
 
 bool bounded_is_done(struct bounded_job *j)
 {
-	bool is_done;
-
 	MUTEX_HELD(&pool.lock);
-	is_done = j->is_done;
-	return is_done;
+	return j->is_done;
 }
 
 void bounded_leave(struct bounded_job *j)

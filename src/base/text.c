@@ -360,6 +360,15 @@ int text_parse_size(const char *s, uint64_t *ret_bytes)
 	return 0;
 }
 
+const char *text_shown(char out[TEXT_SHOWN_MAX], const char *s)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(TEXT_SHOWN_MAX - 1);
+
+	text_escape_terminal(&b, s);
+	text_copy(out, TEXT_SHOWN_MAX, buf_str(&b), b.len);
+	return out;
+}
+
 size_t text_cut(const char *s, size_t len, size_t max)
 {
 	if (len <= max)

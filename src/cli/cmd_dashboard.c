@@ -265,6 +265,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	struct server_access_options access = access_options(d->settings);
 	struct tls_server_settings tls = tls_settings(d->settings);
 	int r = server_access_open(&access, &d->access, reterr);
+
 	if (r == 0 && !d->settings->no_tls)
 		r = server_tls_open(&tls, &d->tls, reterr);
 	if (r < 0)
@@ -299,8 +300,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
  * together, and plain HTTP needs none of them. */
 static void take_config(struct dashboard_settings *s, const struct config *c)
 {
-	if (!s->addr)
-		s->addr = c->dashboard_addr;
+	s->addr = s->addr ?: c->dashboard_addr;
 	if (!s->no_tls && !s->cert && !s->key) {
 		s->cert = c->dashboard_tls_cert;
 		s->key = c->dashboard_tls_key;

@@ -251,8 +251,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	_cleanup_(fleet_done) struct fleet fleet = {0};
 	int trace, r;
 
-	if (!s->format)
-		s->format = format_of_name(s->output);
+	s->format = s->format ?: format_of_name(s->output);
 	trace = is_trace(s, &proto, &e);
 	r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
 

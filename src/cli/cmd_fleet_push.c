@@ -126,12 +126,9 @@ static int resolve_spans(
 /* What no flag says comes from ingero.yaml. */
 static void take_config(struct fleet_push_settings *s, const struct config *c)
 {
-	if (!s->endpoint)
-		s->endpoint = c->fleet_endpoint;
-	if (!s->cluster)
-		s->cluster = c->fleet_cluster_id;
-	if (!s->threshold_url)
-		s->threshold_url = c->fleet_threshold_url;
+	s->endpoint = s->endpoint ?: c->fleet_endpoint;
+	s->cluster = s->cluster ?: c->fleet_cluster_id;
+	s->threshold_url = s->threshold_url ?: c->fleet_threshold_url;
 }
 
 /* --node-id, else agent.node of ingero.yaml, else the host's name. */

@@ -135,9 +135,8 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 static void print_result(const struct merge_settings *s, const struct merge_result *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
-	size_t unknown;
+	size_t unknown = 0;
 
-	unknown = 0;
 	for (size_t i = 0; i < r->clock_count; i++) {
 		put_clock(&b, &r->clocks[i], s->threshold_ns);
 		unknown += r->clocks[i].collectives == 0;

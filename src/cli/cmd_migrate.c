@@ -75,10 +75,7 @@ static int copy(const struct migrate_settings *s, const char *path, const char *
 
 static void print_path(const char *before, const char *path, const char *after)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(2 * PATH_MAX);
-
-	text_escape_terminal(&b, path);
-	printf("%s%s%s", before, buf_str(&b), after);
+	printf("%s%s%s", before, TEXT_SHOWN(path), after);
 }
 
 static int migrate(const struct migrate_settings *s, struct errinfo *reterr)

@@ -136,11 +136,8 @@ static int connect_nodes(const struct fleet_options *w, struct fleet *f,
 /* Whoever did not name nodes is told whose these are. */
 static void print_origin(const struct fleet *f)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, f->config->path);
 	fprintf(stderr, "ingero: querying the %s in %s; use --db to read a local recording\n",
-		TEXT_PLURAL(f->node_count, "nodes"), buf_str(&b));
+		TEXT_PLURAL(f->node_count, "nodes"), TEXT_SHOWN(f->config->path));
 }
 
 int fleet_open(

@@ -301,7 +301,6 @@ int op_option_find(const char *text, const struct wire_op_row **ret_op, struct e
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
 	const struct wire_op_row *op = NULL;
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 	if (!text) {
 		*ret_op = NULL;
@@ -312,10 +311,9 @@ int op_option_find(const char *text, const struct wire_op_row **ret_op, struct e
 		*ret_op = op;
 		return 0;
 	}
-	text_escape_terminal(&b, text);
 	return errinfo_set(reterr, -EINVAL,
 		"--op %.100s: unknown operation: use for example cudaLaunchKernel, cudaMemcpyAsync, driver:cuMemAlloc, host:sched_switch or ncclAllReduce",
-		buf_str(&b));
+		TEXT_SHOWN(text));
 }
 
 /* The merged file has a name while it is read, because SQL runs in a process

@@ -280,10 +280,8 @@ static const struct part {
 
 static void tell(const char *path, size_t bytes)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, path);
-	fprintf(stderr, "\nSupport bundle: %s (%zu KiB)\n", buf_str(&b), (bytes + 1023) / 1024);
+	fprintf(stderr, "\nSupport bundle: %s (%zu KiB)\n", TEXT_SHOWN(path),
+		(bytes + 1023) / 1024);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		fprintf(stderr, "  %-14s %s\n", parts[i].name, parts[i].what);
 	fprintf(stderr, "Look through it before you send it.\n");

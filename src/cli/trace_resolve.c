@@ -175,8 +175,7 @@ static int resolve_agent(
 		if (!p->notify)
 			return -ENOMEM;
 	}
-	if (!name)
-		name = config->node;
+	name = name ?: config->node;
 	if (gethostname(p->host, sizeof(p->host) - 1) < 0)
 		return -errno;
 	snprintf(p->node, sizeof(p->node), "%s", name ? name : p->host);

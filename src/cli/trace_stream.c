@@ -133,12 +133,9 @@ int trace_stream_open(struct trace_stream *t, const struct trace_plan *p, int *d
 
 void trace_stream_say(const struct trace_stream *t, FILE *out)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-
 	if (!t->remediate)
 		return;
-	text_escape_terminal(&b, t->path);
-	fprintf(out, "  Remediation stream: %s\n", buf_str(&b));
+	fprintf(out, "  Remediation stream: %s\n", TEXT_SHOWN(t->path));
 	fflush(out);
 }
 

@@ -303,7 +303,6 @@ static bool is_owner(uid_t owner)
 /* Whether a file that was found, not named, may be used. */
 static bool is_trusted(const char *path, size_t place, const struct stat *st)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	const char *why = !is_owner(st->st_uid)   ? "another user owns it"
 			  : st->st_mode & S_IWOTH ? "it is world-writable"
 						  : NULL;
@@ -315,9 +314,8 @@ static bool is_trusted(const char *path, size_t place, const struct stat *st)
 	if (told[place])
 		return false;
 	told[place] = true;
-	text_escape_terminal(&b, path);
 	fprintf(stderr, "%s%s: %s is ignored: %s; use --config to read it anyway\n",
-		log_mark(LOG_LEVEL_WARNING), program_running()->name, buf_str(&b), why);
+		log_mark(LOG_LEVEL_WARNING), program_running()->name, TEXT_SHOWN(path), why);
 	return false;
 }
 

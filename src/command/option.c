@@ -30,10 +30,8 @@ static const struct option_row *find_letter(const struct command *c, char letter
 static int bad_value(
 	const struct option_row *o, const char *value, const char *want, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-
-	text_escape_terminal(&b, value);
-	return errinfo_set(reterr, -EINVAL, "--%s: '%.100s' is not %s", o->name, buf_str(&b), want);
+	return errinfo_set(
+		reterr, -EINVAL, "--%s: '%.100s' is not %s", o->name, TEXT_SHOWN(value), want);
 }
 
 static int parse_flag(const struct option_row *o, const char *v, bool *ret, struct errinfo *reterr)

@@ -66,11 +66,8 @@ int sender_new(struct loop *l, const struct sender_settings *settings, struct se
 
 void sender_say(const struct sender *s, const char *what, const char *words)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-
-	text_escape_terminal(&b, words);
 	log_warning("%s to %s: %s%s%s", s->settings.what, s->shown, what, *words ? ": " : "",
-		buf_str(&b));
+		TEXT_SHOWN(words));
 }
 
 static void attempt_end(struct sender *s, enum backlog_outcome outcome, uint64_t asked_ns)

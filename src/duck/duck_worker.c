@@ -343,9 +343,8 @@ static int open_empty(struct duck **ret, struct duck_connection **ret_c, struct 
 		{"enable_external_file_cache", "false"},
 		{0},
 	};
-	int r;
+	int r = duck_load(e);
 
-	r = duck_load(e);
 	clearenv(); /* whose names and paths DuckDB would tell */
 	tzset();    /* reads a file that is out of reach afterwards */
 	r = r ?: duck_open(NULL, settings, ret, e);

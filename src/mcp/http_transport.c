@@ -338,8 +338,7 @@ static json_t *answer_element(void *arg, json_t *doc)
 	if (rpc_read(doc, &m, &x->error) == 0 && m.kind != RPC_REQUEST)
 		return NULL;
 	reply = x->error.code ? NULL : answer_one(x, &m, &call);
-	if (!reply)
-		reply = rpc_failure(m.id, false, &x->error);
+	reply = reply ?: rpc_failure(m.id, false, &x->error);
 	rpc_error_done(&x->error);
 	return reply;
 }

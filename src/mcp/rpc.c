@@ -87,8 +87,7 @@ void answer_text(struct answer *a, const char *text)
 {
 	json_t *block = json_pack("{s:s, s:s}", "type", "text", "text", text);
 
-	if (!block)
-		block = json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
+	block = block ?: json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
 	json_array_append_new(a->content, block);
 }
 

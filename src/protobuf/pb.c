@@ -20,8 +20,7 @@ struct pb_reader pb_reader_of(const void *data, size_t len)
 
 static bool fault(struct pb_reader *r, int err)
 {
-	if (!r->err)
-		r->err = err;
+	r->err = r->err ?: err;
 	r->at = r->end;
 	return false;
 }

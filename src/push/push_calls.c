@@ -214,8 +214,7 @@ static uint64_t get_below(struct unpacking *u, uint64_t limit)
 {
 	uint64_t v = get(u);
 
-	if (v >= limit)
-		u->bad = true;
+	u->bad |= v >= limit;
 	return v;
 }
 
@@ -223,8 +222,7 @@ static int32_t get_int32(struct unpacking *u)
 {
 	int64_t v = (int64_t)get_signed(u);
 
-	if (v != (int32_t)v)
-		u->bad = true;
+	u->bad |= v != (int32_t)v;
 	return (int32_t)v;
 }
 
@@ -232,9 +230,8 @@ static int get_comm(struct unpacking *u)
 {
 	struct line *c;
 	uint64_t le;
-	int r;
+	int r = ARRAY_RESERVE(u->comms, u->comm_room, u->comm_count + 1, PUSH_CALLS_MAX);
 
-	r = ARRAY_RESERVE(u->comms, u->comm_room, u->comm_count + 1, PUSH_CALLS_MAX);
 	if (r < 0)
 		return r;
 	if ((size_t)(u->end - u->at) < sizeof(le))

@@ -107,10 +107,9 @@ static bool is_idle_word(const char *word, size_t len)
 	static const char *const idle[] = {
 		"nvidia", "amd", "tesla", "geforce", "instinct", "oam", "vf", "ac", "lc"};
 
-	if (len == 4 && strncasecmp(word, "SXM", 3) == 0)
-		return true;
-	return EXISTS(i, ARRAY_SIZE(idle),
-		strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0);
+	return (len == 4 && strncasecmp(word, "SXM", 3) == 0) ||
+	       EXISTS(i, ARRAY_SIZE(idle),
+		       strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0);
 }
 
 static bool is_form(const char *word, size_t len, char form[8])

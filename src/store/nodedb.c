@@ -159,9 +159,8 @@ static int check_log(const struct nodedb *db, struct errinfo *reterr)
 static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
 {
 	int64_t last;
-	int r;
+	int r = check_log(db, reterr);
 
-	r = check_log(db, reterr);
 	r = r ?: sql_open_write(db->path, &db->sql, reterr);
 	if (r < 0)
 		return r;

@@ -362,9 +362,8 @@ static void put_totals(struct buf *b, const struct stack_report *r)
 
 static bool has_stacks(const struct incident *incidents, size_t count, const struct stack_report *r)
 {
-	if (EXISTS(i, count, incidents[i].stack_count))
-		return true;
-	return !count && EXISTS(i, r->total_count, r->totals[i].hash);
+	return EXISTS(i, count, incidents[i].stack_count) ||
+	       (!count && EXISTS(i, r->total_count, r->totals[i].hash));
 }
 
 void stack_report_text(

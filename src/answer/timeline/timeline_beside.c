@@ -241,8 +241,7 @@ static struct timeline_series *find_series(
 		a->truncated = true;
 		return NULL;
 	}
-	if (!a->series)
-		a->series = calloc(SERIES_MAX, sizeof(*a->series));
+	a->series = a->series ?: calloc(SERIES_MAX, sizeof(*a->series));
 	if (!a->series)
 		return NULL;
 	s = &a->series[a->series_count++];

@@ -343,8 +343,7 @@ static int add_step(struct timeline_view *v, struct idmap *last, const struct ti
 		return 0;
 	}
 	r = ARRAY_RESERVE(a->bars, a->bar_room, a->bar_count + 1, DRAWN_MAX);
-	if (r == -ENOBUFS)
-		a->truncated = true;
+	a->truncated |= r == -ENOBUFS;
 	if (r < 0)
 		return r == -ENOBUFS ? 0 : r;
 	a->bars[a->bar_count++] = (struct timeline_bar){.start_ns = start,

@@ -50,13 +50,10 @@ static int parse(const char *text, struct reference *ret, struct errinfo *reterr
 
 static int none(const struct question *q, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-
-	text_escape_terminal(&b, q->request->text);
 	return errinfo_set(reterr, -ESRCH,
 		"the recording has no event %s: it was deleted to keep the file small, or belongs "
 		"to another recording",
-		buf_str(&b));
+		TEXT_SHOWN(q->request->text));
 }
 
 /* 1: it is there. */

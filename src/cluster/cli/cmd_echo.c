@@ -65,10 +65,7 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 /* Names in it are of the manifest, which may be a stranger's. */
 static void tell_line(void *arg _unused_, const char *sentence)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(16384);
-
-	text_escape_terminal(&b, sentence);
-	printf("%s\n", buf_str(&b));
+	printf("%s\n", TEXT_SHOWN(sentence));
 }
 
 /* The journal of a store; a backup has none. */

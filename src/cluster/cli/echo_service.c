@@ -312,10 +312,9 @@ static bool may_see(const struct tenant *t, const char *query)
 	char cluster[PUSH_ID_MAX];
 	bool found = false;
 
-	if (!t->clusters)
-		return true;
-	return http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
-	       found && tenant_may_see(t, cluster, strlen(cluster));
+	return !t->clusters ||
+	       (http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
+		       found && tenant_may_see(t, cluster, strlen(cluster)));
 }
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)

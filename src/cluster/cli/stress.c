@@ -197,8 +197,7 @@ static void writer_end(struct writer *w, enum backlog_outcome outcome, uint64_t 
 	bool is_fault = w->doing == WRITER_WRONG_TOKEN || w->doing == WRITER_MALFORMED;
 	struct stress *t = w->stress;
 
-	if (mono_now().ns - t->taken_ns > t->s->patience_ns)
-		t->gave_up = true;
+	t->gave_up |= mono_now().ns - t->taken_ns > t->s->patience_ns;
 	if (outcome == BACKLOG_SENT)
 		writer_taken(w, rejected);
 	else if (outcome == BACKLOG_AGAIN && !t->gave_up && !is_fault) {

@@ -154,9 +154,8 @@ static int place(
 	struct comm *m;
 	uint32_t slot;
 	bool is_new;
-	int r;
+	int r = comms_get(&c->comms, call, &m);
 
-	r = comms_get(&c->comms, call, &m);
 	if (r < 0)
 		return r;
 	m->last_ns = received_ns;
@@ -220,9 +219,8 @@ static int find_sender(struct calls *c, const struct push_calls *b, struct sende
 {
 	struct sender *from;
 	bool is_new;
-	int r;
+	int r = senders_get(&c->senders, b->who.node, &from, &is_new);
 
-	r = senders_get(&c->senders, b->who.node, &from, &is_new);
 	if (r < 0)
 		return r;
 	if (is_new) {

@@ -291,8 +291,7 @@ static int collective_new(struct comms *m, struct comm *x, uint64_t seq, uint32_
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&m->by_age, c, age);
-	if (!m->unaged)
-		m->unaged = c;
+	m->unaged = m->unaged ?: c;
 	m->units += COLLECTIVE_UNITS + room;
 	x->live++;
 	*ret = c;
@@ -363,8 +362,7 @@ void comms_keep(struct comms *m, struct collective *x, int64_t now_ns)
 	unlink_age(m, x);
 	x->received_ns = now_ns;
 	TAILQ_INSERT_TAIL(&m->by_age, x, age);
-	if (!m->unaged)
-		m->unaged = x;
+	m->unaged = m->unaged ?: x;
 }
 
 struct collective *comms_next_partial(struct comms *m, int64_t before_ns)

@@ -37,9 +37,8 @@ static bool has_come(const struct collective *x, uint32_t slot)
 
 bool hangs_is_passed(const struct collective *x)
 {
-	if (EXISTS(i, x->comm->member_count, !has_come(x, i)))
-		return false;
-	return (size_t)x->comm->places <= x->comm->member_count;
+	return !EXISTS(i, x->comm->member_count, !has_come(x, i)) &&
+	       (size_t)x->comm->places <= x->comm->member_count;
 }
 
 static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)

@@ -159,8 +159,7 @@ static int node_enter(struct nodes *n, struct node *d, enum cohort_kind kind, co
 	if (d->in[kind] && strcmp(d->in[kind]->name, name) == 0)
 		return 0;
 	c = cohort_find(n, kind, cluster, name);
-	if (!c)
-		c = cohort_add(n, kind, cluster, name);
+	c = c ?: cohort_add(n, kind, cluster, name);
 	if (!c)
 		return -ENOMEM;
 	node_leave(n, d, kind);

@@ -18,8 +18,7 @@ static bool is_new(struct rows_walk *x, const struct seen_key *k)
 	uint64_t id;
 	int err;
 
-	if (state == SEEN_PENDING)
-		r->waits = true;
+	r->waits |= state == SEEN_PENDING;
 	memcpy(&id, k->bytes, sizeof(id));
 	if (state != SEEN_NOT || idmap_get(&r->known, id))
 		return false;

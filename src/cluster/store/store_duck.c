@@ -196,11 +196,9 @@ static void store_duck_free(struct store *store)
 static uint64_t store_duck_durable(struct store *store)
 {
 	struct store_duck *s = (struct store_duck *)store;
-	uint64_t durable;
 
 	MUTEX_HELD(&s->set_mutex);
-	durable = s->durable;
-	return durable;
+	return s->durable;
 }
 
 static void count_live(const struct generation *g, struct store_stats *ret)
@@ -399,9 +397,8 @@ void put_generation(struct buf *b, const char *alias)
 
 bool scope_has(const struct store_scope *scope, const char *cluster)
 {
-	if (!scope || !scope->clusters)
-		return true;
-	return EXISTS(i, scope->cluster_count, !strcmp(scope->clusters[i], cluster));
+	return !scope || !scope->clusters ||
+	       EXISTS(i, scope->cluster_count, !strcmp(scope->clusters[i], cluster));
 }
 
 static void put_clusters(struct buf *b, const struct store_scope *scope)

@@ -272,8 +272,7 @@ void reading_suspect(struct store_duck *s, struct reading *r)
 	for (size_t i = 0; i < r->part_count; i++) {
 		struct part *p = r->parts[i];
 
-		if (!p->scrubbed.ns || now - p->scrubbed.ns >= SUSPECT_NS)
-			p->suspect = true;
+		p->suspect |= !p->scrubbed.ns || now - p->scrubbed.ns >= SUSPECT_NS;
 	}
 }
 

@@ -177,9 +177,8 @@ void store_fault(struct store_duck *s, int err, const struct errinfo *why)
 int seal_now(struct store_duck *s, struct errinfo *reterr)
 {
 	struct errinfo why = {0};
-	int r;
+	int r = instance_use(s, &why);
 
-	r = instance_use(s, &why);
 	if (r == 0) {
 		r = seal_step(s, &why);
 		instance_leave(s);

@@ -318,8 +318,7 @@ static int copy_fields(struct http_call *call, const struct http_ask *a)
 
 		if (!is_token(f->name) || !is_value(f->value) || is_ours(f->name))
 			return -EINVAL;
-		if (!strcasecmp(f->name, "authorization"))
-			call->has_authorization = true;
+		call->has_authorization |= !strcasecmp(f->name, "authorization");
 		for (const char *c = f->name; *c; c++)
 			buf_putc(&call->fields, (char)tolower((unsigned char)*c));
 		buf_putc(&call->fields, 0);

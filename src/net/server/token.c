@@ -75,8 +75,7 @@ static int add_token(struct token_list *l, const char *s, size_t len, struct err
 	if (r < 0)
 		return r;
 	if (!l->set) {
-		if (!l->first)
-			l->first = strndup(s, len);
+		l->first = l->first ?: strndup(s, len);
 		return l->first ? 0 : -ENOMEM;
 	}
 	if (l->set->count == TOKENS_MAX)

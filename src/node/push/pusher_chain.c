@@ -20,9 +20,8 @@ bool pusher_chains_want(const struct pusher_chains *c, const struct pusher_chain
 {
 	const struct pusher_chain *told = find(c, x->id);
 
-	if (!told || told->words != x->words)
-		return true;
-	return told->extent != x->extent && x->told_ns - told->told_ns >= PUSHER_CHAIN_AGAIN_NS;
+	return !told || told->words != x->words ||
+	       (told->extent != x->extent && x->told_ns - told->told_ns >= PUSHER_CHAIN_AGAIN_NS);
 }
 
 void pusher_chains_note(struct pusher_chains *c, const struct pusher_chain *x)
@@ -135,8 +134,7 @@ void pusher_chain_step(struct pusher *p)
 
 	if (c->sent_count)
 		return;
-	if (!x.from_ns)
-		x.from_ns = p->recording.started.ns - BACK_NS;
+	x.from_ns = x.from_ns ?: p->recording.started.ns - BACK_NS;
 	chains = calloc(PUSHER_CHAINS_MAX, sizeof(*chains));
 	/* A failure is told by the reading of the interval. */
 	if (chains && nodedb_snapshot_read(p->recording.path, visit_chains, &x, NULL) == 0) {

@@ -257,8 +257,7 @@ int pusher_steps_mark(struct pusher_steps *s, const struct recent_mark *m)
 
 	if (!memchr(kinds, m->mark, sizeof(kinds)))
 		return 0;
-	if (m->mark == MARK_OPTIMIZER || m->mark == MARK_BACKWARD)
-		s->is_training = true;
+	s->is_training |= m->mark == MARK_OPTIMIZER || m->mark == MARK_BACKWARD;
 	if (s->mark_count == PUSHER_MARKS_MAX)
 		halve(s->marks, &s->mark_count, sizeof(*s->marks));
 	r = ARRAY_RESERVE(s->marks, s->mark_room, s->mark_count + 1, PUSHER_MARKS_MAX);

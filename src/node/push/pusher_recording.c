@@ -173,8 +173,7 @@ static void note_call(
 	r->last_call_ns = p->last_call_ns = (int64_t)mono_now().ns;
 	p->is_waiting = c->wait_ns < 0;
 	p->told_gone = false;
-	if (p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank))
-		p->is_several = true;
+	p->is_several |= p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank);
 	p->comm = c->comm_hash;
 	p->comm_rank = c->rank;
 	if (c->nranks > 0)
@@ -532,8 +531,7 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 	if (res < 0)
 		return res;
 	pusher_counters_end(&r->counters, now.ns);
-	if (!r->world_size)
-		r->world_size = r->comm_size;
+	r->world_size = r->world_size ?: r->comm_size;
 	pusher_steps_forget(&r->steps, now.ns - (int64_t)r->window_ns);
 	if (v.readings.newest_ns && v.readings.newest_ns < now.ns - SILENT_NS)
 		return errinfo_set(reterr, -ESTALE,

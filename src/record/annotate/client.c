@@ -129,8 +129,7 @@ static int read_input(struct client *c, struct errinfo *reterr)
 
 	if (n < 0 && errno != EINTR && errno != EAGAIN)
 		return errinfo_set(reterr, -EIO, "cannot read the input: %s", strerror(errno));
-	if (n == 0)
-		c->at_end = true;
+	c->at_end |= n == 0;
 	if (n > 0)
 		c->in_len += (size_t)n;
 	return 0;

@@ -99,8 +99,7 @@ static void flush(struct connection *c)
 			continue;
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (!c->stalled_ns)
-				c->stalled_ns = now;
+			c->stalled_ns = c->stalled_ns ?: now;
 			c->broken = c->broken || now - c->stalled_ns > STALL_NS;
 			return;
 		}

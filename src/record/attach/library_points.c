@@ -38,10 +38,9 @@ static int note_points(struct elfsym *elf, const struct mark_place *place, struc
 {
 	struct stapsdt_probe probes[POINTS_OF_PLACE];
 	const char *colon = strchr(place->note, ':');
-	int n;
-
-	n = stapsdt_find(elf, FORMATTED(32, "%.*s", (int)(colon - place->note), place->note),
+	int n = stapsdt_find(elf, FORMATTED(32, "%.*s", (int)(colon - place->note), place->note),
 		colon + 1, probes, POINTS_OF_PLACE);
+
 	for (int i = 0; i < n; i++)
 		out[i] = (struct uprobe_point){.offset = probes[i].offset,
 			.cookie = place->hook,
@@ -124,9 +123,7 @@ static int mark_points(struct elfsym *elf, const struct mark_library *lib,
 
 static bool is_push(const uint8_t *code)
 {
-	if ((code[0] & 0xf8) == 0x50)
-		return true;
-	return code[0] == 0x41 && (code[1] & 0xf8) == 0x50;
+	return (code[0] & 0xf8) == 0x50 || (code[0] == 0x41 && (code[1] & 0xf8) == 0x50);
 }
 
 unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])

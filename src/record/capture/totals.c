@@ -22,8 +22,7 @@ struct total_kind *total_kind_of(struct total *v, unsigned flags, int *ret_err)
 	*ret_err = 0;
 	if (!kind || kind >= WIRE_KINDS)
 		return NULL;
-	if (!v->kinds[kind])
-		v->kinds[kind] = calloc(1, sizeof(*v->kinds[kind]));
+	v->kinds[kind] = v->kinds[kind] ?: calloc(1, sizeof(*v->kinds[kind]));
 	if (!v->kinds[kind])
 		*ret_err = -ENOMEM;
 	return v->kinds[kind];

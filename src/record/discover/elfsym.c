@@ -336,8 +336,7 @@ static void take_offset(void *arg, uint32_t name, uint64_t offset, uint64_t size
 {
 	struct search *s = arg;
 
-	if (!s->found[name])
-		s->found[name] = offset;
+	s->found[name] = s->found[name] ?: offset;
 }
 
 static void take_size(void *arg, uint32_t name, uint64_t offset, uint64_t size)

@@ -199,10 +199,9 @@ static bool is_mapped_file(int fd, const struct target_library *lib)
 	uint64_t dev, inode;
 	struct stat st;
 
-	if (fstat(fd, &st) == 0 && st.st_dev == lib->dev && st.st_ino == lib->inode)
-		return true;
-	return discover_file_identity(fd, &dev, &inode) == 0 && dev == lib->dev &&
-	       inode == lib->inode;
+	return (fstat(fd, &st) == 0 && st.st_dev == lib->dev && st.st_ino == lib->inode) ||
+	       (discover_file_identity(fd, &dev, &inode) == 0 && dev == lib->dev &&
+		       inode == lib->inode);
 }
 
 /* \012 back to a newline; the result is never longer. */

@@ -25,9 +25,8 @@
 
 static int read_proc(const char *root, uint32_t pid, const char *file, struct buf *b)
 {
-	int r;
+	int r = file_read_at(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, file), b->max, b);
 
-	r = file_read_at(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, file), b->max, b);
 	return r == -ENOENT ? -ESRCH : r == -EFBIG ? 0 : r;
 }
 

@@ -47,8 +47,7 @@ void question_put_back(struct question_list *l, struct question *q)
 {
 	q->next = l->head;
 	l->head = q;
-	if (!l->tail)
-		l->tail = q;
+	l->tail = l->tail ?: q;
 	l->count++;
 }
 
@@ -396,9 +395,8 @@ static bool child_forgets(struct symbol_service *s, const struct question_file *
 	const struct protocol_header h = {
 		.magic = PROTOCOL_MAGIC, .kind = PROTOCOL_FORGET, .file = f->number};
 
-	if (!s->reader.ready || s->reader.condemned || f->known_to != s->reader.births)
-		return true;
-	return reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
+	return !s->reader.ready || s->reader.condemned || f->known_to != s->reader.births ||
+	       reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
 }
 
 /* ---- all of it ---- */

@@ -120,8 +120,7 @@ static int lines_add(struct perfmap *p)
 		/* What the ceiling cut in two is no line. */
 		if (!newline && p->text.len == PERFMAP_BYTES_MAX)
 			break;
-		if (!newline)
-			newline = end;
+		newline = newline ?: end;
 		*newline = 0;
 		if (newline > line && newline[-1] == '\r')
 			newline[-1] = 0;

@@ -220,8 +220,7 @@ static void find(
 	struct explainer *x = arg;
 
 	MUTEX_HELD(&x->mutex);
-	if (!x->findings)
-		x->findings = calloc(EXPLAINER_FINDINGS_MAX, sizeof(*x->findings));
+	x->findings = x->findings ?: calloc(EXPLAINER_FINDINGS_MAX, sizeof(*x->findings));
 	if (x->findings && x->finding_count < EXPLAINER_FINDINGS_MAX)
 		x->findings[x->finding_count++] = (struct explainer_finding){*i, detected, change};
 	else
@@ -361,8 +360,7 @@ int explainer_new(const struct explainer_config *config, struct explainer **ret)
 	if (!x)
 		return -ENOMEM;
 	x->config = *config;
-	if (!x->config.clock)
-		x->config.clock = wall_now;
+	x->config.clock = x->config.clock ?: wall_now;
 	snprintf(x->node, sizeof(x->node), "%s", config->node ? config->node : "");
 	pthread_mutex_init(&x->mutex, NULL);
 	pthread_condattr_init(&monotonic);

@@ -38,9 +38,7 @@ static int books_where(struct reader *r, const char *table, struct buf *sql, str
 {
 	int res = reader_where(r, table, (struct scope_columns){0}, sql, reterr);
 
-	return res < 0 ? res
-		       : put_sessions(
-				 r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
+	return res ?: put_sessions(r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
 }
 
 static int books_prepare(struct reader *r, const char *select, const char *table, const char *order,

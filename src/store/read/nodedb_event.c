@@ -357,7 +357,6 @@ int reader_load_events(struct reader *r, struct errinfo *reterr)
 		return res;
 	res = res ? reader_load_thinned(r, &names, reterr) : load_newest(r, &names, reterr);
 	res = res ?: put_in_order(c);
-	if (!c->total_calls)
-		c->total_calls = c->event_count + c->older_events + c->thinned_rows;
+	c->total_calls = c->total_calls ?: c->event_count + c->older_events + c->thinned_rows;
 	return res;
 }

@@ -317,9 +317,8 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 	struct half halves[2] = {{.sql = r->sql}};
 	int count = r->frozen ? 2 : 1;
 	int64_t low, high;
-	int res;
+	int res = sql_get_int(r->sql, "SELECT coalesce(min(seq), 1) FROM events", &low, reterr);
 
-	res = sql_get_int(r->sql, "SELECT coalesce(min(seq), 1) FROM events", &low, reterr);
 	res = res ?: sql_get_int(r->sql, "SELECT coalesce(max(seq), 0) FROM events", &high, reterr);
 	res = res ?: write_statement(r, &sql, reterr);
 	res = res ?: ordinary_init(&halves[0].ordinary, c->aggregates, c->aggregate_count);

@@ -94,10 +94,9 @@ static int add_stored_sketch(struct nodedb *db, const struct aggregate_args *arg
 	const void *blob;
 	sql_stmt *get;
 	size_t len;
-	int r;
-
-	r = nodedb_statement(
+	int r = nodedb_statement(
 		db, args->coarse ? STATEMENT_COARSE_GET : STATEMENT_FINE_GET, &get, reterr);
+
 	r = r ?: sql_bind(get, key, 5, reterr);
 	if (r < 0)
 		return r;

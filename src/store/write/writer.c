@@ -368,22 +368,18 @@ DEFINE_CLEANUP(struct store_writer *, writer_free)
 static int start_thread(struct store_writer *w)
 {
 	pthread_condattr_t attr;
-	int r;
+	int r = pthread_condattr_init(&attr);
 
-	r = pthread_condattr_init(&attr);
 	if (r)
 		return -r;
 	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (!r)
-		r = pthread_cond_init(&w->wake, &attr);
+	r = r ?: pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	if (!r)
-		r = pthread_cond_init(&w->is_drained, NULL);
+	r = r ?: pthread_cond_init(&w->is_drained, NULL);
 	if (r)
 		return -r;
 	r = pthread_mutex_init(&w->mutex, NULL);
-	if (!r)
-		r = pthread_create(&w->thread, NULL, run, w);
+	r = r ?: pthread_create(&w->thread, NULL, run, w);
 	return -r;
 }
 

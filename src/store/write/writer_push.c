@@ -234,8 +234,7 @@ bool store_writer_push_annotation(
 	bool room;
 
 	pthread_mutex_lock(&w->mutex);
-	if (!w->acks)
-		w->acks = calloc(WRITER_ACKS_MAX, sizeof(*w->acks));
+	w->acks = w->acks ?: calloc(WRITER_ACKS_MAX, sizeof(*w->acks));
 	room = w->acks && w->acks_due < WRITER_ACKS_MAX;
 	w->acks_due += room;
 	pthread_mutex_unlock(&w->mutex);
