@@ -301,10 +301,8 @@ static int receiver_open(struct loop *l, struct receiver *r, struct errinfo *ret
 		return errinfo_set(
 			reterr, -EINVAL, "the bearer token for %s is too long", r->stats.shown);
 	err = sender_new(l, &sender, &r->sender, reterr);
-	if (err == 0)
-		err = loop_timer_new(l, on_minute, r, &r->minute);
-	if (err == 0)
-		err = loop_timer_new(l, on_repeat, r, &r->repeat);
+	err = err ?: loop_timer_new(l, on_minute, r, &r->minute);
+	err = err ?: loop_timer_new(l, on_repeat, r, &r->repeat);
 	if (err == 0 && s->type == ALERT_ALERTMANAGER)
 		loop_timer_set(r->repeat, repeat_ns(r));
 	return err;

@@ -54,8 +54,7 @@ struct alerts;
 
 int alerts_new(struct loop *l, const struct alert_receiver *receivers, size_t count,
 	struct alerts **ret, struct errinfo *reterr);
-void alerts_free(struct alerts *a); /* what is not told is given up */
-DEFINE_CLEANUP(struct alerts *, alerts_free)
+DECLARE_FREE(struct alerts, alerts_free) /* what is not told is given up */
 
 void alerts_give(struct alerts *a, const struct alert_notice *n);
 

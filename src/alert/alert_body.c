@@ -11,20 +11,9 @@
 #define LINE_MAX_BYTES    8192
 #define PAGERDUTY_SUMMARY 1024 /* what it takes */
 
-static const char *const type_ids[] = {
-#define X(NAME, id) id,
-	ALERT_TYPES(X)
-#undef X
-};
-
 const char *alert_type_id(enum alert_type t)
 {
-	return type_ids[t];
-}
-
-static const char *alert_kind_id(enum alert_kind k)
-{
-	return LIST_IDS(ALERT_KINDS)[k];
+	return LIST_IDS(ALERT_TYPES)[t];
 }
 
 static void finish(struct json_writer *w, struct buf *b)
@@ -213,9 +202,8 @@ void alert_slack_digest(struct buf *b, const struct alert_look *look,
 	const struct alert_notice *const *n, size_t count)
 {
 	_cleanup_buf_ struct buf words = BUF_INIT(LINE_MAX_BYTES);
-	char notices[TEXT_PLURAL_MAX];
 
-	buf_printf(&words, "%s at once:", text_format_plural(notices, count, "notices"));
+	buf_printf(&words, "%s at once:", TEXT_PLURAL(count, "notices"));
 	for (size_t i = 0; i < count && i < ALERT_DIGEST_SHOW; i++) {
 		buf_printf(&words, "\n• %s: %s in ", word_of(n[i]), n[i]->matter.problem);
 		put_place(&words, &n[i]->matter);
@@ -261,7 +249,7 @@ void alert_pagerduty(struct buf *b, const struct alert_look *look, const struct 
 static void put_notice(struct json_writer *w, const struct alert_notice *n)
 {
 	json_begin_object(w);
-	json_string_member(w, "kind", alert_kind_id(n->kind));
+	json_string_member(w, "kind", LIST_IDS(ALERT_KINDS)[n->kind]);
 	put_matter(w, &n->matter);
 	json_end_object(w);
 }

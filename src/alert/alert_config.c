@@ -21,20 +21,6 @@ void alert_values_done(struct alert_values *c)
 	yaml_tree_freep(&c->tree);
 }
 
-static const char *alert_keep(struct alert_values *c, const char *text);
-
-int alert_values_read(struct alert_values *c, const char *path, const char *text, size_t len,
-	struct errinfo *reterr)
-{
-	int r = yaml_tree_read(path, text, len, &c->tree, reterr);
-
-	c->reterr = reterr;
-	if (r < 0)
-		return r;
-	c->path = alert_keep(c, path);
-	return c->path ? 0 : -ENOMEM;
-}
-
 /* alert_keep - a copy of @text that lives as long as the values; NULL: no memory. */
 static const char *alert_keep(struct alert_values *c, const char *text)
 {
@@ -45,22 +31,25 @@ static const char *alert_keep(struct alert_values *c, const char *text)
 	return copy;
 }
 
-int alert_get_text(
-	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret)
+int alert_values_read(struct alert_values *c, const char *path, const char *text, size_t len,
+	struct errinfo *reterr)
 {
-	const struct yaml_value *v = yaml_member(entry, key);
+	int r = yaml_tree_read(path, text, len, &c->tree, reterr);
 
-	return v ? yaml_text(c->tree, v, ret, c->reterr) : 0;
+	if (r < 0)
+		return r;
+	c->path = alert_keep(c, path);
+	return c->path ? 0 : -ENOMEM;
 }
 
-int alert_get_path(
-	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret)
+/* A relative path begins at the folder of the file. */
+static int read_path(struct alert_values *c, const struct yaml_value *v, const char **ret)
 {
 	const char *slash = strrchr(c->path, '/'), *value = NULL;
 	char out[PATH_MAX];
-	int r = alert_get_text(c, entry, key, &value);
+	int r = yaml_text(v, &value);
 
-	if (r < 0 || !value)
+	if (r < 0)
 		return r;
 	if (value[0] == '/' || !slash)
 		snprintf(out, sizeof(out), "%s", value);
@@ -70,47 +59,42 @@ int alert_get_path(
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int read_secret(struct alert_values *c, const struct yaml_value *file, const char *path,
+/* The one of @file and @env that is there says where the secret is. */
+static int read_secret_from(struct alert_values *c, const struct yaml_value *file,
 	const struct yaml_value *env, struct buf *b)
 {
+	const char *text = NULL;
 	struct errinfo e = {0};
-	const char *value;
 	int r;
 
 	if (file) {
-		r = secret_file_read(path, "secret file", SECRET_MAX, b, &e);
-		return r < 0 ? yaml_fail(c->tree, file, c->reterr, "%s", e.text) : 0;
+		r = read_path(c, file, &text);
+		if (r == 0 && secret_file_read(text, "secret file", SECRET_MAX, b, &e) < 0)
+			r = yaml_fail(file, "%s", e.text);
+		return r;
 	}
-	value = env->kind == YAML_TEXT ? getenv(env->text) : NULL;
-	if (!value)
-		return yaml_fail(c->tree, env, c->reterr,
-			"%s: the environment variable %.60s is not set", env->key,
+	text = env->kind == YAML_TEXT ? getenv(env->text) : NULL;
+	if (!text)
+		return yaml_fail(env, "%s: the environment variable %.60s is not set", env->key,
 			env->kind == YAML_TEXT ? env->text : "");
-	buf_puts(b, value);
+	buf_puts(b, text);
 	return 0;
 }
 
-int alert_get_secret(
+/* The secret @key is in the file that @key_file names, or the variable that @key_env names. */
+static int read_secret(
 	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(SECRET_MAX + 1);
-	const struct yaml_value *file, *env;
-	const char *path = NULL;
-	char name[64];
+	const struct yaml_value *env = yaml_member(entry, FORMATTED(64, "%s_env", key));
+	const struct yaml_value *file = yaml_member(entry, FORMATTED(64, "%s_file", key));
 	int r;
 
-	snprintf(name, sizeof(name), "%s_env", key);
-	env = yaml_member(entry, name);
-	snprintf(name, sizeof(name), "%s_file", key);
-	file = yaml_member(entry, name);
 	if (!file && !env)
 		return 0;
 	if (file && env)
-		return yaml_fail(
-			c->tree, env, c->reterr, "give either %s_file or %s_env", key, key);
-	r = alert_get_path(c, entry, name, &path);
-	if (r == 0)
-		r = read_secret(c, file, path, env, &b);
+		return yaml_fail(env, "give either %s_file or %s_env", key, key);
+	r = read_secret_from(c, file, env, &b);
 	if (r < 0)
 		return r;
 	while (b.len && strchr(" \t\r\n", b.data[b.len - 1]))
@@ -119,8 +103,8 @@ int alert_get_secret(
 		if ((unsigned char)b.data[i] < ' ' || b.data[i] == 0x7f)
 			b.len = 0;
 	if (!b.len || b.err)
-		return yaml_fail(c->tree, file ? file : env, c->reterr,
-			"%s must hold one line of printable characters", (file ? file : env)->key);
+		return yaml_fail(file ? file : env, "%s must hold one line of printable characters",
+			(file ? file : env)->key);
 	*ret = alert_keep(c, b.data);
 	explicit_bzero(b.data, b.len);
 	return *ret ? 0 : -ENOMEM;
@@ -137,8 +121,8 @@ static bool key_is(const char *key, const struct alert_key *row, unsigned of)
 	       (row->secret_of & of && (!strcmp(key + len, "_file") || !strcmp(key + len, "_env")));
 }
 
-int alert_check_keys(struct alert_values *c, const struct yaml_value *entry,
-	const struct alert_key *rows, size_t count, unsigned of)
+static int check_keys(
+	const struct yaml_value *entry, const struct alert_key *rows, size_t count, unsigned of)
 {
 	for (const struct yaml_value *v = entry->first; v; v = v->next) {
 		const struct alert_key *row = NULL;
@@ -147,31 +131,66 @@ int alert_check_keys(struct alert_values *c, const struct yaml_value *entry,
 			if (key_is(v->key, &rows[i], of))
 				row = &rows[i];
 		if (!row)
-			return yaml_fail(c->tree, v, c->reterr, "unknown key '%.60s'", v->key);
+			return yaml_fail(v, "unknown key '%.60s'", v->key);
 		if (!strcmp(v->key, row->key) && row->secret_of & of)
-			return yaml_fail(c->tree, v, c->reterr,
+			return yaml_fail(v,
 				"%s is a secret and must not be in this file: name a file that only you can read with %s_file, or an environment variable with %s_env",
 				row->key, row->key, row->key);
 	}
 	return 0;
 }
 
-int alert_take_list(struct alert_values *c, const struct yaml_value *list, size_t max,
-	alert_take_fn *take, void *arg)
+static int read_value(struct alert_values *c, const struct yaml_value *entry,
+	const struct alert_key *row, bool is_secret, void *field)
+{
+	const struct yaml_value *v = yaml_member(entry, row->key);
+	double n = 0;
+	int r;
+
+	if (is_secret)
+		return read_secret(c, entry, row->key, field);
+	if (!v)
+		return 0;
+	switch (row->form) {
+	case ALERT_TEXT: return yaml_text(v, field);
+	case ALERT_PATH: return read_path(c, v, field);
+	case ALERT_BOOL: return yaml_bool(v, field);
+	case ALERT_SIZE: return yaml_size(v, field);
+	case ALERT_DURATION: return yaml_duration(v, field);
+	case ALERT_NUMBER:
+		r = yaml_number(v, 1, ALERT_NUMBER_MAX, &n);
+		*(unsigned *)field = (unsigned)n;
+		return r;
+	case ALERT_ELSEWHERE: break;
+	}
+	return 0;
+}
+
+int alert_read_entry(struct alert_values *c, const struct yaml_value *entry,
+	const struct alert_key *rows, size_t count, unsigned of, void *ret)
+{
+	int r = check_keys(entry, rows, count, of);
+
+	for (size_t i = 0; r == 0 && i < count; i++)
+		if (rows[i].of & of)
+			r = read_value(c, entry, &rows[i], rows[i].secret_of & of,
+				(char *)ret + rows[i].offset);
+	return r;
+}
+
+int alert_take_list(const struct yaml_value *list, size_t max, alert_take_fn *take, void *arg)
 {
 	int r = 0;
 
 	if (list->kind == YAML_NOTHING)
 		return 0;
 	if (list->kind != YAML_LIST)
-		return yaml_fail(c->tree, list, c->reterr, "%s must be a list", list->key);
+		return yaml_fail(list, "%s must be a list", list->key);
 	if (list->count > max)
-		return yaml_fail(
-			c->tree, list, c->reterr, "%s has more than %zu entries", list->key, max);
+		return yaml_fail(list, "%s has more than %zu entries", list->key, max);
 	for (const struct yaml_value *v = list->first; r == 0 && v; v = v->next)
 		r = v->kind == YAML_MAP ? take(arg, v)
-					: yaml_fail(c->tree, v, c->reterr,
-						  "an entry of %s must have keys", list->key);
+					: yaml_fail(v, "an entry of %s must have keys", list->key);
 	return r;
 }
 
@@ -183,20 +202,28 @@ enum {
 	OF_ALL = (1 << ALERT_TYPE_COUNT) - 1,
 };
 
-static const struct alert_key rows[] = {
-	{"type", OF_ALL, 0},
-	{"url", OF_ALL, OF_SLACK},
-	{"per_minute", OF_ALL, 0},
-	{"ca_cert", OF_ALL, 0},
-	{"insecure", OF_ALL, 0},
-	{"channel", OF_SLACK, 0},
-	{"username", OF_SLACK, 0},
-	{"routing_key", OF_PAGERDUTY, OF_PAGERDUTY},
-	{"severity", OF_PAGERDUTY | OF_ALERTMANAGER, 0},
-	{"repeat", OF_ALERTMANAGER, 0},
-	{"bearer", OF_ALERTMANAGER | OF_WEBHOOK, OF_ALERTMANAGER | OF_WEBHOOK},
-	{"secret", OF_WEBHOOK, OF_WEBHOOK},
+struct taken { /* from an entry */
+	struct alert_receiver a;
+	const char *url;
 };
+
+#define AT(field) offsetof(struct taken, field)
+static const struct alert_key rows[] = {
+	{"type", OF_ALL, 0, ALERT_ELSEWHERE, 0},
+	{"per_minute", OF_ALL, 0, ALERT_NUMBER, AT(a.per_minute)},
+	{"repeat", OF_ALERTMANAGER, 0, ALERT_DURATION, AT(a.repeat_ns)},
+	{"insecure", OF_ALL, 0, ALERT_BOOL, AT(a.insecure_far)},
+	{"url", OF_ALL, OF_SLACK, ALERT_TEXT, AT(url)},
+	{"severity", OF_PAGERDUTY | OF_ALERTMANAGER, 0, ALERT_TEXT, AT(a.look.severity)},
+	{"channel", OF_SLACK, 0, ALERT_TEXT, AT(a.look.channel)},
+	{"username", OF_SLACK, 0, ALERT_TEXT, AT(a.look.username)},
+	{"routing_key", OF_PAGERDUTY, OF_PAGERDUTY, ALERT_TEXT, AT(a.look.routing_key)},
+	{"bearer", OF_ALERTMANAGER | OF_WEBHOOK, OF_ALERTMANAGER | OF_WEBHOOK, ALERT_TEXT,
+		AT(a.bearer)},
+	{"secret", OF_WEBHOOK, OF_WEBHOOK, ALERT_TEXT, AT(a.sign_secret)},
+	{"ca_cert", OF_ALL, 0, ALERT_PATH, AT(a.ca)},
+};
+#undef AT
 
 /* https://host[:port][/path]: no sentence tells it, because it may be a secret. */
 static int set_url(struct alert_values *c, const struct yaml_value *at, struct alert_receiver *a,
@@ -207,19 +234,17 @@ static int set_url(struct alert_values *c, const struct yaml_value *at, struct a
 	char authority[300];
 
 	if (!tls && strncasecmp(url, "http://", 7) != 0)
-		return yaml_fail(
-			c->tree, at, c->reterr, "the URL must begin with https:// or http://");
+		return yaml_fail(at, "the URL must begin with https:// or http://");
 	path = rest + strcspn(rest, "/?");
 	for (const char *p = path; *p; p++)
 		if (*p <= ' ' || *p > '~')
-			return yaml_fail(c->tree, at, c->reterr,
-				"the URL has characters that must be escaped as %%XX");
+			return yaml_fail(at, "the URL has characters that must be escaped as %%XX");
 	snprintf(authority, sizeof(authority), "%.*s", (int)MIN(path - rest, (ptrdiff_t)299), rest);
 	if (http_endpoint_parse(authority, tls, tls ? 443 : 80, &a->endpoint, NULL) < 0)
-		return yaml_fail(c->tree, at, c->reterr, "the URL has no valid host and port");
+		return yaml_fail(at, "the URL has no valid host and port");
 	if (!tls && !a->insecure_far && !endpoint_is_near(&a->endpoint))
-		return yaml_fail(c->tree, at, c->reterr,
-			"the URL is not encrypted: use https, or add `insecure: true`");
+		return yaml_fail(
+			at, "the URL is not encrypted: use https, or add `insecure: true`");
 	a->path = *path == '/' ? alert_keep(c, path) : "/";
 	return a->path ? 0 : -ENOMEM;
 }
@@ -232,115 +257,75 @@ static const struct {
 	[ALERT_SLACK] = {NULL, NULL},
 	[ALERT_WEBHOOK] = {NULL, NULL}};
 
-static int take_place(
-	struct alert_values *c, const struct yaml_value *entry, struct alert_receiver *a)
+static int set_place(struct alert_values *c, const struct yaml_value *entry,
+	struct alert_receiver *a, const char *url)
 {
-	const char *url = places[a->type].url, *add = places[a->type].path;
-	char path[1024];
+	const char *add = places[a->type].path;
 	size_t len;
-	int r = a->type == ALERT_SLACK ? alert_get_secret(c, entry, "url", &url)
-				       : alert_get_text(c, entry, "url", &url);
+	int r;
 
-	if (r == 0 && !url)
-		r = yaml_fail(c->tree, entry, c->reterr, "%s needs %s", alert_type_id(a->type),
+	url = url ?: places[a->type].url;
+	if (!url)
+		return yaml_fail(entry, "%s needs %s", alert_type_id(a->type),
 			a->type == ALERT_SLACK ? "url_file or url_env" : "url");
-	if (r == 0)
-		r = set_url(c, entry, a, url);
+	r = set_url(c, entry, a, url);
 	if (r < 0 || !add)
 		return r;
 	for (len = strlen(a->path); len && a->path[len - 1] == '/';)
 		len--;
 	if (len >= strlen(add) && !strncmp(a->path + len - strlen(add), add, strlen(add)))
 		return 0; /* it was there already */
-	snprintf(path, sizeof(path), "%.*s%s", (int)len, a->path, add);
-	a->path = alert_keep(c, path);
+	a->path = alert_keep(c, FORMATTED(1024, "%.*s%s", (int)len, a->path, add));
 	return a->path ? 0 : -ENOMEM;
 }
 
-static int take_severity(
-	struct alert_values *c, const struct yaml_value *entry, struct alert_receiver *a)
+/* What the rows do not say of values. */
+static int check_values(const struct yaml_value *entry, const struct alert_receiver *a)
 {
 	static const char *const words[] = {"info", "warning", "error", "critical"};
-	int r = alert_get_text(c, entry, "severity", &a->look.severity);
+	size_t i = 0;
 
-	if (r < 0 || !a->look.severity)
-		return r;
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(a->look.severity, words[i]))
-			return 0;
-	return yaml_fail(c->tree, yaml_member(entry, "severity"), c->reterr,
-		"severity must be info, warning, error or critical");
+	if (a->repeat_ns < NS_PER_S && yaml_member(entry, "repeat"))
+		return yaml_fail(yaml_member(entry, "repeat"), "repeat must be at least 1s");
+	while (a->look.severity && i < ARRAY_SIZE(words) && strcmp(a->look.severity, words[i]) != 0)
+		i++;
+	if (i == ARRAY_SIZE(words))
+		return yaml_fail(yaml_member(entry, "severity"),
+			"severity must be info, warning, error or critical");
+	if (a->type == ALERT_PAGERDUTY && !a->look.routing_key)
+		return yaml_fail(entry, "pagerduty needs routing_key_file or routing_key_env");
+	return 0;
 }
 
-static int take_numbers(
-	struct alert_values *c, const struct yaml_value *entry, struct alert_receiver *a)
+static int take_type(const struct yaml_value *entry, enum alert_type *ret)
 {
-	const struct yaml_value *v = yaml_member(entry, "per_minute");
-	double n = 0;
-	int r = v ? yaml_number(c->tree, v, 1, 1000, &n, c->reterr) : 0;
-
-	a->per_minute = (unsigned)n;
-	v = yaml_member(entry, "repeat");
-	if (r == 0 && v)
-		r = yaml_duration(c->tree, v, &a->repeat_ns, c->reterr);
-	if (r == 0 && v && a->repeat_ns < NS_PER_S)
-		r = yaml_fail(c->tree, v, c->reterr, "repeat must be at least 1s");
-	v = yaml_member(entry, "insecure");
-	if (r == 0 && v)
-		r = yaml_bool(c->tree, v, &a->insecure_far, c->reterr);
-	return r;
-}
-
-static int take_type(struct alert_values *c, const struct yaml_value *entry, enum alert_type *ret)
-{
+	const struct yaml_value *v = yaml_member(entry, "type");
 	const char *word = "";
-	int r = alert_get_text(c, entry, "type", &word);
+	int r = v ? yaml_text(v, &word) : 0;
 
 	for (unsigned t = 0; r == 0 && t < ALERT_TYPE_COUNT; t++)
 		if (!strcmp(word, alert_type_id((enum alert_type)t))) {
 			*ret = (enum alert_type)t;
 			return 0;
 		}
-	return r < 0 ? r
-		     : yaml_fail(c->tree, entry, c->reterr,
-			       "type must be slack, pagerduty, alertmanager or webhook");
+	return r ?: yaml_fail(entry, "type must be slack, pagerduty, alertmanager or webhook");
 }
 
 static int take_alert(void *arg, const struct yaml_value *entry)
 {
 	struct alert_list *l = arg;
-	struct alert_values *c = l->values;
-	struct alert_receiver *a = &l->receivers[l->count];
-	int r = take_type(c, entry, &a->type);
+	struct taken t = {0};
+	int r = take_type(entry, &t.a.type);
 
+	r = r ?: alert_read_entry(l->values, entry, rows, ARRAY_SIZE(rows), 1u << t.a.type, &t);
+	r = r ?: check_values(entry, &t.a);
+	r = r ?: set_place(l->values, entry, &t.a, t.url);
 	if (r == 0)
-		r = alert_check_keys(c, entry, rows, ARRAY_SIZE(rows), 1u << a->type);
-	if (r == 0)
-		r = take_numbers(c, entry, a);
-	if (r == 0)
-		r = take_place(c, entry, a);
-	if (r == 0)
-		r = take_severity(c, entry, a);
-	if (r == 0)
-		r = alert_get_text(c, entry, "channel", &a->look.channel);
-	if (r == 0)
-		r = alert_get_text(c, entry, "username", &a->look.username);
-	if (r == 0)
-		r = alert_get_secret(c, entry, "routing_key", &a->look.routing_key);
-	if (r == 0 && a->type == ALERT_PAGERDUTY && !a->look.routing_key)
-		r = yaml_fail(c->tree, entry, c->reterr,
-			"pagerduty needs routing_key_file or routing_key_env");
-	if (r == 0)
-		r = alert_get_secret(c, entry, "bearer", &a->bearer);
-	if (r == 0)
-		r = alert_get_secret(c, entry, "secret", &a->sign_secret);
-	if (r == 0)
-		r = alert_get_path(c, entry, "ca_cert", &a->ca);
-	l->count += r == 0;
+		l->receivers[l->count++] = t.a;
 	return r;
 }
 
 int alert_config_take(struct alert_list *l, const struct yaml_value *list)
 {
-	return alert_take_list(l->values, list, ALERT_RECEIVERS_MAX, take_alert, l);
+	return alert_take_list(list, ALERT_RECEIVERS_MAX, take_alert, l);
 }

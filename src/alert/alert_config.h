@@ -35,7 +35,6 @@ struct alert_values {
 	const char *path;
 	char *kept[ALERT_KEPT_MAX];
 	size_t kept_count;
-	struct errinfo *reterr; /* while it is read */
 };
 
 /* alert_values_read - @path, or if @text is not NULL that as its content. */
@@ -43,30 +42,33 @@ int alert_values_read(struct alert_values *c, const char *path, const char *text
 	struct errinfo *reterr);
 void alert_values_done(struct alert_values *c);
 
-/* Values of @entry. *ret stays as it is if there is no such key. */
-int alert_get_text(
-	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
-/* relative to the folder of the file */
-int alert_get_path(
-	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
-/* the secret @key, of the file that @key_file names, or the variable that @key_env names */
-int alert_get_secret(
-	struct alert_values *c, const struct yaml_value *entry, const char *key, const char **ret);
-
-struct alert_key {
+struct alert_key { /* of an entry, and where its value goes */
 	const char *key;
-	unsigned of;        /* kinds of entries that have it */
-	unsigned secret_of; /* where it may only be given as key_file or key_env */
+	unsigned of; /* kinds of entries that have it */
+	unsigned
+		secret_of; /* where it is a secret text, which may only be given as key_file or key_env */
+	enum {
+		ALERT_TEXT,
+		ALERT_PATH, /* relative to the folder of the file */
+		ALERT_BOOL,
+		ALERT_SIZE,
+		ALERT_DURATION,
+		ALERT_NUMBER, /* unsigned, 1 to ALERT_NUMBER_MAX */
+		ALERT_ELSEWHERE,
+	} form;
+	size_t offset;
 };
 
-/* alert_check_keys - that @entry, which is of kind @of, has no other keys than @rows. */
-int alert_check_keys(struct alert_values *c, const struct yaml_value *entry,
-	const struct alert_key *rows, size_t count, unsigned of);
+#define ALERT_NUMBER_MAX 1000
+
+/* alert_read_entry - the values of @entry, which is of kind @of and must have no other keys than @rows, into @ret. What
+ * has no value stays as it is there. */
+int alert_read_entry(struct alert_values *c, const struct yaml_value *entry,
+	const struct alert_key *rows, size_t count, unsigned of, void *ret);
 
 /* alert_take_list - calls @take for each entry of @list, of which there may be @max. */
 typedef int alert_take_fn(void *arg, const struct yaml_value *entry);
-int alert_take_list(struct alert_values *c, const struct yaml_value *list, size_t max,
-	alert_take_fn *take, void *arg);
+int alert_take_list(const struct yaml_value *list, size_t max, alert_take_fn *take, void *arg);
 
 struct alert_list {
 	struct alert_values *values; /* own the texts */

@@ -137,18 +137,16 @@ static int ask(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 		.live = store_lock_holder(nodedb_snapshot_path(l)) != 0};
 	int r = nodedb_snapshot_range(l, &t.range, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
-	if (r == 0)
-		r = find_node(&t, &nodes, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       l, NODEDB_NODES, &(struct scope){0}, NODES_MAX, &nodes, reterr);
+	r = r ?: find_node(&t, &nodes, reterr);
 	if (r == 0 && t.request->has_rank)
 		r = find_rank(&t, &nodes, pids, reterr);
-	if (r == 0)
-		r = find_time(&t, asking->default_ns, reterr);
+	r = r ?: find_time(&t, asking->default_ns, reterr);
 	if (r == 0 && !asking->default_ns)
 		r = find_run(&t, nodes.row_count, reterr);
-	return r == 0 ? asking->fn(&t, asking->arg, reterr) : r;
+	return r ?: asking->fn(&t, asking->arg, reterr);
 }
 
 int answer_ask(const char *path, const struct answer_request *request, uint64_t default_ns,
@@ -196,7 +194,7 @@ int answer_run(const char *path, const struct answer_request *request, answer_fn
 	if (r == 0)
 		buf_append(out, buf_str(&writing.made), writing.made.len);
 	buf_done(&writing.made);
-	return r == 0 ? out->err : r;
+	return r ?: out->err;
 }
 
 size_t answer_limit(size_t request, size_t otherwise, size_t max)
@@ -323,15 +321,13 @@ static int parse(const char *name, const char *text, const struct time_end *end,
 	int64_t *ret_ns, struct errinfo *reterr)
 {
 	struct when_span span = {end->range.first_ns, end->range.last_ns};
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 	if (!text || !text[0] || when_parse(text, &span, is_end, ret_ns) == 0)
 		return 0;
-	text_escape_terminal(&b, text);
 	return errinfo_set(reterr, -EINVAL,
 		"%s%s: '%.100s' is not a time: give 2026-03-24T13:48:44Z, '2026-03-24 13:48:44' or "
 		"13:48:44 (local), or seconds, ms or ns since 1970",
-		end->flag, name, buf_str(&b));
+		end->flag, name, TEXT_SHOWN(text));
 }
 
 int time_request_resolve(const struct time_request *t, const struct time_end *end,
@@ -342,8 +338,7 @@ int time_request_resolve(const struct time_request *t, const struct time_end *en
 	uint64_t since = t->since_ns;
 	int r = parse("from", t->from, end, false, &from, reterr);
 
-	if (r == 0)
-		r = parse("to", t->to, end, true, &to, reterr);
+	r = r ?: parse("to", t->to, end, true, &to, reterr);
 	if (r < 0)
 		return r;
 	if (to && from > to)

@@ -95,8 +95,7 @@ static int add_row(struct collectives_answer *all, const struct collective_row *
 	struct collective_rank *rank;
 	int r = comm_find(all, row->c.comm_hash, &c);
 
-	if (r == 0)
-		r = rank_find(c, row, &rank);
+	r = r ?: rank_find(c, row, &rank);
 	if (r < 0)
 		return r;
 	c->calls++;
@@ -194,7 +193,7 @@ static int gather(const struct collective_row *rows, size_t count, struct collec
 	for (size_t i = 0; r == 0 && i < t->calls.late_count; i++)
 		r = add_row(all, &t->calls.late[i]);
 	all->without -= MIN(all->without, (uint64_t)t->calls.late_count);
-	return r == 0 ? add_matches(all, t) : r;
+	return r ?: add_matches(all, t);
 }
 
 ORDER(by_rank, struct collective_rank, ASCENDING(row->c.rank))
@@ -209,16 +208,14 @@ int answer_collectives(
 	int r = nodedb_snapshot_collectives(
 		q->snapshot, &q->scope, &a.rows, &count, &a.truncated, reterr);
 
-	if (r == 0)
-		r = gather(a.rows, count, &a);
+	r = r ?: gather(a.rows, count, &a);
 	if (r < 0)
 		return r;
-	if (a.count)
-		qsort(a.comms, a.count, sizeof(*a.comms), by_calls);
+	SORT(a.comms, a.count, by_calls);
 	for (size_t i = 0; i < a.count; i++) {
 		struct collective_comm *c = &a.comms[i];
 
-		qsort(c->ranks, c->rank_count, sizeof(*c->ranks), by_rank);
+		SORT(c->ranks, c->rank_count, by_rank);
 		a.truncated = a.truncated || c->more_ranks;
 	}
 	*ret = a;

@@ -88,14 +88,8 @@ static void add_off_cpu(struct event_args *a, const struct event *e)
 
 static void add_short_stays(struct event_args *a, const struct event *e)
 {
-	static const char *const lines[] = {
-#define X(NAME, column, what) column,
-		WIRE_LEDGER_LINES(X)
-#undef X
-	};
-
 	if (e->arg0 < LEDGER_LINES)
-		ADD_TEXT(a, "line", "%s", lines[e->arg0]);
+		ADD_TEXT(a, "line", "%s", LIST_IDS(WIRE_LEDGER_LINES)[e->arg0]);
 	event_arg_number(a, "blocked_ns", (int64_t)e->arg1);
 	event_arg_number(a, "of_the_last_ns", (int64_t)e->wait_ns);
 	if (e->peer_pid)

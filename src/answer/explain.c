@@ -12,13 +12,8 @@
 
 static bool has_gpu_calls(const struct nodedb_content *c)
 {
-	for (size_t i = 0; i < c->aggregate_count; i++)
-		if (op_kind_is_gpu(c->aggregates[i].source))
-			return true;
-	for (size_t i = 0; i < c->event_count; i++)
-		if (op_kind_is_gpu(c->events[i].source))
-			return true;
-	return false;
+	return EXISTS(i, c->aggregate_count, op_kind_is_gpu(c->aggregates[i].source)) ||
+	       EXISTS(i, c->event_count, op_kind_is_gpu(c->events[i].source));
 }
 
 /* How many of total_calls are host events; false where only a part of them is loaded. */
@@ -164,22 +159,6 @@ static void keep_own(const struct nodedb_content *c, struct explanation *e)
 	e->count = kept;
 }
 
-static bool has_account(const struct step_report *r, uint32_t pid)
-{
-	for (size_t i = 0; i < r->count; i++)
-		if (r->items[i].pid == pid)
-			return true;
-	return false;
-}
-
-static bool is_brief(const struct examined *e, uint32_t pid)
-{
-	for (size_t i = 0; i < e->brief_count; i++)
-		if (e->brief[i].pid == pid)
-			return true;
-	return false;
-}
-
 /* Processes that used a GPU and have no account. */
 static void find_brief(
 	const struct recording *rec, const struct step_report *accounts, struct examined *e)
@@ -192,7 +171,8 @@ static void find_brief(
 		if (!op_kind_is_gpu(v->source) || v->pid == last)
 			continue;
 		last = v->pid;
-		if (is_brief(e, v->pid) || has_account(accounts, v->pid))
+		if (EXISTS(k, e->brief_count, e->brief[k].pid == v->pid) ||
+			EXISTS(k, accounts->count, accounts->items[k].pid == v->pid))
 			continue;
 		e->brief[e->brief_count].pid = v->pid;
 		memcpy(e->brief[e->brief_count++].comm, v->comm, COMM_LEN);
@@ -234,10 +214,8 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	account_task_begin(&accounts, &rec, true);
 	ret->scope = scope_of(c);
 	r = diagnose_run(&rec, &ret->incidents, &ret->count);
-	if (r == 0)
-		r = count_nameless(&rec, &ret->scope.nameless);
-	if (r == 0)
-		r = take_accounts(&accounts, ret);
+	r = r ?: count_nameless(&rec, &ret->scope.nameless);
+	r = r ?: take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);
 	if (r == 0 && stacks) {
@@ -255,10 +233,7 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 
 static bool is_asked(uint32_t pid, const struct scope *s)
 {
-	for (size_t k = 0; k < s->pid_count; k++)
-		if (pid == s->pids[k])
-			return true;
-	return !s->pid_count;
+	return !s->pid_count || EXISTS(k, s->pid_count, pid == s->pids[k]);
 }
 
 static void keep_accounts(struct step_report *r, const struct scope *s)
@@ -337,6 +312,5 @@ ORDER(worst_first, struct incident_row,
 
 void explain_sort_chains(struct nodedb_content *c)
 {
-	if (c->chain_count)
-		qsort(c->chains, c->chain_count, sizeof(*c->chains), worst_first);
+	SORT(c->chains, c->chain_count, worst_first);
 }

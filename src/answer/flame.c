@@ -40,15 +40,10 @@ static int make_room(void **array, size_t count, size_t *capacity, size_t elemen
 	return 0;
 }
 
-static uint64_t hash_of(const char *text, enum flame_kind kind)
-{
-	return hash_bytes(text, strlen(text)) + (uint64_t)kind;
-}
-
 /* The number of the name; -ENOBUFS at the ceiling, -ENOMEM. Texts of one hash take the next ids. */
 static int name_put(struct flame *f, const char *text, enum flame_kind kind, uint32_t *ret)
 {
-	uint64_t id = hash_of(text, kind);
+	uint64_t id = hash_bytes(text, strlen(text)) + (uint64_t)kind;
 	size_t len = strlen(text);
 	struct flame_name *name;
 	void *found;
@@ -99,8 +94,7 @@ static int descend(struct flame *f, uint32_t *node, const char *text, enum flame
 	if (f->count == FLAME_NODES_MAX)
 		return -ENOBUFS;
 	r = make_room((void **)&f->nodes, f->count, &f->capacity, sizeof(*f->nodes));
-	if (r == 0)
-		r = idmap_put(&f->children, id, (void *)(uintptr_t)f->count);
+	r = r ?: idmap_put(&f->children, id, (void *)(uintptr_t)f->count);
 	if (r < 0)
 		return r;
 	f->nodes[f->count] = (struct flame_node){
@@ -242,10 +236,7 @@ static int add_stack(struct flame *f, const struct stack *s, unsigned source, un
 			return r;
 		f->nodes[f->count++] = (struct flame_node){0};
 	}
-	if (s && s->count)
-		r = add_frames(f, s, &node);
-	else
-		r = descend(f, &node, NO_STACK, FLAME_NATIVE);
+	r = s && s->count ? add_frames(f, s, &node) : descend(f, &node, NO_STACK, FLAME_NATIVE);
 	if (r == 0 && !(s && s->count && is_op(&s->frames[0], source, op)))
 		r = descend(f, &node, wire_op_name(source, op, name), FLAME_CALL);
 	if (r == -ENOBUFS) {

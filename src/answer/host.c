@@ -319,8 +319,7 @@ int series_json(const struct question *q, struct json_writer *w, struct errinfo 
 	if (r < 0)
 		return r;
 	close_step(&s);
-	if (s.line_count)
-		qsort(s.lines, s.line_count, sizeof(*s.lines), by_time);
+	SORT(s.lines, s.line_count, by_time);
 	json_begin_object(w);
 	JSON_PUT(w, JSON_I("bucket_ns", s.step_ns), JSON_I("first_bucket_ns", s.first_ns),
 		JSON_U("points", s.points));

@@ -41,7 +41,7 @@ static int list_rows(struct incidents_answer *a)
 			a->rows[a->count++] = (struct incidents_row){
 				&a->nodes[i].e.incidents[k], &a->nodes[i].e.scope};
 	if (a->node_count > 1)
-		qsort(a->rows, a->count, sizeof(*a->rows), worst_first);
+		SORT(a->rows, a->count, worst_first);
 	return 0;
 }
 
@@ -58,7 +58,7 @@ static int explain_nodes(
 		explanation_keep(&a->nodes[i].e, asked);
 		kernel_names_put(&a->nodes[i].content, &a->nodes[i].e);
 	}
-	return r == 0 ? list_rows(a) : r;
+	return r ?: list_rows(a);
 }
 
 /* The contents of @c become @a's. */
@@ -81,10 +81,8 @@ int incidents_load(const char *path, const struct nodedb_filter *f, bool stacks,
 	_cleanup_(contents_done) struct contents c = {0};
 	int r = contents_load(path, f, &c, reterr);
 
-	if (r == 0)
-		r = take_contents(&a, &c);
-	if (r == 0)
-		r = explain_nodes(&a, stacks, &f->scope, reterr);
+	r = r ?: take_contents(&a, &c);
+	r = r ?: explain_nodes(&a, stacks, &f->scope, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;
@@ -98,8 +96,7 @@ int incidents_explain(
 	_cleanup_(incidents_answer_done) struct incidents_answer a = {0};
 	int r = take_contents(&a, &(struct contents){c, 1});
 
-	if (r == 0)
-		r = explain_nodes(&a, false, &(struct scope){0}, reterr);
+	r = r ?: explain_nodes(&a, false, &(struct scope){0}, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;

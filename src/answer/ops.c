@@ -81,8 +81,7 @@ static int from_rows(const struct question *q, struct ops_answer *a, struct erri
 	if (!filter.scope.op)
 		filter.scope.source = 0; /* rows are selected by an operation or not at all */
 	r = nodedb_read(nodedb_snapshot_path(q->snapshot), &filter, &c, reterr);
-	if (r == 0)
-		r = op_stat_run(c.events, c.event_count, &a->rows, &a->count);
+	r = r ?: op_stat_run(c.events, c.event_count, &a->rows, &a->count);
 	if (r < 0)
 		return r;
 	a->damaged_rows = c.skipped_rows;
@@ -161,8 +160,7 @@ ORDER(by_time, struct op_stat,
 /* Most time first, then by ids. */
 static void op_stat_sort(struct op_stat *stats, size_t count)
 {
-	if (count)
-		qsort(stats, count, sizeof(*stats), by_time);
+	SORT(stats, count, by_time);
 }
 
 void ops_sum_up(struct ops_answer *a)
@@ -216,11 +214,6 @@ struct sample {
 
 ORDER(by_op_and_duration, struct sample, ASCENDING(op) ?: ASCENDING(dur_ns))
 
-static uint64_t time_of(const struct sample *s)
-{
-	return capped_product(s->dur_ns, s->weight);
-}
-
 /* ceil(percent / 100 * calls) without rounding. */
 static uint64_t rank_of(uint64_t calls, unsigned percent)
 {
@@ -240,7 +233,7 @@ static struct op_stat stats_of(const struct sample *s, size_t n)
 
 	for (size_t i = 0; i < n; i++) {
 		t.calls = MIN(t.calls + s[i].weight, CALLS_MAX);
-		t.sum_ns = capped_sum(t.sum_ns, time_of(&s[i]));
+		t.sum_ns = capped_sum(t.sum_ns, capped_product(s[i].dur_ns, s[i].weight));
 	}
 	t.p50_ns = t.p95_ns = t.p99_ns = t.max_ns;
 	for (size_t i = n; i-- > 0;) { /* downwards: the least duration that reaches a rank stays */
@@ -270,7 +263,7 @@ int op_stat_run(const struct event *events, size_t count, struct op_stat **ret, 
 			.op = (uint32_t)events[i].source << 24 | (uint32_t)events[i].op << 8 |
 			      !!(events[i].flags & WIRE_NESTED),
 			.weight = MAX(events[i].weight, 1u)};
-	qsort(samples, count, sizeof(*samples), by_op_and_duration);
+	SORT(samples, count, by_op_and_duration);
 	for (size_t i = 0; i < count; i++)
 		ops += i == 0 || samples[i].op != samples[i - 1].op;
 	stats = calloc(MAX(ops, (size_t)1), sizeof(*stats));

@@ -11,17 +11,12 @@
 #define COMPLETE     0.99                     /* below, conclusions may be wrong */
 #define STALE_NS     (30 * (int64_t)NS_PER_S) /* nothing new for so long while recording */
 
-static bool is_severity(const char *text, const char *name)
-{
-	return !strcmp(text, name);
-}
-
 static int64_t severity_count(const struct sql_table *t, const char *name)
 {
 	int64_t n = 0;
 
 	for (size_t i = 0; i < t->row_count; i++)
-		if (is_severity(table_text(t, i, 0), name))
+		if (!strcmp(table_text(t, i, 0), name))
 			n += table_int(t, i, 1);
 	return n;
 }
@@ -100,17 +95,15 @@ static void judge_incidents(struct health *h, const struct sql_table *active, bo
 		int state;
 	} rules[] = {{"CRITICAL", STATE_CRITICAL}, {"HIGH", STATE_CRITICAL},
 		{"MEDIUM", STATE_WARNING}, {"LOW", STATE_OK}};
-	char text[128];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rules); i++) {
 		int64_t n = severity_count(active, rules[i].severity);
 
 		if (!n)
 			continue;
-		snprintf(text, sizeof(text), "%lld %s incident%s%s", (long long)n,
-			rules[i].severity, n == 1 ? "" : "s",
-			live ? " in the last 5m" : " in the recording");
-		because(h, rules[i].state, text);
+		because(h, rules[i].state,
+			FORMATTED(128, "%lld %s incident%s%s", (long long)n, rules[i].severity,
+				n == 1 ? "" : "s", live ? " in the last 5m" : " in the recording"));
 	}
 }
 
@@ -177,9 +170,9 @@ static int put_counts(const struct question *q, struct json_writer *w, struct er
 	struct nodedb_totals totals = {0};
 	int r = nodedb_snapshot_totals(q->snapshot, &totals, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       q->snapshot, NODEDB_SEVERITIES, &scope, 0, &severities, reterr);
 	if (r < 0)
 		return r;
 	JSON_PUT(w, JSON_U("event_count", totals.events),
@@ -209,16 +202,11 @@ int overview_json(const struct question *q, struct json_writer *w, struct errinf
 	JSON_PUT(w, JSON_S("schema", nodedb_snapshot_schema(q->snapshot)), JSON_B("live", q->live),
 		JSON_I("first_ns", q->range.first_ns), JSON_I("last_ns", q->range.last_ns));
 	r = put_counts(q, w, reterr);
-	if (r == 0)
-		r = put_books(q, w, &completeness, reterr);
-	if (r == 0)
-		r = put_health(q, w, completeness, reterr);
-	if (r == 0)
-		r = put_system(q, w, reterr);
-	if (r == 0)
-		r = put_top_chain(q, w, reterr);
-	if (r == 0)
-		r = put_gpu(q, w, reterr);
+	r = r ?: put_books(q, w, &completeness, reterr);
+	r = r ?: put_health(q, w, completeness, reterr);
+	r = r ?: put_system(q, w, reterr);
+	r = r ?: put_top_chain(q, w, reterr);
+	r = r ?: put_gpu(q, w, reterr);
 	json_end_object(w);
 	return r;
 }

@@ -48,16 +48,6 @@ static void put_calls(struct json_writer *w, const struct sql_table *calls, int 
 		JSON_US("gpu_us", row < 0 ? 0 : table_real(calls, (size_t)row, 2)));
 }
 
-static void put_row(struct json_writer *w, const struct sql_table *p, size_t row,
-	const struct sql_table *calls, const struct sql_table *coverage)
-{
-	json_begin_object(w);
-	table_put_row(w, p, row, 0, p->column_count);
-	put_calls(w, calls, find_calls(p, row, calls));
-	put_coverage(w, p, row, coverage);
-	json_end_object(w);
-}
-
 /* Seen in the time, or calling in it: a row is written when a process is found and not again. */
 static bool is_there(const struct question *q, const struct sql_table *p, size_t row,
 	const struct sql_table *calls)
@@ -77,18 +67,19 @@ int processes_json(const struct question *q, struct json_writer *w, struct errin
 
 	scope.from_ns = 0;
 	r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &scope, 0, &p, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
+	r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_COVERAGE, &scope, 0, &coverage, reterr);
+	r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &q->scope, 0, &calls, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);
 	json_begin_array_member(w, "processes");
 	for (i = 0; i < p.row_count && shown < limit; i++)
 		if (is_there(q, &p, i, &calls)) {
-			put_row(w, &p, i, &calls, &coverage);
+			json_begin_object(w);
+			table_put_row(w, &p, i, 0, p.column_count);
+			put_calls(w, &calls, find_calls(&p, i, &calls));
+			put_coverage(w, &p, i, &coverage);
+			json_end_object(w);
 			shown++;
 		}
 	json_end_array(w);

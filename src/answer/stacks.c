@@ -71,7 +71,7 @@ static void sum_up(struct rows *r)
 
 	if (!r->count)
 		return;
-	qsort(r->items, r->count, sizeof(*r->items), by_key);
+	SORT(r->items, r->count, by_key);
 	for (size_t i = 0; i < r->count; i++) {
 		if (n && by_key(&r->items[n - 1], &r->items[i]) == 0) {
 			r->items[n - 1].ns = capped_sum(r->items[n - 1].ns, r->items[i].ns);
@@ -132,8 +132,7 @@ int stack_total_run(const struct event *events, size_t count, const struct wire_
 			.calls = weight};
 	}
 	sum_up(&r);
-	if (r.count)
-		qsort(r.items, r.count, sizeof(*r.items), by_time);
+	SORT(r.items, r.count, by_time);
 	*ret = r.items;
 	*ret_count = r.count;
 	return 0;

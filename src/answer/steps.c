@@ -7,14 +7,6 @@
 #include "answer/incidents.h"
 #include "diagnose/contrasts/account_task.h"
 
-static bool is_asked(const struct step_account *a, const struct scope *s)
-{
-	for (size_t i = 0; i < s->pid_count; i++)
-		if (a->pid == s->pids[i])
-			return true;
-	return !s->pid_count;
-}
-
 struct steps_seen { /* what the accounts could have been made of */
 	size_t events, accounts;
 };
@@ -43,17 +35,6 @@ static int add_node(struct steps_answer *a, const struct nodedb_content *c, stru
 	return 0;
 }
 
-static void add_row(
-	struct steps_answer *a, const struct step_account *account, const struct nodedb_content *c)
-{
-	struct steps_row *row = &a->rows[a->count++];
-
-	*row = (struct steps_row){.account = account,
-		.stacks = &c->stacks,
-		.is_complete = explain_recording(c).ledger_count > 0};
-	snprintf(row->node, sizeof(row->node), "%s", c->node);
-}
-
 static int add_nodes(struct steps_answer *a, const struct nodedb_content *nodes, size_t count,
 	const struct scope *asked, struct errinfo *reterr)
 {
@@ -71,8 +52,17 @@ static int add_nodes(struct steps_answer *a, const struct nodedb_content *nodes,
 		return errinfo_set(reterr, -ENOMEM, "not enough memory for the account of steps");
 	for (size_t i = 0; i < count; i++)
 		for (size_t k = 0; k < a->reports[i].count; k++)
-			if (is_asked(&a->reports[i].items[k], asked))
-				add_row(a, &a->reports[i].items[k], &nodes[i]);
+			if (!asked->pid_count ||
+				EXISTS(p, asked->pid_count,
+					a->reports[i].items[k].pid == asked->pids[p])) {
+				struct steps_row *row = &a->rows[a->count++];
+
+				*row = (struct steps_row){.account = &a->reports[i].items[k],
+					.stacks = &nodes[i].stacks,
+					.is_complete =
+						explain_recording(&nodes[i]).ledger_count > 0};
+				snprintf(row->node, sizeof(row->node), "%s", nodes[i].node);
+			}
 	a->reason = find_reason(a, &seen);
 	return 0;
 }
@@ -99,8 +89,7 @@ int steps_load(
 
 	f.scope.pid_count = 0;
 	r = contents_load(path, &f, &a.contents, reterr);
-	if (r == 0)
-		r = add_nodes(&a, a.contents.items, a.contents.count, s, reterr);
+	r = r ?: add_nodes(&a, a.contents.items, a.contents.count, s, reterr);
 	if (r < 0)
 		return r;
 	*ret = a;
@@ -181,7 +170,7 @@ int steps_lines(const struct step_account *a, struct steps_line ret[ACCOUNT_LINE
 			ret[n++] = make_line(a, (enum account_line)i,
 				a->steps ? a->total_ns[i] / a->steps : 0, a->ordinary_ns[i],
 				a->slow_ns[i]);
-	qsort(ret, (size_t)n, sizeof(*ret), by_growth);
+	SORT(ret, (size_t)n, by_growth);
 	return n;
 }
 

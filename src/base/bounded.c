@@ -5,12 +5,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <signal.h>
 
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/macros.h"
+#include "base/mutex.h"
 
 static struct {
 	pthread_mutex_t lock;
@@ -134,12 +134,8 @@ int bounded_post(struct bounded_job *j)
 
 bool bounded_is_done(struct bounded_job *j)
 {
-	bool is_done;
-
-	pthread_mutex_lock(&pool.lock);
-	is_done = j->is_done;
-	pthread_mutex_unlock(&pool.lock);
-	return is_done;
+	MUTEX_HELD(&pool.lock);
+	return j->is_done;
 }
 
 void bounded_leave(struct bounded_job *j)
@@ -160,12 +156,11 @@ static bool wait_for(struct bounded_job *j, uint64_t until_ns)
 		.tv_sec = (time_t)(until_ns / NS_PER_S), .tv_nsec = (long)(until_ns % NS_PER_S)};
 	bool is_done;
 
-	pthread_mutex_lock(&pool.lock);
+	MUTEX_HELD(&pool.lock);
 	while (!j->is_done && pthread_cond_clockwait(
 				      &pool.told, &pool.lock, CLOCK_MONOTONIC, &until) != ETIMEDOUT)
 		continue;
 	is_done = j->is_done;
-	pthread_mutex_unlock(&pool.lock);
 	return is_done;
 }
 
@@ -290,8 +285,8 @@ int bounded_read(uint32_t uid, const char *path, void *out, size_t size)
 
 void bounded_end(void)
 {
-	pthread_mutex_lock(&pool.lock);
+	MUTEX_HELD(&pool.lock);
+
 	pool.ending = true;
 	pthread_cond_broadcast(&pool.wake);
-	pthread_mutex_unlock(&pool.lock);
 }

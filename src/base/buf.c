@@ -2,8 +2,6 @@
 /* buf.c - see buf.h. Invariants: len <= cap; cap <= max + 1; data[len] == 0 when data is set. */
 #include "base/buf.h"
 
-#include <stdarg.h>
-
 void buf_done(struct buf *b)
 {
 	free(b->data);

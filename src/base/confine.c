@@ -176,18 +176,6 @@ static void emit_paths(struct filter *f, const struct confine_calls *c)
 #endif
 }
 
-static void emit_architecture(struct filter *f)
-{
-	emit_load(f, offsetof(struct seccomp_data, arch));
-	emit(f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
-	emit_return(f, SECCOMP_RET_KILL_PROCESS);
-	emit_load(f, offsetof(struct seccomp_data, nr));
-#ifdef X32_CALLS
-	emit(f, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
-	emit_return(f, SECCOMP_RET_KILL_PROCESS);
-#endif
-}
-
 /* The flags of clone3() are in memory, out of a filter's sight: libc then takes clone(). */
 static void emit_fork(struct filter *f)
 {
@@ -203,7 +191,14 @@ int confine_calls(const struct confine_calls *c)
 	struct filter f = {.count = 0};
 	struct sock_fprog program;
 
-	emit_architecture(&f);
+	emit_load(&f, offsetof(struct seccomp_data, arch));
+	emit(&f, BPF_JMP | BPF_JEQ | BPF_K, OWN_ARCH, 1, 0);
+	emit_return(&f, SECCOMP_RET_KILL_PROCESS);
+	emit_load(&f, offsetof(struct seccomp_data, nr));
+#ifdef X32_CALLS
+	emit(&f, BPF_JMP | BPF_JGE | BPF_K, X32_CALLS, 0, 1);
+	emit_return(&f, SECCOMP_RET_KILL_PROCESS);
+#endif
 	if (c->strict)
 		emit_calls(&f, hostile_calls, ARRAY_SIZE(hostile_calls), SECCOMP_RET_KILL_PROCESS);
 	emit_free(&f, common_calls, ARRAY_SIZE(common_calls));

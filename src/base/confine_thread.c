@@ -15,7 +15,6 @@
 #include <sys/wait.h>
 
 #include "base/log.h"
-#include "base/macros.h"
 
 /* See docs/adr/0011-confined-tracer.md. One plan for all threads: they are
  * made afterwards and inherit it. */

@@ -2,8 +2,6 @@
 /* errinfo.c - sentences for people and the exit code that goes with them. No state. */
 #include "base/errinfo.h"
 
-#include <stdarg.h>
-
 static void write_text(struct errinfo *e, int code, const char *fmt, va_list ap)
 {
 	if (!e)

@@ -179,19 +179,17 @@ int file_read_line(const char *root, const char *path, char *out, size_t size)
 	return 0;
 }
 
-static int write_all(int fd, const char *data, size_t len)
+int file_write_all(int fd, const void *data, size_t len)
 {
-	while (len > 0) {
-		ssize_t n = write(fd, data, len);
+	for (const char *at = data; len > 0;) {
+		ssize_t n = write(fd, at, len);
 
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
+		if (n < 0 && errno != EINTR)
 			return -errno;
-		data += n;
-		len -= (size_t)n;
+		at += MAX(n, (ssize_t)0);
+		len -= (size_t)MAX(n, (ssize_t)0);
 	}
-	return fsync(fd) < 0 ? -errno : 0;
+	return 0;
 }
 
 int file_sync(const char *path)
@@ -265,14 +263,15 @@ int file_write_atomic(const char *path, const void *data, size_t len, mode_t mod
 	_cleanup_fd_ int fd = -1;
 	int r = file_join(tmp, sizeof(tmp), path, ".XXXXXX");
 
-	if (r == 0)
-		r = check_replaced(path);
+	r = r ?: check_replaced(path);
 	if (r < 0)
 		return r;
 	fd = mkostemp(tmp, O_CLOEXEC);
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, data, len);
+	r = file_write_all(fd, data, len);
+	if (r == 0 && fsync(fd) < 0)
+		r = -errno;
 	if (r == 0 && fchmod(fd, mode) < 0)
 		r = -errno;
 	if (r == 0 && rename(tmp, path) < 0)

@@ -49,6 +49,9 @@ bool file_is_recording(const char *path);
  * left over. -EEXIST: a database, a device or a pipe has the name; -EISDIR. */
 int file_write_atomic(const char *path, const void *data, size_t len, mode_t mode);
 
+/* file_write_all - all of @data to @fd, however often that takes. 0 or a negative errno. */
+int file_write_all(int fd, const void *data, size_t len);
+
 /* file_sync - waits until the file or folder @path is on disk. */
 int file_sync(const char *path);
 

@@ -10,6 +10,7 @@
 
 #include <errno.h>
 #include <inttypes.h>
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -50,6 +51,43 @@
 #define LIST_ID(NAME, id, ...) id,
 #define LIST_IDS(LIST)         ((const char *const[]){LIST(LIST_ID)})
 
+/* EXISTS(i, count, condition) - whether @condition, an expression of the index @i, holds for one below @count.
+ * FIND(x, items, count, condition) - the first element of an array for which @condition, an expression of the pointer
+ * @x to it, holds; NULL: there is none. FIND_ROW - likewise of a table that ends with a row without @member, or is NULL.
+ *
+ *	return EXISTS(i, list->count, list->pids[i] == pid);
+ *	return FIND(x, list->items, list->count, x->id == id);
+ *	return FIND_ROW(x, commands, name, !strcmp(x->name, name)); */
+#define EXISTS(i, count, condition)                                                                \
+	({                                                                                         \
+		__typeof__((count) + 0) i = 0, exists_end_ = (count);                              \
+                                                                                                   \
+		while (i < exists_end_ && !(condition))                                            \
+			i++;                                                                       \
+		i < exists_end_;                                                                   \
+	})
+#define FIND(x, items, count, condition)                                                           \
+	({                                                                                         \
+		__typeof__((items) + 0) find_found_ = NULL;                                        \
+                                                                                                   \
+		for (size_t find_i_ = 0, find_end_ = (count); !find_found_ && find_i_ < find_end_; \
+			find_i_++) {                                                               \
+			__typeof__(find_found_) x = &(items)[find_i_];                             \
+                                                                                                   \
+			if (condition)                                                             \
+				find_found_ = x;                                                   \
+		}                                                                                  \
+		find_found_;                                                                       \
+	})
+#define FIND_ROW(x, table, member, condition)                                                      \
+	({                                                                                         \
+		__typeof__((table) + 0) x = (table);                                               \
+                                                                                                   \
+		while (x && x->member && !(condition))                                             \
+			x++;                                                                       \
+		x && x->member ? x : NULL;                                                         \
+	})
+
 /* DEFINE_CLEANUP(type, free_fn) - makes free_fnp(), the form _cleanup_ wants. */
 #define DEFINE_CLEANUP(type, free_fn)                                                              \
 	static inline _unused_ void free_fn##p(type *p)                                            \
@@ -57,6 +95,11 @@
 		if (*p)                                                                            \
 			free_fn(*p);                                                               \
 	}
+
+/* DECLARE_FREE(type, free_fn) - free_fn(), which frees a @type, and free_fnp(). */
+#define DECLARE_FREE(type, free_fn)                                                                \
+	void free_fn(type *);                                                                      \
+	DEFINE_CLEANUP(type *, free_fn)
 
 static inline void freep(void *p)
 {
@@ -70,6 +113,20 @@ static inline void fd_closep(int *fd)
 }
 #define _cleanup_free_ _cleanup_(freep)
 #define _cleanup_fd_   _cleanup_(fd_closep)
+
+/* FORMATTED(size, fmt, …) - a text as an expression, for the arguments of a call: as many bytes of it as fit. It lives
+ * until its block ends. */
+#define FORMATTED(size, ...) format_text((char[size]){0}, size, __VA_ARGS__)
+
+static inline _printf_(3, 4) const char *format_text(char *out, size_t size, const char *fmt, ...)
+{
+	va_list args;
+
+	va_start(args, fmt);
+	vsnprintf(out, size, fmt, args);
+	va_end(args);
+	return out;
+}
 
 /* Sums and products that stay at the highest number instead of beginning anew. */
 

@@ -6,7 +6,6 @@
  * arrive, waits SEND_SECONDS at most. */
 #include "base/notify.h"
 
-#include <stdarg.h>
 #include <sys/socket.h>
 #include <sys/time.h>
 #include <sys/un.h>
@@ -93,8 +92,7 @@ int notify_open(void)
 	if (!name || !name[0])
 		return 0;
 	r = parse_pulse(getenv("WATCHDOG_USEC"), getenv("WATCHDOG_PID"), &pulse_ns);
-	if (r == 0)
-		r = connect_to(name, &fd);
+	r = r ?: connect_to(name, &fd);
 	unsetenv("NOTIFY_SOCKET");
 	unsetenv("WATCHDOG_USEC");
 	unsetenv("WATCHDOG_PID");
@@ -136,7 +134,7 @@ static int tell(const char *text, int flags)
 /* A line feed would begin another assignment. */
 static void tell_status(const char *before, const char *fmt, va_list ap)
 {
-	char message[STATUS_MAX + 64], text[STATUS_MAX];
+	char text[STATUS_MAX];
 
 	if (manager.fd < 0)
 		return;
@@ -144,8 +142,7 @@ static void tell_status(const char *before, const char *fmt, va_list ap)
 	for (char *s = text; *s; s++)
 		if ((unsigned char)*s < ' ' || *s == 0x7f)
 			*s = ' ';
-	snprintf(message, sizeof(message), "%sSTATUS=%s", before, text);
-	(void)tell(message, 0);
+	(void)tell(FORMATTED(STATUS_MAX + 64, "%sSTATUS=%s", before, text), 0);
 }
 
 void notify_ready(const char *fmt, ...)
@@ -168,11 +165,9 @@ void notify_status(const char *fmt, ...)
 
 void notify_reloading(void)
 {
-	char text[96];
-
-	snprintf(text, sizeof(text), "RELOADING=1\nMONOTONIC_USEC=%llu",
-		(unsigned long long)(mono_now().ns / NS_PER_US));
-	(void)tell(text, 0);
+	(void)tell(FORMATTED(96, "RELOADING=1\nMONOTONIC_USEC=%llu",
+			   (unsigned long long)(mono_now().ns / NS_PER_US)),
+		0);
 }
 
 void notify_stopping(void)

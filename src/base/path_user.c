@@ -18,8 +18,6 @@
 #include <sys/stat.h>
 #include <sys/syscall.h>
 
-#include "base/macros.h"
-
 /* The place of a user's files, and their owner under sudo.
  *
  * In a folder that another user controls, files are made with that user's rights (base/path_user.h,

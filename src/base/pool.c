@@ -3,9 +3,10 @@
  * and the queue is short enough to be walked. */
 #include "base/pool.h"
 
-#include <pthread.h>
 #include <signal.h>
 #include <sys/resource.h>
+
+#include "base/mutex.h"
 
 struct worker {
 	struct pool *pool;
@@ -115,7 +116,7 @@ static void *work(void *arg)
 
 	if (p->settings.nice) /* of this thread alone, as Linux has it */
 		(void)setpriority(PRIO_PROCESS, (id_t)gettid(), p->settings.nice);
-	pthread_mutex_lock(&p->mutex);
+	MUTEX_HELD(&p->mutex);
 	while (p->count || p->running || !p->stopping) { /* what runs may come back to the queue */
 		struct pool_job *j = next_job(p, w->is_brief);
 
@@ -124,7 +125,6 @@ static void *work(void *arg)
 		else
 			pthread_cond_wait(&p->wake, &p->mutex);
 	}
-	pthread_mutex_unlock(&p->mutex);
 	return NULL;
 }
 
@@ -189,7 +189,7 @@ int pool_push(struct pool *p, struct pool_job *j)
 	size_t of_asker = 0;
 	int r = 0;
 
-	pthread_mutex_lock(&p->mutex);
+	MUTEX_HELD(&p->mutex);
 	TAILQ_FOREACH (other, &p->queue, link)
 		of_asker += other->asker == j->asker;
 	if (p->stopping || p->count + of_asker >= p->settings.queue_max) {
@@ -198,7 +198,6 @@ int pool_push(struct pool *p, struct pool_job *j)
 		j->was_tried = false;
 		enqueue(p, j);
 	}
-	pthread_mutex_unlock(&p->mutex);
 	return r;
 }
 
@@ -206,21 +205,17 @@ bool pool_withdraw(struct pool *p, struct pool_job *j)
 {
 	bool was_waiting;
 
-	pthread_mutex_lock(&p->mutex);
+	MUTEX_HELD(&p->mutex);
 	was_waiting = j->is_waiting;
 	if (was_waiting)
 		dequeue(p, j);
 	pthread_cond_broadcast(&p->wake); /* the last one may be what a stop waits for */
-	pthread_mutex_unlock(&p->mutex);
 	return was_waiting;
 }
 
 size_t pool_load(struct pool *p)
 {
-	size_t n;
+	MUTEX_HELD(&p->mutex);
 
-	pthread_mutex_lock(&p->mutex);
-	n = p->count + p->running;
-	pthread_mutex_unlock(&p->mutex);
-	return n;
+	return p->count + p->running;
 }

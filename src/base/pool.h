@@ -36,8 +36,7 @@ struct pool_settings {
 int pool_new(const struct pool_settings *s, struct pool **ret);
 
 /* pool_free - waits for what runs; what waits in the queue is run, too. */
-void pool_free(struct pool *p);
-DEFINE_CLEANUP(struct pool *, pool_free)
+DECLARE_FREE(struct pool, pool_free)
 
 /* pool_push - -EBUSY: the queue has no place for this asker. */
 int pool_push(struct pool *p, struct pool_job *j);

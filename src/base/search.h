@@ -3,6 +3,7 @@
 #pragma once
 
 #include <stddef.h>
+#include <stdlib.h>
 
 /* ORDER - defines a comparator for qsort() and bsearch() of two elements of @type, *x and *y: the first key that
  * differs decides.
@@ -27,6 +28,13 @@
                                                                                                    \
 		return keys;                                                                       \
 	}
+
+/* SORT - qsort() of an array, which may be NULL if @count is 0. */
+#define SORT(items, count, compare)                                                                \
+	do {                                                                                       \
+		if ((count) > 0)                                                                   \
+			qsort(items, count, sizeof(*(items)), compare);                            \
+	} while (0)
 
 /* LOWER_BOUND - how many of @count elements, which are in order, @is_before holds for: the index of
  * the first for which it does not, @count if there is none. @is_before is an expression of @i, an

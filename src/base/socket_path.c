@@ -15,7 +15,6 @@
 
 #include "base/buf.h"
 #include "base/file.h"
-#include "base/macros.h"
 #include "base/path_user.h"
 
 /* The kernel lists sockets by number, and each process what it has
@@ -73,11 +72,10 @@ static uint64_t find_socket(const char *root, uint32_t inside, uint16_t port)
 static bool holds(const char *root, const char *pid, const char *name)
 {
 	_cleanup_(dir_closep) DIR *d = NULL;
-	char path[PATH_MAX], fds[64], target[64];
+	char path[PATH_MAX], target[64];
 	struct dirent *e;
 
-	snprintf(fds, sizeof(fds), "/proc/%.16s/fd", pid);
-	if (file_join(path, sizeof(path), root, fds) < 0)
+	if (file_join(path, sizeof(path), root, FORMATTED(64, "/proc/%.16s/fd", pid)) < 0)
 		return false;
 	d = opendir(path);
 	for (int i = 0; d && i < LINKS_MAX && (e = readdir(d)); i++) {
@@ -330,9 +328,7 @@ int socket_path_bind(const char *path, gid_t group, int *ret_fd, struct errinfo 
 			"%s: the socket needs its own folder; give a full path", path);
 	*slash = 0;
 	r = make_folder(folder, path, reterr);
-	if (r == 0)
-		r = prepare_folder(folder, group, &lock, reterr);
-	if (r == 0)
-		r = clear_socket_path(&address, reterr);
+	r = r ?: prepare_folder(folder, group, &lock, reterr);
+	r = r ?: clear_socket_path(&address, reterr);
 	return r < 0 ? r : bind_here(&address, group, ret_fd, reterr);
 }

@@ -8,7 +8,6 @@
 
 #include <fcntl.h>
 #include <linux/capability.h>
-#include <pthread.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/prctl.h>
@@ -19,6 +18,7 @@
 
 #include "base/clock.h"
 #include "base/confine_thread.h"
+#include "base/mutex.h"
 
 /* The process that starts others for a parent without privileges.
  *
@@ -182,7 +182,7 @@ static int request(uint32_t number, int sock)
 	ssize_t n;
 	int r;
 
-	pthread_mutex_lock(&server.mutex);
+	MUTEX_HELD(&server.mutex);
 	r = server.fd < 0 ? -EPIPE : send_request(number, sock);
 	if (r == 0) {
 		do
@@ -194,7 +194,6 @@ static int request(uint32_t number, int sock)
 			server.fd = -1;
 		}
 	}
-	pthread_mutex_unlock(&server.mutex);
 	return r;
 }
 

@@ -60,10 +60,7 @@ static bool is_deceptive(uint32_t cp)
 		{0xe0000, 0xe0fff}, /* tags and more selectors */
 	};
 
-	for (size_t i = 0; i < ARRAY_SIZE(ranges); i++)
-		if (cp >= ranges[i].first && cp <= ranges[i].last)
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(ranges), cp >= ranges[i].first && cp <= ranges[i].last);
 }
 
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len)
@@ -361,6 +358,15 @@ int text_parse_size(const char *s, uint64_t *ret_bytes)
 		return r;
 	*ret_bytes = total;
 	return 0;
+}
+
+const char *text_shown(char out[TEXT_SHOWN_MAX], const char *s)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(TEXT_SHOWN_MAX - 1);
+
+	text_escape_terminal(&b, s);
+	text_copy(out, TEXT_SHOWN_MAX, buf_str(&b), b.len);
+	return out;
 }
 
 size_t text_cut(const char *s, size_t len, size_t max)

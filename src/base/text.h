@@ -22,6 +22,11 @@ int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 void text_escape_terminal(struct buf *b, const char *s);
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len);
 
+/* TEXT_SHOWN - the same as an expression, for the arguments of a call; it lives until its block ends. */
+#define TEXT_SHOWN_MAX 8192
+#define TEXT_SHOWN(s)  text_shown((char[TEXT_SHOWN_MAX]){0}, s)
+const char *text_shown(char out[TEXT_SHOWN_MAX], const char *s);
+
 /* text_cut - how many of the @len bytes of @s, at most @max, are whole characters. */
 size_t text_cut(const char *s, size_t len, size_t max);
 

@@ -135,10 +135,7 @@ int caller_take_assignments(struct caller *c, const char *sudo, size_t len, size
 
 static int read_process(pid_t pid, const char *name, struct buf *b)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%d/%s", (int)pid, name);
-	return file_read(path, ENVIRON_MAX, b);
+	return file_read(FORMATTED(64, "/proc/%d/%s", (int)pid, name), ENVIRON_MAX, b);
 }
 
 /* Whether process @pid is sudo, called by user @uid. */
@@ -165,16 +162,12 @@ static int take_sudo(struct caller *c, pid_t sudo)
 				 words = BUF_INIT(ENVIRON_MAX + 1), own = BUF_INIT(ENVIRON_MAX + 1);
 	int r = read_process(sudo, "environ", &environment);
 
-	if (r == 0)
-		r = read_process(sudo, "cmdline", &words);
-	if (r == 0)
-		r = read_process(getpid(), "cmdline", &own);
-	if (r == 0)
-		r = caller_take_environ(c, buf_str(&environment), environment.len);
-	if (r == 0)
-		r = caller_take_assignments(
-			c, buf_str(&words), words.len, count_words(buf_str(&own), own.len));
-	return r;
+	r = r ?: read_process(sudo, "cmdline", &words);
+	r = r ?: read_process(getpid(), "cmdline", &own);
+	r = r ?: caller_take_environ(c, buf_str(&environment), environment.len);
+	return r
+		       ?: caller_take_assignments(c, buf_str(&words), words.len,
+				  count_words(buf_str(&own), own.len));
 }
 
 /* Ours, as far as sudo made it root's made the user's again. */
@@ -192,10 +185,8 @@ static int take_own(struct caller *c, const struct passwd *pw)
 	for (size_t i = 0; i < ARRAY_SIZE(of_sudo); i++)
 		unset_variable(c, of_sudo[i]);
 	r = set_value(c, "HOME", pw->pw_dir);
-	if (r == 0)
-		r = set_value(c, "USER", pw->pw_name);
-	if (r == 0)
-		r = set_value(c, "LOGNAME", pw->pw_name);
+	r = r ?: set_value(c, "USER", pw->pw_name);
+	r = r ?: set_value(c, "LOGNAME", pw->pw_name);
 	return r < 0 ? r : set_value(c, "SHELL", pw->pw_shell);
 }
 

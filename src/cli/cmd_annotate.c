@@ -42,8 +42,7 @@ static int open_labels(const struct annotate_settings *s, int *ret_fd, struct er
 		return -ENOMEM;
 	r = annotate_line_compose(
 		s->labels.value, s->labels.count, (uint32_t)s->pid, now, &line, reterr);
-	if (r == 0)
-		r = annotate_line_parse(line.data, line.len - 1, now, checked, reterr);
+	r = r ?: annotate_line_parse(line.data, line.len - 1, now, checked, reterr);
 	if (r < 0)
 		return r;
 	fd = memfd_create("annotation", MFD_CLOEXEC);
@@ -81,7 +80,6 @@ static int open_input(const struct annotate_settings *s, int *ret_fd, struct err
 static int report(const struct annotate_result *result, bool by_label, struct errinfo *reterr)
 {
 	const char *why = result->first_error.text;
-	char lines[TEXT_PLURAL_MAX];
 
 	if (!result->refused)
 		return 0;
@@ -89,8 +87,8 @@ static int report(const struct annotate_result *result, bool by_label, struct er
 		return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL, "refused: %s", why);
 	return errinfo_set_exit(reterr, EXIT_BAD_DATA, -EINVAL,
 		"%s rejected, %llu stored; line %llu: %.350s",
-		text_format_plural(lines, result->refused, "lines"),
-		(unsigned long long)result->stored, (unsigned long long)result->first_line, why);
+		TEXT_PLURAL(result->refused, "lines"), (unsigned long long)result->stored,
+		(unsigned long long)result->first_line, why);
 }
 
 /* `annotate step=12` is what everybody types. */
@@ -114,16 +112,11 @@ static int annotate_run(const struct command *c, void *settings, int argc, char 
 	struct errinfo e = {0};
 	int r = take_arguments(s, argc, argv, &e);
 
-	if (r == 0)
-		r = open_input(s, &input, &e);
-	if (r == 0)
-		r = socket_path_find(s->socket, ANNOTATE_SOCKET, path, &e);
-	if (r == 0)
-		r = annotate_client_connect(path, &fd, &e);
-	if (r == 0)
-		r = annotate_client_send(fd, input, &result, &e);
-	if (r == 0)
-		r = report(&result, s->labels.count, &e);
+	r = r ?: open_input(s, &input, &e);
+	r = r ?: socket_path_find(s->socket, ANNOTATE_SOCKET, path, &e);
+	r = r ?: annotate_client_connect(path, &fd, &e);
+	r = r ?: annotate_client_send(fd, input, &result, &e);
+	r = r ?: report(&result, s->labels.count, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

@@ -319,8 +319,7 @@ static int init(const struct cert_settings *s, const char *dir, struct errinfo *
 	_cleanup_(ca_freep) struct ca *ca = NULL;
 	int r = ca_init(dir, s->permit.value, s->days ? (int)s->days : CA_DAYS, reterr);
 
-	if (r == 0)
-		r = ca_open(dir, false, &ca, reterr);
+	r = r ?: ca_open(dir, false, &ca, reterr);
 	if (r == 0) {
 		struct ca_authority list[CA_AUTHORITIES_MAX];
 		char date[DATE_MAX];
@@ -441,14 +440,10 @@ static int cert_run(const struct command *c, void *settings, int argc, char **ar
 	int r, code = EXIT_OK;
 
 	(void)c;
-	if (!argc)
-		r = errinfo_set(&e, -EINVAL, "name an action: init, issue, list or rotate");
-	else
-		r = check_flags(s, argv[0], argc - 1, &e);
-	if (r == 0)
-		r = find_dir(s, !strcmp(argv[0], "init"), &dir, &e);
-	if (r == 0)
-		r = act(s, argv[0], argc > 1 ? argv[1] : NULL, dir, &code, &e);
+	r = !argc ? errinfo_set(&e, -EINVAL, "name an action: init, issue, list or rotate")
+		  : check_flags(s, argv[0], argc - 1, &e);
+	r = r ?: find_dir(s, !strcmp(argv[0], "init"), &dir, &e);
+	r = r ?: act(s, argv[0], argc > 1 ? argv[1] : NULL, dir, &code, &e);
 	return r < 0 ? dispatch_fail(&e, r) : code;
 }
 

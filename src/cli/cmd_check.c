@@ -72,10 +72,8 @@ static void print_escaped(const char *prefix, const char *s, size_t len)
 
 static void print_row(const struct check_row *row, bool utf8)
 {
-	char prefix[64];
-
-	snprintf(prefix, sizeof(prefix), "%s  %-20s ", mark(row, utf8), row->name);
-	print_escaped(prefix, row->value, strlen(row->value));
+	print_escaped(FORMATTED(64, "%s  %-20s ", mark(row, utf8), row->name), row->value,
+		strlen(row->value));
 	for (const char *p = row->detail; *p;) {
 		size_t len = strcspn(p, "\n");
 

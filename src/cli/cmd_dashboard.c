@@ -129,8 +129,7 @@ static int check_settings(const struct dashboard_settings *s, struct errinfo *re
 	union address parsed;
 	int r = address_parse(s->addr, &parsed, reterr);
 
-	if (r == 0)
-		r = server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
+	r = r ?: server_tls_check(&tls, s->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (s->no_tls && !address_text_is_loopback(s->addr))
@@ -266,6 +265,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 	struct server_access_options access = access_options(d->settings);
 	struct tls_server_settings tls = tls_settings(d->settings);
 	int r = server_access_open(&access, &d->access, reterr);
+
 	if (r == 0 && !d->settings->no_tls)
 		r = server_tls_open(&tls, &d->tls, reterr);
 	if (r < 0)
@@ -288,8 +288,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
 		.ready = ready,
 		.arg = d};
 	r = serve_new(d->loop, &s, &d->serve, reterr);
-	if (r == 0)
-		r = server_life_watch(&d->life, reterr);
+	r = r ?: server_life_watch(&d->life, reterr);
 	if (r < 0)
 		return r;
 	try_worker(d);
@@ -301,8 +300,7 @@ static int run(struct dashboard *d, struct errinfo *reterr)
  * together, and plain HTTP needs none of them. */
 static void take_config(struct dashboard_settings *s, const struct config *c)
 {
-	if (!s->addr)
-		s->addr = c->dashboard_addr;
+	s->addr = s->addr ?: c->dashboard_addr;
 	if (!s->no_tls && !s->cert && !s->key) {
 		s->cert = c->dashboard_tls_cert;
 		s->key = c->dashboard_tls_key;
@@ -339,13 +337,10 @@ static int dashboard_run(const struct command *cmd, void *settings, int argc, ch
 	if (!s->addr)
 		s->addr = DEFAULT_ADDR;
 	r = check_settings(s, &e);
-	if (r == 0)
-		r = find_db(s, &default_path, &d.db, &e);
-	if (r == 0)
-		r = loop_new(&loop);
+	r = r ?: find_db(s, &default_path, &d.db, &e);
+	r = r ?: loop_new(&loop);
 	d.loop = loop;
-	if (r == 0)
-		r = run(&d, &e);
+	r = r ?: run(&d, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

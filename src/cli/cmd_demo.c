@@ -242,12 +242,10 @@ static int play_acts(const struct demo *d, const struct demo_scenario *sc, struc
 	for (const struct act *a = sc->acts; a->says; a++) {
 		double seconds = act_seconds(d, sc, a);
 		int actor = -1;
-		char gate[16];
 
 		if (a->traced) {
 			actor = traced++;
-			snprintf(gate, sizeof(gate), "go%d", actor);
-			stage_touch(stage, gate);
+			stage_touch(stage, FORMATTED(16, "go%d", actor));
 		} else if (a->program) {
 			actor = stage_start(stage, a->program, a->args, reterr);
 			if (actor < 0)
@@ -276,10 +274,8 @@ static int record(const struct demo *d, const struct demo_scenario *sc, struct s
 	struct tracing t = {0};
 	int r = sc->dataset ? stage_make_dataset(stage, reterr) : 0, q;
 
-	if (r == 0)
-		r = start_traced(stage, sc, pids, &ts.pid_count, reterr);
-	if (r == 0)
-		r = tracing_begin(&t, &ts, reterr);
+	r = r ?: start_traced(stage, sc, pids, &ts.pid_count, reterr);
+	r = r ?: tracing_begin(&t, &ts, reterr);
 	if (r < 0)
 		return r;
 	r = play_acts(d, sc, stage, &t, reterr);
@@ -299,8 +295,7 @@ static int make_content(const struct demo *d, const struct demo_scenario *sc,
 		return r;
 	snprintf(db, sizeof(db), "%s/demo.db", stage.work_dir);
 	r = record(d, sc, &stage, d->settings->db ? d->settings->db : db, reterr);
-	if (r == 0)
-		r = nodedb_read(d->settings->db ? d->settings->db : db, &all, ret, reterr);
+	r = r ?: nodedb_read(d->settings->db ? d->settings->db : db, &all, ret, reterr);
 	stage_close(&stage);
 	return r;
 }
@@ -370,8 +365,7 @@ static int show(const struct demo *d, const struct demo_scenario *sc,
 		return print_json(d, sc, c, buf_str(&sentence), reterr);
 	printf("\n");
 	r = explain_content(c, d->style, reterr);
-	if (r == 0)
-		r = print_steps(c, reterr);
+	r = r ?: print_steps(c, reterr);
 	if (r < 0)
 		return r;
 	text_escape_terminal(&safe, sentence.len ? buf_str(&sentence) : NOT_MEASURED);

@@ -91,8 +91,7 @@ static int make_request(const struct diff_settings *s, bool second, struct answe
 		f.scope.source = op->source;
 		f.scope.op = op->op;
 	}
-	if (r == 0)
-		r = range_request(second ? &s->range2 : &s->range, &f, ret, reterr);
+	r = r ?: range_request(second ? &s->range2 : &s->range, &f, ret, reterr);
 	if (r < 0)
 		return r;
 	ret->has_rank = s->rank >= 0;
@@ -147,22 +146,17 @@ static int diff_run(const struct command *cmd, void *settings, int argc, char **
 	struct errinfo e = {0};
 	int r = a ? check_files(s, argc, argv, &e) : -ENOMEM;
 
-	if (r == 0)
-		r = range_pids(argv[0], &s->pids, &e);
-	if (r == 0)
-		r = range_pids(argv[argc - 1], s->pids2.count ? &s->pids2 : &s->pids, &e);
-	if (r == 0)
-		r = make_request(s, false, &a->request[0], &e);
-	if (r == 0)
-		r = make_request(s, true, &a->request[1], &e);
+	r = r ?: range_pids(argv[0], &s->pids, &e);
+	r = r ?: range_pids(argv[argc - 1], s->pids2.count ? &s->pids2 : &s->pids, &e);
+	r = r ?: make_request(s, false, &a->request[0], &e);
+	r = r ?: make_request(s, true, &a->request[1], &e);
 	if (r == 0) {
 		a->path2 = argv[argc - 1];
 		progress_begin(&progress, STDERR_FILENO, "comparing");
 		r = answer_ask(argv[0], &a->request[0], 0, ask_first, a, &e);
 		progress_done(&progress);
 	}
-	if (r == 0)
-		r = print(s, &a->answer, &e);
+	r = r ?: print(s, &a->answer, &e);
 	if (a)
 		diff_answer_done(&a->answer);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;

@@ -86,8 +86,7 @@ static int write_output(const char *path, const struct buf *b, struct errinfo *r
 		return 0;
 	}
 	r = output_open(&o, path, reterr);
-	if (r == 0)
-		r = output_write(&o, buf_str(b), b->len, reterr);
+	r = r ?: output_write(&o, buf_str(b), b->len, reterr);
 	return r < 0 ? r : output_commit(&o, reterr);
 }
 
@@ -136,17 +135,13 @@ static int export_file(const struct export_settings *s, struct export_options *o
 	options->name = basename(path);
 	if (s->output && is_same_file(s->output, path))
 		r = errinfo_set(reterr, -EINVAL, "--output is the recording itself");
-	if (r == 0)
-		r = range_resolve(path, &s->range, &f, &note, reterr);
-	if (r == 0)
-		r = nodedb_read(path, &f, &content, reterr);
+	r = r ?: range_resolve(path, &s->range, &f, &note, reterr);
+	r = r ?: nodedb_read(path, &f, &content, reterr);
 	if (r == 0)
 		range_print(&note);
-	if (r == 0)
-		r = export_stacks(&content, options, &b, &stats, reterr);
+	r = r ?: export_stacks(&content, options, &b, &stats, reterr);
 	progress_done(&progress);
-	if (r == 0)
-		r = write_output(s->output, &b, reterr);
+	r = r ?: write_output(s->output, &b, reterr);
 	if (r == 0)
 		print_notes(s, &content, &stats, b.len);
 	return r;
@@ -256,8 +251,7 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 	_cleanup_(fleet_done) struct fleet fleet = {0};
 	int trace, r;
 
-	if (!s->format)
-		s->format = format_of_name(s->output);
+	s->format = s->format ?: format_of_name(s->output);
 	trace = is_trace(s, &proto, &e);
 	r = trace ? MIN(trace, 0) : resolve(s, &options, &e);
 
@@ -267,14 +261,11 @@ static int export_run(const struct command *cmd, void *settings, int argc, char 
 		r = export_nodes(s, &fleet, trace, proto, &e);
 		return r < 0 ? dispatch_fail(&e, r) : r;
 	}
-	if (r == 0)
-		r = db_option_path(s->db, &default_path, &path, &e);
+	r = r ?: db_option_path(s->db, &default_path, &path, &e);
 	if (r == 0 && s->node)
 		r = check_node(path, s->node, &e);
-	if (r == 0)
-		r = range_processes(path, &s->pids, s->rank, s->node, &e);
-	if (r == 0)
-		r = trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);
+	r = r ?: range_processes(path, &s->pids, s->rank, s->node, &e);
+	r = r ?: trace ? write_trace(s, path, proto, &e) : export_file(s, &options, path, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

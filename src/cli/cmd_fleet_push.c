@@ -115,9 +115,9 @@ static int resolve_spans(
 			"--otlp-endpoint %.100s: only http:// and https:// are supported",
 			s->otlp_endpoint);
 	r = endpoint_parse(&o, &p->spans, reterr);
-	if (r == 0)
-		r = endpoint_fields_parse(getenv("OTEL_EXPORTER_OTLP_HEADERS"),
-			"OTEL_EXPORTER_OTLP_HEADERS", &p->span_fields, reterr);
+	r = r
+		    ?: endpoint_fields_parse(getenv("OTEL_EXPORTER_OTLP_HEADERS"),
+			       "OTEL_EXPORTER_OTLP_HEADERS", &p->span_fields, reterr);
 	p->pusher.spans = &p->spans;
 	p->pusher.span_fields = &p->span_fields;
 	return r;
@@ -126,12 +126,9 @@ static int resolve_spans(
 /* What no flag says comes from ingero.yaml. */
 static void take_config(struct fleet_push_settings *s, const struct config *c)
 {
-	if (!s->endpoint)
-		s->endpoint = c->fleet_endpoint;
-	if (!s->cluster)
-		s->cluster = c->fleet_cluster_id;
-	if (!s->threshold_url)
-		s->threshold_url = c->fleet_threshold_url;
+	s->endpoint = s->endpoint ?: c->fleet_endpoint;
+	s->cluster = s->cluster ?: c->fleet_cluster_id;
+	s->threshold_url = s->threshold_url ?: c->fleet_threshold_url;
 }
 
 /* --node-id, else agent.node of ingero.yaml, else the host's name. */
@@ -226,12 +223,9 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 		return r;
 	take_config(s, p->config);
 	r = resolve_endpoints(s, p, reterr);
-	if (r == 0)
-		r = resolve_spans(s, p, reterr);
-	if (r == 0)
-		r = resolve_tls(s, p, reterr);
-	if (r == 0)
-		r = resolve_node(s, p);
+	r = r ?: resolve_spans(s, p, reterr);
+	r = r ?: resolve_tls(s, p, reterr);
+	r = r ?: resolve_node(s, p);
 	if (r < 0)
 		return r;
 	if (!s->cluster)
@@ -239,17 +233,15 @@ static int resolve(struct fleet_push_settings *s, struct plan *p, struct errinfo
 	ps->cluster = s->cluster;
 	resolve_rest(s, ps);
 	r = resolve_mode(s, ps, reterr);
-	if (r == 0)
-		r = pusher_check(ps, reterr);
-	if (r == 0)
-		r = resolve_token(s, p, reterr);
+	r = r ?: pusher_check(ps, reterr);
+	r = r ?: resolve_token(s, p, reterr);
 	if (r == 0 && s->replay && (s->db || s->stub || s->once))
 		return errinfo_set(reterr, -EINVAL,
 			"--replay names the recording: it cannot be combined with --db, --stub and --once");
 	if (r == 0 && !s->db && !s->stub && !s->replay)
 		r = store_default_path(&p->default_db, reterr);
 	ps->db = s->replay ? s->replay : s->db ? s->db : p->default_db;
-	return r == 0 ? resolve_mark(s, p) : r;
+	return r ?: resolve_mark(s, p);
 }
 
 /* After everything else is known to be right: it asks other machines. */
@@ -331,8 +323,7 @@ static int fleet_push_run(const struct command *c, void *settings, int argc, cha
 	dispatch_serve();
 	r = resolve(s, &p, &e);
 	log_set_level(LOG_LEVEL_INFO);
-	if (r == 0)
-		r = find_provider(s->provider, &p, &e);
+	r = r ?: find_provider(s->provider, &p, &e);
 	if (r == 0 && s->check) {
 		r = check(&p.pusher, &e);
 	} else if (r == 0) {

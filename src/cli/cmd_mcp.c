@@ -55,6 +55,48 @@ static const struct option_row mcp_rows[] = {
 	OPTION_END,
 };
 
+/* Who asked what: a line in a file for every request that was answered. Names come from clients, so they are escaped. */
+
+#define LINE_MAX_BYTES 1024
+#define NAME_SHOWN     128
+
+struct mcp_log {
+	int fd; /* -1: none */
+};
+#define MCP_LOG_NONE ((struct mcp_log){.fd = -1})
+
+/* Appends to @path, which is made with mode 0600 if it is not there. */
+static int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
+{
+	return log_file_open(path, &ret->fd, reterr);
+}
+
+static void mcp_log_close(struct mcp_log *l)
+{
+	fd_closep(&l->fd);
+}
+
+/* One write for one line, so that threads do not mix; @arg is the log. */
+static void mcp_log_line(void *arg, const char *method, const char *name, uint64_t ns, bool failed)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
+	const struct mcp_log *l = arg;
+	time_t now = time(NULL);
+	char when[32] = "";
+	struct tm tm;
+
+	if (gmtime_r(&now, &tm))
+		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
+	buf_printf(&b, "%s %s ", when, failed ? "failed" : "ok");
+	text_escape_terminal_len(&b, method, strnlen(method, NAME_SHOWN));
+	buf_putc(&b, ' ');
+	text_escape_terminal_len(&b, name ? name : "-", strnlen(name ? name : "-", NAME_SHOWN));
+	buf_printf(&b, " %llu ms\n", (unsigned long long)(ns / NS_PER_MS));
+	/* A log that cannot be written does not keep anybody from being answered. */
+	if (!b.err && write(l->fd, b.data, b.len) < 0)
+		return;
+}
+
 static struct server_access_options access_options(const struct mcp_options *o)
 {
 	return (struct server_access_options){.address = o->http,
@@ -135,18 +177,11 @@ static void web_done(struct web *w)
 	loop_freep(&w->loop);
 }
 
-static void stopped(void *arg)
-{
-	struct web *w = arg;
-
-	loop_stop(w->loop);
-}
-
 static void on_stop(void *arg)
 {
 	struct web *w = arg;
 
-	http_server_drain(w->server, stopped, w);
+	http_server_drain(w->server, loop_stop, w->loop);
 }
 
 static void on_reload(void *arg)
@@ -163,11 +198,9 @@ static void on_reload(void *arg)
 
 static void say_where(const struct web *w)
 {
-	char url[128];
-
-	snprintf(url, sizeof(url), "%s://%s%s", w->tls ? "https" : "http",
-		http_server_address(w->server), MCP_HTTP_PATH);
-	fprintf(stderr, "ingero: MCP at %s\n", url);
+	fprintf(stderr, "ingero: MCP at %s\n",
+		FORMATTED(128, "%s://%s%s", w->tls ? "https" : "http",
+			http_server_address(w->server), MCP_HTTP_PATH));
 	if (w->tls && tls_is_self_signed(w->tls))
 		fprintf(stderr, "ingero: self-signed certificate %s, SHA-256 %s\n",
 			tls_cert_path(w->tls), tls_fingerprint(w->tls));
@@ -188,26 +221,21 @@ static int run_web(const struct mcp_options *o, const struct dispatcher *t,
 
 	if (r == 0 && !o->no_tls)
 		r = server_tls_open(&tls, &w.tls, reterr);
-	if (r == 0)
-		r = server_access_open(&access, &w.access, reterr);
+	r = r ?: server_access_open(&access, &w.access, reterr);
 	if (r == 0)
 		serve_confine(confine);
-	if (r == 0)
-		r = mcp_http_new(t, w.loop, &w.http);
+	r = r ?: mcp_http_new(t, w.loop, &w.http);
 	s.tls = w.tls;
 	s.tokens = w.access.tokens;
 	s.owners = w.access.owners;
 	s.owner_count = w.access.owner_count;
 	s.arg = w.http;
-	if (r == 0)
-		r = http_server_new(w.loop, &s, &w.server, reterr);
+	r = r ?: http_server_new(w.loop, &s, &w.server, reterr);
 	if (r < 0)
 		return r;
 	r = loop_signal(w.loop, SIGINT, on_stop, &w);
-	if (r == 0)
-		r = loop_signal(w.loop, SIGTERM, on_stop, &w);
-	if (r == 0)
-		r = loop_signal(w.loop, SIGHUP, on_reload, &w);
+	r = r ?: loop_signal(w.loop, SIGTERM, on_stop, &w);
+	r = r ?: loop_signal(w.loop, SIGHUP, on_reload, &w);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 	say_where(&w);
@@ -230,8 +258,7 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 	int r = check_options(o, &e);
 
 	mcp_demos_list(demos);
-	if (r == 0)
-		r = find_db(o->db, &default_path, &s.db, &e);
+	r = r ?: find_db(o->db, &default_path, &s.db, &e);
 	confine.db = s.db;
 	if (r == 0 && o->log)
 		r = mcp_log_open(o->log, &log, &e);
@@ -239,11 +266,10 @@ static int mcp_run(const struct command *c, void *settings, int argc, char **arg
 		s.answered = mcp_log_line;
 		s.answered_arg = &log;
 	}
-	if (r == 0)
-		r = mcp_server_new(&s, &server, &e);
-	if (r == 0)
-		r = o->http ? run_web(o, mcp_server_dispatcher(server), &confine, &e)
-			    : run_stdio(mcp_server_dispatcher(server), &confine, &e);
+	r = r ?: mcp_server_new(&s, &server, &e);
+	r = r
+		    ?: o->http ? run_web(o, mcp_server_dispatcher(server), &confine, &e)
+			       : run_stdio(mcp_server_dispatcher(server), &confine, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 
@@ -283,39 +309,4 @@ int mcp_fleet_ask(
 		return errinfo_set(reterr, -ENOENT,
 			"no other nodes are configured: list them under fleet.nodes in ingero.yaml");
 	return fanout_wait(fleet.fanout, q, ret, reterr);
-}
-
-/* Names come from clients, so they are escaped. */
-
-#define LINE_MAX_BYTES 1024
-#define NAME_SHOWN     128
-
-int mcp_log_open(const char *path, struct mcp_log *ret, struct errinfo *reterr)
-{
-	return log_file_open(path, &ret->fd, reterr);
-}
-
-void mcp_log_close(struct mcp_log *l)
-{
-	fd_closep(&l->fd);
-}
-
-void mcp_log_line(void *arg, const char *method, const char *name, uint64_t ns, bool failed)
-{
-	_cleanup_buf_ struct buf b = BUF_INIT(LINE_MAX_BYTES);
-	const struct mcp_log *l = arg;
-	time_t now = time(NULL);
-	char when[32] = "";
-	struct tm tm;
-
-	if (gmtime_r(&now, &tm))
-		strftime(when, sizeof(when), "%Y-%m-%dT%H:%M:%SZ", &tm);
-	buf_printf(&b, "%s %s ", when, failed ? "failed" : "ok");
-	text_escape_terminal_len(&b, method, strnlen(method, NAME_SHOWN));
-	buf_putc(&b, ' ');
-	text_escape_terminal_len(&b, name ? name : "-", strnlen(name ? name : "-", NAME_SHOWN));
-	buf_printf(&b, " %llu ms\n", (unsigned long long)(ns / NS_PER_MS));
-	/* A log that cannot be written does not keep anybody from being answered. */
-	if (!b.err && write(l->fd, b.data, b.len) < 0)
-		return;
 }

@@ -106,11 +106,10 @@ static void done(void *arg, size_t source, const struct merge_report *r)
 		{r->unplaced, "row without a node name", "rows without a node name"},
 		{r->skipped, "damaged row omitted", "damaged rows omitted"},
 	};
-	char n[TEXT_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
-			buf_printf(&b, "    %s %s\n", text_format_count(n, rows[i].n),
+			buf_printf(&b, "    %s %s\n", TEXT_COUNT(rows[i].n),
 				rows[i].n == 1 ? rows[i].one : rows[i].many);
 	fputs(buf_str(&b), stderr);
 	progress_begin(&t->progress, STDERR_FILENO, "merging");
@@ -136,9 +135,8 @@ static void put_clock(struct buf *b, const struct merge_clock *c, uint64_t thres
 static void print_result(const struct merge_settings *s, const struct merge_result *r)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(4 << 20);
-	size_t unknown;
+	size_t unknown = 0;
 
-	unknown = 0;
 	for (size_t i = 0; i < r->clock_count; i++) {
 		put_clock(&b, &r->clocks[i], s->threshold_ns);
 		unknown += r->clocks[i].collectives == 0;

@@ -75,19 +75,7 @@ static int copy(const struct migrate_settings *s, const char *path, const char *
 
 static void print_path(const char *before, const char *path, const char *after)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(2 * PATH_MAX);
-
-	text_escape_terminal(&b, path);
-	printf("%s%s%s", before, buf_str(&b), after);
-}
-
-static void print_result(const struct merge_report *r)
-{
-	printf("%s, %s, %s.", TEXT_PLURAL(r->events.copied, "events"),
-		TEXT_PLURAL(r->chains.copied, "chains"), TEXT_PLURAL(r->stacks.copied, "stacks"));
-	if (r->skipped)
-		printf(" %s left out.", TEXT_PLURAL(r->skipped, "damaged rows"));
-	printf(" The original is unchanged.\n");
+	printf("%s%s%s", before, TEXT_SHOWN(path), after);
 }
 
 static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
@@ -102,10 +90,8 @@ static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 	if (s->db && s->db_path)
 		return errinfo_set(reterr, -EINVAL, "give either --db or --db-path, not both");
 	r = db_option_path(s->db ? s->db : s->db_path, &default_path, &path, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_read(path, look, &found, reterr);
-	if (r == 0)
-		r = copy_path(s->output, path, to, reterr);
+	r = r ?: nodedb_snapshot_read(path, look, &found, reterr);
+	r = r ?: copy_path(s->output, path, to, reterr);
 	if (r < 0)
 		return r;
 	if (found.is_ours) {
@@ -126,7 +112,12 @@ static int migrate(const struct migrate_settings *s, struct errinfo *reterr)
 	print_path("", path, " (schema ");
 	printf("%s) is copied ", found.schema);
 	print_path("to ", to, " (schema " NODEDB_SCHEMA_TEXT "): ");
-	print_result(&result.total);
+	printf("%s, %s, %s.", TEXT_PLURAL(result.total.events.copied, "events"),
+		TEXT_PLURAL(result.total.chains.copied, "chains"),
+		TEXT_PLURAL(result.total.stacks.copied, "stacks"));
+	if (result.total.skipped)
+		printf(" %s left out.", TEXT_PLURAL(result.total.skipped, "damaged rows"));
+	printf(" The original is unchanged.\n");
 	return 0;
 }
 

@@ -193,10 +193,8 @@ static int print_table(const struct question *q, void *arg, struct errinfo *rete
 	struct host_answer host = {0};
 	int r = answer_ops(q, &a, reterr);
 
-	if (r == 0)
-		r = answer_host(q, &host, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &head.events, reterr);
+	r = r ?: answer_host(q, &host, reterr);
+	r = r ?: nodedb_snapshot_count(q->snapshot, &q->scope, UINT64_MAX, &head.events, reterr);
 	if (r < 0)
 		return r;
 	if (head.limit)
@@ -235,16 +233,14 @@ static int run_filters(const struct query_settings *s, const char *path, struct 
 
 	if (!request)
 		return -ENOMEM;
-	if (r == 0)
-		r = node_option_list(path, s->node, &nodes, &count, reterr);
+	r = r ?: node_option_list(path, s->node, &nodes, &count, reterr);
 	if (r == 0 && op) {
 		f.scope.source = op->source;
 		f.scope.op = op->op;
 	}
 	if (r == 0 && (s->json || s->annotations))
 		return print_lists(s, path, &f, nodes, count, reterr);
-	if (r == 0)
-		r = range_request(&s->range, &f, request, reterr);
+	r = r ?: range_request(&s->range, &f, request, reterr);
 	return r < 0 ? r : answer_ask(path, request, 0, print_table, (void *)s, reterr);
 }
 
@@ -289,7 +285,6 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	_cleanup_(progress_done) struct progress progress = PROGRESS_INIT;
 	_cleanup_(sql_table_done) struct sql_table table = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char n[TEXT_MAX];
 	int r = check_sql_flags(s, reterr);
 
 	if (r < 0)
@@ -300,7 +295,7 @@ static int run_sql(const struct query_settings *s, const char *path, const char 
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less, or raise --timeout",
-			text_format_duration(n, rules.timeout_ns));
+			TEXT_DURATION(rules.timeout_ns));
 	if (r < 0)
 		return r;
 	sql_output_write(&b, &table, sql_form(s), isatty(STDOUT_FILENO));
@@ -337,11 +332,9 @@ static int run_fleet(
 	struct fanout_question q = {.kind = FANOUT_SQL, .sql = text, .limit = (size_t)s->limit};
 	_cleanup_(fanout_result_done) struct fanout_result result = {0};
 	_cleanup_buf_ struct buf b = BUF_INIT(OUTPUT_MAX);
-	char rows[TEXT_PLURAL_MAX];
 	int r = check_sql_flags(s, reterr);
 
-	if (r == 0)
-		r = fleet_ask(f, &q, &result, reterr);
+	r = r ?: fleet_ask(f, &q, &result, reterr);
 	if (r < 0)
 		return r;
 	if (result.ok_count) {
@@ -354,7 +347,7 @@ static int run_fleet(
 	r = fleet_print(&result);
 	if (result.ok_count) {
 		fprintf(stderr, "%s%s from %s\n", s->json || s->csv ? "" : "\n  ",
-			text_format_plural(rows, result.table.row_count, "rows"),
+			TEXT_PLURAL(result.table.row_count, "rows"),
 			TEXT_PLURAL(result.ok_count, "nodes"));
 		print_selection(text);
 	}
@@ -437,14 +430,11 @@ static int query_run(const struct command *cmd, void *settings, int argc, char *
 	struct errinfo e = {0};
 	int r = check_words(argc, argv, &e);
 
-	if (r == 0)
-		r = try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
+	r = r ?: try_fleet(s, argc ? argv[0] : NULL, &asked, &code, &e);
 	if (r == 0 && asked)
 		return code;
-	if (r == 0)
-		r = db_option_path(s->db, &default_path, &path, &e);
-	if (r == 0)
-		r = rolled_option(s->rolled, &rolled, &s->range, &path, &e);
+	r = r ?: db_option_path(s->db, &default_path, &path, &e);
+	r = r ?: rolled_option(s->rolled, &rolled, &s->range, &path, &e);
 	if (r == 0 && argc && strncmp(argv[0], "/api/", 5) == 0)
 		r = run_question(s, path, argv[0], &e);
 	else if (r == 0 && argc)

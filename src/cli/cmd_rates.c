@@ -106,7 +106,6 @@ static void show_json(const struct rates_settings *s, const struct rates *rates,
 
 static void show_text(const struct rates_settings *s, const struct rates *rates, const char *source)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	struct rate r;
 	char watts[TEXT_MAX];
 
@@ -118,12 +117,11 @@ static void show_text(const struct rates_settings *s, const struct rates *rates,
 		printf("%-12s %-28s %6.2f %-7s  %5s  %s\n", r.provider, r.model, r.hourly,
 			r.currency, watts, r.is_contract ? "contract" : "list");
 	}
-	text_escape_terminal(&b, source);
 	printf("\nOf one GPU. Source: %s%s%s. List prices are an upper bound.\n"
 	       "To add a price: write rows of this form to gpu_rates.yaml, check them with\n"
 	       "`ingero rates validate gpu_rates.yaml`, and start ingero-cluster with --rates FILE.\n"
 	       "\n  contracts:\n    %s:\n      NVIDIA H100 80GB HBM3: 2.10\n",
-		buf_str(&b), rates_as_of(rates)[0] ? ", as of " : "", rates_as_of(rates),
+		TEXT_SHOWN(source), rates_as_of(rates)[0] ? ", as of " : "", rates_as_of(rates),
 		s->provider ? s->provider : "my-provider");
 }
 
@@ -152,11 +150,8 @@ static int show(const struct rates_settings *s, struct errinfo *reterr)
 
 static void print_counts(const char *what, const struct rates *rates, const char *source)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, source);
 	printf("%s: %s, %s, from %s\n", what, TEXT_PLURAL(rates_provider_count(rates), "providers"),
-		TEXT_PLURAL(rates_model_count(rates), "GPU models"), buf_str(&b));
+		TEXT_PLURAL(rates_model_count(rates), "GPU models"), TEXT_SHOWN(source));
 }
 
 static int validate(const char *path, struct errinfo *reterr)
@@ -196,11 +191,8 @@ static int write_rates(const char *path, const struct buf *b, struct errinfo *re
 
 static void print_updated(const struct rates *rates, const char *url, const char *path)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
 	print_counts("updated", rates, url);
-	text_escape_terminal(&b, path);
-	printf("written to %s\n", buf_str(&b));
+	printf("written to %s\n", TEXT_SHOWN(path));
 }
 
 static int update(const struct rates_settings *s, struct errinfo *reterr)

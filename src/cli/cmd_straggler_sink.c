@@ -82,10 +82,8 @@ static void connect_stream(void *arg)
 	int fd = -1;
 	int r = socket_path_find(p->settings->socket_path, STREAM_AGENT_SOCKET, path, NULL);
 
-	if (r == 0)
-		r = socket_path_connect(path, SOCK_NONBLOCK, &fd, NULL);
-	if (r == 0)
-		r = loop_watch(p->loop, fd, on_data, p);
+	r = r ?: socket_path_connect(path, SOCK_NONBLOCK, &fd, NULL);
+	r = r ?: loop_watch(p->loop, fd, on_data, p);
 	if (r == 0) {
 		p->fd = fd;
 		sink_connected(p->sink, true);
@@ -135,13 +133,6 @@ static void on_ready(void *arg, struct http_exchange *x, const struct http_reque
 
 /* ---- life ---- */
 
-static void on_stop(void *arg)
-{
-	struct service *p = arg;
-
-	loop_stop(p->loop);
-}
-
 static void service_done(struct service *p)
 {
 	if (p->server)
@@ -173,19 +164,12 @@ static int service_open(struct service *p, struct errinfo *reterr)
 	char path[SOCKET_PATH_MAX];
 	int r = socket_path_find(p->settings->socket_path, STREAM_AGENT_SOCKET, path, reterr);
 
-	if (r == 0)
-		r = sink_new((size_t)p->settings->max_tracked_nodes, &p->sink);
-	if (r == 0)
-		r = loop_new(&p->loop);
-	if (r == 0)
-		r = loop_timer_new(p->loop, connect_stream, p, &p->again);
-	if (r == 0)
-		r = http_server_new(p->loop, &server, &p->server, reterr);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGTERM, on_stop, p);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGINT, on_stop, p);
-	return r;
+	r = r ?: sink_new((size_t)p->settings->max_tracked_nodes, &p->sink);
+	r = r ?: loop_new(&p->loop);
+	r = r ?: loop_timer_new(p->loop, connect_stream, p, &p->again);
+	r = r ?: http_server_new(p->loop, &server, &p->server, reterr);
+	r = r ?: loop_signal(p->loop, SIGTERM, loop_stop, p->loop);
+	return r ?: loop_signal(p->loop, SIGINT, loop_stop, p->loop);
 }
 
 /* Before the first line of the stream and the first request: it listens already and opens no file. A socket is no file to

@@ -206,7 +206,7 @@ static void say_status(struct trace *t, void (*say)(const char *fmt, ...))
 		lost += account_lost(&v.books.source[s]);
 	}
 	say("CUDA processes: %zu, probes: %zu, events: %s, lost: %s", v.processes,
-		v.runtime_probes + v.driver_probes, text_format_count(of[0], hits),
+		v.runtime_probes + v.driver_probes, TEXT_COUNT(hits),
 		text_format_count(of[1], lost));
 }
 
@@ -389,8 +389,7 @@ static int run_tracer(struct trace *t, struct errinfo *reterr)
 	if (r < 0)
 		log_warning("cannot drop all privileges: %s", strerror(-r));
 	r = start_outlets(t, r < 0 ? NULL : tracer_confine_metrics, reterr);
-	if (r == 0)
-		r = tracer_start(&t->plan.tracer, &t->tracer, reterr);
+	r = r ?: tracer_start(&t->plan.tracer, &t->tracer, reterr);
 	if (r < 0) {
 		if (t->telemetry)
 			telemetry_stop(t->telemetry, NULL);
@@ -451,8 +450,7 @@ static int trace_command(struct trace *t, struct errinfo *reterr)
 {
 	int r = trace_command_begin(&t->command, t->settings, &t->plan, reterr);
 
-	if (r == 0)
-		r = trace_command_fork(&t->command, reterr);
+	r = r ?: trace_command_fork(&t->command, reterr);
 	if (r < 0)
 		return dispatch_fail(reterr, r);
 	if (r > 0)

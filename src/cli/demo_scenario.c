@@ -26,10 +26,7 @@ extern const struct nodedb_packed recording_incident, recording_cold_start,
 
 static int has_sim(const char *dir)
 {
-	char path[1200];
-
-	snprintf(path, sizeof(path), "%s/sim-train", dir);
-	return access(path, X_OK) == 0;
+	return access(FORMATTED(1200, "%s/sim-train", dir), X_OK) == 0;
 }
 
 int stage_find_sim(char *out, size_t size, struct errinfo *reterr)
@@ -126,13 +123,12 @@ static void run_actor(const struct stage *s, char *path, char **argv)
 
 static bool has_python(void)
 {
-	char path[1024], *save, *folders = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin");
+	char *save, *folders = strdup(getenv("PATH") ? getenv("PATH") : "/usr/bin");
 	bool found = false;
 
 	for (char *f = folders ? strtok_r(folders, ":", &save) : NULL; f && !found;
 		f = strtok_r(NULL, ":", &save)) {
-		snprintf(path, sizeof(path), "%s/python3", f);
-		found = access(path, X_OK) == 0;
+		found = access(FORMATTED(1024, "%s/python3", f), X_OK) == 0;
 	}
 	free(folders);
 	return found;

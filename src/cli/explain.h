@@ -6,7 +6,6 @@
 #include "base/buf.h"
 #include "base/errinfo.h"
 #include "cli/progress.h"
-#include "fanout/fanout.h"
 
 struct explain_style {
 	bool json;
@@ -24,27 +23,11 @@ struct explain_style {
 struct explain_style explain_style_detect(int fd);
 
 struct json_writer;
-struct steps_answer;
-
-/* explain_print - print what was found in @c to stdout. */
-int explain_print(struct explanation *e, const struct nodedb_content *c, struct explain_style style,
-	struct errinfo *reterr);
 
 /* explain_content - find the incidents of @c and print them to stdout. */
 int explain_content(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);
 
-/* explain_steps - print the account of steps. */
-int explain_steps(const struct steps_answer *a, struct explain_style style, struct errinfo *reterr);
-
 /* explain_chains - print the verdicts that are stored in the file. */
 int explain_chains(
 	const struct nodedb_content *c, struct explain_style style, struct errinfo *reterr);
-
-/* What many nodes found, in one report. */
-
-/* explain_fleet_text - appends the incidents of @r, worst first, each with its node in front. */
-void explain_fleet_text(struct buf *b, const struct fanout_result *r, struct explain_style style);
-
-/* explain_fleet_json - prints an array of them to stdout: all that each node said. */
-void explain_fleet_json(const struct fanout_result *r);

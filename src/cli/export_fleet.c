@@ -6,7 +6,6 @@
 #include "base/search.h"
 #include "base/text.h"
 #include "cli/progress.h"
-#include "fanout/fanout.h"
 
 #define TRACE_EVENTS 1000000 /* unless --limit says otherwise: viewers hold them in memory */
 
@@ -22,20 +21,18 @@ static void export_trace_print(const struct export_trace_options *w, const struc
 		{f->stream.older_collectives, "older collectives omitted"},
 	};
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 14);
-	char n[TEXT_PLURAL_MAX];
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
 		if (rows[i].n)
-			buf_printf(&b, "ingero: %s %s\n", text_format_count(n, rows[i].n),
-				rows[i].text);
+			buf_printf(&b, "ingero: %s %s\n", TEXT_COUNT(rows[i].n), rows[i].text);
 	if (f->stream.is_limited && !w->limit)
 		buf_printf(&b,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
-			text_format_count(n, TRACE_EVENTS));
-	buf_printf(&b, "Exported %s + %s to ", text_format_plural(n, f->stream.events, "events"),
+			TEXT_COUNT(TRACE_EVENTS));
+	buf_printf(&b, "Exported %s + %s to ", TEXT_PLURAL(f->stream.events, "events"),
 		TEXT_PLURAL(f->chains, "chains"));
 	text_escape_terminal(&b, strcmp(w->output, "-") != 0 ? w->output : "the standard output");
-	buf_printf(&b, " (%s)\n", text_format_bytes(n, f->bytes));
+	buf_printf(&b, " (%s)\n", TEXT_SIZE(f->bytes));
 	fputs(buf_str(&b), stderr);
 }
 
@@ -53,15 +50,13 @@ int export_trace(
 		return errinfo_set(reterr, -EINVAL,
 			"--output is required: a file for the trace, or - for standard output");
 	r = range_resolve(path, options->range, &f, &note, reterr);
-	if (r == 0)
-		r = output_open(&output, options->output, reterr);
+	r = r ?: output_open(&output, options->output, reterr);
 	if (r < 0)
 		return r;
 	f.last = options->limit < 0 ? 0 : options->limit ? (size_t)options->limit : TRACE_EVENTS;
 	progress_begin(&progress, STDERR_FILENO, "exporting");
 	r = perfetto_export(path, &f, &options->form, &output, &stats, reterr);
-	if (r == 0)
-		r = output_commit(&output, reterr);
+	r = r ?: output_commit(&output, reterr);
 	progress_done(&progress);
 	if (r == -EPIPE && output.is_stdout)
 		return 0; /* the reader has seen enough */
@@ -112,11 +107,6 @@ struct track {
 
 ORDER(by_track, struct track, strcmp(x->node, y->node) ?: ASCENDING(rank))
 
-static int32_t rank_of(const struct event *e)
-{
-	return e->place.known & PLACEMENT_RANK ? e->place.rank : -1;
-}
-
 static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 {
 	size_t n = h->events.count + h->chains->count, count = 0;
@@ -128,11 +118,12 @@ static int give_tracks(const struct haul *h, const struct nodedb_sink *sink)
 	for (size_t i = 0; i < h->events.count; i++) {
 		const struct fanout_event *e = &h->events.items[i];
 
-		list[count++] = (struct track){h->events.names[e->node], rank_of(&e->event)};
+		list[count++] = (struct track){h->events.names[e->node],
+			e->event.place.known & PLACEMENT_RANK ? e->event.place.rank : -1};
 	}
 	for (size_t i = 0; i < h->chains->count; i++)
 		list[count++] = (struct track){h->chains->items[i]->node, -1};
-	qsort(list, count, sizeof(*list), by_track);
+	SORT(list, count, by_track);
 	for (size_t i = 0; r == 0 && i < count; i++)
 		if (!i || by_track(&list[i - 1], &list[i]) != 0)
 			r = sink->track(sink->arg, list[i].node, list[i].rank);
@@ -226,10 +217,8 @@ static int write_trace(struct haul *h, const struct export_trace_options *w, str
 	struct perfetto_stats stats;
 	int r = output_open(&output, w->output, reterr);
 
-	if (r == 0)
-		r = perfetto_write(give, h, last_moment(h), &w->form, &output, &stats, reterr);
-	if (r == 0)
-		r = output_commit(&output, reterr);
+	r = r ?: perfetto_write(give, h, last_moment(h), &w->form, &output, &stats, reterr);
+	r = r ?: output_commit(&output, reterr);
 	if (r == -EPIPE && output.is_stdout)
 		return 0;
 	if (r == 0) {
@@ -253,8 +242,7 @@ int export_fleet(
 	r = ask_events(f, options, &events, &h, reterr);
 	if (r == 0 && !events.ok_count)
 		return fleet_print(&events);
-	if (r == 0)
-		r = ask_chains(f, options, &chains, reterr);
+	r = r ?: ask_chains(f, options, &chains, reterr);
 	if (r < 0)
 		return r;
 	h.chains = &chains.incidents;

@@ -136,11 +136,8 @@ static int connect_nodes(const struct fleet_options *w, struct fleet *f,
 /* Whoever did not name nodes is told whose these are. */
 static void print_origin(const struct fleet *f)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, f->config->path);
 	fprintf(stderr, "ingero: querying the %s in %s; use --db to read a local recording\n",
-		TEXT_PLURAL(f->node_count, "nodes"), buf_str(&b));
+		TEXT_PLURAL(f->node_count, "nodes"), TEXT_SHOWN(f->config->path));
 }
 
 int fleet_open(
@@ -183,8 +180,7 @@ int fleet_ask(struct fleet *f, const struct fanout_question *q, struct fanout_re
 	progress_begin(&progress, STDERR_FILENO, "querying the nodes");
 	r = fanout_wait(f->fanout, q, ret, reterr);
 	progress_done(&progress);
-	if (r == 0)
-		r = trust_ask(fanout_tls(f->fanout), reterr);
+	r = r ?: trust_ask(fanout_tls(f->fanout), reterr);
 	if (r > 0) {
 		fanout_result_done(ret);
 		*ret = (struct fanout_result){0};

@@ -391,10 +391,10 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	if (v->names_lost)
 		buf_printf(b,
 			"  Lost names: %s of kernels or NVTX ranges (out of room); these are shown without a name\n",
-			text_format_count(t, v->names_lost));
+			TEXT_COUNT(v->names_lost));
 	if (v->db_bytes) {
-		buf_printf(b, "  Stored: %s events, ", text_format_count(t, stored));
-		buf_printf(b, "%s more as counts | Database: %s\n", text_format_count(t, counted),
+		buf_printf(b, "  Stored: %s events, ", TEXT_COUNT(stored));
+		buf_printf(b, "%s more as counts | Database: %s\n", TEXT_COUNT(counted),
 			TEXT_SIZE(v->db_bytes));
 	}
 	overhead_lines(b, v);
@@ -409,7 +409,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	}
 	if (v->clock_steps)
 		buf_printf(b, "  wall clock stepped %s during this trace\n",
-			text_format_plural(t, v->clock_steps, "times"));
+			TEXT_PLURAL(v->clock_steps, "times"));
 }
 
 static void head(struct buf *b, const struct tracer_view *v, struct live_style style)

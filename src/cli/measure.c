@@ -68,13 +68,6 @@ static bool calls_span(const struct recording *rec, int64_t *ret_first, int64_t 
 	return first < last;
 }
 
-static void put_slower(struct buf *out, uint16_t op, uint64_t usual_ns, uint64_t slow_ns)
-{
-	buf_printf(out, "%s %sx slower (%s -> %s)", WIRE_OP_NAME(SOURCE_CUDA, op),
-		TEXT_RATIO((double)slow_ns / (double)usual_ns), TEXT_DURATION(usual_ns),
-		TEXT_DURATION(slow_ns));
-}
-
 static uint64_t switches_of(const struct recording *rec, uint32_t pid)
 {
 	uint64_t n = 0;
@@ -270,7 +263,9 @@ static bool put_period_of(struct buf *out, const struct recording *rec, const st
 	slow_ns = slow_keep_alike(slow);
 	if (!period_find(rec, u, slow, &calls))
 		return false;
-	put_slower(out, u->op, median, slow_ns);
+	buf_printf(out, "%s %sx slower (%s -> %s)", WIRE_OP_NAME(SOURCE_CUDA, u->op),
+		TEXT_RATIO((double)slow_ns / (double)median), TEXT_DURATION(median),
+		TEXT_DURATION(slow_ns));
 	buf_printf(out, " every %.0f calls", calls);
 	return true;
 }

@@ -136,17 +136,17 @@ static void section_title(struct buf *b, const struct tracer_view *v, const stru
 	struct live_style style)
 {
 	uint64_t direct = 0, nested = 0;
-	char n[TEXT_MAX], line[96];
+	char line[96];
 	int used = 0;
 
 	for (size_t i = 0; i < v->op_count; i++)
 		if (v->ops[i].source == s->source)
 			*(v->ops[i].nested ? &nested : &direct) += v->ops[i].count;
 	if (direct || !nested)
-		used = snprintf(line, sizeof(line), "Events: %s", text_format_count(n, direct));
+		used = snprintf(line, sizeof(line), "Events: %s", TEXT_COUNT(direct));
 	if (nested)
 		snprintf(line + used, sizeof(line) - (size_t)used, "%s%s",
-			used ? ", nested: " : "Nested: ", text_format_count(n, nested));
+			used ? ", nested: " : "Nested: ", TEXT_COUNT(nested));
 	buf_printf(b, "  %s%*s\n", s->title, REST + width_of(0, style) - 2 - (int)strlen(s->title),
 		line);
 }

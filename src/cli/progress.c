@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "base/text.h"
 
 #define ERASE "\r\033[K"
@@ -19,7 +20,6 @@ static void show(const struct progress *p, const char *text)
 static void *run(void *arg)
 {
 	struct progress *p = arg;
-	char line[192];
 	struct timespec t;
 
 	clock_gettime(CLOCK_MONOTONIC, &t);
@@ -30,9 +30,8 @@ static void *run(void *arg)
 			;
 		if (p->stop)
 			break;
-		snprintf(line, sizeof(line), ERASE "  %.*s, %ds", text_clip(p->what, 100), p->what,
-			seconds);
-		show(p, line);
+		show(p, FORMATTED(192, ERASE "  %.*s, %ds", text_clip(p->what, 100), p->what,
+				seconds));
 	}
 	pthread_mutex_unlock(&p->mutex);
 	show(p, ERASE);
@@ -63,9 +62,8 @@ void progress_say(struct progress *p, const char *what)
 {
 	if (!p->running)
 		return;
-	pthread_mutex_lock(&p->mutex);
+	MUTEX_HELD(&p->mutex);
 	snprintf(p->what, sizeof(p->what), "%s", what);
-	pthread_mutex_unlock(&p->mutex);
 }
 
 void progress_done(struct progress *p)

@@ -67,8 +67,7 @@ int range_resolve(const char *path, const struct time_request *asked, struct nod
 	struct resolved found = {0};
 	int r = request ? range_request(asked, f, request, reterr) : -ENOMEM;
 
-	if (r == 0)
-		r = answer_ask(path, request, 0, keep_scope, &found, reterr);
+	r = r ?: answer_ask(path, request, 0, keep_scope, &found, reterr);
 	if (r < 0)
 		return r;
 	f->scope.from_ns = found.scope.from_ns;
@@ -109,10 +108,7 @@ static int count_events(const struct question *q, void *arg, struct errinfo *ret
 
 static bool has_pid(const struct nodedb_usage *u, const struct option_pids *pids)
 {
-	for (size_t i = 0; i < pids->count; i++)
-		if (u->pid == pids->pid[i])
-			return true;
-	return false;
+	return EXISTS(i, pids->count, u->pid == pids->pid[i]);
 }
 
 /* The busiest, those that use a GPU or all; false: there are none. */
@@ -171,15 +167,13 @@ int range_pids(const char *path, const struct option_pids *pids, struct errinfo 
 	if (!pids->count || !request)
 		return pids->count ? -ENOMEM : 0;
 	r = range_request(&(const struct time_request){.all = true}, &f, request, reterr);
-	if (r == 0)
-		r = answer_ask(path, request, 0, count_events, &events, reterr);
+	r = r ?: answer_ask(path, request, 0, count_events, &events, reterr);
 	if (r == 0 && !events)
 		r = nodedb_usage(path, &all, &rows, &count, reterr);
 	if (r < 0 || events)
 		return r;
-	for (size_t i = 0; i < count; i++)
-		if (has_pid(&rows[i], pids))
-			return 0;
+	if (EXISTS(i, count, has_pid(&rows[i], pids)))
+		return 0;
 	if (!list_processes(&list, rows, count, true) &&
 		!list_processes(&list, rows, count, false) && !list_callers(&list, path))
 		return 0; /* the recording names nobody: what follows says so */
@@ -307,7 +301,6 @@ int op_option_find(const char *text, const struct wire_op_row **ret_op, struct e
 {
 	const char *colon = text ? strchr(text, ':') : NULL;
 	const struct wire_op_row *op = NULL;
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
 
 	if (!text) {
 		*ret_op = NULL;
@@ -318,10 +311,9 @@ int op_option_find(const char *text, const struct wire_op_row **ret_op, struct e
 		*ret_op = op;
 		return 0;
 	}
-	text_escape_terminal(&b, text);
 	return errinfo_set(reterr, -EINVAL,
 		"--op %.100s: unknown operation: use for example cudaLaunchKernel, cudaMemcpyAsync, driver:cuMemAlloc, host:sched_switch or ncclAllReduce",
-		buf_str(&b));
+		TEXT_SHOWN(text));
 }
 
 /* The merged file has a name while it is read, because SQL runs in a process

@@ -197,8 +197,7 @@ static void put_config(const struct support_bundle *s _unused_, struct buf *b)
 		buf_puts(b, "# there is no ingero.yaml\n");
 		return;
 	}
-	if (r == 0)
-		r = file_read(c->path, CONFIG_BYTES_MAX, &text);
+	r = r ?: file_read(c->path, CONFIG_BYTES_MAX, &text);
 	if (r < 0) {
 		buf_puts(b, "# ");
 		put_failure(b, &e, r);
@@ -281,10 +280,8 @@ static const struct part {
 
 static void tell(const char *path, size_t bytes)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, path);
-	fprintf(stderr, "\nSupport bundle: %s (%zu KiB)\n", buf_str(&b), (bytes + 1023) / 1024);
+	fprintf(stderr, "\nSupport bundle: %s (%zu KiB)\n", TEXT_SHOWN(path),
+		(bytes + 1023) / 1024);
 	for (size_t i = 0; i < ARRAY_SIZE(parts); i++)
 		fprintf(stderr, "  %-14s %s\n", parts[i].name, parts[i].what);
 	fprintf(stderr, "Look through it before you send it.\n");
@@ -313,8 +310,7 @@ int support_bundle_write(const struct support_bundle *s, struct errinfo *reterr)
 		(void)tar_put(&tar, parts[i].name, 0600, now, buf_str(&b), b.len);
 	}
 	r = tar_end(&tar);
-	if (r == 0)
-		r = path_user_enter(s->path, &before, reterr);
+	r = r ?: path_user_enter(s->path, &before, reterr);
 	if (r == 0) {
 		r = file_write_atomic(s->path, tar.data, tar.len, 0600);
 		if (r < 0)

@@ -10,7 +10,6 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
-#include <stdarg.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -238,8 +237,7 @@ int trace_command_begin(struct trace_command *c, const struct trace_settings *s,
 	sigset_t set;
 	int r = check_flags(s, reterr);
 
-	if (r == 0)
-		r = caller_find(&c->caller, reterr);
+	r = r ?: caller_find(&c->caller, reterr);
 	if (r < 0)
 		return r;
 	c->folder = getcwd(NULL, 0);

@@ -77,8 +77,7 @@ static int trace_resolve_stream(
 {
 	int r = trace_resolve_stream_check_companions(s, reterr);
 
-	if (r == 0)
-		r = resolve_pause(s->inference_pause, &p->pause_severity, reterr);
+	r = r ?: resolve_pause(s->inference_pause, &p->pause_severity, reterr);
 	if (r < 0)
 		return r;
 	imply(s, p);
@@ -176,8 +175,7 @@ static int resolve_agent(
 		if (!p->notify)
 			return -ENOMEM;
 	}
-	if (!name)
-		name = config->node;
+	name = name ?: config->node;
 	if (gethostname(p->host, sizeof(p->host) - 1) < 0)
 		return -errno;
 	snprintf(p->node, sizeof(p->node), "%s", name ? name : p->host);
@@ -315,9 +313,10 @@ static int resolve_otlp(
 		return errinfo_set(reterr, -EINVAL,
 			"--otlp-client-cert and --otlp-client-key must be given together");
 	r = endpoint_parse(&o, &p->endpoint, reterr);
-	if (r == 0)
-		r = endpoint_fields_parse(headers ? headers : getenv("OTEL_EXPORTER_OTLP_HEADERS"),
-			"OTEL_EXPORTER_OTLP_HEADERS", &p->fields, reterr);
+	r = r
+		    ?: endpoint_fields_parse(
+			       headers ? headers : getenv("OTEL_EXPORTER_OTLP_HEADERS"),
+			       "OTEL_EXPORTER_OTLP_HEADERS", &p->fields, reterr);
 	if (r < 0)
 		return r;
 	p->telemetry.push = (struct push_settings){.endpoint = &p->endpoint,
@@ -430,27 +429,17 @@ int trace_resolve(const struct trace_settings *s, struct trace_plan *p, struct e
 	struct tracer_settings *ts = &p->tracer;
 	int r = resolve_filter(s, ts, reterr);
 
-	if (r == 0)
-		r = resolve_agent(s, p, reterr);
-	if (r == 0)
-		r = resolve_method(s->method, &ts->method, reterr);
-	if (r == 0)
-		r = resolve_py_walker(s->py_walker, &ts->py_walker, reterr);
-	if (r == 0)
-		r = resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
-	if (r == 0)
-		r = resolve_budget(s->budget, &ts->overhead_budget, reterr);
-	if (r == 0)
-		r = resolve_size(s, ts, reterr);
-	if (r == 0)
-		r = resolve_annotate(s, p, reterr);
-	if (r == 0)
-		r = resolve_telemetry(s, p, reterr);
-	if (r == 0)
-		r = resolve_db(s, p, reterr);
+	r = r ?: resolve_agent(s, p, reterr);
+	r = r ?: resolve_method(s->method, &ts->method, reterr);
+	r = r ?: resolve_py_walker(s->py_walker, &ts->py_walker, reterr);
+	r = r ?: resolve_ring(s->ring_bytes, &ts->ring_bytes, reterr);
+	r = r ?: resolve_budget(s->budget, &ts->overhead_budget, reterr);
+	r = r ?: resolve_size(s, ts, reterr);
+	r = r ?: resolve_annotate(s, p, reterr);
+	r = r ?: resolve_telemetry(s, p, reterr);
+	r = r ?: resolve_db(s, p, reterr);
 	resolve_rest(s, p);
-	if (r == 0)
-		r = resolve_period(s->gpu_period_ns, &ts->gpu_period_ns, reterr);
+	r = r ?: resolve_period(s->gpu_period_ns, &ts->gpu_period_ns, reterr);
 	return r < 0 ? r : trace_resolve_stream(s, p, reterr);
 }
 

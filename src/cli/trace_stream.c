@@ -8,13 +8,6 @@
 #include "base/text.h"
 #include "wire/names.h"
 
-static void put_host(struct json_writer *w, const struct host_sample *h)
-{
-	JSON_PUT_INTO(w, "system", JSON_R("cpu_pct", h->cpu_pct), JSON_R("mem_pct", h->mem_pct),
-		JSON_U("mem_avail_mb", h->mem_avail_mb), JSON_U("swap_mb", h->swap_mb),
-		JSON_R("load_avg", h->load1));
-}
-
 static void put_op(struct json_writer *w, const struct tracer_op *o)
 {
 	json_begin_object(w);
@@ -69,7 +62,10 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 		JSON_U("driver_probes", v->driver_probes), JSON_S("method", v->method));
 	put_missing(w, v->missing);
 	if (v->has_host)
-		put_host(w, &v->host);
+		JSON_PUT_INTO(w, "system", JSON_R("cpu_pct", v->host.cpu_pct),
+			JSON_R("mem_pct", v->host.mem_pct),
+			JSON_U("mem_avail_mb", v->host.mem_avail_mb),
+			JSON_U("swap_mb", v->host.swap_mb), JSON_R("load_avg", v->host.load1));
 	json_begin_array_member(w, "ops");
 	for (size_t i = 0; i < v->op_count; i++)
 		put_op(w, &v->ops[i]);
@@ -137,12 +133,9 @@ int trace_stream_open(struct trace_stream *t, const struct trace_plan *p, int *d
 
 void trace_stream_say(const struct trace_stream *t, FILE *out)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-
 	if (!t->remediate)
 		return;
-	text_escape_terminal(&b, t->path);
-	fprintf(out, "  Remediation stream: %s\n", buf_str(&b));
+	fprintf(out, "  Remediation stream: %s\n", TEXT_SHOWN(t->path));
 	fflush(out);
 }
 

@@ -63,7 +63,17 @@ static const char zsh_tail[] = "}\n"
 			       "\tcompdef _" ID " " NAME "\n"
 			       "fi\n";
 
-static void completion_text(struct buf *b, const struct program *p, const char *text);
+static void completion_text(struct buf *b, const struct program *p, const char *text)
+{
+	for (; *text; text++) {
+		if (*text != COMPLETION_NAME[0] && *text != COMPLETION_ID[0]) {
+			buf_putc(b, *text);
+			continue;
+		}
+		for (const char *c = p->name; *c; c++)
+			buf_putc(b, *c == '-' && *text == COMPLETION_ID[0] ? '_' : *c);
+	}
+}
 
 static void put_answer(
 	struct buf *b, const struct program *p, enum completion_kind kind, const struct buf *words)
@@ -372,26 +382,15 @@ int completion_command(const struct command *cmd, void *settings, int argc, char
 	return EXIT_OK;
 }
 
-static void put_commands(const struct program *p, struct buf *b)
-{
-	for (const struct command *const *c = p->commands; *c; c++)
-		program_put_word(b, (*c)->name);
-}
-
 static bool is_same(const char *a, const char *b)
 {
 	return a == b || (a && b && !strcmp(a, b));
 }
 
-static bool is_end(const struct program_values *v)
-{
-	return !v->words && !v->put && !v->files;
-}
-
 static enum completion_kind put_values(
 	const struct program *p, const char *command, const char *option, struct buf *words)
 {
-	for (const struct program_values *v = p->values; !is_end(v); v++) {
+	for (const struct program_values *v = p->values; v->words || v->put || v->files; v++) {
 		if ((v->command && !is_same(v->command, command)) || !is_same(v->option, option))
 			continue;
 		if (v->files)
@@ -428,24 +427,13 @@ enum completion_kind completion_argument(
 	const struct program *p, const char *command, struct buf *words)
 {
 	if (is_same(command, "help"))
-		put_commands(p, words);
+		for (const struct command *const *c = p->commands; *c; c++)
+			program_put_word(words, (*c)->name);
 	else if (is_same(command, "completion"))
 		program_put_word(words, "bash zsh fish");
 	else
 		return put_values(p, command, NULL, words);
 	return COMPLETION_WORDS;
-}
-
-static void completion_text(struct buf *b, const struct program *p, const char *text)
-{
-	for (; *text; text++) {
-		if (*text != COMPLETION_NAME[0] && *text != COMPLETION_ID[0]) {
-			buf_putc(b, *text);
-			continue;
-		}
-		for (const char *c = p->name; *c; c++)
-			buf_putc(b, *c == '-' && *text == COMPLETION_ID[0] ? '_' : *c);
-	}
 }
 
 int completion_script(struct buf *b, const struct program *p, const char *shell)

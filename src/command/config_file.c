@@ -3,7 +3,6 @@
 #include "command/config_file.h"
 
 #include <limits.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "base/buf.h"
@@ -138,7 +137,7 @@ static int set_value(struct reading *p, const struct row *row, const struct yaml
 	case TEXT: return set_text(field, v->text);
 	case FILE_PATH: return set_path(p, v, field);
 	case BOOL:
-		if (yaml_bool(p->tree, v, field, NULL) < 0)
+		if (yaml_bool(v, field) < 0)
 			return fail(p, v, "%s.%s must be true or false", row->section, row->key);
 		return 0;
 	case DURATION:
@@ -243,7 +242,7 @@ void config_free(struct config *c)
 	free(c);
 }
 
-struct config *config_new(void)
+static struct config *config_new(void)
 {
 	struct config *c = calloc(1, sizeof(*c));
 
@@ -273,10 +272,8 @@ int config_file_read(
 			: r == -EINVAL ? "it is not a regular file"
 				       : strerror(-r));
 	r = yaml_tree_read(path, text, len, &tree, reterr);
-	if (r == 0)
-		r = read_root(&(struct reading){tree, path, c, reterr});
-	if (r == 0)
-		r = set_text(&c->path, path);
+	r = r ?: read_root(&(struct reading){tree, path, c, reterr});
+	r = r ?: set_text(&c->path, path);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
@@ -306,7 +303,6 @@ static bool is_owner(uid_t owner)
 /* Whether a file that was found, not named, may be used. */
 static bool is_trusted(const char *path, size_t place, const struct stat *st)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	const char *why = !is_owner(st->st_uid)   ? "another user owns it"
 			  : st->st_mode & S_IWOTH ? "it is world-writable"
 						  : NULL;
@@ -318,9 +314,8 @@ static bool is_trusted(const char *path, size_t place, const struct stat *st)
 	if (told[place])
 		return false;
 	told[place] = true;
-	text_escape_terminal(&b, path);
 	fprintf(stderr, "%s%s: %s is ignored: %s; use --config to read it anyway\n",
-		log_mark(LOG_LEVEL_WARNING), program_running()->name, buf_str(&b), why);
+		log_mark(LOG_LEVEL_WARNING), program_running()->name, TEXT_SHOWN(path), why);
 	return false;
 }
 

@@ -65,6 +65,4 @@ int config_file_blame(
 	const struct config *c, const char *key, int err, const char *what, struct errinfo *reterr);
 
 /* config_new - of a file that says nothing; NULL: no memory. */
-struct config *config_new(void);
-void config_free(struct config *c);
-DEFINE_CLEANUP(struct config *, config_free)
+DECLARE_FREE(struct config, config_free)

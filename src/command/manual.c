@@ -124,14 +124,6 @@ static void put_head(struct buf *b, const char *name)
 	buf_puts(b, " \\- ");
 }
 
-static bool asks_nodes(const struct command *c)
-{
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (!strcmp(o->name, "nodes"))
-			return true;
-	return false;
-}
-
 /* A page of the program, in bold, as roff's .BR begins. */
 static void put_reference(struct buf *b, const struct program *p, const struct command *c)
 {
@@ -165,7 +157,7 @@ void manual_page(struct buf *b, const struct program *p, const struct command *c
 		".PP\nTimes are written 30s, 500ms, 1h30m; sizes 500m, 10g. A flag that is on by"
 		" default is turned off with \\-\\-flag=false.\n"
 		".SH EXIT STATUS\n0 on success");
-	if (asks_nodes(c))
+	if (FIND_ROW(o, c->options, name, !strcmp(o->name, "nodes")))
 		buf_puts(b, "; 1 if no node answered, 2 if some nodes did and some did not");
 	buf_puts(b, "; the others are in\n");
 	put_reference(b, p, NULL);

@@ -18,27 +18,20 @@
 
 static const struct option_row *find_long(const struct command *c, const char *name, size_t len)
 {
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (strlen(o->name) == len && strncmp(o->name, name, len) == 0)
-			return o;
-	return NULL;
+	return FIND_ROW(
+		o, c->options, name, strlen(o->name) == len && strncmp(o->name, name, len) == 0);
 }
 
 static const struct option_row *find_letter(const struct command *c, char letter)
 {
-	for (const struct option_row *o = c->options; o && o->name; o++)
-		if (o->letter == letter)
-			return o;
-	return NULL;
+	return FIND_ROW(o, c->options, name, o->letter == letter);
 }
 
 static int bad_value(
 	const struct option_row *o, const char *value, const char *want, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-
-	text_escape_terminal(&b, value);
-	return errinfo_set(reterr, -EINVAL, "--%s: '%.100s' is not %s", o->name, buf_str(&b), want);
+	return errinfo_set(
+		reterr, -EINVAL, "--%s: '%.100s' is not %s", o->name, TEXT_SHOWN(value), want);
 }
 
 static int parse_flag(const struct option_row *o, const char *v, bool *ret, struct errinfo *reterr)
@@ -76,13 +69,12 @@ static int parse_number(
 	const struct option_row *o, const char *v, double *ret, struct errinfo *reterr)
 {
 	double min = (double)o->min / 1000, max = (double)o->max / 1000;
-	char want[96], *end;
+	char *end;
 	double n = strtod(v, &end);
 
 	/* "0x1p3", "inf" and "nan" are numbers for strtod() */
 	if (end == v || *end || strspn(v, "0123456789.-") != strlen(v) || !(n >= min && n <= max)) {
-		snprintf(want, sizeof(want), "a number from %g to %g", min, max);
-		return bad_value(o, v, want, reterr);
+		return bad_value(o, v, FORMATTED(96, "a number from %g to %g", min, max), reterr);
 	}
 	*ret = n;
 	return 0;
@@ -91,9 +83,8 @@ static int parse_number(
 static int add_pid(
 	const struct option_row *o, uint32_t pid, struct option_pids *list, struct errinfo *reterr)
 {
-	for (size_t i = 0; i < list->count; i++)
-		if (list->pid[i] == pid)
-			return 0;
+	if (EXISTS(i, list->count, list->pid[i] == pid))
+		return 0;
 	if (list->count == ARRAY_SIZE(list->pid))
 		return errinfo_set(reterr, -EINVAL, "--%s: more than %zu processes", o->name,
 			ARRAY_SIZE(list->pid));

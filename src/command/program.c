@@ -84,10 +84,8 @@ const struct program *program_running(void)
 
 int dispatch_fail(const struct errinfo *e, int err)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-
-	text_escape_terminal(&b, e->text[0] ? e->text : strerror(-err));
-	fprintf(stderr, "%s%s: %s\n", log_mark(LOG_LEVEL_ERROR), running->name, buf_str(&b));
+	fprintf(stderr, "%s%s: %s\n", log_mark(LOG_LEVEL_ERROR), running->name,
+		TEXT_SHOWN(e->text[0] ? e->text : strerror(-err)));
 	return errinfo_exit_code(e, err);
 }
 

@@ -65,12 +65,9 @@ int server_life_watch(struct server_life *l, struct errinfo *reterr)
 {
 	int r = loop_signal(l->loop, SIGTERM, on_stop, l);
 
-	if (r == 0)
-		r = loop_signal(l->loop, SIGINT, on_stop, l);
-	if (r == 0)
-		r = loop_signal(l->loop, SIGHUP, on_hangup, l);
-	if (r == 0)
-		r = loop_timer_new(l->loop, server_life_over, l, &l->patience);
+	r = r ?: loop_signal(l->loop, SIGINT, on_stop, l);
+	r = r ?: loop_signal(l->loop, SIGHUP, on_hangup, l);
+	r = r ?: loop_timer_new(l->loop, server_life_over, l, &l->patience);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot handle signals: %s", strerror(-r));
 }
 
@@ -79,8 +76,7 @@ int server_life_run(struct server_life *l, struct errinfo *reterr)
 	int r = loop_notify(l->loop);
 
 	l->ready(l->arg);
-	if (r == 0)
-		r = loop_run(l->loop);
+	r = r ?: loop_run(l->loop);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "event loop failed: %s", strerror(-r));
 }
 
@@ -185,8 +181,7 @@ int state_folder(char **ret, struct errinfo *reterr)
 	if (state_folder_is_roots())
 		return root_folder(ret, reterr);
 	r = store_default_path(&db, reterr);
-	if (r == 0)
-		r = owner_make_folder(db, &made, reterr);
+	r = r ?: owner_make_folder(db, &made, reterr);
 	if (r < 0)
 		return r;
 	*ret = strdup(dirname(db));

@@ -151,13 +151,12 @@ int endpoint_parse(const struct endpoint_options *o, struct endpoint *ret, struc
 		return errinfo_set(reterr, -EINVAL, "%s: the host name is too long", option_of(o));
 	snprintf(authority, sizeof(authority), "%.*s", (int)(path - rest), rest);
 	r = protocol_choose(o, scheme, &e.protocol, reterr);
-	if (r == 0)
-		r = http_endpoint_parse(authority, tls,
-			e.protocol == OTLP_GRPC ? GRPC_PORT : HTTP_PORT, &e.endpoint, reterr);
-	if (r == 0)
-		r = path_set(o, &e, path, reterr);
-	if (r == 0)
-		r = plain_check(o, &e, reterr);
+	r = r
+		    ?: http_endpoint_parse(authority, tls,
+			       e.protocol == OTLP_GRPC ? GRPC_PORT : HTTP_PORT, &e.endpoint,
+			       reterr);
+	r = r ?: path_set(o, &e, path, reterr);
+	r = r ?: plain_check(o, &e, reterr);
 	if (r < 0)
 		return r;
 	endpoint_show(&e.endpoint, e.shown);

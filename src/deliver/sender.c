@@ -54,10 +54,8 @@ int sender_new(struct loop *l, const struct sender_settings *settings, struct se
 	if (s->endpoint.tls)
 		r = tls_client_new(&tls, &s->tls, reterr);
 	client.tls = s->tls;
-	if (r == 0)
-		r = http_client_new(l, &client, &s->client, reterr);
-	if (r == 0)
-		r = loop_timer_new(l, on_timer, s, &s->timer);
+	r = r ?: http_client_new(l, &client, &s->client, reterr);
+	r = r ?: loop_timer_new(l, on_timer, s, &s->timer);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);
@@ -68,11 +66,8 @@ int sender_new(struct loop *l, const struct sender_settings *settings, struct se
 
 void sender_say(const struct sender *s, const char *what, const char *words)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-
-	text_escape_terminal(&b, words);
 	log_warning("%s to %s: %s%s%s", s->settings.what, s->shown, what, *words ? ": " : "",
-		buf_str(&b));
+		TEXT_SHOWN(words));
 }
 
 static void attempt_end(struct sender *s, enum backlog_outcome outcome, uint64_t asked_ns)
@@ -163,10 +158,8 @@ static void send_next(struct sender *s)
 	ask.body = batch->data;
 	ask.body_len = batch->len;
 	s->settings.ops->describe(s->settings.arg, batch, &ask);
-	if (s->settings.is_grpc)
-		r = grpc_ask(s->client, &ask, on_grpc, s);
-	else
-		r = http_ask(s->client, &ask, on_http, s, NULL);
+	r = s->settings.is_grpc ? grpc_ask(s->client, &ask, on_grpc, s)
+				: http_ask(s->client, &ask, on_http, s, NULL);
 	if (r < 0) /* from the loop, because this may be called by attempt_end() */
 		backlog_end(&s->backlog, mono_now(), BACKLOG_AGAIN, 0);
 	if (r < 0)

@@ -41,8 +41,7 @@ struct sender;
 
 int sender_new(struct loop *l, const struct sender_settings *s, struct sender **ret,
 	struct errinfo *reterr);
-void sender_free(struct sender *s); /* what is under way is given up */
-DEFINE_CLEANUP(struct sender *, sender_free)
+DECLARE_FREE(struct sender, sender_free) /* what is under way is given up */
 
 /* sender_put - takes @batch over. */
 void sender_put(struct sender *s, struct backlog_batch batch);

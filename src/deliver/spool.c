@@ -31,10 +31,7 @@ static uint32_t record_crc(const struct record_head *h, const void *data, size_t
 
 struct segment *spool_segment_find(struct spool *s, uint64_t id)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->segments[i].id == id)
-			return &s->segments[i];
-	return NULL;
+	return FIND(x, s->segments, s->count, x->id == id);
 }
 
 /* ---- the position ---- */

@@ -33,8 +33,7 @@ struct spool;
 /* spool_open - -EBUSY: another program has it; -EPERM: others can write to the folder; each with a
  * sentence. */
 int spool_open(const struct spool_settings *s, struct spool **ret, struct errinfo *reterr);
-void spool_close(struct spool *s); /* after a last spool_sync() */
-DEFINE_CLEANUP(struct spool *, spool_close)
+DECLARE_FREE(struct spool, spool_close) /* after a last spool_sync() */
 
 /* spool_append - 0, -E2BIG, or what write(2) gave: then nothing of it is left. @tag is the caller's. */
 int spool_append(struct spool *s, uint32_t tag, const void *data, size_t len);

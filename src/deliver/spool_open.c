@@ -83,8 +83,7 @@ static int list_segments(struct spool *s)
 			s->segments[s->count++] = (struct segment){.id = id};
 	}
 	closedir(d);
-	if (s->count)
-		qsort(s->segments, s->count, sizeof(*s->segments), segment_compare);
+	SORT(s->segments, s->count, segment_compare);
 	return r;
 }
 

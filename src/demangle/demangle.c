@@ -276,9 +276,8 @@ static int put_demangled(const char *s, size_t len, struct cut_text *out)
 {
 	const char *dot;
 	size_t name_len;
-	int r;
+	int r = s[1] == 'R' ? rust_v0_demangle(s, len, out) : rust_legacy_demangle(s, len, out);
 
-	r = s[1] == 'R' ? rust_v0_demangle(s, len, out) : rust_legacy_demangle(s, len, out);
 	if (r > 0 || s[1] == 'R')
 		return r;
 	dot = memchr(s, '.', len);

@@ -31,8 +31,6 @@ static void number(struct rust_reader *r)
 /* A character between @quote, as Rust's source would have it. */
 static void put_escaped(struct rust_reader *r, uint32_t cp, char quote)
 {
-	char hex[16];
-
 	switch (cp) {
 	case '\t': rust_put(r, "\\t"); return;
 	case '\r': rust_put(r, "\\r"); return;
@@ -44,8 +42,7 @@ static void put_escaped(struct rust_reader *r, uint32_t cp, char quote)
 		rust_putc(r, '\\');
 		rust_putc(r, quote);
 	} else if (cp < 0x20 || (cp >= 0x7f && cp < 0xa0)) {
-		snprintf(hex, sizeof(hex), "\\u{%x}", cp);
-		rust_put(r, hex);
+		rust_put(r, FORMATTED(16, "\\u{%x}", cp));
 	} else if (!r->is_bad && !r->is_silent) {
 		cut_text_put_code_point(r->out, cp);
 	}

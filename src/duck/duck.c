@@ -5,8 +5,8 @@
 #include <ctype.h>
 #include <dlfcn.h>
 #include <limits.h>
-#include <pthread.h>
 
+#include "base/mutex.h"
 #include "duck/duck_api.h"
 
 struct duck {
@@ -171,8 +171,7 @@ int duck_open(const char *path, const struct duck_setting *settings, struct duck
 		return -ENOMEM;
 	r = open_configured(path, settings, config, &d->handle, reterr);
 	duck_api.destroy_config(&config);
-	if (r == 0)
-		r = check_opened(d, settings, reterr);
+	r = r ?: check_opened(d, settings, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(d);
@@ -292,13 +291,13 @@ static int load_library(struct errinfo *reterr)
 
 int duck_load(struct errinfo *reterr)
 {
-	pthread_mutex_lock(&load.mutex);
+	MUTEX_HELD(&load.mutex);
+
 	if (!load.tried)
 		load.result = load_library(&load.err);
 	load.tried = true;
 	if (load.result < 0 && reterr)
 		*reterr = load.err;
-	pthread_mutex_unlock(&load.mutex);
 	return load.result;
 }
 

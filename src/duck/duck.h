@@ -27,12 +27,10 @@ struct duck_setting {
  * and read back: -EPERM if one is not as it was asked for. */
 int duck_open(const char *path, const struct duck_setting *settings, struct duck **ret,
 	struct errinfo *reterr);
-void duck_close(struct duck *d); /* after its connections */
-DEFINE_CLEANUP(struct duck *, duck_close)
+DECLARE_FREE(struct duck, duck_close) /* after its connections */
 
 int duck_connect(struct duck *d, struct duck_connection **ret, struct errinfo *reterr);
-void duck_disconnect(struct duck_connection *c);
-DEFINE_CLEANUP(struct duck_connection *, duck_disconnect)
+DECLARE_FREE(struct duck_connection, duck_disconnect)
 
 /* duck_check - reads settings back: -EPERM if one is not as @settings, which end as for duck_open(), say. */
 int duck_check(
@@ -70,8 +68,7 @@ struct duck_appender;
 int duck_appender_new(struct duck_connection *c, const char *catalog, const char *table,
 	const enum duck_type *types, int column_count, struct duck_appender **ret,
 	struct errinfo *reterr);
-void duck_appender_free(struct duck_appender *a); /* what was not flushed is gone */
-DEFINE_CLEANUP(struct duck_appender *, duck_appender_free)
+DECLARE_FREE(struct duck_appender, duck_appender_free) /* what was not flushed is gone */
 
 /* duck_append - a row of column_count values, SQL_NULL, SQL_INT, SQL_REAL or SQL_TEXT. Texts are copied, and
  * each byte of them that is not UTF-8 becomes U+FFFD. -EINVAL: one is not of its column's type; no row is

@@ -72,14 +72,12 @@ static int ask(const struct question *q, struct sql_wire_result *res, struct err
 {
 	struct sql_worker_call call = {send_question, q, q->head.deadline_ns, &q->head.rules};
 	int r = sql_worker_call(&kind, &call, res, reterr);
-	char n[TEXT_MAX];
 
-	if (r == 0)
-		r = sql_wire_judge(res, reterr);
+	r = r ?: sql_wire_judge(res, reterr);
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, q->head.rules.timeout_ns));
+			TEXT_DURATION(q->head.rules.timeout_ns));
 	return r;
 }
 
@@ -345,13 +343,11 @@ static int open_empty(struct duck **ret, struct duck_connection **ret_c, struct 
 		{"enable_external_file_cache", "false"},
 		{0},
 	};
-	int r;
+	int r = duck_load(e);
 
-	r = duck_load(e);
 	clearenv(); /* whose names and paths DuckDB would tell */
 	tzset();    /* reads a file that is out of reach afterwards */
-	if (r == 0)
-		r = duck_open(NULL, settings, ret, e);
+	r = r ?: duck_open(NULL, settings, ret, e);
 	return r < 0 ? r : duck_connect(*ret, ret_c, e);
 }
 
@@ -371,10 +367,8 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 	struct duck_limits limits = {q->head.rules.rows_max, q->head.rules.bytes_max};
 	int r = duck_attach_all(c, &q->files, &ret->err);
 
-	if (r == 0)
-		r = duck_make_views(c, &q->files, q->tables, q->head.table_count, &ret->err);
-	if (r == 0)
-		r = duck_shut(c, &ret->err);
+	r = r ?: duck_make_views(c, &q->files, q->tables, q->head.table_count, &ret->err);
+	r = r ?: duck_shut(c, &ret->err);
 	if (r < 0)
 		return r;
 	r = duck_select_stranger(c, q->text, &limits, &ret->table, &ret->err);
@@ -388,10 +382,8 @@ static int answer(const struct asked *q, struct duck_connection *c, struct sql_w
 
 static int bound_memory(struct duck_connection *c, uint64_t bytes, struct errinfo *e)
 {
-	char text[64];
-
-	snprintf(text, sizeof(text), "SET memory_limit = '%uKiB'", (unsigned)(bytes >> 10));
-	return duck_exec(c, text, e);
+	return duck_exec(
+		c, FORMATTED(64, "SET memory_limit = '%uKiB'", (unsigned)(bytes >> 10)), e);
 }
 
 static int run(struct asked *q, struct duck_connection *c, struct sql_wire_result *ret)
@@ -400,8 +392,7 @@ static int run(struct asked *q, struct duck_connection *c, struct sql_wire_resul
 	uint64_t now;
 	int r = duck_files_open(&q->files, &ret->err);
 
-	if (r == 0)
-		r = bound_memory(c, q->head.rules.memory_bytes, &ret->err);
+	r = r ?: bound_memory(c, q->head.rules.memory_bytes, &ret->err);
 	if (r < 0)
 		return r;
 	now = mono_now().ns;
@@ -442,14 +433,10 @@ static int give_up_privileges(const struct duck_files *f, uint64_t left_ns)
 
 	(void)prctl(PR_SET_NAME, DUCK_WORKER_NAME, 0, 0, 0);
 	confine_bounding_set();
-	if (f->count)
-		r = confine_reader(duck_file_path(f, 0, first));
-	else
-		r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(SPAWN_SOCKET);
+	r = f->count ? confine_reader(duck_file_path(f, 0, first))
+		     : confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
+	r = r ?: confine_capabilities();
+	r = r ?: confine_life(SPAWN_SOCKET);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
 	confine_limits(&(struct confine_limits){
@@ -465,10 +452,8 @@ int duck_worker_confine(const struct duck_files *f, uint64_t left_ns, struct duc
 {
 	int r = give_up_privileges(f, left_ns);
 
-	if (r == 0)
-		r = confine_paths(f->fds, f->count, &ret->landlock);
-	if (r == 0)
-		r = sql_worker_forbid_calls(true);
+	r = r ?: confine_paths(f->fds, f->count, &ret->landlock);
+	r = r ?: sql_worker_forbid_calls(true);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;

@@ -98,17 +98,6 @@ static void put_cut(struct buf *b, const char *s, size_t letters)
 	buf_puts(b, ELLIPSIS);
 }
 
-/* "203µs, < 0.1 %" */
-static void put_value(struct buf *b, const struct flamegraph *g, uint64_t value, double share)
-{
-	if (g->is_count)
-		buf_puts(b, TEXT_PLURAL(value, "calls"));
-	else
-		buf_puts(b, TEXT_DURATION(value));
-	buf_puts(b, ", ");
-	put_xml(b, TEXT_PERCENT(share));
-}
-
 /* ---- which frames ---- */
 
 static double width_of(const struct flame *f, uint32_t node)
@@ -236,7 +225,12 @@ static void put_frame(
 		buf_puts(b, "<g class=\"f a\"><title>");
 	put_cut(b, text, TITLE_BYTES);
 	buf_putc(b, '\n');
-	put_value(b, g, n->total, (double)n->total / (double)f->nodes[0].total);
+	if (g->is_count)
+		buf_puts(b, TEXT_PLURAL(n->total, "calls"));
+	else
+		buf_puts(b, TEXT_DURATION(n->total));
+	buf_puts(b, ", ");
+	put_xml(b, TEXT_PERCENT((double)n->total / (double)f->nodes[0].total));
 	buf_printf(b, "</title><rect x=\"%.2f\" y=\"%u\" width=\"%.2f\" height=\"%d\"/>", x, y,
 		width, BOX);
 	if (letters >= LETTERS_MIN) {

@@ -53,7 +53,7 @@ int perfetto_collectives_hold(struct perfetto *p, struct collective_row *rows, s
 	r = match_run(&rec, &t);
 	for (size_t i = 0; r == 0 && i < t.match_count; i++)
 		join(p, &rec, &t, &t.matches[i], scratch);
-	qsort(p->collectives, count, sizeof(*p->collectives), by_time);
+	SORT(p->collectives, count, by_time);
 	return r;
 }
 

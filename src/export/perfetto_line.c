@@ -63,14 +63,11 @@ static int put_gpu_samples(
 			{"SM clock", "MHz", s->sm_clock_mhz, 1}};
 
 		for (size_t k = 0; k < ARRAY_SIZE(rows); k++) {
-			char name[64];
-
 			if (rows[k].value < 0)
 				continue;
-			snprintf(name, sizeof(name), "GPU %lld %s", (long long)s->index,
-				rows[k].what);
-			put_counter(p, t, name, rows[k].unit, s->time.ns,
-				(double)rows[k].value * rows[k].scale);
+			put_counter(p, t,
+				FORMATTED(64, "GPU %lld %s", (long long)s->index, rows[k].what),
+				rows[k].unit, s->time.ns, (double)rows[k].value * rows[k].scale);
 		}
 		r = perfetto_flush(p, PERFETTO_FLUSH_BYTES);
 	}
@@ -134,7 +131,7 @@ static int put_labels(
 	int r = labels ? resolve_labels(c, p->last_ns, labels) : -ENOMEM;
 
 	if (r == 0)
-		qsort(labels, c->label_count, sizeof(*labels), by_start);
+		SORT(labels, c->label_count, by_start);
 	for (size_t i = 0; r == 0 && i < c->label_count; i++)
 		r = put_label(p, t, &labels[i]);
 	return r;
@@ -150,12 +147,9 @@ int perfetto_content_put(struct perfetto *p, const char *node, const struct node
 		p->stats.chains++;
 		r = perfetto_flush(p, PERFETTO_FLUSH_BYTES);
 	}
-	if (r == 0)
-		r = put_samples(p, t, c);
-	if (r == 0)
-		r = put_gpu_samples(p, t, c);
-	if (r == 0)
-		r = put_labels(p, t, c);
+	r = r ?: put_samples(p, t, c);
+	r = r ?: put_gpu_samples(p, t, c);
+	r = r ?: put_labels(p, t, c);
 	return r < 0 || !p->options->steps || p->is_published ? r : perfetto_steps_put(p, node);
 }
 

@@ -372,10 +372,8 @@ static void label(struct perfetto *p, const struct perfetto_line *l, const struc
 {
 	size_t packet = open_event_packet(p, b->start_ns);
 	size_t mark = open_event(p, TYPE_SLICE_BEGIN, l->uuid);
-	char name[600];
 
-	snprintf(name, sizeof(name), "%s=%s", b->key, b->value);
-	pb_put_string(&p->out, EVENT_NAME, name);
+	pb_put_string(&p->out, EVENT_NAME, FORMATTED(600, "%s=%s", b->key, b->value));
 	if (b->pid)
 		put_int(p, "pid", b->pid);
 	pb_put_end(&p->out, mark);

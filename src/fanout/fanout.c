@@ -135,8 +135,7 @@ static void time_done(void *arg, const struct http_response *r, int err, const s
 		err = fanout_reply_check(r, leg->run->f->with_token, &why);
 	else
 		why = *e;
-	if (err == 0)
-		err = fanout_reply_time(r, &remote);
+	err = err ?: fanout_reply_time(r, &remote);
 	if (err == 0) {
 		clock_map_init(&map);
 		*s = (struct fanout_clock_sample){.remote_ns = remote,
@@ -438,14 +437,6 @@ static int check_plain(
 	return 0;
 }
 
-static bool needs_tls(const struct fanout *f)
-{
-	for (size_t i = 0; i < f->nodes.count; i++)
-		if (f->nodes.items[i].endpoint.tls)
-			return true;
-	return false;
-}
-
 int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **ret,
 	struct errinfo *reterr)
 {
@@ -460,13 +451,11 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	f->skew_ns = s->skew_ns;
 	f->with_token = s->bearer != NULL;
 	r = copy_nodes(f, s, reterr);
-	if (r == 0)
-		r = check_plain(f, s, reterr);
-	if (r == 0 && needs_tls(f))
+	r = r ?: check_plain(f, s, reterr);
+	if (r == 0 && EXISTS(i, f->nodes.count, f->nodes.items[i].endpoint.tls))
 		r = tls_client_new(&s->tls, &f->tls, reterr);
 	cs.tls = f->tls;
-	if (r == 0)
-		r = http_client_new(l, &cs, &f->client, reterr);
+	r = r ?: http_client_new(l, &cs, &f->client, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(f);

@@ -153,8 +153,7 @@ int fanout_new(struct loop *l, const struct fanout_settings *s, struct fanout **
 	struct errinfo *reterr);
 /* fanout_tls - NULL: no node is asked by TLS. */
 struct tls *fanout_tls(const struct fanout *f);
-void fanout_free(struct fanout *f); /* ends what it asked without telling */
-DEFINE_CLEANUP(struct fanout *, fanout_free)
+DECLARE_FREE(struct fanout, fanout_free) /* ends what it asked without telling */
 
 enum fanout_kind {
 	FANOUT_SQL,       /* POST /api/v1/query */

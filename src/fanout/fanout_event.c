@@ -151,6 +151,5 @@ int fanout_event_read(const struct sql_table *t, const char *name, struct fanout
 
 void fanout_event_sort(struct fanout_events *l)
 {
-	if (l->count)
-		qsort(l->items, l->count, sizeof(*l->items), by_start);
+	SORT(l->items, l->count, by_start);
 }

@@ -16,7 +16,11 @@
 
 #define TEXT_BYTES_MAX (128 << 10)
 
-static void fanout_incident_free(struct fanout_incident *i);
+static void fanout_incident_free(struct fanout_incident *i)
+{
+	free(i->json);
+	free(i);
+}
 
 DEFINE_CLEANUP(struct fanout_incident *, fanout_incident_free)
 
@@ -39,15 +43,10 @@ static void set_text(const struct json_reader *r, char *out, size_t size)
 	text_copy(out, size, buf_str(&r->text), r->text.len);
 }
 
-static double finite_or(double v, double other)
-{
-	return isfinite(v) ? v : other;
-}
-
 /* A share of something, or -1: not known. */
 static double share_of(double v)
 {
-	return MIN(MAX(finite_or(v, 0), -1.0), 1.0);
+	return MIN(MAX(isfinite(v) ? v : 0, -1.0), 1.0);
 }
 
 /* Published agents write their times as text. */
@@ -221,12 +220,6 @@ static void fanout_incident_fields(struct fanout_incident *i, const char *json, 
 	}
 }
 
-static void fanout_incident_free(struct fanout_incident *i)
-{
-	free(i->json);
-	free(i);
-}
-
 void fanout_incidents_done(struct fanout_incidents *l)
 {
 	for (size_t i = 0; i < l->count; i++)
@@ -344,8 +337,7 @@ static int read_list(struct json_reader *r, const struct fanout_source *who, boo
 			continue;
 		}
 		err = read_one(r, who, stored, &i);
-		if (err == 0)
-			err = keep(list, i);
+		err = err ?: keep(list, i);
 		if (err < 0)
 			return err;
 		i = NULL;
@@ -436,6 +428,5 @@ ORDER_OF_POINTERS(by_weight, struct fanout_incident,
 
 void fanout_incident_sort(struct fanout_incidents *l)
 {
-	if (l->count)
-		qsort(l->items, l->count, sizeof(*l->items), by_weight);
+	SORT(l->items, l->count, by_weight);
 }

@@ -41,7 +41,7 @@ struct fanout_clock fanout_clock_median(const struct fanout_clock_sample *sample
 		return (struct fanout_clock){0};
 	if (n == 2)
 		return found[found[1].error_ns < found[0].error_ns];
-	qsort(found, n, sizeof(*found), by_offset);
+	SORT(found, n, by_offset);
 	return found[n / 2];
 }
 
@@ -76,7 +76,7 @@ size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint6
 			list[n++] = (struct candidate){i, clocks[i]};
 	if (!n)
 		return 0;
-	qsort(list, n, sizeof(*list), by_clock);
+	SORT(list, n, by_clock);
 	middle = &list[(n - 1) / 2];
 	for (size_t i = 0; i <= n; i++) {
 		const struct candidate *c = i < n ? &list[i] : middle;
@@ -89,15 +89,10 @@ size_t fanout_clock_skews(const struct fanout_clock *clocks, size_t count, uint6
 		if ((us || c != middle) && is_skewed(&s, threshold_ns))
 			found[skewed++] = s;
 	}
-	qsort(found, skewed, sizeof(*found), by_size);
+	SORT(found, skewed, by_size);
 	for (size_t i = 0; i < MIN(skewed, max); i++)
 		ret[i] = found[i];
 	return skewed;
-}
-
-static bool is_same(const struct http_endpoint *a, const struct http_endpoint *b)
-{
-	return a->tls == b->tls && a->port == b->port && strcasecmp(a->host, b->host) == 0;
 }
 
 static int add(struct fanout_nodes *n, const struct http_endpoint *endpoint, struct errinfo *reterr)
@@ -106,7 +101,9 @@ static int add(struct fanout_nodes *n, const struct http_endpoint *endpoint, str
 	struct fanout_node *p;
 
 	for (size_t i = 0; i < n->count; i++)
-		if (is_same(&n->items[i].endpoint, endpoint))
+		if (n->items[i].endpoint.tls == endpoint->tls &&
+			n->items[i].endpoint.port == endpoint->port &&
+			strcasecmp(n->items[i].endpoint.host, endpoint->host) == 0)
 			return 0;
 	if (n->count == FANOUT_NODES_MAX)
 		return errinfo_set(reterr, -E2BIG, "more than %d nodes", FANOUT_NODES_MAX);
@@ -145,8 +142,7 @@ int fanout_nodes_add(struct fanout_nodes *n, const char *list, bool tls, struct 
 				"'%.100s': separate nodes with commas: gpu-1:8080,gpu-2:8080",
 				text);
 		r = http_endpoint_parse(text, tls, FANOUT_PORT, &endpoint, reterr);
-		if (r == 0)
-			r = add(n, &endpoint, reterr);
+		r = r ?: add(n, &endpoint, reterr);
 		if (r < 0)
 			return r;
 	}

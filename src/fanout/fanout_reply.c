@@ -2,7 +2,6 @@
 /* fanout_reply.c - see fanout_private.h. */
 #include "fanout/fanout_private.h"
 
-#include <stdarg.h>
 #include <strings.h>
 
 #include "base/text.h"
@@ -47,22 +46,6 @@ static void warn(struct fanout_result *r, enum fanout_note note, const char *fmt
 
 /* ---- names ---- */
 
-static bool is_told_twice(const struct fanout_run *run, size_t i)
-{
-	for (size_t k = 0; k < run->result.count; k++)
-		if (k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0)
-			return true;
-	return false;
-}
-
-static bool is_told_before(const struct fanout_run *run, size_t i)
-{
-	for (size_t k = 0; k < i; k++)
-		if (strcmp(run->legs[i].told, run->legs[k].told) == 0)
-			return true;
-	return false;
-}
-
 static void rename_incidents(struct fanout_run *run, size_t i)
 {
 	const char *told = run->legs[i].told, *name = run->result.answers[i].name;
@@ -93,13 +76,14 @@ static void set_names(struct fanout_run *run)
 		const char *told = run->legs[i].told;
 
 		snprintf(a->name, sizeof(a->name), "%s", told);
-		if (!is_told_twice(run, i))
+		if (!EXISTS(k, run->result.count,
+			    k != i && strcmp(run->legs[i].told, run->legs[k].told) == 0))
 			continue;
 		snprintf(a->name, sizeof(a->name), "%.*s (%s)",
 			(int)(sizeof(a->name) - 1 - strnlen(a->address, 200) - 3), told,
 			a->address);
 		rename_incidents(run, i);
-		if (!is_told_before(run, i))
+		if (!EXISTS(k, i, strcmp(run->legs[i].told, run->legs[k].told) == 0))
 			warn(r, FANOUT_NOTE_NAME,
 				"several nodes have the name %s (one is %s): set names with `ingero trace --node`",
 				told, a->address);
@@ -196,16 +180,15 @@ static void warn_failures(struct fanout_run *run)
 
 static void warn_skew(struct fanout_run *run, const struct fanout_skew *s)
 {
-	char by[TEXT_MAX], error[TEXT_MAX], limit[TEXT_MAX];
 	struct fanout_result *r = &run->result;
 	bool us = s->other == SIZE_MAX;
 
 	warn(r, FANOUT_NOTE_CLOCK,
 		"clock skew: node %s is %s ± %s %s %s%s (threshold %s): times of these nodes are not comparable",
-		r->answers[s->node].name, text_format_duration(by, (uint64_t)llabs(s->by_ns)),
-		text_format_duration(error, s->error_ns), s->by_ns > 0 ? "ahead of" : "behind",
+		r->answers[s->node].name, TEXT_DURATION((uint64_t)llabs(s->by_ns)),
+		TEXT_DURATION(s->error_ns), s->by_ns > 0 ? "ahead of" : "behind",
 		us ? "this machine" : "node ", us ? "" : r->answers[s->other].name,
-		text_format_duration(limit, run->f->skew_ns));
+		TEXT_DURATION(run->f->skew_ns));
 }
 
 static void judge_clocks(struct fanout_run *run)

@@ -249,10 +249,7 @@ static bool has_same_columns(const struct sql_table *a, const struct sql_table *
 {
 	if (a->column_count != b->column_count)
 		return false;
-	for (int i = 0; i < a->column_count; i++)
-		if (strcmp(sql_table_name(a, i), sql_table_name(b, i)) != 0)
-			return false;
-	return true;
+	return !EXISTS(i, a->column_count, strcmp(sql_table_name(a, i), sql_table_name(b, i)) != 0);
 }
 
 /* The node whose columns most have; of equals the first. @count if there is none, or if there are
@@ -276,14 +273,6 @@ static size_t find_model(const struct fanout_rows *nodes, size_t count)
 	return there > 1 && most == 1 ? count : best;
 }
 
-static bool has_column(const struct sql_table *t, const char *name)
-{
-	for (int i = 0; i < t->column_count; i++)
-		if (strcmp(sql_table_name(t, i), name) == 0)
-			return true;
-	return false;
-}
-
 /* "it has a, b, c and 4 more"; nothing if @other has all of @t's. */
 static void put_more(
 	struct buf *b, const char *verb, const struct sql_table *t, const struct sql_table *other)
@@ -293,7 +282,7 @@ static void put_more(
 	for (int i = 0; i < t->column_count; i++) {
 		const char *name = sql_table_name(t, i);
 
-		if (has_column(other, name))
+		if (EXISTS(k, other->column_count, strcmp(sql_table_name(other, k), name) == 0))
 			continue;
 		if (n == 0)
 			buf_printf(b, "%sit %s ", b->len ? "; " : "", verb);

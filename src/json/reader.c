@@ -25,8 +25,7 @@ void json_reader_done(struct json_reader *r)
 
 static enum json_read fail(struct json_reader *r, int err)
 {
-	if (!r->err)
-		r->err = err;
+	r->err = r->err ?: err;
 	return JSON_READ_BAD;
 }
 

@@ -377,8 +377,7 @@ json_t *dispatcher_answer(const struct dispatcher *t, const struct call *c,
 			c->revision->name);
 		return NULL;
 	}
-	if (!call.arg)
-		call.arg = t->registry->arg;
+	call.arg = call.arg ?: t->registry->arg;
 	call.progress_token = json_object_get(meta_of(m), "progressToken");
 	result = method->run(&turn, e);
 	if (!result && !e->code)

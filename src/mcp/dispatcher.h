@@ -19,8 +19,7 @@ struct dispatcher;
 
 /* dispatcher_new - @o must outlive it. -EINVAL: a schema of the offer is not JSON. */
 int dispatcher_new(const struct registry *o, struct dispatcher **ret, struct errinfo *reterr);
-void dispatcher_free(struct dispatcher *t);
-DEFINE_CLEANUP(struct dispatcher *, dispatcher_free)
+DECLARE_FREE(struct dispatcher, dispatcher_free)
 
 /* dispatcher_revision - the revision that the message itself names in its metadata; NULL: none, or not a
  * text. */

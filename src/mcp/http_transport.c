@@ -305,8 +305,7 @@ static void answer_message(struct exchange *x, json_t *doc)
 	struct rpc_message m;
 	int r = rpc_read(doc, &m, &x->error);
 
-	if (r == 0)
-		r = choose_revision(x, &m);
+	r = r ?: choose_revision(x, &m);
 	call.revision = x->revision;
 	if (r == 0 && m.kind == RPC_RESPONSE && x->revision->stateless)
 		r = rpc_fail(&x->error, RPC_INVALID_REQUEST, "no request");
@@ -316,8 +315,7 @@ static void answer_message(struct exchange *x, json_t *doc)
 	}
 	if (r == 0 && x->revision->stateless) {
 		r = dispatcher_meta(&m, &call, &x->error);
-		if (r == 0)
-			r = check_fields(x, &m);
+		r = r ?: check_fields(x, &m);
 	}
 	if (r < 0) {
 		refuse(x, 400, m.id);
@@ -340,8 +338,7 @@ static json_t *answer_element(void *arg, json_t *doc)
 	if (rpc_read(doc, &m, &x->error) == 0 && m.kind != RPC_REQUEST)
 		return NULL;
 	reply = x->error.code ? NULL : answer_one(x, &m, &call);
-	if (!reply)
-		reply = rpc_failure(m.id, false, &x->error);
+	reply = reply ?: rpc_failure(m.id, false, &x->error);
 	rpc_error_done(&x->error);
 	return reply;
 }

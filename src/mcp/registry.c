@@ -121,18 +121,14 @@ json_t *param_arguments(const struct param *table, unsigned takes, const json_t 
 
 const struct registry_tool *registry_tool_find(const struct registry *o, const char *name)
 {
-	for (const struct registry_tool *t = o->tools; t && name && t->name; t++)
-		if (!strcmp(t->name, name) || (t->alias && !strcmp(t->alias, name)))
-			return t;
-	return NULL;
+	return name ? FIND_ROW(t, o->tools, name,
+			      !strcmp(t->name, name) || (t->alias && !strcmp(t->alias, name)))
+		    : NULL;
 }
 
 const struct registry_prompt *registry_prompt_find(const struct registry *o, const char *name)
 {
-	for (const struct registry_prompt *p = o->prompts; p && name && p->name; p++)
-		if (!strcmp(p->name, name))
-			return p;
-	return NULL;
+	return name ? FIND_ROW(p, o->prompts, name, !strcmp(p->name, name)) : NULL;
 }
 
 /* "a/{x}/b" against "a/17/b": the part is not empty and holds no slash. */
@@ -279,7 +275,6 @@ static json_t *page(const struct registry *o, const char *key, size_t count,
 {
 	size_t size = o->page ? o->page : REGISTRY_PAGE, first;
 	json_t *list, *result;
-	char next[32];
 
 	if (!read_cursor(cursor, count, &first)) {
 		rpc_fail(e, RPC_INVALID_PARAMS, "invalid cursor");
@@ -294,8 +289,7 @@ static json_t *page(const struct registry *o, const char *key, size_t count,
 	}
 	result = json_pack("{s:o}", key, list);
 	if (first + size < count) {
-		snprintf(next, sizeof(next), "n%zu", first + size);
-		put_text(result, "nextCursor", next);
+		put_text(result, "nextCursor", FORMATTED(32, "n%zu", first + size));
 	}
 	return result;
 }

@@ -3,8 +3,6 @@
  * matter of how it was compiled. */
 #include "mcp/rpc.h"
 
-#include <stdarg.h>
-
 #include "base/buf.h"
 #include "json/tree.h"
 
@@ -23,10 +21,7 @@ const struct revision revisions[] = {
 
 const struct revision *revision_find(const char *name)
 {
-	for (const struct revision *r = revisions; name && r->name; r++)
-		if (!strcmp(r->name, name))
-			return r;
-	return NULL;
+	return name ? FIND_ROW(r, revisions, name, !strcmp(r->name, name)) : NULL;
 }
 
 const struct revision *revision_agree(const char *asked)
@@ -56,7 +51,10 @@ json_t *revision_names(void)
 
 #define SENTENCE_MAX 1024
 
-static json_t *rpc_notification(const char *method, json_t *params);
+static json_t *rpc_notification(const char *method, json_t *params)
+{
+	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
+}
 
 void call_progress(const struct call *c, double done, double total, const char *message)
 {
@@ -89,8 +87,7 @@ void answer_text(struct answer *a, const char *text)
 {
 	json_t *block = json_pack("{s:s, s:s}", "type", "text", "text", text);
 
-	if (!block)
-		block = json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
+	block = block ?: json_pack("{s:s, s:s}", "type", "text", "text", "(not UTF-8)");
 	json_array_append_new(a->content, block);
 }
 
@@ -179,18 +176,14 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 	return 0;
 }
 
-static bool is_id(const json_t *id)
-{
-	return json_is_string(id) || json_is_integer(id);
-}
-
 int rpc_read(json_t *doc, struct rpc_message *ret, struct rpc_error *e)
 {
 	json_t *id = json_object_get(doc, "id"), *method = json_object_get(doc, "method");
 	json_t *params = json_object_get(doc, "params");
 	const char *version = json_string_value(json_object_get(doc, "jsonrpc"));
 
-	*ret = (struct rpc_message){.id = is_id(id) ? id : NULL, .params = params};
+	*ret = (struct rpc_message){
+		.id = json_is_string(id) || json_is_integer(id) ? id : NULL, .params = params};
 	if (!json_is_object(doc))
 		return rpc_fail(e, RPC_INVALID_REQUEST, "a message must be a JSON object");
 	if (!version || strcmp(version, "2.0"))
@@ -227,9 +220,4 @@ json_t *rpc_failure(json_t *id, bool omit, const struct rpc_error *e)
 	if (e->data)
 		json_object_set(json_object_get(reply, "error"), "data", e->data);
 	return reply;
-}
-
-static json_t *rpc_notification(const char *method, json_t *params)
-{
-	return json_pack("{s:s, s:s, s:o}", "jsonrpc", "2.0", "method", method, "params", params);
 }

@@ -196,14 +196,10 @@ static int check(const json_t *schema, const json_t *value, const struct place *
 {
 	int r = check_type(json_object_get(schema, "type"), value, at, why);
 
-	if (r == 0)
-		r = check_enum(json_object_get(schema, "enum"), value, at, why);
-	if (r == 0)
-		r = check_limits(schema, value, at, why);
-	if (r == 0)
-		r = check_length(schema, value, at, why);
-	if (r == 0)
-		r = check_items(schema, value, at, why);
+	r = r ?: check_enum(json_object_get(schema, "enum"), value, at, why);
+	r = r ?: check_limits(schema, value, at, why);
+	r = r ?: check_length(schema, value, at, why);
+	r = r ?: check_items(schema, value, at, why);
 	return r < 0 ? r : check_members(schema, value, at, why);
 }
 

@@ -74,7 +74,7 @@ static const char *clock_text(wall_time t, char out[32])
 const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t size)
 {
 	const struct call_gap *g = &s->longest;
-	char at[32], dur[TEXT_MAX], comm[COMM_LEN + 3] = "", of[64] = "";
+	char at[32], comm[COMM_LEN + 3] = "", of[64] = "";
 
 	out[0] = 0;
 	if (!s->processes)
@@ -89,7 +89,7 @@ const char *call_gap_sentence(const struct call_gap_sum *s, char *out, size_t si
 			s->processes);
 	snprintf(out, size, "%s PID %" PRIu32 "%s before %s%s (%s; %s %s)", of, g->pid, comm,
 		clock_text(g->to, at), s->processes == 1 ? " were not traced" : "",
-		text_format_duration(dur, call_gap_ns(g)), basename(g->file), reasons[g->reason]);
+		TEXT_DURATION(call_gap_ns(g)), basename(g->file), reasons[g->reason]);
 	return out;
 }
 

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/identity.h"
 
-#include "base/macros.h"
-
 struct words {
 	const char *at, *end;
 	char gap; /* between them: NUL, or a blank where there is no NUL */
@@ -62,10 +60,8 @@ static const struct interpreter *interpreter_of(struct word program)
 
 	while (len && (strchr("0123456789.", base.text[len - 1])))
 		len--;
-	for (const struct interpreter *i = interpreters; i->name; i++)
-		if (len == strlen(i->name) && !memcmp(base.text, i->name, len))
-			return i;
-	return NULL;
+	return FIND_ROW(
+		i, interpreters, name, len == strlen(i->name) && !memcmp(base.text, i->name, len));
 }
 
 bool script_is_runner(const char *comm)
@@ -73,10 +69,8 @@ bool script_is_runner(const char *comm)
 	/* node's, and what PyTorch calls each process that imports it */
 	static const char *const given[] = {"MainThread", "pt_main_thread"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(given); i++)
-		if (!strcmp(comm, given[i]))
-			return true;
-	return interpreter_of((struct word){comm, strlen(comm)});
+	return EXISTS(i, ARRAY_SIZE(given), !strcmp(comm, given[i])) ||
+	       interpreter_of((struct word){comm, strlen(comm)});
 }
 
 /* A program given as text has no name; one is known by how it begins, "from multiprocessing.spawn import …": with it
@@ -164,10 +158,7 @@ bool layer_is_gap(const struct layer_row *r)
 
 bool layer_has_gap(const struct process_layers *p)
 {
-	for (int i = 0; i < LAYER_COUNT; i++)
-		if (layer_is_gap(&p->rows[i]))
-			return true;
-	return false;
+	return EXISTS(i, LAYER_COUNT, layer_is_gap(&p->rows[i]));
 }
 
 bool layer_same(const struct process_layers *a, const struct process_layers *b)

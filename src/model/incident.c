@@ -28,18 +28,13 @@ const struct incident_field incident_fields[INCIDENT_FIELD_COUNT] = {
 
 const struct incident_field *incident_field_of_key(const char *key)
 {
-	for (size_t n = 0; n < INCIDENT_FIELD_COUNT; n++)
-		if (incident_fields[n].key && !strcmp(incident_fields[n].key, key))
-			return &incident_fields[n];
-	return NULL;
+	return FIND(x, incident_fields, INCIDENT_FIELD_COUNT, x->key && !strcmp(x->key, key));
 }
 
 const struct incident_field *incident_field_of_column(const char *column)
 {
-	for (size_t n = 0; n < INCIDENT_FIELD_COUNT; n++)
-		if (incident_fields[n].column && !strcmp(incident_fields[n].column, column))
-			return &incident_fields[n];
-	return NULL;
+	return FIND(
+		x, incident_fields, INCIDENT_FIELD_COUNT, x->column && !strcmp(x->column, column));
 }
 
 /* ---- reading ---- */

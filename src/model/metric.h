@@ -82,8 +82,7 @@ struct metric_set;
 
 /* metric_set_new - an empty reading of @time. NULL: no memory. */
 struct metric_set *metric_set_new(wall_time time);
-void metric_set_free(struct metric_set *s);
-DEFINE_CLEANUP(struct metric_set *, metric_set_free)
+DECLARE_FREE(struct metric_set, metric_set_free)
 
 /* metric_put_X - one point. Texts are copied, with bytes that are not UTF-8 replaced by U+FFFD.
  * @attributes may be NULL for a metric without keys. @start is ignored for gauges. Returns the

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "model/sample.h"
 
-#include <stdio.h>
-#include <string.h>
+#include "base/macros.h"
 
 /* The names of throttle reasons, and the empty sample. */
 
@@ -23,7 +22,6 @@ static void append(char *out, size_t size, const char *name)
 const char *gpu_throttle_text(uint64_t bits, char *out, size_t size)
 {
 	uint64_t rest = bits;
-	char number[32];
 
 	out[0] = 0;
 	for (const struct gpu_throttle *t = gpu_throttles; t->bit; t++) {
@@ -32,8 +30,7 @@ const char *gpu_throttle_text(uint64_t bits, char *out, size_t size)
 		rest &= ~t->bit;
 	}
 	if (rest) {
-		snprintf(number, sizeof(number), "0x%llx", (unsigned long long)rest);
-		append(out, size, number);
+		append(out, size, FORMATTED(32, "0x%llx", (unsigned long long)rest));
 	}
 	if (!out[0])
 		append(out, size, "none");

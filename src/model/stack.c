@@ -69,10 +69,7 @@ struct stack *stack_copy(const struct stack *s, size_t *ret_bytes)
 
 bool stack_has_names(const struct stack *s)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->frames[i].symbol || stack_frame_is_python(&s->frames[i]))
-			return true;
-	return false;
+	return EXISTS(i, s->count, s->frames[i].symbol || stack_frame_is_python(&s->frames[i]));
 }
 
 /* cudaMalloc, cuLaunchKernel, ncclAllReduce: the entry points by their names, whatever library they
@@ -90,10 +87,8 @@ bool stack_frame_is_cuda(const struct stack_frame *f)
 		if (!strncmp(f->symbol, prefixes[i], len) && isupper((unsigned char)f->symbol[len]))
 			return true;
 	}
-	for (size_t i = 0; f->file && i < ARRAY_SIZE(libraries); i++)
-		if (!strncmp(f->file, libraries[i], strlen(libraries[i])))
-			return true;
-	return false;
+	return f->file && EXISTS(i, ARRAY_SIZE(libraries),
+				  !strncmp(f->file, libraries[i], strlen(libraries[i])));
 }
 
 const struct stack_frame *stack_place(const struct stack *s)
@@ -130,9 +125,8 @@ static bool is_of_library(const char *path)
 	static const char *const packages[] = {"site-packages/", "dist-packages/", "torch/"};
 	static const char *const standard[] = {"lib/python", "lib64/python"}; /* …3.12/ */
 
-	for (size_t i = 0; i < ARRAY_SIZE(packages); i++)
-		if (after_folder(path, packages[i]))
-			return true;
+	if (EXISTS(i, ARRAY_SIZE(packages), after_folder(path, packages[i])))
+		return true;
 	for (size_t i = 0; i < ARRAY_SIZE(standard); i++) {
 		const char *version = after_folder(path, standard[i]);
 

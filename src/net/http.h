@@ -88,8 +88,7 @@ int http_target_parse(char *text, struct http_target *ret);
 struct inflate;
 
 int inflate_new(struct inflate **ret);
-void inflate_free(struct inflate *z);
-DEFINE_CLEANUP(struct inflate *, inflate_free)
+DECLARE_FREE(struct inflate, inflate_free)
 
 /* inflate_feed - appends what @data becomes to @out. -E2BIG: more than @out's ceiling or the ratio
  * allows; -EBADMSG: not gzip, damaged, or something follows its end; -ENOMEM. *ret_fault is then a

@@ -50,10 +50,7 @@ static bool is_token_char(unsigned char c)
 
 static bool is_token(const char *s, size_t len)
 {
-	for (size_t i = 0; i < len; i++)
-		if (!is_token_char((unsigned char)s[i]))
-			return false;
-	return len > 0;
+	return !EXISTS(i, len, !is_token_char((unsigned char)s[i])) && len > 0;
 }
 
 static bool is_text(const char *s, size_t len)
@@ -148,10 +145,7 @@ static int parse_start(struct http1 *p, char *s, size_t len)
 		buf_clear(&p->text);
 		return GO_ON;
 	}
-	if (p->kind == HTTP1_REQUEST)
-		r = parse_request_line(p, s, len);
-	else
-		r = parse_status_line(p, s, len);
+	r = p->kind == HTTP1_REQUEST ? parse_request_line(p, s, len) : parse_status_line(p, s, len);
 	if (r == GO_ON) {
 		p->line_start = p->text.len;
 		p->state = ST_FIELDS;

@@ -8,10 +8,10 @@
 
 #include <event2/event.h>
 #include <event2/thread.h>
-#include <pthread.h>
 #include <signal.h>
 
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "base/notify.h"
 #include "base/pool.h"
 
@@ -141,14 +141,15 @@ int loop_run(struct loop *l)
 	/* Without an event of its own libevent would return; the wake-up keeps it. */
 	int r = event_base_loop(l->base, EVLOOP_NO_EXIT_ON_EMPTY);
 
-	pthread_mutex_lock(&l->lock);
+	MUTEX_HELD(&l->lock);
 	l->stopping = false;
-	pthread_mutex_unlock(&l->lock);
 	return r < 0 ? -EIO : 0;
 }
 
-void loop_stop(struct loop *l)
+void loop_stop(void *loop)
 {
+	struct loop *l = loop;
+
 	pthread_mutex_lock(&l->lock);
 	l->stopping = true;
 	pthread_mutex_unlock(&l->lock);
@@ -352,7 +353,7 @@ int aside_ask(struct aside_work *w, int (*fn)(void *arg), void *arg)
 	struct aside *a = w->aside;
 	int r = -ECANCELED;
 
-	pthread_mutex_lock(&a->lock);
+	MUTEX_HELD(&a->lock);
 	if (!a->closed) {
 		w->question = fn;
 		w->question_arg = arg;
@@ -363,7 +364,6 @@ int aside_ask(struct aside_work *w, int (*fn)(void *arg), void *arg)
 		r = w->asked ? -ECANCELED : w->answer;
 		w->asked = false;
 	}
-	pthread_mutex_unlock(&a->lock);
 	return r;
 }
 

@@ -12,12 +12,11 @@ struct loop_timer;
 typedef void loop_fn(void *arg);
 
 int loop_new(struct loop **ret);
-void loop_free(struct loop *l);
-DEFINE_CLEANUP(struct loop *, loop_free)
+DECLARE_FREE(struct loop, loop_free)
 
 /* loop_run - until loop_stop(). 0 or a negative errno. */
 int loop_run(struct loop *l);
-void loop_stop(struct loop *l); /* from any thread */
+void loop_stop(void *loop); /* from any thread; a loop_fn, too, of the loop that it is given */
 
 /* loop_call - @fn runs once on the loop's thread, soon; from any thread. 0 or -ENOMEM. */
 int loop_call(struct loop *l, loop_fn *fn, void *arg);
@@ -48,8 +47,7 @@ int loop_timer_new(struct loop *l, loop_fn *fn, void *arg, struct loop_timer **r
 void loop_timer_set(
 	struct loop_timer *t, uint64_t after_ns); /* once; replaces an earlier setting */
 void loop_timer_clear(struct loop_timer *t);
-void loop_timer_free(struct loop_timer *t);
-DEFINE_CLEANUP(struct loop_timer *, loop_timer_free)
+DECLARE_FREE(struct loop_timer, loop_timer_free)
 
 /* loop_base - for the rest of net/. */
 struct event_base *loop_base(struct loop *l);
@@ -66,8 +64,7 @@ struct aside_work;
 int aside_new(struct loop *l, size_t queue_max, struct aside **ret);
 /* aside_free - on the loop's thread. What is under way is cut short: aside_ask() says -ECANCELED from now on, and
  * its end is told so if the loop goes on. */
-void aside_free(struct aside *a);
-DEFINE_CLEANUP(struct aside *, aside_free)
+DECLARE_FREE(struct aside, aside_free)
 
 /* On the thread, once. */
 typedef void aside_fn(struct aside_work *w, void *arg);

@@ -44,7 +44,6 @@ int secret_file_read(
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	_cleanup_fd_ int fd = -1;
-	char again[40];
 	int r = path_user_enter(path, &before, reterr);
 
 	if (r < 0)
@@ -56,8 +55,7 @@ int secret_file_read(
 	r = check_mode(path, what, fd, reterr);
 	if (r < 0)
 		return r;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	r = file_read(again, max, b);
+	r = file_read(FORMATTED(40, "/proc/self/fd/%d", fd), max, b);
 	if (r < 0)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, r, "cannot read the %s %s: %s", what,
 			path, strerror(-r));

@@ -37,8 +37,7 @@ void otlp_json_done(struct otlp_json *j)
 
 static void fail(struct otlp_json *j, int err)
 {
-	if (!j->r.err)
-		j->r.err = err;
+	j->r.err = j->r.err ?: err;
 }
 
 /* A token that is not the wanted one: null stands for nothing, all else is an error. */

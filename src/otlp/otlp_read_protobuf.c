@@ -9,8 +9,7 @@
 
 static void fail(struct pb_reader *r, int err)
 {
-	if (!r->err)
-		r->err = err;
+	r->err = r->err ?: err;
 	r->at = r->end;
 }
 

@@ -110,26 +110,20 @@ static void put_double(struct otlp_writer *w, uint32_t field, const char *key, d
 
 static void put_time(struct otlp_writer *w, uint32_t field, const char *key, uint64_t ns)
 {
-	char text[24];
-
 	if (!w->is_json) {
 		pb_put_fixed64(w->b, field, ns);
 		return;
 	}
-	snprintf(text, sizeof(text), "%" PRIu64, ns);
-	json_string_member(&w->json, key, text);
+	json_string_member(&w->json, key, FORMATTED(24, "%" PRIu64, ns));
 }
 
 static void long_member(struct otlp_writer *w, const char *key, int64_t v)
 {
-	char text[24];
-
 	if (!w->longs_as_text && v >= -EXACT_MAX && v <= EXACT_MAX) {
 		json_int_member(&w->json, key, v);
 		return;
 	}
-	snprintf(text, sizeof(text), "%" PRId64, v);
-	json_string_member(&w->json, key, text);
+	json_string_member(&w->json, key, FORMATTED(24, "%" PRId64, v));
 }
 
 static void put_value(
@@ -266,10 +260,7 @@ void otlp_write_histogram(
 	if (w->is_json) {
 		json_begin_array_member(&w->json, "bucketCounts");
 		for (size_t i = 0; i <= h->bound_count; i++) {
-			char text[24];
-
-			snprintf(text, sizeof(text), "%" PRIu64, h->buckets[i]);
-			json_put_string(&w->json, text);
+			json_put_string(&w->json, FORMATTED(24, "%" PRIu64, h->buckets[i]));
 		}
 		json_end_array(&w->json);
 		json_begin_array_member(&w->json, "explicitBounds");

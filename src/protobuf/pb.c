@@ -20,8 +20,7 @@ struct pb_reader pb_reader_of(const void *data, size_t len)
 
 static bool fault(struct pb_reader *r, int err)
 {
-	if (!r->err)
-		r->err = err;
+	r->err = r->err ?: err;
 	r->at = r->end;
 	return false;
 }
@@ -217,11 +216,6 @@ static void put_little(struct buf *b, uint64_t v, size_t size)
 	buf_append(b, bytes, size);
 }
 
-static void put_fixed64(struct buf *b, uint64_t v)
-{
-	put_little(b, v, 8);
-}
-
 static void put_double(struct buf *b, double v)
 {
 	uint64_t bits;
@@ -321,7 +315,7 @@ void pb_put_packed_fixed64(struct buf *b, uint32_t field, const uint64_t *v, siz
 	put_key(b, field, TYPE_LENGTH);
 	put_varint(b, count * sizeof(*v));
 	for (size_t i = 0; i < count; i++)
-		put_fixed64(b, v[i]);
+		put_little(b, v[i], 8);
 }
 
 void pb_put_packed_double(struct buf *b, uint32_t field, const double *v, size_t count)

@@ -23,10 +23,6 @@
  * skipped by whoever does not look at them. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/buf.h"
 
 #define PB_DEPTH_MAX 16

@@ -149,8 +149,7 @@ void push_calls_pack(struct buf *b, const struct push_calls *c)
 	uint8_t head[64], *at = head;
 	int r = c->count > PUSH_CALLS_MAX ? -ENOBUFS : dictionary_init(&p.comms, c->count);
 
-	if (r == 0)
-		r = dictionary_init(&p.lines, c->count);
+	r = r ?: dictionary_init(&p.lines, c->count);
 	if (r < 0 && !b->err)
 		b->err = r;
 	memcpy(at, magic, sizeof(magic));
@@ -215,8 +214,7 @@ static uint64_t get_below(struct unpacking *u, uint64_t limit)
 {
 	uint64_t v = get(u);
 
-	if (v >= limit)
-		u->bad = true;
+	u->bad |= v >= limit;
 	return v;
 }
 
@@ -224,8 +222,7 @@ static int32_t get_int32(struct unpacking *u)
 {
 	int64_t v = (int64_t)get_signed(u);
 
-	if (v != (int32_t)v)
-		u->bad = true;
+	u->bad |= v != (int32_t)v;
 	return (int32_t)v;
 }
 
@@ -233,9 +230,8 @@ static int get_comm(struct unpacking *u)
 {
 	struct line *c;
 	uint64_t le;
-	int r;
+	int r = ARRAY_RESERVE(u->comms, u->comm_room, u->comm_count + 1, PUSH_CALLS_MAX);
 
-	r = ARRAY_RESERVE(u->comms, u->comm_room, u->comm_count + 1, PUSH_CALLS_MAX);
 	if (r < 0)
 		return r;
 	if ((size_t)(u->end - u->at) < sizeof(le))
@@ -260,8 +256,7 @@ static int get_line(struct unpacking *u)
 	if (comm > u->comm_count)
 		return -EBADMSG;
 	r = comm == u->comm_count ? get_comm(u) : 0;
-	if (r == 0)
-		r = ARRAY_RESERVE(u->lines, u->line_room, u->line_count + 1, PUSH_CALLS_MAX);
+	r = r ?: ARRAY_RESERVE(u->lines, u->line_room, u->line_count + 1, PUSH_CALLS_MAX);
 	if (r < 0)
 		return r;
 	l = &u->lines[u->line_count++];
@@ -342,9 +337,8 @@ int push_calls_unpack(const void *data, size_t len, struct push_calls *ret)
 
 static const char *event_of(const struct push_calls *c)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (!push_call_is_numbered(&c->items[i]))
-			return PUSH_SCOPE_OWN;
+	if (EXISTS(i, c->count, !push_call_is_numbered(&c->items[i])))
+		return PUSH_SCOPE_OWN;
 	return PUSH_SCOPE_CALLS;
 }
 

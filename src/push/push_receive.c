@@ -36,19 +36,16 @@ static int compare(const struct push_who *a, const struct push_who *b)
 {
 	int r = strcmp(a->cluster, b->cluster);
 
-	if (!r)
-		r = strcmp(a->node, b->node);
+	r = r ?: strcmp(a->node, b->node);
 	return r ? r : (a->boot > b->boot) - (a->boot < b->boot);
 }
 
 static int node_add(struct receiving *x, const struct push_who *who, size_t at)
 {
 	struct node *n;
-	int r;
+	int r = ARRAY_RESERVE(x->nodes, x->node_room, x->count + 1, NODES_MAX);
 
-	r = ARRAY_RESERVE(x->nodes, x->node_room, x->count + 1, NODES_MAX);
-	if (r == 0)
-		r = ARRAY_RESERVE(x->order, x->order_room, x->count + 1, NODES_MAX);
+	r = r ?: ARRAY_RESERVE(x->order, x->order_room, x->count + 1, NODES_MAX);
 	if (r < 0)
 		return r;
 	memmove(x->order + at + 1, x->order + at, (x->count - at) * sizeof(*x->order));
@@ -153,8 +150,7 @@ static const char *take_world(
 {
 	if (!(v >= 0 && v <= INT32_MAX))
 		return PUSH_METRIC_WORLD " is out of range";
-	if (!n->health.who.world_size)
-		n->health.who.world_size = (uint32_t)v;
+	n->health.who.world_size = n->health.who.world_size ?: (uint32_t)v;
 	return NULL;
 }
 
@@ -203,10 +199,8 @@ static const struct metric_row rows[] = {
 
 static const struct metric_row *row_find(const char *name, size_t len)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (strlen(rows[i].name) == len && memcmp(rows[i].name, name, len) == 0)
-			return &rows[i];
-	return NULL;
+	return FIND(x, rows, ARRAY_SIZE(rows),
+		strlen(x->name) == len && memcmp(x->name, name, len) == 0);
 }
 
 static int take_point(void *arg, const struct otlp_point *p)
@@ -268,9 +262,8 @@ int push_receive_metrics(const void *data, size_t len, bool json, const struct p
 	struct receiving x = {0};
 	const struct otlp_visitor visitor = {.arg = &x, .point = take_point};
 	struct otlp_walk walk;
-	int r;
+	int r = otlp_read(OTLP_METRICS, json, data, len, &visitor, &walk, reterr);
 
-	r = otlp_read(OTLP_METRICS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0) {
@@ -356,9 +349,8 @@ int push_receive_logs(const void *data, size_t len, bool json, const struct push
 	struct log_receiving x = {.handler = h};
 	const struct otlp_visitor visitor = {.arg = &x, .record = take_record};
 	struct otlp_walk walk;
-	int r;
+	int r = otlp_read(OTLP_LOGS, json, data, len, &visitor, &walk, reterr);
 
-	r = otlp_read(OTLP_LOGS, json, data, len, &visitor, &walk, reterr);
 	if (r == 0 && x.err)
 		r = errinfo_set(reterr, x.err, "out of memory while reading what agents pushed");
 	if (r == 0)

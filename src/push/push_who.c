@@ -3,7 +3,6 @@
  *
  * Names are keys of tables in the cluster: one that is too long is refused, never cut, because two
  * nodes with one beginning would become one. */
-#include <stdarg.h>
 
 #include "base/hash.h"
 #include "base/text.h"

@@ -47,8 +47,7 @@ int rates_row_compare(const void *a, const void *b)
 	const struct rates_row *x = a, *y = b;
 	int r = strcmp(x->provider, y->provider);
 
-	if (r == 0)
-		r = strcmp(x->model, y->model);
+	r = r ?: strcmp(x->model, y->model);
 	return r ? r : (int)y->is_contract - (int)x->is_contract;
 }
 
@@ -108,12 +107,9 @@ static bool is_idle_word(const char *word, size_t len)
 	static const char *const idle[] = {
 		"nvidia", "amd", "tesla", "geforce", "instinct", "oam", "vf", "ac", "lc"};
 
-	if (len == 4 && strncasecmp(word, "SXM", 3) == 0)
-		return true;
-	for (size_t i = 0; i < ARRAY_SIZE(idle); i++)
-		if (strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0)
-			return true;
-	return false;
+	return (len == 4 && strncasecmp(word, "SXM", 3) == 0) ||
+	       EXISTS(i, ARRAY_SIZE(idle),
+		       strlen(idle[i]) == len && strncasecmp(idle[i], word, len) == 0);
 }
 
 static bool is_form(const char *word, size_t len, char form[8])
@@ -188,7 +184,7 @@ static struct found find_rows(const struct rates_list *l, const char *provider, 
 		best = fit;
 		values[f.count++] = row->value;
 	}
-	qsort(values, f.count, sizeof(*values), by_value);
+	SORT(values, f.count, by_value);
 	if (f.count)
 		f.middle = (values[(f.count - 1) / 2] + values[f.count / 2]) / 2;
 	return f;
@@ -264,17 +260,13 @@ const char *rates_as_of(const struct rates *r)
 	return r->as_of;
 }
 
-static bool is_first_of_provider(const struct rates_list *l, size_t i)
-{
-	return i == 0 || strcmp(l->rows[i].provider, l->rows[i - 1].provider) != 0;
-}
-
 size_t rates_provider_count(const struct rates *r)
 {
 	size_t count = 0;
 
 	for (size_t i = 0; i < r->prices.count; i++)
-		count += is_first_of_provider(&r->prices, i);
+		count += i == 0 ||
+			 strcmp(r->prices.rows[i].provider, r->prices.rows[i - 1].provider) != 0;
 	return count;
 }
 

@@ -14,8 +14,7 @@ int rates_builtin(struct rates **ret);
 /* rates_parse - YAML (gpu_rates.yaml). -EINVAL with line and reason, exit code 65. */
 int rates_parse(const char *text, size_t len, struct rates **ret, struct errinfo *reterr);
 int rates_read(const char *path, struct rates **ret, struct errinfo *reterr);
-void rates_free(struct rates *r);
-DEFINE_CLEANUP(struct rates *, rates_free)
+DECLARE_FREE(struct rates, rates_free)
 
 struct rate {
 	double hourly;        /* of one GPU */

@@ -241,8 +241,7 @@ int job_start(struct job *j, struct loop *l, struct pool *p, const struct http_r
 	/* Without a descriptor to spare the job runs to its end, as long as it takes. */
 	j->gone = j->ends_with_asker ? eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK) : -1;
 	r = set_timer(j, deadline_ns);
-	if (r == 0)
-		r = pool_push(p, &j->queued);
+	r = r ?: pool_push(p, &j->queued);
 	if (r < 0)
 		job_done(j);
 	else if (j->ends_with_asker)

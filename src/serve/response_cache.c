@@ -3,6 +3,7 @@
  *
  * Invariant: a slot that somebody is making is neither given away nor taken for another key; it is
  * made by one caller, who calls response_cache_end(). */
+#include "base/mutex.h"
 #include "serve/serve_private.h"
 
 #include <sys/stat.h>
@@ -14,17 +15,15 @@
 #define RESPONSE_CACHE_NS      (5 * NS_PER_S)
 #define RESPONSE_CACHE_SAME_NS (60 * NS_PER_S) /* files unchanged: only the clock goes on */
 
-struct file_mark file_mark(const char *path)
+static struct file_mark file_mark(const char *path)
 {
 	static const char *const suffixes[] = {"", "-wal"};
 	struct file_mark m = {{0}};
-	char name[4200];
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
 		struct stat st;
 
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		if (stat(name, &st) < 0)
+		if (stat(FORMATTED(4200, "%s%s", path, suffixes[i]), &st) < 0)
 			continue;
 		m.value[3 * i] = (uint64_t)st.st_ino;
 		m.value[3 * i + 1] = (uint64_t)st.st_size;
@@ -34,12 +33,13 @@ struct file_mark file_mark(const char *path)
 	return m;
 }
 
-bool file_mark_same(const struct file_mark *a, const struct file_mark *b)
+static bool file_mark_same(const struct file_mark *a, const struct file_mark *b)
 {
 	return !memcmp(a, b, sizeof(*a));
 }
 
-bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b)
+/* Both are of one file, whatever was written into it meanwhile. */
+static bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b)
 {
 	return a->value[0] && a->value[0] == b->value[0];
 }
@@ -82,19 +82,9 @@ void response_cache_free(struct response_cache *k)
 	free(k);
 }
 
-static bool is_good(
-	const struct response_cache_slot *s, const struct file_mark *now, uint64_t age_ns)
-{
-	return age_ns < RESPONSE_CACHE_NS ||
-	       (age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, now));
-}
-
 static struct response_cache_slot *find(struct response_cache *k, const char *key)
 {
-	for (size_t i = 0; i < RESPONSE_CACHE_SLOTS; i++)
-		if (!strcmp(k->slots[i].key, key))
-			return &k->slots[i];
-	return NULL;
+	return FIND(x, k->slots, RESPONSE_CACHE_SLOTS, !strcmp(x->key, key));
 }
 
 /* A free one, or the oldest. */
@@ -121,12 +111,13 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 	*ret_slot = NULL;
 	if (!key[0] || strlen(key) >= KEY_MAX)
 		return false;
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	while ((s = find(k, key)) && s->being_made)
 		pthread_cond_wait(&k->made, &k->mutex);
 	if (s) {
 		*ret_age_ns = mono_now().ns - s->made_ns;
-		hit = is_good(s, &now, *ret_age_ns);
+		hit = *ret_age_ns < RESPONSE_CACHE_NS ||
+		      (*ret_age_ns < RESPONSE_CACHE_SAME_NS && file_mark_same(&s->mark, &now));
 	}
 	if (hit) {
 		buf_append(out, buf_str(&s->answer), s->answer.len);
@@ -139,7 +130,6 @@ bool response_cache_begin(struct response_cache *k, const char *path, const char
 			*ret_slot = s;
 		}
 	}
-	pthread_mutex_unlock(&k->mutex);
 	return hit;
 }
 
@@ -148,7 +138,7 @@ void response_cache_end(
 {
 	if (!slot)
 		return;
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	buf_done(&slot->answer);
 	slot->answer = BUF_INIT(BYTES_MAX);
 	if (made)
@@ -158,7 +148,6 @@ void response_cache_end(
 	slot->made_ns = mono_now().ns;
 	slot->being_made = false;
 	pthread_cond_broadcast(&k->made);
-	pthread_mutex_unlock(&k->mutex);
 }
 
 /* See serve_private.h.
@@ -234,7 +223,7 @@ static int load(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
 	r = nodedb_snapshot_totals(l, &totals, reterr);
 	if (r == 0 && totals.events > LARGE)
 		r = make(k, l, false, reterr); /* something to look at meanwhile */
-	return r == 0 ? make(k, l, true, reterr) : r;
+	return r ?: make(k, l, true, reterr);
 }
 
 /* Steps of training: costly, so that those who ask are not kept waiting for them, and not at every

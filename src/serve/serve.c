@@ -278,10 +278,8 @@ static const struct api_row *find_row(const struct http_request *q)
 {
 	const char *method = !strcmp(q->method, "HEAD") ? "GET" : q->method;
 
-	for (const struct api_row *r = api_rows; r->summary; r++)
-		if (r->path && !strcmp(r->path, q->path) && !strcmp(r->method, method))
-			return r;
-	return NULL;
+	return FIND_ROW(r, api_rows, summary,
+		r->path && !strcmp(r->path, q->path) && !strcmp(r->method, method));
 }
 
 /* Of every row that takes time. */
@@ -370,10 +368,8 @@ int serve_new(struct loop *l, const struct serve_settings *settings, struct serv
 	s->is_nameless = !find_node(settings->db, s->node);
 	for (int i = 0; r == 0 && i < LANE_COUNT; i++)
 		r = pool_new(&lanes[i], &s->lanes[i]);
-	if (r == 0)
-		r = response_cache_new(&s->response_cache);
-	if (r == 0)
-		r = timeline_keeper_new(settings->db, &s->timeline);
+	r = r ?: response_cache_new(&s->response_cache);
+	r = r ?: timeline_keeper_new(settings->db, &s->timeline);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot start threads: %s", strerror(-r));
 	r = http_server_new(l, &http, &s->http, reterr);

@@ -135,8 +135,7 @@ struct response_cache;
 struct response_cache_slot;
 
 int response_cache_new(struct response_cache **ret);
-void response_cache_free(struct response_cache *k);
-DEFINE_CLEANUP(struct response_cache *, response_cache_free)
+DECLARE_FREE(struct response_cache, response_cache_free)
 
 /* response_cache_begin - true: the answer to @key about the recording @path was appended to @out, *ret_age_ns
  * old. False: the caller makes it and calls response_cache_end() with *ret_slot, which may be NULL. */
@@ -153,11 +152,6 @@ struct file_mark {
 	uint64_t value[6]; /* inode, size and time of the file and of its log */
 };
 
-struct file_mark file_mark(const char *path);
-bool file_mark_same(const struct file_mark *a, const struct file_mark *b);
-/* file_mark_is_of - both are of one file, whatever was written into it meanwhile. */
-bool file_mark_is_of(const struct file_mark *a, const struct file_mark *b);
-
 /* The index of the recording's time line (answer/timeline/timeline_index.h), kept while a
  * server runs: made on a thread of its own at the first question, extended while the recording
  * grows, made anew when the file is another one. Safe from any thread. */
@@ -166,8 +160,7 @@ struct timeline_keeper;
 
 /* timeline_keeper_new - @path stays the caller's and outlives it. */
 int timeline_keeper_new(const char *path, struct timeline_keeper **ret);
-void timeline_keeper_free(struct timeline_keeper *k); /* waits for what is being made */
-DEFINE_CLEANUP(struct timeline_keeper *, timeline_keeper_free)
+DECLARE_FREE(struct timeline_keeper, timeline_keeper_free) /* waits for what is being made */
 
 /* timeline_keeper_begin - the index, which stays as it is until timeline_keeper_end(). NULL: it is
  * being made, and *ret_progress of 1000 are done; of a small recording it is waited for.

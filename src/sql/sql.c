@@ -6,7 +6,6 @@
 #include "sql/sql.h"
 
 #include <fcntl.h>
-#include <inttypes.h>
 #include <sqlite3.h>
 
 static int from_system(int err, const char *path, const char *what, struct errinfo *reterr)

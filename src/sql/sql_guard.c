@@ -42,10 +42,7 @@ static void name_list_done(struct name_list *l)
 
 static bool name_list_has(const struct name_list *l, const char *name)
 {
-	for (size_t i = 0; i < l->count; i++)
-		if (!strcasecmp(l->items[i], name))
-			return true;
-	return false;
+	return EXISTS(i, l->count, !strcasecmp(l->items[i], name));
 }
 
 static int name_list_load(struct name_list *l, sql_db *db, const char *sql, struct errinfo *reterr)
@@ -82,10 +79,8 @@ static int use_once(sql_db *db, struct errinfo *reterr)
 
 	for (const char *const *name = harmless_tables; r == 0 && *name; name++) {
 		_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
-		char sql[64];
 
-		snprintf(sql, sizeof(sql), "SELECT 1 FROM %s", *name);
-		r = sql_prepare(db, sql, &stmt, reterr);
+		r = sql_prepare(db, FORMATTED(64, "SELECT 1 FROM %s", *name), &stmt, reterr);
 	}
 	return r;
 }
@@ -109,13 +104,12 @@ static int sql_allow_new(sql_db *db, struct sql_allow **ret, struct errinfo *ret
 	if (!a)
 		return -ENOMEM;
 	r = name_list_load(&a->tables, db, "SELECT name FROM sqlite_schema WHERE " REAL, reterr);
-	if (r == 0)
-		r = name_list_load(&a->modules, db,
-			"SELECT name FROM pragma_module_list UNION ALL SELECT name FROM"
-			" sqlite_schema WHERE type IN ('table', 'view') AND NOT (" REAL ")",
-			reterr);
-	if (r == 0)
-		r = use_once(db, reterr);
+	r = r
+		    ?: name_list_load(&a->modules, db,
+			       "SELECT name FROM pragma_module_list UNION ALL SELECT name FROM"
+			       " sqlite_schema WHERE type IN ('table', 'view') AND NOT (" REAL ")",
+			       reterr);
+	r = r ?: use_once(db, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);
@@ -325,7 +319,6 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 {
 	const char *said = sqlite3_errmsg(db);
 	_cleanup_buf_ struct buf b = BUF_INIT(4096);
-	char n[TEXT_MAX];
 
 	text_escape_terminal(&b, said);
 	snprintf(g->said, sizeof(g->said), "%s", said);
@@ -337,11 +330,11 @@ static int fail(struct guard *g, sqlite3 *db, int code, struct errinfo *reterr)
 	case SQLITE_INTERRUPT:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ETIMEDOUT,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, g->rules->timeout_ns));
+			TEXT_DURATION(g->rules->timeout_ns));
 	case SQLITE_NOMEM:
 		return errinfo_set_exit(reterr, EXIT_FAILED, -ENOMEM,
 			"the SQL needs more memory than %s: select less",
-			text_format_bytes(n, g->rules->memory_bytes));
+			TEXT_SIZE(g->rules->memory_bytes));
 	case SQLITE_TOOBIG:
 		return errinfo_set_exit(reterr, EXIT_USAGE, -E2BIG,
 			"the SQL or one of its values is too long (a value: %d bytes)",

@@ -100,8 +100,7 @@ static int open_there(const char *path, sqlite3 **ret_db, struct errinfo *reterr
 	struct stat st;
 	int r = stat_file(path, &st, reterr);
 
-	if (r == 0)
-		r = open_uri(path, "", SQLITE_OPEN_READWRITE, ret_db, reterr);
+	r = r ?: open_uri(path, "", SQLITE_OPEN_READWRITE, ret_db, reterr);
 	if (r < 0)
 		return r;
 	if (sqlite3_db_readonly(*ret_db, "main") == 1) {
@@ -117,10 +116,9 @@ int sql_open_write(const char *path, sql_db **ret_db, struct errinfo *reterr)
 	_cleanup_(sql_closep) sqlite3 *db = NULL;
 	int r = open_there(path, &db, reterr);
 
-	if (r < 0)
-		return r;
-	r = sql_code_error(
-		sqlite3_busy_timeout(db, BUSY_WRITE_MS), 0, path, sqlite3_errmsg(db), reterr);
+	r = r
+		    ?: sql_code_error(sqlite3_busy_timeout(db, BUSY_WRITE_MS), 0, path,
+			       sqlite3_errmsg(db), reterr);
 	if (r < 0)
 		return r;
 	/* auto_vacuum counts only before the first page is written; later it changes nothing.
@@ -189,19 +187,16 @@ int sql_open_read(const char *path, bool live, sql_db **ret_db, struct sql_stamp
 	stamp_of(&st, &stamp);
 	stamp.frozen = !live && !has_content(path, "-wal") && !has_content(path, "-journal");
 	r = open_uri(path, stamp.frozen ? "?immutable=1" : "", SQLITE_OPEN_READONLY, &db, reterr);
-	if (r < 0)
-		return r;
-	r = harden(db, path, reterr);
+	r = r ?: harden(db, path, reterr);
 	if (r < 0)
 		return r;
 	sqlite3_limit(db, SQLITE_LIMIT_LENGTH, VALUE_MAX);
 	r = sql_code_error(
 		sqlite3_busy_timeout(db, BUSY_READ_MS), 0, path, sqlite3_errmsg(db), reterr);
-	if (r < 0)
-		return r;
-	r = sql_exec(db,
-		"PRAGMA query_only=ON; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;",
-		reterr);
+	r = r
+		    ?: sql_exec(db,
+			       "PRAGMA query_only=ON; PRAGMA cell_size_check=ON; PRAGMA temp_store=MEMORY;",
+			       reterr);
 	if (r < 0)
 		return r;
 	if (ret_stamp)
@@ -234,9 +229,7 @@ int sql_open_memory(sql_db **ret_db, struct errinfo *reterr)
 		NULL);
 	int r = sql_code_error(code, 0, "the database in memory", sqlite3_errstr(code), reterr);
 
-	if (r < 0)
-		return r;
-	r = harden(db, "the database in memory", reterr);
+	r = r ?: harden(db, "the database in memory", reterr);
 	if (r < 0)
 		return r;
 	*ret_db = TAKE(db);

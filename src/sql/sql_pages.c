@@ -129,11 +129,6 @@ static int read_header(sql_db *db, struct sql_pages *p)
 	return p->block ? 0 : -ENOMEM;
 }
 
-static bool is_plain_type(const char *type)
-{
-	return !strcasecmp(type, "INTEGER") || !strcasecmp(type, "TEXT");
-}
-
 /* What @columns are in a stored row. A column that is computed on reading is not in it, and the one
  * that is the row's number is empty there. */
 static int find_columns(sql_db *db, const char *table, const char *const *columns, size_t count,
@@ -145,8 +140,7 @@ static int find_columns(sql_db *db, const char *table, const char *const *column
 		"SELECT name, type, hidden, pk, sum(pk > 0) OVER () FROM pragma_table_xinfo(?1)",
 		&stmt, NULL);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, NULL, SQL_S(table));
+	r = r ?: SQL_BIND(stmt, NULL, SQL_S(table));
 	p->asked = count;
 	p->rowid_at = -1;
 	while (r >= 0 && (r = sql_step(stmt, NULL)) > 0) {
@@ -156,7 +150,8 @@ static int find_columns(sql_db *db, const char *table, const char *const *column
 
 		for (size_t i = 0; i < count; i++)
 			if (!strcmp(name, columns[i])) {
-				if (!is_stored || !is_plain_type(type))
+				if (!is_stored || !(!strcasecmp(type, "INTEGER") ||
+							  !strcasecmp(type, "TEXT")))
 					return NOT_PLAIN;
 				p->at[i] = (uint8_t)p->stored;
 				found++;
@@ -179,10 +174,8 @@ static int find_root(sql_db *db, const char *table, struct sql_pages *p)
 		"SELECT rootpage FROM sqlite_schema WHERE type = 'table' AND name = ?1", &stmt,
 		NULL);
 
-	if (r == 0)
-		r = SQL_BIND(stmt, NULL, SQL_S(table));
-	if (r == 0)
-		r = sql_step(stmt, NULL);
+	r = r ?: SQL_BIND(stmt, NULL, SQL_S(table));
+	r = r ?: sql_step(stmt, NULL);
 	if (r <= 0 || !sql_column_is_int(stmt, 0, &root) || root < 2 || root > p->page_count)
 		return NOT_PLAIN;
 	p->root = (uint32_t)root;
@@ -198,10 +191,8 @@ int sql_pages_open(sql_db *db, const char *table, const char *const *columns, si
 	if (!p)
 		return -ENOMEM;
 	r = count <= SQL_PAGES_COLUMNS ? read_header(db, p) : NOT_PLAIN;
-	if (r == 0)
-		r = find_columns(db, table, columns, count, p);
-	if (r == 0)
-		r = find_root(db, table, p);
+	r = r ?: find_columns(db, table, columns, count, p);
+	r = r ?: find_root(db, table, p);
 	if (r == 0)
 		*ret = TAKE(p);
 	return r;

@@ -31,8 +31,7 @@ struct sql_record {
  * the caller's and is used. */
 int sql_pages_open(sql_db *db, const char *table, const char *const *columns, size_t count,
 	struct sql_pages **ret);
-void sql_pages_close(struct sql_pages *p);
-DEFINE_CLEANUP(struct sql_pages *, sql_pages_close)
+DECLARE_FREE(struct sql_pages, sql_pages_close)
 
 /* sql_pages_read - calls @fn for each row with low <= number <= high, the highest first, until it
  * returns something else than 0; returns that. */

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/confine.h"
+#include "base/mutex.h"
 #include "base/spawn.h"
 #include "base/text.h"
 
@@ -38,12 +39,9 @@ void sql_worker_watch(int fd)
 
 struct sql_worker_stats sql_worker_kind_stats(struct sql_worker_kind *k)
 {
-	struct sql_worker_stats f;
+	MUTEX_HELD(&k->mutex);
 
-	pthread_mutex_lock(&k->mutex);
-	f = k->stats;
-	pthread_mutex_unlock(&k->mutex);
-	return f;
+	return k->stats;
 }
 
 /* A turn before @until_ns, or -EBUSY. */
@@ -73,7 +71,8 @@ static int turn_take(struct sql_worker_kind *k, uint64_t until_ns, struct errinf
 
 static void turn_give(struct sql_worker_kind *k, const struct sql_wire_answer *a, bool was_killed)
 {
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
+
 	k->stats.running--;
 	k->stats.killed += was_killed;
 	if (a->magic) {
@@ -82,7 +81,6 @@ static void turn_give(struct sql_worker_kind *k, const struct sql_wire_answer *a
 		k->stats.seccomp = a->seccomp;
 	}
 	pthread_cond_signal(&k->freed);
-	pthread_mutex_unlock(&k->mutex);
 }
 
 /* Why a worker that gave no answer ended. */
@@ -130,11 +128,10 @@ static pid_t spare_take(struct sql_worker_kind *k, int *ret_socket)
 {
 	pid_t pid;
 
-	pthread_mutex_lock(&k->mutex);
+	MUTEX_HELD(&k->mutex);
 	pid = k->spare;
 	*ret_socket = k->spare_socket;
 	k->spare = 0;
-	pthread_mutex_unlock(&k->mutex);
 	return pid;
 }
 
@@ -166,12 +163,9 @@ static int worker_take(struct sql_worker_kind *k, pid_t *ret_pid, int *ret_socke
 
 static bool wants_spare(struct sql_worker_kind *k)
 {
-	bool wants;
+	MUTEX_HELD(&k->mutex);
 
-	pthread_mutex_lock(&k->mutex);
-	wants = k->keeps_spare && !k->spare;
-	pthread_mutex_unlock(&k->mutex);
-	return wants;
+	return k->keeps_spare && !k->spare;
 }
 
 static void spare_make(struct sql_worker_kind *k)
@@ -281,12 +275,11 @@ static int receive(struct asked *q)
 static size_t find_files(const char *path, int files[3])
 {
 	static const char *const suffixes[] = {"", "-wal", "-shm"};
-	char name[SQL_WIRE_PATH_MAX + 8];
 	size_t count = 0;
 
 	for (size_t i = 0; i < ARRAY_SIZE(suffixes); i++) {
-		snprintf(name, sizeof(name), "%s%s", path, suffixes[i]);
-		files[count] = open(name, O_PATH | O_CLOEXEC | O_NOFOLLOW);
+		files[count] = open(FORMATTED(SQL_WIRE_PATH_MAX + 8, "%s%s", path, suffixes[i]),
+			O_PATH | O_CLOEXEC | O_NOFOLLOW);
 		count += files[count] >= 0;
 	}
 	return count;
@@ -306,10 +299,8 @@ static int give_up_privileges(const struct asked *q, uint64_t left_ns)
 	(void)prctl(PR_SET_NAME, SQL_WORKER_NAME, 0, 0, 0);
 	confine_bounding_set();
 	r = confine_reader(q->path);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(SPAWN_SOCKET);
+	r = r ?: confine_capabilities();
+	r = r ?: confine_life(SPAWN_SOCKET);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
 	return r;
@@ -340,12 +331,10 @@ static int shut_doors(const struct asked *q, uint64_t left_ns, struct sql_wire_a
 	tzset(); /* 'localtime' reads a file that is out of reach afterwards */
 	count = find_files(q->path, files);
 	r = give_up_privileges(q, left_ns);
-	if (r == 0)
-		r = confine_paths(files, count, &ret->landlock);
+	r = r ?: confine_paths(files, count, &ret->landlock);
 	for (size_t i = 0; i < count; i++)
 		close(files[i]);
-	if (r == 0)
-		r = sql_worker_forbid_calls(false);
+	r = r ?: sql_worker_forbid_calls(false);
 	if (r < 0)
 		return r;
 	ret->seccomp = r > 0;
@@ -359,8 +348,7 @@ static int answer(const struct asked *q, uint64_t left_ns, struct sql_wire_resul
 	struct sql_stamp stamp;
 	int r = sql_open_read(q->path, false, &db, &stamp, &ret->err);
 
-	if (r == 0)
-		r = sql_exec(db, "BEGIN", &ret->err); /* guard and statement see one moment */
+	r = r ?: sql_exec(db, "BEGIN", &ret->err); /* guard and statement see one moment */
 	if (r < 0)
 		return sql_stamp_changed(q->path, &stamp) ? -EAGAIN : r;
 	rules.timeout_ns = left_ns;
@@ -387,9 +375,7 @@ void sql_worker_main(void)
 		errinfo_set(&res.err, r, "the SQL process cannot drop its privileges: %s",
 			strerror(-r));
 	now = mono_now().ns;
-	if (r == 0)
-		r = now < q.head.deadline_ns ? answer(&q, q.head.deadline_ns - now, &res)
-					     : -ETIMEDOUT;
+	r = r ?: now < q.head.deadline_ns ? answer(&q, q.head.deadline_ns - now, &res) : -ETIMEDOUT;
 	res.head.err = MIN(r, 0);
 	r = sql_wire_send(SPAWN_SOCKET, &res);
 	/* At once: all it has goes with it, and sanitizers look for leaks for seconds. */
@@ -452,20 +438,18 @@ static int ask(const char *path, const char *text, const struct sql_guard_rules 
 {
 	struct question q = {path, text, mono_now().ns + rules->timeout_ns, rules};
 	struct sql_worker_call call = {send_question, &q, q.deadline_ns, rules};
-	char n[TEXT_MAX];
 	int r = -EAGAIN;
 
 	for (int i = 0; r == -EAGAIN && i < TRIES; i++) {
 		if (res->hint)
 			buf_clear(res->hint);
 		r = sql_worker_call(&kind, &call, res, reterr);
-		if (r == 0)
-			r = sql_wire_judge(res, reterr);
+		r = r ?: sql_wire_judge(res, reterr);
 	}
 	if (r == -ETIMEDOUT)
 		return errinfo_set_exit(reterr, EXIT_FAILED, r,
 			"the SQL timed out after %s: select less",
-			text_format_duration(n, rules->timeout_ns));
+			TEXT_DURATION(rules->timeout_ns));
 	if (r == -EAGAIN)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, r,
 			"%s is being opened and closed by a writer: try again", path);

@@ -121,9 +121,8 @@ static bool table_fits(const struct sql_table *t)
 {
 	const char *text = buf_str(&t->text);
 
-	for (int i = 0; i < t->column_count; i++)
-		if (t->names[i] >= t->text.len)
-			return false;
+	if (EXISTS(i, t->column_count, t->names[i] >= t->text.len))
+		return false;
 	for (size_t i = 0; i < t->row_count * (size_t)t->column_count; i++) {
 		const struct sql_cell *c = &t->cells[i];
 
@@ -157,10 +156,8 @@ static int receive_table(const struct sql_wire_wait *w, const struct sql_wire_an
 	if (!t->names || !t->cells || !text)
 		return -ENOMEM;
 	r = sql_wire_receive_bytes(w, t->names, names);
-	if (r == 0)
-		r = sql_wire_receive_bytes(w, t->cells, cells);
-	if (r == 0)
-		r = sql_wire_receive_bytes(w, text, h->text_len);
+	r = r ?: sql_wire_receive_bytes(w, t->cells, cells);
+	r = r ?: sql_wire_receive_bytes(w, text, h->text_len);
 	if (r < 0)
 		return r;
 	buf_append(&t->text, text, h->text_len);
@@ -177,12 +174,9 @@ int sql_wire_receive(const struct sql_wire_wait *w, const struct sql_guard_rules
 
 	if (r == 0 && !head_fits(&h, rules))
 		r = -EPROTO;
-	if (r == 0)
-		r = sql_wire_receive_bytes(w, res->err.text, h.sentence_len);
-	if (r == 0)
-		r = sql_wire_receive_bytes(w, hint, h.hint_len);
-	if (r == 0)
-		r = receive_table(w, &h, rules, &t);
+	r = r ?: sql_wire_receive_bytes(w, res->err.text, h.sentence_len);
+	r = r ?: sql_wire_receive_bytes(w, hint, h.hint_len);
+	r = r ?: receive_table(w, &h, rules, &t);
 	if (r < 0) {
 		sql_table_done(&t);
 		return r;

@@ -40,7 +40,7 @@ int paired_estimate(const double *differences, size_t n, struct paired *ret)
 	for (size_t i = 0; i < n; i++)
 		for (size_t j = i; j < n; j++)
 			means[count++] = (differences[i] + differences[j]) / 2;
-	qsort(means, count, sizeof(*means), ascending);
+	SORT(means, count, ascending);
 	out = left_out(n);
 	*ret = (struct paired){.middle = (means[(count - 1) / 2] + means[count / 2]) / 2,
 		.low = means[out],
@@ -88,8 +88,7 @@ static struct compare_set set_of(double *values, size_t n)
 {
 	struct compare_set s = {.count = (double)n};
 
-	if (n)
-		qsort(values, n, sizeof(*values), ascending);
+	SORT(values, n, ascending);
 	if (n >= CLIP_MIN) {
 		values[0] = values[1];
 		values[n - 1] = values[n - 2];

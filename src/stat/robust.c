@@ -26,7 +26,7 @@ int rank_values(const uint64_t *values, size_t n, double *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < n; i++)
 		order[i] = (struct ranked){values[i], i};
-	qsort(order, n, sizeof(*order), by_value);
+	SORT(order, n, by_value);
 	for (size_t i = 0, to; i < n; i = to) {
 		for (to = i + 1; to < n && order[to].value == order[i].value;)
 			to++;
@@ -73,8 +73,7 @@ ORDER(compare, uint64_t, COMPARE(*x, *y))
 
 void robust_sort(uint64_t *values, size_t n)
 {
-	if (n > 1)
-		qsort(values, n, sizeof(*values), compare);
+	SORT(values, n, compare);
 }
 
 /* A hair less than q: 0.07 * 100 is 7.000000000000001 in binary, and its rank is 7. */

@@ -58,9 +58,7 @@ static int examine(const char *path, enum found *ret, struct errinfo *reterr)
 		return 0;
 	}
 	r = sql_open_read(path, false, &sql, NULL, reterr);
-	if (r < 0)
-		return r;
-	r = schema_identify(sql, path, &kind, NULL, reterr);
+	r = r ?: schema_identify(sql, path, &kind, NULL, reterr);
 	if (r < 0)
 		return r;
 	if (kind == SCHEMA_PUBLISHED)
@@ -117,12 +115,8 @@ static int fill(struct nodedb *db, struct errinfo *reterr)
 {
 	int r = sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
 
-	if (r < 0)
-		return r;
-	r = schema_create(db->sql, reterr);
-	if (r < 0)
-		return r;
-	r = sql_exec(db->sql, "COMMIT", reterr);
+	r = r ?: schema_create(db->sql, reterr);
+	r = r ?: sql_exec(db->sql, "COMMIT", reterr);
 	if (r < 0)
 		return r;
 	/* Into the file itself, so that a disk without room for it is known now. */
@@ -137,9 +131,7 @@ static int complete(struct nodedb *db, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	r = sql_exec(db->sql, "BEGIN IMMEDIATE", reterr);
-	if (r < 0)
-		return r;
-	r = schema_complete(db->sql, reterr);
+	r = r ?: schema_complete(db->sql, reterr);
 	return r < 0 ? r : sql_exec(db->sql, "COMMIT", reterr);
 }
 
@@ -167,20 +159,16 @@ static int check_log(const struct nodedb *db, struct errinfo *reterr)
 static int open_found(struct nodedb *db, enum found found, struct errinfo *reterr)
 {
 	int64_t last;
-	int r;
+	int r = check_log(db, reterr);
 
-	r = check_log(db, reterr);
-	if (r < 0)
-		return r;
-	r = sql_open_write(db->path, &db->sql, reterr);
+	r = r ?: sql_open_write(db->path, &db->sql, reterr);
 	if (r < 0)
 		return r;
 	db->file = open(db->path, O_PATH | O_CLOEXEC);
 	if (db->file < 0)
 		return errinfo_set(reterr, -errno, "%s: %s", db->path, strerror(errno));
 	r = found == FOUND_OURS ? complete(db, reterr) : fill(db, reterr);
-	if (r == 0)
-		r = check_log(db, reterr); /* again: made by us, or by somebody in between */
+	r = r ?: check_log(db, reterr); /* again: made by us, or by somebody in between */
 	if (r < 0)
 		return r;
 	/* The note is in files that follow a rolled one: ids go on, also if it has no event yet. */
@@ -304,10 +292,8 @@ static int replace_file(
 			strerror(errno));
 	undo(db->path, FOUND_NOTHING, true, false); /* an empty log that a reader holds open */
 	r = create_file(db->path, reterr);
-	if (r == 0)
-		r = open_found(db, FOUND_NOTHING, reterr);
-	if (r == 0)
-		r = note_seq(db, last, reterr);
+	r = r ?: open_found(db, FOUND_NOTHING, reterr);
+	r = r ?: note_seq(db, last, reterr);
 	if (r < 0) {
 		close_sql(db);
 		undo(db->path, FOUND_NOTHING, true, false);
@@ -394,11 +380,8 @@ int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
 		unlink(name);
 	}
 	r = create_file(db->path, reterr);
-	if (r < 0)
-		return r;
-	r = open_found(db, FOUND_NOTHING, reterr);
-	if (r == 0)
-		r = note_seq(db, next - 1, reterr);
+	r = r ?: open_found(db, FOUND_NOTHING, reterr);
+	r = r ?: note_seq(db, next - 1, reterr);
 	if (r < 0) {
 		close_sql(db);
 		undo(db->path, FOUND_NOTHING, true, false);
@@ -417,9 +400,7 @@ int nodedb_session_gpu(struct nodedb *db, int64_t id, const char *model, const c
 		"?1",
 		&stmt, reterr);
 
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(id), SQL_S(model), SQL_S(driver), SQL_S(cuda));
+	return r ?: SQL_PUT(stmt, reterr, SQL_I(id), SQL_S(model), SQL_S(driver), SQL_S(cuda));
 }
 
 int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct errinfo *reterr)
@@ -428,9 +409,7 @@ int nodedb_session_end(struct nodedb *db, int64_t id, wall_time stopped, struct 
 	int r = sql_prepare(
 		db->sql, "UPDATE sessions SET stopped_at = ?2 WHERE id = ?1", &stmt, reterr);
 
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(id), SQL_I(stopped.ns));
+	return r ?: SQL_PUT(stmt, reterr, SQL_I(id), SQL_I(stopped.ns));
 }
 
 int nodedb_checkpoint(struct nodedb *db, struct errinfo *reterr)

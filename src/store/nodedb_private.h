@@ -29,10 +29,6 @@ struct nodedb {
 	sql_stmt *statements[STATEMENT_COUNT];
 };
 
-/* nodedb_statement - the compiled statement, the store's. */
-int nodedb_statement(
-	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr);
-
 /* nodedb_put_row - writes a row; @given has what is not in its struct, see table_values(). */
 int nodedb_put_row(struct nodedb *db, enum node_table table, const void *row,
 	const struct sql_value *given, struct errinfo *reterr);

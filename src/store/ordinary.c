@@ -101,7 +101,7 @@ static size_t medians_of(
 			.is_small = a->sketch.count < BUCKET_CALLS,
 		};
 	}
-	qsort(ret, used, sizeof(*ret), by_key_small_last);
+	SORT(ret, used, by_key_small_last);
 	for (size_t i = 0; i < used; i++)
 		ops += i == 0 || ret[i].key != ret[i - 1].key;
 	*ret_ops = ops;
@@ -241,7 +241,7 @@ size_t ordinary_edges(const struct ordinary *o, uint64_t *ret)
 			ret[n++] = o->ops[i].first_seq;
 			ret[n++] = o->ops[i].last_seq;
 		}
-	qsort(ret, n, sizeof(*ret), by_number);
+	SORT(ret, n, by_number);
 	for (size_t i = 0; i < n; i++)
 		if (!distinct || ret[distinct - 1] != ret[i])
 			ret[distinct++] = ret[i];

@@ -43,10 +43,7 @@ bool scope_accepts(const struct scope *s, int64_t time_ns, int64_t pid)
 {
 	if ((s->from_ns && time_ns < s->from_ns) || (s->to_ns && time_ns > s->to_ns))
 		return false;
-	for (size_t i = 0; i < s->pid_count; i++)
-		if (s->pids[i] == pid)
-			return true;
-	return !s->pid_count;
+	return !s->pid_count || EXISTS(i, s->pid_count, s->pids[i] == pid);
 }
 
 int64_t scope_bucket_ns(const struct scope *s)

@@ -43,10 +43,7 @@ static void put_name(struct json_writer *w, const char *key, const char *name, s
 
 static void put_ip(struct json_writer *w, uint64_t ip)
 {
-	char text[IP_TEXT];
-
-	snprintf(text, sizeof(text), "0x%" PRIx64, ip);
-	json_put_string(w, text);
+	json_put_string(w, FORMATTED(IP_TEXT, "0x%" PRIx64, ip));
 }
 
 static void put_frame(struct json_writer *w, const struct stack_frame *f, size_t name_max)
@@ -216,11 +213,6 @@ static int read_frame(struct block *b, const json_t *frame, struct stack_frame *
 	return 0;
 }
 
-static bool is_mangled(const char *name)
-{
-	return name && name[0] == '_' && (name[1] == 'Z' || name[1] == 'R');
-}
-
 /* @name as people wrote it; "+0x…", where in the function, is no part of it and stays behind. */
 static void put_readable(const char *name, struct buf *out)
 {
@@ -243,7 +235,7 @@ static void demangle_names(json_t *list)
 	json_array_foreach (list, i, frame) {
 		const char *name = json_string_value(json_object_get(frame, "s"));
 
-		if (!is_mangled(name))
+		if (!name || name[0] != '_' || (name[1] != 'Z' && name[1] != 'R'))
 			continue;
 		buf_clear(&readable);
 		put_readable(name, &readable);

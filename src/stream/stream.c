@@ -13,15 +13,9 @@
 #define LISTENER        STREAM_CONSUMERS_MAX /* its number among the events */
 #define PEER_GROUPS_MAX 256
 
-static const char *const drop_ids[] = {
-#define X(NAME, id) id,
-	STREAM_DROPS(X)
-#undef X
-};
-
 const char *stream_drop_id(enum stream_drop d)
 {
-	return drop_ids[d];
+	return LIST_IDS(STREAM_DROPS)[d];
 }
 
 struct stream {
@@ -53,10 +47,7 @@ static bool is_in_group(int fd, const struct ucred *peer, gid_t group)
 		return true;
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
 		return false;
-	for (size_t i = 0; i < len / sizeof(groups[0]); i++)
-		if (groups[i] == group)
-			return true;
-	return false;
+	return EXISTS(i, len / sizeof(groups[0]), groups[i] == group);
 }
 
 static bool is_ours(uid_t user)

@@ -3,15 +3,15 @@
  * browser that has a file asks only whether it is still the same. Any thread may look. */
 #include "web/web.h"
 
-#include <pthread.h>
-
 #include "base/hash.h"
+#include "base/mutex.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static void make_ready(struct web_site *s)
 {
-	pthread_mutex_lock(&lock);
+	MUTEX_HELD(&lock);
+
 	for (size_t i = 0; !s->ready && i < s->count; i++) {
 		struct web_file *f = &s->files[i];
 
@@ -20,7 +20,6 @@ static void make_ready(struct web_site *s)
 			hash_bytes(f->data, f->len));
 	}
 	s->ready = true;
-	pthread_mutex_unlock(&lock);
 }
 
 const struct web_file *web_next(struct web_site *s, const struct web_file *f)

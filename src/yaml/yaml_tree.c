@@ -5,11 +5,11 @@
 #include "yaml/yaml_tree.h"
 
 #include <math.h>
-#include <stdarg.h>
 #include <yaml.h>
 
 #include "base/file.h"
 #include "base/path_user.h"
+#include "base/search.h"
 #include "base/text.h"
 
 struct chunk { /* one value or text; freed with the tree */
@@ -20,22 +20,20 @@ struct chunk { /* one value or text; freed with the tree */
 struct yaml_tree {
 	char *path;
 	struct chunk *chunks;
-	struct yaml_value *root;
+	struct yaml_value *root, nothing; /* nothing: the root of an empty file */
 	size_t values;
+	struct errinfo *reterr;
 };
 
 struct builder {
 	struct yaml_tree *tree;
 	yaml_parser_t parser;
 	const char *text, *end;
-	struct errinfo *reterr;
 	struct yaml_value *open[YAML_DEPTH_MAX], *last[YAML_DEPTH_MAX]; /* last: their members */
 	size_t depth;
 	const char *key; /* that waits for its value; NULL: none */
 	yaml_mark_t key_mark;
 };
-
-static const struct yaml_value nothing = {.kind = YAML_NOTHING, .line = 1, .column = 1};
 
 void yaml_tree_free(struct yaml_tree *t)
 {
@@ -60,8 +58,8 @@ static void *tree_alloc(struct yaml_tree *t, size_t size)
 
 static int fail_at(struct builder *b, size_t line, const char *what)
 {
-	return errinfo_set_exit(
-		b->reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu: %s", b->tree->path, line, what);
+	return errinfo_set_exit(b->tree->reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu: %s",
+		b->tree->path, line, what);
 }
 
 /* ---- building ---- */
@@ -81,7 +79,8 @@ static int add(struct builder *b, yaml_mark_t at, enum yaml_kind kind, const cha
 		.key = b->key,
 		.text = text,
 		.line = at.line + 1,
-		.column = at.column + 1};
+		.column = at.column + 1,
+		.tree = b->tree};
 	b->key = NULL;
 	if (!parent) {
 		b->tree->root = v;
@@ -110,8 +109,7 @@ static int compare_keys(const void *a, const void *b)
 	const struct yaml_value *y = *(const struct yaml_value *const *)b;
 	int r = strcmp(x->key, y->key);
 
-	if (r == 0)
-		r = (x->line > y->line) - (x->line < y->line);
+	r = r ?: (x->line > y->line) - (x->line < y->line);
 	return r ? r : (x->column > y->column) - (x->column < y->column);
 }
 
@@ -121,13 +119,12 @@ static int check_keys(struct builder *b, const struct yaml_value *map)
 	_cleanup_free_ const struct yaml_value **keys = calloc(map->count + 1, sizeof(*keys));
 	const struct yaml_value *first = NULL, *again = NULL;
 	size_t n = 0;
-	char what[120];
 
 	if (!keys)
 		return -ENOMEM;
 	for (const struct yaml_value *v = map->first; v; v = v->next)
 		keys[n++] = v;
-	qsort(keys, n, sizeof(*keys), compare_keys);
+	SORT(keys, n, compare_keys);
 	for (size_t i = 1; i < n; i++)
 		if (!strcmp(keys[i - 1]->key, keys[i]->key) &&
 			(!again || keys[i]->line < again->line)) {
@@ -136,9 +133,9 @@ static int check_keys(struct builder *b, const struct yaml_value *map)
 		}
 	if (!again)
 		return 0;
-	snprintf(what, sizeof(what), "duplicate key '%.60s', first on line %zu", again->key,
-		first->line);
-	return fail_at(b, again->line, what);
+	return fail_at(b, again->line,
+		FORMATTED(
+			120, "duplicate key '%.60s', first on line %zu", again->key, first->line));
 }
 
 static int take_scalar(struct builder *b, const yaml_event_t *e)
@@ -221,16 +218,14 @@ static int build(struct builder *b)
 
 	while (r == 0 && !at_end) {
 		if (!yaml_parser_parse(&b->parser, &e)) {
-			char what[200];
-
 			if (b->parser.error == YAML_MEMORY_ERROR)
 				return -ENOMEM;
-			snprintf(what, sizeof(what), "not valid YAML: %s",
-				is_tabbed(b, b->parser.problem_mark.line)
-					? "indent with spaces, not tabs"
-				: b->parser.problem ? b->parser.problem
-						    : "unreadable");
-			return fail_at(b, b->parser.problem_mark.line + 1, what);
+			return fail_at(b, b->parser.problem_mark.line + 1,
+				FORMATTED(200, "not valid YAML: %s",
+					is_tabbed(b, b->parser.problem_mark.line)
+						? "indent with spaces, not tabs"
+					: b->parser.problem ? b->parser.problem
+							    : "unreadable"));
 		}
 		at_end = e.type == YAML_STREAM_END_EVENT;
 		r = take_event(b, &e);
@@ -239,9 +234,9 @@ static int build(struct builder *b)
 	return r;
 }
 
-static int parse(struct yaml_tree *t, const char *text, size_t len, struct errinfo *reterr)
+static int parse(struct yaml_tree *t, const char *text, size_t len)
 {
-	struct builder b = {.tree = t, .text = text, .end = text + len, .reterr = reterr};
+	struct builder b = {.tree = t, .text = text, .end = text + len};
 	int r;
 
 	if (!yaml_parser_initialize(&b.parser))
@@ -265,6 +260,8 @@ int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_t
 		t->path = strdup(path);
 	if (!t || !t->path)
 		return errinfo_set(reterr, -ENOMEM, "not enough memory to read %s", path);
+	t->reterr = reterr;
+	t->nothing = (struct yaml_value){.line = 1, .column = 1, .tree = t};
 	if (!text) {
 		r = path_user_enter(path, &before, reterr);
 		if (r < 0)
@@ -278,7 +275,7 @@ int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_t
 			r == -EFBIG    ? "it is over 1 MiB"
 			: r == -EINVAL ? "it is not a regular file"
 				       : strerror(-r));
-	r = parse(t, text, len, reterr);
+	r = parse(t, text, len);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
@@ -291,7 +288,7 @@ int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_t
 
 const struct yaml_value *yaml_tree_root(const struct yaml_tree *t)
 {
-	return t->root ? t->root : &nothing;
+	return t->root ? t->root : &t->nothing;
 }
 
 const struct yaml_value *yaml_member(const struct yaml_value *v, const char *key)
@@ -303,8 +300,7 @@ const struct yaml_value *yaml_member(const struct yaml_value *v, const char *key
 	return m;
 }
 
-int yaml_fail(const struct yaml_tree *t, const struct yaml_value *v, struct errinfo *reterr,
-	const char *fmt, ...)
+int yaml_fail(const struct yaml_value *v, const char *fmt, ...)
 {
 	char what[400];
 	va_list args;
@@ -312,8 +308,8 @@ int yaml_fail(const struct yaml_tree *t, const struct yaml_value *v, struct erri
 	va_start(args, fmt);
 	vsnprintf(what, sizeof(what), fmt, args);
 	va_end(args);
-	return errinfo_set_exit(
-		reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu: %s", t->path, v->line, what);
+	return errinfo_set_exit(v->tree->reterr, EXIT_CONFIG, -EINVAL, "%s: line %zu: %s",
+		v->tree->path, v->line, what);
 }
 
 static const char *name_of(const struct yaml_value *v)
@@ -321,17 +317,15 @@ static const char *name_of(const struct yaml_value *v)
 	return v->key ? v->key : "an entry";
 }
 
-int yaml_text(const struct yaml_tree *t, const struct yaml_value *v, const char **ret,
-	struct errinfo *reterr)
+int yaml_text(const struct yaml_value *v, const char **ret)
 {
 	if (v->kind != YAML_TEXT)
-		return yaml_fail(t, v, reterr, "%s must be a single value", name_of(v));
+		return yaml_fail(v, "%s must be a single value", name_of(v));
 	*ret = v->text;
 	return 0;
 }
 
-int yaml_bool(
-	const struct yaml_tree *t, const struct yaml_value *v, bool *ret, struct errinfo *reterr)
+int yaml_bool(const struct yaml_value *v, bool *ret)
 {
 	static const char *const words[] = {"false", "true", "no", "yes", "off", "on"};
 
@@ -340,35 +334,30 @@ int yaml_bool(
 			*ret = i & 1;
 			return 0;
 		}
-	return yaml_fail(t, v, reterr, "%s must be true or false", name_of(v));
+	return yaml_fail(v, "%s must be true or false", name_of(v));
 }
 
-int yaml_number(const struct yaml_tree *t, const struct yaml_value *v, double low, double high,
-	double *ret, struct errinfo *reterr)
+int yaml_number(const struct yaml_value *v, double low, double high, double *ret)
 {
 	char *end = NULL;
 	double n = v->kind == YAML_TEXT && *v->text ? strtod(v->text, &end) : NAN;
 
 	if (!end || *end || !(n >= low && n <= high))
-		return yaml_fail(
-			t, v, reterr, "%s must be a number from %g to %g", name_of(v), low, high);
+		return yaml_fail(v, "%s must be a number from %g to %g", name_of(v), low, high);
 	*ret = n;
 	return 0;
 }
 
-int yaml_duration(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_ns,
-	struct errinfo *reterr)
+int yaml_duration(const struct yaml_value *v, uint64_t *ret_ns)
 {
 	if (v->kind != YAML_TEXT || text_parse_duration(v->text, ret_ns) < 0)
-		return yaml_fail(
-			t, v, reterr, "%s must be a duration like 5s, 500ms or 1m30s", name_of(v));
+		return yaml_fail(v, "%s must be a duration like 5s, 500ms or 1m30s", name_of(v));
 	return 0;
 }
 
-int yaml_size(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_bytes,
-	struct errinfo *reterr)
+int yaml_size(const struct yaml_value *v, uint64_t *ret_bytes)
 {
 	if (v->kind != YAML_TEXT || text_parse_size(v->text, ret_bytes) < 0)
-		return yaml_fail(t, v, reterr, "%s must be a size like 64m or 1g", name_of(v));
+		return yaml_fail(v, "%s must be a size like 64m or 1g", name_of(v));
 	return 0;
 }

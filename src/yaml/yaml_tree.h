@@ -20,6 +20,8 @@ enum yaml_kind {
 	YAML_MAP,
 };
 
+struct yaml_tree;
+
 struct yaml_value {
 	enum yaml_kind kind;
 	const char *key;     /* of a member of a map; NULL: of a list, or the root */
@@ -27,34 +29,28 @@ struct yaml_value {
 	size_t line, column; /* from 1; of a member those of its key */
 	size_t count;        /* of members */
 	const struct yaml_value *first, *next;
+	const struct yaml_tree *tree;
 };
 
-struct yaml_tree;
-
 /* yaml_tree_read - reads @path, or if @text is not NULL that as its content. Exit code 78 and a
- * sentence with the file and the line for what is wrong in it. */
+ * sentence with the file and the line for what is wrong in it. @reterr must be there for as long as values are
+ * read. */
 int yaml_tree_read(const char *path, const char *text, size_t len, struct yaml_tree **ret,
 	struct errinfo *reterr);
-void yaml_tree_free(struct yaml_tree *t);
-DEFINE_CLEANUP(struct yaml_tree *, yaml_tree_free)
+DECLARE_FREE(struct yaml_tree, yaml_tree_free)
 
 const struct yaml_value *yaml_tree_root(const struct yaml_tree *t); /* YAML_NOTHING: empty file */
 
 /* yaml_member - of the map @v; NULL: there is none, or @v is no map. */
 const struct yaml_value *yaml_member(const struct yaml_value *v, const char *key);
 
-/* yaml_fail - -EINVAL, exit code 78 and "FILE: line N: …" for what is wrong with @v. */
-int yaml_fail(const struct yaml_tree *t, const struct yaml_value *v, struct errinfo *reterr,
-	const char *fmt, ...) _printf_(4, 5);
+/* yaml_fail - -EINVAL, exit code 78 and "FILE: line N: …" for what is wrong with @v, into the errinfo that the tree was
+ * read with. */
+int yaml_fail(const struct yaml_value *v, const char *fmt, ...) _printf_(2, 3);
 
 /* Values of certain kinds; each fails with a sentence that names the key. */
-int yaml_text(const struct yaml_tree *t, const struct yaml_value *v, const char **ret,
-	struct errinfo *reterr);
-int yaml_bool(
-	const struct yaml_tree *t, const struct yaml_value *v, bool *ret, struct errinfo *reterr);
-int yaml_number(const struct yaml_tree *t, const struct yaml_value *v, double low, double high,
-	double *ret, struct errinfo *reterr);
-int yaml_duration(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_ns,
-	struct errinfo *reterr);
-int yaml_size(const struct yaml_tree *t, const struct yaml_value *v, uint64_t *ret_bytes,
-	struct errinfo *reterr);
+int yaml_text(const struct yaml_value *v, const char **ret);
+int yaml_bool(const struct yaml_value *v, bool *ret);
+int yaml_number(const struct yaml_value *v, double low, double high, double *ret);
+int yaml_duration(const struct yaml_value *v, uint64_t *ret_ns);
+int yaml_size(const struct yaml_value *v, uint64_t *ret_bytes);

@@ -96,7 +96,7 @@ static int diff_compare_ops(const struct diff_side sides[2], struct diff_answer 
 				ret->ops[n++] = o;
 		}
 	ret->op_count = n;
-	qsort(ret->ops, n, sizeof(*ret->ops), by_loss);
+	SORT(ret->ops, n, by_loss);
 	return 0;
 }
 
@@ -284,19 +284,14 @@ static const struct diff_op *find_op(const struct diff_answer *a)
 
 static const struct diff_gauge *find_gauge(const struct diff_answer *a)
 {
-	for (size_t i = 0; i < a->gauge_count; i++)
-		if (is_change(a->gauges[i].verdict))
-			return &a->gauges[i];
-	return NULL;
+	return FIND(x, a->gauges, a->gauge_count, is_change(x->verdict));
 }
 
 /* Whether an operation differs that find_op() passes over. */
 static bool is_any_other(const struct diff_answer *a)
 {
-	for (size_t i = 0; i < a->op_count; i++)
-		if (is_change(a->ops[i].dur) && fabs(a->ops[i].lost_ns_s) >= LOST_NS_S)
-			return true;
-	return false;
+	return EXISTS(
+		i, a->op_count, is_change(a->ops[i].dur) && fabs(a->ops[i].lost_ns_s) >= LOST_NS_S);
 }
 
 static const struct diff_job *find_job(const struct diff_answer *a)
@@ -367,24 +362,15 @@ int diff_compare(const struct diff_side sides[2], struct diff_answer *ret)
 		ret->time[i] = sides[i].time;
 	ret->truncated = sides[0].truncated || sides[1].truncated;
 	r = diff_compare_ops(sides, ret);
-	if (r == 0)
-		r = diff_compare_steps(sides, ret);
-	if (r == 0)
-		r = diff_compare_stacks(sides, ret);
-	if (r == 0)
-		r = compare_gpus(sides, ret);
-	if (r == 0)
-		r = compare_facts(sides, ret);
+	r = r ?: diff_compare_steps(sides, ret);
+	r = r ?: diff_compare_stacks(sides, ret);
+	r = r ?: compare_gpus(sides, ret);
+	r = r ?: compare_facts(sides, ret);
 	if (r == 0) {
 		diff_compare_promises(sides, ret);
 		diff_summarize(ret);
 	}
 	return r;
-}
-
-static bool is_empty(const struct diff_side *s)
-{
-	return !s->ops.count && !s->steps.count && !s->stack_count && !s->gpus.count;
 }
 
 int answer_diff(const struct question *a, const struct question *b, struct diff_answer *ret,
@@ -399,16 +385,15 @@ int answer_diff(const struct question *a, const struct question *b, struct diff_
 		return -ENOMEM;
 	for (int i = 0; r == 0 && i < 2; i++) {
 		r = diff_side_load(questions[i], &d.sides[i], reterr);
-		if (r == 0 && is_empty(&d.sides[i]))
+		if (r == 0 && !d.sides[i].ops.count && !d.sides[i].steps.count &&
+			!d.sides[i].stack_count && !d.sides[i].gpus.count)
 			r = errinfo_set(reterr, -ESRCH,
 				"nothing to compare: %s has no calls, steps, stacks or GPU readings "
 				"of what was asked for",
 				i ? "B, the second time," : "A, the first time,");
 	}
-	if (r == 0)
-		r = diff_side_explain(a, &d.sides[0], reterr);
-	if (r == 0)
-		r = diff_compare(d.sides, &d);
+	r = r ?: diff_side_explain(a, &d.sides[0], reterr);
+	r = r ?: diff_compare(d.sides, &d);
 	if (r < 0)
 		return r;
 	*ret = d;

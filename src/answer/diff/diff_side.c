@@ -202,7 +202,7 @@ static int load_ops(const struct question *q, struct diff_side *s, struct errinf
 	s->ops_ns = (uint64_t)MAX(span.last_ns - span.first_ns, INT64_C(1));
 	s->truncated |= truncated || s->ops.truncated;
 	s->time.calls = s->ops.all_calls;
-	return r == 0 ? diff_samples_finish(s, width, &span) : r;
+	return r ?: diff_samples_finish(s, width, &span);
 }
 
 /* ---- steps ---- */
@@ -235,9 +235,9 @@ static int load_steps(const struct question *q, struct diff_side *s, struct erri
 	_cleanup_(sql_table_done) struct sql_table p = {0};
 	int r = answer_steps(q, &s->steps, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES,
-			&(struct scope){.node = q->scope.node}, 0, &p, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES,
+			       &(struct scope){.node = q->scope.node}, 0, &p, reterr);
 	s->accounts = r == 0 ? calloc(s->steps.count + 1, sizeof(*s->accounts)) : NULL;
 	if (!s->accounts)
 		return r < 0 ? r : -ENOMEM;
@@ -323,8 +323,7 @@ void diff_stacks_join(struct diff_side *s)
 	size_t n = 0;
 
 	join_cut(s);
-	if (s->stack_count)
-		qsort(s->stacks, s->stack_count, sizeof(*s->stacks), by_key);
+	SORT(s->stacks, s->stack_count, by_key);
 	for (size_t i = 0; i < s->stack_count; i++) {
 		struct diff_stack_row *row = &s->stacks[i], *kept = n ? &s->stacks[n - 1] : NULL;
 
@@ -427,14 +426,10 @@ int diff_side_load(const struct question *q, struct diff_side *ret, struct errin
 		.time = {.from_ns = q->scope.from_ns, .to_ns = q->scope.to_ns}};
 	int r = load_ops(q, &s, reterr);
 
-	if (r == 0)
-		r = load_steps(q, &s, reterr);
-	if (r == 0)
-		r = load_stacks(q, &s, reterr);
-	if (r == 0)
-		r = answer_gpus(q, &s.gpus, reterr);
-	if (r == 0)
-		r = load_facts(q, &s, reterr);
+	r = r ?: load_steps(q, &s, reterr);
+	r = r ?: load_stacks(q, &s, reterr);
+	r = r ?: answer_gpus(q, &s.gpus, reterr);
+	r = r ?: load_facts(q, &s, reterr);
 	if (r < 0)
 		return r;
 	s.truncated |= s.gpus.truncated;

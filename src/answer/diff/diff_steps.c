@@ -212,10 +212,7 @@ static const struct step_account *account_of(const struct diff_side *a, uint32_t
 
 static const struct diff_job *job_of(const struct diff_answer *d, uint32_t pid)
 {
-	for (size_t i = 0; i < d->job_count; i++)
-		if (d->jobs[i].pid[0] == pid)
-			return &d->jobs[i];
-	return NULL;
+	return FIND(x, d->jobs, d->job_count, x->pid[0] == pid);
 }
 
 static enum diff_outcome promise_judge(const struct diff_promise *p, const struct diff_job *j)

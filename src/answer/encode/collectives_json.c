@@ -99,11 +99,9 @@ static void put_worst(struct json_writer *w, const struct collective_comm *c)
 
 static void put_comm(struct json_writer *w, const struct collective_comm *c, bool brief)
 {
-	char text[24];
-
 	json_begin_object(w);
-	snprintf(text, sizeof(text), "%" PRId64, (int64_t)c->hash);
-	JSON_PUT(w, JSON_S("comm", text), JSON_KNOWN("nranks", c->nranks >= 0, c->nranks),
+	JSON_PUT(w, JSON_S("comm", FORMATTED(24, "%" PRId64, (int64_t)c->hash)),
+		JSON_KNOWN("nranks", c->nranks >= 0, c->nranks),
 		JSON_U("ranks_seen", c->rank_count), JSON_B("one_clock", c->one_clock),
 		JSON_U("calls", c->calls), JSON_U("collectives", c->collectives),
 		JSON_U("complete", c->complete), JSON_U("judged", c->judged),
@@ -137,19 +135,6 @@ int collectives_json(const struct question *q, struct json_writer *w, struct err
 
 /* ---- how fast collectives moved their data, for people ---- */
 
-static void put_op(struct buf *b, unsigned op, const struct collective_op *o)
-{
-	for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
-		const struct collective_speed *s = &o->speeds[i];
-
-		if (s->calls)
-			buf_printf(b, "  %-20s %-16s %9s %12.2f %12.2f %12.2f\n",
-				WIRE_OP_NAME(SOURCE_NCCL, op), bandwidth_class_name(i),
-				TEXT_COUNT(s->calls), collective_algorithm_bandwidth(s) / 1e9,
-				collective_bus_bandwidth(s) / 1e9, s->best / 1e9);
-	}
-}
-
 void collectives_text(struct buf *b, const struct collectives_answer *a)
 {
 	size_t before;
@@ -157,8 +142,18 @@ void collectives_text(struct buf *b, const struct collectives_answer *a)
 	buf_printf(b, "\n  %-20s %-16s %9s %12s %12s %12s\n", "COLLECTIVE, GB/s", "SIZE", "CALLS",
 		"ALGORITHM", "BUS", "BEST BUS");
 	before = b->len;
-	for (unsigned op = 0; op < WIRE_OP_MAX; op++)
-		put_op(b, op, &a->ops[op]);
+	for (unsigned op = 0; op < WIRE_OP_MAX; op++) {
+		for (unsigned i = 0; i < BANDWIDTH_CLASSES; i++) {
+			const struct collective_speed *s = &a->ops[op].speeds[i];
+
+			if (s->calls)
+				buf_printf(b, "  %-20s %-16s %9s %12.2f %12.2f %12.2f\n",
+					WIRE_OP_NAME(SOURCE_NCCL, op), bandwidth_class_name(i),
+					TEXT_COUNT(s->calls),
+					collective_algorithm_bandwidth(s) / 1e9,
+					collective_bus_bandwidth(s) / 1e9, s->best / 1e9);
+		}
+	}
 	if (b->len > before)
 		buf_puts(b,
 			"  A lower bound: a call's end is seen when the program waits for its stream.\n");
@@ -259,19 +254,6 @@ static void put_sources(struct json_writer *w, const struct losses_answer *a)
 	json_end_array(w);
 }
 
-static void put_cpus(struct json_writer *w, const struct sql_table *t)
-{
-	json_begin_array_member(w, "by_cpu");
-	for (size_t i = 0; i < t->row_count; i++)
-		JSON_PUT_OBJECT(w, JSON_I("session", table_int(t, i, LOSSES_SESSION)),
-			JSON_S("source",
-				wire_source_name((unsigned)table_int(t, i, LOSSES_SOURCE))),
-			JSON_S("reason", table_text(t, i, LOSSES_REASON)),
-			JSON_I("cpu", table_int(t, i, LOSSES_CPU)),
-			JSON_I("count", table_int(t, i, LOSSES_CPU_COUNT)));
-	json_end_array(w);
-}
-
 int losses_json(const struct question *q, struct json_writer *w, struct errinfo *reterr)
 {
 	_cleanup_(losses_answer_done) struct losses_answer a = {0};
@@ -285,8 +267,17 @@ int losses_json(const struct question *q, struct json_writer *w, struct errinfo 
 	json_bool_member(w, "balances", a.balances);
 	json_end_object(w);
 	put_sources(w, &a);
-	if (!q->request->brief)
-		put_cpus(w, &a.cpus);
+	if (!q->request->brief) {
+		json_begin_array_member(w, "by_cpu");
+		for (size_t i = 0; i < a.cpus.row_count; i++)
+			JSON_PUT_OBJECT(w, JSON_I("session", table_int(&a.cpus, i, LOSSES_SESSION)),
+				JSON_S("source", wire_source_name((unsigned)table_int(
+							 &a.cpus, i, LOSSES_SOURCE))),
+				JSON_S("reason", table_text(&a.cpus, i, LOSSES_REASON)),
+				JSON_I("cpu", table_int(&a.cpus, i, LOSSES_CPU)),
+				JSON_I("count", table_int(&a.cpus, i, LOSSES_CPU_COUNT)));
+		json_end_array(w);
+	}
 	if (q->request->say)
 		say_losses(q->request->say, &a);
 	table_put(w, "unseen", &a.unseen);

@@ -297,14 +297,6 @@ static void put_time(struct json_writer *w, const char *key, const struct diff_t
 		JSON_U("calls", t->calls), JSON_U("rows", t->rows));
 }
 
-static void json_put_line(struct json_writer *w, const struct diff_line *l)
-{
-	JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(l->line)),
-		JSON_S("title", account_line_title(l->line)), JSON_R("ns", l->ns[0]),
-		JSON_R("ns2", l->ns[1]), JSON_R("difference_ns", l->ns[1] - l->ns[0]),
-		JSON_S("verdict", verdict_id(l->verdict)), JSON_S("place", l->place));
-}
-
 /* clang-format off */
 /* A's value and B's. */
 #define PAIR(s, key, member, ...) ROW(s, key, member[0], ##__VA_ARGS__), ROW(s, key "2", member[1], ##__VA_ARGS__)
@@ -329,7 +321,12 @@ static void json_put_job(struct json_writer *w, const struct diff_job *j)
 	row_json(w, job_fields, j, 0);
 	json_begin_array_member(w, "lines");
 	for (int i = 0; i < j->line_count; i++)
-		json_put_line(w, &j->lines[i]);
+		JSON_PUT_OBJECT(w, JSON_S("line", account_line_id(j->lines[i].line)),
+			JSON_S("title", account_line_title(j->lines[i].line)),
+			JSON_R("ns", j->lines[i].ns[0]), JSON_R("ns2", j->lines[i].ns[1]),
+			JSON_R("difference_ns", j->lines[i].ns[1] - j->lines[i].ns[0]),
+			JSON_S("verdict", verdict_id(j->lines[i].verdict)),
+			JSON_S("place", j->lines[i].place));
 	json_end_array(w);
 	json_end_object(w);
 }
@@ -418,8 +415,7 @@ int diff_json(const struct question *q, struct json_writer *w, struct errinfo *r
 	struct question second = *q;
 	int r = answer_second_time(q, &second.scope, reterr);
 
-	if (r == 0)
-		r = answer_diff(q, &second, &a, reterr);
+	r = r ?: answer_diff(q, &second, &a, reterr);
 	if (r < 0)
 		return r;
 	json_begin_object(w);

@@ -181,19 +181,6 @@ void event_json_new_stack(
 	json_finish(w);
 }
 
-static void put_account(struct json_writer *w, const struct account *a)
-{
-	json_begin_object(w);
-	JSON_PUT(w, JSON_U("hits", a->hits), JSON_U("stored", a->stored),
-		JSON_U("aggregated", a->aggregated));
-	json_begin_object_member(w, "lost");
-	for (int i = 0; i < LOSS_COUNT; i++)
-		if (a->lost[i])
-			json_uint_member(w, wire_losses[i].name, a->lost[i]);
-	json_end_object(w);
-	json_end_object(w);
-}
-
 void event_json_books(struct json_writer *w, const struct accounting *books,
 	const struct cpu_losses *cpu_losses, wall_time now, const char *node, bool final)
 {
@@ -208,7 +195,17 @@ void event_json_books(struct json_writer *w, const struct accounting *books,
 		if (!books->source[s->id].hits)
 			continue;
 		json_key(w, s->json);
-		put_account(w, &books->source[s->id]);
+		json_begin_object(w);
+		JSON_PUT(w, JSON_U("hits", books->source[s->id].hits),
+			JSON_U("stored", books->source[s->id].stored),
+			JSON_U("aggregated", books->source[s->id].aggregated));
+		json_begin_object_member(w, "lost");
+		for (int i = 0; i < LOSS_COUNT; i++)
+			if (books->source[s->id].lost[i])
+				json_uint_member(
+					w, wire_losses[i].name, books->source[s->id].lost[i]);
+		json_end_object(w);
+		json_end_object(w);
 	}
 	json_end_object(w);
 	json_begin_array_member(w, "lost_by_cpu");

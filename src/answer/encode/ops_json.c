@@ -105,12 +105,9 @@ int graph_metrics_json(const struct question *q, struct json_writer *w, struct e
 
 static void put_handle(struct json_writer *w, const char *key, uint64_t handle)
 {
-	char text[24];
-
 	if (!handle)
 		return;
-	snprintf(text, sizeof(text), "0x%llx", (unsigned long long)handle);
-	json_string_member(w, key, text);
+	json_string_member(w, key, FORMATTED(24, "0x%llx", (unsigned long long)handle));
 }
 
 static void put_event(struct json_writer *w, const struct sql_table *e, size_t i)
@@ -156,8 +153,7 @@ int graph_lifecycle_json(const struct question *q, struct json_writer *w, struct
 	struct graphs_answer n;
 	int r = answer_graphs(q, &n, reterr);
 
-	if (r == 0)
-		r = answer_graph_events(q, 0, &e, reterr);
+	r = r ?: answer_graph_events(q, 0, &e, reterr);
 	if (r < 0)
 		return r;
 	if (q->request->say)
@@ -241,8 +237,7 @@ int graph_frequency_json(const struct question *q, struct json_writer *w, struct
 	struct graphs_answer n;
 	int r = x ? answer_graphs(q, &n, reterr) : -ENOMEM;
 
-	if (r == 0)
-		r = answer_graph_events(q, 0, &e, reterr);
+	r = r ?: answer_graph_events(q, 0, &e, reterr);
 	if (r < 0)
 		return r;
 	if (q->request->say)

@@ -444,12 +444,6 @@ static void put_nothing(struct buf *b, const struct report_scope *s)
 		all_clear_put(b, s, paragraph_width(s));
 }
 
-static void put_hidden(struct buf *b, size_t n)
-{
-	buf_printf(b, "\n%s %s not shown; --json has them all\n",
-		TEXT_PLURAL(n, "smaller incidents"), n == 1 ? "is" : "are");
-}
-
 /* What is LOW beside something louder is a line, unless all is asked for. The loudest stands first. */
 static bool is_aside(
 	const struct incident *i, const struct incident *all, const struct report_scope *scope)
@@ -478,7 +472,9 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 				.brief = is_aside(&incidents[i], incidents, scope)},
 			scope, color);
 	if (count > INCIDENTS_SHOWN)
-		put_hidden(b, count - INCIDENTS_SHOWN);
+		buf_printf(b, "\n%s %s not shown; --json has them all\n",
+			TEXT_PLURAL(count - INCIDENTS_SHOWN, "smaller incidents"),
+			count - INCIDENTS_SHOWN == 1 ? "is" : "are");
 	buf_puts(b, count ? "\n" : "");
 	if (count && incidents[0].severity == SEVERITY_LOW)
 		all_clear_processes(b, scope, paragraph_width(scope));

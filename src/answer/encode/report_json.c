@@ -354,12 +354,6 @@ static const struct incident *incidents_find(const struct incidents_answer *a, c
 	return NULL;
 }
 
-/* What @id names; "": all. */
-static bool is_asked(const struct incidents_row *row, const char *id)
-{
-	return !id[0] || strcmp(row->incident->id, id) == 0;
-}
-
 void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 	const struct answer_request *request)
 {
@@ -371,7 +365,7 @@ void incidents_put(struct json_writer *w, const struct incidents_answer *a,
 	for (size_t i = 0; i < a->count && shown < limit; i++) {
 		struct report_scope s = *a->rows[i].scope;
 
-		if (!is_asked(&a->rows[i], request->text))
+		if (request->text[0] && strcmp(a->rows[i].incident->id, request->text) != 0)
 			continue;
 		shown++;
 		s.with_labels = s.label_count > 0;

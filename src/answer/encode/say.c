@@ -185,7 +185,7 @@ void say_losses(struct buf *b, const struct losses_answer *a)
 		buf_puts(b, "How complete the recording is, is unknown.");
 	if (a->unseen.row_count)
 		buf_printf(b, " No probe could see %s.",
-			text_format_plural(n, a->unseen.row_count, "kinds of calls"));
+			TEXT_PLURAL(a->unseen.row_count, "kinds of calls"));
 }
 
 void say_stacks(struct buf *b, const struct stacks_answer *a, size_t i, const struct stack *s)

@@ -46,7 +46,6 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	unsigned source = (unsigned)table_int(s, i, STACKS_SOURCE);
 	double ns = table_real(s, i, STACKS_NS);
 	_cleanup_free_ struct stack *stack = NULL;
-	char text[24];
 	int r = nodedb_snapshot_stack(q->snapshot, (uint64_t)hash, &stack, reterr);
 
 	if (r < 0)
@@ -54,8 +53,8 @@ static int stacks_json_put_stack(const struct question *q, struct json_writer *w
 	if (q->request->say && !q->request->say->len)
 		say_stacks(q->request->say, a, i, stack);
 	json_begin_object(w);
-	snprintf(text, sizeof(text), "%lld", (long long)hash);
-	JSON_PUT(w, JSON_S("hash", text), JSON_S("source", wire_source_name(source)),
+	JSON_PUT(w, JSON_S("hash", FORMATTED(24, "%lld", (long long)hash)),
+		JSON_S("source", wire_source_name(source)),
 		JSON_S("op", WIRE_OP_NAME(source, (unsigned)table_int(s, i, STACKS_OP))),
 		JSON_I("n", n), JSON_US("avg_us", n > 0 ? ns / (double)n : 0),
 		JSON_US("min_us", table_real(s, i, STACKS_MIN)),
@@ -114,10 +113,10 @@ static int grow(const struct question *q, const struct sql_table *s, flame_adder
 		if (table_int(s, i, STACKS_HASH))
 			r = nodedb_snapshot_stack(q->snapshot,
 				(uint64_t)table_int(s, i, STACKS_HASH), &stack, reterr);
-		if (r == 0)
-			r = add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
-				(unsigned)table_int(s, i, STACKS_OP),
-				ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
+		r = r
+			    ?: add(f, stack, (unsigned)table_int(s, i, STACKS_SOURCE),
+				       (unsigned)table_int(s, i, STACKS_OP),
+				       ns > 0 && ns < 9e18 ? (uint64_t)ns : 0);
 	}
 	return r;
 }
@@ -138,7 +137,7 @@ static int find_floor(const struct flame *f, size_t max, uint64_t *ret)
 		return -ENOMEM;
 	for (size_t i = 0; i < f->count; i++)
 		totals[i] = MAX(f->nodes[i].total, f->nodes[i].total2);
-	qsort(totals, f->count, sizeof(*totals), by_total);
+	SORT(totals, f->count, by_total);
 	*ret = totals[max] + 1; /* of equals all or none */
 	return 0;
 }
@@ -212,10 +211,8 @@ int flame_json(const struct question *q, struct json_writer *w, struct errinfo *
 	bool truncated;
 	int r = answer_stacks(q, &a, reterr);
 
-	if (r == 0)
-		r = grow(q, &a.totals, flame_add, &f, reterr);
-	if (r == 0)
-		r = flame_finish(&f);
+	r = r ?: grow(q, &a.totals, flame_add, &f, reterr);
+	r = r ?: flame_finish(&f);
 	if (r < 0)
 		return r;
 	truncated = a.totals.truncated;
@@ -236,16 +233,11 @@ int flame_diff_json(const struct question *q, struct json_writer *w, struct erri
 	bool truncated;
 	int r = answer_second_time(q, &second.scope, reterr);
 
-	if (r == 0)
-		r = answer_stacks(q, &a, reterr);
-	if (r == 0)
-		r = answer_stacks(&second, &b, reterr);
-	if (r == 0)
-		r = grow(q, &a.totals, flame_add, &f, reterr);
-	if (r == 0)
-		r = grow(q, &b.totals, flame_add_second, &f, reterr);
-	if (r == 0)
-		r = flame_finish(&f);
+	r = r ?: answer_stacks(q, &a, reterr);
+	r = r ?: answer_stacks(&second, &b, reterr);
+	r = r ?: grow(q, &a.totals, flame_add, &f, reterr);
+	r = r ?: grow(q, &b.totals, flame_add_second, &f, reterr);
+	r = r ?: flame_finish(&f);
 	if (r < 0)
 		return r;
 	truncated = a.totals.truncated || b.totals.truncated;
@@ -370,13 +362,8 @@ static void put_totals(struct buf *b, const struct stack_report *r)
 
 static bool has_stacks(const struct incident *incidents, size_t count, const struct stack_report *r)
 {
-	for (size_t i = 0; i < count; i++)
-		if (incidents[i].stack_count)
-			return true;
-	for (size_t i = 0; !count && i < r->total_count; i++)
-		if (r->totals[i].hash)
-			return true;
-	return false;
+	return EXISTS(i, count, incidents[i].stack_count) ||
+	       (!count && EXISTS(i, r->total_count, r->totals[i].hash));
 }
 
 void stack_report_text(

@@ -57,7 +57,6 @@ static void put_entry(struct json_writer *w, const struct steps_row *row,
 {
 	struct steps_line l = steps_entry(row->account, e);
 	struct steps_place place = steps_place(row->stacks, e);
-	char hash[24];
 
 	json_begin_object(w);
 	put_times(w, &l);
@@ -66,8 +65,8 @@ static void put_entry(struct json_writer *w, const struct steps_row *row,
 	JSON_PUT(w, JSON_S("owner", account_owner_id(e->owner)), JSON_U("pid", e->pid),
 		JSON_S("comm", e->comm), JSON_U("culprit_pid", e->culprit_pid),
 		JSON_S("culprit", e->culprit));
-	snprintf(hash, sizeof(hash), "%lld", (long long)e->stack_hash);
-	json_string_member(w, "stack_hash", e->stack_hash ? hash : NULL);
+	json_string_member(w, "stack_hash",
+		e->stack_hash ? FORMATTED(24, "%lld", (long long)e->stack_hash) : NULL);
 	put_frame(w, "where", place.user);
 	put_frame(w, "within", place.within);
 	if (detail == STEPS_STACKS)

@@ -127,14 +127,9 @@ static void put_owners(struct buf *b, const struct step_account *a, size_t width
 
 /* ---- head ---- */
 
-static uint64_t span_ns(const struct step_account *a)
-{
-	return steps_mean_ns(a) * a->steps;
-}
-
 static void put_loss(struct buf *b, const struct step_account *a)
 {
-	uint64_t span = span_ns(a);
+	uint64_t span = steps_mean_ns(a) * a->steps;
 
 	buf_printf(b, ", %s slow: lost %s of %s (%s)", TEXT_COUNT(a->slow_steps),
 		TEXT_DURATION(a->lost_ns), TEXT_DURATION(span),
@@ -314,18 +309,13 @@ static void put_entry(
 	put_place(b, row, e, strlen(label), width);
 }
 
-static bool is_worth_a_line(const struct steps_row *row, const struct account_entry *e)
-{
-	return steps_entry(row->account, e).share >= ENTRY_MIN;
-}
-
 static void put_entries(struct buf *b, const struct steps_row *row, size_t width, bool color)
 {
 	const struct step_account *a = row->account;
 	int shown = 0;
 
 	for (int i = 0; i < a->entry_count && shown < ENTRIES_SHOWN; i++) {
-		if (!is_worth_a_line(row, &a->entries[i]))
+		if (steps_entry(row->account, &a->entries[i]).share < ENTRY_MIN)
 			continue;
 		if (!shown++)
 			buf_printf(b, "\n  %s%s:%s\n", color ? BOLD : "",

@@ -58,20 +58,6 @@ static void put_process(
 	JSON_PUT_INTO(w, "thread", JSON_I("tid", t->e.tid), JSON_S("name", t->e.comm));
 }
 
-static void timeline_event_json_put_times(
-	struct json_writer *w, const struct timeline_event *t, const struct timeline_index *ix)
-{
-	char text[32];
-
-	event_json_time(w, t->e.start);
-	snprintf(text, sizeof(text), "%" PRId64, t->e.start.ns);
-	JSON_PUT(w, JSON_S("timestamp_ns", text),
-		JSON_I("start", t->e.start.ns - (ix ? ix->lanes.origin_ns : t->e.start.ns)),
-		JSON_U("dur", t->e.dur_ns),
-		JSON_KNOWN("wait", t->has_collective && t->collective.c.wait_ns >= 0,
-			t->collective.c.wait_ns));
-}
-
 #define INCIDENT_PLACE 1 /* when and where: not told of the incidents that an event lies in */
 
 static const struct row_field incident_row[] = {
@@ -118,7 +104,12 @@ int timeline_event_json(const struct question *q, struct json_writer *w, struct 
 		JSON_B("nested", t.e.flags & WIRE_NESTED), JSON_B("slow", t.e.flags & WIRE_SLOW),
 		JSON_S("node", t.node));
 	put_process(w, &t, ix);
-	timeline_event_json_put_times(w, &t, ix);
+	event_json_time(w, t.e.start);
+	JSON_PUT(w, JSON_S("timestamp_ns", FORMATTED(32, "%" PRId64, t.e.start.ns)),
+		JSON_I("start", t.e.start.ns - (ix ? ix->lanes.origin_ns : t.e.start.ns)),
+		JSON_U("dur", t.e.dur_ns),
+		JSON_KNOWN("wait", t.has_collective && t.collective.c.wait_ns >= 0,
+			t.collective.c.wait_ns));
 	put_args(w, &t.args);
 	event_json_frames(w, t.stack);
 	row_json_list(w, "incidents", incident_row, t.incidents, sizeof(*t.incidents),

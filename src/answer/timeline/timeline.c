@@ -50,14 +50,12 @@ int timeline_op_name(struct timeline_view *v, unsigned name)
 
 int timeline_peer_name(struct timeline_view *v, unsigned peer)
 {
-	char text[64];
-
 	if (!peer || peer >= v->ix->peer_count)
 		return -1;
-	snprintf(text, sizeof(text), "%s %u",
-		v->ix->peers[peer].comm[0] ? v->ix->peers[peer].comm : "process",
-		v->ix->peers[peer].pid);
-	return timeline_name(v, text);
+	return timeline_name(
+		v, FORMATTED(64, "%s %u",
+			   v->ix->peers[peer].comm[0] ? v->ix->peers[peer].comm : "process",
+			   v->ix->peers[peer].pid));
 }
 
 /* ---- which tracks ---- */
@@ -144,19 +142,12 @@ static int draw(struct timeline_view *v, struct errinfo *reterr)
 			    to + (v->ix->is_published ? v->ix->lanes.long_ns : 0)) <= ROWS_MAX
 			    ? timeline_draw_rows(v, reterr)
 			    : timeline_draw_sums(v);
-	if (r == 0)
-		r = timeline_draw_processes(v);
-	if (r == 0)
-		r = timeline_draw_ranks(v);
-	if (r == 0)
-		r = timeline_draw_steps(v);
-	if (r == 0)
-		r = timeline_draw_gpus(v);
-	if (r == 0)
-		r = timeline_list_incidents(v, reterr);
-	if (r == 0)
-		r = timeline_count_calls(v, reterr);
-	return r;
+	r = r ?: timeline_draw_processes(v);
+	r = r ?: timeline_draw_ranks(v);
+	r = r ?: timeline_draw_steps(v);
+	r = r ?: timeline_draw_gpus(v);
+	r = r ?: timeline_list_incidents(v, reterr);
+	return r ?: timeline_count_calls(v, reterr);
 }
 
 int answer_timeline(const struct question *q, const struct timeline_index *ix,

@@ -5,6 +5,7 @@
 
 #include "answer/timeline/timeline_index_private.h"
 #include "base/array.h"
+#include "base/search.h"
 
 #define INCIDENTS_MAX 500
 #define SERIES_MAX    1024
@@ -117,21 +118,6 @@ int timeline_draw_processes(struct timeline_view *v)
 
 /* ---- collectives ---- */
 
-static size_t first_collective(const struct timeline_index *ix, int64_t from_ns)
-{
-	size_t low = 0, high = ix->collective_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ix->collectives[middle].start_ns < from_ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
-}
-
 static int add_slice(
 	struct timeline_view *v, struct timeline_track *t, const struct timeline_collective *c)
 {
@@ -201,8 +187,9 @@ static int draw_ranks(struct timeline_view *v, struct idmap *tracks)
 {
 	const struct timeline_index *ix = v->ix;
 	size_t limit = MAX((size_t)1024, 2 * v->width), n = 0;
-	size_t first =
-		first_collective(ix, v->q->scope.from_ns - (int64_t)ix->longest_collective_ns);
+	size_t first = LOWER_BOUND(i, ix->collective_count,
+		ix->collectives[i].start_ns <
+			v->q->scope.from_ns - (int64_t)ix->longest_collective_ns);
 	bool many;
 	int r = 0;
 
@@ -254,8 +241,7 @@ static struct timeline_series *find_series(
 		a->truncated = true;
 		return NULL;
 	}
-	if (!a->series)
-		a->series = calloc(SERIES_MAX, sizeof(*a->series));
+	a->series = a->series ?: calloc(SERIES_MAX, sizeof(*a->series));
 	if (!a->series)
 		return NULL;
 	s = &a->series[a->series_count++];

@@ -58,10 +58,8 @@ int timeline_draw_sums(struct timeline_view *v)
 		struct timeline_track *t = &v->a->tracks[i];
 
 		r = sum_lane(v, t->entry->lane, false, &t->calls);
-		if (r == 0)
-			r = sum_lane(v, t->entry->waiting, true, &t->waiting);
-		if (r == 0)
-			r = sum_lane(v, t->entry->blocked, true, &t->blocked);
+		r = r ?: sum_lane(v, t->entry->waiting, true, &t->waiting);
+		r = r ?: sum_lane(v, t->entry->blocked, true, &t->blocked);
 	}
 	return r;
 }
@@ -194,8 +192,7 @@ static int sum_slices(struct timeline_view *v, struct timeline_list *l, bool pee
 			r = timeline_lane_add(&set, &lane, from, (uint64_t)(to - from), s->op);
 	}
 	v->first_bin = first;
-	if (r == 0)
-		r = timeline_lane_sum(&set, &lane, begin, end - 1, v->a->shift, add_bin, &f);
+	r = r ?: timeline_lane_sum(&set, &lane, begin, end - 1, v->a->shift, add_bin, &f);
 	v->first_bin = 0;
 	free(lane.cells);
 	l->slice_count = 0;
@@ -205,8 +202,7 @@ static int sum_slices(struct timeline_view *v, struct timeline_list *l, bool pee
 
 static int finish_list(struct timeline_view *v, struct timeline_list *l, bool peers, bool nests)
 {
-	if (l->slice_count)
-		qsort(l->slices, l->slice_count, sizeof(*l->slices), by_start);
+	SORT(l->slices, l->slice_count, by_start);
 	if (nests)
 		nest(l);
 	if (l->slice_count <= MAX((size_t)TRACK_SLICES, 2 * v->width) &&
@@ -226,18 +222,14 @@ int timeline_draw_rows(struct timeline_view *v, struct errinfo *reterr)
 	int r = map_lists(v);
 
 	v->a->is_events = true;
-	if (r == 0)
-		r = nodedb_snapshot_slices(v->q->snapshot, &what, add_row, v, &skipped, reterr);
-	if (r == 0)
-		r = read_longs(v, &skipped, reterr);
+	r = r ?: nodedb_snapshot_slices(v->q->snapshot, &what, add_row, v, &skipped, reterr);
+	r = r ?: read_longs(v, &skipped, reterr);
 	for (size_t i = 0; r == 0 && i < v->a->track_count; i++) {
 		struct timeline_track *t = &v->a->tracks[i];
 
 		r = finish_list(v, &t->calls, false, t->kind == TRACK_THREAD);
-		if (r == 0)
-			r = finish_list(v, &t->waiting, true, false);
-		if (r == 0)
-			r = finish_list(v, &t->blocked, true, false);
+		r = r ?: finish_list(v, &t->waiting, true, false);
+		r = r ?: finish_list(v, &t->blocked, true, false);
 	}
 	return r;
 }

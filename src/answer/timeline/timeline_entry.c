@@ -7,6 +7,7 @@
 #include "answer/answer.h"
 #include "answer/steps.h"
 #include "base/array.h"
+#include "base/search.h"
 
 static struct timeline_lane *lane_of(
 	const struct timeline_index *ix, struct timeline_key key, enum timeline_kind kind)
@@ -109,10 +110,9 @@ int timeline_list_entries(struct timeline_index *ix)
 	for (size_t i = 0; r == 0 && i < ix->lanes.count; i++)
 		if (make_entry(ix, &processes, ix->lanes.list[i], &list[n]))
 			n++;
-	if (r == 0)
-		r = add_process_tracks(ix, &processes, list, &n);
+	r = r ?: add_process_tracks(ix, &processes, list, &n);
 	if (r == 0) {
-		qsort(list, n, sizeof(*list), by_process);
+		SORT(list, n, by_process);
 		free(ix->entries);
 		ix->entries = TAKE(list);
 		ix->entry_count = n;
@@ -217,7 +217,7 @@ int timeline_load_processes(
 	r = add_lanes(ix, list, &count);
 	if (r < 0)
 		return r;
-	qsort(list, count, sizeof(*list), by_use);
+	SORT(list, count, by_use);
 	free(ix->processes);
 	ix->processes = reallocarray(list, count + 1, sizeof(*list));
 	ix->processes = ix->processes ? ix->processes : list;
@@ -278,8 +278,7 @@ int timeline_steps_load(const struct timeline_index *ix, const char *path,
 		free(s.items);
 		return r;
 	}
-	if (s.count)
-		qsort(s.items, s.count, sizeof(*s.items), by_start);
+	SORT(s.items, s.count, by_start);
 	*ret = s;
 	return 0;
 }
@@ -295,17 +294,7 @@ void timeline_index_steps(struct timeline_index *ix, struct timeline_steps *step
 
 static size_t first_after(const struct timeline_index *ix, int64_t ns)
 {
-	size_t low = 0, high = ix->step_count;
-
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (ix->steps[middle].start_ns <= ns)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, ix->step_count, ix->steps[i].start_ns <= ns);
 }
 
 const struct timeline_step *timeline_index_step(
@@ -354,8 +343,7 @@ static int add_step(struct timeline_view *v, struct idmap *last, const struct ti
 		return 0;
 	}
 	r = ARRAY_RESERVE(a->bars, a->bar_room, a->bar_count + 1, DRAWN_MAX);
-	if (r == -ENOBUFS)
-		a->truncated = true;
+	a->truncated |= r == -ENOBUFS;
 	if (r < 0)
 		return r == -ENOBUFS ? 0 : r;
 	a->bars[a->bar_count++] = (struct timeline_bar){.start_ns = start,

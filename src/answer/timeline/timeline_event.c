@@ -50,13 +50,10 @@ static int parse(const char *text, struct reference *ret, struct errinfo *reterr
 
 static int none(const struct question *q, struct errinfo *reterr)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(1024);
-
-	text_escape_terminal(&b, q->request->text);
 	return errinfo_set(reterr, -ESRCH,
 		"the recording has no event %s: it was deleted to keep the file small, or belongs "
 		"to another recording",
-		buf_str(&b));
+		TEXT_SHOWN(q->request->text));
 }
 
 /* 1: it is there. */
@@ -153,8 +150,7 @@ int answer_timeline_event(
 		event_args_collective(&t.collective, &t.args);
 	if (r == 0 && t.e.stack_hash)
 		r = nodedb_snapshot_stack(q->snapshot, t.e.stack_hash, &t.stack, reterr);
-	if (r == 0)
-		r = load_incidents(q, &t, reterr);
+	r = r ?: load_incidents(q, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret = t;
@@ -270,8 +266,7 @@ int answer_timeline_search(const struct question *q, const struct timeline_index
 	any = choose_ops(text, what.ops);
 	if (any)
 		r = count_calls(q, what.ops, &h.total, reterr);
-	if (r == 0)
-		r = nodedb_snapshot_search(q->snapshot, &what, add_hit, &h, &more, reterr);
+	r = r ?: nodedb_snapshot_search(q->snapshot, &what, add_hit, &h, &more, reterr);
 	if (r < 0)
 		return r;
 	if (ix)

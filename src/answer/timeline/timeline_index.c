@@ -241,8 +241,7 @@ static int load_rows(struct timeline_index *ix, struct nodedb_snapshot *l, atomi
 	int r = nodedb_snapshot_totals(l, &totals, reterr);
 
 	g.row_span = (int64_t)totals.events;
-	if (r == 0)
-		r = nodedb_snapshot_slices(l, &what, add_slice, &g, &skipped, reterr);
+	r = r ?: nodedb_snapshot_slices(l, &what, add_slice, &g, &skipped, reterr);
 	ix->skipped_rows += skipped;
 	timeline_lanes_settle(&ix->lanes);
 	ix->has_rows = true;
@@ -256,13 +255,9 @@ int timeline_index_load(struct timeline_index *ix, struct nodedb_snapshot *l, bo
 
 	if (r == 0 && rows)
 		r = load_rows(ix, l, progress, reterr);
-	if (r == 0)
-		r = timeline_load_buckets(ix, l, reterr);
-	if (r == 0)
-		r = timeline_load_collectives(ix, l, reterr);
-	if (r == 0)
-		r = timeline_load_gpus(ix, l, reterr);
-	if (r == 0)
-		r = timeline_load_processes(ix, l, reterr);
-	return r == 0 ? timeline_list_entries(ix) : r;
+	r = r ?: timeline_load_buckets(ix, l, reterr);
+	r = r ?: timeline_load_collectives(ix, l, reterr);
+	r = r ?: timeline_load_gpus(ix, l, reterr);
+	r = r ?: timeline_load_processes(ix, l, reterr);
+	return r ?: timeline_list_entries(ix);
 }

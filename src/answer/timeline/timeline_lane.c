@@ -120,7 +120,7 @@ static void settle(struct timeline_lanes *s, struct timeline_lane *l)
 {
 	if (l->sorted == l->count)
 		return;
-	qsort(l->cells, l->count, sizeof(*l->cells), by_bin);
+	SORT(l->cells, l->count, by_bin);
 	join(s, l);
 }
 
@@ -151,19 +151,11 @@ static void coarsen(struct timeline_lanes *s)
 /* The first of the cells in order whose bin is not below @bin. */
 static size_t lower_bound(const struct timeline_lane *l, int64_t bin)
 {
-	size_t low = 0, high = l->sorted;
+	size_t high = l->sorted;
 
 	if (high && l->cells[high - 1].bin <= bin) /* mostly: rows come in order of time, nearly */
 		return high - (l->cells[high - 1].bin == bin);
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (l->cells[middle].bin < bin)
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	return low;
+	return LOWER_BOUND(i, high, l->cells[i].bin < bin);
 }
 
 /* Adds to the cell of that bin, which stands at *at or behind it, or appends one. What is appended

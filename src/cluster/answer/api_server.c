@@ -110,16 +110,6 @@ static size_t find_question(const char *path)
 	return i;
 }
 
-static void reply_json(struct http_exchange *x, int r, const struct buf *b, struct json_writer *w)
-{
-	if (r == -ENOENT)
-		http_reply_error(x, 404, "not found: it does not exist, or is no longer kept");
-	else if (r < 0 || json_finish(w) < 0)
-		http_reply_error(x, 503, "out of memory for this reply");
-	else
-		http_reply(x, 200, NULL, buf_str(b), b->len);
-}
-
 static void on_question(void *arg, struct http_exchange *x, const struct http_request *q)
 {
 	struct api_server *a = arg;
@@ -139,7 +129,12 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 		http_reply_error(x, 400, "%s", e.text);
 		return;
 	}
-	reply_json(x, questions[i].answer(&w, a->settings.fleet, &query), &b, &w);
+	if (questions[i].answer(&w, a->settings.fleet, &query) == -ENOENT)
+		http_reply_error(x, 404, "not found: it does not exist, or is no longer kept");
+	else if (questions[i].answer(&w, a->settings.fleet, &query) < 0 || json_finish(&w) < 0)
+		http_reply_error(x, 503, "out of memory for this reply");
+	else
+		http_reply(x, 200, NULL, buf_str(&b), b.len);
 	sketch_add(&a->took[i], mono_now().ns - before.ns, 1);
 }
 

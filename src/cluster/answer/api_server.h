@@ -25,8 +25,7 @@ struct api_server_settings {
 
 int api_server_new(struct loop *l, const struct api_server_settings *s, struct api_server **ret,
 	struct errinfo *reterr);
-void api_server_free(struct api_server *a);
-DEFINE_CLEANUP(struct api_server *, api_server_free)
+DECLARE_FREE(struct api_server, api_server_free)
 
 const char *api_server_address(const struct api_server *a); /* NULL: it has none */
 

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* echo_api.c - /api/v2: every reply is the envelope {"ok", "data" or "error"}. Arguments of a tool are the
  * body of a POST, or the query of a GET, read as the tool's schema says. */
-#include <stdarg.h>
 
 #include "base/text.h"
 #include "cluster/answer/echo_private.h"
@@ -210,10 +209,8 @@ static void run_tool(struct echo_call *c)
 	struct errinfo e = {0};
 	int r = read_arguments(c, &arguments, &e);
 
-	if (r == 0)
-		r = check_arguments(c, &arguments, &e);
-	if (r == 0)
-		r = echo_call_ask(c, c->tool, arguments, &data, &text, &e);
+	r = r ?: check_arguments(c, &arguments, &e);
+	r = r ?: echo_call_ask(c, c->tool, arguments, &data, &text, &e);
 	if (r == 0) {
 		echo_put_data(&c->out, data, buf_str(&text));
 		return;

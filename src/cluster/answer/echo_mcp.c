@@ -189,14 +189,12 @@ bool echo_admit(struct echo_server *e, unsigned verb, struct http_exchange *x,
 	if (!*ret) {
 		const struct tenant *t =
 			tenants_find(e->settings.tenants, q->credential, wall_now().ns);
-		char seconds[TEXT_MAX];
 
 		e->denied += no.status == 403;
 		e->limited += no.status == 429;
 		echo_audit_refusal(e, q, t ? t->name : "", no.status, &e->denials);
-		snprintf(seconds, sizeof(seconds), "%u", no.retry_s);
 		if (no.retry_s)
-			http_reply_field(x, "retry-after", seconds);
+			http_reply_field(x, "retry-after", FORMATTED(TEXT_MAX, "%u", no.retry_s));
 		echo_reply_error(x, no.status, no.code, "%s", no.text);
 	}
 	return *ret;

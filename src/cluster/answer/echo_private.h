@@ -24,8 +24,7 @@
 
 struct source_limit;
 int source_limit_new(struct source_limit **ret);
-void source_limit_free(struct source_limit *l);
-DEFINE_CLEANUP(struct source_limit *, source_limit_free)
+DECLARE_FREE(struct source_limit, source_limit_free)
 
 /* source_limit_take - one more question of @peer; false: too many. */
 bool source_limit_take(struct source_limit *l, const char *peer, uint64_t now_ns);

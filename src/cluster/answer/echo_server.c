@@ -89,19 +89,18 @@ static json_t *store_json(struct echo_server *e)
 /* What is not as it should be, though questions are answered: false, and a sentence. */
 static bool store_is_whole(struct echo_server *e, char why[WHY_MAX])
 {
-	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX], ahead[TEXT_MAX];
 	struct store_stats s = {0};
 
 	e->settings.store->ops->stats(e->settings.store, &s);
 	if (s.missing.parts || s.missing.requests)
 		snprintf(why, WHY_MAX,
 			"%s and %s were stored and are damaged: `ingero-cluster echo verify` says which",
-			text_format_plural(rows, s.missing.rows, "rows"),
-			text_format_plural(requests, s.missing.requests, "requests"));
+			TEXT_PLURAL(s.missing.rows, "rows"),
+			TEXT_PLURAL(s.missing.requests, "requests"));
 	else if (s.ahead_ns)
 		snprintf(why, WHY_MAX,
 			"retention is paused: the clock has jumped ahead by %s; it is trusted after a day, or with --trust-clock",
-			text_format_duration(ahead, (uint64_t)s.ahead_ns));
+			TEXT_DURATION((uint64_t)s.ahead_ns));
 	return !s.missing.parts && !s.missing.requests && !s.ahead_ns;
 }
 
@@ -382,16 +381,12 @@ static int prepare(struct echo_server *e, struct errinfo *reterr)
 	if (r > 0)
 		return -r;
 	r = load_tools(e, reterr);
-	if (r == 0)
-		r = make_list(e);
+	r = r ?: make_list(e);
 	e->openapi = BUF_INIT(MADE_BYTES);
-	if (r == 0)
-		r = openapi_write(e, &e->openapi);
-	if (r == 0)
-		r = echo_mcp_init(e, reterr);
-	if (r == 0)
-		r = source_limit_new(&e->source_limit);
-	return r == 0 ? start_lanes(e) : r;
+	r = r ?: openapi_write(e, &e->openapi);
+	r = r ?: echo_mcp_init(e, reterr);
+	r = r ?: source_limit_new(&e->source_limit);
+	return r ?: start_lanes(e);
 }
 
 int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct echo_server **ret,

@@ -43,8 +43,7 @@ int echo_server_new(struct loop *l, const struct echo_server_settings *s, struct
 	struct errinfo *reterr);
 
 /* echo_server_free - waits for the questions under way. */
-void echo_server_free(struct echo_server *e);
-DEFINE_CLEANUP(struct echo_server *, echo_server_free)
+DECLARE_FREE(struct echo_server, echo_server_free)
 
 const char *echo_server_address(const struct echo_server *e);
 

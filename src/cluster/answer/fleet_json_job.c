@@ -27,8 +27,7 @@ int worker_directory_list(const struct calls *c, struct worker_directory *ret)
 		ret->who[ret->count++] =
 			(struct worker_entry){v.worker, v.pid, v.world_rank, v.node};
 	}
-	if (ret->count)
-		qsort(ret->who, ret->count, sizeof(*ret->who), compare_workers);
+	SORT(ret->who, ret->count, compare_workers);
 	return 0;
 }
 
@@ -62,8 +61,7 @@ static size_t list_seats(
 	for (size_t i = 0; i < p->count; i++)
 		if (j->of[p->who[i].worker] != CALLS_NO_JOB)
 			ret[n++] = (struct seat){j->of[p->who[i].worker], &p->who[i]};
-	if (n)
-		qsort(ret, n, sizeof(*ret), compare_seats);
+	SORT(ret, n, compare_seats);
 	return n;
 }
 
@@ -270,8 +268,7 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 		JSON_PUT(w, JSON_S("comm", TEXT_HEX(comm.comm)), JSON_I("nranks", comm.nranks),
 			JSON_U("shown_ranks", ranks));
 		r = put_columns(w, c, &comm, q, ranks);
-		if (r == 0)
-			r = put_members(w, c, comm.comm, ranks);
+		r = r ?: put_members(w, c, comm.comm, ranks);
 		cursor = 0;
 		n = 0;
 		json_begin_array_member(w, "communicators");
@@ -288,11 +285,6 @@ int fleet_json_heatmap(struct json_writer *w, struct fleet *f, const struct flee
 }
 
 /* ---- what is wrong, and what was: the core's episodes, worst first ---- */
-
-static bool is_about_calls(enum fleet_problem p)
-{
-	return p != FLEET_NODE && p != FLEET_SILENT;
-}
 
 /* What model/episode_field.h lists; null: not told. */
 static void put_fields(struct json_writer *w, const struct fleet_episode *e)
@@ -311,11 +303,6 @@ static void put_fields(struct json_writer *w, const struct fleet_episode *e)
 		else
 			json_put_null(w);
 	}
-}
-
-static bool is_about_transfer(enum fleet_problem p)
-{
-	return p == FLEET_LINK || p == FLEET_COLLECTIVE;
 }
 
 static void put_end(struct json_writer *w, const char *key, int32_t rank, const char *node)
@@ -345,10 +332,10 @@ static void put_episode(struct json_writer *w, const struct fleet_episode *e, in
 		JSON_S("node", FLEET_JSON_TEXT(e->node)), JSON_KNOWN("rank", e->rank >= 0, e->rank),
 		JSON_KNOWN("stage", e->stage >= 0 && e->problem == FLEET_STAGE, e->stage),
 		JSON_R("confidence", e->confidence), JSON_B("provisional", e->provisional));
-	if (is_about_calls(e->problem)) {
+	if (e->problem != FLEET_NODE && e->problem != FLEET_SILENT) {
 		JSON_PUT_INTO(w, "collective", JSON_S("comm", TEXT_HEX(e->comm)),
 			JSON_U("seq", e->seq), JSON_S("op", WIRE_OP_NAME(SOURCE_NCCL, e->op)));
-		if (is_about_transfer(e->problem) && e->took_ns)
+		if ((e->problem == FLEET_LINK || e->problem == FLEET_COLLECTIVE) && e->took_ns)
 			put_transfer(w, e);
 	} else {
 		JSON_PUT(w, JSON_S("signal", FLEET_JSON_TEXT(e->signal)), JSON_R("score", e->score),

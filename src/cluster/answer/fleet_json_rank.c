@@ -66,8 +66,7 @@ static ssize_t list_late(const struct calls *c, const struct fleet_json_query *q
 		(*ret)[n++] = (struct late){
 			at, (double)v.last_count * (double)sketch_quantile(&v.lag, 0.99)};
 	}
-	if (n)
-		qsort(*ret, n, sizeof(**ret), compare_late);
+	SORT(*ret, n, compare_late);
 	return (ssize_t)n;
 }
 
@@ -150,7 +149,7 @@ int64_t fleet_json_median(const int64_t *at, size_t count, int64_t *scratch)
 			scratch[n++] = at[i];
 	if (!n)
 		return 0;
-	qsort(scratch, n, sizeof(*scratch), compare_times);
+	SORT(scratch, n, compare_times);
 	return scratch[(n - 1) / 2];
 }
 
@@ -242,18 +241,6 @@ static void put_side(struct json_writer *w, const struct worker_directory *p, co
 	json_end_object(w);
 }
 
-static void put_mismatch(struct json_writer *w, const char *cluster,
-	const struct worker_directory *p, const struct mismatch_view *m)
-{
-	json_begin_object(w);
-	JSON_PUT(w, JSON_S("cluster_id", cluster), JSON_S("comm", TEXT_HEX(m->comm)),
-		JSON_U("seq", m->seq), JSON_S("what", calls_mismatch_id(m->what)));
-	put_side(w, p, "rank_says", m->worker, m->what, m->value);
-	put_side(w, p, "others_say", m->other, m->what, m->other_value);
-	json_int_member(w, "at_ns", m->at_ns);
-	json_end_object(w);
-}
-
 static int put_faults(
 	struct json_writer *w, struct fleet *f, const struct fleet_json_query *q, bool hangs)
 {
@@ -277,8 +264,16 @@ static int put_faults(
 				continue;
 			if (hangs)
 				put_hang(w, cluster, &workers, &h, q->now_ns);
-			else
-				put_mismatch(w, cluster, &workers, &m);
+			else {
+				json_begin_object(w);
+				JSON_PUT(w, JSON_S("cluster_id", cluster),
+					JSON_S("comm", TEXT_HEX(m.comm)), JSON_U("seq", m.seq),
+					JSON_S("what", calls_mismatch_id(m.what)));
+				put_side(w, &workers, "rank_says", m.worker, m.what, m.value);
+				put_side(w, &workers, "others_say", m.other, m.what, m.other_value);
+				json_int_member(w, "at_ns", m.at_ns);
+				json_end_object(w);
+			}
 		}
 	}
 	json_end_array(w);

@@ -75,7 +75,6 @@ static json_t *parameters(const json_t *input)
 static json_t *tool_path(const struct echo_tool *t)
 {
 	const struct tool *row = t->tool;
-	char id[TOOL_ID_MAX];
 	json_t *path = json_object(), *o;
 	bool sql = row->verb & TENANT_SQL;
 
@@ -84,8 +83,8 @@ static json_t *tool_path(const struct echo_tool *t)
 	json_object_set_new(path, "post", o);
 	if (sql)
 		return path;
-	snprintf(id, sizeof(id), "get_%s", row->name);
-	o = operation(id, row->title, row->description, schema_of(row->output));
+	o = operation(FORMATTED(TOOL_ID_MAX, "get_%s", row->name), row->title, row->description,
+		schema_of(row->output));
 	json_object_set_new(o, "parameters", parameters(t->input));
 	json_object_set_new(path, "get", o);
 	return path;

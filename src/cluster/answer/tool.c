@@ -3,7 +3,6 @@
 #include "cluster/answer/tool.h"
 
 #include <math.h>
-#include <stdarg.h>
 
 #include "base/text.h"
 #include "cluster/answer/tool_private.h"
@@ -27,7 +26,7 @@ const struct tool *tool_find(const char *name)
 
 /* ---- arguments ---- */
 
-json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t otherwise)
+static json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t otherwise)
 {
 	const json_t *v = json_object_get(c->arguments, key);
 
@@ -90,8 +89,7 @@ static int read_scope(struct tool_call *c, int64_t since_ns)
 		s->cluster_count = 1;
 	}
 	r = read_time(c, "since", &s->since_ns);
-	if (r == 0)
-		r = read_time(c, "until", &s->until_ns);
+	r = r ?: read_time(c, "until", &s->until_ns);
 	if (r == 0 && s->until_ns && s->until_ns <= s->since_ns)
 		return errinfo_set(c->err, -EINVAL, "until must be after since");
 	return r;
@@ -118,8 +116,7 @@ int tool_run(const struct tool *t, const struct tool_call *asked, json_t **ret,
 	r = read_scope(&c, t->minutes * TOOL_MINUTE_NS);
 	if (r == 0 && t->minutes)
 		r = tool_put(&c, "{s:o}", "window", window_json(&c));
-	if (r == 0)
-		r = t->run(&c);
+	r = r ?: t->run(&c);
 	if (r < 0)
 		json_decref(c.answer);
 	else
@@ -172,17 +169,15 @@ json_t *tool_missing_json(const struct store_missing *m)
 
 void tool_put_missing(json_t *answer, const struct store_missing *m, struct buf *text)
 {
-	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX];
-
 	if (!m->parts && !m->requests)
 		return;
 	json_object_set_new(answer, "missing", tool_missing_json(m));
 	buf_printf(text, "%sIncomplete: ", text->len ? " " : "");
 	if (m->parts)
-		buf_puts(text, text_format_plural(rows, m->rows, "rows"));
+		buf_puts(text, TEXT_PLURAL(m->rows, "rows"));
 	if (m->requests)
 		buf_printf(text, "%s%s", m->parts ? " and " : "",
-			text_format_plural(requests, m->requests, "requests"));
+			TEXT_PLURAL(m->requests, "requests"));
 	buf_puts(text, " of this time range are damaged and missing from the answer.");
 }
 
@@ -223,8 +218,7 @@ int tool_ask(const struct tool_call *c, const struct tool_question *q, struct sq
 	if (b.err)
 		return errinfo_set(c->err, b.err, "the query is too long: give shorter arguments");
 	r = tool_limit_time(c, &left);
-	if (r == 0)
-		r = store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);
+	r = r ?: store_select(c->store, &scope, buf_str(&b), &left, ret, c->err);
 	if (r == 0)
 		tool_note_missing(c, &scope);
 	return r;

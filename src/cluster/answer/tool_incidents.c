@@ -55,8 +55,6 @@ static void add_incident(struct bill *b, const struct sql_table *t, size_t row)
 
 static void say_bill(struct buf *text, const struct bill *b)
 {
-	char n[TEXT_PLURAL_MAX];
-
 	if (!b->priced && !b->unpriced) {
 		buf_puts(text, "No incidents of the cluster in this time range: no known loss.");
 		if (b->own)
@@ -66,7 +64,7 @@ static void say_bill(struct buf *text, const struct bill *b)
 		return;
 	}
 	buf_printf(text, "%s cost %.1f s of the jobs' time.",
-		text_format_plural(n, b->priced + b->unpriced, "incidents"), b->lost_ns / 1e9);
+		TEXT_PLURAL(b->priced + b->unpriced, "incidents"), b->lost_ns / 1e9);
 	if (b->priced)
 		buf_printf(text, " Priced: %zu, %.2f USD together.", b->priced, b->total);
 	if (b->unpriced)
@@ -196,7 +194,6 @@ int tool_anomalies(struct tool_call *c)
 	size_t limit = tool_limit(c, TOOL_LIMIT);
 	json_t *list;
 	int r = add_incidents(c, limit, all);
-	char n[TEXT_PLURAL_MAX];
 	const json_t *o;
 	size_t i;
 
@@ -207,8 +204,7 @@ int tool_anomalies(struct tool_call *c)
 	if (r < 0)
 		return r;
 	list = newest(all, limit);
-	buf_printf(c->text, "%s, newest first.",
-		text_format_plural(n, json_array_size(list), "anomalies"));
+	buf_printf(c->text, "%s, newest first.", TEXT_PLURAL(json_array_size(list), "anomalies"));
 	json_array_foreach (list, i, o) {
 		const char *summary = json_string_value(json_object_get(o, "summary"));
 
@@ -256,7 +252,6 @@ int tool_history(struct tool_call *c)
 		"event_id", "causal_chain_id", "severity", NULL};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	json_t *events, *row;
-	char n[TEXT_PLURAL_MAX];
 	size_t i;
 	int r = tool_ask(c,
 		&(struct tool_question){
@@ -276,7 +271,7 @@ int tool_history(struct tool_call *c)
 		put_time(row, "ts_ns");
 		open_attributes(row);
 	}
-	buf_printf(c->text, "%s, newest first.", text_format_plural(n, t.row_count, "events"));
+	buf_printf(c->text, "%s, newest first.", TEXT_PLURAL(t.row_count, "events"));
 	if (!t.row_count)
 		buf_puts(c->text,
 			" Nothing matches in this time range: use a longer since, or fewer filters.");
@@ -358,15 +353,13 @@ int tool_analysis(struct tool_call *c)
 		.timeout_ns = 10 * NS_PER_S};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	mono_time before = mono_now();
-	char n[TEXT_PLURAL_MAX];
 	int r = tool_limit_time(c, &limits);
 
-	if (r == 0)
-		r = store_sql(c->store, &c->scope, tool_arg_text(c, "sql"), &limits, &t, c->err);
+	r = r ?: store_sql(c->store, &c->scope, tool_arg_text(c, "sql"), &limits, &t, c->err);
 	if (r < 0)
 		return r;
 	tool_note_missing(c, &c->scope);
-	buf_printf(c->text, "%s.", text_format_plural(n, t.row_count, "rows"));
+	buf_printf(c->text, "%s.", TEXT_PLURAL(t.row_count, "rows"));
 	if (t.truncated)
 		buf_puts(c->text, " There are more: raise limit, or let SQL count and group them.");
 	return tool_put(c, "{s:o, s:o, s:I, s:b, s:I}", "columns", names_json(&t), "rows",

@@ -62,11 +62,9 @@ static int find_begin(
 static uint16_t op_of(const char *name)
 {
 	const struct wire_op_row *row = wire_op_by_name(name);
-	char full[64];
 
 	if (!row) {
-		snprintf(full, sizeof(full), "nccl%s", name);
-		row = wire_op_by_name(full);
+		row = wire_op_by_name(FORMATTED(64, "nccl%s", name));
 	}
 	return row && row->source == SOURCE_NCCL ? row->op : 0;
 }
@@ -176,10 +174,8 @@ int late_load(struct late *l, const struct tool_call *c, const char *cluster, si
 		&t);
 	l->rows = t.row_count;
 	l->is_cut |= t.truncated;
-	if (r == 0)
-		r = calls_new(&settings, &l->calls);
-	if (r == 0)
-		r = take_rows(l, &t);
+	r = r ?: calls_new(&settings, &l->calls);
+	r = r ?: take_rows(l, &t);
 	return r < 0 ? r : calls_blame(l->calls, &l->workers, &l->worker_count, &l->blame);
 }
 
@@ -200,18 +196,13 @@ static bool is_same(const struct blame_worker *b, const struct worker_view *w)
 
 const struct blame_suspect *late_suspect(const struct late *l, const struct worker_view *w)
 {
-	for (size_t i = 0; i < l->blame.suspect_count; i++)
-		if (is_same(&l->workers[l->blame.suspects[i].worker], w))
-			return &l->blame.suspects[i];
-	return NULL;
+	return FIND(
+		x, l->blame.suspects, l->blame.suspect_count, is_same(&l->workers[x->worker], w));
 }
 
 bool late_is_cleared(const struct late *l, const struct worker_view *w)
 {
-	for (size_t i = 0; i < l->blame.cleared_count; i++)
-		if (is_same(&l->workers[l->blame.cleared[i]], w))
-			return true;
-	return false;
+	return EXISTS(i, l->blame.cleared_count, is_same(&l->workers[l->blame.cleared[i]], w));
 }
 
 bool late_is_often_last(const struct worker_view *w)
@@ -300,7 +291,6 @@ static const char *verdict_id(enum blame_kind k)
 static void say_verdict(struct buf *text, const struct late *l)
 {
 	const struct blame *b = &l->blame;
-	char step[TEXT_MAX];
 
 	buf_puts(text, text->len ? "\nCluster " : "Cluster ");
 	tool_say(text, l->cluster);
@@ -309,7 +299,7 @@ static void say_verdict(struct buf *text, const struct late *l)
 		buf_puts(text, " too few steps to tell which rank is late: use a longer since.");
 	else if (b->kind == BLAME_NONE)
 		buf_printf(text, " no straggler found in %u steps of %s.", b->steps,
-			text_format_duration(step, b->step_ns));
+			TEXT_DURATION(b->step_ns));
 	else if (b->kind == BLAME_UNEVEN)
 		buf_puts(text,
 			" the load moves between the ranks: a different one is slowest in every step.");
@@ -382,8 +372,7 @@ int tool_blame(struct tool_call *c)
 	_cleanup_(json_decrefp) json_t *verdicts = json_array(), *incidents = json_array();
 	int r = late_clusters(c, &clusters);
 
-	if (r == 0)
-		r = incident_ask(c, TOLD_MAX, &told);
+	r = r ?: incident_ask(c, TOLD_MAX, &told);
 	for (size_t i = 0; r == 0 && i < clusters.row_count; i++) {
 		const char *cluster = tool_text(&clusters, i, 0);
 		struct late l;

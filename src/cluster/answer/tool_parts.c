@@ -326,7 +326,7 @@ static void say_worst(struct buf *text, const json_t *worst)
 
 static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 {
-	char nodes[TEXT_PLURAL_MAX], incidents[TEXT_PLURAL_MAX];
+	char incidents[TEXT_PLURAL_MAX];
 	const json_t *c;
 	size_t i;
 
@@ -337,7 +337,7 @@ static void say(struct buf *text, const json_t *clusters, const json_t *worst)
 		buf_puts(text, i ? " Cluster " : "Cluster ");
 		tool_say(text, json_string_value(json_object_get(c, "cluster_id")));
 		buf_printf(text, ": %s, %.0f silent, %.0f with a low score, %s, %.0f of them open.",
-			text_format_plural(nodes, (uint64_t)member_real(c, "nodes"), "nodes"),
+			TEXT_PLURAL((uint64_t)member_real(c, "nodes"), "nodes"),
 			member_real(c, "silent_nodes"), member_real(c, "low_nodes"),
 			text_format_plural(
 				incidents, (uint64_t)member_real(c, "incidents"), "incidents"),
@@ -371,7 +371,6 @@ int tool_summary(struct tool_call *c)
 
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(sent); i++)
 		r = add_sent(&u, i);
-	if (r == 0)
-		r = add_incidents(&u);
-	return r == 0 ? fold(&u) : r;
+	r = r ?: add_incidents(&u);
+	return r ?: fold(&u);
 }

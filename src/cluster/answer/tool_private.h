@@ -21,7 +21,6 @@ tool_fn tool_summary, tool_stragglers, tool_outliers, tool_history, tool_analysi
 
 /* ---- arguments: their types have been checked ---- */
 
-json_int_t tool_arg_int(const struct tool_call *c, const char *key, json_int_t otherwise);
 double tool_arg_real(const struct tool_call *c, const char *key, double otherwise);
 const char *tool_arg_text(const struct tool_call *c, const char *key); /* NULL: not there */
 

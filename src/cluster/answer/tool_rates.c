@@ -11,14 +11,13 @@ static void say_first(struct buf *text, const json_t *list, const char *key, con
 {
 	const json_t *o = json_array_get(list, 0);
 	double value = member_real(o, key);
-	char count[TEXT_MAX];
 
 	if (!o)
 		return;
 	buf_puts(text, " Most: ");
 	tool_say(text, json_string_value(json_object_get(o, "node_id")));
 	if (value >= 1000)
-		buf_printf(text, ", %s %s.", text_format_count(count, (uint64_t)value), unit);
+		buf_printf(text, ", %s %s.", TEXT_COUNT((uint64_t)value), unit);
 	else
 		buf_printf(text, ", %.4g %s.", value, unit);
 }
@@ -114,10 +113,7 @@ static const struct copy_metric {
 
 static const struct copy_metric *copy_metric(const char *name)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(copy_metrics); i++)
-		if (!strcmp(copy_metrics[i].name, name))
-			return &copy_metrics[i];
-	return NULL;
+	return FIND(x, copy_metrics, ARRAY_SIZE(copy_metrics), !strcmp(x->name, name));
 }
 
 /* One node's bytes and times may be told twice, by different names: the better name counts. */
@@ -309,7 +305,6 @@ int tool_launches(struct tool_call *c)
 		"gpu.kernel.launch.grid_blocks", NULL};
 	_cleanup_(json_decrefp) json_t *nodes = json_object();
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	char many[TEXT_PLURAL_MAX], where[TEXT_PLURAL_MAX];
 	double total = 0;
 	const char *key;
 	json_t *o, *list;
@@ -333,9 +328,8 @@ int tool_launches(struct tool_call *c)
 	}
 	list = member_values(nodes, "launches", tool_limit(c, TOOL_LIMIT));
 	if (json_array_size(list)) {
-		buf_printf(c->text, "%s on %s.",
-			text_format_plural(many, (uint64_t)total, "kernel launches"),
-			text_format_plural(where, json_object_size(nodes), "nodes"));
+		buf_printf(c->text, "%s on %s.", TEXT_PLURAL((uint64_t)total, "kernel launches"),
+			TEXT_PLURAL(json_object_size(nodes), "nodes"));
 		say_first(c->text, list, "launches", "launches");
 	} else {
 		say_none(c->text, metrics[0]);

@@ -110,7 +110,7 @@ static int add_low(struct search *s)
 				(int)(last < s->threshold)));
 		add_reason(n, "low_score", (1 - least) * (last < s->threshold ? 1 : 0.5));
 	}
-	return r == 0 ? count_low(s) : r;
+	return r ?: count_low(s);
 }
 
 /* ---- collectives ---- */
@@ -119,11 +119,9 @@ static int add_low(struct search *s)
 static const json_t *low_only(
 	const struct search *s, const struct late *l, const struct worker_view *w)
 {
-	char key[512];
 	const json_t *n;
 
-	snprintf(key, sizeof(key), "%s\n%s", l->cluster, w->node);
-	n = json_object_get(s->nodes, key);
+	n = json_object_get(s->nodes, FORMATTED(512, "%s\n%s", l->cluster, w->node));
 	return json_object_get(n, "score") && json_array_size(json_object_get(n, "reasons")) == 1
 		       ? n
 		       : NULL;
@@ -227,10 +225,7 @@ static bool is_straggling(const char *kind)
 {
 	static const char *const kinds[] = {"straggler", "slow", "slow_node", "slow_stage", "hang"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(kinds); i++)
-		if (!strcmp(kind, kinds[i]))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(kinds), !strcmp(kind, kinds[i]));
 }
 
 /* An incident of another kind makes nobody a straggler, but says why one is. */
@@ -247,12 +242,11 @@ static int add_incidents(struct search *s)
 				"incident",
 				tool_int(&t, i, INCIDENT_RESOLVED) ? OVER_WEIGHT : INCIDENT_WEIGHT);
 	for (size_t i = 0; r == 0 && i < t.row_count; i++) {
-		char key[512];
 		json_t *n;
 
-		snprintf(key, sizeof(key), "%s\n%s", tool_text(&t, i, INCIDENT_CLUSTER),
-			tool_text(&t, i, INCIDENT_NODE));
-		n = json_object_get(s->nodes, key);
+		n = json_object_get(
+			s->nodes, FORMATTED(512, "%s\n%s", tool_text(&t, i, INCIDENT_CLUSTER),
+					  tool_text(&t, i, INCIDENT_NODE)));
 		if (n)
 			json_array_append_new(member_array(n, "incidents"), incident_json(&t, i));
 	}
@@ -302,12 +296,11 @@ static int answer(struct search *s)
 {
 	json_t *found = member_values(s->nodes, "weight", tool_limit(s->call, 20)), *n;
 	struct buf *text = s->call->text;
-	char count[TEXT_PLURAL_MAX];
 	size_t i;
 
 	if (json_array_size(found))
-		buf_printf(text, "%s, worst first:",
-			text_format_plural(count, json_object_size(s->nodes), "stragglers"));
+		buf_printf(text,
+			"%s, worst first:", TEXT_PLURAL(json_object_size(s->nodes), "stragglers"));
 	else if (!s->scores && !s->calls)
 		buf_puts(text,
 			"No data in this time range, so nothing can be said: check cluster_id (summary lists the clusters), use a longer since, or check that agents push.");
@@ -334,11 +327,9 @@ int tool_stragglers(struct tool_call *c)
 		.nodes = nodes};
 	int r = add_low(&s);
 
-	if (r == 0)
-		r = add_late(&s);
-	if (r == 0)
-		r = add_incidents(&s);
-	return r == 0 ? answer(&s) : r;
+	r = r ?: add_late(&s);
+	r = r ?: add_incidents(&s);
+	return r ?: answer(&s);
 }
 
 /* Nodes that differ from their cluster by a metric: the distance from the median, in units of
@@ -361,7 +352,7 @@ ORDER(compare_doubles, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare_doubles);
+	SORT(v, n, compare_doubles);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -464,7 +455,7 @@ static int load(struct result *f, const struct sql_table *t)
 				.v = tool_real(t, i, 2),
 				.points = tool_int(t, i, 3)};
 	r = 0;
-	qsort(v, n, sizeof(*v), compare_values);
+	SORT(v, n, compare_values);
 	for (size_t i = 0, end; r == 0 && i < n; i = end) {
 		double mid = 0, spread = 0;
 
@@ -500,8 +491,7 @@ int tool_outliers(struct tool_call *c)
 
 	if (has_rates)
 		r = ask(c, &counters, metric, &rates);
-	if (r == 0)
-		r = load(&f, has_rates ? &rates : &means);
+	r = r ?: load(&f, has_rates ? &rates : &means);
 	if (r < 0)
 		return r;
 	list = member_values(found, "weight", tool_limit(c, TOOL_LIMIT));

@@ -20,7 +20,6 @@ static const struct option_row audit_options[] = {
 static void print_span(const char *path, const struct audit_span *s)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
-	char n[TEXT_PLURAL_MAX];
 
 	text_escape_terminal(&b, path);
 	if (!s->first) {
@@ -28,8 +27,8 @@ static void print_span(const char *path, const struct audit_span *s)
 		return;
 	}
 	printf("%s: %s, numbers %llu to %llu, complete and in order\n", buf_str(&b),
-		text_format_plural(n, s->last - s->first + 1, "lines"),
-		(unsigned long long)s->first, (unsigned long long)s->last);
+		TEXT_PLURAL(s->last - s->first + 1, "lines"), (unsigned long long)s->first,
+		(unsigned long long)s->last);
 	if (s->is_torn)
 		printf("  An incomplete line follows: it is being written, or a crash interrupted it\n");
 }
@@ -55,8 +54,7 @@ static int verify(const struct audit_flags *f, int count, char **paths, struct e
 	for (int i = 0; i < count; i++) {
 		int r = audit_verify(paths[i], f->noted, &s, reterr);
 
-		if (r == 0)
-			r = check_joint(paths[i], &last, &s, reterr);
+		r = r ?: check_joint(paths[i], &last, &s, reterr);
 		if (r < 0)
 			return r;
 		print_span(paths[i], &s);

@@ -150,10 +150,8 @@ static int asking_open(struct asking *a, struct errinfo *reterr)
 		r = question_own_ca(&a->endpoint, &a->own);
 		trust.ca = a->own;
 	}
-	if (r == 0)
-		r = tls_client_new(&trust, &a->tls, reterr);
-	if (r == 0)
-		r = loop_new(&a->loop);
+	r = r ?: tls_client_new(&trust, &a->tls, reterr);
+	r = r ?: loop_new(&a->loop);
 	s.tls = a->tls;
 	s.bearer = a->bearer;
 	return r < 0 ? r : http_client_new(a->loop, &s, &a->client, reterr);
@@ -165,10 +163,8 @@ static int ask_at(const struct blame_flags *f, const char *text, struct errinfo 
 		.flags = f, .text = text, .answer = BUF_INIT(QUESTION_ANSWER_MAX)};
 	int r = http_endpoint_parse(text, false, PORT, &a.endpoint, reterr);
 
-	if (r == 0)
-		r = asking_open(&a, reterr);
-	if (r == 0)
-		r = ask(&a, reterr);
+	r = r ?: asking_open(&a, reterr);
+	r = r ?: ask(&a, reterr);
 	if (r == -EKEYREJECTED && trust_ask(a.tls, NULL) > 0)
 		r = ask(&a, reterr);
 	return r < 0 ? r : print(&a, reterr);
@@ -263,8 +259,7 @@ int question_ask(
 		.body_max = QUESTION_ANSWER_MAX};
 	int r = http_ask(q->client, &a, on_answer, &y, NULL);
 
-	if (r == 0)
-		r = loop_run(q->loop);
+	r = r ?: loop_run(q->loop);
 	if (r < 0)
 		return r;
 	if (y.err < 0) {
@@ -308,12 +303,11 @@ static void put_name(struct buf *b, const json_t *e, bool named)
 static void put_episode(struct buf *b, const json_t *e, bool named)
 {
 	const json_t *fix = json_object_get(e, "fix");
-	char text[TEXT_MAX];
 
 	put_name(b, e, named);
-	buf_printf(b, "\n  for %s", text_format_duration(text, number(e, "lasts_ns")));
+	buf_printf(b, "\n  for %s", TEXT_DURATION(number(e, "lasts_ns")));
 	buf_printf(b, ", confidence %s\n",
-		text_format_percent(text, json_number_value(json_object_get(e, "confidence"))));
+		TEXT_PERCENT(json_number_value(json_object_get(e, "confidence"))));
 	if (json_is_string(fix)) {
 		buf_puts(b, "  fix: ");
 		put_escaped(b, fix);
@@ -350,21 +344,18 @@ static void put_last(struct buf *b, const json_t *tree, bool named)
 
 static void put_nothing(struct buf *b, const json_t *examined, const char *cluster)
 {
-	char nodes[TEXT_PLURAL_MAX], ranks[TEXT_PLURAL_MAX], collectives[TEXT_PLURAL_MAX];
-
 	if (!number(examined, "nodes") && !number(examined, "ranks")) {
 		put_nobody(b, cluster);
 		return;
 	}
 	buf_printf(b, "No straggler found. Examined: %s, %s, %s.\n",
-		text_format_plural(nodes, number(examined, "nodes"), "nodes"),
-		text_format_plural(ranks, number(examined, "ranks"), "ranks"),
-		text_format_plural(collectives, number(examined, "collectives"), "collectives"));
+		TEXT_PLURAL(number(examined, "nodes"), "nodes"),
+		TEXT_PLURAL(number(examined, "ranks"), "ranks"),
+		TEXT_PLURAL(number(examined, "collectives"), "collectives"));
 	if (number(examined, "without_communicator_id"))
 		buf_printf(b,
 			"%s without communicator id, not matched between ranks: their tracers started late.\n",
-			text_format_plural(collectives, number(examined, "without_communicator_id"),
-				"collectives"));
+			TEXT_PLURAL(number(examined, "without_communicator_id"), "collectives"));
 	else if (!number(examined, "collectives"))
 		buf_puts(b, "No collectives were seen: only the nodes' scores were compared.\n");
 }

@@ -237,10 +237,8 @@ static int demo_open(struct demo *d)
 		r = play_quiet(d, now);
 	for (enum demo_act act = 0; r == 0 && d->memory && act < DEMO_NOW; act++)
 		r = play_act(d, act, now);
-	if (r == 0)
-		r = open_act(d, DEMO_NOW, now, &d->fleet, &d->play);
-	if (r == 0)
-		r = play_until(d->play, d->fleet, now);
+	r = r ?: open_act(d, DEMO_NOW, now, &d->fleet, &d->play);
+	r = r ?: play_until(d->play, d->fleet, now);
 	if (r < 0)
 		return r;
 	take_notices(d, d->fleet, play_now(d->play));
@@ -296,13 +294,6 @@ static void go_on(void *arg)
 	loop_timer_set(d->timer, REFRESH_NS);
 }
 
-static void on_stop(void *arg)
-{
-	struct demo *d = arg;
-
-	loop_stop(d->loop);
-}
-
 /* One address for all: the memory's, if there is one, with the fleet's answers beside its own. */
 static int listen_on(struct demo *d, const char *address, struct errinfo *reterr)
 {
@@ -327,8 +318,7 @@ static int show(struct demo *d, const char *address, struct errinfo *reterr)
 	int r = listen_on(d, address, reterr);
 	const char *at;
 
-	if (r == 0)
-		r = loop_timer_new(d->loop, go_on, d, &d->timer);
+	r = r ?: loop_timer_new(d->loop, go_on, d, &d->timer);
 	if (r < 0)
 		return r;
 	at = d->memory ? echo_service_addresses(d->memory->service).api
@@ -378,9 +368,8 @@ static int open_memory(struct demo *d, const struct demo_flags *t, struct errinf
 			"--api-addr: the demo listens on this machine only, for example on 127.0.0.1:8080");
 	r = loop_new(&d->loop);
 	if (r == 0) /* from here on: what is temporary is removed */
-		r = loop_signal(d->loop, SIGINT, on_stop, d);
-	if (r == 0)
-		r = loop_signal(d->loop, SIGTERM, on_stop, d);
+		r = loop_signal(d->loop, SIGINT, loop_stop, d->loop);
+	r = r ?: loop_signal(d->loop, SIGTERM, loop_stop, d->loop);
 	if (r < 0)
 		return r;
 	r = duck_load(&e);
@@ -406,10 +395,8 @@ static int demo_run(
 	struct errinfo e = {0};
 	int r = stays ? open_memory(&d, t, &e) : 0;
 
-	if (r == 0)
-		r = demo_open(&d);
-	if (r == 0)
-		r = say(&d, t->json);
+	r = r ?: demo_open(&d);
+	r = r ?: say(&d, t->json);
 	if (r == 0 && stays)
 		r = show(&d, t->api, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;

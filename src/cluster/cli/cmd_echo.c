@@ -39,8 +39,7 @@ static int find_store(const struct echo_flags *f, const char *other, struct echo
 	if (r == 0 && p->settings.engine != ECHO_DUCKDB)
 		r = errinfo_set(reterr, -EINVAL,
 			"this is for --engine duckdb: ClickHouse has its own backup and export");
-	if (r == 0)
-		r = enter(p->folder, other, before, reterr);
+	r = r ?: enter(p->folder, other, before, reterr);
 	if (r == 0 && access(p->folder, F_OK) < 0)
 		r = errinfo_set(
 			reterr, -ENOENT, "there is no store in %s: give --db-path", p->folder);
@@ -54,8 +53,7 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	int r = find_store(&t->echo, to, &p, &before, reterr);
 
-	if (r == 0)
-		r = store_duck_backup(p.folder, to, reterr);
+	r = r ?: store_duck_backup(p.folder, to, reterr);
 	if (r == 0)
 		printf("Backed up %s to %s: check it with `ingero-cluster echo verify %s`\n",
 			p.folder, to, to);
@@ -67,10 +65,7 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 /* Names in it are of the manifest, which may be a stranger's. */
 static void tell_line(void *arg _unused_, const char *sentence)
 {
-	_cleanup_buf_ struct buf b = BUF_INIT(16384);
-
-	text_escape_terminal(&b, sentence);
-	printf("%s\n", buf_str(&b));
+	printf("%s\n", TEXT_SHOWN(sentence));
 }
 
 /* The journal of a store; a backup has none. */
@@ -95,8 +90,7 @@ static int verify(const struct echo_typed *t _unused_, char **words, struct erri
 	struct store_report report = {.tell = tell_line};
 	int r = enter(folder, NULL, &before, reterr), j;
 
-	if (r == 0)
-		r = store_duck_verify(folder, &report, reterr);
+	r = r ?: store_duck_verify(folder, &report, reterr);
 	if (r < 0 && r != -EBADMSG)
 		return r;
 	if (r == -EBADMSG && !report.findings) /* not even its manifest can be read */
@@ -150,11 +144,9 @@ static int rows_of_journal(
 static bool is_store(const char *folder)
 {
 	static const char *const names[] = {"manifest", "manifest.copy", "journal"};
-	char path[4096];
 
 	for (size_t i = 0; i < ARRAY_SIZE(names); i++) {
-		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
-		if (access(path, F_OK) == 0)
+		if (access(FORMATTED(4096, "%s/%s", folder, names[i]), F_OK) == 0)
 			return true;
 	}
 	return false;
@@ -179,10 +171,8 @@ static int repair(const struct echo_typed *t, char **words, struct errinfo *rete
 	r = service_rights_enter(folders, from ? 2 : 1, &before, reterr);
 	if (r == 0 && !is_store(folder))
 		r = errinfo_set(reterr, -ENOENT, "there is no store in %s", folder);
-	if (r == 0)
-		r = store_duck_open(&settings, &s, reterr);
-	if (r == 0)
-		r = journal_open_to_read(path, &journal, reterr);
+	r = r ?: store_duck_open(&settings, &s, reterr);
+	r = r ?: journal_open_to_read(path, &journal, reterr);
 	if (r < 0)
 		return r;
 	r = store_duck_repair(s, from, rows_of_journal, journal, &report, reterr);
@@ -202,8 +192,7 @@ static int restore(const struct echo_typed *t _unused_, char **words, struct err
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = enter(from, to, &before, reterr);
 
-	if (r == 0)
-		r = store_duck_restore(from, to, reterr);
+	r = r ?: store_duck_restore(from, to, reterr);
 	if (r == 0)
 		printf("Restored %s to %s: start it with `ingero-cluster echo --db-path %s`\n",
 			from, to, to);
@@ -239,8 +228,7 @@ static int export_linked(struct echo_prepared *p, const char *linked, const char
 	p->settings.duck.retention_ns = 0; /* looking changes nothing */
 	p->settings.duck.bytes_max = 0;
 	r = store_duck_open(&p->settings.duck, &s, reterr);
-	if (r == 0)
-		r = store_duck_export(s, t, &scope, path, ret_rows, reterr);
+	r = r ?: store_duck_export(s, t, &scope, path, ret_rows, reterr);
 	if (r == 0)
 		store_missing(s, &scope, ret_missing);
 	return r;
@@ -253,7 +241,6 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	_cleanup_(echo_prepared_done) struct echo_prepared p = {0};
 	_cleanup_free_ char *linked = NULL;
 	enum store_table which = TABLE_EVENTS;
-	char n[TEXT_PLURAL_MAX];
 	uint64_t rows = 0;
 	struct store_missing missing = {0};
 	int r = find_table(table, &which, reterr);
@@ -262,17 +249,15 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 		linked = NULL;
 		return -ENOMEM;
 	}
-	if (r == 0)
-		r = find_store(&t->echo, path, &p, &before, reterr);
-	if (r == 0)
-		r = store_duck_link(p.folder, linked, reterr);
+	r = r ?: find_store(&t->echo, path, &p, &before, reterr);
+	r = r ?: store_duck_link(p.folder, linked, reterr);
 	if (r < 0)
 		return r;
 	r = export_linked(&p, linked, t->cluster, which, path, &rows, &missing, reterr);
 	store_duck_unlink(linked);
 	if (r == 0)
-		printf("Wrote %s of %s to %s, as Parquet\n", text_format_plural(n, rows, "rows"),
-			table, path);
+		printf("Wrote %s of %s to %s, as Parquet\n", TEXT_PLURAL(rows, "rows"), table,
+			path);
 	if (missing.parts || missing.requests)
 		log_warning("incomplete: %" PRIu64 " rows of all tables, and those of %" PRIu64
 			    " requests, are damaged and missing from it",

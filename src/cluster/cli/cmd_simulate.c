@@ -138,14 +138,12 @@ static int play_one(
 /* "0.6s / 1.2s": half of them, and 95 of 100, were shown by then; "" if none was. */
 static const char *delay_text(char out[2 * TEXT_MAX], struct row *w)
 {
-	char half[TEXT_MAX], most[TEXT_MAX];
-
 	out[0] = '\0';
 	robust_sort(w->delays, w->named);
 	if (w->named)
 		snprintf(out, 2 * TEXT_MAX, "%s / %s",
-			text_format_duration(half, robust_quantile(w->delays, w->named, 0.5)),
-			text_format_duration(most, robust_quantile(w->delays, w->named, 0.95)));
+			TEXT_DURATION(robust_quantile(w->delays, w->named, 0.5)),
+			TEXT_DURATION(robust_quantile(w->delays, w->named, 0.95)));
 	return out;
 }
 
@@ -159,7 +157,7 @@ static double at_most(uint32_t n)
 
 static void print_table(struct table *t, uint64_t took_ns)
 {
-	char count[TEXT_MAX], share[TEXT_MAX], took[TEXT_MAX], delay[2 * TEXT_MAX];
+	char took[TEXT_MAX], delay[2 * TEXT_MAX];
 	uint32_t right = 0, total = 0, alarms = 0;
 
 	printf("%-8s %8s %8s %14s %14s   %s\n", "fault", "played", "right", "others blamed",
@@ -184,13 +182,12 @@ static void print_table(struct table *t, uint64_t took_ns)
 		printf("  cost less than %.0f %%      %u of %u right\n", 100 * CHEAP,
 			t->cheap_right, t->cheap);
 	printf("%u of %u right (%s), %u others blamed; ", right, total,
-		text_format_percent(share, total ? (double)right / total : 0), alarms);
+		TEXT_PERCENT(total ? (double)right / total : 0), alarms);
 	if (t->hours > 0)
 		printf("%u alarms in %.1f healthy hours (95 %% sure: fewer than %.2f a day); ",
 			t->row[JOB_NONE].alarms, t->hours,
 			at_most(t->row[JOB_NONE].alarms) * 24 / t->hours);
-	printf("%s calls in %s\n", text_format_count(count, t->calls),
-		text_format_duration(took, took_ns));
+	printf("%s calls in %s\n", TEXT_COUNT(t->calls), text_format_duration(took, took_ns));
 }
 
 static int simulate_run(

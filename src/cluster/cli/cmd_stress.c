@@ -183,14 +183,11 @@ static int open_clients(struct run *c, struct errinfo *reterr)
 	struct http_client_settings s = {.plain_ok = c->flags->no_tls};
 	int r = token_read(c->flags->token_file, TOKEN_VARIABLE, &c->bearer, reterr);
 
-	if (r == 0)
-		r = find_trust(c, reterr);
-	if (r == 0)
-		r = loop_new(&c->loop);
+	r = r ?: find_trust(c, reterr);
+	r = r ?: loop_new(&c->loop);
 	s.tls = c->tls;
 	s.bearer = c->bearer;
-	if (r == 0)
-		r = http_client_new(c->loop, &s, &c->client, reterr);
+	r = r ?: http_client_new(c->loop, &s, &c->client, reterr);
 	s.bearer = "0000000000000000000000000000000000000000000000000000000000000000";
 	if (r == 0 && c->flags->wrong_tokens)
 		r = http_client_new(c->loop, &s, &c->stranger, reterr);
@@ -319,7 +316,6 @@ static bool is_good(const struct run *c)
 static void print_stored(const struct run *c)
 {
 	const struct stored *s = &c->stored;
-	char n[TEXT_MAX], nodes[TEXT_PLURAL_MAX], chains[TEXT_PLURAL_MAX];
 	uint64_t low;
 
 	if (c->flags->no_check)
@@ -335,9 +331,8 @@ static void print_stored(const struct run *c)
 	}
 	low = (uint64_t)MAX(s->low, INT64_C(0));
 	printf("Stored:       %s events of %s with %s, %s below 0.4\n",
-		text_format_count(n, (uint64_t)s->rows),
-		text_format_plural(nodes, (uint64_t)s->nodes, "nodes"),
-		text_format_plural(chains, (uint64_t)s->chains, "causal chains"),
+		TEXT_COUNT((uint64_t)s->rows), TEXT_PLURAL((uint64_t)s->nodes, "nodes"),
+		TEXT_PLURAL((uint64_t)s->chains, "causal chains"),
 		low ? text_format_count((char[TEXT_MAX]){0}, low) : "none");
 	if (s->rows != s->events)
 		printf("              %" PRId64 " of them are stored more than once\n",
@@ -350,29 +345,25 @@ static void print_stored(const struct run *c)
 static void print_text(const struct run *c)
 {
 	const struct stress_result *r = &c->result;
-	char a[TEXT_MAX], b[TEXT_MAX], d[TEXT_MAX], e[TEXT_MAX], n[TEXT_PLURAL_MAX];
 
-	printf("Sent:         %s events in %s to %s, in %s (%s events/s)\n",
-		text_format_count(a, r->events), text_format_plural(n, r->requests, "requests"),
-		c->endpoint.shown, text_format_duration(b, r->ns),
-		text_format_count(d, r->ns ? r->events * NS_PER_S / r->ns : 0));
+	printf("Sent:         %s events in %s to %s, in %s (%s events/s)\n", TEXT_COUNT(r->events),
+		TEXT_PLURAL(r->requests, "requests"), c->endpoint.shown, TEXT_DURATION(r->ns),
+		TEXT_COUNT(r->ns ? r->events * NS_PER_S / r->ns : 0));
 	printf("Acknowledged: %s events; a request took %s (p50), %s (p99)\n",
-		text_format_count(a, r->acknowledged),
-		text_format_duration(b, sketch_quantile(&r->took, 0.5)),
-		text_format_duration(e, sketch_quantile(&r->took, 0.99)));
+		TEXT_COUNT(r->acknowledged), TEXT_DURATION(sketch_quantile(&r->took, 0.5)),
+		TEXT_DURATION(sketch_quantile(&r->took, 0.99)));
 	if (r->rejected || r->given_up)
-		printf("              %s rejected, %s given up\n",
-			text_format_count(a, r->rejected), text_format_count(b, r->given_up));
+		printf("              %s rejected, %s given up\n", TEXT_COUNT(r->rejected),
+			TEXT_COUNT(r->given_up));
 	if (r->retries)
 		printf("              %s deferred and retried\n",
-			text_format_plural(n, r->retries, "requests"));
+			TEXT_PLURAL(r->retries, "requests"));
 	if (r->duplicates)
 		printf("Duplicates:   %s sent a second time\n",
-			text_format_plural(n, r->duplicates, "requests"));
+			TEXT_PLURAL(r->duplicates, "requests"));
 	if (r->faults_refused || r->faults_taken)
 		printf("Faults:       %s refused, %s taken\n",
-			text_format_plural(n, r->faults_refused, "requests"),
-			text_format_count(a, r->faults_taken));
+			TEXT_PLURAL(r->faults_refused, "requests"), TEXT_COUNT(r->faults_taken));
 	print_stored(c);
 }
 
@@ -408,10 +399,8 @@ static int run_stress(struct run *c, struct errinfo *reterr)
 {
 	int r = check_flags(c->flags, reterr);
 
-	if (r == 0)
-		r = find_endpoints(c, reterr);
-	if (r == 0)
-		r = open_clients(c, reterr);
+	r = r ?: find_endpoints(c, reterr);
+	r = r ?: open_clients(c, reterr);
 	if (r < 0)
 		return r;
 	set_stress(c);

@@ -86,10 +86,8 @@ static void keep(void *arg, const struct receiver_request *q, keeper_done *done,
 	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
 		wall_now().ns, &no);
 	if (!t) {
-		char why[160];
-
-		snprintf(why, sizeof(why), "%s: %s", no.code, no.text);
-		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES, why);
+		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES,
+			FORMATTED(160, "%s: %s", no.code, no.text));
 		return;
 	}
 	kept = malloc(sizeof(*kept));
@@ -198,7 +196,6 @@ void echo_service_describe(const struct echo_service *s, struct buf *b)
 {
 	struct store_stats t = {0};
 	uint64_t rows = 0;
-	char n[TEXT_MAX], bytes[TEXT_MAX], files[TEXT_PLURAL_MAX];
 
 	s->store->ops->stats(s->store, &t);
 	for (int i = 0; i < TABLE_COUNT; i++)
@@ -211,9 +208,8 @@ void echo_service_describe(const struct echo_service *s, struct buf *b)
 	if (!rows)
 		buf_puts(b, ", empty");
 	else
-		buf_printf(b, ", %s rows in %s, %s", text_format_count(n, rows),
-			text_format_plural(files, t.parts, "files"),
-			text_format_bytes(bytes, t.bytes));
+		buf_printf(b, ", %s rows in %s, %s", TEXT_COUNT(rows),
+			TEXT_PLURAL(t.parts, "files"), TEXT_SIZE(t.bytes));
 }
 
 /* ---- the store ---- */
@@ -276,14 +272,10 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 	s->settings = *settings;
 	s->loop = l;
 	r = make_folder(settings->folder, reterr);
-	if (r == 0)
-		r = open_store(s, reterr);
-	if (r == 0)
-		r = echo_service_share(s);
-	if (r == 0)
-		r = open_journal(s, reterr);
-	if (r == 0)
-		r = open_audit(s, reterr);
+	r = r ?: open_store(s, reterr);
+	r = r ?: echo_service_share(s);
+	r = r ?: open_journal(s, reterr);
+	r = r ?: open_audit(s, reterr);
 	if (r < 0)
 		return r;
 	r = journal_stats(s->journal).fault;
@@ -320,10 +312,9 @@ static bool may_see(const struct tenant *t, const char *query)
 	char cluster[PUSH_ID_MAX];
 	bool found = false;
 
-	if (!t->clusters)
-		return true;
-	return http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
-	       found && tenant_may_see(t, cluster, strlen(cluster));
+	return !t->clusters ||
+	       (http_query_get(query, "cluster_id", cluster, sizeof(cluster), &found) == 0 &&
+		       found && tenant_may_see(t, cluster, strlen(cluster)));
 }
 
 static void on_fleet(void *arg, struct http_exchange *x, const struct http_request *q)
@@ -339,11 +330,8 @@ static void on_fleet(void *arg, struct http_exchange *x, const struct http_reque
 	t = tenants_admit(
 		s->settings.tenants, q->credential, TENANT_READ, mono_now().ns, wall_now().ns, &no);
 	if (!t) {
-		char seconds[16];
-
-		snprintf(seconds, sizeof(seconds), "%u", no.retry_s);
 		if (no.retry_s)
-			http_reply_field(x, "retry-after", seconds);
+			http_reply_field(x, "retry-after", FORMATTED(16, "%u", no.retry_s));
 		http_reply_error(x, no.status, "%s: %s", no.code, no.text);
 	} else if (!may_see(t, q->query)) {
 		http_reply_error(x, 403,

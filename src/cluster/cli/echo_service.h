@@ -32,8 +32,7 @@ struct echo_service_settings { /* what it points to is the caller's and outlives
 
 int echo_service_new(struct loop *l, const struct echo_service_settings *s,
 	struct echo_service **ret, struct errinfo *reterr);
-void echo_service_free(struct echo_service *s);
-DEFINE_CLEANUP(struct echo_service *, echo_service_free)
+DECLARE_FREE(struct echo_service, echo_service_free)
 
 /* echo_service_keeping - for the fleet of this process: it hands over what it is sent and what it finds. */
 struct keeping echo_service_keeping(struct echo_service *s);

@@ -160,12 +160,9 @@ int echo_flags_check(const struct echo_flags *f, const char *address, struct err
 	union address parsed;
 	int r = address_parse(address, &parsed, reterr);
 
-	if (r == 0)
-		r = check_tokens(a, reterr);
-	if (r == 0)
-		r = check_engine(f, reterr);
-	if (r == 0)
-		r = server_tls_check(&tls, a->no_tls ? "--insecure-no-tls" : NULL, reterr);
+	r = r ?: check_tokens(a, reterr);
+	r = r ?: check_engine(f, reterr);
+	r = r ?: server_tls_check(&tls, a->no_tls ? "--insecure-no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (a->no_tls && far)
@@ -208,7 +205,7 @@ static int find_folder(const struct echo_flags *f, char **ret, struct errinfo *r
 		*ret = NULL;
 		r = -ENOMEM;
 	}
-	return r == 0 ? check_earlier(*ret, reterr) : r;
+	return r ?: check_earlier(*ret, reterr);
 }
 
 static int read_password(const char *path, char **ret, struct errinfo *reterr)
@@ -229,11 +226,8 @@ int echo_flags_prepare(
 	struct echo_service_settings *s = &ret->settings;
 	int r = find_folder(f, &ret->folder, reterr);
 
-	if (r == 0)
-		r = read_password(f->clickhouse_password_file, &ret->password, reterr);
-	if (r == 0)
-		r = read_password(
-			f->clickhouse_reader_password_file, &ret->reader_password, reterr);
+	r = r ?: read_password(f->clickhouse_password_file, &ret->password, reterr);
+	r = r ?: read_password(f->clickhouse_reader_password_file, &ret->reader_password, reterr);
 	if (r < 0)
 		return r;
 	*s = (struct echo_service_settings){.folder = ret->folder,

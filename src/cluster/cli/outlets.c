@@ -77,8 +77,7 @@ static int open_stream(struct outlets *o, struct errinfo *reterr)
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = path_user_enter(o->socket, &before, reterr);
 
-	if (r == 0)
-		r = stream_open(o->socket, SOCKET_NO_GROUP, &o->stream, reterr);
+	r = r ?: stream_open(o->socket, SOCKET_NO_GROUP, &o->stream, reterr);
 	return r < 0 ? r : loop_watch(o->loop, stream_fd(o->stream), on_stream, o);
 }
 
@@ -119,8 +118,7 @@ int outlets_open(struct outlets *o, struct errinfo *reterr)
 {
 	int r = open_alerts(o, reterr);
 
-	if (r == 0)
-		r = open_forward(o, reterr);
+	r = r ?: open_forward(o, reterr);
 	return r == 0 && o->socket[0] ? open_stream(o, reterr) : r;
 }
 

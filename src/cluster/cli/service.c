@@ -141,10 +141,8 @@ static int save_snapshot(struct service *s, struct errinfo *reterr)
 	if (!path)
 		return 0;
 	r = nodes_save(fleet_nodes(s->fleet), service_now(s), &b);
-	if (r == 0)
-		r = b.err;
-	if (r == 0)
-		r = file_write_atomic(path, buf_str(&b), b.len, 0600);
+	r = r ?: b.err;
+	r = r ?: file_write_atomic(path, buf_str(&b), b.len, 0600);
 	return r < 0 ? errinfo_set(
 			       reterr, r, "cannot write the snapshot %s: %s", path, strerror(-r))
 		     : 0;
@@ -301,15 +299,12 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 	s->loop = l;
 	r = open_rates(settings->rates, &s->rates, reterr);
 	s->settings.fleet.rates = s->rates;
-	if (r == 0)
-		r = fleet_new(&s->settings.fleet, &s->fleet);
-	if (r == 0)
-		r = restore_snapshot(s, reterr);
+	r = r ?: fleet_new(&s->settings.fleet, &s->fleet);
+	r = r ?: restore_snapshot(s, reterr);
 	if (r < 0)
 		return r;
 	r = loop_timer_new(l, on_tick, s, &s->tick);
-	if (r == 0)
-		r = open_ports(s, reterr);
+	r = r ?: open_ports(s, reterr);
 	if (r < 0)
 		return r;
 	s->saved_ns = s->renewed_ns = service_now(s);

@@ -75,8 +75,7 @@ void outlets_rights(const struct outlets *o, struct service_rights *rights);
 
 /* outlets_open - opens spools and the socket. */
 int outlets_open(struct outlets *o, struct errinfo *reterr);
-void outlets_free(struct outlets *o);
-DEFINE_CLEANUP(struct outlets *, outlets_free)
+DECLARE_FREE(struct outlets, outlets_free)
 
 void outlets_tell(struct outlets *o, const struct fleet_notice *n);
 
@@ -116,8 +115,7 @@ struct service_settings {
 
 int service_new(struct loop *l, const struct service_settings *s, struct service **ret,
 	struct errinfo *reterr);
-void service_free(struct service *s);
-DEFINE_CLEANUP(struct service *, service_free)
+DECLARE_FREE(struct service, service_free)
 
 /* service_addresses - where it listens; NULL: it does not. */
 struct service_addresses {

@@ -98,7 +98,6 @@ int service_rights_enter(const char *const *folders, size_t count, struct path_u
 	struct errinfo *reterr)
 {
 	uid_t first = geteuid(), uid;
-	char name[PATH_MAX];
 	int r = 0;
 
 	*ret_before = PATH_USER_INIT;
@@ -113,8 +112,7 @@ int service_rights_enter(const char *const *folders, size_t count, struct path_u
 	}
 	if (!count)
 		return 0;
-	snprintf(name, sizeof(name), "%s/x", folders[0]);
-	return path_user_enter(name, ret_before, reterr);
+	return path_user_enter(FORMATTED(PATH_MAX, "%s/x", folders[0]), ret_before, reterr);
 }
 
 int service_rights_files(
@@ -131,10 +129,7 @@ static bool has_other_user(const char *const *paths, size_t count)
 {
 	uid_t uid;
 
-	for (size_t i = 0; i < count; i++)
-		if (path_user_find(paths[i], &uid, NULL) < 0 || uid != path_user_now())
-			return true;
-	return false;
+	return EXISTS(i, count, path_user_find(paths[i], &uid, NULL) < 0 || uid != path_user_now());
 }
 
 /* CAP_KILL ends a process for SQL, which is another user's. */

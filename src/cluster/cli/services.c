@@ -287,12 +287,9 @@ static int run(struct run *c, struct errinfo *reterr)
 	const struct echo_flags *echo = c->settings->echo;
 	int r = echo ? echo_flags_prepare(echo, &c->prepared, reterr) : 0;
 
-	if (r == 0)
-		r = open_access(c, reterr);
-	if (r == 0)
-		r = open_tls(c, reterr);
-	if (r == 0)
-		r = take_rights(c, reterr);
+	r = r ?: open_access(c, reterr);
+	r = r ?: open_tls(c, reterr);
+	r = r ?: take_rights(c, reterr);
 	if (r < 0)
 		return r;
 	c->life = (struct server_life){.loop = c->loop,
@@ -302,8 +299,7 @@ static int run(struct run *c, struct errinfo *reterr)
 		.ready = ready,
 		.arg = c};
 	r = open_services(c, reterr);
-	if (r == 0)
-		r = server_life_watch(&c->life, reterr);
+	r = r ?: server_life_watch(&c->life, reterr);
 	if (r < 0)
 		return r;
 	announce(c);
@@ -318,8 +314,7 @@ static int check_access(const struct access_flags *f, const char *address, struc
 	union address parsed;
 	int r = address_parse(address, &parsed, reterr);
 
-	if (r == 0)
-		r = server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
+	r = r ?: server_tls_check(&tls, f->no_tls ? "--no-tls" : NULL, reterr);
 	if (r < 0)
 		return r;
 	if (f->client_ca && !f->cert)
@@ -352,10 +347,8 @@ int services_run(const struct services_settings *s)
 
 	dispatch_serve();
 	r = check(s, &e);
-	if (r == 0)
-		r = loop_new(&c.loop);
-	if (r == 0)
-		r = run(&c, &e);
+	r = r ?: loop_new(&c.loop);
+	r = r ?: run(&c, &e);
 	return r < 0 ? dispatch_fail(&e, r) : EXIT_OK;
 }
 

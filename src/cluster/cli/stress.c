@@ -97,7 +97,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 	otlp_write_metric(&o, s->metric, NULL, "1", OTLP_GAUGE);
 	for (uint64_t k = 0; k < count; k++) {
 		uint64_t i = (from + k) * s->nodes + node;
-		char id[80], chain[80];
+		char chain[80];
 		struct otlp_attributes a = {0};
 		struct otlp_point p = {.attributes = &a,
 			.time_ns = (uint64_t)wall_now().ns,
@@ -105,8 +105,7 @@ static void put_request(struct writer *w, uint64_t node, uint64_t from, uint64_t
 				.d = is_low(s, i) ? STRESS_LOW_SCORE
 						  : 0.9 + (double)(i % 100) / 1000}};
 
-		snprintf(id, sizeof(id), "%s-%" PRIu64, s->run, i);
-		otlp_put_text(&a, "event_id", id);
+		otlp_put_text(&a, "event_id", FORMATTED(80, "%s-%" PRIu64, s->run, i));
 		if (s->chains) {
 			snprintf(chain, sizeof(chain), "%s-chain-%" PRIu64, s->run, i % s->chains);
 			otlp_put_text(&a, "causal_chain_id", chain);
@@ -198,8 +197,7 @@ static void writer_end(struct writer *w, enum backlog_outcome outcome, uint64_t 
 	bool is_fault = w->doing == WRITER_WRONG_TOKEN || w->doing == WRITER_MALFORMED;
 	struct stress *t = w->stress;
 
-	if (mono_now().ns - t->taken_ns > t->s->patience_ns)
-		t->gave_up = true;
+	t->gave_up |= mono_now().ns - t->taken_ns > t->s->patience_ns;
 	if (outcome == BACKLOG_SENT)
 		writer_taken(w, rejected);
 	else if (outcome == BACKLOG_AGAIN && !t->gave_up && !is_fault) {
@@ -422,10 +420,8 @@ int stress_run(struct loop *l, const struct stress_settings *s, struct stress_re
 		.reterr = reterr};
 	int r = begin(&t);
 
-	if (r == 0)
-		r = loop_run(l);
-	if (r == 0)
-		r = t.err;
+	r = r ?: loop_run(l);
+	r = r ?: t.err;
 	if (r < 0)
 		return r;
 	t.result.ns = mono_now().ns - t.begin_ns;

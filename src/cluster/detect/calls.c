@@ -4,12 +4,8 @@
  * counted (lags.c), what is old leaves, and ranks that do not come are looked for (hangs.c). */
 #include "cluster/detect/calls.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "cluster/detect/calls_core.h"
-#include "wire/ids.h"
 
 #define READY_MAX    (128u << 10) /* calls that are complete wait for the next tick, but no more */
 #define SWEEP_NS     INT64_C(5000000000)
@@ -64,19 +60,14 @@ void calls_free(struct calls *c)
 	free(c);
 }
 
-static bool op_is_known(uint16_t op)
-{
-	return (op >= NCCL_ALL_REDUCE && op <= NCCL_RECV) ||
-	       (op >= NCCL_REDUCE && op <= NCCL_SCATTER);
-}
-
 static bool call_is_sound(const struct calls *c, const struct push_call *x, int64_t received_ns)
 {
 	int64_t latest = received_ns + (int64_t)c->s.future_ns;
 	bool is_pair = x->op == NCCL_SEND || x->op == NCCL_RECV;
 
 	if ((x->comm == 0 && x->seq <= INT64_MAX) || x->seq == UINT64_C(1) << 63 ||
-		!op_is_known(x->op))
+		((x->op < NCCL_ALL_REDUCE || x->op > NCCL_RECV) &&
+			(x->op < NCCL_REDUCE || x->op > NCCL_SCATTER)))
 		return false;
 	if (x->nranks < 1 || (uint32_t)x->nranks > c->s.workers_max || x->rank < 0 ||
 		x->rank >= x->nranks || x->world_rank < -1)
@@ -163,9 +154,8 @@ static int place(
 	struct comm *m;
 	uint32_t slot;
 	bool is_new;
-	int r;
+	int r = comms_get(&c->comms, call, &m);
 
-	r = comms_get(&c->comms, call, &m);
 	if (r < 0)
 		return r;
 	m->last_ns = received_ns;
@@ -173,9 +163,7 @@ static int place(
 	if (!comms_is_pair(m) && call->rank >= m->places)
 		return -EINVAL;
 	r = comm_member(&c->comms, m, call, &c->workers, w, &slot);
-	if (r < 0)
-		return r;
-	r = find_place(c, m, call->seq, slot, received_ns, &x, &is_new);
+	r = r ?: find_place(c, m, call->seq, slot, received_ns, &x, &is_new);
 	if (r < 0)
 		return r;
 	if (is_new) {
@@ -231,9 +219,8 @@ static int find_sender(struct calls *c, const struct push_calls *b, struct sende
 {
 	struct sender *from;
 	bool is_new;
-	int r;
+	int r = senders_get(&c->senders, b->who.node, &from, &is_new);
 
-	r = senders_get(&c->senders, b->who.node, &from, &is_new);
 	if (r < 0)
 		return r;
 	if (is_new) {

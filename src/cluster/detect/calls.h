@@ -23,8 +23,7 @@ extern const struct calls_settings calls_defaults;
 
 struct calls;
 int calls_new(const struct calls_settings *s, struct calls **ret);
-void calls_free(struct calls *c);
-DEFINE_CLEANUP(struct calls *, calls_free)
+DECLARE_FREE(struct calls, calls_free)
 
 struct calls_taken {
 	size_t taken, duplicate, refused; /* of a batch */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls_blame.c - the calls in the window, the newest and not more than BLAME_CALLS_MAX, as blame wants them.
  * Offsets stand with the workers; what a clock drifts within the window, or jumped, stands with the calls. */
-#include <errno.h>
 
 #include "base/array.h"
 #include "base/clock.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* calls_view.c - what calls.h lets one see. Cursors hold a place in a table, or the address of the
  * collective that was shown last: nothing may change meanwhile. */
-#include <errno.h>
 
 #include "cluster/detect/calls_core.h"
 
@@ -63,10 +62,8 @@ bool calls_collective_next(const struct calls *c, size_t *cursor, struct collect
 
 	if (*cursor == CURSOR_END)
 		return false;
-	if (*cursor == 0)
-		x = TAILQ_LAST(&c->comms.by_age, collective_list);
-	else
-		x = TAILQ_PREV((struct collective *)*cursor, collective_list, age);
+	x = *cursor == 0 ? TAILQ_LAST(&c->comms.by_age, collective_list)
+			 : TAILQ_PREV((struct collective *)*cursor, collective_list, age);
 	while (x && (x->state != COLLECTIVE_DONE || comms_is_pair(x->comm)))
 		x = TAILQ_PREV(x, collective_list, age);
 	if (!x) {

@@ -5,13 +5,9 @@
  * a collective is in open while some rank has come and not all have; in ready once, while READY. */
 #include "cluster/detect/comms.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/macros.h"
-#include "wire/ids.h"
 
 #define PAIRS_PER_COMM 4
 #define VOTES_MAX      1024
@@ -71,11 +67,6 @@ static uint64_t pair_id(uint64_t comm, int32_t src, int32_t dst)
 	return hash_number(comm ^ hash_number((uint64_t)(uint32_t)src << 32 | (uint32_t)dst));
 }
 
-static bool is_pair_op(uint16_t op)
-{
-	return op == NCCL_SEND || op == NCCL_RECV;
-}
-
 struct comm *comms_find(const struct comms *m, uint64_t comm)
 {
 	return idmap_get(&m->comms, comm);
@@ -83,7 +74,7 @@ struct comm *comms_find(const struct comms *m, uint64_t comm)
 
 int comms_get(struct comms *m, const struct push_call *c, struct comm **ret)
 {
-	bool is_pair = is_pair_op(c->op);
+	bool is_pair = c->op == NCCL_SEND || c->op == NCCL_RECV;
 	int32_t src = !is_pair ? -1 : c->op == NCCL_SEND ? c->rank : c->peer;
 	int32_t dst = !is_pair ? -1 : c->op == NCCL_SEND ? c->peer : c->rank;
 	struct idmap *map = is_pair ? &m->pairs : &m->comms;
@@ -167,9 +158,7 @@ static int member_add(struct comms *m, struct comm *x, struct member member)
 	size_t room = x->member_room;
 	int r = slots_grow(x);
 
-	if (r < 0)
-		return r;
-	r = ARRAY_RESERVE(x->members, x->member_room, x->member_count + 1, SIZE_MAX / 2);
+	r = r ?: ARRAY_RESERVE(x->members, x->member_room, x->member_count + 1, SIZE_MAX / 2);
 	if (r < 0)
 		return r;
 	m->member_room += x->member_room - room;
@@ -302,8 +291,7 @@ static int collective_new(struct comms *m, struct comm *x, uint64_t seq, uint32_
 		return r;
 	}
 	TAILQ_INSERT_TAIL(&m->by_age, c, age);
-	if (!m->unaged)
-		m->unaged = c;
+	m->unaged = m->unaged ?: c;
 	m->units += COLLECTIVE_UNITS + room;
 	x->live++;
 	*ret = c;
@@ -374,8 +362,7 @@ void comms_keep(struct comms *m, struct collective *x, int64_t now_ns)
 	unlink_age(m, x);
 	x->received_ns = now_ns;
 	TAILQ_INSERT_TAIL(&m->by_age, x, age);
-	if (!m->unaged)
-		m->unaged = x;
+	m->unaged = m->unaged ?: x;
 }
 
 struct collective *comms_next_partial(struct comms *m, int64_t before_ns)

@@ -3,9 +3,6 @@
  * is told of when it begins, when its cause is another, and when it ends. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/search.h"
 #include "base/clock.h"
 #include "base/hash.h"
@@ -220,7 +217,7 @@ ORDER_OF_POINTERS(by_weight, struct episode,
 
 void episode_sort(struct fleet *f)
 {
-	qsort(f->live, f->live_count, sizeof(*f->live), by_weight);
+	SORT(f->live, f->live_count, by_weight);
 }
 
 /* What has happened once is news for a while only, though it is remembered for longer. */

@@ -3,10 +3,6 @@
  * one table. What comes in is handed on; the tick looks for what has begun and what has ended. */
 #include "cluster/detect/fleet.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "cluster/detect/fleet_private.h"
@@ -112,8 +108,7 @@ static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct
 	c->heard_ns = now_ns;
 	c->reports = IDMAP_INIT(REPORTS_MAX);
 	r = calls_new(&f->settings.calls, &c->calls);
-	if (r == 0)
-		r = idmap_put(&f->clusters, hash_bytes(name, strlen(name)), c);
+	r = r ?: idmap_put(&f->clusters, hash_bytes(name, strlen(name)), c);
 	if (r < 0) {
 		f->stats.clusters_refused++;
 		return r;

@@ -19,8 +19,7 @@ extern const struct fleet_settings fleet_defaults;
 
 struct fleet;
 int fleet_new(const struct fleet_settings *s, struct fleet **ret);
-void fleet_free(struct fleet *f);
-DEFINE_CLEANUP(struct fleet *, fleet_free)
+DECLARE_FREE(struct fleet, fleet_free)
 
 enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *h, uint64_t token,
 	int64_t now_ns, struct threshold *ret);

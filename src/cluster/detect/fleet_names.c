@@ -2,10 +2,6 @@
 /* fleet_names.c - the names of fleet.h's lists and of an episode's fields, for those who only tell of episodes. */
 #include "cluster/detect/fleet.h"
 
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "model/episode_field.h"
 #include "wire/names.h"
 

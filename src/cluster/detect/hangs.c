@@ -4,9 +4,8 @@
  * is no hang. */
 #include "cluster/detect/hangs.h"
 
-#include <stdlib.h>
-
 #include "base/clock.h"
+#include "base/search.h"
 #include "blame/comm_join.h"
 #include "cluster/detect/calls_core.h"
 
@@ -25,10 +24,7 @@ static bool is_waiting(const struct collective *x, uint32_t slot)
 
 bool hangs_is_waited_in(const struct collective *x)
 {
-	for (uint32_t i = 0; i < x->room; i++)
-		if (is_waiting(x, i))
-			return true;
-	return false;
+	return EXISTS(i, x->room, is_waiting(x, i));
 }
 
 static bool has_come(const struct collective *x, uint32_t slot)
@@ -41,10 +37,8 @@ static bool has_come(const struct collective *x, uint32_t slot)
 
 bool hangs_is_passed(const struct collective *x)
 {
-	for (uint32_t i = 0; i < x->comm->member_count; i++)
-		if (!has_come(x, i))
-			return false;
-	return (size_t)x->comm->places <= x->comm->member_count;
+	return !EXISTS(i, x->comm->member_count, !has_come(x, i)) &&
+	       (size_t)x->comm->places <= x->comm->member_count;
 }
 
 static void add_missing(struct hang_view *h, uint32_t worker, int32_t rank)
@@ -158,11 +152,6 @@ static bool is_old(const struct calls *c, const struct collective *x)
 	       c->now_ns - x->first_ns > (int64_t)MIN(c->s.hang_ns, YOUNG_NS);
 }
 
-static bool is_idle(const struct calls *c, uint32_t worker)
-{
-	return worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round;
-}
-
 /* Of those that are named the ones that are not themselves waiting come first; how many these are. */
 static size_t put_idle_first(const struct calls *c, struct hang_view *h)
 {
@@ -172,7 +161,7 @@ static size_t put_idle_first(const struct calls *c, struct hang_view *h)
 		uint32_t worker = h->first_missing[i];
 		int32_t rank = h->missing_rank[i];
 
-		if (!is_idle(c, worker))
+		if (!(worker == UINT32_MAX || c->workers.items[worker]->waiting != c->hangs.round))
 			continue;
 		for (size_t j = i; j > idle; j--) {
 			h->first_missing[j] = h->first_missing[j - 1];
@@ -213,7 +202,7 @@ void hangs_find(struct calls *c)
 	TAILQ_FOREACH (x, &c->comms.open, open)
 		if (is_old(c, x) && h->count < HANGS_MAX && hang_of(c, x, &h->items[h->count]))
 			h->count++;
-	qsort(h->items, h->count, sizeof(*h->items), compare_since);
+	SORT(h->items, h->count, compare_since);
 	for (size_t i = 0; i < h->count; i++)
 		if (put_idle_first(c, &h->items[i]) > 0) {
 			struct hang_view root = h->items[i];

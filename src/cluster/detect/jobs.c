@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* jobs.c - which ranks work together: two that are in one communicator, or send to each other, are of
  * one job, and so is everybody whom they meet (union of sets; the lowest worker stands for its set). */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "cluster/detect/calls_core.h"
 

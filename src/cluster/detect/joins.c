@@ -2,15 +2,10 @@
 /* joins.c - see joins.h. A stream is known by a hash of what its calls have in common. */
 #include "cluster/detect/joins.h"
 
-#include <errno.h>
-#include <stdlib.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/macros.h"
-#include "wire/ids.h"
 
 #define TRY_NS        ((int64_t)NS_PER_S)
 #define TRY_FIRST     4u /* times, before it is tried more and more seldom */

@@ -5,9 +5,6 @@
  * the median of the others by more than the clocks' error: of two that are late together both count. */
 #include "cluster/detect/lags.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/search.h"
 #include "base/macros.h"
 #include "cluster/detect/calls_core.h"
@@ -260,7 +257,7 @@ int lags_fold(struct calls *c)
 	for (size_t i = 0; i < n; i++)
 		m->ready[i]->last_ns = newest_enter(m->ready[i]);
 	if (n > 0)
-		qsort(m->ready, n, sizeof(*m->ready), compare_ready);
+		SORT(m->ready, n, compare_ready);
 	for (size_t i = 0; i < n && r >= 0; i++)
 		r = lags_teach(c, m->ready[i]);
 	if (n > 0 || c->now_ns - l->solved_ns >= EPOCH_NS) {

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* lags_align.c - the end of a collective is one moment for all its nodes: what the times at which they left say
  * about their clocks. */
-#include <errno.h>
-#include <stdlib.h>
 
 #include "base/array.h"
 #include "base/macros.h"
@@ -28,18 +26,10 @@ static int room_for(const struct calls *c, const struct collective *x)
 	for (size_t i = had; i < l->node_room; i++)
 		l->nodes[i] = (struct lag_node){0};
 	r = ARRAY_RESERVE(l->touched, l->touched_room, nodes, SIZE_MAX / 2);
-	if (r < 0)
-		return r;
-	r = ARRAY_RESERVE(l->arrivals, l->arrival_room, (size_t)x->room, SIZE_MAX / 2);
+	r = r ?: ARRAY_RESERVE(l->arrivals, l->arrival_room, (size_t)x->room, SIZE_MAX / 2);
 	if (r < 0)
 		return r;
 	return ARRAY_RESERVE(l->sorted, l->sorted_room, MAX((size_t)x->room, nodes), SIZE_MAX / 2);
-}
-
-static bool op_makes_all_wait(uint16_t op)
-{
-	return op == NCCL_ALL_REDUCE || op == NCCL_ALL_GATHER || op == NCCL_REDUCE_SCATTER ||
-	       op == NCCL_ALL_TO_ALL;
 }
 
 static void add_silent(struct lag_node *n, const struct arrival *a)
@@ -65,7 +55,9 @@ static bool left_together(const struct lag_node *n)
 /* The nodes that take part, each with its first rank to leave. */
 static void gather_nodes(const struct calls *c, const struct collective *x)
 {
-	bool all_wait = op_makes_all_wait(x->op) && !comms_is_pair(x->comm);
+	bool all_wait = (x->op == NCCL_ALL_REDUCE || x->op == NCCL_ALL_GATHER ||
+				x->op == NCCL_REDUCE_SCATTER || x->op == NCCL_ALL_TO_ALL) &&
+			!comms_is_pair(x->comm);
 	struct lags *l = c->lags;
 
 	l->round++;

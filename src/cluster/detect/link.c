@@ -6,9 +6,6 @@
  * episode. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 

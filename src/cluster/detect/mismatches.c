@@ -4,7 +4,6 @@
 #include "cluster/detect/mismatches.h"
 
 #include "blame/comm_join.h"
-#include "wire/ids.h"
 
 /* Both names of the broadcast are one operation. */
 static uint64_t op_of(uint16_t op)

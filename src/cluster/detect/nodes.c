@@ -3,9 +3,7 @@
  * nodes_tick(). A refused push changes nothing but its counter. */
 #include "cluster/detect/nodes.h"
 
-#include <errno.h>
 #include <math.h>
-#include <string.h>
 
 #include "base/search.h"
 #include "cluster/detect/nodes_table.h"
@@ -283,8 +281,7 @@ bool nodes_threshold(
 	struct cohort *c =
 		cohort_find(n, cohort[0] ? COHORT_HASH : COHORT_CLUSTER, cluster, cohort);
 
-	if (!c)
-		c = cohort_find(n, COHORT_WORKLOAD, cluster, cohort);
+	c = c ?: cohort_find(n, COHORT_WORKLOAD, cluster, cohort);
 	if (!c)
 		return false;
 	*ret = c->threshold;

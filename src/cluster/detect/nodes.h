@@ -4,10 +4,6 @@
  * time (nanoseconds, any clock that does not go back). */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/macros.h"
 #include "push/push.h"
 
@@ -92,8 +88,7 @@ typedef enum nodes_work nodes_work_fn(void *arg, const char *cluster, const char
 struct nodes;
 
 int nodes_new(const struct nodes_settings *s, struct nodes **ret);
-void nodes_free(struct nodes *n);
-DEFINE_CLEANUP(struct nodes *, nodes_free)
+DECLARE_FREE(struct nodes, nodes_free)
 
 /* nodes_take - a push, received at @now_ns from the holder of token @token (0: none). What is refused
  * has no effect on anybody and is counted. *ret is the threshold for its cohort, also of a refusal. */

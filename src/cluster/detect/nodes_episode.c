@@ -3,8 +3,6 @@
  * left. Beginnings and ends wait in a queue, each with a copy of the node, which may be forgotten by
  * the time that it is read. */
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "cluster/detect/nodes_table.h"
 

@@ -5,11 +5,7 @@
  * the table is rebuilt by the agents' next pushes.
  *
  *   header | saved_node[nodes] | saved_cohort[cohorts] | uint64_t hash_bytes() of all before it */
-#include <errno.h>
-#include <inttypes.h>
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/hash.h"

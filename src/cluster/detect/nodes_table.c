@@ -3,11 +3,6 @@
  * whose hashes are the same are chained. See nodes_table.h for the invariants. */
 #include "cluster/detect/nodes_table.h"
 
-#include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/search.h"
@@ -164,8 +159,7 @@ static int node_enter(struct nodes *n, struct node *d, enum cohort_kind kind, co
 	if (d->in[kind] && strcmp(d->in[kind]->name, name) == 0)
 		return 0;
 	c = cohort_find(n, kind, cluster, name);
-	if (!c)
-		c = cohort_add(n, kind, cluster, name);
+	c = c ?: cohort_add(n, kind, cluster, name);
 	if (!c)
 		return -ENOMEM;
 	node_leave(n, d, kind);
@@ -187,10 +181,8 @@ int node_join(struct nodes *n, struct node *d)
 	snprintf(peers, sizeof(peers), "%s\x1f%s\x1f%" PRIu32, h->workload, h->gpu_model,
 		h->who.world_size);
 	r = node_enter(n, d, COHORT_CLUSTER, "");
-	if (r == 0)
-		r = node_enter(n, d, COHORT_WORKLOAD, workload);
-	if (r == 0)
-		r = node_enter(n, d, COHORT_PEERS, peers);
+	r = r ?: node_enter(n, d, COHORT_WORKLOAD, workload);
+	r = r ?: node_enter(n, d, COHORT_PEERS, peers);
 	if (r == 0 && h->cohort[0])
 		r = node_enter(n, d, COHORT_HASH, h->cohort);
 	else if (r == 0)

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* nodes_tick.c - what is due every interval, a cluster at a time: who has gone silent, the thresholds
  * of its cohorts, and who is a straggler by them. O(n log n) of the cluster's nodes. */
-#include <string.h>
 
 #include "cluster/detect/nodes_table.h"
 

@@ -47,8 +47,7 @@ void pace_look(struct suspect_job *j, const struct blame *b, int64_t now_ns)
 		j->steady_ns = 0;
 		return;
 	}
-	if (!j->steady_ns)
-		j->steady_ns = now_ns;
+	j->steady_ns = j->steady_ns ?: now_ns;
 	j->is_steady |= b->steps >= STEADY_STEPS && now_ns - j->steady_ns >= (int64_t)STEADY_NS;
 }
 

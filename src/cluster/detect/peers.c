@@ -15,7 +15,6 @@
  * it has been rising for long by the time the limit is reached. It also finds a change where peers
  * differ so much among themselves that their spread hides it. */
 #include <math.h>
-#include <string.h>
 
 #include "cluster/detect/nodes_table.h"
 

@@ -3,9 +3,6 @@
  * price makes the cluster's cost unpriced, with its name; the others still count. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 /* The nodes of a cluster are mostly alike: what was found for one is kept for the next. */
 struct lookup {
 	char provider[PUSH_WORD_MAX], model[PUSH_MODEL_MAX];

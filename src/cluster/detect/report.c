@@ -2,9 +2,6 @@
 /* report.c - what agents say about their own ranks: the newest of each process, until it is old. */
 #include "cluster/detect/fleet_private.h"
 
-#include <errno.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 

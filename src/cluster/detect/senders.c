@@ -3,10 +3,6 @@
  * of another. Two boots are remembered, because the last batches of the one before may come late. */
 #include "cluster/detect/senders.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "base/array.h"
 #include "base/hash.h"
 #include "base/macros.h"
@@ -94,11 +90,6 @@ void senders_remove(struct senders *s, struct sender *x)
 	free(x);
 }
 
-static bool bit(const struct sender_boot *b, uint64_t batch)
-{
-	return b->seen[batch % SENDER_BATCHES / 64] >> (batch % 64) & 1;
-}
-
 bool sender_has_batch(const struct sender *x, uint64_t boot, uint64_t batch)
 {
 	if (boot == 0 || batch == 0)
@@ -108,7 +99,7 @@ bool sender_has_batch(const struct sender *x, uint64_t boot, uint64_t batch)
 
 		if (b->boot == boot)
 			return batch <= b->highest && b->highest - batch < SENDER_BATCHES &&
-			       bit(b, batch);
+			       (b->seen[batch % SENDER_BATCHES / 64] >> (batch % 64) & 1);
 	}
 	return false;
 }

@@ -4,9 +4,6 @@
  * Names in it came from agents: whoever prints escapes them. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/buf.h"
 #include "base/text.h"
 #include "blame/comm_join.h"
@@ -47,19 +44,17 @@ static void put_collective(struct buf *b, const struct fleet_episode *e, const c
 
 static void put_late(struct buf *b, const struct fleet_episode *e)
 {
-	char lag[TEXT_MAX], ranks[TEXT_PLURAL_MAX];
-
 	put_who(b, e);
 	if (!e->late) { /* known by its agent, or by what it is sent: its calls are on time */
 		buf_puts(b, " keeps the job waiting");
 		return;
 	}
 	if (e->provisional) {
-		buf_printf(b, " was %s late just now", text_format_duration(lag, e->lag_ns));
+		buf_printf(b, " was %s late just now", TEXT_DURATION(e->lag_ns));
 		put_collective(b, e, ", for ");
 		return;
 	}
-	buf_printf(b, " is %s late in ", text_format_duration(lag, e->lag_ns));
+	buf_printf(b, " is %s late in ", TEXT_DURATION(e->lag_ns));
 	if (e->period > 1) {
 		buf_puts(b, "every ");
 		put_ordinal(b, e->period);
@@ -71,27 +66,21 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 	}
 	put_collective(b, e, ", for ");
 	if (e->waiting && e->waited_ns)
-		buf_printf(b, "; %s %s %s each time",
-			text_format_plural(ranks, e->waiting, "ranks"),
-			e->waiting == 1 ? "waits" : "wait",
-			text_format_duration(lag, e->waited_ns));
+		buf_printf(b, "; %s %s %s each time", TEXT_PLURAL(e->waiting, "ranks"),
+			e->waiting == 1 ? "waits" : "wait", TEXT_DURATION(e->waited_ns));
 }
 
 static void put_stage(struct buf *b, const struct fleet_episode *e)
 {
-	char share[TEXT_MAX];
-
 	buf_printf(b, "pipeline stage %d is slower than the others: %s of the job's time", e->stage,
-		text_format_percent(share, e->share));
+		TEXT_PERCENT(e->share));
 }
 
 static void put_uneven(struct buf *b, const struct fleet_episode *e)
 {
-	char share[TEXT_MAX];
-
 	buf_printf(b,
 		"the load moves between the ranks: a different one is slowest in every step, %s of the job's time",
-		text_format_percent(share, e->share));
+		TEXT_PERCENT(e->share));
 }
 
 static void put_transfer(struct buf *b, const struct fleet_episode *e)
@@ -133,10 +122,9 @@ static void put_silent(struct buf *b, const struct fleet_episode *e)
 static void put_hang(struct buf *b, const struct fleet_episode *e)
 {
 	_cleanup_buf_ struct buf who = BUF_INIT(1024);
-	char n[TEXT_PLURAL_MAX], lag[TEXT_MAX];
 
-	buf_printf(b, "%s %s waited %s for ", text_format_plural(n, e->seen, "ranks"),
-		e->seen == 1 ? "has" : "have", text_format_duration(lag, e->lag_ns));
+	buf_printf(b, "%s %s waited %s for ", TEXT_PLURAL(e->seen, "ranks"),
+		e->seen == 1 ? "has" : "have", TEXT_DURATION(e->lag_ns));
 	put_who(&who, e);
 	buf_puts(b, buf_str(&who));
 	put_collective(b, e, " at ");
@@ -153,14 +141,12 @@ static void put_mismatch(struct buf *b, const struct fleet_episode *e)
 
 static void put_cost(struct buf *b, const struct fleet_episode *e)
 {
-	char share[TEXT_MAX];
-
 	if (e->provisional)
 		return;
 	if ((e->problem == FLEET_STRAGGLER || e->problem == FLEET_LINK ||
 		    e->problem == FLEET_COLLECTIVE) &&
 		e->share > 0)
-		buf_printf(b, "; %s of the job's time", text_format_percent(share, e->share));
+		buf_printf(b, "; %s of the job's time", TEXT_PERCENT(e->share));
 	if (e->cost.per_hour <= 0)
 		return;
 	buf_printf(b, "; that costs %s%s%.2f/h",

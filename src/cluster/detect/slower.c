@@ -4,8 +4,6 @@
  * So the agents of such a job are asked (fleet_late()), and what one of them says of a rank is told.
  *
  * Pace: how long a communicator takes for each of its collectives, by windows, against what was usual. */
-#include <stdio.h>
-#include <string.h>
 
 #include "base/clock.h"
 #include "base/hash.h"

@@ -10,7 +10,6 @@
 #include "cluster/detect/spread.h"
 
 #include <math.h>
-#include <stdlib.h>
 
 #include "base/search.h"
 #include "base/macros.h"
@@ -68,8 +67,7 @@ ORDER(by_value, double, COMPARE(*x, *y))
 
 void spread_sort(double *values, size_t n)
 {
-	if (n)
-		qsort(values, n, sizeof(*values), by_value);
+	SORT(values, n, by_value);
 }
 
 double spread_median(const double *sorted, size_t n)

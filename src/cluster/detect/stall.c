@@ -5,9 +5,6 @@
  * says it is doing: one that runs, or waits for its own GPU, is given a minute. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 #include "blame/comm_join.h"

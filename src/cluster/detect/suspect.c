@@ -9,9 +9,6 @@
  * happened again. */
 #include "cluster/detect/fleet_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/hash.h"
 

@@ -3,9 +3,6 @@
  * with the first time. */
 #include "cluster/detect/workers.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
 #include "base/array.h"
 #include "base/macros.h"
 

@@ -3,11 +3,6 @@
  * waits for the answer, which decides how the rest is counted. */
 #include "cluster/ingest/decoder.h"
 
-#include <errno.h>
-#include <stdlib.h>
-
-#include "net/loop.h"
-
 struct decoder {
 	struct aside *aside;
 };

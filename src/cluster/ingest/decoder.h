@@ -16,8 +16,7 @@ struct decoder;
 int decoder_new(struct loop *l, struct decoder **ret);
 /* decoder_free - on the loop's thread. What is under way is cut short: its handler is not called any more, and
  * decoder_done is told -ECANCELED if the loop goes on. */
-void decoder_free(struct decoder *d);
-DEFINE_CLEANUP(struct decoder *, decoder_free)
+DECLARE_FREE(struct decoder, decoder_free)
 
 struct decoder_request { /* data is the caller's until decoder_done */
 	enum otlp_signal signal;

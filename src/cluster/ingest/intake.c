@@ -9,9 +9,6 @@
  *     also when it is refused then and comes again: it counts a batch once. */
 #include "cluster/ingest/receiver_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #include "net/grpc.h"

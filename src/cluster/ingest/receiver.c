@@ -2,17 +2,9 @@
 /* receiver.c - the two ports, their life and death. See receiver.h. */
 #include "cluster/ingest/receiver_private.h"
 
-#include <errno.h>
-
-static const char *const reason_ids[] = {
-#define X(NAME, id) [RECEIVER_##NAME] = id,
-	RECEIVER_REASONS(X)
-#undef X
-};
-
 const char *receiver_reason_id(enum receiver_reason r)
 {
-	return reason_ids[r];
+	return LIST_IDS(RECEIVER_REASONS)[r];
 }
 
 /* fill_routes - both paths of each signal. */

@@ -110,8 +110,7 @@ int receiver_new(struct loop *l, const struct receiver_settings *s, struct recei
 	struct errinfo *reterr);
 /* receiver_free - not from the sink. Requests that wait to be decoded or kept are given up; their results may
  * still come. */
-void receiver_free(struct receiver *r);
-DEFINE_CLEANUP(struct receiver *, receiver_free)
+DECLARE_FREE(struct receiver, receiver_free)
 
 /* receiver_X_address - where it listens; NULL: it does not. */
 const char *receiver_grpc_address(const struct receiver *r);

@@ -1,11 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal.c - see journal.h: its life, and what the loop asks of it. */
+#include "base/mutex.h"
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <sys/file.h>
 #include <sys/stat.h>
@@ -95,10 +93,9 @@ void journal_finish(struct journal *j, loop_fn *done, void *arg)
 {
 	j->finished = done;
 	j->finished_arg = arg;
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	waiting_list_add(&j->queue, &j->finish_mark);
 	pthread_cond_signal(&j->work);
-	pthread_mutex_unlock(&j->lock);
 }
 
 void journal_trim(struct journal *j, uint64_t position)
@@ -106,7 +103,7 @@ void journal_trim(struct journal *j, uint64_t position)
 	char name[SEGMENT_NAME];
 	size_t gone = 0;
 
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	while (gone + 1 < j->segment_count && j->segments[gone].last <= position) {
 		segment_name(name, j->segments[gone].first);
 		if (unlinkat(j->folder, name, 0) < 0 && errno != ENOENT)
@@ -117,19 +114,17 @@ void journal_trim(struct journal *j, uint64_t position)
 	j->segment_count -= gone;
 	if (gone)
 		memmove(j->segments, j->segments + gone, j->segment_count * sizeof(*j->segments));
-	pthread_mutex_unlock(&j->lock);
 }
 
 struct journal_stats journal_stats(struct journal *j)
 {
 	struct journal_stats s;
 
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
 	s = j->stats;
 	s.first = j->segment_count && j->next > j->segments[0].first ? j->segments[0].first : 0;
 	s.durable = j->next - 1;
 	s.segments = j->segment_count;
-	pthread_mutex_unlock(&j->lock);
 	return s;
 }
 
@@ -211,8 +206,7 @@ static int start(struct journal *j, struct errinfo *reterr)
 	if (j->results_fd < 0)
 		return errinfo_set(reterr, -errno, "cannot start the journal: %s", strerror(errno));
 	r = loop_watch(j->loop, j->results_fd, on_results, j);
-	if (r == 0)
-		r = -pthread_create(&j->thread, NULL, journal_writer_run, j);
+	r = r ?: -pthread_create(&j->thread, NULL, journal_writer_run, j);
 	j->has_thread = r == 0;
 	return r < 0 ? errinfo_set(reterr, r, "cannot start the journal: %s", strerror(-r)) : 0;
 }
@@ -251,8 +245,7 @@ int journal_open_with(struct loop *l, const struct journal_settings *s, const st
 	if (!j->path)
 		return -ENOMEM;
 	r = take_folder(j, reterr);
-	if (r == 0)
-		r = journal_recover(j, reterr);
+	r = r ?: journal_recover(j, reterr);
 	if (r < 0)
 		return r;
 	r = skip_to(j, s->first);

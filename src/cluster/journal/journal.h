@@ -15,8 +15,6 @@
  * syncs; readers may be used by any thread, each by one. */
 #pragma once
 
-#include <stdint.h>
-
 #include "base/errinfo.h"
 #include "base/macros.h"
 #include "net/loop.h"
@@ -39,8 +37,7 @@ int journal_open(struct loop *l, const struct journal_settings *s, struct journa
 /* journal_open_to_read - as somebody else has left it: nothing is changed, and nothing can be appended. */
 int journal_open_to_read(const char *folder, struct journal **ret, struct errinfo *reterr);
 /* journal_free - after journal_finish(), or what waits is lost, unacknowledged. */
-void journal_free(struct journal *j);
-DEFINE_CLEANUP(struct journal *, journal_free)
+DECLARE_FREE(struct journal, journal_free)
 
 /* @err 0: it is on disk, at @position; else a negative errno: it is not, and never will be. Once for each
  * entry; at the latest from journal_free(), with -ECANCELED. */
@@ -90,8 +87,7 @@ struct journal_entry {
 /* journal_reader_new - begins after @position. */
 int journal_reader_new(
 	struct journal *j, uint64_t position, struct journal_reader **ret, struct errinfo *reterr);
-void journal_reader_free(struct journal_reader *r);
-DEFINE_CLEANUP(struct journal_reader *, journal_reader_free)
+DECLARE_FREE(struct journal_reader, journal_reader_free)
 
 /* journal_next - 1: the next entry that is on disk, or a gap, valid until the next call; 0: none came within
  * @timeout_ns, or journal_wake(); -EIO. */

@@ -18,7 +18,6 @@
 #pragma once
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 
@@ -127,9 +126,6 @@ struct window {
 	uint32_t salt; /* of the segment */
 };
 void window_done(struct window *w);
-
-/* window_get - @len bytes at @offset, valid until the next call; -ENODATA: the file ends before. */
-int window_get(struct window *w, uint64_t offset, size_t len, const char **ret);
 
 /* segment_name - of the one that begins at @first. segment_parse - false: it is no segment's name. */
 void segment_name(char out[SEGMENT_NAME], uint64_t first);

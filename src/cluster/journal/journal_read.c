@@ -1,13 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* journal_read.c - entries in order, from files, as far as they are on disk. A reader holds the file that
  * it reads: one that is trimmed meanwhile stays readable to its end. */
+#include "base/mutex.h"
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -188,8 +185,7 @@ int journal_next(struct journal_reader *r, uint64_t timeout_ns, struct journal_e
 		err = open_segment(r, segment);
 	if (err == -ENOENT)
 		return give_gap(r, r->ends, 0, ret);
-	if (err == 0)
-		err = read_entry(r, ret);
+	err = err ?: read_entry(r, ret);
 	if (err < 0)
 		return errinfo_set(reterr, err,
 			"cannot read the journal's file %s/%020" PRIu64 ".journal: %s", j->path,
@@ -199,10 +195,10 @@ int journal_next(struct journal_reader *r, uint64_t timeout_ns, struct journal_e
 
 void journal_wake(struct journal *j)
 {
-	pthread_mutex_lock(&j->lock);
+	MUTEX_HELD(&j->lock);
+
 	j->wakes++;
 	pthread_cond_broadcast(&j->news);
-	pthread_mutex_unlock(&j->lock);
 }
 
 void journal_preserve(struct journal *j, uint64_t position)

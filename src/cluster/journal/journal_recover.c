@@ -2,14 +2,8 @@
 /* journal_recover.c - what a journal finds of its former life. Only the newest segment is read: the end of
  * any other is where the next one begins, and its entries are checked when they are read. */
 #include <dirent.h>
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "base/search.h"
 #include "cluster/journal/journal_private.h"
@@ -106,8 +100,7 @@ static int list_segments(struct journal *j)
 	closedir(d);
 	if (r < 0)
 		return r;
-	if (j->segment_count)
-		qsort(j->segments, j->segment_count, sizeof(*j->segments), compare);
+	SORT(j->segments, j->segment_count, compare);
 	for (size_t i = 0; i < j->segment_count; i++) {
 		j->stats.bytes += j->segments[i].bytes;
 		if (i > 0)

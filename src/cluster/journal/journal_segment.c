@@ -2,13 +2,8 @@
 /* journal_segment.c - segments as files: their names, heads and entries. See journal_private.h. */
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
-#include <inttypes.h>
-#include <stdio.h>
-#include <string.h>
 #include <sys/random.h>
-#include <unistd.h>
 
 #include "base/hash.h"
 
@@ -47,7 +42,8 @@ static int window_read(struct window *w, uint64_t offset, size_t len)
 	return 0;
 }
 
-int window_get(struct window *w, uint64_t offset, size_t len, const char **ret)
+/* @len bytes at @offset, valid until the next call; -ENODATA: the file ends before. */
+static int window_get(struct window *w, uint64_t offset, size_t len, const char **ret)
 {
 	int r;
 

@@ -9,11 +9,9 @@
  *     the page cache is not known. */
 #include "cluster/journal/journal_private.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "base/array.h"
 
@@ -152,8 +150,7 @@ static int write_group(struct journal *j, const struct waiting_list *group, bool
 	for (int i = 0; i < count; i++)
 		bytes += v[i].iov_len;
 	r = write_all(j, v, count, j->at);
-	if (r == 0)
-		r = check_named(j->fd);
+	r = r ?: check_named(j->fd);
 	if (r < 0) {
 		give_up(j, j->next);
 		return r;
@@ -265,8 +262,7 @@ void *journal_writer_run(void *arg)
 		}
 		r = ARRAY_RESERVE(j->segments, j->segment_room, j->segment_count + 1, SEGMENTS_MAX);
 		pthread_mutex_unlock(&j->lock);
-		if (r == 0)
-			r = write_group(j, &group, &begun);
+		r = r ?: write_group(j, &group, &begun);
 		pthread_mutex_lock(&j->lock);
 		note_group(j, &group, begun, r);
 		tell_loop(j);

@@ -151,10 +151,8 @@ static int keeper_start(struct keeper *k, struct errinfo *reterr)
 	if (k->finished_fd < 0)
 		return errinfo_set(reterr, -errno, "cannot start the keeper: %s", strerror(errno));
 	r = loop_watch(k->loop, k->finished_fd, on_finished, k);
-	if (r == 0)
-		r = loop_timer_new(k->loop, on_tick, k, &k->timer);
-	if (r == 0)
-		r = keeper_fill_start(&k->fill, reterr);
+	r = r ?: loop_timer_new(k->loop, on_tick, k, &k->timer);
+	r = r ?: keeper_fill_start(&k->fill, reterr);
 	if (r == 0)
 		loop_timer_set(k->timer, TICK_NS);
 	return r;
@@ -180,10 +178,8 @@ int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **
 		.journal = s->journal, .store = s->store, .finished = on_filled, .arg = k};
 	pthread_mutex_init(&k->fill.lock, NULL);
 	r = seen_new(KEEPER_SEEN_NS, &k->seen);
-	if (r == 0)
-		r = aside_new(l, KEEPER_QUEUE, &k->aside);
-	if (r == 0)
-		r = keeper_start(k, reterr);
+	r = r ?: aside_new(l, KEEPER_QUEUE, &k->aside);
+	r = r ?: keeper_start(k, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(k);
@@ -318,8 +314,7 @@ int keeper_append(struct keeper *k, struct pending *p, const struct batch *b)
 		return entry.err == -ENOBUFS ? -E2BIG : entry.err;
 	for (size_t i = 0; r == 0 && i < p->key_count; i++)
 		r = seen_set(k->seen, &p->keys[i], SEEN_PENDING);
-	if (r == 0)
-		r = journal_append(k->journal, entry.data, entry.len, on_appended, p);
+	r = r ?: journal_append(k->journal, entry.data, entry.len, on_appended, p);
 	if (r < 0) {
 		set_keys(k, p, SEEN_NOT);
 		return r;

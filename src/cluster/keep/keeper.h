@@ -36,8 +36,7 @@ int keeper_new(struct loop *l, const struct keeper_settings *s, struct keeper **
 	struct errinfo *reterr);
 /* keeper_free - ends its thread; journal and store are the caller's, to be freed after it. What waits is told
  * -ECANCELED, though it may come to be on disk. */
-void keeper_free(struct keeper *k);
-DEFINE_CLEANUP(struct keeper *, keeper_free)
+DECLARE_FREE(struct keeper, keeper_free)
 
 struct keeper_request { /* data is the caller's until keeper_done */
 	enum otlp_signal signal;

@@ -6,6 +6,7 @@
  * but an entry that no store can take, which is logged with its position. */
 #include <sys/resource.h>
 
+#include "base/mutex.h"
 #include "cluster/keep/keeper_private.h"
 #include "base/log.h"
 #include "cluster/keep/keeper.h"
@@ -30,18 +31,18 @@ struct filling { /* the thread's alone */
 
 static void set_why(struct keeper_fill *f, const char *why)
 {
-	pthread_mutex_lock(&f->lock);
+	MUTEX_HELD(&f->lock);
+
 	if (*why && !*f->why)
 		log_error("cannot write to the store: %s", why);
 	snprintf(f->why, sizeof(f->why), "%s", why);
-	pthread_mutex_unlock(&f->lock);
 }
 
 bool keeper_fill_why(struct keeper_fill *f, char *ret, size_t size)
 {
-	pthread_mutex_lock(&f->lock);
+	MUTEX_HELD(&f->lock);
+
 	snprintf(ret, size, "%s", f->why);
-	pthread_mutex_unlock(&f->lock);
 	return *ret;
 }
 
@@ -76,8 +77,7 @@ static int take_entry(struct filling *x, const struct journal_entry *e, struct e
 	struct entry entry = {0};
 	int r = entry_get(e->data, e->len, &entry);
 
-	if (r == 0)
-		r = store_take(s, e->position, entry.batch, entry.len, reterr);
+	r = r ?: store_take(s, e->position, entry.batch, entry.len, reterr);
 	if (r == -EBADMSG) {
 		log_error("entry %" PRIu64 " of the journal holds no readable rows: it is skipped",
 			e->position);
@@ -226,8 +226,7 @@ static void *run(void *arg)
 		struct errinfo e = {0};
 		int r = x.reader ? 0 : begin_again(&x, &e);
 
-		if (r == 0)
-			r = step(&x, &e);
+		r = r ?: step(&x, &e);
 		/* Who asks goes first, once there are answers: what is filled later is on disk already. */
 		if (!is_nice && f->visible >= f->replay_until)
 			is_nice = setpriority(PRIO_PROCESS, (id_t)gettid(), FILL_NICE) == 0;

@@ -77,8 +77,7 @@ struct pending { /* what the journal has, and has not answered for yet */
 };
 
 struct pending *pending_new(struct keeper *k, keeper_done *done, void *arg);
-void pending_free(struct pending *p);
-DEFINE_CLEANUP(struct pending *, pending_free)
+DECLARE_FREE(struct pending, pending_free)
 
 struct keeper {
 	struct loop *loop;

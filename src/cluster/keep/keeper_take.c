@@ -64,8 +64,7 @@ static void take_rows(struct keeper *k, struct rows *rows, const struct seen_key
 		p->result = *result;
 		r = add_key(rows, p, key);
 	}
-	if (r == 0)
-		r = keeper_append(k, p, &rows->batch);
+	r = r ?: keeper_append(k, p, &rows->batch);
 	if (r < 0)
 		keeper_refuse(k, done, arg, r, keeper_reason(r));
 	else
@@ -255,10 +254,7 @@ static void make_rows(struct aside_work *w, void *arg)
 /* Whether part of it has come before: then its rows are other ones. */
 static bool is_known_in_part(const struct keeper *k, const struct rows *rows)
 {
-	for (size_t i = 0; i < rows->key_count; i++)
-		if (seen_find(k->seen, &rows->keys[i]) != SEEN_NOT)
-			return true;
-	return false;
+	return EXISTS(i, rows->key_count, seen_find(k->seen, &rows->keys[i]) != SEEN_NOT);
 }
 
 static void on_made(void *arg, bool canceled _unused_)

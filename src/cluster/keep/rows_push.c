@@ -18,15 +18,13 @@ static bool is_new(struct rows_walk *x, const struct seen_key *k)
 	uint64_t id;
 	int err;
 
-	if (state == SEEN_PENDING)
-		r->waits = true;
+	r->waits |= state == SEEN_PENDING;
 	memcpy(&id, k->bytes, sizeof(id));
 	if (state != SEEN_NOT || idmap_get(&r->known, id))
 		return false;
 	r->known.max = KEYS_MAX;
 	err = ARRAY_RESERVE(r->keys, r->key_room, r->key_count + 1, KEYS_MAX);
-	if (err == 0)
-		err = idmap_put(&r->known, id, r);
+	err = err ?: idmap_put(&r->known, id, r);
 	if (err < 0) {
 		x->err = -ENOMEM;
 		return false;
@@ -342,10 +340,8 @@ static const struct name {
 
 static const struct name *find_name(const struct otlp_attribute *a)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (names[i].len == a->key_len && memcmp(names[i].key, a->key, a->key_len) == 0)
-			return &names[i];
-	return NULL;
+	return FIND(x, names, ARRAY_SIZE(names),
+		x->len == a->key_len && memcmp(x->key, a->key, a->key_len) == 0);
 }
 
 static bool is_told(const struct otlp_value *v, enum role role)

@@ -166,8 +166,7 @@ int seen_set(struct seen *s, const struct seen_key *k, enum seen_state state)
 
 void seen_age(struct seen *s, uint64_t now_ns)
 {
-	if (!s->since_ns)
-		s->since_ns = now_ns;
+	s->since_ns = s->since_ns ?: now_ns;
 	if (now_ns - s->since_ns < s->keep_ns)
 		return;
 	s->since_ns = now_ns;

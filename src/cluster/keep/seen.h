@@ -25,8 +25,7 @@ enum seen_state {
 
 struct seen;
 int seen_new(uint64_t keep_ns, struct seen **ret);
-void seen_free(struct seen *s);
-DEFINE_CLEANUP(struct seen *, seen_free)
+DECLARE_FREE(struct seen, seen_free)
 
 enum seen_state seen_find(const struct seen *s, const struct seen_key *k);
 /* seen_set - SEEN_NOT forgets it. -ENOMEM: nothing has changed. */

@@ -34,28 +34,12 @@ struct forward {
 	size_t unfinished;
 };
 
-static const char *const loss_ids[] = {
-#define X(NAME, id) id,
-	FORWARD_LOSSES(X)
-#undef X
-};
-
 const char *forward_loss_id(enum forward_loss l)
 {
-	return loss_ids[l];
+	return LIST_IDS(FORWARD_LOSSES)[l];
 }
 
 /* ---- tags ---- */
-
-static uint32_t tag_of(enum otlp_signal signal, enum forward_encoding encoding)
-{
-	return (uint32_t)signal | (uint32_t)encoding << 8;
-}
-
-static enum otlp_signal tag_signal(uint32_t tag)
-{
-	return (enum otlp_signal)MIN(tag & 255, (uint32_t)OTLP_SIGNAL_COUNT - 1);
-}
 
 static bool tag_is_json(uint32_t tag)
 {
@@ -126,7 +110,8 @@ static void describe(void *arg, const struct backlog_batch *b, struct http_ask *
 {
 	const struct target *t = arg;
 
-	ask->path = t->settings.endpoint->path[tag_signal(b->tag)];
+	ask->path = t->settings.endpoint->path[(enum otlp_signal)MIN(
+		b->tag & 255, (uint32_t)OTLP_SIGNAL_COUNT - 1)];
 	ask->type = tag_is_json(b->tag) ? "application/json" : "application/x-protobuf";
 	if (t->settings.fields) {
 		ask->fields = t->settings.fields->field;
@@ -200,7 +185,7 @@ static void give_to_memory(struct target *t, uint32_t tag, const void *data, siz
 void forward_give(struct forward *f, enum otlp_signal signal, enum forward_encoding encoding,
 	const void *data, size_t len)
 {
-	uint32_t tag = tag_of(signal, encoding);
+	uint32_t tag = (uint32_t)signal | (uint32_t)encoding << 8;
 
 	for (size_t i = 0; i < f->count; i++) {
 		struct target *t = &f->targets[i];

@@ -59,8 +59,7 @@ struct forward;
 
 int forward_new(struct loop *l, const struct forward_target *targets, size_t count,
 	struct forward **ret, struct errinfo *reterr);
-void forward_free(struct forward *f); /* what waits in a spool is sent after the next start */
-DEFINE_CLEANUP(struct forward *, forward_free)
+DECLARE_FREE(struct forward, forward_free) /* what waits in a spool is sent after the next start */
 
 /* forward_give - a request goes to every target; @data stays the caller's. */
 void forward_give(struct forward *f, enum otlp_signal signal, enum forward_encoding encoding,

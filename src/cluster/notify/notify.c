@@ -14,17 +14,24 @@ struct notify_config {
 	size_t target_count;
 };
 
-static const struct alert_key rows[] = {
-	{"ca_cert", OF_FORWARD, 0},
-	{"insecure", OF_FORWARD, 0},
-	{"endpoint", OF_FORWARD, 0},
-	{"protocol", OF_FORWARD, 0},
-	{"headers", OF_FORWARD, OF_FORWARD},
-	{"client_cert", OF_FORWARD, 0},
-	{"client_key", OF_FORWARD, 0},
-	{"spool", OF_FORWARD, 0},
-	{"spool_size", OF_FORWARD, 0},
+struct taken { /* from an entry */
+	struct forward_target t;
+	const char *endpoint, *protocol, *headers;
 };
+
+#define AT(field) offsetof(struct taken, field)
+static const struct alert_key rows[] = {
+	{"endpoint", OF_FORWARD, 0, ALERT_TEXT, AT(endpoint)},
+	{"protocol", OF_FORWARD, 0, ALERT_TEXT, AT(protocol)},
+	{"insecure", OF_FORWARD, 0, ALERT_BOOL, AT(t.insecure_far)},
+	{"headers", OF_FORWARD, OF_FORWARD, ALERT_TEXT, AT(headers)},
+	{"spool", OF_FORWARD, 0, ALERT_PATH, AT(t.spool)},
+	{"spool_size", OF_FORWARD, 0, ALERT_SIZE, AT(t.spool_bytes)},
+	{"ca_cert", OF_FORWARD, 0, ALERT_PATH, AT(t.ca)},
+	{"client_cert", OF_FORWARD, 0, ALERT_PATH, AT(t.cert)},
+	{"client_key", OF_FORWARD, 0, ALERT_PATH, AT(t.key)},
+};
+#undef AT
 
 void notify_config_free(struct notify_config *c)
 {
@@ -36,77 +43,44 @@ void notify_config_free(struct notify_config *c)
 
 /* ---- forwarding ---- */
 
-static int take_endpoint(
-	struct notify_config *c, const struct yaml_value *entry, struct forward_target *t)
+static int check_endpoint(
+	const struct yaml_value *entry, const struct taken *taken, struct endpoint *ret)
 {
-	struct endpoint_options o = {.name = "endpoint"};
-	const struct yaml_value *insecure = yaml_member(entry, "insecure");
+	struct endpoint_options o = {.name = "endpoint",
+		.text = taken->endpoint,
+		.protocol = taken->protocol,
+		.insecure_far = taken->t.insecure_far};
 	struct errinfo e = {0};
-	int r = alert_get_text(&c->values, entry, "endpoint", &o.text);
+	int r;
 
-	if (r == 0)
-		r = alert_get_text(&c->values, entry, "protocol", &o.protocol);
-	if (r == 0 && insecure)
-		r = yaml_bool(c->values.tree, insecure, &t->insecure_far, c->values.reterr);
-	if (r < 0)
-		return r;
 	if (!o.text)
-		return yaml_fail(c->values.tree, entry, c->values.reterr,
-			"a target of forward needs endpoint");
-	o.insecure_far = t->insecure_far;
-	r = endpoint_parse(&o, &c->endpoints[c->target_count], &e);
+		return yaml_fail(entry, "a target of forward needs endpoint");
+	r = endpoint_parse(&o, ret, &e);
 	if (r == -EPERM)
-		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
+		return yaml_fail(yaml_member(entry, "endpoint"),
 			"the endpoint is not encrypted: use https, or add `insecure: true`");
-	if (r < 0)
-		return yaml_fail(c->values.tree, yaml_member(entry, "endpoint"), c->values.reterr,
-			"%s", e.text);
-	t->endpoint = &c->endpoints[c->target_count];
-	return 0;
-}
-
-static int take_fields(
-	struct notify_config *c, const struct yaml_value *entry, struct forward_target *t)
-{
-	const char *text = NULL;
-	struct errinfo e = {0};
-	int r = alert_get_secret(&c->values, entry, "headers", &text);
-
-	if (r == 0 && endpoint_fields_parse(text, "headers", &c->fields[c->target_count], &e) < 0)
-		r = yaml_fail(c->values.tree, entry, c->values.reterr, "%s", e.text);
-	t->fields = &c->fields[c->target_count];
-	return r;
+	return r < 0 ? yaml_fail(yaml_member(entry, "endpoint"), "%s", e.text) : 0;
 }
 
 static int take_target(void *arg, const struct yaml_value *entry)
 {
 	struct notify_config *c = arg;
-	struct forward_target *t = &c->targets[c->target_count];
-	const struct yaml_value *size = yaml_member(entry, "spool_size");
-	int r = alert_check_keys(&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD);
+	struct endpoint *endpoint = &c->endpoints[c->target_count];
+	struct endpoint_fields *fields = &c->fields[c->target_count];
+	struct taken taken = {
+		.t = {.endpoint = endpoint, .fields = fields, .spool_bytes = SPOOL_BYTES}};
+	struct errinfo e = {0};
+	int r = alert_read_entry(&c->values, entry, rows, ARRAY_SIZE(rows), OF_FORWARD, &taken);
 
-	t->spool_bytes = SPOOL_BYTES;
+	r = r ?: check_endpoint(entry, &taken, endpoint);
+	if (r == 0 && endpoint_fields_parse(taken.headers, "headers", fields, &e) < 0)
+		r = yaml_fail(entry, "%s", e.text);
+	if (r == 0 && taken.t.spool_bytes < SPOOL_BYTES_MIN)
+		r = yaml_fail(yaml_member(entry, "spool_size"), "spool_size must be at least 1m");
+	if (r == 0 && !taken.t.cert != !taken.t.key)
+		r = yaml_fail(entry, "client_cert and client_key must be given together");
 	if (r == 0)
-		r = take_endpoint(c, entry, t);
-	if (r == 0)
-		r = take_fields(c, entry, t);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "spool", &t->spool);
-	if (r == 0 && size)
-		r = yaml_size(c->values.tree, size, &t->spool_bytes, c->values.reterr);
-	if (r == 0 && size && t->spool_bytes < SPOOL_BYTES_MIN)
-		r = yaml_fail(
-			c->values.tree, size, c->values.reterr, "spool_size must be at least 1m");
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "ca_cert", &t->ca);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "client_cert", &t->cert);
-	if (r == 0)
-		r = alert_get_path(&c->values, entry, "client_key", &t->key);
-	if (r == 0 && !t->cert != !t->key)
-		r = yaml_fail(c->values.tree, entry, c->values.reterr,
-			"client_cert and client_key must be given together");
-	c->target_count += r == 0;
+		c->targets[c->target_count++] = taken.t;
 	return r;
 }
 
@@ -118,16 +92,14 @@ static int take_file(struct notify_config *c)
 	int r = 0;
 
 	if (root->kind != YAML_MAP && root->kind != YAML_NOTHING)
-		return yaml_fail(c->values.tree, root, c->values.reterr,
-			"expected `alerts:` or `forward:` here");
+		return yaml_fail(root, "expected `alerts:` or `forward:` here");
 	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
 		if (!strcmp(v->key, "alerts"))
 			r = alert_config_take(&c->alerts, v);
 		else if (!strcmp(v->key, "forward"))
-			r = alert_take_list(&c->values, v, FORWARD_TARGETS_MAX, take_target, c);
+			r = alert_take_list(v, FORWARD_TARGETS_MAX, take_target, c);
 		else
-			r = yaml_fail(c->values.tree, v, c->values.reterr,
-				"unknown key '%.60s': expected alerts or forward", v->key);
+			r = yaml_fail(v, "unknown key '%.60s': expected alerts or forward", v->key);
 	return r;
 }
 
@@ -141,13 +113,11 @@ int notify_config_read(const char *path, const char *text, size_t len, struct no
 		return -ENOMEM;
 	c->alerts.values = &c->values;
 	r = alert_values_read(&c->values, path, text, len, reterr);
-	if (r == 0)
-		r = take_file(c);
+	r = r ?: take_file(c);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
 		return r;
-	c->values.reterr = NULL;
 	*ret = TAKE(c);
 	return 0;
 }

@@ -28,8 +28,7 @@ struct notify_config;
  * with file and line; no sentence holds a secret. */
 int notify_config_read(const char *path, const char *text, size_t len, struct notify_config **ret,
 	struct errinfo *reterr);
-void notify_config_free(struct notify_config *c);
-DEFINE_CLEANUP(struct notify_config *, notify_config_free)
+DECLARE_FREE(struct notify_config, notify_config_free)
 
 /* notify_config_alerts, notify_config_forward - what alerts_new() and forward_new() take; valid as
  * long as the configuration. */

@@ -156,10 +156,7 @@ static int add_op(struct worker *w, struct op o)
 
 static bool is_faulty(const struct job_spec *s, uint32_t rank)
 {
-	for (uint32_t i = 0; i < s->faulty_count; i++)
-		if (s->faulty[i] == rank)
-			return true;
-	return false;
+	return EXISTS(i, s->faulty_count, s->faulty[i] == rank);
 }
 
 /* How much longer @w computes in @step, by its fault. */

@@ -134,14 +134,11 @@ int play_new(const struct play_settings *s, struct play **ret)
 	r = deal_calls(p, &a);
 	if (r < 0)
 		return r;
-	if (!a.nodes)
-		a.nodes = (uint32_t)nodes_needed(p, a.gpus_per_node);
-	if (!a.end_ns)
-		a.end_ns = p->end_ns + (int64_t)NS_PER_S;
+	a.nodes = a.nodes ?: (uint32_t)nodes_needed(p, a.gpus_per_node);
+	a.end_ns = a.end_ns ?: p->end_ns + (int64_t)NS_PER_S;
 	p->end_ns = MAX(p->end_ns, a.end_ns);
 	r = deal_reports(p, s, &a);
-	if (r == 0)
-		r = simulation_new(&a, &p->agents);
+	r = r ?: simulation_new(&a, &p->agents);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p);

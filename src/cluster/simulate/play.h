@@ -23,8 +23,7 @@ struct play_settings {
 
 struct play;
 int play_new(const struct play_settings *s, struct play **ret);
-void play_free(struct play *p);
-DEFINE_CLEANUP(struct play *, play_free)
+DECLARE_FREE(struct play, play_free)
 
 /* play_until - all that happens before @until_ns happens to @f. 1; 0 if nothing is left; or a negative
  * errno. */

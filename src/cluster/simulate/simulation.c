@@ -6,7 +6,6 @@
 #include "base/clock.h"
 #include "base/hash.h"
 #include "base/search.h"
-#include "push/push.h"
 
 #define CALIBRATING_PUSHES 30
 #define LOOKS              5 /* of an agent for new calls, in the time between two batches */

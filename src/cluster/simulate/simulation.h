@@ -68,8 +68,7 @@ struct simulation_message {
 
 struct simulation;
 int simulation_new(const struct simulation_settings *s, struct simulation **ret);
-void simulation_free(struct simulation *s);
-DEFINE_CLEANUP(struct simulation *, simulation_free)
+DECLARE_FREE(struct simulation, simulation_free)
 
 /* simulation_next - 1 and the next message in the order of arrival, 0 at the end, or -ENOMEM. */
 int simulation_next(struct simulation *s, struct simulation_message *ret);

@@ -18,10 +18,7 @@
 
 static bool is_faulty(const struct job_spec *j, int32_t rank)
 {
-	for (uint32_t i = 0; i < j->faulty_count; i++)
-		if ((int32_t)j->faulty[i] == rank)
-			return true;
-	return false;
+	return EXISTS(i, j->faulty_count, (int32_t)j->faulty[i] == rank);
 }
 
 /* Of a node that is told of as a whole all ranks must be faulty. */
@@ -277,8 +274,7 @@ int verdict_of_random(
 		s.agents.end_ns =
 			START + (int64_t)(3 * s.job.steps * s.job.step_ns) + 10 * (int64_t)NS_PER_S;
 	r = core_new(seed, &f);
-	if (r == 0)
-		r = play_all(&s, f, ret, &end_ns);
+	r = r ?: play_all(&s, f, ret, &end_ns);
 	if (ret->shown_ns < 0 || (ret->named_ns >= 0 && ret->named_ns < ret->shown_ns))
 		ret->shown_ns = ret->named_ns;
 	if (s.job.fault == JOB_NONE)

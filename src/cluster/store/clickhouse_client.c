@@ -136,8 +136,7 @@ static int session_new(struct session **ret, struct errinfo *reterr)
 	struct http_client_settings none = {0};
 	int r = s ? loop_new(&s->loop) : -ENOMEM;
 
-	if (r == 0)
-		r = http_client_new(s->loop, &none, &s->client, reterr);
+	r = r ?: http_client_new(s->loop, &none, &s->client, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

@@ -4,6 +4,7 @@
  * The text is cut into words, literals and signs as ClickHouse does. Where it could be read in two ways
  * (escapes in quoted names, `$`) it is refused. Then every place is found where a table can be named, after FROM, JOIN,
  * their commas and IN: there only our tables stand, without a database, and queries. Every function is a known one. */
+#include "base/search.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #include <ctype.h>
@@ -81,10 +82,7 @@ static const char *const keywords[] = {"ALL", "AND", "ANY", "AS", "ASC", "BETWEE
 
 static bool has(const char *const *list, size_t count, const char *word, size_t len)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strlen(list[i]) == len && !strncasecmp(list[i], word, len))
-			return true;
-	return false;
+	return EXISTS(i, count, strlen(list[i]) == len && !strncasecmp(list[i], word, len));
 }
 
 static bool clickhouse_known_keyword(const char *word, size_t len)
@@ -179,10 +177,7 @@ static bool is_sign(const struct token *t, char sign)
 
 static bool is_one_of(const struct token *t, const char *const *words, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (t->kind == TOKEN_WORD && is_word(t, words[i]))
-			return true;
-	return false;
+	return EXISTS(i, count, t->kind == TOKEN_WORD && is_word(t, words[i]));
 }
 
 /* ---- one statement ---- */
@@ -224,10 +219,8 @@ static bool is_table(const struct statement *s)
 		if (s->t.len == strlen(store_tables[i].name) &&
 			!memcmp(s->t.at, store_tables[i].name, s->t.len))
 			return true;
-	for (size_t i = 0; i < s->name_count; i++)
-		if (s->t.len == s->names[i].t.len && !memcmp(s->t.at, s->names[i].t.at, s->t.len))
-			return true;
-	return false;
+	return EXISTS(i, s->name_count,
+		s->t.len == s->names[i].t.len && !memcmp(s->t.at, s->names[i].t.at, s->t.len));
 }
 
 static int check_table(struct statement *s)
@@ -432,7 +425,7 @@ int clickhouse_guard_name(
 	if (!sorted)
 		return -ENOMEM;
 	memcpy(sorted, scope->clusters, scope->cluster_count * sizeof(*sorted));
-	qsort(sorted, scope->cluster_count, sizeof(*sorted), by_text);
+	SORT(sorted, scope->cluster_count, by_text);
 	for (size_t i = 0; i < scope->cluster_count; i++)
 		if (i == 0 || strcmp(sorted[i - 1], sorted[i]) != 0) {
 			const char *cluster = sorted[i];

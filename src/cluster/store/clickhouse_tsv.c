@@ -183,8 +183,7 @@ static int read_table(struct reader *r, const struct store_limits *limits, struc
 			break;
 		}
 		err = read_row(r);
-		if (err == 0)
-			err = sql_table_put(t, r->row);
+		err = err ?: sql_table_put(t, r->row);
 		if (err == -ENOBUFS) {
 			t->truncated = true;
 			err = 0;
@@ -202,10 +201,8 @@ int clickhouse_tsv_read(const char *text, size_t len, const struct store_limits 
 	struct sql_table t = {0};
 	int err = count_columns(&r);
 
-	if (err == 0)
-		err = sql_table_open(&t, r.column_count, limits->bytes_max);
-	if (err == 0)
-		err = read_table(&r, limits, &t);
+	err = err ?: sql_table_open(&t, r.column_count, limits->bytes_max);
+	err = err ?: read_table(&r, limits, &t);
 	if (err < 0) {
 		sql_table_done(&t);
 		return err == -EBADMSG

@@ -5,6 +5,7 @@
 
 #include <ctype.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define SETTLE_NS (60 * NS_PER_S) /* Linux writes what is older than 30 s, every 5 s */
@@ -219,21 +220,17 @@ static void clickhouse_store_free(struct store *store)
 static uint64_t clickhouse_store_durable(struct store *store)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
-	uint64_t position;
 
-	pthread_mutex_lock(&s->lock);
-	position = s->stats.durable;
-	pthread_mutex_unlock(&s->lock);
-	return position;
+	MUTEX_HELD(&s->lock);
+	return s->stats.durable;
 }
 
 static void clickhouse_store_stats(struct store *store, struct store_stats *ret)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
 
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	*ret = s->stats;
-	pthread_mutex_unlock(&s->lock);
 }
 
 static const struct store_ops clickhouse_ops = {
@@ -265,19 +262,13 @@ int store_clickhouse_open(
 	pthread_mutex_init(&s->lock, NULL);
 	store = &s->store;
 	r = clickhouse_new(from->shards, from->shard_count, &s->client, reterr);
-	if (r == 0)
-		r = prepare(s, from);
-	if (r == 0)
-		r = learn_features(s, reterr);
+	r = r ?: prepare(s, from);
+	r = r ?: learn_features(s, reterr);
 	s->settle_ns = from->settle_ns ? from->settle_ns : s->synced ? NS_PER_S : SETTLE_NS;
-	if (r == 0)
-		r = make_tables(s, reterr);
-	if (r == 0)
-		r = learn_position(s, reterr);
-	if (r == 0)
-		r = clickhouse_upkeep_count(s, reterr);
-	if (r == 0)
-		r = clickhouse_fill_learn(s, reterr);
+	r = r ?: make_tables(s, reterr);
+	r = r ?: learn_position(s, reterr);
+	r = r ?: clickhouse_upkeep_count(s, reterr);
+	r = r ?: clickhouse_fill_learn(s, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(store);

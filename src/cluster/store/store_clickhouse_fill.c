@@ -23,6 +23,7 @@
 #include "base/array.h"
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 
 #define INSERT_BYTES (16u << 20) /* rows of a table on a shard that go at once */
@@ -58,8 +59,7 @@ static int learn_table(struct store_clickhouse *s, int table, struct errinfo *re
 		s->names.database, store_tables[table].name);
 	r = clickhouse_store_run_all(s, buf_str(&q), t, reterr);
 	for (size_t shard = 0; shard < clickhouse_store_shards(s); shard++) {
-		if (r == 0)
-			r = keep_reached(slot_of(s, shard, table), &t[shard]);
+		r = r ?: keep_reached(slot_of(s, shard, table), &t[shard]);
 		sql_table_done(&t[shard]);
 	}
 	return r;
@@ -112,8 +112,7 @@ int clickhouse_fill_learn(struct store_clickhouse *s, struct errinfo *reterr)
 	for (int t = 0; r == 0 && t < TABLE_COUNT; t++)
 		if (t != TABLE_METRICS)
 			r = learn_table(s, t, reterr);
-	if (r == 0)
-		r = open_gates(s, reterr);
+	r = r ?: open_gates(s, reterr);
 	s->reached_known = r == 0;
 	return r;
 }
@@ -130,10 +129,10 @@ static bool is_there(const struct clickhouse_slot *slot, int day, uint64_t seq)
 
 static void tell(struct store_clickhouse *s, int err, const char *text)
 {
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
+
 	s->stats.fault = err;
 	snprintf(s->stats.fault_text, sizeof(s->stats.fault_text), "%s", err ? text : "");
-	pthread_mutex_unlock(&s->lock);
 }
 
 /* What waits is the journal's again; what was sent may be there or not. */
@@ -260,8 +259,7 @@ int clickhouse_fill_take(struct store *store, uint64_t position, const void *bat
 		return 0;
 	if (!s->reached_known)
 		r = clickhouse_fill_learn(s, &e);
-	if (r == 0)
-		r = take_rows(s, position, batch, len, &e);
+	r = r ?: take_rows(s, position, batch, len, &e);
 	if (r < 0) {
 		if (reterr)
 			*reterr = e;
@@ -283,9 +281,8 @@ static int write_position(struct store_clickhouse *s, uint64_t position, struct 
 	r = clickhouse_store_run_all(s, buf_str(&q), NULL, reterr);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	s->stats.durable = position;
-	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 

@@ -79,8 +79,7 @@ struct clickhouse_account {
 /* clickhouse_new - @shards are URLs. -EINVAL with a sentence: one of them is none. */
 int clickhouse_new(
 	const char *const *shards, size_t count, struct clickhouse **ret, struct errinfo *reterr);
-void clickhouse_free(struct clickhouse *c); /* when no ask is under way */
-DEFINE_CLEANUP(struct clickhouse *, clickhouse_free)
+DECLARE_FREE(struct clickhouse, clickhouse_free) /* when no ask is under way */
 
 size_t clickhouse_shard_count(const struct clickhouse *c);
 

@@ -2,6 +2,7 @@
 /* store_clickhouse_upkeep.c - retention, a day at a time, and what the servers hold. Merging is theirs. */
 #include <stdatomic.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_clickhouse_private.h"
 #include "base/array.h"
 #include "base/clock.h"
@@ -57,12 +58,11 @@ int clickhouse_upkeep_count(struct store_clickhouse *s, struct errinfo *reterr)
 		if (r < 0)
 			return r;
 	}
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	memcpy(s->stats.rows, sum.rows, sizeof(sum.rows));
 	s->stats.bytes = sum.bytes;
 	s->stats.parts = sum.parts;
 	s->stats.oldest_ns = sum.oldest_ns;
-	pthread_mutex_unlock(&s->lock);
 	return 0;
 }
 
@@ -98,9 +98,8 @@ static int drop_one(struct store_clickhouse *s, size_t shard, int64_t day, struc
 	r = drop_partition(s, shard, sql_table_bytes(&t, name), sql_table_int(&t, 0, 1), reterr);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->lock);
+	MUTEX_HELD(&s->lock);
 	s->stats.dropped_rows += (uint64_t)sql_table_int(&t, 0, 2);
-	pthread_mutex_unlock(&s->lock);
 	return 1;
 }
 
@@ -132,10 +131,8 @@ static bool text_is(const struct sql_table *t, size_t row, int column, const cha
 /* @columns has a row for each: its table and its name. @name NULL: any. */
 static bool has_column(const struct sql_table *columns, const char *table, const char *name)
 {
-	for (size_t i = 0; i < columns->row_count; i++)
-		if (text_is(columns, i, 0, table) && (!name || text_is(columns, i, 1, name)))
-			return true;
-	return false;
+	return EXISTS(i, columns->row_count,
+		text_is(columns, i, 0, table) && (!name || text_is(columns, i, 1, name)));
 }
 
 static int grow_table(struct store_clickhouse *s, size_t shard, const char *database,
@@ -179,8 +176,7 @@ int clickhouse_grow(
 			if (t == TABLE_METRICS)
 				continue; /* computed */
 			r = grow_table(s, shard, database, rows, t, &columns, reterr);
-			if (r == 0)
-				r = grow_table(s, shard, database, "", t, &columns, reterr);
+			r = r ?: grow_table(s, shard, database, "", t, &columns, reterr);
 		}
 	}
 	return r;
@@ -273,10 +269,8 @@ static bool scope_is_made(struct store_clickhouse *s, const char *name)
 {
 	bool is = false;
 
-	pthread_mutex_lock(&s->lock);
-	for (size_t i = 0; i < s->scope_count && !is; i++)
-		is = !strcmp(s->scopes[i], name);
-	pthread_mutex_unlock(&s->lock);
+	MUTEX_HELD(&s->lock);
+	is = EXISTS(i, s->scope_count, !strcmp(s->scopes[i], name));
 	return is;
 }
 
@@ -338,10 +332,8 @@ int clickhouse_ask_sql(struct store *store, const struct store_scope *scope, con
 		return errinfo_set(reterr, -EPERM,
 			"SQL of some clusters only needs the name of the servers' cluster: see docs/clickhouse.md");
 	r = clickhouse_guard_check(text, reterr);
-	if (r == 0)
-		r = clickhouse_guard_name(s->names.database, scope, &database, reterr);
-	if (r == 0)
-		r = clickhouse_guard_name(s->reader.user, scope, &user, reterr);
+	r = r ?: clickhouse_guard_name(s->names.database, scope, &database, reterr);
+	r = r ?: clickhouse_guard_name(s->reader.user, scope, &user, reterr);
 	if (r == 0 && scoped)
 		r = make_scope(s, scope, buf_str(&database), reterr);
 	if (r < 0)

@@ -7,6 +7,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 
 #define MEMORY_BYTES   (512ull << 20)
@@ -28,13 +29,11 @@ void (*store_duck_at)(const char *place) = nothing_at;
 
 static bool is_named(const struct store_duck *s, const char *folder, const char *file)
 {
-	char name[64];
-
 	for (size_t i = 0; i < s->parts.count; i++) {
 		const struct part *p = s->parts.items[i];
 
-		snprintf(name, sizeof(name), "%06" PRIu64 ".duckdb", p->id);
-		if (!strcmp(p->folder, folder) && !strcmp(name, file))
+		if (!strcmp(p->folder, folder) &&
+			!strcmp(FORMATTED(64, "%06" PRIu64 ".duckdb", p->id), file))
 			return true;
 	}
 	return false;
@@ -45,7 +44,6 @@ static size_t each_part_file(struct store_duck *s,
 	void (*fn)(struct store_duck *s, const char *folder, const char *file))
 {
 	DIR *folders = opendir(s->folder);
-	char path[STORE_PATH_MAX + 256];
 	struct dirent *e, *f;
 	size_t count = 0;
 
@@ -54,8 +52,7 @@ static size_t each_part_file(struct store_duck *s,
 
 		if (!part_folder_is(e->d_name))
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", s->folder, e->d_name);
-		files = opendir(path);
+		files = opendir(FORMATTED(STORE_PATH_MAX + 256, "%s/%s", s->folder, e->d_name));
 		while (files && (f = readdir(files)))
 			if (strstr(f->d_name, ".duckdb")) {
 				count++;
@@ -72,12 +69,9 @@ static size_t each_part_file(struct store_duck *s,
 
 static void remove_unnamed(struct store_duck *s, const char *folder, const char *file)
 {
-	char path[STORE_PATH_MAX + 512];
-
 	if (is_named(s, folder, file))
 		return;
-	snprintf(path, sizeof(path), "%s/%s/%s", s->folder, folder, file);
-	unlink(path);
+	unlink(FORMATTED(STORE_PATH_MAX + 512, "%s/%s/%s", s->folder, folder, file));
 }
 
 /* ---- opening ---- */
@@ -89,17 +83,6 @@ static int64_t newest_received(const struct store_duck *s)
 	for (size_t i = 0; i < s->parts.count; i++)
 		newest = MAX(newest, s->parts.items[i]->received_ns);
 	return newest;
-}
-
-static void say_found(const struct store_duck *s, const struct manifest *m)
-{
-	if (m->was_copy)
-		log_warning("the manifest of %s is damaged: its copy is used, and nothing is lost",
-			s->folder);
-	if (m->unsummed)
-		log_warning(
-			"%s was written by a version without checksums in its manifest: they are added now",
-			s->folder);
 }
 
 static int read_manifest(struct store_duck *s, struct errinfo *reterr)
@@ -130,7 +113,13 @@ static int read_manifest(struct store_duck *s, struct errinfo *reterr)
 	if (!s->settings.trust_clock)
 		s->clock.now_ns = m.clock_ns ? m.clock_ns : newest_received(s);
 	s->clock_saved_ns = m.clock_ns;
-	say_found(s, &m);
+	if (m.was_copy)
+		log_warning("the manifest of %s is damaged: its copy is used, and nothing is lost",
+			s->folder);
+	if (m.unsummed)
+		log_warning(
+			"%s was written by a version without checksums in its manifest: they are added now",
+			s->folder);
 	/* Both manifests name the same parts before a file that neither names is removed. */
 	if (m.was_copy || m.is_alone)
 		r = manifest_write(s->folder, &m, &why);
@@ -207,12 +196,9 @@ static void store_duck_free(struct store *store)
 static uint64_t store_duck_durable(struct store *store)
 {
 	struct store_duck *s = (struct store_duck *)store;
-	uint64_t durable;
 
-	pthread_mutex_lock(&s->set_mutex);
-	durable = s->durable;
-	pthread_mutex_unlock(&s->set_mutex);
-	return durable;
+	MUTEX_HELD(&s->set_mutex);
+	return s->durable;
 }
 
 static void count_live(const struct generation *g, struct store_stats *ret)
@@ -243,7 +229,7 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 {
 	struct store_duck *s = (struct store_duck *)store;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	*ret = (struct store_stats){.visible = s->visible,
 		.durable = s->durable,
 		.dropped_rows = s->dropped_rows,
@@ -256,7 +242,6 @@ static void store_duck_stats(struct store *store, struct store_stats *ret)
 		count_part(s->parts.items[i], ret);
 	count_live(s->frozen, ret);
 	count_live(s->current, ret);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 static const struct store_ops duck_ops = {
@@ -300,18 +285,12 @@ int store_duck_open(
 	struct store_duck *s = NULL;
 	int r = duck_load(reterr);
 
-	if (r == 0)
-		r = store_new(settings, &s);
-	if (r == 0)
-		r = open_folder(s, reterr);
-	if (r == 0)
-		r = asking_new(&s->asking);
-	if (r == 0)
-		r = snapshots_new(s);
-	if (r == 0)
-		r = instance_open(s, reterr);
-	if (r == 0)
-		r = scrub_new(s);
+	r = r ?: store_new(settings, &s);
+	r = r ?: open_folder(s, reterr);
+	r = r ?: asking_new(&s->asking);
+	r = r ?: snapshots_new(s);
+	r = r ?: instance_open(s, reterr);
+	r = r ?: scrub_new(s);
 	if (r < 0) {
 		if (s)
 			store_duck_free(&s->store);
@@ -418,12 +397,8 @@ void put_generation(struct buf *b, const char *alias)
 
 bool scope_has(const struct store_scope *scope, const char *cluster)
 {
-	if (!scope || !scope->clusters)
-		return true;
-	for (size_t i = 0; i < scope->cluster_count; i++)
-		if (!strcmp(scope->clusters[i], cluster))
-			return true;
-	return false;
+	return !scope || !scope->clusters ||
+	       EXISTS(i, scope->cluster_count, !strcmp(scope->clusters[i], cluster));
 }
 
 static void put_clusters(struct buf *b, const struct store_scope *scope)

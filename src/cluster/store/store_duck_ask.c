@@ -4,6 +4,7 @@
  * Any thread asks, on a connection of its own for the time. A thread interrupts those that are over their
  * deadline, again and again: an interrupt that comes before the statement has begun is lost. */
 
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 
 #define IDLE_MAX 8                /* connections that are kept for the next question */
@@ -44,7 +45,7 @@ static void *watch_deadlines(void *arg)
 {
 	struct asking *a = arg;
 
-	pthread_mutex_lock(&a->mutex);
+	MUTEX_HELD(&a->mutex);
 	while (!a->end) {
 		uint64_t next = interrupt_late(a, mono_now().ns);
 		struct timespec at = {(time_t)(next / NS_PER_S), (long)(next % NS_PER_S)};
@@ -54,7 +55,6 @@ static void *watch_deadlines(void *arg)
 		else
 			pthread_cond_timedwait(&a->changed, &a->mutex, &at);
 	}
-	pthread_mutex_unlock(&a->mutex);
 	return NULL;
 }
 
@@ -122,30 +122,30 @@ void asking_disconnect(struct store_duck *s)
 
 void asking_hurry(struct asking *a)
 {
-	pthread_mutex_lock(&a->mutex);
+	MUTEX_HELD(&a->mutex);
+
 	a->is_hurried = true;
 	pthread_cond_signal(&a->changed);
-	pthread_mutex_unlock(&a->mutex);
 }
 
 void ask_begin(struct asking *a, struct ask *k)
 {
-	pthread_mutex_lock(&a->mutex);
+	MUTEX_HELD(&a->mutex);
+
 	k->next = a->running;
 	a->running = k;
 	pthread_cond_signal(&a->changed);
-	pthread_mutex_unlock(&a->mutex);
 }
 
 void ask_end(struct asking *a, struct ask *k)
 {
-	pthread_mutex_lock(&a->mutex);
+	MUTEX_HELD(&a->mutex);
+
 	for (struct ask **p = &a->running; *p; p = &(*p)->next)
 		if (*p == k) {
 			*p = k->next;
 			break;
 		}
-	pthread_mutex_unlock(&a->mutex);
 }
 
 /* ---- what is read ---- */
@@ -161,16 +161,13 @@ bool part_meets(const struct part *p, const struct store_scope *scope)
 {
 	if (p->gone || !scope_has(scope, p->cluster))
 		return false;
-	for (int t = 0; t < TABLE_COUNT; t++)
-		if (p->rows[t] && table_meets(p, t, scope))
-			return true;
-	return false;
+	return EXISTS(t, TABLE_COUNT, p->rows[t] && table_meets(p, t, scope));
 }
 
 int reading_begin(struct store_duck *s, const struct store_scope *scope, struct reading *ret)
 {
 	*ret = (struct reading){0};
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	ret->parts = calloc(s->parts.count + 1, sizeof(*ret->parts));
 	for (size_t i = 0; ret->parts && i < s->parts.count; i++)
 		if (part_meets(s->parts.items[i], scope)) {
@@ -188,7 +185,6 @@ int reading_begin(struct store_duck *s, const struct store_scope *scope, struct 
 	ret->position = s->visible;
 	ret->durable = s->durable;
 	ret->dropped_rows = s->dropped_rows;
-	pthread_mutex_unlock(&s->set_mutex);
 	return ret->parts ? 0 : -ENOMEM;
 }
 
@@ -272,14 +268,12 @@ void reading_suspect(struct store_duck *s, struct reading *r)
 {
 	uint64_t now = mono_now().ns;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; i < r->part_count; i++) {
 		struct part *p = r->parts[i];
 
-		if (!p->scrubbed.ns || now - p->scrubbed.ns >= SUSPECT_NS)
-			p->suspect = true;
+		p->suspect |= !p->scrubbed.ns || now - p->scrubbed.ns >= SUSPECT_NS;
 	}
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 /* The question is one of ours: that it is wrong is not what fails. */
@@ -296,8 +290,7 @@ static int ask_reading(struct store_duck *s, struct reading *reading,
 	struct duck_connection *c;
 	int r = reading_expand(reading, question, scope, &text, reterr);
 
-	if (r == 0)
-		r = connection_get(s, &c, reterr);
+	r = r ?: connection_get(s, &c, reterr);
 	if (r < 0)
 		return r;
 	r = ask_run(s, c, buf_str(&text), limits, ret, reterr);

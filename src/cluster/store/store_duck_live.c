@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "cluster/store/store_duck_private.h"
 
@@ -82,14 +83,11 @@ static void seal_if_due(struct store_duck *s)
 static bool has_room(struct store_duck *s, size_t len)
 {
 	uint64_t live = s->pending.len + len, room = s->settings.memory_bytes / 4;
-	bool fits;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	live += s->current ? s->current->bytes : 0;
 	live += s->frozen ? s->frozen->bytes : 0;
-	fits = live <= room || live == len;
-	pthread_mutex_unlock(&s->set_mutex);
-	return fits;
+	return live <= room || live == len;
 }
 
 static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
@@ -108,12 +106,9 @@ static int find_room(struct store_duck *s, size_t len, struct errinfo *reterr)
 
 static uint64_t visible_position(struct store_duck *s)
 {
-	uint64_t position;
+	MUTEX_HELD(&s->set_mutex);
 
-	pthread_mutex_lock(&s->set_mutex);
-	position = s->visible;
-	pthread_mutex_unlock(&s->set_mutex);
-	return position;
+	return s->visible;
 }
 
 static void drop_pending(struct store_duck *s)
@@ -201,8 +196,7 @@ static int fill_rows(struct duck_connection *c, const struct generation *g, cons
 
 		if (!f->appenders[row.table])
 			r = fill_open(c, g, f, row.table, reterr);
-		if (r == 0)
-			r = duck_append(f->appenders[row.table], row.cells, reterr);
+		r = r ?: duck_append(f->appenders[row.table], row.cells, reterr);
 		f->rows[row.table]++;
 		if (row.table == TABLE_EVENTS && time->type == SQL_INT &&
 			(f->oldest_ns == 0 || time->i < f->oldest_ns))
@@ -225,8 +219,7 @@ static int fill_transaction(struct duck_connection *c, const struct generation *
 	for (int t = 0; t < TABLE_COUNT; t++)
 		duck_appender_freep(&f->appenders[t]);
 	memset(f->appenders, 0, sizeof(f->appenders));
-	if (r == 0)
-		r = duck_exec(c, "COMMIT", reterr);
+	r = r ?: duck_exec(c, "COMMIT", reterr);
 	if (r < 0)
 		duck_exec(c, "ROLLBACK", NULL);
 	return r;
@@ -310,9 +303,8 @@ static int open_duck(struct store_duck *s, struct errinfo *reterr)
 	snprintf(threads, sizeof(threads), "%d", s->settings.threads);
 	snprintf(spill, sizeof(spill), "%s/spill", s->folder);
 	r = duck_open(NULL, settings, &s->duck, reterr);
-	if (r == 0)
-		r = duck_connect(s->duck, &s->fill, reterr);
-	return r == 0 ? duck_connect(s->duck, &s->write, reterr) : r;
+	r = r ?: duck_connect(s->duck, &s->fill, reterr);
+	return r ?: duck_connect(s->duck, &s->write, reterr);
 }
 
 /* A damaged part is moved away, with a name that says what it was. */
@@ -394,10 +386,8 @@ int instance_open(struct store_duck *s, struct errinfo *reterr)
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
 		if (!s->parts.items[i]->gone)
 			r = attach_part(s, s->parts.items[i], reterr);
-	if (r == 0)
-		r = refuse_strange(s, reterr);
-	if (r == 0)
-		r = generation_new(s, s->fill, s->next_id++, &s->current, reterr);
+	r = r ?: refuse_strange(s, reterr);
+	r = r ?: generation_new(s, s->fill, s->next_id++, &s->current, reterr);
 	if (r == 0)
 		set_sweep(s);
 	return r;

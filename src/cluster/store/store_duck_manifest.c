@@ -88,7 +88,7 @@ static int put_sum(struct buf *text)
 	}
 	if (r == 0)
 		buf_printf(text, SUM_KEY "%s\"}\n", sum);
-	return r == 0 ? text->err : r;
+	return r ?: text->err;
 }
 
 int manifest_write(const char *folder, const struct manifest *m, struct errinfo *reterr)
@@ -108,8 +108,7 @@ int manifest_write(const char *folder, const struct manifest *m, struct errinfo 
 	put_losses(&w, &m->losses);
 	json_end_object(&w);
 	r = json_finish(&w);
-	if (r == 0)
-		r = put_sum(&text);
+	r = r ?: put_sum(&text);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(names); i++) {
 		snprintf(path, sizeof(path), "%s/%s", folder, names[i]);
 		r = file_write_atomic(path, text.data, text.len, 0600);
@@ -164,11 +163,6 @@ static bool read_tables(const json_t *o, struct part *p)
 	return json_is_object(tables);
 }
 
-static bool folder_is_plain(const char *folder)
-{
-	return *folder && *folder != '.' && !strchr(folder, '/');
-}
-
 static int read_part(const json_t *o, struct parts *ret)
 {
 	_cleanup_(part_freep) struct part *p = calloc(1, sizeof(*p));
@@ -181,7 +175,7 @@ static int read_part(const json_t *o, struct parts *ret)
 		return -ENOMEM;
 	if (!cluster || !read_uint(o, "id", &p->id) || !read_uint(o, "bytes", &p->bytes) ||
 		!read_text(o, "folder", p->folder, sizeof(p->folder)) ||
-		!folder_is_plain(p->folder) ||
+		!(*p->folder && *p->folder != '.' && !strchr(p->folder, '/')) ||
 		!read_text(o, "sha256", p->sha256, sizeof(p->sha256)) || !read_tables(o, p))
 		return -EBADMSG;
 	p->received_ns = json_integer_value(json_object_get(o, "received_ns"));
@@ -239,7 +233,7 @@ static int read_object(const json_t *o, struct manifest *ret)
 	r = read_parts(json_object_get(o, "parts"), &ret->parts);
 	if (r == 0 && !ret->unsummed)
 		r = read_parts(json_object_get(o, "missing"), &ret->missing);
-	return r == 0 ? read_losses(json_object_get(o, "losses"), &ret->losses) : r;
+	return r ?: read_losses(json_object_get(o, "losses"), &ret->losses);
 }
 
 void manifest_done(struct manifest *m)
@@ -259,9 +253,7 @@ static int check_sum(const struct buf *text)
 	if (text->len < SUM_TAIL || memcmp(tail, SUM_KEY, sizeof(SUM_KEY) - 1) != 0)
 		return 0;
 	r = digest_sha256(text->data, (size_t)(tail - text->data), sum);
-	if (r == 0)
-		r = memcmp(tail + sizeof(SUM_KEY) - 1, sum, DIGEST_HEX - 1) ? -EBADMSG : 1;
-	return r;
+	return r ?: memcmp(tail + sizeof(SUM_KEY) - 1, sum, DIGEST_HEX - 1) ? -EBADMSG : 1;
 }
 
 static int read_file(const char *path, struct buf *text, struct manifest *ret)

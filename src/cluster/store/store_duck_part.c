@@ -274,14 +274,12 @@ static int write_tables(struct writing *w, struct errinfo *reterr)
 		return r;
 	for (int t = 0; r == 0 && t < TABLE_COUNT; t++) { /* events are the first of them */
 		r = write_table(w, t, reterr);
-		if (r == 0)
-			r = count_table(w, t, reterr);
+		r = r ?: count_table(w, t, reterr);
 	}
-	if (r == 0)
-		r = duck_exec(w->s->write, "COMMIT", reterr);
+	r = r ?: duck_exec(w->s->write, "COMMIT", reterr);
 	if (r < 0)
 		duck_exec(w->s->write, "ROLLBACK", NULL);
-	return r == 0 ? duck_exec(w->s->write, "CHECKPOINT w", reterr) : r;
+	return r ?: duck_exec(w->s->write, "CHECKPOINT w", reterr);
 }
 
 static int finish_file(struct writing *w, struct errinfo *reterr)
@@ -294,12 +292,10 @@ static int finish_file(struct writing *w, struct errinfo *reterr)
 		return r;
 	snprintf(folder, sizeof(folder), "%s/%s", w->s->folder, w->part->folder);
 	r = file_sync(w->tmp);
-	if (r == 0)
-		r = digest_sha256_file(w->tmp, w->part->sha256);
+	r = r ?: digest_sha256_file(w->tmp, w->part->sha256);
 	if (r == 0 && (stat(w->tmp, &st) < 0 || rename(w->tmp, path) < 0))
 		r = -errno;
-	if (r == 0)
-		r = file_sync(folder);
+	r = r ?: file_sync(folder);
 	if (r < 0)
 		return errinfo_set(reterr, r, "%s cannot be finished: %s", path, strerror(-r));
 	w->part->bytes = (uint64_t)st.st_size;
@@ -317,7 +313,7 @@ static int write_file(struct writing *w, size_t rows, struct errinfo *reterr)
 	r = write_tables(w, reterr);
 	detached = duck_exec(w->s->write, "DETACH w", r == 0 ? reterr : NULL);
 	r = r < 0 ? r : detached;
-	return r == 0 ? finish_file(w, reterr) : r;
+	return r ?: finish_file(w, reterr);
 }
 
 static int make_folder(struct store_duck *s, const struct part *p, struct errinfo *reterr)
@@ -355,8 +351,7 @@ int part_write(struct store_duck *s, const char *cluster, const char *const *sou
 	p->id = s->next_id++;
 	name_folder(cluster, p->folder);
 	r = make_folder(s, p, reterr);
-	if (r == 0)
-		r = part_path(s, p, ".tmp", w.tmp, reterr);
+	r = r ?: part_path(s, p, ".tmp", w.tmp, reterr);
 	if (r < 0)
 		return r;
 	if (atomic_load(&s->is_hurried))

@@ -243,8 +243,7 @@ int ask_sql(struct store *store, const struct store_scope *scope, const char *te
 
 /* ---- store_duck_part.c ---- */
 
-void part_free(struct part *p);
-DEFINE_CLEANUP(struct part *, part_free)
+DECLARE_FREE(struct part, part_free)
 bool part_folder_is(const char *name); /* a name of such a folder */
 int parts_add(struct parts *p, struct part *part);
 /* parts_insert - where the journal has its rows. */
@@ -366,8 +365,6 @@ int store_copy_file(const char *from, const char *to);
 
 /* ---- store_duck_verify.c ---- */
 
-/* report_tell - counts it, too. */
-void report_tell(struct store_report *r, const char *fmt, ...) _printf_(2, 3);
 /* report_missing - what is missing with @p, in words. */
 void report_missing(struct store_report *r, const struct part *p, const char *what);
 void report_loss(struct store_report *r, const struct store_loss *l);

@@ -28,10 +28,8 @@ static int take_back(struct repairing *x, struct part *missing, struct part *p, 
 	char path[STORE_PATH_MAX + 64];
 	int r = part_attach(x->s, x->s->write, p, reterr);
 
-	if (r == 0)
-		r = parts_add(&add, p);
-	if (r == 0)
-		r = set_change(x->s, &change, reterr);
+	r = r ?: parts_add(&add, p);
+	r = r ?: set_change(x->s, &change, reterr);
 	if (r < 0) {
 		if (!add.count)
 			part_free(p);
@@ -64,8 +62,7 @@ static int copy_saved(struct repairing *x, const struct part *saved, const struc
 	char folder[STORE_PATH_MAX + PART_FOLDER_MAX], sum[DIGEST_HEX];
 	int r = part_path(x->s, missing, "", path, NULL);
 
-	if (r == 0)
-		r = part_path(x->s, missing, ".tmp", tmp, NULL);
+	r = r ?: part_path(x->s, missing, ".tmp", tmp, NULL);
 	if (r < 0)
 		return r;
 	snprintf(from, sizeof(from), "%s/%s/%06" PRIu64 ".duckdb", x->backup, saved->folder,
@@ -74,15 +71,14 @@ static int copy_saved(struct repairing *x, const struct part *saved, const struc
 	mkdir(folder, 0700);
 	unlink(tmp);
 	r = store_copy_file(from, tmp);
-	if (r == 0)
-		r = digest_sha256_file(tmp, sum);
+	r = r ?: digest_sha256_file(tmp, sum);
 	if (r == 0 && strcmp(sum, missing->sha256) != 0)
 		r = -EBADMSG;
 	if (r == 0 && rename(tmp, path) < 0)
 		r = -errno;
 	if (r < 0)
 		unlink(tmp);
-	return r == 0 ? file_sync(folder) : r;
+	return r ?: file_sync(folder);
 }
 
 /* 1: it is back; 0: the backup does not have it. */
@@ -142,7 +138,7 @@ static int add_rows(struct repairing *x, const struct part *missing, uint64_t fi
 		p->whole = false;
 		r = 0;
 	}
-	return r == 0 ? p->rows.err : r;
+	return r ?: p->rows.err;
 }
 
 static int find_pieces(struct repairing *x, const struct part *missing, struct pieces *p)
@@ -161,7 +157,7 @@ static int find_pieces(struct repairing *x, const struct part *missing, struct p
 		p->saved[p->count++] = saved;
 		next = saved->last + 1;
 	}
-	return r == 0 ? add_rows(x, missing, next, missing->last, p) : r;
+	return r ?: add_rows(x, missing, next, missing->last, p);
 }
 
 static int attach_saved(
@@ -194,17 +190,15 @@ static int write_pieces(struct repairing *x, const struct part *missing, const s
 	for (size_t i = 0; i < p->count; i++) {
 		snprintf(aliases[i + 1], STORE_ALIAS_MAX, "saved%zu", i);
 		sources[i + 1] = aliases[i + 1];
-		if (r == 0)
-			r = attach_saved(x, p->saved[i], sources[i + 1], reterr);
+		r = r ?: attach_saved(x, p->saved[i], sources[i + 1], reterr);
 	}
-	if (r == 0)
-		r = parts_strange(x->s->write, strange, reterr);
+	r = r ?: parts_strange(x->s->write, strange, reterr);
 	if (r == 1)
 		r = errinfo_set_exit(reterr, EXIT_BAD_DATA, -EBADMSG,
 			"a part of %s was not written by this program: " PART_STRANGE, x->backup);
-	if (r == 0)
-		r = part_write(x->s, missing->cluster, sources, p->count + 1, part_rows(missing),
-			true, ret, reterr);
+	r = r
+		    ?: part_write(x->s, missing->cluster, sources, p->count + 1, part_rows(missing),
+			       true, ret, reterr);
 	for (size_t i = 0; i <= p->count; i++) {
 		snprintf(text, sizeof(text), "DETACH DATABASE IF EXISTS %s", sources[i]);
 		duck_exec(x->s->write, text, NULL);
@@ -280,8 +274,7 @@ static int repair_missing(struct repairing *x, struct errinfo *reterr)
 		struct part *missing = s->missing.items[i];
 
 		r = x->backup ? from_backup(x, missing, reterr) : 0;
-		if (r == 0)
-			r = from_pieces(x, missing, reterr);
+		r = r ?: from_pieces(x, missing, reterr);
 		if (r == 0) {
 			report_missing(x->report, missing, "gone");
 			i++;
@@ -299,7 +292,6 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 	struct repairing x = {
 		.s = s, .backup = backup, .source = source, .arg = arg, .report = report};
 	struct store_missing left;
-	char rows[TEXT_PLURAL_MAX], requests[TEXT_PLURAL_MAX];
 	int r = backup ? manifest_read(backup, &x.saved, reterr) : 0;
 
 	if (r == -ENOENT)
@@ -326,8 +318,8 @@ int store_duck_repair(struct store *store, const char *backup, store_source *sou
 	if (!left.parts && !left.requests)
 		return 0;
 	return errinfo_set_exit(reterr, x.back ? EXIT_PARTIAL : EXIT_BAD_DATA, -EBADMSG,
-		"%s and %s are gone: %s", text_format_plural(rows, left.rows, "rows"),
-		text_format_plural(requests, left.requests, "requests"),
+		"%s and %s are gone: %s", TEXT_PLURAL(left.rows, "rows"),
+		TEXT_PLURAL(left.requests, "requests"),
 		backup ? "neither the backup nor the journal has them"
 		       : "the journal does not have them; name a backup that may");
 }

@@ -7,6 +7,7 @@
  * again. Meanwhile the current generation grows, as far as memory allows. */
 #include <sys/statvfs.h>
 
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 #include "base/array.h"
 
@@ -24,14 +25,13 @@ bool seal_is_due(struct store_duck *s)
 	const struct generation *g;
 	bool due;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	g = s->current;
 	if (s->sql_asked.ns && now - s->sql_asked.ns < ASKED_NS)
 		rows = MIN(rows, ASKED_ROWS);
 	due = !g || s->frozen || g->row_count >= rows || g->bytes >= s->settings.memory_bytes / 8 ||
 	      (g->row_count && now - g->begun.ns >= s->settings.seal_ns);
 	due = due && now >= s->seal_after.ns;
-	pthread_mutex_unlock(&s->set_mutex);
 	return due;
 }
 
@@ -118,10 +118,8 @@ static int write_parts(struct store_duck *s, const char *alias, struct errinfo *
 			p->first = s->durable + 1;
 			p->last = s->frozen->position;
 		}
-		if (r == 0)
-			r = part_attach(s, s->write, p, reterr);
-		if (r == 0)
-			r = parts_add(&s->sealed, p);
+		r = r ?: part_attach(s, s->write, p, reterr);
+		r = r ?: parts_add(&s->sealed, p);
 		if (r == 0)
 			p = NULL;
 	}
@@ -143,9 +141,8 @@ static int seal_frozen(struct store_duck *s, struct errinfo *reterr)
 	char alias[STORE_ALIAS_MAX];
 	int r = check_space(s, s->frozen->bytes / 2, reterr);
 
-	if (r == 0)
-		r = write_parts(s, generation_alias(s->frozen, alias), reterr);
-	return r == 0 ? set_change(s, &change, reterr) : r;
+	r = r ?: write_parts(s, generation_alias(s->frozen, alias), reterr);
+	return r ?: set_change(s, &change, reterr);
 }
 
 /* Positions without rows: only the manifest says so. */
@@ -164,26 +161,24 @@ static int seal_step(struct store_duck *s, struct errinfo *reterr)
 	set_sweep(s);
 	if (!s->frozen)
 		r = freeze(s, &position, reterr);
-	if (r == 0)
-		r = s->frozen ? seal_frozen(s, reterr) : seal_position(s, position, reterr);
+	r = r ?: s->frozen ? seal_frozen(s, reterr) : seal_position(s, position, reterr);
 	set_sweep(s);
 	return r;
 }
 
 void store_fault(struct store_duck *s, int err, const struct errinfo *why)
 {
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
+
 	s->fault = err;
 	snprintf(s->fault_text, sizeof(s->fault_text), "%s", err == 0 ? "" : why->text);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 int seal_now(struct store_duck *s, struct errinfo *reterr)
 {
 	struct errinfo why = {0};
-	int r;
+	int r = instance_use(s, &why);
 
-	r = instance_use(s, &why);
 	if (r == 0) {
 		r = seal_step(s, &why);
 		instance_leave(s);
@@ -208,25 +203,16 @@ int seal_all(struct store *store, struct errinfo *reterr)
 	bool was_frozen;
 	int r;
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	was_frozen = s->frozen;
 	r = seal_now(s, reterr);
 	if (r == 0 && was_frozen)
 		r = seal_now(s, reterr);
-	pthread_mutex_unlock(&s->write_mutex);
 	return r;
 }
 
 /* changes of the set of parts: first on disk, then in memory, and what is gone is
  * removed when the last question that reads it is done. */
-
-static bool is_among(const struct part *p, struct part *const *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (list[i] == p)
-			return true;
-	return false;
-}
 
 /* The parts that the next manifest names; they stay whose they are. */
 static int next_parts(const struct store_duck *s, const struct change *c, struct parts *ret)
@@ -236,7 +222,7 @@ static int next_parts(const struct store_duck *s, const struct change *c, struct
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++) {
 		struct part *p = s->parts.items[i];
 
-		if (!p->gone && !is_among(p, c->remove, c->remove_count))
+		if (!p->gone && !EXISTS(k, c->remove_count, c->remove[k] == p))
 			r = parts_add(ret, p);
 	}
 	for (size_t i = 0; r == 0 && c->add && i < c->add->count; i++)
@@ -277,12 +263,11 @@ static int make_room(struct store_duck *s, size_t count)
 {
 	int r;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	r = ARRAY_RESERVE(s->parts.items, s->parts.room, s->parts.count + count, STORE_PARTS_MAX);
-	if (r == 0)
-		r = ARRAY_RESERVE(
-			s->missing.items, s->missing.room, s->missing.count + 1, STORE_PARTS_MAX);
-	pthread_mutex_unlock(&s->set_mutex);
+	r = r
+		    ?: ARRAY_RESERVE(s->missing.items, s->missing.room, s->missing.count + 1,
+			       STORE_PARTS_MAX);
 	return r;
 }
 
@@ -307,10 +292,8 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 	int r = make_room(s, c->add ? c->add->count : 0);
 
 	memcpy(m.id, s->id, sizeof(m.id));
-	if (r == 0)
-		r = next_parts(s, c, &m.parts);
-	if (r == 0)
-		r = next_missing(s, c, &m.missing);
+	r = r ?: next_parts(s, c, &m.parts);
+	r = r ?: next_missing(s, c, &m.missing);
 	if (r == 0) {
 		store_duck_at("before the manifest");
 		r = manifest_write(s->folder, &m, reterr);
@@ -327,23 +310,19 @@ int set_change(struct store_duck *s, const struct change *c, struct errinfo *ret
 
 static void detach(struct store_duck *s, const char *alias)
 {
-	char text[STORE_ALIAS_MAX + 16];
-
-	snprintf(text, sizeof(text), "DETACH %s", alias);
-	duck_exec(s->write, text, NULL);
+	duck_exec(s->write, FORMATTED(STORE_ALIAS_MAX + 16, "DETACH %s", alias), NULL);
 }
 
 static struct generation *next_generation(struct store_duck *s)
 {
 	struct generation *g = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !g && i < s->retired_count; i++)
 		if (s->retired[i]->users == 0) {
 			g = s->retired[i];
 			s->retired[i] = s->retired[--s->retired_count];
 		}
-	pthread_mutex_unlock(&s->set_mutex);
 	return g;
 }
 
@@ -351,14 +330,13 @@ static struct part *next_gone(struct store_duck *s)
 {
 	struct part *p = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !p && i < s->parts.count; i++)
 		if (s->parts.items[i]->gone && s->parts.items[i]->users == 0) {
 			p = s->parts.items[i];
 			memmove(&s->parts.items[i], &s->parts.items[i + 1],
 				(--s->parts.count - i) * sizeof(*s->parts.items));
 		}
-	pthread_mutex_unlock(&s->set_mutex);
 	return p;
 }
 

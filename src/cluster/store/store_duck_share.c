@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 
+#include "base/mutex.h"
 #include "base/search.h"
 #include "cluster/store/store_duck_private.h"
 #include "base/clock.h"
@@ -33,7 +34,7 @@ static size_t unite(struct store_share *list, size_t count)
 {
 	size_t n = 0;
 
-	qsort(list, count, sizeof(*list), compare_owners);
+	SORT(list, count, compare_owners);
 	for (size_t i = 0; i < count; i++)
 		if (n && !strcmp(list[n - 1].cluster, list[i].cluster))
 			free((char *)list[i].cluster);
@@ -74,13 +75,12 @@ bool parts_have(struct store *store, const char *cluster, size_t len)
 	struct store_duck *s = (struct store_duck *)store;
 	bool found = false;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !found && i < s->parts.count; i++) {
 		const struct part *p = s->parts.items[i];
 
 		found = !p->gone && strlen(p->cluster) == len && !memcmp(p->cluster, cluster, len);
 	}
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 
@@ -132,7 +132,7 @@ struct part *shares_find_over(struct store_duck *s)
 	struct part *found = NULL;
 	uint32_t count = 1;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; i < s->share_count; i++)
 		count = MAX(count, s->shares[i].owner + 1);
 	owners = calloc(count, sizeof(*owners));
@@ -150,7 +150,6 @@ struct part *shares_find_over(struct store_duck *s)
 	}
 	if (owners)
 		found = choose(owners, count, s->settings.bytes_max);
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 
@@ -248,17 +247,14 @@ void missing_of(struct store *store, const struct store_scope *scope, struct sto
 {
 	struct store_duck *s = (struct store_duck *)store;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	missing_count(s, scope, ret);
-	pthread_mutex_unlock(&s->set_mutex);
 }
 
 static bool is_known(const struct store_duck *s, const struct store_loss *l)
 {
-	for (size_t i = 0; i < s->losses.count; i++)
-		if (s->losses.items[i].first <= l->first && l->last <= s->losses.items[i].last)
-			return true;
-	return false;
+	return EXISTS(i, s->losses.count,
+		s->losses.items[i].first <= l->first && l->last <= s->losses.items[i].last);
 }
 
 int missing_lose(struct store *store, const struct store_loss *l, struct errinfo *reterr)
@@ -330,17 +326,15 @@ static int copy_rows(struct store_duck *s, struct reading *reading, enum store_t
 	_cleanup_buf_ struct buf text = BUF_INIT(STORE_TEXT_MAX);
 	struct duck_connection *c;
 	struct sql_table done;
-	char question[64];
 	int r;
 
 	buf_puts(&text, "COPY (");
-	snprintf(question, sizeof(question), "SELECT * FROM {%s}", store_tables[t].name);
-	r = reading_expand(reading, question, scope, &text, reterr);
+	r = reading_expand(reading, FORMATTED(64, "SELECT * FROM {%s}", store_tables[t].name),
+		scope, &text, reterr);
 	buf_puts(&text, ") TO ");
 	duck_quote(&text, path);
 	buf_puts(&text, " (FORMAT parquet, COMPRESSION zstd)");
-	if (r == 0)
-		r = text.err ? text.err : connection_get(s, &c, reterr);
+	r = r ?: text.err ? text.err : connection_get(s, &c, reterr);
 	if (r < 0)
 		return r;
 	r = duck_select(c, buf_str(&text), &limits, &done, reterr);

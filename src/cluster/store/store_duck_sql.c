@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 
 #include "base/log.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 #include "duck/duck_worker.h"
 
@@ -103,9 +104,8 @@ static unsigned tables_named(const char *text)
 	static const char *const any[] = {"query", "execute", "\\"};
 	unsigned tables = 0;
 
-	for (size_t i = 0; i < ARRAY_SIZE(any); i++)
-		if (strcasestr(text, any[i]))
-			return (1u << TABLE_COUNT) - 1;
+	if (EXISTS(i, ARRAY_SIZE(any), strcasestr(text, any[i])))
+		return (1u << TABLE_COUNT) - 1;
 	for (int t = 0; t < TABLE_COUNT; t++)
 		tables |= strcasestr(text, store_tables[t].name) ? 1u << t : 0;
 	return tables;
@@ -167,8 +167,7 @@ static int copy_tables(struct store_duck *s, struct duck_connection *c,
 	r = r < 0 ? r : text.err ? text.err : duck_exec(c, buf_str(&text), reterr);
 	if (r < 0)
 		duck_exec(c, "ROLLBACK", NULL);
-	if (r == 0)
-		r = duck_exec(c, "CHECKPOINT snapshot", reterr);
+	r = r ?: duck_exec(c, "CHECKPOINT snapshot", reterr);
 	duck_exec(c, "DETACH DATABASE IF EXISTS snapshot", NULL);
 	return r;
 }
@@ -218,7 +217,7 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&all->mutex);
+	MUTEX_HELD(&all->mutex);
 	for (n = all->first; n; n = n->next)
 		if (is_same(n, &key, tables, reading) &&
 			(n->position == reading->position ||
@@ -231,7 +230,6 @@ static int snapshot_begin(struct store_duck *s, const struct store_scope *scope,
 		*ret = n;
 	}
 	drop_old(all);
-	pthread_mutex_unlock(&all->mutex);
 	return r;
 }
 
@@ -282,8 +280,7 @@ static int ask_worker(const struct files *files, const char *text,
 		tables[t] = (struct duck_worker_table){store_tables[t].name, buf_str(&columns[t])};
 		r = r < 0 ? r : columns[t].err;
 	}
-	if (r == 0)
-		r = duck_worker_ask(&q, &rules, ret, NULL, reterr);
+	r = r ?: duck_worker_ask(&q, &rules, ret, NULL, reterr);
 	if (r == -ENOMEM) /* which would be so the next time, too */
 		r = errinfo_set(reterr, -ENOBUFS,
 			"the statement needs more than the %u MiB of memory that one may have: group, filter or limit earlier",
@@ -313,8 +310,7 @@ static int sql_reading(struct store_duck *s, struct reading *reading,
 		r = snapshot_begin(s, scope, reading, tables, &n, reterr);
 	if (r == -ENOSPC)
 		errinfo_set(reterr, r, "the disk is full: the newest rows cannot be read by SQL");
-	if (r == 0)
-		r = list_files(s, reading, n, &files);
+	r = r ?: list_files(s, reading, n, &files);
 	waited = mono_now().ns - began; /* for others' snapshots, and its own */
 	if (r == 0 && waited >= left.timeout_ns)
 		r = errinfo_set(reterr, -ETIMEDOUT, "the statement timed out while it was queued");

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/mutex.h"
 #include "cluster/store/store_duck_private.h"
 
 #define MERGE_COUNT                                                                                \
@@ -127,10 +128,8 @@ static int write_merged(struct store_duck *s, struct merge *m, struct errinfo *r
 		r = errinfo_set(reterr, -EBADMSG,
 			"merged parts have %" PRIu64 " rows and not %" PRIu64, part_rows(p),
 			m->rows);
-	if (r == 0)
-		r = part_attach(s, s->write, p, reterr);
-	if (r == 0)
-		r = set_change(s, &change, reterr);
+	r = r ?: part_attach(s, s->write, p, reterr);
+	r = r ?: set_change(s, &change, reterr);
 	parts_done(&add);
 	return r;
 }
@@ -159,11 +158,10 @@ static struct part *next_suspect(struct store_duck *s)
 {
 	struct part *p = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; !p && i < s->parts.count; i++)
 		if (s->parts.items[i]->suspect && !s->parts.items[i]->gone)
 			p = s->parts.items[i];
-	pthread_mutex_unlock(&s->set_mutex);
 	return p;
 }
 
@@ -184,10 +182,9 @@ static int check_suspect(struct store_duck *s, struct errinfo *reterr)
 			strerror(-r));
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	p->suspect = false;
 	p->scrubbed = mono_now();
-	pthread_mutex_unlock(&s->set_mutex);
 	return 1;
 }
 
@@ -195,14 +192,13 @@ void suspects_check(struct store_duck *s)
 {
 	struct errinfo e = {0};
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	if (instance_use(s, NULL) == 0) {
 		while (check_suspect(s, &e) > 0)
 			;
 		set_sweep(s);
 		instance_leave(s);
 	}
-	pthread_mutex_unlock(&s->write_mutex);
 }
 
 /* ---- a step ---- */
@@ -226,12 +222,9 @@ static int step(struct store_duck *s, int64_t now_ns, struct errinfo *reterr)
 {
 	int r = check_suspect(s, reterr);
 
-	if (r == 0)
-		r = keep_clock(s, &now_ns, reterr);
-	if (r == 0)
-		r = expire(s, now_ns, reterr);
-	if (r == 0)
-		r = merge(s, reterr);
+	r = r ?: keep_clock(s, &now_ns, reterr);
+	r = r ?: expire(s, now_ns, reterr);
+	r = r ?: merge(s, reterr);
 	set_sweep(s);
 	return r;
 }
@@ -241,16 +234,14 @@ int upkeep_step(struct store *store, int64_t now_ns, struct errinfo *reterr)
 	struct store_duck *s = (struct store_duck *)store;
 	int r = 0;
 
-	pthread_mutex_lock(&s->write_mutex);
+	MUTEX_HELD(&s->write_mutex);
 	if (seal_is_due(s))
 		r = seal_now(s, reterr);
-	if (r == 0)
-		r = instance_use(s, reterr);
+	r = r ?: instance_use(s, reterr);
 	if (r == 0) {
 		r = step(s, now_ns, reterr);
 		instance_leave(s);
 	}
-	pthread_mutex_unlock(&s->write_mutex);
 	return r;
 }
 
@@ -313,8 +304,7 @@ static int copy_part(struct copying *c, const struct part *p, struct errinfo *re
 	if (c->links && link(from, to) == 0)
 		return 0;
 	r = store_copy_file(from, to);
-	if (r == 0)
-		r = digest_sha256_file(to, sum);
+	r = r ?: digest_sha256_file(to, sum);
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "%s cannot be copied to %s: %s", from, to, strerror(-r));
@@ -348,10 +338,8 @@ static int copy_all(struct copying *c, struct errinfo *reterr)
 
 	for (size_t i = 0; r == 0 && i < c->manifest.parts.count; i++)
 		r = copy_part(c, c->manifest.parts.items[i], reterr);
-	if (r == 0)
-		r = manifest_write(c->partial, &c->manifest, reterr);
-	if (r == 0)
-		r = write_sums(c, reterr);
+	r = r ?: manifest_write(c->partial, &c->manifest, reterr);
+	r = r ?: write_sums(c, reterr);
 	if (r == 0 && rename(c->partial, c->to) < 0)
 		r = errinfo_set(
 			reterr, -errno, "%s cannot be renamed: %s", c->partial, strerror(errno));
@@ -408,8 +396,7 @@ static int copy_folder(struct copying *c, struct errinfo *reterr)
 		r = manifest_read(c->from, &c->manifest, reterr);
 		if (r == -ENOENT)
 			return errinfo_set(reterr, r, "there is no store in %s", c->from);
-		if (r == 0)
-			r = copy_store(c, reterr);
+		r = r ?: copy_store(c, reterr);
 		manifest_done(&c->manifest);
 		c->manifest = (struct manifest){0};
 	}
@@ -445,8 +432,7 @@ int store_duck_restore(const char *from, const char *to, struct errinfo *reterr)
 
 	if (r == -EBADMSG && none.findings && none.findings == none.known)
 		r = 0; /* what was missing then is missing in it */
-	if (r == 0)
-		r = manifest_read(from, &c.manifest, reterr);
+	r = r ?: manifest_read(from, &c.manifest, reterr);
 	if (r < 0)
 		return r;
 	manifest_new_id(c.manifest.id); /* it goes another way than the store that it is of */

@@ -2,17 +2,18 @@
 /* store_duck_verify.c - whether a folder holds what its manifest says: sums, rows, clusters. All that is
  * wrong is told, not only the first. */
 #include <fcntl.h>
-#include <stdarg.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "base/mutex.h"
 #include "base/text.h"
 #include "cluster/store/store_duck_private.h"
 
 #define SUMS_MAX (64u << 20)
 
-void report_tell(struct store_report *r, const char *fmt, ...)
+/* Counts it, too. */
+static void report_tell(struct store_report *r, const char *fmt, ...)
 {
 	char text[1024];
 	va_list ap;
@@ -27,7 +28,7 @@ void report_tell(struct store_report *r, const char *fmt, ...)
 
 void report_missing(struct store_report *r, const struct part *p, const char *what)
 {
-	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", rows[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?";
 	int64_t first = 0, last = 0;
 
 	for (int t = 0; t < TABLE_COUNT; t++) {
@@ -39,13 +40,13 @@ void report_missing(struct store_report *r, const struct part *p, const char *wh
 	when_utc(since, (wall_time){first});
 	when_utc(until, (wall_time){last});
 	report_tell(r, "%s: %s of cluster %.60s from %s to %s, in %s/%06" PRIu64 ".duckdb%s%s",
-		what, text_format_plural(rows, part_rows(p), "rows"), p->cluster, since, until,
-		p->folder, p->id, *p->why ? ": " : "", p->why);
+		what, TEXT_PLURAL(part_rows(p), "rows"), p->cluster, since, until, p->folder, p->id,
+		*p->why ? ": " : "", p->why);
 }
 
 void report_loss(struct store_report *r, const struct store_loss *l)
 {
-	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?", n[TEXT_PLURAL_MAX];
+	char since[WHEN_UTC_MAX] = "?", until[WHEN_UTC_MAX] = "?";
 
 	if (l->since_ns)
 		when_utc(since, (wall_time){l->since_ns});
@@ -54,8 +55,7 @@ void report_loss(struct store_report *r, const struct store_loss *l)
 	report_tell(r,
 		"missing: %s that came in between %s and %s, journal entries %" PRIu64
 		" to %" PRIu64 ": they were damaged or gone before their rows were sealed",
-		text_format_plural(n, l->last - l->first + 1, "requests"), since, until, l->first,
-		l->last);
+		TEXT_PLURAL(l->last - l->first + 1, "requests"), since, until, l->first, l->last);
 }
 
 /* The list of a backup, but for the parts, whose sums the manifest has; a store that is in use has none. */
@@ -142,10 +142,8 @@ static int check_part(struct store_duck *s, struct duck_connection *c, const str
 		report_missing(report, &damaged, "damaged");
 		return 0;
 	}
-	if (r == 0)
-		r = part_attach(s, c, p, reterr);
-	if (r == 0)
-		r = parts_strange(c, alias, reterr);
+	r = r ?: part_attach(s, c, p, reterr);
+	r = r ?: parts_strange(c, alias, reterr);
 	if (r < 0)
 		return r;
 	if (r == 1) {
@@ -167,8 +165,7 @@ static int check_parts(struct store_duck *s, struct store_report *report, struct
 		{"autoload_known_extensions", "false"}, {NULL, NULL}};
 	int r = duck_open(NULL, settings, &d, reterr);
 
-	if (r == 0)
-		r = duck_connect(d, &c, reterr);
+	r = r ?: duck_connect(d, &c, reterr);
 	for (size_t i = 0; r == 0 && i < s->parts.count; i++)
 		r = check_part(s, c, s->parts.items[i], report, reterr);
 	return r;
@@ -195,11 +192,9 @@ static void tell_manifest(const char *folder, const struct manifest *m, struct s
 /* A backup has no lock, and may lie where nothing can be written. */
 static int lock_if_store(const char *folder, int *ret_fd, struct errinfo *reterr)
 {
-	char path[STORE_PATH_MAX];
 	int fd;
 
-	snprintf(path, sizeof(path), "%s/lock", folder);
-	if (access(path, F_OK) < 0)
+	if (access(FORMATTED(STORE_PATH_MAX, "%s/lock", folder), F_OK) < 0)
 		return 0;
 	fd = store_lock(folder, reterr);
 	if (fd < 0)
@@ -220,10 +215,8 @@ int store_duck_verify(const char *folder, struct store_report *report, struct er
 	if (!name)
 		return -ENOMEM;
 	r = lock_if_store(folder, &lock, reterr);
-	if (r == 0)
-		r = check_sums(folder, report, reterr);
-	if (r == 0)
-		r = manifest_read(folder, &m, reterr);
+	r = r ?: check_sums(folder, report, reterr);
+	r = r ?: manifest_read(folder, &m, reterr);
 	if (r == -ENOENT)
 		return errinfo_set_exit(
 			reterr, EXIT_NO_INPUT, r, "%s is not a store: it has no manifest", folder);
@@ -266,11 +259,10 @@ static bool scrub_wait(struct scrub *x, uint64_t ns)
 	bool end;
 	int r = 0;
 
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	while (!x->end && r != ETIMEDOUT)
 		r = pthread_cond_timedwait(&x->ends, &x->mutex, &t);
 	end = x->end;
-	pthread_mutex_unlock(&x->mutex);
 	return end;
 }
 
@@ -280,7 +272,7 @@ static struct part *part_begin(struct store_duck *s)
 	uint64_t now = mono_now().ns;
 	struct part *found = NULL;
 
-	pthread_mutex_lock(&s->set_mutex);
+	MUTEX_HELD(&s->set_mutex);
 	for (size_t i = 0; i < s->parts.count; i++) {
 		struct part *p = s->parts.items[i];
 		bool is_due = !p->scrubbed.ns || now - p->scrubbed.ns >= EVERY_NS;
@@ -291,7 +283,6 @@ static struct part *part_begin(struct store_duck *s)
 	}
 	if (found)
 		found->users++;
-	pthread_mutex_unlock(&s->set_mutex);
 	return found;
 }
 

@@ -16,13 +16,6 @@
 #define BYTE_RATE_MAX (UINT64_C(1) << 40)
 #define VERBS_ALL     (TENANT_INGEST | TENANT_READ | TENANT_SQL | TENANT_ADMIN)
 
-struct reading {
-	struct yaml_tree *tree;
-	struct acl *acl;
-	struct acl_entry *entry; /* being read */
-	struct errinfo *reterr;
-};
-
 static void entry_done(struct acl_entry *e)
 {
 	for (size_t i = 0; i < e->tenant.cluster_count; i++)
@@ -41,52 +34,55 @@ void acl_free(struct acl *a)
 
 /* ---- values ---- */
 
+struct key {
+	const char *name;
+	int (*read)(const struct key *k, struct acl_entry *e, const struct yaml_value *v);
+	size_t offset, high; /* of a number: where it goes, and its highest value */
+};
+
 /* copy_name - @v as text that can be shown anywhere as it is. */
-static int copy_name(
-	struct reading *p, const struct yaml_value *v, const char *what, const char **ret)
+static int copy_name(const struct yaml_value *v, const char *what, const char **ret)
 {
 	_cleanup_buf_ struct buf shown = BUF_INIT(4096);
 	size_t len = v->kind == YAML_TEXT ? strlen(v->text) : 0;
 
 	if (!len || len > NAME_BYTES)
-		return yaml_fail(
-			p->tree, v, p->reterr, "%s must have 1 to %d bytes", what, NAME_BYTES);
+		return yaml_fail(v, "%s must have 1 to %d bytes", what, NAME_BYTES);
 	text_escape_terminal(&shown, v->text);
 	if (shown.err == -ENOMEM)
 		return shown.err;
 	if (shown.err || shown.len != len)
-		return yaml_fail(
-			p->tree, v, p->reterr, "%s contains characters that cannot be shown", what);
+		return yaml_fail(v, "%s contains characters that cannot be shown", what);
 	*ret = strdup(v->text);
 	return *ret ? 0 : -ENOMEM;
 }
 
-static int read_name(struct reading *p, const struct yaml_value *v)
+static int read_name(const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
-	return copy_name(p, v, "key_name", &p->entry->tenant.name);
+	return copy_name(v, "key_name", &e->tenant.name);
 }
 
-static int read_token(struct reading *p, const struct yaml_value *v)
+static int read_token(const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
-	struct errinfo e = {0};
+	struct errinfo why = {0};
 	int r;
 
 	if (v->kind != YAML_TEXT)
-		return yaml_fail(p->tree, v, p->reterr, "token must be a string");
-	r = token_hash_of("the entry", v->text, strlen(v->text), &p->entry->hash, &e);
-	return r == -EINVAL ? yaml_fail(p->tree, v, p->reterr, "%s", e.text) : r;
+		return yaml_fail(v, "token must be a string");
+	r = token_hash_of("the entry", v->text, strlen(v->text), &e->hash, &why);
+	return r == -EINVAL ? yaml_fail(v, "%s", why.text) : r;
 }
 
-static int read_token_sha256(struct reading *p, const struct yaml_value *v)
+static int read_token_sha256(
+	const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
 	static const char digits[] = "0123456789abcdef";
-	unsigned char *out = p->entry->hash.sha256;
+	unsigned char *out = e->hash.sha256;
 	size_t n = v->kind == YAML_TEXT ? strlen(v->text) : 0;
 
-	if (n != 2 * sizeof(p->entry->hash.sha256) ||
-		strspn(v->text, "0123456789abcdefABCDEF") != n)
-		return yaml_fail(p->tree, v, p->reterr,
-			"token_sha256 must have 64 hex digits: printf %%s TOKEN | sha256sum");
+	if (n != 2 * sizeof(e->hash.sha256) || strspn(v->text, "0123456789abcdefABCDEF") != n)
+		return yaml_fail(
+			v, "token_sha256 must have 64 hex digits: printf %%s TOKEN | sha256sum");
 	for (size_t i = 0; i < n; i++) {
 		const char *d = strchr(digits, tolower((unsigned char)v->text[i]));
 
@@ -95,26 +91,27 @@ static int read_token_sha256(struct reading *p, const struct yaml_value *v)
 	return 0;
 }
 
-static int read_clusters(struct reading *p, const struct yaml_value *v)
+static int read_clusters(
+	const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
-	struct tenant *t = &p->entry->tenant;
+	struct tenant *t = &e->tenant;
 	const char **names;
 	int r = 0;
 
 	if (v->kind == YAML_NOTHING || (v->kind == YAML_LIST && !v->count))
 		return 0;
 	if (v->kind != YAML_LIST || v->count > ACL_CLUSTERS_MAX)
-		return yaml_fail(p->tree, v, p->reterr,
-			"allowed_clusters must be a list of at most %d names", ACL_CLUSTERS_MAX);
+		return yaml_fail(
+			v, "allowed_clusters must be a list of at most %d names", ACL_CLUSTERS_MAX);
 	names = calloc(v->count, sizeof(*names));
 	if (!names)
 		return -ENOMEM;
 	t->clusters = names;
 	for (const struct yaml_value *m = v->first; m && r == 0; m = m->next) {
-		r = copy_name(p, m, "a cluster's name", &names[t->cluster_count]);
+		r = copy_name(m, "a cluster's name", &names[t->cluster_count]);
 		t->cluster_count += r == 0;
 		if (r == 0 && strchr(m->text, '*'))
-			r = yaml_fail(p->tree, m, p->reterr,
+			r = yaml_fail(m,
 				"patterns are not supported: name each cluster, or leave allowed_clusters out for all");
 	}
 	return r;
@@ -130,145 +127,108 @@ static unsigned verb_of(const char *id)
 	return 0;
 }
 
-static int read_verbs(struct reading *p, const struct yaml_value *v)
+static int read_verbs(const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
 	unsigned verbs = 0;
 
 	if (v->kind != YAML_LIST || !v->count)
-		return yaml_fail(p->tree, v, p->reterr,
+		return yaml_fail(v,
 			"verbs must be a list of ingest, read, sql and admin: leave it out for all");
 	for (const struct yaml_value *m = v->first; m; m = m->next) {
 		unsigned bit = m->kind == YAML_TEXT ? verb_of(m->text) : 0;
 
 		if (!bit)
-			return yaml_fail(
-				p->tree, m, p->reterr, "a verb must be ingest, read, sql or admin");
+			return yaml_fail(m, "a verb must be ingest, read, sql or admin");
 		verbs |= bit;
 	}
-	p->entry->tenant.verbs = verbs;
+	e->tenant.verbs = verbs;
 	return 0;
 }
 
-static int read_expires(struct reading *p, const struct yaml_value *v)
+static int read_expires(
+	const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
 	const char *text = v->kind == YAML_TEXT ? v->text : "";
 	int64_t ns = 0;
 
 	if (strspn(text, "0123456789") != 4 || text[4] != '-' ||
 		when_parse(text, NULL, false, &ns) < 0 || ns == 0)
-		return yaml_fail(p->tree, v, p->reterr,
-			"expires must be a time such as 2027-01-01T00:00:00Z");
-	p->entry->tenant.expires_ns = p->entry->hash.expires_ns = ns;
+		return yaml_fail(v, "expires must be a time such as 2027-01-01T00:00:00Z");
+	e->tenant.expires_ns = e->hash.expires_ns = ns;
 	return 0;
 }
 
-static int read_rate(struct reading *p, const struct yaml_value *v, unsigned *ret)
+static int read_number(const struct key *k, struct acl_entry *e, const struct yaml_value *v)
 {
-	double n;
-	int r = yaml_number(p->tree, v, 1, RATE_MAX, &n, p->reterr);
+	double n = 0;
+	int r = yaml_number(v, 1, k->high, &n);
 
-	if (r == 0)
-		*ret = (unsigned)n;
+	*(unsigned *)((char *)e + k->offset) = (unsigned)n;
 	return r;
 }
 
-static int read_ask_rate(struct reading *p, const struct yaml_value *v)
+static int read_byte_rate(
+	const struct key *k _unused_, struct acl_entry *e, const struct yaml_value *v)
 {
-	return read_rate(p, v, &p->entry->ask_rate);
-}
+	int r = yaml_size(v, &e->byte_rate);
 
-static int read_ingest_rate(struct reading *p, const struct yaml_value *v)
-{
-	return read_rate(p, v, &p->entry->ingest_rate);
-}
-
-static int read_row_rate(struct reading *p, const struct yaml_value *v)
-{
-	unsigned rate = 0;
-	int r = read_rate(p, v, &rate);
-
-	p->entry->row_rate = rate;
-	return r;
-}
-
-static int read_byte_rate(struct reading *p, const struct yaml_value *v)
-{
-	int r = yaml_size(p->tree, v, &p->entry->byte_rate, p->reterr);
-
-	return r == 0 && (!p->entry->byte_rate || p->entry->byte_rate > BYTE_RATE_MAX)
-		       ? yaml_fail(p->tree, v, p->reterr,
+	return r == 0 && (!e->byte_rate || e->byte_rate > BYTE_RATE_MAX)
+		       ? yaml_fail(v,
 				 "ingest_bytes_per_second must be a size such as 10m, at most 1t")
 		       : r;
 }
 
-static int read_share(struct reading *p, const struct yaml_value *v)
-{
-	double n;
-	int r = yaml_number(p->tree, v, 1, 100, &n, p->reterr);
-
-	if (r == 0)
-		p->entry->share_percent = (unsigned)n;
-	return r;
-}
-
 /* In this order: a token is read before what is noted beside its hash. */
-static const struct {
-	const char *name;
-	int (*read)(struct reading *p, const struct yaml_value *v);
-} keys[] = {
-	{"token", read_token},
-	{"token_sha256", read_token_sha256},
-	{"key_name", read_name},
-	{"allowed_clusters", read_clusters},
-	{"verbs", read_verbs},
-	{"expires", read_expires},
-	{"requests_per_second", read_ask_rate},
-	{"ingest_per_second", read_ingest_rate},
-	{"ingest_rows_per_second", read_row_rate},
-	{"ingest_bytes_per_second", read_byte_rate},
-	{"max_size_percent", read_share},
+static const struct key keys[] = {
+	{"token", read_token, 0, 0},
+	{"token_sha256", read_token_sha256, 0, 0},
+	{"key_name", read_name, 0, 0},
+	{"allowed_clusters", read_clusters, 0, 0},
+	{"verbs", read_verbs, 0, 0},
+	{"expires", read_expires, 0, 0},
+	{"requests_per_second", read_number, offsetof(struct acl_entry, ask_rate), RATE_MAX},
+	{"ingest_per_second", read_number, offsetof(struct acl_entry, ingest_rate), RATE_MAX},
+	{"ingest_rows_per_second", read_number, offsetof(struct acl_entry, row_rate), RATE_MAX},
+	{"ingest_bytes_per_second", read_byte_rate, 0, 0},
+	{"max_size_percent", read_number, offsetof(struct acl_entry, share_percent), 100},
 };
 
 /* ---- entries ---- */
 
-static int fail_unknown(struct reading *p, const struct yaml_value *v)
+static int fail_unknown(const struct yaml_value *v)
 {
 	_cleanup_buf_ struct buf known = BUF_INIT(1024);
 
 	for (size_t i = 0; i < ARRAY_SIZE(keys); i++)
 		buf_printf(&known, "%s%s", i ? ", " : "", keys[i].name);
-	return yaml_fail(
-		p->tree, v, p->reterr, "an entry has an unknown key: expected %s", buf_str(&known));
+	return yaml_fail(v, "an entry has an unknown key: expected %s", buf_str(&known));
 }
 
-static int check_share(struct reading *p, const struct yaml_value *entry)
+static int check_share(const struct acl_entry *e, const struct yaml_value *entry)
 {
-	const struct acl_entry *e = p->entry;
-
 	return e->share_percent && (!e->tenant.clusters || !(e->tenant.verbs & TENANT_INGEST))
-		       ? yaml_fail(p->tree, entry, p->reterr,
+		       ? yaml_fail(entry,
 				 "max_size_percent applies to clusters: it needs allowed_clusters and the verb ingest")
 		       : 0;
 }
 
-static int check_keys(struct reading *p, const struct yaml_value *entry)
+static int check_keys(const struct yaml_value *entry)
 {
 	if (entry->kind != YAML_MAP)
-		return yaml_fail(p->tree, entry, p->reterr,
-			"an entry must have keys: key_name, token, allowed_clusters");
+		return yaml_fail(
+			entry, "an entry must have keys: key_name, token, allowed_clusters");
 	for (const struct yaml_value *v = entry->first; v; v = v->next) {
 		size_t i = 0;
 
 		while (i < ARRAY_SIZE(keys) && strcmp(keys[i].name, v->key) != 0)
 			i++;
 		if (i == ARRAY_SIZE(keys))
-			return fail_unknown(p, v);
+			return fail_unknown(v);
 	}
 	if (!yaml_member(entry, "key_name"))
-		return yaml_fail(p->tree, entry, p->reterr, "an entry needs key_name");
+		return yaml_fail(entry, "an entry needs key_name");
 	if (!yaml_member(entry, "token") == !yaml_member(entry, "token_sha256"))
-		return yaml_fail(
-			p->tree, entry, p->reterr, "an entry needs either token or token_sha256");
+		return yaml_fail(entry, "an entry needs either token or token_sha256");
 	return 0;
 }
 
@@ -282,32 +242,29 @@ static struct acl_entry *add_entry(struct acl *a)
 	return &a->entries[a->count++];
 }
 
-static int read_entry(struct reading *p, const struct yaml_value *entry)
+static int read_entry(struct acl *a, const struct yaml_value *entry)
 {
-	int r = check_keys(p, entry);
+	int r = check_keys(entry);
+	struct acl_entry *e = r < 0 ? NULL : add_entry(a);
 
-	if (r < 0)
-		return r;
-	p->entry = add_entry(p->acl);
-	if (!p->entry)
-		return -ENOMEM;
+	if (!e)
+		return r ?: -ENOMEM;
 	for (size_t i = 0; i < ARRAY_SIZE(keys) && r == 0; i++) {
 		const struct yaml_value *v = yaml_member(entry, keys[i].name);
 
-		r = v ? keys[i].read(p, v) : 0;
+		r = v ? keys[i].read(&keys[i], e, v) : 0;
 	}
-	if (r == 0)
-		r = check_share(p, entry);
-	p->entry->tenant.credential = token_hash_number(&p->entry->hash);
-	for (size_t i = 0; i + 1 < p->acl->count && r == 0; i++)
-		if (p->acl->entries[i].tenant.credential == p->entry->tenant.credential)
-			r = yaml_fail(p->tree, entry, p->reterr,
-				"the same token is given twice: give every entry its own");
+	r = r ?: check_share(e, entry);
+	e->tenant.credential = token_hash_number(&e->hash);
+	for (size_t i = 0; i + 1 < a->count && r == 0; i++)
+		if (a->entries[i].tenant.credential == e->tenant.credential)
+			r = yaml_fail(
+				entry, "the same token is given twice: give every entry its own");
 	return r;
 }
 
 /* Entries of one name are one owner, with the largest share that one of them has. */
-static int find_owners(struct acl *a, struct yaml_tree *tree, struct errinfo *reterr)
+static int find_owners(struct acl *a, const struct yaml_value *root)
 {
 	uint32_t owners = 0;
 	unsigned sum = 0;
@@ -329,30 +286,26 @@ static int find_owners(struct acl *a, struct yaml_tree *tree, struct errinfo *re
 				a->entries[j].share_percent = e->share_percent;
 		sum += e->share_percent;
 	}
-	return sum <= 100 ? 0
-			  : yaml_fail(tree, yaml_tree_root(tree), reterr,
-				    "max_size_percent adds up to %u: at most 100", sum);
+	return sum <= 100 ? 0 : yaml_fail(root, "max_size_percent adds up to %u: at most 100", sum);
 }
 
 static int read_list(
 	struct acl *a, const char *path, const struct buf *text, struct errinfo *reterr)
 {
 	_cleanup_(yaml_tree_freep) struct yaml_tree *tree = NULL;
-	struct reading p = {.acl = a, .reterr = reterr};
 	const struct yaml_value *root;
 	int r = yaml_tree_read(path, buf_str(text), text->len, &tree, reterr);
 
 	if (r < 0)
 		return r;
-	p.tree = tree;
 	root = yaml_tree_root(tree);
 	if (root->kind != YAML_LIST || !root->count || root->count > ACL_ENTRIES_MAX)
-		return yaml_fail(tree, root, reterr,
+		return yaml_fail(root,
 			"expected a list of 1 to %d entries, each beginning with `- key_name:`",
 			ACL_ENTRIES_MAX);
 	for (const struct yaml_value *v = root->first; v && r == 0; v = v->next)
-		r = read_entry(&p, v);
-	return r < 0 ? r : find_owners(a, tree, reterr);
+		r = read_entry(a, v);
+	return r < 0 ? r : find_owners(a, root);
 }
 
 static int read_plain(
@@ -388,10 +341,7 @@ static bool is_list(const char *text)
 
 	for (text += strspn(text, " \t\r\n"); *text == '#'; text += strspn(text, " \t\r\n"))
 		text += strcspn(text, "\n");
-	for (size_t i = 0; i < ARRAY_SIZE(begins); i++)
-		if (!strncmp(text, begins[i], strlen(begins[i])))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(begins), !strncmp(text, begins[i], strlen(begins[i])));
 }
 
 ORDER(compare_entries, struct acl_entry, ASCENDING(tenant.credential))
@@ -404,18 +354,17 @@ int acl_read(const char *path, struct acl **ret, struct errinfo *reterr)
 
 	if (r == 0 && strlen(buf_str(&b)) != b.len)
 		r = errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL, "%s is not a text file", path);
-	if (r == 0)
-		r = digest_sha256(buf_str(&b), b.len, a->digest);
-	if (r == 0)
-		r = is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
-					 : read_plain(a, path, &b, reterr);
+	r = r ?: digest_sha256(buf_str(&b), b.len, a->digest);
+	r = r
+		    ?: is_list(buf_str(&b)) ? read_list(a, path, &b, reterr)
+					    : read_plain(a, path, &b, reterr);
 	if (b.data)
 		explicit_bzero(b.data, b.len);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
 		return r;
-	qsort(a->entries, a->count, sizeof(*a->entries), compare_entries);
+	SORT(a->entries, a->count, compare_entries);
 	*ret = TAKE(a);
 	return 0;
 }

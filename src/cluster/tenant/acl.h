@@ -13,9 +13,10 @@
 struct acl_entry {
 	struct tenant tenant;
 	struct token_hash hash; /* until_ns: it is gone from the file, and its grace ends then */
-	unsigned ask_rate, ingest_rate; /* a second */
-	uint64_t row_rate, byte_rate;   /* likewise, of what is sent; 0: no limit */
-	uint32_t owner; /* 1, 2, … by the order of the file: those of one key_name are one */
+	unsigned ask_rate, ingest_rate,
+		row_rate;   /* a second; row_rate: of what is sent; 0: no limit */
+	uint64_t byte_rate; /* likewise */
+	uint32_t owner;     /* 1, 2, … by the order of the file: those of one key_name are one */
 	unsigned share_percent; /* of the store, for the owner; 0: none of its own */
 	struct rate asked, ingested, rows, bytes;
 };
@@ -29,7 +30,6 @@ struct acl {
 };
 
 int acl_read(const char *path, struct acl **ret, struct errinfo *reterr);
-void acl_free(struct acl *a); /* not the older ones */
-DEFINE_CLEANUP(struct acl *, acl_free)
+DECLARE_FREE(struct acl, acl_free) /* not the older ones */
 
 struct acl_entry *acl_find(const struct acl *a, uint64_t credential);

@@ -9,12 +9,12 @@
 
 #include <fcntl.h>
 #include <limits.h>
-#include <pthread.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 
 #include "base/log.h"
 #include "base/clock.h"
+#include "base/mutex.h"
 #include "json/writer.h"
 #include "base/path_user.h"
 #include "json/reader.h"
@@ -112,7 +112,7 @@ static void *run(void *arg)
 {
 	struct audit *a = arg;
 
-	pthread_mutex_lock(&a->lock);
+	MUTEX_HELD(&a->lock);
 	while (!a->stopping) {
 		struct timespec until;
 		uint64_t at_ns = mono_now().ns + SYNC_NS;
@@ -124,7 +124,6 @@ static void *run(void *arg)
 			tend(a);
 	}
 	tend(a);
-	pthread_mutex_unlock(&a->lock);
 	return NULL;
 }
 
@@ -176,8 +175,7 @@ static int start(struct audit *a)
 	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
 	r = -pthread_cond_init(&a->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	if (r == 0)
-		r = -pthread_create(&a->thread, NULL, run, a);
+	r = r ?: -pthread_create(&a->thread, NULL, run, a);
 	a->has_thread = r == 0;
 	return r;
 }
@@ -194,12 +192,9 @@ int audit_open(const char *path, struct audit **ret, struct errinfo *reterr)
 	a->path = strdup(path);
 	a->fd = a->path ? open_file(path, reterr) : -ENOMEM;
 	r = MIN(a->fd, 0);
-	if (r == 0)
-		r = go_on(a, reterr);
-	if (r == 0)
-		r = go_on_from_older(a, reterr);
-	if (r == 0)
-		r = start(a);
+	r = r ?: go_on(a, reterr);
+	r = r ?: go_on_from_older(a, reterr);
+	r = r ?: start(a);
 	if (r < 0)
 		return r;
 	*ret = TAKE(a);
@@ -250,14 +245,13 @@ static int put_line(struct buf *b, const struct audit *a, const struct audit_ent
 	struct json_writer w = json_writer_to_buf(b);
 	char time[WHEN_UTC_MAX];
 	int r;
-	char hex[9];
 
 	json_begin_object(&w);
 	JSON_PUT(&w, JSON_U("seq", a->seq + 1),
 		JSON_S("time", when_utc(time, (wall_time){e->wall_ns})));
 	put_name(&w, "bearer_key_name", e->key_name);
-	snprintf(hex, sizeof(hex), "%08x", (unsigned)(e->credential >> 32));
-	json_string_member(&w, "bearer_hash", e->credential ? hex : "");
+	json_string_member(&w, "bearer_hash",
+		e->credential ? FORMATTED(9, "%08x", (unsigned)(e->credential >> 32)) : "");
 	put_name(&w, "peer", e->peer);
 	put_name(&w, "action", e->action);
 	if (e->text)
@@ -293,10 +287,8 @@ int audit_write(struct audit *a, const struct audit_entry *e)
 
 	pthread_mutex_lock(&a->lock);
 	r = put_line(&b, a, e);
-	if (r == 0)
-		r = digest_sha256(b.data, b.len - 1, sum);
-	if (r == 0)
-		r = append(a, &b);
+	r = r ?: digest_sha256(b.data, b.len - 1, sum);
+	r = r ?: append(a, &b);
 	if (r == 0) {
 		memcpy(a->head, sum, sizeof(a->head));
 		a->seq++;

@@ -21,8 +21,7 @@ struct audit;
  * line that a crash has left incomplete at its end is removed. -EAGAIN: another process writes it;
  * -EBADMSG: see audit_verify(). */
 int audit_open(const char *path, struct audit **ret, struct errinfo *reterr);
-void audit_free(struct audit *a);
-DEFINE_CLEANUP(struct audit *, audit_free)
+DECLARE_FREE(struct audit, audit_free)
 
 struct audit_entry {
 	int64_t wall_ns;

@@ -49,14 +49,6 @@ static int hash_list_add(struct hash_list *l, const struct token_hash *h, uint64
 	return 0;
 }
 
-static bool hash_list_has(const struct hash_list *l, uint64_t credential)
-{
-	for (size_t i = 0; i < l->count; i++)
-		if (token_hash_number(&l->items[i]) == credential)
-			return true;
-	return false;
-}
-
 /* collect - what counts once @fresh is the newest reading. */
 static int collect(struct tenants *t, const struct acl *fresh, uint64_t now_ns, struct hash_list *l)
 {
@@ -70,7 +62,9 @@ static int collect(struct tenants *t, const struct acl *fresh, uint64_t now_ns, 
 			uint64_t until_ns =
 				a->retired_ns ? e->hash.until_ns : now_ns + TENANTS_GRACE_NS;
 
-			if (until_ns > now_ns && !hash_list_has(l, e->tenant.credential))
+			if (until_ns > now_ns &&
+				!EXISTS(k, l->count,
+					token_hash_number(&l->items[k]) == e->tenant.credential))
 				r = hash_list_add(l, &e->hash, until_ns);
 		}
 	return r;
@@ -131,10 +125,8 @@ int tenants_reload(struct tenants *t, uint64_t now_ns, struct errinfo *reterr)
 		return 0;
 	if (forget(t, now_ns) >= OLDER_MAX)
 		r = -ENOBUFS;
-	if (r == 0)
-		r = collect(t, fresh, now_ns, &l);
-	if (r == 0)
-		r = token_set_replace(t->tokens, l.items, l.count);
+	r = r ?: collect(t, fresh, now_ns, &l);
+	r = r ?: token_set_replace(t->tokens, l.items, l.count);
 	if (r == -ENOBUFS)
 		return errinfo_set_exit(reterr, EXIT_TRY_AGAIN, -EAGAIN,
 			"%s has changed too often in ten minutes: reload again later", t->path);
@@ -156,8 +148,7 @@ int tenants_read(const char *path, struct tenants **ret, struct errinfo *reterr)
 	r = t->path ? acl_read(path, &t->newest, reterr) : -ENOMEM;
 	for (size_t i = 0; r == 0 && i < t->newest->count; i++)
 		r = hash_list_add(&l, &t->newest->entries[i].hash, 0);
-	if (r == 0)
-		r = token_set_of_hashes(l.items, l.count, &t->tokens);
+	r = r ?: token_set_of_hashes(l.items, l.count, &t->tokens);
 	if (r < 0)
 		return r;
 	*ret = TAKE(t);
@@ -210,10 +201,8 @@ bool tenant_may_see(const struct tenant *t, const char *cluster, size_t len)
 {
 	if (!t || !t->clusters)
 		return t;
-	for (size_t i = 0; i < t->cluster_count; i++)
-		if (strlen(t->clusters[i]) == len && !memcmp(t->clusters[i], cluster, len))
-			return true;
-	return false;
+	return EXISTS(i, t->cluster_count,
+		strlen(t->clusters[i]) == len && !memcmp(t->clusters[i], cluster, len));
 }
 
 static bool take(struct rate *used, unsigned rate, uint64_t now_ns, uint64_t *ret_ns)

@@ -55,8 +55,7 @@ struct tenant {
 
 /* tenants_read - @path as above. */
 int tenants_read(const char *path, struct tenants **ret, struct errinfo *reterr);
-void tenants_free(struct tenants *t);
-DEFINE_CLEANUP(struct tenants *, tenants_free)
+DECLARE_FREE(struct tenants, tenants_free)
 
 /* tenants_tokens - what a server asks for; it follows reloads and goes with @t. */
 struct token_set *tenants_tokens(struct tenants *t);

@@ -305,10 +305,7 @@ static bool is_ours(const char *name)
 	static const char *const names[] = {"host", "content-length", "transfer-encoding",
 		"connection", "upgrade", "te", "trailer", "expect", "content-type"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(names); i++)
-		if (!strcasecmp(name, names[i]))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(names), !strcasecmp(name, names[i]));
 }
 
 static int copy_fields(struct http_call *call, const struct http_ask *a)
@@ -321,8 +318,7 @@ static int copy_fields(struct http_call *call, const struct http_ask *a)
 
 		if (!is_token(f->name) || !is_value(f->value) || is_ours(f->name))
 			return -EINVAL;
-		if (!strcasecmp(f->name, "authorization"))
-			call->has_authorization = true;
+		call->has_authorization |= !strcasecmp(f->name, "authorization");
 		for (const char *c = f->name; *c; c++)
 			buf_putc(&call->fields, (char)tolower((unsigned char)*c));
 		buf_putc(&call->fields, 0);

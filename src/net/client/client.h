@@ -27,8 +27,7 @@ struct http_client_settings {
 int http_client_new(struct loop *l, const struct http_client_settings *s, struct http_client **ret,
 	struct errinfo *reterr);
 /* http_client_free - ends its calls without telling. May be called where a call is told. */
-void http_client_free(struct http_client *c);
-DEFINE_CLEANUP(struct http_client *, http_client_free)
+DECLARE_FREE(struct http_client, http_client_free)
 
 struct http_endpoint { /* where to */
 	bool tls;

@@ -10,7 +10,6 @@
  *      the state is CLIENT_OPEN.
  *   3. With no call on it, an open connection waits for the next one for CLIENT_IDLE_NS. */
 #include <event2/event.h>
-#include <stdarg.h>
 
 #include "net/client/client_private.h"
 

@@ -50,8 +50,7 @@ static void finish(struct client_conn *c, struct http_call *call, bool more_came
 {
 	struct http1 *p = &call->parser;
 
-	if (!p->keep_alive || more_came || c->out_sent < c->out.len)
-		c->no_more = true;
+	c->no_more |= !p->keep_alive || more_came || c->out_sent < c->out.len;
 	call->response.status = p->status;
 	call->response.head = p->head;
 	client_conn_leave(c, call, true);
@@ -111,8 +110,7 @@ static void input(struct client_conn *c, const char *data, size_t len)
 		client_conn_close(c);
 		return;
 	}
-	if (!call->response.first_ns)
-		call->response.first_ns = c->socket.received_ns;
+	call->response.first_ns = call->response.first_ns ?: c->socket.received_ns;
 	if (is_alert(call, data)) {
 		expects_tls(c);
 		return;

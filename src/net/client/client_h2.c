@@ -74,8 +74,7 @@ static int on_header(nghttp2_session *session, const nghttp2_frame *frame, const
 	if (!call)
 		return 0;
 	g = call->grpc;
-	if (!call->response.first_ns)
-		call->response.first_ns = c->socket.received_ns;
+	call->response.first_ns = call->response.first_ns ?: c->socket.received_ns;
 	g->head_bytes += name_len + value_len;
 	if (g->head_bytes > HTTP_HEAD_MAX)
 		return give_up(call, -EPROTO, "header fields too long");
@@ -131,8 +130,7 @@ static int on_frame(nghttp2_session *session, const nghttp2_frame *frame, void *
 	struct client_conn *c = arg;
 
 	(void)session;
-	if (frame->hd.type == NGHTTP2_GOAWAY)
-		c->no_more = true;
+	c->no_more |= frame->hd.type == NGHTTP2_GOAWAY;
 	return 0;
 }
 
@@ -296,8 +294,7 @@ static int submit(struct client_conn *c, struct http_call *call)
 
 static void begin(struct client_conn *c, struct http_call *call)
 {
-	if (!call->grpc)
-		call->grpc = malloc(sizeof(*call->grpc));
+	call->grpc = call->grpc ?: malloc(sizeof(*call->grpc));
 	if (call->grpc) {
 		*call->grpc = (struct grpc_call){.status = -1};
 		grpc_frame(call->grpc->frame, call->body_len, call->gzip);

@@ -142,11 +142,6 @@ static enum reach reach_v4(uint32_t a)
 	return REACH_FAR;
 }
 
-static uint32_t v4_at(const unsigned char *p)
-{
-	return (uint32_t)p[0] << 24 | (uint32_t)p[1] << 16 | (uint32_t)p[2] << 8 | p[3];
-}
-
 static enum reach reach_of(const struct sockaddr_storage *a)
 {
 	static const unsigned char nat64[12] = {0x00, 0x64, 0xff, 0x9b};
@@ -157,7 +152,8 @@ static enum reach reach_of(const struct sockaddr_storage *a)
 	if (a->ss_family == AF_INET)
 		return reach_v4(ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr));
 	if (IN6_IS_ADDR_V4MAPPED(v6) || !memcmp(p, nat64, sizeof(nat64)))
-		return reach_v4(v4_at(p + 12));
+		return reach_v4((uint32_t)p[12] << 24 | (uint32_t)p[13] << 16 |
+				(uint32_t)p[14] << 8 | p[15]);
 	if (IN6_IS_ADDR_LINKLOCAL(v6) || IN6_ARE_ADDR_EQUAL(v6, &ec2))
 		return REACH_LINK;
 	return IN6_IS_ADDR_LOOPBACK(v6) || IN6_IS_ADDR_UNSPECIFIED(v6) || (p[0] & 0xfe) == 0xfc
@@ -165,18 +161,10 @@ static enum reach reach_of(const struct sockaddr_storage *a)
 		       : REACH_FAR;
 }
 
-static bool has_been_far(const struct client_names *n, const char *host)
-{
-	for (size_t i = 0; i < n->far_count; i++)
-		if (!strcasecmp(n->far[i], host))
-			return true;
-	return false;
-}
-
 /* Leaves of @a what @host may lead to. */
 static void sift(struct client_names *n, const char *host, struct client_addresses *a)
 {
-	bool is_far = has_been_far(n, host), was_far = is_far;
+	bool is_far = EXISTS(i, n->far_count, !strcasecmp(n->far[i], host)), was_far = is_far;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < a->count; i++)
@@ -234,7 +222,6 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 	struct evdns_getaddrinfo_request *request;
 	struct client_addresses a = {};
 	struct client_lookup *l;
-	char service[8];
 	int r;
 
 	*ret = NULL;
@@ -254,9 +241,8 @@ int client_names_lookup(struct client_names *n, const char *host, uint16_t port,
 		return -ENOMEM;
 	}
 	n->under_way++;
-	snprintf(service, sizeof(service), "%u", port);
 	/* NULL: on_answer() has run, and @l is gone. */
-	request = evdns_getaddrinfo(n->dns, host, service, &hints, on_answer, l);
+	request = evdns_getaddrinfo(n->dns, host, FORMATTED(8, "%u", port), &hints, on_answer, l);
 	if (request) {
 		l->request = request;
 		*ret = l;

@@ -88,8 +88,7 @@ typedef void client_names_done(void *arg, int err, const struct client_addresses
 int client_names_new(struct event_base *base, const char *root, struct client_names **ret);
 /* client_names_free - lookups that are under way are cancelled by their owners before. What evdns
  * still holds of these is given back by a later turn of the loop. */
-void client_names_free(struct client_names *n);
-DEFINE_CLEANUP(struct client_names *, client_names_free)
+DECLARE_FREE(struct client_names, client_names_free)
 
 /* client_names_lookup - @done may run from within: *ret is NULL then. Addresses and "localhost" are
  * never asked for. */

@@ -137,17 +137,13 @@ int https_fetch(
 		return r;
 	snprintf(f.url, sizeof(f.url), "%s", url);
 	r = tls_client_new(&trust, &tls, reterr);
-	if (r == 0)
-		r = loop_new(&loop);
-	if (r == 0)
-		r = http_client_new(
-			loop, &(struct http_client_settings){.tls = tls}, &client, reterr);
+	r = r ?: loop_new(&loop);
+	r = r ?: http_client_new(loop, &(struct http_client_settings){.tls = tls}, &client, reterr);
 	if (r < 0)
 		return r;
 	f.loop = loop;
 	f.client = client;
 	r = fetch_ask(&f);
-	if (r == 0)
-		r = loop_run(loop);
+	r = r ?: loop_run(loop);
 	return r < 0 ? r : f.err < 0 ? f.err : b->err;
 }

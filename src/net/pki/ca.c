@@ -167,16 +167,11 @@ static int make(const struct ca *ca, struct making *m, struct errinfo *reterr)
 		.issuer_key = ca->key};
 	int r = key ? cert_build(&s, key, &cert) : -ENOMEM;
 
-	if (r == 0)
-		r = verify(ca, cert, m->row.name, reterr);
-	if (r == 0)
-		r = fill_row(ca, cert, m);
-	if (r == 0)
-		r = cert_put_pem(cert, &m->cert);
-	if (r == 0)
-		r = cert_put_key(key, &m->key);
-	if (r == 0)
-		r = ca_put_bundle(ca, &m->ca);
+	r = r ?: verify(ca, cert, m->row.name, reterr);
+	r = r ?: fill_row(ca, cert, m);
+	r = r ?: cert_put_pem(cert, &m->cert);
+	r = r ?: cert_put_key(key, &m->key);
+	r = r ?: ca_put_bundle(ca, &m->ca);
 	if (r < 0 && reterr && !reterr->text[0])
 		return errinfo_set(reterr, r, "cannot create a certificate");
 	return r;
@@ -272,12 +267,9 @@ int ca_issue(
 	m.row.client = q->rotate ? old->client : q->client;
 	m.days = days_for(q, q->rotate ? old : NULL);
 	r = collect_names(&m, q, q->rotate ? old : NULL, reterr);
-	if (r == 0)
-		r = make(ca, &m, reterr);
-	if (r == 0)
-		r = stage(ca, q, &m, reterr);
-	if (r == 0)
-		r = write_down(ca, q, &m, reterr);
+	r = r ?: make(ca, &m, reterr);
+	r = r ?: stage(ca, q, &m, reterr);
+	r = r ?: write_down(ca, q, &m, reterr);
 	if (r < 0)
 		return r;
 	ret->row = *ca_index_find(&ca->index, q->name);

@@ -70,8 +70,7 @@ int ca_init(const char *dir, const char *const *permit, int days, struct errinfo
 /* ca_open - -ENOENT with a sentence if there is none, -EPERM if others may look into it. What an
  * interrupted rotation has left is put right if @write. */
 int ca_open(const char *dir, bool write, struct ca **ret, struct errinfo *reterr);
-void ca_free(struct ca *ca);
-DEFINE_CLEANUP(struct ca *, ca_free)
+DECLARE_FREE(struct ca, ca_free)
 
 struct ca_request {
 	const char *name;

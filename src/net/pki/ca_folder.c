@@ -106,10 +106,8 @@ static int make_authority(struct cert_spec s, unsigned generation, struct buf *p
 	s.kind = CERT_AUTHORITY;
 	s.name = name;
 	r = key ? cert_build(&s, key, &cert) : -ENOMEM;
-	if (r == 0)
-		r = cert_put_key(key, pem);
-	if (r == 0)
-		r = cert_put_pem(cert, pem);
+	r = r ?: cert_put_key(key, pem);
+	r = r ?: cert_put_pem(cert, pem);
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot create the CA's certificate");
 	*ret_key = TAKE(key);
@@ -131,11 +129,8 @@ static int fill_folder(const char *dir, const struct cert_spec *s, struct errinf
 	cert_put_pem(cert, &pem);
 	ca_index_write(&none, &index);
 	r = write_file(dir, "ca.key", &key_pem, 0600, reterr);
-	if (r == 0)
-		r = write_file(dir, "ca.pem", &pem, 0644, reterr);
-	if (r == 0)
-		r = write_file(dir, "index", &index, 0600, reterr);
-	return r;
+	r = r ?: write_file(dir, "ca.pem", &pem, 0644, reterr);
+	return r ?: write_file(dir, "index", &index, 0600, reterr);
 }
 
 static void remove_made(const char *dir)
@@ -215,8 +210,7 @@ static int read_signer(struct ca *ca, struct errinfo *reterr)
 	char path[PATH_MAX];
 	int r = ca_path(ca->dir, "ca.key", path, reterr);
 
-	if (r == 0)
-		r = secret_file_read(path, "key file", CERT_PEM_MAX, &b, reterr);
+	r = r ?: secret_file_read(path, "key file", CERT_PEM_MAX, &b, reterr);
 	if (r == -ENOENT)
 		return errinfo_set_exit(reterr, EXIT_NO_INPUT, -ENOENT,
 			"there is no CA in %s: make one with `ingero cert init`", ca->dir);
@@ -242,8 +236,7 @@ static int read_bundle(struct ca *ca, bool *ret_stale, struct errinfo *reterr)
 	char path[PATH_MAX];
 	int r = ca_path(ca->dir, "ca.pem", path, reterr);
 
-	if (r == 0)
-		r = file_read(path, CERT_PEM_MAX, &b);
+	r = r ?: file_read(path, CERT_PEM_MAX, &b);
 	if (r < 0 && r != -ENOENT)
 		return errinfo_set(reterr, r, "cannot read %s: %s", path, strerror(-r));
 	for (size_t i = 0; ca->cert_count < CA_AUTHORITIES_MAX; i++) {
@@ -332,12 +325,9 @@ int ca_open(const char *dir, bool write, struct ca **ret, struct errinfo *reterr
 	r = lock_folder(ca, write, reterr);
 	if (r == 0 && write)
 		sweep(dir);
-	if (r == 0)
-		r = read_signer(ca, reterr);
-	if (r == 0)
-		r = read_bundle(ca, &stale, reterr);
-	if (r == 0)
-		r = read_index(ca, reterr);
+	r = r ?: read_signer(ca, reterr);
+	r = r ?: read_bundle(ca, &stale, reterr);
+	r = r ?: read_index(ca, reterr);
 	if (r == 0 && write && stale)
 		r = save_bundle(ca, reterr);
 	if (r < 0)

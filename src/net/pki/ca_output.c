@@ -83,8 +83,7 @@ int ca_output_folder(struct ca_output *o, const char *final, const struct buf *c
 	const struct buf *contents[PARTS] = {ca, cert, key};
 	int r = is_free(final, reterr);
 
-	if (r == 0)
-		r = beside(final, o->tmp, reterr);
+	r = r ?: beside(final, o->tmp, reterr);
 	if (r < 0) {
 		o->tmp[0] = 0;
 		return r;
@@ -114,8 +113,7 @@ int ca_output_bundle(struct ca_output *o, const char *final, bool replace, const
 	_cleanup_key_ struct buf b = BUF_INIT(4 * CERT_PEM_MAX);
 	int fd, r = replace ? 0 : is_free(final, reterr);
 
-	if (r == 0)
-		r = beside(final, o->tmp, reterr);
+	r = r ?: beside(final, o->tmp, reterr);
 	if (r < 0) {
 		o->tmp[0] = 0;
 		return r;
@@ -125,8 +123,7 @@ int ca_output_bundle(struct ca_output *o, const char *final, bool replace, const
 	for (size_t i = 0; r == 0 && i < PARTS; i++)
 		r = tar_put(&b, parts[i].name, parts[i].mode, time(NULL), contents[i]->data,
 			contents[i]->len);
-	if (r == 0)
-		r = tar_end(&b);
+	r = r ?: tar_end(&b);
 	fd = mkostemp(o->tmp, O_CLOEXEC);
 	if (fd < 0)
 		o->tmp[0] = 0;
@@ -134,8 +131,7 @@ int ca_output_bundle(struct ca_output *o, const char *final, bool replace, const
 		r = -errno;
 	if (fd >= 0)
 		close(fd);
-	if (r == 0)
-		r = file_write_atomic(o->tmp, b.data, b.len, 0600);
+	r = r ?: file_write_atomic(o->tmp, b.data, b.len, 0600);
 	return r < 0 ? cannot(reterr, r, final) : 0;
 }
 

@@ -197,8 +197,7 @@ static int write_pair(
 	/* A certificate without its key is made anew next time, so the order does not matter. */
 	r = file_write_atomic(key_path, key.data, key.len, 0600);
 	OPENSSL_cleanse(key.data, key.len);
-	if (r == 0)
-		r = file_write_atomic(cert_path, cert.data, cert.len, 0644);
+	r = r ?: file_write_atomic(cert_path, cert.data, cert.len, 0644);
 	if (r < 0)
 		return errinfo_set_exit(reterr, EXIT_NO_CREATE, r,
 			"cannot write the certificate %s: %s", cert_path, strerror(-r));
@@ -211,8 +210,7 @@ int cert_keep(const char *dir, char *const *names, struct errinfo *reterr)
 	_cleanup_fd_ int lock = -1;
 	int r = make_folder(dir, reterr);
 
-	if (r == 0)
-		r = path_user_check(dir, reterr);
+	r = r ?: path_user_check(dir, reterr);
 	if (r < 0)
 		return r;
 	if (file_join(cert_path, sizeof(cert_path), dir, "/cert.pem") < 0 ||
@@ -281,15 +279,11 @@ static int add_usage(X509 *cert, X509 *issuer, enum cert_kind kind)
 	};
 	int r = add_extension(cert, issuer, NID_basic_constraints, rows[kind].constraints);
 
-	if (r == 0)
-		r = add_extension(cert, issuer, NID_key_usage, rows[kind].usage);
+	r = r ?: add_extension(cert, issuer, NID_key_usage, rows[kind].usage);
 	if (r == 0 && rows[kind].extended)
 		r = add_extension(cert, issuer, NID_ext_key_usage, rows[kind].extended);
-	if (r == 0)
-		r = add_extension(cert, issuer, NID_subject_key_identifier, "hash");
-	if (r == 0)
-		r = add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always");
-	return r;
+	r = r ?: add_extension(cert, issuer, NID_subject_key_identifier, "hash");
+	return r ?: add_extension(cert, issuer, NID_authority_key_identifier, "keyid:always");
 }
 
 static int add_permit(X509 *cert, X509 *issuer, const struct cert_spec *s)
@@ -307,8 +301,7 @@ static int add_extensions(X509 *cert, X509 *issuer, const struct cert_spec *s)
 	int r = add_usage(cert, issuer, s->kind);
 	char *const *names = s->names;
 
-	if (r == 0)
-		r = add_permit(cert, issuer, s);
+	r = r ?: add_permit(cert, issuer, s);
 	if (r < 0 || !s->names || !s->names[0])
 		return r;
 	/* "DNS:localhost,IP:127.0.0.1" */
@@ -351,8 +344,7 @@ static int set_subject(X509 *cert, const struct cert_spec *s)
 
 	if (r == 0 && s->fleet)
 		r = add_entry(subject, "OU", s->fleet);
-	if (r == 0)
-		r = add_entry(subject, "CN", s->name);
+	r = r ?: add_entry(subject, "CN", s->name);
 	if (r == 0 &&
 		!X509_set_issuer_name(cert, s->issuer ? X509_get_subject_name(s->issuer) : subject))
 		r = -ENOMEM;
@@ -380,12 +372,9 @@ int cert_build(const struct cert_spec *s, EVP_PKEY *key, X509 **ret)
 	if (!cert || !X509_set_version(cert, 2) || !X509_set_pubkey(cert, key))
 		return -ENOMEM;
 	r = set_serial(cert);
-	if (r == 0)
-		r = set_dates(cert, s);
-	if (r == 0)
-		r = set_subject(cert, s);
-	if (r == 0)
-		r = add_extensions(cert, s->issuer ? s->issuer : cert, s);
+	r = r ?: set_dates(cert, s);
+	r = r ?: set_subject(cert, s);
+	r = r ?: add_extensions(cert, s->issuer ? s->issuer : cert, s);
 	if (r < 0)
 		return r;
 	if (!X509_sign(cert, s->issuer ? s->issuer_key : key, EVP_sha256()))

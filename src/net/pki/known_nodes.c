@@ -25,10 +25,7 @@ static bool is_node(const char *s, size_t len)
 {
 	if (!len || len >= TLS_NODE_MAX)
 		return false;
-	for (size_t i = 0; i < len; i++)
-		if (s[i] <= ' ' || s[i] > '~' || s[i] == '#')
-			return false;
-	return true;
+	return !EXISTS(i, len, s[i] <= ' ' || s[i] > '~' || s[i] == '#');
 }
 
 static int add(
@@ -166,8 +163,7 @@ static int add_line(
 	size_t line;
 	int r = read_text(path, &b, reterr);
 
-	if (r == 0)
-		r = known_nodes_parse(path, buf_str(&b), b.len, &k, reterr);
+	r = r ?: known_nodes_parse(path, buf_str(&b), b.len, &k, reterr);
 	if (r < 0 || known_nodes_judge(&k, node, pin, &line) == KNOWN_MATCH)
 		return r;
 	if (b.len && b.data[b.len - 1] != '\n')

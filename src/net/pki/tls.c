@@ -330,8 +330,7 @@ static int use_kept_certificate(
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
 	int r = path_user_enter(t->state_dir, &before, reterr);
 
-	if (r == 0)
-		r = cert_keep(t->state_dir, t->names, reterr);
+	r = r ?: cert_keep(t->state_dir, t->names, reterr);
 	return r < 0 ? r : use_certificate(t, ctx, fingerprint, reterr);
 }
 

@@ -72,8 +72,7 @@ struct tls_client_settings {
 
 int tls_server_new(const struct tls_server_settings *s, struct tls **ret, struct errinfo *reterr);
 int tls_client_new(const struct tls_client_settings *s, struct tls **ret, struct errinfo *reterr);
-void tls_free(struct tls *t);
-DEFINE_CLEANUP(struct tls *, tls_free)
+DECLARE_FREE(struct tls, tls_free)
 
 /* Servers that nobody vouches for and that are not in the file of known nodes either: they were
  * refused. */

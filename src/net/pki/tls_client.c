@@ -244,10 +244,7 @@ static int load(struct tls *t, SSL_CTX **ret, struct errinfo *reterr)
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER, NULL);
 	SSL_CTX_set_session_cache_mode(ctx, SSL_SESS_CACHE_OFF);
 	SSL_CTX_set_cert_verify_callback(ctx, judge, NULL);
-	if (t->ca)
-		r = trust_file(ctx, t->ca, reterr);
-	else
-		r = trust_system(ctx);
+	r = t->ca ? trust_file(ctx, t->ca, reterr) : trust_system(ctx);
 	if (r == 0 && t->cert)
 		r = show(ctx, t->cert, t->key, reterr);
 	if (r < 0)

@@ -3,10 +3,7 @@
  * patterns (but those of a certificate), no trailing dot. */
 #include "net/server/allow.h"
 
-#include <errno.h>
 #include <limits.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 
 #define NAMES_MAX  64
@@ -52,11 +49,6 @@ static int authority_parse(const char *text, struct authority *ret)
 	memcpy(ret->name, text, name_len);
 	ret->name[name_len] = 0;
 	return 0;
-}
-
-static bool is_origin(const char *name)
-{
-	return strstr(name, "://") != NULL;
 }
 
 static int add_name(struct allow *a, const char *name, struct errinfo *reterr)
@@ -132,12 +124,10 @@ static bool knows(const struct allow *a, const char *name, const union address *
 	static const char *const loopback[] = {"localhost", "127.0.0.1", "::1"};
 	union address number;
 
-	for (size_t i = 0; i < ARRAY_SIZE(loopback); i++)
-		if (strcasecmp(name, loopback[i]) == 0)
-			return true;
-	for (size_t i = 0; i < a->count; i++)
-		if (strcasecmp(name, a->names[i]) == 0)
-			return true;
+	if (EXISTS(i, ARRAY_SIZE(loopback), strcasecmp(name, loopback[i]) == 0))
+		return true;
+	if (EXISTS(i, a->count, strcasecmp(name, a->names[i]) == 0))
+		return true;
 	if (a->settings.named_by && tls_has_name(a->settings.named_by, name))
 		return true;
 	/* A number cannot be made to mean another machine, unlike a name. */
@@ -173,17 +163,15 @@ bool allow_origin(const struct allow *a, const char *origin, const union address
 	const char *scheme = a->settings.tls ? "https://" : "http://";
 	struct authority parsed;
 
-	for (size_t i = 0; i < a->count; i++)
-		if (is_origin(a->names[i]) && strcasecmp(origin, a->names[i]) == 0)
-			return true;
+	if (EXISTS(i, a->count, strstr(a->names[i], "://") && strcasecmp(origin, a->names[i]) == 0))
+		return true;
 	if (strncasecmp(origin, scheme, strlen(scheme)) != 0)
 		return false;
 	origin += strlen(scheme);
 	if (authority_parse(origin, &parsed) < 0)
 		return false;
-	for (size_t i = 0; i < a->count; i++)
-		if (parsed.port >= 0 && strcasecmp(origin, a->names[i]) == 0)
-			return true;
+	if (EXISTS(i, a->count, parsed.port >= 0 && strcasecmp(origin, a->names[i]) == 0))
+		return true;
 	if (parsed.port < 0)
 		parsed.port = a->settings.tls ? 443 : 80;
 	return parsed.port == a->settings.port && knows(a, parsed.name, local);

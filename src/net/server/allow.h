@@ -26,8 +26,7 @@ struct allow_settings {
 };
 
 int allow_new(const struct allow_settings *s, struct allow **ret, struct errinfo *reterr);
-void allow_free(struct allow *a);
-DEFINE_CLEANUP(struct allow *, allow_free)
+DECLARE_FREE(struct allow, allow_free)
 
 /* @local is the connection's own end. */
 bool allow_host(const struct allow *a, const char *host, const union address *local);

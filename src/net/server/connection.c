@@ -11,14 +11,12 @@
  *     would make the kernel throw away the reply that is under way. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
 #include <event2/bufferevent_ssl.h>
 #include <event2/event.h>
 #include <netinet/tcp.h>
 #include <openssl/err.h>
 #include <openssl/ssl.h>
-#include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
 

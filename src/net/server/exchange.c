@@ -8,10 +8,6 @@
  *     and no body is kept for one that was refused. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 int exchange_new(struct connection *c, struct http_exchange **ret)
 {
 	_cleanup_(exchange_freep) struct http_exchange *x = calloc(1, sizeof(*x));

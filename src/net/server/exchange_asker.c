@@ -11,9 +11,6 @@
  *  3. q.asker is made of what has been verified, so that nobody is many askers by writing fields. */
 #include "net/server/server_private.h"
 
-#include <stdio.h>
-#include <string.h>
-
 #include "base/hash.h"
 #include "net/server/socket_owner.h"
 
@@ -49,12 +46,10 @@ static bool refuse(struct http_exchange *x, const char *shown)
 	struct peers *peers = x->server->peers;
 	const union address *remote = &x->conn->remote;
 	unsigned wait_s = shown ? peers_is_blocked(peers, remote, server_now_ns()) : 0;
-	char text[16];
 
 	if (wait_s) {
 		exchange_refuse(x, 429, "too many invalid tokens from this address");
-		snprintf(text, sizeof(text), "%u", wait_s);
-		http_reply_field(x, "retry-after", text);
+		http_reply_field(x, "retry-after", FORMATTED(16, "%u", wait_s));
 		return false;
 	}
 	if (shown)

@@ -9,8 +9,6 @@
  *     together have a ceiling, however many connections share it. A window for inflating counts. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
-#include <string.h>
 #include <strings.h>
 
 #define RETRY_S "1" /* in which other bodies are likely to have been dealt with */
@@ -22,16 +20,10 @@ size_t exchange_body_max(const struct http_exchange *x)
 	return x->q.grpc ? max + GRPC_FRAME : max;
 }
 
-/* encoding_field - the field that names what the body is compressed with. Of gRPC it is each message
- * that is, or is not: its frame says so. */
-static const char *encoding_field(const struct http_exchange *x)
-{
-	return x->q.grpc ? "grpc-encoding" : "content-encoding";
-}
-
 void exchange_admit_body(struct http_exchange *x)
 {
-	const char *encoding = http_head_get(&x->q.head, encoding_field(x));
+	const char *encoding =
+		http_head_get(&x->q.head, x->q.grpc ? "grpc-encoding" : "content-encoding");
 	const struct http_route *r = x->route;
 
 	if (r->grpc != x->q.grpc) {

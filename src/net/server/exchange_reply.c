@@ -1,9 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* exchange_reply.c - the reply to a request, whatever carries it. See server_private.h. */
-#include <errno.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
 #include <strings.h>
 #include <time.h>
 
@@ -37,7 +33,9 @@ static size_t find_field(const struct http_exchange *x, const char *name)
 	return i;
 }
 
-void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace)
+/* Of the reply; one that is there already stays unless @replace. */
+static void exchange_set_field(
+	struct http_exchange *x, const char *name, const char *value, bool replace)
 {
 	size_t i = find_field(x, name);
 	char *copy;
@@ -63,7 +61,7 @@ void exchange_set_field(struct http_exchange *x, const char *name, const char *v
 	x->field_count++;
 }
 
-const char *exchange_get_field(const struct http_exchange *x, const char *name)
+static const char *exchange_get_field(const struct http_exchange *x, const char *name)
 {
 	size_t i = find_field(x, name);
 

@@ -5,10 +5,8 @@
  * the socket would be readable all the time, and the loop would spin. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
 #include <event2/event.h>
 #include <netinet/tcp.h>
-#include <string.h>
 
 #include "base/buf.h"
 #include "base/text.h"

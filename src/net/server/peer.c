@@ -3,8 +3,6 @@
  * aim at a set. 4096 sets hold the 12,000 connections of 12,000 addresses with room to spare. */
 #include "net/server/peer.h"
 
-#include <errno.h>
-#include <string.h>
 #include <sys/random.h>
 
 #include "base/hash.h"
@@ -65,10 +63,7 @@ static struct peer *find(struct peers *p, uint64_t key)
 {
 	struct peer *set = set_of(p, key);
 
-	for (int i = 0; i < WAYS; i++)
-		if (set[i].key == key)
-			return &set[i];
-	return NULL;
+	return FIND(x, set, WAYS, x->key == key);
 }
 
 /* obtain - the place of @key, if need be that of the address that failed longest ago. */

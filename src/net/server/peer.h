@@ -13,8 +13,7 @@
 struct peers;
 
 int peers_new(struct peers **ret);
-void peers_free(struct peers *p);
-DEFINE_CLEANUP(struct peers *, peers_free)
+DECLARE_FREE(struct peers, peers_free)
 
 /* peer_key - the same for what counts as one address; never 0. */
 uint64_t peer_key(const union address *a);

@@ -2,10 +2,6 @@
 /* server.c - settings of a server, its life and death. See server.h and server_private.h. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
-
 #include "net/pki/tls_private.h"
 
 uint64_t server_now_ns(void)
@@ -82,15 +78,9 @@ int http_server_new(struct loop *l, const struct http_server_settings *s, struct
 	h->error_body = s->error_body;
 	h->limits = s->limits ? *s->limits : HTTP_LIMITS;
 	r = check_exposure(s, reterr);
-	if (r < 0)
-		return r;
-	r = copy_routes(h, s->routes);
-	if (r < 0)
-		return r;
-	r = peers_new(&h->peers);
-	if (r < 0)
-		return r;
-	r = open_listener(h, s, reterr);
+	r = r ?: copy_routes(h, s->routes);
+	r = r ?: peers_new(&h->peers);
+	r = r ?: open_listener(h, s, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(h);

@@ -90,8 +90,7 @@ struct http_server_settings {
  * the port. */
 int http_server_new(struct loop *l, const struct http_server_settings *s, struct http_server **ret,
 	struct errinfo *reterr);
-void http_server_free(struct http_server *s); /* closes all connections. Not from a handler */
-DEFINE_CLEANUP(struct http_server *, http_server_free)
+DECLARE_FREE(struct http_server, http_server_free) /* closes all connections. Not from a handler */
 
 /* http_server_address - "127.0.0.1:43211": where it listens, with the port that was chosen. */
 const char *http_server_address(const struct http_server *s);

@@ -5,9 +5,7 @@
  * its way, so that replies are in order and whoever sends without reading is not read from. */
 #include "net/server/server_private.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
-#include <string.h>
 
 #include "net/http1.h"
 

@@ -13,9 +13,7 @@
  *     told to calm down and disconnected. */
 #include "net/server/server_h2.h"
 
-#include <errno.h>
 #include <event2/buffer.h>
-#include <string.h>
 
 #define RESETS_BURST   100
 #define RESETS_EACH    (NS_PER_S / 10)

@@ -4,9 +4,6 @@
  *
  * A block over a ceiling is read to its end (the tables that compress it must stay in step), but
  * nothing more of it is kept. */
-#include <errno.h>
-#include <stdio.h>
-#include <string.h>
 
 #include "net/server/server_h2.h"
 

@@ -62,8 +62,7 @@ struct http_server {
 
 int listener_new(struct http_server *s, const char *address, const char *flag,
 	struct listener **ret, union address *ret_bound, struct errinfo *reterr);
-void listener_free(struct listener *l);
-DEFINE_CLEANUP(struct listener *, listener_free)
+DECLARE_FREE(struct listener, listener_free)
 void listener_room(struct listener *l); /* a descriptor has been closed */
 
 /* ---- connection.c ---- */
@@ -188,8 +187,7 @@ struct http_exchange {
 };
 
 int exchange_new(struct connection *c, struct http_exchange **ret);
-void exchange_free(struct http_exchange *x);
-DEFINE_CLEANUP(struct http_exchange *, exchange_free)
+DECLARE_FREE(struct http_exchange, exchange_free)
 
 /* exchange_admit - looks at the head (q.method, q.head): @target as sent, @authority as HTTP/2 has
  * it, or NULL. Sets route, or refused and why. */
@@ -216,10 +214,6 @@ void exchange_end_body(struct http_exchange *x);
 void exchange_drop_body(struct http_exchange *x); /* its memory is needed no more */
 
 /* ---- exchange_reply.c ---- */
-
-/* exchange_set_field - of the reply; one that is there already stays unless @replace. */
-void exchange_set_field(struct http_exchange *x, const char *name, const char *value, bool replace);
-const char *exchange_get_field(const struct http_exchange *x, const char *name); /* NULL: none */
 
 /* ---- exchange_reply.c: gRPC ---- */
 

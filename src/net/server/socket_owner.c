@@ -11,15 +11,9 @@
  *  3. The number that stands for all users that this user namespace does not know is nobody's. */
 #include "net/server/socket_owner.h"
 
-#include <errno.h>
 #include <linux/inet_diag.h>
 #include <linux/netlink.h>
 #include <linux/sock_diag.h>
-#include <stdint.h>
-#include <string.h>
-#include <unistd.h>
-
-#include "base/macros.h"
 
 #define UNKNOWN_USER 65534 /* of every namespace, unless kernel.overflowuid was changed */
 
@@ -113,8 +107,5 @@ bool socket_owner_is_one_of(
 	if (!count || !address_is_loopback(remote) || !address_is_loopback(local) ||
 		socket_owner(remote, local, &uid) < 0 || uid == UNKNOWN_USER)
 		return false;
-	for (size_t i = 0; i < count; i++)
-		if (users[i] == uid)
-			return true;
-	return false;
+	return EXISTS(i, count, users[i] == uid);
 }

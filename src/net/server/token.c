@@ -4,12 +4,9 @@
 #include "net/server/token.h"
 
 #include <ctype.h>
-#include <errno.h>
 #include <fcntl.h>
 #include <openssl/crypto.h>
 #include <openssl/sha.h>
-#include <stdio.h>
-#include <string.h>
 #include <strings.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -54,11 +51,9 @@ static int check_token(const char *from, const char *s, size_t len, struct errin
 	if (len > TOKEN_BYTES)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
 			"a token in %s has more than %d characters", from, TOKEN_BYTES);
-	for (size_t i = 0; i < len; i++)
-		if (!isgraph((unsigned char)s[i]))
-			return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
-				"a token in %s contains blanks or characters not allowed in HTTP",
-				from);
+	if (EXISTS(i, len, !isgraph((unsigned char)s[i])))
+		return errinfo_set_exit(reterr, EXIT_CONFIG, -EINVAL,
+			"a token in %s contains blanks or characters not allowed in HTTP", from);
 	return 0;
 }
 
@@ -80,8 +75,7 @@ static int add_token(struct token_list *l, const char *s, size_t len, struct err
 	if (r < 0)
 		return r;
 	if (!l->set) {
-		if (!l->first)
-			l->first = strndup(s, len);
+		l->first = l->first ?: strndup(s, len);
 		return l->first ? 0 : -ENOMEM;
 	}
 	if (l->set->count == TOKENS_MAX)
@@ -395,8 +389,7 @@ int token_keep(int dir, const char *name, int (*give)(int fd), char **ret, struc
 
 	if (r == -ENOENT) {
 		r = token_make(&fresh);
-		if (r == 0)
-			r = write_new(dir, name, fresh, give);
+		r = r ?: write_new(dir, name, fresh, give);
 		if (r == 0)
 			*ret = TAKE(fresh);
 		else if (r == -EEXIST)

@@ -6,10 +6,6 @@
  * same time whatever is compared. */
 #pragma once
 
-#include <stdbool.h>
-#include <stddef.h>
-#include <stdint.h>
-
 #include "base/errinfo.h"
 
 struct token_set;
@@ -33,8 +29,7 @@ int token_set_of(const char *text, struct token_set **ret, struct errinfo *reter
 /* token_set_of_lines - @text as a token file's content; @from names it in sentences. */
 int token_set_of_lines(
 	const char *from, const char *text, struct token_set **ret, struct errinfo *reterr);
-void token_set_free(struct token_set *t);
-DEFINE_CLEANUP(struct token_set *, token_set_free)
+DECLARE_FREE(struct token_set, token_set_free)
 
 /* token_set_reload - reads the file again; after a failure the old tokens stay. */
 int token_set_reload(struct token_set *t, struct errinfo *reterr);

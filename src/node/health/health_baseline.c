@@ -239,11 +239,8 @@ int health_file_save(const char *path, const struct health_baseline *b,
 	put_signals(&w, "hard_floor", b->floor);
 	json_end_object(&w);
 	r = json_finish(&w);
-	if (r == 0)
-		r = make_folder(path, reterr);
-	if (r < 0)
-		return r;
-	r = file_write_atomic(path, text.data, text.len, 0644);
+	r = r ?: make_folder(path, reterr);
+	r = r ?: file_write_atomic(path, text.data, text.len, 0644);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot write %.300s: %s", path, strerror(-r));
 }
 
@@ -416,14 +413,6 @@ static void share_out(struct health_baseline *b, const struct health_program *li
 	}
 }
 
-static bool is_listed(uint64_t id, const struct health_program *list, size_t count)
-{
-	for (size_t i = 0; i < count; i++)
-		if (list[i].id == id)
-			return true;
-	return false;
-}
-
 void health_baseline_keep(
 	struct health_baseline *b, const struct health_program *list, size_t count)
 {
@@ -434,7 +423,7 @@ void health_baseline_keep(
 	for (uint32_t i = b->part_count; i-- > 0;) {
 		const struct health_part p = b->parts[i];
 
-		if (is_listed(p.id, list, count))
+		if (EXISTS(k, count, list[k].id == p.id))
 			continue;
 		b->fast[HEALTH_THROUGHPUT] = fmax(b->fast[HEALTH_THROUGHPUT] - p.fast, 0);
 		b->floor[HEALTH_THROUGHPUT] = fmax(b->floor[HEALTH_THROUGHPUT] - p.floor, 0);

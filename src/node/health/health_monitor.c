@@ -206,10 +206,8 @@ int health_monitor_check(const struct health_monitor *m, struct errinfo *reterr)
 {
 	int r = health_score_check(&m->score_settings, reterr);
 
-	if (r == 0)
-		r = health_baseline_check(&m->baseline_settings, reterr);
-	if (r == 0)
-		r = health_state_check(&m->state_settings, reterr);
+	r = r ?: health_baseline_check(&m->baseline_settings, reterr);
+	r = r ?: health_state_check(&m->state_settings, reterr);
 	return r < 0 ? r : health_classifier_check(&m->classifier_settings, reterr);
 }
 
@@ -226,20 +224,14 @@ static double choose_mode(struct health_monitor *m, const struct health_input *i
 	return threshold;
 }
 
-static bool has_just_ended(const struct health_input *in)
-{
-	for (size_t i = 0; i < in->program_count; i++)
-		if (in->programs[i].is_over)
-			return true;
-	return false;
-}
-
 static void judge(struct health_monitor *m, const struct health_input *in, struct health_output *o)
 {
 	/* Nothing can be said of a node whose ordinary throughput is not known. */
 	bool is_known = in->is_ratio || health_baseline_fast(&m->baseline, &m->baseline_settings,
 						HEALTH_THROUGHPUT) > 0;
-	struct health_evidence e = {.active = o->step.classify && is_known && !has_just_ended(in),
+	struct health_evidence e = {
+		.active = o->step.classify && is_known &&
+			  !EXISTS(i, in->program_count, in->programs[i].is_over),
 		.has_work = m->state.now == PUSH_ACTIVE || m->state.now == PUSH_STALE,
 		.score = o->score,
 		.threshold = o->threshold};

@@ -66,8 +66,7 @@ int pusher_check(const struct pusher_settings *s, struct errinfo *reterr)
 {
 	int r = check_name("--cluster-id", s->cluster, reterr);
 
-	if (r == 0)
-		r = check_name("--node-id", s->node, reterr);
+	r = r ?: check_name("--node-id", s->node, reterr);
 	if (r < 0)
 		return r;
 	if (s->push_interval_ns < INTERVAL_MIN)
@@ -102,13 +101,6 @@ static void read_calls(struct pusher *p)
 }
 
 /* ---- the end ---- */
-
-static void stop(void *arg)
-{
-	struct pusher *p = arg;
-
-	loop_stop(p->loop);
-}
 
 static void stop_if_done(struct pusher *p)
 {
@@ -316,20 +308,13 @@ static int open_timers(struct pusher *p, struct errinfo *reterr)
 {
 	int r = loop_timer_new(p->loop, on_tick, p, &p->tick);
 
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_look, p, &p->look);
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_poll_due, p, &p->poll);
-	if (r == 0)
-		r = loop_timer_new(p->loop, on_retry, p, &p->retry);
-	if (r == 0)
-		r = loop_timer_new(p->loop, stop, p, &p->patience);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGTERM, on_stop, p);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGINT, on_stop, p);
-	if (r == 0)
-		r = loop_signal(p->loop, SIGHUP, on_hangup, p);
+	r = r ?: loop_timer_new(p->loop, on_look, p, &p->look);
+	r = r ?: loop_timer_new(p->loop, on_poll_due, p, &p->poll);
+	r = r ?: loop_timer_new(p->loop, on_retry, p, &p->retry);
+	r = r ?: loop_timer_new(p->loop, loop_stop, p->loop, &p->patience);
+	r = r ?: loop_signal(p->loop, SIGTERM, on_stop, p);
+	r = r ?: loop_signal(p->loop, SIGINT, on_stop, p);
+	r = r ?: loop_signal(p->loop, SIGHUP, on_hangup, p);
 	return r == 0 ? 0
 		      : errinfo_set(
 				reterr, r, "cannot set up timers and signals: %s", strerror(-r));
@@ -361,7 +346,7 @@ static void begin(struct pusher *p)
 static void say_pushed(const struct pusher *p)
 {
 	const struct pusher_counts *c = &p->pushed;
-	char of[5][TEXT_PLURAL_MAX], nameless[TEXT_PLURAL_MAX + 40] = "";
+	char nameless[TEXT_PLURAL_MAX + 40] = "";
 
 	if (!c->readings && p->complaint[0]) {
 		log_warning("nothing was accepted by %s: %s", p->settings->endpoint.shown,
@@ -370,13 +355,12 @@ static void say_pushed(const struct pusher *p)
 	}
 	if (p->recording.calls.nameless)
 		snprintf(nameless, sizeof(nameless), " (%s without communicator id)",
-			text_format_plural(of[0], p->recording.calls.nameless, "collectives"));
+			TEXT_PLURAL(p->recording.calls.nameless, "collectives"));
 	log_info("pushed to %s: %s, %s%s, %s, %s%s%s", p->settings->endpoint.shown,
-		text_format_plural(of[0], c->readings, "readings"),
-		text_format_plural(of[1], c->collectives, "collectives"), nameless,
-		text_format_plural(of[2], c->incidents, "incidents"),
-		text_format_plural(of[3], c->reports, "reports"), p->settings->spans ? ", " : "",
-		p->settings->spans ? text_format_plural(of[4], c->spans, "spans") : "");
+		TEXT_PLURAL(c->readings, "readings"), TEXT_PLURAL(c->collectives, "collectives"),
+		nameless, TEXT_PLURAL(c->incidents, "incidents"),
+		TEXT_PLURAL(c->reports, "reports"), p->settings->spans ? ", " : "",
+		p->settings->spans ? TEXT_PLURAL(c->spans, "spans") : "");
 }
 
 int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
@@ -389,23 +373,17 @@ int pusher_run(const struct pusher_settings *s, struct errinfo *reterr)
 
 	pusher_recording_init(&p.recording, s->db ? s->db : "", s->window_ns);
 	r = loop_new(&p.loop);
-	if (r == 0)
-		r = open_timers(&p, reterr);
-	if (r == 0)
-		r = pusher_send_open(&p, reterr);
-	if (r == 0)
-		r = pusher_health_begin(&p, reterr);
-	if (r == 0)
-		r = pusher_stream_open(&p, reterr);
-	if (r == 0)
-		r = pusher_resume(&p, reterr);
+	r = r ?: open_timers(&p, reterr);
+	r = r ?: pusher_send_open(&p, reterr);
+	r = r ?: pusher_health_begin(&p, reterr);
+	r = r ?: pusher_stream_open(&p, reterr);
+	r = r ?: pusher_resume(&p, reterr);
 	if (r < 0)
 		return r;
 	begin(&p);
 	r = loop_notify(p.loop);
 	pusher_say_ready(&p);
-	if (r == 0)
-		r = loop_run(p.loop);
+	r = r ?: loop_run(p.loop);
 	if (p.result == 0 && s->replay)
 		pusher_replay_say(&p);
 	else if (p.result == 0)

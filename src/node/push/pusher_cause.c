@@ -163,14 +163,6 @@ static void on_found(void *arg, bool canceled)
 	c->due_ns = mono_now().ns + MAX(wait, REST * c->took_ns);
 }
 
-static bool is_known(const struct pusher_causes *c, uint32_t pid)
-{
-	for (size_t i = 0; i < c->count; i++)
-		if (c->pids[i] == pid)
-			return true;
-	return false;
-}
-
 static size_t parse(const char *text, uint32_t pids[LATE_MAX])
 {
 	size_t n = 0;
@@ -213,7 +205,7 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 	if (!c || c->under_way)
 		return;
 	for (size_t i = 0; i < n; i++)
-		is_new |= !is_known(c, late[i]);
+		is_new |= !EXISTS(k, c->count, c->pids[k] == late[i]);
 	if (is_new)
 		c->looks = 0;
 	else if (mono_now().ns < c->due_ns)

@@ -13,19 +13,15 @@ enum { COLUMN_DETECTED, COLUMN_RESOLVED, COLUMN_FIRST };
 
 static const struct pusher_chain *find(const struct pusher_chains *c, uint64_t id)
 {
-	for (size_t i = 0; i < c->count; i++)
-		if (c->known[i].id == id)
-			return &c->known[i];
-	return NULL;
+	return FIND(x, c->known, c->count, x->id == id);
 }
 
 bool pusher_chains_want(const struct pusher_chains *c, const struct pusher_chain *x)
 {
 	const struct pusher_chain *told = find(c, x->id);
 
-	if (!told || told->words != x->words)
-		return true;
-	return told->extent != x->extent && x->told_ns - told->told_ns >= PUSHER_CHAIN_AGAIN_NS;
+	return !told || told->words != x->words ||
+	       (told->extent != x->extent && x->told_ns - told->told_ns >= PUSHER_CHAIN_AGAIN_NS);
 }
 
 void pusher_chains_note(struct pusher_chains *c, const struct pusher_chain *x)
@@ -93,10 +89,7 @@ static bool is_word(const char *key)
 {
 	static const char *const words[] = {"severity", "root_cause", "resolved_at"};
 
-	for (size_t i = 0; i < ARRAY_SIZE(words); i++)
-		if (!strcmp(key, words[i]))
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(words), !strcmp(key, words[i]));
 }
 
 static struct pusher_chain known_as(const struct push_chain *c)
@@ -107,10 +100,8 @@ static struct pusher_chain known_as(const struct push_chain *c)
 		const struct push_attribute *a = &c->attributes[i];
 		uint64_t *hash = is_word(a->key) ? &x.words : &x.extent;
 
-		if (a->kind == PUSH_TEXT)
-			*hash = mix(*hash, a->text, strlen(a->text));
-		else
-			*hash = mix(*hash, &a->i, sizeof(a->i));
+		*hash = a->kind == PUSH_TEXT ? mix(*hash, a->text, strlen(a->text))
+					     : mix(*hash, &a->i, sizeof(a->i));
 	}
 	return x;
 }
@@ -143,8 +134,7 @@ void pusher_chain_step(struct pusher *p)
 
 	if (c->sent_count)
 		return;
-	if (!x.from_ns)
-		x.from_ns = p->recording.started.ns - BACK_NS;
+	x.from_ns = x.from_ns ?: p->recording.started.ns - BACK_NS;
 	chains = calloc(PUSHER_CHAINS_MAX, sizeof(*chains));
 	/* A failure is told by the reading of the interval. */
 	if (chains && nodedb_snapshot_read(p->recording.path, visit_chains, &x, NULL) == 0) {

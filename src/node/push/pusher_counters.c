@@ -242,11 +242,6 @@ void pusher_steps_done(struct pusher_steps *s)
 	*s = (struct pusher_steps){0};
 }
 
-static bool is_step_mark(uint8_t mark)
-{
-	return memchr(kinds, mark, sizeof(kinds)) != NULL;
-}
-
 /* Half is dropped at once, so that a full array costs little. */
 static void halve(void *items, size_t *count, size_t size)
 {
@@ -260,10 +255,9 @@ int pusher_steps_mark(struct pusher_steps *s, const struct recent_mark *m)
 {
 	int r;
 
-	if (!is_step_mark(m->mark))
+	if (!memchr(kinds, m->mark, sizeof(kinds)))
 		return 0;
-	if (m->mark == MARK_OPTIMIZER || m->mark == MARK_BACKWARD)
-		s->is_training = true;
+	s->is_training |= m->mark == MARK_OPTIMIZER || m->mark == MARK_BACKWARD;
 	if (s->mark_count == PUSHER_MARKS_MAX)
 		halve(s->marks, &s->mark_count, sizeof(*s->marks));
 	r = ARRAY_RESERVE(s->marks, s->mark_room, s->mark_count + 1, PUSHER_MARKS_MAX);
@@ -311,7 +305,7 @@ ORDER(compare_numbers, double, COMPARE(*x, *y))
 
 static double median(double *v, size_t n)
 {
-	qsort(v, n, sizeof(*v), compare_numbers);
+	SORT(v, n, compare_numbers);
 	return n % 2 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
 }
 
@@ -349,7 +343,7 @@ static bool kind_step(const struct pusher_steps *s, struct recent_mark *m, size_
 	double steps[THREADS_MAX], own[THREADS_MAX];
 	size_t threads = 0, end;
 
-	qsort(m, n, sizeof(*m), compare_marks);
+	SORT(m, n, compare_marks);
 	for (size_t i = 0; i < n && threads < THREADS_MAX; i = end) {
 		for (end = i + 1; end < n && m[end].tid == m[i].tid;)
 			end++;

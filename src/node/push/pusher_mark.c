@@ -108,12 +108,10 @@ static int lock(int fd, uint64_t wait_ns)
 static void sync_folder(const char *path)
 {
 	const char *slash = strrchr(path, '/');
-	char folder[4096];
 	_cleanup_fd_ int fd = -1;
 
-	snprintf(folder, sizeof(folder), "%.*s", slash ? (int)(slash - path) + 1 : 1,
-		slash ? path : ".");
-	fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+	fd = open(FORMATTED(4096, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : "."),
+		O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	if (fd >= 0)
 		(void)fsync(fd);
 }

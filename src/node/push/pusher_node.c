@@ -9,7 +9,6 @@
 #include <ctype.h>
 #include <strings.h>
 
-#include "base/buf.h"
 #include "net/digest.h"
 
 #define LINK_LOCAL "169.254.169.254"

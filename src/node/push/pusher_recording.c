@@ -100,10 +100,7 @@ static const char *group_of(struct pusher_recording *r, uint32_t pid)
 
 static bool is_alive(uint32_t pid)
 {
-	char path[32];
-
-	snprintf(path, sizeof(path), "/proc/%u", pid);
-	return access(path, F_OK) == 0;
+	return access(FORMATTED(32, "/proc/%u", pid), F_OK) == 0;
 }
 
 /* The last seen comes first, so that an older process of the same pid does not replace it. */
@@ -176,8 +173,7 @@ static void note_call(
 	r->last_call_ns = p->last_call_ns = (int64_t)mono_now().ns;
 	p->is_waiting = c->wait_ns < 0;
 	p->told_gone = false;
-	if (p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank))
-		p->is_several = true;
+	p->is_several |= p->comm && (p->comm != c->comm_hash || p->comm_rank != c->rank);
 	p->comm = c->comm_hash;
 	p->comm_rank = c->rank;
 	if (c->nranks > 0)
@@ -275,8 +271,7 @@ static int begin_calls(struct nodedb_snapshot *l, struct visit *v, struct errinf
 		return 0;
 	}
 	res = resume_row(l, r, &row, reterr);
-	if (res == 0)
-		res = nodedb_recent_points(l, row, take_points, v, reterr);
+	res = res ?: nodedb_recent_points(l, row, take_points, v, reterr);
 	if (res < 0)
 		return res;
 	r->at.row = row;
@@ -293,8 +288,7 @@ static int visit_calls(struct nodedb_snapshot *l, void *arg, struct errinfo *ret
 	int res = begin_calls(l, v, reterr);
 
 	v->rows = 0;
-	if (res == 0)
-		res = nodedb_recent_stopped(l, &stopped, reterr);
+	res = res ?: nodedb_recent_stopped(l, &stopped, reterr);
 	r->is_over = stopped != 0;
 	if (res == 0 && !r->processes.used)
 		res = nodedb_recent_processes(l, take_process, v, reterr);
@@ -323,15 +317,10 @@ static int visit_health(struct nodedb_snapshot *l, void *arg, struct errinfo *re
 	r->world_size = 0;
 	r->job[0] = r->cgroup[0] = 0;
 	res = begin_ledger(l, r, reterr);
-	if (res == 0)
-		res = nodedb_recent_processes(l, take_process, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_calls(l, MIN(counted, from), take_calls, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
-	if (res == 0)
-		res = nodedb_recent_readings(l, from, &v->readings, reterr);
-	return res;
+	res = res ?: nodedb_recent_processes(l, take_process, v, reterr);
+	res = res ?: nodedb_recent_calls(l, MIN(counted, from), take_calls, v, reterr);
+	res = res ?: nodedb_recent_marks(l, r->ledger_row, LEDGER_ROWS, take_mark, v, reterr);
+	return res ?: nodedb_recent_readings(l, from, &v->readings, reterr);
 }
 
 static int visit_incident(struct nodedb_snapshot *l, void *arg, struct errinfo *reterr)
@@ -538,13 +527,11 @@ int pusher_recording_health(struct pusher_recording *r, wall_time now, struct pu
 	struct visit v = {.recording = r, .now = now};
 	int res = follow_file(r, now, reterr);
 
-	if (res == 0)
-		res = nodedb_snapshot_read(r->path, visit_health, &v, reterr);
+	res = res ?: nodedb_snapshot_read(r->path, visit_health, &v, reterr);
 	if (res < 0)
 		return res;
 	pusher_counters_end(&r->counters, now.ns);
-	if (!r->world_size)
-		r->world_size = r->comm_size;
+	r->world_size = r->world_size ?: r->comm_size;
 	pusher_steps_forget(&r->steps, now.ns - (int64_t)r->window_ns);
 	if (v.readings.newest_ns && v.readings.newest_ns < now.ns - SILENT_NS)
 		return errinfo_set(reterr, -ESTALE,

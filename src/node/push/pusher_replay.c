@@ -63,7 +63,6 @@ void pusher_replay_step(struct pusher *p)
 void pusher_replay_say(const struct pusher *p)
 {
 	const struct pusher_counts *c = &p->pushed;
-	char of[2][TEXT_PLURAL_MAX];
 
 	if (!c->collectives && !c->lost && !c->incidents && p->mark.has_note)
 		log_info(
@@ -71,8 +70,8 @@ void pusher_replay_say(const struct pusher *p)
 			p->settings->db, p->settings->endpoint.shown, p->settings->mark);
 	else
 		log_info("sent %s to %s: %s, %s%s", p->settings->db, p->settings->endpoint.shown,
-			text_format_plural(of[0], c->collectives, "collectives"),
-			text_format_plural(of[1], c->incidents, "incidents"),
+			TEXT_PLURAL(c->collectives, "collectives"),
+			TEXT_PLURAL(c->incidents, "incidents"),
 			c->lost ? "; some collectives were skipped because they cannot be matched"
 				: "");
 }
@@ -83,8 +82,6 @@ void pusher_replay_say(const struct pusher *p)
 
 static void take(struct pusher *p, const struct pusher_note *n, struct buf *batch)
 {
-	char sent[TEXT_PLURAL_MAX];
-
 	p->batch.stream = n->stream;
 	p->batch.number = n->number;
 	p->batch.count = n->count;
@@ -96,8 +93,7 @@ static void take(struct pusher *p, const struct pusher_note *n, struct buf *batc
 	if (batch->len)
 		buf_append(&p->batch.body, batch->data, batch->len);
 	log_info("continuing after the last run, which had sent %s of collectives%s",
-		text_format_plural(sent, n->number, "requests"),
-		batch->len ? "; the last is sent again" : "");
+		TEXT_PLURAL(n->number, "requests"), batch->len ? "; the last is sent again" : "");
 }
 
 int pusher_resume(struct pusher *p, struct errinfo *reterr)
@@ -191,8 +187,7 @@ static int probe_path(struct probe *x, const char *path, const char *what, struc
 	a.body = body.data;
 	a.body_len = body.len;
 	r = http_ask(p->client, &a, on_reply, x, NULL);
-	if (r == 0)
-		r = loop_run(p->loop);
+	r = r ?: loop_run(p->loop);
 	if (r < 0)
 		return r;
 	if (x->err == 0 && x->status / 100 == 2)
@@ -226,12 +221,9 @@ static int probe_endpoint(struct probe *x, struct buf *out, struct errinfo *rete
 	char took[TEXT_MAX];
 	int r = loop_new(&p->loop);
 
-	if (r == 0)
-		r = pusher_send_open(p, reterr);
-	if (r == 0)
-		r = probe_path(x, p->metrics_path, "resourceMetrics", reterr);
-	if (r == 0)
-		r = probe_path(x, p->logs_path, "resourceLogs", reterr);
+	r = r ?: pusher_send_open(p, reterr);
+	r = r ?: probe_path(x, p->metrics_path, "resourceMetrics", reterr);
+	r = r ?: probe_path(x, p->logs_path, "resourceLogs", reterr);
 	if (r < 0)
 		return r;
 	text_format_duration(took, x->took_ns);
@@ -249,7 +241,6 @@ static int probe_recording(struct probe *x, struct buf *out, struct errinfo *ret
 	struct pusher_recording *r = &x->pusher.recording;
 	struct pusher_note n = {0};
 	struct pusher_reading reading;
-	char calls[TEXT_PLURAL_MAX], interval[TEXT_MAX];
 	int res;
 
 	if (s->stub) {
@@ -259,8 +250,7 @@ static int probe_recording(struct probe *x, struct buf *out, struct errinfo *ret
 	if (s->mark && pusher_mark_peek(s->mark, &n, NULL) > 0)
 		pusher_recording_resume(r, &n.at);
 	res = pusher_recording_health(r, wall_now(), &reading, reterr);
-	if (res == 0)
-		res = pusher_recording_calls(r, wall_now(), reterr);
+	res = res ?: pusher_recording_calls(r, wall_now(), reterr);
 	if (res < 0 && reterr && !reterr->exit_code)
 		reterr->exit_code = EXIT_NO_INPUT;
 	if (res < 0)
@@ -268,8 +258,7 @@ static int probe_recording(struct probe *x, struct buf *out, struct errinfo *ret
 	buf_printf(out, "Recording: %s is being written\n", s->db);
 	buf_printf(out,
 		"Would be sent: the node's health every %s, and now %s%s, as node %s of cluster %s\n",
-		text_format_duration(interval, s->push_interval_ns),
-		text_format_plural(calls, r->calls.count, "collectives"),
+		TEXT_DURATION(s->push_interval_ns), TEXT_PLURAL(r->calls.count, "collectives"),
 		r->calls.count >= PUSHER_BATCH_CALLS ? " or more" : "", s->node, s->cluster);
 	if (n.number)
 		buf_printf(out, "Delivered before: %" PRIu64 " batches of collectives (%s)\n",

@@ -198,8 +198,7 @@ int pusher_stream_open(struct pusher *p, struct errinfo *reterr)
 		r = errinfo_set(reterr, -EINVAL, "--remediate-socket: the path is too long");
 	else
 		snprintf(path, sizeof(path), "%s", p->settings->stream_path);
-	if (r == 0)
-		r = stream_open(path, p->settings->stream_group, &p->stream, reterr);
+	r = r ?: stream_open(path, p->settings->stream_group, &p->stream, reterr);
 	if (r < 0)
 		return r;
 	r = loop_watch(p->loop, stream_fd(p->stream), on_stream, p);
@@ -295,10 +294,7 @@ static bool parse_stat(const char *line, char *ret_state, uint64_t *ret_start)
 
 static int read_of(const char *root, uint32_t pid, const char *name, char *out, size_t size)
 {
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-	return file_read_line(root, path, out, size);
+	return file_read_line(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, name), out, size);
 }
 
 static void read_blocked(const char *root, uint32_t pid, char state, struct pusher_doing *ret)

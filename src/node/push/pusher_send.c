@@ -52,8 +52,7 @@ int pusher_send_open(struct pusher *p, struct errinfo *reterr)
 		if (b.len)
 			log_warning("%.*s", (int)strcspn(buf_str(&b), "\n"), buf_str(&b));
 	}
-	if (r == 0)
-		r = http_client_new(p->loop, &client, &p->client, reterr);
+	r = r ?: http_client_new(p->loop, &client, &p->client, reterr);
 	if (r < 0 || !s->spans)
 		return r;
 	client.bearer = NULL; /* the token is the fleet's */

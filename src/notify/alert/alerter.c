@@ -22,37 +22,33 @@ void alert_file_free(struct alert_file *f)
 static int take_severity(struct alert_file *f, const struct yaml_value *v)
 {
 	const char *word = "";
-	int r = yaml_text(f->values.tree, v, &word, f->values.reterr);
+	int r = yaml_text(v, &word);
 
 	for (int s = SEVERITY_LOW; r == 0 && s < SEVERITY_COUNT; s++)
 		if (!strcmp(word, severity_name((enum severity)s))) {
 			f->least = (enum severity)s;
 			return 0;
 		}
-	return r < 0 ? r
-		     : yaml_fail(f->values.tree, v, f->values.reterr,
-			       "min_severity must be LOW, MEDIUM, HIGH or CRITICAL");
+	return r < 0 ? r : yaml_fail(v, "min_severity must be LOW, MEDIUM, HIGH or CRITICAL");
 }
 
 static int take_file(struct alert_file *f)
 {
 	const struct yaml_value *root = yaml_tree_root(f->values.tree);
-	struct errinfo *reterr = f->values.reterr;
 	int r = 0;
 
 	if (root->kind != YAML_MAP)
-		return yaml_fail(f->values.tree, root, reterr, "expected `alerts:` here");
+		return yaml_fail(root, "expected `alerts:` here");
 	for (const struct yaml_value *v = root->first; r == 0 && v; v = v->next)
 		if (!strcmp(v->key, "alerts"))
 			r = alert_config_take(&f->alerts, v);
 		else if (!strcmp(v->key, "min_severity"))
 			r = take_severity(f, v);
 		else
-			r = yaml_fail(f->values.tree, v, reterr,
-				"unknown key '%.60s': expected alerts or min_severity", v->key);
+			r = yaml_fail(
+				v, "unknown key '%.60s': expected alerts or min_severity", v->key);
 	if (r == 0 && !f->alerts.count)
-		r = yaml_fail(
-			f->values.tree, root, reterr, "no receiver: list them below `alerts:`");
+		r = yaml_fail(root, "no receiver: list them below `alerts:`");
 	return r;
 }
 
@@ -67,13 +63,11 @@ int alert_file_read(const char *path, const char *text, size_t len, struct alert
 	f->alerts.values = &f->values;
 	f->least = SEVERITY_MEDIUM;
 	r = alert_values_read(&f->values, path, text, len, reterr);
-	if (r == 0)
-		r = take_file(f);
+	r = r ?: take_file(f);
 	if (r == -ENOMEM)
 		return errinfo_set(reterr, r, "not enough memory to read %s", path);
 	if (r < 0)
 		return r;
-	f->values.reterr = NULL;
 	*ret = TAKE(f);
 	return 0;
 }
@@ -135,13 +129,6 @@ struct handover {
 
 /* ---- the loop's thread ---- */
 
-static void on_end(void *arg)
-{
-	struct alerter *a = arg;
-
-	loop_stop(a->loop);
-}
-
 static void take(void *arg)
 {
 	struct handover *h = arg;
@@ -149,7 +136,7 @@ static void take(void *arg)
 
 	if (h->is_last) {
 		loop_timer_set(a->patience, ALERTER_FLUSH_NS);
-		alerts_finish(a->alerts, on_end, a);
+		alerts_finish(a->alerts, loop_stop, a->loop);
 	} else {
 		alerts_give(a->alerts, &h->notice);
 	}
@@ -272,11 +259,10 @@ int alerter_start(const struct alerter_settings *s, struct alerter **ret, struct
 	a->node = s->node;
 	a->begin = s->begin;
 	r = loop_new(&a->loop);
-	if (r == 0)
-		r = alerts_new(a->loop, s->file->alerts.receivers, s->file->alerts.count,
-			&a->alerts, reterr);
-	if (r == 0)
-		r = loop_timer_new(a->loop, on_end, a, &a->patience);
+	r = r
+		    ?: alerts_new(a->loop, s->file->alerts.receivers, s->file->alerts.count,
+			       &a->alerts, reterr);
+	r = r ?: loop_timer_new(a->loop, loop_stop, a->loop, &a->patience);
 	if (r < 0)
 		return r;
 	r = -pthread_create(&a->thread, NULL, thread_main, a);

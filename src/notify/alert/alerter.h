@@ -27,8 +27,7 @@ struct alert_file {
  * file and line. The caller frees it with alert_file_free(). */
 int alert_file_read(const char *path, const char *text, size_t len, struct alert_file **ret,
 	struct errinfo *reterr);
-void alert_file_free(struct alert_file *f);
-DEFINE_CLEANUP(struct alert_file *, alert_file_free)
+DECLARE_FREE(struct alert_file, alert_file_free)
 #define ALERTER_OPEN_MAX 256 /* incidents that last */
 
 struct alerter_settings {

@@ -62,12 +62,6 @@ static bool is_alloc(const struct event *e)
 		       e->op == DRIVER_MALLOC_PITCH);
 }
 
-static bool is_free(const struct event *e)
-{
-	return (e->source == SOURCE_CUDA && (e->op == CUDA_FREE || e->op == CUDA_FREE_ASYNC)) ||
-	       (e->source == SOURCE_DRIVER && (e->op == DRIVER_FREE || e->op == DRIVER_FREE_ASYNC));
-}
-
 static void forget(struct balance_process *p, uint64_t pointer)
 {
 	struct balance_alloc *a = idmap_remove(&p->allocs, pointer);
@@ -131,7 +125,9 @@ void balance_take(struct balance *b, const struct event *e)
 		return;
 	if (is_alloc(e) && e->arg1) {
 		take_alloc(b, e);
-	} else if (is_free(e)) {
+	} else if ((e->source == SOURCE_CUDA && (e->op == CUDA_FREE || e->op == CUDA_FREE_ASYNC)) ||
+		   (e->source == SOURCE_DRIVER &&
+			   (e->op == DRIVER_FREE || e->op == DRIVER_FREE_ASYNC))) {
 		p = idmap_get(&b->processes, e->pid);
 		if (p)
 			forget(p, e->arg0);

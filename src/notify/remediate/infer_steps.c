@@ -38,11 +38,6 @@ void infer_done(struct infer_steps *s)
 	free_all(&s->paused);
 }
 
-static uint64_t key_of(uint32_t pid, uint64_t stream)
-{
-	return hash_number(((uint64_t)pid << 32) ^ hash_number(stream));
-}
-
 static void forget_process(struct infer_steps *s, uint32_t pid)
 {
 	struct infer_stream *st;
@@ -73,7 +68,7 @@ static void forget_oldest(struct infer_steps *s)
 
 static struct infer_stream *stream_of(struct infer_steps *s, const struct event *e, uint64_t stream)
 {
-	uint64_t key = key_of(e->pid, stream);
+	uint64_t key = hash_number(((uint64_t)e->pid << 32) ^ hash_number(stream));
 	struct infer_stream *st = idmap_get(&s->streams, key);
 
 	if (st)
@@ -104,7 +99,7 @@ static void learn(struct infer_stream *st, uint64_t step_ns)
 	if (st->count > INFER_WINDOW && st->count % P95_EVERY)
 		return;
 	memcpy(sorted, st->window, n * sizeof(*sorted));
-	qsort(sorted, n, sizeof(*sorted), compare);
+	SORT(sorted, n, compare);
 	st->p95_ns = sorted[(n * 95 + 99) / 100 - 1];
 }
 

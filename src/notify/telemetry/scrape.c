@@ -144,8 +144,7 @@ int scrape_new(struct loop *loop, const struct scrape_settings *s, struct scrape
 	r = check_address(s, address, &is_far, reterr);
 	if (r == 0 && s->token_file)
 		r = token_set_new(s->token_file, NULL, &l->tokens, reterr);
-	if (r == 0)
-		r = loop_timer_new(loop, on_patience, l, &l->patience);
+	r = r ?: loop_timer_new(loop, on_patience, l, &l->patience);
 	if (r < 0)
 		return r;
 	server.address = address;

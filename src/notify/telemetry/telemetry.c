@@ -213,13 +213,6 @@ static void on_tick(void *arg)
 	loop_timer_set(t->tick, t->interval_ns);
 }
 
-static void on_patience(void *arg)
-{
-	struct telemetry *t = arg;
-
-	loop_stop(t->loop);
-}
-
 static void on_end(void *arg)
 {
 	struct telemetry *t = arg;
@@ -332,11 +325,8 @@ static int open_ends(
 		r = scrape_new(t->loop, &scrape, &t->scrape, reterr);
 	if (r == 0 && s->push.endpoint)
 		r = push_new(t->loop, &s->push, &t->push, reterr);
-	if (r == 0)
-		r = loop_timer_new(t->loop, on_tick, t, &t->tick);
-	if (r == 0)
-		r = loop_timer_new(t->loop, on_patience, t, &t->patience);
-	return r;
+	r = r ?: loop_timer_new(t->loop, on_tick, t, &t->tick);
+	return r ?: loop_timer_new(t->loop, loop_stop, t->loop, &t->patience);
 }
 
 int telemetry_start(
@@ -351,8 +341,7 @@ int telemetry_start(
 	t->begin = s->begin;
 	t->interval_ns = s->interval_ns ? s->interval_ns : TELEMETRY_INTERVAL_NS;
 	r = loop_new(&t->loop);
-	if (r == 0)
-		r = open_ends(t, s, reterr);
+	r = r ?: open_ends(t, s, reterr);
 	if (r < 0)
 		return r;
 	if (t->push)

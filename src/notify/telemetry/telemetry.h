@@ -38,8 +38,7 @@ struct scrape;
  * -EPERM with a sentence otherwise. */
 int scrape_new(struct loop *l, const struct scrape_settings *s, struct scrape **ret,
 	struct errinfo *reterr);
-void scrape_free(struct scrape *l);
-DEFINE_CLEANUP(struct scrape *, scrape_free)
+DECLARE_FREE(struct scrape, scrape_free)
 
 /* scrape_give - a reading, which stays the caller's. */
 void scrape_give(struct scrape *l, const struct metric_set *s);

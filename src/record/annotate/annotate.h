@@ -51,8 +51,7 @@ typedef bool annotate_put(void *arg, const struct annotation *a, uint64_t ticket
  * @root is the prefix of /proc, "" for the real one. */
 int annotate_server_new(int listen_fd, const char *root, annotate_put *put, void *arg,
 	struct annotate_server **ret);
-void annotate_server_free(struct annotate_server *s);
-DEFINE_CLEANUP(struct annotate_server *, annotate_server_free)
+DECLARE_FREE(struct annotate_server, annotate_server_free)
 
 /* annotate_server_poll - accept, read, answer what can be done now; a bounded number of lines. */
 void annotate_server_poll(struct annotate_server *s);

@@ -129,8 +129,7 @@ static int read_input(struct client *c, struct errinfo *reterr)
 
 	if (n < 0 && errno != EINTR && errno != EAGAIN)
 		return errinfo_set(reterr, -EIO, "cannot read the input: %s", strerror(errno));
-	if (n == 0)
-		c->at_end = true;
+	c->at_end |= n == 0;
 	if (n > 0)
 		c->in_len += (size_t)n;
 	return 0;
@@ -212,8 +211,7 @@ int annotate_client_send(int fd, int input_fd, struct annotate_result *ret, stru
 	c->result = ret;
 	while (r == 0 && (!c->at_end || c->in_len || c->waiting)) {
 		r = wait_for_either(c, reterr);
-		if (r == 0)
-			r = send_lines(c, reterr);
+		r = r ?: send_lines(c, reterr);
 	}
 	return r;
 }

@@ -227,8 +227,7 @@ int annotate_line_compose(const char *const *labels, size_t count, uint32_t pid,
 			return refuse(reterr, "write a label as key=value", labels[i]);
 		snprintf(key, sizeof(key), "%.*s", (int)(eq - labels[i]), labels[i]);
 		r = check_key(key, reterr);
-		if (r == 0)
-			r = check_value(key, eq + 1, strlen(eq + 1), reterr);
+		r = r ?: check_value(key, eq + 1, strlen(eq + 1), reterr);
 		if (r < 0)
 			return r;
 		json_string_member(&w, key, eq + 1);

@@ -99,8 +99,7 @@ static void flush(struct connection *c)
 			continue;
 		}
 		if (n < 0 && (errno == EAGAIN || errno == EINTR)) {
-			if (!c->stalled_ns)
-				c->stalled_ns = now;
+			c->stalled_ns = c->stalled_ns ?: now;
 			c->broken = c->broken || now - c->stalled_ns > STALL_NS;
 			return;
 		}
@@ -161,8 +160,7 @@ static void take_line(struct annotate_server *s, struct connection *c, const cha
 	struct errinfo e = {0};
 	int r = annotate_line_parse(line, len, wall_now(), a, &e);
 
-	if (r == 0)
-		r = check_process(s, &c->peer, a, &e);
+	r = r ?: check_process(s, &c->peer, a, &e);
 	if (r == 0) {
 		a->peer_uid = c->peer.uid;
 		a->peer_gid = c->peer.gid;
@@ -328,11 +326,6 @@ static void accept_all(struct annotate_server *s)
 	}
 }
 
-static bool is_over(const struct connection *c)
-{
-	return c->broken || (c->ended && !c->in_len && !c->count && c->sent == c->out.len);
-}
-
 void annotate_server_poll(struct annotate_server *s)
 {
 	struct epoll_event events[ANNOTATE_CONNECTIONS_MAX + 1];
@@ -357,7 +350,7 @@ void annotate_server_poll(struct annotate_server *s)
 		if (!s->refusing)
 			lines -= take_lines(s, c, lines);
 		flush(c);
-		if (is_over(c))
+		if (c->broken || (c->ended && !c->in_len && !c->count && c->sent == c->out.len))
 			drop(s, slot);
 	}
 }

@@ -22,8 +22,7 @@ struct coverage;
 
 /* coverage_new - @p NULL: nothing is probed, but files are looked at as if they were (check). */
 int coverage_new(struct probe *p, struct coverage **ret);
-void coverage_free(struct coverage *c); /* detaches everything */
-DEFINE_CLEANUP(struct coverage *, coverage_free)
+DECLARE_FREE(struct coverage, coverage_free) /* detaches everything */
 
 /* coverage_add - probe the file @lib, open for reading as @fd (see discover_library_open()), unless
  * it is known already. @fd is taken in any case. If there is no place left, files that nobody maps

@@ -221,9 +221,9 @@ static void attach_names(struct arrival *a)
 	if (r == -ENOENT)
 		return; /* no runtime, an old one, or a part of one */
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
-	if (r == 0)
-		r = uprobe_attach_marks(
-			a->coverage->probe, path, found.points, found.count, &a->names, &why);
+	r = r
+		    ?: uprobe_attach_marks(a->coverage->probe, path, found.points, found.count,
+			       &a->names, &why);
 	if (r < 0)
 		log_warning("kernels that %s launches will have no names: %s", lib->path, why.text);
 }

@@ -11,10 +11,7 @@
 
 static bool maps_kind(const struct target_process *p, enum target_library_kind kind)
 {
-	for (size_t i = 0; i < p->library_count; i++)
-		if (p->libraries[i].kind == kind)
-			return true;
-	return false;
+	return EXISTS(i, p->library_count, p->libraries[i].kind == kind);
 }
 
 /* Only then is the program worth a look: symbol tables are large. */
@@ -159,10 +156,8 @@ static bool is_front(
 		return maps_kind(p, TARGET_XLA_CUDA);
 	if (lib->kind != TARGET_PYTHON || !f || f->error != -ENOENT)
 		return false;
-	for (size_t i = 0; i < p->library_count; i++)
-		if (p->libraries[i].kind == TARGET_PYTHON && &p->libraries[i] != lib)
-			return true;
-	return false;
+	return EXISTS(i, p->library_count,
+		p->libraries[i].kind == TARGET_PYTHON && &p->libraries[i] != lib);
 }
 
 void coverage_assess_process(const struct coverage *c, const char *root,

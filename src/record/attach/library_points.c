@@ -38,11 +38,9 @@ static int note_points(struct elfsym *elf, const struct mark_place *place, struc
 {
 	struct stapsdt_probe probes[POINTS_OF_PLACE];
 	const char *colon = strchr(place->note, ':');
-	char provider[32];
-	int n;
+	int n = stapsdt_find(elf, FORMATTED(32, "%.*s", (int)(colon - place->note), place->note),
+		colon + 1, probes, POINTS_OF_PLACE);
 
-	snprintf(provider, sizeof(provider), "%.*s", (int)(colon - place->note), place->note);
-	n = stapsdt_find(elf, provider, colon + 1, probes, POINTS_OF_PLACE);
 	for (int i = 0; i < n; i++)
 		out[i] = (struct uprobe_point){.offset = probes[i].offset,
 			.cookie = place->hook,
@@ -125,14 +123,7 @@ static int mark_points(struct elfsym *elf, const struct mark_library *lib,
 
 static bool is_push(const uint8_t *code)
 {
-	if ((code[0] & 0xf8) == 0x50)
-		return true;
-	return code[0] == 0x41 && (code[1] & 0xf8) == 0x50;
-}
-
-static bool is_je(const uint8_t *code)
-{
-	return code[0] == 0x74 || (code[0] == 0x0f && code[1] == 0x84);
+	return (code[0] & 0xf8) == 0x50 || (code[0] == 0x41 && (code[1] & 0xf8) == 0x50);
 }
 
 unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])
@@ -143,7 +134,8 @@ unsigned prologue_skip(unsigned machine, const uint8_t code[PROLOGUE_BYTES])
 		return 0;
 	if (!memcmp(code, endbr64, sizeof(endbr64)) && is_push(code + 4))
 		return 4;
-	if (code[0] == 0x81 && code[1] == 0x3d && is_je(code + 10))
+	if (code[0] == 0x81 && code[1] == 0x3d &&
+		(code[10] == 0x74 || (code[10] == 0x0f && code[11] == 0x84)))
 		return 10;
 	return 0;
 }
@@ -179,28 +171,13 @@ static const struct mark_library *names_of(enum target_library_kind kind)
 	return kind == TARGET_CUDART || kind == TARGET_EXECUTABLE ? &mark_cudart_names : NULL;
 }
 
-static bool has_offset(const struct uprobe_point *points, size_t n, uint64_t offset)
-{
-	for (size_t i = 0; i < n; i++)
-		if (points[i].offset == offset)
-			return true;
-	return false;
-}
-
-static bool has_name(const char *name, const char *const *names, const uint64_t *offsets, size_t n)
-{
-	for (size_t i = 0; i < n; i++)
-		if (offsets[i] && !strcmp(names[i], name))
-			return true;
-	return false;
-}
-
 /* Whether the names are there on which the row depends; they are functions of the table, too. */
 static bool has_condition(
 	const struct probe_function *f, const char *const *names, const uint64_t *offsets, size_t n)
 {
 	for (int v = 0; v < FUNCTION_VARIANTS && f->symbols[v]; v++)
-		if (f->symbols[v][0] == '+' && !has_name(f->symbols[v] + 1, names, offsets, n))
+		if (f->symbols[v][0] == '+' &&
+			!EXISTS(i, n, offsets[i] && !strcmp(names[i], (f->symbols[v] + 1))))
 			return false;
 	return true;
 }
@@ -277,7 +254,7 @@ static int resolve_functions(int fd, const char *name, const struct probe_librar
 		uint64_t at = offsets[i] ? cheapest_place(elf, offsets[i]) : 0;
 
 		if (at && has_condition(&lib->functions[rows[i]], names, offsets, n) &&
-			!has_offset(ret->points, found, at))
+			!EXISTS(k, found, ret->points[k].offset == at))
 			ret->points[found++] = (struct uprobe_point){
 				.offset = at, .cookie = probe_cookie(lib, rows[i], number).word};
 	}

@@ -431,12 +431,9 @@ static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
 	int r = function_offset(&point.offset);
 
 	probe_limit_set(p, CALIBRATE_SOURCE, 1, UINT64_MAX);
-	if (r == 0)
-		r = ask(to, from, &bare);
-	if (r == 0)
-		r = probe_target_add(p, (uint32_t)pid);
-	if (r == 0)
-		r = uprobe_attach(p, "/proc/self/exe", &point, 1, &u, NULL);
+	r = r ?: ask(to, from, &bare);
+	r = r ?: probe_target_add(p, (uint32_t)pid);
+	r = r ?: uprobe_attach(p, "/proc/self/exe", &point, 1, &u, NULL);
 	if (r < 0)
 		return r;
 	r = ask(to, from, &probed);

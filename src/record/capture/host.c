@@ -45,10 +45,7 @@ static void file_closep(FILE **f)
 
 static FILE *open_under(const char *root, const char *path)
 {
-	char full[512];
-
-	snprintf(full, sizeof(full), "%s%s", root, path);
-	return fopen(full, "re");
+	return fopen(FORMATTED(512, "%s%s", root, path), "re");
 }
 
 void host_reader_init(struct host_reader *h, const char *root)
@@ -132,11 +129,9 @@ static int read_cpu(struct host_reader *h, struct host_sample *s)
 static double read_pressure(const char *root, const char *what)
 {
 	_cleanup_(file_closep) FILE *f = NULL;
-	char path[64];
 	double pct;
 
-	snprintf(path, sizeof(path), "/proc/pressure/%s", what);
-	f = open_under(root, path);
+	f = open_under(root, FORMATTED(64, "/proc/pressure/%s", what));
 	if (!f || fscanf(f, "some avg10=%lf", &pct) != 1)
 		return -1;
 	return pct;
@@ -196,9 +191,7 @@ int host_read(struct host_reader *h, wall_time now, struct host_sample *ret)
 	_cleanup_(file_closep) FILE *f = NULL;
 	int r = read_cpu(h, &s);
 
-	if (r < 0)
-		return r;
-	r = read_memory(h->root, &s);
+	r = r ?: read_memory(h->root, &s);
 	if (r < 0)
 		return r;
 	f = open_under(h->root, "/proc/loadavg");

@@ -358,10 +358,8 @@ int reader_new(struct probe *p, const struct clock_map *clock, reader_sink *sink
 	r->ledger_sink = ledger_sink;
 	r->arg = arg;
 	err = ring_new(probe_map(p, "life"), take_record, r, &r->life);
-	if (err == 0)
-		err = ring_new(probe_map(p, "events"), take_record, r, &r->events);
-	if (err == 0)
-		err = ring_new(probe_map(p, "names"), take_name, r, &r->names);
+	err = err ?: ring_new(probe_map(p, "events"), take_record, r, &r->events);
+	err = err ?: ring_new(probe_map(p, "names"), take_name, r, &r->names);
 	if (err < 0)
 		return err;
 	*ret = TAKE(r);

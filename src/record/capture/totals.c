@@ -22,8 +22,7 @@ struct total_kind *total_kind_of(struct total *v, unsigned flags, int *ret_err)
 	*ret_err = 0;
 	if (!kind || kind >= WIRE_KINDS)
 		return NULL;
-	if (!v->kinds[kind])
-		v->kinds[kind] = calloc(1, sizeof(*v->kinds[kind]));
+	v->kinds[kind] = v->kinds[kind] ?: calloc(1, sizeof(*v->kinds[kind]));
 	if (!v->kinds[kind])
 		*ret_err = -ENOMEM;
 	return v->kinds[kind];
@@ -106,8 +105,7 @@ int total_fold(struct total *to, struct total *from)
 		if (!kind)
 			continue;
 		there = total_kind_of(to, i << WIRE_AGG_KIND, &r);
-		if (r == 0)
-			r = sparse_fold(&there->all, &kind->all);
+		r = r ?: sparse_fold(&there->all, &kind->all);
 		if (r < 0)
 			return r;
 		sparse_done(&kind->all);

@@ -13,8 +13,7 @@ struct waits;
 typedef void waits_sink(void *arg, const struct event *e, const struct collective *c);
 
 int waits_new(waits_sink *sink, void *arg, struct waits **ret);
-void waits_free(struct waits *w);
-DEFINE_CLEANUP(struct waits *, waits_free)
+DECLARE_FREE(struct waits, waits_free)
 
 /* waits_collective - hold it back. If there is no room the oldest is handed on as it is. */
 void waits_collective(struct waits *w, const struct event *e, const struct collective *c);

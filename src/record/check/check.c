@@ -6,8 +6,6 @@
  */
 #include "record/check/check.h"
 
-#include <stdarg.h>
-
 #include "base/file.h"
 #include "record/attach/uprobe.h"
 

@@ -157,8 +157,7 @@ void check_processes(const struct check_context *c, struct check_row *row)
 		return;
 	}
 	r = discover_scanner_new(c->root, &s);
-	if (r == 0)
-		r = discover_scan(s, &found);
+	r = r ?: discover_scan(s, &found);
 	if (r < 0) {
 		row->state = CHECK_OPTIONAL;
 		VALUE(row, "unknown: %s", strerror(-r));
@@ -245,13 +244,12 @@ void check_kernel(const struct check_context *c, struct check_row *row)
 
 void check_btf(const struct check_context *c, struct check_row *row)
 {
-	char path[PATH_MAX], size[TEXT_MAX];
+	char path[PATH_MAX];
 	struct stat st;
 
 	if (file_join(path, sizeof(path), c->root, "/sys/kernel/btf/vmlinux") == 0 &&
 		stat(path, &st) == 0) {
-		VALUE(row, "/sys/kernel/btf/vmlinux, %s",
-			text_format_bytes(size, (uint64_t)st.st_size));
+		VALUE(row, "/sys/kernel/btf/vmlinux, %s", TEXT_SIZE((uint64_t)st.st_size));
 		return;
 	}
 	row->state = CHECK_NO_FEATURE;

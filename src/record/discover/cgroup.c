@@ -227,11 +227,8 @@ void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 int cgroup_read(const char *root, uint32_t pid, struct cgroup *ret)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(FILE_MAX);
-	char path[64];
-	int r;
+	int r = file_read_at(root, FORMATTED(64, "/proc/%" PRIu32 "/cgroup", pid), FILE_MAX, &b);
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/cgroup", pid);
-	r = file_read_at(root, path, FILE_MAX, &b);
 	if (r < 0 && r != -EFBIG)
 		return r == -ENOENT ? -ESRCH : r;
 	cgroup_parse(buf_str(&b), b.len, ret);

@@ -94,8 +94,7 @@ struct discover_result {
 };
 
 int discover_scanner_new(const char *root, struct discover_scanner **ret);
-void discover_scanner_free(struct discover_scanner *s);
-DEFINE_CLEANUP(struct discover_scanner *, discover_scanner_free)
+DECLARE_FREE(struct discover_scanner, discover_scanner_free)
 
 /* discover_scan - all CUDA processes now. *ret belongs to the scanner and is valid until the next
  * scan. Returns 0, -ENOMEM, or why /proc could not be listed. */

@@ -126,8 +126,7 @@ static void add_library(struct disk_search *f, const char *path)
 		embedded_kind(path, &lib) < 0)
 		return;
 	disk_add_file(f, path, lib.kind);
-	if (f->count > had)
-		f->rows[had].embedded = true;
+	f->rows[had].embedded |= f->count > had;
 }
 
 void disk_add_folder(struct disk_search *f, const char *dir)

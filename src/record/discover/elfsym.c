@@ -318,7 +318,7 @@ int elfsym_find(struct elfsym *e, const struct elfsym_table *t, struct elfsym_hi
 
 	if (!symbols)
 		return -ENOMEM;
-	qsort(hits, count, sizeof(*hits), compare_hit);
+	SORT(hits, count, compare_hit);
 	for (uint64_t at = 0; at < t->symbols_size;) {
 		size_t len = (size_t)MIN(piece, t->symbols_size - at);
 		int r = elfsym_read(e, t->symbols + at, symbols, len);
@@ -336,8 +336,7 @@ static void take_offset(void *arg, uint32_t name, uint64_t offset, uint64_t size
 {
 	struct search *s = arg;
 
-	if (!s->found[name])
-		s->found[name] = offset;
+	s->found[name] = s->found[name] ?: offset;
 }
 
 static void take_size(void *arg, uint32_t name, uint64_t offset, uint64_t size)
@@ -390,8 +389,7 @@ int elfsym_mentions(struct elfsym *e, const char *name)
 	_cleanup_(search_done) struct search s;
 	int r = search_init(&s, &name, 1);
 
-	if (r == 0)
-		r = find_strings(e, &e->dynamic, &s);
+	r = r ?: find_strings(e, &e->dynamic, &s);
 	return r < 0 ? r : s.hit_count > 0;
 }
 
@@ -402,10 +400,7 @@ uint64_t elfsym_names_bytes(const struct elfsym *e)
 
 bool elfsym_is_program(const struct elfsym *e)
 {
-	for (size_t i = 0; i < e->segment_count; i++)
-		if (e->segments[i].p_type == PT_INTERP)
-			return true;
-	return false;
+	return EXISTS(i, e->segment_count, e->segments[i].p_type == PT_INTERP);
 }
 
 int elfsym_offset(struct elfsym *e, const char *name, uint64_t *ret_offset)

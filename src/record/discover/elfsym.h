@@ -21,8 +21,7 @@ int elfsym_open(const char *path, struct elfsym **ret, struct errinfo *reterr);
 
 /* elfsym_open_fd - as elfsym_open(); @fd becomes the reader's on success. */
 int elfsym_open_fd(int fd, struct elfsym **ret, struct errinfo *reterr);
-void elfsym_close(struct elfsym *e);
-DEFINE_CLEANUP(struct elfsym *, elfsym_close)
+DECLARE_FREE(struct elfsym, elfsym_close)
 
 /* elfsym_offsets - looks @count names up in one pass over each symbol table.
  * ret_offsets[i] is the file offset of names[i], 0 if there is no such function. Memory does not

@@ -92,10 +92,8 @@ struct matches {
  * The part of a function that is kept apart because it is seldom run is not one. */
 static bool is_match(const struct pattern *p, const char *behind, size_t left)
 {
-	if (p->is_prefix)
-		return true;
-	return left &&
-	       (*behind == 0 || (*behind == '.' && left >= 5 && memcmp(behind, ".cold", 5)));
+	return p->is_prefix || (left && (*behind == 0 || (*behind == '.' && left >= 5 &&
+								 memcmp(behind, ".cold", 5))));
 }
 
 static int note_hits(struct matches *m, uint32_t pattern, const char *data, size_t len, uint64_t at,

@@ -14,8 +14,7 @@
 struct embedded;
 
 int embedded_new(struct embedded **ret);
-void embedded_free(struct embedded *e);
-DEFINE_CLEANUP(struct embedded *, embedded_free)
+DECLARE_FREE(struct embedded, embedded_free)
 
 /* embedded_find - a row for each library that files of @pid hold, behind the @count rows of @rows, of
  * which there are at most @max; *ret_dropped grows by those that did not fit. @root as in discover.h.

@@ -130,10 +130,7 @@ int discover_libraries(
 
 bool discover_uses_cuda(const struct target_library *libraries, size_t count)
 {
-	for (size_t i = 0; i < count; i++)
-		if (target_kind_is_cuda(libraries[i].kind))
-			return true;
-	return false;
+	return EXISTS(i, count, target_kind_is_cuda(libraries[i].kind));
 }
 
 /* ---- the file itself ---- */
@@ -144,7 +141,7 @@ static int open_regular(int dir, const char *path, uint64_t resolve, const char 
 {
 	struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = resolve};
 	_cleanup_fd_ int fd = (int)syscall(SYS_openat2, dir, path, &how, sizeof(how));
-	char again[32], mounts[PATH_MAX];
+	char mounts[PATH_MAX];
 	struct statx st;
 	int r;
 
@@ -156,8 +153,7 @@ static int open_regular(int dir, const char *path, uint64_t resolve, const char 
 		return r;
 	if (!S_ISREG(st.stx_mode))
 		return -ENOENT;
-	snprintf(again, sizeof(again), "/proc/self/fd/%d", fd);
-	r = open(again, O_RDONLY | O_CLOEXEC | O_NOCTTY);
+	r = open(FORMATTED(32, "/proc/self/fd/%d", fd), O_RDONLY | O_CLOEXEC | O_NOCTTY);
 	return r < 0 ? -errno : r;
 }
 
@@ -203,10 +199,9 @@ static bool is_mapped_file(int fd, const struct target_library *lib)
 	uint64_t dev, inode;
 	struct stat st;
 
-	if (fstat(fd, &st) == 0 && st.st_dev == lib->dev && st.st_ino == lib->inode)
-		return true;
-	return discover_file_identity(fd, &dev, &inode) == 0 && dev == lib->dev &&
-	       inode == lib->inode;
+	return (fstat(fd, &st) == 0 && st.st_dev == lib->dev && st.st_ino == lib->inode) ||
+	       (discover_file_identity(fd, &dev, &inode) == 0 && dev == lib->dev &&
+		       inode == lib->inode);
 }
 
 /* \012 back to a newline; the result is never longer. */

@@ -25,11 +25,8 @@
 
 static int read_proc(const char *root, uint32_t pid, const char *file, struct buf *b)
 {
-	char path[64];
-	int r;
+	int r = file_read_at(root, FORMATTED(64, "/proc/%" PRIu32 "/%s", pid, file), b->max, b);
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, file);
-	r = file_read_at(root, path, b->max, b);
 	return r == -ENOENT ? -ESRCH : r == -EFBIG ? 0 : r;
 }
 
@@ -253,8 +250,7 @@ int discover_scanner_new(const char *root, struct discover_scanner **ret)
 	if (!s)
 		return -ENOMEM;
 	r = file_join(s->root, sizeof(s->root), root, "");
-	if (r == 0)
-		r = embedded_new(&s->embedded);
+	r = r ?: embedded_new(&s->embedded);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);
@@ -427,8 +423,7 @@ int discover_scan(struct discover_scanner *s, const struct discover_result **ret
 		if (r < 0)
 			return r;
 	}
-	if (next.count)
-		qsort(next.entries, next.count, sizeof(*next.entries), compare_pid);
+	SORT(next.entries, next.count, compare_pid);
 	list_done(&s->known);
 	s->known = next;
 	next = (struct list){0};

@@ -76,8 +76,7 @@ static int give_up_privileges(void)
 	(void)prctl(PR_SET_NAME, "ingero-gpu", 0, 0, 0);
 	confine_bounding_set();
 	r = drop_root();
-	if (r == 0)
-		r = confine_capabilities();
+	r = r ?: confine_capabilities();
 	return r < 0 ? r : confine_life(GPU_CHILD_FD);
 }
 

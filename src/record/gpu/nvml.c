@@ -119,13 +119,12 @@ static int load_library(struct nvml_library *n, const char *path, struct errinfo
 {
 	static const char *const folders[] = {"", "/usr/local/nvidia/lib64/",
 		"/usr/lib/x86_64-linux-gnu/", "/usr/lib/aarch64-linux-gnu/", "/usr/lib64/"};
-	char name[PATH_MAX];
 
 	if (path)
 		n->library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	for (size_t i = 0; !path && !n->library && i < ARRAY_SIZE(folders); i++) {
-		snprintf(name, sizeof(name), "%slibnvidia-ml.so.1", folders[i]);
-		n->library = dlopen(name, RTLD_NOW | RTLD_LOCAL);
+		n->library = dlopen(FORMATTED(PATH_MAX, "%slibnvidia-ml.so.1", folders[i]),
+			RTLD_NOW | RTLD_LOCAL);
 	}
 	if (!n->library && path)
 		return errinfo_set(reterr, -ENOENT, "%s", dlerror());

@@ -17,8 +17,7 @@ struct nvml_library;
  * -ENOENT: there is no such library; -ENODEV: the driver is not loaded or there is no GPU;
  * -ENOSYS: the library lacks what is needed; -EIO: NVML gave another error. */
 int nvml_open(const char *path, struct nvml_library **ret, struct errinfo *reterr);
-void nvml_close(struct nvml_library *n);
-DEFINE_CLEANUP(struct nvml_library *, nvml_close)
+DECLARE_FREE(struct nvml_library, nvml_close)
 
 unsigned nvml_count(const struct nvml_library *n);                      /* at most NVML_GPUS_MAX */
 void nvml_driver(const struct nvml_library *n, char *out, size_t size); /* "580.65.06" or "" */

@@ -300,8 +300,7 @@ int gpu_sampler_start(struct gpu_sampler **ret, const char *path, uint64_t perio
 
 	if (!s)
 		return -ENOMEM;
-	if (!path)
-		path = gpu_sampler_library();
+	path = path ?: gpu_sampler_library();
 	s->path = path ? strdup(path) : NULL;
 	if (path && !s->path) {
 		free(s);

@@ -6,7 +6,6 @@
 #include <bpf/btf.h>
 #include <bpf/libbpf.h>
 
-#include "base/macros.h"
 #include "record/probe/function.h"
 #include "record/probe/probe.h"
 
@@ -110,10 +109,8 @@ _Static_assert(ARRAY_SIZE(hooks) <= 64, "left_out has a bit for each");
 
 static bool has_tracepoint(const struct btf *btf, const char *name)
 {
-	char type[64];
-
-	snprintf(type, sizeof(type), "btf_trace_%s", name);
-	return btf && btf__find_by_name_kind(btf, type, BTF_KIND_TYPEDEF) > 0;
+	return btf && btf__find_by_name_kind(
+			      btf, FORMATTED(64, "btf_trace_%s", name), BTF_KIND_TYPEDEF) > 0;
 }
 
 static bool is_group_wanted(
@@ -154,25 +151,17 @@ static bool has_variable(const struct btf *btf, const char *name)
 	return fd >= 0;
 }
 
-static bool has_variables(const struct btf *btf)
-{
-	return has_variable(btf, "__preempt_count") && has_variable(btf, "pcpu_hot") &&
-	       has_variable(btf, "hrtimer_bases");
-}
-
 /* Is the tracepoint of @h there? The lengths of sockets have a substitute, which is not worse. */
 static bool is_there(struct parts *t, const struct hook *h, const struct btf *btf, bool has_sockets)
 {
-	char why[96];
-
 	if (!h->tracepoint)
 		return true;
 	if (strstr(h->tracepoint, "_length"))
 		return has_sockets;
 	if (has_tracepoint(btf, h->tracepoint))
 		return true;
-	snprintf(why, sizeof(why), "this kernel has no tracepoint %s", h->tracepoint);
-	part_miss(&t->missing, h->part, why);
+	part_miss(&t->missing, h->part,
+		FORMATTED(96, "this kernel has no tracepoint %s", h->tracepoint));
 	return false;
 }
 
@@ -181,7 +170,9 @@ void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_ob
 	struct btf *btf = btf__load_vmlinux_btf();
 	bool has_sockets = has_tracepoint(btf, "sock_send_length") && !s->old_kernel;
 
-	if (!t->plain && (s->old_kernel || !has_variables(btf))) {
+	if (!t->plain && (s->old_kernel || !(has_variable(btf, "__preempt_count") &&
+						   has_variable(btf, "pcpu_hot") &&
+						   has_variable(btf, "hrtimer_bases")))) {
 		t->plain = true;
 		part_miss(&t->missing, PART_WAKERS,
 			"this kernel does not export the addresses of its variables");
@@ -198,10 +189,7 @@ void parts_choose(struct parts *t, const struct probe_settings *s, struct bpf_ob
 
 static const struct hook *hook_of(const char *program)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(hooks); i++)
-		if (!strcmp(hooks[i].program, program))
-			return &hooks[i];
-	return NULL;
+	return FIND(x, hooks, ARRAY_SIZE(hooks), !strcmp(x->program, program));
 }
 
 bool parts_leave_out(struct parts *t, const char *program, const char *why)

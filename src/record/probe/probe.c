@@ -6,7 +6,6 @@
  * few that everything stands on nothing is loaded. */
 #include "record/probe/probe.h"
 
-#include <stdarg.h>
 #include <sys/mman.h>
 #include <sys/utsname.h>
 
@@ -14,7 +13,6 @@
 #include <bpf/libbpf.h>
 
 #include "record/probe/link.h"
-#include "base/clock.h"
 #include "probe.skel.h"
 #include "wire/names.h"
 
@@ -309,8 +307,7 @@ int probe_open(const struct probe_settings *s, struct probe **ret, struct errinf
 	if (r < 0)
 		return load_failed(r, reterr);
 	r = make_common_entries(p);
-	if (r == 0)
-		r = map_uses(p);
+	r = r ?: map_uses(p);
 	if (r < 0)
 		return errinfo_set(
 			reterr, r, "cannot make the probes' table of counts: %s", strerror(-r));

@@ -41,8 +41,7 @@ struct probe;
 /* probe_open - load and attach to the scheduler, block layer and process life cycle. What the kernel cannot do is
  * left out: see probe_missing(). -EPERM names the missing capability; -EOPNOTSUPP what the kernel lacks. */
 int probe_open(const struct probe_settings *s, struct probe **ret, struct errinfo *reterr);
-void probe_close(struct probe *p);
-DEFINE_CLEANUP(struct probe *, probe_close)
+DECLARE_FREE(struct probe, probe_close)
 
 /* probe_missing - what was asked for and this kernel does not have. probe_miss() adds to it what attaching shows. */
 const struct parts_missing *probe_missing(const struct probe *p);

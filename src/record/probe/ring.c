@@ -126,8 +126,7 @@ int ring_new(int fd, ring_sink *sink, void *arg, struct ring **ret)
 	r->sink = sink;
 	r->arg = arg;
 	err = map_pages(r, fd);
-	if (err == 0)
-		err = watch(r, fd);
+	err = err ?: watch(r, fd);
 	if (err < 0)
 		return err;
 	*ret = TAKE(r);

@@ -29,8 +29,7 @@ struct ring {
 
 /* ring_new - of the map @fd, which must outlive it. 0 or a negative errno. */
 int ring_new(int fd, ring_sink *sink, void *arg, struct ring **ret);
-void ring_free(struct ring *r); /* NULL is nothing */
-DEFINE_CLEANUP(struct ring *, ring_free)
+DECLARE_FREE(struct ring, ring_free) /* NULL is nothing */
 
 /* ring_consume - hands on what is there now. Returns the number of records. One that cannot be put together
  * for want of memory stays for the next time. */

@@ -166,9 +166,8 @@ static int text_fetch(const struct python_memory *m, const struct stack_python *
 {
 	uint64_t length, data, bytes;
 	uint32_t state;
-	int r;
+	int r = python_u64(m, address + p->text_length, &length);
 
-	r = python_u64(m, address + p->text_length, &length);
 	if (r < 0)
 		return r;
 	r = python_u32(m, address + p->text_state, &state);
@@ -191,9 +190,8 @@ static int texts_fetch(
 {
 	struct text file = {.out = c->file}, name = {.out = c->name};
 	uint64_t address;
-	int r;
+	int r = python_u64(m, c->code + p->code_file, &address);
 
-	r = python_u64(m, c->code + p->code_file, &address);
 	if (r < 0)
 		return r;
 	r = text_fetch(m, p, address, &file);
@@ -220,9 +218,8 @@ int python_code_fetch(const struct python_memory *m, const struct stack_python *
 	_cleanup_free_ struct stack_record_code *c = NULL;
 	uint64_t lines, size;
 	uint16_t kept;
-	int r;
+	int r = python_u64(m, code + p->code_lines, &lines);
 
-	r = python_u64(m, code + p->code_lines, &lines);
 	if (r < 0)
 		return r;
 	r = python_u64(m, lines + p->bytes_length, &size);
@@ -377,10 +374,7 @@ static const struct stack_python rows[] = {
 
 const struct stack_python *python_table(unsigned minor)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(rows); i++)
-		if (rows[i].minor == minor)
-			return &rows[i];
-	return NULL;
+	return FIND(x, rows, ARRAY_SIZE(rows), x->minor == minor);
 }
 
 static const char *skip_digits(const char *s)

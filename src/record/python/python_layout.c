@@ -109,9 +109,8 @@ int python_debug_offsets(const struct python_memory *m, uint64_t runtime, struct
 			3, /* 3.13: the C stack; 3.14: the interpreter, the C stack above it */
 		.text_kind_shift = 2,
 	};
-	int r;
+	int r = python_bytes(m, runtime, w, COOKIE_WORDS * sizeof(*w));
 
-	r = python_bytes(m, runtime, w, COOKIE_WORDS * sizeof(*w));
 	if (r < 0)
 		return errinfo_set(reterr, r, "cannot read its memory");
 	if (memcmp(w, COOKIE, sizeof(*w)) != 0)
@@ -185,13 +184,11 @@ static int code_check(const struct trial *t, uint64_t code)
 	_cleanup_free_ struct stack_record_code *c = NULL;
 	const uint32_t texts[] = {t->p.code_file, t->p.code_name};
 	uint64_t text;
-	int r;
+	int r = type_check(t, code, t->s->code_type);
 
-	r = type_check(t, code, t->s->code_type);
 	for (size_t i = 0; r == 0 && i < ARRAY_SIZE(texts); i++) {
 		r = python_u64(t->m, code + texts[i], &text);
-		if (r == 0)
-			r = type_check(t, text, t->s->unicode_type);
+		r = r ?: type_check(t, text, t->s->unicode_type);
 	}
 	if (r < 0)
 		return r;
@@ -336,9 +333,8 @@ int python_layout(const struct python_memory *m, const struct python_symbols *s,
 	const struct python_memory rationed = {read_rationed, &ration};
 	struct trial t = {.m = &rationed, .s = s, .tid = tid};
 	bool empty = false;
-	int r;
+	int r = offsets_choose(&t, reterr);
 
-	r = offsets_choose(&t, reterr);
 	if (r < 0)
 		return r;
 	for (unsigned i = 0; i < ATTEMPTS && ration.left; i++) {

@@ -23,9 +23,8 @@ int python_frame(
 	const struct python_memory *m, const struct stack_python *p, uint64_t thread, uint64_t *ret)
 {
 	uint64_t frame;
-	int r;
+	int r = python_u64(m, thread + p->thread_frame, &frame);
 
-	r = python_u64(m, thread + p->thread_frame, &frame);
 	if (r < 0)
 		return r;
 	if (frame && p->cframe_frame != PYTHON_NONE) {
@@ -68,9 +67,8 @@ int python_thread_each(const struct python_memory *m, const struct stack_python 
 {
 	uint64_t interpreter, thread;
 	unsigned interpreters = 0, threads = 0;
-	int r;
+	int r = python_first_interpreter(m, p, &interpreter);
 
-	r = python_first_interpreter(m, p, &interpreter);
 	while (r == 0 && interpreter) {
 		if (++interpreters > PYTHON_INTERPRETERS_MAX)
 			return -ELOOP;
@@ -164,9 +162,8 @@ int python_thread_search(const struct python_memory *m, const struct stack_pytho
 	unsigned longest = 0;
 	uint32_t found = 0;
 	bool tied = false;
-	int r;
+	int r = python_first_interpreter(m, p, &interpreter);
 
-	r = python_first_interpreter(m, p, &interpreter);
 	if (r < 0)
 		return r;
 	/* Pointers to single threads exist too, so the longest list is the one. Of an only thread
@@ -313,9 +310,8 @@ int python_walk(const struct python_memory *m, const struct stack_python *p, uin
 	struct walk w = {.m = m, .p = p, .out = out, .max = max};
 	uint64_t thread, frame, mark = 0;
 	size_t steps = 0, next_mark = 1;
-	int r;
+	int r = python_thread_find(m, p, tid, &thread, &frame);
 
-	r = python_thread_find(m, p, tid, &thread, &frame);
 	if (r < 0)
 		return r;
 	while (frame) {

@@ -272,9 +272,7 @@ int stack_files_new(struct probe *p, stack_file_changed *changed, void *arg, str
 	if (!fs->all)
 		return -ENOMEM;
 	r = stack_tables_new(p, &fs->tables);
-	if (r < 0)
-		return r;
-	r = symbol_start(&sink, &fs->symbols);
+	r = r ?: symbol_start(&sink, &fs->symbols);
 	if (r < 0)
 		return r;
 	*ret = TAKE(fs);

@@ -19,10 +19,9 @@ int foreign_user(const char *root, uint32_t pid, uid_t *ret)
 	_cleanup_buf_ struct buf text = BUF_INIT(STATUS_BYTES);
 	unsigned effective;
 	const char *line;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
-	if (file_read_at(root, path, STATUS_BYTES, &text) < 0)
+	if (file_read_at(
+		    root, FORMATTED(64, "/proc/%" PRIu32 "/status", pid), STATUS_BYTES, &text) < 0)
 		return -ESRCH;
 	line = strstr(buf_str(&text), "\nUid:");
 	if (!line || sscanf(line, "\nUid: %*u %u", &effective) != 1)

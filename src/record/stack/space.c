@@ -125,21 +125,13 @@ static bool take_mapping(void *arg, const struct maps_entry *e)
 	return true;
 }
 
-static bool is_same(const struct stack_space *s, const struct scan *n)
-{
-	return s->count == n->count && (!n->count || memcmp(s->mappings, n->mappings,
-							     n->count * sizeof(*n->mappings)) == 0);
-}
-
 /* A thread's id in its own namespace is the last of the list. */
 static uint32_t own_tid(uint32_t pid, uint32_t tid)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(16384);
 	const char *at, *end;
-	char path[64];
 
-	snprintf(path, sizeof(path), "/proc/%u/task/%u/status", pid, tid);
-	if (file_read(path, 16384, &text) < 0)
+	if (file_read(FORMATTED(64, "/proc/%u/task/%u/status", pid, tid), 16384, &text) < 0)
 		return tid;
 	at = strstr(buf_str(&text), "\nNSpid:");
 	if (!at)
@@ -196,7 +188,9 @@ int space_scan(struct stack_space *s, struct stack_files *fs)
 	/* Between the two looks it may have become another process. */
 	if (r >= 0 && !is_still_it(s))
 		r = -ESRCH;
-	if (r < 0 || is_same(s, &n)) {
+	if (r < 0 || (s->count == n.count &&
+			     (!n.count || memcmp(s->mappings, n.mappings,
+						  n.count * sizeof(*n.mappings)) == 0))) {
 		free(n.mappings);
 		return r < 0 ? r : 0;
 	}
@@ -476,8 +470,7 @@ static void read_handles(struct stack_space *s)
 				m->start + (f->text_offset - m->offset) - f->text_vaddr, at,
 				window);
 	}
-	if (s->handle_count)
-		qsort(s->handles, s->handle_count, sizeof(*s->handles), compare_handle);
+	SORT(s->handles, s->handle_count, compare_handle);
 }
 
 const struct space_handle *space_handle(struct stack_space *s, struct stack_files *fs,

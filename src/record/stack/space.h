@@ -27,8 +27,7 @@
 struct stack_tables;
 
 int stack_tables_new(struct probe *p, struct stack_tables **ret);
-void stack_tables_free(struct stack_tables *t);
-DEFINE_CLEANUP(struct stack_tables *, stack_tables_free)
+DECLARE_FREE(struct stack_tables, stack_tables_free)
 
 struct stack_table {
 	uint16_t pool; /* 0: none */
@@ -101,8 +100,7 @@ struct stack_files;
 typedef void stack_file_changed(void *arg, struct stack_file *f);
 int stack_files_new(struct probe *p, stack_file_changed *changed, void *arg, struct intern *texts,
 	struct stack_files **ret);
-void stack_files_free(struct stack_files *fs);
-DEFINE_CLEANUP(struct stack_files *, stack_files_free)
+DECLARE_FREE(struct stack_files, stack_files_free)
 
 /* stack_files_find - the file (dev, inode) if it is known. */
 struct stack_file *stack_files_find(struct stack_files *fs, uint64_t dev, uint64_t inode);

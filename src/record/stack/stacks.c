@@ -252,12 +252,8 @@ int stacks_new(struct probe *p, bool with_python, stacks_sink *sink, void *arg, 
 	s->inherited = IDMAP_INIT(SPACES_MAX);
 	s->kept = IDMAP_INIT(STACKS_KEPT_MAX + 1);
 	r = stack_codes_new(&s->texts, &s->codes);
-	if (r < 0)
-		return r;
-	r = stack_files_new(p, stacks_file_changed, s, &s->texts, &s->files);
-	if (r < 0)
-		return r;
-	r = ring_new(probe_map(p, "stacks"), stacks_take_record, s, &s->ring);
+	r = r ?: stack_files_new(p, stacks_file_changed, s, &s->texts, &s->files);
+	r = r ?: ring_new(probe_map(p, "stacks"), stacks_take_record, s, &s->ring);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

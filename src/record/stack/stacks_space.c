@@ -57,8 +57,7 @@ static void space_send(struct stacks *s, struct stack_space *p)
 	int r = -ENOMEM;
 
 	p->is_dirty = false;
-	if (!p->set)
-		p->set = set_take(s);
+	p->set = p->set ?: set_take(s);
 	if (m && p->set) {
 		space_mappings(p, m);
 		r = probe_mappings(s->probe, p->set, m);
@@ -159,8 +158,7 @@ struct stack_space *stacks_space_of(struct stacks *s, const struct stack_record_
 {
 	struct stack_space *p = idmap_get(&s->spaces, r->h.pid);
 
-	if (!p)
-		p = space_new(s, r->h.pid);
+	p = p ?: space_new(s, r->h.pid);
 	if (p && !p->count)
 		space_inherit(p, stacks_space_of_set(s, r->set));
 	return p;
@@ -203,6 +201,7 @@ void stacks_look_after(struct stacks *s, mono_time now)
 	uint32_t gone[64];
 	size_t gone_count = 0, cursor = 0;
 	struct stack_space *p;
+
 	while ((p = idmap_next(&s->spaces, &cursor, NULL))) {
 		if (p->ended.ns && now.ns - p->ended.ns > LINGER_NS) {
 			if (gone_count < ARRAY_SIZE(gone))

@@ -102,8 +102,7 @@ static void ask_for_more(struct stacks *s, struct stack_space *p, const struct w
 	for (unsigned i = 0; i < r->native_count; i++)
 		if (w->native[i].file && w->native[i].file->table_state == TABLE_NOT_ASKED)
 			stack_file_want_table(s->files, w->native[i].file);
-	if (last && !last->file)
-		p->rescan = true;
+	p->rescan |= last && !last->file;
 }
 
 static struct waiting *find_waiting(const struct stacks *s, uint64_t hash)

@@ -12,6 +12,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "base/file.h"
 #include "record/symbol/handles.h"
 #include "record/symbol/unwind_table.h"
 
@@ -47,10 +48,7 @@ void image_cache_done(struct image_cache *s)
 
 static struct image_cache_item *find(struct image_cache *s, uint32_t file)
 {
-	for (size_t i = 0; i < s->count; i++)
-		if (s->items[i].file == file)
-			return &s->items[i];
-	return NULL;
+	return FIND(x, s->items, s->count, x->file == file);
 }
 
 void image_cache_forget(struct image_cache *s, uint32_t file)
@@ -126,9 +124,7 @@ static int item_open(
 		return r < 0 ? errinfo_set(reterr, r, "cannot read its map: %s", strerror(-r)) : 0;
 	}
 	r = image_open(i->fd, &i->image, reterr);
-	if (r < 0)
-		return r;
-	r = names_open(i->image, i->fd, i->debug_fd, &i->names);
+	r = r ?: names_open(i->image, i->fd, i->debug_fd, &i->names);
 	return r < 0 ? errinfo_set(reterr, r, "cannot read its symbols: %s", strerror(-r)) : 0;
 }
 
@@ -270,23 +266,6 @@ void answer_identity(struct answer *a, int fd)
 
 /* ---- unwind table ---- */
 
-static int write_all(int fd, const void *data, size_t size)
-{
-	const char *at = data;
-
-	while (size) {
-		ssize_t n = write(fd, at, size);
-
-		if (n < 0 && errno != EINTR)
-			return -errno;
-		if (n > 0) {
-			at += n;
-			size -= (size_t)n;
-		}
-	}
-	return 0;
-}
-
 /* The table as a file that nobody can change any more. */
 static int table_file(const struct unwind_table *t)
 {
@@ -297,13 +276,10 @@ static int table_file(const struct unwind_table *t)
 
 	if (fd < 0)
 		return -errno;
-	r = write_all(fd, &head, sizeof(head));
-	if (r == 0)
-		r = write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
-	if (r == 0)
-		r = write_all(fd, t->address, t->count * sizeof(t->address[0]));
-	if (r == 0)
-		r = write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
+	r = file_write_all(fd, &head, sizeof(head));
+	r = r ?: file_write_all(fd, t->rules, t->rule_count * sizeof(t->rules[0]));
+	r = r ?: file_write_all(fd, t->address, t->count * sizeof(t->address[0]));
+	r = r ?: file_write_all(fd, t->rule, t->count * sizeof(t->rule[0]));
 	if (r == 0 && fcntl(fd, F_ADD_SEALS, PROTOCOL_SEALS) < 0)
 		r = -errno;
 	if (r < 0) {
@@ -319,8 +295,7 @@ static int build_table_file(int fd, const char **ret_text, struct errinfo *reter
 	struct unwind_table t = {0};
 	int r = image_open(fd, &image, reterr);
 
-	if (r == 0)
-		r = unwind_table_build(image, &t, reterr);
+	r = r ?: unwind_table_build(image, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret_text = t.cut ? "its table was too long and was truncated" : "";
@@ -355,10 +330,8 @@ void answer_handles(struct answer *a, int fd)
 	struct errinfo e = {0};
 	int r = image_open(fd, &image, &e), count = 0;
 
-	if (r == 0)
-		r = image_text(image, 0, &text);
-	if (r == 0)
-		r = image_offset(image, text.vaddr, &h.text_offset);
+	r = r ?: image_text(image, 0, &text);
+	r = r ?: image_offset(image, text.vaddr, &h.text_offset);
 	if (r == 0)
 		r = count = handles_list(image, &vaddrs);
 	if (r < 0) {
@@ -421,10 +394,8 @@ static uint8_t frames_at(const struct image_cache_item *item, const struct proto
 		out[0] = (struct names_frame){.function = name, .from_start = from_start};
 		return name ? 1 : 0;
 	}
-	if (o->offset & SYMBOL_HANDLE)
-		n = names_handle(item->names, o->offset & ~SYMBOL_HANDLE, out);
-	else
-		n = names_at(item->names, o->offset, o->is_return, out);
+	n = o->offset & SYMBOL_HANDLE ? names_handle(item->names, o->offset & ~SYMBOL_HANDLE, out)
+				      : names_at(item->names, o->offset, o->is_return, out);
 	return (uint8_t)MAX(0, MIN(n, NAMES_INLINE_MAX));
 }
 

@@ -146,8 +146,7 @@ static bool step_location(struct cfi *c, uint8_t op)
 	switch (op) {
 	case CFA_SET_LOC:
 		c->next = eh_frame_address(c->frame, &c->entry->cie, p);
-		if (c->in_cie || c->next < c->address)
-			p->bad = true;
+		p->bad |= c->in_cie || c->next < c->address;
 		return true;
 	case CFA_ADVANCE1: advance(c, cursor_u8(p)); return true;
 	case CFA_ADVANCE2: advance(c, cursor_u16(p)); return true;
@@ -167,8 +166,7 @@ static void define_cfa(struct cfi *c, uint64_t number, int64_t offset)
 /* A part of register + offset is changed: it must be that. */
 static void change_cfa(struct cfi *c, uint64_t number, int64_t offset)
 {
-	if (c->state.cfa != CFA_BY_REGISTER)
-		c->program.bad = true;
+	c->program.bad |= c->state.cfa != CFA_BY_REGISTER;
 	define_cfa(c, number, offset);
 }
 

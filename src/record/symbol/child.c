@@ -41,10 +41,8 @@ static int give_up_privileges(int socket)
 	(void)prctl(PR_SET_NAME, SYMBOL_CHILD_NAME, 0, 0, 0);
 	confine_bounding_set();
 	r = confine_user(CONFINE_NOBODY, CONFINE_NOBODY);
-	if (r == 0)
-		r = confine_capabilities();
-	if (r == 0)
-		r = confine_life(socket);
+	r = r ?: confine_capabilities();
+	r = r ?: confine_life(socket);
 	if (r == 0 && prctl(PR_SET_DUMPABLE, 0, 0, 0, 0) < 0)
 		r = -errno;
 	return r;
@@ -74,10 +72,8 @@ int sandbox_enter(int socket, struct sandbox *ret)
 	struct sandbox s = {0};
 	int r = give_up_privileges(socket);
 
-	if (r == 0)
-		r = confine_paths(NULL, 0, &s.landlock);
-	if (r == 0)
-		r = forbid_calls();
+	r = r ?: confine_paths(NULL, 0, &s.landlock);
+	r = r ?: forbid_calls();
 	if (r < 0)
 		return r;
 	s.seccomp = r > 0;

@@ -47,8 +47,7 @@ void question_put_back(struct question_list *l, struct question *q)
 {
 	q->next = l->head;
 	l->head = q;
-	if (!l->tail)
-		l->tail = q;
+	l->tail = l->tail ?: q;
 	l->count++;
 }
 
@@ -352,20 +351,15 @@ static void answer_all(struct symbol_service *s, int err, const char *text)
 
 /* ---- the child's end ---- */
 
-static void blame(struct symbol_service *s, struct question_file *f)
-{
-	if (++f->deaths == DEATHS_MAX) {
-		f->given_up = true;
-		s->given_up++;
-	}
-}
-
 static void child_gone(struct symbol_service *s, uint64_t now)
 {
 	reader_bury(&s->reader, s->sent_count > 0, now);
 	buf_clear(&s->answer);
 	if (s->sent_count)
-		blame(s, s->sent[0]->file);
+		if (++s->sent[0]->file->deaths == DEATHS_MAX) {
+			s->sent[0]->file->given_up = true;
+			s->given_up++;
+		}
 	while (s->sent_count) {
 		struct question *q = s->sent[--s->sent_count];
 
@@ -377,13 +371,11 @@ static void watch_clock(struct symbol_service *s, uint64_t now)
 {
 	struct reader *r = &s->reader;
 	uint64_t since = r->ready ? s->head_since_ns : r->started_ns;
-	char why[64];
 
 	if ((r->ready && !s->sent_count) || now < since || now - since < s->settings.patience_ns)
 		return;
-	snprintf(why, sizeof(why), "it did not answer within %llu ms",
-		(unsigned long long)(s->settings.patience_ns / NS_PER_MS));
-	reader_condemn(r, why);
+	reader_condemn(r, FORMATTED(64, "it did not answer within %llu ms",
+				  (unsigned long long)(s->settings.patience_ns / NS_PER_MS)));
 }
 
 /* ---- files that were closed ---- */
@@ -403,9 +395,8 @@ static bool child_forgets(struct symbol_service *s, const struct question_file *
 	const struct protocol_header h = {
 		.magic = PROTOCOL_MAGIC, .kind = PROTOCOL_FORGET, .file = f->number};
 
-	if (!s->reader.ready || s->reader.condemned || f->known_to != s->reader.births)
-		return true;
-	return reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
+	return !s->reader.ready || s->reader.condemned || f->known_to != s->reader.births ||
+	       reader_send(&s->reader, &h, NULL, 0, NULL, 0) != -EAGAIN;
 }
 
 /* ---- all of it ---- */

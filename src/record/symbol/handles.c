@@ -85,8 +85,7 @@ int handles_list(const struct image *i, uint64_t **ret)
 		free(l.vaddrs);
 		return -ENOMEM;
 	}
-	if (l.count)
-		qsort(l.vaddrs, l.count, sizeof(*l.vaddrs), compare);
+	SORT(l.vaddrs, l.count, compare);
 	for (size_t n = 0; n < l.count; n++)
 		if (!kept || l.vaddrs[n] != l.vaddrs[kept - 1])
 			l.vaddrs[kept++] = l.vaddrs[n];

@@ -49,10 +49,7 @@ static int copy_segments(struct image *i, const Elf64_Ehdr *h)
 		Elf64_Phdr *p = &i->segments[n];
 
 		p->p_filesz = MIN(p->p_filesz, p->p_memsz);
-		if (p->p_offset >= i->size)
-			p->p_filesz = 0;
-		else
-			p->p_filesz = MIN(p->p_filesz, i->size - p->p_offset);
+		p->p_filesz = p->p_offset >= i->size ? 0 : MIN(p->p_filesz, i->size - p->p_offset);
 		if (p->p_vaddr + p->p_filesz < p->p_vaddr)
 			p->p_filesz = 0;
 	}
@@ -240,8 +237,7 @@ int image_section_linked(const struct image *i, const char *name, struct image_r
 		return -EBADMSG;
 	l = section_header(i, s.sh_link);
 	r = section_range(i, &s, &range);
-	if (r == 0)
-		r = section_range(i, &l, &linked);
+	r = r ?: section_range(i, &l, &linked);
 	if (r < 0)
 		return r;
 	*ret = range;

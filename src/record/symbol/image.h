@@ -29,8 +29,7 @@ int image_open(int fd, struct image **ret, struct errinfo *reterr);
 
 /* image_open_memory - the same over @size bytes at @data, which must outlive it. */
 int image_open_memory(const void *data, size_t size, struct image **ret, struct errinfo *reterr);
-void image_close(struct image *i);
-DEFINE_CLEANUP(struct image *, image_close)
+DECLARE_FREE(struct image, image_close)
 
 unsigned image_machine(const struct image *i); /* EM_X86_64 or EM_AARCH64 */
 const uint8_t *image_data(const struct image *i, size_t *ret_size);

@@ -88,7 +88,7 @@ static int compare_ranges(const void *a, const void *b)
 static void code_ranges_settle(struct code_ranges *c)
 {
 	if (c->count > 0)
-		qsort(c->ranges, c->count, sizeof(*c->ranges), compare_ranges);
+		SORT(c->ranges, c->count, compare_ranges);
 }
 
 /* code_ranges_at - the range that holds @vaddr, the innermost if several do; NULL. */

@@ -26,8 +26,7 @@ struct names;
 /* names_open - @image is that of @fd; it, @fd and @debug_fd (-1: none) must outlive this. A debug
  * file of another build id is not used. -ENOMEM; never fails for what is in the files. */
 int names_open(const struct image *image, int fd, int debug_fd, struct names **ret);
-void names_close(struct names *n);
-DEFINE_CLEANUP(struct names *, names_close)
+DECLARE_FREE(struct names, names_close)
 
 /* names_at - the frames at file offset @offset, innermost first; at least one if anything is known.
  * @is_return: the address is one that a call returns to, so the line is that of the call before it
@@ -54,8 +53,7 @@ size_t names_count(struct names *n); /* functions with a name */
 struct texts;
 
 int texts_new(struct texts **ret); /* -ENOMEM */
-void texts_free(struct texts *t);
-DEFINE_CLEANUP(struct texts *, texts_free)
+DECLARE_FREE(struct texts, texts_free)
 
 /* Both take @len bytes at @s and return NULL when the ceiling is reached or memory is out. Results
  * are at most NAMES_TEXT_MAX - 1 bytes long, cut with "…". */
@@ -74,8 +72,7 @@ struct perfmap;
 /* perfmap_read - all of @fd, which stays the caller's; a file longer than PERFMAP_BYTES_MAX is read
  * up to there. */
 int perfmap_read(int fd, struct perfmap **ret);
-void perfmap_free(struct perfmap *p);
-DEFINE_CLEANUP(struct perfmap *, perfmap_free)
+DECLARE_FREE(struct perfmap, perfmap_free)
 
 /* perfmap_at - the name of the code at @address; NULL if there is none. Valid until free. */
 const char *perfmap_at(const struct perfmap *p, uint64_t address, uint64_t *ret_from_start);
@@ -100,8 +97,7 @@ struct symtab;
 
 /* symtab_new - @image and @debug (NULL: none) must outlive it. -ENOMEM. */
 int symtab_new(const struct image *image, const struct image *debug, struct symtab **ret);
-void symtab_free(struct symtab *t);
-DEFINE_CLEANUP(struct symtab *, symtab_free)
+DECLARE_FREE(struct symtab, symtab_free)
 
 /* symtab_at - the function that holds @vaddr: one whose size says so, or one without a size that no
  * other follows before @vaddr. False if there is none. */
@@ -129,8 +125,7 @@ struct lines;
 /* lines_new - from @debug_fd (-1: none) if there is any DWARF in it, else from @fd. Both must
  * outlive it. -ENOENT if neither has any; -ENOMEM. */
 int lines_new(int fd, int debug_fd, struct lines **ret);
-void lines_free(struct lines *l);
-DEFINE_CLEANUP(struct lines *, lines_free)
+DECLARE_FREE(struct lines, lines_free)
 
 /* lines_at - the frames at @vaddr, innermost first; if there are more than @max, those in the
  * middle are left out, so that the last is always the function itself. Texts are valid until the

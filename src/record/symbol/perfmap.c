@@ -120,8 +120,7 @@ static int lines_add(struct perfmap *p)
 		/* What the ceiling cut in two is no line. */
 		if (!newline && p->text.len == PERFMAP_BYTES_MAX)
 			break;
-		if (!newline)
-			newline = end;
+		newline = newline ?: end;
 		*newline = 0;
 		if (newline > line && newline[-1] == '\r')
 			newline[-1] = 0;
@@ -152,7 +151,7 @@ static int edges_set(struct perfmap *p)
 		p->edge[2 * i] = p->entries[i].start;
 		p->edge[2 * i + 1] = p->entries[i].start + p->entries[i].size;
 	}
-	qsort(p->edge, 2 * p->count, sizeof(*p->edge), compare_edges);
+	SORT(p->edge, 2 * p->count, compare_edges);
 	for (size_t i = 1; i < 2 * p->count; i++)
 		if (p->edge[i] != p->edge[kept - 1])
 			p->edge[kept++] = p->edge[i];
@@ -208,12 +207,8 @@ int perfmap_read(int fd, struct perfmap **ret)
 		return -ENOMEM;
 	p->text = BUF_INIT(PERFMAP_BYTES_MAX);
 	r = read_text(fd, &p->text);
-	if (r < 0)
-		return r;
-	r = p->text.len > 0 ? lines_add(p) : 0;
-	if (r < 0)
-		return r;
-	r = cells_paint(p);
+	r = r ?: p->text.len > 0 ? lines_add(p) : 0;
+	r = r ?: cells_paint(p);
 	if (r < 0)
 		return r;
 	*ret = TAKE(p);

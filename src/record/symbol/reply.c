@@ -164,8 +164,7 @@ int reply_unwind(const struct reply *r, int fd, struct symbol_unwind *ret,
 	memcpy(u.text, status.text, sizeof(u.text));
 	if (!status.err) {
 		err = map_table(fd, &table, reterr);
-		if (err == 0)
-			err = check_table(&table, &u, reterr);
+		err = err ?: check_table(&table, &u, reterr);
 	}
 	if (err < 0) {
 		reply_table_done(&table);

@@ -166,9 +166,8 @@ int symbol_ask_places(struct symbol_service *s, uint32_t file, uint64_t ticket,
 		return -ENOENT;
 	if (!count || count > SYMBOL_NAMES_MAX)
 		return -EINVAL;
-	for (size_t i = 0; i < count; i++)
-		if (strlen(names[i]) >= PROTOCOL_NAME_MAX)
-			return -EINVAL;
+	if (EXISTS(i, count, strlen(names[i]) >= PROTOCOL_NAME_MAX))
+		return -EINVAL;
 	r = ask(s, f, PROTOCOL_PLACES, ticket, count, count * sizeof(*body), &q);
 	if (r < 0)
 		return r;

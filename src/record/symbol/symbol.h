@@ -80,8 +80,7 @@ struct symbol_sink {
 /* symbol_start - begin the child. Fails only for want of memory: a child that cannot be started is
  * tried again. *ret is released with symbol_stop(). */
 int symbol_start(const struct symbol_sink *sink, struct symbol_service **ret);
-void symbol_stop(struct symbol_service *s);
-DEFINE_CLEANUP(struct symbol_service *, symbol_stop)
+DECLARE_FREE(struct symbol_service, symbol_stop)
 
 /* symbol_open - name a file; @fd and @debug_fd (-1: none) become the service's, but stay the
  * caller's on failure. *ret_file is its number, from 1, never used again. The identity follows as

@@ -97,18 +97,13 @@ static size_t name_room(const struct source *s, uint64_t at, const char **ret)
 /* The segment that holds @vaddr; NULL if it is not code. */
 static const struct image_range *text_of(const struct symtab *t, uint64_t vaddr)
 {
-	for (size_t i = 0; i < t->text_count; i++)
-		if (vaddr >= t->texts[i].vaddr && vaddr - t->texts[i].vaddr < t->texts[i].size)
-			return &t->texts[i];
-	return NULL;
+	return FIND(x, t->texts, t->text_count, vaddr >= x->vaddr && vaddr - x->vaddr < x->size);
 }
 
 static bool is_other(const struct symtab *t, uint64_t vaddr)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(t->others); i++)
-		if (vaddr >= t->others[i].vaddr && vaddr - t->others[i].vaddr < t->others[i].size)
-			return true;
-	return false;
+	return EXISTS(i, ARRAY_SIZE(t->others),
+		vaddr >= t->others[i].vaddr && vaddr - t->others[i].vaddr < t->others[i].size);
 }
 
 static bool is_function(const struct symtab *t, const Elf64_Sym *symbol)
@@ -157,7 +152,7 @@ static void functions_settle(struct symtab *t)
 {
 	size_t kept = 0;
 
-	qsort(t->functions, t->count, sizeof(*t->functions), compare_functions);
+	SORT(t->functions, t->count, compare_functions);
 	for (size_t i = 0; i < t->count; i++) {
 		struct function f = t->functions[i];
 

@@ -132,8 +132,7 @@ static int row_append(struct builder *b, uint32_t address, uint16_t rule)
 	if (t->count > 0 && t->rule[t->count - 1] == rule)
 		return 0;
 	r = ARRAY_RESERVE(t->address, b->address_room, t->count + 1, UNWIND_TABLE_ROWS_MAX);
-	if (r == 0)
-		r = ARRAY_RESERVE(t->rule, b->row_room, t->count + 1, UNWIND_TABLE_ROWS_MAX);
+	r = r ?: ARRAY_RESERVE(t->rule, b->row_room, t->count + 1, UNWIND_TABLE_ROWS_MAX);
 	if (r < 0)
 		return r;
 	is_last = t->count + 1 == UNWIND_TABLE_ROWS_MAX;
@@ -164,8 +163,7 @@ static int append_program(struct builder *b, const struct entry *e)
 	struct cfi cfi;
 	int r = eh_frame_entry(&b->frame, e->record, &entry);
 
-	if (r == 0)
-		r = cfi_begin(&cfi, b->machine, &b->frame, &entry);
+	r = r ?: cfi_begin(&cfi, b->machine, &b->frame, &entry);
 	if (r < 0)
 		return r;
 	while ((r = cfi_next(&cfi, &row)) > 0) {
@@ -325,7 +323,7 @@ static int collect_entries(struct builder *b, uint64_t first_function, struct er
 	if (r < 0)
 		return r;
 	if (!b->sorted)
-		qsort(b->entries, b->entry_count, sizeof(*b->entries), entry_compare);
+		SORT(b->entries, b->entry_count, entry_compare);
 	return 0;
 }
 
@@ -369,10 +367,8 @@ int unwind_table_build(const struct image *i, struct unwind_table *ret, struct e
 	if (r < 0 && r != -ENOENT)
 		return errinfo_set(reterr, -EBADMSG, "invalid unwind information");
 	r = builder_init(&b, i, &section);
-	if (r == 0)
-		r = collect_entries(&b, image_entry(i), reterr);
-	if (r == 0)
-		r = append_entries(&b);
+	r = r ?: collect_entries(&b, image_entry(i), reterr);
+	r = r ?: append_entries(&b);
 	if (r < 0)
 		return r;
 	*ret = b.table;

@@ -10,10 +10,10 @@
  * Rows have no number before they are stored, so the evidence of a live incident is its query. */
 #include "record/trace/explainer.h"
 
-#include <pthread.h>
 #include <sys/resource.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "diagnose/contrasts/account_task.h"
 #include "diagnose/compose/diagnose.h"
 #include "diagnose/live/live_window.h"
@@ -219,14 +219,12 @@ static void find(
 {
 	struct explainer *x = arg;
 
-	pthread_mutex_lock(&x->mutex);
-	if (!x->findings)
-		x->findings = calloc(EXPLAINER_FINDINGS_MAX, sizeof(*x->findings));
+	MUTEX_HELD(&x->mutex);
+	x->findings = x->findings ?: calloc(EXPLAINER_FINDINGS_MAX, sizeof(*x->findings));
 	if (x->findings && x->finding_count < EXPLAINER_FINDINGS_MAX)
 		x->findings[x->finding_count++] = (struct explainer_finding){*i, detected, change};
 	else
 		x->dropped_findings++;
-	pthread_mutex_unlock(&x->mutex);
 }
 
 /* What is left when memory runs out is freed here: the list owns it no more. */
@@ -272,9 +270,8 @@ static int count_steps(struct explainer *x, struct account_task *accounts, wall_
 	if (r < 0)
 		return r;
 	step_counter_update(&x->step_counter, &accounts->report, now, LIVE_WINDOW_NS);
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	x->steps = x->step_counter;
-	pthread_mutex_unlock(&x->mutex);
 	return 0;
 }
 
@@ -297,8 +294,7 @@ static int look(struct explainer *x, const struct accounting *books)
 		r = count_steps(x, &accounts, now);
 		rec.accounts = &accounts;
 	}
-	if (r == 0)
-		r = diagnose_run(&rec, &found, &count);
+	r = r ?: diagnose_run(&rec, &found, &count);
 	if (r < 0)
 		return r;
 	return incident_tracker_update(&x->book, found, count, now,
@@ -328,16 +324,13 @@ int explainer_step(struct explainer *x)
 static bool wait_for_work(struct explainer *x)
 {
 	struct timespec until;
-	bool is_last;
 
 	clock_gettime(CLOCK_MONOTONIC, &until);
 	until.tv_sec += WAIT_S;
-	pthread_mutex_lock(&x->mutex);
+	MUTEX_HELD(&x->mutex);
 	if (!x->check_due && !x->stop_due)
 		pthread_cond_timedwait(&x->wake, &x->mutex, &until);
-	is_last = x->stop_due;
-	pthread_mutex_unlock(&x->mutex);
-	return is_last;
+	return x->stop_due;
 }
 
 static void *run(void *arg)
@@ -367,8 +360,7 @@ int explainer_new(const struct explainer_config *config, struct explainer **ret)
 	if (!x)
 		return -ENOMEM;
 	x->config = *config;
-	if (!x->config.clock)
-		x->config.clock = wall_now;
+	x->config.clock = x->config.clock ?: wall_now;
 	snprintf(x->node, sizeof(x->node), "%s", config->node ? config->node : "");
 	pthread_mutex_init(&x->mutex, NULL);
 	pthread_condattr_init(&monotonic);

@@ -54,8 +54,7 @@ struct explainer;
 
 /* explainer_new - @config is copied, with the node's name. */
 int explainer_new(const struct explainer_config *config, struct explainer **ret);
-void explainer_free(struct explainer *x); /* after explainer_stop() if it was started */
-DEFINE_CLEANUP(struct explainer *, explainer_free)
+DECLARE_FREE(struct explainer, explainer_free) /* after explainer_stop() if it was started */
 
 /* explainer_start - explain on a thread of its own, with low priority. 0 or a negative errno. */
 int explainer_start(struct explainer *x);

@@ -146,8 +146,7 @@ void kernel_table_count(struct kernel_table *t, uint32_t pid, uint64_t function,
 
 	if (!k)
 		return;
-	if (!k->is_launched || total != k->counted)
-		k->is_due = true;
+	k->is_due |= !k->is_launched || total != k->counted;
 	if (!k->is_launched && !k->first.ns)
 		k->first = at;
 	k->is_launched = true;

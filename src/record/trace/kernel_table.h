@@ -19,8 +19,7 @@ typedef bool kernel_table_sink(void *arg, const struct kernel_row *row);
 typedef void kernel_table_ask(void *arg, uint32_t pid, uint64_t function);
 
 int kernel_table_new(struct kernel_table **ret);
-void kernel_table_free(struct kernel_table *t);
-DEFINE_CLEANUP(struct kernel_table *, kernel_table_free)
+DECLARE_FREE(struct kernel_table, kernel_table_free)
 
 /* kernel_table_name - @function is @name from @at on; one that had another name was a handle that was
  * given back. */

@@ -351,13 +351,6 @@ static void marks_end(struct launch_estimate *e)
 	m->has_gap = false;
 }
 
-static void whole_begin(struct launch_estimate *e)
-{
-	if (!e->whole.is_open)
-		e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
-	e->whole.is_open = true;
-}
-
 static void whole_end(struct launch_estimate *e)
 {
 	struct launch_whole *w = &e->whole;
@@ -384,16 +377,6 @@ static void window_end(struct launch_estimate *e)
 		e->before = e->window;
 	e->window = (struct launch_stretch){0};
 	marks_end(e);
-}
-
-static void read_open(struct launch_estimate *e, const struct launch_stretch *s)
-{
-	stretch_add(&e->window, s);
-	stretch_add(&e->all, s);
-	if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
-		fill_gap(e);
-	if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
-		window_end(e);
 }
 
 static bool is_empty(const struct launch_stretch *s)
@@ -478,8 +461,15 @@ void launch_estimate_read(struct launch_estimate *e, const struct launch_reading
 				e->marks.first = e->marks.last;
 			e->marks.has_first = true;
 		}
-		whole_begin(e);
-		read_open(e, &s);
+		if (!e->whole.is_open)
+			e->whole.began = (struct launch_mark){e->last.waits, e->last.launches};
+		e->whole.is_open = true;
+		stretch_add(&e->window, &s);
+		stretch_add(&e->all, &s);
+		if (e->window.work[LAUNCH_BY_CPU] >= work_ample)
+			fill_gap(e);
+		if (!e->has_gap && e->window.work[LAUNCH_BY_CPU] >= work_local)
+			window_end(e);
 	} else {
 		whole_end(e);
 		e->whole.gap_waits += gain(now->waits, e->last.waits);

@@ -25,8 +25,7 @@ struct launch_watch;
 
 /* launch_watch_new - @uses: see probe_uses(). */
 int launch_watch_new(const struct wire_use *uses, double hit_ns, struct launch_watch **ret);
-void launch_watch_free(struct launch_watch *w);
-DEFINE_CLEANUP(struct launch_watch *, launch_watch_free)
+DECLARE_FREE(struct launch_watch, launch_watch_free)
 
 /* launch_watch_add - a process that may launch. launch_watch_gone: it has ended. */
 int launch_watch_add(struct launch_watch *w, uint32_t pid);

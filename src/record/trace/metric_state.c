@@ -55,8 +55,7 @@ void metric_state_collective(
 		f->bus_bandwidth[e->op] = bandwidth_size(e->op, c->bytes, c->nranks) *
 					  bandwidth_factor(e->op, c->nranks) /
 					  ((double)c->span_ns / (double)NS_PER_S);
-	if (!f->waits[e->op])
-		f->waits[e->op] = calloc(1, sizeof(*f->waits[e->op]));
+	f->waits[e->op] = f->waits[e->op] ?: calloc(1, sizeof(*f->waits[e->op]));
 	if (f->waits[e->op])
 		sketch_add(f->waits[e->op], (uint64_t)c->wait_ns, 1);
 	else

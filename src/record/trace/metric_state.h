@@ -79,8 +79,7 @@ struct metric_state {
 extern const uint64_t metric_state_throttle_bits[THROTTLE_COUNT];
 
 struct metric_state *metric_state_new(void); /* NULL: no memory */
-void metric_state_free(struct metric_state *f);
-DEFINE_CLEANUP(struct metric_state *, metric_state_free)
+DECLARE_FREE(struct metric_state, metric_state_free)
 
 /* metric_state_collective - @c with its wait, or -1 there if none was seen. */
 void metric_state_collective(

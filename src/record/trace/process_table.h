@@ -58,8 +58,7 @@ struct process_table;
 int process_table_new(const char *root, struct process_table **ret);
 
 /* process_table_free - drops all entries, so the stages must still be there. */
-void process_table_free(struct process_table *t);
-DEFINE_CLEANUP(struct process_table *, process_table_free)
+DECLARE_FREE(struct process_table, process_table_free)
 
 /* process_table_add - tell @stage too, after those that were added before. */
 void process_table_add(struct process_table *t, const struct process_stage *stage, void *arg);

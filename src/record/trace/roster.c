@@ -460,14 +460,6 @@ static void leave(void *arg, struct process_entry *p)
 const struct process_stage roster_stage = {
 	.on_enter = enter, .on_exec = exec, .on_exit = leave, .on_drop = drop};
 
-static bool has_group(const struct roster_group *groups, size_t count, uint64_t id)
-{
-	for (size_t i = 0; i < count; i++)
-		if (groups[i].cgroup_id == id)
-			return true;
-	return false;
-}
-
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max)
 {
 	struct process_entry *p = NULL;
@@ -477,7 +469,7 @@ size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t ma
 		const struct entry *e = entry_of(p);
 
 		if (e && !p->ended && e->cgroup_id > ROOT_GROUP && e->cgroup_path &&
-			!has_group(ret, count, e->cgroup_id))
+			!EXISTS(i, count, ret[i].cgroup_id == e->cgroup_id))
 			ret[count++] = (struct roster_group){e->cgroup_id,
 				e->cpu_group ? e->cpu_group : e->cgroup_path, e->cpu_group != NULL,
 				p->pid};

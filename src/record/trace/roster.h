@@ -38,8 +38,7 @@ int roster_new(const char *root, struct process_table *table, roster_coverage_si
 	struct roster **ret);
 
 /* roster_free - after the table, whose entries hold what is known. */
-void roster_free(struct roster *r);
-DEFINE_CLEANUP(struct roster *, roster_free)
+DECLARE_FREE(struct roster, roster_free)
 
 /* roster_store - write what becomes known to @w; NULL: nowhere. */
 void roster_store(struct roster *r, struct store_writer *w);

@@ -285,8 +285,7 @@ static int open_store(struct tracer *t, struct errinfo *reterr)
 	if (r < 0)
 		return r;
 	r = nodedb_session_begin(db, &session, reterr);
-	if (r == 0)
-		r = store_writer_start(db, session.id, &config, &t->store, reterr);
+	r = r ?: store_writer_start(db, session.id, &config, &t->store, reterr);
 	if (r < 0)
 		nodedb_close(db, NULL);
 	return r;
@@ -302,21 +301,16 @@ static int open_capture(struct tracer *t)
 {
 	int r = coverage_new(t->probe, &t->coverage);
 
-	if (r == 0)
-		r = reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
-	if (r == 0)
-		r = tracer_open_names(t);
+	r = r ?: reader_new(t->probe, &t->clock, take_event, take_ledger, t, &t->reader);
+	r = r ?: tracer_open_names(t);
 	if (r < 0)
 		return r;
 	reader_take_names(t->reader, tracer_take_name);
 	r = tracer_open_stacks(t);
-	if (r == 0)
-		r = totals_new(t->probe, &t->totals);
+	r = r ?: totals_new(t->probe, &t->totals);
 	if (r == 0)
 		totals_weigh(t->totals, weight_of, t->launches);
-	if (r == 0)
-		r = waits_new(store_collective, t, &t->waits);
-	return r;
+	return r ?: waits_new(store_collective, t, &t->waits);
 }
 
 /* Libraries that were named: they are probed whoever maps them. */
@@ -343,10 +337,8 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 			return -ENOMEM;
 	}
 	r = tracer_open_processes(t);
-	if (r == 0)
-		r = neighbours_new("", &t->neighbours);
-	if (r == 0)
-		r = open_probe(t, reterr);
+	r = r ?: neighbours_new("", &t->neighbours);
+	r = r ?: open_probe(t, reterr);
 	if (r < 0)
 		return r;
 	r = start_governor(t);
@@ -354,8 +346,7 @@ static int open_stages(struct tracer *t, struct errinfo *reterr)
 		return r;
 	open_samples(t);
 	r = open_capture(t);
-	if (r == 0)
-		r = discover_scanner_new("", &t->scanner);
+	r = r ?: discover_scanner_new("", &t->scanner);
 	if (r < 0)
 		return r;
 	tracer_open_maps(t); /* before the first scan, so that nothing falls between the two */
@@ -408,8 +399,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	host_reader_init(&t->host, "");
 	t->has_host = host_read(&t->host, t->started, &t->host_now) == 0;
 	r = gpu_sampler_start(&t->gpu, NULL, s->gpu_period_ns);
-	if (r == 0)
-		r = open_stages(t, reterr);
+	r = r ?: open_stages(t, reterr);
 	if (r == 0) {
 		/* before a file of a stranger is read */
 		tracer_confine_main(&t->settings, probe_method(t->probe));
@@ -460,8 +450,7 @@ int tracer_stop(struct tracer *t, bool at_once, struct errinfo *reterr)
 	tracer_cpu_losses(t);
 	r = tracer_read_totals(t);
 	tracer_last_overhead(t);
-	if (r == 0)
-		r = tracer_flush_rest(t);
+	r = r ?: tracer_flush_rest(t);
 	tracer_close_explainer(t);
 	tracer_close_annotations(t);
 	q = store_close(t, reterr);

@@ -197,7 +197,6 @@ int tracer_confine_begin(struct tracer_settings *s)
 	const char *const sockets[SPAWN_SOCKETS] = {s->annotate_path, s->stream_path};
 	int r = spawn_server_start(programs, ARRAY_SIZE(programs), sockets);
 
-	if (r == 0)
-		s->confine = true;
+	s->confine |= r == 0;
 	return r;
 }

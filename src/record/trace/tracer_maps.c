@@ -178,7 +178,16 @@ static void note_if_late(
 		note_gap(t, pid, f->library.path, mapped, f->since, CALL_GAP_FIRST_SEEN);
 }
 
-static wall_time tracer_process_start(uint64_t start_ticks);
+static wall_time tracer_process_start(uint64_t start_ticks)
+{
+	int64_t per_s = sysconf(_SC_CLK_TCK);
+	struct timespec up;
+
+	clock_gettime(CLOCK_BOOTTIME, &up);
+	return (wall_time){wall_now().ns - up.tv_sec * (int64_t)NS_PER_S - up.tv_nsec +
+			   (int64_t)start_ticks / per_s * (int64_t)NS_PER_S +
+			   (int64_t)start_ticks % per_s * (int64_t)NS_PER_S / per_s};
+}
 
 void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_time from)
 {
@@ -190,17 +199,6 @@ void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_tim
 			note_if_late(t, p->pid, coverage_find(t->coverage, &p->libraries[i]), from);
 	if (!is_told)
 		note_if_late(t, p->pid, coverage_assess_program(t->coverage, "", p), from);
-}
-
-static wall_time tracer_process_start(uint64_t start_ticks)
-{
-	int64_t per_s = sysconf(_SC_CLK_TCK);
-	struct timespec up;
-
-	clock_gettime(CLOCK_BOOTTIME, &up);
-	return (wall_time){wall_now().ns - up.tv_sec * (int64_t)NS_PER_S - up.tv_nsec +
-			   (int64_t)start_ticks / per_s * (int64_t)NS_PER_S +
-			   (int64_t)start_ticks % per_s * (int64_t)NS_PER_S / per_s};
 }
 
 /* ---- processes ---- */
@@ -359,10 +357,7 @@ static void judge(struct tracer *t, const struct map_watch_mapping *first)
  * looked at once for all of them. */
 static bool is_first(const struct tracer *t, const bool *wanted, size_t at)
 {
-	for (size_t i = 0; i < at; i++)
-		if (wanted[i] && t->mappings[i].pid == t->mappings[at].pid)
-			return false;
-	return true;
+	return !EXISTS(i, at, wanted[i] && t->mappings[i].pid == t->mappings[at].pid);
 }
 
 static void judge_again(struct tracer *t, uint32_t pid)

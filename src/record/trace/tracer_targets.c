@@ -317,9 +317,7 @@ int tracer_cover_named(struct tracer *t, const char *path, struct errinfo *reter
 	struct target_library lib;
 	int r = discover_library_file(path, &lib, reterr);
 
-	if (r < 0)
-		return r;
-	return cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
+	return r ?: cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
 }
 
 int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
@@ -330,8 +328,7 @@ int tracer_cover_nccl(struct tracer *t, struct errinfo *reterr)
 	if (r == 0 && lib.kind != TARGET_NCCL)
 		return errinfo_set(reterr, -EINVAL, "--nccl-lib %.300s is not a libnccl",
 			t->settings.nccl_lib);
-	if (r == 0)
-		r = cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
+	r = r ?: cover_known(t, &lib, discover_file_open(lib.path, &lib), reterr);
 	if (r == 0)
 		coverage_close_kind(t->coverage, TARGET_NCCL);
 	return r;

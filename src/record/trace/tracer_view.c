@@ -67,13 +67,6 @@ void tracer_close_explainer(struct tracer *t)
 	explainer_free(x);
 }
 
-static void view_gpu(const struct tracer *t, struct tracer_view *v)
-{
-	v->gpu_state = tracer_gpu_state(t, v->gpu_text, sizeof(v->gpu_text));
-	v->gpus = gpu_sampler_rows(t->gpu, &v->gpu_count);
-	v->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
-}
-
 static void fill_ops(struct tracer *t, bool has_estimates)
 {
 	const struct total *v;
@@ -150,7 +143,9 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	}
 	snprintf(ret->first_library, sizeof(ret->first_library), "%s", first_library);
 	ret->gaps = roster_gaps(t->roster, &ret->gap_count, &ret->gaps_more);
-	view_gpu(t, ret);
+	ret->gpu_state = tracer_gpu_state(t, ret->gpu_text, sizeof(ret->gpu_text));
+	ret->gpus = gpu_sampler_rows(t->gpu, &ret->gpu_count);
+	ret->has_driver = access("/proc/driver/nvidia/version", F_OK) == 0;
 	ret->own_cpu_ns = (double)tracer_own_cpu_ns();
 	ret->own_bytes = tracer_own_bytes();
 	view_overhead(t, ret);

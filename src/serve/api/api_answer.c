@@ -13,11 +13,6 @@
 
 #define ID_MAX 64
 
-static bool is_described(const struct api_row *r)
-{
-	return r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz"));
-}
-
 static void put_content(struct json_writer *w, const char *ref)
 {
 	json_begin_object_member(w, "content");
@@ -36,14 +31,6 @@ static void put_response(
 	json_begin_object_member(w, status);
 	json_string_member(w, "description", about);
 	put_content(w, ref);
-	json_end_object(w);
-}
-
-static void put_body(struct json_writer *w)
-{
-	json_begin_object_member(w, "requestBody");
-	json_bool_member(w, "required", true);
-	put_content(w, "#/components/schemas/Query");
 	json_end_object(w);
 }
 
@@ -77,8 +64,12 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 			json_end_object(w);
 		}
 	json_end_array(w);
-	if (post)
-		put_body(w);
+	if (post) {
+		json_begin_object_member(w, "requestBody");
+		json_bool_member(w, "required", true);
+		put_content(w, "#/components/schemas/Query");
+		json_end_object(w);
+	}
 	if (r->open) {
 		json_begin_array_member(w, "security");
 		json_end_array(w);
@@ -92,11 +83,6 @@ static void put_route(struct json_writer *w, const struct api_row *r)
 	json_end_object(w);
 }
 
-static void put_property(struct json_writer *w, const char *name, const char *type)
-{
-	JSON_PUT_INTO(w, name, JSON_S("type", type));
-}
-
 static void put_schema(struct json_writer *w, const char *name, const char *const *properties,
 	const char *required)
 {
@@ -107,7 +93,7 @@ static void put_schema(struct json_writer *w, const char *name, const char *cons
 	json_end_array(w);
 	json_begin_object_member(w, "properties");
 	for (; *properties; properties += 2)
-		put_property(w, properties[0], properties[1]);
+		JSON_PUT_INTO(w, properties[0], JSON_S("type", properties[1]));
 	json_end_object(w);
 	json_end_object(w);
 }
@@ -142,7 +128,7 @@ static void put_document(struct json_writer *w, const char *version)
 	json_end_array(w);
 	json_begin_object_member(w, "paths");
 	for (const struct api_row *r = api_rows; r->summary; r++)
-		if (is_described(r))
+		if (r->path && (!strncmp(r->path, "/api/", 5) || !strcmp(r->path, "/healthz")))
 			put_route(w, r);
 	json_end_object(w);
 	put_components(w);
@@ -275,8 +261,7 @@ static int read_question(const json_t *root, struct statement **ret, struct erri
 		return -ENOMEM;
 	memcpy(q->sql, json_string_value(sql), json_string_length(sql) + 1);
 	r = get_int(root, "limit", ROWS, SQL_WORKER_ROWS_MAX, &q->limit, reterr);
-	if (r == 0)
-		r = get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
+	r = r ?: get_int(root, "timeout_ms", TIMEOUT_MS, TIME_MAX, &q->timeout_ms, reterr);
 	if (r == 0)
 		*ret = TAKE(q);
 	return r;
@@ -317,7 +302,6 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 	struct sql_guard_rules rules = {
 		.timeout_ns = is_cut ? SERVE_BRIEF_NS : left_ns, .rows_max = (size_t)q->limit};
 	_cleanup_(sql_table_done) struct sql_table t = {0};
-	char n[TEXT_MAX];
 	int r = nodedb_ask(serve_db(c->serve), q->sql, &rules, &t, hint, e);
 
 	if (r == -ETIMEDOUT && is_cut) {
@@ -327,7 +311,7 @@ static int ask(struct serve_call *c, const struct statement *q, struct buf *hint
 	if (r == -ETIMEDOUT)
 		return errinfo_set(e, r,
 			"the SQL timed out after %s: select less, or raise timeout_ms (up to %d)",
-			text_format_duration(n, (uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
+			TEXT_DURATION((uint64_t)q->timeout_ms * NS_PER_MS), TIME_MAX);
 	if (r == -ENOMEM)
 		r = -EMSGSIZE; /* of the statement, not of this process */
 	if (r < 0)

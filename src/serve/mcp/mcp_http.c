@@ -3,6 +3,7 @@
  * that answers reads them where they are. */
 #include "serve/mcp/mcp_registry.h"
 
+#include "base/file.h"
 #include "serve/serve_private.h"
 
 #define MCP_HTTP_AT_ONCE 4  /* requests being answered */
@@ -24,14 +25,7 @@ struct lines {
 
 static void write_all(struct lines *l, const char *text, size_t len)
 {
-	while (len && l->err == 0) {
-		ssize_t n = write(l->out, text, len);
-
-		if (n < 0 && errno != EINTR)
-			l->err = -errno;
-		text += MAX(n, (ssize_t)0);
-		len -= (size_t)MAX(n, (ssize_t)0);
-	}
+	l->err = l->err ?: file_write_all(l->out, text, len);
 }
 
 static void note(void *arg, const char *text, size_t len)

@@ -282,8 +282,7 @@ void mcp_causal_chains(const struct call *c, const json_t *arguments, struct ans
 	bool stored;
 	int r = api_request_json(mcp_row(c), arguments, &request, &e);
 
-	if (r == 0)
-		r = mcp_load(mcp_settings_of(c)->db, &request, &l, &e);
+	r = r ?: mcp_load(mcp_settings_of(c)->db, &request, &l, &e);
 	if (r < 0) {
 		mcp_reply_error(a, r, &e);
 		return;
@@ -336,10 +335,8 @@ void mcp_demo_run(const struct call *c, const json_t *arguments, struct answer *
 		answer_fail(a, "scenario: this server has no recorded demonstrations");
 		return;
 	}
-	if (r == 0)
-		r = nodedb_read_packed(demo->recording, &all, &content, &e);
-	if (r == 0)
-		r = incidents_explain(&content, &found, &e);
+	r = r ?: nodedb_read_packed(demo->recording, &all, &content, &e);
+	r = r ?: incidents_explain(&content, &found, &e);
 	if (r < 0) {
 		mcp_reply_error(a, r, &e);
 		return;

@@ -278,8 +278,7 @@ int mcp_server_new(
 		.arg = &s->settings,
 		.answered = settings->answered ? answered : NULL};
 	r = make_tools(s);
-	if (r == 0)
-		r = dispatcher_new(&s->registry, &s->dispatcher, reterr);
+	r = r ?: dispatcher_new(&s->registry, &s->dispatcher, reterr);
 	if (r < 0)
 		return r;
 	*ret = TAKE(s);

@@ -41,8 +41,7 @@ struct mcp_server;
 
 /* mcp_server_new - the settings are copied, their texts and tables are not. -ENOMEM. */
 int mcp_server_new(const struct mcp_settings *s, struct mcp_server **ret, struct errinfo *reterr);
-void mcp_server_free(struct mcp_server *s);
-DEFINE_CLEANUP(struct mcp_server *, mcp_server_free)
+DECLARE_FREE(struct mcp_server, mcp_server_free)
 
 /* mcp_server_dispatcher - for http_transport_answer() and dispatcher_line(); calls of tools may take seconds. */
 const struct dispatcher *mcp_server_dispatcher(const struct mcp_server *s);
@@ -64,8 +63,7 @@ struct mcp_http; /* argument of the handler */
 int mcp_http_new(const struct dispatcher *t, struct loop *l, struct mcp_http **ret);
 
 /* mcp_http_free - waits for what is being answered; the server must be gone, its loop not. */
-void mcp_http_free(struct mcp_http *h);
-DEFINE_CLEANUP(struct mcp_http *, mcp_http_free)
+DECLARE_FREE(struct mcp_http, mcp_http_free)
 
 bool mcp_http_is_idle(struct mcp_http *h); /* nothing is being answered */
 

@@ -5,6 +5,7 @@
 #include <strings.h>
 #include <time.h>
 
+#include "base/mutex.h"
 #include "base/text.h"
 
 /* ---- the recording ---- */
@@ -55,9 +56,8 @@ static const struct {
 
 static bool is_invisible(uint32_t cp)
 {
-	for (size_t i = 0; i < ARRAY_SIZE(invisible); i++)
-		if (cp >= invisible[i].first && cp <= invisible[i].last)
-			return true;
+	if (EXISTS(i, ARRAY_SIZE(invisible), cp >= invisible[i].first && cp <= invisible[i].last))
+		return true;
 	return (cp & 0xfffe) == 0xfffe; /* the last two of every plane */
 }
 
@@ -80,14 +80,6 @@ static void put_visible(struct buf *b, const char *s, size_t len, bool lines)
 	}
 }
 
-static void spoil_marks(char *s)
-{
-	while ((s = strcasestr(s, MCP_CLEAN_MARK))) {
-		s[strlen("traced")] = '_';
-		s++;
-	}
-}
-
 void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool lines)
 {
 	_cleanup_buf_ struct buf clean = BUF_INIT(4 * max + 64);
@@ -96,7 +88,8 @@ void mcp_clean_put(struct buf *b, const char *s, size_t len, size_t max, bool li
 	put_visible(&clean, s, MIN(len, 4 * max), lines);
 	if (!clean.len)
 		return;
-	spoil_marks(clean.data);
+	for (char *at = clean.data; (at = strcasestr(at, MCP_CLEAN_MARK)); at++)
+		at[strlen("traced")] = '_';
 	if (clean.len <= max) {
 		buf_append(b, clean.data, clean.len);
 		return;
@@ -166,9 +159,9 @@ static int name_pids(const struct question *q, struct buf *b, struct errinfo *re
 	struct scope any = {.node = q->scope.node};
 	int r = nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &any, PIDS_NAMED, &calls, reterr);
 
-	if (r == 0)
-		r = nodedb_snapshot_list(
-			q->snapshot, NODEDB_PROCESSES, &any, PIDS_NAMED, &all, reterr);
+	r = r
+		    ?: nodedb_snapshot_list(
+			       q->snapshot, NODEDB_PROCESSES, &any, PIDS_NAMED, &all, reterr);
 	for (size_t i = 0; r == 0 && i < calls.row_count; i++)
 		buf_printf(b, "%s%lld", b->len ? ", " : "", (long long)table_int(&calls, i, 0));
 	for (size_t i = 0; r == 0 && !calls.row_count && i < all.row_count; i++)
@@ -189,9 +182,7 @@ static int check_pids(const struct question *q, struct errinfo *reterr)
 		uint64_t events = 0;
 		int r = nodedb_snapshot_list(q->snapshot, NODEDB_PROCESSES, &one, 1, &rows, reterr);
 
-		if (r == 0)
-			r = nodedb_snapshot_list(
-				q->snapshot, NODEDB_CALLS, &one, 1, &calls, reterr);
+		r = r ?: nodedb_snapshot_list(q->snapshot, NODEDB_CALLS, &one, 1, &calls, reterr);
 		if (r == 0 && !rows.row_count && !calls.row_count)
 			r = nodedb_snapshot_count(q->snapshot, &one, 1, &events, reterr);
 		if (r < 0)
@@ -228,10 +219,10 @@ static int turn_take(struct errinfo *reterr)
 
 static void turn_give(void)
 {
-	pthread_mutex_lock(&reads.mutex);
+	MUTEX_HELD(&reads.mutex);
+
 	reads.running--;
 	pthread_cond_signal(&reads.freed);
-	pthread_mutex_unlock(&reads.mutex);
 }
 
 void mcp_loaded_done(struct mcp_loaded *l)
@@ -294,10 +285,8 @@ static int make(const struct question *q, void *arg, struct errinfo *reterr)
 	int r = check_pids(q, reterr);
 
 	buf_clear(answering->say); /* of a first try */
-	if (r == 0)
-		r = answering->fn(q, &w, reterr);
-	if (r == 0)
-		r = json_finish(&w);
+	r = r ?: answering->fn(q, &w, reterr);
+	r = r ?: json_finish(&w);
 	if (r < 0) {
 		json_builder_done(&tree);
 		return r;

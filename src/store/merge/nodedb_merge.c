@@ -72,11 +72,6 @@ static int check_options(const struct merge_options *w, struct errinfo *reterr)
 	return 0;
 }
 
-static bool is_same(const struct identity_of_file *f, const struct stat *st)
-{
-	return f->dev == st->st_dev && f->ino == st->st_ino;
-}
-
 static int check_sources(struct run *run, struct errinfo *reterr)
 {
 	const struct merge_options *w = run->merge.options;
@@ -92,7 +87,7 @@ static int check_sources(struct run *run, struct errinfo *reterr)
 	if (stat(w->output, &st) < 0)
 		return 0;
 	for (size_t i = 0; i < w->source_count; i++)
-		if (is_same(&run->files[i], &st))
+		if (run->files[i].dev == st.st_dev && run->files[i].ino == st.st_ino)
 			return errinfo_set(reterr, -EINVAL,
 				"%s is one of the files to merge: write to another with --output",
 				w->output);
@@ -126,8 +121,7 @@ static int make_temporary(struct run *run, struct errinfo *reterr)
 	fd = mkostemp(run->temporary, O_CLOEXEC);
 	r = fd < 0 ? -errno : 0;
 	run->made = fd >= 0;
-	if (r == 0)
-		r = owner_give(fd);
+	r = r ?: owner_give(fd);
 	if (fd >= 0)
 		close(fd);
 	if (r < 0)
@@ -320,10 +314,8 @@ int nodedb_merge(
 	if (!run->files)
 		return -ENOMEM;
 	r = check_sources(run, reterr);
-	if (r == 0)
-		r = make_temporary(run, reterr);
-	if (r == 0)
-		r = fill(run, reterr);
+	r = r ?: make_temporary(run, reterr);
+	r = r ?: fill(run, reterr);
 	if (r >= 0)
 		r = give_name(run, reterr);
 	if (r < 0)

@@ -125,8 +125,7 @@ static int put_verdict(struct copier *c, struct sql_value *v, const struct merge
 		}
 		/* The same one began, or was found, at the same moment. */
 		r = SQL_BIND(c->find, reterr, v[COL_ID], v[COL_DETECTED], v[COL_SAME]);
-		if (r == 0)
-			r = sql_step(c->find, reterr);
+		r = r ?: sql_step(c->find, reterr);
 		if (r > 0) {
 			c->tally->duplicates++;
 			sql_reset(c->find);
@@ -188,8 +187,7 @@ int merge_incidents(struct merge *m, struct errinfo *reterr)
 		&find, reterr);
 
 	put_later(&sql, columns, c.count);
-	if (r == 0)
-		r = sql.err ? sql.err : sql_prepare(m->out, buf_str(&sql), &later, reterr);
+	r = r ?: sql.err ? sql.err : sql_prepare(m->out, buf_str(&sql), &later, reterr);
 	c.find = find;
 	c.later = later;
 	return r < 0 ? r : copy(&c, "incidents", reterr);
@@ -270,8 +268,7 @@ static int compare(struct stack_copier *c, const struct sql_value *v, struct err
 	int r = sql_bind(c->find, &v[COL_HASH], 1, reterr);
 
 	c->m->source.report.stacks.duplicates++;
-	if (r == 0)
-		r = sql_step(c->find, reterr);
+	r = r ?: sql_step(c->find, reterr);
 	if (r <= 0)
 		return r;
 	if (is_equal(c->find, 0, &v[COL_IPS]) && is_equal(c->find, 1, &v[COL_FRAMES])) {
@@ -284,8 +281,7 @@ static int compare(struct stack_copier *c, const struct sql_value *v, struct err
 	here.frames = sql_column_text(c->find, 1, &here.frames_len);
 	here.stop = sql_column_text(c->find, 2, &here.stop_len);
 	r = names_in(&here, &old_names);
-	if (r == 0)
-		r = names_in(&mine, &names);
+	r = r ?: names_in(&mine, &names);
 	sql_reset(c->find);
 	return r < 0 || names <= old_names ? r : sql_put(c->replace, v + COL_HASH, 4, reterr);
 }
@@ -313,14 +309,14 @@ static int prepare(struct stack_copier *c, sql_db *out, struct errinfo *reterr)
 		"INSERT OR IGNORE INTO stack_traces (hash, ips, frames, stop) VALUES (?1,?2,?3,?4)",
 		&c->put, reterr);
 
-	if (r == 0)
-		r = sql_prepare(out, "SELECT ips, frames, stop FROM stack_traces WHERE hash = ?1",
-			&c->find, reterr);
-	if (r == 0)
-		r = sql_prepare(out,
-			"UPDATE stack_traces SET ips = ?2, frames = ?3, stop = ?4 WHERE hash = ?1",
-			&c->replace, reterr);
-	return r;
+	r = r
+		    ?: sql_prepare(out,
+			       "SELECT ips, frames, stop FROM stack_traces WHERE hash = ?1",
+			       &c->find, reterr);
+	return r
+		       ?: sql_prepare(out,
+				  "UPDATE stack_traces SET ips = ?2, frames = ?3, stop = ?4 WHERE hash = ?1",
+				  &c->replace, reterr);
 }
 
 static void copier_done(struct stack_copier *c)

@@ -159,20 +159,13 @@ static int end_process(struct gathering *g)
 static int begin_process(struct gathering *g, struct merge_node *node, uint32_t pid)
 {
 	struct merge_sync key = {node->number, pid, INT64_MIN, 0};
-	size_t low = 0, high = g->m->sync_count;
+	size_t low, high;
 	int r = end_process(g);
 
 	r = r < 0 ? r : add_worker(g, node, pid);
 	if (r < 0)
 		return r;
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-
-		if (by_process(&g->m->syncs[middle], &key) < 0)
-			low = middle + 1;
-		else
-			high = middle;
-	}
+	low = LOWER_BOUND(i, g->m->sync_count, by_process(&g->m->syncs[i], &key) < 0);
 	for (high = low; high < g->m->sync_count && g->m->syncs[high].node == node->number &&
 			 g->m->syncs[high].pid == pid;)
 		high++;
@@ -238,8 +231,7 @@ static int gather(struct gathering *g, struct errinfo *reterr)
 
 	for (size_t i = 0; r >= 0 && i < g->m->node_count; i++) /* the first is the reference */
 		r = add_worker(g, g->m->nodes[i], 0);
-	if (g->m->sync_count)
-		qsort(g->m->syncs, g->m->sync_count, sizeof(*g->m->syncs), by_process);
+	SORT(g->m->syncs, g->m->sync_count, by_process);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
 		r = take_row(g, stmt, reterr);
 	return r < 0 ? r : end_process(g);

@@ -376,8 +376,7 @@ static int put_bucket(struct aggregate_copier *c, struct sql_value *v, struct er
 		return 0;
 	}
 	r = sql_bind(c->find, v, COL_CALLS, reterr);
-	if (r == 0)
-		r = sql_step(c->find, reterr);
+	r = r ?: sql_step(c->find, reterr);
 	if (r <= 0)
 		return r;
 	if (c->m->source.is_copy) {
@@ -423,15 +422,13 @@ static int merge_table(struct aggregate_copier *c, const char *table, struct err
 	buf_printf(&sql,
 		"SELECT count, stored, sum_dur, min_dur, max_dur, sum_arg0, sketch FROM %s" KEY,
 		table);
-	if (r == 0)
-		r = sql_prepare_buf(c->m->out, &sql, &find, reterr);
+	r = r ?: sql_prepare_buf(c->m->out, &sql, &find, reterr);
 	buf_clear(&sql);
 	buf_printf(&sql,
 		"UPDATE %s SET count = ?7, stored = ?8, sum_dur = ?9, min_dur = ?10, max_dur = ?11,"
 		" sum_arg0 = ?12, sketch = ?13" KEY,
 		table);
-	if (r == 0)
-		r = sql_prepare_buf(c->m->out, &sql, &replace, reterr);
+	r = r ?: sql_prepare_buf(c->m->out, &sql, &replace, reterr);
 	c->put = put;
 	c->find = find;
 	c->replace = replace;

@@ -106,8 +106,7 @@ static int is_same(struct copier *c, struct errinfo *reterr)
 	int r = sql_bind(c->find, &c->values[AT_ROW], 1, reterr);
 	bool same = true;
 
-	if (r == 0)
-		r = sql_step(c->find, reterr);
+	r = r ?: sql_step(c->find, reterr);
 	if (r <= 0)
 		return r;
 	for (size_t i = 0; i < ARRAY_SIZE(compared); i++)
@@ -181,15 +180,13 @@ int merge_events(struct merge *m, struct errinfo *reterr)
 	merge_columns(&node_tables[TABLE_EVENTS], c.columns);
 	if (!m->source.is_merged) /* there a process id alone names nobody */
 		r = reader_load_names(&m->source.reader, &m->source.names, reterr);
-	if (r == 0)
-		r = merge_select(m, "events", c.columns, COL_COUNT, &get, reterr);
-	if (r == 0)
-		r = merge_insert(m, "events", c.columns, COL_COUNT, ", row", 1, &put, reterr);
-	if (r == 0)
-		r = sql_prepare(m->out,
-			"SELECT timestamp, pid, tid, source, op, duration FROM events"
-			" WHERE row = ?1",
-			&find, reterr);
+	r = r ?: merge_select(m, "events", c.columns, COL_COUNT, &get, reterr);
+	r = r ?: merge_insert(m, "events", c.columns, COL_COUNT, ", row", 1, &put, reterr);
+	r = r
+		    ?: sql_prepare(m->out,
+			       "SELECT timestamp, pid, tid, source, op, duration FROM events"
+			       " WHERE row = ?1",
+			       &find, reterr);
 	if (r < 0)
 		return r;
 	c.get = get;
@@ -336,18 +333,15 @@ int merge_source_open(struct merge *m, size_t index, sql_db **ret_sql, struct sq
 	*s = (struct merge_source){.reader = {.sql = *ret_sql, .path = path, .filter = &all}};
 	s->reader.content = &s->content;
 	m->source_index = index;
-	if (r == 0)
-		r = schema_identify(s->reader.sql, path, &s->reader.kind, s->report.schema, reterr);
+	r = r ?: schema_identify(s->reader.sql, path, &s->reader.kind, s->report.schema, reterr);
 	if (r == 0 && s->reader.kind == SCHEMA_EMPTY)
 		r = errinfo_set(reterr, -EBADMSG, "%s is empty: do not merge it", path);
-	if (r == 0)
-		r = schema_is_merged(s->reader.sql, reterr);
+	r = r ?: schema_is_merged(s->reader.sql, reterr);
 	if (r >= 0) {
 		s->is_merged = r > 0;
 		r = sql_exec(s->reader.sql, "BEGIN", reterr); /* one moment of a live file */
 	}
-	if (r == 0)
-		r = find_nodes(m, reterr);
+	r = r ?: find_nodes(m, reterr);
 	return r < 0 ? r : read_moves(m, reterr);
 }
 
@@ -410,8 +404,7 @@ static int put_session(struct merge *m, sql_stmt *put, sql_stmt *find, sql_stmt 
 	t->duplicates++;
 	m->source.is_copy = true;
 	r = sql_bind(find, values, 2, reterr);
-	if (r == 0)
-		r = sql_step(find, reterr);
+	r = r ?: sql_step(find, reterr);
 	if (r <= 0)
 		return r;
 	r = add_session(m, id, sql_column_int(find, 0), reterr);
@@ -432,24 +425,21 @@ int merge_sessions(struct merge *m, struct errinfo *reterr)
 
 	columns[count] = (struct column){.name = "id", .kind = COLUMN_INT};
 	r = merge_select(m, "sessions", columns, count + 1, &get, reterr);
-	if (r == 0)
-		r = merge_insert(m, "sessions", columns, count, "", 0, &put, reterr);
-	if (r == 0)
-		r = sql_prepare(m->out,
-			"SELECT id FROM sessions WHERE node = ?1 AND started_at = ?2", &find,
-			reterr);
-	if (r == 0)
-		r = sql_prepare(m->out,
-			"UPDATE sessions SET stopped_at = max(stopped_at, ?3)"
-			" WHERE node = ?1 AND started_at = ?2",
-			&end, reterr);
+	r = r ?: merge_insert(m, "sessions", columns, count, "", 0, &put, reterr);
+	r = r
+		    ?: sql_prepare(m->out,
+			       "SELECT id FROM sessions WHERE node = ?1 AND started_at = ?2", &find,
+			       reterr);
+	r = r
+		    ?: sql_prepare(m->out,
+			       "UPDATE sessions SET stopped_at = max(stopped_at, ?3)"
+			       " WHERE node = ?1 AND started_at = ?2",
+			       &end, reterr);
 	while (r >= 0 && (r = sql_step(get, reterr)) > 0) {
 		r = merge_row(m, columns, count + 1, get, values, &node, reterr);
 		if (r > 0)
 			r = put_session(m, put, find, end, values, count, reterr);
 	}
-	if (m->source.session_count)
-		qsort(m->source.sessions, m->source.session_count, sizeof(*m->source.sessions),
-			by_from);
+	SORT(m->source.sessions, m->source.session_count, by_from);
 	return r;
 }

@@ -28,8 +28,7 @@ static int put_sessions(
 	buf_puts(&count, "SELECT count(*) FROM sessions");
 	res = reader_where(r, "sessions", (struct scope_columns){0}, &count, reterr);
 	buf_printf(&count, " AND id IN (SELECT s.id %s)", buf_str(&chosen));
-	if (res == 0)
-		res = sql_get_int_buf(r->sql, &count, &n, reterr);
+	res = res ?: sql_get_int_buf(r->sql, &count, &n, reterr);
 	if (res == 0 && n > 0)
 		buf_printf(sql, " AND %s IN (SELECT s.id %s)", column, buf_str(&chosen));
 	return res;
@@ -39,9 +38,7 @@ static int books_where(struct reader *r, const char *table, struct buf *sql, str
 {
 	int res = reader_where(r, table, (struct scope_columns){0}, sql, reterr);
 
-	return res < 0 ? res
-		       : put_sessions(
-				 r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
+	return res ?: put_sessions(r, strcmp(table, "sessions") ? "session_id" : "id", sql, reterr);
 }
 
 static int books_prepare(struct reader *r, const char *select, const char *table, const char *order,
@@ -92,10 +89,8 @@ static int read_unclean(struct reader *r, int64_t before_id, int64_t *ret_count,
 	buf_puts(&sql, "SELECT count(*), coalesce(max(id), 0) FROM sessions");
 	res = books_where(r, "sessions", &sql, reterr);
 	buf_printf(&sql, " AND stopped_at = 0 AND id < %" PRId64, before_id);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res == 0)
-		res = sql_step(stmt, reterr);
+	res = res ?: reader_prepare(r, &sql, &stmt, reterr);
+	res = res ?: sql_step(stmt, reterr);
 	if (res <= 0)
 		return MIN(res, 0);
 	*ret_count = sql_column_int(stmt, 0);
@@ -113,8 +108,7 @@ int reader_load_unclean(struct reader *r, struct accounting *books, struct errin
 	if (store_lock_holder(r->path))
 		res = sql_get_int(
 			r->sql, "SELECT coalesce(max(id), 0) FROM sessions", &before, reterr);
-	if (res == 0)
-		res = read_unclean(r, before, &count, &last, reterr);
+	res = res ?: read_unclean(r, before, &count, &last, reterr);
 	if (res < 0 || count <= 0)
 		return res;
 	snprintf(sql, sizeof(sql),
@@ -212,8 +206,7 @@ static int judge_books(struct reader *r, struct errinfo *reterr)
 
 	buf_puts(&sql, "SELECT count(*) FROM sessions");
 	res = books_where(r, "sessions", &sql, reterr);
-	if (res == 0)
-		res = sql_get_int_buf(r->sql, &sql, &sessions, reterr);
+	res = res ?: sql_get_int_buf(r->sql, &sql, &sessions, reterr);
 	if (res < 0)
 		return res;
 	buf_puts(&sql, " AND id NOT IN (SELECT session_id FROM accounting)");
@@ -245,8 +238,7 @@ int reader_load_launches(struct reader *r, struct accounting *books, struct erri
 		" 0 OR timestamp <= s.stopped_at)%s)%s ORDER BY o.launch_error DESC LIMIT 1",
 		by_node ? " AND p.node = s.node" : "", by_node ? " AND o.node = s.node" : "");
 	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res == 0)
-		res = sql_step(stmt, reterr);
+	res = res ?: sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
 	books->launch_watched = fmin(fmax(sql_column_real(stmt, 0), 0), 1);
@@ -283,14 +275,10 @@ int reader_load_books(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	res = add_losses(r, reterr);
-	if (res == 0)
-		res = reader_load_unclean(r, &r->content->books, reterr);
-	if (res == 0)
-		res = add_call_gaps(r, reterr);
-	if (res == 0)
-		res = add_missing(r, reterr);
-	if (res == 0)
-		res = reader_load_launches(r, &r->content->books, reterr);
+	res = res ?: reader_load_unclean(r, &r->content->books, reterr);
+	res = res ?: add_call_gaps(r, reterr);
+	res = res ?: add_missing(r, reterr);
+	res = res ?: reader_load_launches(r, &r->content->books, reterr);
 	if (res < 0)
 		return res;
 	return judge_books(r, reterr);

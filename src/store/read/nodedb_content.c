@@ -173,18 +173,17 @@ int reader_load_chains(struct reader *r, struct errinfo *reterr)
 		return res;
 	buf_puts(&sql, " FROM (");
 	res = reader_select(r, "causal_chains", columns, &sql, reterr);
-	if (res == 0)
-		res = reader_where(r, "causal_chains",
-			(struct scope_columns){.time = "detected_at"}, &sql, reterr);
+	res = res
+		      ?: reader_where(r, "causal_chains",
+				 (struct scope_columns){.time = "detected_at"}, &sql, reterr);
 	buf_printf(&sql, " ORDER BY detected_at DESC, id DESC LIMIT %u) c", NODEDB_CHAINS_MAX);
-	if (res == 0)
-		res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res == 0)
-		res = reader_collect(stmt,
-			&(struct reader_rows){READER_INTO(c->chains, c->chain_count),
-				.max = NODEDB_CHAINS_MAX, .read = read_chain,
-				.skipped = &c->skipped_rows},
-			reterr);
+	res = res ?: reader_prepare(r, &sql, &stmt, reterr);
+	res = res
+		      ?: reader_collect(stmt,
+				 &(struct reader_rows){READER_INTO(c->chains, c->chain_count),
+					 .max = NODEDB_CHAINS_MAX, .read = read_chain,
+					 .skipped = &c->skipped_rows},
+				 reterr);
 	reader_reverse(c->chains, c->chain_count, sizeof(*c->chains));
 	return res;
 }

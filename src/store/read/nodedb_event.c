@@ -307,7 +307,7 @@ static int load_newest(struct reader *r, const struct pid_names *names, struct e
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	size_t limit = r->filter->last ? MIN(r->filter->last, (size_t)NODEDB_EVENTS_MAX)
 				       : (size_t)NODEDB_EVENTS_MAX;
-	bool more;
+	bool more = false;
 	int res = reader_event_select(r, false, &sql, reterr);
 
 	if (res < 0)
@@ -317,9 +317,7 @@ static int load_newest(struct reader *r, const struct pid_names *names, struct e
 		return res;
 	buf_printf(&sql, " ORDER BY timestamp DESC, rowid DESC LIMIT %zu", limit + 1);
 	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res < 0)
-		return res;
-	res = read_rows(r, stmt, limit, names, &more, reterr);
+	res = res ?: read_rows(r, stmt, limit, names, &more, reterr);
 	if (res < 0)
 		return res;
 	if (more && (!r->filter->last || r->filter->last > limit))
@@ -358,9 +356,7 @@ int reader_load_events(struct reader *r, struct errinfo *reterr)
 	if (res < 0)
 		return res;
 	res = res ? reader_load_thinned(r, &names, reterr) : load_newest(r, &names, reterr);
-	if (res == 0)
-		res = put_in_order(c);
-	if (!c->total_calls)
-		c->total_calls = c->event_count + c->older_events + c->thinned_rows;
+	res = res ?: put_in_order(c);
+	c->total_calls = c->total_calls ?: c->event_count + c->older_events + c->thinned_rows;
 	return res;
 }

@@ -105,8 +105,7 @@ int reader_load_kernels(struct reader *r, struct errinfo *reterr)
 		&(struct reader_rows){READER_INTO(c->kernels, c->kernel_count), .max = KERNELS_MAX,
 			.read = read_kernel, .arg = &c->kernel_names},
 		reterr);
-	if (c->kernel_count)
-		qsort(c->kernels, c->kernel_count, sizeof(*c->kernels), by_function);
+	SORT(c->kernels, c->kernel_count, by_function);
 	return res;
 }
 
@@ -119,9 +118,8 @@ static bool read_label(sql_stmt *stmt, void *arg, void *row)
 	int64_t pid = sql_column_int(stmt, 3);
 
 	*l = (struct annotation_label){0};
-	for (int i = 0; i < 5; i++)
-		if (sql_column_type(stmt, i) != SQL_INT)
-			return false;
+	if (EXISTS(i, 5, sql_column_type(stmt, i) != SQL_INT))
+		return false;
 	l->time_ns = sql_column_int(stmt, 0);
 	l->span_start_ns = sql_column_int(stmt, 1);
 	l->span_end_ns = sql_column_int(stmt, 2);
@@ -191,7 +189,7 @@ static int load_ranges(struct reader *r, struct errinfo *reterr)
 			.read = read_range},
 		reterr);
 	if (c->label_count > first)
-		qsort(c->labels, c->label_count, sizeof(*c->labels), by_time);
+		SORT(c->labels, c->label_count, by_time);
 	return res;
 }
 

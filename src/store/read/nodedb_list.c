@@ -186,10 +186,7 @@ static int put_column(struct nodedb_snapshot *l, const char *table, const struct
 /* What @row says of the column @key of its table; NULL: nothing. */
 static const struct list_column *find_column(const struct list_row *row, const char *key)
 {
-	for (const struct list_column *c = row->columns; c && c->key; c++)
-		if (!strcmp(c->key, key))
-			return c;
-	return NULL;
+	return FIND_ROW(c, row->columns, key, !strcmp(c->key, key));
 }
 
 static int put_columns(struct nodedb_snapshot *l, const struct list_row *row, struct buf *sql,
@@ -324,10 +321,8 @@ int nodedb_snapshot_list(struct nodedb_snapshot *l, enum nodedb_list list, const
 		return 0;
 	}
 	r = totals ? put_stack_totals(l, s, &sql, reterr) : put_list(l, row, s, &sql, reterr);
-	if (r == 0)
-		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
-	if (r == 0)
-		r = collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
+	r = r ?: reader_prepare(&l->reader, &sql, &stmt, reterr);
+	r = r ?: collect(stmt, limit ? limit : NODEDB_LIST_MAX, &t, reterr);
 	if (r < 0)
 		return r;
 	*ret = t;

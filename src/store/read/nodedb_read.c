@@ -69,12 +69,8 @@ int reader_has_column(struct reader *r, const char *table, const char *name, str
 	int res = sql_prepare(r->sql,
 		"SELECT 1 FROM pragma_table_xinfo(?1) WHERE name = ?2 LIMIT 1", &stmt, reterr);
 
-	if (res < 0)
-		return res;
-	res = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(name));
-	if (res < 0)
-		return res;
-	return sql_step(stmt, reterr);
+	res = res ?: SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(name));
+	return res ?: sql_step(stmt, reterr);
 }
 
 int reader_select(struct reader *r, const char *table, const struct reader_column *columns,
@@ -138,9 +134,9 @@ static int query_limited(struct reader *r, const struct reader_query *q, size_t 
 		buf_printf(&sql, "%s FROM %s%s", q->select, q->table, q->beside ? q->beside : "");
 	else
 		res = reader_select(r, q->table, q->columns, &sql, reterr);
-	if (res == 0)
-		res = reader_where_of(
-			r, q->scope ? q->scope : &r->filter->scope, q->table, q->by, &sql, reterr);
+	res = res
+		      ?: reader_where_of(r, q->scope ? q->scope : &r->filter->scope, q->table,
+				 q->by, &sql, reterr);
 	buf_puts(&sql, q->rest ? q->rest : "");
 	if (limit < SIZE_MAX)
 		buf_printf(&sql, " LIMIT %zu", limit);
@@ -240,8 +236,7 @@ static bool is_unmade(const char *path)
 	enum schema_kind kind;
 	int r = sql_open_read(path, true, &sql, NULL, NULL);
 
-	if (r == 0)
-		r = schema_identify(sql, path, &kind, NULL, NULL);
+	r = r ?: schema_identify(sql, path, &kind, NULL, NULL);
 	return r == -ENOENT || (r == 0 && kind == SCHEMA_EMPTY);
 }
 
@@ -353,12 +348,8 @@ int nodedb_read_sql(const char *sql, const struct nodedb_filter *f, struct noded
 	_cleanup_(sql_closep) sql_db *db = NULL;
 	int r = sql_open_memory(&db, reterr);
 
-	if (r < 0)
-		return r;
-	r = sql_exec(db, sql, reterr);
-	if (r < 0)
-		return r;
-	return load(db, "the recording", false, f, ret, reterr);
+	r = r ?: sql_exec(db, sql, reterr);
+	return r ?: load(db, "the recording", false, f, ret, reterr);
 }
 
 void nodedb_content_done(struct nodedb_content *c)

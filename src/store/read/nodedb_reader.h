@@ -176,10 +176,6 @@ bool reader_event_values(enum schema_kind kind, const struct sql_value *values,
 	"sketch"
 bool reader_aggregate_row(sql_stmt *stmt, struct aggregate *a);
 
-/* reader_stack_row - the stack in the row that @stmt stands on, of hash, ips, frames and stop; the
- * caller frees it. -ENOMEM, or another error if it makes no sense. */
-int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes);
-
 /* reader_range - see nodedb_range(). */
 int reader_range(struct reader *r, struct nodedb_range *ret, struct errinfo *reterr);
 
@@ -233,8 +229,7 @@ struct nodedb_snapshot {
 struct name_book;
 
 int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *reterr);
-void name_book_free(struct name_book *b);
-DEFINE_CLEANUP(struct name_book *, name_book_free)
+DECLARE_FREE(struct name_book, name_book_free)
 
 /* name_book_find - the name of @e on @node (NULL: any); NULL: it has none, or nobody told it. An
  * unknown kernel is called "unknown kernel at libx.so+0x10" where that is known. Valid as long as

@@ -214,7 +214,7 @@ static int first_since(struct nodedb_snapshot *l, const char *text, int64_t from
 {
 	int r = start(l, text, from_ns, 0, ret, reterr);
 
-	return r == 0 ? sql_step(*ret, reterr) : r;
+	return r ?: sql_step(*ret, reterr);
 }
 
 static int read_host(struct nodedb_snapshot *l, int64_t from_ns, struct recent_readings *ret,
@@ -280,10 +280,8 @@ int nodedb_recent_readings(struct nodedb_snapshot *l, int64_t from_ns, struct re
 		.sm_clock_mhz = -1};
 	int r = read_host(l, from_ns, &got, reterr);
 
-	if (r == 0)
-		r = read_gpus(l, from_ns, &got, reterr);
-	if (r == 0)
-		r = read_failures(l, from_ns, &got, reterr);
+	r = r ?: read_gpus(l, from_ns, &got, reterr);
+	r = r ?: read_failures(l, from_ns, &got, reterr);
 	if (r == 0)
 		*ret = got;
 	return r;
@@ -378,7 +376,6 @@ static int put_added(struct nodedb_snapshot *l, struct buf *sql, struct errinfo 
 {
 	for (int n = 0; n < INCIDENT_FIELD_COUNT; n++) {
 		const struct incident_field *f = &incident_fields[n];
-		char value[64];
 		int r;
 
 		if (!f->is_added)
@@ -386,9 +383,8 @@ static int put_added(struct nodedb_snapshot *l, struct buf *sql, struct errinfo 
 		r = reader_has_column(&l->reader, "incidents", f->column, reterr);
 		if (r < 0)
 			return r;
-		snprintf(value, sizeof(value), "i.%s", f->column);
 		if (r > 0)
-			put_told(sql, value, f->column);
+			put_told(sql, FORMATTED(64, "i.%s", f->column), f->column);
 	}
 	return 0;
 }
@@ -425,10 +421,8 @@ int nodedb_recent_chains(struct nodedb_snapshot *l, int64_t from_ns, size_t max,
 	_cleanup_(sql_table_done) struct sql_table t = {0};
 	int r = put_chains(l, &sql, reterr);
 
-	if (r == 0)
-		r = start(l, buf_str(&sql), from_ns, max, &stmt, reterr);
-	if (r == 0)
-		r = sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
+	r = r ?: start(l, buf_str(&sql), from_ns, max, &stmt, reterr);
+	r = r ?: sql_table_begin(&t, stmt, NODEDB_LIST_BYTES);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
 		r = sql_table_add(&t, stmt);
 	if (r < 0)

@@ -104,8 +104,7 @@ static int half_read_pages(struct half *h)
 	memcpy(names, ordinary_columns, sizeof(ordinary_columns));
 	reader_event_columns(names + ORDINARY_COUNT);
 	res = sql_pages_open(h->sql, "events", names, ARRAY_SIZE(names), &pages);
-	if (res == 0)
-		res = sql_pages_read(pages, h->low, h->high, take_record, h);
+	res = res ?: sql_pages_read(pages, h->low, h->high, take_record, h);
 	if (res == -ENOTSUP) {
 		ordinary_reset(&h->ordinary);
 		h->count = 0;
@@ -120,10 +119,8 @@ static int half_read_rows(struct half *h)
 	int res = sql_add_filter(
 		h->sql, "ingero_keeps", ORDINARY_COUNT, keeps, &h->ordinary, &h->err);
 
-	if (res == 0)
-		res = sql_prepare(h->sql, h->text, &stmt, &h->err);
-	if (res == 0)
-		res = SQL_BIND(stmt, &h->err, SQL_I(h->low), SQL_I(h->high));
+	res = res ?: sql_prepare(h->sql, h->text, &stmt, &h->err);
+	res = res ?: SQL_BIND(stmt, &h->err, SQL_I(h->low), SQL_I(h->high));
 	if (res < 0)
 		return res;
 	while ((res = sql_step(stmt, &h->err)) > 0) {
@@ -247,10 +244,8 @@ static int add_edges(
 		struct half *h = (int64_t)edges[i] >= newer->low ? newer : older;
 
 		res = ARRAY_RESERVE(h->events, h->capacity, h->count + 1, NODEDB_THINNED_MAX + n);
-		if (res == 0)
-			res = SQL_BIND(stmt, reterr, SQL_I(edges[i]));
-		if (res == 0)
-			res = sql_step(stmt, reterr);
+		res = res ?: SQL_BIND(stmt, reterr, SQL_I(edges[i]));
+		res = res ?: sql_step(stmt, reterr);
 		if (res <= 0)
 			continue;
 		half_add(h, reader_event_row(SCHEMA_OURS, stmt, h->names, &h->events[h->count]));
@@ -309,10 +304,8 @@ static int join_halves(struct reader *r, struct half *halves, int count, struct 
 	c->thinned_rows = ordinary_thinned(&newer->ordinary);
 	res = add_edges(r, older, newer, reterr);
 	c->skipped_rows += newer->skipped + older->skipped;
-	if (res == 0)
-		res = do_halves(halves, count, half_sort, reterr);
-	if (res == 0)
-		res = take_events(c, older, newer);
+	res = res ?: do_halves(halves, count, half_sort, reterr);
+	res = res ?: take_events(c, older, newer);
 	return res == 0 && is_cut ? count_older(r, reterr) : res;
 }
 
@@ -324,16 +317,11 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 	struct half halves[2] = {{.sql = r->sql}};
 	int count = r->frozen ? 2 : 1;
 	int64_t low, high;
-	int res;
+	int res = sql_get_int(r->sql, "SELECT coalesce(min(seq), 1) FROM events", &low, reterr);
 
-	res = sql_get_int(r->sql, "SELECT coalesce(min(seq), 1) FROM events", &low, reterr);
-	if (res == 0)
-		res = sql_get_int(
-			r->sql, "SELECT coalesce(max(seq), 0) FROM events", &high, reterr);
-	if (res == 0)
-		res = write_statement(r, &sql, reterr);
-	if (res == 0)
-		res = ordinary_init(&halves[0].ordinary, c->aggregates, c->aggregate_count);
+	res = res ?: sql_get_int(r->sql, "SELECT coalesce(max(seq), 0) FROM events", &high, reterr);
+	res = res ?: write_statement(r, &sql, reterr);
+	res = res ?: ordinary_init(&halves[0].ordinary, c->aggregates, c->aggregate_count);
 	if (res < 0)
 		return res;
 	halves[0].ordinary.from_ns = r->filter->scope.from_ns;
@@ -351,10 +339,8 @@ int reader_load_thinned(struct reader *r, const struct pid_names *names, struct 
 	}
 	if (count > 1) /* by sums of halves: seq may be anything in a hostile file */
 		halves[0].low = 1 + (halves[1].high = low / 2 + high / 2);
-	if (res == 0)
-		res = do_halves(halves, count, half_main, reterr);
-	if (res == 0)
-		res = join_halves(r, halves, count, reterr);
+	res = res ?: do_halves(halves, count, half_main, reterr);
+	res = res ?: join_halves(r, halves, count, reterr);
 	half_done(&halves[0]);
 	half_done(&halves[1]);
 	return res;

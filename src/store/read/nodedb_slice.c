@@ -148,8 +148,7 @@ int nodedb_snapshot_slices(struct nodedb_snapshot *l, const struct nodedb_slices
 	uint64_t skipped = 0;
 	int r = write_sql(l, what, &sql, reterr);
 
-	if (r == 0)
-		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	r = r ?: reader_prepare(&l->reader, &sql, &stmt, reterr);
 	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
 		struct nodedb_slice s;
 
@@ -177,9 +176,8 @@ static bool read_bucket(sql_stmt *stmt, struct nodedb_bucket *b)
 {
 	int64_t v[6];
 
-	for (int i = 0; i < 6; i++)
-		if (!sql_column_is_int(stmt, i, &v[i]))
-			return false;
+	if (EXISTS(i, 6, !sql_column_is_int(stmt, i, &v[i])))
+		return false;
 	if (!event_in_range(v[0], 1, WALL_NS_MAX) || !event_in_range(v[1], 0, UINT32_MAX) ||
 		!event_in_range(v[2], 1, WIRE_SOURCE_MAX - 1) ||
 		!event_in_range(v[3], 0, WIRE_OP_MAX - 1) || v[4] < 0 || v[5] < 0)
@@ -208,15 +206,15 @@ int nodedb_snapshot_buckets(struct nodedb_snapshot *l, int64_t fine_ns, nodedb_b
 
 	width = ours && range.last_ns - range.first_ns <= fine_ns ? (int64_t)NODEDB_BUCKET_FINE
 								  : (int64_t)NODEDB_BUCKET_COARSE;
-	if (r == 0)
-		r = reader_query(&l->reader,
-			&(struct reader_query){.table = scope_bucket_table(width),
-				.columns = bucket_columns,
-				.scope = &all,
-				.rest = ours ? " AND " OP_KIND_GPU_SQL
-					       " AND nested = 0 ORDER BY bucket"
-					     : " AND " OP_KIND_GPU_SQL " ORDER BY bucket"},
-			&stmt, reterr);
+	r = r
+		    ?: reader_query(&l->reader,
+			       &(struct reader_query){.table = scope_bucket_table(width),
+				       .columns = bucket_columns,
+				       .scope = &all,
+				       .rest = ours ? " AND " OP_KIND_GPU_SQL
+						      " AND nested = 0 ORDER BY bucket"
+						    : " AND " OP_KIND_GPU_SQL " ORDER BY bucket"},
+			       &stmt, reterr);
 	*ret_width_ns = stmt ? width : 0;
 	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
 		struct nodedb_bucket b;
@@ -239,14 +237,12 @@ int nodedb_snapshot_event(struct nodedb_snapshot *l, int64_t row, struct event *
 	size_t len;
 	int r = reader_load_names(&l->reader, &names, reterr);
 
-	if (r == 0)
-		r = reader_event_select(&l->reader, true, &sql, reterr);
+	r = r ?: reader_event_select(&l->reader, true, &sql, reterr);
 	if (r < 0)
 		return r;
 	buf_printf(&sql, " WHERE rowid = %" PRId64, row);
 	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
-	if (r == 0)
-		r = sql_step(stmt, reterr);
+	r = r ?: sql_step(stmt, reterr);
 	if (r <= 0 || !reader_event_row(l->reader.kind, stmt, &names, ret))
 		return MIN(r, 0);
 	node = reader_event_node(stmt, &len);
@@ -280,8 +276,7 @@ static int put_hashes(
 	r = sql_prepare(l->reader.sql,
 		"SELECT hash FROM stack_traces WHERE frames LIKE ?1 ESCAPE '\\' LIMIT ?2", &stmt,
 		reterr);
-	if (r == 0)
-		r = SQL_BIND(stmt, reterr, SQL_S(buf_str(&like)), SQL_I(HASHES_MAX));
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(buf_str(&like)), SQL_I(HASHES_MAX));
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0)
 		buf_printf(sql, "%s%" PRId64, n++ ? "," : " OR stack_hash IN (",
 			sql_column_int(stmt, 0));
@@ -313,8 +308,7 @@ static int has_older(
 	buf_puts(&sql, "SELECT 1 FROM events");
 	r = put_scope(l, w, &sql, reterr);
 	buf_printf(&sql, " ORDER BY timestamp DESC LIMIT 1 OFFSET %zu", w->looked_at);
-	if (r == 0)
-		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	r = r ?: reader_prepare(&l->reader, &sql, &stmt, reterr);
 	if (r >= 0)
 		r = sql_step(stmt, reterr);
 	*ret = r > 0;
@@ -329,15 +323,13 @@ static int write_search(struct nodedb_snapshot *l, const struct nodedb_search *w
 
 	buf_puts(sql, "SELECT * FROM (");
 	r = select_slices(l, sql, reterr);
-	if (r == 0)
-		r = put_scope(l, w, sql, reterr);
+	r = r ?: put_scope(l, w, sql, reterr);
 	buf_printf(sql, " ORDER BY timestamp DESC LIMIT %zu) WHERE (0", w->looked_at);
 	for (int i = 0; i < WIRE_SOURCE_MAX; i++)
 		if (w->ops[i])
 			buf_printf(sql, " OR (source = %d AND (%" PRId64 " >> op) & 1)", i,
 				(int64_t)w->ops[i]);
-	if (r == 0)
-		r = put_hashes(l, w->frame, sql, reterr);
+	r = r ?: put_hashes(l, w->frame, sql, reterr);
 	buf_printf(sql, ") LIMIT %zu", w->limit + 1);
 	return r;
 }
@@ -351,8 +343,7 @@ int nodedb_snapshot_search(struct nodedb_snapshot *l, const struct nodedb_search
 	int r = write_search(l, what, &sql, reterr);
 
 	*ret_truncated = false;
-	if (r == 0)
-		r = reader_prepare(&l->reader, &sql, &stmt, reterr);
+	r = r ?: reader_prepare(&l->reader, &sql, &stmt, reterr);
 	while (r >= 0 && stmt && (r = sql_step(stmt, reterr)) > 0) {
 		struct nodedb_slice s;
 

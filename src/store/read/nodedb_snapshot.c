@@ -72,8 +72,7 @@ static int widen(struct nodedb_snapshot *l, const char *table, const char *colum
 		" (SELECT max(%s) FROM %s WHERE %s BETWEEN 1 AND %lld)",
 		column, table, column, WALL_NS_MAX, column, table, column, WALL_NS_MAX);
 	r = reader_prepare(&l->reader, &sql, &stmt, reterr);
-	if (r == 0)
-		r = sql_step(stmt, reterr);
+	r = r ?: sql_step(stmt, reterr);
 	if (r <= 0 || !sql_column_is_int(stmt, 0, &first) || !sql_column_is_int(stmt, 1, &last))
 		return MIN(r, 0);
 	last += width_ns;
@@ -151,10 +150,8 @@ int nodedb_snapshot_totals(
 	t.events_exact = t.events <= COUNT_EXACT;
 	if (r == 0 && t.events_exact)
 		r = count_table(l, "events", &t.events, reterr);
-	if (r == 0)
-		r = count_table(l, "causal_chains", &t.chains, reterr);
-	if (r == 0)
-		r = count_table(l, "sessions", &t.sessions, reterr);
+	r = r ?: count_table(l, "causal_chains", &t.chains, reterr);
+	r = r ?: count_table(l, "sessions", &t.sessions, reterr);
 	if (r == 0)
 		*ret = t;
 	return r;

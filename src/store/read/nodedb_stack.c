@@ -74,16 +74,10 @@ static int used_stacks(const struct nodedb_content *c, struct usage **ret, size_
 	}
 	if (r < 0)
 		return r;
-	if (l.count)
-		qsort(l.items, l.count, sizeof(*l.items), by_time);
+	SORT(l.items, l.count, by_time);
 	*ret = TAKE(l.items);
 	*ret_count = l.count;
 	return 0;
-}
-
-static bool is_interpreter(const struct stack_frame *f)
-{
-	return f->file && (strstr(f->file, "libpython") || strstr(f->file, "python3."));
 }
 
 void reader_stack_order(struct stack *s)
@@ -93,7 +87,9 @@ void reader_stack_order(struct stack *s)
 
 	while (python < s->count && stack_frame_is_python(&frames[python]))
 		python++;
-	if (!python || python == s->count || is_interpreter(&frames[python]))
+	if (!python || python == s->count ||
+		(frames[python].file && (strstr(frames[python].file, "libpython") ||
+						strstr(frames[python].file, "python3."))))
 		return;
 	for (size_t i = python; i < s->count; i++)
 		if (stack_frame_is_python(&frames[i]))
@@ -128,7 +124,10 @@ static size_t stack_bytes(const struct stack *s, const struct stack_row *row)
 	return bytes;
 }
 
-int reader_stack_row(enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
+/* The stack in the row that @stmt stands on, of hash, ips, frames and stop; the
+ * caller frees it. -ENOMEM, or another error if it makes no sense. */
+static int reader_stack_row(
+	enum schema_kind kind, sql_stmt *stmt, struct stack **ret, size_t *ret_bytes)
 {
 	struct stack_row row;
 	struct stack *s = NULL;
@@ -244,9 +243,7 @@ int reader_load_stacks(struct reader *r, struct errinfo *reterr)
 	if (res < 0 || !stmt)
 		return res;
 	res = used ? load_used(&l, stmt, reterr) : load_all(&l, stmt, reterr);
-	if (r->content->stacks.count)
-		qsort(r->content->stacks.items, r->content->stacks.count,
-			sizeof(*r->content->stacks.items), by_stack_hash);
+	SORT(r->content->stacks.items, r->content->stacks.count, by_stack_hash);
 	return res;
 }
 
@@ -264,8 +261,7 @@ int reader_stack_read(
 	size_t bytes = 0;
 	int res = SQL_BIND(stmt, reterr, SQL_I(hash));
 
-	if (res == 0)
-		res = sql_step(stmt, reterr);
+	res = res ?: sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
 	res = reader_stack_row(r->kind, stmt, &s, &bytes);
@@ -339,8 +335,7 @@ static int load_list(struct reader *r, struct name_book *b, const char *table, c
 			.read = read_book_row, .arg = &b->texts},
 		reterr);
 
-	if (list->count)
-		qsort(list->rows, list->count, sizeof(*list->rows), by_key);
+	SORT(list->rows, list->count, by_key);
 	return res;
 }
 
@@ -355,9 +350,7 @@ int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *ret
 	res = load_list(r, b, "kernels",
 		"SELECT node, function, pid, since, name, origin <> 'unknown'", &b->kernels,
 		reterr);
-	if (res == 0)
-		res = load_list(
-			r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
+	res = res ?: load_list(r, b, "names", "SELECT '', hash, 0, 0, name, 1", &b->ranges, reterr);
 	if (res < 0)
 		return res;
 	*ret = TAKE(b);
@@ -368,20 +361,13 @@ int name_book_load(struct reader *r, struct name_book **ret, struct errinfo *ret
 static const char *find(
 	const struct book_list *list, uint64_t node, uint64_t key, uint32_t pid, int64_t at)
 {
-	size_t low = 0, high = list->count;
 	const char *name = NULL;
 
-	while (low < high) {
-		size_t middle = low + (high - low) / 2;
-		const struct book_row *r = &list->rows[middle];
-
-		if (r->key < key || (r->key == key && r->pid < pid))
-			low = middle + 1;
-		else
-			high = middle;
-	}
-	for (; low < list->count; low++) {
-		const struct book_row *r = &list->rows[low];
+	for (size_t i = LOWER_BOUND(k, list->count,
+		     list->rows[k].key < key ||
+			     (list->rows[k].key == key && list->rows[k].pid < pid));
+		i < list->count; i++) {
+		const struct book_row *r = &list->rows[i];
 
 		if (r->key != key || r->pid != pid || (name && r->since > at))
 			break;

@@ -135,8 +135,7 @@ static int settle_claims(struct nodedb_stream *s)
 
 	if (r < 0)
 		return r;
-	if (s->claim_count)
-		qsort(s->claims, s->claim_count, sizeof(*s->claims), by_process);
+	SORT(s->claims, s->claim_count, by_process);
 	for (size_t i = 0; i < s->claim_count; i = end) {
 		const struct claim *c = &s->claims[i];
 		size_t valid;
@@ -167,8 +166,7 @@ static int find_ranks(struct nodedb_stream *s, struct errinfo *reterr)
 		{"rank", "NULL"}, {"nranks", "0"}, {"comm", NULL}, {NULL, NULL}};
 	int r = add_claims(s, "processes", by_environment, reterr);
 
-	if (r == 0)
-		r = add_claims(s, "collectives", by_collectives, reterr);
+	r = r ?: add_claims(s, "collectives", by_collectives, reterr);
 	return r < 0 ? r : settle_claims(s);
 }
 
@@ -181,14 +179,12 @@ static int find_tracks(struct nodedb_stream *s, struct errinfo *reterr)
 
 	for (size_t i = 0; r == 0 && i < s->track_count; i++)
 		s->tracks[i].rank = -1;
-	if (r == 0)
-		r = add_tracks(s, ours ? "processes" : "events", reterr);
+	r = r ?: add_tracks(s, ours ? "processes" : "events", reterr);
 	if (r == 0 && ours)
 		r = find_ranks(s, reterr);
 	if (r < 0)
 		return r;
-	if (s->track_count)
-		qsort(s->tracks, s->track_count, sizeof(*s->tracks), by_node);
+	SORT(s->tracks, s->track_count, by_node);
 	for (size_t i = 0; i < s->track_count; i++)
 		if (!kept || by_node(&s->tracks[kept - 1], &s->tracks[i]) != 0)
 			s->tracks[kept++] = s->tracks[i];
@@ -249,9 +245,7 @@ static int count_unplaced(struct nodedb_stream *s, size_t nodes, struct errinfo 
 	int64_t rows = 0;
 	int r = is_placed(s, "system_snapshots", nodes, reterr);
 
-	if (r == 0)
-		r = sql_get_int(
-			s->reader.sql, "SELECT count(*) FROM system_snapshots", &rows, reterr);
+	r = r ?: sql_get_int(s->reader.sql, "SELECT count(*) FROM system_snapshots", &rows, reterr);
 	s->stats.unplaced = (uint64_t)rows;
 	return MIN(r, 0);
 }
@@ -309,8 +303,7 @@ static int limit(struct nodedb_stream *s, struct errinfo *reterr)
 		s->filter.last);
 	if (r == 0 && sql.err == -ENOBUFS)
 		r = errinfo_set(reterr, -E2BIG, "too many process ids: give fewer");
-	if (r == 0)
-		r = sql_get_int_buf(s->reader.sql, &sql, &edge, reterr);
+	r = r ?: sql_get_int_buf(s->reader.sql, &sql, &edge, reterr);
 	if (r == 0 && edge > 0 && edge < INT64_MAX) {
 		s->filter.scope.from_ns = MAX(s->filter.scope.from_ns, edge + 1);
 		s->stats.is_limited = true;
@@ -323,8 +316,7 @@ static int prepare_events(struct nodedb_stream *s, sql_stmt **ret, struct errinf
 	_cleanup_buf_ struct buf sql = BUF_INIT(SQL_TEXT_MAX);
 	int r = reader_event_select(&s->reader, true, &sql, reterr);
 
-	if (r == 0)
-		r = reader_event_where(&s->reader, &sql, reterr);
+	r = r ?: reader_event_where(&s->reader, &sql, reterr);
 	reader_event_order(&s->reader, &sql);
 	return r < 0 ? r : reader_prepare(&s->reader, &sql, ret, reterr);
 }
@@ -334,8 +326,7 @@ static int give_events(struct nodedb_stream *s, struct errinfo *reterr)
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = reader_load_names(&s->reader, &s->names, reterr);
 
-	if (r == 0)
-		r = prepare_events(s, &stmt, reterr);
+	r = r ?: prepare_events(s, &stmt, reterr);
 	while (r >= 0 && (r = sql_step(stmt, reterr)) > 0) {
 		struct event e;
 		size_t len;
@@ -375,20 +366,13 @@ static int run(struct nodedb_stream *s, struct errinfo *reterr)
 {
 	int r = reader_identify(&s->reader, reterr);
 
-	if (r == 0)
-		r = sql_exec(s->reader.sql, "BEGIN", reterr);
-	if (r == 0)
-		r = find_tracks(s, reterr);
-	if (r == 0)
-		r = give_tracks(s);
-	if (r == 0)
-		r = limit(s, reterr);
-	if (r == 0)
-		r = give_content(s, reterr);
-	if (r == 0)
-		r = give_collectives(s, reterr);
-	if (r == 0)
-		r = give_events(s, reterr);
+	r = r ?: sql_exec(s->reader.sql, "BEGIN", reterr);
+	r = r ?: find_tracks(s, reterr);
+	r = r ?: give_tracks(s);
+	r = r ?: limit(s, reterr);
+	r = r ?: give_content(s, reterr);
+	r = r ?: give_collectives(s, reterr);
+	r = r ?: give_events(s, reterr);
 	return r < 0 ? r : s->sink->end(s->sink->arg);
 }
 

@@ -64,8 +64,7 @@ static int row_at(struct reader *r, const char *order, int64_t *ret_start, int64
 	buf_printf(&sql, " WHERE timestamp BETWEEN 1 AND %lld ORDER BY timestamp %s LIMIT 1",
 		WALL_NS_MAX, order);
 	res = reader_prepare(r, &sql, &stmt, reterr);
-	if (res == 0)
-		res = sql_step(stmt, reterr);
+	res = res ?: sql_step(stmt, reterr);
 	if (res <= 0)
 		return res;
 	time = sql_column_int(stmt, 0);

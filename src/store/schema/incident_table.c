@@ -201,11 +201,9 @@ void incident_json_causes(const struct incident *i, struct buf *out)
 void incident_json_evidence(const struct incident *i, const char *node, struct buf *out)
 {
 	struct json_writer w = begin(out);
-	char id[320];
 
 	for (int n = 0; n < i->evidence_count; n++) {
-		snprintf(id, sizeof(id), "%s:%" PRIu64, node, i->evidence[n]);
-		json_put_string(&w, id);
+		json_put_string(&w, FORMATTED(320, "%s:%" PRIu64, node, i->evidence[n]));
 	}
 	finish(&w, out);
 }

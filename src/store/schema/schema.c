@@ -281,8 +281,7 @@ int schema_create_merged(sql_db *db, struct errinfo *reterr)
 {
 	int r = create_tables(db, true, reterr);
 
-	if (r == 0)
-		r = schema_describe(db, reterr);
+	r = r ?: schema_describe(db, reterr);
 	return r < 0 ? r : sql_exec(db, merged, reterr);
 }
 
@@ -304,12 +303,8 @@ int schema_has_table(sql_db *db, const char *name, struct errinfo *reterr)
 		" AND rootpage > 0",
 		&stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(name));
-	if (r < 0)
-		return r;
-	return sql_step(stmt, reterr);
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(name));
+	return r ?: sql_step(stmt, reterr);
 }
 
 /* The number after "0." in schema_info.version; 0 if there is none. */
@@ -321,9 +316,7 @@ static int stored_version(sql_db *db, int *ret, char text[16], struct errinfo *r
 	int r;
 
 	r = sql_prepare(db, "SELECT value FROM schema_info WHERE key = 'version'", &stmt, reterr);
-	if (r < 0)
-		return r;
-	r = sql_step(stmt, reterr);
+	r = r ?: sql_step(stmt, reterr);
 	if (r < 0)
 		return r;
 	*ret = 0;
@@ -404,9 +397,7 @@ static int has_row(
 	_cleanup_(sql_finalizep) sql_stmt *stmt = NULL;
 	int r = sql_prepare(db, sql, &stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(first), SQL_S(second));
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(first), SQL_S(second));
 	return r < 0 ? r : sql_step(stmt, reterr);
 }
 
@@ -468,12 +459,8 @@ int schema_complete(sql_db *db, struct errinfo *reterr)
 	int64_t rows, wanted;
 	int r = sql_open_memory(&model, reterr);
 
-	if (r < 0)
-		return r;
-	r = schema_create(model, reterr);
-	if (r < 0)
-		return r;
-	r = add_objects(db, model, reterr);
+	r = r ?: schema_create(model, reterr);
+	r = r ?: add_objects(db, model, reterr);
 	if (r < 0)
 		return r;
 	r = sql_get_int(db, rows_described, &rows, reterr);

@@ -38,7 +38,8 @@ static int prepare(struct nodedb *db, unsigned which, sql_stmt **ret, struct err
 	return sql_prepare_buf(db->sql, &sql, ret, reterr);
 }
 
-int nodedb_statement(
+/* The compiled statement, the store's. */
+static int nodedb_statement(
 	struct nodedb *db, enum nodedb_statement which, sql_stmt **ret, struct errinfo *reterr)
 {
 	int r = db->statements[which] ? 0 : prepare(db, which, &db->statements[which], reterr);
@@ -93,13 +94,10 @@ static int add_stored_sketch(struct nodedb *db, const struct aggregate_args *arg
 	const void *blob;
 	sql_stmt *get;
 	size_t len;
-	int r;
-
-	r = nodedb_statement(
+	int r = nodedb_statement(
 		db, args->coarse ? STATEMENT_COARSE_GET : STATEMENT_FINE_GET, &get, reterr);
-	if (r < 0)
-		return r;
-	r = sql_bind(get, key, 5, reterr);
+
+	r = r ?: sql_bind(get, key, 5, reterr);
 	if (r < 0)
 		return r;
 	r = sql_step(get, reterr);
@@ -297,24 +295,15 @@ int nodedb_session_place(
 	sql_stmt *stmt;
 	int r = nodedb_statement(db, STATEMENT_SESSION_PLACE, &stmt, reterr);
 
-	if (r < 0)
-		return r;
-	return SQL_PUT(stmt, reterr, SQL_I(session), table_rank(&place, 0), table_rank(&place, 1),
-		table_rank(&place, 2));
+	return r
+		       ?: SQL_PUT(stmt, reterr, SQL_I(session), table_rank(&place, 0),
+				  table_rank(&place, 1), table_rank(&place, 2));
 }
 
 struct accounting_args {
 	int64_t session;
 	const struct accounting *books;
 };
-
-static bool is_known_source(unsigned source)
-{
-	for (const struct wire_source_row *s = wire_sources; s->json; s++)
-		if (s->id == source)
-			return true;
-	return false;
-}
 
 static int write_account(struct nodedb *db, int64_t session, unsigned source,
 	const struct account *a, struct errinfo *reterr)
@@ -323,7 +312,8 @@ static int write_account(struct nodedb *db, int64_t session, unsigned source,
 	int r;
 
 	/* Known sources have a row even if nothing happened: its absence means a killed session. */
-	if (!a->hits && !a->stored && !a->aggregated && !lost && !is_known_source(source))
+	if (!a->hits && !a->stored && !a->aggregated && !lost &&
+		!(FIND_ROW(s, wire_sources, json, s->id == source)))
 		return 0;
 	r = NODEDB_PUT(db, TABLE_ACCOUNTING, a, reterr, SQL_I(session), SQL_I(source),
 		SQL_I(a->hits), SQL_I(a->stored), SQL_I(a->aggregated), SQL_I(lost));
@@ -422,9 +412,9 @@ static int write_incident(struct nodedb *db, void *arg, struct errinfo *reterr)
 
 	snprintf(id, sizeof(id), "%s%s%s", has_node ? "" : db->node, has_node ? "" : ":", i->id);
 	r = nodedb_statement(db, STATEMENT_INCIDENT, &stmt, reterr);
-	if (r == 0)
-		r = incident_table_put(
-			stmt, i, &(struct incident_origin){id, db->node, args->detected}, reterr);
+	r = r
+		    ?: incident_table_put(stmt, i,
+			       &(struct incident_origin){id, db->node, args->detected}, reterr);
 	if (r < 0)
 		return r;
 	return write_chain_row(db, i, id, args->detected, reterr);

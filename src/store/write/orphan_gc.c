@@ -83,12 +83,11 @@ static int list_candidates(struct orphan_gc *s, struct portion *p, struct errinf
 		"DELETE FROM orphan_cgroups WHERE id IN (SELECT cgroup_id FROM container_samples)",
 		reterr);
 
-	if (r < 0)
-		return r;
-	r = sql_get_int(p->db->sql,
-		"SELECT EXISTS (SELECT 1 FROM orphan_stacks)"
-		" OR EXISTS (SELECT 1 FROM orphan_cgroups)",
-		&found, reterr);
+	r = r
+		    ?: sql_get_int(p->db->sql,
+			       "SELECT EXISTS (SELECT 1 FROM orphan_stacks)"
+			       " OR EXISTS (SELECT 1 FROM orphan_cgroups)",
+			       &found, reterr);
 	if (r < 0)
 		return r;
 	s->cursor = s->row_cursor = 0;
@@ -198,10 +197,9 @@ static int remove_processes(struct orphan_gc *s, struct portion *p, struct errin
 		" AND (pid, start_time) > (?2, ?3) ORDER BY pid, start_time LIMIT 1 OFFSET ?4",
 		&stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(p->db->node), SQL_I(s->pid), SQL_I(s->start),
-		SQL_I(p->rows - 1));
+	r = r
+		    ?: SQL_BIND(stmt, reterr, SQL_S(p->db->node), SQL_I(s->pid), SQL_I(s->start),
+			       SQL_I(p->rows - 1));
 	if (r < 0)
 		return r;
 	r = sql_step(stmt, reterr);

@@ -15,8 +15,6 @@
  *  4. Every deleted row is counted in `pruned`, in the same transaction. */
 #include "store/write/prune.h"
 
-#include <stdarg.h>
-
 #include "store/schema/schema.h"
 #include "base/log.h"
 #include "base/text.h"
@@ -110,9 +108,7 @@ static int is_indexed(sql_db *db, const char *table, const char *column, struct 
 		" WHERE i.seqno = 0 AND i.name = ?2 AND l.partial = 0 LIMIT 1",
 		&stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
 	return r < 0 ? r : sql_step(stmt, reterr);
 }
 
@@ -125,9 +121,7 @@ static int has_time(sql_db *db, const char *table, const char *column, struct er
 		return r;
 	r = sql_prepare(
 		db, "SELECT 1 FROM pragma_table_info(?1) WHERE name = ?2 LIMIT 1", &stmt, reterr);
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(table), SQL_S(column));
 	return r < 0 ? r : sql_step(stmt, reterr);
 }
 
@@ -141,9 +135,7 @@ static int read_key(sql_db *db, const char *table, char *out, size_t size, struc
 		" AND t.wr AND i.pk > 0 ORDER BY i.pk)",
 		&stmt, reterr);
 
-	if (r < 0)
-		return r;
-	r = SQL_BIND(stmt, reterr, SQL_S(table));
+	r = r ?: SQL_BIND(stmt, reterr, SQL_S(table));
 	if (r < 0)
 		return r;
 	r = sql_step(stmt, reterr);
@@ -183,12 +175,11 @@ static int prepare_table(struct prune *p, size_t i, struct errinfo *reterr)
 	order = r ? time : key[0] ? key : "rowid";
 	r = compile(p, &t->nth, reterr, "SELECT %s FROM %s ORDER BY %s LIMIT 1 OFFSET ?1", time,
 		name, order);
-	if (r < 0)
-		return r;
-	r = compile(p, &t->range, reterr,
-		"SELECT count(*), min(t), max(t) FROM (SELECT %s AS t FROM %s ORDER BY %s LIMIT ?1)"
-		" WHERE t <= ?2",
-		time, name, order);
+	r = r
+		    ?: compile(p, &t->range, reterr,
+			       "SELECT count(*), min(t), max(t) FROM (SELECT %s AS t FROM %s ORDER BY %s LIMIT ?1)"
+			       " WHERE t <= ?2",
+			       time, name, order);
 	if (r < 0)
 		return r;
 	r = compile(p, &t->remove, reterr,
@@ -278,9 +269,7 @@ static int choose_moment(struct prune *p, size_t rows, int64_t *ret_ns, struct e
 		if (!p->tables[i].present)
 			continue;
 		r = SQL_BIND(nth, reterr, SQL_I(rows - 1));
-		if (r < 0)
-			return r;
-		r = sql_step(nth, reterr);
+		r = r ?: sql_step(nth, reterr);
 		if (r < 0)
 			return r;
 		if (r > 0) {
@@ -440,8 +429,7 @@ static int vacuum_step(struct prune *p, struct errinfo *reterr)
 	do {
 		before = file;
 		r = sql_exec(p->db->sql, "PRAGMA incremental_vacuum(" VACUUM_PAGES ")", reterr);
-		if (r == 0)
-			r = read_pages(p, &file, &used, reterr);
+		r = r ?: read_pages(p, &file, &used, reterr);
 		if (r < 0)
 			return r;
 	} while (file < before && file > p->part_bytes && file > used && has_time_left(began));

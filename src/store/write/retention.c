@@ -15,6 +15,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "base/search.h"
 
 #define BUSY_RETRY_NS   NS_PER_S
 #define FAILED_RETRY_NS (30 * NS_PER_S)
@@ -117,8 +118,7 @@ int retention_end(
 		retention_books(u, run, &part);
 		r = nodedb_put_accounting(u->db, u->session.id, &part, reterr);
 	}
-	if (r == 0)
-		r = nodedb_session_end(u->db, u->session.id, now, reterr);
+	r = r ?: nodedb_session_end(u->db, u->session.id, now, reterr);
 	if (r < 0) {
 		nodedb_batch_rollback(u->db);
 		return r;
@@ -170,8 +170,7 @@ static int renew(struct retention *u, const struct accounting *books, struct err
 		prune_free(TAKE(u->prune));
 	u->session_due = true;
 	r = nodedb_renew(u->db, reterr);
-	if (r == 0)
-		r = begin_session(u, now, reterr);
+	r = r ?: begin_session(u, now, reterr);
 	if (r == 0 && u->config.max_bytes)
 		r = prune_new(u->db, u->session.id, u->config.max_bytes, &u->prune, reterr);
 	return r;
@@ -322,7 +321,7 @@ static int list_names(DIR *d, const char *path, char **names)
 			return n;
 		n++;
 	}
-	qsort(names, (size_t)n, sizeof(*names), compare_names);
+	SORT(names, (size_t)n, compare_names);
 	return n;
 }
 

@@ -25,6 +25,7 @@
 
 #include <time.h>
 
+#include "base/mutex.h"
 #include "store/write/writer_private.h"
 #include "base/courtesy.h"
 #include "base/path_user.h"
@@ -37,10 +38,10 @@
 
 static void keep_error(struct store_writer *w, const struct errinfo *err)
 {
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
+
 	w->error = *err;
 	w->has_error = true;
-	pthread_mutex_unlock(&w->mutex);
 }
 
 /* ---- the thread ---- */
@@ -124,12 +125,9 @@ static int write_batch(struct store_writer *w, struct errinfo *reterr)
 
 static bool should_retry(struct store_writer *w)
 {
-	bool retry;
+	MUTEX_HELD(&w->mutex);
 
-	pthread_mutex_lock(&w->mutex);
-	retry = !w->draining && w->count <= w->ring_size / 2;
-	pthread_mutex_unlock(&w->mutex);
-	return retry;
+	return !w->draining && w->count <= w->ring_size / 2;
 }
 
 static void flush_events(struct store_writer *w)
@@ -152,13 +150,6 @@ static void flush_events(struct store_writer *w)
 	w->batch_count = 0;
 }
 
-static void acknowledge(struct store_writer *w, uint64_t ticket, int64_t id)
-{
-	pthread_mutex_lock(&w->mutex);
-	w->acks[w->ack_count++] = (struct store_ack){.ticket = ticket, .id = id};
-	pthread_mutex_unlock(&w->mutex);
-}
-
 static void drop_pending(struct store_writer *w, bool lost)
 {
 	size_t bytes = 0;
@@ -175,8 +166,12 @@ static void drop_pending(struct store_writer *w, bool lost)
 			w->aggregated[writer_slot(m->aggregate.source)] += writer_message_calls(m);
 		if (m->kind == MESSAGE_LEDGER)
 			count_row(lost || m->refused ? w->failed : w->stored, SOURCE_HOST);
-		if (m->kind == MESSAGE_ANNOTATION)
-			acknowledge(w, m->annotation.ticket, lost ? -EIO : m->annotation.id);
+		if (m->kind == MESSAGE_ANNOTATION) {
+			pthread_mutex_lock(&w->mutex);
+			w->acks[w->ack_count++] = (struct store_ack){.ticket = m->annotation.ticket,
+				.id = lost ? -EIO : m->annotation.id};
+			pthread_mutex_unlock(&w->mutex);
+		}
 		if (m->kind == MESSAGE_RENEWED)
 			w->renewed = m->generation;
 		free(m);
@@ -255,10 +250,9 @@ static struct timespec deadline_in(unsigned ms)
 static bool take_work(struct store_writer *w)
 {
 	struct timespec deadline = deadline_in(w->batch_ms);
-	bool go_on;
 	int r = 0;
 
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
 	while (!w->stopping && r == 0 && !w->urgent && (w->retrying || w->count < w->wake_at))
 		r = pthread_cond_timedwait(&w->wake, &w->mutex, &deadline);
 	while (w->count && w->batch_count < w->batch_max) {
@@ -279,9 +273,7 @@ static bool take_work(struct store_writer *w)
 	w->urgent = false;
 	w->busy = w->count >= w->wake_at;
 	w->draining = w->stopping;
-	go_on = !w->stopping || w->batch_count || w->pending;
-	pthread_mutex_unlock(&w->mutex);
-	return go_on;
+	return !w->stopping || w->batch_count || w->pending;
 }
 
 /* Returns whether there is more to do at once. */
@@ -322,12 +314,12 @@ static int finish(struct store_writer *w, const struct writer_end *e)
 /* The final books are made by whoever stops the writer, once everything is stored or has failed. */
 static struct writer_end *wait_for_books(struct store_writer *w)
 {
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
+
 	w->drained = true;
 	pthread_cond_signal(&w->is_drained);
 	while (!w->end_due)
 		pthread_cond_wait(&w->wake, &w->mutex);
-	pthread_mutex_unlock(&w->mutex);
 	return w->end_due;
 }
 
@@ -376,22 +368,18 @@ DEFINE_CLEANUP(struct store_writer *, writer_free)
 static int start_thread(struct store_writer *w)
 {
 	pthread_condattr_t attr;
-	int r;
+	int r = pthread_condattr_init(&attr);
 
-	r = pthread_condattr_init(&attr);
 	if (r)
 		return -r;
 	r = pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	if (!r)
-		r = pthread_cond_init(&w->wake, &attr);
+	r = r ?: pthread_cond_init(&w->wake, &attr);
 	pthread_condattr_destroy(&attr);
-	if (!r)
-		r = pthread_cond_init(&w->is_drained, NULL);
+	r = r ?: pthread_cond_init(&w->is_drained, NULL);
 	if (r)
 		return -r;
 	r = pthread_mutex_init(&w->mutex, NULL);
-	if (!r)
-		r = pthread_create(&w->thread, NULL, run, w);
+	r = r ?: pthread_create(&w->thread, NULL, run, w);
 	return -r;
 }
 

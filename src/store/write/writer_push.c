@@ -3,6 +3,7 @@
  * events or the list of messages, or says that there is no room. Any thread; never waits for more
  * than the mutex. */
 
+#include "base/mutex.h"
 #include "store/write/writer_private.h"
 
 #define MESSAGE_CMDLINE 4096
@@ -234,8 +235,7 @@ bool store_writer_push_annotation(
 	bool room;
 
 	pthread_mutex_lock(&w->mutex);
-	if (!w->acks)
-		w->acks = calloc(WRITER_ACKS_MAX, sizeof(*w->acks));
+	w->acks = w->acks ?: calloc(WRITER_ACKS_MAX, sizeof(*w->acks));
 	room = w->acks && w->acks_due < WRITER_ACKS_MAX;
 	w->acks_due += room;
 	pthread_mutex_unlock(&w->mutex);
@@ -257,7 +257,7 @@ size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, siz
 {
 	size_t n;
 
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
 	n = MIN(max, w->ack_count);
 	if (n) {
 		memcpy(out, w->acks, n * sizeof(*out));
@@ -265,7 +265,6 @@ size_t store_writer_take_acks(struct store_writer *w, struct store_ack *out, siz
 		w->ack_count -= n;
 		w->acks_due -= n;
 	}
-	pthread_mutex_unlock(&w->mutex);
 	return n;
 }
 
@@ -429,10 +428,9 @@ bool store_writer_error(struct store_writer *w, struct errinfo *ret)
 {
 	bool has;
 
-	pthread_mutex_lock(&w->mutex);
+	MUTEX_HELD(&w->mutex);
 	has = w->has_error;
 	if (has)
 		*ret = w->error;
-	pthread_mutex_unlock(&w->mutex);
 	return has;
 }

@@ -14,25 +14,26 @@
 #include "base/buf.h"
 #include "yaml/yaml_tree.h"
 
-static struct yaml_tree *read_text(const char *text)
+static struct yaml_tree *read_text(const char *text, struct errinfo *e)
 {
 	struct yaml_tree *t = NULL;
-	struct errinfo e = {0};
 
-	if (yaml_tree_read("f.yaml", text, strlen(text), &t, &e) < 0)
-		fail_msg("%s", e.text);
+	if (yaml_tree_read("f.yaml", text, strlen(text), &t, e) < 0)
+		fail_msg("%s", e->text);
 	return t;
 }
 
 static void test_tree(void **state)
 {
+	struct errinfo e = {0};
 	struct yaml_tree *t = read_text("a: 1\n"
 					"list:\n"
 					"  - x: one\n"
 					"    y: [p, 'null', \"\"]\n"
 					"  - plain\n"
 					"empty:\n"
-					"tilde: ~\n");
+					"tilde: ~\n",
+		&e);
 	const struct yaml_value *root = yaml_tree_root(t), *list, *y;
 
 	assert_int_equal(root->kind, YAML_MAP);
@@ -52,7 +53,7 @@ static void test_tree(void **state)
 	assert_null(yaml_member(root, "none"));
 	assert_null(yaml_member(list, "x"));
 	yaml_tree_free(t);
-	t = read_text("# nothing\n");
+	t = read_text("# nothing\n", &e);
 	assert_int_equal(yaml_tree_root(t)->kind, YAML_NOTHING);
 	yaml_tree_free(t);
 }
@@ -98,29 +99,29 @@ static void test_refusals(void **state)
 
 static void test_kinds(void **state)
 {
-	struct yaml_tree *t = read_text("yes: on\nno: nein\nn: 2.5\nd: 1m30s\ns: 2k\nl: []\n");
-	const struct yaml_value *r = yaml_tree_root(t);
 	struct errinfo e = {0};
+	struct yaml_tree *t = read_text("yes: on\nno: nein\nn: 2.5\nd: 1m30s\ns: 2k\nl: []\n", &e);
+	const struct yaml_value *r = yaml_tree_root(t);
 	uint64_t u = 0;
 	const char *text = NULL;
 	bool flag = false;
 	double n = 0;
 
-	assert_int_equal(yaml_bool(t, yaml_member(r, "yes"), &flag, &e), 0);
+	assert_int_equal(yaml_bool(yaml_member(r, "yes"), &flag), 0);
 	assert_true(flag);
-	assert_int_equal(yaml_bool(t, yaml_member(r, "no"), &flag, &e), -EINVAL);
+	assert_int_equal(yaml_bool(yaml_member(r, "no"), &flag), -EINVAL);
 	assert_string_equal(e.text, "f.yaml: line 2: no must be true or false");
-	assert_int_equal(yaml_number(t, yaml_member(r, "n"), 0, 3, &n, &e), 0);
+	assert_int_equal(yaml_number(yaml_member(r, "n"), 0, 3, &n), 0);
 	assert_true(n == 2.5);
-	assert_int_equal(yaml_number(t, yaml_member(r, "n"), 0, 2, &n, &e), -EINVAL);
-	assert_int_equal(yaml_number(t, yaml_member(r, "no"), 0, 2, &n, &e), -EINVAL);
-	assert_int_equal(yaml_duration(t, yaml_member(r, "d"), &u, &e), 0);
+	assert_int_equal(yaml_number(yaml_member(r, "n"), 0, 2, &n), -EINVAL);
+	assert_int_equal(yaml_number(yaml_member(r, "no"), 0, 2, &n), -EINVAL);
+	assert_int_equal(yaml_duration(yaml_member(r, "d"), &u), 0);
 	assert_true(u == 90000000000ULL);
-	assert_int_equal(yaml_duration(t, yaml_member(r, "n"), &u, &e), -EINVAL);
-	assert_int_equal(yaml_size(t, yaml_member(r, "s"), &u, &e), 0);
+	assert_int_equal(yaml_duration(yaml_member(r, "n"), &u), -EINVAL);
+	assert_int_equal(yaml_size(yaml_member(r, "s"), &u), 0);
 	assert_int_equal(u, 2048);
-	assert_int_equal(yaml_size(t, yaml_member(r, "l"), &u, &e), -EINVAL);
-	assert_int_equal(yaml_text(t, yaml_member(r, "l"), &text, &e), -EINVAL);
+	assert_int_equal(yaml_size(yaml_member(r, "l"), &u), -EINVAL);
+	assert_int_equal(yaml_text(yaml_member(r, "l"), &text), -EINVAL);
 	assert_string_equal(e.text, "f.yaml: line 6: l must be a single value");
 	yaml_tree_free(t);
 }

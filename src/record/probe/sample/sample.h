@@ -14,8 +14,7 @@ struct sample_clocks;
  * On success *ret is the caller's. -EPERM, or why the kernel has none. */
 int sample_clocks_open(
 	int prog_fd, unsigned hz, struct sample_clocks **ret, struct errinfo *reterr);
-void sample_clocks_close(struct sample_clocks *s);
-DEFINE_CLEANUP(struct sample_clocks *, sample_clocks_close)
+DECLARE_FREE(struct sample_clocks, sample_clocks_close)
 
 /* sample_clocks_renew - follow CPUs that came or went since the last look: to be called now and
  * then. */

@@ -112,13 +112,6 @@ static void put_throttle(const struct gpu_sample *g, struct metric_set *s)
 			!!(now & metric_state_throttle_bits[i]), METRIC_OF(METRIC_TEXT(g->uuid)));
 }
 
-static void put_info(const struct gpu_sample *g, struct metric_set *s)
-{
-	metric_put_int(s, ROW(M_GPU_INFO), (wall_time){0}, 1,
-		METRIC_OF(METRIC_TEXT(g->uuid), METRIC_NUMBER(g->index), METRIC_TEXT(g->name),
-			METRIC_TEXT(g->pci)));
-}
-
 /* view_metric_gpu - its part on GPUs. */
 static void view_metric_gpu(const struct reading *r, struct metric_set *s)
 {
@@ -129,7 +122,11 @@ static void view_metric_gpu(const struct reading *r, struct metric_set *s)
 		metric_put_int(
 			s, ROW(M_GPU_ANSWERS), (wall_time){0}, v->gpu_state == GPU_KNOWN, NULL);
 	for (size_t i = 0; v->gpu_state == GPU_KNOWN && i < v->gpu_count; i++) {
-		put_info(&v->gpus[i].sample, s);
+		metric_put_int(s, ROW(M_GPU_INFO), (wall_time){0}, 1,
+			METRIC_OF(METRIC_TEXT(v->gpus[i].sample.uuid),
+				METRIC_NUMBER(v->gpus[i].sample.index),
+				METRIC_TEXT(v->gpus[i].sample.name),
+				METRIC_TEXT(v->gpus[i].sample.pci)));
 		put_values(&v->gpus[i].sample, s);
 		put_ecc(&v->gpus[i].sample, s);
 		put_throttle(&v->gpus[i].sample, s);
