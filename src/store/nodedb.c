@@ -380,7 +380,9 @@ int nodedb_renew(struct nodedb *db, struct errinfo *reterr)
 		unlink(name);
 	}
 	r = create_file(db->path, reterr);
-	r = r ?: open_found(db, FOUND_NOTHING, reterr);
+	if (r < 0)
+		return r; /* what has the name is somebody else's: it stays */
+	r = open_found(db, FOUND_NOTHING, reterr);
 	r = r ?: note_seq(db, next - 1, reterr);
 	if (r < 0) {
 		close_sql(db);

@@ -120,6 +120,7 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 		.now_ns = a->settings.now(a->settings.arg), .node_page = a->settings.node_page};
 	mono_time before = mono_now();
 	struct errinfo e = {0};
+	int r;
 
 	if (i == ARRAY_SIZE(questions)) {
 		http_reply_error(x, 404, "no such path");
@@ -129,9 +130,10 @@ static void on_question(void *arg, struct http_exchange *x, const struct http_re
 		http_reply_error(x, 400, "%s", e.text);
 		return;
 	}
-	if (questions[i].answer(&w, a->settings.fleet, &query) == -ENOENT)
+	r = questions[i].answer(&w, a->settings.fleet, &query);
+	if (r == -ENOENT)
 		http_reply_error(x, 404, "not found: it does not exist, or is no longer kept");
-	else if (questions[i].answer(&w, a->settings.fleet, &query) < 0 || json_finish(&w) < 0)
+	else if (r < 0 || json_finish(&w) < 0)
 		http_reply_error(x, 503, "out of memory for this reply");
 	else
 		http_reply(x, 200, NULL, buf_str(&b), b.len);

@@ -240,7 +240,9 @@ int health_file_save(const char *path, const struct health_baseline *b,
 	json_end_object(&w);
 	r = json_finish(&w);
 	r = r ?: make_folder(path, reterr);
-	r = r ?: file_write_atomic(path, text.data, text.len, 0644);
+	if (r < 0)
+		return r;
+	r = file_write_atomic(path, text.data, text.len, 0644);
 	return r == 0 ? 0 : errinfo_set(reterr, r, "cannot write %.300s: %s", path, strerror(-r));
 }
 

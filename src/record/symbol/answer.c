@@ -124,7 +124,9 @@ static int item_open(
 		return r < 0 ? errinfo_set(reterr, r, "cannot read its map: %s", strerror(-r)) : 0;
 	}
 	r = image_open(i->fd, &i->image, reterr);
-	r = r ?: names_open(i->image, i->fd, i->debug_fd, &i->names);
+	if (r < 0)
+		return r;
+	r = names_open(i->image, i->fd, i->debug_fd, &i->names);
 	return r < 0 ? errinfo_set(reterr, r, "cannot read its symbols: %s", strerror(-r)) : 0;
 }
 

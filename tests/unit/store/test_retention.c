@@ -203,6 +203,33 @@ static void test_another_file_of_its_name_stays(void **state)
 	assert_int_equal(scratch_int(moved, "SELECT count(*) FROM events"), 10);
 }
 
+/* A link that leads nowhere has the name: it is somebody's, and not removed. */
+static void test_a_link_of_its_name_stays(void **state)
+{
+	struct scratch *s = *state;
+	struct accounting run = {0};
+	struct retention u;
+	struct nodedb *db = start(s, &u, 0, 0);
+	char moved[512], text[16] = "";
+
+	put(db, 10);
+	snprintf(moved, sizeof(moved), "%s.moved", s->path);
+	assert_int_equal(rename(s->path, moved), 0);
+	assert_int_equal(symlink("/nowhere/x", s->path), 0);
+	u.look_ns = 0;
+	assert_true(retention_step(&u, SIZE_MAX, &run, NULL) < 0);
+	assert_int_equal(readlink(s->path, text, sizeof(text) - 1), 10);
+	assert_string_equal(text, "/nowhere/x");
+	assert_int_equal(unlink(s->path), 0);
+	u.look_ns = 0;
+	assert_int_equal(retention_step(&u, SIZE_MAX, &run, NULL), 0); /* control: without it */
+	put(db, 3);
+	retention_done(&u);
+	scratch_close(db);
+	assert_int_equal(scratch_int(moved, "SELECT count(*) FROM events"), 10);
+	assert_int_equal(scratch_int(s->path, "SELECT count(*) FROM events"), 3);
+}
+
 static void test_ids_go_on_in_an_empty_file(void **state)
 {
 	struct scratch *s = *state;
@@ -399,6 +426,7 @@ int main(void)
 		TEST(test_goes_on_without_its_name),
 		TEST(test_a_reader_of_a_file_without_its_name),
 		TEST(test_another_file_of_its_name_stays),
+		TEST(test_a_link_of_its_name_stays),
 		TEST(test_ids_go_on_in_an_empty_file),
 		TEST(test_keeps_only_so_many),
 		TEST(test_waits_for_a_reader),
