@@ -311,23 +311,27 @@ static void set_class(struct step_facts *steps, const struct unit *units, size_t
 }
 
 /* Beside a difference that most units have, what happened to a few of them only is another matter: they are compared with
- * nothing. */
-static void leave_out_few(struct step_facts *steps, const struct unit *units, size_t from, size_t n,
-	uint64_t *scratch)
+ * nothing. What they took beyond the others. */
+static double leave_out_few(struct step_facts *steps, const struct unit *units, size_t from,
+	size_t to, uint64_t *scratch)
 {
+	double limit, median, beyond = 0;
 	size_t far = 0;
-	double limit;
 
-	for (size_t u = from; u < n; u++)
+	for (size_t u = from; u < to; u++)
 		scratch[u - from] = units[u].per_step_ns;
-	limit = THRESHOLD(FAR_MORE) * (double)robust_median_of(scratch, n - from);
-	for (size_t u = from; u < n; u++)
+	median = (double)robust_median_of(scratch, to - from);
+	limit = THRESHOLD(FAR_MORE) * median;
+	for (size_t u = from; u < to; u++)
 		far += (double)units[u].per_step_ns > limit;
 	if ((double)far >= THRESHOLD(LEAST))
-		return;
-	for (size_t u = from; u < n; u++)
-		if ((double)units[u].per_step_ns > limit)
+		return 0;
+	for (size_t u = from; u < to; u++)
+		if ((double)units[u].per_step_ns > limit) {
 			set_class(steps, units, u, u + 1, STEP_OTHER);
+			beyond += (double)units[u].per_step_ns - median;
+		}
+	return beyond;
 }
 
 /* Slow are the units from a length on. */
@@ -374,6 +378,22 @@ static int mark_slow(struct step_facts *steps, size_t step_count, const struct u
 	return 0;
 }
 
+/* Slow are the units since @from, but for those few that something else happened to. Whether that is more than what they
+ * all took longer. */
+static bool mark_change(struct step_facts *steps, const struct unit *units, size_t from, size_t n,
+	uint64_t *scratch)
+{
+	double beyond, before, after, longer = 0;
+
+	set_class(steps, units, from, n, STEP_SLOW);
+	beyond = leave_out_few(steps, units, 0, from, scratch);
+	before = (double)robust_median(scratch, from);
+	after = leave_out_few(steps, units, from, n, scratch);
+	for (size_t u = from; u < n; u++)
+		longer += (double)units[u].per_step_ns - before;
+	return beyond + after > longer - after;
+}
+
 /* Slow is what is longer, by its length or since a moment; of a drift all after the first quarter. */
 static int mark_units(struct step_facts *steps, size_t step_count, const struct unit *units,
 	size_t n, struct classification *ret)
@@ -381,6 +401,7 @@ static int mark_units(struct step_facts *steps, size_t step_count, const struct 
 	_cleanup_free_ uint64_t *lengths = calloc(n + 1, sizeof(*lengths));
 	_cleanup_free_ uint64_t *sorted = calloc(n + 1, sizeof(*sorted));
 	struct separation found;
+	size_t from;
 
 	if (!lengths || !sorted)
 		return -ENOMEM;
@@ -390,14 +411,14 @@ static int mark_units(struct step_facts *steps, size_t step_count, const struct 
 	if (separate_find(sorted, n, &found) < 0 ||
 		trend_find(lengths, n, found.low && found.is_sure, &ret->trend) < 0)
 		return -ENOMEM;
-	if (ret->trend.is_drift || ret->trend.since != SIZE_MAX) {
-		size_t from = ret->trend.is_drift ? n / DRIFT_ORDINARY : ret->trend.since;
-
-		set_class(steps, units, from, n, STEP_SLOW);
-		leave_out_few(steps, units, from, n, sorted);
-	} else if (found.low)
-		return mark_slow(steps, step_count, units, n, sorted, &found, ret->group);
-	return 0;
+	from = ret->trend.is_drift ? n / DRIFT_ORDINARY : ret->trend.since;
+	if (from != SIZE_MAX) {
+		if (!mark_change(steps, units, from, n, lengths) || !found.low)
+			return 0;
+		ret->trend = (struct trend){.since = SIZE_MAX};
+		set_class(steps, units, 0, n, STEP_ORDINARY);
+	}
+	return found.low ? mark_slow(steps, step_count, units, n, sorted, &found, ret->group) : 0;
 }
 
 int classify_steps(struct step_facts *steps, size_t n, struct classification *ret)

@@ -372,6 +372,40 @@ static void test_one_long_unit_since_a_change(void **state)
 	free(r);
 }
 
+/* A checkpoint now and then all along hides no change, whichever side it is on. */
+static void test_a_change_beside_checkpoints(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (size_t i = 0; i < 600; i++)
+		put(r, i, (i < 300 ? 1.0 : 1.2) + 0.01 * (double)(i % 7));
+	for (size_t i = 60; i < 600; i += 120)
+		put(r, i, 10);
+	classify(r, 600);
+	assert_int_equal(r->found.trend.since, 300);
+	assert_int_equal(r->found.other, 5);
+	assert_in_range(r->found.lost_ns, 55 * UNIT_NS, 65 * UNIT_NS);
+	free(r);
+}
+
+/* What a few units took beyond the others is told, if it is more than what all others lost by a change. */
+static void test_the_larger_loss_is_found(void **state)
+{
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (size_t i = 0; i < 200; i++)
+		put(r, i, (i < 80 ? 1.0 : 1.13) + 0.01 * (double)(i % 7));
+	classify(r, 200);
+	assert_int_equal(r->found.trend.since, 80); /* control: the change alone */
+	put(r, 140, 300);
+	put(r, 141, 300);
+	classify(r, 200);
+	assert_int_equal(r->found.slow, 2);
+	assert_int_equal(r->found.trend.since, SIZE_MAX);
+	assert_in_range(r->found.lost_ns, 590 * UNIT_NS, 600 * UNIT_NS);
+	free(r);
+}
+
 /* Libraries make a plan for each new shape: within a minute that is a warm-up, later it is said. */
 static void test_plans_of_libraries_are_warm_up_at_first(void **state)
 {
@@ -404,6 +438,8 @@ int main(void)
 		cmocka_unit_test(test_code_that_takes_most_of_a_short_run),
 		cmocka_unit_test(test_code_that_is_made_every_so_many_units),
 		cmocka_unit_test(test_one_long_unit_since_a_change),
+		cmocka_unit_test(test_a_change_beside_checkpoints),
+		cmocka_unit_test(test_the_larger_loss_is_found),
 		cmocka_unit_test(test_jitter_is_not_slow),
 		cmocka_unit_test(test_drift_is_drift),
 		cmocka_unit_test(test_a_drift_has_a_price),
