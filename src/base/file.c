@@ -223,7 +223,7 @@ static bool is_database(const char *path)
 	       !memcmp(start, magic, sizeof(magic));
 }
 
-bool file_is_beside_recording(const char *path)
+static bool has_name_beside_recording(const char *path)
 {
 	static const char *const suffixes[] = {"-wal", "-shm", "-journal", ".lock"};
 	char database[PATH_MAX];
@@ -238,6 +238,14 @@ bool file_is_beside_recording(const char *path)
 		return is_database(database);
 	}
 	return false;
+}
+
+bool file_is_beside_recording(const char *path)
+{
+	char real[PATH_MAX];
+
+	return has_name_beside_recording(path) ||
+	       (realpath(path, real) && has_name_beside_recording(real));
 }
 
 bool file_is_recording(const char *path)

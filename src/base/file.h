@@ -38,7 +38,7 @@ int file_open_inside(const char *root, const char *path, int flags, struct stat 
 int file_read_line(const char *root, const char *path, char *out, size_t size);
 
 /* file_is_beside_recording - whether @path has the name of what SQLite and the tracer keep beside an SQLite database
- * (log, journal, lock): nothing else is written there, whether such a file exists or not. */
+ * (log, journal, lock), or leads to one: nothing else is written there, whether such a file exists or not. */
 bool file_is_beside_recording(const char *path);
 
 /* file_is_recording - that, or a database itself, which is never written over by anything else. */

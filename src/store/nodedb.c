@@ -16,6 +16,7 @@
 #include <sys/stat.h>
 
 #include "store/nodedb_private.h"
+#include "base/file.h"
 #include "base/path_user.h"
 #include "store/schema/schema.h"
 
@@ -220,6 +221,9 @@ int nodedb_open(const char *path, const char *node, struct nodedb **ret_db, stru
 	r = path_user_enter(path, &before, reterr);
 	if (r < 0)
 		return r;
+	if (file_is_beside_recording(path))
+		return errinfo_set_exit(reterr, EXIT_NO_CREATE, -EEXIST,
+			"%s belongs to a recording: choose another file with --db", path);
 	db = nodedb_new(path, node);
 	if (!db)
 		return -ENOMEM;
