@@ -16,7 +16,7 @@
 #define PLACES_MAX    64
 #define KNOWN_SHARE   0.5 /* of the marks have a place, else none of them counts */
 #define ROUND_REGULAR 0.7 /* of the distances between marks that close a round are the same */
-#define ROUNDS_MIN    12  /* fewer long ones are of a log, an evaluation or a compiler */
+#define ROUNDS_MIN    12  /* fewer long ones beside a busier place are of a log, an evaluation or a compiler */
 #define ROUND_WHOLE   0.1 /* rounds of that length are all of the marks, give or take this share */
 #define LASTS_MARKS   0.5
 #define LASTS_TIME    0.25
@@ -241,7 +241,8 @@ static int close_rounds(struct moments *m)
 		size_t round = round_of(m, &places[i], scratch);
 
 		known += places[i].count;
-		if (round > ROUNDS_MIN && places[i].count < ROUNDS_MIN)
+		if (round > ROUNDS_MIN && places[i].count < ROUNDS_MIN &&
+			EXISTS(k, n, places[k].count > m->count / 2))
 			round = 0;
 		places[i].round = round;
 		if (round > 1 && (!closing || round > closing->round))

@@ -351,6 +351,29 @@ static void test_a_computation_that_is_compiled_anew(void **state)
 	check_all(&f.spans, STEP_BY_EXECUTE, 450, MS(10));
 }
 
+/* Eleven steps of twenty computations of a line; then of two, one of which comes 19 times as often. */
+static void test_few_long_rounds(void **state)
+{
+	for (int same = 0; same < 2; same++) {
+		SCENE;
+		FOUND;
+		struct recording rec;
+		struct ledger_thread t = trainer(s);
+		uint64_t stacks[20];
+
+		for (int k = 0; k < 20; k++)
+			stacks[k] = same && k > 1
+					    ? stacks[1]
+					    : line_stack(s, "/home/u/jax_train.py", 40, "op");
+		for (int i = 0; i < 11 * 20; i++) {
+			mark_at(&t, MARK_EXECUTE, stacks[i % 20]);
+			spend(&t, LEDGER_RUN, MS(10));
+		}
+		find(s, &rec, &f);
+		check_all(&f.spans, STEP_BY_EXECUTE, same ? 219 : 10, MS(same ? 10 : 200));
+	}
+}
+
 /* What is set up one by one has more marks than the steps, in less time. */
 static void test_a_jax_step_as_a_whole(void **state)
 {
@@ -630,6 +653,7 @@ int main(void)
 		cmocka_unit_test(test_computations_of_jax),
 		cmocka_unit_test(test_two_computations_of_one_line),
 		cmocka_unit_test(test_a_computation_that_is_compiled_anew),
+		cmocka_unit_test(test_few_long_rounds),
 		cmocka_unit_test(test_a_jax_step_as_a_whole),
 		cmocka_unit_test(test_marks_that_come_too_fast),
 		cmocka_unit_test(test_a_warm_up_is_not_all),
