@@ -35,7 +35,8 @@ static int error_of(const char *message)
 			err = rows[i].err;
 	if (err == -EIO && strstr(message, "read-only mode"))
 		return -EPERM;
-	if (err == -EIO && (strstr(message, "No space left") || strstr(message, "Disk quota")))
+	if (err == -EIO && (strstr(message, "No space left") || strstr(message, "Disk quota") ||
+				   strstr(message, "File too large")))
 		return -ENOSPC;
 	return err == -EIO && strstr(message, "Out of Memory") ? -ENOMEM : err;
 }

@@ -217,7 +217,8 @@ int tracer_flush_rest(struct tracer *t)
 		r = flush_bucket(t);
 	}
 	while (r > 0 && (v = totals_next(t->totals, &cursor))) {
-		uint64_t bare = v->bucket_hits - v->bucket_stored;
+		/* a call that came between two readings may be in the second only */
+		uint64_t bare = v->bucket_hits - MIN(v->bucket_stored, v->bucket_hits);
 
 		t->own.source[v->key.source].aggregated -= bare;
 		t->own.source[v->key.source].lost[LOSS_QUEUE_FULL] += bare;

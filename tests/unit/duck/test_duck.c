@@ -244,6 +244,7 @@ static void test_kinds_of_errors(void **state)
 		const char *message;
 		int err;
 	} cases[] = {{"IO Error: Could not write file: No space left on device", -ENOSPC},
+		{"IO Error: Could not write file: File too large", -ENOSPC},
 		{"TransactionContext Error: Failed to commit: Disk quota exceeded", -ENOSPC},
 		{"FATAL Error: database has been invalidated", -EIO},
 		{"Out of Memory Error: failed\nPossible solutions: set a setting", -ENOMEM},
