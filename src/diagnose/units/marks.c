@@ -16,17 +16,18 @@
 #define PLACES_MAX    64
 #define KNOWN_SHARE   0.5 /* of the marks have a place, else none of them counts */
 #define ROUND_REGULAR 0.7 /* of the distances between marks that close a round are the same */
-#define ROUNDS_MIN    12  /* fewer long ones beside a busier place are of a log, an evaluation or a compiler */
-#define ROUND_WHOLE   0.1 /* rounds of that length are all of the marks, give or take this share */
-#define LASTS_MARKS   0.5
-#define LASTS_TIME    0.25
-#define PHASE_SHARE   0.1 /* of the marks follow one of another place, where places are phases */
-#define USUAL_SHARE   0.5 /* of the units have so many backward passes as most have */
-#define BESIDE_SHARE  0.5 /* of the time of the steps has backward passes in it */
-#define THINNED       1.25
-#define JOINED        10
-#define LOOP_NS       ((int64_t)(500 * NS_PER_US)) /* marks are recorded as often, on average: */
-#define CALL_NS       ((int64_t)(4 * NS_PER_MS))   /* see probe/ledger */
+#define ROUNDS_MIN                                                                                 \
+	12 /* fewer long ones beside a busier place are of a log, an evaluation or a compiler */
+#define ROUND_WHOLE  0.1 /* rounds of that length are all of the marks, give or take this share */
+#define LASTS_MARKS  0.5
+#define LASTS_TIME   0.25
+#define PHASE_SHARE  0.1 /* of the marks follow one of another place, where places are phases */
+#define USUAL_SHARE  0.5 /* of the units have so many backward passes as most have */
+#define BESIDE_SHARE 0.5 /* of the time of the steps has backward passes in it */
+#define THINNED      1.25
+#define JOINED       10
+#define LOOP_NS      ((int64_t)(500 * NS_PER_US)) /* marks are recorded as often, on average: */
+#define CALL_NS      ((int64_t)(4 * NS_PER_MS))   /* see probe/ledger */
 
 struct moment {
 	int64_t ns;

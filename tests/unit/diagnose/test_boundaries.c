@@ -362,9 +362,8 @@ static void test_few_long_rounds(void **state)
 		uint64_t stacks[20];
 
 		for (int k = 0; k < 20; k++)
-			stacks[k] = same && k > 1
-					    ? stacks[1]
-					    : line_stack(s, "/home/u/jax_train.py", 40, "op");
+			stacks[k] = same && k > 1 ? stacks[1]
+						  : line_stack(s, "/home/u/jax_train.py", 40, "op");
 		for (int i = 0; i < 11 * 20; i++) {
 			mark_at(&t, MARK_EXECUTE, stacks[i % 20]);
 			spend(&t, LEDGER_RUN, MS(10));
