@@ -104,6 +104,8 @@ struct calls_jobs {
 };
 /* calls_work - what has become of the work of @node's ranks. All are reckoned at once, so that asking for many is cheap. */
 enum nodes_work calls_work(struct calls *c, const char *node);
+/* calls_heard - @node's agent lives, whether its ranks call or not. */
+void calls_heard(struct calls *c, const char *node, int64_t received_ns);
 /* calls_jobs - *ret is released with calls_jobs_done(). -ENOMEM, or 0. */
 int calls_jobs(const struct calls *c, struct calls_jobs *ret);
 void calls_jobs_done(struct calls_jobs *j);

@@ -124,8 +124,9 @@ enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *
 	struct cluster *c;
 
 	f->stats.health++;
-	if (refusal == NODES_NONE)
-		cluster_get(f, h->who.cluster, now_ns, &c); /* what does not fit is counted */
+	if (refusal == NODES_NONE &&
+		cluster_get(f, h->who.cluster, now_ns, &c) == 0) /* what does not fit is counted */
+		calls_heard(c->calls, h->who.node, now_ns);
 	return refusal;
 }
 

@@ -88,26 +88,64 @@ int calls_jobs(const struct calls *c, struct calls_jobs *ret)
 	return 0;
 }
 
-/* The work of each node is that of its worst rank: one that others wait for, or that they went on without. */
-static void find_work(struct calls *c, const struct calls_jobs *j)
+struct outlived { /* which of the nodes that a job is on was heard of last */
+	const struct sender *by;
+	int64_t next_ns; /* and when another of them */
+};
+
+static void note_heard(struct outlived *o, const struct sender *s)
+{
+	if (s == o->by)
+		return;
+	if (!o->by || s->last_ns > o->by->last_ns) {
+		o->next_ns = o->by ? o->by->last_ns : 0;
+		o->by = s;
+	} else {
+		o->next_ns = MAX(o->next_ns, s->last_ns);
+	}
+}
+
+/* What has become of @job, as @w of @node has it. That it has ended is known by whoever outlived it: a node of which
+ * nothing comes any more, and of its job's others neither, may have taken the job with it. */
+static enum nodes_work work_of(const struct calls *c, const struct job_view *job,
+	const struct outlived *o, const struct worker *w, const struct sender *node)
 {
 	int64_t pause_ns = calls_lasting(c, PAUSE_NS, PAUSE_STEPS);
+	int64_t other_ns = o->by == node ? o->next_ns : o->by->last_ns;
 
+	if (job->is_waiting || job->last_ns - w->last_ns > pause_ns)
+		return NODES_WORK_GOES_ON;
+	if (c->now_ns - job->last_ns <= pause_ns)
+		return NODES_WORK_PAUSES;
+	return other_ns - job->last_ns > pause_ns ? NODES_WORK_ENDED : NODES_WORK_GOES_ON;
+}
+
+/* The work of each node is that of its worst rank: one that others wait for, or that they went on without. */
+static int find_work(struct calls *c, const struct calls_jobs *j)
+{
+	_cleanup_free_ struct outlived *outlived = calloc(j->count + 1, sizeof(*outlived));
+
+	if (!outlived)
+		return -ENOMEM;
 	for (size_t i = 0; i < c->senders.count; i++)
 		if (c->senders.items[i])
 			c->senders.items[i]->work = NODES_WORK_ENDED;
+	for (size_t i = 0; i < j->worker_count; i++)
+		if (j->of[i] != CALLS_NO_JOB)
+			note_heard(&outlived[j->of[i]],
+				c->senders.items[((struct worker *)c->workers.items[i])->node]);
 	for (size_t i = 0; i < j->worker_count; i++) {
 		const struct worker *w = c->workers.items[i];
-		const struct job_view *v = w && w->members ? &j->items[j->of[i]] : NULL;
+		struct sender *node = w ? c->senders.items[w->node] : NULL;
 		enum nodes_work work = NODES_WORK_GOES_ON;
 
 		if (!w)
 			continue;
-		if (v && !v->is_waiting && v->last_ns - w->last_ns <= pause_ns)
-			work = c->now_ns - v->last_ns <= pause_ns ? NODES_WORK_PAUSES
-								  : NODES_WORK_ENDED;
-		c->senders.items[w->node]->work = MIN(c->senders.items[w->node]->work, work);
+		if (j->of[i] != CALLS_NO_JOB)
+			work = work_of(c, &j->items[j->of[i]], &outlived[j->of[i]], w, node);
+		node->work = MIN(node->work, work);
 	}
+	return 0;
 }
 
 enum nodes_work calls_work(struct calls *c, const char *node)
@@ -118,11 +156,19 @@ enum nodes_work calls_work(struct calls *c, const char *node)
 	if (!s || !s->workers)
 		return NODES_WORK_GOES_ON;
 	if (c->worked_ns != c->now_ns && calls_jobs(c, &jobs) == 0) {
-		find_work(c, &jobs);
+		if (find_work(c, &jobs) == 0)
+			c->worked_ns = c->now_ns;
 		calls_jobs_done(&jobs);
-		c->worked_ns = c->now_ns;
 	}
 	return c->worked_ns == c->now_ns ? s->work : NODES_WORK_GOES_ON;
+}
+
+void calls_heard(struct calls *c, const char *node, int64_t received_ns)
+{
+	struct sender *s = senders_find(&c->senders, node);
+
+	if (s)
+		s->last_ns = MAX(s->last_ns, received_ns);
 }
 
 void calls_jobs_done(struct calls_jobs *j)

@@ -81,7 +81,7 @@ struct node_view { /* what is known of a node; texts are the table's, until the 
 enum nodes_work {
 	NODES_WORK_GOES_ON, /* or nothing is known of it */
 	NODES_WORK_PAUSES, /* nobody has called since it did: it cannot be told yet whether that is the end */
-	NODES_WORK_ENDED, /* with all others of their jobs */
+	NODES_WORK_ENDED, /* with all others of their jobs, which another node outlived */
 };
 typedef enum nodes_work nodes_work_fn(void *arg, const char *cluster, const char *node);
 

@@ -102,6 +102,37 @@ static void test_members(void **state _unused_)
 	calls_free(c);
 }
 
+/* What has become of the work of node 0 after its last call, as those see it who are still heard of. */
+static enum nodes_work work_left(int group, const char *heard)
+{
+	struct calls *c = calls_made();
+	enum nodes_work work;
+	struct job j;
+
+	job_init(&j, RANKS, 4);
+	step_in_groups(&j, group);
+	job_push(&j, c);
+	calls_tick(c, j.now_ns + 4 * SECOND);
+	assert_int_equal(calls_work(c, "node-00"), NODES_WORK_PAUSES);
+	if (heard)
+		calls_heard(c, heard, j.now_ns + 7 * SECOND);
+	calls_tick(c, j.now_ns + 8 * SECOND);
+	work = calls_work(c, "node-00");
+	job_done(&j);
+	calls_free(c);
+	return work;
+}
+
+/* That a job has ended is known by another node of it that outlived it; who goes with its own job is missed. */
+static void test_ended(void **state _unused_)
+{
+	assert_int_equal(work_left(12, "node-02"), NODES_WORK_ENDED);
+	assert_int_equal(work_left(12, NULL), NODES_WORK_GOES_ON);
+	assert_int_equal(work_left(12, "node-00"), NODES_WORK_GOES_ON);
+	assert_int_equal(work_left(4, "node-02"), NODES_WORK_GOES_ON); /* of another job */
+	assert_int_equal(work_left(4, NULL), NODES_WORK_GOES_ON);
+}
+
 static void test_nobody(void **state _unused_)
 {
 	struct calls *c = calls_made();
@@ -119,6 +150,7 @@ int main(void)
 		cmocka_unit_test(test_groups_are_jobs),
 		cmocka_unit_test(test_overlap_is_one_job),
 		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_ended),
 		cmocka_unit_test(test_nobody),
 	};
 
