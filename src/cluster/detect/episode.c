@@ -197,13 +197,11 @@ void episode_account(struct fleet *f, uint64_t elapsed_ns)
 {
 	for (size_t i = 0; i < f->live_count; i++) {
 		struct episode *e = f->live[i];
-		int64_t to = fleet_episode_end(&e->e, f->now_ns);
-		int64_t from = e->paid_ns     ? e->paid_ns
-			       : e->e.late_ns ? e->e.since_ns
-					      : to - (int64_t)elapsed_ns;
+		int64_t to = e->rated_ns ? MIN(e->rated_ns, f->now_ns) : f->now_ns;
+		int64_t from = e->paid_ns ?: to - (int64_t)elapsed_ns;
 		double lost = e->lost_rate * (double)MAX(to - from, INT64_C(0)) / NS_PER_S;
 
-		if (e->lost_rate > 0)
+		if (e->paid_ns || e->lost_rate > 0)
 			e->paid_ns = MAX(to, from);
 		e->e.cost.gpu_seconds += lost;
 		e->e.cost.per_hour = e->lost_rate * e->rate_hourly;

@@ -27,8 +27,9 @@ struct episode {
 	struct cluster *cluster;
 	int64_t born_ns;    /* when it was first found */
 	int64_t seen_ns;    /* and last */
-	int64_t paid_ns;    /* up to when what it costs is counted; 0: nothing yet */
 	double lost_rate;   /* GPU-seconds lost a second */
+	int64_t rated_ns;   /* up to when that is known; 0: it goes on */
+	int64_t paid_ns;    /* up to when what it costs is counted; 0: nothing yet */
 	double rate_hourly; /* of a GPU that waits; 0: unpriced */
 	double watts;
 	uint64_t told_cause;                  /* hash of the cause that was told */

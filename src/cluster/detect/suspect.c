@@ -291,8 +291,12 @@ static void take_suspect(struct fleet *f, struct cluster *c, const struct suspec
 		e->looked_ns = f->now_ns;
 	tells = e->told || (sure && pace_is_steady(j, f->now_ns) && e->looks >= LOOKS_LEAST &&
 				   f->now_ns - e->looked_ns >= (int64_t)LOOKS_NS);
-	/* what is not told yet costs nothing yet */
+	/* What is not told yet costs nothing yet; then it is charged for the time that its rate is the mean of. */
 	episode_waits(e, tells && late_ns > 0 ? (double)s->waited_ns / (double)late_ns : 0, p);
+	if (tells) {
+		e->paid_ns = MAX(e->paid_ns, b->end_ns - late_ns);
+		e->rated_ns = MAX(e->rated_ns, s->until_ns);
+	}
 	fleet_received(&e->e, s->received);
 	episode_explain(f, e);
 	c->is_settled &= e->told;
@@ -423,6 +427,7 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 	struct blame_worker node = workers[who->worker];
 	struct blame_suspect all;
 	struct episode *e;
+	int64_t paid_ns = 0;
 
 	if (b->kind != BLAME_WORKERS || !node.node[0] ||
 		!is_whole_node(b, workers, count, node.node, &all))
@@ -432,14 +437,17 @@ static bool take_nodes(struct fleet *f, struct cluster *c, const struct suspect_
 	/* The ranks of a node that is told of as a whole are not told of one by one. */
 	for (size_t i = f->live_count; i-- > 0;) {
 		e = f->live[i];
-		if (e->cluster == c && e->e.problem == FLEET_STRAGGLER && e->e.ranks == 0 &&
-			strcmp(e->e.node, node.node) == 0)
-			episode_end(f, e);
+		if (e->cluster != c || e->e.problem != FLEET_STRAGGLER || e->e.ranks != 0 ||
+			strcmp(e->e.node, node.node) != 0)
+			continue;
+		paid_ns = MAX(paid_ns, e->paid_ns);
+		episode_end(f, e);
 	}
 	e = episode_get(f, c, FLEET_STRAGGLER, straggler_key(c, &node));
 	if (!e || (e->e.ranks && e->seen_ns == f->now_ns && e->looked_at_ns == f->now_ns))
 		return true; /* told with the first of its ranks */
 	e->looked_at_ns = f->now_ns;
+	e->paid_ns = MAX(e->paid_ns, paid_ns);
 	e->e.ranks = 0;
 	for (size_t i = 0; i < count; i++)
 		e->e.ranks += strcmp(workers[i].node, node.node) == 0;

@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "cluster/detect/fleet.h"
+#include "cluster/detect/fleet_private.h"
 #include "cluster/simulate/play.h"
 
 #define START ((int64_t)1700000000 * (int64_t)NS_PER_S)
@@ -363,6 +363,61 @@ static void test_hang(void **state)
 	scene_end(&s);
 }
 
+/* What a rate is known for is charged once: neither the time before it, nor one that passed without a loss. */
+static void test_charges(void **state)
+{
+	struct fleet_settings settings = fleet_defaults;
+	struct fleet *f = NULL;
+	struct episode *e;
+
+	settings.nodes = nodes_defaults;
+	settings.calls = calls_defaults;
+	assert_int_equal(fleet_new(&settings, &f), 0);
+	f->now_ns = START + 3600 * (int64_t)NS_PER_S;
+	e = episode_get(f, NULL, FLEET_STRAGGLER, 1);
+	assert_non_null(e);
+	e->e.since_ns = START;
+	e->lost_rate = 2;
+	e->paid_ns = f->now_ns - 60 * (int64_t)NS_PER_S;
+	e->rated_ns = f->now_ns - 10 * (int64_t)NS_PER_S;
+	episode_account(f, NS_PER_S);
+	assert_true(e->e.cost.gpu_seconds == 100);
+	f->now_ns += 600 * (int64_t)NS_PER_S;
+	e->e.late_ns = f->now_ns; /* seen once more, but for how much is not known */
+	episode_account(f, NS_PER_S);
+	assert_true(e->e.cost.gpu_seconds == 100);
+	e->lost_rate = 0;
+	e->rated_ns = f->now_ns;
+	episode_account(f, NS_PER_S);
+	e->lost_rate = 2;
+	episode_account(f, NS_PER_S);
+	assert_true(e->e.cost.gpu_seconds == 100);
+	e->rated_ns = f->now_ns += 5 * (int64_t)NS_PER_S;
+	episode_account(f, NS_PER_S);
+	assert_true(e->e.cost.gpu_seconds == 110);
+	fleet_free(f);
+}
+
+/* One that gets slower and slower is not charged at its last rate for the time when it was hardly late. */
+static void test_cost_of_a_drift(void **state)
+{
+	enum { RANKS = 16, STEPS = 900 };
+	struct scene s = {.s = {.job = job_of(RANKS, 200 * MS, STEPS), .agents = agents_of(8)}};
+	double lost = 0;
+
+	s.s.job.fault = JOB_DRIFT;
+	s.s.job.amount = 1;
+	s.s.job.faulty_count = 1;
+	for (int i = 0; i < STEPS; i++)
+		lost += 0.2 * i / STEPS * (RANKS - 1);
+	scene_begin(&s);
+	scene_run(&s);
+	print_message("# %.0f of %.0f GPU-seconds\n", worst(&s).cost.gpu_seconds, lost);
+	assert_true(worst(&s).cost.gpu_seconds > 0.7 * lost);
+	assert_true(worst(&s).cost.gpu_seconds < 1.02 * lost);
+	scene_end(&s);
+}
+
 /* A model that is in no table is unpriced in the details; the sentence is silent about money. */
 static void test_unpriced(void **state)
 {
@@ -593,6 +648,8 @@ int main(void)
 		cmocka_unit_test(test_whole_node),
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
+		cmocka_unit_test(test_charges),
+		cmocka_unit_test(test_cost_of_a_drift),
 		cmocka_unit_test(test_unpriced),
 		cmocka_unit_test(test_provider_unknown),
 		cmocka_unit_test(a_clock_that_jumps_is_nobodys_lateness),
