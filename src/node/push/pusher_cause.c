@@ -25,7 +25,7 @@ struct pusher_causes {
 	struct pusher *pusher;
 	struct aside *aside;
 	bool under_way;
-	unsigned looks;  /* at these ranks */
+	struct cause_looks looks; /* at these ranks */
 	uint64_t due_ns; /* monotonic */
 	/* The thread's while it is under way. */
 	uint32_t pids[LATE_MAX];
@@ -131,6 +131,19 @@ bool pusher_cause_is_whole(const struct push_report *found, int found_count, siz
 	return sure > 0 && sure == asked;
 }
 
+uint64_t pusher_cause_wait(struct cause_looks *l, bool is_whole, uint64_t took_ns)
+{
+	uint64_t wait;
+
+	if (l->is_whole && !is_whole)
+		l->count = 0; /* what was known is so no more */
+	l->is_whole = is_whole;
+	wait = AGAIN_NS << MIN(l->count++, DOUBLINGS);
+	if (is_whole)
+		wait = MIN(wait, KNOWN_NS);
+	return MAX(wait, REST * took_ns);
+}
+
 static void find(struct aside_work *w _unused_, void *arg)
 {
 	struct pusher_causes *c = arg;
@@ -144,7 +157,6 @@ static void find(struct aside_work *w _unused_, void *arg)
 static void on_found(void *arg, bool canceled)
 {
 	struct pusher_causes *c = arg;
-	uint64_t wait = AGAIN_NS << MIN(c->looks++, DOUBLINGS);
 
 	c->under_way = false;
 	if (canceled)
@@ -158,9 +170,9 @@ static void on_found(void *arg, bool canceled)
 		c->found[i].world_rank = r.world_rank;
 		pusher_send_report(c->pusher, &c->found[i]);
 	}
-	if (pusher_cause_is_whole(c->found, c->found_count, c->count))
-		wait = MIN(wait, KNOWN_NS);
-	c->due_ns = mono_now().ns + MAX(wait, REST * c->took_ns);
+	c->due_ns = mono_now().ns +
+		    pusher_cause_wait(&c->looks,
+			    pusher_cause_is_whole(c->found, c->found_count, c->count), c->took_ns);
 }
 
 static size_t parse(const char *text, uint32_t pids[LATE_MAX])
@@ -197,21 +209,20 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 {
 	uint32_t late[LATE_MAX];
 	size_t n = p->settings->stub || p->settings->replay || p->stopping ? 0 : parse(pids, late);
-	struct pusher_causes *c = n ? causes_of(p) : NULL;
-	bool is_new =
-		c &&
-		n != c->count; /* another question: of all ranks of a slower job, or of who is late */
+	struct pusher_causes *c = n ? causes_of(p) : p->causes;
+	bool is_new; /* another question: of all ranks of a slower job, or of who is late */
 
 	if (!c || c->under_way)
 		return;
+	is_new = n != c->count;
 	for (size_t i = 0; i < n; i++)
 		is_new |= !EXISTS(k, c->count, c->pids[k] == late[i]);
+	c->count = n; /* 0: who is late after this is late anew */
 	if (is_new)
-		c->looks = 0;
-	else if (mono_now().ns < c->due_ns)
+		c->looks = (struct cause_looks){0};
+	if (!n || (!is_new && mono_now().ns < c->due_ns))
 		return;
 	memcpy(c->pids, late, n * sizeof(*late));
-	c->count = n;
 	c->under_way = aside_push(c->aside, 0, find, on_found, c) == 0;
 }
 

@@ -141,6 +141,23 @@ static void test_whole(void **state)
 	assert_true(pusher_cause_is_whole(found, 2, 4));
 }
 
+/* More and more seldom while nothing new is found; what is known is looked at every ten seconds, and soon again once it
+ * is so no more. */
+static void test_waits(void **state)
+{
+	struct cause_looks l = {0};
+	const uint64_t s = 1000000000;
+
+	for (uint64_t wait = 1; wait <= 32; wait *= 2)
+		assert_true(pusher_cause_wait(&l, false, 0) == wait * s);
+	assert_true(pusher_cause_wait(&l, false, 0) == 32 * s);
+	assert_true(pusher_cause_wait(&l, false, 20 * s) == 80 * s); /* what is dear, seldom */
+	assert_true(pusher_cause_wait(&l, true, 0) == 10 * s);
+	assert_true(pusher_cause_wait(&l, true, 0) == 10 * s);
+	assert_true(pusher_cause_wait(&l, false, 0) == s);
+	assert_true(pusher_cause_wait(&l, false, 0) == 2 * s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +168,7 @@ int main(void)
 		cmocka_unit_test(test_jitter),
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_whole),
+		cmocka_unit_test(test_waits),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
