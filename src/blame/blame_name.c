@@ -108,9 +108,11 @@ static int naming_init(struct naming *n, struct job *j)
  * term is most. */
 static double chance_of(uint32_t late, double usual, double n)
 {
+	int sign; /* lgamma() would leave it in a variable that threads share */
+
 	if (usual <= 0 || usual >= late)
 		return usual <= 0 ? 0 : 1;
-	return n * exp(late * log(usual) - usual - lgamma(late + 1.0)) / (1 - usual / (late + 1.0));
+	return n * exp(late * log(usual) - usual - lgamma_r(late + 1.0, &sign)) / (1 - usual / (late + 1.0));
 }
 
 /* Its late steps are its own: its peers are far more seldom as late, and of so many none is by chance as often. */
