@@ -45,6 +45,8 @@ int errinfo_exit_code(const struct errinfo *e, int err)
 		{ENOSYS, EXIT_NO_FEATURE},
 		{EIO, EXIT_IO},
 		{ENOSPC, EXIT_IO},
+		{EDQUOT, EXIT_IO},
+		{EFBIG, EXIT_IO},
 		{EROFS, EXIT_NO_CREATE},
 		{EBUSY, EXIT_TRY_AGAIN},
 		{EAGAIN, EXIT_TRY_AGAIN},

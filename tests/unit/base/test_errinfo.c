@@ -72,6 +72,8 @@ static void test_exit_codes_of_errnos(void **state)
 		{-EROFS, 73},
 		{-EIO, 74},
 		{-ENOSPC, 74},
+		{-EDQUOT, 74},
+		{-EFBIG, 74},
 		{-EBUSY, 75},
 		{-EAGAIN, 75},
 		{-EPERM, 77},
