@@ -84,6 +84,8 @@ async function hang(page) {
 	await page.waitForSelector("#hangs .episode");
 	const said = await page.innerText("#hangs");
 	check("a hang: who is missing, how many wait", said.includes(`15 ranks wait in AllReduce 49 for rank ${HUNG} on lab-1`), said);
+	// Each part of the page asks by itself.
+	await page.waitForFunction((n) => document.getElementById("blame").innerText.includes(`ank ${n} on lab-1`), HUNG).catch(() => {});
 	const all = await page.innerText("#blame");
 	check("a hang: told at the top", all.includes(`ank ${HUNG} on lab-1`) && (await page.locator("#blame .critical").count()) > 0, all);
 	await page.click(`#hangs a[data-rank="${HUNG}"]`);
