@@ -6,9 +6,11 @@
 
 #include "answer/stacks.h"
 #include "base/text.h"
+#include "diagnose/rows/place.h"
 
 #define PROCESSES_SHOWN 4
-#define LINES_SHOWN     2
+#define LINES_SHOWN     3   /* the third only if it is not small */
+#define PLACE_TOLD      0.1 /* of the time, and more: where it is spent */
 #define GPU_BOUND       0.9  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
 #define COVER_TOLD      0.5 /* of the time between the first unit and the last: more needs no mention */
@@ -99,7 +101,7 @@ static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHO
 			if (!taken[i] && a->total_ns[i] &&
 				(best < 0 || a->total_ns[i] > a->total_ns[best]))
 				best = i;
-		if (best < 0)
+		if (best < 0 || (n > 1 && (double)a->total_ns[best] < PLACE_TOLD * (double)all))
 			break;
 		taken[best] = true;
 		ret[n++] = (struct top_line){
@@ -108,24 +110,36 @@ static int top_lines(const struct step_account *a, struct top_line ret[LINES_SHO
 	return n;
 }
 
-/* " (main() at train.py:88)": where most of it is spent. */
+/* " in step (train.py:88)": where most of it is spent, by the program's own code; of a program without any, in general. */
 static void put_line_place(struct buf *b, const struct stack_list *stacks,
 	const struct step_account *a, enum account_line line)
 {
+	struct place_weight weights[ACCOUNT_ENTRIES];
 	const struct account_entry *most = NULL;
+	struct code_place place;
+	char at[512];
+	uint64_t most_ns = 0;
+	size_t n = 0;
 
 	for (int i = 0; i < a->entry_count; i++) {
 		const struct account_entry *e = &a->entries[i];
+		uint64_t ns = steps_entry(a, e).mean_ns;
 
-		if (e->line == line && e->stack_hash &&
-			(!most || e->ordinary_ns + e->slow_ns > most->ordinary_ns + most->slow_ns))
+		if (e->line != line || !e->stack_hash)
+			continue;
+		weights[n++] = (struct place_weight){e->stack_hash, ns};
+		if (ns > most_ns) {
 			most = e;
+			most_ns = ns;
+		}
 	}
-	if (!most || !steps_place(stacks, most).user)
-		return;
-	buf_puts(b, " (");
-	stack_text_place(b, steps_place(stacks, most).user);
-	buf_puts(b, ")");
+	if (place_cover(stacks, weights, n, &place)) {
+		buf_puts(b, " ");
+		text_escape_terminal(b, place_at(&place, at, sizeof(at)));
+	} else if (most && steps_place(stacks, most).user) {
+		buf_puts(b, " in ");
+		stack_text_place(b, steps_place(stacks, most).user);
+	}
 }
 
 /* What the thread waits for is done on the GPU, unless ranks wait for each other there. */
@@ -148,7 +162,7 @@ static void put_process(struct buf *b, const struct report_scope *s, const struc
 	for (int i = 0; i < n; i++) {
 		buf_printf(b, "%s%s %s", i ? ", " : " Time: ", account_line_title(lines[i].line),
 			TEXT_PERCENT(lines[i].share));
-		if (!i)
+		if (!i || lines[i].share >= PLACE_TOLD)
 			put_line_place(b, &s->stacks, a, lines[i].line);
 	}
 	buf_puts(b, n ? "." : "");

@@ -484,3 +484,18 @@ bool delay_is_waste(
 		       (l->end.stack_hash && is_saturated(a) && l->share >= THRESHOLD(HOST_WASTE));
 	return l->share >= least && share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }
+
+bool delay_is_built(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
+{
+	double least = 2 * THRESHOLD(WASTE), one_place;
+
+	if (delay_is_waste(rec, a, l) || is_server(rec, a))
+		return false;
+	if (l->kind == DELAY_BY_HOST) {
+		host_share(rec, a, &one_place);
+		return one_place >= least;
+	}
+	return least_waste(l) > least && l->share >= least && share_of_all(a, l->kind) >= least &&
+	       is_waste(rec, a, l);
+}

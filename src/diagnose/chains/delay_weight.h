@@ -46,3 +46,8 @@ bool delay_stands_alone(enum delay_kind kind);
  * done in it, and it has a part of the job's time that matters. */
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
+
+/* delay_is_built - likewise what is much of every unit, by one line of the program or whom it has work for it, and no more than programs
+ * have that their authors are content with: told, but LOW. */
+bool delay_is_built(
+	const struct recording *rec, const struct step_account *a, const struct delay *l);

@@ -271,10 +271,13 @@ static void find_whole(struct time_findings *all, double completeness)
 		struct delay *d = &all->whole_delays.items[i];
 		struct time_finding f = {.contrast = CONTRAST_WHOLE, .units = a->ordinary_steps};
 		double lost;
+		bool is_built;
 
 		chain_follow(all->rec, a, NULL, d);
 		keep_own(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
+		is_built = lost == 0 && !has_slow(all) && delay_is_built(all->rec, a, d);
+		lost = is_built ? 1 : lost;
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
 		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d, f.lost_ns) ||
@@ -282,7 +285,7 @@ static void find_whole(struct time_findings *all, double completeness)
 			continue;
 		f.delay = *d;
 		f.problem = pattern_problem(all->rec, a, CONTRAST_WHOLE, d);
-		f.is_harmless = delay_is_of_tracer(d) || is_choice(d) ||
+		f.is_harmless = is_built || delay_is_of_tracer(d) || is_choice(d) ||
 				delay_is_pause(all->rec, a, d) ||
 				is_hidden(all->rec, a, d, f.share);
 		/* What the rest of a unit goes into need not be known. */

@@ -62,7 +62,7 @@ static void test_where_it_waits(void **state)
 	s = scope_of(&r);
 	s.stacks = (struct stack_list){.items = stacks, .count = 1};
 	all_clear_processes(&b, &s, 1000);
-	assert_has(buf_str(&b), "waiting for the GPU 75 % (collate() at train.py:88), launching");
+	assert_has(buf_str(&b), "waiting for the GPU 75 % in collate (train.py:88), launching");
 	/* A host that has a quarter of the time may be what the GPU waits for. */
 	assert_null(strstr(buf_str(&b), "GPU-bound"));
 	r.items[0].total_ns[ACCOUNT_GPU] *= 10;
