@@ -7,6 +7,7 @@
  *   killed by the OOM killer, evicted pod  HIGH
  *   SIGKILL without one, a crash (SIGSEGV, SIGABRT, SIGBUS, SIGILL, SIGFPE), an error code  MEDIUM
  *   SIGTERM, SIGINT, SIGHUP, SIGQUIT (somebody asked it to end)  LOW
+ *   SIGKILL a moment before another process of that name ends without an error (the job was over)  LOW
  * A process of the same name whose first call comes within 120 s after is told as a restart. An end that is the
  * consequence of another incident is left out by compose. Codes 128 + n are what shells make of signal n.
  * An OOM kill of an untraced process is a LOW note: memory was short, no more is known.
@@ -24,6 +25,7 @@
 #define PROCESSES_MAX 1024
 #define RESTART_NS    ((int64_t)(120 * NS_PER_S))
 #define OOM_NS        ((int64_t)(10 * NS_PER_S)) /* between the kill and the exit */
+#define OVER_NS       ((int64_t)(2 * NS_PER_S)) /* a job ends those that it has started, then itself */
 #define ROWS          "SELECT id, timestamp, pid, op, arg0, arg1, comm FROM events WHERE source = %d AND "
 
 struct job_process {
@@ -147,6 +149,21 @@ static const struct job_process *restart_of(const struct job *j, const struct jo
 	return NULL;
 }
 
+/* Whether @p was killed as its job was over: another process of it ended right after, and said that all was well. */
+static bool is_over(const struct job *j, const struct job_process *p)
+{
+	for (int i = 0; p->exit && i < j->count; i++) {
+		const struct job_process *q = &j->list[i];
+
+		if (q != p && q->exit && q->exit->arg0 == 0 &&
+			q->exit->start.ns >= p->exit->start.ns &&
+			q->exit->start.ns - p->exit->start.ns <= OVER_NS &&
+			!strncmp(q->call->comm, p->call->comm, COMM_LEN))
+			return true;
+	}
+	return false;
+}
+
 static void describe(const struct job *j, const struct job_process *p, const struct ending *e,
 	struct incident *inc)
 {
@@ -170,7 +187,9 @@ static void describe(const struct job *j, const struct job_process *p, const str
 		e->by_oom               ? "the host or the container ran out of memory"
 		: is_request(e->number) ? "the process was asked to terminate"
 		: e->number == SIGKILL
-			? "the process was killed, not by the OOM killer as far as recorded"
+			? is_over(j, p)
+				  ? "the process was killed as its job ended"
+				  : "the process was killed, not by the OOM killer as far as recorded"
 		: e->number ? "the process crashed"
 			    : "the process exited with an error");
 	snprintf(inc->explanation, sizeof(inc->explanation),
@@ -213,9 +232,9 @@ static void report(const struct detector_input *s, const struct job *j, const st
 	inc->source = SOURCE_HOST;
 	inc->op = p->exit ? p->exit->op : p->oom->op;
 	incident_weigh(inc,
-		e.by_oom               ? SEVERITY_HIGH
-		: is_request(e.number) ? SEVERITY_LOW
-				       : SEVERITY_MEDIUM,
+		e.by_oom                                                         ? SEVERITY_HIGH
+		: is_request(e.number) || (e.number == SIGKILL && is_over(j, p)) ? SEVERITY_LOW
+										 : SEVERITY_MEDIUM,
 		e.by_oom || e.number ? 0.95 : 0.7, 1, "ends");
 	inc->is_willed = !e.by_oom && (e.number == SIGKILL || is_request(e.number));
 	inc->completeness = s->completeness;

@@ -61,6 +61,30 @@ static void test_ends(void **state)
 	expect(143 << 8, SEVERITY_LOW, "SIGTERM", "who asked it");
 }
 
+/* What it started is killed by a job that then ends well; long before that end it is somebody else's doing. */
+static void killed_before(int64_t other_us, enum severity severity)
+{
+	SCENE;
+	work(&s, VICTIM, 0);
+	work(&s, VICTIM + 1, 0);
+	ended(&s, VICTIM, 50000, SIGKILL);
+	ended(&s, VICTIM + 1, other_us, 0);
+	for (size_t i = 0; i < s.event_count; i++)
+		snprintf(s.events[i].comm, COMM_LEN, "python3");
+	struct recording rec = scene_recording(&s);
+	VERDICTS v = verdicts_of(&rec);
+
+	assert_non_null(only(&v));
+	assert_int_equal(only(&v)->severity, severity);
+}
+
+static void test_killed_as_the_job_ends(void **state)
+{
+	killed_before(90000, SEVERITY_LOW);
+	killed_before(4000000, SEVERITY_MEDIUM);
+	killed_before(40000, SEVERITY_MEDIUM);
+}
+
 static void test_oom_and_restart(void **state)
 {
 	SCENE;
@@ -143,6 +167,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_clean_exit),
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_killed_as_the_job_ends),
 		cmocka_unit_test(test_oom_and_restart),
 		cmocka_unit_test(test_oom_elsewhere_is_a_note),
 		cmocka_unit_test(test_consequence),
