@@ -118,7 +118,7 @@ static void put_line_place(struct buf *b, const struct stack_list *stacks,
 	const struct account_entry *most = NULL;
 	struct code_place place;
 	char at[512];
-	uint64_t most_ns = 0;
+	uint64_t most_ns = 0, known_ns = 0;
 	size_t n = 0;
 
 	for (int i = 0; i < a->entry_count; i++) {
@@ -128,11 +128,14 @@ static void put_line_place(struct buf *b, const struct stack_list *stacks,
 		if (e->line != line || !e->stack_hash)
 			continue;
 		weights[n++] = (struct place_weight){e->stack_hash, ns};
+		known_ns += ns;
 		if (ns > most_ns) {
 			most = e;
 			most_ns = ns;
 		}
 	}
+	if (2 * known_ns * MAX(a->steps, 1u) < a->total_ns[line])
+		return; /* of most of it the place is not known */
 	if (place_cover(stacks, weights, n, &place)) {
 		buf_puts(b, " ");
 		text_escape_terminal(b, place_at(&place, at, sizeof(at)));

@@ -14,6 +14,7 @@
 #define SLOW_COPY_BPS  1500000000ull /* no copy is slower for its bytes' sake */
 #define COPY_CALL_NS   (20 * NS_PER_US)
 #define SMALL_COPY     (64u << 10)       /* bytes: one that sleeps does so for the work before it */
+#define LEAST_LINK_BPS 100000000ull      /* of any link: half of PCIe 1 with one lane */
 #define PLACED_STAY_NS (200 * NS_PER_US) /* shorter ones are too many to look for what ran */
 #define LAST_STAY_NS   (200 * NS_PER_US) /* from the end of a stay to the return it delayed */
 
@@ -240,6 +241,17 @@ static int class_of(uint64_t ns)
 	return ns ? 63 - __builtin_clzll(ns) : 0;
 }
 
+/* How long a copy that slept did so for the work before it. What is read for one to the GPU may be on a disk as slow as can be: only
+ * of little data is it known. What comes from it is held up by the link alone. */
+static uint64_t sleep_waits_ns(const struct event *e)
+{
+	uint64_t link_ns = e->arg0 * NS_PER_S / LEAST_LINK_BPS;
+
+	if (e->arg0 <= SMALL_COPY)
+		return e->dur_ns;
+	return event_copy_direction(e) == COPY_D2H && e->dur_ns > link_ns ? e->dur_ns - link_ns : 0;
+}
+
 static void look_at_copies(struct walk *w)
 {
 	struct path *p = w->path;
@@ -253,12 +265,11 @@ static void look_at_copies(struct walk *w)
 		if (e->pid != p->pid || op_kind_line(e->source, e->op) != LEDGER_COPY)
 			continue;
 		p->copy_ns[class_of(e->dur_ns)] += e->dur_ns;
-		p->copy_wait_ns[class_of(e->dur_ns)] += e->arg0 <= SMALL_COPY ? e->dur_ns : 0;
+		p->copy_wait_ns[class_of(e->dur_ns)] += sleep_waits_ns(e);
 	}
 }
 
-/* The share of the time of recorded copies that take about as long as @ns in which they waited for the GPU. A link or a
- * disk may be as slow as can be: only of little data is it known. */
+/* The share of the time of recorded copies that take about as long as @ns in which they waited for the GPU. */
 static double copies_wait(struct walk *w, uint64_t ns)
 {
 	int class = class_of(ns);

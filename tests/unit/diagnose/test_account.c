@@ -108,7 +108,7 @@ static void test_a_copy_that_waits_across_rows(void **state)
 }
 
 /* Copies that sleep, of which one in four is recorded and says what it moves. */
-static uint64_t sleeping_copies(uint64_t bytes)
+static uint64_t sleeping_copies(uint64_t bytes, uint64_t direction)
 {
 	SCENE;
 	_cleanup_(step_report_done) struct step_report report = {0};
@@ -125,7 +125,8 @@ static uint64_t sleeping_copies(uint64_t bytes)
 				.tid = MAIN,
 				.source = SOURCE_CUDA,
 				.op = CUDA_MEMCPY,
-				.arg0 = bytes};
+				.arg0 = bytes,
+				.arg1 = direction};
 		stay(&t, LEDGER_COPY, MS(10), 0, 0, 0);
 		spend(&t, LEDGER_COPY, MS(1)); /* others are queued */
 		t.row.copy_bytes = bytes + 50000000;
@@ -137,11 +138,13 @@ static uint64_t sleeping_copies(uint64_t bytes)
 	return a->ordinary_ns[ACCOUNT_COPY];
 }
 
-/* Little data does not take long by itself; much may, over a slow link. */
+/* Little data does not take long by itself; much may, over a slow link, and what is read from a disk first. */
 static void test_copies_that_sleep(void **state)
 {
-	assert_true(sleeping_copies(256) < MS(2));
-	assert_true(sleeping_copies(1 << 20) > MS(9));
+	assert_true(sleeping_copies(256, COPY_H2D) < MS(2));
+	assert_true(sleeping_copies(120000, COPY_H2D) > MS(9));
+	assert_true(sleeping_copies(120000, COPY_D2H) < MS(3));
+	assert_true(sleeping_copies(1 << 20, COPY_D2H) > MS(9));
 }
 
 /* Host code that grew, at its line. */
