@@ -112,7 +112,8 @@ static double chance_of(uint32_t late, double usual, double n)
 
 	if (usual <= 0 || usual >= late)
 		return usual <= 0 ? 0 : 1;
-	return n * exp(late * log(usual) - usual - lgamma_r(late + 1.0, &sign)) / (1 - usual / (late + 1.0));
+	return n * exp(late * log(usual) - usual - lgamma_r(late + 1.0, &sign)) /
+	       (1 - usual / (late + 1.0));
 }
 
 /* Its late steps are its own: its peers are far more seldom as late, and of so many none is by chance as often. */

@@ -15,11 +15,10 @@ static int from_system(int err, const char *path, const char *what, struct errin
 	case EDQUOT:
 	case EFBIG:
 		return errinfo_set(reterr, -ENOSPC,
-			"no space left to write %s: free some, or choose another file",
-			path);
+			"no space left to write %s: free some, or choose another file", path);
 	case EROFS:
-		return errinfo_set(reterr, -EROFS,
-			"%s is on read-only media: choose another file", path);
+		return errinfo_set(
+			reterr, -EROFS, "%s is on read-only media: choose another file", path);
 	case EACCES:
 	case EPERM:
 		return errinfo_set(reterr, -EACCES,

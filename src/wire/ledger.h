@@ -55,7 +55,8 @@ enum wire_ledger_line {
 	X(7, LOADER, "loader", "a batch was asked of a data loader")                               \
 	X(8, EXIT, "exit", "the thread ended")                                                     \
 	X(9, STOP, "stop", "tracing stopped")                                                      \
-	X(10, EXECUTE, "execute", "a computation that JAX had compiled was started")
+	X(10, EXECUTE, "execute", "a computation that JAX had compiled was started")               \
+	X(11, READ, "read", "a plain copy from the GPU returned, after 0.1 ms or more")
 
 enum wire_mark {
 #define X(id, NAME, ...) MARK_##NAME = id,

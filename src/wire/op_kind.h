@@ -137,6 +137,16 @@ static inline __attribute__((always_inline)) _Bool op_kind_is_workless(unsigned 
 		       (source == SOURCE_CUDA && op == CUDA_EVENT_RECORD));
 }
 
+/* op_kind_is_read - a copy of cudaMemcpyKind @kind from the GPU that its caller has when it returns: what the GPU was given before
+ * is done by then. */
+static inline __attribute__((always_inline)) _Bool op_kind_is_read(
+	unsigned source, unsigned op, unsigned long long kind)
+{
+	if (source == SOURCE_CUDA)
+		return (op == CUDA_MEMCPY || op == CUDA_MEMCPY_2D) && kind == 2;
+	return source == SOURCE_DRIVER && op == DRIVER_MEMCPY_DTOH;
+}
+
 /* op_kind_is_graph_launch - an executable graph is given to the GPU. */
 static inline __attribute__((always_inline)) _Bool op_kind_is_graph_launch(
 	unsigned source, unsigned op)

@@ -172,6 +172,25 @@ static void wait_gpu(void)
 	cudaDeviceSynchronize();
 }
 
+static const struct sim_kernel kernel = {SIM_KERNEL_MAGIC, 500000};
+
+/* Of four copies one has work before it that its bytes wait for. */
+static void read_gpu(void)
+{
+	static void *there;
+	static char here[64];
+	const dim3 one = {1, 1, 1};
+
+	if (!there && cudaMalloc(&there, sizeof(here)))
+		abort();
+	cudaMemcpy(there, here, sizeof(here), cudaMemcpyHostToDevice);
+	cudaLaunchKernel(&kernel, one, one, NULL, 0, NULL);
+	cudaMemcpy(here, there, sizeof(here), cudaMemcpyDeviceToHost);
+	cudaMemcpy(here, there, sizeof(here), cudaMemcpyDeviceToHost);
+	cudaMemcpy(there, here, sizeof(here), cudaMemcpyHostToDevice);
+	usleep(3 * PAUSE_US);
+}
+
 static void *nothing(void *arg)
 {
 	usleep(200);
@@ -199,7 +218,7 @@ static const struct way {
 	{"short-lock", short_lock}, {"short-pipe", short_pipe}, {"hand-pipe", hand_pipe},
 	{"stay-socket", stay_socket}, {"wake-socket", wake_socket}, {"stay-other", stay_other},
 	{"stay-poll", stay_poll}, {"stay-child", stay_child}, {"stay-disk", stay_disk},
-	{"spin", spin}, {"wait-gpu", wait_gpu}, {"breed", breed}};
+	{"spin", spin}, {"wait-gpu", wait_gpu}, {"read-gpu", read_gpu}, {"breed", breed}};
 #define WAYS (sizeof(ways) / sizeof(*ways))
 
 static void *run(void *arg)

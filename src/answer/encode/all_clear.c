@@ -9,8 +9,8 @@
 #include "diagnose/rows/place.h"
 
 #define PROCESSES_SHOWN 4
-#define LINES_SHOWN     3   /* the third only if it is not small */
-#define PLACE_TOLD      0.1 /* of the time, and more: where it is spent */
+#define LINES_SHOWN     3    /* the third only if it is not small */
+#define PLACE_TOLD      0.1  /* of the time, and more: where it is spent */
 #define GPU_BOUND       0.9  /* of the time, and more */
 #define UNKNOWN_TOLD    0.01 /* of the time: less is not worth a reason */
 #define COVER_TOLD      0.5 /* of the time between the first unit and the last: more needs no mention */

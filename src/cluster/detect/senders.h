@@ -21,9 +21,9 @@ struct sender {
 	char name[PUSH_ID_MAX];
 	uint64_t key; /* hash of the name */
 	uint32_t index;
-	uint32_t workers;     /* that name it */
-	enum nodes_work work; /* of these: jobs.c */
-	int64_t last_ns; /* anything of it came */
+	uint32_t workers;            /* that name it */
+	enum nodes_work work;        /* of these: jobs.c */
+	int64_t last_ns;             /* anything of it came */
 	struct sender_boot boots[2]; /* the one that came last first */
 	struct sender *same_key;
 };

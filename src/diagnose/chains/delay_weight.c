@@ -53,6 +53,21 @@ static bool waits_to_write(const struct recording *rec, const struct delay *l)
 	return s && place_is_output(s);
 }
 
+/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
+ * that waits until somebody wants something. */
+static bool is_paced(const struct step_account *a)
+{
+	double usual = (double)a->ordinary_step_ns;
+	size_t near = 0;
+
+	if (a->origin == STEP_BY_TIME || a->is_clocked)
+		return false;
+	for (size_t i = 0; i < a->mark_count; i++)
+		near += (double)a->marks[i].dur_ns < THRESHOLD(PACED_RATIO) * usual &&
+			(double)a->marks[i].dur_ns * THRESHOLD(PACED_RATIO) > usual;
+	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
+}
+
 /* Time of a process that is followed is spent on the program's behalf; but one behind a socket that waits itself may be whom
  * the program works for, and of others it is not known. */
 bool delay_is_idle(const struct recording *rec, const struct step_account *a, const struct delay *l)
@@ -61,7 +76,8 @@ bool delay_is_idle(const struct recording *rec, const struct step_account *a, co
 	bool is_known = l->kind == DELAY_BY_PROCESS && l->lead && !delay_is_foreign(l->lead) &&
 			(works || waits_to_write(rec, l));
 
-	return is_input(l->kind) && !is_training(a) && !is_known && !is_regular(a);
+	return is_input(l->kind) && !is_training(a) && !is_known && !is_regular(a) &&
+	       !(is_paced(a) && delay_is_lasting(a));
 }
 
 /* What a slower CPU makes longer. */
@@ -307,21 +323,6 @@ bool delay_is_routine(const struct step_account *a, const struct delay *l)
 static bool lead_is_asleep(const struct delay *l)
 {
 	return l->lead && l->lead->line == ACCOUNT_ASLEEP;
-}
-
-/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
- * that waits until somebody wants something. */
-static bool is_paced(const struct step_account *a)
-{
-	double usual = (double)a->ordinary_step_ns;
-	size_t near = 0;
-
-	if (a->origin == STEP_BY_TIME || a->is_clocked)
-		return false;
-	for (size_t i = 0; i < a->mark_count; i++)
-		near += (double)a->marks[i].dur_ns < THRESHOLD(PACED_RATIO) * usual &&
-			(double)a->marks[i].dur_ns * THRESHOLD(PACED_RATIO) > usual;
-	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
 }
 
 bool delay_may_be_idle(

@@ -385,7 +385,8 @@ static int split_units(
 
 static int64_t recorded_every(enum wire_mark mark)
 {
-	return mark == MARK_GRAPH || mark == MARK_COLLECTIVE ? CALL_NS : LOOP_NS;
+	return mark == MARK_GRAPH || mark == MARK_COLLECTIVE || mark == MARK_READ ? CALL_NS
+										  : LOOP_NS;
 }
 
 /* Whether marks come faster than they are recorded: some are missing then, more of them as time goes by. 1, 0 or

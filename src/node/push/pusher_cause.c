@@ -26,7 +26,7 @@ struct pusher_causes {
 	struct aside *aside;
 	bool under_way;
 	struct cause_looks looks; /* at these ranks */
-	uint64_t due_ns; /* monotonic */
+	uint64_t due_ns;          /* monotonic */
 	/* The thread's while it is under way. */
 	uint32_t pids[LATE_MAX];
 	size_t count;

@@ -351,6 +351,25 @@ static void test_a_computation_that_is_compiled_anew(void **state)
 	check_all(&f.spans, STEP_BY_EXECUTE, 450, MS(10));
 }
 
+/* A program that waits for the GPU by reading its results alone. */
+static void test_results_that_are_read(void **state)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = trainer(s);
+
+	for (int i = 0; i < 41; i++) {
+		spend(&t, LEDGER_RUN, MS(3));
+		spend(&t, LEDGER_LAUNCH, MS(1));
+		t.row.launches = 24;
+		spend(&t, LEDGER_COPY, MS(16));
+		mark(&t, MARK_READ);
+	}
+	find(s, &rec, &f);
+	check_all(&f.spans, STEP_BY_WAIT, 40, MS(20));
+}
+
 /* Eleven steps of twenty computations of a line; then of two, one of which comes 19 times as often. */
 static void test_few_long_rounds(void **state)
 {
@@ -653,6 +672,7 @@ int main(void)
 		cmocka_unit_test(test_two_computations_of_one_line),
 		cmocka_unit_test(test_a_computation_that_is_compiled_anew),
 		cmocka_unit_test(test_few_long_rounds),
+		cmocka_unit_test(test_results_that_are_read),
 		cmocka_unit_test(test_a_jax_step_as_a_whole),
 		cmocka_unit_test(test_marks_that_come_too_fast),
 		cmocka_unit_test(test_a_warm_up_is_not_all),

@@ -383,6 +383,38 @@ static void test_clients_of_its_own(void **state)
 	assert_false(delay_is_idle(&rec, &a, &d));
 }
 
+/* A loop that does not train sleeps in the second half of its steps: it has something to do all the time, unless its steps
+ * are as long as somebody makes them wait. */
+static void test_a_loop_that_sleeps_from_then_on(void **state)
+{
+	struct step_mark marks[60] = {0};
+	struct account_bar bars[10] = {0};
+	struct account_entry lead = {.line = ACCOUNT_ASLEEP, .by_clock = true};
+	struct step_account a = {.origin = STEP_BY_WAIT,
+		.steps = ARRAY_SIZE(marks),
+		.ordinary_step_ns = MS(40),
+		.bars = bars,
+		.bar_count = ARRAY_SIZE(bars),
+		.marks = marks,
+		.mark_count = ARRAY_SIZE(marks)};
+	const struct delay d = {.kind = DELAY_BY_ASLEEP, .lead = &lead};
+	const struct recording rec = {0};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i] = (struct account_bar){.steps = 6, .slow_steps = i < 5 ? 0 : 6};
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		marks[i] = (struct step_mark){.dur_ns = MS(i < 30 ? 40 : 60), .is_slow = i >= 30};
+	assert_false(delay_is_idle(&rec, &a, &d));
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		marks[i].dur_ns = MS(i % 3 ? 40 : 400);
+	assert_true(delay_is_idle(&rec, &a, &d));
+	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
+		marks[i].dur_ns = MS(40);
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i].slow_steps = i % 2;
+	assert_true(delay_is_idle(&rec, &a, &d)); /* now and then */
+}
+
 /* Steps of two networks: those of the first wait for autograd's thread in a fifth of their time, those of
  * the second for the GPU, @gpu_ms, which has the work of all. */
 static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
@@ -685,6 +717,7 @@ int main(void)
 		cmocka_unit_test(test_input_of_a_stranger),
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_clients_of_its_own),
+		cmocka_unit_test(test_a_loop_that_sleeps_from_then_on),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),
 		cmocka_unit_test(test_host_code_beside_a_busy_gpu),

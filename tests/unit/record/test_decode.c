@@ -373,7 +373,7 @@ static void test_ledger_refused(void **state)
 	r.ns[LEDGER_LOCK] = 38;
 	refused(r);
 	r = ledger();
-	r.mark = MARK_EXECUTE + 1;
+	r.mark = MARK_READ + 1;
 	refused(r);
 	r = ledger();
 	r.waker = WAKER_INTERRUPT + 1;
@@ -391,7 +391,7 @@ static void test_ledger_refused(void **state)
 	r.h.version++;
 	refused(r);
 	r = ledger(); /* the control: the last of each is taken */
-	r.mark = MARK_EXECUTE;
+	r.mark = MARK_READ;
 	r.waker = WAKER_INTERRUPT;
 	r.stay_line = LEDGER_LINES - 1;
 	assert_int_equal(decode_ledger(&r, sizeof(r), &clock_map, &row), 0);
