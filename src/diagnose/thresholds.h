@@ -16,7 +16,7 @@
 		"so many are most: units of one kind, distances, launches, time in one place")      \
 	X(FEW, 0.1, "share",                                                                        \
 		"so few do not count: units between two classes, time between long ones, rows")     \
-	X(PART, 0.25, "share", "of a growth, a period or rows: a cause of its own")                 \
+	X(PART, 0.25, "share", "of a growth, a period or rows: a cause of its own; of pairs")       \
 	X(LITTLE, 0.2, "share",                                                                     \
 		"of a unit or of the largest: no more than that is left, or beside it")             \
 	X(LEAST, 4, "units or rows",                                                                \

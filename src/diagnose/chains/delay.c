@@ -49,11 +49,12 @@ STATIC_ASSERT((int)DELAY_BY_UNKNOWN == (int)ACCOUNT_UNKNOWN);
 STATIC_ASSERT((int)DELAY_BY_CPU == (int)ACCOUNT_CPU);
 STATIC_ASSERT((int)DELAY_BY_GPU == (int)ACCOUNT_GPU);
 
+/* A process that waits for a CPU does not take its time: who has the CPU does. */
 static enum delay_kind kind_of(enum account_owner owner, enum account_line line)
 {
 	if (owner == OWNER_LOADER)
 		return DELAY_BY_LOADER;
-	if (owner == OWNER_PROCESS)
+	if (owner == OWNER_PROCESS && line != ACCOUNT_CPU)
 		return DELAY_BY_PROCESS;
 	return (enum delay_kind)line;
 }

@@ -146,14 +146,19 @@ int separate_find(const uint64_t *sorted, size_t n, struct separation *ret)
 #define OUTERMOST 0.02
 #define END_PARTS 8 /* the first and the last of so many say from where to where */
 
-/* The best moment, where at most @most of the pairs of one before and one after it are not in order. */
-static int find_moment(const uint64_t *lengths, size_t n, double most, size_t *ret)
+struct moment {
+	size_t at; /* SIZE_MAX: there is none */
+	double against; /* share of pairs of one before and one after it in which the earlier is longer */
+	double beyond; /* chance, in standard deviations */
+};
+
+static int find_moment(const uint64_t *lengths, size_t n, struct moment *ret)
 {
 	_cleanup_free_ double *ranks = calloc(n + 1, sizeof(*ranks));
-	double sum = 0, best = 0, best_sum = 0, against;
+	double sum = 0, best = 0, best_sum = 0, before, pairs;
 	size_t least_units = (size_t)THRESHOLD(SHIFT_UNITS);
 
-	*ret = SIZE_MAX;
+	*ret = (struct moment){.at = SIZE_MAX};
 	if (!ranks || rank_values(lengths, n, ranks) < 0)
 		return -ENOMEM;
 	for (size_t k = 1; k < n; k++) {
@@ -164,15 +169,15 @@ static int find_moment(const uint64_t *lengths, size_t n, double most, size_t *r
 		if (k >= least_units && n - k >= least_units && early > best) {
 			best = early;
 			best_sum = sum;
-			*ret = k;
+			ret->at = k;
 		}
 	}
-	if (*ret == SIZE_MAX)
+	if (ret->at == SIZE_MAX)
 		return 0;
-	against = (best_sum - (double)*ret * (double)(*ret + 1) / 2) /
-		  ((double)*ret * (double)(n - *ret)); /* pairs in which the earlier is longer */
-	if (against > most)
-		*ret = SIZE_MAX;
+	before = (double)ret->at;
+	pairs = before * (double)(n - ret->at);
+	ret->against = (best_sum - before * (before + 1) / 2) / pairs;
+	ret->beyond = (0.5 - ret->against) / sqrt((double)(n + 1) / (12 * pairs));
 	return 0;
 }
 
@@ -180,6 +185,14 @@ static uint64_t median_of(const uint64_t *lengths, size_t n, uint64_t *scratch)
 {
 	memcpy(scratch, lengths, n * sizeof(*scratch));
 	return robust_median_of(scratch, n);
+}
+
+/* How many times as long those from @since on are. */
+static double longer_since(const uint64_t *lengths, size_t n, size_t since, uint64_t *scratch)
+{
+	double before = (double)median_of(lengths, since, scratch);
+
+	return (double)median_of(lengths + since, n - since, scratch) / MAX(before, 1.0);
 }
 
 /* Logarithms without what is far out. */
@@ -254,22 +267,34 @@ static bool is_drift(const double *logs, size_t n, double step_left)
 	       line.follows >= THRESHOLD(DRIFT_FOLLOWS) && line.left < step_left;
 }
 
+/* Whether nearly all are longer since @m; or lengths that vary much are by far, and there are enough of them to be sure. */
+static bool is_change(
+	const uint64_t *lengths, size_t n, const struct moment *m, bool is_split, uint64_t *scratch)
+{
+	double longer;
+
+	if (m->at == SIZE_MAX)
+		return false;
+	longer = longer_since(lengths, n, m->at, scratch);
+	if (m->against <= THRESHOLD(SHIFT_SURE) ||
+		(!is_split && m->against <= THRESHOLD(SHIFT_AGAINST)))
+		return longer >= THRESHOLD(SHIFT_RATIO);
+	return !is_split && m->against <= THRESHOLD(PART) && m->beyond >= THRESHOLD(BEYOND) &&
+	       longer >= THRESHOLD(MORE);
+}
+
 int trend_find(const uint64_t *lengths, size_t n, bool is_split, struct trend *ret)
 {
 	_cleanup_free_ uint64_t *scratch = calloc(n + 1, sizeof(*scratch));
 	_cleanup_free_ double *logs = calloc(n + 1, sizeof(*logs));
 	size_t end = n / END_PARTS, since, least = (size_t)THRESHOLD(SHIFT_UNITS);
+	struct moment moment;
 	struct step_fit step;
 
 	*ret = (struct trend){.since = SIZE_MAX};
-	if (!scratch || !logs ||
-		find_moment(lengths, n, is_split ? THRESHOLD(SHIFT_SURE) : THRESHOLD(SHIFT_AGAINST),
-			&since) < 0)
+	if (!scratch || !logs || find_moment(lengths, n, &moment) < 0)
 		return -ENOMEM;
-	if (since != SIZE_MAX &&
-		(double)median_of(lengths + since, n - since, scratch) <
-			THRESHOLD(SHIFT_RATIO) * (double)median_of(lengths, since, scratch))
-		since = SIZE_MAX;
+	since = is_change(lengths, n, &moment, is_split, scratch) ? moment.at : SIZE_MAX;
 	if (n < END_PARTS || (is_split && since == SIZE_MAX))
 		return 0;
 	take_logs(lengths, n, scratch, logs);

@@ -372,6 +372,37 @@ static void test_one_long_unit_since_a_change(void **state)
 	free(r);
 }
 
+/* Lengths that vary threefold and are half as long again since a moment: many show it, few may be chance, and so are a few
+ * percent. */
+static void test_a_change_of_lengths_that_vary(void **state)
+{
+	static const struct {
+		size_t count;
+		double more;
+		bool is_seen;
+	} cases[] = {{300, 1.6, true}, {36, 1.6, false}, {300, 1.15, false}, {300, 1.0, false}};
+	struct run *r = calloc(1, sizeof(*r));
+
+	for (size_t c = 0; c < ARRAY_SIZE(cases); c++) {
+		uint32_t random = 1;
+
+		for (size_t i = 0; i < cases[c].count; i++) {
+			random = random * 1664525 + 1013904223;
+			put(r, i,
+				(1 + 2.0 * (random >> 16) / 65536) *
+					(i < cases[c].count / 2 ? 1 : cases[c].more));
+		}
+		classify(r, cases[c].count);
+		if (cases[c].is_seen)
+			assert_in_range(r->found.trend.since, 130, 170);
+		else
+			assert_true(r->found.trend.since == SIZE_MAX);
+		if (cases[c].count > 100)
+			assert_false(r->found.trend.is_drift);
+	}
+	free(r);
+}
+
 /* A checkpoint now and then all along hides no change, whichever side it is on. */
 static void test_a_change_beside_checkpoints(void **state)
 {
@@ -438,6 +469,7 @@ int main(void)
 		cmocka_unit_test(test_code_that_takes_most_of_a_short_run),
 		cmocka_unit_test(test_code_that_is_made_every_so_many_units),
 		cmocka_unit_test(test_one_long_unit_since_a_change),
+		cmocka_unit_test(test_a_change_of_lengths_that_vary),
 		cmocka_unit_test(test_a_change_beside_checkpoints),
 		cmocka_unit_test(test_the_larger_loss_is_found),
 		cmocka_unit_test(test_jitter_is_not_slow),

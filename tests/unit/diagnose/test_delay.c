@@ -106,12 +106,31 @@ static void a_checkpoint_beside_what_is_not_known(void **state)
 	assert_int_equal(l.items[0].kind, DELAY_BY_UNKNOWN);
 }
 
+/* What a process of the job computes is its own; that it waits for a CPU is not. */
+static void a_process_that_waits_for_a_cpu(void **state)
+{
+	struct step_account a = {.ordinary_steps = 100, .ordinary_step_ns = 30000 * US};
+	struct recording rec = {0};
+	struct delay_list l;
+
+	a.ordinary_by[OWNER_SELF][ACCOUNT_CPU] = 3000 * US;
+	a.ordinary_by[OWNER_PROCESS][ACCOUNT_CPU] = 4000 * US;
+	a.ordinary_by[OWNER_PROCESS][ACCOUNT_HOST] = 2000 * US;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.count, 2);
+	assert_int_equal(l.items[0].kind, DELAY_BY_CPU);
+	assert_true(l.items[0].slow_ns == 7000 * US);
+	assert_int_equal(l.items[1].kind, DELAY_BY_PROCESS);
+	assert_true(l.items[1].slow_ns == 2000 * US);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wait_in_the_middle_of_a_step),
 		cmocka_unit_test(other_reasons_for_more_host_code),
 		cmocka_unit_test(a_checkpoint_beside_what_is_not_known),
+		cmocka_unit_test(a_process_that_waits_for_a_cpu),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
