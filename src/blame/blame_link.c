@@ -20,6 +20,7 @@
 
 #include "base/search.h"
 #include "base/hash.h"
+#include "stat/robust.h"
 
 #define LOOKED_SHARE  0.01 /* of the job's time, on the path: less is not looked at */
 #define NAMED_SHARE   0.02
@@ -35,6 +36,7 @@
 #define GROUP_NEAR    3      /* calls before and after that are looked at */
 #define PAST_PARTS    3      /* the first of them is the past, the last the present */
 #define GROWN_MOST    1.25   /* times what steps have grown by */
+#define BETWEEN_SHARE 0.1    /* of the times of a collective: on the way from its past */
 
 struct taken { /* one communication */
 	uint32_t kind;
@@ -310,9 +312,18 @@ static bool is_slow(const struct taken *t, const struct kind *k, size_t from, fl
 	return (double)lasting >= LASTING_SHARE * (double)(k->count - from);
 }
 
+/* Whether it has grown as work does whose input grows. What a network does to it is there or not. */
+static bool has_grown_slowly(const struct taken *t, const struct kind *k, uint64_t *room)
+{
+	for (size_t i = 0; i < k->count; i++)
+		room[i] = (uint64_t)t[k->first + i].ns;
+	return robust_on_the_way(room, k->count, (uint64_t)k->now, room + k->count) >=
+	       BETWEEN_SHARE;
+}
+
 /* By its peers; if it is like them, or has none, by its own past: all may have become slower. */
 static void compare(const struct taken *t, const struct kind *list, size_t n, const struct kind *k,
-	float *room, struct blame_transfer *s)
+	float *room, uint64_t *lengths, struct blame_transfer *s)
 {
 	size_t peers, past = k->count - k->count / PAST_PARTS;
 	float usual = usual_of_peers(list, n, k, false, room, &peers);
@@ -325,7 +336,8 @@ static void compare(const struct taken *t, const struct kind *list, size_t n, co
 	if (s->is_slow || k->now <= 0)
 		return;
 	s->is_slow = is_slow(t, k, past, k->now, k->past, FACTOR) &&
-		     (s->from != UINT32_MAX || k->grown_ns <= GROWN_MOST * k->step_grown_ns);
+		     (s->from != UINT32_MAX || (k->grown_ns <= GROWN_MOST * k->step_grown_ns &&
+						       !has_grown_slowly(t, k, lengths)));
 	s->by_past = s->is_slow || usual <= 0;
 	if (!s->by_past)
 		return;
@@ -349,7 +361,7 @@ static bool is_of_slow_stage(const struct job *j, const struct blame_transfer *t
 }
 
 static void judge(const struct job *j, const struct taken *t, const struct kind *list, size_t n,
-	const struct kind *k, float *room, struct blame *b)
+	const struct kind *k, float *room, uint64_t *lengths, struct blame *b)
 {
 	const struct job_match *m = &j->matches[k->match];
 	const struct job_item *e = &j->items[end_of(j, m)];
@@ -370,7 +382,7 @@ static void judge(const struct job *j, const struct taken *t, const struct kind 
 				 ? job_item_worker(j, j->members[m->first + 1])
 				 : job_item_worker(j, j->members[m->first]);
 	}
-	compare(t, list, n, k, room, &s);
+	compare(t, list, n, k, room, lengths, &s);
 	if (s.took_ns > s.usual_ns && s.usual_ns)
 		s.lost_ns = (uint64_t)(k->path_ns * (1 - (double)s.usual_ns / (double)s.took_ns));
 	s.share = MIN((double)s.lost_ns / span, 1.0);
@@ -445,6 +457,7 @@ int blame_link(const struct job *j, struct blame *b)
 	_cleanup_free_ struct taken *taken = NULL;
 	_cleanup_free_ struct kind *kinds = NULL;
 	_cleanup_free_ float *room = NULL;
+	_cleanup_free_ uint64_t *lengths = NULL;
 	size_t n, count;
 
 	for (size_t m = 0; m < j->match_count; m++)
@@ -454,11 +467,12 @@ int blame_link(const struct job *j, struct blame *b)
 	if (list_taken(j, &taken, &n) < 0 || list_kinds(j, taken, n, &kinds, &count) < 0)
 		return -ENOMEM;
 	room = calloc(count + 1, sizeof(*room));
-	if (!room)
+	lengths = calloc(2 * n + 1, sizeof(*lengths));
+	if (!room || !lengths)
 		return -ENOMEM;
 	qsort(kinds, count, sizeof(*kinds), by_path);
 	for (size_t i = 0; i < MIN(count, (size_t)BLAME_TRANSFERS_MAX); i++)
 		if (kinds[i].path_ns >= least)
-			judge(j, taken, kinds, count, &kinds[i], room, b);
+			judge(j, taken, kinds, count, &kinds[i], room, lengths, b);
 	return 0;
 }

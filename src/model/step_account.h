@@ -132,9 +132,10 @@ struct step_account { /* of the steps of one process */
 	uint32_t period_steps;           /* every so many steps one is slow; 0: not periodic */
 	double period_confidence;        /* share of the distances that are so */
 	bool is_varied;                  /* steps of all lengths, now shorter and now longer */
-	bool is_proportional;            /* and longer ones do as much more of the same */
-	bool is_clocked; /* a clock begins them: what one is late the next is shorter */
-	bool is_drift;   /* steps became longer little by little: ordinary is the first quarter */
+	bool is_staged;       /* slow ones are as long as that little by little, or in stages */
+	bool is_proportional; /* and longer ones do as much more of the same */
+	bool is_clocked;      /* a clock begins them: what one is late the next is shorter */
+	bool is_drift; /* steps became longer little by little: ordinary is the first quarter */
 	uint64_t drift_from_ns,
 		drift_to_ns;       /* what a step took at first and takes at last; 0: no drift */
 	uint64_t ordinary_step_ns; /* mean length */

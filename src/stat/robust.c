@@ -6,6 +6,7 @@
 #include "stat/robust.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/search.h"
 #include "base/hash.h"
@@ -17,6 +18,31 @@ struct ranked {
 };
 
 ORDER(by_value, struct ranked, ASCENDING(value) ?: ASCENDING(at))
+
+#define LOWEST_SHARE 0.05
+#define HIGH_PARTS   4 /* the first of so many parts of the high ones has come */
+
+double robust_on_the_way(const uint64_t *values, size_t n, uint64_t high, uint64_t *scratch)
+{
+	size_t highs = 0, between = 0;
+	double low, all;
+
+	if (!n)
+		return 0;
+	memcpy(scratch, values, n * sizeof(*scratch));
+	robust_sort(scratch, n);
+	low = (double)MAX(robust_quantile(scratch, n, LOWEST_SHARE), UINT64_C(1));
+	all = log((double)high / low);
+	for (size_t i = 0; i < n; i++)
+		highs += log((double)MAX(values[i], UINT64_C(1)) / low) >= all * 3 / 4;
+	for (size_t i = 0, seen = 0; i < n && seen * HIGH_PARTS <= highs; i++) {
+		double grown = log((double)MAX(values[i], UINT64_C(1)) / low);
+
+		seen += grown >= all * 3 / 4;
+		between += grown > all / 4 && grown < all * 3 / 4;
+	}
+	return (double)between / (double)n;
+}
 
 int rank_values(const uint64_t *values, size_t n, double *ret)
 {

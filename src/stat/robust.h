@@ -22,6 +22,11 @@ uint64_t robust_median_of(uint64_t *values, size_t n);
  * deviation of normal data. */
 uint64_t robust_mad(const uint64_t *sorted, size_t n);
 
+/* robust_on_the_way - of @values, in the order of time, the share of those that come before most of the high ones and are in the
+ * middle half of the way, by logarithms, from the lowest twentieth to @high. What grows little by little or in several
+ * stages has some; what jumps, or is larger now and then, hardly any. @scratch has room for all. */
+double robust_on_the_way(const uint64_t *values, size_t n, uint64_t high, uint64_t *scratch);
+
 /* Places of values in their order. */
 
 /* rank_values - into @ret the place of each of @values by size, from 1 on. Equal values share the mean of

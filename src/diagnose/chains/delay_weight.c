@@ -53,6 +53,15 @@ static bool waits_to_write(const struct recording *rec, const struct delay *l)
 	return s && place_is_output(s);
 }
 
+/* What it waits for is held by a thread of its own that runs the program's own code. */
+static bool waits_for_mutex(const struct recording *rec, const struct delay *l)
+{
+	const struct stack *wait = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
+	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->stack_hash) : NULL;
+
+	return l->kind == DELAY_BY_LOCK && wait && s && place_is_mutex(wait) && place_is_own(s);
+}
+
 /* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
  * that waits until somebody wants something. */
 static bool is_paced(const struct step_account *a)
@@ -313,8 +322,11 @@ bool delay_is_routine(const struct step_account *a, const struct delay *l)
 		resource_rows[l->end.resource].evidence != EVIDENCE_KIND && l->end.pid != a->pid;
 	bool is_asked_for = l->kind == DELAY_BY_HOST || l->kind == DELAY_BY_COPY ||
 			    l->kind == DELAY_BY_SYNC || l->kind == DELAY_BY_DISK;
+	/* Its own threads that have the CPUs now and then are how it is built. */
+	bool is_crowd = l->end.resource == RESOURCE_CPU_OWN;
 
-	if (l->kind != DELAY_BY_CHECKPOINT && !(is_asked_for && !is_others && a->period_steps))
+	if (l->kind != DELAY_BY_CHECKPOINT && !is_crowd &&
+		!(is_asked_for && !is_others && a->period_steps))
 		return false;
 	return !delay_is_lasting(a) && !a->is_drift && is_of_both_halves(a) &&
 	       (!l->lead || l->lead->owner <= OWNER_THREAD);
@@ -424,7 +436,7 @@ static bool is_internal(const struct recording *rec, const struct delay *l)
 	const struct stack *s = l->lead ? stack_find(rec->stacks, l->lead->stack_hash) : NULL;
 	const struct stack *wait = l->lead ? stack_find(rec->stacks, l->lead->wait_hash) : NULL;
 
-	if (l->kind != DELAY_BY_LOCK || !l->lead)
+	if (l->kind != DELAY_BY_LOCK || !l->lead || waits_for_mutex(rec, l))
 		return false;
 	if (host_code_drives_gpu(s) || host_code_drives_gpu(wait))
 		return true;
@@ -438,7 +450,8 @@ static bool is_waste(
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
-		return is_training(a) || is_paced(a);
+		return is_training(a) || is_paced(a) || waits_to_write(rec, l) ||
+		       waits_for_mutex(rec, l);
 	if (l->kind == DELAY_BY_GIL &&
 		is_server(rec, a)) /* one request waits for another: its load */
 		return l->share >= THRESHOLD(CHAIN_MOST);
@@ -462,19 +475,19 @@ static double share_of_all(const struct step_account *a, enum delay_kind kind)
 }
 
 /* Processes that work for the program, on this machine and longer than for a unit, and threads that share its
- * interpreter are how it is built, as its own code is. */
-static double least_waste(const struct delay *l)
+ * interpreter are how it is built, as its own code is. Who reads what it writes need not hold it up. */
+static double least_waste(const struct recording *rec, const struct delay *l)
 {
 	bool is_own = l->kind == DELAY_BY_GIL || (l->kind == DELAY_BY_NETWORK && l->end.pid) ||
 		      (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->pid);
 
-	return is_own ? THRESHOLD(HOST_WASTE) : THRESHOLD(WASTE);
+	return is_own && !waits_to_write(rec, l) ? THRESHOLD(HOST_WASTE) : THRESHOLD(WASTE);
 }
 
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	double least = least_waste(l);
+	double least = least_waste(rec, l);
 
 	/* What it is is known: a library's work, something on the way. A server parses what it is asked, and has somebody else
 	 * do it once that is what requests wait for. */
@@ -497,6 +510,6 @@ bool delay_is_built(
 		host_share(rec, a, &one_place);
 		return one_place >= least;
 	}
-	return least_waste(l) > least && l->share >= least && share_of_all(a, l->kind) >= least &&
-	       is_waste(rec, a, l);
+	return least_waste(rec, l) > least && l->share >= least &&
+	       share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }

@@ -203,7 +203,9 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 	if (has_more_waits(a))
 		return GPU_BY_WAITS;
 	/* The same launches may have larger arrays to work on: it does more, and nobody else is there. */
-	return g->is_busier && g->slow_processes > 0 ? GPU_BY_WORK : GPU_BY_NOTHING;
+	if (g->is_busier && g->slow_processes > 0)
+		return GPU_BY_WORK;
+	return a->is_staged ? GPU_BY_VARIETY : GPU_BY_NOTHING;
 }
 
 int gpu_change_find(

@@ -188,6 +188,49 @@ static void join_places(const struct recording *rec, struct step_account *a)
 	}
 }
 
+/* ---- who reads what is written ---- */
+
+/* A thread that waits to write waits for the process that reads, whether it was seen what that does or only that it does not
+ * read. */
+static void join_readers(const struct recording *rec, struct step_account *a)
+{
+	for (int i = 0; i < a->entry_count; i++) {
+		struct account_entry *e = &a->entries[i], to = *e;
+		const struct stack *s = stack_find(rec->stacks, e->stack_hash);
+
+		if (e->owner != OWNER_SELF || e->line != ACCOUNT_LOCK || !e->culprit_pid ||
+			e->culprit_pid == a->pid || !s || !place_is_output(s))
+			continue;
+		to.owner = OWNER_PROCESS;
+		to.pid = e->culprit_pid;
+		memcpy(to.comm, e->culprit, COMM_LEN);
+		e->culprit[0] = 0;
+		e->culprit_pid = 0;
+		move(a, e, &to);
+		e->stack_hash = 0; /* of what it does */
+	}
+}
+
+/* ---- a thread that holds a lock ---- */
+
+/* What a thread computes while it holds the lock that another one wants is why that one waits; who waits for what it computes
+ * waits for a condition instead. */
+static void join_mutexes(const struct recording *rec, struct step_account *a)
+{
+	for (int i = 0; i < a->entry_count; i++) {
+		struct account_entry *e = &a->entries[i], to = *e;
+		const struct stack *wait = stack_find(rec->stacks, e->wait_hash);
+
+		if (e->owner != OWNER_THREAD || e->line != ACCOUNT_HOST || !wait ||
+			!place_is_mutex(wait))
+			continue;
+		to.line = ACCOUNT_LOCK;
+		e->culprit_pid = e->pid;
+		memcpy(e->culprit, e->comm, COMM_LEN);
+		move(a, e, &to);
+	}
+}
+
 /* ---- launch after launch ---- */
 
 static struct gpu_use use_of(
@@ -375,6 +418,8 @@ void step_account_whole(
 {
 	mix_units(a, ret);
 	join_places(rec, ret);
+	join_readers(rec, ret);
+	join_mutexes(rec, ret);
 	if (is_launch_bound(rec, ret))
 		join_launching(rec, ret);
 }

@@ -262,6 +262,7 @@ static int put_rhythm(const struct builder *b, struct step_account *a)
 	a->period_steps = found.period_steps;
 	a->period_confidence = found.period_confidence;
 	a->is_varied = found.is_varied;
+	a->is_staged = found.is_staged;
 	a->is_proportional = found.is_proportional;
 	return 0;
 }

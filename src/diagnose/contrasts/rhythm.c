@@ -171,6 +171,23 @@ static int find_gap(const struct step_facts *facts, size_t n, bool *ret)
 	return 0;
 }
 
+/* Whether they have come to be as long as slow ones little by little, or in several stages. */
+static int find_stages(const struct step_facts *facts, size_t n, bool *ret)
+{
+	_cleanup_free_ uint64_t *lengths = calloc(2 * n + 1, sizeof(*lengths));
+	uint64_t slow;
+	size_t count = 0;
+
+	if (!lengths)
+		return -ENOMEM;
+	slow = median_of(facts, n, STEP_SLOW, lengths);
+	for (size_t i = 0; i < n; i++)
+		if (facts[i].class != STEP_OTHER)
+			lengths[count++] = facts[i].dur_ns;
+	*ret = slow && robust_on_the_way(lengths, count, slow, lengths + count) >= THRESHOLD(FEW);
+	return 0;
+}
+
 enum work { WORK_LAUNCHES, WORK_WAITS, WORK_BYTES, WORKS };
 
 static double work_of(const struct step_span *s, enum work w)
@@ -237,6 +254,8 @@ int rhythm_find(const struct step_span *spans, const struct step_facts *facts, s
 	/* Steps of a group differ, as the last of them waits for all. */
 	if (group == 1 && (double)o.stretches >= THRESHOLD(AGAIN) && is_of_both_halves(facts, n) &&
 		find_gap(facts, n, &has_gap) < 0)
+		return -ENOMEM;
+	if (find_stages(facts, n, &ret->is_staged) < 0)
 		return -ENOMEM;
 	ret->is_varied = !has_gap;
 	for (int w = 0; ret->is_varied && w < WORKS; w++)

@@ -9,6 +9,7 @@ struct rhythm {
 	uint32_t period_steps;    /* every so many steps some are slow; 0: not periodic */
 	double period_confidence; /* share of the distances that are so */
 	bool is_varied;           /* steps of all lengths, now shorter and now longer */
+	bool is_staged;           /* slow ones are as long as that little by little, or in stages */
 	bool is_proportional;     /* and longer ones do as much more of the same */
 };
 

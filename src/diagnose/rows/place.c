@@ -178,6 +178,18 @@ bool place_is_output(const struct stack *s)
 	return false;
 }
 
+bool place_is_mutex(const struct stack *s)
+{
+	static const char *const locks[] = {
+		"pthread_mutex_lock", "pthread_rwlock_rdlock", "pthread_rwlock_wrlock"};
+
+	for (size_t i = 0; i < MIN(s->count, (size_t)INNERMOST); i++)
+		for (size_t k = 0; k < ARRAY_SIZE(locks); k++)
+			if (!strcmp(plain_name(&s->frames[i]), locks[k]))
+				return true;
+	return false;
+}
+
 bool place_is_file_lock(const struct stack *s)
 {
 	for (size_t i = 0; i < s->count && !stack_frame_is_python(&s->frames[i]); i++) {
@@ -271,20 +283,40 @@ static bool is_of_libc(const struct stack_frame *f)
 		"wait4", "waitpid", NULL};
 
 	return starts_with(f->symbol, "__") || starts_with(f->symbol, "_IO_") ||
-	       starts_with(f->symbol, "pthread_") || is_named(f, names);
+	       starts_with(f->symbol, "pthread_") || starts_with(f->symbol, "futex_") ||
+	       starts_with(f->symbol, "lll_") || is_named(f, names);
+}
+
+/* A header of C++'s own library, of which code is inlined in the program's, has no suffix where it is to be included. */
+static bool is_of_cpp(const struct stack_frame *f)
+{
+	return starts_with(f->symbol, "std::") || starts_with(f->symbol, "__gnu_cxx::") ||
+	       (f->line && !strchr(f->file, '.'));
 }
 
 /* The interpreter and the libraries it loads are no program of the user's; the executable is. */
 static bool is_native_user(const struct stack_frame *f)
 {
 	if (stack_frame_is_python(f) || !f->symbol || !f->symbol[0] || !f->file ||
-		is_of_interpreter(f) || stack_frame_is_cuda(f) || is_of_libc(f) ||
+		is_of_interpreter(f) || stack_frame_is_cuda(f) || is_of_libc(f) || is_of_cpp(f) ||
 		!strcmp(f->symbol, "_start"))
 		return false;
 	if (f->line)
 		return !starts_with(f->file, "/usr/") && !starts_with(f->file, "/build/") &&
 		       !starts_with(f->file, "../sysdeps") && !starts_with(f->file, "./");
 	return !strstr(f->file, ".so") && !starts_with(f->file, "[");
+}
+
+bool place_is_own(const struct stack *s)
+{
+	bool is_own = false;
+
+	for (size_t i = 0; i < s->count; i++) {
+		if (stack_frame_is_python(&s->frames[i]))
+			return stack_user_frame(s) != NULL;
+		is_own |= is_native_user(&s->frames[i]);
+	}
+	return is_own;
 }
 
 static bool is_candidate(const struct stack_frame *f, bool is_native)

@@ -27,10 +27,14 @@ bool place_is_server(const struct stack *s);
  * tell. */
 bool place_is_driver_thread(const char *comm);
 
-/* place_is_output - whether a thread that blocks there wants to write; place_is_file_lock - whether it wants the lock of a
- * file. */
+/* place_is_output - whether a thread that blocks there wants to write; place_is_mutex, place_is_file_lock - whether it wants
+ * the lock of another thread, of a file. */
 bool place_is_output(const struct stack *s);
+bool place_is_mutex(const struct stack *s);
 bool place_is_file_lock(const struct stack *s);
+
+/* place_is_own - whether it goes through code of the program's own: of Python, or of the executable if there is none. */
+bool place_is_own(const struct stack *s);
 
 /* place_calls - whether @s goes through the function of the program's own that @caller ends in; place_is_outermost -
  * whether no other function of the program's calls that. */

@@ -87,8 +87,9 @@ static void put_work(const struct delay_subject *s, struct delay_values *v)
 		snprintf(v->work + n, sizeof(v->work) - (size_t)n,
 			"%s%.1f MB copied per %s instead of %.1f MB", n ? ", " : "",
 			a->slow_bytes / 1e6, delay_unit(a), a->ordinary_bytes / 1e6);
-	if (!v->work[0] && a->is_varied)
-		snprintf(v->work, sizeof(v->work), "the work of a %s varies", delay_unit(a));
+	if (!v->work[0] && (a->is_varied || a->is_staged))
+		snprintf(v->work, sizeof(v->work), "the work of a %s %s", delay_unit(a),
+			a->is_varied ? "varies" : "grows");
 	if (!v->work[0] && g && g->slow_mw > g->ordinary_mw && g->ordinary_mw > 0)
 		snprintf(v->work, sizeof(v->work), "it draws %.0f W instead of %.0f",
 			g->slow_mw / 1000, g->ordinary_mw / 1000);

@@ -134,6 +134,51 @@ static void without_peers_its_past_tells(void **state)
 	}
 }
 
+/* Sequences grow in five stages: what looks like a transfer is the GPU's work before it. */
+static void what_grows_in_stages_is_no_link(void **state)
+{
+	static const int64_t more[] = {0, 4, 10, 20, 40};
+
+	for (int staged = 0; staged < 2; staged++) {
+		struct job_spec s = job(8, 1, 1);
+		struct job_trace t;
+		struct blame b;
+
+		s.clips = false;
+		assert_int_equal(job_run(&s, &t), 0);
+		for (uint32_t w = 0; w < t.worker_count; w++) {
+			size_t seen = 0, calls = t.call_count / t.worker_count;
+			int64_t later = 0;
+
+			for (size_t i = 0; i < t.call_count; i++) {
+				struct push_call *c = &t.calls[i].c;
+				size_t part = seen * 10 / calls;
+				int64_t ns = more[staged         ? MIN(part, (size_t)4)
+						     : part >= 4 ? 4
+								 : 0] *
+					     (int64_t)MS;
+
+				if (t.calls[i].worker != w)
+					continue;
+				seen++;
+				c->enter_ns += later;
+				if (c->op == NCCL_ALL_REDUCE) {
+					later += ns;
+					c->wait_ns += c->wait_ns == UINT64_MAX ? 0 : (uint64_t)ns;
+				}
+				c->leave_ns += later;
+			}
+		}
+		b = look(&t);
+		if (staged)
+			assert_null(slow_of(&b));
+		else
+			assert_non_null(slow_of(&b));
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
 static void healthy_transfers_are_ordinary(void **state)
 {
 	static const uint32_t shapes[][3] = {{8, 1, 1}, {4, 4, 1}, {4, 1, 4}, {2, 2, 3}};
@@ -290,6 +335,7 @@ int main(void)
 		cmocka_unit_test(a_slow_link_is_found_by_its_peers),
 		cmocka_unit_test(a_slow_collective_is_found_by_its_peers),
 		cmocka_unit_test(without_peers_its_past_tells),
+		cmocka_unit_test(what_grows_in_stages_is_no_link),
 		cmocka_unit_test(when_all_become_slower_the_past_tells),
 		cmocka_unit_test(healthy_transfers_are_ordinary),
 		cmocka_unit_test(exchanges_are_not_links),

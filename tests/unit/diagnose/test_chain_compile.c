@@ -35,6 +35,13 @@ static void test_stacks(void **state)
 		{"nvrtc", {{.ip = 4096, .file = "libnvrtc.so.12"}, USER}},
 		{"nvJitLink", {{.ip = 4096, .file = "libnvJitLink.so.12"}, USER}},
 		{"the driver's JIT", {{.ip = 4096, .file = "libnvidia-ptxjitcompiler.so.1"}, USER}},
+		{"TorchScript", {PY("torch/jit/_trace.py", "trace"), USER}},
+		{"TorchScript", {PY("torch/jit/_freeze.py", "freeze"), USER}},
+		{"TorchScript",
+			{{.symbol = "torch::jit::ProfilingGraphExecutorImpl::getOptimizedPlanFor("
+				    "std::vector<c10::IValue>&)"},
+				USER}},
+		{NULL, {PY("torch/jit/_script.py", "forward_magic_method"), USER}},
 		{"LLVM", {{.symbol = "llvm::PassManager::run(llvm::Module&)"}, USER}},
 		{"XLA", {{.symbol = "llvm::ilist::insert"},
 				{.symbol = "xla::gpu::GpuCompiler::RunBackend"}}},

@@ -415,6 +415,29 @@ static void test_a_loop_that_sleeps_from_then_on(void **state)
 	assert_true(delay_is_idle(&rec, &a, &d)); /* now and then */
 }
 
+/* Its own threads have the CPUs now and then, all along: that is how it is built, and not so if another program has them, or
+ * since a moment. */
+static void test_threads_of_its_own(void **state)
+{
+	struct account_bar bars[10] = {0};
+	struct account_entry lead = {.line = ACCOUNT_CPU};
+	struct step_account a = {
+		.pid = 7, .steps = 1000, .bars = bars, .bar_count = ARRAY_SIZE(bars)};
+	struct delay d = {.kind = DELAY_BY_CPU,
+		.lead = &lead,
+		.end = {.resource = RESOURCE_CPU_OWN, .pid = 7}};
+
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i] = (struct account_bar){.steps = 100, .slow_steps = 20};
+	assert_true(delay_is_routine(&a, &d));
+	d.end.resource = RESOURCE_CPU_PROGRAM;
+	assert_false(delay_is_routine(&a, &d));
+	d.end.resource = RESOURCE_CPU_OWN;
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i].slow_steps = i < 5 ? 0 : 100;
+	assert_false(delay_is_routine(&a, &d));
+}
+
 /* Steps of two networks: those of the first wait for autograd's thread in a fifth of their time, those of
  * the second for the GPU, @gpu_ms, which has the work of all. */
 static void two_networks(struct ledger_scene *s, uint64_t gpu_ms)
@@ -718,6 +741,7 @@ int main(void)
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_clients_of_its_own),
 		cmocka_unit_test(test_a_loop_that_sleeps_from_then_on),
+		cmocka_unit_test(test_threads_of_its_own),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),
 		cmocka_unit_test(test_host_code_beside_a_busy_gpu),

@@ -186,6 +186,22 @@ static void calls_by_any_name(void **state)
 	}
 }
 
+/* Mutexes, and neither conditions nor what is not the program's own. */
+static void whose_lock_it_is(void **state)
+{
+	static const struct stack_frame
+		mutex[] = {{.symbol = "__GI___lll_lock_wait"}, {.symbol = "___pthread_mutex_lock"}},
+		condition[] = {{.symbol = "futex_wait"}, {.symbol = "pthread_cond_wait"}},
+		unlocked[] = {{.symbol = "std::mutex::lock()", .file = "std_mutex.h", .line = 100},
+			{.symbol = "wait<Pool::take()>", .file = "condition_variable", .line = 102},
+			{.symbol = "Pool::take()", .file = "pool.cpp", .line = 36}};
+
+	assert_true(place_is_mutex(&(struct stack){1, mutex, 2, ""}));
+	assert_false(place_is_mutex(&(struct stack){1, condition, 2, ""}));
+	assert_true(place_is_own(&(struct stack){1, unlocked, 3, ""}));
+	assert_false(place_is_own(&(struct stack){1, unlocked, 2, ""}));
+}
+
 static void recursion_counts_once(void **state)
 {
 	struct code_place p;
@@ -239,6 +255,7 @@ int main(void)
 		cmocka_unit_test(libraries_do_not_count),
 		cmocka_unit_test(calls_that_block),
 		cmocka_unit_test(calls_by_any_name),
+		cmocka_unit_test(whose_lock_it_is),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(a_program_without_python),
 		cmocka_unit_test(the_script_is_the_outermost_file),

@@ -116,6 +116,27 @@ static void test_waves_are_varied(void **state)
 	assert_false(find(&r, 8).is_varied); /* steps of a group differ anyway */
 }
 
+/* In five stages, and then all lengths or the longest one since a moment. */
+static void test_stages(void **state)
+{
+	static const uint64_t stages[] = {5, 8, 12, 20, 30};
+	struct run r = {0};
+	uint32_t seed = 7;
+
+	for (int i = 0; i < STEPS; i++)
+		add(&r, stages[MIN(i * 10 / STEPS, 4)] * NS_PER_MS);
+	assert_true(find(&r, 1).is_staged);
+	r = (struct run){0};
+	for (int i = 0; i < STEPS; i++)
+		add(&r, i < STEPS / 2 ? ORDINARY
+				      : (uint64_t)((10 + 20 * next_random(&seed)) * NS_PER_MS));
+	assert_false(find(&r, 1).is_staged);
+	r = (struct run){0};
+	for (int i = 0; i < STEPS; i++)
+		add(&r, i < STEPS / 2 ? ORDINARY : SLOW);
+	assert_false(find(&r, 1).is_staged);
+}
+
 static void test_what_comes_once_is_not_varied(void **state)
 {
 	struct run r = waves(0.5);
@@ -206,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_chance_is_no_period),
 		cmocka_unit_test(test_a_long_stretch_is_no_period),
 		cmocka_unit_test(test_waves_are_varied),
+		cmocka_unit_test(test_stages),
 		cmocka_unit_test(test_what_comes_once_is_not_varied),
 		cmocka_unit_test(test_what_begins_late_is_not_varied),
 		cmocka_unit_test(test_two_lengths_are_not_varied),

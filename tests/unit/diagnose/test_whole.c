@@ -14,7 +14,7 @@
 
 #define MS NS_PER_MS
 
-enum { FSYNC = 1, COPY, FORWARD, POLL, STACKS = POLL };
+enum { FSYNC = 1, COPY, FORWARD, POLL, OUTPUT, MUTEX, CONDITION, DECODE, STACKS = DECODE };
 
 static const struct stack_frame fsync_frames[] = {{.symbol = "fsync", .file = "libc.so.6"},
 	{.py_file = "/home/u/job.py", .py_func = "note", .py_line = 49}};
@@ -28,9 +28,28 @@ static const struct stack_frame forward_frames[] = {
 	{.py_file = "/home/u/job.py", .py_func = "forward", .py_line = 27}};
 static const struct stack_frame poll_frames[] = {{.symbol = "poll", .file = "libc.so.6"},
 	{.py_file = "/home/u/job.py", .py_func = "digest", .py_line = 23}};
+static const struct stack_frame output_frames[] = {
+	{.symbol = "__GI___libc_write", .file = "write.c", .line = 26},
+	{.symbol = "log_line", .file = "log.cpp", .line = 26}};
+static const struct stack_frame mutex_frames[] = {
+	{.symbol = "futex_wait", .file = "futex-internal.h", .line = 146},
+	{.symbol = "__GI___lll_lock_wait", .file = "lowlevellock.c", .line = 49},
+	{.symbol = "pthread_mutex_lock", .file = "pthread_mutex_lock.c", .line = 93},
+	{.symbol = "std::mutex::lock()", .file = "std_mutex.h", .line = 100},
+	{.symbol = "Pool::take()", .file = "pool.cpp", .line = 36}};
+static const struct stack_frame condition_frames[] = {
+	{.symbol = "futex_wait", .file = "futex-internal.h", .line = 146},
+	{.symbol = "pthread_cond_wait", .file = "pthread_cond_wait.c", .line = 618},
+	{.symbol = "Pool::take()", .file = "pool.cpp", .line = 38}};
+static const struct stack_frame decode_frames[] = {
+	{.symbol = "Decoder::bits()", .file = "decoder.cpp", .line = 7},
+	{.symbol = "Pool::produce()", .file = "pool.cpp", .line = 27}};
 static struct stack stacks[] = {{FSYNC, fsync_frames, 2, ""}, {COPY, copy_frames, 2, ""},
-	{FORWARD, forward_frames, 2, ""}, {POLL, poll_frames, 2, ""}};
-static struct stack *items[] = {&stacks[0], &stacks[1], &stacks[2], &stacks[3]};
+	{FORWARD, forward_frames, 2, ""}, {POLL, poll_frames, 2, ""},
+	{OUTPUT, output_frames, 2, ""}, {MUTEX, mutex_frames, 5, ""},
+	{CONDITION, condition_frames, 3, ""}, {DECODE, decode_frames, 2, ""}};
+static struct stack *items[] = {&stacks[0], &stacks[1], &stacks[2], &stacks[3], &stacks[4],
+	&stacks[5], &stacks[6], &stacks[7]};
 static const struct stack_list list = {items, STACKS};
 
 static struct gpu_sample readings[8];
@@ -217,6 +236,47 @@ static void test_a_process_and_its_wait(void **state)
 	assert_true(waste);
 }
 
+/* A log that is not read fast enough: what the reader does and that it does not read are one cause, and a log need not be
+ * waited for, as the work of a worker has to. */
+static void test_a_full_pipe(void **state)
+{
+	struct step_account a = job(20);
+	bool waste;
+
+	a.origin = STEP_BY_WAIT;
+	put(&a, OWNER_PROCESS, ACCOUNT_HOST, OUTPUT, 14);
+	a.entries[0].pid = 9;
+	put(&a, OWNER_SELF, ACCOUNT_LOCK, OUTPUT, 10);
+	a.entries[1].culprit_pid = 9;
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 76);
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 24);
+	assert_true(waste);
+	a.entries[1].culprit_pid = 7; /* a thread of its own */
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 14);
+	a.entries[1].culprit_pid = 9;
+	a.entries[0].wait_hash = a.entries[1].stack_hash = POLL; /* waits for an answer */
+	assert_int_equal(delay_ms(&a, DELAY_BY_PROCESS, &waste), 14);
+	assert_false(waste);
+}
+
+/* What the decoder does while it holds the lock is the lock's; while its result is waited for it is work. */
+static void test_a_thread_that_holds_a_lock(void **state)
+{
+	struct step_account a = job(20);
+	bool waste;
+
+	a.origin = STEP_BY_WAIT;
+	put(&a, OWNER_THREAD, ACCOUNT_HOST, MUTEX, 25);
+	a.entries[0].stack_hash = DECODE;
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 75);
+	assert_int_equal(delay_ms(&a, DELAY_BY_LOCK, &waste), 25);
+	assert_true(waste);
+	a.entries[0].wait_hash = CONDITION;
+	assert_int_equal(delay_ms(&a, DELAY_BY_LOCK, &waste), 0);
+	assert_int_equal(delay_ms(&a, DELAY_BY_HOST, &waste), 25);
+	assert_false(waste);
+}
+
 /* What a thread does with its input is its work. */
 static void test_input_is_no_code(void **state)
 {
@@ -368,6 +428,8 @@ int main(void)
 		cmocka_unit_test(test_one_place_is_one_cause),
 		cmocka_unit_test(test_many_small_copies),
 		cmocka_unit_test(test_a_process_and_its_wait),
+		cmocka_unit_test(test_a_full_pipe),
+		cmocka_unit_test(test_a_thread_that_holds_a_lock),
 		cmocka_unit_test(test_input_is_no_code),
 		cmocka_unit_test(test_launch_after_launch),
 		cmocka_unit_test(test_launches_by_the_counters),

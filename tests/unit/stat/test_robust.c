@@ -73,6 +73,24 @@ static void test_wild_values_do_not_move_it(void **state)
 	assert_int_equal(robust_mad(v, ARRAY_SIZE(v)), 2);
 }
 
+static void test_what_is_on_the_way(void **state)
+{
+	uint64_t scratch[100], v[100];
+
+	for (unsigned i = 0; i < 100; i++)
+		v[i] = i < 20 ? 10 : i < 50 ? 20 : 40;
+	assert_float_equal(robust_on_the_way(v, 100, 40, scratch), 0.3, 1e-9);
+	for (unsigned i = 0; i < 100; i++)
+		v[i] = i < 50 ? 10 : 40;
+	assert_float_equal(robust_on_the_way(v, 100, 40, scratch), 0, 1e-9);
+	for (unsigned i = 0; i < 100; i++)
+		v[i] = i < 50 ? 10 : i % 2 ? 20 : 40; /* now and then, not before */
+	assert_true(robust_on_the_way(v, 100, 40, scratch) < 0.08);
+	assert_float_equal(robust_on_the_way(NULL, 0, 40, scratch), 0, 1e-9);
+	v[0] = 0;
+	assert_float_equal(robust_on_the_way(v, 1, 0, scratch), 0, 1e-9);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -80,6 +98,7 @@ int main(void)
 		cmocka_unit_test(test_sort),
 		cmocka_unit_test(test_mad_is_the_median_distance),
 		cmocka_unit_test(test_wild_values_do_not_move_it),
+		cmocka_unit_test(test_what_is_on_the_way),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
