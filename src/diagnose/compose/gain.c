@@ -81,13 +81,14 @@ static void of_every(const struct step_account *a, const struct delay *l,
 	double part = MIN((double)l->slow_ns * removable(l, facts) + beside, unit);
 	double rest = unit - part, spread = spread_ns(a);
 	bool is_of_gpu = l->kind == DELAY_BY_GPU; /* then that is what gets shorter */
+	bool is_hidden = (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * unit;
 	double fixed = is_of_gpu ? rest : MAX(rest, (double)facts->busy_ns);
 	double most = MAX(rest, (double)facts->busy_ns + (double)facts->busy_error_ns);
 
 	most = (is_of_gpu ? rest : most) + spread;
 
-	if (!facts->busy_ns || is_of_gpu)
-		most += THRESHOLD(CHAIN_MOST) * part;
+	if (!facts->busy_ns || is_of_gpu) /* where nobody waits for it, it may work all the time */
+		most += (is_hidden && !is_of_gpu ? 1 : THRESHOLD(CHAIN_MOST)) * part;
 	if (l->kind == DELAY_BY_HOST) /* what it does is still to be done, in another way */
 		most += THRESHOLD(FEW) * part;
 	if (l->kind == DELAY_BY_COPY)

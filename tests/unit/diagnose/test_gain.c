@@ -83,6 +83,11 @@ static void the_gpu_bounds_it(void **state)
 	struct gain g = of(&a, &all, 0, 0);
 
 	assert_int_equal(g.fixed_ns, 20 * MS);
+	assert_int_equal(
+		g.most_ns, 100 * MS); /* nobody waits for the GPU: it may work all the time */
+	a.ordinary_ns[ACCOUNT_GPU] = 15 * MS;
+	g = of(&a, &all, 0, 0);
+	assert_int_equal(g.fixed_ns, 20 * MS);
 	assert_int_equal(g.most_ns, 60 * MS); /* how much the GPU does meanwhile is not known */
 	g = of(&a, &all, 0, 5 * MS);
 	assert_int_equal(g.most_ns, 20 * MS);
