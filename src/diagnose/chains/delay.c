@@ -177,7 +177,10 @@ static void apply_writing(const struct recording *rec, const struct step_account
 
 	if ((!a->period_steps && a->slow_steps * THRESHOLD(RARELY) > a->steps) ||
 		s->slow_ns[DELAY_BY_CHECKPOINT] || (double)disk < THRESHOLD(CHAIN_PART) * lost ||
-		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk || !is_writing(rec, a))
+		a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] * 2 > disk ||
+		(double)a->ordinary_by[OWNER_SELF][ACCOUNT_DISK] >=
+			THRESHOLD(WASTE) * (double)a->ordinary_step_ns || /* all do it */
+		!is_writing(rec, a))
 		return;
 	for (size_t i = 0; i < ARRAY_SIZE(along); i++)
 		move(s, along[i], DELAY_BY_CHECKPOINT);

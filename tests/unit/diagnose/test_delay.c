@@ -106,6 +106,35 @@ static void a_checkpoint_beside_what_is_not_known(void **state)
 	assert_int_equal(l.items[0].kind, DELAY_BY_UNKNOWN);
 }
 
+/* Few steps that write and wait for it are checkpoints, unless all steps write. */
+static void writing_now_and_then(void **state)
+{
+	struct step_mark mark = {.start.ns = 0, .dur_ns = 1000000 * US, .is_slow = true};
+	struct event write = {.source = SOURCE_IO, .op = IO_WRITE, .pid = 7, .arg0 = 64};
+	struct recording rec = {.events = &write, .event_count = 1};
+	struct step_account a = {.pid = 7,
+		.steps = 500,
+		.slow_steps = 10,
+		.ordinary_steps = 490,
+		.ordinary_step_ns = 30000 * US,
+		.slow_step_ns = 120000 * US,
+		.lost_ns = 900000 * US,
+		.marks = &mark,
+		.mark_count = 1};
+	struct delay_list l;
+
+	a.slow_first.ns = 0;
+	a.slow_last.ns = mark.dur_ns;
+	write.start.ns = 500;
+	a.ordinary_by[OWNER_SELF][ACCOUNT_DISK] = 3000 * US;
+	a.slow_by[OWNER_SELF][ACCOUNT_DISK] = 90000 * US;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_CHECKPOINT);
+	a.ordinary_by[OWNER_SELF][ACCOUNT_DISK] = 8000 * US;
+	delays_find(&rec, &a, &l);
+	assert_int_equal(l.items[0].kind, DELAY_BY_DISK);
+}
+
 /* What a process of the job computes is its own; that it waits for a CPU is not. */
 static void a_process_that_waits_for_a_cpu(void **state)
 {
@@ -130,6 +159,7 @@ int main(void)
 		cmocka_unit_test(a_wait_in_the_middle_of_a_step),
 		cmocka_unit_test(other_reasons_for_more_host_code),
 		cmocka_unit_test(a_checkpoint_beside_what_is_not_known),
+		cmocka_unit_test(writing_now_and_then),
 		cmocka_unit_test(a_process_that_waits_for_a_cpu),
 	};
 
