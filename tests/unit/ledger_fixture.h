@@ -15,6 +15,8 @@
 #define US(n)     ((uint64_t)(n)*NS_PER_US)
 #define MS(n)     ((uint64_t)(n)*NS_PER_MS)
 
+#define SCENE_STACKS 32
+
 enum { MAIN = 100, AUTOGRAD = 101, PIN = 102, HOLDER = 103, JOB = 100, WORKER = 200 };
 
 struct ledger_scene {
@@ -22,9 +24,9 @@ struct ledger_scene {
 	size_t count;
 	struct event events[20000];
 	size_t event_count;
-	struct stack *stacks[16];
-	struct stack_frame frames[16][4];
-	struct stack made[16];
+	struct stack *stacks[SCENE_STACKS];
+	struct stack_frame frames[SCENE_STACKS][4];
+	struct stack made[SCENE_STACKS];
 	size_t stack_count;
 	struct stack_list list;
 	struct gpu_sample gpus[256];
@@ -91,6 +93,7 @@ static inline uint64_t line_stack(
 {
 	size_t n = s->stack_count++, k = 0;
 
+	assert_true(n < SCENE_STACKS);
 	if (native)
 		s->frames[n][k++] = (struct stack_frame){.ip = 1, .symbol = native};
 	s->frames[n][k++] =
