@@ -10,7 +10,7 @@
 
 #include "wire/record.h"
 
-/* X(NAME, column, what). Blocked inside a call is the call's time, but for a stop. Columns are stored by
+/* X(NAME, column, what). Blocked inside a call is the call's time, but for a stop and a disk. Columns are stored by
  * name, but sums of short stays by number: new ones come last. */
 #define WIRE_LEDGER_LINES(X)                                                                       \
 	X(RUN, "run", "on a CPU, outside of calls")                                                \

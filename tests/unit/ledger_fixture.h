@@ -93,7 +93,8 @@ static inline uint64_t line_stack(
 {
 	size_t n = s->stack_count++, k = 0;
 
-	assert_true(n < SCENE_STACKS);
+	if (n >= SCENE_STACKS)
+		abort();
 	if (native)
 		s->frames[n][k++] = (struct stack_frame){.ip = 1, .symbol = native};
 	s->frames[n][k++] =

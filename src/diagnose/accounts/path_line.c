@@ -241,15 +241,15 @@ static int class_of(uint64_t ns)
 	return ns ? 63 - __builtin_clzll(ns) : 0;
 }
 
-/* How long a copy that slept did so for the work before it. What is read for one to the GPU may be on a disk as slow as can be: only
- * of little data is it known. What comes from it is held up by the link alone. */
+/* How long a copy that slept did so for the work before it: what is longer than a slow link takes. Sleep for a disk that it
+ * reads from is on the disk's line. */
 static uint64_t sleep_waits_ns(const struct event *e)
 {
 	uint64_t link_ns = e->arg0 * NS_PER_S / LEAST_LINK_BPS;
 
 	if (e->arg0 <= SMALL_COPY)
 		return e->dur_ns;
-	return event_copy_direction(e) == COPY_D2H && e->dur_ns > link_ns ? e->dur_ns - link_ns : 0;
+	return e->dur_ns > link_ns ? e->dur_ns - link_ns : 0;
 }
 
 static void look_at_copies(struct walk *w)

@@ -224,6 +224,12 @@ static void note_place(struct work_place places[WORK_PLACES], const struct stack
 	places[i].rows++;
 }
 
+/* Whether the GPU has done all that it was given. */
+static bool drains_gpu(const struct event *e)
+{
+	return op_kind_is_gpu_wait(e->source, e->op) || op_kind_is_read(e->source, e->op, e->arg1);
+}
+
 /* What the thread of the units ran while the GPU had nothing to do because of it: after a launch the GPU is busy, until the
  * thread waits for it. Where it is read how busy the GPU is, that says more. */
 static void add_samples(const struct chain *c, struct work_sums *w)
@@ -245,7 +251,7 @@ static void add_samples(const struct chain *c, struct work_sums *w)
 			break;
 		if (e->tid == c->a->tid && op_kind_is_launch(e->source, e->op))
 			is_ahead = !is_read && !c->has_slow;
-		if (e->tid == c->a->tid && op_kind_is_gpu_wait(e->source, e->op))
+		if (e->tid == c->a->tid && drains_gpu(e))
 			is_ahead = false;
 		if (!is_sample(c, awaited, e) || at++ % (n / WORK_SAMPLES + 1))
 			continue;

@@ -330,7 +330,7 @@ static __noinline void ledger_call_mark(
 /* ---- stays off the CPU ---- */
 
 /* The part of the stay up to @now that is not booked yet: blocked until it was woken, then runnable.
- * Blocked inside a call is the call's time, unless it was stopped there. */
+ * Blocked inside a call is the call's time, unless it was stopped there or waited for a disk. */
 static __always_inline void ledger_book_stay(
 	struct thread_state *ts, struct task_struct *task, __u64 now, struct ledger_stay *ret)
 {
@@ -347,7 +347,7 @@ static __always_inline void ledger_book_stay(
 		wait_ns = ns;
 	if (ts->off_flags & WIRE_PREEMPTED)
 		line = runnable;
-	else if (!ts->depth || ts->stay_line == LEDGER_STOPPED)
+	else if (!ts->depth || ts->stay_line == LEDGER_STOPPED || ts->stay_line == LEDGER_DISK)
 		line = wait_line(ts, task);
 	*ledger_slot(l, runnable) += wait_ns;
 	*ledger_slot(l, line) += ns - wait_ns;
