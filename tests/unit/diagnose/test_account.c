@@ -138,7 +138,7 @@ static uint64_t sleeping_copies(uint64_t bytes, uint64_t direction)
 	return a->ordinary_ns[ACCOUNT_COPY];
 }
 
-/* Little data does not take long by itself; much may, over a slow link, and what is read from a disk first. */
+/* Little data does not take long by itself; much may, over a slow link. */
 static void test_copies_that_sleep(void **state)
 {
 	assert_true(sleeping_copies(256, COPY_H2D) < MS(2));
