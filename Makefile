@@ -77,14 +77,14 @@ check-kernels: ## Boot other kernels under qemu, try the programs in each (VERSI
 .PHONY: check-asan
 check-asan: debug ## Unit, golden, fault and fuzz tests in build-debug/ under ASan, UBSan and LeakSanitizer
 	@[ "$(DEPS)" = skip ] || tools/duckdb --build build-debug
-	@ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=$(UBSAN) tools/check --build build-debug --suite unit
+	@ASAN_OPTIONS=$(ASAN) UBSAN_OPTIONS=$(UBSAN) tools/check --build build-debug --suite unit --strict
 
 .PHONY: check-tsan
 check-tsan: ## Tests that start threads in build-tsan/ under ThreadSanitizer
 	$(call deps,build)
 	$(call configure,build-tsan,-Dbuildtype=debugoptimized -Db_sanitize=thread -Db_lundef=false)
 	@$(NINJA) -C build-tsan threaded-tests sim/sim-train sim/sim-nccl sim/sim-calls
-	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads
+	@TSAN_OPTIONS=$(TSAN) tools/check --build build-tsan --suite threads --strict
 	@for program in "train --steps 20" nccl "calls --op launch --count 500 --threads 4" \
 		"calls --op memcpy-async --count 500 --threads 4"; do \
 		TSAN_OPTIONS=$(TSAN) build-tsan/sim/sim-$$program >build-tsan/sim.log 2>&1 || \
