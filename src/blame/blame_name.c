@@ -397,12 +397,27 @@ static double slow_stages_ns(const struct naming *n, double *ret_became)
 	return all;
 }
 
-/* Load that moves makes all workers late in their turn: it is more than those who are named for @named_ns in all. */
-static bool load_moves(const struct job_load *l, double named_ns)
+/* What those who are named lose in all, beyond what every one of their peers loses as well, each in its turn: @least, by
+ * group. */
+static double named_alone_ns(const struct naming *n, double *least)
+{
+	double sum = 0;
+
+	for (uint32_t g = 0; g < n->j->group_count; g++)
+		least[g] = n->span_ns;
+	for (uint32_t w = 0; w < n->j->worker_count; w++)
+		least[n->j->group[w]] = MIN(least[n->j->group[w]], n->j->costs[w].lost_ns);
+	for (uint32_t w = 0; w < n->j->worker_count; w++)
+		sum += n->named[w] ? n->j->costs[w].lost_ns - least[n->j->group[w]] : 0;
+	return sum;
+}
+
+/* Load that moves makes all workers late in their turn: it is more than what sets apart those who are named. */
+static bool load_moves(const struct job_load *l, double alone_ns)
 {
 	return l->spread_step >= UNEVEN_SPREAD && l->uneven_ns >= UNEVEN_SHARE * l->span_ns &&
 	       l->spread_step >= UNEVEN_FACTOR * l->spread_lasting &&
-	       l->uneven_ns >= UNEVEN_NAMED * named_ns;
+	       l->uneven_ns >= UNEVEN_NAMED * alone_ns;
 }
 
 /* What that costs, where it can be told. */
@@ -510,22 +525,23 @@ static void weigh_confidence(const struct job *j, struct blame *b)
 int blame_name(struct job *j, struct blame *b)
 {
 	_cleanup_(naming_done) struct naming n = {0};
-	double workers = 0, stages, became;
+	_cleanup_free_ double *least = calloc((size_t)j->group_count + 1, sizeof(*least));
+	double workers = 0, alone, stages, became;
 	int r = naming_init(&n, j);
 
 	if (r < 0)
 		return r;
 	name_workers(&n);
 	r = name_together(&n);
-	if (r < 0)
-		return r;
+	if (r < 0 || !least)
+		return r < 0 ? r : -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		workers += n.named[w] ? j->costs[w].lost_ns : 0;
+	alone = named_alone_ns(&n, least);
 	stages = slow_stages_ns(&n, &became);
-	if (load_moves(&j->begun, workers) &&
-		j->begun.uneven_ns >= UNEVEN_BEGUN * (double)j->step_ns)
+	if (load_moves(&j->begun, alone) && j->begun.uneven_ns >= UNEVEN_BEGUN * (double)j->step_ns)
 		b->uneven_begun = load_cost_ns(&j->begun) / j->begun.span_ns;
-	if (load_moves(&j->load, workers)) {
+	if (load_moves(&j->load, alone)) {
 		b->uneven_ns = (uint64_t)load_cost_ns(&j->load);
 		b->uneven_share = (double)b->uneven_ns / n.span_ns;
 		memset(n.named, 0, j->worker_count * sizeof(*n.named));

@@ -142,6 +142,23 @@ static int64_t moves(struct made *m, int rank, int step)
 	return 20 * MS + ((step * 7 + rank) % RANKS == 0 ? 12 * MS + chance(m, 8 * MS) : 0);
 }
 
+/* One after the other has 5 ms more; now and then one of them waits for a CPU for long. */
+static int64_t takes_turns(struct made *m, int rank, int step)
+{
+	return 1 * MS + (step % RANKS == rank ? 5 * MS : 0) +
+	       (chance(m, 100) < 2 ? chance(m, 140 * MS) : chance(m, MS));
+}
+
+static void test_load_that_goes_round(void **state)
+{
+	static struct made m;
+
+	play(&m, takes_turns, 0);
+	assert_int_equal(m.b.kind, BLAME_UNEVEN);
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+}
+
 static void test_load_moves_in_most_steps(void **state)
 {
 	static struct made m;
@@ -234,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_one_stall_is_enough),
 		cmocka_unit_test(test_hidden_lag_is_no_blame),
 		cmocka_unit_test(test_load_moves_in_most_steps),
+		cmocka_unit_test(test_load_that_goes_round),
 		cmocka_unit_test(test_those_without_the_others),
 		cmocka_unit_test(test_half_of_them),
 	};
