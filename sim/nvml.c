@@ -16,6 +16,7 @@
 #include "export.h"
 #include "nvml_sim.h"
 #include "nvml_state.h"
+#include "share.h"
 
 #define DEVICES_MAX 16
 #define SYSTEM      (-1)
@@ -104,6 +105,47 @@ static nvmlReturn_t device_enter(nvmlDevice_t device, const void *out, int *ret_
 	return NVML_SUCCESS;
 }
 
+/* ---- what the device really does, where processes share one (share.h) ---- */
+
+#define PERIOD_NS  100000000 /* a reading stands for at least so long, as the driver's do */
+#define POWER_IDLE 75000
+#define POWER_FULL 600000
+
+static struct {
+	struct share_use at;
+	unsigned percent;
+} readings[DEVICES_MAX];
+
+static unsigned busy_percent(int gpu)
+{
+	struct share_use use, *last = &readings[gpu].at;
+	uint64_t ns, percent;
+
+	if (!share_use_of(gpu, &use))
+		return 0;
+	ns = use.now_ns - last->now_ns;
+	if (last->now_ns && ns < PERIOD_NS)
+		return readings[gpu].percent;
+	percent = last->now_ns && use.busy_ns > last->busy_ns
+			  ? (use.busy_ns - last->busy_ns) * 100 / ns
+			  : 0;
+	*last = use;
+	readings[gpu].percent = percent > 100 ? 100 : (unsigned)percent;
+	return readings[gpu].percent;
+}
+
+/* What stands for @key where the state does not say: @otherwise, unless it follows from how busy the device is. */
+static uint64_t real_value(int gpu, const char *key, uint64_t otherwise)
+{
+	if (!strcmp(key, "util_gpu"))
+		return busy_percent(gpu);
+	if (!strcmp(key, "power"))
+		return POWER_IDLE + busy_percent(gpu) * (POWER_FULL - POWER_IDLE) / 100;
+	if (!strcmp(key, "throttle"))
+		return busy_percent(gpu) ? 0 : otherwise;
+	return otherwise;
+}
+
 /* The value of @key, or "not supported" where the state says `none`. */
 static nvmlReturn_t number_get(
 	nvmlDevice_t device, const char *key, uint64_t otherwise, void *out, size_t size)
@@ -118,7 +160,7 @@ static nvmlReturn_t number_get(
 	nvml_state_text(gpu, key, "", word, sizeof(word));
 	if (!strcmp(word, "none"))
 		return call_leave(NVML_ERROR_NOT_SUPPORTED);
-	v = nvml_state_number(gpu, key, otherwise);
+	v = nvml_state_number(gpu, key, real_value(gpu, key, otherwise));
 	if (size == sizeof(unsigned int))
 		*(unsigned int *)out = (unsigned int)v;
 	else
@@ -361,6 +403,7 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetCurrPcieLinkWidth(nvmlDevice_t device, unsi
 SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 	nvmlDevice_t device, unsigned int *count, nvmlProcessInfo_t *infos)
 {
+	struct share_use use = {0};
 	unsigned int room, n;
 	int gpu;
 	nvmlReturn_t r = device_enter(device, count, &gpu);
@@ -368,12 +411,15 @@ SIM_EXPORT nvmlReturn_t nvmlDeviceGetComputeRunningProcesses_v3(
 	if (r != NVML_SUCCESS)
 		return r;
 	room = *count;
-	n = (unsigned)nvml_state_number(gpu, "processes", 0);
+	share_use_of(gpu, &use);
+	n = (unsigned)nvml_state_number(gpu, "processes", (uint64_t)use.processes);
 	*count = n;
 	if (n > room || (n && !infos))
 		return call_leave(NVML_ERROR_INSUFFICIENT_SIZE);
 	for (unsigned i = 0; i < n; i++)
-		infos[i] = (nvmlProcessInfo_t){.pid = 1000 + i, .usedGpuMemory = 1 << 20};
+		infos[i] = (nvmlProcessInfo_t){
+			.pid = i < (unsigned)use.processes ? use.pids[i] : 1000 + i,
+			.usedGpuMemory = 1 << 20};
 	return call_leave(NVML_SUCCESS);
 }
 

@@ -15,6 +15,7 @@
 #include "graph.h"
 #include "knob.h"
 #include "lane.h"
+#include "share.h"
 #include "stream_work.h"
 #include "tally.h"
 
@@ -64,6 +65,8 @@ static uint64_t start_ns(uint64_t ready, enum stream_lane lane, uint64_t dur_ns)
 	pthread_mutex_lock(&lane_lock);
 	start = lane_take(&lanes[lane], ready, dur_ns);
 	pthread_mutex_unlock(&lane_lock);
+	if (lane == LANE_COMPUTE)
+		share_runs(start, start + dur_ns);
 	return start;
 }
 
@@ -143,6 +146,7 @@ static bool item_place(struct stream *s, struct stream_item *i)
 		if (!gate_try(s, i, ready))
 			return false;
 		end_set(s, later(ready, i->gate->end_ns), NULL);
+		share_runs(ready, s->end_ns);
 		i->gate->placed(i->gate);
 		return true;
 	}

@@ -11,10 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "nvml_sim.h"
 #include "nvml_state.h"
+#include "share.h"
+#include "tally.h"
 #include "tree.h"
 
 static char root[TREE_MAX];
@@ -146,11 +149,47 @@ static void test_a_key_is_a_whole_word_at_a_line_start(void **state)
 	assert_int_equal(nvml_state_number(-1, "last", 4), 4); /* no number */
 }
 
+/* First: where they share is looked up once in a process. */
+static void test_a_shared_gpu_tells_what_it_does(void **state)
+{
+	const struct timespec period = {.tv_nsec = 150000000};
+	nvmlProcessInfo_t infos[2];
+	nvmlUtilization_t use;
+	nvmlDevice_t device;
+	unsigned int count = 2;
+	char path[TREE_MAX + 16];
+
+	snprintf(path, sizeof(path), "%s/gpu", root);
+	setenv("SIM_GPU_SHARE", path, 1);
+	assert_int_equal(nvmlInit_v2(), NVML_SUCCESS);
+	assert_int_equal(nvmlDeviceGetHandleByIndex_v2(0, &device), NVML_SUCCESS);
+	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
+	nanosleep(&period, NULL);
+	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
+	assert_int_equal(use.gpu, 0);
+	share_runs(tally_now_ns(), tally_now_ns() + 3600000000000);
+	nanosleep(&period, NULL);
+	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
+	assert_true(use.gpu > 0); /* it began within the period */
+	nanosleep(&period, NULL);
+	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
+	assert_in_range(use.gpu, 99, 100);
+	assert_int_equal(
+		nvmlDeviceGetComputeRunningProcesses_v3(device, &count, infos), NVML_SUCCESS);
+	assert_int_equal(count, 1);
+	assert_int_equal(infos[0].pid, getpid());
+	state_write("gpu0.util_gpu 7\n");
+	assert_int_equal(nvmlDeviceGetUtilizationRates(device, &use), NVML_SUCCESS);
+	assert_int_equal(use.gpu, 7);
+	assert_int_equal(nvmlShutdown(), NVML_SUCCESS);
+}
+
 #define NVML_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		NVML_TEST(test_a_shared_gpu_tells_what_it_does),
 		NVML_TEST(test_values_follow_the_file),
 		NVML_TEST(test_errors_on_request),
 		NVML_TEST(test_an_event_for_each_count),
