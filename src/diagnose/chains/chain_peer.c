@@ -353,25 +353,43 @@ static void by_delayed_ack(const struct chain *c, struct resource_use *use)
 		own.acks, (double)own.ack_ns / own.acks / NS_PER_MS);
 }
 
-/* An event loop that no thread wakes and that has no peer elsewhere waits for a timer of its own. */
+/* A line of a program in Python that waits for an answer, other than by way of an event loop. */
+static bool is_asking(const struct chain *c)
+{
+	const struct account_entry *lead = c->d->lead;
+	const struct stack *s = lead ? stack_find(c->rec->stacks, lead->stack_hash) : NULL;
+	const struct stack_frame *user = s ? stack_user_frame(s) : NULL;
+
+	return user && stack_frame_is_python(user) && !place_is_event_loop(s);
+}
+
+/* What no thread ends and has no peer elsewhere waits for a timer of its own: an event loop whose tasks sleep, or somebody
+ * who has set a time limit and gets no answer. */
 static bool by_timer(const struct chain *c, struct resource_use *ret)
 {
 	uint64_t ns = 0;
+	uint32_t waits = 0;
 
 	if (c->line != ACCOUNT_NETWORK)
 		return false;
 	for (size_t i = 0; i < c->rec->ledger_count; i++) {
 		const struct ledger_row *r = &c->rec->ledger[i];
 
-		if (r->pid == c->a->pid && r->mark == MARK_STAY && r->stay_line == LEDGER_POLL &&
-			(r->waker == WAKER_TIMER || r->waker == WAKER_INTERRUPT) &&
-			!place_is_driver_thread(r->comm) && chain_time(c, ledger_end_ns(r) - 1))
-			ns += r->stay_ns;
+		if (r->pid != c->a->pid || r->mark != MARK_STAY || r->stay_line != LEDGER_POLL ||
+			(r->waker != WAKER_TIMER && r->waker != WAKER_INTERRUPT) ||
+			place_is_driver_thread(r->comm) || !chain_time(c, ledger_end_ns(r) - 1))
+			continue;
+		ns += r->stay_ns;
+		waits++;
 	}
 	ret->share = MIN((double)ns / (double)MAX(chain_lost_ns(c), UINT64_C(1)), 1.0);
 	if (ret->share < THRESHOLD(CHAIN_MOST))
 		return false;
-	ret->resource = RESOURCE_TIMER;
+	ret->resource = is_asking(c) ? RESOURCE_TIMEOUT : RESOURCE_TIMER;
+	if (ret->resource == RESOURCE_TIMEOUT)
+		snprintf(ret->detail, sizeof(ret->detail),
+			"%" PRIu32 " waits of %.3g ms on average", waits,
+			(double)ns / waits / NS_PER_MS);
 	return true;
 }
 
@@ -392,13 +410,15 @@ bool chain_peer(const struct chain *c, struct resource_use *ret)
 
 /* What processes hand to each other is packed, sent through a pipe and unpacked. */
 
+/* A process that begins imports what packs, too. */
 static bool is_pickling(const struct stack *s)
 {
+	static const char *const imports[] = {"importlib", NULL};
 	static const char *const files[] = {"multiprocessing/connection.py",
 		"multiprocessing/reduction.py", "multiprocessing/queues.py", "/pickle.py",
 		"/cloudpickle/", "torch/multiprocessing/reductions.py", NULL};
 
-	return place_has_file(s, files);
+	return place_has_file(s, files) && !place_has_file(s, imports);
 }
 
 /* Who waits for a pipe does no packing. */

@@ -37,6 +37,7 @@
 	X(FRESH_MEMORY, "", KIND, 0)                                                    /* pages that are touched for the first time */ \
 	X(DELAYED_ACK, "another process", SEEN, RESOURCE_IS_AWAITED)                    /* a small packet waits for an acknowledgement */ \
 	X(TIMER, "", KIND, 0)                                                           /* of an event loop: nobody else ends the wait */ \
+	X(TIMEOUT, "", KIND, 0)                                                         /* an answer does not come: the wait ends by its own time limit */ \
 	X(ADDRESS, "a remote address", SEEN, 0)                                         /* a remote address */ \
 	X(COMPILER, "a compiler", OWN, 0)                                               /* which one */ \
 	X(PRECISION, "wide types", OWN, RESOURCE_IN_ALL)                                /* numbers wider than the work needs */ \

@@ -62,18 +62,28 @@ static bool waits_for_mutex(const struct recording *rec, const struct delay *l)
 	return l->kind == DELAY_BY_LOCK && wait && s && place_is_mutex(wait) && place_is_own(s);
 }
 
-/* Whether units take about the same time each: a loop that has its next input when it asks for it, not a server
- * that waits until somebody wants something. */
+/* Something that nobody asked for keeps it or who works for it: a lock, a limit, a disk, an acknowledgement. */
+static bool is_kept(const struct delay *l)
+{
+	return resource_rows[l->end.resource].evidence == EVIDENCE_SEEN &&
+	       l->end.resource != RESOURCE_PROCESS && l->end.resource != RESOURCE_ADDRESS;
+}
+
+/* Whether units take about the same time each, slow ones among themselves: a loop that has its next input when it asks for
+ * it, not a server that waits until somebody wants something. */
 static bool is_paced(const struct step_account *a)
 {
-	double usual = (double)a->ordinary_step_ns;
 	size_t near = 0;
 
 	if (a->origin == STEP_BY_TIME || a->is_clocked)
 		return false;
-	for (size_t i = 0; i < a->mark_count; i++)
-		near += (double)a->marks[i].dur_ns < THRESHOLD(PACED_RATIO) * usual &&
-			(double)a->marks[i].dur_ns * THRESHOLD(PACED_RATIO) > usual;
+	for (size_t i = 0; i < a->mark_count; i++) {
+		double ns = (double)a->marks[i].dur_ns;
+		double usual =
+			(double)(a->marks[i].is_slow ? a->slow_step_ns : a->ordinary_step_ns);
+
+		near += ns < THRESHOLD(PACED_RATIO) * usual && ns * THRESHOLD(PACED_RATIO) > usual;
+	}
 	return (double)near >= THRESHOLD(PACED_SHARE) * (double)a->mark_count;
 }
 
@@ -450,7 +460,7 @@ static bool is_waste(
 	if (is_internal(rec, l))
 		return false;
 	if (is_input(l->kind))
-		return is_training(a) || is_paced(a) || waits_to_write(rec, l) ||
+		return is_training(a) || is_paced(a) || is_kept(l) || waits_to_write(rec, l) ||
 		       waits_for_mutex(rec, l);
 	if (l->kind == DELAY_BY_GIL &&
 		is_server(rec, a)) /* one request waits for another: its load */
@@ -481,7 +491,8 @@ static double least_waste(const struct recording *rec, const struct delay *l)
 	bool is_own = l->kind == DELAY_BY_GIL || (l->kind == DELAY_BY_NETWORK && l->end.pid) ||
 		      (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->pid);
 
-	return is_own && !waits_to_write(rec, l) ? THRESHOLD(HOST_WASTE) : THRESHOLD(WASTE);
+	return is_own && !is_kept(l) && !waits_to_write(rec, l) ? THRESHOLD(HOST_WASTE)
+								: THRESHOLD(WASTE);
 }
 
 bool delay_is_waste(

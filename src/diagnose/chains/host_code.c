@@ -320,7 +320,10 @@ static const struct work_place *largest_place(const struct work_place places[WOR
  * the way less will do. */
 bool chain_work(const struct chain *c, struct resource_use *ret)
 {
-	_cleanup_free_ struct work_sums *w = c->rec->stacks ? calloc(1, sizeof(*w)) : NULL;
+	/* Of those no samples are looked at. */
+	bool is_others = c->d->kind == DELAY_BY_PROCESS || c->d->kind == DELAY_BY_LOADER;
+	_cleanup_free_ struct work_sums *w =
+		c->rec->stacks && !is_others ? calloc(1, sizeof(*w)) : NULL;
 	double all = 0, most = 0, other;
 	size_t k = 0;
 

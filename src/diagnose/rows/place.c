@@ -125,6 +125,14 @@ bool place_is_server(const struct stack *s)
 	return place_has_file(s, files);
 }
 
+bool place_is_event_loop(const struct stack *s)
+{
+	static const char *const files[] = {"/asyncio/", "/uvloop/", "/tornado/", "/twisted/",
+		"/gevent/", "/eventlet/", "/trio/", "/curio/", NULL};
+
+	return place_has_file(s, files);
+}
+
 bool place_is_loader_thread(const char *comm)
 {
 	return starts_with(comm, "pt_data_");

@@ -23,6 +23,9 @@ bool place_is_loader_thread(const char *comm);
 /* place_is_server - whether a server's event loop, or what hands requests to their handlers, calls it. */
 bool place_is_server(const struct stack *s);
 
+/* place_is_event_loop - whether an event loop's own wait is in it, which ends by a timer whenever somebody sleeps. */
+bool place_is_event_loop(const struct stack *s);
+
 /* place_is_driver_thread - a thread that the CUDA driver has started: it sleeps until the GPU has something to
  * tell. */
 bool place_is_driver_thread(const char *comm);

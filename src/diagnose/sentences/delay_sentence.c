@@ -171,6 +171,8 @@ const struct delay_sentence delay_sentences[] = {
 		"A second small packet waits until the first is acknowledged (Nagle), which takes 40 ms[; {detail}]"},
 	{DELAY_BY_NETWORK, RESOURCE_TIMER, 0, "Event loop asleep[ {at}]",
 		"The waits end by a timer of the event loop (asyncio.sleep(), a timeout) or by a remote peer, not by a process on this machine"},
+	{DELAY_BY_NETWORK, RESOURCE_TIMEOUT, 0, "Waiting for replies that do not come[ {at}]",
+		"The waits end by their own time limit, not by an answer[; {detail}]"},
 	{DELAY_BY_NETWORK, RESOURCE_PROCESS, 0, "Waiting for {who}[ {at}]",
 		"The job waits for an answer from a process on this machine[; {detail}]"},
 	{DELAY_BY_NETWORK, RESOURCE_ADDRESS, 0, "Waiting for {who} over the network[ {at}]",

@@ -127,6 +127,26 @@ static void test_a_timer(void **state)
 	free(s);
 }
 
+/* A line that asks somebody gets no answer within the time that it allows; an event loop's line may only sleep. */
+static void test_a_time_limit(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_NETWORK, true);
+	const struct stack_frame asks = {.py_file = "/home/u/embed.py", .py_func = "address"};
+	const struct stack_frame loop[] = {
+		{.py_file = "/usr/lib/python3.12/asyncio/base_events.py", .py_func = "_run_once"},
+		{.py_file = "/home/u/embed.py", .py_func = "main"}};
+	struct account_entry *e = chain_entry(s, ACCOUNT_NETWORK, OWNER_SELF);
+
+	for (int i = 0; i < 50; i++)
+		stay(s, CHAIN_SLOW + i, CHAIN_JOB, LEDGER_POLL, 45);
+	e->stack_hash = chain_stack(s, &asks, 1);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_TIMEOUT);
+	assert_string_equal(s->delay.end.detail, "50 waits of 45 ms on average");
+	e->stack_hash = chain_stack(s, loop, 2);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_TIMER);
+	free(s);
+}
+
 static void test_pickling(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
@@ -147,6 +167,43 @@ static void test_pickling(void **state)
 	e->stack_hash = chain_stack(
 		s, &(struct stack_frame){.py_file = "/home/u/train.py", .py_func = "simulate"}, 1);
 	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	free(s);
+}
+
+/* A process that begins imports what packs: it packs nothing yet. */
+static void test_a_process_that_begins(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	const struct stack_frame frames[] = {
+		{.py_file = "/usr/lib/python3.12/multiprocessing/reduction.py",
+			.py_func = "<module>"},
+		{.py_file = "<frozen importlib._bootstrap>", .py_func = "_load_unlocked"}};
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	e->pid = 700;
+	chain_home(s, 700, "python3", "train.py");
+	e->stack_hash = chain_stack(s, frames, 2);
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	free(s);
+}
+
+/* What the waiting thread runs now and then says nothing of what it waits for. */
+static void test_work_beside_a_wait(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_PROCESS, true);
+	const struct stack_frame packs[] = {{.symbol = "_pickle_loads", .file = "_pickle.c"},
+		{.py_file = "/home/u/train.py", .py_func = "main"}};
+	uint64_t hash = chain_stack(s, packs, 2);
+	struct account_entry *e = chain_entry(s, ACCOUNT_HOST, OWNER_PROCESS);
+
+	e->pid = 700;
+	chain_home(s, 700, "python3", "render.py");
+	s->account.slow_ns[ACCOUNT_HOST] = 5 * NS_PER_MS;
+	for (int i = CHAIN_SLOW; i < CHAIN_STEPS; i++)
+		chain_event(s, chain_at(i), SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)->stack_hash =
+			hash;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_PROCESS);
+	assert_string_equal(s->delay.end.who, "render.py");
 	free(s);
 }
 
@@ -316,6 +373,9 @@ int main(void)
 		cmocka_unit_test(test_this_machine),
 		cmocka_unit_test(test_a_local_process),
 		cmocka_unit_test(test_a_delayed_ack),
+		cmocka_unit_test(test_a_time_limit),
+		cmocka_unit_test(test_a_process_that_begins),
+		cmocka_unit_test(test_work_beside_a_wait),
 		cmocka_unit_test(test_a_timer),
 		cmocka_unit_test(test_pickling),
 		cmocka_unit_test(test_another_process),

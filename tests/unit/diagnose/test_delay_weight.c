@@ -337,7 +337,7 @@ static void test_input_of_a_child(void **state)
 	SCENE;
 
 	waiting(s, "read", true, false);
-	assert_int_equal(worst(s, "serve.py:29"), SEVERITY_MEDIUM);
+	assert_int_equal(worst(s, "serve.py:29"), SEVERITY_HIGH);
 }
 
 static void test_input_of_a_stranger(void **state)
@@ -345,7 +345,7 @@ static void test_input_of_a_stranger(void **state)
 	SCENE;
 
 	waiting(s, "read", false, false);
-	assert_int_equal(worst(s, "t200 (pid 200)"), SEVERITY_LOW);
+	assert_int_equal(worst(s, "t200 (pid 200)"), SEVERITY_HIGH);
 }
 
 static void test_requests_that_come_now_and_then(void **state)
@@ -393,6 +393,7 @@ static void test_a_loop_that_sleeps_from_then_on(void **state)
 	struct step_account a = {.origin = STEP_BY_WAIT,
 		.steps = ARRAY_SIZE(marks),
 		.ordinary_step_ns = MS(40),
+		.slow_step_ns = MS(90),
 		.bars = bars,
 		.bar_count = ARRAY_SIZE(bars),
 		.marks = marks,
@@ -403,7 +404,7 @@ static void test_a_loop_that_sleeps_from_then_on(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
 		bars[i] = (struct account_bar){.steps = 6, .slow_steps = i < 5 ? 0 : 6};
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
-		marks[i] = (struct step_mark){.dur_ns = MS(i < 30 ? 40 : 60), .is_slow = i >= 30};
+		marks[i] = (struct step_mark){.dur_ns = MS(i < 30 ? 40 : 90), .is_slow = i >= 30};
 	assert_false(delay_is_idle(&rec, &a, &d));
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		marks[i].dur_ns = MS(i % 3 ? 40 : 400);
@@ -642,6 +643,28 @@ static void test_a_server_whose_requests_wait(void **state)
 	}
 }
 
+/* A process that works for the program for 40 % of each step is how it is built; an acknowledgement that comes late, or a lock
+ * that it holds, is nobody's work. */
+static void test_what_keeps_who_works_for_it(void **state)
+{
+	struct step_account a = {.origin = STEP_BY_WAIT,
+		.is_clocked = true,
+		.entry_count = 1,
+		.entries = {{.line = ACCOUNT_NETWORK, .owner = OWNER_PROCESS, .pid = WORKER}},
+		.ordinary_step_ns = MS(44)};
+	struct delay d = {.kind = DELAY_BY_PROCESS, .lead = &a.entries[0], .share = 0.4};
+	const struct recording rec = {0};
+
+	d.end.resource = RESOURCE_PROCESS;
+	assert_false(delay_is_waste(&rec, &a, &d));
+	d.end.resource = RESOURCE_DELAYED_ACK;
+	assert_true(delay_is_waste(&rec, &a, &d));
+	d.end.resource = RESOURCE_FILE_LOCK;
+	assert_true(delay_is_waste(&rec, &a, &d));
+	d.share = 0.1;
+	assert_false(delay_is_waste(&rec, &a, &d));
+}
+
 /* A loop naps after its work, or what it calls does before it has what it is asked for. */
 static void test_naps_of_a_loop(void **state)
 {
@@ -752,6 +775,7 @@ int main(void)
 		cmocka_unit_test(test_units_that_run_ahead),
 		cmocka_unit_test(test_a_server_that_does_nothing_else),
 		cmocka_unit_test(test_a_server_whose_requests_wait),
+		cmocka_unit_test(test_what_keeps_who_works_for_it),
 		cmocka_unit_test(test_naps_of_a_loop),
 		cmocka_unit_test(test_a_slower_cpu_is_no_line),
 		cmocka_unit_test(test_the_tracer_by_its_program),
