@@ -200,7 +200,7 @@ const struct advice_row advice_rows[] =
 		{ANY_KIND, RESOURCE_DELAYED_ACK, 0, 0,
 			"Set TCP_NODELAY on both ends, or send header and body in one write"},
 		{ANY_KIND, RESOURCE_TIMEOUT, 0, 0,
-			"Find who does not answer (a name server, a dead replica, a proxy) and take it off the list, or keep the answers; if nobody is asked, wait for the event itself instead of polling"},
+			"Find who does not answer (a name server, a dead replica, a proxy) and take it off the list, or keep its answers; in a loop that polls, wait for the event itself"},
 		{ANY_KIND, RESOURCE_TIMER, 0, 0,
 			"Wait for the event itself instead of polling: `await queue.get()` or an asyncio.Event, not asyncio.sleep() in a loop"},
 		{DELAY_BY_GIL, RESOURCE_LOCK, 0, 0,
