@@ -66,9 +66,10 @@ static uint64_t next_alarm(const struct stream *s)
 	return t;
 }
 
+/* A GPU tells by an interrupt: it goes before tests' programs of real-time priority, too. */
 static void worker_prepare(void)
 {
-	struct sched_param fifo = {.sched_priority = 1};
+	struct sched_param fifo = {.sched_priority = 2};
 
 	pthread_setname_np(pthread_self(), "sim-stream");
 	if (pthread_setschedparam(pthread_self(), SCHED_FIFO, &fifo) != 0)
