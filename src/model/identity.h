@@ -102,6 +102,7 @@ struct identity {
 	char cgroup_path[TARGET_PATH_MAX]; /* as the agent sees it; its end if longer */
 	char cpu_group
 		[TARGET_PATH_MAX]; /* likewise of cgroup v1, where that limits CPUs; "": none but the root */
+	char memory_group[TARGET_PATH_MAX]; /* likewise memory */
 	char exe[TARGET_PATH_MAX];
 	bool environ_unreadable; /* so that rank and job are not known */
 	bool environ_cut;        /* longer than what is read: rank and job may be missing */

@@ -139,7 +139,9 @@ void gpu_sample_init(struct gpu_sample *s);
 	X(memory_bytes, "memory in use")                                                           \
 	X(memory_limit_bytes, "memory it may use; NULL: no limit")                                 \
 	X(cpus, "CPUs it may run on")                                                              \
-	X(memory_high_bytes, "memory above which it is throttled and must reclaim; NULL: no limit")
+	X(memory_high_bytes,                                                                       \
+		"memory above which it is throttled and must reclaim; NULL: no limit")             \
+	X(memory_refaults, "pages of files that it read again because they had been reclaimed")
 
 struct container_sample {
 	wall_time time;

@@ -9,6 +9,9 @@
 #include "diagnose/chains/chain.h"
 #include "diagnose/thresholds.h"
 
+#define SECTOR_BYTES 512
+#define PAGE_BYTES   4096 /* at least */
+
 struct group_use { /* first and last reading of the job's group around the time */
 	const struct container_sample *first, *last;
 	int64_t most_bytes;
@@ -57,6 +60,30 @@ static void limit_text(const struct group_use *u, bool is_high, struct resource_
 		is_high ? "memory.high" : "limit", text);
 }
 
+/* What the job read from disks in that time, by its requests. */
+static uint64_t read_bytes(const struct chain *c)
+{
+	const struct event *e = NULL;
+	uint64_t bytes = 0;
+
+	while ((e = chain_event(c, SOURCE_IO, e)))
+		if (e->pid == c->a->pid && e->op == IO_READ)
+			bytes += e->arg0 * SECTOR_BYTES;
+	return bytes;
+}
+
+/* Whether the group's limit is what is waited for, where no pressure of groups tells: a limit that is reached again and again
+ * tells of a wait for memory, and of one for a disk if most of what is read had been reclaimed. */
+static bool is_by_limit(const struct chain *c, const struct group_use *u)
+{
+	int64_t refaults = grown(u->first->memory_refaults, u->last->memory_refaults);
+
+	if (c->line == ACCOUNT_DISK)
+		return refaults && (double)refaults * PAGE_BYTES >=
+					   THRESHOLD(CHAIN_MOST) * (double)read_bytes(c);
+	return c->line == ACCOUNT_MEMORY;
+}
+
 bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 {
 	struct group_use u = group_use(c);
@@ -71,8 +98,7 @@ bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 	stalled = (uint64_t)grown(u.first->psi_memory_us, u.last->psi_memory_us) * NS_PER_US;
 	if ((double)(high + max) < THRESHOLD(LIMIT_EVENTS))
 		return false;
-	/* Without pressure of groups, that the limit is reached again and again tells of a wait for memory alone. */
-	if (u.last->psi_memory_us < 0 ? c->line != ACCOUNT_MEMORY
+	if (u.last->psi_memory_us < 0 ? !is_by_limit(c, &u)
 				      : (double)stalled < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
 	ret->resource = RESOURCE_MEMORY_LIMIT;

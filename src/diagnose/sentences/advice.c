@@ -234,7 +234,7 @@ const struct advice_row advice_rows[] =
 		{DELAY_BY_DISK, RESOURCE_DISK_WRITE, 0, 0,
 			"Write in a background thread or less often, and without fsync in the step"},
 		{ANY_KIND, RESOURCE_MEMORY_LIMIT, 0, 0,
-			"Raise the container's memory limit (memory.max, memory.high, resources.limits.memory), or use less memory"},
+			"Raise the container's memory limit (memory.max, memory.high, resources.limits.memory; memory.limit_in_bytes of cgroup v1), or use less memory"},
 		{ANY_KIND, RESOURCE_MEMORY, 0, 0,
 			"Free host memory: fewer workers, smaller caches; `ps aux --sort=-rss` shows the largest processes"},
 		{ANY_KIND, RESOURCE_ADDRESS, 0, 0,

@@ -195,6 +195,9 @@ static void read_memory_of(const struct group *g, struct container_sample *s)
 	_cleanup_buf_ struct buf text = BUF_INIT(KEYED_MAX + 1);
 
 	s->memory_bytes = read_count(g, "memory.current");
+	if (read_keyed(g, "memory.stat", &text))
+		s->memory_refaults = keyed(&text, "workingset_refault_file");
+	buf_clear(&text);
 	if (!read_keyed(g, "memory.events", &text))
 		return;
 	s->memory_high = keyed(&text, "high");
@@ -228,19 +231,66 @@ static void read_memory(struct group g, struct container_sample *s)
 	} while (group_up(&g));
 }
 
-int container_read(const char *root, const struct group_folder *folder, uint64_t cgroup_id,
-	wall_time now, struct container_sample *ret)
+#define V1_NO_LIMIT (INT64_C(1) << 62) /* and more: a number of pages for which there is no room */
+
+static void read_memory_v1_of(const struct group *g, struct container_sample *s)
 {
-	struct group g = {.root = root, .folder = *folder};
-	struct container_sample s;
+	_cleanup_buf_ struct buf text = BUF_INIT(KEYED_MAX + 1);
+
+	s->memory_bytes = read_count(g, "memory.usage_in_bytes");
+	s->memory_max = read_count(g, "memory.failcnt");
+	if (read_keyed(g, "memory.stat", &text))
+		s->memory_refaults = keyed(&text, "total_workingset_refault_file");
+	buf_clear(&text);
+	if (read_keyed(g, "memory.oom_control", &text))
+		s->oom_kills = keyed(&text, "oom_kill");
+}
+
+/* The lowest limit on the way up, with the use and events of the group that has it. */
+static void read_memory_v1(struct group g, struct container_sample *s)
+{
+	do {
+		int64_t limit = read_count(&g, "memory.limit_in_bytes");
+
+		if (limit >= 0 && limit < V1_NO_LIMIT && take_lower(limit, &s->memory_limit_bytes))
+			read_memory_v1_of(&g, s);
+		else if (s->memory_bytes < 0)
+			read_memory_v1_of(&g, s);
+	} while (group_up(&g));
+}
+
+/* Every group of v2, or of v1 for CPUs or memory, has one of these files. */
+static bool is_there(const struct group *g)
+{
+	static const char *const files[] = {
+		"cgroup.controllers", "cpu.cfs_period_us", "memory.limit_in_bytes"};
 	char line[LINE_BYTES];
 
-	if (!read_first_line(&g, "cgroup.controllers", line, sizeof(line)) &&
-		!read_first_line(&g, "cpu.cfs_period_us", line, sizeof(line)))
-		return -ENOENT; /* every group of v2, or of v1 for CPUs, has one of them */
+	for (size_t i = 0; i < ARRAY_SIZE(files); i++)
+		if (read_first_line(g, files[i], line, sizeof(line)))
+			return true;
+	return false;
+}
+
+int container_read(const char *root, const struct group_folder *folder,
+	const struct group_folder *memory, uint64_t cgroup_id, wall_time now,
+	struct container_sample *ret)
+{
+	struct group g = {.root = root, .folder = *(folder ? folder : memory)};
+	struct container_sample s;
+
+	if (!is_there(&g))
+		return -ENOENT;
 	container_sample_init(&s, now, cgroup_id);
+	if (memory)
+		read_memory_v1((struct group){.root = root, .folder = *memory}, &s);
+	if (!folder) {
+		*ret = s;
+		return 0;
+	}
 	read_cpu(g, &s);
-	read_memory(g, &s);
+	if (!memory)
+		read_memory(g, &s);
 	read_cpus(g, &s);
 	s.psi_cpu_us = read_pressure(&g, "cpu.pressure");
 	s.psi_memory_us = read_pressure(&g, "memory.pressure");
@@ -327,19 +377,20 @@ static void mount_word(const char *line, size_t len, int number, char *out, size
 	}
 }
 
-/* Whether a line of mountinfo is of control groups: of v2, or of v1's hierarchy for CPUs, by the options at its end. */
-static bool is_of_groups(const char *line, size_t len, bool is_v1)
+/* Whether a line of mountinfo is of control groups: of v2, or of v1's hierarchy of @controller, by the options at its end. */
+static bool is_of_groups(const char *line, size_t len, const char *controller)
 {
 	static const char v1[] = " - cgroup ", v2[] = " - cgroup2 ";
 	const char *end = line + len, *p;
 
-	if (!is_v1)
+	if (!controller)
 		return memmem(line, len, v2, strlen(v2));
 	p = memmem(line, len, v1, strlen(v1)) ? (const char *)memrchr(line, ' ', len) + 1 : end;
 	for (const char *word = p; word < end; word = p + 1) {
 		p = memchr(word, ',', (size_t)(end - word));
 		p = p ? p : end;
-		if (p - word == 3 && !memcmp(word, "cpu", 3))
+		if ((size_t)(p - word) == strlen(controller) &&
+			!memcmp(word, controller, strlen(controller)))
 			return true;
 	}
 	return false;
@@ -352,7 +403,8 @@ struct mount {
 
 /* Where @process ("self", "1") sees control groups: the last mount at MOUNT or below it that
  * nothing else was mounted over. */
-static bool find_mount(const char *root, const char *process, bool is_v1, struct mount *ret)
+static bool find_mount(
+	const char *root, const char *process, const char *controller, struct mount *ret)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(MOUNTINFO_MAX + 1);
 	char path[64], point[PATH_MAX];
@@ -369,7 +421,7 @@ static bool find_mount(const char *root, const char *process, bool is_v1, struct
 		mount_word(line, len, 5, point, sizeof(point));
 		if (strncmp(point, MOUNT, strlen(MOUNT)) != 0)
 			continue;
-		if (is_of_groups(line, len, is_v1)) {
+		if (is_of_groups(line, len, controller)) {
 			memcpy(ret->point, point, sizeof(point));
 			mount_word(line, len, 4, ret->group, sizeof(ret->group));
 			found = true;
@@ -472,12 +524,12 @@ static bool look(struct group_folders *f, const struct group_asked *asked, struc
 	for (size_t i = 0; i < ARRAY_SIZE(seen_by); i++) {
 		if (i) /* as that process sees it */
 			snprintf(below, sizeof(below), "/proc/%s/root", seen_by[i]);
-		if (!find_mount(f->root, seen_by[i], asked->is_v1, &m) ||
+		if (!find_mount(f->root, seen_by[i], asked->controller, &m) ||
 			snprintf(point, sizeof(point), "%s%s", below, m.point) >=
 				(int)sizeof(point))
 			continue;
-		if (asked->is_v1 ? find_named(&w, point, m.group, asked->path, ret)
-				 : find_below(&w, point, asked->path, ret))
+		if (asked->controller ? find_named(&w, point, m.group, asked->path, ret)
+				      : find_below(&w, point, asked->path, ret))
 			return true;
 	}
 	return false;

@@ -22,7 +22,7 @@ struct group_asked {
 	uint64_t id;
 	uint32_t pid;     /* a process in it */
 	const char *path; /* as /proc/PID/cgroup names it; in v2 tried first, and may be wrong */
-	bool is_v1;       /* of the hierarchy that limits CPUs; id is no folder's */
+	const char *controller; /* of v1: "cpu", "memory"; id is no folder's. NULL: v2 */
 };
 
 struct group_folders;
@@ -38,13 +38,14 @@ void group_folders_free(struct group_folders *f);
 const struct group_folder *group_folders_find(
 	struct group_folders *f, const struct group_asked *asked);
 
-/* Readings of a control group: of v2, or of v1's hierarchy for CPUs, which has their quota and nothing else. */
+/* Readings of a control group: of v2, or of v1's hierarchies for CPUs, which has their quota and nothing else, and for memory. */
 
 #define CONTAINER_GROUPS_MAX 64 /* read in a second; 20 files each */
 
-/* container_read - the group whose files are in @folder. @root is a prefix, "" for the real one. A limit may sit on a group above it: quota and throttling are those of the tightest
+/* container_read - the group whose files are in @folder, and what it is allowed of memory in @memory, of v1; NULL: there is none. @root is a prefix, "" for the real one. A limit may sit on a group above it: quota and throttling are those of the tightest
  * quota on the way up, memory and its events those of the lowest limit; without any they are of the
  * innermost group that tells.
  * 0; -ENOENT if the group is gone, or it is of another hierarchy of v1. */
-int container_read(const char *root, const struct group_folder *folder, uint64_t cgroup_id,
-	wall_time now, struct container_sample *ret);
+int container_read(const char *root, const struct group_folder *folder,
+	const struct group_folder *memory, uint64_t cgroup_id, wall_time now,
+	struct container_sample *ret);

@@ -170,7 +170,7 @@ static bool parse_line(struct span line, struct cgroup *ret, bool *ret_unified)
 {
 	const char *first = memchr(line.p, ':', line.len), *second;
 	size_t left, deleted = strlen(DELETED);
-	struct span path;
+	struct span path, controllers;
 
 	if (!first)
 		return false;
@@ -185,15 +185,18 @@ static bool parse_line(struct span line, struct cgroup *ret, bool *ret_unified)
 		path.len -= deleted;
 	*ret_unified = second == first + 1;
 	parse_path(path, ret);
-	if (path.len > 1 && has_word((struct span){first + 1, (size_t)(second - first - 1)}, "cpu"))
+	controllers = (struct span){first + 1, (size_t)(second - first - 1)};
+	if (path.len > 1 && has_word(controllers, "cpu"))
 		memcpy(ret->cpu_path, ret->path, sizeof(ret->path));
+	if (path.len > 1 && has_word(controllers, "memory"))
+		memcpy(ret->memory_path, ret->path, sizeof(ret->path));
 	return true;
 }
 
 void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 {
 	const char *end = text + len;
-	char cpu_path[TARGET_PATH_MAX] = "";
+	char cpu_path[TARGET_PATH_MAX] = "", memory_path[TARGET_PATH_MAX] = "";
 	size_t best = 0;
 
 	*ret = (struct cgroup){0};
@@ -214,6 +217,8 @@ void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 			memcpy(cpu_path, c.cpu_path, sizeof(cpu_path));
 			score += 2 * TARGET_PATH_MAX;
 		}
+		if (c.memory_path[0])
+			memcpy(memory_path, c.memory_path, sizeof(memory_path));
 		if (c.container_id[0])
 			score += 4 * TARGET_PATH_MAX;
 		if (score > best) {
@@ -222,6 +227,7 @@ void cgroup_parse(const char *text, size_t len, struct cgroup *ret)
 		}
 	}
 	memcpy(ret->cpu_path, cpu_path, sizeof(cpu_path));
+	memcpy(ret->memory_path, memory_path, sizeof(memory_path));
 }
 
 int cgroup_read(const char *root, uint32_t pid, struct cgroup *ret)

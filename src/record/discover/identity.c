@@ -430,6 +430,7 @@ int identity_read(const char *root, uint32_t pid, struct process *ret)
 	memcpy(p->identity.pod_uid, c.pod_uid, sizeof(c.pod_uid));
 	memcpy(p->identity.cgroup_path, c.path, sizeof(c.path));
 	memcpy(p->identity.cpu_group, c.cpu_path, sizeof(c.cpu_path));
+	memcpy(p->identity.memory_group, c.memory_path, sizeof(c.memory_path));
 	r = discover_process_stat(root, pid, &after);
 	if (r < 0 || after.vsize_bytes == 0) {
 		/* It has ended. A short process may have told all that matters before. */

@@ -44,8 +44,9 @@ const char *variables_get(const struct variables *v, const char *key);
 /* Container, pod and ECS task of a process, by the name of its control group. */
 
 struct cgroup {
-	char path[TARGET_PATH_MAX];     /* the last part of it if it is longer */
-	char cpu_path[TARGET_PATH_MAX]; /* likewise where version 1 limits CPUs; "": the root */
+	char path[TARGET_PATH_MAX];        /* the last part of it if it is longer */
+	char cpu_path[TARGET_PATH_MAX];    /* likewise where version 1 limits CPUs; "": the root */
+	char memory_path[TARGET_PATH_MAX]; /* likewise memory */
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char pod_uid[IDENTITY_UID_MAX];
 	char ecs_task[IDENTITY_JOB_MAX];

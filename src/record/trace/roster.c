@@ -29,7 +29,7 @@ struct entry {
 	char comm[COMM_LEN];
 	char container_id[IDENTITY_CONTAINER_MAX];
 	char *cgroup_path, *pod, *namespace; /* NULL: unknown; for the group's row */
-	char *cpu_group;                     /* of v1; NULL: none */
+	char *cpu_group, *memory_group;      /* of v1; NULL: none */
 	char *pod_uid, *job, *exe, *script;  /* likewise; for its own */
 	uint32_t cpus;
 	const char *launcher;
@@ -96,6 +96,7 @@ static void drop(void *arg, struct process_entry *p)
 		return;
 	free(e->cgroup_path);
 	free(e->cpu_group);
+	free(e->memory_group);
 	free(e->pod);
 	free(e->namespace);
 	free(e->pod_uid);
@@ -124,11 +125,23 @@ static void copy_text(char *out, size_t size, const char *text)
 	snprintf(out, size, "%s", text ? text : "");
 }
 
+static uint64_t number_of(const char *path)
+{
+	return path ? hash_bytes(path, strlen(path)) : 0;
+}
+
+static bool is_of_v1(const struct entry *e)
+{
+	return e->kernel_id && (e->cpu_group || (e->memory_group && e->kernel_id <= ROOT_GROUP));
+}
+
 static void number_group(struct entry *e)
 {
-	e->cgroup_id = e->kernel_id;
-	if (e->kernel_id && e->cpu_group)
-		e->cgroup_id = V1_GROUP | hash_bytes(e->cpu_group, strlen(e->cpu_group)) % V1_GROUP;
+	uint64_t cpu = number_of(e->cpu_group), memory = number_of(e->memory_group);
+	/* Most have the same group of both, which is known by its name alone. */
+	uint64_t v1 = cpu == memory || !memory ? cpu : cpu * 31 + memory;
+
+	e->cgroup_id = is_of_v1(e) ? V1_GROUP | v1 % V1_GROUP : e->kernel_id;
 }
 
 /* A group's row is written once its number is known, which the first call brings, and again when a
@@ -211,6 +224,7 @@ static void entry_take(struct entry *e, const struct process *p)
 	memcpy(e->container_id, p->identity.container_id, sizeof(e->container_id));
 	set_text(&e->cgroup_path, p->identity.cgroup_path);
 	set_text(&e->cpu_group, p->identity.cpu_group);
+	set_text(&e->memory_group, p->identity.memory_group);
 	number_group(e);
 	set_text(&e->pod, p->identity.pod);
 	set_text(&e->namespace, p->identity.namespace);
@@ -431,7 +445,7 @@ const char *roster_place(struct roster *r, struct event *e)
 	e->place = e->start.ns < x->since.ns ? x->before : x->place;
 	if (op_kind_is_gpu(e->source) && e->cgroup_id && e->cgroup_id != x->kernel_id)
 		group_change(r, x, e);
-	if (x->cgroup_id && (!e->cgroup_id || x->cpu_group))
+	if (x->cgroup_id && (!e->cgroup_id || is_of_v1(x)))
 		e->cgroup_id = x->cgroup_id;
 	return x->container_id;
 }
@@ -470,9 +484,13 @@ size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t ma
 
 		if (e && !p->ended && e->cgroup_id > ROOT_GROUP && e->cgroup_path &&
 			!EXISTS(i, count, ret[i].cgroup_id == e->cgroup_id))
-			ret[count++] = (struct roster_group){e->cgroup_id,
-				e->cpu_group ? e->cpu_group : e->cgroup_path, e->cpu_group != NULL,
-				p->pid};
+			ret[count++] = (struct roster_group){
+				.cgroup_id = e->cgroup_id,
+				.path = is_of_v1(e) ? e->cpu_group : e->cgroup_path,
+				.is_v1 = is_of_v1(e),
+				.memory_path = e->memory_group,
+				.pid = p->pid,
+			};
 	}
 	return count;
 }
@@ -482,7 +500,8 @@ static bool was_moved(const struct roster *r, const struct entry *e)
 	struct cgroup c;
 
 	return e->kernel_id && cgroup_read(r->root, e->process->pid, &c) == 0 &&
-	       strcmp(c.cpu_path, e->cpu_group ? e->cpu_group : "") != 0;
+	       (strcmp(c.cpu_path, e->cpu_group ? e->cpu_group : "") != 0 ||
+		       strcmp(c.memory_path, e->memory_group ? e->memory_group : "") != 0);
 }
 
 void roster_tick(struct roster *r)

@@ -69,12 +69,16 @@ void roster_judged(struct roster *r, uint32_t pid, const struct process_layers *
  * and are not the root. Paths are valid until the roster changes. Returns how many, @max at most.
  *
  * The kernel's number of a group is that of cgroup v2. Where v1 limits CPUs, which is another tree, a process's group is
- * the one of v1, unless that is the root: its number is made of its path, and larger than any of the kernel's. */
+ * the one of v1, unless that is the root; likewise where it limits memory and v2 knows the root alone. The number of such a group
+ * is made of its paths, and larger than any of the kernel's. */
 struct roster_group {
 	uint64_t cgroup_id;
-	const char *path; /* as /proc names it, seen from here */
-	bool is_v1;       /* path is that of the CPUs' hierarchy */
-	uint32_t pid;     /* one of them */
+	const char *
+		path; /* as /proc names it, seen from here; of v1 NULL: CPUs are those of the root */
+	bool is_v1;   /* path is that of the CPUs' hierarchy */
+	const char
+		*memory_path; /* of v1, where that limits memory; NULL: not in a group of its own */
+	uint32_t pid;         /* one of them */
 };
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max);
 

@@ -28,6 +28,37 @@ void tracer_ledger(struct tracer *t, const struct ledger_row *row)
 		own->lost[LOSS_QUEUE_FULL]++;
 }
 
+/* The folder of one of its hierarchies; false: there is none, or it cannot be seen from here. */
+static bool find_folder(struct tracer *t, const struct roster_group *g, const char *path,
+	const char *controller, struct group_folder *ret)
+{
+	bool is_memory = controller && !strcmp(controller, "memory");
+	const struct group_asked asked = {
+		.id = g->cgroup_id ^ (uint64_t)is_memory << 62, /* it has two folders */
+		.pid = g->pid,
+		.path = path,
+		.controller = controller,
+	};
+	const struct group_folder *found =
+		path ? group_folders_find(t->group_folders, &asked) : NULL;
+
+	if (found)
+		*ret = *found;
+	return found;
+}
+
+static bool read_group(
+	struct tracer *t, const struct roster_group *g, wall_time now, struct container_sample *ret)
+{
+	struct group_folder folder, memory;
+	bool has_folder = find_folder(t, g, g->path, g->is_v1 ? "cpu" : NULL, &folder);
+	bool has_memory = find_folder(t, g, g->memory_path, "memory", &memory);
+
+	return (has_folder || has_memory) &&
+	       container_read("", has_folder ? &folder : NULL, has_memory ? &memory : NULL,
+		       g->cgroup_id, now, ret) == 0;
+}
+
 static void tracer_read_containers(struct tracer *t, wall_time now)
 {
 	struct roster_group groups[CONTAINER_GROUPS_MAX];
@@ -35,12 +66,9 @@ static void tracer_read_containers(struct tracer *t, wall_time now)
 	bool is_full = false;
 
 	for (size_t i = 0; i < count; i++) {
-		const struct group_asked asked = {
-			groups[i].cgroup_id, groups[i].pid, groups[i].path, groups[i].is_v1};
-		const struct group_folder *folder = group_folders_find(t->group_folders, &asked);
 		struct container_sample s;
 
-		if (!folder || container_read("", folder, asked.id, now, &s) < 0)
+		if (!read_group(t, &groups[i], now, &s))
 			continue;
 		explainer_container(t->explainer, &s);
 		if (t->store)

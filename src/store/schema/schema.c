@@ -150,7 +150,7 @@ static const struct {
 	{"gpu_samples_throttle", "throttle_reasons is the sum of" GPU_THROTTLE_NOTE},
 	{"container_samples_note",
 		"each control group of traced processes once a second while recording (the kernel's "
-		"cgroup v2; of v1 the CPU quota and throttling alone); cgroup_metadata names it. "
+		"cgroup v2; of v1 the CPU quota and throttling, and memory); cgroup_metadata names it. "
 		"Totals since the group exists; NULL: the kernel has no such value, or no limit is "
 		"set. Quota and throttling are those of the ancestor with the tightest quota"},
 	{"ledger_note",

@@ -53,6 +53,24 @@ static void test_a_limit_beside(void **state)
 	free(s);
 }
 
+/* Without pressure of groups a disk is waited for because of the limit if what is read had been read before. */
+static void test_what_is_read_again(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_DISK, true);
+
+	group(s, -1);
+	for (int i = 0; i < 50; i++)
+		chain_event(s, chain_at(CHAIN_SLOW + i), SOURCE_IO, IO_READ, CHAIN_JOB)->arg0 = 80;
+	assert_int_not_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+	for (size_t i = 0; i < s->rec.container_count; i++)
+		s->containers[i].memory_refaults = 20 * (int64_t)i; /* a fifth of it */
+	assert_int_not_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+	for (size_t i = 0; i < s->rec.container_count; i++)
+		s->containers[i].memory_refaults = 100 * (int64_t)i;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+	free(s);
+}
+
 static struct host_sample *readings(struct chain_scene *s)
 {
 	for (int i = 0; i < 11; i++)
@@ -130,6 +148,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory_high),
 		cmocka_unit_test(test_a_limit_beside),
+		cmocka_unit_test(test_what_is_read_again),
 		cmocka_unit_test(test_swap),
 		cmocka_unit_test(test_reclaim),
 		cmocka_unit_test(test_fresh_memory),

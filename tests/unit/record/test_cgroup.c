@@ -74,17 +74,19 @@ static void names_that_runtimes_make(void **state)
 static void group_of_cpus(void **state)
 {
 	static const struct {
-		const char *text, *cpu, *path;
+		const char *text, *cpu, *path, *memory;
 	} rows[] = {
-		{"9:name=systemd:/\n4:memory:/longer/path\n1:cpu:/job\n0::/\n", "/job", "/job"},
-		{"3:cpuacct,cpu:/job\n0::/user.slice/session.scope\n", "/job", "/job"},
-		{"3:cpu,cpuacct:/\n0::/user.slice\n", "", "/user.slice"},
-		{"3:cpuset:/few\n2:cpuacct:/x\n0::/\n", "", "/few"},
+		{"9:name=systemd:/\n4:memory:/longer/path\n1:cpu:/job\n0::/\n", "/job", "/job",
+			"/longer/path"},
+		{"4:memory:/job\n1:cpu:/\n0::/\n", "", "/job", "/job"},
+		{"3:cpuacct,cpu:/job\n0::/user.slice/session.scope\n", "/job", "/job", ""},
+		{"3:cpu,cpuacct:/\n0::/user.slice\n", "", "/user.slice", ""},
+		{"3:cpuset:/few\n2:cpuacct:/x\n0::/\n", "", "/few", ""},
 		{"5:cpu:/docker/" ID "\n4:memory:/docker/" ID "\n0::/\n", "/docker/" ID,
+			"/docker/" ID, "/docker/" ID},
+		{"5:cpu:/slurm/job7\n4:memory:/docker/" ID "\n0::/\n", "/slurm/job7", "/docker/" ID,
 			"/docker/" ID},
-		{"5:cpu:/slurm/job7\n4:memory:/docker/" ID "\n0::/\n", "/slurm/job7",
-			"/docker/" ID},
-		{"0::/docker/" ID "\n", "", "/docker/" ID},
+		{"0::/docker/" ID "\n", "", "/docker/" ID, ""},
 	};
 
 	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
@@ -92,6 +94,7 @@ static void group_of_cpus(void **state)
 
 		cgroup_parse(rows[i].text, strlen(rows[i].text), &c);
 		assert_string_equal(c.cpu_path, rows[i].cpu);
+		assert_string_equal(c.memory_path, rows[i].memory);
 		assert_string_equal(c.path, rows[i].path);
 	}
 }

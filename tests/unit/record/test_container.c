@@ -35,7 +35,7 @@ static struct container_sample read_own(void)
 	struct container_sample s;
 	struct group_folder folder = {.path = OWN, .top = strlen(TOP)};
 
-	assert_int_equal(container_read(root, &folder, 42, (wall_time){1000}, &s), 0);
+	assert_int_equal(container_read(root, &folder, NULL, 42, (wall_time){1000}, &s), 0);
 	assert_int_equal(s.time.ns, 1000);
 	assert_int_equal(s.cgroup_id, 42);
 	return s;
@@ -52,6 +52,7 @@ static void test_what_a_group_tells(void **state)
 	tree_write(root, OWN "/memory.high", "805306368\n");
 	tree_write(root, OWN "/memory.current", "1000000000\n");
 	tree_write(root, OWN "/memory.events", "low 1\nhigh 2\nmax 3\noom 4\noom_kill 5\n");
+	tree_write(root, OWN "/memory.stat", "anon 8\nworkingset_refault_file 6\n");
 	tree_write(root, OWN "/cpu.pressure",
 		"some avg10=1.00 avg60=0.00 avg300=0.00 total=111\nfull avg10=0 total=9\n");
 	tree_write(root, OWN "/memory.pressure", "some avg10=0.00 total=222\n");
@@ -71,6 +72,7 @@ static void test_what_a_group_tells(void **state)
 	assert_int_equal(s.psi_cpu_us, 111);
 	assert_int_equal(s.psi_memory_us, 222);
 	assert_int_equal(s.psi_io_us, 333);
+	assert_int_equal(s.memory_refaults, 6);
 	assert_int_equal(s.cpus, 7);
 }
 
@@ -155,7 +157,7 @@ static void test_the_top_of_a_mount_has_limits(void **state)
 	tree_write(root, OWN "/cpu.max", "50000 100000\n");
 	tree_write(root, OWN "/cpu.stat", "nr_throttled 4\nthrottled_usec 40\n");
 	tree_write(root, POD "/cpu.max", "10000 100000\n"); /* above the mount: nobody's here */
-	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(container_read(root, &folder, NULL, 42, (wall_time){1}, &s), 0);
 	assert_int_equal(s.quota_us, 50000);
 	assert_int_equal(s.throttled_us, 40);
 }
@@ -170,20 +172,51 @@ static void test_of_version_1(void **state)
 	tree_write(root, TOP "/cpu/pod/abc/cpu.cfs_period_us", "100000\n");
 	tree_write(root, TOP "/cpu/pod/abc/cpu.stat",
 		"nr_periods 9\nnr_throttled 0\nthrottled_time 0\n");
-	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(container_read(root, &folder, NULL, 42, (wall_time){1}, &s), 0);
 	assert_int_equal(s.quota_us, -1);
 	assert_int_equal(s.throttled_us, 0);
 	tree_write(root, TOP "/cpu/pod/cpu.cfs_quota_us", "60000\n");
 	tree_write(root, TOP "/cpu/pod/cpu.cfs_period_us", "100000\n");
 	tree_write(root, TOP "/cpu/pod/cpu.stat",
 		"nr_periods 9\nnr_throttled 7\nthrottled_time 123456789\n");
-	assert_int_equal(container_read(root, &folder, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(container_read(root, &folder, NULL, 42, (wall_time){1}, &s), 0);
 	assert_int_equal(s.quota_us, 60000);
 	assert_int_equal(s.period_us, 100000);
 	assert_int_equal(s.throttled_count, 7);
 	assert_int_equal(s.throttled_us, 123456);
 	assert_int_equal(s.memory_limit_bytes, -1);
 	assert_int_equal(s.cpus, -1);
+}
+
+/* Its limit of memory is in another tree, the lowest on the way up; without one above it what is used is told alone. */
+static void test_memory_of_version_1(void **state)
+{
+	struct group_folder memory = {.path = TOP "/memory/pod/abc", .top = strlen(TOP "/memory")};
+	struct group_folder cpu = {.path = TOP "/cpu/pod/abc", .top = strlen(TOP "/cpu")};
+	struct container_sample s;
+
+	tree_write(root, TOP "/memory/pod/abc/memory.limit_in_bytes", "9223372036854771712\n");
+	tree_write(root, TOP "/memory/pod/abc/memory.usage_in_bytes", "4096\n");
+	assert_int_equal(container_read(root, NULL, &memory, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(s.memory_limit_bytes, -1);
+	assert_int_equal(s.memory_bytes, 4096);
+	assert_int_equal(s.quota_us, -1);
+	tree_write(root, TOP "/memory/pod/memory.limit_in_bytes", "104857600\n");
+	tree_write(root, TOP "/memory/pod/memory.usage_in_bytes", "104800256\n");
+	tree_write(root, TOP "/memory/pod/memory.failcnt", "98043\n");
+	tree_write(root, TOP "/memory/pod/memory.stat",
+		"workingset_refault_file 1\ntotal_workingset_refault_file 69204\n");
+	tree_write(root, TOP "/memory/pod/memory.oom_control",
+		"oom_kill_disable 0\nunder_oom 0\noom_kill 3\n");
+	tree_write(root, TOP "/cpu/pod/abc/cpu.cfs_quota_us", "60000\n");
+	tree_write(root, TOP "/cpu/pod/abc/cpu.cfs_period_us", "100000\n");
+	assert_int_equal(container_read(root, &cpu, &memory, 42, (wall_time){1}, &s), 0);
+	assert_int_equal(s.memory_limit_bytes, 104857600);
+	assert_int_equal(s.memory_bytes, 104800256);
+	assert_int_equal(s.memory_max, 98043);
+	assert_int_equal(s.memory_refaults, 69204);
+	assert_int_equal(s.oom_kills, 3);
+	assert_int_equal(s.quota_us, 60000);
 }
 
 static void test_groups_that_cannot_be_read(void **state)
@@ -195,7 +228,8 @@ static void test_groups_that_cannot_be_read(void **state)
 	struct container_sample s = {.cpus = 77};
 
 	for (size_t i = 0; i < ARRAY_SIZE(folders); i++)
-		assert_int_equal(container_read(root, &folders[i], 1, (wall_time){1}, &s), -ENOENT);
+		assert_int_equal(
+			container_read(root, &folders[i], NULL, 1, (wall_time){1}, &s), -ENOENT);
 	assert_int_equal(s.cpus, 77); /* untouched */
 }
 
@@ -230,6 +264,7 @@ int main(void)
 		RUN(test_the_innermost_that_tells),
 		RUN(test_the_top_of_a_mount_has_limits),
 		RUN(test_of_version_1),
+		RUN(test_memory_of_version_1),
 		RUN(test_groups_that_cannot_be_read),
 		RUN(test_nonsense),
 	};

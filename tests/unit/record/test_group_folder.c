@@ -151,7 +151,7 @@ static void test_many_groups(void **state)
 static const struct group_folder *find_v1(const char *told)
 {
 	static uint64_t id = UINT64_C(1) << 62;
-	const struct group_asked asked = {.id = ++id, .pid = 77, .path = told, .is_v1 = true};
+	const struct group_asked asked = {.id = ++id, .pid = 77, .path = told, .controller = "cpu"};
 
 	return group_folders_find(folders, &asked);
 }

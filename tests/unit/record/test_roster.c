@@ -242,6 +242,13 @@ static void groups_of_version_1(void **state)
 	move(13, "1:cpu:/\n0::/\n");
 	tick();
 	assert_int_equal(roster_groups(r, groups, 4), 1);
+	assert_null(groups[0].memory_path);
+	move(14, "4:memory:/job-3\n1:cpu:/\n0::/\n");
+	tick();
+	assert_int_equal(roster_groups(r, groups, 4), 2);
+	first = groups[0].cgroup_id == first;
+	assert_null(groups[first].path);
+	assert_string_equal(groups[first].memory_path, "/job-3");
 }
 
 static struct store_writer *open_store(const char *path)
