@@ -1,7 +1,63 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #include "base/hash.h"
 
+#include <errno.h>
 #include <pthread.h>
+#include <stdbool.h>
+#include <sys/random.h>
+
+static uint64_t name_key[2] = {0x0706050403020100ULL, 0x0f0e0d0c0b0a0908ULL};
+
+int hash_name_key(void)
+{
+	static bool is_made;
+
+	if (is_made)
+		return 0;
+	is_made = true;
+	return getrandom(name_key, sizeof(name_key), 0) == sizeof(name_key) ? 0 : -EIO;
+}
+
+static uint64_t rotate(uint64_t v, int by)
+{
+	return v << by | v >> (64 - by);
+}
+
+static void mix(uint64_t v[4], int rounds)
+{
+	while (rounds--) {
+		v[0] += v[1];
+		v[2] += v[3];
+		v[1] = rotate(v[1], 13) ^ v[0];
+		v[3] = rotate(v[3], 16) ^ v[2];
+		v[0] = rotate(v[0], 32);
+		v[2] += v[1];
+		v[0] += v[3];
+		v[1] = rotate(v[1], 17) ^ v[2];
+		v[3] = rotate(v[3], 21) ^ v[0];
+		v[2] = rotate(v[2], 32);
+	}
+}
+
+uint64_t hash_name(const char *name, size_t len)
+{
+	uint64_t v[4] = {name_key[0] ^ 0x736f6d6570736575ULL, name_key[1] ^ 0x646f72616e646f6dULL,
+		name_key[0] ^ 0x6c7967656e657261ULL, name_key[1] ^ 0x7465646279746573ULL};
+
+	for (size_t i = 0; i <= len / 8; i++) {
+		size_t left = len - i * 8 < 8 ? len - i * 8 : 8;
+		uint64_t word = left < 8 ? (uint64_t)len << 56 : 0;
+
+		for (size_t k = 0; k < left; k++)
+			word |= (uint64_t)(unsigned char)name[i * 8 + k] << 8 * k;
+		v[3] ^= word;
+		mix(v, 2);
+		v[0] ^= word;
+	}
+	v[2] ^= 0xff;
+	mix(v, 4);
+	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
 
 /* Eight bytes at a time, each looked up in a table of its own that already
  * holds what the bytes behind it make of it. */

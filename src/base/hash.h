@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hash.h - the two hashes that tables here use: of a number, and of bytes. Not for secrets. */
+/* hash.h - the hashes that tables here use: of a number, of bytes, and of names that strangers choose. */
 #pragma once
 
 #include <stddef.h>
@@ -36,6 +36,13 @@ static inline uint64_t hash_bytes(const void *data, size_t len)
 		h = (h ^ p[i]) * 0x100000001b3ULL;
 	return h;
 }
+
+/* hash_name - SipHash-2-4: who does not know the key cannot make up two names with the same hash. */
+uint64_t hash_name(const char *name, size_t len);
+
+/* hash_name_key - a key that nobody knows, before the first name is hashed: for services, once. Without it runs repeat. -EIO:
+ * the kernel has no random numbers. */
+int hash_name_key(void);
 
 /* CRC-32C (Castagnoli), which finds every damage of up to 32 bits in a row. */
 

@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "base/hash.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "cluster/answer/echo_server.h"
@@ -70,24 +71,27 @@ static void on_kept(void *arg, const struct keeper_result *r)
 	k.done(k.arg, r);
 }
 
+static int admit(void *arg, uint64_t credential, char *why, size_t size)
+{
+	struct echo_service *s = arg;
+	struct tenant_refusal no;
+
+	if (tenants_admit(s->settings.tenants, credential, TENANT_INGEST, mono_now().ns,
+		    wall_now().ns, &no))
+		return 0;
+	snprintf(why, size, "%s: %s", no.code, no.text);
+	return no.status == 429 ? -EAGAIN : -EACCES;
+}
+
 static void keep(void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg)
 {
 	struct echo_service *s = arg;
 	struct keeper_request k = {
 		.signal = q->signal, .json = q->json, .data = q->data, .len = q->len};
-	const struct tenant *t;
-	struct tenant_refusal no;
 	struct kept *kept;
 
 	if (s->refusing) {
 		refuse(done, done_arg, -EIO, "shutting down");
-		return;
-	}
-	t = tenants_admit(s->settings.tenants, q->credential, TENANT_INGEST, mono_now().ns,
-		wall_now().ns, &no);
-	if (!t) {
-		refuse(done, done_arg, no.status == 429 ? -EAGAIN : -EACCES,
-			FORMATTED(160, "%s: %s", no.code, no.text));
 		return;
 	}
 	kept = malloc(sizeof(*kept));
@@ -146,7 +150,8 @@ static void tell(void *arg, const struct fleet_notice *n, int64_t now_ns)
 
 struct keeping echo_service_keeping(struct echo_service *s)
 {
-	return (struct keeping){.arg = s, .keep = keep, .may_send = may_send, .tell = tell};
+	return (struct keeping){
+		.arg = s, .keep = keep, .admit = admit, .may_send = may_send, .tell = tell};
 }
 
 /* ---- how it is ---- */
@@ -397,7 +402,7 @@ int echo_service_listen(
 		.grpc_address = a->grpc,
 		.grpc_flag = "--otlp-addr",
 		.http_address = a->otlp_http,
-		.sink = {.arg = s, .keep = keep}};
+		.sink = {.arg = s, .keep = keep, .admit = admit}};
 	int r = 0;
 
 	s->status = (struct echo_health){.is_ready = is_well, .is_whole = is_whole, .arg = s};

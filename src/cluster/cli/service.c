@@ -6,6 +6,7 @@
 #include "cluster/cli/service.h"
 
 #include "base/file.h"
+#include "base/hash.h"
 #include "base/log.h"
 #include "cluster/notify/notify.h"
 
@@ -103,6 +104,13 @@ static void keep_request(
 	const struct keeping *k = &((struct service *)arg)->settings.keeping;
 
 	k->keep(k->arg, q, done, done_arg);
+}
+
+static int admit(void *arg, uint64_t credential, char *why, size_t size)
+{
+	const struct keeping *k = &((struct service *)arg)->settings.keeping;
+
+	return k->admit(k->arg, credential, why, size);
 }
 
 static bool may_send(void *arg, uint64_t credential, const char *cluster)
@@ -276,6 +284,7 @@ static int open_ports(struct service *s, struct errinfo *reterr)
 		in.sink.forward = forward_request;
 	if (s->settings.keeping.keep) {
 		in.sink.keep = keep_request;
+		in.sink.admit = admit;
 		in.sink.may_send = may_send;
 	}
 	if (in.grpc_address || in.http_address)
@@ -299,6 +308,7 @@ int service_new(struct loop *l, const struct service_settings *settings, struct 
 	s->loop = l;
 	r = open_rates(settings->rates, &s->rates, reterr);
 	s->settings.fleet.rates = s->rates;
+	r = r ?: hash_name_key();
 	r = r ?: fleet_new(&s->settings.fleet, &s->fleet);
 	r = r ?: restore_snapshot(s, reterr);
 	if (r < 0)

@@ -11,11 +11,15 @@
 	(5 * NS_PER_S) /* after it was seen: one that was late once is not late for ever */
 #define SHOWN_NS (15 * NS_PER_S)
 
-struct episode *episode_find(const struct fleet *f, uint64_t key)
+struct episode *episode_find(
+	const struct fleet *f, const char *cluster, enum fleet_problem problem, uint64_t key)
 {
-	for (size_t i = 0; i < f->live_count; i++)
-		if (f->live[i]->key == key)
+	for (size_t i = 0; i < f->live_count; i++) {
+		const struct episode *e = f->live[i];
+
+		if (e->key == key && e->e.problem == problem && !strcmp(e->e.cluster, cluster))
 			return f->live[i];
+	}
 	return NULL;
 }
 
@@ -57,10 +61,10 @@ static bool make_room(struct fleet *f, const struct cluster *c)
 	size_t cursor = 0, i = f->live_count;
 
 	for (const struct cluster *x; (x = idmap_next(&f->clusters, &cursor, NULL));)
-		if (!most || x->episodes > most->episodes)
+		if (x->episodes > most->episodes)
 			most = x;
 	f->stats.notices_lost++;
-	if (!most || most->episodes <= (c ? c->episodes : 0) + 1)
+	if (most->episodes <= c->episodes + 1)
 		return false;
 	while (f->live[--i]->cluster != most)
 		;
@@ -71,13 +75,15 @@ static bool make_room(struct fleet *f, const struct cluster *c)
 struct episode *episode_get(
 	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key)
 {
-	struct episode *e = episode_find(f, key);
+	struct episode *e = c ? episode_find(f, c->name, problem, key) : NULL;
 
 	if (e) {
 		e->seen_ns = f->now_ns;
 		return e;
 	}
-	if (f->live_count == EPISODES_MAX && !make_room(f, c))
+	if (!c) /* there was no room for it */
+		f->stats.notices_lost++;
+	if (!c || (f->live_count == EPISODES_MAX && !make_room(f, c)))
 		return NULL;
 	e = calloc(1, sizeof(*e));
 	if (!e) {
@@ -94,8 +100,7 @@ struct episode *episode_get(
 		.from_rank = -1,
 		.to_rank = -1,
 		.since_ns = f->now_ns};
-	if (c)
-		memcpy(e->e.cluster, c->name, sizeof(e->e.cluster));
+	memcpy(e->e.cluster, c->name, sizeof(e->e.cluster));
 	uuid_make(f->settings.seed, e->e.id, e->e.event);
 	f->live[f->live_count++] = e;
 	return e;

@@ -65,7 +65,7 @@ void fleet_free(struct fleet *f)
 
 struct cluster *cluster_find(const struct fleet *f, const char *name)
 {
-	struct cluster *c = idmap_get(&f->clusters, hash_bytes(name, strlen(name)));
+	struct cluster *c = idmap_get(&f->clusters, hash_name(name, strlen(name)));
 
 	return c && strcmp(c->name, name) == 0 ? c : NULL;
 }
@@ -82,7 +82,7 @@ static void forget_quiet(struct fleet *f, int64_t now_ns)
 	if (!quiet || now_ns - quiet->heard_ns < (int64_t)QUIET_NS)
 		return;
 	episodes_forget(f, quiet);
-	idmap_remove(&f->clusters, hash_bytes(quiet->name, strlen(quiet->name)));
+	idmap_remove(&f->clusters, hash_name(quiet->name, strlen(quiet->name)));
 	cluster_free(quiet);
 }
 
@@ -99,6 +99,8 @@ static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct
 	}
 	if (!name[0])
 		return -EINVAL;
+	if (idmap_get(&f->clusters, hash_name(name, strlen(name))))
+		return -ENOBUFS; /* another one's: by chance once in the life of a universe */
 	if (f->clusters.used >= f->settings.clusters_max)
 		forget_quiet(f, now_ns);
 	c = calloc(1, sizeof(*c));
@@ -108,7 +110,7 @@ static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct
 	c->heard_ns = now_ns;
 	c->reports = IDMAP_INIT(REPORTS_MAX);
 	r = calls_new(&f->settings.calls, &c->calls);
-	r = r ?: idmap_put(&f->clusters, hash_bytes(name, strlen(name)), c);
+	r = r ?: idmap_put(&f->clusters, hash_name(name, strlen(name)), c);
 	if (r < 0) {
 		f->stats.clusters_refused++;
 		return r;
@@ -171,8 +173,8 @@ int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_
 
 static uint64_t node_key(const struct push_who *who, enum fleet_problem problem)
 {
-	return hash_number(hash_bytes(who->cluster, strlen(who->cluster)) ^
-			   hash_number(hash_bytes(who->node, strlen(who->node)) + problem));
+	return hash_number(hash_name(who->cluster, strlen(who->cluster)) ^
+			   hash_number(hash_name(who->node, strlen(who->node)) + problem));
 }
 
 static void take_change(struct fleet *f, const struct nodes_change *change)
@@ -180,7 +182,7 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	const struct node_view *v = &change->node;
 	const struct push_who *who = &v->last->who;
 	enum fleet_problem problem = v->reason == NODES_SILENT_REASON ? FLEET_SILENT : FLEET_NODE;
-	struct episode *e = episode_find(f, node_key(who, problem));
+	struct episode *e = episode_find(f, who->cluster, problem, node_key(who, problem));
 	const struct episode *late = episode_of_node(f, FLEET_STRAGGLER, who->cluster, who->node);
 
 	if (!change->began) {
@@ -193,7 +195,6 @@ static void take_change(struct fleet *f, const struct nodes_change *change)
 	e = episode_get(f, cluster_find(f, who->cluster), problem, node_key(who, problem));
 	if (!e)
 		return;
-	memcpy(e->e.cluster, who->cluster, sizeof(e->e.cluster));
 	memcpy(e->e.node, who->node, sizeof(e->e.node));
 	e->e.is_own = false;
 	e->e.rank = who->rank;
@@ -218,7 +219,7 @@ static bool is_heard(const struct fleet *f, const struct push_who *who)
 int fleet_take_straggler(
 	struct fleet *f, const struct push_who *who, const struct push_straggler *s, int64_t now_ns)
 {
-	struct episode *e = episode_find(f, node_key(who, FLEET_NODE));
+	struct episode *e = episode_find(f, who->cluster, FLEET_NODE, node_key(who, FLEET_NODE));
 
 	f->now_ns = MAX(f->now_ns, now_ns);
 	if (s->resolved) {
@@ -231,7 +232,6 @@ int fleet_take_straggler(
 	e = episode_get(f, cluster_find(f, who->cluster), FLEET_NODE, node_key(who, FLEET_NODE));
 	if (!e)
 		return 0; /* counted */
-	memcpy(e->e.cluster, who->cluster, sizeof(e->e.cluster));
 	memcpy(e->e.node, who->node, sizeof(e->e.node));
 	e->e.is_own = true;
 	e->e.rank = who->rank;

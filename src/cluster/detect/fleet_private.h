@@ -100,7 +100,7 @@ void reports_done(struct cluster *c);
 /* ---- episode.c ---- */
 
 /* episode_get - the one that lasts with @key, or a new one, which is told of once its fields are set
- * (episode_tell()). NULL: there are too many, or no memory. */
+ * (episode_tell()). NULL: there are too many, no memory, or @c is NULL: a cluster that there was no room for. */
 struct episode *episode_get(
 	struct fleet *f, struct cluster *c, enum fleet_problem problem, uint64_t key);
 void episode_tell(struct fleet *f, struct episode *e);
@@ -110,7 +110,8 @@ void episodes_forget(struct fleet *f, const struct cluster *c); /* ends all of i
 /* episode_end_unseen - ends those of @c (NULL: any) and @problem that were not found for @after_ns. */
 void episode_end_unseen(
 	struct fleet *f, const struct cluster *c, enum fleet_problem problem, uint64_t after_ns);
-struct episode *episode_find(const struct fleet *f, uint64_t key);
+struct episode *episode_find(
+	const struct fleet *f, const char *cluster, enum fleet_problem problem, uint64_t key);
 /* episode_of_node - one of @problem that lasts on @node; NULL: none. */
 struct episode *episode_of_node(
 	const struct fleet *f, enum fleet_problem problem, const char *cluster, const char *node);

@@ -25,8 +25,8 @@ static uint64_t key_of(
 	if (t->from != UINT32_MAX)
 		who = hash_number(who ^ hash_number(workers[t->from].pid) ^
 				  (uint64_t)workers[t->to].pid << 32) ^
-		      hash_bytes(workers[t->to].node, strlen(workers[t->to].node));
-	return hash_number(hash_bytes(c->name, strlen(c->name)) ^ who ^ FLEET_LINK);
+		      hash_name(workers[t->to].node, strlen(workers[t->to].node));
+	return hash_number(hash_name(c->name, strlen(c->name)) ^ who ^ FLEET_LINK);
 }
 
 /* What of the job's time it costs by what was usual when it began. */
@@ -84,7 +84,8 @@ static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j
 	size_t count)
 {
 	uint64_t key = key_of(c, t, workers);
-	struct episode *e = episode_find(f, key);
+	enum fleet_problem problem = t->from == UINT32_MAX ? FLEET_COLLECTIVE : FLEET_LINK;
+	struct episode *e = episode_find(f, c->name, problem, key);
 	struct price p = price_of(f, c->name);
 	double share = t->share;
 
@@ -98,7 +99,7 @@ static void take(struct fleet *f, struct cluster *c, const struct suspect_job *j
 	if ((!e || !e->told) && t->by_past &&
 		(is_told_by_another(f, c, key) || is_waited_for(f, c, workers, count)))
 		return;
-	e = episode_get(f, c, t->from == UINT32_MAX ? FLEET_COLLECTIVE : FLEET_LINK, key);
+	e = episode_get(f, c, problem, key);
 	if (!e)
 		return;
 	e->looked_at_ns = f->now_ns;

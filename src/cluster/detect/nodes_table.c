@@ -9,9 +9,9 @@
 
 static uint64_t hash_names(const char *cluster, unsigned kind, const char *name)
 {
-	uint64_t h = hash_bytes(cluster, strlen(cluster));
+	uint64_t h = hash_name(cluster, strlen(cluster));
 
-	return hash_number(h ^ hash_number(hash_bytes(name, strlen(name)) + kind));
+	return hash_number(h ^ hash_number(hash_name(name, strlen(name)) + kind));
 }
 
 struct node *node_find(const struct nodes *n, const char *cluster, const char *node)

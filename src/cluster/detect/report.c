@@ -16,7 +16,7 @@ static uint64_t key_of(const char *node, uint32_t pid, int32_t rank)
 {
 	uint64_t who = pid ? pid : (1ULL << 32) + (uint32_t)rank;
 
-	return hash_bytes(node, strlen(node)) ^ hash_number(who);
+	return hash_name(node, strlen(node)) ^ hash_number(who);
 }
 
 /* What a rank is doing is told every second, why it is late when that is known: the one does not replace the other. */

@@ -42,7 +42,7 @@ static int place(struct senders *s, struct sender *x)
 
 struct sender *senders_find(const struct senders *s, const char *name)
 {
-	struct sender *x = idmap_get(&s->by_key, hash_bytes(name, strlen(name)));
+	struct sender *x = idmap_get(&s->by_key, hash_name(name, strlen(name)));
 
 	while (x && strcmp(x->name, name) != 0)
 		x = x->same_key;
@@ -64,7 +64,7 @@ int senders_get(struct senders *s, const char *name, struct sender **ret, bool *
 	if (!made)
 		return -ENOMEM;
 	snprintf(made->name, sizeof(made->name), "%s", name);
-	made->key = hash_bytes(name, strlen(name));
+	made->key = hash_name(name, strlen(name));
 	r = place(s, made);
 	if (r < 0)
 		return r;

@@ -137,7 +137,7 @@ static void tell_report(struct fleet *f, struct cluster *c, struct episode *e,
 static void take_late(struct fleet *f, struct cluster *c, const struct worker_view *w,
 	const struct push_report *r)
 {
-	uint64_t who = hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid);
+	uint64_t who = hash_name(w->node, strlen(w->node)) ^ hash_number(w->pid);
 	struct episode *e =
 		episode_get(f, c, FLEET_STRAGGLER, episode_key(c, FLEET_STRAGGLER, who));
 

@@ -82,7 +82,7 @@ static void take_hang(
 		known ? report_find(c, w.node, w.pid, w.world_rank, f->now_ns) : NULL;
 	uint64_t who = (uint64_t)h->first_missing[0] << 32 | (uint32_t)h->missing_rank[0];
 	uint64_t key = hash_number(h->comm ^ hash_number(h->seq * 64 + FLEET_HANG)) ^
-		       hash_bytes(c->name, strlen(c->name)) ^ hash_number(who);
+		       hash_name(c->name, strlen(c->name)) ^ hash_number(who);
 	bool works = r && (r->doing == PUSH_DOING_RUNNING || r->doing == PUSH_DOING_GPU);
 	struct episode *e;
 
@@ -115,7 +115,7 @@ static void take_hang(
 static void take_mismatch(struct fleet *f, struct cluster *c, const struct mismatch_view *m)
 {
 	uint64_t key = hash_number(m->comm ^ hash_number(m->worker * 64ULL + FLEET_MISMATCH)) ^
-		       hash_bytes(c->name, strlen(c->name));
+		       hash_name(c->name, strlen(c->name));
 	struct worker_view w;
 	struct episode *e;
 	char a[32], b[32];

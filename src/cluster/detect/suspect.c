@@ -53,7 +53,7 @@
 
 uint64_t episode_key(const struct cluster *c, enum fleet_problem problem, uint64_t who)
 {
-	return hash_number(hash_bytes(c->name, strlen(c->name)) ^ hash_number(who * 64 + problem));
+	return hash_number(hash_name(c->name, strlen(c->name)) ^ hash_number(who * 64 + problem));
 }
 
 bool episode_explain(struct fleet *f, struct episode *e)
@@ -89,7 +89,7 @@ static void end_of_node(struct fleet *f, const struct cluster *c, const struct e
 static uint64_t straggler_key(const struct cluster *c, const struct blame_worker *w)
 {
 	return episode_key(
-		c, FLEET_STRAGGLER, hash_bytes(w->node, strlen(w->node)) ^ hash_number(w->pid));
+		c, FLEET_STRAGGLER, hash_name(w->node, strlen(w->node)) ^ hash_number(w->pid));
 }
 
 /* Stragglers that were not found for a while: one that comes rarely, but comes again, has more time. */
@@ -250,6 +250,14 @@ static uint64_t key_of_suspect(const struct cluster *c, const struct suspect_job
 {
 	return is_stage ? episode_key(c, FLEET_STAGE, hash_number(j->comm) + (uint64_t)s->stage)
 			: straggler_key(c, w);
+}
+
+static const struct episode *known(const struct fleet *f, const struct cluster *c,
+	const struct suspect_job *j, const struct blame_suspect *s, const struct blame_worker *w,
+	bool is_stage)
+{
+	return episode_find(f, c->name, is_stage ? FLEET_STAGE : FLEET_STRAGGLER,
+		key_of_suspect(c, j, s, w, is_stage));
 }
 
 /* Not @sure: it is shown at most. @count ranks has the job. */
@@ -477,8 +485,8 @@ static void take_blame(struct fleet *f, struct cluster *c, struct suspect_job *j
 			continue;
 		if (who->confidence < SURE || who->late < LATE_LEAST ||
 			!is_material(b, who,
-				episode_find(f, key_of_suspect(c, j, who, &workers[who->worker],
-							is_stage(b, who, count)))))
+				known(f, c, j, who, &workers[who->worker],
+					is_stage(b, who, count))))
 			continue;
 		take_suspect(f, c, j, b, who, &workers[who->worker], count, &p,
 			who->lost_ns >= MATERIAL_NS);

@@ -225,6 +225,8 @@ static bool decoded(struct intake *in, int r, const struct errinfo *e)
 	stats->foreign += t->foreign;
 	if (!t->rejected || t->taken || t->foreign)
 		return true;
+	if (in->status == 429 && in->receiver->sink.keep) /* there is room where it is kept */
+		return true;
 	if (in->status)
 		reply_refusal(in, in->status, in->reason, in->why);
 	else
@@ -241,6 +243,12 @@ static struct receiver_request request_of(const struct intake *in)
 		.credential = in->q->credential};
 }
 
+/* No cluster has that name: who may write it may write all. */
+static bool is_scoped(const struct intake *in)
+{
+	return !may_send(in->receiver, in->q, "");
+}
+
 /* finish - it is taken, but for @rejected points. */
 static void finish(struct intake *in, size_t rejected, const char *why)
 {
@@ -250,7 +258,7 @@ static void finish(struct intake *in, size_t rejected, const char *why)
 
 	in->receiver->stats.requests[in->signal]++;
 	in->receiver->stats.bytes += q.len;
-	if (s->forward && !in->receiver->closed)
+	if (s->forward && !in->receiver->closed && !(rejected && is_scoped(in)))
 		s->forward(s->arg, &q);
 	say_threshold(in);
 	say_late(in);
@@ -369,10 +377,15 @@ static void take(struct intake *in)
 		.data = in->q->body,
 		.len = in->q->body_len,
 		.asker = in->q->credential};
+	const struct receiver_sink *s = &in->receiver->sink;
 	struct push_handler h = handler_of(in);
 	struct errinfo e = {0};
+	int r = s->admit ? s->admit(s->arg, in->q->credential, e.text, sizeof(e.text)) : 0;
 
-	if (!in->receiver->sink.health)
+	if (r < 0)
+		reply_refusal(in, r == -EAGAIN ? 429 : 403,
+			r == -EAGAIN ? RECEIVER_NO_ROOM : RECEIVER_TENANT, e.text);
+	else if (!s->health)
 		keep_or_finish(in);
 	else if (q.len >= DECODER_LEAST)
 		decode_later(in, &q);

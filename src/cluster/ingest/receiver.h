@@ -46,6 +46,8 @@ struct receiver_sink {
 	int (*straggler)(void *arg, const struct push_who *who, const struct push_straggler *s);
 	int (*calls)(void *arg, const struct push_calls *c);
 	int (*report)(void *arg, const struct push_report *r);
+	/* admit - before anybody is told of a request: 0; -EAGAIN 429, -EACCES 403, with why. NULL: all are let in. */
+	int (*admit)(void *arg, uint64_t credential, char *why, size_t size);
 	/* may_send - whether who sends may tell of @cluster, and hear of it; NULL: everybody, of all. */
 	bool (*may_send)(void *arg, uint64_t credential, const char *cluster);
 	/* threshold - of a cluster as a whole; false: it is not known. NULL: of none. */
@@ -55,10 +57,11 @@ struct receiver_sink {
 	size_t (*late)(void *arg, const struct push_who *who, uint32_t *pids, size_t max);
 	/* keep - the request is answered by what @done is told, once, now or later: as keeper_take().
 	 * -EBADMSG 400, -E2BIG 413, -EACCES 403, -EAGAIN and -ENOBUFS 429, any other 503. What the fleet
-	 * refused as a whole does not come here. NULL: nothing is kept. */
+	 * refused as a whole does not come here, unless it has no room for it. NULL: nothing is kept. */
 	void (*keep)(
 		void *arg, const struct receiver_request *q, keeper_done *done, void *done_arg);
-	/* forward - what was kept and not refused. */
+	/* forward - what was kept and not refused; of a token for some clusters nothing of which a part was refused: it
+	 * would come to where it goes as if that part had been taken. */
 	void (*forward)(void *arg, const struct receiver_request *q); /* NULL: nobody wants it */
 };
 

@@ -26,7 +26,7 @@ static bool take_new(struct cluster_limit *l, uint64_t sender)
 bool cluster_limit_take(struct cluster_limit *l, struct store *store, uint64_t sender,
 	const char *name, size_t len, uint64_t now_ns)
 {
-	uint64_t id = hash_bytes(name, len);
+	uint64_t id = hash_name(name, len);
 
 	if (now_ns - l->since_ns > CLUSTER_LIMIT_NS) {
 		cluster_limit_done(l);

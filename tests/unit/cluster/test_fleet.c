@@ -11,6 +11,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "cluster/detect/fleet_private.h"
 #include "cluster/simulate/play.h"
 
@@ -363,10 +364,43 @@ static void test_hang(void **state)
 	scene_end(&s);
 }
 
+/* Whoever can make two names the same to a plain hash (FNV-1a has both) would have another's cluster, or its incidents. */
+static void test_names_made_to_be_the_same(void **state)
+{
+	static const char *const names[] = {"beta", "c2kfwacQOAUEYDLP0IPC=WA"};
+	struct fleet_settings settings = fleet_defaults;
+	struct push_report report = {.who.node = "gpu-1", .world_rank = 1, .cause = "slow"};
+	struct episode *e[2];
+	struct fleet *f = NULL;
+
+	assert_true(
+		hash_bytes(names[0], strlen(names[0])) == hash_bytes(names[1], strlen(names[1])));
+	settings.nodes = nodes_defaults;
+	settings.calls = calls_defaults;
+	assert_int_equal(fleet_new(&settings, &f), 0);
+	for (int i = 0; i < 2; i++) {
+		snprintf(report.who.cluster, sizeof(report.who.cluster), "%s", names[i]);
+		assert_int_equal(fleet_take_report(f, &report, START), 0);
+	}
+	for (int i = 0; i < 2; i++) {
+		struct cluster *c = cluster_find(f, names[i]);
+
+		assert_non_null(c);
+		e[i] = episode_get(
+			f, c, FLEET_NODE, 42); /* and should a key be the same all the same */
+		assert_string_equal(e[i]->e.cluster, names[i]);
+	}
+	assert_ptr_not_equal(e[0], e[1]);
+	assert_null(episode_find(f, names[0], FLEET_LINK, 42));
+	assert_null(episode_get(f, NULL, FLEET_NODE, 42));
+	fleet_free(f);
+}
+
 /* What a rate is known for is charged once: neither the time before it, nor one that passed without a loss. */
 static void test_charges(void **state)
 {
 	struct fleet_settings settings = fleet_defaults;
+	struct cluster c = {.name = "c1"};
 	struct fleet *f = NULL;
 	struct episode *e;
 
@@ -374,7 +408,7 @@ static void test_charges(void **state)
 	settings.calls = calls_defaults;
 	assert_int_equal(fleet_new(&settings, &f), 0);
 	f->now_ns = START + 3600 * (int64_t)NS_PER_S;
-	e = episode_get(f, NULL, FLEET_STRAGGLER, 1);
+	e = episode_get(f, &c, FLEET_STRAGGLER, 1);
 	assert_non_null(e);
 	e->e.since_ns = START;
 	e->lost_rate = 2;
@@ -649,6 +683,7 @@ int main(void)
 		cmocka_unit_test(test_own_verdict),
 		cmocka_unit_test(test_hang),
 		cmocka_unit_test(test_charges),
+		cmocka_unit_test(test_names_made_to_be_the_same),
 		cmocka_unit_test(test_cost_of_a_drift),
 		cmocka_unit_test(test_unpriced),
 		cmocka_unit_test(test_provider_unknown),

@@ -31,6 +31,8 @@ struct rig {
 	struct token_set *tokens;
 	/* of the sink */
 	size_t healths, stragglers, batches, reports, forwards;
+	int admits;
+	bool is_scoped;
 	struct push_health health;
 	struct receiver_request forwarded; /* its data is gone */
 	uint64_t credential;
@@ -120,6 +122,17 @@ static size_t get_late(void *arg, const struct push_who *who, uint32_t *pids, si
 	return strcmp(who->node, "late") == 0 ? 2 : 0;
 }
 
+static int admit(void *arg, uint64_t credential, char *why, size_t size)
+{
+	snprintf(why, size, "too many requests");
+	return ((struct rig *)arg)->admits;
+}
+
+static bool may_send(void *arg, uint64_t credential, const char *cluster)
+{
+	return !((struct rig *)arg)->is_scoped || cluster[0];
+}
+
 static void forward(void *arg, const struct receiver_request *q)
 {
 	struct rig *r = arg;
@@ -176,8 +189,11 @@ static int start_with(void **state, bool fleet, bool keeps)
 	assert_int_equal(token_set_of(TOKEN, &r->tokens, &e), 0);
 	s.server.tokens = r->tokens;
 	assert_int_equal(loop_timer_new(r->loop, kept, r, &r->timer), 0);
-	if (keeps)
+	if (keeps) {
 		s.sink.keep = keep;
+		s.sink.admit = admit;
+		s.sink.may_send = may_send;
+	}
 	if (!fleet)
 		s.sink = (struct receiver_sink){.arg = r, .keep = keep};
 	if (receiver_new(r->loop, &s, &r->receiver, &e) < 0)
@@ -710,11 +726,51 @@ static void test_fleet_beside_keeping(void **state)
 	assert_int_equal(post(r, &(struct question){.body = &b}), 503);
 	assert_int_equal(r->healths, 2);
 	assert_int_equal(r->forwards, 1);
-	/* what the fleet refuses is not kept */
+	/* what the fleet has no room for is kept, what makes no sense is not */
 	r->result.err = 0;
 	put_health(&bad, false, "full");
-	assert_int_equal(post(r, &(struct question){.body = &bad}), 429);
-	assert_int_equal(r->keeps, 2);
+	assert_int_equal(post(r, &(struct question){.body = &bad}), 200);
+	assert_int_equal(r->keeps, 3);
+	bad.len = 3;
+	assert_int_equal(post(r, &(struct question){.body = &bad}), 400);
+	assert_int_equal(r->keeps, 3);
+}
+
+/* Its requests are more than its token may send: the fleet hears nothing of them. */
+static void test_who_is_let_in(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	r->admits = -EAGAIN;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 429);
+	assert_has(r->body, "too many");
+	r->admits = -EACCES;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 403);
+	assert_int_equal(r->healths + r->keeps + r->forwards, 0);
+	r->admits = 0;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(r->healths, 1);
+}
+
+/* A token for one cluster sends points of another one, too: as a whole that is not handed on. */
+static void test_what_is_refused_is_not_forwarded(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 20);
+	struct rig *r = *state;
+
+	put_health(&b, false, "n1");
+	r->is_scoped = true;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(r->forwards, 1);
+	r->result.rejected = 1;
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(r->forwards, 1);
+	r->is_scoped =
+		false; /* of whoever may write all, what makes no sense is in nobody's name */
+	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
+	assert_int_equal(r->forwards, 2);
 }
 
 static void test_receiver_goes_before_the_result(void **state)
@@ -855,6 +911,9 @@ int main(void)
 		cmocka_unit_test_setup_teardown(
 			test_statuses_of_what_is_not_kept, start_echo, stop),
 		cmocka_unit_test_setup_teardown(test_fleet_beside_keeping, start_all, stop),
+		cmocka_unit_test_setup_teardown(test_who_is_let_in, start_all, stop),
+		cmocka_unit_test_setup_teardown(
+			test_what_is_refused_is_not_forwarded, start_all, stop),
 		cmocka_unit_test_setup_teardown(
 			test_receiver_goes_before_the_result, start_echo, stop),
 		cmocka_unit_test_setup_teardown(
