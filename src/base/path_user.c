@@ -6,7 +6,9 @@
  *  2. in a folder that everybody writes to, with the sticky bit (/tmp): the owner of what has the
  *     name. If nothing has it yet, whoever makes it first: the caller makes it with O_EXCL, under
  *     sudo as the invoking user, to whom it is to belong;
- *  3. in such a folder without the sticky bit: everybody.
+ *  3. in such a folder without the sticky bit: everybody;
+ *  4. in a folder of a group other than root's that may write: its members, of whom nothing is known but what they made. Such
+ *     are /var/log of some distributions, so that nothing is refused there: what somebody else made has that one's rights.
  * Calls to the kernel are made directly where the C library would change all threads. */
 #include "base/path_user.h"
 
@@ -205,15 +207,19 @@ static int found(struct walk *w, uid_t uid, gid_t gid)
 static int judge(struct walk *w, const char *name, const struct stat *entry, struct errinfo *reterr)
 {
 	struct stat folder;
+	bool is_of_group;
 
 	if (fstat(w->folder, &folder) < 0)
 		return -errno;
+	is_of_group = folder.st_mode & S_IWGRP && folder.st_gid != 0;
 	if (!w->ended && !w->rest[strspn(w->rest, "/")]) {
 		w->ended = true; /* a link here has more names to come: of those nothing is said */
-		w->shared = folder.st_mode & S_IWOTH;
+		w->shared = folder.st_mode & S_IWOTH || is_of_group;
 	}
 	if (folder.st_uid != 0)
 		return found(w, folder.st_uid, folder.st_gid);
+	if (is_of_group && entry && entry->st_uid != 0)
+		return found(w, entry->st_uid, entry->st_gid);
 	if (!(folder.st_mode & S_IWOTH))
 		return 0;
 	if (folder.st_mode & S_ISVTX) {

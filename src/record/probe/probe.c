@@ -114,6 +114,7 @@ static void configure(struct probe *p)
 	k->rodata->filter_mode = s->filter;
 	k->rodata->filter_uid = s->uid;
 	k->rodata->agent_pid = (uint32_t)getpid();
+	k->rodata->agent_uid = geteuid();
 	k->rodata->record_all = s->record_all;
 	if (s->sampling_rate) {
 		k->rodata->sampling_rate = s->sampling_rate;

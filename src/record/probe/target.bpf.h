@@ -199,11 +199,20 @@ static __always_inline __u64 program_of(struct task_struct *task)
 	return file ? (__u64)BPF_CORE_READ(file, f_inode) : 0;
 }
 
-/* Is it one of ours: the agent, its helper processes, another ingero? */
+#define UID_NOBODY 65534 /* as base/confine.h has it: helper processes without rights */
+
+/* Is it one of ours: the agent, its helper processes, another ingero of the same user? With other users' ingeros whatever
+ * they preload is theirs. */
 static __always_inline bool is_own_program(struct task_struct *task)
 {
-	return (__u32)task->tgid == agent_pid ||
-	       (agent_program && program_of(task) == agent_program);
+	__u32 uid;
+
+	if ((__u32)task->tgid == agent_pid)
+		return true;
+	if (!agent_program || program_of(task) != agent_program)
+		return false;
+	uid = (__u32)bpf_get_current_uid_gid();
+	return uid == agent_uid || uid == UID_NOBODY;
 }
 
 /* target_admit - is the current process traced? One that is not yet, but that the filter wants, is

@@ -3,7 +3,11 @@
  * compared, so that two that meet there only cost a name. */
 #include "record/trace/kernel_table.h"
 
+#include <sys/random.h>
+
+#include "base/hash.h"
 #include "base/idmap.h"
+#include "base/log.h"
 
 struct kernel {
 	uint32_t pid;
@@ -20,16 +24,13 @@ struct kernel {
 struct kernel_table {
 	struct idmap kernels;
 	struct idmap shares; /* pid -> number of its kernels */
-	uint64_t dropped;
+	uint64_t dropped, salt;
 };
 
-static uint64_t key_of(uint32_t pid, uint64_t function)
+/* Functions are numbers of the program's own choice: who does not know the salt cannot have them meet. */
+static uint64_t key_of(const struct kernel_table *t, uint32_t pid, uint64_t function)
 {
-	uint64_t v = function ^ (uint64_t)pid * 0x9e3779b97f4a7c15ULL;
-
-	v = (v ^ (v >> 30)) * 0xbf58476d1ce4e5b9ULL;
-	v = (v ^ (v >> 27)) * 0x94d049bb133111ebULL;
-	return v ^ (v >> 31);
+	return hash_number(function ^ t->salt ^ (uint64_t)pid * 0x9e3779b97f4a7c15ULL);
 }
 
 int kernel_table_new(struct kernel_table **ret)
@@ -40,6 +41,8 @@ int kernel_table_new(struct kernel_table **ret)
 		return -ENOMEM;
 	t->kernels = IDMAP_INIT(KERNEL_TABLE_MAX);
 	t->shares = IDMAP_INIT(KERNEL_TABLE_MAX);
+	if (getrandom(&t->salt, sizeof(t->salt), GRND_NONBLOCK) < 0)
+		log_debug("no random numbers yet: kernels are found by a hash that is known");
 	*ret = t;
 	return 0;
 }
@@ -64,7 +67,7 @@ void kernel_table_free(struct kernel_table *t)
 
 static struct kernel *find(const struct kernel_table *t, uint32_t pid, uint64_t function)
 {
-	struct kernel *k = idmap_get(&t->kernels, key_of(pid, function));
+	struct kernel *k = idmap_get(&t->kernels, key_of(t, pid, function));
 
 	return k && k->pid == pid && k->function == function ? k : NULL;
 }
@@ -78,7 +81,7 @@ const char *kernel_table_find(const struct kernel_table *t, uint32_t pid, uint64
 
 static struct kernel *find_or_make(struct kernel_table *t, uint32_t pid, uint64_t function)
 {
-	struct kernel *k = idmap_get(&t->kernels, key_of(pid, function));
+	struct kernel *k = idmap_get(&t->kernels, key_of(t, pid, function));
 	uintptr_t share;
 
 	if (k)
@@ -86,7 +89,7 @@ static struct kernel *find_or_make(struct kernel_table *t, uint32_t pid, uint64_
 	share = (uintptr_t)idmap_get(&t->shares, pid);
 	k = share < KERNEL_TABLE_SHARE ? calloc(1, sizeof(*k)) : NULL;
 	if (!k || idmap_put(&t->shares, pid, (void *)(share + 1)) < 0 ||
-		idmap_put(&t->kernels, key_of(pid, function), k) < 0) {
+		idmap_put(&t->kernels, key_of(t, pid, function), k) < 0) {
 		free(k);
 		t->dropped++;
 		return NULL;
@@ -192,9 +195,9 @@ void kernel_table_gone(struct kernel_table *t, uint32_t pid)
 	while ((k = idmap_next(&t->kernels, &cursor, NULL))) {
 		if (k->pid != pid)
 			continue;
-		idmap_remove(&t->kernels, key_of(pid, k->function));
+		idmap_remove(&t->kernels, key_of(t, pid, k->function));
 		kernel_free(k);
-		cursor = 0;
+		cursor--; /* what follows may have moved there */
 	}
 }
 

@@ -9,6 +9,7 @@
 #include <sys/sysmacros.h>
 #include <time.h>
 
+#include "base/confine.h"
 #include "record/probe/stack/stack.h"
 #include "record/trace/tracer_private.h"
 
@@ -203,17 +204,19 @@ void tracer_scan_gaps(struct tracer *t, const struct target_process *p, wall_tim
 
 /* ---- processes ---- */
 
-/* By what the kernel knows: the program's file system is not asked, which may be a user's program that answers
+/* As is_own_program() of the kernel half. By what the kernel knows: the program's file system is not asked, which may be a user's program that answers
  * nobody. */
 bool tracer_is_own_program(const struct tracer *t, uint32_t pid)
 {
 	struct statx st;
 	char path[32];
+	uint32_t uid;
 
 	snprintf(path, sizeof(path), "/proc/%u/exe", pid);
 	return t->own_inode && statx(AT_FDCWD, path, AT_STATX_DONT_SYNC, STATX_INO, &st) == 0 &&
 	       st.stx_ino == t->own_inode &&
-	       makedev(st.stx_dev_major, st.stx_dev_minor) == t->own_dev;
+	       makedev(st.stx_dev_major, st.stx_dev_minor) == t->own_dev &&
+	       discover_uid("", pid, &uid) == 0 && (uid == geteuid() || uid == CONFINE_NOBODY);
 }
 
 /* What makes no target of a process is looked at in those that are. */

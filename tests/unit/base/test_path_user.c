@@ -111,6 +111,27 @@ static void test_whose_rights(void **state)
 	path_user_leave(&before);
 }
 
+/* Root's folder, to which a group may write: what a member made has the member's rights. */
+static void test_folders_that_a_group_writes_to(void **state)
+{
+	struct world w = make_world(state);
+	struct path_user before;
+
+	assert_int_equal(chmod(w.own, 0775), 0);
+	link_at(in(w.secret, "x"), in(w.own, "x"));
+	assert_int_equal(
+		path_user_enter(in(w.own, "x"), &before, NULL), 0); /* a control: of root's group */
+	assert_int_equal(path_user_now(), 0);
+	path_user_leave(&before);
+	assert_int_equal(chown(w.own, 0, SOMEBODY), 0);
+	assert_int_equal(path_user_enter(in(w.own, "x"), &before, NULL), 0);
+	assert_int_equal(path_user_now(), SOMEBODY);
+	path_user_leave(&before);
+	assert_int_equal(path_user_enter(in(w.own, "new"), &before, NULL), 0);
+	assert_int_equal(path_user_now(), 0);
+	path_user_leave(&before);
+}
+
 static void test_folders_that_everybody_writes_to(void **state)
 {
 	struct world w = make_world(state);
@@ -413,6 +434,7 @@ int main(void)
 		TEST(test_a_link_swapped_in_meanwhile),
 		TEST(test_the_writer_makes_files_of_the_folders_owner),
 		TEST(test_a_linked_certificate_folder),
+		TEST(test_folders_that_a_group_writes_to),
 		TEST(test_links_in_a_shared_folder),
 		TEST(test_outputs_through_a_linked_folder),
 		TEST(test_the_annotation_socket_is_not_laid_where_others_can_replace_it),
