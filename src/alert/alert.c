@@ -371,13 +371,39 @@ static void take_out(struct alert_queue *q, struct alert_item *item)
 	q->count--;
 }
 
+static bool is_of(const struct alert_matter *m, const char *cluster)
+{
+	return !strcmp(m->cluster, cluster);
+}
+
+static bool has_few_waiting(const struct alert_queue *q, const char *cluster)
+{
+	size_t n = 0;
+
+	for (const struct alert_item *i = q->head; i && n < ALERT_FEW; i = i->next)
+		n += is_of(&i->notice.matter, cluster);
+	return n < ALERT_FEW;
+}
+
+static bool has_few_open(const struct alert_queue *q, const char *cluster)
+{
+	const struct alert_open *o;
+	size_t n = 0, cursor = 0;
+
+	while (n < ALERT_FEW && (o = idmap_next(&q->open, &cursor, NULL)))
+		n += is_of(&o->now, cluster);
+	return n < ALERT_FEW;
+}
+
 /* Room for one more, if need be at the cost of the oldest that is not an end: an incident that is
  * never resolved is worse than one that is not told. */
-static bool make_room(struct alert_queue *q, enum alert_kind kind)
+static bool make_room(struct alert_queue *q, const char *cluster, enum alert_kind kind)
 {
 	struct alert_item *i = q->head;
+	size_t common = ALERT_WAITING_MAX / 4 * 3;
 
-	if (q->count < ALERT_WAITING_MAX)
+	if (q->count < common || (q->count < ALERT_WAITING_MAX &&
+					 (kind == ALERT_ENDED || has_few_waiting(q, cluster))))
 		return true;
 	q->lost++;
 	while (i && i->notice.kind == ALERT_ENDED)
@@ -391,10 +417,13 @@ static bool make_room(struct alert_queue *q, enum alert_kind kind)
 
 static void append(struct alert_queue *q, const struct alert_notice *n, enum alert_kind kind)
 {
-	struct alert_item *i = make_room(q, kind) ? calloc(1, sizeof(*i)) : NULL;
+	struct alert_item *i;
 
+	if (!make_room(q, n->matter.cluster, kind))
+		return;
+	i = calloc(1, sizeof(*i));
 	if (!i) {
-		q->lost += q->count < ALERT_WAITING_MAX; /* for want of memory */
+		q->lost++;
 		return;
 	}
 	i->notice = *n;
@@ -434,6 +463,8 @@ static bool remember(struct alert_queue *q, struct alert_item *i)
 	struct alert_open *open = idmap_get(&q->open, e->id);
 
 	if (!open) {
+		if (q->open.used >= ALERT_OPEN_MAX / 4 * 3 && !has_few_open(q, e->cluster))
+			return false;
 		open = malloc(sizeof(*open));
 		if (!open || idmap_put(&q->open, e->id, open) < 0) {
 			free(open);

@@ -69,10 +69,11 @@ bool alerts_stats(const struct alerts *a, size_t i, struct alert_stats *ret);
  *
  * A later notice of an episode replaces one that still waits. An episode that began and ended while
  * it waited is not told at all; one whose begin was told is always told its end. Whatever is not
- * told is counted. */
+ * told is counted. The last quarter of the places is for clusters that have few: none keeps others from being told of theirs. */
 
 #define ALERT_WAITING_MAX 1024
 #define ALERT_OPEN_MAX    1024 /* episodes that last, at the receiver */
+#define ALERT_FEW         32   /* of a cluster, waiting or lasting */
 
 struct alert_item {
 	struct alert_notice notice;

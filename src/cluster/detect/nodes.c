@@ -189,17 +189,47 @@ static void change_agent(struct node *d, uint64_t boot)
 	memset(d->traces, 0, sizeof(d->traces));
 }
 
-/* A name that is not heard makes room for one that is. */
-static bool make_room(struct nodes *n, int64_t now_ns)
+/* The token with the most nodes, if @token has fewer; 0: there is none. */
+static uint64_t greediest(const struct nodes *n, uint64_t token)
+{
+	uintptr_t most = token ? (uintptr_t)idmap_get(&n->tokens, token) + 1 : UINTPTR_MAX;
+	uint64_t who = 0, id;
+	size_t cursor = 0;
+
+	for (void *uses; (uses = idmap_next(&n->tokens, &cursor, &id));)
+		if ((uintptr_t)uses > most) {
+			most = (uintptr_t)uses;
+			who = id;
+		}
+	return who;
+}
+
+/* Of @token, 0 of any, the one that was not heard for longest. */
+static struct node *quietest(const struct nodes *n, uint64_t token)
 {
 	struct node *oldest = NULL;
 
+	for (size_t i = 0; i < n->count; i++)
+		if ((!token || n->order[i]->token == token) &&
+			(!oldest || n->order[i]->last_ns < oldest->last_ns))
+			oldest = n->order[i];
+	return oldest;
+}
+
+/* A name that is not heard makes room for one that is, else one of the token that has brought the most. */
+static bool make_room(struct nodes *n, uint64_t token, int64_t now_ns)
+{
+	struct node *oldest;
+	uint64_t most;
+
 	if (n->count < n->settings.nodes_max)
 		return true;
-	for (size_t i = 0; i < n->count; i++)
-		if (!oldest || n->order[i]->last_ns < oldest->last_ns)
-			oldest = n->order[i];
-	if (now_ns - oldest->last_ns <= (int64_t)nodes_ttl_ns(n))
+	oldest = quietest(n, 0);
+	if (now_ns - oldest->last_ns <= (int64_t)nodes_ttl_ns(n)) {
+		most = greediest(n, token);
+		oldest = most ? quietest(n, most) : NULL;
+	}
+	if (!oldest)
 		return false;
 	node_end_all(n, oldest);
 	oldest->is_gone = true;
@@ -219,7 +249,7 @@ static enum nodes_refusal find_or_add(struct nodes *n, const struct push_health 
 	if (!d) {
 		if (!token_has_room(n, token))
 			return NODES_TOKEN_NODES;
-		d = make_room(n, now_ns) ? node_add(n, &h->who, token) : NULL;
+		d = make_room(n, token, now_ns) ? node_add(n, &h->who, token) : NULL;
 		if (!d)
 			return NODES_TOO_MANY_NODES;
 		d->first_ns = d->last_ns = now_ns;

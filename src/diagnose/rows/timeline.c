@@ -51,6 +51,27 @@ static void order_lengths(struct timeline *t)
 		}
 }
 
+/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
+#define OVERLAP_MOST ((int64_t)(10 * NS_PER_MS)) /* a clock that is set moves rows a little */
+
+static void drop_overlaps(struct timeline *t)
+{
+	int64_t end = INT64_MIN;
+	size_t kept = 0;
+
+	for (size_t i = 0; i < t->row_count; i++) {
+		const struct ledger_row *r = t->rows[i];
+
+		if (!kept || r->tid != t->rows[kept - 1]->tid)
+			end = INT64_MIN;
+		else if (end > INT64_MIN + OVERLAP_MOST && r->start.ns < end - OVERLAP_MOST)
+			continue;
+		end = MAX(end, ledger_end_ns(r));
+		t->rows[kept++] = r;
+	}
+	t->row_count = kept;
+}
+
 /* Rows are wide: they stay where they are, their places are put in order. */
 static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t count)
 {
@@ -73,6 +94,8 @@ static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t 
 		t->rows[i] = &rows[places[i].at];
 	t->row_count = n;
 	order_lengths(t);
+	if (!t->is_derived)
+		drop_overlaps(t);
 	return 0;
 }
 

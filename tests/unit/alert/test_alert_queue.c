@@ -4,11 +4,18 @@
 
 #include "alert/alert.h"
 
-static void put(struct alert_queue *q, enum alert_kind kind, uint64_t id)
+static void put_of(struct alert_queue *q, enum alert_kind kind, uint64_t id, int cluster)
 {
 	struct alert_notice n = notice(kind, id);
 
+	snprintf(n.matter.cluster, sizeof(n.matter.cluster), "c%d", cluster);
 	alert_queue_put(q, &n);
+}
+
+/* Clusters of few incidents each. */
+static void put(struct alert_queue *q, enum alert_kind kind, uint64_t id)
+{
+	put_of(q, kind, id, (int)(id / 16));
 }
 
 static void expect(struct alert_queue *q, int kind, uint64_t id)
@@ -119,6 +126,29 @@ static void test_what_cannot_be_remembered_is_not_told(void **state)
 	alert_queue_done(&q);
 }
 
+/* One cluster has more incidents than there is room for: another's are told all the same. */
+static void test_a_cluster_with_many(void **state)
+{
+	struct alert_queue q = ALERT_QUEUE_INIT;
+	size_t told = 0;
+
+	for (uint64_t id = 1; id <= 2 * ALERT_WAITING_MAX; id++)
+		put_of(&q, BEGAN, id, 1);
+	assert_int_equal(q.count, ALERT_WAITING_MAX / 4 * 3);
+	assert_int_equal(q.count + q.lost, 2 * ALERT_WAITING_MAX);
+	for (uint64_t id = 1; id <= ALERT_FEW + 1; id++)
+		put_of(&q, BEGAN, 10000 + id, 2);
+	assert_int_equal(q.count, ALERT_WAITING_MAX / 4 * 3 + ALERT_FEW);
+	for (struct alert_item *i; (i = alert_queue_take(&q)); told++)
+		free(i);
+	assert_int_equal(told, ALERT_OPEN_MAX / 4 * 3 + ALERT_FEW);
+	put_of(&q, BEGAN, 20000, 1);
+	expect(&q, -1, 0);
+	put_of(&q, BEGAN, 20001, 3);
+	expect(&q, BEGAN, 20001);
+	alert_queue_done(&q);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -126,6 +156,7 @@ int main(void)
 		cmocka_unit_test(test_labels_of_the_first),
 		cmocka_unit_test(test_ends_are_not_lost),
 		cmocka_unit_test(test_what_cannot_be_remembered_is_not_told),
+		cmocka_unit_test(test_a_cluster_with_many),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -132,6 +132,35 @@ static void test_ceiling(void **state)
 	assert_int_equal(take(n, healthy_number(10000), now), NODES_NONE);
 }
 
+/* One token has taken all places: nodes of another one's come in at its cost, until both have as many. */
+static void test_places_of_one_token(void **state)
+{
+	struct nodes_settings s = nodes_defaults;
+	_cleanup_(nodes_freep) struct nodes *n = NULL;
+	int64_t now = INTERVAL;
+	struct threshold t;
+	struct push_health h;
+	unsigned taken = 0;
+
+	s.nodes_max = 8;
+	assert_int_equal(nodes_new(&s, &n), 0);
+	for (unsigned i = 0; i < 9; i++) {
+		h = healthy_number(i);
+		h.sent_ns = now;
+		assert_int_equal(nodes_take(n, &h, 77, now, &t),
+			i < 8 ? NODES_NONE : NODES_TOO_MANY_NODES);
+	}
+	for (unsigned i = 100; i < 108; i++) {
+		h = healthy_number(i);
+		h.sent_ns = now;
+		taken += nodes_take(n, &h, 78, now, &t) == NODES_NONE;
+	}
+	assert_int_equal(taken, 4);
+	h = healthy_number(200);
+	h.sent_ns = now;
+	assert_int_equal(nodes_take(n, &h, 0, now, &t), NODES_TOO_MANY_NODES); /* nobody's */
+}
+
 static void test_tokens(void **state)
 {
 	struct nodes_settings s = nodes_defaults;
@@ -504,6 +533,7 @@ int main(void)
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_tokens),
+		cmocka_unit_test(test_places_of_one_token),
 		cmocka_unit_test(test_two_agents),
 		cmocka_unit_test(test_slow_agents_with_one_name),
 		cmocka_unit_test(test_restart_of_an_agent),
