@@ -91,19 +91,38 @@ bool stack_frame_is_cuda(const struct stack_frame *f)
 				  !strncmp(f->file, libraries[i], strlen(libraries[i])));
 }
 
+/* What it is called with stands behind its name. */
+bool stack_symbol_is_std(const char *symbol)
+{
+	static const char *const spaces[] = {"std::", "__gnu_cxx::"};
+	size_t name = strcspn(symbol, "(<");
+
+	for (size_t i = 0; i < ARRAY_SIZE(spaces); i++) {
+		const char *at = strstr(symbol, spaces[i]);
+
+		if (at && (size_t)(at - symbol) < name && (at == symbol || at[-1] == ' '))
+			return true;
+	}
+	return false;
+}
+
 const struct stack_frame *stack_place(const struct stack *s)
 {
-	const struct stack_frame *native = NULL;
+	const struct stack_frame *native = NULL, *std = NULL;
 
 	for (size_t i = 0; i < s->count; i++) {
 		const struct stack_frame *f = &s->frames[i];
 
 		if (stack_frame_is_python(f))
 			return f;
-		if (!native && f->symbol && !stack_frame_is_cuda(f))
+		if (native || !f->symbol || stack_frame_is_cuda(f))
+			continue;
+		if (!stack_symbol_is_std(f->symbol))
 			native = f;
+		else if (!std)
+			std = f;
 	}
-	return native;
+	return native ? native : std;
 }
 
 /* What follows @folder where a part of @path begins with it; NULL: none does. */

@@ -45,8 +45,11 @@ struct stack *stack_copy(const struct stack *s, size_t *ret_bytes);
 /* stack_has_names - whether any frame says more than its address. */
 bool stack_has_names(const struct stack *s);
 
+/* stack_symbol_is_std - of C++'s own library: "void std::__introsort_loop<…>(…)". */
+bool stack_symbol_is_std(const char *symbol);
+
 /* stack_place - the frame that says best where the call came from: the innermost of Python, else
- * the innermost with a name that is not the CUDA or NCCL library's own; NULL if there is none. */
+ * the innermost with a name that is not the CUDA or NCCL library's own, nor C++'s if there is another; NULL if there is none. */
 const struct stack_frame *stack_place(const struct stack *s);
 
 /* stack_frame_is_begin - whether it is what a process that Python has started runs first: frames beyond it are of who

@@ -298,8 +298,7 @@ static bool is_of_libc(const struct stack_frame *f)
 /* A header of C++'s own library, of which code is inlined in the program's, has no suffix where it is to be included. */
 static bool is_of_cpp(const struct stack_frame *f)
 {
-	return starts_with(f->symbol, "std::") || starts_with(f->symbol, "__gnu_cxx::") ||
-	       (f->line && !strchr(f->file, '.'));
+	return stack_symbol_is_std(f->symbol) || (f->line && !strchr(f->file, '.'));
 }
 
 /* The interpreter and the libraries it loads are no program of the user's; the executable is. */

@@ -37,8 +37,11 @@ int discover_process_stat(const char *root, uint32_t pid, struct discover_proces
 /* discover_uid - whose process @pid is. */
 int discover_uid(const char *root, uint32_t pid, uint32_t *ret_uid);
 
-/* discover_program - what @pid runs if it is an interpreter (model/identity.h), and how many CPUs its first thread may run
- * on. What may not be read is "" and 0. */
+/* discover_cpus - how many CPUs the first thread of @pid may run on; 0: not known. */
+uint32_t discover_cpus(const char *root, uint32_t pid);
+
+/* discover_program - what @pid runs if it is an interpreter (model/identity.h), and discover_cpus().
+ * What may not be read is "" and 0. */
 void discover_program(
 	const char *root, uint32_t pid, char ret_script[SCRIPT_MAX], uint32_t *ret_cpus);
 

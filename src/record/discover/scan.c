@@ -134,7 +134,7 @@ static void read_cmdline(const char *root, uint32_t pid, uint32_t uid, char out[
 }
 
 /* "Cpus_allowed:\tff,ffffffff" */
-static uint32_t read_cpus(const char *root, uint32_t pid)
+uint32_t discover_cpus(const char *root, uint32_t pid)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(8192);
 	const char *at = read_proc(root, pid, "status", &b) < 0
@@ -159,7 +159,7 @@ void discover_program(
 	ret_script[0] = 0;
 	(void)discover_uid(root, pid, &uid); /* gone: there is nothing to read either */
 	script_of(arguments, read_arguments(root, pid, uid, arguments), ret_script);
-	*ret_cpus = read_cpus(root, pid);
+	*ret_cpus = discover_cpus(root, pid);
 }
 
 static void read_cgroup(const char *root, uint32_t pid, char out[TARGET_PATH_MAX])

@@ -48,6 +48,7 @@ struct roster {
 	struct store_writer *store;
 	struct process_table *table;
 	struct idmap groups; /* cgroup id -> what of it is stored, GROUP_* */
+	uint32_t ticks;
 	enum session_place session;
 	struct placement place;
 	bool place_unsaved;
@@ -504,6 +505,15 @@ static bool was_moved(const struct roster *r, const struct entry *e)
 		       strcmp(c.memory_path, e->memory_group ? e->memory_group : "") != 0);
 }
 
+#define MASK_TICKS 4 /* between looks at the CPUs that processes may use */
+
+static bool was_pinned(const struct roster *r, const struct entry *e)
+{
+	uint32_t cpus = r->ticks % MASK_TICKS ? 0 : discover_cpus(r->root, e->process->pid);
+
+	return cpus && e->is_known && cpus != e->cpus;
+}
+
 void roster_tick(struct roster *r)
 {
 	struct process_entry *p = NULL;
@@ -511,9 +521,10 @@ void roster_tick(struct roster *r)
 	while ((p = process_table_next(r->table, p))) {
 		struct entry *e = entry_of(p);
 
-		if (e && !p->ended && (e->unsaved || was_moved(r, e)))
+		if (e && !p->ended && (e->unsaved || was_moved(r, e) || was_pinned(r, e)))
 			entry_read(r, e, 0, e->seen);
 	}
+	r->ticks++;
 	session_save(r);
 }
 

@@ -83,7 +83,7 @@ struct roster_group {
 size_t roster_groups(const struct roster *r, struct roster_group *ret, size_t max);
 
 /* roster_tick - once a second: write again what the store had no room for, and see who was moved to another group of v1,
- * which the kernel's number does not tell. */
+ * which the kernel's number does not tell, or may use other CPUs. */
 void roster_tick(struct roster *r);
 
 /* roster_renew - the store is a new one, or has forgotten rows: write again what is written once.

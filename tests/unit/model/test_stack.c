@@ -41,6 +41,13 @@ static void a_place_is_python_or_outside_cuda(void **state)
 		{.symbol = "cutlass_gemm", .file = "libgemm.so"},
 		{.symbol = "main", .file = "main.c", .line = 9},
 	};
+	static const struct stack_frame of_std[] = {
+		{.symbol = "void std::__introsort_loop<float*>(float*, float*)",
+			.file = "stl_algo.h"},
+		{.symbol = "__gnu_cxx::helper()", .file = "stl_algo.h"},
+		{.symbol = "Window<std::string>::quantiles(std::vector<float>&)",
+			.file = "rank.cpp"},
+	};
 	struct stack s = {.frames = python, .count = ARRAY_SIZE(python)};
 
 	assert_ptr_equal(stack_place(&s), &python[2]);
@@ -48,6 +55,10 @@ static void a_place_is_python_or_outside_cuda(void **state)
 	assert_ptr_equal(stack_place(&s), &native[4]);
 	s.count = 4;
 	assert_null(stack_place(&s));
+	s = (struct stack){.frames = of_std, .count = 3};
+	assert_ptr_equal(stack_place(&s), &of_std[2]);
+	s.count = 2; /* nothing else is known */
+	assert_ptr_equal(stack_place(&s), &of_std[0]);
 	s.count = 0;
 	assert_null(stack_place(&s));
 }
