@@ -158,7 +158,7 @@ const struct delay_sentence delay_sentences[] = {
 	{DELAY_BY_DISK, RESOURCE_DISK_WRITE, 0, "Disk busy with writes[ by {who}]",
 		"The job's requests queue behind them[; {detail}]"},
 	{DELAY_BY_DISK, RESOURCE_MEMORY_LIMIT, 0,
-		"Reading files again for want of memory[ ({detail})][ {at}]",
+		"Reading files again for lack of memory[ ({detail})][ {at}]",
 		"The control group is at its memory limit: what it has read of files is dropped, and read again when it is needed"},
 	{DELAY_BY_DISK, ANY, 0, "Waiting for the disk[ {at}]",
 		"The {units} wait for a disk or a file system"},

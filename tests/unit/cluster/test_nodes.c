@@ -147,8 +147,8 @@ static void test_places_of_one_token(void **state)
 	for (unsigned i = 0; i < 9; i++) {
 		h = healthy_number(i);
 		h.sent_ns = now;
-		assert_int_equal(nodes_take(n, &h, 77, now, &t),
-			i < 8 ? NODES_NONE : NODES_TOO_MANY_NODES);
+		assert_int_equal(
+			nodes_take(n, &h, 77, now, &t), i < 8 ? NODES_NONE : NODES_TOO_MANY_NODES);
 	}
 	for (unsigned i = 100; i < 108; i++) {
 		h = healthy_number(i);
