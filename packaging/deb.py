@@ -52,7 +52,7 @@ def changelog():
     out = []
     for version, date, body in re.findall(r"^## (\S+) \((\d{4}-\d\d-\d\d)\)\n(.*?)(?=^## |\Z)", text, re.M | re.S):
         when = time.strftime("%a, %d %b %Y 12:00:00 +0000", time.strptime(date, "%Y-%m-%d"))
-        points = (" ".join(point.split()) for point in re.split(r"^- ", body, flags=re.M)[1:])
+        points = (" ".join(point.split()) for point in re.split(r"^- ", re.sub(r"^#.*", "", body, flags=re.M), flags=re.M)[1:])
         lines = "\n".join(textwrap.fill(point, 76, initial_indent="  * ", subsequent_indent="    ") for point in points)
         out.append((version, f"{lines}\n\n -- {maintainer()}  {when}\n"))
     if not out:
