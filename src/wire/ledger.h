@@ -66,7 +66,7 @@ enum wire_mark {
 
 /* Who ended a stay. */
 #define WIRE_WAKERS(X)                                                                             \
-	X(0, NOBODY, "nobody", "it was preempted, or it is unknown")                               \
+	X(0, NOBODY, "none", "it was preempted, or it is unknown")                                 \
 	X(1, TASK, "task", "a thread")                                                             \
 	X(2, TIMER, "timer", "a timer")                                                            \
 	X(3, INTERRUPT, "interrupt", "a device")
