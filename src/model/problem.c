@@ -52,7 +52,7 @@ static const struct problem_text texts[PROBLEM_COUNT] = {
 		"ask for allocations, frees and free memory over time"},
 	[PROBLEM_GRAPH_RECAPTURE] = {
 		"captures and instantiations of CUDA graphs after warm-up against their launches, what they cost, and captures that fail",
-		"graphs that are made and never launched are not told",
+		"graphs that are made and never launched are not reported",
 		{"Keep shapes fixed: pad batches to a few sizes and capture one graph for each",
 		 "Update instead of re-instantiating: cudaGraphExecUpdate()"},
 		"ask for graph events by process"},
