@@ -138,7 +138,7 @@
 	X(HIGH_SURE, 0.6, "confidence", "for HIGH")                                                     \
 	X(MEDIUM_SURE, 0.4, "confidence", "for MEDIUM")                                                 \
 	X(OTHER_TIME, 0.05, "share of the time", "and of so much")                                      \
-	X(LEAST_SHARE, 0.01, "share of the time", "less is not reported")                                   \
+	X(LEAST_SHARE, 0.01, "share of the time", "less is not reported")                               \
 	X(JUDGED_NS, 3e11, "ns",                                                                        \
 		"of the time around slow units, at least: what a live view holds")                      \
 	X(LEAST_NS, 2e7, "ns", "likewise: a few short units are no job")                                \
