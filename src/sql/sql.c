@@ -104,7 +104,7 @@ int sql_code_error(
 	case SQLITE_READONLY:
 		if (code == SQLITE_READONLY_ROLLBACK)
 			return errinfo_set(reterr, -EBADMSG,
-				"%s was left within a change, which %s-journal would undo: if you trust both files, open it "
+				"%s has an unfinished transaction, which %s-journal would undo: if you trust both files, open it "
 				"once with sqlite3",
 				path, path);
 		return from_system(EROFS, path, what, reterr);

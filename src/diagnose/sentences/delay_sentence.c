@@ -187,7 +187,7 @@ const struct delay_sentence delay_sentences[] = {
 
 	/* What others do for the job. */
 	{DELAY_BY_LOADER, RESOURCE_STOPPER, 0, "Data loader worker stopped by {who}[: {stopped}]",
-		"The worker is stopped (SIGSTOP, a debugger), so its batches do not come"},
+		"The worker is stopped (SIGSTOP, a debugger), so its batches do not arrive"},
 	{DELAY_BY_LOADER, ANY, IS_STOPPED, "Data loader worker stopped[: {worker}]",
 		"The worker is stopped (SIGSTOP, a debugger), so its batches do not arrive"},
 	{DELAY_BY_LOADER, RESOURCE_LOCK, 0, "Data loader workers compete for a lock[ {at}]",

@@ -96,7 +96,7 @@ bool obstacle_to_sample(const struct obstacle_view *v, char out[OBSTACLE_MAX])
 	if (!has(v, CAP_SYS_ADMIN_BIT) && strtol(level, NULL, 10) > 2)
 		snprintf(out, OBSTACLE_MAX,
 			"kernel.perf_event_paranoid is %s, and above 2 this kernel (Debian's, "
-			"Ubuntu's) wants CAP_SYS_ADMIN for perf events: set it to 2 (sysctl -w "
+			"Ubuntu's) requires CAP_SYS_ADMIN for perf events: set it to 2 (sysctl -w "
 			"kernel.perf_event_paranoid=2), or give CAP_SYS_ADMIN",
 			level);
 	else if (v->has_seccomp)
@@ -117,7 +117,7 @@ bool obstacle_to_look(const struct obstacle_view *v, char out[OBSTACLE_MAX])
 			 0 &&
 		 strstr(profile, "(enforce)"))
 		snprintf(out, OBSTACLE_MAX,
-			"the AppArmor profile %.100s keeps this process from others: start the "
+			"the AppArmor profile %.100s hides other processes from this one: start the "
 			"container with --security-opt apparmor=unconfined",
 			profile);
 	else

@@ -171,7 +171,7 @@ static void check_programs(const struct check_context *c, struct check_row *row)
 		VALUE(row, "loaded, but a probe (%s) %s", probe_method_name(t->method),
 			t->fire == -ENODATA ? "on a function of this program did not fire"
 					    : "could not be attached");
-		ADVICE(row, "%s: `ingero trace --attach-method` takes another method",
+		ADVICE(row, "%s: choose another method with `ingero trace --attach-method`",
 			t->fire == -ENODATA ? "the kernel counted no call" : strerror(-t->fire));
 	} else {
 		VALUE(row, "loaded; a probe (%s) was attached and fired, %.0f ns a call",

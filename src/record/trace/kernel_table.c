@@ -42,7 +42,7 @@ int kernel_table_new(struct kernel_table **ret)
 	t->kernels = IDMAP_INIT(KERNEL_TABLE_MAX);
 	t->shares = IDMAP_INIT(KERNEL_TABLE_MAX);
 	if (getrandom(&t->salt, sizeof(t->salt), GRND_NONBLOCK) < 0)
-		log_debug("no random numbers yet: kernels are found by a hash that is known");
+		log_debug("no random numbers yet: the kernel table uses a fixed hash");
 	*ret = t;
 	return 0;
 }

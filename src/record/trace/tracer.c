@@ -201,7 +201,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 			"/proc is not mounted here, so no process can be found: mount it (`mount -t proc proc /proc`)");
 	if (!feature_host_pids(""))
 		log_warning(
-			"processes have other numbers here than on the machine: " FEATURE_HOST_PIDS_ADVICE);
+			"process ids here differ from those of the machine: " FEATURE_HOST_PIDS_ADVICE);
 	if (s->method != TRACER_METHOD_AUTO) {
 		ps.method = (enum probe_method)s->method;
 		ps.method_asked = true;
