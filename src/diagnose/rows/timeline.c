@@ -50,9 +50,9 @@ static void order_lengths(struct timeline *t)
 	}
 }
 
-/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
 #define OVERLAP_MOST ((int64_t)(10 * NS_PER_MS)) /* a clock that is set moves rows a little */
 
+/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
 static void drop_overlaps(struct timeline *t)
 {
 	int64_t end = INT64_MIN;
