@@ -12,10 +12,10 @@ int hash_name_key(void)
 {
 	static bool is_made;
 
-	if (is_made)
-		return 0;
+	if (!is_made && getrandom(name_key, sizeof(name_key), 0) != sizeof(name_key))
+		return -EIO;
 	is_made = true;
-	return getrandom(name_key, sizeof(name_key), 0) == sizeof(name_key) ? 0 : -EIO;
+	return 0;
 }
 
 static uint64_t rotate(uint64_t v, int by)

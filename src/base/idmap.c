@@ -145,38 +145,28 @@ static int grow(struct idmap *m)
 
 int idmap_put(struct idmap *m, uint64_t id, void *value)
 {
-	struct idmap_slot *s;
+	struct idmap_slot *s = m->capacity ? find(m, id) : NULL;
 	int r;
 
-	if ((m->used + 1) * 4 > m->capacity * 3) {
-		r = grow(m);
-		if (r < 0)
-			return r;
-	}
-	s = find(m, id);
-	if (!s->value) {
+	if (!s || !s->value) {
 		if (m->used >= m->max)
 			return -ENOBUFS;
+		r = (m->used + 1) * 4 > m->capacity * 3 ? grow(m) : 0;
+		if (r < 0)
+			return r;
+		s = find(m, id);
 		m->used++;
 	}
 	*s = (struct idmap_slot){id, value};
 	return 0;
 }
 
-void *idmap_remove(struct idmap *m, uint64_t id)
+static void *remove_at(struct idmap *m, size_t i)
 {
-	struct idmap_slot *s;
-	size_t hole, i;
-	void *value;
+	void *value = m->slots[i].value;
+	size_t hole = i;
 
-	if (!m->capacity)
-		return NULL;
-	s = find(m, id);
-	value = s->value;
-	if (!value)
-		return NULL;
 	m->used--;
-	hole = i = (size_t)(s - m->slots);
 	for (;;) {
 		size_t home;
 
@@ -193,6 +183,13 @@ void *idmap_remove(struct idmap *m, uint64_t id)
 	}
 }
 
+void *idmap_remove(struct idmap *m, uint64_t id)
+{
+	const struct idmap_slot *s = m->capacity ? find(m, id) : NULL;
+
+	return s && s->value ? remove_at(m, (size_t)(s - m->slots)) : NULL;
+}
+
 void *idmap_next(const struct idmap *m, size_t *cursor, uint64_t *ret_id)
 {
 	while (*cursor < m->capacity) {
@@ -205,4 +202,9 @@ void *idmap_next(const struct idmap *m, size_t *cursor, uint64_t *ret_id)
 		}
 	}
 	return NULL;
+}
+
+void *idmap_take(struct idmap *m, size_t *cursor)
+{
+	return remove_at(m, --*cursor); /* what follows may move there */
 }

@@ -16,15 +16,19 @@ void idmap_done(struct idmap *m);
 void idmap_clear(struct idmap *m); /* keeps the memory */
 void *idmap_get(const struct idmap *m, uint64_t id);
 
-/* idmap_put - enter or replace; @value must not be NULL. -ENOBUFS at the ceiling, -ENOMEM. */
+/* idmap_put - enter, or replace, which cannot fail; @value must not be NULL. -ENOBUFS at the ceiling, -ENOMEM. */
 int idmap_put(struct idmap *m, uint64_t id, void *value);
 
 /* idmap_remove - forget @id; returns what it pointed to, or NULL. */
 void *idmap_remove(struct idmap *m, uint64_t id);
 
-/* idmap_next - walk all entries: start with *cursor = 0, until NULL. No changes meanwhile, except
- * that removing the entry just returned is allowed if the walk is then restarted. */
+/* idmap_next - walk all entries: start with *cursor = 0, until NULL. No changes meanwhile but by
+ * idmap_take(). */
 void *idmap_next(const struct idmap *m, size_t *cursor, uint64_t *ret_id);
+
+/* idmap_take - forget the entry that the walk has just returned, and return it. The walk goes on; what it has passed
+ * already may come once more. */
+void *idmap_take(struct idmap *m, size_t *cursor);
 
 /* Each distinct text once, for as long as the pool lives. Born with a ceiling. */
 

@@ -7,8 +7,9 @@
  *     name. If nothing has it yet, whoever makes it first: the caller makes it with O_EXCL, under
  *     sudo as the invoking user, to whom it is to belong;
  *  3. in such a folder without the sticky bit: everybody;
- *  4. in a folder of a group other than root's that may write: its members, of whom nothing is known but what they made. Such
- *     are /var/log of some distributions, so that nothing is refused there: what somebody else made has that one's rights.
+ *  4. in a folder to which a group other than root's may write, but not everybody: its members, of whom nothing is known but
+ *     what they made. Such are /var/log of some distributions, so that nothing is refused there: what somebody else made has that
+ *     one's rights.
  * Calls to the kernel are made directly where the C library would change all threads. */
 #include "base/path_user.h"
 
@@ -211,7 +212,7 @@ static int judge(struct walk *w, const char *name, const struct stat *entry, str
 
 	if (fstat(w->folder, &folder) < 0)
 		return -errno;
-	is_of_group = folder.st_mode & S_IWGRP && folder.st_gid != 0;
+	is_of_group = (folder.st_mode & (S_IWGRP | S_IWOTH)) == S_IWGRP && folder.st_gid != 0;
 	if (!w->ended && !w->rest[strspn(w->rest, "/")]) {
 		w->ended = true; /* a link here has more names to come: of those nothing is said */
 		w->shared = folder.st_mode & S_IWOTH || is_of_group;

@@ -5,8 +5,8 @@
  * the way can point it anywhere at any moment, so that no check of the name lasts. Instead this
  * thread takes the rights to files (setfsuid(2)) of the first user on the way who may change a
  * name; from there on the kernel refuses what it would refuse that user: a link to a file of root's
- * leads nowhere. A path that only root can change is used as root. A group that an administrator
- * lets write to a folder of root's is trusted.
+ * leads nowhere. A path that only root can change is used as root; likewise in a folder of root's that an
+ * administrator lets a group write to, but for what a member has made there.
  *
  * Threads started in between have the same rights, for their whole life. */
 #pragma once

@@ -126,14 +126,12 @@ int clocks_add(struct clocks *c, uint32_t node, uint64_t key)
 static uint64_t drop_pairs(struct clocks *c, uint32_t node, uint64_t told)
 {
 	struct clock_pair *p;
-	uint64_t id, count = 0;
+	uint64_t count = 0;
 	size_t cursor = 0;
 
-	while ((p = idmap_next(&c->pairs, &cursor, &id)))
+	while ((p = idmap_next(&c->pairs, &cursor, NULL)))
 		if ((p->hub == node || p->node == node) && p->told < told) {
-			idmap_remove(&c->pairs, id);
-			free(p);
-			cursor = 0;
+			free(idmap_take(&c->pairs, &cursor));
 			count++;
 		}
 	return count;

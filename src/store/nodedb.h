@@ -153,10 +153,11 @@ int nodedb_put_collective(struct nodedb *db, const struct event *e, const struct
 int nodedb_put_process(
 	struct nodedb *db, const struct process *p, const char *cmdline, struct errinfo *reterr);
 
-/* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
 /* nodedb_put_kernel - launches are added to what is there; a name replaces an unknown one. Names are
  * demangled here. */
 int nodedb_put_kernel(struct nodedb *db, const struct kernel_row *k, struct errinfo *reterr);
+
+/* nodedb_put_stack - a stack, or a better-named version of it, which replaces the stored one. */
 int nodedb_put_stack(struct nodedb *db, const struct stack_row *row, struct errinfo *reterr);
 
 /* nodedb_put_layers - the process's rows of `coverage` in this session; replaces older ones. */

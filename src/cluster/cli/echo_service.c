@@ -276,7 +276,8 @@ int echo_service_new(struct loop *l, const struct echo_service_settings *setting
 		return -ENOMEM;
 	s->settings = *settings;
 	s->loop = l;
-	r = make_folder(settings->folder, reterr);
+	r = hash_name_key();
+	r = r ?: make_folder(settings->folder, reterr);
 	r = r ?: open_store(s, reterr);
 	r = r ?: echo_service_share(s);
 	r = r ?: open_journal(s, reterr);

@@ -199,6 +199,8 @@ METRIC_ROW(otlp_requests, COUNTER, false, "ingero_fleet_otlp_requests_total", "{
 	"OTLP requests accepted", METRIC_LABEL("signal"));
 METRIC_ROW(otlp_refused, COUNTER, false, "ingero_fleet_otlp_refused_total", "{request}",
 	"OTLP requests refused as a whole", METRIC_LABEL("reason"));
+METRIC_ROW(otlp_withheld, COUNTER, false, "ingero_fleet_otlp_withheld_total", "{request}",
+	"OTLP requests of tokens for some clusters that were not forwarded, as a part was refused");
 METRIC_ROW(connections, GAUGE, false, "ingero_fleet_connections", "{connection}",
 	"Open connections of agents and exporters");
 
@@ -218,6 +220,7 @@ static void put_metrics(void *arg, struct metric_set *m)
 		metric_put_count(m, &otlp_requests, otlp_signal_id(i), stats.requests[i]);
 	for (int i = 0; i < RECEIVER_REASON_COUNT; i++)
 		metric_put_count(m, &otlp_refused, receiver_reason_id(i), stats.refused[i]);
+	metric_put_count(m, &otlp_withheld, NULL, stats.withheld);
 	metric_put_count(m, &connections, NULL, stats.http.open_connections);
 }
 

@@ -74,14 +74,10 @@ const struct push_report *report_find(
 void report_expire(struct cluster *c, int64_t now_ns)
 {
 	size_t cursor = 0;
-	uint64_t id;
 
-	for (struct report *r; (r = idmap_next(&c->reports, &cursor, &id));) {
-		if (now_ns - r->received_ns < (int64_t)(2 * FRESH_NS))
-			continue;
-		free(idmap_remove(&c->reports, id));
-		cursor = 0;
-	}
+	for (struct report *r; (r = idmap_next(&c->reports, &cursor, NULL));)
+		if (now_ns - r->received_ns >= (int64_t)(2 * FRESH_NS))
+			free(idmap_take(&c->reports, &cursor));
 }
 
 void reports_done(struct cluster *c)

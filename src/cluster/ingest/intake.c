@@ -258,8 +258,12 @@ static void finish(struct intake *in, size_t rejected, const char *why)
 
 	in->receiver->stats.requests[in->signal]++;
 	in->receiver->stats.bytes += q.len;
-	if (s->forward && !in->receiver->closed && !(rejected && is_scoped(in)))
-		s->forward(s->arg, &q);
+	if (s->forward && !in->receiver->closed) {
+		if (rejected && is_scoped(in))
+			in->receiver->stats.withheld++;
+		else
+			s->forward(s->arg, &q);
+	}
 	say_threshold(in);
 	say_late(in);
 	otlp_response_put(&b, in->signal, in->json, rejected, rejected ? why : "");

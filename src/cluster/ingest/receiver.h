@@ -105,6 +105,7 @@ struct receiver_stats {
 	uint64_t taken, rejected,
 		foreign; /* points and records; foreign: not ours, only forwarded */
 	uint64_t refused[RECEIVER_REASON_COUNT];
+	uint64_t withheld;             /* requests that were taken in part, and not forwarded */
 	struct http_server_stats http; /* of both ports together */
 };
 

@@ -186,7 +186,6 @@ static uint64_t copy_waits_ns(const struct walk *w, const struct ledger_row *r)
 	return waited;
 }
 
-/* Whether the wait for the GPU in which the stay that ends @r lies returned right after it. */
 /* Whether the wait for the GPU that @r ends in went on: ends of short ones have no row, and the next one's stay may be in the
  * row that follows. */
 static bool is_last_stay(const struct walk *w, const struct ledger_row *r)
@@ -245,11 +244,11 @@ static int class_of(uint64_t ns)
  * reads from is on the disk's line. */
 static uint64_t sleep_waits_ns(const struct event *e)
 {
-	uint64_t link_ns = e->arg0 * NS_PER_S / LEAST_LINK_BPS;
+	__uint128_t link_ns = (__uint128_t)e->arg0 * NS_PER_S / LEAST_LINK_BPS;
 
 	if (e->arg0 <= SMALL_COPY)
 		return e->dur_ns;
-	return e->dur_ns > link_ns ? e->dur_ns - link_ns : 0;
+	return e->dur_ns > link_ns ? e->dur_ns - (uint64_t)link_ns : 0;
 }
 
 static void look_at_copies(struct walk *w)

@@ -60,28 +60,26 @@ static void limit_text(const struct group_use *u, bool is_high, struct resource_
 		is_high ? "memory.high" : "limit", text);
 }
 
-/* What the job read from disks in that time, by its requests. */
-static uint64_t read_bytes(const struct chain *c)
+/* Whether the job reads from disks in that time more than it writes, by its requests, and most of it what had been
+ * reclaimed. */
+static bool reads_again(const struct chain *c, const struct group_use *u)
 {
+	int64_t pages = grown(u->first->memory_refaults, u->last->memory_refaults);
+	double again = (double)pages * PAGE_BYTES / SECTOR_BYTES, read = 0, written = 0;
 	const struct event *e = NULL;
-	uint64_t bytes = 0;
 
-	while ((e = chain_event(c, SOURCE_IO, e)))
-		if (e->pid == c->a->pid && e->op == IO_READ)
-			bytes += e->arg0 * SECTOR_BYTES;
-	return bytes;
+	while ((e = chain_event(c, SOURCE_IO, e))) {
+		read += e->pid == c->a->pid && e->op == IO_READ ? (double)e->arg0 : 0;
+		written += e->pid == c->a->pid && e->op == IO_WRITE ? (double)e->arg0 : 0;
+	}
+	return read > written && again >= THRESHOLD(CHAIN_MOST) * read;
 }
 
 /* Whether the group's limit is what is waited for, where no pressure of groups tells: a limit that is reached again and again
- * tells of a wait for memory, and of one for a disk if most of what is read had been reclaimed. */
+ * tells of a wait for memory, and of one for a disk if what is read had been read before. */
 static bool is_by_limit(const struct chain *c, const struct group_use *u)
 {
-	int64_t refaults = grown(u->first->memory_refaults, u->last->memory_refaults);
-
-	if (c->line == ACCOUNT_DISK)
-		return refaults && (double)refaults * PAGE_BYTES >=
-					   THRESHOLD(CHAIN_MOST) * (double)read_bytes(c);
-	return c->line == ACCOUNT_MEMORY;
+	return c->line == ACCOUNT_MEMORY || (c->line == ACCOUNT_DISK && reads_again(c, u));
 }
 
 bool chain_memory_limit(const struct chain *c, struct resource_use *ret)

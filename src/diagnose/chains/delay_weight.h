@@ -33,13 +33,14 @@ bool delay_is_routine(const struct step_account *a, const struct delay *l);
 bool delay_may_be_idle(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
 
-/* delay_stands_alone - whether @kind is a cause by itself: others' doing, or a thing that is done and took its time.
- * What others may do to the thread (it waits for one, its code runs slower) may be how another cause shows, or how
- * the program works. */
 /* delay_is_slowed - code that slow units run where ordinary ones do, and for at most twice as long: so it is on a CPU whose
  * caches, core or time others use, too. */
 bool delay_is_slowed(
 	const struct recording *rec, const struct step_account *a, const struct delay *l);
+
+/* delay_stands_alone - whether @kind is a cause by itself: others' doing, or a thing that is done and took its time.
+ * What others may do to the thread (it waits for one, its code runs slower) may be how another cause shows, or how
+ * the program works. */
 bool delay_stands_alone(enum delay_kind kind);
 
 /* delay_is_waste - whether it is waste by itself, in every unit of @a: nothing of the job's own work is

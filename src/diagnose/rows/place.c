@@ -298,7 +298,9 @@ static bool is_of_libc(const struct stack_frame *f)
 /* A header of C++'s own library, of which code is inlined in the program's, has no suffix where it is to be included. */
 static bool is_of_cpp(const struct stack_frame *f)
 {
-	return stack_symbol_is_std(f->symbol) || (f->line && !strchr(f->file, '.'));
+	bool has_suffix = strchr(stack_base_name(f->file), '.');
+
+	return stack_symbol_is_std(f->symbol) || (f->line && !has_suffix);
 }
 
 /* The interpreter and the libraries it loads are no program of the user's; the executable is. */

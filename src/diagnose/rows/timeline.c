@@ -36,24 +36,23 @@ struct order {
 
 ORDER(by_order, struct order, ASCENDING(tid) ?: ASCENDING(start_ns) ?: ASCENDING(at))
 
+ORDER_OF_POINTERS(by_length, struct ledger_row, ASCENDING(dur_ns) ?: COMPARE(x, y))
+
 /* A row may be of no length: it comes before the one that starts with it. */
 static void order_lengths(struct timeline *t)
 {
-	for (size_t i = 1; i < t->row_count; i++)
-		for (size_t k = i; k > 0; k--) {
-			const struct ledger_row *x = t->rows[k - 1], *y = t->rows[k];
-
-			if (x->tid != y->tid || x->start.ns != y->start.ns ||
-				x->dur_ns <= y->dur_ns)
-				break;
-			t->rows[k - 1] = y;
-			t->rows[k] = x;
-		}
+	for (size_t i = 0, to; i < t->row_count; i = to) {
+		for (to = i + 1; to < t->row_count && t->rows[to]->tid == t->rows[i]->tid &&
+				 t->rows[to]->start.ns == t->rows[i]->start.ns;)
+			to++;
+		if (to - i > 1)
+			SORT(t->rows + i, to - i, by_length);
+	}
 }
 
-/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
 #define OVERLAP_MOST ((int64_t)(10 * NS_PER_MS)) /* a clock that is set moves rows a little */
 
+/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
 static void drop_overlaps(struct timeline *t)
 {
 	int64_t end = INT64_MIN;

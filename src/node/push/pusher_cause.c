@@ -26,7 +26,6 @@ struct pusher_causes {
 	struct aside *aside;
 	bool under_way;
 	struct cause_looks looks; /* at these ranks */
-	uint64_t due_ns;          /* monotonic */
 	/* The thread's while it is under way. */
 	uint32_t pids[LATE_MAX];
 	size_t count;
@@ -131,7 +130,7 @@ bool pusher_cause_is_whole(const struct push_report *found, int found_count, siz
 	return sure > 0 && sure == asked;
 }
 
-uint64_t pusher_cause_wait(struct cause_looks *l, bool is_whole, uint64_t took_ns)
+void pusher_cause_looked(struct cause_looks *l, bool is_whole, uint64_t took_ns, uint64_t now_ns)
 {
 	uint64_t wait;
 
@@ -141,7 +140,17 @@ uint64_t pusher_cause_wait(struct cause_looks *l, bool is_whole, uint64_t took_n
 	wait = AGAIN_NS << MIN(l->count++, DOUBLINGS);
 	if (is_whole)
 		wait = MIN(wait, KNOWN_NS);
-	return MAX(wait, REST * took_ns);
+	l->rest_ns = now_ns + REST * took_ns;
+	l->due_ns = MAX(l->rest_ns, now_ns + wait);
+}
+
+bool pusher_cause_is_due(struct cause_looks *l, bool is_new, uint64_t now_ns)
+{
+	if (now_ns < l->rest_ns || (!is_new && now_ns < l->due_ns))
+		return false;
+	if (is_new)
+		*l = (struct cause_looks){0};
+	return true;
 }
 
 static void find(struct aside_work *w _unused_, void *arg)
@@ -170,9 +179,8 @@ static void on_found(void *arg, bool canceled)
 		c->found[i].world_rank = r.world_rank;
 		pusher_send_report(c->pusher, &c->found[i]);
 	}
-	c->due_ns = mono_now().ns +
-		    pusher_cause_wait(&c->looks,
-			    pusher_cause_is_whole(c->found, c->found_count, c->count), c->took_ns);
+	pusher_cause_looked(&c->looks, pusher_cause_is_whole(c->found, c->found_count, c->count),
+		c->took_ns, mono_now().ns);
 }
 
 static size_t parse(const char *text, uint32_t pids[LATE_MAX])
@@ -217,12 +225,12 @@ void pusher_cause_ask(struct pusher *p, const char *pids)
 	is_new = n != c->count;
 	for (size_t i = 0; i < n; i++)
 		is_new |= !EXISTS(k, c->count, c->pids[k] == late[i]);
-	c->count = n; /* 0: who is late after this is late anew */
-	if (is_new)
-		c->looks = (struct cause_looks){0};
-	if (!n || (!is_new && mono_now().ns < c->due_ns))
+	if (n && !pusher_cause_is_due(&c->looks, is_new, mono_now().ns))
 		return;
 	memcpy(c->pids, late, n * sizeof(*late));
+	c->count = n; /* 0: who is late after this is late anew */
+	if (!n)
+		return;
 	c->under_way = aside_push(c->aside, 0, find, on_found, c) == 0;
 }
 

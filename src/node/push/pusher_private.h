@@ -258,11 +258,15 @@ void pusher_report_cause(const struct recent_incident *i, char *out, size_t size
 /* ---- pusher_cause.c: why ranks that the fleet calls late are late ---- */
 
 struct cause_looks {
-	unsigned count; /* since it is the same question */
-	bool is_whole;  /* what the last one found */
+	unsigned count;   /* since it is the same question */
+	bool is_whole;    /* what the last one found */
+	uint64_t rest_ns; /* monotonic: no look before, whatever is asked */
+	uint64_t due_ns;  /* nor at the same question */
 };
-/* pusher_cause_wait - how long to wait for the next look after one that took @took_ns. */
-uint64_t pusher_cause_wait(struct cause_looks *l, bool is_whole, uint64_t took_ns);
+/* pusher_cause_looked - until @now_ns it was looked for @took_ns. */
+void pusher_cause_looked(struct cause_looks *l, bool is_whole, uint64_t took_ns, uint64_t now_ns);
+/* pusher_cause_is_due - whether it is time for another look; @is_new: at another question. */
+bool pusher_cause_is_due(struct cause_looks *l, bool is_new, uint64_t now_ns);
 /* pusher_cause_ask - @pids as the reply to calls lists them: "17,18"; NULL or anything else: nobody is late. */
 void pusher_cause_ask(struct pusher *p, const char *pids);
 void pusher_cause_close(struct pusher *p);

@@ -41,15 +41,12 @@ void infer_done(struct infer_steps *s)
 static void forget_process(struct infer_steps *s, uint32_t pid)
 {
 	struct infer_stream *st;
-	uint64_t key;
 	size_t cursor = 0;
 
 	free(idmap_remove(&s->paused, pid));
-	while ((st = idmap_next(&s->streams, &cursor, &key)))
-		if (st->pid == pid) {
-			free(idmap_remove(&s->streams, key));
-			cursor = 0; /* a walk ends where an entry goes */
-		}
+	while ((st = idmap_next(&s->streams, &cursor, NULL)))
+		if (st->pid == pid)
+			free(idmap_take(&s->streams, &cursor));
 }
 
 static void forget_oldest(struct infer_steps *s)

@@ -118,19 +118,15 @@ static void second_of(struct straggle_process *p, wall_time now,
 void straggle_second(struct straggle *s, wall_time now,
 	void (*fn)(void *arg, const struct straggle_verdict *v), void *arg)
 {
-	struct straggle_process *p, *gone;
+	struct straggle_process *p;
 	size_t cursor = 0;
 
 	while ((p = idmap_next(&s->processes, &cursor, NULL)))
 		second_of(p, now, fn, arg);
-	do { /* a walk ends where an entry goes */
-		cursor = 0;
-		gone = NULL;
-		while (!gone && (p = idmap_next(&s->processes, &cursor, NULL)))
-			gone = p->idle > IDLE_MAX ? p : NULL;
-		if (gone)
-			free(idmap_remove(&s->processes, gone->pid));
-	} while (gone);
+	cursor = 0;
+	while ((p = idmap_next(&s->processes, &cursor, NULL)))
+		if (p->idle > IDLE_MAX)
+			free(idmap_take(&s->processes, &cursor));
 }
 
 struct gpu { /* as last heard */

@@ -76,6 +76,7 @@ void coverage_turned(struct probed *p)
 	free(t);
 }
 
+/* Made when it is first wanted, so that its threads have given up what the caller has by then. NULL: there are none. */
 static struct pool *coverage_pool(struct coverage *c)
 {
 	const struct pool_settings s = {

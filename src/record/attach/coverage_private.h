@@ -124,22 +124,15 @@ struct coverage {
 
 /* ---- coverage_arrive.c ---- */
 
-/* coverage_attach - @points of the file at @at. The name is for the sentence; the probes go onto the open file. */
 /* coverage_arrive - probes the file that has the place @at: here, or beside. As coverage_add(). */
 int coverage_arrive(struct coverage *c, size_t at, struct errinfo *reterr);
 /* coverage_arrived - what came of an arrival that has ended. As coverage_add(). */
 int coverage_arrived(struct coverage *c, size_t at);
 
-/* ---- coverage_arrive.c ---- */
-
-/* coverage_pool - made when it is first wanted, so that its threads have given up what the caller has by then. NULL:
- * there are none. */
 /* coverage_turned - what came of a turn that has ended. */
 void coverage_turned(struct probed *p);
 /* coverage_retire - nobody waits until they are gone. Perf probes go in the background by themselves. */
 void coverage_retire(struct coverage *c, struct uprobe **list, size_t count);
-
-/* ---- coverage_arrive.c ---- */
 
 #define COVERAGE_USER_MAX (COVERAGE_MAX / 2) /* places for the files of one user, but root */
 

@@ -19,7 +19,7 @@ DEFINE_CLEANUP(struct group_folders *, group_folders_free)
  * may be missing: a kernel is built without some, and a controller is switched on group by group. */
 
 #define LINE_BYTES   256
-#define KEYED_MAX    8192 /* of cpu.stat, memory.events: some hundred bytes */
+#define KEYED_MAX    8192 /* of memory.stat: some thousand bytes */
 #define CPU_LIST_MAX 4096
 
 struct group { /* one on the way up */
@@ -251,10 +251,9 @@ static void read_memory_v1(struct group g, struct container_sample *s)
 {
 	do {
 		int64_t limit = read_count(&g, "memory.limit_in_bytes");
+		bool is_tighter = limit < V1_NO_LIMIT && take_lower(limit, &s->memory_limit_bytes);
 
-		if (limit >= 0 && limit < V1_NO_LIMIT && take_lower(limit, &s->memory_limit_bytes))
-			read_memory_v1_of(&g, s);
-		else if (s->memory_bytes < 0)
+		if (is_tighter || s->memory_bytes < 0)
 			read_memory_v1_of(&g, s);
 	} while (group_up(&g));
 }

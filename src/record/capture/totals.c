@@ -391,24 +391,27 @@ int totals_add(struct totals *t, const struct event *e)
 static int fold_ended(struct totals *t)
 {
 	struct total *v, *ended;
-	size_t cursor = 0;
-	uint64_t id;
+	size_t cursor = 0, room;
 	int r;
 
-	while ((v = idmap_next(&t->by_key, &cursor, &id))) {
+	while ((v = idmap_next(&t->by_key, &cursor, NULL))) {
 		struct wire_agg_key k = v->key;
 
 		if (!v->gone || !k.pid || v->bucket.count)
 			continue;
 		k.pid = 0;
+		room = t->by_key.capacity;
 		ended = total_of(t, &k);
 		if (!ended)
 			return -ENOMEM;
+		if (t->by_key.capacity != room) { /* a new one, for which it was laid out anew */
+			cursor = 0;
+			continue;
+		}
 		r = total_fold(ended, v);
 		if (r < 0)
 			return r;
-		total_free(idmap_remove(&t->by_key, id));
-		cursor = 0;
+		total_free(idmap_take(&t->by_key, &cursor));
 	}
 	return 0;
 }

@@ -22,10 +22,11 @@ struct held {
 struct waits {
 	waits_sink *sink;
 	void *arg;
+	struct held *held; /* in `room`, so that the oldest leaves and none is moved */
 	size_t count;
 	int64_t looked_ns;
 	uint8_t unwaited[STREAMS]; /* by hash of process and stream: collectives in a row */
-	struct held held[HELD_MAX];
+	struct held room[2 * HELD_MAX];
 };
 
 int waits_new(waits_sink *sink, void *arg, struct waits **ret)
@@ -36,6 +37,7 @@ int waits_new(waits_sink *sink, void *arg, struct waits **ret)
 		return -ENOMEM;
 	w->sink = sink;
 	w->arg = arg;
+	w->held = w->room;
 	*ret = w;
 	return 0;
 }
@@ -91,7 +93,12 @@ void waits_collective(struct waits *w, const struct event *e, const struct colle
 	expire_silent(w, e->start.ns);
 	if (w->count == HELD_MAX) {
 		hand_on(w, 0);
-		memmove(w->held, w->held + 1, --w->count * sizeof(w->held[0]));
+		w->held++;
+		w->count--;
+	}
+	if (w->held + w->count == w->room + ARRAY_SIZE(w->room)) {
+		memmove(w->room, w->held, w->count * sizeof(w->room[0]));
+		w->held = w->room;
 	}
 	w->held[w->count++] = (struct held){*e, *c};
 }

@@ -147,7 +147,7 @@ uint32_t discover_cpus(const char *root, uint32_t pid)
 
 		cpus += (uint32_t)__builtin_popcountl(strtoul(digit, NULL, 16));
 	}
-	return cpus;
+	return *at ? cpus : 0; /* cut: it is of a user of many groups */
 }
 
 void discover_program(

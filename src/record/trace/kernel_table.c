@@ -88,8 +88,10 @@ static struct kernel *find_or_make(struct kernel_table *t, uint32_t pid, uint64_
 		return k->pid == pid && k->function == function ? k : NULL;
 	share = (uintptr_t)idmap_get(&t->shares, pid);
 	k = share < KERNEL_TABLE_SHARE ? calloc(1, sizeof(*k)) : NULL;
-	if (!k || idmap_put(&t->shares, pid, (void *)(share + 1)) < 0 ||
-		idmap_put(&t->kernels, key_of(t, pid, function), k) < 0) {
+	if (!k || idmap_put(&t->kernels, key_of(t, pid, function), k) < 0 ||
+		idmap_put(&t->shares, pid, (void *)(share + 1)) < 0) {
+		if (k)
+			idmap_remove(&t->kernels, key_of(t, pid, function));
 		free(k);
 		t->dropped++;
 		return NULL;
@@ -192,13 +194,9 @@ void kernel_table_gone(struct kernel_table *t, uint32_t pid)
 	struct kernel *k;
 
 	idmap_remove(&t->shares, pid);
-	while ((k = idmap_next(&t->kernels, &cursor, NULL))) {
-		if (k->pid != pid)
-			continue;
-		idmap_remove(&t->kernels, key_of(t, pid, k->function));
-		kernel_free(k);
-		cursor--; /* what follows may have moved there */
-	}
+	while ((k = idmap_next(&t->kernels, &cursor, NULL)))
+		if (k->pid == pid)
+			kernel_free(idmap_take(&t->kernels, &cursor));
 }
 
 void kernel_table_renew(struct kernel_table *t)

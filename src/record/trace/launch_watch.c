@@ -136,10 +136,9 @@ static void read_all(struct launch_watch *w)
 		read_one(w, pid, p);
 }
 
-static void forget(struct launch_watch *w, uint64_t pid)
+/* @p, which is in the table no more. */
+static void forget(struct launch_watch *w, struct process *p)
 {
-	struct process *p = idmap_remove(&w->by_pid, pid);
-
 	w->launches += launch_estimate_total(&p->estimate);
 	w->counted += p->estimate.counted;
 	w->bias += launch_estimate_bias(&p->estimate);
@@ -157,7 +156,7 @@ int launch_watch_add(struct launch_watch *w, uint32_t pid)
 	if (p && !p->gone)
 		return 0;
 	if (p)
-		forget(w, pid); /* the number is another's now */
+		forget(w, idmap_remove(&w->by_pid, pid)); /* the number is another's now */
 	p = calloc(1, sizeof(*p));
 	if (!p)
 		return -ENOMEM;
@@ -214,7 +213,6 @@ void launch_watch_weigh(struct launch_watch *w)
 {
 	struct process *p;
 	size_t cursor = 0;
-	uint64_t pid;
 
 	read_all(w);
 	while ((p = idmap_next(&w->by_pid, &cursor, NULL))) {
@@ -223,11 +221,9 @@ void launch_watch_weigh(struct launch_watch *w)
 		p->gone += p->gone > 0;
 	}
 	cursor = 0;
-	while ((p = idmap_next(&w->by_pid, &cursor, &pid)))
-		if (p->gone > GONE_READINGS) {
-			forget(w, pid);
-			cursor = 0;
-		}
+	while ((p = idmap_next(&w->by_pid, &cursor, NULL)))
+		if (p->gone > GONE_READINGS)
+			forget(w, idmap_take(&w->by_pid, &cursor));
 }
 
 void launch_watch_more(

@@ -313,8 +313,9 @@ int tracer_second(struct tracer *t, wall_time now)
 	t->has_host = host_read(&t->host, now, &t->host_now) == 0;
 	if (t->has_host)
 		explainer_sample(t->explainer, &t->host_now);
-	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now))
-		store_writer_push_row(t->store, &t->host_now);
+	if (t->store && t->has_host && deadband_admits(&t->deadband, &t->host_now) &&
+		!store_writer_push_row(t->store, &t->host_now))
+		log_warning("the store's queue is full: a sample of the host is lost");
 	tracer_read_containers(t, now);
 	tracer_cpu_losses(t);
 	if (t->store) {

@@ -15,7 +15,7 @@
 
 #define REST_RATIO     10
 #define REST_MIN_NS    (10 * NS_PER_S)
-#define CANDIDATES_MAX "100000" /* stacks, and cgroups, looked at in one round: 40 ms to list */
+#define CANDIDATES_MAX 100000 /* stacks, and cgroups, looked at in one round: 40 ms to list */
 
 enum stage {
 	STAGE_REST,
@@ -70,24 +70,41 @@ static int delete_rows(
 	return r < 0 ? r : (int)MIN(rows, (int64_t)INT32_MAX);
 }
 
+/* The next ones of @table into @list, from the beginning again after the last. */
+static int list_next(struct portion *p, const char *table, const char *column, const char *list,
+	int64_t *after, struct errinfo *reterr)
+{
+	char sql[512];
+	int r;
+
+	snprintf(sql, sizeof(sql),
+		"CREATE TEMP TABLE IF NOT EXISTS %s (id INTEGER PRIMARY KEY); DELETE FROM %s;"
+		"INSERT INTO %s SELECT %s FROM %s WHERE %s > %" PRId64 " ORDER BY 1 LIMIT %d",
+		list, list, list, column, table, column, *after, CANDIDATES_MAX);
+	r = sql_exec(p->db->sql, sql, reterr);
+	snprintf(sql, sizeof(sql),
+		"SELECT iif(count(*) = %d, max(id), -9223372036854775807 - 1) FROM %s",
+		CANDIDATES_MAX, list);
+	return r ?: sql_get_int(p->db->sql, sql, after, reterr);
+}
+
 static int list_candidates(struct orphan_gc *s, struct portion *p, struct errinfo *reterr)
 {
 	int64_t found;
-	int r = sql_exec(p->db->sql,
-		"CREATE TEMP TABLE IF NOT EXISTS orphan_stacks (id INTEGER PRIMARY KEY);"
-		"CREATE TEMP TABLE IF NOT EXISTS orphan_cgroups (id INTEGER PRIMARY KEY);"
-		"DELETE FROM orphan_stacks; DELETE FROM orphan_cgroups;"
-		"INSERT INTO orphan_stacks SELECT hash FROM stack_traces LIMIT " CANDIDATES_MAX ";"
-		"INSERT INTO orphan_cgroups SELECT cgroup_id FROM cgroup_metadata"
-		" LIMIT " CANDIDATES_MAX ";"
-		"DELETE FROM orphan_cgroups WHERE id IN (SELECT cgroup_id FROM container_samples)",
-		reterr);
+	int r = list_next(p, "stack_traces", "hash", "orphan_stacks", &s->stacks_at, reterr);
 
-	r = r
-		    ?: sql_get_int(p->db->sql,
-			       "SELECT EXISTS (SELECT 1 FROM orphan_stacks)"
-			       " OR EXISTS (SELECT 1 FROM orphan_cgroups)",
-			       &found, reterr);
+	if (r == 0)
+		r = list_next(p, "cgroup_metadata", "cgroup_id", "orphan_cgroups", &s->cgroups_at,
+			reterr);
+	if (r == 0)
+		r = sql_exec(p->db->sql,
+			"DELETE FROM orphan_cgroups WHERE id IN (SELECT cgroup_id FROM container_samples)",
+			reterr);
+	if (r == 0)
+		r = sql_get_int(p->db->sql,
+			"SELECT EXISTS (SELECT 1 FROM orphan_stacks)"
+			" OR EXISTS (SELECT 1 FROM orphan_cgroups)",
+			&found, reterr);
 	if (r < 0)
 		return r;
 	s->cursor = s->row_cursor = 0;

@@ -35,11 +35,12 @@ bool prune_swept(struct prune *p);
  * processes nothing refers to, and sessions whose whole time has been pruned. */
 
 struct orphan_gc {
-	int stage;          /* 0: at rest */
-	int64_t cursor;     /* events marked up to this seq */
-	int64_t row_cursor; /* rows of the ledger marked up to this one */
-	int64_t pid, start; /* processes looked at up to this one */
-	uint64_t began_ns;  /* monotonic */
+	int stage;                     /* 0: at rest */
+	int64_t cursor;                /* events marked up to this seq */
+	int64_t row_cursor;            /* rows of the ledger marked up to this one */
+	int64_t pid, start;            /* processes looked at up to this one */
+	int64_t stacks_at, cgroups_at; /* candidates so far */
+	uint64_t began_ns;             /* monotonic */
 	uint64_t rest_until_ns;
 	bool removed; /* rows that others may refer to again */
 };

@@ -83,6 +83,50 @@ static void test_walk(void **state)
 	idmap_done(&m);
 }
 
+/* Of a table that is as full as it gets: what is taken out on the way leaves nobody out, however entries move. */
+static void test_take_on_a_walk(void **state)
+{
+	enum { IDS = 3 * 1024 };
+	static int cell[IDS];
+	struct idmap m = IDMAP_INIT(IDS);
+	size_t cursor = 0, seen = 0, taken = 0;
+	uint64_t id;
+
+	for (int i = 0; i < IDS; i++)
+		assert_int_equal(idmap_put(&m, (uint64_t)i, &cell[i]), 0);
+	for (int *c; (c = idmap_next(&m, &cursor, &id)); seen++) {
+		assert_ptr_equal(c, &cell[id]);
+		++*c;
+		if (id % 3) {
+			assert_ptr_equal(idmap_take(&m, &cursor), c);
+			taken++;
+		}
+	}
+	assert_int_equal(taken, IDS / 3 * 2);
+	assert_int_equal(m.used, IDS / 3);
+	assert_in_range(seen, IDS, IDS + 64); /* a few at the end that came from the beginning */
+	for (int i = 0; i < IDS; i++) {
+		assert_true(cell[i] >= 1);
+		assert_ptr_equal(idmap_get(&m, (uint64_t)i), i % 3 ? NULL : &cell[i]);
+	}
+	idmap_done(&m);
+}
+
+/* Who replaces what is there cannot fail, and a table at its ceiling does not grow. */
+static void test_full(void **state)
+{
+	struct idmap m = IDMAP_INIT(48);
+	int a, b;
+
+	for (uint64_t i = 0; i < 48; i++)
+		assert_int_equal(idmap_put(&m, i, &a), 0);
+	assert_int_equal(m.capacity, 64);
+	assert_int_equal(idmap_put(&m, 7, &b), 0);
+	assert_int_equal(idmap_put(&m, 48, &b), -ENOBUFS);
+	assert_int_equal(m.capacity, 64);
+	idmap_done(&m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -90,6 +134,8 @@ int main(void)
 		cmocka_unit_test(test_ceiling),
 		cmocka_unit_test(test_against_model),
 		cmocka_unit_test(test_walk),
+		cmocka_unit_test(test_take_on_a_walk),
+		cmocka_unit_test(test_full),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

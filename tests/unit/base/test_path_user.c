@@ -130,6 +130,8 @@ static void test_folders_that_a_group_writes_to(void **state)
 	assert_int_equal(path_user_enter(in(w.own, "new"), &before, NULL), 0);
 	assert_int_equal(path_user_now(), 0);
 	path_user_leave(&before);
+	assert_int_equal(chmod(w.own, 0777), 0); /* anybody may replace what one made */
+	assert_int_equal(path_user_enter(in(w.own, "x"), &before, NULL), -EPERM);
 }
 
 static void test_folders_that_everybody_writes_to(void **state)

@@ -767,6 +767,7 @@ static void test_what_is_refused_is_not_forwarded(void **state)
 	r->result.rejected = 1;
 	assert_int_equal(post(r, &(struct question){.body = &b}), 200);
 	assert_int_equal(r->forwards, 1);
+	assert_int_equal(stats(r).withheld, 1);
 	r->is_scoped =
 		false; /* of whoever may write all, what makes no sense is in nobody's name */
 	assert_int_equal(post(r, &(struct question){.body = &b}), 200);

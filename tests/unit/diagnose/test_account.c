@@ -146,9 +146,10 @@ static void test_copies_that_sleep(void **state)
 	assert_true(sleeping_copies(1 << 20, COPY_H2D) > MS(9));
 	assert_true(sleeping_copies(120000, COPY_D2H) < MS(3));
 	assert_true(sleeping_copies(1 << 20, COPY_D2H) > MS(9));
+	/* times 10^9 it is 2^64 and a little */
+	assert_true(sleeping_copies(UINT64_C(18446744074), COPY_D2H) > MS(9));
 }
 
-/* Host code that grew, at its line. */
 /* That launches of a thread which makes none were not probed takes nothing from what is known of the others. */
 static void test_a_thread_that_does_not_launch(void **state)
 {
@@ -173,6 +174,7 @@ static void test_a_thread_that_does_not_launch(void **state)
 	}
 }
 
+/* Host code that grew, at its line. */
 static void test_host_code_has_its_line(void **state)
 {
 	SCENE;
@@ -815,7 +817,6 @@ static void test_rivals_for_the_cpu_are_named(void **state)
 	assert_int_equal(a->entries[1].slow_ns, MS(4));
 }
 
-/* A step in which the loader's batches are many and no backward pass is: an evaluation. */
 /* A thread of @pid has the CPU in slow steps; another one of that process is sampled more often. */
 static const struct step_account *rival_of(
 	struct ledger_scene *s, uint32_t pid, uint64_t ran, struct step_report *report)
@@ -867,6 +868,7 @@ static void test_a_followed_rival_has_its_line(void **state)
 	check_rival(WORKER);
 }
 
+/* A step in which the loader's batches are many and no backward pass is: an evaluation. */
 static void test_an_evaluation_is_no_slow_step(void **state)
 {
 	SCENE;
@@ -939,7 +941,6 @@ static void test_noise_is_not_slow(void **state)
 	assert_int_equal(account(s, &report)->slow_steps, 0);
 }
 
-/* What no row covers is not known, and nothing else. */
 /* Every second stretch of ten steps takes a quarter longer; @known: the tracer probed launches in it. */
 static void play_stretches(struct ledger_scene *s, bool known)
 {
@@ -1020,6 +1021,7 @@ static void test_a_gpu_that_is_not_done_is_waited_for(void **state)
 	assert_int_equal(grown(a, ACCOUNT_GPU), MS(10));
 }
 
+/* What no row covers is not known, and nothing else. */
 static void test_lost_rows_are_unknown(void **state)
 {
 	SCENE;

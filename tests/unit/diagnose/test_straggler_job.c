@@ -151,7 +151,6 @@ static void moving_load_names_nobody(void **state)
 	assert_non_null(strstr(inc->fixes[0], "the same amount of work"));
 }
 
-/* More pairs than incidents are kept for: the costliest is among them. */
 /* Hosts run ahead and are in time: what one is sent makes its GPU late, and no host is called late for it. */
 static void a_hot_expert_is_not_late_itself(void **state)
 {
@@ -173,6 +172,7 @@ static void a_hot_expert_is_not_late_itself(void **state)
 		assert_null(strstr(a.list[i].root_cause, " late in "));
 }
 
+/* More pairs than incidents are kept for: the costliest is among them. */
 static void the_costliest_is_kept(void **state)
 {
 	struct job_spec s = pipeline();

@@ -594,7 +594,6 @@ static void test_other_kernels_are_no_news_where_more_is_known(void **state)
 	}
 }
 
-/* From the first step to the last, with nothing ordinary to compare with. */
 /* Slow steps wait for a lock that @holder has while it waits for the GPU. */
 static struct answer held_by(struct ledger_scene *s, const char *holder)
 {

@@ -112,6 +112,25 @@ static void test_who_feeds(void **state)
 	assert_false(timeline_is_idle(&t, PIN));
 }
 
+/* Rows that no tracer wrote: all begin together, the longest first. They are put in order in the time that sorting takes. */
+static void test_rows_that_begin_together(void **state)
+{
+	enum { ROWS = 1000000 };
+	_cleanup_free_ struct ledger_row *rows = calloc(ROWS, sizeof(*rows));
+	struct recording rec = {.ledger = rows, .ledger_count = ROWS, .node = ""};
+	struct timeline t;
+
+	assert_non_null(rows);
+	for (size_t i = 0; i < ROWS; i++)
+		rows[i] = (struct ledger_row){
+			.start.ns = LEDGER_T0, .dur_ns = ROWS - i, .pid = JOB, .tid = MAIN};
+	assert_int_equal(timeline_make(&rec, &t), 0);
+	assert_int_equal(t.row_count, ROWS);
+	for (size_t i = 0; i < ROWS; i++)
+		assert_ptr_equal(t.rows[i], &rows[ROWS - 1 - i]);
+	timeline_done(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -119,6 +138,7 @@ int main(void)
 		cmocka_unit_test(test_busy_pools_are_somebody),
 		cmocka_unit_test(test_other_threads_are_followed),
 		cmocka_unit_test(test_who_feeds),
+		cmocka_unit_test(test_rows_that_begin_together),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

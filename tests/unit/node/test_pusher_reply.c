@@ -141,21 +141,51 @@ static void test_whole(void **state)
 	assert_true(pusher_cause_is_whole(found, 2, 4));
 }
 
+#define S UINT64_C(1000000000)
+
+/* How long after a look that took so long there is another one at the same question. */
+static uint64_t wait_after(struct cause_looks *l, bool is_whole, uint64_t took_ns)
+{
+	const uint64_t now_ns = 1000 * S;
+
+	pusher_cause_looked(l, is_whole, took_ns, now_ns);
+	assert_false(pusher_cause_is_due(l, false, l->due_ns - 1));
+	assert_true(pusher_cause_is_due(l, false, l->due_ns));
+	return l->due_ns - now_ns;
+}
+
 /* More and more seldom while nothing new is found; what is known is looked at every ten seconds, and soon again once it
  * is so no more. */
 static void test_waits(void **state)
 {
 	struct cause_looks l = {0};
-	const uint64_t s = 1000000000;
 
 	for (uint64_t wait = 1; wait <= 32; wait *= 2)
-		assert_true(pusher_cause_wait(&l, false, 0) == wait * s);
-	assert_true(pusher_cause_wait(&l, false, 0) == 32 * s);
-	assert_true(pusher_cause_wait(&l, false, 20 * s) == 80 * s); /* what is dear, seldom */
-	assert_true(pusher_cause_wait(&l, true, 0) == 10 * s);
-	assert_true(pusher_cause_wait(&l, true, 0) == 10 * s);
-	assert_true(pusher_cause_wait(&l, false, 0) == s);
-	assert_true(pusher_cause_wait(&l, false, 0) == 2 * s);
+		assert_true(wait_after(&l, false, 0) == wait * S);
+	assert_true(wait_after(&l, false, 0) == 32 * S);
+	assert_true(wait_after(&l, false, 20 * S) == 80 * S); /* what is dear, seldom */
+	assert_true(wait_after(&l, true, 0) == 10 * S);
+	assert_true(wait_after(&l, true, 0) == 10 * S);
+	assert_true(wait_after(&l, false, 0) == S);
+	assert_true(wait_after(&l, false, 0) == 2 * S);
+}
+
+/* Who is late anew is looked at at once, but never for more than a fifth of the time, however often a fleet asks anew. */
+static void test_rests(void **state)
+{
+	struct cause_looks l = {0};
+	uint64_t looked_ns = 0;
+
+	for (int i = 0; i < 5; i++)
+		wait_after(&l, false, 0);
+	assert_true(pusher_cause_is_due(&l, true, 1000 * S));
+	assert_int_equal(l.count, 0);
+	for (uint64_t now_ns = 2000 * S; now_ns < 2100 * S; now_ns += S / 10)
+		if (pusher_cause_is_due(&l, true, now_ns)) {
+			looked_ns += S;
+			pusher_cause_looked(&l, false, S, now_ns + S);
+		}
+	assert_in_range(looked_ns, 19 * S, 20 * S);
 }
 
 int main(void)
@@ -169,6 +199,7 @@ int main(void)
 		cmocka_unit_test(test_line),
 		cmocka_unit_test(test_whole),
 		cmocka_unit_test(test_waits),
+		cmocka_unit_test(test_rests),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -97,6 +97,25 @@ static void long_command_lines_are_cut(void **state)
 	assert_string_equal(p.cgroup, "");
 }
 
+/* A user of a thousand groups: what comes after them is not read whole, and then not guessed. */
+static void a_long_status_is_cut(void **state)
+{
+	static char status[16384] = "Name:\ta\nUid:\t1000\t0\nGroups:\t";
+	size_t len = strlen(status);
+	uint32_t uid = 0;
+
+	tree_write(*state, "/proc/12/status", "Name:\ta\nCpus_allowed:\tff,0000000f\n");
+	assert_int_equal(discover_cpus(*state, 12), 12);
+	memset(status + len, '7', 8100 - len);
+	strcpy(status + 8100, "\nCpus_allowed:\t"
+			      "ffffffff,ffffffff,ffffffff,ffffffff,ffffffff,ffffffff,"
+			      "ffffffff,ffffffff,ffffffff,ffffffff,ffffffff,ffffffff\n");
+	tree_write(*state, "/proc/12/status", status);
+	assert_int_equal(discover_uid(*state, 12, &uid), 0);
+	assert_int_equal(uid, 1000);
+	assert_int_equal(discover_cpus(*state, 12), 0);
+}
+
 static void this_process_is_found(void **state)
 {
 	struct discover_process p;
@@ -115,6 +134,7 @@ int main(void)
 		cmocka_unit_test_setup_teardown(names_are_any_bytes, setup, teardown),
 		cmocka_unit_test_setup_teardown(nonsense_is_refused, setup, teardown),
 		cmocka_unit_test_setup_teardown(long_command_lines_are_cut, setup, teardown),
+		cmocka_unit_test_setup_teardown(a_long_status_is_cut, setup, teardown),
 		cmocka_unit_test(this_process_is_found),
 	};
 

@@ -183,6 +183,29 @@ static void test_silent_streams_are_not_held_long(void **state)
 	assert_int_equal(s.count, 12);
 }
 
+static void follow(void *arg, const struct event *e, const struct collective *c)
+{
+	uint64_t *next = arg;
+
+	assert_int_equal(c->seq, *next);
+	++*next;
+}
+
+/* More than are held: the oldest go first, each once, and what is held is waited for. */
+static void test_more_than_are_held(void **state)
+{
+	_cleanup_(waits_freep) struct waits *w = NULL;
+	struct event e = sync_of(SOURCE_CUDA, CUDA_DEVICE_SYNC, 1, 0, 200);
+	uint64_t next = 1;
+
+	assert_int_equal(waits_new(follow, &next, &w), 0);
+	for (uint64_t seq = 1; seq <= 100000; seq++)
+		put(w, 1, 1, 7, 100, seq);
+	assert_in_range(next, 100000 - 4096, 100000);
+	waits_sync(w, &e);
+	assert_int_equal(next, 100001);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -192,6 +215,7 @@ int main(void)
 		cmocka_unit_test(test_old_ones_are_handed_on_without_a_wait),
 		cmocka_unit_test(test_silent_streams_are_not_held_long),
 		cmocka_unit_test(test_silent_ones_are_handed_on_by_time),
+		cmocka_unit_test(test_more_than_are_held),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

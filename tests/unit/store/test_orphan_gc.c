@@ -81,6 +81,39 @@ static void test_what_comes_while_marking_stays(void **state)
 	scratch_close(db);
 }
 
+/* More stacks than are looked at in a round, all of them in use but for the last: its turn comes. */
+static void test_more_than_a_round(void **state)
+{
+	struct scratch *s = *state;
+	struct nodedb *db = scratch_open(s->path);
+	struct session session = {.started.ns = 1};
+	struct orphan_gc w = {0};
+	uint64_t deleted = 0;
+
+	assert_int_equal(nodedb_session_begin(db, &session, NULL), 0);
+	assert_int_equal(nodedb_batch_begin(db, NULL), 0);
+	for (uint64_t stack = 1; stack <= 150000; stack++)
+		put_event(db, stack);
+	assert_int_equal(nodedb_batch_commit(db, NULL), 0);
+	assert_int_equal(
+		sql_exec(db->sql,
+			"INSERT INTO stack_traces (hash, ips) SELECT DISTINCT stack_hash, '' FROM events;"
+			"INSERT INTO stack_traces (hash, ips) VALUES (-5, ''), (200000, '')",
+			NULL),
+		0);
+	for (int round = 0; round < 3; round++) {
+		w.rest_until_ns = 0;
+		orphan_gc_begin(&w);
+		while (step(&w, db, 50000, &deleted))
+			continue;
+	}
+	assert_int_equal(deleted, 2);
+	assert_int_equal(number(db, "SELECT count(*) FROM stack_traces"), 150000);
+	assert_int_equal(
+		number(db, "SELECT count(*) FROM stack_traces WHERE hash IN (-5, 200000)"), 0);
+	scratch_close(db);
+}
+
 /* A session killed long ago has no end of its own. */
 static void test_sessions(void **state)
 {
@@ -141,6 +174,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_what_comes_while_marking_stays),
+		TEST(test_more_than_a_round),
 		TEST(test_sessions),
 		TEST(test_coverage),
 	};

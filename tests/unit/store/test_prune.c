@@ -283,7 +283,6 @@ static void test_tables_without_index_or_row_numbers(void **state)
 	scratch_close(db);
 }
 
-/* A file that was made otherwise does not shrink, but stops growing. */
 /* VACUUM attaches a file, which our own connections may not. */
 static void rebuild(const char *path, const char *sql)
 {
@@ -294,6 +293,7 @@ static void rebuild(const char *path, const char *sql)
 	assert_int_equal(sqlite3_close(raw), SQLITE_OK);
 }
 
+/* A file that was made otherwise does not shrink, but stops growing. */
 static void test_a_file_that_cannot_shrink(void **state)
 {
 	struct scratch *s = *state;

@@ -19,9 +19,10 @@
 const volatile __u64 stay_limit_ns = 1000000; /* stays off the CPU from this on end a row */
 const volatile __u64 tick_ns = 100000000;     /* a row of this length ends at the next event */
 
+#define READ_NS 100000 /* a copy that returns sooner had nothing to wait for */
+
 /* A mark every so many ns on average, and so many at once: of a thread's ordinary marks, of its
  * training loop's, of all threads together. */
-#define READ_NS          100000 /* a copy that returns sooner had nothing to wait for */
 #define LIMITED_EVERY_NS 4000000
 #define LIMITED_BURST    100
 #define LOOP_EVERY_NS    500000
@@ -316,7 +317,7 @@ static __noinline void ledger_call_mark(
 		mark = MARK_GRAPH;
 	else if (k.source == SOURCE_NCCL && k.kind == WIRE_NCCL_COLLECTIVE)
 		mark = MARK_COLLECTIVE;
-	else if (op_kind_is_read(k.source, k.op, c->arg1) && l->booked_ns - c->start_ns >= READ_NS)
+	else if (op_kind_is_read(k.source, k.op, c->arg1) && l->booked_ns >= c->start_ns + READ_NS)
 		mark = MARK_READ;
 	else if (!ledger_is_tick(l))
 		return;
