@@ -385,13 +385,18 @@ void text_copy(char *out, size_t size, const char *s, size_t len)
 	out[len] = 0;
 }
 
-int text_columns(const char *s)
+static int columns_of(const char *s, size_t len)
 {
 	int n = 0;
 
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
 	return n;
+}
+
+int text_columns(const char *s)
+{
+	return columns_of(s, strlen(s));
 }
 
 int text_clip(const char *s, int columns)
@@ -402,4 +407,28 @@ int text_clip(const char *s, int columns)
 		if (((unsigned char)s[n] & 0xc0) != 0x80 && columns-- == 0)
 			break;
 	return n;
+}
+
+/* The text is escaped first, so that a break never falls into an escaped byte. */
+void text_wrap(struct buf *b, size_t indent, size_t width, const char *text)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT(1 << 16);
+	size_t column = indent;
+
+	text_escape_terminal(&clean, text);
+	for (const char *s = buf_str(&clean); *s;) {
+		size_t len = strcspn(s, " "), word = (size_t)columns_of(s, len);
+
+		if (column > indent && column + 1 + word > width) {
+			buf_printf(b, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			buf_putc(b, ' ');
+			column++;
+		}
+		buf_append(b, s, len);
+		column += word;
+		s += len + strspn(s + len, " ");
+	}
+	buf_putc(b, '\n');
 }

@@ -3,7 +3,6 @@
  * asks nodes, which say it of theirs.
  *
  * Which part of it: cli/recording_option.h. */
-#include <sys/ioctl.h>
 
 #include "answer/encode/report.h"
 #include "answer/encode/report_json.h"
@@ -152,12 +151,8 @@ static void explain_fleet_json(const struct fanout_result *r)
 
 struct explain_style explain_style_detect(int fd)
 {
-	struct winsize w = {0};
-
-	if (!isatty(fd))
-		return (struct explain_style){0};
-	ioctl(fd, TIOCGWINSZ, &w); /* columns stay 0 if it does not know */
-	return (struct explain_style){.colour = !getenv("NO_COLOR"), .columns = w.ws_col};
+	return (struct explain_style){
+		.colour = isatty(fd) && !getenv("NO_COLOR"), .columns = program_columns(fd)};
 }
 
 static int print(const struct buf *b, struct explain_style style, struct errinfo *reterr)

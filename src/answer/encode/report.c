@@ -127,8 +127,7 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 		buf_puts(&text, s->detail);
 		if (s->dur_ns)
 			buf_printf(&text, " (%s)", TEXT_DURATION(s->dur_ns));
-		paragraph_wrap(
-			b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
+		text_wrap(b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
 	}
 }
 
@@ -390,7 +389,7 @@ static void put_incident(
 	if (e->node)
 		buf_printf(&title, "[%s] ", e->node);
 	buf_puts(&title, inc->summary);
-	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	text_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
 	if (e->stored)
 		put_stored(b, e, scope);
 	else if (!e->brief)

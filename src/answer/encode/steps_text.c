@@ -287,7 +287,7 @@ static void put_place(struct buf *b, const struct steps_row *row, const struct a
 		stack_text_place(&text, place.within);
 	}
 	buf_printf(b, "%*s", (int)indent, "");
-	paragraph_wrap(b, indent, width, buf_str(&text));
+	text_wrap(b, indent, width, buf_str(&text));
 }
 
 static void put_entry(
