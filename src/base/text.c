@@ -409,6 +409,22 @@ int text_clip(const char *s, int columns)
 	return n;
 }
 
+/* How many bytes the word at @s has; a number and its unit are one ("1.8 %", "9.5 ms"). */
+static size_t word_len(const char *s)
+{
+	static const char *const units[] = {
+		"%", "ns", "µs", "ms", "s", "min", "h", "MB", "GB", "MHz"};
+	size_t len = strcspn(s, " "), next;
+
+	if (!len || !isdigit((unsigned char)s[len - 1]) || s[len] != ' ')
+		return len;
+	next = strcspn(s + len + 1, " ,;:.)");
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (next == strlen(units[i]) && memcmp(s + len + 1, units[i], next) == 0)
+			return len + 1 + strcspn(s + len + 1, " ");
+	return len;
+}
+
 /* The text is escaped first, so that a break never falls into an escaped byte. */
 void text_wrap(struct buf *b, size_t indent, size_t width, const char *text)
 {
@@ -417,7 +433,7 @@ void text_wrap(struct buf *b, size_t indent, size_t width, const char *text)
 
 	text_escape_terminal(&clean, text);
 	for (const char *s = buf_str(&clean); *s;) {
-		size_t len = strcspn(s, " "), word = (size_t)columns_of(s, len);
+		size_t len = word_len(s), word = (size_t)columns_of(s, len);
 
 		if (column > indent && column + 1 + word > width) {
 			buf_printf(b, "\n%*s", (int)indent, "");

@@ -39,8 +39,8 @@ int text_columns(const char *s);
 /* text_clip - how many bytes of @s its first @columns columns take. */
 int text_clip(const char *s, int columns);
 
-/* text_wrap - appends @text, escaped for a terminal, broken at @width columns (SIZE_MAX: never), with @indent columns
- * before every line but the first, and a line feed. */
+/* text_wrap - appends @text, escaped for a terminal, broken at @width columns (SIZE_MAX: never) but not between a
+ * number and its unit, with @indent columns before every line but the first, and a line feed. */
 void text_wrap(struct buf *b, size_t indent, size_t width, const char *text);
 
 /* text_format_duration - "0", "850ns", "5.3µs", "53ms", "9.8s", "59s", "1m30s", "2h0m5s". */

@@ -121,10 +121,8 @@ static void put_header(struct buf *b, const struct query_head *h)
 		buf_puts(b, "  No matching events in the recording.\n");
 		return;
 	}
-	buf_puts(b, "  From ");
-	report_date(b, h->first_ns);
-	buf_puts(b, " to ");
-	report_date(b, h->last_ns);
+	buf_puts(b, "  ");
+	report_range(b, true, h->first_ns, h->last_ns);
 	buf_putc(b, '\n');
 }
 

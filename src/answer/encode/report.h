@@ -28,6 +28,10 @@ struct report_entry { /* an incident beside a recording: of another node */
 /* report_date - appends "2026-03-21 13:24:50 UTC", in the local zone. */
 void report_date(struct buf *b, int64_t ns);
 
+/* report_range - appends "from 2026-03-21 13:24:50 to 13:25:10 UTC", or "at 2026-03-21 13:24:50 UTC"; @is_sentence: with
+ * a capital. */
+void report_range(struct buf *b, bool is_sentence, int64_t first_ns, int64_t last_ns);
+
 /* report_incident - appends one incident as report_text() does. @columns and @color likewise. */
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color);
 

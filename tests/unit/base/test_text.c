@@ -238,6 +238,20 @@ static void plurals(void **state)
 	assert_int_equal(strlen(text_format_plural(out, 2, longest)), sizeof(out) - 1);
 }
 
+static void lines_are_broken_between_words(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+
+	text_wrap(&b, 2, 20, "waiting for the GPU 96.5 %, then 9.5 ms of µs");
+	assert_string_equal(buf_str(&b), "waiting for the\n  GPU 96.5 %, then\n  9.5 ms of µs\n");
+	buf_clear(&b);
+	text_wrap(&b, 0, 4, "5 of 8 steps");
+	assert_string_equal(buf_str(&b), "5 of\n8\nsteps\n");
+	buf_clear(&b);
+	text_wrap(&b, 0, SIZE_MAX, "a  long\nline");
+	assert_string_equal(buf_str(&b), "a long\\nline\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -250,6 +264,7 @@ int main(void)
 		cmocka_unit_test(duration_parses),
 		cmocka_unit_test(size_parses),
 		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(lines_are_broken_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
