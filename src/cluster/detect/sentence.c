@@ -60,7 +60,7 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 		put_ordinal(b, e->period);
 		buf_puts(b, " step");
 	} else if (e->late < e->seen) {
-		buf_printf(b, "%u of %u steps", e->late, e->seen);
+		buf_printf(b, "%s of %s steps", TEXT_COUNT(e->late), TEXT_COUNT(e->seen));
 	} else {
 		buf_puts(b, "every step");
 	}

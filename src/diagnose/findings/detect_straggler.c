@@ -198,19 +198,19 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 		part);
 	transfer_text_collective(&what, s->op, s->comm);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"%s %s late in %u of %u steps for %s, by %s more of its own time than %s: %s", who,
-		c->count == 1 ? "was" : "were", s->late, s->seen,
-		s->comm ? buf_str(&what) : "others", lag, peers_are, doing);
+		"%s %s late in %s of %s steps%s%s, by %s more of its own time than %s: %s", who,
+		c->count == 1 ? "was" : "were", TEXT_COUNT(s->late), TEXT_COUNT(s->seen),
+		s->comm ? " for " : "", s->comm ? buf_str(&what) : "", lag, peers_are, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
-		"over %u steps of %s (median)%s. %s need%s %s per step without waiting for others, %s %s. "
-		"%zu rank%s waited %s in each of %u steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
-		j->call_count, j->worker_count, b->steps, step,
+		"%s communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
+		"over %s steps of %s (median)%s. %s need%s %s per step without waiting for others, %s %s. "
+		"%zu rank%s waited %s in each of %s steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
+		TEXT_COUNT(j->call_count), j->worker_count, TEXT_COUNT(b->steps), step,
 		j->workers[0].error_ns
 			? ", with clocks of different nodes aligned by the ends of collectives"
 			: "",
 		who, c->count == 1 ? "s" : "", own, peers_are, peers, others,
-		others == 1 ? "" : "s", lag, s->late, lost, part, cleared, doing);
+		others == 1 ? "" : "s", lag, TEXT_COUNT(s->late), lost, part, cleared, doing);
 }
 
 /* What all but the late ones waited, each time once. */
