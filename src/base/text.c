@@ -136,6 +136,18 @@ const char *text_format_duration(char out[TEXT_MAX], uint64_t ns)
 	return out;
 }
 
+const char *text_format_span(char out[TEXT_MAX], uint64_t ns)
+{
+	char text[TEXT_MAX];
+	size_t number = strspn(text_format_duration(text, ns), "0123456789.");
+
+	if (!text[number] || strpbrk(text + number, "0123456789"))
+		snprintf(out, TEXT_MAX, "%s", text);
+	else
+		snprintf(out, TEXT_MAX, "%.*s %s", (int)number, text, text + number);
+	return out;
+}
+
 const char *text_format_count(char out[TEXT_MAX], uint64_t n)
 {
 	char digits[TEXT_MAX];

@@ -226,9 +226,9 @@ static void describe_lazy(const struct lazy_loads *z, struct incident *inc)
 	char repeats[TEXT_PLURAL_MAX], slow[TEXT_MAX];
 
 	text_format_plural(n, z->functions, "functions");
-	text_format_duration(all, z->ns);
-	text_format_duration(was, z->longest[0]->dur_ns);
-	text_format_duration(usual, z->op->baseline_ns);
+	text_format_span(all, z->ns);
+	text_format_span(was, z->longest[0]->dur_ns);
+	text_format_span(usual, z->op->baseline_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"Lazy loading: the first launches of %s by %s cost %s, up to %s where a launch usually takes %s",
 		n, z->longest[0]->comm, all, was, usual);
@@ -436,15 +436,15 @@ static void describe(const struct start *p, bool seen, struct incident *inc)
 	char room[32], was[TEXT_MAX], later[TEXT_MAX], all[TEXT_MAX], n[TEXT_PLURAL_MAX];
 	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
-	text_format_duration(was, c->event->dur_ns);
-	text_format_duration(later, c->op->baseline_ns);
+	text_format_span(was, c->event->dur_ns);
+	text_format_span(later, c->op->baseline_ns);
 	snprintf(inc->summary, sizeof(inc->summary), "First %s of %s took %s instead of %s, once",
 		op, c->event->comm, was, later);
 	if (p->count > 1)
 		snprintf(inc->summary + strlen(inc->summary),
 			sizeof(inc->summary) - strlen(inc->summary), "; %s cost %s",
 			text_format_plural(n, (uint64_t)p->count, "first calls"),
-			text_format_duration(all, p->ns));
+			text_format_span(all, p->ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
 		"Cold start: the first calls initialise the context, modules and libraries");
 	snprintf(inc->explanation, sizeof(inc->explanation),
@@ -457,7 +457,7 @@ static void describe(const struct start *p, bool seen, struct incident *inc)
 		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
 			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op, "first %s, usually %s",
-			op, text_format_duration(later, p->cold[i].op->baseline_ns));
+			op, text_format_span(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}
 	incident_sql(inc,

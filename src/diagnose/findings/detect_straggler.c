@@ -186,12 +186,12 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 	cleared_text(j, cleared, sizeof(cleared));
 	if (s->period > 1)
 		snprintf(regular, sizeof(regular), ", every %u steps", s->period);
-	text_format_duration(lag, s->lag_ns);
-	text_format_duration(lost, c->lost_ns);
+	text_format_span(lag, s->lag_ns);
+	text_format_span(lost, c->lost_ns);
 	text_format_percent(part, c->share);
-	text_format_duration(own, s->own_ns);
-	text_format_duration(peers, s->peer_own_ns);
-	text_format_duration(step, b->step_ns);
+	text_format_span(own, s->own_ns);
+	text_format_span(peers, s->peer_own_ns);
+	text_format_span(step, b->step_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s keep%s %zu rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
 		who, c->count == 1 ? "s" : "", others, others == 1 ? "" : "s", lag, regular, lost,
@@ -300,7 +300,7 @@ static void add_evidence(const struct recording *rec, const struct collective_ro
 	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
 		wire_op_name(SOURCE_NCCL, row->op, op),
 		"rank %d entered collective #%" PRIu64 " %s late in its step",
-		j->workers[s->worker].rank, row->c.seq, text_format_duration(lag, s->lag_ns));
+		j->workers[s->worker].rank, row->c.seq, text_format_span(lag, s->lag_ns));
 	len = (size_t)snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT node, rank, pid, seq, op, timestamp, wait_ns FROM collectives WHERE comm = "
 		"%" PRId64 " AND seq IN (",

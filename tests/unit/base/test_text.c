@@ -87,6 +87,15 @@ static void duration_reads_as_published(void **state)
 		assert_string_equal(text_format_duration(out, rows[i].ns), rows[i].text);
 }
 
+static void spans_have_a_space_before_their_unit(void **state)
+{
+	assert_string_equal(TEXT_SPAN(53400000), "53 ms");
+	assert_string_equal(TEXT_SPAN(UINT64_C(9800000000)), "9.8 s");
+	assert_string_equal(TEXT_SPAN(5340), "5.3 µs");
+	assert_string_equal(TEXT_SPAN(UINT64_C(90000000000)), "1m30s");
+	assert_string_equal(TEXT_SPAN(0), "0");
+}
+
 static void counts_and_bytes(void **state)
 {
 	char out[TEXT_MAX];
@@ -259,6 +268,7 @@ int main(void)
 		cmocka_unit_test(escape_shows_bad_utf8),
 		cmocka_unit_test(escape_keeps_printable),
 		cmocka_unit_test(duration_reads_as_published),
+		cmocka_unit_test(spans_have_a_space_before_their_unit),
 		cmocka_unit_test(counts_and_bytes),
 		cmocka_unit_test(plurals),
 		cmocka_unit_test(duration_parses),
