@@ -86,7 +86,7 @@ static void test_the_sentence(void **state _unused_)
 	e->lag_ns = 56000 * MS;
 	fleet_sentence(e);
 	assert_string_equal(
-		e->text, "63 ranks have waited 56s for rank 2 on nodeA at AllReduce #1522");
+		e->text, "63 ranks have waited 56 s for rank 2 on nodeA at AllReduce #1522");
 }
 
 /* Each field has a name, a meaning and, in a whole story, a value. */
