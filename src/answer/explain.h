@@ -55,7 +55,9 @@ struct report_scope {              /* what was looked at */
 	uint64_t pruned_rows;  /* events deleted to keep the file small */
 	int64_t pruned_before; /* that started before this; 0: none */
 	bool verbose;          /* timeline, figures and evidence of each incident, too */
-	bool with_labels;      /* say which held during each incident */
+	const char *
+		again; /* a command has just been traced: what `ingero explain` wants to show it again; NULL: no */
+	bool with_labels;                      /* say which held during each incident */
 	const struct annotation_label *labels; /* by time */
 	size_t label_count;
 	uint64_t older_labels;            /* left out */

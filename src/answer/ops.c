@@ -330,10 +330,10 @@ void kernels_text(struct buf *b, const struct sql_table *k)
 		text_format_count(count, (uint64_t)table_int(k, i, table_column(k, "launches")));
 		buf_printf(b, "   %12s  ", count);
 		if (!known)
-			buf_puts(b, "unknown kernel at ");
+			buf_puts(b, name[0] ? "unknown kernel at " : "unknown kernel, in no file");
 		snprintf(cut, sizeof(cut), "%.*s%s", NAME_COLUMNS, name,
 			strlen(name) > NAME_COLUMNS ? "…" : "");
-		text_escape_terminal(b, name[0] ? cut : "a function outside any file");
+		text_escape_terminal(b, cut);
 		buf_putc(b, '\n');
 	}
 }

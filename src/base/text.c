@@ -136,6 +136,18 @@ const char *text_format_duration(char out[TEXT_MAX], uint64_t ns)
 	return out;
 }
 
+const char *text_format_span(char out[TEXT_MAX], uint64_t ns)
+{
+	char text[TEXT_MAX];
+	size_t number = strspn(text_format_duration(text, ns), "0123456789.");
+
+	if (!text[number] || strpbrk(text + number, "0123456789"))
+		snprintf(out, TEXT_MAX, "%s", text);
+	else
+		snprintf(out, TEXT_MAX, "%.*s %s", (int)number, text, text + number);
+	return out;
+}
+
 const char *text_format_count(char out[TEXT_MAX], uint64_t n)
 {
 	char digits[TEXT_MAX];
@@ -385,13 +397,18 @@ void text_copy(char *out, size_t size, const char *s, size_t len)
 	out[len] = 0;
 }
 
-int text_columns(const char *s)
+static int columns_of(const char *s, size_t len)
 {
 	int n = 0;
 
-	for (; *s; s++)
-		n += ((unsigned char)*s & 0xc0) != 0x80;
+	for (size_t i = 0; i < len; i++)
+		n += ((unsigned char)s[i] & 0xc0) != 0x80;
 	return n;
+}
+
+int text_columns(const char *s)
+{
+	return columns_of(s, strlen(s));
 }
 
 int text_clip(const char *s, int columns)
@@ -402,4 +419,44 @@ int text_clip(const char *s, int columns)
 		if (((unsigned char)s[n] & 0xc0) != 0x80 && columns-- == 0)
 			break;
 	return n;
+}
+
+/* How many bytes the word at @s has; a number and its unit are one ("1.8 %", "9.5 ms"). */
+static size_t word_len(const char *s)
+{
+	static const char *const units[] = {
+		"%", "ns", "µs", "ms", "s", "min", "h", "MB", "GB", "MHz"};
+	size_t len = strcspn(s, " "), next;
+
+	if (!len || !isdigit((unsigned char)s[len - 1]) || s[len] != ' ')
+		return len;
+	next = strcspn(s + len + 1, " ,;:.)");
+	for (size_t i = 0; i < ARRAY_SIZE(units); i++)
+		if (next == strlen(units[i]) && memcmp(s + len + 1, units[i], next) == 0)
+			return len + 1 + strcspn(s + len + 1, " ");
+	return len;
+}
+
+/* The text is escaped first, so that a break never falls into an escaped byte. */
+void text_wrap(struct buf *b, size_t indent, size_t width, const char *text)
+{
+	_cleanup_buf_ struct buf clean = BUF_INIT(1 << 16);
+	size_t column = indent;
+
+	text_escape_terminal(&clean, text);
+	for (const char *s = buf_str(&clean); *s;) {
+		size_t len = word_len(s), word = (size_t)columns_of(s, len);
+
+		if (column > indent && column + 1 + word > width) {
+			buf_printf(b, "\n%*s", (int)indent, "");
+			column = indent;
+		} else if (column > indent) {
+			buf_putc(b, ' ');
+			column++;
+		}
+		buf_append(b, s, len);
+		column += word;
+		s += len + strspn(s + len, " ");
+	}
+	buf_putc(b, '\n');
 }

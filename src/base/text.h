@@ -39,8 +39,15 @@ int text_columns(const char *s);
 /* text_clip - how many bytes of @s its first @columns columns take. */
 int text_clip(const char *s, int columns);
 
+/* text_wrap - appends @text, escaped for a terminal, broken at @width columns (SIZE_MAX: never) but not between a
+ * number and its unit, with @indent columns before every line but the first, and a line feed. */
+void text_wrap(struct buf *b, size_t indent, size_t width, const char *text);
+
 /* text_format_duration - "0", "850ns", "5.3µs", "53ms", "9.8s", "59s", "1m30s", "2h0m5s". */
 const char *text_format_duration(char out[TEXT_MAX], uint64_t ns);
+
+/* text_format_span - the same for sentences, with a space where there is one unit: "53 ms", "9.8 s", "1m30s". */
+const char *text_format_span(char out[TEXT_MAX], uint64_t ns);
 
 /* text_format_count - "12,345". */
 const char *text_format_count(char out[TEXT_MAX], uint64_t n);
@@ -63,6 +70,7 @@ const char *text_format_hex(char out[TEXT_MAX], uint64_t n);
 
 /* The same as expressions, for the arguments of a call: each text lives until its block ends. */
 #define TEXT_DURATION(ns)    text_format_duration((char[TEXT_MAX]){0}, ns)
+#define TEXT_SPAN(ns)        text_format_span((char[TEXT_MAX]){0}, ns)
 #define TEXT_COUNT(n)        text_format_count((char[TEXT_MAX]){0}, n)
 #define TEXT_PLURAL(n, what) text_format_plural((char[TEXT_PLURAL_MAX]){0}, n, what)
 #define TEXT_SIZE(n)         text_format_bytes((char[TEXT_MAX]){0}, n)

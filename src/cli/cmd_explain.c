@@ -3,7 +3,6 @@
  * asks nodes, which say it of theirs.
  *
  * Which part of it: cli/recording_option.h. */
-#include <sys/ioctl.h>
 
 #include "answer/encode/report.h"
 #include "answer/encode/report_json.h"
@@ -29,6 +28,7 @@ struct explain_settings {
 	struct time_request range;
 	int64_t last;
 	bool json, chains, per_process, steps, annotations, stacks, rolled, verbose;
+	const char *again;
 	struct fleet_options fleet;
 	const char *node;
 };
@@ -56,6 +56,8 @@ static const struct option_row explain_options[] = {
 	OPTION_SHORT(FLAG, "verbose", 'v', OPTION(verbose), NULL,
 		"also print the figures, timeline and evidence of each incident"),
 	ROLLED_OPTION(struct explain_settings, rolled),
+	OPTION_ALIAS(TEXT, "again", OPTION(again), "FLAGS",
+		"print the answer of `ingero trace -- COMMAND`, which calls this"),
 	OPTION_WITHIN(DURATION, "timeout", OPTION(fleet.timeout_ns), "TIME", 1, 0,
 		"nodes: timeout for each (default: 5s)"),
 	FLEET_OPTIONS(struct explain_settings, fleet),
@@ -152,12 +154,8 @@ static void explain_fleet_json(const struct fanout_result *r)
 
 struct explain_style explain_style_detect(int fd)
 {
-	struct winsize w = {0};
-
-	if (!isatty(fd))
-		return (struct explain_style){0};
-	ioctl(fd, TIOCGWINSZ, &w); /* columns stay 0 if it does not know */
-	return (struct explain_style){.colour = !getenv("NO_COLOR"), .columns = w.ws_col};
+	return (struct explain_style){
+		.colour = isatty(fd) && !getenv("NO_COLOR"), .columns = program_columns(fd)};
 }
 
 static int print(const struct buf *b, struct explain_style style, struct errinfo *reterr)
@@ -180,6 +178,7 @@ static int explain_print(struct explanation *e, const struct nodedb_content *c,
 
 	e->scope.columns = style.columns;
 	e->scope.verbose = style.verbose;
+	e->scope.again = style.again;
 	e->scope.with_labels = style.labels;
 	e->scope.stored_verdicts = c->chain_count;
 	explain_past(c, e);
@@ -295,6 +294,7 @@ static int explain_node(const struct explain_settings *s, const char *path,
 	style.labels = s->annotations;
 	style.stacks = s->stacks;
 	style.verbose = s->verbose;
+	style.again = s->again;
 	style.progress = &progress;
 	style.into = into;
 	style.text = ret ? &ret->text : NULL;
@@ -475,7 +475,8 @@ static int explain_run(const struct command *cmd, void *settings, int argc, char
 	f.last = (size_t)s->last;
 	r = r ?: range_resolve(path, &s->range, &f, &note, &e);
 	if (r == 0) {
-		range_print(&note);
+		if (!s->again)
+			range_print(&note);
 		r = s->per_process ? print_usage(path, &f, s->json, &e)
 		    : s->steps     ? print_steps(s, path, &f.scope, &e)
 				   : explain_file(s, path, &f, &e);

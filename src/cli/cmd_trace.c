@@ -265,6 +265,8 @@ static void print_next(struct trace *t, const struct tracer_view *v, struct buf 
 {
 	if (t->command.argv) {
 		live_command_end(b, v, t->plan.db_path);
+		if (trace_command_is_over(&t->command) && !t->settings->pids.count)
+			live_command_left(b, v);
 		return;
 	}
 	if (!t->plan.db_path)

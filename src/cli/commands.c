@@ -81,6 +81,7 @@ static const struct program_variable variables[] = {
 	{"INGERO_NO_UPDATE_NOTIFIER",
 		"if set, never look for a newer version (see update.check in ingero.yaml)"},
 	{"NO_COLOR", "if set, print no colours"},
+	{"COLUMNS", "width of the terminal, if not as the terminal says"},
 	{0},
 };
 

@@ -12,6 +12,7 @@ struct explain_style {
 	bool colour;
 	int columns;               /* of the terminal; 0: none */
 	bool verbose;              /* with timeline, figures and evidence */
+	const char *again;         /* as in struct report_scope */
 	bool labels;               /* say which held during each incident */
 	bool stacks;               /* print the stacks that matter */
 	struct buf *text;          /* to append to, instead of printing; may be NULL */

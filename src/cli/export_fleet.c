@@ -29,8 +29,8 @@ static void export_trace_print(const struct export_trace_options *w, const struc
 		buf_printf(&b,
 			"ingero: only the newest %s events are shown; --limit -1 shows all\n",
 			TEXT_COUNT(TRACE_EVENTS));
-	buf_printf(&b, "Exported %s + %s to ", TEXT_PLURAL(f->stream.events, "events"),
-		TEXT_PLURAL(f->chains, "chains"));
+	buf_printf(&b, "Exported %s and %s to ", TEXT_PLURAL(f->stream.events, "events"),
+		TEXT_PLURAL(f->chains, "incidents"));
 	text_escape_terminal(&b, strcmp(w->output, "-") != 0 ? w->output : "the standard output");
 	buf_printf(&b, " (%s)\n", TEXT_SIZE(f->bytes));
 	fputs(buf_str(&b), stderr);

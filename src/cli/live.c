@@ -106,6 +106,19 @@ void live_command_end(struct buf *b, const struct tracer_view *v, const char *db
 		live_table(b, v, (struct live_style){0});
 }
 
+void live_command_left(struct buf *b, const struct tracer_view *v)
+{
+	if (!v->processes)
+		return;
+	buf_puts(b, "ingero: ");
+	text_escape_terminal(b, v->first_comm);
+	buf_printf(b, " (process %u)", v->first_pid);
+	if (v->processes > 1)
+		buf_printf(b, " and %s", TEXT_PLURAL(v->processes - 1, "other processes"));
+	buf_printf(b, " still run%s, no longer traced: sudo ingero trace --pid %u\n",
+		v->processes > 1 ? "" : "s", v->first_pid);
+}
+
 static void bar(struct buf *b, bool unicode, int cells, double pct)
 {
 	int full = (int)(pct / 100.0 * cells + 0.5);

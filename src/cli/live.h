@@ -24,6 +24,9 @@ void live_header(struct buf *b, const struct tracer_view *v, const char *db_path
 void live_command_header(struct buf *b, char *const *argv, uint32_t pid, const char *db_path);
 void live_command_end(struct buf *b, const struct tracer_view *v, const char *db_path);
 
+/* live_command_left - which processes that a command has started go on without it and without being traced, if any. */
+void live_command_left(struct buf *b, const struct tracer_view *v);
+
 /* live_table - system line, one table per source with events, losses. */
 void live_table(struct buf *b, const struct tracer_view *v, struct live_style style);
 

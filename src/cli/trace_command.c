@@ -242,8 +242,9 @@ int trace_command_begin(struct trace_command *c, const struct trace_settings *s,
 		return r;
 	c->folder = getcwd(NULL, 0);
 	if (!c->folder)
-		return errinfo_set(
-			reterr, -errno, "cannot find the working folder: %s", strerror(errno));
+		return errinfo_set(reterr, -errno, "cannot find the working folder: %s",
+			errno == ENOENT ? "it was deleted; run the command in another one"
+					: strerror(errno));
 	block_signals(&set);
 	/* the lines of --json are alone on stdout */
 	r = launch_begin(
@@ -341,12 +342,15 @@ static int wait_for(pid_t pid)
  * words are for people, like all of ours beside the command's own. */
 static void explain(const struct watch *w)
 {
-	_cleanup_buf_ struct buf shown = BUF_INIT(PATH_MAX);
-	const char *const argv[] = {"ingero", "explain", "--db", w->db_path, NULL};
+	_cleanup_buf_ struct buf again = BUF_INIT(PATH_MAX);
+	const char *argv[] = {"ingero", "explain", "--db", w->db_path, "--again", NULL, NULL};
 	pid_t pid;
 
-	if (w->command->db)
-		text_escape_terminal(&shown, w->command->db);
+	if (w->command->db) {
+		buf_puts(&again, " --db ");
+		text_escape_terminal(&again, w->command->db);
+	}
+	argv[5] = buf_str(&again);
 	fputc('\n', stderr);
 	fflush(NULL);
 	pid = fork();
@@ -361,11 +365,8 @@ static void explain(const struct watch *w)
 		execv("/proc/self/exe", (char *const *)argv);
 		_exit(LAUNCH_NOT_EXECUTABLE);
 	}
-	if (pid > 0 && wait_for(pid) == EXIT_OK) {
-		fputc('\n', stderr);
-		say("where the time of a step went: ingero explain --steps%s%s",
-			w->command->db ? " --db " : "", w->command->db ? buf_str(&shown) : "");
-	}
+	if (pid > 0)
+		wait_for(pid);
 }
 
 /* The tracer has ended, or is to: the channel has what it said. */

@@ -14,7 +14,8 @@
 #include "command/config_file.h"
 #include "command/program.h"
 
-#define PID_LIMIT 4194304 /* the kernel's PID_MAX_LIMIT on 64-bit machines */
+#define HELP_LEAST 24 /* columns behind a flag's name; in narrower terminals nothing is broken */
+#define PID_LIMIT  4194304 /* the kernel's PID_MAX_LIMIT on 64-bit machines */
 
 static const struct option_row *find_long(const struct command *c, const char *name, size_t len)
 {
@@ -270,8 +271,11 @@ static void move_last(int argc, char **argv, int at)
 
 static bool is_recording(const struct command *c, const char *path)
 {
-	return find_long(c, "db", 2) && access(path, F_OK) == 0 &&
-	       !(c->runs_command && access(path, X_OK) == 0);
+	size_t len = strlen(path);
+
+	if (!find_long(c, "db", 2) || (c->runs_command && access(path, X_OK) == 0))
+		return false;
+	return access(path, F_OK) == 0 || (len > 3 && strcmp(path + len - 3, ".db") == 0);
 }
 
 int option_parse(const struct command *c, int argc, char **argv, void *settings, int *ret_first,
@@ -352,7 +356,8 @@ const struct option_row *option_builtins(void)
 void option_print_help(const char *program, const struct command *c)
 {
 	const struct option_row *const tables[] = {c->options, option_builtins()};
-	size_t width = 0;
+	size_t columns = (size_t)program_columns(STDOUT_FILENO), width = 0;
+	_cleanup_buf_ struct buf b = BUF_INIT(1 << 18);
 	char names[96];
 
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
@@ -364,9 +369,13 @@ void option_print_help(const char *program, const struct command *c)
 	for (size_t t = 0; t < ARRAY_SIZE(tables); t++)
 		for (const struct option_row *o = tables[t]; o && o->name; o++) {
 			format_names(o, names, sizeof(names));
-			if (!o->hidden)
-				printf("  %-*s  %s\n", (int)width, names, o->help);
+			if (o->hidden)
+				continue;
+			buf_printf(&b, "  %-*s  ", (int)width, names);
+			text_wrap(&b, width + 4, columns > width + HELP_LEAST ? columns : SIZE_MAX,
+				o->help);
 		}
+	fputs(buf_str(&b), stdout);
 	if (c->details)
 		printf("\n%s\n", c->details);
 }

@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/ioctl.h>
 
 #include "base/log.h"
 #include "base/notify.h"
@@ -80,6 +81,17 @@ static const struct program *running = &nothing;
 const struct program *program_running(void)
 {
 	return running;
+}
+
+int program_columns(int fd)
+{
+	const char *given = getenv("COLUMNS");
+	struct winsize w = {0};
+
+	if (!isatty(fd))
+		return 0;
+	ioctl(fd, TIOCGWINSZ, &w); /* columns stay 0 if it does not know */
+	return given && atoi(given) > 0 ? atoi(given) : w.ws_col;
 }
 
 int dispatch_fail(const struct errinfo *e, int err)

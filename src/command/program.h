@@ -35,6 +35,9 @@ struct program {
 /* program_running - the one that dispatch_run() runs; before that, one without commands. */
 const struct program *program_running(void);
 
+/* program_columns - of the terminal behind @fd, or $COLUMNS there; 0: it is no terminal, or does not know. */
+int program_columns(int fd);
+
 const struct command *program_find(const struct program *p, const char *name);
 
 /* program_put_word - appends @word, with a space before it unless it is the first. */

@@ -342,7 +342,7 @@ static void first_launches_load_their_code(void **state)
 		assert_int_equal(v.count, 1); /* not slow launches besides */
 		assert_non_null(inc);
 		assert_int_equal(inc->severity, SEVERITY_LOW);
-		assert_has(inc->summary, "lazy loading: the first launches of 40 functions");
+		assert_has(inc->summary, "Lazy loading: the first launches of 40 functions");
 		assert_share((double)inc->excess_ns / (40 * 19e6), 1);
 		assert_has(inc->fixes[1], "CUDA_MODULE_LOADING=EAGER");
 	}
@@ -376,7 +376,7 @@ static void published_loads(const char *name, uint64_t functions, double ms)
 
 	assert_int_equal(v.count, 1);
 	assert_non_null(inc);
-	assert_has(inc->summary, "lazy loading");
+	assert_has(inc->summary, "Lazy loading");
 	assert_int_equal(inc->count, functions);
 	assert_share((double)inc->excess_ns / (ms * 1e6), 1);
 }

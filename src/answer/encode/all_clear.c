@@ -208,7 +208,7 @@ static void put_rest(struct buf *b, const struct examined *e, size_t width)
 			buf_printf(&list, "%s%s", list.len ? ", " : "",
 				TEXT_PLURAL(rows[i].n, rows[i].what));
 	if (list.len)
-		paragraph_put(b, width, "  Also: ", buf_str(&list));
+		paragraph_put(b, width, "  Also examined: ", buf_str(&list));
 }
 
 /* ---- what could not be judged ---- */
@@ -375,10 +375,8 @@ static void put_looked_at(struct buf *b, const struct report_scope *s)
 			TEXT_PLURAL(left_out_of(s, i), left_out[i].noun), left_out[i].after);
 	}
 	if (s->last_ns) {
-		buf_puts(b, "\nFrom ");
-		report_date(b, s->first_ns);
-		buf_puts(b, " to ");
-		report_date(b, s->last_ns);
+		buf_putc(b, '\n');
+		report_range(b, true, s->first_ns, s->last_ns);
 	}
 	if (s->pruned_before) {
 		buf_puts(b, "\nEvents before ");

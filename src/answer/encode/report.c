@@ -54,6 +54,31 @@ void report_date(struct buf *b, int64_t ns)
 		buf_printf(b, "(time %lld)", (long long)ns);
 }
 
+void report_range(struct buf *b, bool is_sentence, int64_t first_ns, int64_t last_ns)
+{
+	struct tm first, last;
+	char text[64];
+
+	if (last_ns / (int64_t)NS_PER_S <= first_ns / (int64_t)NS_PER_S) {
+		buf_puts(b, is_sentence ? "At " : "at ");
+		report_date(b, first_ns);
+		return;
+	}
+	buf_puts(b, is_sentence ? "From " : "from ");
+	if (local_time(first_ns, &first) && local_time(last_ns, &last) &&
+		first.tm_year == last.tm_year && first.tm_yday == last.tm_yday &&
+		first.tm_gmtoff == last.tm_gmtoff &&
+		strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S to ", &first)) {
+		buf_puts(b, text);
+		if (strftime(text, sizeof(text), "%H:%M:%S %Z", &last))
+			buf_puts(b, text);
+		return;
+	}
+	report_date(b, first_ns);
+	buf_puts(b, " to ");
+	report_date(b, last_ns);
+}
+
 static void put_clock(struct buf *b, int64_t ns)
 {
 	struct tm tm;
@@ -127,8 +152,7 @@ static void put_timeline(struct buf *b, const struct incident *inc, size_t width
 		buf_puts(&text, s->detail);
 		if (s->dur_ns)
 			buf_printf(&text, " (%s)", TEXT_DURATION(s->dur_ns));
-		paragraph_wrap(
-			b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
+		text_wrap(b, s->time.ns ? STEP_INDENT : STEP_INDENT_BARE, width, buf_str(&text));
 	}
 }
 
@@ -297,12 +321,11 @@ static void put_fixes(struct buf *b, const struct report_entry *e, bool all, siz
 		paragraph_put(b, width, "  Fix: ", buf_str(&text));
 }
 
-/* python3 (PID 101, 102 and 3 more), from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:30 UTC */
+/* python3 (PID 101, 102 and 3 more), from 2026-03-21 13:25:10 to 13:25:30 UTC */
 static void put_subject(struct buf *b, const struct incident *inc, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
 	uint32_t named = (uint32_t)MAX(inc->pid_count, 1);
-	int64_t second = (int64_t)NS_PER_S;
 
 	if (inc->pid) {
 		buf_printf(&text, "%s%sPID %u", inc->comm, inc->comm[0] ? " (" : "", inc->pid);
@@ -313,15 +336,8 @@ static void put_subject(struct buf *b, const struct incident *inc, size_t width)
 		buf_puts(&text, inc->comm[0] ? ")" : "");
 	}
 	if (inc->first.ns > 0) {
-		bool is_moment = inc->last.ns / second <= inc->first.ns / second;
-
 		buf_puts(&text, inc->pid ? ", " : "");
-		buf_puts(&text, is_moment ? "at " : "from ");
-		report_date(&text, inc->first.ns);
-		if (!is_moment) {
-			buf_puts(&text, " to ");
-			report_date(&text, inc->last.ns);
-		}
+		report_range(&text, false, inc->first.ns, inc->last.ns);
 	}
 	if (text.len)
 		paragraph_put(b, width, inc->pid ? "  Process: " : "  Time: ", buf_str(&text));
@@ -390,7 +406,7 @@ static void put_incident(
 	if (e->node)
 		buf_printf(&title, "[%s] ", e->node);
 	buf_puts(&title, inc->summary);
-	paragraph_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
+	text_wrap(b, strlen(severity) + 3, line_width(scope), buf_str(&title));
 	if (e->stored)
 		put_stored(b, e, scope);
 	else if (!e->brief)
@@ -437,6 +453,9 @@ static void put_nothing(struct buf *b, const struct report_scope *s)
 	if (!s->events)
 		buf_puts(b,
 			"  Record while a CUDA program runs, and select a time range and processes that were recorded.\n");
+	else if (s->no_gpu_calls && s->again)
+		buf_puts(b,
+			"  The command ended before it or its children made any. What runs elsewhere (a daemon, a container,\n  another node) is not traced with it: `sudo ingero trace` records it.\n");
 	else if (s->no_gpu_calls)
 		buf_puts(b,
 			"  The traced processes made none, or hang in a call that began before the recording\n  (`py-spy dump --pid PID` or `gdb -p PID` shows where).\n");
@@ -449,6 +468,18 @@ static bool is_aside(
 	const struct incident *i, const struct incident *all, const struct report_scope *scope)
 {
 	return !scope->verbose && i->severity == SEVERITY_LOW && all[0].severity > SEVERITY_LOW;
+}
+
+static void put_next(struct buf *b, const struct report_scope *s, size_t count)
+{
+	if (!s->again && count)
+		buf_puts(b, "-v adds figures, timeline and evidence; --json has everything\n");
+	if (!s->again || s->no_gpu_calls)
+		return;
+	buf_puts(b, "Next: ");
+	if (count)
+		buf_printf(b, "ingero explain%s -v (figures, timeline, evidence), ", s->again);
+	buf_printf(b, "ingero explain%s --steps (where the time of a step went)\n", s->again);
 }
 
 void report_text(struct buf *b, const struct incident *incidents, size_t count,
@@ -479,8 +510,8 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 	if (count && incidents[0].severity == SEVERITY_LOW)
 		all_clear_processes(b, scope, paragraph_width(scope));
 	report_looked_at(b, scope, line_width(scope));
-	if (count && !scope->verbose)
-		buf_puts(b, "-v adds figures, timeline and evidence; --json has everything\n");
+	if (!scope->verbose)
+		put_next(b, scope, count);
 	if (scope->with_stacks) {
 		struct stack_report stacks = {.stacks = &scope->stacks,
 			.totals = scope->totals,

@@ -28,6 +28,10 @@ struct report_entry { /* an incident beside a recording: of another node */
 /* report_date - appends "2026-03-21 13:24:50 UTC", in the local zone. */
 void report_date(struct buf *b, int64_t ns);
 
+/* report_range - appends "from 2026-03-21 13:24:50 to 13:25:10 UTC", or "at 2026-03-21 13:24:50 UTC"; @is_sentence: with
+ * a capital. */
+void report_range(struct buf *b, bool is_sentence, int64_t first_ns, int64_t last_ns);
+
 /* report_incident - appends one incident as report_text() does. @columns and @color likewise. */
 void report_incident(struct buf *b, const struct report_entry *e, int columns, bool color);
 
@@ -39,10 +43,6 @@ void report_text(struct buf *b, const struct incident *incidents, size_t count,
 /* Text for people, broken between words and escaped for a terminal. */
 
 #define PARAGRAPH_WIDTH 100 /* columns */
-
-/* paragraph_wrap - @text broken at @width columns (SIZE_MAX: never), with @indent columns before
- * each line but the first, which has them already; and a newline. */
-void paragraph_wrap(struct buf *b, size_t indent, size_t width, const char *text);
 
 /* paragraph_put - @label, and @text in the columns behind it. */
 void paragraph_put(struct buf *b, size_t width, const char *label, const char *text);

@@ -154,14 +154,6 @@ static void put_head(struct buf *b, const struct steps_row *row, bool with_node)
 		buf_printf(b, " of %s, none slow", TEXT_DURATION(steps_mean_ns(a)));
 }
 
-static void put_span(struct buf *b, wall_time first, wall_time last)
-{
-	buf_puts(b, "from ");
-	report_date(b, first.ns);
-	buf_puts(b, " to ");
-	report_date(b, last.ns);
-}
-
 static void put_origin(struct buf *b, const struct step_account *a, size_t width)
 {
 	_cleanup_buf_ struct buf text = BUF_INIT(1024);
@@ -175,7 +167,7 @@ static void put_origin(struct buf *b, const struct step_account *a, size_t width
 			a->group, a->group);
 	paragraph_put(b, width, "  Step boundary: ", buf_str(&text));
 	buf_clear(&text);
-	put_span(&text, a->first, a->last);
+	report_range(&text, false, a->first.ns, a->last.ns);
 	paragraph_put(b, width, "  Time: ", buf_str(&text));
 }
 
@@ -212,7 +204,7 @@ static void put_course(struct buf *b, const struct step_account *a, size_t width
 			TEXT_DURATION(a->drift_to_ns));
 	else if (a->period_steps)
 		buf_printf(&text, "one in %" PRIu32 " steps, ", a->period_steps);
-	put_span(&text, a->slow_first, a->slow_last);
+	report_range(&text, false, a->slow_first.ns, a->slow_last.ns);
 	paragraph_put(b, width, "  Slow: ", buf_str(&text));
 }
 
@@ -287,7 +279,7 @@ static void put_place(struct buf *b, const struct steps_row *row, const struct a
 		stack_text_place(&text, place.within);
 	}
 	buf_printf(b, "%*s", (int)indent, "");
-	paragraph_wrap(b, indent, width, buf_str(&text));
+	text_wrap(b, indent, width, buf_str(&text));
 }
 
 static void put_entry(

@@ -46,6 +46,9 @@ static int find_store(const struct echo_flags *f, const char *other, struct echo
 	return r;
 }
 
+#define NOT_SEALED                                                                                 \
+	"Rows that a running service has not sealed yet, about the last minute, are not in it.\n"
+
 static int backup(const struct echo_typed *t, char **words, struct errinfo *reterr)
 {
 	const char *to = words[0];
@@ -55,7 +58,7 @@ static int backup(const struct echo_typed *t, char **words, struct errinfo *rete
 
 	r = r ?: store_duck_backup(p.folder, to, reterr);
 	if (r == 0)
-		printf("Backed up %s to %s: check it with `ingero-cluster echo verify %s`\n",
+		printf("Backed up %s to %s: check it with `ingero-cluster echo verify %s`\n" NOT_SEALED,
 			p.folder, to, to);
 	return r;
 }
@@ -256,8 +259,8 @@ static int export_table(const struct echo_typed *t, char **words, struct errinfo
 	r = export_linked(&p, linked, t->cluster, which, path, &rows, &missing, reterr);
 	store_duck_unlink(linked);
 	if (r == 0)
-		printf("Wrote %s of %s to %s, as Parquet\n", TEXT_PLURAL(rows, "rows"), table,
-			path);
+		printf("Wrote %s of %s to %s, as Parquet\n" NOT_SEALED, TEXT_PLURAL(rows, "rows"),
+			table, path);
 	if (missing.parts || missing.requests)
 		log_warning("incomplete: %" PRIu64 " rows of all tables, and those of %" PRIu64
 			    " requests, are damaged and missing from it",

@@ -46,6 +46,7 @@ static const struct program_variable variables[] = {
 	{"STATE_DIRECTORY",
 		"root's folder for store, certificate and token (default: /var/lib/ingero-cluster)"},
 	{"NO_COLOR", "if set, print no colours"},
+	{"COLUMNS", "width of the terminal, if not as the terminal says"},
 	{0},
 };
 

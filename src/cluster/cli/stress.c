@@ -229,8 +229,9 @@ static void refusal(struct errinfo *e, const struct stress_settings *s, bool tok
 			"%s refused the token, or was given none: check --token-file or $INGERO_TOKEN",
 			s->endpoint->shown);
 	else
-		errinfo_set_exit(e, EXIT_FAILED, -EPROTO, "%s answered with %s %d%s%.200s",
-			s->endpoint->shown, what, status, *words ? ": " : "", words);
+		errinfo_set_exit(e, EXIT_FAILED, -EPROTO, "%s answered with %s %d%s%.200s%s",
+			s->endpoint->shown, what, status, *words ? ": " : "", words,
+			status == 404 ? ": is it an OTLP address (port 4317 or 4318)?" : "");
 }
 
 static void on_http(void *arg, const struct http_response *r, int err, const struct errinfo *e)

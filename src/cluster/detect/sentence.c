@@ -50,24 +50,24 @@ static void put_late(struct buf *b, const struct fleet_episode *e)
 		return;
 	}
 	if (e->provisional) {
-		buf_printf(b, " was %s late just now", TEXT_DURATION(e->lag_ns));
+		buf_printf(b, " was %s late just now", TEXT_SPAN(e->lag_ns));
 		put_collective(b, e, ", for ");
 		return;
 	}
-	buf_printf(b, " is %s late in ", TEXT_DURATION(e->lag_ns));
+	buf_printf(b, " is %s late in ", TEXT_SPAN(e->lag_ns));
 	if (e->period > 1) {
 		buf_puts(b, "every ");
 		put_ordinal(b, e->period);
 		buf_puts(b, " step");
 	} else if (e->late < e->seen) {
-		buf_printf(b, "%u of %u steps", e->late, e->seen);
+		buf_printf(b, "%s of %s steps", TEXT_COUNT(e->late), TEXT_COUNT(e->seen));
 	} else {
 		buf_puts(b, "every step");
 	}
 	put_collective(b, e, ", for ");
 	if (e->waiting && e->waited_ns)
 		buf_printf(b, "; %s %s %s each time", TEXT_PLURAL(e->waiting, "ranks"),
-			e->waiting == 1 ? "waits" : "wait", TEXT_DURATION(e->waited_ns));
+			e->waiting == 1 ? "waits" : "wait", TEXT_SPAN(e->waited_ns));
 }
 
 static void put_stage(struct buf *b, const struct fleet_episode *e)
@@ -124,7 +124,7 @@ static void put_hang(struct buf *b, const struct fleet_episode *e)
 	_cleanup_buf_ struct buf who = BUF_INIT(1024);
 
 	buf_printf(b, "%s %s waited %s for ", TEXT_PLURAL(e->seen, "ranks"),
-		e->seen == 1 ? "has" : "have", TEXT_DURATION(e->lag_ns));
+		e->seen == 1 ? "has" : "have", TEXT_SPAN(e->lag_ns));
 	put_who(&who, e);
 	buf_puts(b, buf_str(&who));
 	put_collective(b, e, " at ");

@@ -89,6 +89,14 @@ static void count_calls(const struct recording *rec, const struct step_account *
 	}
 }
 
+/* Rows are a selection: that ordinary steps do without a call is known by a bucket of theirs alone. */
+static bool has_bucket_before(const struct step_account *a)
+{
+	int64_t begin = (a->first.ns + BUCKET_NS - 1) / BUCKET_NS * BUCKET_NS;
+
+	return begin + BUCKET_NS <= a->slow_first.ns;
+}
+
 static double call_in_step(const struct step_account *a, const struct use *u)
 {
 	return (double)u->calls / (double)MAX(a->slow_steps, 1u);
@@ -114,7 +122,7 @@ void call_added_find(
 	bool has_streams;
 
 	*ret = (struct call_added){0};
-	if (!a->slow_steps || !a->ordinary_steps || !delay_is_lasting(a))
+	if (!a->slow_steps || !a->ordinary_steps || !delay_is_lasting(a) || !has_bucket_before(a))
 		return;
 	has_streams = count_rows(rec, a, uses);
 	count_calls(rec, a, uses);

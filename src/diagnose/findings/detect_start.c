@@ -226,14 +226,14 @@ static void describe_lazy(const struct lazy_loads *z, struct incident *inc)
 	char repeats[TEXT_PLURAL_MAX], slow[TEXT_MAX];
 
 	text_format_plural(n, z->functions, "functions");
-	text_format_duration(all, z->ns);
-	text_format_duration(was, z->longest[0]->dur_ns);
-	text_format_duration(usual, z->op->baseline_ns);
+	text_format_span(all, z->ns);
+	text_format_span(was, z->longest[0]->dur_ns);
+	text_format_span(usual, z->op->baseline_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
-		"lazy loading: the first launches of %s by %s cost %s, up to %s where a launch usually takes %s",
+		"Lazy loading: the first launches of %s by %s cost %s, up to %s where a launch usually takes %s",
 		n, z->longest[0]->comm, all, was, usual);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"lazy loading: CUDA loads the code of a function when it is first launched");
+		"Lazy loading: CUDA loads the code of a function when it is first launched");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"Launches were compared by function: %s of %zu in the recording had a slow first launch, "
 		"%s beyond the usual in total; %s of %s were slow. Launches that are not stored are not "
@@ -433,22 +433,20 @@ static bool begins_cold(const struct start *p)
 static void describe(const struct start *p, bool seen, struct incident *inc)
 {
 	const struct cold_call *c = dearest(p);
-	char room[32], was[TEXT_MAX], later[TEXT_MAX], ratio[TEXT_MAX], all[TEXT_MAX];
-	char n[TEXT_PLURAL_MAX];
+	char room[32], was[TEXT_MAX], later[TEXT_MAX], all[TEXT_MAX], n[TEXT_PLURAL_MAX];
 	const char *op = wire_op_name(c->event->source, c->event->op, room);
 
-	text_format_duration(was, c->event->dur_ns);
-	text_format_duration(later, c->op->baseline_ns);
-	text_format_ratio(
-		ratio, (double)c->event->dur_ns / (double)MAX(c->op->baseline_ns, UINT64_C(1)));
-	snprintf(inc->summary, sizeof(inc->summary),
-		"first %s of %s took %s, later ones %s (%sx); %s cost %s: one-off", op,
-		c->event->comm, was, later, ratio,
-		text_format_plural(n, (uint64_t)p->count, "first calls"),
-		text_format_duration(all, p->ns));
+	text_format_span(was, c->event->dur_ns);
+	text_format_span(later, c->op->baseline_ns);
+	snprintf(inc->summary, sizeof(inc->summary), "First %s of %s took %s instead of %s, once",
+		op, c->event->comm, was, later);
+	if (p->count > 1)
+		snprintf(inc->summary + strlen(inc->summary),
+			sizeof(inc->summary) - strlen(inc->summary), "; %s cost %s",
+			text_format_plural(n, (uint64_t)p->count, "first calls"),
+			text_format_span(all, p->ns));
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"cold start: the context, modules and libraries are initialised by the first "
-		"calls");
+		"Cold start: the first calls initialise the context, modules and libraries");
 	snprintf(inc->explanation, sizeof(inc->explanation),
 		"The first call of each function was compared with the median of all its calls. %s",
 		seen ? "The start of the process is in the recording."
@@ -459,7 +457,7 @@ static void describe(const struct start *p, bool seen, struct incident *inc)
 		op = wire_op_name(e->source, e->op, room);
 		incident_step(inc, e->start.ns, e->dur_ns,
 			e->source == SOURCE_DRIVER ? "DRIVER" : "CUDA", op, "first %s, usually %s",
-			op, text_format_duration(later, p->cold[i].op->baseline_ns));
+			op, text_format_span(later, p->cold[i].op->baseline_ns));
 		incident_evidence(inc, e);
 	}
 	incident_sql(inc,

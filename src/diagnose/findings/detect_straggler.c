@@ -186,31 +186,31 @@ static void write_words(const struct straggler_job *j, const struct culprits *c,
 	cleared_text(j, cleared, sizeof(cleared));
 	if (s->period > 1)
 		snprintf(regular, sizeof(regular), ", every %u steps", s->period);
-	text_format_duration(lag, s->lag_ns);
-	text_format_duration(lost, c->lost_ns);
+	text_format_span(lag, s->lag_ns);
+	text_format_span(lost, c->lost_ns);
 	text_format_percent(part, c->share);
-	text_format_duration(own, s->own_ns);
-	text_format_duration(peers, s->peer_own_ns);
-	text_format_duration(step, b->step_ns);
+	text_format_span(own, s->own_ns);
+	text_format_span(peers, s->peer_own_ns);
+	text_format_span(step, b->step_ns);
 	snprintf(inc->summary, sizeof(inc->summary),
 		"%s keep%s %zu rank%s waiting: %s late%s; the job was stalled for %s, %s of the time",
 		who, c->count == 1 ? "s" : "", others, others == 1 ? "" : "s", lag, regular, lost,
 		part);
 	transfer_text_collective(&what, s->op, s->comm);
 	snprintf(inc->root_cause, sizeof(inc->root_cause),
-		"%s %s late in %u of %u steps for %s, by %s more of its own time than %s: %s", who,
-		c->count == 1 ? "was" : "were", s->late, s->seen,
-		s->comm ? buf_str(&what) : "others", lag, peers_are, doing);
+		"%s %s late in %s of %s steps%s%s, by %s more of its own time than %s: %s", who,
+		c->count == 1 ? "was" : "were", TEXT_COUNT(s->late), TEXT_COUNT(s->seen),
+		s->comm ? " for " : "", s->comm ? buf_str(&what) : "", lag, peers_are, doing);
 	snprintf(inc->explanation, sizeof(inc->explanation),
-		"%zu communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
-		"over %u steps of %s (median)%s. %s need%s %s per step without waiting for others, %s %s. "
-		"%zu rank%s waited %s in each of %u steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
-		j->call_count, j->worker_count, b->steps, step,
+		"%s communications of %zu ranks, Sends and Recvs included, were traced back from the waiting ranks to the one that entered last, "
+		"over %s steps of %s (median)%s. %s need%s %s per step without waiting for others, %s %s. "
+		"%zu rank%s waited %s in each of %s steps. Without the difference the job would have been %s faster, %s of its time.%s Before its calls %s.",
+		TEXT_COUNT(j->call_count), j->worker_count, TEXT_COUNT(b->steps), step,
 		j->workers[0].error_ns
 			? ", with clocks of different nodes aligned by the ends of collectives"
 			: "",
 		who, c->count == 1 ? "s" : "", own, peers_are, peers, others,
-		others == 1 ? "" : "s", lag, s->late, lost, part, cleared, doing);
+		others == 1 ? "" : "s", lag, TEXT_COUNT(s->late), lost, part, cleared, doing);
 }
 
 /* What all but the late ones waited, each time once. */
@@ -300,7 +300,7 @@ static void add_evidence(const struct recording *rec, const struct collective_ro
 	incident_step(inc, row->start.ns, row->dur_ns, "NCCL",
 		wire_op_name(SOURCE_NCCL, row->op, op),
 		"rank %d entered collective #%" PRIu64 " %s late in its step",
-		j->workers[s->worker].rank, row->c.seq, text_format_duration(lag, s->lag_ns));
+		j->workers[s->worker].rank, row->c.seq, text_format_span(lag, s->lag_ns));
 	len = (size_t)snprintf(inc->evidence_sql, sizeof(inc->evidence_sql),
 		"SELECT node, rank, pid, seq, op, timestamp, wait_ns FROM collectives WHERE comm = "
 		"%" PRId64 " AND seq IN (",

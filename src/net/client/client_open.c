@@ -32,7 +32,7 @@ int client_open_timeout(
 			endpoint, time);
 	case CLIENT_HANDSHAKING:
 		return errinfo_set(reterr, -ETIMEDOUT,
-			"%s accepted the connection but did not complete a TLS handshake within %s. If it does not use TLS, give --no-tls or http://",
+			"%s accepted the connection but did not complete a TLS handshake within %s. If it does not use TLS, write http:// before its address",
 			endpoint, time);
 	default:
 		return errinfo_set(reterr, -ETIMEDOUT,
@@ -55,7 +55,7 @@ static void shake_hands(struct client_conn *c)
 		client_conn_end_calls(c, r, &e);
 	else
 		client_conn_fail(c, -EPROTO,
-			"%s closed the connection during the TLS handshake. If it does not use TLS, give --no-tls or http://",
+			"%s closed the connection during the TLS handshake. If it does not use TLS, write http:// before its address",
 			c->socket.endpoint);
 }
 

@@ -434,8 +434,8 @@ int tls_client_explain(const SSL *ssl, const char *endpoint, struct errinfo *ret
 	case SSL_R_HTTP_REQUEST:
 	case SSL_R_PACKET_LENGTH_TOO_LONG:
 	case SSL_R_UNEXPECTED_MESSAGE:
-		return errinfo_set(
-			reterr, -EPROTO, "%s does not use TLS: give --no-tls or http://", endpoint);
+		return errinfo_set(reterr, -EPROTO,
+			"%s does not use TLS: write http:// before its address", endpoint);
 	case SSL_R_TLSV1_ALERT_PROTOCOL_VERSION:
 	case SSL_R_UNSUPPORTED_PROTOCOL:
 		return errinfo_set(reterr, -EPROTO,

@@ -23,7 +23,7 @@ static int check_exposure(const struct http_server_settings *s, struct errinfo *
 			s->address);
 	if (!s->tokens && !s->anyone && !(s->tls && tls_demands_client(s->tls)))
 		return errinfo_set(reterr, -EPERM,
-			"%s is reachable from other machines: require a token or client certificates, or listen on 127.0.0.1",
+			"%s is reachable from other machines: require a token (--token-file) or client certificates (--client-ca), or listen on 127.0.0.1",
 			s->address);
 	return 0;
 }

@@ -6,6 +6,8 @@
  */
 #include "record/check/check.h"
 
+#include <ctype.h>
+
 #include "base/file.h"
 #include "record/attach/uprobe.h"
 
@@ -174,7 +176,7 @@ static void check_programs(const struct check_context *c, struct check_row *row)
 		ADVICE(row, "%s: choose another method with `ingero trace --attach-method`",
 			t->fire == -ENODATA ? "the kernel counted no call" : strerror(-t->fire));
 	} else {
-		VALUE(row, "loaded; a probe (%s) was attached and fired, %.0f ns a call",
+		VALUE(row, "loaded; a probe (%s) was attached and fired, %.0f ns per call",
 			probe_method_name(t->method), t->hit_ns);
 	}
 }
@@ -195,7 +197,9 @@ static size_t check_missing(const struct check_context *c, struct check_row *row
 		row->state = CHECK_OPTIONAL;
 		row->optional = true;
 		VALUE(row, "not available: %s", m->rows[i].why);
-		ADVICE(row, "tracing works, but %s; it needs Linux %s", part->without, part->since);
+		ADVICE(row, "tracing works, but %s; it needs %s%s", part->without,
+			isdigit((unsigned char)part->since[0]) ? "Linux " : "a kernel with ",
+			part->since);
 		count++;
 	}
 	return count;

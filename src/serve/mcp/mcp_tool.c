@@ -237,9 +237,9 @@ void mcp_loaded_done(struct mcp_loaded *l)
 static const char *range_text(const struct question *q)
 {
 	if (q->live && q->by_default)
-		return "a trace is recording: these are its last 5 minutes; since \"0s\" asks for all";
+		return "a trace is recording: these are its last 5 minutes; since \"all\" asks for all of it";
 	if (q->runs)
-		return "the recording holds several runs of the tracer: this is the newest; since \"0s\" asks for all";
+		return "the recording holds several runs of the tracer: this is the newest; since \"all\" asks for all of it";
 	return NULL;
 }
 

@@ -45,7 +45,7 @@ static void test_what_was_examined(void **state)
 		"            waiting for the GPU 74 %, host code 16 %.\n"
 		"            infer\\x1b[2J (PID 4822): 200 windows of time in 4.0s. Step boundary: none found, equal\n"
 		"            windows of time (67 %). Time: waiting for the GPU 75 %, launching kernels 20 %.\n"
-		"  Also: 3,000 calls, 200 off-CPU intervals, 52 readings of the GPU\n"
+		"  Also examined: 3,000 calls, 200 off-CPU intervals, 52 readings of the GPU\n"
 		"  Not judged: ranks (no collectives recorded)\n");
 }
 

@@ -81,7 +81,7 @@ static void test_table(void **state)
 	query_table(&b, &head, &a, &host);
 	contains(buf_str(&b), "  1.0s | PID 7, 9 | 3 events (1,000 total, selective storage); 2 "
 			      "damaged rows omitted\n"
-			      "  From 2026-03-24 13:48:44 UTC to 2026-03-24 13:48:45 UTC\n");
+			      "  From 2026-03-24 13:48:44 to 13:48:45 UTC\n");
 	contains(buf_str(&b), "\n  CUDA Runtime\n");
 	contains(buf_str(&b), "\n  CUDA Driver\n");
 	contains(buf_str(&b), "    sched_switch                          1     500ms     500ms     "

@@ -143,10 +143,10 @@ static void text(void **state)
 	assert_contains(b.data,
 		"\npython3 (PID 4821): 512 steps, 31 slow: lost 4.2s of 55s (7.6 %)\n"
 		"  Step boundary: optimizer.step (95 %)\n"
-		"  Time: from 2026-03-21 13:24:50 UTC to 2026-03-21 13:25:50 UTC\n"
+		"  Time: from 2026-03-21 13:24:50 to 13:25:50 UTC\n"
 		"  Steps: 470 ordinary (100ms), 31 slow (236ms), 11 with other work (not "
 		"compared)\n"
-		"  Slow: one in 16 steps, from 2026-03-21 13:25:10 UTC to 2026-03-21 13:25:40 "
+		"  Slow: one in 16 steps, from 2026-03-21 13:25:10 to 13:25:40 "
 		"UTC\n\n");
 	assert_contains(b.data,
 		"  ms per step                            ordinary      slow  difference    "

@@ -87,6 +87,15 @@ static void duration_reads_as_published(void **state)
 		assert_string_equal(text_format_duration(out, rows[i].ns), rows[i].text);
 }
 
+static void spans_have_a_space_before_their_unit(void **state)
+{
+	assert_string_equal(TEXT_SPAN(53400000), "53 ms");
+	assert_string_equal(TEXT_SPAN(UINT64_C(9800000000)), "9.8 s");
+	assert_string_equal(TEXT_SPAN(5340), "5.3 µs");
+	assert_string_equal(TEXT_SPAN(UINT64_C(90000000000)), "1m30s");
+	assert_string_equal(TEXT_SPAN(0), "0");
+}
+
 static void counts_and_bytes(void **state)
 {
 	char out[TEXT_MAX];
@@ -238,6 +247,20 @@ static void plurals(void **state)
 	assert_int_equal(strlen(text_format_plural(out, 2, longest)), sizeof(out) - 1);
 }
 
+static void lines_are_broken_between_words(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(1024);
+
+	text_wrap(&b, 2, 20, "waiting for the GPU 96.5 %, then 9.5 ms of µs");
+	assert_string_equal(buf_str(&b), "waiting for the\n  GPU 96.5 %, then\n  9.5 ms of µs\n");
+	buf_clear(&b);
+	text_wrap(&b, 0, 4, "5 of 8 steps");
+	assert_string_equal(buf_str(&b), "5 of\n8\nsteps\n");
+	buf_clear(&b);
+	text_wrap(&b, 0, SIZE_MAX, "a  long\nline");
+	assert_string_equal(buf_str(&b), "a long\\nline\n");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,11 +268,13 @@ int main(void)
 		cmocka_unit_test(escape_shows_bad_utf8),
 		cmocka_unit_test(escape_keeps_printable),
 		cmocka_unit_test(duration_reads_as_published),
+		cmocka_unit_test(spans_have_a_space_before_their_unit),
 		cmocka_unit_test(counts_and_bytes),
 		cmocka_unit_test(plurals),
 		cmocka_unit_test(duration_parses),
 		cmocka_unit_test(size_parses),
 		cmocka_unit_test(doubles_read_back),
+		cmocka_unit_test(lines_are_broken_between_words),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -194,6 +194,23 @@ static void a_command_without_calls_is_told_why(void **state)
 	assert_contains(buf_str(&b), "no CUDA calls were recorded, so");
 }
 
+static void processes_that_outlive_a_command_are_named(void **state)
+{
+	_cleanup_buf_ struct buf b = BUF_INIT(4096);
+	struct tracer_view v = {.first_pid = 12, .first_comm = "python3"};
+
+	live_command_left(&b, &v);
+	assert_string_equal(buf_str(&b), "");
+	v.processes = 1;
+	live_command_left(&b, &v);
+	assert_string_equal(buf_str(&b),
+		"ingero: python3 (process 12) still runs, no longer traced: sudo ingero trace --pid 12\n");
+	buf_clear(&b);
+	v.processes = 3;
+	live_command_left(&b, &v);
+	assert_contains(buf_str(&b), "python3 (process 12) and 2 other processes still run, no");
+}
+
 static void troubles_are_told(void **state)
 {
 	_cleanup_buf_ struct buf b = BUF_INIT(1 << 16);
@@ -370,6 +387,7 @@ int main(void)
 		cmocka_unit_test(counts_of_any_size_keep_the_columns),
 		cmocka_unit_test(without_calls_it_says_so),
 		cmocka_unit_test(a_command_without_calls_is_told_why),
+		cmocka_unit_test(processes_that_outlive_a_command_are_named),
 		cmocka_unit_test(troubles_are_told),
 		cmocka_unit_test(screen_always_fits),
 		cmocka_unit_test(screen_gives_up_rules_then_rows),

@@ -63,7 +63,7 @@ static void test_the_sentence(void **state _unused_)
 	struct fleet_episode *e = &n.episode;
 
 	assert_string_equal(e->text,
-		"rank 2 on nodeA is 57ms late in every step, for AllReduce; 3 ranks wait 56ms each time; "
+		"rank 2 on nodeA is 57 ms late in every step, for AllReduce; 3 ranks wait 56 ms each time; "
 		"slow_augment() runs on the host in every step; 28 % of the job's time; that costs about "
 		"$6.02/h at about $7.11 per GPU hour, provider unknown");
 	e->period = 7;
@@ -71,13 +71,13 @@ static void test_the_sentence(void **state _unused_)
 	e->cost = (struct fleet_cost){.priced = false, .unpriced = "NVIDIA Z9000"};
 	fleet_sentence(e);
 	assert_string_equal(e->text,
-		"rank 2 on nodeA is 57ms late in every 7th step, for AllReduce; 1 rank waits 56ms each time; "
+		"rank 2 on nodeA is 57 ms late in every 7th step, for AllReduce; 1 rank waits 56 ms each time; "
 		"slow_augment() runs on the host in every step; 28 % of the job's time");
 	e->provisional = true;
 	e->comm = 0;
 	e->cause[0] = 0;
 	fleet_sentence(e);
-	assert_string_equal(e->text, "rank 2 on nodeA was 57ms late just now");
+	assert_string_equal(e->text, "rank 2 on nodeA was 57 ms late just now");
 	e->provisional = false;
 	e->problem = FLEET_HANG;
 	e->comm = 0xfb8;
@@ -86,7 +86,7 @@ static void test_the_sentence(void **state _unused_)
 	e->lag_ns = 56000 * MS;
 	fleet_sentence(e);
 	assert_string_equal(
-		e->text, "63 ranks have waited 56s for rank 2 on nodeA at AllReduce #1522");
+		e->text, "63 ranks have waited 56 s for rank 2 on nodeA at AllReduce #1522");
 }
 
 /* Each field has a name, a meaning and, in a whole story, a value. */
@@ -119,7 +119,7 @@ static void test_alert_and_stream(void **state _unused_)
 		"\"waiting_ranks\":3", "\"waited_ns\":56000000", "\"problem\":\"straggler\"",
 		"\"place\":\"ddp.py:18 in slow_augment\"",
 		"\"fix\":\"move slow_augment() to the loader's workers\"",
-		"\"summary\":\"rank 2 on nodeA is 57ms late in every step, for AllReduce; 3 ranks wait"};
+		"\"summary\":\"rank 2 on nodeA is 57 ms late in every step, for AllReduce; 3 ranks wait"};
 	_cleanup_buf_ struct buf line = BUF_INIT(65536), body = BUF_INIT(65536);
 	struct fleet_notice n = late_rank();
 	struct stream_message m;

@@ -323,7 +323,7 @@ static void test_one_sided(void **state)
 	(void)state;
 	o = ask_odd(&plain, true);
 	assert_int_equal(o.err, -EPROTO);
-	assert_non_null(strstr(o.text, "does not use TLS: give --no-tls or http://"));
+	assert_non_null(strstr(o.text, "does not use TLS: write http:// before its address"));
 	o = ask_odd(&closes, true);
 	assert_int_equal(o.err, -EPROTO);
 	assert_non_null(strstr(o.text, "http://"));

@@ -71,7 +71,7 @@ static void a_good_machine_passes(void **state)
 	assert_string_equal(row("GPU")->value, "NVIDIA H200");
 	assert_string_equal(row("uprobes")->value, "multi, perf");
 	assert_string_equal(row("programs")->value,
-		"loaded; a probe (multi) was attached and fired, 812 ns a call");
+		"loaded; a probe (multi) was attached and fired, 812 ns per call");
 	assert_string_equal(row("CUDA libraries")->detail, "/usr/local/cuda/lib64/libcudart.so.12");
 	assert_non_null(strstr(row("CUDA processes")->detail, "pid 77"));
 	assert_non_null(strstr(row("CUDA processes")->detail,
