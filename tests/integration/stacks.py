@@ -205,17 +205,36 @@ def wait_complete(trace, wheres, seconds=20):
     return wait_until(trace, are_there, seconds)
 
 
-def wait_span(trace, span_s, seconds=20):
-    """Until calls of @span_s are recorded."""
+def wait_span(trace, span_s, seconds=20, of=lambda call: True):
+    """Until calls of @span_s are recorded, from the first on that is one @of. A busy tracer takes its time to get so far."""
+    first = wait_until(trace, lambda: any(of(c) for c in calls(trace)), seconds) and first_time(calls(trace), of)
+
     def is_there():
-        first, last = trace.sql("SELECT min(timestamp), max(timestamp) FROM events WHERE source = 1")[0]
-        return first is not None and last - first >= span_s * 1e9
-    return wait_until(trace, is_there, seconds)
+        return trace.sql("SELECT max(timestamp) FROM events WHERE source = 1")[0][0] - first >= span_s * 1e9
+    return bool(first) and wait_until(trace, is_there, seconds)
+
+
+def first_time(found, of):
+    """When the first of @found begins that is one @of; None: none is."""
+    return next((c.time for c in found if of(c)), None)
+
+
+FIRST_S = 10  # for a tracer to read what a stack needs: a tenth of it, but for busy machines
+
+
+def begins_soon(name, found, of):
+    """The first of @found that is one @of comes soon after the first of all; its time, or None."""
+    begin = first_time(found, of)
+    took_s = (begin - found[0].time) / 1e9 if begin else None
+    print(f"# {name}: such calls from {took_s} s on")
+    rig.check(f"{name}: within {FIRST_S} s of the first call", begin and took_s < FIRST_S * rig.PATIENCE, f"{took_s} s")
+    return begin
 
 
 def share_complete(name, found, wanted=0.95, after_s=1.0):
-    """At least @wanted of the calls later than @after_s after the first have a complete stack."""
-    late = [c for c in found if c.time >= found[0].time + after_s * 1e9] if found else []
+    """At least @wanted of the calls later than @after_s after the first that has a complete stack have one."""
+    begin = begins_soon(f"{name}: complete stacks", found, lambda c: c.is_complete)
+    late = [c for c in found if c.time >= begin + after_s * 1e9] if begin else []
     complete = sum(c.is_complete for c in late)
     print(f"# {name}: {complete} of {len(late)} calls after {after_s} s have a complete stack"
           f" ({100.0 * complete / max(len(late), 1):.2f} %)", flush=True)

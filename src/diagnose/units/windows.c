@@ -11,6 +11,8 @@
 #define EACH_MAX   ((uint64_t)NS_PER_S)
 #define EACH_USUAL (250 * NS_PER_MS)
 #define EACH_MIN   (50 * NS_PER_MS)
+/* A day and a half of seconds: in longer ones they are longer. A damaged time may be years away. */
+#define COUNT_MAX (1u << 17)
 
 /* Of a window: more is no rest. */
 #define REST_OWN    0.05
@@ -110,7 +112,8 @@ static uint64_t each_of(uint64_t length)
 
 	if (each < EACH_USUAL) /* a short one is better told with half as many */
 		each = MIN(EACH_USUAL, length * 2 / WANTED);
-	return MAX(MIN(each, EACH_MAX), EACH_MIN);
+	each = MAX(MIN(each, EACH_MAX), EACH_MIN);
+	return MAX(each, length / COUNT_MAX + 1);
 }
 
 /* ---- rest ---- */
@@ -179,17 +182,18 @@ int windows_find(const struct unit_search *in, struct step_spans *s)
 {
 	const struct timeline *t = in->timeline;
 	const struct timeline_thread *th = feeding_thread(t, s->pid);
-	int64_t start, end, each;
+	int64_t start, end;
+	uint64_t length, each;
 	int r = 0;
 
-	if (!th || !span_of(t, th, &start, &end))
+	if (!th || !span_of(t, th, &start, &end) || end <= start)
 		return 0;
 	s->tid = th->tid;
-	each = (int64_t)each_of((uint64_t)(end - start));
-	for (int64_t n = MIN((end - start) / each, (int64_t)RECORDING_ROWS_MAX); r == 0 && n > 0;
-		n--) {
-		r = unit_add(s, start, start + each, 0);
-		start += each;
+	length = (uint64_t)end - (uint64_t)start;
+	each = each_of(length);
+	for (uint64_t n = length / each; r == 0 && n > 0; n--) {
+		r = unit_add(s, start, start + (int64_t)each, 0);
+		start += (int64_t)each;
 	}
 	return r < 0 || is_rank(t, th) ? r : drop_rests(t, s);
 }

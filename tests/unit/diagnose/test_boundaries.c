@@ -596,6 +596,28 @@ static void test_windows_of_a_rank_go_on(void **state)
 	assert_in_range(f.spans.count, 19, 20);
 }
 
+/* A row whose time is damaged lies years away: memory does not grow with them. */
+static void test_windows_of_years(void **state)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = trainer(s);
+
+	for (int i = 0; i < 5; i++) {
+		spend(&t, LEDGER_COLLECTIVE, MS(1));
+		mark(&t, MARK_COLLECTIVE);
+		forward(&t, MS(9));
+	}
+	t.at += INT64_C(10) * 365 * 86400 * (int64_t)NS_PER_S;
+	t.row.start.ns = t.at;
+	forward(&t, MS(9));
+	mark(&t, MARK_TICK);
+	find(s, &rec, &f);
+	assert_int_equal(f.spans.origin, STEP_BY_TIME);
+	assert_in_range(f.spans.count, 100000, 200000);
+}
+
 /* A server: a second of work, then four in which its thread waits for the one that waits for requests, or for a
  * disk (@reads), and another process has @worker_ms to do for it in each second. */
 static size_t serve(bool reads, uint64_t worker_ms)
@@ -681,6 +703,7 @@ int main(void)
 		cmocka_unit_test(test_windows_of_time),
 		cmocka_unit_test(test_windows_suit_the_recording),
 		cmocka_unit_test(test_windows_of_a_rank_go_on),
+		cmocka_unit_test(test_windows_of_years),
 		cmocka_unit_test(test_rests_are_no_units),
 		cmocka_unit_test(test_no_work_no_units),
 	};
