@@ -5,6 +5,14 @@
 #include "base/array.h"
 #include "base/hash.h"
 
+#define SWEEP_NS (60 * (int64_t)NS_PER_S) /* between looks for pairs to forget */
+
+struct point {
+	uint64_t count;
+	int64_t used_ns;
+	uint32_t pid;
+};
+
 void pusher_calls_init(struct pusher_calls *c)
 {
 	*c = (struct pusher_calls){.points = IDMAP_INIT(PUSHER_POINTS_MAX)};
@@ -13,34 +21,60 @@ void pusher_calls_init(struct pusher_calls *c)
 void pusher_calls_done(struct pusher_calls *c)
 {
 	size_t cursor = 0;
-	void *count;
+	void *point;
 
-	while ((count = idmap_next(&c->points, &cursor, NULL)))
-		free(count);
+	while ((point = idmap_next(&c->points, &cursor, NULL)))
+		free(point);
 	idmap_done(&c->points);
 	free(c->items);
 	*c = (struct pusher_calls){0};
 }
 
+/* The pairs of processes that are gone, as far as can be told: one of them that counts anew would not be as its peers
+ * count. */
+static void forget_quiet(struct pusher_calls *c, int64_t now_ns)
+{
+	struct idmap used = IDMAP_INIT(PUSHER_POINTS_MAX); /* by process: when, last */
+	const struct point *p;
+	size_t cursor = 0;
+	int r = 0;
+
+	while (r == 0 && (p = idmap_next(&c->points, &cursor, NULL)))
+		if ((uintptr_t)idmap_get(&used, p->pid) < (uintptr_t)p->used_ns)
+			r = idmap_put(&used, p->pid, (void *)(uintptr_t)p->used_ns);
+	cursor = 0;
+	while (r == 0 && (p = idmap_next(&c->points, &cursor, NULL)))
+		if ((int64_t)(uintptr_t)idmap_get(&used, p->pid) < now_ns - PUSHER_CALL_AGE)
+			free(idmap_take(&c->points, &cursor));
+	idmap_done(&used);
+	c->swept_ns = now_ns;
+}
+
 /* The pair's count; NULL: no room. */
-static uint64_t *point_count(
-	struct pusher_calls *c, uint32_t pid, uint64_t comm, bool is_send, int32_t peer)
+static uint64_t *point_count(struct pusher_calls *c, uint32_t pid, uint64_t comm, bool is_send,
+	int32_t peer, int64_t now_ns)
 {
 	uint64_t id =
 		hash_number(hash_number(comm + pid) ^ ((uint64_t)(uint32_t)peer << 1 | is_send));
-	uint64_t *count = idmap_get(&c->points, id);
+	struct point *p = idmap_get(&c->points, id);
 
-	if (count)
-		return count;
-	count = calloc(1, sizeof(*count));
-	if (count && idmap_put(&c->points, id, count) < 0)
-		free(TAKE(count));
-	return count;
+	if (!p) {
+		if (c->points.used == PUSHER_POINTS_MAX && now_ns - c->swept_ns >= SWEEP_NS)
+			forget_quiet(c, now_ns);
+		p = calloc(1, sizeof(*p));
+		if (!p || idmap_put(&c->points, id, p) < 0) {
+			free(p);
+			return NULL;
+		}
+		p->pid = pid;
+	}
+	p->used_ns = MAX(p->used_ns, now_ns);
+	return &p->count;
 }
 
 int pusher_calls_points(struct pusher_calls *c, const struct recent_points *p)
 {
-	uint64_t *count = point_count(c, p->pid, p->comm, p->is_send, p->peer);
+	uint64_t *count = point_count(c, p->pid, p->comm, p->is_send, p->peer, 0);
 
 	if (count)
 		*count = p->count;
@@ -69,8 +103,8 @@ static uint64_t point_number(struct pusher_calls *c, const struct collective_row
 {
 	bool is_own = !row->c.comm_hash || row->c.seq > INT64_MAX;
 	uint64_t tag = row->c.comm_hash ? 0 : -row->c.seq >> COLLECTIVE_TAG;
-	uint64_t *count =
-		point_count(c, row->pid, row->c.comm_hash + tag, row->op == NCCL_SEND, row->c.peer);
+	uint64_t *count = point_count(c, row->pid, row->c.comm_hash + tag, row->op == NCCL_SEND,
+		row->c.peer, row->start.ns);
 
 	if (!count)
 		return 0;

@@ -105,8 +105,10 @@ int pusher_counters_list(
  * process, communicator, direction and peer, from the recording's first one on, as its other end
  * counts it. What the tracer came too late to number, or to name, is sent with the rank's own count. */
 
-#define PUSHER_CALLS_MAX  200000 /* waiting; the oldest are left out, and counted */
-#define PUSHER_POINTS_MAX 65536  /* pairs of processes; of further ones nothing is sent */
+#define PUSHER_CALLS_MAX 200000 /* waiting; the oldest are left out, and counted */
+/* Pairs of processes; of further ones nothing is sent until those of a process that has made no such call for
+ * PUSHER_CALL_AGE are forgotten. */
+#define PUSHER_POINTS_MAX 65536
 #define PUSHER_CALL_AGE                                                                            \
 	(600 * (int64_t)NS_PER_S) /* older ones help nobody: left out, and counted */
 
@@ -116,6 +118,7 @@ struct pusher_calls {
 	uint64_t lost;       /* left out since pusher_calls_take() */
 	uint64_t nameless;   /* taken without a communicator's id, in all */
 	struct idmap points; /* hash of a pair -> its count */
+	int64_t swept_ns;    /* when there was room made for further ones */
 };
 
 void pusher_calls_init(struct pusher_calls *c);

@@ -144,6 +144,37 @@ static void test_what_is_left_out_is_counted(void **state)
 	pusher_calls_done(&c);
 }
 
+/* As many pairs as there is room for, of one process: those of another one wait until the first has made no such call for long. */
+static void test_pairs_of_processes_that_are_gone(void **state)
+{
+	struct collective_row row = row_of(NCCL_SEND, 0);
+	struct pusher_calls c;
+	struct push_calls got = {0};
+	wall_time now = NOW;
+
+	pusher_calls_init(&c);
+	for (row.c.peer = 0; row.c.peer < PUSHER_POINTS_MAX; row.c.peer++)
+		assert_int_equal(pusher_calls_add(&c, &row, 3, now), 0);
+	for (int minutes = 0; minutes < 20; minutes++) {
+		row = row_of(NCCL_SEND, minutes);
+		row.start.ns = now.ns;
+		if (minutes < 5) /* it is still there, though it uses few of its pairs */
+			assert_int_equal(pusher_calls_add(&c, &row, 3, now), 0);
+		row.pid = 12;
+		assert_int_equal(pusher_calls_add(&c, &row, 4, now), 0);
+		if (minutes < 13)
+			assert_int_equal(c.lost, minutes + 1);
+		now.ns += 60 * (int64_t)NS_PER_S;
+	}
+	assert_in_range(c.lost, 14, 16);
+	assert_int_equal(pusher_calls_take(&c, PUSHER_CALLS_MAX, &got), 0);
+	assert_int_equal(got.items[got.count - 1].pid, 12);
+	assert_true(got.items[got.count - 1].seq == 1);
+	assert_int_equal(got.count + got.lost, PUSHER_POINTS_MAX + 5 + 20);
+	free(got.items);
+	pusher_calls_done(&c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -151,6 +182,7 @@ int main(void)
 		cmocka_unit_test(test_sends_are_numbered_by_peer),
 		cmocka_unit_test(test_calls_of_a_late_tracer),
 		cmocka_unit_test(test_what_is_left_out_is_counted),
+		cmocka_unit_test(test_pairs_of_processes_that_are_gone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
