@@ -40,7 +40,7 @@ static inline uint64_t hash_bytes(const void *data, size_t len)
 /* hash_name - SipHash-2-4: who does not know the key cannot make up two names with the same hash. */
 uint64_t hash_name(const char *name, size_t len);
 
-/* hash_name_key - a key that nobody knows, before the first name is hashed: for services, once. Without it runs repeat. -EIO:
+/* hash_name_key - a key that nobody knows, before the first name is hashed: for services and the tracer, once. Without it runs repeat. -EIO:
  * the kernel has no random numbers. */
 int hash_name_key(void);
 

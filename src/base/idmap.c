@@ -61,7 +61,7 @@ const char *intern_len(struct intern *p, const char *s, size_t len)
 	if (!s)
 		return NULL;
 	len = strnlen(s, len);
-	hash = hash_bytes(s, len);
+	hash = hash_name(s, len);
 	if (2 * p->used >= p->capacity && intern_grow(p) < 0 && p->used + 1 >= p->capacity) {
 		p->refused++;
 		return refusal;

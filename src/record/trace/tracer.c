@@ -380,6 +380,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	struct tracer *t;
 	int r = tracer_check_pids(s, reterr);
 
+	r = r ?: hash_name_key(); /* a traced program chooses its threads' and functions' names */
 	if (r < 0)
 		return r;
 	mallopt(M_MMAP_THRESHOLD, GIVEN_BACK_BYTES);
