@@ -108,9 +108,9 @@ def fetch(build, library, version, machine=None):
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as scratch:
         try:
-            out = subprocess.run([sys.executable, "-m", "pip", "download", "--no-cache-dir", "--no-deps", "--only-binary=:all:", "--retries",
-                                  "1", "--timeout", "20", "-q", "-d", scratch, *platforms, spec], text=True, capture_output=True,
-                                 timeout=PATIENCE_S)
+            out = subprocess.run([sys.executable, "-m", "pip", "download", "--no-cache-dir", "--no-deps",
+                                  "--only-binary=:all:", "--retries", "1", "--timeout", "20", "-q", "-d", scratch,
+                                  *platforms, spec], text=True, capture_output=True, timeout=PATIENCE_S)
         except (OSError, subprocess.TimeoutExpired) as e:
             raise NotFetched(f"{spec}: {e}") from None
         wheels = list(pathlib.Path(scratch).glob("*.whl"))
