@@ -477,11 +477,11 @@ void step_account_whole(
 	const struct recording *rec, const struct step_account *a, struct step_account *ret)
 {
 	mix_units(a, ret);
+	if (asks_often(rec, ret))
+		join_asking(rec, ret);
 	join_places(rec, ret);
 	join_readers(rec, ret);
 	join_mutexes(rec, ret);
-	if (asks_often(rec, ret))
-		join_asking(rec, ret);
 	if (is_launch_bound(rec, ret))
 		join_launching(rec, ret);
 }
