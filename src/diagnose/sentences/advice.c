@@ -184,7 +184,7 @@ const struct advice_row advice_rows[] =
 		{ANY_KIND, RESOURCE_FRESH_MEMORY, 0, 0,
 			"Let malloc keep freed memory: MALLOC_TRIM_THRESHOLD_ and MALLOC_MMAP_THRESHOLD_ above the largest buffer, or jemalloc"},
 		{ANY_KIND, RESOURCE_COPIED_MEMORY, 0, 0,
-			"Do not fork a process that goes on writing to much memory: copy what is to be saved into a buffer that is kept, and give that to a thread or to a process that was started early"},
+			"Do not fork a process that keeps writing to much memory: copy what is to be saved into a buffer that is kept, and give that to a thread or to a process that was started early"},
 		{ANY_KIND, RESOURCE_COPIED_MEMORY, 0, 0,
 			"If it must fork, keep what changes small, or in shared memory (mmap with MAP_SHARED), which is not copied; huge pages (madvise) take fewer faults"},
 		{DELAY_BY_HOST, ANY_RESOURCE, IS_AWAITED, STARTS_PROCESSES,

@@ -181,7 +181,7 @@ const struct delay_sentence delay_sentences[] = {
 		"The waits end by their own time limit, not by an answer[; {detail}]"},
 	{DELAY_BY_NETWORK, ANY, MANY_WAITS,
 		"One request after another[ to {who}][ ({answers})][ {at}]",
-		"Each answer is waited for before the next request is sent"},
+		"The thread waits for each answer before it sends the next request"},
 	{DELAY_BY_NETWORK, RESOURCE_PROCESS, 0, "Waiting for {who}[ {at}]",
 		"The job waits for an answer from a process on this machine[; {detail}]"},
 	{DELAY_BY_NETWORK, RESOURCE_ADDRESS, 0, "Waiting for {who} over the network[ {at}]",
@@ -243,7 +243,7 @@ const struct delay_sentence delay_sentences[] = {
 		"It is stopped (SIGSTOP, a debugger)"},
 	{DELAY_BY_PROCESS, RESOURCE_PROCESS, MANY_WAITS,
 		"One request after another to {who}[ ({answers})][ {wait}]",
-		"Each answer is waited for before the next request is sent[; {detail}]"},
+		"The thread waits for each answer before it sends the next request[; {detail}]"},
 	{DELAY_BY_PROCESS, ANY, 0, "Waiting for {who}[ {wait}]",
 		"The {units} wait for that process[; {detail}]"},
 
