@@ -121,8 +121,10 @@ static unsigned busy_percent(int gpu)
 	struct share_use use, *last = &readings[gpu].at;
 	uint64_t ns, percent;
 
-	if (!share_use_of(gpu, &use))
+	if (!share_use_of(gpu, &use)) {
+		*last = use; /* nobody has used it until now */
 		return 0;
+	}
 	ns = use.now_ns - last->now_ns;
 	if (last->now_ns && ns < PERIOD_NS)
 		return readings[gpu].percent;

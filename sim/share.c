@@ -168,9 +168,9 @@ bool share_use_of(int device, struct share_use *ret)
 
 	pthread_once(&once, prefix_read);
 	all = prefix ? slots_open(device) : NULL;
+	*ret = (struct share_use){.now_ns = now_ns()};
 	if (!all)
 		return false;
-	*ret = (struct share_use){.now_ns = now_ns()};
 	for (int i = 0; i < SLOTS; i++) {
 		uint32_t pid = atomic_load(&all[i].pid);
 

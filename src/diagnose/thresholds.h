@@ -85,8 +85,8 @@
 		"a group's own count of what it was denied is of all its threads: less will do")           \
 	X(KEPT_OFF_NS, 4e6, "ns",                                                                          \
 		"a thread is ready and its CPU idles: a scheduler balances sooner")                        \
-	X(MASK_IDLE, 60, "percent of all CPUs",                                                            \
-		"busy less than this, others were free while threads waited for few CPUs")                 \
+	X(MASK_IDLE, 60, "percent of the other CPUs",                                                      \
+		"busy less than this, they were free while threads waited for few")                        \
 	X(MASK_WAITS, 20, "waits", "so many on the same few CPUs are no accident")                         \
 	X(LIMIT_EVENTS, 8, "reclaims at the limit", "fewer are a moment's")                                \
 	X(SWAP_GROWN, 16, "MB", "of swap: less is what a kernel moves there at leisure")                   \

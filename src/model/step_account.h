@@ -63,7 +63,8 @@ enum account_owner {
 	X(COLLECTIVE, "collective", "collectives")                                                 \
 	X(WAIT, "wait", "recurring GPU waits")                                                     \
 	X(TIME, "time", "none found, equal windows of time")                                       \
-	X(REQUEST, "request", "requests, a thread each")
+	X(REQUEST, "request", "requests, a thread each")                                           \
+	X(REPLY, "reply", "replies of a service")
 
 enum step_origin {
 #define X(NAME, ...) STEP_BY_##NAME,

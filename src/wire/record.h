@@ -142,7 +142,7 @@ struct wire_nccl {
 
 struct wire_net { /* NET: one send or receive on a socket */
 	struct wire_header h;
-	__u64 wait_ns; /* part of dur_ns spent blocked: waiting, not transferring */
+	__u64 wait_ns; /* blocked: part of dur_ns, and the stay in poll() before a receive */
 	__s64 bytes;   /* negative: -errno */
 	__u32 fd;      /* as the system call named it; ~0: unknown (io_uring) */
 	__u16 family;  /* of addr; 0: not known */

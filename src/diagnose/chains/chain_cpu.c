@@ -26,9 +26,12 @@ struct waits {
 	struct own_pids own_pids;
 	struct {
 		uint32_t cpu;
-		uint64_t ns;
+		uint64_t ns[2]; /* of all; of processes that may use few CPUs */
 	} cpus[CPUS_SEEN];
 	int cpu_count;
+	uint32_t there,
+		allowed; /* CPUs: of the machine, at least; of those that may use few, at most */
+	uint64_t all_ns, few_ns; /* by all, by processes that may use few CPUs */
 	uint32_t rows;
 };
 
@@ -123,35 +126,40 @@ bool own_pids_has(struct own_pids *o, const struct chain *c, uint32_t pid)
 	return o->known[k].is_own;
 }
 
-static void note_cpu(struct waits *w, uint32_t cpu, uint64_t ns)
+/* Whoever waits may have been given fewer CPUs than the job: workers inherit a mask that it no longer has. */
+static void note_cpu(const struct chain *c, struct waits *w, const struct event *e)
 {
+	const struct process_home *h = home_of(c->rec, e->pid);
+	bool is_few = h && h->cpus && h->cpus * 2 <= w->there;
 	int k = 0;
 
-	while (k < w->cpu_count && w->cpus[k].cpu != cpu)
+	w->all_ns += e->wait_ns;
+	w->few_ns += is_few ? e->wait_ns : 0;
+	w->allowed = is_few ? MAX(w->allowed, h->cpus) : w->allowed;
+	while (k < w->cpu_count && w->cpus[k].cpu != e->cpu)
 		k++;
 	if (k == CPUS_SEEN)
 		return;
 	w->cpu_count = MAX(w->cpu_count, k + 1);
-	w->cpus[k].cpu = cpu;
-	w->cpus[k].ns += ns;
+	w->cpus[k].cpu = e->cpu;
+	w->cpus[k].ns[0] += e->wait_ns;
+	w->cpus[k].ns[1] += is_few ? e->wait_ns : 0;
 }
 
 /* The fewest CPUs with nearly all of the waiting: before a mask was set, and on the way to its CPUs, threads wait
- * elsewhere, too. */
-static uint32_t few_cpus(struct waits *w)
+ * elsewhere, too. @of: one of the two sums. */
+static uint32_t few_cpus(struct waits *w, int of)
 {
-	uint64_t all = 0, left;
+	uint64_t all = of ? w->few_ns : w->all_ns, left = all;
 	uint32_t few = 0;
 
-	for (int i = 0; i < w->cpu_count; i++)
-		all += w->cpus[i].ns;
-	for (left = all; (double)left > THRESHOLD(FEW) * (double)all; few++) {
+	for (; (double)left > THRESHOLD(FEW) * (double)all && (int)few < w->cpu_count; few++) {
 		int most = 0;
 
 		for (int i = 1; i < w->cpu_count; i++)
-			most = w->cpus[i].ns > w->cpus[most].ns ? i : most;
-		left -= w->cpus[most].ns;
-		w->cpus[most].ns = 0;
+			most = w->cpus[i].ns[of] > w->cpus[most].ns[of] ? i : most;
+		left -= MIN(left, w->cpus[most].ns[of]);
+		w->cpus[most].ns[of] = 0;
 	}
 	return few;
 }
@@ -161,7 +169,7 @@ static void add_wait(const struct chain *c, const struct event *e, struct waits 
 	struct program *p;
 
 	w->rows++;
-	note_cpu(w, e->cpu, e->wait_ns);
+	note_cpu(c, w, e);
 	if (!e->peer_pid) {
 		w->nobody_ns += e->wait_ns;
 		w->nobody_long_ns += (double)e->wait_ns >= THRESHOLD(KEPT_OFF_NS) ? e->wait_ns : 0;
@@ -265,21 +273,22 @@ static bool by_stopped_group(const struct chain *c, const struct waits *w, struc
 	return true;
 }
 
-/* Few CPUs that it waits for again and again while the others idle: it may not use those. How many it may use is known
- * of the process as it was found; a thread, or a program later on, may have asked for fewer. */
+/* Few CPUs that are waited for again and again while the others idle: those may not be used. How many may be is known
+ * of a process as it was found; a thread, or a program later on, may have asked for fewer. */
 static bool by_mask(const struct chain *c, struct waits *w, struct resource_use *ret)
 {
-	const struct process_home *h = home_of(c->rec, c->a->pid);
-	uint32_t few = few_cpus(w), there = cpus_there(c);
-	bool is_recorded = h && h->cpus && few <= h->cpus && h->cpus * 2 <= there;
-	double busy = machine_pct(c);
+	bool is_recorded = (double)w->few_ns >= THRESHOLD(MOST) * (double)w->all_ns;
+	uint32_t few = few_cpus(w, is_recorded);
+	double busy = machine_pct(c), others; /* other CPUs: those waited for are busy */
 
-	if (w->rows < THRESHOLD(MASK_WAITS) || busy < 0 || busy >= THRESHOLD(MASK_IDLE))
+	is_recorded = is_recorded && few <= w->allowed;
+	few = is_recorded ? w->allowed : few;
+	if (w->rows < THRESHOLD(MASK_WAITS) || busy < 0 || few >= w->there)
 		return false;
-	if (is_recorded)
-		few = h->cpus;
-	else if (there < GUESS_CPUS || few * GUESS_CPUS > there ||
-		 (few > 1 && w->own_ns <= w->other_ns))
+	others = (busy * w->there - 100.0 * few) / (w->there - few);
+	if (others >= THRESHOLD(MASK_IDLE) ||
+		(!is_recorded && (w->there < GUESS_CPUS || few * GUESS_CPUS > w->there ||
+					 (few > 1 && w->own_ns <= w->other_ns))))
 		return false;
 	ret->resource = RESOURCE_CPU_MASK;
 	if (w->own && w->own_ns >= w->other_ns)
@@ -417,6 +426,7 @@ bool chain_cpu(const struct chain *c, struct resource_use *ret)
 
 	if (!w)
 		return false;
+	w->there = cpus_there(c);
 	if (lineage_build(c->rec, &w->own_pids.lines) == 0)
 		add_waits(c, w);
 	found = by_quota(c, ret) || by_stopped_group(c, w, ret) || by_mask(c, w, ret) ||

@@ -148,12 +148,11 @@ static struct machine machine_use(const struct chain *c)
 	return m;
 }
 
-/* A page that is new to the process is found, cleared and mapped: 0.5 us and more, several in a virtual machine. */
-bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret)
+/* A page that is new to the process is found, cleared or copied, and mapped: 0.5 us and more, several in a virtual machine.
+ * @units: that have all of them. */
+static bool are_pages(const struct chain *c, double share, double units, struct resource_use *ret)
 {
-	double pages = 0, bytes = 0, units;
-	double lost = share * (double)(c->d->slow_ns - c->d->ordinary_ns);
-	uint64_t unit = c->has_slow ? c->a->slow_step_ns : c->a->ordinary_step_ns;
+	double lost = share * (double)(c->d->slow_ns - c->d->ordinary_ns), pages = 0, bytes = 0;
 
 	for (size_t i = 0; i < c->rec->aggregate_count; i++) {
 		const struct aggregate *g = &c->rec->aggregates[i];
@@ -164,13 +163,66 @@ bool chain_fresh_memory(const struct chain *c, double share, struct resource_use
 		pages += (double)g->sketch.count;
 		bytes += (double)g->sum_arg0;
 	}
-	units = (double)MAX(c->to_ns - c->from_ns, INT64_C(1)) / (double)MAX(unit, UINT64_C(1));
-	pages /= units;
 	bytes /= units;
-	if (pages * THRESHOLD(PAGE_NS) < THRESHOLD(CHAIN_MOST) * lost)
+	if (pages / units * THRESHOLD(PAGE_NS) < THRESHOLD(CHAIN_MOST) * lost)
 		return false;
 	snprintf(ret->detail, sizeof(ret->detail), "%.*f MB", bytes < 1e7, bytes / 1e6);
 	return true;
+}
+
+bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret)
+{
+	uint64_t unit = c->has_slow ? c->a->slow_step_ns : c->a->ordinary_step_ns;
+
+	return are_pages(c, share,
+		(double)MAX(c->to_ns - c->from_ns, INT64_C(1)) / (double)MAX(unit, UINT64_C(1)),
+		ret);
+}
+
+/* Whether @e is a fork of the job's whose child goes on as what the job is. */
+static bool is_split(const struct chain *c, const struct lineage *lines, const struct event *e)
+{
+	return e->source == SOURCE_HOST && e->op == HOST_PROCESS_FORK && e->pid == c->a->pid &&
+	       !(e->flags & WIRE_THREAD) &&
+	       lineage_is_from(lines, e->peer_pid, e->pid, c->to_ns, true);
+}
+
+/* How many of the units that count have such a fork, or follow one; of slow ones also those that go on from there. */
+static size_t units_after_fork(
+	const struct chain *c, const struct lineage *lines, size_t *ret_units)
+{
+	const struct recording *rec = c->rec;
+	const struct step_mark *m = c->a->marks;
+	size_t i = 0, after = 0;
+	bool was_here = false, goes_on = false;
+
+	*ret_units = 0;
+	for (size_t k = 0; k < c->a->mark_count; k++) {
+		int64_t end = m[k].start.ns + (int64_t)m[k].dur_ns;
+		bool counts = !c->has_slow || m[k].is_slow, here = false;
+
+		for (; i < rec->event_count && rec->events[i].start.ns < end; i++)
+			here |= rec->events[i].start.ns >= m[k].start.ns &&
+				is_split(c, lines, &rec->events[i]);
+		goes_on = here || was_here || (c->has_slow && counts && goes_on);
+		was_here = here;
+		*ret_units += counts;
+		after += counts && goes_on;
+	}
+	return after;
+}
+
+/* Pages that are shared with a process that was forked are copied one by one, as either of the two writes to them. */
+bool chain_copied_memory(const struct chain *c, double share, struct resource_use *ret)
+{
+	_cleanup_(lineage_done) struct lineage lines = {0};
+	size_t units = 0, after = 0;
+
+	if (lineage_build(c->rec, &lines) == 0)
+		after = units_after_fork(c, &lines, &units);
+	return (double)after >= THRESHOLD(AGAIN) &&
+	       (double)after >= THRESHOLD(MOST) * (double)units &&
+	       are_pages(c, share, (double)after, ret);
 }
 
 bool chain_memory(const struct chain *c, struct resource_use *ret)

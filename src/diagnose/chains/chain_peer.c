@@ -282,7 +282,8 @@ bool chain_stop(const struct chain *c, struct resource_use *ret)
 	return true;
 }
 
-static bool by_address(const struct chain *c, struct resource_use *ret)
+/* *ret_waited: what of the loss was waited in these, as far as it is recorded. */
+static bool by_address(const struct chain *c, struct resource_use *ret, double *ret_waited)
 {
 	_cleanup_free_ struct peers *p = calloc(1, sizeof(*p));
 	const struct peer *most;
@@ -305,6 +306,7 @@ static bool by_address(const struct chain *c, struct resource_use *ret)
 				: "",
 		most->pid || most->is_here ? ", " : "", (double)most->bytes / 1e6);
 	ret->share = p->wait_ns ? (double)most->wait_ns / (double)p->wait_ns : 1;
+	*ret_waited = (double)p->wait_ns / (double)MAX(chain_lost_ns(c), UINT64_C(1));
 	return true;
 }
 
@@ -395,12 +397,19 @@ static bool by_timer(const struct chain *c, struct resource_use *ret)
 
 bool chain_peer(const struct chain *c, struct resource_use *ret)
 {
+	struct resource_use timer = {0};
+	double waited = 0;
+
 	if (by_process(c, ret)) {
 		by_delayed_ack(c, ret);
 		return true;
 	}
 	*ret = (struct resource_use){0};
-	if (by_address(c, ret)) {
+	if (by_address(c, ret, &waited)) {
+		if (waited < THRESHOLD(CHAIN_MOST) && by_timer(c, &timer)) {
+			*ret = timer;
+			return true;
+		}
 		by_delayed_ack(c, ret);
 		return true;
 	}

@@ -35,6 +35,7 @@
 	X(TRACEBACK, "", KIND, 0)                                                       /* stacks that the program takes of itself */ \
 	X(WORK, "", KIND, 0)                                                            /* that the program has a library do; which, who says */ \
 	X(FRESH_MEMORY, "", KIND, 0)                                                    /* pages that are touched for the first time */ \
+	X(COPIED_MEMORY, "", KIND, 0)                                                   /* pages shared with a forked process, as they are written to */ \
 	X(DELAYED_ACK, "another process", SEEN, RESOURCE_IS_AWAITED)                    /* a small packet waits for an acknowledgement */ \
 	X(TIMER, "", KIND, 0)                                                           /* of an event loop: nobody else ends the wait */ \
 	X(TIMEOUT, "", KIND, 0)                                                         /* an answer does not come: the wait ends by its own time limit */ \

@@ -79,8 +79,8 @@ static bool is_paced(const struct step_account *a)
 		return false;
 	for (size_t i = 0; i < a->mark_count; i++) {
 		double ns = (double)a->marks[i].dur_ns;
-		double usual =
-			(double)(a->marks[i].is_slow ? a->slow_step_ns : a->ordinary_step_ns);
+		bool is_slow = a->marks[i].is_slow && a->slow_step_ns; /* else they are mixed */
+		double usual = (double)(is_slow ? a->slow_step_ns : a->ordinary_step_ns);
 
 		near += ns < THRESHOLD(PACED_RATIO) * usual && ns * THRESHOLD(PACED_RATIO) > usual;
 	}
@@ -486,11 +486,14 @@ static double share_of_all(const struct step_account *a, enum delay_kind kind)
 
 /* Processes that work for the program, on this machine and longer than for a unit, and threads that share its
  * interpreter are how it is built, as its own code is. Who reads what it writes need not hold it up. */
-static double least_waste(const struct recording *rec, const struct delay *l)
+static double least_waste(
+	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
 	bool is_own = l->kind == DELAY_BY_GIL || (l->kind == DELAY_BY_NETWORK && l->end.pid) ||
 		      (l->kind == DELAY_BY_PROCESS && l->lead && l->lead->pid);
 
+	if (is_own && l->kind != DELAY_BY_GIL && asks_often(rec, a)) /* one after the other */
+		return THRESHOLD(WASTE);
 	return is_own && !is_kept(l) && !waits_to_write(rec, l) ? THRESHOLD(HOST_WASTE)
 								: THRESHOLD(WASTE);
 }
@@ -498,7 +501,7 @@ static double least_waste(const struct recording *rec, const struct delay *l)
 bool delay_is_waste(
 	const struct recording *rec, const struct step_account *a, const struct delay *l)
 {
-	double least = least_waste(rec, l);
+	double least = least_waste(rec, a, l);
 
 	/* What it is is known: a library's work, something on the way. A server parses what it is asked, and has somebody else
 	 * do it once that is what requests wait for. */
@@ -521,6 +524,6 @@ bool delay_is_built(
 		host_share(rec, a, &one_place);
 		return one_place >= least;
 	}
-	return least_waste(rec, l) > least && l->share >= least &&
+	return least_waste(rec, a, l) > least && l->share >= least &&
 	       share_of_all(a, l->kind) >= least && is_waste(rec, a, l);
 }

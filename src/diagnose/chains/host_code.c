@@ -315,16 +315,39 @@ static const struct work_place *largest_place(const struct work_place places[WOR
 	return most;
 }
 
-/* Samples say how much of a thread's code it is: the account has one stack for all at a place. What has half of the code
- * that is there for something else than the GPU is named, and a good part of what slow units have more; of what is done on
- * the way less will do. */
+/* What has half of the code that is there for something else than the GPU is named, and a good part of what slow units have
+ * more; of what is done on the way less will do. What touches pages is no other work. @all: of the code. */
+static bool is_of_kind(const struct chain *c, const struct work_sums *w, size_t k, double all,
+	struct resource_use *ret)
+{
+	const struct work *known = k < WORK_OTHER ? &works[k] : NULL;
+	bool is_fresh = known && known->resource == RESOURCE_FRESH_MEMORY;
+	double own = grown(c, w, k), other = all - grown(c, w, WORK_DRIVES);
+
+	if (own <= 0 || !goes_on(c, w, k) || own / all * c->d->share < THRESHOLD(WASTE) ||
+		(!(known && known->where == AROUND) && own < THRESHOLD(CHAIN_MOST) * other) ||
+		(c->has_slow && own < THRESHOLD(CHAIN_PART) * all))
+		return false;
+	if ((!known || is_fresh) && chain_copied_memory(c, own / all, ret))
+		ret->resource = RESOURCE_COPIED_MEMORY;
+	else if (!known || (is_fresh && !chain_fresh_memory(c, own / all, ret)))
+		return false;
+	else
+		ret->resource = known->resource;
+	ret->share = own / all;
+	ret->stack_hash = largest_place(w->places[k])->hash;
+	snprintf(ret->who, sizeof(ret->who), "%s", known ? known->name : "");
+	return true;
+}
+
+/* Samples say how much of a thread's code it is: the account has one stack for all at a place. */
 bool chain_work(const struct chain *c, struct resource_use *ret)
 {
 	/* Of those no samples are looked at. */
 	bool is_others = c->d->kind == DELAY_BY_PROCESS || c->d->kind == DELAY_BY_LOADER;
 	_cleanup_free_ struct work_sums *w =
 		c->rec->stacks && !is_others ? calloc(1, sizeof(*w)) : NULL;
-	double all = 0, most = 0, other;
+	double all = 0, most = 0;
 	size_t k = 0;
 
 	if (!w)
@@ -337,17 +360,6 @@ bool chain_work(const struct chain *c, struct resource_use *ret)
 			k = i;
 		}
 	}
-	other = all - grown(c, w, WORK_DRIVES);
-	if (w->looked < THRESHOLD(IN_A_ROW) || most <= 0 || !goes_on(c, w, k) ||
-		most / all * c->d->share < THRESHOLD(WASTE) ||
-		(works[k].where != AROUND && most < THRESHOLD(CHAIN_MOST) * other) ||
-		(c->has_slow && most < THRESHOLD(CHAIN_PART) * all) ||
-		(works[k].resource == RESOURCE_FRESH_MEMORY &&
-			!chain_fresh_memory(c, most / all, ret)))
-		return false;
-	ret->resource = works[k].resource;
-	ret->share = most / all;
-	ret->stack_hash = largest_place(w->places[k])->hash;
-	snprintf(ret->who, sizeof(ret->who), "%s", works[k].name);
-	return true;
+	return w->looked >= THRESHOLD(IN_A_ROW) &&
+	       (is_of_kind(c, w, k, all, ret) || is_of_kind(c, w, WORK_OTHER, all, ret));
 }

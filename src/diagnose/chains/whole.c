@@ -12,6 +12,7 @@
 #include "diagnose/chains/gpu_change.h"
 #include "diagnose/chains/host_code.h"
 #include "diagnose/rows/place.h"
+#include "diagnose/rows/reply.h"
 #include "diagnose/thresholds.h"
 #include "base/macros.h"
 #include "wire/op_kind.h"
@@ -233,9 +234,11 @@ static void join_mutexes(const struct recording *rec, struct step_account *a)
 
 /* ---- launch after launch ---- */
 
+/* A reading says what was so in the second before it. */
 static struct gpu_use use_of(
 	const struct recording *rec, const struct step_account *a, int64_t index)
 {
+	int64_t from_ns = a->first.ns + (int64_t)NS_PER_S;
 	struct gpu_use use = {0};
 	double squares = 0, n;
 
@@ -243,7 +246,7 @@ static struct gpu_use use_of(
 		const struct gpu_sample *s = &rec->gpus[i];
 		double busy = (double)MIN(s->util_gpu_pct, INT64_C(100)) / 100;
 
-		if (s->index != index || s->time.ns < a->first.ns || s->time.ns > a->last.ns ||
+		if (s->index != index || s->time.ns < from_ns || s->time.ns > a->last.ns ||
 			busy < 0)
 			continue;
 		for (int k = 0; k < GPU_PROCESSES_NAMED; k++)
@@ -401,6 +404,63 @@ bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a)
 	       launches <= THRESHOLD(PIECE_LAUNCHES) * drains;
 }
 
+double answers_of(const struct recording *rec, const struct step_account *a)
+{
+	uint64_t sends = 0, receives = 0;
+	int64_t first = a->last.ns;
+
+	for (size_t i = 0; i < rec->aggregate_count; i++) {
+		const struct aggregate *g = &rec->aggregates[i];
+
+		if (g->pid != a->pid || g->source != SOURCE_NET || g->bucket.ns < a->first.ns ||
+			g->bucket.ns >= a->last.ns)
+			continue;
+		first = MIN(first, g->bucket.ns);
+		sends += g->op == NET_SEND ? g->sketch.count : 0;
+		receives += g->op == NET_RECV ? g->sketch.count : 0;
+	}
+	return (double)MIN(sends, receives) * (double)a->ordinary_step_ns /
+	       (double)MAX(a->last.ns - first, INT64_C(1));
+}
+
+bool asks_often(const struct recording *rec, const struct step_account *a)
+{
+	return answers_of(rec, a) >= THRESHOLD(SYNCS_MANY) && a->origin != STEP_BY_TIME &&
+	       a->origin != STEP_BY_REQUEST && reply_asks(rec, a->pid);
+}
+
+/* Whether the code of @e is a call that sends or receives, and nothing else. */
+static bool is_transfer(const struct recording *rec, const struct account_entry *e)
+{
+	const struct stack *s = stack_find(rec->stacks, e->stack_hash);
+	uint32_t network = UINT32_C(1) << ACCOUNT_NETWORK;
+
+	return e->owner == OWNER_SELF && e->line == ACCOUNT_HOST && s && place_blocks(s) == network;
+}
+
+/* Where a unit asks again and again, what it does in the calls that ask and that take the answers is the asking. */
+static void join_asking(const struct recording *rec, struct step_account *a)
+{
+	const struct account_entry *who = NULL;
+
+	for (int i = 0; i < a->entry_count; i++) {
+		const struct account_entry *e = &a->entries[i];
+
+		if (e->owner == OWNER_SELF && e->line == ACCOUNT_NETWORK && e->culprit_pid &&
+			(!who || e->slow_ns > who->slow_ns))
+			who = e;
+	}
+	for (int i = 0; who && i < a->entry_count; i++) {
+		struct account_entry *e = &a->entries[i];
+
+		if (!is_transfer(rec, e))
+			continue;
+		move(a, e, who);
+		e->culprit_pid = who->culprit_pid;
+		memcpy(e->culprit, who->culprit, COMM_LEN);
+	}
+}
+
 static void join_launching(const struct recording *rec, struct step_account *a)
 {
 	a->ordinary_launches = launches_of(rec, a);
@@ -417,6 +477,8 @@ void step_account_whole(
 	const struct recording *rec, const struct step_account *a, struct step_account *ret)
 {
 	mix_units(a, ret);
+	if (asks_often(rec, ret))
+		join_asking(rec, ret);
 	join_places(rec, ret);
 	join_readers(rec, ret);
 	join_mutexes(rec, ret);

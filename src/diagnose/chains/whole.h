@@ -28,6 +28,12 @@ double gpu_idle_share(const struct recording *rec, const struct step_account *a)
  * there are many. */
 double gpu_drains_of(const struct recording *rec, const struct step_account *a);
 
+/* answers_of - how many answers a unit receives over sockets to what it has sent. */
+double answers_of(const struct recording *rec, const struct step_account *a);
+
+/* asks_often - whether these are many, and the process is not the one that is asked. */
+bool asks_often(const struct recording *rec, const struct step_account *a);
+
 /* gpu_gets_pieces - whether it is given some launches at a time, all for little, and waited for after each: while the code between
  * runs it is idle. */
 bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a);

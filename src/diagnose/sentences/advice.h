@@ -58,7 +58,7 @@ enum advice_fact {
 	ON_DEFAULT_STREAM = 1 << 23, /* these are on the default stream */
 	HELD_BY_THREAD = 1 << 24,    /* a thread waits for the GPU, and the steps for that one */
 	MORE_WORK = 1 << 25,         /* the GPU is given more to do */
-	MANY_WAITS = 1 << 26,        /* slow steps wait for the GPU much more often */
+	MANY_WAITS = 1 << 26,        /* the GPU is waited for much more often; many answers are */
 	NO_LEDGER = 1 << 27,         /* the recording does not say what threads did */
 	IS_OF_KERNEL = 1 << 28,      /* the culprit is a thread of the kernel */
 	BY_STOPPER = 1 << 29,        /* the culprit is who stops it */

@@ -28,6 +28,7 @@
 	X(call)     /* "cudaMemsetAsync, about 18 a step" */                                       \
 	X(work)     /* "640 launches a step instead of 320" */                                     \
 	X(waits)    /* "245 times a step instead of 4" */                                          \
+	X(answers)  /* "200 requests per step, 0.2 ms each" */                                     \
 	X(launches) /* "640" */                                                                    \
 	X(calls)    /* "cudaMalloc 72 times a step" */                                             \
 	X(bytes)    /* "12 MB" */                                                                  \

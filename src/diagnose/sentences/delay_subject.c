@@ -10,6 +10,7 @@
 #include "diagnose/accounts/tracer_name.h"
 #include "diagnose/chains/chain.h"
 #include "diagnose/chains/host_code.h"
+#include "diagnose/chains/whole.h"
 #include "diagnose/findings/detector.h"
 #include "diagnose/rows/home.h"
 #include "diagnose/sentences/advice.h"
@@ -399,6 +400,12 @@ static unsigned find_facts(const struct delay_subject *s)
 	if (s->end.resource == RESOURCE_CPU_PROGRAM && s->end.who_share > 0 &&
 		s->end.who_share < THRESHOLD(CHAIN_MOST))
 		facts |= AMONG_OTHERS;
+	/* Ordinary units ask as often as slow ones. */
+	if (!delay_is_slow(s->a) &&
+		(s->l->kind == DELAY_BY_NETWORK ||
+			(s->l->kind == DELAY_BY_PROCESS && s->has_wait)) &&
+		asks_often(s->rec, s->a))
+		facts |= MANY_WAITS;
 	if ((s->l->kind == DELAY_BY_HOST || s->l->kind == DELAY_BY_LAUNCH ||
 		    s->l->kind == DELAY_BY_COPY || s->l->kind == DELAY_BY_CALL) &&
 		waits_often(s->a))

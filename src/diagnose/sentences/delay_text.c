@@ -133,6 +133,17 @@ static void put_counts(const struct delay_subject *s, struct delay_values *v)
 			delay_unit(a));
 }
 
+static void put_answers(const struct delay_subject *s, struct delay_values *v)
+{
+	double each = answers_of(s->rec, s->a);
+	char text[SPAN_TEXT_MAX];
+
+	if (s->facts & MANY_WAITS && each >= 1)
+		snprintf(v->answers, sizeof(v->answers), "%.0f requests per %s, %s each", each,
+			delay_unit(s->a),
+			span_text_one(text, (uint64_t)((double)s->l->slow_ns / each)));
+}
+
 /* Calls that come in every unit: fewer are those of a pool that grows. */
 static void put_calls(const struct delay_subject *s, struct delay_values *v)
 {
@@ -177,6 +188,7 @@ static void find_values(const struct delay_subject *s, struct delay_values *v)
 	put_work(s, v);
 	put_counts(s, v);
 	put_calls(s, v);
+	put_answers(s, v);
 }
 
 /* ---- the title ---- */

@@ -34,6 +34,10 @@ unit_find marks_find;
  * GPU is in none. */
 unit_find requests_find;
 
+/* replies_find - of a process that asks a service again and again, an event loop for instance: from one reply after which the GPU
+ * gets work to the next. None of one that is asked itself. */
+unit_find replies_find;
+
 /* windows_find - equal pieces of time, of a process in which nothing recurs that is known: a server, a
  * notebook, a program that only launches kernels. They lie between its first work on the GPU and its last:
  * imports and the loading of a model come before. Those in which it rested are left out: a server without

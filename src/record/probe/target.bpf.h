@@ -111,8 +111,9 @@ struct thread_state {
 	__u64 syscall_ns;  /* when it was entered; 0: none */
 	__u64 blocked_ns;  /* time blocked since the thread is known */
 	__u64 blocked_was; /* blocked_ns at that entry */
-	__u64 idle_ns;     /* when the GPU was last known to be idle; 0: it has work since */
-	__u32 after_gap;   /* WIRE_AFTER_GAP: the outermost call under way came after a pause */
+	__u64 polled_ns; /* the last stay in poll() that somebody else ended; 0: it was received */
+	__u64 idle_ns;   /* when the GPU was last known to be idle; 0: it has work since */
+	__u32 after_gap; /* WIRE_AFTER_GAP: the outermost call under way came after a pause */
 	__u32 nccl_groups; /* beginnings and ends of outermost groups so far */
 	__u64 reclaim_ns;  /* since when the thread frees memory itself */
 	__u64 compact_ns;

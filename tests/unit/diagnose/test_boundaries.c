@@ -511,6 +511,65 @@ static void test_a_thread_for_each_request(void **state)
 	}
 }
 
+/* A receive of the job's that was waited for, from a port of whoever listens there (@pid: known) or has connected. */
+static void received(
+	struct ledger_scene *s, int64_t at, uint32_t port, uint32_t pid, uint64_t wait_ns)
+{
+	s->events[s->event_count++] = (struct event){.start.ns = at,
+		.pid = JOB,
+		.tid = MAIN,
+		.source = SOURCE_NET,
+		.op = NET_RECV,
+		.family = 2,
+		.dev = port,
+		.peer_pid = pid,
+		.wait_ns = wait_ns};
+}
+
+/* An event loop that asks for something in two parts, looks whether the GPU has done its work, and waits for nothing else. */
+static void ask(
+	struct ledger_scene *s, uint32_t port, uint32_t pid, struct recording *rec, struct found *f)
+{
+	struct ledger_thread t = trainer(s);
+
+	for (int i = 0; i < 40; i++) {
+		for (int part = 0; part < 2; part++) {
+			stay(&t, LEDGER_POLL, MS(20), 0, WORKER, WORKER);
+			received(s, t.at + (int64_t)US(50), port, pid, MS(20));
+		}
+		spend(&t, LEDGER_RUN, MS(1));
+		spend(&t, LEDGER_LAUNCH, MS(1));
+		stay(&t, LEDGER_POLL, MS(8), 0, 0, 0);
+		spend(&t, LEDGER_RUN, MS(1));
+	}
+	mark(&t, MARK_STOP);
+	find(s, rec, f);
+}
+
+static void test_replies(void **state)
+{
+	static const struct {
+		uint32_t port, pid;
+		enum step_origin origin;
+	} rows[] = {
+		{6379, 0, STEP_BY_REPLY},
+		{45000, WORKER, STEP_BY_REPLY}, /* somebody listens there */
+		{45000, 0, STEP_BY_TIME},       /* who asks has such a port */
+	};
+
+	for (size_t i = 0; i < ARRAY_SIZE(rows); i++) {
+		SCENE;
+		FOUND;
+		struct recording rec;
+
+		ask(s, rows[i].port, rows[i].pid, &rec, &f);
+		assert_int_equal(f.spans.origin, rows[i].origin);
+		assert_int_equal(f.spans.tid, MAIN);
+		if (rows[i].origin == STEP_BY_REPLY)
+			check_all(&f.spans, STEP_BY_REPLY, 39, MS(51));
+	}
+}
+
 /* A program without marks: imports for 20 s, a model that is copied, then 5 s of kernels. Another thread of it waits for
  * the GPU all the time, one of a runtime queries it. */
 static void test_windows_of_time(void **state)
@@ -700,6 +759,7 @@ int main(void)
 		cmocka_unit_test(test_a_warm_up_is_not_all),
 		cmocka_unit_test(test_a_thread_that_only_loads),
 		cmocka_unit_test(test_a_thread_for_each_request),
+		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_windows_of_time),
 		cmocka_unit_test(test_windows_suit_the_recording),
 		cmocka_unit_test(test_windows_of_a_rank_go_on),

@@ -246,6 +246,36 @@ static void test_a_mask(void **state)
 	free(s);
 }
 
+/* The job may use all CPUs, its workers one: they were started while it was pinned. On a machine with two that one is half. */
+static void test_an_inherited_mask(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
+	struct account_entry *e = chain_entry(s, ACCOUNT_CPU, OWNER_PROCESS);
+
+	e->pid = 2000;
+	chain_home(s, CHAIN_JOB, "python3", "train.py")->cpus = 2;
+	for (uint32_t i = 0; i < 2; i++) {
+		chain_home(s, 2000 + i, "python3", "train.py")->cpus = 1;
+		s->ledger[s->rec.ledger_count++] =
+			(struct ledger_row){.pid = 2000 + i, .tid = 2000 + i};
+	}
+	busy(s, 64);
+	for (int i = 0; i < 10; i++)
+		s->samples[i].busiest_cpu = 1;
+	waits(s, 40, 2001, 1, "python3", 1);
+	for (size_t i = 0; i < s->rec.event_count; i++)
+		s->events[i].pid = s->events[i].tid = 2000;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_MASK);
+	assert_string_equal(s->delay.end.who, "train.py");
+	s->homes[1].cpus = 2;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	s->homes[1].cpus = 1;
+	for (size_t i = 0; i < s->rec.sample_count; i++)
+		s->samples[i].cpu_pct = 90; /* the other one is not free either */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_CPU_OWN);
+	free(s);
+}
+
 static void test_a_mask_of_several(void **state)
 {
 	struct chain_scene *s = chain_scene_new(DELAY_BY_CPU, true);
@@ -336,6 +366,7 @@ int main(void)
 		cmocka_unit_test(test_threads_of_the_account),
 		cmocka_unit_test(test_a_quota),
 		cmocka_unit_test(test_a_mask),
+		cmocka_unit_test(test_an_inherited_mask),
 		cmocka_unit_test(test_a_mask_of_several),
 		cmocka_unit_test(test_a_later_mask),
 		cmocka_unit_test(test_too_many_threads),

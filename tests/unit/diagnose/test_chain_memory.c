@@ -148,6 +148,46 @@ static void test_page_faults(void **state)
 	free(s);
 }
 
+/* A checkpoint by fork(): whatever the code does that writes to memory then, pages are copied under it. */
+static void test_copied_pages(void **state)
+{
+	struct chain_scene *s = chain_scene_new(DELAY_BY_HOST, true);
+	static struct aggregate pages = {
+		.pid = CHAIN_JOB, .source = SOURCE_HOST, .op = HOST_PAGE_ALLOC};
+	uint64_t updating = chain_stack(s,
+		&(struct stack_frame){
+			.py_file = "/job/train.py", .py_func = "update", .py_line = 7},
+		1);
+	size_t forks = s->rec.event_count;
+
+	for (int i = 0; i < CHAIN_STEPS; i++) {
+		if (i >= CHAIN_SLOW)
+			chain_event(s, chain_at(i), SOURCE_HOST, HOST_PROCESS_FORK, CHAIN_JOB)
+				->peer_pid = 3000 + (uint32_t)i;
+		chain_event(s, chain_at(i) + 1, SOURCE_HOST, HOST_CPU_SAMPLE, CHAIN_JOB)
+			->stack_hash = updating;
+	}
+	for (int i = 0; i < ACCOUNT_LINES; i++)
+		s->account.slow_ns[i] = s->account.ordinary_ns[i] = 0;
+	s->account.slow_ns[ACCOUNT_HOST] = 50 * NS_PER_MS;
+	s->rec.aggregates = &pages;
+	s->rec.aggregate_count = 1;
+	pages.bucket.ns = CHAIN_T0 + 60 * CHAIN_STEP;
+	pages.sketch.count = 50 * 20000;
+	pages.sum_arg0 = pages.sketch.count * 4096;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_COPIED_MEMORY);
+	assert_string_equal(s->delay.end.detail, "82 MB");
+	assert_int_equal(s->delay.end.stack_hash, updating);
+	pages.sketch.count = 50 * 200; /* hardly any */
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	pages.sketch.count = 50 * 20000;
+	for (size_t i = forks; i < s->rec.event_count; i++)
+		if (s->events[i].op == HOST_PROCESS_FORK)
+			s->events[i].flags |= WIRE_THREAD;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
+	free(s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_reclaim),
 		cmocka_unit_test(test_fresh_memory),
 		cmocka_unit_test(test_page_faults),
+		cmocka_unit_test(test_copied_pages),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -406,6 +406,11 @@ static void test_a_loop_that_sleeps_from_then_on(void **state)
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		marks[i] = (struct step_mark){.dur_ns = MS(i < 30 ? 40 : 90), .is_slow = i >= 30};
 	assert_false(delay_is_idle(&rec, &a, &d));
+	a.slow_step_ns = 0; /* both kinds taken together: their mean is the usual length */
+	a.ordinary_step_ns = MS(60);
+	assert_false(delay_is_idle(&rec, &a, &d));
+	a.slow_step_ns = MS(90);
+	a.ordinary_step_ns = MS(40);
 	for (size_t i = 0; i < ARRAY_SIZE(marks); i++)
 		marks[i].dur_ns = MS(i % 3 ? 40 : 400);
 	assert_true(delay_is_idle(&rec, &a, &d));

@@ -122,6 +122,42 @@ static void test_one_place_is_one_cause(void **state)
 	assert_false(waste);
 }
 
+/* Two hundred keys in each unit, one by one: most of it is the calls that send and receive. Who is asked itself does it for
+ * others. */
+static void test_one_request_after_another(void **state)
+{
+	static struct aggregate moved[] = {{.pid = 7, .source = SOURCE_NET, .op = NET_SEND},
+		{.pid = 7, .source = SOURCE_NET, .op = NET_RECV}};
+	static struct event received = {.source = SOURCE_NET,
+		.op = NET_RECV,
+		.pid = 7,
+		.family = 2,
+		.dev = 6379,
+		.wait_ns = 2 * MS};
+	struct step_account a = job(50);
+	bool waste;
+
+	rec.aggregates = moved;
+	rec.aggregate_count = ARRAY_SIZE(moved);
+	rec.events = &received;
+	rec.event_count = 1;
+	moved[0].sketch.count = moved[1].sketch.count = 100 * 200;
+	put(&a, OWNER_SELF, ACCOUNT_NETWORK, POLL, 12);
+	a.entries[0].culprit_pid = 9;
+	put(&a, OWNER_SELF, ACCOUNT_HOST, POLL, 20);
+	put(&a, OWNER_SELF, ACCOUNT_HOST, FORWARD, 18);
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 50);
+	assert_float_equal(answers_of(&rec, &a), 200, 1e-9);
+	assert_int_equal(delay_ms(&a, DELAY_BY_NETWORK, &waste), 32);
+	assert_true(waste);
+	received.dev = 45000;
+	assert_int_equal(delay_ms(&a, DELAY_BY_HOST, &waste), 50); /* its code, as at any place */
+	received.dev = 6379;
+	moved[1].sketch.count = 100 * 2;
+	assert_int_equal(delay_ms(&a, DELAY_BY_HOST, &waste), 50);
+	rec.aggregate_count = rec.event_count = 0;
+}
+
 /* Hundreds of waits in a step, and the GPU idles for 35 % of it: so much they cost. */
 static void test_many_small_waits(void **state)
 {
@@ -426,6 +462,7 @@ int main(void)
 		cmocka_unit_test(test_a_gpu_that_is_never_idle),
 		cmocka_unit_test(test_other_gpus_idle),
 		cmocka_unit_test(test_one_place_is_one_cause),
+		cmocka_unit_test(test_one_request_after_another),
 		cmocka_unit_test(test_many_small_copies),
 		cmocka_unit_test(test_a_process_and_its_wait),
 		cmocka_unit_test(test_a_full_pipe),

@@ -369,6 +369,17 @@ static __always_inline void ledger_begin(struct thread_state *ts, __u64 now)
 		ledger_book(ts, LEDGER_RUN, now);
 }
 
+/* How long it was in poll() until there was something of another process's: what is received next. */
+static __always_inline void ledger_note_poll(
+	struct thread_state *ts, struct task_struct *task, const struct ledger_stay *stay)
+{
+	bool is_own = ts->waker == WAKER_TIMER ||
+		      (ts->waker == WAKER_TASK && ts->waker_pid == (__u32)task->tgid);
+
+	if (stay->line == LEDGER_POLL)
+		ts->polled_ns = is_own ? 0 : stay->ns - stay->wait_ns;
+}
+
 /* ledger_on - @task comes back to the CPU; ts->off_ns is when it left. */
 static __always_inline void ledger_on(struct thread_state *ts, struct task_struct *task, __u64 now)
 {
@@ -383,6 +394,7 @@ static __always_inline void ledger_on(struct thread_state *ts, struct task_struc
 		return;
 	}
 	ledger_book_stay(ts, task, now, &stay);
+	ledger_note_poll(ts, task, &stay);
 	if (stay.ns >= stay_limit_ns && ledger_has_room(l, MARK_STAY)) {
 		ledger_row_send(ts, task, MARK_STAY, ts->stay_stack, &stay, false);
 	} else {

@@ -4,7 +4,8 @@
  *
  * The kernel reports every send and receive in one place, whatever system call it came by
  * (sock_send_length, sock_recv_length; 6.3). The system calls are watched only for the time of
- * entry and the descriptor. Time in which the thread was blocked is waiting, the rest transferring.
+ * entry and the descriptor. Time in which the thread was blocked is waiting, the rest transferring. Who waits in poll()
+ * receives at once: that wait is the next receive's, and it is recorded for whom it waited for.
  * Kernels without that place report the four calls that are for sockets alone, by their exit.
  *
  * A retransmit happens in an interrupt, in the name of whoever runs: the socket's owner is the
@@ -109,7 +110,7 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, struct sock *sk)
 {
 	struct task_struct *task = bpf_get_current_task_btf();
 	struct wire_agg_key key = {.source = SOURCE_NET, .op = op};
-	__u64 now = bpf_ktime_get_ns(), start, wait_ns = 0;
+	__u64 now = bpf_ktime_get_ns(), start, wait_ns = 0, polled_ns = 0;
 	struct thread_state *ts;
 	struct wire_net *r;
 	struct wire_agg *a;
@@ -123,11 +124,15 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, struct sock *sk)
 	start = ts->syscall_ns ? ts->syscall_ns : now;
 	if (ts->syscall_ns)
 		wait_ns = ts->blocked_ns - ts->blocked_was;
+	if (op == NET_RECV && bytes >= 0) { /* what poll() said there is */
+		polled_ns = ts->polled_ns;
+		ts->polled_ns = 0;
+	}
 	ts->syscall_ns = now; /* sendmmsg: the next message starts here */
 	ts->blocked_was = ts->blocked_ns;
 	hit_count(SOURCE_NET);
 	aggregate_add(&key, now - start, bytes > 0 ? bytes : 0, &a);
-	if (a && !record_all && now - start < net_limit_ns &&
+	if (a && !record_all && now - start < net_limit_ns && polled_ns < net_limit_ns &&
 		(bytes >= 0 || bytes == -EAGAIN_CODE)) {
 		aggregated_count(SOURCE_NET);
 		return;
@@ -143,7 +148,7 @@ static __always_inline void transfer_end(__u16 op, __s64 bytes, struct sock *sk)
 	r->h.tid = task->pid;
 	r->h.cgroup_id = bpf_get_current_cgroup_id();
 	bpf_get_current_comm(r->h.comm, sizeof(r->h.comm));
-	r->wait_ns = wait_ns;
+	r->wait_ns = wait_ns + polled_ns;
 	r->bytes = bytes;
 	r->fd = start == now ? UNKNOWN_FD : ts->fd;
 	r->family = r->port = 0;
