@@ -16,9 +16,9 @@
 
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1) /* the year 2116 */
 #define TIME_MIN_NS (-(INT64_C(1) << 60))
-#define GROUP_NS    100000 /* Sends and Recvs of one group begin within */
-#define SORT_MOVES  8      /* for each item, in sort_items() */
-#define BESIDE_MIN  3      /* Sends: fewer may be times that are wrong */
+#define GROUP_NS    100000              /* Sends and Recvs of one group begin within */
+#define SORT_MOVES  8                   /* for each item, in sort_items() */
+#define BESIDE_MIN  3                   /* Sends: fewer may be times that are wrong */
 #define ERROR_MAX   (UINT64_C(1) << 40) /* of a clock that is not known at all */
 
 void blame_job_done(struct job *j)

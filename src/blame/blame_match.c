@@ -189,8 +189,8 @@ static int enter_ranks(struct job *j, size_t memberships)
 /* Whether the numbers of @m are too far apart for an array of them. */
 static bool is_sparse(const struct job_comm *m)
 {
-	return m->collectives && m->last_seq - m->first_seq >=
-					 DENSE_FACTOR * (uint64_t)m->collectives + DENSE_MORE;
+	return m->collectives &&
+	       m->last_seq - m->first_seq >= DENSE_FACTOR * (uint64_t)m->collectives + DENSE_MORE;
 }
 
 /* Sequence numbers far apart: those that occur, so that a match has a place among them. All communicators at once: somebody

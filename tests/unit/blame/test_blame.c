@@ -266,7 +266,8 @@ static void test_slower_and_late(void **state)
 	s.faulty_count = 1;
 	s.amount = 0.08;
 	assert_int_equal(job_run(&s, &t), 0);
-	for (size_t i = 0; i < t.call_count; i++) { /* from the 140th step on everything is late, by it */
+	for (size_t i = 0; i < t.call_count;
+		i++) { /* from the 140th step on everything is late, by it */
 		struct blame_call *c = &t.calls[i];
 		int64_t more = (int64_t)(c->c.seq / s.buckets) - 139;
 
