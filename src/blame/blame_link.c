@@ -88,7 +88,7 @@ static bool is_grouped(const struct job *j, uint32_t item)
 	return false;
 }
 
-/* Which Send a Recv belongs to was told by when they ended: with the one before it, its transfer is what comes between. */
+/* What belongs together was told by when it ended: with the call before it, its transfer is what comes between. */
 static bool is_supposed(const struct job *j, const struct job_match *m)
 {
 	return job_call(j, m->last)->seq >= COMM_JOIN_MADE_UP;
@@ -439,8 +439,8 @@ static int list_taken(const struct job *j, struct taken **ret, size_t *ret_count
 		if (m->count < 2 || m->arrival_ns < j->cuts[0])
 			continue;
 		ns = took(j, m);
-		if (ns <= 0 || (is_message(j, m) && (j->is_guessed || is_supposed(j, m) ||
-							    is_grouped(j, end_of(j, m)))))
+		if (ns <= 0 || is_supposed(j, m) ||
+			(is_message(j, m) && (j->is_guessed || is_grouped(j, end_of(j, m)))))
 			continue;
 		list[n++] = (struct taken){
 			number_of(slots, size, key_of(j, m), &kinds), m->arrival_ns, i, ns};
