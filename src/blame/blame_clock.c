@@ -177,6 +177,8 @@ static void move_items(struct aligning *a, uint32_t worker, uint32_t node, int64
 	}
 }
 
+/* The solver's errors are those from its root. One whose clock is known is as far from those that are set as the anchor is
+ * from there. */
 static void use_clocks(struct aligning *a)
 {
 	struct job *j = a->j;
@@ -185,11 +187,15 @@ static void use_clocks(struct aligning *a)
 		uint32_t node = a->node_of[w], anchor;
 		int64_t base;
 
-		if (j->error_ns[w] <= SURE_NS || j->first[w] == j->first[w + 1])
+		if (j->first[w] == j->first[w + 1])
 			continue;
 		anchor = a->anchor[clocks_root(a->clocks, node)];
 		if (clocks_error(a->clocks, node) == UINT64_MAX)
 			continue;
+		if (j->error_ns[w] <= SURE_NS) {
+			j->error_ns[w] += clocks_error(a->clocks, anchor);
+			continue;
+		}
 		if (a->ties)
 			a->ties[w] =
 				(struct blame_tie){a->best[anchor], clocks_met(a->clocks, node)};

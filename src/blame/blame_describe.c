@@ -32,10 +32,15 @@ static void find_latest(const struct job *j, uint32_t worker, struct blame_suspe
 	}
 }
 
-/* Half of its lasting excess in a step, of one that is always a bit slower; 0: it is late in some steps. */
-static double lasting_half(const struct job_cost *c, uint64_t step_ns)
+/* Half of its lasting excess in a step, of one that is always a bit slower; 0: most of its excess is that of late steps. */
+static double lasting_half(const struct job *j, uint32_t worker)
 {
-	if (c->late >= LATE_MIN && c->excess_ns <= 3 * c->late * (double)step_ns)
+	const struct job_cost *c = &j->costs[worker];
+	double late = 0;
+
+	for (size_t at = worker * j->step_count; at < (worker + 1) * j->step_count; at++)
+		late += j->late[at] ? (double)j->excess[at] : 0;
+	if (c->late >= LATE_MIN && 2 * late >= c->excess_ns)
 		return 0;
 	return MAX(c->own_ns - c->peer_ns, 1.0) / (2 * (double)MAX(c->seen, 1U));
 }
@@ -77,7 +82,7 @@ static size_t keep_large(uint64_t *at, uint64_t *lag, size_t n)
 static int describe_steps(const struct job *j, uint32_t worker, struct blame_suspect *s)
 {
 	const struct job_cost *c = &j->costs[worker];
-	double half = lasting_half(c, j->step_ns);
+	double half = lasting_half(j, worker);
 	_cleanup_free_ uint64_t *at = calloc(j->step_count + 1, sizeof(*at));
 	_cleanup_free_ uint64_t *lag = calloc(j->step_count + 1, sizeof(*lag));
 	struct periodicity p;
@@ -144,8 +149,7 @@ int blame_describe(const struct job *j, uint32_t worker, double lost_ns, struct 
 
 bool blame_late_together(const struct job *j, uint32_t a, uint32_t b)
 {
-	double half_a = lasting_half(&j->costs[a], j->step_ns);
-	double half_b = lasting_half(&j->costs[b], j->step_ns);
+	double half_a = lasting_half(j, a), half_b = lasting_half(j, b);
 	size_t both = 0, either = 0;
 
 	if (j->group[a] != j->group[b])

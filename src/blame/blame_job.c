@@ -16,10 +16,9 @@
 
 #define TIME_MAX_NS ((INT64_C(1) << 62) - 1) /* the year 2116 */
 #define TIME_MIN_NS (-(INT64_C(1) << 60))
-#define GROUP_NS    100000 /* Sends and Recvs of one group begin within */
-#define EDGE_NS     20000  /* a call that begins so soon before the end of one comes after it */
-#define SORT_MOVES  8      /* for each item, in sort_items() */
-#define BESIDE_MIN  3      /* Sends: fewer may be times that are wrong */
+#define GROUP_NS    100000              /* Sends and Recvs of one group begin within */
+#define SORT_MOVES  8                   /* for each item, in sort_items() */
+#define BESIDE_MIN  3                   /* Sends: fewer may be times that are wrong */
 #define ERROR_MAX   (UINT64_C(1) << 40) /* of a clock that is not known at all */
 
 void blame_job_done(struct job *j)
@@ -138,9 +137,9 @@ static size_t order_items(struct job *j, size_t first, size_t end)
 		struct job_item *a = &j->items[i];
 		const struct job_item *b;
 
-		if (a[1].enter_ns >= a->leave_ns - EDGE_NS)
+		if (a[1].enter_ns >= a->leave_ns - JOB_EDGE_NS)
 			continue;
-		b = last_before(j, i, end, a->leave_ns - EDGE_NS);
+		b = last_before(j, i, end, a->leave_ns - JOB_EDGE_NS);
 		if (b->enter_ns <= MAX(a->start_ns, a->enter_ns + GROUP_NS))
 			continue;
 		a->start_ns = b->enter_ns;

@@ -26,7 +26,8 @@
 #include "wire/ids.h"
 
 #define JOB_NONE        UINT32_MAX
-#define JOB_STAGE_RATIO 1.1 /* of a stage to the others, or to what it was: it is slow */
+#define JOB_STAGE_RATIO 1.1   /* of a stage to the others, or to what it was: it is slow */
+#define JOB_EDGE_NS     20000 /* a call that begins so soon before the end of one comes after it */
 #define JOB_CALLS_MAX   (UINT32_C(1) << 27)
 #define JOB_CELLS_MAX   (UINT32_C(1) << 24) /* workers x steps: the latest steps are looked at */
 

@@ -13,6 +13,7 @@
  * A host that runs ahead of its GPU posts calls long before they begin, so that its GPU's work would look like
  * a transfer: of a job in which calls are left before all have come nothing is said. */
 #include "blame/blame_job.h"
+#include "blame/comm_join.h"
 
 #include <errno.h>
 #include <stdlib.h>
@@ -85,6 +86,12 @@ static bool is_grouped(const struct job *j, uint32_t item)
 			return true;
 	}
 	return false;
+}
+
+/* What belongs together was told by when it ended: with the call before it, its transfer is what comes between. */
+static bool is_supposed(const struct job *j, const struct job_match *m)
+{
+	return job_call(j, m->last)->seq >= COMM_JOIN_MADE_UP;
 }
 
 /* What the transfer took, as far as somebody waited for it; 0: not known. */
@@ -432,7 +439,8 @@ static int list_taken(const struct job *j, struct taken **ret, size_t *ret_count
 		if (m->count < 2 || m->arrival_ns < j->cuts[0])
 			continue;
 		ns = took(j, m);
-		if (ns <= 0 || (is_message(j, m) && (j->is_guessed || is_grouped(j, end_of(j, m)))))
+		if (ns <= 0 || is_supposed(j, m) ||
+			(is_message(j, m) && (j->is_guessed || is_grouped(j, end_of(j, m)))))
 			continue;
 		list[n++] = (struct taken){
 			number_of(slots, size, key_of(j, m), &kinds), m->arrival_ns, i, ns};

@@ -186,22 +186,42 @@ static int enter_ranks(struct job *j, size_t memberships)
 	return 0;
 }
 
-/* Sequence numbers far apart: those that occur, so that a match has a place among them. */
-static int list_seqs(struct job *j, uint32_t comm)
+/* Whether the numbers of @m are too far apart for an array of them. */
+static bool is_sparse(const struct job_comm *m)
 {
-	struct job_comm *m = &j->comms[comm];
-	size_t n = 0;
+	return m->collectives &&
+	       m->last_seq - m->first_seq >= DENSE_FACTOR * (uint64_t)m->collectives + DENSE_MORE;
+}
 
-	m->seqs = calloc(m->collectives, sizeof(*m->seqs));
-	if (!m->seqs)
-		return -ENOMEM;
-	for (size_t i = 0; i < j->item_count; i++)
-		if (j->items[i].comm == comm && !blame_is_pair(j->items[i].op))
-			m->seqs[n++] = job_call(j, (uint32_t)i)->seq;
-	robust_sort(m->seqs, n);
-	for (size_t i = 0; i < n; i++)
-		if (!m->seq_count || m->seqs[m->seq_count - 1] != m->seqs[i])
-			m->seqs[m->seq_count++] = m->seqs[i];
+/* Sequence numbers far apart: those that occur, so that a match has a place among them. All communicators at once: somebody
+ * may send a great many. */
+static int list_seqs(struct job *j)
+{
+	for (size_t i = 0; i < j->comm_count; i++) {
+		struct job_comm *m = &j->comms[i];
+
+		if (!is_sparse(m))
+			continue;
+		m->seqs = calloc(m->collectives, sizeof(*m->seqs));
+		if (!m->seqs)
+			return -ENOMEM;
+	}
+	for (uint32_t i = 0; i < j->item_count; i++) {
+		struct job_comm *m = &j->comms[j->items[i].comm];
+
+		if (m->seqs && !blame_is_pair(j->items[i].op))
+			m->seqs[m->seq_count++] = job_call(j, i)->seq;
+	}
+	for (size_t i = 0; i < j->comm_count; i++) {
+		struct job_comm *m = &j->comms[i];
+		size_t n = m->seq_count;
+
+		robust_sort(m->seqs, n);
+		m->seq_count = 0;
+		for (size_t k = 0; k < n; k++)
+			if (!m->seq_count || m->seqs[m->seq_count - 1] != m->seqs[k])
+				m->seqs[m->seq_count++] = m->seqs[k];
+	}
 	return 0;
 }
 
@@ -224,19 +244,14 @@ static uint32_t seq_place(const struct job_comm *m, uint64_t seq)
 
 static int match_collectives(struct job *j)
 {
+	if (list_seqs(j) < 0)
+		return -ENOMEM;
 	for (uint32_t i = 0; i < j->comm_count; i++) {
 		struct job_comm *m = &j->comms[i];
-		uint64_t range = m->last_seq - m->first_seq;
 
 		m->match = (uint32_t)j->match_count;
-		if (!m->collectives)
-			continue;
-		if (range >= DENSE_FACTOR * (uint64_t)m->collectives + DENSE_MORE) {
-			if (list_seqs(j, i) < 0)
-				return -ENOMEM;
-			range = m->seq_count - 1;
-		}
-		j->match_count += range + 1;
+		if (m->collectives)
+			j->match_count += m->seqs ? m->seq_count : m->last_seq - m->first_seq + 1;
 	}
 	for (size_t i = 0; i < j->item_count; i++) {
 		const struct job_comm *m = &j->comms[j->items[i].comm];

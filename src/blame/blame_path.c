@@ -190,8 +190,12 @@ static size_t list_pauses(
 	for (size_t i = 0; i < n; i++) {
 		struct job_pause *last = kept ? &p[kept - 1] : NULL;
 
-		if (!last || p[i].start_ns >= last->end_ns) {
-			p[kept++] = p[i];
+		/* The clock that both are told by goes a bit faster or slower than the worker's own. */
+		if (!last || p[i].start_ns >= last->end_ns - JOB_EDGE_NS) {
+			p[kept] = p[i];
+			p[kept].start_ns = last ? MAX(p[i].start_ns, last->end_ns) : p[i].start_ns;
+			p[kept].end_ns = MAX(p[i].end_ns, p[kept].start_ns);
+			kept++;
 			continue;
 		}
 		if (p[i].end_ns >= last->end_ns)

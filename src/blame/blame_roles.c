@@ -17,6 +17,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/search.h"
+
 #define RUNS_A_STEP 2.5 /* of a communicator that is used at the end of steps; with overlap two */
 #define RUNS_LEAST  0.5 /* likewise: what comes less often tells too little */
 #define RUNS_FACTOR                                                                                \
@@ -284,25 +286,51 @@ static int adopt_stages(struct job *j)
 	return 0;
 }
 
-/* Whether most workers have a communicator of its size. */
-static bool is_common(const struct job *j, const struct job_comm *c)
+struct size { /* of communicators, and how many members all of that size have */
+	uint32_t nranks;
+	size_t have;
+};
+
+ORDER(by_nranks, struct size, ASCENDING(nranks))
+
+/* Sizes that most workers have a communicator of: *ret of them in @list, in order. */
+static void find_common(const struct job *j, struct size *list, size_t *ret)
 {
-	size_t have = 0;
+	size_t n = 0, kept = 0, end;
 
 	for (size_t i = 0; i < j->comm_count; i++)
-		if (j->comms[i].collectives && j->comms[i].nranks == c->nranks)
-			have += j->comms[i].members;
-	return (double)have >= COMMON_SHARE * (double)j->worker_count;
+		if (j->comms[i].collectives)
+			list[n++] = (struct size){j->comms[i].nranks, j->comms[i].members};
+	SORT(list, n, by_nranks);
+	for (size_t i = 0; i < n; i = end) {
+		struct size all = {list[i].nranks, 0};
+
+		for (end = i; end < n && list[end].nranks == all.nranks; end++)
+			all.have += list[end].have;
+		if ((double)all.have >= COMMON_SHARE * (double)j->worker_count)
+			list[kept++] = all;
+	}
+	*ret = kept;
+}
+
+static bool is_common(const struct job_comm *c, const struct size *common, size_t count)
+{
+	const struct size key = {.nranks = c->nranks};
+
+	return bsearch(&key, common, count, sizeof(*common), by_nranks);
 }
 
 static int join_by_comms(struct job *j)
 {
 	_cleanup_free_ uint32_t *parent = calloc(j->worker_count + 1, sizeof(*parent));
 	_cleanup_free_ uint32_t *one = calloc(j->comm_count + 1, sizeof(*one));
+	_cleanup_free_ struct size *common = calloc(j->comm_count + 1, sizeof(*common));
 	uint64_t most = 0;
+	size_t sizes;
 
-	if (!parent || !one)
+	if (!parent || !one || !common)
 		return -ENOMEM;
+	find_common(j, common, &sizes);
 	for (uint32_t w = 0; w < j->worker_count; w++)
 		parent[w] = w;
 	for (size_t i = 0; i < j->comm_count; i++)
@@ -312,7 +340,7 @@ static int join_by_comms(struct job *j)
 		const struct job_comm *c = &j->comms[i];
 		bool tells = c->collectives && c->members &&
 			     (double)(c->bytes / c->members) >= BYTES_SHARE * (double)most &&
-			     is_common(j, c);
+			     is_common(c, common, sizes);
 
 		one[i] = tells ? JOB_NONE : JOB_NONE - 1;
 	}

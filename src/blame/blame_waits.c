@@ -14,7 +14,6 @@
 #include "base/macros.h"
 
 #define GROUP_NS     100000 /* Sends and Recvs of one group begin within */
-#define EDGE_NS      20000  /* a call that begins so soon before the end of one comes after it */
 #define AHEAD_LEAST  3      /* Recvs from one peer with something else in them */
 #define AHEAD_SHARE  0.2
 #define SILENT_SHARE 0.5 /* of the calls, that do not say how long they waited */
@@ -50,7 +49,7 @@ static bool has_another(const struct job *j, size_t item, size_t end)
 {
 	const struct job_item *t = &j->items[item];
 
-	for (size_t i = item + 1; i < end && j->items[i].enter_ns < t->leave_ns - EDGE_NS; i++)
+	for (size_t i = item + 1; i < end && j->items[i].enter_ns < t->leave_ns - JOB_EDGE_NS; i++)
 		if (j->items[i].enter_ns > t->enter_ns + GROUP_NS)
 			return true;
 	return false;
@@ -116,7 +115,7 @@ static int64_t went_on_ns(const struct job *j, size_t item, int64_t ns)
 	int64_t at = j->items[item].start_ns;
 
 	for (size_t i = item + 1; i < j->first[j->items[item].worker + 1]; i++) {
-		if (j->items[i].enter_ns >= ns - EDGE_NS)
+		if (j->items[i].enter_ns >= ns - JOB_EDGE_NS)
 			break;
 		at = MAX(at, j->items[i].enter_ns);
 	}

@@ -2,7 +2,7 @@
 /* comms.c - see comms.h.
  *
  * Invariants: items holds exactly the collectives of by_age; units is the sum of their room and heads;
- * a collective is in open while some rank has come and not all have; in ready once, while READY. */
+ * a collective is in open from when a rank comes until all have come or nobody waits in it; in ready once, while READY. */
 #include "cluster/detect/comms.h"
 
 #include "base/array.h"
@@ -347,6 +347,12 @@ void comms_settle(struct comms *m, struct collective *x)
 	m->ready_calls += x->have;
 	x->state = COLLECTIVE_READY;
 	x->comm->complete++;
+}
+
+void comms_unwait(struct comms *m, struct collective *x)
+{
+	TAILQ_REMOVE(&m->open, x, open);
+	x->is_in_open = false;
 }
 
 /* It leaves its place by age. */

@@ -83,7 +83,7 @@ TAILQ_HEAD(collective_list, collective);
 
 struct comms {
 	struct idmap comms, pairs, items;
-	struct collective_list by_age, open; /* open: not all have come */
+	struct collective_list by_age, open; /* open: some have come and may wait, not all */
 	struct collective *unaged;           /* the oldest that comms_next_partial() has not seen */
 	struct collective **ready;
 	size_t ready_count, ready_room, ready_calls;
@@ -123,6 +123,8 @@ struct collective *comms_lookup(const struct comms *m, const struct comm *x, uin
  * complete. */
 void comms_settle(struct comms *m, struct collective *x);
 void comms_drop(struct comms *m, struct collective *x);
+/* comms_unwait - nobody waits in it, though ranks are missing: it leaves open until the next one comes. */
+void comms_unwait(struct comms *m, struct collective *x);
 /* comms_keep - it stays for another window. */
 void comms_keep(struct comms *m, struct collective *x, int64_t now_ns);
 /* comms_next_partial - the next one that came before @before_ns and has all ranks of which anybody has

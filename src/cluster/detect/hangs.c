@@ -186,19 +186,29 @@ static int compare_since(const void *a, const void *b)
 void hangs_find(struct calls *c)
 {
 	struct hangs *h = &c->hangs;
-	const struct collective *x;
+	struct collective *x, *next;
 	size_t first = 0;
 
 	h->round++;
-	h->count = 0;
-	TAILQ_FOREACH (x, &c->comms.open, open)
-		if (is_old(c, x)) {
-			/* Who waits anywhere, however short a time. */
-			for (uint32_t i = 0; i < x->room; i++)
-				if (is_waiting(x, i))
-					c->workers.items[x->comm->members[i].worker]->waiting =
-						c->hangs.round;
-		}
+	h->count = h->looked = 0;
+	for (x = TAILQ_FIRST(&c->comms.open); x; x = next) {
+		bool any = false;
+
+		next = TAILQ_NEXT(x, open);
+		h->looked++;
+		if (!is_old(c, x))
+			continue;
+		/* Who waits anywhere, however short a time. */
+		for (uint32_t i = 0; i < x->room; i++)
+			if (is_waiting(x, i)) {
+				any = true;
+				c->workers.items[x->comm->members[i].worker]->waiting =
+					c->hangs.round;
+			}
+		/* Who has gone on does not come back to wait: it is not looked at again before another rank comes. */
+		if (!any)
+			comms_unwait(&c->comms, x);
+	}
 	TAILQ_FOREACH (x, &c->comms.open, open)
 		if (is_old(c, x) && h->count < HANGS_MAX && hang_of(c, x, &h->items[h->count]))
 			h->count++;

@@ -10,6 +10,7 @@ struct hangs {
 	struct hang_view items[HANGS_MAX];
 	size_t count;
 	uint64_t round;
+	size_t looked; /* collectives, in this round */
 };
 
 /* hangs_find - as it is now. First those whose missing ranks are not themselves waiting elsewhere: the

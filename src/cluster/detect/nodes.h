@@ -72,6 +72,7 @@ struct node_view { /* what is known of a node; texts are the table's, until the 
 		[PUSH_WORD_MAX]; /* "throughput", "compute", "memory", "cpu", a raw signal, "unknown" */
 	double robust_z;         /* of that signal against its peers; 0: not computed */
 	double peer_median, value;
+	double more_launches; /* than its peers, as a part of theirs, since lately; 0: no more. No fault of a node in itself */
 	int64_t since_ns; /* straggler since */
 	uint64_t episode; /* counts up; 0: none yet */
 	double threshold;

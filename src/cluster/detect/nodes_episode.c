@@ -130,7 +130,8 @@ void node_show(const struct node *d, struct node_view *ret)
 		.reason = d->reason,
 		.since_ns = d->since_ns,
 		.episode = d->episode,
-		.threshold = cohort_of_score(d)->threshold.value};
+		.threshold = cohort_of_score(d)->threshold.value,
+		.more_launches = node_more_launches(d)};
 	if (worst_signal(d, &ret->signal)) {
 		m = &d->in[COHORT_PEERS]->measures[ret->signal];
 		ret->value = d->last.signals[ret->signal];

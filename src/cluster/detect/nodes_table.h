@@ -51,6 +51,7 @@ struct measure_trace {    /* of a node: how far it has been from its peers */
 	uint32_t seen;    /* observations */
 	uint32_t run;     /* of them since sum was 0 */
 	uint8_t bad, good; /* in a row */
+	uint8_t more; /* likewise: beyond the limit on the other side, and further than usual */
 };
 
 struct cohort {
@@ -169,3 +170,5 @@ void node_show(const struct node *d, struct node_view *ret);
 void cohort_measure(struct nodes *n, struct cohort *c, int64_t now_ns);
 /* node_judge - @d has pushed since it was judged, and its cohorts are measured. */
 void node_judge(struct nodes *n, struct node *d, int64_t now_ns);
+/* node_more_launches - than its peers, as a part of theirs, since lately; 0: no more. */
+double node_more_launches(const struct node *d);

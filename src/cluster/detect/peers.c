@@ -178,6 +178,9 @@ static void judge_signal(struct node *d, enum push_signal s)
 	if (!m->is_known)
 		return;
 	trace_add(t, deviation);
+	t->more = -deviation >= m->limit && t->level - deviation >= DRIFT_SLACK
+			  ? MIN(t->more + 1, IN_A_ROW)
+			  : 0;
 	is_far = deviation >= m->limit;
 	hits_add(t, is_far || has_drifted(m, t),
 		!is_far && (d->signals[1] & bit ? deviation - t->level < DRIFT_CALM
@@ -188,6 +191,13 @@ static void judge_signal(struct node *d, enum push_signal s)
 		d->signals[0] &= ~bit;
 		d->signals[1] &= ~bit;
 	}
+}
+
+double node_more_launches(const struct node *d)
+{
+	const struct measure_trace *t = &d->traces[PUSH_SIGNAL_LAUNCH_RATE];
+
+	return t->more >= IN_A_ROW ? -t->deviation : 0;
 }
 
 static void reason_set(

@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* slower.c - a job whose steps have become longer though no rank comes late to its collectives. Then it is a GPU that is
  * late, load that moves between GPUs, or nothing that ranks differ by: calls cannot tell, but the agents' recordings can.
- * So the agents of such a job are asked (fleet_late()), and what one of them says of a rank is told.
+ * So the agents of such a job are asked (fleet_late()), and what one of them says of a rank is told. A rank that is alone on its
+ * node is known by the node's launches as well: ranks of one job make as many steps, so it is the only one that launches more
+ * than its peers and did not do so before.
  *
  * Pace: how long a communicator takes for each of its collectives, by windows, against what was usual. */
 
@@ -19,6 +21,7 @@
 #define ACCEPTED_NS  (600 * (int64_t)NS_PER_S) /* then it is how the job is */
 #define SURE         0.5
 #define LATE_NS      (15 * (int64_t)NS_PER_S)
+#define MORE_SURE    0.6 /* of a rank that launches more: other work may wait in the same steps */
 
 void calls_note_pace(struct calls *c, struct comm *m, int64_t at_ns)
 {
@@ -162,6 +165,41 @@ static void take_link(struct fleet *f, struct cluster *c, const struct worker_vi
 		tell_report(f, c, e, w, r);
 }
 
+/* The rank of the only node that has come to launch more than its peers, if no other rank of a slower job is on it. */
+static bool find_more(
+	const struct fleet *f, const struct cluster *c, struct worker_view *ret, double *ret_more)
+{
+	struct worker_view w;
+	struct node_view v;
+	size_t cursor = 0, found = 0;
+
+	while (calls_worker_next(c->calls, &cursor, &w)) {
+		if (w.slower < LONGER || !nodes_find(f->nodes, c->name, w.node, &v) ||
+			v.more_launches <= 0)
+			continue;
+		*ret = w;
+		*ret_more = v.more_launches;
+		found++;
+	}
+	return found == 1;
+}
+
+static void take_more(struct fleet *f, struct cluster *c)
+{
+	struct push_report r = {.confidence = MORE_SURE};
+	struct worker_view w;
+	double more;
+
+	if (!find_more(f, c, &w, &more))
+		return;
+	snprintf(r.cause, sizeof(r.cause),
+		"more work on its GPU: its node launches %.0f %% more kernels than the others",
+		100 * more);
+	snprintf(r.fix, sizeof(r.fix),
+		"Look for what this rank launches and the others do not: `ingero diff` of two nodes' recordings shows it");
+	take_late(f, c, &w, &r);
+}
+
 void slower_look(struct fleet *f, struct cluster *c)
 {
 	struct worker_view w;
@@ -170,6 +208,7 @@ void slower_look(struct fleet *f, struct cluster *c)
 
 	if (!calls_is_slower(c->calls) || is_explained(f, c))
 		return;
+	take_more(f, c);
 	while (calls_worker_next(c->calls, &cursor, &w)) {
 		const struct push_report *r =
 			w.slower > 0 ? report_find(c, w.node, w.pid, w.world_rank, f->now_ns)

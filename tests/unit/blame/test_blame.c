@@ -252,6 +252,70 @@ static void test_load_that_moves(void **state)
 	end(&t, &b);
 }
 
+/* One that is a bit slower than its peers in all steps, and far later in a few at the end: what it costs is that of all steps,
+ * and it has been so for as long. */
+static void test_slower_and_late(void **state)
+{
+	struct job_spec s = plain(8);
+	struct job_trace t;
+	struct blame b;
+
+	s.jitter = 0.03;
+	s.fault = JOB_SLOW;
+	s.faulty[0] = 3;
+	s.faulty_count = 1;
+	s.amount = 0.08;
+	assert_int_equal(job_run(&s, &t), 0);
+	for (size_t i = 0; i < t.call_count;
+		i++) { /* from the 140th step on everything is late, by it */
+		struct blame_call *c = &t.calls[i];
+		int64_t more = (int64_t)(c->c.seq / s.buckets) - 139;
+
+		more = 80 * MS * MIN(MAX(more, 0), 4);
+		c->c.leave_ns += more;
+		if (c->worker == 3)
+			c->c.enter_ns += more;
+		else if (c->c.seq % s.buckets == 0)
+			c->c.wait_ns += more ? 80 * MS : 0;
+		if (c->worker != 3)
+			c->c.enter_ns = c->c.leave_ns - (int64_t)c->c.wait_ns;
+	}
+	assert_int_equal(blame_find(t.workers, t.worker_count, t.calls, t.call_count, &b), 0);
+	assert_true(b.suspect_count > 0);
+	assert_int_equal(b.suspects[0].worker, 3);
+	print_message("# late in %u of %u steps, for %.0f of %.0f s\n", b.suspects[0].late,
+		b.suspects[0].seen, (double)(b.end_ns - b.suspects[0].since_ns) / 1e9,
+		(double)b.span_ns / 1e9);
+	assert_true((uint64_t)(b.end_ns - b.suspects[0].since_ns) > b.span_ns * 3 / 4);
+	end(&t, &b);
+}
+
+/* The common clock goes a bit faster than the workers' own: each call seems to begin a hair before the end of the one before
+ * it. Buckets that follow each other are waits of their own all the same. */
+static void test_calls_that_touch(void **state)
+{
+	struct job_spec s = plain(7);
+	struct job_trace t;
+	struct blame plain_clock, faster;
+
+	s.buckets = 5;
+	s.ends_ns = 10 * MS;
+	s.fault = JOB_MOVING;
+	s.amount = 0.3;
+	run(&s, &t, &plain_clock);
+	for (size_t i = 0; i < t.call_count; i++) {
+		t.calls[i].c.leave_ns += 2000;
+		t.calls[i].c.wait_ns += 2000;
+	}
+	assert_int_equal(blame_find(t.workers, t.worker_count, t.calls, t.call_count, &faster), 0);
+	print_message("# moving load costs %.3f and %.3f\n", plain_clock.uneven_share,
+		faster.uneven_share);
+	assert_true(plain_clock.uneven_share > 0.1);
+	assert_true(faster.uneven_share > 0.9 * plain_clock.uneven_share);
+	blame_done(&plain_clock);
+	end(&t, &faster);
+}
+
 /* Calls may come in any order, and twice; one rank may be missing. */
 static void test_disorder(void **state)
 {
@@ -449,6 +513,8 @@ int main(void)
 		cmocka_unit_test(test_victims_are_cleared),
 		cmocka_unit_test(test_alone_in_its_stage),
 		cmocka_unit_test(test_load_that_moves),
+		cmocka_unit_test(test_slower_and_late),
+		cmocka_unit_test(test_calls_that_touch),
 		cmocka_unit_test(test_disorder),
 		cmocka_unit_test(test_too_little),
 		cmocka_unit_test(test_nonsense),

@@ -103,6 +103,31 @@ static void test_nodes_are_set(void **state)
 	}
 }
 
+/* One clock is known, that of a node that is not the first: the others are set by it, and their distance from it is known no
+ * better than if it were not. */
+static void test_known_clock_beside(void **state)
+{
+	struct made m;
+	uint64_t apart[2];
+
+	for (int known = 0; known < 2; known++) {
+		make(&m, 0);
+		for (size_t i = 0; i < m.count; i++)
+			if (m.calls[i].worker == 0)
+				m.calls[i].c.leave_ns += (int64_t)(i * 7 % 40) * MS / 10;
+		if (known) {
+			m.workers[2].offset_ns = -8 * MS;
+			m.workers[2].error_ns = 0;
+		}
+		assert_int_equal(blame_align(m.workers, 3, m.calls, m.count, NULL), 0);
+		apart[known] = m.workers[0].error_ns + m.workers[2].error_ns;
+	}
+	assert_int_equal(m.workers[2].offset_ns, -8 * MS);
+	assert_true(llabs(m.workers[0].offset_ns) < 3 * MS);
+	assert_in_range(apart[0], MS / 10, 3 * MS);
+	assert_true(2 * apart[1] >= apart[0]);
+}
+
 /* A clock that is set meanwhile: as it is at the end. */
 static void test_clock_is_set_meanwhile(void **state)
 {
@@ -174,6 +199,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_last_before_sync),
 		cmocka_unit_test(test_nodes_are_set),
+		cmocka_unit_test(test_known_clock_beside),
 		cmocka_unit_test(test_clock_is_set_meanwhile),
 		cmocka_unit_test(test_nothing_to_tell),
 		cmocka_unit_test(test_messages),

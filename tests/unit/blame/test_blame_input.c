@@ -7,6 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <time.h>
 
 #include <cmocka.h>
 
@@ -278,6 +279,60 @@ static void test_who_meets_whom(void **state)
 	blame_meetings_done(&m);
 }
 
+static double cpu_s(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+/* What looking takes at two ranks that meet, beside @alone communicators in which one of them is alone, with numbers far
+ * apart. */
+static double look_beside(size_t alone)
+{
+	enum { MET = 200, EACH = 4 };
+	const struct blame_worker workers[2] = {{.rank = 0, .node = "a"}, {.rank = 1, .node = "b"}};
+	size_t n = 0;
+	struct blame_call *calls = calloc(2 * MET + EACH * alone, sizeof(*calls));
+	struct blame b;
+	double took;
+
+	assert_non_null(calls);
+	for (size_t i = 0; i < 2 * MET + EACH * alone; i++) {
+		bool meets = i < 2 * MET;
+		size_t k = i - 2 * MET;
+		int64_t at = meets ? (int64_t)(i / 2) * 10 * MS : (int64_t)(k % 2000) * MS;
+
+		calls[n++] = (struct blame_call){.worker = meets ? i % 2 : 0,
+			.c = {.comm = meets ? 7 : 1000 + k / EACH,
+				.seq = meets ? i / 2 : k % EACH * 16000,
+				.bytes = 4096,
+				.enter_ns = at,
+				.leave_ns = at + MS / 2,
+				.wait_ns = MS / 4,
+				.rank = meets ? (int32_t)(i % 2) : 0,
+				.nranks = meets ? 2 : 8,
+				.peer = -1,
+				.op = NCCL_ALL_REDUCE}};
+	}
+	took = cpu_s();
+	assert_int_equal(blame_find(workers, 2, calls, n, &b), 0);
+	took = cpu_s() - took;
+	blame_done(&b);
+	free(calls);
+	return took;
+}
+
+/* Anybody may send many communicators that nobody else is in: eight times as many are eight times the work, not 64 times. */
+static void test_many_alone(void **state)
+{
+	double few = look_beside(4000), many = look_beside(32000);
+
+	print_message("# %.3f and %.3f s of CPU\n", few, many);
+	assert_true(many < 32 * few);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -288,6 +343,7 @@ int main(void)
 		cmocka_unit_test(test_communicators_come_and_go),
 		cmocka_unit_test(test_two_jobs),
 		cmocka_unit_test(test_who_meets_whom),
+		cmocka_unit_test(test_many_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,6 +9,7 @@
 
 #include <cmocka.h>
 
+#include "blame/comm_join.h"
 #include "cluster/simulate/job.h"
 #include "wire/ids.h"
 
@@ -73,6 +74,30 @@ static void a_slow_link_is_found_by_its_peers(void **state)
 		assert_true(x->share > 0.05 && x->share < 0.6);
 		assert_int_equal(b.suspect_count, 0);
 		assert_int_equal(b.kind, BLAME_NONE);
+		blame_done(&b);
+		job_trace_done(&t);
+	}
+}
+
+/* Which Send a Recv belongs to is told by when they end where nobody knows their numbers: one off, any link takes as long as
+ * what lies between. So nothing is said of links then. */
+static void what_was_brought_together_tells_of_no_link(void **state)
+{
+	for (int known = 0; known < 2; known++) {
+		struct job_spec s = job(4, 1, 4);
+		struct job_trace t;
+		struct blame b;
+
+		s.fault = JOB_LINK;
+		s.faulty[0] = 6;
+		s.faulty_count = 1;
+		s.link_ns = 60 * MS;
+		assert_int_equal(job_run(&s, &t), 0);
+		for (size_t i = 0; i < t.call_count; i++)
+			if (!known && t.calls[i].c.peer >= 0)
+				t.calls[i].c.seq += COMM_JOIN_MADE_UP;
+		b = look(&t);
+		assert_int_equal(slow_of(&b) != NULL, known); /* control */
 		blame_done(&b);
 		job_trace_done(&t);
 	}
@@ -333,6 +358,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_slow_link_is_found_by_its_peers),
+		cmocka_unit_test(what_was_brought_together_tells_of_no_link),
 		cmocka_unit_test(a_slow_collective_is_found_by_its_peers),
 		cmocka_unit_test(without_peers_its_past_tells),
 		cmocka_unit_test(what_grows_in_stages_is_no_link),

@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "base/clock.h"
+#include "cluster/simulate/play.h"
 #include "cluster/simulate/job.h"
 #include "wire/ids.h"
 
@@ -127,6 +128,24 @@ static void test_a_late_gpu_is_on_time_by_its_calls(void **state)
 	assert_true((int64_t)t.span_ns > 12 * (int64_t)(140 * MS));
 }
 
+/* Its node's clock tells it, or that it has come to launch more than the others while the job takes longer for its steps. */
+static void test_a_late_gpu_is_told_by_its_node(void **state)
+{
+	static const uint64_t played[] = {53000018, 51000018}; /* a low clock; more launches */
+
+	for (size_t i = 0; i < ARRAY_SIZE(played); i++) {
+		struct verdict v;
+
+		assert_int_equal(verdict_of_random(played[i], JOB_GPU,
+					 &(struct verdict_how){.stretch = 1, .is_hard = true}, &v),
+			0);
+		print_message("# %s: %s\n", v.truth, v.said);
+		assert_true(v.right);
+		assert_int_equal(v.false_alarms, 0);
+		assert_int_equal(strstr(v.said, "kernels than the others") != NULL, i);
+	}
+}
+
 static void test_who_comes_late_counts_by_himself(void **state)
 {
 	struct job_spec s = small();
@@ -191,6 +210,7 @@ int main(void)
 		cmocka_unit_test(test_a_barrier_is_felt_and_not_recorded),
 		cmocka_unit_test(test_a_recv_is_posted_under_compute),
 		cmocka_unit_test(test_a_late_gpu_is_on_time_by_its_calls),
+		cmocka_unit_test(test_a_late_gpu_is_told_by_its_node),
 		cmocka_unit_test(test_who_comes_late_counts_by_himself),
 		cmocka_unit_test(test_traits_come_with_the_seed),
 	};

@@ -282,6 +282,43 @@ static void two_jobs(struct push_health *h, unsigned node, unsigned step)
 	}
 }
 
+static void more_from_boot(struct push_health *h, unsigned node, unsigned step)
+{
+	if (node == 2)
+		h->signals[PUSH_SIGNAL_LAUNCH_RATE] *= 1.3;
+}
+
+static void more_since(struct push_health *h, unsigned node, unsigned step)
+{
+	if (step >= 30)
+		more_from_boot(h, node, step);
+}
+
+/* A node that comes to launch more than its peers is seen to, and called no straggler for it; one that always did is one that has
+ * more to do than they. */
+static void test_more_launches(void **state)
+{
+	for (int always = 0; always < 2; always++) {
+		struct node_view v;
+		struct scene s;
+		size_t cursor = 0, others = 0;
+
+		scene_init(&s, 8, 0.01, 0.01, 5);
+		for (unsigned step = 0; step < 40; step++)
+			scene_step(&s, step, always ? more_from_boot : more_since);
+		assert_int_equal(s.began, 0);
+		assert_true(nodes_find(s.n, "c", "node-00002", &v));
+		if (always)
+			assert_true(v.more_launches == 0);
+		else
+			assert_true(v.more_launches > 0.2 && v.more_launches < 0.4);
+		while (nodes_next(s.n, "c", &cursor, &v))
+			others += v.more_launches > 0;
+		assert_int_equal(others, !always);
+		nodes_free(s.n);
+	}
+}
+
 static void test_what_all_do_is_no_fault(void **state)
 {
 	struct scene s;
@@ -386,6 +423,7 @@ int main(void)
 		cmocka_unit_test(test_dominant_compares_like_with_like),
 		cmocka_unit_test(test_breakdown_point),
 		cmocka_unit_test(test_idle_is_an_end),
+		cmocka_unit_test(test_more_launches),
 		cmocka_unit_test(test_what_all_do_is_no_fault),
 		cmocka_unit_test(test_healthy_clusters),
 		cmocka_unit_test(test_cost_of_10000_nodes),
