@@ -277,6 +277,12 @@ void uprobe_detach_all(struct uprobe **u, size_t count)
 	close_perf(u, count);
 }
 
+void uprobe_detach_wait(struct uprobe **u, size_t count)
+{
+	close_links(u, count);
+	close_perf(u, count);
+}
+
 void uprobe_detach_last(struct uprobe **u, size_t count)
 {
 	_cleanup_fd_ int keeper = -1;

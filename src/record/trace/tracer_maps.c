@@ -428,10 +428,24 @@ static void take_mappings(struct tracer *t)
 	}
 }
 
+/* Whoever maps a file whose probes have gone is looked at again, as if the kernel had not told of it. */
+static void look_again(struct tracer *t)
+{
+	mono_time now = mono_now();
+
+	t->files_changed |= coverage_drop_changed(t->coverage, false);
+	if (!t->files_changed || now.ns - t->rescanned.ns < RESCAN_NS)
+		return;
+	t->rescanned = now;
+	t->files_changed = false;
+	t->maps_lost = true;
+}
+
 int tracer_poll_maps(struct tracer *t)
 {
 	int r;
 
+	look_again(t);
 	if (!t->maps)
 		return 0;
 	t->map_wakes++;

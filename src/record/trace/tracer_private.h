@@ -52,8 +52,10 @@ struct tracer {
 	wall_time scanned;      /* when the last scan began */
 	mono_time rescanned;    /* when one was last made for want of room */
 	struct map_watch *maps; /* NULL: new mappings are found by scans only */
+	bool files_changed;     /* probes have gone from files that were written to */
 	bool maps_lost;         /* records of mappings are missing: a scan must do */
 	size_t said_dropped, said_libraries_dropped; /* by a scan, for want of room */
+	bool said_quota;                             /* somebody's share of targets is used up */
 	unsigned map_wakes;                          /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;

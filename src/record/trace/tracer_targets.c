@@ -219,6 +219,7 @@ int tracer_scan(struct tracer *t)
 		return r;
 	t->scanned = now;
 	say_dropped(t, found);
+	t->files_changed |= coverage_drop_changed(t->coverage, true);
 	coverage_scan_begin(t->coverage);
 	if (t->metric_state)
 		metric_state_nccl_begin(t->metric_state);
