@@ -438,7 +438,7 @@ static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
 
 	probe_limit_set(p, CALIBRATE_SOURCE, 1, UINT64_MAX);
 	r = r ?: ask(to, from, &bare);
-	r = r ?: probe_target_add(p, (uint32_t)pid);
+	r = r ?: probe_target_add(p, (uint32_t)pid, geteuid());
 	r = r ?: uprobe_attach(p, "/proc/self/exe", &point, 1, &u, NULL);
 	if (r < 0)
 		return r;

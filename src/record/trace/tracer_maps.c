@@ -247,10 +247,15 @@ static bool is_alive(uint32_t pid)
 
 static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 {
+	int r;
+
 	if (process_table_has(t->processes, m->pid, 0) || !is_alive(m->pid))
 		return false;
+	r = tracer_target_add(t, m->pid);
+	if (r == -EDQUOT)
+		return false;
 	process_table_enter(t->processes, m->pid, clock_map_wall(&t->clock, m->at));
-	if (probe_target_add(t->probe, m->pid) < 0)
+	if (r < 0)
 		return true; /* its first call tries again and counts */
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);

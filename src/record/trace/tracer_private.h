@@ -37,9 +37,8 @@
 #include "config.h"
 #include "record/trace/tracer.h"
 
-#define TARGETS_MAX  16384 /* as in the kernel half */
-#define MAPPINGS_MAX 64    /* new mappings that are looked at together */
-#define LATE_MAX     256   /* processes that map files whose probes are coming */
+#define MAPPINGS_MAX 64  /* new mappings that are looked at together */
+#define LATE_MAX     256 /* processes that map files whose probes are coming */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -126,6 +125,8 @@ void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; o
 
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);
+/* tracer_target_add - as probe_target_add(). */
+int tracer_target_add(struct tracer *t, uint32_t pid);
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
 void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay); /* if it is worth it */
 int tracer_cover_disk(struct tracer *t);
