@@ -258,7 +258,7 @@ static void ours_open(struct ours *o, enum kind k, pid_t pid)
 	if (r == 0)
 		r = totals_new(o->probe, &o->totals);
 	if (r == 0)
-		r = probe_target_add(o->probe, (uint32_t)pid);
+		r = probe_target_add(o->probe, (uint32_t)pid, geteuid());
 	if (r == 0)
 		r = probe_admit(o->probe);
 	if (r == 0)

@@ -109,7 +109,13 @@ struct joining {
 	struct join_point *points;
 	struct group *groups;
 	size_t count;
+	uint64_t work, work_max;
 };
+
+static bool is_over(const struct joining *j)
+{
+	return j->work >= j->work_max;
+}
 
 static struct join_point point_of(const struct joining *j, const struct blame_call *b)
 {
@@ -193,6 +199,8 @@ static int join_named(struct joining *j, size_t begin, size_t end)
 		struct join_fit fit;
 		int r = 0;
 
+		if (is_over(j))
+			return 0;
 		if (g->is_numbered)
 			continue;
 		/* numbered ones and those that are joined already first */
@@ -202,11 +210,12 @@ static int join_named(struct joining *j, size_t begin, size_t end)
 				struct group *seed = &j->groups[k];
 				bool is_firm = seed->is_numbered || seed->s.is_joined;
 
+				j->work++;
 				if (k == i || is_firm == (pass == 1) || (pass == 1 && k > i) ||
 					!is_partner(g, seed))
 					continue;
 				tried++;
-				r = join_fit_find(&seed->side, &g->side, true, &fit);
+				r = join_fit_find(&seed->side, &g->side, true, &j->work, &fit);
 				if (r == -ENOMEM)
 					return r;
 				if (r == 0)
@@ -225,27 +234,29 @@ static bool is_seed(const struct group *g, const struct group *x, int32_t lowest
 }
 
 /* Whether another worker is known to have @g's place in the communicator of @x, which has a name. */
-static bool is_taken(const struct joining *j, const struct group *x, const struct group *g)
+static bool is_taken(struct joining *j, const struct group *x, const struct group *g)
 {
 	const struct comm_join_stream place = {
 		.nranks = x->s.nranks, .comm = x->s.comm, .rank = g->s.rank, .peer = INT32_MIN};
 	size_t i = LOWER_BOUND(k, j->count, compare_streams(&j->groups[k].s, &place) < 0);
 
+	j->work += 16; /* of the search */
 	for (; i < j->count && j->groups[i].s.nranks == place.nranks &&
 		j->groups[i].s.comm == place.comm && j->groups[i].s.rank == place.rank;
-		i++)
+		i++, j->work++)
 		if (j->groups[i].s.worker != g->s.worker)
 			return true;
 	return false;
 }
 
-/* The communicator that @g fits clearly better than any other. */
+/* The communicator that @g fits clearly better than any other. -E2BIG: that takes too long. */
 static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest, size_t at,
 	struct join_fit *ret)
 {
 	struct group *g = &j->groups[at];
-	uint64_t next = UINT64_MAX;
-	size_t tried = 0;
+	uint64_t next = UINT64_MAX, comm = 0; /* whose streams are tried */
+	size_t tried = 0, tried_comm = 0;
+	bool fits_comm = false;
 
 	ret->error_ns = UINT64_MAX;
 	for (size_t k = begin; k < end; k++) {
@@ -253,17 +264,28 @@ static int find_seed(struct joining *j, size_t begin, size_t end, int32_t lowest
 		struct join_fit fit;
 		int r;
 
+		j->work++;
 		if (k == at || x->is_unclear || (x->is_early && !x->s.comm) || !is_partner(g, x) ||
 			!is_seed(g, x, lowest) || (x->s.comm && is_taken(j, x, g)))
 			continue;
+		if (x->s.comm != comm) {
+			comm = x->s.comm;
+			tried_comm = 0;
+			fits_comm = false;
+		}
+		if (comm && (fits_comm || tried_comm++ >= TRIES_MAX))
+			continue; /* one of it has said so */
 		if (++tried > SEEDS_MAX)
 			break;
-		r = join_fit_find(&x->side, &g->side, false, &fit);
+		if (is_over(j))
+			return -E2BIG;
+		r = join_fit_find(&x->side, &g->side, false, &j->work, &fit);
 		if (r == -ENOMEM)
 			return r;
 		g->is_early |= r == -EAGAIN;
 		if (r < 0)
 			continue;
+		fits_comm = true;
 		if (fit.error_ns < ret->error_ns) {
 			bool is_same =
 				g->has_seed && x->s.comm && x->s.comm == j->groups[g->seed].s.comm;
@@ -289,10 +311,11 @@ static bool is_one_comm(const struct joining *j, size_t x, size_t y)
 
 /* Does another of its rank claim the same place, and fit nearly as well? */
 static bool is_contested(
-	const struct joining *j, size_t begin, size_t end, const struct join_fit *fits, size_t at)
+	struct joining *j, size_t begin, size_t end, const struct join_fit *fits, size_t at)
 {
 	const struct group *g = &j->groups[at];
 
+	j->work += end - begin;
 	for (size_t k = begin; k < end; k++) {
 		const struct group *x = &j->groups[k];
 
@@ -304,15 +327,25 @@ static bool is_contested(
 	return false;
 }
 
-/* One round: the streams of rank @lowest stand for their communicators. */
+/* One round: the streams of rank @lowest stand for their communicators. If it takes too long it is that of the ranks of
+ * which all streams were looked at. */
 static int join_with_lowest(
 	struct joining *j, size_t begin, size_t end, int32_t lowest, struct join_fit *fits)
 {
-	for (size_t i = begin; i < end && !j->groups[i].s.comm; i++)
-		if (!j->groups[i].s.is_joined && !j->groups[i].is_unclear &&
-			find_seed(j, begin, end, lowest, i, &fits[i - begin]) < 0)
-			return -ENOMEM;
-	for (size_t i = begin; i < end && !j->groups[i].s.comm; i++) {
+	size_t to = begin;
+	int r = 0;
+
+	for (; to < end && !j->groups[to].s.comm; to++) {
+		if (!j->groups[to].s.is_joined && !j->groups[to].is_unclear)
+			r = find_seed(j, begin, end, lowest, to, &fits[to - begin]);
+		if (r == -ENOMEM)
+			return r;
+		if (r == -E2BIG)
+			break;
+	}
+	while (r == -E2BIG && to > begin && j->groups[to - 1].s.rank == j->groups[to].s.rank)
+		to--;
+	for (size_t i = begin; i < to; i++) {
 		struct group *g = &j->groups[i];
 
 		if (g->s.is_joined || !g->has_seed ||
@@ -335,7 +368,7 @@ static int join_nameless(struct joining *j, size_t begin, size_t end)
 
 	if (!fits)
 		return -ENOMEM;
-	for (unsigned round = 0; round < ROUNDS_MAX; round++) {
+	for (unsigned round = 0; round < ROUNDS_MAX && !is_over(j); round++) {
 		int32_t next = INT32_MAX;
 
 		for (size_t i = begin; i < end && !j->groups[i].s.comm; i++)
@@ -390,13 +423,16 @@ static int list_joined(const struct joining *j, struct comm_join *ret)
 }
 
 int comm_join_run(const struct blame_worker *workers, const struct blame_call *calls, size_t count,
-	struct comm_join *ret)
+	uint64_t work_max, struct comm_join *ret)
 {
 	_cleanup_free_ const struct blame_call **sorted = calloc(count + 1, sizeof(*sorted));
 	_cleanup_free_ struct join_point *points = calloc(count + 1, sizeof(*points));
 	_cleanup_free_ struct group *groups = calloc(count + 1, sizeof(*groups));
-	struct joining j = {
-		.workers = workers, .calls = sorted, .points = points, .groups = groups};
+	struct joining j = {.workers = workers,
+		.calls = sorted,
+		.points = points,
+		.groups = groups,
+		.work_max = work_max};
 	size_t n = 0, unnumbered = 0;
 	int r;
 

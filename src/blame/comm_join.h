@@ -49,9 +49,10 @@ struct comm_join {
 };
 
 /* comm_join_run - 0 and *ret (released with comm_join_done()) or -ENOMEM. @calls may be in any order. A Send or Recv that
- * is not numbered has the number that it is to its peer, negative as a collective's. */
+ * is not numbered has the number that it is to its peer, negative as a collective's. What is not joined after
+ * @work_max comparisons of calls, some 10 ns each, stays so: streams that somebody makes up keep nobody waiting. */
 int comm_join_run(const struct blame_worker *workers, const struct blame_call *calls, size_t count,
-	struct comm_join *ret);
+	uint64_t work_max, struct comm_join *ret);
 void comm_join_done(struct comm_join *j);
 
 /* comm_join_is_of - is it a call of that stream? comm_join_name - then gives it the communicator and number of all ranks. */

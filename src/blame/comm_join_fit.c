@@ -20,7 +20,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/search.h"
 #include "base/macros.h"
 #include "base/search.h"
 #include "blame/comm_join.h"
@@ -46,7 +45,8 @@
 struct trial {
 	int64_t *gaps; /* of ends, or entries: PAIRS_MAX each */
 	int64_t *entry_gaps;
-	uint64_t *scratch;
+	int64_t *scratch;
+	uint64_t *work;
 	uint64_t clock_ns; /* how far the clocks may be apart */
 	bool is_one_comm, by_entries;
 };
@@ -72,18 +72,15 @@ static uint64_t error_of(struct trial *t, int64_t *gaps, size_t n, uint64_t comm
 	int64_t limit = (int64_t)common_ns, middle = 0;
 	uint64_t apart = 0;
 
-	if (limit) {
-		qsort(gaps, n, sizeof(*gaps), compare_gaps);
-		middle = MAX(MIN(gaps[n / 2], limit), -limit);
-	}
+	if (limit)
+		middle = MAX(MIN(select_kth(gaps, n, n / 2, n), limit), -limit);
 	for (size_t i = 0; i < n; i++)
-		t->scratch[i] = distance(gaps[i], middle);
-	robust_sort(t->scratch, n);
+		t->scratch[i] = (int64_t)MIN(distance(gaps[i], middle), (uint64_t)INT64_MAX);
 	if (t->is_one_comm && t->by_entries) /* a step is too much to be always later by */
 		apart = (distance(middle, 0) > t->clock_ns ? distance(middle, 0) - t->clock_ns
 							   : 0) /
 			ALWAYS;
-	return apart + t->scratch[(size_t)(part * (double)(n - 1))];
+	return apart + (uint64_t)select_kth(t->scratch, n, (size_t)(part * (double)(n - 1)), n);
 }
 
 /* UINT64_MAX: it cannot be this shift. */
@@ -96,6 +93,7 @@ static uint64_t try_shift(
 		const struct join_point *x = &a->points[i - 1], *y = &b->points[k - 1];
 		int64_t lead = x->number - (y->number + shift);
 
+		++*t->work;
 		if (lead == 0) {
 			t->entry_gaps[pairs++] = x->enter_ns - y->enter_ns;
 			alike += x->what == y->what;
@@ -241,12 +239,13 @@ static int fit_at_rest(
 }
 
 int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
-	struct join_fit *ret)
+	uint64_t *work, struct join_fit *ret)
 {
 	_cleanup_free_ int64_t *gaps = calloc(2 * PAIRS_MAX, sizeof(*gaps));
-	_cleanup_free_ uint64_t *scratch = calloc(PAIRS_MAX, sizeof(*scratch));
+	_cleanup_free_ int64_t *scratch = calloc(PAIRS_MAX, sizeof(*scratch));
 	struct trial t = {.gaps = gaps,
 		.scratch = scratch,
+		.work = work,
 		.clock_ns = clock_error(a, b),
 		.is_one_comm = is_one_comm};
 	int r;

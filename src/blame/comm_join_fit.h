@@ -28,7 +28,8 @@ struct join_fit {
 	uint64_t error_ns; /* how far their ends are apart, nearly all of them */
 };
 
-/* join_fit_find - @is_one_comm: they are known to be of one communicator, and only the shift is asked for. 0;
- * -EAGAIN: too few calls in common yet; -ENOENT: no shift is clearly the best; -ENOMEM. */
+/* join_fit_find - @is_one_comm: they are known to be of one communicator, and only the shift is asked for. *@work
+ * grows by the calls that were compared. 0; -EAGAIN: too few calls in common yet; -ENOENT: no shift is clearly the best;
+ * -ENOMEM. */
 int join_fit_find(const struct join_side *a, const struct join_side *b, bool is_one_comm,
-	struct join_fit *ret);
+	uint64_t *work, struct join_fit *ret);

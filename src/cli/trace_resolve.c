@@ -418,6 +418,7 @@ static void resolve_rest(const struct trace_settings *s, struct trace_plan *p)
 	ts->no_memory = s->no_memory;
 	ts->old_kernel = s->old_kernel;
 	ts->refuse_program = s->refuse_program;
+	ts->user_targets = (uint32_t)s->user_targets;
 	ts->deadband_points = (double)s->deadband;
 	ts->heartbeat_ns = s->heartbeat_ns;
 	ts->node = p->node;

@@ -25,7 +25,7 @@ struct trace_settings {
 	int64_t rollover_keep, deadband, annotate_gid;
 	bool annotate;
 	const char *annotate_socket;
-	int64_t sampling_rate;
+	int64_t sampling_rate, user_targets;
 	bool stack;
 	const char *py_walker;
 	int64_t stack_samples, sample_hz;

@@ -122,7 +122,10 @@ int dispatch_flush(int code)
 	if (errno == EPIPE || (poll(&p, 1, 0) == 1 && p.revents & POLLERR))
 		return code;
 	fprintf(stderr, "%s: cannot write the output: %s\n", running->name,
-		errno ? strerror(errno) : "the disk may be full");
+		(fcntl(STDOUT_FILENO, F_GETFL) & O_ACCMODE) == O_RDONLY
+			? "standard output is closed"
+		: errno ? strerror(errno)
+			: "the disk may be full");
 	return code == EXIT_OK ? EXIT_IO : code;
 }
 
@@ -243,10 +246,13 @@ int dispatch_run(const struct program *p, int argc, char **argv)
 	return run_command(p, c, argc - 1, argv + 1);
 }
 
+/* No file of ours gets the number of a stream that was closed before the start. Standard output is one that cannot be
+ * written to, so that what is printed there fails as it would on a full disk. */
 static int open_standard_fds(void)
 {
 	for (int fd = 0; fd <= STDERR_FILENO; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDWR) != fd)
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", fd == STDOUT_FILENO ? O_RDONLY : O_RDWR) != fd)
 			return EXIT_FAILED;
 	return EXIT_OK;
 }

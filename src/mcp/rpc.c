@@ -137,8 +137,14 @@ void rpc_error_done(struct rpc_error *e)
 	*e = (struct rpc_error){0};
 }
 
-static bool is_too_deep(const char *text, size_t len)
+struct shape { /* of a text, should it be JSON */
+	size_t depth;
+	size_t commas; /* of its outermost value */
+};
+
+static struct shape shape_of(const char *text, size_t len)
 {
+	struct shape s = {0};
 	bool quoted = false;
 	size_t depth = 0;
 
@@ -147,12 +153,25 @@ static bool is_too_deep(const char *text, size_t len)
 			i++;
 		else if (text[i] == '"')
 			quoted = !quoted;
-		else if (!quoted && (text[i] == '{' || text[i] == '[') && ++depth > RPC_DEPTH_MAX)
-			return true;
+		else if (!quoted && (text[i] == '{' || text[i] == '['))
+			s.depth = MAX(s.depth, ++depth);
 		else if (!quoted && depth && (text[i] == '}' || text[i] == ']'))
 			depth--;
+		else if (!quoted && depth == 1 && text[i] == ',')
+			s.commas++;
 	}
-	return false;
+	return s;
+}
+
+unsigned rpc_count(const char *text, size_t len)
+{
+	size_t i = 0;
+
+	while (i < len && strchr(" \t\r\n", text[i]))
+		i++;
+	if (i == len || text[i] != '[')
+		return 1;
+	return (unsigned)MIN(shape_of(text, len).commas + 1, (size_t)RPC_BATCH_MAX);
 }
 
 int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
@@ -164,7 +183,7 @@ int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e)
 	if (len > RPC_BYTES_MAX)
 		return rpc_fail(
 			e, RPC_PARSE_ERROR, "the message has more than %u bytes", RPC_BYTES_MAX);
-	if (is_too_deep(text, len))
+	if (shape_of(text, len).depth > RPC_DEPTH_MAX)
 		return rpc_fail(
 			e, RPC_PARSE_ERROR, "the message is nested deeper than %d", RPC_DEPTH_MAX);
 	r = json_tree_read(text, len, JSON_REJECT_DUPLICATES | JSON_DECODE_ANY, &doc, &why);

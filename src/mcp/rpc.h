@@ -49,6 +49,10 @@ void rpc_error_done(struct rpc_error *e);
  * ceiling. */
 int rpc_parse(const char *text, size_t len, json_t **ret, struct rpc_error *e);
 
+/* rpc_count - how many messages a text holds at most that rpc_parse() would take: one, or those of a batch. It is
+ * not parsed for that: a walk over its bytes. */
+unsigned rpc_count(const char *text, size_t len);
+
 /* rpc_read - the parts of a message. -EPROTO with RPC_INVALID_REQUEST; ret->id is set even then if
  * it can be told. */
 int rpc_read(json_t *doc, struct rpc_message *ret, struct rpc_error *e);

@@ -218,7 +218,7 @@
 	X(THREAD_EXIT, "thread_exit", "the thread ended inside the call")                          \
 	X(COMM_FULL, "comm_full", "the table of communicators was full")                           \
 	X(INFLIGHT_FULL, "inflight_full", "the table of requests in progress was full")            \
-	X(TARGET_FULL, "target_full", "the table of traced processes was full")                    \
+	X(TARGET_FULL, "target_full", "the table of traced processes, or a user's half, was full") \
 	X(RATE_LIMITED, "rate_limited", "more arrived in a second than are kept")                  \
 	X(GOVERNOR, "governor", "the probe was removed inside the call, to keep the budget")       \
 	X(BAD_RECORD, "bad_record", "the agent could not read the record")                         \

@@ -215,6 +215,7 @@ static int op_stats(const json_t *q _unused_, json_t *answer, struct errinfo *e 
 		json_object_set_new(
 			rows, store_tables[t].name, json_integer((json_int_t)s.rows[t]));
 	json_object_set_new(answer, "rows", rows);
+	json_object_set_new(answer, "ahead", json_integer((json_int_t)s.ahead_ns));
 	json_object_set_new(answer, "visible", json_integer((json_int_t)s.visible));
 	json_object_set_new(answer, "durable", json_integer((json_int_t)store_durable(store)));
 	json_object_set_new(answer, "dropped", json_integer((json_int_t)s.dropped_rows));

@@ -143,7 +143,11 @@ static void answer(struct echo_call *c)
 
 void echo_on_mcp(void *arg, struct http_exchange *x, const struct http_request *q)
 {
-	echo_call_start(arg, ECHO_MCP, 0, NULL, answer, x, q);
+	struct echo_server *e = arg;
+	unsigned count = q->body ? rpc_count(q->body, q->body_len) : 1;
+
+	if (echo_call_start(e, ECHO_MCP, 0, NULL, answer, x, q) && count > 1)
+		tenants_charge_asked(e->settings.tenants, q->credential, count - 1, mono_now().ns);
 }
 
 int echo_mcp_init(struct echo_server *e, struct errinfo *reterr)
@@ -236,14 +240,14 @@ static bool work(void *arg, bool brief _unused_)
 	return true;
 }
 
-void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
+bool echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	struct echo_tool *tool, echo_fn *run, struct http_exchange *x, const struct http_request *q)
 {
 	const struct tenant *t = NULL;
 	struct echo_call *c;
 
 	if (!echo_admit(e, verb, x, q, &t))
-		return;
+		return false;
 	c = calloc(1, sizeof(*c));
 	if (c) {
 		*c = (struct echo_call){.server = e,
@@ -258,11 +262,12 @@ void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 		c->queued = (struct pool_job){.fn = work, .arg = c, .asker = q->asker};
 	}
 	if (c && pool_push(e->lanes[lane], &c->queued) == 0)
-		return;
+		return true;
 	if (c)
 		call_free(c);
 	http_reply_field(x, "retry-after", "1");
 	echo_reply_error(x, 503, "busy", "too many queries are queued: retry in a moment");
+	return false;
 }
 
 /* ---- tools ---- */

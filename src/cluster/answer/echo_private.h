@@ -87,8 +87,8 @@ struct echo_call {
 };
 
 /* echo_call_start - @x is answered by @run on a thread of @lane, or refused at once: who asks may not (403), or
- * not now (429, 503). @verb as of tenants_admit(). */
-void echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
+ * not now (429, 503). @verb as of tenants_admit(). Whether it was let in: else @x and @q are gone. */
+bool echo_call_start(struct echo_server *e, enum echo_lane lane, unsigned verb,
 	struct echo_tool *tool, echo_fn *run, struct http_exchange *x,
 	const struct http_request *q);
 

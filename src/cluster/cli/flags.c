@@ -246,6 +246,7 @@ int echo_flags_prepare(
 		.password = ret->password,
 		.reader = f->clickhouse_reader,
 		.reader_password = ret->reader_password,
-		.retention_ns = f->retention_ns};
+		.retention_ns = f->retention_ns,
+		.trust_clock = f->trust_clock};
 	return 0;
 }

@@ -101,6 +101,7 @@ struct episode *episode_get(
 		.to_rank = -1,
 		.since_ns = f->now_ns};
 	memcpy(e->e.cluster, c->name, sizeof(e->e.cluster));
+	e->cluster_key = hash_name(c->name, strlen(c->name));
 	uuid_make(f->settings.seed, e->e.id, e->e.event);
 	f->live[f->live_count++] = e;
 	return e;
@@ -137,6 +138,42 @@ int64_t fleet_episode_end(const struct fleet_episode *e, int64_t now_ns)
 	return e->late_ns > e->since_ns ? MIN(e->late_ns, now_ns) : now_ns;
 }
 
+/* The oldest of the cluster that has the most of them is forgotten. */
+static void forget_one(struct fleet *f)
+{
+	uintptr_t most = 0;
+	uint64_t of = 0, id;
+	size_t cursor = 0, i = 0;
+
+	for (void *n; (n = idmap_next(&f->ended_of, &cursor, &id));)
+		if ((uintptr_t)n > most) {
+			most = (uintptr_t)n;
+			of = id;
+		}
+	while (most && f->ended[i]->cluster_key != of)
+		i++;
+	if (most > 1)
+		(void)idmap_put(&f->ended_of, of, (void *)(most - 1));
+	else
+		idmap_remove(&f->ended_of, of);
+	free(f->ended[i]);
+	memmove(&f->ended[i], &f->ended[i + 1], (--f->ended_count - i) * sizeof(struct episode *));
+}
+
+static void remember(struct fleet *f, struct episode *e)
+{
+	uintptr_t before;
+
+	if (f->ended_count == ENDED_MAX)
+		forget_one(f);
+	before = (uintptr_t)idmap_get(&f->ended_of, e->cluster_key);
+	if (idmap_put(&f->ended_of, e->cluster_key, (void *)(before + 1)) < 0) {
+		free(e); /* no memory */
+		return;
+	}
+	f->ended[f->ended_count++] = e;
+}
+
 void episode_end(struct fleet *f, struct episode *e)
 {
 	size_t i = 0;
@@ -151,10 +188,7 @@ void episode_end(struct fleet *f, struct episode *e)
 	e->e.cost.per_hour = 0;
 	if (e->told)
 		notice(f, FLEET_NOTICE_ENDED, e);
-	free(f->ended[f->ended_next]);
-	f->ended[f->ended_next] = e;
-	f->ended_next = (f->ended_next + 1) % ENDED_MAX;
-	f->ended_count = MIN(f->ended_count + 1, (size_t)ENDED_MAX);
+	remember(f, e);
 }
 
 void episodes_forget(struct fleet *f, const struct cluster *c)
@@ -239,8 +273,7 @@ bool fleet_episode_next(
 		if (i < f->live_count) {
 			e = f->live[i];
 		} else { /* the newest first */
-			i = f->ended_next + ENDED_MAX - 1 - (i - f->live_count);
-			e = f->ended[i % ENDED_MAX];
+			e = f->ended[f->ended_count - 1 - (i - f->live_count)];
 		}
 		if ((!e->told && !is_shown(f, e)) ||
 			(cluster && strcmp(e->e.cluster, cluster) != 0))
@@ -265,9 +298,10 @@ void episodes_done(struct fleet *f)
 {
 	for (size_t i = 0; f->live && i < f->live_count; i++)
 		free(f->live[i]);
-	for (size_t i = 0; f->ended && i < ENDED_MAX; i++)
+	for (size_t i = 0; f->ended && i < f->ended_count; i++)
 		free(f->ended[i]);
 	free(f->live);
 	free(f->ended);
+	idmap_done(&f->ended_of);
 	free(f->notices);
 }

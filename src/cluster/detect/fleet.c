@@ -30,6 +30,7 @@ int fleet_new(const struct fleet_settings *s, struct fleet **ret)
 		return -ENOMEM;
 	f->settings = *s;
 	f->clusters = IDMAP_INIT(s->clusters_max);
+	f->ended_of = IDMAP_INIT(ENDED_MAX);
 	f->live = calloc(EPISODES_MAX, sizeof(*f->live));
 	f->ended = calloc(ENDED_MAX, sizeof(*f->ended));
 	f->notices = calloc(NOTICES_MAX, sizeof(*f->notices));
@@ -70,24 +71,62 @@ struct cluster *cluster_find(const struct fleet *f, const char *name)
 	return c && strcmp(c->name, name) == 0 ? c : NULL;
 }
 
-/* Clusters that are named after their jobs come and go: of those that are quiet the quietest makes room. */
-static void forget_quiet(struct fleet *f, int64_t now_ns)
+static size_t clusters_of(const struct fleet *f, uint64_t token)
+{
+	size_t cursor = 0, n = 0;
+
+	for (const struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));)
+		n += c->token == token;
+	return n;
+}
+
+/* Of @token's, or of all, the one that has said nothing for longest. */
+static struct cluster *quietest(const struct fleet *f, bool of_all, uint64_t token)
 {
 	struct cluster *quiet = NULL;
 	size_t cursor = 0;
 
 	for (struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));)
-		if (!quiet || c->heard_ns < quiet->heard_ns)
+		if ((of_all || c->token == token) && (!quiet || c->heard_ns < quiet->heard_ns))
 			quiet = c;
-	if (!quiet || now_ns - quiet->heard_ns < (int64_t)QUIET_NS)
+	return quiet;
+}
+
+/* The quietest of the token with the most clusters, if @token has fewer; NULL: there is none. */
+static struct cluster *greediest(const struct fleet *f, uint64_t token)
+{
+	size_t cursor = 0, most = clusters_of(f, token) + 1;
+	uint64_t who = token;
+
+	for (const struct cluster *c; (c = idmap_next(&f->clusters, &cursor, NULL));) {
+		size_t n = c->token == who ? 0 : clusters_of(f, c->token);
+
+		if (n > most) {
+			most = n;
+			who = c->token;
+		}
+	}
+	return who == token ? NULL : quietest(f, false, who);
+}
+
+/* Clusters that are named after their jobs come and go: of those that are quiet the quietest makes room, else one of
+ * the token that has brought the most. */
+static void make_room(struct fleet *f, uint64_t token, int64_t now_ns)
+{
+	struct cluster *quiet = quietest(f, true, 0);
+
+	if (quiet && now_ns - quiet->heard_ns < (int64_t)QUIET_NS)
+		quiet = greediest(f, token);
+	if (!quiet)
 		return;
 	episodes_forget(f, quiet);
 	idmap_remove(&f->clusters, hash_name(quiet->name, strlen(quiet->name)));
 	cluster_free(quiet);
 }
 
-/* -ENOBUFS: there are too many. */
-static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct cluster **ret)
+/* @token: 0 of what does not tell whose it is. -ENOBUFS: there are too many. */
+static int cluster_get(
+	struct fleet *f, const char *name, uint64_t token, int64_t now_ns, struct cluster **ret)
 {
 	_cleanup_(cluster_freep) struct cluster *c = NULL;
 	int r;
@@ -95,6 +134,7 @@ static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct
 	*ret = cluster_find(f, name);
 	if (*ret) {
 		(*ret)->heard_ns = now_ns;
+		(*ret)->token = (*ret)->token ?: token;
 		return 0;
 	}
 	if (!name[0])
@@ -102,12 +142,13 @@ static int cluster_get(struct fleet *f, const char *name, int64_t now_ns, struct
 	if (idmap_get(&f->clusters, hash_name(name, strlen(name))))
 		return -ENOBUFS; /* another one's: by chance once in the life of a universe */
 	if (f->clusters.used >= f->settings.clusters_max)
-		forget_quiet(f, now_ns);
+		make_room(f, token, now_ns);
 	c = calloc(1, sizeof(*c));
 	if (!c)
 		return -ENOMEM;
 	snprintf(c->name, sizeof(c->name), "%s", name);
 	c->heard_ns = now_ns;
+	c->token = token;
 	c->reports = IDMAP_INIT(REPORTS_MAX);
 	r = calls_new(&f->settings.calls, &c->calls);
 	r = r ?: idmap_put(&f->clusters, hash_name(name, strlen(name)), c);
@@ -126,8 +167,8 @@ enum nodes_refusal fleet_take_health(struct fleet *f, const struct push_health *
 	struct cluster *c;
 
 	f->stats.health++;
-	if (refusal == NODES_NONE &&
-		cluster_get(f, h->who.cluster, now_ns, &c) == 0) /* what does not fit is counted */
+	if (refusal == NODES_NONE && cluster_get(f, h->who.cluster, token, now_ns, &c) ==
+					     0) /* what does not fit is counted */
 		calls_heard(c->calls, h->who.node, now_ns);
 	return refusal;
 }
@@ -136,7 +177,7 @@ int fleet_take_calls(
 	struct fleet *f, const struct push_calls *b, int64_t now_ns, struct calls_taken *ret)
 {
 	struct cluster *c;
-	int r = cluster_get(f, b->who.cluster, now_ns, &c);
+	int r = cluster_get(f, b->who.cluster, 0, now_ns, &c);
 
 	if (r < 0)
 		return r;
@@ -147,7 +188,7 @@ int fleet_take_calls(
 int fleet_take_report(struct fleet *f, const struct push_report *r, int64_t now_ns)
 {
 	struct cluster *c;
-	int err = cluster_get(f, r->who.cluster, now_ns, &c);
+	int err = cluster_get(f, r->who.cluster, 0, now_ns, &c);
 
 	if (err < 0)
 		return err;

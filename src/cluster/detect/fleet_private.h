@@ -25,12 +25,13 @@ struct episode {
 	struct fleet_episode e;
 	uint64_t key; /* what it is about: the same while it lasts */
 	struct cluster *cluster;
-	int64_t born_ns;    /* when it was first found */
-	int64_t seen_ns;    /* and last */
-	double lost_rate;   /* GPU-seconds lost a second */
-	int64_t rated_ns;   /* up to when that is known; 0: it goes on */
-	int64_t paid_ns;    /* up to when what it costs is counted; 0: nothing yet */
-	double rate_hourly; /* of a GPU that waits; 0: unpriced */
+	uint64_t cluster_key; /* hash of its name */
+	int64_t born_ns;      /* when it was first found */
+	int64_t seen_ns;      /* and last */
+	double lost_rate;     /* GPU-seconds lost a second */
+	int64_t rated_ns;     /* up to when that is known; 0: it goes on */
+	int64_t paid_ns;      /* up to when what it costs is counted; 0: nothing yet */
+	double rate_hourly;   /* of a GPU that waits; 0: unpriced */
 	double watts;
 	uint64_t told_cause;                  /* hash of the cause that was told */
 	uint32_t looks;                       /* in which it was found */
@@ -61,6 +62,7 @@ struct suspect_job {          /* of one job, between two looks at it */
 struct cluster {
 	char name[PUSH_ID_MAX];
 	int64_t heard_ns; /* something came of it */
+	uint64_t token;   /* that told its health first; 0: none yet */
 	size_t episodes;  /* of it that last */
 	struct calls *calls;
 	struct idmap reports;              /* (node, pid) -> struct push_report with its time */
@@ -74,9 +76,11 @@ struct cluster {
 struct fleet {
 	struct fleet_settings settings;
 	struct nodes *nodes;
-	struct idmap clusters;          /* hash of the name -> struct cluster */
-	struct episode **live, **ended; /* live: worst first after a tick; ended: a ring */
-	size_t live_count, ended_count, ended_next;
+	struct idmap clusters; /* hash of the name -> struct cluster */
+	struct episode **live,
+		**ended; /* live: worst first after a tick; ended: the oldest first */
+	size_t live_count, ended_count;
+	struct idmap ended_of;        /* hash of a cluster's name -> how many of ended are its */
 	struct fleet_notice *notices; /* a ring */
 	size_t notice_first, notice_count;
 	uint64_t next_id;

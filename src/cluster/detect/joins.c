@@ -10,7 +10,8 @@
 #define TRY_NS        ((int64_t)NS_PER_S)
 #define TRY_FIRST     4u /* times, before it is tried more and more seldom */
 #define TRY_DOUBLINGS 5u
-#define FORGET_MAX    64 /* streams at once */
+#define FORGET_MAX    64                 /* streams at once */
+#define WORK_MAX      UINT64_C(10000000) /* 0.1 s, in which nobody else is answered */
 
 void joins_init(struct joins *j)
 {
@@ -156,7 +157,7 @@ int joins_try(struct joins *j, const struct blame_worker *workers, const struct 
 		calls[i] = j->held[i].b;
 	if (other_count)
 		memcpy(calls + j->count, others, other_count * sizeof(*calls));
-	r = comm_join_run(workers, calls, j->count + other_count, &found);
+	r = comm_join_run(workers, calls, j->count + other_count, WORK_MAX, &found);
 	if (r < 0)
 		return r;
 	r = remember(j, &found);

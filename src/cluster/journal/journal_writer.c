@@ -119,12 +119,19 @@ static void give_up(struct journal *j, uint64_t first)
 	j->fd = -1;
 }
 
-/* A removed file can be written and synced like any other, and is lost all the same. */
-static int check_named(int fd)
+/* A removed file, and one in a folder that was moved, can be written and synced like any other: the next start would not
+ * find it. A path that may not be looked at says nothing. */
+static int check_named(const struct journal *j, int fd)
 {
-	struct stat st;
+	struct stat file, folder, named;
 
-	return fstat(fd, &st) < 0 ? -errno : st.st_nlink ? 0 : -ENOENT;
+	if (fstat(fd, &file) < 0 || fstat(j->folder, &folder) < 0)
+		return -errno;
+	if (!file.st_nlink)
+		return -ENOENT;
+	if (stat(j->path, &named) < 0)
+		return errno == ENOENT || errno == ENOTDIR ? -ENOENT : 0;
+	return named.st_dev == folder.st_dev && named.st_ino == folder.st_ino ? 0 : -ENOENT;
 }
 
 /* write_group - all of it is on disk, or none of it counts. Adds the segment that it had to begin. */
@@ -150,7 +157,7 @@ static int write_group(struct journal *j, const struct waiting_list *group, bool
 	for (int i = 0; i < count; i++)
 		bytes += v[i].iov_len;
 	r = write_all(j, v, count, j->at);
-	r = r ?: check_named(j->fd);
+	r = r ?: check_named(j, j->fd);
 	if (r < 0) {
 		give_up(j, j->next);
 		return r;
@@ -174,6 +181,7 @@ int journal_probe(struct journal *j)
 			(ssize_t)sizeof(nothing) ||
 		j->io->sync(fd) < 0)
 		r = errno ? -errno : -ENOSPC;
+	r = r ?: check_named(j, fd);
 	close(fd);
 	unlinkat(j->folder, "probe", 0);
 	return r;

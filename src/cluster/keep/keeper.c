@@ -223,7 +223,8 @@ struct keeper_stats keeper_stats(struct keeper *k)
 	if (!s.degraded && s.journal.fault) {
 		s.degraded = true;
 		snprintf(s.why, sizeof(s.why), "the journal cannot be written: %s",
-			strerror(-s.journal.fault));
+			s.journal.fault == -ENOENT ? "its folder or file was moved or removed"
+						   : strerror(-s.journal.fault));
 	}
 	return s;
 }

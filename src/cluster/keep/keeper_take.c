@@ -194,6 +194,7 @@ struct taking { /* rows are made by the thread; what is the loop's it asks for *
 	keeper_done *done;
 	void *arg;
 	struct rows rows;
+	struct seen *known; /* the parts that had come before when rows were made; NULL: none */
 	struct request_keys keys;
 	bool has_keys, is_full;
 	int result;
@@ -209,6 +210,7 @@ struct taking { /* rows are made by the thread; what is the loop's it asks for *
 static void taking_free(struct taking *g)
 {
 	rows_done(&g->rows);
+	seen_freep(&g->known);
 	free(g);
 }
 DEFINE_CLEANUP(struct taking *, taking_free)
@@ -248,18 +250,53 @@ static void make_rows(struct aside_work *w, void *arg)
 		return;
 	guarded.may_write = may_write_aside;
 	guarded.may_write_arg = g;
-	g->result = rows_read(&guarded, wall_now().ns, NULL, &g->rows, &g->err);
+	g->result = rows_read(&guarded, wall_now().ns, g->known, &g->rows, &g->err);
 }
 
-/* Whether part of it has come before: then its rows are other ones. */
-static bool is_known_in_part(const struct keeper *k, const struct rows *rows)
+/* find_known - what of it has come before, which its rows leave out; NULL: nothing. */
+static int find_known(const struct keeper *k, const struct rows *rows, struct seen **ret)
 {
-	return EXISTS(i, rows->key_count, seen_find(k->seen, &rows->keys[i]) != SEEN_NOT);
+	_cleanup_(seen_freep) struct seen *known = NULL;
+	int r = 0;
+
+	for (size_t i = 0; i < rows->key_count && r == 0; i++) {
+		enum seen_state state = seen_find(k->seen, &rows->keys[i]);
+
+		if (state != SEEN_NOT)
+			r = known ? 0 : seen_new(KEEPER_SEEN_NS, &known);
+		if (r == 0 && state != SEEN_NOT)
+			r = seen_set(known, &rows->keys[i], state);
+	}
+	if (r == 0)
+		*ret = TAKE(known);
+	return r;
+}
+
+static aside_end on_made;
+
+/* push - @g is the thread's, or refused. */
+static void push(struct keeper *k, struct taking *g)
+{
+	int r;
+
+	rows_done(&g->rows);
+	g->rows = (struct rows){.batch.bytes = BUF_INIT(ROWS_BYTES_MAX)};
+	g->result = -ECANCELED;
+	g->has_keys = g->is_full = g->has_answer = false;
+	r = aside_push(k->aside, g->q.sender, make_rows, on_made, g);
+	if (r == 0) {
+		TAILQ_INSERT_TAIL(&k->takings, g, link);
+		return;
+	}
+	keeper_refuse(k, g->done, g->arg, r == -EBUSY ? -EAGAIN : r,
+		r == -EBUSY ? "too many large requests at once: retry later" : keeper_reason(r));
+	taking_free(g);
 }
 
 static void on_made(void *arg, bool canceled _unused_)
 {
 	_cleanup_(taking_freep) struct taking *g = arg;
+	_cleanup_(seen_freep) struct seen *known = NULL;
 	struct keeper *k = g->keeper;
 	struct keeper_result result = {0};
 	int r;
@@ -273,39 +310,33 @@ static void on_made(void *arg, bool canceled _unused_)
 	}
 	if (is_answered(k, &g->keys, g->done, g->arg))
 		return;
-	if (is_known_in_part(k, &g->rows)) {
-		take_now(k, &g->q, &g->keys, g->done, g->arg);
+	r = g->result ?: find_known(k, &g->rows, &known);
+	if (known && g->known) {
+		keeper_refuse(k, g->done, g->arg, -EAGAIN,
+			"part of it came in another request meanwhile: retry later");
 		return;
 	}
-	r = judge(g->result, &g->rows, &g->err, g->is_full, &result);
+	if (known) { /* its rows are other ones */
+		g->known = TAKE(known);
+		push(k, TAKE(g));
+		return;
+	}
+	r = judge(r, &g->rows, &g->err, g->is_full, &result);
 	take_read(k, &g->keys, &g->rows, r, &result, g->done, g->arg);
 }
 
 static void take_aside(
 	struct keeper *k, const struct keeper_request *q, keeper_done *done, void *arg)
 {
-	_cleanup_(taking_freep) struct taking *g = calloc(1, sizeof(*g));
 	const char *why = not_now(k);
-	int r = -ENOMEM;
+	struct taking *g = why ? NULL : calloc(1, sizeof(*g));
 
-	if (why) {
-		keeper_refuse(k, done, arg, -EAGAIN, why);
+	if (!g) {
+		keeper_refuse(k, done, arg, why ? -EAGAIN : -ENOMEM, why ?: keeper_reason(-ENOMEM));
 		return;
 	}
-	if (g) {
-		*g = (struct taking){
-			.keeper = k, .q = *q, .done = done, .arg = arg, .result = -ECANCELED};
-		g->rows.batch.bytes = (struct buf)BUF_INIT(ROWS_BYTES_MAX);
-		r = aside_push(k->aside, q->sender, make_rows, on_made, g);
-	}
-	if (r < 0) {
-		keeper_refuse(k, done, arg, r == -EBUSY ? -EAGAIN : r,
-			r == -EBUSY ? "too many large requests at once: retry later"
-				    : keeper_reason(r));
-		return;
-	}
-	TAILQ_INSERT_TAIL(&k->takings, g, link);
-	TAKE(g);
+	*g = (struct taking){.keeper = k, .q = *q, .done = done, .arg = arg};
+	push(k, g);
 }
 
 void keeper_give_up(struct keeper *k)

@@ -253,7 +253,8 @@ static void on_answer(void *arg, const struct http_response *r, int err, const s
 	} else if (err < 0) {
 		a->err = err;
 		a->e = *e;
-	} else if (r->status != 200) {
+	} else if (r->status != 200 ||
+		   (a->rows && r->body_len)) { /* nothing is said of rows that are stored */
 		a->err = clickhouse_error(where, r->body, r->body_len, &a->e);
 	} else {
 		buf_append(&a->answer, r->body, r->body_len);

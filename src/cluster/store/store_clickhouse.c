@@ -142,6 +142,24 @@ static int learn_position(struct store_clickhouse *s, struct errinfo *reterr)
 	return r;
 }
 
+/* What retention believes of the time begins with the end of the newest day of which there are rows. */
+static int learn_clock(struct store_clickhouse *s, struct errinfo *reterr)
+{
+	_cleanup_buf_ struct buf q = BUF_INIT(4096);
+	_cleanup_(answers_done) struct answers a = {0};
+	int r;
+
+	buf_puts(&q, "SELECT max(toInt64(partition)), count() FROM system.parts WHERE active AND "
+		     "table != 'journal_local' AND database = ");
+	store_quote(&q, s->names.database);
+	r = get_row(s, buf_str(&q), 2, &a, reterr);
+	for (size_t i = 0; r == 0 && i < clickhouse_store_shards(s); i++)
+		if (sql_table_cell(&a.at[i], 0, 1)->i)
+			s->clock.now_ns = MAX(s->clock.now_ns,
+				(sql_table_cell(&a.at[i], 0, 0)->i + 1) * CLICKHOUSE_DAY_NS);
+	return r;
+}
+
 /* ---- opening ---- */
 
 static bool is_name(const char *text)
@@ -268,6 +286,7 @@ int store_clickhouse_open(
 	r = r ?: make_tables(s, reterr);
 	r = r ?: learn_position(s, reterr);
 	r = r ?: clickhouse_upkeep_count(s, reterr);
+	r = r ?: from->trust_clock ? 0 : learn_clock(s, reterr);
 	r = r ?: clickhouse_fill_learn(s, reterr);
 	if (r < 0)
 		return r;

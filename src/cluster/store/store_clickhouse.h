@@ -22,6 +22,7 @@ struct store_clickhouse_settings {
 	 * NULL: it is refused. */
 	const char *reader, *reader_password;
 	uint64_t retention_ns; /* 0: for ever; whole days are dropped */
+	bool trust_clock;      /* retention takes the clock as it is, once: retention_clock.h */
 	/* What was acknowledged this long ago is on the servers' disks; 0: 60 s, or 1 s where the servers
 	 * sync. store_durable() lags behind by it, and store_seal() does not hasten it. */
 	uint64_t settle_ns;

@@ -7,6 +7,7 @@
 #include "base/buf.h"
 #include "base/clock.h"
 #include "base/errinfo.h"
+#include "cluster/store/retention_clock.h"
 #include "cluster/store/store.h"
 #include "cluster/store/store_clickhouse.h"
 
@@ -123,11 +124,12 @@ struct store_clickhouse {
 	struct clickhouse_account writer, reader; /* reader.user NULL: none */
 	char *texts[6];                           /* what these point to */
 	uint64_t retention_ns, settle_ns;
-	bool exact_quantile; /* the servers have one that is exact */
-	bool plain_joins;    /* they must be told that a subquery needs no alias */
-	bool no_delay;       /* they must be told not to gather inserts */
-	bool slow_drops;     /* they must be told that a table is dropped when nobody uses it */
-	bool synced;         /* all of them write through to their disks */
+	struct retention_clock clock; /* the filling thread's */
+	bool exact_quantile;          /* the servers have one that is exact */
+	bool plain_joins;             /* they must be told that a subquery needs no alias */
+	bool no_delay;                /* they must be told not to gather inserts */
+	bool slow_drops; /* they must be told that a table is dropped when nobody uses it */
+	bool synced;     /* all of them write through to their disks */
 
 	/* the filling thread's */
 	struct clickhouse_slot *slots; /* of shard s and table t: s * TABLE_COUNT + t */

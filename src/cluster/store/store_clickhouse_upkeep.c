@@ -106,8 +106,13 @@ static int drop_one(struct store_clickhouse *s, size_t shard, int64_t day, struc
 int clickhouse_upkeep_run(struct store *store, int64_t now_ns, struct errinfo *reterr)
 {
 	struct store_clickhouse *s = (struct store_clickhouse *)store;
-	int64_t day = (now_ns - (int64_t)s->retention_ns) / CLICKHOUSE_DAY_NS;
+	int64_t day;
 
+	now_ns = retention_clock_read(&s->clock, now_ns, mono_now().ns);
+	day = (now_ns - (int64_t)s->retention_ns) / CLICKHOUSE_DAY_NS;
+	pthread_mutex_lock(&s->lock);
+	s->stats.ahead_ns = s->clock.ahead_ns;
+	pthread_mutex_unlock(&s->lock);
 	for (size_t shard = 0; s->retention_ns && shard < clickhouse_store_shards(s); shard++) {
 		int r = drop_one(s, shard, day, reterr);
 

@@ -290,6 +290,14 @@ void tenants_charge(
 	charge(&e->bytes, e->byte_rate, bytes, now_ns);
 }
 
+void tenants_charge_asked(struct tenants *t, uint64_t credential, unsigned more, uint64_t now_ns)
+{
+	struct acl_entry *e = t && credential ? find(t, credential) : NULL;
+
+	if (e)
+		charge(&e->asked, e->ask_rate, more, now_ns);
+}
+
 /* ---- shares of the store ---- */
 
 int tenants_parts(const struct tenants *t, struct tenant_part **ret, size_t *ret_count)

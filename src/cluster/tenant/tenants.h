@@ -92,6 +92,10 @@ const struct tenant *tenants_admit(struct tenants *t, uint64_t credential, unsig
 void tenants_charge(
 	struct tenants *t, uint64_t credential, uint64_t rows, uint64_t bytes, uint64_t now_ns);
 
+/* tenants_charge_asked - a request of questions that was admitted brought @more besides the one it was admitted for:
+ * they have to come back before the next. */
+void tenants_charge_asked(struct tenants *t, uint64_t credential, unsigned more, uint64_t now_ns);
+
 struct tenant_part {
 	const char *cluster;
 	uint32_t owner;   /* 1, 2, …: tokens of one key_name are one */

@@ -111,10 +111,13 @@ static int add_call(struct gathering *g, const struct collective_row *r)
 	return 0;
 }
 
+#define JOIN_WORK_MAX                                                                              \
+	UINT64_C(200000000) /* some seconds: a recording may be made up to keep us busy */
+
 static int join_calls(struct rank_calls *c)
 {
 	struct comm_join joined;
-	int r = comm_join_run(c->workers, c->calls, c->count, &joined);
+	int r = comm_join_run(c->workers, c->calls, c->count, JOIN_WORK_MAX, &joined);
 
 	if (r < 0)
 		return r;

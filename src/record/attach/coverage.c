@@ -14,8 +14,12 @@
  *     130 ms for each file, side by side if it is asked so. A thread has only what its job holds; the list is the
  *     caller's alone. While the probes of a place are coming or its launches turning, nobody else touches it, and it is
  *     not given back. Of what waits, the file of the user who has the fewest under way is next.
- *  5. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
+ *  5. Who writes to a file that is probed, instead of putting another in its place, moves the code away from under the
+ *     probes: these go as soon as that is seen. A program that maps it in the moment before is damaged.
+ *  6. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
  *     others' from being probed neither by their number nor by the time they take. */
+#include <fcntl.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
 #include <time.h>
 
@@ -34,6 +38,7 @@ int coverage_new(struct probe *p, struct coverage **ret)
 	if (!c)
 		return -ENOMEM;
 	c->probe = p;
+	c->changes = p ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
 	c->files = calloc(COVERAGE_MAX, sizeof(*c->files));
 	c->probed = calloc(COVERAGE_MAX, sizeof(*c->probed));
 	if (!c->files || !c->probed)
@@ -92,10 +97,13 @@ bool coverage_detach_is_slow(const struct coverage *c)
 	       (c->pool && pool_load(c->pool));
 }
 
-static void release_place(struct probed *p)
+static void release_place(const struct coverage *c, struct probed *p)
 {
 	free(p->points);
-	if (p->used && p->fd >= 0)
+	free(p->leaving);
+	if (p->used && p->watch >= 0)
+		(void)inotify_rm_watch(c->changes, p->watch);
+	if (p->used)
 		close(p->fd);
 	*p = (struct probed){.freed = p->freed};
 }
@@ -107,8 +115,10 @@ void coverage_free(struct coverage *c)
 		if (c->pool)
 			return; /* a thread is still in it */
 		for (size_t i = 0; i < COVERAGE_MAX; i++)
-			release_place(&c->probed[i]);
+			release_place(c, &c->probed[i]);
 	}
+	if (c->changes >= 0)
+		close(c->changes);
 	free(c->files);
 	free(c->probed);
 	free(c);
@@ -157,7 +167,8 @@ void coverage_keep(struct coverage *c, const struct target_library *lib)
 /* Did no process map it in the last complete scan, nor since? */
 static bool is_idle(const struct coverage *c, const struct probed *p)
 {
-	return p->used && !p->turn && !p->arrival && p->mapped < c->scan - (c->scanning ? 1 : 0);
+	return p->used && !p->turn && !p->arrival && !p->leaving &&
+	       p->mapped < c->scan - (c->scanning ? 1 : 0);
 }
 
 static bool goes_before(const struct probed *a, const struct probed *b)
@@ -165,13 +176,31 @@ static bool goes_before(const struct probed *a, const struct probed *b)
 	return a->kept != b->kept ? b->kept : a->mapped < b->mapped;
 }
 
+/* Their probes go, and their places are free. */
+static void drop(struct coverage *c, struct probed *const *leaving, size_t count)
+{
+	const struct wire_nccl_layout none = {0};
+
+	for (size_t i = 0; i < count; i++) {
+		struct uprobe *list[3];
+		size_t n = 0;
+
+		leaving[i]->freed = ++c->given_back;
+		uprobe_move(&leaving[i]->steady, list, &n);
+		uprobe_move(&leaving[i]->names, list, &n);
+		uprobe_move(&leaving[i]->launches, list, &n);
+		coverage_retire(c, list, n);
+		if (c->probe)
+			probe_nccl_layout(c->probe, (unsigned)(leaving[i] - c->probed), &none);
+		release_place(c, leaving[i]);
+	}
+}
+
 /* Detach the files, of @owner's, that were not mapped for longest, so that there are places again. */
 static void give_back(struct coverage *c, uid_t owner)
 {
-	const struct wire_nccl_layout none = {0};
-	struct uprobe *list[3 * GIVE_BACK];
 	struct probed *leaving[GIVE_BACK];
-	size_t n = 0, count = 0;
+	size_t count = 0;
 
 	while (count < GIVE_BACK) {
 		struct probed *p = NULL;
@@ -183,18 +212,68 @@ static void give_back(struct coverage *c, uid_t owner)
 				p = &c->probed[i];
 		if (!p)
 			break;
-		p->freed = ++c->given_back;
-		uprobe_move(&p->steady, list, &n);
-		uprobe_move(&p->names, list, &n);
-		uprobe_move(&p->launches, list, &n);
+		p->freed = 1; /* not again */
 		leaving[count++] = p;
 	}
-	coverage_retire(c, list, n);
-	for (size_t i = 0; i < count; i++) {
-		if (c->probe)
-			probe_nccl_layout(c->probe, (unsigned)(leaving[i] - c->probed), &none);
-		release_place(leaving[i]);
+	drop(c, leaving, count);
+}
+
+/* What is known of it without asking a file system that may not answer. */
+static void read_stamp(int fd, int64_t *ret_modified_ns, int64_t *ret_size)
+{
+	struct statx st;
+
+	*ret_modified_ns = *ret_size = 0;
+	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &st) < 0)
+		return;
+	*ret_modified_ns = st.stx_mtime.tv_sec * (int64_t)NS_PER_S + (int64_t)st.stx_mtime.tv_nsec;
+	*ret_size = (int64_t)st.stx_size;
+}
+
+static bool has_changed(const struct probed *p)
+{
+	int64_t modified_ns, size;
+
+	read_stamp(p->fd, &modified_ns, &size);
+	return modified_ns != p->modified_ns || size != p->size;
+}
+
+static bool kernel_tells(const struct coverage *c)
+{
+	char events[4096];
+	bool is_told = false;
+
+	while (c->changes >= 0 && read(c->changes, events, sizeof(events)) > 0)
+		is_told = true;
+	return is_told;
+}
+
+bool coverage_drop_changed(struct coverage *c, bool all)
+{
+	bool any = false;
+
+	c->is_look_due |= kernel_tells(c) || all;
+	if (!c->is_look_due)
+		return false;
+	c->is_look_due = false;
+	for (size_t i = 0; i < COVERAGE_MAX; i++) {
+		struct probed *p = &c->probed[i];
+
+		if (!p->used || (!p->leaving && !has_changed(p)))
+			continue;
+		if (!p->leaving && !p->turn && !p->arrival) {
+			log_info("%s was written to: it is looked at again",
+				c->files[i].library.path);
+			coverage_leave(c, p);
+		}
+		if (!p->leaving || !atomic_load(&p->leaving->is_done)) {
+			c->is_look_due = true; /* what is under way ends in a moment */
+			continue;
+		}
+		drop(c, &p, 1);
+		any = true;
 	}
+	return any;
 }
 
 static uid_t owner_of(int fd)
@@ -233,6 +312,13 @@ bool coverage_has(const struct coverage *c, const struct target_library *lib)
 	return find(c, lib) != NULL;
 }
 
+static int watch(const struct coverage *c, int fd)
+{
+	return c->changes < 0 ? -1
+			      : inotify_add_watch(c->changes, FORMATTED(32, "/proc/self/fd/%d", fd),
+					IN_MODIFY);
+}
+
 /* Probe the file of @lib, open as @fd, in place @at. */
 static int fill_place(struct coverage *c, size_t at, const struct target_library *lib, int fd,
 	struct errinfo *reterr)
@@ -240,11 +326,15 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 	int r;
 
 	c->files[at] = (struct coverage_file){.library = *lib, .is_coming = true};
-	c->probed[at] =
-		(struct probed){.used = true, .mapped = c->scan, .fd = fd, .owner = owner_of(fd)};
+	c->probed[at] = (struct probed){.used = true,
+		.mapped = c->scan,
+		.fd = fd,
+		.owner = owner_of(fd),
+		.watch = watch(c, fd)};
+	read_stamp(fd, &c->probed[at].modified_ns, &c->probed[at].size); /* before it is read */
 	r = coverage_arrive(c, at, reterr);
 	if (r == -ENOMEM && !c->probed[at].arrival)
-		release_place(&c->probed[at]);
+		release_place(c, &c->probed[at]);
 	return r;
 }
 

@@ -45,6 +45,11 @@ void coverage_scan_begin(struct coverage *c);
 void coverage_mapped(struct coverage *c, const struct target_library *lib);
 void coverage_scan_end(struct coverage *c);
 
+/* coverage_drop_changed - files that were written to since they were probed lose their probes, which would stand at
+ * wrong places in whoever maps them now, and are as if they had never been met. @all: also those that the kernel
+ * does not tell of. True: there were some. */
+bool coverage_drop_changed(struct coverage *c, bool all);
+
 /* coverage_keep - the file is given back after those that were only met in processes. */
 void coverage_keep(struct coverage *c, const struct target_library *lib);
 

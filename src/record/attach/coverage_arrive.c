@@ -170,6 +170,31 @@ static bool retired_run(void *arg, bool brief)
 	return true;
 }
 
+static bool leaving_run(void *arg, bool brief)
+{
+	struct leaving *l = arg;
+
+	uprobe_detach_wait(l->list, l->count);
+	atomic_store(&l->is_done, true);
+	return true;
+}
+
+void coverage_leave(struct coverage *c, struct probed *p)
+{
+	struct leaving *l = calloc(1, sizeof(*l));
+
+	if (!l)
+		return; /* the next look tries again */
+	l->job = (struct pool_job){.fn = leaving_run, .arg = l, .asker = p->owner};
+	uprobe_move(&p->steady, l->list, &l->count);
+	uprobe_move(&p->names, l->list, &l->count);
+	uprobe_move(&p->launches, l->list, &l->count);
+	p->point_count = 0;
+	p->leaving = l;
+	if (!c->is_beside || !coverage_pool(c) || pool_push(c->pool, &l->job) < 0)
+		(void)leaving_run(l, false);
+}
+
 void coverage_retire(struct coverage *c, struct uprobe **list, size_t count)
 {
 	bool here = !c->probe || probe_method(c->probe) == PROBE_PERF;
@@ -292,8 +317,6 @@ static void leave_unprobed(struct probed *p)
 	uprobe_move(&p->launches, list, &n);
 	uprobe_detach_all(list, n);
 	p->point_count = 0;
-	close(p->fd);
-	p->fd = -1;
 }
 
 int coverage_arrived(struct coverage *c, size_t at)

@@ -80,6 +80,13 @@ struct arrival { /* probes of a new file come */
 	atomic_bool is_done;
 };
 
+struct leaving { /* probes of a file that was written to go, for good before others come */
+	struct pool_job job;
+	struct uprobe *list[3];
+	size_t count;
+	atomic_bool is_done;
+};
+
 struct probed {                      /* what belongs to one file */
 	bool used;                   /* the place is taken */
 	bool kept;                   /* known by name or from disk: given back last */
@@ -89,12 +96,17 @@ struct probed {                      /* what belongs to one file */
 	struct uprobe *names;        /* places at which kernels get their names */
 	struct uprobe *launches;     /* those the governor may take away; NULL while away */
 	struct turn *turn;           /* they are coming or going; NULL: neither */
+	struct leaving *leaving;     /* all of them are going; NULL: they are not */
 	struct arrival *arrival;     /* all of them are coming; NULL: they have, or failed */
 	bool has_no_launches;        /* they could not be brought back: not tried again */
 	uid_t owner;                 /* of the file */
 	struct uprobe_point *points; /* to bring them back */
 	size_t point_count;
-	int fd; /* the file, so that it can be opened again whatever becomes of its path */
+	/* The file, also of one that could not be probed: its number is nobody else's meanwhile, whatever becomes of
+	 * its path. */
+	int fd;
+	int watch;                 /* for changes of it; -1: none */
+	int64_t modified_ns, size; /* as it was when it was opened */
 };
 
 /* How many files of a user, but root, may be attached now: as many as a job maps at once, then a few each second.
@@ -116,6 +128,8 @@ struct coverage {
 	bool scanning;         /* it is still under way */
 	uint64_t given_back;   /* files so far */
 	bool launches_off;
+	int changes; /* where the kernel tells of files that are written to; -1: nowhere */
+	bool is_look_due;
 	bool is_beside;          /* see coverage_beside() */
 	struct pool *pool;       /* NULL: nothing was done beside yet */
 	atomic_bool is_stopping; /* what waits in it is left */
@@ -131,6 +145,8 @@ int coverage_arrived(struct coverage *c, size_t at);
 
 /* coverage_turned - what came of a turn that has ended. */
 void coverage_turned(struct probed *p);
+/* coverage_leave - the probes of @p begin to go: p->leaving. Here, where there is no thread. */
+void coverage_leave(struct coverage *c, struct probed *p);
 /* coverage_retire - nobody waits until they are gone. Perf probes go in the background by themselves. */
 void coverage_retire(struct coverage *c, struct uprobe **list, size_t count);
 

@@ -277,6 +277,12 @@ void uprobe_detach_all(struct uprobe **u, size_t count)
 	close_perf(u, count);
 }
 
+void uprobe_detach_wait(struct uprobe **u, size_t count)
+{
+	close_links(u, count);
+	close_perf(u, count);
+}
+
 void uprobe_detach_last(struct uprobe **u, size_t count)
 {
 	_cleanup_fd_ int keeper = -1;
@@ -432,7 +438,7 @@ static int measure(struct probe *p, pid_t pid, int to, int from, double *ret)
 
 	probe_limit_set(p, CALIBRATE_SOURCE, 1, UINT64_MAX);
 	r = r ?: ask(to, from, &bare);
-	r = r ?: probe_target_add(p, (uint32_t)pid);
+	r = r ?: probe_target_add(p, (uint32_t)pid, geteuid());
 	r = r ?: uprobe_attach(p, "/proc/self/exe", &point, 1, &u, NULL);
 	if (r < 0)
 		return r;

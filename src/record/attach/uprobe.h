@@ -33,6 +33,9 @@ int uprobe_attach_marks(struct probe *p, const char *path, const struct uprobe_p
  * for that: close what it should not hold open (locks, databases) before. */
 void uprobe_detach_all(struct uprobe **u, size_t count);
 
+/* uprobe_detach_wait - the same, and all are gone on return: for a thread that may wait. */
+void uprobe_detach_wait(struct uprobe **u, size_t count);
+
 #define UPROBE_DETACH_HERE 1 /* so few are detached on the spot: 10 to 130 ms for each link */
 
 /* uprobe_detach_last - the same at the end of a trace, when nobody needs them to be gone on return:

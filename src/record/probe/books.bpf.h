@@ -17,6 +17,7 @@
 const volatile __u32 filter_mode; /* enum probe_filter */
 const volatile __u32 filter_uid;
 const volatile __u32 agent_pid, agent_uid;
+const volatile __u32 user_targets_max; /* processes that one user but root may have traced */
 const volatile bool record_all;
 const volatile __u32 sample_every = 256;    /* one ordinary call in so many is sent as an example */
 const volatile __u32 sampling_rate = 1;     /* with record_all: ordinary calls, one in so many */

@@ -115,6 +115,10 @@ static void configure(struct probe *p)
 	k->rodata->filter_uid = s->uid;
 	k->rodata->agent_pid = (uint32_t)getpid();
 	k->rodata->agent_uid = geteuid();
+	/* Who is asked for by name may fill the table. */
+	k->rodata->user_targets_max = s->filter != FILTER_ALL ? UINT32_MAX
+				      : s->user_targets       ? s->user_targets
+							      : TARGETS_MAX / 2;
 	k->rodata->record_all = s->record_all;
 	if (s->sampling_rate) {
 		k->rodata->sampling_rate = s->sampling_rate;
@@ -359,18 +363,31 @@ void probe_launches_enable(struct probe *p, bool on)
 	__atomic_store_n(&p->skel->bss->launches_enabled, on, __ATOMIC_RELEASE);
 }
 
-int probe_target_add(struct probe *p, uint32_t pid)
+static uint32_t *targets_of(struct probe *p, uint32_t uid)
 {
-	uint32_t one = 1;
+	return &p->skel->bss->user_targets[uid & (TARGET_USERS - 1)];
+}
 
-	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.targets), &pid, &one, BPF_ANY) < 0)
+int probe_target_add(struct probe *p, uint32_t pid, uint32_t uid)
+{
+	uint32_t *used = targets_of(p, uid);
+
+	if (uid && __atomic_load_n(used, __ATOMIC_RELAXED) >= p->skel->rodata->user_targets_max)
+		return -EDQUOT;
+	if (bpf_map_update_elem(bpf_map__fd(p->skel->maps.targets), &pid, &uid, BPF_NOEXIST) == 0)
+		__atomic_add_fetch(used, 1, __ATOMIC_RELAXED);
+	else if (errno != EEXIST)
 		return -errno;
 	return 0;
 }
 
 void probe_target_remove(struct probe *p, uint32_t pid)
 {
-	bpf_map_delete_elem(bpf_map__fd(p->skel->maps.targets), &pid);
+	int fd = bpf_map__fd(p->skel->maps.targets);
+	uint32_t uid;
+
+	if (bpf_map_lookup_elem(fd, &pid, &uid) == 0 && bpf_map_delete_elem(fd, &pid) == 0)
+		__atomic_sub_fetch(targets_of(p, uid), 1, __ATOMIC_RELAXED);
 }
 
 /* An iterator program runs over all threads while its file is read. */

@@ -31,7 +31,9 @@ struct probe_settings {
 	uint32_t sample_hz;    /* on-CPU samples a second and CPU; 0: none */
 	bool no_memory;        /* leave page allocation and reclaim alone */
 	bool no_marks;         /* leave training loops and names of kernels alone */
-	bool old_kernel;       /* for tests: use the fallbacks for kernels before 6.3 */
+	uint32_t
+		user_targets; /* for tests: processes of one user that are traced; 0: half of TARGETS_MAX */
+	bool old_kernel; /* for tests: use the fallbacks for kernels before 6.3 */
 	const char
 		*refuse_program; /* for tests: one that the kernel is made to refuse; may be NULL */
 };
@@ -59,8 +61,9 @@ void probe_disable(struct probe *p);
  * as usual. At first they are not. */
 void probe_launches_enable(struct probe *p, bool on);
 
-/* probe_target_add - trace process @pid and its later children. */
-int probe_target_add(struct probe *p, uint32_t pid);
+/* probe_target_add - trace process @pid of user @uid and its later children. -EDQUOT: that user has as many traced
+ * processes as one may have with FILTER_ALL. */
+int probe_target_add(struct probe *p, uint32_t pid, uint32_t uid);
 
 /* probe_target_remove - forget process @pid; threads that are followed already stay so. */
 void probe_target_remove(struct probe *p, uint32_t pid);

@@ -136,13 +136,17 @@ struct {
 	__type(value, struct thread_state);
 } threads SEC(".maps");
 
-struct {
+struct { /* by pid: the user whose share it is of */
 	__uint(type, BPF_MAP_TYPE_HASH);
-	__uint(max_entries, 16384);
+	__uint(max_entries, TARGETS_MAX);
 	__uint(map_flags, BPF_F_NO_PREALLOC);
 	__type(key, __u32);
 	__type(value, __u32);
 } targets SEC(".maps");
+
+/* How many of them each user has, who is found by the last bits of the number: one user but root has half of the places, so
+ * that nobody's flood of processes hides those of others. The agent counts here, too, what it enters and removes. */
+__u32 user_targets[TARGET_USERS];
 
 /* call_at - the pending call at depth @i. */
 static __always_inline struct pending_call *call_at(struct thread_state *ts, __u32 i)
@@ -158,6 +162,31 @@ static __always_inline __u32 call_source(const struct pending_call *c)
 static __always_inline bool target_is(__u32 pid)
 {
 	return bpf_map_lookup_elem(&targets, &pid) != NULL;
+}
+
+/* target_enter - process @pid of the current user is traced from now on: 1; 0: it is already; -1: there is no room. */
+static __always_inline int target_enter(__u32 pid)
+{
+	__u32 uid = (__u32)bpf_get_current_uid_gid();
+	__u32 *used = &user_targets[BOUNDED(uid, TARGET_USERS - 1)];
+
+	if (uid && *used >= user_targets_max)
+		return target_is(pid) ? 0 : -1;
+	if (bpf_map_update_elem(&targets, &pid, &uid, BPF_NOEXIST) < 0)
+		return target_is(pid) ? 0 : -1;
+	__sync_fetch_and_add(used, 1);
+	return 1;
+}
+
+static __always_inline void target_leave(__u32 pid)
+{
+	__u32 *found = bpf_map_lookup_elem(&targets, &pid), uid;
+
+	if (!found)
+		return;
+	uid = *found;
+	if (bpf_map_delete_elem(&targets, &pid) == 0)
+		__sync_fetch_and_add(&user_targets[BOUNDED(uid, TARGET_USERS - 1)], -1);
 }
 
 /* process_record_send - an exec, exit, fork or admission, on the ring that calls cannot fill. */
@@ -220,7 +249,8 @@ static __always_inline bool is_own_program(struct task_struct *task)
  * entered. @source is the source that takes the loss when the table is full. */
 static __always_inline bool target_admit(struct task_struct *task, __u32 source)
 {
-	__u32 pid = task->tgid, one = 1;
+	__u32 pid = task->tgid;
+	int entered;
 
 	if (target_is(pid))
 		return true;
@@ -228,11 +258,13 @@ static __always_inline bool target_admit(struct task_struct *task, __u32 source)
 		return false;
 	if (filter_mode == FILTER_USER && (__u32)bpf_get_current_uid_gid() != filter_uid)
 		return false;
-	if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
+	entered = target_enter(pid);
+	if (entered < 0) {
 		hit_lose(source, LOSS_TARGET_FULL);
 		return false;
 	}
-	process_record_send(task, HOST_TARGET_FOUND, 0, 0);
+	if (entered)
+		process_record_send(task, HOST_TARGET_FOUND, 0, 0);
 	return true;
 }
 

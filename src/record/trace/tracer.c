@@ -192,6 +192,7 @@ static int open_probe(struct tracer *t, struct errinfo *reterr)
 		.python = s->py_walker != TRACER_PY_USERSPACE,
 		.old_kernel = s->old_kernel,
 		.refuse_program = s->refuse_program,
+		.user_targets = s->user_targets,
 	};
 
 	int r;

@@ -47,6 +47,7 @@ struct tracer_settings {
 	bool no_block, no_net, no_memory;
 	bool old_kernel;            /* for tests */
 	const char *refuse_program; /* likewise */
+	uint32_t user_targets;      /* likewise */
 	uint32_t ring_bytes;
 	uint32_t sampling_rate;          /* of ordinary calls, one in so many is a row; 0: 256 */
 	uint32_t sample_hz;              /* on-CPU samples a second and CPU; 0: none */

@@ -46,6 +46,7 @@ static const uint16_t main_calls[] = {
 	/* probes, processes, their memory */
 	__NR_perf_event_open, __NR_process_vm_readv, __NR_openat2, __NR_getdents64,
 	__NR_memfd_create, __NR_ftruncate, __NR_pwrite64, __NR_statfs, __NR_fstatfs,
+	__NR_inotify_add_watch, __NR_inotify_rm_watch,
 	/* what is printed, pipes to other threads and processes */
 	__NR_write, __NR_writev, __NR_pipe2, __NR_socketpair, __NR_sendto, __NR_recvfrom,
 	__NR_accept4, __NR_getsockopt, __NR_setsockopt, __NR_shutdown, __NR_epoll_create1,

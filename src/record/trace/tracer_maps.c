@@ -247,10 +247,15 @@ static bool is_alive(uint32_t pid)
 
 static bool enter(struct tracer *t, const struct map_watch_mapping *m)
 {
+	int r;
+
 	if (process_table_has(t->processes, m->pid, 0) || !is_alive(m->pid))
 		return false;
+	r = tracer_target_add(t, m->pid);
+	if (r == -EDQUOT)
+		return false;
 	process_table_enter(t->processes, m->pid, clock_map_wall(&t->clock, m->at));
-	if (probe_target_add(t->probe, m->pid) < 0)
+	if (r < 0)
 		return true; /* its first call tries again and counts */
 	if (!is_alive(m->pid)) {
 		probe_target_remove(t->probe, m->pid);
@@ -428,10 +433,24 @@ static void take_mappings(struct tracer *t)
 	}
 }
 
+/* Whoever maps a file whose probes have gone is looked at again, as if the kernel had not told of it. */
+static void look_again(struct tracer *t)
+{
+	mono_time now = mono_now();
+
+	t->files_changed |= coverage_drop_changed(t->coverage, false);
+	if (!t->files_changed || now.ns - t->rescanned.ns < RESCAN_NS)
+		return;
+	t->rescanned = now;
+	t->files_changed = false;
+	t->maps_lost = true;
+}
+
 int tracer_poll_maps(struct tracer *t)
 {
 	int r;
 
+	look_again(t);
 	if (!t->maps)
 		return 0;
 	t->map_wakes++;

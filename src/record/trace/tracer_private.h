@@ -37,9 +37,8 @@
 #include "config.h"
 #include "record/trace/tracer.h"
 
-#define TARGETS_MAX  16384 /* as in the kernel half */
-#define MAPPINGS_MAX 64    /* new mappings that are looked at together */
-#define LATE_MAX     256   /* processes that map files whose probes are coming */
+#define MAPPINGS_MAX 64  /* new mappings that are looked at together */
+#define LATE_MAX     256 /* processes that map files whose probes are coming */
 
 struct tracer {
 	struct tracer_settings settings;
@@ -52,8 +51,10 @@ struct tracer {
 	wall_time scanned;      /* when the last scan began */
 	mono_time rescanned;    /* when one was last made for want of room */
 	struct map_watch *maps; /* NULL: new mappings are found by scans only */
+	bool files_changed;     /* probes have gone from files that were written to */
 	bool maps_lost;         /* records of mappings are missing: a scan must do */
 	size_t said_dropped, said_libraries_dropped; /* by a scan, for want of room */
+	bool said_quota;                             /* somebody's share of targets is used up */
 	unsigned map_wakes;                          /* in this second */
 	struct map_watch_mapping mappings[MAPPINGS_MAX];
 	size_t mapping_count;
@@ -124,6 +125,8 @@ void tracer_sweep_totals(struct tracer *t); /* of processes that ended unseen; o
 
 /* tracer_targets.c */
 int tracer_scan(struct tracer *t);
+/* tracer_target_add - as probe_target_add(). */
+int tracer_target_add(struct tracer *t, uint32_t pid);
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at);
 void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay); /* if it is worth it */
 int tracer_cover_disk(struct tracer *t);

@@ -149,6 +149,21 @@ static bool is_wanted(const struct tracer *t, const struct target_process *p)
 	}
 }
 
+int tracer_target_add(struct tracer *t, uint32_t pid)
+{
+	uint32_t uid = 0;
+	int r;
+
+	(void)discover_uid("", pid, &uid); /* gone: it takes no place for long */
+	r = probe_target_add(t->probe, pid, uid);
+	if (r == -EDQUOT && !t->said_quota)
+		log_warning("user %u has as many traced processes as one user may have: calls of "
+			    "further ones are counted as lost",
+			uid);
+	t->said_quota |= r == -EDQUOT;
+	return r;
+}
+
 /* The children that process @pid has already: the kernel half follows those that it starts from now on. */
 void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 {
@@ -158,7 +173,7 @@ void tracer_enter_children(struct tracer *t, uint32_t pid, wall_time at)
 	for (int i = 0; i < n; i++)
 		if (family[i] != pid && !process_table_has(t->processes, family[i], 0) &&
 			!tracer_is_own_program(t, family[i]) &&
-			probe_target_add(t->probe, family[i]) == 0)
+			tracer_target_add(t, family[i]) == 0)
 			process_table_found(t->processes, family[i], 0, at);
 }
 
@@ -189,7 +204,7 @@ void tracer_enter_waker(struct tracer *t, const struct ledger_row *stay)
 	if (discover_process("", stay->waker_pid, &p) < 0 || !p.vsize_bytes ||
 		tracer_is_own_program(t, p.pid) ||
 		(t->settings.filter == FILTER_USER && p.uid != t->settings.uid) ||
-		is_left_out(t, p.pid) || probe_target_add(t->probe, p.pid) < 0)
+		is_left_out(t, p.pid) || tracer_target_add(t, p.pid) < 0)
 		return;
 	process_table_found(t->processes, p.pid, p.start_ticks, at);
 	log_info("process %u (%s) is followed: traced threads wait for it", p.pid, p.comm);
@@ -219,6 +234,7 @@ int tracer_scan(struct tracer *t)
 		return r;
 	t->scanned = now;
 	say_dropped(t, found);
+	t->files_changed |= coverage_drop_changed(t->coverage, true);
 	coverage_scan_begin(t->coverage);
 	if (t->metric_state)
 		metric_state_nccl_begin(t->metric_state);
@@ -232,7 +248,7 @@ int tracer_scan(struct tracer *t)
 		coverage_assess(t->coverage, "", p);
 		tracer_scan_gaps(t, p, before);
 		if (!process_table_has(t->processes, p->pid, p->start_ticks) &&
-			probe_target_add(t->probe, p->pid) == 0) {
+			tracer_target_add(t, p->pid) == 0) {
 			process_table_found(t->processes, p->pid, p->start_ticks, now);
 			tracer_enter_children(t, p->pid, now);
 		}
@@ -348,7 +364,7 @@ int tracer_enter_pids(struct tracer *t, struct errinfo *reterr)
 		if (n < 0)
 			return n;
 		for (int k = 0; k < n; k++) {
-			int r = probe_target_add(t->probe, family[k]);
+			int r = tracer_target_add(t, family[k]);
 
 			if (r < 0)
 				return errinfo_set(reterr, r, "cannot trace process %u: %s",

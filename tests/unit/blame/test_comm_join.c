@@ -138,7 +138,7 @@ static struct comm_join join(struct world *w)
 
 	for (size_t i = 0; i < w->count; i++)
 		late += !push_call_is_numbered(&w->calls[i].c);
-	assert_int_equal(comm_join_run(w->workers, w->calls, w->count, &j), 0);
+	assert_int_equal(comm_join_run(w->workers, w->calls, w->count, UINT64_MAX, &j), 0);
 	assert_int_equal(j.joined + j.unknown, late); /* nothing is left out without a word */
 	named = comm_join_apply(&j, w->calls, w->count);
 	assert_int_equal(named, j.joined);
@@ -538,6 +538,31 @@ static void places_that_are_taken(void **state)
 	world_free(w);
 }
 
+/* After so much work what is left stays unknown, and the next call goes on with it. */
+static void work_is_bounded(void **state)
+{
+	const struct comm c = ordinary(8);
+	struct world *w = world_new();
+	struct comm_join j;
+	int runs = 0;
+
+	(void)state;
+	play(w, &c);
+	assert_int_equal(comm_join_run(w->workers, w->calls, w->count, 1000, &j), 0);
+	assert_in_range(
+		j.joined, 0, 2 * (uint64_t)c.calls); /* the first pair is looked at in any case */
+	comm_join_done(&j);
+	for (uint64_t unknown = 1; unknown && runs < 50; runs++) {
+		assert_int_equal(comm_join_run(w->workers, w->calls, w->count, 300000, &j), 0);
+		comm_join_apply(&j, w->calls, w->count);
+		unknown = j.unknown;
+		comm_join_done(&j);
+	}
+	assert_in_range(runs, 2, 20);
+	assert_right(w);
+	world_free(w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -560,6 +585,7 @@ int main(void)
 		cmocka_unit_test(a_stream_is_known_by_its_calls),
 		cmocka_unit_test(messages_that_are_there_before_they_are_looked_for),
 		cmocka_unit_test(places_that_are_taken),
+		cmocka_unit_test(work_is_bounded),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

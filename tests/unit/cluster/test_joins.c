@@ -2,6 +2,11 @@
 /* test_joins.c - ranks whose agents came late, in the cluster: their calls are brought together as they come. */
 #include "calls_fixture.h"
 
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/hash.h"
+
 #define STEPS 200
 
 struct late {
@@ -114,6 +119,57 @@ static void a_rank_without_partners(void **state)
 	calls_free(c);
 }
 
+static uint64_t thread_ns(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (uint64_t)t.tv_sec * NS_PER_S + (uint64_t)t.tv_nsec;
+}
+
+/* Who makes up ranks that nobody can bring together keeps the service from nobody for long: each pair of streams takes
+ * some ten milliseconds, and there are thousands. */
+static void streams_of_nobody_take_a_moment(void **state)
+{
+	enum { NODES = 60, CALLS = 1000 };
+	static struct push_call items[CALLS];
+	struct calls *c = calls_made();
+	int64_t now_ns = 1700000000 * SECOND;
+	struct calls_taken n;
+	uint64_t begin_ns;
+
+	(void)state;
+	for (uint32_t i = 0; i < NODES; i++) {
+		struct push_calls b = {
+			.who = {.boot = 1, .rank = -1}, .batch = 1, .items = items, .count = CALLS};
+		int64_t at_ns = now_ns - 20 * SECOND;
+
+		snprintf(b.who.cluster, sizeof(b.who.cluster), "c");
+		snprintf(b.who.node, sizeof(b.who.node), "n%u", i);
+		for (uint32_t k = 0; k < CALLS; k++) {
+			at_ns += (int64_t)(hash_number(i * CALLS + k) % (uint64_t)(6 * MS));
+			items[k] = (struct push_call){.seq = -(uint64_t)(k + 1),
+				.op = NCCL_ALL_REDUCE,
+				.nranks = NODES,
+				.rank = (int32_t)i,
+				.world_rank = -1,
+				.peer = -1,
+				.pid = 7,
+				.bytes = 4096,
+				.enter_ns = at_ns,
+				.leave_ns = at_ns + MS / 2,
+				.wait_ns = MS / 2};
+		}
+		assert_int_equal(calls_take(c, &b, now_ns, &n), 0);
+		assert_int_equal(n.taken, CALLS);
+	}
+	begin_ns = thread_ns();
+	calls_tick(c, now_ns + 2 * SECOND);
+	assert_in_range(thread_ns() - begin_ns, 0, 5 * NS_PER_S);
+	assert_in_range(calls_stats(c).held, NODES * CALLS * 3 / 4, NODES * CALLS);
+	calls_free(c);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -121,6 +177,7 @@ int main(void)
 		cmocka_unit_test(one_among_those_who_were_there),
 		cmocka_unit_test(a_tracer_that_begins_anew),
 		cmocka_unit_test(a_rank_without_partners),
+		cmocka_unit_test(streams_of_nobody_take_a_moment),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -523,6 +523,31 @@ static void test_removed_while_it_is_written(void **state)
 	close_journal(r);
 }
 
+/* Nothing is acknowledged into a folder that the next start would not look into, also if there is another one in its
+ * place; when it has come back it goes on by itself. */
+static void test_moved_while_it_is_written(void **state)
+{
+	struct journal_rig *r = *state;
+	uint64_t until = mono_now().ns + 20 * NS_PER_S;
+	char away[160];
+
+	assert_int_equal(open_journal(r, 0, 0), 0);
+	append_many(r, 1, 2); /* control */
+	snprintf(away, sizeof(away), "%s-away", r->folder);
+	assert_int_equal(rename(r->folder, away), 0);
+	assert_int_equal(append_and_wait(r, "away"), -ENOENT);
+	assert_int_equal(mkdir(r->folder, 0700), 0);
+	assert_int_equal(append_and_wait(r, "away"), -ENOENT);
+	assert_int_equal(journal_stats(r->journal).fault, -ENOENT);
+	assert_int_equal(rmdir(r->folder), 0);
+	assert_int_equal(rename(away, r->folder), 0);
+	while (journal_stats(r->journal).fault && mono_now().ns < until)
+		nanosleep(&(struct timespec){.tv_nsec = (long)(10 * NS_PER_MS)}, NULL);
+	r->failed = 0;
+	append_many(r, 3, 2);
+	expect_entries(r, 0, 4);
+}
+
 /* Nobody appends while it is not ready: it finds by itself that there is room again, and, at a start, that there
  * is none. */
 static void test_a_full_disk_is_probed(void **state)
@@ -712,6 +737,7 @@ int main(void)
 		JOURNAL_TEST(test_fault_that_cannot_be_cut_off),
 		JOURNAL_TEST(test_full_disk_and_back),
 		JOURNAL_TEST(test_removed_while_it_is_written),
+		JOURNAL_TEST(test_moved_while_it_is_written),
 		JOURNAL_TEST(test_a_full_disk_is_probed),
 		JOURNAL_TEST(test_ceilings),
 		JOURNAL_TEST(test_trim),

@@ -20,6 +20,7 @@ struct rig {
 	struct keeper_result result;
 	const char *may_write; /* NULL: all */
 	uint64_t sender;
+	size_t asked; /* may_write */
 	bool finished;
 };
 
@@ -72,9 +73,10 @@ static int keeper_teardown(void **state)
 
 static bool may_write(void *arg, uint64_t sender, const char *cluster, size_t len)
 {
-	const struct rig *r = arg;
+	struct rig *r = arg;
 
 	assert_int_equal(sender, r->sender);
+	r->asked++;
 	return strlen(r->may_write) == len && memcmp(cluster, r->may_write, len) == 0;
 }
 
@@ -985,6 +987,71 @@ static void test_large_is_known_in_part(void **state)
 	assert_int_equal(r->store.row_count, 3 + 2 + ARRAY_SIZE(many)); /* two events, one batch */
 }
 
+/* What is left of it is made by the thread as well: there a cluster is asked about once, where the rows of 100 batches
+ * are made in one turn of the loop it would be for each. */
+static void test_large_is_made_again_by_the_thread(void **state)
+{
+	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
+	struct push_call many[200];
+	struct push_calls c = {
+		.who = agent, .sent_ns = 5, .items = many, .count = ARRAY_SIZE(many)};
+	struct rig *r = *state;
+
+	assert_int_equal(take_calls(r, 1, 1700000000), 0);
+	for (c.batch = 1; c.batch <= 100; c.batch++) {
+		for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+			many[i] = (struct push_call){.comm = hash_number(c.batch << 8 | i) | 1,
+				.seq = i,
+				.nranks = 8,
+				.peer = -1};
+		push_calls_protobuf(&large, &c);
+	}
+	assert_true(large.len > KEEPER_LARGE);
+	r->may_write = "c1";
+	r->asked = 0;
+	take(r, OTLP_LOGS, false, large.data, large.len);
+	loop_run(r->journal->loop);
+	assert_int_equal(r->result.err, 0);
+	assert_in_range(r->asked, 1, 2);
+	rows_of(r);
+	assert_int_equal(r->store.row_count, 3 + 100 + 99 * ARRAY_SIZE(many));
+}
+
+/* A batch that is in two large requests at once: the one that is made last is not written twice. */
+static void test_large_ones_that_share_a_batch(void **state)
+{
+	struct buf large[2] = {BUF_INIT(8 << 20), BUF_INIT(8 << 20)};
+	struct push_call many[4000];
+	struct push_calls c = {
+		.who = agent, .sent_ns = 5, .items = many, .count = ARRAY_SIZE(many)};
+	struct rig *r = *state;
+
+	assert_int_equal(take_calls(r, 9, 1700000000), 0);
+	for (size_t i = 0; i < ARRAY_SIZE(many); i++)
+		many[i] = (struct push_call){
+			.comm = hash_number(i) | 1, .seq = i, .nranks = 8, .peer = -1};
+	for (uint64_t i = 0; i < 2; i++) {
+		static const uint64_t batches[] = {9, 1, 2}; /* 9 is known, 1 in both */
+
+		for (size_t k = 0; k < ARRAY_SIZE(batches); k++) {
+			c.batch = batches[k] + (batches[k] == 2 ? i : 0);
+			push_calls_protobuf(&large[i], &c);
+		}
+		take(r, OTLP_LOGS, false, large[i].data, large[i].len);
+	}
+	loop_run(r->journal->loop);
+	while (r->result.err == -EAGAIN) { /* the second one comes again */
+		take(r, OTLP_LOGS, false, large[1].data, large[1].len);
+		loop_run(r->journal->loop);
+	}
+	assert_int_equal(r->result.err, 0);
+	rows_of(r);
+	/* three batches, and the four records that are told in different words */
+	assert_int_equal(r->store.row_count, 3 + 4 + 3 * ARRAY_SIZE(many));
+	buf_done(&large[0]);
+	buf_done(&large[1]);
+}
+
 static void test_large_that_is_no_request(void **state)
 {
 	_cleanup_buf_ struct buf large = BUF_INIT(8 << 20);
@@ -1051,6 +1118,8 @@ int main(void)
 		KEEPER_TEST(test_large_of_tenants),
 		KEEPER_TEST(test_large_counts_once),
 		KEEPER_TEST(test_large_is_known_in_part),
+		KEEPER_TEST(test_large_is_made_again_by_the_thread),
+		KEEPER_TEST(test_large_ones_that_share_a_batch),
 		KEEPER_TEST(test_large_that_is_no_request),
 		KEEPER_TEST(test_free_while_rows_are_made),
 	};

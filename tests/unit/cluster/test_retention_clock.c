@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/macros.h"
-#include "cluster/store/store_duck_private.h"
+#include "cluster/store/retention_clock.h"
 
 #define S    ((int64_t)NS_PER_S)
 #define DAY  (24 * 3600 * S)

@@ -402,6 +402,26 @@ static void test_admission(void **state)
 	assert_non_null(tenants_admit(NULL, number(B), TENANT_ADMIN, now_ns, 1, &no));
 }
 
+/* A batch was let in as one request: all of it is counted before the next. */
+static void test_batches_of_questions(void **state)
+{
+	_cleanup_(tenants_freep) struct tenants *t =
+		read_file("- key_name: a\n  token: " A "\n  requests_per_second: 2\n"
+			  "- key_name: b\n  token: " B "\n  requests_per_second: 2\n");
+	uint64_t now_ns = 1000 * NS_PER_S;
+	struct tenant_refusal no = {0};
+
+	(void)state;
+	assert_non_null(tenants_admit(t, number(A), 0, now_ns, 1, &no));
+	tenants_charge_asked(t, number(A), 63, now_ns);
+	assert_null(tenants_admit(t, number(A), 0, now_ns + 28 * NS_PER_S, 1, &no));
+	assert_int_equal(no.status, 429);
+	assert_non_null(tenants_admit(t, number(A), 0, now_ns + 29 * NS_PER_S, 1, &no));
+	for (int i = 0; i < 8; i++) /* control: as many as its burst */
+		assert_non_null(tenants_admit(t, number(B), 0, now_ns, 1, &no));
+	tenants_charge_asked(NULL, 1, 1, now_ns);
+}
+
 static void test_rows_and_bytes(void **state)
 {
 	_cleanup_(tenants_freep) struct tenants *t =
@@ -467,6 +487,7 @@ int main(void)
 		cmocka_unit_test(test_scopes),
 		cmocka_unit_test(test_json_and_hashes),
 		cmocka_unit_test(test_plain_tokens),
+		cmocka_unit_test(test_batches_of_questions),
 		cmocka_unit_test(test_rows_and_bytes),
 		cmocka_unit_test(test_parts),
 		cmocka_unit_test(test_what_is_refused),

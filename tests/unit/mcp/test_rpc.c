@@ -126,6 +126,27 @@ static void replies(void **state)
 	assert_null(json_object_get(omitted, "id"));
 }
 
+static void messages_are_counted(void **state)
+{
+	static const struct {
+		const char *text;
+		unsigned count;
+	} rows[] = {
+		{"", 1},
+		{"{\"a\": [1, 2, 3], \"b\": 4}", 1},
+		{"[]", 1},
+		{" \n[{\"a\": [1, 2], \"b\": 2}, {}]", 2},
+		{"[{\"a,]\": \"\\\",\"}, {}, 7]", 3},
+		{"[1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,"
+		 "1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1,1]",
+			RPC_BATCH_MAX},
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+		assert_int_equal(rpc_count(rows[i].text, strlen(rows[i].text)), rows[i].count);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -134,6 +155,7 @@ int main(void)
 		cmocka_unit_test(depth_has_a_ceiling),
 		cmocka_unit_test(size_has_a_ceiling),
 		cmocka_unit_test(replies),
+		cmocka_unit_test(messages_are_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,12 +8,12 @@
 SEC("tp_btf/sched_process_fork")
 int BPF_PROG(process_fork, struct task_struct *parent, struct task_struct *child)
 {
-	__u32 pid = child->tgid, one = 1;
+	__u32 pid = child->tgid;
 
 	if (!recording || !target_is(parent->tgid))
 		return 0;
 	if (child->pid == child->tgid) {
-		if (bpf_map_update_elem(&targets, &pid, &one, BPF_ANY) < 0) {
+		if (target_enter(pid) < 0) {
 			hit_lose(SOURCE_HOST, LOSS_TARGET_FULL);
 			return 0;
 		}
@@ -55,7 +55,7 @@ int BPF_PROG(process_exit, struct task_struct *task)
 	if (recording)
 		process_record_send(task, HOST_PROCESS_EXIT, 0, task->exit_code);
 	stack_process_end(pid);
-	bpf_map_delete_elem(&targets, &pid);
+	target_leave(pid);
 	return 0;
 }
 
