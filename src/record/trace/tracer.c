@@ -5,6 +5,7 @@
  * database) comes before anything is written. Stop: silence the probes, detach, sweep, then read
  * the rings to the end, so that the books can balance. */
 #include "record/trace/tracer_private.h"
+#include "base/hash.h"
 #include "wire/op_kind.h"
 
 #include <malloc.h>
