@@ -131,7 +131,8 @@ static void how_busy_the_gpu_is(void **state)
 {
 	struct gpu_sample s[6];
 	struct recording rec = {.gpus = s, .gpu_count = 6};
-	struct step_account a = {.ordinary_step_ns = 100 * MS, .first.ns = 10, .last.ns = 20};
+	struct step_account a = {
+		.ordinary_step_ns = 100 * MS, .first.ns = 10 - (int64_t)NS_PER_S, .last.ns = 20};
 	const struct delay cpu = {.kind = DELAY_BY_CPU};
 	struct gain_facts facts;
 
@@ -151,6 +152,10 @@ static void how_busy_the_gpu_is(void **state)
 	s[5].time.ns = 99;                                    /* two readings are too few */
 	gain_find(&rec, &a, &cpu, 0, &facts);
 	assert_int_equal(facts.busy_ns, 10 * MS);
+	a.first.ns = 10; /* a reading says what was so in the second before it */
+	gain_find(&rec, &a, &cpu, 0, &facts);
+	assert_int_equal(facts.busy_ns, 0);
+	a.first.ns = 10 - (int64_t)NS_PER_S;
 	rec.gpu_count = 0;
 	gain_find(&rec, &a, &cpu, 0, &facts);
 	assert_int_equal(facts.busy_ns, 0);

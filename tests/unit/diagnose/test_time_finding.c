@@ -439,7 +439,8 @@ static void gpu_reading(struct ledger_scene *s, int64_t at, int64_t clock, int64
 }
 
 /* The GPU is waited for twice as long; @clock and @bytes say why, or do not. */
-static void slow_gpu(struct ledger_scene *s, int64_t clock, uint64_t bytes)
+static void slow_gpu_by(
+	struct ledger_scene *s, int64_t clock, uint64_t bytes, uint64_t wait_ms, uint64_t slow_ms)
 {
 	uint64_t usual;
 	struct ledger_thread t = job(s, &usual);
@@ -449,12 +450,17 @@ static void slow_gpu(struct ledger_scene *s, int64_t clock, uint64_t bytes)
 
 		ordinary(&t, usual);
 		t.row.copy_bytes = slow ? bytes : 1000000;
-		spend(&t, LEDGER_GPU_WAIT, slow ? MS(40) : MS(17));
+		spend(&t, LEDGER_GPU_WAIT, slow ? MS(slow_ms) : MS(wait_ms));
 		mark(&t, MARK_WAIT);
 		if (i % 10 == 5)
 			gpu_reading(s, t.at, slow ? clock : 1980, 80);
 	}
 	mark(&t, MARK_OPTIMIZER);
+}
+
+static void slow_gpu(struct ledger_scene *s, int64_t clock, uint64_t bytes)
+{
+	slow_gpu_by(s, clock, bytes, 17, 40);
 }
 
 static void test_a_lower_clock(void **state)
@@ -635,15 +641,16 @@ static void test_autograd_waits_in_its_place(void **state)
 /* Fills on the default stream that came with the slow steps, @late after them. */
 static struct answer fills_since(struct ledger_scene *s, uint64_t late)
 {
-	struct aggregate all = {.bucket.ns = LEDGER_T0 + (int64_t)(2 * NS_PER_S),
+	struct aggregate all = {.bucket.ns = LEDGER_T0 + (int64_t)(10 * NS_PER_S),
 		.pid = JOB,
 		.source = SOURCE_CUDA,
 		.op = CUDA_MEMSET_ASYNC};
-	int64_t since = LEDGER_T0 + (int64_t)(STEPS / 2 * MS(37) + late);
+	int64_t since = LEDGER_T0 + (int64_t)(STEPS / 2 * MS(120) +
+					      late); /* more than a bucket of ordinary steps */
 	struct recording rec;
 	uint64_t clear;
 
-	slow_gpu(s, 1980, 1000000);
+	slow_gpu_by(s, 1980, 1000000, 100, 240);
 	clear = line_stack(s, "/home/u/debug.py", 77, NULL);
 	for (int i = 0; i < 40; i++)
 		s->events[s->event_count++] = (struct event){.start.ns = since + i * (int64_t)MS(1),
