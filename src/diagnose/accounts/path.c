@@ -201,6 +201,8 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 	p = path_part(w, r, path_line_plain(r, line), (uint64_t)(to_ns - from_ns));
 	if (line == LEDGER_LOCK && waker->kind == WAKER_TIMER)
 		p.line = ACCOUNT_ASLEEP; /* it waited for nobody, or in vain */
+	if (line == LEDGER_SLEEP && s && place_database(s))
+		p.line = ACCOUNT_LOCK;
 	p.by_clock = p.line == ACCOUNT_ASLEEP && line != LEDGER_BLOCKED;
 	if (p.line == ACCOUNT_LOCK || p.line == ACCOUNT_NETWORK || p.line == ACCOUNT_STOPPED) {
 		if (waker->kind == WAKER_TASK) {

@@ -486,11 +486,67 @@ static bool is_file_lock(const struct chain *c, const struct account_entry *e)
 	return s && place_is_file_lock(s);
 }
 
+/* ---- locks of databases ---- */
+
+static const char *database_of(const struct chain *c, uint64_t hash)
+{
+	const struct stack *s = stack_find(c->rec->stacks, hash);
+
+	return s ? place_database(s) : NULL;
+}
+
+/* The process that uses such databases as well, if it is the only one: by where its threads ran and slept. */
+static void name_other_user(const struct chain *c, const char *database, struct resource_use *ret)
+{
+	const struct event *other = NULL;
+
+	for (size_t i = 0; i < c->rec->event_count; i++) {
+		const struct event *e = &c->rec->events[i];
+		const char *used = e->source == SOURCE_HOST && e->pid != c->a->pid
+					   ? database_of(c, e->stack_hash)
+					   : NULL;
+
+		if (!used || strcmp(used, database) != 0)
+			continue;
+		if (other && other->pid != e->pid)
+			return;
+		other = e;
+	}
+	if (!other)
+		return;
+	process_words(c->rec, other->pid, other->comm, ret->who);
+	ret->pid = other->pid;
+}
+
+static bool database_lock(const struct chain *c, struct resource_use *ret)
+{
+	const char *database = NULL;
+	uint64_t locks = 0, all = 0;
+
+	for (int i = 0; i < c->a->entry_count; i++) {
+		const struct account_entry *e = &c->a->entries[i];
+		const char *of = e->line == c->line ? database_of(c, e->stack_hash) : NULL;
+
+		all += e->line == c->line ? account_entry_more(e) : 0;
+		locks += of ? account_entry_more(e) : 0;
+		database = of ? of : database;
+	}
+	if (!database || (double)locks < THRESHOLD(CHAIN_MOST) * (double)all)
+		return false;
+	ret->resource = RESOURCE_DATABASE_LOCK;
+	ret->share = (double)locks / (double)all;
+	snprintf(ret->detail, sizeof(ret->detail), "%s", database);
+	name_other_user(c, database, ret);
+	return true;
+}
+
 bool chain_lock(const struct chain *c, struct resource_use *ret)
 {
 	const struct account_entry *most = NULL;
 	uint64_t held = 0, all = 0, of_files = 0;
 
+	if (database_lock(c, ret))
+		return true;
 	for (int i = 0; i < c->a->entry_count; i++) {
 		const struct account_entry *e = &c->a->entries[i];
 

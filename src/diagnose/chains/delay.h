@@ -27,6 +27,7 @@
 	X(MEMORY, "", SEEN, 0)                                                          /* the machine's memory is short: reclaim, swap */ \
 	X(LOCK, "another thread", KIND, 0)                                              /* a thread holds it */ \
 	X(FILE_LOCK, "", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)                /* of a file: a process holds it */ \
+	X(DATABASE_LOCK, "", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)            /* of a database: a library asks for it again and again */ \
 	X(PIPE_FULL, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF) /* a process does not read what is written to it */ \
 	X(STOPPER, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)   /* a process stops another, or the job */ \
 	X(PROCESS, "another process", SEEN, RESOURCE_IS_AWAITED + RESOURCE_IS_ONE_OF)   /* the process at the other end of a pipe or socket */ \

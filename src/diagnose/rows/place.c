@@ -316,6 +316,24 @@ static bool is_native_user(const struct stack_frame *f)
 	return !strstr(f->file, ".so") && !starts_with(f->file, "[");
 }
 
+/* By its functions, or what it is loaded from. */
+static bool is_of_sqlite(const struct stack_frame *f)
+{
+	return starts_with(f->symbol, "sqlite3") ||
+	       (f->file && (strstr(f->file, "libsqlite3") || strstr(f->file, "/_sqlite3")));
+}
+
+const char *place_database(const struct stack *s)
+{
+	for (size_t i = 0; i < s->count; i++) {
+		if (!stack_frame_is_python(&s->frames[i]) && is_of_sqlite(&s->frames[i]))
+			return "SQLite";
+		if (stack_frame_is_user(&s->frames[i]) || is_native_user(&s->frames[i]))
+			return NULL;
+	}
+	return NULL;
+}
+
 bool place_is_own(const struct stack *s)
 {
 	bool is_own = false;

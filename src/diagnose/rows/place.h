@@ -36,6 +36,10 @@ bool place_is_output(const struct stack *s);
 bool place_is_mutex(const struct stack *s);
 bool place_is_file_lock(const struct stack *s);
 
+/* place_database - the library of databases that the thread is in, called by the program's innermost line: "SQLite"; NULL:
+ * none. A sleep there is no sleep of the program's: the library finds its lock taken, and tries again later. */
+const char *place_database(const struct stack *s);
+
 /* place_is_own - whether it goes through code of the program's own: of Python, or of the executable if there is none. */
 bool place_is_own(const struct stack *s);
 

@@ -58,6 +58,32 @@ static void sleeping(struct ledger_scene *s, uint64_t ms, int every, int from)
 	}
 }
 
+/* SQLite sleeps when another connection has the lock. */
+static void test_a_locked_database(void **state)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "python3", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/train.py", 30, "sqlite3InvokeBusyHandler");
+	uint64_t other = line_stack(s, "/home/u/board.py", 17, "sqlite3VdbeExec");
+
+	for (int i = 0; i < STEPS; i++) {
+		for (int k = 0; k < 6 && i % 5 == 4; k++) {
+			struct ledger_row *r = stay(&t, LEDGER_SLEEP, MS(5 * k + 1), 0, 0, 0);
+
+			r->waker = WAKER_TIMER;
+			r->stack_hash = stack;
+		}
+		ordinary(&t, MARK_OPTIMIZER);
+	}
+	assert_true(worst(s, "Waiting for a lock of SQLite's database in work (train.py:30)") >=
+		    (int)SEVERITY_MEDIUM);
+	worst(s, "whose that is is not recorded");
+	sample(s, WORKER, WORKER, LEDGER_T0 + (int64_t)MS(100), other);
+	worst(s, "the only other process seen to use SQLite is");
+	sample(s, WORKER + 1, WORKER + 1, LEDGER_T0 + (int64_t)MS(200), other);
+	worst(s, "whose that is is not recorded");
+}
+
 /* Every few steps, without a rule, one is longer: on the host, and on the GPU by @gpu_ms. */
 static void mixture(struct ledger_scene *s, uint64_t gpu_ms)
 {
@@ -769,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_clients_of_its_own),
 		cmocka_unit_test(test_a_loop_that_sleeps_from_then_on),
+		cmocka_unit_test(test_a_locked_database),
 		cmocka_unit_test(test_threads_of_its_own),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),

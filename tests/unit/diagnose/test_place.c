@@ -186,6 +186,29 @@ static void calls_by_any_name(void **state)
 	}
 }
 
+/* SQLite's own sleep, and not that of the program's code which it calls, or which calls it. */
+static void whose_database_it_is(void **state)
+{
+	static const struct stack_frame
+		locked[] = {{.symbol = "clock_nanosleep", .file = "clock_nanosleep.c", .line = 48},
+			{.file = "libsqlite3.so.0.8.6"},
+			{.py_file = "/home/u/train.py", .py_func = "log", .py_line = 30}},
+		linked[] = {{.symbol = "usleep"},
+			{.symbol = "sqlite3InvokeBusyHandler", .file = "sqlite3.c", .line = 7},
+			{.symbol = "write_row", .file = "app.c", .line = 9}},
+		called[] = {{.symbol = "clock_nanosleep"},
+			{.py_file = "/home/u/train.py", .py_func = "busy", .py_line = 3},
+			{.symbol = "sqlite3VdbeExec", .file = "libsqlite3.so.0"}},
+		own[] = {{.symbol = "usleep"},
+			{.symbol = "wait_for_rows", .file = "app.c", .line = 9},
+			{.symbol = "sqlite3_exec", .file = "libsqlite3.so.0"}};
+
+	assert_string_equal(place_database(&(struct stack){1, locked, 3, ""}), "SQLite");
+	assert_string_equal(place_database(&(struct stack){1, linked, 3, ""}), "SQLite");
+	assert_null(place_database(&(struct stack){1, called, 3, ""}));
+	assert_null(place_database(&(struct stack){1, own, 3, ""}));
+}
+
 /* Mutexes, and neither conditions nor what is not the program's own. */
 static void whose_lock_it_is(void **state)
 {
@@ -257,6 +280,7 @@ int main(void)
 		cmocka_unit_test(libraries_do_not_count),
 		cmocka_unit_test(calls_that_block),
 		cmocka_unit_test(calls_by_any_name),
+		cmocka_unit_test(whose_database_it_is),
 		cmocka_unit_test(whose_lock_it_is),
 		cmocka_unit_test(recursion_counts_once),
 		cmocka_unit_test(a_program_without_python),
