@@ -64,7 +64,8 @@ enum account_owner {
 	X(WAIT, "wait", "recurring GPU waits")                                                     \
 	X(TIME, "time", "none found, equal windows of time")                                       \
 	X(REQUEST, "request", "requests, a thread each")                                           \
-	X(REPLY, "reply", "replies of a service")
+	X(REPLY, "reply", "replies of a service")                                                  \
+	X(POLL, "poll", "sleeps that grow until the GPU is done")
 
 enum step_origin {
 #define X(NAME, ...) STEP_BY_##NAME,

@@ -14,7 +14,8 @@ static int account_units(const struct timeline *t, struct process_account *a)
 	struct path path = {.timeline = t,
 		.pid = a->pid,
 		.tid = a->tid,
-		.has_loader = boundaries_have(t, a->pid, MARK_LOADER)};
+		.has_loader = boundaries_have(t, a->pid, MARK_LOADER),
+		.polls = a->origin == STEP_BY_POLL};
 	_cleanup_(tally_done) struct tally one = {0};
 
 	a->part_end = calloc(a->unit_count, sizeof(*a->part_end));

@@ -131,6 +131,11 @@ static bool is_awaited(const struct walk *w, uint32_t tid)
 	return false;
 }
 
+bool path_is_poll(const struct walk *w, const struct ledger_row *r)
+{
+	return w->path->polls && r->tid == w->path->tid;
+}
+
 bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const struct waker *waker)
 {
 	if (waker->kind != WAKER_TASK || !waker->tid || w->depth >= PATH_DEPTH_MAX ||
@@ -182,6 +187,22 @@ static int add_foreign(struct walk *w, const struct ledger_row *r, const struct 
 	return tally_add(w->out, &p);
 }
 
+/* A sleep after which the thread looks at the GPU: it works until then or, of the last one, until some moment of it, by half of it on
+ * average. */
+static int add_poll(struct walk *w, const struct ledger_row *r, struct tally_part *p)
+{
+	struct tally_part gpu = *p;
+
+	gpu.line = ACCOUNT_GPU;
+	gpu.by_clock = false;
+	p->by_clock = false;
+	p->ns = ledger_end_ns(r) >= w->to_ns ? p->ns / 2 : 0;
+	gpu.ns -= p->ns;
+	if (p->ns && tally_add(w->out, p) < 0)
+		return -ENOMEM;
+	return tally_add(w->out, &gpu);
+}
+
 /* The blocked part [from, to) of the stay that ends @r, ended by @waker. */
 static int add_blocked(struct walk *w, const struct ledger_row *r, const struct waker *waker,
 	int64_t from_ns, int64_t to_ns)
@@ -215,6 +236,8 @@ static int add_blocked(struct walk *w, const struct ledger_row *r, const struct 
 	}
 	p.place = s ? place_key(s) : 0;
 	p.stack_hash = p.place ? r->stack_hash : 0;
+	if (line == LEDGER_SLEEP && path_is_poll(w, r))
+		return add_poll(w, r, &p);
 	return tally_add(w->out, &p);
 }
 

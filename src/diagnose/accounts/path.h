@@ -10,6 +10,7 @@ struct path {
 	const struct timeline *timeline;
 	uint32_t pid, tid; /* whose steps they are */
 	bool has_loader;   /* which asks a data loader for batches */
+	bool polls; /* it sleeps, for longer each time, until the GPU is done: STEP_BY_POLL */
 	const struct ledger_row
 		*copied; /* the row whose copies were looked at last: it may be in many intervals */
 	uint64_t copied_wait_ns;

@@ -354,6 +354,8 @@ int path_line_add(struct walk *w, const struct ledger_row *r, enum wire_ledger_l
 		if (path_lock_is(w, r)) /* shorter stays before the long one */
 			return path_lock_add(w, r, &(struct waker){0}, ns, from_ns, to_ns);
 		return path_short_add(w, r, line, ns, from_ns, to_ns);
+	case LEDGER_SLEEP:
+		return path_add(w, r, path_is_poll(w, r) ? ACCOUNT_GPU : ACCOUNT_ASLEEP, ns);
 	case LEDGER_PIPE:
 	case LEDGER_CHILD:
 	case LEDGER_POLL:

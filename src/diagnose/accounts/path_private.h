@@ -57,6 +57,9 @@ bool path_may_follow(const struct walk *w, enum wire_ledger_line line, const str
  * [from, to) was, its waiting for others left out. 1: done, 0: it did nothing else, or -ENOMEM. */
 int path_follow(struct walk *w, uint32_t tid, uint64_t ns, int64_t from_ns, int64_t to_ns);
 
+/* path_is_poll - whether @r's sleeps are between looks at whether the GPU is done. */
+bool path_is_poll(const struct walk *w, const struct ledger_row *r);
+
 /* path_line_plain - the line of the account that a line of @r's ledger is on without further knowledge. */
 enum account_line path_line_plain(const struct ledger_row *r, enum wire_ledger_line line);
 

@@ -84,6 +84,15 @@ static struct chain chain_init(const struct recording *rec, const struct step_ac
 	return c;
 }
 
+static bool chain_poll(const struct chain *c, struct resource_use *ret)
+{
+	const struct account_entry *lead = c->d->lead;
+
+	ret->resource = RESOURCE_POLL;
+	ret->share = 1;
+	return c->a->origin == STEP_BY_POLL && lead && lead->owner == OWNER_SELF;
+}
+
 typedef bool follow_fn(const struct chain *c, struct resource_use *ret);
 
 /* By line, what to look at in turn; the first that finds something ends the chain. A limit of memory stops threads
@@ -99,7 +108,7 @@ static follow_fn *const by_line[ACCOUNT_LINES][3] = {
 	[ACCOUNT_NETWORK] = {chain_memory_limit, chain_peer},
 	[ACCOUNT_LOCK] = {chain_crowd, chain_peer, chain_lock},
 	[ACCOUNT_GIL] = {chain_crowd, chain_lock},
-	[ACCOUNT_ASLEEP] = {chain_memory_limit},
+	[ACCOUNT_ASLEEP] = {chain_memory_limit, chain_poll},
 	[ACCOUNT_STOPPED] = {chain_stop, chain_peer},
 };
 

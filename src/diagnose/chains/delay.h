@@ -39,6 +39,7 @@
 	X(COPIED_MEMORY, "", KIND, 0)                                                   /* pages shared with a forked process, as they are written to */ \
 	X(DELAYED_ACK, "another process", SEEN, RESOURCE_IS_AWAITED)                    /* a small packet waits for an acknowledgement */ \
 	X(TIMER, "", KIND, 0)                                                           /* of an event loop: nobody else ends the wait */ \
+	X(POLL, "", KIND, 0)                                                            /* the program looks again and again whether the GPU is done */ \
 	X(TIMEOUT, "", KIND, 0)                                                         /* an answer does not come: the wait ends by its own time limit */ \
 	X(ADDRESS, "a remote address", SEEN, 0)                                         /* a remote address */ \
 	X(COMPILER, "a compiler", OWN, 0)                                               /* which one */ \

@@ -139,6 +139,8 @@ const struct delay_sentence delay_sentences[] = {
 		"Another process or thread holds the lock"},
 	{DELAY_BY_LOCK, ANY, 0, "Waiting for another thread[ ({thread})][ {at}]",
 		"The thread that feeds the GPU waits for another thread to finish its work"},
+	{DELAY_BY_ASLEEP, RESOURCE_POLL, 0, "Sleeping[ {at}] while polling the GPU",
+		"The thread waits for the GPU by no call: it looks whether that is done and sleeps for longer each time. When it is, the last sleep continues, by half on average"},
 	{DELAY_BY_ASLEEP, ANY, 0, "Sleeping[ {at}]",
 		"The thread sleeps, or waits for something that is not recorded"},
 

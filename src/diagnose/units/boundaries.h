@@ -3,8 +3,8 @@
  *
  * By the surest sign there is: the job's own step labels, PyTorch's optimizer, its backward passes, what
  * JAX has compiled, the batches of a data loader, a wait for the GPU (step.h), a CUDA
- * graph or a collective that recurs, requests that threads take, replies of a service; else equal windows of time (unit_finder.h). Every process
- * that gave the GPU work for a while has units. */
+ * graph or a collective that recurs, polls of the GPU, requests that threads take, replies of a service; else equal
+ * windows of time (unit_finder.h). Every process that gave the GPU work for a while has units. */
 #pragma once
 
 #include "diagnose/rows/timeline.h"

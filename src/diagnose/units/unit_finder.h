@@ -38,6 +38,10 @@ unit_find requests_find;
  * gets work to the next. None of one that is asked itself. */
 unit_find replies_find;
 
+/* polls_find - of a thread that never waits for the GPU by a call: it gives it work, then sleeps and looks, for longer each
+ * time, until it goes on. A sleep as long as the one before may be for anything: a queue, a clock. */
+unit_find polls_find;
+
 /* windows_find - equal pieces of time, of a process in which nothing recurs that is known: a server, a
  * notebook, a program that only launches kernels. They lie between its first work on the GPU and its last:
  * imports and the loading of a model come before. Those in which it rested are left out: a server without

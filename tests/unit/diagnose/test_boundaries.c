@@ -624,6 +624,39 @@ static size_t windows_of(uint64_t ms, uint64_t *ret_each)
 	return f.spans.count;
 }
 
+/* Work for the GPU, then sleeps of 1, 2 and 4 ms, of 2 ms each or, @waits, behind a wait for it by a call. */
+static enum step_origin poll_gpu(bool grows, bool waits, size_t *ret_count, uint64_t *ret_each)
+{
+	SCENE;
+	FOUND;
+	struct recording rec;
+	struct ledger_thread t = trainer(s);
+
+	for (int i = 0; i < 200; i++) {
+		forward(&t, MS(1));
+		if (waits && i % 7 == 3)
+			spend(&t, LEDGER_GPU_WAIT, MS(1));
+		for (int k = 0; k < 3; k++)
+			stay(&t, LEDGER_SLEEP, MS(grows ? 1 << k : 2), 0, 0, 0);
+	}
+	find(s, &rec, &f);
+	*ret_count = f.spans.count;
+	*ret_each = f.spans.count ? length(&f.spans, 0) : 0;
+	return f.spans.origin;
+}
+
+static void test_polls(void **state)
+{
+	size_t count;
+	uint64_t each;
+
+	assert_int_equal(poll_gpu(true, false, &count, &each), STEP_BY_POLL);
+	assert_int_equal(count, 199);
+	assert_int_equal(each, MS(8));
+	assert_int_equal(poll_gpu(false, false, &count, &each), STEP_BY_TIME);
+	assert_int_equal(poll_gpu(true, true, &count, &each), STEP_BY_TIME);
+}
+
 static void test_windows_suit_the_recording(void **state)
 {
 	uint64_t each;
@@ -761,6 +794,7 @@ int main(void)
 		cmocka_unit_test(test_a_thread_for_each_request),
 		cmocka_unit_test(test_replies),
 		cmocka_unit_test(test_windows_of_time),
+		cmocka_unit_test(test_polls),
 		cmocka_unit_test(test_windows_suit_the_recording),
 		cmocka_unit_test(test_windows_of_a_rank_go_on),
 		cmocka_unit_test(test_windows_of_years),

@@ -58,6 +58,28 @@ static void sleeping(struct ledger_scene *s, uint64_t ms, int every, int from)
 	}
 }
 
+/* Whoever gives the GPU work and sleeps for twice as long each time until it is done sleeps on when it is. */
+static void test_polls_that_wait_too_long(void **state)
+{
+	SCENE;
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "infer", LEDGER_T0);
+	uint64_t stack = line_stack(s, "/home/u/infer.py", 42, "clock_nanosleep");
+
+	for (int i = 0; i < STEPS; i++) {
+		spend(&t, LEDGER_RUN, MS(1) / 2);
+		spend(&t, LEDGER_LAUNCH, MS(1) / 2);
+		for (int k = 0; k < 3; k++) {
+			struct ledger_row *r = stay(&t, LEDGER_SLEEP, MS(1 << k), 0, 0, 0);
+
+			r->waker = WAKER_TIMER;
+			r->stack_hash = i % 5 ? 0 : stack;
+		}
+	}
+	assert_true(
+		worst(s, "Sleeping in work (infer.py:42) while polling the GPU: 2.0 of 8.0 ms") >=
+		(int)SEVERITY_MEDIUM);
+}
+
 /* SQLite sleeps when another connection has the lock. */
 static void test_a_locked_database(void **state)
 {
@@ -773,6 +795,8 @@ static void test_the_tracer_by_its_program(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_polls_that_wait_too_long),
+		cmocka_unit_test(test_a_locked_database),
 		cmocka_unit_test(test_host_and_gpu_together_are_the_work),
 		cmocka_unit_test(test_the_host_alone_is_not),
 		cmocka_unit_test(test_work_that_comes_and_goes),
@@ -795,7 +819,6 @@ int main(void)
 		cmocka_unit_test(test_requests_that_come_now_and_then),
 		cmocka_unit_test(test_clients_of_its_own),
 		cmocka_unit_test(test_a_loop_that_sleeps_from_then_on),
-		cmocka_unit_test(test_a_locked_database),
 		cmocka_unit_test(test_threads_of_its_own),
 		cmocka_unit_test(test_what_the_host_does_meanwhile_is_no_waste),
 		cmocka_unit_test(test_host_code_where_the_gpu_is_never_waited_for),
