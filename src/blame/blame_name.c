@@ -31,9 +31,10 @@
 #define STALL_STEPS   10   /* that one late step takes as long as: once is enough */
 #define LATE_ALIKE                                                                                 \
 	0.5 /* of its lateness: a peer that is late by less is so for reasons of its own */
-#define TOGETHER      0.5
-#define STAGE_SHARE   0.03
-#define UNEVEN_SPREAD 0.07 /* ranks of real jobs differ by 0.02 to 0.06 in a step, and of many the slowest by far more */
+#define TOGETHER    0.5
+#define STAGE_SHARE 0.03
+#define UNEVEN_SPREAD                                                                              \
+	0.07 /* ranks of real jobs differ by 0.02 to 0.06 in a step, and of many the slowest by far more */
 #define UNEVEN_SHARE  0.03
 #define UNEVEN_FACTOR 3 /* spread per step to lasting spread */
 #define UNEVEN_STEPS                                                                               \
