@@ -107,7 +107,7 @@ static int describe_steps(const struct job *j, uint32_t worker, struct blame_sus
 	else if (periodicity_find(at, n, &p) && p.period < UINT32_MAX)
 		s->period = (uint32_t)(p.period + 0.5);
 	robust_sort(lag, n);
-	s->lag_ns = robust_median(lag, n);
+	s->lag_ns = (uint64_t)(c->exposed * (double)robust_median(lag, n));
 	return 0;
 }
 

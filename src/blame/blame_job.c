@@ -42,6 +42,7 @@ void blame_job_done(struct job *j)
 	free(j->pause_first);
 	free(j->own);
 	free(j->path);
+	free(j->held_ns);
 	free(j->visits);
 	free(j->transfer);
 	free(j->excess);

@@ -103,6 +103,7 @@ struct job {
 	struct job_pause *pauses;
 	size_t *pause_first;
 	float *own, *path; /* [worker * step_count + step], ns */
+	double *held_ns; /* by worker: how long others kept it waiting, at most; INFINITY: not known */
 	struct job_visit *visits;
 	size_t visit_count;
 	float *transfer; /* by match: what of the path it is, all having come, ns */
@@ -124,6 +125,7 @@ struct job {
 
 struct job_cost {
 	double lost_ns;   /* of the job's time */
+	double exposed;   /* of what it lags by, the share that others can have waited for, 0..1 */
 	double uneven_ns; /* likewise, all that is more than the peers need in the same step */
 	double late_ns;   /* of that, in late steps */
 	double excess_ns; /* own time beyond the peers', on the path or not */

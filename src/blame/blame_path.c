@@ -14,6 +14,7 @@
 #include "blame/blame_job.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,6 +47,26 @@ static struct job_pause pause_of(const struct job *j, uint32_t worker, const str
 	p.match = t->match;
 	p.arrival_ns = m->arrival_ns;
 	return p;
+}
+
+/* How long the worker of @t was held up in it, at most, by those that came later than it did: the GPU works on from when it
+ * has made the call, whenever its host begins to wait. INFINITY: not known. */
+static double held_ns(const struct job *j, const struct job_item *t)
+{
+	double waited = (double)(t->leave_ns - t->start_ns);
+	const struct job_match *m;
+	uint32_t last;
+
+	if (job_call(j, (uint32_t)(t - j->items))->wait_ns == UINT64_MAX)
+		return INFINITY;
+	if (t->match == JOB_NONE)
+		return waited;
+	m = &j->matches[t->match];
+	last = job_item_worker(j, m->last);
+	if (last == t->worker)
+		return 0;
+	return MIN(waited,
+		(double)(m->arrival_ns - t->enter_ns) + (double)blame_error(j, t->worker, last));
 }
 
 struct job_seen {        /* the latest collective of a communicator that a worker was in */
@@ -168,6 +189,8 @@ static size_t list_pauses(
 	size_t n = 0, kept = 0;
 	bool ordered = true;
 
+	if (j->is_guessed || lacks(j, a, worker))
+		j->held_ns[worker] = INFINITY;
 	for (size_t i = j->first[worker]; i < j->first[worker + 1]; i++) {
 		const struct job_item *t = &j->items[i];
 
@@ -175,6 +198,7 @@ static size_t list_pauses(
 			t[-1].leave_ns < t->enter_ns)
 			p[n++] = (struct job_pause){
 				t[-1].leave_ns, t->enter_ns, INT64_MIN, JOB_NONE, JOB_NONE};
+		j->held_ns[worker] += MAX(held_ns(j, t), 0.0);
 		if (t->leave_ns <= t->start_ns)
 			continue;
 		p[n++] = pause_of(j, worker, t);
@@ -401,8 +425,9 @@ int blame_path(struct job *j)
 	j->own = calloc(cells, sizeof(*j->own));
 	j->path = calloc(cells, sizeof(*j->path));
 	j->transfer = calloc(j->match_count + 1, sizeof(*j->transfer));
-	if (!j->transfer || !cursor || !seen || !j->pauses || !j->pause_first || !j->own ||
-		!j->path)
+	j->held_ns = calloc(j->worker_count + 1, sizeof(*j->held_ns));
+	if (!j->held_ns || !j->transfer || !cursor || !seen || !j->pauses || !j->pause_first ||
+		!j->own || !j->path)
 		return -ENOMEM;
 	for (uint32_t w = 0; w < j->worker_count; w++) {
 		n += list_pauses(j, w, n, seen, &aside);

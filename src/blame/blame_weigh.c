@@ -10,6 +10,9 @@
  * to be no longer the longer the worker's own time is, or no longer than those in which it was in time, that part is
  * not counted.
  *
+ * Nor does what the others would have waited for anyway: they are held up from when they have made a call until the last
+ * one makes it, and for no longer than they wait; the rest of that is their own GPU's time.
+ *
  * A worker without peers, as in a pipeline of one rank a stage, is compared with its own ordinary steps.
  *
  * What a worker's peers need as well but other stages do not is the stage's: path x (1 - what is more than its
@@ -411,6 +414,34 @@ static void weigh_load(const struct job *j, const struct crowd *c, size_t from, 
 		ret->uneven_ns += MIN((double)m->values[s], most);
 }
 
+/* Nobody costs the others more than any of them was held up: where the GPU of those that wait is at work, they would have
+ * waited for that. */
+static void bound_costs(struct job *j)
+{
+	double most[2] = {0}; /* of all, and of all but the first of these */
+	uint32_t top = 0;
+
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		double held = j->held_ns[w];
+
+		if (held > most[0]) {
+			most[1] = most[0];
+			most[0] = held;
+			top = w;
+		} else {
+			most[1] = MAX(most[1], held);
+		}
+	}
+	for (uint32_t w = 0; w < j->worker_count; w++) {
+		struct job_cost *c = &j->costs[w];
+		double held = most[w == top];
+
+		c->exposed = c->lost_ns > held ? held / c->lost_ns : 1;
+		c->lost_ns *= c->exposed;
+		c->late_ns *= c->exposed;
+	}
+}
+
 static int weigh_groups(struct job *j)
 {
 	_cleanup_(crowd_done) struct crowd c = {0};
@@ -439,6 +470,7 @@ static int weigh_groups(struct job *j)
 	}
 	if (r < 0)
 		return r;
+	bound_costs(j);
 	weigh_load(j, &c, 0, &m, &j->load);
 	weigh_load(j, &c, blame_since(j->uneven, j->step_count, lengths), &m, &j->begun);
 	return 0;

@@ -130,6 +130,59 @@ static void test_hidden_lag_is_no_blame(void **state)
 	blame_done(&m.b);
 }
 
+/* All call at the beginning of a step, compute while their GPUs work for 60 ms, and wait then; rank 1 computes for @longest. */
+static void play_ahead(struct made *m, int64_t longest)
+{
+	int64_t begins[RANKS];
+
+	*m = (struct made){.seed = 11};
+	for (int r = 0; r < RANKS; r++) {
+		m->workers[r] =
+			(struct blame_worker){.rank = r, .node = "n", .pid = 100 + (uint32_t)r};
+		begins[r] = INT64_C(1700000000) * 1000 * MS;
+	}
+	for (int s = 0; s < STEPS; s++) {
+		int64_t end = 0;
+
+		for (int r = 0; r < RANKS; r++)
+			end = MAX(end, begins[r] + 60 * MS);
+		for (int r = 0; r < RANKS; r++) {
+			int64_t own = begins[r] + (r == 1 ? longest : 20 * MS) + chance(m, MS / 5);
+			int64_t leave = MAX(end, own + MS / 50);
+
+			m->calls[m->count++] = (struct blame_call){.worker = (uint32_t)r,
+				.c = {.comm = 77,
+					.seq = (uint64_t)s + 1,
+					.bytes = 1 << 20,
+					.enter_ns = begins[r],
+					.leave_ns = leave,
+					.wait_ns = (uint64_t)(leave - own),
+					.rank = r,
+					.nranks = RANKS,
+					.peer = -1,
+					.op = NCCL_ALL_REDUCE}};
+			begins[r] = leave + MS;
+		}
+	}
+	assert_int_equal(blame_find(m->workers, RANKS, m->calls, m->count, &m->b), 0);
+}
+
+/* What is beyond the GPUs' own work is lost, no more. */
+static void test_the_gpus_work_is_nobodys_lag(void **state)
+{
+	static struct made m;
+
+	play_ahead(&m, 50 * MS);
+	assert_int_equal(m.b.suspect_count, 0);
+	blame_done(&m.b);
+	play_ahead(&m, 75 * MS);
+	assert_int_equal(m.b.suspect_count, 1);
+	assert_int_equal(m.b.suspects[0].worker, 1);
+	assert_in_range(m.b.suspects[0].lag_ns, 12 * MS, 18 * MS);
+	assert_true(m.b.suspects[0].share > 0.15 && m.b.suspects[0].share < 0.25);
+	blame_done(&m.b);
+}
+
 /* Each rank pauses for 60 ms in one step of fifteen, another one each time. */
 static int64_t pauses_in_turn(struct made *m, int rank, int step)
 {
@@ -250,6 +303,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_stall_is_enough),
 		cmocka_unit_test(test_hidden_lag_is_no_blame),
+		cmocka_unit_test(test_the_gpus_work_is_nobodys_lag),
 		cmocka_unit_test(test_load_moves_in_most_steps),
 		cmocka_unit_test(test_load_that_goes_round),
 		cmocka_unit_test(test_those_without_the_others),
