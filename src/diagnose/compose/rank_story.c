@@ -73,6 +73,18 @@ static void head_of(const struct incident *own, char *out, size_t size)
 		own->summary);
 }
 
+/* The job gets no faster than by what it stood still, however much of the rank's time its own cause takes. */
+static void put_gain(struct incident *story, const struct incident *own)
+{
+	uint64_t lost = story->count ? story->excess_ns / story->count : 0;
+	uint64_t least = own->unit_ns - MIN(lost, own->unit_ns);
+
+	story->unit_ns = own->unit_ns;
+	story->fixed_ns = MAX(own->fixed_ns, least);
+	story->fixed_least_ns = MAX(own->fixed_least_ns, least);
+	story->fixed_most_ns = MAX(own->fixed_most_ns, least);
+}
+
 void rank_story_join(struct incident *story, const struct incident *own)
 {
 	char head[sizeof(own->summary)], was[sizeof(story->summary)];
@@ -85,7 +97,6 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	if (strlen(own->root_cause) + strlen(was) + 3 > sizeof(story->root_cause))
 		was[strcspn(was, ":")] = 0;
 	snprintf(story->root_cause, sizeof(story->root_cause), "%s; %s", own->root_cause, was);
-	story->severity = MAX(story->severity, own->severity);
 	memcpy(story->place, own->place, sizeof(story->place));
 	memcpy(story->causes, own->causes, sizeof(story->causes));
 	story->cause_count = own->cause_count;
@@ -98,10 +109,7 @@ void rank_story_join(struct incident *story, const struct incident *own)
 	story->since = own->since.ns ? own->since : story->since;
 	story->baseline_ns = own->baseline_ns;
 	story->slow_p50_ns = own->slow_p50_ns;
-	story->unit_ns = own->unit_ns;
-	story->fixed_ns = own->fixed_ns;
-	story->fixed_least_ns = own->fixed_least_ns;
-	story->fixed_most_ns = own->fixed_most_ns;
+	put_gain(story, own);
 	if (!story->period_steps && own->period_steps > 1 && !own->since.ns) {
 		story->period_steps = own->period_steps;
 		story->period_confidence = own->period_confidence;

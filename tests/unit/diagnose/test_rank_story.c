@@ -419,8 +419,24 @@ static void test_story_has_the_cause(void **state)
 		story.root_cause, "The GPU waits; rank 2 was late in 3 steps: its thread ran");
 	assert_string_equal(story.place, "a.py:1 (f)");
 	assert_string_equal(story.fixes[0], "do it ahead");
-	assert_int_equal(story.severity, SEVERITY_HIGH);
+	assert_int_equal(story.severity, SEVERITY_MEDIUM); /* by what the job lost */
 	assert_int_equal(story.since.ns, 5);
+}
+
+/* Of 70 ms in each step that are the rank's own the job stood still for 10. */
+static void test_story_gains_what_was_lost(void **state)
+{
+	struct incident story = {.problem = PROBLEM_STRAGGLER, .count = 4, .excess_ns = 40 * MS};
+	const struct incident own = {.unit_ns = 100 * MS,
+		.fixed_ns = 30 * MS,
+		.fixed_least_ns = 20 * MS,
+		.fixed_most_ns = 95 * MS};
+
+	rank_story_join(&story, &own);
+	assert_int_equal(story.unit_ns, 100 * MS);
+	assert_int_equal(story.fixed_ns, 90 * MS);
+	assert_int_equal(story.fixed_least_ns, 90 * MS);
+	assert_int_equal(story.fixed_most_ns, 95 * MS);
 }
 
 /* What does not fit is left out whole. */
@@ -469,6 +485,7 @@ int main(void)
 		cmocka_unit_test(test_slow_together),
 		cmocka_unit_test(test_victims),
 		cmocka_unit_test(test_story_has_the_cause),
+		cmocka_unit_test(test_story_gains_what_was_lost),
 		cmocka_unit_test(test_story_is_whole),
 		cmocka_unit_test(test_strangers),
 	};
