@@ -148,6 +148,9 @@ struct step_account { /* of the steps of one process */
 	uint64_t slow_ns[ACCOUNT_LINES];     /* likewise */
 	uint64_t ordinary_by[ACCOUNT_OWNERS][ACCOUNT_LINES]; /* the same by owner */
 	uint64_t slow_by[ACCOUNT_OWNERS][ACCOUNT_LINES];
+	/* Of the time on a line, the share that only shortens the wait for the GPU after it: steps that have more of it
+	 * wait as much less, and are no longer. 0 where that is not seen. */
+	double hidden_by[ACCOUNT_OWNERS][ACCOUNT_LINES];
 	double ordinary_launches, slow_launches; /* work of a step */
 	double ordinary_bytes, slow_bytes;       /* copied */
 	double ordinary_waits, slow_waits;       /* calls that wait for the GPU */

@@ -330,6 +330,11 @@ bool gpu_is_never_idle(const struct recording *rec, const struct step_account *a
 	       !a->total_ns[ACCOUNT_COLLECTIVE] && 1 - use.busy < THRESHOLD(LITTLE) * lost;
 }
 
+double delay_hidden(const struct step_account *a, const struct delay *d)
+{
+	return d->lead ? a->hidden_by[d->lead->owner][d->lead->line] : 0;
+}
+
 /* Kernels that a unit launches: counted in it, else what the process launched in all. */
 static double launches_of(const struct recording *rec, const struct step_account *a)
 {

@@ -3,6 +3,7 @@
  * there is anything to compare with or not. */
 #pragma once
 
+#include "diagnose/chains/delay.h"
 #include "diagnose/recording.h"
 
 /* step_account_whole - @a as if it had no slow units, for delays_find(): all in it that can be lost is what a unit
@@ -42,6 +43,9 @@ bool gpu_gets_pieces(const struct recording *rec, const struct step_account *a);
  * unless the GPU is busy. Then one that frees waits for the work before it, and those that follow it do not: the usual
  * call has nothing to wait for. */
 double allocating_own_share(const struct recording *rec, const struct step_account *a);
+
+/* delay_hidden - the share of @d, which is in every unit of @a, that costs nothing: it only shortens the wait for the GPU. */
+double delay_hidden(const struct step_account *a, const struct delay *d);
 
 /* gpu_is_never_idle - whether the GPU has work for the job nearly all of the time, so that @lost, a share of that, is not
  * lost: whatever the host does or waits for, it is in time. False where others use the GPU, or kernels wait for other ranks. */

@@ -32,6 +32,28 @@ static double spread_ns(const struct step_account *a)
 	return n ? sum / (double)n : 0;
 }
 
+/* The GPU does the work of a unit in no more than a short one takes, however long others are. */
+static double short_ns(const struct step_account *a)
+{
+	const size_t n = (size_t)THRESHOLD(AGAIN);
+	double least[16];
+	size_t count = 0;
+
+	for (size_t i = 0; i < a->mark_count; i++) {
+		double ns = (double)a->marks[i].dur_ns;
+		size_t at = count;
+
+		while (at && least[at - 1] > ns)
+			at--;
+		if (at == n)
+			continue;
+		count = MIN(count + 1, n);
+		memmove(least + at + 1, least + at, (count - 1 - at) * sizeof(*least));
+		least[at] = ns;
+	}
+	return count == n && a->group <= 1 ? least[n - 1] : (double)a->ordinary_step_ns;
+}
+
 static uint64_t clamp(double ns, uint64_t from, uint64_t to)
 {
 	return ns <= (double)from ? from : ns >= (double)to ? to : (uint64_t)ns;
@@ -77,24 +99,26 @@ static void of_every(const struct step_account *a, const struct delay *l,
 	const struct gain_facts *facts, struct gain *ret)
 {
 	double unit = (double)a->ordinary_step_ns, beside = (double)facts->beside_ns;
-	double whole = MIN((double)l->slow_ns + beside, unit);
-	double part = MIN((double)l->slow_ns * removable(l, facts) + beside, unit);
+	double exposed = (double)l->slow_ns * (1 - delay_hidden(a, l));
+	double whole = MIN(exposed + beside, unit);
+	double part = MIN(exposed * removable(l, facts) + beside, unit);
 	double rest = unit - part, spread = spread_ns(a);
 	bool is_of_gpu = l->kind == DELAY_BY_GPU; /* then that is what gets shorter */
 	bool is_hidden = (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * unit;
-	double fixed = is_of_gpu ? rest : MAX(rest, (double)facts->busy_ns);
-	double most = MAX(rest, (double)facts->busy_ns + (double)facts->busy_error_ns);
+	double busy = (double)facts->busy_ns, work = busy, most;
 
-	most = (is_of_gpu ? rest : most) + spread;
-
-	if (!facts->busy_ns || is_of_gpu) /* where nobody waits for it, it may work all the time */
-		most += (is_hidden && !is_of_gpu ? 1 : THRESHOLD(CHAIN_MOST)) * part;
+	if (!is_of_gpu && !facts->busy_ns) /* where nobody waits for it, it may work all the time */
+		work = MIN(rest + (is_hidden ? 1 : THRESHOLD(CHAIN_MOST)) * part, short_ns(a));
+	if (!is_of_gpu && !facts->busy_ns && is_hidden) /* and nothing says for how long */
+		busy = (rest + MAX(rest, work)) / 2;
+	most = MAX(rest, work + (double)facts->busy_error_ns);
+	most = (is_of_gpu ? rest + THRESHOLD(CHAIN_MOST) * part : most) + spread;
 	if (l->kind == DELAY_BY_HOST) /* what it does is still to be done, in another way */
 		most += THRESHOLD(FEW) * part;
 	if (l->kind == DELAY_BY_COPY)
 		most += a->ordinary_bytes / LINK_BYTES_NS;
 	ret->unit_ns = a->ordinary_step_ns;
-	ret->fixed_ns = clamp(fixed, 0, ret->unit_ns);
+	ret->fixed_ns = clamp(is_of_gpu ? rest : MAX(rest, busy), 0, ret->unit_ns);
 	ret->least_ns = clamp(unit - whole - (double)facts->unplaced_ns - spread, 0, ret->fixed_ns);
 	ret->most_ns = clamp(most, ret->fixed_ns, ret->unit_ns);
 }

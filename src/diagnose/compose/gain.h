@@ -26,7 +26,8 @@ void gain_find(const struct recording *rec, const struct step_account *a, const 
 
 /* gain_of - without @l. Slow units keep what the other delays cost them: all gains together lead back to ordinary ones,
  * never further; @told is the share of what grew that all delays have which are told. Where none is slow, what @l takes
- * where it is said to be goes, and what else is spent there, but a unit does not get shorter than its GPU is busy. */
+ * where it is said to be goes, and what else is spent there, but a unit does not get shorter than its GPU is busy. Where the GPU is not
+ * waited for and has no readings, it may be busy for as long as a short unit takes: the middle is what is told. */
 void gain_of(const struct step_account *a, const struct delay *l, double told,
 	const struct gain_facts *facts, struct gain *ret);
 

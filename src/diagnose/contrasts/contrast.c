@@ -3,6 +3,7 @@
 #include "diagnose/contrasts/contrast.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,6 +11,7 @@
 #include "diagnose/contrasts/classify.h"
 #include "diagnose/contrasts/regroup.h"
 #include "diagnose/contrasts/rhythm.h"
+#include "diagnose/thresholds.h"
 #include "base/macros.h"
 
 #define ACCOUNT_GROWN 20 /* entries that are kept for what grew most */
@@ -251,6 +253,87 @@ static void put_work(const struct builder *b, struct step_account *a)
 	a->slow_bytes /= MAX(a->slow_steps, 1u);
 }
 
+struct line_sums { /* over units: x: time on a line, y: what goes with it */
+	double x, xx, xy;
+};
+
+struct unit_sums {
+	double n, y, yy;
+};
+
+static void line_sums_add(struct line_sums *s, double x, double y)
+{
+	s->x += x;
+	s->xx += x * x;
+	s->xy += x * y;
+}
+
+static void unit_sums_add(struct unit_sums *u, double y)
+{
+	u->n++;
+	u->y += y;
+	u->yy += y * y;
+}
+
+/* How much y is more for each that x is more, at most as far as chance allows; 1: nothing is known. */
+static double slope_most(const struct line_sums *s, const struct unit_sums *u)
+{
+	double n = MAX(u->n, 1.0), xx = s->xx - s->x * s->x / n, yy = u->yy - u->y * u->y / n;
+	double xy = s->xy - s->x * u->y / n, slope = xx > 0 ? xy / xx : 0;
+
+	if (n < THRESHOLD(WORK_UNITS) || xx <= 0)
+		return 1;
+	return slope + THRESHOLD(BEYOND) * sqrt(MAX(yy - slope * xy, 0.0) / (n - 2) / xx);
+}
+
+static void unit_lines(const struct process_account *a, size_t unit, double (*ret)[ACCOUNT_LINES])
+{
+	memset(ret, 0, ACCOUNT_OWNERS * sizeof(*ret));
+	for (size_t i = unit ? a->part_end[unit - 1] : 0; i < a->part_end[unit]; i++) {
+		const struct tally_part *key = &a->keys[a->parts[i].key];
+
+		if (!key->is_pause)
+			ret[key->owner][key->line] += (double)a->parts[i].ns;
+	}
+}
+
+/* What the host does while the GPU works costs nothing as long as the GPU is waited for after it. Both must be seen: the
+ * wait is shorter, and the unit no longer. */
+static void put_hidden(const struct builder *b, struct step_account *a)
+{
+	struct line_sums waits[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0},
+			 lengths[ACCOUNT_OWNERS][ACCOUNT_LINES] = {0};
+	struct unit_sums wait = {0}, whole = {0};
+	double lines[ACCOUNT_OWNERS][ACCOUNT_LINES];
+
+	for (size_t i = 0; i < b->account->unit_count; i++) {
+		const struct step_facts *f = &b->facts[i];
+
+		if (f->class == STEP_OTHER)
+			continue;
+		unit_sums_add(&wait, (double)f->wait_ns);
+		unit_sums_add(&whole, (double)f->dur_ns);
+		unit_lines(b->account, i, lines);
+		for (int o = 0; o < ACCOUNT_OWNERS; o++)
+			for (int l = 0; l < ACCOUNT_LINES; l++) {
+				double x = lines[o][l];
+
+				if (x <= 0)
+					continue;
+				line_sums_add(&waits[o][l], x, (double)f->wait_ns);
+				line_sums_add(&lengths[o][l], x, (double)f->dur_ns);
+			}
+	}
+	for (int o = 0; o < ACCOUNT_OWNERS; o++)
+		for (int l = 0; l < ACCOUNT_LINES; l++) {
+			double less = -slope_most(&waits[o][l], &wait);
+			double same = 1 - slope_most(&lengths[o][l], &whole);
+			double hidden = MIN(less, same);
+
+			a->hidden_by[o][l] = hidden < 0 ? 0 : MIN(hidden, 1.0);
+		}
+}
+
 static int put_rhythm(const struct builder *b, struct step_account *a)
 {
 	struct rhythm found;
@@ -351,6 +434,7 @@ static int put_account(struct builder *b, struct step_account *a)
 	put_owners(o, a->ordinary_steps, a->ordinary_by);
 	put_owners(s, a->slow_steps, a->slow_by);
 	put_work(b, a);
+	put_hidden(b, a);
 	if (put_bars(b, a) < 0 || put_marks(b, a) < 0 || put_rhythm(b, a) < 0)
 		return -ENOMEM;
 	return put_entries(b, has_slow, a);

@@ -8,7 +8,8 @@
  *
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
  * compare with or not; so is host code that does not drive the GPU, from 50 % on, from 40 % if the GPU is
- * hardly ever waited for, or from 15 % if it is known what a library does in it. What is both is told once: as a difference if it more than doubles.
+ * hardly ever waited for, or from 15 % if it is known what a library does in it. What is both is told once: as a difference
+ * if it more than doubles. What only shortens the wait for the GPU is not lost.
  *
  * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
  * of what slow ones lost that is known x completeness. */
@@ -277,7 +278,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		keep_own(all->rec, a, d);
 		lost = lost_of(all->rec, a, d);
 		is_built = lost == 0 && !has_slow(all) && delay_is_built(all->rec, a, d);
-		lost = is_built ? 1 : lost;
+		lost = (is_built ? 1 : lost) * (1 - delay_hidden(a, d));
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
 		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d, f.lost_ns) ||

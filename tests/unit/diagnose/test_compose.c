@@ -500,7 +500,8 @@ static void test_one_line_is_one_cause(void **state)
 		assert_int_equal(c->list.count, lines);
 		if (lines == 1) {
 			assert_int_equal(c->items[0].excess_ns, 100 * MS(80));
-			assert_int_equal(c->items[0].fixed_ns, MS(20));
+			/* 20 if the GPU has no work meanwhile, 100 if it has all the time */
+			assert_int_equal(c->items[0].fixed_ns, MS(60));
 			assert_non_null(strstr(c->items[0].summary, "Host code"));
 			assert_non_null(strstr(c->items[0].summary, "80 of 100 ms"));
 			assert_non_null(strstr(c->items[0].root_cause, "part of it is copying"));

@@ -82,7 +82,7 @@ static void the_gpu_bounds_it(void **state)
 		.items = {{.kind = DELAY_BY_GC, .slow_ns = 80 * MS, .share = 0.8}}, .count = 1};
 	struct gain g = of(&a, &all, 0, 0);
 
-	assert_int_equal(g.fixed_ns, 20 * MS);
+	assert_int_equal(g.fixed_ns, 60 * MS);
 	assert_int_equal(
 		g.most_ns, 100 * MS); /* nobody waits for the GPU: it may work all the time */
 	a.ordinary_ns[ACCOUNT_GPU] = 15 * MS;
@@ -125,6 +125,38 @@ static void the_gpu_bounds_it(void **state)
 	all.items[0].slow_ns = 300 * MS; /* a damaged account */
 	g = of(&a, &all, 0, 0);
 	assert_int_equal(g.fixed_ns, 0);
+}
+
+static void a_short_step_bounds_the_gpus_work(void **state)
+{
+	struct step_mark marks[8];
+	struct step_account a = {
+		.ordinary_step_ns = 100 * MS, .marks = marks, .mark_count = 8, .group = 1};
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_GC, .slow_ns = 80 * MS, .share = 0.8}}, .count = 1};
+
+	for (int i = 0; i < 8; i++)
+		marks[i] = (struct step_mark){.dur_ns = (uint64_t)(i < 3 ? 28 + i : 140) * MS};
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 25 * MS); /* 20 to 30 */
+	a.group = 4; /* the GPU is waited for once in four */
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 60 * MS);
+	a.group = 1;
+	assert_int_equal(of(&a, &all, 0, 50 * MS).fixed_ns, 50 * MS); /* readings say more */
+}
+
+static void what_the_gpu_hides_is_no_gain(void **state)
+{
+	struct step_account a = {.ordinary_step_ns = 100 * MS};
+	const struct account_entry lead = {.line = ACCOUNT_CPU, .owner = OWNER_SELF};
+	struct delay_list all = {
+		.items = {{.kind = DELAY_BY_CPU, .slow_ns = 40 * MS, .share = 0.4, .lead = &lead}},
+		.count = 1};
+
+	a.ordinary_ns[ACCOUNT_GPU] = 30 * MS;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 60 * MS);
+	a.hidden_by[OWNER_SELF][ACCOUNT_CPU] = 0.75;
+	assert_int_equal(of(&a, &all, 0, 0).fixed_ns, 90 * MS);
+	assert_int_equal(of(&a, &all, 0, 0).least_ns, 90 * MS);
 }
 
 static void how_busy_the_gpu_is(void **state)
@@ -180,6 +212,8 @@ int main(void)
 		cmocka_unit_test(several_lead_back_to_the_ordinary),
 		cmocka_unit_test(ordinary_units_may_gain_too),
 		cmocka_unit_test(the_gpu_bounds_it),
+		cmocka_unit_test(a_short_step_bounds_the_gpus_work),
+		cmocka_unit_test(what_the_gpu_hides_is_no_gain),
 		cmocka_unit_test(how_busy_the_gpu_is),
 		cmocka_unit_test(the_fields_of_an_incident),
 	};

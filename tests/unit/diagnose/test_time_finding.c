@@ -811,6 +811,36 @@ static void test_waste_in_every_step(void **state)
 	only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_HIGH, "hog");
 }
 
+/* A hog has the CPU for 2 to 6 ms of each step, after the launches: where the GPU, which is waited for next, works for 18 ms
+ * from there, nothing is lost; where it begins only then, all is. */
+static void test_what_only_shortens_the_wait(void **state)
+{
+	for (int hides = 0; hides < 2; hides++) {
+		SCENE;
+		uint64_t usual;
+		struct ledger_thread t = job(s, &usual);
+
+		for (int i = 0; i < STEPS; i++) {
+			uint64_t wait = MS(2 + i * 7 % 5);
+
+			mark(&t, MARK_OPTIMIZER);
+			sample(s, JOB, MAIN, t.at + 1, usual);
+			spend(&t, LEDGER_RUN, MS(1));
+			spend(&t, LEDGER_LAUNCH, MS(1));
+			rival(s, MAIN, t.at, wait, 900, "hog");
+			spend(&t, LEDGER_CPU_WAIT, wait);
+			spend(&t, LEDGER_GPU_WAIT, hides ? MS(18) - wait : MS(14));
+			mark(&t, MARK_WAIT);
+		}
+		mark(&t, MARK_OPTIMIZER);
+		ANSWER = explain(ledger_recording(s));
+		if (hides)
+			assert_int_equal(a.count, 0);
+		else
+			only(&a, PROBLEM_CPU_CONTENTION, SEVERITY_MEDIUM, "hog");
+	}
+}
+
 /* Every thread of the control group is stopped when its quota is used up. */
 static void test_a_cpu_quota(void **state)
 {
@@ -1060,6 +1090,7 @@ int main(void)
 		cmocka_unit_test(test_copies_beside_those_of_others),
 		cmocka_unit_test(test_copies_that_others_do_not_hold_up),
 		cmocka_unit_test(test_waste_in_every_step),
+		cmocka_unit_test(test_what_only_shortens_the_wait),
 		cmocka_unit_test(test_a_cpu_quota),
 		cmocka_unit_test(test_a_cpu_quota_of_all_steps),
 		cmocka_unit_test(test_two_causes_in_the_same_steps),
