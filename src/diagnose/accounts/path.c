@@ -55,6 +55,15 @@ static bool is_passing(const struct walk *w, uint32_t pid)
 	       ledger_end_ns(rows.rows[rows.count - 1]) - rows.rows[0]->start.ns < PASSING_NS;
 }
 
+/* What a thread computes while it holds the lock that the one above wants is why that one waits; who waits for what it
+ * computes waits for a condition instead. */
+static bool is_wait_for_mutex(const struct walk *w)
+{
+	const struct stack *s = path_stack(w, w->waited);
+
+	return s && place_is_mutex(s);
+}
+
 struct tally_part path_part(
 	const struct walk *w, const struct ledger_row *r, enum account_line line, uint64_t ns)
 {
@@ -69,6 +78,11 @@ struct tally_part path_part(
 
 	p.wait_hash = is_asked ? w->asked : p.wait_hash;
 	memcpy(p.comm, r->comm, COMM_LEN);
+	if (p.owner == OWNER_THREAD && line == ACCOUNT_HOST && is_wait_for_mutex(w)) {
+		p.line = ACCOUNT_LOCK;
+		p.culprit_pid = r->pid;
+		memcpy(p.culprit, r->comm, COMM_LEN);
+	}
 	if (p.owner > OWNER_THREAD && is_passing(w, r->pid))
 		p.pid = 0;
 	return p;

@@ -212,26 +212,6 @@ static void join_readers(const struct recording *rec, struct step_account *a)
 	}
 }
 
-/* ---- a thread that holds a lock ---- */
-
-/* What a thread computes while it holds the lock that another one wants is why that one waits; who waits for what it computes
- * waits for a condition instead. */
-static void join_mutexes(const struct recording *rec, struct step_account *a)
-{
-	for (int i = 0; i < a->entry_count; i++) {
-		struct account_entry *e = &a->entries[i], to = *e;
-		const struct stack *wait = stack_find(rec->stacks, e->wait_hash);
-
-		if (e->owner != OWNER_THREAD || e->line != ACCOUNT_HOST || !wait ||
-			!place_is_mutex(wait))
-			continue;
-		to.line = ACCOUNT_LOCK;
-		e->culprit_pid = e->pid;
-		memcpy(e->culprit, e->comm, COMM_LEN);
-		move(a, e, &to);
-	}
-}
-
 /* ---- launch after launch ---- */
 
 /* A reading says what was so in the second before it. */
@@ -486,7 +466,6 @@ void step_account_whole(
 		join_asking(rec, ret);
 	join_places(rec, ret);
 	join_readers(rec, ret);
-	join_mutexes(rec, ret);
 	if (is_launch_bound(rec, ret))
 		join_launching(rec, ret);
 }

@@ -267,6 +267,49 @@ static void test_a_drift_has_its_line(void **state)
 	assert_int_equal(a->entries[0].stack_hash, line);
 }
 
+/* main waits 40 ms in @symbol for another thread of its process, which computes meanwhile: on which line, and whose that is. */
+static struct account_entry computed_while(const char *symbol)
+{
+	SCENE;
+	_cleanup_(step_report_done) struct step_report report = {0};
+	struct ledger_thread t = thread_at(s, JOB, MAIN, "decode", LEDGER_T0);
+	struct ledger_thread other = thread_at(s, JOB, PIN, "metrics", LEDGER_T0);
+	uint64_t held = line_stack(s, "/home/u/metrics.py", 20, NULL);
+	uint64_t wait = line_stack(s, "/home/u/train.py", 71, symbol);
+	const struct step_account *a;
+
+	for (int i = 0; i < 100; i++) {
+		uint64_t ns = i < 50 ? 0 : MS(40);
+
+		mark(&t, MARK_OPTIMIZER);
+		ordinary(&t);
+		if (!ns)
+			continue;
+		spend(&other, LEDGER_RUN, (uint64_t)(t.at - other.at) + ns - US(10));
+		sample(s, JOB, PIN, t.at + (int64_t)MS(1), held);
+		mark(&other, MARK_TICK);
+		stay(&t, LEDGER_LOCK, ns, US(10), JOB, PIN)->stack_hash = wait;
+	}
+	mark(&t, MARK_OPTIMIZER);
+	a = account(s, &report);
+	assert_int_equal(a->slow_steps, 50);
+	assert_int_equal(a->entries[0].owner, OWNER_THREAD);
+	assert_int_equal(a->entries[0].stack_hash, held);
+	return a->entries[0];
+}
+
+static void test_what_is_done_under_a_lock(void **state)
+{
+	struct account_entry e = computed_while("pthread_mutex_lock");
+
+	assert_int_equal(e.line, ACCOUNT_LOCK);
+	assert_int_equal(e.culprit_pid, JOB);
+	assert_string_equal(e.culprit, "metrics");
+	e = computed_while("pthread_cond_wait");
+	assert_int_equal(e.line, ACCOUNT_HOST);
+	assert_string_equal(e.culprit, "");
+}
+
 /* main <- pin thread <- worker, which computes: the loader's own line is named. */
 static void test_a_starved_loader_is_followed(void **state)
 {
@@ -1143,6 +1186,7 @@ int main(void)
 		cmocka_unit_test(test_host_code_has_its_line),
 		cmocka_unit_test(test_host_code_that_no_sample_shows),
 		cmocka_unit_test(test_a_drift_has_its_line),
+		cmocka_unit_test(test_what_is_done_under_a_lock),
 		cmocka_unit_test(test_a_starved_loader_is_followed),
 		cmocka_unit_test(test_the_first_place_on_the_way),
 		cmocka_unit_test(test_processes_that_come_and_go),

@@ -295,19 +295,23 @@ static void test_a_full_pipe(void **state)
 	assert_false(waste);
 }
 
-/* What the decoder does while it holds the lock is the lock's; while its result is waited for it is work. */
+/* What the decoder does while it holds the lock is on the lock's line; while its result is waited for it is work. */
 static void test_a_thread_that_holds_a_lock(void **state)
 {
 	struct step_account a = job(20);
 	bool waste;
 
 	a.origin = STEP_BY_WAIT;
-	put(&a, OWNER_THREAD, ACCOUNT_HOST, MUTEX, 25);
+	put(&a, OWNER_THREAD, ACCOUNT_LOCK, MUTEX, 25);
 	a.entries[0].stack_hash = DECODE;
 	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 75);
 	assert_int_equal(delay_ms(&a, DELAY_BY_LOCK, &waste), 25);
 	assert_true(waste);
-	a.entries[0].wait_hash = CONDITION;
+	a = job(20);
+	a.origin = STEP_BY_WAIT;
+	put(&a, OWNER_THREAD, ACCOUNT_HOST, CONDITION, 25);
+	a.entries[0].stack_hash = DECODE;
+	put(&a, OWNER_SELF, ACCOUNT_GPU, FORWARD, 75);
 	assert_int_equal(delay_ms(&a, DELAY_BY_LOCK, &waste), 0);
 	assert_int_equal(delay_ms(&a, DELAY_BY_HOST, &waste), 25);
 	assert_false(waste);
