@@ -82,11 +82,22 @@ static bool is_by_limit(const struct chain *c, const struct group_use *u)
 	return c->line == ACCOUNT_MEMORY || (c->line == ACCOUNT_DISK && reads_again(c, u));
 }
 
+static void limit_is(
+	const struct chain *c, const struct group_use *u, bool is_high, struct resource_use *ret)
+{
+	const struct process_home *h = home_of(c->rec, c->a->pid);
+
+	ret->resource = RESOURCE_MEMORY_LIMIT;
+	ret->pid = c->a->pid;
+	if (h)
+		home_text(h, ret->who, sizeof(ret->who));
+	limit_text(u, is_high, ret);
+}
+
 bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 {
 	struct group_use u = group_use(c);
 	uint64_t lost = chain_lost_ns(c), stalled;
-	const struct process_home *h = home_of(c->rec, c->a->pid);
 	int64_t high, max;
 
 	if (!u.first || u.first == u.last)
@@ -99,11 +110,7 @@ bool chain_memory_limit(const struct chain *c, struct resource_use *ret)
 	if (u.last->psi_memory_us < 0 ? !is_by_limit(c, &u)
 				      : (double)stalled < THRESHOLD(CHAIN_PART) * (double)lost)
 		return false;
-	ret->resource = RESOURCE_MEMORY_LIMIT;
-	ret->pid = c->a->pid;
-	if (h)
-		home_text(h, ret->who, sizeof(ret->who));
-	limit_text(&u, high >= max, ret);
+	limit_is(c, &u, high >= max, ret);
 	ret->share =
 		u.last->psi_memory_us < 0 ? 1 : MIN((double)stalled / (double)MAX(lost, 1u), 1.0);
 	return true;
@@ -148,12 +155,12 @@ static struct machine machine_use(const struct chain *c)
 	return m;
 }
 
-/* A page that is new to the process is found, cleared or copied, and mapped: 0.5 us and more, several in a virtual machine.
- * @units: that have all of them. */
-static bool are_pages(const struct chain *c, double share, double units, struct resource_use *ret)
+/* Pages that the job got in that time: new ones, and those of files that it reads. */
+static double pages_got(const struct chain *c, double *ret_bytes)
 {
-	double lost = share * (double)(c->d->slow_ns - c->d->ordinary_ns), pages = 0, bytes = 0;
+	double pages = 0;
 
+	*ret_bytes = 0;
 	for (size_t i = 0; i < c->rec->aggregate_count; i++) {
 		const struct aggregate *g = &c->rec->aggregates[i];
 
@@ -161,8 +168,36 @@ static bool are_pages(const struct chain *c, double share, double units, struct 
 			g->bucket.ns < c->from_ns || g->bucket.ns >= c->to_ns)
 			continue;
 		pages += (double)g->sketch.count;
-		bytes += (double)g->sum_arg0;
+		*ret_bytes += (double)g->sum_arg0;
 	}
+	return pages;
+}
+
+bool chain_pages_again(const struct chain *c, struct resource_use *ret)
+{
+	struct group_use u = group_use(c);
+	double bytes, pages = pages_got(c, &bytes);
+	int64_t again, high, max;
+
+	if (!u.first || u.first == u.last || pages <= 0)
+		return false;
+	again = grown(u.first->memory_refaults, u.last->memory_refaults);
+	high = grown(u.first->memory_high, u.last->memory_high);
+	max = grown(u.first->memory_max, u.last->memory_max);
+	if ((double)(high + max) < THRESHOLD(LIMIT_EVENTS) ||
+		(double)again < THRESHOLD(CHAIN_MOST) * pages)
+		return false;
+	limit_is(c, &u, high >= max, ret);
+	return true;
+}
+
+/* A page that is new to the process is found, cleared or copied, and mapped: 0.5 us and more, several in a virtual machine.
+ * @units: that have all of them. */
+static bool are_pages(const struct chain *c, double share, double units, struct resource_use *ret)
+{
+	double lost = share * (double)(c->d->slow_ns - c->d->ordinary_ns), bytes,
+	       pages = pages_got(c, &bytes);
+
 	bytes /= units;
 	if (pages / units * THRESHOLD(PAGE_NS) < THRESHOLD(CHAIN_MOST) * lost)
 		return false;

@@ -58,6 +58,9 @@ bool chain_work(const struct chain *c, struct resource_use *ret);
 /* chain_fresh_memory - whether pages that units touch for the first time can be why @share of the delay is spent in code that
  * touches memory. */
 bool chain_fresh_memory(const struct chain *c, double share, struct resource_use *ret);
+
+/* chain_pages_again - whether most of the pages that the job gets had been taken from its control group at the limit. */
+bool chain_pages_again(const struct chain *c, struct resource_use *ret);
 /* chain_copied_memory - likewise pages that it shares with processes that it forks, again and again. */
 bool chain_copied_memory(const struct chain *c, double share, struct resource_use *ret);
 /* chain_turns - whether the processes that are waited for, or loader workers, hold each other up by a lock most of the time. */

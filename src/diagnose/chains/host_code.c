@@ -330,13 +330,16 @@ static bool is_of_kind(const struct chain *c, const struct work_sums *w, size_t 
 		return false;
 	if ((!known || is_fresh) && chain_copied_memory(c, own / all, ret))
 		ret->resource = RESOURCE_COPIED_MEMORY;
+	else if ((!known || is_fresh) && chain_pages_again(c, ret))
+		ret->resource = RESOURCE_MEMORY_LIMIT;
 	else if (!known || (is_fresh && !chain_fresh_memory(c, own / all, ret)))
 		return false;
 	else
 		ret->resource = known->resource;
 	ret->share = own / all;
 	ret->stack_hash = largest_place(w->places[k])->hash;
-	snprintf(ret->who, sizeof(ret->who), "%s", known ? known->name : "");
+	if (ret->resource != RESOURCE_MEMORY_LIMIT)
+		snprintf(ret->who, sizeof(ret->who), "%s", known ? known->name : "");
 	return true;
 }
 

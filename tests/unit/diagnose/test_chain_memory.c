@@ -143,6 +143,15 @@ static void test_page_faults(void **state)
 	pages.sketch.count = 10000000;
 	pages.sum_arg0 = pages.sketch.count * 4096;
 	assert_int_equal(chain_end(s)->resource, RESOURCE_FRESH_MEMORY);
+	group(s, -1); /* at its limit, which takes a third of these pages from it */
+	for (size_t i = 0; i < s->rec.container_count; i++)
+		s->containers[i].memory_refaults = i ? 3000000 : 0;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_FRESH_MEMORY);
+	for (size_t i = 0; i < s->rec.container_count; i++)
+		s->containers[i].memory_refaults = i ? 9000000 : 0;
+	assert_int_equal(chain_end(s)->resource, RESOURCE_MEMORY_LIMIT);
+	assert_string_equal(s->delay.end.detail, "memory.high of 2.0 GiB reached");
+	s->rec.container_count = 0;
 	pages.pid++; /* another's */
 	assert_int_equal(chain_end(s)->resource, RESOURCE_NONE);
 	free(s);
