@@ -151,6 +151,7 @@
 	X(DOUBT, 0.7, "times the confidence",                                                           \
 		"where it may have nothing to do, or have just begun")                                  \
 	X(WHOLE_MORE, 2, "times what ordinary units have", "it is a difference")                        \
+	X(WHOLE_FAR, 5, "times what slow units lost", "in all units: then that is the news")            \
 	X(SWAP_RATIO, 8, "times the bytes", "go to the GPU in slow units: another model")               \
 	X(SWAP_BYTES, 67108864, "bytes", "likewise, at least")                                          \
 	X(RARELY, 8, "units", "one in so many at most writes: a checkpoint")

@@ -9,7 +9,7 @@
  * All units: what is waste by any standard and takes 15 % of every one is a finding, whether there was anything to
  * compare with or not; so is host code that does not drive the GPU, from 50 % on, from 40 % if the GPU is
  * hardly ever waited for, or from 15 % if it is known what a library does in it. What is both is told once: as a difference
- * if it more than doubles and ordinary units do not lose more to it. What only shortens the wait for the GPU is not lost.
+ * if it more than doubles. What only shortens the wait for the GPU is not lost.
  *
  * Confidence = how often such evidence is right (fitted to tests/corpus) x that of the units x n/(n+2) of them x the share
  * of what slow ones lost that is known x completeness. */
@@ -157,6 +157,37 @@ static void find_slow(struct time_findings *all, double completeness)
 	}
 }
 
+/* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
+ * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
+static bool is_told_of_slow(struct time_findings *all, const struct delay *whole, uint64_t lost_ns)
+{
+	enum delay_kind kind = whole->kind;
+	/* A limit that stops ordinary units as well is as much theirs, where it costs all of them more. */
+	bool is_standing = whole->end.resource == RESOURCE_CPU_QUOTA;
+
+	for (int i = 0; i < all->count; i++) {
+		struct time_finding *f = &all->items[i];
+		bool is_known;
+
+		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
+			continue;
+		is_known = kind != DELAY_BY_GPU ||
+			   (!f->is_harmless && !is_unexplained(&f->delay, &all->gpu));
+		/* Since when says more than how much, but not more than why. */
+		if (kind == DELAY_BY_GPU && is_known)
+			return true;
+		if (is_known &&
+			(double)f->delay.slow_ns >=
+				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
+			(double)lost_ns < THRESHOLD(WHOLE_FAR) * (double)f->lost_ns &&
+			!(is_standing && lost_ns > f->lost_ns))
+			return true;
+		*f = all->items[--all->count];
+		return false;
+	}
+	return false;
+}
+
 /* Of code that does something on the way, or has a library do something, no more than that counts; of calls that wait for the
  * GPU as well, their own time. */
 static void keep_own(const struct recording *rec, const struct step_account *a, struct delay *d)
@@ -196,88 +227,26 @@ static bool is_alike(enum delay_kind kind, enum delay_kind of)
 	return kind == of || (of == DELAY_BY_LAUNCH && kind == DELAY_BY_HOST);
 }
 
-/* The account of ordinary units, as if there were no others; false: there are none. */
-static bool ordinary_alone(const struct time_findings *all, struct step_account *ret)
+/* What only slow units have is told with them: how much of it ordinary ones have, as a part of what all have. */
+static bool is_of_slow(const struct time_findings *all, const struct delay *d)
 {
-	struct step_account ordinary = *all->account;
+	struct step_account ordinary = *all->account, whole;
+	struct delay_list in_ordinary;
+	double share = 0;
 
 	if (!ordinary.lost_ns)
 		return false;
 	ordinary.lost_ns = 0;
-	ordinary.slow_steps = 0;
 	for (int i = 0; i < ordinary.entry_count; i++) {
 		ordinary.entries[i].slow_ns = ordinary.entries[i].ordinary_ns;
 		ordinary.entries[i].ordinary_ns = 0;
 	}
-	step_account_whole(all->rec, &ordinary, ret);
-	return true;
-}
-
-/* What only slow units have is told with them: how much of it ordinary ones have, as a part of what all have. */
-static bool is_of_slow(const struct time_findings *all, const struct delay *d)
-{
-	struct step_account ordinary;
-	struct delay_list in_ordinary;
-	double share = 0;
-
-	if (!ordinary_alone(all, &ordinary))
-		return false;
-	delays_find(all->rec, &ordinary, &in_ordinary);
+	step_account_whole(all->rec, &ordinary, &whole);
+	delays_find(all->rec, &whole, &in_ordinary);
 	for (int i = 0; i < in_ordinary.count; i++)
 		if (is_alike(in_ordinary.items[i].kind, d->kind))
 			share += in_ordinary.items[i].share;
 	return share < THRESHOLD(CHAIN_MOST) * d->share;
-}
-
-/* Whether ordinary units lose as much to what @f is about, in all, as slow ones do beyond them: then they are no measure. */
-static bool is_of_ordinary(const struct time_findings *all, const struct time_finding *f)
-{
-	struct step_account ordinary;
-	struct delay_list found;
-
-	if (!ordinary_alone(all, &ordinary))
-		return false;
-	delays_find(all->rec, &ordinary, &found);
-	for (int i = 0; i < found.count; i++) {
-		struct delay *d = &found.items[i];
-		double lost;
-
-		if (d->kind != f->delay.kind)
-			continue;
-		chain_follow(all->rec, &ordinary, NULL, d);
-		keep_own(all->rec, &ordinary, d);
-		lost = lost_of(all->rec, &ordinary, d) * (double)d->slow_ns;
-		return lost * (double)ordinary.ordinary_steps >= (double)f->lost_ns &&
-		       d->end.resource == f->delay.end.resource &&
-		       !strcmp(d->end.who, f->delay.end.who);
-	}
-	return false;
-}
-
-/* What slow units have more of is told with them where ordinary ones have little of it, and also where it is nothing to
- * worry about: what comes and goes is not what every unit has. Else it is told of all. True: @kind is told. */
-static bool is_told_of_slow(struct time_findings *all, enum delay_kind kind)
-{
-	for (int i = 0; i < all->count; i++) {
-		struct time_finding *f = &all->items[i];
-		bool is_known;
-
-		if (f->contrast != CONTRAST_SLOW || f->delay.kind != kind)
-			continue;
-		is_known = kind != DELAY_BY_GPU ||
-			   (!f->is_harmless && !is_unexplained(&f->delay, &all->gpu));
-		/* Since when says more than how much, but not more than why. */
-		if (kind == DELAY_BY_GPU && is_known)
-			return true;
-		if (is_known &&
-			(double)f->delay.slow_ns >=
-				THRESHOLD(WHOLE_MORE) * (double)f->delay.ordinary_ns &&
-			!is_of_ordinary(all, f))
-			return true;
-		*f = all->items[--all->count];
-		return false;
-	}
-	return false;
 }
 
 /* Whether slow units are told of at all: then nothing that is theirs is told again. */
@@ -312,7 +281,7 @@ static void find_whole(struct time_findings *all, double completeness)
 		lost = (is_built ? 1 : lost) * (1 - delay_hidden(a, d));
 		f.lost_ns = (uint64_t)(lost * (double)d->slow_ns * (double)a->ordinary_steps);
 		f.share = lost * d->share;
-		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d->kind) ||
+		if (f.lost_ns < THRESHOLD(LEAST_NS) || is_told_of_slow(all, d, f.lost_ns) ||
 			(has_slow(all) && is_of_slow(all, d)))
 			continue;
 		f.delay = *d;

@@ -1039,31 +1039,6 @@ static void test_the_absolute_outranks_the_difference(void **state)
 	assert_true(inc->excess_ns > 90 * MS(18));
 }
 
-/* 30 ms of each step are host code on one line, 120 in the last fifth: all steps lose more to it than those do beyond. */
-static void test_ordinary_steps_that_lose_as_much_are_no_measure(void **state)
-{
-	SCENE;
-	const struct incident *inc;
-	uint64_t usual, binning;
-	struct ledger_thread t = job(s, &usual);
-
-	binning = line_stack(s, "/home/u/train.py", 71, NULL);
-	for (int i = 0; i < STEPS; i++) {
-		mark(&t, MARK_OPTIMIZER);
-		spend(&t, LEDGER_LAUNCH, MS(1));
-		for (int k = 0; k < (i < STEPS * 4 / 5 ? 3 : 12); k++) {
-			sample(s, JOB, MAIN, t.at + 1, binning);
-			spend(&t, LEDGER_RUN, MS(10));
-		}
-		mark(&t, MARK_WAIT);
-	}
-	mark(&t, MARK_OPTIMIZER);
-	ANSWER = explain(ledger_recording(s));
-	inc = only(&a, PROBLEM_GOODPUT, SEVERITY_HIGH, "of every step");
-	assert_non_null(strstr(inc->summary, "train.py:71"));
-	assert_true(inc->fixed_ns < MS(31)); /* none takes longer than the shortest */
-}
-
 /* A hog that is there all the time and gets worse is one hog. */
 static void test_the_same_cause_in_all_and_more_in_some(void **state)
 {
@@ -1123,7 +1098,6 @@ int main(void)
 		cmocka_unit_test(test_waste_beside_slow_steps),
 		cmocka_unit_test(test_what_every_step_has_is_told_beside_slow_steps),
 		cmocka_unit_test(test_the_absolute_outranks_the_difference),
-		cmocka_unit_test(test_ordinary_steps_that_lose_as_much_are_no_measure),
 		cmocka_unit_test(test_the_same_cause_in_all_and_more_in_some),
 	};
 
