@@ -4,10 +4,10 @@
 
 #include <errno.h>
 
-#define LONGER      1.5 /* times the sleep before it: sleeps that grow */
-#define GROW_SHARE  0.7 /* of the polls have sleeps that do, up to their last */
-#define POLLS_MIN   12
-#define POLLED_TIME 0.5 /* of the time since the first poll lies in polls */
+#include "diagnose/thresholds.h"
+
+#define LONGER    1.5 /* times the sleep before it: sleeps that grow */
+#define POLLS_MIN 12
 
 static bool is_work(const struct ledger_row *r)
 {
@@ -58,8 +58,8 @@ static bool is_polling(struct timeline_range rows)
 		before_ns = slept_ns(rows.rows[i + n - 2]);
 		growing += before_ns && (double)slept_ns(end) >= LONGER * (double)before_ns;
 	}
-	return polls >= POLLS_MIN && (double)growing >= GROW_SHARE * (double)polls &&
-	       (double)in_polls >= POLLED_TIME * (double)(last - first);
+	return polls >= POLLS_MIN && (double)growing >= THRESHOLD(MOST) * (double)polls &&
+	       (double)in_polls >= THRESHOLD(MOST) * (double)(last - first);
 }
 
 int polls_find(const struct unit_search *in, struct step_spans *s)

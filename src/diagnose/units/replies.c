@@ -6,11 +6,10 @@
 #include <stdlib.h>
 
 #include "diagnose/rows/reply.h"
+#include "diagnose/thresholds.h"
 #include "base/array.h"
 #include "base/search.h"
 #include "base/macros.h"
-
-#define WAITED_SHARE 0.25 /* of the time, for replies: else other things make a unit what it is */
 
 struct reply {
 	int64_t ns; /* when it was received */
@@ -83,7 +82,8 @@ int replies_find(const struct unit_search *in, struct step_spans *s)
 		last = r.items[i].ns;
 		s->tid = r.items[i].tid;
 	}
-	if (s->count && (double)waited < WAITED_SHARE * (double)(last - s->items[0].start_ns))
+	/* else other things make a unit what it is */
+	if (s->count && (double)waited < THRESHOLD(PART) * (double)(last - s->items[0].start_ns))
 		s->count = 0;
 	return 0;
 }
