@@ -4,8 +4,9 @@
  * Stages come from Send and Recv. Workers that exchange messages are neighbours; a pipeline is a chain
  * of them (with interleaved stages a ring), while experts and rings of attention send to all, or all at
  * once. A step begins with a Send on the first stage's side of a link and with a Recv on the other:
- * what follows a collective that comes once in a step votes for the direction. A chain that lacks a
- * worker takes the stages of those it reduces gradients with.
+ * what follows a collective that comes once in a step votes for the direction. Without any the ranks do, if one
+ * side of a link is ahead by several micro-batches at times: neighbours that exchange what borders on them never are.
+ * A chain that lacks a worker takes the stages of those it reduces gradients with.
  *
  * Peers are the workers of one stage. Without a pipeline they are those that communicators bring
  * together, save a communicator that only few workers have one of (the first and last stage's common
@@ -31,6 +32,7 @@
 struct link { /* between a worker and one it sends to or receives from */
 	uint32_t peer;
 	int32_t sends_first; /* steps that begin with a Send, less those that begin with a Recv */
+	int32_t ahead, least, most; /* Sends less Recvs until now, and their extremes */
 };
 
 struct place {
@@ -107,7 +109,7 @@ static double runs_at_end(const struct job *j, uint32_t worker, const struct run
 /* Links of @worker, with the votes of what follows the collectives at the end of a step. */
 static void find_links(const struct job *j, uint32_t worker, struct place *p, struct runs *runs)
 {
-	bool begins = true;
+	bool begins = false;
 	double most;
 
 	count_runs(j, worker, runs);
@@ -122,8 +124,14 @@ static void find_links(const struct job *j, uint32_t worker, struct place *p, st
 		if (j->items[i].match == JOB_NONE)
 			continue;
 		l = link_to(p, other_end(j, (uint32_t)i));
-		if (l && begins)
-			l->sends_first += j->items[i].op == NCCL_SEND ? 1 : -1;
+		if (l) {
+			int32_t one = j->items[i].op == NCCL_SEND ? 1 : -1;
+
+			l->sends_first += begins ? one : 0;
+			l->ahead += one;
+			l->least = MIN(l->least, l->ahead);
+			l->most = MAX(l->most, l->ahead);
+		}
 		begins = false;
 	}
 }
@@ -139,6 +147,22 @@ static int32_t direction(const struct place *places, uint32_t a, uint32_t b)
 		if (places[b].links[i].peer == a)
 			votes -= places[b].links[i].sends_first;
 	return votes;
+}
+
+/* In the communicator that it sends and receives in. */
+static int32_t rank_of(const struct job *j, uint32_t worker)
+{
+	return job_call(j, (uint32_t)j->first[worker])->rank;
+}
+
+/* Whether one side of a link of @list's @n workers is ahead of the other at times. */
+static bool is_staggered(const struct place *places, const uint32_t *list, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < places[list[i]].count; k++)
+			if (places[list[i]].links[k].most - places[list[i]].links[k].least >= 2)
+				return true;
+	return false;
 }
 
 /* The worker after @at, coming from @from; JOB_NONE: the end. */
@@ -219,8 +243,11 @@ static size_t number_chain(struct job *j, struct place *places, uint32_t end, ui
 		return 0;
 	for (size_t i = 0; !ring && i + 1 < n; i++)
 		forward += direction(places, list[i], list[i + 1]);
-	if (!ring && forward == 0)
-		return 0; /* both at once: an exchange */
+	if (!ring && forward == 0) {
+		if (!is_staggered(places, list, n))
+			return 0; /* both at once: an exchange */
+		forward = rank_of(j, list[n - 1]) - rank_of(j, list[0]);
+	}
 	for (size_t i = 0; i < n; i++)
 		j->stage[list[i]] = (int32_t)(forward < 0 ? n - 1 - i : i);
 	return n;

@@ -334,6 +334,7 @@ static int find_cuts(
 	_cleanup_free_ uint16_t *of = calloc(end - first + 1, sizeof(*of));
 	_cleanup_free_ uint32_t *matches = NULL;
 	_cleanup_free_ int64_t *cuts = NULL;
+	bool by_length;
 	int r;
 
 	*ret_count = 0;
@@ -352,12 +353,18 @@ static int find_cuts(
 	matches = calloc(s->list[kind].count + 1, sizeof(*matches));
 	if (!cuts || !matches)
 		return -ENOMEM;
-	for (size_t i = first; i < end; i++)
-		if (of[i - first] == kind && (!n || j->items[i].leave_ns > cuts[n - 1])) {
+	/* The micro-batches of a pipeline are alike: that they are several a step can be told only by its length. They may
+	 * all end with one wait. */
+	by_length = s->list[kind].pair && j->workers[worker].step_ns;
+	for (size_t i = first; i < end; i++) {
+		int64_t at = by_length ? j->items[i].enter_ns : j->items[i].leave_ns;
+
+		if (of[i - first] == kind && (!n || at > cuts[n - 1])) {
 			matches[n] = j->items[i].match;
-			cuts[n++] = j->items[i].leave_ns;
+			cuts[n++] = at;
 		}
-	r = s->list[kind].pair ? 0 : keep_rounds(j, worker, matches, cuts, &n);
+	}
+	r = s->list[kind].pair && !by_length ? 0 : keep_rounds(j, worker, matches, cuts, &n);
 	*ret_cuts = TAKE(cuts);
 	*ret_count = join_bursts(*ret_cuts, n);
 	return r;

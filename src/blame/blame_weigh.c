@@ -516,16 +516,25 @@ uint32_t blame_since(const float *series, size_t n, float *room)
 	return since;
 }
 
-/* The step from which on @stage is slower than before; 0: it always was. */
+/* The step from which on @stage is slower than before; 0: it always was, at least by the greater part. */
 static int stage_since(const struct job *j, int32_t stage, uint32_t *ret)
 {
 	_cleanup_free_ float *against = calloc(2 * j->step_count + 1, sizeof(*against));
+	float *room;
 
 	if (!against)
 		return -ENOMEM;
 	for (size_t s = 0; s < j->step_count; s++)
 		against[s] = stage_against(j, stage, s);
-	*ret = blame_since(against, j->step_count, against + j->step_count);
+	room = against + j->step_count;
+	*ret = blame_since(against, j->step_count, room);
+	if (*ret) {
+		double before = (double)median_of(against, *ret, room);
+		double since = (double)median_of(against + *ret, j->step_count - *ret, room);
+
+		if (since - before < before - 1)
+			*ret = 0;
+	}
 	return 0;
 }
 

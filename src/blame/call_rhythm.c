@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* call_rhythm.c - see call_rhythm.h. Of all distances at which calls are of the same kind again, the shortest that is about as
- * good as the best: twice a step is as good as a step, and layers that are alike are not. */
+ * good as the best: twice a step is as good as a step, and layers that are alike are not. The newest calls tell it; how long
+ * that takes is the median of all. */
 #include "blame/call_rhythm.h"
 
 #include <errno.h>
@@ -24,23 +25,28 @@ struct beat {
 
 ORDER(by_time, struct beat, ASCENDING(at_ns))
 
-/* The newest calls of @worker, in order. How many. */
-static size_t gather(
-	const struct blame_call *calls, size_t count, uint32_t worker, struct beat beats[CALLS_MAX])
+static size_t calls_of(const struct blame_call *calls, size_t count, uint32_t worker)
 {
 	size_t n = 0;
 
-	for (size_t i = count; i-- > 0 && n < CALLS_MAX;) {
+	for (size_t i = 0; i < count; i++)
+		n += calls[i].worker == worker;
+	return n;
+}
+
+/* The @n calls of @worker, in order. */
+static void gather(
+	const struct blame_call *calls, size_t count, uint32_t worker, struct beat *beats, size_t n)
+{
+	for (size_t i = count; i-- > 0 && n;) {
 		const struct push_call *c = &calls[i].c;
 
 		if (calls[i].worker != worker)
 			continue;
-		beats[n++] = (struct beat){
+		beats[--n] = (struct beat){
 			c->enter_ns, hash_number(hash_number(hash_number(c->comm) ^ c->bytes) ^
 						 ((uint64_t)(uint32_t)c->peer << 16 | c->op))};
 	}
-	qsort(beats, n, sizeof(*beats), by_time);
-	return n;
 }
 
 /* The share of calls that are as the one @apart before. */
@@ -72,16 +78,17 @@ static size_t period_of(const struct beat *beats, size_t n, double shares[CALLS_
 int call_rhythm_step(
 	const struct blame_call *calls, size_t count, uint32_t worker, uint64_t *ret_step_ns)
 {
-	_cleanup_free_ struct beat *beats = calloc(CALLS_MAX, sizeof(*beats));
+	size_t n = calls_of(calls, count, worker), newest = MIN(n, (size_t)CALLS_MAX), p, m = 0;
+	_cleanup_free_ struct beat *beats = calloc(n + 1, sizeof(*beats));
 	_cleanup_free_ double *shares = calloc(CALLS_MAX / PERIODS + 1, sizeof(*shares));
-	_cleanup_free_ uint64_t *lengths = calloc(CALLS_MAX, sizeof(*lengths));
-	size_t n, p, m = 0;
+	_cleanup_free_ uint64_t *lengths = calloc(n + 1, sizeof(*lengths));
 
 	*ret_step_ns = 0;
 	if (!beats || !shares || !lengths)
 		return -ENOMEM;
-	n = gather(calls, count, worker, beats);
-	p = n >= PERIODS ? period_of(beats, n, shares) : 0;
+	gather(calls, count, worker, beats, n);
+	qsort(beats, n, sizeof(*beats), by_time);
+	p = n >= PERIODS ? period_of(beats + n - newest, newest, shares) : 0;
 	if (p < 2)
 		return 0;
 	for (size_t i = p; i < n; i++)

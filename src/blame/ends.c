@@ -27,3 +27,10 @@ void ends_sync(struct ends *e, int64_t start_ns, int64_t end_ns)
 	}
 	e->last = NULL; /* the next one waits for something else */
 }
+
+void ends_share(struct push_call *c, const struct push_call *next)
+{
+	if (c->wait_ns && c->wait_ns != UINT64_MAX && c->wait_ns == next->wait_ns &&
+		c->leave_ns > next->enter_ns)
+		c->leave_ns = MAX(next->leave_ns, c->enter_ns + (int64_t)c->wait_ns);
+}

@@ -22,3 +22,8 @@ struct ends { /* of one process; zero at first */
  * then, having waited. */
 void ends_call(struct ends *e, struct push_call *c, bool *is_end);
 void ends_sync(struct ends *e, int64_t start_ns, int64_t end_ns);
+
+/* ends_share - of a call whose wait is known by its length alone: that is taken to begin with the call's end, unless
+ * @next, which the same worker made meanwhile, waited as long: then both share the synchronisation after it. To be asked
+ * of the later calls first. */
+void ends_share(struct push_call *c, const struct push_call *next);

@@ -234,10 +234,21 @@ static bool does_other_work(const struct step_account *a)
 		       a->ordinary_bytes > THRESHOLD(MORE) * a->slow_bytes + THRESHOLD(WORK_BYTES));
 }
 
-/* Most units wait for the GPU, and the others hardly: those run ahead of it until its queue is full, as after a pause. */
+/* As many slow units in one half of the time as in the other, more or less. */
+static bool is_of_both_halves(const struct step_account *a)
+{
+	double slow[2] = {0};
+
+	for (size_t i = 0; i < a->bar_count; i++)
+		slow[i >= a->bar_count / 2] += a->bars[i].slow_steps;
+	return MAX(slow[0], slow[1]) <= THRESHOLD(VARIED_HALVES) * MIN(slow[0], slow[1]);
+}
+
+/* Units that hardly wait for the GPU run ahead of it until its queue is full, as after a pause, and the others wait for what
+ * they have put there: most units do, or in one half of the time as many as in the other. */
 static bool runs_ahead(const struct step_account *a)
 {
-	return a->slow_steps > a->ordinary_steps &&
+	return (a->slow_steps > a->ordinary_steps || is_of_both_halves(a)) &&
 	       (double)a->ordinary_ns[ACCOUNT_GPU] < THRESHOLD(FEW) * (double)a->ordinary_step_ns;
 }
 
@@ -314,16 +325,6 @@ bool delay_is_pause(
 		!l->lead->by_clock)
 		return false;
 	return !is_training(a) && is_of_loop(rec, a, l->lead);
-}
-
-/* As many slow units in one half of the time as in the other, more or less. */
-static bool is_of_both_halves(const struct step_account *a)
-{
-	double slow[2] = {0};
-
-	for (size_t i = 0; i < a->bar_count; i++)
-		slow[i >= a->bar_count / 2] += a->bars[i].slow_steps;
-	return MAX(slow[0], slow[1]) <= THRESHOLD(VARIED_HALVES) * MIN(slow[0], slow[1]);
 }
 
 bool delay_is_routine(const struct step_account *a, const struct delay *l)

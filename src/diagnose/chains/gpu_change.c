@@ -133,6 +133,15 @@ static bool has_more_work(const struct step_account *a)
 	       has_more_bytes(a);
 }
 
+/* Whether that is as much more as the steps are longer by, or half of it. */
+static bool work_explains(const struct step_account *a, double longer)
+{
+	double launches = a->slow_launches / MAX(a->ordinary_launches, 1.0);
+	double bytes = a->slow_bytes / MAX(a->ordinary_bytes, THRESHOLD(WORK_BYTES));
+
+	return MAX(launches, bytes) - 1 >= (longer - 1) / 2;
+}
+
 static bool has_more_waits(const struct step_account *a)
 {
 	return a->slow_waits > 2 * a->ordinary_waits + 1;
@@ -174,7 +183,7 @@ static bool has_begun(const struct step_account *a, const struct gpu_change *g)
 
 /* A lower clock makes steps longer in the same ratio at most: where that explains less than half and
  * another process uses the GPU, or the steps have more work or other kernels, that lowers the clock, too (a
- * GPU at its power limit). */
+ * GPU at its power limit). Nor is a little more work the reason where other kernels run and take far longer. */
 static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_change *g)
 {
 	bool shows = g->is_busier || (g->is_full && !has_more_work(a));
@@ -187,7 +196,7 @@ static enum gpu_reason reason_of(const struct step_account *a, const struct gpu_
 		return GPU_BY_NEIGHBOUR;
 	if (explains)
 		return GPU_BY_CLOCK;
-	if (has_more_work(a))
+	if (has_more_work(a) && (!g->kernels.added_count || work_explains(a, longer)))
 		return GPU_BY_WORK;
 	if (a->is_varied && !g->thread && !has_more_waits(a))
 		return GPU_BY_VARIETY;

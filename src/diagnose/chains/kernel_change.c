@@ -89,11 +89,13 @@ static enum kernel_type most_of(const uint64_t launches[KERNEL_TYPE_COUNT])
 	return most;
 }
 
+/* A few of the type that has come may have been there before: no model is of one type throughout. */
 static void find_types(const struct products *p, struct kernel_change *ret)
 {
 	enum kernel_type from = most_of(p->before), to = most_of(p->come);
 
-	if (from == KERNEL_OF_UNKNOWN || to == KERNEL_OF_UNKNOWN || p->before[to])
+	if (from == KERNEL_OF_UNKNOWN || to == KERNEL_OF_UNKNOWN ||
+		(double)p->before[to] > THRESHOLD(FEW) * (double)p->before[from])
 		return;
 	ret->from = from;
 	ret->to = to;

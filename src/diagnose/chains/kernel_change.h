@@ -16,7 +16,7 @@ struct kernel_share {
 struct kernel_change {
 	struct kernel_share added[KERNELS_NAMED]; /* most launches first */
 	int added_count;
-	/* Matrix products came that compute with numbers of another type than all before; both KERNEL_OF_UNKNOWN: not known to. */
+	/* Matrix products came that compute with numbers of another type than nearly all before; both KERNEL_OF_UNKNOWN: not known to. */
 	enum kernel_type from, to;
 };
 

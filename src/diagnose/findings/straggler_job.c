@@ -89,14 +89,10 @@ static int share_syncs(struct rank_calls *all)
 	if (!next)
 		return -ENOMEM;
 	for (size_t i = all->count; i-- > 0;) {
-		struct push_call *c = &all->calls[i].c;
 		uint32_t w = all->calls[i].worker;
-		const struct push_call *after = next[w] ? &all->calls[next[w] - 1].c : NULL;
 
-		if (after && all->rows[next[w] - 1]->tid == all->rows[i]->tid && c->wait_ns &&
-			c->wait_ns != UINT64_MAX && c->wait_ns == after->wait_ns &&
-			c->leave_ns > after->enter_ns)
-			c->leave_ns = MAX(after->leave_ns, c->enter_ns + (int64_t)c->wait_ns);
+		if (next[w] && all->rows[next[w] - 1]->tid == all->rows[i]->tid)
+			ends_share(&all->calls[i].c, &all->calls[next[w] - 1].c);
 		next[w] = i + 1;
 	}
 	return 0;

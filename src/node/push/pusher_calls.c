@@ -4,6 +4,7 @@
 
 #include "base/array.h"
 #include "base/hash.h"
+#include "blame/ends.h"
 
 #define SWEEP_NS (60 * (int64_t)NS_PER_S) /* between looks for pairs to forget */
 
@@ -141,13 +142,29 @@ int pusher_calls_add(
 	return r;
 }
 
+/* The later ones first, so that shared synchronisations are known. */
+static int share_syncs(struct pusher_calls *c)
+{
+	_cleanup_(idmap_done) struct idmap next = IDMAP_INIT(PUSHER_CALLS_MAX); /* by process */
+	int r = 0;
+
+	for (size_t i = c->count; r >= 0 && i-- > 0;) {
+		const struct push_call *after = idmap_get(&next, c->items[i].pid);
+
+		if (after)
+			ends_share(&c->items[i], after);
+		r = idmap_put(&next, c->items[i].pid, &c->items[i]);
+	}
+	return MIN(r, 0);
+}
+
 int pusher_calls_take(struct pusher_calls *c, size_t max, struct push_calls *ret)
 {
-	struct push_call *items = malloc(MIN(c->count, max) * sizeof(*items) + 1);
+	_cleanup_free_ struct push_call *items = malloc(MIN(c->count, max) * sizeof(*items) + 1);
 	bool numbered = c->count && push_call_is_numbered(&c->items[0]);
 	size_t n = 0, kept = 0;
 
-	if (!items)
+	if (!items || share_syncs(c) < 0)
 		return -ENOMEM;
 	for (size_t i = 0; i < c->count; i++)
 		if (n < max && push_call_is_numbered(&c->items[i]) == numbered)
@@ -155,7 +172,7 @@ int pusher_calls_take(struct pusher_calls *c, size_t max, struct push_calls *ret
 		else
 			c->items[kept++] = c->items[i];
 	c->count = kept;
-	ret->items = items;
+	ret->items = TAKE(items);
 	ret->count = n;
 	ret->lost = c->lost;
 	c->lost = 0;

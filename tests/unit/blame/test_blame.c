@@ -17,6 +17,7 @@
 
 #include "base/macros.h"
 #include "blame/blame.h"
+#include "blame/call_rhythm.h"
 #include "cluster/simulate/job.h"
 #include "wire/ids.h"
 
@@ -233,6 +234,48 @@ static void test_alone_in_its_stage(void **state)
 		assert_int_equal(b.kind, from ? BLAME_WORKERS : BLAME_STAGE);
 		assert_int_equal(b.suspect_count, 1);
 		assert_int_equal(b.suspects[0].worker, 2);
+		end(&t, &b);
+	}
+}
+
+/* Stages that do nothing but send, met in the middle of a step: how long a step is comes from the order of calls, and
+ * which stage is the first from ranks. One that becomes slower is named; one that has most to do all along and a little
+ * more at times is how work is divided. */
+static void test_messages_alone(void **state)
+{
+	for (int became = 0; became < 2; became++) {
+		struct job_spec s = plain(1);
+		struct job_trace t;
+		struct blame b;
+		uint64_t step_ns;
+		size_t kept = 0;
+
+		s.pipeline = 4;
+		s.microbatches = 8;
+		s.last_extra = became ? 0 : 1;
+		s.fault = JOB_STAGE;
+		s.stage = became ? 2 : 3;
+		s.amount = became ? 1 : 0.15;
+		s.from_step = 75;
+		assert_int_equal(job_run(&s, &t), 0);
+		for (size_t i = 0; i < t.call_count; i++) {
+			const struct push_call *c = &t.calls[i].c;
+
+			if ((c->op == NCCL_SEND || c->op == NCCL_RECV) &&
+				c->enter_ns > t.calls[0].c.enter_ns + 1300 * (int64_t)MS)
+				t.calls[kept++] = t.calls[i];
+		}
+		assert_int_equal(call_rhythm_step(t.calls, kept, 0, &step_ns), 0);
+		for (size_t w = 0; w < t.worker_count; w++)
+			t.workers[w].step_ns = step_ns;
+		assert_int_equal(blame_find(t.workers, t.worker_count, t.calls, kept, &b), 0);
+		assert_in_range(b.steps, 130, 150);
+		assert_int_equal(b.stages, 4);
+		for (uint32_t w = 0; w < t.worker_count; w++)
+			assert_int_equal(b.stage_of[w], w);
+		assert_int_equal(b.kind, BLAME_STAGE);
+		assert_int_equal(b.suspects[0].stage, s.stage);
+		assert_int_equal(b.suspects[0].by_design, !became);
 		end(&t, &b);
 	}
 }
@@ -512,6 +555,7 @@ int main(void)
 		cmocka_unit_test(test_slow_beside_uneven_stages),
 		cmocka_unit_test(test_victims_are_cleared),
 		cmocka_unit_test(test_alone_in_its_stage),
+		cmocka_unit_test(test_messages_alone),
 		cmocka_unit_test(test_load_that_moves),
 		cmocka_unit_test(test_slower_and_late),
 		cmocka_unit_test(test_calls_that_touch),

@@ -593,8 +593,8 @@ static void test_some_host_code(void **state)
 	assert_int_equal(worst(s, ""), -1);
 }
 
-/* Where the launching thread runs ahead of the GPU, as after each pause, few units wait for it; where nearly all do not
- * wait and some come to, the GPU takes longer. */
+/* Where the launching thread runs ahead of the GPU, as after each pause, few units wait for it, or it is waited for once
+ * in a while all the time; where nearly all do not wait and some come to, the GPU takes longer. */
 static void test_units_that_run_ahead(void **state)
 {
 	SCENE;
@@ -622,6 +622,11 @@ static void test_units_that_run_ahead(void **state)
 	a.ordinary_ns[ACCOUNT_GPU] = 0;
 	a.ordinary_steps = 80;
 	a.slow_steps = 20;
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i].slow_steps = 2;
+	assert_true(delay_is_harmless(&rec, &a, &gpu, &d));
+	for (size_t i = 0; i < ARRAY_SIZE(bars); i++)
+		bars[i].slow_steps = i < 8 ? 0 : 10;
 	assert_false(delay_is_harmless(&rec, &a, &gpu, &d));
 }
 

@@ -8,7 +8,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "diagnose/chains/kernel_change.h"
+#include "diagnose/chains/gpu_change.h"
 #include "base/clock.h"
 #include "base/macros.h"
 
@@ -152,10 +152,34 @@ static void test_another_precision(void **state)
 	assert_int_equal(c.to, KERNEL_OF_FP32);
 	assert_int_equal(c.added_count, 2);
 	assert_string_equal(c.added[0].name, sgemm);
-	s.kernels[COPY].name = "sgemm_64x64"; /* some were in that precision before */
+	s.kernels[COPY].name =
+		"sgemm_64x64"; /* some were in that precision before: a few, or many */
+	s.kernels[COPY].launches = s.kernels[GEMM].launches / 20;
+	assert_int_equal(find(&s).to, KERNEL_OF_FP32);
+	s.kernels[COPY].launches = s.kernels[GEMM].launches / 5;
 	c = find(&s);
 	assert_int_equal(c.to, KERNEL_OF_UNKNOWN);
 	assert_int_equal(c.added_count, 1);
+}
+
+/* A quarter more to copy makes steps a quarter longer, and not six times as long: that is the kernels. */
+static void test_a_little_more_work(void **state)
+{
+	struct scene s;
+	struct gpu_change gpu;
+
+	scene_init(&s);
+	came(&s, CAME, "sgemm_128x128", NS_PER_MS, 20);
+	find(&s);
+	s.account.ordinary_bytes = 800e6;
+	s.account.slow_bytes = 1000e6;
+	s.account.ordinary_step_ns = 50 * NS_PER_MS;
+	s.account.slow_step_ns = 300 * NS_PER_MS;
+	assert_int_equal(gpu_change_find(&s.rec, &s.account, &gpu), 0);
+	assert_int_equal(gpu.reason, GPU_BY_KERNELS);
+	s.account.slow_step_ns = 60 * NS_PER_MS;
+	assert_int_equal(gpu_change_find(&s.rec, &s.account, &gpu), 0);
+	assert_int_equal(gpu.reason, GPU_BY_WORK);
 }
 
 static void test_no_names(void **state)
@@ -179,6 +203,7 @@ int main(void)
 		cmocka_unit_test(test_a_kernel_that_was_counted_late),
 		cmocka_unit_test(test_the_same_kernel_by_another_number),
 		cmocka_unit_test(test_another_precision),
+		cmocka_unit_test(test_a_little_more_work),
 		cmocka_unit_test(test_no_names),
 	};
 

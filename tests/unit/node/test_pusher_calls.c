@@ -54,6 +54,35 @@ static void test_values(void **state)
 	pusher_calls_done(&c);
 }
 
+/* Two calls that waited as long shared the synchronisation after the second one, and leave with it; a third did not, nor
+ * did another process. */
+static void test_calls_share_a_wait(void **state)
+{
+	static const struct {
+		int64_t start_ns, wait_ns;
+		uint32_t pid;
+		int64_t leave_ns;
+	} rows[] = {{100, 500, 11, 647}, {120, 500, 12, 627}, {140, 500, 11, 647},
+		{900, 500, 11, 1407}, {910, 60, 11, 977}};
+	struct pusher_calls c;
+	struct push_calls got = {0};
+
+	pusher_calls_init(&c);
+	for (size_t i = 0; i < 5; i++) {
+		struct collective_row row = row_of(NCCL_ALL_REDUCE, -1);
+
+		row.start.ns = NOW.ns - 10000 + rows[i].start_ns;
+		row.c.wait_ns = rows[i].wait_ns;
+		row.pid = rows[i].pid;
+		assert_int_equal(pusher_calls_add(&c, &row, 0, NOW), 0);
+	}
+	assert_int_equal(pusher_calls_take(&c, 10, &got), 0);
+	for (size_t i = 0; i < 5; i++)
+		assert_int_equal(got.items[i].leave_ns - (NOW.ns - 10000), rows[i].leave_ns);
+	free(got.items);
+	pusher_calls_done(&c);
+}
+
 /* Each end counts from the recording's first one on, peer 0 among them. */
 static void test_sends_are_numbered_by_peer(void **state)
 {
@@ -179,6 +208,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_calls_share_a_wait),
 		cmocka_unit_test(test_sends_are_numbered_by_peer),
 		cmocka_unit_test(test_calls_of_a_late_tracer),
 		cmocka_unit_test(test_what_is_left_out_is_counted),
