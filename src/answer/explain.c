@@ -188,6 +188,8 @@ static int take_accounts(struct account_task *t, struct explanation *ret)
 	ret->accounts = t->report;
 	t->report = (struct step_report){0};
 	ret->scope.accounts = ret->accounts;
+	ret->scope.overlapping = t->accounts.overlapping;
+	ret->scope.skipped_rows += t->accounts.unfit;
 	find_brief(t->rec, &ret->accounts, &ret->scope.examined);
 	return 0;
 }

@@ -335,6 +335,8 @@ static const struct {
 	{"skipped_rows", "", "damaged rows", " omitted", AT(skipped_rows)},
 	{"older_events", "", "older events", " omitted", AT(older_events)},
 	{"older_ledger", "", "older ledger rows", " omitted", AT(older_ledger)},
+	{"overlapping_ledger", "", "ledger rows",
+		" omitted, overlapping others of the same thread (was the clock set back?)", AT(overlapping)},
 	{"collectives_without_communicator_id", "", "collectives",
 		" without communicator id, not matched between ranks", AT(nameless)},
 	{"older_labels", "the oldest ", "labels", " omitted", AT(older_labels)},

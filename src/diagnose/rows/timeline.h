@@ -31,6 +31,8 @@ struct timeline {
 	size_t made_count, made_room;
 	struct timeline_thread *threads; /* by tid */
 	size_t thread_count;
+	uint64_t overlapping; /* rows left out: their thread has another of that time */
+	uint64_t unfit;       /* likewise: their times make no sense */
 	uint32_t *samples;  /* events of CPU samples, by thread, then time */
 	uint32_t *switches; /* events of stays off the CPU, likewise */
 	uint32_t *calls;    /* events of calls that took long, likewise */
