@@ -110,6 +110,14 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	return fresh;
 }
 
+#define DESERTED_S 3 /* records of a fork may come after those of the parent's end: entries wait likewise */
+
+bool tracer_is_over(const struct tracer *t)
+{
+	return t->settings.filter == FILTER_PIDS && !t->settings.command &&
+	       t->deserted_s >= DESERTED_S;
+}
+
 /* ---- start and stop ---- */
 
 /* Called by the writer once everything that was pushed is stored or has failed. */

@@ -81,6 +81,7 @@ struct tracer {
 	struct annotate_server *annotate;
 	struct explainer *explainer;
 	struct process_table *processes;
+	unsigned deserted_s; /* since all of them have ended */
 	struct waited_for waited_for;
 	struct roster *roster;
 	struct group_folders *group_folders;
