@@ -404,6 +404,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	}
 	t->deadband = (struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
 	t->started = wall_now();
+	t->began = mono_now();
 	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
 	t->second = t->started.ns / (int64_t)NS_PER_S;
 	clock_map_init(&t->clock);

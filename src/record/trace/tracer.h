@@ -85,6 +85,7 @@ struct metric_set;
 
 struct tracer_view {
 	wall_time started, now;
+	uint64_t ran_ns; /* between, by a clock that nobody sets */
 	const char *method;
 	size_t processes;   /* traced and alive */
 	uint32_t first_pid; /* one of them */

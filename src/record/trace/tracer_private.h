@@ -44,6 +44,7 @@ struct tracer {
 	struct tracer_settings settings;
 	struct clock_map clock;
 	wall_time started;
+	mono_time began; /* the same */
 	struct probe *probe;
 	struct coverage *coverage;
 	struct discover_scanner *scanner;
