@@ -313,8 +313,8 @@ static bool print_end(struct trace *t)
 			balanced = false;
 		}
 	if (t->is_deserted)
-		buf_puts(&b,
-			"  Tracing ended because the processes given with --pid have ended.\n");
+		buf_puts(
+			&b, "  Tracing ended because the processes given with --pid have ended.\n");
 	if (!t->plan.json || t->command.argv)
 		print_next(t, &v, &b);
 	fputs(buf_str(&b), t->out);

@@ -97,8 +97,9 @@ int program_columns(int fd)
 /* Of a failure that nobody made a sentence of. */
 static const char *reason_of(int err)
 {
-	return err == -EAGAIN ? "cannot start a thread or a process: there is too little memory, or a limit is reached (`ulimit -u`, `ulimit -v`)"
-			      : strerror(-err);
+	return err == -EAGAIN
+		       ? "cannot start a thread or a process: there is too little memory, or a limit is reached (`ulimit -u`, `ulimit -v`)"
+		       : strerror(-err);
 }
 
 int dispatch_fail(const struct errinfo *e, int err)

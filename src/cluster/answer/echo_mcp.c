@@ -62,8 +62,10 @@ static void make_visible(json_t *v)
 	json_t *member;
 	size_t i;
 
-	json_object_foreach(v, key, member) make_visible(member);
-	json_array_foreach(v, i, member) make_visible(member);
+	json_object_foreach (v, key, member)
+		make_visible(member);
+	json_array_foreach (v, i, member)
+		make_visible(member);
 	if (json_is_string(v) && is_deceptive(json_string_value(v), json_string_length(v))) {
 		_cleanup_buf_ struct buf b = BUF_INIT(8 * json_string_length(v) + 64);
 

@@ -278,9 +278,7 @@ static int open_for_openssl(const char *path, char name[32])
 
 static const char *why_unreadable(int fd)
 {
-	return fd >= 0         ? tls_reason()
-	       : fd == -EINVAL ? "it is not a regular file"
-			       : strerror(-fd);
+	return fd >= 0 ? tls_reason() : fd == -EINVAL ? "it is not a regular file" : strerror(-fd);
 }
 
 static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struct errinfo *reterr)
@@ -297,8 +295,7 @@ static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struc
 	ERR_clear_error();
 	if (fd < 0 || SSL_CTX_use_certificate_chain_file(ctx, name) != 1)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, fd < 0 ? fd : -EINVAL,
-			"cannot read the certificate %s: %s", t->cert,
-			why_unreadable(fd));
+			"cannot read the certificate %s: %s", t->cert, why_unreadable(fd));
 	cert = SSL_CTX_get0_certificate(ctx);
 	if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EKEYEXPIRED,

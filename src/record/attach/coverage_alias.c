@@ -59,15 +59,14 @@ enum file_change coverage_change(int fd, const struct file_stamp *was)
 	if (was->is_overlay && was->born_ns && now.born_ns && now.born_ns != was->born_ns)
 		return FILE_COPIED_UP;
 	return now.modified_ns != was->modified_ns || now.size != was->size ? FILE_WRITTEN
-									     : FILE_AS_IT_WAS;
+									    : FILE_AS_IT_WAS;
 }
 
 static bool is_same_below(const struct file_stamp *a, const struct file_stamp *b)
 {
 	return (a->is_overlay || b->is_overlay) && a->born_ns && a->dev != b->dev &&
-	       a->inode == b->inode && a->born_ns == b->born_ns &&
-	       a->changed_ns == b->changed_ns && a->modified_ns == b->modified_ns &&
-	       a->size == b->size;
+	       a->inode == b->inode && a->born_ns == b->born_ns && a->changed_ns == b->changed_ns &&
+	       a->modified_ns == b->modified_ns && a->size == b->size;
 }
 
 int coverage_alias_place(
@@ -98,10 +97,14 @@ struct alias *coverage_alias_find(const struct coverage *c, const struct target_
 
 bool coverage_alias_is_past(const struct coverage *c, const struct target_library *lib)
 {
-	return EXISTS(i, ALIASES_MAX, c->aliases[i].used && c->aliases[i].is_past &&
-			c->aliases[i].inode == lib->inode && c->aliases[i].dev == lib->dev) ||
-	       EXISTS(i, COVERAGE_MAX, c->probed[i].used && coverage_is_hidden(c, i) &&
-			c->files[i].library.inode == lib->inode && c->files[i].library.dev == lib->dev);
+	return EXISTS(i, ALIASES_MAX,
+		       c->aliases[i].used && c->aliases[i].is_past &&
+			       c->aliases[i].inode == lib->inode &&
+			       c->aliases[i].dev == lib->dev) ||
+	       EXISTS(i, COVERAGE_MAX,
+		       c->probed[i].used && coverage_is_hidden(c, i) &&
+			       c->files[i].library.inode == lib->inode &&
+			       c->files[i].library.dev == lib->dev);
 }
 
 static void release(const struct coverage *c, struct alias *a)

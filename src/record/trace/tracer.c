@@ -110,7 +110,8 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	return fresh;
 }
 
-#define DESERTED_S 3 /* records of a fork may come after those of the parent's end: entries wait likewise */
+#define DESERTED_S                                                                                 \
+	3 /* records of a fork may come after those of the parent's end: entries wait likewise */
 
 bool tracer_is_over(const struct tracer *t)
 {

@@ -334,8 +334,9 @@ static void a_clock_that_was_set_back(void **state)
 		rows[i].start.ns -= (int64_t)(NS_PER_S - 11 * NS_PER_MS);
 	rows[ROWS - 1].start.ns = -1; /* and one that is damaged */
 	catch_output(explain_content, &c, (struct explain_style){0});
-	assert_caught("; 49 ledger rows omitted, overlapping others of the same thread (was the clock "
-		      "set back?)");
+	assert_caught(
+		"; 49 ledger rows omitted, overlapping others of the same thread (was the clock "
+		"set back?)");
 	assert_caught("; 4 damaged rows omitted;");
 }
 

@@ -166,7 +166,8 @@ static void failures_have_a_sentence_and_a_code(void **state)
 	dup2(saved, 2);
 	assert_true(pread(said, text, sizeof(text) - 1, 0) > 0);
 	assert_non_null(strstr(text, ": no such database\n"));
-	assert_non_null(strstr(text, ": cannot start a thread or a process: ")); /* not what EAGAIN says alone */
+	assert_non_null(strstr(
+		text, ": cannot start a thread or a process: ")); /* not what EAGAIN says alone */
 	close(saved);
 	close(said);
 }
