@@ -2,6 +2,7 @@
 /* cmd_explain.c - runs the engine over what was loaded; puts stored incidents in order. */
 #include "answer/explain.h"
 
+#include "base/idmap.h"
 #include "base/search.h"
 #include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"
@@ -204,6 +205,28 @@ static int count_nameless(const struct recording *rec, uint64_t *ret)
 	return r;
 }
 
+/* How many processes used a GPU and ended before another one with their PID did: what is known by PID is of the later one. */
+static int count_reused(const struct nodedb_content *c, uint64_t *ret)
+{
+	static char used, ended;
+	struct idmap pids = IDMAP_INIT(RECORDING_ROWS_MAX);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->event_count; i++) {
+		const struct event *e = &c->events[i];
+		const void *is = idmap_get(&pids, e->pid);
+
+		if (op_kind_is_gpu(e->source)) {
+			*ret += is == &ended;
+			r = is == &used ? 0 : idmap_put(&pids, e->pid, &used);
+		} else if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXIT && is == &used) {
+			r = idmap_put(&pids, e->pid, &ended);
+		}
+	}
+	idmap_done(&pids);
+	return r;
+}
+
 int explain_find(const struct nodedb_content *c, bool stacks, struct explanation *ret,
 	struct errinfo *reterr)
 {
@@ -217,6 +240,7 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	ret->scope = scope_of(c);
 	r = diagnose_run(&rec, &ret->incidents, &ret->count);
 	r = r ?: count_nameless(&rec, &ret->scope.nameless);
+	r = r ?: count_reused(c, &ret->scope.reused);
 	r = r ?: take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);

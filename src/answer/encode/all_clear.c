@@ -338,6 +338,8 @@ static const struct {
 	{"overlapping_ledger", "", "ledger rows",
 		" omitted, overlapping others of the same thread (was the clock set back?)",
 		AT(overlapping)},
+	{"reused_pids", "", "processes", " not examined separately: a later one had the PID",
+		AT(reused)},
 	{"collectives_without_communicator_id", "", "collectives",
 		" without communicator id, not matched between ranks", AT(nameless)},
 	{"older_labels", "the oldest ", "labels", " omitted", AT(older_labels)},

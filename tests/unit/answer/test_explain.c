@@ -340,6 +340,26 @@ static void a_clock_that_was_set_back(void **state)
 	assert_caught("; 4 damaged rows omitted;");
 }
 
+/* Two processes that had one PID in turn are taken for one: it is said. */
+static void a_pid_that_was_reused(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+	struct event exits;
+	size_t half = s.event_count / 2;
+
+	assert_true(half > 2);
+	exits = s.events[half];
+	exits.source = SOURCE_HOST;
+	exits.op = HOST_PROCESS_EXIT;
+	s.events[s.event_count - 1] = exits; /* at the end it is no news */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_null(strstr(caught, "had the PID"));
+	s.events[half] = exits;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("; 1 process not examined separately: a later one had the PID");
+}
+
 static void a_file_is_no_terminal(void **state)
 {
 	struct explain_style style;
@@ -366,6 +386,7 @@ int main(void)
 		cmocka_unit_test(a_rank_of_another_node),
 		cmocka_unit_test(calls_and_host_events),
 		cmocka_unit_test(a_clock_that_was_set_back),
+		cmocka_unit_test(a_pid_that_was_reused),
 		cmocka_unit_test(a_file_is_no_terminal),
 	};
 

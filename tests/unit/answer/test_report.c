@@ -173,6 +173,7 @@ static void test_one_and_several(void **state)
 		.older_events = 1,
 		.older_ledger = 1,
 		.overlapping = 1,
+		.reused = 1,
 		.nameless = 1,
 		.older_labels = 1,
 		.skipped_stacks = 1,
@@ -192,6 +193,7 @@ static void test_one_and_several(void **state)
 		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
 		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; 1 older "
 		"ledger row omitted; 1 ledger row omitted, overlapping others of the same thread (was the clock set back?); "
+		"1 process not examined separately: a later one had the PID; "
 		"1 collective without communicator id, not matched between ranks; "
 		"the oldest 1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
 		"little time omitted\n");
