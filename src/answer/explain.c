@@ -2,6 +2,7 @@
 /* cmd_explain.c - runs the engine over what was loaded; puts stored incidents in order. */
 #include "answer/explain.h"
 
+#include "base/idmap.h"
 #include "base/search.h"
 #include "diagnose/accounts/rank_calls.h"
 #include "diagnose/compose/diagnose.h"
@@ -188,6 +189,8 @@ static int take_accounts(struct account_task *t, struct explanation *ret)
 	ret->accounts = t->report;
 	t->report = (struct step_report){0};
 	ret->scope.accounts = ret->accounts;
+	ret->scope.overlapping = t->accounts.overlapping;
+	ret->scope.skipped_rows += t->accounts.unfit;
 	find_brief(t->rec, &ret->accounts, &ret->scope.examined);
 	return 0;
 }
@@ -199,6 +202,28 @@ static int count_nameless(const struct recording *rec, uint64_t *ret)
 	int r = rank_calls_find(rec, &calls);
 
 	*ret = calls.unknown;
+	return r;
+}
+
+/* How many processes used a GPU and ended before another one with their PID did: what is known by PID is of the later one. */
+static int count_reused(const struct nodedb_content *c, uint64_t *ret)
+{
+	static char used, ended;
+	struct idmap pids = IDMAP_INIT(RECORDING_ROWS_MAX);
+	int r = 0;
+
+	for (size_t i = 0; r == 0 && i < c->event_count; i++) {
+		const struct event *e = &c->events[i];
+		const void *is = idmap_get(&pids, e->pid);
+
+		if (op_kind_is_gpu(e->source)) {
+			*ret += is == &ended;
+			r = is == &used ? 0 : idmap_put(&pids, e->pid, &used);
+		} else if (e->source == SOURCE_HOST && e->op == HOST_PROCESS_EXIT && is == &used) {
+			r = idmap_put(&pids, e->pid, &ended);
+		}
+	}
+	idmap_done(&pids);
 	return r;
 }
 
@@ -215,6 +240,7 @@ int explain_find(const struct nodedb_content *c, bool stacks, struct explanation
 	ret->scope = scope_of(c);
 	r = diagnose_run(&rec, &ret->incidents, &ret->count);
 	r = r ?: count_nameless(&rec, &ret->scope.nameless);
+	r = r ?: count_reused(c, &ret->scope.reused);
 	r = r ?: take_accounts(&accounts, ret);
 	if (r == 0 && !strchr(c->node, ',')) /* one node, of a file that may hold several */
 		keep_own(c, ret);

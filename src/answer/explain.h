@@ -42,6 +42,8 @@ struct report_scope {              /* what was looked at */
 	uint64_t skipped_rows;            /* damaged rows left out */
 	uint64_t older_events;            /* events too many to look at, the oldest */
 	uint64_t older_ledger;            /* rows of the ledger, likewise */
+	uint64_t overlapping;             /* likewise, that overlap others of their thread */
+	uint64_t reused;                  /* processes whose PID a later one had */
 	uint64_t nameless;                /* collectives that could not be matched between ranks */
 	uint64_t thinned_rows;            /* rows of ordinary calls, known from aggregates alone */
 	struct completeness completeness; /* of what was recorded */

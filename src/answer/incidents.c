@@ -119,6 +119,8 @@ struct report_scope incidents_scope(const struct incidents_answer *a)
 		sum.skipped_rows += s->skipped_rows;
 		sum.older_events += s->older_events;
 		sum.older_ledger += s->older_ledger;
+		sum.overlapping += s->overlapping;
+		sum.reused += s->reused;
 		sum.thinned_rows += s->thinned_rows;
 		sum.pruned_rows = MAX(sum.pruned_rows, s->pruned_rows);
 		sum.pruned_before = MAX(sum.pruned_before, s->pruned_before);

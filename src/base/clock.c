@@ -136,8 +136,21 @@ static bool read_moment(const char *s, struct moment *m)
 	return take_zone(&s, m) && !*s;
 }
 
-static time_t seconds_of(const struct moment *m)
+/* The local time @tm with the zone's clock set forward, or not; false: it shows that at no moment. */
+static bool local_time(struct tm tm, int is_dst, time_t *ret)
 {
+	struct tm shown = {0}, asked = tm;
+
+	asked.tm_isdst = is_dst;
+	*ret = mktime(&asked);
+	return *ret != (time_t)-1 && localtime_r(ret, &shown) && shown.tm_isdst == is_dst &&
+	       shown.tm_hour == tm.tm_hour && shown.tm_min == tm.tm_min;
+}
+
+/* In the hour that comes twice when clocks are set back, a range begins in the first and ends in the second. */
+static time_t seconds_of(const struct moment *m, bool end)
+{
+	time_t first, second;
 	struct tm tm = {.tm_year = m->year - 1900,
 		.tm_mon = m->month - 1,
 		.tm_mday = m->day,
@@ -146,12 +159,16 @@ static time_t seconds_of(const struct moment *m)
 		.tm_sec = m->second,
 		.tm_isdst = -1};
 
-	return m->has_zone ? timegm(&tm) - m->zone_s : mktime(&tm);
+	if (m->has_zone)
+		return timegm(&tm) - m->zone_s;
+	if (local_time(tm, 1, &first) && local_time(tm, 0, &second))
+		return end ? MAX(first, second) : MIN(first, second);
+	return mktime(&tm);
 }
 
-static int finish(const struct moment *m, int64_t *ret_ns)
+static int finish(const struct moment *m, bool end, int64_t *ret_ns)
 {
-	time_t s = seconds_of(m);
+	time_t s = seconds_of(m, end);
 
 	if (s < 0 || s > SECONDS_MAX)
 		return -ERANGE;
@@ -185,13 +202,13 @@ static int on_the_day(struct moment *m, const struct when_span *span, bool end, 
 	/* One day more than the span has: its ends lie anywhere in their days. */
 	for (int i = 0; i <= MIN((span->last_ns - span->first_ns) / day_ns + 1, DAYS_MAX); i++) {
 		set_day(m, from + i * step);
-		if (finish(m, &t) == 0 && t >= span->first_ns && t <= span->last_ns) {
+		if (finish(m, end, &t) == 0 && t >= span->first_ns && t <= span->last_ns) {
 			*ret_ns = t;
 			return 0;
 		}
 	}
 	set_day(m, from);
-	return finish(m, ret_ns);
+	return finish(m, end, ret_ns);
 }
 
 static int read_epoch(const char *s, int64_t *ret_ns)
@@ -226,7 +243,7 @@ int when_parse(const char *s, const struct when_span *span, bool end, int64_t *r
 		return read_epoch(s, ret_ns);
 	if (!read_moment(s, &m))
 		return -EINVAL;
-	return m.has_date ? finish(&m, ret_ns) : on_the_day(&m, span, end, ret_ns);
+	return m.has_date ? finish(&m, end, ret_ns) : on_the_day(&m, span, end, ret_ns);
 }
 
 const char *when_utc(char out[WHEN_UTC_MAX], wall_time t)

@@ -47,7 +47,8 @@ static inline wall_time clock_map_wall(const struct clock_map *m, mono_time t)
 
 /* A moment as people write it on a command line.
  *
- * Every form without a zone is local time, the clock-only one too; a zone may follow any of them.
+ * Every form without a zone is local time, the clock-only one too; a zone may follow any of them. An hour that comes twice, as
+ * clocks are set back, is the first one, or as the end of a range the second.
  *   2026-03-24T13:48:44.5Z   2026-03-24 13:48:44+01:00   2026-03-24 13:48   2026-03-24
  *   13:48:44.250   13:48   13:48Z         on the recording's own day
  *   1774360124   1774360124500   1774360124500000000      epoch in s, ms, µs or ns, by its size. */

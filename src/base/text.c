@@ -36,8 +36,7 @@ int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp)
 	return n;
 }
 
-/* Code points that are printed but not seen, or that change the order of what is seen. */
-static bool is_deceptive(uint32_t cp)
+bool text_is_deceptive(uint32_t cp)
 {
 	static const struct {
 		uint32_t first, last;
@@ -63,6 +62,20 @@ static bool is_deceptive(uint32_t cp)
 	return EXISTS(i, ARRAY_SIZE(ranges), cp >= ranges[i].first && cp <= ranges[i].last);
 }
 
+void text_put_utf8(struct buf *b, const char *s, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		uint32_t cp;
+		int n = text_utf8_next(s + i, len - i, &cp);
+
+		if (n < 0)
+			buf_puts(b, "\xef\xbf\xbd");
+		else
+			buf_append(b, s + i, (size_t)n);
+		i += n < 0 ? 1 : (size_t)n;
+	}
+}
+
 void text_escape_terminal_len(struct buf *b, const char *s, size_t len)
 {
 	size_t i = 0, plain;
@@ -83,7 +96,7 @@ void text_escape_terminal_len(struct buf *b, const char *s, size_t len)
 			buf_puts(b, cp == '\n' ? "\\n" : cp == '\t' ? "\\t" : "\\r");
 		else if (cp < 0x20 || cp == 0x7f)
 			buf_printf(b, "\\x%02x", cp);
-		else if (is_deceptive(cp))
+		else if (text_is_deceptive(cp))
 			buf_printf(b, "\\u{%04x}", cp);
 		else
 			buf_append(b, s + i, (size_t)n);

@@ -16,6 +16,12 @@
  * Returns its length in bytes, or -EILSEQ (overlong, surrogate, truncated, stray byte). */
 int text_utf8_next(const char *s, size_t len, uint32_t *ret_cp);
 
+/* text_is_deceptive - @cp is a C1 control, or printed but not seen, or changes the order of what is seen. */
+bool text_is_deceptive(uint32_t cp);
+
+/* text_put_utf8 - appends @s, with U+FFFD for bytes that are not UTF-8. */
+void text_put_utf8(struct buf *b, const char *s, size_t len);
+
 /* text_escape_terminal - appends @s so that it cannot act on a terminal or mislead a reader:
  * control bytes become \n, \t, \xNN; C1 controls, bidirectional and invisible code points \u{NNNN};
  * bytes that are not UTF-8 \xNN. Everything printable stays, the backslash too. */

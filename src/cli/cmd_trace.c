@@ -43,6 +43,7 @@ struct trace {
 	FILE *out; /* for people */
 	int signal_fd;
 	bool is_signalled; /* to end */
+	bool is_deserted;  /* the processes of --pid have ended */
 	struct live_style style;
 	struct json_writer json;
 	enum gpu_state gpu_state; /* as last told in JSON */
@@ -235,6 +236,9 @@ static int follow(struct trace *t, struct errinfo *reterr)
 		}
 		if (t->plan.json && ferror(stdout))
 			return 0; /* the reader of the lines went away */
+		t->is_deserted = tracer_is_over(t->tracer);
+		if (t->is_deserted)
+			return 0;
 		if (t->settings->duration_ns &&
 			mono_now().ns - start.ns >= t->settings->duration_ns)
 			return 0;
@@ -308,6 +312,9 @@ static bool print_end(struct trace *t)
 				log_mark(LOG_LEVEL_ERROR), wire_source_name(s));
 			balanced = false;
 		}
+	if (t->is_deserted)
+		buf_puts(
+			&b, "  Tracing ended because the processes given with --pid have ended.\n");
 	if (!t->plan.json || t->command.argv)
 		print_next(t, &v, &b);
 	fputs(buf_str(&b), t->out);
@@ -504,7 +511,8 @@ const struct command cmd_trace = {
 		"call\non, and explains at its end why the GPU waited. The exit code is the command's.\n"
 		"  sudo ingero trace -- python3 train.py\n\n"
 		"Without one: traces every process that uses CUDA, running or started later; --pid and --user "
-		"select\nsome. Stop it with Ctrl-C; `ingero explain` then shows why the GPU waited.",
+		"select\nsome. Stop it with Ctrl-C, with --pid it also ends when those processes have; `ingero explain` then\n"
+		"shows why the GPU waited.",
 	.options = trace_options,
 	.settings_size = sizeof(struct trace_settings),
 	.defaults = &trace_defaults,

@@ -395,7 +395,7 @@ static void footer(struct buf *b, const struct tracer_view *v, bool brief)
 	}
 	if (!live_has_calls(v))
 		buf_puts(b, "  No CUDA calls yet: waiting for a CUDA program.\n");
-	text_format_duration(t, (uint64_t)(v->now.ns - v->started.ns) / NS_PER_S * NS_PER_S);
+	text_format_duration(t, v->ran_ns / NS_PER_S * NS_PER_S);
 	buf_printf(b, "  Wall: %s | Events: %s | ", t, TEXT_COUNT(hits));
 	text_format_count(t, lost);
 	buf_printf(b, "Lost: %s (%.2f%%)\n", t, hits ? 100.0 * (double)lost / (double)hits : 0.0);

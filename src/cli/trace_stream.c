@@ -55,8 +55,7 @@ void view_json(struct json_writer *w, const struct tracer_view *v, const char *n
 	json_begin_object(w);
 	event_json_time(w, v->now);
 	JSON_PUT(w, JSON_S("node", node), JSON_S("source", "ingero"), JSON_S("op", "table"),
-		JSON_B("final", final),
-		JSON_U("duration_ns", (uint64_t)(v->now.ns - v->started.ns)),
+		JSON_B("final", final), JSON_U("duration_ns", v->ran_ns),
 		JSON_U("processes", v->processes), JSON_U("libraries", v->libraries),
 		JSON_U("runtime_probes", v->runtime_probes),
 		JSON_U("driver_probes", v->driver_probes), JSON_S("method", v->method));

@@ -94,10 +94,18 @@ int program_columns(int fd)
 	return given && atoi(given) > 0 ? atoi(given) : w.ws_col;
 }
 
+/* Of a failure that nobody made a sentence of. */
+static const char *reason_of(int err)
+{
+	return err == -EAGAIN
+		       ? "cannot start a thread or a process: there is too little memory, or a limit is reached (`ulimit -u`, `ulimit -v`)"
+		       : strerror(-err);
+}
+
 int dispatch_fail(const struct errinfo *e, int err)
 {
 	fprintf(stderr, "%s%s: %s\n", log_mark(LOG_LEVEL_ERROR), running->name,
-		TEXT_SHOWN(e->text[0] ? e->text : strerror(-err)));
+		TEXT_SHOWN(e->text[0] ? e->text : reason_of(err)));
 	return errinfo_exit_code(e, err);
 }
 

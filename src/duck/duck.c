@@ -258,6 +258,8 @@ static void *open_library(void)
 	for (size_t i = 0; !library && *folder && i < ARRAY_SIZE(beside); i++) {
 		snprintf(path, sizeof(path), "%s%s", folder, beside[i]);
 		library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+		if (!library && access(path, F_OK) == 0)
+			return NULL; /* why this one cannot be loaded is the reason to be told */
 	}
 	return library ? library : dlopen("libduckdb.so", RTLD_NOW | RTLD_LOCAL);
 }

@@ -87,13 +87,8 @@ int json_builder_text(struct json_builder *t, unsigned depth, const char *s, siz
 	_cleanup_buf_ struct buf valid = BUF_INIT(3 * len + 1);
 	json_t *v = t->text ? t->text(s, len) : json_stringn(s, len);
 
-	for (size_t i = 0; !v && i < len;) {
-		uint32_t cp;
-		int n = text_utf8_next(s + i, len - i, &cp);
-
-		buf_append(&valid, n < 0 ? "\xef\xbf\xbd" : s + i, n < 0 ? 3 : (size_t)n);
-		i += n < 0 ? 1 : (size_t)n;
-	}
+	if (!v)
+		text_put_utf8(&valid, s, len);
 	return json_builder_put(t, depth, v ? v : json_stringn(buf_str(&valid), valid.len));
 }
 

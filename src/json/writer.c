@@ -58,7 +58,7 @@ static size_t plain_bytes(const char *s, size_t len)
 
 static void emit_quoted(struct json_writer *w, const char *s, size_t len)
 {
-	char esc[8];
+	char esc[16];
 	uint32_t cp;
 
 	emit_str(w, "\"");
@@ -80,7 +80,11 @@ static void emit_quoted(struct json_writer *w, const char *s, size_t len)
 		if (cp == '"' || cp == '\\') {
 			snprintf(esc, sizeof(esc), "\\%c", (char)cp);
 			emit_str(w, esc);
-		} else if (cp < 0x20 || cp == 0x7f || cp == 0x2028 || cp == 0x2029) {
+		} else if (cp >= 0x10000 && text_is_deceptive(cp)) {
+			snprintf(esc, sizeof(esc), "\\u%04x\\u%04x", 0xd7c0 + (cp >> 10),
+				0xdc00 + (cp & 0x3ff));
+			emit_str(w, esc);
+		} else if (cp < 0x20 || cp == 0x7f || text_is_deceptive(cp)) {
 			snprintf(esc, sizeof(esc), "\\u%04x", cp);
 			emit_str(w, esc);
 		} else {

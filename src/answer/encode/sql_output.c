@@ -202,14 +202,15 @@ static void write_json(struct buf *b, const struct sql_table *t)
 
 static void put_csv(struct buf *b, const char *data, size_t len, bool terminal)
 {
-	_cleanup_buf_ struct buf clean = BUF_INIT((8 << 20) + CELL_BYTES);
+	_cleanup_buf_ struct buf clean = BUF_INIT((12 << 20) + CELL_BYTES);
 	bool quote = false;
 
-	if (terminal) {
+	if (terminal)
 		text_escape_terminal_len(&clean, data, len);
-		data = buf_str(&clean);
-		len = clean.len;
-	}
+	else
+		text_put_utf8(&clean, data, len); /* who reads the file may take nothing else */
+	data = buf_str(&clean);
+	len = clean.len;
 	for (size_t i = 0; i < len; i++)
 		quote |= strchr(",\"\r\n", data[i]) != NULL;
 	if (!quote) {

@@ -41,6 +41,39 @@ static const char investigate[] =
 
 /* ---- tools ---- */
 
+/* Whether @text holds what a model reads and a person beside it does not see; lines and tabs are plain. */
+static bool is_deceptive(const char *text, size_t len)
+{
+	for (size_t i = 0; i < len;) {
+		uint32_t cp = 0;
+		int n = text_utf8_next(text + i, len - i, &cp);
+
+		if ((cp < 0x20 && cp != '\n' && cp != '\t') || cp == 0x7f || text_is_deceptive(cp))
+			return true;
+		i += n < 0 ? 1 : (size_t)n;
+	}
+	return false;
+}
+
+/* Pushed names and texts as everybody sees them. A program that asks /api/v2 gets them as they are. */
+static void make_visible(json_t *v)
+{
+	const char *key;
+	json_t *member;
+	size_t i;
+
+	json_object_foreach (v, key, member)
+		make_visible(member);
+	json_array_foreach (v, i, member)
+		make_visible(member);
+	if (json_is_string(v) && is_deceptive(json_string_value(v), json_string_length(v))) {
+		_cleanup_buf_ struct buf b = BUF_INIT(8 * json_string_length(v) + 64);
+
+		text_escape_terminal_len(&b, json_string_value(v), json_string_length(v));
+		(void)json_string_setn(v, buf_str(&b), b.len);
+	}
+}
+
 static void run_tool(const struct call *call, const json_t *arguments, struct answer *a)
 {
 	struct echo_call *c = call->arg;
@@ -55,6 +88,7 @@ static void run_tool(const struct call *call, const json_t *arguments, struct an
 			a, "%s (%s)", e.text[0] ? e.text : strerror(-r), echo_failure_of(r).code);
 		return;
 	}
+	make_visible(data);
 	a->structured = data;
 	answer_text(a, text.len ? buf_str(&text) : "Nothing found in this time range.");
 }

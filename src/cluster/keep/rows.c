@@ -310,7 +310,7 @@ static int take_record(void *arg, const struct otlp_record *r)
 		i.name_len = event->len;
 	}
 	if (push_record_is(r, PUSH_SCOPE_CHAIN) || push_record_is(r, PUSH_SCOPE_CALLS) ||
-		push_record_is(r, PUSH_SCOPE_REPORT)) {
+		push_record_is(r, PUSH_SCOPE_OWN) || push_record_is(r, PUSH_SCOPE_REPORT)) {
 		who = who_of(x, &i);
 		if (!who.why && i.time_ns && !rows_record_is_new(x, &who, r))
 			return x->err;

@@ -61,6 +61,8 @@ int account_make(const struct recording *rec, struct account_set *ret)
 
 	*ret = (struct account_set){0};
 	r = timeline_make(rec, &t);
+	ret->overlapping = t.overlapping;
+	ret->unfit = t.unfit;
 	if (r == 0)
 		r = steps_find(rec, &waits);
 	if (r < 0)

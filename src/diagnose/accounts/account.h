@@ -46,6 +46,7 @@ struct process_account {
 struct account_set {
 	struct process_account *items; /* by pid */
 	size_t count;
+	uint64_t overlapping, unfit; /* rows of the ledger that were left out, as in timeline.h */
 };
 
 /* account_make - the accounts of @rec's processes, released with account_set_done(), also after a failure.

@@ -52,7 +52,8 @@ static void order_lengths(struct timeline *t)
 
 #define OVERLAP_MOST ((int64_t)(10 * NS_PER_MS)) /* a clock that is set moves rows a little */
 
-/* What a thread did is told once: a row that begins while the one before it goes on was not made by a tracer. */
+/* What a thread did is told once: a row that begins while the one before it goes on is a stranger's, or of a clock that was
+ * set back meanwhile. */
 static void drop_overlaps(struct timeline *t)
 {
 	int64_t end = INT64_MIN;
@@ -68,6 +69,7 @@ static void drop_overlaps(struct timeline *t)
 		end = MAX(end, ledger_end_ns(r));
 		t->rows[kept++] = r;
 	}
+	t->overlapping = t->row_count - kept;
 	t->row_count = kept;
 }
 
@@ -84,6 +86,8 @@ static int order_rows(struct timeline *t, const struct ledger_row *rows, size_t 
 	for (size_t i = 0; i < count; i++)
 		if (t->is_derived || is_sane(&rows[i]))
 			places[n++] = (struct order){rows[i].tid, (uint32_t)i, rows[i].start.ns};
+		else
+			t->unfit++;
 	if (n)
 		SORT_DEALT(places, n, by_order, offsetof(struct order, tid));
 	t->rows = calloc(n + 1, sizeof(*t->rows));

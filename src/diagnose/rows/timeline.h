@@ -31,11 +31,13 @@ struct timeline {
 	size_t made_count, made_room;
 	struct timeline_thread *threads; /* by tid */
 	size_t thread_count;
-	uint32_t *samples;  /* events of CPU samples, by thread, then time */
-	uint32_t *switches; /* events of stays off the CPU, likewise */
-	uint32_t *calls;    /* events of calls that took long, likewise */
-	uint32_t *stays;    /* events of short stays, summed; likewise */
-	uint32_t *forks;    /* events of processes that were forked, by the child, then time */
+	uint64_t overlapping; /* rows left out: their thread has another of that time */
+	uint64_t unfit;       /* likewise: their times make no sense */
+	uint32_t *samples;    /* events of CPU samples, by thread, then time */
+	uint32_t *switches;   /* events of stays off the CPU, likewise */
+	uint32_t *calls;      /* events of calls that took long, likewise */
+	uint32_t *stays;      /* events of short stays, summed; likewise */
+	uint32_t *forks;      /* events of processes that were forked, by the child, then time */
 	size_t sample_count, switch_count, call_count, stay_count, fork_count;
 	uint64_t *
 		stay_line_ns; /* by stays[]: what the thread's rows have on the line meanwhile, long

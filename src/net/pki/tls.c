@@ -265,19 +265,37 @@ static int use_key(SSL_CTX *ctx, const char *path, const char *cert, struct erri
 	return 0;
 }
 
+/* How OpenSSL is to open @path: by a descriptor of a regular file, since a pipe that nobody writes to would keep it, and the
+ * loop that reads certificates again, waiting. Returns the descriptor. */
+static int open_for_openssl(const char *path, char name[32])
+{
+	int fd = file_open_regular(path);
+
+	if (fd >= 0)
+		snprintf(name, 32, "/proc/self/fd/%d", fd);
+	return fd;
+}
+
+static const char *why_unreadable(int fd)
+{
+	return fd >= 0 ? tls_reason() : fd == -EINVAL ? "it is not a regular file" : strerror(-fd);
+}
+
 static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
+	_cleanup_fd_ int fd = -1;
+	char name[32];
 	const X509 *cert;
 	int r = path_user_enter(t->cert, &before, reterr);
 
 	if (r < 0)
 		return r;
+	fd = open_for_openssl(t->cert, name);
 	ERR_clear_error();
-	if (SSL_CTX_use_certificate_chain_file(ctx, t->cert) != 1)
-		return errinfo_set_exit(reterr, EXIT_CONFIG,
-			access(t->cert, R_OK) < 0 ? -errno : -EINVAL,
-			"cannot read the certificate %s: %s", t->cert, tls_reason());
+	if (fd < 0 || SSL_CTX_use_certificate_chain_file(ctx, name) != 1)
+		return errinfo_set_exit(reterr, EXIT_CONFIG, fd < 0 ? fd : -EINVAL,
+			"cannot read the certificate %s: %s", t->cert, why_unreadable(fd));
 	cert = SSL_CTX_get0_certificate(ctx);
 	if (X509_cmp_current_time(X509_get0_notAfter(cert)) < 0)
 		return errinfo_set_exit(reterr, EXIT_CONFIG, -EKEYEXPIRED,
@@ -292,18 +310,22 @@ static int use_certificate(struct tls *t, SSL_CTX *ctx, char *fingerprint, struc
 static int demand_client(SSL_CTX *ctx, const char *ca, struct errinfo *reterr)
 {
 	_cleanup_path_user_ struct path_user before = PATH_USER_INIT;
-	STACK_OF(X509_NAME) * names;
+	_cleanup_fd_ int fd = -1;
+	char name[32];
+	STACK_OF(X509_NAME) *names = NULL;
 	int r = path_user_enter(ca, &before, reterr);
 
 	if (r < 0)
 		return r;
+	fd = open_for_openssl(ca, name);
 	ERR_clear_error();
-	names = SSL_load_client_CA_file(ca);
-	if (!names || SSL_CTX_load_verify_file(ctx, ca) != 1) {
+	if (fd >= 0)
+		names = SSL_load_client_CA_file(name);
+	if (!names || SSL_CTX_load_verify_file(ctx, name) != 1) {
 		sk_X509_NAME_pop_free(names, X509_NAME_free);
-		return errinfo_set_exit(reterr, EXIT_CONFIG,
-			access(ca, R_OK) < 0 ? -errno : -EINVAL,
-			"cannot read the CA for client certificates %s: %s", ca, tls_reason());
+		return errinfo_set_exit(reterr, EXIT_CONFIG, fd < 0 ? fd : -EINVAL,
+			"cannot read the CA for client certificates %s: %s", ca,
+			why_unreadable(fd));
 	}
 	SSL_CTX_set_client_CA_list(ctx, names);
 	SSL_CTX_set_verify(ctx, SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT, NULL);

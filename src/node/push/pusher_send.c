@@ -308,13 +308,23 @@ static void on_calls(void *arg, const struct http_response *r, int err, const st
 	pusher_sent_calls(p);
 }
 
-static void batch_pack(struct pusher *p, struct push_calls *c)
+enum { BATCH_KINDS = 2 }; /* numbered and not: a record each, since receivers may pass over one */
+
+static void batch_pack(struct pusher *p, struct push_calls kinds[BATCH_KINDS])
 {
-	c->who.boot = p->batch.stream;
-	c->batch = ++p->batch.number;
-	p->batch.count = c->count;
+	p->batch.count = 0;
 	buf_clear(&p->batch.body);
-	push_calls_protobuf(&p->batch.body, c);
+	for (int i = 0; i < BATCH_KINDS; i++) {
+		struct push_calls *c = &kinds[i];
+
+		if (!c->count && !c->lost)
+			continue;
+		c->who.boot = p->batch.stream;
+		c->batch = ++p->batch.number;
+		p->batch.count += c->count;
+		/* Messages of protobuf behind each other are one with the records of both. */
+		push_calls_protobuf(&p->batch.body, c);
+	}
 }
 
 /* A tracer that has stopped did not see the end of the last waits: that is no rank that waits for good. */
@@ -331,39 +341,54 @@ static void settle_last(struct push_calls *c)
 	}
 }
 
-/* All that waits, which ends with the last row that was read. What cannot be noted is numbered anew: after a
- * restart the numbers behind the last note would be those of other calls. */
+static int batch_take(struct pusher *p, struct push_calls kinds[BATCH_KINDS])
+{
+	for (int i = 0; i < BATCH_KINDS; i++) {
+		kinds[i] = (struct push_calls){.who = pusher_who(p), .sent_ns = wall_now().ns};
+		if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &kinds[i]) < 0)
+			return -ENOMEM;
+		if (p->recording.is_over)
+			settle_last(&kinds[i]);
+		p->pushed.lost += kinds[i].lost;
+	}
+	return 0;
+}
+
+/* All that waits, of both kinds, which ends with the last row that was read: after a restart reading goes on behind it. What
+ * cannot be noted is numbered anew: after a restart the numbers behind the last note would be those of other calls. */
 static void batch_make(struct pusher *p)
 {
-	struct push_calls c = {.who = pusher_who(p), .sent_ns = wall_now().ns};
+	struct push_calls kinds[BATCH_KINDS] = {0};
+	uint64_t before = p->batch.number;
 	int r;
 
 	if (!p->recording.calls.count && !p->recording.calls.lost)
 		return;
-	if (pusher_calls_take(&p->recording.calls, PUSHER_BATCH_CALLS, &c) < 0)
-		return;
-	if (p->recording.is_over)
-		settle_last(&c);
-	p->batch.end = p->recording.at;
-	p->batch.refused = 0;
-	p->pushed.lost += c.lost;
-	batch_pack(p, &c);
+	p->batch.body.err = batch_take(p, kinds);
+	if (!p->batch.body.err) {
+		p->batch.end = p->recording.at;
+		p->batch.refused = 0;
+		batch_pack(p, kinds);
+	}
 	r = p->batch.body.err ? 0 : pusher_resume_note(p, &p->batch.body);
 	if (r < 0) {
 		pusher_complain(p,
 			"cannot save what was delivered: after a restart calls may be sent twice",
 			strerror(-r));
 		p->batch.stream = p->mark.has_note ? (uint64_t)wall_now().ns : p->batch.stream;
-		p->batch.number = p->mark.has_note ? 0 : p->batch.number - 1;
+		p->batch.number = p->mark.has_note ? 0 : before;
 		p->mark.has_note = false;
-		batch_pack(p, &c);
+		batch_pack(p, kinds);
 	}
 	if (p->batch.body.err) {
-		log_warning("not enough memory for a batch of %zu collectives", c.count);
-		p->recording.calls.lost += c.count + c.lost;
+		log_warning("not enough memory for a batch of %zu collectives",
+			kinds[0].count + kinds[1].count);
+		for (int i = 0; i < BATCH_KINDS; i++)
+			p->recording.calls.lost += kinds[i].count + kinds[i].lost;
 		batch_end(p);
 	}
-	free(c.items);
+	for (int i = 0; i < BATCH_KINDS; i++)
+		free(kinds[i].items);
 }
 
 void pusher_send_calls(struct pusher *p)

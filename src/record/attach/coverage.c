@@ -16,7 +16,8 @@
  *     not given back. Of what waits, the file of the user who has the fewest under way is next.
  *  5. Who writes to a file that is probed, instead of putting another in its place, moves the code away from under the
  *     probes: these go as soon as that is seen. A program that maps it in the moment before is damaged.
- *  6. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
+ *  6. A file that several overlays show is probed once (coverage_alias.c).
+ *  7. Nobody but root has more than a share of the places: a user with many copies of a library keeps the
  *     others' from being probed neither by their number nor by the time they take. */
 #include <fcntl.h>
 #include <sys/inotify.h>
@@ -41,7 +42,8 @@ int coverage_new(struct probe *p, struct coverage **ret)
 	c->changes = p ? inotify_init1(IN_NONBLOCK | IN_CLOEXEC) : -1;
 	c->files = calloc(COVERAGE_MAX, sizeof(*c->files));
 	c->probed = calloc(COVERAGE_MAX, sizeof(*c->probed));
-	if (!c->files || !c->probed)
+	c->aliases = calloc(ALIASES_MAX, sizeof(*c->aliases));
+	if (!c->files || !c->probed || !c->aliases)
 		return -ENOMEM;
 	*ret = TAKE(c);
 	return 0;
@@ -105,12 +107,13 @@ static void release_place(const struct coverage *c, struct probed *p)
 		(void)inotify_rm_watch(c->changes, p->watch);
 	if (p->used)
 		close(p->fd);
+	coverage_alias_release(c, (size_t)(p - c->probed));
 	*p = (struct probed){.freed = p->freed};
 }
 
 void coverage_free(struct coverage *c)
 {
-	if (c->files && c->probed) {
+	if (c->files && c->probed && c->aliases) {
 		coverage_detach(c);
 		if (c->pool)
 			return; /* a thread is still in it */
@@ -121,6 +124,7 @@ void coverage_free(struct coverage *c)
 		close(c->changes);
 	free(c->files);
 	free(c->probed);
+	free(c->aliases);
 	free(c);
 }
 
@@ -137,23 +141,35 @@ void coverage_scan_end(struct coverage *c)
 	c->scanning = false;
 }
 
+/* Kernels whose maps show the file below an overlay tell the two apart. */
+bool coverage_is_hidden(const struct coverage *c, size_t at)
+{
+	return c->probed[at].is_replaced && c->probed[at].stamp.dev == c->files[at].library.dev;
+}
+
 /* A file may be in the list twice: for the runtime, and for the interpreter or the NCCL in it. */
 static struct probed *find(const struct coverage *c, const struct target_library *lib)
 {
+	const struct alias *a;
+
 	for (size_t i = 0; i < COVERAGE_MAX; i++)
 		if (c->probed[i].used && c->files[i].library.inode == lib->inode &&
-			c->files[i].library.dev == lib->dev &&
+			c->files[i].library.dev == lib->dev && !coverage_is_hidden(c, i) &&
 			library_points_are_alike(c->files[i].library.kind, lib->kind))
 			return &c->probed[i];
-	return NULL;
+	a = coverage_alias_find(c, lib);
+	return a ? &c->probed[a->at] : NULL;
 }
 
 void coverage_mapped(struct coverage *c, const struct target_library *lib)
 {
 	struct probed *p = find(c, lib);
+	struct alias *a = coverage_alias_find(c, lib);
 
 	if (p)
 		p->mapped = c->scan;
+	if (a)
+		a->mapped = c->scan;
 }
 
 void coverage_keep(struct coverage *c, const struct target_library *lib)
@@ -218,26 +234,6 @@ static void give_back(struct coverage *c, uid_t owner)
 	drop(c, leaving, count);
 }
 
-/* What is known of it without asking a file system that may not answer. */
-static void read_stamp(int fd, int64_t *ret_modified_ns, int64_t *ret_size)
-{
-	struct statx st;
-
-	*ret_modified_ns = *ret_size = 0;
-	if (statx(fd, "", AT_EMPTY_PATH | AT_STATX_DONT_SYNC, STATX_MTIME | STATX_SIZE, &st) < 0)
-		return;
-	*ret_modified_ns = st.stx_mtime.tv_sec * (int64_t)NS_PER_S + (int64_t)st.stx_mtime.tv_nsec;
-	*ret_size = (int64_t)st.stx_size;
-}
-
-static bool has_changed(const struct probed *p)
-{
-	int64_t modified_ns, size;
-
-	read_stamp(p->fd, &modified_ns, &size);
-	return modified_ns != p->modified_ns || size != p->size;
-}
-
 static bool kernel_tells(const struct coverage *c)
 {
 	char events[4096];
@@ -246,6 +242,23 @@ static bool kernel_tells(const struct coverage *c)
 	while (c->changes >= 0 && read(c->changes, events, sizeof(events)) > 0)
 		is_told = true;
 	return is_told;
+}
+
+/* Whether the file of the place @at was written to. *any: what was copied up from it is no longer known by it. */
+static bool was_written(struct coverage *c, size_t at, bool *any)
+{
+	struct probed *p = &c->probed[at];
+	enum file_change change;
+
+	*any |= coverage_alias_drop(c, at);
+	change = p->is_replaced ? FILE_AS_IT_WAS : coverage_change(p->fd, &p->stamp);
+	if (change == FILE_COPIED_UP && (p->turn || p->arrival)) {
+		c->is_look_due = true; /* what is under way ends in a moment */
+	} else if (change == FILE_COPIED_UP) {
+		coverage_replaced(c, at);
+		*any = true;
+	}
+	return change == FILE_WRITTEN;
 }
 
 bool coverage_drop_changed(struct coverage *c, bool all)
@@ -259,7 +272,7 @@ bool coverage_drop_changed(struct coverage *c, bool all)
 	for (size_t i = 0; i < COVERAGE_MAX; i++) {
 		struct probed *p = &c->probed[i];
 
-		if (!p->used || (!p->leaving && !has_changed(p)))
+		if (!p->used || (!p->leaving && !was_written(c, i, &any)))
 			continue;
 		if (!p->leaving && !p->turn && !p->arrival) {
 			log_info("%s was written to: it is looked at again",
@@ -312,16 +325,17 @@ bool coverage_has(const struct coverage *c, const struct target_library *lib)
 	return find(c, lib) != NULL;
 }
 
-static int watch(const struct coverage *c, int fd)
+int coverage_watch(const struct coverage *c, int fd)
 {
+	/* What copies a file up need not write to it: the rights are changed, or it is opened to be written to. */
 	return c->changes < 0 ? -1
 			      : inotify_add_watch(c->changes, FORMATTED(32, "/proc/self/fd/%d", fd),
-					IN_MODIFY);
+					IN_MODIFY | IN_ATTRIB | IN_CLOSE_WRITE);
 }
 
 /* Probe the file of @lib, open as @fd, in place @at. */
 static int fill_place(struct coverage *c, size_t at, const struct target_library *lib, int fd,
-	struct errinfo *reterr)
+	const struct file_stamp *stamp, struct errinfo *reterr)
 {
 	int r;
 
@@ -330,8 +344,8 @@ static int fill_place(struct coverage *c, size_t at, const struct target_library
 		.mapped = c->scan,
 		.fd = fd,
 		.owner = owner_of(fd),
-		.watch = watch(c, fd)};
-	read_stamp(fd, &c->probed[at].modified_ns, &c->probed[at].size); /* before it is read */
+		.watch = coverage_watch(c, fd),
+		.stamp = *stamp};
 	r = coverage_arrive(c, at, reterr);
 	if (r == -ENOMEM && !c->probed[at].arrival)
 		release_place(c, &c->probed[at]);
@@ -370,6 +384,7 @@ void coverage_close_kind(struct coverage *c, enum target_library_kind kind)
 int coverage_add(
 	struct coverage *c, const struct target_library *lib, int fd, struct errinfo *reterr)
 {
+	struct file_stamp stamp;
 	uid_t owner;
 	int at;
 
@@ -379,6 +394,12 @@ int coverage_add(
 		return 0;
 	}
 	owner = owner_of(fd);
+	coverage_stamp(fd, &stamp); /* before it is read */
+	if (coverage_alias_is_past(c, lib))
+		stamp.born_ns = 0; /* a file of its own, however alike */
+	at = coverage_alias_place(c, &stamp, lib->kind);
+	if (at >= 0)
+		return coverage_alias_add(c, (size_t)at, lib, fd, owner, reterr);
 	if (coverage_has_share(c, owner))
 		give_back(c, owner);
 	if (coverage_has_share(c, owner)) {
@@ -401,7 +422,7 @@ int coverage_add(
 		return errinfo_set(reterr, -ENOBUFS,
 			"more than %d CUDA library files are in use on this node", COVERAGE_MAX);
 	}
-	return fill_place(c, (size_t)at, lib, fd, reterr);
+	return fill_place(c, (size_t)at, lib, fd, &stamp, reterr);
 }
 
 size_t coverage_probed(const struct coverage *c, const char **ret_first)

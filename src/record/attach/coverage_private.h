@@ -87,6 +87,26 @@ struct leaving { /* probes of a file that was written to go, for good before oth
 	atomic_bool is_done;
 };
 
+struct file_stamp { /* what is known of a file without waiting for a file system that may not answer */
+	dev_t dev;
+	ino_t inode;
+	int64_t born_ns; /* 0: the file system does not tell */
+	int64_t changed_ns, modified_ns, size;
+	bool is_overlay; /* then all but the device is of the file below */
+};
+
+struct alias { /* the file of a place, as another overlay shows it; pinned, so that its number stays its own */
+	bool used;
+	size_t at;
+	dev_t dev;
+	ino_t inode;
+	int fd, watch;
+	uid_t owner;
+	uint64_t mapped; /* the last scan in which a process mapped it */
+	bool is_past;    /* it was so; since then it is a file of its own */
+};
+#define ALIASES_MAX 256 /* containers of a node; as many files stay open */
+
 struct probed {                      /* what belongs to one file */
 	bool used;                   /* the place is taken */
 	bool kept;                   /* known by name or from disk: given back last */
@@ -105,8 +125,9 @@ struct probed {                      /* what belongs to one file */
 	/* The file, also of one that could not be probed: its number is nobody else's meanwhile, whatever becomes of
 	 * its path. */
 	int fd;
-	int watch;                 /* for changes of it; -1: none */
-	int64_t modified_ns, size; /* as it was when it was opened */
+	int watch;               /* for changes of it; -1: none */
+	struct file_stamp stamp; /* as it was when it was opened */
+	bool is_replaced; /* another file is there by its name: the probes are for who mapped it before */
 };
 
 /* How many files of a user, but root, may be attached now: as many as a job maps at once, then a few each second.
@@ -124,6 +145,7 @@ struct coverage {
 	struct intake intakes[INTAKES];
 	struct coverage_file *files;
 	struct probed *probed; /* parallel to files */
+	struct alias *aliases; /* ALIASES_MAX */
 	uint64_t scan;         /* number of the latest scan of all processes */
 	bool scanning;         /* it is still under way */
 	uint64_t given_back;   /* files so far */
@@ -135,6 +157,35 @@ struct coverage {
 	atomic_bool is_stopping; /* what waits in it is left */
 	unsigned closed_kinds;   /* see coverage_close_kind() */
 };
+
+/* coverage_is_hidden - the name, device and number of the place @at are those of the file that was put in its place. */
+bool coverage_is_hidden(const struct coverage *c, size_t at);
+
+/* coverage_watch - the kernel shall tell of changes of @fd; -1: it cannot. */
+int coverage_watch(const struct coverage *c, int fd);
+
+/* ---- coverage_alias.c ---- */
+
+void coverage_stamp(int fd, struct file_stamp *ret);
+
+enum file_change { FILE_AS_IT_WAS, FILE_WRITTEN, FILE_COPIED_UP };
+enum file_change coverage_change(int fd, const struct file_stamp *was);
+
+/* coverage_alias_place - the place of the file with @s under another device; -1: there is none. */
+int coverage_alias_place(
+	const struct coverage *c, const struct file_stamp *s, enum target_library_kind kind);
+/* coverage_alias_add - @lib, open as @fd, is the file of the place @at. As coverage_add(). */
+int coverage_alias_add(struct coverage *c, size_t at, const struct target_library *lib, int fd,
+	uid_t owner, struct errinfo *reterr);
+struct alias *coverage_alias_find(const struct coverage *c, const struct target_library *lib);
+/* coverage_alias_is_past - whether @lib was seen to be copied up: it is nobody else's file. */
+bool coverage_alias_is_past(const struct coverage *c, const struct target_library *lib);
+/* coverage_alias_drop - those of the place @at that are another file now. True: there were some. */
+bool coverage_alias_drop(struct coverage *c, size_t at);
+void coverage_alias_release(const struct coverage *c, size_t at);
+/* coverage_replaced - where the file of the place @at was, another one is now. Its probes stay; it goes on under another
+ * overlay's name, if there is one. */
+void coverage_replaced(struct coverage *c, size_t at);
 
 /* ---- coverage_arrive.c ---- */
 

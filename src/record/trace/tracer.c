@@ -110,6 +110,15 @@ int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr)
 	return fresh;
 }
 
+#define DESERTED_S                                                                                 \
+	3 /* records of a fork may come after those of the parent's end: entries wait likewise */
+
+bool tracer_is_over(const struct tracer *t)
+{
+	return t->settings.filter == FILTER_PIDS && !t->settings.command &&
+	       t->deserted_s >= DESERTED_S;
+}
+
 /* ---- start and stop ---- */
 
 /* Called by the writer once everything that was pushed is stored or has failed. */
@@ -396,6 +405,7 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 	}
 	t->deadband = (struct deadband){.points = s->deadband_points, .beat_ns = s->heartbeat_ns};
 	t->started = wall_now();
+	t->began = mono_now();
 	t->bucket = t->started.ns / (int64_t)NODEDB_BUCKET_FINE;
 	t->second = t->started.ns / (int64_t)NS_PER_S;
 	clock_map_init(&t->clock);

@@ -85,6 +85,7 @@ struct metric_set;
 
 struct tracer_view {
 	wall_time started, now;
+	uint64_t ran_ns; /* between, by a clock that nobody sets */
 	const char *method;
 	size_t processes;   /* traced and alive */
 	uint32_t first_pid; /* one of them */
@@ -138,6 +139,10 @@ int tracer_start(const struct tracer_settings *s, struct tracer **ret, struct er
 /* tracer_step - wait up to @timeout_ms for records, hand them on, and do what is due each second.
  * Returns 1 if a second has passed (the view is fresh), 0 if not, or a negative errno. */
 int tracer_step(struct tracer *t, int timeout_ms, struct errinfo *reterr);
+
+/* tracer_is_over - the processes that the settings name, and all that they forked, have ended some seconds ago: nothing
+ * comes any more. Never so with another filter, or beside a command. */
+bool tracer_is_over(const struct tracer *t);
 
 void tracer_view(struct tracer *t, struct tracer_view *ret);
 

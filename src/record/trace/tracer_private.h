@@ -44,6 +44,7 @@ struct tracer {
 	struct tracer_settings settings;
 	struct clock_map clock;
 	wall_time started;
+	mono_time began; /* the same */
 	struct probe *probe;
 	struct coverage *coverage;
 	struct discover_scanner *scanner;
@@ -81,6 +82,7 @@ struct tracer {
 	struct annotate_server *annotate;
 	struct explainer *explainer;
 	struct process_table *processes;
+	unsigned deserted_s; /* since all of them have ended */
 	struct waited_for waited_for;
 	struct roster *roster;
 	struct group_folders *group_folders;

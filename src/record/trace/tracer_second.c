@@ -328,6 +328,7 @@ int tracer_second(struct tracer *t, wall_time now)
 	tracer_sweep_registered(t);
 	roster_tick(t->roster);
 	process_table_tick(t->processes);
+	t->deserted_s = process_table_alive(t->processes) ? 0 : t->deserted_s + 1;
 	neighbours_tick(t->neighbours);
 	if (t->samples)
 		sample_clocks_renew(t->samples);

@@ -119,6 +119,7 @@ void tracer_view(struct tracer *t, struct tracer_view *ret)
 	*ret = (struct tracer_view){
 		.started = t->started,
 		.now = wall_now(),
+		.ran_ns = mono_now().ns - t->began.ns,
 		.method = probe_method_name(probe_method(t->probe)),
 		.processes = process_table_alive(t->processes),
 		.libraries = coverage_probed(t->coverage, &first_library),

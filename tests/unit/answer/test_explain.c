@@ -312,6 +312,54 @@ static void calls_and_host_events(void **state)
 	assert_caught("7 events analysed, 4,970 calls and 30 host events;");
 }
 
+/* A clock that is set back makes a thread do two things at once: what is left out is said. */
+static void a_clock_that_was_set_back(void **state)
+{
+	enum { ROWS = 200 };
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+	struct ledger_row rows[ROWS];
+
+	for (int i = 0; i < ROWS; i++)
+		rows[i] = (struct ledger_row){.start.ns = SCENE_T0_NS + i * 20 * (int64_t)NS_PER_MS,
+			.dur_ns = 20 * NS_PER_MS,
+			.ns[LEDGER_RUN] = 20 * NS_PER_MS,
+			.pid = 7,
+			.tid = 7};
+	c.ledger = rows;
+	c.ledger_count = ROWS;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_null(strstr(caught, "overlapping")); /* control */
+	for (int i = ROWS / 2; i < ROWS; i++)
+		rows[i].start.ns -= (int64_t)(NS_PER_S - 11 * NS_PER_MS);
+	rows[ROWS - 1].start.ns = -1; /* and one that is damaged */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught(
+		"; 49 ledger rows omitted, overlapping others of the same thread (was the clock "
+		"set back?)");
+	assert_caught("; 4 damaged rows omitted;");
+}
+
+/* Two processes that had one PID in turn are taken for one: it is said. */
+static void a_pid_that_was_reused(void **state)
+{
+	_cleanup_(scene_done) struct scene s = {.seed = 1};
+	struct nodedb_content c = content_of(&s);
+	struct event exits;
+	size_t half = s.event_count / 2;
+
+	assert_true(half > 2);
+	exits = s.events[half];
+	exits.source = SOURCE_HOST;
+	exits.op = HOST_PROCESS_EXIT;
+	s.events[s.event_count - 1] = exits; /* at the end it is no news */
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_null(strstr(caught, "had the PID"));
+	s.events[half] = exits;
+	catch_output(explain_content, &c, (struct explain_style){0});
+	assert_caught("; 1 process not examined separately: a later one had the PID");
+}
+
 static void a_file_is_no_terminal(void **state)
 {
 	struct explain_style style;
@@ -337,6 +385,8 @@ int main(void)
 		cmocka_unit_test(what_was_said_while_recording),
 		cmocka_unit_test(a_rank_of_another_node),
 		cmocka_unit_test(calls_and_host_events),
+		cmocka_unit_test(a_clock_that_was_set_back),
+		cmocka_unit_test(a_pid_that_was_reused),
 		cmocka_unit_test(a_file_is_no_terminal),
 	};
 

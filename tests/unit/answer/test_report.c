@@ -172,6 +172,8 @@ static void test_one_and_several(void **state)
 		.skipped_rows = 1,
 		.older_events = 1,
 		.older_ledger = 1,
+		.overlapping = 1,
+		.reused = 1,
 		.nameless = 1,
 		.older_labels = 1,
 		.skipped_stacks = 1,
@@ -190,7 +192,9 @@ static void test_one_and_several(void **state)
 	assert_contains(b.data,
 		"\n  1 event analysed, 1 call and 1 host event; 1 row of ordinary calls aggregated; "
 		"none of 1 event lost; 1 damaged row omitted; 1 older event omitted; 1 older "
-		"ledger row omitted; 1 collective without communicator id, not matched between ranks; "
+		"ledger row omitted; 1 ledger row omitted, overlapping others of the same thread (was the clock set back?); "
+		"1 process not examined separately: a later one had the PID; "
+		"1 collective without communicator id, not matched between ranks; "
 		"the oldest 1 label omitted; 1 call stack omitted: damaged or over 64 KiB; 1 call stack with "
 		"little time omitted\n");
 	assert_contains(b.data, " were pruned (1 row)\n");

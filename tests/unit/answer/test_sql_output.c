@@ -103,6 +103,9 @@ static void test_csv(void **state)
 		SQL_OUTPUT_CSV, false,
 		"a,b,c,d,e,f,g\r\n'=1+1,'@x,'-y,-5,-0.5,a=b,\"'\t=2,3\"\r\n");
 	expect("SELECT char(27) || 'x' AS a", SQL_OUTPUT_CSV, false, "a\r\n\x1bx\r\n");
+	expect("SELECT CAST(x'41ff42c3a9' AS TEXT) AS a", SQL_OUTPUT_CSV, false,
+		"a\r\nA\xef\xbf\xbd"
+		"B\xc3\xa9\r\n");
 	expect("SELECT char(27) || 'x' AS a", SQL_OUTPUT_CSV, true, "a\r\n\\x1bx\r\n");
 }
 

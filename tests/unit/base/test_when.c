@@ -86,6 +86,27 @@ static void test_clock_on_the_recordings_day(void **state)
 	assert_int_equal(t, S(T0 + 36000 + 76 + 4200));
 }
 
+/* Clocks in central Europe show 02:00 to 03:00 twice on 2026-10-25, and not at all on 2026-03-29. */
+static void test_the_hour_that_comes_twice(void **state)
+{
+	static const struct when_span around = {S(1792888200 - 1200), S(1792888200 + 4800)};
+	int64_t t;
+
+	zone("CET-1CEST,M3.5.0,M10.5.0/3");
+	expect("2026-10-25 02:30", false, S(1792888200));
+	expect("2026-10-25 02:30", true, S(1792888200 + 3600));
+	expect("2026-10-25 01:59:59", true,
+		S(1792888200 - 1801)); /* control: before and after there is one */
+	expect("2026-10-25 03:00", false, S(1792888200 + 5400));
+	assert_int_equal(when_parse("02:30", &around, false, &t), 0);
+	assert_int_equal(t, S(1792888200));
+	assert_int_equal(when_parse("02:30", &around, true, &t), 0);
+	assert_int_equal(t, S(1792888200 + 3600));
+	assert_int_equal(when_parse("2026-03-29 02:30", &around, false, &t), 0);
+	assert_in_range(t / (int64_t)NS_PER_S, 1774747800 - 3600, 1774747800);
+	zone("UTC0");
+}
+
 static void test_epochs(void **state)
 {
 	expect("1774360124", false, S(T0));
@@ -132,6 +153,7 @@ int main(void)
 		cmocka_unit_test(test_zones_are_explicit),
 		cmocka_unit_test(test_both_forms_are_local),
 		cmocka_unit_test(test_clock_on_the_recordings_day),
+		cmocka_unit_test(test_the_hour_that_comes_twice),
 		cmocka_unit_test(test_epochs),
 		cmocka_unit_test(test_what_is_no_time),
 		cmocka_unit_test(test_utc),

@@ -10,6 +10,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 
 #include "base/macros.h"
 #include "cli/commands.h"
@@ -155,14 +156,20 @@ static void a_full_disk_is_told_and_a_closed_pipe_is_not(void **state)
 static void failures_have_a_sentence_and_a_code(void **state)
 {
 	struct errinfo e = {.text = "no such database"}, none = {0};
-	int saved = dup(2), null = open("/dev/null", O_WRONLY);
+	int saved = dup(2), said = memfd_create("said", MFD_CLOEXEC);
+	char text[1000] = "";
 
-	dup2(null, 2);
+	dup2(said, 2);
 	assert_int_equal(dispatch_fail(&e, -ENOENT), EXIT_NO_INPUT);
 	assert_int_equal(dispatch_fail(&none, -EACCES), EXIT_NO_PERMISSION);
+	assert_int_equal(dispatch_fail(&none, -EAGAIN), EXIT_TRY_AGAIN);
 	dup2(saved, 2);
+	assert_true(pread(said, text, sizeof(text) - 1, 0) > 0);
+	assert_non_null(strstr(text, ": no such database\n"));
+	assert_non_null(strstr(
+		text, ": cannot start a thread or a process: ")); /* not what EAGAIN says alone */
 	close(saved);
-	close(null);
+	close(said);
 }
 
 int main(void)

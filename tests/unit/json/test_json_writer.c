@@ -91,6 +91,12 @@ static void bad_bytes_become_replacement(void **state)
 	assert_int_equal(json_finish(&w), 0);
 	assert_string_equal(buf_str(&b), "\"a\xef\xbf\xbd\xef\xbf\xbd\xef\xbf\xbd"
 					 "b\\u0000c\\u2028\"\n");
+	buf_clear(&b);
+	w = json_writer_to_buf(&b);
+	/* What a terminal acts on, or a reader does not see: C1, bidirectional, a tag; é is plain. */
+	json_put_string_len(&w, "\xc2\x9b\xe2\x80\xae\xf3\xa0\x81\x81\xc3\xa9", 11);
+	assert_int_equal(json_finish(&w), 0);
+	assert_string_equal(buf_str(&b), "\"\\u009b\\u202e\\udb40\\udc41\xc3\xa9\"\n");
 }
 
 static void indents(void **state)

@@ -300,6 +300,10 @@ static void test_reload(void **state)
 	assert_int_equal(unlink(live.cert_path), 0);
 	assert_int_equal(reload(&b, &e), -ENOENT);
 	assert_string_equal(call(&b, &c).subject, "/CN=server2");
+	assert_int_equal(mkfifo(live.cert_path, 0600), 0); /* nobody writes to it */
+	assert_int_equal(reload(&b, &e), -EINVAL);
+	assert_non_null(strstr(e.text, "it is not a regular file"));
+	assert_string_equal(call(&b, &c).subject, "/CN=server2");
 	stop(&b);
 	made_done(&live);
 }
@@ -316,6 +320,9 @@ static void test_bad_settings(void **state)
 		{{.key = server.key_path}, -EINVAL, "must be given together"},
 		{{.cert = server.cert_path, .key = server2.key_path}, -EINVAL, "is not the key of"},
 		{{.cert = "/none", .key = server.key_path}, -ENOENT, "cannot read the certificate"},
+		{{.cert = "/dev/zero", .key = server.key_path}, -EINVAL, "not a regular file"},
+		{{.cert = server.cert_path, .key = server.key_path, .client_ca = "/dev/zero"},
+			-EINVAL, "not a regular file"},
 		{{.cert = server.cert_path, .key = "/none"}, -ENOENT, "cannot read the key file"},
 		{{.cert = server.key_path, .key = server.key_path}, -EINVAL,
 			"cannot read the certificate"},
