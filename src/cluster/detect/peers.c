@@ -5,7 +5,8 @@
  *
  * A deviation is no chance where it exceeds the limit at two pushes in a row. The limit is
  *   z(N) * max(spread among the peers, noise from push to push), at least 10 % of the median (scores:
- *   0.05): less is nobody's trouble.
+ *   0.05): less is nobody's trouble. What a node launches more is no trouble of itself, and told only where its job has
+ *   become slower: there that it is no chance is enough.
  * z(N) lets one of a hundred clusters of N nodes have a healthy node beyond it even if nodes differ
  * among themselves for good, so that noise, which must exceed it twice, does so less than once a day:
  * 8640 N (0.01 / 6N)^2. With few nodes the spread of one moment may be small by chance; its average
@@ -93,7 +94,7 @@ static void measure_signal(struct nodes *n, struct cohort *c, unsigned measure, 
 	LIST_FOREACH(d, &c->members, with[c->kind])
 	if (node_counts(n, d, now_ns) && value_of(d, measure) >= 0)
 		n->values[count++] = value_of(d, measure);
-	m->limit = INFINITY;
+	m->chance = m->limit = INFINITY;
 	m->is_known = false;
 	if (count < SPREAD_MIN)
 		return;
@@ -108,9 +109,9 @@ static void measure_signal(struct nodes *n, struct cohort *c, unsigned measure, 
 	if (!m->is_known || noise < 0)
 		return;
 	m->noise = noise;
-	m->limit = fmax(is_score ? SCORE_MIN : SIGNAL_MIN,
-		spread_z(CHANCE / (double)count) *
-			fmax(fmax(m->spread.sigma / scale, m->sigma), noise));
+	m->chance = spread_z(CHANCE / (double)count) *
+		    fmax(fmax(m->spread.sigma / scale, m->sigma), noise);
+	m->limit = fmax(is_score ? SCORE_MIN : SIGNAL_MIN, m->chance);
 	LIST_FOREACH(d, &c->members, with[c->kind])
 	beyond += node_counts(n, d, now_ns) && measure_deviation(d, measure) >= m->limit;
 	if (2 * beyond >= count)
@@ -178,7 +179,7 @@ static void judge_signal(struct node *d, enum push_signal s)
 	if (!m->is_known)
 		return;
 	trace_add(t, deviation);
-	t->more = -deviation >= m->limit && t->level - deviation >= DRIFT_SLACK
+	t->more = -deviation >= m->chance && t->level - deviation >= DRIFT_SLACK
 			  ? MIN(t->more + 1, IN_A_ROW)
 			  : 0;
 	is_far = deviation >= m->limit;
