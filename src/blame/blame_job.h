@@ -122,6 +122,7 @@ struct job {
 		double span_ns, steps;              /* that were looked at */
 		double spread_step, spread_lasting; /* among peers: in a step, and over all */
 	} load, begun;                              /* since it has begun to move */
+	double spread_before; /* among peers, in a step before that; 0: it did not begin */
 };
 
 struct job_cost {
