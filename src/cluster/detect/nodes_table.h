@@ -48,6 +48,7 @@ struct measure_trace {    /* of a node: how far it has been from its peers */
 	double deviation; /* in the bad direction: a part of the median; of scores, the difference */
 	double noise;     /* average distance between two in a row */
 	double level;     /* where it usually is */
+	double most;      /* while that is not known, the most that it was */
 	double sum;       /* CUSUM of what is beyond level and slack */
 	uint32_t seen;    /* observations */
 	uint32_t run;     /* of them since sum was 0 */

@@ -137,7 +137,7 @@ static void trace_add(struct measure_trace *t, double deviation)
 		t->noise += weight * (fabs(deviation - t->deviation) - t->noise);
 	}
 	t->deviation = deviation;
-	t->seen++;
+	t->most = t->seen++ ? fmax(t->most, deviation) : deviation;
 	if (t->seen <= LEVEL_SEEN)
 		t->level += (deviation - t->level) / t->seen;
 	drift = deviation - t->level;
@@ -153,6 +153,17 @@ static bool has_drifted(const struct measure *m, const struct measure_trace *t)
 
 	return t->run >= DRIFT_RUN && t->sum >= fmax(DRIFT_SUM, DRIFT_SUM_Z * sigma) &&
 	       t->deviation - t->level >= fmax(SIGNAL_MIN, DRIFT_Z * sigma);
+}
+
+/* Whether a node is beyond its peers on the good side, and was not before. Where it usually is takes many observations, of which
+ * the change may be one of the first: until then it must have been as far from there once as is no chance. */
+static bool has_come_to_more(const struct measure *m, const struct measure_trace *t)
+{
+	bool is_young = t->seen <= LEVEL_SEEN;
+	double before = is_young ? t->most : t->level;
+
+	return -t->deviation >= m->chance &&
+	       before - t->deviation >= (is_young ? m->chance : DRIFT_SLACK);
 }
 
 /* hits_add - counts what is @bad or @good in a row. */
@@ -179,9 +190,7 @@ static void judge_signal(struct node *d, enum push_signal s)
 	if (!m->is_known)
 		return;
 	trace_add(t, deviation);
-	t->more = -deviation >= m->chance && t->level - deviation >= DRIFT_SLACK
-			  ? MIN(t->more + 1, IN_A_ROW)
-			  : 0;
+	t->more = has_come_to_more(m, t) ? MIN(t->more + 1, IN_A_ROW) : 0;
 	is_far = deviation >= m->limit;
 	hits_add(t, is_far || has_drifted(m, t),
 		!is_far && (d->signals[1] & bit ? deviation - t->level < DRIFT_CALM

@@ -330,6 +330,28 @@ static void test_more_launches(void **state)
 	}
 }
 
+static void more_since_the_third(struct push_health *h, unsigned node, unsigned step)
+{
+	if (step >= 2)
+		a_bit_more_since(h, node, 30);
+}
+
+/* Where a node usually is takes two minutes to know: what changes before is compared with what was seen of it. */
+static void test_more_launches_of_a_young_job(void **state)
+{
+	for (int always = 0; always < 2; always++) {
+		struct node_view v;
+		struct scene s;
+
+		scene_init(&s, 8, 0.005, 0.005, 5);
+		for (unsigned step = 0; step < 8; step++)
+			scene_step(&s, step, always ? more_from_boot : more_since_the_third);
+		assert_true(nodes_find(s.n, "c", "node-00002", &v));
+		assert_true(always ? v.more_launches == 0 : v.more_launches > 0.05);
+		nodes_free(s.n);
+	}
+}
+
 static void test_what_all_do_is_no_fault(void **state)
 {
 	struct scene s;
@@ -435,6 +457,7 @@ int main(void)
 		cmocka_unit_test(test_breakdown_point),
 		cmocka_unit_test(test_idle_is_an_end),
 		cmocka_unit_test(test_more_launches),
+		cmocka_unit_test(test_more_launches_of_a_young_job),
 		cmocka_unit_test(test_what_all_do_is_no_fault),
 		cmocka_unit_test(test_healthy_clusters),
 		cmocka_unit_test(test_cost_of_10000_nodes),
